@@ -1,0 +1,260 @@
+/*
+ * rsd core: a NAND drive as an event machine.
+ *
+ * Plain C11. It knows no QEMU, no guest, no clock, no thread and no global
+ * state: the caller says what time it is. Time is in nanoseconds and never
+ * goes backwards. One caller at a time.
+ *
+ *     cmd = rsd_cmd_new(drive, RSD_WRITE, lba, nlb);   fill cmd->data, ->oob
+ *     status = rsd_submit(drive, cmd, now);
+ *     while (rsd_next_event(drive, &when)) {           sleep until "when"
+ *         while ((cmd = rsd_advance(drive, when))) {   in completion order
+ *             ... cmd->status, cmd->data ...
+ *             rsd_cmd_free(drive, cmd);
+ *         }
+ *     }
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#ifndef RSD_H
+#define RSD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "rsd-log.h"
+#include "rsd-props.h"
+
+#define RSD_ERR_LEN 512
+
+/*
+ * Settings
+ */
+
+typedef struct RsdConfig {
+#define RSD_FIELD_NUM(field, name, dflt, min, max, geo, unit, doc) \
+    uint64_t field;
+#define RSD_FIELD_ENUM(field, name, dflt, names, geo, doc) uint64_t field;
+    RSD_PROPS(RSD_FIELD_NUM, RSD_FIELD_NUM, RSD_FIELD_ENUM)
+#undef RSD_FIELD_NUM
+#undef RSD_FIELD_ENUM
+} RsdConfig;
+
+typedef enum RsdPropKind { RSD_PROP_NUM, RSD_PROP_SIZE, RSD_PROP_ENUM }
+    RsdPropKind;
+
+/* One row of the table in rsd-props.h. */
+typedef struct RsdProp {
+    const char *name;
+    RsdPropKind kind;
+    size_t offset;              /* of the uint64_t in RsdConfig */
+    uint64_t dflt, min, max;
+    const char *const *names;   /* RSD_PROP_ENUM only */
+    bool geometry;
+    const char *unit;
+    const char *doc;
+} RsdProp;
+
+extern const RsdProp rsd_props[];
+extern const size_t rsd_num_props;
+
+/* NULL if there is none of that name */
+const RsdProp *rsd_prop_find(const char *name);
+
+/* The value of a property within a configuration */
+static inline uint64_t *rsd_prop_value(RsdConfig *cfg, const RsdProp *prop)
+{
+    return (uint64_t *)((char *)cfg + prop->offset);
+}
+
+typedef struct RsdPreset {
+    const char *name;
+    const char *doc;            /* source of each figure */
+    void (*apply)(RsdConfig *cfg);
+} RsdPreset;
+
+/* "custom" (the table's defaults), "redo", "risa", "zn540" */
+extern const RsdPreset rsd_presets[];
+extern const size_t rsd_num_presets;
+
+/* NULL if there is none of that name */
+const RsdPreset *rsd_preset_find(const char *name);
+
+/*
+ * Checks ranges and what the values must have in common. False and a sentence
+ * in err that names the property, the value, what is allowed and what to do.
+ */
+bool rsd_config_check(const RsdConfig *cfg, char err[RSD_ERR_LEN]);
+
+/*
+ * Media files
+ */
+
+/*
+ * Creates a media file: sparse, header last, so that a half-made file is not
+ * one. Fails if the path exists. False and err on failure (nothing is left).
+ */
+bool rsd_media_create(const char *path, const RsdConfig *cfg,
+                      char err[RSD_ERR_LEN]);
+
+/*
+ * Reads the settings out of a file's header without locking or changing it.
+ */
+bool rsd_media_info(const char *path, RsdConfig *cfg, char err[RSD_ERR_LEN]);
+
+/*
+ * The drive
+ */
+
+typedef struct RsdDrive RsdDrive;
+
+/*
+ * Opens a drive on a media file, which is locked against other processes and
+ * mapped. Geometry properties of cfg must equal the file's; the others may
+ * differ from run to run, except oob, which is what the last format said.
+ * path NULL: a drive in memory, without payload: pages keep no data and no OOB,
+ * all else is the same (for simulation and benchmarks).
+ *
+ * Opening recovers: gaps that a killed process left below a zone's highest
+ * programmed page are closed by filler pages (counted as pad), so that each
+ * block's pages are programmed in order again.
+ *
+ * NULL and err on failure; the file is then as it was.
+ */
+RsdDrive *rsd_open(const char *path, const RsdConfig *cfg,
+                   char err[RSD_ERR_LEN]);
+
+/* Operations in flight are lost, as at a power cut. */
+void rsd_close(RsdDrive *drive);
+
+/* The settings in force. Owned by the drive. */
+const RsdConfig *rsd_config(const RsdDrive *drive);
+
+/* Writes the mapping back to the host's disk (msync). 0 or -errno. */
+int rsd_media_sync(RsdDrive *drive);
+
+typedef struct RsdGeometry {
+    uint32_t num_zones;
+    uint64_t zone_capacity;     /* pages that can be written in a zone */
+    uint64_t zone_size;         /* pages from one zone's start to the next's:
+                                   zone_capacity rounded up to a power of 2 */
+    uint64_t map_bytes;         /* segment-map table: 4 a host-visible block */
+} RsdGeometry;
+
+void rsd_geometry(const RsdDrive *drive, RsdGeometry *geo);
+
+/*
+ * Zones. The NVMe zone state machine belongs to the caller; the drive keeps
+ * what must survive: a state byte and attributes (opaque here) in the file.
+ */
+
+typedef struct RsdZone {
+    uint8_t state;              /* as last saved; 0 in a new file */
+    uint8_t attrs;
+    uint64_t written;           /* pages below the highest programmed page of
+                                   the zone, that page included */
+} RsdZone;
+
+void rsd_zone_get(const RsdDrive *drive, uint32_t zone, RsdZone *info);
+void rsd_zone_save(RsdDrive *drive, uint32_t zone, uint8_t state,
+                   uint8_t attrs);
+/* cfg.zd_ext bytes in the file; NULL if zd_ext is 0 */
+uint8_t *rsd_zone_ext(RsdDrive *drive, uint32_t zone);
+
+/*
+ * Commands
+ */
+
+typedef enum RsdOp {
+    RSD_READ,           /* lba, nlb; may cross zones */
+    RSD_WRITE,          /* lba, nlb; within one zone and its capacity */
+    RSD_WRITE_ZEROES,   /* as RSD_WRITE of zero data and zero OOB */
+    RSD_ZONE_RESET,     /* lba = any of the zone */
+    RSD_ZONE_FINISH,    /* lba = any of the zone */
+    RSD_FLUSH,
+} RsdOp;
+
+typedef enum RsdStatus {
+    RSD_OK,
+    RSD_E_RANGE,        /* outside the drive, a zone or its capacity */
+    RSD_E_ORDER,        /* the array refuses: not the zone's next page */
+    RSD_E_NOSPC,        /* the host's disk is full: nothing was changed */
+    RSD_E_NOBLOCK,      /* no good flash block is left in a way */
+    RSD_E_NOMEM,        /* the host has no memory for it */
+    RSD_E_MEDIA,        /* uncorrectable */
+} RsdStatus;
+
+const char *rsd_status_name(RsdStatus status);
+
+typedef struct RsdCmd {
+    RsdOp op;
+    RsdStatus status;           /* valid after completion */
+    uint64_t lba;               /* in pages */
+    uint32_t nlb;               /* in pages */
+    uint8_t *data;              /* nlb pages; NULL unless READ or WRITE, or
+                                   if the drive keeps no payload */
+    uint8_t *oob;               /* nlb * oob bytes; NULL as above or oob = 0 */
+    uint64_t submit_ns;
+    uint64_t done_ns;
+    void *opaque;               /* the caller's */
+} RsdCmd;
+
+/*
+ * A command with its buffers, both owned by the drive until rsd_cmd_free().
+ * NULL if there is no memory. For a read the buffers are filled at completion
+ * (never-written pages read as zeroes, data and OOB). For a write they are the
+ * drive's copy: filled by the caller before rsd_submit(), captured from there.
+ */
+RsdCmd *rsd_cmd_new(RsdDrive *drive, RsdOp op, uint64_t lba, uint32_t nlb);
+void rsd_cmd_free(RsdDrive *drive, RsdCmd *cmd);
+
+/*
+ * Checks and queues a command at time now. Anything but RSD_OK: nothing was
+ * changed, the command is still the caller's. A write allocates its flash
+ * blocks and their space on the host's disk here, so that a full host disk is
+ * an answer and not a signal. Commands to one zone take effect in the order of
+ * submission. Writes must continue at the zone's next unsubmitted page.
+ */
+RsdStatus rsd_submit(RsdDrive *drive, RsdCmd *cmd, uint64_t now);
+
+/*
+ * The host forgot the command (queue deleted, controller reset): it goes on in
+ * the drive and frees itself; rsd_advance() will not return it.
+ */
+void rsd_cmd_detach(RsdDrive *drive, RsdCmd *cmd);
+
+/* False if nothing is pending, else the time of the next event. */
+bool rsd_next_event(const RsdDrive *drive, uint64_t *when);
+
+/*
+ * Carries out all events up to and including now, in time order (equal times:
+ * in order of submission), and returns the next completed command, or NULL
+ * when there is none left. Call until NULL. A command's data is programmed, or
+ * read, when it is returned here, and not before its done_ns.
+ */
+RsdCmd *rsd_advance(RsdDrive *drive, uint64_t now);
+
+/*
+ * Format NVM: every zone becomes empty (as reset=mark) and OOB is set. Fails
+ * (RSD_E_ORDER) while commands are in flight, RSD_E_RANGE for a bad oob.
+ */
+RsdStatus rsd_format(RsdDrive *drive, uint32_t oob, uint64_t now);
+
+/*
+ * Counters
+ */
+
+/* The counters now; sums are complete up to the last rsd_advance(). */
+void rsd_counters(const RsdDrive *drive, RsdCounters *counters);
+/* The same as the vendor log page. */
+void rsd_log_page(const RsdDrive *drive, RsdLogPage *page);
+
+typedef struct RsdCounterInfo {
+    const char *name, *unit, *doc;
+} RsdCounterInfo;
+
+extern const RsdCounterInfo rsd_counter_info[];
+
+#endif
