@@ -1,0 +1,45 @@
+"""Fixtures of the device tests.  They run on the QEMU of RSD_QEMU, else on the built one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drive import Drive, open_drive
+
+
+@pytest.fixture(scope="session")
+def qemu(request: pytest.FixtureRequest) -> str:
+    """Path of the QEMU binary under test."""
+    binary = os.environ.get("RSD_QEMU")
+    return binary if binary else str(request.getfixturevalue("qemu_binary"))
+
+
+@pytest.fixture
+def media(tmp_path: Path) -> Path:
+    """Path for a media file that does not exist yet."""
+    return tmp_path / "drive.rsd"
+
+
+@pytest.fixture
+def drive(qemu: str, media: Path) -> Callable[..., AbstractContextManager[Drive]]:
+    """drive(channels=1, t_prog=5, ...) opens a drive on the test's media file.
+
+    Property names are written with underscores; controller= and depth= go to open_drive().
+    """
+
+    def open_with(
+        *, controller: str = "", depth: int = 1024, **props: Any
+    ) -> AbstractContextManager[Drive]:
+        names = {name.replace("_", "-").replace("zoned-", "zoned."): props[name] for name in props}
+        for name in ("zoned.max-open", "zoned.max-active"):
+            if name in names:
+                names[name.replace("-", "_")] = names.pop(name)
+        return open_drive(qemu, media, names, controller=controller, depth=depth)
+
+    return open_with

@@ -1,0 +1,146 @@
+"""The device under test: its command line and its vendor log page."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from nvme import Controller
+from qtest import Qemu
+from zns import Namespace
+
+LOG_ID = 0xCA
+LOG_MAGIC = 0x474F4C2D44535252
+NAMESPACE_PATH = "/machine/peripheral/ns0"
+
+# The order of the counters in the log page, written down here a second time on purpose: a field
+# that moves breaks every reader of the page, rsdctl among them.
+COUNTERS = [
+    "host_read_cmds",
+    "host_write_cmds",
+    "host_read_pages",
+    "host_write_pages",
+    "flush_cmds",
+    "zone_resets",
+    "zone_finishes",
+    "formats",
+    "read_host",
+    "read_clean",
+    "read_merge",
+    "read_wear",
+    "read_map",
+    "read_pad",
+    "prog_host",
+    "prog_clean",
+    "prog_merge",
+    "prog_wear",
+    "prog_map",
+    "prog_pad",
+    "erase_host",
+    "erase_clean",
+    "erase_merge",
+    "erase_wear",
+    "erase_map",
+    "erase_pad",
+    "erase_on_demand",
+    "erase_idle",
+    "unwritten_reads",
+    "media_errors",
+    "queue_wait_ns",
+    "queue_wait_max_ns",
+    "bus_busy_ns",
+    "die_busy_ns",
+    "map_bytes",
+    "ram_bytes",
+    "zones",
+    "capacity_bytes",
+    "page_bytes",
+    "oob_bytes",
+    "blocks_total",
+    "blocks_bad",
+    "blocks_used",
+    "blocks_dirty",
+    "blocks_erased",
+    "spares_total",
+    "spares_left",
+    "wear_min",
+    "wear_max",
+    "wear_sum",
+    "wear_moves",
+    "endurance",
+]
+
+# A small drive whose every operation has a distinct duration: 4 dies, 6 zones of 16 pages.
+SMALL: dict[str, str | int] = {
+    "channels": 2,
+    "ways": 2,
+    "blocks": 6,
+    "pages": 4,
+    "spare-blocks": 2,
+    "t-cmd": 100,
+    "t-xfer": 2_000,
+    "t-read": 30_000,
+    "t-prog": 400_000,
+    "t-erase": 5_000_000,
+    "idle-erase": 0,
+    "wl-threshold": 0,
+}
+
+
+def device_args(
+    media: Path | str, props: dict[str, str | int] | None = None, controller: str = ""
+) -> list[str]:
+    """-device arguments for a drive on media; controller: more properties of the controller."""
+    drive = "".join(f",{name}={value}" for name, value in (props or {}).items())
+    return [
+        "-device",
+        "nvme,id=nvme0,serial=test,inline-queues=on,dbcs=off" + (controller and "," + controller),
+        "-device",
+        f"rsd-ns,bus=nvme0,id=ns0,media={media}{drive}",
+    ]
+
+
+@dataclass
+class Drive:
+    """A started QEMU with an enabled controller, one I/O queue and the namespace."""
+
+    qemu: Qemu
+    controller: Controller
+    ns: Namespace
+
+    def log(self) -> dict[str, int]:
+        """The counters of the vendor log page."""
+        return decode_log(self.controller.get_log(LOG_ID, 4096, nsid=1))[0]
+
+
+def decode_log(page: bytes) -> tuple[dict[str, int], int, tuple[int, ...]]:
+    """Counters, erases a histogram bucket, histogram."""
+    magic, version, count, bucket = struct.unpack_from("<QHHI", page)
+    assert (magic, version) == (LOG_MAGIC, 1)
+    assert count == len(COUNTERS)
+    values = struct.unpack_from(f"<{count}Q", page, 64)
+    assert not any(page[64 + 8 * count : 64 + 8 * 160]), "unused counters are zero"
+    histogram = struct.unpack_from("<64Q", page, 64 + 8 * 160)
+    return dict(zip(COUNTERS, values, strict=True)), bucket, histogram
+
+
+@contextmanager
+def open_drive(
+    binary: str,
+    media: Path,
+    props: dict[str, str | int] | None = None,
+    *,
+    controller: str = "",
+    depth: int = 1024,
+) -> Iterator[Drive]:
+    """Starts QEMU on a media file; QEMU is killed at the end of the block.
+
+    props override those of SMALL.
+    """
+    args = device_args(media, SMALL | (props or {}), controller)
+    with Qemu(binary, args) as qemu:
+        nvme = Controller(qemu)
+        yield Drive(qemu, nvme, Namespace(nvme.create_queue(depth=depth)))
