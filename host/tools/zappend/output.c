@@ -1,20 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <inttypes.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "output.h"
-
-void error(const char *format, ...)
-{
-	va_list args;
-
-	fputs("zappend: ", stderr);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputc('\n', stderr);
-}
 
 static uint64_t command_bytes(const struct report *rep)
 {

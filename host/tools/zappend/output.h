@@ -21,9 +21,9 @@ struct report {
 	const struct result *verified;	/* NULL: not asked for */
 };
 
-/* "zappend: " and the message, on stderr. */
-#define __printf(fmt, args) __attribute__((format(printf, fmt, args)))
-__printf(1, 2) void error(const char *format, ...);
+/* Prints a message, as printf, on stderr; @format must be a literal. */
+#define error(format, ...) \
+	fprintf(stderr, "zappend: " format "\n", ##__VA_ARGS__)
 
 /* JSON with the keys of fio's --output-format=json. */
 void output_json(FILE *out, const struct report *rep);

@@ -227,9 +227,9 @@ static int parse(struct options *o, int argc, char **argv)
 	if (ret)
 		return ret;
 	if (optind != argc - 1) {
-		error(optind == argc ?
-		      "no device given, as /dev/ng0n1; see zappend --help" :
-		      "more than one device given; see zappend --help");
+		error("%s; see zappend --help", optind == argc ?
+		      "no device given, as /dev/ng0n1" :
+		      "more than one device given");
 		return -1;
 	}
 	o->device = argv[optind];
