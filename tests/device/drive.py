@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from nvme import Controller
@@ -103,13 +102,26 @@ def device_args(
     ]
 
 
-@dataclass
 class Drive:
     """A started QEMU with an enabled controller, one I/O queue and the namespace."""
 
-    qemu: Qemu
-    controller: Controller
-    ns: Namespace
+    def __init__(self, qemu: Qemu, depth: int = 1024) -> None:
+        self.qemu = qemu
+        self._depth = depth
+        self.attach()
+
+    def attach(self) -> None:
+        """Sets the controller up, at the start or after a reset of the machine."""
+        self.controller = Controller(self.qemu)
+        self.ns = Namespace(self.controller.create_queue(depth=self._depth))
+
+    def reset_controller(self, pause_ns: int = 0) -> None:
+        """CC.EN to 0, pause_ns, CC.EN to 1, and an I/O queue as before."""
+        self.controller.disable()
+        if pause_ns:
+            self.controller.advance(pause_ns)
+        self.controller.enable()
+        self.ns = Namespace(self.controller.create_queue(depth=self._depth))
 
     def log(self) -> dict[str, int]:
         """The counters of the vendor log page."""
@@ -142,5 +154,4 @@ def open_drive(
     """
     args = device_args(media, SMALL | (props or {}), controller)
     with Qemu(binary, args) as qemu:
-        nvme = Controller(qemu)
-        yield Drive(qemu, nvme, Namespace(nvme.create_queue(depth=depth)))
+        yield Drive(qemu, depth)

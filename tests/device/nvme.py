@@ -66,11 +66,13 @@ class Status(IntEnum):
     ABORTED = 0x007
     ABORTED_SQ_DELETED = 0x008
     INVALID_NAMESPACE = 0x00B
+    COMMAND_SEQUENCE_ERROR = 0x00C
     INVALID_PRP_OFFSET = 0x013
     LBA_RANGE = 0x080
     CAPACITY_EXCEEDED = 0x081
     NS_NOT_READY = 0x082
     FORMAT_IN_PROGRESS = 0x084
+    INVALID_CQID = 0x100
     INVALID_QID = 0x101
     AER_LIMIT_EXCEEDED = 0x105
     INVALID_LOG_PAGE = 0x109
@@ -202,11 +204,12 @@ class Memory:
 
 @dataclass
 class QueuePair:
-    """Submission and completion queue of the same identifier and depth."""
+    """Submission and completion queue of the same identifier."""
 
     controller: Controller
     qid: int
     depth: int
+    cq_depth: int
     sq: int
     cq: int
     tail: int = 0
@@ -241,7 +244,7 @@ class QueuePair:
         qemu = self.controller.qemu
         found = False
         while self.in_flight:
-            count = min(8 if found else 1, self.depth - self.head)
+            count = min(8 if found else 1, self.cq_depth - self.head)
             entries = qemu.read(self.cq + 16 * self.head, 16 * count)
             taken = 0
             for low, high, _sqid, cid, status in struct.iter_unpack("<IIIHH", entries):
@@ -256,7 +259,7 @@ class QueuePair:
             if not taken:
                 break
             found = True
-            self.head = (self.head + taken) % self.depth
+            self.head = (self.head + taken) % self.cq_depth
             if self.head == 0:
                 self.phase ^= 1
         if found:
@@ -315,7 +318,7 @@ class Controller:
 
     def enable(self, admin_depth: int = 64) -> None:
         """Starts the controller with all I/O command sets and an admin queue."""
-        admin = self._queue_pair(0, admin_depth)
+        admin = self._queue_pair(0, admin_depth, admin_depth)
         self.qemu.writel(self.bar + 0x24, (admin_depth - 1) << 16 | (admin_depth - 1))
         self.qemu.writeq(self.bar + 0x28, admin.sq)
         self.qemu.writeq(self.bar + 0x30, admin.cq)
@@ -337,22 +340,26 @@ class Controller:
 
     # Queues
 
-    def _queue_pair(self, qid: int, depth: int) -> QueuePair:
-        return QueuePair(
-            self, qid, depth, self.memory.alloc(depth * 64), self.memory.alloc(depth * 16)
-        )
+    def _queue_pair(self, qid: int, depth: int, cq_depth: int) -> QueuePair:
+        sq, cq = self.memory.alloc(depth * 64), self.memory.alloc(cq_depth * 16)
+        return QueuePair(self, qid, depth, cq_depth, sq, cq)
 
     @property
     def admin(self) -> QueuePair:
         return self.queues[0]
 
-    def create_queue(self, qid: int = 1, depth: int = 1024) -> QueuePair:
-        """An I/O queue pair; depth - 1 commands can be in flight."""
-        pair = self._queue_pair(qid, depth)
-        size = (depth - 1) << 16 | qid
-        self.admin.run(Command(Admin.CREATE_CQ, prp1=pair.cq, cdw10=size, cdw11=1)).expect()
+    def create_queue(
+        self, qid: int = 1, depth: int = 1024, cq_depth: int | None = None
+    ) -> QueuePair:
+        """An I/O queue pair; depth - 1 commands can be in flight.
+
+        cq_depth is that of the completion queue, if it is to be another one.
+        """
+        pair = self._queue_pair(qid, depth, cq_depth or depth)
+        sq_size, cq_size = (size - 1 << 16 | qid for size in (pair.depth, pair.cq_depth))
+        self.admin.run(Command(Admin.CREATE_CQ, prp1=pair.cq, cdw10=cq_size, cdw11=1)).expect()
         self.admin.run(
-            Command(Admin.CREATE_SQ, prp1=pair.sq, cdw10=size, cdw11=qid << 16 | 1)
+            Command(Admin.CREATE_SQ, prp1=pair.sq, cdw10=sq_size, cdw11=qid << 16 | 1)
         ).expect()
         self.queues[qid] = pair
         return pair

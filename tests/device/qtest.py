@@ -94,7 +94,8 @@ class Qemu:
     with what it wrote to standard error.
     """
 
-    def __init__(self, binary: str, args: Sequence[str]) -> None:
+    def __init__(self, binary: str, args: Sequence[str], *, prefix: Sequence[str] = ()) -> None:
+        """prefix is a command to run QEMU under; it has to keep its process identifier."""
         self._dir = tempfile.TemporaryDirectory(prefix="rsd-qtest-")
         directory = Path(self._dir.name)
         self.stderr_path = directory / "stderr"
@@ -102,6 +103,7 @@ class Qemu:
         self.events: list[dict[str, Any]] = []
         listeners = [self._listen(directory / name) for name in ("qtest", "qmp")]
         command = [
+            *prefix,
             binary,
             *_base_args(directory),
             *["-qtest", f"unix:{directory}/qtest"],
