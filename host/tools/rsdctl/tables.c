@@ -174,6 +174,12 @@ static void print_histogram(FILE *out, const struct snapshot *s)
 		return;
 	fprintf(out, "  %-20s %14s\n", "erases", "blocks");
 	for (i = first; i <= last; i++) {
+		if (!s->histogram[i]) {
+			/* one line for a gap of any length */
+			if (s->histogram[i - 1])
+				fprintf(out, "    %-18s %12s\n", "...", "0");
+			continue;
+		}
 		low = (uint64_t)i * s->bucket_erases;
 		if (i == RSD_LOG_HISTOGRAM - 1)
 			snprintf(range, sizeof(range), "%" PRIu64 " or more",
@@ -184,10 +190,10 @@ static void print_histogram(FILE *out, const struct snapshot *s)
 			snprintf(range, sizeof(range), "%" PRIu64 " to %" PRIu64,
 				 low, low + s->bucket_erases - 1);
 		width = (double)s->histogram[i] / most * BAR_WIDTH;
-		if (s->histogram[i] && !width)
+		if (!width)
 			width = 1;
-		fprintf(out, "    %-18s %14" PRIu64 "%s%.*s\n", range,
-			s->histogram[i], width ? " " : "", width,
+		fprintf(out, "    %-18s %12" PRIu64 " %.*s\n", range,
+			s->histogram[i], width,
 			"########################################");
 	}
 }
@@ -195,7 +201,8 @@ static void print_histogram(FILE *out, const struct snapshot *s)
 static void print_wear(FILE *out, const struct snapshot *s)
 {
 	const RsdCounters *c = &s->counters;
-	uint64_t good = c->blocks_total - c->blocks_bad;
+	uint64_t good = c->blocks_total > c->blocks_bad ?
+			c->blocks_total - c->blocks_bad : 0;
 
 	fprintf(out, "\nWear\n  %-20s least %" PRIu64 ", mean %.2f, most %" PRIu64 " of %" PRIu64 " rated\n",
 		"erases a block", c->wear_min,

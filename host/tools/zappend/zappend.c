@@ -121,7 +121,7 @@ static int parse_zones(struct options *o, const char *text)
 		return 0;
 	}
 	if (!strchr(text, '-')) {
-		if (parse_number("--zones", text, 1, UINT64_MAX - 1,
+		if (parse_number("--zones", text, 1, UINT32_MAX,
 				 &o->last_zone))
 			return -1;
 		o->first_zone = 0;
