@@ -1,0 +1,425 @@
+/*
+ * A namespace whose data is in modelled NAND flash: RISA's RSD behind NVMe's
+ * Zoned Namespace command set. A zone is a logical segment, one flash block in
+ * each of a set of channels and ways (RISA 3.1.1).
+ *
+ *     -device nvme,id=nvme0,serial=rsd0,inline-queues=on
+ *     -device rsd-ns,bus=nvme0,media=drive.rsd,preset=risa,oob=64
+ *
+ * hw/nvme owns the queues and the zone state machine, core/ the flash and its
+ * timing, and this directory what lies between. README.md documents the
+ * properties, log pages and limits.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "qemu/module.h"
+#include "qemu/units.h"
+#include "qapi/error.h"
+#include "qapi/visitor.h"
+#include "hw/qdev-properties.h"
+#include "rsd-ns.h"
+#include "trace.h"
+
+#define RSD_DEFAULT_PRESET "risa"
+/* SMART warns when less than this part of the spare blocks is left */
+#define RSD_SPARE_THRESHOLD_PERCENT 10
+
+QEMU_BUILD_BUG_ON(RSD_LOG_ID < NVME_LOG_VENDOR_START);
+QEMU_BUILD_BUG_ON(sizeof(RsdLogPage) > NVME_NS_LOG_MAX);
+
+static const NvmeLBAF rsd_ns_lbaf[] = {
+    { .ds = 12, .ms = 0 },
+    { .ds = 12, .ms = 16 },
+    { .ds = 12, .ms = 64 },
+    { .ds = 12, .ms = 128 },
+};
+
+/*
+ * Refuses what nvme-ns has properties for and this namespace decides itself,
+ * instead of ignoring it.
+ */
+static bool rsd_ns_check_inherited(NvmeNamespace *ns, Error **errp)
+{
+    const NvmeNamespaceParams *p = &ns->params;
+    const char *name = NULL, *instead = "leave it out";
+
+    if (p->ms || p->mset) {
+        name = p->ms ? "ms" : "mset";
+        instead = "use oob=0, 16, 64 or 128";
+    } else if (p->pi || p->pil || p->pif) {
+        name = "pi, pil or pif";
+        instead = "protection information is not modelled";
+    } else if (p->zoned) {
+        name = "zoned";
+        instead = "the namespace always is";
+    } else if (p->zone_size_bs != 128 * MiB || p->zone_cap_bs) {
+        name = p->zone_cap_bs ? "zoned.zone_capacity" : "zoned.zone_size";
+        instead = "a zone is a segment: use segment, channels, ways and pages";
+    } else if (p->zd_extension_size) {
+        name = "zoned.descr_ext_size";
+        instead = "use zd-ext";
+    } else if (p->numzrwa || p->zrwas) {
+        name = p->numzrwa ? "zoned.numzrwa" : "zoned.zrwas";
+        instead = "a random write area needs a write buffer, which this drive "
+                  "does not have";
+    } else if (p->fdp.ruhs) {
+        name = "fdp.ruhs";
+        instead = "zones place the data";
+    }
+
+    if (name) {
+        error_setg(errp, TYPE_RSD_NS " does not take '%s': %s", name, instead);
+    }
+    return !name;
+}
+
+/*
+ * The settings: those the user gave, over those of the preset. A drive that
+ * exists and is opened without a preset is what its file says.
+ */
+static bool rsd_ns_settings(RsdNamespace *rs, RsdConfig *cfg, bool exists,
+                            Error **errp)
+{
+    const char *name = rs->preset ? rs->preset : RSD_DEFAULT_PRESET;
+    const RsdPreset *preset = rsd_preset_find(name);
+    char err[RSD_ERR_LEN];
+
+    if (!preset) {
+        g_autoptr(GString) names = g_string_new(NULL);
+
+        for (size_t i = 0; i < rsd_num_presets; i++) {
+            g_string_append_printf(names, "%s%s", i ? ", " : "",
+                                   rsd_presets[i].name);
+        }
+        error_setg(errp, "'preset' is '%s', must be one of: %s", name,
+                   names->str);
+        return false;
+    }
+
+    preset->apply(cfg);
+
+    if (exists && !rs->preset) {
+        RsdConfig file;
+
+        if (!rsd_media_info(rs->media, &file, err)) {
+            error_setg(errp, "%s", err);
+            return false;
+        }
+        for (size_t i = 0; i < rsd_num_props; i++) {
+            if (rsd_props[i].geometry) {
+                *rsd_prop_value(cfg, &rsd_props[i]) =
+                    *rsd_prop_value(&file, &rsd_props[i]);
+            }
+        }
+    }
+
+    for (size_t i = 0; i < rsd_num_props; i++) {
+        if (rs->set & (1ull << i)) {
+            *rsd_prop_value(cfg, &rsd_props[i]) =
+                *rsd_prop_value(&rs->cfg, &rsd_props[i]);
+        }
+    }
+
+    if (!rsd_config_check(cfg, err)) {
+        error_setg(errp, "%s", err);
+        return false;
+    }
+    return true;
+}
+
+static bool rsd_ns_setup(NvmeNamespace *ns, Error **errp)
+{
+    RsdNamespace *rs = RSD_NS(ns);
+    char err[RSD_ERR_LEN];
+    RsdConfig cfg = {};
+    RsdGeometry geo;
+    bool exists;
+
+    if (!rsd_ns_check_inherited(ns, errp)) {
+        return false;
+    }
+    if (!rs->media) {
+        error_setg(errp, TYPE_RSD_NS " needs 'media', the file that holds the "
+                   "flash; it is created if it does not exist");
+        return false;
+    }
+
+    exists = access(rs->media, F_OK) == 0;
+    if (!rsd_ns_settings(rs, &cfg, exists, errp)) {
+        return false;
+    }
+    if (!exists && !rsd_media_create(rs->media, &cfg, err)) {
+        error_setg(errp, "%s", err);
+        return false;
+    }
+
+    rs->drive = rsd_open(rs->media, &cfg, err);
+    if (!rs->drive) {
+        error_setg(errp, "%s", err);
+        return false;
+    }
+
+    rs->cfg = *rsd_config(rs->drive);
+    rsd_geometry(rs->drive, &geo);
+    rs->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, rsd_ns_timer, rs);
+
+    ns->blkconf.logical_block_size = rs->cfg.page_size;
+    ns->size = geo.num_zones * geo.zone_size * rs->cfg.page_size;
+    ns->params.ms = rs->cfg.oob;
+    ns->params.zoned = true;
+    ns->params.zone_size_bs = geo.zone_size * rs->cfg.page_size;
+    ns->params.zone_cap_bs = geo.zone_capacity * rs->cfg.page_size;
+    ns->params.zd_extension_size = rs->cfg.zd_ext;
+
+    trace_rsd_nvme_open(nvme_nsid(ns), rs->media, geo.num_zones,
+                        geo.zone_size, geo.zone_capacity);
+    return true;
+}
+
+/*
+ * Zones come back as a controller that lost power leaves them: what was open
+ * is closed, or empty if nothing was written. The write pointer is not stored;
+ * it follows the highest programmed page.
+ */
+static bool rsd_ns_restore(NvmeNamespace *ns, Error **errp)
+{
+    RsdNamespace *rs = RSD_NS(ns);
+
+    ns->id_ns.ncap = cpu_to_le64((uint64_t)ns->num_zones * ns->zone_capacity);
+    ns->id_ns.nuse = ns->id_ns.ncap;
+
+    for (uint32_t i = 0; i < ns->num_zones; i++) {
+        NvmeZone *zone = &ns->zone_array[i];
+        uint8_t za;
+        RsdZone info;
+
+        rsd_zone_get(rs->drive, i, &info);
+        za = info.attrs & NVME_ZA_ZD_EXT_VALID;
+        if (za) {
+            memcpy(nvme_get_zd_extension(ns, i), rsd_zone_ext(rs->drive, i),
+                   ns->params.zd_extension_size);
+        }
+
+        if (info.state == NVME_ZONE_STATE_READ_ONLY ||
+            info.state == NVME_ZONE_STATE_OFFLINE) {
+            nvme_set_zone_state(zone, info.state);
+            zone->d.za = info.state == NVME_ZONE_STATE_OFFLINE ? 0 : za;
+        } else if (info.written == ns->zone_capacity ||
+                   (info.state == NVME_ZONE_STATE_FULL &&
+                    (info.attrs & RSD_ZA_FINISHED))) {
+            nvme_set_zone_state(zone, NVME_ZONE_STATE_FULL);
+            zone->d.za = za;
+            zone->w_ptr = zone->d.wp = nvme_zone_wr_boundary(zone);
+            QTAILQ_INSERT_TAIL(&ns->full_zones, zone, entry);
+        } else if (info.written || za) {
+            if (ns->params.max_active_zones &&
+                ns->nr_active_zones == ns->params.max_active_zones) {
+                error_setg(errp, "'zoned.max_active' is %" PRIu32 ", but more "
+                           "zones of '%s' are active: raise it, or start with "
+                           "the former value and finish or reset zones",
+                           ns->params.max_active_zones, rs->media);
+                return false;
+            }
+            nvme_set_zone_state(zone, NVME_ZONE_STATE_CLOSED);
+            zone->d.za = za;
+            zone->w_ptr = zone->d.wp = zone->d.zslba + info.written;
+            QTAILQ_INSERT_TAIL(&ns->closed_zones, zone, entry);
+            nvme_aor_inc_active(ns);
+        }
+    }
+
+    return true;
+}
+
+static void rsd_ns_cleanup(NvmeNamespace *ns)
+{
+    RsdNamespace *rs = RSD_NS(ns);
+
+    timer_free(rs->timer);
+    rs->timer = NULL;
+    if (rs->drive) {
+        rsd_close(rs->drive);
+        rs->drive = NULL;
+    }
+}
+
+static void rsd_ns_zone_changed(NvmeNamespace *ns, NvmeZone *zone)
+{
+    RsdNamespace *rs = RSD_NS(ns);
+    uint32_t idx = zone - ns->zone_array;
+    uint8_t attrs = zone->d.za;
+
+    if (zone->d.za & NVME_ZA_ZD_EXT_VALID) {
+        memcpy(rsd_zone_ext(rs->drive, idx), nvme_get_zd_extension(ns, idx),
+               ns->params.zd_extension_size);
+    }
+    if (zone == rs->finishing) {
+        attrs |= RSD_ZA_FINISHED;
+        rs->finishing = NULL;
+    }
+    rsd_zone_save(rs->drive, idx, nvme_get_zone_state(zone), attrs);
+}
+
+static void rsd_ns_host_stats(NvmeNamespace *ns, struct nvme_stats *stats)
+{
+    RsdNamespace *rs = RSD_NS(ns);
+    RsdCounters c;
+
+    rsd_counters(rs->drive, &c);
+    stats->units_read += c.host_read_pages * rs->cfg.page_size;
+    stats->units_written += c.host_write_pages * rs->cfg.page_size;
+    stats->read_commands += c.host_read_cmds;
+    stats->write_commands += c.host_write_cmds;
+}
+
+/* Spare, wear and errors as the flash has them; the worst namespace counts. */
+static void rsd_ns_health(NvmeNamespace *ns, NvmeSmartLog *smart)
+{
+    RsdNamespace *rs = RSD_NS(ns);
+    uint64_t good, used, spare = 100;
+    RsdCounters c;
+
+    rsd_counters(rs->drive, &c);
+    good = c.blocks_total - c.blocks_bad;
+    used = good ? 100 * c.wear_sum / (good * c.endurance) : 100;
+    if (c.spares_total) {
+        spare = 100 * c.spares_left / c.spares_total;
+    }
+
+    if (!smart->available_spare_threshold || spare < smart->available_spare) {
+        smart->available_spare = spare;
+    }
+    smart->available_spare_threshold = RSD_SPARE_THRESHOLD_PERCENT;
+    smart->percentage_used = MAX(smart->percentage_used, MIN(used, 255));
+    smart->media_errors[0] =
+        cpu_to_le64(le64_to_cpu(smart->media_errors[0]) + c.media_errors);
+    if (spare < RSD_SPARE_THRESHOLD_PERCENT) {
+        smart->critical_warning |= NVME_SMART_SPARE;
+    }
+}
+
+static size_t rsd_ns_vendor_log(NvmeNamespace *ns, uint8_t lid, void *buf)
+{
+    if (lid != RSD_LOG_ID) {
+        return 0;
+    }
+    rsd_log_page(RSD_NS(ns)->drive, buf);
+    return sizeof(RsdLogPage);
+}
+
+static const NvmeNamespaceOps rsd_ns_ops = {
+    .lbaf = rsd_ns_lbaf,
+    .nlbaf = ARRAY_SIZE(rsd_ns_lbaf),
+    .oncs = NVME_ONCS_WRITE_ZEROES,
+    .volatile_cache = false,
+    .setup = rsd_ns_setup,
+    .restore = rsd_ns_restore,
+    .cleanup = rsd_ns_cleanup,
+    .prepare = rsd_ns_prepare,
+    .submit = rsd_ns_submit,
+    .abandon = rsd_ns_abandon,
+    .cancel = rsd_ns_cancel,
+    .flush = rsd_ns_flush,
+    .zone_reset = rsd_ns_zone_reset,
+    .zone_finish = rsd_ns_zone_finish,
+    .zone_mgmt_done = rsd_ns_zone_mgmt_done,
+    .zone_changed = rsd_ns_zone_changed,
+    .format = rsd_ns_format,
+    .host_stats = rsd_ns_host_stats,
+    .health = rsd_ns_health,
+    .vendor_log = rsd_ns_vendor_log,
+};
+
+/*
+ * For tests of the software above: qom-set makes a zone fail now, as a drive
+ * does that runs out of good blocks.
+ */
+static void rsd_ns_degrade(Object *obj, Visitor *v, const char *name,
+                           void *opaque, Error **errp)
+{
+    NvmeNamespace *ns = NVME_NS(obj);
+    NvmeZoneState state = (uintptr_t)opaque;
+    uint32_t idx;
+
+    if (!visit_type_uint32(v, name, &idx, errp)) {
+        return;
+    }
+    if (!DEVICE(obj)->realized) {
+        error_setg(errp, "'%s' is for a running drive: use qom-set", name);
+        return;
+    }
+    if (idx >= ns->num_zones) {
+        error_setg(errp, "'%s' is %" PRIu32 ", must be from 0 to %" PRIu32,
+                   name, idx, ns->num_zones - 1);
+        return;
+    }
+    nvme_ns_degrade_zone(ns, &ns->zone_array[idx], state);
+}
+
+static const Property rsd_ns_props[] = {
+    DEFINE_PROP_STRING("media", RsdNamespace, media),
+    DEFINE_PROP_STRING("preset", RsdNamespace, preset),
+    DEFINE_PROP_BOOL("host-sync", RsdNamespace, host_sync, false),
+};
+
+static void rsd_ns_class_init(ObjectClass *oc, void *data)
+{
+    DeviceClass *dc = DEVICE_CLASS(oc);
+
+    dc->desc = "NVMe namespace in modelled NAND flash (RISA's RSD)";
+    device_class_set_props(dc, rsd_ns_props);
+    NVME_NS_CLASS(oc)->ops = &rsd_ns_ops;
+
+    object_class_property_set_description(oc, "media",
+        "file that holds the flash; created if it does not exist");
+    object_class_property_set_description(oc, "preset",
+        "settings to start from: custom, redo, risa or zn540 (default risa, "
+        "or what an existing media file says)");
+    object_class_property_set_description(oc, "host-sync",
+        "a flush also writes the media file to the host's disk");
+    rsd_ns_class_add_props(oc);
+
+    object_class_property_add(oc, "zone-read-only", "uint32", NULL,
+                              rsd_ns_degrade, NULL,
+                              (void *)(uintptr_t)NVME_ZONE_STATE_READ_ONLY);
+    object_class_property_set_description(oc, "zone-read-only",
+        "qom-set only: the zone of this index becomes read-only");
+    object_class_property_add(oc, "zone-offline", "uint32", NULL,
+                              rsd_ns_degrade, NULL,
+                              (void *)(uintptr_t)NVME_ZONE_STATE_OFFLINE);
+    object_class_property_set_description(oc, "zone-offline",
+        "qom-set only: the zone of this index goes offline");
+}
+
+static void rsd_ns_instance_init(Object *obj)
+{
+    RsdNamespace *rs = RSD_NS(obj);
+
+    QEMU_BUILD_BUG_ON(sizeof(RsdConfig) / sizeof(uint64_t) >
+                      sizeof(rs->set) * 8);
+    rsd_preset_find(RSD_DEFAULT_PRESET)->apply(&rs->cfg);
+}
+
+/* A namespace that failed to realize has not been cleaned up yet. */
+static void rsd_ns_instance_finalize(Object *obj)
+{
+    rsd_ns_cleanup(NVME_NS(obj));
+}
+
+static const TypeInfo rsd_ns_info = {
+    .name = TYPE_RSD_NS,
+    .parent = TYPE_NVME_NS,
+    .instance_size = sizeof(RsdNamespace),
+    .instance_init = rsd_ns_instance_init,
+    .instance_finalize = rsd_ns_instance_finalize,
+    .class_init = rsd_ns_class_init,
+};
+
+static void rsd_ns_register_types(void)
+{
+    type_register_static(&rsd_ns_info);
+}
+
+type_init(rsd_ns_register_types)

@@ -1,0 +1,134 @@
+/*
+ * The settings of core/rsd-props.h as properties of the device, each with its
+ * default, range and description for -device rsd-ns,help.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "qapi/error.h"
+#include "qapi/visitor.h"
+#include "rsd-ns.h"
+
+static bool rsd_prop_settable(Object *obj, const RsdProp *prop, Error **errp)
+{
+    if (DEVICE(obj)->realized) {
+        error_setg(errp, "'%s' cannot be changed while the drive is in use",
+                   prop->name);
+        return false;
+    }
+    return true;
+}
+
+static void rsd_prop_store(Object *obj, const RsdProp *prop, uint64_t value)
+{
+    RsdNamespace *rs = RSD_NS(obj);
+
+    *rsd_prop_value(&rs->cfg, prop) = value;
+    rs->set |= 1ull << (prop - rsd_props);
+}
+
+static void rsd_prop_get_num(Object *obj, Visitor *v, const char *name,
+                             void *opaque, Error **errp)
+{
+    RsdNamespace *rs = RSD_NS(obj);
+    const RsdProp *prop = opaque;
+    uint64_t value = *rsd_prop_value(&rs->cfg, prop);
+
+    visit_type_uint64(v, name, &value, errp);
+}
+
+static void rsd_prop_set_num(Object *obj, Visitor *v, const char *name,
+                             void *opaque, Error **errp)
+{
+    const RsdProp *prop = opaque;
+    uint64_t value;
+
+    if (!rsd_prop_settable(obj, prop, errp)) {
+        return;
+    }
+    if (prop->kind == RSD_PROP_SIZE) {
+        if (!visit_type_size(v, name, &value, errp)) {
+            return;
+        }
+    } else if (!visit_type_uint64(v, name, &value, errp)) {
+        return;
+    }
+    if (value < prop->min || value > prop->max) {
+        error_setg(errp, "'%s' is %" PRIu64 ", must be from %" PRIu64 " to %"
+                   PRIu64 "%s%s (%s)", name, value, prop->min, prop->max,
+                   *prop->unit ? " " : "", prop->unit, prop->doc);
+        return;
+    }
+    rsd_prop_store(obj, prop, value);
+}
+
+static char *rsd_prop_choices(const RsdProp *prop)
+{
+    return g_strjoinv(", ", (char **)prop->names);
+}
+
+static char *rsd_prop_get_enum(const RsdNamespace *rs, const RsdProp *prop)
+{
+    return g_strdup(prop->names[*rsd_prop_value((RsdConfig *)&rs->cfg, prop)]);
+}
+
+static void rsd_prop_visit_enum(Object *obj, Visitor *v, const char *name,
+                                void *opaque, Error **errp)
+{
+    g_autofree char *value = rsd_prop_get_enum(RSD_NS(obj), opaque);
+
+    visit_type_str(v, name, &value, errp);
+}
+
+static void rsd_prop_set_enum(Object *obj, Visitor *v, const char *name,
+                              void *opaque, Error **errp)
+{
+    const RsdProp *prop = opaque;
+    g_autofree char *value = NULL;
+    g_autofree char *choices = NULL;
+
+    if (!rsd_prop_settable(obj, prop, errp) ||
+        !visit_type_str(v, name, &value, errp)) {
+        return;
+    }
+    for (int i = 0; prop->names[i]; i++) {
+        if (!strcmp(prop->names[i], value)) {
+            rsd_prop_store(obj, prop, i);
+            return;
+        }
+    }
+    choices = rsd_prop_choices(prop);
+    error_setg(errp, "'%s' is '%s', must be one of: %s (%s)", name, value,
+               choices, prop->doc);
+}
+
+void rsd_ns_class_add_props(ObjectClass *oc)
+{
+    for (size_t i = 0; i < rsd_num_props; i++) {
+        const RsdProp *prop = &rsd_props[i];
+        g_autofree char *desc = NULL;
+
+        if (prop->kind == RSD_PROP_ENUM) {
+            g_autofree char *choices = rsd_prop_choices(prop);
+
+            desc = g_strdup_printf("%s (%s; default %s)", prop->doc, choices,
+                                   prop->names[prop->dflt]);
+            object_class_property_add(oc, prop->name, "str",
+                                      rsd_prop_visit_enum, rsd_prop_set_enum,
+                                      NULL, (void *)prop);
+        } else {
+            desc = g_strdup_printf("%s (%" PRIu64 " to %" PRIu64 "%s%s; "
+                                   "default %" PRIu64 ")", prop->doc,
+                                   prop->min, prop->max,
+                                   *prop->unit ? " " : "", prop->unit,
+                                   prop->dflt);
+            object_class_property_add(oc, prop->name,
+                                      prop->kind == RSD_PROP_SIZE ?
+                                      "size" : "uint64",
+                                      rsd_prop_get_num, rsd_prop_set_num,
+                                      NULL, (void *)prop);
+        }
+        object_class_property_set_description(oc, prop->name, desc);
+    }
+}
