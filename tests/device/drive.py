@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +10,7 @@ from pathlib import Path
 
 from nvme import Controller
 from qtest import Qemu
-from zns import Namespace
+from zns import Action, Namespace, Zs, blocks_of, pattern
 
 LOG_ID = 0xCA
 LOG_MAGIC = 0x474F4C2D44535252
@@ -155,3 +156,32 @@ def open_drive(
     args = device_args(media, SMALL | (props or {}), controller)
     with Qemu(binary, args) as qemu:
         yield Drive(qemu, depth)
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def reach(d: Drive, state: Zs, zone: int) -> None:
+    """Brings an empty zone into a state.  Implicitly open and closed zones hold one block."""
+    start = d.ns.start(zone)
+    if state in (Zs.IMPLICITLY_OPEN, Zs.CLOSED):
+        d.ns.write(start, pattern(1)).expect()
+    if state == Zs.CLOSED:
+        d.ns.send(Action.CLOSE, zone).expect()
+    if state == Zs.EXPLICITLY_OPEN:
+        d.ns.send(Action.OPEN, zone).expect()
+    if state == Zs.FULL:
+        d.ns.write(start, blocks_of(range(d.ns.zone(zone).capacity))).expect()
+    if state == Zs.READ_ONLY:
+        d.ns.write(start, pattern(1)).expect()
+        d.qemu.qom_set(NAMESPACE_PATH, "zone-read-only", zone)
+    if state == Zs.OFFLINE:
+        d.qemu.qom_set(NAMESPACE_PATH, "zone-offline", zone)
+    assert d.ns.zone(zone).state == state
+
+
+def reach_all(d: Drive) -> None:
+    """Zone n in the n-th state of the enumeration."""
+    for index, state in enumerate(Zs):
+        reach(d, state, index)

@@ -395,6 +395,15 @@ class Controller:
             except NoTimer:
                 time.sleep(0.0002)  # a stock namespace completes in host time
 
+    def step(self, count: int = 1) -> None:
+        """Steps to the next timer so many times, or until there is none, and polls each time."""
+        for _ in range(count):
+            try:
+                self.qemu.step()
+            except NoTimer:
+                break
+            self.poll()
+
     def advance(self, ns: int) -> None:
         """Lets ns pass and takes the completions of that time (stamped with its end)."""
         self.qemu.step(ns)

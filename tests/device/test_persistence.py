@@ -157,9 +157,7 @@ def test_kill_with_writes_in_flight(
     props = {"channels": channels, "ways": ways, "pages": 64, "blocks": 4, "oob": 16}
     with drive(**props) as d:
         writes = mixed_writes(d)
-        for _ in range(steps):
-            d.qemu.step()
-        d.controller.poll()
+        d.controller.step(steps)
         acknowledged = [(lba, blocks) for lba, blocks, request in writes if request.done]
         d.qemu.kill()
     with drive(**props) as d:
@@ -197,10 +195,7 @@ def test_kill_during_a_zone_command(drive: OpenDrive, action: Action, steps: int
     with drive(**props) as d:
         d.ns.write(0, blocks_of(range(6))).expect()
         request = d.ns.queue.submit(d.ns.send_command(action, 0))
-        for _ in range(steps):
-            if not request.done:
-                d.qemu.step()
-                d.controller.poll()
+        d.controller.step(steps)
         d.qemu.kill()
     with drive(**props) as d:
         zone = d.ns.zone(0)
@@ -233,10 +228,7 @@ def test_many_kills(drive: OpenDrive) -> None:
                 transfer = d.ns.transfer(1)
                 transfer.fill(pattern(lba + 1000), pattern(lba + 1000, 16))
                 writes.append((lba, d.ns.queue.submit(d.ns.io(Io.WRITE, lba, 1, transfer))))
-            for _ in range(round_):
-                if not all(request.done for _, request in writes):
-                    d.qemu.step()
-                    d.controller.poll()
+            d.controller.step(round_)
             expected |= {lba: lba + 1000 for lba, request in writes if request.done}
             d.qemu.kill()
     assert len(expected) > 10

@@ -89,8 +89,7 @@ def test_queue_deletion_with_io_in_flight(drive: OpenDrive, steps: int, settle: 
         space = d.ns.on(d.controller.create_queue(2, depth=64))
         other = submit_writes(d, d.ns, 1, 8)
         requests = submit_writes(d, space, 0, 40)
-        for _ in range(steps):
-            d.qemu.step()
+        d.controller.step(steps)
         d.controller.delete_queue(2)
         for request in requests:
             if request.done and request.status != Status.SUCCESS:
@@ -157,9 +156,7 @@ def test_controller_reset_with_io_in_flight(drive: OpenDrive, steps: int, settle
         requests = submit_writes(d, d.ns, 0, 40)
         submit_writes(d, d.ns, 1, 3)
         d.ns.queue.submit(d.ns.io(Io.READ, 0, 8, d.ns.transfer(8)))
-        for _ in range(steps):
-            d.qemu.step()
-        d.controller.poll()
+        d.controller.step(steps)
         acknowledged = sum(request.done for request in requests)
         d.reset_controller(1_000_000_000 if settle else 0)
         check_zone(d, 0, acknowledged)
@@ -182,7 +179,7 @@ def test_many_controller_resets(drive: OpenDrive) -> None:
                 commands.append(d.ns.io(Io.WRITE, index, 1, transfer))
             d.ns.queue.submit_all(commands)
             if round_ % 3:
-                d.qemu.step()
+                d.controller.step()
             d.reset_controller(10_000_000 if round_ % 4 == 0 else 0)
         d.controller.advance(10_000_000)
         wp = d.ns.zone(0).wp
@@ -256,8 +253,7 @@ def test_system_reset_with_io_in_flight(drive: OpenDrive, count: int) -> None:
 def test_quit_with_io_in_flight(drive: OpenDrive) -> None:
     with drive(pages=16) as d:
         submit_writes(d, d.ns, 0, 40)
-        for _ in range(4):
-            d.qemu.step()
+        d.controller.step(4)
         d.qemu.quit()
     with drive(pages=16) as d:
         check_zone(d, 0, 4)

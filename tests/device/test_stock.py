@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from nvme import Command, Controller, Io, Status
 from qtest import Qemu
 from zns import Action, Namespace, Zs, blocks_of, pattern
@@ -75,8 +77,9 @@ def test_zoned_namespace(qemu: str, tmp_path: Path) -> None:
         assert set(namespace.states()) == {Zs.EMPTY}
 
 
-def test_stock_namespace_with_shadow_doorbells_off(qemu: str, tmp_path: Path) -> None:
-    with Qemu(qemu, stock_args(tmp_path / "raw", ",dbcs=off")) as machine:
+@pytest.mark.parametrize("controller", [",dbcs=off", ",inline-queues=on", ",inline-queues=off"])
+def test_settings_of_the_controller(qemu: str, tmp_path: Path, controller: str) -> None:
+    with Qemu(qemu, stock_args(tmp_path / "raw", controller)) as machine:
         namespace = Namespace(Controller(machine).create_queue(), zoned=False)
         namespace.write(0, pattern(1)).expect()
         assert namespace.read(0)[0] == pattern(1)

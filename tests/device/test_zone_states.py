@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 
 import pytest
 
-from drive import NAMESPACE_PATH, Drive
+from drive import Drive, reach, reach_all
 from nvme import UNMAPPED_ADDRESS, Io, Request, Status
 from zns import ZA_EXTENSION_VALID, Action, Zs, blocks_of, pattern
 
@@ -15,25 +15,6 @@ OpenDrive = Callable[..., AbstractContextManager[Drive]]
 
 ZONE = 2
 EXTENSION = pattern(99, 64)
-
-
-def reach(d: Drive, state: Zs, zone: int = ZONE) -> None:
-    """Brings an empty zone into a state.  Implicitly open and closed zones hold one block."""
-    start = d.ns.start(zone)
-    if state in (Zs.IMPLICITLY_OPEN, Zs.CLOSED):
-        d.ns.write(start, pattern(1)).expect()
-    if state == Zs.CLOSED:
-        d.ns.send(Action.CLOSE, zone).expect()
-    if state == Zs.EXPLICITLY_OPEN:
-        d.ns.send(Action.OPEN, zone).expect()
-    if state == Zs.FULL:
-        d.ns.write(start, blocks_of(range(d.ns.zone(zone).capacity))).expect()
-    if state == Zs.READ_ONLY:
-        d.ns.write(start, pattern(1)).expect()
-        d.qemu.qom_set(NAMESPACE_PATH, "zone-read-only", zone)
-    if state == Zs.OFFLINE:
-        d.qemu.qom_set(NAMESPACE_PATH, "zone-offline", zone)
-    assert d.ns.zone(zone).state == state
 
 
 WRITTEN = {
@@ -114,7 +95,7 @@ def test_transition(drive: OpenDrive, operation: str, state: Zs) -> None:
     status = REFUSALS.get(outcome, Status.SUCCESS)
     after = SUCCESSES.get(outcome, state)
     with drive(zd_ext=64, finish="mark") as d:
-        reach(d, state)
+        reach(d, state, ZONE)
         run(d, operation, state).expect(status)
         d.controller.advance(1_000_000_000)
         zone = d.ns.zone(ZONE)
@@ -185,15 +166,6 @@ def test_extension_with_a_bad_buffer(drive: OpenDrive) -> None:
         assert d.ns.zone(ZONE).state == Zs.EMPTY
 
 
-ALL_STATES = list(Zs)
-
-
-def reach_all(d: Drive) -> None:
-    """Zone n in the n-th state of the enumeration."""
-    for index, state in enumerate(ALL_STATES):
-        reach(d, state, index)
-
-
 @pytest.mark.parametrize(
     ("action", "changes"),
     [
@@ -224,7 +196,7 @@ def test_select_all(drive: OpenDrive, action: Action, changes: dict[Zs, Zs]) -> 
     with drive(blocks=8, zd_ext=64) as d:
         reach_all(d)
         d.ns.send_all(action).expect()
-        expected = [changes.get(state, state) for state in ALL_STATES]
+        expected = [changes.get(state, state) for state in list(Zs)]
         assert d.ns.states()[: len(expected)] == expected
         assert d.ns.states()[len(expected)] == Zs.EMPTY
 
