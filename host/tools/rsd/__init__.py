@@ -1,0 +1,1 @@
+"""The `./rsd` command: set-up, guests, comparisons, tests."""

@@ -1,0 +1,139 @@
+"""The cache: finished entries keyed by their inputs, and warm build trees.
+
+An entry is a directory `KIND/KEY` that appears by one rename when it is complete. It is
+never changed afterwards, so readers need no lock. Two processes that want the same
+missing entry meet at a file lock; the second finds the first one's work.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from rsd.errors import RsdError
+
+
+def default_root() -> Path:
+    """$RSD_CACHE, else rsd-nvme under $XDG_CACHE_HOME or ~/.cache."""
+    if explicit := os.environ.get("RSD_CACHE"):
+        return Path(explicit).absolute()
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache").absolute() / "rsd-nvme"
+
+
+def hash_inputs(*inputs: object) -> str:
+    """A key for anything that JSON can write (paths and tuples included)."""
+    text = json.dumps(inputs, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+def hash_file(path: Path) -> str:
+    """The SHA-256 of a file's content, in hexadecimal."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def hash_tree(root: Path, skip_suffixes: Iterable[str] = ()) -> str:
+    """A hash over names, execute bits and contents below `root` (no times, no owners)."""
+    digest = hashlib.sha256()
+    skip = tuple(skip_suffixes)
+    files = sorted(p for p in root.rglob("*") if p.is_file() and p.suffix not in skip)
+    for path in files:
+        executable = os.access(path, os.X_OK)
+        digest.update(f"{path.relative_to(root)}\0{executable}\0{hash_file(path)}\n".encode())
+    return digest.hexdigest()
+
+
+def remove_tree(path: Path) -> None:
+    """Delete a directory; one that is not there is fine."""
+    with contextlib.suppress(FileNotFoundError):
+        shutil.rmtree(path)
+
+
+class Cache:
+    """All of the runner's files that outlive a command."""
+
+    def __init__(self, root: Path | None = None) -> None:
+        self.root = root or default_root()
+        try:
+            for name in ("locks", "logs", "tmp"):
+                (self.root / name).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RsdError(
+                f"cache {self.root}: {error.strerror}",
+                "set RSD_CACHE to a directory on a disk with 10 GB free that you can write",
+            ) from error
+
+    def log(self, name: str) -> Path:
+        """Where the output of the step `name` goes (overwritten by its next run)."""
+        return self.root / "logs" / f"{name}.log"
+
+    @contextlib.contextmanager
+    def lock(self, name: str) -> Iterator[None]:
+        """Hold `name` against other threads and processes. Waits as long as it takes."""
+        with (self.root / "locks" / name).open("w") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX)
+            yield
+
+    def find(self, kind: str, key: str) -> Path | None:
+        """A finished entry, or nothing."""
+        path = self.root / kind / key
+        return path if path.is_dir() else None
+
+    def entry(self, kind: str, key: str, build: Callable[[Path], None]) -> Path:
+        """The entry `kind/key`; when it is missing, `build` fills a directory for it.
+
+        If `build` raises (Ctrl-C included), nothing of the entry remains.
+        """
+        final = self.root / kind / key
+        if final.is_dir():
+            return final
+        with self.lock(f"{kind}-{key}"):
+            if final.is_dir():
+                return final
+            # Whatever is here was left by a process that was killed: we hold the lock.
+            partial = self.root / "tmp" / f"{kind}-{key}"
+            remove_tree(partial)
+            partial.mkdir()
+            try:
+                build(partial)
+                final.parent.mkdir(parents=True, exist_ok=True)
+                partial.rename(final)
+            finally:
+                remove_tree(partial)
+        return final
+
+    def work(self, name: str) -> Path:
+        """A build tree that is kept warm between builds. Hold a lock while using it."""
+        path = self.root / "work" / name
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+
+    @contextlib.contextmanager
+    def scratch(self, purpose: str) -> Iterator[Path]:
+        """A directory for one run, deleted afterwards.
+
+        Its name carries our process id, so that what a killed run left behind can be told
+        from what is in use, and goes when the next run starts.
+        """
+        base = self.root / "tmp"
+        for old in base.glob("run.*"):
+            pid = old.name.split(".")[1]
+            if not Path(f"/proc/{pid}").exists():
+                remove_tree(old)
+        number = 0
+        while True:
+            path = base / f"run.{os.getpid()}.{purpose}.{number}"
+            try:
+                path.mkdir()
+                break
+            except FileExistsError:
+                number += 1
+        try:
+            yield path
+        finally:
+            remove_tree(path)

@@ -1,0 +1,213 @@
+"""The command line of `./rsd`."""
+
+import argparse
+import importlib.util
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+
+from rsd import artifacts, debian, guest_run, image, packages, systems
+from rsd.artifacts import REPOSITORY
+from rsd.cache import Cache
+from rsd.errors import RsdError
+from rsd.guest_run import add_install_argument
+from rsd.kernel import FLAVOURS
+from rsd.progress import Progress
+from rsd.steps import stop_all
+
+OUR_FAULT = 2
+INTERRUPTED = 130
+
+EXIT_STATUSES = """\
+exit status: that of CMD, or
+  2    usage or set-up failed; nothing ran
+  201  the guest's kernel panicked
+  202  the guest hung until its watchdog fired
+  203  CMD reached --virtual-limit
+  204  the guest reached --wall-limit
+  205  the guest ended without a result"""
+
+
+def main(arguments: list[str]) -> int:
+    """Run one command; gives the exit status."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGHUP, _interrupt)
+    try:
+        parsed = _parser().parse_args(arguments)
+        return int(parsed.function(parsed))
+    except RsdError as error:
+        print(f"rsd: {error}", file=sys.stderr)
+        return OUR_FAULT
+    except KeyboardInterrupt:
+        stop_all()
+        print("rsd: interrupted", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="./rsd",
+        description="A virtual SSD, a guest to use it from, and measurements of both. "
+        "Every command first sets up what it needs.",
+        epilog="example: ./rsd run -- nvme list",
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    drives = f"systems:\n{systems.describe()}"
+
+    setup = _add(commands, "setup", "build everything, run nothing", "./rsd setup", _setup)
+    add_install_argument(setup)
+    setup.add_argument("--kernel", choices=tuple(FLAVOURS), default="release")
+    setup.add_argument(
+        "--update", action="store_true", help="look for newer Debian packages, and use them"
+    )
+
+    shell = _add(
+        commands,
+        "shell",
+        "a guest on your terminal (leave with exit, or Ctrl-A X)",
+        "./rsd shell --system stock-zns --in ./jobs --out ./results",
+        guest_run.shell,
+        drives,
+    )
+    guest_run.add_arguments(shell, shell=True)
+
+    run = _add(
+        commands,
+        "run",
+        "boot a guest, run CMD in it as root, copy /out back, exit with CMD's status",
+        "./rsd run --system stock -- fio --name=r --rw=randread --filename=/dev/nvme0n1"
+        " --direct=1 --size=64M",
+        guest_run.run,
+        f"{drives}\n\n{EXIT_STATUSES}",
+    )
+    guest_run.add_arguments(run, shell=False)
+
+    _add_lazy(commands, "compare", "measure the systems side by side", "./rsd compare --quick")
+    _add_lazy(commands, "bench", "measure the device model and the host's cost", "./rsd bench")
+
+    test = _add(
+        commands,
+        "test",
+        "lint, unit, device and guest tests, through pytest",
+        "./rsd test -k media",
+        _test,
+    )
+    add_install_argument(test)
+    test.add_argument("pytest", nargs=argparse.REMAINDER, help="passed on to pytest")
+
+    images = _add(
+        commands,
+        "image",
+        "exchange the guest's kernel, root and tools, to repeat somebody's run",
+        "./rsd image export image.tar",
+        _image,
+    )
+    images.add_argument("action", choices=("export", "import", "reset"))
+    images.add_argument("file", nargs="?", type=Path, metavar="FILE")
+    images.add_argument("--kernel", choices=tuple(FLAVOURS), default="release")
+    add_install_argument(images)
+
+    clean = _add(commands, "clean", "delete the cache", "./rsd clean", _clean)
+    clean.add_argument(
+        "--old", action="store_true", help="only finished QEMUs and tools; keep slow builds"
+    )
+    return parser
+
+
+def _add(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+    name: str,
+    summary: str,
+    example: str,
+    function: Callable[[argparse.Namespace], int],
+    details: str = "",
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(
+        name,
+        help=summary,
+        description=summary,
+        epilog="\n\n".join(filter(None, [details, f"example:\n  {example}"])),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(function=function)
+    return parser
+
+
+def _add_lazy(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+    name: str,
+    summary: str,
+    example: str,
+) -> None:
+    """A command in a package of its own, with `add_arguments(parser)` and `main(args)`."""
+    if importlib.util.find_spec(f"rsd.{name}") is None:
+        return
+    package = importlib.import_module(f"rsd.{name}")
+    parser = _add(commands, name, summary, example, package.main)
+    package.add_arguments(parser)
+
+
+def _setup(arguments: argparse.Namespace) -> int:
+    cache, progress = Cache(), Progress()
+    packages.ensure(progress, install=not arguments.no_install)
+    debian.release(cache, progress, update=arguments.update)
+    built = artifacts.ensure(cache, progress, kernel=arguments.kernel)
+    for name, digest in built.hashes.items():
+        progress.say(f"{name:7} sha256 {digest}")
+    progress.say(f"everything is in {cache.root}; next: ./rsd shell")
+    return 0
+
+
+def _test(arguments: argparse.Namespace) -> int:
+    progress = Progress()
+    packages.ensure(progress, install=not arguments.no_install)
+    artifacts.ensure(Cache(), progress)
+    command = [sys.executable, "-m", "pytest", *arguments.pytest]
+    return subprocess.run(command, cwd=REPOSITORY, check=False).returncode
+
+
+def _image(arguments: argparse.Namespace) -> int:
+    cache, progress = Cache(), Progress()
+    if arguments.action == "reset":
+        image.reset(cache)
+        return 0
+    if arguments.file is None:
+        raise RsdError(f"image {arguments.action}: FILE is missing", "./rsd image --help")
+    if arguments.action == "import":
+        name = image.import_(cache, arguments.file)
+        progress.say(f"image {name} is in use until ./rsd image reset")
+        return 0
+    packages.ensure(progress, install=not arguments.no_install)
+    built = artifacts.ensure(cache, progress, kernel=arguments.kernel)
+    image.export(
+        arguments.file,
+        kernel=built.kernel,
+        root=built.root,
+        tools=built.tools,
+        flavour=arguments.kernel,
+    )
+    return 0
+
+
+def _clean(arguments: argparse.Namespace) -> int:
+    cache = Cache()
+    kinds = ["qemu", "guest-tools"] if arguments.old else [p.name for p in cache.root.iterdir()]
+    for kind in kinds:
+        path = cache.root / kind
+        if kind == "venv":
+            # We are running from it, and the launcher makes it anew by itself.
+            continue
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    print(f"rsd: {cache.root} cleaned", file=sys.stderr)
+    return 0

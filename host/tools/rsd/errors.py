@@ -1,0 +1,29 @@
+"""Errors that are shown to the user as they are, without a traceback."""
+
+from pathlib import Path
+
+
+class RsdError(Exception):
+    """What went wrong, and what to do about it.
+
+    `message` names the thing, its value and the allowed range; `hint` is the next step.
+    """
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  try: {self.hint}" if self.hint else self.message
+
+
+class StepFailed(RsdError):
+    """A logged command ended with a failure: carries the end of its log."""
+
+    def __init__(self, title: str, status: int, log: Path, tail: list[str], hint: str) -> None:
+        lines = "".join(f"  | {line}\n" for line in tail)
+        super().__init__(
+            f"{title}: failed with status {status}\n{lines}  whole log: {log}",
+            hint,
+        )

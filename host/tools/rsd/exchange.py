@@ -1,0 +1,131 @@
+"""What goes into a guest and what comes out: two files that the guest sees as NVDIMMs."""
+
+import io
+import shutil
+import tarfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from rsd.errors import RsdError
+
+# QEMU wants NVDIMM sizes aligned; the files are sparse, so a step costs nothing.
+NVDIMM_ALIGN = 128 << 20
+RESULT_BYTES = 2 << 30
+HEADER_BYTES = 4096
+
+Inputs = Path | Mapping[str, bytes | str | Path] | None
+
+
+@dataclass(frozen=True)
+class RawResult:
+    """The header that guest/init writes. Times are guest seconds since boot."""
+
+    outcome: str
+    status: int
+    started_s: float
+    ended_s: float
+
+
+def write_inputs(
+    path: Path,
+    *,
+    init: Path,
+    tools: Path | None,
+    config: Mapping[str, str | int],
+    script: str,
+    inputs: Inputs,
+) -> None:
+    """Write the inputs' tar. Equal arguments give equal bytes: no times, owners, order."""
+    settings = "".join(f"{key}={value}\n" for key, value in config.items())
+    with tarfile.open(path, "w", format=tarfile.GNU_FORMAT) as tar:
+        _add_bytes(tar, "init", init.read_bytes(), 0o755)
+        _add_bytes(tar, "config", settings.encode(), 0o644)
+        _add_bytes(tar, "job", script.encode(), 0o644)
+        if tools is not None:
+            _add_tree(tar, "bin", tools)
+        if isinstance(inputs, Path):
+            _add_tree(tar, "in", inputs)
+        elif inputs:
+            for name, content in sorted(inputs.items()):
+                if isinstance(content, Path):
+                    _add_tree(tar, f"in/{name}", content)
+                else:
+                    data = content.encode() if isinstance(content, str) else content
+                    _add_bytes(tar, f"in/{name}", data, 0o644)
+    size = path.stat().st_size
+    with path.open("ab") as stream:
+        stream.truncate(-(-size // NVDIMM_ALIGN) * NVDIMM_ALIGN)
+
+
+def create_result(path: Path) -> None:
+    """Make the sparse file that the guest writes its result to."""
+    with path.open("xb") as stream:
+        stream.truncate(RESULT_BYTES)
+
+
+def read_result(path: Path, out_dir: Path) -> RawResult | None:
+    """Unpack the guest's /out into `out_dir`. None: the guest did not write a result."""
+    with path.open("rb") as stream:
+        words = stream.read(HEADER_BYTES).split(b"\n", 1)[0].decode("ascii", "replace").split()
+        if not words or words[0] != "rsd-result":
+            return None
+        fields = dict(word.split("=", 1) for word in words[1:])
+        if fields["outcome"] != "too-large":
+            with tarfile.open(fileobj=stream, mode="r|") as tar:
+                tar.extractall(out_dir, filter=_as_ours)
+    return RawResult(
+        fields["outcome"],
+        int(fields["status"]),
+        float(fields["started"]),
+        float(fields["ended"]),
+    )
+
+
+def _as_ours(member: tarfile.TarInfo, destination: str) -> tarfile.TarInfo | None:
+    """Files, directories and safe links only, owned by us."""
+    if member.isdev():
+        return None
+    return tarfile.data_filter(member, destination)
+
+
+def _add_bytes(tar: tarfile.TarFile, name: str, data: bytes, mode: int) -> None:
+    info = tarfile.TarInfo(name)
+    info.size = len(data)
+    info.mode = mode
+    tar.addfile(info, io.BytesIO(data))
+
+
+def _walk(root: Path) -> Iterator[Path]:
+    yield root
+    if root.is_dir() and not root.is_symlink():
+        for child in sorted(root.iterdir()):
+            yield from _walk(child)
+
+
+def _add_tree(tar: tarfile.TarFile, name: str, root: Path) -> None:
+    if not root.exists():
+        raise RsdError(f"input {root}: no such file or directory", "check --in DIR")
+    for path in _walk(root):
+        below = path.relative_to(root)
+        info = tar.gettarinfo(path, arcname=str(Path(name) / below))
+        if info is None:
+            raise RsdError(f"input {path}: not a file, directory or link", "remove it from --in")
+        # Hard links would tie two names in an order that the host's inodes decide.
+        if info.islnk():
+            info.type = tarfile.REGTYPE
+            info.linkname = ""
+            info.size = path.stat().st_size
+        info.mtime = 0
+        info.uid = info.gid = 0
+        info.uname = info.gname = ""
+        if info.isreg():
+            with path.open("rb") as stream:
+                tar.addfile(info, stream)
+        else:
+            tar.addfile(info)
+
+
+def copy_out(source: Path, target: Path) -> None:
+    """Copy a result directory's content to where the user wants it."""
+    shutil.copytree(source, target, dirs_exist_ok=True, symlinks=True)

@@ -1,0 +1,200 @@
+"""`./rsd shell` and `./rsd run`."""
+
+import argparse
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+from rsd import artifacts, machine, packages, systems
+from rsd.artifacts import Artifacts
+from rsd.cache import Cache
+from rsd.errors import RsdError
+from rsd.kvm import kvm_works
+from rsd.machine import GuestJob, GuestResult, Outcome
+from rsd.progress import Progress
+
+# Exit statuses of `./rsd run` for ends that are not the command's own. 2 is ours too:
+# set-up or usage failed.
+STATUS = {
+    Outcome.PANIC: 201,
+    Outcome.HANG: 202,
+    Outcome.VIRTUAL_TIMEOUT: 203,
+    Outcome.WALL_TIMEOUT: 204,
+    Outcome.LOST: 205,
+}
+
+ADVICE = {
+    Outcome.PANIC: "the kernel's messages are above; --kernel debug finds more",
+    Outcome.HANG: "the guest made no progress until its watchdog fired; --kernel debug finds more",
+    Outcome.VIRTUAL_TIMEOUT: "raise --virtual-limit (seconds of the guest's clock)",
+    Outcome.WALL_TIMEOUT: "raise --wall-limit (seconds of your clock)",
+    Outcome.LOST: "the command itself may have switched the guest off",
+}
+
+CONSOLE_TAIL_LINES = 30
+
+
+def add_arguments(parser: argparse.ArgumentParser, *, shell: bool) -> None:
+    """The options of `shell` and `run`."""
+    parser.add_argument(
+        "--system", default="rsd", metavar="NAME", help="the drive, see below (default: rsd)"
+    )
+    parser.add_argument(
+        "--media",
+        type=Path,
+        metavar="FILE",
+        help="keep the drive's data in FILE, made if missing (default: a fresh drive, "
+        "deleted at the end)",
+    )
+    parser.add_argument(
+        "--in", type=Path, dest="in_dir", metavar="DIR", help="what the guest finds in /in"
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="where the guest's /out is copied at the end"
+    )
+    parser.add_argument(
+        "--kernel", choices=("release", "debug"), default="release", help="default: release"
+    )
+    parser.add_argument(
+        "--memory", type=_positive, default=1024, metavar="MIB", help="guest memory (default: 1024)"
+    )
+    parser.add_argument(
+        "--icount",
+        action=argparse.BooleanOptionalAction,
+        default=not shell,
+        help="deterministic virtual time, one run like the next "
+        f"(default: {'off' if shell else 'on'})",
+    )
+    parser.add_argument(
+        "--guest-speed",
+        type=int,
+        choices=range(-3, 11),
+        default=machine.GUEST_SPEED_SHIFT,
+        metavar="SHIFT",
+        help="with --icount, one guest instruction takes 2^SHIFT ns, -3 to 10 "
+        f"(default: {machine.GUEST_SPEED_SHIFT})",
+    )
+    parser.add_argument(
+        "--accel",
+        choices=("auto", "tcg", "kvm"),
+        default="auto",
+        help="without --icount: auto takes KVM if a guest starts with it (default: auto)",
+    )
+    add_install_argument(parser)
+    if not shell:
+        parser.add_argument(
+            "--virtual-limit",
+            type=_positive,
+            default=600,
+            metavar="SECONDS",
+            help="end the command after this time on the guest's clock (default: 600)",
+        )
+        parser.add_argument(
+            "--wall-limit",
+            type=_positive,
+            default=3600,
+            metavar="SECONDS",
+            help="end the guest after this time on your clock (default: 3600)",
+        )
+        parser.add_argument("command", nargs="+", metavar="CMD", help="what to run, after --")
+
+
+def add_install_argument(parser: argparse.ArgumentParser) -> None:
+    """--no-install, for every command that may set things up."""
+    parser.add_argument(
+        "--no-install", action="store_true", help="only list missing packages, do not install"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """`./rsd run`: the command's exit status, or one of STATUS."""
+    cache, progress = Cache(), Progress()
+    built = _set_up(arguments, cache, progress)
+    with cache.scratch("out") as out:
+        job = GuestJob(
+            script=shlex.join(arguments.command),
+            out_dir=_made(arguments.out) if arguments.out else out,
+            virtual_limit_s=arguments.virtual_limit,
+            wall_limit_s=arguments.wall_limit,
+            **_common(arguments, cache, built),
+        )
+        result = machine.run_guest(job, built, cache=cache, on_output=_print_output)
+    return report(result, progress)
+
+
+def shell(arguments: argparse.Namespace) -> int:
+    """`./rsd shell`: a guest on the user's terminal."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise RsdError("shell needs a terminal", "./rsd run -- sh -c '...' runs a script")
+    cache, progress = Cache(), Progress()
+    built = _set_up(arguments, cache, progress)
+    out_dir = _made(arguments.out) if arguments.out else None
+    job = GuestJob(script="", out_dir=out_dir, **_common(arguments, cache, built))
+    machine.run_shell(job, built, cache=cache, terminal=os.get_terminal_size())
+    return 0
+
+
+def report(result: GuestResult, progress: Progress) -> int:
+    """Say how a run ended if it was not by itself; gives our exit status."""
+    if result.outcome is Outcome.EXITED:
+        assert result.status is not None
+        return result.status
+    tail = result.console.splitlines()[-CONSOLE_TAIL_LINES:]
+    progress.say("\n".join(["the end of the guest's console:", *(f"  | {line}" for line in tail)]))
+    progress.say(
+        f"{result.outcome.value} after {result.wall_s:.0f} s of wall time: "
+        f"{ADVICE[result.outcome]} (exit status {STATUS[result.outcome]})"
+    )
+    return STATUS[result.outcome]
+
+
+def _set_up(arguments: argparse.Namespace, cache: Cache, progress: Progress) -> Artifacts:
+    systems.check_name(arguments.system)
+    if arguments.in_dir is not None and not arguments.in_dir.is_dir():
+        raise RsdError(f"--in {arguments.in_dir}: not a directory", "name one that exists")
+    packages.ensure(progress, install=not arguments.no_install)
+    return artifacts.ensure(cache, progress, kernel=arguments.kernel)
+
+
+def _common(arguments: argparse.Namespace, cache: Cache, built: Artifacts) -> dict[str, Any]:
+    """What shell and run ask of a job alike."""
+    accel = "tcg"
+    if arguments.accel == "kvm":
+        if arguments.icount:
+            raise RsdError("--accel kvm: virtual time needs tcg", "add --no-icount")
+        accel = "kvm"
+    elif arguments.accel == "auto" and not arguments.icount and kvm_works(cache, built):
+        accel = "kvm"
+    return {
+        "system": arguments.system,
+        "media": arguments.media,
+        "inputs": arguments.in_dir,
+        "deterministic": arguments.icount,
+        "guest_speed": arguments.guest_speed,
+        "accel": accel,
+        "kernel": arguments.kernel,
+        "memory_mib": arguments.memory,
+    }
+
+
+def _made(directory: Path) -> Path:
+    """`directory`, made before the run, so that a typo costs no run."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RsdError(f"--out {directory}: {error.strerror}", "name another directory") from error
+    return directory
+
+
+def _print_output(data: bytes) -> None:
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{value}: must be 1 or more")
+    return value

@@ -1,0 +1,145 @@
+"""The guest's root: trixie's tools as one EROFS image, and images from elsewhere.
+
+An imported image (kernel, root and our tools, from `./rsd image export` on another
+machine) replaces the built one until `./rsd image reset`.
+"""
+
+import json
+import shutil
+import tarfile
+from pathlib import Path
+
+from rsd import buildroot, debian
+from rsd.cache import Cache, hash_file, hash_inputs
+from rsd.errors import RsdError
+from rsd.exchange import NVDIMM_ALIGN
+from rsd.progress import Progress
+
+PACKAGES = (
+    "acl attr bonnie++ btrfs-progs dbench e2fsprogs f2fs-tools fio fsmark jq kmod libnvme1t64 "
+    "liburing2 nilfs-tools nvme-cli postmark procps python3-minimal sqlite3 strace stress-ng "
+    "sysbench util-linux xfsprogs zbd-utils"
+).split()
+
+IMAGE_UUID = "7273642d-6e76-6d65-8000-000000000001"
+
+_MAKE = f"""
+mkfs.erofs --quiet --tar=f -T{buildroot.SOURCE_DATE_EPOCH} --all-time -U{IMAGE_UUID} \
+    /out/root.erofs /out/root.tar
+"""
+
+
+def ensure_root(cache: Cache, progress: Progress, boot: Path) -> Path:
+    """A directory with `root.erofs` and `manifest.json`. `boot` is the repository's guest/boot."""
+    index = debian.release(cache, progress).index
+    key = hash_inputs(index, PACKAGES, boot.read_text(), _MAKE)
+
+    def build(partial: Path) -> None:
+        image = partial / "root.erofs"
+        archive = partial / "root.tar"
+        with progress.step("guest root: trixie and its benchmarks") as step:
+            log = cache.log("root")
+            # mmdebstrap's user namespace must be able to write beside the archive.
+            partial.chmod(0o777)
+            buildroot.bootstrap(
+                PACKAGES,
+                archive,
+                step=step,
+                log=log,
+                hooks=(
+                    f"--customize-hook=upload {boot} /sbin/rsd-boot",
+                    '--customize-hook=chmod 755 "$1/sbin/rsd-boot"',
+                ),
+            )
+            partial.chmod(0o755)
+        root = buildroot.ensure(cache, progress)
+        with progress.step("guest root: EROFS image") as step:
+            root.run(
+                _MAKE,
+                binds={"/out": partial},
+                step=step,
+                log=cache.log("erofs"),
+                hint="see the log; 2 GB of free disk are needed",
+            )
+        size = image.stat().st_size
+        with image.open("ab") as stream:
+            stream.truncate(-(-size // NVDIMM_ALIGN) * NVDIMM_ALIGN)
+        with tarfile.open(archive) as tar:
+            status = tar.extractfile("./var/lib/dpkg/status")
+            assert status is not None
+            (partial / "packages").write_bytes(status.read())
+        archive.unlink()
+        manifest = {
+            "root_sha256": hash_file(image),
+            "packages": buildroot.package_identity(partial / "packages"),
+        }
+        (partial / "manifest.json").write_text(json.dumps(manifest, indent=2))
+
+    return cache.entry("root", key, build)
+
+
+def imported(cache: Cache) -> Path | None:
+    """The imported image in use, if there is one."""
+    pointer = cache.root / "imported"
+    if not pointer.exists():
+        return None
+    path = cache.find("image", pointer.read_text().strip())
+    if path is None:
+        raise RsdError("the imported image is no longer in the cache", "./rsd image reset")
+    return path
+
+
+def export(target: Path, *, kernel: Path, root: Path, tools: Path, flavour: str) -> None:
+    """Write an image that `import_` takes."""
+    files = {"vmlinux": kernel, "root.erofs": root}
+    files |= {f"tools/{p.name}": p for p in sorted(tools.iterdir())}
+    manifest = {
+        "format": 1,
+        "kernel": flavour,
+        "sha256": {name: hash_file(path) for name, path in files.items()},
+    }
+    unfinished = target.with_name(f"{target.name}.part")
+    try:
+        with tarfile.open(unfinished, "w") as tar:
+            description = unfinished.with_name(f"{target.name}.manifest")
+            description.write_text(json.dumps(manifest, indent=2))
+            tar.add(description, "manifest.json")
+            description.unlink()
+            for name, path in files.items():
+                tar.add(path, name)
+        unfinished.rename(target)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def import_(cache: Cache, archive: Path) -> str:
+    """Take an exported image into use. Gives its name. Refuses one that is damaged."""
+    if not archive.is_file():
+        raise RsdError(f"image {archive}: no such file", "./rsd image export FILE makes one")
+    key = hash_file(archive)[:20]
+
+    def build(partial: Path) -> None:
+        try:
+            with tarfile.open(archive) as tar:
+                tar.extractall(partial, filter="data")
+            manifest = json.loads((partial / "manifest.json").read_text())
+            expected = manifest["sha256"]
+        except (tarfile.TarError, OSError, ValueError, KeyError) as error:
+            raise RsdError(f"image {archive}: not an exported image ({error})") from error
+        if manifest.get("format") != 1:
+            raise RsdError(f"image {archive}: format {manifest.get('format')}, 1 is known")
+        for name, digest in expected.items():
+            path = partial / name
+            if not path.is_file() or hash_file(path) != digest:
+                raise RsdError(f"image {archive}: {name} is damaged", "export it again")
+        (partial / "tools").mkdir(exist_ok=True)
+
+    cache.entry("image", key, build)
+    (cache.root / "imported").write_text(key)
+    return key
+
+
+def reset(cache: Cache) -> None:
+    """Go back to the image that is built here."""
+    (cache.root / "imported").unlink(missing_ok=True)
+    shutil.rmtree(cache.root / "image", ignore_errors=True)

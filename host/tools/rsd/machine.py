@@ -1,0 +1,372 @@
+"""A guest: QEMU's command line and one run from start to result.
+
+    from rsd.machine import GuestJob, run_guest
+    result = run_guest(GuestJob(system="rsd", script="fio ... > /out/fio.json"))
+
+The guest's root, its inputs and its results are NVDIMMs, that is, memory: nothing that
+the guest touches during a measurement waits for the host. guest/init describes the other
+side.
+"""
+
+import contextlib
+import enum
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import termios
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rsd import artifacts, exchange, systems
+from rsd.artifacts import Artifacts
+from rsd.cache import Cache
+from rsd.errors import RsdError
+from rsd.progress import Progress
+from rsd.qmp import EventReader
+
+# Instructions of the guest CPU per nanosecond: 2^-SHIFT. 0 is a 1-GIPS machine.
+GUEST_SPEED_SHIFT = 0
+
+# The guest's watchdog fires this much after the virtual limit, for a guest that is too
+# stuck to end its script by itself. It counts to 2046 s at most: init feeds it every
+# WATCHDOG_ROUND_S when the limit is beyond that.
+WATCHDOG_MARGIN_S = 60
+WATCHDOG_ROUND_S = 1000
+
+POLL_S = 0.05
+FIRMWARE = (Path("/usr/share/seabios"), Path("/usr/share/qemu"))
+
+
+class Outcome(enum.Enum):
+    """How a run ended. Only EXITED has a status of the command's own."""
+
+    EXITED = "exited"
+    PANIC = "guest panic"
+    HANG = "guest hang"
+    VIRTUAL_TIMEOUT = "virtual time-out"
+    WALL_TIMEOUT = "wall time-out"
+    LOST = "guest ended without a result"
+
+
+@dataclass(frozen=True)
+class GuestJob:
+    """What to run in which guest.
+
+    `script` is a POSIX shell script, run as root; it finds `inputs` (a directory, or a
+    mapping of names to contents or files) in /in and leaves its results in /out. `media`
+    is kept; without one, the drive is fresh and goes away with the run. `controller` and
+    `namespace` override properties of the system's devices. `out_dir` receives /out; by
+    default a new temporary directory that the caller owns.
+    """
+
+    system: str
+    script: str
+    media: Path | None = None
+    inputs: exchange.Inputs = None
+    out_dir: Path | None = None
+    deterministic: bool = True
+    guest_speed: int = GUEST_SPEED_SHIFT
+    accel: str = "tcg"
+    kernel: str = "release"
+    virtual_limit_s: int = 600
+    wall_limit_s: float = 3600
+    memory_mib: int = 1024
+    controller: Mapping[str, str] = field(default_factory=dict)
+    namespace: Mapping[str, str] = field(default_factory=dict)
+    extra_qemu_args: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class GuestResult:
+    """What a run gave. `status` is the script's exit status, None unless EXITED.
+
+    `output` is what the script printed, `console` what the kernel did. `virtual_s` is the
+    guest's time from before to after the script; `qemu_cpu_s` QEMU's user and system time
+    for the whole run, boot included. `hashes` are SHA-256 of everything that decides the
+    result.
+    """
+
+    outcome: Outcome
+    status: int | None
+    out_dir: Path
+    output: str
+    console: str
+    virtual_s: float | None
+    wall_s: float
+    qemu_cpu_s: float
+    hashes: Mapping[str, str]
+    qemu_command: tuple[str, ...]
+
+
+class QemuFailed(RsdError):
+    """QEMU itself ended badly: an option it refuses, or a crash. `status` as Popen has it."""
+
+    def __init__(self, status: int, stderr: str, command: tuple[str, ...]) -> None:
+        if status < 0:
+            how = f"was killed by {signal.Signals(-status).name}"
+        else:
+            how = f"ended with status {status}"
+        self.status = status
+        self.stderr = stderr
+        self.command = command
+        lines = "".join(f"  | {line}\n" for line in stderr.splitlines()[-15:])
+        super().__init__(f"QEMU {how}\n{lines}".rstrip())
+
+
+def run_guest(
+    job: GuestJob,
+    built: Artifacts | None = None,
+    *,
+    cache: Cache | None = None,
+    on_output: Callable[[bytes], None] = lambda data: None,
+) -> GuestResult:
+    """Start a guest, run the job's script in it, and wait for its end.
+
+    `built` saves looking for QEMU and the image again; without it they are built if they
+    are missing. `on_output` gets what the script prints, while it prints it. Raises
+    QemuFailed if QEMU fails, RsdError for a job that cannot run; every other end is in the
+    result. QEMU is gone when this returns or raises.
+    """
+    cache = cache or Cache()
+    built = built or artifacts.ensure(cache, Progress(), kernel=job.kernel)
+    out_dir = job.out_dir or Path(tempfile.mkdtemp(prefix="rsd-out-"))
+    with cache.scratch("guest") as scratch:
+        media = _prepare(job, built, scratch, {"mode": "run"})
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            events = EventReader(ours)
+            command = (
+                *qemu_command(job, built, scratch, media),
+                *("-chardev", f"file,id=console,path={scratch}/console"),
+                *("-chardev", f"file,id=output,path={scratch}/output"),
+                *("-serial", "chardev:console", "-serial", "chardev:output"),
+                *("-chardev", f"socket,id=qmp,fd={theirs.fileno()}"),
+                *("-mon", "chardev=qmp,mode=control"),
+            )
+            end = _attend(job, command, scratch, theirs.fileno(), events, on_output)
+        console = _text(scratch / "console")
+        raw = exchange.read_result(scratch / "result", out_dir)
+        if raw is None and end.status != 0 and not end.wall_timeout:
+            raise QemuFailed(end.status, _text(scratch / "stderr"), command)
+        outcome = _judge(raw, end, events, console)
+        return GuestResult(
+            outcome=outcome,
+            status=raw.status if raw and outcome is Outcome.EXITED else None,
+            out_dir=out_dir,
+            output=_text(scratch / "output"),
+            console=console,
+            virtual_s=raw.ended_s - raw.started_s if raw else None,
+            wall_s=end.wall_s,
+            qemu_cpu_s=end.cpu_s,
+            hashes=built.hashes,
+            qemu_command=command,
+        )
+
+
+def run_shell(job: GuestJob, built: Artifacts, *, cache: Cache, terminal: os.terminal_size) -> None:
+    """An interactive guest on our terminal, until the user leaves it.
+
+    The job's script is not used; /out is unpacked into `job.out_dir`, if there is one.
+    """
+    with cache.scratch("shell") as scratch:
+        settings = {
+            "mode": "shell",
+            "rows": terminal.lines or 24,
+            "columns": terminal.columns or 80,
+            "term": _safe_word(os.environ.get("TERM", "vt100")),
+        }
+        media = _prepare(job, built, scratch, settings)
+        command = (
+            *qemu_command(job, built, scratch, media),
+            *("-chardev", "stdio,id=console,mux=on,signal=off"),
+            *("-serial", "chardev:console", "-mon", "chardev=console,mode=readline"),
+        )
+        with (scratch / "stderr").open("wb") as stderr, _restored_terminal():
+            # In our own process group: a background one may not configure the terminal.
+            process = subprocess.Popen(_tied_to_us(command), stderr=stderr)
+            try:
+                status = process.wait()
+            finally:
+                _kill(process)
+        if status != 0:
+            raise QemuFailed(status, _text(scratch / "stderr"), command)
+        if job.out_dir is not None:
+            exchange.read_result(scratch / "result", job.out_dir)
+
+
+def qemu_command(job: GuestJob, built: Artifacts, scratch: Path, media: Path) -> list[str]:
+    """QEMU's options, consoles and monitor excepted."""
+    if job.accel == "kvm":
+        cpu = ["-accel", "kvm", "-cpu", "host"]
+    else:
+        cpu = ["-accel", "tcg,thread=single", "-cpu", "max,-rdrand,-rdseed"]
+    if job.deterministic:
+        clock = ["-icount", f"shift={job.guest_speed},sleep=off"]
+        clock += ["-rtc", "base=2026-01-01,clock=vm", "-seed", "42"]
+    else:
+        clock = ["-rtc", "base=utc"]
+    memory = ["-m", f"{job.memory_mib}M,slots=3,maxmem={job.memory_mib + 16384}M"]
+    for index, (name, writable) in enumerate(
+        ((built.root, False), (scratch / "inputs", False), (scratch / "result", True))
+    ):
+        mode = "readonly=off" if writable else "readonly=on,rom=off"
+        unarmed = "off" if writable else "on"
+        memory += ["-object", f"memory-backend-file,id=mem{index},mem-path={name},share=on,"]
+        memory[-1] += f"size={name.stat().st_size},{mode}"
+        memory += ["-device", f"nvdimm,id=nv{index},memdev=mem{index},unarmed={unarmed}"]
+    return [
+        str(built.qemu),
+        *("-M", "q35,nvdimm=on", "-smp", "1", *cpu, *clock, *memory),
+        *("-nodefaults", "-no-user-config", "-vga", "none", "-display", "none", "-no-reboot"),
+        *(word for directory in FIRMWARE for word in ("-L", str(directory))),
+        *("-device", "i6300esb", "-action", "watchdog=poweroff"),
+        *("-kernel", str(built.kernel), "-append", kernel_command_line(job)),
+        *systems.qemu_arguments(job.system, media, job.controller, job.namespace),
+        *job.extra_qemu_args,
+    ]
+
+
+def kernel_command_line(job: GuestJob) -> str:
+    """The guest kernel's parameters."""
+    heartbeat = min(job.virtual_limit_s, WATCHDOG_ROUND_S) + WATCHDOG_MARGIN_S
+    words = [
+        "root=/dev/pmem0 rootfstype=erofs ro init=/sbin/rsd-boot",
+        "console=ttyS0 quiet",
+        # A guest that found a bug in itself must not go on and give figures.
+        "panic=-1 oops=panic softlockup_panic=1 sysctl.kernel.hung_task_panic=1",
+        f"i6300esb.heartbeat={heartbeat}",
+    ]
+    if job.deterministic:
+        words.append("nokaslr random.trust_cpu=off tsc=reliable")
+    return " ".join(words)
+
+
+@dataclass(frozen=True)
+class _End:
+    """How the QEMU process ended."""
+
+    status: int
+    wall_timeout: bool
+    wall_s: float
+    cpu_s: float
+
+
+def _prepare(
+    job: GuestJob, built: Artifacts, scratch: Path, settings: Mapping[str, str | int]
+) -> Path:
+    """Write everything QEMU opens. Gives the media file."""
+    media = job.media or scratch / "media"
+    systems.prepare_media(job.system, media)
+    exchange.write_inputs(
+        scratch / "inputs",
+        init=built.init,
+        tools=built.tools,
+        config={"virtual_limit": job.virtual_limit_s, **settings},
+        script=job.script,
+        inputs=job.inputs,
+    )
+    exchange.create_result(scratch / "result")
+    return media
+
+
+def _attend(
+    job: GuestJob,
+    command: tuple[str, ...],
+    scratch: Path,
+    monitor: int,
+    events: EventReader,
+    on_output: Callable[[bytes], None],
+) -> _End:
+    """Run QEMU to its end, or to the wall limit."""
+    started = time.monotonic()
+    output_path = scratch / "output"
+    output_path.touch()
+    wall_timeout = False
+    with (scratch / "stderr").open("wb") as stderr, output_path.open("rb") as output:
+        process = subprocess.Popen(
+            _tied_to_us(command),
+            stdin=subprocess.DEVNULL,
+            stdout=stderr,
+            stderr=stderr,
+            pass_fds=(monitor,),
+            process_group=0,
+        )
+        try:
+            while True:
+                # wait4 rather than poll: it is the only one that gives the CPU time of
+                # this child alone.
+                pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+                events.poll()
+                if data := output.read():
+                    on_output(data)
+                if pid:
+                    break
+                if not wall_timeout and time.monotonic() - started > job.wall_limit_s:
+                    wall_timeout = True
+                    process.kill()
+                time.sleep(POLL_S)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        finally:
+            _kill(process)
+    return _End(
+        process.returncode,
+        wall_timeout,
+        time.monotonic() - started,
+        usage.ru_utime + usage.ru_stime,
+    )
+
+
+def _judge(
+    raw: exchange.RawResult | None, end: _End, events: EventReader, console: str
+) -> Outcome:
+    if raw is not None:
+        if raw.outcome == "too-large":
+            raise RsdError(
+                f"the results in the guest's /out are larger than {exchange.RESULT_BYTES >> 20} MiB"
+                " or could not be archived",
+                "leave less in /out",
+            )
+        return Outcome.VIRTUAL_TIMEOUT if raw.outcome == "timed-out" else Outcome.EXITED
+    if end.wall_timeout:
+        return Outcome.WALL_TIMEOUT
+    # Softlockup and hung-task detectors end in a panic too, but what happened is a hang.
+    if "Kernel panic - not syncing" in console:
+        hung = ("softlockup: hung tasks", "hung_task: blocked tasks")
+        return Outcome.HANG if any(words in console for words in hung) else Outcome.PANIC
+    if "WATCHDOG" in events.events:
+        return Outcome.HANG
+    return Outcome.LOST
+
+
+def _tied_to_us(command: tuple[str, ...]) -> list[str]:
+    """The command, made to die with the thread that starts it."""
+    return ["setpriv", "--pdeathsig", "KILL", "--", *command]
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.kill()
+        process.wait()
+
+
+@contextlib.contextmanager
+def _restored_terminal() -> Iterator[None]:
+    """QEMU makes the terminal raw, and cannot undo that if it is killed."""
+    saved = termios.tcgetattr(0)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(0, termios.TCSADRAIN, saved)
+
+
+def _safe_word(text: str) -> str:
+    """`text` if a shell would take it literally: it ends up in guest/init's variables."""
+    return text if all(c.isalnum() or c in "-_.+" for c in text) else "vt100"
+
+
+def _text(path: Path) -> str:
+    return path.read_text(errors="replace") if path.exists() else ""
