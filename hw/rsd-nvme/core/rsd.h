@@ -138,8 +138,8 @@ int rsd_media_sync(RsdDrive *drive);
 typedef struct RsdGeometry {
     uint32_t num_zones;
     uint64_t zone_capacity;     /* pages that can be written in a zone */
-    uint64_t zone_size;         /* pages from one zone's start to the next's:
-                                   zone_capacity rounded up to a power of 2 */
+    /* pages from one zone's start to the next's: the next power of two */
+    uint64_t zone_size;
     uint64_t map_bytes;         /* segment-map table: 4 a host-visible block */
 } RsdGeometry;
 
@@ -153,8 +153,8 @@ void rsd_geometry(const RsdDrive *drive, RsdGeometry *geo);
 typedef struct RsdZone {
     uint8_t state;              /* as last saved; 0 in a new file */
     uint8_t attrs;
-    uint64_t written;           /* pages below the highest programmed page of
-                                   the zone, that page included */
+    /* pages below the zone's highest programmed page, that one included */
+    uint64_t written;
 } RsdZone;
 
 void rsd_zone_get(const RsdDrive *drive, uint32_t zone, RsdZone *info);
@@ -193,8 +193,8 @@ typedef struct RsdCmd {
     RsdStatus status;           /* valid after completion */
     uint64_t lba;               /* in pages */
     uint32_t nlb;               /* in pages */
-    uint8_t *data;              /* nlb pages; NULL unless READ or WRITE, or
-                                   if the drive keeps no payload */
+    /* nlb pages; NULL unless READ or WRITE, or without payload */
+    uint8_t *data;
     uint8_t *oob;               /* nlb * oob bytes; NULL as above or oob = 0 */
     uint64_t submit_ns;
     uint64_t done_ns;

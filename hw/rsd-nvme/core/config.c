@@ -1,0 +1,232 @@
+/*
+ * Settings: the table made real, presets, checks.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "internal.h"
+
+const char *const rsd_segment_names[] = { "all", "way", NULL };
+const char *const rsd_queue_names[] = { "way", "global", NULL };
+const char *const rsd_reset_names[] = { "mark", "erase", NULL };
+const char *const rsd_finish_names[] = { "mark", "pad", NULL };
+
+#define NUM(field, name, dflt, min, max, geo, unit, doc) \
+    { name, RSD_PROP_NUM, offsetof(RsdConfig, field), dflt, min, max, NULL, \
+      geo, unit, doc },
+#define SIZE(field, name, dflt, min, max, geo, unit, doc) \
+    { name, RSD_PROP_SIZE, offsetof(RsdConfig, field), dflt, min, max, NULL, \
+      geo, unit, doc },
+#define ENUM(field, name, dflt, names, geo, doc) \
+    { name, RSD_PROP_ENUM, offsetof(RsdConfig, field), dflt, 0, 1, names, \
+      geo, "", doc },
+
+/* ENUM's bounds: every enumeration has two values so far */
+_Static_assert(sizeof(rsd_segment_names) == 3 * sizeof(char *) &&
+               sizeof(rsd_queue_names) == 3 * sizeof(char *) &&
+               sizeof(rsd_reset_names) == 3 * sizeof(char *) &&
+               sizeof(rsd_finish_names) == 3 * sizeof(char *),
+               "the largest value of each enumeration is 1");
+
+const RsdProp rsd_props[] = { RSD_PROPS(NUM, SIZE, ENUM) };
+const size_t rsd_num_props = sizeof(rsd_props) / sizeof(rsd_props[0]);
+
+const RsdProp *rsd_prop_find(const char *name)
+{
+    for (size_t i = 0; i < rsd_num_props; i++) {
+        if (!strcmp(rsd_props[i].name, name)) {
+            return &rsd_props[i];
+        }
+    }
+    return NULL;
+}
+
+static void preset_custom(RsdConfig *cfg)
+{
+    for (size_t i = 0; i < rsd_num_props; i++) {
+        *rsd_prop_value(cfg, &rsd_props[i]) = rsd_props[i].dflt;
+    }
+}
+
+static void preset_risa(RsdConfig *cfg)
+{
+    preset_custom(cfg);
+    cfg->channels = 8;
+    cfg->ways = 4;
+    cfg->pages = 128;
+    cfg->blocks = 128;
+    cfg->t_cmd_ns = 2500;
+    cfg->t_xfer_ns = 30833;
+    cfg->t_read_ns = 60000;
+    cfg->t_prog_ns = 444278;
+    cfg->t_erase_ns = 3500000;
+}
+
+static void preset_redo(RsdConfig *cfg)
+{
+    preset_risa(cfg);
+    cfg->channels = 2;
+    cfg->ways = 2;
+    cfg->blocks = 256;
+}
+
+static void preset_zn540(RsdConfig *cfg)
+{
+    preset_custom(cfg);
+    cfg->channels = 8;
+    cfg->ways = 8;
+    cfg->pages = 4308;
+    cfg->blocks = 904;
+    cfg->spare_blocks = 16;
+}
+
+const RsdPreset rsd_presets[] = {
+    { "custom",
+      "the defaults of the table of properties: the geometry and timing of "
+      "preset risa",
+      preset_custom },
+    { "redo",
+      "2 channels, 2 ways, blocks of 128 pages of 4 KiB, 512 MiB: REDO "
+      "section 3. The paper gives no timing; that of preset risa is taken, so "
+      "that the two differ by geometry alone",
+      preset_redo },
+    { "risa",
+      "8 channels, 4 ways, blocks of 128 pages of 4 KiB: RISA section 4.1; "
+      "2 GiB: table 2. Timing from section 4.1's rates: 240,000 reads a "
+      "second are 8 buses of 33,333 ns a page (t-cmd + t-xfer), 67,000 writes "
+      "a second are 32 dies of 477,611 ns a page (t-prog besides). t-read and "
+      "t-erase do not show in those rates and are usual values of MLC flash",
+      preset_risa },
+    { "zn540",
+      "Western Digital ZN540, 1 TB: 904 zones of 1077 MiB capacity and 2 GiB "
+      "size, as the drive reports them; 8 channels, 8 ways and 16 spare "
+      "blocks a way are assumed, and 4308 pages of 4 KiB a block follow. "
+      "Timing is not fitted to that drive: it is the table's default",
+      preset_zn540 },
+};
+const size_t rsd_num_presets = sizeof(rsd_presets) / sizeof(rsd_presets[0]);
+
+const RsdPreset *rsd_preset_find(const char *name)
+{
+    for (size_t i = 0; i < rsd_num_presets; i++) {
+        if (!strcmp(rsd_presets[i].name, name)) {
+            return &rsd_presets[i];
+        }
+    }
+    return NULL;
+}
+
+void rsd_set_error(char err[RSD_ERR_LEN], const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(err, RSD_ERR_LEN, fmt, ap);
+    va_end(ap);
+}
+
+static bool check_range(const RsdConfig *cfg, const RsdProp *prop, char *err)
+{
+    unsigned long long value = *(const uint64_t *)((const char *)cfg +
+                                                   prop->offset);
+
+    if (value >= prop->min && value <= prop->max) {
+        return true;
+    }
+    if (prop->kind == RSD_PROP_ENUM) {
+        rsd_set_error(err, "%s is value number %llu, allowed: %s or %s; "
+                      "choose one of them", prop->name, value,
+                      prop->names[0], prop->names[1]);
+    } else if (prop->min == prop->max) {
+        rsd_set_error(err, "%s=%llu: only %llu %s is supported; leave %s out",
+                      prop->name, value, (unsigned long long)prop->min,
+                      prop->unit, prop->name);
+    } else {
+        rsd_set_error(err, "%s=%llu: allowed is %llu to %llu%s%s; choose a "
+                      "value in that range", prop->name, value,
+                      (unsigned long long)prop->min,
+                      (unsigned long long)prop->max,
+                      *prop->unit ? " " : "", prop->unit);
+    }
+    return false;
+}
+
+bool rsd_config_check(const RsdConfig *cfg, char err[RSD_ERR_LEN])
+{
+    uint64_t dies, blocks, capacity, zones;
+
+    for (size_t i = 0; i < rsd_num_props; i++) {
+        if (!check_range(cfg, &rsd_props[i], err)) {
+            return false;
+        }
+    }
+    if (cfg->oob != 0 && cfg->oob != 16 && cfg->oob != 64 && cfg->oob != 128) {
+        rsd_set_error(err, "oob=%llu: allowed is 0, 16, 64 or 128 bytes; "
+                      "choose one of them", (unsigned long long)cfg->oob);
+        return false;
+    }
+    if (cfg->zd_ext % 64) {
+        rsd_set_error(err, "zd-ext=%llu: allowed is a multiple of 64 from 0 "
+                      "to 16320 bytes; the next lower one is %llu",
+                      (unsigned long long)cfg->zd_ext,
+                      (unsigned long long)(cfg->zd_ext / 64 * 64));
+        return false;
+    }
+    if (cfg->blocks % cfg->planes) {
+        rsd_set_error(err, "blocks=%llu is not a multiple of planes=%llu: "
+                      "each plane holds as many blocks; choose blocks=%llu, "
+                      "or other planes (1 to 4)",
+                      (unsigned long long)cfg->blocks,
+                      (unsigned long long)cfg->planes,
+                      (unsigned long long)(rsd_div_round_up(cfg->blocks,
+                                                            cfg->planes) *
+                                           cfg->planes));
+        return false;
+    }
+    /* none of these products can overflow, given the ranges */
+    dies = cfg->channels * cfg->ways;
+    blocks = dies * (cfg->blocks + cfg->spare_blocks);
+    capacity = dies * cfg->blocks * cfg->pages * cfg->page_size;
+    if (capacity > RSD_MAX_CAPACITY) {
+        rsd_set_error(err, "channels=%llu x ways=%llu x blocks=%llu x "
+                      "pages=%llu x page-size=%llu is a drive of %llu GiB, "
+                      "allowed is up to %llu GiB; choose fewer blocks or "
+                      "pages",
+                      (unsigned long long)cfg->channels,
+                      (unsigned long long)cfg->ways,
+                      (unsigned long long)cfg->blocks,
+                      (unsigned long long)cfg->pages,
+                      (unsigned long long)cfg->page_size,
+                      (unsigned long long)(capacity >> 30),
+                      (unsigned long long)(RSD_MAX_CAPACITY >> 30));
+        return false;
+    }
+    if (blocks > RSD_MAX_BLOCKS) {
+        rsd_set_error(err, "channels=%llu x ways=%llu x (blocks=%llu + "
+                      "spare-blocks=%llu) is %llu flash blocks, allowed is up "
+                      "to %llu (each costs memory); choose fewer blocks of "
+                      "more pages",
+                      (unsigned long long)cfg->channels,
+                      (unsigned long long)cfg->ways,
+                      (unsigned long long)cfg->blocks,
+                      (unsigned long long)cfg->spare_blocks,
+                      (unsigned long long)blocks,
+                      (unsigned long long)RSD_MAX_BLOCKS);
+        return false;
+    }
+    zones = cfg->blocks * (cfg->segment == RSD_SEGMENT_WAY ? cfg->ways : 1);
+    if (zones * cfg->zd_ext > RSD_MAX_EXT_BYTES) {
+        rsd_set_error(err, "zd-ext=%llu x %llu zones is %llu MiB, allowed is "
+                      "up to %llu MiB; choose a smaller zd-ext or fewer zones",
+                      (unsigned long long)cfg->zd_ext,
+                      (unsigned long long)zones,
+                      (unsigned long long)(zones * cfg->zd_ext >> 20),
+                      (unsigned long long)(RSD_MAX_EXT_BYTES >> 20));
+        return false;
+    }
+    return true;
+}

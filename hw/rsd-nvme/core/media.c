@@ -1,0 +1,605 @@
+/*
+ * The media file: a sparse file, mapped and shared with the host's page cache.
+ *
+ *     header          one page, below; its last third changes, see there
+ *     block records   8 bytes a flash block: erases, next page, flags
+ *     segment map     4 bytes a host-visible flash block
+ *     zone records    8 bytes a zone: what the NVMe side wants kept
+ *     zone extensions zd-ext bytes a zone
+ *     counters        sums since creation, in the order of the log page
+ *     blocks          of each: its pages, then 128 bytes of OOB a page
+ *
+ * Each part begins at a multiple of 4096. Integers are little-endian. Parts
+ * before the blocks are allocated on the host's disk at creation, a block
+ * before its first program (rsd_media_reserve), and given back when it is
+ * erased: a store into the mapping never meets a full disk.
+ *
+ * Killing the process loses nothing that was stored: stores into the mapping
+ * are in the page cache, in program order. What remains is to order stores so
+ * that every prefix of them is a valid file; nand.c and segment.c say how they
+ * do. A power cut of the host machine may lose anything since the last
+ * rsd_media_sync(), in any order: opening then finds a consistent drive, an
+ * inconsistency that it reports, or pages of zeroes.
+ *
+ * The counters follow the log page's table: new ones are to be added at its
+ * end, where a file made before has zeroes.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+#define MAGIC "RSDMEDIA"
+#define VERSION 1u
+#define ALIGN 4096u
+
+typedef unsigned long long ull;
+
+/* Settings that are part of a file's identity, in the header's order */
+#define GEOMETRY(X)                                                       \
+    X(channels) X(ways) X(planes) X(blocks) X(pages) X(page_size)         \
+    X(spare_blocks) X(bad_ppm) X(seed) X(segment) X(zd_ext)
+
+struct RsdMediaHeader {
+    char magic[8];
+    uint32_t version;
+    uint32_t header_bytes;
+    uint64_t compat;            /* features an older program may ignore */
+    uint64_t incompat;          /* features it must refuse */
+#define FIELD(field) uint64_t field;
+    GEOMETRY(FIELD)
+#undef FIELD
+    uint64_t rec_off;
+    uint64_t map_off;
+    uint64_t zone_off;
+    uint64_t ext_off;
+    uint64_t counter_off;
+    uint64_t data_off;
+    uint64_t stride;            /* bytes of a block with its OOB */
+    uint64_t file_bytes;
+    uint32_t reserved;
+    uint32_t crc;               /* CRC32C of all before it */
+    uint8_t reserved2[1856];
+    uint64_t oob;               /* changed by format */
+    uint8_t reserved3[2040];
+};
+
+#define AT(field, offset) \
+    _Static_assert(offsetof(RsdMediaHeader, field) == offset, #field)
+AT(magic, 0);
+AT(version, 8);
+AT(header_bytes, 12);
+AT(compat, 16);
+AT(incompat, 24);
+AT(channels, 32);
+AT(ways, 40);
+AT(planes, 48);
+AT(blocks, 56);
+AT(pages, 64);
+AT(page_size, 72);
+AT(spare_blocks, 80);
+AT(bad_ppm, 88);
+AT(seed, 96);
+AT(segment, 104);
+AT(zd_ext, 112);
+AT(rec_off, 120);
+AT(map_off, 128);
+AT(zone_off, 136);
+AT(ext_off, 144);
+AT(counter_off, 152);
+AT(data_off, 160);
+AT(stride, 168);
+AT(file_bytes, 176);
+AT(reserved, 184);
+AT(crc, 188);
+AT(oob, 2048);
+_Static_assert(sizeof(RsdMediaHeader) == ALIGN, "the header is a page");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "the file's integers are used where they are");
+
+static uint32_t crc32c(const void *buf, size_t len)
+{
+    const uint8_t *p = buf;
+    uint32_t crc = ~0u;
+
+    while (len--) {
+        crc ^= *p++;
+        for (int bit = 0; bit < 8; bit++) {
+            crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78u : 0);
+        }
+    }
+    return ~crc;
+}
+
+/* Where the part behind one of so many bytes begins */
+static uint64_t after(uint64_t off, uint64_t bytes)
+{
+    return off + rsd_div_round_up(bytes, ALIGN) * ALIGN;
+}
+
+/* The header of a file with these settings */
+static void make_header(const RsdConfig *cfg, RsdMediaHeader *h)
+{
+    uint64_t dies = cfg->channels * cfg->ways;
+    uint64_t zones = cfg->blocks *
+                     (cfg->segment == RSD_SEGMENT_WAY ? cfg->ways : 1);
+    uint64_t all_blocks = dies * (cfg->blocks + cfg->spare_blocks);
+
+    memset(h, 0, sizeof(*h));
+    memcpy(h->magic, MAGIC, sizeof(h->magic));
+    h->version = VERSION;
+    h->header_bytes = sizeof(*h);
+#define COPY(field) h->field = cfg->field;
+    GEOMETRY(COPY)
+#undef COPY
+    h->rec_off = sizeof(*h);
+    h->map_off = after(h->rec_off, all_blocks * sizeof(uint64_t));
+    h->zone_off = after(h->map_off, dies * cfg->blocks * sizeof(uint32_t));
+    h->ext_off = after(h->zone_off, zones * sizeof(RsdMediaZone));
+    h->counter_off = after(h->ext_off, zones * cfg->zd_ext);
+    h->data_off = after(h->counter_off,
+                        RSD_LOG_MAX_COUNTERS * sizeof(uint64_t));
+    h->stride = after(0, cfg->pages * (RSD_PAGE_SIZE + RSD_OOB_SIZE));
+    h->file_bytes = h->data_off + all_blocks * h->stride;
+    h->crc = crc32c(h, offsetof(RsdMediaHeader, crc));
+    h->oob = cfg->oob;
+}
+
+static const char *fs_name(int fd)
+{
+    static const struct {
+        uint32_t magic;
+        const char *name;
+    } known[] = {
+        { 0xef53, "ext2/3/4" }, { 0x58465342, "xfs" }, { 0x9123683e, "btrfs" },
+        { 0x01021994, "tmpfs" }, { 0x6969, "nfs" }, { 0x01021997, "9p" },
+        { 0x4d44, "vfat" }, { 0x65735546, "fuse" }, { 0x794c7630, "overlay" },
+        { 0x2011bab0, "exfat" }, { 0x858458f6, "ramfs" },
+        { 0xff534d42, "cifs" }, { 0xfe534d42, "smb2" }, { 0x2fc12fc1, "zfs" },
+    };
+    struct statfs st;
+
+    if (!fstatfs(fd, &st)) {
+        for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+            if ((uint32_t)st.f_type == known[i].magic) {
+                return known[i].name;
+            }
+        }
+    }
+    return "of unknown type";
+}
+
+/* fallocate() of a range, whatever signals do; 0 or -errno */
+static int allocate(int fd, int mode, uint64_t off, uint64_t len)
+{
+    while (fallocate(fd, mode, off, len) < 0) {
+        if (errno != EINTR) {
+            return -errno;
+        }
+    }
+    return 0;
+}
+
+static bool unsupported_fs(const char *path, int fd, int error, char *err)
+{
+    rsd_set_error(err, "%s: its file system (%s) cannot %s (%s): put the "
+                  "media file on ext4, xfs, btrfs or tmpfs", path, fs_name(fd),
+                  "allocate and free parts of a file", strerror(error));
+    return false;
+}
+
+/*
+ * Allocates the tables (which a copy of a file may have lost) and sees whether
+ * space can be given back, behind the file's end: its content stays.
+ */
+static bool allocate_tables(const char *path, int fd, const RsdMediaHeader *h,
+                            char *err)
+{
+    int ret = allocate(fd, FALLOC_FL_KEEP_SIZE, 0, h->data_off);
+
+    if (ret == -ENOSPC || ret == -EDQUOT) {
+        rsd_set_error(err, "%s: %s: %llu bytes are needed for the drive's "
+                      "tables, and more as it is written; free some space",
+                      path, strerror(-ret), (ull)h->data_off);
+        return false;
+    }
+    if (!ret) {
+        ret = allocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                       h->file_bytes, ALIGN);
+    }
+    return ret ? unsupported_fs(path, fd, -ret, err) : true;
+}
+
+static bool write_all(int fd, const void *buf, size_t len, uint64_t off)
+{
+    const char *p = buf;
+
+    while (len) {
+        ssize_t n = pwrite(fd, p, len, off);
+
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return false;
+        }
+        p += n;
+        off += n;
+        len -= n;
+    }
+    return true;
+}
+
+/* Fills the new file fd. */
+static bool fill_file(const char *path, int fd, const RsdConfig *cfg, char *err)
+{
+    uint64_t n = cfg->channels * cfg->ways * (cfg->blocks + cfg->spare_blocks);
+    RsdMediaHeader header;
+    uint64_t *rec;
+    bool ok;
+
+    make_header(cfg, &header);
+    if (fchmod(fd, 0644) < 0 || ftruncate(fd, header.file_bytes) < 0) {
+        rsd_set_error(err, "%s: cannot make a sparse file of %llu bytes (%s): "
+                      "choose a smaller drive, or a file system that allows "
+                      "files of that size", path, (ull)header.file_bytes,
+                      strerror(errno));
+        return false;
+    }
+    if (!allocate_tables(path, fd, &header, err)) {
+        return false;
+    }
+    if (cfg->bad_ppm) {
+        rec = calloc(n, sizeof(*rec));
+        if (!rec) {
+            rsd_set_error(err, "%s: no memory for %llu block records",
+                          path, (ull)n);
+            return false;
+        }
+        ok = rsd_nand_place_bad(cfg, rec, err);
+        if (ok && !write_all(fd, rec, n * sizeof(*rec), header.rec_off)) {
+            rsd_set_error(err, "%s: cannot write the block records: %s",
+                          path, strerror(errno));
+            ok = false;
+        }
+        free(rec);
+        if (!ok) {
+            return false;
+        }
+    }
+    if (!write_all(fd, &header, sizeof(header), 0)) {
+        rsd_set_error(err, "%s: cannot write the header: %s",
+                      path, strerror(errno));
+        return false;
+    }
+    return true;
+}
+
+bool rsd_media_create(const char *path, const RsdConfig *cfg,
+                      char err[RSD_ERR_LEN])
+{
+    size_t len = strlen(path) + sizeof(".XXXXXX");
+    char *tmp;
+    bool ok;
+    int fd;
+
+    if (!rsd_config_check(cfg, err)) {
+        return false;
+    }
+    tmp = malloc(len);
+    if (!tmp) {
+        rsd_set_error(err, "%s: no memory", path);
+        return false;
+    }
+    /* made under another name, then linked: it exists whole or not at all */
+    snprintf(tmp, len, "%s.XXXXXX", path);
+    fd = mkostemp(tmp, O_CLOEXEC);
+    if (fd < 0) {
+        rsd_set_error(err, "%s: cannot create a media file there: %s",
+                      path, strerror(errno));
+        free(tmp);
+        return false;
+    }
+    ok = fill_file(path, fd, cfg, err);
+    if (ok && link(tmp, path) < 0) {
+        rsd_set_error(err, "%s: cannot create the media file: %s%s", path,
+                      strerror(errno), errno == EEXIST ?
+                      "; open it as it is, or remove it first" : "");
+        ok = false;
+    }
+    unlink(tmp);
+    close(fd);
+    free(tmp);
+    return ok;
+}
+
+/* Reads and checks what does not depend on the settings asked for. */
+static bool read_header(const char *path, int fd, RsdMediaHeader *h, char *err)
+{
+    RsdMediaHeader expected;
+    RsdConfig cfg;
+    char reason[RSD_ERR_LEN];
+    struct stat st;
+    ssize_t n;
+
+    if (fstat(fd, &st) < 0) {
+        rsd_set_error(err, "%s: %s", path, strerror(errno));
+        return false;
+    }
+    if (!S_ISREG(st.st_mode)) {
+        rsd_set_error(err, "%s is not a regular file: give a file's name",
+                      path);
+        return false;
+    }
+    n = pread(fd, h, sizeof(*h), 0);
+    if (n < 0) {
+        rsd_set_error(err, "%s: cannot read the header: %s",
+                      path, strerror(errno));
+        return false;
+    }
+    if (n < (ssize_t)sizeof(h->magic) ||
+        memcmp(h->magic, MAGIC, sizeof(h->magic))) {
+        rsd_set_error(err, "%s is not an rsd media file (it does not begin "
+                      "with " MAGIC "): give another name, or remove it to "
+                      "have a new one made", path);
+        return false;
+    }
+    if (n < (ssize_t)sizeof(*h)) {
+        rsd_set_error(err, "%s is truncated: %llu bytes, its header alone has "
+                      "%llu; restore it from a copy, or remove it", path,
+                      (ull)st.st_size, (ull)sizeof(*h));
+        return false;
+    }
+    if (h->version != VERSION) {
+        rsd_set_error(err, "%s has format version %u, this program knows "
+                      "version %u: use the program that made it, or a newer "
+                      "one", path, h->version, VERSION);
+        return false;
+    }
+    if (h->crc != crc32c(h, offsetof(RsdMediaHeader, crc))) {
+        rsd_set_error(err, "%s has a corrupt header (checksum %08x, computed "
+                      "%08x): restore it from a copy, or remove it", path,
+                      h->crc, crc32c(h, offsetof(RsdMediaHeader, crc)));
+        return false;
+    }
+    if (h->incompat) {
+        rsd_set_error(err, "%s uses features 0x%llx that this program does "
+                      "not know: use the program that made it, or a newer one",
+                      path, (ull)h->incompat);
+        return false;
+    }
+    /* the rest of it must be what its own settings lead to */
+    rsd_preset_find("custom")->apply(&cfg);
+#define COPY(field) cfg.field = h->field;
+    GEOMETRY(COPY)
+#undef COPY
+    cfg.oob = h->oob;
+    if (!rsd_config_check(&cfg, reason)) {
+        rsd_set_error(err, "%s has a corrupt header (%.300s): restore it from "
+                      "a copy, or remove it", path, reason);
+        return false;
+    }
+    make_header(&cfg, &expected);
+    expected.compat = h->compat;
+    if (memcmp(h, &expected, offsetof(RsdMediaHeader, crc))) {
+        rsd_set_error(err, "%s has a corrupt header (its offsets do not fit "
+                      "its settings): restore it from a copy, or remove it",
+                      path);
+        return false;
+    }
+    if ((uint64_t)st.st_size != h->file_bytes) {
+        rsd_set_error(err, "%s is truncated or was extended: %llu bytes, its "
+                      "header says %llu; restore it from a copy, or remove it",
+                      path, (ull)st.st_size, (ull)h->file_bytes);
+        return false;
+    }
+    return true;
+}
+
+bool rsd_media_info(const char *path, RsdConfig *cfg, char err[RSD_ERR_LEN])
+{
+    RsdMediaHeader header;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool ok;
+
+    if (fd < 0) {
+        rsd_set_error(err, "%s: cannot open it: %s", path, strerror(errno));
+        return false;
+    }
+    ok = read_header(path, fd, &header, err);
+    close(fd);
+    if (ok) {
+        rsd_preset_find("custom")->apply(cfg);
+#define COPY(field) cfg->field = header.field;
+        GEOMETRY(COPY)
+#undef COPY
+        cfg->oob = header.oob;
+    }
+    return ok;
+}
+
+static const RsdProp *prop_at(size_t offset)
+{
+    for (size_t i = 0; i < rsd_num_props; i++) {
+        if (rsd_props[i].offset == offset) {
+            return &rsd_props[i];
+        }
+    }
+    return NULL;
+}
+
+static void add_difference(char *list, size_t size, size_t offset,
+                           uint64_t file, uint64_t asked)
+{
+    const RsdProp *prop = prop_at(offset);
+    size_t len = strlen(list);
+
+    if (file == asked) {
+        return;
+    }
+    if (prop->kind == RSD_PROP_ENUM) {
+        snprintf(list + len, size - len, "%s%s: file %s, asked %s",
+                 len ? ", " : "", prop->name, prop->names[file],
+                 prop->names[asked]);
+    } else {
+        snprintf(list + len, size - len, "%s%s: file %llu, asked %llu",
+                 len ? ", " : "", prop->name, (ull)file, (ull)asked);
+    }
+}
+
+static bool same_geometry(const char *path, const RsdMediaHeader *h,
+                          const RsdConfig *cfg, char *err)
+{
+    char list[RSD_ERR_LEN / 2 + 64] = "";
+
+#define COMPARE(field) \
+    add_difference(list, sizeof(list), offsetof(RsdConfig, field), \
+                   h->field, cfg->field);
+    GEOMETRY(COMPARE)
+#undef COMPARE
+    if (*list) {
+        rsd_set_error(err, "%.100s was made with other settings (%s): ask for "
+                      "the file's, or give another file", path, list);
+        return false;
+    }
+    return true;
+}
+
+static bool lock_file(const char *path, int fd, char *err)
+{
+    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+    if (!fcntl(fd, F_OFD_SETLK, &lock)) {
+        return true;
+    }
+    if (errno == EAGAIN || errno == EACCES) {
+        rsd_set_error(err, "%s is in use by another process: end that one, or "
+                      "give another file", path);
+    } else {
+        rsd_set_error(err, "%s: cannot lock it: %s", path, strerror(errno));
+    }
+    return false;
+}
+
+static void set_parts(RsdMedia *media, const RsdMediaHeader *h)
+{
+    media->rec = (uint64_t *)(media->base + h->rec_off);
+    media->map = (uint32_t *)(media->base + h->map_off);
+    media->zones = (RsdMediaZone *)(media->base + h->zone_off);
+    media->ext = media->base + h->ext_off;
+    media->counters = (RsdCounters *)(media->base + h->counter_off);
+    media->table_bytes = h->data_off;
+    media->data_off = h->data_off;
+    media->stride = h->stride;
+    media->pages = h->pages;
+}
+
+bool rsd_media_open(RsdMedia *media, const char *path, RsdConfig *cfg,
+                    char err[RSD_ERR_LEN])
+{
+    RsdMediaHeader header;
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+
+    if (fd < 0) {
+        rsd_set_error(err, "%s: cannot open it: %s", path, strerror(errno));
+        return false;
+    }
+    if (!lock_file(path, fd, err) || !read_header(path, fd, &header, err) ||
+        !same_geometry(path, &header, cfg, err) ||
+        !allocate_tables(path, fd, &header, err)) {
+        close(fd);
+        return false;
+    }
+    media->base = mmap(NULL, header.file_bytes, PROT_READ | PROT_WRITE,
+                       MAP_SHARED, fd, 0);
+    if (media->base == MAP_FAILED) {
+        rsd_set_error(err, "%s: cannot map its %llu bytes: %s", path,
+                      (ull)header.file_bytes, strerror(errno));
+        close(fd);
+        return false;
+    }
+    media->fd = fd;
+    media->mapped = header.file_bytes;
+    media->header = (RsdMediaHeader *)media->base;
+    media->data = media->base + header.data_off;
+    set_parts(media, &header);
+    cfg->oob = header.oob;
+    return true;
+}
+
+bool rsd_media_open_memory(RsdMedia *media, const RsdConfig *cfg,
+                           char err[RSD_ERR_LEN])
+{
+    RsdMediaHeader header;
+
+    make_header(cfg, &header);
+    media->base = mmap(NULL, header.data_off, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (media->base == MAP_FAILED) {
+        rsd_set_error(err, "no memory for the drive's tables (%llu bytes): "
+                      "choose fewer blocks of more pages",
+                      (ull)header.data_off);
+        return false;
+    }
+    media->fd = -1;
+    media->mapped = header.data_off;
+    media->header = NULL;
+    media->data = NULL;
+    set_parts(media, &header);
+    if (!rsd_nand_place_bad(cfg, media->rec, err)) {
+        rsd_media_close(media);
+        return false;
+    }
+    return true;
+}
+
+void rsd_media_close(RsdMedia *media)
+{
+    munmap(media->base, media->mapped);
+    if (media->fd >= 0) {
+        close(media->fd);
+    }
+}
+
+int rsd_media_msync(RsdMedia *media)
+{
+    if (media->fd < 0) {
+        return 0;
+    }
+    return msync(media->base, media->mapped, MS_SYNC) < 0 ? -errno : 0;
+}
+
+void rsd_media_set_oob(RsdMedia *media, uint32_t oob)
+{
+    if (media->header) {
+        media->header->oob = oob;
+    }
+}
+
+int rsd_media_reserve(RsdMedia *media, uint32_t block)
+{
+    if (media->fd < 0) {
+        return 0;
+    }
+    return allocate(media->fd, FALLOC_FL_KEEP_SIZE,
+                    media->data_off + block * media->stride, media->stride);
+}
+
+void rsd_media_release(RsdMedia *media, uint32_t block)
+{
+    if (media->fd >= 0) {
+        /* if it fails, the space is merely kept */
+        allocate(media->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                 media->data_off + block * media->stride, media->stride);
+    }
+}

@@ -1,0 +1,168 @@
+/*
+ * The NAND array and its rules.
+ *
+ * It refuses what real NAND refuses: a page is programmed once, after an
+ * erase, in the order of its block, never in a bad block. Data and OOB of a
+ * page are one thing: the block's record, which says how many pages are
+ * programmed, is stored after both, so that a process killed at any moment
+ * leaves a page programmed or not.
+ *
+ * A refusal is a bug of the layers above. Tests (RSD_ASSERT_NAND) stop there;
+ * otherwise the command fails.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include <assert.h>
+#include <string.h>
+
+#include "internal.h"
+
+#ifdef RSD_ASSERT_NAND
+#define REFUSE(what, status) do { assert(!(what)); return status; } while (0)
+#else
+#define REFUSE(what, status) return status
+#endif
+
+static void set_record(RsdMedia *media, uint32_t block, uint64_t rec)
+{
+    /* release: the stores before it belong to what it declares */
+    __atomic_store_n(&media->rec[block], rec, __ATOMIC_RELEASE);
+}
+
+RsdStatus rsd_nand_program(RsdMedia *media, uint32_t block, uint32_t page,
+                           const uint8_t *data, const uint8_t *oob,
+                           uint32_t oob_len)
+{
+    uint64_t rec = media->rec[block];
+    uint8_t *to;
+
+    if (rsd_rec_flags(rec) & RSD_BLOCK_BAD) {
+        REFUSE("program in a bad block", RSD_E_MEDIA);
+    }
+    if (page >= media->pages || page != rsd_rec_next(rec)) {
+        REFUSE("program of a page that is not the block's next", RSD_E_ORDER);
+    }
+    if (media->data) {
+        to = rsd_media_page(media, block, page);
+        if (data) {
+            memcpy(to, data, RSD_PAGE_SIZE);
+        } else {
+            memset(to, 0, RSD_PAGE_SIZE);
+        }
+        to = rsd_media_oob(media, block, page);
+        if (oob) {
+            memcpy(to, oob, oob_len);
+        } else {
+            oob_len = 0;
+        }
+        memset(to + oob_len, 0, RSD_OOB_SIZE - oob_len);
+    }
+    set_record(media, block,
+               rsd_rec(rsd_rec_erases(rec), page + 1, rsd_rec_flags(rec)));
+    return RSD_OK;
+}
+
+RsdStatus rsd_nand_read(RsdMedia *media, uint32_t block, uint32_t page,
+                        uint8_t *data, uint8_t *oob, uint32_t oob_len)
+{
+    uint64_t rec = media->rec[block];
+
+    if (rsd_rec_flags(rec) & RSD_BLOCK_BAD || page >= media->pages) {
+        REFUSE("read of a bad block", RSD_E_MEDIA);
+    }
+    if (!media->data) {
+        return RSD_OK;
+    }
+    if (page >= rsd_rec_next(rec)) {
+        /* an erased page: real NAND reads ones, the drive gives zeroes */
+        if (data) {
+            memset(data, 0, RSD_PAGE_SIZE);
+        }
+        if (oob) {
+            memset(oob, 0, oob_len);
+        }
+        return RSD_OK;
+    }
+    if (data) {
+        memcpy(data, rsd_media_page(media, block, page), RSD_PAGE_SIZE);
+    }
+    if (oob) {
+        memcpy(oob, rsd_media_oob(media, block, page), oob_len);
+    }
+    return RSD_OK;
+}
+
+RsdStatus rsd_nand_erase(RsdMedia *media, uint32_t block, bool keep_space)
+{
+    uint64_t rec = media->rec[block];
+
+    if (rsd_rec_flags(rec) & RSD_BLOCK_BAD) {
+        REFUSE("erase of a bad block", RSD_E_MEDIA);
+    }
+    if (!keep_space) {
+        rsd_media_release(media, block);
+    }
+    set_record(media, block,
+               rsd_rec(rsd_rec_erases(rec) + 1, 0, rsd_rec_flags(rec)));
+    return RSD_OK;
+}
+
+void rsd_nand_mark(RsdMedia *media, uint32_t block, uint32_t flags)
+{
+    uint64_t rec = media->rec[block];
+
+    set_record(media, block,
+               rsd_rec(rsd_rec_erases(rec), rsd_rec_next(rec), flags));
+}
+
+uint64_t rsd_random(uint64_t seed, uint64_t index)
+{
+    /* splitmix64 (Steele, Lea, Flood 2014), its state being seed + index */
+    uint64_t z = seed * UINT64_C(0xd1342543de82ef95) +
+                 (index + 1) * UINT64_C(0x9e3779b97f4a7c15);
+
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+bool rsd_nand_place_bad(const RsdConfig *cfg, uint64_t *rec,
+                        char err[RSD_ERR_LEN])
+{
+    uint32_t die_blocks = cfg->blocks + cfg->spare_blocks;
+    uint32_t dies = cfg->channels * cfg->ways;
+
+    if (!cfg->bad_ppm) {
+        return true;
+    }
+    for (uint32_t d = 0; d < dies; d++) {
+        uint32_t good = die_blocks;
+
+        for (uint32_t b = 0; b < die_blocks; b++) {
+            uint64_t i = (uint64_t)d * die_blocks + b;
+
+            if (rsd_random(cfg->seed, i) % 1000000 < cfg->bad_ppm) {
+                rec[i] = rsd_rec(0, 0, RSD_BLOCK_BAD);
+                good--;
+            }
+        }
+        if (good < cfg->blocks) {
+            rsd_set_error(err, "bad-blocks-ppm=%llu and seed=%llu leave "
+                          "channel %llu way %llu with %u good blocks of %u, "
+                          "but blocks=%llu are needed: raise spare-blocks "
+                          "(now %llu) by %llu or more, lower bad-blocks-ppm, "
+                          "or try another seed",
+                          (unsigned long long)cfg->bad_ppm,
+                          (unsigned long long)cfg->seed,
+                          (unsigned long long)(d % cfg->channels),
+                          (unsigned long long)(d / cfg->channels),
+                          good, die_blocks,
+                          (unsigned long long)cfg->blocks,
+                          (unsigned long long)cfg->spare_blocks,
+                          (unsigned long long)(cfg->blocks - good));
+            return false;
+        }
+    }
+    return true;
+}

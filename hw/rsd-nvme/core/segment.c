@@ -1,0 +1,1099 @@
+/*
+ * The RSD personality (RISA 3.2, REDO 2.3): a zone is a segment, a segment is
+ * one flash block in each of its lanes, and the segment map is the only
+ * translation.
+ *
+ * Lanes. With segment=all a zone has a lane a die, with segment=way one a
+ * channel of way "zone mod ways". Page i of a zone is page i / lanes of the
+ * block in lane i mod lanes (RISA figure 1); lane n is channel n mod channels
+ * of way n / channels.
+ *
+ * States. An entry of the map is Free, Used or Invalid with a block number.
+ * The segment is Used if the entry of its lane 0 is, and then all are.
+ *
+ *   first write   in each lane, the free block that is least worn (pool.c) is
+ *                 taken; those not erased get an erase queued at once, in all
+ *                 lanes, before the segment's first program.
+ *   reset         Used becomes Invalid when the command is submitted: the
+ *                 blocks are free from then on. What was queued for them
+ *                 before still happens: a die's queue keeps the order, and an
+ *                 erase always comes between two owners.
+ *   idle          a die without work for idle-erase ns, counted from the reset
+ *                 at the earliest, erases obsolete blocks, lowest number first,
+ *                 until the host comes. An entry whose block was erased, or was
+ *                 given to another segment, is Free.
+ *   wear          if a die's erase counts differ by more than wl-threshold,
+ *                 and idle erasure has nothing left to do: let S be the least
+ *                 worn block that a segment filled, T the most worn free block
+ *                 (an obsolete one counts one erase more). If T's count exceeds
+ *                 S's by more than the threshold, S is copied to T, page by
+ *                 page, and the map entry is switched. Cold data then rests on
+ *                 the worn block. It is given up if the zone is reset, or if T
+ *                 is the last free block and a write needs it.
+ *
+ * Barriers. Reset and finish complete when the operations submitted to their
+ * zone before them are done: operations count up the zone's current epoch, a
+ * barrier closes it.
+ *
+ * Survival of SIGKILL. The file must make sense after any prefix of the stores:
+ *
+ *   first write   entries of lanes n-1 to 1, then of lane 0, which makes the
+ *                 segment Used. Before it: entries of an unused segment mean
+ *                 nothing. After it: Used, nothing written yet, because a
+ *                 chosen block is either erased or marked dirty, and a dirty
+ *                 block counts as empty. The mark goes when its erase is done
+ *                 and no program of an earlier owner is queued any more.
+ *   program       data and OOB, then the block record (nand.c).
+ *   reset         the entry of lane 0, then the others, then the blocks are
+ *                 marked dirty. Before the marks: a block that no used segment
+ *                 names, and that has pages programmed, is taken for dirty.
+ *   wear          T is named by no segment until all of it is programmed; then
+ *                 one store switches the entry. Then S is marked dirty.
+ *   open          finishes erases that a used segment waits for, then programs
+ *                 filler into the gaps below its highest programmed page, in
+ *                 order, so it can be interrupted and repeated. A used segment
+ *                 without any page becomes free again.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+enum { FREE, USED, INVALID };   /* STAT of RISA 3.2.1 */
+
+#define STATE_SHIFT 30
+#define NUMBER_MASK ((UINT32_C(1) << STATE_SHIFT) - 1)
+
+typedef struct Zone {
+    /* pages, from the start, for which programs were queued */
+    uint64_t submitted;
+    Epoch *head, *tail;         /* oldest, youngest */
+} Zone;
+
+/* A block's move by wear levelling */
+typedef struct Move {
+    bool active;
+    bool loaded;                /* buf holds the page to program */
+    uint32_t src, dst;          /* drive-wide numbers */
+    uint32_t page;              /* next to copy */
+    uint8_t buf[RSD_PAGE_SIZE + RSD_OOB_SIZE];
+} Move;
+
+typedef struct SegDie {
+    Pool pool;
+    Move *move;                 /* NULL until the first one */
+    uint32_t wear_min, wear_max;
+    uint32_t at_min;            /* good blocks of that erase count */
+    /* something changed since levelling found nothing to do */
+    bool look;
+} SegDie;
+
+struct Segments {
+    uint32_t lanes;             /* of a zone */
+    Zone *zones;
+    SegDie *dies;
+    Epoch *free_epochs;
+    uint32_t num_free_epochs;
+};
+
+static uint32_t entry_state(uint32_t entry)
+{
+    return entry >> STATE_SHIFT;
+}
+
+static uint32_t first_die(const RsdDrive *drive, uint32_t zone)
+{
+    return drive->cfg.segment == RSD_SEGMENT_WAY
+               ? zone % drive->cfg.ways * drive->cfg.channels : 0;
+}
+
+/* The map's entries of a zone, lane 0 first */
+static uint32_t *entries(const RsdDrive *drive, uint32_t zone)
+{
+    return drive->media.map + (size_t)zone * drive->segments->lanes;
+}
+
+static bool is_used(const RsdDrive *drive, uint32_t zone)
+{
+    return entry_state(*entries(drive, zone)) == USED;
+}
+
+/* Drive-wide number of the block an entry of a die names */
+static uint32_t block_of(const RsdDrive *drive, uint32_t die, uint32_t entry)
+{
+    return die * drive->die_blocks + (entry & NUMBER_MASK);
+}
+
+static void set_entry(RsdDrive *drive, uint32_t index, uint32_t state,
+                      uint32_t block)
+{
+    /* release, as all such stores: they happen in the program's order */
+    __atomic_store_n(&drive->media.map[index],
+                     state << STATE_SHIFT | block % drive->die_blocks,
+                     __ATOMIC_RELEASE);
+}
+
+/* An entry whose block is no longer the segment's old one */
+static void clear_entry(RsdDrive *drive, uint32_t index)
+{
+    set_entry(drive, index, FREE, 0);
+}
+
+static SegDie *seg_die(RsdDrive *drive, uint32_t block)
+{
+    return &drive->segments->dies[block / drive->die_blocks];
+}
+
+/* Pages of a lane among the first n of its zone */
+static uint32_t lane_pages(uint64_t n, uint32_t lane, uint32_t lanes)
+{
+    return n > lane ? (n - lane - 1) / lanes + 1 : 0;
+}
+
+/*
+ * Epochs
+ */
+
+static bool reserve_epochs(RsdDrive *drive, uint64_t count)
+{
+    Segments *seg = drive->segments;
+
+    while (seg->num_free_epochs < count) {
+        Epoch *epoch = rsd_alloc(drive, sizeof(*epoch));
+
+        if (!epoch) {
+            return false;
+        }
+        epoch->next = seg->free_epochs;
+        seg->free_epochs = epoch;
+        seg->num_free_epochs++;
+    }
+    return true;
+}
+
+static Epoch *new_epoch(Segments *seg, uint32_t zone)
+{
+    Zone *z = &seg->zones[zone];
+    Epoch *epoch = seg->free_epochs;
+
+    seg->free_epochs = epoch->next;
+    seg->num_free_epochs--;
+    *epoch = (Epoch){ .zone = zone };
+    if (z->head) {
+        z->tail->next = epoch;
+    } else {
+        z->head = epoch;
+    }
+    z->tail = epoch;
+    return epoch;
+}
+
+/* The epoch of an operation submitted now */
+static Epoch *current_epoch(Segments *seg, uint32_t zone)
+{
+    Epoch *tail = seg->zones[zone].tail;
+
+    return tail && !tail->barrier ? tail : new_epoch(seg, zone);
+}
+
+/* The command waits for what was submitted to the zone so far. */
+static void set_barrier(RsdDrive *drive, uint32_t zone, Cmd *cmd)
+{
+    Segments *seg = drive->segments;
+
+    if (seg->zones[zone].tail) {
+        current_epoch(seg, zone)->barrier = cmd;
+        cmd->pending++;
+    }
+}
+
+/* One of the epoch's operations is done. */
+static void drop_epoch(RsdDrive *drive, Epoch *epoch)
+{
+    Segments *seg = drive->segments;
+    Zone *z = &seg->zones[epoch->zone];
+
+    epoch->refs--;
+    while (z->head && !z->head->refs) {
+        epoch = z->head;
+        z->head = epoch->next;
+        if (!z->head) {
+            z->tail = NULL;
+        }
+        if (epoch->barrier) {
+            rsd_cmd_drop(drive, epoch->barrier);
+        }
+        epoch->next = seg->free_epochs;
+        seg->free_epochs = epoch;
+        seg->num_free_epochs++;
+    }
+}
+
+/*
+ * Operations
+ */
+
+static void queue_op(RsdDrive *drive, Op *op, Cmd *cmd, Epoch *epoch)
+{
+    op->cmd = cmd;
+    op->epoch = epoch;
+    if (cmd) {
+        cmd->pending++;
+    }
+    if (epoch) {
+        epoch->refs++;
+    }
+    rsd_sched_queue(drive, op);
+}
+
+static void queue_erase(RsdDrive *drive, uint32_t block, bool background,
+                        Cmd *cmd, Epoch *epoch)
+{
+    Block *b = &drive->blocks[block];
+    bool worn = rsd_rec_flags(drive->media.rec[block]) & RSD_BLOCK_WORN;
+    Op *op = rsd_op_new(drive, OP_ERASE,
+                        worn ? RSD_CAUSE_WEAR : RSD_CAUSE_HOST,
+                        block / drive->die_blocks, block);
+
+    op->background = background;
+    b->erases++;
+    b->obsolete = 0;
+    if (b->pos != RSD_NONE) {
+        seg_die(drive, block)->pool.obsolete--;
+    }
+    queue_op(drive, op, cmd, epoch);
+}
+
+/* How many operations queue_pages() may need for nlb pages of some zones */
+static uint64_t max_ops(const RsdDrive *drive, uint64_t nlb, uint64_t zones)
+{
+    uint64_t runs = zones * drive->segments->lanes;
+
+    return drive->cfg.queue == RSD_QUEUE_WAY && runs < nlb ? runs : nlb;
+}
+
+/*
+ * Queues pages [offset, offset + nlb) of a zone in use, the first of them being
+ * page index of the command. What a die gets is one run, except with one queue
+ * for all, where pages of different dies alternate.
+ */
+static void queue_pages(RsdDrive *drive, OpKind kind, RsdCause cause, Cmd *cmd,
+                        uint32_t zone, uint64_t offset, uint32_t nlb,
+                        uint32_t index)
+{
+    Segments *seg = drive->segments;
+    uint32_t lanes = seg->lanes;
+    uint32_t lane = offset % lanes, page = offset / lanes;
+    uint32_t die = first_die(drive, zone);
+    const uint32_t *map = entries(drive, zone);
+    bool runs = drive->cfg.queue == RSD_QUEUE_WAY;
+    Epoch *epoch = current_epoch(seg, zone);
+    uint32_t n = runs && lanes < nlb ? lanes : nlb;
+
+    for (uint32_t i = 0; i < n; i++) {
+        Op *op = rsd_op_new(drive, kind, cause, die + lane,
+                            block_of(drive, die + lane, map[lane]));
+
+        op->page = page;
+        op->index = index + i;
+        if (runs) {
+            op->count = (nlb - i - 1) / lanes + 1;
+            op->stride = lanes;
+        }
+        queue_op(drive, op, cmd, epoch);
+        if (++lane == lanes) {
+            lane = 0;
+            page++;
+        }
+    }
+}
+
+/*
+ * Free blocks
+ */
+
+/* The block's content is of no use: it is free, once erased. */
+static void make_obsolete(RsdDrive *drive, uint32_t block, uint32_t worn)
+{
+    SegDie *sd = seg_die(drive, block);
+
+    rsd_nand_mark(&drive->media, block, RSD_BLOCK_DIRTY | worn);
+    drive->blocks[block].obsolete = 1;
+    rsd_pool_insert(drive, &sd->pool, block);
+    sd->look = true;
+}
+
+/* Gives up the move of a die: its target is free again. */
+static void abandon_move(RsdDrive *drive, uint32_t die)
+{
+    Move *move = drive->segments->dies[die].move;
+    const Op *op = drive->sched.dies[die].active;
+    Block *dst = &drive->blocks[move->dst];
+
+    move->active = false;
+    if (rsd_rec_next(drive->media.rec[move->dst]) ||
+        (op && op->block == move->dst && op->kind == OP_PROGRAM)) {
+        make_obsolete(drive, move->dst, RSD_BLOCK_WORN);
+    } else {
+        if (!dst->erases) {
+            rsd_media_release(&drive->media, move->dst);
+        }
+        rsd_pool_insert(drive, &seg_die(drive, move->dst)->pool, move->dst);
+    }
+}
+
+static bool moving(const SegDie *sd)
+{
+    return sd->move && sd->move->active;
+}
+
+/* The blocks of a zone become free; what is queued for them still happens. */
+static void detach_zone(RsdDrive *drive, uint32_t zone)
+{
+    Segments *seg = drive->segments;
+    Zone *z = &seg->zones[zone];
+    uint32_t die = first_die(drive, zone);
+    uint32_t *map = entries(drive, zone);
+
+    if (!is_used(drive, zone)) {
+        return;
+    }
+    for (uint32_t lane = 0; lane < seg->lanes; lane++) {
+        set_entry(drive, &map[lane] - drive->media.map, INVALID,
+                  block_of(drive, die + lane, map[lane]));
+    }
+    for (uint32_t lane = 0; lane < seg->lanes; lane++) {
+        uint32_t block = block_of(drive, die + lane, map[lane]);
+        SegDie *sd = &seg->dies[die + lane];
+
+        if (moving(sd) && sd->move->src == block) {
+            abandon_move(drive, die + lane);
+        }
+        if (lane_pages(z->submitted, lane, seg->lanes)) {
+            make_obsolete(drive, block, 0);
+            rsd_sched_background(drive, die + lane);
+            continue;
+        }
+        if (!drive->blocks[block].erases) {
+            clear_entry(drive, &map[lane] - drive->media.map);
+            drive->blocks[block].owner = RSD_NONE;
+        }
+        rsd_pool_insert(drive, &sd->pool, block);
+    }
+    z->submitted = 0;
+}
+
+/* Host space for the blocks that attach_zone() would take */
+static RsdStatus reserve_space(RsdDrive *drive, uint32_t zone)
+{
+    Segments *seg = drive->segments;
+    SegDie *dies = &seg->dies[first_die(drive, zone)];
+    uint32_t base = first_die(drive, zone) * drive->die_blocks;
+    uint32_t lane;
+    int ret = 0;
+
+    for (lane = 0; lane < seg->lanes; lane++) {
+        ret = rsd_media_reserve(&drive->media, base +
+                                lane * drive->die_blocks +
+                                dies[lane].pool.heap[0]);
+        if (ret) {
+            break;
+        }
+    }
+    if (!ret) {
+        return RSD_OK;
+    }
+    for (uint32_t i = 0; i <= lane; i++) {
+        uint32_t block = base + i * drive->die_blocks + dies[i].pool.heap[0];
+
+        if (!drive->blocks[block].obsolete && !drive->blocks[block].erases) {
+            rsd_media_release(&drive->media, block);
+        }
+    }
+    return ret == -ENOSPC || ret == -EDQUOT ? RSD_E_NOSPC : RSD_E_MEDIA;
+}
+
+/*
+ * Gives a zone its blocks. One operation a lane must be reserved. Anything but
+ * RSD_OK: nothing was changed.
+ */
+static RsdStatus attach_zone(RsdDrive *drive, uint32_t zone)
+{
+    Segments *seg = drive->segments;
+    uint32_t die = first_die(drive, zone);
+    uint32_t *map = entries(drive, zone);
+    RsdStatus status;
+
+    for (uint32_t lane = 0; lane < seg->lanes; lane++) {
+        SegDie *sd = &seg->dies[die + lane];
+
+        if (!sd->pool.len && moving(sd)) {
+            abandon_move(drive, die + lane);
+        }
+        if (!sd->pool.len) {
+            return RSD_E_NOBLOCK;
+        }
+    }
+    status = reserve_space(drive, zone);
+    if (status != RSD_OK) {
+        return status;
+    }
+    /* lane 0 last: it is what makes the segment used */
+    for (uint32_t lane = seg->lanes; lane-- > 0;) {
+        SegDie *sd = &seg->dies[die + lane];
+        uint32_t index = &map[lane] - drive->media.map;
+        uint32_t block = block_of(drive, die + lane, sd->pool.heap[0]);
+        Block *b = &drive->blocks[block];
+
+        if (entry_state(map[lane]) == INVALID) {
+            drive->blocks[block_of(drive, die + lane, map[lane])].owner =
+                RSD_NONE;
+        }
+        if (b->owner != RSD_NONE) {
+            clear_entry(drive, b->owner);
+        }
+        rsd_pool_remove(drive, &sd->pool, block);
+        b->owner = index;
+        sd->look = true;
+        set_entry(drive, index, USED, block);
+    }
+    for (uint32_t lane = 0; lane < seg->lanes; lane++) {
+        uint32_t block = block_of(drive, die + lane, map[lane]);
+
+        if (drive->blocks[block].obsolete) {
+            queue_erase(drive, block, false, NULL, NULL);
+        }
+    }
+    return RSD_OK;
+}
+
+/*
+ * Commands
+ */
+
+static RsdStatus submit_read(RsdDrive *drive, Cmd *cmd)
+{
+    uint64_t lba = cmd->pub.lba, zone_size = drive->geo.zone_size;
+    uint32_t left = cmd->pub.nlb, index = 0;
+    uint64_t zones = (left >> drive->zone_shift) + 2;
+
+    if (!rsd_op_reserve(drive, max_ops(drive, left, zones)) ||
+        !reserve_epochs(drive, zones)) {
+        return RSD_E_NOMEM;
+    }
+    while (left) {
+        uint32_t zone = lba >> drive->zone_shift;
+        uint64_t offset = lba & (zone_size - 1);
+        uint64_t written = drive->segments->zones[zone].submitted;
+        uint32_t here = left < zone_size - offset ? left : zone_size - offset;
+        uint32_t n = 0;
+
+        if (written > offset) {
+            n = here < written - offset ? here : written - offset;
+            queue_pages(drive, OP_READ, RSD_CAUSE_HOST, cmd, zone, offset, n,
+                        index);
+        }
+        cmd->unwritten += here - n;
+        if (cmd->pub.data) {
+            memset(cmd->pub.data + (size_t)(index + n) * RSD_PAGE_SIZE, 0,
+                   (size_t)(here - n) * RSD_PAGE_SIZE);
+        }
+        if (cmd->pub.oob) {
+            memset(cmd->pub.oob + (size_t)(index + n) * cmd->oob_len, 0,
+                   (size_t)(here - n) * cmd->oob_len);
+        }
+        lba += here;
+        index += here;
+        left -= here;
+    }
+    return RSD_OK;
+}
+
+/* Programs the zone's next nlb pages. */
+static RsdStatus append(RsdDrive *drive, Cmd *cmd, uint32_t zone,
+                        RsdCause cause, uint32_t nlb)
+{
+    Zone *z = &drive->segments->zones[zone];
+
+    if (!rsd_op_reserve(drive, max_ops(drive, nlb, 1) +
+                               drive->segments->lanes) ||
+        !reserve_epochs(drive, 2)) {
+        return RSD_E_NOMEM;
+    }
+    if (!is_used(drive, zone)) {
+        RsdStatus status = attach_zone(drive, zone);
+
+        if (status != RSD_OK) {
+            return status;
+        }
+    }
+    if (cmd->pub.op == RSD_ZONE_FINISH) {
+        set_barrier(drive, zone, cmd);
+    }
+    queue_pages(drive, OP_PROGRAM, cause, cmd, zone, z->submitted, nlb, 0);
+    z->submitted += nlb;
+    return RSD_OK;
+}
+
+static RsdStatus submit_write(RsdDrive *drive, Cmd *cmd, uint32_t zone)
+{
+    uint64_t offset = cmd->pub.lba & (drive->geo.zone_size - 1);
+
+    if (offset != drive->segments->zones[zone].submitted) {
+        return RSD_E_ORDER;
+    }
+    return append(drive, cmd, zone, RSD_CAUSE_HOST, cmd->pub.nlb);
+}
+
+static RsdStatus submit_reset(RsdDrive *drive, Cmd *cmd, uint32_t zone)
+{
+    Segments *seg = drive->segments;
+    uint32_t die = first_die(drive, zone);
+    const uint32_t *map = entries(drive, zone);
+
+    if (!rsd_op_reserve(drive, seg->lanes) || !reserve_epochs(drive, 2)) {
+        return RSD_E_NOMEM;
+    }
+    set_barrier(drive, zone, cmd);
+    detach_zone(drive, zone);
+    if (drive->cfg.reset == RSD_RESET_MARK) {
+        return RSD_OK;
+    }
+    for (uint32_t lane = 0; lane < seg->lanes; lane++) {
+        uint32_t block = block_of(drive, die + lane, map[lane]);
+
+        if (entry_state(map[lane]) == INVALID &&
+            drive->blocks[block].obsolete) {
+            queue_erase(drive, block, false, cmd, current_epoch(seg, zone));
+        }
+    }
+    return RSD_OK;
+}
+
+static RsdStatus submit_finish(RsdDrive *drive, Cmd *cmd, uint32_t zone)
+{
+    uint64_t rest = drive->geo.zone_capacity -
+                    drive->segments->zones[zone].submitted;
+
+    if (drive->cfg.finish == RSD_FINISH_PAD && rest) {
+        return append(drive, cmd, zone, RSD_CAUSE_PAD, rest);
+    }
+    if (!reserve_epochs(drive, 1)) {
+        return RSD_E_NOMEM;
+    }
+    set_barrier(drive, zone, cmd);
+    return RSD_OK;
+}
+
+static RsdStatus seg_submit(RsdDrive *drive, Cmd *cmd)
+{
+    uint32_t zone = cmd->pub.lba >> drive->zone_shift;
+
+    switch (cmd->pub.op) {
+    case RSD_READ:
+        return submit_read(drive, cmd);
+    case RSD_WRITE:
+    case RSD_WRITE_ZEROES:
+        return submit_write(drive, cmd, zone);
+    case RSD_ZONE_RESET:
+        return submit_reset(drive, cmd, zone);
+    case RSD_ZONE_FINISH:
+        return submit_finish(drive, cmd, zone);
+    case RSD_FLUSH:
+        break;                  /* nothing is held back */
+    }
+    return RSD_OK;
+}
+
+static void seg_format(RsdDrive *drive)
+{
+    for (uint32_t zone = 0; zone < drive->geo.num_zones; zone++) {
+        detach_zone(drive, zone);
+        drive->media.zones[zone] = (RsdMediaZone){ 0 };
+    }
+    memset(drive->media.ext, 0, drive->geo.num_zones * drive->cfg.zd_ext);
+}
+
+/*
+ * Wear
+ */
+
+static void measure_wear(RsdDrive *drive, uint32_t die)
+{
+    SegDie *sd = &drive->segments->dies[die];
+    const uint64_t *rec = drive->media.rec + (size_t)die * drive->die_blocks;
+
+    sd->wear_min = UINT32_MAX;
+    sd->wear_max = 0;
+    for (uint32_t b = 0; b < drive->die_blocks; b++) {
+        uint32_t erases = rsd_rec_erases(rec[b]);
+
+        if (rsd_rec_flags(rec[b]) & RSD_BLOCK_BAD) {
+            continue;
+        }
+        if (erases < sd->wear_min) {
+            sd->wear_min = erases;
+            sd->at_min = 0;
+        }
+        sd->at_min += erases == sd->wear_min;
+        if (erases > sd->wear_max) {
+            sd->wear_max = erases;
+        }
+    }
+}
+
+static void erase_done(RsdDrive *drive, uint32_t block)
+{
+    uint32_t erases = rsd_rec_erases(drive->media.rec[block]);
+    Block *b = &drive->blocks[block];
+    SegDie *sd = seg_die(drive, block);
+
+    b->erases--;
+    if (!b->erases && !b->obsolete) {
+        rsd_nand_mark(&drive->media, block, 0);
+        if (b->pos != RSD_NONE && b->owner != RSD_NONE) {
+            clear_entry(drive, b->owner);
+            b->owner = RSD_NONE;
+        }
+    }
+    if (b->pos != RSD_NONE) {
+        rsd_pool_update(drive, &sd->pool, block);
+    }
+    if (erases > sd->wear_max) {
+        sd->wear_max = erases;
+    }
+    if (erases - 1 == sd->wear_min && !--sd->at_min) {
+        measure_wear(drive, block / drive->die_blocks);
+    }
+    sd->look = true;
+}
+
+/* Is the difference large enough to look for a move? */
+static bool worth_a_look(const RsdDrive *drive, const SegDie *sd)
+{
+    return sd->look && drive->cfg.wl_threshold &&
+           sd->wear_max - sd->wear_min > drive->cfg.wl_threshold;
+}
+
+/* Chooses and begins a move on an idle die. False: none is to be made. */
+static bool begin_move(RsdDrive *drive, uint32_t die)
+{
+    SegDie *sd = &drive->segments->dies[die];
+    uint32_t base = die * drive->die_blocks;
+    uint32_t src = RSD_NONE, dst = RSD_NONE;
+    uint64_t src_wear = UINT64_MAX, dst_wear = 0;
+
+    sd->look = false;
+    for (uint32_t block = base; block < base + drive->die_blocks; block++) {
+        uint64_t rec = drive->media.rec[block];
+        const Block *b = &drive->blocks[block];
+        /* a die that is idle has no erase queued */
+        uint64_t wear = (uint64_t)rsd_rec_erases(rec) + b->obsolete;
+
+        if (rsd_rec_flags(rec) & RSD_BLOCK_BAD) {
+            continue;
+        }
+        if (b->pos != RSD_NONE) {
+            if (dst == RSD_NONE || wear > dst_wear) {
+                dst = block;
+                dst_wear = wear;
+            }
+        } else if (rsd_rec_next(rec) == drive->pages && wear < src_wear) {
+            src = block;
+            src_wear = wear;
+        }
+    }
+    if (src == RSD_NONE || dst == RSD_NONE ||
+        dst_wear <= src_wear + drive->cfg.wl_threshold) {
+        return false;
+    }
+    if (!sd->move) {
+        sd->move = rsd_alloc(drive, sizeof(*sd->move));
+    }
+    if (!sd->move || rsd_media_reserve(&drive->media, dst)) {
+        return false;           /* tried again after the next change */
+    }
+    rsd_pool_remove(drive, &sd->pool, dst);
+    if (drive->blocks[dst].owner != RSD_NONE) {
+        clear_entry(drive, drive->blocks[dst].owner);
+        drive->blocks[dst].owner = RSD_NONE;
+    }
+    sd->move->active = true;
+    sd->move->loaded = false;
+    sd->move->src = src;
+    sd->move->dst = dst;
+    sd->move->page = 0;
+    return true;
+}
+
+/* Queues the next operation of a move. One operation must be reserved. */
+static void continue_move(RsdDrive *drive, uint32_t die)
+{
+    Move *move = drive->segments->dies[die].move;
+    Op *op;
+
+    if (drive->blocks[move->dst].obsolete) {
+        rsd_nand_mark(&drive->media, move->dst,
+                      RSD_BLOCK_DIRTY | RSD_BLOCK_WORN);
+        queue_erase(drive, move->dst, true, NULL, NULL);
+        return;
+    }
+    op = rsd_op_new(drive, move->loaded ? OP_PROGRAM : OP_READ,
+                    RSD_CAUSE_WEAR, die, move->loaded ? move->dst : move->src);
+    op->page = move->page;
+    op->buf = move->buf;
+    op->background = 1;
+    queue_op(drive, op, NULL, NULL);
+}
+
+/* A read or program of the move is done. */
+static void advance_move(RsdDrive *drive, uint32_t die)
+{
+    SegDie *sd = &drive->segments->dies[die];
+    Move *move = sd->move;
+    Block *src = &drive->blocks[move->src];
+
+    if (!move->loaded) {
+        move->loaded = true;
+        return;
+    }
+    move->loaded = false;
+    if (++move->page < drive->pages) {
+        return;
+    }
+    set_entry(drive, src->owner, USED, move->dst);
+    drive->blocks[move->dst].owner = src->owner;
+    src->owner = RSD_NONE;
+    move->active = false;
+    drive->count->wear_moves++;
+    make_obsolete(drive, move->src, RSD_BLOCK_WORN);
+}
+
+static bool seg_has_background(const RsdDrive *drive, uint32_t die)
+{
+    const SegDie *sd = &drive->segments->dies[die];
+
+    return moving(sd) || (drive->cfg.idle_erase_ns && sd->pool.obsolete) ||
+           worth_a_look(drive, sd);
+}
+
+static bool seg_background(RsdDrive *drive, uint32_t die)
+{
+    SegDie *sd = &drive->segments->dies[die];
+
+    if (!rsd_op_reserve(drive, 1)) {
+        return false;
+    }
+    if (!moving(sd) && drive->cfg.idle_erase_ns && sd->pool.obsolete) {
+        queue_erase(drive, rsd_pool_first_obsolete(drive, &sd->pool, die),
+                    true, NULL, NULL);
+        return true;
+    }
+    if (moving(sd) || (worth_a_look(drive, sd) && begin_move(drive, die))) {
+        continue_move(drive, die);
+        return true;
+    }
+    return false;
+}
+
+static void seg_op_done(RsdDrive *drive, Op *op)
+{
+    SegDie *sd = &drive->segments->dies[op->die];
+    Cmd *cmd = op->cmd;
+    Epoch *epoch = op->epoch;
+
+    if (op->kind == OP_ERASE) {
+        erase_done(drive, op->block);
+    }
+    if (op->kind == OP_PROGRAM && op->page + 1 == drive->pages) {
+        sd->look = true;        /* wear levelling may move it now */
+    }
+    if (op->kind != OP_ERASE && op->background && moving(sd)) {
+        advance_move(drive, op->die);
+    }
+    rsd_op_free(drive, op);
+    if (cmd) {
+        rsd_cmd_drop(drive, cmd);
+    }
+    if (epoch) {
+        drop_epoch(drive, epoch);
+    }
+}
+
+/*
+ * Opening
+ */
+
+static uint64_t seg_written(const RsdDrive *drive, uint32_t zone)
+{
+    uint32_t lanes = drive->segments->lanes;
+    uint32_t die = first_die(drive, zone);
+    const uint32_t *map = entries(drive, zone);
+    uint64_t written = 0;
+
+    if (!is_used(drive, zone)) {
+        return 0;
+    }
+    for (uint32_t lane = 0; lane < lanes; lane++) {
+        uint64_t rec = drive->media.rec[block_of(drive, die + lane,
+                                                 map[lane])];
+        uint64_t n = rsd_rec_next(rec);
+
+        if (n && !(rsd_rec_flags(rec) & RSD_BLOCK_DIRTY) &&
+            (n - 1) * lanes + lane + 1 > written) {
+            written = (n - 1) * lanes + lane + 1;
+        }
+    }
+    return written;
+}
+
+/* Is the file consistent? Finds out which block is whose; changes nothing. */
+static bool verify(RsdDrive *drive, char err[RSD_ERR_LEN])
+{
+    Segments *seg = drive->segments;
+    uint64_t blocks = (uint64_t)drive->dies * drive->die_blocks;
+
+    for (uint64_t b = 0; b < blocks; b++) {
+        drive->blocks[b].owner = RSD_NONE;
+        if (rsd_rec_next(drive->media.rec[b]) > drive->pages) {
+            rsd_set_error(err, "the media file is corrupt: block %llu has %u "
+                          "pages programmed of %u; restore it from a copy, or "
+                          "remove it", (unsigned long long)b,
+                          rsd_rec_next(drive->media.rec[b]), drive->pages);
+            return false;
+        }
+    }
+    for (uint32_t zone = 0; zone < drive->geo.num_zones; zone++) {
+        const uint32_t *map = entries(drive, zone);
+        uint32_t die = first_die(drive, zone);
+
+        for (uint32_t lane = 0; is_used(drive, zone) && lane < seg->lanes;
+             lane++) {
+            uint32_t number = map[lane] & NUMBER_MASK;
+            uint32_t block = block_of(drive, die + lane, map[lane]);
+
+            if (entry_state(map[lane]) != USED ||
+                number >= drive->die_blocks ||
+                rsd_rec_flags(drive->media.rec[block]) & RSD_BLOCK_BAD ||
+                drive->blocks[block].owner != RSD_NONE) {
+                rsd_set_error(err, "the media file is corrupt: zone %u, lane "
+                              "%u of the segment map is %08x; restore it from "
+                              "a copy, or remove it", zone, lane, map[lane]);
+                return false;
+            }
+            drive->blocks[block].owner = &map[lane] - drive->media.map;
+        }
+    }
+    return true;
+}
+
+/*
+ * Makes sure that blocks which will be programmed further have host space: a
+ * copy of a media file may have lost what was allocated and not yet stored.
+ */
+static bool reserve_open_blocks(RsdDrive *drive, char err[RSD_ERR_LEN])
+{
+    uint64_t blocks = (uint64_t)drive->dies * drive->die_blocks;
+
+    for (uint64_t b = 0; b < blocks; b++) {
+        int ret;
+
+        if (drive->blocks[b].owner == RSD_NONE ||
+            rsd_rec_next(drive->media.rec[b]) == drive->pages) {
+            continue;
+        }
+        ret = rsd_media_reserve(&drive->media, b);
+        if (ret) {
+            rsd_set_error(err, "no space on the host's disk for zones that "
+                          "are partly written (%s): free some",
+                          strerror(-ret));
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Closes what a killed process left open in a used segment. */
+static void recover_zone(RsdDrive *drive, uint32_t zone)
+{
+    Segments *seg = drive->segments;
+    uint32_t die = first_die(drive, zone);
+    uint32_t *map = entries(drive, zone);
+    uint64_t written = seg_written(drive, zone);
+
+    for (uint32_t lane = 0; lane < seg->lanes; lane++) {
+        uint32_t block = block_of(drive, die + lane, map[lane]);
+        uint32_t want = lane_pages(written, lane, seg->lanes);
+        uint64_t rec = drive->media.rec[block];
+        uint32_t page = rsd_rec_next(rec);
+
+        if (!written) {
+            clear_entry(drive, &map[lane] - drive->media.map);
+            drive->blocks[block].owner = RSD_NONE;
+            continue;
+        }
+        if (rsd_rec_flags(rec) & RSD_BLOCK_DIRTY) {
+            rsd_nand_erase(&drive->media, block, true);
+            rsd_nand_mark(&drive->media, block, 0);
+            if (rsd_rec_flags(rec) & RSD_BLOCK_WORN) {
+                drive->count->erase_wear++;
+            } else {
+                drive->count->erase_host++;
+            }
+            drive->count->erase_on_demand++;
+            page = 0;
+        }
+        for (; page < want; page++) {
+            rsd_nand_program(&drive->media, block, page, NULL, NULL, 0);
+            drive->count->prog_pad++;
+        }
+    }
+    seg->zones[zone].submitted = written;
+}
+
+/* Entries of segments that are not used: Invalid, or Free */
+static void recover_entries(RsdDrive *drive, uint32_t zone)
+{
+    Segments *seg = drive->segments;
+    uint32_t die = first_die(drive, zone);
+    uint32_t *map = entries(drive, zone);
+
+    for (uint32_t lane = 0; lane < seg->lanes; lane++) {
+        uint32_t index = &map[lane] - drive->media.map;
+        uint32_t number = map[lane] & NUMBER_MASK;
+        uint32_t block = block_of(drive, die + lane, map[lane]);
+
+        if (entry_state(map[lane]) == INVALID && number < drive->die_blocks &&
+            drive->blocks[block].owner == RSD_NONE &&
+            rsd_rec_next(drive->media.rec[block])) {
+            drive->blocks[block].owner = index;
+        } else if (map[lane]) {
+            clear_entry(drive, index);
+        }
+    }
+}
+
+static void recover(RsdDrive *drive)
+{
+    uint64_t blocks = (uint64_t)drive->dies * drive->die_blocks;
+
+    for (uint32_t zone = 0; zone < drive->geo.num_zones; zone++) {
+        if (is_used(drive, zone)) {
+            recover_zone(drive, zone);
+        }
+    }
+    for (uint64_t b = 0; b < blocks; b++) {
+        uint64_t rec = drive->media.rec[b];
+        uint32_t flags = rsd_rec_flags(rec);
+        bool used = drive->blocks[b].owner != RSD_NONE;
+
+        drive->blocks[b].pos = RSD_NONE;
+        if (flags & RSD_BLOCK_BAD || used) {
+            continue;
+        }
+        drive->blocks[b].pos = 0;       /* for rsd_pool_fill() */
+        drive->blocks[b].obsolete = rsd_rec_next(rec) > 0;
+        if (!rsd_rec_next(rec)) {
+            flags = 0;
+        } else {
+            flags |= RSD_BLOCK_DIRTY;
+        }
+        if (flags != rsd_rec_flags(rec)) {
+            rsd_nand_mark(&drive->media, b, flags);
+        }
+    }
+    for (uint32_t zone = 0; zone < drive->geo.num_zones; zone++) {
+        if (!is_used(drive, zone)) {
+            recover_entries(drive, zone);
+        }
+    }
+}
+
+static void seg_close(RsdDrive *drive)
+{
+    Segments *seg = drive->segments;
+
+    if (!seg) {
+        return;
+    }
+    for (uint32_t zone = 0; seg->zones && zone < drive->geo.num_zones;
+         zone++) {
+        while (seg->zones[zone].head) {
+            Epoch *epoch = seg->zones[zone].head;
+
+            seg->zones[zone].head = epoch->next;
+            rsd_release(drive, epoch, sizeof(*epoch));
+        }
+    }
+    while (seg->free_epochs) {
+        Epoch *epoch = seg->free_epochs;
+
+        seg->free_epochs = epoch->next;
+        rsd_release(drive, epoch, sizeof(*epoch));
+    }
+    for (uint32_t d = 0; seg->dies && d < drive->dies; d++) {
+        rsd_pool_fini(drive, &seg->dies[d].pool);
+        rsd_release(drive, seg->dies[d].move, sizeof(Move));
+    }
+    rsd_release(drive, seg->dies, drive->dies * sizeof(SegDie));
+    rsd_release(drive, seg->zones, drive->geo.num_zones * sizeof(Zone));
+    rsd_release(drive, seg, sizeof(*seg));
+    drive->segments = NULL;
+}
+
+static bool no_memory(char err[RSD_ERR_LEN])
+{
+    rsd_set_error(err, "no memory for the drive's zones and free blocks: "
+                  "choose fewer blocks of more pages");
+    return false;
+}
+
+static bool seg_open(RsdDrive *drive, char err[RSD_ERR_LEN])
+{
+    Segments *seg = rsd_alloc(drive, sizeof(*seg));
+
+    drive->segments = seg;
+    if (!seg) {
+        return no_memory(err);
+    }
+    seg->lanes = drive->geo.zone_capacity / drive->pages;
+    seg->zones = rsd_alloc(drive, drive->geo.num_zones * sizeof(Zone));
+    seg->dies = rsd_alloc(drive, drive->dies * sizeof(SegDie));
+    if (!seg->zones || !seg->dies) {
+        return no_memory(err);
+    }
+    if (!verify(drive, err) || !reserve_open_blocks(drive, err)) {
+        return false;
+    }
+    for (uint32_t d = 0; d < drive->dies; d++) {
+        if (!rsd_pool_init(drive, &seg->dies[d].pool)) {
+            return no_memory(err);
+        }
+    }
+    /* nothing can fail any more: the file may be changed */
+    recover(drive);
+    for (uint32_t d = 0; d < drive->dies; d++) {
+        rsd_pool_fill(drive, &seg->dies[d].pool, d);
+        measure_wear(drive, d);
+        seg->dies[d].look = true;
+    }
+    for (uint32_t d = 0; d < drive->dies; d++) {
+        rsd_sched_background(drive, d);
+    }
+    return true;
+}
+
+const Personality rsd_segment_personality = {
+    .open = seg_open,
+    .close = seg_close,
+    .submit = seg_submit,
+    .op_done = seg_op_done,
+    .has_background = seg_has_background,
+    .background = seg_background,
+    .written = seg_written,
+    .format = seg_format,
+};
