@@ -161,9 +161,14 @@ static struct zone *next_zone(struct engine *e)
 	return e->zone;
 }
 
-static void issue(struct engine *e)
+/*
+ * Sends the next command at once, as fio does by default: in a batch each
+ * would wait for those after it. Returns -1 after an error.
+ */
+static int issue(struct engine *e)
 {
 	struct slot *s = &e->slots[e->idle[--e->nr_idle]];
+	int ret;
 
 	s->index = e->res->issued++;
 	if (e->op == ENGINE_APPEND) {
@@ -173,6 +178,14 @@ static void issue(struct engine *e)
 	s->begun = now_ns();
 	queue_command(e, s, e->op == ENGINE_APPEND ? s->zone->start :
 						     e->work->lba[s->index]);
+	do {
+		ret = io_uring_submit(&e->ring);
+	} while (ret == -EINTR);
+	s->submitted = now_ns();
+	if (ret >= 0)
+		return 0;
+	error("io_uring_submit: %s", strerror(-ret));
+	return -1;
 }
 
 static bool may_issue(struct engine *e, uint64_t start)
@@ -220,20 +233,25 @@ static void command_failed(struct engine *e, const struct slot *s, int res)
 		      "; the namespace has metadata: try --oob" : "");
 }
 
-static void append_landed(struct engine *e, const struct slot *s, uint64_t lba)
+/* Keeps where the append landed; false if that is not in its zone. */
+static bool append_landed(struct engine *e, const struct slot *s, uint64_t lba)
 {
 	const struct zone *z = s->zone;
 
 	if (lba >= z->start &&
 	    lba + e->work->nlb <= z->start + z->capacity) {
 		e->work->lba[s->index] = lba;
-		return;
+		return true;
 	}
-	error("append %" PRIu64 ": the drive says it landed at LBA %" PRIu64 ", outside of zone %" PRIu64 " (%" PRIu64 " to %" PRIu64 ")",
-	      s->index, lba, z->number, z->start, z->start + z->capacity - 1);
+	if (e->res->stop != STOP_ERROR)
+		error("append %" PRIu64 ": the drive says it landed at LBA %" PRIu64 ", outside of zone %" PRIu64 " (%" PRIu64 " to %" PRIu64 ")",
+		      s->index, lba, z->number, z->start,
+		      z->start + z->capacity - 1);
 	e->res->stop = STOP_ERROR;
 	e->res->kernel_errors++;
-	e->res->first_errno = EPROTO;
+	if (!e->res->first_errno)
+		e->res->first_errno = EPROTO;
+	return false;
 }
 
 static void verify(struct engine *e, const struct slot *s)
@@ -272,6 +290,8 @@ static void complete(struct engine *e, const struct io_uring_cqe *cqe)
 		command_failed(e, s, cqe->res);
 		return;
 	}
+	if (e->op == ENGINE_APPEND && !append_landed(e, s, cqe->big_cqe[0]))
+		return;
 	e->res->done++;
 	if (e->op == ENGINE_VERIFY) {
 		verify(e, s);
@@ -280,49 +300,20 @@ static void complete(struct engine *e, const struct io_uring_cqe *cqe)
 	stats_add(&e->res->slat, s->submitted - s->begun);
 	stats_add(&e->res->clat, now - s->submitted);
 	stats_add(&e->res->lat, now - s->begun);
-	if (e->op == ENGINE_APPEND)
-		append_landed(e, s, cqe->big_cqe[0]);
-}
-
-/* Submits what is queued; -1, with an error printed, if that fails. */
-static int submit(struct engine *e, uint64_t from)
-{
-	uint64_t queued = e->res->issued - from;
-	uint64_t now;
-	uint32_t i;
-	int ret;
-
-	while (queued) {
-		ret = io_uring_submit(&e->ring);
-		if (ret == -EINTR)
-			continue;
-		if (ret < 0) {
-			error("io_uring_submit: %s", strerror(-ret));
-			return -1;
-		}
-		queued -= ret;
-	}
-	now = now_ns();
-	for (i = 0; i < e->res->issued - from; i++)
-		e->slots[e->idle[e->nr_idle + i]].submitted = now;
-	return 0;
 }
 
 static int loop(struct engine *e)
 {
 	struct result *res = e->res;
 	struct io_uring_cqe *cqe;
-	uint64_t start = now_ns(), from;
+	uint64_t start = now_ns();
 	int ret;
 
 	for (;;) {
-		from = res->issued;
 		while (e->nr_idle && res->issued < e->work->total &&
 		       may_issue(e, start))
-			issue(e);
-		/* the slots just taken are still above the stack's top */
-		if (submit(e, from))
-			return -1;
+			if (issue(e))
+				return -1;
 		if (e->nr_idle == e->work->qd)
 			break;
 		ret = io_uring_wait_cqe(&e->ring, &cqe);

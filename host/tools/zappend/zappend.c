@@ -42,7 +42,8 @@ static const char help[] =
 "  --op append|read  what to measure (append); read: what the zones hold, in\n"
 "                    order\n"
 "  --ios N           commands (as many as the zones have room or data for)\n"
-"  --qd N            commands in flight, 1 to 1024 (1)\n"
+"  --qd N            commands in flight, 1 to 1024 (1) and no more than the\n"
+"                    kernel allows (nr_requests in sysfs)\n"
 "  --blocks N        logical blocks a command (1)\n"
 "  --zones A-B       zones A to B, counted from 0 (all)\n"
 "  --zones N         the first N zones\n"
@@ -267,6 +268,11 @@ static int check_request(struct options *o, const struct zns_dev *dev)
 		error("--blocks %" PRIu64 ": %" PRIu64 " bytes are more than the drive takes in one command (%s is %" PRIu64 " bytes); at most %" PRIu64 " blocks",
 		      o->blocks, bytes, append ? "ZASL" : "MDTS", limit,
 		      limit / dev->block_bytes);
+		return -1;
+	}
+	if (o->qd > dev->max_in_flight) {
+		error("--qd %" PRIu64 ": the kernel keeps at most %" PRIu64 " commands of %s in flight (nr_requests in its sysfs queue directory; the scheduler none allows more than others)",
+		      o->qd, dev->max_in_flight, dev->path);
 		return -1;
 	}
 	return 0;

@@ -2,6 +2,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/nvme_ioctl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -143,19 +144,59 @@ static int read_controller(struct zns_dev *dev)
 	return 0;
 }
 
+/* "nvme0n1" for /dev/ng0n1. */
+static int block_device_name(const struct zns_dev *dev, char *buf, size_t size)
+{
+	const char *name = strrchr(dev->path, '/');
+
+	name = name ? name + 1 : dev->path;
+	if (strncmp(name, "ng", 2)) {
+		error("%s: give the generic device by its name, as /dev/ng0n1",
+		      dev->path);
+		return -1;
+	}
+	snprintf(buf, size, "nvme%s", name + 2);
+	return 0;
+}
+
+/*
+ * A passthrough command beyond this limit is not refused but tried again
+ * later, and Linux 6.12 then reads it from its place in the submission ring,
+ * which the next command has taken: the wrong command is sent.
+ */
+static int read_max_in_flight(struct zns_dev *dev)
+{
+	char block[64], path[128];
+	FILE *file;
+	int got;
+
+	if (block_device_name(dev, block, sizeof(block)))
+		return -1;
+	snprintf(path, sizeof(path), "/sys/block/%s/queue/nr_requests", block);
+	file = fopen(path, "r");
+	if (!file) {
+		error("%s: %s", path, strerror(errno));
+		return -1;
+	}
+	got = fscanf(file, "%" SCNu64, &dev->max_in_flight);
+	fclose(file);
+	if (got == 1 && dev->max_in_flight)
+		return 0;
+	error("%s: does not hold a number", path);
+	return -1;
+}
+
 /*
  * Passthrough goes past the kernel's zone handling, so the device must have
- * no other user: /dev/ng0n1 is /dev/nvme0n1, which an exclusive open claims.
+ * no other user: an exclusive open of its block device claims it.
  */
 static int claim_block_device(struct zns_dev *dev)
 {
-	const char *name = strrchr(dev->path, '/');
-	char block[64];
+	char name[64], block[80];
 
-	name = name ? name + 1 : dev->path;
-	if (strncmp(name, "ng", 2))
-		return 0;
-	snprintf(block, sizeof(block), "/dev/nvme%s", name + 2);
+	if (block_device_name(dev, name, sizeof(name)))
+		return -1;
+	snprintf(block, sizeof(block), "/dev/%s", name);
 	dev->claim_fd = open(block, O_RDONLY | O_EXCL | O_CLOEXEC);
 	if (dev->claim_fd < 0 && errno == EBUSY) {
 		error("%s: %s is in use (mounted?); appending would destroy it: unmount it first",
@@ -192,7 +233,8 @@ int zns_open(struct zns_dev *dev, const char *path, bool claim)
 		goto fail;
 	}
 	dev->nsid = nsid;
-	if (read_namespace(dev) || read_controller(dev))
+	if (read_namespace(dev) || read_controller(dev) ||
+	    read_max_in_flight(dev))
 		goto fail;
 	if (claim && claim_block_device(dev))
 		goto fail;

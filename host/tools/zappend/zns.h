@@ -29,6 +29,7 @@ struct zns_dev {
 	uint64_t zones;
 	uint64_t max_transfer_bytes;	/* 0: no limit */
 	uint64_t max_append_bytes;	/* 0: no limit */
+	uint64_t max_in_flight;	/* commands the kernel has room for */
 };
 
 struct zone {
