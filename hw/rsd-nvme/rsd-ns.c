@@ -37,8 +37,8 @@ static const NvmeLBAF rsd_ns_lbaf[] = {
 };
 
 /*
- * Refuses what nvme-ns has properties for and this namespace decides itself,
- * instead of ignoring it.
+ * The properties of nvme-ns. Refuses those that this namespace decides itself,
+ * instead of ignoring them.
  */
 static bool rsd_ns_check_inherited(NvmeNamespace *ns, Error **errp)
 {
@@ -71,8 +71,17 @@ static bool rsd_ns_check_inherited(NvmeNamespace *ns, Error **errp)
 
     if (name) {
         error_setg(errp, TYPE_RSD_NS " does not take '%s': %s", name, instead);
+        return false;
     }
-    return !name;
+
+    /* hw/nvme checks it too, but after a media file would have been made */
+    if (p->max_active_zones && p->max_open_zones > p->max_active_zones) {
+        error_setg(errp, "'zoned.max_open' is %" PRIu32 ", must be from 0 to "
+                   "'zoned.max_active', %" PRIu32, p->max_open_zones,
+                   p->max_active_zones);
+        return false;
+    }
+    return true;
 }
 
 /*
