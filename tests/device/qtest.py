@@ -116,7 +116,7 @@ class Qemu:
                 stdin=subprocess.DEVNULL,
                 stdout=stderr,
                 stderr=stderr,
-                preexec_fn=_die_with_parent,  # noqa: PLW1509 (no threads here)
+                preexec_fn=_die_with_parent,
             )
         try:
             self._qtest, self._qmp = (LineSocket(self._accept(sock)) for sock in listeners)
@@ -286,7 +286,7 @@ def start_error(binary: str, args: Sequence[str], *, prefix: Sequence[str] = ())
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            preexec_fn=_die_with_parent,  # noqa: PLW1509 (no threads here)
+            preexec_fn=_die_with_parent,
             env=os.environ | {"LC_ALL": "C"},
         )
         try:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 import pytest
-
 from drive import Drive
 from nvme import Io, Request
 from zns import BLOCK

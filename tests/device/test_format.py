@@ -8,7 +8,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 import pytest
-
 from drive import Drive
 from nvme import Admin, Command, Io, Status
 from zns import Action, Zs, blocks_of, pattern
@@ -18,7 +17,7 @@ OpenDrive = Callable[..., AbstractContextManager[Drive]]
 OOB_OF_FORMAT = [0, 16, 64, 128]
 
 
-@pytest.mark.parametrize(("lbaf", "oob"), enumerate(OOB_OF_FORMAT))
+@pytest.mark.parametrize(("lbaf", "oob"), list(enumerate(OOB_OF_FORMAT)))
 def test_identify(drive: OpenDrive, lbaf: int, oob: int) -> None:
     with drive(oob=oob) as d:
         ident = d.controller.identify(0x00, 1)

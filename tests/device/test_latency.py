@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import pytest
-
 from drive import Drive
 from nvme import Io, Request
 from zns import Action, Zs, blocks_of, pattern

@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
-
 from drive import SMALL, Drive, device_args, digest
 from nvme import Status
 from qtest import Qemu, start_error

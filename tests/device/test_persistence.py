@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 import pytest
-
 from drive import NAMESPACE_PATH, Drive
 from nvme import Command, Io, Request
 from zns import ZA_EXTENSION_VALID, Action, Zs, blocks_of, pattern

@@ -7,7 +7,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
 from drive import SMALL, device_args, digest, open_drive
 from qtest import Qemu, start_error
 

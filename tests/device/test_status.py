@@ -7,7 +7,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 import pytest
-
 from drive import Drive
 from nvme import DNR, PAGE, UNMAPPED_ADDRESS, Command, Io, Request, Status
 from zns import Action, Zs, blocks_of, pattern
@@ -294,6 +293,24 @@ def test_flush(drive: OpenDrive, nsid: int, status: Status) -> None:
 def test_unknown_opcode(drive: OpenDrive, opcode: int) -> None:
     with drive() as d:
         d.ns.queue.run(Command(opcode, 1)).expect(Status.INVALID_OPCODE)
+
+
+@pytest.mark.parametrize(
+    "opcode", [Io.COMPARE, Io.VERIFY, Io.COPY, Io.DSM], ids=lambda op: op.name.lower()
+)
+def test_optional_command_that_is_not_offered(drive: OpenDrive, opcode: Io) -> None:
+    """The controller could, the namespace does not; Identify Controller says so."""
+    with drive() as d:
+        d.ns.write(0, pattern(1)).expect()
+        issue(d, opcode, 0).expect(Status.INVALID_OPCODE)
+        (oncs,) = struct.unpack_from("<H", d.controller.identify(0x01), 520)
+        # Compare, Dataset Management, Write Zeroes, Verify, Copy
+        assert oncs & (1 << 0 | 1 << 2 | 1 << 3 | 1 << 7 | 1 << 8) == 1 << 3
+
+
+def test_no_volatile_write_cache(drive: OpenDrive) -> None:
+    with drive() as d:
+        assert d.controller.identify(0x01)[525] & 1 == 0
 
 
 @pytest.mark.parametrize("opcode", [0x03, 0x0E, 0x55, 0xC1, 0xFF])

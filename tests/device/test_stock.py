@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from nvme import Command, Controller, Io, Status
 from qtest import Qemu
 from zns import Action, Namespace, Zs, blocks_of, pattern

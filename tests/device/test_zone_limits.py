@@ -7,7 +7,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 import pytest
-
 from drive import NAMESPACE_PATH, Drive
 from nvme import Io, Status
 from zns import Action, Zs, pattern

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 import pytest
-
 from drive import Drive, reach_all
 from nvme import Status
 from zns import Action, Filter, Zs, blocks_of, pattern

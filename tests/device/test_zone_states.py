@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 import pytest
-
 from drive import Drive, reach, reach_all
 from nvme import UNMAPPED_ADDRESS, Io, Request, Status
 from zns import ZA_EXTENSION_VALID, Action, Zs, blocks_of, pattern
