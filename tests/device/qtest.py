@@ -47,7 +47,7 @@ def _base_args(directory: Path) -> list[str]:
     bios.write_bytes(bytes(65536))
     return (
         "-machine q35,i8042=off,hpet=off -accel qtest -display none -nodefaults -vga none "
-        f"-m 512 -qtest-log none -bios {bios}"
+        f"-m 512 -qtest-log none -bios {bios} -global apic-common.vapic=off"
     ).split()
 
 

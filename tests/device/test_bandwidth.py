@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from pathlib import Path
 
 import pytest
-from drive import Drive
+from drive import Drive, device_args
 from nvme import Io, Request
+from qtest import Qemu
 from zns import BLOCK
 
 OpenDrive = Callable[..., AbstractContextManager[Drive]]
@@ -51,3 +53,22 @@ def test_sequential_bandwidth(
             expected = channels * BLOCK * min(1 / slot, ways / (slot + array))
             measured = stream(d, opcode, channels, ways)
             assert measured == pytest.approx(expected, rel=0.01), opcode.name
+
+
+def test_preset_risa(qemu: str, media: Path) -> None:
+    """240,000 reads and 67,000 writes of 4 KiB a second (RISA section 4.1), within 2%."""
+    count, depth = 8_000, 1_000
+    with Qemu(qemu, device_args(media, {"preset": "risa"})) as machine:
+        d = Drive(machine)
+        transfer = d.ns.transfer(1)
+        for opcode, rate in ((Io.WRITE, 67_000), (Io.READ, 240_000)):
+            requests: list[Request] = []
+            while len(requests) < count:
+                room = depth - len(d.ns.queue.in_flight)
+                lbas = range(len(requests), min(count, len(requests) + room))
+                requests += d.ns.queue.submit_all(d.ns.io(opcode, lba, 1, transfer) for lba in lbas)
+                d.controller.step()
+            d.controller.wait(*requests)
+            done = sorted(request.expect().completed_ns for request in requests)
+            measured = (6_000 - 1_000) / (done[6_000] - done[1_000]) * 1e9
+            assert measured == pytest.approx(rate, rel=0.02)
