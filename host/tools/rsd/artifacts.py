@@ -38,7 +38,7 @@ def ensure(cache: Cache, progress: Progress, *, kernel: str = "release") -> Arti
         {
             "qemu": lambda: qemu.ensure(cache, progress, REPOSITORY),
             "kernel": lambda: _kernel(cache, progress, kernel),
-            "root": lambda: image.ensure_root(cache, progress, guest / "boot"),
+            "root": lambda: image.ensure_root(cache, progress),
             "tools": lambda: guesttools.ensure(cache, progress, REPOSITORY),
         }
     )

@@ -102,7 +102,6 @@ def bootstrap(
     *,
     step: Step,
     log: Path,
-    hooks: Sequence[str] = (),
 ) -> None:
     """Write a tar of trixie with `packages`, verified by apt against the signed index."""
     # A mount namespace of its own, so that no mount stays behind when we are interrupted;
@@ -112,7 +111,7 @@ def bootstrap(
         [
             *isolate,
             *("mmdebstrap", "--variant=minbase", f"--include={','.join(packages)}"),
-            *(*TRIM, *hooks, debian.SUITE, target, debian.BINARY_SOURCE),
+            *(*TRIM, debian.SUITE, target, debian.BINARY_SOURCE),
         ],
         step=step,
         log=log,

@@ -39,6 +39,8 @@ def write_inputs(
     """Write the inputs' tar. Equal arguments give equal bytes: no times, owners, order."""
     settings = "".join(f"{key}={value}\n" for key, value in config.items())
     with tarfile.open(path, "w", format=tarfile.GNU_FORMAT) as tar:
+        # The first name in the archive is how the guest knows this NVDIMM from the others.
+        _add_bytes(tar, "rsd-inputs", b"", 0o644)
         _add_bytes(tar, "init", init.read_bytes(), 0o755)
         _add_bytes(tar, "config", settings.encode(), 0o644)
         _add_bytes(tar, "job", script.encode(), 0o644)
@@ -61,14 +63,16 @@ def write_inputs(
 def create_result(path: Path) -> None:
     """Make the sparse file that the guest writes its result to."""
     with path.open("xb") as stream:
+        stream.write(b"rsd-result\n")
         stream.truncate(RESULT_BYTES)
 
 
 def read_result(path: Path, out_dir: Path) -> RawResult | None:
     """Unpack the guest's /out into `out_dir`. None: the guest did not write a result."""
     with path.open("rb") as stream:
+        # As create_result left it, the header has no fields.
         words = stream.read(HEADER_BYTES).split(b"\n", 1)[0].decode("ascii", "replace").split()
-        if not words or words[0] != "rsd-result":
+        if words[:1] != ["rsd-result"] or len(words) == 1:
             return None
         fields = dict(word.split("=", 1) for word in words[1:])
         if fields["outcome"] != "too-large":

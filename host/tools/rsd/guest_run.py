@@ -70,10 +70,10 @@ def add_arguments(parser: argparse.ArgumentParser, *, shell: bool) -> None:
     parser.add_argument(
         "--guest-speed",
         type=int,
-        choices=range(-3, 11),
+        choices=machine.GUEST_SPEED_RANGE,
         default=machine.GUEST_SPEED_SHIFT,
         metavar="SHIFT",
-        help="with --icount, one guest instruction takes 2^SHIFT ns, -3 to 10 "
+        help="with --icount, one guest instruction takes 2^SHIFT ns, -4 to 10 "
         f"(default: {machine.GUEST_SPEED_SHIFT})",
     )
     parser.add_argument(

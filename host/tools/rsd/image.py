@@ -6,6 +6,7 @@ machine) replaces the built one until `./rsd image reset`.
 
 import json
 import shutil
+import struct
 import tarfile
 from pathlib import Path
 
@@ -21,18 +22,23 @@ PACKAGES = (
     "sysbench util-linux xfsprogs zbd-utils"
 ).split()
 
+# Where the kernel finds the root: NVDIMMs have no dependable numbers, partitions have ids.
+DISK_SIGNATURE = 0x72736431
+PARTITION_START = 1 << 20
+ROOT = f"PARTUUID={DISK_SIGNATURE:08x}-01"
+
 IMAGE_UUID = "7273642d-6e76-6d65-8000-000000000001"
 
 _MAKE = f"""
 mkfs.erofs --quiet --tar=f -T{buildroot.SOURCE_DATE_EPOCH} --all-time -U{IMAGE_UUID} \
-    /out/root.erofs /out/root.tar
+    /out/filesystem /out/root.tar
 """
 
 
-def ensure_root(cache: Cache, progress: Progress, boot: Path) -> Path:
-    """A directory with `root.erofs` and `manifest.json`. `boot` is the repository's guest/boot."""
+def ensure_root(cache: Cache, progress: Progress) -> Path:
+    """A directory with `root.erofs` and `manifest.json`."""
     index = debian.release(cache, progress).index
-    key = hash_inputs(index, PACKAGES, boot.read_text(), _MAKE)
+    key = hash_inputs(index, PACKAGES, _MAKE)
 
     def build(partial: Path) -> None:
         image = partial / "root.erofs"
@@ -41,16 +47,7 @@ def ensure_root(cache: Cache, progress: Progress, boot: Path) -> Path:
             log = cache.log("root")
             # mmdebstrap's user namespace must be able to write beside the archive.
             partial.chmod(0o777)
-            buildroot.bootstrap(
-                PACKAGES,
-                archive,
-                step=step,
-                log=log,
-                hooks=(
-                    f"--customize-hook=upload {boot} /sbin/rsd-boot",
-                    '--customize-hook=chmod 755 "$1/sbin/rsd-boot"',
-                ),
-            )
+            buildroot.bootstrap(PACKAGES, archive, step=step, log=log)
             partial.chmod(0o755)
         root = buildroot.ensure(cache, progress)
         with progress.step("guest root: EROFS image") as step:
@@ -61,9 +58,8 @@ def ensure_root(cache: Cache, progress: Progress, boot: Path) -> Path:
                 log=cache.log("erofs"),
                 hint="see the log; 2 GB of free disk are needed",
             )
-        size = image.stat().st_size
-        with image.open("ab") as stream:
-            stream.truncate(-(-size // NVDIMM_ALIGN) * NVDIMM_ALIGN)
+        write_partitioned(partial / "filesystem", image)
+        (partial / "filesystem").unlink()
         with tarfile.open(archive) as tar:
             status = tar.extractfile("./var/lib/dpkg/status")
             assert status is not None
@@ -76,6 +72,21 @@ def ensure_root(cache: Cache, progress: Progress, boot: Path) -> Path:
         (partial / "manifest.json").write_text(json.dumps(manifest, indent=2))
 
     return cache.entry("root", key, build)
+
+
+def write_partitioned(filesystem: Path, image: Path) -> None:
+    """Write a disk whose first (and only) partition is `filesystem`."""
+    sectors = filesystem.stat().st_size // 512
+    table = bytearray(512)
+    struct.pack_into("<I", table, 440, DISK_SIGNATURE)
+    # No cylinders and heads: status, start, type (Linux), end, first sector, sectors.
+    struct.pack_into("<B3sB3sII", table, 446, 0, b"", 0x83, b"", PARTITION_START // 512, sectors)
+    table[510:] = b"\x55\xaa"
+    with filesystem.open("rb") as source, image.open("xb") as target:
+        target.write(table)
+        target.seek(PARTITION_START)
+        shutil.copyfileobj(source, target, 1 << 20)
+        target.truncate(-(-target.tell() // NVDIMM_ALIGN) * NVDIMM_ALIGN)
 
 
 def imported(cache: Cache) -> Path | None:

@@ -73,9 +73,7 @@ def lost_options(fragment: str, config: str) -> list[str]:
         if line.startswith("CONFIG_"):
             actual[line.split("=", 1)[0]] = line
     return [
-        line
-        for name, line in wanted.items()
-        if actual.get(name, f"# {name} is not set") != line
+        line for name, line in wanted.items() if actual.get(name, f"# {name} is not set") != line
     ]
 
 

@@ -28,6 +28,7 @@ CONFIGURE = (
 
 BINARY = "qemu-system-x86_64"
 
+
 def ensure(cache: Cache, progress: Progress, repository: Path) -> Path:
     """A directory with the QEMU binary and `manifest.json`, for this repository's sources."""
     version = debian.release(cache, progress).qemu_version
@@ -121,8 +122,11 @@ def _sync(
                 )
             # subprojects/ is where the build unpacks things of its own.
             run_logged(
-                ["rsync", "-rlpc", "--delete", "--exclude=/hw/rsd-nvme", "--exclude=/subprojects"]
-                + [f"{stage}/", f"{source}/"],
+                [
+                    *("rsync", "-rlpc", "--delete"),
+                    *("--exclude=/hw/rsd-nvme", "--exclude=/subprojects"),
+                    *(f"{stage}/", f"{source}/"),
+                ],
                 step=step,
                 log=log,
                 hint="check free space: 1 GB is needed",

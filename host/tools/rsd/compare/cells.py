@@ -1,0 +1,268 @@
+"""What `./rsd compare` measures: the systems and the table of cells.
+
+A cell is one workload on one system: a fixed number of I/Os, so that its length does not
+depend on how fast the host is. To add a workload, add a row to FAMILIES.
+"""
+
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rsd.errors import RsdError
+
+KIB = 1 << 10
+MIB = 1 << 20
+
+
+class Level(enum.IntEnum):
+    """How much to measure; each level includes those before it."""
+
+    QUICK = 0
+    DEFAULT = 1
+    FULL = 2
+
+
+class Prepare(enum.Enum):
+    """The state of the region before the cell."""
+
+    FILLED = "written once, in order, and at rest"
+    EMPTY = "reset (discarded on a drive without zones), and at rest"
+
+
+class Tool(enum.Enum):
+    """What generates the load."""
+
+    FIO = "fio"
+    ZAPPEND = "zappend"
+    NVME = "nvme-cli"
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What the cells must know of a system. `ours`: its runs have to be identical."""
+
+    zoned: bool
+    oob: bool
+    ours: bool
+
+
+SYSTEMS = {
+    "stock": Traits(zoned=False, oob=False, ours=False),
+    "stock-zns": Traits(zoned=True, oob=False, ours=False),
+    "rsd-redo": Traits(zoned=True, oob=True, ours=True),
+    "rsd": Traits(zoned=True, oob=True, ours=True),
+}
+
+
+@dataclass(frozen=True)
+class Family:
+    """Cells that differ in block size and queue depth only.
+
+    `points` are (block bytes, queue depth, I/Os, level). `fio` are options beside the
+    common ones. `zoned_only` rows make no sense on a drive without zones.
+    """
+
+    name: str
+    title: str
+    tool: Tool
+    prepare: Prepare
+    points: tuple[tuple[int, int, int, Level], ...]
+    fio: tuple[str, ...] = ()
+    zoned_only: bool = False
+    region_mib: int = 64
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One workload. `region` is the part of the drive that it touches, in bytes."""
+
+    family: Family
+    block: int
+    depth: int
+    ios: int
+    level: Level
+
+    @property
+    def name(self) -> str:
+        """The workload's name in results and on the command line."""
+        if self.family.tool is Tool.NVME:
+            return self.family.name
+        return f"{self.family.name}-{self.block // KIB}k-qd{self.depth}"
+
+    @property
+    def region(self) -> int:
+        """Bytes, from the start of the drive; whole zones of every system."""
+        step = 16 * MIB
+        return max(self.family.region_mib * MIB, -(-self.ios * self.block // step) * step)
+
+    @property
+    def directions(self) -> tuple[str, ...]:
+        """Which of fio's directions ("read", "write") the workload has."""
+        if self.family.tool is Tool.ZAPPEND:
+            return ("write",)
+        mode = next((o[5:] for o in self.family.fio if o.startswith("--rw=")), "")
+        return {
+            "read": ("read",),
+            "randread": ("read",),
+            "write": ("write",),
+            "randwrite": ("write",),
+            "randrw": ("read", "write"),
+            "": (),
+        }[mode]
+
+
+QUICK, DEFAULT, FULL = Level.QUICK, Level.DEFAULT, Level.FULL
+
+# I/Os are chosen so that a cell lasts about 0.1 s of virtual time or longer on the faster
+# of our drives: fio's own resolution is 1 ms.
+READS = (
+    (4 * KIB, 1, 1200, QUICK),
+    (4 * KIB, 8, 8000, DEFAULT),
+    (4 * KIB, 32, 16000, QUICK),
+    (4 * KIB, 128, 16000, DEFAULT),
+    (16 * KIB, 1, 1000, FULL),
+    (16 * KIB, 8, 4000, DEFAULT),
+    (16 * KIB, 32, 4000, FULL),
+    (16 * KIB, 128, 4000, FULL),
+    (128 * KIB, 1, 500, FULL),
+    (128 * KIB, 8, 1000, DEFAULT),
+    (128 * KIB, 32, 1000, FULL),
+    (128 * KIB, 128, 1000, FULL),
+)
+WRITES = (
+    (4 * KIB, 1, 400, QUICK),
+    (4 * KIB, 8, 4000, FULL),
+    (4 * KIB, 32, 4000, DEFAULT),
+    (4 * KIB, 128, 8000, FULL),
+    (16 * KIB, 1, 300, FULL),
+    (16 * KIB, 8, 1500, DEFAULT),
+    (16 * KIB, 32, 2000, FULL),
+    (16 * KIB, 128, 2000, FULL),
+    (128 * KIB, 1, 400, FULL),
+    (128 * KIB, 8, 500, QUICK),
+    (128 * KIB, 32, 500, DEFAULT),
+    (128 * KIB, 128, 500, FULL),
+)
+
+FAMILIES = (
+    Family(
+        "admin",
+        "identify, zone report and log pages",
+        Tool.NVME,
+        Prepare.FILLED,
+        ((0, 0, 0, QUICK),),
+    ),
+    Family("randread", "random read", Tool.FIO, Prepare.FILLED, READS, ("--rw=randread",)),
+    Family(
+        "read",
+        "sequential read",
+        Tool.FIO,
+        Prepare.FILLED,
+        tuple(
+            (block, depth, ios, QUICK if (block, depth) == (128 * KIB, 8) else max(level, DEFAULT))
+            for block, depth, ios, level in READS
+            if block != 4 * KIB or depth in (1, 32)
+        ),
+        ("--rw=read",),
+        region_mib=128,
+    ),
+    Family("write", "sequential write", Tool.FIO, Prepare.EMPTY, WRITES, ("--rw=write",)),
+    Family(
+        "randwrite",
+        "random write (on zones: to the write pointers of 4 open zones)",
+        Tool.FIO,
+        Prepare.EMPTY,
+        (
+            (4 * KIB, 1, 400, FULL),
+            (4 * KIB, 8, 4000, FULL),
+            (4 * KIB, 32, 8000, DEFAULT),
+            (16 * KIB, 32, 2000, FULL),
+        ),
+        ("--rw=randwrite", "--max_open_zones=4"),
+        region_mib=128,
+    ),
+    Family(
+        "mixed",
+        "random read and write, 70:30",
+        Tool.FIO,
+        Prepare.FILLED,
+        (
+            (4 * KIB, 1, 1000, FULL),
+            (4 * KIB, 8, 4000, DEFAULT),
+            (4 * KIB, 32, 8000, QUICK),
+            (4 * KIB, 128, 8000, FULL),
+        ),
+        ("--rw=randrw", "--rwmixread=70", "--max_open_zones=4"),
+    ),
+    Family(
+        "rewrite",
+        "sequential write of full zones: reset, then first writes pay the erasure",
+        Tool.FIO,
+        Prepare.FILLED,
+        (
+            (4 * KIB, 1, 1000, FULL),
+            (16 * KIB, 8, 2000, FULL),
+            (128 * KIB, 1, 400, DEFAULT),
+            (128 * KIB, 8, 500, QUICK),
+        ),
+        ("--rw=write",),
+        zoned_only=True,
+    ),
+    Family(
+        "append",
+        "zone append",
+        Tool.ZAPPEND,
+        Prepare.EMPTY,
+        (
+            (4 * KIB, 1, 400, QUICK),
+            (4 * KIB, 2, 800, DEFAULT),
+            (4 * KIB, 4, 1500, DEFAULT),
+            (4 * KIB, 8, 3000, QUICK),
+            (4 * KIB, 16, 6000, DEFAULT),
+            (4 * KIB, 32, 8000, DEFAULT),
+            (4 * KIB, 64, 8000, QUICK),
+            (16 * KIB, 8, 2000, FULL),
+            (16 * KIB, 64, 3000, DEFAULT),
+            (128 * KIB, 8, 500, FULL),
+        ),
+        zoned_only=True,
+    ),
+)
+
+ALL_CELLS = tuple(Cell(family, *point) for family in FAMILIES for point in family.points)
+
+
+def select(level: Level, workloads: Iterable[str]) -> tuple[Cell, ...]:
+    """The cells of a level, or those named by workload or family, whatever their level."""
+    names = list(workloads)
+    if not names:
+        return tuple(cell for cell in ALL_CELLS if cell.level <= level)
+    chosen = []
+    for name in names:
+        family = [c for c in ALL_CELLS if c.family.name == name and c.level <= level]
+        exact = [c for c in ALL_CELLS if c.name == name]
+        if not family and not exact:
+            families = ", ".join(family.name for family in FAMILIES)
+            raise RsdError(
+                f"unknown workload {name!r}: there is {families}, and their cells",
+                "./rsd compare --list",
+            )
+        chosen += exact or family
+    return tuple(cell for cell in ALL_CELLS if cell in chosen)
+
+
+def check_systems(names: Iterable[str]) -> tuple[str, ...]:
+    """The systems, in the table's order; all of them when none is named."""
+    names = list(names)
+    for name in names:
+        if name not in SYSTEMS:
+            raise RsdError(
+                f"unknown system {name!r}: compare has {', '.join(SYSTEMS)}",
+                "./rsd compare --list",
+            )
+    return tuple(name for name in SYSTEMS if not names or name in names)
+
+
+def applies(cell: Cell, system: str) -> bool:
+    """Whether the cell makes sense on the system."""
+    return SYSTEMS[system].zoned or not cell.family.zoned_only

@@ -1,0 +1,142 @@
+"""The command line of `./rsd compare`."""
+
+import argparse
+import shutil
+import time
+from pathlib import Path
+
+from rich.console import Console
+
+from rsd import artifacts, packages
+from rsd.artifacts import REPOSITORY
+from rsd.cache import Cache
+from rsd.compare import results, table
+from rsd.compare.cells import ALL_CELLS, SYSTEMS, Level, applies, check_systems, select
+from rsd.compare.run import plans, run_all
+from rsd.errors import RsdError
+from rsd.guest_run import add_install_argument
+from rsd.progress import Progress
+
+DEFAULT_OUT = REPOSITORY / "build" / "compare" / "latest"
+MARK = "results.json"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `compare`."""
+    level = parser.add_mutually_exclusive_group()
+    level.add_argument(
+        "--quick",
+        dest="level",
+        action="store_const",
+        const=Level.QUICK,
+        default=Level.DEFAULT,
+        help="few cells, about 3 minutes on 2 cores (default: about 10)",
+    )
+    level.add_argument(
+        "--full",
+        dest="level",
+        action="store_const",
+        const=Level.FULL,
+        help="every cell of the table",
+    )
+    parser.add_argument(
+        "--system",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help=f"only this system, repeatable: {', '.join(SYSTEMS)}",
+    )
+    parser.add_argument(
+        "--workload",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="only this cell, or this family of cells, repeatable",
+    )
+    parser.add_argument("--list", action="store_true", help="print the cells, run nothing")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=DEFAULT_OUT,
+        metavar="DIR",
+        help="where results.json, report.html and raw/ go; an older comparison there is "
+        "replaced (default: build/compare/latest)",
+    )
+    add_install_argument(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Measure, print, write. 1 if a cell failed or our runs differ, 0 otherwise."""
+    chosen = check_systems(arguments.system)
+    cells = select(arguments.level, arguments.workload)
+    if arguments.list:
+        _print_list(arguments.level)
+        return 0
+    progress = Progress()
+    out = _fresh(arguments.out)
+    packages.ensure(progress, install=not arguments.no_install)
+    cache = Cache()
+    built = artifacts.ensure(cache, progress)
+    started = time.monotonic()
+    todo = plans(chosen, cells, out / "raw")
+    if not todo:
+        raise RsdError(f"none of the workloads fits {', '.join(chosen)}", "./rsd compare --list")
+    runs = run_all(todo, built, cache, progress)
+    content = results.results(runs, cells, built)
+    content["host"] = {"wall_s": round(time.monotonic() - started, 1)}
+    results.write(content, out / MARK)
+    table.print_table(content, Console())
+    from rsd.report import page  # matplotlib takes a second to load
+
+    with progress.step("report"):
+        page.write(content, out / "report.html")
+    progress.say(f"figures: {out / MARK}; report: {out / 'report.html'}; raw output: {out / 'raw'}")
+    return _verdict(content, progress)
+
+
+def _verdict(content: dict, progress: Progress) -> int:
+    bad = False
+    for failure in content["failures"]:
+        bad = True
+        progress.say("FAILED: {system}, run {run}, {workload}: {why}".format(**failure))
+    for name, repeat in content["repeatability"].items():
+        if not SYSTEMS[name].ours:
+            continue
+        if repeat["identical"]:
+            progress.say(f"{name}: {repeat['runs']} runs, every virtual and count record identical")
+        else:
+            bad = True
+            shown = "; ".join(repeat["differences"][:5])
+            progress.say(
+                f"NOT REPEATABLE: {name}: {len(repeat['differences'])} records differ: {shown}"
+            )
+    return int(bad)
+
+
+def _fresh(out: Path) -> Path:
+    """An empty directory. Only what an earlier comparison left is deleted."""
+    if out.exists() and any(out.iterdir()):
+        if not (out / MARK).exists() and not (out / "raw").is_dir():
+            raise RsdError(
+                f"--out {out}: not empty, and not a comparison's", "name another directory"
+            )
+        shutil.rmtree(out / "raw", ignore_errors=True)
+        for name in (MARK, "report.html"):
+            (out / name).unlink(missing_ok=True)
+    try:
+        (out / "raw").mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RsdError(f"--out {out}: {error.strerror}", "name another directory") from error
+    return out
+
+
+def _print_list(level: Level) -> None:
+    print(f"{'cell':22} {'I/Os':>6}  {'level':8} {'systems':32} what")
+    for cell in ALL_CELLS:
+        names = ", ".join(name for name in SYSTEMS if applies(cell, name))
+        mark = "*" if cell.level <= level else " "
+        print(
+            f"{cell.name:22} {cell.ios or '':>6} {mark}{cell.level.name.lower():8} {names:32} "
+            f"{cell.family.title}"
+        )
+    print(f"* measured by {'./rsd compare' if level is Level.DEFAULT else 'this level'}")

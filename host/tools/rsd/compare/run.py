@@ -1,0 +1,186 @@
+"""Runs the cells in guests: one guest a system and repetition, as many at once as cores."""
+
+import concurrent.futures
+import os
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rsd.artifacts import Artifacts
+from rsd.cache import Cache
+from rsd.compare.cells import SYSTEMS, Cell, applies
+from rsd.compare.figures import BadOutput, Figure, cell_figures
+from rsd.compare.script import guest_script
+from rsd.errors import RsdError
+from rsd.machine import GuestJob, GuestResult, Outcome, run_guest
+from rsd.progress import Progress, Step
+
+# Ours twice, to show that the runs are identical; QEMU's own more often, to show its spread.
+REPETITIONS_OURS = 2
+REPETITIONS_STOCK = 3
+
+CONSOLE_TAIL_LINES = 20
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One guest to start. `directory` gets the raw output of its cells."""
+
+    system: str
+    number: int
+    cells: tuple[Cell, ...]
+    directory: Path
+
+    @property
+    def title(self) -> str:
+        """For progress lines."""
+        return f"{self.system}, run {self.number}"
+
+
+@dataclass
+class Run:
+    """What one guest gave: figures and wall seconds by cell, and why cells failed."""
+
+    plan: Plan
+    result: GuestResult
+    figures: dict[str, list[Figure]] = field(default_factory=dict)
+    wall_s: dict[str, float] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
+
+
+def plans(systems: Sequence[str], cells: Sequence[Cell], raw: Path) -> list[Plan]:
+    """The guests to start, the repetitions of a system apart from each other."""
+    rounds: dict[str, int] = {
+        name: REPETITIONS_OURS if SYSTEMS[name].ours else REPETITIONS_STOCK for name in systems
+    }
+    chosen = {name: tuple(c for c in cells if applies(c, name)) for name in systems}
+    return [
+        Plan(name, number, chosen[name], raw / f"{name}.{number}")
+        for number in range(1, max(rounds.values()) + 1)
+        for name in systems
+        if number <= rounds[name] and chosen[name]
+    ]
+
+
+def run_all(todo: Sequence[Plan], built: Artifacts, cache: Cache, progress: Progress) -> list[Run]:
+    """Run all plans, in their order. The first failure of a guest, or an interrupt, ends all."""
+    workers = min(len(os.sched_getaffinity(0)), len(todo))
+    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+        futures = [pool.submit(run_plan, plan, built, cache, progress) for plan in todo]
+        try:
+            for future in concurrent.futures.as_completed(futures):
+                future.result()
+        except BaseException:
+            for future in futures:
+                future.cancel()
+            _kill_children()
+            raise
+        return [future.result() for future in futures]
+
+
+def run_plan(plan: Plan, built: Artifacts, cache: Cache, progress: Progress) -> Run:
+    """One guest from start to end."""
+    plan.directory.mkdir(parents=True, exist_ok=True)
+    with progress.step(plan.title) as step:
+        watch = _Watch(plan, step, progress)
+        job = GuestJob(
+            system=plan.system,
+            script=guest_script(plan.system, plan.cells),
+            out_dir=plan.directory,
+        )
+        result = run_guest(job, built, cache=cache, on_output=watch.feed)
+        _check_end(plan, result)
+    run = Run(plan, result, wall_s=watch.wall_s)
+    for cell in plan.cells:
+        directory = plan.directory / cell.name
+        try:
+            if watch.status.get(cell.name) != "0":
+                raise BadOutput(_first_error(directory, watch.status.get(cell.name)))
+            run.figures[cell.name] = cell_figures(cell, SYSTEMS[plan.system], directory)
+        except BadOutput as error:
+            run.failures[cell.name] = str(error)
+    return run
+
+
+class _Watch:
+    """Follows the script's @begin and @end lines: progress, wall times, exit statuses."""
+
+    def __init__(self, plan: Plan, step: Step, progress: Progress) -> None:
+        self.wall_s: dict[str, float] = {}
+        self.status: dict[str, str] = {}
+        self._plan = plan
+        self._step = step
+        self._progress = progress
+        self._partial = b""
+        self._begun = time.monotonic()
+
+    def feed(self, data: bytes) -> None:
+        *lines, self._partial = (self._partial + data).split(b"\n")
+        for line in lines:
+            match line.decode(errors="replace").split():
+                case ["@begin", name]:
+                    self._begun = time.monotonic()
+                    done = f"{len(self.status) + 1} of {len(self._plan.cells)}"
+                    self._step.detail(f"{name} ({done})")
+                case ["@end", name, status]:
+                    self.status[name] = status
+                    self.wall_s[name] = time.monotonic() - self._begun
+                    self._report(name)
+
+    def _report(self, name: str) -> None:
+        """On a terminal, the live display is enough."""
+        if self._progress.live is None:
+            done = f"{len(self.status)}/{len(self._plan.cells)}"
+            seconds = self.wall_s[name]
+            self._progress.say(f"{self._plan.title}: {name} ({done}) {seconds:.1f} s")
+
+
+def _check_end(plan: Plan, result: GuestResult) -> None:
+    if result.outcome is Outcome.EXITED and result.status == 0:
+        return
+    if result.outcome is Outcome.EXITED:
+        text, how = result.output, f"the guest's script ended with status {result.status}"
+    else:
+        text, how = result.console, result.outcome.value
+    tail = "".join(f"  | {line}\n" for line in text.splitlines()[-CONSOLE_TAIL_LINES:])
+    raise RsdError(
+        f"{plan.title}: {how}\n{tail}".rstrip(),
+        f"./rsd compare --system {plan.system} repeats this system alone",
+    )
+
+
+def _first_error(directory: Path, status: str | None) -> str:
+    path = directory / "errors"
+    lines = path.read_text(errors="replace").splitlines() if path.exists() else []
+    text = next((line for line in lines if line.strip()), "no message")
+    return f"status {status}: {text}"
+
+
+def _kill_children() -> None:
+    """End the guests that other threads wait for. All our children are such guests."""
+    for children in Path("/proc/self/task").glob("*/children"):
+        for pid in children.read_text().split():
+            os.kill(int(pid), signal.SIGKILL)
+
+
+def differing(runs: Sequence[Run]) -> list[str]:
+    """What is not the same in all runs of one system: "workload metric: values"."""
+    first = _values(runs[0])
+    found = []
+    for other in runs[1:]:
+        values = _values(other)
+        for key in sorted(first.keys() | values.keys()):
+            if first.get(key) != values.get(key):
+                found.append(f"{' '.join(key)}: {first.get(key)}, {values.get(key)}")
+    return found
+
+
+def _values(run: Run) -> Mapping[tuple[str, str], int | float]:
+    return {
+        (name, figure.metric): figure.value
+        for name, figures in run.figures.items()
+        for figure in figures
+        if figure.clock != "wall"
+    }
