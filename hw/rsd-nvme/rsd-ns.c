@@ -14,6 +14,7 @@
  */
 
 #include "qemu/osdep.h"
+#include "qemu/error-report.h"
 #include "qemu/module.h"
 #include "qemu/units.h"
 #include "qapi/error.h"
@@ -144,7 +145,7 @@ static bool rsd_ns_setup(NvmeNamespace *ns, Error **errp)
     char err[RSD_ERR_LEN];
     RsdConfig cfg = {};
     RsdGeometry geo;
-    bool exists;
+    bool exists, oob_given;
 
     if (!rsd_ns_check_inherited(ns, errp)) {
         return false;
@@ -170,7 +171,13 @@ static bool rsd_ns_setup(NvmeNamespace *ns, Error **errp)
         return false;
     }
 
+    oob_given = rs->set & (1ull << (rsd_prop_find("oob") - rsd_props));
     rs->cfg = *rsd_config(rs->drive);
+    if (oob_given && rs->cfg.oob != cfg.oob) {
+        warn_report("'%s' is formatted with %" PRIu64 " bytes of OOB, not %"
+                    PRIu64 ": use Format NVM (nvme format) to change it",
+                    rs->media, rs->cfg.oob, cfg.oob);
+    }
     rsd_geometry(rs->drive, &geo);
     rs->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, rsd_ns_timer, rs);
 
