@@ -309,6 +309,16 @@ uint16_t rsd_ns_format(NvmeNamespace *ns, uint8_t idx)
                        rsd_ns_now())) {
     case RSD_OK:
         rsd_ns_arm(rs);
+        /* the core forgot all zones, but a dead one stays dead */
+        for (uint32_t i = 0; i < ns->num_zones; i++) {
+            NvmeZone *zone = &ns->zone_array[i];
+            NvmeZoneState state = nvme_get_zone_state(zone);
+
+            if (state == NVME_ZONE_STATE_READ_ONLY ||
+                state == NVME_ZONE_STATE_OFFLINE) {
+                rsd_zone_save(rs->drive, i, state, zone->d.za);
+            }
+        }
         return NVME_SUCCESS;
     case RSD_E_ORDER:
         /* commands are in flight: the host may try again */
