@@ -35,10 +35,12 @@ def drive(qemu: str, media: Path) -> Callable[..., AbstractContextManager[Drive]
     def open_with(
         *, controller: str = "", depth: int = 1024, **props: Any
     ) -> AbstractContextManager[Drive]:
-        names = {name.replace("_", "-").replace("zoned-", "zoned."): props[name] for name in props}
-        for name in ("zoned.max-open", "zoned.max-active"):
-            if name in names:
-                names[name.replace("-", "_")] = names.pop(name)
+        names = {}
+        for name, value in props.items():
+            if name.startswith("zoned_"):
+                names["zoned." + name.removeprefix("zoned_")] = value
+            else:
+                names[name.replace("_", "-")] = value
         return open_drive(qemu, media, names, controller=controller, depth=depth)
 
     return open_with

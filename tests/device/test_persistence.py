@@ -149,17 +149,23 @@ def mixed_writes(d: Drive) -> list[tuple[int, int, Request]]:
 
 @pytest.mark.parametrize("steps", [0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89])
 @pytest.mark.parametrize("geometry", [(1, 1), (2, 2), (3, 2)])
+@pytest.mark.parametrize("before", ["new", "used"])
 def test_kill_with_writes_in_flight(
-    drive: OpenDrive, steps: int, geometry: tuple[int, int]
+    drive: OpenDrive, steps: int, geometry: tuple[int, int], before: str
 ) -> None:
+    """On a used drive, the first writes of each zone wait for an erase."""
     channels, ways = geometry
     props = {"channels": channels, "ways": ways, "pages": 64, "blocks": 4, "oob": 16}
-    with drive(**props) as d:
+    with drive(spare_blocks=0, **props) as d:
+        if before == "used":
+            for zone in range(4):
+                d.ns.queue.run(d.ns.io(Io.WRITE_ZEROES, d.ns.start(zone), 64)).expect()
+            d.ns.send_all(Action.RESET).expect()
         writes = mixed_writes(d)
         d.controller.step(steps)
         acknowledged = [(lba, blocks) for lba, blocks, request in writes if request.done]
         d.qemu.kill()
-    with drive(**props) as d:
+    with drive(spare_blocks=0, **props) as d:
         for lba, blocks in acknowledged:
             data, oob = d.ns.read(lba, blocks)
             assert data == blocks_of(range(lba, lba + blocks))
@@ -231,3 +237,32 @@ def test_many_kills(drive: OpenDrive) -> None:
             expected |= {lba: lba + 1000 for lba, request in writes if request.done}
             d.qemu.kill()
     assert len(expected) > 10
+
+
+def test_kills_during_background_work(drive: OpenDrive) -> None:
+    """Idle erasure and wear levelling are cut off at any moment; cold data stays."""
+    props = {
+        "channels": 1,
+        "ways": 2,
+        "blocks": 4,
+        "spare_blocks": 2,
+        "pages": 4,
+        "oob": 16,
+        "idle_erase": 1_000,
+        "wl_threshold": 2,
+    }
+    cold = blocks_of(range(8)), pattern(1, 8 * 16)
+    moves = 0
+    for round_ in range(25):
+        with drive(**props) as d:
+            if round_ == 0:
+                d.ns.write(d.ns.start(3), *cold).expect()
+            assert d.ns.read(d.ns.start(3), 8) == cold
+            assert d.ns.zone(3).state == Zs.FULL
+            for index in range(3):
+                d.ns.send(Action.RESET, 0).expect()
+                d.ns.write(0, blocks_of(range(round_, round_ + 8)), bytes(128)).expect()
+                d.controller.step(round_ * 3 + index)
+            moves = d.log()["wear_moves"]
+            d.qemu.kill()
+    assert moves > 0

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 import pytest
-from drive import Drive, reach_all
+from drive import NAMESPACE_PATH, Drive, reach_all
 from nvme import Status
 from zns import Action, Filter, Zs, blocks_of, pattern
 
@@ -120,3 +120,16 @@ def test_a_segment_of_one_way(drive: OpenDrive, channels: int, ways: int) -> Non
         for zone in range(2 * ways):
             data = blocks_of(range(100 * zone, 100 * zone + 4 * channels))
             assert d.ns.read(d.ns.start(zone), 4 * channels)[0] == data
+
+
+def test_reads_across_zones_where_they_are_allowed(drive: OpenDrive) -> None:
+    """zoned.cross_read=on; the gap above a zone's capacity reads as zeroes."""
+    with drive(channels=3, ways=1, zoned_cross_read="on") as d:
+        assert d.controller.identify(0x05, 1, csi=2)[2] & 1
+        d.ns.write(0, blocks_of(range(12))).expect()
+        d.ns.write(32, blocks_of(range(32, 36))).expect()
+        expected = blocks_of([10, 11]) + bytes(20 * 4096) + blocks_of(range(32, 36))
+        assert d.ns.read(10, 26)[0] == expected
+        d.qemu.qom_set(NAMESPACE_PATH, "zone-offline", 1)
+        d.ns.get(10, 26)[0].expect(Status.ZONE_OFFLINE)
+        d.ns.get(90, 7)[0].expect(Status.LBA_RANGE)
