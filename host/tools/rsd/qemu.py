@@ -37,8 +37,7 @@ def ensure(cache: Cache, progress: Progress, repository: Path) -> Path:
     inputs = {
         "debian_version": version,
         "patches": hash_inputs([hash_file(path) for path in patches]),
-        # Documentation is not compiled.
-        "device": hash_tree(device, skip_suffixes=(".md",)),
+        "device": _device_hash(device),
         "configure": CONFIGURE,
         "compiler": _first_line(["gcc", "--version"]),
     }
@@ -46,7 +45,8 @@ def ensure(cache: Cache, progress: Progress, repository: Path) -> Path:
     def build(partial: Path) -> None:
         with cache.lock("qemu-tree"):
             tree = build_tree(cache, inputs)
-            _sync(cache, progress, tree, version, patches, inputs["patches"], device)
+            _sync_patches(cache, progress, tree, version, patches, inputs["patches"])
+            _sync_device(tree, device, inputs["device"])
             with progress.step("QEMU: build") as step:
                 _compile(cache, step, tree)
             shutil.copy2(tree / "build" / BINARY, partial / BINARY)
@@ -91,16 +91,15 @@ def pristine_source(cache: Cache, progress: Progress, version: str) -> Path:
     return cache.entry("qemu-source", hash_inputs(version), build) / "src"
 
 
-def _sync(
+def _sync_patches(
     cache: Cache,
     progress: Progress,
     tree: Path,
     version: str,
     patches: list[Path],
     patches_key: object,
-    device: Path,
 ) -> None:
-    """Bring the tree's source to: pristine + patches + device, touching only what differs."""
+    """Bring the tree's source to: pristine + patches, touching only what differs."""
     source = tree / "src"
     log = cache.log("qemu-patches")
     mark = tree / "patched-with"
@@ -141,9 +140,19 @@ def _sync(
             )
             remove_tree(stage)
             mark.write_text(str(patches_key))
-    subprocess.run(
-        ["rsync", "-rlpc", "--delete", f"{device}/", f"{source}/hw/rsd-nvme/"], check=True
-    )
+
+
+def _sync_device(tree: Path, device: Path, device_key: object) -> None:
+    """Bring our device into the tree's source. `device_key` is what it hashes to."""
+    copy = tree / "src/hw/rsd-nvme"
+    subprocess.run(["rsync", "-rlpc", "--delete", f"{device}/", f"{copy}/"], check=True)
+    if _device_hash(copy) != device_key:
+        raise RsdError("hw/rsd-nvme changed while it was copied", "start again")
+
+
+def _device_hash(device: Path) -> str:
+    """The device's identity. Documentation is not compiled."""
+    return hash_tree(device, skip_suffixes=(".md",))
 
 
 def _compile(cache: Cache, step: Step, tree: Path) -> None:

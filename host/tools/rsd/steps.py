@@ -35,7 +35,7 @@ def run_logged(
     """
     command = ["setpriv", "--pdeathsig", "KILL", "--", *map(str, argv)]
     tail: collections.deque[str] = collections.deque(maxlen=TAIL_LINES)
-    with log.open("a" if append else "w") as out:
+    with log.open("a" if append else "w", buffering=1) as out:
         out.write(f"$ {' '.join(map(str, argv))}\n")
         out.flush()
         with _guard:

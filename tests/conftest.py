@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What every test may ask for: the cache, QEMU, a built guest."""
+
+from pathlib import Path
+
+import pytest
+
+from rsd import artifacts, qemu
+from rsd.artifacts import REPOSITORY, Artifacts
+from rsd.cache import Cache
+from rsd.progress import Progress
+
+# The cheap and telling ones first: a lint error or a broken unit needs no guest to show.
+ORDER = ("lint", "unit", "docs", "tools", "device", "runner", "compare", "guest")
+
+
+@pytest.fixture(scope="session")
+def rsd_cache() -> Cache:
+    """The cache that ./rsd uses."""
+    return Cache()
+
+
+@pytest.fixture(scope="session")
+def qemu_binary(rsd_cache: Cache) -> Path:
+    """Our QEMU, built from this repository's patches and device if it is not yet."""
+    return qemu.ensure(rsd_cache, Progress(), REPOSITORY) / qemu.BINARY
+
+
+@pytest.fixture(scope="session")
+def built(rsd_cache: Cache) -> Artifacts:
+    """Everything a guest needs. A test that uses it is never skipped: it fails without."""
+    return artifacts.ensure(rsd_cache, Progress())
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the folders in ORDER, and in them the tests without a guest first."""
+    root = Path(__file__).parent
+
+    def rank(item: pytest.Item) -> tuple[int, bool]:
+        folder = item.path.relative_to(root).parts[0]
+        guest = item.get_closest_marker("guest") is not None
+        return ORDER.index(folder) if folder in ORDER else len(ORDER), guest
+
+    items.sort(key=rank)

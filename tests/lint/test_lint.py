@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Style of every file in git: QEMU's and the kernel's checkpatch, ruff, shellcheck."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from rsd import buildroot, debian, qemu
+from rsd.artifacts import REPOSITORY
+from rsd.cache import Cache
+from rsd.progress import Progress
+
+
+def tracked(*patterns: str) -> list[Path]:
+    """Files that git knows and that exist, relative to the repository."""
+    listing = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *patterns],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    found = sorted({Path(name) for name in listing.split("\0") if name})
+    return [path for path in found if (REPOSITORY / path).is_file()]
+
+
+def shell_scripts() -> list[Path]:
+    """Tracked files whose first line names sh or bash."""
+    found = []
+    for path in tracked():
+        with (REPOSITORY / path).open("rb") as stream:
+            first = stream.readline(80)
+        if first.startswith(b"#!") and first.split()[-1].endswith(b"sh"):
+            found.append(path)
+    return found
+
+
+def check(command: Sequence[str | Path], cwd: Path = REPOSITORY) -> None:
+    """Fail with what the linter printed if it is not content."""
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        pytest.fail(f"{done.stdout}{done.stderr}", pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def qemu_source(rsd_cache: Cache) -> Path:
+    progress = Progress()
+    version = debian.release(rsd_cache, progress).qemu_version
+    return qemu.pristine_source(rsd_cache, progress, version)
+
+
+@pytest.fixture(scope="session")
+def kernel_checkpatch(rsd_cache: Cache) -> Path:
+    root = buildroot.ensure(rsd_cache, Progress()).root
+    return root / buildroot.LINUX_SOURCE.lstrip("/") / "scripts/checkpatch.pl"
+
+
+def test_ruff_check() -> None:
+    check([sys.executable, "-m", "ruff", "check", "--quiet"])
+
+
+def test_ruff_format() -> None:
+    check([sys.executable, "-m", "ruff", "format", "--check"])
+
+
+def test_shellcheck() -> None:
+    scripts = shell_scripts()
+    assert Path("rsd") in scripts
+    check(["shellcheck", *scripts])
+
+
+@pytest.mark.parametrize("patch", tracked("qemu-patches/*.patch"), ids=lambda path: path.name[:4])
+def test_qemu_patches(qemu_source: Path, patch: Path) -> None:
+    check(["perl", "scripts/checkpatch.pl", "-q", "--no-tree", REPOSITORY / patch], qemu_source)
+
+
+def test_qemu_style(qemu_source: Path) -> None:
+    files = [REPOSITORY / path for path in tracked("hw/*.c", "hw/*.h")]
+    assert files
+    check(["perl", "scripts/checkpatch.pl", "-q", "--no-tree", "-f", *files], qemu_source)
+
+
+def test_kernel_style(kernel_checkpatch: Path) -> None:
+    files = tracked("host/*.c", "host/*.h")
+    assert files
+    check(["perl", kernel_checkpatch, "-q", "--no-tree", "-f", *files])

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The cache: whole entries or none, built once."""
+
+import os
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+from rsd.cache import Cache, default_root, hash_tree
+from rsd.errors import RsdError
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Cache:
+    return Cache(tmp_path / "cache")
+
+
+def test_an_entry_is_built_once(cache: Cache) -> None:
+    calls = []
+
+    def build(partial: Path) -> None:
+        calls.append(partial)
+        (partial / "file").write_text("content")
+
+    first = cache.entry("kind", "key", build)
+    second = cache.entry("kind", "key", build)
+    assert first == second
+    assert (first / "file").read_text() == "content"
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt])
+def test_a_failed_build_leaves_nothing(cache: Cache, failure: type[BaseException]) -> None:
+    def build(partial: Path) -> None:
+        (partial / "half").write_text("half")
+        raise failure
+
+    with pytest.raises(failure):
+        cache.entry("kind", "key", build)
+    assert cache.find("kind", "key") is None
+    assert list((cache.root / "tmp").iterdir()) == []
+
+
+def test_what_a_killed_build_left_is_not_taken_over(cache: Cache) -> None:
+    (cache.root / "tmp" / "kind-key").mkdir()
+    (cache.root / "tmp" / "kind-key" / "half").write_text("half")
+    path = cache.entry("kind", "key", lambda partial: (partial / "new").write_text("new"))
+    assert [p.name for p in path.iterdir()] == ["new"]
+
+
+def test_two_that_want_the_same_entry_build_it_once(cache: Cache) -> None:
+    calls = []
+    inside = threading.Event()
+    proceed = threading.Event()
+
+    def build(partial: Path) -> None:
+        calls.append(partial)
+        inside.set()
+        assert proceed.wait(10)
+
+    threads = [threading.Thread(target=cache.entry, args=("k", "k", build)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    assert inside.wait(10)
+    proceed.set()
+    for thread in threads:
+        thread.join(10)
+    assert len(calls) == 1
+
+
+def test_scratch_of_a_dead_process_goes(cache: Cache) -> None:
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    stale = cache.root / "tmp" / f"run.{dead.pid}.guest.0"
+    ours = cache.root / "tmp" / f"run.{os.getpid()}.guest.0"
+    stale.mkdir()
+    ours.mkdir()
+    with cache.scratch("guest") as path:
+        assert path != ours
+        assert path.is_dir()
+    assert not path.exists()
+    assert not stale.exists()
+    assert ours.exists()
+
+
+def test_an_unwritable_place_is_named() -> None:
+    with pytest.raises(RsdError, match="/proc/nowhere") as error:
+        Cache(Path("/proc/nowhere"))
+    assert "RSD_CACHE" in error.value.hint
+
+
+def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RSD_CACHE", raising=False)
+    monkeypatch.setenv("HOME", "/h")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert default_root() == Path("/h/.cache/rsd-nvme")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/x")
+    assert default_root() == Path("/x/rsd-nvme")
+    monkeypatch.setenv("RSD_CACHE", "/r")
+    assert default_root() == Path("/r")
+
+
+def test_a_tree_hash_sees_content_names_and_modes_only(tmp_path: Path) -> None:
+    file = tmp_path / "a.c"
+    file.write_text("1")
+    (tmp_path / "README.md").write_text("text")
+    before = hash_tree(tmp_path, skip_suffixes=(".md",))
+    os.utime(file, (1, 1))
+    (tmp_path / "README.md").write_text("other text")
+    assert hash_tree(tmp_path, skip_suffixes=(".md",)) == before
+    file.chmod(0o755)
+    executable = hash_tree(tmp_path, skip_suffixes=(".md",))
+    assert executable != before
+    file.write_text("2")
+    assert hash_tree(tmp_path, skip_suffixes=(".md",)) != executable

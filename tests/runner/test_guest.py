@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Guests, from ./rsd's side: how runs end, what goes in and comes out, and determinism."""
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rsd import machine
+from rsd.artifacts import REPOSITORY, Artifacts
+from rsd.cache import Cache
+from rsd.errors import RsdError
+from rsd.guest_run import STATUS
+from rsd.machine import GuestJob, GuestResult, Outcome, QemuFailed
+
+pytestmark = pytest.mark.guest
+
+Run = Callable[..., GuestResult]
+
+
+@pytest.fixture
+def run(built: Artifacts, rsd_cache: Cache, tmp_path: Path) -> Run:
+    """run(script, system=..., ...): a guest without a drive, in real time, unless told."""
+
+    def start(script: str, **options: object) -> GuestResult:
+        settings = {
+            "system": "none",
+            "deterministic": False,
+            "out_dir": tmp_path / "out",
+            "wall_limit_s": 300,
+            **options,
+        }
+        job = GuestJob(script=script, **settings)  # type: ignore[arg-type]
+        return machine.run_guest(job, built, cache=rsd_cache)
+
+    return start
+
+
+def rsd(*arguments: str, cwd: Path = REPOSITORY, **options: object) -> subprocess.Popen[str]:
+    """Start the command line itself."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "rsd", *arguments],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "host/tools")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,  # type: ignore[call-overload]
+    )
+
+
+def qemus_of(pid: int) -> list[int]:
+    """QEMU processes whose command line names a scratch directory of process `pid`."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                command = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if b"qemu-system" in command and f"/run.{pid}.".encode() in command:
+                found.append(int(entry.name))
+    return found
+
+
+def wait_for(condition: Callable[[], object], seconds: float, what: str) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize("status", [0, 7, 255])
+def test_the_commands_status_is_ours(built: Artifacts, status: int) -> None:
+    process = rsd("run", "--system", "none", "--no-icount", "--", "sh", "-c", f"exit {status}")
+    process.communicate(timeout=300)
+    assert process.returncode == status
+
+
+def test_standard_output_is_the_commands_alone(built: Artifacts) -> None:
+    script = "echo one; printf 'two\\n' >&2; dmesg -n 7; echo loud >/dev/kmsg"
+    process = rsd("run", "--system", "none", "--no-icount", "--", "sh", "-c", script)
+    output, _ = process.communicate(timeout=300)
+    assert output == "one\ntwo\n"
+
+
+def test_inputs_and_results(run: Run, tmp_path: Path) -> None:
+    inputs = tmp_path / "in"
+    (inputs / "deep").mkdir(parents=True)
+    (inputs / "deep" / "data").write_bytes(bytes(range(256)) * 1000)
+    (inputs / "tool").write_text("#!/bin/sh\necho ran\n")
+    (inputs / "tool").chmod(0o755)
+    result = run(
+        "cp -r /in/deep /out/ && /in/tool >/out/said && ln -s said /out/link", inputs=inputs
+    )
+    assert (result.outcome, result.status) == (Outcome.EXITED, 0)
+    out = result.out_dir
+    assert (out / "deep" / "data").read_bytes() == bytes(range(256)) * 1000
+    assert (out / "said").read_text() == "ran\n"
+    assert (out / "link").readlink() == Path("said")
+
+
+def test_inputs_from_memory(run: Run) -> None:
+    result = run("cat /in/a /in/b", inputs={"a": "text ", "b": b"bytes"})
+    assert result.output == "text bytes"
+
+
+@pytest.mark.parametrize("system", ["stock", "stock-zns", "rsd", "rsd-redo"])
+def test_each_system_shows_its_drive(run: Run, system: str) -> None:
+    result = run("nvme list -o json; cat /sys/block/nvme0n1/queue/zoned", system=system)
+    assert result.status == 0, result.output + result.console
+    assert "/dev/nvme0n1" in result.output or "nvme0n1" in result.output
+    zoned = "none" if system == "stock" else "host-managed"
+    assert result.output.splitlines()[-1] == zoned
+
+
+def test_media_is_kept_if_it_is_named(run: Run, tmp_path: Path) -> None:
+    media = tmp_path / "drive.raw"
+    write = "printf kept | dd of=/dev/nvme0n1 bs=4096 conv=sync oflag=direct"
+    assert run(write, system="stock", media=media).status == 0
+    read = "head -c 4 /dev/nvme0n1"
+    assert run(read, system="stock", media=media).output == "kept"
+    assert run(read, system="stock").output == "\0\0\0\0"
+
+
+def test_a_panic_is_told(built: Artifacts) -> None:
+    script = "echo c >/proc/sysrq-trigger"
+    process = rsd("run", "--system", "none", "--no-icount", "--", "sh", "-c", script)
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == STATUS[Outcome.PANIC]
+    assert "guest panic" in errors
+    assert "sysrq triggered crash" in errors
+
+
+def test_a_virtual_time_out_is_told(run: Run) -> None:
+    result = run("trap '' TERM; echo begun; sleep 1000", deterministic=True, virtual_limit_s=3)
+    assert result.outcome is Outcome.VIRTUAL_TIMEOUT
+    assert result.output == "begun\n"
+    assert result.wall_s < 200
+
+
+def test_results_survive_a_virtual_time_out(run: Run) -> None:
+    result = run("echo half >/out/half; sleep 1000", deterministic=True, virtual_limit_s=2)
+    assert result.outcome is Outcome.VIRTUAL_TIMEOUT
+    assert (result.out_dir / "half").read_text() == "half\n"
+
+
+def test_a_hang_is_told(run: Run) -> None:
+    # A write to a frozen file system waits in the kernel, where no signal reaches it.
+    script = """
+        truncate -s 64M /tmp/disk && mkfs.ext4 -q /tmp/disk && mount /tmp/disk /mnt &&
+        fsfreeze -f /mnt && touch /mnt/file
+    """
+    result = run(script, deterministic=True, virtual_limit_s=2)
+    assert result.outcome is Outcome.HANG, result.output
+
+
+def test_a_guest_that_switches_itself_off_is_told(run: Run) -> None:
+    assert run("echo o >/proc/sysrq-trigger; sleep 100").outcome is Outcome.LOST
+
+
+def test_a_wall_time_out_is_told_and_leaves_no_qemu(built: Artifacts) -> None:
+    process = rsd(
+        *("run", "--system", "none", "--no-icount", "--wall-limit", "2"),
+        *("--", "sleep", "1000"),
+    )
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == STATUS[Outcome.WALL_TIMEOUT]
+    assert "wall time-out" in errors
+    assert qemus_of(process.pid) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_the_end_of_the_runner_is_the_end_of_qemu(built: Artifacts, number: int) -> None:
+    process = rsd("run", "--system", "none", "--no-icount", "--", "sleep", "1000")
+    try:
+        wait_for(lambda: qemus_of(process.pid), 60, "QEMU did not start")
+        process.send_signal(number)
+        process.communicate(timeout=30)
+        wait_for(lambda: not qemus_of(process.pid), 10, "QEMU is still there")
+    finally:
+        process.kill()
+
+
+def test_qemus_refusal_is_shown(run: Run) -> None:
+    with pytest.raises(QemuFailed, match="no-such-device"):
+        run("true", extra_qemu_args=("-device", "no-such-device"))
+
+
+def test_too_much_in_out_is_told(run: Run) -> None:
+    script = "truncate -s 3G /tmp/x; cp --sparse=never /tmp/x /out/x"
+    with pytest.raises(RsdError, match="/out are larger than 2048 MiB"):
+        run(script, memory_mib=4096)
+
+
+def test_deterministic_runs_are_identical(run: Run) -> None:
+    script = "date +%s.%N; cat /proc/uptime /proc/interrupts; dmesg; head -c 16 /dev/urandom | od"
+    first = run(script, deterministic=True)
+    second = run(script, deterministic=True)
+    assert first.outcome is Outcome.EXITED
+    assert first.output == second.output
+    assert first.console == second.console
+    assert (
+        "2026"
+        in subprocess.run(
+            ["date", "-u", "-d", f"@{first.output.splitlines()[0]}"],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+    )
+
+
+def test_the_shell_works_on_a_terminal(built: Artifacts, tmp_path: Path) -> None:
+    leader, follower = pty.openpty()
+    process = rsd(
+        *("shell", "--system", "none", "--out", str(tmp_path)), stdin=follower, stdout=follower
+    )
+    os.close(follower)
+    try:
+        screen = read_until(leader, b"# ", 120)
+        assert b"Ctrl-A X" in screen
+        # Ctrl-C ends what runs in the guest, not the guest.
+        os.write(leader, b"sleep 1000\n")
+        time.sleep(1)
+        os.write(leader, b"\x03")
+        read_until(leader, b"# ", 60)
+        os.write(leader, b"tty; echo left >/out/file; exit\n")
+        assert b"/dev/ttyS0" in read_until(leader, b"\n", 60, since=b"exit")
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.communicate()
+        os.close(leader)
+    assert (tmp_path / "file").read_text() == "left\n"
+
+
+def test_the_shell_wants_a_terminal() -> None:
+    process = rsd("shell", stdin=subprocess.DEVNULL)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "./rsd run" in errors
+
+
+def read_until(stream: int, text: bytes, seconds: float, since: bytes = b"") -> bytes:
+    """What arrives on `stream` until `text` shows (after `since` did). Fails after `seconds`."""
+    deadline = time.monotonic() + seconds
+    seen = b""
+    while text not in seen[seen.index(since) + len(since) :] if since in seen else True:
+        left = deadline - time.monotonic()
+        assert left > 0, seen.decode(errors="replace")
+        if select.select([stream], [], [], left)[0]:
+            seen += os.read(stream, 65536)
+    return seen
