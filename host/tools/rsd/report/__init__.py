@@ -1,0 +1,1 @@
+"""The HTML report of a comparison: page.py the text and tables, plots.py the pictures."""
