@@ -1,15 +1,15 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Fixtures of the device tests.  They run on the QEMU of RSD_QEMU, else on the built one."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from drive import Drive, open_drive
+from drive import Drive, OpenDrive, open_drive
 
 
 @pytest.fixture(scope="session")
@@ -26,7 +26,7 @@ def media(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def drive(qemu: str, media: Path) -> Callable[..., AbstractContextManager[Drive]]:
+def drive(qemu: str, media: Path) -> OpenDrive:
     """drive(channels=1, t_prog=5, ...) opens a drive on the test's media file.
 
     Property names are written with underscores; controller= and depth= go to open_drive().

@@ -1,11 +1,12 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """The device under test: its command line and its vendor log page."""
 
 from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from nvme import Controller
@@ -127,6 +128,10 @@ class Drive:
     def log(self) -> dict[str, int]:
         """The counters of the vendor log page."""
         return decode_log(self.controller.get_log(LOG_ID, 4096, nsid=1))[0]
+
+
+# The fixture "drive": opens a drive on the test's media file, see conftest.py.
+OpenDrive = Callable[..., AbstractContextManager[Drive]]
 
 
 def decode_log(page: bytes) -> tuple[dict[str, int], int, tuple[int, ...]]:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """An NVMe host over qtest: PCI set-up, queue pairs, commands in flight, virtual latencies.
 
 Completion queues are polled by phase bit; no interrupt is used.  All structures are those of the
@@ -23,6 +24,7 @@ DNR = 0x4000
 MEMORY_START = 16 << 20
 MEMORY_END = 500 << 20
 BAR0_ADDRESS = 0xE0000000
+BAR0_SIZE = 0x10000  # at least that of the device
 # An address without memory or device behind it, for commands that must fail to map.
 UNMAPPED_ADDRESS = 0x7_0000_0000_0000
 
@@ -274,33 +276,31 @@ class QueuePair:
 
 
 class Controller:
-    """The NVMe controller at the first PCI function of class 01:08:02."""
+    """An NVMe controller: the index-th PCI function of class 01:08:02."""
 
-    def __init__(self, qemu: Qemu, *, enable: bool = True) -> None:
+    def __init__(self, qemu: Qemu, index: int = 0, memory: Memory | None = None) -> None:
+        """memory is that of another controller of the same machine, if there is one."""
         self.qemu = qemu
-        self.memory = Memory(qemu)
+        self.memory = memory or Memory(qemu)
         self.queues: dict[int, QueuePair] = {}
-        self.bar = BAR0_ADDRESS
-        self._map_bar()
-        cap = qemu.readq(self.bar)
-        self.max_depth = (cap & 0xFFFF) + 1
-        self.doorbell_stride = 4 << (cap >> 32 & 0xF)
-        if enable:
-            self.enable()
+        self.bar = BAR0_ADDRESS + index * BAR0_SIZE
+        self._map_bar(index)
+        self.doorbell_stride = 4 << (qemu.readq(self.bar) >> 32 & 0xF)
+        self.enable()
 
     # PCI
 
     def _config(self, devfn: int, offset: int) -> None:
         self.qemu.outl(0xCF8, 1 << 31 | devfn << 8 | offset)
 
-    def _map_bar(self) -> None:
+    def _map_bar(self, index: int) -> None:
+        found = []
         for device in range(32):
-            devfn = device << 3
-            self._config(devfn, 0x08)
+            self._config(device << 3, 0x08)
             if self.qemu.inl(0xCFC) >> 8 == 0x010802:
-                break
-        else:
-            raise AssertionError("no NVMe controller on the PCI bus")
+                found.append(device << 3)
+        assert index < len(found), f"{len(found)} NVMe controllers on the PCI bus"
+        devfn = found[index]
         for offset, value in ((0x10, self.bar), (0x14, 0), (0x04, 0x6)):
             self._config(devfn, offset)
             self.qemu.outl(0xCFC, value)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """A QEMU process driven over its qtest and QMP sockets.
 
 Under `-accel qtest` there is no guest CPU and the virtual clock stands still until the test

@@ -1,18 +1,15 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Saturated sequential bandwidth against the closed form, within 1%."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
-from drive import Drive, device_args
+from drive import Drive, OpenDrive, device_args
 from nvme import Io, Request
 from qtest import Qemu
 from zns import BLOCK
-
-OpenDrive = Callable[..., AbstractContextManager[Drive]]
 
 T_CMD, T_XFER, T_READ, T_PROG = 2_500, 30_833, 60_000, 444_278  # preset risa
 ROUNDS = 48  # pages a die

@@ -1,19 +1,16 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """The vendor log page, SMART and endurance figures against what was done."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
-from drive import LOG_ID, SMALL, Drive, decode_log, device_args
+from drive import LOG_ID, SMALL, Drive, OpenDrive, decode_log, device_args
 from nvme import Controller, Io, Status
 from qtest import Qemu
 from zns import Action, blocks_of, pattern
-
-OpenDrive = Callable[..., AbstractContextManager[Drive]]
 
 CMD, XFER, READ, PROG, ERASE = (
     int(SMALL[name]) for name in ("t-cmd", "t-xfer", "t-read", "t-prog", "t-erase")

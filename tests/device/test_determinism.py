@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """The same commands at the same virtual times: the same completions, counters and media file."""
 
 from __future__ import annotations

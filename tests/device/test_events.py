@@ -1,18 +1,15 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Asynchronous events and the Changed Zone List."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 
 import pytest
-from drive import NAMESPACE_PATH, Drive
+from drive import NAMESPACE_PATH, Drive, OpenDrive
 from nvme import Admin, Command, Io, Request, Status
 from qtest import QemuError
 from zns import Action, Zs, pattern
-
-OpenDrive = Callable[..., AbstractContextManager[Drive]]
 
 CHANGED_ZONES = 0xBF
 ZONE_DESCRIPTOR_CHANGED = 1 << 27

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Flash that fails: the media file is damaged under a running drive.
 
 The file is mapped by QEMU and shared, so that a record written here is what the drive sees next.
@@ -6,17 +7,13 @@ The file is mapped by QEMU and shared, so that a record written here is what the
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
-from drive import Drive
+from drive import OpenDrive
 from nvme import UNMAPPED_ADDRESS, Admin, Command, Controller, Io, Status
 from qtest import QemuError
 from zns import Action, Zs, blocks_of, pattern
-
-OpenDrive = Callable[..., AbstractContextManager[Drive]]
 
 BLOCK_BAD = 1 << 56
 

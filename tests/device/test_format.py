@@ -1,18 +1,15 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Identify data and Format NVM to each of the four LBA formats."""
 
 from __future__ import annotations
 
 import struct
 import uuid
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 
 import pytest
-from drive import Drive
+from drive import OpenDrive
 from nvme import Admin, Command, Io, Status
 from zns import Action, Zs, blocks_of, pattern
-
-OpenDrive = Callable[..., AbstractContextManager[Drive]]
 
 OOB_OF_FORMAT = [0, 16, 64, 128]
 

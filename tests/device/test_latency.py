@@ -1,17 +1,14 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Latency of one operation at queue depth 1, to the nanosecond, and of a few at once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import pytest
-from drive import Drive
+from drive import OpenDrive
 from nvme import Io, Request
 from zns import Action, Zs, blocks_of, pattern
-
-OpenDrive = Callable[..., AbstractContextManager[Drive]]
 
 
 @dataclass(frozen=True)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Media files that cannot be used: a clear refusal, and the file is left as it was."""
 
 from __future__ import annotations
@@ -5,17 +6,14 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from drive import SMALL, Drive, device_args, digest
+from drive import SMALL, Drive, OpenDrive, device_args, digest
 from nvme import Status
 from qtest import Qemu, start_error
 from zns import Action, Zs, blocks_of, pattern
-
-OpenDrive = Callable[..., AbstractContextManager[Drive]]
 
 
 def make(drive: OpenDrive, media: Path) -> str:

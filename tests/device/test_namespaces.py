@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Several namespaces on one controller, of this kind and of QEMU's own."""
 
 from __future__ import annotations
@@ -77,4 +78,43 @@ def test_beside_a_stock_namespace(qemu: str, tmp_path: Path) -> None:
         queue.submit(drive.io(Io.WRITE, 1, 1, drive.transfer(1)))
         queue.submit(stock.io(Io.WRITE, 8, 1, transfer))
         controller.delete_queue(1)
+        machine.quit()
+
+
+def shared_args(media: Path) -> list[str]:
+    settings = "".join(f",{key}={value}" for key, value in SMALL.items())
+    return [
+        *["-device", "nvme-subsys,id=subsys0"],
+        *["-device", "nvme,id=nvme0,subsys=subsys0,serial=a,inline-queues=on"],
+        *["-device", "nvme,id=nvme1,subsys=subsys0,serial=a,inline-queues=on"],
+        *["-device", f"rsd-ns,bus=nvme0,nsid=1,media={media}{settings}"],
+    ]
+
+
+def test_two_controllers_share_a_drive(qemu: str, media: Path) -> None:
+    """What one has in flight survives the reset of the other."""
+    with Qemu(qemu, shared_args(media)) as machine:
+        one = Controller(machine, 0)
+        two = Controller(machine, 1, one.memory)
+        first, second = Namespace(one.create_queue()), Namespace(two.create_queue())
+        first.write(0, pattern(1)).expect()
+        second.write(1, pattern(2)).expect()
+        assert first.read(1)[0] == pattern(2)
+        assert second.zone(0).wp == 2
+        transfers = [first.transfer(1) for _ in range(12)]
+        requests = []
+        for index, transfer in enumerate(transfers):
+            transfer.fill(pattern(100 + index))
+            space = first if index % 2 else second
+            requests.append(space.queue.submit(space.io(Io.ZONE_APPEND, 16, 1, transfer)))
+        machine.step()
+        one.disable()
+        two.wait(*requests[0::2])
+        for request in requests[0::2]:
+            place = request.expect().result
+            assert second.read(place)[0] == pattern(100 + requests.index(request))
+        one.enable()
+        first = Namespace(one.create_queue())
+        first.append(16, pattern(7)).expect()
+        assert second.zone(1).wp == 13
         machine.quit()

@@ -1,16 +1,12 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """What was acknowledged survives a clean exit and SIGKILL of QEMU."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-
 import pytest
-from drive import NAMESPACE_PATH, Drive
+from drive import NAMESPACE_PATH, Drive, OpenDrive
 from nvme import Command, Io, Request
 from zns import ZA_EXTENSION_VALID, Action, Zs, blocks_of, pattern
-
-OpenDrive = Callable[..., AbstractContextManager[Drive]]
 
 ends = pytest.mark.parametrize("end", ["quit", "kill"])
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Every bound of every property, and nonsense between them, is refused by name at start-up."""
 
 from __future__ import annotations

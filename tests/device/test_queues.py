@@ -1,16 +1,12 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Queues: many commands, deletion and controller reset with I/O in flight, abort, shutdown."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-
 import pytest
-from drive import SMALL, Drive
+from drive import SMALL, Drive, OpenDrive
 from nvme import Admin, Command, Io, Request, Status
 from zns import Action, Namespace, Zs, blocks_of, pattern
-
-OpenDrive = Callable[..., AbstractContextManager[Drive]]
 
 PROGRAM_NS = int(SMALL["t-cmd"]) + int(SMALL["t-xfer"]) + int(SMALL["t-prog"])
 
@@ -97,6 +93,8 @@ def test_queue_deletion_with_io_in_flight(drive: OpenDrive, steps: int, settle: 
             if request.done and request.status != Status.SUCCESS:
                 request.expect(Status.ABORTED_SQ_DELETED)
         acknowledged = sum(request.done and request.status == 0 for request in requests)
+        assert all(request.done for request in requests)
+        assert acknowledged == 0 or steps
         if settle:
             d.controller.advance(1_000_000_000)
         # Commands of another queue are not concerned.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Random commands, restarts and kills against a model of a zoned namespace in Python.
 
 The model knows the zone state machine, the open and active limits and the content of every block.
@@ -8,15 +9,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 import pytest
-from drive import Drive
+from drive import Drive, OpenDrive
 from nvme import Io, Request, Status
 from zns import Action, Zs, blocks_of, pattern
-
-OpenDrive = Callable[..., AbstractContextManager[Drive]]
 
 MAX_OPEN, MAX_ACTIVE = 3, 5
 OPEN = (Zs.IMPLICITLY_OPEN, Zs.EXPLICITLY_OPEN)

@@ -1,18 +1,15 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Scatter gather lists, which Linux uses for large transfers, in place of PRPs."""
 
 from __future__ import annotations
 
 import itertools
 import struct
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 
 import pytest
-from drive import Drive
+from drive import Drive, OpenDrive
 from nvme import PAGE, UNMAPPED_ADDRESS, Command, Io
 from zns import Zs, blocks_of, pattern
-
-OpenDrive = Callable[..., AbstractContextManager[Drive]]
 
 DATA_SGL_LENGTH_INVALID = 0x00F
 DATA_TRANSFER_ERROR = 0x004

@@ -1,17 +1,15 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Every refusal of an I/O command: the exact status, and nothing changed by it."""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 
 import pytest
-from drive import Drive
+from drive import Drive, OpenDrive
 from nvme import DNR, PAGE, UNMAPPED_ADDRESS, Command, Io, Request, Status
 from zns import Action, Zs, blocks_of, pattern
-
-OpenDrive = Callable[..., AbstractContextManager[Drive]]
 
 DATA_COMMANDS = [Io.WRITE, Io.ZONE_APPEND, Io.READ]
 data_commands = pytest.mark.parametrize("opcode", DATA_COMMANDS, ids=lambda op: op.name.lower())

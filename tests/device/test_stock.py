@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """QEMU's own NVMe namespaces keep working, and the test library is right about them."""
 
 from __future__ import annotations

@@ -1,17 +1,14 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Limits on open and active zones."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 
 import pytest
-from drive import NAMESPACE_PATH, Drive
+from drive import NAMESPACE_PATH, OpenDrive
 from nvme import Io, Status
 from zns import Action, Zs, pattern
-
-OpenDrive = Callable[..., AbstractContextManager[Drive]]
 
 LIMITS = {"zoned_max_open": 2, "zoned_max_active": 3}
 

@@ -1,16 +1,12 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Zone Management Receive: filters, partial reports, extended reports, bad requests."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-
 import pytest
-from drive import NAMESPACE_PATH, Drive, reach_all
+from drive import NAMESPACE_PATH, OpenDrive, reach_all
 from nvme import Status
 from zns import Action, Filter, Zs, blocks_of, pattern
-
-OpenDrive = Callable[..., AbstractContextManager[Drive]]
 
 
 @pytest.mark.parametrize("select", list(Filter), ids=lambda f: f.name.lower())

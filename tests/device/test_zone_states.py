@@ -1,16 +1,12 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Every zone state and every command that could leave it, by the ZNS state machine."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-
 import pytest
-from drive import Drive, reach, reach_all
+from drive import Drive, OpenDrive, reach, reach_all
 from nvme import UNMAPPED_ADDRESS, Io, Request, Status
 from zns import ZA_EXTENSION_VALID, Action, Zs, blocks_of, pattern
-
-OpenDrive = Callable[..., AbstractContextManager[Drive]]
 
 ZONE = 2
 EXTENSION = pattern(99, 64)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """A zoned namespace over an I/O queue: data with page metadata, zone commands, zone reports."""
 
 from __future__ import annotations
