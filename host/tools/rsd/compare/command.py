@@ -2,6 +2,7 @@
 
 import argparse
 import shutil
+import sys
 import time
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from rsd.progress import Progress
 
 DEFAULT_OUT = REPOSITORY / "build" / "compare" / "latest"
 MARK = "results.json"
+PLAIN_WIDTH = 140
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -85,7 +87,9 @@ def main(arguments: argparse.Namespace) -> int:
     content = results.results(runs, cells, built)
     content["host"] = {"wall_s": round(time.monotonic() - started, 1)}
     results.write(content, out / MARK)
-    table.print_table(content, Console())
+    # A file or a pipe has no width that could be too small.
+    console = Console() if sys.stdout.isatty() else Console(width=PLAIN_WIDTH)
+    table.print_table(content, console)
     from rsd.report import page  # matplotlib takes a second to load
 
     with progress.step("report"):

@@ -179,7 +179,7 @@ def _zone_figures(directory: Path, namespace: Any, count: Any) -> Iterator[Figur
     _check(starts == [index * size for index in range(len(zones))], "zns report-zones: gaps")
     yield count("zones", len(zones), "zones")
     yield count("zone_size", size * BLOCK_BYTES, "bytes")
-    yield count("zone_capacity", zones[0]["zcap"] * BLOCK_BYTES, "bytes")
+    yield count("zone_capacity", zones[0]["cap"] * BLOCK_BYTES, "bytes")
     yield count("max_active_zones", (zoned["mar"] + 1) & 0xFFFFFFFF, "zones, 0 = all")
     yield count("max_open_zones", (zoned["mor"] + 1) & 0xFFFFFFFF, "zones, 0 = all")
     full = sum(_full(zone["state"]) for zone in zones)

@@ -80,7 +80,10 @@ def run_all(todo: Sequence[Plan], built: Artifacts, cache: Cache, progress: Prog
         except BaseException:
             for future in futures:
                 future.cancel()
-            _kill_children()
+            # Again and again: one may be about to start its guest.
+            while not all(future.done() for future in futures):
+                _kill_children()
+                time.sleep(0.1)
             raise
         return [future.result() for future in futures]
 

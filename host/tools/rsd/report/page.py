@@ -101,7 +101,7 @@ def _head(results: Results) -> Iterator[str]:
 
 def _tiles(results: Results, system: str) -> Iterator[str]:
     """Only of our drives: QEMU's own have no performance of their own to state."""
-    if results.value(system, "admin", "log.counters") is None:
+    if not any(results.value(system, name, "map_bytes") for name in results.workloads):
         return
     for text, start, metric, unit in TILES:
         cells = [name for name in results.workloads if name.startswith(start)]
@@ -225,7 +225,9 @@ def _tables(results: Results) -> Iterator[str]:
             + "</tr>"
             for metric in admin
         ]
-        yield _table("Identify, zone report and logs, by nvme-cli (count)", f"<th></th>{heads}", rows)
+        yield _table(
+            "Identify, zone report and logs, by nvme-cli (count)", f"<th></th>{heads}", rows
+        )
     yield "</section>"
 
 

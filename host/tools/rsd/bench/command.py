@@ -1,0 +1,100 @@
+"""The command line of `./rsd bench`."""
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from rsd import artifacts, packages
+from rsd.artifacts import REPOSITORY
+from rsd.bench import core, device, guest
+from rsd.bench.base import Bench, Context, Row
+from rsd.cache import Cache
+from rsd.errors import RsdError
+from rsd.guest_run import add_install_argument
+from rsd.progress import Progress
+
+DEFAULT_OUT = REPOSITORY / "build" / "bench" / "latest"
+PLAIN_WIDTH = 200
+
+BENCHES = {
+    "latency": Bench("one operation at queue depth 1, against its closed form", device.latency),
+    "bandwidth": Bench("saturated sequential bandwidth, 128 geometries", device.bandwidth),
+    "risa": Bench("preset risa's IOPS, device alone", device.risa),
+    "risa-guest": Bench("preset risa's IOPS in the guest", guest.risa_guest),
+    "mapping": Bench("size of the mapping table", device.mapping),
+    "core": Bench("speed and memory of the core alone", core.core),
+    "host-cost": Bench("host CPU time of an I/O, against stock hw/nvme", guest.host_cost),
+    "guest-speed": Bench("what the guest speed costs and gives", guest.guest_speed),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `bench`."""
+    parser.add_argument("name", nargs="*", metavar="NAME", help=f"only these: {', '.join(BENCHES)}")
+    parser.add_argument("--list", action="store_true", help="print the benches, run nothing")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=DEFAULT_OUT,
+        metavar="DIR",
+        help="where bench.json goes (default: build/bench/latest)",
+    )
+    add_install_argument(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Measure and print. 1 if a figure is not what it must be, 0 otherwise."""
+    if arguments.list:
+        for name, bench in BENCHES.items():
+            print(f"{name:12} {bench.summary}")
+        return 0
+    for name in arguments.name:
+        if name not in BENCHES:
+            raise RsdError(
+                f"unknown bench {name!r}: there is {', '.join(BENCHES)}", "./rsd bench --list"
+            )
+    chosen = [name for name in BENCHES if not arguments.name or name in arguments.name]
+    try:
+        arguments.out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RsdError(
+            f"--out {arguments.out}: {error.strerror}", "name another directory"
+        ) from error
+    progress = Progress()
+    packages.ensure(progress, install=not arguments.no_install)
+    cache = Cache()
+    context = Context(artifacts.ensure(cache, progress), cache, progress)
+    rows: dict[str, list[Row]] = {}
+    for name in chosen:
+        with progress.step(f"bench {name}"):
+            rows[name] = BENCHES[name].run(context)
+    _print(rows)
+    content = {
+        "schema": 1,
+        "rows": [{"bench": name, **asdict(row)} for name, found in rows.items() for row in found],
+        "hashes": dict(context.built.hashes),
+    }
+    path = arguments.out / "bench.json"
+    path.write_text(json.dumps(content, indent=2) + "\n")
+    progress.say(f"figures: {path}")
+    return int(any(row.passed is False for found in rows.values() for row in found))
+
+
+def _print(rows: dict[str, list[Row]]) -> None:
+    tty = sys.stdout.isatty()
+    console = Console() if tty else Console(width=PLAIN_WIDTH)
+    table = Table(box=box.SIMPLE_HEAD if tty else box.ASCII2, pad_edge=False)
+    for title in ("figure", "must be", "measured", ""):
+        table.add_column(title)
+    verdicts = {True: "[green]pass[/]", False: "[bold red]FAIL[/]", None: ""}
+    for found in rows.values():
+        for row in found:
+            table.add_row(row.what, row.must, row.measured, verdicts[row.passed])
+        table.add_section()
+    console.print(table)
