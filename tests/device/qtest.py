@@ -80,10 +80,6 @@ class LineSocket:
         del self._buffer[: newline + 1]
         return line.decode().rstrip("\r")
 
-    def pending(self) -> bool:
-        """Whether readline() would find something to read."""
-        return bool(self._buffer) or bool(select.select([self._sock], [], [], 0)[0])
-
     def close(self) -> None:
         self._sock.close()
 
@@ -156,7 +152,10 @@ class Qemu:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        crashed = self.process.poll() not in (None, 0, -signal.SIGKILL)
         self.kill()
+        if crashed and error is None:
+            raise QemuError(f"QEMU died with status {self.process.returncode}:\n{self.stderr()}")
 
     # Life cycle
 

@@ -223,10 +223,10 @@ def test_smart_counts_host_commands(drive: OpenDrive) -> None:
         assert (log["read_units"], log["write_units"]) == (3, 2)
 
 
-@pytest.mark.parametrize(("rounds", "used"), [(1, 0), (6, 50), (12, 110), (30, 255)])
+@pytest.mark.parametrize(("rounds", "used"), [(1, 0), (12, 50), (24, 110), (60, 255)])
 def test_smart_percentage_used(drive: OpenDrive, rounds: int, used: int) -> None:
-    """One block rated for 10 erasures; the first round needs none; 255 is the most there is."""
-    with drive(channels=1, ways=1, blocks=1, spare_blocks=0, pages=1, endurance=10) as d:
+    """Two blocks rated for 10 erasures; the first rounds need none; 255 is the most there is."""
+    with drive(channels=1, ways=1, blocks=1, spare_blocks=1, pages=1, endurance=10) as d:
         for _ in range(rounds):
             d.ns.write(0, pattern(1)).expect()
             d.ns.send(Action.RESET, 0).expect()
