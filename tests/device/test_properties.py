@@ -76,11 +76,16 @@ def test_at_a_bound(qemu: str, media: Path, name: str, value: int) -> None:
         drive.ns.read(0)
 
 
-@pytest.mark.parametrize("name", [*RANGES, *CHOICES])
-@pytest.mark.parametrize("value", ["", "many", "-1", "1e3", "0x"])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        (name, value)
+        for name in (*RANGES, *CHOICES)
+        for value in ("", "many", "-1", "1e3", "0x")
+        if (name, value) != ("seed", "-1")  # the highest seed, in QEMU's reading of numbers
+    ],
+)
 def test_not_a_number(qemu: str, media: Path, name: str, value: str) -> None:
-    if name == "seed" and value == "-1":
-        return  # the highest seed, in QEMU's reading of numbers
     assert name in refusal(qemu, media, LEAST | {name: value})
 
 
