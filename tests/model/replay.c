@@ -11,6 +11,7 @@
  *     step TIME                  from event to event, as rsd_next_event() says
  *     format TIME OOB
  *     counters | zones           print them
+ *     end                        of a script: close if open, and say so
  *
  * A page's content is made from its tag in every word, so that a page read is
  * printed as two tags, of its data and its OOB; 0 is a page of zeroes, -1 one
@@ -256,6 +257,11 @@ static void run_line(char *line)
 		print_counters();
 	} else if (!strcmp(line, "zones")) {
 		print_zones();
+	} else if (!strcmp(line, "end")) {
+		if (drive)
+			rsd_close(drive);
+		drive = NULL;
+		printf("{\"end\": true}\n");
 	} else {
 		die("no such line", line);
 	}
