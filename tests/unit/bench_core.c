@@ -1,6 +1,6 @@
 /*
- * Speed of the drive's core by itself: page operations a second of wall time,
- * with timing and without payload, at a fixed number of commands in flight.
+ * Speed of the drive's core by itself: page operations a second of processor
+ * time, with timing and without payload, a fixed number of commands in flight.
  * Also what a fresh drive costs in memory. Prints JSON.
  *
  *     bench_core [--seconds S] [--depth N] [--nlb N] [--PROPERTY VALUE]...
@@ -16,21 +16,21 @@
 #include "rsd.h"
 
 typedef struct Load {
-    double seconds;             /* of wall time, a phase */
+    double seconds;             /* of processor time, a phase */
     unsigned depth;             /* commands in flight */
     unsigned nlb;               /* pages a command */
 } Load;
 
 typedef struct Result {
     uint64_t pages, virtual_ns;
-    double wall;
+    double wall, cpu;           /* s */
 } Result;
 
-static double wall_clock(void)
+static double seconds(clockid_t clock)
 {
     struct timespec ts;
 
-    clock_gettime(CLOCK_MONOTONIC, &ts);
+    clock_gettime(clock, &ts);
     return ts.tv_sec + ts.tv_nsec * 1e-9;
 }
 
@@ -105,7 +105,8 @@ static Result run(RsdDrive *drive, const Load *load, Stream *s,
                   uint64_t *now)
 {
     uint64_t start_ns = *now;
-    double start = wall_clock(), end = start + load->seconds;
+    double wall = seconds(CLOCK_MONOTONIC);
+    double cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
     Result result = { 0 };
     unsigned in_flight = 0, n = 0;
     bool over = false;
@@ -132,20 +133,38 @@ static Result run(RsdDrive *drive, const Load *load, Stream *s,
             rsd_cmd_free(drive, cmd);
         }
         if (!over && ++n % 64 == 0) {
-            over = wall_clock() >= end;
+            over = seconds(CLOCK_PROCESS_CPUTIME_ID) >= cpu + load->seconds;
         }
     }
-    result.wall = wall_clock() - start;
+    result.wall = seconds(CLOCK_MONOTONIC) - wall;
+    result.cpu = seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
     result.virtual_ns = *now - start_ns;
     return result;
 }
 
+/* Writes what is left of the zone, so that all zones written are full. */
+static void fill_zone(RsdDrive *drive, Stream *s, uint64_t *now)
+{
+    RsdGeometry geo;
+    RsdCmd *cmd;
+
+    rsd_geometry(drive, &geo);
+    while (s->next % geo.zone_capacity) {
+        next_command(drive, &geo, s, 64, *now);
+        while (rsd_next_event(drive, now)) {
+            while ((cmd = rsd_advance(drive, *now))) {
+                rsd_cmd_free(drive, cmd);
+            }
+        }
+    }
+}
+
 static void print_phase(const char *name, const Result *r, const char *end)
 {
-    printf("  \"%s\": {\"pages\": %llu, \"wall_s\": %.3f, "
-           "\"pages_per_wall_s\": %.0f, \"virtual_s\": %.6f, "
+    printf("  \"%s\": {\"pages\": %llu, \"wall_s\": %.3f, \"cpu_s\": %.3f, "
+           "\"pages_per_cpu_s\": %.0f, \"virtual_s\": %.6f, "
            "\"pages_per_virtual_s\": %.0f}%s\n", name,
-           (unsigned long long)r->pages, r->wall, r->pages / r->wall,
+           (unsigned long long)r->pages, r->wall, r->cpu, r->pages / r->cpu,
            r->virtual_ns * 1e-9, r->pages / (r->virtual_ns * 1e-9), end);
 }
 
@@ -201,25 +220,24 @@ int main(int argc, char **argv)
     rsd_preset_find("risa")->apply(&cfg);
     parse(argc, argv, &cfg, &load);
     rss_before = status_kib("VmRSS");
-    start = wall_clock();
+    start = seconds(CLOCK_PROCESS_CPUTIME_ID);
     drive = rsd_open(NULL, &cfg, err);
     if (!drive) {
         fail("open", err);
     }
-    open_s = wall_clock() - start;
+    open_s = seconds(CLOCK_PROCESS_CPUTIME_ID) - start;
     rss = status_kib("VmRSS");
     rsd_geometry(drive, &geo);
     rsd_counters(drive, &c);
     zones = geo.num_zones < 64 ? geo.num_zones : 64;
     stream.limit = zones * geo.zone_capacity;
     writes = run(drive, &load, &stream, &now);
-    stream = (Stream){ .op = RSD_READ, .limit = stream.limit };
+    fill_zone(drive, &stream, &now);
     if (writes.pages < stream.limit) {
-        stream.limit = geo.zone_capacity < writes.pages
-                           ? writes.pages / geo.zone_capacity *
-                             geo.zone_capacity
-                           : writes.pages;
+        stream.limit = stream.next;     /* it did not get round */
     }
+    stream.op = RSD_READ;
+    stream.next = 0;
     reads = run(drive, &load, &stream, &now);
     printf("{\n");
     printf("  \"channels\": %llu, \"ways\": %llu, \"blocks\": %llu, "
@@ -228,7 +246,7 @@ int main(int argc, char **argv)
            (unsigned long long)cfg.blocks, (unsigned long long)cfg.pages,
            load.depth, load.nlb);
     printf("  \"capacity_bytes\": %llu, \"map_bytes\": %llu, "
-           "\"ram_bytes\": %llu, \"open_s\": %.4f, \"fresh_rss_kib\": %ld, "
+           "\"ram_bytes\": %llu, \"open_cpu_s\": %.4f, \"fresh_rss_kib\": %ld, "
            "\"fresh_rss_growth_kib\": %ld,\n",
            (unsigned long long)c.capacity_bytes,
            (unsigned long long)c.map_bytes, (unsigned long long)c.ram_bytes,

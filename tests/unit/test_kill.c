@@ -422,7 +422,7 @@ static void look_at_recovery(void)
     after_store = look_at_recovery;
 }
 
-TEST(killed_after_any_store)
+static void kill_after_stores(void)
 {
     uint64_t moves = 0;
 
@@ -447,7 +447,7 @@ TEST(killed_after_any_store)
     CHECK(moves > 20);
 }
 
-TEST(killed_in_recovery)
+static void kill_in_recovery(void)
 {
     for (uint64_t seed = 0; seed < 8; seed++) {
         Work w = new_work(seed);
@@ -475,17 +475,27 @@ TEST(killed_in_recovery)
 
 #else
 
-TEST(killed_after_any_store)
+static void kill_after_stores(void)
 {
     SKIP("stores are caught on x86-64 only");
 }
 
-TEST(killed_in_recovery)
+static void kill_in_recovery(void)
 {
     SKIP("stores are caught on x86-64 only");
 }
 
 #endif
+
+TEST(killed_after_any_store)
+{
+    kill_after_stores();
+}
+
+TEST(killed_in_recovery)
+{
+    kill_in_recovery();
+}
 
 TEST(killed_at_random)
 {
