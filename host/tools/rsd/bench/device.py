@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Figures of the device alone: qtest moves the clock, no guest runs.
 
 They use the NVMe host of tests/device, so that what is measured here and what is tested

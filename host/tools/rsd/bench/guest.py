@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Figures that take a guest: what the host pays for an I/O, and how fast the guest should be."""
 
 import shlex
@@ -151,8 +152,8 @@ def _host_cost_once(context: Context, system: str, namespace: Mapping[str, str])
         for rw, ios, _ in loads:
             side = _job(result, f"{rw}-{ios}")["read" if "read" in rw else "write"]
             assert side["total_ios"] == ios, f"{system}: {side['total_ios']} of {ios} I/Os"
-    spent = [after - before for before, after in zip(meter.readings[::2], meter.readings[1::2], strict=True)]
-    one_read, reads, one_write, writes = spent
+    pairs = zip(meter.readings[::2], meter.readings[1::2], strict=True)
+    one_read, reads, one_write, writes = (after - before for before, after in pairs)
     return _Cost(reads=reads - one_read, writes=writes - one_write)
 
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """What `./rsd compare` measures: the systems and the table of cells.
 
 A cell is one workload on one system: a fixed number of I/Os, so that its length does not

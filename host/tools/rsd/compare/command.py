@@ -1,6 +1,8 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """The command line of `./rsd compare`."""
 
 import argparse
+import shlex
 import shutil
 import sys
 import time
@@ -85,6 +87,7 @@ def main(arguments: argparse.Namespace) -> int:
         raise RsdError(f"none of the workloads fits {', '.join(chosen)}", "./rsd compare --list")
     runs = run_all(todo, built, cache, progress)
     content = results.results(runs, cells, built)
+    content["configuration"]["command"] = shlex.join(["./rsd", *sys.argv[1:]])
     content["host"] = {"wall_s": round(time.monotonic() - started, 1)}
     results.write(content, out / MARK)
     # A file or a pipe has no width that could be too small.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """From the files a cell left behind to records.
 
 A record is (system, workload, metric, value, unit, clock). `clock` says what the value
@@ -93,10 +94,13 @@ def load_figures(cell: Cell, output: Any) -> Iterator[Figure]:
         yield Figure(f"{prefix}bandwidth", bandwidth, "MB/s", "virtual")
         yield Figure(f"{prefix}ios", side["total_ios"], "commands", "count")
         latency = side["clat_ns"]
+        longest = latency["max"]
         yield _microseconds(f"{prefix}latency.mean", latency["mean"])
         for name, key in PERCENTILES.items():
-            yield _microseconds(f"{prefix}latency.{name}", latency["percentile"][key])
-        yield _microseconds(f"{prefix}latency.max", latency["max"])
+            # fio gives the upper end of a bucket, which may lie above every latency there was
+            value = min(latency["percentile"][key], longest)
+            yield _microseconds(f"{prefix}latency.{name}", value)
+        yield _microseconds(f"{prefix}latency.max", longest)
 
 
 def _microseconds(metric: str, ns: float) -> Figure:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """results.json: records, and everything that is needed to repeat or to judge them.
 
 The records of our systems on the clocks "virtual" and "count" come first in the file's

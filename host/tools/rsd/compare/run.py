@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Runs the cells in guests: one guest a system and repetition, as many at once as cores."""
 
 import concurrent.futures

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """The shell script that runs the cells of one system inside a guest.
 
 It prints `@begin NAME` and `@end NAME STATUS` around each cell, and leaves in /out/NAME:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """The comparison as a table on the terminal."""
 
 from collections.abc import Mapping, Sequence

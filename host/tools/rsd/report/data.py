@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """A comparison's results, looked up by system, workload and metric."""
 
 from collections.abc import Mapping

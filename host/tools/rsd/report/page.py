@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """The report: one HTML file without anything from outside."""
 
 import html

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """The report's pictures, as SVG that takes its colours from the page's style sheet."""
 
 import io
