@@ -329,6 +329,29 @@ def test_write_zeroes(drive: OpenDrive, blocks: int, oob: int) -> None:
         assert (log["prog_host"], log["read_host"]) == (blocks, blocks)
 
 
+@pytest.mark.parametrize("how", ["write zeroes", "padding", "format"])
+def test_nothing_shows_of_a_block_s_former_life(drive: OpenDrive, how: str) -> None:
+    """The one block is used again, by programs that bring no data or less metadata."""
+    with drive(channels=1, ways=1, blocks=1, spare_blocks=0, pages=4, oob=128, finish="pad") as d:
+        d.ns.write(0, blocks_of(range(4)), pattern(9, 4 * 128)).expect()
+        if how == "format":
+            d.controller.format(1).expect()
+            d.ns.refresh()
+            d.ns.write(0, pattern(5), pattern(6, 16)).expect()
+            d.ns.send(Action.FINISH, 0).expect()
+            expected = pattern(5) + bytes(3 * 4096), pattern(6, 16) + bytes(3 * 16)
+        else:
+            d.ns.send(Action.RESET, 0).expect()
+            if how == "padding":
+                d.ns.send(Action.FINISH, 0).expect()
+            else:
+                d.ns.queue.run(d.ns.io(Io.WRITE_ZEROES, 0, 4)).expect()
+            expected = bytes(4 * 4096), bytes(4 * 128)
+        assert d.ns.read(0, 4) == expected
+        log = d.log()
+        assert (log["erase_host"], log["read_host"]) == (1, 4), "it was programmed, and read"
+
+
 def test_bad_commands_in_a_full_queue(drive: OpenDrive) -> None:
     """Good and bad commands in flight together: each gets its own answer."""
     with drive(pages=64) as d:
