@@ -315,11 +315,15 @@ TEST(levelling_bounds_the_difference)
 
 TEST(levelling_waits_for_its_threshold)
 {
-    Bed bed = heat(32, 1000000, 60);
+    Bed bed = heat(32, 1000000, 64);
 
-    /* the hot blocks have 30 erases each, the cold ones none */
-    CHECK_EQ(counters(&bed).wear_max, 30);
+    /* the hot blocks have 32 erases each, the cold ones none: not yet */
+    CHECK_EQ(counters(&bed).wear_max, 32);
     CHECK_EQ(counters(&bed).wear_moves, 0);
+    bed_close(&bed);
+    bed = heat(32, 1000000, 65);
+    CHECK_EQ(counters(&bed).wear_max, 33);
+    CHECK_EQ(counters(&bed).wear_moves, 1);
     bed_close(&bed);
 }
 

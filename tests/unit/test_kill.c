@@ -229,7 +229,7 @@ static RsdConfig kill_config(uint64_t seed)
     cfg.wl_threshold = 1;
     cfg.reset = seed & 4 ? RSD_RESET_ERASE : RSD_RESET_MARK;
     cfg.finish = RSD_FINISH_PAD;
-    cfg.queue = seed % 7 == 3 ? RSD_QUEUE_GLOBAL : RSD_QUEUE_WAY;
+    cfg.queue = seed / 2 % 2 ? RSD_QUEUE_GLOBAL : RSD_QUEUE_WAY;
     cfg.segment = seed % 3 == 2 ? RSD_SEGMENT_WAY : RSD_SEGMENT_ALL;
     return cfg;
 }
@@ -256,7 +256,7 @@ TEST(closed_after_any_event)
 {
     uint64_t moves = 0, pads = 0;
 
-    for (uint64_t seed = 0; seed < 30; seed++) {
+    for (uint64_t seed = 0; seed < 120; seed++) {
         Work w = new_work(seed);
 
         for (int life = 0; life < 20; life++) {

@@ -249,7 +249,7 @@ static bool fill_file(const char *path, int fd, const RsdConfig *cfg, char *err)
     bool ok;
 
     make_header(cfg, &header);
-    if (fchmod(fd, 0644) < 0 || ftruncate(fd, header.file_bytes) < 0) {
+    if (ftruncate(fd, header.file_bytes) < 0) {
         rsd_set_error(err, "%s: cannot make a sparse file of %llu bytes (%s): "
                       "choose a smaller drive, or a file system that allows "
                       "files of that size", path, (ull)header.file_bytes,
@@ -285,10 +285,36 @@ static bool fill_file(const char *path, int fd, const RsdConfig *cfg, char *err)
     return true;
 }
 
+/*
+ * A new file beside path; its name is the caller's to free. -1 and errno on
+ * failure. (mkstemp() would not ask the umask.)
+ */
+static int open_temporary(const char *path, char **name)
+{
+    int fd = -1, error;
+
+    for (int i = 0; i < 100; i++) {
+        if (asprintf(name, "%s.new-%ld-%d", path, (long)getpid(), i) < 0) {
+            errno = ENOMEM;
+            return -1;
+        }
+        fd = open(*name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0) {
+            return fd;
+        }
+        error = errno;
+        free(*name);
+        errno = error;
+        if (error != EEXIST) {
+            break;
+        }
+    }
+    return fd;
+}
+
 bool rsd_media_create(const char *path, const RsdConfig *cfg,
                       char err[RSD_ERR_LEN])
 {
-    size_t len = strlen(path) + sizeof(".XXXXXX");
     char *tmp;
     bool ok;
     int fd;
@@ -296,18 +322,11 @@ bool rsd_media_create(const char *path, const RsdConfig *cfg,
     if (!rsd_config_check(cfg, err)) {
         return false;
     }
-    tmp = malloc(len);
-    if (!tmp) {
-        rsd_set_error(err, "%s: no memory", path);
-        return false;
-    }
     /* made under another name, then linked: it exists whole or not at all */
-    snprintf(tmp, len, "%s.XXXXXX", path);
-    fd = mkostemp(tmp, O_CLOEXEC);
+    fd = open_temporary(path, &tmp);
     if (fd < 0) {
         rsd_set_error(err, "%s: cannot create a media file there: %s",
                       path, strerror(errno));
-        free(tmp);
         return false;
     }
     ok = fill_file(path, fd, cfg, err);

@@ -126,7 +126,10 @@ typedef struct RsdDrive RsdDrive;
 RsdDrive *rsd_open(const char *path, const RsdConfig *cfg,
                    char err[RSD_ERR_LEN]);
 
-/* Operations in flight are lost, as at a power cut. */
+/*
+ * Operations in flight are lost, as at a power cut. Frees every command that
+ * is left. NULL is allowed.
+ */
 void rsd_close(RsdDrive *drive);
 
 /* The settings in force. Owned by the drive. */
@@ -183,7 +186,7 @@ typedef enum RsdStatus {
     RSD_E_NOSPC,        /* the host's disk is full: nothing was changed */
     RSD_E_NOBLOCK,      /* no good flash block is left in a way */
     RSD_E_NOMEM,        /* the host has no memory for it */
-    RSD_E_MEDIA,        /* uncorrectable */
+    RSD_E_MEDIA,        /* uncorrectable, or the host's disk fails */
 } RsdStatus;
 
 const char *rsd_status_name(RsdStatus status);
@@ -208,14 +211,17 @@ typedef struct RsdCmd {
  * drive's copy: filled by the caller before rsd_submit(), captured from there.
  */
 RsdCmd *rsd_cmd_new(RsdDrive *drive, RsdOp op, uint64_t lba, uint32_t nlb);
+/* One that is in flight is detached, as below, and freed when it is done. */
 void rsd_cmd_free(RsdDrive *drive, RsdCmd *cmd);
 
 /*
  * Checks and queues a command at time now. Anything but RSD_OK: nothing was
  * changed, the command is still the caller's. A write allocates its flash
  * blocks and their space on the host's disk here, so that a full host disk is
- * an answer and not a signal. Commands to one zone take effect in the order of
- * submission. Writes must continue at the zone's next unsubmitted page.
+ * an answer and not a signal. Events up to now are carried out first; what they
+ * complete is for rsd_advance() to return. Commands to one zone take effect in
+ * the order of submission. Writes must continue at the zone's next unsubmitted
+ * page.
  */
 RsdStatus rsd_submit(RsdDrive *drive, RsdCmd *cmd, uint64_t now);
 
@@ -237,7 +243,8 @@ bool rsd_next_event(const RsdDrive *drive, uint64_t *when);
 RsdCmd *rsd_advance(RsdDrive *drive, uint64_t now);
 
 /*
- * Format NVM: every zone becomes empty (as reset=mark) and OOB is set. Fails
+ * Format NVM: every zone becomes empty (as reset=mark), its saved state,
+ * attributes and extension are cleared, and OOB is set. Fails
  * (RSD_E_ORDER) while commands are in flight, RSD_E_RANGE for a bad oob.
  */
 RsdStatus rsd_format(RsdDrive *drive, uint32_t oob, uint64_t now);

@@ -78,6 +78,7 @@ typedef struct Zone {
 typedef struct Move {
     bool active;
     bool loaded;                /* buf holds the page to program */
+    bool programming;           /* and its program is queued or going on */
     uint32_t src, dst;          /* drive-wide numbers */
     uint32_t page;              /* next to copy */
     uint8_t buf[RSD_PAGE_SIZE + RSD_OOB_SIZE];
@@ -331,12 +332,11 @@ static void make_obsolete(RsdDrive *drive, uint32_t block, uint32_t worn)
 static void abandon_move(RsdDrive *drive, uint32_t die)
 {
     Move *move = drive->segments->dies[die].move;
-    const Op *op = drive->sched.dies[die].active;
     Block *dst = &drive->blocks[move->dst];
 
     move->active = false;
-    if (rsd_rec_next(drive->media.rec[move->dst]) ||
-        (op && op->block == move->dst && op->kind == OP_PROGRAM)) {
+    if (move->programming ||
+        (!dst->erases && rsd_rec_next(drive->media.rec[move->dst]))) {
         make_obsolete(drive, move->dst, RSD_BLOCK_WORN);
     } else {
         if (!dst->erases) {
@@ -724,6 +724,7 @@ static bool begin_move(RsdDrive *drive, uint32_t die)
     }
     sd->move->active = true;
     sd->move->loaded = false;
+    sd->move->programming = false;
     sd->move->src = src;
     sd->move->dst = dst;
     sd->move->page = 0;
@@ -747,6 +748,7 @@ static void continue_move(RsdDrive *drive, uint32_t die)
     op->page = move->page;
     op->buf = move->buf;
     op->background = 1;
+    move->programming = move->loaded;
     queue_op(drive, op, NULL, NULL);
 }
 
@@ -762,6 +764,7 @@ static void advance_move(RsdDrive *drive, uint32_t die)
         return;
     }
     move->loaded = false;
+    move->programming = false;
     if (++move->page < drive->pages) {
         return;
     }
