@@ -8,12 +8,15 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-COLUMNS = (
+# Of each direction of a load, and of the whole cell
+LOAD_COLUMNS = (
     ("IOPS", "iops"),
     ("MB/s", "bandwidth"),
     ("mean us", "latency.mean"),
     ("p99 us", "latency.p99"),
     ("p99.9 us", "latency.p99.9"),
+)
+CELL_COLUMNS = (
     ("WA", "write_amplification"),
     ("erases", "nand.erases"),
 )
@@ -26,7 +29,7 @@ def print_table(content: Mapping[str, Any], console: Console) -> None:
     table = Table(box=box.SIMPLE_HEAD if console.is_terminal else box.ASCII2, pad_edge=False)
     table.add_column("workload", no_wrap=True)
     table.add_column("system", no_wrap=True)
-    for title, _ in COLUMNS:
+    for title, _ in (*LOAD_COLUMNS, *CELL_COLUMNS):
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("spread of IOPS", justify="right", no_wrap=True)
     for workload, facts in content["configuration"]["workloads"].items():
@@ -36,14 +39,9 @@ def print_table(content: Mapping[str, Any], console: Console) -> None:
             prefix = f"{direction}." if direction else ""
             label = workload if row == 0 else ""
             name = f"{system} ({direction})" if direction else system
-            cells = [
-                _format(
-                    values.get((system, workload, prefix + metric))
-                    if "." not in metric or metric.startswith("latency")
-                    else values.get((system, workload, metric))
-                )
-                for _, metric in COLUMNS
-            ]
+            metrics = [f"{prefix}{metric}" for _, metric in LOAD_COLUMNS]
+            metrics += [metric for _, metric in CELL_COLUMNS]
+            cells = [_format(values.get((system, workload, metric))) for metric in metrics]
             repeat = content["repeatability"][system]
             table.add_row(label, name, *cells, spread(repeat, workload, f"{prefix}iops"))
         table.add_section()
