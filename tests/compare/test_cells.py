@@ -62,7 +62,7 @@ def test_a_filled_region_is_used_until_something_is_written() -> None:
     reads = select(Level.QUICK, ["randread-4k-qd1", "randread-4k-qd32"])
     assert guest_script("rsd", reads).count("\nfill 64\n") == 1
     mixed = select(Level.QUICK, ["mixed-4k-qd32", "rewrite-128k-qd8"])
-    assert guest_script("rsd", mixed).count("\nfill 64\n") == 2
+    assert guest_script("rsd", mixed).count("\nfill ") == 2
     # a larger region is filled anew
     larger = select(Level.QUICK, ["randread-4k-qd1", "read-128k-qd8"])
     assert guest_script("rsd", larger).count("\nfill ") == 2

@@ -38,7 +38,7 @@ def a_run(number: int, wall_s: float = 1.0) -> Run:
         hashes={},
         qemu_command=("qemu",),
     )
-    run = Run(Plan("rsd", number, CELLS, DATA), result)
+    run = Run(Plan("rsd", number, CELLS, DATA), [result])
     for cell in CELLS:
         run.figures[cell.name] = cell_figures(cell, SYSTEMS["rsd"], DATA / "raw" / cell.name)
         run.wall_s[cell.name] = wall_s

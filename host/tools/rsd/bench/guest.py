@@ -40,7 +40,13 @@ def _finished(result: GuestResult, what: str) -> GuestResult:
 def _fio(name: str, rw: str, ios: int, depth: int, size_mib: int, *more: str) -> str:
     words = ["fio", f"--name={name}", f"--filename={BLOCK}", f"--rw={rw}", "--bs=4k"]
     words += [f"--iodepth={depth}", f"--size={size_mib}M", f"--number_ios={ios}"]
-    words += [f"--io_size={ios * 4096}", "--ioengine=io_uring", "--direct=1", "--thread"]
+    words += [
+        f"--io_size={ios * 4096}",
+        "--ioengine=io_uring",
+        "--direct=1",
+        "--thread",
+        "--eta=never",
+    ]
     words += ["--output-format=json", f"--output=/out/{name}.json", *more]
     return shlex.join(words)
 

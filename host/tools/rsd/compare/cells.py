@@ -40,18 +40,22 @@ class Tool(enum.Enum):
 
 @dataclass(frozen=True)
 class Traits:
-    """What the cells must know of a system. `ours`: its runs have to be identical."""
+    """What the cells must know of a system. `ours`: its runs have to be identical.
+
+    `stripe_mib` is the size of our drives' zones, one block of every die.
+    """
 
     zoned: bool
     oob: bool
     ours: bool
+    stripe_mib: int = 0
 
 
 SYSTEMS = {
     "stock": Traits(zoned=False, oob=False, ours=False),
     "stock-zns": Traits(zoned=True, oob=False, ours=False),
-    "rsd-redo": Traits(zoned=True, oob=True, ours=True),
-    "rsd": Traits(zoned=True, oob=True, ours=True),
+    "rsd-redo": Traits(zoned=True, oob=True, ours=True, stripe_mib=2),
+    "rsd": Traits(zoned=True, oob=True, ours=True, stripe_mib=16),
 }
 
 
@@ -60,7 +64,9 @@ class Family:
     """Cells that differ in block size and queue depth only.
 
     `points` are (block bytes, queue depth, I/Os, level). `fio` are options beside the
-    common ones. `zoned_only` rows make no sense on a drive without zones.
+    common ones. `zoned_only` rows make no sense on a drive without zones. `whole_drive` rows
+    run on a drive of ours with fewer blocks, so that the region is all of it: on a drive with
+    free blocks to spare, no write has to wait for an erasure.
     """
 
     name: str
@@ -70,6 +76,7 @@ class Family:
     points: tuple[tuple[int, int, int, Level], ...]
     fio: tuple[str, ...] = ()
     zoned_only: bool = False
+    whole_drive: bool = False
     region_mib: int = 64
 
 
@@ -197,17 +204,19 @@ FAMILIES = (
     ),
     Family(
         "rewrite",
-        "sequential write of full zones: reset, then first writes pay the erasure",
+        "sequential write of a full drive: zone reset, then first writes pay the erasure",
         Tool.FIO,
         Prepare.FILLED,
         (
             (4 * KIB, 1, 1000, FULL),
-            (16 * KIB, 8, 2000, FULL),
-            (128 * KIB, 1, 400, DEFAULT),
-            (128 * KIB, 8, 500, QUICK),
+            (16 * KIB, 8, 8000, FULL),
+            (128 * KIB, 1, 1000, DEFAULT),
+            (128 * KIB, 8, 1000, QUICK),
         ),
         ("--rw=write",),
         zoned_only=True,
+        whole_drive=True,
+        region_mib=128,
     ),
     Family(
         "append",
@@ -267,3 +276,11 @@ def check_systems(names: Iterable[str]) -> tuple[str, ...]:
 def applies(cell: Cell, system: str) -> bool:
     """Whether the cell makes sense on the system."""
     return SYSTEMS[system].zoned or not cell.family.zoned_only
+
+
+def drive_properties(cell: Cell, system: str) -> dict[str, str]:
+    """Properties of the drive that differ from the system's own."""
+    traits = SYSTEMS[system]
+    if not (cell.family.whole_drive and traits.ours):
+        return {}
+    return {"blocks": str(cell.region // MIB // traits.stripe_mib)}

@@ -97,11 +97,11 @@ def _wall(name: str, group: Sequence[Run], cells: Sequence[Cell]) -> list[Record
             median = round(statistics.median(values), 3)
             found.append(Record(name, cell.name, "host.wall", median, "s", "wall"))
     for metric, values in (
-        ("host.wall", [run.result.wall_s for run in group]),
-        ("host.cpu", [run.result.qemu_cpu_s for run in group]),
+        ("host.wall", [sum(part.wall_s for part in run.results) for run in group]),
+        ("host.cpu", [sum(part.qemu_cpu_s for part in run.results) for run in group]),
     ):
         median = round(statistics.median(values), 3)
-        found.append(Record(name, "(whole guest)", metric, median, "s", "wall"))
+        found.append(Record(name, "(all)", metric, median, "s", "wall"))
     return found
 
 
@@ -133,7 +133,7 @@ def _configuration(by_system: dict[str, list[Run]], cells: Sequence[Cell]) -> di
             "controller": dict(system.controller),
             "namespace": dict(system.namespace),
             "runs": len(group),
-            "qemu": list(group[0].result.qemu_command),
+            "qemu": [list(part.qemu_command) for part in group[0].results],
             "commands": {
                 cell.name: " ".join(command_line(cell, SYSTEMS[name]))
                 for cell in group[0].plan.cells

@@ -5,13 +5,13 @@ import concurrent.futures
 import os
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from rsd.artifacts import Artifacts
 from rsd.cache import Cache
-from rsd.compare.cells import SYSTEMS, Cell, applies
+from rsd.compare.cells import SYSTEMS, Cell, applies, drive_properties
 from rsd.compare.figures import BadOutput, Figure, cell_figures
 from rsd.compare.script import guest_script
 from rsd.errors import RsdError
@@ -47,10 +47,13 @@ class Plan:
 
 @dataclass
 class Run:
-    """What one guest gave: figures and wall seconds by cell, and why cells failed."""
+    """What a plan gave: figures and wall seconds by cell, and why cells failed.
+
+    `results` has one guest for each set of drive properties that the cells ask for.
+    """
 
     plan: Plan
-    result: GuestResult
+    results: list[GuestResult] = field(default_factory=list)
     figures: dict[str, list[Figure]] = field(default_factory=dict)
     wall_s: dict[str, float] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
@@ -90,19 +93,23 @@ def run_all(todo: Sequence[Plan], built: Artifacts, cache: Cache, progress: Prog
 
 
 def run_plan(plan: Plan, built: Artifacts, cache: Cache, progress: Progress) -> Run:
-    """One guest from start to end."""
+    """The cells of one system once, from start to end."""
     plan.directory.mkdir(parents=True, exist_ok=True)
+    run = Run(plan)
     with progress.step(plan.title) as step:
         watch = _Watch(plan, step, progress)
-        job = GuestJob(
-            system=plan.system,
-            script=guest_script(plan.system, plan.cells),
-            out_dir=plan.directory,
-            extra_qemu_args=() if SYSTEMS[plan.system].ours else STOCK_CLOCK,
-        )
-        result = run_guest(job, built, cache=cache, on_output=watch.feed)
-        _check_end(plan, result)
-    run = Run(plan, result, wall_s=watch.wall_s)
+        for properties, cells in _by_drive(plan):
+            job = GuestJob(
+                system=plan.system,
+                script=guest_script(plan.system, cells),
+                out_dir=plan.directory,
+                namespace=properties,
+                extra_qemu_args=() if SYSTEMS[plan.system].ours else STOCK_CLOCK,
+            )
+            result = run_guest(job, built, cache=cache, on_output=watch.feed)
+            _check_end(plan, result)
+            run.results.append(result)
+    run.wall_s = watch.wall_s
     for cell in plan.cells:
         directory = plan.directory / cell.name
         try:
@@ -112,6 +119,17 @@ def run_plan(plan: Plan, built: Artifacts, cache: Cache, progress: Progress) -> 
         except BadOutput as error:
             run.failures[cell.name] = str(error)
     return run
+
+
+def _by_drive(plan: Plan) -> Iterator[tuple[dict[str, str], list[Cell]]]:
+    """The cells by the drive that they need, in the table's order."""
+    properties = [drive_properties(cell, plan.system) for cell in plan.cells]
+    done: list[dict[str, str]] = []
+    for wanted in properties:
+        if wanted not in done:
+            done.append(wanted)
+            pairs = zip(plan.cells, properties, strict=True)
+            yield wanted, [cell for cell, own in pairs if own == wanted]
 
 
 class _Watch:

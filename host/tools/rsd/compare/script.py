@@ -78,7 +78,7 @@ def command_line(cell: Cell, traits: Traits) -> list[str]:
     words += [f"--bs={cell.block}", f"--iodepth={cell.depth}", f"--size={cell.region}"]
     words += [f"--number_ios={cell.ios}", f"--io_size={cell.ios * cell.block}"]
     words += ["--ioengine=io_uring", "--direct=1", "--thread", "--randrepeat=1"]
-    words += ["--percentile_list=50:90:99:99.9:99.99"]
+    words += ["--percentile_list=50:90:99:99.9:99.99", "--eta=never"]
     return [*words, *(["--zonemode=zbd"] if traits.zoned else [])]
 
 

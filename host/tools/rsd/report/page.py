@@ -266,7 +266,8 @@ def _how(results: Results) -> Iterator[str]:
         commands = "\n".join(system["commands"].values())
         yield (
             f"<details><summary>{name}: QEMU and load generators</summary>"
-            f"<pre>{_text(shlex.join(system['qemu']))}</pre><pre>{_text(commands)}</pre></details>"
+            + "".join(f"<pre>{_text(shlex.join(words))}</pre>" for words in system["qemu"])
+            + f"<pre>{_text(commands)}</pre></details>"
         )
     yield "</section>"
 
