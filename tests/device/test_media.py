@@ -213,6 +213,7 @@ def test_full_host_disk(qemu: str, small_disk: Path) -> None:
         refused_zone = len(written)
         assert 3 < refused_zone < 20
         assert d.ns.zone(refused_zone).wp == 0
+        assert d.ns.zone(refused_zone).state == Zs.EMPTY
         d.ns.append(d.ns.start(refused_zone), pattern(1)).expect(Status.CAPACITY_EXCEEDED)
         assert d.ns.zone(refused_zone).wp == 0
         for zone in written:
