@@ -526,6 +526,45 @@ TEST(a_full_disk_does_not_stop_rewriting)
     free((char *)dir);
 }
 
+static int64_t blocks_on_disk(const char *path)
+{
+    struct stat st;
+
+    CHECK(!stat(path, &st));
+    return st.st_blocks;
+}
+
+/* A block keeps its space while programs of its last owner are queued. */
+TEST(space_stays_while_programs_are_queued)
+{
+    RsdConfig cfg = small_config();
+    int64_t full;
+    Bed bed;
+
+    cfg.channels = 1;
+    cfg.ways = 1;
+    cfg.blocks = 1;
+    cfg.spare_blocks = 0;
+    bed = bed_open(&cfg, temp_path("drive.rsd"));
+    run(&bed, RSD_WRITE, 0, 8, 1);
+    run(&bed, RSD_ZONE_RESET, 0, 0, 0);
+    full = blocks_on_disk(bed.path);
+    /* an erase and a program are queued when the zone is reset again */
+    begin(&bed, RSD_WRITE, 0, 1, 2);
+    begin(&bed, RSD_ZONE_RESET, 0, 0, 0);
+    bed_pass(&bed, cfg.t_cmd_ns + cfg.t_erase_ns);
+    CHECK_EQ(counters(&bed).erase_on_demand, 1);
+    CHECK_EQ(counters(&bed).prog_host, 8);
+    CHECK_EQ(blocks_on_disk(bed.path), full);
+    bed_drain(&bed);
+    CHECK_EQ(counters(&bed).prog_host, 9);
+    /* the second erase has nothing behind it: the space is given back */
+    bed.drive->cfg.reset = RSD_RESET_ERASE;
+    run(&bed, RSD_ZONE_RESET, 0, 0, 0);
+    CHECK(blocks_on_disk(bed.path) < full);
+    bed_close(&bed);
+}
+
 /* Programs queued for a block that is reset and erased still have its space */
 TEST(a_full_disk_and_a_reset_in_flight)
 {
@@ -611,6 +650,47 @@ TEST(a_sparse_copy_is_as_good)
     run(&bed, RSD_WRITE, 2, 30, 1);
     expect_pages(&bed, 0, 32, 1);
     bed_close(&bed);
+    CHECK(!umount(dir));
+    free((char *)dir);
+}
+
+/* The same where the tables are whole and a block's free pages are not */
+TEST(blocks_that_lost_their_space)
+{
+    RsdConfig cfg = small_config();
+    const char *dir = small_disk(1000);
+    char *path, *filler, err[RSD_ERR_LEN] = "";
+    uint8_t page[PAGE] = { 1 };
+    struct stat st;
+    Bed bed;
+    int fd;
+
+    CHECK(asprintf(&path, "%s/drive", dir) > 0);
+    CHECK(asprintf(&filler, "%s/filler", dir) > 0);
+    bed = bed_open(&cfg, path);
+    run(&bed, RSD_WRITE, 0, 2, 1);
+    rsd_close(bed.drive);
+    bed.drive = NULL;
+    /* all but the first page of block 0: 20 blocks of 9 pages end the file */
+    CHECK(!stat(path, &st));
+    fd = open(path, O_RDWR);
+    CHECK(!fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                     st.st_size - 20 * 9 * PAGE + PAGE, 7 * PAGE));
+    close(fd);
+    fd = open(filler, O_WRONLY | O_CREAT, 0600);
+    while (write(fd, page, sizeof(page)) > 0) {
+        ;
+    }
+    close(fd);
+    CHECK(!rsd_open(path, &cfg, err));
+    CHECK_SAYS(err, "partly written");
+    CHECK_SAYS(err, "No space left on device");
+    unlink(filler);
+    bed_reopen(&bed);
+    run(&bed, RSD_WRITE, 2, 30, 1);
+    expect_pages(&bed, 0, 32, 1);
+    bed_close(&bed);
+    free(filler);
     CHECK(!umount(dir));
     free((char *)dir);
 }
