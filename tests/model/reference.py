@@ -3,7 +3,7 @@
 
 It is brute force on purpose: a list of blocks a die, a search through all of them to allocate,
 a heap of (time, sequence, function) as the only machinery. It is right if it can be checked by
-eye. It knows the RSD personality with wl-threshold=0 (no wear levelling).
+eye. It knows the RSD personality.
 
 Rules that the interface leaves open are each in one place:
 
@@ -11,7 +11,8 @@ Rules that the interface leaves open are each in one place:
     bus arbitration         Bus
     die queues              Drive._start_work
     choice of a block       Drive._choose
-    idle erasure            Drive._idle_check
+    idle erasure            Drive._idle_check, Drive._background
+    wear levelling          Drive._begin_move, Drive._continue_move, Drive._abandon_move
     power cut, recovery     Drive.reopen, Drive._recover
 """
 
@@ -23,6 +24,7 @@ from dataclasses import dataclass, field
 READ, PROGRAM, ERASE = "read", "program", "erase"
 Tags = tuple[int, int]  # what a page holds: tag of its data, tag of its OOB
 BLANK: Tags = (0, 0)
+MOVE_TARGET = -1  # in the place of a zone that owns a block
 
 
 class Machine:
@@ -86,6 +88,7 @@ class Block:
     owner: int | None = None  # zone of the used segment it belongs to
     old_owner: int | None = None  # zone of the invalid segment that it was last part of
     dirty: bool = False  # the mark in the file: what it holds is nobody's
+    worn: bool = False  # wear levelling made it dirty, and is the cause of its erase
     # as it will be when all that is queued now is done:
     coming_erases: int = 0
     coming_pages: int = 0
@@ -164,6 +167,16 @@ class Bus:
             self.drive.operation_done(op)
 
 
+@dataclass(eq=False)
+class Move:
+    """A block's content on its way to a more worn block."""
+
+    source: Block
+    target: Block
+    page: int = 0  # next to copy
+    loaded: Tags | None = None  # read, not yet programmed
+
+
 class Die:
     """A way of a channel: its blocks and what it is doing."""
 
@@ -174,6 +187,11 @@ class Die:
         self.current: Operation | None = None
         self.queued = 0  # operations for it in whatever queue
         self.quiet_since = 0  # end of its last operation, or a later reset
+        self.alarm = False  # an event looks for work in the background
+        self.move: Move | None = None
+        # Whether blocks were taken, filled, erased or made dirty since levelling last found
+        # nothing to do.
+        self.look = True
 
 
 class Zone:
@@ -259,18 +277,21 @@ class Drive:
                 continue
             for lane, block in enumerate(zone.blocks):
                 if block.dirty:
-                    block.dirty = False
+                    self.counters["erase_wear" if block.worn else "erase_host"] += 1
+                    block.dirty = block.worn = False
                     block.pages = []
                     block.erases += 1
-                    self.counters["erase_host"] += 1
                     self.counters["erase_on_demand"] += 1
                 missing = self._lane_pages(zone.pointer, lane) - len(block.pages)
                 block.pages += [BLANK] * missing
                 self.counters["prog_pad"] += missing
         for die in self.dies:
             for block in die.blocks:
+                if block.owner == MOVE_TARGET:
+                    block.owner = None
                 if block.owner is None:
                     block.dirty = bool(block.pages)
+                    block.worn = block.worn and block.dirty
                 block.coming_erases = block.erases
                 block.coming_pages = len(block.pages)
 
@@ -347,7 +368,7 @@ class Drive:
             for lane, block in enumerate(zone.old_blocks):
                 if block.old_owner == zone.number and block.needs_erase():
                     die = self._die(zone, lane)
-                    self._enqueue(Operation(ERASE, die, block, "host", zone, cmd))
+                    self._enqueue_erase(die, block, zone, cmd)
 
     def _finish(self, cmd: Command) -> None:
         zone, _ = self._locate(cmd.lba)
@@ -364,10 +385,10 @@ class Drive:
     def format(self, oob: int, now: int) -> str:
         """Format NVM. Events up to now come first."""
         self.machine.run(now)
-        if oob not in (0, 16, 64, 128):
-            return "out of range"
         if self.commands_in_flight:
             return "not in order"
+        if oob not in (0, 16, 64, 128):
+            return "out of range"
         for zone in self.zones:
             if zone.blocks is not None:
                 self._release(zone)
@@ -415,19 +436,21 @@ class Drive:
         for lane in range(self.lanes):
             die = self._die(zone, lane)
             block = self._choose(die)
+            die.look = True
             block.owner = zone.number
             block.old_owner = None
             zone.blocks.append(block)
             if block.needs_erase():
                 # No command waits for it as such: a reset before the lane's first program
                 # does not.
-                self._enqueue(Operation(ERASE, die, block, "host"))
+                self._enqueue_erase(die, block)
 
     def _choose(self, die: Die) -> Block:
         """Least worn; an erase still needed counts; ties: already erased, then lowest number."""
-        free = [block for block in die.blocks if block.owner is None]
+        if die.move and all(block.owner is not None for block in die.blocks):
+            self._abandon_move(die)
         return min(
-            free,
+            (block for block in die.blocks if block.owner is None),
             key=lambda block: (
                 block.coming_erases + block.needs_erase(),
                 block.needs_erase() or block.coming_erases > block.erases,
@@ -439,13 +462,17 @@ class Drive:
         """Used becomes invalid: the blocks are free, and dirty if anything was programmed."""
         assert zone.blocks is not None
         for lane, block in enumerate(zone.blocks):
+            die = self._die(zone, lane)
+            if die.move and die.move.source is block:
+                self._abandon_move(die)
             block.owner = None
             block.old_owner = zone.number
             if block.needs_erase():
-                block.dirty = True
-                die = self._die(zone, lane)
-                die.quiet_since = self.machine.now
-                self._watch(die)
+                block.dirty, block.worn = True, False
+                die.look = True
+                if die.queued == 0:
+                    die.quiet_since = self.machine.now
+                    self._watch(die)
         zone.old_blocks = zone.blocks
         zone.blocks = None
         zone.pointer = 0
@@ -473,6 +500,17 @@ class Drive:
         block = zone.blocks[lane]
         die = self._die(zone, lane)
         self._enqueue(Operation(kind, die, block, cause, zone, cmd, page, slot, tags))
+
+    def _enqueue_erase(
+        self,
+        die: Die,
+        block: Block,
+        zone: Zone | None = None,
+        cmd: Command | None = None,
+        idle: bool = False,
+    ) -> None:
+        cause = "wear" if block.worn else "host"
+        self._enqueue(Operation(ERASE, die, block, cause, zone, cmd, idle=idle))
 
     def _enqueue(self, op: Operation) -> None:
         if op.kind == PROGRAM:
@@ -517,17 +555,20 @@ class Drive:
         if op.kind == PROGRAM:
             assert op.page == len(block.pages), "the array refuses"
             block.pages.append(op.tags)
+            die.look = die.look or len(block.pages) == self.cfg["pages"]
             count[f"prog_{op.cause}"] += 1
         elif op.kind == READ:
-            assert op.command
-            op.command.pages[op.slot] = block.pages[op.page]
+            if op.command:
+                op.command.pages[op.slot] = block.pages[op.page]
+            op.tags = block.pages[op.page]
             count[f"read_{op.cause}"] += 1
         else:
             block.pages = []
             block.erases += 1
+            die.look = True
             if not self._stale_programs(block):
-                block.dirty = False
-            count["erase_host"] += 1
+                block.dirty = block.worn = False
+            count[f"erase_{op.cause}"] += 1
             count["erase_idle" if op.idle else "erase_on_demand"] += 1
         count["die_busy_ns"] += now - op.started
         count["bus_busy_ns"] += op.bus_time
@@ -540,13 +581,13 @@ class Drive:
             self._leave(op.zone, id(op))
         if op.command:
             self._part_done(op.command)
+        if die.move and op.idle and op.kind != ERASE:
+            self._move_went_on(die, op)
         self._start_work()
-        if die.queued == 0:
+        # Once begun, work in the background goes on until the host comes.
+        if die.queued == 0 and not (op.idle and self._background(die)):
             die.quiet_since = now
-            if op.idle:
-                self._erase_obsolete(die)
-            else:
-                self._watch(die)
+            self._watch(die)
 
     def _stale_programs(self, block: Block) -> bool:
         """Whether an erase of the block is still queued: programs before it are an old owner's."""
@@ -563,28 +604,123 @@ class Drive:
                     self._part_done(cmd)
         zone.barriers = [(before, cmd) for before, cmd in zone.barriers if before]
 
-    # -- idle erasure --------------------------------------------------------------------------
+    # -- background ----------------------------------------------------------------------------
 
     def _watch(self, die: Die) -> None:
-        if self.cfg["idle-erase"]:
-            when = self.machine.now + int(self.cfg["idle-erase"])
+        """Sets the die's one alarm, if there is work that it could find to do.
+
+        It is not moved when the die works or is reset meanwhile: an alarm that comes too early
+        sets itself again. (This decides the order of dies that wake up at one instant.)
+        """
+        if not die.alarm and (die.move or self._obsolete(die) or self._worn_unevenly(die)):
+            die.alarm = True
+            when = die.quiet_since + int(self.cfg["idle-erase"])
             self.machine.at(when, lambda: self._idle_check(die))
 
     def _idle_check(self, die: Die) -> None:
         """Idle long enough, counted from the last operation or the last reset."""
-        if die.queued == 0 and self.machine.now >= die.quiet_since + int(self.cfg["idle-erase"]):
-            self._erase_obsolete(die)
+        die.alarm = False
+        if die.queued:
+            return
+        if self.machine.now < die.quiet_since + int(self.cfg["idle-erase"]):
+            self._watch(die)
+        else:
+            self._background(die)
 
-    def _erase_obsolete(self, die: Die) -> None:
-        """Queues an erase of the lowest obsolete block; at its end the next, if the host is away.
+    def _obsolete(self, die: Die) -> Block | None:
+        """The block that idle erasure would erase: the lowest."""
+        if self.cfg["idle-erase"]:
+            for block in die.blocks:
+                if block.owner is None and block.needs_erase():
+                    return block
+        return None
+
+    def _worn_unevenly(self, die: Die) -> bool:
+        threshold = int(self.cfg["wl-threshold"])
+        wear = [block.erases for block in die.blocks]
+        return die.look and threshold > 0 and max(wear) - min(wear) > threshold
+
+    def _background(self, die: Die) -> bool:
+        """Queues the next operation in the background, if there is one to do.
 
         It takes its place in the queue as any other (with queue=global, in the one queue).
+        A move begun goes on; else the lowest obsolete block is erased; else a move may begin.
         """
-        for block in die.blocks:
-            if block.owner is None and block.needs_erase():
-                self._enqueue(Operation(ERASE, die, block, "host", idle=True))
-                self._start_work()
-                return
+        obsolete = self._obsolete(die)
+        if not die.move and obsolete:
+            self._enqueue_erase(die, obsolete, idle=True)
+            self._start_work()
+            return True
+        if not die.move:
+            self._begin_move(die)
+        if not die.move:
+            return False
+        self._continue_move(die, die.move)
+        self._start_work()
+        return True
+
+    def _begin_move(self, die: Die) -> None:
+        """Least worn filled block to most worn free one; ties: the lowest number."""
+        if not self._worn_unevenly(die):
+            return
+        die.look = False
+        full = [
+            block
+            for block in die.blocks
+            if block.owner is not None and len(block.pages) == self.cfg["pages"]
+        ]
+        free = [block for block in die.blocks if block.owner is None]
+        if not full or not free:
+            return
+        source = min(full, key=lambda block: (block.erases, block.number))
+        target = max(free, key=lambda block: (block.erases + block.needs_erase(), -block.number))
+        worn_more = target.erases + target.needs_erase() - source.erases
+        if worn_more > int(self.cfg["wl-threshold"]):
+            target.owner = MOVE_TARGET
+            target.old_owner = None
+            die.move = Move(source, target)
+
+    def _continue_move(self, die: Die, move: Move) -> None:
+        if move.target.needs_erase() and move.page == 0 and move.loaded is None:
+            move.target.dirty = move.target.worn = True
+            self._enqueue_erase(die, move.target, idle=True)
+        elif move.loaded is None:
+            op = Operation(READ, die, move.source, "wear", page=move.page, idle=True)
+            self._enqueue(op)
+        else:
+            op = Operation(PROGRAM, die, move.target, "wear", page=move.page, idle=True)
+            op.tags = move.loaded
+            self._enqueue(op)
+
+    def _move_went_on(self, die: Die, op: Operation) -> None:
+        """A read or a program of it is done; after the last one the map is switched."""
+        move = die.move
+        assert move
+        if op.kind == READ:
+            move.loaded = op.tags
+            return
+        move.loaded = None
+        move.page += 1
+        if move.page < int(self.cfg["pages"]):
+            return
+        source, target = move.source, move.target
+        assert source.owner is not None
+        blocks = self.zones[source.owner].blocks
+        assert blocks
+        blocks[blocks.index(source)] = target
+        target.owner, source.owner = source.owner, None
+        source.dirty = source.worn = die.look = True
+        die.move = None
+        self.counters["wear_moves"] += 1
+
+    def _abandon_move(self, die: Die) -> None:
+        """The target is free again, and dirty if a program of it was queued."""
+        assert die.move
+        target = die.move.target
+        target.owner = None
+        if target.coming_pages:
+            target.dirty = target.worn = die.look = True
+        die.move = None
 
     # -- what is shown -------------------------------------------------------------------------
 
@@ -601,7 +737,7 @@ class Drive:
         return result
 
     def all_counters(self) -> dict[str, int]:
-        """The counters of the log page, except ram_bytes, endurance and those of wear levelling."""
+        """The counters of the log page, except ram_bytes and endurance."""
         blocks = [block for die in self.dies for block in die.blocks]
         used = sum(block.owner is not None for block in blocks)
         dirty = sum(

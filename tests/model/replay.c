@@ -116,11 +116,11 @@ static void open_drive(char *args)
 
 static void print_done(RsdCmd *cmd)
 {
-	size_t oob = rsd_config(drive)->oob;
+	uintptr_t note = (uintptr_t)cmd->opaque;
+	size_t oob = note & 0xff;
 
 	printf("{\"done\": %" PRIuPTR ", \"status\": \"%s\", \"at\": %" PRIu64,
-	       (uintptr_t)cmd->opaque, rsd_status_name(cmd->status),
-	       cmd->done_ns);
+	       note >> 8, rsd_status_name(cmd->status), cmd->done_ns);
 	if (cmd->op == RSD_READ) {
 		printf(", \"pages\": [");
 		for (uint32_t i = 0; i < cmd->nlb; i++)
@@ -159,7 +159,7 @@ static void step(uint64_t until)
 
 static void submit(char *args, bool detach)
 {
-	uint64_t now, id, lba, nlb, tag;
+	uint64_t now, id, lba, nlb, tag, oob;
 	char name[16];
 	RsdStatus status;
 	size_t op = 0;
@@ -175,10 +175,10 @@ static void submit(char *args, bool detach)
 	cmd = rsd_cmd_new(drive, (RsdOp)op, lba, (uint32_t)nlb);
 	if (!cmd)
 		die("rsd_cmd_new", "no memory");
-	cmd->opaque = (void *)(uintptr_t)id;
+	/* a format may change the OOB before the completion is collected */
+	oob = rsd_config(drive)->oob;
+	cmd->opaque = (void *)(uintptr_t)(id << 8 | oob);
 	if (op == RSD_WRITE) {
-		size_t oob = rsd_config(drive)->oob;
-
 		for (uint64_t i = 0; i < nlb; i++) {
 			fill(cmd->data + i * 4096, 4096, tag + i, DATA_STEP);
 			if (cmd->oob)

@@ -35,11 +35,11 @@ OPTIONS: dict[str, list[int | str]] = {
     "t-prog": [0, 130, 444278],
     "t-erase": [0, 900, 3_500_000],
     "zd-ext": [0, 64],
+    "wl-threshold": [0, 1, 3],
 }
+TIMINGS = ["t-cmd", "t-xfer", "t-read", "t-prog", "t-erase", "idle-erase"]
 # What may differ from one opening of a file to the next.
-VOLATILE = [
-    "queue", "reset", "finish", "idle-erase", "t-cmd", "t-xfer", "t-read", "t-prog", "t-erase",
-]  # fmt: skip
+VOLATILE = ["queue", "reset", "finish", "wl-threshold", *TIMINGS]
 # Counters that the model does not have.
 NOT_MODELLED = {"ram_bytes", "endurance"}
 FOREVER = 10**12
@@ -82,87 +82,168 @@ def open_line(cfg: Config) -> str:
     return "open MEDIA " + " ".join(f"{name}={value}" for name, value in cfg.items())
 
 
-def make_script(seed: int, row: Config) -> list[str]:
-    """A random script for a configuration. Times begin at 0 after each opening.
+class Writer:
+    """Writes a script. It keeps its own idea of time and of the write pointers."""
 
-    It keeps its own idea of the write pointers to make most commands valid; a few are not.
-    """
-    rng = random.Random(seed)
-    cfg: Config = row | {"seed": rng.randrange(1000), "wl-threshold": 0}
-    lanes = int(cfg["channels"]) * (int(cfg["ways"]) if cfg["segment"] == "all" else 1)
-    capacity = lanes * int(cfg["pages"])
-    size = 1 << (capacity - 1).bit_length()
-    zones = int(cfg["blocks"]) * (1 if cfg["segment"] == "all" else int(cfg["ways"]))
-    # Few zones, hit often, wear their blocks differently from the rest.
-    hot = rng.sample(range(zones), min(zones, rng.choice([1, 2, 3, 6])))
-    pointers = [0] * zones
-    lines = [open_line(cfg)]
-    now, tag = 0, 1
-    gaps = [[0], [0, 1], [0, 3, 40], [0, 1000, 40_000], [200, 500_000, 9_000_000]][rng.randrange(5)]
-    longest = rng.choice([1, 4, capacity])
-    for ident in range(1, rng.choice([8, 30, 60])):
-        now += rng.choice(gaps)
+    def __init__(self, seed: int, row: Config) -> None:
+        self.rng = rng = random.Random(seed)
+        self.cfg: Config = row | {"seed": rng.randrange(1000)}
+        all_dies = row["segment"] == "all"
+        self.ways = 1 if all_dies else int(row["ways"])
+        lanes = int(row["channels"]) * (int(row["ways"]) if all_dies else 1)
+        self.capacity = lanes * int(row["pages"])
+        self.size = 1 << (self.capacity - 1).bit_length()
+        self.zones = int(row["blocks"]) * self.ways
+        self.pointers = [0] * self.zones
+        self.lines = [open_line(self.cfg)]
+        self.now, self.tag, self.ident = 0, 1, 0
+        # Few zones, hit often, wear their blocks differently from the rest.
+        self.hot = rng.sample(range(self.zones), min(self.zones, rng.choice([1, 2, 3, 6])))
+        self.gap_kind = rng.randrange(4)
+        self.longest = rng.choice([1, 4, self.capacity])
+
+    def wait(self) -> None:
+        """Lets some time pass, often about as long as an operation, or none at all."""
+        gap = 0
+        if self.gap_kind == 1:
+            gap = self.rng.choice([0, 1])
+        elif self.gap_kind == 2:
+            gap = self.rng.choice([0, 1, 1000, 40_000, 9_000_000])
+        elif self.gap_kind == 3:
+            gap = sum(
+                int(self.cfg[name]) for name in self.rng.sample(TIMINGS, self.rng.randint(0, 2))
+            )
+            gap = self.rng.choice([gap, gap // 2, gap + 1, 0])
+        self.now += gap
+
+    def command(self, op: str, lba: int, nlb: int = 0, tag: int = 0) -> None:
+        """One command; now and then the host forgets it."""
+        self.ident += 1
+        word = "detach" if self.rng.random() < 0.03 else "sub"
+        self.lines.append(f"{word} {self.now} {self.ident} {op} {lba} {nlb} {tag}")
+
+    def advance(self) -> None:
+        """Lets the drive work up to now, in one of two ways."""
+        self.lines.append(f"{self.rng.choice(['adv', 'step'])} {self.now}")
+
+    def write(self, zone: int, nlb: int) -> None:
+        """Writes to a zone at its pointer, or seldom somewhere else."""
+        lba = zone * self.size + self.pointers[zone]
+        if self.rng.random() < 0.03:
+            lba = self.rng.randrange(self.zones * self.size)
+        elif nlb <= self.capacity - self.pointers[zone]:
+            self.pointers[zone] += nlb
+        op = "zeroes" if self.rng.random() < 0.1 else "write"
+        self.command(op, lba, nlb, self.tag)
+        self.tag += nlb
+
+    def reset(self, zone: int) -> None:
+        """Resets a zone, by any address in it."""
+        self.command("reset", zone * self.size + self.rng.randrange(self.size))
+        self.pointers[zone] = 0
+
+    def finish(self, zone: int) -> None:
+        """Finishes a zone."""
+        self.command("finish", zone * self.size)
+        if self.cfg["finish"] == "pad":
+            self.pointers[zone] = self.capacity
+
+    def read(self, zone: int) -> None:
+        """Reads from a zone on, seldom beyond the drive's end."""
+        rng, end = self.rng, self.zones * self.size
+        nlb = rng.randint(1, rng.choice([1, self.capacity, 2 * self.size]))
+        lba = zone * self.size + rng.randrange(self.size)
+        if lba + nlb > end and rng.random() < 0.9:
+            nlb = end - lba
+        self.command("read", lba, nlb)
+
+    def read_all(self) -> None:
+        """Reads all there is and waits for it."""
+        for zone in range(self.zones):
+            self.command("read", zone * self.size, self.size)
+        self.now += FOREVER
+        self.lines += [f"adv {self.now}", "counters"]
+
+    def format(self) -> None:
+        """Formats, perhaps with commands in flight: pointers may then be wrong, which is fine."""
+        self.lines.append(f"format {self.now} {self.rng.choice([0, 16, 64, 128, 8])}")
+        self.pointers = [0] * self.zones
+
+    def restart(self) -> None:
+        """Closes without advancing and opens with other settings; time begins at 0."""
+        self.cfg = dict(self.cfg)
+        for name in self.rng.sample(VOLATILE, 2):
+            self.cfg[name] = self.rng.choice(OPTIONS[name])
+        self.lines += ["counters", "close", open_line(self.cfg), "counters", "zones"]
+        self.now = 0
+
+    def wear(self) -> None:
+        """Fills some zones and cycles another one, so that wear levelling has work to do."""
+        hot = self.rng.randrange(self.zones)
+        for zone in self.rng.sample(range(self.zones), self.rng.randint(1, self.zones)):
+            if zone != hot:
+                self.write(zone, self.capacity - self.pointers[zone] or 1)
+        for _ in range(self.rng.randint(1, 5) * int(self.cfg["wl-threshold"])):
+            self.now += FOREVER
+            self.write(hot, self.rng.randint(1, max(1, self.capacity - self.pointers[hot])))
+            self.now += FOREVER
+            self.reset(hot)
+        self.now += sum(self.rng.choice([0, int(self.cfg[name])]) for name in TIMINGS)
+
+    def anything(self) -> None:
+        """One step of a random walk."""
+        rng = self.rng
+        self.wait()
+        zone = rng.choice(self.hot) if rng.random() < 0.9 else rng.randrange(self.zones)
+        left = self.capacity - self.pointers[zone]
         action = rng.random()
-        zone = rng.choice(hot) if rng.random() < 0.9 else rng.randrange(zones)
-        line = "detach" if rng.random() < 0.03 else "sub"
         if action < 0.45:
-            left = capacity - pointers[zone]
             if left == 0 and rng.random() < 0.8:
-                lines.append(f"sub {now} {ident} reset {zone * size} 0 0")
-                pointers[zone] = 0
-                continue
-            nlb = rng.randint(1, max(1, min(left, longest)))
-            lba = zone * size + pointers[zone]
-            if rng.random() < 0.03:
-                lba = rng.randrange(zones * size)
-            elif left:
-                pointers[zone] += nlb
-            op = "zeroes" if rng.random() < 0.1 else "write"
-            lines.append(f"{line} {now} {ident} {op} {lba} {nlb} {tag}")
-            tag += nlb
+                self.reset(zone)
+            else:
+                self.write(zone, rng.randint(1, max(1, min(left, self.longest))))
         elif action < 0.70:
-            nlb = rng.randint(1, rng.choice([1, capacity, 2 * size]))
-            lba = zone * size + rng.randrange(size)
-            if lba + nlb > zones * size and rng.random() < 0.9:
-                nlb = zones * size - lba
-            lines.append(f"{line} {now} {ident} read {lba} {nlb} 0")
+            self.read(zone)
         elif action < 0.80:
-            lines.append(f"{line} {now} {ident} reset {zone * size + rng.randrange(size)} 0 0")
-            pointers[zone] = 0
+            self.reset(zone)
         elif action < 0.84:
-            lines.append(f"{line} {now} {ident} finish {zone * size} 0 0")
-            if cfg["finish"] == "pad":
-                pointers[zone] = capacity
+            self.finish(zone)
         elif action < 0.86:
-            lines.append(f"{line} {now} {ident} flush 0 0 0")
-        elif action < 0.94:
-            lines.append(f"{rng.choice(['adv', 'step'])} {now}")
+            self.command("flush", 0)
+        elif action < 0.93:
+            self.advance()
         elif action < 0.95:
-            lines.append("zones")
-        elif action < 0.97:
-            now += FOREVER
-            lines += [f"adv {now}", "counters"]
-            if rng.random() < 0.5:
-                lines.append(f"format {now} {rng.choice([0, 16, 64, 128, 8])}")
-                pointers = [0] * zones
+            self.lines += ["zones", "counters"]
+        elif action < 0.96:
+            self.wear()
+        elif action < 0.98:
+            if rng.random() < 0.8:
+                self.now += FOREVER
+                self.advance()
+            self.format()
         else:
             if rng.random() < 0.5:
-                now += rng.choice([1, 100, 100_000, FOREVER])
-                lines.append(f"adv {now}")
-            cfg = dict(cfg)
-            for name in rng.sample(VOLATILE, 2):
-                cfg[name] = rng.choice(OPTIONS[name])
-            lines += ["counters", "close", open_line(cfg), "counters", "zones"]
-            now = 0
-    now += FOREVER
-    lines += [f"step {now}", "counters", "zones"]
-    for zone in range(zones):
-        lines.append(f"sub {now} {100_000 + zone} read {zone * size} {size} 0")
-    lines += [f"adv {now + FOREVER}", "counters", "close", open_line(cfg), "counters", "zones"]
-    for zone in range(zones):
-        lines.append(f"sub 0 {200_000 + zone} read {zone * size} {size} 0")
-    lines += [f"adv {FOREVER}", "counters"]
-    return lines
+                self.now += rng.choice([1, 100, 100_000, FOREVER])
+                self.advance()
+            self.restart()
+
+
+def make_script(seed: int, row: Config) -> list[str]:
+    """A random script for a configuration."""
+    writer = Writer(seed, row)
+    rng = writer.rng
+    if row["wl-threshold"] and rng.random() < 0.5:
+        writer.wear()
+    for _ in range(rng.choice([8, 30, 60])):
+        writer.anything()
+    if rng.random() < 0.3:
+        writer.restart()
+    writer.now += FOREVER
+    writer.lines += [f"step {writer.now}", "counters", "zones"]
+    writer.read_all()
+    writer.restart()
+    writer.read_all()
+    return writer.lines
 
 
 def good_blocks(media: Path, cfg: Config) -> list[int]:
