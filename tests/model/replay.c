@@ -2,7 +2,8 @@
  * Replays a script of commands on the drive's core and prints what came of it,
  * one JSON object a line. The script comes from standard input, a line each:
  *
- *     open FILE NAME=VALUE ...   create FILE if there is none; open it
+ *     open FILE NAME=VALUE ...   create FILE if there is none; open it; the file
+ *                                "-" is a drive in memory without payload
  *     close                      without advancing: what is in flight is lost
  *     sub TIME ID OP LBA NLB TAG submit; OP: read write zeroes reset finish
  *                                flush; a write's page i holds TAG + i
@@ -106,7 +107,9 @@ static void open_drive(char *args)
 			*rsd_prop_value(&cfg, prop) = strtoull(value, NULL, 0);
 		}
 	}
-	if (access(path, F_OK) && !rsd_media_create(path, &cfg, err))
+	if (!strcmp(path, "-"))
+		path = NULL;
+	if (path && access(path, F_OK) && !rsd_media_create(path, &cfg, err))
 		die("create", err);
 	drive = rsd_open(path, &cfg, err);
 	if (!drive)
@@ -121,7 +124,7 @@ static void print_done(RsdCmd *cmd)
 
 	printf("{\"done\": %" PRIuPTR ", \"status\": \"%s\", \"at\": %" PRIu64,
 	       note >> 8, rsd_status_name(cmd->status), cmd->done_ns);
-	if (cmd->op == RSD_READ) {
+	if (cmd->op == RSD_READ && cmd->data) {
 		printf(", \"pages\": [");
 		for (uint32_t i = 0; i < cmd->nlb; i++)
 			printf("%s[%" PRId64 ", %" PRId64 "]", i ? ", " : "",
@@ -178,7 +181,7 @@ static void submit(char *args, bool detach)
 	/* a format may change the OOB before the completion is collected */
 	oob = rsd_config(drive)->oob;
 	cmd->opaque = (void *)(uintptr_t)(id << 8 | oob);
-	if (op == RSD_WRITE) {
+	if (op == RSD_WRITE && cmd->data) {
 		for (uint64_t i = 0; i < nlb; i++) {
 			fill(cmd->data + i * 4096, 4096, tag + i, DATA_STEP);
 			if (cmd->oob)
@@ -251,6 +254,7 @@ static void run_line(char *line)
 	} else if (!strcmp(line, "format")) {
 		if (sscanf(args, "%" SCNu64 " %" SCNu64, &now, &oob) != 2)
 			die("format", args);
+		clock_ns = now;
 		printf("{\"format\": \"%s\"}\n",
 		       rsd_status_name(rsd_format(drive, (uint32_t)oob, now)));
 	} else if (!strcmp(line, "counters")) {
