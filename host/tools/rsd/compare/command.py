@@ -7,6 +7,7 @@ import shutil
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -101,7 +102,7 @@ def main(arguments: argparse.Namespace) -> int:
     return _verdict(content, progress)
 
 
-def _verdict(content: dict, progress: Progress) -> int:
+def _verdict(content: dict[str, Any], progress: Progress) -> int:
     bad = False
     for failure in content["failures"]:
         bad = True

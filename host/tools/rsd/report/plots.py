@@ -281,7 +281,7 @@ def _rows(axes: Any, names: Sequence[str]) -> None:
     axes.spines["left"].set_visible(False)
 
 
-def _short(value: float, _position: int | None = None) -> str:
+def _short(value: float, _position: float) -> str:
     """1500 as 1.5k."""
     for limit, suffix in ((1e6, "M"), (1e3, "k")):
         if value >= limit:
