@@ -1,7 +1,7 @@
 """The command line of `./rsd`."""
 
 import argparse
-import importlib.util
+import importlib
 import shutil
 import signal
 import subprocess
@@ -148,8 +148,6 @@ def _add_lazy(
     example: str,
 ) -> None:
     """A command in a package of its own, with `add_arguments(parser)` and `main(args)`."""
-    if importlib.util.find_spec(f"rsd.{name}") is None:
-        return
     package = importlib.import_module(f"rsd.{name}")
     parser = _add(commands, name, summary, example, package.main)
     package.add_arguments(parser)

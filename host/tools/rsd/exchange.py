@@ -1,7 +1,6 @@
 """What goes into a guest and what comes out: two files that the guest sees as NVDIMMs."""
 
 import io
-import shutil
 import tarfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -76,8 +75,13 @@ def read_result(path: Path, out_dir: Path) -> RawResult | None:
             return None
         fields = dict(word.split("=", 1) for word in words[1:])
         if fields["outcome"] != "too-large":
-            with tarfile.open(fileobj=stream, mode="r|") as tar:
-                tar.extractall(out_dir, filter=_as_ours)
+            try:
+                with tarfile.open(fileobj=stream, mode="r|") as tar:
+                    tar.extractall(out_dir, filter=_as_ours)
+            except tarfile.TarError as error:
+                raise RsdError(
+                    f"the guest's /out: {error}", "leave relative links inside /out only"
+                ) from error
     return RawResult(
         fields["outcome"],
         int(fields["status"]),
@@ -128,8 +132,3 @@ def _add_tree(tar: tarfile.TarFile, name: str, root: Path) -> None:
                 tar.addfile(info, stream)
         else:
             tar.addfile(info)
-
-
-def copy_out(source: Path, target: Path) -> None:
-    """Copy a result directory's content to where the user wants it."""
-    shutil.copytree(source, target, dirs_exist_ok=True, symlinks=True)

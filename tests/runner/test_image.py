@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Images that are exchanged: whole, or refused."""
+
+import struct
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from rsd import image
+from rsd.cache import Cache
+from rsd.errors import RsdError
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Cache:
+    return Cache(tmp_path / "cache")
+
+
+@pytest.fixture
+def exported(tmp_path: Path) -> Path:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "zappend").write_bytes(b"tool" * 1000)
+    for name in ("vmlinux", "root.erofs"):
+        (tmp_path / name).write_bytes(name.encode() * 1000)
+    target = tmp_path / "image.tar"
+    image.export(
+        target,
+        kernel=tmp_path / "vmlinux",
+        root=tmp_path / "root.erofs",
+        tools=tools,
+        flavour="release",
+    )
+    return target
+
+
+def test_an_imported_image_is_used_until_reset(cache: Cache, exported: Path) -> None:
+    assert image.imported(cache) is None
+    name = image.import_(cache, exported)
+    path = image.imported(cache)
+    assert path is not None
+    assert path.name == name
+    assert (path / "vmlinux").read_bytes() == b"vmlinux" * 1000
+    assert (path / "tools/zappend").read_bytes() == b"tool" * 1000
+    image.reset(cache)
+    assert image.imported(cache) is None
+
+
+def test_a_damaged_image_is_refused(cache: Cache, exported: Path) -> None:
+    data = exported.read_bytes()
+    exported.write_bytes(data.replace(b"root.erofsroot.erofs", b"root.erofsROOT.erofs", 1))
+    with pytest.raises(RsdError, match=r"root\.erofs is damaged"):
+        image.import_(cache, exported)
+    assert image.imported(cache) is None
+
+
+def test_a_truncated_image_is_refused(cache: Cache, exported: Path) -> None:
+    exported.write_bytes(exported.read_bytes()[:5000])
+    with pytest.raises(RsdError, match="not an exported image"):
+        image.import_(cache, exported)
+
+
+def test_another_archive_is_refused(cache: Cache, tmp_path: Path) -> None:
+    archive = tmp_path / "other.tar"
+    with tarfile.open(archive, "w"):
+        pass
+    with pytest.raises(RsdError, match="not an exported image"):
+        image.import_(cache, archive)
+
+
+def test_the_root_is_a_partition(tmp_path: Path) -> None:
+    filesystem = tmp_path / "filesystem"
+    filesystem.write_bytes(b"F" * (3 << 20))
+    disk = tmp_path / "disk"
+    image.write_partitioned(filesystem, disk)
+    data = disk.read_bytes()
+    assert len(data) == 128 << 20
+    assert data[510:512] == b"\x55\xaa"
+    signature, start, sectors = struct.unpack("<I10xII", data[440:462])
+    assert f"PARTUUID={signature:08x}-01" == image.ROOT
+    assert data[start * 512 : (start + sectors) * 512] == b"F" * (3 << 20)

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Parts of the runner that need neither QEMU nor a network."""
+
+import os
+import subprocess
+import sys
+import tarfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from rsd import cli, exchange, kernel, packages, systems
+from rsd.artifacts import REPOSITORY
+from rsd.errors import RsdError, StepFailed
+from rsd.progress import Progress
+from rsd.steps import run_logged
+
+
+def rsd(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command line, without a guest: set-up must not be reached."""
+    return subprocess.run(
+        [sys.executable, "-m", "rsd", *arguments],
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "host/tools"), "RSD_CACHE": "/proc/no"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+COMMANDS = ("setup", "shell", "run", "compare", "bench", "test", "image", "clean")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_an_example(command: str) -> None:
+    done = rsd(command, "--help")
+    assert done.returncode == 0
+    assert f"./rsd {command}" in done.stdout.split("example", 1)[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "COMMAND"),
+        (["dance"], "dance"),
+        (["run"], "CMD"),
+        (["run", "--virtual-limit", "0", "--", "true"], "must be 1 or more"),
+        (["run", "--guest-speed", "-9", "--", "true"], "-9"),
+        (["run", "--kernel", "fast", "--", "true"], "fast"),
+        (["image", "swap"], "swap"),
+    ],
+)
+def test_bad_usage_is_named(arguments: Sequence[str], message: str) -> None:
+    done = rsd(*arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_unknown_system_is_named() -> None:
+    with pytest.raises(RsdError, match="unknown system 'floppy'.*stock-zns"):
+        systems.check_name("floppy")
+
+
+def test_a_comma_in_a_media_name_stays_in_it() -> None:
+    arguments = systems.qemu_arguments("rsd", Path("/a,b=c"), {}, {"oob": "16"})
+    assert any("media=/a,,b=c" in word and "oob=16" in word for word in arguments)
+
+
+def test_errors_have_no_traceback(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert cli.main(["image", "import", str(tmp_path / "none.tar")]) == 2
+    errors = capsys.readouterr().err
+    assert "none.tar: no such file" in errors
+    assert "try:" in errors
+
+
+def test_a_failed_step_shows_its_end_its_log_and_a_hint(tmp_path: Path) -> None:
+    log = tmp_path / "step.log"
+    with pytest.raises(StepFailed) as error, Progress().step("counting") as step:
+        run_logged(["sh", "-c", "seq 100; exit 3"], step=step, log=log, hint="count less")
+    text = str(error.value)
+    assert "counting: failed with status 3" in text
+    assert "| 100\n" in text
+    assert "| 50\n" not in text
+    assert f"whole log: {log}" in text
+    assert "try: count less" in text
+    assert "\n50\n" in log.read_text()
+
+
+def test_kernel_options_that_did_not_stick_are_found() -> None:
+    fragment = "CONFIG_A=y\nCONFIG_B=m\n# CONFIG_C is not set\n# CONFIG_D is not set\n# text\n"
+    config = "CONFIG_A=y\n# CONFIG_B is not set\n# CONFIG_C is not set\n"
+    assert kernel.lost_options(fragment, config) == ["CONFIG_B=m"]
+    assert kernel.lost_options(fragment, config + "CONFIG_D=y\n") == [
+        "CONFIG_B=m",
+        "# CONFIG_D is not set",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("ID=debian\n", True), ('ID=mint\nID_LIKE="ubuntu debian"\n', True), ("ID=fedora\n", False)],
+)
+def test_debian_is_recognised(tmp_path: Path, text: str, expected: bool) -> None:
+    release = tmp_path / "os-release"
+    release.write_text(text)
+    assert packages.is_debian(release) is expected
+
+
+def test_no_install_lists_and_stops(monkeypatch: pytest.MonkeyPatch) -> None:
+    absent = packages.Requirement("libnone-dev", "to build nothing", lambda: False)
+    monkeypatch.setattr(packages, "REQUIREMENTS", (absent,))
+    monkeypatch.setattr(packages, "is_debian", lambda: True)
+    with pytest.raises(RsdError, match="libnone-dev +to build nothing") as error:
+        packages.ensure(Progress(), install=False)
+    assert "apt-get install" in error.value.hint
+    monkeypatch.setattr(packages, "is_debian", lambda: False)
+    with pytest.raises(RsdError, match="libnone-dev") as error:
+        packages.ensure(Progress(), install=True)
+    assert "apt-get" not in error.value.hint
+
+
+def test_equal_inputs_give_equal_bytes(tmp_path: Path) -> None:
+    init = tmp_path / "init"
+    init.write_text("#!/bin/sh\n")
+    archives = []
+    for name, names in (("one", "ab"), ("two", "ba")):
+        inputs = tmp_path / name
+        inputs.mkdir()
+        for number, file in enumerate(names):
+            (inputs / file).write_text(file)
+            os.utime(inputs / file, (number, number))
+        os.link(inputs / "a", inputs / "c")
+        archive = tmp_path / f"{name}.tar"
+        exchange.write_inputs(
+            archive, init=init, tools=None, config={"x": 1}, script="true", inputs=inputs
+        )
+        archives.append(archive.read_bytes())
+    assert archives[0] == archives[1]
+    assert len(archives[0]) == exchange.NVDIMM_ALIGN
+
+
+def test_a_result_cannot_leave_its_directory(tmp_path: Path) -> None:
+    result = tmp_path / "result"
+    with tarfile.open(tmp_path / "tar", "w") as tar:
+        member = tarfile.TarInfo("../escaped")
+        tar.addfile(member)
+    header = b"rsd-result outcome=exited status=0 started=1.00 ended=2.50\n"
+    result.write_bytes(header.ljust(4096, b"\0") + (tmp_path / "tar").read_bytes())
+    (tmp_path / "out").mkdir()
+    with pytest.raises(RsdError, match="escaped"):
+        exchange.read_result(result, tmp_path / "out")
+    assert not (tmp_path / "escaped").exists()
+
+
+def test_a_guest_that_wrote_no_result_has_none(tmp_path: Path) -> None:
+    exchange.create_result(tmp_path / "result")
+    assert exchange.read_result(tmp_path / "result", tmp_path) is None
