@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A reference model of the drive, written from its description and not from its code.
+"""A reference model of the drive.
+
+It was written from the drive's description, before its code was read. Where the description
+leaves a rule open and the core's answer is as good as another, the core's was then taken over:
+who goes first at one instant (Bus, Drive._watch, Die.look), when sums are counted
+(Drive.operation_done), and the order of refusals (Drive.format). So the comparison cannot show
+those to be wrong, only to change.
 
 It is brute force on purpose: a list of blocks a die, a search through all of them to allocate,
 a heap of (time, sequence, function) as the only machinery. It is right if it can be checked by
