@@ -13,7 +13,7 @@ from rich.table import Table
 
 from rsd import artifacts, packages
 from rsd.artifacts import REPOSITORY
-from rsd.bench import core, device, guest
+from rsd.bench import core, device, guest, host_cost
 from rsd.bench.base import Bench, Context, Row
 from rsd.cache import Cache
 from rsd.errors import RsdError
@@ -30,7 +30,7 @@ BENCHES = {
     "risa-guest": Bench("preset risa's IOPS in the guest", guest.risa_guest),
     "mapping": Bench("size of the mapping table", device.mapping),
     "core": Bench("speed and memory of the core alone", core.core),
-    "host-cost": Bench("host CPU time of an I/O, against stock hw/nvme", guest.host_cost),
+    "host-cost": Bench("host CPU time of an I/O, against stock hw/nvme", host_cost.host_cost),
     "guest-speed": Bench("what the guest speed costs and gives", guest.guest_speed),
 }
 

@@ -22,11 +22,6 @@ PROLOGUE = f"""\
 set -u
 exec </dev/null
 drive={BLOCK}
-# The kernel's random numbers, from a fixed seed: without it, the first program that asks for
-# one waits 2.5 busy seconds for the kernel to collect noise that this guest does not have.
-perl -e 'open my $f, ">", "/dev/random" or die;
-	my $seed = pack("ii a256", 2048, 256, "rsd" x 86);
-	ioctl $f, 0x40085203, $seed or die' || exit
 versions() {{
 	uname -r
 	fio --version
