@@ -37,6 +37,7 @@ LINUX_SOURCE = "/usr/src/linux-source-6.12"
 # and where; then -- and the command.
 _ENTER = """
 set -e
+PATH=/usr/sbin:/usr/bin:/sbin:/bin
 root=$1
 shift
 mount --rbind /dev "$root/dev"
