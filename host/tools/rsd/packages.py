@@ -62,7 +62,10 @@ REQUIREMENTS: Sequence[Requirement] = (
     Requirement("seabios", "the guest's firmware", _file("/usr/share/seabios/bios-256k.bin")),
     Requirement("qemu-system-data", "the guest's firmware", _file("/usr/share/qemu/pvh.bin")),
     Requirement("shellcheck", "for ./rsd test", _command("shellcheck")),
-    Requirement("perl-base", "for ./rsd test (checkpatch)", _command("perl")),
+    Requirement("perl", "for ./rsd test (checkpatch)", _command("perl")),
+    Requirement("git", "for ./rsd test (which files to lint)", _command("git")),
+    Requirement("liburing-dev", "for ./rsd test (zappend)", _library("liburing")),
+    Requirement("libnvme-dev", "for ./rsd test (rsdctl)", _library("libnvme")),
 )
 
 # Only those who are not root make the guest's root in a user namespace.
