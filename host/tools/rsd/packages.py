@@ -64,8 +64,8 @@ REQUIREMENTS: Sequence[Requirement] = (
     Requirement("shellcheck", "for ./rsd test", _command("shellcheck")),
     Requirement("perl", "for ./rsd test (checkpatch)", _command("perl")),
     Requirement("git", "for ./rsd test (which files to lint)", _command("git")),
-    Requirement("liburing-dev", "for ./rsd test (zappend)", _library("liburing")),
-    Requirement("libnvme-dev", "for ./rsd test (rsdctl)", _library("libnvme")),
+    Requirement("liburing-dev", "for ./rsd test (zappend)", _file("/usr/include/liburing.h")),
+    Requirement("libnvme-dev", "for ./rsd test (rsdctl)", _file("/usr/include/libnvme.h")),
 )
 
 # Only those who are not root make the guest's root in a user namespace.
