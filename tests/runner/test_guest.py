@@ -243,6 +243,27 @@ def test_the_shell_works_on_a_terminal(built: Artifacts, tmp_path: Path) -> None
     assert (tmp_path / "file").read_text() == "left\n"
 
 
+def test_a_shell_ends_at_its_virtual_limit(built: Artifacts, tmp_path: Path) -> None:
+    leader, follower = pty.openpty()
+    process = rsd(
+        *("shell", "--system", "none", "--virtual-limit", "3", "--out", str(tmp_path)),
+        stdin=follower,
+        stdout=follower,
+    )
+    os.close(follower)
+    try:
+        read_until(leader, b"# ", 120)
+        os.write(leader, b"echo kept >/out/file; sleep 1000\n")
+        _, errors = process.communicate(timeout=120)
+    finally:
+        process.kill()
+        process.communicate()
+        os.close(leader)
+    assert process.returncode == STATUS[Outcome.VIRTUAL_TIMEOUT]
+    assert "--virtual-limit" in errors
+    assert (tmp_path / "file").read_text() == "kept\n"
+
+
 def test_the_shell_wants_a_terminal() -> None:
     process = rsd("shell", stdin=subprocess.DEVNULL)
     _, errors = process.communicate(timeout=60)

@@ -83,21 +83,22 @@ def add_arguments(parser: argparse.ArgumentParser, *, shell: bool) -> None:
         help="without --icount: auto takes KVM if a guest starts with it (default: auto)",
     )
     add_install_argument(parser)
+    parser.add_argument(
+        "--virtual-limit",
+        type=_positive,
+        default=0 if shell else 600,
+        metavar="SECONDS",
+        help="end the guest's command after this time on the guest's clock "
+        f"(default: {'none' if shell else 600})",
+    )
+    parser.add_argument(
+        "--wall-limit",
+        type=_positive,
+        default=None if shell else 3600,
+        metavar="SECONDS",
+        help=f"end the guest after this time on your clock (default: {'none' if shell else 3600})",
+    )
     if not shell:
-        parser.add_argument(
-            "--virtual-limit",
-            type=_positive,
-            default=600,
-            metavar="SECONDS",
-            help="end the command after this time on the guest's clock (default: 600)",
-        )
-        parser.add_argument(
-            "--wall-limit",
-            type=_positive,
-            default=3600,
-            metavar="SECONDS",
-            help="end the guest after this time on your clock (default: 3600)",
-        )
         parser.add_argument("command", nargs="+", metavar="CMD", help="what to run, after --")
 
 
@@ -116,8 +117,6 @@ def run(arguments: argparse.Namespace) -> int:
         job = GuestJob(
             script=shlex.join(arguments.command),
             out_dir=_made(arguments.out) if arguments.out else out,
-            virtual_limit_s=arguments.virtual_limit,
-            wall_limit_s=arguments.wall_limit,
             **_common(arguments, cache, built),
         )
         result = machine.run_guest(job, built, cache=cache, on_output=_print_output)
@@ -132,7 +131,10 @@ def shell(arguments: argparse.Namespace) -> int:
     built = _set_up(arguments, cache, progress)
     out_dir = _made(arguments.out) if arguments.out else None
     job = GuestJob(script="", out_dir=out_dir, **_common(arguments, cache, built))
-    machine.run_shell(job, built, cache=cache, terminal=os.get_terminal_size())
+    outcome = machine.run_shell(job, built, cache=cache, terminal=os.get_terminal_size())
+    if outcome in (Outcome.VIRTUAL_TIMEOUT, Outcome.WALL_TIMEOUT):
+        progress.say(f"{outcome.value}: {ADVICE[outcome]}")
+        return STATUS[outcome]
     return 0
 
 
@@ -176,6 +178,8 @@ def _common(arguments: argparse.Namespace, cache: Cache, built: Artifacts) -> di
         "accel": accel,
         "kernel": arguments.kernel,
         "memory_mib": arguments.memory,
+        "virtual_limit_s": arguments.virtual_limit,
+        "wall_limit_s": arguments.wall_limit,
     }
 
 

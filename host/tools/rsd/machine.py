@@ -73,7 +73,8 @@ class GuestJob:
     mapping of names to contents or files) in /in and leaves its results in /out. `media`
     is kept; without one, the drive is fresh and goes away with the run. `controller` and
     `namespace` override properties of the system's devices. `out_dir` receives /out; by
-    default a new temporary directory that the caller owns.
+    default a new temporary directory that the caller owns. Limits are in seconds; a virtual
+    limit of 0 and a wall limit of None are none.
     """
 
     system: str
@@ -86,7 +87,7 @@ class GuestJob:
     accel: str = "tcg"
     kernel: str = "release"
     virtual_limit_s: int = 600
-    wall_limit_s: float = 3600
+    wall_limit_s: float | None = 3600
     memory_mib: int = 1024
     controller: Mapping[str, str] = field(default_factory=dict)
     namespace: Mapping[str, str] = field(default_factory=dict)
@@ -180,10 +181,13 @@ def run_guest(
         )
 
 
-def run_shell(job: GuestJob, built: Artifacts, *, cache: Cache, terminal: os.terminal_size) -> None:
-    """An interactive guest on our terminal, until the user leaves it.
+def run_shell(
+    job: GuestJob, built: Artifacts, *, cache: Cache, terminal: os.terminal_size
+) -> Outcome:
+    """An interactive guest on our terminal, until the user leaves it or a limit is reached.
 
-    The job's script is not used; /out is unpacked into `job.out_dir`, if there is one.
+    The job's script is not used; /out is unpacked into `job.out_dir`, if there is one. LOST
+    is also what leaving with Ctrl-A X looks like.
     """
     with cache.scratch("shell") as scratch:
         settings = {
@@ -202,13 +206,17 @@ def run_shell(job: GuestJob, built: Artifacts, *, cache: Cache, terminal: os.ter
             # In our own process group: a background one may not configure the terminal.
             process = subprocess.Popen(_tied_to_us(command), stderr=stderr)
             try:
-                status = process.wait()
+                status = process.wait(job.wall_limit_s)
+            except subprocess.TimeoutExpired:
+                return Outcome.WALL_TIMEOUT
             finally:
                 _kill(process)
         if status != 0:
             raise QemuFailed(status, _text(scratch / "stderr"), command)
-        if job.out_dir is not None:
-            exchange.read_result(scratch / "result", job.out_dir)
+        raw = exchange.read_result(scratch / "result", job.out_dir or scratch / "out")
+        if raw is None:
+            return Outcome.LOST
+        return Outcome.VIRTUAL_TIMEOUT if raw.outcome == "timed-out" else Outcome.EXITED
 
 
 def qemu_command(
@@ -332,7 +340,8 @@ def _attend(
                     on_output(data)
                 if pid:
                     break
-                if not wall_timeout and time.monotonic() - started > job.wall_limit_s:
+                limit = job.wall_limit_s
+                if limit is not None and time.monotonic() - started > limit:
                     wall_timeout = True
                     process.kill()
                 time.sleep(POLL_S)
