@@ -265,8 +265,12 @@ static void rsd_ns_complete(RsdNamespace *rs, RsdCmd *cmd)
     NvmeNamespace *ns = &rs->parent_obj;
     NvmeRequest *req = cmd->opaque;
     NvmeCtrl *n = nvme_ctrl(req);
+    MemReentrancyGuard *guard = &DEVICE(n)->mem_reentrancy_guard;
+    bool engaged_in_io = guard->engaged_in_io;
     uint16_t status = rsd_nvme_status(cmd, cmd->status);
 
+    /* the host may point a read at the controller's own registers */
+    guard->engaged_in_io = true;
     if (cmd->op == RSD_READ && !status) {
         status = nvme_bounce_data(n, cmd->data, nvme_l2b(ns, cmd->nlb),
                                   NVME_TX_DIRECTION_FROM_DEVICE, req);
@@ -275,6 +279,7 @@ static void rsd_ns_complete(RsdNamespace *rs, RsdCmd *cmd)
                                        NVME_TX_DIRECTION_FROM_DEVICE, req);
         }
     }
+    guard->engaged_in_io = engaged_in_io;
 
     rsd_cmd_free(rs->drive, cmd);
     req->opaque = NULL;

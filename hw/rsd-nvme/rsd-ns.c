@@ -203,8 +203,8 @@ static bool rsd_ns_restore(NvmeNamespace *ns, Error **errp)
 {
     RsdNamespace *rs = RSD_NS(ns);
 
-    ns->id_ns.ncap = cpu_to_le64((uint64_t)ns->num_zones * ns->zone_capacity);
-    ns->id_ns.nuse = ns->id_ns.ncap;
+    /* what the format makes of the zones, which now exist */
+    nvme_ns_init_format(ns);
 
     for (uint32_t i = 0; i < ns->num_zones; i++) {
         NvmeZone *zone = &ns->zone_array[i];

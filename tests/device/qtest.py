@@ -199,6 +199,13 @@ class Qemu:
             raise QemuError(f"qtest {words[0]}: {line}")
         return rest
 
+    def writel_together(self, *writes: tuple[int, int]) -> None:
+        """32-bit writes (address, value) that QEMU carries out without a pause in between."""
+        lines = "".join(f"writel {addr:#x} {value:#x}\n" for addr, value in writes)
+        self._qtest.send(lines.encode())
+        for _ in writes:
+            assert self._qtest.readline() == "OK"
+
     def _died(self, error: Exception) -> QemuError:
         try:
             status = self.process.wait(2)

@@ -156,3 +156,12 @@ def test_format_with_writes_in_flight(drive: OpenDrive) -> None:
         assert d.ns.states()[0] == Zs.EMPTY
         d.ns.write(0, blocks_of(range(16)), pattern(1, 16 * 64)).expect()
         assert d.ns.read(0, 16) == (blocks_of(range(16)), pattern(1, 16 * 64))
+
+
+def test_capacity_is_the_same_after_a_format(drive: OpenDrive) -> None:
+    """With zones that are larger than what can be written in them."""
+    with drive(channels=3) as d:
+        sizes = struct.unpack_from("<QQQ", d.controller.identify(0x00, 1))
+        assert sizes[0] > sizes[1] == sizes[2]
+        d.controller.format(2).expect()
+        assert struct.unpack_from("<QQQ", d.controller.identify(0x00, 1)) == sizes

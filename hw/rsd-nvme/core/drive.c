@@ -336,6 +336,12 @@ RsdStatus rsd_format(RsdDrive *drive, uint32_t oob, uint64_t now)
     if (drive->in_flight) {
         return RSD_E_ORDER;
     }
+    /* done, but the caller has not got it: its buffers are of the old format */
+    for (Cmd *cmd = drive->done_head; cmd; cmd = cmd->done_next) {
+        if (!cmd->detached) {
+            return RSD_E_ORDER;
+        }
+    }
     if (oob != 0 && oob != 16 && oob != 64 && oob != 128) {
         return RSD_E_RANGE;
     }

@@ -29,9 +29,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -312,6 +314,21 @@ static int open_temporary(const char *path, char **name)
     return fd;
 }
 
+/*
+ * On btrfs, a store into a page that has been on disk before would need new
+ * space, and space allocated now would not help. Others do not know the flag
+ * and do not need it.
+ */
+static void store_in_place(int fd)
+{
+    int flags;
+
+    if (!ioctl(fd, FS_IOC_GETFLAGS, &flags)) {
+        flags |= FS_NOCOW_FL;
+        ioctl(fd, FS_IOC_SETFLAGS, &flags);
+    }
+}
+
 bool rsd_media_create(const char *path, const RsdConfig *cfg,
                       char err[RSD_ERR_LEN])
 {
@@ -329,6 +346,7 @@ bool rsd_media_create(const char *path, const RsdConfig *cfg,
                       path, strerror(errno));
         return false;
     }
+    store_in_place(fd);
     ok = fill_file(path, fd, cfg, err);
     if (ok && link(tmp, path) < 0) {
         rsd_set_error(err, "%s: cannot create the media file: %s%s", path,

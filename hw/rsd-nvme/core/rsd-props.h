@@ -25,7 +25,7 @@
     RSD_NUM(ways, "ways", 4, 1, 64, 1, "",                                   \
             "ways (dies) on each channel")                                   \
     RSD_NUM(planes, "planes", 1, 1, 4, 1, "",                                \
-            "planes of a die; blocks are dealt to them round-robin")         \
+            "planes of a die; they divide its blocks and do no more yet")         \
     RSD_NUM(blocks, "blocks", 128, 1, 1048576, 1, "blocks",                  \
             "flash blocks of a way that the host sees; spares come on top")  \
     RSD_NUM(pages, "pages", 128, 1, 65536, 1, "pages",                       \

@@ -245,7 +245,8 @@ RsdCmd *rsd_advance(RsdDrive *drive, uint64_t now);
 /*
  * Format NVM: every zone becomes empty (as reset=mark), its saved state,
  * attributes and extension are cleared, and OOB is set. Fails
- * (RSD_E_ORDER) while commands are in flight, RSD_E_RANGE for a bad oob.
+ * (RSD_E_ORDER) while commands are in flight or wait for rsd_advance(),
+ * RSD_E_RANGE for a bad oob.
  */
 RsdStatus rsd_format(RsdDrive *drive, uint32_t oob, uint64_t now);
 

@@ -419,7 +419,7 @@ static RsdStatus reserve_space(RsdDrive *drive, uint32_t zone)
 
 /*
  * Gives a zone its blocks. One operation a lane must be reserved. Anything but
- * RSD_OK: nothing was changed.
+ * RSD_OK: nothing was changed, but that a move may have been given up.
  */
 static RsdStatus attach_zone(RsdDrive *drive, uint32_t zone)
 {
