@@ -25,13 +25,8 @@ def exported(tmp_path: Path) -> Path:
     for name in ("vmlinux", "root.erofs"):
         (tmp_path / name).write_bytes(name.encode() * 1000)
     target = tmp_path / "image.tar"
-    image.export(
-        target,
-        kernel=tmp_path / "vmlinux",
-        root=tmp_path / "root.erofs",
-        tools=tools,
-        flavour="release",
-    )
+    parts = {name: tmp_path / name for name in ("vmlinux", "root.erofs")}
+    image.export(target, parts, tools, "release")
     return target
 
 

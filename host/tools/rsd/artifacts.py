@@ -1,6 +1,7 @@
 """Everything a guest is started with, built if it is missing."""
 
 import concurrent.futures
+import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,6 +16,30 @@ from rsd.steps import stop_all
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 
+# Debian's packages seabios and qemu-system-data
+FIRMWARE_DIRS = (Path("/usr/share/seabios"), Path("/usr/share/qemu"))
+# What our machine runs before the kernel: another version takes other instructions.
+FIRMWARE = ("bios-256k.bin", "kvmvapic.bin", "linuxboot_dma.bin", "pvh.bin")
+
+
+def firmware_files(directories: tuple[Path, ...]) -> dict[str, Path]:
+    """The firmware by name, each from the first directory that has it."""
+    found = {}
+    for name in FIRMWARE:
+        places = [directory / name for directory in directories if (directory / name).is_file()]
+        if not places:
+            raise RsdError(
+                f"firmware {name} is in none of {', '.join(map(str, directories))}",
+                "install Debian's packages seabios and qemu-system-data",
+            )
+        found[name] = places[0]
+    return found
+
+
+def _firmware_hash(directories: tuple[Path, ...]) -> str:
+    digests = (hash_file(path) for path in firmware_files(directories).values())
+    return hashlib.sha256(" ".join(digests).encode()).hexdigest()
+
 
 @dataclass(frozen=True)
 class Artifacts:
@@ -25,6 +50,7 @@ class Artifacts:
     root: Path
     init: Path
     tools: Path
+    firmware: tuple[Path, ...]  # where QEMU looks for it
     hashes: Mapping[str, str]
 
 
@@ -48,12 +74,14 @@ def ensure(cache: Cache, progress: Progress, *, kernel: str = "release") -> Arti
         root=built["root"] / "root.erofs",
         init=guest / "init",
         tools=built["tools"],
+        firmware=FIRMWARE_DIRS,
         hashes={
             "qemu": _digest(built["qemu"], "qemu_sha256"),
             "kernel": _digest(built["kernel"], "vmlinux_sha256"),
             "root": _digest(built["root"], "root_sha256"),
             "tools": hash_tree(built["tools"]),
             "init": hash_file(guest / "init"),
+            "firmware": _firmware_hash(FIRMWARE_DIRS),
         },
     )
 
@@ -71,19 +99,22 @@ def _with_imported(cache: Cache, progress: Progress, foreign: Path, flavour: str
         )
     progress.say(f"using the imported image {foreign.name}")
     built = qemu.ensure(cache, progress, REPOSITORY)
-    init = REPOSITORY / "guest/init"
+    init = foreign / "init"
+    firmware = (foreign / "firmware",)
     return Artifacts(
         qemu=built / qemu.BINARY,
         kernel=foreign / "vmlinux",
         root=foreign / "root.erofs",
         init=init,
         tools=foreign / "tools",
+        firmware=firmware,
         hashes={
             "qemu": _digest(built, "qemu_sha256"),
             "kernel": manifest["sha256"]["vmlinux"],
             "root": manifest["sha256"]["root.erofs"],
             "tools": hash_tree(foreign / "tools"),
             "init": hash_file(init),
+            "firmware": _firmware_hash(firmware),
         },
     )
 

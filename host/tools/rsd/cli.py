@@ -185,13 +185,10 @@ def _image(arguments: argparse.Namespace) -> int:
         return 0
     packages.ensure(progress, install=not arguments.no_install)
     built = artifacts.ensure(cache, progress, kernel=arguments.kernel)
-    image.export(
-        arguments.file,
-        kernel=built.kernel,
-        root=built.root,
-        tools=built.tools,
-        flavour=arguments.kernel,
-    )
+    parts = {"vmlinux": built.kernel, "root.erofs": built.root, "init": built.init}
+    for name, path in artifacts.firmware_files(built.firmware).items():
+        parts[f"firmware/{name}"] = path
+    image.export(arguments.file, parts, built.tools, arguments.kernel)
     return 0
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rsd.errors import RsdError
+from rsd.untar import extract
 
 # QEMU wants NVDIMM sizes aligned; the files are sparse, so a step costs nothing.
 NVDIMM_ALIGN = 128 << 20
@@ -77,7 +78,7 @@ def read_result(path: Path, out_dir: Path) -> RawResult | None:
         if fields["outcome"] != "too-large":
             try:
                 with tarfile.open(fileobj=stream, mode="r|") as tar:
-                    tar.extractall(out_dir, filter=_as_ours)
+                    extract(tar, out_dir)
             except tarfile.TarError as error:
                 raise RsdError(
                     f"the guest's /out: {error}", "leave relative links inside /out only"
@@ -88,13 +89,6 @@ def read_result(path: Path, out_dir: Path) -> RawResult | None:
         float(fields["started"]),
         float(fields["ended"]),
     )
-
-
-def _as_ours(member: tarfile.TarInfo, destination: str) -> tarfile.TarInfo | None:
-    """Files, directories and safe links only, owned by us."""
-    if member.isdev():
-        return None
-    return tarfile.data_filter(member, destination)
 
 
 def _add_bytes(tar: tarfile.TarFile, name: str, data: bytes, mode: int) -> None:
@@ -124,6 +118,8 @@ def _add_tree(tar: tarfile.TarFile, name: str, root: Path) -> None:
             info.type = tarfile.REGTYPE
             info.linkname = ""
             info.size = path.stat().st_size
+        # The guest must not see the host's umask, clock or users.
+        info.mode = 0o755 if info.isdir() or info.mode & 0o100 else 0o644
         info.mtime = 0
         info.uid = info.gid = 0
         info.uname = info.gname = ""

@@ -1,6 +1,6 @@
 """The guest's root: trixie's tools as one EROFS image, and images from elsewhere.
 
-An imported image (kernel, root and our tools, from `./rsd image export` on another
+An imported image (kernel, root, init, tools and firmware, from `./rsd image export` on another
 machine) replaces the built one until `./rsd image reset`.
 """
 
@@ -8,6 +8,7 @@ import json
 import shutil
 import struct
 import tarfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from rsd import buildroot, debian
@@ -15,6 +16,7 @@ from rsd.cache import Cache, hash_file, hash_inputs
 from rsd.errors import RsdError
 from rsd.exchange import NVDIMM_ALIGN
 from rsd.progress import Progress
+from rsd.untar import extract
 
 PACKAGES = (
     "acl attr bonnie++ btrfs-progs dbench e2fsprogs f2fs-tools fio fsmark jq kmod libnvme1t64 "
@@ -100,12 +102,16 @@ def imported(cache: Cache) -> Path | None:
     return path
 
 
-def export(target: Path, *, kernel: Path, root: Path, tools: Path, flavour: str) -> None:
-    """Write an image that `import_` takes."""
-    files = {"vmlinux": kernel, "root.erofs": root}
+# 2: firmware and init are in it
+FORMAT = 2
+
+
+def export(target: Path, parts: Mapping[str, Path], tools: Path, flavour: str) -> None:
+    """Write an image that `import_` takes: files by their name in it, and the guest tools."""
+    files = dict(parts)
     files |= {f"tools/{p.name}": p for p in sorted(tools.iterdir())}
     manifest = {
-        "format": 1,
+        "format": FORMAT,
         "kernel": flavour,
         "sha256": {name: hash_file(path) for name, path in files.items()},
     }
@@ -132,13 +138,16 @@ def import_(cache: Cache, archive: Path) -> str:
     def build(partial: Path) -> None:
         try:
             with tarfile.open(archive) as tar:
-                tar.extractall(partial, filter="data")
+                extract(tar, partial)
             manifest = json.loads((partial / "manifest.json").read_text())
             expected = manifest["sha256"]
         except (tarfile.TarError, OSError, ValueError, KeyError) as error:
             raise RsdError(f"image {archive}: not an exported image ({error})") from error
-        if manifest.get("format") != 1:
-            raise RsdError(f"image {archive}: format {manifest.get('format')}, 1 is known")
+        if manifest.get("format") != FORMAT:
+            raise RsdError(
+                f"image {archive}: format {manifest.get('format')}, {FORMAT} is known",
+                "export it again with this version",
+            )
         for name, digest in expected.items():
             path = partial / name
             if not path.is_file() or hash_file(path) != digest:

@@ -51,7 +51,6 @@ BOOT = (
 )
 
 POLL_S = 0.05
-FIRMWARE = (Path("/usr/share/seabios"), Path("/usr/share/qemu"))
 
 
 class Outcome(enum.Enum):
@@ -246,7 +245,7 @@ def qemu_command(
         str(built.qemu),
         *("-M", "q35,nvdimm=on", "-smp", "1", *cpu, *clock, *memory),
         *("-nodefaults", "-no-user-config", "-vga", "none", "-display", "none", "-no-reboot"),
-        *(word for directory in FIRMWARE for word in ("-L", str(directory))),
+        *(word for directory in built.firmware for word in ("-L", str(directory))),
         *("-device", "i6300esb", "-action", "watchdog=poweroff"),
         *(
             "-kernel",

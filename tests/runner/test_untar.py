@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Archives from a guest, or from elsewhere, stay where they are unpacked."""
+
+import io
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from rsd.untar import extract
+
+
+def archive(*members: tuple[str, bytes, str]) -> tarfile.TarFile:
+    """Members of (name, type, link or content)."""
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as tar:
+        for name, kind, text in members:
+            info = tarfile.TarInfo(name)
+            info.type = kind
+            info.mode = 0o4755
+            if kind == tarfile.REGTYPE:
+                info.size = len(text)
+                tar.addfile(info, io.BytesIO(text.encode()))
+            else:
+                info.linkname = text
+                tar.addfile(info)
+    stream.seek(0)
+    return tarfile.open(fileobj=stream, mode="r|")
+
+
+def test_files_directories_and_links(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    extract(
+        archive(
+            ("./d", tarfile.DIRTYPE, ""),
+            ("./d/file", tarfile.REGTYPE, "text"),
+            ("./d/soft", tarfile.SYMTYPE, "../d/file"),
+            ("./hard", tarfile.LNKTYPE, "./d/file"),
+            ("./null", tarfile.CHRTYPE, ""),
+        ),
+        target,
+    )
+    assert (target / "d/soft").read_text() == (target / "hard").read_text() == "text"
+    assert (target / "d/file").stat().st_mode & 0o7777 == 0o755
+    assert not (target / "null").exists()
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [("../file", tarfile.REGTYPE, "x")],
+        [("/file", tarfile.REGTYPE, "x")],
+        [("d/../../file", tarfile.REGTYPE, "x")],
+        [("soft", tarfile.SYMTYPE, "../..")],
+        [("soft", tarfile.SYMTYPE, "/etc/passwd")],
+        [("hard", tarfile.LNKTYPE, "../secret")],
+        [("d", tarfile.DIRTYPE, ""), ("s", tarfile.SYMTYPE, "d"), ("s/f", tarfile.REGTYPE, "x")],
+    ],
+)
+def test_nothing_leads_outside(tmp_path: Path, members: list[tuple[str, bytes, str]]) -> None:
+    (tmp_path / "secret").write_text("secret")
+    with pytest.raises(tarfile.TarError):
+        extract(archive(*members), tmp_path / "out")
+    assert sorted(path.name for path in tmp_path.iterdir()) in (["out", "secret"], ["secret"])
