@@ -7,7 +7,7 @@ import struct
 
 import pytest
 from drive import Drive, OpenDrive
-from nvme import BAR0_ADDRESS, PAGE, Admin, Command, Io
+from nvme import BAR0_ADDRESS, PAGE, Admin, Command, Io, Status
 from qtest import NoTimer
 from zns import pattern
 
@@ -41,7 +41,7 @@ def test_format_does_not_overtake_a_read(drive: OpenDrive) -> None:
         )
         let_it_happen(d)
         status = struct.unpack_from("<H", d.qemu.read(admin.cq + 16 * admin.head, 16), 14)[0] >> 1
-        assert status & 0x7FF == 0x00C  # Command Sequence Error
+        assert status & 0x7FF == Status.COMMAND_SEQUENCE_ERROR
 
 
 @pytest.mark.parametrize("oob", [0, 128])
@@ -69,3 +69,10 @@ def test_metadata_into_the_controllers_registers(drive: OpenDrive) -> None:
         assert d.controller.csts() & 1
         d.ns.write(0, pattern(3)).expect()
         assert d.ns.read(0, 1)[0] == pattern(3)
+
+
+def test_fdp_events_of_all_namespaces(drive: OpenDrive) -> None:
+    """Set Features 1Eh with NSID FFFFFFFFh."""
+    with drive() as d:
+        command = Command(Admin.SET_FEATURES, 0xFFFFFFFF, cdw10=0x1E, cdw11=1)
+        d.controller.admin.run(command).expect(Status.INVALID_NAMESPACE)

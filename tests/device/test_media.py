@@ -233,3 +233,16 @@ def test_full_host_disk_at_creation(qemu: str, small_disk: Path) -> None:
     )
     assert str(media) in message
     assert "No space left" in message
+
+
+@pytest.mark.parametrize("preset", ["", ",preset=custom"])
+def test_a_pipe_is_no_media_file(qemu: str, tmp_path: Path, preset: str) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    args = [
+        "-device",
+        "nvme,id=nvme0,serial=s",
+        "-device",
+        f"rsd-ns,bus=nvme0,media={pipe}{preset}",
+    ]
+    assert str(pipe) in start_error(qemu, args)

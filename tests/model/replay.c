@@ -178,7 +178,7 @@ static void submit(char *args, bool detach)
 	cmd = rsd_cmd_new(drive, (RsdOp)op, lba, (uint32_t)nlb);
 	if (!cmd)
 		die("rsd_cmd_new", "no memory");
-	/* a format may change the OOB before the completion is collected */
+	/* print_done() sees the command alone */
 	oob = rsd_config(drive)->oob;
 	cmd->opaque = (void *)(uintptr_t)(id << 8 | oob);
 	if (op == RSD_WRITE && cmd->data) {
@@ -254,7 +254,8 @@ static void run_line(char *line)
 	} else if (!strcmp(line, "format")) {
 		if (sscanf(args, "%" SCNu64 " %" SCNu64, &now, &oob) != 2)
 			die("format", args);
-		clock_ns = now;
+		/* what is done but not collected would refuse the format */
+		advance(now);
 		printf("{\"format\": \"%s\"}\n",
 		       rsd_status_name(rsd_format(drive, (uint32_t)oob, now)));
 	} else if (!strcmp(line, "counters")) {

@@ -263,6 +263,14 @@ def parse_open(line: str) -> Config:
     return {name: int(value) if value.isdigit() else value for name, value in items}
 
 
+def completion(cmd: Command) -> Outcome:
+    """What is printed of a command that is done."""
+    done: Outcome = {"done": cmd.ident, "status": "ok", "at": cmd.done_ns}
+    if cmd.op == "read":
+        done["pages"] = [list(tags) for tags in cmd.pages]
+    return done
+
+
 def run_model(lines: list[str], good: Callable[[Config], list[int]]) -> list[Outcome]:
     """What the model says the core prints for a script."""
     drive: Drive | None = None
@@ -284,12 +292,9 @@ def run_model(lines: list[str], good: Callable[[Config], list[int]]) -> list[Out
             cmd = Command(ident, args[2], lba, nlb, tag, detached=word == "detach")
             outcomes.append({"sub": ident, "status": drive.submit(cmd, now)})
         elif word in ("adv", "step"):
-            for cmd in drive.advance(int(args[0])):
-                done: Outcome = {"done": cmd.ident, "status": "ok", "at": cmd.done_ns}
-                if cmd.op == "read":
-                    done["pages"] = [list(tags) for tags in cmd.pages]
-                outcomes.append(done)
+            outcomes += map(completion, drive.advance(int(args[0])))
         elif word == "format":
+            outcomes += map(completion, drive.advance(int(args[0])))
             outcomes.append({"format": drive.format(int(args[1]), int(args[0]))})
         elif word == "counters":
             outcomes.append({"counters": drive.all_counters()})

@@ -30,7 +30,7 @@ def archive(*members: tuple[str, bytes, str]) -> tarfile.TarFile:
 
 def test_files_directories_and_links(tmp_path: Path) -> None:
     target = tmp_path / "out"
-    extract(
+    left_out = extract(
         archive(
             ("./d", tarfile.DIRTYPE, ""),
             ("./d/file", tarfile.REGTYPE, "text"),
@@ -43,6 +43,7 @@ def test_files_directories_and_links(tmp_path: Path) -> None:
     assert (target / "d/soft").read_text() == (target / "hard").read_text() == "text"
     assert (target / "d/file").stat().st_mode & 0o7777 == 0o755
     assert not (target / "null").exists()
+    assert not left_out
 
 
 @pytest.mark.parametrize(
@@ -59,6 +60,5 @@ def test_files_directories_and_links(tmp_path: Path) -> None:
 )
 def test_nothing_leads_outside(tmp_path: Path, members: list[tuple[str, bytes, str]]) -> None:
     (tmp_path / "secret").write_text("secret")
-    with pytest.raises(tarfile.TarError):
-        extract(archive(*members), tmp_path / "out")
+    assert extract(archive(*members), tmp_path / "out") == [members[-1][0]]
     assert sorted(path.name for path in tmp_path.iterdir()) in (["out", "secret"], ["secret"])

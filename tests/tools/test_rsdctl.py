@@ -201,6 +201,7 @@ def test_newer_drive_with_more_counters(rsdctl: Path) -> None:
         (b"", "0 bytes; the log page has 4096"),
         (bytes(2 << 20), "1048576 bytes or more"),
     ],
+    ids=range(11),  # the pages themselves are too long for a test's name
 )
 def test_bad_pages_are_refused(rsdctl: Path, page: bytes, message: str) -> None:
     done = run(rsdctl, "decode", "-", stdin=page)

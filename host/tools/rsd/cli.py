@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import os
 import shutil
 import signal
 import subprocess
@@ -21,6 +22,7 @@ from rsd.steps import stop_all
 
 OUR_FAULT = 2
 INTERRUPTED = 130
+BROKEN_PIPE = 141
 
 EXIT_STATUSES = """\
 exit status: that of CMD, or
@@ -40,6 +42,15 @@ def main(arguments: list[str]) -> int:
         parsed = _parser().parse_args(arguments)
         return int(parsed.function(parsed))
     except RsdError as error:
+        print(f"rsd: {error}", file=sys.stderr)
+        return OUR_FAULT
+    except BrokenPipeError:
+        # Whoever read our output has had enough. Nothing is left to be flushed at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        stop_all()
+        return BROKEN_PIPE
+    except OSError as error:
+        stop_all()
         print(f"rsd: {error}", file=sys.stderr)
         return OUR_FAULT
     except KeyboardInterrupt:

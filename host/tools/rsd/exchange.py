@@ -1,6 +1,7 @@
 """What goes into a guest and what comes out: two files that the guest sees as NVDIMMs."""
 
 import io
+import sys
 import tarfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -78,11 +79,11 @@ def read_result(path: Path, out_dir: Path) -> RawResult | None:
         if fields["outcome"] != "too-large":
             try:
                 with tarfile.open(fileobj=stream, mode="r|") as tar:
-                    extract(tar, out_dir)
+                    left_out = extract(tar, out_dir)
             except tarfile.TarError as error:
-                raise RsdError(
-                    f"the guest's /out: {error}", "leave relative links inside /out only"
-                ) from error
+                raise RsdError(f"the guest's /out cannot be read: {error}") from error
+            for name in left_out:
+                print(f"rsd: left out of the results, leads outside: {name!r}", file=sys.stderr)
     return RawResult(
         fields["outcome"],
         int(fields["status"]),

@@ -138,7 +138,8 @@ def import_(cache: Cache, archive: Path) -> str:
     def build(partial: Path) -> None:
         try:
             with tarfile.open(archive) as tar:
-                extract(tar, partial)
+                if left_out := extract(tar, partial):
+                    raise tarfile.TarError(f"{left_out[0]!r} leads outside")
             manifest = json.loads((partial / "manifest.json").read_text())
             expected = manifest["sha256"]
         except (tarfile.TarError, OSError, ValueError, KeyError) as error:

@@ -27,6 +27,7 @@ from rsd.cache import Cache
 from rsd.errors import RsdError
 from rsd.progress import Progress
 from rsd.qmp import EventReader
+from rsd.systems import comma
 
 # One guest instruction takes 2^SHIFT ns: -2 is a machine of 4 instructions a nanosecond.
 GUEST_SPEED_SHIFT = -2
@@ -154,8 +155,8 @@ def run_guest(
             events = EventReader(ours)
             command = (
                 *qemu_command(job, built, scratch, media),
-                *("-chardev", f"file,id=console,path={scratch}/console"),
-                *("-chardev", f"file,id=output,path={scratch}/output"),
+                *("-chardev", f"file,id=console,path={comma(scratch)}/console"),
+                *("-chardev", f"file,id=output,path={comma(scratch)}/output"),
                 *("-serial", "chardev:console", "-serial", "chardev:output"),
                 *("-chardev", f"socket,id=qmp,fd={theirs.fileno()}"),
                 *("-mon", "chardev=qmp,mode=control"),
@@ -238,7 +239,7 @@ def qemu_command(
     ):
         mode = "readonly=off" if writable else "readonly=on"
         unarmed = "off" if writable else "on"
-        memory += ["-object", f"memory-backend-file,id=mem{index},mem-path={name},share=on,"]
+        memory += ["-object", f"memory-backend-file,id=mem{index},mem-path={comma(name)},share=on,"]
         memory[-1] += f"size={name.stat().st_size},{mode}"
         memory += ["-device", f"nvdimm,id=nv{index},memdev=mem{index},unarmed={unarmed}"]
     return [
@@ -303,6 +304,14 @@ def _prepare(
         script=job.script,
         inputs=job.inputs,
     )
+    # The guest unpacks them into memory, of which a tmpfs takes half.
+    needed_mib = (scratch / "inputs").stat().st_size * 5 // 2 >> 20
+    if job.inputs is not None and needed_mib > job.memory_mib:
+        raise RsdError(
+            f"the inputs need a guest with {needed_mib} MiB of memory, this one has"
+            f" {job.memory_mib}",
+            f"--memory {needed_mib}, or a smaller --in DIR",
+        )
     exchange.create_result(scratch / "result")
     return media
 

@@ -1,6 +1,6 @@
 """The drives a guest can be given, by name. To add one, add a row to SYSTEMS."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -88,6 +88,11 @@ def prepare_media(name: str, media: Path) -> None:
         ) from error
 
 
+def comma(value: str | Path) -> str:
+    """A value inside a QEMU option, where a comma would end it."""
+    return str(value).replace(",", ",,")
+
+
 def qemu_arguments(
     name: str,
     media: Path,
@@ -98,16 +103,15 @@ def qemu_arguments(
     system = SYSTEMS[check_name(name)]
     if system is None:
         return []
-    escape: Callable[[str], str] = lambda value: value.replace(",", ",,")  # noqa: E731
     arguments = []
     if system.raw_media:
-        arguments += ["-drive", f"file={escape(str(media))},if=none,id=media,format=raw"]
+        arguments += ["-drive", f"file={comma(media)},if=none,id=media,format=raw"]
     for driver, properties in (
         ("nvme,id=nvme0", {**system.controller, **controller}),
         (f"{system.driver},bus=nvme0", {**system.namespace, **namespace}),
     ):
         options = (
-            f",{key}={escape(value.replace('{media}', str(media)))}"
+            f",{key}={comma(value.replace('{media}', str(media)))}"
             for key, value in properties.items()
         )
         arguments += ["-device", driver + "".join(options)]

@@ -446,7 +446,8 @@ static bool read_header(const char *path, int fd, RsdMediaHeader *h, char *err)
 bool rsd_media_info(const char *path, RsdConfig *cfg, char err[RSD_ERR_LEN])
 {
     RsdMediaHeader header;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    /* not to wait for the other end, should it be a pipe */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     bool ok;
 
     if (fd < 0) {
