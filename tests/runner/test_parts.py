@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from rsd import cli, exchange, kernel, packages, systems
-from rsd.artifacts import REPOSITORY
+from rsd import cli, exchange, kernel, machine, packages, systems
+from rsd.artifacts import REPOSITORY, Artifacts
+from rsd.cache import Cache
 from rsd.errors import RsdError, StepFailed
 from rsd.progress import Progress
 from rsd.steps import run_logged
@@ -161,3 +162,14 @@ def test_a_result_cannot_leave_its_directory(
 def test_a_guest_that_wrote_no_result_has_none(tmp_path: Path) -> None:
     exchange.create_result(tmp_path / "result")
     assert exchange.read_result(tmp_path / "result", tmp_path) is None
+
+
+def test_inputs_must_fit_the_guests_memory(tmp_path: Path) -> None:
+    init = tmp_path / "init"
+    init.write_text("#!/bin/sh\n")
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    built = Artifacts(init, init, init, init, tools, (), {})
+    job = machine.GuestJob("none", "true", inputs={"big": bytes(200 << 20)}, memory_mib=512)
+    with pytest.raises(RsdError, match="need a guest with 640 MiB"):
+        machine.run_guest(job, built, cache=Cache(tmp_path / "cache"))
