@@ -41,6 +41,8 @@ PATH=/usr/sbin:/usr/bin:/sbin:/bin
 root=$1
 shift
 mount --rbind /dev "$root/dev"
+# Of its own: what a killed build left in it makes the next one slow (make's job server).
+mount -t tmpfs tmp "$root/tmp"
 mount -t proc proc "$root/proc" 2>/dev/null || mount --rbind /proc "$root/proc"
 while [ "$1" != -- ]; do
     mkdir -p "$root$2"
