@@ -113,6 +113,16 @@ int rsd_media_reserve(RsdMedia *media, uint32_t block);
 /* Gives that space back; the content is lost. */
 void rsd_media_release(RsdMedia *media, uint32_t block);
 
+/*
+ * Puts a page into the file by a system call, which is cheaper than the fault
+ * of a first store into the mapping. False if the host fails to.
+ */
+bool rsd_media_store(RsdMedia *media, uint32_t block, uint32_t page,
+                     const uint8_t *data);
+/* The same the other way. */
+bool rsd_media_load(RsdMedia *media, uint32_t block, uint32_t page,
+                    uint8_t *data);
+
 static inline uint8_t *rsd_media_page(const RsdMedia *media, uint32_t block,
                                       uint32_t page)
 {

@@ -14,8 +14,9 @@
  * before its first program (rsd_media_reserve), and given back when it is
  * erased: a store into the mapping never meets a full disk.
  *
- * Killing the process loses nothing that was stored: stores into the mapping
- * are in the page cache, in program order. What remains is to order stores so
+ * Killing the process loses nothing that was stored: stores into the mapping,
+ * and the data of pages, which goes by pwrite(), are in the page cache, in
+ * program order. What remains is to order stores so
  * that every prefix of them is a valid file; nand.c and segment.c say how they
  * do. A power cut of the host machine may lose anything since the last
  * rsd_media_sync(), in any order: opening then finds a consistent drive, an
@@ -631,6 +632,42 @@ int rsd_media_reserve(RsdMedia *media, uint32_t block)
     }
     return allocate(media->fd, FALLOC_FL_KEEP_SIZE,
                     media->data_off + block * media->stride, media->stride);
+}
+
+bool rsd_media_store(RsdMedia *media, uint32_t block, uint32_t page,
+                     const uint8_t *data)
+{
+    off_t at = rsd_media_page(media, block, page) - media->base;
+    size_t done = 0;
+
+    while (done < RSD_PAGE_SIZE) {
+        ssize_t n = pwrite(media->fd, data + done, RSD_PAGE_SIZE - done,
+                           at + done);
+
+        if (n < 0 && errno != EINTR) {
+            return false;
+        }
+        done += n > 0 ? n : 0;
+    }
+    return true;
+}
+
+bool rsd_media_load(RsdMedia *media, uint32_t block, uint32_t page,
+                    uint8_t *data)
+{
+    off_t at = rsd_media_page(media, block, page) - media->base;
+    size_t done = 0;
+
+    while (done < RSD_PAGE_SIZE) {
+        ssize_t n = pread(media->fd, data + done, RSD_PAGE_SIZE - done,
+                          at + done);
+
+        if (!n || (n < 0 && errno != EINTR)) {
+            return false;
+        }
+        done += n > 0 ? n : 0;
+    }
+    return true;
 }
 
 void rsd_media_release(RsdMedia *media, uint32_t block)

@@ -44,11 +44,10 @@ RsdStatus rsd_nand_program(RsdMedia *media, uint32_t block, uint32_t page,
         REFUSE("program of a page that is not the block's next", RSD_E_ORDER);
     }
     if (media->data) {
-        to = rsd_media_page(media, block, page);
-        if (data) {
-            memcpy(to, data, RSD_PAGE_SIZE);
-        } else {
-            memset(to, 0, RSD_PAGE_SIZE);
+        static const uint8_t zeroes[RSD_PAGE_SIZE];
+
+        if (!rsd_media_store(media, block, page, data ? data : zeroes)) {
+            return RSD_E_MEDIA;
         }
         to = rsd_media_oob(media, block, page);
         if (oob) {
@@ -84,8 +83,8 @@ RsdStatus rsd_nand_read(RsdMedia *media, uint32_t block, uint32_t page,
         }
         return RSD_OK;
     }
-    if (data) {
-        memcpy(data, rsd_media_page(media, block, page), RSD_PAGE_SIZE);
+    if (data && !rsd_media_load(media, block, page, data)) {
+        return RSD_E_MEDIA;
     }
     if (oob) {
         memcpy(oob, rsd_media_oob(media, block, page), oob_len);
