@@ -10,30 +10,47 @@
  */
 
 #include "qemu/osdep.h"
+#include "system/block-backend.h"
 #include "rsd-ns.h"
 #include "trace.h"
 
-/* A zone management request: its zones are commands of their own. */
-typedef struct RsdZoneMgmt {
+/* A request of many parts (zones, ranges), which are commands of their own. */
+typedef struct RsdParts {
     NvmeRequest *req;           /* NULL: cancelled */
     unsigned pending;           /* commands not completed yet */
     uint16_t status;
-} RsdZoneMgmt;
+} RsdParts;
 
-static uint16_t rsd_nvme_status(const RsdCmd *cmd, RsdStatus status)
+static bool rsd_has_parts(const NvmeRequest *req)
 {
+    return req->cmd.opcode == NVME_CMD_ZONE_MGMT_SEND ||
+           req->cmd.opcode == NVME_CMD_DSM;
+}
+
+static RsdFlash *rsd_flash(NvmeNamespace *ns)
+{
+    return RSD_NS_BASE(ns)->flash;
+}
+
+static uint16_t rsd_nvme_status(const RsdFlash *flash, const RsdCmd *cmd,
+                                RsdStatus status)
+{
+    RsdGeometry geo;
+
     switch (status) {
     case RSD_OK:
         return NVME_SUCCESS;
     case RSD_E_RANGE:
         return NVME_LBA_RANGE;
     case RSD_E_ORDER:
-        return NVME_ZONE_INVALID_WRITE;
+        rsd_geometry(flash->drive, cmd->ns, &geo);
+        return geo.zoned ? NVME_ZONE_INVALID_WRITE : NVME_WRITE_FAULT;
     case RSD_E_NOSPC:
         return NVME_CAP_EXCEEDED;
     case RSD_E_NOMEM:
         return NVME_INTERNAL_DEV_ERROR;
     case RSD_E_NOBLOCK:
+    case RSD_E_READONLY:
         return NVME_WRITE_FAULT;
     case RSD_E_MEDIA:
         return cmd->op == RSD_READ ? NVME_UNRECOVERED_READ : NVME_WRITE_FAULT;
@@ -47,33 +64,64 @@ static uint64_t rsd_ns_now(void)
     return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
 }
 
-static void rsd_ns_arm(RsdNamespace *rs)
+/*
+ * The timer is only ever moved to an earlier time: each move of the earliest
+ * timer wakes the main loop. One that finds nothing to do sets itself anew.
+ */
+static void rsd_flash_arm(RsdFlash *flash)
 {
     uint64_t when;
 
-    if (rsd_next_event(rs->drive, &when)) {
-        timer_mod(rs->timer, when);
-    } else {
-        timer_del(rs->timer);
+    if (rsd_next_event(flash->drive, &when)) {
+        timer_mod_anticipate_ns(flash->timer, when);
     }
 }
 
-static RsdStatus rsd_ns_start(RsdNamespace *rs, RsdCmd *cmd)
+/* Tells the host once of each way in which the flash is bad. */
+static void rsd_flash_check_health(RsdFlash *flash)
 {
-    RsdStatus status = rsd_submit(rs->drive, cmd, rsd_ns_now());
+    uint32_t changes = rsd_health_changes(flash->drive);
+    uint8_t news;
 
-    trace_rsd_nvme_submit(nvme_nsid(&rs->parent_obj), cmd->op, cmd->lba,
-                          cmd->nlb, status);
-    rsd_ns_arm(rs);
+    if (changes == flash->health_changes) {
+        return;
+    }
+    flash->health_changes = changes;
+
+    news = rsd_flash_warnings(flash) & ~flash->warnings;
+    flash->warnings |= news;
+    for (; news; news &= news - 1) {
+        nvme_ns_health_event(flash->ns[0], news & -news);
+    }
+}
+
+/* req NULL: of no request */
+static RsdStatus rsd_flash_start(RsdFlash *flash, RsdCmd *cmd,
+                                 const NvmeRequest *req)
+{
+    uint64_t now = rsd_ns_now();
+    RsdStatus status = rsd_submit(flash->drive, cmd, now);
+
+    trace_rsd_nvme_submit(cmd->ns, cmd->op, cmd->lba, cmd->nlb, status);
+    rsd_record_submit(flash->recorder, cmd, now, status, req);
+    rsd_flash_arm(flash);
+    rsd_flash_check_health(flash);
 
     return status;
+}
+
+static void rsd_flash_forget(RsdFlash *flash, RsdCmd *cmd)
+{
+    rsd_record_detach(flash->recorder, cmd);
+    rsd_cmd_detach(flash->drive, cmd);
 }
 
 uint16_t rsd_ns_prepare(NvmeNamespace *ns, NvmeRequest *req, uint64_t slba,
                         uint32_t nlb)
 {
-    RsdNamespace *rs = RSD_NS(ns);
+    RsdFlash *flash = rsd_flash(ns);
     NvmeCtrl *n = nvme_ctrl(req);
+    const NvmeRwCmd *rw = (const NvmeRwCmd *)&req->cmd;
     uint32_t len = nvme_l2b(ns, nlb);
     uint32_t mlen = nvme_m2b(ns, nlb);
     RsdOp op = RSD_WRITE;
@@ -93,7 +141,7 @@ uint16_t rsd_ns_prepare(NvmeNamespace *ns, NvmeRequest *req, uint64_t slba,
         return NVME_INVALID_FIELD;
     }
 
-    cmd = rsd_cmd_new(rs->drive, op, slba, nlb);
+    cmd = rsd_cmd_new(flash->drive, RSD_NS_BASE(ns)->index, op, slba, nlb);
     if (!cmd) {
         return NVME_INTERNAL_DEV_ERROR;
     }
@@ -110,10 +158,14 @@ uint16_t rsd_ns_prepare(NvmeNamespace *ns, NvmeRequest *req, uint64_t slba,
         }
     }
     if (status) {
-        rsd_cmd_free(rs->drive, cmd);
+        rsd_cmd_free(flash->drive, cmd);
         return status;
     }
 
+    cmd->append = req->cmd.opcode == NVME_CMD_ZONE_APPEND;
+    /* with its volatile write cache off, every write is through */
+    cmd->fua = (le16_to_cpu(rw->control) & NVME_RW_FUA) ||
+               !blk_enable_write_cache(ns->blkconf.blk);
     cmd->opaque = req;
     req->opaque = cmd;
 
@@ -122,17 +174,17 @@ uint16_t rsd_ns_prepare(NvmeNamespace *ns, NvmeRequest *req, uint64_t slba,
 
 void rsd_ns_abandon(NvmeNamespace *ns, NvmeRequest *req)
 {
-    rsd_cmd_free(RSD_NS(ns)->drive, req->opaque);
+    rsd_cmd_free(rsd_flash(ns)->drive, req->opaque);
     req->opaque = NULL;
 }
 
 uint16_t rsd_ns_submit(NvmeNamespace *ns, NvmeRequest *req)
 {
     RsdCmd *cmd = req->opaque;
-    RsdStatus status = rsd_ns_start(RSD_NS(ns), cmd);
+    RsdStatus status = rsd_flash_start(rsd_flash(ns), cmd, req);
 
     if (status != RSD_OK) {
-        uint16_t nvme_status = rsd_nvme_status(cmd, status);
+        uint16_t nvme_status = rsd_nvme_status(rsd_flash(ns), cmd, status);
 
         rsd_ns_abandon(ns, req);
         return nvme_status;
@@ -147,127 +199,170 @@ void rsd_ns_cancel(NvmeNamespace *ns, NvmeRequest *req)
         return;
     }
 
-    if (req->cmd.opcode == NVME_CMD_ZONE_MGMT_SEND) {
-        RsdZoneMgmt *mgmt = req->opaque;
+    if (rsd_has_parts(req)) {
+        RsdParts *parts = req->opaque;
 
-        mgmt->req = NULL;
-        if (!mgmt->pending) {
-            g_free(mgmt);
+        parts->req = NULL;
+        if (!parts->pending) {
+            g_free(parts);
         }
     } else {
-        rsd_cmd_detach(RSD_NS(ns)->drive, req->opaque);
+        rsd_flash_forget(rsd_flash(ns), req->opaque);
     }
     req->opaque = NULL;
 }
 
 /*
- * There is no volatile buffer: what was acknowledged is programmed. It is in
- * the media file's page cache, where the end of QEMU does not touch it; with
- * host-sync=on it is also brought to the host's disk.
+ * What was acknowledged is durable when it is programmed, or in a buffer that
+ * survives a power cut; the core knows. It is in the media file's page cache
+ * then, where the end of QEMU does not touch it; with host-sync=on it is also
+ * brought to the host's disk.
  */
-uint16_t rsd_ns_flush(NvmeNamespace *ns)
+uint16_t rsd_ns_flush(NvmeNamespace *ns, NvmeNsFlush *flush)
 {
-    RsdNamespace *rs = RSD_NS(ns);
-    RsdCmd *cmd = rsd_cmd_new(rs->drive, RSD_FLUSH, 0, 0);
-
-    if (!cmd) {
-        return NVME_INTERNAL_DEV_ERROR;
-    }
-    /* takes no time; it is given to the core to be counted */
-    if (rsd_ns_start(rs, cmd) == RSD_OK) {
-        rsd_cmd_detach(rs->drive, cmd);
-    } else {
-        rsd_cmd_free(rs->drive, cmd);
-    }
-
-    if (rs->host_sync && rsd_media_sync(rs->drive) < 0) {
-        return NVME_WRITE_FAULT;
-    }
-
-    return NVME_SUCCESS;
-}
-
-static uint16_t rsd_ns_zone_cmd(RsdNamespace *rs, NvmeRequest *req,
-                                RsdOp op, NvmeZone *zone)
-{
-    RsdCmd *cmd = rsd_cmd_new(rs->drive, op, zone->d.zslba, 0);
-    RsdZoneMgmt *mgmt = req->opaque;
+    RsdFlash *flash = rsd_flash(ns);
+    RsdCmd *cmd = rsd_cmd_new(flash->drive, RSD_NS_BASE(ns)->index, RSD_FLUSH,
+                              0, 0);
     RsdStatus status;
 
     if (!cmd) {
         return NVME_INTERNAL_DEV_ERROR;
     }
-    if (!mgmt) {
-        mgmt = req->opaque = g_new0(RsdZoneMgmt, 1);
-        mgmt->req = req;
-    }
 
-    cmd->opaque = mgmt;
-    status = rsd_ns_start(rs, cmd);
+    cmd->opaque = flush;
+    flush->opaque = cmd;
+    status = rsd_flash_start(flash, cmd, NULL);
     if (status != RSD_OK) {
-        uint16_t nvme_status = rsd_nvme_status(cmd, status);
+        uint16_t nvme_status = rsd_nvme_status(flash, cmd, status);
 
-        rsd_cmd_free(rs->drive, cmd);
+        rsd_cmd_free(flash->drive, cmd);
         return nvme_status;
     }
-    mgmt->pending++;
+
+    return NVME_NO_COMPLETE;
+}
+
+void rsd_ns_flush_cancel(NvmeNamespace *ns, NvmeNsFlush *flush)
+{
+    rsd_flash_forget(rsd_flash(ns), flush->opaque);
+}
+
+static uint16_t rsd_ns_add_part(NvmeNamespace *ns, NvmeRequest *req, RsdOp op,
+                                uint64_t lba, uint32_t nlb)
+{
+    RsdFlash *flash = rsd_flash(ns);
+    RsdCmd *cmd = rsd_cmd_new(flash->drive, RSD_NS_BASE(ns)->index, op, lba,
+                              nlb);
+    RsdParts *parts = req->opaque;
+    RsdStatus status;
+
+    if (!cmd) {
+        return NVME_INTERNAL_DEV_ERROR;
+    }
+    if (!parts) {
+        parts = req->opaque = g_new0(RsdParts, 1);
+        parts->req = req;
+    }
+
+    cmd->opaque = parts;
+    status = rsd_flash_start(flash, cmd, req);
+    if (status != RSD_OK) {
+        uint16_t nvme_status = rsd_nvme_status(flash, cmd, status);
+
+        rsd_cmd_free(flash->drive, cmd);
+        return nvme_status;
+    }
+    parts->pending++;
 
     return NVME_SUCCESS;
+}
+
+uint16_t rsd_ns_parts_done(NvmeNamespace *ns, NvmeRequest *req)
+{
+    /* without a part everything was as asked already */
+    return req->opaque ? NVME_NO_COMPLETE : NVME_SUCCESS;
+}
+
+uint16_t rsd_ns_deallocate(NvmeNamespace *ns, NvmeRequest *req, uint64_t slba,
+                           uint32_t nlb)
+{
+    return rsd_ns_add_part(ns, req, RSD_TRIM, slba, nlb);
 }
 
 uint16_t rsd_ns_zone_reset(NvmeNamespace *ns, NvmeRequest *req,
                            NvmeZone *zone)
 {
-    return rsd_ns_zone_cmd(RSD_NS(ns), req, RSD_ZONE_RESET, zone);
+    return rsd_ns_add_part(ns, req, RSD_ZONE_RESET, zone->d.zslba, 0);
 }
 
 uint16_t rsd_ns_zone_finish(NvmeNamespace *ns, NvmeRequest *req,
                             NvmeZone *zone)
 {
-    RsdNamespace *rs = RSD_NS(ns);
-    uint16_t status = rsd_ns_zone_cmd(rs, req, RSD_ZONE_FINISH, zone);
+    uint16_t status = rsd_ns_add_part(ns, req, RSD_ZONE_FINISH,
+                                      zone->d.zslba, 0);
 
     if (!status) {
-        rs->finishing = zone;
+        RSD_NS(ns)->finishing = zone;
     }
 
     return status;
 }
 
-uint16_t rsd_ns_zone_mgmt_done(NvmeNamespace *ns, NvmeRequest *req)
+static void rsd_part_complete(RsdFlash *flash, RsdCmd *cmd)
 {
-    /* without a command every zone was as asked already */
-    return req->opaque ? NVME_NO_COMPLETE : NVME_SUCCESS;
-}
-
-static void rsd_ns_zone_cmd_complete(RsdNamespace *rs, RsdCmd *cmd)
-{
-    RsdZoneMgmt *mgmt = cmd->opaque;
-    NvmeRequest *req = mgmt->req;
+    RsdParts *parts = cmd->opaque;
+    NvmeRequest *req = parts->req;
 
     if (cmd->status != RSD_OK) {
-        mgmt->status = rsd_nvme_status(cmd, cmd->status);
+        parts->status = rsd_nvme_status(flash, cmd, cmd->status);
     }
-    rsd_cmd_free(rs->drive, cmd);
+    rsd_cmd_free(flash->drive, cmd);
 
-    if (--mgmt->pending) {
+    if (--parts->pending) {
         return;
     }
     if (req) {
         req->opaque = NULL;
-        nvme_ns_complete(req, mgmt->status);
+        nvme_ns_complete(req, parts->status);
     }
-    g_free(mgmt);
+    g_free(parts);
 }
 
-static void rsd_ns_complete(RsdNamespace *rs, RsdCmd *cmd)
+static void rsd_flush_complete(RsdFlash *flash, RsdCmd *cmd)
 {
-    NvmeNamespace *ns = &rs->parent_obj;
+    NvmeNsFlush *flush = cmd->opaque;
+    uint16_t status = rsd_nvme_status(flash, cmd, cmd->status);
+
+    rsd_cmd_free(flash->drive, cmd);
+    if (!status && flash->host_sync && rsd_media_sync(flash->drive) < 0) {
+        status = NVME_WRITE_FAULT;
+    }
+    nvme_ns_flush_done(flush, status);
+}
+
+/*
+ * A write was refused after its zone's write pointer had moved. Those behind
+ * it in the zone are refused, too, as not in order: this is the first one.
+ */
+static void rsd_ns_write_refused(NvmeNamespace *ns, const RsdCmd *cmd)
+{
+    uint32_t idx = cmd->lba / ns->zone_size;
+    RsdZone info;
+
+    rsd_zone_get(rsd_flash(ns)->drive, idx, &info);
+    if (!(info.attrs & RSD_ZA_FINISHED)) {
+        nvme_ns_rewind_zone(ns, &ns->zone_array[idx], cmd->lba);
+    }
+}
+
+static void rsd_transfer_complete(RsdFlash *flash, RsdCmd *cmd)
+{
     NvmeRequest *req = cmd->opaque;
+    NvmeNamespace *ns = req->ns;
     NvmeCtrl *n = nvme_ctrl(req);
     MemReentrancyGuard *guard = &DEVICE(n)->mem_reentrancy_guard;
     bool engaged_in_io = guard->engaged_in_io;
-    uint16_t status = rsd_nvme_status(cmd, cmd->status);
+    uint16_t status = rsd_nvme_status(flash, cmd, cmd->status);
 
     /* the host may point a read at the controller's own registers */
     guard->engaged_in_io = true;
@@ -281,49 +376,76 @@ static void rsd_ns_complete(RsdNamespace *rs, RsdCmd *cmd)
     }
     guard->engaged_in_io = engaged_in_io;
 
-    rsd_cmd_free(rs->drive, cmd);
+    if (ns->params.zoned && cmd->op != RSD_READ &&
+        (cmd->status == RSD_E_NOSPC || cmd->status == RSD_E_NOBLOCK ||
+         cmd->status == RSD_E_NOMEM)) {
+        rsd_ns_write_refused(ns, cmd);
+    }
+
+    rsd_cmd_free(flash->drive, cmd);
     req->opaque = NULL;
     nvme_ns_complete(req, status);
 }
 
-void rsd_ns_timer(void *opaque)
+void rsd_flash_timer(void *opaque)
 {
-    RsdNamespace *rs = opaque;
+    RsdFlash *flash = opaque;
     uint64_t now = rsd_ns_now();
     RsdCmd *cmd;
 
-    while ((cmd = rsd_advance(rs->drive, now))) {
-        trace_rsd_nvme_complete(nvme_nsid(&rs->parent_obj), cmd->op, cmd->lba,
-                                cmd->nlb, cmd->status,
-                                cmd->done_ns - cmd->submit_ns);
-        if (cmd->op == RSD_ZONE_RESET || cmd->op == RSD_ZONE_FINISH) {
-            rsd_ns_zone_cmd_complete(rs, cmd);
-        } else {
-            rsd_ns_complete(rs, cmd);
+    rsd_record_advance(flash->recorder, now);
+    while ((cmd = rsd_advance(flash->drive, now))) {
+        trace_rsd_nvme_complete(cmd->ns, cmd->op, cmd->lba, cmd->nlb,
+                                cmd->status, cmd->done_ns - cmd->submit_ns);
+        rsd_record_done(flash->recorder, cmd);
+        switch (cmd->op) {
+        case RSD_FLUSH:
+            rsd_flush_complete(flash, cmd);
+            break;
+        case RSD_ZONE_RESET:
+        case RSD_ZONE_FINISH:
+        case RSD_TRIM:
+            rsd_part_complete(flash, cmd);
+            break;
+        case RSD_READ:
+        case RSD_WRITE:
+        case RSD_WRITE_ZEROES:
+            rsd_transfer_complete(flash, cmd);
+            break;
         }
     }
 
-    rsd_ns_arm(rs);
+    rsd_flash_arm(flash);
+    rsd_flash_check_health(flash);
+}
+
+/* The core forgot all zones, but a dead one stays dead. */
+static void rsd_ns_save_dead_zones(NvmeNamespace *ns)
+{
+    for (uint32_t i = 0; i < ns->num_zones; i++) {
+        NvmeZone *zone = &ns->zone_array[i];
+        NvmeZoneState state = nvme_get_zone_state(zone);
+
+        if (state == NVME_ZONE_STATE_READ_ONLY ||
+            state == NVME_ZONE_STATE_OFFLINE) {
+            rsd_zone_save(rsd_flash(ns)->drive, i, state, zone->d.za);
+        }
+    }
 }
 
 uint16_t rsd_ns_format(NvmeNamespace *ns, uint8_t idx)
 {
-    RsdNamespace *rs = RSD_NS(ns);
+    RsdFlash *flash = rsd_flash(ns);
+    uint32_t index = RSD_NS_BASE(ns)->index;
+    uint32_t oob = ns->id_ns.lbaf[idx].ms;
+    uint64_t now = rsd_ns_now();
+    RsdStatus status = rsd_format(flash->drive, index, oob, now);
 
-    switch (rsd_format(rs->drive, ns->id_ns.lbaf[idx].ms,
-                       rsd_ns_now())) {
+    rsd_record_format(flash->recorder, index, oob, now, status);
+    switch (status) {
     case RSD_OK:
-        rsd_ns_arm(rs);
-        /* the core forgot all zones, but a dead one stays dead */
-        for (uint32_t i = 0; i < ns->num_zones; i++) {
-            NvmeZone *zone = &ns->zone_array[i];
-            NvmeZoneState state = nvme_get_zone_state(zone);
-
-            if (state == NVME_ZONE_STATE_READ_ONLY ||
-                state == NVME_ZONE_STATE_OFFLINE) {
-                rsd_zone_save(rs->drive, i, state, zone->d.za);
-            }
-        }
+        rsd_flash_arm(flash);
+        rsd_ns_save_dead_zones(ns);
         return NVME_SUCCESS;
     case RSD_E_ORDER:
         /* commands are in flight: the host may try again */

@@ -1,7 +1,8 @@
 /*
- * A namespace whose data is in modelled NAND flash: RISA's RSD behind NVMe's
- * Zoned Namespace command set. A zone is a logical segment, one flash block in
- * each of a set of channels and ways (RISA 3.1.1).
+ * A namespace whose data is in modelled NAND flash. With ftl=rsd it is RISA's
+ * RSD behind NVMe's Zoned Namespace command set: a zone is a logical segment,
+ * one flash block in each of a set of channels and ways (RISA 3.1.1). With
+ * another translation layer it is a conventional namespace (rsd-conv.c).
  *
  *     -device nvme,id=nvme0,serial=rsd0,inline-queues=on
  *     -device rsd-ns,bus=nvme0,media=drive.rsd,preset=risa,oob=64
@@ -21,9 +22,12 @@
 #include "qapi/visitor.h"
 #include "hw/qdev-properties.h"
 #include "rsd-ns.h"
+#include "core/trace.h"
 #include "trace.h"
 
 #define RSD_DEFAULT_PRESET "risa"
+/* Logical blocks are 4 KiB, whatever the flash page is */
+#define RSD_LBA_SIZE (1 << 12)
 /* SMART warns when less than this part of the spare blocks is left */
 #define RSD_SPARE_THRESHOLD_PERCENT 10
 
@@ -38,23 +42,120 @@ static const NvmeLBAF rsd_ns_lbaf[] = {
 };
 
 /*
+ * Flash
+ */
+
+void rsd_flash_unref(RsdFlash *flash)
+{
+    if (!flash || --flash->refs) {
+        return;
+    }
+
+    if (flash->recorder) {
+        rsd_record_close(flash->recorder);
+    }
+    timer_free(flash->timer);
+    rsd_close(flash->drive);
+    g_free(flash);
+}
+
+uint8_t rsd_flash_warnings(const RsdFlash *flash)
+{
+    uint8_t warnings = 0;
+    RsdHealth health;
+
+    rsd_health(flash->drive, &health);
+    if (health.available_spare < RSD_SPARE_THRESHOLD_PERCENT) {
+        warnings |= NVME_SMART_SPARE;
+    }
+    if (health.read_only) {
+        warnings |= NVME_SMART_MEDIA_READ_ONLY;
+    }
+    return warnings;
+}
+
+/* Opens a drive, and a trace if a path is given; one reference. */
+static RsdFlash *rsd_flash_open(const char *media, const RsdConfig *cfg,
+                                const char *trace, Error **errp)
+{
+    char err[RSD_ERR_LEN];
+    uint64_t hash = 0;
+    RsdFlash *flash;
+    RsdDrive *drive;
+
+    if (trace && !rsd_trace_hash_media(media, &hash, err)) {
+        error_setg(errp, "%s", err);
+        return NULL;
+    }
+    drive = rsd_open(media, cfg, err);
+    if (!drive) {
+        error_setg(errp, "%s", err);
+        return NULL;
+    }
+
+    flash = g_new0(RsdFlash, 1);
+    flash->refs = 1;
+    flash->drive = drive;
+    flash->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, rsd_flash_timer, flash);
+    /* what is so already is in the log page, and no news */
+    flash->warnings = rsd_flash_warnings(flash);
+    if (trace) {
+        flash->recorder = rsd_record_open(trace, flash, hash, errp);
+        if (!flash->recorder) {
+            rsd_flash_unref(flash);
+            return NULL;
+        }
+    }
+    return flash;
+}
+
+void rsd_ns_attach(NvmeNamespace *ns, RsdFlash *flash, uint32_t index)
+{
+    const RsdConfig *cfg = rsd_config(flash->drive);
+    RsdNsBase *base = RSD_NS_BASE(ns);
+
+    /* acknowledged from a buffer that a power cut empties */
+    ns->volatile_cache = cfg->ack == RSD_ACK_BUFFER && cfg->plp == RSD_OFF;
+
+    flash->refs++;
+    flash->ns[index] = ns;
+    base->flash = flash;
+    base->index = index;
+}
+
+void rsd_ns_cleanup(NvmeNamespace *ns)
+{
+    RsdNsBase *base = RSD_NS_BASE(ns);
+
+    if (base->flash) {
+        base->flash->ns[base->index] = NULL;
+        rsd_flash_unref(base->flash);
+        base->flash = NULL;
+    }
+}
+
+/*
+ * Settings
+ */
+
+/*
  * The properties of nvme-ns. Refuses those that this namespace decides itself,
  * instead of ignoring them.
  */
-static bool rsd_ns_check_inherited(NvmeNamespace *ns, Error **errp)
+bool rsd_ns_check_inherited(NvmeNamespace *ns, Error **errp)
 {
     const NvmeNamespaceParams *p = &ns->params;
     const char *name = NULL, *instead = "leave it out";
 
     if (p->ms || p->mset) {
         name = p->ms ? "ms" : "mset";
-        instead = "use oob=0, 16, 64 or 128";
+        instead = "use oob";
     } else if (p->pi || p->pil || p->pif) {
         name = "pi, pil or pif";
         instead = "protection information is not modelled";
     } else if (p->zoned) {
         name = "zoned";
-        instead = "the namespace always is";
+        instead = "use ftl=rsd, or another ftl";
     } else if (p->zone_size_bs != 128 * MiB || p->zone_cap_bs) {
         name = p->zone_cap_bs ? "zoned.zone_capacity" : "zoned.zone_size";
         instead = "a zone is a segment: use segment, channels, ways and pages";
@@ -63,15 +164,15 @@ static bool rsd_ns_check_inherited(NvmeNamespace *ns, Error **errp)
         instead = "use zd-ext";
     } else if (p->numzrwa || p->zrwas) {
         name = p->numzrwa ? "zoned.numzrwa" : "zoned.zrwas";
-        instead = "a random write area needs a write buffer, which this drive "
-                  "does not have";
+        instead = "a random write area is not modelled";
     } else if (p->fdp.ruhs) {
         name = "fdp.ruhs";
         instead = "zones place the data";
     }
 
     if (name) {
-        error_setg(errp, TYPE_RSD_NS " does not take '%s': %s", name, instead);
+        error_setg(errp, "%s does not take '%s': %s",
+                   object_get_typename(OBJECT(ns)), name, instead);
         return false;
     }
 
@@ -126,7 +227,7 @@ static bool rsd_ns_settings(RsdNamespace *rs, RsdConfig *cfg, bool exists,
     }
 
     for (size_t i = 0; i < rsd_num_props; i++) {
-        if (rs->set & (1ull << i)) {
+        if (rs->set[i]) {
             *rsd_prop_value(cfg, &rsd_props[i]) =
                 *rsd_prop_value(&rs->cfg, &rsd_props[i]);
         }
@@ -139,13 +240,56 @@ static bool rsd_ns_settings(RsdNamespace *rs, RsdConfig *cfg, bool exists,
     return true;
 }
 
+/* What concerns zones alone, the drive being known. */
+static bool rsd_ns_check_zones(NvmeNamespace *ns, const RsdGeometry *geo,
+                               Error **errp)
+{
+    const NvmeNamespaceParams *p = &ns->params;
+
+    if (!geo->zoned && (p->max_open_zones || p->max_active_zones ||
+                        p->cross_zone_read)) {
+        error_setg(errp, "'zoned.max_open', 'zoned.max_active' and "
+                   "'zoned.cross_read' need zones: leave them out, or use "
+                   "ftl=rsd");
+        return false;
+    }
+    if (geo->zoned && p->max_open_zones > geo->num_zones) {
+        error_setg(errp, "'zoned.max_open' is %" PRIu32 ", must be from 0 to "
+                   "the number of zones, %" PRIu32, p->max_open_zones,
+                   geo->num_zones);
+        return false;
+    }
+    return true;
+}
+
+static void rsd_ns_zoned_init(NvmeNamespace *ns, const RsdGeometry *geo)
+{
+    const RsdConfig *cfg = &RSD_NS(ns)->cfg;
+
+    ns->oncs = NVME_ONCS_WRITE_ZEROES;
+    if (rsd_num_namespaces(RSD_NS_BASE(ns)->flash->drive) > 1) {
+        /*
+         * A controller has one answer to whether there is Dataset Management.
+         * For the conventional namespace's sake it is yes; here its
+         * deallocation is advice that is not taken.
+         */
+        ns->oncs |= NVME_ONCS_DSM;
+    }
+    ns->size = geo->lbas * RSD_LBA_SIZE;
+    ns->params.zoned = true;
+    ns->params.zone_size_bs = geo->zone_size * RSD_LBA_SIZE;
+    ns->params.zone_cap_bs = geo->zone_capacity * RSD_LBA_SIZE;
+    ns->params.zd_extension_size = cfg->zd_ext;
+}
+
 static bool rsd_ns_setup(NvmeNamespace *ns, Error **errp)
 {
     RsdNamespace *rs = RSD_NS(ns);
     char err[RSD_ERR_LEN];
     RsdConfig cfg = {};
     RsdGeometry geo;
-    bool exists, oob_given;
+    RsdFlash *flash;
+    bool exists;
 
     if (!rsd_ns_check_inherited(ns, errp)) {
         return false;
@@ -165,33 +309,44 @@ static bool rsd_ns_setup(NvmeNamespace *ns, Error **errp)
         return false;
     }
 
-    rs->drive = rsd_open(rs->media, &cfg, err);
-    if (!rs->drive) {
-        error_setg(errp, "%s", err);
-        return false;
+    flash = rsd_flash_open(rs->media, &cfg, rs->trace, errp);
+    if (!flash) {
+        goto fail;
+    }
+    flash->host_sync = rs->host_sync;
+    rsd_ns_attach(ns, flash, 0);
+    rsd_flash_unref(flash);
+
+    rsd_geometry(flash->drive, 0, &geo);
+    if (!rsd_ns_check_zones(ns, &geo, errp)) {
+        goto fail;
     }
 
-    oob_given = rs->set & (1ull << (rsd_prop_find("oob") - rsd_props));
-    rs->cfg = *rsd_config(rs->drive);
-    if (oob_given && rs->cfg.oob != cfg.oob) {
+    rs->cfg = *rsd_config(flash->drive);
+    if (rs->set[rsd_prop_find("oob") - rsd_props] && rs->cfg.oob != cfg.oob) {
         warn_report("'%s' is formatted with %" PRIu64 " bytes of OOB, not %"
                     PRIu64 ": use Format NVM (nvme format) to change it",
                     rs->media, rs->cfg.oob, cfg.oob);
     }
-    rsd_geometry(rs->drive, &geo);
-    rs->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, rsd_ns_timer, rs);
 
-    ns->blkconf.logical_block_size = rs->cfg.page_size;
-    ns->size = geo.num_zones * geo.zone_size * rs->cfg.page_size;
+    ns->blkconf.logical_block_size = RSD_LBA_SIZE;
     ns->params.ms = rs->cfg.oob;
-    ns->params.zoned = true;
-    ns->params.zone_size_bs = geo.zone_size * rs->cfg.page_size;
-    ns->params.zone_cap_bs = geo.zone_capacity * rs->cfg.page_size;
-    ns->params.zd_extension_size = rs->cfg.zd_ext;
+    if (geo.zoned) {
+        rsd_ns_zoned_init(ns, &geo);
+    } else {
+        rsd_conv_init(ns);
+    }
 
-    trace_rsd_nvme_open(nvme_nsid(ns), rs->media, geo.num_zones,
-                        geo.zone_size, geo.zone_capacity);
+    trace_rsd_nvme_open(nvme_nsid(ns), rs->media,
+                        rsd_num_namespaces(flash->drive));
     return true;
+
+fail:
+    /* one that was made for this drive is of no use */
+    if (!exists) {
+        unlink(rs->media);
+    }
+    return false;
 }
 
 /*
@@ -201,7 +356,7 @@ static bool rsd_ns_setup(NvmeNamespace *ns, Error **errp)
  */
 static bool rsd_ns_restore(NvmeNamespace *ns, Error **errp)
 {
-    RsdNamespace *rs = RSD_NS(ns);
+    RsdDrive *drive = RSD_NS_BASE(ns)->flash->drive;
 
     /* what the format makes of the zones, which now exist */
     nvme_ns_init_format(ns);
@@ -211,10 +366,10 @@ static bool rsd_ns_restore(NvmeNamespace *ns, Error **errp)
         uint8_t za;
         RsdZone info;
 
-        rsd_zone_get(rs->drive, i, &info);
+        rsd_zone_get(drive, i, &info);
         za = info.attrs & NVME_ZA_ZD_EXT_VALID;
         if (za) {
-            memcpy(nvme_get_zd_extension(ns, i), rsd_zone_ext(rs->drive, i),
+            memcpy(nvme_get_zd_extension(ns, i), rsd_zone_ext(drive, i),
                    ns->params.zd_extension_size);
         }
 
@@ -235,7 +390,7 @@ static bool rsd_ns_restore(NvmeNamespace *ns, Error **errp)
                 error_setg(errp, "'zoned.max_active' is %" PRIu32 ", but more "
                            "zones of '%s' are active: raise it, or start with "
                            "the former value and finish or reset zones",
-                           ns->params.max_active_zones, rs->media);
+                           ns->params.max_active_zones, RSD_NS(ns)->media);
                 return false;
             }
             nvme_set_zone_state(zone, NVME_ZONE_STATE_CLOSED);
@@ -249,87 +404,79 @@ static bool rsd_ns_restore(NvmeNamespace *ns, Error **errp)
     return true;
 }
 
-static void rsd_ns_cleanup(NvmeNamespace *ns)
-{
-    RsdNamespace *rs = RSD_NS(ns);
-
-    timer_free(rs->timer);
-    rs->timer = NULL;
-    if (rs->drive) {
-        rsd_close(rs->drive);
-        rs->drive = NULL;
-    }
-}
-
 static void rsd_ns_zone_changed(NvmeNamespace *ns, NvmeZone *zone)
 {
     RsdNamespace *rs = RSD_NS(ns);
+    RsdDrive *drive = rs->parent_obj.flash->drive;
     uint32_t idx = zone - ns->zone_array;
     uint8_t attrs = zone->d.za;
 
     if (zone->d.za & NVME_ZA_ZD_EXT_VALID) {
-        memcpy(rsd_zone_ext(rs->drive, idx), nvme_get_zd_extension(ns, idx),
+        memcpy(rsd_zone_ext(drive, idx), nvme_get_zd_extension(ns, idx),
                ns->params.zd_extension_size);
     }
     if (zone == rs->finishing) {
         attrs |= RSD_ZA_FINISHED;
         rs->finishing = NULL;
     }
-    rsd_zone_save(rs->drive, idx, nvme_get_zone_state(zone), attrs);
+    rsd_zone_save(drive, idx, nvme_get_zone_state(zone), attrs);
 }
 
-static void rsd_ns_host_stats(NvmeNamespace *ns, struct nvme_stats *stats)
+/* The drive counts for its namespaces together: the first one says it all. */
+void rsd_ns_host_stats(NvmeNamespace *ns, struct nvme_stats *stats)
 {
-    RsdNamespace *rs = RSD_NS(ns);
+    RsdNsBase *base = RSD_NS_BASE(ns);
     RsdCounters c;
 
-    rsd_counters(rs->drive, &c);
-    stats->units_read += c.host_read_pages * rs->cfg.page_size;
-    stats->units_written += c.host_write_pages * rs->cfg.page_size;
+    if (base->index) {
+        return;
+    }
+
+    rsd_counters(base->flash->drive, &c);
+    stats->units_read += c.host_read_pages * RSD_LBA_SIZE;
+    stats->units_written += c.host_write_pages * RSD_LBA_SIZE;
     stats->read_commands += c.host_read_cmds;
     stats->write_commands += c.host_write_cmds;
 }
 
 /* Spare, wear and errors as the flash has them; the worst namespace counts. */
-static void rsd_ns_health(NvmeNamespace *ns, NvmeSmartLog *smart)
+void rsd_ns_health(NvmeNamespace *ns, NvmeSmartLog *smart)
 {
-    RsdNamespace *rs = RSD_NS(ns);
-    uint64_t good, used, spare = 100;
+    RsdNsBase *base = RSD_NS_BASE(ns);
+    uint64_t good, used;
+    RsdHealth health;
     RsdCounters c;
 
-    rsd_counters(rs->drive, &c);
+    rsd_counters(base->flash->drive, &c);
+    rsd_health(base->flash->drive, &health);
     good = c.blocks_total - c.blocks_bad;
     used = good ? 100 * c.wear_sum / (good * c.endurance) : 100;
-    if (c.spares_total) {
-        spare = 100 * c.spares_left / c.spares_total;
-    }
 
-    if (!smart->available_spare_threshold || spare < smart->available_spare) {
-        smart->available_spare = spare;
+    if (!smart->available_spare_threshold ||
+        health.available_spare < smart->available_spare) {
+        smart->available_spare = health.available_spare;
     }
     smart->available_spare_threshold = RSD_SPARE_THRESHOLD_PERCENT;
     smart->percentage_used = MAX(smart->percentage_used, MIN(used, 255));
-    smart->media_errors[0] =
-        cpu_to_le64(le64_to_cpu(smart->media_errors[0]) + c.media_errors);
-    if (spare < RSD_SPARE_THRESHOLD_PERCENT) {
-        smart->critical_warning |= NVME_SMART_SPARE;
+    if (!base->index) {
+        smart->media_errors[0] =
+            cpu_to_le64(le64_to_cpu(smart->media_errors[0]) + c.media_errors);
     }
+    smart->critical_warning |= rsd_flash_warnings(base->flash);
 }
 
-static size_t rsd_ns_vendor_log(NvmeNamespace *ns, uint8_t lid, void *buf)
+size_t rsd_ns_vendor_log(NvmeNamespace *ns, uint8_t lid, void *buf)
 {
     if (lid != RSD_LOG_ID) {
         return 0;
     }
-    rsd_log_page(RSD_NS(ns)->drive, buf);
+    rsd_log_page(RSD_NS_BASE(ns)->flash->drive, buf);
     return sizeof(RsdLogPage);
 }
 
 static const NvmeNamespaceOps rsd_ns_ops = {
     .lbaf = rsd_ns_lbaf,
     .nlbaf = ARRAY_SIZE(rsd_ns_lbaf),
-    .oncs = NVME_ONCS_WRITE_ZEROES,
-    .volatile_cache = false,
     .setup = rsd_ns_setup,
     .restore = rsd_ns_restore,
     .cleanup = rsd_ns_cleanup,
@@ -338,9 +485,10 @@ static const NvmeNamespaceOps rsd_ns_ops = {
     .abandon = rsd_ns_abandon,
     .cancel = rsd_ns_cancel,
     .flush = rsd_ns_flush,
+    .flush_cancel = rsd_ns_flush_cancel,
+    .parts_done = rsd_ns_parts_done,
     .zone_reset = rsd_ns_zone_reset,
     .zone_finish = rsd_ns_zone_finish,
-    .zone_mgmt_done = rsd_ns_zone_mgmt_done,
     .zone_changed = rsd_ns_zone_changed,
     .format = rsd_ns_format,
     .host_stats = rsd_ns_host_stats,
@@ -377,6 +525,7 @@ static void rsd_ns_degrade(Object *obj, Visitor *v, const char *name,
 static const Property rsd_ns_props[] = {
     DEFINE_PROP_STRING("media", RsdNamespace, media),
     DEFINE_PROP_STRING("preset", RsdNamespace, preset),
+    DEFINE_PROP_STRING("trace", RsdNamespace, trace),
     DEFINE_PROP_BOOL("host-sync", RsdNamespace, host_sync, false),
 };
 
@@ -384,15 +533,17 @@ static void rsd_ns_class_init(ObjectClass *oc, void *data)
 {
     DeviceClass *dc = DEVICE_CLASS(oc);
 
-    dc->desc = "NVMe namespace in modelled NAND flash (RISA's RSD)";
+    dc->desc = "NVMe namespace in modelled NAND flash: RISA's RSD, or an FTL";
     device_class_set_props(dc, rsd_ns_props);
     NVME_NS_CLASS(oc)->ops = &rsd_ns_ops;
 
     object_class_property_set_description(oc, "media",
         "file that holds the flash; created if it does not exist");
     object_class_property_set_description(oc, "preset",
-        "settings to start from: custom, redo, risa or zn540 (default risa, "
-        "or what an existing media file says)");
+        "settings to start from: custom, redo, risa, zn540, 980pro or tlc-2024 "
+        "(default risa, or what an existing media file says)");
+    object_class_property_set_description(oc, "trace",
+        "file to record what the drive does in, for rsdsim; must not exist");
     object_class_property_set_description(oc, "host-sync",
         "a flush also writes the media file to the host's disk");
     rsd_ns_class_add_props(oc);
@@ -411,11 +562,7 @@ static void rsd_ns_class_init(ObjectClass *oc, void *data)
 
 static void rsd_ns_instance_init(Object *obj)
 {
-    RsdNamespace *rs = RSD_NS(obj);
-
-    QEMU_BUILD_BUG_ON(sizeof(RsdConfig) / sizeof(uint64_t) >
-                      sizeof(rs->set) * 8);
-    rsd_preset_find(RSD_DEFAULT_PRESET)->apply(&rs->cfg);
+    rsd_preset_find(RSD_DEFAULT_PRESET)->apply(&RSD_NS(obj)->cfg);
 }
 
 /* A namespace that failed to realize has not been cleaned up yet. */
@@ -424,17 +571,25 @@ static void rsd_ns_instance_finalize(Object *obj)
     rsd_ns_cleanup(NVME_NS(obj));
 }
 
+static const TypeInfo rsd_ns_base_info = {
+    .name = TYPE_RSD_NS_BASE,
+    .parent = TYPE_NVME_NS,
+    .abstract = true,
+    .instance_size = sizeof(RsdNsBase),
+    .instance_finalize = rsd_ns_instance_finalize,
+};
+
 static const TypeInfo rsd_ns_info = {
     .name = TYPE_RSD_NS,
-    .parent = TYPE_NVME_NS,
+    .parent = TYPE_RSD_NS_BASE,
     .instance_size = sizeof(RsdNamespace),
     .instance_init = rsd_ns_instance_init,
-    .instance_finalize = rsd_ns_instance_finalize,
     .class_init = rsd_ns_class_init,
 };
 
 static void rsd_ns_register_types(void)
 {
+    type_register_static(&rsd_ns_base_info);
     type_register_static(&rsd_ns_info);
 }
 

@@ -1,5 +1,5 @@
 /*
- * The RSD namespace of QEMU's nvme controller.
+ * Namespaces of QEMU's nvme controller in modelled NAND flash.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -11,8 +11,14 @@
 #include "hw/nvme/nvme.h"
 #include "core/rsd.h"
 
+#define TYPE_RSD_NS_BASE "rsd-ns-base"
+OBJECT_DECLARE_SIMPLE_TYPE(RsdNsBase, RSD_NS_BASE)
+
 #define TYPE_RSD_NS "rsd-ns"
 OBJECT_DECLARE_SIMPLE_TYPE(RsdNamespace, RSD_NS)
+
+#define TYPE_RSD_NS_CONV "rsd-ns-conv"
+OBJECT_DECLARE_SIMPLE_TYPE(RsdConvNamespace, RSD_NS_CONV)
 
 /*
  * Besides the attributes NVMe defines, the saved attributes of a zone tell a
@@ -21,19 +27,67 @@ OBJECT_DECLARE_SIMPLE_TYPE(RsdNamespace, RSD_NS)
  */
 #define RSD_ZA_FINISHED 0x40
 
-struct RsdNamespace {
-    NvmeNamespace parent_obj;
+typedef struct RsdRecorder RsdRecorder;
 
-    RsdConfig cfg;
-    uint64_t set;               /* bit n: property n was given by the user */
-    char *preset;
-    char *media;
-    bool host_sync;
-
+/* A drive and what is needed to run it: one, or two namespaces share it. */
+typedef struct RsdFlash {
     RsdDrive *drive;
     QEMUTimer *timer;           /* at the drive's next event */
+    RsdRecorder *recorder;      /* NULL: no trace is recorded */
+    NvmeNamespace *ns[RSD_MAX_NAMESPACES];  /* by the drive's numbers */
+    bool host_sync;
+    uint8_t warnings;           /* NVME_SMART_* that the host was told */
+    uint32_t health_changes;    /* rsd_health_changes() at that time */
+    unsigned refs;
+} RsdFlash;
+
+/* What the namespaces have in common (rsd-ns.c). */
+struct RsdNsBase {
+    NvmeNamespace parent_obj;
+
+    RsdFlash *flash;            /* one reference; NULL unless realized */
+    uint32_t index;             /* the drive's number of this namespace */
+};
+
+/* The namespace that has the drive's settings: zoned or conventional. */
+struct RsdNamespace {
+    RsdNsBase parent_obj;
+
+    RsdConfig cfg;
+    bool set[sizeof(RsdConfig) / sizeof(uint64_t)]; /* given by the user */
+    char *preset;
+    char *media;
+    char *trace;
+    bool host_sync;
+
     NvmeZone *finishing;        /* zone_finish() was called for it */
 };
+
+/* The conventional namespace beside a zoned one. */
+struct RsdConvNamespace {
+    RsdNsBase parent_obj;
+
+    RsdNamespace *flash;        /* the other one */
+};
+
+/* Drops a reference; the last one closes the drive. NULL is allowed. */
+void rsd_flash_unref(RsdFlash *flash);
+/* Its critical warnings for SMART: of NVME_SMART_* */
+uint8_t rsd_flash_warnings(const RsdFlash *flash);
+
+/* For namespaces of either kind (rsd-ns.c). */
+bool rsd_ns_check_inherited(NvmeNamespace *ns, Error **errp);
+void rsd_ns_attach(NvmeNamespace *ns, RsdFlash *flash, uint32_t index);
+void rsd_ns_cleanup(NvmeNamespace *ns);
+void rsd_ns_host_stats(NvmeNamespace *ns, struct nvme_stats *stats);
+void rsd_ns_health(NvmeNamespace *ns, NvmeSmartLog *smart);
+size_t rsd_ns_vendor_log(NvmeNamespace *ns, uint8_t lid, void *buf);
+
+/*
+ * Makes a namespace, attached, a conventional one (rsd-conv.c). Called by its
+ * setup(): it sets ns->ops and what that function has to set.
+ */
+void rsd_conv_init(NvmeNamespace *ns);
 
 /* The data path (rsd-io.c). See NvmeNamespaceOps for what each does. */
 uint16_t rsd_ns_prepare(NvmeNamespace *ns, NvmeRequest *req, uint64_t slba,
@@ -41,16 +95,40 @@ uint16_t rsd_ns_prepare(NvmeNamespace *ns, NvmeRequest *req, uint64_t slba,
 uint16_t rsd_ns_submit(NvmeNamespace *ns, NvmeRequest *req);
 void rsd_ns_abandon(NvmeNamespace *ns, NvmeRequest *req);
 void rsd_ns_cancel(NvmeNamespace *ns, NvmeRequest *req);
-uint16_t rsd_ns_flush(NvmeNamespace *ns);
+uint16_t rsd_ns_flush(NvmeNamespace *ns, NvmeNsFlush *flush);
+void rsd_ns_flush_cancel(NvmeNamespace *ns, NvmeNsFlush *flush);
+uint16_t rsd_ns_parts_done(NvmeNamespace *ns, NvmeRequest *req);
+uint16_t rsd_ns_deallocate(NvmeNamespace *ns, NvmeRequest *req, uint64_t slba,
+                           uint32_t nlb);
 uint16_t rsd_ns_zone_reset(NvmeNamespace *ns, NvmeRequest *req,
                            NvmeZone *zone);
 uint16_t rsd_ns_zone_finish(NvmeNamespace *ns, NvmeRequest *req,
                             NvmeZone *zone);
-uint16_t rsd_ns_zone_mgmt_done(NvmeNamespace *ns, NvmeRequest *req);
 uint16_t rsd_ns_format(NvmeNamespace *ns, uint8_t idx);
 
-/* The drive's timer: completes what is due. */
-void rsd_ns_timer(void *opaque);
+/* The drive's timer: completes what is due. opaque is an RsdFlash. */
+void rsd_flash_timer(void *opaque);
+
+/*
+ * Recording of a native trace (rsd-record.c, core/trace.h). The calls are to
+ * come in the order of those of the drive; recorder NULL: nothing is done.
+ */
+RsdRecorder *rsd_record_open(const char *path, RsdFlash *flash,
+                             uint64_t media_hash, Error **errp);
+/* After rsd_submit(). req NULL: of no request */
+void rsd_record_submit(RsdRecorder *recorder, RsdCmd *cmd, uint64_t now,
+                       RsdStatus status, const NvmeRequest *req);
+/* Before rsd_advance() */
+void rsd_record_advance(RsdRecorder *recorder, uint64_t now);
+/* A command that rsd_advance() gave */
+void rsd_record_done(RsdRecorder *recorder, RsdCmd *cmd);
+/* Before rsd_cmd_detach() */
+void rsd_record_detach(RsdRecorder *recorder, RsdCmd *cmd);
+/* After rsd_format() */
+void rsd_record_format(RsdRecorder *recorder, uint32_t index, uint32_t oob,
+                       uint64_t now, RsdStatus status);
+/* Ends the trace with the drive's counters after the last of these calls. */
+void rsd_record_close(RsdRecorder *recorder);
 
 /* The drive's settings as properties of the class (rsd-props.c). */
 void rsd_ns_class_add_props(ObjectClass *oc);

@@ -25,7 +25,7 @@ static void rsd_prop_store(Object *obj, const RsdProp *prop, uint64_t value)
     RsdNamespace *rs = RSD_NS(obj);
 
     *rsd_prop_value(&rs->cfg, prop) = value;
-    rs->set |= 1ull << (prop - rsd_props);
+    rs->set[prop - rsd_props] = true;
 }
 
 static void rsd_prop_get_num(Object *obj, Visitor *v, const char *name,

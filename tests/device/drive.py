@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -17,9 +18,9 @@ LOG_ID = 0xCA
 LOG_MAGIC = 0x474F4C2D44535252
 NAMESPACE_PATH = "/machine/peripheral/ns0"
 
-# The order of the counters in the log page, written down here a second time on purpose: a field
-# that moves breaks every reader of the page, rsdctl among them.
-COUNTERS = [
+# The order of the counters in the log page, of those of its first version written down here a
+# second time on purpose: a field that moves breaks every reader of the page, rsdctl among them.
+FIRST_COUNTERS = [
     "host_read_cmds",
     "host_write_cmds",
     "host_read_pages",
@@ -73,6 +74,9 @@ COUNTERS = [
     "wear_moves",
     "endurance",
 ]
+HEADER = Path(__file__).resolve().parents[2] / "hw" / "rsd-nvme" / "core" / "rsd-log.h"
+COUNTERS = re.findall(r"^    RSD_COUNTER\((\w+),", HEADER.read_text(), re.MULTILINE)
+assert COUNTERS[: len(FIRST_COUNTERS)] == FIRST_COUNTERS, "new counters come at the end"
 
 # A small drive whose every operation has a distinct duration: 4 dies, 6 zones of 16 pages.
 SMALL: dict[str, str | int] = {
@@ -107,15 +111,16 @@ def device_args(
 class Drive:
     """A started QEMU with an enabled controller, one I/O queue and the namespace."""
 
-    def __init__(self, qemu: Qemu, depth: int = 1024) -> None:
+    def __init__(self, qemu: Qemu, depth: int = 1024, *, zoned: bool = True) -> None:
         self.qemu = qemu
         self._depth = depth
+        self._zoned = zoned
         self.attach()
 
     def attach(self) -> None:
         """Sets the controller up, at the start or after a reset of the machine."""
         self.controller = Controller(self.qemu)
-        self.ns = Namespace(self.controller.create_queue(depth=self._depth))
+        self.ns = Namespace(self.controller.create_queue(depth=self._depth), zoned=self._zoned)
 
     def reset_controller(self, pause_ns: int = 0) -> None:
         """CC.EN to 0, pause_ns, CC.EN to 1, and an I/O queue as before."""
@@ -123,7 +128,7 @@ class Drive:
         if pause_ns:
             self.controller.advance(pause_ns)
         self.controller.enable()
-        self.ns = Namespace(self.controller.create_queue(depth=self._depth))
+        self.ns = Namespace(self.controller.create_queue(depth=self._depth), zoned=self._zoned)
 
     def log(self) -> dict[str, int]:
         """The counters of the vendor log page."""
@@ -158,9 +163,9 @@ def open_drive(
 
     props override those of SMALL.
     """
-    args = device_args(media, SMALL | (props or {}), controller)
-    with Qemu(binary, args) as qemu:
-        yield Drive(qemu, depth)
+    settings = SMALL | (props or {})
+    with Qemu(binary, device_args(media, settings, controller)) as qemu:
+        yield Drive(qemu, depth, zoned=settings.get("ftl", "rsd") == "rsd")
 
 
 def digest(path: Path) -> str:

@@ -239,7 +239,9 @@ def test_smart_available_spare(drive: OpenDrive) -> None:
         assert log["blocks_total"] == 4 * 24
         assert 0 < log["blocks_bad"] < 4 * 8
         assert log["spares_left"] == log["spares_total"] - log["blocks_bad"]
-        assert smart(d)["spare"] == 100 * log["spares_left"] // log["spares_total"]
+        # SMART speaks of the die that has fewest
+        assert smart(d)["spare"] % (100 / 8) < 1
+        assert 0 < smart(d)["spare"] <= 100 * log["spares_left"] // log["spares_total"]
         # The drive has its whole capacity nevertheless.
         for zone in range(16):
             d.ns.write(d.ns.start(zone), blocks_of(range(zone, zone + 16))).expect()

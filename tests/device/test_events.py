@@ -63,7 +63,7 @@ def test_notice_and_list(drive: OpenDrive, how: str) -> None:
         d.ns.write(d.ns.start(4), pattern(1)).expect()
         degrade(d, 4, how)
         d.controller.wait(event)
-        assert event.expect().result & 0xFFFFFFFF == NOTICE
+        assert event.expect().result == 1 << 32 | NOTICE, "dword 1 has the NSID"
         assert changed_zones(d) == [d.ns.start(4)]
         assert changed_zones(d) == [], "cleared by reading"
         assert d.ns.zone(4).state == (Zs.READ_ONLY if how == "read-only" else Zs.OFFLINE)

@@ -6,6 +6,7 @@ The file is mapped by QEMU and shared, so that a record written here is what the
 
 from __future__ import annotations
 
+import re
 import struct
 from pathlib import Path
 
@@ -16,12 +17,15 @@ from qtest import QemuError
 from zns import Action, Zs, blocks_of, pattern
 
 BLOCK_BAD = 1 << 56
+MEDIA_C = Path(__file__).resolve().parents[2] / "hw" / "rsd-nvme" / "core" / "media.c"
+# Where the media file's header says where the block records are
+(RECORDS_AT,) = map(int, re.findall(r"^AT\(rec_off, (\d+)\);", MEDIA_C.read_text(), re.MULTILINE))
 
 
 def damage_blocks(media: Path, blocks: int) -> None:
     """Sets the bad flag in the records of the first so many blocks."""
     with media.open("r+b") as file:
-        file.seek(120)
+        file.seek(RECORDS_AT)
         (records,) = struct.unpack("<Q", file.read(8))
         file.seek(records)
         values = struct.unpack(f"<{blocks}Q", file.read(8 * blocks))

@@ -137,8 +137,8 @@ def test_newer_version(qemu: str, drive: OpenDrive, media: Path) -> None:
     make(drive, media)
     with media.open("r+b") as file:
         file.seek(8)
-        file.write(b"\x02")
-    refused(qemu, media, ["version", "2"])
+        file.write(b"\x63")
+    refused(qemu, media, ["version", "99"])
 
 
 def test_damaged_oob_size(qemu: str, drive: OpenDrive, media: Path) -> None:
@@ -194,10 +194,15 @@ def small_disk(tmp_path: Path) -> Path:
     return directory
 
 
-def test_full_host_disk(qemu: str, small_disk: Path) -> None:
-    """Writes fail cleanly, what was written stays, and erasure makes room again."""
+@pytest.mark.parametrize("firmware_ns", [0, 1000], ids=["at-once", "later"])
+def test_full_host_disk(qemu: str, small_disk: Path, firmware_ns: int) -> None:
+    """Writes fail cleanly, what was written stays, and erasure makes room again.
+
+    Also if the write pointer has moved before the firmware comes to the write.
+    """
     media = small_disk / "drive.rsd"
     props = SMALL | {"blocks": 64, "pages": 16, "reset": "erase", "zoned.max_active": 0}
+    props |= {"t-fw-write": firmware_ns, "t-fw-append": firmware_ns}
     args = device_args(media, props)
     with Qemu(qemu, args, prefix=in_small_tmpfs(small_disk, 3 << 20)) as machine:
         d = Drive(machine)

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import struct
+from pathlib import Path
 
 import pytest
-from drive import NAMESPACE_PATH, OpenDrive
+from drive import NAMESPACE_PATH, SMALL, OpenDrive, device_args
 from nvme import Io, Status
+from qtest import start_error
 from zns import Action, Zs, pattern
 
 LIMITS = {"zoned_max_open": 2, "zoned_max_active": 3}
@@ -17,6 +19,13 @@ def test_limits_are_identified(drive: OpenDrive) -> None:
     with drive(**LIMITS) as d:
         data = d.controller.identify(0x05, 1, csi=2)
         assert struct.unpack_from("<II", data, 4) == (2, 1)  # MAR, MOR, zeroes-based
+
+
+def test_more_open_zones_than_zones(qemu: str, media: Path) -> None:
+    props = SMALL | {"zoned.max_open": 7}
+    message = start_error(qemu, device_args(media, props))
+    assert "'zoned.max_open' is 7, must be from 0 to the number of zones, 6" in message
+    assert not media.exists(), "a refused start leaves a file"
 
 
 def test_no_limits(drive: OpenDrive) -> None:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A zoned namespace over an I/O queue: data with page metadata, zone commands, zone reports."""
+"""A namespace over an I/O queue: data with page metadata, zone commands, zone reports."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -128,7 +129,7 @@ class Namespace:
 
     def on(self, queue: QueuePair) -> Namespace:
         """The same namespace through another queue."""
-        return Namespace(queue, self.nsid)
+        return Namespace(queue, self.nsid, zoned=self.zoned)
 
     # Data
 
@@ -187,6 +188,17 @@ class Namespace:
 
     def flush(self) -> Request:
         return self.queue.run(Command(Io.FLUSH, self.nsid))
+
+    @contextmanager
+    def deallocate_command(self, ranges: Sequence[tuple[int, int]]) -> Iterator[Command]:
+        """Dataset Management with Deallocate, of (first block, blocks)."""
+        entries = b"".join(struct.pack("<IIQ", 0, blocks, slba) for slba, blocks in ranges)
+        with self.controller.memory.buffer(len(entries), entries) as buffer:
+            yield Command(Io.DSM, self.nsid, prp1=buffer, cdw10=len(ranges) - 1, cdw11=1 << 2)
+
+    def deallocate(self, *ranges: tuple[int, int]) -> Request:
+        with self.deallocate_command(ranges) as command:
+            return self.queue.run(command)
 
     # Zones
 

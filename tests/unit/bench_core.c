@@ -60,7 +60,7 @@ static void fail(const char *what, const char *why)
 static void submit(RsdDrive *drive, RsdOp op, uint64_t lba, uint32_t nlb,
                    uint64_t now)
 {
-    RsdCmd *cmd = rsd_cmd_new(drive, op, lba, nlb);
+    RsdCmd *cmd = rsd_cmd_new(drive, 0, op, lba, nlb);
     RsdStatus status;
 
     if (!cmd) {
@@ -113,7 +113,7 @@ static Result run(RsdDrive *drive, const Load *load, Stream *s,
     RsdGeometry geo;
     RsdCmd *cmd;
 
-    rsd_geometry(drive, &geo);
+    rsd_geometry(drive, 0, &geo);
     while (!over || in_flight) {
         while (!over && in_flight < load->depth) {
             next_command(drive, &geo, s, load->nlb, *now);
@@ -148,7 +148,7 @@ static void fill_zone(RsdDrive *drive, Stream *s, uint64_t *now)
     RsdGeometry geo;
     RsdCmd *cmd;
 
-    rsd_geometry(drive, &geo);
+    rsd_geometry(drive, 0, &geo);
     while (s->next % geo.zone_capacity) {
         next_command(drive, &geo, s, 64, *now);
         while (rsd_next_event(drive, now)) {
@@ -227,7 +227,7 @@ int main(int argc, char **argv)
     }
     open_s = seconds(CLOCK_PROCESS_CPUTIME_ID) - start;
     rss = status_kib("VmRSS");
-    rsd_geometry(drive, &geo);
+    rsd_geometry(drive, 0, &geo);
     rsd_counters(drive, &c);
     zones = geo.num_zones < 64 ? geo.num_zones : 64;
     stream.limit = zones * geo.zone_capacity;

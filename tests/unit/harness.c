@@ -85,7 +85,7 @@ static void open_drive(Bed *bed)
     if (!bed->drive) {
         FAIL("open: %s", err);
     }
-    rsd_geometry(bed->drive, &bed->geo);
+    rsd_geometry(bed->drive, 0, &bed->geo);
 }
 
 Bed bed_open(const RsdConfig *cfg, const char *path)
@@ -173,7 +173,7 @@ bool page_matches(const uint8_t *data, const uint8_t *oob, uint32_t oob_len,
 RsdCmd *begin(Bed *bed, RsdOp op, uint64_t at, uint32_t nlb, uint64_t tag)
 {
     uint32_t oob = rsd_config(bed->drive)->oob;
-    RsdCmd *cmd = rsd_cmd_new(bed->drive, op, at, nlb);
+    RsdCmd *cmd = rsd_cmd_new(bed->drive, 0, op, at, nlb);
     RsdStatus status;
 
     CHECK(cmd);
@@ -228,7 +228,7 @@ uint64_t run(Bed *bed, RsdOp op, uint64_t at, uint32_t nlb, uint64_t tag)
 
 RsdStatus refused(Bed *bed, RsdOp op, uint64_t at, uint32_t nlb)
 {
-    RsdCmd *cmd = rsd_cmd_new(bed->drive, op, at, nlb);
+    RsdCmd *cmd = rsd_cmd_new(bed->drive, 0, op, at, nlb);
     RsdStatus status;
 
     CHECK(cmd);
@@ -244,7 +244,7 @@ RsdStatus refused(Bed *bed, RsdOp op, uint64_t at, uint32_t nlb)
 void expect_pages(Bed *bed, uint64_t at, uint32_t nlb, uint64_t tag)
 {
     uint32_t oob = rsd_config(bed->drive)->oob;
-    RsdCmd *cmd = rsd_cmd_new(bed->drive, RSD_READ, at, nlb);
+    RsdCmd *cmd = rsd_cmd_new(bed->drive, 0, RSD_READ, at, nlb);
 
     CHECK(cmd);
     memset(cmd->data, 0x55, (size_t)nlb * PAGE);

@@ -88,7 +88,7 @@ static void submit_write(Work *w, uint32_t zone, uint32_t nlb)
     Bed *bed = &w->bed;
     Life *life = life_of(zone);
     uint64_t at = lba(bed, zone, life->submitted);
-    RsdCmd *cmd = rsd_cmd_new(bed->drive, RSD_WRITE, at, nlb);
+    RsdCmd *cmd = rsd_cmd_new(bed->drive, 0, RSD_WRITE, at, nlb);
 
     for (uint32_t i = 0; i < nlb; i++) {
         fill_page(cmd->data + i * PAGE, cmd->oob + i * 16, 16, at + i,
@@ -177,7 +177,7 @@ static void verify(Bed *bed, bool learn)
         uint64_t cap = bed->geo.zone_capacity, have = written(bed, z);
         ZoneModel *zm = &model->zones[z];
         Life *life = life_of(z);
-        RsdCmd *cmd = rsd_cmd_new(bed->drive, RSD_READ, lba(bed, z, 0), cap);
+        RsdCmd *cmd = rsd_cmd_new(bed->drive, 0, RSD_READ, lba(bed, z, 0), cap);
 
         CHECK_EQ(rsd_submit(bed->drive, cmd, bed->now), RSD_OK);
         await(bed, cmd);

@@ -17,7 +17,7 @@
 
 /* Where the header's fields are: written down here a second time */
 enum {
-    AT_VERSION = 8, AT_INCOMPAT = 24, AT_CHANNELS = 32, AT_CRC = 188,
+    AT_VERSION = 8, AT_INCOMPAT = 24, AT_CHANNELS = 32, AT_CRC = 284,
     AT_OOB = 2048, REC_OFF = 4096, MAP_OFF = 8192,
 };
 
@@ -245,12 +245,16 @@ TEST(each_geometry_difference_is_named)
             *value = 64;
         } else if (!strcmp(prop->name, "blocks")) {
             *value = 24;
+        } else if (!strcmp(prop->name, "page-size")) {
+            *value = 8192;
+        } else if (prop->kind == RSD_PROP_ENUM) {
+            *value = !*value;
         } else {
             *value += 1;
         }
         if (prop->kind == RSD_PROP_ENUM) {
             snprintf(text, sizeof(text), "%s: file %s, asked %s", prop->name,
-                     prop->names[0], prop->names[1]);
+                     prop->names[!*value], prop->names[*value]);
         } else {
             snprintf(text, sizeof(text), "%s: file %" PRIu64 ", asked %"
                      PRIu64, prop->name, *rsd_prop_value(&cfg, prop), *value);
@@ -289,11 +293,12 @@ TEST(foreign_and_damaged_files)
     refuse(path, &cfg, "extended");
     CHECK(!truncate(path, st.st_size));
     /* another version, unknown features, a flipped bit everywhere */
-    word = 2;
-    poke(path, AT_VERSION, &word, 4);
-    refuse(path, &cfg, "version 2");
     word = 1;
     poke(path, AT_VERSION, &word, 4);
+    refuse(path, &cfg, "version 1");
+    word = 3;
+    poke(path, AT_VERSION, &word, 4);
+    word = 1;
     poke(path, AT_OOB, &word, 8);
     refuse(path, &cfg, "corrupt header (oob=1");
     word = 16;
@@ -449,7 +454,7 @@ TEST(a_full_disk_is_an_error)
     bed = bed_open(&cfg, path);
     /* a zone takes 144 KiB and more: a few fit, not four */
     while (full < 4) {
-        RsdCmd *cmd = rsd_cmd_new(bed.drive, RSD_WRITE, lba(&bed, full, 0), 3);
+        RsdCmd *cmd = rsd_cmd_new(bed.drive, 0, RSD_WRITE, lba(&bed, full, 0), 3);
         RsdStatus status;
 
         for (uint32_t i = 0; i < 3; i++) {

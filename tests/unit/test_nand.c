@@ -65,7 +65,7 @@ static RsdStatus do_read_beyond(void)
 
 static RsdStatus do_erase_bad(void)
 {
-    return rsd_nand_erase(&media, 1, false);
+    return rsd_nand_erase(&media, 1);
 }
 
 /* That status, or an assertion if the array is built with them */
@@ -111,7 +111,7 @@ TEST(erase_allows_programs_again)
     setup();
     for (uint32_t i = 1; i < 4; i++) {
         CHECK_EQ(do_program_first(), RSD_OK);
-        CHECK_EQ(rsd_nand_erase(&media, 0, false), RSD_OK);
+        CHECK_EQ(rsd_nand_erase(&media, 0), RSD_OK);
         CHECK_EQ(rsd_rec_erases(media.rec[0]), i);
         CHECK_EQ(rsd_rec_next(media.rec[0]), 0);
     }

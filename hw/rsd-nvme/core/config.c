@@ -10,6 +10,17 @@
 
 #include "internal.h"
 
+const char *const rsd_ftl_names[] = {
+    "rsd", "page", "dftl", "block", "fast", NULL
+};
+const char *const rsd_gc_policy_names[] = {
+    "greedy", "cost-benefit", "fifo", NULL
+};
+const char *const rsd_gc_unit_names[] = { "block", "all", NULL };
+const char *const rsd_ack_names[] = { "program", "buffer", NULL };
+const char *const rsd_stripe_names[] = { "block", "all", NULL };
+const char *const rsd_cell_names[] = { "slc", "mlc", "tlc", "qlc", NULL };
+const char *const rsd_switch_names[] = { "off", "on", NULL };
 const char *const rsd_segment_names[] = { "all", "way", NULL };
 const char *const rsd_queue_names[] = { "way", "global", NULL };
 const char *const rsd_reset_names[] = { "mark", "erase", NULL };
@@ -22,15 +33,8 @@ const char *const rsd_finish_names[] = { "mark", "pad", NULL };
     { name, RSD_PROP_SIZE, offsetof(RsdConfig, field), dflt, min, max, NULL, \
       geo, unit, doc },
 #define ENUM(field, name, dflt, names, geo, doc) \
-    { name, RSD_PROP_ENUM, offsetof(RsdConfig, field), dflt, 0, 1, names, \
-      geo, "", doc },
-
-/* ENUM's bounds: every enumeration has two values so far */
-_Static_assert(sizeof(rsd_segment_names) == 3 * sizeof(char *) &&
-               sizeof(rsd_queue_names) == 3 * sizeof(char *) &&
-               sizeof(rsd_reset_names) == 3 * sizeof(char *) &&
-               sizeof(rsd_finish_names) == 3 * sizeof(char *),
-               "the largest value of each enumeration is 1");
+    { name, RSD_PROP_ENUM, offsetof(RsdConfig, field), dflt, 0, \
+      sizeof(names) / sizeof(char *) - 2, names, geo, "", doc },
 
 const RsdProp rsd_props[] = { RSD_PROPS(NUM, SIZE, ENUM) };
 const size_t rsd_num_props = sizeof(rsd_props) / sizeof(rsd_props[0]);
@@ -74,14 +78,93 @@ static void preset_redo(RsdConfig *cfg)
     cfg->blocks = 256;
 }
 
+/* The values of the next three, and how they were found: PRESETS.md */
+
 static void preset_zn540(RsdConfig *cfg)
 {
     preset_custom(cfg);
     cfg->channels = 8;
-    cfg->ways = 8;
-    cfg->pages = 4308;
+    cfg->ways = 4;
+    cfg->planes = 2;
+    cfg->page_size = 16384;
+    cfg->cell = RSD_CELL_TLC;
+    cfg->one_shot = RSD_ON;
+    cfg->pages = 3 * 359;
     cfg->blocks = 904;
     cfg->spare_blocks = 16;
+    cfg->t_cmd_ns = 300;
+    cfg->t_xfer_ns = 8092;
+    cfg->t_read_ns = 50300;
+    cfg->t_read_msb_ns = 62300;
+    cfg->t_prog_ns = 2395000;
+    cfg->t_erase_ns = 15350000;
+    cfg->reset = RSD_RESET_ERASE;
+    cfg->finish = RSD_FINISH_PAD;
+    cfg->write_buffer = 6 << 20;
+    cfg->ack = RSD_ACK_BUFFER;
+    cfg->t_fw_read_ns = 2286;
+    cfg->t_fw_write_ns = 5483;
+    cfg->t_fw_append_ns = 7562;
+    cfg->t_lat_read_ns = 5900;
+    cfg->t_lat_write_ns = 4319;
+    cfg->t_lat_zone_ns = 10000;
+    cfg->t_link_ns = 1558;
+}
+
+static void preset_980pro(RsdConfig *cfg)
+{
+    preset_custom(cfg);
+    cfg->ftl = RSD_FTL_PAGE;
+    cfg->channels = 8;
+    cfg->ways = 4;
+    cfg->planes = 2;
+    cfg->page_size = 16384;
+    cfg->cell = RSD_CELL_TLC;
+    cfg->one_shot = RSD_ON;
+    cfg->pages = 768;
+    cfg->blocks = 1333;
+    cfg->spare_blocks = 16;
+    cfg->over_provision = 7;
+    cfg->t_cmd_ns = 300;
+    cfg->t_xfer_ns = 3400;
+    cfg->t_read_ns = 30000;
+    cfg->t_read_msb_ns = 42000;
+    cfg->t_prog_ns = 450000;
+    cfg->t_erase_ns = 3500000;
+    cfg->write_buffer = 6 << 20;
+    cfg->ack = RSD_ACK_BUFFER;
+    cfg->plp = RSD_OFF;
+    cfg->t_fw_read_ns = 1000;
+    cfg->t_fw_write_ns = 2000;
+    cfg->t_lat_read_ns = 19900;
+    cfg->t_lat_write_ns = 4300;
+    cfg->t_link_ns = 1276;
+}
+
+static void preset_tlc_2024(RsdConfig *cfg)
+{
+    preset_custom(cfg);
+    cfg->ftl = RSD_FTL_PAGE;
+    cfg->channels = 16;
+    cfg->ways = 8;
+    cfg->page_size = 16384;
+    cfg->cell = RSD_CELL_TLC;
+    cfg->one_shot = RSD_ON;
+    cfg->pages = 2784;
+    cfg->blocks = 690;
+    cfg->spare_blocks = 16;
+    cfg->t_cmd_ns = 200;
+    cfg->t_xfer_ns = 1707;
+    cfg->t_read_ns = 45000;
+    cfg->t_prog_ns = 1047000;
+    cfg->t_erase_ns = 3500000;
+    cfg->write_buffer = 16 << 20;
+    cfg->ack = RSD_ACK_BUFFER;
+    cfg->t_fw_read_ns = 909;
+    cfg->t_fw_write_ns = 909;
+    cfg->t_lat_read_ns = 21600;
+    cfg->t_lat_write_ns = 13500;
+    cfg->t_link_ns = 573;
 }
 
 const RsdPreset rsd_presets[] = {
@@ -103,10 +186,17 @@ const RsdPreset rsd_presets[] = {
       preset_risa },
     { "zn540",
       "Western Digital ZN540, 1 TB: 904 zones of 1077 MiB capacity and 2 GiB "
-      "size, as the drive reports them; 8 channels, 8 ways and 16 spare "
-      "blocks a way are assumed, and 4308 pages of 4 KiB a block follow. "
-      "Timing is not fitted to that drive: it is the table's default",
+      "size, as the drive reports them; times fitted to published "
+      "measurements (PRESETS.md)",
       preset_zn540 },
+    { "980pro",
+      "Samsung 980 PRO, 1 TB, behind PCIe 3.0: reads fitted to published "
+      "measurements, writes not validated (PRESETS.md)",
+      preset_980pro },
+    { "tlc-2024",
+      "an enterprise TLC drive of 2024, 3.84 TB: set from a vendor's figures "
+      "for the Micron 7500 (PRESETS.md)",
+      preset_tlc_2024 },
 };
 const size_t rsd_num_presets = sizeof(rsd_presets) / sizeof(rsd_presets[0]);
 
@@ -138,9 +228,10 @@ static bool check_range(const RsdConfig *cfg, const RsdProp *prop, char *err)
         return true;
     }
     if (prop->kind == RSD_PROP_ENUM) {
-        rsd_set_error(err, "%s is value number %llu, allowed: %s or %s; "
-                      "choose one of them", prop->name, value,
-                      prop->names[0], prop->names[1]);
+        rsd_set_error(err, "%s is value number %llu, allowed: 0 (%s) to %llu "
+                      "(%s); choose one of them", prop->name, value,
+                      prop->names[0], (unsigned long long)prop->max,
+                      prop->names[prop->max]);
     } else if (prop->min == prop->max) {
         rsd_set_error(err, "%s=%llu: only %llu %s is supported; leave %s out",
                       prop->name, value, (unsigned long long)prop->min,
@@ -176,30 +267,38 @@ bool rsd_config_check(const RsdConfig *cfg, char err[RSD_ERR_LEN])
                       (unsigned long long)(cfg->zd_ext / 64 * 64));
         return false;
     }
-    if (cfg->blocks % cfg->planes) {
-        rsd_set_error(err, "blocks=%llu is not a multiple of planes=%llu: "
-                      "each plane holds as many blocks; choose blocks=%llu, "
-                      "or other planes (1 to 4)",
-                      (unsigned long long)cfg->blocks,
-                      (unsigned long long)cfg->planes,
-                      (unsigned long long)(rsd_div_round_up(cfg->blocks,
-                                                            cfg->planes) *
-                                           cfg->planes));
+    if (cfg->page_size & (cfg->page_size - 1)) {
+        rsd_set_error(err, "page-size=%llu: allowed is 4096, 8192 or 16384 "
+                      "bytes; choose one of them",
+                      (unsigned long long)cfg->page_size);
+        return false;
+    }
+    if (cfg->one_shot && cfg->pages % (cfg->cell + 1)) {
+        rsd_set_error(err, "pages=%llu with one-shot=on: a word line of "
+                      "cell=%s is %llu pages, programmed at once; choose a "
+                      "multiple of that, such as pages=%llu",
+                      (unsigned long long)cfg->pages, rsd_cell_names[cfg->cell],
+                      (unsigned long long)cfg->cell + 1,
+                      (unsigned long long)(rsd_div_round_up(cfg->pages,
+                                                            cfg->cell + 1) *
+                                           (cfg->cell + 1)));
         return false;
     }
     /* none of these products can overflow, given the ranges */
     dies = cfg->channels * cfg->ways;
     blocks = dies * (cfg->blocks + cfg->spare_blocks);
-    capacity = dies * cfg->blocks * cfg->pages * cfg->page_size;
+    capacity = dies * cfg->blocks * rsd_block_slots(cfg) * RSD_PAGE_SIZE;
     if (capacity > RSD_MAX_CAPACITY) {
         rsd_set_error(err, "channels=%llu x ways=%llu x blocks=%llu x "
-                      "pages=%llu x page-size=%llu is a drive of %llu GiB, "
+                      "pages=%llu x planes=%llu x page-size=%llu is a drive "
+                      "of %llu GiB, "
                       "allowed is up to %llu GiB; choose fewer blocks or "
                       "pages",
                       (unsigned long long)cfg->channels,
                       (unsigned long long)cfg->ways,
                       (unsigned long long)cfg->blocks,
                       (unsigned long long)cfg->pages,
+                      (unsigned long long)cfg->planes,
                       (unsigned long long)cfg->page_size,
                       (unsigned long long)(capacity >> 30),
                       (unsigned long long)(RSD_MAX_CAPACITY >> 30));
@@ -218,7 +317,30 @@ bool rsd_config_check(const RsdConfig *cfg, char err[RSD_ERR_LEN])
                       (unsigned long long)RSD_MAX_BLOCKS);
         return false;
     }
-    zones = cfg->blocks * (cfg->segment == RSD_SEGMENT_WAY ? cfg->ways : 1);
+    if (cfg->conv_blocks && cfg->ftl != RSD_FTL_RSD) {
+        rsd_set_error(err, "conv-blocks=%llu: with ftl=%s all of the drive is "
+                      "conventional; leave conv-blocks out, or choose ftl=rsd",
+                      (unsigned long long)cfg->conv_blocks,
+                      rsd_ftl_names[cfg->ftl]);
+        return false;
+    }
+    if (cfg->conv_blocks >= cfg->blocks) {
+        rsd_set_error(err, "conv-blocks=%llu: allowed is less than blocks=%llu,"
+                      " or no zone is left; choose fewer, or ftl=page",
+                      (unsigned long long)cfg->conv_blocks,
+                      (unsigned long long)cfg->blocks);
+        return false;
+    }
+    if (cfg->ftl != RSD_FTL_RSD && cfg->oob > RSD_SPARE_OFFSET) {
+        rsd_set_error(err, "oob=%llu: allowed is 0, 16 or 64 bytes with "
+                      "ftl=%s, which keeps its own in the rest of the page's "
+                      "OOB; choose one of them",
+                      (unsigned long long)cfg->oob, rsd_ftl_names[cfg->ftl]);
+        return false;
+    }
+    zones = cfg->ftl == RSD_FTL_RSD
+                ? (cfg->blocks - cfg->conv_blocks) *
+                  (cfg->segment == RSD_SEGMENT_WAY ? cfg->ways : 1) : 0;
     if (zones * cfg->zd_ext > RSD_MAX_EXT_BYTES) {
         rsd_set_error(err, "zd-ext=%llu x %llu zones is %llu MiB, allowed is "
                       "up to %llu MiB; choose a smaller zd-ext or fewer zones",

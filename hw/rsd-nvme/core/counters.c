@@ -30,14 +30,20 @@ void rsd_counters(const RsdDrive *drive, RsdCounters *c)
     uint64_t block = 0;
 
     *c = *drive->count;
-    c->map_bytes = drive->geo.map_bytes;
-    c->ram_bytes = drive->ram_bytes + drive->media.table_bytes -
-                   drive->geo.map_bytes;
-    c->zones = drive->geo.num_zones;
+    for (uint32_t i = 0; i < drive->num_ns; i++) {
+        const RsdGeometry *geo = &drive->ns[i].geo;
+
+        c->map_bytes += geo->map_bytes;
+        c->zones += geo->num_zones;
+        c->capacity_bytes += (geo->zoned ? geo->num_zones * geo->zone_capacity
+                                         : geo->lbas) * RSD_PAGE_SIZE;
+    }
+    c->ram_bytes = drive->ram_bytes + drive->media.table_bytes;
+    if (drive->ns[0].geo.zoned) {
+        c->ram_bytes -= drive->ns[0].geo.map_bytes;     /* it is a table */
+    }
     c->page_bytes = RSD_PAGE_SIZE;
-    c->capacity_bytes = drive->geo.num_zones * drive->geo.zone_capacity *
-                        RSD_PAGE_SIZE;
-    c->oob_bytes = cfg->oob;
+    c->oob_bytes = drive->ns[0].oob;
     c->endurance = cfg->endurance;
     c->blocks_total = (uint64_t)drive->dies * drive->die_blocks;
     c->spares_total = drive->dies * cfg->spare_blocks;
@@ -50,6 +56,7 @@ void rsd_counters(const RsdDrive *drive, RsdCounters *c)
             uint64_t erases = rsd_rec_erases(rec);
 
             ++*kind_of(c, rec, &drive->blocks[block]);
+            c->blocks_grown += rsd_rec_flags(rec) & RSD_BLOCK_GROWN ? 1 : 0;
             if (rsd_rec_flags(rec) & RSD_BLOCK_BAD) {
                 continue;
             }

@@ -68,9 +68,9 @@ bool rsd_op_reserve(RsdDrive *drive, uint64_t count)
     return true;
 }
 
-Op *rsd_op_new(RsdDrive *drive, OpKind kind, RsdCause cause, uint32_t die,
-               uint32_t block)
+Op *rsd_op_new(Ns *ns, OpKind kind, RsdCause cause, uint32_t block)
 {
+    RsdDrive *drive = ns->drive;
     Op *op = drive->free_ops;
 
     drive->free_ops = op->next;
@@ -78,56 +78,171 @@ Op *rsd_op_new(RsdDrive *drive, OpKind kind, RsdCause cause, uint32_t die,
     *op = (Op){
         .block = block,
         .count = 1,
-        .die = die,
+        .die = block / drive->die_blocks,
         .kind = kind,
         .cause = cause,
+        .ns = ns->index,
     };
     return op;
 }
 
 void rsd_op_free(RsdDrive *drive, Op *op)
 {
+    if (op->unit) {
+        rsd_buffer_free_unit(drive, op);
+        return;
+    }
     op->next = drive->free_ops;
     drive->free_ops = op;
     drive->num_free_ops++;
 }
 
-void rsd_op_execute(RsdDrive *drive, Op *op)
+void rsd_op_finish(RsdDrive *drive, Op *op)
 {
-    const Block *block = &drive->blocks[op->block];
+    Cmd *cmd = op->cmd;
+
+    rsd_op_free(drive, op);
+    if (cmd) {
+        rsd_cmd_drop(drive, cmd);
+    }
+}
+
+void rsd_compose_oob(const Cmd *cmd, uint32_t index, const uint8_t *host,
+                     uint8_t oob[RSD_OOB_SIZE])
+{
+    RsdSpare spare = {
+        .magic = RSD_SPARE_MAGIC,
+        .lpn = cmd->pub.lba + index,
+        .seq = cmd->seq + index,
+    };
+
+    memset(oob, 0, RSD_SPARE_OFFSET);
+    if (host) {
+        memcpy(oob, host, cmd->oob_len);
+    }
+    memcpy(oob + RSD_SPARE_OFFSET, &spare, sizeof(spare));
+}
+
+/* Bad blocks of a die, and how many of them the factory did not know */
+static uint32_t count_bad(const RsdDrive *drive, uint32_t die, uint32_t *grown)
+{
+    const uint64_t *rec = drive->media.rec + (size_t)die * drive->die_blocks;
+    uint32_t bad = 0;
+
+    *grown = 0;
+    for (uint32_t b = 0; b < drive->die_blocks; b++) {
+        bad += rsd_rec_flags(rec[b]) & RSD_BLOCK_BAD ? 1 : 0;
+        *grown += rsd_rec_flags(rec[b]) & RSD_BLOCK_GROWN ? 1 : 0;
+    }
+    return bad;
+}
+
+/* Read-only once a die has lost more blocks than it had spares when new */
+static void look_at_spares(RsdDrive *drive, uint32_t die)
+{
+    uint32_t grown, bad = count_bad(drive, die, &grown);
+
+    if (grown && bad > drive->cfg.spare_blocks) {
+        drive->read_only = true;
+    }
+}
+
+void rsd_health(const RsdDrive *drive, RsdHealth *health)
+{
+    uint64_t spares = drive->cfg.spare_blocks;
+
+    *health = (RsdHealth){ .read_only = drive->read_only };
+    health->available_spare = drive->read_only ? 0 : 100;
+    for (uint32_t d = 0; spares && d < drive->dies; d++) {
+        uint32_t grown, bad = count_bad(drive, d, &grown);
+        uint64_t left = bad < spares ? (spares - bad) * 100 / spares : 0;
+
+        if (left < health->available_spare) {
+            health->available_spare = left;
+        }
+    }
+}
+
+uint32_t rsd_health_changes(const RsdDrive *drive)
+{
+    return drive->health_changes;
+}
+
+/* The life of an erased block may have ended: then the erase has failed. */
+static void age_block(RsdDrive *drive, uint32_t block)
+{
+    uint32_t die = block / drive->die_blocks;
+    const uint64_t *rec = &drive->media.rec[block];
+
+    if (rsd_rec_erases(*rec) < rsd_nand_life(&drive->cfg, block)) {
+        return;
+    }
+    rsd_nand_mark(&drive->media, block, RSD_BLOCK_BAD | RSD_BLOCK_GROWN);
+    drive->health_changes++;
+    look_at_spares(drive, die);
+}
+
+/* Slot number i of a step, but not of an erase */
+static RsdStatus execute_slot(RsdDrive *drive, const Step *step, uint32_t i)
+{
+    const Op *op = step->op;
+    uint32_t page = step->page + i, index = step->index + i;
+    uint8_t composed[RSD_OOB_SIZE];
     uint32_t oob_len = RSD_OOB_SIZE;
     uint8_t *data = NULL, *oob = NULL;
-    RsdStatus status = RSD_OK;
 
     if (op->buf) {
-        data = op->buf;
-        oob = op->buf + RSD_PAGE_SIZE;
+        /* such an operation is a single step */
+        data = op->buf + (size_t)i * (RSD_PAGE_SIZE + RSD_OOB_SIZE);
+        oob = data + RSD_PAGE_SIZE;
     } else if (op->cmd) {
         RsdCmd *pub = &op->cmd->pub;
 
         oob_len = op->cmd->oob_len;
         if (pub->data) {
-            data = pub->data + (size_t)op->index * RSD_PAGE_SIZE;
+            data = pub->data + (size_t)index * RSD_PAGE_SIZE;
         }
         if (pub->oob) {
-            oob = pub->oob + (size_t)op->index * oob_len;
+            oob = pub->oob + (size_t)index * oob_len;
+        }
+        if (op->kind == OP_PROGRAM && pub->data &&
+            !drive->ns[op->ns].geo.zoned) {
+            rsd_compose_oob(op->cmd, index, oob, composed);
+            oob = composed;
+            oob_len = RSD_OOB_SIZE;
         }
     }
-    switch (op->kind) {
-    case OP_READ:
-        status = rsd_nand_read(&drive->media, op->block, op->page, data, oob,
-                               oob_len);
-        break;
-    case OP_PROGRAM:
-        status = rsd_nand_program(&drive->media, op->block, op->page, data,
-                                  oob, oob_len);
-        break;
-    case OP_ERASE:
-        /* its space goes back unless more programs are to come */
-        status = rsd_nand_erase(&drive->media, op->block,
-                                block->pos == RSD_NONE || block->obsolete ||
-                                block->erases > 1);
-        break;
+    if (op->kind == OP_READ) {
+        return rsd_nand_read(&drive->media, op->block, page, data, oob,
+                             oob_len);
+    }
+    return rsd_nand_program(&drive->media, op->block, page, data, oob,
+                            oob_len);
+}
+
+void rsd_op_execute(RsdDrive *drive, const Step *step)
+{
+    const Op *op = step->op;
+    uint32_t slots = op->kind == OP_ERASE ? 0 : step->slots;
+    RsdStatus status = RSD_OK;
+
+    if (op->kind == OP_ERASE) {
+        status = rsd_nand_erase(&drive->media, op->block);
+        if (status == RSD_OK && drive->cfg.life_spread) {
+            age_block(drive, op->block);
+        }
+    }
+    if (op->kind == OP_PROGRAM && !op->cmd) {
+        status = rsd_nand_program_unit(&drive->media, op->block, step->page,
+                                       step->slots, op->buf);
+        slots = 0;
+    }
+    for (uint32_t i = 0; i < slots; i++) {
+        RsdStatus one = execute_slot(drive, step, i);
+
+        if (one != RSD_OK) {
+            status = one;
+        }
     }
     if (status != RSD_OK) {
         drive->count->media_errors++;
@@ -141,10 +256,11 @@ void rsd_op_execute(RsdDrive *drive, Op *op)
  * Commands
  */
 
-RsdCmd *rsd_cmd_new(RsdDrive *drive, RsdOp op, uint64_t lba, uint32_t nlb)
+RsdCmd *rsd_cmd_new(RsdDrive *drive, uint32_t ns, RsdOp op, uint64_t lba,
+                    uint32_t nlb)
 {
     bool payload = drive->media.data && (op == RSD_READ || op == RSD_WRITE);
-    uint32_t oob = payload ? drive->cfg.oob : 0;
+    uint32_t oob = payload ? drive->ns[ns].oob : 0;
     size_t size = sizeof(Cmd);
     Cmd *cmd;
 
@@ -162,7 +278,7 @@ RsdCmd *rsd_cmd_new(RsdDrive *drive, RsdOp op, uint64_t lba, uint32_t nlb)
         drive->ram_bytes += size;
     }
     *cmd = (Cmd){
-        .pub = { .op = op, .lba = lba, .nlb = nlb },
+        .pub = { .op = op, .ns = ns, .lba = lba, .nlb = nlb },
         .size = size,
         .oob_len = oob,
         .next = drive->cmds,
@@ -218,21 +334,33 @@ void rsd_cmd_free(RsdDrive *drive, RsdCmd *pub)
 
 void rsd_cmd_drop(RsdDrive *drive, Cmd *cmd)
 {
-    RsdCounters *count = drive->count;
-
     if (--cmd->pending) {
         return;
     }
+    if (drive->host.on) {
+        rsd_host_leave(drive, cmd);
+    } else {
+        rsd_cmd_complete(drive, cmd);
+    }
+}
+
+void rsd_cmd_complete(RsdDrive *drive, Cmd *cmd)
+{
+    RsdCounters *count = drive->count;
+    /* one that failed did not read or write what it was asked to */
+    bool ok = cmd->pub.status == RSD_OK;
+    uint32_t pages = ok ? cmd->pub.nlb : 0;
+
     switch (cmd->pub.op) {
     case RSD_READ:
         count->host_read_cmds++;
-        count->host_read_pages += cmd->pub.nlb;
-        count->unwritten_reads += cmd->unwritten;
+        count->host_read_pages += pages;
+        count->unwritten_reads += ok ? cmd->unwritten : 0;
         break;
     case RSD_WRITE:
     case RSD_WRITE_ZEROES:
         count->host_write_cmds++;
-        count->host_write_pages += cmd->pub.nlb;
+        count->host_write_pages += pages;
         break;
     case RSD_ZONE_RESET:
         count->zone_resets++;
@@ -242,6 +370,10 @@ void rsd_cmd_drop(RsdDrive *drive, Cmd *cmd)
         break;
     case RSD_FLUSH:
         count->flush_cmds++;
+        break;
+    case RSD_TRIM:
+        count->trim_cmds++;
+        count->trim_pages += pages;
         break;
     }
     drive->in_flight--;
@@ -255,53 +387,104 @@ void rsd_cmd_drop(RsdDrive *drive, Cmd *cmd)
     drive->done_tail = cmd;
 }
 
-static RsdStatus check(const RsdDrive *drive, const RsdCmd *cmd)
+static bool in_range(const RsdGeometry *geo, const RsdCmd *cmd)
 {
-    uint64_t lbas = (uint64_t)drive->geo.num_zones << drive->zone_shift;
-    uint64_t offset = cmd->lba & (drive->geo.zone_size - 1);
-
     if (cmd->op == RSD_FLUSH) {
-        return RSD_OK;
+        return true;
     }
-    if (cmd->lba >= lbas) {
-        return RSD_E_RANGE;
+    if (cmd->lba >= geo->lbas) {
+        return false;
     }
     switch (cmd->op) {
-    case RSD_READ:
-        return cmd->nlb && cmd->nlb <= lbas - cmd->lba ? RSD_OK : RSD_E_RANGE;
+    case RSD_ZONE_RESET:
+    case RSD_ZONE_FINISH:
+        return geo->zoned;
     case RSD_WRITE:
     case RSD_WRITE_ZEROES:
-        return cmd->nlb && offset + cmd->nlb <= drive->geo.zone_capacity
-                   ? RSD_OK : RSD_E_RANGE;
-    default:
-        return RSD_OK;
+        if (geo->zoned) {
+            uint64_t offset = cmd->lba & (geo->zone_size - 1);
+
+            return cmd->nlb && offset + cmd->nlb <= geo->zone_capacity;
+        }
+        break;
+    case RSD_TRIM:
+        if (geo->zoned) {
+            return false;
+        }
+        break;
+    case RSD_READ:
+    case RSD_FLUSH:
+        break;
     }
+    return cmd->nlb && cmd->nlb <= geo->lbas - cmd->lba;
+}
+
+/* Its operations are queued, or nothing was changed. */
+static RsdStatus begin_cmd(RsdDrive *drive, Cmd *cmd)
+{
+    Ns *ns = &drive->ns[cmd->pub.ns];
+    RsdStatus status;
+
+    cmd->pending = 1;           /* until all of it is queued */
+    if (cmd->pub.op == RSD_WRITE) {
+        cmd->seq = drive->seq;
+    }
+    if (cmd->pub.op == RSD_FLUSH && rsd_buffered(ns->drive) &&
+        !drive->cfg.plp) {
+        if (!rsd_op_reserve(drive, 1)) {
+            return RSD_E_NOMEM;
+        }
+        rsd_buffer_flush(ns, cmd);
+    }
+    status = ns->personality->submit(ns, cmd);
+    if (status == RSD_OK && cmd->pub.op == RSD_WRITE) {
+        drive->seq += cmd->pub.nlb;
+    }
+    return status;
+}
+
+void rsd_cmd_hand_over(RsdDrive *drive, Cmd *cmd)
+{
+    RsdStatus status = begin_cmd(drive, cmd);
+
+    if (status != RSD_OK) {
+        cmd->pub.status = status;
+        cmd->pending = 1;
+    }
+    rsd_cmd_drop(drive, cmd);
 }
 
 RsdStatus rsd_submit(RsdDrive *drive, RsdCmd *pub, uint64_t now)
 {
     Cmd *cmd = (Cmd *)pub;
-    RsdStatus status;
+    Ns *ns = &drive->ns[pub->ns];
+    RsdStatus status = RSD_OK;
 
     assert(!cmd->submitted);
     rsd_sched_run(drive, now);
-    status = check(drive, pub);
-    if (status != RSD_OK) {
-        return status;
+    if (!in_range(&ns->geo, pub)) {
+        return RSD_E_RANGE;
+    }
+    if (drive->read_only && pub->op != RSD_READ && pub->op != RSD_FLUSH) {
+        return RSD_E_READONLY;
     }
     pub->status = RSD_OK;
     pub->submit_ns = drive->sched.now;
-    cmd->pending = 1;           /* until all of it is queued */
-    if (pub->op != RSD_FLUSH) {
-        status = drive->personality->submit(drive, cmd);
-        if (status != RSD_OK) {
-            return status;
-        }
+    if (drive->host.on) {
+        rsd_host_enter(drive, cmd);
+    } else {
+        status = begin_cmd(drive, cmd);
+        /* also after a refusal, which may have found worn blocks */
+        rsd_sched_settle(drive);
+    }
+    if (status != RSD_OK) {
+        return status;
     }
     cmd->submitted = true;
     drive->in_flight++;
-    rsd_sched_settle(drive);
-    rsd_cmd_drop(drive, cmd);
+    if (!drive->host.on) {
+        rsd_cmd_drop(drive, cmd);
+    }
     return RSD_OK;
 }
 
@@ -330,8 +513,11 @@ RsdCmd *rsd_advance(RsdDrive *drive, uint64_t now)
     return NULL;
 }
 
-RsdStatus rsd_format(RsdDrive *drive, uint32_t oob, uint64_t now)
+RsdStatus rsd_format(RsdDrive *drive, uint32_t index, uint32_t oob,
+                     uint64_t now)
 {
+    Ns *ns = &drive->ns[index];
+
     rsd_sched_run(drive, now);
     if (drive->in_flight) {
         return RSD_E_ORDER;
@@ -342,12 +528,19 @@ RsdStatus rsd_format(RsdDrive *drive, uint32_t oob, uint64_t now)
             return RSD_E_ORDER;
         }
     }
-    if (oob != 0 && oob != 16 && oob != 64 && oob != 128) {
+    if ((oob != 0 && oob != 16 && oob != 64 && oob != 128) ||
+        oob > ns->geo.max_oob) {
         return RSD_E_RANGE;
     }
-    drive->personality->format(drive);
-    drive->cfg.oob = oob;
-    rsd_media_set_oob(&drive->media, oob);
+    if (drive->read_only) {
+        return RSD_E_READONLY;
+    }
+    ns->personality->format(ns);
+    ns->oob = oob;
+    if (!index) {
+        drive->cfg.oob = oob;
+    }
+    rsd_media_set_oob(&drive->media, index, oob);
     drive->count->formats++;
     return RSD_OK;
 }
@@ -369,6 +562,8 @@ const char *rsd_status_name(RsdStatus status)
         return "out of memory";
     case RSD_E_MEDIA:
         return "media error";
+    case RSD_E_READONLY:
+        return "the drive is read-only";
     }
     return "unknown";
 }
@@ -381,7 +576,7 @@ void rsd_zone_get(const RsdDrive *drive, uint32_t zone, RsdZone *info)
 {
     info->state = drive->media.zones[zone].state;
     info->attrs = drive->media.zones[zone].attrs;
-    info->written = drive->personality->written(drive, zone);
+    info->written = drive->ns[0].personality->written(&drive->ns[0], zone);
 }
 
 void rsd_zone_save(RsdDrive *drive, uint32_t zone, uint8_t state,
@@ -405,22 +600,68 @@ uint8_t *rsd_zone_ext(RsdDrive *drive, uint32_t zone)
  * Opening and closing
  */
 
-static void set_geometry(RsdDrive *drive)
+static const Personality *const personalities[] = {
+    [RSD_FTL_RSD] = &rsd_segment_personality,
+    [RSD_FTL_PAGE] = &rsd_page_personality,
+    [RSD_FTL_DFTL] = &rsd_dftl_personality,
+    [RSD_FTL_BLOCK] = &rsd_block_personality,
+    [RSD_FTL_FAST] = &rsd_fast_personality,
+};
+
+static void add_namespace(RsdDrive *drive, RsdFtl ftl, uint32_t first,
+                          uint32_t end, uint32_t visible)
+{
+    Ns *ns = &drive->ns[drive->num_ns];
+
+    *ns = (Ns){
+        .drive = drive,
+        .personality = personalities[ftl],
+        .index = drive->num_ns++,
+        .first = first,
+        .end = end,
+        .visible = visible,
+    };
+    /* opening the media has put that of namespace 0 into the settings */
+    ns->oob = ns->index ? rsd_media_get_oob(&drive->media, ns->index)
+                        : drive->cfg.oob;
+}
+
+/* Divides the blocks of each die among the namespaces: the zones come first. */
+static bool add_namespaces(RsdDrive *drive, char err[RSD_ERR_LEN])
 {
     const RsdConfig *cfg = &drive->cfg;
-    RsdGeometry *geo = &drive->geo;
-    bool by_way = cfg->segment == RSD_SEGMENT_WAY;
+    uint32_t conv = cfg->conv_blocks;
 
     drive->dies = cfg->channels * cfg->ways;
     drive->die_blocks = cfg->blocks + cfg->spare_blocks;
-    drive->pages = cfg->pages;
-    geo->num_zones = cfg->blocks * (by_way ? cfg->ways : 1);
-    geo->zone_capacity = cfg->pages * (by_way ? cfg->channels : drive->dies);
-    while ((UINT64_C(1) << drive->zone_shift) < geo->zone_capacity) {
-        drive->zone_shift++;
+    drive->pages = rsd_block_slots(cfg);
+    drive->unit = rsd_unit_slots(cfg);
+    add_namespace(drive, cfg->ftl, 0, drive->die_blocks - conv,
+                  cfg->blocks - conv);
+    if (conv) {
+        add_namespace(drive, RSD_FTL_PAGE, drive->die_blocks - conv,
+                      drive->die_blocks, conv);
     }
-    geo->zone_size = UINT64_C(1) << drive->zone_shift;
-    geo->map_bytes = sizeof(uint32_t) * drive->dies * cfg->blocks;
+    for (uint32_t i = 0; i < drive->num_ns; i++) {
+        Ns *ns = &drive->ns[i];
+
+        if (!ns->personality) {
+            rsd_set_error(err, "ftl=%s is not implemented yet; choose rsd",
+                          rsd_ftl_names[cfg->ftl]);
+            return false;
+        }
+        if (!ns->personality->geometry(ns, err)) {
+            return false;
+        }
+        if (rsd_buffer_on(cfg) && !ns->personality->op_buffered) {
+            rsd_set_error(err, "ftl=%s writes page by page, of 4 KiB: choose "
+                          "planes=1, page-size=4096, one-shot=off and "
+                          "write-buffer=0, or another ftl",
+                          rsd_ftl_names[i ? RSD_FTL_PAGE : cfg->ftl]);
+            return false;
+        }
+    }
+    return true;
 }
 
 static size_t blocks_size(const RsdDrive *drive)
@@ -439,7 +680,11 @@ static void destroy(RsdDrive *drive)
         drive->free_cmds = cmd->next;
         free(cmd);
     }
-    drive->personality->close(drive);
+    for (uint32_t i = 0; i < drive->num_ns; i++) {
+        drive->ns[i].personality->close(&drive->ns[i]);
+    }
+    rsd_buffer_fini(drive);
+    rsd_bufs_fini(drive);
     rsd_sched_fini(drive);
     while (drive->op_chunks) {
         OpChunk *chunk = drive->op_chunks;
@@ -471,20 +716,35 @@ RsdDrive *rsd_open(const char *path, const RsdConfig *cfg,
         free(drive);
         return NULL;
     }
-    set_geometry(drive);
     drive->count = drive->media.counters;
-    drive->personality = &rsd_segment_personality;
+    if (!add_namespaces(drive, err)) {
+        rsd_media_close(&drive->media);
+        free(drive);
+        return NULL;
+    }
     drive->blocks = rsd_alloc(drive, blocks_size(drive));
-    if (!drive->blocks || !rsd_sched_init(drive) ||
+    if (!drive->blocks || !rsd_sched_init(drive) || !rsd_buffer_init(drive) ||
         !rsd_op_reserve(drive, OPS_AT_ONCE)) {
         rsd_set_error(err, "no memory for %u dies of %u blocks: choose fewer "
                       "blocks of more pages", drive->dies, drive->die_blocks);
         destroy(drive);
         return NULL;
     }
-    if (!drive->personality->open(drive, err)) {
+    if (!rsd_buffer_load(drive, err)) {
         destroy(drive);
         return NULL;
+    }
+    rsd_host_init(drive);
+    for (uint32_t d = 0; d < drive->dies; d++) {
+        look_at_spares(drive, d);
+    }
+    for (uint32_t i = 0; i < drive->num_ns; i++) {
+        Ns *ns = &drive->ns[i];
+
+        if (!ns->personality->open(ns, err)) {
+            destroy(drive);
+            return NULL;
+        }
     }
     return drive;
 }
@@ -506,7 +766,17 @@ int rsd_media_sync(RsdDrive *drive)
     return rsd_media_msync(&drive->media);
 }
 
-void rsd_geometry(const RsdDrive *drive, RsdGeometry *geo)
+uint32_t rsd_num_namespaces(const RsdDrive *drive)
 {
-    *geo = drive->geo;
+    return drive->num_ns;
+}
+
+void rsd_geometry(const RsdDrive *drive, uint32_t ns, RsdGeometry *geo)
+{
+    *geo = drive->ns[ns].geo;
+}
+
+uint32_t rsd_oob(const RsdDrive *drive, uint32_t ns)
+{
+    return drive->ns[ns].oob;
 }

@@ -2,7 +2,14 @@
  * rsd core: what its files share with each other and with nobody else.
  *
  *     drive.c     commands: checks, buffers, completions, the API
+ *     buffer.c    the write buffer: makes units of what is written
+ *     host.c      processors and link: what is before and after the flash
+ *     queue.c     what personalities queue: reads, programs, erases
  *     segment.c   the RSD personality: segment map, resets, wear levelling
+ *     page-ftl.c  the page-mapping personality: map, frontiers, collection
+ *     block-ftl.c the block-mapping personality
+ *     fast-ftl.c  the hybrid personality, FAST; block-map.h: what both share
+ *     map-cache.c the same with a part of the map in RAM (DFTL)
  *     pool.c      free blocks of a die by wear
  *     sched.c     the event machine: queues, dies, buses
  *     nand.c      the array and what it refuses
@@ -24,6 +31,11 @@
 #define RSD_PAGE_SIZE 4096u
 /* Bytes of OOB that the array keeps a page, whatever the host sees of it */
 #define RSD_OOB_SIZE 128u
+/*
+ * Of these, the last bytes are the drive's in a conventional namespace, the
+ * host has the first.
+ */
+#define RSD_SPARE_OFFSET 64u
 /* All flash blocks of a drive, spares included: what bounds our memory */
 #define RSD_MAX_BLOCKS (UINT64_C(1) << 25)
 #define RSD_MAX_CAPACITY (UINT64_C(16) << 40)
@@ -38,14 +50,52 @@ static inline uint64_t rsd_div_round_up(uint64_t n, uint64_t d)
 }
 
 /*
+ * Units. What most of the core calls a page is a slot: 4 KiB of data with
+ * their OOB, the unit of maps. The pages of one number in all planes are a row;
+ * slot s of a block is in row s / slots of a row, there in plane s / slots of a
+ * page mod planes. What is programmed at once is a unit: a row, or with
+ * one-shot all rows of a word line. By default all of them are the same.
+ */
+
+static inline uint32_t rsd_row_slots(const RsdConfig *cfg)
+{
+    return cfg->planes * (cfg->page_size / RSD_PAGE_SIZE);
+}
+
+static inline uint32_t rsd_unit_slots(const RsdConfig *cfg)
+{
+    return rsd_row_slots(cfg) * (cfg->one_shot ? cfg->cell + 1 : 1);
+}
+
+static inline uint64_t rsd_block_slots(const RsdConfig *cfg)
+{
+    return cfg->pages * rsd_row_slots(cfg);
+}
+
+/* Is there a write buffer, and of how many slots? */
+static inline bool rsd_buffer_on(const RsdConfig *cfg)
+{
+    return cfg->write_buffer || rsd_unit_slots(cfg) > 1;
+}
+
+static inline uint64_t rsd_buffer_slots(const RsdConfig *cfg)
+{
+    uint64_t asked = cfg->write_buffer / RSD_PAGE_SIZE;
+    uint64_t least = cfg->channels * cfg->ways * rsd_unit_slots(cfg);
+
+    return asked > least ? asked : least;
+}
+
+/*
  * Block records. One 64-bit word a flash block, so that a block changes its
  * state by a single store, which a killed process has made or has not made.
  */
 
 enum {
-    RSD_BLOCK_BAD = 1,      /* factory bad: never used */
+    RSD_BLOCK_BAD = 1,      /* never used, or no longer */
     RSD_BLOCK_DIRTY = 2,    /* content is obsolete: erase before programming */
     RSD_BLOCK_WORN = 4,     /* made dirty by wear levelling, not by the host */
+    RSD_BLOCK_GROWN = 8,    /* bad, but not from the factory */
 };
 
 /* erases: bits 0 to 31, next page to program: 32 to 55, flags: 56 to 63 */
@@ -83,6 +133,19 @@ typedef struct RsdMediaZone {
 
 _Static_assert(sizeof(RsdMediaZone) == 8, "a zone record is 8 bytes");
 
+/* A unit in the write buffer that survives: see buffer.c. */
+typedef struct RsdMediaUnit {
+    uint32_t taken;             /* its slots, from the first; 0: not in use */
+    uint32_t block;             /* drive-wide number */
+    uint32_t page;              /* its first slot there */
+    uint32_t reserved;
+} RsdMediaUnit;
+
+_Static_assert(offsetof(RsdMediaUnit, taken) == 0, "taken");
+_Static_assert(offsetof(RsdMediaUnit, block) == 4, "block");
+_Static_assert(offsetof(RsdMediaUnit, page) == 8, "page");
+_Static_assert(sizeof(RsdMediaUnit) == 16, "a unit record is 16 bytes");
+
 typedef struct RsdMedia {
     int fd;                     /* -1: in memory, no payload */
     uint8_t *base;
@@ -91,6 +154,7 @@ typedef struct RsdMedia {
     RsdMediaHeader *header;     /* NULL in memory */
     uint64_t *rec;              /* block records, die by die */
     uint32_t *map;
+    uint64_t *trim;             /* a bit an LBA, 1: trimmed; conventional */
     RsdMediaZone *zones;
     uint8_t *ext;
     RsdCounters *counters;
@@ -98,6 +162,11 @@ typedef struct RsdMedia {
     uint64_t data_off;
     uint64_t stride;            /* bytes of a block: pages, then their OOB */
     uint32_t pages;             /* of a block */
+    RsdMediaUnit *units;        /* NULL in memory, and if none survives */
+    uint64_t unit_off, unit_bytes;      /* in the file: first one, each */
+    uint32_t places;            /* for units */
+    uint32_t backed;            /* of these, with host space */
+    uint8_t *place_state;       /* see media.c */
 } RsdMedia;
 
 /* On failure err is set, nothing is held and the file is as it was. */
@@ -107,7 +176,9 @@ bool rsd_media_open_memory(RsdMedia *media, const RsdConfig *cfg,
                            char err[RSD_ERR_LEN]);
 void rsd_media_close(RsdMedia *media);
 int rsd_media_msync(RsdMedia *media);
-void rsd_media_set_oob(RsdMedia *media, uint32_t oob);
+/* OOB bytes that the host sees of namespace 0, or of 1, kept in the file */
+uint32_t rsd_media_get_oob(const RsdMedia *media, uint32_t ns);
+void rsd_media_set_oob(RsdMedia *media, uint32_t ns, uint32_t oob);
 /* Host space for a block, so that storing into it cannot fail. 0 or -errno */
 int rsd_media_reserve(RsdMedia *media, uint32_t block);
 /* Gives that space back; the content is lost. */
@@ -122,6 +193,29 @@ bool rsd_media_store(RsdMedia *media, uint32_t block, uint32_t page,
 /* The same the other way. */
 bool rsd_media_load(RsdMedia *media, uint32_t block, uint32_t page,
                     uint8_t *data);
+
+/*
+ * Places for units of the write buffer. All of it does nothing in memory.
+ *
+ * Host space for so many places in use at once (all there are at most): storing
+ * into them cannot fail then.
+ */
+RsdStatus rsd_media_reserve_places(RsdMedia *media, uint64_t count);
+/* A free place with host space. There is one, if it was reserved. */
+uint32_t rsd_media_place(RsdMedia *media);
+/* This one is in use, as its record says. False: no host space */
+bool rsd_media_claim_place(RsdMedia *media, uint32_t place);
+/*
+ * Adds slots from "from" to "to" of a unit, data then OOB each, and says so.
+ * False if the host fails to.
+ */
+bool rsd_media_store_unit(RsdMedia *media, uint32_t place, uint32_t block,
+                          uint32_t page, const uint8_t *payload, uint32_t from,
+                          uint32_t to);
+bool rsd_media_load_unit(RsdMedia *media, uint32_t place, uint8_t *payload,
+                         uint32_t slots);
+/* The place is free. */
+void rsd_media_drop_unit(RsdMedia *media, uint32_t place);
 
 static inline uint8_t *rsd_media_page(const RsdMedia *media, uint32_t block,
                                       uint32_t page)
@@ -139,6 +233,27 @@ static inline uint8_t *rsd_media_oob(const RsdMedia *media, uint32_t block,
 }
 
 /*
+ * What the drive notes in the OOB of each page of a conventional namespace,
+ * from which it rebuilds its map. Little-endian.
+ */
+typedef struct RsdSpare {
+    uint32_t magic;             /* RSD_SPARE_MAGIC: not filler */
+    uint32_t kind;              /* the personality's: 0 = a page of the host */
+    uint64_t lpn;               /* logical page (LBA), or what kind says */
+    uint64_t seq;               /* of two pages of an lpn the higher is newer */
+    uint8_t reserved[40];
+} RsdSpare;
+
+#define RSD_SPARE_MAGIC UINT32_C(0x45524153)
+
+_Static_assert(offsetof(RsdSpare, magic) == 0, "magic");
+_Static_assert(offsetof(RsdSpare, kind) == 4, "kind");
+_Static_assert(offsetof(RsdSpare, lpn) == 8, "lpn");
+_Static_assert(offsetof(RsdSpare, seq) == 16, "seq");
+_Static_assert(RSD_SPARE_OFFSET + sizeof(RsdSpare) == RSD_OOB_SIZE,
+               "the drive's part of the OOB is at its end");
+
+/*
  * Splitmix64 of seed and index: the drive's only randomness, the same on
  * every machine and independent of the order of the questions.
  */
@@ -150,6 +265,8 @@ uint64_t rsd_random(uint64_t seed, uint64_t index);
  */
 bool rsd_nand_place_bad(const RsdConfig *cfg, uint64_t *rec,
                         char err[RSD_ERR_LEN]);
+/* How often a block can be erased: the last time, it fails. (life-spread) */
+uint64_t rsd_nand_life(const RsdConfig *cfg, uint64_t block);
 
 /*
  * The array: see nand.c. Blocks are numbered through the drive:
@@ -160,12 +277,15 @@ bool rsd_nand_place_bad(const RsdConfig *cfg, uint64_t *rec,
 RsdStatus rsd_nand_program(RsdMedia *media, uint32_t block, uint32_t page,
                            const uint8_t *data, const uint8_t *oob,
                            uint32_t oob_len);
+/* A unit of n slots at once; of each: data, OOB. NULL: zeroes */
+RsdStatus rsd_nand_program_unit(RsdMedia *media, uint32_t block, uint32_t page,
+                                uint32_t n, const uint8_t *slots);
 /* NULL data or oob: not wanted */
 RsdStatus rsd_nand_read(RsdMedia *media, uint32_t block, uint32_t page,
                         uint8_t *data, uint8_t *oob, uint32_t oob_len);
-/* keep_space: the block is about to be programmed again */
-RsdStatus rsd_nand_erase(RsdMedia *media, uint32_t block, bool keep_space);
-/* Sets the flags in a block's record: RSD_BLOCK_... */
+/* The host's space for it stays until rsd_media_release(). */
+RsdStatus rsd_nand_erase(RsdMedia *media, uint32_t block);
+/* Sets the flags in a block's record: RSD_BLOCK_...; a bad one stays bad. */
 void rsd_nand_mark(RsdMedia *media, uint32_t block, uint32_t flags);
 
 /*
@@ -175,11 +295,24 @@ void rsd_nand_mark(RsdMedia *media, uint32_t block, uint32_t flags);
 typedef struct Cmd {
     RsdCmd pub;                 /* first: the caller's view */
     struct Cmd *prev, *next;    /* all commands of the drive */
-    struct Cmd *done_next;
+    struct Cmd *done_next;      /* also in the lists of host.c */
+    uint64_t due;               /* ns: see host.c */
     size_t size;                /* of its memory */
     uint32_t pending;           /* operations and barriers it waits for */
     uint32_t oob_len;           /* of a page, in pub.oob */
     uint32_t unwritten;         /* pages read that were never written */
+    /*
+     * Of a write to a conventional namespace: sequence number of its first
+     * page, the others follow. From rsd_submit(), in the order of submission.
+     */
+    uint64_t seq;
+    uint32_t progress;          /* the personality's: pages dealt with */
+    struct Cmd *wait_next;      /* the personality's: commands that wait */
+    /* Of map-cache.c: pages translated, cache entries it may fill, state */
+    uint32_t translated;
+    uint32_t slots;
+    uint8_t stage;
+    uint8_t era;                /* the personality's: see block-map.h */
     bool submitted;             /* and not yet returned */
     bool detached;
 } Cmd;
@@ -207,24 +340,35 @@ typedef enum RsdCause {
 typedef enum OpKind { OP_READ, OP_PROGRAM, OP_ERASE } OpKind;
 
 /*
- * A run of page operations on one block, carried out one after the other:
- * what a command wants of a die is next to each other in its queue anyway.
+ * A run of slots of one block, carried out step by step (sched.c): what a
+ * command wants of a die is next to each other in its queue anyway.
  */
 typedef struct Op {
     struct Op *next;            /* in its queue, or in the free list */
     Cmd *cmd;                   /* NULL: nobody waits for it */
-    Epoch *epoch;               /* NULL: no barrier waits for it */
+    union {
+        Epoch *epoch;           /* NULL: no barrier waits for it */
+        void *job;              /* the personality's: see map-cache.c */
+    };
     uint64_t enqueued;          /* ns */
-    uint8_t *buf;               /* data then OOB, of an op without command */
+    /*
+     * Of an op without command: of each slot its data, then RSD_OOB_SIZE bytes
+     * of OOB; NULL without payload.
+     */
+    uint8_t *buf;
     uint32_t block;             /* drive-wide number */
-    uint32_t page;              /* of the block: the next to do */
-    uint32_t count;             /* pages left */
-    uint32_t index;             /* of that page in the command */
-    uint32_t stride;            /* from one page's index to the next one's */
+    /* slot of the block: the next to begin, or, when all is done, the last */
+    uint32_t page;
+    uint32_t count;             /* slots left to begin */
+    uint32_t index;             /* of the next one in the command */
+    /* from one unit's last index to the next unit's first */
+    uint32_t stride;
     uint16_t die;
     uint8_t kind:2;           /* OpKind */
     uint8_t cause:3;          /* RsdCause */
     uint8_t background:1;     /* the drive's own work, done while idle */
+    uint8_t ns:1;             /* namespace */
+    uint8_t unit:1;           /* the write buffer's: see buffer.c */
 } Op;
 
 _Static_assert(sizeof(Op) <= 64, "an operation is a cache line");
@@ -238,25 +382,61 @@ typedef struct Event {
     uint64_t order;             /* serial number, source in the low bits */
 } Event;
 
+/* What the array does at a time: a part of an operation. op NULL: none */
+typedef struct Step {
+    Op *op;
+    uint64_t start;             /* ns: of its first tenure */
+    uint32_t page;              /* first slot */
+    uint32_t index;             /* of that slot in the command */
+    uint16_t slots;
+    uint8_t pages;              /* NAND pages, of an erase blocks */
+    uint8_t type;               /* of the pages: 0 = LSB, ... */
+    bool last;                  /* of its operation */
+    bool begun;                 /* start is valid */
+    bool alone;                 /* a read with retries */
+    uint32_t retries;           /* left */
+} Step;
+
+/* A die's place in a bus's queue */
+typedef struct Want {
+    struct Want *next;
+    uint16_t die;
+    uint8_t what;               /* see sched.c */
+} Want;
+
 typedef struct Die {
-    Op *active;
+    Op *op;                     /* being done, with slots left to begin */
     Op *head, *tail;            /* queue=way */
-    struct Die *bus_next;
-    uint64_t start;             /* ns: the active page operation's */
+    /*
+     * load: a program whose data goes to the cache register; array: the step
+     * that the array does; out: a page on its way out, or status
+     */
+    Step load, array, out;
+    Step held;                  /* suspended */
+    Op *held_op;                /* put aside for reads, with slots left */
+    Want wants[3];
+    uint64_t array_from;        /* ns: the array begins, */
+    uint64_t array_end;         /* and ends */
+    uint64_t held_left;         /* ns of array time of the step held */
+    uint64_t busy_until;        /* ns: accounted up to then */
     uint64_t idle_since;        /* ns */
     uint32_t queued;            /* operations waiting, in any queue */
+    uint32_t queued_reads;      /* of these, reads */
+    uint32_t begun;             /* operations not done */
+    uint32_t ahead;             /* reads before a program or an erase */
     uint16_t channel;
-    bool transfer;              /* a read whose page waits for the bus */
+    uint8_t state;              /* of the array, see sched.c */
+    bool loaded;                /* load is in the cache register */
     bool idle_armed;            /* an idle event is in the heap */
 } Die;
 
-typedef struct DieList {
-    Die *head, *tail;
-} DieList;
+typedef struct WantList {
+    Want *head, *tail;
+} WantList;
 
 typedef struct Bus {
-    DieList brief;              /* commands without data */
-    DieList data;               /* programs, and pages read */
+    WantList brief;             /* commands without data */
+    WantList data;              /* programs, and pages read */
     uint64_t free_at;
     bool armed;                 /* an event at free_at is in the heap */
 } Bus;
@@ -264,6 +444,13 @@ typedef struct Bus {
 typedef struct Sched {
     uint64_t now;
     uint64_t serial;
+    uint64_t read_ns[4], prog_ns[4];    /* by page type */
+    uint32_t row;               /* slots of a row, */
+    uint32_t unit;              /* of a unit, */
+    uint32_t page;              /* of a page */
+    uint32_t types;
+    bool cache, suspend, plain; /* plain: neither of them */
+    bool small;                 /* all pages alike, each a unit, no retries */
     Event *heap;
     uint32_t heap_len;
     uint64_t kicked;            /* channels to arbitrate, a bit each */
@@ -273,11 +460,59 @@ typedef struct Sched {
 } Sched;
 
 /*
+ * The write buffer: see buffer.c.
+ */
+
+typedef struct BufUnit BufUnit;
+
+typedef struct BufUnitList {
+    BufUnit *head, *tail;
+} BufUnitList;
+
+typedef struct OpList {
+    Op *head, *tail;
+} OpList;
+
+typedef struct Buffer {
+    bool on;
+    bool taking;
+    uint64_t size, used;        /* slots; used: of closed units */
+    uint64_t seq;               /* of the unit closed last */
+    BufUnit **hash;             /* by block and first slot, youngest first */
+    BufUnitList begun;
+    BufUnitList closed[RSD_MAX_NAMESPACES];        /* by seq */
+    OpList queue;               /* what comes, with slots not taken */
+    OpList flushes[RSD_MAX_NAMESPACES];         /* wait for what is closed */
+    BufUnit *free;
+    uint64_t num_free, num_units;
+} Buffer;
+
+/*
+ * The controller: see host.c.
+ */
+
+#define RSD_HOST_LISTS 5u
+#define RSD_MAX_CORES 64u
+
+typedef struct HostList {
+    Cmd *head, *tail;           /* in order of Cmd.due */
+} HostList;
+
+typedef struct Host {
+    bool on;
+    HostList lists[RSD_HOST_LISTS];
+    /* ns: from when on they are free */
+    uint64_t core_free[RSD_MAX_CORES], in_free, out_free;
+    uint64_t handed[2];         /* ns: the last command handed over, by class */
+} Host;
+
+/*
  * Free blocks of a die, least worn first: see pool.c.
  */
 
 typedef struct Pool {
     uint32_t *heap;             /* numbers within the die */
+    uint32_t first, end;        /* numbers of the blocks that may be in it */
     uint32_t len;
     uint32_t obsolete;          /* of these, obsolete */
     uint32_t obsolete_hint;     /* no such block has a lower number */
@@ -299,43 +534,110 @@ typedef struct Block {
 } Block;
 
 /*
- * A personality: what the drive does with its array.
+ * A namespace: a personality on its share of every die's blocks.
  */
 
-typedef struct Personality {
-    /* Recovers its state from the media. False and err: nothing changed. */
-    bool (*open)(RsdDrive *drive, char err[RSD_ERR_LEN]);
-    void (*close)(RsdDrive *drive);
-    /* Queues the operations; pending is counted up for each. */
-    RsdStatus (*submit)(RsdDrive *drive, Cmd *cmd);
-    /* A run is done, its last page included. */
-    void (*op_done)(RsdDrive *drive, Op *op);
+typedef struct Personality Personality;
+typedef struct Segments Segments;
+
+typedef struct Ns {
+    RsdDrive *drive;
+    const Personality *personality;
+    void *state;                /* the personality's, NULL when closed */
+    RsdGeometry geo;
+    uint32_t index;             /* its number */
+    uint32_t zone_shift;        /* log2 of geo.zone_size */
+    uint32_t oob;               /* bytes of a page that the host sees */
+    /* its blocks are [first, end) of each die */
+    uint32_t first, end;
+    uint32_t visible;           /* blocks of a die that are not spares */
+} Ns;
+
+/*
+ * A personality: what the drive does with the array. A new one is a file with
+ * such a table, a value of "ftl" in rsd-props.h and a line in drive.c.
+ *
+ * It decides at submission where pages go, and queues operations (queue.c).
+ * Operations on a die are carried out in the order in which they were queued
+ * as far as they concern the same block. They happen, in the array, when they
+ * complete: op_done() is called right after.
+ *
+ * The file has to make sense after any prefix of the stores into it. What is
+ * not in the file (pages with their OOB, block records, RsdMedia.map, .trim,
+ * .zones) is gone when the process is killed; open() has to make do with it.
+ */
+struct Personality {
+    /*
+     * Fills ns->geo, all other members of ns but state being valid. False and
+     * err: these settings leave no usable drive.
+     */
+    bool (*geometry)(Ns *ns, char err[RSD_ERR_LEN]);
+    /*
+     * Recovers its state from the media. False and err: the file is as it was;
+     * close() will be called.
+     */
+    bool (*open)(Ns *ns, char err[RSD_ERR_LEN]);
+    void (*close)(Ns *ns);
+    /*
+     * Queues the operations; cmd->pending is counted up for each, and for
+     * whatever else the command must wait for (rsd_cmd_drop() counts down).
+     * The command was checked to be within the namespace. Anything but RSD_OK:
+     * nothing was changed. A failure that is noticed later is stored in
+     * cmd->pub.status.
+     */
+    RsdStatus (*submit)(Ns *ns, Cmd *cmd);
+    /*
+     * An operation is done, all its pages included. It, its buffer and the
+     * count it has in its command (rsd_op_finish()) are the personality's to
+     * drop.
+     */
+    void (*op_done)(Ns *ns, Op *op);
+    /*
+     * With a write buffer: the data of a program it queued is there. The
+     * operation is the personality's to drop as above. When the unit is
+     * programmed, op_done() gets another one: page is the unit's last slot, it
+     * has no command and no buffer. NULL: works with no buffer.
+     */
+    void (*op_buffered)(Ns *ns, Op *op);
+    /*
+     * Conventional, with a write buffer: the unit begun in this block must be
+     * filled up now: rsd_queue_pad() of the rest, and go on behind it.
+     */
+    void (*pad)(Ns *ns, uint32_t block);
     /* Is there work for an idle die? */
-    bool (*has_background)(const RsdDrive *drive, uint32_t die);
+    bool (*has_background)(const Ns *ns, uint32_t die);
     /* Starts some of it. False if there was none after all. */
-    bool (*background)(RsdDrive *drive, uint32_t die);
-    uint64_t (*written)(const RsdDrive *drive, uint32_t zone);
-    void (*format)(RsdDrive *drive);
-} Personality;
+    bool (*background)(Ns *ns, uint32_t die);
+    /* Everything is as if it had never been written. */
+    void (*format)(Ns *ns);
+    /* Zoned only: pages of the zone up to its highest programmed one */
+    uint64_t (*written)(const Ns *ns, uint32_t zone);
+};
 
 extern const Personality rsd_segment_personality;
-
-typedef struct Segments Segments;
+extern const Personality rsd_page_personality;
+extern const Personality rsd_block_personality;
+extern const Personality rsd_fast_personality;
+extern const Personality rsd_dftl_personality;
 
 struct RsdDrive {
     RsdConfig cfg;
-    RsdGeometry geo;
-    uint32_t zone_shift;        /* log2 of geo.zone_size */
+    Ns ns[RSD_MAX_NAMESPACES];
+    uint32_t num_ns;
     uint32_t dies;
     uint32_t die_blocks;        /* spares included */
-    uint32_t pages;             /* of a block */
+    uint32_t pages;             /* of a block: slots */
+    uint32_t unit;              /* slots programmed at once */
+    bool read_only;             /* too many blocks are worn out */
+    uint32_t health_changes;    /* since it was opened */
 
     RsdMedia media;
     RsdCounters *count;         /* sums, in the media */
     Sched sched;
-    const Personality *personality;
-    Segments *segments;
+    Host host;
+    Buffer buffer;
     Block *blocks;
+    uint64_t seq;               /* of the next page written, see Cmd.seq */
 
     Op *free_ops;
     uint32_t num_free_ops;
@@ -343,6 +645,8 @@ struct RsdDrive {
     Cmd *cmds;                  /* all that exist */
     Cmd *free_cmds;             /* without buffers, for reuse */
     Cmd *done_head, *done_tail;
+    void *free_bufs;            /* see rsd_buf_new() */
+    void *buf_chunks;
     uint32_t in_flight;         /* submitted and not completed */
     uint64_t ram_bytes;
 };
@@ -355,14 +659,140 @@ void rsd_release(RsdDrive *drive, void *mem, size_t size);
 
 /* After that many rsd_op_new() cannot fail. */
 bool rsd_op_reserve(RsdDrive *drive, uint64_t count);
+static inline void rsd_op_list_add(OpList *list, Op *op)
+{
+    op->next = NULL;
+    if (list->head) {
+        list->tail->next = op;
+    } else {
+        list->head = op;
+    }
+    list->tail = op;
+}
+
+static inline bool rsd_buffered(const RsdDrive *drive)
+{
+    return drive->buffer.on;
+}
+
 /* Of one page (page 0), unless the caller changes that. */
-Op *rsd_op_new(RsdDrive *drive, OpKind kind, RsdCause cause, uint32_t die,
-               uint32_t block);
+Op *rsd_op_new(Ns *ns, OpKind kind, RsdCause cause, uint32_t block);
 void rsd_op_free(RsdDrive *drive, Op *op);
-/* Does the operation's next page in the array, its time being over. */
-void rsd_op_execute(RsdDrive *drive, Op *op);
+/* Frees it; its command, if any, waits for one operation less. */
+void rsd_op_finish(RsdDrive *drive, Op *op);
+/* Does a step in the array, its time being over. */
+void rsd_op_execute(RsdDrive *drive, const Step *step);
 /* One of those that the command waits for is done. */
 void rsd_cmd_drop(RsdDrive *drive, Cmd *cmd);
+
+/* The OOB of a page that the host writes to a conventional namespace */
+void rsd_compose_oob(const Cmd *cmd, uint32_t index, const uint8_t *host,
+                     uint8_t oob[RSD_OOB_SIZE]);
+/* Gives it to its personality. */
+void rsd_cmd_hand_over(RsdDrive *drive, Cmd *cmd);
+/* All is done, it is for the host to take. */
+void rsd_cmd_complete(RsdDrive *drive, Cmd *cmd);
+
+/* buffer.c */
+
+/* After this, so many units can be begun. RSD_OK without a buffer */
+RsdStatus rsd_buffer_reserve(RsdDrive *drive, uint64_t units);
+/*
+ * A program comes: consecutive slots of a block, in the block's order; the
+ * command, if any, and the epoch count it as they count a queued operation.
+ * op_buffered() follows.
+ */
+void rsd_buffer_write(RsdDrive *drive, Op *op);
+/*
+ * Takes from the end of a read's run what is in the buffer, and gives it to the
+ * command or the op's buffer. The operation's count is what is left for the
+ * array; if it is 0, the operation is not to be queued.
+ */
+void rsd_buffer_read(RsdDrive *drive, Op *op);
+/* The command waits until all writes before it are safe. Needs an operation. */
+void rsd_buffer_flush(Ns *ns, Cmd *cmd);
+/* Is there anything of the namespace that will go on by itself? */
+bool rsd_buffer_busy(const Ns *ns);
+/* Of a slot of the unit that op_done() gets: its cause; and, host: its LBA */
+RsdCause rsd_buffer_cause(const Op *op, uint32_t slot);
+uint64_t rsd_buffer_lba(const Op *op, uint32_t slot);
+/*
+ * What is not yet queued to the die  for this block is wanted no more.
+ */
+void rsd_buffer_drop(Ns *ns, uint32_t block);
+/* Safe slots of the unit that begins there and is not yet programmed */
+uint32_t rsd_buffer_has(const RsdDrive *drive, uint32_t block, uint32_t page);
+/* The OOB of one of these. Not without payload */
+const uint8_t *rsd_buffer_oob(const RsdDrive *drive, uint32_t block,
+                              uint32_t page, uint32_t slot);
+/* The program of a unit is done; the unit goes when its operation is freed. */
+void rsd_buffer_programmed(RsdDrive *drive, Op *op);
+void rsd_buffer_free_unit(RsdDrive *drive, Op *op);
+
+bool rsd_buffer_init(RsdDrive *drive);
+/* Takes in what is in the file. False and err: it is as it was. */
+bool rsd_buffer_load(RsdDrive *drive, char err[RSD_ERR_LEN]);
+/*
+ * For opening: programs the unit there, filled up; of zeroes, if there is none
+ * in the buffer.
+ */
+void rsd_buffer_restore(Ns *ns, uint32_t block, uint32_t page);
+/*
+ * For opening: what is left is programmed, of a conventional namespace, or, of
+ * a zoned one, forgotten unless it goes on a block that has an owner.
+ */
+void rsd_buffer_settle(Ns *ns);
+void rsd_buffer_fini(RsdDrive *drive);
+
+/* host.c */
+
+void rsd_host_init(RsdDrive *drive);
+/* A command was submitted: rsd_cmd_hand_over() when it is time. */
+void rsd_host_enter(RsdDrive *drive, Cmd *cmd);
+/* It waits for nothing in the flash: rsd_cmd_complete() when it is time. */
+void rsd_host_leave(RsdDrive *drive, Cmd *cmd);
+/* The head of a list is due. */
+void rsd_host_event(RsdDrive *drive, uint32_t list);
+
+/* queue.c: for conventional namespaces */
+
+/*
+ * A buffer for a page with its OOB, from a stock that grows. rsd_buf_free()
+ * takes NULL. NULL, too, if there is no memory, and without payload.
+ */
+uint8_t *rsd_buf_new(RsdDrive *drive);
+void rsd_buf_free(RsdDrive *drive, uint8_t *buf);
+/* Frees the stock, and what of it is still in use. */
+void rsd_bufs_fini(RsdDrive *drive);
+/* The drive's part of the OOB in such a buffer. NULL for NULL */
+RsdSpare *rsd_buf_spare(uint8_t *buf);
+
+/*
+ * Each of these needs one operation (rsd_op_reserve()), which op_done() gets.
+ * Pages are queued to a block in their order. A page that is to be read may
+ * still be queued to be programmed.
+ *
+ * Reads pages [page, page + n) of a block for page index and following of a
+ * command, data and OOB.
+ */
+void rsd_queue_read(Ns *ns, Cmd *cmd, uint32_t index, uint32_t block,
+                    uint32_t page, uint32_t n);
+/* Programs page index and following of a write command. */
+void rsd_queue_write(Ns *ns, Cmd *cmd, uint32_t index, uint32_t block,
+                     uint32_t page, uint32_t n);
+/*
+ * Reads a page into buf, or programs it from buf, for the drive itself. buf is
+ * in op->buf for op_done(), whose caller it belongs to; NULL in a drive
+ * without payload.
+ */
+Op *rsd_queue_copy_read(Ns *ns, RsdCause cause, uint32_t block, uint32_t page,
+                        uint8_t *buf);
+Op *rsd_queue_copy_write(Ns *ns, RsdCause cause, uint32_t block,
+                         uint32_t page, uint8_t *buf);
+/* Filler for the slots, which belong to one unit. With a write buffer only */
+void rsd_queue_pad(Ns *ns, uint32_t block, uint32_t page, uint32_t n);
+/* The block's programs and reads so far are carried out before. */
+Op *rsd_queue_erase(Ns *ns, RsdCause cause, uint32_t block);
 
 /* sched.c */
 
@@ -374,6 +804,8 @@ bool rsd_sched_next(const RsdDrive *drive, uint64_t *when);
 void rsd_sched_queue(RsdDrive *drive, Op *op);
 /* After the last rsd_sched_queue() of a submission. */
 void rsd_sched_settle(RsdDrive *drive);
+/* An event for rsd_host_event(); at most one a list */
+void rsd_sched_host_event(RsdDrive *drive, uint32_t list, uint64_t when);
 /* There is new background work for a die, idle from now on. */
 void rsd_sched_background(RsdDrive *drive, uint32_t die);
 
@@ -385,9 +817,9 @@ void rsd_sched_background(RsdDrive *drive, uint32_t die);
  * lower number.
  */
 
-/* False if there is no memory. */
-bool rsd_pool_init(RsdDrive *drive, Pool *pool);
-/* Takes in every block of the die whose pos is not RSD_NONE. */
+/* For the blocks of a namespace. False if there is no memory. */
+bool rsd_pool_init(Ns *ns, Pool *pool);
+/* Takes in the namespace's blocks in the die whose pos is not RSD_NONE. */
 void rsd_pool_fill(RsdDrive *drive, Pool *pool, uint32_t die);
 void rsd_pool_fini(RsdDrive *drive, Pool *pool);
 void rsd_pool_insert(RsdDrive *drive, Pool *pool, uint32_t block);

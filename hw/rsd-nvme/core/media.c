@@ -3,16 +3,20 @@
  *
  *     header          one page, below; its last third changes, see there
  *     block records   8 bytes a flash block: erases, next page, flags
- *     segment map     4 bytes a host-visible flash block
+ *     segment map     4 bytes a flash block of the zones
+ *     trim bits       a bit an LBA of a conventional namespace
  *     zone records    8 bytes a zone: what the NVMe side wants kept
  *     zone extensions zd-ext bytes a zone
+ *     unit records    16 bytes a unit that the write buffer may keep
  *     counters        sums since creation, in the order of the log page
  *     blocks          of each: its pages, then 128 bytes of OOB a page
+ *     units           the write buffer's: of each slot its data, then its OOB
  *
  * Each part begins at a multiple of 4096. Integers are little-endian. Parts
  * before the blocks are allocated on the host's disk at creation, a block
  * before its first program (rsd_media_reserve), and given back when it is
- * erased: a store into the mapping never meets a full disk.
+ * erased, a unit before it is first needed (rsd_media_reserve_places): a store
+ * into the mapping never meets a full disk.
  *
  * Killing the process loses nothing that was stored: stores into the mapping,
  * and the data of pages, which goes by pwrite(), are in the page cache, in
@@ -28,6 +32,7 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -43,15 +48,27 @@
 #include "internal.h"
 
 #define MAGIC "RSDMEDIA"
-#define VERSION 1u
+#define VERSION 3u
 #define ALIGN 4096u
+
+#define SLOT_BYTES (RSD_PAGE_SIZE + RSD_OOB_SIZE)
+#define BEGUN_UNITS 4u          /* a die has at most, but for zones */
+
+/* States of a place for a unit of the write buffer: */
+enum {
+    PLACE_BARE,                 /* free, without host space */
+    PLACE_FREE,
+    PLACE_USED,
+};
 
 typedef unsigned long long ull;
 
 /* Settings that are part of a file's identity, in the header's order */
 #define GEOMETRY(X)                                                       \
     X(channels) X(ways) X(planes) X(blocks) X(pages) X(page_size)         \
-    X(spare_blocks) X(bad_ppm) X(seed) X(segment) X(zd_ext)
+    X(spare_blocks) X(bad_ppm) X(seed) X(ftl) X(conv_blocks)              \
+    X(over_provision) X(segment) X(zd_ext) X(cell) X(one_shot) X(stripe) \
+    X(write_buffer) X(plp)
 
 struct RsdMediaHeader {
     char magic[8];
@@ -64,17 +81,21 @@ struct RsdMediaHeader {
 #undef FIELD
     uint64_t rec_off;
     uint64_t map_off;
+    uint64_t trim_off;
     uint64_t zone_off;
     uint64_t ext_off;
+    uint64_t unit_rec_off;
     uint64_t counter_off;
     uint64_t data_off;
     uint64_t stride;            /* bytes of a block with its OOB */
+    uint64_t unit_off;
+    uint64_t unit_bytes;        /* of a unit of the buffer, with OOB */
     uint64_t file_bytes;
-    uint32_t reserved;
+    uint32_t places;            /* for units of the write buffer */
     uint32_t crc;               /* CRC32C of all before it */
-    uint8_t reserved2[1856];
-    uint64_t oob;               /* changed by format */
-    uint8_t reserved3[2040];
+    uint8_t reserved2[1760];
+    uint64_t oob[RSD_MAX_NAMESPACES];   /* changed by format */
+    uint8_t reserved3[2032];
 };
 
 #define AT(field, offset) \
@@ -93,18 +114,30 @@ AT(page_size, 72);
 AT(spare_blocks, 80);
 AT(bad_ppm, 88);
 AT(seed, 96);
-AT(segment, 104);
-AT(zd_ext, 112);
-AT(rec_off, 120);
-AT(map_off, 128);
-AT(zone_off, 136);
-AT(ext_off, 144);
-AT(counter_off, 152);
-AT(data_off, 160);
-AT(stride, 168);
-AT(file_bytes, 176);
-AT(reserved, 184);
-AT(crc, 188);
+AT(ftl, 104);
+AT(conv_blocks, 112);
+AT(over_provision, 120);
+AT(segment, 128);
+AT(zd_ext, 136);
+AT(cell, 144);
+AT(one_shot, 152);
+AT(stripe, 160);
+AT(write_buffer, 168);
+AT(plp, 176);
+AT(rec_off, 184);
+AT(map_off, 192);
+AT(trim_off, 200);
+AT(zone_off, 208);
+AT(ext_off, 216);
+AT(unit_rec_off, 224);
+AT(counter_off, 232);
+AT(data_off, 240);
+AT(stride, 248);
+AT(unit_off, 256);
+AT(unit_bytes, 264);
+AT(file_bytes, 272);
+AT(places, 280);
+AT(crc, 284);
 AT(oob, 2048);
 _Static_assert(sizeof(RsdMediaHeader) == ALIGN, "the header is a page");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
@@ -130,11 +163,28 @@ static uint64_t after(uint64_t off, uint64_t bytes)
     return off + rsd_div_round_up(bytes, ALIGN) * ALIGN;
 }
 
+/*
+ * How many units may have to survive at once: those that fill the buffer, and
+ * begun ones, of which a zone has one and a die a few.
+ */
+static uint32_t count_places(const RsdConfig *cfg, uint64_t zones)
+{
+    uint64_t full = rsd_buffer_slots(cfg) / rsd_unit_slots(cfg);
+    bool zoned = cfg->ftl == RSD_FTL_RSD;
+
+    if (!rsd_buffer_on(cfg) || (!cfg->plp && !zoned)) {
+        return 0;
+    }
+    return full + zones + BEGUN_UNITS * cfg->channels * cfg->ways;
+}
+
 /* The header of a file with these settings */
 static void make_header(const RsdConfig *cfg, RsdMediaHeader *h)
 {
     uint64_t dies = cfg->channels * cfg->ways;
-    uint64_t zones = cfg->blocks *
+    bool zoned = cfg->ftl == RSD_FTL_RSD;
+    uint64_t conv_blocks = zoned ? cfg->conv_blocks : cfg->blocks;
+    uint64_t zones = (cfg->blocks - conv_blocks) *
                      (cfg->segment == RSD_SEGMENT_WAY ? cfg->ways : 1);
     uint64_t all_blocks = dies * (cfg->blocks + cfg->spare_blocks);
 
@@ -147,15 +197,27 @@ static void make_header(const RsdConfig *cfg, RsdMediaHeader *h)
 #undef COPY
     h->rec_off = sizeof(*h);
     h->map_off = after(h->rec_off, all_blocks * sizeof(uint64_t));
-    h->zone_off = after(h->map_off, dies * cfg->blocks * sizeof(uint32_t));
+    h->trim_off = after(h->map_off, dies * (cfg->blocks - conv_blocks) *
+                                    sizeof(uint32_t));
+    /* a namespace has fewer LBAs than pages: see over-provision */
+    h->zone_off = after(h->trim_off,
+                        rsd_div_round_up(dies * conv_blocks *
+                                         rsd_block_slots(cfg), 64) *
+                        sizeof(uint64_t));
     h->ext_off = after(h->zone_off, zones * sizeof(RsdMediaZone));
-    h->counter_off = after(h->ext_off, zones * cfg->zd_ext);
+    h->unit_rec_off = after(h->ext_off, zones * cfg->zd_ext);
+    h->places = count_places(cfg, zones);
+    h->counter_off = after(h->unit_rec_off,
+                           h->places * sizeof(RsdMediaUnit));
     h->data_off = after(h->counter_off,
                         RSD_LOG_MAX_COUNTERS * sizeof(uint64_t));
-    h->stride = after(0, cfg->pages * (RSD_PAGE_SIZE + RSD_OOB_SIZE));
-    h->file_bytes = h->data_off + all_blocks * h->stride;
+    h->stride = after(0, rsd_block_slots(cfg) *
+                         (RSD_PAGE_SIZE + RSD_OOB_SIZE));
+    h->unit_off = h->data_off + all_blocks * h->stride;
+    h->unit_bytes = after(0, rsd_unit_slots(cfg) * SLOT_BYTES);
+    h->file_bytes = h->unit_off + h->places * h->unit_bytes;
     h->crc = crc32c(h, offsetof(RsdMediaHeader, crc));
-    h->oob = cfg->oob;
+    h->oob[0] = cfg->oob;
 }
 
 static const char *fs_name(int fd)
@@ -421,7 +483,7 @@ static bool read_header(const char *path, int fd, RsdMediaHeader *h, char *err)
 #define COPY(field) cfg.field = h->field;
     GEOMETRY(COPY)
 #undef COPY
-    cfg.oob = h->oob;
+    cfg.oob = h->oob[0];
     if (!rsd_config_check(&cfg, reason)) {
         rsd_set_error(err, "%s has a corrupt header (%.300s): restore it from "
                       "a copy, or remove it", path, reason);
@@ -433,6 +495,12 @@ static bool read_header(const char *path, int fd, RsdMediaHeader *h, char *err)
         rsd_set_error(err, "%s has a corrupt header (its offsets do not fit "
                       "its settings): restore it from a copy, or remove it",
                       path);
+        return false;
+    }
+    if (h->oob[1] != 0 && h->oob[1] != 16 && h->oob[1] != RSD_SPARE_OFFSET) {
+        rsd_set_error(err, "%s has a corrupt header (%llu bytes of OOB in "
+                      "namespace 1): restore it from a copy, or remove it",
+                      path, (ull)h->oob[1]);
         return false;
     }
     if ((uint64_t)st.st_size != h->file_bytes) {
@@ -462,7 +530,7 @@ bool rsd_media_info(const char *path, RsdConfig *cfg, char err[RSD_ERR_LEN])
 #define COPY(field) cfg->field = header.field;
         GEOMETRY(COPY)
 #undef COPY
-        cfg->oob = header.oob;
+        cfg->oob = header.oob[0];
     }
     return ok;
 }
@@ -534,13 +602,19 @@ static void set_parts(RsdMedia *media, const RsdMediaHeader *h)
 {
     media->rec = (uint64_t *)(media->base + h->rec_off);
     media->map = (uint32_t *)(media->base + h->map_off);
+    media->trim = (uint64_t *)(media->base + h->trim_off);
     media->zones = (RsdMediaZone *)(media->base + h->zone_off);
     media->ext = media->base + h->ext_off;
     media->counters = (RsdCounters *)(media->base + h->counter_off);
+    media->units = h->places ? (RsdMediaUnit *)(media->base + h->unit_rec_off)
+                             : NULL;
+    media->places = h->places;
+    media->unit_off = h->unit_off;
+    media->unit_bytes = h->unit_bytes;
     media->table_bytes = h->data_off;
     media->data_off = h->data_off;
     media->stride = h->stride;
-    media->pages = h->pages;
+    media->pages = h->pages * h->planes * (h->page_size / RSD_PAGE_SIZE);
 }
 
 bool rsd_media_open(RsdMedia *media, const char *path, RsdConfig *cfg,
@@ -572,7 +646,13 @@ bool rsd_media_open(RsdMedia *media, const char *path, RsdConfig *cfg,
     media->header = (RsdMediaHeader *)media->base;
     media->data = media->base + header.data_off;
     set_parts(media, &header);
-    cfg->oob = header.oob;
+    media->place_state = calloc(1, header.places + 1);
+    if (!media->place_state) {
+        rsd_set_error(err, "%s: no memory for its write buffer", path);
+        rsd_media_close(media);
+        return false;
+    }
+    cfg->oob = header.oob[0];
     return true;
 }
 
@@ -595,6 +675,8 @@ bool rsd_media_open_memory(RsdMedia *media, const RsdConfig *cfg,
     media->header = NULL;
     media->data = NULL;
     set_parts(media, &header);
+    media->units = NULL;        /* nothing survives */
+    media->places = 0;
     if (!rsd_nand_place_bad(cfg, media->rec, err)) {
         rsd_media_close(media);
         return false;
@@ -605,6 +687,7 @@ bool rsd_media_open_memory(RsdMedia *media, const RsdConfig *cfg,
 void rsd_media_close(RsdMedia *media)
 {
     munmap(media->base, media->mapped);
+    free(media->place_state);
     if (media->fd >= 0) {
         close(media->fd);
     }
@@ -618,10 +701,15 @@ int rsd_media_msync(RsdMedia *media)
     return msync(media->base, media->mapped, MS_SYNC) < 0 ? -errno : 0;
 }
 
-void rsd_media_set_oob(RsdMedia *media, uint32_t oob)
+uint32_t rsd_media_get_oob(const RsdMedia *media, uint32_t ns)
+{
+    return media->header ? media->header->oob[ns] : 0;
+}
+
+void rsd_media_set_oob(RsdMedia *media, uint32_t ns, uint32_t oob)
 {
     if (media->header) {
-        media->header->oob = oob;
+        media->header->oob[ns] = oob;
     }
 }
 
@@ -634,15 +722,13 @@ int rsd_media_reserve(RsdMedia *media, uint32_t block)
                     media->data_off + block * media->stride, media->stride);
 }
 
-bool rsd_media_store(RsdMedia *media, uint32_t block, uint32_t page,
-                     const uint8_t *data)
+static bool store_at(const RsdMedia *media, off_t at, const uint8_t *data,
+                     size_t bytes)
 {
-    off_t at = rsd_media_page(media, block, page) - media->base;
     size_t done = 0;
 
-    while (done < RSD_PAGE_SIZE) {
-        ssize_t n = pwrite(media->fd, data + done, RSD_PAGE_SIZE - done,
-                           at + done);
+    while (done < bytes) {
+        ssize_t n = pwrite(media->fd, data + done, bytes - done, at + done);
 
         if (n < 0 && errno != EINTR) {
             return false;
@@ -652,15 +738,13 @@ bool rsd_media_store(RsdMedia *media, uint32_t block, uint32_t page,
     return true;
 }
 
-bool rsd_media_load(RsdMedia *media, uint32_t block, uint32_t page,
-                    uint8_t *data)
+static bool load_at(const RsdMedia *media, off_t at, uint8_t *data,
+                    size_t bytes)
 {
-    off_t at = rsd_media_page(media, block, page) - media->base;
     size_t done = 0;
 
-    while (done < RSD_PAGE_SIZE) {
-        ssize_t n = pread(media->fd, data + done, RSD_PAGE_SIZE - done,
-                          at + done);
+    while (done < bytes) {
+        ssize_t n = pread(media->fd, data + done, bytes - done, at + done);
 
         if (!n || (n < 0 && errno != EINTR)) {
             return false;
@@ -668,6 +752,108 @@ bool rsd_media_load(RsdMedia *media, uint32_t block, uint32_t page,
         done += n > 0 ? n : 0;
     }
     return true;
+}
+
+bool rsd_media_store(RsdMedia *media, uint32_t block, uint32_t page,
+                     const uint8_t *data)
+{
+    return store_at(media, rsd_media_page(media, block, page) - media->base,
+                    data, RSD_PAGE_SIZE);
+}
+
+bool rsd_media_load(RsdMedia *media, uint32_t block, uint32_t page,
+                    uint8_t *data)
+{
+    return load_at(media, rsd_media_page(media, block, page) - media->base,
+                   data, RSD_PAGE_SIZE);
+}
+
+/*
+ * Places for units of the write buffer
+ */
+
+static off_t unit_at(const RsdMedia *media, uint32_t place)
+{
+    return media->unit_off + place * media->unit_bytes;
+}
+
+RsdStatus rsd_media_reserve_places(RsdMedia *media, uint64_t count)
+{
+    if (count > media->places) {
+        count = media->places;
+    }
+    for (uint32_t i = 0; media->backed < count; i++) {
+        int ret;
+
+        if (media->place_state[i] != PLACE_BARE) {
+            continue;
+        }
+        ret = allocate(media->fd, FALLOC_FL_KEEP_SIZE, unit_at(media, i),
+                       media->unit_bytes);
+        if (ret) {
+            return ret == -ENOSPC || ret == -EDQUOT ? RSD_E_NOSPC
+                                                    : RSD_E_MEDIA;
+        }
+        media->place_state[i] = PLACE_FREE;
+        media->backed++;
+    }
+    return RSD_OK;
+}
+
+uint32_t rsd_media_place(RsdMedia *media)
+{
+    uint32_t place = 0;
+
+    while (media->place_state[place] != PLACE_FREE) {
+        assert(place + 1 < media->places);
+        place++;
+    }
+    media->place_state[place] = PLACE_USED;
+    return place;
+}
+
+bool rsd_media_claim_place(RsdMedia *media, uint32_t place)
+{
+    if (allocate(media->fd, FALLOC_FL_KEEP_SIZE, unit_at(media, place),
+                 media->unit_bytes)) {
+        return false;
+    }
+    media->backed += media->place_state[place] == PLACE_BARE;
+    media->place_state[place] = PLACE_USED;
+    return true;
+}
+
+bool rsd_media_store_unit(RsdMedia *media, uint32_t place, uint32_t block,
+                          uint32_t page, const uint8_t *payload, uint32_t from,
+                          uint32_t to)
+{
+    RsdMediaUnit *unit = &media->units[place];
+
+    if (!from) {
+        unit->block = block;
+        unit->page = page;
+    }
+    if (!store_at(media, unit_at(media, place) + from * (off_t)SLOT_BYTES,
+                  payload + from * (size_t)SLOT_BYTES,
+                  (to - from) * (size_t)SLOT_BYTES)) {
+        return false;
+    }
+    /* release: what is declared by it was stored before */
+    __atomic_store_n(&unit->taken, to, __ATOMIC_RELEASE);
+    return true;
+}
+
+bool rsd_media_load_unit(RsdMedia *media, uint32_t place, uint8_t *payload,
+                         uint32_t slots)
+{
+    return load_at(media, unit_at(media, place), payload,
+                   slots * (size_t)SLOT_BYTES);
+}
+
+void rsd_media_drop_unit(RsdMedia *media, uint32_t place)
+{
+    __atomic_store_n(&media->units[place].taken, 0, __ATOMIC_RELEASE);
+    media->place_state[place] = PLACE_FREE;
 }
 
 void rsd_media_release(RsdMedia *media, uint32_t block)

@@ -62,6 +62,33 @@ RsdStatus rsd_nand_program(RsdMedia *media, uint32_t block, uint32_t page,
     return RSD_OK;
 }
 
+RsdStatus rsd_nand_program_unit(RsdMedia *media, uint32_t block, uint32_t page,
+                                uint32_t n, const uint8_t *slots)
+{
+    static const uint8_t zeroes[RSD_PAGE_SIZE + RSD_OOB_SIZE];
+    uint64_t rec = media->rec[block];
+
+    if (rsd_rec_flags(rec) & RSD_BLOCK_BAD) {
+        REFUSE("program in a bad block", RSD_E_MEDIA);
+    }
+    if (page + n > media->pages || page % n || page != rsd_rec_next(rec)) {
+        REFUSE("program of a unit that is not the block's next", RSD_E_ORDER);
+    }
+    for (uint32_t i = 0; media->data && i < n; i++) {
+        const uint8_t *from = slots ? slots + i * sizeof(zeroes) : zeroes;
+
+        if (!rsd_media_store(media, block, page + i, from)) {
+            return RSD_E_MEDIA;
+        }
+        memcpy(rsd_media_oob(media, block, page + i), from + RSD_PAGE_SIZE,
+               RSD_OOB_SIZE);
+    }
+    /* all of it becomes valid by one store */
+    set_record(media, block,
+               rsd_rec(rsd_rec_erases(rec), page + n, rsd_rec_flags(rec)));
+    return RSD_OK;
+}
+
 RsdStatus rsd_nand_read(RsdMedia *media, uint32_t block, uint32_t page,
                         uint8_t *data, uint8_t *oob, uint32_t oob_len)
 {
@@ -92,15 +119,12 @@ RsdStatus rsd_nand_read(RsdMedia *media, uint32_t block, uint32_t page,
     return RSD_OK;
 }
 
-RsdStatus rsd_nand_erase(RsdMedia *media, uint32_t block, bool keep_space)
+RsdStatus rsd_nand_erase(RsdMedia *media, uint32_t block)
 {
     uint64_t rec = media->rec[block];
 
     if (rsd_rec_flags(rec) & RSD_BLOCK_BAD) {
         REFUSE("erase of a bad block", RSD_E_MEDIA);
-    }
-    if (!keep_space) {
-        rsd_media_release(media, block);
     }
     set_record(media, block,
                rsd_rec(rsd_rec_erases(rec) + 1, 0, rsd_rec_flags(rec)));
@@ -111,6 +135,7 @@ void rsd_nand_mark(RsdMedia *media, uint32_t block, uint32_t flags)
 {
     uint64_t rec = media->rec[block];
 
+    flags |= rsd_rec_flags(rec) & (RSD_BLOCK_BAD | RSD_BLOCK_GROWN);
     set_record(media, block,
                rsd_rec(rsd_rec_erases(rec), rsd_rec_next(rec), flags));
 }
@@ -126,40 +151,58 @@ uint64_t rsd_random(uint64_t seed, uint64_t index)
     return z ^ (z >> 31);
 }
 
+/* Sets the lives of blocks apart from what else the seed decides */
+#define LIFE_SALT UINT64_C(0x6c69666573616c74)
+
+uint64_t rsd_nand_life(const RsdConfig *cfg, uint64_t block)
+{
+    uint64_t spread = cfg->endurance * cfg->life_spread / 100;
+    uint64_t life;
+
+    if (!cfg->life_spread) {
+        return UINT64_MAX;
+    }
+    life = cfg->endurance - spread +
+           rsd_random(cfg->seed ^ LIFE_SALT, block) % (2 * spread + 1);
+    return life ? life : 1;
+}
+
 bool rsd_nand_place_bad(const RsdConfig *cfg, uint64_t *rec,
                         char err[RSD_ERR_LEN])
 {
     uint32_t die_blocks = cfg->blocks + cfg->spare_blocks;
+    /* what a conventional namespace loses, it lacks as over-provisioning */
+    uint32_t zoned = cfg->ftl == RSD_FTL_RSD ? cfg->blocks - cfg->conv_blocks
+                                             : 0;
     uint32_t dies = cfg->channels * cfg->ways;
 
     if (!cfg->bad_ppm) {
         return true;
     }
     for (uint32_t d = 0; d < dies; d++) {
-        uint32_t good = die_blocks;
+        uint32_t good = zoned + cfg->spare_blocks;
 
         for (uint32_t b = 0; b < die_blocks; b++) {
             uint64_t i = (uint64_t)d * die_blocks + b;
 
             if (rsd_random(cfg->seed, i) % 1000000 < cfg->bad_ppm) {
                 rec[i] = rsd_rec(0, 0, RSD_BLOCK_BAD);
-                good--;
+                good -= b < zoned + cfg->spare_blocks;
             }
         }
-        if (good < cfg->blocks) {
+        if (good < zoned) {
             rsd_set_error(err, "bad-blocks-ppm=%llu and seed=%llu leave "
                           "channel %llu way %llu with %u good blocks of %u, "
-                          "but blocks=%llu are needed: raise spare-blocks "
+                          "but %u are needed for the zones: raise spare-blocks "
                           "(now %llu) by %llu or more, lower bad-blocks-ppm, "
                           "or try another seed",
                           (unsigned long long)cfg->bad_ppm,
                           (unsigned long long)cfg->seed,
                           (unsigned long long)(d % cfg->channels),
                           (unsigned long long)(d / cfg->channels),
-                          good, die_blocks,
-                          (unsigned long long)cfg->blocks,
+                          good, zoned + (uint32_t)cfg->spare_blocks, zoned,
                           (unsigned long long)cfg->spare_blocks,
-                          (unsigned long long)(cfg->blocks - good));
+                          (unsigned long long)(zoned - good));
             return false;
         }
     }

@@ -89,9 +89,13 @@ static void resift(Pool *pool, View v, uint32_t pos)
     }
 }
 
-bool rsd_pool_init(RsdDrive *drive, Pool *pool)
+bool rsd_pool_init(Ns *ns, Pool *pool)
 {
-    pool->heap = rsd_alloc(drive, drive->die_blocks * sizeof(uint32_t));
+    pool->first = ns->first;
+    pool->end = ns->end;
+    pool->obsolete_hint = ns->first;
+    pool->heap = rsd_alloc(ns->drive, (ns->end - ns->first) *
+                                      sizeof(uint32_t));
     return pool->heap;
 }
 
@@ -99,7 +103,7 @@ void rsd_pool_fill(RsdDrive *drive, Pool *pool, uint32_t die)
 {
     View v = view(drive, die);
 
-    for (uint32_t b = 0; b < drive->die_blocks; b++) {
+    for (uint32_t b = pool->first; b < pool->end; b++) {
         if (v.blocks[b].pos != RSD_NONE) {
             pool->obsolete += v.blocks[b].obsolete;
             place(pool, v, pool->len++, b);
@@ -112,7 +116,8 @@ void rsd_pool_fill(RsdDrive *drive, Pool *pool, uint32_t die)
 
 void rsd_pool_fini(RsdDrive *drive, Pool *pool)
 {
-    rsd_release(drive, pool->heap, drive->die_blocks * sizeof(uint32_t));
+    rsd_release(drive, pool->heap,
+                (pool->end - pool->first) * sizeof(uint32_t));
 }
 
 void rsd_pool_insert(RsdDrive *drive, Pool *pool, uint32_t block)
@@ -158,7 +163,7 @@ uint32_t rsd_pool_first_obsolete(RsdDrive *drive, Pool *pool, uint32_t die)
     if (!pool->obsolete) {
         return RSD_NONE;
     }
-    for (uint32_t b = pool->obsolete_hint; b < drive->die_blocks; b++) {
+    for (uint32_t b = pool->obsolete_hint; b < pool->end; b++) {
         if (v.blocks[b].obsolete && v.blocks[b].pos != RSD_NONE) {
             pool->obsolete_hint = b;
             return die * drive->die_blocks + b;

@@ -19,7 +19,8 @@
 
 /*
  * RSD_COUNTER(field, "unit", "what it counts"), in the order of the log page.
- * Every NAND operation is counted exactly once, by its cause:
+ * Every NAND operation is counted exactly once, by its cause; reads and
+ * programs in pages of 4 KiB, the logical block, whatever page-size is:
  *   host   a command of the host asked for it
  *   clean  garbage collection of a translation layer (none in an RSD)
  *   merge  block merges of a translation layer (none in an RSD)
@@ -88,7 +89,29 @@
     RSD_COUNTER(wear_max, "erases", "highest erase count of a good block")   \
     RSD_COUNTER(wear_sum, "erases", "sum of the erase counts")               \
     RSD_COUNTER(wear_moves, "blocks", "blocks moved by wear levelling")      \
-    RSD_COUNTER(endurance, "erases", "rated program/erase cycles")
+    RSD_COUNTER(endurance, "erases", "rated program/erase cycles")           \
+    RSD_COUNTER(trim_cmds, "commands", "trims completed")                    \
+    RSD_COUNTER(trim_pages, "pages", "logical pages in those")               \
+    RSD_COUNTER(nand_reads, "pages",                                         \
+                "NAND pages (of page-size, in one plane) that the array read")\
+    RSD_COUNTER(nand_programs, "pages", "the same, programmed")              \
+    RSD_COUNTER(read_retries, "pages",                                       \
+                "the same, read again for the ECC (not in nand_reads)")      \
+    RSD_COUNTER(blocks_grown, "blocks", "of the bad blocks, worn out")       \
+    RSD_COUNTER(suspends, "events", "programs and erases suspended")         \
+    RSD_COUNTER(merge_switch, "merges",                                      \
+                "a log or replacement block took the data block's place "    \
+                "as it was")                                                 \
+    RSD_COUNTER(merge_partial, "merges",                                     \
+                "the same, after the rest was copied to it")                 \
+    RSD_COUNTER(merge_full, "merges",                                        \
+                "pages of several blocks were gathered in one")              \
+    RSD_COUNTER(buffer_reads, "pages",                                       \
+                "logical blocks read from the write buffer (no NAND read)")  \
+    RSD_COUNTER(map_hits, "entries",                                         \
+                "map entries of host commands found in the cache (ftl=dftl)")\
+    RSD_COUNTER(map_misses, "entries",                                       \
+                "the same, not found: a map page was read, if there was one")
 
 #define RSD_COUNTER_FIELD(field, unit, doc) uint64_t field;
 typedef struct RsdCounters {

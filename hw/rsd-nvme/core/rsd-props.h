@@ -25,19 +25,58 @@
     RSD_NUM(ways, "ways", 4, 1, 64, 1, "",                                   \
             "ways (dies) on each channel")                                   \
     RSD_NUM(planes, "planes", 1, 1, 4, 1, "",                                \
-            "planes of a die; they divide its blocks and do no more yet")         \
+            "planes of a die; a flash block of the drive is one block of "   \
+            "each, always programmed, read and erased together")             \
     RSD_NUM(blocks, "blocks", 128, 1, 1048576, 1, "blocks",                  \
             "flash blocks of a way that the host sees; spares come on top")  \
     RSD_NUM(pages, "pages", 128, 1, 65536, 1, "pages",                       \
-            "pages of a flash block")                                        \
-    RSD_SIZE(page_size, "page-size", 4096, 4096, 4096, 1, "bytes",           \
-             "data bytes of a page, equal to the logical block")             \
+            "pages of a flash block in each plane")                          \
+    RSD_SIZE(page_size, "page-size", 4096, 4096, 16384, 1, "bytes",          \
+             "data bytes of a page: 4K, 8K or 16K; the logical block has 4K")\
+    RSD_ENUM(cell, "cell", RSD_CELL_SLC, rsd_cell_names, 1,                  \
+             "bits of a cell, 1 to 4, and so the page types of a word line: "\
+             "LSB; LSB, MSB; LSB, CSB, MSB; LSB, CSB, MSB, TSB")             \
+    RSD_ENUM(one_shot, "one-shot", RSD_OFF, rsd_switch_names, 1,             \
+             "all pages of a word line are programmed at once, in t-prog")   \
     RSD_NUM(spare_blocks, "spare-blocks", 4, 0, 65536, 1, "blocks",          \
             "spare flash blocks of a way, for bad blocks and erasure ahead") \
     RSD_NUM(bad_ppm, "bad-blocks-ppm", 0, 0, 500000, 1, "ppm",               \
             "factory bad blocks in a million, placed by seed")               \
     RSD_NUM(seed, "seed", 1, 0, UINT64_MAX, 1, "",                           \
             "seed of everything random in the drive")                        \
+    RSD_ENUM(ftl, "ftl", RSD_FTL_RSD, rsd_ftl_names, 1,                      \
+             "what the drive does with its flash: rsd = zones (RISA 3.2), "  \
+             "page = page map (RISA 4.1), dftl = page map with a cached map "\
+             "(RISA 4.2), block = block map (REDO 4), fast = FAST (SFS 4.4)")\
+    RSD_NUM(conv_blocks, "conv-blocks", 0, 0, 1048576, 1, "blocks",          \
+            "flash blocks of each way, out of blocks, for a conventional "   \
+            "namespace under ftl=page that shares the flash with the "       \
+            "zones of ftl=rsd")                                              \
+    RSD_NUM(over_provision, "over-provision", 5, 0, 1000, 1, "%",            \
+            "flash of a conventional namespace that the host does not see, " \
+            "in percent of what it sees (5 in RISA 4.1, 10 in SFS 4.4)")     \
+    RSD_NUM(frontiers, "frontiers", 0, 0, 4096, 0, "",                       \
+            "write frontiers of a page map: blocks that are filled in turn, "\
+            "a page each; 0 = one a way of each channel")                    \
+    RSD_ENUM(gc_policy, "gc-policy", RSD_GC_GREEDY, rsd_gc_policy_names, 0,  \
+             "victims of a page map's garbage collection: greedy = fewest "  \
+             "valid pages, cost-benefit = age * (1 - u) / 2u, fifo = filled "\
+             "first")                                                        \
+    RSD_ENUM(gc_unit, "gc-unit", RSD_GC_UNIT_BLOCK, rsd_gc_unit_names, 0,    \
+             "what is collected at a time: block = one block a frontier, "   \
+             "all = one of every channel and way (RISA 4.1)")                \
+    RSD_NUM(gc_trigger, "gc-trigger", 1, 0, 50, 0, "%",                      \
+            "blocks of a frontier of which fewer are free when garbage "     \
+            "collection starts, in percent; two at least")                   \
+    RSD_ENUM(stripe, "stripe", RSD_STRIPE_BLOCK, rsd_stripe_names, 1,        \
+             "what ftl=block and ftl=fast map at a time: block = a flash "   \
+             "block, consecutive ones in consecutive ways (REDO 4), all = "  \
+             "a block of every channel and way, striped by pages")           \
+    RSD_NUM(log_blocks, "log-blocks", 5, 1, 50, 0, "%",                      \
+            "log blocks of ftl=fast, in percent of the flash that the host " \
+            "sees, but two at least; one of them is the sequential one")     \
+    RSD_SIZE(map_cache, "map-cache", 65536, 1024, 268435456, 0, "bytes",     \
+             "RAM for map entries of 8 bytes with ftl=dftl")                 \
     RSD_ENUM(segment, "segment", RSD_SEGMENT_ALL, rsd_segment_names, 1,      \
              "flash blocks of a zone: all = one of every channel and way, "  \
              "way = one of every channel of one way (RISA 4.5)")             \
@@ -45,15 +84,71 @@
             "page metadata the host sees after creation or format: "         \
             "0, 16, 64 or 128")                                              \
     RSD_NUM(t_cmd_ns, "t-cmd", 2500, 0, 1000000000, 0, "ns",                 \
-            "channel time of a command and its address cycles")              \
+            "channel time of a page's or a block's command and its address " \
+            "cycles, of each plane")                                         \
     RSD_NUM(t_xfer_ns, "t-xfer", 30833, 0, 1000000000, 0, "ns",              \
-            "channel time of a page with its OOB")                           \
+            "channel time of 4 KiB with their OOB")                          \
     RSD_NUM(t_read_ns, "t-read", 60000, 0, 1000000000, 0, "ns",              \
-            "array read, tR")                                                \
+            "array read, tR; of an LSB page")                                \
+    RSD_NUM(t_read_csb_ns, "t-read-csb", 0, 0, 1000000000, 0, "ns",          \
+            "the same of a CSB page; 0 = t-read")                            \
+    RSD_NUM(t_read_msb_ns, "t-read-msb", 0, 0, 1000000000, 0, "ns",          \
+            "the same of an MSB page; 0 = t-read")                           \
+    RSD_NUM(t_read_tsb_ns, "t-read-tsb", 0, 0, 1000000000, 0, "ns",          \
+            "the same of a TSB page; 0 = t-read")                            \
     RSD_NUM(t_prog_ns, "t-prog", 444278, 0, 10000000000, 0, "ns",            \
-            "page program, tPROG")                                           \
+            "page program, tPROG; of an LSB page, or of a word line with "   \
+            "one-shot")                                                      \
+    RSD_NUM(t_prog_csb_ns, "t-prog-csb", 0, 0, 10000000000, 0, "ns",         \
+            "the same of a CSB page; 0 = t-prog")                            \
+    RSD_NUM(t_prog_msb_ns, "t-prog-msb", 0, 0, 10000000000, 0, "ns",         \
+            "the same of an MSB page; 0 = t-prog")                           \
+    RSD_NUM(t_prog_tsb_ns, "t-prog-tsb", 0, 0, 10000000000, 0, "ns",         \
+            "the same of a TSB page; 0 = t-prog")                            \
     RSD_NUM(t_erase_ns, "t-erase", 3500000, 0, 100000000000, 0, "ns",        \
             "block erase, tBERS")                                            \
+    RSD_NUM(t_status_ns, "t-status", 0, 0, 1000000000, 0, "ns",              \
+            "channel time of reading the status after a program or erase")   \
+    RSD_ENUM(cache, "cache", RSD_OFF, rsd_switch_names, 0,                   \
+             "double register: the next page is sent while one is "          \
+             "programmed, or read while one is sent; not with queue=global") \
+    RSD_ENUM(suspend, "suspend", RSD_OFF, rsd_switch_names, 0,               \
+             "reads go before programs and erases of other blocks, and "     \
+             "suspend them; not with queue=global")                          \
+    RSD_NUM(t_suspend_ns, "t-suspend", 5000, 0, 1000000000, 0, "ns",         \
+            "from suspending a program or an erase to the next command")     \
+    RSD_NUM(suspend_reads, "suspend-reads", 16, 1, 1000000, 0, "reads",      \
+            "reads that go before a program or an erase, or suspend it, at " \
+            "most")                                                          \
+    RSD_SIZE(write_buffer, "write-buffer", 0, 0, 1099511627776, 1, "bytes",  \
+             "write buffer, for what waits to be programmed; at least what " \
+             "every way programs at once, unless that is 4 KiB: then 0 = none")\
+    RSD_ENUM(ack, "ack", RSD_ACK_PROGRAM, rsd_ack_names, 0,                  \
+             "with a write buffer, a write is done when: program = it is "   \
+             "programmed, buffer = it is in the buffer")                     \
+    RSD_ENUM(plp, "plp", RSD_ON, rsd_switch_names, 1,                        \
+             "power-loss protection: what is in the write buffer survives; " \
+             "else a flush waits until it is programmed")                    \
+    RSD_NUM(cores, "cores", 1, 1, 64, 0, "",                                 \
+            "processor cores of the controller, for the times t-fw-...")     \
+    RSD_NUM(t_fw_read_ns, "t-fw-read", 0, 0, 1000000000, 0, "ns",            \
+            "time of a core for a read command")                             \
+    RSD_NUM(t_fw_write_ns, "t-fw-write", 0, 0, 1000000000, 0, "ns",          \
+            "the same for a write, write zeroes, trim or flush")             \
+    RSD_NUM(t_fw_append_ns, "t-fw-append", 0, 0, 1000000000, 0, "ns",        \
+            "the same for a zone append")                                    \
+    RSD_NUM(t_fw_zone_ns, "t-fw-zone", 0, 0, 1000000000, 0, "ns",            \
+            "the same for a zone reset or finish")                           \
+    RSD_NUM(t_fw_page_ns, "t-fw-page", 0, 0, 1000000000, 0, "ns",            \
+            "the same for each 4 KiB read or written, besides")              \
+    RSD_NUM(t_lat_read_ns, "t-lat-read", 0, 0, 1000000000, 0, "ns",          \
+            "time that a read takes besides, occupying nothing")             \
+    RSD_NUM(t_lat_write_ns, "t-lat-write", 0, 0, 1000000000, 0, "ns",        \
+            "the same of a write, append or write zeroes")                   \
+    RSD_NUM(t_lat_zone_ns, "t-lat-zone", 0, 0, 1000000000, 0, "ns",          \
+            "the same of a zone reset or finish")                            \
+    RSD_NUM(t_link_ns, "t-link", 0, 0, 1000000000, 0, "ns",                  \
+            "time of 4 KiB on the host's link (PCIe), a pipe each way")      \
     RSD_ENUM(queue, "queue", RSD_QUEUE_WAY, rsd_queue_names, 0,              \
              "way = one FIFO a channel and way, global = a single FIFO for " \
              "the drive (RISA figure 6)")                                    \
@@ -70,16 +165,42 @@
             "static wear levelling starts when the erase counts within a "   \
             "way differ by more; 0 = never")                                 \
     RSD_NUM(endurance, "endurance", 3000, 1, 10000000, 0, "erases",          \
-            "rated program/erase cycles, for the wear that SMART reports")   \
+            "rated program/erase cycles")                                    \
+    RSD_NUM(life_spread, "life-spread", 0, 0, 100, 0, "%",                   \
+            "blocks fail for good when erased as often as endurance says, "  \
+            "give or take up to so much, by seed; 0 = never")                \
+    RSD_NUM(read_retries, "read-retries", 0, 0, 64, 0, "reads",              \
+            "repetitions that the ECC needs to read a page of a block "      \
+            "erased as often as endurance says; fewer of one less worn")     \
     RSD_SIZE(zd_ext, "zd-ext", 0, 0, 16320, 1, "bytes",                      \
              "zone descriptor extension, a multiple of 64")
 
+typedef enum RsdFtl {
+    RSD_FTL_RSD, RSD_FTL_PAGE, RSD_FTL_DFTL, RSD_FTL_BLOCK, RSD_FTL_FAST
+} RsdFtl;
+typedef enum RsdCell {
+    RSD_CELL_SLC, RSD_CELL_MLC, RSD_CELL_TLC, RSD_CELL_QLC
+} RsdCell;
+typedef enum RsdSwitch { RSD_OFF, RSD_ON } RsdSwitch;
+typedef enum RsdGcPolicy {
+    RSD_GC_GREEDY, RSD_GC_COST_BENEFIT, RSD_GC_FIFO
+} RsdGcPolicy;
+typedef enum RsdGcUnit { RSD_GC_UNIT_BLOCK, RSD_GC_UNIT_ALL } RsdGcUnit;
+typedef enum RsdAck { RSD_ACK_PROGRAM, RSD_ACK_BUFFER } RsdAck;
+typedef enum RsdStripe { RSD_STRIPE_BLOCK, RSD_STRIPE_ALL } RsdStripe;
 typedef enum RsdSegment { RSD_SEGMENT_ALL, RSD_SEGMENT_WAY } RsdSegment;
 typedef enum RsdQueue { RSD_QUEUE_WAY, RSD_QUEUE_GLOBAL } RsdQueue;
 typedef enum RsdReset { RSD_RESET_MARK, RSD_RESET_ERASE } RsdReset;
 typedef enum RsdFinish { RSD_FINISH_MARK, RSD_FINISH_PAD } RsdFinish;
 
 /* NULL-terminated, indexed by the enumerations above */
+extern const char *const rsd_ftl_names[];
+extern const char *const rsd_cell_names[];
+extern const char *const rsd_switch_names[];
+extern const char *const rsd_ack_names[];
+extern const char *const rsd_gc_policy_names[];
+extern const char *const rsd_gc_unit_names[];
+extern const char *const rsd_stripe_names[];
 extern const char *const rsd_segment_names[];
 extern const char *const rsd_queue_names[];
 extern const char *const rsd_reset_names[];

@@ -75,7 +75,7 @@ typedef struct RsdPreset {
     void (*apply)(RsdConfig *cfg);
 } RsdPreset;
 
-/* "custom" (the table's defaults), "redo", "risa", "zn540" */
+/* "custom" (the table's defaults), "redo", "risa", and drives: PRESETS.md */
 extern const RsdPreset rsd_presets[];
 extern const size_t rsd_num_presets;
 
@@ -138,19 +138,36 @@ const RsdConfig *rsd_config(const RsdDrive *drive);
 /* Writes the mapping back to the host's disk (msync). 0 or -errno. */
 int rsd_media_sync(RsdDrive *drive);
 
+/*
+ * Namespaces. A drive has one, numbered 0, or two that share its flash, zones
+ * as 0 and a conventional one as 1 (conv-blocks).
+ */
+
+#define RSD_MAX_NAMESPACES 2u
+
+uint32_t rsd_num_namespaces(const RsdDrive *drive);
+
 typedef struct RsdGeometry {
+    bool zoned;                 /* else conventional: any LBA at any time */
+    uint64_t lbas;              /* of the namespace, gaps of zones included */
+    uint64_t map_bytes;         /* mapping table, by the papers' formulas */
+    uint32_t max_oob;           /* bytes of a page's OOB the host may have */
+    /* of a zoned namespace: */
     uint32_t num_zones;
     uint64_t zone_capacity;     /* pages that can be written in a zone */
     /* pages from one zone's start to the next's: the next power of two */
     uint64_t zone_size;
-    uint64_t map_bytes;         /* segment-map table: 4 a host-visible block */
 } RsdGeometry;
 
-void rsd_geometry(const RsdDrive *drive, RsdGeometry *geo);
+void rsd_geometry(const RsdDrive *drive, uint32_t ns, RsdGeometry *geo);
+
+/* Bytes of OOB a page that the host sees, as the last format said */
+uint32_t rsd_oob(const RsdDrive *drive, uint32_t ns);
 
 /*
- * Zones. The NVMe zone state machine belongs to the caller; the drive keeps
- * what must survive: a state byte and attributes (opaque here) in the file.
+ * Zones, of a drive with ftl=rsd. The NVMe zone state machine belongs to the
+ * caller; the drive keeps what must survive: a state byte and attributes
+ * (opaque here) in the file.
  */
 
 typedef struct RsdZone {
@@ -173,9 +190,12 @@ uint8_t *rsd_zone_ext(RsdDrive *drive, uint32_t zone);
 typedef enum RsdOp {
     RSD_READ,           /* lba, nlb; may cross zones */
     RSD_WRITE,          /* lba, nlb; within one zone and its capacity */
-    RSD_WRITE_ZEROES,   /* as RSD_WRITE of zero data and zero OOB */
-    RSD_ZONE_RESET,     /* lba = any of the zone */
-    RSD_ZONE_FINISH,    /* lba = any of the zone */
+    /* as RSD_WRITE of zero data and zero OOB; conventional: as RSD_TRIM */
+    RSD_WRITE_ZEROES,
+    RSD_ZONE_RESET,     /* zoned only; lba = any of the zone */
+    RSD_ZONE_FINISH,    /* the same; lba = any of the zone */
+    /* conventional only; lba, nlb; they read as zeroes from then on */
+    RSD_TRIM,
     RSD_FLUSH,
 } RsdOp;
 
@@ -187,15 +207,19 @@ typedef enum RsdStatus {
     RSD_E_NOBLOCK,      /* no good flash block is left in a way */
     RSD_E_NOMEM,        /* the host has no memory for it */
     RSD_E_MEDIA,        /* uncorrectable, or the host's disk fails */
+    RSD_E_READONLY,     /* the drive is worn out: see RsdHealth */
 } RsdStatus;
 
 const char *rsd_status_name(RsdStatus status);
 
 typedef struct RsdCmd {
     RsdOp op;
+    uint32_t ns;
     RsdStatus status;           /* valid after completion */
     uint64_t lba;               /* in pages */
     uint32_t nlb;               /* in pages */
+    bool fua;                   /* a write is done when it cannot be lost */
+    bool append;                /* a write that was an append: t-fw-append */
     /* nlb pages; NULL unless READ or WRITE, or without payload */
     uint8_t *data;
     uint8_t *oob;               /* nlb * oob bytes; NULL as above or oob = 0 */
@@ -210,18 +234,22 @@ typedef struct RsdCmd {
  * (never-written pages read as zeroes, data and OOB). For a write they are the
  * drive's copy: filled by the caller before rsd_submit(), captured from there.
  */
-RsdCmd *rsd_cmd_new(RsdDrive *drive, RsdOp op, uint64_t lba, uint32_t nlb);
+RsdCmd *rsd_cmd_new(RsdDrive *drive, uint32_t ns, RsdOp op, uint64_t lba,
+                    uint32_t nlb);
 /* One that is in flight is detached, as below, and freed when it is done. */
 void rsd_cmd_free(RsdDrive *drive, RsdCmd *cmd);
 
 /*
  * Checks and queues a command at time now. Anything but RSD_OK: nothing was
- * changed, the command is still the caller's. A write allocates its flash
- * blocks and their space on the host's disk here, so that a full host disk is
- * an answer and not a signal. Events up to now are carried out first; what they
- * complete is for rsd_advance() to return. Commands to one zone take effect in
- * the order of submission. Writes must continue at the zone's next unsubmitted
- * page.
+ * changed, the command is still the caller's. In a drive whose controller takes
+ * time (t-fw-..., t-link: host.c), only the drive's size and read-only state
+ * are checked here, and what is refused later completes with its status. A
+ * write allocates its flash blocks and their space on the host's disk here, so
+ * that a full host disk is an answer and not a signal. Events up to now are
+ * carried out first; what they complete is for rsd_advance() to return.
+ * Commands to one zone take effect in the order of submission. Writes must
+ * continue at the zone's next unsubmitted page. Commands to a conventional
+ * namespace take effect in that order, too, where they overlap.
  */
 RsdStatus rsd_submit(RsdDrive *drive, RsdCmd *cmd, uint64_t now);
 
@@ -243,12 +271,35 @@ bool rsd_next_event(const RsdDrive *drive, uint64_t *when);
 RsdCmd *rsd_advance(RsdDrive *drive, uint64_t now);
 
 /*
- * Format NVM: every zone becomes empty (as reset=mark), its saved state,
- * attributes and extension are cleared, and OOB is set. Fails
- * (RSD_E_ORDER) while commands are in flight or wait for rsd_advance(),
- * RSD_E_RANGE for a bad oob.
+ * Format NVM of a namespace: every zone becomes empty (as reset=mark), its
+ * saved state, attributes and extension are cleared, or every LBA is trimmed;
+ * and OOB is set. Fails (RSD_E_ORDER) while commands are in flight or wait for
+ * rsd_advance(), RSD_E_RANGE for a bad oob.
  */
-RsdStatus rsd_format(RsdDrive *drive, uint32_t oob, uint64_t now);
+RsdStatus rsd_format(RsdDrive *drive, uint32_t ns, uint32_t oob, uint64_t now);
+
+/*
+ * Health, for SMART and the asynchronous event
+ */
+
+typedef struct RsdHealth {
+    /*
+     * Some die has lost more blocks by wear (life-spread) than it had spares
+     * when new. From then on everything but reads and flushes is refused with
+     * RSD_E_READONLY; what was acknowledged before can be read. It stays so.
+     */
+    bool read_only;
+    /* % of the spares that are left, in the die that has fewest */
+    uint32_t available_spare;
+} RsdHealth;
+
+/* Changes when events are carried out, by rsd_submit() and rsd_advance(). */
+void rsd_health(const RsdDrive *drive, RsdHealth *health);
+/*
+ * How often it got worse since the drive was opened: cheap, while rsd_health()
+ * looks at every block.
+ */
+uint32_t rsd_health_changes(const RsdDrive *drive);
 
 /*
  * Counters

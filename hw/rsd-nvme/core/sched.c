@@ -1,30 +1,61 @@
 /*
  * The event machine: queues, dies and buses.
  *
- * A page operation goes through a fixed sequence:
+ * Steps. An operation, a run of slots of one block, is a sequence of steps:
  *
- *     read      bus tCMD, die tR, bus tX
- *     program   bus tCMD + tX in one go, die tPROG
- *     erase     bus tCMD, die tBERS
+ *     read      of the run's slots in one row: n slots, of p planes
+ *               bus p tCMD, die tR, bus n tX
+ *     program   of a unit: n slots, p NAND pages
+ *               bus p tCMD + n tX in one go, die tPROG [, bus tSTATUS]
+ *     erase     of a block: p planes
+ *               bus p tCMD, die tBERS [, bus tSTATUS]
  *
- * Its die is taken from the beginning to the end, one operation at a time (no
- * cache mode). Each die serves a FIFO; with queue=global there is one FIFO for
- * the drive, whose first operation makes all others wait until its die is free.
+ * tR and tPROG are those of the row's page type, which is its number mod bits
+ * of a cell; with one-shot, tPROG is t-prog. Only what was asked for of a row
+ * crosses the bus. A step takes effect at its end.
+ *
+ * Retries (read-retries). A read of a block erased e times is repeated, command
+ * to transfer, read-retries * e / endurance times, rounded down.
+ *
+ * A die does one step at a time, from the bus grant of its first tenure to its
+ * end, and serves a FIFO; with queue=global there is one FIFO for the drive,
+ * whose first operation makes all others wait until its die is free. The
+ * exceptions, of a die with a queue of its own:
+ *
+ *   cache     (double register.) As soon as the array begins to program a step,
+ *             the die's next one, if it is a program of the same block, asks
+ *             for the bus; its array time begins when its data has come and the
+ *             step before has left the array. When the array has read a row,
+ *             the row moves on to the cache register, if that is free, else
+ *             when it gets free, and asks for the bus; so does the command of
+ *             the next step, if it is a read. A read with retries is not
+ *             overlapped with its successor. Status takes the place of the page
+ *             sent.
+ *   suspend   Before a program or an erase, also between the steps of a run,
+ *             the first eligible read in the queue goes, the whole of it: one
+ *             that no program or erase of its block is before, be it in the
+ *             queue, begun or suspended. If there is one when the array begins
+ *             a program or an erase, or when a read is queued, and the array
+ *             needs more than tSUSPEND until its end, and no successor's data
+ *             is loaded, then the array stops; after tSUSPEND the die begins
+ *             the read. When none is left, the array goes on with what was left
+ *             of its time. At most suspend-reads operations get ahead of one
+ *             step, so that nothing starves.
  *
  * A bus serves, first come first served, in two classes: commands without data
- * (of reads and erases) before tenures with data (programs, pages read). The
- * order matters near the point where a channel's dies are just enough to keep
- * its bus busy: when a die has sent its page, its next read command must not
- * wait for another die's page, or the die idles meanwhile and the bus lacks a
- * page later. With the command first, a die's "page out, next command in" is
- * one tenure and the time between its tenures is constant, so that dies fall
- * into step and bandwidth is min(1 / (tCMD + tX), ways / (tCMD + tX + tR)).
- * It cannot starve data: after its command a die wants nothing but data.
- * All operations that end at one instant are seen before the bus is given away
- * at that instant.
+ * (of reads and erases, status) before tenures with data (programs, pages
+ * read). The order matters near the point where a channel's dies are just
+ * enough to keep its bus busy: when a die has sent its page, its next read
+ * command must not wait for another die's page, or the die idles meanwhile and
+ * the bus lacks a page later. With the command first, a die's "page out, next
+ * command in" is one tenure and the time between its tenures is constant, so
+ * that dies fall into step and bandwidth is min(1 / (tCMD + tX), ways / (tCMD +
+ * tX + tR)). It cannot starve data: after its command a die wants nothing but
+ * data. All operations that end at one instant are seen before the bus is given
+ * away at that instant.
  *
  * Events are ordered by time, then by when they were scheduled. There is at
- * most one operation event and one idle event a die, and one event a bus.
+ * most one event of each source.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -37,20 +68,36 @@
 #define SOURCE_BITS 16
 
 /*
- * Sources of events: the operation of die n is n, its idling is dies + n, the
- * bus of channel n is 2 * dies + n.
+ * Sources of events, in the order of their numbers: of each die its array, its
+ * idling, its output and its load; the buses; the lists of host.c.
  */
+enum { FROM_ARRAY, FROM_IDLE, FROM_OUT, FROM_LOAD, DIE_SOURCES };
+
+/* What a die wants a bus for: to begin a step, to end one, to load one ahead */
+enum { WANT_BEGIN, WANT_END, WANT_LOAD };
+
+/* States of a die's array: */
+enum {
+    FREE,                       /* Die.array is empty */
+    ASKING,                     /* the command waits for the bus */
+    WORKING,                    /* from array_from to array_end */
+    DONE,                       /* the page waits for the cache register */
+    STOPPING,                   /* suspended, but not yet free */
+};
 
 static bool event_before(const Event *a, const Event *b)
 {
     return a->when < b->when || (a->when == b->when && a->order < b->order);
 }
 
-static void push(Sched *s, uint64_t when, uint32_t source)
+static uint32_t source_of(const Event *event)
 {
-    Event event = { when, s->serial++ << SOURCE_BITS | source };
-    uint32_t pos = s->heap_len++;
+    return event->order & ((1u << SOURCE_BITS) - 1);
+}
 
+/* Puts an event into the place pos, or where it belongs above. */
+static void sift_up(Sched *s, uint32_t pos, Event event)
+{
     while (pos) {
         uint32_t up = (pos - 1) / CHILDREN;
 
@@ -63,12 +110,9 @@ static void push(Sched *s, uint64_t when, uint32_t source)
     s->heap[pos] = event;
 }
 
-static uint32_t pop(Sched *s)
+/* The same below. */
+static void sift_down(Sched *s, uint32_t pos, Event event)
 {
-    uint32_t source = s->heap[0].order & ((1u << SOURCE_BITS) - 1);
-    Event last = s->heap[--s->heap_len];
-    uint32_t pos = 0;
-
     for (;;) {
         uint32_t child = pos * CHILDREN + 1, least = child;
         uint32_t end = child + CHILDREN;
@@ -84,29 +128,96 @@ static uint32_t pop(Sched *s)
                 least = child;
             }
         }
-        if (!event_before(&s->heap[least], &last)) {
+        if (!event_before(&s->heap[least], &event)) {
             break;
         }
         s->heap[pos] = s->heap[least];
         pos = least;
     }
-    s->heap[pos] = last;
+    s->heap[pos] = event;
+}
+
+static void push(Sched *s, uint64_t when, uint32_t source)
+{
+    sift_up(s, s->heap_len++,
+            (Event){ when, s->serial++ << SOURCE_BITS | source });
+}
+
+static uint32_t pop(Sched *s)
+{
+    uint32_t source = source_of(&s->heap[0]);
+    Event last = s->heap[--s->heap_len];
+
+    sift_down(s, 0, last);
     return source;
+}
+
+/* Takes out the event of a source, which is there. */
+static void cancel(Sched *s, uint32_t source)
+{
+    uint32_t pos = 0;
+    Event last;
+
+    while (source_of(&s->heap[pos]) != source) {
+        pos++;
+    }
+    last = s->heap[--s->heap_len];
+    if (pos < s->heap_len) {
+        sift_down(s, pos, last);
+        sift_up(s, pos, s->heap[pos]);
+    }
+}
+
+static size_t heap_size(const RsdDrive *drive)
+{
+    return (DIE_SOURCES * (size_t)drive->dies + drive->cfg.channels +
+            RSD_HOST_LISTS) * sizeof(Event);
+}
+
+/* Times by page type; 0 stands for the LSB page's. */
+static void set_times(Sched *s, const RsdConfig *cfg)
+{
+    static const uint8_t which[4][4] = {
+        { 0 }, { 0, 2 }, { 0, 1, 2 }, { 0, 1, 2, 3 }
+    };
+    const uint64_t read[4] = { cfg->t_read_ns, cfg->t_read_csb_ns,
+                               cfg->t_read_msb_ns, cfg->t_read_tsb_ns };
+    const uint64_t prog[4] = { cfg->t_prog_ns, cfg->t_prog_csb_ns,
+                               cfg->t_prog_msb_ns, cfg->t_prog_tsb_ns };
+
+    s->types = cfg->cell + 1;
+    for (uint32_t i = 0; i < s->types; i++) {
+        uint32_t type = which[cfg->cell][i];
+
+        s->read_ns[i] = read[type] ? read[type] : read[0];
+        s->prog_ns[i] = prog[type] && !cfg->one_shot ? prog[type] : prog[0];
+    }
 }
 
 bool rsd_sched_init(RsdDrive *drive)
 {
+    const RsdConfig *cfg = &drive->cfg;
     Sched *s = &drive->sched;
 
-    s->heap = rsd_alloc(drive, (2 * drive->dies + drive->cfg.channels) *
-                               sizeof(Event));
+    set_times(s, cfg);
+    s->row = rsd_row_slots(cfg);
+    s->unit = rsd_unit_slots(cfg);
+    s->page = cfg->page_size / RSD_PAGE_SIZE;
+    s->cache = cfg->cache && cfg->queue == RSD_QUEUE_WAY;
+    s->suspend = cfg->suspend && cfg->queue == RSD_QUEUE_WAY;
+    s->plain = !s->cache && !s->suspend;
+    s->small = s->unit == 1 && s->types == 1 && !cfg->read_retries;
+    s->heap = rsd_alloc(drive, heap_size(drive));
     s->dies = rsd_alloc(drive, drive->dies * sizeof(Die));
-    s->buses = rsd_alloc(drive, drive->cfg.channels * sizeof(Bus));
+    s->buses = rsd_alloc(drive, cfg->channels * sizeof(Bus));
     if (!s->heap || !s->dies || !s->buses) {
         return false;
     }
     for (uint32_t d = 0; d < drive->dies; d++) {
-        s->dies[d].channel = d % drive->cfg.channels;
+        s->dies[d].channel = d % cfg->channels;
+        for (uint32_t what = 0; what < 3; what++) {
+            s->dies[d].wants[what] = (Want){ .die = d, .what = what };
+        }
     }
     return true;
 }
@@ -115,60 +226,115 @@ void rsd_sched_fini(RsdDrive *drive)
 {
     Sched *s = &drive->sched;
 
-    rsd_release(drive, s->heap, (2 * drive->dies + drive->cfg.channels) *
-                                sizeof(Event));
+    rsd_release(drive, s->heap, heap_size(drive));
     rsd_release(drive, s->dies, drive->dies * sizeof(Die));
     rsd_release(drive, s->buses, drive->cfg.channels * sizeof(Bus));
+}
+
+static void push_die(RsdDrive *drive, const Die *die, uint32_t source,
+                     uint64_t when)
+{
+    Sched *s = &drive->sched;
+
+    push(s, when, source * drive->dies + (die - s->dies));
 }
 
 /*
  * Buses
  */
 
-static void request_bus(Sched *s, Die *die)
+static void request_bus(Sched *s, Die *die, uint32_t what)
 {
     Bus *bus = &s->buses[die->channel];
-    DieList *list = &bus->data;
+    Want *want = &die->wants[what];
+    WantList *list = &bus->data;
 
-    if (!die->transfer && die->active->kind != OP_PROGRAM) {
+    if (what == WANT_BEGIN ? die->array.op->kind != OP_PROGRAM
+                           : what == WANT_END && die->out.op->kind != OP_READ) {
         list = &bus->brief;
     }
-    die->bus_next = NULL;
+    want->next = NULL;
     if (list->head) {
-        list->tail->bus_next = die;
+        list->tail->next = want;
     } else {
-        list->head = die;
+        list->head = want;
     }
-    list->tail = die;
+    list->tail = want;
     s->kicked |= UINT64_C(1) << die->channel;
 }
 
-/* The die has the bus: from now on all its times are known. */
-static void begin_tenure(RsdDrive *drive, Bus *bus, Die *die)
+static uint64_t array_time(const RsdDrive *drive, const Step *step)
+{
+    switch (step->op->kind) {
+    case OP_READ:
+        return drive->sched.read_ns[step->type];
+    case OP_PROGRAM:
+        return drive->sched.prog_ns[step->type];
+    case OP_ERASE:
+        break;
+    }
+    return drive->cfg.t_erase_ns;
+}
+
+/* Bus time of a step's first tenure */
+static uint64_t begin_time(const RsdConfig *cfg, const Step *step)
+{
+    uint64_t tenure = step->pages * cfg->t_cmd_ns;
+
+    if (step->op->kind == OP_PROGRAM) {
+        tenure += step->slots * cfg->t_xfer_ns;
+    }
+    return tenure;
+}
+
+/* ... and of its last one */
+static uint64_t end_time(const RsdConfig *cfg, const Step *step)
+{
+    return step->op->kind == OP_READ ? step->slots * cfg->t_xfer_ns
+                                     : cfg->t_status_ns;
+}
+
+/* The array works on its step from the given time. */
+static void run_array(RsdDrive *drive, Die *die, uint64_t from)
+{
+    Sched *s = &drive->sched;
+
+    die->state = WORKING;
+    die->array_from = from;
+    die->array_end = from + array_time(drive, &die->array);
+    push_die(drive, die, FROM_ARRAY, die->array_end);
+    if (!s->plain && die->array.op->kind != OP_READ && from > s->now) {
+        push_die(drive, die, FROM_LOAD, from);
+    }
+}
+
+/* The die has the bus. */
+static void begin_tenure(RsdDrive *drive, Bus *bus, const Want *want)
 {
     const RsdConfig *cfg = &drive->cfg;
     Sched *s = &drive->sched;
-    uint64_t tenure = cfg->t_cmd_ns, array = 0;
+    Die *die = &s->dies[want->die];
 
-    if (die->transfer) {
-        tenure = cfg->t_xfer_ns;
-    } else {
-        die->start = s->now;
-        switch (die->active->kind) {
-        case OP_READ:
-            array = cfg->t_read_ns;
-            break;
-        case OP_PROGRAM:
-            tenure += cfg->t_xfer_ns;
-            array = cfg->t_prog_ns;
-            break;
-        case OP_ERASE:
-            array = cfg->t_erase_ns;
-            break;
+    switch (want->what) {
+    case WANT_BEGIN:
+        bus->free_at = s->now + begin_time(cfg, &die->array);
+        if (!die->array.begun) {
+            die->array.begun = true;
+            die->array.start = s->now;
         }
+        run_array(drive, die, bus->free_at);
+        break;
+    case WANT_END:
+        bus->free_at = s->now + end_time(cfg, &die->out);
+        push_die(drive, die, FROM_OUT, bus->free_at);
+        break;
+    case WANT_LOAD:
+        bus->free_at = s->now + begin_time(cfg, &die->load);
+        die->load.begun = true;
+        die->load.start = s->now;
+        push_die(drive, die, FROM_LOAD, bus->free_at);
+        break;
     }
-    bus->free_at = s->now + tenure;
-    push(s, bus->free_at + array, die - s->dies);
 }
 
 static void arbitrate(RsdDrive *drive, uint32_t channel)
@@ -177,21 +343,21 @@ static void arbitrate(RsdDrive *drive, uint32_t channel)
     Bus *bus = &s->buses[channel];
 
     for (;;) {
-        DieList *list = bus->brief.head ? &bus->brief : &bus->data;
-        Die *die = list->head;
+        WantList *list = bus->brief.head ? &bus->brief : &bus->data;
+        Want *want = list->head;
 
-        if (!die) {
+        if (!want) {
             return;
         }
         if (bus->free_at > s->now) {
             if (!bus->armed) {
                 bus->armed = true;
-                push(s, bus->free_at, 2 * drive->dies + channel);
+                push(s, bus->free_at, DIE_SOURCES * drive->dies + channel);
             }
             return;
         }
-        list->head = die->bus_next;
-        begin_tenure(drive, bus, die);
+        list->head = want->next;
+        begin_tenure(drive, bus, want);
     }
 }
 
@@ -209,14 +375,254 @@ static void arbitrate_all(RsdDrive *drive)
 }
 
 /*
- * Dies
+ * Dies: what is next
  */
 
-static void start_on_die(RsdDrive *drive, Die *die, Op *op)
+static bool die_idle(const Die *die)
 {
-    die->active = op;
+    return !die->begun && !die->queued;
+}
+
+/* Must the queue's operation other wait for op, both of one die? */
+static bool ordered(const Op *op, const Op *other)
+{
+    return op && op->kind != OP_READ && op->block == other->block;
+}
+
+/* May this read in the queue go before programs and erases? */
+static bool eligible(const Die *die, const Op *read)
+{
+    if (ordered(die->array.op, read) || ordered(die->held.op, read) ||
+        ordered(die->held_op, read) || ordered(die->op, read)) {
+        return false;
+    }
+    for (const Op *op = die->head; op != read; op = op->next) {
+        if (ordered(op, read)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The first eligible read in the queue; *before: the one before it, or NULL */
+static Op *find_read(const Die *die, Op **before)
+{
+    uint32_t left = die->queued_reads;
+
+    *before = NULL;
+    for (Op *op = die->head; left; op = op->next) {
+        if (op->kind == OP_READ) {
+            if (eligible(die, op)) {
+                return op;
+            }
+            left--;
+        }
+        *before = op;
+    }
+    return NULL;
+}
+
+static bool reads_may_pass(const RsdDrive *drive, const Die *die)
+{
+    return drive->sched.suspend && die->queued_reads &&
+           die->ahead < drive->cfg.suspend_reads;
+}
+
+/* An operation leaves its queue to be done. */
+static void begin_op(Die *die, Op *op)
+{
+    die->op = op;
     die->queued--;
-    request_bus(&drive->sched, die);
+    die->queued_reads -= op->kind == OP_READ;
+    die->begun++;
+}
+
+static void pop_head(Die *die)
+{
+    Op *op = die->head;
+
+    die->head = op->next;
+    begin_op(die, op);
+}
+
+/*
+ * Sees to it that die->op is what a free array should do next. False: there is
+ * nothing, or the array has gone on with a step that was suspended.
+ */
+static bool choose_op(RsdDrive *drive, Die *die)
+{
+    const Op *next = die->op ? die->op : die->head;
+
+    if (die->op && die->op->kind == OP_READ) {
+        return true;
+    }
+    if (reads_may_pass(drive, die) &&
+        (die->held.op || die->held_op || next->kind != OP_READ)) {
+        Op *before, *read = find_read(die, &before);
+
+        if (read) {
+            if (before) {
+                before->next = read->next;
+                if (die->tail == read) {
+                    die->tail = before;
+                }
+            } else {
+                die->head = read->next;
+            }
+            if (die->op) {
+                die->held_op = die->op;
+            }
+            begin_op(die, read);
+            die->ahead++;
+            return true;
+        }
+    }
+    if (die->held.op) {
+        if (!die->out.op) {
+            die->array = die->held;
+            die->held.op = NULL;
+            die->op = die->held_op;
+            die->held_op = NULL;
+            die->state = WORKING;
+            die->array_from = drive->sched.now;
+            die->array_end = die->array_from + die->held_left;
+            push_die(drive, die, FROM_ARRAY, die->array_end);
+        }
+        return false;
+    }
+    if (die->held_op) {
+        die->op = die->held_op;
+        die->held_op = NULL;
+    }
+    if (!die->op && die->head) {
+        pop_head(die);
+    }
+    return die->op;
+}
+
+/* Takes the next step of the die's operation. */
+static void take_step(RsdDrive *drive, Die *die, Step *step)
+{
+    const RsdConfig *cfg = &drive->cfg;
+    Sched *s = &drive->sched;
+    Op *op = die->op;
+    uint32_t slots = 1, pages = 1;
+
+    step->op = op;
+    step->page = op->page;
+    step->index = op->index;
+    step->slots = 1;
+    step->pages = 1;
+    step->type = 0;
+    step->last = false;
+    step->begun = false;
+    step->alone = false;
+    step->retries = 0;
+    if (s->small && op->kind != OP_ERASE) {
+        op->page++;
+        op->index += op->stride;
+        if (!--op->count) {
+            step->last = true;
+            die->op = NULL;
+        }
+        return;
+    }
+    if (op->kind == OP_ERASE) {
+        pages = cfg->planes;
+    } else if (s->unit > 1) {
+        /* a program's run is of whole units */
+        slots = op->kind == OP_PROGRAM ? s->unit
+                                       : s->row - op->page % s->row;
+        if (slots > op->count) {
+            slots = op->count;
+        }
+        pages = (op->page % s->page + slots - 1) / s->page + 1;
+    }
+    if (s->types > 1) {
+        step->type = op->page / s->row % s->types;
+    }
+    if (cfg->read_retries && op->kind == OP_READ) {
+        step->retries = cfg->read_retries *
+                        rsd_rec_erases(drive->media.rec[op->block]) /
+                        cfg->endurance;
+        step->alone = step->retries;
+    }
+    step->slots = slots;
+    step->pages = pages;
+    op->page += slots;
+    op->count -= slots;
+    op->index += slots - 1;
+    /* within a unit the command goes on as the block does */
+    op->index += s->unit > 1 && op->page % s->unit ? 1 : op->stride;
+    if (!op->count) {
+        step->last = true;
+        die->op = NULL;
+    }
+}
+
+/* May a read be begun while the die sends what it read before? */
+static bool overlaps_output(const RsdDrive *drive, const Die *die)
+{
+    const Op *next = die->op ? die->op : die->head;
+
+    return drive->sched.cache && die->out.op->kind == OP_READ &&
+           !die->out.alone && next && next->kind == OP_READ &&
+           !die->held.op && !die->held_op;
+}
+
+/* The data of the next program goes ahead, if there is one for that block. */
+static void load_ahead(RsdDrive *drive, Die *die)
+{
+    const Op *op = die->array.op;
+    const Op *next = die->op ? die->op : die->head;
+
+    Op *before;
+
+    if (!drive->sched.cache || die->state != WORKING ||
+        op->kind != OP_PROGRAM || die->array_from > drive->sched.now ||
+        die->load.op || !next || next->kind != OP_PROGRAM ||
+        next->block != op->block ||
+        (reads_may_pass(drive, die) && find_read(die, &before))) {
+        return;
+    }
+    if (!die->op) {
+        pop_head(die);
+    }
+    take_step(drive, die, &die->load);
+    die->loaded = false;
+    request_bus(&drive->sched, die, WANT_LOAD);
+}
+
+/* Gives the array its next step, if it is free. */
+static void feed(RsdDrive *drive, Die *die)
+{
+    if (drive->sched.plain) {
+        if (die->state != FREE || die->out.op || !(die->op || die->head)) {
+            return;
+        }
+        if (!die->op) {
+            pop_head(die);
+        }
+        take_step(drive, die, &die->array);
+        die->state = ASKING;
+        request_bus(&drive->sched, die, WANT_BEGIN);
+        return;
+    }
+    if (die->state == FREE) {
+        if (die->load.op) {
+            if (die->loaded) {
+                die->array = die->load;
+                die->load.op = NULL;
+                run_array(drive, die, drive->sched.now);
+            }
+        } else if ((!die->out.op || overlaps_output(drive, die)) &&
+                   choose_op(drive, die)) {
+            take_step(drive, die, &die->array);
+            die->state = ASKING;
+            request_bus(&drive->sched, die, WANT_BEGIN);
+        }
+    }
+    load_ahead(drive, die);
 }
 
 /* Starts what may start, a die having become free or an operation queued. */
@@ -224,21 +630,54 @@ static void dispatch(RsdDrive *drive, Die *die)
 {
     Sched *s = &drive->sched;
 
-    if (drive->cfg.queue == RSD_QUEUE_WAY) {
-        Op *op = die->head;
-
-        if (op && !die->active) {
-            die->head = op->next;
-            start_on_die(drive, die, op);
-        }
+    if (drive->cfg.queue == RSD_QUEUE_WAY || die->op) {
+        feed(drive, die);
         return;
     }
-    while (s->head && !s->dies[s->head->die].active) {
+    while (s->head && !s->dies[s->head->die].begun) {
         Op *op = s->head;
 
         s->head = op->next;
-        start_on_die(drive, &s->dies[op->die], op);
+        die = &s->dies[op->die];
+        begin_op(die, op);
+        feed(drive, die);
     }
+}
+
+/* The die's busy time up to then, of a step that it has been doing */
+static void account_busy(RsdDrive *drive, Die *die, const Step *step,
+                         uint64_t until)
+{
+    drive->count->die_busy_ns += until - (step->start > die->busy_until
+                                          ? step->start : die->busy_until);
+    die->busy_until = until;
+}
+
+/* Stops the array, if it should for a read in the queue. */
+static void suspend(RsdDrive *drive, Die *die)
+{
+    Sched *s = &drive->sched;
+    uint64_t free_at = s->now + drive->cfg.t_suspend_ns;
+    Op *before;
+
+    if (die->state != WORKING || die->array.op->kind == OP_READ ||
+        die->array_from > s->now || die->array_end <= free_at ||
+        die->load.op || !reads_may_pass(drive, die) ||
+        !find_read(die, &before)) {
+        return;
+    }
+    cancel(s, FROM_ARRAY * drive->dies + (die - s->dies));
+    die->held = die->array;
+    die->held_left = die->array_end - s->now;
+    die->array.op = NULL;
+    if (die->op) {
+        die->held_op = die->op;
+        die->op = NULL;
+    }
+    die->state = STOPPING;
+    push_die(drive, die, FROM_ARRAY, free_at);
+    drive->count->suspends++;
+    account_busy(drive, die, &die->held, free_at);
 }
 
 void rsd_sched_queue(RsdDrive *drive, Op *op)
@@ -258,7 +697,11 @@ void rsd_sched_queue(RsdDrive *drive, Op *op)
     }
     *tail = op;
     die->queued++;
+    die->queued_reads += op->kind == OP_READ;
     dispatch(drive, die);
+    if (s->suspend && op->kind == OP_READ) {
+        suspend(drive, die);
+    }
 }
 
 void rsd_sched_settle(RsdDrive *drive)
@@ -266,9 +709,24 @@ void rsd_sched_settle(RsdDrive *drive)
     arbitrate_all(drive);
 }
 
-static bool die_idle(const Die *die)
+static bool has_background(const RsdDrive *drive, uint32_t d)
 {
-    return !die->active && !die->queued;
+    for (uint32_t i = 0; i < drive->num_ns; i++) {
+        if (drive->ns[i].personality->has_background(&drive->ns[i], d)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool start_background(RsdDrive *drive, uint32_t d)
+{
+    for (uint32_t i = 0; i < drive->num_ns; i++) {
+        if (drive->ns[i].personality->background(&drive->ns[i], d)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void arm_idle(RsdDrive *drive, uint32_t d)
@@ -276,9 +734,10 @@ static void arm_idle(RsdDrive *drive, uint32_t d)
     Sched *s = &drive->sched;
     Die *die = &s->dies[d];
 
-    if (!die->idle_armed && drive->personality->has_background(drive, d)) {
+    if (!die->idle_armed && has_background(drive, d)) {
         die->idle_armed = true;
-        push(s, die->idle_since + drive->cfg.idle_erase_ns, drive->dies + d);
+        push_die(drive, die, FROM_IDLE,
+                 die->idle_since + drive->cfg.idle_erase_ns);
     }
 }
 
@@ -292,45 +751,39 @@ void rsd_sched_background(RsdDrive *drive, uint32_t d)
     }
 }
 
-static void idle_event(RsdDrive *drive, uint32_t d)
+static void account(RsdDrive *drive, Die *die, const Step *step)
 {
-    Die *die = &drive->sched.dies[d];
-
-    die->idle_armed = false;
-    if (!die_idle(die)) {
-        return;                 /* armed again when it becomes idle */
-    }
-    if (die->idle_since + drive->cfg.idle_erase_ns > drive->sched.now) {
-        arm_idle(drive, d);     /* it has worked meanwhile */
-        return;
-    }
-    drive->personality->background(drive, d);
-}
-
-static void account(RsdDrive *drive, const Die *die, const Op *op)
-{
+    const RsdConfig *cfg = &drive->cfg;
     RsdCounters *count = drive->count;
-    uint64_t wait = die->start - op->enqueued;
-    uint64_t *by_cause = &count->erase_host;
+    const Op *op = step->op;
+    uint64_t wait = step->start - op->enqueued;
 
     count->queue_wait_ns += wait;
     if (wait > count->queue_wait_max_ns) {
         count->queue_wait_max_ns = wait;
     }
-    count->die_busy_ns += drive->sched.now - die->start;
-    count->bus_busy_ns += drive->cfg.t_cmd_ns;
-    if (op->kind == OP_ERASE) {
+    account_busy(drive, die, step, drive->sched.now);
+    count->bus_busy_ns += begin_time(cfg, step) + end_time(cfg, step);
+    switch (op->kind) {
+    case OP_READ:
+        (&count->read_host)[op->cause] += step->slots;
+        count->nand_reads += step->pages;
+        break;
+    case OP_PROGRAM:
+        if (!op->unit) {        /* else each slot has its cause */
+            (&count->prog_host)[op->cause] += step->slots;
+        }
+        count->nand_programs += step->pages;
+        break;
+    case OP_ERASE:
+        (&count->erase_host)[op->cause]++;
         if (op->background) {
             count->erase_idle++;
         } else {
             count->erase_on_demand++;
         }
-    } else {
-        count->bus_busy_ns += drive->cfg.t_xfer_ns;
-        by_cause = op->kind == OP_READ ? &count->read_host
-                                       : &count->prog_host;
+        break;
     }
-    by_cause[op->cause]++;
 }
 
 _Static_assert(offsetof(RsdCounters, read_pad) ==
@@ -341,43 +794,139 @@ _Static_assert(offsetof(RsdCounters, read_pad) ==
                offsetof(RsdCounters, erase_host) + RSD_CAUSE_PAD * 8,
                "counters by cause are in the order of RsdCause");
 
-static void op_event(RsdDrive *drive, uint32_t d)
+/* A step is done; it leaves its place. */
+static void finish_step(RsdDrive *drive, Die *die, Step *step)
 {
-    Sched *s = &drive->sched;
-    Die *die = &s->dies[d];
-    Op *op = die->active;
+    Op *op = step->op;
     bool background = op->background;
 
-    if (op->kind == OP_READ && !die->transfer) {
-        die->transfer = true;
-        request_bus(s, die);
+    account(drive, die, step);
+    rsd_op_execute(drive, step);
+    step->op = NULL;
+    if (op->kind != OP_READ) {
+        die->ahead = 0;
+    }
+    if (!step->last) {
+        dispatch(drive, die);
         return;
     }
-    die->transfer = false;
-    account(drive, die, op);
-    rsd_op_execute(drive, op);
-    if (--op->count) {
-        op->page++;
-        op->index += op->stride;
-        request_bus(s, die);
-        return;
+    op->page = step->page + step->slots - 1;
+    op->index = step->index + step->slots - 1;
+    die->begun--;
+    if (op->unit) {
+        rsd_buffer_programmed(drive, op);
     }
-    die->active = NULL;
-    drive->personality->op_done(drive, op);
+    drive->ns[op->ns].personality->op_done(&drive->ns[op->ns], op);
     dispatch(drive, die);
     if (die_idle(die)) {
         /* once begun, background work goes on until the host comes */
-        if (background && drive->personality->background(drive, d)) {
+        if (background && start_background(drive, die - drive->sched.dies)) {
             return;
         }
-        die->idle_since = s->now;
-        arm_idle(drive, d);
+        die->idle_since = drive->sched.now;
+        arm_idle(drive, die - drive->sched.dies);
+    }
+}
+
+/* The array has done its step, whose page or status is to go out. */
+static void move_out(RsdDrive *drive, Die *die)
+{
+    die->out = die->array;
+    die->array.op = NULL;
+    die->state = FREE;
+    request_bus(&drive->sched, die, WANT_END);
+    if (drive->sched.cache) {
+        dispatch(drive, die);
+    }
+}
+
+static void array_event(RsdDrive *drive, Die *die)
+{
+    if (die->state == STOPPING) {
+        die->state = FREE;
+        dispatch(drive, die);
+    } else if (die->array.op->kind != OP_READ && !drive->cfg.t_status_ns) {
+        die->state = FREE;
+        finish_step(drive, die, &die->array);
+    } else if (die->out.op) {
+        die->state = DONE;
+    } else {
+        move_out(drive, die);
+    }
+}
+
+static void out_event(RsdDrive *drive, Die *die)
+{
+    Step *step = &die->out, done;
+
+    if (step->retries) {
+        step->retries--;
+        drive->count->read_retries += step->pages;
+        drive->count->bus_busy_ns += begin_time(&drive->cfg, step) +
+                                     end_time(&drive->cfg, step);
+        die->array = *step;
+        step->op = NULL;
+        die->state = ASKING;
+        request_bus(&drive->sched, die, WANT_BEGIN);
+        return;
+    }
+    if (die->state == DONE) {
+        done = *step;
+        step = &done;
+        move_out(drive, die);
+    }
+    finish_step(drive, die, step);
+}
+
+/* The array has begun a program or an erase, or data has been loaded for it. */
+static void load_event(RsdDrive *drive, Die *die)
+{
+    if (die->load.op && die->load.begun) {
+        die->loaded = true;
+        feed(drive, die);
+    } else {
+        suspend(drive, die);
+        load_ahead(drive, die);
+    }
+}
+
+static void idle_event(RsdDrive *drive, Die *die)
+{
+    uint32_t d = die - drive->sched.dies;
+
+    die->idle_armed = false;
+    if (!die_idle(die)) {
+        return;                 /* armed again when it becomes idle */
+    }
+    if (die->idle_since + drive->cfg.idle_erase_ns > drive->sched.now) {
+        arm_idle(drive, d);     /* it has worked meanwhile */
+        return;
+    }
+    start_background(drive, d);
+}
+
+/* A bus is free, or a command is due in the controller. */
+static void other_event(RsdDrive *drive, uint32_t source)
+{
+    Sched *s = &drive->sched;
+
+    if (source < drive->cfg.channels) {
+        s->buses[source].armed = false;
+        s->kicked |= UINT64_C(1) << source;
+    } else {
+        rsd_host_event(drive, source - drive->cfg.channels);
     }
 }
 
 /*
  * Time
  */
+
+void rsd_sched_host_event(RsdDrive *drive, uint32_t list, uint64_t when)
+{
+    push(&drive->sched, when,
+         DIE_SOURCES * drive->dies + drive->cfg.channels + list);
+}
 
 bool rsd_sched_next(const RsdDrive *drive, uint64_t *when)
 {
@@ -398,13 +947,15 @@ void rsd_sched_run(RsdDrive *drive, uint64_t now)
             uint32_t source = pop(s);
 
             if (source < drive->dies) {
-                op_event(drive, source);
+                array_event(drive, &s->dies[source]);
             } else if (source < 2 * drive->dies) {
-                idle_event(drive, source - drive->dies);
+                idle_event(drive, &s->dies[source - drive->dies]);
+            } else if (source < 3 * drive->dies) {
+                out_event(drive, &s->dies[source - 2 * drive->dies]);
+            } else if (source < 4 * drive->dies) {
+                load_event(drive, &s->dies[source - 3 * drive->dies]);
             } else {
-                source -= 2 * drive->dies;
-                s->buses[source].armed = false;
-                s->kicked |= UINT64_C(1) << source;
+                other_event(drive, source - 4 * drive->dies);
             }
         } while (s->heap_len && s->heap[0].when == s->now);
         arbitrate_all(drive);

@@ -4,16 +4,18 @@
  * translation.
  *
  * Lanes. With segment=all a zone has a lane a die, with segment=way one a
- * channel of way "zone mod ways". Page i of a zone is page i / lanes of the
- * block in lane i mod lanes (RISA figure 1); lane n is channel n mod channels
- * of way n / channels.
+ * channel of way "zone mod ways". Unit i of a zone is unit i / lanes of the
+ * block in lane i mod lanes (RISA figure 1; a unit is what is programmed at
+ * once, a page by default); lane n is channel n mod channels of way n /
+ * channels.
  *
  * States. An entry of the map is Free, Used or Invalid with a block number.
  * The segment is Used if the entry of its lane 0 is, and then all are.
  *
  *   first write   in each lane, the free block that is least worn (pool.c) is
  *                 taken; those not erased get an erase queued at once, in all
- *                 lanes, before the segment's first program.
+ *                 lanes, before the segment's first program. One that this
+ *                 erase ends the life of gets it, too, and another is taken.
  *   reset         Used becomes Invalid when the command is submitted: the
  *                 blocks are free from then on. What was queued for them
  *                 before still happens: a die's queue keeps the order, and an
@@ -80,8 +82,8 @@ typedef struct Move {
     bool loaded;                /* buf holds the page to program */
     bool programming;           /* and its program is queued or going on */
     uint32_t src, dst;          /* drive-wide numbers */
-    uint32_t page;              /* next to copy */
-    uint8_t buf[RSD_PAGE_SIZE + RSD_OOB_SIZE];
+    uint32_t page;              /* next slot to copy */
+    uint8_t buf[];              /* of a unit: of each slot data, OOB */
 } Move;
 
 typedef struct SegDie {
@@ -101,6 +103,28 @@ struct Segments {
     uint32_t num_free_epochs;
 };
 
+/* The namespace of the zones: always the first */
+static Ns *zoned(RsdDrive *drive)
+{
+    return &drive->ns[0];
+}
+
+static Segments *segments(const RsdDrive *drive)
+{
+    return drive->ns[0].state;
+}
+
+/* Drive-wide numbers of the zones' blocks, in order */
+#define FOR_EACH_BLOCK(drive, b) \
+    for (uint64_t b = 0; b < (uint64_t)(drive)->dies * (drive)->die_blocks; \
+         b = next_block(drive, b))
+
+static uint64_t next_block(const RsdDrive *drive, uint64_t block)
+{
+    return ++block % drive->die_blocks == drive->ns[0].end
+               ? block + drive->die_blocks - drive->ns[0].end : block;
+}
+
 static uint32_t entry_state(uint32_t entry)
 {
     return entry >> STATE_SHIFT;
@@ -115,7 +139,7 @@ static uint32_t first_die(const RsdDrive *drive, uint32_t zone)
 /* The map's entries of a zone, lane 0 first */
 static uint32_t *entries(const RsdDrive *drive, uint32_t zone)
 {
-    return drive->media.map + (size_t)zone * drive->segments->lanes;
+    return drive->media.map + (size_t)zone * segments(drive)->lanes;
 }
 
 static bool is_used(const RsdDrive *drive, uint32_t zone)
@@ -146,13 +170,24 @@ static void clear_entry(RsdDrive *drive, uint32_t index)
 
 static SegDie *seg_die(RsdDrive *drive, uint32_t block)
 {
-    return &drive->segments->dies[block / drive->die_blocks];
+    return &segments(drive)->dies[block / drive->die_blocks];
 }
 
 /* Pages of a lane among the first n of its zone */
-static uint32_t lane_pages(uint64_t n, uint32_t lane, uint32_t lanes)
+static uint32_t lane_pages(const RsdDrive *drive, uint64_t n, uint32_t lane)
 {
-    return n > lane ? (n - lane - 1) / lanes + 1 : 0;
+    uint32_t unit = drive->unit;
+    uint64_t row = (uint64_t)segments(drive)->lanes * unit;
+    uint64_t rest = n % row, before = (uint64_t)lane * unit;
+
+    rest = rest > before ? rest - before : 0;
+    return n / row * unit + (rest < unit ? rest : unit);
+}
+
+/* Slot of its lane's block where unit number i of a zone begins */
+static uint32_t unit_page(const RsdDrive *drive, uint64_t i)
+{
+    return i / segments(drive)->lanes * drive->unit;
 }
 
 /*
@@ -161,7 +196,7 @@ static uint32_t lane_pages(uint64_t n, uint32_t lane, uint32_t lanes)
 
 static bool reserve_epochs(RsdDrive *drive, uint64_t count)
 {
-    Segments *seg = drive->segments;
+    Segments *seg = segments(drive);
 
     while (seg->num_free_epochs < count) {
         Epoch *epoch = rsd_alloc(drive, sizeof(*epoch));
@@ -204,7 +239,7 @@ static Epoch *current_epoch(Segments *seg, uint32_t zone)
 /* The command waits for what was submitted to the zone so far. */
 static void set_barrier(RsdDrive *drive, uint32_t zone, Cmd *cmd)
 {
-    Segments *seg = drive->segments;
+    Segments *seg = segments(drive);
 
     if (seg->zones[zone].tail) {
         current_epoch(seg, zone)->barrier = cmd;
@@ -215,7 +250,7 @@ static void set_barrier(RsdDrive *drive, uint32_t zone, Cmd *cmd)
 /* One of the epoch's operations is done. */
 static void drop_epoch(RsdDrive *drive, Epoch *epoch)
 {
-    Segments *seg = drive->segments;
+    Segments *seg = segments(drive);
     Zone *z = &seg->zones[epoch->zone];
 
     epoch->refs--;
@@ -248,7 +283,11 @@ static void queue_op(RsdDrive *drive, Op *op, Cmd *cmd, Epoch *epoch)
     if (epoch) {
         epoch->refs++;
     }
-    rsd_sched_queue(drive, op);
+    if (rsd_buffered(drive) && op->kind == OP_PROGRAM && !op->background) {
+        rsd_buffer_write(drive, op);
+    } else {
+        rsd_sched_queue(drive, op);
+    }
 }
 
 static void queue_erase(RsdDrive *drive, uint32_t block, bool background,
@@ -256,9 +295,8 @@ static void queue_erase(RsdDrive *drive, uint32_t block, bool background,
 {
     Block *b = &drive->blocks[block];
     bool worn = rsd_rec_flags(drive->media.rec[block]) & RSD_BLOCK_WORN;
-    Op *op = rsd_op_new(drive, OP_ERASE,
-                        worn ? RSD_CAUSE_WEAR : RSD_CAUSE_HOST,
-                        block / drive->die_blocks, block);
+    Op *op = rsd_op_new(zoned(drive), OP_ERASE,
+                        worn ? RSD_CAUSE_WEAR : RSD_CAUSE_HOST, block);
 
     op->background = background;
     b->erases++;
@@ -272,31 +310,81 @@ static void queue_erase(RsdDrive *drive, uint32_t block, bool background,
 /* How many operations queue_pages() may need for nlb pages of some zones */
 static uint64_t max_ops(const RsdDrive *drive, uint64_t nlb, uint64_t zones)
 {
-    uint64_t runs = zones * drive->segments->lanes;
+    uint64_t runs = zones * segments(drive)->lanes;
 
-    return drive->cfg.queue == RSD_QUEUE_WAY && runs < nlb ? runs : nlb;
+    return drive->cfg.queue == RSD_QUEUE_WAY && runs < nlb &&
+           !rsd_buffered(drive) ? runs : nlb;
 }
 
 /*
  * Queues pages [offset, offset + nlb) of a zone in use, the first of them being
- * page index of the command. What a die gets is one run, except with one queue
- * for all, where pages of different dies alternate.
+ * page index of the command, unit by unit: reads as a row each, which is a step
+ * of the die, programs to the write buffer.
+ */
+static void queue_units(RsdDrive *drive, OpKind kind, RsdCause cause, Cmd *cmd,
+                        uint32_t zone, uint64_t offset, uint32_t nlb,
+                        uint32_t index)
+{
+    Segments *seg = segments(drive);
+    uint32_t die = first_die(drive, zone);
+    const uint32_t *map = entries(drive, zone);
+    Epoch *epoch = current_epoch(seg, zone);
+    uint32_t chunk = kind == OP_READ ? drive->sched.row : drive->unit;
+
+    epoch->refs++;              /* until all of it is queued */
+    while (nlb) {
+        uint64_t i = offset / drive->unit;
+        uint32_t n = chunk - offset % chunk;
+        uint32_t lane = i % seg->lanes;
+        Op *op = rsd_op_new(zoned(drive), kind, cause,
+                            block_of(drive, die + lane, map[lane]));
+
+        n = n < nlb ? n : nlb;
+        op->page = unit_page(drive, i) + offset % drive->unit;
+        op->index = index;
+        op->count = n;
+        op->stride = 1;
+        if (kind == OP_READ) {
+            op->cmd = cmd;
+            rsd_buffer_read(drive, op);
+        }
+        if (op->count) {
+            queue_op(drive, op, cmd, epoch);
+        } else {
+            rsd_op_free(drive, op);
+        }
+        offset += n;
+        index += n;
+        nlb -= n;
+    }
+    drop_epoch(drive, epoch);
+}
+
+/*
+ * The same without a write buffer: what a die gets is one run, except with one
+ * queue for all, where pages of different dies alternate.
  */
 static void queue_pages(RsdDrive *drive, OpKind kind, RsdCause cause, Cmd *cmd,
                         uint32_t zone, uint64_t offset, uint32_t nlb,
                         uint32_t index)
 {
-    Segments *seg = drive->segments;
+    Segments *seg = segments(drive);
     uint32_t lanes = seg->lanes;
     uint32_t lane = offset % lanes, page = offset / lanes;
     uint32_t die = first_die(drive, zone);
     const uint32_t *map = entries(drive, zone);
     bool runs = drive->cfg.queue == RSD_QUEUE_WAY;
-    Epoch *epoch = current_epoch(seg, zone);
     uint32_t n = runs && lanes < nlb ? lanes : nlb;
+    Epoch *epoch;
+
+    if (rsd_buffered(drive)) {
+        queue_units(drive, kind, cause, cmd, zone, offset, nlb, index);
+        return;
+    }
+    epoch = current_epoch(seg, zone);
 
     for (uint32_t i = 0; i < n; i++) {
-        Op *op = rsd_op_new(drive, kind, cause, die + lane,
+        Op *op = rsd_op_new(zoned(drive), kind, cause,
                             block_of(drive, die + lane, map[lane]));
 
         op->page = page;
@@ -331,7 +419,7 @@ static void make_obsolete(RsdDrive *drive, uint32_t block, uint32_t worn)
 /* Gives up the move of a die: its target is free again. */
 static void abandon_move(RsdDrive *drive, uint32_t die)
 {
-    Move *move = drive->segments->dies[die].move;
+    Move *move = segments(drive)->dies[die].move;
     Block *dst = &drive->blocks[move->dst];
 
     move->active = false;
@@ -354,7 +442,7 @@ static bool moving(const SegDie *sd)
 /* The blocks of a zone become free; what is queued for them still happens. */
 static void detach_zone(RsdDrive *drive, uint32_t zone)
 {
-    Segments *seg = drive->segments;
+    Segments *seg = segments(drive);
     Zone *z = &seg->zones[zone];
     uint32_t die = first_die(drive, zone);
     uint32_t *map = entries(drive, zone);
@@ -373,7 +461,10 @@ static void detach_zone(RsdDrive *drive, uint32_t zone)
         if (moving(sd) && sd->move->src == block) {
             abandon_move(drive, die + lane);
         }
-        if (lane_pages(z->submitted, lane, seg->lanes)) {
+        if (rsd_buffered(drive)) {
+            rsd_buffer_drop(zoned(drive), block);
+        }
+        if (lane_pages(drive, z->submitted, lane)) {
             make_obsolete(drive, block, 0);
             rsd_sched_background(drive, die + lane);
             continue;
@@ -390,7 +481,7 @@ static void detach_zone(RsdDrive *drive, uint32_t zone)
 /* Host space for the blocks that attach_zone() would take */
 static RsdStatus reserve_space(RsdDrive *drive, uint32_t zone)
 {
-    Segments *seg = drive->segments;
+    Segments *seg = segments(drive);
     SegDie *dies = &seg->dies[first_die(drive, zone)];
     uint32_t base = first_die(drive, zone) * drive->die_blocks;
     uint32_t lane;
@@ -417,28 +508,79 @@ static RsdStatus reserve_space(RsdDrive *drive, uint32_t zone)
     return ret == -ENOSPC || ret == -EDQUOT ? RSD_E_NOSPC : RSD_E_MEDIA;
 }
 
-/*
- * Gives a zone its blocks. One operation a lane must be reserved. Anything but
- * RSD_OK: nothing was changed, but that a move may have been given up.
- */
-static RsdStatus attach_zone(RsdDrive *drive, uint32_t zone)
+/* Is a free block at the end of its life, the erase before its use included? */
+static bool is_dying(const RsdDrive *drive, uint32_t block)
 {
-    Segments *seg = drive->segments;
+    const Block *b = &drive->blocks[block];
+
+    return drive->cfg.life_spread && (b->erases || b->obsolete) &&
+           rsd_rec_erases(drive->media.rec[block]) + UINT64_C(0) + b->erases +
+           b->obsolete >= rsd_nand_life(&drive->cfg, block);
+}
+
+/*
+ * Takes blocks that die by their erase out of a die's pool, as far as they are
+ * next, and has them erased. False: no memory.
+ */
+static bool drop_dying(RsdDrive *drive, uint32_t die)
+{
+    Pool *pool = &segments(drive)->dies[die].pool;
+
+    while (pool->len && is_dying(drive, block_of(drive, die, pool->heap[0]))) {
+        uint32_t block = block_of(drive, die, pool->heap[0]);
+        Block *b = &drive->blocks[block];
+
+        if (!rsd_op_reserve(drive, 1)) {
+            return false;
+        }
+        rsd_pool_remove(drive, pool, block);
+        if (b->owner != RSD_NONE) {
+            clear_entry(drive, b->owner);
+            b->owner = RSD_NONE;
+        }
+        if (b->obsolete) {
+            queue_erase(drive, block, false, NULL, NULL);
+        }
+    }
+    return true;
+}
+
+/* Makes sure that each lane has a free block for the zone. */
+static RsdStatus find_blocks(RsdDrive *drive, uint32_t zone)
+{
+    Segments *seg = segments(drive);
     uint32_t die = first_die(drive, zone);
-    uint32_t *map = entries(drive, zone);
-    RsdStatus status;
 
     for (uint32_t lane = 0; lane < seg->lanes; lane++) {
         SegDie *sd = &seg->dies[die + lane];
 
+        if (!drop_dying(drive, die + lane)) {
+            return RSD_E_NOMEM;
+        }
         if (!sd->pool.len && moving(sd)) {
             abandon_move(drive, die + lane);
+            if (!drop_dying(drive, die + lane)) {
+                return RSD_E_NOMEM;
+            }
         }
         if (!sd->pool.len) {
             return RSD_E_NOBLOCK;
         }
     }
-    status = reserve_space(drive, zone);
+    return RSD_OK;
+}
+
+/*
+ * Gives a zone the blocks that find_blocks() has found. One operation a lane
+ * must be reserved. Anything but RSD_OK: nothing was changed.
+ */
+static RsdStatus attach_zone(RsdDrive *drive, uint32_t zone)
+{
+    Segments *seg = segments(drive);
+    uint32_t die = first_die(drive, zone);
+    uint32_t *map = entries(drive, zone);
+    RsdStatus status = reserve_space(drive, zone);
+
     if (status != RSD_OK) {
         return status;
     }
@@ -477,18 +619,18 @@ static RsdStatus attach_zone(RsdDrive *drive, uint32_t zone)
 
 static RsdStatus submit_read(RsdDrive *drive, Cmd *cmd)
 {
-    uint64_t lba = cmd->pub.lba, zone_size = drive->geo.zone_size;
+    uint64_t lba = cmd->pub.lba, zone_size = drive->ns[0].geo.zone_size;
     uint32_t left = cmd->pub.nlb, index = 0;
-    uint64_t zones = (left >> drive->zone_shift) + 2;
+    uint64_t zones = (left >> drive->ns[0].zone_shift) + 2;
 
     if (!rsd_op_reserve(drive, max_ops(drive, left, zones)) ||
         !reserve_epochs(drive, zones)) {
         return RSD_E_NOMEM;
     }
     while (left) {
-        uint32_t zone = lba >> drive->zone_shift;
+        uint32_t zone = lba >> drive->ns[0].zone_shift;
         uint64_t offset = lba & (zone_size - 1);
-        uint64_t written = drive->segments->zones[zone].submitted;
+        uint64_t written = segments(drive)->zones[zone].submitted;
         uint32_t here = left < zone_size - offset ? left : zone_size - offset;
         uint32_t n = 0;
 
@@ -517,16 +659,26 @@ static RsdStatus submit_read(RsdDrive *drive, Cmd *cmd)
 static RsdStatus append(RsdDrive *drive, Cmd *cmd, uint32_t zone,
                         RsdCause cause, uint32_t nlb)
 {
-    Zone *z = &drive->segments->zones[zone];
+    Zone *z = &segments(drive)->zones[zone];
+    RsdStatus status = is_used(drive, zone) ? RSD_OK
+                                            : find_blocks(drive, zone);
 
+    if (status != RSD_OK) {
+        return status;
+    }
     if (!rsd_op_reserve(drive, max_ops(drive, nlb, 1) +
-                               drive->segments->lanes) ||
+                               segments(drive)->lanes) ||
         !reserve_epochs(drive, 2)) {
         return RSD_E_NOMEM;
     }
+    if (rsd_buffered(drive)) {
+        status = rsd_buffer_reserve(drive, nlb / drive->unit + 2);
+        if (status != RSD_OK) {
+            return status;
+        }
+    }
     if (!is_used(drive, zone)) {
-        RsdStatus status = attach_zone(drive, zone);
-
+        status = attach_zone(drive, zone);
         if (status != RSD_OK) {
             return status;
         }
@@ -541,9 +693,9 @@ static RsdStatus append(RsdDrive *drive, Cmd *cmd, uint32_t zone,
 
 static RsdStatus submit_write(RsdDrive *drive, Cmd *cmd, uint32_t zone)
 {
-    uint64_t offset = cmd->pub.lba & (drive->geo.zone_size - 1);
+    uint64_t offset = cmd->pub.lba & (drive->ns[0].geo.zone_size - 1);
 
-    if (offset != drive->segments->zones[zone].submitted) {
+    if (offset != segments(drive)->zones[zone].submitted) {
         return RSD_E_ORDER;
     }
     return append(drive, cmd, zone, RSD_CAUSE_HOST, cmd->pub.nlb);
@@ -551,7 +703,7 @@ static RsdStatus submit_write(RsdDrive *drive, Cmd *cmd, uint32_t zone)
 
 static RsdStatus submit_reset(RsdDrive *drive, Cmd *cmd, uint32_t zone)
 {
-    Segments *seg = drive->segments;
+    Segments *seg = segments(drive);
     uint32_t die = first_die(drive, zone);
     const uint32_t *map = entries(drive, zone);
 
@@ -576,10 +728,14 @@ static RsdStatus submit_reset(RsdDrive *drive, Cmd *cmd, uint32_t zone)
 
 static RsdStatus submit_finish(RsdDrive *drive, Cmd *cmd, uint32_t zone)
 {
-    uint64_t rest = drive->geo.zone_capacity -
-                    drive->segments->zones[zone].submitted;
+    uint64_t submitted = segments(drive)->zones[zone].submitted;
+    uint64_t rest = drive->ns[0].geo.zone_capacity - submitted;
 
-    if (drive->cfg.finish == RSD_FINISH_PAD && rest) {
+    if (drive->cfg.finish == RSD_FINISH_MARK) {
+        /* the unit that was begun is filled up: none waits for ever */
+        rest = (drive->unit - submitted % drive->unit) % drive->unit;
+    }
+    if (rest) {
         return append(drive, cmd, zone, RSD_CAUSE_PAD, rest);
     }
     if (!reserve_epochs(drive, 1)) {
@@ -589,9 +745,10 @@ static RsdStatus submit_finish(RsdDrive *drive, Cmd *cmd, uint32_t zone)
     return RSD_OK;
 }
 
-static RsdStatus seg_submit(RsdDrive *drive, Cmd *cmd)
+static RsdStatus seg_submit(Ns *ns, Cmd *cmd)
 {
-    uint32_t zone = cmd->pub.lba >> drive->zone_shift;
+    RsdDrive *drive = ns->drive;
+    uint32_t zone = cmd->pub.lba >> drive->ns[0].zone_shift;
 
     switch (cmd->pub.op) {
     case RSD_READ:
@@ -605,17 +762,21 @@ static RsdStatus seg_submit(RsdDrive *drive, Cmd *cmd)
         return submit_finish(drive, cmd, zone);
     case RSD_FLUSH:
         break;                  /* nothing is held back */
+    case RSD_TRIM:
+        return RSD_E_RANGE;
     }
     return RSD_OK;
 }
 
-static void seg_format(RsdDrive *drive)
+static void seg_format(Ns *ns)
 {
-    for (uint32_t zone = 0; zone < drive->geo.num_zones; zone++) {
+    RsdDrive *drive = ns->drive;
+
+    for (uint32_t zone = 0; zone < drive->ns[0].geo.num_zones; zone++) {
         detach_zone(drive, zone);
         drive->media.zones[zone] = (RsdMediaZone){ 0 };
     }
-    memset(drive->media.ext, 0, drive->geo.num_zones * drive->cfg.zd_ext);
+    memset(drive->media.ext, 0, drive->ns[0].geo.num_zones * drive->cfg.zd_ext);
 }
 
 /*
@@ -624,12 +785,12 @@ static void seg_format(RsdDrive *drive)
 
 static void measure_wear(RsdDrive *drive, uint32_t die)
 {
-    SegDie *sd = &drive->segments->dies[die];
+    SegDie *sd = &segments(drive)->dies[die];
     const uint64_t *rec = drive->media.rec + (size_t)die * drive->die_blocks;
 
     sd->wear_min = UINT32_MAX;
     sd->wear_max = 0;
-    for (uint32_t b = 0; b < drive->die_blocks; b++) {
+    for (uint32_t b = 0; b < zoned(drive)->end; b++) {
         uint32_t erases = rsd_rec_erases(rec[b]);
 
         if (rsd_rec_flags(rec[b]) & RSD_BLOCK_BAD) {
@@ -646,12 +807,39 @@ static void measure_wear(RsdDrive *drive, uint32_t die)
     }
 }
 
+/* A block has died by its erase: it is no longer part of anything. */
+static void bury(RsdDrive *drive, uint32_t block)
+{
+    Block *b = &drive->blocks[block];
+    SegDie *sd = seg_die(drive, block);
+
+    b->erases--;
+    if (b->pos != RSD_NONE) {
+        rsd_pool_remove(drive, &sd->pool, block);
+        if (b->owner != RSD_NONE) {
+            clear_entry(drive, b->owner);
+            b->owner = RSD_NONE;
+        }
+    }
+    rsd_media_release(&drive->media, block);
+    measure_wear(drive, block / drive->die_blocks);
+    sd->look = true;
+}
+
 static void erase_done(RsdDrive *drive, uint32_t block)
 {
     uint32_t erases = rsd_rec_erases(drive->media.rec[block]);
     Block *b = &drive->blocks[block];
     SegDie *sd = seg_die(drive, block);
 
+    if (rsd_rec_flags(drive->media.rec[block]) & RSD_BLOCK_BAD) {
+        bury(drive, block);
+        return;
+    }
+    if (b->pos != RSD_NONE && !b->obsolete && b->erases == 1) {
+        /* no program of it is to come soon */
+        rsd_media_release(&drive->media, block);
+    }
     b->erases--;
     if (!b->erases && !b->obsolete) {
         rsd_nand_mark(&drive->media, block, 0);
@@ -679,22 +867,27 @@ static bool worth_a_look(const RsdDrive *drive, const SegDie *sd)
            sd->wear_max - sd->wear_min > drive->cfg.wl_threshold;
 }
 
+static size_t move_size(const RsdDrive *drive)
+{
+    return sizeof(Move) + drive->unit * (RSD_PAGE_SIZE + RSD_OOB_SIZE);
+}
+
 /* Chooses and begins a move on an idle die. False: none is to be made. */
 static bool begin_move(RsdDrive *drive, uint32_t die)
 {
-    SegDie *sd = &drive->segments->dies[die];
+    SegDie *sd = &segments(drive)->dies[die];
     uint32_t base = die * drive->die_blocks;
     uint32_t src = RSD_NONE, dst = RSD_NONE;
     uint64_t src_wear = UINT64_MAX, dst_wear = 0;
 
     sd->look = false;
-    for (uint32_t block = base; block < base + drive->die_blocks; block++) {
+    for (uint32_t block = base; block < base + zoned(drive)->end; block++) {
         uint64_t rec = drive->media.rec[block];
         const Block *b = &drive->blocks[block];
         /* a die that is idle has no erase queued */
         uint64_t wear = (uint64_t)rsd_rec_erases(rec) + b->obsolete;
 
-        if (rsd_rec_flags(rec) & RSD_BLOCK_BAD) {
+        if (rsd_rec_flags(rec) & RSD_BLOCK_BAD || is_dying(drive, block)) {
             continue;
         }
         if (b->pos != RSD_NONE) {
@@ -712,7 +905,7 @@ static bool begin_move(RsdDrive *drive, uint32_t die)
         return false;
     }
     if (!sd->move) {
-        sd->move = rsd_alloc(drive, sizeof(*sd->move));
+        sd->move = rsd_alloc(drive, move_size(drive));
     }
     if (!sd->move || rsd_media_reserve(&drive->media, dst)) {
         return false;           /* tried again after the next change */
@@ -734,7 +927,7 @@ static bool begin_move(RsdDrive *drive, uint32_t die)
 /* Queues the next operation of a move. One operation must be reserved. */
 static void continue_move(RsdDrive *drive, uint32_t die)
 {
-    Move *move = drive->segments->dies[die].move;
+    Move *move = segments(drive)->dies[die].move;
     Op *op;
 
     if (drive->blocks[move->dst].obsolete) {
@@ -743,11 +936,20 @@ static void continue_move(RsdDrive *drive, uint32_t die)
         queue_erase(drive, move->dst, true, NULL, NULL);
         return;
     }
-    op = rsd_op_new(drive, move->loaded ? OP_PROGRAM : OP_READ,
-                    RSD_CAUSE_WEAR, die, move->loaded ? move->dst : move->src);
+    op = rsd_op_new(zoned(drive), move->loaded ? OP_PROGRAM : OP_READ,
+                    RSD_CAUSE_WEAR, move->loaded ? move->dst : move->src);
     op->page = move->page;
     op->buf = move->buf;
+    op->stride = 1;
     op->background = 1;
+    if (move->loaded) {
+        op->count = drive->unit;
+    } else {
+        /* a row of the unit */
+        op->count = drive->sched.row;
+        op->buf += (size_t)(op->page % drive->unit) *
+                   (RSD_PAGE_SIZE + RSD_OOB_SIZE);
+    }
     move->programming = move->loaded;
     queue_op(drive, op, NULL, NULL);
 }
@@ -755,17 +957,22 @@ static void continue_move(RsdDrive *drive, uint32_t die)
 /* A read or program of the move is done. */
 static void advance_move(RsdDrive *drive, uint32_t die)
 {
-    SegDie *sd = &drive->segments->dies[die];
+    SegDie *sd = &segments(drive)->dies[die];
     Move *move = sd->move;
     Block *src = &drive->blocks[move->src];
 
     if (!move->loaded) {
-        move->loaded = true;
+        move->page += drive->sched.row;
+        if (move->page % drive->unit == 0) {
+            move->loaded = true;
+            move->page -= drive->unit;
+        }
         return;
     }
     move->loaded = false;
     move->programming = false;
-    if (++move->page < drive->pages) {
+    move->page += drive->unit;
+    if (move->page < drive->pages) {
         return;
     }
     set_entry(drive, src->owner, USED, move->dst);
@@ -776,17 +983,19 @@ static void advance_move(RsdDrive *drive, uint32_t die)
     make_obsolete(drive, move->src, RSD_BLOCK_WORN);
 }
 
-static bool seg_has_background(const RsdDrive *drive, uint32_t die)
+static bool seg_has_background(const Ns *ns, uint32_t die)
 {
-    const SegDie *sd = &drive->segments->dies[die];
+    const RsdDrive *drive = ns->drive;
+    const SegDie *sd = &segments(drive)->dies[die];
 
     return moving(sd) || (drive->cfg.idle_erase_ns && sd->pool.obsolete) ||
            worth_a_look(drive, sd);
 }
 
-static bool seg_background(RsdDrive *drive, uint32_t die)
+static bool seg_background(Ns *ns, uint32_t die)
 {
-    SegDie *sd = &drive->segments->dies[die];
+    RsdDrive *drive = ns->drive;
+    SegDie *sd = &segments(drive)->dies[die];
 
     if (!rsd_op_reserve(drive, 1)) {
         return false;
@@ -803,10 +1012,21 @@ static bool seg_background(RsdDrive *drive, uint32_t die)
     return false;
 }
 
-static void seg_op_done(RsdDrive *drive, Op *op)
+/* The write buffer has what the operation was to program. */
+static void seg_op_buffered(Ns *ns, Op *op)
 {
-    SegDie *sd = &drive->segments->dies[op->die];
-    Cmd *cmd = op->cmd;
+    Epoch *epoch = op->epoch;
+
+    rsd_op_finish(ns->drive, op);
+    if (epoch) {
+        drop_epoch(ns->drive, epoch);
+    }
+}
+
+static void seg_op_done(Ns *ns, Op *op)
+{
+    RsdDrive *drive = ns->drive;
+    SegDie *sd = &segments(drive)->dies[op->die];
     Epoch *epoch = op->epoch;
 
     if (op->kind == OP_ERASE) {
@@ -818,10 +1038,7 @@ static void seg_op_done(RsdDrive *drive, Op *op)
     if (op->kind != OP_ERASE && op->background && moving(sd)) {
         advance_move(drive, op->die);
     }
-    rsd_op_free(drive, op);
-    if (cmd) {
-        rsd_cmd_drop(drive, cmd);
-    }
+    rsd_op_finish(drive, op);
     if (epoch) {
         drop_epoch(drive, epoch);
     }
@@ -831,9 +1048,52 @@ static void seg_op_done(RsdDrive *drive, Op *op)
  * Opening
  */
 
-static uint64_t seg_written(const RsdDrive *drive, uint32_t zone)
+static bool seg_geometry(Ns *ns, char err[RSD_ERR_LEN])
 {
-    uint32_t lanes = drive->segments->lanes;
+    const RsdConfig *cfg = &ns->drive->cfg;
+    bool by_way = cfg->segment == RSD_SEGMENT_WAY;
+    RsdGeometry *geo = &ns->geo;
+
+    (void)err;                  /* any settings will do */
+    geo->zoned = true;
+    geo->max_oob = RSD_OOB_SIZE;
+    geo->num_zones = ns->visible * (by_way ? cfg->ways : 1);
+    geo->zone_capacity = (uint64_t)ns->drive->pages *
+                         (by_way ? cfg->channels : ns->drive->dies);
+    while ((UINT64_C(1) << ns->zone_shift) < geo->zone_capacity) {
+        ns->zone_shift++;
+    }
+    geo->zone_size = UINT64_C(1) << ns->zone_shift;
+    geo->lbas = (uint64_t)geo->num_zones << ns->zone_shift;
+    geo->map_bytes = sizeof(uint32_t) * ns->drive->dies * ns->visible;
+    return true;
+}
+
+/* Pages up to the last one that is safe in the write buffer, n or more */
+static uint64_t written_in_buffer(const RsdDrive *drive, uint32_t zone,
+                                  uint64_t n)
+{
+    uint32_t lanes = segments(drive)->lanes, die = first_die(drive, zone);
+    uint32_t safe = drive->unit;
+
+    for (uint64_t i = n / drive->unit; safe == drive->unit; i++) {
+        uint32_t entry = entries(drive, zone)[i % lanes];
+
+        safe = 0;
+        if (n < drive->ns[0].geo.zone_capacity) {
+            safe = rsd_buffer_has(drive, block_of(drive, die + i % lanes,
+                                                  entry),
+                                  unit_page(drive, i));
+        }
+        n += safe;
+    }
+    return n;
+}
+
+static uint64_t seg_written(const Ns *ns, uint32_t zone)
+{
+    const RsdDrive *drive = ns->drive;
+    uint32_t lanes = segments(drive)->lanes, unit = drive->unit;
     uint32_t die = first_die(drive, zone);
     const uint32_t *map = entries(drive, zone);
     uint64_t written = 0;
@@ -846,23 +1106,25 @@ static uint64_t seg_written(const RsdDrive *drive, uint32_t zone)
                                                  map[lane])];
         uint64_t n = rsd_rec_next(rec);
 
-        if (n && !(rsd_rec_flags(rec) & RSD_BLOCK_DIRTY) &&
-            (n - 1) * lanes + lane + 1 > written) {
-            written = (n - 1) * lanes + lane + 1;
+        uint64_t end = ((n / unit - 1) * lanes + lane + 1) * unit;
+
+        if (n && !(rsd_rec_flags(rec) & RSD_BLOCK_DIRTY) && end > written) {
+            written = end;
         }
     }
-    return written;
+    return rsd_buffered(drive) ? written_in_buffer(drive, zone, written)
+                               : written;
 }
 
 /* Is the file consistent? Finds out which block is whose; changes nothing. */
 static bool verify(RsdDrive *drive, char err[RSD_ERR_LEN])
 {
-    Segments *seg = drive->segments;
-    uint64_t blocks = (uint64_t)drive->dies * drive->die_blocks;
+    Segments *seg = segments(drive);
 
-    for (uint64_t b = 0; b < blocks; b++) {
+    FOR_EACH_BLOCK(drive, b) {
         drive->blocks[b].owner = RSD_NONE;
-        if (rsd_rec_next(drive->media.rec[b]) > drive->pages) {
+        if (rsd_rec_next(drive->media.rec[b]) > drive->pages ||
+            rsd_rec_next(drive->media.rec[b]) % drive->unit) {
             rsd_set_error(err, "the media file is corrupt: block %llu has %u "
                           "pages programmed of %u; restore it from a copy, or "
                           "remove it", (unsigned long long)b,
@@ -870,7 +1132,7 @@ static bool verify(RsdDrive *drive, char err[RSD_ERR_LEN])
             return false;
         }
     }
-    for (uint32_t zone = 0; zone < drive->geo.num_zones; zone++) {
+    for (uint32_t zone = 0; zone < drive->ns[0].geo.num_zones; zone++) {
         const uint32_t *map = entries(drive, zone);
         uint32_t die = first_die(drive, zone);
 
@@ -880,7 +1142,7 @@ static bool verify(RsdDrive *drive, char err[RSD_ERR_LEN])
             uint32_t block = block_of(drive, die + lane, map[lane]);
 
             if (entry_state(map[lane]) != USED ||
-                number >= drive->die_blocks ||
+                number >= zoned(drive)->end ||
                 rsd_rec_flags(drive->media.rec[block]) & RSD_BLOCK_BAD ||
                 drive->blocks[block].owner != RSD_NONE) {
                 rsd_set_error(err, "the media file is corrupt: zone %u, lane "
@@ -900,9 +1162,7 @@ static bool verify(RsdDrive *drive, char err[RSD_ERR_LEN])
  */
 static bool reserve_open_blocks(RsdDrive *drive, char err[RSD_ERR_LEN])
 {
-    uint64_t blocks = (uint64_t)drive->dies * drive->die_blocks;
-
-    for (uint64_t b = 0; b < blocks; b++) {
+    FOR_EACH_BLOCK(drive, b) {
         int ret;
 
         if (drive->blocks[b].owner == RSD_NONE ||
@@ -923,14 +1183,16 @@ static bool reserve_open_blocks(RsdDrive *drive, char err[RSD_ERR_LEN])
 /* Closes what a killed process left open in a used segment. */
 static void recover_zone(RsdDrive *drive, uint32_t zone)
 {
-    Segments *seg = drive->segments;
+    Segments *seg = segments(drive);
     uint32_t die = first_die(drive, zone);
     uint32_t *map = entries(drive, zone);
-    uint64_t written = seg_written(drive, zone);
+    uint64_t written = seg_written(zoned(drive), zone);
 
     for (uint32_t lane = 0; lane < seg->lanes; lane++) {
         uint32_t block = block_of(drive, die + lane, map[lane]);
-        uint32_t want = lane_pages(written, lane, seg->lanes);
+        /* the unit that was begun, if any, stays in the write buffer */
+        uint32_t want = lane_pages(drive, written, lane) / drive->unit *
+                        drive->unit;
         uint64_t rec = drive->media.rec[block];
         uint32_t page = rsd_rec_next(rec);
 
@@ -940,7 +1202,7 @@ static void recover_zone(RsdDrive *drive, uint32_t zone)
             continue;
         }
         if (rsd_rec_flags(rec) & RSD_BLOCK_DIRTY) {
-            rsd_nand_erase(&drive->media, block, true);
+            rsd_nand_erase(&drive->media, block);
             rsd_nand_mark(&drive->media, block, 0);
             if (rsd_rec_flags(rec) & RSD_BLOCK_WORN) {
                 drive->count->erase_wear++;
@@ -950,9 +1212,8 @@ static void recover_zone(RsdDrive *drive, uint32_t zone)
             drive->count->erase_on_demand++;
             page = 0;
         }
-        for (; page < want; page++) {
-            rsd_nand_program(&drive->media, block, page, NULL, NULL, 0);
-            drive->count->prog_pad++;
+        for (; page < want; page += drive->unit) {
+            rsd_buffer_restore(zoned(drive), block, page);
         }
     }
     seg->zones[zone].submitted = written;
@@ -961,7 +1222,7 @@ static void recover_zone(RsdDrive *drive, uint32_t zone)
 /* Entries of segments that are not used: Invalid, or Free */
 static void recover_entries(RsdDrive *drive, uint32_t zone)
 {
-    Segments *seg = drive->segments;
+    Segments *seg = segments(drive);
     uint32_t die = first_die(drive, zone);
     uint32_t *map = entries(drive, zone);
 
@@ -970,7 +1231,7 @@ static void recover_entries(RsdDrive *drive, uint32_t zone)
         uint32_t number = map[lane] & NUMBER_MASK;
         uint32_t block = block_of(drive, die + lane, map[lane]);
 
-        if (entry_state(map[lane]) == INVALID && number < drive->die_blocks &&
+        if (entry_state(map[lane]) == INVALID && number < zoned(drive)->end &&
             drive->blocks[block].owner == RSD_NONE &&
             rsd_rec_next(drive->media.rec[block])) {
             drive->blocks[block].owner = index;
@@ -982,14 +1243,12 @@ static void recover_entries(RsdDrive *drive, uint32_t zone)
 
 static void recover(RsdDrive *drive)
 {
-    uint64_t blocks = (uint64_t)drive->dies * drive->die_blocks;
-
-    for (uint32_t zone = 0; zone < drive->geo.num_zones; zone++) {
+    for (uint32_t zone = 0; zone < drive->ns[0].geo.num_zones; zone++) {
         if (is_used(drive, zone)) {
             recover_zone(drive, zone);
         }
     }
-    for (uint64_t b = 0; b < blocks; b++) {
+    FOR_EACH_BLOCK(drive, b) {
         uint64_t rec = drive->media.rec[b];
         uint32_t flags = rsd_rec_flags(rec);
         bool used = drive->blocks[b].owner != RSD_NONE;
@@ -1009,21 +1268,22 @@ static void recover(RsdDrive *drive)
             rsd_nand_mark(&drive->media, b, flags);
         }
     }
-    for (uint32_t zone = 0; zone < drive->geo.num_zones; zone++) {
+    for (uint32_t zone = 0; zone < drive->ns[0].geo.num_zones; zone++) {
         if (!is_used(drive, zone)) {
             recover_entries(drive, zone);
         }
     }
 }
 
-static void seg_close(RsdDrive *drive)
+static void seg_close(Ns *ns)
 {
-    Segments *seg = drive->segments;
+    RsdDrive *drive = ns->drive;
+    Segments *seg = ns->state;
 
     if (!seg) {
         return;
     }
-    for (uint32_t zone = 0; seg->zones && zone < drive->geo.num_zones;
+    for (uint32_t zone = 0; seg->zones && zone < drive->ns[0].geo.num_zones;
          zone++) {
         while (seg->zones[zone].head) {
             Epoch *epoch = seg->zones[zone].head;
@@ -1040,12 +1300,12 @@ static void seg_close(RsdDrive *drive)
     }
     for (uint32_t d = 0; seg->dies && d < drive->dies; d++) {
         rsd_pool_fini(drive, &seg->dies[d].pool);
-        rsd_release(drive, seg->dies[d].move, sizeof(Move));
+        rsd_release(drive, seg->dies[d].move, move_size(drive));
     }
     rsd_release(drive, seg->dies, drive->dies * sizeof(SegDie));
-    rsd_release(drive, seg->zones, drive->geo.num_zones * sizeof(Zone));
+    rsd_release(drive, seg->zones, drive->ns[0].geo.num_zones * sizeof(Zone));
     rsd_release(drive, seg, sizeof(*seg));
-    drive->segments = NULL;
+    ns->state = NULL;
 }
 
 static bool no_memory(char err[RSD_ERR_LEN])
@@ -1055,16 +1315,17 @@ static bool no_memory(char err[RSD_ERR_LEN])
     return false;
 }
 
-static bool seg_open(RsdDrive *drive, char err[RSD_ERR_LEN])
+static bool seg_open(Ns *ns, char err[RSD_ERR_LEN])
 {
+    RsdDrive *drive = ns->drive;
     Segments *seg = rsd_alloc(drive, sizeof(*seg));
 
-    drive->segments = seg;
+    ns->state = seg;
     if (!seg) {
         return no_memory(err);
     }
-    seg->lanes = drive->geo.zone_capacity / drive->pages;
-    seg->zones = rsd_alloc(drive, drive->geo.num_zones * sizeof(Zone));
+    seg->lanes = drive->ns[0].geo.zone_capacity / drive->pages;
+    seg->zones = rsd_alloc(drive, drive->ns[0].geo.num_zones * sizeof(Zone));
     seg->dies = rsd_alloc(drive, drive->dies * sizeof(SegDie));
     if (!seg->zones || !seg->dies) {
         return no_memory(err);
@@ -1073,12 +1334,13 @@ static bool seg_open(RsdDrive *drive, char err[RSD_ERR_LEN])
         return false;
     }
     for (uint32_t d = 0; d < drive->dies; d++) {
-        if (!rsd_pool_init(drive, &seg->dies[d].pool)) {
+        if (!rsd_pool_init(ns, &seg->dies[d].pool)) {
             return no_memory(err);
         }
     }
     /* nothing can fail any more: the file may be changed */
     recover(drive);
+    rsd_buffer_settle(ns);
     for (uint32_t d = 0; d < drive->dies; d++) {
         rsd_pool_fill(drive, &seg->dies[d].pool, d);
         measure_wear(drive, d);
@@ -1091,10 +1353,12 @@ static bool seg_open(RsdDrive *drive, char err[RSD_ERR_LEN])
 }
 
 const Personality rsd_segment_personality = {
+    .geometry = seg_geometry,
     .open = seg_open,
     .close = seg_close,
     .submit = seg_submit,
     .op_done = seg_op_done,
+    .op_buffered = seg_op_buffered,
     .has_background = seg_has_background,
     .background = seg_background,
     .written = seg_written,

@@ -1,0 +1,784 @@
+/*
+ * What the personalities that map whole blocks share: units of flash, commands
+ * and those that wait, trim, erasure.
+ *
+ * Order. Commands that overlap take effect in the order of submission: a
+ * command waits if it overlaps one that waits, and otherwise goes on as soon as
+ * it can, in parallel with those that wait for other logical blocks.
+ *
+ * Erasure. A block is erased when its content is of no use any more, at once,
+ * and is free when that is done; a block of which the erasure fails is used no
+ * more.
+ *
+ * Survival of SIGKILL. A block is marked dirty before it is erased, and the
+ * mark goes when it was: a dirty block is empty. Trim sets an LBA's bit in the
+ * file, which says that it has no content whatever pages there are; a program
+ * of that LBA clears it. So that this cannot be one of before the trim, a trim
+ * waits until the writes that it overlaps are done.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "block-map.h"
+
+typedef unsigned long long ull;
+
+static bool get_bit(const uint64_t *bits, uint64_t i)
+{
+    return bits[i / 64] >> i % 64 & 1;
+}
+
+/* Release, as all stores into the file: they happen in the program's order */
+static void set_bit(uint64_t *bits, uint64_t i, bool to)
+{
+    uint64_t bit = UINT64_C(1) << i % 64;
+    uint64_t word = to ? bits[i / 64] | bit : bits[i / 64] & ~bit;
+
+    __atomic_store_n(&bits[i / 64], word, __ATOMIC_RELEASE);
+}
+
+bool rsd_map_valid(const BlockMap *map, uint64_t lpn)
+{
+    return get_bit(map->valid, lpn);
+}
+
+void rsd_map_add_content(BlockMap *map, uint64_t lpn)
+{
+    if (!get_bit(map->valid, lpn)) {
+        set_bit(map->valid, lpn, true);
+        map->lblocks[lpn / map->span].live++;
+    }
+}
+
+bool rsd_map_trimmed(const BlockMap *map, uint64_t lpn)
+{
+    return get_bit(map->ns->drive->media.trim, lpn);
+}
+
+uint32_t rsd_map_length(const BlockMap *map, uint32_t lblock)
+{
+    uint64_t first = (uint64_t)lblock * map->span;
+    uint32_t n = map->span;
+
+    while (n && !get_bit(map->valid, first + n - 1)) {
+        n--;
+    }
+    return n;
+}
+
+Place rsd_map_find(BlockMap *map, uint64_t lpn)
+{
+    const LBlock *lb = &map->lblocks[lpn / map->span];
+    uint32_t page = lpn % map->span;
+    Place place = { RSD_NONE, 0 };
+
+    if (!get_bit(map->valid, lpn)) {
+        return place;
+    }
+    if (map->policy->find) {
+        place = map->policy->find(map, lpn);
+    }
+    if (place.block != RSD_NONE) {
+        return place;
+    }
+    return rsd_unit_place(map, rsd_unit_has(map, lb->log, page) ? lb->log
+                                                               : lb->data,
+                          page);
+}
+
+/*
+ * Units
+ */
+
+void rsd_list_append(UnitList *list, Unit *unit)
+{
+    unit->older = list->newest;
+    unit->newer = NULL;
+    if (list->newest) {
+        list->newest->newer = unit;
+    } else {
+        list->oldest = unit;
+    }
+    list->newest = unit;
+}
+
+void rsd_list_remove(UnitList *list, Unit *unit)
+{
+    if (unit->older) {
+        unit->older->newer = unit->newer;
+    } else {
+        list->oldest = unit->newer;
+    }
+    if (unit->newer) {
+        unit->newer->older = unit->older;
+    } else {
+        list->newest = unit->older;
+    }
+}
+
+static size_t unit_size(const BlockMap *map)
+{
+    return sizeof(Unit) + map->lanes * sizeof(Lane);
+}
+
+Unit *rsd_unit_new(BlockMap *map, uint32_t lblock)
+{
+    Unit *unit = rsd_alloc(map->ns->drive, unit_size(map));
+
+    if (unit) {
+        unit->lblock = lblock;
+    }
+    return unit;
+}
+
+void rsd_unit_free(BlockMap *map, Unit *unit)
+{
+    rsd_release(map->ns->drive, unit, unit ? unit_size(map) : 0);
+}
+
+uint32_t rsd_map_free_block(const BlockMap *map, uint32_t die, bool worn)
+{
+    const RsdDrive *drive = map->ns->drive;
+    const Pool *pool = &map->pools[die];
+    const uint64_t *rec = drive->media.rec + (size_t)die * drive->die_blocks;
+    uint32_t found = pool->heap[0];
+
+    for (uint32_t i = 1; worn && i < pool->len; i++) {
+        uint32_t b = pool->heap[i];
+
+        /* of equally worn ones that of the lowest number */
+        if (rsd_rec_erases(rec[b]) > rsd_rec_erases(rec[found]) ||
+            (rsd_rec_erases(rec[b]) == rsd_rec_erases(rec[found]) &&
+             b < found)) {
+            found = b;
+        }
+    }
+    return die * drive->die_blocks + found;
+}
+
+/* Host space for the blocks of dies that will be taken */
+static RsdStatus reserve_space(BlockMap *map, uint32_t die, bool worn)
+{
+    RsdMedia *media = &map->ns->drive->media;
+    uint32_t lane;
+    int ret = 0;
+
+    for (lane = 0; lane < map->lanes && !ret; lane++) {
+        ret = rsd_media_reserve(media,
+                                rsd_map_free_block(map, die + lane, worn));
+    }
+    if (!ret) {
+        return RSD_OK;
+    }
+    while (lane-- > 0) {
+        rsd_media_release(media, rsd_map_free_block(map, die + lane, worn));
+    }
+    return ret == -ENOSPC || ret == -EDQUOT ? RSD_E_NOSPC : RSD_E_MEDIA;
+}
+
+Unit *rsd_unit_take(BlockMap *map, uint32_t group, uint32_t lblock, bool worn,
+                    RsdStatus *status, bool *wait)
+{
+    RsdDrive *drive = map->ns->drive;
+    uint32_t die = group * map->lanes;
+    Unit *unit;
+
+    *wait = false;
+    for (uint32_t lane = 0; lane < map->lanes; lane++) {
+        if (!map->pools[die + lane].len) {
+            *status = RSD_E_NOBLOCK;
+            *wait = map->groups[group].erasing;
+            return NULL;
+        }
+    }
+    *status = reserve_space(map, die, worn);
+    if (*status != RSD_OK) {
+        return NULL;
+    }
+    unit = rsd_unit_new(map, lblock);
+    if (!unit) {
+        *status = RSD_E_NOMEM;
+        return NULL;
+    }
+    unit->group = group;
+    for (uint32_t lane = 0; lane < map->lanes; lane++) {
+        uint32_t block = rsd_map_free_block(map, die + lane, worn);
+
+        rsd_pool_remove(drive, &map->pools[die + lane], block);
+        map->owner[block] = unit;
+        unit->lane[lane].block = block;
+    }
+    return unit;
+}
+
+static void make_free(BlockMap *map, uint32_t block)
+{
+    RsdDrive *drive = map->ns->drive;
+
+    rsd_media_release(&drive->media, block);
+    rsd_nand_mark(&drive->media, block, 0);
+    rsd_pool_insert(drive, &map->pools[block / drive->die_blocks], block);
+    map->retry = true;
+}
+
+/* Nothing of it is wanted or pending. */
+static void release_unit(BlockMap *map, Unit *unit)
+{
+    RsdDrive *drive = map->ns->drive;
+    Group *group = &map->groups[unit->group];
+    /*
+     * If the host has no memory for the operations, the blocks stay dirty, and
+     * unused until the drive is opened again.
+     */
+    bool erase = rsd_op_reserve(drive, map->lanes);
+
+    for (uint32_t lane = 0; lane < map->lanes; lane++) {
+        uint32_t block = unit->lane[lane].block;
+
+        if (block == RSD_NONE) {
+            continue;           /* recovered without it */
+        }
+        map->owner[block] = NULL;
+        if (!unit->lane[lane].next) {
+            make_free(map, block);
+        } else if (erase) {
+            group->erasing++;
+            rsd_queue_erase(map->ns, unit->cause, block);
+        }
+    }
+    rsd_unit_free(map, unit);
+}
+
+void rsd_unit_retire(BlockMap *map, Unit *unit, RsdCause cause)
+{
+    for (uint32_t lane = 0; lane < map->lanes; lane++) {
+        if (unit->lane[lane].next) {
+            rsd_nand_mark(&map->ns->drive->media, unit->lane[lane].block,
+                          RSD_BLOCK_DIRTY);
+        }
+    }
+    unit->cause = cause;
+    if (unit->pending) {
+        unit->retired = true;
+        map->groups[unit->group].erasing++;
+        rsd_list_append(&map->retired, unit);
+    } else {
+        release_unit(map, unit);
+    }
+}
+
+static void erase_done(BlockMap *map, const Op *op)
+{
+    uint32_t block = op->block;
+    const RsdDrive *drive = map->ns->drive;
+    Group *group = &map->groups[block / drive->die_blocks / map->lanes];
+
+    group->erasing--;
+    if (rsd_rec_flags(drive->media.rec[block]) & RSD_BLOCK_BAD) {
+        group->good = rsd_map_good_units(map->ns, group - map->groups,
+                                         false);
+        map->retry = true;      /* what waits for it waits in vain */
+        return;
+    }
+    make_free(map, block);
+    if (op->cause != RSD_CAUSE_WEAR) {
+        rsd_wear_level(map, block);
+    }
+}
+
+void rsd_unit_append(BlockMap *map, Unit *unit, Cmd *cmd, uint32_t index,
+                     uint64_t lpn, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        rsd_map_add_content(map, lpn + i);
+    }
+    while (n) {
+        Lane *lane = &unit->lane[unit->next % map->lanes];
+        uint32_t run = 1;
+
+        /* one that is trimmed has an operation of its own */
+        while (run < n && map->lanes == 1 && !rsd_map_trimmed(map, lpn) &&
+               !rsd_map_trimmed(map, lpn + run)) {
+            run++;
+        }
+        rsd_queue_write(map->ns, cmd, index, lane->block, lane->next, run);
+        lane->next += run;
+        unit->next += run;
+        unit->pending++;
+        map->era_ops[cmd->era]++;
+        index += run;
+        lpn += run;
+        n -= run;
+    }
+}
+
+/*
+ * Commands
+ */
+
+static void read_pages(BlockMap *map, Cmd *cmd)
+{
+    RsdCmd *pub = &cmd->pub;
+    uint32_t index = 0;
+
+    while (index < pub->nlb) {
+        Place first = rsd_map_find(map, pub->lba + index);
+        uint32_t n = 1;
+
+        if (first.block == RSD_NONE) {
+            cmd->unwritten++;
+            if (pub->data) {
+                memset(pub->data + (size_t)index * RSD_PAGE_SIZE, 0,
+                       RSD_PAGE_SIZE);
+            }
+            if (pub->oob) {
+                memset(pub->oob + (size_t)index * cmd->oob_len, 0,
+                       cmd->oob_len);
+            }
+            index++;
+            continue;
+        }
+        while (index + n < pub->nlb) {
+            Place next = rsd_map_find(map, pub->lba + index + n);
+
+            if (next.block != first.block || next.page != first.page + n) {
+                break;
+            }
+            n++;
+        }
+        rsd_queue_read(map->ns, cmd, index, first.block, first.page, n);
+        index += n;
+    }
+}
+
+/* Nothing of the logical block is left: neither are its units. */
+static void drop_if_empty(BlockMap *map, uint32_t lblock)
+{
+    LBlock *lb = &map->lblocks[lblock];
+
+    if (lb->live || lb->job) {
+        return;
+    }
+    if (lb->log) {
+        if (map->policy->log_dropped) {
+            map->policy->log_dropped(map, lb->log);
+        }
+        rsd_unit_retire(map, lb->log, RSD_CAUSE_HOST);
+        lb->log = NULL;
+    }
+    if (lb->data) {
+        rsd_unit_retire(map, lb->data, RSD_CAUSE_HOST);
+        lb->data = NULL;
+    }
+}
+
+static void trim(BlockMap *map, uint64_t lpn, uint64_t n)
+{
+    uint64_t end = lpn + n;
+
+    while (lpn < end) {
+        uint32_t lblock = lpn / map->span;
+        LBlock *lb = &map->lblocks[lblock];
+        uint64_t stop = (uint64_t)(lblock + 1) * map->span;
+
+        for (stop = stop < end ? stop : end; lpn < stop; lpn++) {
+            if (!get_bit(map->valid, lpn)) {
+                continue;
+            }
+            set_bit(map->ns->drive->media.trim, lpn, true);
+            if (map->policy->forget) {
+                map->policy->forget(map, lpn);
+            }
+            set_bit(map->valid, lpn, false);
+            lb->live--;
+        }
+        drop_if_empty(map, lblock);
+    }
+}
+
+static bool overlap(const Cmd *a, const Cmd *b)
+{
+    uint64_t from_a = a->pub.lba + a->progress, end_a = a->pub.lba + a->pub.nlb;
+    uint64_t from_b = b->pub.lba + b->progress, end_b = b->pub.lba + b->pub.nlb;
+
+    return from_a < end_b && from_b < end_a &&
+           !(a->pub.op == RSD_READ && b->pub.op == RSD_READ);
+}
+
+static bool is_trim(const Cmd *cmd)
+{
+    return cmd->pub.op == RSD_TRIM || cmd->pub.op == RSD_WRITE_ZEROES;
+}
+
+/* Are writes that a trim overlaps, submitted before it, not done? */
+static bool writes_in_flight(const BlockMap *map, const Cmd *trim)
+{
+    for (const Cmd *cmd = map->ns->drive->cmds; cmd; cmd = cmd->next) {
+        if (cmd->submitted && cmd->pending && cmd->pub.op == RSD_WRITE &&
+            cmd->pub.ns == trim->pub.ns && cmd->seq < trim->seq &&
+            cmd->pub.lba < trim->pub.lba + trim->pub.nlb &&
+            trim->pub.lba < cmd->pub.lba + cmd->pub.nlb) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * Does the command, or what is left of it. False: it has to wait. What fails is
+ * in its status.
+ */
+static bool attempt(BlockMap *map, Cmd *cmd)
+{
+    RsdCmd *pub = &cmd->pub;
+
+    if (pub->op == RSD_FLUSH) {
+        return true;            /* nothing is held back */
+    }
+    if (is_trim(cmd)) {
+        if (writes_in_flight(map, cmd)) {
+            return false;
+        }
+        trim(map, pub->lba, pub->nlb);
+        return true;
+    }
+    if (!rsd_op_reserve(map->ns->drive, pub->nlb)) {
+        pub->status = RSD_E_NOMEM;
+        return true;
+    }
+    if (pub->op == RSD_READ) {
+        read_pages(map, cmd);
+        return true;
+    }
+    if (!cmd->progress) {
+        cmd->era = map->era;
+    }
+    while (cmd->progress < pub->nlb) {
+        uint64_t lpn = pub->lba + cmd->progress;
+        uint32_t left = pub->nlb - cmd->progress;
+        uint32_t here = map->span - lpn % map->span;
+        uint32_t n = map->policy->write(map, cmd, cmd->progress, lpn,
+                                        left < here ? left : here);
+
+        if (!n) {
+            return pub->status != RSD_OK;
+        }
+        cmd->progress += n;
+    }
+    return true;
+}
+
+/* Does it overlap a command that waits, up to itself if it does? */
+static bool is_blocked(const BlockMap *map, const Cmd *cmd)
+{
+    if (cmd->pub.op == RSD_FLUSH) {
+        return false;
+    }
+    for (const Cmd *c = map->wait_head; c && c != cmd; c = c->wait_next) {
+        if (overlap(c, cmd)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Lets commands that wait go on as far as they can. */
+static void retry_waiting(BlockMap *map)
+{
+    while (map->retry) {
+        Cmd *before = NULL, *cmd = map->wait_head;
+
+        map->retry = false;
+        while (cmd) {
+            Cmd *next = cmd->wait_next;
+
+            if (is_blocked(map, cmd) || !attempt(map, cmd)) {
+                before = cmd;
+                cmd = next;
+                continue;
+            }
+            if (before) {
+                before->wait_next = next;
+            } else {
+                map->wait_head = next;
+            }
+            if (!next) {
+                map->wait_tail = before;
+            }
+            map->trims -= is_trim(cmd);
+            rsd_cmd_drop(map->ns->drive, cmd);
+            cmd = next;
+        }
+    }
+}
+
+RsdStatus rsd_map_submit(BlockMap *map, Cmd *cmd)
+{
+    cmd->progress = 0;
+    if (is_trim(cmd)) {
+        cmd->seq = map->ns->drive->seq;
+    }
+    if (is_blocked(map, cmd) || !attempt(map, cmd)) {
+        cmd->pending++;
+        map->trims += is_trim(cmd);
+        cmd->wait_next = NULL;
+        if (map->wait_head) {
+            map->wait_tail->wait_next = cmd;
+        } else {
+            map->wait_head = cmd;
+        }
+        map->wait_tail = cmd;
+    } else if (cmd->pub.status != RSD_OK && !cmd->progress) {
+        return cmd->pub.status;
+    }
+    retry_waiting(map);
+    return RSD_OK;
+}
+
+static void host_program_done(BlockMap *map, const Op *op)
+{
+    Unit *unit = map->owner[op->block];
+    uint64_t lpn = op->cmd->pub.lba + op->index;
+
+    if (rsd_map_trimmed(map, lpn)) {
+        set_bit(map->ns->drive->media.trim, lpn, false);
+    }
+    map->retry |= map->trims > 0;
+    if (!--map->era_ops[op->cmd->era]) {
+        map->retry = true;
+    }
+    if (--unit->pending) {
+        return;
+    }
+    if (unit->retired) {
+        rsd_list_remove(&map->retired, unit);
+        map->groups[unit->group].erasing--;
+        release_unit(map, unit);
+    } else if (unit->lblock != RSD_NONE) {
+        rsd_merge_check(map, unit->lblock);
+    }
+}
+
+void rsd_map_op_done(BlockMap *map, Op *op)
+{
+    if (op->kind != OP_ERASE && !op->cmd) {
+        rsd_merge_step(map, op);
+    } else {
+        if (op->kind == OP_ERASE) {
+            erase_done(map, op);
+        } else if (op->kind == OP_PROGRAM) {
+            host_program_done(map, op);
+        }
+        rsd_op_finish(map->ns->drive, op);
+    }
+    retry_waiting(map);
+}
+
+/* The logical block's job is done. */
+void rsd_merge_check(BlockMap *map, uint32_t lblock)
+{
+    Job *job = map->lblocks[lblock].job;
+
+    if (!job || job->running || job->to->pending) {
+        return;
+    }
+    map->lblocks[lblock].job = NULL;
+    map->groups[rsd_map_group(map, lblock)].jobs--;
+    map->groups[rsd_map_group(map, lblock)].merges -=
+        job->kind != RSD_JOB_FILL;
+    if (job->kind == RSD_JOB_WEAR) {
+        rsd_wear_done(map, job);
+    } else {
+        map->policy->job_done(map, job);
+    }
+    job->next_free = map->free_jobs;
+    map->free_jobs = job;
+    if (job->kind != RSD_JOB_FILL) {
+        drop_if_empty(map, lblock);
+    }
+    map->retry = true;
+}
+
+void rsd_map_format(BlockMap *map)
+{
+    trim(map, 0, map->ns->geo.lbas);
+    rsd_sched_settle(map->ns->drive);
+}
+
+/*
+ * Size
+ */
+
+static uint32_t num_lanes(const Ns *ns)
+{
+    return ns->drive->cfg.stripe == RSD_STRIPE_ALL ? ns->drive->dies : 1;
+}
+
+uint32_t rsd_map_groups(const Ns *ns)
+{
+    return ns->drive->dies / num_lanes(ns);
+}
+
+uint32_t rsd_map_span(const Ns *ns)
+{
+    return ns->drive->pages * num_lanes(ns);
+}
+
+uint32_t rsd_map_logical(const Ns *ns, uint32_t group)
+{
+    uint32_t groups = rsd_map_groups(ns);
+
+    return (ns->geo.lbas / rsd_map_span(ns) + groups - 1 - group) / groups;
+}
+
+/* Those of the group's die that has fewest */
+uint32_t rsd_map_good_units(const Ns *ns, uint32_t group, bool when_new)
+{
+    const RsdDrive *drive = ns->drive;
+    uint32_t lanes = num_lanes(ns), least = UINT32_MAX;
+
+    for (uint32_t lane = 0; lane < lanes; lane++) {
+        const uint64_t *rec = drive->media.rec + ((size_t)group * lanes +
+                                                  lane) * drive->die_blocks;
+        uint32_t good = 0;
+
+        for (uint32_t b = ns->first; b < ns->end; b++) {
+            good += !(rsd_rec_flags(rec[b]) & RSD_BLOCK_BAD) ||
+                    (when_new && rsd_rec_flags(rec[b]) & RSD_BLOCK_GROWN);
+        }
+        least = good < least ? good : least;
+    }
+    return least;
+}
+
+bool rsd_map_geometry(Ns *ns, uint32_t extra, char err[RSD_ERR_LEN])
+{
+    const RsdConfig *cfg = &ns->drive->cfg;
+    const char *name = rsd_ftl_names[cfg->ftl];
+    uint64_t raw = (uint64_t)ns->drive->dies * ns->visible * cfg->pages;
+    uint64_t user = raw * 100 / (100 + cfg->over_provision);
+    uint64_t span = rsd_map_span(ns);
+
+    if (rsd_unit_slots(cfg) != 1) {
+        rsd_set_error(err, "planes=%llu, page-size=%llu, one-shot=%s: ftl=%s "
+                      "programs single pages of %u bytes; choose planes=1, "
+                      "page-size=%u and one-shot=off, or ftl=rsd",
+                      (ull)cfg->planes, (ull)cfg->page_size,
+                      rsd_switch_names[cfg->one_shot], name, RSD_PAGE_SIZE,
+                      RSD_PAGE_SIZE);
+        return false;
+    }
+    ns->geo.zoned = false;
+    ns->geo.max_oob = RSD_SPARE_OFFSET;
+    ns->geo.lbas = user / span * span;
+    if (!ns->geo.lbas) {
+        rsd_set_error(err, "over-provision=%llu leaves the host %llu pages, "
+                      "but ftl=%s with stripe=%s maps %llu at a time; choose "
+                      "more blocks, or a lower over-provision",
+                      (ull)cfg->over_provision, (ull)user, name,
+                      rsd_stripe_names[cfg->stripe], (ull)span);
+        return false;
+    }
+    for (uint32_t g = 0; g < rsd_map_groups(ns); g++) {
+        uint32_t good = rsd_map_good_units(ns, g, true);
+        uint32_t need = rsd_map_logical(ns, g) + extra;
+
+        if (good < need) {
+            rsd_set_error(err, "ftl=%s needs %u good flash blocks in each way "
+                          "(%u for data, %u for merges), but channel %llu way "
+                          "%llu has %u: raise over-provision (now %llu) or "
+                          "spare-blocks (now %llu), or lower bad-blocks-ppm",
+                          name, need, need - extra, extra,
+                          (ull)(g % cfg->channels), (ull)(g / cfg->channels),
+                          good, (ull)cfg->over_provision,
+                          (ull)cfg->spare_blocks);
+            return false;
+        }
+    }
+    return true;
+}
+
+/*
+ * Memory
+ */
+
+static size_t bitmap_size(const Ns *ns)
+{
+    return rsd_div_round_up(ns->geo.lbas, 64) * sizeof(uint64_t);
+}
+
+static size_t owner_size(const RsdDrive *drive)
+{
+    return (size_t)drive->dies * drive->die_blocks * sizeof(Unit *);
+}
+
+bool rsd_map_init(BlockMap *map, Ns *ns, const BlockPolicy *policy,
+                  char err[RSD_ERR_LEN])
+{
+    RsdDrive *drive = ns->drive;
+
+    map->ns = ns;
+    map->policy = policy;
+    map->lanes = num_lanes(ns);
+    map->span = rsd_map_span(ns);
+    map->num_groups = rsd_map_groups(ns);
+    map->num_lblocks = ns->geo.lbas / map->span;
+    map->groups = rsd_alloc(drive, map->num_groups * sizeof(Group));
+    map->lblocks = rsd_alloc(drive, map->num_lblocks * sizeof(LBlock));
+    map->pools = rsd_alloc(drive, drive->dies * sizeof(Pool));
+    map->owner = rsd_alloc(drive, owner_size(drive));
+    map->valid = rsd_alloc(drive, bitmap_size(ns));
+    map->least_wear = rsd_alloc(drive, drive->dies * sizeof(uint32_t));
+    if (map->groups && map->lblocks && map->pools && map->owner &&
+        map->valid && map->least_wear) {
+        uint32_t d = 0;
+
+        while (d < drive->dies && rsd_pool_init(ns, &map->pools[d])) {
+            d++;
+        }
+        if (d == drive->dies) {
+            for (uint32_t g = 0; g < map->num_groups; g++) {
+                map->groups[g].logical = rsd_map_logical(ns, g);
+                map->groups[g].good = rsd_map_good_units(ns, g, false);
+            }
+            return true;
+        }
+    }
+    rsd_set_error(err, "no memory for the map of %u logical blocks: choose "
+                  "fewer blocks of more pages", map->num_lblocks);
+    return false;
+}
+
+void rsd_map_fini(BlockMap *map)
+{
+    RsdDrive *drive = map->ns->drive;
+
+    for (uint32_t l = 0; map->lblocks && l < map->num_lblocks; l++) {
+        LBlock *lb = &map->lblocks[l];
+
+        if (lb->job && lb->job->to != lb->data && lb->job->to != lb->log) {
+            rsd_unit_free(map, lb->job->to);
+        }
+        rsd_unit_free(map, lb->data);
+        rsd_unit_free(map, lb->log);
+    }
+    while (map->retired.oldest) {
+        Unit *unit = map->retired.oldest;
+
+        rsd_list_remove(&map->retired, unit);
+        rsd_unit_free(map, unit);
+    }
+    rsd_merge_fini(map);
+    for (uint32_t d = 0; map->pools && d < drive->dies; d++) {
+        rsd_pool_fini(drive, &map->pools[d]);
+    }
+    rsd_release(drive, map->groups, map->num_groups * sizeof(Group));
+    rsd_release(drive, map->lblocks, map->num_lblocks * sizeof(LBlock));
+    rsd_release(drive, map->pools, drive->dies * sizeof(Pool));
+    rsd_release(drive, map->owner, owner_size(drive));
+    rsd_release(drive, map->valid, bitmap_size(map->ns));
+    rsd_release(drive, map->least_wear, drive->dies * sizeof(uint32_t));
+}

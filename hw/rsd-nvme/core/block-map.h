@@ -1,0 +1,248 @@
+/*
+ * What the personalities that map whole blocks share: block-ftl.c, fast-ftl.c.
+ *
+ *     block-map.c      units, commands and those that wait, trim, erasure
+ *     merge.c          copying into a unit
+ *     block-wear.c     static wear levelling
+ *     block-recover.c  opening: the map out of the pages' OOB
+ *
+ * Logical block n is LBAs n * span to n * span + span - 1. Flash is used in
+ * units that hold as much: with stripe=block a unit is a flash block, and those
+ * of logical block n are in die n mod dies; with stripe=all it is a block of
+ * every die, its pages going over the dies in turn. The dies that hold a
+ * logical block are its group. A unit's pages are programmed in order, page by
+ * page; in the units of a logical block page i is its LBA i.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#ifndef RSD_BLOCK_MAP_H
+#define RSD_BLOCK_MAP_H
+
+#include "internal.h"
+
+typedef struct BlockMap BlockMap;
+typedef struct Job Job;
+
+typedef struct Lane {
+    uint32_t block;             /* drive-wide number */
+    uint32_t next;              /* pages of it that are programmed or queued */
+} Lane;
+
+typedef struct Unit {
+    struct Unit *older, *newer; /* the personality's list of such units */
+    uint32_t lblock;            /* RSD_NONE: of the random log */
+    uint32_t group;
+    uint32_t next;              /* pages programmed or queued, but for a job */
+    uint32_t pending;           /* the host's programs not done */
+    uint32_t live;              /* random log: pages that are the newest */
+    uint32_t number;            /* random log: among its units */
+    uint8_t cause;              /* RsdCause of its erasure */
+    bool gaps;                  /* copies are between the host's pages */
+    bool retired;               /* to be erased when nothing is pending */
+    Lane lane[];
+} Unit;
+
+typedef struct UnitList {
+    Unit *oldest, *newest;
+} UnitList;
+
+typedef struct LBlock {
+    Unit *data;                 /* NULL: none */
+    Unit *log;                  /* replacement, or sequential log block */
+    Job *job;                   /* that copies to one of its units */
+    uint32_t live;              /* LBAs that have content */
+} LBlock;
+
+typedef enum JobKind {
+    RSD_JOB_FILL,               /* what comes before a page the host writes */
+    RSD_JOB_LOG,                /* the rest of a unit that replaces another */
+    RSD_JOB_FULL,               /* a new unit */
+    RSD_JOB_WEAR,               /* the same, for wear levelling */
+} JobKind;
+
+/* Pages being copied to a unit, in order; a lane does one at a time. */
+struct Job {
+    struct Job *next_free;
+    uint32_t number;            /* what its operations carry */
+    uint32_t lblock;
+    Unit *to;
+    uint32_t end;               /* pages of the unit when it is done */
+    uint32_t running;           /* lanes with an operation */
+    uint64_t copies;
+    uint8_t kind;               /* JobKind */
+    uint8_t cause;              /* RsdCause */
+    uint8_t *buf[];             /* a lane each; NULL without payload */
+};
+
+typedef struct Group {
+    UnitList logs;              /* the personality's */
+    uint32_t logical;           /* logical blocks of it */
+    uint32_t good;              /* units that its good blocks make up */
+    uint32_t num_logs;          /* units of the random log */
+    uint32_t erasing;           /* blocks, or retired units, to be erased */
+    uint32_t jobs;
+    uint32_t merges;            /* of these, what is not RSD_JOB_FILL */
+    bool reserve_used;          /* a job has the unit kept for merges */
+} Group;
+
+/* Where a page is */
+typedef struct Place {
+    uint32_t block, page;       /* RSD_NONE: it has no content */
+} Place;
+
+typedef struct BlockPolicy {
+    /*
+     * Queues programs for pages of one logical block, LBAs lpn to lpn + n - 1,
+     * the first being page index of the command. Returns how many; 0: the
+     * command has to wait, or, if its status says so, has failed.
+     */
+    uint32_t (*write)(BlockMap *map, Cmd *cmd, uint32_t index, uint64_t lpn,
+                      uint32_t n);
+    /*
+     * Everything is copied and programmed; the job, which is not one of wear
+     * levelling, is freed afterwards.
+     */
+    void (*job_done)(BlockMap *map, Job *job);
+    /* Where in the random log; block RSD_NONE: not there. May be NULL */
+    Place (*find)(BlockMap *map, uint64_t lpn);
+    /* The page's content is gone. May be NULL */
+    void (*forget)(BlockMap *map, uint64_t lpn);
+    /* The unit is taken from its logical block. May be NULL */
+    void (*log_dropped)(BlockMap *map, Unit *log);
+} BlockPolicy;
+
+struct BlockMap {
+    Ns *ns;
+    const BlockPolicy *policy;
+    uint32_t lanes;             /* of a unit */
+    uint32_t span;              /* pages of a unit */
+    uint32_t num_groups, num_lblocks;
+    Group *groups;
+    LBlock *lblocks;
+    Pool *pools;                /* a die each: blocks that are erased */
+    Unit **owner;               /* by block, NULL: none */
+    uint64_t *valid;            /* a bit an LBA: it has content */
+    uint32_t *least_wear;       /* by die: no good block was erased less */
+    UnitList retired;           /* that wait for the host's programs */
+    Job **jobs;                 /* by number */
+    uint32_t num_jobs;
+    Job *free_jobs;
+    Cmd *wait_head, *wait_tail; /* in their order, RSD_WRITE and others */
+    uint32_t trims;             /* of these, trims */
+    bool retry;                 /* something that they wait for has come */
+    /*
+     * Programs of the host in flight, by the era their command began in. A
+     * page that they replace may be erased when its era's are done.
+     */
+    uint64_t era_ops[2];
+    uint8_t era;
+};
+
+/* block-map.c */
+
+/* Fills ns->geo but for map_bytes. extra: units a group needs beside data */
+bool rsd_map_geometry(Ns *ns, uint32_t extra, char err[RSD_ERR_LEN]);
+/*
+ * Units that the good blocks of a group make up, or those which were good when
+ * the drive was new.
+ */
+uint32_t rsd_map_good_units(const Ns *ns, uint32_t group, bool when_new);
+/* Logical blocks of a group */
+uint32_t rsd_map_logical(const Ns *ns, uint32_t group);
+uint32_t rsd_map_groups(const Ns *ns);
+uint32_t rsd_map_span(const Ns *ns);
+/* False and err: no memory */
+bool rsd_map_init(BlockMap *map, Ns *ns, const BlockPolicy *policy,
+                  char err[RSD_ERR_LEN]);
+/* Frees what the map owns, units named by logical blocks included. */
+void rsd_map_fini(BlockMap *map);
+
+RsdStatus rsd_map_submit(BlockMap *map, Cmd *cmd);
+void rsd_map_op_done(BlockMap *map, Op *op);
+void rsd_map_format(BlockMap *map);
+
+/* Where an LBA's content is */
+Place rsd_map_find(BlockMap *map, uint64_t lpn);
+bool rsd_map_valid(const BlockMap *map, uint64_t lpn);
+/* It has content from now on. */
+void rsd_map_add_content(BlockMap *map, uint64_t lpn);
+/* Pages of the logical block up to the last that has content */
+uint32_t rsd_map_length(const BlockMap *map, uint32_t lblock);
+
+/* A unit without its blocks. NULL: no memory */
+Unit *rsd_unit_new(BlockMap *map, uint32_t lblock);
+void rsd_unit_free(BlockMap *map, Unit *unit);
+/*
+ * A unit of erased blocks, the least worn ones, or the most worn. NULL: *status
+ * says why, RSD_E_NOBLOCK if there is none erased, and *wait whether one will
+ * be.
+ */
+Unit *rsd_unit_take(BlockMap *map, uint32_t group, uint32_t lblock, bool worn,
+                    RsdStatus *status, bool *wait);
+/* That block of a die, which has some. Drive-wide number */
+uint32_t rsd_map_free_block(const BlockMap *map, uint32_t die, bool worn);
+/* Programs the unit's next n pages for a command. */
+void rsd_unit_append(BlockMap *map, Unit *unit, Cmd *cmd, uint32_t index,
+                     uint64_t lpn, uint32_t n);
+/* Its content is of no use any more: it is erased. */
+void rsd_unit_retire(BlockMap *map, Unit *unit, RsdCause cause);
+void rsd_list_append(UnitList *list, Unit *unit);
+void rsd_list_remove(UnitList *list, Unit *unit);
+
+static inline uint32_t rsd_map_group(const BlockMap *map, uint32_t lblock)
+{
+    return lblock % map->num_groups;
+}
+
+static inline bool rsd_unit_has(const BlockMap *map, const Unit *unit,
+                                uint32_t page)
+{
+    return unit && page / map->lanes < unit->lane[page % map->lanes].next;
+}
+
+static inline Place rsd_unit_place(const BlockMap *map, const Unit *unit,
+                                   uint32_t page)
+{
+    return (Place){ unit->lane[page % map->lanes].block, page / map->lanes };
+}
+
+/* merge.c */
+
+/*
+ * Fills a unit of a logical block up to page end, each page from where its
+ * newest content is, or with filler; then the policy's job_done() follows, at
+ * once if there is nothing to do. Nothing is written to the logical block
+ * meanwhile. RSD_E_NOMEM: nothing was changed.
+ */
+RsdStatus rsd_merge(BlockMap *map, uint32_t lblock, Unit *to, uint32_t end,
+                    JobKind kind);
+/* One of a job's operations is done. Frees it. */
+void rsd_merge_step(BlockMap *map, Op *op);
+/* Ends the logical block's job if it is done. */
+void rsd_merge_check(BlockMap *map, uint32_t lblock);
+void rsd_merge_fini(BlockMap *map);
+
+/* block-wear.c */
+
+/* A block was erased, but by a move: begins one if it is time. */
+void rsd_wear_level(BlockMap *map, uint32_t block);
+/* The job of a move is done. */
+void rsd_wear_done(BlockMap *map, Job *job);
+
+/* block-recover.c */
+
+/*
+ * Finds out what is where, completes merges that were interrupted, and makes
+ * each block that is in none of the units free. Log blocks that cannot be
+ * merged without room are given to "log" as units of the random log, oldest
+ * first (NULL: there must not be any).
+ */
+bool rsd_map_recover(BlockMap *map, bool (*log)(BlockMap *map, Unit *unit),
+                     char err[RSD_ERR_LEN]);
+/* The drive's part of a programmed page's OOB, NULL if it is filler */
+const RsdSpare *rsd_map_spare(const BlockMap *map, uint32_t block,
+                              uint32_t page);
+bool rsd_map_trimmed(const BlockMap *map, uint64_t lpn);
+
+#endif

@@ -1,0 +1,632 @@
+/*
+ * Opening a drive that maps whole blocks: the map is found in the OOB of the
+ * pages, each of which names its LBA and has a sequence number.
+ *
+ * A block whose pages all are where they would be in a unit of a logical block
+ * is one of a unit of it (or holds the same pages, which is as good). There may
+ * be several for a logical block and lane: the process was killed between the
+ * opening of a replacement block, or the beginning of a merge, and its end. Of
+ * these, one is the newest: of the pages that both have, ignoring trimmed ones,
+ * the first that differs has a higher number in it. If none differs, the longer
+ * one is taken for the newest. It has the newest content as far as it goes: so
+ * the merge is completed, by copying what the others have behind its end, and
+ * the others are erased. If there was but a copy, it is undone by that.
+ *
+ * Other blocks are of the random log. A page in it is the newest if its number
+ * is higher than those of the same LBA elsewhere.
+ *
+ * Lanes of a unit are completed with filler up to its last page: a write that
+ * went over several dies was killed, and was not acknowledged.
+ *
+ * Being killed again: completing a unit makes it longer, in order, and blocks
+ * are erased, after having been marked dirty, only when every unit is complete.
+ * So it can be interrupted anywhere, and repeated. What is done here takes no
+ * time of the drive's, but is counted.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "block-map.h"
+
+typedef unsigned long long ull;
+
+typedef enum Role {
+    OUTSIDE,                    /* bad, or of another namespace */
+    UNUSED,                     /* to be erased, if it is not */
+    IN_PLACE,                   /* pages are where they are in a unit */
+    NEWEST,                     /* of those, what is kept */
+    LOG,
+} Role;
+
+typedef struct Recovery {
+    BlockMap *map;
+    uint32_t blocks;            /* of the drive */
+    uint8_t *role;              /* by block */
+    uint32_t *next;             /* by block: the logical block's next one */
+    uint32_t *first;            /* by logical block, RSD_NONE: none */
+    uint64_t *born;             /* by block: lowest sequence number in it */
+    uint32_t num_logs;
+    char *err;
+} Recovery;
+
+static uint32_t lane_of(const BlockMap *map, uint32_t block)
+{
+    return block / map->ns->drive->die_blocks % map->lanes;
+}
+
+static uint32_t programmed(const BlockMap *map, uint32_t block)
+{
+    return rsd_rec_next(map->ns->drive->media.rec[block]);
+}
+
+const RsdSpare *rsd_map_spare(const BlockMap *map, uint32_t block,
+                              uint32_t page)
+{
+    const RsdSpare *spare = (const RsdSpare *)
+        (rsd_media_oob(&map->ns->drive->media, block, page) +
+         RSD_SPARE_OFFSET);
+
+    return spare->magic == RSD_SPARE_MAGIC ? spare : NULL;
+}
+
+/* 0 if the page has no content, else one more than its sequence number */
+static uint64_t age(const BlockMap *map, uint32_t block, uint32_t page)
+{
+    const RsdSpare *spare;
+
+    if (page >= programmed(map, block)) {
+        return 0;
+    }
+    spare = rsd_map_spare(map, block, page);
+    return spare ? spare->seq + 1 : 0;
+}
+
+static uint64_t lpn_at(const BlockMap *map, uint32_t lblock, uint32_t block,
+                       uint32_t page)
+{
+    return (uint64_t)lblock * map->span + (uint64_t)page * map->lanes +
+           lane_of(map, block);
+}
+
+/*
+ * Looking
+ */
+
+static bool corrupt(const Recovery *r, uint32_t block, uint32_t page,
+                    const char *what)
+{
+    const RsdDrive *drive = r->map->ns->drive;
+
+    rsd_set_error(r->err, "the media file is corrupt: block %u of die %u, page "
+                  "%u, %s; restore it from a copy, or remove it",
+                  block % drive->die_blocks, block / drive->die_blocks, page,
+                  what);
+    return false;
+}
+
+/* What a programmed block is */
+static bool look_at_pages(Recovery *r, uint32_t block)
+{
+    BlockMap *map = r->map;
+    RsdDrive *drive = map->ns->drive;
+    uint32_t group = block / drive->die_blocks / map->lanes;
+    uint32_t lblock = RSD_NONE;
+    bool in_place = true;
+
+    for (uint32_t page = 0; page < programmed(map, block); page++) {
+        const RsdSpare *spare = rsd_map_spare(map, block, page);
+
+        if (!spare) {
+            continue;
+        }
+        if (spare->lpn >= map->ns->geo.lbas) {
+            return corrupt(r, block, page, "names an LBA that does not exist");
+        }
+        if (lblock == RSD_NONE) {
+            lblock = spare->lpn / map->span;
+            r->born[block] = spare->seq;
+        }
+        if (spare->seq < r->born[block]) {
+            r->born[block] = spare->seq;
+        }
+        if (spare->seq >= drive->seq) {
+            drive->seq = spare->seq + 1;
+        }
+        in_place &= spare->lpn == lpn_at(map, lblock, block, page) &&
+                    rsd_map_group(map, lblock) == group;
+    }
+    if (lblock == RSD_NONE) {
+        r->role[block] = UNUSED;
+    } else if (in_place) {
+        r->role[block] = IN_PLACE;
+        r->next[block] = r->first[lblock];
+        r->first[lblock] = block;
+    } else {
+        r->role[block] = LOG;
+    }
+    return true;
+}
+
+static bool look(Recovery *r)
+{
+    BlockMap *map = r->map;
+    const RsdDrive *drive = map->ns->drive;
+
+    for (uint32_t block = 0; block < r->blocks; block++) {
+        uint64_t rec = drive->media.rec[block];
+        uint32_t b = block % drive->die_blocks;
+
+        if (b < map->ns->first || b >= map->ns->end ||
+            rsd_rec_flags(rec) & RSD_BLOCK_BAD) {
+            continue;
+        }
+        if (rsd_rec_next(rec) > drive->pages) {
+            return corrupt(r, block, rsd_rec_next(rec), "is programmed, but a "
+                           "block has fewer pages");
+        }
+        r->role[block] = UNUSED;
+        if (rsd_rec_next(rec) && !(rsd_rec_flags(rec) & RSD_BLOCK_DIRTY) &&
+            !look_at_pages(r, block)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Of two blocks of a logical block and lane: is a newer? */
+static bool newer(const BlockMap *map, uint32_t lblock, uint32_t a, uint32_t b)
+{
+    uint32_t len_a = programmed(map, a), len_b = programmed(map, b);
+
+    for (uint32_t page = 0; page < len_a && page < len_b; page++) {
+        uint64_t age_a = age(map, a, page), age_b = age(map, b, page);
+
+        if (age_a != age_b &&
+            !rsd_map_trimmed(map, lpn_at(map, lblock, a, page))) {
+            return age_a > age_b;
+        }
+    }
+    return len_a != len_b ? len_a > len_b : a < b;
+}
+
+/* Has a block a page that is newer than the one in the newest block? */
+static bool contradicts(const BlockMap *map, uint32_t lblock, uint32_t block,
+                        uint32_t newest)
+{
+    uint32_t len = programmed(map, newest);
+
+    for (uint32_t page = 0; page < len; page++) {
+        if (age(map, block, page) > age(map, newest, page) &&
+            !rsd_map_trimmed(map, lpn_at(map, lblock, block, page))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool has_content(const BlockMap *map, uint32_t lblock, uint32_t block)
+{
+    for (uint32_t page = 0; page < programmed(map, block); page++) {
+        if (age(map, block, page) &&
+            !rsd_map_trimmed(map, lpn_at(map, lblock, block, page))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Chooses the newest block of each lane: the logical block's data unit. */
+static bool choose(Recovery *r, uint32_t lblock)
+{
+    BlockMap *map = r->map;
+    bool content = false;
+    Unit *unit;
+
+    for (uint32_t b = r->first[lblock]; b != RSD_NONE; b = r->next[b]) {
+        content |= has_content(map, lblock, b);
+    }
+    if (!content) {
+        for (uint32_t b = r->first[lblock]; b != RSD_NONE; b = r->next[b]) {
+            r->role[b] = UNUSED;
+        }
+        r->first[lblock] = RSD_NONE;
+        return true;
+    }
+    unit = rsd_unit_new(map, lblock);
+    if (!unit) {
+        rsd_set_error(r->err, "no memory for the map of the drive");
+        return false;
+    }
+    map->lblocks[lblock].data = unit;
+    unit->group = rsd_map_group(map, lblock);
+    for (uint32_t lane = 0; lane < map->lanes; lane++) {
+        unit->lane[lane].block = RSD_NONE;
+    }
+    for (uint32_t b = r->first[lblock]; b != RSD_NONE; b = r->next[b]) {
+        uint32_t *newest = &unit->lane[lane_of(map, b)].block;
+
+        if (*newest == RSD_NONE || newer(map, lblock, b, *newest)) {
+            *newest = b;
+        }
+    }
+    for (uint32_t b = r->first[lblock]; b != RSD_NONE; b = r->next[b]) {
+        uint32_t newest = unit->lane[lane_of(map, b)].block;
+
+        if (b == newest) {
+            r->role[b] = NEWEST;
+        } else if (contradicts(map, lblock, b, newest)) {
+            r->role[b] = LOG;
+        }
+    }
+    return true;
+}
+
+/*
+ * Completing
+ */
+
+/* Space on the host's disk for what will be programmed in blocks in use */
+static bool reserve_space(const Recovery *r)
+{
+    BlockMap *map = r->map;
+
+    for (uint32_t b = 0; b < r->blocks; b++) {
+        int ret = 0;
+
+        if (r->role[b] > UNUSED &&
+            programmed(map, b) < map->ns->drive->pages) {
+            ret = rsd_media_reserve(&map->ns->drive->media, b);
+        }
+        if (ret) {
+            rsd_set_error(r->err, "no space on the host's disk for blocks that "
+                          "are partly written (%s): free some",
+                          strerror(-ret));
+            return false;
+        }
+    }
+    return true;
+}
+
+static void add_filler(BlockMap *map, uint32_t block, uint32_t until)
+{
+    RsdDrive *drive = map->ns->drive;
+
+    while (programmed(map, block) < until) {
+        rsd_nand_program(&drive->media, block, programmed(map, block), NULL,
+                         NULL, 0);
+        drive->count->prog_pad++;
+    }
+}
+
+static void copy_page(BlockMap *map, uint32_t from, uint32_t to, uint32_t page)
+{
+    uint8_t buf[RSD_PAGE_SIZE + RSD_OOB_SIZE];
+    RsdDrive *drive = map->ns->drive;
+
+    rsd_nand_read(&drive->media, from, page, buf, buf + RSD_PAGE_SIZE,
+                  RSD_OOB_SIZE);
+    drive->count->read_merge++;
+    rsd_nand_program(&drive->media, to, page, buf, buf + RSD_PAGE_SIZE,
+                     RSD_OOB_SIZE);
+    drive->count->prog_merge++;
+}
+
+/* Copies what others have behind the end of the newest block. Pages copied */
+static uint64_t complete(const Recovery *r, uint32_t lblock, uint32_t newest)
+{
+    BlockMap *map = r->map;
+    uint64_t copies = 0;
+
+    for (uint32_t page = programmed(map, newest);
+         page < map->ns->drive->pages; page++) {
+        uint32_t best = RSD_NONE;
+
+        if (rsd_map_trimmed(map, lpn_at(map, lblock, newest, page))) {
+            continue;
+        }
+        for (uint32_t b = r->first[lblock]; b != RSD_NONE; b = r->next[b]) {
+            uint64_t found = best == RSD_NONE ? 0 : age(map, best, page);
+
+            if (r->role[b] == IN_PLACE && age(map, b, page) > found &&
+                lane_of(map, b) == lane_of(map, newest)) {
+                best = b;
+            }
+        }
+        if (best != RSD_NONE) {
+            add_filler(map, newest, page);
+            copy_page(map, best, newest, page);
+            copies++;
+        }
+    }
+    return copies;
+}
+
+static void complete_unit(const Recovery *r, uint32_t lblock)
+{
+    BlockMap *map = r->map;
+    RsdCounters *count = map->ns->drive->count;
+    const Unit *unit = map->lblocks[lblock].data;
+    uint64_t copies = 0;
+    bool replaced = false;
+
+    for (uint32_t lane = 0; lane < map->lanes; lane++) {
+        if (unit->lane[lane].block != RSD_NONE) {
+            copies += complete(r, lblock, unit->lane[lane].block);
+        }
+    }
+    for (uint32_t b = r->first[lblock]; b != RSD_NONE; b = r->next[b]) {
+        uint32_t newest = unit->lane[lane_of(map, b)].block;
+
+        replaced |= r->role[b] == IN_PLACE &&
+                    contradicts(map, lblock, newest, b);
+    }
+    if (replaced) {
+        ++*(copies ? &count->merge_partial : &count->merge_switch);
+    }
+}
+
+/* Erases what is unused and gives it to the pools. */
+static void free_unused(const Recovery *r)
+{
+    BlockMap *map = r->map;
+    RsdDrive *drive = map->ns->drive;
+
+    for (uint32_t b = 0; b < r->blocks; b++) {
+        drive->blocks[b].owner = RSD_NONE;
+        drive->blocks[b].pos = RSD_NONE;
+        if ((r->role[b] == UNUSED || r->role[b] == IN_PLACE) &&
+            programmed(map, b)) {
+            rsd_nand_mark(&drive->media, b, RSD_BLOCK_DIRTY);
+        }
+    }
+    for (uint32_t b = 0; b < r->blocks; b++) {
+        if (r->role[b] != UNUSED && r->role[b] != IN_PLACE) {
+            continue;
+        }
+        if (programmed(map, b)) {
+            rsd_nand_erase(&drive->media, b);
+            drive->count->erase_merge++;
+            drive->count->erase_on_demand++;
+            rsd_media_release(&drive->media, b);
+        }
+        if (!(rsd_rec_flags(drive->media.rec[b]) & RSD_BLOCK_BAD)) {
+            if (rsd_rec_flags(drive->media.rec[b])) {
+                rsd_nand_mark(&drive->media, b, 0);
+            }
+            drive->blocks[b].pos = 0;       /* for rsd_pool_fill() */
+        }
+    }
+    for (uint32_t d = 0; d < drive->dies; d++) {
+        rsd_pool_fill(drive, &map->pools[d], d);
+    }
+}
+
+/* A block for a lane that has none: nothing of it was programmed. */
+static bool add_lane(const Recovery *r, Unit *unit, uint32_t lane)
+{
+    BlockMap *map = r->map;
+    RsdDrive *drive = map->ns->drive;
+    uint32_t die = unit->group * map->lanes + lane;
+    Pool *pool = &map->pools[die];
+    uint32_t block;
+    int ret;
+
+    if (!pool->len) {
+        rsd_set_error(r->err, "no good flash block is left in channel %llu way "
+                      "%llu to complete a write that was interrupted; restore "
+                      "the media file from a copy",
+                      (ull)(die % drive->cfg.channels),
+                      (ull)(die / drive->cfg.channels));
+        return false;
+    }
+    block = die * drive->die_blocks + pool->heap[0];
+    ret = rsd_media_reserve(&drive->media, block);
+    if (ret) {
+        rsd_set_error(r->err, "no space on the host's disk for blocks that are "
+                      "partly written (%s): free some", strerror(-ret));
+        return false;
+    }
+    rsd_pool_remove(drive, pool, block);
+    unit->lane[lane].block = block;
+    return true;
+}
+
+/* Makes lanes equally long, and learns what the unit holds. */
+static bool settle_unit(const Recovery *r, uint32_t lblock)
+{
+    BlockMap *map = r->map;
+    Unit *unit = map->lblocks[lblock].data;
+
+    for (uint32_t lane = 0; lane < map->lanes; lane++) {
+        uint32_t block = unit->lane[lane].block, len = 0;
+
+        if (block != RSD_NONE) {
+            len = (programmed(map, block) - 1) * map->lanes + lane + 1;
+        }
+        unit->next = len > unit->next ? len : unit->next;
+    }
+    for (uint32_t lane = 0; lane < map->lanes; lane++) {
+        Lane *l = &unit->lane[lane];
+
+        if (l->block == RSD_NONE && !add_lane(r, unit, lane)) {
+            return false;
+        }
+        l->next = (unit->next + map->lanes - 1 - lane) / map->lanes;
+        add_filler(map, l->block, l->next);
+        map->owner[l->block] = unit;
+    }
+    for (uint32_t page = 0; page < unit->next; page++) {
+        uint64_t lpn = (uint64_t)lblock * map->span + page;
+        Place place = rsd_unit_place(map, unit, page);
+
+        if (!rsd_map_trimmed(map, lpn) &&
+            rsd_map_spare(map, place.block, place.page)) {
+            rsd_map_add_content(map, lpn);
+        }
+    }
+    return true;
+}
+
+/*
+ * The random log
+ */
+
+typedef struct LogBlock {
+    uint32_t block;
+    uint64_t born;
+} LogBlock;
+
+static int compare_age(const void *a, const void *b)
+{
+    const LogBlock *x = a, *y = b;
+
+    if (x->born != y->born) {
+        return x->born < y->born ? -1 : 1;
+    }
+    return x->block < y->block ? -1 : x->block > y->block;
+}
+
+/* The oldest log block from n on that is of a lane, or the number of them */
+static uint32_t next_of_lane(const Recovery *r, const LogBlock *logs,
+                             uint32_t n, uint32_t lane)
+{
+    while (n < r->num_logs && (logs[n].block == RSD_NONE ||
+                               lane_of(r->map, logs[n].block) != lane)) {
+        n++;
+    }
+    return n;
+}
+
+/*
+ * Makes units of log blocks. Which of them were a unit is of no matter; one may
+ * lack lanes.
+ */
+static bool add_logs(const Recovery *r, LogBlock *logs,
+                     bool (*add)(BlockMap *map, Unit *unit))
+{
+    BlockMap *map = r->map;
+
+    for (uint32_t n = 0; n < r->num_logs; n++) {
+        Unit *unit;
+
+        if (logs[n].block == RSD_NONE) {
+            continue;
+        }
+        unit = rsd_unit_new(map, RSD_NONE);
+        if (!unit) {
+            rsd_set_error(r->err, "no memory for the map of the drive");
+            return false;
+        }
+        unit->group = logs[n].block / map->ns->drive->die_blocks / map->lanes;
+        for (uint32_t lane = 0; lane < map->lanes; lane++) {
+            uint32_t i = next_of_lane(r, logs, n, lane);
+
+            unit->lane[lane].block = RSD_NONE;
+            if (i < r->num_logs) {
+                unit->lane[lane].block = logs[i].block;
+                unit->lane[lane].next = programmed(map, logs[i].block);
+                unit->next += unit->lane[lane].next;
+                map->owner[logs[i].block] = unit;
+                if (i != n) {
+                    logs[i].block = RSD_NONE;
+                }
+            }
+        }
+        if (map->lanes > 1) {
+            unit->next = map->span;     /* there may be gaps */
+        }
+        if (!add(map, unit)) {
+            rsd_set_error(r->err, "no memory for the map of the drive");
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool recover_logs(Recovery *r, bool (*add)(BlockMap *map, Unit *unit))
+{
+    RsdDrive *drive = r->map->ns->drive;
+    size_t size = r->num_logs * sizeof(LogBlock);
+    LogBlock *logs = rsd_alloc(drive, size);
+    uint32_t n = 0;
+    bool ok;
+
+    if (!logs) {
+        rsd_set_error(r->err, "no memory for the map of the drive");
+        return false;
+    }
+    for (uint32_t b = 0; b < r->blocks; b++) {
+        if (r->role[b] == LOG) {
+            logs[n++] = (LogBlock){ b, r->born[b] };
+        }
+    }
+    qsort(logs, n, sizeof(*logs), compare_age);
+    ok = add_logs(r, logs, add);
+    rsd_release(drive, logs, size);
+    return ok;
+}
+
+static bool recover(Recovery *r, bool (*log)(BlockMap *map, Unit *unit))
+{
+    BlockMap *map = r->map;
+
+    for (uint32_t l = 0; l < map->num_lblocks; l++) {
+        if (r->first[l] != RSD_NONE && !choose(r, l)) {
+            return false;
+        }
+    }
+    for (uint32_t b = 0; b < r->blocks; b++) {
+        r->num_logs += r->role[b] == LOG;
+        if (r->role[b] == LOG && !log) {
+            return corrupt(r, b, 0, "is not where ftl=block would have put it");
+        }
+    }
+    if (!reserve_space(r)) {
+        return false;
+    }
+    /* nothing was changed so far, and what follows can be repeated */
+    for (uint32_t l = 0; l < map->num_lblocks; l++) {
+        if (map->lblocks[l].data) {
+            complete_unit(r, l);
+        }
+    }
+    free_unused(r);
+    for (uint32_t l = 0; l < map->num_lblocks; l++) {
+        if (map->lblocks[l].data && !settle_unit(r, l)) {
+            return false;
+        }
+    }
+    return !r->num_logs || recover_logs(r, log);
+}
+
+bool rsd_map_recover(BlockMap *map, bool (*log)(BlockMap *map, Unit *unit),
+                     char err[RSD_ERR_LEN])
+{
+    RsdDrive *drive = map->ns->drive;
+    uint32_t blocks = drive->dies * drive->die_blocks;
+    Recovery r = {
+        .map = map,
+        .blocks = blocks,
+        .role = rsd_alloc(drive, blocks),
+        .next = rsd_alloc(drive, blocks * sizeof(uint32_t)),
+        .first = rsd_alloc(drive, map->num_lblocks * sizeof(uint32_t)),
+        .born = rsd_alloc(drive, blocks * sizeof(uint64_t)),
+        .err = err,
+    };
+    bool ok = r.role && r.next && r.first && r.born;
+
+    if (ok) {
+        memset(r.first, 0xff, map->num_lblocks * sizeof(uint32_t));
+        ok = look(&r) && recover(&r, log);
+    } else {
+        rsd_set_error(err, "no memory to find what is on the drive");
+    }
+    rsd_release(drive, r.role, blocks);
+    rsd_release(drive, r.next, blocks * sizeof(uint32_t));
+    rsd_release(drive, r.first, map->num_lblocks * sizeof(uint32_t));
+    rsd_release(drive, r.born, blocks * sizeof(uint64_t));
+    return ok;
+}

@@ -1,0 +1,113 @@
+/*
+ * Static wear levelling of drives that map whole blocks. If a block was erased,
+ * but by levelling, and erase counts within its die differ by more than
+ * wl-threshold: let S be the least worn block of the die that is data and at
+ * rest, T the most worn free one. If T's count exceeds S's by more than the
+ * threshold, the content of S is copied to T, which takes its place: cold data
+ * then rests on the worn block. With stripe=all, S stands for its unit, T for
+ * the most worn free blocks of all dies, and it is the mean of their counts
+ * that has to differ.
+ *
+ * A move is a merge (merge.c), one a group at a time.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "block-map.h"
+
+static bool at_rest(const BlockMap *map, const Unit *unit)
+{
+    const LBlock *lb;
+
+    if (!unit || unit->lblock == RSD_NONE || unit->pending) {
+        return false;
+    }
+    lb = &map->lblocks[unit->lblock];
+    return lb->data == unit && !lb->log && !lb->job;
+}
+
+/* Least worn block of a die that is data at rest, RSD_NONE: there is none */
+static uint32_t least_worn(BlockMap *map, uint32_t die)
+{
+    const RsdDrive *drive = map->ns->drive;
+    uint32_t base = die * drive->die_blocks, least = UINT32_MAX;
+    uint32_t found = RSD_NONE, found_wear = UINT32_MAX;
+
+    for (uint32_t b = base + map->ns->first; b < base + map->ns->end; b++) {
+        uint64_t rec = drive->media.rec[b];
+        uint32_t wear = rsd_rec_erases(rec);
+
+        if (rsd_rec_flags(rec) & RSD_BLOCK_BAD) {
+            continue;
+        }
+        least = wear < least ? wear : least;
+        if (wear < found_wear && at_rest(map, map->owner[b])) {
+            found = b;
+            found_wear = wear;
+        }
+    }
+    map->least_wear[die] = least;
+    return found;
+}
+
+/* Do the most worn free blocks exceed a unit's by the threshold? */
+static bool worth_a_move(const BlockMap *map, const Unit *unit)
+{
+    const RsdDrive *drive = map->ns->drive;
+    uint64_t worn = 0, wear = 0;
+
+    for (uint32_t lane = 0; lane < map->lanes; lane++) {
+        uint32_t die = unit->group * map->lanes + lane;
+
+        if (!map->pools[die].len) {
+            return false;
+        }
+        wear += rsd_rec_erases(drive->media.rec[unit->lane[lane].block]);
+        worn += rsd_rec_erases(drive->media.rec[rsd_map_free_block(map, die,
+                                                                   true)]);
+    }
+    return worn > wear + map->lanes * drive->cfg.wl_threshold;
+}
+
+void rsd_wear_level(BlockMap *map, uint32_t block)
+{
+    const RsdDrive *drive = map->ns->drive;
+    uint64_t threshold = drive->cfg.wl_threshold;
+    uint32_t die = block / drive->die_blocks;
+    Group *group = &map->groups[die / map->lanes];
+    uint32_t from, lblock;
+    RsdStatus status;
+    bool wait;
+    Unit *to;
+
+    if (!threshold || group->reserve_used || group->merges ||
+        rsd_rec_erases(drive->media.rec[block]) <=
+        map->least_wear[die] + threshold) {
+        return;
+    }
+    from = least_worn(map, die);
+    if (from == RSD_NONE || !worth_a_move(map, map->owner[from])) {
+        return;
+    }
+    lblock = map->owner[from]->lblock;
+    to = rsd_unit_take(map, die / map->lanes, lblock, true, &status, &wait);
+    if (!to) {
+        return;                 /* tried again after the next erase */
+    }
+    group->reserve_used = true;
+    if (rsd_merge(map, lblock, to, rsd_map_length(map, lblock),
+                  RSD_JOB_WEAR) != RSD_OK) {
+        group->reserve_used = false;
+        rsd_unit_retire(map, to, RSD_CAUSE_WEAR);
+    }
+}
+
+void rsd_wear_done(BlockMap *map, Job *job)
+{
+    LBlock *lb = &map->lblocks[job->lblock];
+
+    map->groups[job->to->group].reserve_used = false;
+    map->ns->drive->count->wear_moves += map->lanes;
+    rsd_unit_retire(map, lb->data, RSD_CAUSE_WEAR);
+    lb->data = job->to;
+}

@@ -1,0 +1,766 @@
+/*
+ * The controller's write buffer, which makes units of slots.
+ *
+ * It is there if write-buffer says so, or if a program takes more than 4 KiB
+ * (planes, page-size, one-shot); then it holds a unit for every die at least.
+ *
+ * Taking. The slots of a block come in order and fill units. Slots are taken in
+ * the order in which they came, over all commands: one that does not complete a
+ * unit at once, it has room in the begun unit, which has memory of its own; one
+ * that does needs room for the whole unit in the buffer, and waits for it, with
+ * everything behind it, if need be. Then the unit is closed: its program is
+ * queued to its die. Its room is free when it is programmed.
+ *
+ * Reads. What came and is not yet programmed is read from here, in no time.
+ *
+ * Completion. A write is done when all its slots are taken (ack=buffer) or all
+ * units that they closed are programmed and the rest is safe (ack=program). A
+ * zone finish waits for the programs of its padding.
+ *
+ * Safety. With plp=on, all that was taken is safe: it is kept in the media
+ * file, and a flush has nothing to wait for. With plp=off, a closed unit is not
+ * safe until it is programmed. To make a begun unit safe (for a flush, FUA, or
+ * ack=program), that of a conventional namespace is filled up and so closed, if
+ * the host has a page in it; that of a zone, which cannot be filled up, as the
+ * host continues it, goes to a part of the buffer that is protected in any
+ * case. What went there is safe for good. A flush waits until all writes that
+ * came before it are taken, and then until they are safe.
+ *
+ * Opening. Closed units that were safe are programmed, their pages counted as
+ * the host's; begun ones of a zone are here again, those of a conventional
+ * namespace are filled up and programmed.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include <assert.h>
+#include <string.h>
+
+#include "internal.h"
+
+#define SLOT_BYTES (RSD_PAGE_SIZE + RSD_OOB_SIZE)
+#define HASH_SIZE 4096u
+
+typedef struct BufSlot {
+    Cmd *cmd;                   /* waits until it is programmed, or NULL */
+    uint64_t lba;               /* of a page of the host */
+    uint8_t cause;
+} BufSlot;
+
+struct BufUnit {
+    Op op;                      /* its program. First: see unit_of() */
+    BufUnit *hash_next;
+    BufUnit *prev, *next;       /* of begun ones, or of closed ones */
+    uint64_t seq;               /* of a closed one */
+    uint32_t block, page;       /* its first slot */
+    uint32_t came, taken;       /* slots */
+    uint32_t safe;              /* of these, in the file */
+    uint32_t place;             /* there, or RSD_NONE */
+    bool closed;
+    uint8_t *payload;           /* slots: data, OOB; or NULL */
+    BufSlot slots[];
+};
+
+static BufUnit *unit_of(Op *op)
+{
+    return (BufUnit *)op;
+}
+
+static size_t unit_size(const RsdDrive *drive)
+{
+    return sizeof(BufUnit) + drive->unit * sizeof(BufSlot);
+}
+
+static uint32_t hash(uint32_t block, uint32_t page)
+{
+    return (block * 0x9e3779b1u ^ page * 0x85ebca77u) >> 20 & (HASH_SIZE - 1);
+}
+
+/* The youngest unit of that first slot, or NULL */
+static BufUnit *find(const RsdDrive *drive, uint32_t block, uint32_t page)
+{
+    BufUnit *unit = drive->buffer.on ? drive->buffer.hash[hash(block, page)]
+                                  : NULL;
+
+    while (unit && (unit->block != block || unit->page != page)) {
+        unit = unit->hash_next;
+    }
+    return unit;
+}
+
+static void list_add(BufUnitList *list, BufUnit *unit)
+{
+    unit->prev = list->tail;
+    unit->next = NULL;
+    if (list->tail) {
+        list->tail->next = unit;
+    } else {
+        list->head = unit;
+    }
+    list->tail = unit;
+}
+
+static void list_remove(BufUnitList *list, BufUnit *unit)
+{
+    if (unit->prev) {
+        unit->prev->next = unit->next;
+    } else {
+        list->head = unit->next;
+    }
+    if (unit->next) {
+        unit->next->prev = unit->prev;
+    } else {
+        list->tail = unit->prev;
+    }
+}
+
+/*
+ * Memory, and places in the file
+ */
+
+static BufUnit *alloc_unit(RsdDrive *drive)
+{
+    BufUnit *unit = rsd_alloc(drive, unit_size(drive));
+
+    if (unit && drive->media.data) {
+        unit->payload = rsd_alloc(drive, (size_t)drive->unit * SLOT_BYTES);
+        if (!unit->payload) {
+            rsd_release(drive, unit, unit_size(drive));
+            return NULL;
+        }
+    }
+    return unit;
+}
+
+static void dispose(RsdDrive *drive, BufUnit *unit)
+{
+    rsd_release(drive, unit->payload, (size_t)drive->unit * SLOT_BYTES);
+    rsd_release(drive, unit, unit_size(drive));
+}
+
+static void put_free(RsdDrive *drive, BufUnit *unit)
+{
+    unit->next = drive->buffer.free;
+    drive->buffer.free = unit;
+    drive->buffer.num_free++;
+}
+
+RsdStatus rsd_buffer_reserve(RsdDrive *drive, uint64_t units)
+{
+    Buffer *buf = &drive->buffer;
+    uint64_t want = buf->num_units - buf->num_free + units;
+
+    if (!buf->on) {
+        return RSD_OK;
+    }
+    while (buf->num_free < units) {
+        BufUnit *unit = alloc_unit(drive);
+
+        if (!unit) {
+            return RSD_E_NOMEM;
+        }
+        buf->num_units++;
+        put_free(drive, unit);
+    }
+    /* each unit has a place once something of it is taken */
+    return rsd_media_reserve_places(&drive->media, want);
+}
+
+static BufUnit *new_unit(RsdDrive *drive, uint32_t ns, uint32_t block,
+                      uint32_t page)
+{
+    Buffer *buf = &drive->buffer;
+    BufUnit *unit = buf->free, **head = &buf->hash[hash(block, page)];
+
+    buf->free = unit->next;
+    buf->num_free--;
+    unit->op = (Op){
+        .buf = unit->payload,
+        .block = block,
+        .page = page,
+        .count = drive->unit,
+        .stride = 1,
+        .die = block / drive->die_blocks,
+        .kind = OP_PROGRAM,
+        .ns = ns,
+        .unit = 1,
+    };
+    unit->block = block;
+    unit->page = page;
+    unit->came = unit->taken = unit->safe = 0;
+    unit->place = RSD_NONE;
+    unit->closed = false;
+    unit->hash_next = *head;
+    *head = unit;
+    list_add(&buf->begun, unit);
+    return unit;
+}
+
+/* The unit is no longer here; it is freed with its operation. */
+static void remove_unit(RsdDrive *drive, BufUnit *unit)
+{
+    Buffer *buf = &drive->buffer;
+    BufUnit **link = &buf->hash[hash(unit->block, unit->page)];
+
+    while (*link != unit) {
+        link = &(*link)->hash_next;
+    }
+    *link = unit->hash_next;
+    list_remove(unit->closed ? &buf->closed[unit->op.ns] : &buf->begun, unit);
+    if (unit->place != RSD_NONE) {
+        rsd_media_drop_unit(&drive->media, unit->place);
+    }
+    for (uint32_t i = 0; i < unit->taken; i++) {
+        if (unit->slots[i].cmd) {
+            rsd_cmd_drop(drive, unit->slots[i].cmd);
+        }
+    }
+}
+
+void rsd_buffer_free_unit(RsdDrive *drive, Op *op)
+{
+    put_free(drive, unit_of(op));
+}
+
+/* Puts what was taken of the unit into the file: it survives. */
+static void make_safe(RsdDrive *drive, BufUnit *unit)
+{
+    if (drive->media.units && unit->safe < unit->taken) {
+        if (unit->place == RSD_NONE) {
+            unit->place = rsd_media_place(&drive->media);
+        }
+        if (!rsd_media_store_unit(&drive->media, unit->place, unit->block,
+                                  unit->page, unit->payload, unit->safe,
+                                  unit->taken)) {
+            drive->count->media_errors++;
+        }
+    }
+    unit->safe = unit->taken;
+}
+
+/*
+ * Coming
+ */
+
+static void fill_slot(RsdDrive *drive, BufUnit *unit, const Op *op,
+                      uint32_t index)
+{
+    uint8_t *to = unit->payload;
+    RsdCmd *pub = op->cmd ? &op->cmd->pub : NULL;
+    const uint8_t *oob = NULL;
+
+    unit->slots[unit->came] = (BufSlot){ .cause = op->cause };
+    if (pub) {
+        unit->slots[unit->came].lba = pub->lba + index;
+    }
+    if (to) {
+        to += (size_t)unit->came * SLOT_BYTES;
+        if (op->buf) {
+            memcpy(to, op->buf, SLOT_BYTES);
+        } else if (pub && pub->data) {
+            memcpy(to, pub->data + (size_t)index * RSD_PAGE_SIZE,
+                   RSD_PAGE_SIZE);
+            memset(to + RSD_PAGE_SIZE, 0, RSD_OOB_SIZE);
+            if (pub->oob) {
+                oob = pub->oob + (size_t)index * op->cmd->oob_len;
+            }
+            if (!drive->ns[op->ns].geo.zoned) {
+                rsd_compose_oob(op->cmd, index, oob, to + RSD_PAGE_SIZE);
+            } else if (oob) {
+                memcpy(to + RSD_PAGE_SIZE, oob, op->cmd->oob_len);
+            }
+        } else {
+            memset(to, 0, SLOT_BYTES);
+        }
+    }
+    unit->came++;
+}
+
+/* Must the command wait until what it closes is programmed? */
+static bool awaits_program(const RsdDrive *drive, const Op *op)
+{
+    const RsdCmd *cmd = op->cmd ? &op->cmd->pub : NULL;
+
+    return cmd && (drive->cfg.ack == RSD_ACK_PROGRAM ||
+                   cmd->op == RSD_ZONE_FINISH ||
+                   (cmd->fua && !drive->cfg.plp));
+}
+
+static void close_unit(RsdDrive *drive, BufUnit *unit, const Op *by)
+{
+    Buffer *buf = &drive->buffer;
+
+    list_remove(&buf->begun, unit);
+    unit->closed = true;
+    unit->seq = ++buf->seq;
+    list_add(&buf->closed[unit->op.ns], unit);
+    buf->used += drive->unit;
+    unit->op.epoch = by->epoch;
+    if (by->epoch) {
+        by->epoch->refs++;
+    }
+    rsd_sched_queue(drive, &unit->op);
+}
+
+/*
+ * Sees to it that a begun unit becomes safe. False: it is being filled up for
+ * that, and not safe before it is programmed.
+ */
+static bool secure(RsdDrive *drive, BufUnit *unit)
+{
+    Ns *ns = &drive->ns[unit->op.ns];
+
+    if (drive->cfg.plp || ns->geo.zoned) {
+        make_safe(drive, unit);
+        return true;
+    }
+    if (unit->came < drive->unit) {
+        ns->personality->pad(ns, unit->block);
+    }
+    return false;
+}
+
+/* The command waits for what it closed; the rest of it must be safe. */
+static void secure_cmd(RsdDrive *drive, Cmd *cmd)
+{
+    BufUnit *next;
+
+    for (BufUnit *unit = drive->buffer.begun.head; unit; unit = next) {
+        uint32_t waits = 0;
+
+        next = unit->next;
+        for (uint32_t i = 0; i < unit->taken; i++) {
+            waits += unit->slots[i].cmd == cmd;
+        }
+        if (!waits || !secure(drive, unit)) {
+            continue;
+        }
+        for (uint32_t i = 0; i < unit->taken; i++) {
+            if (unit->slots[i].cmd == cmd) {
+                unit->slots[i].cmd = NULL;
+                rsd_cmd_drop(drive, cmd);
+            }
+        }
+    }
+}
+
+/* All slots of an operation are taken. */
+static void finish_op(RsdDrive *drive, Op *op)
+{
+    Ns *ns = &drive->ns[op->ns];
+    uint32_t slot = (op->page - 1) % drive->unit;
+    BufUnit *unit = find(drive, op->block, op->page - 1 - slot);
+    const RsdCmd *cmd = op->cmd ? &op->cmd->pub : NULL;
+
+    if (awaits_program(drive, op) && cmd->op != RSD_ZONE_FINISH &&
+        unit->slots[slot].lba == cmd->lba + cmd->nlb - 1) {
+        secure_cmd(drive, op->cmd);
+    }
+    ns->personality->op_buffered(ns, op);
+}
+
+/* Takes the next slot of the operation. False: there is no room. */
+static bool take_slot(RsdDrive *drive, Op *op)
+{
+    Buffer *buf = &drive->buffer;
+    uint32_t slot = op->page % drive->unit;
+    BufUnit *unit = find(drive, op->block, op->page - slot);
+    bool closes = slot + 1 == drive->unit;
+
+    if (closes && buf->used + drive->unit > buf->size) {
+        return false;
+    }
+    assert(unit && unit->taken == slot && unit->came > slot);
+    unit->taken++;
+    if (awaits_program(drive, op)) {
+        unit->slots[slot].cmd = op->cmd;
+        op->cmd->pending++;
+    }
+    if (drive->cfg.plp) {
+        make_safe(drive, unit);
+    }
+    if (closes) {
+        close_unit(drive, unit, op);
+    }
+    op->page++;
+    op->count--;
+    return true;
+}
+
+static bool has_host_page(const BufUnit *unit)
+{
+    for (uint32_t i = 0; i < unit->taken; i++) {
+        if (unit->slots[i].cause == RSD_CAUSE_HOST) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A flush has come to the head of the queue: all before it is taken. */
+static void begin_flush(RsdDrive *drive, Op *op)
+{
+    Buffer *buf = &drive->buffer;
+    OpList *list = &buf->flushes[op->ns];
+    bool filling = false;
+
+    for (BufUnit *unit = buf->begun.head, *next; unit && !op->page;
+         unit = next) {
+        next = unit->next;
+        if (unit->op.ns == op->ns && has_host_page(unit)) {
+            filling |= !secure(drive, unit);
+        }
+    }
+    if (filling) {
+        /* what fills them up is in the queue now: once more behind it */
+        op->page = 1;
+        rsd_op_list_add(&buf->queue, op);
+    } else if (buf->closed[op->ns].head) {
+        op->enqueued = buf->seq;
+        rsd_op_list_add(list, op);
+    } else {
+        rsd_op_finish(drive, op);
+    }
+}
+
+/* Takes what there is room for. */
+static void take(RsdDrive *drive)
+{
+    Buffer *buf = &drive->buffer;
+
+    if (buf->taking) {
+        return;                 /* a personality's answer to what goes on */
+    }
+    buf->taking = true;
+    while (buf->queue.head) {
+        Op *op = buf->queue.head;
+
+        bool taken = true;
+
+        while (op->count && taken) {
+            taken = take_slot(drive, op);
+        }
+        if (op->count) {
+            break;
+        }
+        buf->queue.head = op->next;
+        if (op->kind == OP_PROGRAM) {
+            finish_op(drive, op);
+        } else {
+            begin_flush(drive, op);
+        }
+    }
+    buf->taking = false;
+}
+
+void rsd_buffer_write(RsdDrive *drive, Op *op)
+{
+    uint32_t index = op->index;
+
+    for (uint32_t page = op->page; page < op->page + op->count; page++) {
+        uint32_t slot = page % drive->unit;
+        BufUnit *unit = slot ? find(drive, op->block, page - slot)
+                          : new_unit(drive, op->ns, op->block, page);
+
+        assert(unit && unit->came == slot);
+        fill_slot(drive, unit, op, index);
+        index += (page + 1) % drive->unit ? 1 : op->stride;
+    }
+    rsd_op_list_add(&drive->buffer.queue, op);
+    take(drive);
+}
+
+void rsd_buffer_flush(Ns *ns, Cmd *cmd)
+{
+    Op *op = rsd_op_new(ns, OP_READ, RSD_CAUSE_HOST, 0);
+
+    op->cmd = cmd;
+    op->count = 0;
+    cmd->pending++;
+    rsd_op_list_add(&ns->drive->buffer.queue, op);
+    take(ns->drive);
+}
+
+/*
+ * Going
+ */
+
+/* Position in the command of the operation's slot so many after its next */
+static uint32_t index_after(const RsdDrive *drive, const Op *op, uint32_t n)
+{
+    uint32_t units = (op->page + n) / drive->unit - op->page / drive->unit;
+
+    return op->index + n + units * (op->stride - 1);
+}
+
+void rsd_buffer_read(RsdDrive *drive, Op *op)
+{
+    while (op->count) {
+        uint32_t page = op->page + op->count - 1, slot = page % drive->unit;
+        BufUnit *unit = find(drive, op->block, page - slot);
+        RsdCmd *pub = op->cmd ? &op->cmd->pub : NULL;
+
+        if (!unit || unit->came <= slot) {
+            return;             /* what came before is programmed */
+        }
+        if (unit->payload) {
+            const uint8_t *from = unit->payload + (size_t)slot * SLOT_BYTES;
+            uint32_t index = index_after(drive, op, op->count - 1);
+
+            if (op->buf) {
+                memcpy(op->buf, from, SLOT_BYTES);
+            } else if (pub && pub->data) {
+                memcpy(pub->data + (size_t)index * RSD_PAGE_SIZE, from,
+                       RSD_PAGE_SIZE);
+            }
+            if (!op->buf && pub && pub->oob) {
+                memcpy(pub->oob + (size_t)index * op->cmd->oob_len,
+                       from + RSD_PAGE_SIZE, op->cmd->oob_len);
+            }
+        }
+        drive->count->buffer_reads++;
+        op->count--;
+    }
+}
+
+void rsd_buffer_programmed(RsdDrive *drive, Op *op)
+{
+    Buffer *buf = &drive->buffer;
+    BufUnit *unit = unit_of(op);
+    BufUnitList *closed = &buf->closed[op->ns];
+    OpList *flushes = &buf->flushes[op->ns];
+
+    for (uint32_t i = 0; i < drive->unit; i++) {
+        (&drive->count->prog_host)[unit->slots[i].cause]++;
+    }
+    remove_unit(drive, unit);
+    buf->used -= drive->unit;
+    while (flushes->head && (!closed->head ||
+                             closed->head->seq > flushes->head->enqueued)) {
+        Op *flush = flushes->head;
+
+        flushes->head = flush->next;
+        rsd_op_finish(drive, flush);
+    }
+    op->buf = NULL;             /* not the personality's */
+    take(drive);
+}
+
+bool rsd_buffer_busy(const Ns *ns)
+{
+    const Buffer *buf = &ns->drive->buffer;
+
+    return buf->queue.head || buf->closed[ns->index].head;
+}
+
+RsdCause rsd_buffer_cause(const Op *op, uint32_t slot)
+{
+    return ((const BufUnit *)op)->slots[slot].cause;
+}
+
+uint64_t rsd_buffer_lba(const Op *op, uint32_t slot)
+{
+    return ((const BufUnit *)op)->slots[slot].lba;
+}
+
+void rsd_buffer_drop(Ns *ns, uint32_t block)
+{
+    RsdDrive *drive = ns->drive;
+    Buffer *buf = &drive->buffer;
+    OpList old = buf->queue;
+
+    /* nothing may be taken before all of it is gone */
+    buf->taking = true;
+    buf->queue = (OpList){ NULL, NULL };
+    for (Op *op = old.head, *next; op; op = next) {
+        next = op->next;
+        if (op->kind == OP_PROGRAM && op->block == block) {
+            ns->personality->op_buffered(ns, op);
+        } else {
+            rsd_op_list_add(&buf->queue, op);
+        }
+    }
+    for (BufUnit *unit = buf->begun.head, *next; unit; unit = next) {
+        next = unit->next;
+        if (unit->block == block) {
+            remove_unit(drive, unit);
+            put_free(drive, unit);
+        }
+    }
+    /* what is queued will be programmed, but must not come back when opened */
+    for (BufUnit *unit = buf->closed[ns->index].head; unit;
+         unit = unit->next) {
+        if (unit->block == block) {
+            if (unit->place != RSD_NONE) {
+                rsd_media_drop_unit(&drive->media, unit->place);
+                unit->place = RSD_NONE;
+            }
+            unit->safe = 0;
+        }
+    }
+    buf->taking = false;
+    take(drive);
+}
+
+uint32_t rsd_buffer_has(const RsdDrive *drive, uint32_t block, uint32_t page)
+{
+    const BufUnit *unit = find(drive, block, page);
+
+    return unit ? unit->safe : 0;
+}
+
+const uint8_t *rsd_buffer_oob(const RsdDrive *drive, uint32_t block,
+                              uint32_t page, uint32_t slot)
+{
+    return find(drive, block, page)->payload + (size_t)slot * SLOT_BYTES +
+           RSD_PAGE_SIZE;
+}
+
+/*
+ * Opening
+ */
+
+bool rsd_buffer_init(RsdDrive *drive)
+{
+    const RsdConfig *cfg = &drive->cfg;
+    Buffer *buf = &drive->buffer;
+
+    buf->on = rsd_buffer_on(cfg);
+    buf->size = rsd_buffer_slots(cfg);
+    if (!buf->on) {
+        return true;
+    }
+    buf->hash = rsd_alloc(drive, HASH_SIZE * sizeof(BufUnit *));
+    return buf->hash;
+}
+
+bool rsd_buffer_load(RsdDrive *drive, char err[RSD_ERR_LEN])
+{
+    RsdMedia *media = &drive->media;
+
+    for (uint32_t place = 0; place < media->places; place++) {
+        const RsdMediaUnit *rec = &media->units[place];
+        BufUnit *unit;
+
+        if (!rec->taken) {
+            continue;
+        }
+        if (rec->taken > drive->unit || rec->page % drive->unit ||
+            rec->page >= drive->pages ||
+            rec->block >= drive->dies * drive->die_blocks) {
+            rsd_set_error(err, "the media file is corrupt: entry %u of its "
+                          "write buffer (block %u, page %u, %u pages); restore "
+                          "it from a copy, or remove it", place, rec->block,
+                          rec->page, rec->taken);
+            return false;
+        }
+        if (!rsd_media_claim_place(media, place) ||
+            rsd_buffer_reserve(drive, 1) != RSD_OK) {
+            rsd_set_error(err, "no memory or disk space for what the write "
+                          "buffer holds: free some");
+            return false;
+        }
+        unit = new_unit(drive, 0, rec->block, rec->page);
+        unit->op.ns = rec->block % drive->die_blocks >= drive->ns[0].end;
+        unit->came = unit->taken = unit->safe = rec->taken;
+        unit->place = place;
+        for (uint32_t i = 0; i < unit->taken; i++) {
+            unit->slots[i] = (BufSlot){ .cause = RSD_CAUSE_HOST };
+        }
+        if (!rsd_media_load_unit(media, place, unit->payload, unit->taken)) {
+            rsd_set_error(err, "cannot read the write buffer in the media "
+                          "file: look at the host's disk");
+            return false;
+        }
+    }
+    return true;
+}
+
+void rsd_buffer_restore(Ns *ns, uint32_t block, uint32_t page)
+{
+    RsdDrive *drive = ns->drive;
+    BufUnit *unit = find(drive, block, page);
+    uint32_t n = drive->unit, pad = n - (unit ? unit->taken : 0);
+
+    if (unit && unit->payload) {
+        memset(unit->payload + (size_t)unit->taken * SLOT_BYTES, 0,
+               (size_t)pad * SLOT_BYTES);
+    }
+    rsd_nand_program_unit(&drive->media, block, page, n,
+                          unit ? unit->payload : NULL);
+    drive->count->prog_host += n - pad;
+    drive->count->prog_pad += pad;
+    drive->count->nand_programs += n / drive->sched.page;
+    if (unit) {
+        remove_unit(drive, unit);
+        put_free(drive, unit);
+    }
+}
+
+/*
+ * Does a unit go on where its block ends, a block of a used segment? (A
+ * conventional namespace's block is erased before it gets one.) Otherwise it
+ * was programmed when the process was killed, or given up; the entry of a
+ * segment that was reset owns its block, too, until that is erased.
+ */
+static bool continues(const Ns *ns, const BufUnit *unit)
+{
+    uint64_t rec = ns->drive->media.rec[unit->block];
+
+    return rsd_rec_next(rec) == unit->page &&
+           !(rsd_rec_flags(rec) & RSD_BLOCK_BAD) &&
+           (!ns->geo.zoned ||
+            (ns->drive->blocks[unit->block].owner != RSD_NONE &&
+             !ns->drive->blocks[unit->block].obsolete));
+}
+
+void rsd_buffer_settle(Ns *ns)
+{
+    RsdDrive *drive = ns->drive;
+    Buffer *buf = &drive->buffer;
+    BufUnit *unit = ns->geo.zoned ? NULL : buf->begun.head;
+
+    /* the units of a block are in any order here */
+    while (unit) {
+        if (unit->op.ns == ns->index && continues(ns, unit)) {
+            rsd_buffer_restore(ns, unit->block, unit->page);
+            unit = buf->begun.head;
+        } else {
+            unit = unit->next;
+        }
+    }
+    for (BufUnit *next, *u = buf->begun.head; u; u = next) {
+        next = u->next;
+        if (u->op.ns == ns->index && (!ns->geo.zoned || !continues(ns, u))) {
+            remove_unit(drive, u);
+            put_free(drive, u);
+        }
+    }
+}
+
+void rsd_buffer_fini(RsdDrive *drive)
+{
+    Buffer *buf = &drive->buffer;
+
+    while (buf->begun.head) {
+        BufUnit *unit = buf->begun.head;
+
+        buf->begun.head = unit->next;
+        dispose(drive, unit);
+    }
+    for (uint32_t ns = 0; ns < RSD_MAX_NAMESPACES; ns++) {
+        while (buf->closed[ns].head) {
+            BufUnit *unit = buf->closed[ns].head;
+
+            buf->closed[ns].head = unit->next;
+            dispose(drive, unit);
+        }
+    }
+    while (buf->free) {
+        BufUnit *unit = buf->free;
+
+        buf->free = unit->next;
+        dispose(drive, unit);
+    }
+    rsd_release(drive, buf->hash, HASH_SIZE * sizeof(BufUnit *));
+}

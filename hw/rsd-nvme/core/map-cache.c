@@ -1,0 +1,866 @@
+/*
+ * The cached map of ftl=dftl: DFTL (Gupta, Kim, Urgaonkar, ASPLOS 2009), which
+ * shows what RISA 4.2 leaves out when it assumes the whole map in RAM.
+ *
+ * The map is in flash, in map pages of 1024 entries of 4 bytes, which have
+ * blocks of their own. RAM has a directory, the flash page of every map page
+ * (DFTL's global translation directory), and a cache of single entries (its
+ * cached mapping table) of 8 bytes each, map-cache bytes in all.
+ *
+ *   miss      An entry is read together with the others of its map page that
+ *             the command needs. The command waits.
+ *   eviction  Before that the cache makes room: by segmented LRU, entries that
+ *             were hit again being in the protected half. One that was changed
+ *             is written first: its map page is read and programmed anew, with
+ *             all changed entries of that page, which stay and are clean then.
+ *             The command waits for that, too.
+ *   GC        A page that is moved changes its entry, in the cache if it is
+ *             there; else its map page is updated before the victim is erased,
+ *             once for all pages of the victim that it names.
+ *   trim      The same: entries in the cache change; map pages that have others
+ *             are updated, each once, and nobody waits for it.
+ *
+ * Commands wait side by side; a read of a map page serves all that wait for it.
+ * Map pages take turns over the frontiers, a block of each being filled with
+ * them. Their blocks are victims like others, chosen by the same rule. All
+ * these operations count as cause map.
+ *
+ * The simulator itself keeps the true map (page-ftl.c): no content is ever read
+ * out of a map page, though it is programmed. So the map survives SIGKILL as it
+ * does with ftl=page, by the data pages' OOB, and after opening the cache is
+ * empty. What a real drive would write of it at power-off, or search after a
+ * power loss, is not modelled.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "page-ftl.h"
+
+#define ENTRIES (RSD_PAGE_SIZE / (uint32_t)sizeof(uint32_t))
+#define ENTRY_BYTES 8u          /* of the cache: logical and flash page */
+#define KIND_MAP 1u             /* RsdSpare.kind */
+
+/* Cmd.stage */
+enum {
+    STAGE_NEW,
+    STAGE_ROOM,                 /* waits for entries to be evicted */
+    STAGE_LOAD,                 /* waits for its map page */
+    STAGE_LOADED,
+};
+
+typedef struct Entry {
+    uint32_t lpn;
+    uint32_t prev, next;        /* in its half of the cache, by last use */
+    uint32_t page_prev, page_next;      /* of the same map page */
+    bool dirty;
+    bool guarded;               /* in the protected half */
+    bool leaving;               /* chosen for eviction: in no half */
+} Entry;
+
+typedef struct List {
+    uint32_t head, tail;        /* most, least recently used */
+    uint32_t len;
+} List;
+
+typedef struct MapPage {
+    uint32_t where;             /* flash page + 1; 0: it was never written */
+    uint32_t entries;           /* first one in the cache, or RSD_NONE */
+    uint32_t writing;           /* programs of it in flight */
+    bool loading;
+    bool updating;              /* an update that no victim waits for */
+} MapPage;
+
+#define JOBS_AT_ONCE 128u       /* jobs allocated together */
+
+typedef struct Job {
+    struct Job *next;           /* stalled, or unused */
+    uint32_t map_page;
+    uint32_t die;               /* whose victim waits for it, or RSD_NONE */
+    uint32_t old;               /* flash page that it replaces + 1 */
+    bool load;
+    bool copy;                  /* of a page of the die's victim */
+} Job;
+
+typedef struct JobChunk {
+    struct JobChunk *next;
+    Job jobs[JOBS_AT_ONCE];
+} JobChunk;
+
+struct MapCache {
+    MapPage *pages;
+    uint32_t *index;            /* entry of a logical page + 1; 0: none */
+    Entry *entries;
+    uint32_t num_entries;
+    uint32_t used;              /* entries ever given out */
+    uint32_t unused;            /* list of those given back, by next */
+    List probation, guarded;
+    uint64_t free;              /* entries that nobody has or was promised */
+    uint64_t leaving;
+    uint64_t wanted;            /* by commands in STAGE_ROOM */
+    uint32_t turn;              /* frontier of the next map page */
+    Job *stalled, *free_jobs;
+    JobChunk *chunks;
+};
+
+uint64_t rsd_map_pages_of(const Ns *ns)
+{
+    return ns->personality == &rsd_dftl_personality
+           ? rsd_div_round_up(ns->geo.lbas, ENTRIES) : 0;
+}
+
+/*
+ * Entries
+ */
+
+static void list_remove(MapCache *c, List *list, uint32_t n)
+{
+    Entry *e = &c->entries[n];
+
+    if (e->prev == RSD_NONE) {
+        list->head = e->next;
+    } else {
+        c->entries[e->prev].next = e->next;
+    }
+    if (e->next == RSD_NONE) {
+        list->tail = e->prev;
+    } else {
+        c->entries[e->next].prev = e->prev;
+    }
+    list->len--;
+}
+
+static void list_push(MapCache *c, List *list, uint32_t n)
+{
+    Entry *e = &c->entries[n];
+
+    e->prev = RSD_NONE;
+    e->next = list->head;
+    if (list->head == RSD_NONE) {
+        list->tail = n;
+    } else {
+        c->entries[list->head].prev = n;
+    }
+    list->head = n;
+    list->len++;
+}
+
+/* The entry was used again. */
+static void touch(MapCache *c, uint32_t n)
+{
+    Entry *e = &c->entries[n];
+
+    if (e->leaving) {
+        return;
+    }
+    list_remove(c, e->guarded ? &c->guarded : &c->probation, n);
+    e->guarded = true;
+    list_push(c, &c->guarded, n);
+    if (c->guarded.len > c->num_entries / 2) {
+        uint32_t last = c->guarded.tail;
+
+        list_remove(c, &c->guarded, last);
+        c->entries[last].guarded = false;
+        list_push(c, &c->probation, last);
+    }
+}
+
+/* Of a logical page that has none */
+static void insert(MapCache *c, uint32_t lpn)
+{
+    MapPage *page = &c->pages[lpn / ENTRIES];
+    uint32_t n = c->unused;
+    Entry *e;
+
+    if (n == RSD_NONE) {
+        n = c->used++;
+    } else {
+        c->unused = c->entries[n].next;
+    }
+    e = &c->entries[n];
+    *e = (Entry){ .lpn = lpn, .page_prev = RSD_NONE,
+                  .page_next = page->entries };
+    if (page->entries != RSD_NONE) {
+        c->entries[page->entries].page_prev = n;
+    }
+    page->entries = n;
+    list_push(c, &c->probation, n);
+    c->index[lpn] = n + 1;
+}
+
+/* Forgets an entry that is in no half. */
+static void forget(MapCache *c, uint32_t n)
+{
+    Entry *e = &c->entries[n];
+
+    if (e->page_prev == RSD_NONE) {
+        c->pages[e->lpn / ENTRIES].entries = e->page_next;
+    } else {
+        c->entries[e->page_prev].page_next = e->page_next;
+    }
+    if (e->page_next != RSD_NONE) {
+        c->entries[e->page_next].page_prev = e->page_prev;
+    }
+    c->index[e->lpn] = 0;
+    e->next = c->unused;
+    c->unused = n;
+    c->free++;
+}
+
+/*
+ * Jobs: reads and updates of map pages
+ */
+
+static void free_job(MapCache *c, Job *job)
+{
+    job->next = c->free_jobs;
+    c->free_jobs = job;
+}
+
+static Job *new_job(PageFtl *ftl, uint32_t map_page)
+{
+    MapCache *c = ftl->cache;
+    Job *job;
+
+    if (!c->free_jobs) {
+        JobChunk *chunk = rsd_alloc(ftl->drive, sizeof(*chunk));
+
+        if (!chunk) {
+            return NULL;
+        }
+        chunk->next = c->chunks;
+        c->chunks = chunk;
+        for (uint32_t i = 0; i < JOBS_AT_ONCE; i++) {
+            free_job(c, &chunk->jobs[i]);
+        }
+    }
+    job = c->free_jobs;
+    c->free_jobs = job->next;
+    *job = (Job){ .map_page = map_page, .die = RSD_NONE };
+    return job;
+}
+
+/* Begins a block for map pages, if so many free pages are left after it. */
+static bool open_map_block(PageFtl *ftl, Frontier *f, uint64_t keep)
+{
+    uint32_t block;
+
+    if (!f->free || f->space - f->owed < ftl->drive->pages + keep) {
+        return false;
+    }
+    block = rsd_page_take_block(ftl, f);
+    if (block == RSD_NONE) {
+        return false;
+    }
+    f->space -= ftl->drive->pages;
+    ftl->blocks[block].map = true;
+    f->map_block = block;
+    f->map_page = 0;
+    return true;
+}
+
+/*
+ * A free page for a map page, or RSD_NONE. Only what a victim waits for may
+ * take the frontiers' reserve; it frees a block in return.
+ */
+static uint32_t take_map_page(PageFtl *ftl, bool for_victim)
+{
+    MapCache *c = ftl->cache;
+    uint32_t pages = ftl->drive->pages, n = ftl->num_frontiers;
+
+    for (uint32_t i = 0; i < (for_victim ? 2 * n : n); i++) {
+        Frontier *f = &ftl->frontiers[c->turn];
+        /* at first from those that have the most */
+        uint64_t keep = !for_victim ? ftl->reserve - pages
+                                    : i < n ? pages : 0;
+
+        c->turn = (c->turn + 1) % n;
+        if (f->space - f->owed < keep) {
+            continue;
+        }
+        if ((f->map_block != RSD_NONE && f->map_page < pages) ||
+            open_map_block(ftl, f, keep)) {
+            return page_number(ftl, f->map_block, f->map_page++);
+        }
+    }
+    return RSD_NONE;
+}
+
+/* What a map page has in flash, with its OOB */
+static void compose(PageFtl *ftl, uint32_t map_page, uint8_t *buf)
+{
+    uint64_t first = (uint64_t)map_page * ENTRIES;
+    uint64_t n = ftl->ns->geo.lbas - first;
+    RsdSpare spare = {
+        .magic = RSD_SPARE_MAGIC,
+        .kind = KIND_MAP,
+        .lpn = map_page,
+        .seq = ftl->drive->seq,
+    };
+
+    n = n < ENTRIES ? n : ENTRIES;
+    memset(buf, 0, RSD_PAGE_SIZE + RSD_OOB_SIZE);
+    memcpy(buf, ftl->l2p + first, n * sizeof(uint32_t));
+    memcpy(rsd_buf_spare(buf), &spare, sizeof(spare));
+}
+
+static void stall(MapCache *c, Job *job)
+{
+    Job **link = &c->stalled;
+
+    while (*link) {
+        link = &(*link)->next;
+    }
+    job->next = NULL;
+    *link = job;
+}
+
+/* Queues the program of an update. False: there is no page or memory. */
+static bool program_update(PageFtl *ftl, Job *job, uint8_t *buf)
+{
+    MapCache *c = ftl->cache;
+    MapPage *page = &c->pages[job->map_page];
+    uint32_t pages = ftl->drive->pages, number;
+    Op *op;
+
+    if (!rsd_op_reserve(ftl->drive, 1)) {
+        ftl->refusal = RSD_E_NOMEM;
+        return false;
+    }
+    ftl->refusal = RSD_E_NOBLOCK;
+    number = take_map_page(ftl, job->die != RSD_NONE);
+    if (number == RSD_NONE) {
+        return false;
+    }
+    if (buf) {
+        compose(ftl, job->map_page, buf);
+    }
+    ftl->drive->seq++;
+    job->old = page->where;
+    page->where = number + 1;
+    page->writing++;
+    for (uint32_t n = page->entries; n != RSD_NONE;
+         n = c->entries[n].page_next) {
+        c->entries[n].dirty = false;
+    }
+    ftl->p2l[number] = job->map_page;
+    ftl->blocks[number / pages].valid++;
+    op = rsd_queue_copy_write(ftl->ns, RSD_CAUSE_MAP, number / pages,
+                              number % pages, buf);
+    op->job = job;
+    ftl->in_flight++;
+    return true;
+}
+
+/* Goes on with an update whose old page, if any, was read. */
+static void write_update(PageFtl *ftl, Job *job)
+{
+    bool payload = ftl->drive->media.data;
+    uint8_t *buf = payload ? rsd_buf_new(ftl->drive) : NULL;
+
+    ftl->refusal = RSD_E_NOMEM;
+    if ((payload && !buf) || !program_update(ftl, job, buf)) {
+        rsd_buf_free(ftl->drive, buf);
+        stall(ftl->cache, job);
+    }
+}
+
+/* Queues the read of a map page. False: there is no memory. */
+static bool read_map_page(PageFtl *ftl, Job *job)
+{
+    uint32_t number = ftl->cache->pages[job->map_page].where - 1;
+    uint32_t pages = ftl->drive->pages;
+    Op *op;
+
+    if (!rsd_op_reserve(ftl->drive, 1)) {
+        return false;
+    }
+    op = rsd_queue_copy_read(ftl->ns, RSD_CAUSE_MAP, number / pages,
+                             number % pages, NULL);
+    op->job = job;
+    ftl->in_flight++;
+    return true;
+}
+
+/* Reads a map page, if it was ever written, and writes it anew. */
+static bool start_update(PageFtl *ftl, uint32_t map_page, uint32_t die)
+{
+    Job *job = new_job(ftl, map_page);
+
+    if (!job) {
+        return false;
+    }
+    job->die = die;
+    if (!ftl->cache->pages[map_page].where) {
+        write_update(ftl, job);
+    } else if (!read_map_page(ftl, job)) {
+        free_job(ftl->cache, job);
+        return false;
+    }
+    return true;
+}
+
+/* The same for changed entries that nobody waits for by name. */
+static void update_once(PageFtl *ftl, uint32_t map_page)
+{
+    MapPage *page = &ftl->cache->pages[map_page];
+
+    if (!page->updating) {
+        page->updating = true;
+        page->updating = start_update(ftl, map_page, RSD_NONE);
+    }
+}
+
+void rsd_cache_retry(PageFtl *ftl)
+{
+    MapCache *c = ftl->cache;
+    Job *job = c->stalled;
+
+    c->stalled = NULL;
+    while (job) {
+        Job *next = job->next;
+
+        write_update(ftl, job);
+        job = next;
+    }
+}
+
+/*
+ * Eviction
+ */
+
+/* Evicts, or begins to, as many entries as commands wait for. */
+static void make_room(PageFtl *ftl)
+{
+    MapCache *c = ftl->cache;
+
+    while (c->free + c->leaving < c->wanted) {
+        List *list = c->probation.len ? &c->probation : &c->guarded;
+        uint32_t n = list->tail;
+        Entry *e;
+
+        if (n == RSD_NONE) {
+            return;
+        }
+        e = &c->entries[n];
+        list_remove(c, list, n);
+        if (!e->dirty && !c->pages[e->lpn / ENTRIES].writing) {
+            forget(c, n);
+            continue;
+        }
+        e->leaving = true;
+        c->leaving++;
+        if (e->dirty) {
+            update_once(ftl, e->lpn / ENTRIES);
+        }
+    }
+}
+
+/* A map page was programmed: what was to be evicted with it is. */
+static void evict_written(PageFtl *ftl, uint32_t map_page)
+{
+    MapCache *c = ftl->cache;
+    bool again = false;
+
+    for (uint32_t n = c->pages[map_page].entries, next; n != RSD_NONE;
+         n = next) {
+        Entry *e = &c->entries[n];
+
+        next = e->page_next;
+        if (!e->leaving || c->pages[map_page].writing) {
+            continue;
+        }
+        if (e->dirty) {
+            again = true;       /* it changed meanwhile */
+        } else {
+            c->leaving--;
+            forget(c, n);
+        }
+    }
+    if (again) {
+        update_once(ftl, map_page);
+    }
+}
+
+/*
+ * Translation
+ */
+
+/* Pages of a command that are translated together, from cmd->progress */
+static uint32_t span(const MapCache *c, const Cmd *cmd)
+{
+    uint32_t left = cmd->pub.nlb - cmd->progress;
+    uint32_t in_page = ENTRIES - (cmd->pub.lba + cmd->progress) % ENTRIES;
+    uint32_t most = c->num_entries / 4;
+
+    left = left < in_page ? left : in_page;
+    return left < most ? left : most;
+}
+
+/* Its map page has been read: its entries come into the cache. */
+static void fill(PageFtl *ftl, Cmd *cmd)
+{
+    MapCache *c = ftl->cache;
+    uint32_t lpn = cmd->pub.lba + cmd->progress, n = span(c, cmd);
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (c->index[lpn + i]) {
+            continue;
+        }
+        if (cmd->slots) {
+            cmd->slots--;
+        } else if (c->free) {
+            c->free--;
+        } else {
+            continue;           /* evicted since: see rsd_cache_written() */
+        }
+        insert(c, lpn + i);
+    }
+    c->free += cmd->slots;
+    /* others may evict what is in the cache now */
+    ftl->retry |= c->wanted > 0;
+    cmd->slots = 0;
+    cmd->stage = STAGE_NEW;
+    cmd->translated = cmd->progress + n;
+}
+
+/* Begins a translation: are all entries there? Else room is asked for. */
+static bool look_up(PageFtl *ftl, Cmd *cmd)
+{
+    MapCache *c = ftl->cache;
+    uint32_t lpn = cmd->pub.lba + cmd->progress, n = span(c, cmd);
+    uint32_t missing = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t entry = c->index[lpn + i];
+
+        if (entry) {
+            touch(c, entry - 1);
+        } else {
+            missing++;
+        }
+    }
+    ftl->drive->count->map_hits += n - missing;
+    ftl->drive->count->map_misses += missing;
+    if (!missing) {
+        cmd->translated = cmd->progress + n;
+        return true;
+    }
+    cmd->slots = missing;
+    cmd->stage = STAGE_ROOM;
+    c->wanted += missing;
+    return false;
+}
+
+bool rsd_cache_translate(PageFtl *ftl, Cmd *cmd, uint32_t *end)
+{
+    MapCache *c = ftl->cache;
+    uint32_t map_page = (cmd->pub.lba + cmd->progress) / ENTRIES;
+
+    if (cmd->translated <= cmd->progress) {
+        if (cmd->stage == STAGE_NEW && look_up(ftl, cmd)) {
+            *end = cmd->translated;
+            return true;
+        }
+        if (cmd->stage == STAGE_ROOM) {
+            /* unless an update says otherwise */
+            ftl->refusal = RSD_E_NOMEM;
+            make_room(ftl);
+            if (c->free < cmd->slots) {
+                return false;
+            }
+            c->free -= cmd->slots;
+            c->wanted -= cmd->slots;
+            cmd->stage = c->pages[map_page].where ? STAGE_LOAD : STAGE_LOADED;
+        }
+        if (cmd->stage == STAGE_LOAD) {
+            Job *job = c->pages[map_page].loading ? NULL
+                                                  : new_job(ftl, map_page);
+
+            if (job) {
+                job->load = true;
+                c->pages[map_page].loading = read_map_page(ftl, job);
+                if (!c->pages[map_page].loading) {
+                    free_job(c, job);
+                }
+            }
+            ftl->refusal = RSD_E_NOMEM;
+            return false;
+        }
+        fill(ftl, cmd);
+    }
+    *end = cmd->translated;
+    return true;
+}
+
+void rsd_cache_give_up(PageFtl *ftl, Cmd *cmd)
+{
+    MapCache *c = ftl->cache;
+
+    if (cmd->stage == STAGE_ROOM) {
+        c->wanted -= cmd->slots;
+    } else {
+        c->free += cmd->slots;
+    }
+    cmd->slots = 0;
+    cmd->stage = STAGE_NEW;
+}
+
+void rsd_cache_written(PageFtl *ftl, uint32_t lpn)
+{
+    MapCache *c = ftl->cache;
+
+    if (!c->index[lpn]) {
+        /* evicted since, while the command waited for a free page */
+        if (!c->free) {
+            update_once(ftl, lpn / ENTRIES);
+            return;
+        }
+        c->free--;
+        insert(c, lpn);
+    }
+    c->entries[c->index[lpn] - 1].dirty = true;
+}
+
+void rsd_cache_trimmed(PageFtl *ftl, uint32_t lpn)
+{
+    MapCache *c = ftl->cache;
+
+    if (c->index[lpn]) {
+        c->entries[c->index[lpn] - 1].dirty = true;
+    } else if (c->pages[lpn / ENTRIES].where) {
+        update_once(ftl, lpn / ENTRIES);
+    }
+}
+
+void rsd_cache_format(PageFtl *ftl)
+{
+    for (uint64_t i = 0; i < rsd_map_pages_of(ftl->ns); i++) {
+        MapPage *page = &ftl->cache->pages[i];
+
+        if (page->where) {
+            uint32_t number = page->where - 1;
+
+            page->where = 0;
+            rsd_page_invalidate(ftl, number);
+        }
+    }
+}
+
+/*
+ * Victims
+ */
+
+void rsd_cache_moved(PageFtl *ftl, Victim *v, uint32_t lpn)
+{
+    MapCache *c = ftl->cache;
+
+    if (c->index[lpn]) {
+        c->entries[c->index[lpn] - 1].dirty = true;
+    } else {
+        v->moved[v->num_moved++] = lpn / ENTRIES;
+    }
+}
+
+static int by_number(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+bool rsd_cache_settle(PageFtl *ftl, uint32_t die)
+{
+    Victim *v = &ftl->dies[die].victim;
+
+    qsort(v->moved, v->num_moved, sizeof(*v->moved), by_number);
+    while (v->num_moved) {
+        uint32_t map_page = v->moved[v->num_moved - 1];
+
+        v->updates++;
+        if (!start_update(ftl, map_page, die)) {
+            v->updates--;
+            v->stalled = true;
+            return false;
+        }
+        while (v->num_moved && v->moved[v->num_moved - 1] == map_page) {
+            v->num_moved--;
+        }
+    }
+    return !v->updates;
+}
+
+bool rsd_cache_is_current(const PageFtl *ftl, uint32_t number)
+{
+    return ftl->cache->pages[ftl->p2l[number]].where == number + 1;
+}
+
+bool rsd_cache_copy(PageFtl *ftl, uint32_t number, uint8_t *buf)
+{
+    Job *job = new_job(ftl, ftl->p2l[number]);
+
+    if (!job) {
+        return false;
+    }
+    job->die = die_of(ftl, number / ftl->drive->pages);
+    job->copy = true;
+    if (!program_update(ftl, job, buf)) {
+        free_job(ftl->cache, job);
+        return false;
+    }
+    return true;
+}
+
+/*
+ * Operations that are done
+ */
+
+static void loaded(PageFtl *ftl, uint32_t map_page)
+{
+    const MapCache *c = ftl->cache;
+
+    c->pages[map_page].loading = false;
+    for (Cmd *cmd = ftl->wait_head; cmd; cmd = cmd->wait_next) {
+        if (cmd->stage == STAGE_LOAD &&
+            (cmd->pub.lba + cmd->progress) / ENTRIES == map_page) {
+            cmd->stage = STAGE_LOADED;
+        }
+    }
+}
+
+/* An update is done: its old page is not needed any more. */
+static void updated(PageFtl *ftl, Job *job)
+{
+    MapPage *page = &ftl->cache->pages[job->map_page];
+
+    page->writing--;
+    if (job->old) {
+        rsd_page_invalidate(ftl, job->old - 1);
+    }
+    if (job->die == RSD_NONE) {
+        page->updating = false;
+    } else if (job->copy) {
+        ftl->dies[job->die].victim.copying--;
+    } else {
+        ftl->dies[job->die].victim.updates--;
+    }
+    evict_written(ftl, job->map_page);
+    if (job->die != RSD_NONE && !ftl->dies[job->die].victim.stalled) {
+        rsd_page_advance_victim(ftl, job->die);
+    }
+}
+
+void rsd_cache_op_done(PageFtl *ftl, Op *op)
+{
+    Job *job = op->job;
+    bool read = op->kind == OP_READ;
+    uint32_t block = op->block, page = op->page;
+
+    rsd_buf_free(ftl->drive, op->buf);
+    rsd_op_finish(ftl->drive, op);
+    ftl->retry = true;
+    if (read && !job->load) {
+        write_update(ftl, job);
+        return;
+    }
+    if (read) {
+        loaded(ftl, job->map_page);
+    } else {
+        if (page + 1 == ftl->drive->pages) {
+            rsd_page_close_block(ftl, block);
+        }
+        updated(ftl, job);
+    }
+    free_job(ftl->cache, job);
+}
+
+/*
+ * Opening and closing
+ */
+
+void rsd_cache_recover(PageFtl *ftl, uint32_t number, const RsdSpare *spare)
+{
+    MapPage *page = &ftl->cache->pages[spare->lpn];
+    uint32_t pages = ftl->drive->pages;
+
+    if (page->where) {
+        uint32_t other = page->where - 1;
+        const RsdSpare *its = (const RsdSpare *)
+            (rsd_media_oob(&ftl->drive->media, other / pages, other % pages) +
+             RSD_SPARE_OFFSET);
+
+        if (its->seq >= spare->seq) {
+            return;
+        }
+        ftl->blocks[other / pages].valid--;
+    }
+    page->where = number + 1;
+    ftl->blocks[number / pages].valid++;
+}
+
+static size_t moved_size(const PageFtl *ftl)
+{
+    return ftl->drive->pages * sizeof(uint32_t);
+}
+
+static size_t entries_size(const MapCache *c)
+{
+    return c->num_entries * sizeof(Entry);
+}
+
+bool rsd_cache_init(PageFtl *ftl)
+{
+    RsdDrive *drive = ftl->drive;
+    MapCache *c = rsd_alloc(drive, sizeof(*c));
+
+    ftl->cache = c;
+    if (!c) {
+        return false;
+    }
+    c->num_entries = drive->cfg.map_cache / ENTRY_BYTES;
+    c->free = c->num_entries;
+    c->unused = RSD_NONE;
+    c->probation = c->guarded = (List){ RSD_NONE, RSD_NONE, 0 };
+    c->pages = rsd_alloc(drive, rsd_map_pages_of(ftl->ns) * sizeof(MapPage));
+    c->index = rsd_alloc(drive, ftl->ns->geo.lbas * sizeof(uint32_t));
+    c->entries = rsd_alloc(drive, entries_size(c));
+    if (!c->pages || !c->index || !c->entries) {
+        return false;
+    }
+    for (uint64_t i = 0; i < rsd_map_pages_of(ftl->ns); i++) {
+        c->pages[i].entries = RSD_NONE;
+    }
+    for (uint32_t d = 0; d < drive->dies; d++) {
+        ftl->dies[d].victim.moved = rsd_alloc(drive, moved_size(ftl));
+        if (!ftl->dies[d].victim.moved) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void rsd_cache_fini(PageFtl *ftl)
+{
+    RsdDrive *drive = ftl->drive;
+    MapCache *c = ftl->cache;
+
+    if (!c) {
+        return;
+    }
+    for (uint32_t d = 0; d < drive->dies; d++) {
+        rsd_release(drive, ftl->dies[d].victim.moved, moved_size(ftl));
+    }
+    while (c->chunks) {
+        JobChunk *chunk = c->chunks;
+
+        c->chunks = chunk->next;
+        rsd_release(drive, chunk, sizeof(*chunk));
+    }
+    rsd_release(drive, c->entries, entries_size(c));
+    rsd_release(drive, c->index, ftl->ns->geo.lbas * sizeof(uint32_t));
+    rsd_release(drive, c->pages, rsd_map_pages_of(ftl->ns) * sizeof(MapPage));
+    rsd_release(drive, c, sizeof(*c));
+    ftl->cache = NULL;
+}

@@ -1,0 +1,1891 @@
+/*
+ * The page-mapping personality (RISA 4.1): any logical page (LBA) may be in any
+ * flash page.
+ *
+ * Map. l2p has 4 bytes a logical page, p2l 4 bytes a flash page, both in the
+ * host's memory and touched only where something was written. They are rebuilt
+ * from the pages' OOB when the drive is opened.
+ *
+ * Frontiers. Pages are given away in turn by the write frontiers, a page each:
+ * by default one a die, so that consecutive pages go over the channels, then
+ * over the ways. A frontier fills one block after the other, each on the next
+ * of its dies, the die's least worn free one (pool.c). A frontier that has no
+ * page to give is passed over; if none has, the command waits, and those after
+ * it wait behind it.
+ *
+ * Collection. When a frontier has fewer free blocks than gc-trigger says, a
+ * victim is chosen among its full blocks and what is valid in it is copied to
+ * the frontier, where the host's pages go, too:
+ *
+ *   greedy        the block with the fewest valid pages
+ *   cost-benefit  the highest age * (1 - u) / 2u, u being the part that is
+ *                 valid, age the pages written since one became invalid last
+ *                 (Kawaguchi et al., "A flash-memory based file system", 1995)
+ *   fifo          the block that was filled first
+ *
+ * Blocks are in lists by their number of valid pages, and a list is in order of
+ * age, because a block joins its end when a page becomes invalid: the choice
+ * looks at no more than one block a list. With gc-unit=all one block of every
+ * die is collected at a time (RISA 4.1), with gc-unit=block one a frontier.
+ *
+ * Room. A frontier gives the host a page only if a whole block's worth of free
+ * pages remains. So a victim's copies always have a place, and a victim is
+ * found as long as one page of its full blocks is invalid. The host sees fewer
+ * pages than all frontiers have beyond that block, hence one of them is never
+ * stuck.
+ *
+ * Units. If a program takes several pages, the write buffer (buffer.c) makes
+ * units of what a frontier gives away: it gives a unit's worth of pages before
+ * it is the next one's turn. Of each block and of each frontier's reserve, a
+ * unit's worth is not counted on, for filler: units are filled up for a flush,
+ * at the end of levelling, and when all else waits for what is in them.
+ *
+ * Levelling. If erase counts within a die differ by more than wl-threshold, an
+ * idle die copies what is valid in its least worn full block to its most worn
+ * free one: cold data then rests on the worn block.
+ *
+ * Survival of SIGKILL. A write is acknowledged when its page is programmed, or,
+ * with ack=buffer, taken by the write buffer (which survives with plp=on). Once
+ * it is programmed, the OOB names it and its sequence number, and of all pages
+ * that name a logical page the one of the highest number is the content. A copy
+ * keeps the number. Hence an old page must not be erased before the new one is
+ * programmed: a page counts as valid until then (p2l of a page in flight is
+ * the page that it replaces), and a block is erased when it has no valid page.
+ *
+ * Trim sets the page's bit in the file, which says that there is no content
+ * whatever pages there are, and a program of that logical page clears it. So
+ * that this cannot be a program of before the trim, a trim waits until the
+ * writes that it overlaps are done; those that only the buffer has then are
+ * told apart by the map.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "page-ftl.h"
+
+typedef unsigned long long ull;
+
+/* Copies of a victim in flight: page buffers of the controller */
+#define COPIES 8u
+/* Pages of a unit: 4 planes, pages of 16 KiB, 4 of a word line */
+#define MAX_UNIT 64u
+/* The host's LBAs are a multiple of that: 1 MiB */
+#define GRANULE 256u
+
+static bool trimmed(const PageFtl *ftl, uint32_t lpn)
+{
+    return ftl->drive->media.trim[lpn / 64] >> lpn % 64 & 1;
+}
+
+static void set_trimmed(PageFtl *ftl, uint32_t lpn, bool to)
+{
+    uint64_t *word = &ftl->drive->media.trim[lpn / 64];
+    uint64_t bit = UINT64_C(1) << lpn % 64;
+
+    /* release, as all such stores: they happen in the program's order */
+    __atomic_store_n(word, to ? *word | bit : *word & ~bit, __ATOMIC_RELEASE);
+}
+
+/*
+ * Full blocks
+ */
+
+/* The list of a block: by filling alone if the first in is the first out */
+static uint32_t *list_of(PageFtl *ftl, uint32_t block)
+{
+    PageDie *pd = &ftl->dies[die_of(ftl, block)];
+    uint32_t valid = ftl->blocks[block].valid;
+
+    if (ftl->drive->cfg.gc_policy == RSD_GC_FIFO) {
+        return &pd->lists[0];
+    }
+    if (valid < pd->lowest) {
+        pd->lowest = valid;
+    }
+    return &pd->lists[valid];
+}
+
+static void link_full(PageFtl *ftl, uint32_t block)
+{
+    uint32_t *first = list_of(ftl, block);
+    PageBlock *pb = &ftl->blocks[block];
+
+    if (*first == RSD_NONE) {
+        pb->prev = pb->next = block;
+        *first = block;
+        return;
+    }
+    pb->next = *first;
+    pb->prev = ftl->blocks[*first].prev;
+    ftl->blocks[pb->prev].next = block;
+    ftl->blocks[pb->next].prev = block;
+}
+
+static void unlink_full(PageFtl *ftl, uint32_t block)
+{
+    uint32_t *first = list_of(ftl, block);
+    PageBlock *pb = &ftl->blocks[block];
+
+    if (*first == block) {
+        *first = pb->next == block ? RSD_NONE : pb->next;
+    }
+    ftl->blocks[pb->prev].next = pb->next;
+    ftl->blocks[pb->next].prev = pb->prev;
+}
+
+static void make_full(PageFtl *ftl, uint32_t block)
+{
+    PageBlock *pb = &ftl->blocks[block];
+    PageDie *pd = &ftl->dies[die_of(ftl, block)];
+
+    pb->state = BLOCK_FULL;
+    pd->stale += ftl->drive->pages - pb->valid;
+    pd->look = true;
+    link_full(ftl, block);
+}
+
+void rsd_page_invalidate(PageFtl *ftl, uint32_t number)
+{
+    uint32_t block = number / ftl->drive->pages;
+    PageBlock *pb = &ftl->blocks[block];
+    uint32_t die = die_of(ftl, block);
+
+    if (pb->state != BLOCK_FULL) {
+        pb->valid--;
+        pb->stamp = ftl->drive->seq;
+        if (pb->state == BLOCK_VICTIM && !pb->valid) {
+            rsd_page_advance_victim(ftl, die);
+        }
+        return;
+    }
+    ftl->dies[die].stale++;
+    if (ftl->drive->cfg.gc_policy == RSD_GC_FIFO) {
+        pb->valid--;
+        return;
+    }
+    unlink_full(ftl, block);
+    pb->valid--;
+    pb->stamp = ftl->drive->seq;
+    link_full(ftl, block);
+    if (!pb->valid) {
+        rsd_sched_background(ftl->drive, die);
+    }
+}
+
+/*
+ * Frontiers
+ */
+
+uint32_t rsd_page_take_block(PageFtl *ftl, Frontier *f)
+{
+    RsdDrive *drive = ftl->drive;
+    uint32_t die = f->turn, block;
+    int ret;
+
+    if (!f->free) {
+        ftl->refusal = RSD_E_NOBLOCK;
+        return RSD_NONE;
+    }
+    while (!ftl->dies[die].pool.len) {
+        die += ftl->num_frontiers;
+        if (die >= drive->dies) {
+            die %= ftl->num_frontiers;
+        }
+    }
+    block = die * drive->die_blocks + ftl->dies[die].pool.heap[0];
+    ret = rsd_media_reserve(&drive->media, block);
+    if (ret) {
+        ftl->refusal = ret == -ENOSPC || ret == -EDQUOT ? RSD_E_NOSPC
+                                                        : RSD_E_MEDIA;
+        return RSD_NONE;
+    }
+    rsd_pool_remove(drive, &ftl->dies[die].pool, block);
+    ftl->blocks[block].state = BLOCK_OPEN;
+    f->free--;
+    ftl->free--;
+    die += ftl->num_frontiers;
+    f->turn = die < drive->dies ? die : die % ftl->num_frontiers;
+    return block;
+}
+
+/* The frontier's next page, or RSD_NONE: ftl->refusal says why not. */
+static uint32_t take_page(PageFtl *ftl, Frontier *f)
+{
+    if (f->block == RSD_NONE || f->page == ftl->drive->pages) {
+        uint32_t block = rsd_page_take_block(ftl, f);
+
+        if (block == RSD_NONE) {
+            return RSD_NONE;
+        }
+        f->block = block;
+        f->page = 0;
+    }
+    f->space--;
+    return page_number(ftl, f->block, f->page++);
+}
+
+/* The logical page is in that flash page from now on. */
+static void map_page(PageFtl *ftl, uint32_t lpn, uint32_t number)
+{
+    PageBlock *pb = &ftl->blocks[number / ftl->drive->pages];
+
+    ftl->p2l[number] = ftl->l2p[lpn];
+    ftl->l2p[lpn] = number + 1;
+    pb->valid++;
+    pb->stamp = ftl->drive->seq;
+}
+
+/*
+ * Victims
+ */
+
+/* Does a frontier have a page for the host? */
+static bool has_room(const PageFtl *ftl, const Frontier *f)
+{
+    return f->space - f->owed > ftl->reserve;
+}
+
+static void begin_victim(PageFtl *ftl, uint32_t block, RsdCause cause,
+                         bool idle)
+{
+    uint32_t die = die_of(ftl, block);
+    PageBlock *pb = &ftl->blocks[block];
+    PageDie *pd = &ftl->dies[die];
+    Frontier *f = frontier_of(ftl, die);
+    uint32_t *moved = pd->victim.moved;
+
+    unlink_full(ftl, block);
+    pd->stale -= ftl->drive->pages - pb->valid;
+    pb->state = BLOCK_VICTIM;
+    pd->victim = (Victim){
+        .block = block,
+        .end = rsd_rec_next(ftl->drive->media.rec[block]),
+        .owed = cause == RSD_CAUSE_CLEAN && !pb->map ? pb->valid : 0,
+        .moved = moved,
+        .cause = pb->map ? RSD_CAUSE_MAP : cause,
+        .idle = idle,
+    };
+    f->owed += pd->victim.owed;
+    f->victims++;
+    ftl->victims++;
+    /* which pages are valid is all over the map, and asked one by one */
+    for (uint32_t page = 0; !pb->map && page < pd->victim.end; page++) {
+        __builtin_prefetch(&ftl->l2p[ftl->p2l[page_number(ftl, block, page)]]);
+    }
+    rsd_page_advance_victim(ftl, die);
+}
+
+/* Is the page what its logical page is mapped to? It must be programmed. */
+static bool is_current(const PageFtl *ftl, uint32_t number)
+{
+    if (ftl->blocks[number / ftl->drive->pages].map) {
+        return rsd_cache_is_current(ftl, number);
+    }
+    return ftl->l2p[ftl->p2l[number]] == number + 1;
+}
+
+void rsd_page_advance_victim(PageFtl *ftl, uint32_t die)
+{
+    RsdDrive *drive = ftl->drive;
+    Victim *v = &ftl->dies[die].victim;
+    Op *op;
+
+    v->stalled = false;
+    while (ftl->blocks[v->block].valid && v->copying < COPIES &&
+           v->page < v->end) {
+        uint8_t *buf = NULL;
+
+        if (!is_current(ftl, page_number(ftl, v->block, v->page))) {
+            v->page++;
+            continue;
+        }
+        if (drive->media.data) {
+            buf = rsd_buf_new(drive);
+        }
+        if (!rsd_op_reserve(drive, 1) || (drive->media.data && !buf)) {
+            rsd_buf_free(drive, buf);
+            v->stalled = true;
+            return;
+        }
+        rsd_queue_copy_read(ftl->ns, v->cause, v->block, v->page++, buf);
+        v->copying++;
+        ftl->in_flight++;
+    }
+    if (ftl->blocks[v->block].valid || v->erasing ||
+        (ftl->cache && !rsd_cache_settle(ftl, die))) {
+        return;
+    }
+    if (!rsd_op_reserve(drive, 1)) {
+        v->stalled = true;
+        return;
+    }
+    v->erasing = true;
+    drive->blocks[v->block].erases++;
+    ftl->in_flight++;
+    op = rsd_queue_erase(ftl->ns, v->cause, v->block);
+    op->background = v->idle;
+}
+
+/* Of a die's full blocks, by greedy choice */
+static uint32_t least_valid(PageFtl *ftl, PageDie *pd)
+{
+    uint32_t least, block;
+
+    if (ftl->drive->cfg.gc_policy != RSD_GC_FIFO) {
+        while (pd->lowest <= ftl->drive->pages &&
+               pd->lists[pd->lowest] == RSD_NONE) {
+            pd->lowest++;
+        }
+        return pd->lowest <= ftl->drive->pages ? pd->lists[pd->lowest]
+                                               : RSD_NONE;
+    }
+    least = block = pd->lists[0];
+    if (block == RSD_NONE) {
+        return RSD_NONE;
+    }
+    while ((block = ftl->blocks[block].next) != pd->lists[0]) {
+        if (ftl->blocks[block].valid < ftl->blocks[least].valid) {
+            least = block;
+        }
+    }
+    return least;
+}
+
+/* Is a better than b, by cost and benefit? */
+static bool more_benefit(const PageFtl *ftl, uint32_t a, uint32_t b)
+{
+    const PageBlock *pa = &ftl->blocks[a], *pb = &ftl->blocks[b];
+    uint32_t pages = ftl->drive->pages;
+    unsigned __int128 benefit_a = (pages - pa->valid) * (unsigned __int128)
+                                  (ftl->drive->seq - pa->stamp);
+    unsigned __int128 benefit_b = (pages - pb->valid) * (unsigned __int128)
+                                  (ftl->drive->seq - pb->stamp);
+
+    return benefit_a * pb->valid > benefit_b * pa->valid;
+}
+
+static uint32_t most_benefit(const PageFtl *ftl, const PageDie *pd)
+{
+    uint32_t best = pd->lists[0];
+
+    if (best != RSD_NONE) {
+        return best;            /* it costs nothing */
+    }
+    for (uint32_t valid = 1; valid < ftl->drive->pages; valid++) {
+        uint32_t block = pd->lists[valid];
+
+        if (block != RSD_NONE &&
+            (best == RSD_NONE || more_benefit(ftl, block, best))) {
+            best = block;
+        }
+    }
+    return best;
+}
+
+/* The better one of two blocks that their dies would choose */
+static uint32_t better(const PageFtl *ftl, uint32_t a, uint32_t b)
+{
+    const PageBlock *blocks = ftl->blocks;
+    bool second = false;
+
+    if (a == RSD_NONE || b == RSD_NONE) {
+        return a == RSD_NONE ? b : a;
+    }
+    switch (ftl->drive->cfg.gc_policy) {
+    case RSD_GC_GREEDY:
+        second = blocks[b].valid < blocks[a].valid ||
+                 (blocks[b].valid == blocks[a].valid &&
+                  blocks[b].stamp < blocks[a].stamp);
+        break;
+    case RSD_GC_COST_BENEFIT:
+        second = more_benefit(ftl, b, a);
+        break;
+    case RSD_GC_FIFO:
+        second = blocks[b].stamp < blocks[a].stamp;
+        break;
+    }
+    return second ? b : a;
+}
+
+/* Does the frontier have room for what is valid in the block? */
+static bool fits(const PageFtl *ftl, const Frontier *f, uint32_t block)
+{
+    return ftl->blocks[block].valid + ftl->drive->unit - 1 <=
+           f->space - f->owed;
+}
+
+/*
+ * Does a collection free more pages than the map's updates may take? One that
+ * does not, and that nobody waits for, would call for the next without end.
+ */
+static bool gains(const PageFtl *ftl, uint32_t block)
+{
+    uint64_t valid = ftl->blocks[block].valid;
+    uint64_t updates = rsd_map_pages_of(ftl->ns);
+
+    return valid + (valid < updates ? valid : updates) < ftl->drive->pages;
+}
+
+/* What a die would collect, or RSD_NONE */
+static uint32_t choose(PageFtl *ftl, uint32_t die)
+{
+    const RsdDrive *drive = ftl->drive;
+    PageDie *pd = &ftl->dies[die];
+    const Frontier *f = frontier_of(ftl, die);
+    uint32_t block = RSD_NONE;
+
+    if (pd->victim.block != RSD_NONE || !pd->stale) {
+        return RSD_NONE;
+    }
+    switch (drive->cfg.gc_policy) {
+    case RSD_GC_GREEDY:
+        break;
+    case RSD_GC_COST_BENEFIT:
+        block = most_benefit(ftl, pd);
+        break;
+    case RSD_GC_FIFO:
+        block = pd->lists[0];
+        break;
+    }
+    /*
+     * After a crash in the middle of a collection there may be less room. With
+     * a cache, a victim costs map pages, too, and the first in or the oldest
+     * may cost more than it gives: when the host waits, what gives most.
+     */
+    if (block == RSD_NONE || !fits(ftl, f, block) ||
+        (ftl->cache && !has_room(ftl, f))) {
+        block = least_valid(ftl, pd);
+    }
+    if (ftl->cache && has_room(ftl, f) && block != RSD_NONE &&
+        !gains(ftl, block)) {
+        block = least_valid(ftl, pd);
+        if (block != RSD_NONE && !gains(ftl, block)) {
+            return RSD_NONE;
+        }
+    }
+    return block != RSD_NONE && fits(ftl, f, block) ? block : RSD_NONE;
+}
+
+/* One block of every die (RISA 4.1) */
+static void collect_all(PageFtl *ftl)
+{
+    if (ftl->victims) {
+        return;
+    }
+    for (uint32_t die = 0; die < ftl->drive->dies; die++) {
+        uint32_t block = choose(ftl, die);
+
+        if (block != RSD_NONE) {
+            begin_victim(ftl, block, RSD_CAUSE_CLEAN, false);
+        }
+    }
+}
+
+/* Collects what a frontier is in need of. */
+static void collect(PageFtl *ftl, Frontier *f)
+{
+    uint32_t block = RSD_NONE;
+
+    if (ftl->drive->cfg.gc_unit == RSD_GC_UNIT_ALL) {
+        if (f->free <= ftl->reserve / ftl->drive->pages ||
+            ftl->free < ftl->low) {
+            collect_all(ftl);
+        }
+        return;
+    }
+    if (f->victims || f->free >= f->low) {
+        return;
+    }
+    for (uint32_t die = f - ftl->frontiers; die < ftl->drive->dies;
+         die += ftl->num_frontiers) {
+        block = better(ftl, block, choose(ftl, die));
+    }
+    if (block != RSD_NONE) {
+        begin_victim(ftl, block, RSD_CAUSE_CLEAN, false);
+    }
+}
+
+/* Goes on with what lacked memory, free pages, or space on the host's disk. */
+static void retry_stalled(PageFtl *ftl)
+{
+    if (ftl->cache) {
+        rsd_cache_retry(ftl);
+    }
+    for (uint32_t die = 0; die < ftl->drive->dies; die++) {
+        if (ftl->dies[die].victim.stalled) {
+            rsd_page_advance_victim(ftl, die);
+        }
+    }
+}
+
+static void collect_everywhere(PageFtl *ftl)
+{
+    retry_stalled(ftl);
+    for (uint32_t i = 0; i < ftl->num_frontiers; i++) {
+        collect(ftl, &ftl->frontiers[i]);
+    }
+}
+
+/*
+ * Operations that are done
+ */
+
+/* Queues the program of a copy. False: the host lacks space for it. */
+static bool program_copy(PageFtl *ftl, Victim *v, uint32_t page, uint8_t *buf)
+{
+    PageDie *pd = &ftl->dies[die_of(ftl, v->block)];
+    Frontier *f = frontier_of(ftl, die_of(ftl, v->block));
+    uint32_t pages = ftl->drive->pages, number, lpn;
+
+    if (v->cause == RSD_CAUSE_MAP) {
+        return rsd_cache_copy(ftl, page_number(ftl, v->block, page), buf);
+    }
+    if (rsd_buffer_reserve(ftl->drive, 1) != RSD_OK) {
+        return false;
+    }
+    if (v->cause == RSD_CAUSE_WEAR) {
+        number = page_number(ftl, pd->worn, pd->worn_page++);
+    } else {
+        number = take_page(ftl, f);
+        if (number == RSD_NONE) {
+            return false;
+        }
+        v->owed--;
+        f->owed--;
+    }
+    lpn = ftl->p2l[page_number(ftl, v->block, page)];
+    map_page(ftl, lpn, number);
+    if (ftl->cache) {
+        rsd_cache_moved(ftl, v, lpn);
+    }
+    ftl->in_flight++;
+    rsd_queue_copy_write(ftl->ns, v->cause, number / pages, number % pages,
+                         buf);
+    return true;
+}
+
+/*
+ * Begun units
+ */
+
+/* Fills up the unit in which a block's page is the next one. False: none is */
+static bool fill_unit(PageFtl *ftl, uint32_t block, uint32_t *page)
+{
+    uint32_t unit = ftl->drive->unit, n;
+
+    if (block == RSD_NONE || *page % unit == 0 ||
+        !rsd_op_reserve(ftl->drive, 1)) {
+        return false;
+    }
+    n = unit - *page % unit;
+    *page += n;
+    rsd_queue_pad(ftl->ns, block, *page - n, n);
+    return true;
+}
+
+static bool fill_frontier(PageFtl *ftl, Frontier *f)
+{
+    uint32_t before = f->page;
+    bool filled;
+
+    /* the buffer may answer at once, and needs to find the right space */
+    f->space -= f->block == RSD_NONE || before % ftl->drive->unit == 0
+                ? 0 : ftl->drive->unit - before % ftl->drive->unit;
+    filled = fill_unit(ftl, f->block, &f->page);
+    if (!filled && f->block != RSD_NONE && before % ftl->drive->unit) {
+        f->space += ftl->drive->unit - before % ftl->drive->unit;
+    }
+    return filled;
+}
+
+static void page_pad(Ns *ns, uint32_t block)
+{
+    PageFtl *ftl = ns->state;
+    PageDie *pd = &ftl->dies[die_of(ftl, block)];
+    Frontier *f = frontier_of(ftl, die_of(ftl, block));
+
+    if (f->block == block) {
+        fill_frontier(ftl, f);
+    } else if (pd->worn == block) {
+        fill_unit(ftl, block, &pd->worn_page);
+    }
+}
+
+/* Fills up all units, for want of anything else to happen. */
+static void fill_all(PageFtl *ftl)
+{
+    for (uint32_t i = 0; i < ftl->num_frontiers; i++) {
+        fill_frontier(ftl, &ftl->frontiers[i]);
+    }
+    for (uint32_t die = 0; die < ftl->drive->dies; die++) {
+        fill_unit(ftl, ftl->dies[die].worn, &ftl->dies[die].worn_page);
+    }
+}
+
+/* The pages of levelling's block are all copied: the last unit is filled up. */
+static void end_levelling(PageFtl *ftl, uint32_t die)
+{
+    PageDie *pd = &ftl->dies[die];
+    const Victim *v = &pd->victim;
+
+    if (v->block != RSD_NONE && v->cause == RSD_CAUSE_WEAR && !v->erasing &&
+        !v->copying && v->page == v->end) {
+        fill_unit(ftl, pd->worn, &pd->worn_page);
+    }
+}
+
+/* A page of a victim was read. */
+static void copy_read(PageFtl *ftl, Op *op)
+{
+    Victim *v = &ftl->dies[op->die].victim;
+    uint32_t number = page_number(ftl, op->block, op->page);
+    uint32_t die = op->die, page = op->page;
+    uint8_t *buf = op->buf;
+
+    rsd_op_finish(ftl->drive, op);
+    if (is_current(ftl, number)) {
+        if (program_copy(ftl, v, page, buf)) {
+            return;
+        }
+        v->stalled = true;
+        v->page = page < v->page ? page : v->page;
+    }
+    rsd_buf_free(ftl->drive, buf);
+    v->copying--;
+    if (!v->stalled) {
+        rsd_page_advance_victim(ftl, die);
+    }
+    end_levelling(ftl, die);
+}
+
+void rsd_page_close_block(PageFtl *ftl, uint32_t block)
+{
+    ftl->blocks[block].stamp = ftl->drive->seq;
+    make_full(ftl, block);
+    collect(ftl, frontier_of(ftl, die_of(ftl, block)));
+}
+
+static bool is_programmed(const PageFtl *ftl, uint32_t number)
+{
+    const RsdDrive *drive = ftl->drive;
+
+    return number % drive->pages <
+           rsd_rec_next(drive->media.rec[number / drive->pages]);
+}
+
+/*
+ * Is the flash page what the logical page has, or what it falls back to if
+ * pages still to be programmed are lost? Not if it was trimmed since.
+ */
+static bool is_content(const PageFtl *ftl, uint32_t lpn, uint32_t number)
+{
+    uint32_t at = ftl->l2p[lpn];
+
+    while (at && at != number + 1 && !is_programmed(ftl, at - 1)) {
+        at = ftl->p2l[at - 1];
+    }
+    return at == number + 1;
+}
+
+/* A unit was programmed, see page_op_buffered(). */
+static void unit_programmed(PageFtl *ftl, Op *op)
+{
+    uint32_t unit = ftl->drive->unit, block = op->block, end = op->page + 1;
+    uint32_t old[MAX_UNIT];
+
+    for (uint32_t i = 0; i < unit; i++) {
+        uint32_t number = page_number(ftl, block, end - unit + i), lpn;
+        RsdCause cause = rsd_buffer_cause(op, i);
+
+        old[i] = 0;
+        if (cause == RSD_CAUSE_PAD) {
+            continue;
+        }
+        old[i] = ftl->p2l[number];
+        lpn = cause == RSD_CAUSE_HOST ? rsd_buffer_lba(op, i)
+                                      : ftl->p2l[old[i] - 1];
+        if (!is_programmed(ftl, number)) {
+            ftl->p2l[number] = 0;       /* a host I/O error: it is lost */
+            continue;
+        }
+        ftl->p2l[number] = lpn;
+        /* it may have been trimmed since it was acknowledged */
+        if (cause == RSD_CAUSE_HOST && trimmed(ftl, lpn) &&
+            is_content(ftl, lpn, number)) {
+            set_trimmed(ftl, lpn, false);
+        }
+    }
+    rsd_op_finish(ftl->drive, op);
+    if (end == ftl->drive->pages) {
+        rsd_page_close_block(ftl, block);
+    }
+    for (uint32_t i = 0; i < unit; i++) {
+        if (old[i]) {
+            rsd_page_invalidate(ftl, old[i] - 1);
+            collect(ftl, frontier_of(ftl, die_of(ftl, (old[i] - 1) /
+                                                      ftl->drive->pages)));
+        }
+    }
+}
+
+/* A page was programmed, for the host or as a copy. */
+static void programmed(PageFtl *ftl, Op *op)
+{
+    uint32_t number = page_number(ftl, op->block, op->page);
+    uint32_t old = ftl->p2l[number], block = op->block, page = op->page;
+    bool copy = !op->cmd;
+    uint32_t lpn = copy ? ftl->p2l[old - 1] : op->cmd->pub.lba + op->index;
+
+    ftl->p2l[number] = lpn;
+    if (copy) {
+        rsd_buf_free(ftl->drive, op->buf);
+    } else if (trimmed(ftl, lpn)) {
+        set_trimmed(ftl, lpn, false);
+    }
+    rsd_op_finish(ftl->drive, op);
+    if (page + 1 == ftl->drive->pages) {
+        rsd_page_close_block(ftl, block);
+    }
+    if (copy) {
+        ftl->dies[die_of(ftl, (old - 1) / ftl->drive->pages)].victim.copying--;
+    }
+    if (old) {
+        uint32_t die = die_of(ftl, (old - 1) / ftl->drive->pages);
+
+        rsd_page_invalidate(ftl, old - 1);
+        if (copy && !ftl->dies[die].victim.stalled) {
+            rsd_page_advance_victim(ftl, die);
+        }
+        collect(ftl, frontier_of(ftl, die));
+    }
+}
+
+static void measure_wear(PageFtl *ftl, uint32_t die)
+{
+    PageDie *pd = &ftl->dies[die];
+    const uint64_t *rec = ftl->drive->media.rec +
+                          (size_t)die * ftl->drive->die_blocks;
+
+    pd->wear_min = UINT32_MAX;
+    pd->wear_max = 0;
+    for (uint32_t b = ftl->ns->first; b < ftl->ns->end; b++) {
+        uint32_t erases = rsd_rec_erases(rec[b]);
+
+        if (rsd_rec_flags(rec[b]) & RSD_BLOCK_BAD) {
+            continue;
+        }
+        if (erases < pd->wear_min) {
+            pd->wear_min = erases;
+            pd->at_min = 0;
+        }
+        pd->at_min += erases == pd->wear_min;
+        if (erases > pd->wear_max) {
+            pd->wear_max = erases;
+        }
+    }
+}
+
+static void note_erase(PageFtl *ftl, uint32_t block)
+{
+    PageDie *pd = &ftl->dies[die_of(ftl, block)];
+    uint32_t erases = rsd_rec_erases(ftl->drive->media.rec[block]);
+
+    if (erases > pd->wear_max) {
+        pd->wear_max = erases;
+    }
+    if (erases - 1 == pd->wear_min && !--pd->at_min) {
+        measure_wear(ftl, die_of(ftl, block));
+    }
+    pd->look = true;
+}
+
+/* A victim was erased: its block is free. */
+static void erased(PageFtl *ftl, Op *op)
+{
+    RsdDrive *drive = ftl->drive;
+    uint32_t die = op->die, block = op->block;
+    PageDie *pd = &ftl->dies[die];
+    Victim *v = &pd->victim;
+    Frontier *f = frontier_of(ftl, die);
+
+    rsd_op_finish(drive, op);
+    drive->blocks[block].erases--;
+    f->owed -= v->owed;
+    f->victims--;
+    ftl->victims--;
+    if (v->cause == RSD_CAUSE_WEAR) {
+        drive->count->wear_moves++;
+    }
+    if (rsd_rec_flags(drive->media.rec[block]) & RSD_BLOCK_BAD) {
+        ftl->blocks[block].state = BLOCK_BAD;
+        measure_wear(ftl, die);
+    } else {
+        if (v->idle) {
+            /* no program of it is to come soon */
+            rsd_media_release(&drive->media, block);
+        }
+        ftl->blocks[block].state = BLOCK_FREE;
+        ftl->blocks[block].map = false;
+        rsd_pool_insert(drive, &pd->pool, block);
+        f->free++;
+        ftl->free++;
+        f->space += drive->pages;
+        note_erase(ftl, block);
+    }
+    v->block = RSD_NONE;
+    ftl->retry = true;
+    collect(ftl, f);
+    if (ftl->cache) {
+        retry_stalled(ftl);
+    }
+}
+
+static bool go_on(PageFtl *ftl, Cmd *cmd);
+
+static bool overlap(const Cmd *a, const Cmd *b)
+{
+    return a->pub.lba < b->pub.lba + b->pub.nlb &&
+           b->pub.lba < a->pub.lba + a->pub.nlb;
+}
+
+/*
+ * Must a command wait behind those that wait? With the whole map in RAM writes
+ * and trims wait for free pages alone, one behind the other. Misses of the
+ * cache are waited for side by side; then only what overlaps keeps its order,
+ * and writes for which there is no free page.
+ */
+static bool must_wait(const PageFtl *ftl, const Cmd *cmd)
+{
+    bool reads = cmd->pub.op == RSD_READ;
+
+    if (!ftl->cache && !reads) {
+        return ftl->wait_head && ftl->wait_head != cmd;
+    }
+    if (cmd->pub.op == RSD_WRITE && ftl->no_room) {
+        return true;
+    }
+    for (const Cmd *c = ftl->wait_head; c && c != cmd; c = c->wait_next) {
+        if (!(reads && c->pub.op == RSD_READ) && overlap(c, cmd)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* One pass over the commands that wait */
+static void go_on_all(PageFtl *ftl)
+{
+    Cmd **link = &ftl->wait_head, *cmd, *last = NULL;
+
+    ftl->retry = false;
+    ftl->no_room = false;
+    while ((cmd = *link)) {
+        if (must_wait(ftl, cmd) || !go_on(ftl, cmd)) {
+            if (!ftl->cache) {
+                return;
+            }
+            last = cmd;
+            link = &cmd->wait_next;
+            continue;
+        }
+        *link = cmd->wait_next;
+        rsd_cmd_drop(ftl->drive, cmd);
+    }
+    ftl->wait_tail = last;
+}
+
+/* Is something going on that a command may wait for? */
+static bool busy(const PageFtl *ftl)
+{
+    return ftl->in_flight || rsd_buffer_busy(ftl->ns);
+}
+
+/* The same, or can it be made to? */
+static bool something_happens(PageFtl *ftl)
+{
+    if (!busy(ftl)) {
+        collect_everywhere(ftl);
+    }
+    if (!busy(ftl)) {
+        fill_all(ftl);
+    }
+    return busy(ftl);
+}
+
+/* A command fails: nothing is kept for it, and nobody waits for its sake. */
+static void give_up(PageFtl *ftl, Cmd *cmd)
+{
+    ftl->no_room = false;
+    if (ftl->cache) {
+        rsd_cache_give_up(ftl, cmd);
+    }
+}
+
+/* Goes on with commands that wait, if they can. */
+static void resume(PageFtl *ftl)
+{
+    ftl->going = true;
+    for (;;) {
+        Cmd *cmd;
+
+        go_on_all(ftl);
+        if (!ftl->wait_head || something_happens(ftl)) {
+            break;
+        }
+        if (ftl->retry) {
+            continue;
+        }
+        /* nothing is going to change */
+        cmd = ftl->wait_head;
+        cmd->pub.status = ftl->refusal;
+        give_up(ftl, cmd);
+        ftl->wait_head = cmd->wait_next;
+        rsd_cmd_drop(ftl->drive, cmd);
+    }
+    ftl->going = false;
+}
+
+static void maybe_resume(PageFtl *ftl)
+{
+    if (ftl->wait_head && !ftl->going && (ftl->retry || !busy(ftl))) {
+        resume(ftl);
+    }
+}
+
+/* A page is in the write buffer. */
+static void page_op_buffered(Ns *ns, Op *op)
+{
+    PageFtl *ftl = ns->state;
+    bool copy = !op->cmd && op->cause != RSD_CAUSE_PAD;
+    uint32_t number = page_number(ftl, op->block, op->page - 1);
+
+    if (op->cmd && ns->drive->cfg.plp) {
+        uint32_t lpn = op->cmd->pub.lba + op->index;
+
+        /* it is the content from now on, whatever was trimmed before */
+        if (trimmed(ftl, lpn) && is_content(ftl, lpn, number)) {
+            set_trimmed(ftl, lpn, false);
+        }
+    }
+    if (copy) {
+        uint32_t die = die_of(ftl, (ftl->p2l[number] - 1) /
+                                   ftl->drive->pages);
+        Victim *v = &ftl->dies[die].victim;
+
+        rsd_buf_free(ns->drive, op->buf);
+        v->copying--;
+        if (!v->stalled) {
+            rsd_page_advance_victim(ftl, die);
+        }
+        end_levelling(ftl, die);
+    }
+    if (op->cause != RSD_CAUSE_PAD) {
+        ftl->in_flight--;
+    }
+    rsd_op_finish(ns->drive, op);
+    /* a trim may wait for it */
+    ftl->retry |= ftl->wait_head && ftl->wait_head->pub.op != RSD_WRITE;
+    maybe_resume(ftl);
+}
+
+static void page_op_done(Ns *ns, Op *op)
+{
+    PageFtl *ftl = ns->state;
+
+    ftl->in_flight -= (op->kind != OP_READ || !op->cmd) && !op->unit;
+    if (op->kind == OP_READ && op->cmd) {
+        rsd_op_finish(ns->drive, op);
+    } else if (op->job) {
+        rsd_cache_op_done(ftl, op);
+    } else if (op->kind == OP_READ) {
+        copy_read(ftl, op);
+    } else if (op->kind == OP_PROGRAM) {
+        /* a trim may wait for it */
+        ftl->retry |= ftl->wait_head && (ftl->cache ||
+                                         ftl->wait_head->pub.op != RSD_WRITE);
+        if (op->unit) {
+            unit_programmed(ftl, op);
+        } else {
+            programmed(ftl, op);
+        }
+    } else {
+        erased(ftl, op);
+    }
+    maybe_resume(ftl);
+}
+
+/*
+ * Commands
+ */
+
+/* Those that wait behind the command have made no progress. */
+static bool overlaps_writes_in_flight(const PageFtl *ftl, const Cmd *cmd)
+{
+    for (const Cmd *c = ftl->drive->cmds; c; c = c->next) {
+        if (c->submitted && c->pending && c->progress &&
+            c->pub.op == RSD_WRITE && c->pub.ns == cmd->pub.ns &&
+            overlap(c, cmd)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void append_waiting(PageFtl *ftl, Cmd *cmd)
+{
+    cmd->pending++;
+    cmd->wait_next = NULL;
+    if (ftl->wait_head) {
+        ftl->wait_tail->wait_next = cmd;
+    } else {
+        ftl->wait_head = cmd;
+    }
+    ftl->wait_tail = cmd;
+}
+
+/* Queues a read up to page end. Its operations must be reserved. */
+static void read_pages(PageFtl *ftl, Cmd *cmd, uint32_t end)
+{
+    const uint32_t *map = ftl->l2p + cmd->pub.lba;
+    uint32_t pages = ftl->drive->pages, n;
+
+    for (uint32_t i = cmd->progress; i < end; i += n) {
+        uint32_t number = map[i] - 1;
+
+        n = 1;
+        if (!map[i]) {
+            cmd->unwritten++;
+            if (cmd->pub.data) {
+                memset(cmd->pub.data + (size_t)i * RSD_PAGE_SIZE, 0,
+                       RSD_PAGE_SIZE);
+            }
+            if (cmd->pub.oob) {
+                memset(cmd->pub.oob + (size_t)i * cmd->oob_len, 0,
+                       cmd->oob_len);
+            }
+            continue;
+        }
+        while (i + n < end && map[i + n] == map[i] + n &&
+               (number + n) % pages) {
+            n++;
+        }
+        rsd_queue_read(ftl->ns, cmd, i, number / pages, number % pages, n);
+    }
+    cmd->progress = end;
+}
+
+/* The next page for the host, or RSD_NONE */
+static uint32_t next_page(PageFtl *ftl)
+{
+    ftl->refusal = RSD_E_NOBLOCK;
+    for (uint32_t i = 0; i < ftl->num_frontiers; i++) {
+        Frontier *f = &ftl->frontiers[ftl->turn];
+        uint32_t number = has_room(ftl, f) ? take_page(ftl, f) : RSD_NONE;
+
+        if (number != RSD_NONE && f->page % ftl->drive->unit) {
+            return number;      /* its turn until a unit is full */
+        }
+        if (++ftl->turn == ftl->num_frontiers) {
+            ftl->turn = 0;
+        }
+        if (number != RSD_NONE) {
+            return number;
+        }
+    }
+    return RSD_NONE;
+}
+
+/* Queues a write up to page end. False: it must wait, see ftl->refusal. */
+static bool write_pages(PageFtl *ftl, Cmd *cmd, uint32_t end)
+{
+    uint32_t pages = ftl->drive->pages;
+
+    while (cmd->progress < end) {
+        uint32_t number;
+
+        /* the second one for rsd_cache_written() */
+        if (!rsd_op_reserve(ftl->drive, 2)) {
+            ftl->refusal = RSD_E_NOMEM;
+            return false;
+        }
+        ftl->refusal = rsd_buffer_reserve(ftl->drive, 1);
+        if (ftl->refusal != RSD_OK) {
+            return false;
+        }
+        number = next_page(ftl);
+        if (number == RSD_NONE) {
+            ftl->no_room = true;
+            return false;
+        }
+        map_page(ftl, cmd->pub.lba + cmd->progress, number);
+        if (ftl->cache) {
+            rsd_cache_written(ftl, cmd->pub.lba + cmd->progress);
+        }
+        ftl->in_flight++;
+        rsd_queue_write(ftl->ns, cmd, cmd->progress++, number / pages,
+                        number % pages, 1);
+        if (!(number % pages)) {
+            collect(ftl, frontier_of(ftl, die_of(ftl, number / pages)));
+        }
+    }
+    return true;
+}
+
+static void trim_page(PageFtl *ftl, uint32_t lpn)
+{
+    uint32_t entry = ftl->l2p[lpn];
+
+    if (!entry) {
+        return;
+    }
+    set_trimmed(ftl, lpn, true);
+    ftl->l2p[lpn] = 0;
+    if (ftl->cache) {
+        rsd_cache_trimmed(ftl, lpn);
+    }
+    rsd_page_invalidate(ftl, entry - 1);
+    collect(ftl, frontier_of(ftl, die_of(ftl, (entry - 1) /
+                                              ftl->drive->pages)));
+}
+
+static void trim_pages(PageFtl *ftl, const Cmd *cmd)
+{
+    for (uint32_t i = 0; i < cmd->pub.nlb; i++) {
+        trim_page(ftl, cmd->pub.lba + i);
+    }
+}
+
+/*
+ * Does what can be done of a command. False: it has to wait, or, if nothing is
+ * in flight, to fail with ftl->refusal.
+ */
+static bool go_on(PageFtl *ftl, Cmd *cmd)
+{
+    if (cmd->pub.op != RSD_READ && cmd->pub.op != RSD_WRITE) {
+        if (overlaps_writes_in_flight(ftl, cmd)) {
+            return false;
+        }
+        trim_pages(ftl, cmd);
+        return true;
+    }
+    while (cmd->progress < cmd->pub.nlb) {
+        uint32_t end = cmd->pub.nlb;
+
+        if (ftl->cache && !rsd_cache_translate(ftl, cmd, &end)) {
+            return false;
+        }
+        if (cmd->pub.op == RSD_WRITE) {
+            if (!write_pages(ftl, cmd, end)) {
+                return false;
+            }
+            continue;
+        }
+        if (!rsd_op_reserve(ftl->drive, end - cmd->progress)) {
+            ftl->refusal = RSD_E_NOMEM;
+            return false;
+        }
+        read_pages(ftl, cmd, end);
+    }
+    return true;
+}
+
+static RsdStatus page_submit(Ns *ns, Cmd *cmd)
+{
+    PageFtl *ftl = ns->state;
+
+    switch (cmd->pub.op) {
+    case RSD_READ:
+    case RSD_WRITE:
+    case RSD_TRIM:
+    case RSD_WRITE_ZEROES:
+        break;
+    case RSD_FLUSH:
+        return RSD_OK;          /* nothing is held back */
+    default:
+        return RSD_E_RANGE;
+    }
+    cmd->progress = 0;
+    if (!must_wait(ftl, cmd)) {
+        bool done, waits;
+
+        ftl->going = true;
+        done = go_on(ftl, cmd);
+        waits = !done && (something_happens(ftl) || cmd->progress ||
+                          ftl->wait_head);
+        ftl->going = false;
+        if (done) {
+            return RSD_OK;
+        }
+        if (!waits) {
+            give_up(ftl, cmd);
+            return ftl->refusal;
+        }
+    }
+    append_waiting(ftl, cmd);
+    return RSD_OK;
+}
+
+static void page_format(Ns *ns)
+{
+    PageFtl *ftl = ns->state;
+
+    for (uint64_t lpn = 0; lpn < ns->geo.lbas; lpn++) {
+        trim_page(ftl, lpn);
+    }
+    if (ftl->cache) {
+        rsd_cache_format(ftl);
+    }
+}
+
+/*
+ * Idle dies
+ */
+
+static bool worth_a_look(const PageFtl *ftl, const PageDie *pd)
+{
+    uint64_t threshold = ftl->drive->cfg.wl_threshold;
+
+    return pd->look && threshold && pd->wear_max - pd->wear_min > threshold;
+}
+
+/* Is there a full block without any valid page? */
+static bool has_empty(const PageFtl *ftl, const PageDie *pd)
+{
+    return ftl->drive->cfg.idle_erase_ns &&
+           ftl->drive->cfg.gc_policy != RSD_GC_FIFO &&
+           pd->lists[0] != RSD_NONE;
+}
+
+static uint32_t least_worn_full(const PageFtl *ftl, uint32_t die)
+{
+    uint32_t base = die * ftl->drive->die_blocks, best = RSD_NONE;
+    const uint64_t *rec = ftl->drive->media.rec;
+
+    for (uint32_t b = base + ftl->ns->first; b < base + ftl->ns->end; b++) {
+        if (ftl->blocks[b].state == BLOCK_FULL &&
+            (best == RSD_NONE ||
+             rsd_rec_erases(rec[b]) < rsd_rec_erases(rec[best]))) {
+            best = b;
+        }
+    }
+    return best;
+}
+
+static uint32_t most_worn_free(const PageFtl *ftl, uint32_t die)
+{
+    uint32_t base = die * ftl->drive->die_blocks, best = RSD_NONE;
+    const uint64_t *rec = ftl->drive->media.rec;
+
+    for (uint32_t b = base + ftl->ns->first; b < base + ftl->ns->end; b++) {
+        if (ftl->blocks[b].state == BLOCK_FREE &&
+            (best == RSD_NONE ||
+             rsd_rec_erases(rec[b]) > rsd_rec_erases(rec[best]))) {
+            best = b;
+        }
+    }
+    return best;
+}
+
+/* Makes a block the one that levelling fills. False: none is to be had. */
+static bool open_worn(PageFtl *ftl, uint32_t die, uint32_t block)
+{
+    RsdDrive *drive = ftl->drive;
+    PageDie *pd = &ftl->dies[die];
+    Frontier *f = frontier_of(ftl, die);
+
+    if (f->space - f->owed < 2 * (uint64_t)drive->pages ||
+        rsd_media_reserve(&drive->media, block)) {
+        return false;
+    }
+    if (pd->worn != RSD_NONE && pd->worn_page < drive->pages) {
+        make_full(ftl, pd->worn);
+    }
+    rsd_pool_remove(drive, &pd->pool, block);
+    f->free--;
+    ftl->free--;
+    f->space -= drive->pages;
+    ftl->blocks[block].state = BLOCK_OPEN;
+    pd->worn = block;
+    pd->worn_page = 0;
+    return true;
+}
+
+/* Begins to move the least worn block's pages, if that is due. */
+static bool begin_levelling(PageFtl *ftl, uint32_t die)
+{
+    const RsdDrive *drive = ftl->drive;
+    PageDie *pd = &ftl->dies[die];
+    uint32_t src = least_worn_full(ftl, die), dst = pd->worn;
+    uint64_t least;
+
+    pd->look = false;
+    if (src == RSD_NONE) {
+        return false;
+    }
+    least = rsd_rec_erases(drive->media.rec[src]) + drive->cfg.wl_threshold;
+    if (dst == RSD_NONE ||
+        drive->pages - pd->worn_page < ftl->blocks[src].valid ||
+        rsd_rec_erases(drive->media.rec[dst]) <= least) {
+        dst = most_worn_free(ftl, die);
+        if (dst == RSD_NONE ||
+            rsd_rec_erases(drive->media.rec[dst]) <= least ||
+            !open_worn(ftl, die, dst)) {
+            return false;
+        }
+    }
+    begin_victim(ftl, src, RSD_CAUSE_WEAR, true);
+    return true;
+}
+
+static bool page_has_background(const Ns *ns, uint32_t die)
+{
+    const PageFtl *ftl = ns->state;
+    const PageDie *pd = ftl ? &ftl->dies[die] : NULL;
+
+    return pd && pd->victim.block == RSD_NONE &&
+           (has_empty(ftl, pd) || worth_a_look(ftl, pd));
+}
+
+static bool page_background(Ns *ns, uint32_t die)
+{
+    PageFtl *ftl = ns->state;
+    PageDie *pd = &ftl->dies[die];
+
+    if (!page_has_background(ns, die)) {
+        return false;
+    }
+    if (has_empty(ftl, pd)) {
+        begin_victim(ftl, pd->lists[0], RSD_CAUSE_CLEAN, true);
+        return true;
+    }
+    return begin_levelling(ftl, die);
+}
+
+/*
+ * Opening
+ */
+
+/* Blocks of a frontier's dies, without those that were bad when new */
+static uint64_t good_blocks(const Ns *ns, uint32_t first_die, uint32_t step)
+{
+    const RsdDrive *drive = ns->drive;
+    uint64_t good = 0;
+
+    for (uint32_t die = first_die; die < drive->dies; die += step) {
+        for (uint32_t b = ns->first; b < ns->end; b++) {
+            uint64_t i = (uint64_t)die * drive->die_blocks + b;
+
+            good += rsd_random(drive->cfg.seed, i) % 1000000 >=
+                    drive->cfg.bad_ppm;
+        }
+    }
+    return good;
+}
+
+static uint32_t num_frontiers(const RsdDrive *drive)
+{
+    return drive->cfg.frontiers ? drive->cfg.frontiers : drive->dies;
+}
+
+static bool has_cache(const Ns *ns)
+{
+    return ns->personality == &rsd_dftl_personality;
+}
+
+
+/*
+ * Free blocks of a frontier that the host does not get: one for a victim's
+ * copies; with a cache two more, for the map pages that are updated then.
+ */
+static uint32_t reserved_blocks(const Ns *ns)
+{
+    return has_cache(ns) ? 3 : 1;
+}
+
+/* The same, and what is partly filled with map pages, or obsolete ones */
+static uint32_t kept_blocks(const Ns *ns)
+{
+    return has_cache(ns) ? 5 : 1;
+}
+
+/* A frontier of so many good blocks collects when fewer are free. */
+static uint32_t low_blocks(const Ns *ns, uint64_t good)
+{
+    uint64_t low = rsd_div_round_up(good * ns->drive->cfg.gc_trigger, 100);
+    uint64_t least = reserved_blocks(ns) + 1;
+
+    return low < least ? least : low;
+}
+
+/* Pages of a block, and of a frontier's reserve, that filler may take */
+static uint32_t filler(const RsdDrive *drive)
+{
+    return drive->unit > 1 ? drive->unit : 0;
+}
+
+static bool check_geometry(Ns *ns, uint64_t raw, char err[RSD_ERR_LEN])
+{
+    const RsdDrive *drive = ns->drive;
+    const RsdConfig *cfg = &drive->cfg;
+    uint32_t n = num_frontiers(drive);
+    uint64_t flash = 0, low = 0, need;
+
+    if ((uint64_t)drive->dies * drive->die_blocks * drive->pages >=
+        UINT32_MAX) {
+        rsd_set_error(err, "ftl=%s numbers flash pages with 32 bits: %u dies "
+                      "of %u blocks of %u pages are too many; choose fewer "
+                      "blocks", rsd_ftl_names[cfg->ftl], drive->dies,
+                      drive->die_blocks, drive->pages);
+        return false;
+    }
+    if (n > drive->dies) {
+        rsd_set_error(err, "frontiers=%u: allowed is 0 (one a die) to %u, the "
+                      "number of dies; choose a value in that range", n,
+                      drive->dies);
+        return false;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t good = good_blocks(ns, i, n), keep = low_blocks(ns, good);
+
+        flash += good * (drive->pages - filler(drive));
+        low += keep > reserved_blocks(ns) + 1 ? keep : 0;
+    }
+    if (!ns->geo.lbas) {
+        rsd_set_error(err, "over-provision=%llu leaves %llu pages of %llu, "
+                      "less than 1 MiB: choose more blocks, or less "
+                      "over-provision", (ull)cfg->over_provision,
+                      (ull)(raw * 100 / (100 + cfg->over_provision)),
+                      (ull)raw);
+        return false;
+    }
+    need = n * ((uint64_t)kept_blocks(ns) * drive->pages + filler(drive)) +
+           rsd_map_pages_of(ns);
+    if (flash <= ns->geo.lbas + need) {
+        rsd_set_error(err, "over-provision=%llu and spare-blocks=%llu leave "
+                      "%lld pages of good flash beyond the %llu that the host "
+                      "sees, and more than %llu are needed (%u blocks of %u "
+                      "pages for each of %u frontiers, %llu pages of the "
+                      "map): raise over-provision or spare-blocks, or choose "
+                      "fewer frontiers",
+                      (ull)cfg->over_provision, (ull)cfg->spare_blocks,
+                      (long long)(flash - ns->geo.lbas), (ull)ns->geo.lbas,
+                      (ull)need, kept_blocks(ns), drive->pages, n,
+                      (ull)rsd_map_pages_of(ns));
+        return false;
+    }
+    if (low * drive->pages > flash - ns->geo.lbas) {
+        rsd_set_error(err, "gc-trigger=%llu wants %llu free blocks, but only "
+                      "%llu are over when the host has filled its pages: "
+                      "choose a lower gc-trigger, or more over-provision",
+                      (ull)cfg->gc_trigger, (ull)low,
+                      (ull)((flash - ns->geo.lbas) / drive->pages));
+        return false;
+    }
+    return true;
+}
+
+static bool page_geometry(Ns *ns, char err[RSD_ERR_LEN])
+{
+    const RsdDrive *drive = ns->drive;
+    uint64_t raw = (uint64_t)drive->dies * ns->visible * drive->pages;
+    uint64_t user = raw * 100 / (100 + drive->cfg.over_provision);
+
+    ns->geo.lbas = user / GRANULE * GRANULE;
+    ns->geo.max_oob = RSD_SPARE_OFFSET;
+    /* 4 bytes a page of the capacity (RISA table 2, REDO table 2) */
+    ns->geo.map_bytes = raw * sizeof(uint32_t);
+    if (has_cache(ns)) {
+        ns->geo.map_bytes = drive->cfg.map_cache +
+                            rsd_map_pages_of(ns) * sizeof(uint32_t);
+    }
+    return check_geometry(ns, raw, err);
+}
+
+/* Drive-wide numbers of the namespace's blocks, in order */
+#define FOR_EACH_BLOCK(ftl, b) \
+    for (uint64_t b = (ftl)->ns->first; \
+         b < (uint64_t)(ftl)->drive->dies * (ftl)->drive->die_blocks; \
+         b = next_block(ftl, b))
+
+static uint64_t next_block(const PageFtl *ftl, uint64_t block)
+{
+    uint32_t left_out = ftl->drive->die_blocks - ftl->ns->end + ftl->ns->first;
+
+    return ++block % ftl->drive->die_blocks == ftl->ns->end %
+                                               ftl->drive->die_blocks
+               ? block + left_out : block;
+}
+
+/* NULL: the page is none of ours */
+static const RsdSpare *spare_of(const PageFtl *ftl, uint32_t block,
+                                uint32_t page)
+{
+    const RsdSpare *spare = (const RsdSpare *)
+        (rsd_media_oob(&ftl->drive->media, block, page) + RSD_SPARE_OFFSET);
+
+    return spare->magic == RSD_SPARE_MAGIC ? spare : NULL;
+}
+
+/* Is what the OOB names, if anything, in the map? */
+static bool verify_oob(const PageFtl *ftl, const uint8_t *oob, uint64_t block,
+                       uint32_t page, char err[RSD_ERR_LEN])
+{
+    const RsdSpare *spare = (const RsdSpare *)(oob + RSD_SPARE_OFFSET);
+
+    if (spare->magic != RSD_SPARE_MAGIC ||
+        spare->lpn < (spare->kind ? rsd_map_pages_of(ftl->ns)
+                                  : ftl->ns->geo.lbas)) {
+        return true;
+    }
+    rsd_set_error(err, "the media file is corrupt: page %u of block %llu is "
+                  "said to hold LBA %llu of %llu; restore it from a copy, or "
+                  "remove it", page, (ull)block, (ull)spare->lpn,
+                  (ull)ftl->ns->geo.lbas);
+    return false;
+}
+
+/* Of the block's pages that rsd_buffer_settle() will program */
+static bool verify_buffered(const PageFtl *ftl, uint64_t block,
+                            char err[RSD_ERR_LEN])
+{
+    const RsdDrive *drive = ftl->drive;
+    uint32_t page = rsd_rec_next(drive->media.rec[block]), n;
+
+    while ((n = rsd_buffer_has(drive, block, page))) {
+        for (uint32_t i = 0; drive->media.data && i < n; i++) {
+            if (!verify_oob(ftl, rsd_buffer_oob(drive, block, page, i), block,
+                            page + i, err)) {
+                return false;
+            }
+        }
+        page += drive->unit;
+    }
+    return true;
+}
+
+static bool verify(const PageFtl *ftl, char err[RSD_ERR_LEN])
+{
+    const RsdDrive *drive = ftl->drive;
+
+    FOR_EACH_BLOCK(ftl, b) {
+        uint32_t next = rsd_rec_next(drive->media.rec[b]);
+
+        if (next > drive->pages) {
+            rsd_set_error(err, "the media file is corrupt: block %llu has %u "
+                          "pages programmed of %u; restore it from a copy, or "
+                          "remove it", (ull)b, next, drive->pages);
+            return false;
+        }
+        for (uint32_t p = 0; drive->media.data && p < next; p++) {
+            if (!verify_oob(ftl, rsd_media_oob(&drive->media, b, p), b, p,
+                            err)) {
+                return false;
+            }
+        }
+        if (!verify_buffered(ftl, b, err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Takes in the programmed pages of a block. */
+static void recover_pages(PageFtl *ftl, uint32_t block)
+{
+    RsdDrive *drive = ftl->drive;
+    PageBlock *pb = &ftl->blocks[block];
+    uint32_t next = rsd_rec_next(drive->media.rec[block]);
+
+    for (uint32_t p = 0; drive->media.data && p < next; p++) {
+        const RsdSpare *spare = spare_of(ftl, block, p);
+        uint32_t number = page_number(ftl, block, p), other;
+
+        if (!spare) {
+            continue;
+        }
+        ftl->p2l[number] = spare->lpn;
+        if (spare->seq >= drive->seq) {
+            drive->seq = spare->seq + 1;
+        }
+        if (spare->seq > pb->stamp) {
+            pb->stamp = spare->seq;
+        }
+        if (spare->kind) {
+            pb->map = true;
+            rsd_cache_recover(ftl, number, spare);
+            continue;
+        }
+        if (trimmed(ftl, spare->lpn)) {
+            continue;
+        }
+        other = ftl->l2p[spare->lpn] - 1;
+        if (other != RSD_NONE) {
+            uint32_t holder = other / drive->pages;
+
+            if (spare_of(ftl, holder, other % drive->pages)->seq >=
+                spare->seq) {
+                continue;
+            }
+            ftl->blocks[holder].valid--;
+        }
+        ftl->l2p[spare->lpn] = number + 1;
+        pb->valid++;
+    }
+}
+
+/* A frontier goes on with the partly filled block that has the most room. */
+static void recover_frontier(PageFtl *ftl, uint32_t block)
+{
+    Frontier *f = frontier_of(ftl, die_of(ftl, block));
+    uint32_t next = rsd_rec_next(ftl->drive->media.rec[block]);
+
+    if (next == ftl->drive->pages || ftl->blocks[block].map ||
+        (f->block != RSD_NONE && f->page <= next)) {
+        return;
+    }
+    f->block = block;
+    f->page = next;
+}
+
+typedef struct Aged {
+    uint64_t stamp;
+    uint32_t block;
+} Aged;
+
+static int by_age(const void *a, const void *b)
+{
+    const Aged *x = a, *y = b;
+
+    if (x->stamp != y->stamp) {
+        return x->stamp < y->stamp ? -1 : 1;
+    }
+    return x->block < y->block ? -1 : 1;
+}
+
+/* The blocks that are full, or as good as that, into their lists */
+static bool recover_full(PageFtl *ftl)
+{
+    uint64_t n = 0;
+    Aged *aged = NULL;
+
+    FOR_EACH_BLOCK(ftl, b) {
+        n += ftl->blocks[b].state == BLOCK_FULL;
+    }
+    if (n) {
+        aged = malloc(n * sizeof(*aged));
+        if (!aged) {
+            return false;
+        }
+        n = 0;
+        FOR_EACH_BLOCK(ftl, b) {
+            if (ftl->blocks[b].state == BLOCK_FULL) {
+                aged[n++] = (Aged){ ftl->blocks[b].stamp, b };
+            }
+        }
+        qsort(aged, n, sizeof(*aged), by_age);
+        for (uint64_t i = 0; i < n; i++) {
+            make_full(ftl, aged[i].block);
+        }
+        free(aged);
+    }
+    return true;
+}
+
+/* What every block is; opens the blocks that are to be filled further. */
+static bool recover(PageFtl *ftl, char err[RSD_ERR_LEN])
+{
+    RsdDrive *drive = ftl->drive;
+
+    FOR_EACH_BLOCK(ftl, b) {
+        recover_pages(ftl, b);
+    }
+    FOR_EACH_BLOCK(ftl, b) {
+        uint64_t rec = drive->media.rec[b];
+        Frontier *f = frontier_of(ftl, die_of(ftl, b));
+
+        drive->blocks[b].owner = RSD_NONE;
+        drive->blocks[b].pos = RSD_NONE;
+        if (rsd_rec_flags(rec) & RSD_BLOCK_BAD) {
+            ftl->blocks[b].state = BLOCK_BAD;
+        } else if (rsd_rec_next(rec)) {
+            ftl->blocks[b].state = BLOCK_FULL;
+            recover_frontier(ftl, b);
+        } else {
+            drive->blocks[b].pos = 0;       /* for rsd_pool_fill() */
+            f->free++;
+            ftl->free++;
+            f->space += drive->pages;
+        }
+    }
+    for (uint32_t i = 0; i < ftl->num_frontiers; i++) {
+        Frontier *f = &ftl->frontiers[i];
+        int ret;
+
+        if (f->block == RSD_NONE) {
+            continue;
+        }
+        ret = rsd_media_reserve(&drive->media, f->block);
+        if (ret) {
+            rsd_set_error(err, "no space on the host's disk for blocks that "
+                          "are partly written (%s): free some",
+                          strerror(-ret));
+            return false;
+        }
+        ftl->blocks[f->block].state = BLOCK_OPEN;
+        f->space += drive->pages - f->page;
+    }
+    return true;
+}
+
+static size_t map_size(const PageFtl *ftl)
+{
+    return ftl->ns->geo.lbas * sizeof(uint32_t);
+}
+
+static size_t reverse_size(const PageFtl *ftl)
+{
+    return (size_t)ftl->drive->dies * ftl->drive->die_blocks *
+           ftl->drive->pages * sizeof(uint32_t);
+}
+
+static size_t blocks_size(const PageFtl *ftl)
+{
+    return (size_t)ftl->drive->dies * ftl->drive->die_blocks *
+           sizeof(PageBlock);
+}
+
+static size_t lists_size(const PageFtl *ftl)
+{
+    return (ftl->drive->pages + 1) * sizeof(uint32_t);
+}
+
+static void page_close(Ns *ns)
+{
+    PageFtl *ftl = ns->state;
+    RsdDrive *drive = ns->drive;
+
+    if (!ftl) {
+        return;
+    }
+    for (uint32_t d = 0; ftl->dies && d < drive->dies; d++) {
+        rsd_pool_fini(drive, &ftl->dies[d].pool);
+        rsd_release(drive, ftl->dies[d].lists, lists_size(ftl));
+    }
+    rsd_cache_fini(ftl);
+    rsd_release(drive, ftl->dies, drive->dies * sizeof(PageDie));
+    rsd_release(drive, ftl->frontiers,
+                ftl->num_frontiers * sizeof(Frontier));
+    rsd_release(drive, ftl->blocks, blocks_size(ftl));
+    rsd_release(drive, ftl->l2p, map_size(ftl));
+    rsd_release(drive, ftl->p2l, reverse_size(ftl));
+    rsd_release(drive, ftl, sizeof(*ftl));
+    ns->state = NULL;
+}
+
+/* Memory, and the state of a drive without any block */
+static bool init(PageFtl *ftl)
+{
+    RsdDrive *drive = ftl->drive;
+
+    ftl->l2p = rsd_alloc(drive, map_size(ftl));
+    ftl->p2l = rsd_alloc(drive, reverse_size(ftl));
+    ftl->blocks = rsd_alloc(drive, blocks_size(ftl));
+    ftl->frontiers = rsd_alloc(drive, ftl->num_frontiers * sizeof(Frontier));
+    ftl->dies = rsd_alloc(drive, drive->dies * sizeof(PageDie));
+    if (!ftl->l2p || !ftl->p2l || !ftl->blocks || !ftl->frontiers ||
+        !ftl->dies) {
+        return false;
+    }
+    for (uint32_t i = 0; i < ftl->num_frontiers; i++) {
+        uint64_t good = good_blocks(ftl->ns, i, ftl->num_frontiers);
+
+        ftl->frontiers[i].block = RSD_NONE;
+        ftl->frontiers[i].map_block = RSD_NONE;
+        ftl->frontiers[i].turn = i;
+        ftl->frontiers[i].low = low_blocks(ftl->ns, good);
+        ftl->low += ftl->frontiers[i].low;
+    }
+    for (uint32_t d = 0; d < drive->dies; d++) {
+        PageDie *pd = &ftl->dies[d];
+
+        pd->victim.block = RSD_NONE;
+        pd->worn = RSD_NONE;
+        pd->lowest = drive->pages + 1;
+        pd->lists = rsd_alloc(drive, lists_size(ftl));
+        if (!pd->lists || !rsd_pool_init(ftl->ns, &pd->pool)) {
+            return false;
+        }
+        for (uint32_t i = 0; i <= drive->pages; i++) {
+            pd->lists[i] = RSD_NONE;
+        }
+    }
+    ftl->reserve = reserved_blocks(ftl->ns) * drive->pages + filler(drive);
+    return !has_cache(ftl->ns) || rsd_cache_init(ftl);
+}
+
+static bool page_open(Ns *ns, char err[RSD_ERR_LEN])
+{
+    RsdDrive *drive = ns->drive;
+    PageFtl *ftl = rsd_alloc(drive, sizeof(*ftl));
+
+    ns->state = ftl;
+    if (ftl) {
+        ftl->drive = drive;
+        ftl->ns = ns;
+        ftl->num_frontiers = num_frontiers(drive);
+    }
+    if (!ftl || !init(ftl)) {
+        rsd_set_error(err, "no memory for the map of %llu pages: choose a "
+                      "smaller drive", (ull)ns->geo.lbas);
+        return false;
+    }
+    if (!verify(ftl, err)) {
+        return false;
+    }
+    rsd_buffer_settle(ns);
+    if (!recover(ftl, err)) {
+        return false;
+    }
+    if (!recover_full(ftl)) {
+        rsd_set_error(err, "no memory to sort the full blocks: choose a "
+                      "smaller drive");
+        return false;
+    }
+    for (uint32_t d = 0; d < drive->dies; d++) {
+        rsd_pool_fill(drive, &ftl->dies[d].pool, d);
+        measure_wear(ftl, d);
+        ftl->dies[d].look = true;
+    }
+    for (uint32_t d = 0; d < drive->dies; d++) {
+        rsd_sched_background(drive, d);
+    }
+    return true;
+}
+
+const Personality rsd_page_personality = {
+    .geometry = page_geometry,
+    .open = page_open,
+    .close = page_close,
+    .submit = page_submit,
+    .op_done = page_op_done,
+    .op_buffered = page_op_buffered,
+    .pad = page_pad,
+    .has_background = page_has_background,
+    .background = page_background,
+    .format = page_format,
+};
+
+const Personality rsd_dftl_personality = {
+    .geometry = page_geometry,
+    .open = page_open,
+    .close = page_close,
+    .submit = page_submit,
+    .op_done = page_op_done,
+    .has_background = page_has_background,
+    .background = page_background,
+    .format = page_format,
+};

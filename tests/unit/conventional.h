@@ -1,0 +1,73 @@
+/*
+ * A conventional drive under random commands, beside a model that knows what
+ * each LBA may hold: the newest acknowledged content, or one submitted later.
+ * Shared by the tests of the personalities.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#ifndef RSD_CONVENTIONAL_H
+#define RSD_CONVENTIONAL_H
+
+#include "harness.h"
+
+#define MAX_LBAS 2048
+#define MAX_LATER 64
+
+/* What an LBA may hold after a crash. A tag of 0 is trimmed. */
+typedef struct LbaModel {
+    uint64_t tag;               /* newest that was acknowledged */
+    uint32_t order;             /* of its command */
+    uint32_t num_later;         /* submitted later, oldest first */
+    struct {
+        uint64_t tag;
+        uint32_t order;
+    } later[MAX_LATER];
+} LbaModel;
+
+/* A command in flight */
+typedef struct Slot {
+    bool used;
+    uint32_t order;
+    uint64_t tags[64];          /* of a read: what it has to return */
+} Slot;
+
+/* May live in memory shared with a process that will be killed. */
+typedef struct WorldModel {
+    LbaModel lbas[MAX_LBAS];
+    Slot slots[64];
+    uint32_t order;             /* of the last command: its pattern's tag */
+    volatile bool started;
+} WorldModel;
+
+typedef struct World {
+    Bed bed;
+    Rng rng;
+    WorldModel *model;
+    uint32_t in_flight;
+} World;
+
+/* On a new file of that name in the test's directory */
+World world_open(const RsdConfig *cfg, const char *name, uint64_t seed);
+void world_close(World *w);
+
+/* A random read, write, trim or write of zeroes, and some time */
+void world_step(World *w);
+/* Until nothing is pending */
+void world_drain(World *w);
+/*
+ * Closes the drive, what is in flight being lost, and opens it again, or opens
+ * it if it was not open. What is there then is what has to stay.
+ */
+void world_reopen(World *w);
+/* Reads everything. With commands in flight: their content is expected. */
+void world_check(World *w);
+/*
+ * After a crash: is everything there that was acknowledged? With learn, what
+ * is found becomes the truth.
+ */
+void world_verify(Bed *bed, WorldModel *model, bool learn);
+/* Writes every LBA once, in random order. */
+void world_fill(World *w);
+
+#endif

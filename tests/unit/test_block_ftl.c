@@ -1,0 +1,424 @@
+/*
+ * The block-mapping personality: what the host reads, whatever is merged or
+ * trimmed meanwhile; merges by kind, worked out by hand; settings refused.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "conventional.h"
+#include "internal.h"
+
+/* 2 channels, 2 ways, blocks of 8 pages: 32 logical blocks on 44 */
+static RsdConfig block_config(void)
+{
+    RsdConfig cfg = small_config();
+
+    cfg.ftl = RSD_FTL_BLOCK;
+    cfg.blocks = 10;
+    cfg.over_provision = 20;
+    return cfg;
+}
+
+/* Counters add up, and no operation was of a kind that there is none of. */
+static void check_counters(const Bed *bed)
+{
+    RsdCounters c = counters(bed);
+
+    CHECK_EQ(c.prog_clean + c.erase_clean + c.read_clean + c.prog_map +
+             c.read_map + c.erase_map + c.media_errors, 0);
+    CHECK_EQ(c.blocks_used + c.blocks_dirty + c.blocks_erased + c.blocks_bad,
+             c.blocks_total);
+    CHECK_EQ(c.erase_host + c.erase_merge + c.erase_wear,
+             c.erase_on_demand + c.erase_idle);
+    CHECK_EQ(c.wear_sum, c.erase_on_demand + c.erase_idle);
+    CHECK(c.read_merge >= c.prog_merge);        /* one may be interrupted */
+}
+
+TEST(geometry)
+{
+    RsdConfig cfg = block_config();
+    Bed bed = bed_open(&cfg, NULL);
+
+    CHECK(!bed.geo.zoned);
+    CHECK_EQ(bed.geo.lbas, 264);        /* 320 / 1.2, whole blocks of 8 */
+    CHECK_EQ(bed.geo.max_oob, 64);
+    CHECK_EQ(bed.geo.map_bytes, 40 * 4);
+    bed_close(&bed);
+    cfg.stripe = RSD_STRIPE_ALL;
+    bed = bed_open(&cfg, NULL);
+    CHECK_EQ(bed.geo.lbas, 256);        /* whole superblocks of 32 */
+    bed_close(&bed);
+}
+
+/* REDO table 2 and RISA table 2: 4 bytes a block of the capacity */
+TEST(map_sizes_of_the_papers)
+{
+    static const struct { uint64_t blocks, map_bytes; } rows[] = {
+        { 32, UINT64_C(4) << 10 },              /* 512 MB */
+        { 128, UINT64_C(16) << 10 },            /* 2 GB */
+        { 32768, UINT64_C(4) << 20 },           /* 512 GB */
+        { 65536, UINT64_C(8) << 20 },           /* 1 TB */
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        RsdConfig cfg;
+        Bed bed;
+
+        rsd_preset_find("risa")->apply(&cfg);
+        cfg.ftl = RSD_FTL_BLOCK;
+        cfg.blocks = rows[i].blocks;
+        bed = bed_open(&cfg, NULL);
+        CHECK_EQ(counters(&bed).map_bytes, rows[i].map_bytes);
+        bed_close(&bed);
+    }
+}
+
+static void expect_error(const RsdConfig *cfg, const char *part,
+                         const char *numbers)
+{
+    char err[RSD_ERR_LEN] = "";
+    RsdDrive *drive = rsd_open(NULL, cfg, err);
+
+    CHECK(!drive);
+    CHECK_SAYS(err, part);
+    CHECK_SAYS(err, numbers);
+}
+
+TEST(settings_refused)
+{
+    RsdConfig cfg = block_config();
+
+    cfg.planes = 2;
+    expect_error(&cfg, "planes=2", "planes=1");
+    cfg = block_config();
+    cfg.over_provision = 0;
+    cfg.spare_blocks = 0;
+    expect_error(&cfg, "needs 11 good flash blocks in each way",
+                 "over-provision (now 0)");
+    cfg.spare_blocks = 1;
+    bed_close(&(Bed){ .drive = bed_open(&cfg, NULL).drive });
+    cfg.blocks = 1;
+    cfg.over_provision = 500;
+    expect_error(&cfg, "over-provision=500", "maps 8 at a time");
+}
+
+/* Logical block n is in die n mod dies, its pages one after the other. */
+TEST(blocks_go_over_all_dies)
+{
+    RsdConfig cfg = block_config();
+    Bed bed = bed_open(&cfg, NULL);
+    uint64_t page = cfg.t_cmd_ns + cfg.t_xfer_ns + cfg.t_prog_ns;
+
+    CHECK_EQ(run(&bed, RSD_WRITE, 0, 8, 1), 8 * page);
+    /* 4 dies, two of them on each channel: never more than one transfer late */
+    CHECK(run(&bed, RSD_WRITE, 8, 32, 1) <=
+          8 * page + cfg.t_cmd_ns + cfg.t_xfer_ns);
+    CHECK_EQ(counters(&bed).prog_host, 40);
+    bed_close(&bed);
+    cfg.stripe = RSD_STRIPE_ALL;
+    bed = bed_open(&cfg, NULL);
+    /* a page in each die: the second on a channel waits for the transfer */
+    CHECK_EQ(run(&bed, RSD_WRITE, 0, 4, 1),
+             page + cfg.t_cmd_ns + cfg.t_xfer_ns);
+    bed_close(&bed);
+}
+
+typedef struct Merges {
+    uint64_t switches, partial, full, copies, filler, erases;
+} Merges;
+
+/* Counters after everything has come to rest */
+static void expect_merges(Bed *bed, Merges want)
+{
+    RsdCounters c;
+
+    bed_drain(bed);
+    c = counters(bed);
+    CHECK_EQ(c.merge_switch, want.switches);
+    CHECK_EQ(c.merge_partial, want.partial);
+    CHECK_EQ(c.merge_full, want.full);
+    CHECK_EQ(c.prog_merge, want.copies);
+    CHECK_EQ(c.prog_pad, want.filler);
+    CHECK_EQ(c.erase_merge, want.erases);
+    check_counters(bed);
+}
+
+TEST(merges_by_hand)
+{
+    RsdConfig cfg = block_config();
+    Bed bed = bed_open(&cfg, temp_path("drive.rsd"));
+
+    run(&bed, RSD_WRITE, 0, 8, 1);
+    expect_merges(&bed, (Merges){ 0 });
+    /* all of it again: the replacement block is full, and switched */
+    run(&bed, RSD_WRITE, 0, 8, 2);
+    expect_merges(&bed, (Merges){ .switches = 1, .erases = 1 });
+    expect_pages(&bed, 0, 8, 2);
+    /* its beginning, twice: the rest is copied when it begins anew */
+    run(&bed, RSD_WRITE, 0, 3, 3);
+    expect_merges(&bed, (Merges){ .switches = 1, .erases = 1 });
+    run(&bed, RSD_WRITE, 0, 3, 4);
+    expect_merges(&bed, (Merges){ .switches = 1, .partial = 1, .copies = 5,
+                                  .erases = 2 });
+    expect_pages(&bed, 0, 3, 4);
+    expect_pages(&bed, 3, 5, 2);
+    /* page 6: pages 3 to 5 are copied; then page 7 makes it full */
+    run(&bed, RSD_WRITE, 6, 1, 5);
+    run(&bed, RSD_WRITE, 7, 1, 6);
+    expect_merges(&bed, (Merges){ .switches = 1, .partial = 1, .full = 1,
+                                  .copies = 8, .erases = 3 });
+    /* page 6 of a logical block never written: six pages of filler */
+    run(&bed, RSD_WRITE, 38, 1, 7);
+    expect_merges(&bed, (Merges){ .switches = 1, .partial = 1, .full = 1,
+                                  .copies = 8, .filler = 6, .erases = 3 });
+    expect_pages(&bed, 32, 6, 0);
+    expect_pages(&bed, 38, 1, 7);
+    /* page 1 of it: nothing to copy but page 6, after filler */
+    run(&bed, RSD_WRITE, 33, 1, 8);
+    run(&bed, RSD_WRITE, 33, 1, 9);
+    expect_merges(&bed, (Merges){ .switches = 1, .partial = 2, .full = 1,
+                                  .copies = 9, .filler = 6 + 1 + 4 + 1,
+                                  .erases = 4 });
+    expect_pages(&bed, 33, 1, 9);
+    expect_pages(&bed, 38, 1, 7);
+    bed_close(&bed);
+}
+
+/* A logical block of which nothing is left has no blocks. */
+TEST(trim_gives_blocks_back)
+{
+    RsdConfig cfg = block_config();
+    Bed bed = bed_open(&cfg, temp_path("drive.rsd"));
+
+    run(&bed, RSD_WRITE, 0, 8, 1);
+    run(&bed, RSD_WRITE, 2, 1, 2);
+    CHECK_EQ(counters(&bed).blocks_used, 2);
+    run(&bed, RSD_TRIM, 1, 7, 0);
+    CHECK_EQ(counters(&bed).blocks_used, 2);
+    run(&bed, RSD_WRITE_ZEROES, 0, 1, 0);
+    bed_drain(&bed);
+    CHECK_EQ(counters(&bed).blocks_used, 0);
+    CHECK_EQ(counters(&bed).erase_host, 2);
+    expect_pages(&bed, 0, 8, 0);
+    run(&bed, RSD_WRITE, 5, 1, 3);
+    bed_reopen(&bed);
+    expect_pages(&bed, 0, 5, 0);
+    expect_pages(&bed, 5, 1, 3);
+    expect_pages(&bed, 6, 2, 0);
+    bed_close(&bed);
+}
+
+static RsdConfig random_config(uint64_t seed)
+{
+    RsdConfig cfg = block_config();
+
+    cfg.stripe = seed % 3 == 2;
+    cfg.spare_blocks = 1 + seed % 2;
+    cfg.pages = (const uint64_t[]){ 8, 3, 5, 16 }[seed / 2 % 4];
+    cfg.queue = seed / 2 % 2 ? RSD_QUEUE_GLOBAL : RSD_QUEUE_WAY;
+    cfg.over_provision = seed % 4 ? 20 : 0;
+    cfg.oob = (const uint64_t[]){ 0, 16, 64 }[seed / 3 % 3];
+    cfg.wl_threshold = seed % 3;
+    return cfg;
+}
+
+TEST(random_commands)
+{
+    uint64_t kinds[3] = { 0 };
+
+    for (uint64_t seed = 0; seed < 48; seed++) {
+        RsdConfig cfg = random_config(seed);
+        World w = world_open(&cfg, "drive.rsd", seed);
+        RsdCounters c;
+
+        for (int life = 0; life < 8; life++) {
+            for (int i = 0; i < 150; i++) {
+                world_step(&w);
+            }
+            if (life % 2) {
+                world_drain(&w);
+            }
+            world_check(&w);
+            world_reopen(&w);
+            world_check(&w);
+            world_drain(&w);
+            check_counters(&w.bed);
+        }
+        world_fill(&w);
+        world_check(&w);
+        check_counters(&w.bed);
+        c = counters(&w.bed);
+        kinds[0] += c.merge_switch;
+        kinds[1] += c.merge_partial;
+        kinds[2] += c.merge_full;
+        world_close(&w);
+    }
+    CHECK(kinds[0] > 50 && kinds[1] > 100 && kinds[2] > 1000);
+}
+
+/* The same commands at the same times: the same, to the last counter */
+TEST(runs_are_equal)
+{
+    RsdCounters c[2];
+
+    for (int i = 0; i < 2; i++) {
+        RsdConfig cfg = random_config(0);
+        World w = world_open(&cfg, "drive.rsd", 7);
+
+        for (int step = 0; step < 1500; step++) {
+            world_step(&w);
+        }
+        world_drain(&w);
+        c[i] = counters(&w.bed);
+        world_close(&w);
+    }
+    CHECK(!memcmp(&c[0], &c[1], sizeof(c[0])));
+}
+
+TEST(format_trims_everything)
+{
+    RsdConfig cfg = block_config();
+    Bed bed = bed_open(&cfg, temp_path("drive.rsd"));
+
+    run(&bed, RSD_WRITE, 0, 256, 1);
+    run(&bed, RSD_WRITE, 0, 100, 2);
+    CHECK_EQ(rsd_format(bed.drive, 0, 128, bed.now), RSD_E_RANGE);
+    CHECK_EQ(rsd_format(bed.drive, 0, 64, bed.now), RSD_OK);
+    expect_pages(&bed, 0, 256, 0);
+    bed_drain(&bed);
+    CHECK_EQ(counters(&bed).blocks_used, 0);
+    bed.cfg.oob = 64;
+    bed_reopen(&bed);
+    expect_pages(&bed, 0, 256, 0);
+    run(&bed, RSD_WRITE, 5, 3, 3);
+    bed_reopen(&bed);
+    expect_pages(&bed, 5, 3, 3);
+    bed_close(&bed);
+}
+
+/* Factory bad blocks are never used and cost over-provisioning alone. */
+TEST(bad_blocks)
+{
+    RsdConfig cfg = block_config();
+    World w;
+
+    cfg.blocks = 20;
+    cfg.spare_blocks = 3;
+    cfg.bad_ppm = 80000;
+    w = world_open(&cfg, "drive.rsd", 5);
+    CHECK(counters(&w.bed).blocks_bad > 2);
+    for (int i = 0; i < 600; i++) {
+        world_step(&w);
+    }
+    world_fill(&w);
+    world_check(&w);
+    world_reopen(&w);
+    world_check(&w);
+    world_drain(&w);
+    check_counters(&w.bed);
+    world_close(&w);
+}
+
+/* Cold data moves to worn blocks, so that erase counts stay together. */
+TEST(levelling)
+{
+    for (uint64_t stripe = 0; stripe < 2; stripe++) {
+        uint64_t spread[2];
+
+        for (int on = 0; on < 2; on++) {
+            RsdConfig cfg = block_config();
+            uint64_t hot;
+            RsdCounters c;
+            Bed bed;
+
+            cfg.wl_threshold = on ? 4 : 0;
+            cfg.stripe = stripe;
+            bed = bed_open(&cfg, temp_path("drive.rsd"));
+            hot = stripe ? 32 : 8;
+            run(&bed, RSD_WRITE, 0, 256, 1);
+            for (int i = 0; i < 300; i++) {
+                run(&bed, RSD_WRITE, 0, hot, i + 2);
+                bed_drain(&bed);
+            }
+            c = counters(&bed);
+            spread[on] = c.wear_max - c.wear_min;
+            CHECK_EQ(c.wear_moves > 0, on);
+            CHECK_EQ(c.prog_wear > 0, on);
+            CHECK_EQ(c.read_wear, c.prog_wear);
+            CHECK_EQ(c.erase_wear, c.wear_moves);
+            expect_pages(&bed, 0, hot, 301);
+            expect_pages(&bed, hot, 256 - hot, 1);
+            check_counters(&bed);
+            bed_reopen(&bed);
+            expect_pages(&bed, hot, 256 - hot, 1);
+            bed_close(&bed);
+        }
+        CHECK(spread[0] > 40);
+        /* of one die's blocks, when only its logical blocks are written */
+        CHECK(spread[1] < spread[0]);
+    }
+}
+
+static RsdStatus write_page(Bed *bed, uint64_t at, uint64_t tag)
+{
+    RsdCmd *cmd = rsd_cmd_new(bed->drive, 0, RSD_WRITE, at, 1);
+    RsdStatus status;
+
+    fill_page(cmd->data, cmd->oob, 16, at, tag);
+    status = rsd_submit(bed->drive, cmd, bed->now);
+    if (status == RSD_OK) {
+        while (bed->now < cmd->submit_ns + 1 || !cmd->done_ns) {
+            uint64_t when;
+            RsdCmd *done;
+
+            CHECK(rsd_next_event(bed->drive, &when));
+            bed->now = when > bed->now ? when : bed->now;
+            done = rsd_advance(bed->drive, bed->now);
+            CHECK(!done || done == cmd);
+            if (done) {
+                break;
+            }
+        }
+        status = cmd->status;
+    }
+    rsd_cmd_free(bed->drive, cmd);
+    return status;
+}
+
+/* Blocks die until the drive takes no more; all that was taken is there. */
+TEST(wearing_out)
+{
+    for (uint64_t seed = 0; seed < 12; seed++) {
+        RsdConfig cfg = block_config();
+        uint64_t tags[264] = { 0 }, tag = 1;
+        Rng rng = { seed };
+        RsdStatus status;
+        Bed bed;
+
+        cfg.stripe = seed % 2;
+        cfg.endurance = 12;
+        cfg.life_spread = 50;
+        cfg.wl_threshold = seed % 3 ? 3 : 0;
+        cfg.seed = seed;
+        bed = bed_open(&cfg, temp_path("drive.rsd"));
+        for (;;) {
+            uint64_t at = rng_below(&rng, bed.geo.lbas);
+
+            status = write_page(&bed, at, tag);
+            if (status != RSD_OK) {
+                break;
+            }
+            tags[at] = tag++;
+        }
+        CHECK(status == RSD_E_READONLY || status == RSD_E_NOBLOCK);
+        bed_drain(&bed);
+        CHECK(counters(&bed).blocks_grown > 0);
+        for (int i = 0; i < 2; i++) {
+            for (uint64_t at = 0; at < bed.geo.lbas; at++) {
+                expect_pages(&bed, at, 1, tags[at]);
+            }
+            bed_reopen(&bed);
+        }
+        bed_close(&bed);
+    }
+}

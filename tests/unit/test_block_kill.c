@@ -1,0 +1,209 @@
+/*
+ * ftl=block and ftl=fast being killed: after every single store into the
+ * tables, in a recovery, too, after every event, and by SIGKILL at random
+ * moments, every LBA holds what was acknowledged, or what was submitted later,
+ * and all of the drive can be written again.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "conventional.h"
+#include "stores.h"
+
+static RsdConfig kill_config(uint64_t seed)
+{
+    RsdConfig cfg = small_config();
+
+    cfg.ftl = seed & 1 ? RSD_FTL_FAST : RSD_FTL_BLOCK;
+    cfg.stripe = seed / 2 % 3 == 2;
+    cfg.channels = 1 + seed / 4 % 2;
+    cfg.pages = 2 + seed % 5;
+    cfg.blocks = 20;
+    cfg.spare_blocks = 2;
+    cfg.over_provision = 25;
+    cfg.log_blocks = 15;
+    cfg.wl_threshold = seed / 2 % 2;
+    return cfg;
+}
+
+static World new_world(uint64_t seed)
+{
+    RsdConfig cfg = kill_config(seed);
+
+    return world_open(&cfg, "drive.rsd", seed);
+}
+
+static uint64_t merges(const Bed *bed)
+{
+    RsdCounters c = counters(bed);
+
+    return c.merge_switch + c.merge_partial + c.merge_full;
+}
+
+TEST(closed_after_any_event)
+{
+    uint64_t done = 0, moves = 0;
+
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        World w = new_world(seed);
+
+        for (int life = 0; life < 20; life++) {
+            int steps = rng_below(&w.rng, 60);
+
+            while (steps--) {
+                world_step(&w);
+            }
+            world_reopen(&w);
+            bed_reopen(&w.bed);
+            world_verify(&w.bed, w.model, false);
+        }
+        world_fill(&w);
+        world_check(&w);
+        done += merges(&w.bed);
+        moves += counters(&w.bed).wear_moves;
+        world_close(&w);
+    }
+    CHECK(done > 2000);
+    CHECK(moves > 500);
+}
+
+static Bed copy;                /* what is opened of the copies */
+static const char *watched_path;
+static const World *world;
+
+/* The rest of the drive can be written over and over. */
+static void write_all(Bed *bed)
+{
+    for (uint64_t at = 0; at < 3 * bed->geo.lbas; at += 3) {
+        uint64_t lba = at % bed->geo.lbas;
+
+        run(bed, RSD_WRITE, lba, 1, 77);
+        expect_pages(bed, lba, 1, 77);
+    }
+}
+
+static void look_at_copy(void)
+{
+    copy_media(watched_path, copy.path);
+    copy.drive = NULL;
+    bed_reopen(&copy);
+    world_verify(&copy, world->model, false);
+    if (stores_seen() % 16 == 0) {
+        write_all(&copy);
+    }
+    rsd_close(copy.drive);
+}
+
+/* As above, and each store of the recovery is a moment to be killed, too. */
+static void look_at_recovery(void)
+{
+    const char *path = watched_path;
+    Bed outer;
+
+    look_at_copy();
+    if (stores_seen() % 8) {
+        return;
+    }
+    copy_media(path, copy.path);
+    outer = copy;
+    watched_path = copy.path;
+    copy.path = temp_path("copy2.rsd");
+    stores_watch(look_at_copy);
+    outer.drive = NULL;
+    bed_reopen(&outer);
+    stores_end();
+    rsd_close(outer.drive);
+    free((char *)copy.path);
+    copy.path = watched_path;
+    watched_path = path;
+}
+
+/* Moves by wear levelling that were watched */
+static uint64_t watch_worlds(void (*look)(void), uint64_t first, uint64_t end,
+                             int steps)
+{
+    uint64_t done = 0, moves = 0;
+
+    for (uint64_t seed = first; seed < end; seed++) {
+        World w = new_world(seed);
+
+        for (int i = 0; i < 150; i++) {
+            world_step(&w);     /* something to merge and to level */
+        }
+        world_drain(&w);
+        moves -= counters(&w.bed).wear_moves;
+        rsd_close(w.bed.drive);
+        w.bed.drive = NULL;
+        world = &w;
+        watched_path = w.bed.path;
+        copy = w.bed;
+        copy.path = temp_path("copy.rsd");
+        stores_watch(look);
+        world_reopen(&w);
+        for (int i = 0; i < steps; i++) {
+            world_step(&w);
+        }
+        done += merges(&w.bed);
+        moves += counters(&w.bed).wear_moves;
+        stores_end();
+        free((char *)copy.path);
+        world_close(&w);
+    }
+    CHECK(stores_seen() > 500);
+    CHECK(done > 10 * (end - first));
+    return moves;
+}
+
+TEST(killed_after_any_store)
+{
+    CHECK(watch_worlds(look_at_copy, 0, 8, 30) > 0);
+}
+
+TEST(killed_in_recovery)
+{
+    watch_worlds(look_at_recovery, 2, 6, 8);
+}
+
+TEST(killed_at_random)
+{
+    for (uint64_t seed = 100; seed < 110; seed++) {
+        World w = new_world(seed);
+
+        for (int life = 0; life < 40; life++) {
+            uint64_t sleep_us = rng_below(&w.rng, 4000);
+            int status;
+            pid_t pid;
+
+            rsd_close(w.bed.drive);
+            w.bed.drive = NULL;
+            w.rng.state += life;
+            w.model->started = false;
+            pid = fork();
+            CHECK(pid >= 0);
+            if (!pid) {
+                w.bed.now = 0;
+                bed_reopen(&w.bed);
+                w.model->started = true;
+                for (;;) {
+                    world_step(&w);
+                }
+            }
+            while (!w.model->started) {
+                usleep(100);
+                CHECK(waitpid(pid, &status, WNOHANG) == 0);
+            }
+            usleep(sleep_us);
+            CHECK(!kill(pid, SIGKILL));
+            CHECK(waitpid(pid, &status, 0) == pid);
+            CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+            world_reopen(&w);
+        }
+        world_fill(&w);
+        world_check(&w);
+        world_close(&w);
+    }
+}

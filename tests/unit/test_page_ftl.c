@@ -1,0 +1,455 @@
+/*
+ * The page-mapping personality: what the host reads, whatever is collected,
+ * levelled or trimmed meanwhile; what is counted; which settings are refused.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "conventional.h"
+#include "internal.h"
+
+/* 2 channels, 2 ways; 256 LBAs on 320 pages and 32 of spare blocks */
+static RsdConfig page_config(void)
+{
+    RsdConfig cfg = small_config();
+
+    cfg.ftl = RSD_FTL_PAGE;
+    cfg.blocks = 10;
+    cfg.over_provision = 20;
+    return cfg;
+}
+
+static Bed in_memory(const RsdConfig *cfg)
+{
+    return bed_open(cfg, NULL);
+}
+
+/* Counters add up, and no operation was of a kind that there is none of. */
+static void check_counters(const Bed *bed)
+{
+    RsdCounters c = counters(bed);
+
+    CHECK_EQ(c.prog_merge + c.erase_merge + c.read_merge + c.prog_map +
+             c.read_map + c.erase_map + c.prog_pad + c.media_errors, 0);
+    CHECK_EQ(c.blocks_used + c.blocks_dirty + c.blocks_erased + c.blocks_bad,
+             c.blocks_total);
+    CHECK_EQ(c.erase_clean + c.erase_wear, c.erase_on_demand + c.erase_idle);
+    CHECK_EQ(c.wear_sum, c.erase_clean + c.erase_wear);
+}
+
+TEST(geometry)
+{
+    RsdConfig cfg = page_config();
+    Bed bed = in_memory(&cfg);
+
+    CHECK(!bed.geo.zoned);
+    CHECK_EQ(bed.geo.lbas, 256);
+    CHECK_EQ(bed.geo.max_oob, 64);
+    CHECK_EQ(bed.geo.map_bytes, 320 * 4);
+    CHECK_EQ(counters(&bed).capacity_bytes, 256 * 4096);
+    bed_close(&bed);
+}
+
+/* RISA table 2 and REDO table 2: 4 bytes a page of the capacity */
+TEST(map_sizes_of_the_papers)
+{
+    static const struct { uint64_t blocks, map_bytes; } rows[] = {
+        { 32, UINT64_C(512) << 10 },            /* 512 MB */
+        { 128, UINT64_C(2) << 20 },             /* 2 GB */
+        { 32768, UINT64_C(512) << 20 },         /* 512 GB */
+        { 65536, UINT64_C(1) << 30 },           /* 1 TB */
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        RsdConfig cfg;
+        Bed bed;
+
+        rsd_preset_find("risa")->apply(&cfg);
+        cfg.ftl = RSD_FTL_PAGE;
+        cfg.blocks = rows[i].blocks;
+        bed = in_memory(&cfg);
+        CHECK_EQ(counters(&bed).map_bytes, rows[i].map_bytes);
+        bed_close(&bed);
+    }
+}
+
+static void expect_error(const RsdConfig *cfg, const char *part,
+                         const char *numbers)
+{
+    char err[RSD_ERR_LEN] = "";
+    RsdDrive *drive = rsd_open(NULL, cfg, err);
+
+    CHECK(!drive);
+    CHECK_SAYS(err, part);
+    CHECK_SAYS(err, numbers);
+}
+
+TEST(settings_refused)
+{
+    RsdConfig cfg = page_config();
+
+    cfg.frontiers = 5;
+    expect_error(&cfg, "frontiers=5", "0 (one a die) to 4");
+    cfg = page_config();
+    cfg.blocks = 4;
+    expect_error(&cfg, "over-provision=20", "less than 1 MiB");
+    cfg = page_config();
+    cfg.blocks = 16;            /* 512 pages */
+    cfg.over_provision = 0;
+    cfg.spare_blocks = 1;       /* 32 pages: a block a frontier, and no more */
+    expect_error(&cfg, "over-provision=0", "32 pages of good flash");
+    cfg.frontiers = 1;
+    bed_close(&(Bed){ .drive = in_memory(&cfg).drive });
+    cfg.frontiers = 0;
+    cfg.spare_blocks = 2;
+    bed_close(&(Bed){ .drive = in_memory(&cfg).drive });
+    cfg.gc_trigger = 30;
+    expect_error(&cfg, "gc-trigger=30", "24 free blocks");
+}
+
+/* Pages in turn over the channels, then the ways: as fast as that many dies */
+TEST(pages_go_over_all_dies)
+{
+    RsdConfig cfg = page_config();
+    Bed bed = in_memory(&cfg);
+    uint64_t tenure = cfg.t_cmd_ns + cfg.t_xfer_ns;
+
+    /* two dies a channel: the second one's transfer follows the first one's */
+    CHECK_EQ(run(&bed, RSD_WRITE, 0, 4, 1), 2 * tenure + cfg.t_prog_ns);
+    CHECK_EQ(run(&bed, RSD_READ, 0, 1, 0), tenure + cfg.t_read_ns);
+    CHECK_EQ(counters(&bed).prog_host, 4);
+    bed_close(&bed);
+    cfg.frontiers = 1;
+    bed = in_memory(&cfg);
+    CHECK_EQ(run(&bed, RSD_WRITE, 0, 4, 1), 4 * (tenure + cfg.t_prog_ns));
+    bed_close(&bed);
+}
+
+TEST(a_write_is_read_before_it_is_programmed)
+{
+    RsdConfig cfg = page_config();
+    Bed bed = bed_open(&cfg, temp_path("drive.rsd"));
+
+    for (uint64_t tag = 1; tag < 20; tag++) {
+        rsd_cmd_free(bed.drive, begin(&bed, RSD_WRITE, 3, 5, tag));
+        expect_pages(&bed, 3, 5, tag);
+    }
+    run(&bed, RSD_TRIM, 4, 2, 0);
+    expect_pages(&bed, 4, 2, 0);
+    expect_pages(&bed, 6, 2, 19);
+    run(&bed, RSD_WRITE_ZEROES, 6, 1, 0);
+    expect_pages(&bed, 6, 1, 0);
+    bed_reopen(&bed);
+    expect_pages(&bed, 3, 1, 19);
+    expect_pages(&bed, 4, 3, 0);
+    expect_pages(&bed, 7, 1, 19);
+    CHECK_EQ(counters(&bed).trim_pages, 2);
+    CHECK_EQ(counters(&bed).unwritten_reads, 2 + 1 + 3);
+    bed_close(&bed);
+}
+
+/* Full, then overwritten at random many times over, all policies */
+TEST(random_commands)
+{
+    for (uint64_t seed = 0; seed < 48; seed++) {
+        RsdConfig cfg = page_config();
+        World w;
+        RsdCounters c;
+
+        cfg.gc_policy = seed % 3;
+        cfg.gc_unit = seed / 3 % 2;
+        cfg.frontiers = (const uint64_t[]){ 0, 1, 3, 4 }[seed / 6 % 4];
+        cfg.gc_trigger = seed % 5 ? 1 : 24;
+        cfg.spare_blocks = 1 + seed % 3;
+        cfg.queue = seed / 2 % 2 ? RSD_QUEUE_GLOBAL : RSD_QUEUE_WAY;
+        cfg.idle_erase_ns = seed % 4 ? 1000000 : 0;
+        cfg.wl_threshold = seed % 3;
+        cfg.oob = (const uint64_t[]){ 0, 16, 64 }[seed % 3];
+        w = world_open(&cfg, "drive.rsd", seed);
+        for (int life = 0; life < 8; life++) {
+            for (int i = 0; i < 150; i++) {
+                world_step(&w);
+            }
+            if (life % 2) {
+                world_drain(&w);
+            }
+            world_check(&w);
+            check_counters(&w.bed);
+            world_reopen(&w);
+            world_check(&w);
+        }
+        world_fill(&w);
+        world_check(&w);
+        c = counters(&w.bed);
+        CHECK(c.erase_clean > 20);
+        CHECK(c.prog_clean > 50);
+        CHECK_EQ(c.read_clean + c.read_wear >= c.prog_clean + c.prog_wear, 1);
+        world_close(&w);
+    }
+}
+
+/* The same commands at the same times: the same, to the last counter */
+TEST(runs_are_equal)
+{
+    RsdCounters c[2];
+
+    for (int i = 0; i < 2; i++) {
+        RsdConfig cfg = page_config();
+        World w = world_open(&cfg, "drive.rsd", 7);
+
+        for (int step = 0; step < 1500; step++) {
+            world_step(&w);
+        }
+        world_drain(&w);
+        c[i] = counters(&w.bed);
+        world_close(&w);
+    }
+    CHECK(!memcmp(&c[0], &c[1], sizeof(c[0])));
+}
+
+/* Every LBA written, nothing over but the spares: overwriting goes on. */
+TEST(no_over_provisioning)
+{
+    RsdConfig cfg = page_config();
+    World w;
+
+    cfg.blocks = 16;
+    cfg.over_provision = 0;
+    cfg.spare_blocks = 2;
+    for (uint64_t policy = 0; policy < 3; policy++) {
+        cfg.gc_policy = policy;
+        w = world_open(&cfg, "drive.rsd", 3);
+        CHECK_EQ(w.bed.geo.lbas, 512);
+        world_fill(&w);
+        world_fill(&w);
+        for (int i = 0; i < 300; i++) {
+            run(&w.bed, RSD_WRITE, rng_below(&w.rng, 512), 1, 5);
+        }
+        check_counters(&w.bed);
+        world_close(&w);
+    }
+}
+
+/*
+ * Cold pages on every fourth LBA, all others overwritten: with one frontier a
+ * die, the cold ones collect on one die until it has no room left.
+ */
+TEST(a_die_full_of_cold_pages)
+{
+    RsdConfig cfg = page_config();
+    Bed bed = bed_open(&cfg, temp_path("drive.rsd"));
+
+    for (int round = 0; round < 40; round++) {
+        for (uint64_t at = 0; at < 256; at += 4) {
+            if (!round) {
+                run(&bed, RSD_WRITE, at, 1, 1);
+            }
+            run(&bed, RSD_WRITE, at + 1, 3, round + 2);
+        }
+    }
+    for (uint64_t at = 0; at < 256; at += 4) {
+        expect_pages(&bed, at, 1, 1);
+        expect_pages(&bed, at + 1, 3, 41);
+    }
+    check_counters(&bed);
+    bed_close(&bed);
+}
+
+/* Greedy by hand: one die, blocks of 8, victims are those with fewest valid */
+TEST(greedy_takes_the_emptiest)
+{
+    RsdConfig cfg = page_config();
+    Bed bed;
+    RsdCounters c;
+
+    cfg.channels = cfg.ways = 1;
+    cfg.blocks = 40;            /* 320 pages, 256 LBAs */
+    cfg.spare_blocks = 0;
+    bed = in_memory(&cfg);
+    CHECK_EQ(bed.geo.lbas, 256);
+    /* 32 blocks, then block 0 of the LBAs again, and one of each other */
+    run(&bed, RSD_WRITE, 0, 256, 1);
+    run(&bed, RSD_WRITE, 0, 8, 2);
+    for (uint64_t at = 8; at < 56; at += 8) {
+        run(&bed, RSD_WRITE, at, 7, 2);
+        bed_drain(&bed);
+    }
+    c = counters(&bed);
+    /*
+     * 256 + 8 + 42 pages are 38 blocks and a bit: when block 39 is begun, one
+     * is free, and the first block, without a valid page, is erased.
+     */
+    CHECK_EQ(c.prog_host, 306);
+    CHECK_EQ(c.erase_clean, 1);
+    CHECK_EQ(c.prog_clean, 0);
+    /* the rest of this block and the erased one; then one page is copied */
+    run(&bed, RSD_WRITE, 200, 8, 3);
+    bed_drain(&bed);
+    c = counters(&bed);
+    CHECK_EQ(c.erase_clean, 2);
+    CHECK_EQ(c.prog_clean, 1);
+    CHECK_EQ(c.read_clean, 1);
+    bed_close(&bed);
+}
+
+/* First in, first out takes the oldest, whatever is in it */
+TEST(fifo_takes_the_oldest)
+{
+    RsdConfig cfg = page_config();
+    Bed bed;
+    RsdCounters c;
+
+    cfg.channels = cfg.ways = 1;
+    cfg.blocks = 40;
+    cfg.spare_blocks = 0;
+    cfg.gc_policy = RSD_GC_FIFO;
+    bed = in_memory(&cfg);
+    run(&bed, RSD_WRITE, 0, 256, 1);
+    run(&bed, RSD_WRITE, 8, 48, 2);     /* all but the first block's */
+    bed_drain(&bed);
+    run(&bed, RSD_WRITE, 100, 1, 2);    /* block 39 is begun */
+    bed_drain(&bed);
+    c = counters(&bed);
+    /* the first is copied whole and gains nothing, so the next is erased */
+    CHECK_EQ(c.prog_clean, 8);
+    CHECK_EQ(c.erase_clean, 2);
+    bed_close(&bed);
+}
+
+TEST(idle_dies_erase_what_is_empty)
+{
+    RsdConfig cfg = page_config();
+    Bed bed;
+
+    cfg.idle_erase_ns = 1000000;
+    bed = bed_open(&cfg, temp_path("drive.rsd"));
+    run(&bed, RSD_WRITE, 0, 256, 1);
+    run(&bed, RSD_TRIM, 0, 256, 0);
+    CHECK_EQ(counters(&bed).blocks_dirty, 0);
+    CHECK_EQ(counters(&bed).erase_idle, 0);
+    bed_drain(&bed);
+    CHECK_EQ(counters(&bed).erase_idle, 32);
+    CHECK_EQ(counters(&bed).blocks_erased, 44);
+    expect_pages(&bed, 0, 256, 0);
+    bed_close(&bed);
+}
+
+/* Cold pages move to worn blocks, so that erase counts stay together. */
+TEST(levelling)
+{
+    uint64_t spread[2];
+
+    for (int on = 0; on < 2; on++) {
+        RsdConfig cfg = page_config();
+        Bed bed;
+        RsdCounters c;
+
+        cfg.idle_erase_ns = 1000;
+        cfg.wl_threshold = on ? 4 : 0;
+        bed = bed_open(&cfg, temp_path("drive.rsd"));
+        run(&bed, RSD_WRITE, 0, 256, 1);
+        for (int i = 0; i < 600; i++) {
+            run(&bed, RSD_WRITE, i * 8 % 32, 8, i + 2);
+            bed_drain(&bed);
+        }
+        c = counters(&bed);
+        spread[on] = c.wear_max - c.wear_min;
+        CHECK_EQ(c.wear_moves > 0, on);
+        CHECK_EQ(c.prog_wear > 0, on);
+        expect_pages(&bed, 32, 224, 1);
+        check_counters(&bed);
+        bed_reopen(&bed);
+        expect_pages(&bed, 32, 224, 1);
+        bed_close(&bed);
+    }
+    CHECK(spread[0] > 10);
+    CHECK(spread[1] <= 6);
+}
+
+TEST(format_trims_everything)
+{
+    RsdConfig cfg = page_config();
+    Bed bed = bed_open(&cfg, temp_path("drive.rsd"));
+
+    run(&bed, RSD_WRITE, 0, 256, 1);
+    run(&bed, RSD_WRITE, 0, 100, 2);
+    CHECK_EQ(rsd_format(bed.drive, 0, 128, bed.now), RSD_E_RANGE);
+    CHECK_EQ(rsd_format(bed.drive, 0, 64, bed.now), RSD_OK);
+    expect_pages(&bed, 0, 256, 0);
+    bed.cfg.oob = 64;
+    bed_reopen(&bed);
+    expect_pages(&bed, 0, 256, 0);
+    run(&bed, RSD_WRITE, 5, 3, 3);
+    bed_reopen(&bed);
+    expect_pages(&bed, 5, 3, 3);
+    bed_close(&bed);
+}
+
+/* Factory bad blocks are never used and cost over-provisioning alone. */
+TEST(bad_blocks)
+{
+    RsdConfig cfg = page_config();
+    World w;
+
+    cfg.blocks = 20;
+    cfg.spare_blocks = 3;
+    cfg.bad_ppm = 80000;
+    w = world_open(&cfg, "drive.rsd", 5);
+    CHECK(counters(&w.bed).blocks_bad > 2);
+    CHECK_EQ(w.bed.geo.lbas, 512);
+    for (int i = 0; i < 600; i++) {
+        world_step(&w);
+    }
+    world_fill(&w);
+    world_check(&w);
+    world_reopen(&w);
+    world_check(&w);
+    check_counters(&w.bed);
+    world_close(&w);
+}
+
+/* Zones and LBAs on one drive: neither touches the other's blocks. */
+TEST(shared_with_zones)
+{
+    RsdConfig cfg = page_config();
+    Bed bed;
+    RsdGeometry geo;
+    RsdCmd *cmd;
+
+    cfg.ftl = RSD_FTL_RSD;
+    cfg.blocks = 14;
+    cfg.conv_blocks = 10;
+    bed = bed_open(&cfg, temp_path("drive.rsd"));
+    rsd_geometry(bed.drive, 1, &geo);
+    CHECK_EQ(geo.lbas, 256);
+    CHECK_EQ(bed.geo.num_zones, 4);
+    for (uint32_t round = 0; round < 8; round++) {
+        for (uint32_t zone = 0; zone < 4; zone++) {
+            run(&bed, RSD_ZONE_RESET, lba(&bed, zone, 0), 0, 0);
+            run(&bed, RSD_WRITE, lba(&bed, zone, 0), 32, round + 1);
+        }
+        for (uint64_t at = 0; at < 256; at += 8) {
+            cmd = rsd_cmd_new(bed.drive, 1, RSD_WRITE, at, 8);
+            for (uint32_t i = 0; i < 8; i++) {
+                fill_page(cmd->data + i * PAGE, NULL, 0, at + i, round + 100);
+            }
+            CHECK_EQ(rsd_submit(bed.drive, cmd, bed.now), RSD_OK);
+            await(&bed, cmd);
+            rsd_cmd_free(bed.drive, cmd);
+        }
+        bed_reopen(&bed);
+        for (uint32_t zone = 0; zone < 4; zone++) {
+            expect_pages(&bed, lba(&bed, zone, 0), 32, round + 1);
+        }
+        cmd = rsd_cmd_new(bed.drive, 1, RSD_READ, 0, 256);
+        CHECK_EQ(rsd_submit(bed.drive, cmd, bed.now), RSD_OK);
+        await(&bed, cmd);
+        for (uint32_t i = 0; i < 256; i++) {
+            CHECK(page_matches(cmd->data + i * PAGE, NULL, 0, i,
+                               round + 100));
+        }
+        rsd_cmd_free(bed.drive, cmd);
+    }
+    CHECK(counters(&bed).erase_clean > 100);
+    bed_close(&bed);
+}

@@ -1,0 +1,277 @@
+/*
+ * The page-mapping personality on a write buffer and on units of several pages.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include <unistd.h>
+
+#include "conventional.h"
+#include "internal.h"
+
+enum { CMD = 10, XFER = 100, READ = 1000, PROG = 20000 };
+
+static const struct Kind {
+    uint64_t planes, page_size;
+    RsdCell cell;
+    bool one_shot;
+} kinds[] = {
+    { 1, 4096, RSD_CELL_SLC, false }, { 2, 4096, RSD_CELL_MLC, false },
+    { 1, 16384, RSD_CELL_TLC, false }, { 1, 4096, RSD_CELL_TLC, true },
+    { 2, 8192, RSD_CELL_MLC, true }, { 3, 4096, RSD_CELL_QLC, true },
+};
+
+/* 2 channels, 2 ways, blocks of 48 slots */
+static RsdConfig unit_config(const struct Kind *kind)
+{
+    RsdConfig cfg = small_config();
+
+    cfg.ftl = RSD_FTL_PAGE;
+    cfg.blocks = 10;
+    cfg.spare_blocks = 2;
+    cfg.over_provision = 60;
+    cfg.planes = kind->planes;
+    cfg.page_size = kind->page_size;
+    cfg.cell = kind->cell;
+    cfg.one_shot = kind->one_shot;
+    cfg.pages = 48 * 4096 / (kind->planes * kind->page_size);
+    cfg.t_cmd_ns = CMD;
+    cfg.t_xfer_ns = XFER;
+    cfg.t_read_ns = READ;
+    cfg.t_prog_ns = PROG;
+    return cfg;
+}
+
+static void check_counters(const Bed *bed)
+{
+    RsdCounters c = counters(bed);
+
+    CHECK_EQ(c.media_errors, 0);
+    CHECK_EQ(c.blocks_used + c.blocks_dirty + c.blocks_erased + c.blocks_bad,
+             c.blocks_total);
+    CHECK_EQ((c.prog_host + c.prog_clean + c.prog_wear + c.prog_pad) * 4096,
+             c.nand_programs * bed->cfg.page_size);
+    CHECK_EQ(c.wear_sum, c.erase_host + c.erase_clean + c.erase_wear);
+}
+
+/* What was acknowledged is there, whatever is collected, cut or levelled. */
+TEST(random_commands_on_units)
+{
+    for (uint64_t seed = 0; seed < 72; seed++) {
+        RsdConfig cfg = unit_config(&kinds[seed % 6]);
+        World w;
+
+        cfg.gc_policy = seed % 3;
+        cfg.gc_unit = seed / 3 % 2;
+        cfg.frontiers = (const uint64_t[]){ 0, 1, 3, 4 }[seed / 6 % 4];
+        cfg.queue = seed / 2 % 4 == 3 ? RSD_QUEUE_GLOBAL : RSD_QUEUE_WAY;
+        cfg.idle_erase_ns = seed % 4 ? 100000 : 0;
+        cfg.wl_threshold = seed % 5 % 3;
+        cfg.oob = (const uint64_t[]){ 0, 16, 64 }[seed % 3];
+        cfg.write_buffer = (const uint64_t[]){ 0, 65536, 262144 }[seed / 4 % 3];
+        if (rsd_unit_slots(&cfg) == 1 && !cfg.write_buffer) {
+            cfg.write_buffer = 4096;
+        }
+        /* what is acknowledged has to be safe: that is what the model says */
+        cfg.ack = seed / 5 % 2 ? RSD_ACK_BUFFER : RSD_ACK_PROGRAM;
+        cfg.plp = cfg.ack == RSD_ACK_BUFFER || seed / 7 % 2;
+        cfg.cache = seed / 8 % 2;
+        cfg.suspend = seed / 16 % 2;
+        w = world_open(&cfg, "units.rsd", seed);
+        for (int life = 0; life < 6; life++) {
+            for (int i = 0; i < 120; i++) {
+                world_step(&w);
+            }
+            if (life % 2) {
+                world_drain(&w);
+            }
+            world_check(&w);
+            check_counters(&w.bed);
+            world_reopen(&w);
+            world_check(&w);
+        }
+        world_fill(&w);
+        world_check(&w);
+        CHECK(counters(&w.bed).erase_clean > 10);
+        world_close(&w);
+    }
+}
+
+TEST(runs_on_units_are_equal)
+{
+    RsdCounters c[2];
+
+    for (int i = 0; i < 2; i++) {
+        RsdConfig cfg = unit_config(&kinds[4]);
+        World w = world_open(&cfg, "units.rsd", 7);
+
+        for (int step = 0; step < 1000; step++) {
+            world_step(&w);
+        }
+        world_drain(&w);
+        c[i] = counters(&w.bed);
+        world_close(&w);
+    }
+    CHECK(!memcmp(&c[0], &c[1], sizeof(c[0])));
+}
+
+/* Units of 8 slots: rows of 4, two of them a word line */
+TEST(a_flush_fills_up_units)
+{
+    RsdConfig cfg = unit_config(&kinds[4]);
+    uint64_t program = 4 * CMD + 8 * XFER + PROG;
+    RsdCounters c;
+    Bed bed;
+
+    cfg.ack = RSD_ACK_BUFFER;
+    cfg.plp = RSD_OFF;
+    bed = bed_open(&cfg, temp_path("units.rsd"));
+    CHECK_EQ(run(&bed, RSD_FLUSH, 0, 0, 0), 0);
+    CHECK_EQ(run(&bed, RSD_WRITE, 0, 3, 1), 0);
+    CHECK_EQ(run(&bed, RSD_READ, 0, 3, 0), 0);
+    CHECK_EQ(run(&bed, RSD_FLUSH, 0, 0, 0), program);
+    c = counters(&bed);
+    CHECK_EQ(c.prog_host, 3);
+    CHECK_EQ(c.prog_pad, 5);
+    CHECK_EQ(c.nand_programs, 4);
+    CHECK_EQ(run(&bed, RSD_FLUSH, 0, 0, 0), 0);
+    /* the next unit is the next frontier's, on the other channel */
+    CHECK_EQ(run(&bed, RSD_WRITE, 3, 2, 1), 0);
+    bed_drain(&bed);
+    CHECK_EQ(counters(&bed).prog_host, 3);
+    bed_reopen(&bed);
+    expect_pages(&bed, 0, 3, 1);
+    expect_pages(&bed, 3, 2, 0);        /* not flushed: lost */
+    bed_close(&bed);
+
+    /* protected: nothing to wait for, and filled up when it is opened */
+    cfg.plp = RSD_ON;
+    bed = bed_open(&cfg, temp_path("units.rsd"));
+    CHECK_EQ(run(&bed, RSD_WRITE, 0, 3, 1), 0);
+    CHECK_EQ(run(&bed, RSD_FLUSH, 0, 0, 0), 0);
+    bed_drain(&bed);
+    CHECK_EQ(counters(&bed).prog_host, 0);
+    bed_reopen(&bed);
+    CHECK_EQ(counters(&bed).prog_host, 3);
+    CHECK_EQ(counters(&bed).prog_pad, 5);
+    expect_pages(&bed, 0, 3, 1);
+    bed_close(&bed);
+}
+
+TEST(fua_fills_up_its_unit)
+{
+    RsdConfig cfg = unit_config(&kinds[4]);
+    uint64_t program = 4 * CMD + 8 * XFER + PROG;
+    RsdCmd *cmd;
+    Bed bed;
+
+    cfg.ack = RSD_ACK_BUFFER;
+    cfg.plp = RSD_OFF;
+    bed = bed_open(&cfg, temp_path("units.rsd"));
+    cmd = rsd_cmd_new(bed.drive, 0, RSD_WRITE, 0, 3);
+    for (int i = 0; i < 3; i++) {
+        fill_page(cmd->data + i * PAGE, cmd->oob + i * 16, 16, i, 1);
+    }
+    cmd->fua = true;
+    CHECK_EQ(rsd_submit(bed.drive, cmd, bed.now), RSD_OK);
+    CHECK_EQ(await(&bed, cmd), program);
+    rsd_cmd_free(bed.drive, cmd);
+    CHECK_EQ(counters(&bed).prog_pad, 5);
+    bed_reopen(&bed);
+    expect_pages(&bed, 0, 3, 1);
+    bed_close(&bed);
+}
+
+/* Overwritten and trimmed while it is in the buffer: the newest counts. */
+TEST(the_buffer_keeps_the_order)
+{
+    RsdConfig cfg = unit_config(&kinds[4]);
+    Bed bed;
+
+    cfg.ack = RSD_ACK_BUFFER;
+    cfg.plp = RSD_OFF;
+    bed = bed_open(&cfg, temp_path("units.rsd"));
+    run(&bed, RSD_WRITE, 0, 2, 1);
+    run(&bed, RSD_WRITE, 0, 1, 2);
+    expect_pages(&bed, 0, 1, 2);
+    run(&bed, RSD_TRIM, 1, 1, 0);
+    expect_pages(&bed, 1, 1, 0);
+    run(&bed, RSD_FLUSH, 0, 0, 0);
+    bed_reopen(&bed);
+    expect_pages(&bed, 0, 1, 2);
+    expect_pages(&bed, 1, 1, 0);
+    bed_close(&bed);
+}
+
+/* Of what was trimmed, a flush saves what was written since, and only that. */
+TEST(a_flush_after_a_trim_saves_what_is_overwritten)
+{
+    RsdConfig cfg = unit_config(&kinds[4]);
+    RsdCmd *flush;
+    Bed bed;
+
+    cfg.ack = RSD_ACK_BUFFER;
+    cfg.plp = RSD_OFF;
+    bed = bed_open(&cfg, temp_path("units.rsd"));
+    run(&bed, RSD_WRITE, 0, 8, 1);
+    run(&bed, RSD_FLUSH, 0, 0, 0);
+    run(&bed, RSD_TRIM, 0, 8, 0);
+    /* a whole unit, which the flush waits for; LBA 0 once more meanwhile */
+    run(&bed, RSD_WRITE, 0, 8, 2);
+    flush = begin(&bed, RSD_FLUSH, 0, 0, 0);
+    run(&bed, RSD_WRITE, 0, 1, 3);
+    await(&bed, flush);
+    rsd_cmd_free(bed.drive, flush);
+    CHECK_EQ(counters(&bed).prog_host, 16);
+    bed_reopen(&bed);
+    expect_pages(&bed, 0, 8, 2);
+    /* trimmed between the two: the older one does not come back */
+    run(&bed, RSD_WRITE, 0, 8, 4);
+    run(&bed, RSD_TRIM, 0, 1, 0);
+    run(&bed, RSD_WRITE, 0, 1, 5);
+    bed_drain(&bed);
+    bed_reopen(&bed);
+    expect_pages(&bed, 0, 1, 0);
+    expect_pages(&bed, 1, 7, 4);
+    bed_close(&bed);
+}
+
+/* An LBA beyond the end in what the buffer's part of the file holds */
+TEST(a_damaged_buffer_is_refused)
+{
+    RsdConfig cfg = unit_config(&kinds[4]);
+    char err[RSD_ERR_LEN] = "";
+    uint32_t found = 0;
+    RsdSpare spare;
+    uint64_t hash;
+    Bed bed;
+    FILE *f;
+
+    cfg.ack = RSD_ACK_BUFFER;
+    cfg.plp = RSD_ON;
+    bed = bed_open(&cfg, temp_path("units.rsd"));
+    CHECK_EQ(run(&bed, RSD_WRITE, 0, 3, 1), 0);
+    rsd_close(bed.drive);
+    f = fopen(bed.path, "r+b");
+    CHECK(f);
+    /* OOB is a multiple of 64 bytes from the beginning */
+    for (long at = 0; !fseek(f, at, SEEK_SET) &&
+                      fread(&spare, sizeof(spare), 1, f) == 1; at += 64) {
+        if (spare.magic == RSD_SPARE_MAGIC && spare.lpn == 2) {
+            spare.lpn = UINT64_C(1) << 33;
+            CHECK(!fseek(f, at, SEEK_SET));
+            CHECK(fwrite(&spare, sizeof(spare), 1, f) == 1);
+            found++;
+        }
+    }
+    fclose(f);
+    CHECK_EQ(found, 1);
+    hash = file_hash(bed.path);
+    CHECK(!rsd_open(bed.path, &cfg, err));
+    CHECK_SAYS(err, "the media file is corrupt: page 2 of block");
+    CHECK_SAYS(err, "LBA 8589934592 of");
+    CHECK_EQ(file_hash(bed.path), hash);
+    bed.drive = NULL;
+    unlink(bed.path);
+    free((char *)bed.path);
+}

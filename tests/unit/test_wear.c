@@ -1,0 +1,271 @@
+/*
+ * Wear: reads that take longer, blocks that die, a drive that ends read-only.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "harness.h"
+#include "internal.h"
+
+/* One die, 4 blocks of 8 pages and some spares, each living 10 erases */
+static RsdConfig mortal_config(uint64_t spares)
+{
+    RsdConfig cfg = small_config();
+
+    cfg.channels = 1;
+    cfg.ways = 1;
+    cfg.spare_blocks = spares;
+    cfg.endurance = 10;
+    cfg.life_spread = 1;        /* a tenth of an erase: none */
+    return cfg;
+}
+
+static RsdHealth health(const Bed *bed)
+{
+    RsdHealth h;
+
+    rsd_health(bed->drive, &h);
+    return h;
+}
+
+TEST(lives_are_spread_around_endurance)
+{
+    RsdConfig cfg = small_config();
+    uint64_t least = UINT64_MAX, most = 0, sum = 0;
+
+    CHECK(rsd_nand_life(&cfg, 0) == UINT64_MAX);
+    cfg.endurance = 1000;
+    cfg.life_spread = 20;
+    for (uint64_t b = 0; b < 10000; b++) {
+        uint64_t life = rsd_nand_life(&cfg, b);
+
+        least = life < least ? life : least;
+        most = life > most ? life : most;
+        sum += life;
+        CHECK_EQ(life, rsd_nand_life(&cfg, b));
+    }
+    CHECK_EQ(least, 800);
+    CHECK_EQ(most, 1200);
+    /* the mean of 401 equally likely values, 115.8 their deviation */
+    CHECK(sum / 10000 >= 995 && sum / 10000 <= 1005);
+    cfg.seed++;
+    CHECK(rsd_nand_life(&cfg, 0) != rsd_nand_life(&cfg, 1) ||
+          rsd_nand_life(&cfg, 2) != rsd_nand_life(&cfg, 3));
+    cfg.endurance = 1;
+    cfg.life_spread = 100;
+    for (uint64_t b = 0; b < 100; b++) {
+        CHECK(rsd_nand_life(&cfg, b) >= 1 && rsd_nand_life(&cfg, b) <= 2);
+    }
+}
+
+TEST(retries_grow_with_wear)
+{
+    RsdConfig cfg = small_config();
+    uint64_t read = 100 + 20000 + 1000;
+    Bed bed;
+
+    cfg.channels = 1;
+    cfg.ways = 1;
+    cfg.blocks = 1;
+    cfg.spare_blocks = 0;
+    cfg.endurance = 6;
+    cfg.read_retries = 4;
+    bed = bed_open(&cfg, NULL);
+    for (uint64_t erases = 0; erases < 10; erases++) {
+        RsdCounters before, after;
+        uint64_t retries = 4 * erases / 6;
+
+        run(&bed, RSD_WRITE, 0, 2, 1);
+        before = counters(&bed);
+        CHECK_EQ(run(&bed, RSD_READ, 0, 1, 0), read * (1 + retries));
+        after = counters(&bed);
+        CHECK_EQ(after.read_retries - before.read_retries, retries);
+        CHECK_EQ(after.nand_reads - before.nand_reads, 1);
+        CHECK_EQ(after.read_host - before.read_host, 1);
+        CHECK_EQ(after.bus_busy_ns - before.bus_busy_ns,
+                 1100 * (1 + retries));
+        CHECK_EQ(after.die_busy_ns - before.die_busy_ns,
+                 read * (1 + retries));
+        CHECK_EQ(run(&bed, RSD_READ, 0, 2, 0), 2 * read * (1 + retries));
+        run(&bed, RSD_ZONE_RESET, 0, 0, 0);
+    }
+    bed_close(&bed);
+}
+
+/*
+ * One zone is rewritten until the drive gives up. Wear is level, so each of
+ * the 6 blocks is erased 9 times; in the tenth erase of the first one it dies.
+ */
+TEST(a_drive_wears_out)
+{
+    RsdConfig cfg = mortal_config(2);
+    uint64_t program = 100 + 1000 + 300000, erase = 100 + 4000000;
+    uint64_t writes = 0;
+    RsdCounters c;
+    Bed bed = bed_open(&cfg, NULL);
+
+    /* zones 1 to 3 hold their blocks: three are left to take turns */
+    for (uint32_t z = 1; z < 4; z++) {
+        run(&bed, RSD_WRITE, lba(&bed, z, 0), 8, z);
+    }
+    for (; writes < 30; writes++) {
+        /* the first three find an erased block */
+        CHECK_EQ(run(&bed, RSD_WRITE, 0, 1, 1),
+                 program + (writes < 3 ? 0 : erase));
+        run(&bed, RSD_ZONE_RESET, 0, 0, 0);
+    }
+    CHECK_EQ(counters(&bed).wear_max, 9);
+    CHECK_EQ(counters(&bed).blocks_bad, 0);
+    CHECK_EQ(health(&bed).available_spare, 100);
+    /* all three die now, one after the other: no block is left */
+    CHECK_EQ(refused(&bed, RSD_WRITE, 0, 1), RSD_E_NOBLOCK);
+    CHECK(!health(&bed).read_only);
+    bed_drain(&bed);
+    c = counters(&bed);
+    CHECK_EQ(c.blocks_bad, 3);
+    CHECK_EQ(c.blocks_grown, 3);
+    CHECK_EQ(c.blocks_used, 3);
+    CHECK_EQ(c.spares_left, 0);
+    CHECK_EQ(c.erase_host, 30);
+    CHECK_EQ(c.media_errors, 0);
+    CHECK(health(&bed).read_only);
+    CHECK_EQ(health(&bed).available_spare, 0);
+    CHECK_EQ(refused(&bed, RSD_WRITE, 0, 1), RSD_E_READONLY);
+    CHECK_EQ(refused(&bed, RSD_ZONE_RESET, lba(&bed, 1, 0), 0),
+             RSD_E_READONLY);
+    CHECK_EQ(refused(&bed, RSD_ZONE_FINISH, 0, 0), RSD_E_READONLY);
+    CHECK_EQ(rsd_format(bed.drive, 0, 0, bed.now), RSD_E_READONLY);
+    run(&bed, RSD_READ, lba(&bed, 1, 0), 8, 1);
+    run(&bed, RSD_FLUSH, 0, 0, 0);
+    bed_close(&bed);
+}
+
+/* The next block pays for the erase that failed, and for its own. */
+TEST(a_dying_block_is_replaced)
+{
+    RsdConfig cfg = mortal_config(0);
+    uint64_t program = 100 + 1000 + 300000, erase = 100 + 4000000;
+    uint32_t dies_at = 0;
+    Bed bed;
+
+    cfg.spare_blocks = 2;
+    cfg.blocks = 1;
+    cfg.endurance = 4;
+    cfg.life_spread = 50;       /* 2 to 6 */
+    for (cfg.seed = 1;; cfg.seed++) {
+        if (rsd_nand_life(&cfg, 0) == 2 && rsd_nand_life(&cfg, 1) == 4 &&
+            rsd_nand_life(&cfg, 2) == 5) {
+            break;
+        }
+    }
+    bed = bed_open(&cfg, NULL);
+    for (uint32_t n = 0; n < 12; n++) {
+        uint64_t latency = run(&bed, RSD_WRITE, 0, 1, 1);
+
+        run(&bed, RSD_ZONE_RESET, 0, 0, 0);
+        if (latency > erase + program) {
+            CHECK_EQ(latency, 2 * erase + program);
+            dies_at = n;
+            break;
+        }
+    }
+    /* blocks 0, 1, 2 erased; each erased once more; block 0 dies: 6 writes */
+    CHECK_EQ(dies_at, 6);
+    CHECK_EQ(counters(&bed).blocks_bad, 1);
+    CHECK_EQ(rsd_rec_erases(bed.drive->media.rec[0]), 2);
+    CHECK(!health(&bed).read_only);
+    CHECK_EQ(health(&bed).available_spare, 50);
+    bed_close(&bed);
+}
+
+TEST(idle_erasure_finds_dying_blocks)
+{
+    RsdConfig cfg = mortal_config(2);
+    RsdCounters c;
+    Bed bed;
+
+    cfg.endurance = 1;
+    cfg.idle_erase_ns = 1000;
+    bed = bed_open(&cfg, NULL);
+    run(&bed, RSD_WRITE, 0, 1, 1);
+    run(&bed, RSD_ZONE_RESET, 0, 0, 0);
+    bed_drain(&bed);
+    c = counters(&bed);
+    CHECK_EQ(c.blocks_grown, 1);
+    CHECK_EQ(c.blocks_dirty, 0);
+    CHECK_EQ(c.blocks_erased, 5);
+    CHECK_EQ(c.erase_idle, 1);
+    CHECK_EQ(health(&bed).available_spare, 50);
+    bed_close(&bed);
+}
+
+/*
+ * Random zones are rewritten and reset until the end; what was acknowledged
+ * last can be read, then and after the drive is opened again.
+ */
+TEST(nothing_acknowledged_is_lost_at_the_end)
+{
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        RsdConfig cfg = small_config();
+        Rng rng = { seed };
+        uint64_t tags[4] = { 0 }, lengths[4] = { 0 };
+        Bed bed;
+
+        cfg.seed = seed;
+        cfg.endurance = 12;
+        cfg.life_spread = 40;
+        cfg.spare_blocks = 1 + seed % 3;
+        cfg.idle_erase_ns = seed % 2 ? 100000 : 0;
+        cfg.wl_threshold = seed % 4 ? 3 : 0;
+        cfg.reset = seed % 3 ? RSD_RESET_MARK : RSD_RESET_ERASE;
+        bed = bed_open(&cfg, temp_path("worn.rsd"));
+        for (uint64_t n = 1; !health(&bed).read_only; n++) {
+            uint32_t zone = rng_below(&rng, 4);
+            uint64_t nlb = 1 + rng_below(&rng, 32);
+            RsdCmd *cmd;
+
+            CHECK(n < 10000);
+            if (lengths[zone]) {
+                cmd = rsd_cmd_new(bed.drive, 0, RSD_ZONE_RESET,
+                                  lba(&bed, zone, 0), 0);
+                if (rsd_submit(bed.drive, cmd, bed.now) != RSD_OK) {
+                    rsd_cmd_free(bed.drive, cmd);
+                    break;
+                }
+                await(&bed, cmd);
+                rsd_cmd_free(bed.drive, cmd);
+                tags[zone] = lengths[zone] = 0;
+            }
+            cmd = rsd_cmd_new(bed.drive, 0, RSD_WRITE, lba(&bed, zone, 0),
+                              nlb);
+            for (uint64_t i = 0; i < nlb; i++) {
+                fill_page(cmd->data + i * PAGE, cmd->oob + i * 16, 16,
+                          lba(&bed, zone, i), n);
+            }
+            if (rsd_submit(bed.drive, cmd, bed.now) == RSD_OK) {
+                await(&bed, cmd);
+                tags[zone] = n;
+                lengths[zone] = nlb;
+            }
+            rsd_cmd_free(bed.drive, cmd);
+            if (seed % 2) {
+                bed_pass(&bed, rng_below(&rng, 30000000));
+            }
+        }
+        bed_drain(&bed);
+        CHECK(health(&bed).read_only);
+        for (int again = 0; again < 2; again++) {
+            for (uint32_t zone = 0; zone < 4; zone++) {
+                CHECK_EQ(written(&bed, zone), lengths[zone]);
+                if (lengths[zone]) {
+                    expect_pages(&bed, lba(&bed, zone, 0), lengths[zone],
+                                 tags[zone]);
+                }
+            }
+            CHECK_EQ(counters(&bed).media_errors, 0);
+            bed_reopen(&bed);
+            CHECK(health(&bed).read_only);
+        }
+        bed_close(&bed);
+    }
+}
