@@ -13,62 +13,32 @@ eye. It knows the RSD personality.
 
 Rules that the interface leaves open are each in one place:
 
-    order of events         Machine
-    bus arbitration         Bus
+    order of events         machine.Machine
+    bus arbitration         machine.Bus
+    steps of a die          die.Die
     die queues              Drive._start_work
+    firmware, host's link   front.Front
+    write buffer            buffer.Buffer, Drive._into_buffer, Drive._program_unit
     choice of a block       Drive._choose
     idle erasure            Drive._idle_check, Drive._background
     wear levelling          Drive._begin_move, Drive._continue_move, Drive._abandon_move
     power cut, recovery     Drive.reopen, Drive._recover
 """
 
-import heapq
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-READ, PROGRAM, ERASE = "read", "program", "erase"
-Tags = tuple[int, int]  # what a page holds: tag of its data, tag of its OOB
-BLANK: Tags = (0, 0)
+from buffer import Buffer, Entry, Slot
+from die import BLANK, ERASE, PROGRAM, READ, Block, Die, Move, Operation, Shape, Step, Tags
+from front import Front
+from machine import Bus, Machine
+
 MOVE_TARGET = -1  # in the place of a zone that owns a block
+WRITES = ("write", "append", "zeroes")
 
 
-class Machine:
-    """Events in order of time; at equal times, in the order in which they were scheduled.
-
-    An instant has two steps, repeated until nothing is left at that instant: all events, then
-    all buses that are wanted (by number) are given away. So a bus is given away only when
-    everything that happens at that time was seen.
-    """
-
-    def __init__(self) -> None:
-        self.now = 0
-        self.wanted: dict[int, Callable[[], None]] = {}
-        self._sequence = 0
-        self._heap: list[tuple[int, int, Callable[[], None]]] = []
-
-    def at(self, when: int, action: Callable[[], None]) -> None:
-        """Schedules an action."""
-        self._sequence += 1
-        heapq.heappush(self._heap, (when, self._sequence, action))
-
-    def run(self, until: int) -> None:
-        """Carries out the events up to and including a time, and moves to it."""
-        while self._heap and self._heap[0][0] <= until:
-            self.now = self._heap[0][0]
-            while self._heap and self._heap[0][0] == self.now:
-                heapq.heappop(self._heap)[2]()
-            self.give_buses()
-        self.now = max(self.now, until)
-
-    def give_buses(self) -> None:
-        """The second step of an instant."""
-        wanted, self.wanted = self.wanted, {}
-        for channel in sorted(wanted):
-            wanted[channel]()
-
-
-@dataclass
+@dataclass(eq=False)
 class Command:
     """A command as the script gives it, and its outcome."""
 
@@ -78,126 +48,11 @@ class Command:
     nlb: int
     tag: int
     detached: bool = False
+    status: str = "ok"
     done_ns: int = -1
     pages: list[Tags] = field(default_factory=list)
     unwritten: int = 0
     waits_for: int = 0  # operations (or earlier operations of the zone) not yet done
-
-
-@dataclass(eq=False)
-class Block:
-    """A good flash block."""
-
-    number: int
-    erases: int = 0
-    pages: list[Tags] = field(default_factory=list)
-    owner: int | None = None  # zone of the used segment it belongs to
-    old_owner: int | None = None  # zone of the invalid segment that it was last part of
-    dirty: bool = False  # the mark in the file: what it holds is nobody's
-    worn: bool = False  # wear levelling made it dirty, and is the cause of its erase
-    # as it will be when all that is queued now is done:
-    coming_erases: int = 0
-    coming_pages: int = 0
-
-    def needs_erase(self) -> bool:
-        """Whether an erase is still to be queued before it can be used."""
-        return self.coming_pages > 0
-
-
-@dataclass(eq=False)
-class Operation:
-    """One page or block operation of a die."""
-
-    kind: str
-    die: "Die"
-    block: Block
-    cause: str
-    zone: "Zone | None" = None
-    command: Command | None = None
-    page: int = 0
-    slot: int = 0  # index into the command's pages
-    tags: Tags = BLANK
-    age: int = 0  # operations queued before it, ever
-    entered: int = 0
-    started: int = 0
-    bus_time: int = 0
-    sending: bool = False  # a read whose page is on its way out
-    idle: bool = False
-
-
-class Bus:
-    """A channel: first come first served in two classes, commands without data first.
-
-    It is given away once for each instant; tenures that take no time leave it free for the next.
-    """
-
-    def __init__(self, drive: "Drive", channel: int) -> None:
-        self.drive = drive
-        self.channel = channel
-        self.queues: tuple[deque[Operation], deque[Operation]] = (deque(), deque())
-        self.free_at = 0
-
-    def request(self, op: Operation) -> None:
-        """An operation wants the bus."""
-        with_data = op.kind == PROGRAM or op.sending
-        self.queues[with_data].append(op)
-        self._want()
-
-    def _want(self) -> None:
-        self.drive.machine.wanted[self.channel] = self._give
-
-    def _give(self) -> None:
-        machine, cfg = self.drive.machine, self.drive.cfg
-        while any(self.queues) and self.free_at <= machine.now:
-            op = (self.queues[0] or self.queues[1]).popleft()
-            if op.sending:
-                tenure, array = cfg["t-xfer"], 0
-            else:
-                op.started = machine.now
-                tenure, array = {
-                    READ: (cfg["t-cmd"], cfg["t-read"]),
-                    PROGRAM: (cfg["t-cmd"] + cfg["t-xfer"], cfg["t-prog"]),
-                    ERASE: (cfg["t-cmd"], cfg["t-erase"]),
-                }[op.kind]
-            op.bus_time += tenure
-            self.free_at = machine.now + tenure
-            machine.at(self.free_at + array, lambda op=op: self._phase_end(op))
-        if any(self.queues):
-            machine.at(self.free_at, self._want)
-
-    def _phase_end(self, op: Operation) -> None:
-        if op.kind == READ and not op.sending:
-            op.sending = True
-            self.request(op)
-        else:
-            self.drive.operation_done(op)
-
-
-@dataclass(eq=False)
-class Move:
-    """A block's content on its way to a more worn block."""
-
-    source: Block
-    target: Block
-    page: int = 0  # next to copy
-    loaded: Tags | None = None  # read, not yet programmed
-
-
-class Die:
-    """A way of a channel: its blocks and what it is doing."""
-
-    def __init__(self, bus: Bus, good_blocks: int) -> None:
-        self.bus = bus
-        self.blocks = [Block(number) for number in range(good_blocks)]
-        self.queue: deque[Operation] = deque()
-        self.current: Operation | None = None
-        self.queued = 0  # operations for it in whatever queue
-        self.quiet_since = 0  # end of its last operation, or a later reset
-        self.alarm = False  # an event looks for work in the background
-        self.move: Move | None = None
-        # Whether blocks were taken, filled, erased or made dirty since levelling last found
-        # nothing to do.
-        self.look = True
 
 
 class Zone:
@@ -207,13 +62,17 @@ class Zone:
         self.number = number
         self.blocks: list[Block] | None = None  # one a lane while the segment is used
         self.old_blocks: list[Block] = []  # the same while it is invalid
-        self.pointer = 0  # next page to be submitted
+        self.pointer = 0  # next slot to be submitted
+        # With a write buffer: what was submitted, with its cause; and how much of it was taken.
+        self.accepted: dict[int, tuple[Tags, str]] = {}
+        self.taken = 0
+        self.safe = 0  # what of the buffer is safe ends here
         self.in_flight: set[int] = set()  # id() of operations submitted and not done
         self.barriers: list[tuple[set[int], Command]] = []
 
 
 class Drive:
-    """The drive. Addresses and counts in pages, times in ns."""
+    """The drive. Addresses and counts in slots (pages of a logical block), times in ns."""
 
     def __init__(self, cfg: dict[str, int | str], good_blocks: list[int]) -> None:
         """A new drive; good_blocks: of each die, way by way (channel first)."""
@@ -222,7 +81,8 @@ class Drive:
         self.oob = int(cfg["oob"])
         all_dies = cfg["segment"] == "all"
         self.lanes = self.channels * (self.ways if all_dies else 1)
-        self.capacity = self.lanes * int(cfg["pages"])
+        self.shape = Shape(self.cfg)
+        self.capacity = self.lanes * self.shape.slots
         self.zone_size = 1 << (self.capacity - 1).bit_length()
         zones = int(cfg["blocks"]) * (1 if all_dies else self.ways)
         self.zones = [Zone(number) for number in range(zones)]
@@ -231,14 +91,29 @@ class Drive:
         self.longest_wait = 0
         self._power_up()
         self.dies = [
-            Die(self.buses[index % self.channels], good) for index, good in enumerate(good_blocks)
+            Die(self, self.buses[index % self.channels], good)
+            for index, good in enumerate(good_blocks)
         ]
 
     # -- power ---------------------------------------------------------------------------------
 
     def _power_up(self) -> None:
         self.machine = Machine()
-        self.buses = [Bus(self, channel) for channel in range(self.channels)]
+        self.shape = Shape(self.cfg)
+        self.buses = [Bus(self.machine, channel) for channel in range(self.channels)]
+        self.front = Front(self.machine, self.cfg, self._hand_over, self._complete)
+        size = int(self.cfg.get("write-buffer", 0)) // 4096
+        self.buffer: Buffer | None = None
+        self.units: list[Operation] = []  # full units on their way from the buffer
+        if size or self.shape.unit > 1:
+            dies = self.channels * self.ways
+            self.buffer = Buffer(
+                self.shape.unit,
+                max(size, self.shape.unit * dies),
+                self._lane,
+                self._program_unit,
+                self._taken,
+            )
         self.global_queue: deque[Operation] = deque()
         self.completed: list[Command] = []
         self.commands_in_flight = 0
@@ -250,11 +125,14 @@ class Drive:
         What is queued or running is lost; pages, marks and counters stay. Time begins at 0.
         """
         self.cfg = dict(cfg)
+        begun = self.buffer.begun if self.buffer else {}
         self._power_up()
+        if self.buffer:
+            self.buffer.begun = begun
         old = self.dies
         self.dies = []
         for index, before in enumerate(old):
-            die = Die(self.buses[index % self.channels], 0)
+            die = Die(self, self.buses[index % self.channels], 0)
             die.blocks = before.blocks
             self.dies.append(die)
         self._recover()
@@ -270,9 +148,12 @@ class Drive:
             zone.in_flight, zone.barriers = set(), []
             if zone.blocks is None:
                 continue
+            if self.buffer:
+                self._recover_buffered(zone)
+                continue
             counts = [0 if block.dirty else len(block.pages) for block in zone.blocks]
             zone.pointer = max(
-                (count - 1) * self.lanes + lane + 1 if count else 0
+                self._offset(lane, count - 1) + 1 if count else 0
                 for lane, count in enumerate(counts)
             )
             if zone.pointer == 0:
@@ -282,15 +163,11 @@ class Drive:
                 zone.old_blocks = []
                 continue
             for lane, block in enumerate(zone.blocks):
-                if block.dirty:
-                    self.counters["erase_wear" if block.worn else "erase_host"] += 1
-                    block.dirty = block.worn = False
-                    block.pages = []
-                    block.erases += 1
-                    self.counters["erase_on_demand"] += 1
+                self._erase_now(block)
                 missing = self._lane_pages(zone.pointer, lane) - len(block.pages)
                 block.pages += [BLANK] * missing
                 self.counters["prog_pad"] += missing
+                self.counters["nand_programs"] += missing
         for die in self.dies:
             for block in die.blocks:
                 if block.owner == MOVE_TARGET:
@@ -298,8 +175,40 @@ class Drive:
                 if block.owner is None:
                     block.dirty = bool(block.pages)
                     block.worn = block.worn and block.dirty
+                block.awaited = block.awaited and block.owner is not None
                 block.coming_erases = block.erases
                 block.coming_pages = len(block.pages)
+
+    def _erase_now(self, block: Block) -> None:
+        """A block that still was to be erased when the power was cut."""
+        if block.dirty:
+            self.counters["erase_wear" if block.worn else "erase_host"] += 1
+            block.dirty = block.worn = False
+            block.pages = []
+            block.erases += 1
+            self.counters["erase_on_demand"] += 1
+
+    def _recover_buffered(self, zone: Zone) -> None:
+        """Whole units of the buffer are programmed now, the rest is in the buffer again."""
+        assert zone.blocks
+        zone.pointer = zone.taken
+        zone.accepted = {o: kept for o, kept in zone.accepted.items() if o < zone.taken}
+        if zone.taken == 0:
+            for block in zone.blocks:
+                block.owner = None
+            zone.blocks = None
+            zone.old_blocks = []
+            return
+        unit = self.shape.unit
+        for lane, block in enumerate(zone.blocks):
+            self._erase_now(block)
+            block.awaited = self._lane_pages(zone.taken, lane) > 0
+            for slot in range(len(block.pages), self._lane_pages(zone.taken, lane) // unit * unit):
+                tags, _ = zone.accepted[self._offset(lane, slot)]
+                block.pages.append(tags)
+                self.counters["prog_host"] += 1  # the file does not say why they were written
+                if slot % self.shape.page_slots == 0:
+                    self.counters["nand_programs"] += 1
 
     # -- time ----------------------------------------------------------------------------------
 
@@ -314,18 +223,34 @@ class Drive:
     def submit(self, cmd: Command, now: int) -> str:
         """Queues a command; the status of rsd_submit() in words. Events up to now come first."""
         self.machine.run(now)
-        status = self._check(cmd)
+        status = self._check_range(cmd)
+        if status == "ok" and not self.front.there:
+            status = self._check_order(cmd)
         if status != "ok":
             return status
         self.commands_in_flight += 1
+        if self.front.there:
+            self.front.submit(cmd)
+        else:
+            self._carry_out(cmd)
+        self.machine.give_buses()
+        return "ok"
+
+    def _hand_over(self, cmd: Command) -> None:
+        """The controller lets a command begin: what it refuses now, it refuses as its status."""
+        cmd.status = self._check_order(cmd)
+        if cmd.status == "ok":
+            self._carry_out(cmd)
+        else:
+            self.front.done(cmd)
+
+    def _carry_out(self, cmd: Command) -> None:
         cmd.waits_for = 1  # this function itself
         getattr(self, f"_{cmd.op}")(cmd)
         self._start_work()
-        self.machine.give_buses()
         self._part_done(cmd)
-        return "ok"
 
-    def _check(self, cmd: Command) -> str:
+    def _check_range(self, cmd: Command) -> str:
         size = self.zone_size * len(self.zones)
         if cmd.op == "flush":
             return "ok"
@@ -333,40 +258,63 @@ class Drive:
             return "ok" if cmd.lba < size else "out of range"
         if cmd.lba + cmd.nlb > size:
             return "out of range"
-        if cmd.op in ("write", "zeroes"):
-            zone, offset = self._locate(cmd.lba)
-            if offset + cmd.nlb > self.capacity:
-                return "out of range"
-            if offset != zone.pointer:
-                return "not in order"
+        if cmd.op in WRITES and self._locate(cmd.lba)[1] + cmd.nlb > self.capacity:
+            return "out of range"
         return "ok"
+
+    def _check_order(self, cmd: Command) -> str:
+        if cmd.op not in WRITES:
+            return "ok"
+        zone, offset = self._locate(cmd.lba)
+        return "ok" if offset == zone.pointer else "not in order"
 
     def _locate(self, lba: int) -> tuple[Zone, int]:
         return self.zones[lba // self.zone_size], lba % self.zone_size
 
     def _read(self, cmd: Command) -> None:
         cmd.pages = [BLANK] * cmd.nlb
-        for slot in range(cmd.nlb):
-            zone, offset = self._locate(cmd.lba + slot)
-            if offset < zone.pointer:
-                self._page_operation(READ, zone, offset, "host", cmd, slot)
-            else:
+        wanted: list[tuple[Zone, int, int]] = []
+        for place in range(cmd.nlb):
+            zone, offset = self._locate(cmd.lba + place)
+            if offset >= zone.pointer:
                 cmd.unwritten += 1
+            elif self.buffer and not self._is_programmed(zone, offset):
+                cmd.pages[place] = zone.accepted[offset][0]
+                self.counters["buffer_reads"] += 1
+            else:
+                wanted.append((zone, offset, place))
+        self._queue_runs(READ, wanted, cmd)
+
+    def _is_programmed(self, zone: Zone, offset: int) -> bool:
+        assert zone.blocks
+        block = zone.blocks[self._lane(offset)]
+        # Until an erase that is queued is done, the block holds what an old owner wrote.
+        return block.coming_erases == block.erases and self._slot(offset) < len(block.pages)
 
     def _write(self, cmd: Command) -> None:
         zone, offset = self._locate(cmd.lba)
         self._open_segment(zone)
-        for slot in range(cmd.nlb):
-            tag = cmd.tag + slot if cmd.op == "write" else 0
-            tags = (tag, tag if self.oob else 0)
-            self._page_operation(PROGRAM, zone, offset + slot, "host", cmd, slot, tags)
+        tags: list[Tags] = []
+        for place in range(cmd.nlb):
+            tag = cmd.tag + place if cmd.op != "zeroes" else 0
+            tags.append((tag, tag if self.oob else 0))
+        if self.buffer:
+            self._into_buffer(zone, cmd, offset, tags, "host")
+        else:
+            wanted = [(zone, offset + place, place) for place in range(cmd.nlb)]
+            self._queue_runs(PROGRAM, wanted, cmd, tags)
         zone.pointer += cmd.nlb
 
+    _append = _write
     _zeroes = _write
 
     def _reset(self, cmd: Command) -> None:
         zone, _ = self._locate(cmd.lba)
         self._barrier(zone, cmd)
+        if self.buffer:
+            for dropped in self.buffer.drop(zone):
+                self._taken(dropped)
+            self.buffer.work()
         if zone.blocks is not None:
             self._release(zone)
         if self.cfg["reset"] == "erase":
@@ -379,14 +327,38 @@ class Drive:
     def _finish(self, cmd: Command) -> None:
         zone, _ = self._locate(cmd.lba)
         self._barrier(zone, cmd)
-        if self.cfg["finish"] == "pad" and zone.pointer < self.capacity:
-            self._open_segment(zone)
-            for offset in range(zone.pointer, self.capacity):
-                self._page_operation(PROGRAM, zone, offset, "pad", cmd)
-            zone.pointer = self.capacity
+        end = zone.pointer
+        if self.cfg["finish"] == "pad":
+            end = self.capacity
+        elif self.buffer and end % self.shape.unit:
+            end += self.shape.unit - end % self.shape.unit
+        if end == zone.pointer:
+            return
+        self._open_segment(zone)
+        blank = [BLANK] * (end - zone.pointer)
+        if self.buffer:
+            self._into_buffer(zone, cmd, zone.pointer, blank, "pad")
+        else:
+            wanted = [(zone, offset, 0) for offset in range(zone.pointer, end)]
+            self._queue_runs(PROGRAM, wanted, cmd, blank, "pad")
+        zone.pointer = end
 
     def _flush(self, cmd: Command) -> None:
-        """Nothing to wait for: a write completes when it is programmed."""
+        """Unless the buffer is protected: waits until what came before is taken, then safe."""
+        if self.cfg.get("plp", "on") == "on":
+            return
+        if self.buffer:
+            cmd.waits_for += 1
+            self.buffer.write(Entry(cmd, None))
+
+    def _wait_until_safe(self, cmd: Command) -> None:
+        """For full units that a power cut would lose; part-filled ones are put away at once."""
+        assert self.buffer
+        for unit in self.units:
+            unit.waiting.append(cmd)
+            cmd.waits_for += 1
+        for number, _ in self.buffer.begun:
+            self._put_away(self.zones[number])
 
     def format(self, oob: int, now: int) -> str:
         """Format NVM. Events up to now come first."""
@@ -396,6 +368,8 @@ class Drive:
         if oob not in (0, 16, 64, 128):
             return "out of range"
         for zone in self.zones:
+            if self.buffer:
+                self.buffer.drop(zone)
             if zone.blocks is not None:
                 self._release(zone)
         self.oob = oob
@@ -406,16 +380,23 @@ class Drive:
         cmd.waits_for -= 1
         if cmd.waits_for:
             return
+        if self.front.there:
+            self.front.done(cmd)
+        else:
+            self._complete(cmd)
+
+    def _complete(self, cmd: Command) -> None:
         self.commands_in_flight -= 1
         cmd.done_ns = self.machine.now
         count = self.counters
+        pages = cmd.nlb if cmd.status == "ok" else 0
         if cmd.op == "read":
             count["host_read_cmds"] += 1
-            count["host_read_pages"] += cmd.nlb
+            count["host_read_pages"] += pages
             count["unwritten_reads"] += cmd.unwritten
-        elif cmd.op in ("write", "zeroes"):
+        elif cmd.op in WRITES:
             count["host_write_cmds"] += 1
-            count["host_write_pages"] += cmd.nlb
+            count["host_write_pages"] += pages
         else:
             count[
                 {"reset": "zone_resets", "finish": "zone_finishes", "flush": "flush_cmds"}[cmd.op]
@@ -430,9 +411,23 @@ class Drive:
         way = lane // self.channels if self.cfg["segment"] == "all" else zone.number % self.ways
         return self.dies[way * self.channels + lane % self.channels]
 
+    def _lane(self, offset: int) -> int:
+        """The lane of a zone's slot: a unit goes to a lane, the next one to the next."""
+        return offset // self.shape.unit % self.lanes
+
+    def _slot(self, offset: int) -> int:
+        """Where in its lane's block a zone's slot is."""
+        unit = self.shape.unit
+        return offset // unit // self.lanes * unit + offset % unit
+
+    def _offset(self, lane: int, slot: int) -> int:
+        """The reverse of _lane and _slot."""
+        unit = self.shape.unit
+        return (slot // unit * self.lanes + lane) * unit + slot % unit
+
     def _lane_pages(self, pages: int, lane: int) -> int:
-        """How many of a zone's first pages are in a lane."""
-        return (pages - lane + self.lanes - 1) // self.lanes if pages > lane else 0
+        """How many of a zone's first slots are in a lane."""
+        return sum(self._lane(offset) == lane for offset in range(pages))
 
     def _open_segment(self, zone: Zone) -> None:
         """The first write: a block in every lane, erases queued before any program."""
@@ -482,6 +477,8 @@ class Drive:
         zone.old_blocks = zone.blocks
         zone.blocks = None
         zone.pointer = 0
+        zone.accepted = {}
+        zone.taken = zone.safe = 0
 
     def _barrier(self, zone: Zone, cmd: Command) -> None:
         """The command waits for the operations submitted to its zone so far."""
@@ -491,21 +488,100 @@ class Drive:
 
     # -- operations ----------------------------------------------------------------------------
 
-    def _page_operation(
+    def _queue_runs(
         self,
         kind: str,
-        zone: Zone,
-        offset: int,
-        cause: str,
+        wanted: Iterable[tuple[Zone, int, int]],
         cmd: Command,
-        slot: int = 0,
-        tags: Tags = BLANK,
+        tags: list[Tags] | None = None,
+        cause: str = "host",
     ) -> None:
-        assert zone.blocks is not None
-        lane, page = offset % self.lanes, offset // self.lanes
-        block = zone.blocks[lane]
-        die = self._die(zone, lane)
-        self._enqueue(Operation(kind, die, block, cause, zone, cmd, page, slot, tags))
+        """One operation for each run of slots in a block, or for each step: see _splits."""
+        runs: list[Operation] = []
+        latest: dict[int, Operation] = {}
+        for index, (zone, offset, place) in enumerate(wanted):
+            assert zone.blocks is not None
+            lane, slot = self._lane(offset), self._slot(offset)
+            block = zone.blocks[lane]
+            run = latest.get(id(block))
+            if run is None or run.slots[-1] + 1 != slot or self._splits(run.slots[-1], slot):
+                run = Operation(kind, self._die(zone, lane), block, cause, zone, cmd)
+                latest[id(block)] = run
+                runs.append(run)
+            run.slots.append(slot)
+            run.places.append(place)
+            if tags is not None:
+                run.tags.append(tags[index])
+        for run in runs:
+            self._enqueue(run)
+
+    def _splits(self, before: int, slot: int) -> bool:
+        """Whether the slot begins an operation.
+
+        In the one queue, and with a write buffer, which knows rows of units, each step is one.
+        """
+        row = self.shape.row
+        steps = self.cfg["queue"] == "global" or self.buffer is not None
+        return steps and before // row != slot // row
+
+    # -- write buffer --------------------------------------------------------------------------
+
+    def _into_buffer(
+        self, zone: Zone, cmd: Command, offset: int, tags: list[Tags], cause: str
+    ) -> None:
+        assert self.buffer
+        slots = deque(Slot(offset + n, tag, cause, cmd) for n, tag in enumerate(tags))
+        for slot in slots:
+            zone.accepted[slot.offset] = slot.tags, cause
+            assert zone.blocks
+            zone.blocks[self._lane(slot.offset)].awaited = True
+        cmd.waits_for += 1
+        entry = Entry(cmd, zone, slots)
+        zone.in_flight.add(id(entry))
+        self.buffer.write(entry)
+
+    def _put_away(self, zone: Zone) -> None:
+        """Part-filled units go where they are safe."""
+        assert self.buffer
+        for (number, _), slots in self.buffer.begun.items():
+            if number == zone.number:
+                zone.safe = max(zone.safe, slots[-1].offset + 1)
+
+    def _taken(self, entry: Entry) -> None:
+        if entry.zone is None:
+            self._wait_until_safe(entry.command)
+        elif self.cfg.get("ack", "program") == "program":
+            self._put_away(entry.zone)
+        self._part_done(entry.command)
+        if entry.zone:
+            self._leave(entry.zone, id(entry))
+
+    def _program_unit(self, zone: Zone, lane: int, slots: list[Slot]) -> None:
+        """A unit is full: it is queued to its die."""
+        assert zone.blocks and self.buffer
+        first = self._slot(slots[0].offset)
+        run = Operation(PROGRAM, self._die(zone, lane), zone.blocks[lane], "host", zone)
+        run.slots = list(range(first, first + len(slots)))
+        run.tags = [slot.tags for slot in slots]
+        run.causes = [slot.cause for slot in slots]
+        run.buffered = True
+        self.units.append(run)
+        # A command may have to wait for the units that it has filled.
+        cmd = slots[-1].command
+        if cmd.op == "finish" or self.cfg.get("ack", "program") == "program":
+            cmd.waits_for += 1
+            run.waiting.append(cmd)
+        # So has a command that waits for the write that fills it.
+        for before, _ in zone.barriers:
+            if id(self.buffer.line[0]) in before:
+                before.add(id(run))
+        self._enqueue(run)
+        if self.cfg["queue"] == "global":
+            self._start_work()
+        else:
+            run.die.wake()  # before the die whose program has made room goes on
+
+    # -- the dies' queues ----------------------------------------------------------------------
 
     def _enqueue_erase(
         self,
@@ -520,10 +596,11 @@ class Drive:
 
     def _enqueue(self, op: Operation) -> None:
         if op.kind == PROGRAM:
-            assert op.page == op.block.coming_pages, "programs must come in order"
-            op.block.coming_pages += 1
+            assert op.slots[0] == op.block.coming_pages, "programs must come in order"
+            op.block.coming_pages += len(op.slots)
         elif op.kind == ERASE:
             op.block.coming_pages = 0
+            op.block.awaited = False
             op.block.coming_erases += 1
         op.entered = self.machine.now
         op.age = self.operations
@@ -533,8 +610,12 @@ class Drive:
             op.command.waits_for += 1
         if op.zone:
             op.zone.in_flight.add(id(op))
-        queue = self.global_queue if self.cfg["queue"] == "global" else op.die.queue
-        queue.append(op)
+        if self.cfg["queue"] == "global":
+            self.global_queue.append(op)
+        else:
+            op.die.queue.append(op)
+            if op.kind == READ:
+                op.die.maybe_suspend()
 
     def _start_work(self) -> None:
         """Gives idle dies the head of their queue.
@@ -542,32 +623,39 @@ class Drive:
         With queue=global the one head waits until its die is free, and all others behind it.
         """
         if self.cfg["queue"] == "global":
-            while self.global_queue and self.global_queue[0].die.current is None:
-                self._start(self.global_queue.popleft())
+            while self.global_queue and self.global_queue[0].die.idle():
+                op = self.global_queue.popleft()
+                op.die.queue.append(op)
+                op.die.wake()
         else:
             # A command's operations go to their buses in page order.
-            heads = [die.queue[0] for die in self.dies if die.queue and die.current is None]
-            for op in sorted(heads, key=lambda op: op.age):
-                self._start(op.die.queue.popleft())
+            waiting = [die for die in self.dies if die.queue]
+            for die in sorted(waiting, key=lambda die: die.queue[0].age):
+                die.wake()
 
-    def _start(self, op: Operation) -> None:
-        op.die.current = op
-        op.die.bus.request(op)
+    def busy(self, duration: int) -> None:
+        """A die has worked for so long."""
+        self.counters["die_busy_ns"] += duration
 
-    def operation_done(self, op: Operation) -> None:
+    def step_done(self, step: Step) -> None:
         """The array has done it: data moves here."""
-        block, die, now = op.block, op.die, self.machine.now
-        count = self.counters
+        op = step.op
+        block, die, count = op.block, op.die, self.counters
+        for index, slot in enumerate(step.slots, step.first):
+            if op.kind == PROGRAM:
+                assert slot == len(block.pages), "the array refuses"
+                block.pages.append(op.tags[index])
+                count[f"prog_{op.causes[index] if op.causes else op.cause}"] += 1
+            else:
+                op.tags.append(block.pages[slot])
+                if op.command:
+                    op.command.pages[op.places[index]] = block.pages[slot]
+                count[f"read_{op.cause}"] += 1
         if op.kind == PROGRAM:
-            assert op.page == len(block.pages), "the array refuses"
-            block.pages.append(op.tags)
-            die.look = die.look or len(block.pages) == self.cfg["pages"]
-            count[f"prog_{op.cause}"] += 1
+            die.look = die.look or len(block.pages) == self.shape.slots
+            count["nand_programs"] += step.nand_pages
         elif op.kind == READ:
-            if op.command:
-                op.command.pages[op.slot] = block.pages[op.page]
-            op.tags = block.pages[op.page]
-            count[f"read_{op.cause}"] += 1
+            count["nand_reads"] += step.nand_pages
         else:
             block.pages = []
             block.erases += 1
@@ -576,17 +664,26 @@ class Drive:
                 block.dirty = block.worn = False
             count[f"erase_{op.cause}"] += 1
             count["erase_idle" if op.idle else "erase_on_demand"] += 1
-        count["die_busy_ns"] += now - op.started
-        count["bus_busy_ns"] += op.bus_time
-        waited = op.started - op.entered
+        count["bus_busy_ns"] += step.bus_time
+        assert step.started is not None
+        waited = step.started - op.entered
         count["queue_wait_ns"] += waited
         self.longest_wait = max(self.longest_wait, waited)
-        die.current = None
+        if op.finished:
+            self._operation_done(op)
+
+    def _operation_done(self, op: Operation) -> None:
+        die, now = op.die, self.machine.now
         die.queued -= 1
         if op.zone:
             self._leave(op.zone, id(op))
         if op.command:
             self._part_done(op.command)
+        for cmd in op.waiting:
+            self._part_done(cmd)
+        if self.buffer and op.buffered:
+            self.units.remove(op)
+            self.buffer.programmed()
         if die.move and op.idle and op.kind != ERASE:
             self._move_went_on(die, op)
         self._start_work()
@@ -597,9 +694,7 @@ class Drive:
 
     def _stale_programs(self, block: Block) -> bool:
         """Whether an erase of the block is still queued: programs before it are an old owner's."""
-        return block.coming_erases > block.erases or (
-            block.owner is None and block.coming_pages > 0
-        )
+        return block.coming_erases > block.erases or (block.owner is None and block.needs_erase())
 
     def _leave(self, zone: Zone, key: int) -> None:
         zone.in_flight.remove(key)
@@ -673,7 +768,7 @@ class Drive:
         full = [
             block
             for block in die.blocks
-            if block.owner is not None and len(block.pages) == self.cfg["pages"]
+            if block.owner is not None and len(block.pages) == self.shape.slots
         ]
         free = [block for block in die.blocks if block.owner is None]
         if not full or not free:
@@ -687,14 +782,16 @@ class Drive:
             die.move = Move(source, target)
 
     def _continue_move(self, die: Die, move: Move) -> None:
-        if move.target.needs_erase() and move.page == 0 and move.loaded is None:
+        if move.target.needs_erase() and move.page == 0 and not move.loaded:
             move.target.dirty = move.target.worn = True
             self._enqueue_erase(die, move.target, idle=True)
-        elif move.loaded is None:
-            op = Operation(READ, die, move.source, "wear", page=move.page, idle=True)
-            self._enqueue(op)
+        elif len(move.loaded) < self.shape.unit:
+            first = move.page + len(move.loaded)
+            slots = list(range(first, first + self.shape.row))
+            self._enqueue(Operation(READ, die, move.source, "wear", slots=slots, idle=True))
         else:
-            op = Operation(PROGRAM, die, move.target, "wear", page=move.page, idle=True)
+            slots = list(range(move.page, move.page + self.shape.unit))
+            op = Operation(PROGRAM, die, move.target, "wear", slots=slots, idle=True)
             op.tags = move.loaded
             self._enqueue(op)
 
@@ -703,11 +800,11 @@ class Drive:
         move = die.move
         assert move
         if op.kind == READ:
-            move.loaded = op.tags
+            move.loaded += op.tags
             return
-        move.loaded = None
-        move.page += 1
-        if move.page < int(self.cfg["pages"]):
+        move.loaded = []
+        move.page += self.shape.unit
+        if move.page < self.shape.slots:
             return
         source, target = move.source, move.target
         assert source.owner is not None
@@ -734,11 +831,11 @@ class Drive:
         """Of each zone, the pages below its highest programmed page, that one included."""
         result = []
         for zone in self.zones:
-            highest = 0
+            highest = zone.taken if self.cfg.get("plp", "on") == "on" else zone.safe
             for lane, block in enumerate(zone.blocks or []):
                 pages = 0 if block.dirty else len(block.pages)
                 if pages:
-                    highest = max(highest, (pages - 1) * self.lanes + lane + 1)
+                    highest = max(highest, self._offset(lane, pages - 1) + 1)
             result.append(highest)
         return result
 

@@ -38,7 +38,8 @@ static uint64_t clock_ns;
 static const char *const op_names[] = {
 	[RSD_READ] = "read", [RSD_WRITE] = "write",
 	[RSD_WRITE_ZEROES] = "zeroes", [RSD_ZONE_RESET] = "reset",
-	[RSD_ZONE_FINISH] = "finish", [RSD_FLUSH] = "flush",
+	[RSD_ZONE_FINISH] = "finish", [RSD_TRIM] = "trim",
+	[RSD_FLUSH] = "flush",
 };
 
 static void die(const char *what, const char *detail)
@@ -165,6 +166,7 @@ static void submit(char *args, bool detach)
 	uint64_t now, id, lba, nlb, tag, oob;
 	char name[16];
 	RsdStatus status;
+	bool append;
 	size_t op = 0;
 	RsdCmd *cmd;
 
@@ -172,15 +174,18 @@ static void submit(char *args, bool detach)
 		   "%" SCNu64 " %" SCNu64 " %15s %" SCNu64 " %" SCNu64
 		   " %" SCNu64, &now, &id, name, &lba, &nlb, &tag) != 6)
 		die("sub", args);
+	append = !strcmp(name, "append");
 	while (op < sizeof(op_names) / sizeof(*op_names) &&
-	       strcmp(op_names[op], name))
+	       (!op_names[op] ||
+		strcmp(op_names[op], append ? "write" : name)))
 		op++;
-	cmd = rsd_cmd_new(drive, (RsdOp)op, lba, (uint32_t)nlb);
+	cmd = rsd_cmd_new(drive, 0, (RsdOp)op, lba, (uint32_t)nlb);
 	if (!cmd)
 		die("rsd_cmd_new", "no memory");
 	/* print_done() sees the command alone */
 	oob = rsd_config(drive)->oob;
 	cmd->opaque = (void *)(uintptr_t)(id << 8 | oob);
+	cmd->append = append;
 	if (op == RSD_WRITE && cmd->data) {
 		for (uint64_t i = 0; i < nlb; i++) {
 			fill(cmd->data + i * 4096, 4096, tag + i, DATA_STEP);
@@ -218,7 +223,7 @@ static void print_zones(void)
 	RsdGeometry geo;
 	RsdZone zone;
 
-	rsd_geometry(drive, &geo);
+	rsd_geometry(drive, 0, &geo);
 	printf("{\"capacity\": %" PRIu64 ", \"size\": %" PRIu64 ", \"zones\": [",
 	       geo.zone_capacity, geo.zone_size);
 	for (uint32_t i = 0; i < geo.num_zones; i++) {
@@ -257,7 +262,7 @@ static void run_line(char *line)
 		/* what is done but not collected would refuse the format */
 		advance(now);
 		printf("{\"format\": \"%s\"}\n",
-		       rsd_status_name(rsd_format(drive, (uint32_t)oob, now)));
+		       rsd_status_name(rsd_format(drive, 0, (uint32_t)oob, now)));
 	} else if (!strcmp(line, "counters")) {
 		print_counters();
 	} else if (!strcmp(line, "zones")) {

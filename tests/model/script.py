@@ -8,6 +8,7 @@ import struct
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from die import Shape
 from reference import Command, Drive
 
 Config = dict[str, int | str]
@@ -21,7 +22,10 @@ OPTIONS: dict[str, list[int | str]] = {
     "reset": ["mark", "erase"],
     "finish": ["mark", "pad"],
     "idle-erase": [0, 1, 700, 2_000_000],
-    "planes": [1, 2],
+    "planes": [1, 2, 4],
+    "page-size": [4096, 8192, 16384],
+    "cell": ["slc", "mlc", "tlc", "qlc"],
+    "one-shot": ["off", "on"],
     "channels": [1, 2, 3, 4, 5],
     "ways": [1, 2, 3, 4],
     "pages": [1, 2, 3, 5, 8],
@@ -36,10 +40,48 @@ OPTIONS: dict[str, list[int | str]] = {
     "t-erase": [0, 900, 3_500_000],
     "zd-ext": [0, 64],
     "wl-threshold": [0, 1, 3],
+    "t-read-csb": [0, 77_000],
+    "t-read-msb": [0, 91],
+    "t-read-tsb": [0, 133_000],
+    "t-prog-csb": [0, 611_000],
+    "t-prog-msb": [0, 173],
+    "t-prog-tsb": [0, 911_000],
+    "t-status": [0, 11, 1300],
+    "cache": ["off", "on"],
+    "suspend": ["off", "on"],
+    "t-suspend": [0, 37, 5000],
+    "suspend-reads": [1, 2, 16],
+    "read-retries": [0, 0, 3],
+    "endurance": [2, 3000],
+    "cores": [1, 2, 3],
+    "t-fw-read": [0, 0, 17, 2250],
+    "t-fw-write": [0, 0, 23, 5480],
+    "t-fw-append": [0, 0, 7560],
+    "t-fw-zone": [0, 0, 900_000],
+    "t-fw-page": [0, 0, 3, 150],
+    "t-lat-read": [0, 0, 9500],
+    "t-lat-write": [0, 0, 4300],
+    "t-lat-zone": [0, 0, 11_000],
+    "t-link": [0, 0, 5, 1558],
+    "write-buffer": [0, 0, 4096, 65536, 1 << 20],
+    "ack": ["program", "buffer"],
+    "plp": ["on", "off"],
 }
-TIMINGS = ["t-cmd", "t-xfer", "t-read", "t-prog", "t-erase", "idle-erase"]
+BITS = {"slc": 1, "mlc": 2, "tlc": 3, "qlc": 4}
+MOST_SLOTS = 32  # of a block: more would only take longer
+TIMINGS = [name for name in OPTIONS if name.startswith("t-")] + ["idle-erase"]
 # What may differ from one opening of a file to the next.
-VOLATILE = ["queue", "reset", "finish", "wl-threshold", *TIMINGS]
+VOLATILE = [
+    "queue",
+    "reset",
+    "finish",
+    "wl-threshold",
+    "cache",
+    "suspend",
+    "cores",
+    "ack",
+    *TIMINGS,
+]
 # Counters that the model does not have.
 NOT_MODELLED = {"ram_bytes", "endurance"}
 FOREVER = 10**12
@@ -77,6 +119,23 @@ def pairs(names: list[str], row: Config) -> Iterable[tuple[object, object]]:
     return itertools.combinations(present, 2)
 
 
+def drive_of(row: Config) -> Config:
+    """A row made a drive: what its values must have in common."""
+    cfg = dict(row)
+    slots = int(cfg["planes"]) * int(cfg["page-size"]) // 4096
+    bits = BITS[str(cfg["cell"])] if cfg["one-shot"] == "on" else 1
+    pages = min(int(cfg["pages"]), max(1, MOST_SLOTS // slots))
+    cfg["pages"] = -(-pages // bits) * bits
+    cfg["blocks"] = -(-int(cfg["blocks"]) // int(cfg["planes"])) * int(cfg["planes"])
+    if cfg["suspend"] == "on":
+        cfg["cache"] = "off"  # what is loaded ahead while reads wait is not settled
+    if "on" in (cfg["cache"], cfg["suspend"]):
+        # A phase of no duration leaves no time for another to overlap or interrupt it.
+        for name in ("t-cmd", "t-xfer", "t-read", "t-prog", "t-erase"):
+            cfg[name] = max(1, int(cfg[name]))
+    return cfg
+
+
 def open_line(cfg: Config) -> str:
     """The script line that opens the drive with a configuration."""
     return "open MEDIA " + " ".join(f"{name}={value}" for name, value in cfg.items())
@@ -87,11 +146,14 @@ class Writer:
 
     def __init__(self, seed: int, row: Config) -> None:
         self.rng = rng = random.Random(seed)
+        row = drive_of(row)
         self.cfg: Config = row | {"seed": rng.randrange(1000)}
         all_dies = row["segment"] == "all"
         self.ways = 1 if all_dies else int(row["ways"])
         lanes = int(row["channels"]) * (int(row["ways"]) if all_dies else 1)
-        self.capacity = lanes * int(row["pages"])
+        shape = Shape(self.cfg)
+        self.buffered = shape.unit > 1 or int(row.get("write-buffer", 0)) > 0
+        self.capacity = lanes * shape.slots
         self.size = 1 << (self.capacity - 1).bit_length()
         self.zones = int(row["blocks"]) * self.ways
         self.pointers = [0] * self.zones
@@ -133,7 +195,7 @@ class Writer:
             lba = self.rng.randrange(self.zones * self.size)
         elif nlb <= self.capacity - self.pointers[zone]:
             self.pointers[zone] += nlb
-        op = "zeroes" if self.rng.random() < 0.1 else "write"
+        op = self.rng.choice(["write"] * 7 + ["append", "append", "zeroes"])
         self.command(op, lba, nlb, self.tag)
         self.tag += nlb
 
@@ -169,11 +231,20 @@ class Writer:
         self.lines.append(f"format {self.now} {self.rng.choice([0, 16, 64, 128, 8])}")
         self.pointers = [0] * self.zones
 
+    def show(self) -> None:
+        """The counters, and what of each zone a power cut would leave, where that is known."""
+        self.lines.append("counters")
+        if not (self.buffered and self.cfg["plp"] == "off"):
+            self.lines.append("zones")
+
     def restart(self) -> None:
         """Closes without advancing and opens with other settings; time begins at 0."""
+        if self.buffered and self.cfg["plp"] == "off":
+            return  # what was lost depends on what was safe when
         self.cfg = dict(self.cfg)
         for name in self.rng.sample(VOLATILE, 2):
             self.cfg[name] = self.rng.choice(OPTIONS[name])
+        self.cfg = drive_of(self.cfg)
         self.lines += ["counters", "close", open_line(self.cfg), "counters", "zones"]
         self.now = 0
 
@@ -213,7 +284,7 @@ class Writer:
         elif action < 0.93:
             self.advance()
         elif action < 0.95:
-            self.lines += ["zones", "counters"]
+            self.show()
         elif action < 0.96:
             self.wear()
         elif action < 0.98:
@@ -232,14 +303,15 @@ def make_script(seed: int, row: Config) -> list[str]:
     """A random script for a configuration."""
     writer = Writer(seed, row)
     rng = writer.rng
-    if row["wl-threshold"] and rng.random() < 0.5:
+    if writer.cfg["wl-threshold"] and rng.random() < 0.5:
         writer.wear()
     for _ in range(rng.choice([8, 30, 60])):
         writer.anything()
     if rng.random() < 0.3:
         writer.restart()
     writer.now += FOREVER
-    writer.lines += [f"step {writer.now}", "counters", "zones"]
+    writer.lines.append(f"step {writer.now}")
+    writer.show()
     writer.read_all()
     writer.restart()
     writer.read_all()
@@ -265,7 +337,7 @@ def parse_open(line: str) -> Config:
 
 def completion(cmd: Command) -> Outcome:
     """What is printed of a command that is done."""
-    done: Outcome = {"done": cmd.ident, "status": "ok", "at": cmd.done_ns}
+    done: Outcome = {"done": cmd.ident, "status": cmd.status, "at": cmd.done_ns}
     if cmd.op == "read":
         done["pages"] = [list(tags) for tags in cmd.pages]
     return done

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""ftl=block and ftl=fast on random traces: every merge by kind, every erase, every page read or
+programmed by cause, and all contents equal those of the references (block_reference.py,
+fast_reference.py). RSD_BLOCK_TRACES sets how many traces a configuration gets (default 3)."""
+
+import json
+import os
+import random
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from block_reference import BlockDrive, Flash
+from fast_reference import FastDrive
+
+HERE = Path(__file__).resolve().parent
+CORE = HERE.parents[1] / "hw" / "rsd-nvme" / "core"
+TRACES = int(os.environ.get("RSD_BLOCK_TRACES", "3"))
+COUNTED = (
+    "merge_switch merge_partial merge_full read_host read_merge prog_host prog_merge prog_pad "
+    "erase_host erase_merge unwritten_reads".split()
+)
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A drive."""
+
+    ftl: str
+    stripe: str
+    channels: int
+    ways: int
+    blocks: int
+    spares: int
+    pages: int
+    over_provision: int
+    log_blocks: int = 5
+
+    @property
+    def lanes(self) -> int:
+        """Dies that a unit is in."""
+        return self.channels * self.ways if self.stripe == "all" else 1
+
+    @property
+    def groups(self) -> int:
+        """Dies, or one for all."""
+        return self.channels * self.ways // self.lanes
+
+    @property
+    def span(self) -> int:
+        """Pages of a unit."""
+        return self.lanes * self.pages
+
+    @property
+    def logical(self) -> int:
+        """Logical blocks."""
+        raw = self.channels * self.ways * self.blocks * self.pages
+        return raw * 100 // (100 + self.over_provision) // self.span
+
+    def open_line(self) -> str:
+        """As the replay program wants it."""
+        return (
+            f"open MEDIA ftl={self.ftl} stripe={self.stripe} channels={self.channels} "
+            f"ways={self.ways} blocks={self.blocks} spare-blocks={self.spares} "
+            f"pages={self.pages} over-provision={self.over_provision} "
+            f"log-blocks={self.log_blocks} wl-threshold=0 oob=16"
+        )
+
+    def reference(self) -> BlockDrive | FastDrive:
+        """The drive that does nothing but what the rules say."""
+        flash = Flash(self.span, self.lanes, self.logical * self.span)
+        if self.ftl == "block":
+            return BlockDrive(flash, self.groups, self.blocks + self.spares)
+        return FastDrive(flash, max(2, self.logical * self.log_blocks // 100) - 1)
+
+
+SETUPS = [
+    Setup("block", "block", 2, 2, 10, 1, 8, 20),
+    Setup("block", "block", 1, 3, 8, 1, 5, 0),
+    Setup("block", "block", 2, 1, 30, 3, 4, 7),
+    Setup("block", "block", 1, 1, 6, 1, 1, 20),
+    Setup("block", "all", 2, 2, 10, 1, 4, 10),
+    Setup("block", "all", 3, 1, 8, 1, 1, 0),
+    Setup("fast", "block", 2, 2, 10, 2, 8, 20, 10),
+    Setup("fast", "block", 1, 3, 20, 4, 5, 10, 25),
+    Setup("fast", "block", 2, 1, 30, 3, 4, 12, 1),
+    Setup("fast", "block", 1, 1, 8, 4, 2, 10, 40),
+    Setup("fast", "all", 2, 2, 12, 3, 4, 10, 20),
+    Setup("fast", "all", 3, 1, 10, 3, 1, 10, 10),
+]
+
+Command = tuple[str, int, int, int]  # operation, LBA, pages, tag of the first page
+
+
+def trace(setup: Setup, seed: int, length: int) -> Iterator[Command]:
+    """Runs from a logical block's beginning, single pages, hot ones; some trims and reads."""
+    rng = random.Random(seed)
+    lbas = setup.logical * setup.span
+    hot = [rng.randrange(lbas) for _ in range(8)]
+    at, tag = 0, 1
+    for _ in range(length):
+        shape = rng.random()
+        if shape < 0.25:  # goes on where the last one ended
+            lba = at
+        elif shape < 0.45:
+            lba = rng.randrange(setup.logical) * setup.span
+        elif shape < 0.6:
+            lba = rng.choice(hot)
+        else:
+            lba = rng.randrange(lbas)
+        lba %= lbas
+        run = rng.choice([1, 1, 2, 3, setup.span, rng.randint(1, 2 * setup.span)])
+        run = min(run, lbas - lba, 40)
+        op = rng.choices(["write", "read", "zeroes", "trim"], [70, 20, 5, 5])[0]
+        yield op, lba, run, tag
+        if op == "write":
+            tag += run
+            at = lba + run
+
+
+@pytest.fixture(scope="module")
+def replay(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The core with a driver that replays scripts, built with sanitizers."""
+    program = tmp_path_factory.mktemp("blocks") / "replay"
+    command = ["gcc", "-std=c11", "-D_GNU_SOURCE", "-g", "-O1", "-DRSD_ASSERT_NAND"]
+    command += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    command += [f"-I{CORE}", "-o", str(program), str(HERE / "replay.c")]
+    command += [str(source) for source in sorted(CORE.glob("*.c"))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return program
+
+
+def run_core(
+    replay: Path, media: Path, setup: Setup, commands: list[Command]
+) -> list[dict[str, Any]]:
+    """What the core printed: reads in order, then the counters."""
+    lines = [setup.open_line().replace("MEDIA", str(media))]
+    now = 0
+    for number, (op, lba, pages, tag) in enumerate(commands):
+        lines.append(f"sub {now} {number} {op} {lba} {pages} {tag}")
+        now += 10**11  # whatever it makes the drive do is over
+        lines.append(f"step {now}")
+    lines += ["counters", "close"]
+    done = subprocess.run(
+        [replay], input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def run_reference(setup: Setup, commands: list[Command]) -> tuple[list[list[int]], dict[str, int]]:
+    """Tags of the pages of each read, and the counters."""
+    drive = setup.reference()
+    reads = []
+    for op, lba, pages, tag in commands:
+        if op == "read":
+            reads.append([drive.flash.read(lba + n) for n in range(pages)])
+        for n in range(pages):
+            if op == "write":
+                drive.write(lba + n, tag + n)
+            elif op != "read":
+                drive.trim(lba + n)
+    return reads, {name: drive.flash.count[name] for name in COUNTED}
+
+
+@pytest.mark.parametrize("setup", SETUPS, ids=lambda s: f"{s.ftl}-{s.stripe}-{s.pages}x{s.blocks}")
+def test_merges_and_contents(replay: Path, tmp_path: Path, setup: Setup) -> None:
+    """Every merge, erase, page and content, on TRACES traces of 400 commands."""
+    kinds = dict.fromkeys(COUNTED, 0)
+    for seed in range(TRACES):
+        commands = list(trace(setup, seed, 400))
+        commands += [("read", n, 1, 0) for n in range(setup.logical * setup.span)]
+        outcomes = run_core(replay, tmp_path / f"{seed}.rsd", setup, commands)
+        (tmp_path / f"{seed}.rsd").unlink()
+        reads, counted = run_reference(setup, commands)
+        found = [outcome["pages"] for outcome in outcomes if "pages" in outcome]
+        assert found == [[[tag, tag] for tag in tags] for tags in reads], f"seed {seed}"
+        counters = outcomes[-1]["counters"]
+        assert {name: counters[name] for name in COUNTED} == counted, f"seed {seed}"
+        for name, value in counted.items():
+            kinds[name] += value
+    idle = [name for name, value in kinds.items() if not value]
+    # of one page a block, there is nothing to copy
+    assert idle == [] or setup.span < 4 or (setup.ftl == "fast" and setup.pages < 3), idle
