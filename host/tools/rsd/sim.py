@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`./rsd sim`: rsdsim, built if it is missing."""
+
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from rsd.artifacts import REPOSITORY
+from rsd.cache import Cache, hash_inputs, hash_tree
+from rsd.errors import RsdError
+from rsd.progress import Progress
+from rsd.steps import run_logged
+
+SOURCES = ("host/tools/rsdsim", "hw/rsd-nvme/core")
+
+
+@dataclass(frozen=True)
+class Simulator:
+    """The program, and a name for its sources and compiler: they decide what it prints."""
+
+    path: Path
+    identity: str
+
+
+def ensure(cache: Cache, progress: Progress) -> Simulator:
+    """Build rsdsim with the host's compiler, or find it built of the same sources."""
+    for program, package in (("cc", "gcc and libc6-dev"), ("make", "make")):
+        if shutil.which(program) is None:
+            raise RsdError(f"{program} is missing, to build rsdsim", f"apt-get install {package}")
+    compiler = subprocess.run(["cc", "--version"], capture_output=True, text=True, check=True)
+    identity = hash_inputs(
+        compiler.stdout, [(folder, hash_tree(REPOSITORY / folder)) for folder in SOURCES]
+    )
+
+    def build(partial: Path) -> None:
+        with progress.step("rsdsim") as step:
+            run_logged(
+                ["make", "-j2", "-C", REPOSITORY / "host/tools/rsdsim", f"BUILD={partial}"],
+                step=step,
+                log=cache.log("rsdsim"),
+                hint="the first 'error:' in the log is the one to look at",
+            )
+
+    return Simulator(cache.entry("rsdsim", identity, build) / "rsdsim", identity)
+
+
+def main(arguments: list[str]) -> int:
+    """Run rsdsim with these arguments; gives its exit status."""
+    simulator = ensure(Cache(), Progress())
+    # Our own output, if any, comes first.
+    sys.stdout.flush()
+    return subprocess.run([simulator.path, *arguments], check=False).returncode

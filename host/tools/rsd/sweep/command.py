@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The command line of `./rsd sweep`."""
+
+import argparse
+import concurrent.futures
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rsd import sim
+from rsd.artifacts import REPOSITORY
+from rsd.cache import Cache
+from rsd.errors import RsdError, StepFailed
+from rsd.progress import Progress, Step
+from rsd.steps import run_logged, stop_all
+from rsd.sweep import grid, snakemake, table
+from rsd.sweep.grid import Cell
+from rsd.sweep.store import Store
+
+DEFAULT_STORE = REPOSITORY / "build" / "sweep"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `sweep`."""
+    assert grid.__doc__ is not None and parser.epilog is not None
+    parser.epilog = f"{grid.__doc__}\n{parser.epilog}"
+    parser.add_argument("file", type=Path, metavar="FILE", help="the sweep, TOML or JSON: below")
+    parser.add_argument(
+        "--store",
+        type=Path,
+        metavar="DIR",
+        help="where finished cells are kept, and results.csv and results.txt go "
+        "(default: build/sweep/ and FILE's name)",
+    )
+    parser.add_argument(
+        "--jobs", type=int, metavar="N", help="cells at once (default: as many as processors)"
+    )
+    parser.add_argument("--list", action="store_true", help="print the cells, run nothing")
+    parser.add_argument(
+        "--snakemake",
+        type=Path,
+        metavar="DIR",
+        help="run nothing, but write a Snakemake workflow there, to run on a cluster; "
+        "its results are in the same form: --store DIR then prints the table",
+    )
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Run what is missing, print and write the table. 1 if a cell failed."""
+    if arguments.jobs is not None and arguments.jobs < 1:
+        raise RsdError(f"--jobs {arguments.jobs}: allowed is 1 or more")
+    cache, progress = Cache(), Progress()
+    simulator = sim.ensure(cache, progress)
+    cells = grid.read(arguments.file, simulator.identity)
+    if arguments.list:
+        for cell in cells:
+            print(cell.key, " ".join(cell.arguments))
+        return 0
+    if arguments.snakemake is not None:
+        store = Store(arguments.snakemake)
+        snakemake.write(store.directory, arguments.file, cells, simulator.path)
+        progress.say(f"{len(cells)} cells in {store.directory / 'Snakefile'}")
+        return 0
+    store = Store(arguments.store or DEFAULT_STORE / arguments.file.stem)
+    missing = [cell for cell in cells if store.load(cell.key) is None]
+    jobs = arguments.jobs or len(os.sched_getaffinity(0))
+    failures = _run(missing, store, simulator.path, jobs, cache, progress)
+    rows = [(cell, result) for cell in cells if (result := store.load(cell.key)) is not None]
+    if rows:
+        text = table.as_text(rows)
+        (store.directory / "results.csv").write_text(table.as_csv(rows))
+        (store.directory / "results.txt").write_text(text)
+        sys.stdout.write(text)
+        progress.say(f"results: {store.directory / 'results.csv'}")
+    for failure in failures:
+        progress.say(f"FAILED: {failure}")
+    return int(bool(failures))
+
+
+def _run(
+    cells: Sequence[Cell], store: Store, program: Path, jobs: int, cache: Cache, progress: Progress
+) -> list[str]:
+    """What went wrong, a message for each cell that failed."""
+    failures: list[str] = []
+    if not cells:
+        return failures
+    with (
+        progress.step(f"{len(cells)} cells, {jobs} at once") as step,
+        concurrent.futures.ThreadPoolExecutor(jobs) as pool,
+    ):
+        running = {pool.submit(_run_cell, cell, store, program, step, cache) for cell in cells}
+        try:
+            for number, done in enumerate(concurrent.futures.as_completed(running), 1):
+                try:
+                    done.result()
+                except RsdError as failure:
+                    failures.append(str(failure))
+                step.detail(f"{number} of {len(cells)} done, {len(failures)} failed")
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            stop_all()
+            raise
+    return sorted(failures)
+
+
+def _run_cell(cell: Cell, store: Store, program: Path, step: Step, cache: Cache) -> None:
+    final = store.path(cell.key)
+    partial = final.with_suffix(f".{os.getpid()}.partial")
+    log = final.with_suffix(".log")
+    try:
+        run_logged(
+            [program, *cell.arguments, "--json", "--output", partial], step=step, log=log, hint=""
+        )
+        partial.rename(final)
+        log.unlink()
+    except StepFailed as failure:
+        # What rsdsim says last is its reason.
+        reason = log.read_text().splitlines()[-1]
+        raise RsdError(f"./rsd sim {shlex.join(cell.arguments)}: {reason}") from failure
+    finally:
+        partial.unlink(missing_ok=True)

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Messages on stderr, as printf; the format must be a literal. */
+#ifndef RSDSIM_ERROR_H
+#define RSDSIM_ERROR_H
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "progress.h"
+
+enum exit_code { EXIT_OK, EXIT_FAILED, EXIT_USAGE };
+
+#define warn(format, ...) \
+	(progress_clear(), \
+	 fprintf(stderr, "rsdsim: " format "\n", ##__VA_ARGS__))
+
+/* End the program: work has failed, or the command line is wrong. */
+#define die(format, ...) \
+	(warn(format, ##__VA_ARGS__), exit(EXIT_FAILED))
+#define die_usage(format, ...) \
+	(warn(format, ##__VA_ARGS__), exit(EXIT_USAGE))
+
+#endif

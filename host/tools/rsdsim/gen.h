@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Generated work: where to, of what kind, when. */
+#ifndef RSDSIM_GEN_H
+#define RSDSIM_GEN_H
+
+#include "request.h"
+
+enum pattern { PATTERN_SEQUENTIAL, PATTERN_UNIFORM, PATTERN_ZIPF,
+	       PATTERN_HOTCOLD };
+
+struct gen_config {
+	enum pattern pattern;
+	double theta;			/* PATTERN_ZIPF */
+	double hot_accesses, hot_space;	/* PATTERN_HOTCOLD: percent */
+	uint32_t nlb;			/* blocks a request */
+	bool append;			/* writes are zone appends */
+	double reads, trims;		/* percent of all; the rest are writes */
+	double rate;			/* requests a second; 0: closed loop */
+	uint64_t seed;
+};
+
+/*
+ * Takes "sequential", "uniform", "zipf=THETA" or "hotcold=ACCESSES/SPACE".
+ * False if it is none of them, or a number is not allowed.
+ */
+bool gen_parse_pattern(const char *text, struct gen_config *cfg);
+
+/*
+ * An endless source for a namespace. Addresses are multiples of the request's
+ * size. In a conventional namespace, ranks of Zipf are scattered over it, and
+ * the hot blocks are its first ones. In a zoned one the pattern chooses a zone:
+ * it is written at its write pointer, and reset first if it is full; reads go
+ * uniformly to what is written of it. With a rate, requests come by chance as
+ * in a Poisson process. Ends the program if they cannot be made.
+ */
+struct source *gen_open(const struct gen_config *cfg, RsdDrive *drive,
+			uint32_t ns);
+
+#endif

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "error.h"
+#include "replay.h"
+#include "request.h"
+
+/* What is known of a command, by its order of submission */
+struct answer {
+	uint64_t done_ns;
+	uint8_t status;
+	bool done;
+};
+
+struct replay {
+	RsdTraceReader *reader;
+	RsdDrive *drive;
+	bool payload;
+	struct answer *answers;
+	uint64_t capacity;	/* of answers */
+	struct replay_result result;
+	RsdCounters counters;	/* at the end, as far as they were recorded */
+};
+
+static struct answer *new_answer(struct replay *p)
+{
+	if (p->result.commands == p->capacity) {
+		p->capacity = p->capacity ? 2 * p->capacity : 4096;
+		p->answers = reallocarray(p->answers, p->capacity,
+					  sizeof(*p->answers));
+		if (!p->answers)
+			die("no memory for %" PRIu64 " commands", p->capacity);
+	}
+	return &p->answers[p->result.commands++];
+}
+
+static void advance(struct replay *p, uint64_t ns)
+{
+	RsdCmd *cmd;
+
+	while ((cmd = rsd_advance(p->drive, ns))) {
+		p->answers[(uintptr_t)cmd->opaque] = (struct answer){
+			.done_ns = cmd->done_ns,
+			.status = cmd->status,
+			.done = true,
+		};
+		rsd_cmd_free(p->drive, cmd);
+	}
+}
+
+static RsdOp core_op(uint8_t op)
+{
+	switch (op) {
+	case RSD_TRACE_READ:
+		return RSD_READ;
+	case RSD_TRACE_WRITE:
+		return RSD_WRITE;
+	case RSD_TRACE_WRITE_ZEROES:
+		return RSD_WRITE_ZEROES;
+	case RSD_TRACE_ZONE_RESET:
+		return RSD_ZONE_RESET;
+	case RSD_TRACE_ZONE_FINISH:
+		return RSD_ZONE_FINISH;
+	case RSD_TRACE_TRIM:
+		return RSD_TRIM;
+	default:
+		return RSD_FLUSH;
+	}
+}
+
+static void submit(struct replay *p, const RsdTraceRecord *record)
+{
+	struct answer *answer = new_answer(p);
+	RsdStatus status;
+	RsdCmd *cmd;
+
+	if (record->ns >= rsd_num_namespaces(p->drive))
+		die("record %" PRIu64 " is for namespace %u, the trace's drive has %u: the trace is corrupt",
+		    rsd_trace_number(p->reader), record->ns,
+		    rsd_num_namespaces(p->drive));
+	*answer = (struct answer){ .done_ns = record->time };
+	if (record->op == RSD_TRACE_FORMAT) {
+		/* what the recorder's host forgot has no DONE, and is done */
+		if (record->time)
+			advance(p, record->time - 1);
+		answer->status = rsd_format(p->drive, record->ns, record->lba,
+					    record->time);
+		answer->done = true;
+		return;
+	}
+	cmd = rsd_cmd_new(p->drive, record->ns, core_op(record->op),
+			  record->lba, record->nlb);
+	if (!cmd)
+		die("record %" PRIu64 ": no memory for a command of %u blocks",
+		    rsd_trace_number(p->reader), record->nlb);
+	cmd->opaque = (void *)(uintptr_t)(p->result.commands - 1);
+	cmd->fua = record->flags & RSD_TRACE_FUA;
+	cmd->append = record->flags & RSD_TRACE_APPEND;
+	if (cmd->data && cmd->op == RSD_WRITE) {
+		memset(cmd->data, 0, (size_t)cmd->nlb * LBA_BYTES);
+		if (cmd->oob)
+			memset(cmd->oob, 0, (size_t)cmd->nlb *
+			       rsd_oob(p->drive, record->ns));
+	}
+	status = rsd_submit(p->drive, cmd, record->time);
+	if (status != RSD_OK) {
+		answer->status = status;
+		answer->done = true;
+		rsd_cmd_free(p->drive, cmd);
+	}
+}
+
+static void compare(struct replay *p, const RsdTraceRecord *record)
+{
+	const struct answer *here = &p->answers[record->order];
+
+	p->result.completions++;
+	if (here->done && here->done_ns == record->time &&
+	    here->status == record->status)
+		return;
+	if (p->result.different++)
+		return;
+	if (here->done)
+		warn("first difference: record %" PRIu64 ", command %" PRIu64 ": done at %" PRIu64 " ns (%s) in the trace, at %" PRIu64 " ns (%s) here",
+		     rsd_trace_number(p->reader), record->order, record->time,
+		     rsd_status_name(record->status), here->done_ns,
+		     rsd_status_name(here->status));
+	else
+		warn("first difference: record %" PRIu64 ", command %" PRIu64 ": done at %" PRIu64 " ns (%s) in the trace, not yet here",
+		     rsd_trace_number(p->reader), record->order, record->time,
+		     rsd_status_name(record->status));
+}
+
+static void compare_counters(struct replay *p, uint64_t known)
+{
+	const uint64_t *there = (const uint64_t *)&p->counters, *here;
+	RsdCounters now;
+	uint64_t i;
+
+	rsd_counters(p->drive, &now);
+	here = (const uint64_t *)&now;
+	for (i = 0; i < known; i++) {
+		/* buffers of data that this drive does not keep */
+		if (!p->payload && &here[i] == &now.ram_bytes)
+			continue;
+		p->result.counters++;
+		if (here[i] == there[i])
+			continue;
+		p->result.counters_different++;
+		warn("counter %s is %" PRIu64 " in the trace, %" PRIu64 " here",
+		     rsd_counter_info[i].name, there[i], here[i]);
+	}
+}
+
+struct replay_result replay_run(RsdTraceReader *reader, RsdDrive *drive,
+				bool payload)
+{
+	struct replay p = {
+		.reader = reader, .drive = drive, .payload = payload,
+	};
+	uint64_t known = 0, now = 0;
+	char err[RSD_ERR_LEN];
+	RsdTraceRecord r;
+	int ret;
+
+	progress_begin("replaying", rsd_trace_records(reader));
+	while ((ret = rsd_trace_next(reader, &r, err)) > 0) {
+		progress_set(rsd_trace_number(reader));
+		if (r.time > now && r.kind != RSD_TRACE_COUNTER)
+			now = r.time;
+		switch (r.kind) {
+		case RSD_TRACE_SUBMIT:
+			submit(&p, &r);
+			break;
+		case RSD_TRACE_DONE:
+			advance(&p, now);
+			compare(&p, &r);
+			break;
+		case RSD_TRACE_COUNTER:
+			/* those that are newer than this program are left out */
+			if (r.order == known && known < RSD_NUM_COUNTERS)
+				((uint64_t *)&p.counters)[known++] = r.lba;
+			break;
+		case RSD_TRACE_END:
+			advance(&p, now);
+			compare_counters(&p, known);
+			break;
+		}
+	}
+	if (ret < 0)
+		die("%s", err);
+	progress_clear();
+	p.result.end_ns = now;
+	free(p.answers);
+	return p.result;
+}

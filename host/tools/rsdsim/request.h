@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a drive is asked, and where such requests come from. */
+#ifndef RSDSIM_REQUEST_H
+#define RSDSIM_REQUEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rsd.h"
+
+#define LBA_BYTES 4096u
+
+struct request {
+	uint64_t time_ns;	/* since the first one; unused in closed loop */
+	uint64_t lba;
+	uint32_t nlb;
+	RsdOp op;
+	bool fua;
+	bool append;		/* a write that is a zone append */
+};
+
+/* A trace or a generator */
+struct source {
+	/* Takes the next request. False at the end. Ends the program on errors. */
+	bool (*next)(struct source *source, struct request *request);
+	/* Says where the last request came from ("file:12"), for messages. */
+	const char *(*where)(struct source *source);
+	/*
+	 * Is told that the drive has not taken a request. NULL for a trace, which
+	 * goes on, but must not be out of order.
+	 */
+	void (*refused)(struct source *source, const struct request *request);
+	void (*close)(struct source *source);
+	uint64_t total;		/* requests to expect, 0: unknown */
+};
+
+#endif

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "error.h"
+#include "sim.h"
+
+void sim_reset_stats(struct sim *sim)
+{
+	int i;
+
+	for (i = 0; i < SIM_OPS; i++)
+		free(sim->stats[i].latency);
+	memset(sim->stats, 0, sizeof(sim->stats));
+	sim->requests = 0;
+}
+
+static void count(struct sim *sim, const RsdCmd *cmd, RsdStatus status,
+		  uint64_t ns)
+{
+	struct op_stats *stats = &sim->stats[cmd->op];
+
+	if (!stats->latency) {
+		stats->latency = calloc(1, sizeof(*stats->latency));
+		if (!stats->latency)
+			die("no memory for a histogram");
+	}
+	if (status == RSD_OK) {
+		latency_add(stats->latency, ns);
+		stats->blocks += cmd->nlb;
+	} else {
+		stats->failed++;
+		stats->failure = status;
+	}
+	sim->requests++;
+}
+
+/* A full disk is told when the trace is closed. */
+static void record_submit(struct sim *sim, RsdCmd *cmd, RsdStatus status)
+{
+	RsdTraceRecord record = {
+		.kind = RSD_TRACE_SUBMIT,
+		.op = rsd_trace_op(cmd->op),
+		.flags = (cmd->fua ? RSD_TRACE_FUA : 0) |
+			 (cmd->append ? RSD_TRACE_APPEND : 0),
+		.time = sim->now,
+		.order = sim->recorded++,
+		.lba = cmd->lba,
+		.nlb = cmd->nlb,
+		.ns = sim->ns,
+	};
+	RsdTraceRecord refused = {
+		.kind = RSD_TRACE_DONE,
+		.status = status,
+		.time = sim->now,
+		.order = record.order,
+	};
+
+	cmd->opaque = (void *)(uintptr_t)record.order;
+	rsd_trace_add(sim->record, &record);
+	if (status != RSD_OK)
+		rsd_trace_add(sim->record, &refused);
+}
+
+static void record_done(struct sim *sim, const RsdCmd *cmd)
+{
+	RsdTraceRecord record = {
+		.kind = RSD_TRACE_DONE,
+		.status = cmd->status,
+		.time = cmd->done_ns,
+		.order = (uintptr_t)cmd->opaque,
+	};
+
+	rsd_trace_add(sim->record, &record);
+}
+
+/* Such a one is a result. Others are about the request, or the host. */
+static bool failure_of_drive(RsdStatus status)
+{
+	return status != RSD_E_RANGE && status != RSD_E_ORDER &&
+	       status != RSD_E_NOSPC && status != RSD_E_NOMEM;
+}
+
+void sim_submit(struct sim *sim, struct source *source,
+		const struct request *r)
+{
+	RsdCmd *cmd = rsd_cmd_new(sim->drive, sim->ns, r->op, r->lba, r->nlb);
+	RsdStatus status;
+
+	if (!cmd)
+		die("no memory for a command of %u blocks", r->nlb);
+	cmd->fua = r->fua;
+	cmd->append = r->append;
+	/* traces have no data: pages of zeroes */
+	if (cmd->data && r->op == RSD_WRITE) {
+		memset(cmd->data, 0, (size_t)r->nlb * LBA_BYTES);
+		if (cmd->oob)
+			memset(cmd->oob, 0, (size_t)r->nlb *
+			       rsd_oob(sim->drive, sim->ns));
+	}
+	status = rsd_submit(sim->drive, cmd, sim->now);
+	if (sim->record)
+		record_submit(sim, cmd, status);
+	if (status == RSD_OK) {
+		sim->in_flight++;
+		return;
+	}
+	/* generated requests are out of order only if one before has failed */
+	if (!failure_of_drive(status) &&
+	    !(source->refused && status == RSD_E_ORDER))
+		die("%s: %s of block %" PRIu64 " and %u in all: %s%s",
+		    source->where(source),
+		    rsd_trace_op_name(rsd_trace_op(r->op)), r->lba, r->nlb,
+		    rsd_status_name(status),
+		    status == RSD_E_ORDER ?
+		    "; a zone is written in order and reset before it is written again: choose a conventional drive (--set ftl=page), or a trace of a zoned one" :
+		    "");
+	count(sim, cmd, status, 0);
+	rsd_cmd_free(sim->drive, cmd);
+	if (source->refused)
+		source->refused(source, r);
+}
+
+void sim_advance(struct sim *sim, uint64_t ns)
+{
+	RsdCmd *cmd;
+
+	while ((cmd = rsd_advance(sim->drive, ns))) {
+		count(sim, cmd, cmd->status, cmd->done_ns - cmd->submit_ns);
+		if (sim->record)
+			record_done(sim, cmd);
+		sim->in_flight--;
+		rsd_cmd_free(sim->drive, cmd);
+	}
+	sim->now = ns;
+}
+
+/* Goes on to the next event. */
+static void step(struct sim *sim)
+{
+	uint64_t when;
+
+	if (!rsd_next_event(sim->drive, &when))
+		die("the drive has %" PRIu64 " commands in flight and nothing to do: please report this",
+		    sim->in_flight);
+	sim_advance(sim, when > sim->now ? when : sim->now);
+}
+
+uint64_t sim_run_closed(struct sim *sim, struct source *source, uint64_t depth,
+			uint64_t limit)
+{
+	uint64_t submitted = 0;
+	struct request r;
+	bool more = true;
+
+	while (more || sim->in_flight) {
+		while (more && sim->in_flight < depth) {
+			more = submitted < limit && source->next(source, &r);
+			if (more) {
+				sim_submit(sim, source, &r);
+				submitted++;
+				progress_set(submitted);
+			}
+		}
+		if (sim->in_flight)
+			step(sim);
+	}
+	return submitted;
+}
+
+uint64_t sim_run_open(struct sim *sim, struct source *source, uint64_t limit)
+{
+	uint64_t start = sim->now, submitted = 0;
+	struct request r;
+
+	while (submitted < limit && source->next(source, &r)) {
+		if (start + r.time_ns > sim->now)
+			sim_advance(sim, start + r.time_ns);
+		sim_submit(sim, source, &r);
+		submitted++;
+		progress_set(submitted);
+	}
+	while (sim->in_flight)
+		step(sim);
+	return submitted;
+}

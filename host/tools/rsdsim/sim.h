@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A drive at work: requests in, completions counted. */
+#ifndef RSDSIM_SIM_H
+#define RSDSIM_SIM_H
+
+#include "latency.h"
+#include "request.h"
+#include "trace.h"
+
+#define SIM_OPS 16	/* more than RsdOp has */
+
+/* What a drive did for requests of one kind */
+struct op_stats {
+	uint64_t blocks;
+	uint64_t failed;	/* besides the latency->count that did not */
+	RsdStatus failure;	/* of the last one that failed */
+	struct latency *latency;	/* NULL: there were none of either */
+};
+
+struct sim {
+	RsdDrive *drive;
+	uint32_t ns;
+	RsdGeometry geo;
+	uint64_t now;		/* ns */
+	uint64_t in_flight;
+	uint64_t requests;	/* completed since the last sim_reset_stats() */
+	struct op_stats stats[SIM_OPS];
+	RsdTrace *record;	/* NULL: no native trace is recorded */
+	uint64_t recorded;	/* commands */
+};
+
+/* Frees them and begins at 0. */
+void sim_reset_stats(struct sim *sim);
+
+/*
+ * Keeps @depth requests in flight until @limit are submitted, or the source
+ * ends, and all are done. Gives how many it submitted.
+ */
+uint64_t sim_run_closed(struct sim *sim, struct source *source, uint64_t depth,
+			uint64_t limit);
+
+/* Submits up to @limit at the source's times, counted from now. */
+uint64_t sim_run_open(struct sim *sim, struct source *source, uint64_t limit);
+
+/*
+ * Submits a request now. If the drive does not take it for reasons of its own,
+ * that is counted; what is about the request or the host ends the program.
+ */
+void sim_submit(struct sim *sim, struct source *source,
+		const struct request *request);
+
+/* Carries out the drive's events until time @ns. */
+void sim_advance(struct sim *sim, uint64_t ns);
+
+#endif

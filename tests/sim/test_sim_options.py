@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The command line: what it offers is what the drive has, and errors say what to do."""
+
+import re
+from pathlib import Path
+
+import pytest
+from simulator import SMALL, Simulator
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_help(sim: Simulator) -> None:
+    done = sim.run("--help")
+    assert done.returncode == 0
+    text = done.stdout.decode()
+    assert max(map(len, text.splitlines())) <= 80
+    source = (ROOT / "host/tools/rsdsim/options.c").read_text()
+    options = re.findall(r'^\t\{ "([\w-]+)",', source, re.MULTILINE)
+    assert len(options) > 20
+    for option in options:
+        assert f"\n  --{option}" in text
+    document = (ROOT / "host/tools/rsdsim/README.md").read_text()
+    for option in options:
+        assert f"`--{option}" in document
+
+
+def test_list_has_every_property(sim: Simulator) -> None:
+    text = sim.run("--list").stdout.decode()
+    source = (ROOT / "hw/rsd-nvme/core/rsd-props.h").read_text()
+    table = source[source.index("#define RSD_PROPS(") :]
+    properties = re.findall(r'RSD_(?:NUM|SIZE|ENUM)\(\w+, "([\w-]+)"', table)
+    assert len(properties) > 20
+    for name in properties:
+        assert re.search(rf"^{name} ", text, re.MULTILINE), name
+    for preset in ("custom", "redo", "risa", "zn540"):
+        assert re.search(rf"^{preset} ", text, re.MULTILINE)
+
+
+def test_settings_reach_the_drive(sim: Simulator) -> None:
+    settings = sim.json(
+        *("--preset=redo", "--set", "reset=erase", "--set", "zd-ext=1K", "--requests", "0")
+    )["settings"]
+    assert settings["channels"] == 2
+    assert settings["blocks"] == 256
+    assert settings["reset"] == "erase"
+    assert settings["zd-ext"] == 1024
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fly"], "fly: expected an option"),
+        (["--fly"], "--fly: there is no such option"),
+        (["--json=1"], "--json: it takes no value"),
+        (["--size"], "--size: BYTES is missing"),
+        (["--size", "4097"], "--size 4097: allowed is a multiple of 4096 bytes"),
+        (["--size", "0"], "--size 0: allowed is a number from 4096 to"),
+        (["--size", "2G"], "--size 2G: allowed is"),
+        (["--depth", "0"], "--depth 0: allowed is a number from 1 to 1000000"),
+        (["--requests", "-1"], "--requests -1: allowed is a number from 0"),
+        (["--requests", "99999999999999999999"], "allowed is a number from 0"),
+        (["--requests", "18446744073709551615K"], "allowed is a number from 0"),
+        (["--reads", "101"], "--reads 101: allowed is 0 to 100 percent"),
+        (["--reads", "nan"], "--reads nan: allowed is 0 to 100 percent"),
+        (["--reads", "60", "--trims", "41"], "together they are above 100 percent"),
+        (["--rate", "0"], "--rate 0: allowed is above 0"),
+        (["--pattern", "zipf"], "--pattern zipf: allowed is sequential, uniform"),
+        (["--pattern", "zipf=21"], "--pattern zipf=21: allowed is"),
+        (["--pattern", "zipf=1x"], "--pattern zipf=1x: allowed is"),
+        (["--pattern", "hotcold=90"], "--pattern hotcold=90: allowed is"),
+        (["--pattern", "hotcold=90/101"], "--pattern hotcold=90/101: allowed is"),
+        (["--precondition", "often"], "--precondition often: allowed is none, fill, steady"),
+        (["--preset", "x"], "--preset x: allowed is custom, redo, risa"),
+        (["--set", "ways=2", "--preset", "redo"], "--preset redo: it comes after --set"),
+        (["--set", "ways"], "expected PROPERTY=VALUE"),
+        (["--set", "wings=2"], "there is no such property"),
+        (["--set", "ways=two"], "--set ways=two: expected a whole number"),
+        (["--set", "queue=fast"], "--set queue=fast: allowed is way, global"),
+        (["--format", "csv"], "--format csv: allowed is native, iolog"),
+        (["--format", "msr"], "name one by --trace"),
+        (["--trace", "x", "--reads", "1"], "of generated work; leave them out"),
+        (["--trace", "-"], "a native trace cannot come from a pipe"),
+        (["--depth", "1", "--rate", "1"], "choose one of them"),
+        (["--age", "x", "--media", "y"], "choose one of them"),
+        (["--replay", "x", "--depth", "1"], "the trace says drive and work"),
+        (["--replay", "x", "--set", "ways=2"], "the trace says drive and work"),
+        (["--check"], "nothing to compare with without --replay"),
+        (["--namespace", "2"], "--namespace 2: allowed is a number from 0 to 1"),
+        (["--namespace", "1"], "the drive has only 0"),
+    ],
+)
+def test_wrong_usage(sim: Simulator, arguments: list[str], message: str) -> None:
+    assert message in sim.fails(*arguments, status=2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--set", "ways=65"], "ways=65: allowed is 1 to 64"),
+        (["--trims", "1"], "--trims: zones have no trim"),
+        (["--set", "ftl=page", "--append"], "--append: the namespace has no zones"),
+        (["--media", "nowhere"], "nowhere: cannot open it"),
+        (["--output", "/no/where"], "--output /no/where: No such file"),
+        ([*SMALL, "--output", "/dev/full"], "/dev/full: No space left on device"),
+        (["--replay", "nowhere"], "nowhere: cannot open it"),
+    ],
+)
+def test_failures(sim: Simulator, arguments: list[str], message: str) -> None:
+    assert message in sim.fails(*arguments)
+
+
+def test_output(sim: Simulator, tmp_path: Path) -> None:
+    printed = sim.run(*SMALL, "--json")
+    done = sim.run(*SMALL, "--json", "--output", "file")
+    assert done.stdout == b""
+    assert (tmp_path / "file").read_bytes() == printed.stdout

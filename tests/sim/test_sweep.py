@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`./rsd sweep`: which cells, which are run, what comes out."""
+
+import argparse
+import ast
+import contextlib
+import csv
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rsd import cli, sim, sweep
+from rsd.artifacts import REPOSITORY
+from rsd.errors import RsdError
+from rsd.sim import Simulator
+from rsd.sweep import grid
+
+SWEEP = """
+[options]
+requests = 500
+set = { channels = 2, ways = 2, blocks = 16, pages = 8, idle-erase = 0 }
+
+[axes]
+pattern = ["uniform", "sequential"]
+"set.t-prog" = [100000, 200000]
+"""
+
+
+@pytest.fixture
+def simulator(program: Path, monkeypatch: pytest.MonkeyPatch) -> Simulator:
+    """The program with sanitizers in place of the cache's."""
+    found = Simulator(program, "sources")
+    monkeypatch.setattr(sim, "ensure", lambda cache, progress: found)
+    return found
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "sweep.toml"
+    path.write_text(SWEEP)
+    return path
+
+
+def run(*arguments: str | Path) -> int:
+    parser = argparse.ArgumentParser(epilog="")
+    sweep.add_arguments(parser)
+    return sweep.main(parser.parse_args([str(argument) for argument in arguments]))
+
+
+def rows(store: Path) -> list[dict[str, str]]:
+    with (store / "results.csv").open() as stream:
+        return list(csv.DictReader(stream))
+
+
+def stamps(store: Path) -> dict[str, int]:
+    return {path.name: path.stat().st_mtime_ns for path in (store / "cells").iterdir()}
+
+
+def test_cells(file: Path) -> None:
+    cells = grid.read(file, "sources")
+    assert [tuple(cell.axes.values()) for cell in cells] == [
+        ("uniform", 100000),
+        ("uniform", 200000),
+        ("sequential", 100000),
+        ("sequential", 200000),
+    ]
+    assert cells[0].arguments == (
+        *("--pattern", "uniform", "--requests", "500", "--set", "blocks=16"),
+        *("--set", "channels=2", "--set", "idle-erase=0", "--set", "pages=8"),
+        *("--set", "t-prog=100000", "--set", "ways=2"),
+    )
+    assert len({cell.key for cell in cells}) == 4
+    assert {cell.key for cell in grid.read(file, "others")}.isdisjoint(c.key for c in cells)
+
+
+def test_json_is_the_same(file: Path, tmp_path: Path) -> None:
+    options = {"channels": 2, "ways": 2, "blocks": 16, "pages": 8, "idle-erase": 0}
+    other = tmp_path / "sweep.json"
+    content = {
+        "options": {"requests": 500, "set": options},
+        "axes": {"pattern": ["uniform", "sequential"], "set.t-prog": [100000, 200000]},
+    }
+    other.write_text(json.dumps(content))
+    assert grid.read(other, "sources") == grid.read(file, "sources")
+
+
+def test_run_and_go_on(
+    simulator: Simulator, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = tmp_path / "store"
+    assert run(file, "--store", store) == 0
+    text = capsys.readouterr().out
+    assert "sequential" in text
+    assert (store / "results.txt").read_text() == text
+    found = rows(store)
+    assert [row["pattern"] for row in found] == ["uniform", "uniform", "sequential", "sequential"]
+    for row in found:
+        alone = subprocess.run(
+            [simulator.path, *cell_arguments(file, row["key"]), "--json"],
+            capture_output=True,
+            check=True,
+        )
+        results = json.loads(alone.stdout)["results"]
+        assert float(row["iops"]) == results["iops"]
+        assert int(row["operations.write.requests"]) == results["operations"]["write"]["requests"]
+        assert int(row["counters.prog_host"]) == results["counters"]["prog_host"]["after"]
+    assert float(found[0]["iops"]) > float(found[1]["iops"])
+
+    # nothing is run again; what is missing, or was torn, is
+    before = stamps(store)
+    assert run(file, "--store", store) == 0
+    assert stamps(store) == before
+    first, second = sorted(before)[:2]
+    (store / "cells" / first).unlink()
+    (store / "cells" / second).write_text('{"results": ')
+    assert run(file, "--store", store) == 0
+    after = stamps(store)
+    assert {name for name in before if before[name] != after[name]} == {first, second}
+    assert rows(store) == found
+
+
+def cell_arguments(file: Path, key: str) -> tuple[str, ...]:
+    return next(cell.arguments for cell in grid.read(file, "sources") if cell.key == key)
+
+
+def test_a_cell_that_fails(
+    simulator: Simulator, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, store = tmp_path / "sweep.toml", tmp_path / "store"
+    file.write_text(SWEEP.replace("[100000, 200000]", "[100000, -1]"))
+    assert run(file, "--store", store) == 1
+    captured = capsys.readouterr()
+    assert captured.err.count("FAILED: ./rsd sim") == 2
+    assert "--set t-prog=-1: expected a whole number" in captured.err
+    assert len(rows(store)) == 2
+    assert not list(store.rglob("*.partial"))
+
+
+def command_lines() -> Iterator[bytes]:
+    """Of all processes that there are."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            yield path.read_bytes()
+
+
+DRIVER = """
+import sys
+from pathlib import Path
+from rsd import cli, sim
+sim.ensure = lambda cache, progress: sim.Simulator(Path(sys.argv[1]), "sources")
+sys.exit(cli.main(sys.argv[2:]))
+"""
+
+
+def test_an_ended_sweep_leaves_whole_cells(program: Path, tmp_path: Path) -> None:
+    """Nothing runs on, nothing is half there, and the next start goes on."""
+    file, store = tmp_path / "sweep.toml", tmp_path / "store"
+    text = SWEEP.replace("requests = 500", 'requests = "300K"').replace(
+        "200000]", "200000, 300000]"
+    )
+    file.write_text(text)
+    arguments = ["sweep", str(file), "--store", str(store), "--jobs", "1"]
+    command = [sys.executable, "-c", DRIVER, str(program), *arguments]
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY / "host/tools")}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + 60
+        while not list(store.glob("cells/*.json")):
+            assert time.monotonic() < deadline
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.terminate()
+        assert process.wait(30) == cli.INTERRUPTED
+    assert not [line for line in command_lines() if str(store).encode() in line]
+    done = stamps(store)
+    assert not [name for name in done if "partial" in name]
+    whole = {name: stamp for name, stamp in done.items() if name.endswith(".json")}
+    assert 1 <= len(whole) < 6
+    file.write_text(text.replace("300000", "250000"))
+    assert subprocess.run(command, env=environment, stdout=subprocess.DEVNULL).returncode == 0
+    after = stamps(store)
+    assert whole.items() <= after.items()
+    assert len(rows(store)) == 6
+
+
+def test_input_files_are_part_of_a_cell(tmp_path: Path) -> None:
+    file, trace = tmp_path / "sweep.toml", tmp_path / "t.csv"
+    file.write_text('[options]\ntrace = "t.csv"\nformat = "msr"\n[axes]\ndepth = [1, 2]\n')
+    trace.write_text("1,a,0,Read,0,1,1\n")
+    first = grid.read(file, "sources")
+    assert str(trace) in first[0].arguments
+    trace.write_text("2,a,0,Read,0,1,1\n")
+    assert {c.key for c in first}.isdisjoint(c.key for c in grid.read(file, "sources"))
+    trace.unlink()
+    with pytest.raises(RsdError, match="t.csv: No such file"):
+        grid.read(file, "sources")
+
+
+def test_list_runs_nothing(
+    simulator: Simulator, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(file, "--list") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == [c.key for c in grid.read(file, "sources")]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[options", "not TOML"),
+        ("[opions]\n", "there is no part 'opions'"),
+        ("options = 1\n", "options is 1"),
+        ("[axes]\ndepth = 1\n", "axes.depth is 1, expected a list"),
+        ("[axes]\ndepth = []\n", "expected a list"),
+        ("[axes]\ndepth = [[1]]\n", "depth is \\[1\\]"),
+        ("[axes]\ndepth = [1, 1]\n", "the same value twice"),
+        ("[options]\ndepth = 1\n[axes]\ndepth = [1]\n", "depth is in both"),
+        ("[options]\njson = true\n", "options.json is set by the sweep"),
+        ('[options]\nage = "x"\n', "options.age would be shared"),
+        (f"[axes]\na = {list(range(2000))}\nb = {list(range(2000))}\n", "4000000 cells"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "sweep.toml"
+    file.write_text(text)
+    with pytest.raises(RsdError, match=message):
+        grid.read(file, "sources")
+    with pytest.raises(RsdError, match="No such file"):
+        grid.read(tmp_path / "none.toml", "sources")
+
+
+def test_snakemake(simulator: Simulator, file: Path, tmp_path: Path) -> None:
+    """The workflow's text, and the engine's own opinion where there is one."""
+    store = tmp_path / "it's here"
+    assert run(file, "--snakemake", store) == 0
+    cells = grid.read(file, "sources")
+    content = json.loads((store / "cells.json").read_text())
+    assert content == {cell.key: list(cell.arguments) for cell in cells}
+    rules, python = parse_snakefile((store / "Snakefile").read_text())
+    ast.parse(python)
+    assert set(rules) == {"all", "cell"}
+    assert set(rules["cell"]) == {"output", "log", "params", "shell"}
+    for values in (value for rule in rules.values() for value in rule.values()):
+        ast.parse(f"call({values})")
+    shell = ast.literal_eval(rules["cell"]["shell"])
+    assert re.findall(r"\{([^}]*)\}", shell) == [
+        *("params.rsdsim:q", "params.arguments:q", "output:q", "log:q")
+    ]
+    if engine := shutil.which("snakemake"):
+        subprocess.run([engine, "--cores", "1", "--quiet"], cwd=store, check=True, timeout=120)
+        before = stamps(store)
+        assert len(before) == 4
+        assert run(file, "--store", store) == 0
+        assert stamps(store) == before
+
+
+def parse_snakefile(text: str) -> tuple[dict[str, dict[str, str]], str]:
+    """Rules by name with their parts, and the Python between them."""
+    rules: dict[str, dict[str, str]] = {}
+    python = []
+    parts: dict[str, str] | None = None
+    part = ""
+    for line in text.splitlines():
+        if match := re.fullmatch(r"rule (\w+):", line):
+            parts = rules[match[1]] = {}
+        elif parts is not None and (match := re.fullmatch(r"    (\w+):", line)):
+            part = match[1]
+            parts[part] = ""
+        elif parts is not None and line.startswith("        "):
+            parts[part] += line.strip()
+        else:
+            parts = None if line else parts
+            python.append(line)
+    return rules, "\n".join(python)
+
+
+def test_sim_takes_its_own_options(
+    simulator: Simulator, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert cli.main(["sim", "--help"]) == 0
+    assert "usage: rsdsim" in capfd.readouterr().out
+    assert cli.main(["sim", "--fly"]) == 2
+    assert "there is no such option" in capfd.readouterr().err
