@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Is a volume consistent? Walks all that a check-point leads to and compares
+ * it with what the zone table, the inode map and the inodes say. Nothing is
+ * changed; the volume was mounted, read-only or not.
+ */
+#ifndef __KERNEL__
+#include <stdarg.h>
+#include <stdio.h>
+#endif
+
+#include "rfs.h"
+
+struct check {
+	struct rfs_fs *fs;
+	struct rfs_report *report;
+	u8 *seen;		/* a bit each block of the volume */
+	u32 *live;		/* blocks found in each zone */
+	u32 *links;		/* names found of each inode */
+	u32 *subdirs;		/* directories found in each */
+	u8 *block;
+	u32 max_ino;
+};
+
+static void fault(struct check *c, const char *format, ...)
+{
+	char text[200];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	c->report->faults++;
+	if (c->report->say)
+		c->report->say(c->report->arg, text);
+}
+
+/* Somebody points to addr: once, in a zone that may hold it, below its wp. */
+static bool claim(struct check *c, u64 addr, const char *what, u32 ino, u64 off)
+{
+	struct rfs_fs *fs = c->fs;
+	u64 zone = addr / fs->geo.zone_blocks;
+
+	c->report->blocks++;
+	if (!rfs_addr_ok(fs, addr) || zone < RFS_CP_ZONES) {
+		fault(c, "%s %u/%llu: address %llu is outside the volume", what,
+		      ino, (unsigned long long)off, (unsigned long long)addr);
+		return false;
+	}
+	if (addr % fs->geo.zone_blocks >= fs->zone[zone].wp ||
+	    fs->zone[zone].state == RFS_Z_FREE)
+		fault(c, "%s %u/%llu: address %llu was not written", what, ino,
+		      (unsigned long long)off, (unsigned long long)addr);
+	if (c->seen[addr / 8] & 1 << addr % 8)
+		fault(c, "%s %u/%llu: address %llu is used twice", what, ino,
+		      (unsigned long long)off, (unsigned long long)addr);
+	c->seen[addr / 8] |= 1 << addr % 8;
+	c->live[zone]++;
+	return true;
+}
+
+static void check_data(struct check *c, const struct rfs_dinode *di, u64 off,
+		       const struct rfs_ptr *ptr)
+{
+	struct rfs_fs *fs = c->fs;
+	u32 ino = le32_to_cpu(di->ino);
+	struct rfs_oob oob;
+	int ret;
+
+	if (!rfs_high(ptr->addr) || rfs_high(ptr->addr) > RFS_BLOCK_BYTES)
+		fault(c, "file %u block %llu: %u valid bytes", ino,
+		      (unsigned long long)off, rfs_high(ptr->addr));
+	if (off * RFS_BLOCK_BYTES >= le64_to_cpu(di->size))
+		fault(c, "file %u block %llu: beyond its size", ino,
+		      (unsigned long long)off);
+	if (!c->report->read_data || !fs->geo.oob_bytes)
+		return;
+	ret = fs->ops->read(fs->dev, rfs_addr(ptr->addr), c->block, &oob);
+	if (ret || !rfs_oob_ok(&oob, fs->volume) || oob.type != RFS_DATA ||
+	    le32_to_cpu(oob.ino) != ino || oob.gen != di->gen ||
+	    le64_to_cpu(oob.off) != off ||
+	    le32_to_cpu(oob.data_crc) != ~rfs_crc(~0U, c->block,
+						  RFS_BLOCK_BYTES))
+		fault(c, "file %u block %llu: not what is at address %llu", ino,
+		      (unsigned long long)off,
+		      (unsigned long long)rfs_addr(ptr->addr));
+}
+
+/* All under a slot; returns the number of blocks. */
+static u64 check_tree(struct check *c, const struct rfs_dinode *di,
+		      const struct rfs_ptr *slot, u32 level, u64 nr)
+{
+	u32 ino = le32_to_cpu(di->ino), i;
+	struct rfs_buf *node;
+	u64 blocks = 1;
+	int ret;
+
+	if (!rfs_addr(slot->addr))
+		return 0;
+	if (!claim(c, rfs_addr(slot->addr), level ? "index of" : "file", ino,
+		   nr))
+		return 0;
+	if (!level) {
+		if (S_ISREG(le32_to_cpu(di->mode)))
+			check_data(c, di, nr, slot);
+		return 1;
+	}
+	ret = rfs_buf_read(c->fs, RFS_INDEX, ino, RFS_INDEX_OFF(level, nr),
+			   rfs_addr(slot->addr), &node);
+	if (ret || node->head.level != level || node->head.gen != di->gen) {
+		fault(c, "file %u: index node %u/%llu is damaged (%d)", ino,
+		      level, (unsigned long long)nr, ret);
+		return 1;
+	}
+	for (i = 0; i < RFS_FANOUT; i++)
+		blocks += check_tree(c, di, &node->node.ptr[i], level - 1,
+				     nr * RFS_FANOUT + i);
+	return blocks;
+}
+
+static void check_dir(struct check *c, const struct rfs_dinode *di)
+{
+	u32 dir = le32_to_cpu(di->ino), found;
+	struct rfs_entry entry = { 0 };
+	struct rfs_dinode *child;
+	struct rfs_buf *buf;
+	int ret;
+
+	for (;;) {
+		ret = rfs_dir_next(c->fs, dir, entry.pos, &entry);
+		if (ret == -ENOENT)
+			return;
+		if (ret) {
+			fault(c, "directory %u: damaged (%d)", dir, ret);
+			return;
+		}
+		if (rfs_dir_find(c->fs, dir, entry.name, entry.len, &found) ||
+		    found != entry.ino)
+			fault(c, "directory %u: \"%.*s\" is not where its hash says",
+			      dir, entry.len, entry.name);
+		ret = rfs_iget(c->fs, entry.ino, &child, &buf);
+		if (ret) {
+			fault(c, "directory %u: \"%.*s\" is inode %u, which does not exist",
+			      dir, entry.len, entry.name, entry.ino);
+			continue;
+		}
+		c->links[entry.ino]++;
+		if (entry.type != (le32_to_cpu(child->mode) >> 12 & 15))
+			fault(c, "directory %u: \"%.*s\" has another type than inode %u",
+			      dir, entry.len, entry.name, entry.ino);
+		if (!S_ISDIR(le32_to_cpu(child->mode)))
+			continue;
+		c->subdirs[dir]++;
+		if (le32_to_cpu(child->parent) != dir)
+			fault(c, "directory %u: its parent is not %u", entry.ino,
+			      dir);
+	}
+}
+
+static void check_inode(struct check *c, u32 ino)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	u64 blocks;
+	int ret = rfs_iget(c->fs, ino, &di, &buf);
+
+	if (ret) {
+		fault(c, "inode %u: cannot be read (%d)", ino, ret);
+		return;
+	}
+	if (di->height > RFS_HEIGHT_MAX) {
+		fault(c, "inode %u: height %u", ino, di->height);
+		return;
+	}
+	blocks = check_tree(c, di, &di->root, di->height, 0);
+	if (blocks != le64_to_cpu(di->blocks))
+		fault(c, "inode %u: says %llu blocks, has %llu", ino,
+		      (unsigned long long)le64_to_cpu(di->blocks),
+		      (unsigned long long)blocks);
+	if (S_ISDIR(le32_to_cpu(di->mode))) {
+		c->report->dirs++;
+		check_dir(c, di);
+	} else {
+		c->report->files++;
+	}
+}
+
+static void check_links(struct check *c, u32 ino)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	u32 want = c->links[ino];
+
+	if (rfs_iget(c->fs, ino, &di, &buf))
+		return;
+	if (S_ISDIR(le32_to_cpu(di->mode))) {
+		if (want != (ino != RFS_ROOT_INO) && di->nlink)
+			fault(c, "directory %u: has %u names", ino, want);
+		want = di->nlink ? 2 + c->subdirs[ino] : 0;
+	}
+	if (le32_to_cpu(di->nlink) != want)
+		fault(c, "inode %u: says %u links, has %u", ino,
+		      le32_to_cpu(di->nlink), want);
+}
+
+/* The list of orphans: inodes without a name, all of them. */
+static void check_orphans(struct check *c, u64 nameless)
+{
+	u32 at = c->fs->orphans;
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	u64 listed = 0;
+
+	while (at && listed <= nameless) {
+		if (rfs_iget(c->fs, at, &di, &buf) || di->nlink) {
+			fault(c, "orphan %u: not an inode without a name", at);
+			return;
+		}
+		listed++;
+		at = le32_to_cpu(di->next_orphan);
+	}
+	if (listed != nameless)
+		fault(c, "%llu inodes without a name, %llu in the list",
+		      (unsigned long long)nameless, (unsigned long long)listed);
+}
+
+/* Inode map: each word, and each inode it says is in use. */
+static void check_map(struct check *c, u32 block)
+{
+	struct rfs_fs *fs = c->fs;
+	u32 i, slot, used = 0;
+	struct rfs_buf *map;
+	u64 addr = fs->timb[block] & RFS_ADDR_MASK;
+	int ret;
+
+	if (addr)
+		claim(c, addr, "inode map", 0, block);
+	ret = rfs_imap_get(fs, block, false, &map);
+	if (ret)
+		fault(c, "inode map %u: damaged (%d)", block, ret);
+	if (ret || !map)
+		return;
+	for (i = 0; i < RFS_MAP_ENTRIES; i++) {
+		u32 bits = rfs_high(map->table.word[i]);
+
+		addr = rfs_addr(map->table.word[i]);
+		if (!bits != !addr)
+			fault(c, "inode map %u: word %u", block, i);
+		if (addr)
+			claim(c, addr, "inodes", 0,
+			      block * RFS_MAP_ENTRIES + i);
+		for (slot = 0; addr && slot < RFS_BLOCK_INODES; slot++) {
+			if (!(bits & 1U << slot))
+				continue;
+			used++;
+			check_inode(c, (block * RFS_MAP_ENTRIES + i) *
+				    RFS_BLOCK_INODES + slot);
+		}
+	}
+	if (used != fs->timb[block] >> RFS_ADDR_BITS)
+		fault(c, "inode map %u: TIMB says %u inodes, there are %u",
+		      block, (u32)(fs->timb[block] >> RFS_ADDR_BITS), used);
+}
+
+static void check_all(struct check *c)
+{
+	struct rfs_fs *fs = c->fs;
+	u64 nameless = 0, inodes = 0;
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	u32 i;
+
+	for (i = 0; i < fs->timb_blocks; i++)
+		if (fs->timb_addr[i])
+			claim(c, fs->timb_addr[i], "TIMB", 0, i);
+	for (i = 0; i < fs->ztab_blocks; i++)
+		if (fs->ztab_addr[i])
+			claim(c, fs->ztab_addr[i], "zone table", 0, i);
+	for (i = 0; i < fs->imap_blocks; i++)
+		check_map(c, i);
+	for (i = RFS_ROOT_INO; i < c->max_ino; i++) {
+		if (fs->timb[i / (RFS_MAP_ENTRIES * RFS_BLOCK_INODES)] == 0 ||
+		    rfs_iget(fs, i, &di, &buf))
+			continue;
+		inodes++;
+		nameless += !di->nlink;
+		check_links(c, i);
+	}
+	if (inodes != fs->inodes)
+		fault(c, "the check-point says %llu inodes, there are %llu",
+		      (unsigned long long)fs->inodes,
+		      (unsigned long long)inodes);
+	check_orphans(c, nameless);
+	for (i = RFS_CP_ZONES; i < fs->geo.zones; i++) {
+		if (c->live[i] != fs->zone[i].live)
+			fault(c, "zone %u: says %u blocks in use, has %u", i,
+			      fs->zone[i].live, c->live[i]);
+	}
+}
+
+/*
+ * 0 if it could be checked; report->faults says what was found. Only for a
+ * volume without dirty metadata: after a check-point or a clean mount.
+ */
+int rfs_check(struct rfs_fs *fs, struct rfs_report *report)
+{
+	struct check c = { .fs = fs, .report = report };
+	size_t blocks = (size_t)fs->geo.zones * fs->geo.zone_blocks;
+	int ret = -ENOMEM;
+
+	if (fs->dirty.count)
+		return -EBUSY;
+	c.max_ino = le32_to_cpu(fs->super.max_inodes);
+	c.seen = rfs_alloc(blocks / 8 + 1);
+	c.live = rfs_alloc(fs->geo.zones * sizeof(*c.live));
+	c.links = rfs_alloc(c.max_ino * sizeof(*c.links));
+	c.subdirs = rfs_alloc(c.max_ino * sizeof(*c.subdirs));
+	c.block = rfs_alloc(RFS_BLOCK_BYTES);
+	if (c.seen && c.live && c.links && c.subdirs && c.block) {
+		check_all(&c);
+		ret = 0;
+	}
+	rfs_free(c.seen);
+	rfs_free(c.live);
+	rfs_free(c.links);
+	rfs_free(c.subdirs);
+	rfs_free(c.block);
+	return ret;
+}

@@ -1,0 +1,605 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Check-points: writing one, finding the newest. */
+#include "rfs.h"
+
+#define PTR_LEN		RFS_BLOCK_BYTES	/* valid bytes of metadata blocks */
+
+/* Call fn for each dirty block of a type; it may make others dirty. */
+static int each_dirty(struct rfs_fs *fs, u8 type, u8 level,
+		      int (*fn)(struct rfs_fs *fs, struct rfs_buf *buf))
+{
+	struct rfs_buf *buf, *next;
+	int ret = 0;
+
+	for (buf = fs->dirty.first; !ret && buf; buf = next) {
+		next = buf->next;
+		if (buf->type == type &&
+		    (type != RFS_INDEX || buf->head.level == level))
+			ret = fn(fs, buf);
+	}
+	return ret;
+}
+
+static int write_dir(struct rfs_fs *fs, struct rfs_buf *buf)
+{
+	struct rfs_ptr ptr = { 0 };
+	int ret = rfs_buf_write(fs, buf, RFS_S_META);
+
+	ptr.addr = rfs_word(buf->addr, PTR_LEN);
+	return ret ? ret : rfs_map_set(fs, buf->ino, buf->off, &ptr);
+}
+
+static int write_node(struct rfs_fs *fs, struct rfs_buf *buf)
+{
+	u64 old = buf->addr;
+	struct rfs_buf *holder;
+	struct rfs_ptr *slot;
+	int ret = rfs_buf_write(fs, buf, RFS_S_META);
+
+	if (!ret)
+		ret = rfs_live(fs, buf->addr, 1, NULL);
+	if (!ret && old)
+		ret = rfs_live(fs, old, -1, NULL);
+	if (!ret)
+		ret = rfs_map_slot(fs, buf->ino, buf->head.level,
+				   buf->off & ((1ULL << 56) - 1), true, &slot,
+				   &holder);
+	if (ret)
+		return ret;
+	memset(slot, 0, sizeof(*slot));
+	slot->addr = rfs_word(buf->addr, PTR_LEN);
+	rfs_buf_dirty(fs, holder);
+	return 0;
+}
+
+static int write_inodes(struct rfs_fs *fs, struct rfs_buf *buf)
+{
+	u64 old = buf->addr;
+	struct rfs_buf *map;
+	__le64 *word;
+	int ret;
+
+	ret = rfs_imap_get(fs, buf->off / RFS_MAP_ENTRIES, true, &map);
+	if (ret)
+		return ret;
+	word = &map->table.word[buf->off % RFS_MAP_ENTRIES];
+	rfs_buf_dirty(fs, map);
+	if (!rfs_high(*word)) {	/* no inode in use */
+		*word = 0;
+		rfs_buf_drop(fs, buf);
+		return old ? rfs_live(fs, old, -1, NULL) : 0;
+	}
+	ret = rfs_buf_write(fs, buf, RFS_S_META);
+	if (!ret)
+		ret = rfs_live(fs, buf->addr, 1, NULL);
+	if (!ret && old)
+		ret = rfs_live(fs, old, -1, NULL);
+	*word = rfs_word(buf->addr, rfs_high(*word));
+	return ret;
+}
+
+static int write_imap(struct rfs_fs *fs, struct rfs_buf *buf)
+{
+	u64 old = buf->addr;
+	int ret = rfs_buf_write(fs, buf, RFS_S_IMAP);
+
+	if (ret)
+		return ret;
+	rfs_live_map(fs, old, -1);
+	rfs_live_map(fs, buf->addr, 1);
+	fs->timb[buf->off] = buf->addr |
+		(fs->timb[buf->off] & ~RFS_ADDR_MASK);
+	fs->timb_dirty[buf->off / RFS_MAP_ENTRIES] = true;
+	return 0;
+}
+
+/* A block of a table that is kept in memory as a whole. */
+static int write_table(struct rfs_fs *fs, struct rfs_head *head, u64 *addr)
+{
+	const void *data = head;
+	struct rfs_oob oob;
+	u64 old = *addr;
+	int ret;
+
+	rfs_oob_meta(fs, &oob, head);
+	rfs_head_seal(head, le64_to_cpu(oob.stamp));
+	ret = rfs_append(fs, RFS_S_IMAP, 1, &data, &oob, addr);
+	if (ret)
+		return ret;
+	rfs_live_map(fs, old, -1);
+	rfs_live_map(fs, *addr, 1);
+	return 0;
+}
+
+static int write_timb(struct rfs_fs *fs, struct rfs_table *table)
+{
+	u32 i, j;
+	int ret = 0;
+
+	for (i = 0; !ret && i < fs->timb_blocks; i++) {
+		if (!fs->timb_dirty[i])
+			continue;
+		memset(table, 0, sizeof(*table));
+		rfs_head_init(fs, &table->head, RFS_TIMB, 0, 0, i);
+		for (j = 0; j < RFS_MAP_ENTRIES; j++) {
+			u32 at = i * RFS_MAP_ENTRIES + j;
+
+			if (at < fs->imap_blocks)
+				table->word[j] = cpu_to_le64(fs->timb[at]);
+		}
+		ret = write_table(fs, &table->head, &fs->timb_addr[i]);
+		fs->timb_dirty[i] = false;
+	}
+	return ret;
+}
+
+static void zone_entry(const struct rfs_fs *fs, u32 nr, struct rfs_zone *out)
+{
+	const struct rfs_zone_info *z = &fs->zone[nr];
+
+	memset(out, 0, sizeof(*out));
+	out->state = z->state;
+	out->stream = z->stream;
+	/* a free zone that could not be reset yet: nothing in it counts */
+	out->wp = cpu_to_le32(z->state == RFS_Z_FREE ? 0 : z->wp);
+	out->live = cpu_to_le32(z->live - z->maps);
+	out->summary = cpu_to_le32(z->summary);
+	out->sum_time = cpu_to_le64(z->sum_time);
+	out->sum_wcount = cpu_to_le64(z->sum_wcount);
+}
+
+static int write_ztab(struct rfs_fs *fs, struct rfs_ztab *table)
+{
+	struct rfs_zone *image;
+	u32 i, j;
+	int ret = 0;
+
+	for (i = 0; !ret && i < fs->ztab_blocks; i++) {
+		memset(table, 0, sizeof(*table));
+		rfs_head_init(fs, &table->head, RFS_ZTAB, 0, 0, i);
+		for (j = 0; j < RFS_ZTAB_ENTRIES; j++) {
+			u32 nr = i * RFS_ZTAB_ENTRIES + j;
+
+			if (nr < fs->geo.zones)
+				zone_entry(fs, nr, &table->zone[j]);
+		}
+		image = &fs->ztab[i * RFS_ZTAB_ENTRIES];
+		if (fs->ztab_addr[i] &&
+		    !memcmp(image, table->zone, sizeof(table->zone)))
+			continue;
+		memcpy(image, table->zone, sizeof(table->zone));
+		ret = write_table(fs, &table->head, &fs->ztab_addr[i]);
+	}
+	return ret;
+}
+
+static u64 list_word(const struct rfs_fs *fs, u32 i)
+{
+	if (i < fs->timb_blocks)
+		return fs->timb_addr[i];
+	i -= fs->timb_blocks;
+	return i < fs->ztab_blocks ? fs->ztab_addr[i] : 0;
+}
+
+static void fill_cp(struct rfs_fs *fs, struct rfs_cp *cp, u32 blocks, u32 flags)
+{
+	struct rfs_table *more = (struct rfs_table *)cp;
+	u32 i, j;
+
+	rfs_head_init(fs, &cp->head, RFS_CP, 0, 0, 0);
+	cp->seq = cpu_to_le64(fs->cp_seq + 1);
+	cp->next_lsn = cpu_to_le64(fs->lsn);
+	cp->time = cpu_to_le64(fs->ops->now(fs->dev));
+	cp->flags = cpu_to_le32(flags);
+	cp->blocks = cpu_to_le32(blocks);
+	cp->timb_blocks = cpu_to_le32(fs->timb_blocks);
+	cp->ztab_blocks = cpu_to_le32(fs->ztab_blocks);
+	cp->orphans = cpu_to_le32(fs->orphans);
+	cp->next_ino = cpu_to_le32(fs->next_ino);
+	cp->inodes = cpu_to_le64(fs->inodes);
+	cp->live = cpu_to_le64(fs->live);
+	cp->data_live = cpu_to_le64(fs->data_live);
+	for (i = 0; i < RFS_CP_LIST_FIRST; i++)
+		cp->list[i] = cpu_to_le64(list_word(fs, i));
+	for (i = 1; i < blocks; i++) {
+		rfs_head_init(fs, &more[i].head, RFS_CP, 0, 0, i);
+		for (j = 0; j < RFS_CP_LIST_MORE; j++)
+			more[i].word[j] = cpu_to_le64(list_word(fs, RFS_CP_LIST_FIRST + (i - 1) * RFS_CP_LIST_MORE + j));
+	}
+}
+
+/* To one check-point zone; reset first if there is no room. */
+static int write_mirror(struct rfs_fs *fs, u32 zone, const void *cp, u32 blocks,
+			const struct rfs_oob *oob)
+{
+	struct rfs_zone_info *z = &fs->zone[zone];
+	u32 i;
+	u64 addr;
+	int ret = 0;
+
+	if (z->cond != RFS_DEV_OK)
+		return -EIO;
+	if (!z->wp || z->wp + blocks > z->cap) {
+		if (z->wp)
+			ret = fs->ops->reset(fs->dev, zone);
+		if (!ret)
+			ret = rfs_super_write(fs, zone);
+		z->wp = 1;
+	}
+	for (i = 0; !ret && i < blocks; i++) {
+		const void *data = (const u8 *)cp + i * RFS_BLOCK_BYTES;
+
+		ret = fs->ops->append(fs->dev, zone, 1, &data, &oob[i], &addr);
+	}
+	z->wp += blocks;
+	if (!ret)
+		ret = fs->ops->wait(fs->dev);
+	if (!ret && fs->geo.volatile_cache)
+		ret = fs->ops->flush(fs->dev);
+	if (ret)
+		z->cond = RFS_DEV_READ_ONLY;
+	fs->stats.written[RFS_CP] += blocks;
+	return ret;
+}
+
+/* The zone among the three that is no mirror and works, else 3. */
+static u32 spare(const struct rfs_fs *fs)
+{
+	u32 zone, i;
+
+	for (zone = 0; zone < RFS_CP_ZONES; zone++) {
+		for (i = 0; i < RFS_CP_MIRRORS; i++)
+			if (fs->cp_mirror[i] == zone)
+				break;
+		if (i == RFS_CP_MIRRORS && fs->zone[zone].cond == RFS_DEV_OK)
+			break;
+	}
+	return zone;
+}
+
+static int write_mirrors(struct rfs_fs *fs, const void *cp, u32 blocks,
+			 const struct rfs_oob *oob)
+{
+	u32 i, done = 0;
+
+	for (i = 0; i < RFS_CP_MIRRORS; i++) {
+		int ret = write_mirror(fs, fs->cp_mirror[i], cp, blocks, oob);
+		u32 other;
+
+		if (ret) {
+			other = spare(fs);
+			if (other < RFS_CP_ZONES) {
+				fs->cp_mirror[i] = other;
+				ret = write_mirror(fs, other, cp, blocks, oob);
+			}
+		}
+		done += !ret;
+	}
+	return done ? 0 : -EIO;
+}
+
+static int write_cp(struct rfs_fs *fs, u32 flags)
+{
+	u32 entries = fs->timb_blocks + fs->ztab_blocks, blocks = 1, i;
+	struct rfs_oob *oob;
+	struct rfs_cp *cp;
+	u64 stamp;
+	int ret = -ENOMEM;
+
+	if (entries > RFS_CP_LIST_FIRST)
+		blocks += DIV_ROUND_UP(entries - RFS_CP_LIST_FIRST,
+				       (u32)RFS_CP_LIST_MORE);
+	cp = rfs_alloc((size_t)blocks * RFS_BLOCK_BYTES);
+	oob = rfs_alloc(blocks * sizeof(*oob));
+	if (!cp || !oob)
+		goto out;
+	fill_cp(fs, cp, blocks, flags);
+	for (i = 0; i < blocks; i++)
+		rfs_oob_meta(fs, &oob[i], &cp[i].head);
+	stamp = le64_to_cpu(oob[0].stamp);
+	cp->next_version = cpu_to_le64(fs->version);
+	for (i = 0; i < blocks; i++) {
+		rfs_head_seal(&cp[i].head, stamp);
+		rfs_oob_seal(&oob[i], &cp[i]);
+	}
+	/* superblocks that write_mirror() adds have stamps in the window */
+	fs->cp_version = fs->version;
+	ret = write_mirrors(fs, cp, blocks, oob);
+	if (!ret)
+		fs->cp_seq++;
+out:
+	rfs_free(cp);
+	rfs_free(oob);
+	return ret;
+}
+
+static int write_all(struct rfs_fs *fs)
+{
+	struct rfs_table *table;
+	int ret = rfs_log_write(fs);
+	u8 level;
+
+	if (!ret)
+		ret = each_dirty(fs, RFS_DIR, 0, write_dir);
+	for (level = 1; !ret && level <= RFS_HEIGHT_MAX; level++)
+		ret = each_dirty(fs, RFS_INDEX, level, write_node);
+	if (!ret)
+		ret = each_dirty(fs, RFS_INODES, 0, write_inodes);
+	if (!ret)
+		ret = each_dirty(fs, RFS_IMAP, 0, write_imap);
+	if (ret)
+		return ret;
+	if (fs->dirty.count)
+		return -EUCLEAN;
+	table = rfs_alloc(sizeof(*table));
+	if (!table)
+		return -ENOMEM;
+	ret = write_timb(fs, table);
+	if (!ret)
+		ret = write_ztab(fs, (struct rfs_ztab *)table);
+	rfs_free(table);
+	if (!ret)
+		ret = fs->ops->wait(fs->dev);
+	if (!ret && fs->geo.volatile_cache)
+		ret = fs->ops->flush(fs->dev);
+	return ret;
+}
+
+/*
+ * Everything durable, and the zones that became free reset. After an error
+ * the volume is read-only: the last check-point is as it was.
+ */
+int rfs_checkpoint(struct rfs_fs *fs, u32 flags)
+{
+	int ret = fs->read_only ? -EROFS : write_all(fs);
+	u32 nr;
+
+	if (!ret)
+		ret = write_cp(fs, flags);
+	if (ret) {
+		fs->read_only = true;
+		return ret;
+	}
+	fs->pendings = 0;
+	fs->window_blocks = 0;
+	for (nr = 0; nr < fs->geo.zones; nr++)
+		fs->zone[nr].window = false;
+	fs->stats.checkpoints++;
+	ret = rfs_free_zones(fs);
+	rfs_cache_trim(fs, fs->clean_max);
+	return ret;
+}
+
+/* The check-point whose last block is at addr; NULL if it is none. */
+static int load_ending(struct rfs_fs *fs, u64 addr, u32 before,
+		       struct rfs_cp *last, struct rfs_cp **out)
+{
+	u32 blocks, i;
+	struct rfs_cp *cp;
+	int ret = fs->ops->read(fs->dev, addr, last, NULL);
+
+	*out = NULL;
+	if (ret || !rfs_head_ok(&last->head, fs->volume, RFS_CP))
+		return 0;
+	fs->version = max(fs->version, le64_to_cpu(last->head.stamp) + 1);
+	blocks = le64_to_cpu(last->head.off) + 1;
+	if (!blocks || blocks > before)
+		return 0;
+	cp = rfs_alloc((size_t)blocks * RFS_BLOCK_BYTES);
+	if (!cp)
+		return -ENOMEM;
+	for (i = 0; i < blocks; i++) {
+		ret = fs->ops->read(fs->dev, addr - blocks + 1 + i, &cp[i],
+				    NULL);
+		if (ret || !rfs_head_ok(&cp[i].head, fs->volume, RFS_CP) ||
+		    cp[i].head.stamp != last->head.stamp ||
+		    le64_to_cpu(cp[i].head.off) != i)
+			break;
+	}
+	if (i == blocks && le32_to_cpu(cp->blocks) == blocks &&
+	    le32_to_cpu(cp->timb_blocks) == fs->timb_blocks &&
+	    le32_to_cpu(cp->ztab_blocks) == fs->ztab_blocks)
+		*out = cp;
+	else
+		rfs_free(cp);
+	return 0;
+}
+
+/* The newest valid check-point of a zone, read backwards from its end. */
+static int load_zone(struct rfs_fs *fs, u32 zone, struct rfs_cp **out)
+{
+	u64 start = (u64)zone * fs->geo.zone_blocks;
+	struct rfs_cp *last = rfs_alloc(sizeof(*last));
+	u32 at;
+	int ret = 0;
+
+	if (!last)
+		return -ENOMEM;
+	*out = NULL;
+	for (at = fs->zone[zone].wp; !ret && !*out && at > 1; at--)
+		ret = load_ending(fs, start + at - 1, at - 1, last, out);
+	rfs_free(last);
+	return ret || *out ? ret : -ENOENT;
+}
+
+static u64 cp_entry(const struct rfs_cp *cp, u32 i)
+{
+	const struct rfs_table *more = (const struct rfs_table *)cp;
+
+	if (i < RFS_CP_LIST_FIRST)
+		return le64_to_cpu(cp->list[i]);
+	i -= RFS_CP_LIST_FIRST;
+	return le64_to_cpu(more[1 + i / RFS_CP_LIST_MORE].word[i % RFS_CP_LIST_MORE]);
+}
+
+static int read_block(struct rfs_fs *fs, u64 addr, u8 type, u64 off,
+		      struct rfs_head *out)
+{
+	int ret;
+
+	if (!rfs_addr_ok(fs, addr))
+		return -EUCLEAN;
+	ret = fs->ops->read(fs->dev, addr, out, NULL);
+	if (!ret && (!rfs_head_ok(out, fs->volume, type) ||
+		     le64_to_cpu(out->off) != off))
+		ret = -EUCLEAN;
+	return ret;
+}
+
+static int load_timb(struct rfs_fs *fs, const struct rfs_cp *cp,
+		     struct rfs_table *table)
+{
+	u32 i, j;
+	int ret;
+
+	for (i = 0; i < fs->timb_blocks; i++) {
+		fs->timb_addr[i] = cp_entry(cp, i);
+		if (!fs->timb_addr[i])
+			continue;
+		ret = read_block(fs, fs->timb_addr[i], RFS_TIMB, i,
+				 &table->head);
+		if (ret)
+			return ret;
+		rfs_live_map(fs, fs->timb_addr[i], 1);
+		for (j = 0; j < RFS_MAP_ENTRIES; j++) {
+			u32 at = i * RFS_MAP_ENTRIES + j;
+
+			if (at >= fs->imap_blocks)
+				break;
+			fs->timb[at] = le64_to_cpu(table->word[j]);
+			rfs_live_map(fs, fs->timb[at] & RFS_ADDR_MASK, 1);
+		}
+	}
+	return 0;
+}
+
+static int load_zone_entry(struct rfs_fs *fs, u32 nr, const struct rfs_zone *e)
+{
+	struct rfs_zone_info *z = &fs->zone[nr];
+
+	if (e->state > RFS_Z_DEAD || e->stream >= RFS_STREAMS ||
+	    le32_to_cpu(e->live) > z->cap || le32_to_cpu(e->wp) > z->cap ||
+	    le32_to_cpu(e->summary) > z->cap)
+		return -EUCLEAN;
+	if ((nr < RFS_CP_ZONES) != (e->state == RFS_Z_CP))
+		return -EUCLEAN;
+	z->state = e->state;
+	z->stream = e->stream;
+	z->cp_wp = le32_to_cpu(e->wp);
+	z->live += le32_to_cpu(e->live);
+	z->summary = le32_to_cpu(e->summary);
+	z->sum_time = le64_to_cpu(e->sum_time);
+	z->sum_wcount = le64_to_cpu(e->sum_wcount);
+	fs->live += le32_to_cpu(e->live);
+	/* maps were written after the entry was */
+	if (z->state == RFS_Z_FREE && z->maps) {
+		z->state = RFS_Z_USED;
+		z->stream = RFS_S_IMAP;
+	}
+	/* the check-point freed it: it may have been reset and written since */
+	if (z->state == RFS_Z_USED && !z->live) {
+		z->state = RFS_Z_FREE;
+		z->cp_wp = 0;
+	}
+	return 0;
+}
+
+static int load_ztab(struct rfs_fs *fs, const struct rfs_cp *cp,
+		     struct rfs_ztab *table)
+{
+	u32 i, j;
+	int ret;
+
+	for (i = 0; i < fs->ztab_blocks; i++) {
+		fs->ztab_addr[i] = cp_entry(cp, fs->timb_blocks + i);
+		rfs_live_map(fs, fs->ztab_addr[i], 1);
+	}
+	for (i = 0; i < fs->ztab_blocks; i++) {
+		ret = read_block(fs, fs->ztab_addr[i], RFS_ZTAB, i,
+				 &table->head);
+		if (ret)
+			return ret;
+		memcpy(&fs->ztab[i * RFS_ZTAB_ENTRIES], table->zone,
+		       sizeof(table->zone));
+		for (j = 0; j < RFS_ZTAB_ENTRIES; j++) {
+			u32 nr = i * RFS_ZTAB_ENTRIES + j;
+
+			if (nr >= fs->geo.zones)
+				break;
+			ret = load_zone_entry(fs, nr, &table->zone[j]);
+			if (ret)
+				return ret;
+		}
+	}
+	return 0;
+}
+
+static int load_tables(struct rfs_fs *fs, const struct rfs_cp *cp)
+{
+	struct rfs_table *table = rfs_alloc(sizeof(*table));
+	int ret;
+
+	if (!table)
+		return -ENOMEM;
+	ret = load_timb(fs, cp, table);
+	if (!ret)
+		ret = load_ztab(fs, cp, (struct rfs_ztab *)table);
+	rfs_free(table);
+	return ret;
+}
+
+/*
+ * Select the newest check-point and load it. fs->version is after the highest
+ * stamp that any check-point block has.
+ */
+int rfs_cp_load(struct rfs_fs *fs)
+{
+	struct rfs_cp *best = NULL;
+	u64 seq[RFS_CP_ZONES] = { 0 };
+	u32 zone, first = 0, second;
+	int ret;
+
+	for (zone = 0; zone < RFS_CP_ZONES; zone++) {
+		struct rfs_cp *cp;
+
+		if (fs->zone[zone].cond == RFS_DEV_OFFLINE)
+			continue;
+		ret = load_zone(fs, zone, &cp);
+		if (ret == -ENOENT)
+			continue;
+		if (ret) {
+			rfs_free(best);
+			return ret;
+		}
+		seq[zone] = le64_to_cpu(cp->seq);
+		if (best && le64_to_cpu(best->seq) >= seq[zone]) {
+			rfs_free(cp);
+			continue;
+		}
+		rfs_free(best);
+		best = cp;
+		first = zone;
+	}
+	if (!best)
+		return -EUCLEAN;
+	second = first == 0 ? 1 : 0;
+	for (zone = 0; zone < RFS_CP_ZONES; zone++)
+		if (zone != first && (seq[zone] > seq[second] ||
+				      (seq[zone] == seq[second] &&
+				       fs->zone[second].cond != RFS_DEV_OK)))
+			second = zone;
+	/* the newest is written last: it stays while the other is reset */
+	fs->cp_mirror[0] = second;
+	fs->cp_mirror[1] = first;
+	fs->cp_seq = le64_to_cpu(best->seq);
+	fs->cp_version = le64_to_cpu(best->next_version);
+	fs->version = max(fs->version, fs->cp_version);
+	fs->lsn = le64_to_cpu(best->next_lsn);
+	fs->orphans = le32_to_cpu(best->orphans);
+	fs->next_ino = le32_to_cpu(best->next_ino);
+	fs->inodes = le64_to_cpu(best->inodes);
+	fs->data_live = le64_to_cpu(best->data_live);
+	ret = load_tables(fs, best);
+	rfs_free(best);
+	return ret;
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Content of files. */
+#include "rfs.h"
+
+#define TXN_MAX		256	/* blocks */
+
+static u32 seconds(const struct rfs_fs *fs, u64 time)
+{
+	u64 created = le64_to_cpu(fs->super.created);
+	u64 age = time > created ? (time - created) / 1000000000 : 0;
+
+	return min(age, (u64)~0U);
+}
+
+/* The pointer to a block, from its page metadata. */
+void rfs_ptr_of(const struct rfs_fs *fs, const struct rfs_oob *oob, u64 addr,
+		struct rfs_ptr *ptr)
+{
+	ptr->addr = rfs_word(addr, le16_to_cpu(oob->len));
+	ptr->time = cpu_to_le32(seconds(fs, le64_to_cpu(oob->time)));
+	ptr->wcount = oob->wcount;
+	ptr->pad = 0;
+}
+
+static int fill_oobs(struct rfs_fs *fs, const struct rfs_dinode *di,
+		     u64 block, u32 n, u32 len, u64 now, struct rfs_oob *oob)
+{
+	u64 version = rfs_next_version(fs, n);
+	struct rfs_ptr old;
+	u32 i;
+	int ret;
+
+	for (i = 0; i < n; i++) {
+		ret = rfs_map_get(fs, le32_to_cpu(di->ino), block + i, &old);
+		if (ret)
+			return ret;
+		oob[i].magic = cpu_to_le16(RFS_OOB_MAGIC);
+		oob[i].type = RFS_DATA;
+		oob[i].volume = cpu_to_le32(fs->volume);
+		oob[i].ino = di->ino;
+		oob[i].gen = di->gen;
+		oob[i].off = cpu_to_le64(block + i);
+		oob[i].version = cpu_to_le64(version + i);
+		oob[i].stamp = oob[i].version;
+		oob[i].time = cpu_to_le64(now);
+		oob[i].len = cpu_to_le16(i + 1 < n ? RFS_BLOCK_BYTES : len);
+		oob[i].txn_idx = cpu_to_le16(i);
+		oob[i].txn_cnt = cpu_to_le16(i + 1 < n ? 0 : n);
+		oob[i].wcount = cpu_to_le16(min(le16_to_cpu(old.wcount) + 1,
+						0xffff));
+	}
+	return 0;
+}
+
+static int set_ptrs(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
+		    const struct rfs_oob *oob, const u64 *addr)
+{
+	struct rfs_ptr ptr;
+	u32 i;
+	int ret = 0;
+
+	for (i = 0; !ret && i < n; i++) {
+		rfs_ptr_of(fs, &oob[i], addr[i], &ptr);
+		ret = rfs_map_set(fs, ino, block + i, &ptr);
+	}
+	return ret;
+}
+
+static int count_holes(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u32 *holes)
+{
+	struct rfs_ptr ptr;
+	int ret = 0;
+
+	for (*holes = 0; !ret && n; n--, block++) {
+		ret = rfs_map_get(fs, ino, block, &ptr);
+		*holes += !rfs_addr(ptr.addr);
+	}
+	return ret;
+}
+
+int rfs_write(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
+	      const void *const *data, u32 len)
+{
+	u64 now = fs->ops->now(fs->dev), end;
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	struct rfs_oob *oob;
+	u64 *addr;
+	u32 done, part, holes;
+	int ret;
+
+	if (!n || n > TXN_MAX || !len || len > RFS_BLOCK_BYTES)
+		return -EINVAL;
+	ret = count_holes(fs, ino, block, n, &holes);
+	/* the promise of design.md, question 9: new blocks and their nodes */
+	if (!ret)
+		ret = rfs_make_room(fs, n, holes ? holes + 2 + RFS_HEIGHT_MAX :
+				    0);
+	if (!ret && rfs_log_pending(fs, ino, true))
+		ret = rfs_log_sync(fs);
+	if (!ret)
+		ret = rfs_iget(fs, ino, &di, &buf);
+	if (!ret && !S_ISREG(le32_to_cpu(di->mode)))
+		ret = -EINVAL;
+	if (ret)
+		return ret;
+	oob = rfs_alloc(n * sizeof(*oob));
+	addr = rfs_alloc(n * sizeof(*addr));
+	ret = oob && addr ? fill_oobs(fs, di, block, n, len, now, oob) :
+			    -ENOMEM;
+	for (done = 0; !ret && done < n; done += part) {
+		part = min(n - done, (u32)RFS_SUM_ENTRIES);
+		ret = rfs_append(fs, RFS_S_DATA, part, data + done, oob + done,
+				 addr + done);
+	}
+	if (!ret)
+		ret = set_ptrs(fs, ino, block, n, oob, addr);
+	rfs_free(oob);
+	rfs_free(addr);
+	if (ret)
+		return ret;
+	end = (block + n - 1) * RFS_BLOCK_BYTES + len;
+	if (end > le64_to_cpu(di->size))
+		di->size = cpu_to_le64(end);
+	di->mtime = cpu_to_le64(now);
+	di->ctime = di->mtime;
+	di->last_write = di->mtime;
+	di->wcount = cpu_to_le64(le64_to_cpu(di->wcount) + n);
+	rfs_buf_dirty(fs, buf);
+	return 0;
+}
+
+int rfs_read(struct rfs_fs *fs, u32 ino, u64 block, void *data)
+{
+	struct rfs_oob oob;
+	struct rfs_ptr ptr;
+	u32 len;
+	int ret = rfs_map_get(fs, ino, block, &ptr);
+
+	if (ret)
+		return ret;
+	len = rfs_high(ptr.addr);
+	if (!rfs_addr(ptr.addr)) {
+		memset(data, 0, RFS_BLOCK_BYTES);
+		return 0;
+	}
+	if (len > RFS_BLOCK_BYTES || !rfs_addr_ok(fs, rfs_addr(ptr.addr)))
+		return -EUCLEAN;
+	ret = fs->ops->read(fs->dev, rfs_addr(ptr.addr), data,
+			    fs->geo.oob_bytes ? &oob : NULL);
+	if (ret)
+		return ret;
+	if (fs->geo.oob_bytes &&
+	    (!rfs_oob_ok(&oob, fs->volume) || le32_to_cpu(oob.ino) != ino ||
+	     le64_to_cpu(oob.off) != block ||
+	     le32_to_cpu(oob.data_crc) !=
+	     ~rfs_crc(~0U, data, RFS_BLOCK_BYTES)))
+		return -EIO;
+	memset((u8 *)data + len, 0, RFS_BLOCK_BYTES - len);
+	return 0;
+}
+
+/* The file's data and all records up to its last one are durable. */
+int rfs_fsync(struct rfs_fs *fs, u32 ino)
+{
+	int ret;
+
+	if (rfs_log_pending(fs, ino, false))
+		return rfs_log_sync(fs);
+	ret = fs->ops->wait(fs->dev);
+	if (!ret && fs->geo.volatile_cache)
+		ret = fs->ops->flush(fs->dev);
+	return ret;
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Where a file's blocks are: a radix tree of nodes with 252 pointers each. */
+#include "rfs.h"
+
+static u64 span(u32 level)
+{
+	u64 blocks = 1;
+
+	while (level--)
+		blocks *= RFS_FANOUT;
+	return blocks;
+}
+
+/* One level more: what was the root is the first below the new one. */
+static int grow(struct rfs_fs *fs, struct rfs_dinode *di, struct rfs_buf *ibuf)
+{
+	u32 ino = le32_to_cpu(di->ino);
+	struct rfs_buf *buf;
+	u8 level = di->height + 1;
+	int ret;
+
+	if (level > RFS_HEIGHT_MAX)
+		return -EFBIG;
+	if (di->height || rfs_addr(di->root.addr)) {
+		ret = rfs_buf_new(fs, RFS_INDEX, ino, le32_to_cpu(di->gen),
+				  RFS_INDEX_OFF(level, 0), &buf);
+		if (ret)
+			return ret;
+		buf->head.level = level;
+		buf->node.ptr[0] = di->root;
+		di->blocks = cpu_to_le64(le64_to_cpu(di->blocks) + 1);
+		memset(&di->root, 0, sizeof(di->root));
+	}
+	di->height = level;
+	rfs_buf_dirty(fs, ibuf);
+	return 0;
+}
+
+/* The node that a slot points to, in memory; NULL: there is none. */
+static int node_get(struct rfs_fs *fs, struct rfs_dinode *di,
+		    struct rfs_buf *ibuf, u32 level, u64 nr,
+		    const struct rfs_ptr *slot, bool create,
+		    struct rfs_buf **out)
+{
+	u32 ino = le32_to_cpu(di->ino);
+	u64 off = RFS_INDEX_OFF(level, nr);
+	int ret;
+
+	*out = rfs_buf_find(fs, RFS_INDEX, ino, off);
+	if (*out)
+		return 0;
+	if (rfs_addr(slot->addr)) {
+		ret = rfs_buf_read(fs, RFS_INDEX, ino, off,
+				   rfs_addr(slot->addr), out);
+		if (!ret && ((*out)->head.level != level ||
+			     (*out)->head.gen != di->gen))
+			ret = -EUCLEAN;
+		return ret;
+	}
+	if (!create)
+		return 0;
+	ret = rfs_buf_new(fs, RFS_INDEX, ino, le32_to_cpu(di->gen), off, out);
+	if (ret)
+		return ret;
+	(*out)->head.level = level;
+	di->blocks = cpu_to_le64(le64_to_cpu(di->blocks) + 1);
+	rfs_buf_dirty(fs, ibuf);
+	return 0;
+}
+
+/*
+ * The slot that points to node nr of a level, or to block nr at level 0, and
+ * the block it is in. *slot is NULL where there is a hole and no create.
+ */
+int rfs_map_slot(struct rfs_fs *fs, u32 ino, u32 level, u64 nr, bool create,
+		 struct rfs_ptr **slot, struct rfs_buf **buf)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *ibuf;
+	u64 first;
+	u32 at;
+	int ret;
+
+	*slot = NULL;
+	if (level > RFS_HEIGHT_MAX)
+		return -EUCLEAN;
+	first = nr * span(level);
+	if (nr > ~0ULL / span(level))
+		return create ? -EFBIG : 0;
+	ret = rfs_iget(fs, ino, &di, &ibuf);
+	if (ret)
+		return ret;
+	if (di->height > RFS_HEIGHT_MAX)
+		return -EUCLEAN;
+	while (level > di->height || first >= span(di->height)) {
+		if (!create)
+			return 0;
+		ret = grow(fs, di, ibuf);
+		if (ret)
+			return ret;
+	}
+	*slot = &di->root;
+	*buf = ibuf;
+	for (at = di->height; at > level; at--) {
+		struct rfs_buf *node;
+
+		ret = node_get(fs, di, ibuf, at, first / span(at), *slot,
+			       create, &node);
+		if (ret || !node) {
+			*slot = NULL;
+			return ret;
+		}
+		*slot = &node->node.ptr[first / span(at - 1) % RFS_FANOUT];
+		*buf = node;
+	}
+	return 0;
+}
+
+int rfs_map_get(struct rfs_fs *fs, u32 ino, u64 block, struct rfs_ptr *out)
+{
+	struct rfs_ptr *slot;
+	struct rfs_buf *buf;
+	int ret = rfs_map_slot(fs, ino, 0, block, false, &slot, &buf);
+
+	memset(out, 0, sizeof(*out));
+	if (!ret && slot)
+		*out = *slot;
+	return ret;
+}
+
+static void add_blocks(struct rfs_dinode *di, int delta)
+{
+	di->blocks = cpu_to_le64(le64_to_cpu(di->blocks) + delta);
+}
+
+int rfs_map_set(struct rfs_fs *fs, u32 ino, u64 block,
+		const struct rfs_ptr *ptr)
+{
+	struct rfs_dinode *di;
+	struct rfs_ptr *slot;
+	struct rfs_buf *buf, *ibuf;
+	bool data;
+	int ret;
+
+	ret = rfs_map_slot(fs, ino, 0, block, true, &slot, &buf);
+	if (!ret)
+		ret = rfs_iget(fs, ino, &di, &ibuf);
+	if (ret)
+		return ret;
+	data = S_ISREG(le32_to_cpu(di->mode));
+	ret = rfs_live(fs, rfs_addr(ptr->addr), 1, data ? ptr : NULL);
+	if (!ret && rfs_addr(slot->addr))
+		ret = rfs_live(fs, rfs_addr(slot->addr), -1,
+			       data ? slot : NULL);
+	else if (!ret)
+		add_blocks(di, 1);
+	if (ret)
+		return ret;
+	*slot = *ptr;
+	rfs_buf_dirty(fs, buf);
+	rfs_buf_dirty(fs, ibuf);
+	return 0;
+}
+
+struct prune {
+	struct rfs_fs *fs;
+	struct rfs_dinode *di;
+	struct rfs_buf *ibuf;
+	u64 from, to;
+};
+
+static int prune(struct prune *p, struct rfs_ptr *slot, struct rfs_buf *holder,
+		 u32 level, u64 nr)
+{
+	u64 size = span(level), start = nr * size;
+	bool data = S_ISREG(le32_to_cpu(p->di->mode));
+	struct rfs_buf *node;
+	int ret;
+	u32 i;
+
+	if (start >= p->to || start + size <= p->from)
+		return 0;
+	if (!level) {
+		if (!rfs_addr(slot->addr))
+			return 0;
+		ret = rfs_live(p->fs, rfs_addr(slot->addr), -1,
+			       data ? slot : NULL);
+		if (ret)
+			return ret;
+		add_blocks(p->di, -1);
+		memset(slot, 0, sizeof(*slot));
+		rfs_buf_dirty(p->fs, holder);
+		return 0;
+	}
+	ret = node_get(p->fs, p->di, p->ibuf, level, nr, slot, false, &node);
+	if (ret || !node)
+		return ret;
+	for (i = 0; !ret && i < RFS_FANOUT; i++)
+		ret = prune(p, &node->node.ptr[i], node, level - 1,
+			    nr * RFS_FANOUT + i);
+	if (ret || start < p->from || start + size > p->to)
+		return ret;
+	if (node->addr) {
+		ret = rfs_live(p->fs, node->addr, -1, NULL);
+		if (ret)
+			return ret;
+	}
+	add_blocks(p->di, -1);
+	rfs_buf_drop(p->fs, node);
+	memset(slot, 0, sizeof(*slot));
+	rfs_buf_dirty(p->fs, holder);
+	return 0;
+}
+
+int rfs_map_prune(struct rfs_fs *fs, u32 ino, u64 from, u64 to)
+{
+	struct prune p = { .fs = fs, .from = from, .to = to };
+	int ret;
+
+	ret = rfs_iget(fs, ino, &p.di, &p.ibuf);
+	if (ret)
+		return ret;
+	if (p.di->height > RFS_HEIGHT_MAX)
+		return -EUCLEAN;
+	ret = prune(&p, &p.di->root, p.ibuf, p.di->height, 0);
+	rfs_buf_dirty(fs, p.ibuf);
+	if (!ret && !from && to == ~0ULL)
+		p.di->height = 0;
+	return ret;
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Inode map and inodes. */
+#include "rfs.h"
+
+#define MAP_INODES	(RFS_MAP_ENTRIES * RFS_BLOCK_INODES)
+
+/* An inode-map block; *out is NULL if there is none and no create. */
+int rfs_imap_get(struct rfs_fs *fs, u32 block, bool create,
+		 struct rfs_buf **out)
+{
+	u64 addr;
+
+	*out = NULL;
+	if (block >= fs->imap_blocks)
+		return -EUCLEAN;
+	addr = fs->timb[block] & RFS_ADDR_MASK;
+	*out = rfs_buf_find(fs, RFS_IMAP, 0, block);
+	if (*out)
+		return 0;
+	if (addr)
+		return rfs_buf_read(fs, RFS_IMAP, 0, block, addr, out);
+	return create ? rfs_buf_new(fs, RFS_IMAP, 0, 0, block, out) : 0;
+}
+
+/* The word of an inode's block, in its inode-map block. */
+static int word_get(struct rfs_fs *fs, u32 ino, bool create,
+		    struct rfs_buf **map, __le64 **word)
+{
+	int ret = rfs_imap_get(fs, ino / MAP_INODES, create, map);
+
+	if (ret)
+		return ret;
+	if (!*map)
+		return -ENOENT;
+	*word = &(*map)->table.word[ino / RFS_BLOCK_INODES % RFS_MAP_ENTRIES];
+	return 0;
+}
+
+/* An inode in use, in its block; both stay valid during one operation. */
+int rfs_iget(struct rfs_fs *fs, u32 ino, struct rfs_dinode **out,
+	     struct rfs_buf **buf)
+{
+	struct rfs_buf *map;
+	__le64 *word;
+	int ret;
+
+	*buf = rfs_buf_find(fs, RFS_INODES, 0, ino / RFS_BLOCK_INODES);
+	if (!*buf) {
+		ret = word_get(fs, ino, false, &map, &word);
+		if (ret)
+			return ret;
+		if (!(rfs_high(*word) & 1U << ino % RFS_BLOCK_INODES))
+			return -ENOENT;
+		ret = rfs_buf_read(fs, RFS_INODES, 0, ino / RFS_BLOCK_INODES,
+				   rfs_addr(*word), buf);
+		if (ret)
+			return ret;
+	}
+	*out = &(*buf)->inodes.inode[ino % RFS_BLOCK_INODES];
+	if (!(*out)->ino)
+		return -ENOENT;
+	return le32_to_cpu((*out)->ino) == ino ? 0 : -EUCLEAN;
+}
+
+/* A number that is not in use; it is only taken by rfs_iset(). */
+int rfs_ialloc(struct rfs_fs *fs, u32 *ino)
+{
+	u32 max = le32_to_cpu(fs->super.max_inodes);
+	u32 tried;
+
+	if (fs->next_ino <= RFS_ROOT_INO || fs->next_ino >= max)
+		fs->next_ino = RFS_ROOT_INO + 1;
+	for (tried = 0; tried < max; ) {
+		u32 block = fs->next_ino / MAP_INODES;
+		u32 left = min(max, (block + 1) * MAP_INODES) - fs->next_ino;
+		struct rfs_buf *map;
+		int ret;
+
+		if (fs->timb[block] >> RFS_ADDR_BITS < MAP_INODES) {
+			ret = rfs_imap_get(fs, block, false, &map);
+			if (ret)
+				return ret;
+			for (; left; left--, tried++, fs->next_ino++) {
+				u32 at = fs->next_ino % MAP_INODES;
+				u32 bits = map ? rfs_high(map->table.word[at / RFS_BLOCK_INODES]) : 0;
+
+				if (bits & 1U << at % RFS_BLOCK_INODES)
+					continue;
+				*ino = fs->next_ino++;
+				return 0;
+			}
+		}
+		tried += left;
+		fs->next_ino += left;
+		if (fs->next_ino >= max)
+			fs->next_ino = RFS_ROOT_INO + 1;
+	}
+	return -ENOSPC;
+}
+
+static void count_inode(struct rfs_fs *fs, u32 ino, int delta)
+{
+	u32 block = ino / MAP_INODES;
+
+	fs->timb[block] += (u64)((s64)delta) << RFS_ADDR_BITS;
+	fs->timb_dirty[block / RFS_MAP_ENTRIES] = true;
+	fs->inodes += delta;
+}
+
+/* Take a number: its inode is zero but for ino. */
+int rfs_iset(struct rfs_fs *fs, u32 ino, struct rfs_dinode **out,
+	     struct rfs_buf **buf)
+{
+	u32 slot = ino % RFS_BLOCK_INODES;
+	struct rfs_buf *map;
+	__le64 *word;
+	int ret;
+
+	if (ino >= le32_to_cpu(fs->super.max_inodes) || ino < RFS_ROOT_INO)
+		return -EUCLEAN;
+	ret = word_get(fs, ino, true, &map, &word);
+	if (ret)
+		return ret;
+	if (rfs_high(*word) & 1U << slot)
+		return -EUCLEAN;
+	*buf = rfs_buf_find(fs, RFS_INODES, 0, ino / RFS_BLOCK_INODES);
+	if (!*buf && rfs_addr(*word))
+		ret = rfs_buf_read(fs, RFS_INODES, 0, ino / RFS_BLOCK_INODES,
+				   rfs_addr(*word), buf);
+	else if (!*buf)
+		ret = rfs_buf_new(fs, RFS_INODES, 0, 0, ino / RFS_BLOCK_INODES,
+				  buf);
+	if (ret)
+		return ret;
+	*word = rfs_word(rfs_addr(*word), rfs_high(*word) | 1U << slot);
+	rfs_buf_dirty(fs, map);
+	rfs_buf_dirty(fs, *buf);
+	count_inode(fs, ino, 1);
+	*out = &(*buf)->inodes.inode[slot];
+	memset(*out, 0, sizeof(**out));
+	(*out)->ino = cpu_to_le32(ino);
+	return 0;
+}
+
+/* Its blocks are the caller's matter. */
+int rfs_ifree(struct rfs_fs *fs, u32 ino)
+{
+	u32 slot = ino % RFS_BLOCK_INODES;
+	struct rfs_dinode *di;
+	struct rfs_buf *buf, *map;
+	__le64 *word;
+	int ret;
+
+	ret = rfs_iget(fs, ino, &di, &buf);
+	if (!ret)
+		ret = word_get(fs, ino, false, &map, &word);
+	if (ret)
+		return ret;
+	memset(di, 0, sizeof(*di));
+	*word = rfs_word(rfs_addr(*word), rfs_high(*word) & ~(1U << slot));
+	rfs_buf_dirty(fs, map);
+	rfs_buf_dirty(fs, buf);
+	count_inode(fs, ino, -1);
+	return 0;
+}

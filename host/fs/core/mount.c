@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Mounting, unmounting. */
+#include "rfs.h"
+
+#define CLEAN_MAX	2048	/* clean metadata blocks that are kept */
+
+static void *table(size_t n, size_t bytes)
+{
+	return rfs_alloc((n ? n : 1) * bytes);
+}
+
+int rfs_tables_alloc(struct rfs_fs *fs)
+{
+	u64 free_blocks;
+	u32 nr, usable = 0, cap = le32_to_cpu(fs->super.zone_cap);
+	u32 reserve = le32_to_cpu(fs->super.reserve_zones);
+	int ret;
+
+	fs->geo.zones = le32_to_cpu(fs->super.zones);
+	fs->zone = table(fs->geo.zones, sizeof(*fs->zone));
+	fs->timb = table(fs->imap_blocks, sizeof(*fs->timb));
+	fs->timb_addr = table(fs->timb_blocks, sizeof(*fs->timb_addr));
+	fs->timb_dirty = table(fs->timb_blocks, sizeof(*fs->timb_dirty));
+	fs->ztab_addr = table(fs->ztab_blocks, sizeof(*fs->ztab_addr));
+	fs->ztab = table((size_t)fs->ztab_blocks * RFS_ZTAB_ENTRIES,
+			 sizeof(*fs->ztab));
+	fs->log = rfs_alloc(sizeof(*fs->log));
+	if (!fs->zone || !fs->timb || !fs->timb_addr || !fs->timb_dirty ||
+	    !fs->ztab_addr || !fs->ztab || !fs->log)
+		return -ENOMEM;
+	fs->clean_max = CLEAN_MAX;
+	for (nr = 0; nr < fs->geo.zones; nr++) {
+		struct rfs_dev_zone state;
+
+		ret = fs->ops->report(fs->dev, nr, &state);
+		if (ret)
+			return ret;
+		if (state.cap > fs->geo.zone_blocks || state.wp > state.cap)
+			return -EIO;
+		fs->zone[nr].cap = state.cap;
+		fs->zone[nr].wp = state.wp;
+		fs->zone[nr].cond = state.cond;
+		fs->zone[nr].state = nr < RFS_CP_ZONES ? RFS_Z_CP : RFS_Z_FREE;
+		if (nr >= RFS_CP_ZONES && state.cond == RFS_DEV_OK) {
+			usable++;
+			fs->free_zones++;
+		}
+	}
+	fs->cp_mirror[0] = fs->zone[0].cond == RFS_DEV_OK ? 0 : 2;
+	fs->cp_mirror[1] = fs->zone[1].cond == RFS_DEV_OK ? 1 : 2;
+	free_blocks = usable > reserve ? (u64)(usable - reserve) * cap : 0;
+	fs->user_blocks = free_blocks - DIV_ROUND_UP(free_blocks, 64);
+	fs->low_zones = reserve - 7;	/* of the reserve, those not open */
+	fs->window_max = min((u64)fs->geo.zones * cap / 16, (u64)20 * cap);
+	fs->window_max = min(fs->window_max, (u32)(640U << 20) / RFS_BLOCK_BYTES);
+	return 0;
+}
+
+/* Each stream goes on in an open zone, if it has one with room. */
+static void resume_zones(struct rfs_fs *fs)
+{
+	u32 nr;
+
+	fs->free_zones = 0;
+	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++) {
+		struct rfs_zone_info *z = &fs->zone[nr];
+		struct rfs_tail *tail = &fs->tail[min_t(u32, z->stream, RFS_S_DATA)];
+
+		if (z->state == RFS_Z_FREE) {
+			fs->free_zones++;
+			continue;
+		}
+		if (z->state != RFS_Z_OPEN && !z->window)
+			continue;
+		z->state = RFS_Z_USED;
+		if (!tail->zone && z->cond == RFS_DEV_OK &&
+		    z->wp + 2 <= z->cap) {
+			z->state = RFS_Z_OPEN;
+			tail->zone = nr;
+		}
+	}
+}
+
+static int load(struct rfs_fs *fs, bool read_only)
+{
+	int ret = rfs_super_load(fs);
+
+	if (!ret && !read_only &&
+	    le32_to_cpu(fs->super.ro_compat) & ~RFS_RO_COMPAT_KNOWN)
+		ret = -EROFS;
+	if (!ret)
+		ret = rfs_tables_alloc(fs);
+	if (!ret)
+		ret = rfs_cp_load(fs);
+	if (!ret)
+		ret = rfs_recover(fs);
+	if (ret)
+		return ret;
+	fs->version = ((fs->version >> RFS_EPOCH_SHIFT) + 1) << RFS_EPOCH_SHIFT;
+	resume_zones(fs);
+	fs->read_only = read_only;
+	return read_only ? 0 : rfs_checkpoint(fs, 0);
+}
+
+int rfs_mount(const struct rfs_dev_ops *ops, void *dev,
+	      const struct rfs_geometry *geo, bool read_only, u32 teeth,
+	      struct rfs_fs **out)
+{
+	struct rfs_fs *fs = rfs_alloc(sizeof(*fs));
+	int ret;
+
+	*out = NULL;
+	if (!fs)
+		return -ENOMEM;
+	fs->ops = ops;
+	fs->dev = dev;
+	fs->geo = *geo;
+	fs->teeth = teeth;
+	if (fs->geo.oob_bytes < RFS_OOB_BYTES)
+		fs->geo.oob_bytes = 0;
+	ret = load(fs, read_only);
+	if (ret) {
+		rfs_drop(fs);
+		return ret;
+	}
+	*out = fs;
+	return 0;
+}
+
+int rfs_unmount(struct rfs_fs *fs)
+{
+	int ret = fs->read_only ? 0 : rfs_checkpoint(fs, RFS_CP_UNMOUNT);
+
+	rfs_drop(fs);
+	return ret;
+}
+
+void rfs_drop(struct rfs_fs *fs)
+{
+	while (fs->dirty.first)
+		rfs_buf_drop(fs, fs->dirty.first);
+	rfs_cache_trim(fs, 0);
+	rfs_free(fs->zone);
+	rfs_free(fs->timb);
+	rfs_free(fs->timb_addr);
+	rfs_free(fs->timb_dirty);
+	rfs_free(fs->ztab_addr);
+	rfs_free(fs->ztab);
+	rfs_free(fs->log);
+	rfs_free(fs->pending);
+	rfs_free(fs->tomb);
+	rfs_free(fs);
+}

@@ -1,0 +1,659 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Changes of names and inodes. Each makes a record, rfs_apply() changes the
+ * state by it, the log gets it; recovery applies the same records.
+ */
+#include "rfs.h"
+
+static u8 type_of(u32 mode)
+{
+	return mode >> 12 & 15;
+}
+
+static void add_links(struct rfs_dinode *di, int delta)
+{
+	di->nlink = cpu_to_le32(le32_to_cpu(di->nlink) + delta);
+}
+
+static void touch(struct rfs_fs *fs, struct rfs_dinode *di,
+		  struct rfs_buf *buf, const struct rfs_rec *rec, bool content)
+{
+	di->ctime = rec->time;
+	if (content)
+		di->mtime = rec->time;
+	rfs_buf_dirty(fs, buf);
+}
+
+static int touch_dir(struct rfs_fs *fs, u32 dir, const struct rfs_rec *rec,
+		     int links)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret = rfs_iget(fs, dir, &di, &buf);
+
+	if (ret)
+		return ret;
+	add_links(di, links);
+	touch(fs, di, buf, rec, true);
+	return 0;
+}
+
+static int note_tomb(struct rfs_fs *fs, struct rfs_tomb tomb)
+{
+	if (!fs->replaying || fs->teeth & RFS_TEETH_TOMB)
+		return 0;
+	if (fs->tombs == fs->tomb_room) {
+		u32 room = fs->tomb_room ? 2 * fs->tomb_room : 64;
+		struct rfs_tomb *more = rfs_alloc(room * sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		if (fs->tombs)
+			memcpy(more, fs->tomb, fs->tombs * sizeof(*more));
+		rfs_free(fs->tomb);
+		fs->tomb = more;
+		fs->tomb_room = room;
+	}
+	fs->tomb[fs->tombs++] = tomb;
+	return 0;
+}
+
+/* A symlink's target beyond the inode is in a block of its own. */
+static int set_target(struct rfs_fs *fs, struct rfs_dinode *di,
+		      const u8 *target, u32 len)
+{
+	u32 here = min_t(u32, len, RFS_INLINE_MAX);
+	struct rfs_buf *buf;
+	int ret;
+
+	memcpy(di->inl, target, here);
+	di->inline_len = cpu_to_le32(here);
+	di->size = cpu_to_le64(len);
+	if (len == here)
+		return 0;
+	if (len - here > RFS_BODY_BYTES)
+		return -EUCLEAN;
+	ret = rfs_buf_new(fs, RFS_DIR, le32_to_cpu(di->ino),
+			  le32_to_cpu(di->gen), 0, &buf);
+	if (ret)
+		return ret;
+	memcpy(buf->bytes + sizeof(struct rfs_head), target + here, len - here);
+	buf->head.count = cpu_to_le16(len - here);
+	return 0;
+}
+
+static int apply_create(struct rfs_fs *fs, const struct rfs_rec *rec,
+			const u8 *name, const u8 *target)
+{
+	u32 ino = le32_to_cpu(rec->ino), dir = le32_to_cpu(rec->dir1);
+	u32 mode = le32_to_cpu(rec->mode);
+	struct rfs_dinode *di, *parent;
+	struct rfs_buf *buf, *pbuf;
+	int ret;
+
+	ret = rfs_iget(fs, dir, &parent, &pbuf);
+	if (!ret)
+		ret = rfs_iset(fs, ino, &di, &buf);
+	if (ret)
+		return ret;
+	di->gen = rec->gen;
+	di->mode = rec->mode;
+	di->nlink = cpu_to_le32(S_ISDIR(mode) ? 2 : 1);
+	di->uid = rec->uid;
+	di->gid = rec->gid;
+	di->rdev = rec->rdev;
+	di->parent = rec->dir1;
+	di->atime = rec->time;
+	di->mtime = rec->time;
+	di->ctime = rec->time;
+	di->btime = rec->time;
+	di->attr_version = rec->version;
+	ret = rfs_dir_add(fs, dir, name, le16_to_cpu(rec->len1), ino,
+			  type_of(mode));
+	if (!ret && S_ISLNK(mode))
+		ret = set_target(fs, di, target, le16_to_cpu(rec->len2));
+	if (ret) {
+		rfs_ifree(fs, ino);
+		return ret;
+	}
+	return touch_dir(fs, dir, rec, S_ISDIR(mode));
+}
+
+static int apply_link(struct rfs_fs *fs, const struct rfs_rec *rec,
+		      const u8 *name)
+{
+	u32 ino = le32_to_cpu(rec->ino), dir = le32_to_cpu(rec->dir1);
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret;
+
+	ret = rfs_iget(fs, ino, &di, &buf);
+	if (!ret)
+		ret = rfs_dir_add(fs, dir, name, le16_to_cpu(rec->len1), ino,
+				  type_of(le32_to_cpu(di->mode)));
+	if (ret)
+		return ret;
+	add_links(di, 1);
+	touch(fs, di, buf, rec, false);
+	return touch_dir(fs, dir, rec, 0);
+}
+
+/* One name less; without any the inode is an orphan. */
+static int lose_name(struct rfs_fs *fs, u32 ino, u32 dir,
+		     const struct rfs_rec *rec)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	bool is_dir;
+	int ret = rfs_iget(fs, ino, &di, &buf);
+
+	if (ret)
+		return ret;
+	is_dir = S_ISDIR(le32_to_cpu(di->mode));
+	if (!di->nlink)
+		return -EUCLEAN;
+	add_links(di, is_dir ? -(int)le32_to_cpu(di->nlink) : -1);
+	if (!di->nlink) {
+		di->next_orphan = cpu_to_le32(fs->orphans);
+		fs->orphans = ino;
+	}
+	touch(fs, di, buf, rec, false);
+	return touch_dir(fs, dir, rec, is_dir ? -1 : 0);
+}
+
+static int apply_unlink(struct rfs_fs *fs, const struct rfs_rec *rec,
+			const u8 *name)
+{
+	u32 dir = le32_to_cpu(rec->dir1);
+	int ret = rfs_dir_remove(fs, dir, name, le16_to_cpu(rec->len1));
+
+	return ret ? ret : lose_name(fs, le32_to_cpu(rec->ino), dir, rec);
+}
+
+/* A directory that comes from dir1 to dir2 */
+static int move_dir(struct rfs_fs *fs, struct rfs_dinode *di, u32 dir1,
+		    u32 dir2, const struct rfs_rec *rec)
+{
+	int ret;
+
+	if (!S_ISDIR(le32_to_cpu(di->mode)) || dir1 == dir2)
+		return 0;
+	di->parent = cpu_to_le32(dir2);
+	ret = touch_dir(fs, dir1, rec, -1);
+	return ret ? ret : touch_dir(fs, dir2, rec, 1);
+}
+
+static int apply_rename(struct rfs_fs *fs, const struct rfs_rec *rec,
+			const u8 *name1, const u8 *name2)
+{
+	u32 ino = le32_to_cpu(rec->ino), victim = le32_to_cpu(rec->victim);
+	u32 dir1 = le32_to_cpu(rec->dir1), dir2 = le32_to_cpu(rec->dir2);
+	u32 len1 = le16_to_cpu(rec->len1), len2 = le16_to_cpu(rec->len2);
+	struct rfs_dinode *di, *vi;
+	struct rfs_buf *buf, *vbuf;
+	u8 type;
+	int ret;
+
+	ret = rfs_iget(fs, ino, &di, &buf);
+	if (!ret && victim)
+		ret = rfs_iget(fs, victim, &vi, &vbuf);
+	if (ret)
+		return ret;
+	type = type_of(le32_to_cpu(di->mode));
+	if (victim)
+		ret = rfs_dir_set(fs, dir2, name2, len2, ino, type);
+	else
+		ret = rfs_dir_add(fs, dir2, name2, len2, ino, type);
+	if (ret)
+		return ret;
+	if (rec->flags & RFS_REC_EXCHANGE) {
+		if (!victim)
+			return -EUCLEAN;
+		ret = rfs_dir_set(fs, dir1, name1, len1, victim,
+				  type_of(le32_to_cpu(vi->mode)));
+		if (!ret)
+			ret = move_dir(fs, vi, dir2, dir1, rec);
+		touch(fs, vi, vbuf, rec, false);
+	} else {
+		ret = rfs_dir_remove(fs, dir1, name1, len1);
+		if (!ret && victim)
+			ret = lose_name(fs, victim, dir2, rec);
+	}
+	if (!ret)
+		ret = move_dir(fs, di, dir1, dir2, rec);
+	touch(fs, di, buf, rec, false);
+	if (!ret)
+		ret = touch_dir(fs, dir1, rec, 0);
+	return ret ? ret : touch_dir(fs, dir2, rec, 0);
+}
+
+static int apply_attr(struct rfs_fs *fs, const struct rfs_rec *rec)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret = rfs_iget(fs, le32_to_cpu(rec->ino), &di, &buf);
+
+	if (ret)
+		return ret;
+	di->mode = cpu_to_le32((le32_to_cpu(di->mode) & S_IFMT) |
+			       (le32_to_cpu(rec->mode) & ~S_IFMT));
+	di->uid = rec->uid;
+	di->gid = rec->gid;
+	di->flags = rec->iflags;
+	di->atime = rec->arg1;
+	di->mtime = rec->arg2;
+	di->ctime = rec->time;
+	di->attr_version = rec->version;
+	rfs_buf_dirty(fs, buf);
+	return 0;
+}
+
+static int apply_size(struct rfs_fs *fs, const struct rfs_rec *rec)
+{
+	u32 ino = le32_to_cpu(rec->ino);
+	u64 size = le64_to_cpu(rec->arg1), block = size / RFS_BLOCK_BYTES;
+	u32 cut = size % RFS_BLOCK_BYTES;
+	struct rfs_tomb tomb = { .ino = ino, .gen = le32_to_cpu(rec->gen),
+		.from = block + !!cut, .to = ~0ULL, .cut_block = block,
+		.cut_len = cut, .version = le64_to_cpu(rec->version) };
+	struct rfs_dinode *di;
+	struct rfs_buf *buf, *holder;
+	struct rfs_ptr *slot;
+	int ret;
+
+	ret = note_tomb(fs, tomb);
+	if (!ret)
+		ret = rfs_map_prune(fs, ino, tomb.from, tomb.to);
+	if (!ret)
+		ret = rfs_iget(fs, ino, &di, &buf);
+	if (ret)
+		return ret;
+	di->size = rec->arg1;
+	di->attr_version = rec->version;
+	touch(fs, di, buf, rec, true);
+	ret = rfs_map_slot(fs, ino, 0, block, false, &slot, &holder);
+	if (ret || !cut || !slot || rfs_high(slot->addr) <= cut)
+		return ret;
+	slot->addr = rfs_word(rfs_addr(slot->addr), cut);
+	rfs_buf_dirty(fs, holder);
+	return 0;
+}
+
+static int apply_punch(struct rfs_fs *fs, const struct rfs_rec *rec)
+{
+	u32 ino = le32_to_cpu(rec->ino);
+	struct rfs_tomb tomb = { .ino = ino, .gen = le32_to_cpu(rec->gen),
+		.from = le64_to_cpu(rec->arg1), .to = le64_to_cpu(rec->arg2),
+		.punch = true, .version = le64_to_cpu(rec->version) };
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret;
+
+	ret = note_tomb(fs, tomb);
+	if (!ret)
+		ret = rfs_map_prune(fs, ino, tomb.from, tomb.to);
+	if (!ret)
+		ret = rfs_iget(fs, ino, &di, &buf);
+	if (ret)
+		return ret;
+	di->attr_version = rec->version;
+	touch(fs, di, buf, rec, true);
+	return 0;
+}
+
+static int leave_orphans(struct rfs_fs *fs, u32 ino, __le32 next)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	u32 at = fs->orphans;
+	u64 left = fs->inodes;
+	int ret;
+
+	if (at == ino) {
+		fs->orphans = le32_to_cpu(next);
+		return 0;
+	}
+	while (at && left--) {
+		ret = rfs_iget(fs, at, &di, &buf);
+		if (ret)
+			return ret;
+		at = le32_to_cpu(di->next_orphan);
+		if (at == ino) {
+			di->next_orphan = next;
+			rfs_buf_dirty(fs, buf);
+			return 0;
+		}
+	}
+	return -EUCLEAN;
+}
+
+static int apply_free(struct rfs_fs *fs, u32 ino)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf, *block;
+	u64 i;
+	int ret;
+
+	ret = rfs_iget(fs, ino, &di, &buf);
+	if (ret)
+		return ret;
+	if (di->nlink)
+		return -EUCLEAN;
+	ret = leave_orphans(fs, ino, di->next_orphan);
+	if (!ret)
+		ret = rfs_map_prune(fs, ino, 0, ~0ULL);
+	if (ret)
+		return ret;
+	if (!S_ISREG(le32_to_cpu(di->mode))) {
+		for (i = 0; i * RFS_BLOCK_BYTES < le64_to_cpu(di->size); i++) {
+			block = rfs_buf_find(fs, RFS_DIR, ino, i);
+			if (block)
+				rfs_buf_drop(fs, block);
+		}
+	}
+	return rfs_ifree(fs, ino);
+}
+
+/* The record's inode, unless it makes one, must be of its generation. */
+static int check_gen(struct rfs_fs *fs, const struct rfs_rec *rec)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret;
+
+	if (rec->op == RFS_OP_CREATE)
+		return 0;
+	ret = rfs_iget(fs, le32_to_cpu(rec->ino), &di, &buf);
+	if (ret)
+		return ret;
+	return di->gen == rec->gen ? 0 : -EUCLEAN;
+}
+
+int rfs_apply(struct rfs_fs *fs, const struct rfs_rec *rec, const u8 *name1,
+	      const u8 *name2)
+{
+	int ret = check_gen(fs, rec);
+
+	if (ret)
+		return ret;
+	switch (rec->op) {
+	case RFS_OP_CREATE:
+		return apply_create(fs, rec, name1, name2);
+	case RFS_OP_LINK:
+		return apply_link(fs, rec, name1);
+	case RFS_OP_UNLINK:
+		return apply_unlink(fs, rec, name1);
+	case RFS_OP_RENAME:
+		return apply_rename(fs, rec, name1, name2);
+	case RFS_OP_ATTR:
+		return apply_attr(fs, rec);
+	case RFS_OP_SIZE:
+		return apply_size(fs, rec);
+	case RFS_OP_PUNCH:
+		return apply_punch(fs, rec);
+	case RFS_OP_FREE:
+		return apply_free(fs, le32_to_cpu(rec->ino));
+	}
+	return -EUCLEAN;
+}
+
+static void rec_init(struct rfs_fs *fs, struct rfs_rec *rec, u8 op, u32 ino)
+{
+	memset(rec, 0, sizeof(*rec));
+	rec->op = op;
+	rec->ino = cpu_to_le32(ino);
+	rec->version = cpu_to_le64(rfs_next_version(fs, 1));
+	rec->time = cpu_to_le64(fs->ops->now(fs->dev));
+}
+
+/* Apply and log; the inode's generation and the lengths are filled in. */
+static int commit(struct rfs_fs *fs, struct rfs_rec *rec, const char *name1,
+		  const char *name2)
+{
+	u32 len1 = name1 ? strlen(name1) : 0, len2 = name2 ? strlen(name2) : 0;
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret;
+
+	rec->len1 = cpu_to_le16(len1);
+	rec->len2 = cpu_to_le16(len2);
+	rec->bytes = cpu_to_le32((sizeof(*rec) + len1 + len2 + 7) / 8 * 8);
+	if (rec->op != RFS_OP_CREATE) {
+		ret = rfs_iget(fs, le32_to_cpu(rec->ino), &di, &buf);
+		if (ret)
+			return ret;
+		rec->gen = di->gen;
+	}
+	ret = rfs_apply(fs, rec, (const u8 *)name1, (const u8 *)name2);
+	if (!ret)
+		ret = rfs_log_add(fs, rec, name1, name2);
+	if (ret && ret != -ENOSPC)
+		fs->read_only = true;	/* it may be half done */
+	return ret;
+}
+
+static int name_ok(const char *name)
+{
+	size_t len = strlen(name);
+
+	if (len > RFS_NAME_MAX)
+		return -ENAMETOOLONG;
+	return len ? 0 : -EINVAL;
+}
+
+static int free_name(struct rfs_fs *fs, u32 dir, const char *name)
+{
+	u32 ino;
+	int ret = name_ok(name);
+
+	if (!ret)
+		ret = rfs_dir_find(fs, dir, name, strlen(name), &ino);
+	if (!ret)
+		return -EEXIST;
+	return ret == -ENOENT ? 0 : ret;
+}
+
+int rfs_create(struct rfs_fs *fs, u32 dir, const char *name,
+	       const struct rfs_new *how, u32 *ino)
+{
+	struct rfs_rec rec;
+	int ret = rfs_make_room(fs, 0, 5);
+
+	if (!ret)
+		ret = free_name(fs, dir, name);
+	if (!ret)
+		ret = rfs_ialloc(fs, ino);
+	if (ret)
+		return ret;
+	rec_init(fs, &rec, RFS_OP_CREATE, *ino);
+	rec.gen = cpu_to_le32((u32)le64_to_cpu(rec.version));
+	rec.dir1 = cpu_to_le32(dir);
+	rec.mode = cpu_to_le32(how->mode);
+	rec.uid = cpu_to_le32(how->uid);
+	rec.gid = cpu_to_le32(how->gid);
+	rec.rdev = cpu_to_le32(how->rdev);
+	return commit(fs, &rec, name, how->target);
+}
+
+int rfs_link(struct rfs_fs *fs, u32 dir, const char *name, u32 ino)
+{
+	struct rfs_rec rec;
+	int ret = rfs_make_room(fs, 0, 3);
+
+	if (!ret)
+		ret = free_name(fs, dir, name);
+	if (ret)
+		return ret;
+	rec_init(fs, &rec, RFS_OP_LINK, ino);
+	rec.dir1 = cpu_to_le32(dir);
+	return commit(fs, &rec, name, NULL);
+}
+
+/* May a directory go? */
+static int check_empty(struct rfs_fs *fs, u32 ino)
+{
+	struct rfs_entry entry;
+	int ret = rfs_dir_next(fs, ino, 0, &entry);
+
+	if (ret == -ENOTDIR || ret == -ENOENT)
+		return 0;
+	return ret ? ret : -ENOTEMPTY;
+}
+
+/* Room for what removes things: from the reserve, if it must be */
+static int make_room_to_free(struct rfs_fs *fs)
+{
+	int ret = rfs_make_room(fs, 0, 0);
+
+	return ret == -ENOSPC ? 0 : ret;
+}
+
+int rfs_unlink(struct rfs_fs *fs, u32 dir, const char *name, u32 *ino)
+{
+	struct rfs_rec rec;
+	int ret = make_room_to_free(fs);
+
+	if (!ret)
+		ret = name_ok(name);
+	if (!ret)
+		ret = rfs_dir_find(fs, dir, name, strlen(name), ino);
+	if (!ret)
+		ret = check_empty(fs, *ino);
+	if (ret)
+		return ret;
+	rec_init(fs, &rec, RFS_OP_UNLINK, *ino);
+	rec.dir1 = cpu_to_le32(dir);
+	return commit(fs, &rec, name, NULL);
+}
+
+/* Whether a directory is another one or above it is the caller's matter. */
+int rfs_rename(struct rfs_fs *fs, u32 dir1, const char *name1, u32 dir2,
+	       const char *name2, u32 flags)
+{
+	u32 ino, victim = 0;
+	struct rfs_rec rec;
+	int ret = rfs_make_room(fs, 0, 3);
+
+	if (!ret)
+		ret = name_ok(name2);
+	if (!ret)
+		ret = rfs_dir_find(fs, dir1, name1, strlen(name1), &ino);
+	if (ret)
+		return ret;
+	ret = rfs_dir_find(fs, dir2, name2, strlen(name2), &victim);
+	if (ret == -ENOENT && !(flags & RFS_REC_EXCHANGE))
+		ret = 0;
+	else if (!ret && victim != ino && !(flags & RFS_REC_EXCHANGE))
+		ret = check_empty(fs, victim);
+	if (ret || victim == ino)
+		return ret;
+	rec_init(fs, &rec, RFS_OP_RENAME, ino);
+	rec.flags = flags;
+	rec.dir1 = cpu_to_le32(dir1);
+	rec.dir2 = cpu_to_le32(dir2);
+	rec.victim = cpu_to_le32(victim);
+	return commit(fs, &rec, name1, name2);
+}
+
+int rfs_truncate(struct rfs_fs *fs, u32 ino, u64 size)
+{
+	struct rfs_rec rec;
+	int ret = make_room_to_free(fs);
+
+	if (ret)
+		return ret;
+	rec_init(fs, &rec, RFS_OP_SIZE, ino);
+	rec.arg1 = cpu_to_le64(size);
+	return commit(fs, &rec, NULL, NULL);
+}
+
+int rfs_punch(struct rfs_fs *fs, u32 ino, u64 from, u64 to)
+{
+	struct rfs_rec rec;
+	int ret = make_room_to_free(fs);
+
+	if (ret)
+		return ret;
+	rec_init(fs, &rec, RFS_OP_PUNCH, ino);
+	rec.arg1 = cpu_to_le64(from);
+	rec.arg2 = cpu_to_le64(to);
+	return commit(fs, &rec, NULL, NULL);
+}
+
+/* mode, uid, gid, flags, atime and mtime of attr */
+int rfs_setattr(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr)
+{
+	struct rfs_rec rec;
+	int ret = make_room_to_free(fs);
+
+	if (ret)
+		return ret;
+	rec_init(fs, &rec, RFS_OP_ATTR, ino);
+	rec.mode = attr->mode;
+	rec.uid = attr->uid;
+	rec.gid = attr->gid;
+	rec.iflags = attr->flags;
+	rec.arg1 = attr->atime;
+	rec.arg2 = attr->mtime;
+	return commit(fs, &rec, NULL, NULL);
+}
+
+int rfs_free_orphan(struct rfs_fs *fs, u32 ino)
+{
+	struct rfs_rec rec;
+	int ret = make_room_to_free(fs);
+
+	if (ret)
+		return ret;
+	rec_init(fs, &rec, RFS_OP_FREE, ino);
+	return commit(fs, &rec, NULL, NULL);
+}
+
+/* In memory only: recovery's check-point follows. */
+int rfs_free_orphans(struct rfs_fs *fs)
+{
+	int ret = 0;
+
+	while (!ret && fs->orphans) {
+		ret = apply_free(fs, fs->orphans);
+		fs->recovered.orphans += !ret;
+	}
+	return ret;
+}
+
+int rfs_readlink(struct rfs_fs *fs, u32 ino, u8 *target, u32 *len)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *ibuf, *buf;
+	struct rfs_ptr ptr;
+	u32 here, rest;
+	int ret = rfs_iget(fs, ino, &di, &ibuf);
+
+	if (ret)
+		return ret;
+	if (!S_ISLNK(le32_to_cpu(di->mode)))
+		return -EINVAL;
+	*len = le64_to_cpu(di->size);
+	here = le32_to_cpu(di->inline_len);
+	if (here > RFS_INLINE_MAX || le64_to_cpu(di->size) < here ||
+	    le64_to_cpu(di->size) > 4095)
+		return -EUCLEAN;
+	memcpy(target, di->inl, here);
+	rest = *len - here;
+	if (!rest)
+		return 0;
+	buf = rfs_buf_find(fs, RFS_DIR, ino, 0);
+	if (!buf) {
+		ret = rfs_map_get(fs, ino, 0, &ptr);
+		if (!ret)
+			ret = rfs_buf_read(fs, RFS_DIR, ino, 0,
+					   rfs_addr(ptr.addr), &buf);
+		if (ret)
+			return ret;
+	}
+	if (buf->head.gen != di->gen || le16_to_cpu(buf->head.count) != rest ||
+	    rest > RFS_BODY_BYTES)
+		return -EUCLEAN;
+	memcpy(target + here, buf->bytes + sizeof(struct rfs_head), rest);
+	return 0;
+}

@@ -1,0 +1,485 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * From the check-point that was loaded to the state at the end of the updating
+ * window (OFTL 4.1): the log as a prefix, then the data pages. Changes memory
+ * only; the check-point that ends it is the caller's.
+ */
+#include "rfs.h"
+
+struct page {
+	struct rfs_oob oob;
+	u64 addr;
+	bool dropped;
+};
+
+struct log_page {
+	u64 lsn;
+	u64 addr;
+};
+
+struct pages {
+	struct page *data;
+	struct log_page *log;
+	u32 datas, logs, data_room, log_room;
+};
+
+/* A bigger copy of an array; frees the old one. */
+static void *grow(void *old, u32 used, u32 *room, size_t bytes)
+{
+	u32 more = *room ? 2 * *room : 256;
+	void *memory = rfs_alloc(more * bytes);
+
+	if (!memory)
+		return NULL;
+	if (used)
+		memcpy(memory, old, used * bytes);
+	rfs_free(old);
+	*room = more;
+	return memory;
+}
+
+static int note_data(struct pages *p, const struct rfs_oob *oob, u64 addr)
+{
+	if (p->datas == p->data_room) {
+		void *memory = grow(p->data, p->datas, &p->data_room,
+				    sizeof(*p->data));
+
+		if (!memory)
+			return -ENOMEM;
+		p->data = memory;
+	}
+	p->data[p->datas].oob = *oob;
+	p->data[p->datas].dropped = false;
+	p->data[p->datas++].addr = addr;
+	return 0;
+}
+
+static int note_log(struct pages *p, u64 lsn, u64 addr)
+{
+	if (p->logs == p->log_room) {
+		void *memory = grow(p->log, p->logs, &p->log_room,
+				    sizeof(*p->log));
+
+		if (!memory)
+			return -ENOMEM;
+		p->log = memory;
+	}
+	p->log[p->logs].lsn = lsn;
+	p->log[p->logs++].addr = addr;
+	return 0;
+}
+
+static u8 stream_of(u8 type)
+{
+	switch (type) {
+	case RFS_DATA:
+		return RFS_S_DATA;
+	case RFS_LOG:
+		return RFS_S_LOG;
+	case RFS_IMAP:
+	case RFS_TIMB:
+	case RFS_ZTAB:
+		return RFS_S_IMAP;
+	}
+	return RFS_S_META;
+}
+
+/* A page that is what its OOB says. Returns 1 if it is not of the window. */
+static int note_page(struct rfs_fs *fs, struct pages *p,
+		     struct rfs_zone_info *z, const struct rfs_oob *oob,
+		     u64 addr)
+{
+	u64 stamp = le64_to_cpu(oob->stamp);
+
+	if (stamp < fs->cp_version)
+		return 1;
+	fs->version = max(fs->version, stamp + 1);
+	fs->recovered.pages_window++;
+	if (!z->window && oob->type != RFS_SUMMARY) {
+		z->window = true;
+		z->stream = stream_of(oob->type);
+	}
+	if (oob->type == RFS_DATA)
+		return note_data(p, oob, addr);
+	if (oob->type == RFS_LOG)
+		return note_log(p, le64_to_cpu(oob->off), addr);
+	return 0;
+}
+
+static bool data_ok(const struct rfs_oob *oob, const void *block)
+{
+	return le32_to_cpu(oob->data_crc) ==
+	       ~rfs_crc(~0U, block, RFS_BLOCK_BYTES);
+}
+
+/* Without page metadata: the blocks that the summary at addr lists. */
+static int scan_listed(struct rfs_fs *fs, struct pages *p,
+		       struct rfs_zone_info *z, const struct rfs_summary *sum,
+		       u64 addr, u32 left, void *block)
+{
+	u32 n = min_t(u32, le16_to_cpu(sum->head.count), RFS_SUM_ENTRIES);
+	u32 i;
+	int ret = 0;
+
+	n = min(n, left);
+	for (i = 0; ret >= 0 && i < n; i++) {
+		const struct rfs_oob *oob = &sum->entry[i];
+
+		fs->recovered.pages_read++;
+		if (oob->type == 0 || oob->type >= RFS_TYPES ||
+		    le16_to_cpu(oob->len) > RFS_BLOCK_BYTES ||
+		    fs->ops->read(fs->dev, addr + 1 + i, block, NULL) ||
+		    !data_ok(oob, block)) {
+			fs->recovered.pages_bad++;
+			continue;
+		}
+		ret = note_page(fs, p, z, oob, addr + 1 + i);
+	}
+	return ret < 0 ? ret : (int)n;
+}
+
+static int scan_summaries(struct rfs_fs *fs, struct pages *p, u32 nr, u32 from,
+			  u8 *block)
+{
+	struct rfs_zone_info *z = &fs->zone[nr];
+	u64 start = (u64)nr * fs->geo.zone_blocks;
+	struct rfs_summary *sum = (struct rfs_summary *)block;
+	u32 at = from;
+	int ret;
+
+	while (at < z->wp) {
+		fs->recovered.pages_read++;
+		ret = fs->ops->read(fs->dev, start + at, sum, NULL);
+		if (ret || !rfs_head_ok(&sum->head, fs->volume, RFS_SUMMARY) ||
+		    le64_to_cpu(sum->head.addr) != start + at) {
+			fs->recovered.pages_bad++;
+			at++;
+			continue;
+		}
+		if (le64_to_cpu(sum->head.stamp) < fs->cp_version)
+			return 0;
+		fs->version = max(fs->version, le64_to_cpu(sum->head.stamp) + 1);
+		ret = scan_listed(fs, p, z, sum, start + at, z->wp - at - 1,
+				  block + RFS_BLOCK_BYTES);
+		if (ret < 0)
+			return ret;
+		z->summary = at + 1;
+		at += 1 + ret;
+	}
+	return 0;
+}
+
+static int scan_pages(struct rfs_fs *fs, struct pages *p, u32 nr, u32 from,
+		      u8 *block)
+{
+	struct rfs_zone_info *z = &fs->zone[nr];
+	u64 addr = (u64)nr * fs->geo.zone_blocks + from;
+	struct rfs_oob oob;
+	u32 at;
+	int ret;
+
+	for (at = from; at < z->wp; at++, addr++) {
+		fs->recovered.pages_read++;
+		ret = fs->ops->read(fs->dev, addr, block, &oob);
+		if (ret || !rfs_oob_ok(&oob, fs->volume) ||
+		    !data_ok(&oob, block)) {
+			fs->recovered.pages_bad++;
+			continue;
+		}
+		ret = note_page(fs, p, z, &oob, addr);
+		if (ret < 0)
+			return ret;
+		/* freed before the check-point and not reset after it */
+		if (ret && z->state == RFS_Z_FREE)
+			return 0;
+	}
+	return 0;
+}
+
+static int scan(struct rfs_fs *fs, struct pages *p)
+{
+	u8 *block = rfs_alloc(2 * RFS_BLOCK_BYTES);
+	u32 nr;
+	int ret = 0;
+
+	if (!block)
+		return -ENOMEM;
+	for (nr = RFS_CP_ZONES; !ret && nr < fs->geo.zones; nr++) {
+		struct rfs_zone_info *z = &fs->zone[nr];
+
+		if (z->cond == RFS_DEV_OFFLINE || z->state == RFS_Z_DEAD)
+			continue;
+		if (z->wp < z->cp_wp && z->live)
+			ret = -EUCLEAN;	/* blocks in use are gone */
+		if (!ret && z->wp <= z->cp_wp)
+			continue;
+		if (!ret && fs->geo.oob_bytes)
+			ret = scan_pages(fs, p, nr, z->cp_wp, block);
+		else if (!ret)
+			ret = scan_summaries(fs, p, nr, z->cp_wp, block);
+		if (!ret && z->state == RFS_Z_FREE && z->window) {
+			z->state = RFS_Z_USED;
+			z->summary = fs->geo.oob_bytes ? 0 : z->summary;
+		}
+	}
+	rfs_free(block);
+	return ret;
+}
+
+static int by_lsn(const void *a, const void *b)
+{
+	const struct log_page *x = a, *y = b;
+
+	return x->lsn < y->lsn ? -1 : x->lsn > y->lsn;
+}
+
+static int by_version(const void *a, const void *b)
+{
+	const struct page *x = a, *y = b;
+	u64 v = le64_to_cpu(x->oob.version), w = le64_to_cpu(y->oob.version);
+
+	if (v != w)
+		return v < w ? -1 : 1;
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+/* A record that may still lack its end */
+struct partial {
+	u8 bytes[(RFS_REC_MAX + 7) / 8 * 8];
+	u32 fill;
+};
+
+static int replay_record(struct rfs_fs *fs, const struct rfs_rec *rec)
+{
+	const u8 *name = (const u8 *)(rec + 1);
+	u32 len1 = le16_to_cpu(rec->len1), len2 = le16_to_cpu(rec->len2);
+	int ret;
+
+	if (sizeof(*rec) + len1 + len2 > le32_to_cpu(rec->bytes) ||
+	    len1 > RFS_NAME_MAX)
+		return -EUCLEAN;
+	fs->version = max(fs->version, le64_to_cpu(rec->version) + 1);
+	ret = rfs_apply(fs, rec, name, name + len1);
+	fs->recovered.records++;
+	fs->recovered.last_version = le64_to_cpu(rec->version);
+	/* a record was applied once: that it cannot be now is damage */
+	return ret == 0 || ret == -ENOMEM || ret == -EIO ? ret : -EUCLEAN;
+}
+
+static int replay_bytes(struct rfs_fs *fs, struct partial *part, const u8 *from,
+			u32 bytes)
+{
+	struct rfs_rec *rec = (struct rfs_rec *)part->bytes;
+
+	while (bytes) {
+		u32 want = part->fill < 8 ? 8 : le32_to_cpu(rec->bytes), n;
+		int ret;
+
+		n = min(bytes, want - part->fill);
+		memcpy(part->bytes + part->fill, from, n);
+		part->fill += n;
+		from += n;
+		bytes -= n;
+		if (part->fill < 8)
+			continue;
+		want = le32_to_cpu(rec->bytes);
+		if (want < sizeof(*rec) || want > sizeof(part->bytes) ||
+		    want % 8)
+			return -EUCLEAN;
+		if (part->fill < want)
+			continue;
+		ret = replay_record(fs, rec);
+		if (ret)
+			return ret;
+		part->fill = 0;
+	}
+	return 0;
+}
+
+static int replay(struct rfs_fs *fs, const struct pages *p,
+		  struct partial *part, struct rfs_head *block)
+{
+	u64 next = fs->lsn;
+	u32 i;
+	int ret;
+
+	for (i = 0; i < p->logs && p->log[i].lsn == next; i++, next++) {
+		ret = fs->ops->read(fs->dev, p->log[i].addr, block, NULL);
+		if (ret)
+			return ret;
+		if (!rfs_head_ok(block, fs->volume, RFS_LOG) ||
+		    le64_to_cpu(block->off) != next ||
+		    le16_to_cpu(block->count) > RFS_BODY_BYTES)
+			return -EUCLEAN;
+		ret = replay_bytes(fs, part, (u8 *)(block + 1),
+				   le16_to_cpu(block->count));
+		if (ret)
+			return ret;
+	}
+	fs->recovered.log_gap = p->logs - i;
+	/* numbers beyond the gap are not used again */
+	fs->lsn = p->logs ? max(next, p->log[p->logs - 1].lsn + 1) : next;
+	return 0;
+}
+
+static int replay_log(struct rfs_fs *fs, struct pages *p)
+{
+	struct partial *part = rfs_alloc(sizeof(*part));
+	struct rfs_head *block = rfs_alloc(RFS_BLOCK_BYTES);
+	int ret = -ENOMEM;
+
+	if (part && block) {
+		if (p->logs)
+			rfs_sort(p->log, p->logs, sizeof(*p->log), by_lsn);
+		fs->replaying = true;
+		ret = replay(fs, p, part, block);
+		fs->replaying = false;
+	}
+	rfs_free(part);
+	rfs_free(block);
+	return ret;
+}
+
+/* Is the page at i the first of a transaction that is there as a whole? */
+static u32 complete_from(const struct pages *p, u32 i)
+{
+	u64 first = le64_to_cpu(p->data[i].oob.version);
+	u32 n;
+
+	for (n = 0; i + n < p->datas; n++) {
+		const struct rfs_oob *oob = &p->data[i + n].oob;
+
+		if (le64_to_cpu(oob->version) != first + n ||
+		    le16_to_cpu(oob->txn_idx) != n ||
+		    oob->flags & RFS_OOB_COPY)
+			return 0;
+		if (oob->txn_cnt)
+			return le16_to_cpu(oob->txn_cnt) == n + 1 ? n + 1 : 0;
+	}
+	return 0;
+}
+
+/* Pages are in the order of their versions, so a transaction's are together. */
+static void drop_incomplete(struct rfs_fs *fs, struct pages *p)
+{
+	u32 i = 0, n;
+
+	while (i < p->datas) {
+		if (p->data[i].oob.flags & RFS_OOB_COPY) {
+			i++;
+			continue;
+		}
+		n = complete_from(p, i);
+		if (n) {
+			i += n;
+			continue;
+		}
+		if (!(fs->teeth & RFS_TEETH_TXN)) {
+			p->data[i].dropped = true;
+			fs->recovered.txns_dropped++;
+		}
+		i++;
+	}
+}
+
+enum fate { KEPT, PUNCHED, GONE };
+
+/* What the tombstones leave of a page; they may cut it. */
+static enum fate fate(const struct rfs_fs *fs, struct rfs_oob *oob)
+{
+	u64 block = le64_to_cpu(oob->off), version = le64_to_cpu(oob->version);
+	enum fate fate = KEPT;
+	u32 i;
+
+	for (i = 0; i < fs->tombs; i++) {
+		const struct rfs_tomb *t = &fs->tomb[i];
+
+		if (t->ino != le32_to_cpu(oob->ino) ||
+		    t->gen != le32_to_cpu(oob->gen) || version > t->version)
+			continue;
+		if (block >= t->from && block < t->to)
+			fate = max_t(enum fate, fate, t->punch ? PUNCHED : GONE);
+		if (t->cut_len && block == t->cut_block)
+			oob->len = cpu_to_le16(min(le16_to_cpu(oob->len),
+						   t->cut_len));
+	}
+	return fate;
+}
+
+static int apply_page(struct rfs_fs *fs, struct page *page)
+{
+	struct rfs_oob *oob = &page->oob;
+	u32 ino = le32_to_cpu(oob->ino);
+	u64 block = le64_to_cpu(oob->off), end;
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	enum fate left = GONE;
+	struct rfs_ptr ptr;
+	int ret;
+
+	ret = rfs_iget(fs, ino, &di, &buf);
+	if (ret && ret != -ENOENT)
+		return ret;
+	if (!ret && di->gen == oob->gen && S_ISREG(le32_to_cpu(di->mode)))
+		left = fate(fs, oob);
+	if (left == KEPT) {
+		rfs_ptr_of(fs, oob, page->addr, &ptr);
+		ret = rfs_map_set(fs, ino, block, &ptr);
+		if (ret)
+			return ret;
+		fs->recovered.pages_applied++;
+	} else {
+		fs->recovered.pages_dropped++;
+	}
+	/* a page that was punched out has made the file longer before */
+	if (left == GONE)
+		return 0;
+	if (oob->flags & RFS_OOB_COPY)
+		return 0;
+	end = block * RFS_BLOCK_BYTES + le16_to_cpu(oob->len);
+	if (end > le64_to_cpu(di->size))
+		di->size = cpu_to_le64(end);
+	if (le64_to_cpu(oob->version) > le64_to_cpu(di->attr_version)) {
+		di->mtime = oob->time;
+		di->ctime = oob->time;
+	}
+	di->last_write = oob->time;
+	di->wcount = cpu_to_le64(le64_to_cpu(di->wcount) + 1);
+	rfs_buf_dirty(fs, buf);
+	return 0;
+}
+
+static int apply_data(struct rfs_fs *fs, struct pages *p)
+{
+	u32 i;
+	int ret = 0;
+
+	if (p->datas)
+		rfs_sort(p->data, p->datas, sizeof(*p->data), by_version);
+	drop_incomplete(fs, p);
+	for (i = 0; !ret && i < p->datas; i++)
+		if (!p->data[i].dropped)
+			ret = apply_page(fs, &p->data[i]);
+	return ret;
+}
+
+int rfs_recover(struct rfs_fs *fs)
+{
+	struct pages p = { 0 };
+	int ret;
+
+	ret = scan(fs, &p);
+	if (!ret)
+		ret = replay_log(fs, &p);
+	if (!ret)
+		ret = apply_data(fs, &p);
+	if (!ret)
+		ret = rfs_free_orphans(fs);
+	rfs_free(p.data);
+	rfs_free(p.log);
+	rfs_free(fs->tomb);
+	fs->tomb = NULL;
+	fs->tombs = 0;
+	fs->tomb_room = 0;
+	return ret;
+}

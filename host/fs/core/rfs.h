@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The core of RFS: all logic of the format, for the module, the tools and the
+ * tests. One caller at a time; functions return 0 or a negative errno:
+ * -EUCLEAN for a medium that contradicts itself, -EIO for one that fails.
+ */
+#ifndef RFS_H
+#define RFS_H
+
+#include "rfs_plat.h"
+#include "rfs_format.h"
+
+enum rfs_dev_cond {
+	RFS_DEV_OK,
+	RFS_DEV_READ_ONLY,
+	RFS_DEV_OFFLINE,
+};
+
+struct rfs_dev_zone {
+	u32 cap;		/* blocks */
+	u32 wp;			/* blocks */
+	enum rfs_dev_cond cond;
+};
+
+/**
+ * struct rfs_dev_ops - the drive
+ * @append: blocks to the end of a zone; may return before they are written,
+ *	data and oob are copied or kept by then. @oob is ignored without OOB.
+ *	Says where the first block goes.
+ * @wait: until all appends are written; the first error among them
+ * @read: a block and, unless NULL, its OOB; -EIO if it is unreadable
+ * @reset: a zone
+ * @flush: what was written before is durable
+ * @report: state of a zone
+ * @now: ns since 1970
+ */
+struct rfs_dev_ops {
+	int (*append)(void *dev, u32 zone, u32 blocks, const void *const *data,
+		      const struct rfs_oob *oob, u64 *addr);
+	int (*wait)(void *dev);
+	int (*read)(void *dev, u64 addr, void *data, struct rfs_oob *oob);
+	int (*reset)(void *dev, u32 zone);
+	int (*flush)(void *dev);
+	int (*report)(void *dev, u32 zone, struct rfs_dev_zone *out);
+	u64 (*now)(void *dev);
+};
+
+struct rfs_geometry {
+	u32 zones;
+	u32 zone_blocks;
+	u32 oob_bytes;		/* 0, or RFS_OOB_BYTES and more */
+	bool volatile_cache;
+};
+
+/* A zone, as in the zone table and beyond */
+struct rfs_zone_info {
+	u64 sum_time;
+	u64 sum_wcount;
+	u32 cap;
+	u32 wp;
+	u32 cp_wp;		/* of the check-point that was loaded */
+	u32 live;		/* blocks, those of maps included */
+	u32 maps;		/* of them inode map, TIMB and zone table */
+	u32 summary;
+	u8 state;
+	u8 stream;
+	u8 cond;
+	bool window;		/* holds pages since the check-point */
+};
+
+/* A stream's open zone and the blocks that no summary lists yet */
+struct rfs_tail {
+	u32 zone;		/* 0 if none */
+	u32 pending;
+	struct rfs_oob entry[RFS_SUM_ENTRIES];
+};
+
+/* A metadata block in memory */
+struct rfs_buf {
+	struct rfs_buf *hash_next;
+	struct rfs_buf *prev, *next;	/* in the list of dirty or of clean */
+	u64 off;
+	u64 addr;		/* 0: never written */
+	u32 ino;
+	u8 type;
+	bool dirty;
+	union {
+		struct rfs_head head;
+		struct rfs_node node;
+		struct rfs_inodes inodes;
+		struct rfs_table table;
+		u8 bytes[RFS_BLOCK_BYTES];
+	};
+};
+
+struct rfs_list {
+	struct rfs_buf *first, *last;
+	u32 count;
+};
+
+#define RFS_HASH	4096
+
+/* A name, truncate or other record that is not yet durable */
+struct rfs_pending {
+	u32 ino;
+	bool before_data;	/* durable before a page of the file */
+};
+
+/* What removes pages of the updating window */
+struct rfs_tomb {
+	u32 ino;
+	u32 gen;
+	u64 from, to;		/* blocks that are gone */
+	u64 cut_block;		/* block that is cut, if cut_len is not 0 */
+	u32 cut_len;
+	u64 version;
+	bool punch;		/* what it removes was still written */
+};
+
+struct rfs_recovered {
+	u64 pages_read;
+	u64 pages_window;	/* with a stamp of the window */
+	u64 pages_bad;		/* below a write pointer, not readable */
+	u64 records;
+	u64 log_gap;		/* log blocks after the first gap */
+	u64 txns_dropped;	/* incomplete transactions */
+	u64 pages_dropped;	/* pages no inode or a tombstone claims */
+	u64 pages_applied;
+	u64 orphans;
+	u64 last_version;	/* of the last record replayed; 0 if none */
+};
+
+struct rfs_stats {
+	u64 written[RFS_TYPES];	/* blocks */
+	u64 copied;
+	u64 checkpoints;
+	u64 resets;
+	u64 victims;
+	u64 clean_reads;
+};
+
+struct rfs_fs {
+	const struct rfs_dev_ops *ops;
+	void *dev;
+	struct rfs_geometry geo;
+	struct rfs_super super;
+	u32 volume;
+	u64 user_blocks;	/* that can be promised */
+	u32 low_zones;		/* fewer free ones: clean first */
+	u32 dirty_max;
+	u32 window_max;		/* blocks */
+
+	u64 version;		/* next */
+	u64 cp_version;		/* of the check-point: the window's first */
+	u64 cp_seq;
+	u32 cp_mirror[RFS_CP_MIRRORS];
+	u64 window_blocks;
+
+	struct rfs_zone_info *zone;
+	struct rfs_tail tail[RFS_S_DATA + 1];
+	u32 free_zones;
+	u32 zone_cursor;
+	u64 live;		/* blocks of all zones */
+	u64 data_live;
+
+	u32 imap_blocks, timb_blocks, ztab_blocks;
+	u64 *timb;		/* TIMB word of each inode-map block */
+	u64 *timb_addr;
+	u64 *ztab_addr;
+	bool *timb_dirty;
+	struct rfs_zone *ztab;	/* as last written */
+	u32 orphans;
+	u32 next_ino;
+	u64 inodes;
+
+	struct rfs_buf *hash[RFS_HASH];
+	struct rfs_list dirty, clean;
+	u32 new_dirty;		/* dirty and never written */
+	u32 clean_max;
+
+	struct rfs_buf *log;	/* block being filled */
+	u32 log_used;
+	u64 lsn;		/* of that block */
+	struct rfs_pending *pending;
+	u32 pendings, pending_room;
+
+	bool replaying;
+	bool read_only;
+	struct rfs_tomb *tomb;
+	u32 tombs, tomb_room;
+	struct rfs_recovered recovered;
+	struct rfs_stats stats;
+	u32 teeth;		/* tests only: what to leave out */
+};
+
+/* Rules that a test breaks to see that it notices */
+#define RFS_TEETH_TXN		0x1	/* keep incomplete transactions */
+#define RFS_TEETH_RESET		0x2	/* reset without a check-point */
+#define RFS_TEETH_TOMB		0x4	/* truncates leave no tombstone */
+
+/* format.c */
+void rfs_head_init(struct rfs_fs *fs, struct rfs_head *head, u8 type, u32 ino,
+		   u32 gen, u64 off);
+void rfs_head_seal(struct rfs_head *head, u64 stamp);
+bool rfs_head_ok(const struct rfs_head *head, u32 volume, u8 type);
+void rfs_oob_seal(struct rfs_oob *oob, const void *data);
+bool rfs_oob_ok(const struct rfs_oob *oob, u32 volume);
+u64 rfs_name_hash(const struct rfs_fs *fs, const void *name, u32 len);
+static inline u64 rfs_addr(__le64 word)
+{
+	return le64_to_cpu(word) & RFS_ADDR_MASK;
+}
+
+static inline u32 rfs_high(__le64 word)
+{
+	return le64_to_cpu(word) >> RFS_ADDR_BITS;
+}
+
+static inline __le64 rfs_word(u64 addr, u32 high)
+{
+	return cpu_to_le64(addr | (u64)high << RFS_ADDR_BITS);
+}
+
+/* super.c */
+struct rfs_layout {
+	u32 dirty_max, reserve_zones, cp_blocks;
+	u32 imap_blocks, timb_blocks, ztab_blocks;
+	u64 max_inodes;
+	u32 need_zones;		/* fewer are refused */
+};
+
+void rfs_layout(u32 zones, u32 zone_cap, bool oob, struct rfs_layout *out);
+/*
+ * Make the volume. geo->zones may be fewer than the device has. The zones are
+ * reset. -ENOSPC if rfs_layout() asks for more.
+ */
+int rfs_mkfs(const struct rfs_dev_ops *ops, void *dev,
+	     const struct rfs_geometry *geo, const u8 uuid[16],
+	     const char *label);
+int rfs_super_load(struct rfs_fs *fs);
+void rfs_super_fill(struct rfs_fs *fs);
+int rfs_super_write(struct rfs_fs *fs, u32 zone);
+
+/* zone.c */
+u64 rfs_next_version(struct rfs_fs *fs, u32 count);
+/* Blocks to a stream, 63 at most; addr has an element for each */
+int rfs_append(struct rfs_fs *fs, u32 stream, u32 n, const void *const *data,
+	       struct rfs_oob *oob, u64 *addr);
+void rfs_oob_meta(struct rfs_fs *fs, struct rfs_oob *oob,
+		  const struct rfs_head *head);
+/* A block is in use from now on, or no longer; @ptr of data, else NULL */
+int rfs_live(struct rfs_fs *fs, u64 addr, int delta, const struct rfs_ptr *ptr);
+void rfs_live_map(struct rfs_fs *fs, u64 addr, int delta);
+bool rfs_addr_ok(const struct rfs_fs *fs, u64 addr);
+int rfs_free_zones(struct rfs_fs *fs);
+int rfs_make_room(struct rfs_fs *fs, u32 blocks, u32 more);
+
+/* cache.c */
+struct rfs_buf *rfs_buf_find(struct rfs_fs *fs, u8 type, u32 ino, u64 off);
+int rfs_buf_read(struct rfs_fs *fs, u8 type, u32 ino, u64 off, u64 addr,
+		 struct rfs_buf **out);
+int rfs_buf_new(struct rfs_fs *fs, u8 type, u32 ino, u32 gen, u64 off,
+		struct rfs_buf **out);
+void rfs_buf_dirty(struct rfs_fs *fs, struct rfs_buf *buf);
+void rfs_buf_drop(struct rfs_fs *fs, struct rfs_buf *buf);
+/* Write a dirty block; it is clean then, and has its new address */
+int rfs_buf_write(struct rfs_fs *fs, struct rfs_buf *buf, u32 stream);
+void rfs_cache_trim(struct rfs_fs *fs, u32 keep);
+
+/* inode.c */
+int rfs_iget(struct rfs_fs *fs, u32 ino, struct rfs_dinode **out,
+	     struct rfs_buf **buf);
+int rfs_ialloc(struct rfs_fs *fs, u32 *ino);
+int rfs_iset(struct rfs_fs *fs, u32 ino, struct rfs_dinode **out,
+	     struct rfs_buf **buf);
+int rfs_ifree(struct rfs_fs *fs, u32 ino);
+int rfs_imap_get(struct rfs_fs *fs, u32 block, bool create,
+		 struct rfs_buf **out);
+
+/* index.c */
+int rfs_map_get(struct rfs_fs *fs, u32 ino, u64 block, struct rfs_ptr *out);
+int rfs_map_set(struct rfs_fs *fs, u32 ino, u64 block,
+		const struct rfs_ptr *ptr);
+/* Blocks from..to - 1 are gone */
+int rfs_map_prune(struct rfs_fs *fs, u32 ino, u64 from, u64 to);
+/* The slot that points to a node or, at level 0, to a block; NULL: a hole */
+int rfs_map_slot(struct rfs_fs *fs, u32 ino, u32 level, u64 nr, bool create,
+		 struct rfs_ptr **slot, struct rfs_buf **buf);
+
+/* dir.c */
+struct rfs_entry {
+	u64 pos;		/* of the next entry */
+	u32 ino;
+	u8 type;
+	u8 len;
+	u8 name[RFS_NAME_MAX];
+};
+
+int rfs_dir_find(struct rfs_fs *fs, u32 dir, const void *name, u32 len,
+		 u32 *ino);
+int rfs_dir_add(struct rfs_fs *fs, u32 dir, const void *name, u32 len, u32 ino,
+		u8 type);
+int rfs_dir_remove(struct rfs_fs *fs, u32 dir, const void *name, u32 len);
+int rfs_dir_set(struct rfs_fs *fs, u32 dir, const void *name, u32 len, u32 ino,
+		u8 type);
+/* First entry at or after pos, in the order of hashes; -ENOENT at the end */
+int rfs_dir_next(struct rfs_fs *fs, u32 dir, u64 pos, struct rfs_entry *out);
+
+/* log.c */
+int rfs_log_add(struct rfs_fs *fs, const struct rfs_rec *rec, const void *name1,
+		const void *name2);
+int rfs_log_write(struct rfs_fs *fs);	/* what was added; not waited for */
+int rfs_log_sync(struct rfs_fs *fs);	/* and durable */
+bool rfs_log_pending(struct rfs_fs *fs, u32 ino, bool before_data);
+
+/* names.c: changes of names and inodes */
+int rfs_apply(struct rfs_fs *fs, const struct rfs_rec *rec, const u8 *name1,
+	      const u8 *name2);
+struct rfs_new {
+	u32 mode, uid, gid, rdev;
+	const char *target;	/* of a symlink */
+};
+
+int rfs_create(struct rfs_fs *fs, u32 dir, const char *name,
+	       const struct rfs_new *how, u32 *ino);
+int rfs_link(struct rfs_fs *fs, u32 dir, const char *name, u32 ino);
+/* A file or empty directory; its inode stays until rfs_free_orphan() */
+int rfs_unlink(struct rfs_fs *fs, u32 dir, const char *name, u32 *ino);
+int rfs_rename(struct rfs_fs *fs, u32 dir1, const char *name1, u32 dir2,
+	       const char *name2, u32 flags);
+int rfs_truncate(struct rfs_fs *fs, u32 ino, u64 size);
+int rfs_punch(struct rfs_fs *fs, u32 ino, u64 from, u64 to);
+int rfs_setattr(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr);
+int rfs_free_orphan(struct rfs_fs *fs, u32 ino);
+int rfs_free_orphans(struct rfs_fs *fs);
+/* target has 4096 bytes; without a terminator, *len says how many */
+int rfs_readlink(struct rfs_fs *fs, u32 ino, u8 *target, u32 *len);
+
+/* data.c */
+void rfs_ptr_of(const struct rfs_fs *fs, const struct rfs_oob *oob, u64 addr,
+		struct rfs_ptr *ptr);
+/* n whole blocks as one transaction; len: valid bytes of the last */
+int rfs_write(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
+	      const void *const *data, u32 len);
+/* A block as a reader sees it; a hole reads as zeroes */
+int rfs_read(struct rfs_fs *fs, u32 ino, u64 block, void *data);
+int rfs_fsync(struct rfs_fs *fs, u32 ino);
+
+/* cp.c */
+int rfs_checkpoint(struct rfs_fs *fs, u32 flags);
+int rfs_cp_load(struct rfs_fs *fs);
+
+/* recover.c */
+int rfs_recover(struct rfs_fs *fs);
+
+/* clean.c */
+int rfs_clean(struct rfs_fs *fs);	/* one victim; -ENOSPC if there is none */
+
+/* mount.c */
+int rfs_mount(const struct rfs_dev_ops *ops, void *dev,
+	      const struct rfs_geometry *geo, bool read_only, u32 teeth,
+	      struct rfs_fs **out);
+int rfs_tables_alloc(struct rfs_fs *fs);	/* and the state of all zones */
+int rfs_unmount(struct rfs_fs *fs);	/* with a check-point */
+void rfs_drop(struct rfs_fs *fs);	/* without */
+
+/* check.c */
+struct rfs_report {
+	void (*say)(void *arg, const char *text);
+	void *arg;
+	u64 faults;
+	u64 files, dirs, blocks;
+	bool read_data;		/* and verify checksums */
+};
+
+int rfs_check(struct rfs_fs *fs, struct rfs_report *report);
+
+#endif

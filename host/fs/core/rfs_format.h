@@ -1,0 +1,684 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What RFS writes to its medium. Everything is little-endian; a block is 4096
+ * bytes and is the unit of every address. doc/format.md has the same as tables,
+ * doc/design.md says why.
+ *
+ * The same header is compiled into the kernel module and in user space.
+ */
+#ifndef RFS_FORMAT_H
+#define RFS_FORMAT_H
+
+#ifdef __KERNEL__
+#include <linux/build_bug.h>
+#include <linux/types.h>
+#else
+#include <assert.h>
+#include <linux/types.h>
+#include <stddef.h>
+#endif
+
+#define RFS_BLOCK_BYTES		4096
+#define RFS_OOB_BYTES		64
+#define RFS_NAME_MAX		255
+#define RFS_ROOT_INO		2	/* 0 is "none", 1 is not used */
+#define RFS_CP_ZONES		3	/* zones 0, 1 and 2 */
+#define RFS_CP_MIRRORS		2	/* of these, hold each check-point */
+#define RFS_GROUPS_MAX		6
+#define RFS_FORMAT_VERSION	1
+
+#define RFS_OOB_MAGIC		0x5246		/* "FR" */
+#define RFS_BLOCK_MAGIC		0x42534652	/* "RFSB" */
+
+/* Features: a bit nobody knows in incompat: no mount; ro_compat: no writing */
+#define RFS_INCOMPAT_SUMMARY	0x1	/* ms=0: backpointers in summaries only */
+#define RFS_INCOMPAT_KNOWN	RFS_INCOMPAT_SUMMARY
+#define RFS_RO_COMPAT_KNOWN	0
+#define RFS_COMPAT_KNOWN	0
+
+/* Types of block: in the OOB and, but for data, in the block's header */
+enum rfs_type {
+	RFS_DATA = 1,		/* content of a file */
+	RFS_LOG = 2,		/* records of the log of changes */
+	RFS_DIR = 3,		/* directory block */
+	RFS_INDEX = 4,		/* index node of a file */
+	RFS_INODES = 5,		/* 16 inodes */
+	RFS_IMAP = 6,		/* inode-map block */
+	RFS_TIMB = 7,		/* block of the table of inode-map blocks */
+	RFS_ZTAB = 8,		/* block of the zone table */
+	RFS_CP = 9,		/* check-point */
+	RFS_SUPER = 10,		/* superblock */
+	RFS_SUMMARY = 11,	/* backpointers of other blocks of its zone */
+	RFS_TYPES
+};
+
+/* Flags of struct rfs_oob */
+#define RFS_OOB_COPY		0x1	/* made by cleaning, not by a write */
+
+/*
+ * A version is (mount epoch << 44) + counter: it only grows, over all mounts.
+ * A counter that overflows carries into the epoch, which is as good.
+ */
+#define RFS_EPOCH_SHIFT		44
+
+/**
+ * struct rfs_oob - page metadata, the backpointer of a block
+ * @magic: RFS_OOB_MAGIC; a block that was never written reads 0 here
+ * @type: enum rfs_type
+ * @flags: RFS_OOB_COPY or 0
+ * @volume: first four bytes of the superblock's uuid
+ * @ino: inode the block belongs to; 0 if none
+ * @gen: generation of that inode; 0 if none
+ * @off: block offset in the file; for others see the type's key
+ * @version: of the content; kept by copies
+ * @stamp: as version, taken when this copy of it was appended
+ * @time: last write, ns since 1970; for data the file's mtime then
+ * @len: valid bytes of a data block, 1 to 4096; the rest reads as zeroes
+ * @txn_idx: place in its transaction; the transaction's id is version - txn_idx
+ * @txn_cnt: blocks of the transaction in its last block, 0 in the others
+ * @wcount: writes of this block of the file so far, saturating
+ * @data_crc: crc32c of the block
+ * @crc: crc32c of the 60 bytes before; in a summary the block's zone offset
+ */
+struct rfs_oob {
+	__le16 magic;
+	__u8 type;
+	__u8 flags;
+	__le32 volume;
+	__le32 ino;
+	__le32 gen;
+	__le64 off;
+	__le64 version;
+	__le64 stamp;
+	__le64 time;
+	__le16 len;
+	__le16 txn_idx;
+	__le16 txn_cnt;
+	__le16 wcount;
+	__le32 data_crc;
+	__le32 crc;
+};
+
+/**
+ * struct rfs_head - begins every block that is not file data
+ * @magic: RFS_BLOCK_MAGIC
+ * @crc: crc32c of the other 4092 bytes, with this field taken as absent
+ * @volume: as in the OOB
+ * @type: enum rfs_type, never RFS_DATA
+ * @level: height above the data of an index node or a directory node
+ * @count: entries, or bytes used after the header where entries vary
+ * @ino: as in the OOB
+ * @gen: as in the OOB
+ * @off: as in the OOB
+ * @stamp: as in the OOB
+ * @addr: address the block was written for, of summaries without OOB; else 0
+ * @prev: zone offset + 1 of the summary before this one in its zone, 0 if none
+ * @reserved: 0
+ */
+struct rfs_head {
+	__le32 magic;
+	__le32 crc;
+	__le32 volume;
+	__u8 type;
+	__u8 level;
+	__le16 count;
+	__le32 ino;
+	__le32 gen;
+	__le64 off;
+	__le64 stamp;
+	__le64 addr;
+	__le32 prev;
+	__u8 reserved[12];
+};
+
+#define RFS_BODY_BYTES		(RFS_BLOCK_BYTES - sizeof(struct rfs_head))
+
+/**
+ * struct rfs_super - first block of each check-point zone
+ * @head: type RFS_SUPER
+ * @version: RFS_FORMAT_VERSION; a higher one is not mounted
+ * @compat: features that old code may ignore
+ * @ro_compat: features that old code may read past, not write
+ * @incompat: features that old code must not mount
+ * @uuid: of the volume
+ * @label: UTF-8, padded with zeroes
+ * @created: ns since 1970
+ * @zones: zones of the volume, check-point zones included
+ * @zone_blocks: distance of two zones' starts
+ * @zone_cap: smallest capacity of a zone when the volume was made
+ * @oob_bytes: page metadata of the namespace: 64 or more, or 0
+ * @reserve_zones: zones kept from users, see design.md
+ * @max_inodes: inode numbers end below it
+ * @dirty_max: dirty index and directory blocks that force a check-point
+ * @pad: 0
+ * @hash_key: key of the directory hash
+ * @reserved: 0
+ */
+struct rfs_super {
+	struct rfs_head head;
+	__le32 version;
+	__le32 compat;
+	__le32 ro_compat;
+	__le32 incompat;
+	__u8 uuid[16];
+	__u8 label[64];
+	__le64 created;
+	__le32 zones;
+	__le32 zone_blocks;
+	__le32 zone_cap;
+	__le32 oob_bytes;
+	__le32 reserve_zones;
+	__le32 max_inodes;
+	__le32 dirty_max;
+	__le32 pad;
+	__le64 hash_key[2];
+	__u8 reserved[3880];
+};
+
+/* Flags of struct rfs_cp */
+#define RFS_CP_UNMOUNT		0x1	/* nothing was appended after it */
+#define RFS_CP_ERROR		0x2	/* an error was met: run fsck */
+
+/**
+ * struct rfs_cp - check-point: its first block
+ * @head: type RFS_CP, off is the number of the block in its check-point
+ * @seq: number of the check-point, the highest wins
+ * @next_version: every page of the updating window has a stamp not below
+ * @next_lsn: first log page after it
+ * @time: when it was made, ns since 1970
+ * @flags: RFS_CP_UNMOUNT, RFS_CP_ERROR
+ * @blocks: of this check-point
+ * @timb_blocks: entries of @list that are addresses of TIMB blocks
+ * @ztab_blocks: entries after those, addresses of zone-table blocks
+ * @orphans: first inode without a name that is still in use, 0 if none
+ * @next_ino: where the search for a free inode number starts
+ * @inodes: in use
+ * @live: blocks in use, as far as the zone table was written
+ * @data_live: of those, file data
+ * @group_hot: hotness of each group; 0 while groups=1
+ * @list: block addresses; goes on in the body of the next blocks
+ */
+struct rfs_cp {
+	struct rfs_head head;
+	__le64 seq;
+	__le64 next_version;
+	__le64 next_lsn;
+	__le64 time;
+	__le32 flags;
+	__le32 blocks;
+	__le32 timb_blocks;
+	__le32 ztab_blocks;
+	__le32 orphans;
+	__le32 next_ino;
+	__le64 inodes;
+	__le64 live;
+	__le64 data_live;
+	__le64 group_hot[RFS_GROUPS_MAX];
+	__le64 list[488];
+};
+
+#define RFS_CP_LIST_FIRST	488	/* list entries in a check-point's first */
+#define RFS_CP_LIST_MORE	504	/* and in each other block */
+
+/* States of a zone, in the zone table */
+enum rfs_zstate {
+	RFS_Z_FREE = 0,		/* holds nothing; reset before it is opened */
+	RFS_Z_OPEN = 1,		/* a stream appends to it */
+	RFS_Z_USED = 2,		/* no stream appends to it */
+	RFS_Z_CP = 3,		/* check-point zone */
+	RFS_Z_DEAD = 4,		/* offline or too small */
+};
+
+/* What a zone is written with */
+enum rfs_stream {
+	RFS_S_LOG = 0,
+	RFS_S_META = 1,		/* directories, index, inodes */
+	RFS_S_IMAP = 2,		/* inode map, TIMB, zone table */
+	RFS_S_DATA = 3,		/* and up to RFS_S_DATA + RFS_GROUPS_MAX - 1 */
+	RFS_STREAMS = RFS_S_DATA + RFS_GROUPS_MAX,
+};
+
+/**
+ * struct rfs_zone - entry of the zone table
+ * @state: enum rfs_zstate
+ * @stream: enum rfs_stream
+ * @pad: 0
+ * @wp: blocks below it are older than the check-point
+ * @live: blocks in use but for inode map, TIMB and zone table
+ * @summary: zone offset + 1 of the last summary, 0 if none
+ * @sum_time: sum of the last write of the live data blocks, in seconds
+ * @sum_wcount: sum of the write counts of the live data blocks
+ */
+struct rfs_zone {
+	__u8 state;
+	__u8 stream;
+	__le16 pad;
+	__le32 wp;
+	__le32 live;
+	__le32 summary;
+	__le64 sum_time;
+	__le64 sum_wcount;
+};
+
+#define RFS_ZTAB_ENTRIES	126
+
+/* Addresses are 48 bits, in the low bits of a 64-bit word; 0 is "none" */
+#define RFS_ADDR_BITS		48
+#define RFS_ADDR_MASK		((1ULL << RFS_ADDR_BITS) - 1)
+
+/*
+ * Inode-map block: 504 words, each the address of a block of inodes and, in
+ * the high 16 bits, which of its 16 inodes are in use. TIMB block: 504 words,
+ * each the address of an inode-map block and its number of inodes in use.
+ */
+#define RFS_MAP_ENTRIES		504
+#define RFS_BLOCK_INODES	16
+
+/**
+ * struct rfs_table - inode-map block, TIMB block, tail of a check-point
+ * @head: its key @off is the number of the block in its table
+ * @word: address in the low 48 bits, what the type says in the high 16
+ */
+struct rfs_table {
+	struct rfs_head head;
+	__le64 word[RFS_MAP_ENTRIES];
+};
+
+/**
+ * struct rfs_ztab - zone-table block
+ * @head: type RFS_ZTAB
+ * @zone: zones from off * 126 on
+ */
+struct rfs_ztab {
+	struct rfs_head head;
+	struct rfs_zone zone[RFS_ZTAB_ENTRIES];
+};
+
+/**
+ * struct rfs_ptr - where a block of a file, or an index node, is
+ * @addr: address in the low 48 bits, valid bytes in the high 16; 0: a hole
+ * @time: last write, seconds since the volume was created
+ * @wcount: writes so far, saturating
+ * @pad: 0
+ */
+struct rfs_ptr {
+	__le64 addr;
+	__le32 time;
+	__le16 wcount;
+	__le16 pad;
+};
+
+#define RFS_FANOUT		252
+#define RFS_HEIGHT_MAX		5	/* 252^5 blocks: 3.6 PiB */
+/* key of an index node: level and number within it */
+#define RFS_INDEX_OFF(level, nr)	(((__u64)(level) << 56) | (nr))
+
+/**
+ * struct rfs_node - index node
+ * @head: type RFS_INDEX, off is RFS_INDEX_OFF(level, number)
+ * @ptr: blocks, or nodes of the level below, from number * 252 on
+ */
+struct rfs_node {
+	struct rfs_head head;
+	struct rfs_ptr ptr[RFS_FANOUT];
+};
+
+/**
+ * struct rfs_dinode - inode
+ * @ino: its number; 0: the slot is free
+ * @gen: low half of the version it was created with
+ * @mode: type and permissions
+ * @nlink: links; of a directory 2 + directories in it
+ * @uid: owner
+ * @gid: group
+ * @flags: FS_*_FL
+ * @rdev: of a device
+ * @parent: directory of a directory; of others the one it was created in
+ * @next_orphan: next inode without a name, 0 at the end
+ * @size: bytes
+ * @blocks: data, directory and index blocks in use
+ * @atime: ns since 1970
+ * @mtime: ns since 1970
+ * @ctime: ns since 1970
+ * @btime: creation, ns since 1970
+ * @attr_version: version of the last change of size or attributes
+ * @wcount: block writes since it was created (SFS 3.3, file hotness)
+ * @last_write: of any of its blocks, ns since 1970
+ * @height: of its index tree; 0: @root is the file's only block
+ * @pad: 0
+ * @root: top of its index tree
+ * @xattr: address of its extended attributes, 0 if none
+ * @project: quota project
+ * @inline_len: bytes used of @inl
+ * @inl: symlink target, if it fits
+ */
+struct rfs_dinode {
+	__le32 ino;
+	__le32 gen;
+	__le32 mode;
+	__le32 nlink;
+	__le32 uid;
+	__le32 gid;
+	__le32 flags;
+	__le32 rdev;
+	__le32 parent;
+	__le32 next_orphan;
+	__le64 size;
+	__le64 blocks;
+	__le64 atime;
+	__le64 mtime;
+	__le64 ctime;
+	__le64 btime;
+	__le64 attr_version;
+	__le64 wcount;
+	__le64 last_write;
+	__u8 height;
+	__u8 pad[7];
+	struct rfs_ptr root;
+	__le64 xattr;
+	__le32 project;
+	__le32 inline_len;
+	__u8 inl[96];
+};
+
+#define RFS_INLINE_MAX		96
+
+/**
+ * struct rfs_inodes - 16 inodes
+ * @head: type RFS_INODES, off is inode number / 16
+ * @inode: slot is inode number % 16
+ * @reserved: 0
+ */
+struct rfs_inodes {
+	struct rfs_head head;
+	struct rfs_dinode inode[RFS_BLOCK_INODES];
+	__u8 reserved[64];
+};
+
+/**
+ * struct rfs_dirent - entry of a directory leaf (level 0), 4-byte aligned
+ * @ino: inode
+ * @hash: SipHash-2-4 of the name with the volume's key, low half
+ * @len: of the name, 1 to 255
+ * @type: DT_*
+ * @rec: bytes of the entry, a multiple of 4
+ * @name: without a terminator
+ */
+struct rfs_dirent {
+	__le32 ino;
+	__le32 hash;
+	__u8 len;
+	__u8 type;
+	__le16 rec;
+	__u8 name[];
+};
+
+/**
+ * struct rfs_dx - entry of a directory node above the leaves
+ * @hash: lowest hash below it; 0 in a node's first entry
+ * @block: block of the directory
+ */
+struct rfs_dx {
+	__le32 hash;
+	__le32 block;
+};
+
+#define RFS_DX_ENTRIES		504
+
+/* Records of the log of changes */
+enum rfs_op {
+	RFS_OP_CREATE = 1,
+	RFS_OP_LINK = 2,
+	RFS_OP_UNLINK = 3,
+	RFS_OP_RENAME = 4,
+	RFS_OP_ATTR = 5,
+	RFS_OP_SIZE = 6,
+	RFS_OP_PUNCH = 7,
+	RFS_OP_FREE = 8,
+	RFS_OPS
+};
+
+/* Flags of struct rfs_rec */
+#define RFS_REC_EXCHANGE	0x1	/* RENAME: both names stay, swapped */
+
+/**
+ * struct rfs_rec - record of the log, followed by two names or name and target
+ * @bytes: of the record with what follows, a multiple of 8
+ * @op: enum rfs_op
+ * @flags: RFS_REC_EXCHANGE
+ * @len1: bytes of the first name after the record; 0 if it has none
+ * @len2: bytes of the second name, or of the symlink's target
+ * @pad: 0
+ * @ino: the inode that changes
+ * @gen: of @ino
+ * @dir1: directory of the first name
+ * @dir2: RENAME: directory of the second name
+ * @victim: RENAME: inode the second name had, 0 if none
+ * @mode: CREATE, ATTR
+ * @uid: CREATE, ATTR
+ * @gid: CREATE, ATTR
+ * @rdev: CREATE
+ * @iflags: ATTR
+ * @pad2: 0
+ * @version: of the change: earlier pages it removes have lower ones
+ * @time: of the change, ns since 1970
+ * @arg1: SIZE: new size; PUNCH: first block; ATTR: atime
+ * @arg2: PUNCH: block after the last; ATTR: mtime
+ */
+struct rfs_rec {
+	__le32 bytes;
+	__u8 op;
+	__u8 flags;
+	__le16 len1;
+	__le16 len2;
+	__le16 pad;
+	__le32 ino;
+	__le32 gen;
+	__le32 dir1;
+	__le32 dir2;
+	__le32 victim;
+	__le32 mode;
+	__le32 uid;
+	__le32 gid;
+	__le32 rdev;
+	__le32 iflags;
+	__le32 pad2;
+	__le64 version;
+	__le64 time;
+	__le64 arg1;
+	__le64 arg2;
+};
+
+#define RFS_REC_MAX	(sizeof(struct rfs_rec) + 256 + 4096)
+
+#define RFS_SUM_ENTRIES		63
+
+/**
+ * struct rfs_summary - backpointers of blocks of its zone
+ * @head: type RFS_SUMMARY, count entries are used
+ * @entry: as the block's OOB, but @crc is the block's offset in the zone
+ */
+struct rfs_summary {
+	struct rfs_head head;
+	struct rfs_oob entry[RFS_SUM_ENTRIES];
+};
+
+#ifdef __KERNEL__
+#define RFS_ASSERT(cond)	static_assert(cond)
+#else
+#define RFS_ASSERT(cond)	_Static_assert(cond, #cond)
+#endif
+#define RFS_SIZE(type, bytes)	RFS_ASSERT(sizeof(struct type) == (bytes))
+#define RFS_AT(type, field, at)	RFS_ASSERT(offsetof(struct type, field) == (at))
+
+RFS_SIZE(rfs_oob, 64);
+RFS_AT(rfs_oob, magic, 0);
+RFS_AT(rfs_oob, type, 2);
+RFS_AT(rfs_oob, flags, 3);
+RFS_AT(rfs_oob, volume, 4);
+RFS_AT(rfs_oob, ino, 8);
+RFS_AT(rfs_oob, gen, 12);
+RFS_AT(rfs_oob, off, 16);
+RFS_AT(rfs_oob, version, 24);
+RFS_AT(rfs_oob, stamp, 32);
+RFS_AT(rfs_oob, time, 40);
+RFS_AT(rfs_oob, len, 48);
+RFS_AT(rfs_oob, txn_idx, 50);
+RFS_AT(rfs_oob, txn_cnt, 52);
+RFS_AT(rfs_oob, wcount, 54);
+RFS_AT(rfs_oob, data_crc, 56);
+RFS_AT(rfs_oob, crc, 60);
+
+RFS_SIZE(rfs_head, 64);
+RFS_AT(rfs_head, magic, 0);
+RFS_AT(rfs_head, crc, 4);
+RFS_AT(rfs_head, volume, 8);
+RFS_AT(rfs_head, type, 12);
+RFS_AT(rfs_head, level, 13);
+RFS_AT(rfs_head, count, 14);
+RFS_AT(rfs_head, ino, 16);
+RFS_AT(rfs_head, gen, 20);
+RFS_AT(rfs_head, off, 24);
+RFS_AT(rfs_head, stamp, 32);
+RFS_AT(rfs_head, addr, 40);
+RFS_AT(rfs_head, prev, 48);
+RFS_AT(rfs_head, reserved, 52);
+
+RFS_SIZE(rfs_super, 4096);
+RFS_AT(rfs_super, head, 0);
+RFS_AT(rfs_super, version, 64);
+RFS_AT(rfs_super, compat, 68);
+RFS_AT(rfs_super, ro_compat, 72);
+RFS_AT(rfs_super, incompat, 76);
+RFS_AT(rfs_super, uuid, 80);
+RFS_AT(rfs_super, label, 96);
+RFS_AT(rfs_super, created, 160);
+RFS_AT(rfs_super, zones, 168);
+RFS_AT(rfs_super, zone_blocks, 172);
+RFS_AT(rfs_super, zone_cap, 176);
+RFS_AT(rfs_super, oob_bytes, 180);
+RFS_AT(rfs_super, reserve_zones, 184);
+RFS_AT(rfs_super, max_inodes, 188);
+RFS_AT(rfs_super, dirty_max, 192);
+RFS_AT(rfs_super, pad, 196);
+RFS_AT(rfs_super, hash_key, 200);
+RFS_AT(rfs_super, reserved, 216);
+
+RFS_SIZE(rfs_cp, 4096);
+RFS_AT(rfs_cp, head, 0);
+RFS_AT(rfs_cp, seq, 64);
+RFS_AT(rfs_cp, next_version, 72);
+RFS_AT(rfs_cp, next_lsn, 80);
+RFS_AT(rfs_cp, time, 88);
+RFS_AT(rfs_cp, flags, 96);
+RFS_AT(rfs_cp, blocks, 100);
+RFS_AT(rfs_cp, timb_blocks, 104);
+RFS_AT(rfs_cp, ztab_blocks, 108);
+RFS_AT(rfs_cp, orphans, 112);
+RFS_AT(rfs_cp, next_ino, 116);
+RFS_AT(rfs_cp, inodes, 120);
+RFS_AT(rfs_cp, live, 128);
+RFS_AT(rfs_cp, data_live, 136);
+RFS_AT(rfs_cp, group_hot, 144);
+RFS_AT(rfs_cp, list, 192);
+
+RFS_SIZE(rfs_zone, 32);
+RFS_AT(rfs_zone, state, 0);
+RFS_AT(rfs_zone, stream, 1);
+RFS_AT(rfs_zone, pad, 2);
+RFS_AT(rfs_zone, wp, 4);
+RFS_AT(rfs_zone, live, 8);
+RFS_AT(rfs_zone, summary, 12);
+RFS_AT(rfs_zone, sum_time, 16);
+RFS_AT(rfs_zone, sum_wcount, 24);
+
+RFS_SIZE(rfs_table, 4096);
+RFS_AT(rfs_table, head, 0);
+RFS_AT(rfs_table, word, 64);
+
+RFS_SIZE(rfs_ztab, 4096);
+RFS_AT(rfs_ztab, head, 0);
+RFS_AT(rfs_ztab, zone, 64);
+
+RFS_SIZE(rfs_ptr, 16);
+RFS_AT(rfs_ptr, addr, 0);
+RFS_AT(rfs_ptr, time, 8);
+RFS_AT(rfs_ptr, wcount, 12);
+RFS_AT(rfs_ptr, pad, 14);
+
+RFS_SIZE(rfs_node, 4096);
+RFS_AT(rfs_node, head, 0);
+RFS_AT(rfs_node, ptr, 64);
+
+RFS_SIZE(rfs_dinode, 248);
+RFS_AT(rfs_dinode, ino, 0);
+RFS_AT(rfs_dinode, gen, 4);
+RFS_AT(rfs_dinode, mode, 8);
+RFS_AT(rfs_dinode, nlink, 12);
+RFS_AT(rfs_dinode, uid, 16);
+RFS_AT(rfs_dinode, gid, 20);
+RFS_AT(rfs_dinode, flags, 24);
+RFS_AT(rfs_dinode, rdev, 28);
+RFS_AT(rfs_dinode, parent, 32);
+RFS_AT(rfs_dinode, next_orphan, 36);
+RFS_AT(rfs_dinode, size, 40);
+RFS_AT(rfs_dinode, blocks, 48);
+RFS_AT(rfs_dinode, atime, 56);
+RFS_AT(rfs_dinode, mtime, 64);
+RFS_AT(rfs_dinode, ctime, 72);
+RFS_AT(rfs_dinode, btime, 80);
+RFS_AT(rfs_dinode, attr_version, 88);
+RFS_AT(rfs_dinode, wcount, 96);
+RFS_AT(rfs_dinode, last_write, 104);
+RFS_AT(rfs_dinode, height, 112);
+RFS_AT(rfs_dinode, pad, 113);
+RFS_AT(rfs_dinode, root, 120);
+RFS_AT(rfs_dinode, xattr, 136);
+RFS_AT(rfs_dinode, project, 144);
+RFS_AT(rfs_dinode, inline_len, 148);
+RFS_AT(rfs_dinode, inl, 152);
+
+RFS_SIZE(rfs_inodes, 4096);
+RFS_AT(rfs_inodes, head, 0);
+RFS_AT(rfs_inodes, inode, 64);
+RFS_AT(rfs_inodes, reserved, 4032);
+
+RFS_SIZE(rfs_dirent, 12);
+RFS_AT(rfs_dirent, ino, 0);
+RFS_AT(rfs_dirent, hash, 4);
+RFS_AT(rfs_dirent, len, 8);
+RFS_AT(rfs_dirent, type, 9);
+RFS_AT(rfs_dirent, rec, 10);
+RFS_AT(rfs_dirent, name, 12);
+
+RFS_SIZE(rfs_dx, 8);
+RFS_AT(rfs_dx, hash, 0);
+RFS_AT(rfs_dx, block, 4);
+
+RFS_SIZE(rfs_rec, 88);
+RFS_AT(rfs_rec, bytes, 0);
+RFS_AT(rfs_rec, op, 4);
+RFS_AT(rfs_rec, flags, 5);
+RFS_AT(rfs_rec, len1, 6);
+RFS_AT(rfs_rec, len2, 8);
+RFS_AT(rfs_rec, pad, 10);
+RFS_AT(rfs_rec, ino, 12);
+RFS_AT(rfs_rec, gen, 16);
+RFS_AT(rfs_rec, dir1, 20);
+RFS_AT(rfs_rec, dir2, 24);
+RFS_AT(rfs_rec, victim, 28);
+RFS_AT(rfs_rec, mode, 32);
+RFS_AT(rfs_rec, uid, 36);
+RFS_AT(rfs_rec, gid, 40);
+RFS_AT(rfs_rec, rdev, 44);
+RFS_AT(rfs_rec, iflags, 48);
+RFS_AT(rfs_rec, pad2, 52);
+RFS_AT(rfs_rec, version, 56);
+RFS_AT(rfs_rec, time, 64);
+RFS_AT(rfs_rec, arg1, 72);
+RFS_AT(rfs_rec, arg2, 80);
+
+RFS_SIZE(rfs_summary, 4096);
+RFS_AT(rfs_summary, head, 0);
+RFS_AT(rfs_summary, entry, 64);
+#endif

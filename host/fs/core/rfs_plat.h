@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the core takes from the kernel or from the C library. */
+#ifndef RFS_PLAT_H
+#define RFS_PLAT_H
+
+#ifdef __KERNEL__
+#include <linux/bitops.h>
+#include <linux/crc32c.h>
+#include <linux/errno.h>
+#include <linux/kernel.h>
+#include <linux/minmax.h>
+#include <linux/sort.h>
+#include <linux/stat.h>
+#include <linux/string.h>
+
+void *rfs_alloc(size_t bytes);	/* zeroed; NULL if there is no memory */
+void rfs_free(void *memory);
+
+static inline u32 rfs_crc(u32 crc, const void *data, size_t bytes)
+{
+	return crc32c(crc, data, bytes);
+}
+
+static inline void rfs_sort(void *base, size_t n, size_t bytes,
+			    int (*cmp)(const void *a, const void *b))
+{
+	sort(base, n, bytes, cmp, NULL);
+}
+#else
+#include <endian.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int64_t s64;
+
+#define cpu_to_le16(x)	htole16(x)
+#define cpu_to_le32(x)	htole32(x)
+#define cpu_to_le64(x)	htole64(x)
+#define le16_to_cpu(x)	le16toh(x)
+#define le32_to_cpu(x)	le32toh(x)
+#define le64_to_cpu(x)	le64toh(x)
+#define min(a, b)	((a) < (b) ? (a) : (b))
+#define max(a, b)	((a) > (b) ? (a) : (b))
+#define min_t(type, a, b)	min((type)(a), (type)(b))
+#define max_t(type, a, b)	max((type)(a), (type)(b))
+#define DIV_ROUND_UP(a, b)	(((a) + (b) - 1) / (b))
+
+void *rfs_alloc(size_t bytes);	/* zeroed; NULL if there is no memory */
+void rfs_free(void *memory);
+u32 rfs_crc(u32 crc, const void *data, size_t bytes);
+
+static inline void rfs_sort(void *base, size_t n, size_t bytes,
+			    int (*cmp)(const void *a, const void *b))
+{
+	qsort(base, n, bytes, cmp);
+}
+#endif
+
+#ifndef EUCLEAN
+#define EUCLEAN	117
+#endif
+
+#endif

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "device.h"
+
+void complain(const char *format, ...)
+{
+	va_list args;
+
+	fprintf(stderr, "%s: ", program);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+}
+
+int rfs_device_open(const char *path, bool writing, struct rfs_device *out)
+{
+	int ret;
+
+	memset(out, 0, sizeof(*out));
+	out->path = path;
+	ret = rfs_zns_open(path, writing, out);
+	if (ret == 1)
+		ret = rfs_image_open(path, writing, out);
+	if (ret == 1) {
+		complain("%s: neither a zoned block device nor an image; mkfs.rfs -I makes an image",
+			 path);
+		ret = -1;
+	}
+	return ret;
+}
+
+void rfs_device_close(struct rfs_device *device)
+{
+	device->close(device->dev);
+}
+
+const char *rfs_error(int error)
+{
+	switch (-error) {
+	case EINVAL:
+		return "no RFS on it";
+	case EUCLEAN:
+		return "the volume is damaged";
+	case EOPNOTSUPP:
+		return "made by a newer version with features that this one does not know";
+	case EROFS:
+		return "made by a newer version: it can only be read";
+	}
+	return strerror(-error);
+}

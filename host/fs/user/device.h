@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the tools work on: a zoned block device or an image file. */
+#ifndef RFS_DEVICE_H
+#define RFS_DEVICE_H
+
+#include "rfs.h"
+
+struct rfs_device {
+	const struct rfs_dev_ops *ops;
+	void *dev;
+	struct rfs_geometry geo;
+	const char *path;
+	void (*close)(void *dev);
+};
+
+/* "PROGRAM: message" on stderr */
+extern const char *program;
+void complain(const char *format, ...);
+
+/*
+ * Open for reading, or for writing too: then nobody else may have it mounted.
+ * -1 after a complaint.
+ */
+int rfs_device_open(const char *path, bool writing, struct rfs_device *out);
+void rfs_device_close(struct rfs_device *device);
+
+/* zns.c, image.c: 1 if the path is something else, -1 after a complaint */
+int rfs_zns_open(const char *path, bool writing, struct rfs_device *out);
+int rfs_image_open(const char *path, bool writing, struct rfs_device *out);
+/* A new image with empty zones; -1 after a complaint */
+int rfs_image_create(const char *path, const struct rfs_geometry *geo, u32 cap);
+
+/*
+ * A device on top of another, which keeps in memory what is written. out's
+ * close does not close the other. -ENOMEM.
+ */
+int rfs_overlay_open(const struct rfs_device *below, struct rfs_device *out);
+
+/* What an error of the core means; for messages */
+const char *rfs_error(int error);
+
+#endif

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <assert.h>
+#include <stdio.h>
+
+#include "memdev.h"
+
+#define UNIT	(RFS_BLOCK_BYTES + RFS_OOB_BYTES)
+
+struct memdev *memdev_new(const struct rfs_geometry *geo, u32 cap,
+			  size_t arena, bool note)
+{
+	struct memdev *dev = calloc(1, sizeof(*dev));
+	size_t pages = (size_t)geo->zones * geo->zone_blocks;
+
+	assert(dev);
+	dev->geo = *geo;
+	dev->cap = cap;
+	dev->page = calloc(pages, sizeof(*dev->page));
+	dev->wp = calloc(geo->zones, sizeof(*dev->wp));
+	dev->cond = calloc(geo->zones, 1);
+	dev->room = arena;
+	dev->arena = malloc(arena);
+	dev->time = 1000000000;
+	if (note) {
+		dev->op_room = 1024;
+		dev->op = calloc(dev->op_room, sizeof(*dev->op));
+	}
+	assert(dev->page && dev->wp && dev->cond && dev->arena);
+	return dev;
+}
+
+void memdev_free(struct memdev *dev)
+{
+	free(dev->page);
+	free(dev->wp);
+	free(dev->cond);
+	free(dev->arena);
+	free(dev->op);
+	free(dev);
+}
+
+void memdev_copy(struct memdev *dev, const struct memdev *from)
+{
+	size_t pages = (size_t)dev->geo.zones * dev->geo.zone_blocks;
+
+	memcpy(dev->page, from->page, pages * sizeof(*dev->page));
+	memcpy(dev->wp, from->wp, dev->geo.zones * sizeof(*dev->wp));
+	memcpy(dev->cond, from->cond, dev->geo.zones);
+	dev->time = from->time;
+	dev->used = 0;
+	dev->ops = 0;
+}
+
+static struct mem_op *note(struct memdev *dev, enum mem_op_type type, u32 zone)
+{
+	struct mem_op *op;
+
+	if (!dev->op)
+		return NULL;
+	if (dev->ops == dev->op_room) {
+		dev->op_room *= 2;
+		dev->op = realloc(dev->op, dev->op_room * sizeof(*dev->op));
+		assert(dev->op);
+	}
+	op = &dev->op[dev->ops++];
+	memset(op, 0, sizeof(*op));
+	op->type = type;
+	op->zone = zone;
+	return op;
+}
+
+static void put(struct memdev *dev, u64 addr, const struct mem_page *page)
+{
+	u32 zone = addr / dev->geo.zone_blocks;
+	u32 off = addr % dev->geo.zone_blocks;
+
+	dev->page[addr] = *page;
+	if (page->state != MEM_ABSENT)
+		dev->wp[zone] = max(dev->wp[zone], off + 1);
+}
+
+void memdev_replay(struct memdev *dev, const struct mem_op *op, u8 state)
+{
+	struct mem_page page = op->page;
+
+	if (op->type == MEM_APPEND) {
+		page.state = state;
+		put(dev, op->addr, &page);
+	} else if (op->type == MEM_RESET) {
+		memset(&dev->page[(size_t)op->zone * dev->geo.zone_blocks], 0,
+		       dev->geo.zone_blocks * sizeof(*dev->page));
+		dev->wp[op->zone] = 0;
+	}
+}
+
+static int mem_append(void *opaque, u32 zone, u32 blocks,
+		      const void *const *data, const struct rfs_oob *oob,
+		      u64 *addr)
+{
+	struct memdev *dev = opaque;
+	u32 i;
+
+	if (dev->cond[zone] != RFS_DEV_OK || dev->wp[zone] + blocks > dev->cap)
+		return -EIO;
+	*addr = (u64)zone * dev->geo.zone_blocks + dev->wp[zone];
+	for (i = 0; i < blocks; i++) {
+		struct mem_op *op = note(dev, MEM_APPEND, zone);
+		u8 *unit = dev->arena + dev->used;
+		struct mem_page page = { .data = unit, .state = MEM_OK };
+
+		assert(dev->used + UNIT <= dev->room);
+		dev->used += UNIT;
+		memcpy(unit, data[i], RFS_BLOCK_BYTES);
+		if (dev->geo.oob_bytes) {
+			memcpy(unit + RFS_BLOCK_BYTES, &oob[i], RFS_OOB_BYTES);
+			page.oob = (struct rfs_oob *)(unit + RFS_BLOCK_BYTES);
+		}
+		put(dev, *addr + i, &page);
+		if (op) {
+			op->addr = *addr + i;
+			op->page = page;
+		}
+	}
+	return 0;
+}
+
+static int mem_wait(void *opaque)
+{
+	note(opaque, MEM_WAIT, 0);
+	return 0;
+}
+
+static int mem_flush(void *opaque)
+{
+	note(opaque, MEM_FLUSH, 0);
+	return 0;
+}
+
+static int mem_read(void *opaque, u64 addr, void *data, struct rfs_oob *oob)
+{
+	struct memdev *dev = opaque;
+	const struct mem_page *page = &dev->page[addr];
+
+	dev->reads++;
+	assert(addr < (u64)dev->geo.zones * dev->geo.zone_blocks);
+	if (page->state == MEM_TORN ||
+	    dev->cond[addr / dev->geo.zone_blocks] == RFS_DEV_OFFLINE)
+		return -EIO;
+	if (page->state == MEM_ABSENT) {
+		memset(data, 0, RFS_BLOCK_BYTES);
+		if (oob)
+			memset(oob, 0, sizeof(*oob));
+		return 0;
+	}
+	memcpy(data, page->data, RFS_BLOCK_BYTES);
+	assert(!oob || page->oob);
+	if (oob)
+		*oob = *page->oob;
+	return 0;
+}
+
+static int mem_reset(void *opaque, u32 zone)
+{
+	struct memdev *dev = opaque;
+	struct mem_op op = { .type = MEM_RESET, .zone = zone };
+
+	if (dev->cond[zone] != RFS_DEV_OK)
+		return -EIO;
+	note(dev, MEM_RESET, zone);
+	memdev_replay(dev, &op, 0);
+	return 0;
+}
+
+static int mem_report(void *opaque, u32 zone, struct rfs_dev_zone *out)
+{
+	struct memdev *dev = opaque;
+
+	out->cap = dev->cap;
+	out->wp = dev->wp[zone];
+	out->cond = dev->cond[zone];
+	return 0;
+}
+
+static u64 mem_now(void *opaque)
+{
+	struct memdev *dev = opaque;
+
+	return dev->time += 1000000;
+}
+
+const struct rfs_dev_ops memdev_ops = {
+	.append = mem_append,
+	.wait = mem_wait,
+	.read = mem_read,
+	.reset = mem_reset,
+	.flush = mem_flush,
+	.report = mem_report,
+	.now = mem_now,
+};

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A zoned drive with page metadata in memory, for tests. It can note every
+ * operation, and be set to the state that a power cut after any of them would
+ * have left: each program in flight is absent, torn or complete on its own.
+ */
+#ifndef RFS_MEMDEV_H
+#define RFS_MEMDEV_H
+
+#include "rfs.h"
+
+enum mem_state {
+	MEM_ABSENT,	/* reads as zeroes, page metadata too */
+	MEM_OK,
+	MEM_TORN,	/* cannot be read */
+};
+
+struct mem_page {
+	const u8 *data;
+	const struct rfs_oob *oob;
+	u8 state;
+};
+
+enum mem_op_type { MEM_APPEND, MEM_WAIT, MEM_RESET, MEM_FLUSH };
+
+struct mem_op {
+	enum mem_op_type type;
+	u32 zone;
+	u64 addr;		/* APPEND: of one block */
+	struct mem_page page;
+};
+
+struct memdev {
+	struct rfs_geometry geo;
+	u32 cap;		/* of each zone */
+	struct mem_page *page;	/* of each address */
+	u32 *wp;
+	u8 *cond;
+	u64 time;		/* ns; grows by 1 ms a call */
+	struct mem_op *op;	/* NULL: operations are not noted */
+	u32 ops, op_room;
+	u8 *arena;		/* blocks and OOBs that were appended */
+	size_t used, room;
+	u64 reads;
+};
+
+extern const struct rfs_dev_ops memdev_ops;
+
+/* arena bytes are what can be appended before memdev_copy() */
+struct memdev *memdev_new(const struct rfs_geometry *geo, u32 cap,
+			  size_t arena, bool note);
+void memdev_free(struct memdev *dev);
+/* Same content, as of now; what was appended to dev before is forgotten */
+void memdev_copy(struct memdev *dev, const struct memdev *from);
+/* Do an operation of another device's notes */
+void memdev_replay(struct memdev *dev, const struct mem_op *op, u8 state);
+
+#endif

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "device.h"
+
+struct unit {
+	u8 data[RFS_BLOCK_BYTES];
+	struct rfs_oob oob;
+};
+
+struct overlay {
+	struct rfs_device below;
+	struct rfs_dev_zone *zone;
+	bool *was_reset;	/* nothing below counts */
+	struct unit ***unit;	/* of each zone, of each block */
+};
+
+static int over_append(void *opaque, u32 zone, u32 blocks,
+		       const void *const *data, const struct rfs_oob *oob,
+		       u64 *addr)
+{
+	struct overlay *o = opaque;
+	struct rfs_dev_zone *z = &o->zone[zone];
+	u32 i;
+
+	if (z->cond != RFS_DEV_OK || z->wp + blocks > z->cap)
+		return -EIO;
+	*addr = (u64)zone * o->below.geo.zone_blocks + z->wp;
+	if (!o->unit[zone])
+		o->unit[zone] = calloc(z->cap, sizeof(**o->unit));
+	if (!o->unit[zone])
+		return -ENOMEM;
+	for (i = 0; i < blocks; i++, z->wp++) {
+		struct unit *unit = malloc(sizeof(*unit));
+
+		if (!unit)
+			return -ENOMEM;
+		memcpy(unit->data, data[i], sizeof(unit->data));
+		unit->oob = oob[i];
+		o->unit[zone][z->wp] = unit;
+	}
+	return 0;
+}
+
+static int over_read(void *opaque, u64 addr, void *data, struct rfs_oob *oob)
+{
+	struct overlay *o = opaque;
+	u32 zone = addr / o->below.geo.zone_blocks;
+	u32 off = addr % o->below.geo.zone_blocks;
+	struct unit *unit = NULL;
+
+	if (o->unit[zone] && off < o->zone[zone].cap)
+		unit = o->unit[zone][off];
+	if (unit) {
+		memcpy(data, unit->data, sizeof(unit->data));
+		if (oob)
+			*oob = unit->oob;
+		return 0;
+	}
+	if (!o->was_reset[zone])
+		return o->below.ops->read(o->below.dev, addr, data, oob);
+	memset(data, 0, RFS_BLOCK_BYTES);
+	if (oob)
+		memset(oob, 0, sizeof(*oob));
+	return 0;
+}
+
+static void drop_zone(struct overlay *o, u32 zone)
+{
+	u32 i;
+
+	for (i = 0; o->unit[zone] && i < o->zone[zone].cap; i++)
+		free(o->unit[zone][i]);
+	free(o->unit[zone]);
+	o->unit[zone] = NULL;
+}
+
+static int over_reset(void *opaque, u32 zone)
+{
+	struct overlay *o = opaque;
+
+	if (o->zone[zone].cond != RFS_DEV_OK)
+		return -EIO;
+	drop_zone(o, zone);
+	o->was_reset[zone] = true;
+	o->zone[zone].wp = 0;
+	return 0;
+}
+
+static int over_report(void *opaque, u32 zone, struct rfs_dev_zone *out)
+{
+	struct overlay *o = opaque;
+
+	*out = o->zone[zone];
+	return 0;
+}
+
+static int over_nothing(void *opaque)
+{
+	(void)opaque;
+	return 0;
+}
+
+static u64 over_now(void *opaque)
+{
+	struct overlay *o = opaque;
+
+	return o->below.ops->now(o->below.dev);
+}
+
+static const struct rfs_dev_ops overlay_ops = {
+	.append = over_append,
+	.wait = over_nothing,
+	.read = over_read,
+	.reset = over_reset,
+	.flush = over_nothing,
+	.report = over_report,
+	.now = over_now,
+};
+
+static void over_close(void *opaque)
+{
+	struct overlay *o = opaque;
+	u32 zone;
+
+	for (zone = 0; o->unit && zone < o->below.geo.zones; zone++)
+		drop_zone(o, zone);
+	free(o->unit);
+	free(o->zone);
+	free(o->was_reset);
+	free(o);
+}
+
+int rfs_overlay_open(const struct rfs_device *below, struct rfs_device *out)
+{
+	struct overlay *o = calloc(1, sizeof(*o));
+	u32 zones = below->geo.zones, zone;
+	int ret = 0;
+
+	if (!o)
+		return -ENOMEM;
+	o->below = *below;
+	o->zone = calloc(zones, sizeof(*o->zone));
+	o->was_reset = calloc(zones, sizeof(*o->was_reset));
+	o->unit = calloc(zones, sizeof(*o->unit));
+	if (!o->zone || !o->was_reset || !o->unit)
+		ret = -ENOMEM;
+	for (zone = 0; !ret && zone < zones; zone++)
+		ret = below->ops->report(below->dev, zone, &o->zone[zone]);
+	if (ret) {
+		over_close(o);
+		return ret;
+	}
+	*out = *below;
+	out->ops = &overlay_ops;
+	out->dev = o;
+	out->close = over_close;
+	return 0;
+}

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * A zoned block device. Page metadata does not travel through the block
+ * device's file, so an NVMe namespace is read and appended to by passthrough.
+ * The device must not be mounted.
+ */
+#include <fcntl.h>
+#include <linux/blkzoned.h>
+#include <linux/fs.h>
+#include <linux/nvme_ioctl.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "device.h"
+
+#define SECTORS		8	/* of 512 bytes in a block */
+#define OP_FLUSH	0x00
+#define OP_READ		0x02
+#define OP_APPEND	0x7d
+#define ADMIN_IDENTIFY	0x06
+#define OOB_MAX		4096
+
+struct zns {
+	int fd;
+	bool nvme;
+	u32 nsid;
+	u32 ms;			/* metadata of a block */
+	struct rfs_geometry geo;
+	struct rfs_dev_zone *zone;
+	u8 *buffer;		/* a block, then its metadata; page-aligned */
+};
+
+static int command(struct zns *z, u8 opcode, u64 lba, u64 *result)
+{
+	struct nvme_passthru_cmd64 cmd = { .opcode = opcode, .nsid = z->nsid };
+
+	if (opcode != OP_FLUSH) {
+		cmd.addr = (uintptr_t)z->buffer;
+		cmd.data_len = RFS_BLOCK_BYTES;
+		cmd.cdw10 = lba;
+		cmd.cdw11 = lba >> 32;
+		if (z->ms) {
+			cmd.metadata = (uintptr_t)(z->buffer + RFS_BLOCK_BYTES);
+			cmd.metadata_len = z->ms;
+		}
+	}
+	if (ioctl(z->fd, NVME_IOCTL_IO64_CMD, &cmd))
+		return -EIO;
+	if (result)
+		*result = cmd.result;
+	return 0;
+}
+
+static int append_block(struct zns *z, u32 zone, const void *data,
+			const struct rfs_oob *oob, u64 *addr)
+{
+	struct rfs_dev_zone *info = &z->zone[zone];
+	u64 start = (u64)zone * z->geo.zone_blocks;
+	int ret;
+
+	memcpy(z->buffer, data, RFS_BLOCK_BYTES);
+	memset(z->buffer + RFS_BLOCK_BYTES, 0, z->ms);
+	if (z->geo.oob_bytes)
+		memcpy(z->buffer + RFS_BLOCK_BYTES, oob, sizeof(*oob));
+	if (z->nvme) {
+		ret = command(z, OP_APPEND, start, addr);
+	} else {
+		*addr = start + info->wp;
+		ret = pwrite(z->fd, z->buffer, RFS_BLOCK_BYTES,
+			     *addr * RFS_BLOCK_BYTES) == RFS_BLOCK_BYTES ?
+			0 : -EIO;
+	}
+	if (!ret)
+		info->wp = *addr - start + 1;
+	return ret;
+}
+
+/* Nobody else writes, so blocks that are appended one by one are together. */
+static int zns_append(void *opaque, u32 zone, u32 blocks,
+		      const void *const *data, const struct rfs_oob *oob,
+		      u64 *addr)
+{
+	struct zns *z = opaque;
+	u64 at;
+	u32 i;
+	int ret = 0;
+
+	if (z->zone[zone].wp + blocks > z->zone[zone].cap)
+		return -EIO;
+	for (i = 0; !ret && i < blocks; i++) {
+		ret = append_block(z, zone, data[i], &oob[i], &at);
+		if (!i)
+			*addr = at;
+		if (!ret && at != *addr + i)
+			ret = -EIO;
+	}
+	return ret;
+}
+
+static int zns_wait(void *opaque)
+{
+	(void)opaque;
+	return 0;
+}
+
+static int zns_flush(void *opaque)
+{
+	struct zns *z = opaque;
+
+	if (z->nvme)
+		return command(z, OP_FLUSH, 0, NULL);
+	return fdatasync(z->fd) ? -EIO : 0;
+}
+
+static int zns_read(void *opaque, u64 addr, void *data, struct rfs_oob *oob)
+{
+	struct zns *z = opaque;
+	int ret;
+
+	if (z->nvme)
+		ret = command(z, OP_READ, addr, NULL);
+	else
+		ret = pread(z->fd, z->buffer, RFS_BLOCK_BYTES,
+			    addr * RFS_BLOCK_BYTES) == RFS_BLOCK_BYTES ?
+			0 : -EIO;
+	if (ret)
+		return ret;
+	memcpy(data, z->buffer, RFS_BLOCK_BYTES);
+	if (oob)
+		memcpy(oob, z->buffer + RFS_BLOCK_BYTES, sizeof(*oob));
+	return 0;
+}
+
+static int zns_reset(void *opaque, u32 zone)
+{
+	struct zns *z = opaque;
+	u64 sectors = (u64)z->geo.zone_blocks * SECTORS;
+	struct blk_zone_range range = { .sector = zone * sectors,
+					.nr_sectors = sectors };
+
+	if (ioctl(z->fd, BLKRESETZONE, &range))
+		return -EIO;
+	z->zone[zone].wp = 0;
+	return 0;
+}
+
+static int zns_report(void *opaque, u32 zone, struct rfs_dev_zone *out)
+{
+	struct zns *z = opaque;
+
+	*out = z->zone[zone];
+	return 0;
+}
+
+static u64 now(void *opaque)
+{
+	struct timespec ts;
+
+	(void)opaque;
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (u64)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+static const struct rfs_dev_ops zns_ops = {
+	.append = zns_append,
+	.wait = zns_wait,
+	.read = zns_read,
+	.reset = zns_reset,
+	.flush = zns_flush,
+	.report = zns_report,
+	.now = now,
+};
+
+static void zns_close(void *opaque)
+{
+	struct zns *z = opaque;
+
+	close(z->fd);
+	free(z->zone);
+	free(z->buffer);
+	free(z);
+}
+
+static void take_zone(struct zns *z, const struct blk_zone *from, bool caps)
+{
+	struct rfs_dev_zone *out;
+	u32 nr = from->start / from->len;
+
+	if (nr >= z->geo.zones)
+		return;
+	out = &z->zone[nr];
+	out->cap = (caps ? from->capacity : from->len) / SECTORS;
+	switch (from->cond) {
+	case BLK_ZONE_COND_FULL:
+		out->wp = out->cap;
+		break;
+	case BLK_ZONE_COND_READONLY:
+		out->cond = RFS_DEV_READ_ONLY;
+		out->wp = out->cap;
+		break;
+	case BLK_ZONE_COND_OFFLINE:
+		out->cond = RFS_DEV_OFFLINE;
+		break;
+	default:
+		out->wp = (from->wp - from->start) / SECTORS;
+	}
+	if (from->type != BLK_ZONE_TYPE_SEQWRITE_REQ)
+		out->cond = RFS_DEV_OFFLINE;	/* not one of ours */
+}
+
+static int report_zones(struct zns *z, const char *path)
+{
+	u32 at = 0, n = 512, i;
+	struct blk_zone_report *report;
+	u64 sectors = (u64)z->geo.zone_blocks * SECTORS;
+
+	report = calloc(1, sizeof(*report) + n * sizeof(struct blk_zone));
+	z->zone = calloc(z->geo.zones, sizeof(*z->zone));
+	if (!report || !z->zone)
+		abort();
+	while (at < z->geo.zones) {
+		report->sector = at * sectors;
+		report->nr_zones = n;
+		if (ioctl(z->fd, BLKREPORTZONE, report) || !report->nr_zones) {
+			complain("%s: cannot report its zones: %s", path,
+				 strerror(errno));
+			free(report);
+			return -1;
+		}
+		for (i = 0; i < report->nr_zones; i++)
+			take_zone(z, &report->zones[i],
+				  report->flags & BLK_ZONE_REP_CAPACITY);
+		at += report->nr_zones;
+	}
+	free(report);
+	return 0;
+}
+
+static int identify(struct zns *z, u32 nsid, u8 cns, u8 *out)
+{
+	struct nvme_admin_cmd cmd = { .opcode = ADMIN_IDENTIFY, .nsid = nsid,
+				      .addr = (uintptr_t)out,
+				      .data_len = 4096, .cdw10 = cns };
+
+	return ioctl(z->fd, NVME_IOCTL_ADMIN_CMD, &cmd) ? -1 : 0;
+}
+
+/* The metadata of an NVMe namespace, and whether the drive has a cache. */
+static int look_at_nvme(struct zns *z, const char *path)
+{
+	u8 id[4096];
+	u32 format;
+	int nsid = ioctl(z->fd, NVME_IOCTL_ID);
+
+	if (nsid <= 0)
+		return 0;
+	z->nvme = true;
+	z->nsid = nsid;
+	if (identify(z, nsid, 0, id)) {
+		complain("%s: Identify Namespace fails", path);
+		return -1;
+	}
+	format = (id[26] & 0xf) | (id[26] >> 5 & 3) << 4;
+	z->ms = id[128 + 4 * format] | id[129 + 4 * format] << 8;
+	if (z->ms && (id[26] & 0x10 || id[29] & 7 || z->ms > OOB_MAX)) {
+		complain("%s: metadata must be separate and without protection information: nvme format -l %u -m 0 -i 0",
+			 path, format);
+		return -1;
+	}
+	if (identify(z, 0, 1, id)) {
+		complain("%s: Identify Controller fails", path);
+		return -1;
+	}
+	z->geo.volatile_cache = id[525] & 1;
+	z->geo.oob_bytes = z->ms >= RFS_OOB_BYTES ? z->ms : 0;
+	return 0;
+}
+
+static int look_at(struct zns *z, const char *path)
+{
+	__u32 sectors = 0, zones = 0;
+	int block = 0;
+
+	if (ioctl(z->fd, BLKGETZONESZ, &sectors) ||
+	    ioctl(z->fd, BLKGETNRZONES, &zones) || !sectors || !zones) {
+		complain("%s: not a zoned device; RFS needs sequential zones",
+			 path);
+		return -1;
+	}
+	if (ioctl(z->fd, BLKSSZGET, &block) || block != RFS_BLOCK_BYTES) {
+		complain("%s: logical blocks of %d bytes; RFS needs 4096: nvme format chooses",
+			 path, block);
+		return -1;
+	}
+	z->geo.zones = zones;
+	z->geo.zone_blocks = sectors / SECTORS;
+	return look_at_nvme(z, path) ? -1 : report_zones(z, path);
+}
+
+int rfs_zns_open(const char *path, bool writing, struct rfs_device *out)
+{
+	int flags = O_CLOEXEC | O_DIRECT;
+	struct stat st;
+	struct zns *z;
+
+	if (stat(path, &st)) {
+		complain("%s: %s", path, strerror(errno));
+		return -1;
+	}
+	if (!S_ISBLK(st.st_mode))
+		return 1;
+	z = calloc(1, sizeof(*z));
+	if (!z || posix_memalign((void **)&z->buffer, RFS_BLOCK_BYTES,
+				 RFS_BLOCK_BYTES + OOB_MAX))
+		abort();
+	/*
+	 * Linux 6.12 has the directions of metadata the wrong way round
+	 * (blk_rq_integrity_map_user): for a read it pins a page that it may
+	 * not write. One that was never written is the shared zero page, and
+	 * the drive would write into that.
+	 */
+	memset(z->buffer, 0xff, RFS_BLOCK_BYTES + OOB_MAX);
+	/* exclusive: nobody has mounted it */
+	flags |= writing ? O_RDWR | O_EXCL : O_RDONLY;
+	z->fd = open(path, flags);
+	if (z->fd < 0) {
+		complain("%s: %s%s", path, strerror(errno),
+			 errno == EBUSY ? "; is it mounted?" : "");
+		free(z->buffer);
+		free(z);
+		return -1;
+	}
+	if (look_at(z, path)) {
+		zns_close(z);
+		return -1;
+	}
+	out->ops = &zns_ops;
+	out->dev = z;
+	out->geo = z->geo;
+	out->close = zns_close;
+	return 0;
+}

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <stdio.h>
+
+#include "device.h"
+
+const char *program = "dump.rfs";
+
+static const char usage[] =
+"usage: dump.rfs DEVICE [super | zones | recovery | inode N | map N | dir N |\n"
+"                        blocks ZONE]\n"
+"\n"
+"Print what an RFS has on its medium. Nothing is changed; what a power cut left\n"
+"is recovered in memory. Without a second argument: super.\n"
+"\n"
+"  super       superblock, check-point, space\n"
+"  zones       state, stream, write pointer and blocks in use of each zone\n"
+"  recovery    what recovery found\n"
+"  inode N     inode N; the root is 2\n"
+"  map N       blocks of file N and where they are\n"
+"  dir N       entries of directory N\n"
+"  blocks Z    page metadata of each block of zone Z\n"
+"\n"
+"example: dump.rfs /dev/nvme0n1 dir 2\n"
+"Exit status: 0 printed, 1 not.\n";
+
+#define U(x)	((unsigned long long)(x))
+
+static const char * const types[RFS_TYPES] = {
+	"?", "data", "log", "dir", "index", "inodes", "imap", "timb", "ztab",
+	"cp", "super", "summary",
+};
+
+static int dump_super(struct rfs_fs *fs)
+{
+	const struct rfs_super *s = &fs->super;
+	u32 i;
+
+	printf("uuid ");
+	for (i = 0; i < sizeof(s->uuid); i++)
+		printf("%02x%s", s->uuid[i],
+		       i == 3 || i == 5 || i == 7 || i == 9 ? "-" : "");
+	printf("\nlabel %.64s\n", s->label);
+	printf("version %u, compat %#x, ro_compat %#x, incompat %#x\n",
+	       le32_to_cpu(s->version), le32_to_cpu(s->compat),
+	       le32_to_cpu(s->ro_compat), le32_to_cpu(s->incompat));
+	printf("zones %u of %u blocks, %u can be written; page metadata %u bytes\n",
+	       le32_to_cpu(s->zones), le32_to_cpu(s->zone_blocks),
+	       le32_to_cpu(s->zone_cap), le32_to_cpu(s->oob_bytes));
+	printf("reserve %u zones, dirty blocks %u at most, inodes %u at most\n",
+	       le32_to_cpu(s->reserve_zones), le32_to_cpu(s->dirty_max),
+	       le32_to_cpu(s->max_inodes));
+	printf("check-point %llu in zones %u and %u; versions from %llu, log from %llu\n",
+	       U(fs->cp_seq), fs->cp_mirror[0], fs->cp_mirror[1],
+	       U(fs->cp_version), U(fs->lsn));
+	printf("inodes %llu; blocks in use %llu of %llu, data %llu; zones free %u\n",
+	       U(fs->inodes), U(fs->live), U(fs->user_blocks),
+	       U(fs->data_live), fs->free_zones);
+	return 0;
+}
+
+static int dump_zones(struct rfs_fs *fs)
+{
+	static const char * const states[] = { "free", "open", "used", "cp",
+					       "dead" };
+	static const char * const conds[] = { "", "read-only", "offline" };
+	static const char * const streams[] = { "log", "meta", "imap" };
+	u32 nr;
+
+	printf("zone state stream wp capacity live maps window condition\n");
+	for (nr = 0; nr < fs->geo.zones; nr++) {
+		const struct rfs_zone_info *z = &fs->zone[nr];
+
+		printf("%u %s %s %u %u %u %u %s %s\n", nr, states[z->state],
+		       z->state == RFS_Z_CP || z->state == RFS_Z_FREE ? "-" :
+		       z->stream < RFS_S_DATA ? streams[z->stream] : "data",
+		       z->wp, z->cap, z->live, z->maps,
+		       z->window ? "yes" : "no", conds[z->cond]);
+	}
+	return 0;
+}
+
+static int dump_recovery(struct rfs_fs *fs)
+{
+	const struct rfs_recovered *r = &fs->recovered;
+
+	printf("pages_read %llu\npages_window %llu\npages_bad %llu\n",
+	       U(r->pages_read), U(r->pages_window), U(r->pages_bad));
+	printf("records %llu\nlog_gap %llu\ntxns_dropped %llu\n",
+	       U(r->records), U(r->log_gap), U(r->txns_dropped));
+	printf("pages_dropped %llu\npages_applied %llu\norphans %llu\n",
+	       U(r->pages_dropped), U(r->pages_applied), U(r->orphans));
+	return 0;
+}
+
+static int dump_inode(struct rfs_fs *fs, u32 ino)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret = rfs_iget(fs, ino, &di, &buf);
+
+	if (ret)
+		return ret;
+	printf("inode %u generation %u mode %o links %u uid %u gid %u\n", ino,
+	       le32_to_cpu(di->gen), le32_to_cpu(di->mode),
+	       le32_to_cpu(di->nlink), le32_to_cpu(di->uid),
+	       le32_to_cpu(di->gid));
+	printf("size %llu blocks %llu height %u root %llu parent %u next_orphan %u\n",
+	       U(le64_to_cpu(di->size)), U(le64_to_cpu(di->blocks)),
+	       di->height, U(rfs_addr(di->root.addr)),
+	       le32_to_cpu(di->parent), le32_to_cpu(di->next_orphan));
+	printf("atime %llu mtime %llu ctime %llu btime %llu\n",
+	       U(le64_to_cpu(di->atime)), U(le64_to_cpu(di->mtime)),
+	       U(le64_to_cpu(di->ctime)), U(le64_to_cpu(di->btime)));
+	return 0;
+}
+
+/* Holes are skipped a node at a time. */
+static int dump_map(struct rfs_fs *fs, u32 ino)
+{
+	struct rfs_ptr *slot, ptr;
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	u64 block = 0, end;
+	int ret = rfs_iget(fs, ino, &di, &buf);
+
+	if (ret)
+		return ret;
+	end = DIV_ROUND_UP(le64_to_cpu(di->size), RFS_BLOCK_BYTES);
+	printf("block address bytes writes seconds\n");
+	while (!ret && block < end) {
+		u64 step = 1;
+		u32 level;
+
+		for (level = di->height; level; level--) {
+			u64 span = 1, i;
+
+			for (i = 0; i < level; i++)
+				span *= RFS_FANOUT;
+			ret = rfs_map_slot(fs, ino, level, block / span, false,
+					   &slot, &buf);
+			if (ret)
+				return ret;
+			if (slot && !rfs_addr(slot->addr) &&
+			    !rfs_buf_find(fs, RFS_INDEX, ino,
+					  RFS_INDEX_OFF(level, block / span))) {
+				step = span - block % span;
+				break;
+			}
+		}
+		if (step == 1) {
+			ret = rfs_map_get(fs, ino, block, &ptr);
+			if (!ret && rfs_addr(ptr.addr))
+				printf("%llu %llu %u %u %u\n", U(block),
+				       U(rfs_addr(ptr.addr)),
+				       rfs_high(ptr.addr),
+				       le16_to_cpu(ptr.wcount),
+				       le32_to_cpu(ptr.time));
+		}
+		block += step;
+	}
+	return ret;
+}
+
+static int dump_dir(struct rfs_fs *fs, u32 ino)
+{
+	struct rfs_entry entry = { 0 };
+	int ret;
+
+	while ((ret = rfs_dir_next(fs, ino, entry.pos, &entry)) == 0)
+		printf("%u %u %.*s\n", entry.ino, entry.type, entry.len,
+		       entry.name);
+	return ret == -ENOENT ? 0 : ret;
+}
+
+static int dump_blocks(struct rfs_fs *fs, u32 nr)
+{
+	static u8 block[RFS_BLOCK_BYTES];
+	struct rfs_oob oob;
+	u32 at;
+
+	if (nr >= fs->geo.zones || !fs->geo.oob_bytes) {
+		complain("zone %u: must be below %u, on a device with page metadata",
+			 nr, fs->geo.zones);
+		return -ERANGE;
+	}
+	printf("offset type inode generation key version stamp bytes transaction writes\n");
+	for (at = 0; at < fs->zone[nr].wp; at++) {
+		u64 addr = (u64)nr * fs->geo.zone_blocks + at;
+
+		if (fs->ops->read(fs->dev, addr, block, &oob)) {
+			printf("%u unreadable\n", at);
+			continue;
+		}
+		if (!rfs_oob_ok(&oob, fs->volume)) {
+			printf("%u none\n", at);
+			continue;
+		}
+		printf("%u %s%s %u %u %#llx %#llx %#llx %u %u/%u %u\n", at,
+		       types[oob.type],
+		       oob.flags & RFS_OOB_COPY ? "(copy)" : "",
+		       le32_to_cpu(oob.ino), le32_to_cpu(oob.gen),
+		       U(le64_to_cpu(oob.off)), U(le64_to_cpu(oob.version)),
+		       U(le64_to_cpu(oob.stamp)), le16_to_cpu(oob.len),
+		       le16_to_cpu(oob.txn_idx), le16_to_cpu(oob.txn_cnt),
+		       le16_to_cpu(oob.wcount));
+	}
+	return 0;
+}
+
+static const struct what {
+	const char *name;
+	int (*dump)(struct rfs_fs *fs);
+	int (*dump_nr)(struct rfs_fs *fs, u32 nr);
+} whats[] = {
+	{ "super", dump_super, NULL },
+	{ "zones", dump_zones, NULL },
+	{ "recovery", dump_recovery, NULL },
+	{ "inode", NULL, dump_inode },
+	{ "map", NULL, dump_map },
+	{ "dir", NULL, dump_dir },
+	{ "blocks", NULL, dump_blocks },
+};
+
+/* Which of them, and its number; NULL if the arguments do not fit. */
+static const struct what *parse(int argc, char **argv, u32 *nr)
+{
+	const char *name = argc > 2 ? argv[2] : "super";
+	unsigned long value;
+	char *end;
+	size_t i;
+
+	if (argc < 2 || argc > 4)
+		return NULL;
+	for (i = 0; i < sizeof(whats) / sizeof(*whats); i++)
+		if (!strcmp(whats[i].name, name))
+			break;
+	if (i == sizeof(whats) / sizeof(*whats) ||
+	    !whats[i].dump_nr != (argc < 4))
+		return NULL;
+	if (argc == 4) {
+		value = strtoul(argv[3], &end, 0);
+		if (end == argv[3] || *end || value > 0xffffffff)
+			return NULL;
+		*nr = value;
+	}
+	return &whats[i];
+}
+
+int main(int argc, char **argv)
+{
+	const struct what *what;
+	struct rfs_device device;
+	struct rfs_fs *fs;
+	u32 nr = 0;
+	int ret;
+
+	if (argc == 2 && (!strcmp(argv[1], "-h") || !strcmp(argv[1], "--help"))) {
+		fputs(usage, stdout);
+		return 0;
+	}
+	what = parse(argc, argv, &nr);
+	if (!what) {
+		fputs(usage, stderr);
+		return 1;
+	}
+	if (rfs_device_open(argv[1], false, &device))
+		return 1;
+	ret = rfs_mount(device.ops, device.dev, &device.geo, true, 0, &fs);
+	if (!ret) {
+		ret = what->dump ? what->dump(fs) : what->dump_nr(fs, nr);
+		rfs_drop(fs);
+	}
+	if (ret && ret != -ERANGE)
+		complain("%s: %s", device.path, ret == -ENOENT ?
+			 "there is no such inode" : rfs_error(ret));
+	rfs_device_close(&device);
+	return ret ? 1 : 0;
+}

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <getopt.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "device.h"
+
+const char *program = "mkfs.rfs";
+
+static const char usage[] =
+"usage: mkfs.rfs [-f] [-q] [-L LABEL] [-U UUID] DEVICE [SIZE]\n"
+"       mkfs.rfs -I ZONESxBLOCKS[xCAPACITY] [-m BYTES] ... FILE\n"
+"\n"
+"Make an RFS on a zoned device, or on as many of its first zones as SIZE has\n"
+"bytes (K, M, G, T: powers of 1024). All zones it takes are reset.\n"
+"\n"
+"  -f        even if there is something on the device\n"
+"  -q        print nothing\n"
+"  -L LABEL  name of the volume, up to 64 bytes\n"
+"  -U UUID   instead of a random one\n"
+"  -I SPEC   make an image file first: zones, 4 KiB blocks from one zone to\n"
+"            the next, blocks of a zone that can be written\n"
+"  -m BYTES  page metadata of the image: 64 (default) or 0\n"
+"\n"
+"example: mkfs.rfs -L data /dev/nvme0n1\n"
+"Exit status: 0 made, 1 not made.\n";
+
+struct options {
+	bool force, quiet;
+	const char *label, *image;
+	u8 uuid[16];
+	u32 oob;
+};
+
+static bool parse_uuid(const char *text, u8 *uuid)
+{
+	u32 nibbles = 0, value;
+	char digit[2] = { 0 };
+	char *end;
+
+	memset(uuid, 0, 16);
+	for (; *text; text++) {
+		if (*text == '-')
+			continue;
+		digit[0] = *text;
+		value = strtoul(digit, &end, 16);
+		if (*end || nibbles == 32)
+			return false;
+		uuid[nibbles / 2] |= value << (nibbles % 2 ? 0 : 4);
+		nibbles++;
+	}
+	return nibbles == 32;
+}
+
+static bool parse_size(const char *text, u64 *size)
+{
+	static const char units[] = "KMGT";
+	const char *unit;
+	char *end;
+
+	errno = 0;
+	*size = strtoull(text, &end, 10);
+	if (end == text || *text == '-' || errno)
+		return false;
+	if (!*end)
+		return true;
+	unit = strchr(units, *end & ~0x20);
+	if (!unit || !*unit || end[1] || *size >> (64 - 10 * (unit - units + 1)))
+		return false;
+	*size <<= 10 * (unit - units + 1);
+	return true;
+}
+
+/* What is on the device? 0: nothing. */
+static int occupied(const struct rfs_device *device, char *what, size_t bytes)
+{
+	struct rfs_fs fs = { .ops = device->ops, .dev = device->dev,
+			     .geo = device->geo };
+	struct rfs_dev_zone zone;
+	u32 nr, used = 0;
+	int ret;
+
+	ret = rfs_super_load(&fs);
+	if (ret != -EINVAL && ret != -EIO) {
+		snprintf(what, bytes, "holds an RFS%s%.64s%s",
+			 ret || !fs.super.label[0] ? "" : " labelled \"",
+			 ret ? "" : (char *)fs.super.label,
+			 ret || !fs.super.label[0] ? "" : "\"");
+		return 1;
+	}
+	for (nr = 0; nr < device->geo.zones; nr++)
+		if (!device->ops->report(device->dev, nr, &zone))
+			used += zone.cond == RFS_DEV_OK && zone.wp;
+	snprintf(what, bytes, "has data in %u of its %u zones", used,
+		 device->geo.zones);
+	return used != 0;
+}
+
+/* May it be overwritten? Asks only on a terminal. */
+static bool allowed(const struct rfs_device *device, const struct options *o)
+{
+	char what[160], answer[16];
+
+	if (o->force || !occupied(device, what, sizeof(what)))
+		return true;
+	if (!isatty(STDIN_FILENO)) {
+		complain("%s %s; -f overwrites it", device->path, what);
+		return false;
+	}
+	fprintf(stderr, "%s %s. Overwrite it? (y/N) ", device->path, what);
+	return fgets(answer, sizeof(answer), stdin) &&
+	       (answer[0] == 'y' || answer[0] == 'Y');
+}
+
+static void too_small(const struct rfs_device *device, u32 zones)
+{
+	struct rfs_layout layout;
+	struct rfs_dev_zone zone;
+	u32 nr, cap = ~0U, usable = 0;
+
+	for (nr = 0; nr < zones; nr++) {
+		if (device->ops->report(device->dev, nr, &zone) ||
+		    zone.cond != RFS_DEV_OK)
+			continue;
+		usable += nr < RFS_CP_ZONES;
+		cap = min(cap, zone.cap);
+	}
+	rfs_layout(zones, cap, device->geo.oob_bytes, &layout);
+	if (usable < RFS_CP_MIRRORS)
+		complain("%s: %u of its first 3 zones can be written; check-points need 2",
+			 device->path, usable);
+	else if (layout.need_zones == ~0U)
+		complain("%s: zones of %u blocks; %u are the least: a superblock and two check-points of %u blocks",
+			 device->path, cap, max(1 + 2 * layout.cp_blocks, 8U),
+			 layout.cp_blocks);
+	else
+		complain("%s: %u zones of %u blocks; %u are the least: 3 for check-points, %u in reserve for %u dirty blocks and an inode map of %u, 4 for files",
+			 device->path, zones, cap, layout.need_zones,
+			 layout.reserve_zones, layout.dirty_max,
+			 layout.imap_blocks);
+}
+
+static int make(struct rfs_device *device, const struct options *o,
+		const char *size)
+{
+	u64 bytes, zone_bytes = (u64)device->geo.zone_blocks * RFS_BLOCK_BYTES;
+	struct rfs_geometry geo = device->geo;
+	int ret;
+
+	if (size) {
+		if (!parse_size(size, &bytes) || bytes < zone_bytes ||
+		    bytes / zone_bytes > geo.zones) {
+			complain("size %s: must be from one zone, %llu bytes, to the device, %llu bytes",
+				 size, (unsigned long long)zone_bytes,
+				 (unsigned long long)zone_bytes * geo.zones);
+			return 1;
+		}
+		geo.zones = bytes / zone_bytes;
+	}
+	if (!allowed(device, o))
+		return 1;
+	ret = rfs_mkfs(device->ops, device->dev, &geo, o->uuid, o->label);
+	if (ret == -ENOSPC) {
+		too_small(device, geo.zones);
+		return 1;
+	}
+	if (ret) {
+		complain("%s: %s", device->path, rfs_error(ret));
+		return 1;
+	}
+	if (!o->quiet)
+		printf("%s: %u zones of %llu KiB, page metadata %s\n",
+		       device->path, geo.zones,
+		       (unsigned long long)zone_bytes / 1024,
+		       geo.oob_bytes ? "in the OOB" : "in summaries");
+	return 0;
+}
+
+/* "48x256" or "48x256x250" */
+static bool make_image(const char *path, const struct options *o)
+{
+	struct rfs_geometry geo = { .oob_bytes = o->oob };
+	u32 cap = 0;
+	char rest;
+	int n = sscanf(o->image, "%ux%ux%u%c", &geo.zones, &geo.zone_blocks,
+		       &cap, &rest);
+
+	if (n == 2)
+		cap = geo.zone_blocks;
+	if (n < 2 || n > 3 || !cap || cap > geo.zone_blocks || !geo.zones ||
+	    (u64)geo.zones * geo.zone_blocks > 1U << 30) {
+		complain("-I %s: must be ZONESxBLOCKS or ZONESxBLOCKSxCAPACITY, such as 48x256, up to 4 TiB",
+			 o->image);
+		return false;
+	}
+	return rfs_image_create(path, &geo, cap) == 0;
+}
+
+static bool parse(int argc, char **argv, struct options *o)
+{
+	int c;
+
+	while ((c = getopt(argc, argv, "fqhL:U:I:m:")) != -1) {
+		switch (c) {
+		case 'f':
+			o->force = true;
+			break;
+		case 'q':
+			o->quiet = true;
+			break;
+		case 'L':
+			o->label = optarg;
+			break;
+		case 'I':
+			o->image = optarg;
+			break;
+		case 'U':
+			if (!parse_uuid(optarg, o->uuid)) {
+				complain("-U %s: must be 32 hexadecimal digits",
+					 optarg);
+				return false;
+			}
+			break;
+		case 'm':
+			if (strcmp(optarg, "0") && strcmp(optarg, "64")) {
+				complain("-m %s: must be 0 or 64", optarg);
+				return false;
+			}
+			o->oob = strtoul(optarg, NULL, 10);
+			break;
+		case 'h':
+			fputs(usage, stdout);
+			exit(0);
+		default:
+			fputs(usage, stderr);
+			return false;
+		}
+	}
+	if (strlen(o->label) > 64) {
+		complain("-L: %zu bytes; 64 are the most", strlen(o->label));
+		return false;
+	}
+	if (argc - optind < 1 || argc - optind > 2) {
+		fputs(usage, stderr);
+		return false;
+	}
+	return true;
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = { .label = "", .oob = RFS_OOB_BYTES };
+	struct rfs_device device;
+	int ret;
+
+	if (getrandom(o.uuid, sizeof(o.uuid), 0) != sizeof(o.uuid)) {
+		complain("no random numbers: %s", strerror(errno));
+		return 1;
+	}
+	o.uuid[6] = (o.uuid[6] & 0x0f) | 0x40;
+	o.uuid[8] = (o.uuid[8] & 0x3f) | 0x80;
+	if (!parse(argc, argv, &o))
+		return 1;
+	if (o.image && !make_image(argv[optind], &o))
+		return 1;
+	if (rfs_device_open(argv[optind], true, &device))
+		return 1;
+	ret = make(&device, &o, argv[optind + 1]);
+	rfs_device_close(&device);
+	if (ret && o.image)
+		unlink(argv[optind]);
+	return ret;
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Damaged volumes: a few bytes of a few blocks change, with or without the
+ * right checksum. Mounting, checking, reading and writing may fail, but must
+ * end, and the sanitizers must be content.
+ *
+ *	fuzz [seed=N] [rounds=N]
+ */
+#include <assert.h>
+#include <stdio.h>
+
+#include "memdev.h"
+
+#define ZONES	28
+#define CAP	62
+#define CHANGED	8	/* blocks of a round */
+
+static u64 state = 1;
+
+static u32 pick(u32 n)
+{
+	state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (u32)(state >> 33) % n;
+}
+
+static void make(struct memdev *dev)
+{
+	static const u8 uuid[16] = "fuzzed volume 1";
+	struct rfs_new file = { .mode = S_IFREG | 0644 };
+	struct rfs_new dir = { .mode = S_IFDIR | 0755 };
+	struct rfs_new sym = { .mode = S_IFLNK | 0777, .target = "to nowhere" };
+	static u8 block[RFS_BLOCK_BYTES];
+	const void *data[4] = { block, block, block, block };
+	struct rfs_fs *fs;
+	u32 top, ino, i;
+	char name[32];
+
+	assert(!rfs_mkfs(&memdev_ops, dev, &dev->geo, uuid, "fuzz"));
+	assert(!rfs_mount(&memdev_ops, dev, &dev->geo, false, 0, &fs));
+	assert(!rfs_create(fs, 2, "dir", &dir, &top));
+	assert(!rfs_create(fs, 2, "link", &sym, &ino));
+	for (i = 0; i < 150; i++) {
+		sprintf(name, "a-name-of-some-length-%u", i);
+		assert(!rfs_create(fs, top, name, &file, &ino));
+		if (i % 10 == 0)
+			assert(!rfs_write(fs, ino, i * i, 4, data, 4096));
+	}
+	assert(!rfs_checkpoint(fs, 0));
+	/* and a window */
+	for (i = 0; i < 20; i++) {
+		sprintf(name, "a-name-of-some-length-%u", i * 2);
+		assert(!rfs_unlink(fs, top, name, &ino));
+		if (i % 2)
+			assert(!rfs_free_orphan(fs, ino));
+		sprintf(name, "later-%u", i);
+		assert(!rfs_create(fs, 2, name, &file, &ino));
+		assert(!rfs_write(fs, ino, i, 2, data, 100));
+		if (i % 3 == 0)
+			assert(!rfs_truncate(fs, ino, 5000));
+		if (i % 4 == 0)
+			assert(!rfs_fsync(fs, ino));
+	}
+	assert(!rfs_fsync(fs, ino));
+	rfs_drop(fs);
+}
+
+/* Change a block; its checksums are made right again, half of the time. */
+static void damage(struct memdev *dev, u8 *store)
+{
+	u32 pages = ZONES * dev->geo.zone_blocks, tries = 10000, bytes, seal;
+	struct rfs_oob *oob = (struct rfs_oob *)(store + RFS_BLOCK_BYTES);
+	struct rfs_head *head = (struct rfs_head *)store;
+	struct mem_page *page;
+	bool meta;
+
+	do {
+		page = &dev->page[pick(pages)];
+		meta = page->state == MEM_OK && page->oob->type != RFS_DATA;
+	} while (--tries && !(meta || (page->state == MEM_OK && !pick(20))));
+	if (pick(30) == 0) {
+		page->state = pick(2) ? MEM_TORN : MEM_ABSENT;
+		return;
+	}
+	memcpy(store, page->data, RFS_BLOCK_BYTES);
+	memcpy(oob, page->oob, sizeof(*oob));
+	seal = pick(4);
+	for (bytes = 1 + pick(4); bytes; bytes--) {
+		u32 at = pick(3) ? pick(256) : pick(RFS_BLOCK_BYTES);
+
+		if (pick(8) == 0)
+			((u8 *)oob)[pick(60)] = pick(256);
+		else if (pick(2))
+			store[at] ^= 1 << pick(8);
+		else
+			store[at] = pick(2) ? pick(256) : pick(2) * 255;
+	}
+	if (seal && meta)
+		rfs_head_seal(head, le64_to_cpu(head->stamp));
+	if (seal)
+		rfs_oob_seal(oob, store);
+	page->data = store;
+	page->oob = oob;
+}
+
+static void read_all(struct rfs_fs *fs, u32 dir, u32 depth, u32 *budget)
+{
+	static u8 block[RFS_BLOCK_BYTES];
+	struct rfs_entry entry = { 0 };
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	u32 len;
+	u64 i;
+
+	while (*budget && !rfs_dir_next(fs, dir, entry.pos, &entry)) {
+		--*budget;
+		if (rfs_iget(fs, entry.ino, &di, &buf))
+			continue;
+		if (S_ISDIR(le32_to_cpu(di->mode))) {
+			if (depth < 5)
+				read_all(fs, entry.ino, depth + 1, budget);
+			continue;
+		}
+		rfs_readlink(fs, entry.ino, block, &len);
+		for (i = 0; i < 6; i++)
+			rfs_read(fs, entry.ino, i, block);
+	}
+}
+
+static void change(struct rfs_fs *fs)
+{
+	struct rfs_new file = { .mode = S_IFREG | 0644 };
+	static u8 block[RFS_BLOCK_BYTES];
+	const void *data = block;
+	u32 ino, i;
+	char name[32];
+
+	for (i = 0; i < 10; i++) {
+		sprintf(name, "new-%u", i);
+		if (!rfs_create(fs, 2, name, &file, &ino))
+			rfs_write(fs, ino, i * 300, 1, &data, 4096);
+		sprintf(name, "later-%u", i);
+		if (!rfs_unlink(fs, 2, name, &ino))
+			rfs_free_orphan(fs, ino);
+	}
+	rfs_rename(fs, 2, "new-1", 2, "later-19", 0);
+	rfs_checkpoint(fs, 0);
+	rfs_clean(fs);
+	rfs_checkpoint(fs, 0);
+}
+
+static u64 option(int argc, char **argv, const char *name, u64 otherwise)
+{
+	size_t len = strlen(name);
+	int i;
+
+	for (i = 1; i < argc; i++)
+		if (!strncmp(argv[i], name, len) && argv[i][len] == '=')
+			return strtoull(argv[i] + len + 1, NULL, 0);
+	return otherwise;
+}
+
+int main(int argc, char **argv)
+{
+	struct rfs_geometry geo = { .zones = ZONES, .zone_blocks = 64,
+				    .oob_bytes = 64 };
+	struct memdev *whole = memdev_new(&geo, CAP, 64 << 20, false);
+	struct memdev *dev = memdev_new(&geo, CAP, 16 << 20, false);
+	static u8 store[CHANGED][RFS_BLOCK_BYTES + RFS_OOB_BYTES];
+	u64 rounds = option(argc, argv, "rounds", 1000), i;
+	u32 mounted = 0, faulty = 0, n;
+
+	state = option(argc, argv, "seed", 1) * 991 + 7;
+	make(whole);
+	for (i = 0; i < rounds; i++) {
+		struct rfs_report report = { .read_data = true };
+		u32 budget = 2000;
+		struct rfs_fs *fs;
+
+		memdev_copy(dev, whole);
+		for (n = 1 + pick(CHANGED); n; n--)
+			damage(dev, store[n - 1]);
+		if (rfs_mount(&memdev_ops, dev, &geo, pick(3) == 0, 0, &fs))
+			continue;
+		mounted++;
+		read_all(fs, RFS_ROOT_INO, 0, &budget);
+		if (!rfs_check(fs, &report))
+			faulty += !!report.faults;
+		change(fs);
+		rfs_drop(fs);
+	}
+	printf("%llu volumes: %u could be mounted, of these fsck found faults in %u\n",
+	       (unsigned long long)rounds, mounted, faulty);
+	memdev_free(whole);
+	memdev_free(dev);
+	return 0;
+}

@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <assert.h>
+#include <stdio.h>
+
+#include "oracle.h"
+
+static u64 mix(u64 x, u64 y)
+{
+	x ^= y * 0x9e3779b97f4a7c15ULL;
+	x = (x ^ x >> 32) * 0xd6e8feb86659fd93ULL;
+	x = (x ^ x >> 29) * 0x94d049bb133111ebULL;
+	return x ^ x >> 32;
+}
+
+static u64 hash_name(u32 dir, const char *name, size_t len, u32 child)
+{
+	u64 x = mix(dir + 1, child + 7);
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		x = mix(x, (u8)name[i]);
+	return x;
+}
+
+static u64 hash_node(u32 node, u32 mode, u32 gid, u32 nlink)
+{
+	return mix(mix(mix(node + 3, mode), gid + 11), nlink + 5);
+}
+
+struct oracle *oracle_new(void)
+{
+	struct oracle *o = calloc(1, sizeof(*o));
+
+	assert(o);
+	return o;
+}
+
+void oracle_free(struct oracle *o)
+{
+	free(o->name);
+	free(o->event);
+	free(o->digest);
+	free(o->promised);
+	free(o);
+}
+
+static void *more(void *array, u32 used, u32 *room, size_t bytes)
+{
+	if (used < *room)
+		return array;
+	*room = *room ? 2 * *room : 256;
+	array = realloc(array, *room * bytes);
+	assert(array);
+	return array;
+}
+
+void oracle_change(struct oracle *o)
+{
+	u64 sum = 0;
+	u32 i, room = o->change_room;
+
+	for (i = 0; i < o->names; i++)
+		sum += hash_name(o->name[i].dir, o->name[i].name,
+				 strlen(o->name[i].name), o->name[i].child);
+	for (i = 0; i < o->nodes; i++)
+		if (o->node[i].nlink)
+			sum += hash_node(i, o->node[i].mode, o->node[i].gid,
+					 o->node[i].nlink);
+	o->promised = more(o->promised, o->changes, &room,
+			   sizeof(*o->promised));
+	o->digest = more(o->digest, o->changes, &o->change_room,
+			 sizeof(*o->digest));
+	o->promised[o->changes] = NEVER;
+	o->digest[o->changes++] = sum;
+}
+
+struct event *oracle_event(struct oracle *o, enum event_type type, u32 node)
+{
+	struct event *e;
+
+	o->event = more(o->event, o->events, &o->event_room,
+			sizeof(*o->event));
+	e = &o->event[o->events++];
+	memset(e, 0, sizeof(*e));
+	e->type = type;
+	e->node = node;
+	e->change = o->changes;
+	e->promised = NEVER;
+	return e;
+}
+
+void oracle_promise(struct oracle *o, u32 ops, u32 node, u32 changes)
+{
+	u32 i;
+
+	for (i = 0; i < changes; i++)
+		o->promised[i] = min(o->promised[i], ops);
+	for (i = 0; i < o->events; i++)
+		if (node == NEVER || o->event[i].node == node)
+			o->event[i].promised = min(o->event[i].promised, ops);
+}
+
+void oracle_add_name(struct oracle *o, u32 dir, const char *name, u32 child)
+{
+	struct name *n;
+
+	o->name = more(o->name, o->names, &o->name_room, sizeof(*o->name));
+	n = &o->name[o->names++];
+	n->dir = dir;
+	n->child = child;
+	strcpy(n->name, name);
+}
+
+struct name *oracle_find(struct oracle *o, u32 dir, const char *name)
+{
+	u32 i;
+
+	for (i = 0; i < o->names; i++)
+		if (o->name[i].dir == dir && !strcmp(o->name[i].name, name))
+			return &o->name[i];
+	return NULL;
+}
+
+void oracle_del_name(struct oracle *o, struct name *name)
+{
+	*name = o->name[--o->names];
+}
+
+void oracle_pattern(u32 id, u64 block, u8 *data)
+{
+	u64 x = mix(id, block + 1), i, word;
+
+	for (i = 0; i < RFS_BLOCK_BYTES; i += 8) {
+		x = x * 6364136223846793005ULL + 1442695040888963407ULL;
+		word = x | 1;
+		memcpy(data + i, &word, 8);
+	}
+	memcpy(data, &id, 4);
+	word = 0x5a5a5a5a ^ id;
+	memcpy(data + 4, &word, 4);
+}
+
+static char why[300];
+
+#define NO(...)							\
+	do {							\
+		snprintf(why, sizeof(why), __VA_ARGS__);	\
+		return why;					\
+	} while (0)
+
+struct found {			/* a file of the volume */
+	u32 node, ino;
+	u64 size;
+};
+
+struct tree {
+	struct oracle *o;
+	struct rfs_fs *fs;
+	u64 digest;
+	struct found file[NODES_MAX];
+	u32 files;
+	u8 seen[NODES_MAX];
+};
+
+static const char *walk(struct tree *t, u32 dir, u32 node, u32 depth)
+{
+	struct rfs_entry entry = { 0 };
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	const char *fault;
+	u32 child;
+
+	if (depth > 20)
+		NO("directories in a circle");
+	for (;;) {
+		int ret = rfs_dir_next(t->fs, dir, entry.pos, &entry);
+
+		if (ret == -ENOENT)
+			return NULL;
+		if (ret)
+			NO("directory %u: %d", node, ret);
+		/* what was written after a recovery is not the oracle's */
+		if (!node && entry.len == 7 && !memcmp(entry.name, "after-", 6))
+			continue;
+		ret = rfs_iget(t->fs, entry.ino, &di, &buf);
+		if (ret)
+			NO("inode %u: %d", entry.ino, ret);
+		child = le32_to_cpu(di->uid);
+		if (child >= t->o->nodes)
+			NO("inode %u belongs to nobody", entry.ino);
+		t->digest += hash_name(node, (char *)entry.name, entry.len,
+				       child);
+		if (t->seen[child]++)
+			continue;
+		t->digest += hash_node(child, le32_to_cpu(di->mode),
+				       le32_to_cpu(di->gid),
+				       le32_to_cpu(di->nlink));
+		if (S_ISDIR(le32_to_cpu(di->mode))) {
+			fault = walk(t, entry.ino, child, depth + 1);
+			if (fault)
+				return fault;
+			continue;
+		}
+		t->file[t->files].node = child;
+		t->file[t->files].ino = entry.ino;
+		t->file[t->files++].size = le64_to_cpu(di->size);
+	}
+}
+
+#define FILE_BLOCKS	64	/* blocks of a file that are looked at */
+
+struct content {		/* of one file, as it was cut */
+	u32 events;
+	u32 changes;		/* that the volume has */
+	u32 ops;
+	u32 seen[FILE_BLOCKS];	/* event + 1 of each block, 0: a hole */
+	u32 len[FILE_BLOCKS];	/* bytes that are not zero, at least 16 */
+};
+
+/* Did a change that the volume has remove block b of event w? Or cut it? */
+static bool removed(const struct oracle *o, const struct content *c, u32 w,
+		    u64 b, u32 *len)
+{
+	u32 i;
+
+	for (i = w + 1; i < c->events; i++) {
+		const struct event *e = &o->event[i];
+
+		if (e->node != o->event[w].node || e->type == EV_WRITE ||
+		    e->change >= c->changes)
+			continue;
+		if (e->type == EV_PUNCH && b >= e->block &&
+		    b < e->block + e->n)
+			return true;
+		if (e->type == EV_SIZE && b * RFS_BLOCK_BYTES >= e->size)
+			return true;
+		if (e->type == EV_SIZE &&
+		    (b + 1) * RFS_BLOCK_BYTES > e->size)
+			*len = min_t(u64, *len, e->size % RFS_BLOCK_BYTES);
+	}
+	return false;
+}
+
+static u32 block_len(const struct event *e, u64 b)
+{
+	return b + 1 < e->block + e->n ? RFS_BLOCK_BYTES : e->len;
+}
+
+static bool covers(const struct event *e, u32 node, u64 b)
+{
+	return e->type == EV_WRITE && e->node == node && b >= e->block &&
+	       b < e->block + e->n;
+}
+
+/* Whose content is it? Fills in seen. */
+static const char *identify(struct oracle *o, struct content *c, u32 node,
+			    u64 b, const u8 *data)
+{
+	static u8 want[RFS_BLOCK_BYTES];
+	u32 id, len;
+	u64 head;
+
+	memcpy(&head, data, 8);
+	memcpy(&id, data, 4);
+	if (!head) {
+		memset(want, 0, sizeof(want));
+		c->seen[b] = 0;
+		return memcmp(data, want, sizeof(want)) ? "bytes in a hole" :
+		       NULL;
+	}
+	if (id - 1 >= c->events || !covers(&o->event[id - 1], node, b))
+		NO("node %u block %llu: content of write %u", node,
+		   (unsigned long long)b, id);
+	len = block_len(&o->event[id - 1], b);
+	if (removed(o, c, id - 1, b, &len))
+		NO("node %u block %llu: write %u was removed", node,
+		   (unsigned long long)b, id);
+	oracle_pattern(id, b, want);
+	memset(want + len, 0, RFS_BLOCK_BYTES - len);
+	if (memcmp(data, want, RFS_BLOCK_BYTES))
+		NO("node %u block %llu: not quite write %u", node,
+		   (unsigned long long)b, id);
+	c->seen[b] = id;
+	return NULL;
+}
+
+static const char *check_promises(struct oracle *o, struct content *c,
+				  u32 node, u64 size)
+{
+	u64 least = 0, most = 0, b, end;
+	u32 i, len;
+
+	for (i = 0; i < c->events; i++) {
+		const struct event *e = &o->event[i];
+
+		if (e->node != node)
+			continue;
+		if (e->type == EV_SIZE && e->change < c->changes) {
+			least = e->size;
+			most = e->size;
+		}
+		if (e->type != EV_WRITE)
+			continue;
+		end = (e->block + e->n - 1) * RFS_BLOCK_BYTES + e->len;
+		most = max(most, end);
+		if (e->promised <= c->ops)
+			least = max(least, end);
+		for (b = e->block; b < e->block + e->n; b++) {
+			len = RFS_BLOCK_BYTES;
+			if (removed(o, c, i, b, &len))
+				continue;
+			if (e->promised <= c->ops && c->seen[b] < i + 1)
+				NO("node %u block %llu: write %u was promised, %u is there",
+				   node, (unsigned long long)b, i + 1,
+				   c->seen[b]);
+		}
+	}
+	if (size < least || size > most)
+		NO("node %u: size %llu, not %llu to %llu", node,
+		   (unsigned long long)size, (unsigned long long)least,
+		   (unsigned long long)most);
+	return NULL;
+}
+
+/* Each write that is seen is whole, and the truncates before it were made. */
+static const char *check_whole(struct oracle *o, struct content *c, u32 node,
+			       u64 size)
+{
+	u64 b, other;
+	u32 i, len;
+
+	for (b = 0; b < FILE_BLOCKS; b++) {
+		const struct event *e;
+
+		if (!c->seen[b])
+			continue;
+		e = &o->event[c->seen[b] - 1];
+		if (b * RFS_BLOCK_BYTES >= size)
+			NO("node %u block %llu: beyond its size", node,
+			   (unsigned long long)b);
+		for (i = 0; i < c->seen[b] - 1; i++)
+			if (o->event[i].node == node &&
+			    o->event[i].type != EV_WRITE &&
+			    o->event[i].change >= c->changes)
+				NO("node %u: write %u without truncate %u",
+				   node, c->seen[b], i + 1);
+		for (other = e->block; other < e->block + e->n; other++) {
+			len = RFS_BLOCK_BYTES;
+			if (!removed(o, c, c->seen[b] - 1, other, &len) &&
+			    c->seen[other] < c->seen[b])
+				NO("node %u: of write %u block %llu is there, %llu is not",
+				   node, c->seen[b], (unsigned long long)b,
+				   (unsigned long long)other);
+		}
+	}
+	return NULL;
+}
+
+static const char *check_file(struct oracle *o, struct rfs_fs *fs,
+			      const struct found *f, struct content *c)
+{
+	static u8 data[RFS_BLOCK_BYTES];
+	const char *fault;
+	u64 b;
+
+	memset(c->seen, 0, sizeof(c->seen));
+	for (b = 0; b < FILE_BLOCKS && b * RFS_BLOCK_BYTES < f->size; b++) {
+		int ret = rfs_read(fs, f->ino, b, data);
+
+		if (ret)
+			NO("node %u block %llu: read fails with %d", f->node,
+			   (unsigned long long)b, ret);
+		fault = identify(o, c, f->node, b, data);
+		if (fault)
+			return fault;
+	}
+	fault = check_promises(o, c, f->node, f->size);
+	return fault ? fault : check_whole(o, c, f->node, f->size);
+}
+
+const char *oracle_check(struct oracle *o, struct rfs_fs *fs, u32 ops,
+			 u32 changes, u32 events)
+{
+	static struct tree t;
+	struct content c = { .events = events, .ops = ops };
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	const char *fault;
+	u32 least = 0, i, f;
+
+	memset(&t, 0, sizeof(t));
+	t.o = o;
+	t.fs = fs;
+	if (rfs_iget(fs, RFS_ROOT_INO, &di, &buf))
+		NO("no root");
+	t.digest = hash_node(0, le32_to_cpu(di->mode), le32_to_cpu(di->gid),
+			     le32_to_cpu(di->nlink));
+	t.seen[0] = 1;
+	fault = walk(&t, RFS_ROOT_INO, 0, 0);
+	if (fault)
+		return fault;
+	for (i = 0; i < changes; i++)
+		if (o->promised[i] <= ops)
+			least = i;
+	fault = "names are those of no moment that is allowed";
+	for (i = changes; i-- > least; ) {
+		if (o->digest[i] != t.digest)
+			continue;
+		c.changes = i + 1;
+		fault = NULL;
+		for (f = 0; !fault && f < t.files; f++)
+			fault = check_file(o, fs, &t.file[f], &c);
+		if (!fault)
+			return NULL;
+	}
+	return fault;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What a volume may look like after a power cut. The oracle knows every
+ * operation and when the medium held what it promised; it is told nothing by
+ * the file system but what a reader sees.
+ *
+ * Names and attributes must be those after some number of the changes, at
+ * least those promised. Content must be, for each block, a write that was not
+ * removed by a change among those, no older than one that was promised, and
+ * whole: where one block of a write is seen, so are its others.
+ */
+#ifndef ORACLE_H
+#define ORACLE_H
+
+#include "rfs.h"
+
+#define NODES_MAX	4096
+#define NEVER		(~0U)
+
+struct node {			/* a file or directory that ever was */
+	u32 mode;
+	u32 gid;		/* attribute that changes */
+	u32 nlink;
+	u32 parent;		/* of a directory */
+	u32 ino;		/* while it exists */
+	u64 size;
+	u32 changes;		/* after its last change */
+};
+
+struct name {
+	u32 dir, child;		/* nodes */
+	char name[64];
+};
+
+enum event_type { EV_WRITE, EV_SIZE, EV_PUNCH };
+
+struct event {			/* change of a file's content */
+	enum event_type type;
+	u32 node;
+	u64 block;		/* WRITE, PUNCH: first */
+	u32 n;
+	u32 len;		/* WRITE: of the last block */
+	u64 size;		/* SIZE */
+	u32 change;		/* changes of names and inodes before it */
+	u32 promised;		/* WRITE: operations on the medium by then */
+};
+
+struct oracle {
+	struct node node[NODES_MAX];
+	u32 nodes;
+	struct name *name;
+	u32 names, name_room;
+	struct event *event;
+	u32 events, event_room;
+	u64 *digest;		/* of names and attributes after each change */
+	u32 *promised;		/* operations on the medium by then */
+	u32 changes, change_room;
+};
+
+struct oracle *oracle_new(void);
+void oracle_free(struct oracle *o);
+/* A change was made: take the digest */
+void oracle_change(struct oracle *o);
+struct event *oracle_event(struct oracle *o, enum event_type type, u32 node);
+/* The first so many changes, and writes to node (or to all, if it is NEVER) */
+void oracle_promise(struct oracle *o, u32 ops, u32 node, u32 changes);
+void oracle_add_name(struct oracle *o, u32 dir, const char *name, u32 child);
+struct name *oracle_find(struct oracle *o, u32 dir, const char *name);
+void oracle_del_name(struct oracle *o, struct name *name);
+/* What write number id has in a block */
+void oracle_pattern(u32 id, u64 block, u8 *data);
+/*
+ * Compare with a volume, cut after ops operations, of which the oracle's user
+ * had made changes and events by then. NULL if it may be so, else why not.
+ */
+const char *oracle_check(struct oracle *o, struct rfs_fs *fs, u32 ops,
+			 u32 changes, u32 events);
+
+#endif

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Some files for a volume in an image or on a device: populate PATH [clean]
+ * makes 40 files of 3 blocks in /d, removes every fourth, and unmounts or just
+ * ends, as after a power cut.
+ */
+#include <stdio.h>
+
+#include "device.h"
+
+const char *program = "populate";
+
+static int fill(struct rfs_fs *fs)
+{
+	struct rfs_new file = { .mode = S_IFREG | 0644 };
+	struct rfs_new dir = { .mode = S_IFDIR | 0755 };
+	static u8 block[RFS_BLOCK_BYTES] = "content";
+	const void *data[3] = { block, block, block };
+	u32 top, ino, i;
+	char name[16];
+	int ret;
+
+	ret = rfs_create(fs, RFS_ROOT_INO, "d", &dir, &top);
+	for (i = 0; !ret && i < 40; i++) {
+		snprintf(name, sizeof(name), "file-%u", i);
+		ret = rfs_create(fs, top, name, &file, &ino);
+		if (!ret)
+			ret = rfs_write(fs, ino, 0, 3, data, 1000);
+		if (!ret && i == 20)
+			ret = rfs_checkpoint(fs, 0);
+	}
+	for (i = 0; !ret && i < 40; i += 4) {
+		snprintf(name, sizeof(name), "file-%u", i);
+		ret = rfs_unlink(fs, top, name, &ino);
+	}
+	return ret ? ret : rfs_fsync(fs, ino);
+}
+
+int main(int argc, char **argv)
+{
+	struct rfs_device device;
+	struct rfs_fs *fs;
+	int ret;
+
+	if (argc < 2 || rfs_device_open(argv[1], true, &device))
+		return 1;
+	ret = rfs_mount(device.ops, device.dev, &device.geo, false, 0, &fs);
+	if (!ret) {
+		ret = fill(fs);
+		if (argc > 2)
+			ret = ret ? ret : rfs_unmount(fs);
+		else
+			rfs_drop(fs);
+	}
+	if (ret)
+		complain("%s: %s", argv[1], rfs_error(ret));
+	rfs_device_close(&device);
+	return ret != 0;
+}

@@ -1,0 +1,694 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The core of RFS, piece by piece, on a drive in memory. */
+#include <assert.h>
+
+#include "check.h"
+#include "memdev.h"
+
+static Test *tests;
+
+void check_register(Test *test)
+{
+	test->next = tests;
+	tests = test;
+}
+
+int main(int argc, char **argv)
+{
+	Test *test;
+	int ran = 0;
+
+	for (test = tests; test; test = test->next) {
+		if (argc > 1 && !strcmp(argv[1], "--list")) {
+			puts(test->name);
+			ran++;
+		} else if (argc < 2 || !strcmp(argv[1], test->name)) {
+			test->run();
+			ran++;
+		}
+	}
+	return !ran;
+}
+
+#define CAP	250
+
+static const struct rfs_geometry geometry = {
+	.zones = 48, .zone_blocks = 256, .oob_bytes = 64,
+};
+static const u8 uuid[16] = "0123456789abcde";
+static const struct rfs_new file = { .mode = S_IFREG | 0644 };
+static const struct rfs_new dir = { .mode = S_IFDIR | 0755 };
+static u8 block[RFS_BLOCK_BYTES], other[RFS_BLOCK_BYTES];
+
+static struct memdev *new_dev(const struct rfs_geometry *geo)
+{
+	struct memdev *dev = memdev_new(geo, CAP, 256 << 20, true);
+
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, geo, uuid, "test"), 0);
+	return dev;
+}
+
+static struct rfs_fs *mount(struct memdev *dev)
+{
+	struct rfs_fs *fs;
+
+	CHECK_EQ(rfs_mount(&memdev_ops, dev, &dev->geo, false, 0, &fs), 0);
+	return fs;
+}
+
+static struct rfs_fs *mount_ro(struct memdev *dev)
+{
+	struct rfs_fs *fs;
+
+	CHECK_EQ(rfs_mount(&memdev_ops, dev, &dev->geo, true, 0, &fs), 0);
+	return fs;
+}
+
+static void say(void *arg, const char *text)
+{
+	(void)arg;
+	fprintf(stderr, "fsck: %s\n", text);
+}
+
+static void check_clean(struct rfs_fs *fs)
+{
+	struct rfs_report report = { .say = say, .read_data = true };
+
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	CHECK_EQ(rfs_check(fs, &report), 0);
+	CHECK_EQ(report.faults, 0);
+}
+
+static void put(struct rfs_fs *fs, u32 ino, u64 at, u8 value, u32 len)
+{
+	const void *data = block;
+
+	memset(block, value, sizeof(block));
+	CHECK_EQ(rfs_write(fs, ino, at, 1, &data, len), 0);
+}
+
+static void expect(struct rfs_fs *fs, u32 ino, u64 at, u8 value, u32 len)
+{
+	memset(other, value, len);
+	memset(other + len, 0, sizeof(other) - len);
+	CHECK_EQ(rfs_read(fs, ino, at, block), 0);
+	CHECK(!memcmp(block, other, sizeof(block)));
+}
+
+static u32 appended(const struct memdev *dev, u32 from)
+{
+	u32 n = 0;
+
+	for (; from < dev->ops; from++)
+		n += dev->op[from].type == MEM_APPEND;
+	return n;
+}
+
+static void end(struct rfs_fs *fs, struct memdev *dev)
+{
+	if (fs)
+		rfs_drop(fs);
+	memdev_free(dev);
+}
+
+TEST(checksums)
+{
+	struct rfs_fs fs = { .volume = 7 };
+	struct rfs_table table;
+	struct rfs_oob oob = { .magic = cpu_to_le16(RFS_OOB_MAGIC), .type = 1,
+			       .volume = cpu_to_le32(7) };
+	u8 key[16], message[15];
+	u32 i;
+
+	CHECK_EQ((u32)~rfs_crc(~0U, "123456789", 9), 0xe3069283);
+	for (i = 0; i < 16; i++)
+		key[i] = i;
+	for (i = 0; i < 15; i++)
+		message[i] = i;
+	/* the vector of the SipHash paper, appendix A */
+	memcpy(fs.super.hash_key, key, 16);
+	CHECK_EQ(rfs_name_hash(&fs, message, 15), 0xa129ca6149be45e5);
+
+	memset(&table, 9, sizeof(table));
+	rfs_head_init(&fs, &table.head, RFS_IMAP, 1, 2, 3);
+	rfs_head_seal(&table.head, 4);
+	CHECK(rfs_head_ok(&table.head, 7, RFS_IMAP));
+	CHECK(!rfs_head_ok(&table.head, 8, RFS_IMAP));
+	CHECK(!rfs_head_ok(&table.head, 7, RFS_TIMB));
+	for (i = 0; i < sizeof(table); i++) {
+		((u8 *)&table)[i] ^= 1;
+		CHECK(!rfs_head_ok(&table.head, 7, RFS_IMAP));
+		((u8 *)&table)[i] ^= 1;
+	}
+	rfs_oob_seal(&oob, &table);
+	CHECK(rfs_oob_ok(&oob, 7));
+	for (i = 0; i < sizeof(oob); i++) {
+		((u8 *)&oob)[i] ^= 16;
+		CHECK(!rfs_oob_ok(&oob, 7));
+		((u8 *)&oob)[i] ^= 16;
+	}
+}
+
+/* "Sizes" in doc/design.md */
+TEST(sizes)
+{
+	static const struct {
+		u32 zones, cap, imap, timb, ztab, cp, dirty, reserve;
+		u64 inodes;
+	} rows[] = {
+		{ 128, 4096, 64, 1, 2, 1, 4000, 11, 512000 },
+		{ 512, 4096, 259, 1, 5, 1, 16288, 18, 2084864 },
+		{ 904, 275712, 30806, 62, 8, 1, 16384, 10, 248416512 },
+		{ 65536, 4096, 33287, 67, 521, 2, 16384, 26, 268423168 },
+	};
+	struct rfs_layout l;
+	u32 i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		rfs_layout(rows[i].zones, rows[i].cap, true, &l);
+		CHECK_EQ(l.max_inodes, rows[i].inodes);
+		CHECK_EQ(l.imap_blocks, rows[i].imap);
+		CHECK_EQ(l.timb_blocks, rows[i].timb);
+		CHECK_EQ(l.ztab_blocks, rows[i].ztab);
+		CHECK_EQ(l.cp_blocks, rows[i].cp);
+		CHECK_EQ(l.dirty_max, rows[i].dirty);
+		CHECK_EQ(l.reserve_zones, rows[i].reserve);
+	}
+}
+
+TEST(mkfs_refuses)
+{
+	struct rfs_geometry geo = geometry;
+	struct rfs_layout l;
+	struct memdev *dev;
+	struct rfs_fs *fs;
+	u32 zones;
+
+	rfs_layout(48, CAP, true, &l);
+	for (zones = l.need_zones - 1; zones <= l.need_zones; zones++) {
+		geo.zones = zones;
+		dev = memdev_new(&geo, CAP, 1 << 20, true);
+		CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, uuid, ""),
+			 zones < l.need_zones ? -ENOSPC : 0);
+		memdev_free(dev);
+	}
+	/* a zone too small for check-points */
+	geo.zones = 48;
+	dev = memdev_new(&geo, 7, 1 << 20, true);
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, uuid, ""), -ENOSPC);
+	memdev_free(dev);
+	/* nothing there */
+	dev = memdev_new(&geo, CAP, 1 << 20, true);
+	CHECK_EQ(rfs_mount(&memdev_ops, dev, &geo, false, 0, &fs), -EINVAL);
+	memdev_free(dev);
+	/* more zones than the device has */
+	dev = new_dev(&geometry);
+	geo.zones = 40;
+	CHECK_EQ(rfs_mount(&memdev_ops, dev, &geo, false, 0, &fs), -EUCLEAN);
+	memdev_free(dev);
+}
+
+TEST(newer_format)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_super super[RFS_CP_ZONES];
+	struct rfs_fs *fs;
+	u32 zone;
+
+	for (zone = 0; zone < 2; zone++) {
+		struct mem_page *page = &dev->page[zone * 256];
+
+		memcpy(&super[zone], page->data, sizeof(*super));
+		super[zone].incompat |= cpu_to_le32(0x80000000);
+		rfs_head_seal(&super[zone].head, 5);
+		page->data = (u8 *)&super[zone];
+	}
+	CHECK_EQ(rfs_mount(&memdev_ops, dev, &geometry, true, 0, &fs),
+		 -EOPNOTSUPP);
+	for (zone = 0; zone < 2; zone++) {
+		super[zone].incompat = 0;
+		super[zone].ro_compat = cpu_to_le32(1);
+		super[zone].compat = cpu_to_le32(1);
+		rfs_head_seal(&super[zone].head, 5);
+	}
+	CHECK_EQ(rfs_mount(&memdev_ops, dev, &geometry, false, 0, &fs), -EROFS);
+	rfs_drop(mount_ro(dev));
+	memdev_free(dev);
+}
+
+TEST(big_directory)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	struct rfs_entry entry = { 0 };
+	u32 top, ino, i, n = 0, found;
+	char name[32];
+	u64 last = 0;
+
+	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "d", &dir, &top), 0);
+	for (i = 0; i < 10000; i++) {
+		snprintf(name, sizeof(name), "name-%u", i);
+		CHECK_EQ(rfs_create(fs, top, name, &file, &ino), 0);
+		CHECK_EQ(rfs_create(fs, top, name, &file, &ino), -EEXIST);
+		/* a reader that goes on while leaves split meets each once */
+		if (i % 50 == 49 &&
+		    rfs_dir_next(fs, top, entry.pos, &entry) == 0) {
+			CHECK(entry.pos > last);
+			last = entry.pos;
+		}
+	}
+	memset(&entry, 0, sizeof(entry));
+	while (rfs_dir_next(fs, top, entry.pos, &entry) == 0)
+		n++;
+	CHECK_EQ(n, 10000);
+	for (i = 0; i < 10000; i += 2) {
+		snprintf(name, sizeof(name), "name-%u", i);
+		CHECK_EQ(rfs_unlink(fs, top, name, &ino), 0);
+		CHECK_EQ(rfs_free_orphan(fs, ino), 0);
+	}
+	CHECK_EQ(rfs_log_sync(fs), 0);
+	rfs_drop(fs);
+	fs = mount(dev);
+	for (i = 0; i < 10000; i++) {
+		snprintf(name, sizeof(name), "name-%u", i);
+		CHECK_EQ(rfs_dir_find(fs, top, name, strlen(name), &found),
+			 i % 2 ? 0 : -ENOENT);
+	}
+	CHECK_EQ(rfs_unlink(fs, RFS_ROOT_INO, "d", &ino), -ENOTEMPTY);
+	check_clean(fs);
+	end(fs, dev);
+}
+
+TEST(sparse)
+{
+	static const u64 at[] = { 0, 1, 251, 252, 63503, 63504, 16003008,
+				  268435455, 4032758015, 1016255020031 };
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	u64 live;
+	u32 ino, i;
+
+	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "f", &file, &ino), 0);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	live = fs->live;
+	for (i = 0; i < sizeof(at) / sizeof(*at); i++)
+		put(fs, ino, at[i], i + 1, RFS_BLOCK_BYTES);
+	block[0] = 0;
+	{
+		const void *data = block;
+
+		CHECK_EQ(rfs_write(fs, ino, 1016255020032, 1, &data, 1),
+			 -EFBIG);
+	}
+	CHECK_EQ(rfs_fsync(fs, ino), 0);
+	for (i = 0; i < sizeof(at) / sizeof(*at); i++)
+		expect(fs, ino, at[i], i + 1, RFS_BLOCK_BYTES);
+	expect(fs, ino, 100, 0, 0);
+	expect(fs, ino, 100000, 0, 0);
+	check_clean(fs);
+	/* by recovery too */
+	rfs_drop(fs);
+	fs = mount(dev);
+	for (i = 0; i < sizeof(at) / sizeof(*at); i++)
+		expect(fs, ino, at[i], i + 1, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_punch(fs, ino, 251, 63504), 0);
+	CHECK_EQ(rfs_truncate(fs, ino, 63504ull * 4096 + 5), 0);
+	expect(fs, ino, 251, 0, 0);
+	expect(fs, ino, 1, 2, RFS_BLOCK_BYTES);
+	expect(fs, ino, 63504, 6, 5);
+	check_clean(fs);
+	CHECK_EQ(rfs_truncate(fs, ino, 0), 0);
+	check_clean(fs);
+	CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
+	CHECK_EQ(le64_to_cpu(di->blocks), 0);
+	CHECK_EQ(fs->live, live);
+	end(fs, dev);
+}
+
+TEST(symlinks)
+{
+	static const u32 lens[] = { 1, 96, 97, 4095 };
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	static char target[4096];
+	static u8 got[4096];
+	struct rfs_new how = { .mode = S_IFLNK | 0777, .target = target };
+	char name[] = "0";
+	u32 i, round, len, ino;
+
+	for (i = 0; i < 4; i++) {
+		memset(target, 'a' + i, lens[i]);
+		target[lens[i]] = 0;
+		name[0] = '0' + i;
+		CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, name, &how, &ino), 0);
+	}
+	CHECK_EQ(rfs_fsync(fs, ino), 0);
+	for (round = 0; round < 3; round++) {
+		rfs_drop(fs);
+		fs = mount(dev);
+		for (i = 0; i < 4; i++) {
+			name[0] = '0' + i;
+			CHECK_EQ(rfs_dir_find(fs, 2, name, 1, &ino), 0);
+			CHECK_EQ(rfs_readlink(fs, ino, got, &len), 0);
+			CHECK_EQ(len, lens[i]);
+			memset(target, 'a' + i, len);
+			CHECK(!memcmp(got, target, len));
+		}
+	}
+	for (i = 0; i < 4; i++) {
+		name[0] = '0' + i;
+		CHECK_EQ(rfs_unlink(fs, RFS_ROOT_INO, name, &ino), 0);
+		CHECK_EQ(rfs_free_orphan(fs, ino), 0);
+	}
+	check_clean(fs);
+	end(fs, dev);
+}
+
+/* What C.5 counts */
+TEST(pages_of_an_fsync)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	u32 ino, other_ino, i, at;
+
+	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "other", &file, &other_ino), 0);
+	at = dev->ops;
+	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "f", &file, &ino), 0);
+	put(fs, ino, 0, 1, 100);
+	CHECK_EQ(rfs_fsync(fs, ino), 0);
+	CHECK_EQ(appended(dev, at), 2);	/* its data and the log */
+	for (i = 1; i < 40; i++) {
+		at = dev->ops;
+		put(fs, ino, i, 1, RFS_BLOCK_BYTES);
+		/* another file's names are not waited for */
+		if (i % 4 == 0)
+			CHECK_EQ(rfs_truncate(fs, other_ino, i), 0);
+		CHECK_EQ(rfs_fsync(fs, ino), 0);
+		CHECK_EQ(appended(dev, at), 1);
+	}
+	at = dev->ops;
+	CHECK_EQ(rfs_truncate(fs, ino, 5000), 0);
+	CHECK_EQ(rfs_fsync(fs, ino), 0);
+	CHECK_EQ(appended(dev, at), 1);
+	at = dev->ops;
+	CHECK_EQ(rfs_fsync(fs, ino), 0);
+	CHECK_EQ(appended(dev, at), 0);
+	end(fs, dev);
+}
+
+/* The record of a truncate is durable before a page after it is submitted. */
+TEST(record_before_page)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	u32 ino, at;
+
+	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "f", &file, &ino), 0);
+	put(fs, ino, 0, 1, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_fsync(fs, ino), 0);
+	CHECK_EQ(rfs_truncate(fs, ino, 0), 0);
+	at = dev->ops;
+	put(fs, ino, 3, 2, RFS_BLOCK_BYTES);
+	CHECK_EQ(dev->ops - at, 3);
+	CHECK_EQ(dev->op[at].page.oob->type, RFS_LOG);
+	CHECK_EQ(dev->op[at + 1].type, MEM_WAIT);
+	CHECK_EQ(dev->op[at + 2].page.oob->type, RFS_DATA);
+	end(fs, dev);
+}
+
+TEST(flushes)
+{
+	struct rfs_geometry geo = geometry;
+	u32 volatile_cache, ino, i, n;
+
+	for (volatile_cache = 0; volatile_cache < 2; volatile_cache++) {
+		struct memdev *dev;
+		struct rfs_fs *fs;
+
+		geo.volatile_cache = volatile_cache;
+		dev = new_dev(&geo);
+		fs = mount(dev);
+		CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+		put(fs, ino, 0, 1, RFS_BLOCK_BYTES);
+		n = dev->ops;
+		CHECK_EQ(rfs_fsync(fs, ino), 0);
+		CHECK_EQ(dev->op[dev->ops - 1].type,
+			 volatile_cache ? MEM_FLUSH : MEM_WAIT);
+		CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+		for (n = 0, i = 0; i < dev->ops; i++)
+			n += dev->op[i].type == MEM_FLUSH;
+		CHECK_EQ(!n, !volatile_cache);
+		end(fs, dev);
+	}
+}
+
+/* A copy of an old version does not hide a newer one, nor undo a truncate. */
+TEST(copy_loses_to_newer)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	u32 ino, i, round;
+
+	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "f", &file, &ino), 0);
+	for (i = 0; i < 300; i++)
+		put(fs, ino, i, 1, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	CHECK_EQ(rfs_clean(fs), 0);
+	CHECK(fs->stats.copied > 200);
+	put(fs, ino, 5, 2, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_truncate(fs, ino, 100 * RFS_BLOCK_BYTES + 9), 0);
+	CHECK_EQ(rfs_fsync(fs, ino), 0);
+	for (round = 0; round < 2; round++) {
+		rfs_drop(fs);
+		fs = mount(dev);
+		CHECK(!round == (fs->recovered.pages_dropped > 100));
+		expect(fs, ino, 4, 1, RFS_BLOCK_BYTES);
+		expect(fs, ino, 5, 2, RFS_BLOCK_BYTES);
+		expect(fs, ino, 100, 1, 9);
+		expect(fs, ino, 101, 0, 0);
+		check_clean(fs);
+	}
+	end(fs, dev);
+}
+
+TEST(full_then_delete)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	const void *data[16];
+	u32 ino, i, round, first = 0;
+	char name[32];
+	int ret;
+
+	for (i = 0; i < 16; i++)
+		data[i] = block;
+	for (round = 0; round < 3; round++) {
+		u32 n = 0;
+
+		for (;; n++) {
+			snprintf(name, sizeof(name), "f%u", n);
+			ret = rfs_create(fs, RFS_ROOT_INO, name, &file, &ino);
+			if (!ret)
+				ret = rfs_write(fs, ino, 0, 16, data, 4096);
+			if (ret)
+				break;
+		}
+		CHECK_EQ(ret, -ENOSPC);
+		/* what is there can still be overwritten, cut and renamed */
+		for (i = 0; i < 2000; i++) {
+			snprintf(name, sizeof(name), "f%u", i % n);
+			CHECK_EQ(rfs_dir_find(fs, 2, name, strlen(name), &ino),
+				 0);
+			put(fs, ino, i % 16, i, RFS_BLOCK_BYTES);
+		}
+		CHECK(fs->stats.copied > 0);
+		CHECK(fs->dirty.count < fs->dirty_max);
+		if (!round)
+			first = n;
+		CHECK(n + 2 >= first && n > 300);
+		check_clean(fs);
+		CHECK_EQ(rfs_unmount(fs), 0);
+		fs = mount(dev);
+		for (i = 0; i <= n; i++) {
+			snprintf(name, sizeof(name), "f%u", i);
+			ret = rfs_unlink(fs, RFS_ROOT_INO, name, &ino);
+			CHECK(!ret || (i == n && ret == -ENOENT));
+			if (!ret)
+				CHECK_EQ(rfs_free_orphan(fs, ino), 0);
+		}
+		check_clean(fs);
+	}
+	end(fs, dev);
+}
+
+TEST(orphans)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	u32 ino[3], i;
+	char name[] = "0";
+
+	for (i = 0; i < 3; i++) {
+		name[0] = '0' + i;
+		CHECK_EQ(rfs_create(fs, 2, name, &file, &ino[i]), 0);
+		put(fs, ino[i], 0, i + 1, RFS_BLOCK_BYTES);
+		CHECK_EQ(rfs_unlink(fs, 2, name, &ino[i]), 0);
+	}
+	put(fs, ino[1], 1, 9, RFS_BLOCK_BYTES);	/* still open */
+	expect(fs, ino[1], 0, 2, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_free_orphan(fs, ino[1]), 0);
+	check_clean(fs);
+	rfs_drop(fs);
+	fs = mount(dev);
+	CHECK_EQ(fs->recovered.orphans, 2);
+	CHECK_EQ(fs->inodes, 1);
+	check_clean(fs);
+	end(fs, dev);
+}
+
+TEST(read_only_writes_nothing)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	u32 ino, at;
+
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	put(fs, ino, 0, 7, 70);
+	CHECK_EQ(rfs_fsync(fs, ino), 0);
+	rfs_drop(fs);
+	at = dev->ops;
+	fs = mount_ro(dev);
+	CHECK_EQ(fs->recovered.pages_applied, 1);
+	expect(fs, ino, 0, 7, 70);
+	CHECK_EQ(rfs_truncate(fs, ino, 0), -EROFS);
+	CHECK_EQ(rfs_unmount(fs), 0);
+	CHECK_EQ(dev->ops, at);
+	end(NULL, dev);
+}
+
+/* A mount begins with versions that no mount before it has used. */
+TEST(epochs)
+{
+	struct memdev *dev = new_dev(&geometry);
+	u64 epoch = 0;
+	u32 i;
+
+	for (i = 0; i < 5; i++) {
+		struct rfs_fs *fs = mount(dev);
+
+		CHECK(fs->version >> RFS_EPOCH_SHIFT > epoch);
+		epoch = fs->version >> RFS_EPOCH_SHIFT;
+		rfs_drop(fs);
+	}
+	memdev_free(dev);
+}
+
+TEST(checkpoint_zone_fails)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	u32 ino, zone, i;
+
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	put(fs, ino, 0, 3, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	rfs_drop(fs);
+	for (zone = 0; zone < 2; zone++) {
+		dev->cond[zone] = RFS_DEV_OFFLINE;
+		fs = mount(dev);
+		expect(fs, ino, 0, 3, RFS_BLOCK_BYTES);
+		/* the third takes its place, through several turns */
+		for (i = 0; i < 3 * CAP; i++)
+			CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+		CHECK_EQ(rfs_unmount(fs), 0);
+		dev->cond[zone] = RFS_DEV_OK;
+	}
+	/* and one that fails under way */
+	fs = mount(dev);
+	dev->cond[1] = RFS_DEV_READ_ONLY;
+	put(fs, ino, 0, 4, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	rfs_drop(fs);
+	dev->cond[1] = RFS_DEV_OFFLINE;
+	fs = mount(dev);
+	expect(fs, ino, 0, 4, RFS_BLOCK_BYTES);
+	end(fs, dev);
+}
+
+TEST(data_zone_fails)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	u32 ino, zone;
+
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	put(fs, ino, 0, 3, RFS_BLOCK_BYTES);
+	zone = fs->tail[RFS_S_DATA].zone;
+	dev->cond[zone] = RFS_DEV_READ_ONLY;
+	put(fs, ino, 1, 4, RFS_BLOCK_BYTES);	/* goes elsewhere */
+	CHECK(fs->tail[RFS_S_DATA].zone != zone);
+	check_clean(fs);
+	dev->cond[zone] = RFS_DEV_OFFLINE;
+	rfs_drop(fs);
+	fs = mount(dev);
+	CHECK_EQ(rfs_read(fs, ino, 0, block), -EIO);
+	expect(fs, ino, 1, 4, RFS_BLOCK_BYTES);
+	end(fs, dev);
+}
+
+/* Dirty metadata and the window stay within what mkfs counted on. */
+TEST(bounds)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	u32 ino, i, most_dirty = 0;
+	u64 most_window = 0;
+	char name[32];
+
+	for (i = 0; i < 1200; i++) {
+		snprintf(name, sizeof(name), "f%u", i);
+		CHECK_EQ(rfs_create(fs, 2, name, &file, &ino), 0);
+		put(fs, ino, i * 1000, 1, RFS_BLOCK_BYTES);
+		most_dirty = max(most_dirty, fs->dirty.count);
+		most_window = max(most_window, fs->window_blocks);
+	}
+	CHECK(fs->stats.checkpoints > 10);
+	CHECK(most_dirty > fs->dirty_max / 4);
+	CHECK(most_dirty <= fs->dirty_max);
+	CHECK(most_window <= fs->window_max + 20);
+	end(fs, dev);
+}
+
+/* In the pointer and the page, through overwrites, copies and recovery */
+TEST(write_counts)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	struct rfs_ptr before, after;
+	u64 sum = 0;
+	u32 ino, i;
+
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	for (i = 0; i < 5; i++)
+		put(fs, ino, 7, i, RFS_BLOCK_BYTES);
+	for (i = 0; i < 300; i++)
+		put(fs, ino, 8 + i, i, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_map_get(fs, ino, 7, &before), 0);
+	CHECK_EQ(le16_to_cpu(before.wcount), 5);
+	CHECK_EQ(rfs_fsync(fs, ino), 0);
+	rfs_drop(fs);
+	fs = mount(dev);
+	CHECK_EQ(rfs_map_get(fs, ino, 7, &after), 0);
+	CHECK(!memcmp(&before, &after, sizeof(before)));
+	CHECK_EQ(rfs_clean(fs), 0);
+	CHECK_EQ(rfs_map_get(fs, ino, 7, &after), 0);
+	CHECK(before.addr != after.addr);
+	CHECK(before.time == after.time && before.wcount == after.wcount);
+	check_clean(fs);
+	for (i = 0; i < fs->geo.zones; i++)
+		sum += fs->zone[i].sum_wcount;
+	CHECK_EQ(sum, 5 + 300);
+	end(fs, dev);
+}

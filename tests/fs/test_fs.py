@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""RFS without a kernel: its core, recovery at crash points, damaged volumes, its documents."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+WORKLOADS = ["append", "overwrite", "names", "truncate", "reuse", "clean", "mixed"]
+# Where each rule that can be left out is missed first.
+TEETH = {"transaction": "overwrite", "reset": "clean", "tombstone": "truncate"}
+
+
+@pytest.fixture(scope="module")
+def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Directory of the built programs."""
+    directory = tmp_path_factory.mktemp("fs")
+    done = subprocess.run(
+        ["make", "-C", HERE, "-j2", f"BUILD={directory}"],
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, f"the build fails:\n{done.stdout}\n{done.stderr}"
+    return directory
+
+
+def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end."""
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+
+
+def cases() -> list[str]:
+    """Every TEST(name) of test_core.c."""
+    return re.findall(r"^TEST\((\w+)\)", (HERE / "test_core.c").read_text(), re.M)
+
+
+@pytest.mark.parametrize("test", cases())
+def test_core(build: Path, test: str) -> None:
+    done = run(build / "test_core", test)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+
+
+def test_every_test_is_found(build: Path) -> None:
+    assert sorted(run(build / "test_core", "--list").stdout.split()) == sorted(cases())
+
+
+@pytest.mark.parametrize("options", [(), ("oob=0",), ("volatile=1",)], ids=" ".join)
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_crash(build: Path, workload: str, options: tuple[str, ...]) -> None:
+    """Power cuts at every operation: what was promised is there, and nothing else."""
+    done = run(build / "crash", workload, "points=1500", *options)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert " 1500 points" in done.stdout
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_crash_sanitized(build: Path, workload: str) -> None:
+    done = run(build / "crash_asan", workload, "points=150", "seed=7")
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.parametrize(("rule", "workload"), TEETH.items())
+def test_teeth(build: Path, rule: str, workload: str) -> None:
+    """With a rule left out, a crash point fails within 1,000."""
+    done = run(build / "crash", workload, "points=1000", f"teeth={rule}")
+    assert done.returncode == 1, f"{rule} is not missed: {done.stdout}{done.stderr}"
+    assert "FAILED" in done.stdout
+
+
+def test_damaged_volumes(build: Path) -> None:
+    done = run(build / "fuzz", "rounds=3000")
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    mounted, faulty = map(int, re.findall(r"(\d+) could be mounted.* (\d+)$", done.stdout)[0])
+    assert mounted > 500
+    assert faulty > 100
+
+
+def test_format_document() -> None:
+    """Its tables are those of rfs_format.h."""
+    done = run(sys.executable, HERE / "format_tables.py")
+    assert done.returncode == 0, f"run {HERE.name}/format_tables.py --write\n{done.stderr}"
+
+
+def test_design_names_tests() -> None:
+    """Each test that the design document promises, other than the module's, exists."""
+    text = (HERE.parents[1] / "host" / "fs" / "doc" / "design.md").read_text()
+    named = set(re.findall(r"\bcrash:(\w+)", text)) - {"x"}
+    assert named <= set(WORKLOADS)
+    named = set(re.findall(r"test_core: (\w+)", text))
+    assert named
+    assert named <= set(cases())
+    assert set(re.findall(r"teeth: (\w+)", text)) == set(TEETH)

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""mkfs.rfs, fsck.rfs and dump.rfs on images."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+TOOLS = HERE.parents[1] / "host" / "tools"
+SANITIZE = "-O1 -g -Werror -fsanitize=address,undefined -fno-sanitize-recover=all"
+UNIT = 4096 + 64 + 8
+ZONES, ZONE_BLOCKS = 48, 256
+
+
+class Tools:
+    """The programs and an image to use them on."""
+
+    def __init__(self, build: Path, image: Path) -> None:
+        self.build = build
+        self.image = image
+
+    def run(self, program: str, *args: str | Path) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [self.build / program, *args],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+
+    def mkfs(self, *args: str) -> subprocess.CompletedProcess[str]:
+        return self.run("mkfs.rfs", *args, self.image)
+
+    def fsck(self, *args: str) -> subprocess.CompletedProcess[str]:
+        return self.run("fsck.rfs", *args, self.image)
+
+    def dump(self, *args: str) -> str:
+        done = self.run("dump.rfs", self.image, *args)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def at(self, address: int) -> int:
+        """Where a block is in the image file."""
+        tables = 4096 + ZONES * 8
+        return -(-tables // 4096) * 4096 + address * UNIT
+
+    def damage(self, address: int, offset: int = 100) -> None:
+        """Change a byte of a block's content."""
+        with self.image.open("r+b") as stream:
+            stream.seek(self.at(address) + offset)
+            byte = stream.read(1)[0]
+            stream.seek(self.at(address) + offset)
+            stream.write(bytes([byte ^ 0x55]))
+
+
+@pytest.fixture(scope="module")
+def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("tools")
+    for name in ("mkfs", "fsck", "dump"):
+        command = ["make", "-C", TOOLS / f"{name}.rfs", "-j2", f"BUILD={directory}"]
+        subprocess.run([*command, f"CFLAGS={SANITIZE}"], check=True, timeout=300)
+    program = directory / "fs" / "populate"
+    subprocess.run(
+        ["make", "-C", HERE, "-j2", f"BUILD={program.parent}", program], check=True, timeout=300
+    )
+    (directory / "populate").symlink_to(program)
+    return directory
+
+
+@pytest.fixture
+def tools(build: Path, tmp_path: Path) -> Tools:
+    return Tools(build, tmp_path / "image")
+
+
+@pytest.fixture(params=["64", "0"], ids=["oob", "summaries"])
+def volume(tools: Tools, request: pytest.FixtureRequest) -> Tools:
+    """An image with an empty volume."""
+    done = tools.mkfs("-L", "a volume", "-m", request.param, "-I", f"{ZONES}x{ZONE_BLOCKS}x250")
+    assert done.returncode == 0, done.stderr
+    return tools
+
+
+def test_made_and_checked(volume: Tools) -> None:
+    assert volume.fsck().returncode == 0
+    assert "label a volume\n" in volume.dump()
+    assert "inode 2 generation 1 mode 40755 links 2" in volume.dump("inode", "2")
+
+
+def test_mkfs_asks_before_it_overwrites(volume: Tools) -> None:
+    before = volume.dump()
+    done = volume.mkfs()
+    assert done.returncode == 1
+    assert 'holds an RFS labelled "a volume"; -f overwrites it' in done.stderr
+    assert volume.dump() == before
+    assert volume.mkfs("-f").returncode == 0
+    assert volume.dump() != before
+
+
+def test_mkfs_size(volume: Tools) -> None:
+    for size, zones in (("40M", 40), ("41999999", 40), (str(48 << 20), 48)):
+        done = volume.run("mkfs.rfs", "-f", volume.image, size)
+        assert done.returncode == 0, done.stderr
+        assert f"zones {zones} of 256 blocks" in volume.dump()
+        assert volume.fsck().returncode == 0
+    for size in ("49M", "0", "1K", "x", "5Q", "99999999999999999999"):
+        done = volume.run("mkfs.rfs", "-f", volume.image, size)
+        assert done.returncode == 1
+        assert f"size {size}: must be from one zone, 1048576 bytes, to the device" in done.stderr
+    done = volume.run("mkfs.rfs", "-f", volume.image, "12M")
+    assert done.returncode == 1
+    assert re.search(r"12 zones of 250 blocks; \d+ are the least: 3 for check-points", done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["-I", "x"], "-I x: must be ZONESxBLOCKS"),
+        (["-I", "48x256x257"], "must be ZONESxBLOCKS"),
+        (["-I", "9x256"], "9 zones of 256 blocks"),
+        (["-I", "99x7"], "zones of 7 blocks"),
+        (["-U", "12"], "must be 32 hexadecimal digits"),
+        (["-L", "x" * 65], "65 bytes; 64 are the most"),
+        (["-m", "16"], "-m 16: must be 0 or 64"),
+        ([], "No such file"),
+    ],
+)
+def test_mkfs_refuses(tools: Tools, args: list[str], message: str) -> None:
+    done = tools.mkfs(*args)
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert not tools.image.exists()
+
+
+def test_not_a_volume(tools: Tools) -> None:
+    tools.image.write_bytes(b"nothing")
+    for program, status in (("mkfs.rfs", 1), ("fsck.rfs", 8), ("dump.rfs", 1)):
+        done = tools.run(program, tools.image)
+        assert done.returncode == status
+        assert "neither a zoned block device nor an image" in done.stderr
+    assert tools.run("fsck.rfs").returncode == 16
+    assert tools.run("fsck.rfs", "-Z", tools.image).returncode == 16
+
+
+def test_fsck_recovers(volume: Tools) -> None:
+    assert volume.run("populate", volume.image).returncode == 0
+    image = volume.image.read_bytes()
+    done = volume.fsck()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "to be recovered at the next mount" in done.stdout
+    assert volume.image.read_bytes() == image
+    assert len(volume.dump("dir", "3").splitlines()) == 30
+    done = volume.fsck("-p")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "recovered" in done.stdout
+    done = volume.fsck("-v")
+    assert done.returncode == 0
+    assert "30 files, 2 directories" in done.stdout
+    assert len(volume.dump("dir", "3").splitlines()) == 30
+
+
+def test_fsck_finds(volume: Tools) -> None:
+    """Damage to each kind of block a check-point leads to."""
+    assert volume.run("populate", volume.image, "clean").returncode == 0
+    assert volume.fsck().returncode == 0
+    image = volume.image.read_bytes()
+    root = re.search(r"root (\d+)", volume.dump("inode", "3"))
+    assert root
+    targets = {int(root[1])}
+    ino = volume.dump("dir", "3").split()[0]
+    if "page metadata 64" in volume.dump():
+        targets.add(int(volume.dump("map", ino).splitlines()[1].split()[1]))
+        for line in volume.dump("zones").splitlines()[1:]:
+            zone, _, stream, _, _, live = line.split()[:6]
+            if stream in ("meta", "imap") and live != "0":
+                blocks = volume.dump("blocks", zone).splitlines()[1:]
+                newest = {entry.split()[1]: entry.split()[0] for entry in blocks}
+                wanted = newest.keys() & {"inodes", "imap", "timb", "ztab"}
+                targets |= {int(zone) * ZONE_BLOCKS + int(newest[kind]) for kind in wanted}
+        assert len(targets) == 6
+    for target in targets:
+        volume.image.write_bytes(image)
+        volume.damage(target)
+        done = volume.fsck()
+        assert done.returncode == 4, f"block {target}: {done.stdout}{done.stderr}"
+
+
+def test_dump_arguments(volume: Tools) -> None:
+    for args in (["x"], ["inode"], ["inode", "x"], ["super", "1"], ["dir", "2", "3"]):
+        assert volume.run("dump.rfs", volume.image, *args).returncode == 1
+    done = volume.run("dump.rfs", volume.image, "inode", "99")
+    assert done.returncode == 1
+    assert "there is no such inode" in done.stderr
+    assert volume.dump("recovery").startswith("pages_read ")
