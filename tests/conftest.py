@@ -11,7 +11,7 @@ from rsd.cache import Cache
 from rsd.progress import Progress
 
 # The cheap and telling ones first: a lint error or a broken unit needs no guest to show.
-ORDER = ("lint", "unit", "model", "docs", "tools", "device", "runner", "compare", "guest")
+ORDER = ("lint", "unit", "model", "docs", "tools", "sim", "device", "runner", "compare", "guest")
 
 
 @pytest.fixture(scope="session")

@@ -6,9 +6,14 @@ import subprocess
 
 import pytest
 
-from rsd.compare.cells import ALL_CELLS, SYSTEMS, Level, Tool, applies, check_systems, select
+from rsd.compare import selection
+from rsd.compare.cells import ALL_CELLS, SYSTEMS, Cell, Level, Tool, applies
 from rsd.compare.script import command_line, guest_script
 from rsd.errors import RsdError
+
+
+def select(level: Level, workloads: list[str]) -> tuple[Cell, ...]:
+    return selection.select(level, [], workloads).cells
 
 
 def test_names_are_unique() -> None:
@@ -42,12 +47,12 @@ def test_unknown_names_are_refused_with_the_list() -> None:
     with pytest.raises(RsdError, match="unknown workload 'randraed'.*randread"):
         select(Level.FULL, ["randraed"])
     with pytest.raises(RsdError, match="unknown system 'none'.*stock-zns"):
-        check_systems(["none"])
+        selection.select(Level.FULL, ["none"], [])
 
 
 def test_the_order_of_systems_is_the_tables() -> None:
-    assert check_systems(["rsd", "stock"]) == ("stock", "rsd")
-    assert check_systems([]) == tuple(SYSTEMS)
+    assert selection.select(Level.QUICK, ["rsd", "stock"], []).drives == ("stock", "rsd")
+    assert selection.select(Level.QUICK, [], []).drives == tuple(SYSTEMS)
 
 
 @pytest.mark.parametrize("system", SYSTEMS)

@@ -10,9 +10,10 @@ import pytest
 
 from rsd.artifacts import Artifacts
 from rsd.cache import Cache
-from rsd.compare.cells import Level, select
+from rsd.compare.cells import Level
 from rsd.compare.results import results, write
 from rsd.compare.run import Plan, differing, run_plan
+from rsd.compare.selection import select
 from rsd.progress import Progress
 
 pytestmark = pytest.mark.guest
@@ -21,7 +22,7 @@ WORKLOADS = ("randread-4k-qd32", "mixed-4k-qd8", "append-4k-qd8")
 
 
 def test_a_busy_host_changes_no_record(built: Artifacts, rsd_cache: Cache, tmp_path: Path) -> None:
-    cells = select(Level.DEFAULT, WORKLOADS)
+    cells = select(Level.DEFAULT, ["rsd"], WORKLOADS).cells
     runs, texts = [], []
     for number in (1, 2):
         burners = []

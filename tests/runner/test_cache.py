@@ -115,3 +115,11 @@ def test_a_tree_hash_sees_content_names_and_modes_only(tmp_path: Path) -> None:
     assert executable != before
     file.write_text("2")
     assert hash_tree(tmp_path, skip_suffixes=(".md",)) != executable
+
+
+def test_it_is_claimed_only_when_nobody_else_uses_it(cache: Cache) -> None:
+    other = Cache(cache.root)
+    with pytest.raises(RsdError, match="another rsd command"):
+        cache.claim()
+    del other
+    cache.claim()

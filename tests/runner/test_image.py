@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Images that are exchanged: whole, or refused."""
 
+import io
 import struct
 import tarfile
 from pathlib import Path
@@ -75,3 +76,16 @@ def test_the_root_is_a_partition(tmp_path: Path) -> None:
     signature, start, sectors = struct.unpack("<I10xII", data[440:462])
     assert f"PARTUUID={signature:08x}-01" == image.ROOT
     assert data[start * 512 : (start + sectors) * 512] == b"F" * (3 << 20)
+
+
+def test_what_a_bootstrap_makes_up_is_replaced(tmp_path: Path) -> None:
+    archive = tmp_path / "root.tar"
+    with tarfile.open(archive, "w") as tar:
+        member = tarfile.TarInfo("./etc/nvme/hostid")
+        member.size = 7
+        tar.addfile(member, io.BytesIO(b"made up"))
+    image.make_same(archive)
+    with tarfile.open(archive) as tar:
+        last = tar.extractfile(tar.getmember("./etc/nvme/hostid"))
+        assert last and last.read().decode().strip() == image.HOST_ID
+        assert tar.getmember("./var/cache/apt/archives/partial").uid == 0

@@ -62,11 +62,24 @@ class Cache:
         try:
             for name in ("locks", "logs", "tmp"):
                 (self.root / name).mkdir(parents=True, exist_ok=True)
+            # Held as long as we live: what we use is not to be cleaned away.
+            self._in_use = (self.root / "locks" / "in-use").open("w")
+            fcntl.flock(self._in_use, fcntl.LOCK_SH)
         except OSError as error:
             raise RsdError(
                 f"cache {self.root}: {error.strerror}",
                 "set RSD_CACHE to a directory on a disk with 10 GB free that you can write",
             ) from error
+
+    def claim(self) -> None:
+        """Become the only user of the cache, for good. RsdError if there are others."""
+        try:
+            fcntl.flock(self._in_use, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RsdError(
+                f"cache {self.root}: another rsd command is using it",
+                "wait for it to end, or end it; then try again",
+            ) from None
 
     def log(self, name: str) -> Path:
         """Where the output of the step `name` goes (overwritten by its next run)."""

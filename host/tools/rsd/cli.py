@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
-from rsd import artifacts, debian, guest_run, image, packages, systems
+from rsd import artifacts, debian, guest_run, image, packages, sim, systems
 from rsd.artifacts import REPOSITORY
 from rsd.cache import Cache
 from rsd.errors import RsdError
@@ -39,6 +39,9 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGTERM, _interrupt)
     signal.signal(signal.SIGHUP, _interrupt)
     try:
+        if arguments[:1] == ["sim"]:
+            # Its options are rsdsim's own, which argparse need not know.
+            return sim.main(arguments[1:])
         parsed = _parser().parse_args(arguments)
         return int(parsed.function(parsed))
     except RsdError as error:
@@ -102,6 +105,19 @@ def _parser() -> argparse.ArgumentParser:
     guest_run.add_arguments(run, shell=False)
 
     _add_lazy(commands, "compare", "measure the systems side by side", "./rsd compare --quick")
+    _add(
+        commands,
+        "sim",
+        "run work or a trace on the drive alone, without a guest",
+        "./rsd sim --set ftl=page --precondition steady --pattern zipf=0.99",
+        lambda parsed: sim.main([]),
+    )
+    _add_lazy(
+        commands,
+        "sweep",
+        "run ./rsd sim over a grid of settings, on all cores",
+        "./rsd sweep op.toml",
+    )
     _add_lazy(commands, "bench", "measure the device model and the host's cost", "./rsd bench")
 
     test = _add(
@@ -128,7 +144,9 @@ def _parser() -> argparse.ArgumentParser:
 
     clean = _add(commands, "clean", "delete the cache", "./rsd clean", _clean)
     clean.add_argument(
-        "--old", action="store_true", help="only finished QEMUs and tools; keep slow builds"
+        "--old",
+        action="store_true",
+        help="only QEMUs, tools, and what compare keeps (those in use, too); not the slow builds",
     )
     return parser
 
@@ -204,13 +222,19 @@ def _image(arguments: argparse.Namespace) -> int:
     return 0
 
 
+# What a new version of the drive makes useless, and what is made anew within minutes.
+OLD = ["qemu", "guest-tools", "rsdsim", "aged", "cell"]
+
+
 def _clean(arguments: argparse.Namespace) -> int:
     cache = Cache()
-    kinds = ["qemu", "guest-tools"] if arguments.old else [p.name for p in cache.root.iterdir()]
+    cache.claim()
+    kinds = OLD if arguments.old else [path.name for path in cache.root.iterdir()]
     for kind in kinds:
         path = cache.root / kind
-        if kind == "venv":
-            # We are running from it, and the launcher makes it anew by itself.
+        if kind in ("venv", "locks"):
+            # We are running from the one, which the launcher makes anew by itself, and hold a
+            # file of the other.
             continue
         if path.is_dir():
             shutil.rmtree(path)

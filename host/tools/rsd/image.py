@@ -4,6 +4,7 @@ An imported image (kernel, root, init, tools and firmware, from `./rsd image exp
 machine) replaces the built one until `./rsd image reset`.
 """
 
+import io
 import json
 import shutil
 import struct
@@ -20,8 +21,8 @@ from rsd.untar import extract
 
 PACKAGES = (
     "acl attr bonnie++ btrfs-progs dbench e2fsprogs f2fs-tools fio fsmark jq kmod libnvme1t64 "
-    "liburing2 nilfs-tools nvme-cli postmark procps python3-minimal sqlite3 strace stress-ng "
-    "sysbench util-linux xfsprogs zbd-utils"
+    "liburing2 mariadb-server-core nilfs-tools nvme-cli postmark procps python3-minimal sqlite3 "
+    "strace stress-ng sysbench util-linux xfsprogs zbd-utils"
 ).split()
 
 # Where the kernel finds the root: NVDIMMs have no dependable numbers, partitions have ids.
@@ -37,10 +38,35 @@ mkfs.erofs --quiet --tar=f -T{buildroot.SOURCE_DATE_EPOCH} --all-time -U{IMAGE_U
 """
 
 
+# What would differ from one bootstrap to the next: nvme-cli makes up a host's identity, and
+# apt owns its directories only where its user could reach the archive.
+HOST_ID = "7273642d-6e76-6d65-8000-000000000002"
+SAME_EVERYWHERE: tuple[tuple[str, str | None], ...] = (
+    ("./etc/nvme/hostid", f"{HOST_ID}\n"),
+    ("./etc/nvme/hostnqn", f"nqn.2014-08.org.nvmexpress:uuid:{HOST_ID}\n"),
+    ("./var/cache/apt/archives/partial", None),
+    ("./var/lib/apt/lists/partial", None),
+)
+
+
+def make_same(archive: Path) -> None:
+    """Append to the archive of a root what is to be the same in each; the last entry counts."""
+    with tarfile.open(archive, "a") as tar:
+        for name, content in SAME_EVERYWHERE:
+            member = tarfile.TarInfo(name)
+            member.mtime = buildroot.SOURCE_DATE_EPOCH
+            if content is None:
+                member.type, member.mode = tarfile.DIRTYPE, 0o700
+                tar.addfile(member)
+            else:
+                member.mode, member.size = 0o644, len(content)
+                tar.addfile(member, io.BytesIO(content.encode()))
+
+
 def ensure_root(cache: Cache, progress: Progress) -> Path:
     """A directory with `root.erofs` and `manifest.json`."""
     index = debian.release(cache, progress).index
-    key = hash_inputs(index, PACKAGES, _MAKE)
+    key = hash_inputs(index, PACKAGES, _MAKE, SAME_EVERYWHERE)
 
     def build(partial: Path) -> None:
         image = partial / "root.erofs"
@@ -51,6 +77,7 @@ def ensure_root(cache: Cache, progress: Progress) -> Path:
             partial.chmod(0o777)
             buildroot.bootstrap(PACKAGES, archive, step=step, log=log)
             partial.chmod(0o755)
+            make_same(archive)
         root = buildroot.ensure(cache, progress)
         with progress.step("guest root: EROFS image") as step:
             root.run(

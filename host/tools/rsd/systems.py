@@ -16,7 +16,8 @@ class System:
 
     `controller` and `namespace` are -device options; `{media}` in the namespace stands for
     the media file. A system with `raw_media` keeps its data in a plain file that we make;
-    the others make their own media file on first use. The guest sees /dev/nvme0n1.
+    the others make their own media file on first use. The guest sees /dev/nvme0n1, and with
+    `second` a conventional namespace on the same flash, /dev/nvme0n2.
     """
 
     summary: str
@@ -24,6 +25,7 @@ class System:
     namespace: Mapping[str, str] = field(default_factory=dict)
     driver: str = "nvme-ns"
     raw_media: bool = False
+    second: bool = False
 
 
 def _stock(**namespace: str) -> System:
@@ -41,13 +43,23 @@ def _stock(**namespace: str) -> System:
     )
 
 
-def _rsd(preset: str) -> System:
+def _ours(summary: str, *, second: bool = False, **namespace: str) -> System:
+    options = {name.replace("_", "-"): value for name, value in namespace.items()}
     return System(
-        summary=f"our virtual SSD, preset {preset}, 64 bytes of page metadata",
+        summary=f"our virtual SSD, {summary}",
         controller={"serial": "rsd0", "inline-queues": "on", "dbcs": "off"},
-        namespace={"media": "{media}", "preset": preset, "oob": "64"},
+        namespace={"media": "{media}", **options},
         driver="rsd-ns",
+        second=second,
     )
+
+
+def _rsd(preset: str) -> System:
+    return _ours(f"preset {preset}, 64 bytes of page metadata", preset=preset, oob="64")
+
+
+def _ftl(name: str, what: str, **namespace: str) -> System:
+    return _ours(f"preset risa, {what}", preset="risa", ftl=name, over_provision="5", **namespace)
 
 
 SYSTEMS: dict[str, System | None] = {
@@ -56,6 +68,20 @@ SYSTEMS: dict[str, System | None] = {
     "stock-zns": _stock(**{"zoned": "true", "zoned.zone_size": "16M"}),
     "rsd": _rsd("risa"),
     "rsd-redo": _rsd("redo"),
+    # RISA 4.1: greedy, 1% free, one block of every channel and way at a time
+    "page-ftl": _ftl("page", "page-level FTL", gc_unit="all"),
+    "block-ftl": _ftl("block", "block-level FTL"),
+    "fast-ftl": _ftl("fast", "hybrid FTL (FAST)"),
+    "dftl": _ftl("dftl", "page-level FTL with a cached map", gc_unit="all"),
+    # A small namespace that is overwritten all the time needs more flash than the host sees.
+    "rsd-conv": _ours(
+        "preset risa, a sixteenth of its flash as a conventional namespace",
+        preset="risa",
+        oob="0",
+        conv_blocks="8",
+        over_provision="50",
+        second=True,
+    ),
 }
 
 
@@ -106,10 +132,13 @@ def qemu_arguments(
     arguments = []
     if system.raw_media:
         arguments += ["-drive", f"file={comma(media)},if=none,id=media,format=raw"]
-    for driver, properties in (
+    devices = [
         ("nvme,id=nvme0", {**system.controller, **controller}),
-        (f"{system.driver},bus=nvme0", {**system.namespace, **namespace}),
-    ):
+        (f"{system.driver},bus=nvme0,id=ns0", {**system.namespace, **namespace}),
+    ]
+    if system.second:
+        devices.append(("rsd-ns-conv,bus=nvme0", {"flash": "ns0"}))
+    for driver, properties in devices:
         options = (
             f",{key}={comma(value.replace('{media}', str(media)))}"
             for key, value in properties.items()

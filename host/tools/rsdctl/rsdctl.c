@@ -11,6 +11,9 @@
 
 enum exit_code { EXIT_OK, EXIT_FAILED, EXIT_USAGE };
 
+/* More than any command prints */
+static char output[256 << 10];
+
 struct command {
 	const char *name;
 	int min_args, max_args;
@@ -197,6 +200,8 @@ int main(int argc, char **argv)
 		      argv[1]);
 		return EXIT_USAGE;
 	}
+	/* all output is one write, whose error is known at the end */
+	setvbuf(stdout, output, _IOFBF, sizeof(output));
 	code = run_command(command, argc - 1, argv + 1);
 	if (fclose(stdout)) {
 		error("standard output: %s", strerror(errno));

@@ -6,10 +6,7 @@ depend on how fast the host is. To add a workload, add a row to FAMILIES.
 """
 
 import enum
-from collections.abc import Iterable
 from dataclasses import dataclass
-
-from rsd.errors import RsdError
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -240,37 +237,6 @@ FAMILIES = (
 )
 
 ALL_CELLS = tuple(Cell(family, *point) for family in FAMILIES for point in family.points)
-
-
-def select(level: Level, workloads: Iterable[str]) -> tuple[Cell, ...]:
-    """The cells of a level, or those named by workload or family, whatever their level."""
-    names = list(workloads)
-    if not names:
-        return tuple(cell for cell in ALL_CELLS if cell.level <= level)
-    chosen = []
-    for name in names:
-        family = [c for c in ALL_CELLS if c.family.name == name and c.level <= level]
-        exact = [c for c in ALL_CELLS if c.name == name]
-        if not family and not exact:
-            families = ", ".join(family.name for family in FAMILIES)
-            raise RsdError(
-                f"unknown workload {name!r}: there is {families}, and their cells",
-                "./rsd compare --list",
-            )
-        chosen += exact or family
-    return tuple(cell for cell in ALL_CELLS if cell in chosen)
-
-
-def check_systems(names: Iterable[str]) -> tuple[str, ...]:
-    """The systems, in the table's order; all of them when none is named."""
-    names = list(names)
-    for name in names:
-        if name not in SYSTEMS:
-            raise RsdError(
-                f"unknown system {name!r}: compare has {', '.join(SYSTEMS)}",
-                "./rsd compare --list",
-            )
-    return tuple(name for name in SYSTEMS if not names or name in names)
 
 
 def applies(cell: Cell, system: str) -> bool:

@@ -2,6 +2,7 @@
 """The command line of `./rsd compare`."""
 
 import argparse
+import functools
 import shlex
 import shutil
 import sys
@@ -15,15 +16,20 @@ from rsd import artifacts, packages
 from rsd.artifacts import REPOSITORY
 from rsd.cache import Cache
 from rsd.compare import results, table
-from rsd.compare.cells import ALL_CELLS, SYSTEMS, Level, applies, check_systems, select
-from rsd.compare.run import plans, run_all
+from rsd.compare.benchmarks import BENCHMARKS
+from rsd.compare.cells import ALL_CELLS, SYSTEMS, Level, applies
+from rsd.compare.run import plans, run_all, run_plan
+from rsd.compare.selection import select
+from rsd.compare.stack_run import REPETITIONS, run_stack, stack_plans
+from rsd.compare.stacks import STACKS
 from rsd.errors import RsdError
 from rsd.guest_run import add_install_argument
 from rsd.progress import Progress
 
 DEFAULT_OUT = REPOSITORY / "build" / "compare" / "latest"
 MARK = "results.json"
-PLAIN_WIDTH = 140
+CSV = "results.csv"
+PLAIN_WIDTH = 150
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,21 +48,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="level",
         action="store_const",
         const=Level.FULL,
-        help="every cell of the table",
+        help="every cell of the table; what finished is kept in the cache, so that it can be "
+        "interrupted and started again",
     )
     parser.add_argument(
         "--system",
         action="append",
         default=[],
         metavar="NAME",
-        help=f"only this system, repeatable: {', '.join(SYSTEMS)}",
+        help=f"only this system, repeatable: {', '.join((*SYSTEMS, *STACKS))}",
     )
     parser.add_argument(
         "--workload",
         action="append",
         default=[],
         metavar="NAME",
-        help="only this cell, or this family of cells, repeatable",
+        help="only this cell or benchmark, or those whose names begin so, repeatable",
     )
     parser.add_argument("--list", action="store_true", help="print the cells, run nothing")
     parser.add_argument(
@@ -64,16 +71,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=DEFAULT_OUT,
         metavar="DIR",
-        help="where results.json, report.html and raw/ go; an older comparison there is "
-        "replaced (default: build/compare/latest)",
+        help="where results.json, results.csv, report.html and raw/ go; an older comparison "
+        "there is replaced (default: build/compare/latest)",
     )
     add_install_argument(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Measure, print, write. 1 if a cell failed or our runs differ, 0 otherwise."""
-    chosen = check_systems(arguments.system)
-    cells = select(arguments.level, arguments.workload)
+    chosen = select(arguments.level, arguments.system, arguments.workload)
     if arguments.list:
         _print_list(arguments.level)
         return 0
@@ -83,14 +89,22 @@ def main(arguments: argparse.Namespace) -> int:
     cache = Cache()
     built = artifacts.ensure(cache, progress)
     started = time.monotonic()
-    todo = plans(chosen, cells, out / "raw")
-    if not todo:
-        raise RsdError(f"none of the workloads fits {', '.join(chosen)}", "./rsd compare --list")
-    runs = run_all(todo, built, cache, progress)
-    content = results.results(runs, cells, built)
+    raw = out / "raw"
+    todo = [
+        functools.partial(run_plan, plan, built, cache, progress)
+        for plan in plans(chosen.drives, chosen.cells, raw)
+    ]
+    keep = arguments.level is Level.FULL
+    todo += [
+        functools.partial(run_stack, plan, built, cache, progress)
+        for plan in stack_plans(chosen.benchmarks, raw, keep=keep)
+    ]
+    runs = run_all(todo)
+    content = results.results(runs, chosen.cells, built)
     content["configuration"]["command"] = shlex.join(["./rsd", *sys.argv[1:]])
     content["host"] = {"wall_s": round(time.monotonic() - started, 1)}
     results.write(content, out / MARK)
+    results.write_csv(content, out / CSV)
     # A file or a pipe has no width that could be too small.
     console = Console() if sys.stdout.isatty() else Console(width=PLAIN_WIDTH)
     table.print_table(content, console)
@@ -108,7 +122,7 @@ def _verdict(content: dict[str, Any], progress: Progress) -> int:
         bad = True
         progress.say("FAILED: {system}, run {run}, {workload}: {why}".format(**failure))
     for name, repeat in content["repeatability"].items():
-        if not SYSTEMS[name].ours:
+        if not results.ours(name) or repeat["runs"] < 2:
             continue
         if repeat["identical"]:
             progress.say(f"{name}: {repeat['runs']} runs, every virtual and count record identical")
@@ -129,7 +143,7 @@ def _fresh(out: Path) -> Path:
                 f"--out {out}: not empty, and not a comparison's", "name another directory"
             )
         shutil.rmtree(out / "raw", ignore_errors=True)
-        for name in (MARK, "report.html"):
+        for name in (MARK, CSV, "report.html"):
             (out / name).unlink(missing_ok=True)
     try:
         (out / "raw").mkdir(parents=True, exist_ok=True)
@@ -147,4 +161,18 @@ def _print_list(level: Level) -> None:
             f"{cell.name:22} {cell.ios or '':>6} {mark}{cell.level.name.lower():8} {names:32} "
             f"{cell.family.title}"
         )
+    print()
+    print(f"{'benchmark':26} {'runs':>4}  {'level':8} what, on which stacks")
+    for benchmark in BENCHMARKS:
+        mark = "*" if benchmark.level <= level else " "
+        names = " ".join(
+            name + ("*" if max(stack.level, benchmark.level) <= level else "")
+            for name, stack in STACKS.items()
+            if benchmark.scale in stack.scales
+        )
+        print(
+            f"{benchmark.name:26} {REPETITIONS[benchmark.level]:>4} "
+            f"{mark}{benchmark.level.name.lower():8} {benchmark.title}\n{'':42} {names}"
+        )
+    print()
     print(f"* measured by {'./rsd compare' if level is Level.DEFAULT else 'this level'}")

@@ -5,12 +5,14 @@ import concurrent.futures
 import os
 import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from rsd.artifacts import Artifacts
 from rsd.cache import Cache
+from rsd.compare.benchmarks import Benchmark
 from rsd.compare.cells import SYSTEMS, Cell, applies, drive_properties
 from rsd.compare.figures import BadOutput, Figure, cell_figures
 from rsd.compare.script import guest_script
@@ -45,6 +47,22 @@ class Plan:
         return f"{self.system}, run {self.number}"
 
 
+class AnyPlan(Protocol):
+    """What all plans have: of drives (Plan) and of file systems on them (StackPlan)."""
+
+    @property
+    def system(self) -> str: ...
+
+    @property
+    def number(self) -> int: ...
+
+    @property
+    def cells(self) -> Sequence[Cell | Benchmark]: ...
+
+    @property
+    def directory(self) -> Path: ...
+
+
 @dataclass
 class Run:
     """What a plan gave: figures and wall seconds by cell, and why cells failed.
@@ -52,7 +70,7 @@ class Run:
     `results` has one guest for each set of drive properties that the cells ask for.
     """
 
-    plan: Plan
+    plan: AnyPlan
     results: list[GuestResult] = field(default_factory=list)
     figures: dict[str, list[Figure]] = field(default_factory=dict)
     wall_s: dict[str, float] = field(default_factory=dict)
@@ -67,17 +85,17 @@ def plans(systems: Sequence[str], cells: Sequence[Cell], raw: Path) -> list[Plan
     chosen = {name: tuple(c for c in cells if applies(c, name)) for name in systems}
     return [
         Plan(name, number, chosen[name], raw / f"{name}.{number}")
-        for number in range(1, max(rounds.values()) + 1)
+        for number in range(1, max(rounds.values(), default=0) + 1)
         for name in systems
         if number <= rounds[name] and chosen[name]
     ]
 
 
-def run_all(todo: Sequence[Plan], built: Artifacts, cache: Cache, progress: Progress) -> list[Run]:
-    """Run all plans, in their order. The first failure of a guest, or an interrupt, ends all."""
+def run_all(todo: Sequence[Callable[[], Run]]) -> list[Run]:
+    """Do all runs, as many at once as there are cores. An interrupt ends all."""
     workers = min(len(os.sched_getaffinity(0)), len(todo))
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
-        futures = [pool.submit(run_plan, plan, built, cache, progress) for plan in todo]
+        futures = [pool.submit(run) for run in todo]
         try:
             for future in concurrent.futures.as_completed(futures):
                 future.result()
@@ -93,9 +111,10 @@ def run_all(todo: Sequence[Plan], built: Artifacts, cache: Cache, progress: Prog
 
 
 def run_plan(plan: Plan, built: Artifacts, cache: Cache, progress: Progress) -> Run:
-    """The cells of one system once, from start to end."""
+    """The cells of one system once, from start to end. A failure is in the run."""
     plan.directory.mkdir(parents=True, exist_ok=True)
     run = Run(plan)
+    why = ""
     with progress.step(plan.title) as step:
         watch = _Watch(plan, step, progress)
         for properties, cells in _by_drive(plan):
@@ -106,13 +125,22 @@ def run_plan(plan: Plan, built: Artifacts, cache: Cache, progress: Progress) -> 
                 namespace=properties,
                 extra_qemu_args=() if SYSTEMS[plan.system].ours else STOCK_CLOCK,
             )
-            result = run_guest(job, built, cache=cache, on_output=watch.feed)
-            _check_end(plan, result)
+            try:
+                result = run_guest(job, built, cache=cache, on_output=watch.feed)
+            except RsdError as error:
+                why = str(error)
+                break
             run.results.append(result)
+            if why := guest_failure(result):
+                break
+    if why:
+        progress.say(f"FAILED: {plan.title}: {why}")
     run.wall_s = watch.wall_s
     for cell in plan.cells:
         directory = plan.directory / cell.name
         try:
+            if why and cell.name not in watch.status:
+                raise BadOutput(why.splitlines()[0])
             if watch.status.get(cell.name) != "0":
                 raise BadOutput(_first_error(directory, watch.status.get(cell.name)))
             run.figures[cell.name] = cell_figures(cell, SYSTEMS[plan.system], directory)
@@ -165,18 +193,16 @@ class _Watch:
             self._progress.say(f"{self._plan.title}: {name} ({done}) {seconds:.1f} s")
 
 
-def _check_end(plan: Plan, result: GuestResult) -> None:
+def guest_failure(result: GuestResult) -> str:
+    """Why a guest's script did not end well, with the end of what it said; "" if it did."""
     if result.outcome is Outcome.EXITED and result.status == 0:
-        return
+        return ""
     if result.outcome is Outcome.EXITED:
         text, how = result.output, f"the guest's script ended with status {result.status}"
     else:
         text, how = result.console, result.outcome.value
     tail = "".join(f"  | {line}\n" for line in text.splitlines()[-CONSOLE_TAIL_LINES:])
-    raise RsdError(
-        f"{plan.title}: {how}\n{tail}".rstrip(),
-        f"./rsd compare --system {plan.system} repeats this system alone",
-    )
+    return f"{how}\n{tail}".rstrip()
 
 
 def _first_error(directory: Path, status: str | None) -> str:
@@ -193,14 +219,47 @@ def _kill_children() -> None:
             os.kill(int(pid), signal.SIGKILL)
 
 
+@dataclass(frozen=True)
+class _Whole:
+    """All plans of one system and number."""
+
+    system: str
+    number: int
+    cells: tuple[Cell | Benchmark, ...]
+    directory: Path
+
+
+def merged(runs: Sequence[Run]) -> list[Run]:
+    """The runs of one system and number as one: file systems have a guest a benchmark."""
+    found: dict[tuple[str, int], list[Run]] = {}
+    for run in runs:
+        found.setdefault((run.plan.system, run.plan.number), []).append(run)
+    wholes = []
+    for (system, number), group in found.items():
+        cells = tuple(cell for run in group for cell in run.plan.cells)
+        whole = Run(_Whole(system, number, cells, group[0].plan.directory))
+        for run in group:
+            whole.results += run.results
+            whole.figures |= run.figures
+            whole.wall_s |= run.wall_s
+            whole.failures |= run.failures
+        wholes.append(whole)
+    return wholes
+
+
 def differing(runs: Sequence[Run]) -> list[str]:
-    """What is not the same in all runs of one system: "workload metric: values"."""
+    """What is not the same in all runs of one system: "workload metric: values".
+
+    Cells that only one of two runs was to measure are left out.
+    """
     first = _values(runs[0])
+    planned = {cell.name for cell in runs[0].plan.cells}
     found = []
     for other in runs[1:]:
         values = _values(other)
+        both = planned & {cell.name for cell in other.plan.cells}
         for key in sorted(first.keys() | values.keys()):
-            if first.get(key) != values.get(key):
+            if key[0] in both and first.get(key) != values.get(key):
                 found.append(f"{' '.join(key)}: {first.get(key)}, {values.get(key)}")
     return found
 

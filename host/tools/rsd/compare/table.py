@@ -20,18 +20,29 @@ CELL_COLUMNS = (
     ("WA", "write_amplification"),
     ("erases", "nand.erases"),
 )
+# Of a benchmark on a file system: title, metric, divisor
+STACK_COLUMNS = (
+    ("FS MB", "fs.written", 1e6),
+    ("programs", "nand.programs", 1),
+    ("WA", "write_amplification", 1),
+    ("erases", "nand.erases", 1),
+    ("map KiB", "map_bytes", 1024),
+)
 
 
 def print_table(content: Mapping[str, Any], console: Console) -> None:
     """Workloads by system. Plain text when the console is not a terminal."""
+    if content["configuration"]["workloads"]:
+        _print_drives(content, console)
+    if content["configuration"].get("benchmarks"):
+        _print_stacks(content, console)
+
+
+def _print_drives(content: Mapping[str, Any], console: Console) -> None:
     values = {(r["system"], r["workload"], r["metric"]): r["value"] for r in content["records"]}
     systems = list(content["configuration"]["systems"])
-    table = Table(box=box.SIMPLE_HEAD if console.is_terminal else box.ASCII2, pad_edge=False)
-    table.add_column("workload", no_wrap=True)
-    table.add_column("system", no_wrap=True)
-    for title, _ in (*LOAD_COLUMNS, *CELL_COLUMNS):
-        table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("spread of IOPS", justify="right", no_wrap=True)
+    titles = [title for title, _ in (*LOAD_COLUMNS, *CELL_COLUMNS)]
+    table = _table(console, [*titles, "spread of IOPS"])
     for workload, facts in content["configuration"]["workloads"].items():
         if not facts["ios"]:
             continue
@@ -48,6 +59,49 @@ def print_table(content: Mapping[str, Any], console: Console) -> None:
     console.print(table)
 
 
+def _print_stacks(content: Mapping[str, Any], console: Console) -> None:
+    """Benchmarks by stack: a file system on a drive."""
+    values = {(r["system"], r["workload"], r["metric"]): r["value"] for r in content["records"]}
+    titles = ["time s", "per s", "p99 us"]
+    table = _table(console, [*titles, *(title for title, _, _ in STACK_COLUMNS), "runs"])
+    for benchmark, facts in content["configuration"]["benchmarks"].items():
+        label = benchmark
+        for system in content["configuration"]["stacks"]:
+            if (system, benchmark, "run_time") not in values:
+                continue
+            metrics = ["run_time", "throughput", latency_metric(facts, "p99")]
+            cells = [_format(values.get((system, benchmark, metric))) for metric in metrics]
+            for _, metric, divisor in STACK_COLUMNS:
+                value = values.get((system, benchmark, metric))
+                cells.append(_format(None if value is None else value / divisor))
+            repeat = spread(content["repeatability"][system], benchmark, "run_time")
+            table.add_row(label, system, *cells, repeat)
+            label = ""
+        table.add_section()
+    console.print(table)
+    units: dict[str, list[str]] = {}
+    for benchmark, facts in content["configuration"]["benchmarks"].items():
+        units.setdefault(facts["unit"], []).append(benchmark)
+    for unit, benchmarks in units.items():
+        console.print(f"per s: {unit} of {', '.join(benchmarks)}", highlight=False)
+
+
+def latency_metric(facts: Mapping[str, Any], name: str) -> str:
+    """The latency of a benchmark's last phase."""
+    phases = facts["phases"]
+    prefix = f"{phases[-1]}." if len(phases) > 1 else ""
+    return f"{prefix}latency.{name}"
+
+
+def _table(console: Console, titles: Sequence[str]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD if console.is_terminal else box.ASCII2, pad_edge=False)
+    table.add_column("workload", no_wrap=True)
+    table.add_column("system", no_wrap=True)
+    for title in titles:
+        table.add_column(title, justify="right", no_wrap=True)
+    return table
+
+
 def _rows(
     values: Mapping[tuple[str, str, str], Any], systems: Sequence[str], workload: str
 ) -> list[tuple[str, str]]:
@@ -62,11 +116,11 @@ def _rows(
 
 def spread(repeat: Mapping[str, Any], workload: str, metric: str) -> str:
     """(max - min) / min over the runs; "identical" only where that was found by comparing."""
-    if repeat["identical"]:
-        return f"identical ({repeat['runs']})"
     numbers = repeat["values"].get(workload, {}).get(metric, [])
+    if repeat["identical"] and len(numbers) > 1:
+        return f"identical ({len(numbers)})"
     if len(numbers) < 2 or not min(numbers):
-        return ""
+        return str(len(numbers) or "")
     return f"{100 * (max(numbers) - min(numbers)) / min(numbers):.1f}% ({len(numbers)})"
 
 

@@ -12,6 +12,9 @@ class Results:
         self.content = content
         self.systems: list[str] = list(content["configuration"]["systems"])
         self.workloads: Mapping[str, Any] = content["configuration"]["workloads"]
+        # File systems on drives, and what ran on them; results of before have none.
+        self.stacks: Mapping[str, Any] = content["configuration"].get("stacks", {})
+        self.benchmarks: Mapping[str, Any] = content["configuration"].get("benchmarks", {})
         self._values = {
             (record["system"], record["workload"], record["metric"]): record
             for record in content["records"]
@@ -25,6 +28,10 @@ class Results:
     def has(self, workload: str, metric: str) -> bool:
         """Whether any system has the figure."""
         return any(self.value(system, workload, metric) is not None for system in self.systems)
+
+    def measured_stacks(self, benchmark: str) -> list[str]:
+        """The stacks on which the benchmark finished."""
+        return [s for s in self.stacks if self.value(s, benchmark, "run_time") is not None]
 
     def loads(self) -> list[tuple[str, str]]:
         """(workload, prefix) of everything that has a throughput; mixed loads twice."""

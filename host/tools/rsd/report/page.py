@@ -19,6 +19,21 @@ METRICS = (
     ("p99.9", "latency.p99.9"),
     ("max", "latency.max"),
 )
+# Of a benchmark on a file system: title, metric, divisor. None: a latency of the last phase.
+STACK_METRICS = (
+    ("time, s", "run_time", 1),
+    ("work a second", "throughput", 1),
+    ("mean", "latency.mean", None),
+    ("p50", "latency.p50", None),
+    ("p99", "latency.p99", None),
+    ("p99.9", "latency.p99.9", None),
+    ("written by the file system, MB", "fs.written", 1e6),
+    ("of what was asked", "fs.write_amplification", 1),
+    ("NAND programs", "nand.programs", 1),
+    ("drive's write amplification", "write_amplification", 1),
+    ("erases", "nand.erases", 1),
+    ("map, bytes", "map_bytes", 1),
+)
 NAND = (
     ("NAND reads", "nand.reads"),
     ("programs", "nand.programs"),
@@ -72,18 +87,25 @@ def _body(results: Results) -> Iterator[str]:
         "flash to count.",
         plots.nand_work(results),
     )
+    yield from _stacks(results)
     yield from _spread(results)
     yield from _tables(results)
     yield from _how(results)
 
 
 def _head(results: Results) -> Iterator[str]:
-    names = " and ".join(filter(None, [", ".join(results.systems[:-1]), results.systems[-1]]))
     yield "<h1>Virtual SSDs, side by side</h1>"
-    yield (
-        f'<p class="lead">{_text(names)}, measured by fio, nvme-cli and zappend inside a booted '
-        f"guest: {len(results.workloads)} workloads of a fixed number of I/Os.</p>"
-    )
+    if results.systems:
+        names = " and ".join(filter(None, [", ".join(results.systems[:-1]), results.systems[-1]]))
+        yield (
+            f'<p class="lead">{_text(names)}, measured by fio, nvme-cli and zappend inside a '
+            f"booted guest: {len(results.workloads)} workloads of a fixed number of I/Os.</p>"
+        )
+    if results.stacks:
+        yield (
+            f'<p class="lead">{len(results.stacks)} file systems on drives, measured by '
+            f"{len(results.benchmarks)} benchmarks of a fixed amount of work.</p>"
+        )
     items = (
         f'<li><i class="swatch" style="background:var(--{name})"></i><b>{name}</b>'
         f"<span>{_text(results.content['configuration']['systems'][name]['summary'])}</span></li>"
@@ -127,6 +149,59 @@ def _section(title: str, note: str, picture: str | None) -> str:
     )
 
 
+def _stacks(results: Results) -> Iterator[str]:
+    """File systems on drives: a picture a benchmark, and the figures."""
+    if not results.benchmarks:
+        return
+    yield (
+        "<section><h2>File systems</h2>"
+        '<p class="note">Each benchmark starts on a copy of the aged volume of its stack: files '
+        "filled 60% of the flash, were overwritten at random until twice its size was written, "
+        "and most of them removed. Drives of one scale have the same flash. Time runs until "
+        "everything is on the drive (sync). NAND operations by cause: "
+    )
+    for cause in plots.CAUSE_COLOURS:
+        swatch = f"background:var(--cause-{cause});display:inline-block"
+        yield f' <i class="swatch" style="{swatch}"></i> {cause}'
+    yield ".</p>"
+    for name, facts in results.benchmarks.items():
+        if picture := plots.benchmark(results, name):
+            yield (
+                f'<h3>{name}</h3><p class="note">{_text(facts["title"])}. Drive: '
+                f"{_text(facts['scale'])}; guest memory {facts['guest_memory_mib']} MiB.</p>"
+                f"<figure>{picture}</figure>"
+            )
+    heads = "".join(f"<th>{title}</th>" for title, _, _ in STACK_METRICS)
+    rows = []
+    for name, facts in results.benchmarks.items():
+        for at, stack in enumerate(results.measured_stacks(name)):
+            cells = "".join(
+                f"<td>{_number(_stack_value(results, stack, name, metric, divisor))}</td>"
+                for _, metric, divisor in STACK_METRICS
+            )
+            label = f"{name}, {_text(facts['unit'])}" if at == 0 else ""
+            rows.append(
+                f'<tr class="{"" if at else "first"}"><td>{label}</td>'
+                f'<td class="name">{stack}</td>{cells}</tr>'
+            )
+    yield _table(
+        "Benchmarks (latencies: microseconds, of the last phase)",
+        f'<th>benchmark</th><th class="name">stack</th>{heads}',
+        rows,
+    )
+    yield "</section>"
+
+
+def _stack_value(
+    results: Results, stack: str, benchmark: str, metric: str, divisor: float | None
+) -> float | None:
+    phases = results.benchmarks[benchmark]["phases"]
+    if divisor is None and len(phases) > 1:
+        metric = f"{phases[-1]}.{metric}"
+    value = results.value(stack, benchmark, metric)
+    return None if value is None else value / (divisor or 1)
+
+
 def _spread(results: Results) -> Iterator[str]:
     yield "<section><h2>The same run again</h2>"
     yield (
@@ -134,7 +209,7 @@ def _spread(results: Results) -> Iterator[str]:
         "new drive, on a guest CPU whose clock is its instruction counter. One mark is one run "
         "of one workload.</p>"
     )
-    for system in results.systems:
+    for system in (*results.systems, *results.stacks):
         repeat = results.content["repeatability"][system]
         runs = repeat["runs"]
         if repeat["identical"]:
@@ -261,6 +336,16 @@ def _how(results: Results) -> Iterator[str]:
     yield f'<div class="scroll"><table>{hashes}{versions}</table></div>'
     if "command" in configuration:
         yield f"<p>This report was made by:</p><pre>{_text(configuration['command'])}</pre>"
+    for name, stack in results.stacks.items():
+        lines = "\n".join([stack["mkfs"], stack["mount"]])
+        yield (
+            f"<details><summary>{name}: {_text(stack['summary'])}</summary>"
+            + "".join(f"<pre>{_text(shlex.join(words))}</pre>" for words in stack["qemu"])
+            + f"<pre>{_text(lines)}</pre></details>"
+        )
+    for name, facts in results.benchmarks.items():
+        lines = "\n".join([facts["setup"], facts["command"]])
+        yield f"<details><summary>{name}</summary><pre>{_text(lines)}</pre></details>"
     for name in results.systems:
         system = configuration["systems"][name]
         commands = "\n".join(system["commands"].values())

@@ -19,12 +19,22 @@ SYSTEM_COLOURS = {
     "rsd-redo": "#0a0a03",
     "rsd": "#0a0a04",
 }
+# What the flash did, by cause
+CAUSE_COLOURS = {
+    "host": "#0a0a11",
+    "clean": "#0a0a12",
+    "merge": "#0a0a13",
+    "wear": "#0a0a14",
+    "map": "#0a0a15",
+    "pad": "#0a0a16",
+}
 VARIABLES = {
     INK: "var(--ink)",
     MUTED: "var(--muted)",
     GRID: "var(--grid)",
     PAPER: "var(--paper)",
     **{colour: f"var(--{name})" for name, colour in SYSTEM_COLOURS.items()},
+    **{colour: f"var(--cause-{name})" for name, colour in CAUSE_COLOURS.items()},
 }
 MARKERS = {"stock": "o", "stock-zns": "s", "rsd-redo": "D", "rsd": "o"}
 
@@ -230,6 +240,52 @@ def nand_work(results: Results) -> str | None:
             axes.grid(axis="y", visible=False)
         figure.tight_layout(w_pad=2)
         return _svg(figure)
+
+
+def benchmark(results: Results, name: str) -> str | None:
+    """A benchmark on every stack: its time, and NAND programs and erases by cause."""
+    stacks = results.measured_stacks(name)
+    if not stacks:
+        return None
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH, 1.0 + 0.3 * len(stacks)))
+        time, programs, erases = figure.subplots(1, 3, sharey=True)
+        places = range(len(stacks))
+        times = [results.value(stack, name, "run_time") or 0 for stack in stacks]
+        time.barh(places, times, height=0.62, color=MUTED)
+        _end_labels(time, times, "{:.3g}")
+        time.set_title("Time")
+        time.set_xlabel("seconds")
+        for axes, metric, title, unit in (
+            (programs, "nand.programs", "NAND programs", "pages"),
+            (erases, "nand.erases", "NAND erases", "blocks"),
+        ):
+            totals = [0.0] * len(stacks)
+            for cause, colour in CAUSE_COLOURS.items():
+                values = [results.value(s, name, f"{metric}.{cause}") or 0 for s in stacks]
+                axes.barh(places, values, left=totals, height=0.62, color=colour)
+                totals = [t + v for t, v in zip(totals, values, strict=True)]
+            counted = [results.value(s, name, metric) is not None for s in stacks]
+            _end_labels(axes, totals, "{:,.0f}", counted)
+            axes.set_title(title)
+            axes.set_xlabel(unit)
+            axes.xaxis.set_major_formatter(_short)
+        _rows(time, stacks)
+        for axes in (time, programs, erases):
+            axes.set_xlim(left=0, right=max(1e-9, axes.get_xlim()[1] * 1.25))
+            axes.grid(axis="y", visible=False)
+        figure.tight_layout(w_pad=2)
+        return _svg(figure)
+
+
+def _end_labels(
+    axes: Any, values: Sequence[float], text: str, counted: Sequence[bool] | None = None
+) -> None:
+    """Each bar's value at its end; nothing where the drive has no counters."""
+    for place, value in enumerate(values):
+        if counted is None or counted[place]:
+            label = " " + text.format(value)
+            axes.text(value, place, label, va="center", size=8.5, color=MUTED)
 
 
 def spreads(results: Results) -> str | None:

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which cells and benchmarks on which systems: a level, and names given on the command line."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rsd.compare.benchmarks import BENCHMARKS, Benchmark
+from rsd.compare.cells import ALL_CELLS, FAMILIES, SYSTEMS, Cell, Level, applies
+from rsd.compare.stacks import STACKS
+from rsd.errors import RsdError
+
+GROUPS = ("small", "redo", "risa")
+LIST = "./rsd compare --list"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """`cells` on the bare `drives`, and pairs of stack and benchmark, in the tables' order."""
+
+    drives: tuple[str, ...]
+    cells: tuple[Cell, ...]
+    benchmarks: tuple[tuple[str, Benchmark], ...]
+
+
+def select(level: Level, systems: Iterable[str], workloads: Iterable[str]) -> Selection:
+    """What a level measures. What is named exactly is measured whatever its level is.
+
+    Raises RsdError for a name that does not exist, and when nothing is left.
+    """
+    systems, workloads = list(systems), list(workloads)
+    for name in systems:
+        if name not in SYSTEMS and name not in STACKS:
+            raise RsdError(
+                f"unknown system {name!r}: compare has {', '.join((*SYSTEMS, *STACKS))}", LIST
+            )
+    for name in workloads:
+        if not any(_names(name, thing) for thing in (*ALL_CELLS, *BENCHMARKS)):
+            families = ", ".join((*(family.name for family in FAMILIES), *GROUPS))
+            raise RsdError(f"unknown workload {name!r}: there is {families}, and their cells", LIST)
+    cells = tuple(cell for cell in ALL_CELLS if _wanted(cell, level, workloads))
+    drives = tuple(
+        name
+        for name in SYSTEMS
+        if (not systems or name in systems) and any(applies(cell, name) for cell in cells)
+    )
+    benchmarks = tuple(
+        (name, benchmark)
+        for benchmark in BENCHMARKS
+        if _wanted(benchmark, level, workloads)
+        for name, stack in STACKS.items()
+        if (name in systems if systems else stack.level <= level)
+        and benchmark.scale in stack.scales
+    )
+    if not drives and not benchmarks:
+        raise RsdError(
+            f"nothing to measure: no workload of this level runs on {', '.join(systems)}"
+            if systems
+            else "nothing to measure: no workload of this name is of this level",
+            f"--full, or a name from {LIST}",
+        )
+    return Selection(drives, cells if drives else (), benchmarks)
+
+
+def _names(name: str, thing: Cell | Benchmark) -> bool:
+    return thing.name == name or thing.name.startswith(f"{name}-")
+
+
+def _wanted(thing: Cell | Benchmark, level: Level, names: list[str]) -> bool:
+    """Named in full, or of the level and named by a family or not excluded by other names."""
+    if thing.name in names:
+        return True
+    return thing.level <= level and (not names or any(_names(name, thing) for name in names))

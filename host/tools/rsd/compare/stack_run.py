@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Runs a benchmark on an aged file system, one guest each, and keeps what finished.
+
+Both the aged volume and a benchmark's raw output are entries of the cache, under a key made of
+everything that decides them: QEMU, kernel, root, tools, the drive's options, the script. So an
+interrupted `--full` goes on where it was, and a change anywhere measures again what it touches.
+"""
+
+import dataclasses
+import json
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rsd.artifacts import Artifacts
+from rsd.cache import Cache, hash_inputs
+from rsd.compare import stack_script
+from rsd.compare.benchmarks import Benchmark
+from rsd.compare.cells import Level
+from rsd.compare.figures import BadOutput
+from rsd.compare.run import STOCK_CLOCK, Run, guest_failure
+from rsd.compare.stack_figures import stack_figures
+from rsd.compare.stacks import STACKS, Scale, Stack
+from rsd.errors import RsdError
+from rsd.machine import GUEST_SPEED_SHIFT, GuestJob, GuestResult, Outcome, run_guest
+from rsd.progress import Progress
+
+# Of the guest's clock and of ours; a file system that hangs must not hold up the others.
+VIRTUAL_LIMIT_S = 3000
+WALL_LIMIT_S = 3600
+
+# What is measured in the quick and the default comparison is measured twice, to show that the
+# runs are identical; the rest of the full one once.
+REPETITIONS = {Level.QUICK: 2, Level.DEFAULT: 2, Level.FULL: 1}
+
+RAW = "raw"
+HOST = "host.json"
+
+
+@dataclass(frozen=True)
+class StackPlan:
+    """One benchmark on one stack, once. `keep`: its result is left in, or taken from, the cache."""
+
+    system: str
+    number: int
+    benchmark: Benchmark
+    directory: Path
+    keep: bool
+
+    @property
+    def cells(self) -> tuple[Benchmark, ...]:
+        """What the run has figures of."""
+        return (self.benchmark,)
+
+    @property
+    def title(self) -> str:
+        """For progress lines."""
+        return f"{self.system}, {self.benchmark.name}, run {self.number}"
+
+
+def stack_plans(
+    chosen: Sequence[tuple[str, Benchmark]], raw: Path, *, keep: bool
+) -> list[StackPlan]:
+    """The guests to start. Neighbours differ in their stack, so that each ages its own first."""
+
+    def rounds(system: str, benchmark: Benchmark) -> int:
+        return REPETITIONS[max(STACKS[system].level, benchmark.level)]
+
+    return [
+        StackPlan(system, number, benchmark, raw / f"{system}.{number}", keep)
+        for number in range(1, max(REPETITIONS.values()) + 1)
+        for system, benchmark in chosen
+        if number <= rounds(system, benchmark)
+    ]
+
+
+def run_stack(plan: StackPlan, built: Artifacts, cache: Cache, progress: Progress) -> Run:
+    """Age the volume if there is none, measure the benchmark. A failure is in the run."""
+    run = Run(plan)
+    name = plan.benchmark.name
+    raw = plan.directory / name
+    try:
+        aged = aged_volume(plan.system, plan.benchmark.scale, built, cache, progress)
+        script = stack_script.measure(STACKS[plan.system], plan.benchmark)
+
+        def build(target: Path) -> None:
+            _measure(plan, script, aged / "media", target, built, cache, progress)
+
+        if plan.keep:
+            key = hash_inputs(aged.name, script, plan.number)
+            kept = cache.entry("cell", key, build)
+            shutil.copytree(kept, raw, dirs_exist_ok=True)
+        else:
+            raw.mkdir(parents=True, exist_ok=True)
+            build(raw)
+        result = _result(raw)
+        run.results.append(result)
+        run.wall_s[name] = result.wall_s
+        run.figures[name] = stack_figures(STACKS[plan.system], plan.benchmark, raw / RAW)
+    except (RsdError, OSError, subprocess.CalledProcessError) as error:
+        run.failures[name] = str(error)
+        progress.say(f"FAILED: {plan.title}: {error}")
+    return run
+
+
+def aged_volume(
+    system: str, scale: Scale, built: Artifacts, cache: Cache, progress: Progress
+) -> Path:
+    """A directory of the cache with `media`: the stack's drive, its file system aged."""
+    stack = STACKS[system]
+    script = stack_script.age(stack, scale)
+    key = hash_inputs(
+        dict(built.hashes),
+        dataclasses.asdict(stack.system),
+        stack.properties(scale),
+        stack.raw_bytes(scale),
+        scale.memory_mib,
+        GUEST_SPEED_SHIFT,
+        script,
+    )
+
+    def build(partial: Path) -> None:
+        media = partial / "media"
+        with progress.step(f"{system}: aging {scale.name}'s drive"):
+            if not stack.ours:
+                with media.open("xb") as stream:
+                    stream.truncate(stack.raw_bytes(scale))
+            result = run_guest(_job(stack, scale, script, media, partial / RAW), built, cache=cache)
+            if why := guest_failure(result):
+                raise RsdError(f"{system}: aging: {why}")
+            # The benchmarks' data are zeroes: without them, a volume takes a few megabytes.
+            subprocess.run(["fallocate", "--dig-holes", media], check=True)
+
+    return cache.entry("aged", key, build)
+
+
+def _job(stack: Stack, scale: Scale, script: str, media: Path, out: Path) -> GuestJob:
+    return GuestJob(
+        system=stack.drive,
+        script=script,
+        media=media,
+        out_dir=out,
+        memory_mib=scale.memory_mib,
+        namespace=stack.properties(scale),
+        virtual_limit_s=VIRTUAL_LIMIT_S,
+        wall_limit_s=WALL_LIMIT_S,
+        extra_qemu_args=() if stack.ours else STOCK_CLOCK,
+    )
+
+
+def _measure(
+    plan: StackPlan,
+    script: str,
+    aged: Path,
+    target: Path,
+    built: Artifacts,
+    cache: Cache,
+    progress: Progress,
+) -> None:
+    stack = STACKS[plan.system]
+    with progress.step(plan.title), cache.scratch("stack") as scratch:
+        media = scratch / "media"
+        subprocess.run(["cp", "--sparse=always", "--reflink=auto", aged, media], check=True)
+        result = run_guest(
+            _job(stack, plan.benchmark.scale, script, media, target / RAW), built, cache=cache
+        )
+    if why := guest_failure(result):
+        raise BadOutput(why)
+    (target / "script").write_text(script)
+    facts = {
+        "virtual_s": result.virtual_s,
+        "wall_s": result.wall_s,
+        "qemu_cpu_s": result.qemu_cpu_s,
+        "hashes": dict(result.hashes),
+        "qemu_command": result.qemu_command,
+    }
+    (target / HOST).write_text(json.dumps(facts, indent=2))
+
+
+def _result(raw: Path) -> GuestResult:
+    """What `_measure` wrote. Only runs that went well are kept."""
+    facts = json.loads((raw / HOST).read_text())
+    facts["qemu_command"] = tuple(facts["qemu_command"])
+    return GuestResult(
+        outcome=Outcome.EXITED, status=0, out_dir=raw / RAW, output="", console="", **facts
+    )

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The shell scripts that run inside a guest for a file system on a drive.
+
+One makes and ages the file system. The other measures one benchmark on it and leaves in /out:
+`times` (two lines, ns of the guest's clock), `before` and `after` with `stat` (the block layer's
+counters) and, on our drives, `counters.json`, `space` (df), `errors`, and the benchmark's own.
+"""
+
+from pathlib import Path
+
+from rsd.compare.benchmarks import Benchmark
+from rsd.compare.cells import MIB
+from rsd.compare.stacks import Scale, Stack
+
+VOLUME = "/vol"
+AGE = Path(__file__).with_name("age.py")
+
+# Long enough for every background erasure. Our guests skip idle time, so it costs nothing there.
+REST_S = 5
+# Longer than btrfs waits between the commits after which it reclaims zones.
+AGING_REST_S = 35
+
+# Of the flash: how full it gets and how much is written. SFS writes twice the capacity (2.2).
+# One file in so many stays.
+AGING_FILL = 0.60
+AGING_TOTAL = 2.0
+AGING_KEEP = 3
+
+_PROLOGUE = """\
+set -u
+exec </dev/null
+# A preparation that fails would make the figures meaningless.
+must() {
+	"$@" >/tmp/prepare 2>&1 && return
+	echo "@failed $*"
+	cat /tmp/prepare
+	exit 3
+}
+mounted() {
+	mkdir -p /vol
+	must $1 /vol
+}
+"""
+
+# mount returns before nilfs_cleanerd and the like have settled, umount may find them busy.
+_UNMOUNT = f"cd /\nsync\nmust umount {VOLUME}\n"
+
+
+# $second is there on drives with a second namespace.
+_DRIVES = "drive=/dev/nvme0n1\nsecond=/dev/nvme0n2\n"
+
+
+def age(stack: Stack, scale: Scale) -> str:
+    """Make the file system and age it with age.py."""
+    file_system = stack.file_system
+    raw = scale.raw_mib * MIB
+    amounts = [int(raw * AGING_FILL), int(raw * AGING_TOTAL)]
+    amounts += [AGING_REST_S if stack.ours else 0, AGING_KEEP]
+    return (
+        _PROLOGUE
+        + _DRIVES
+        + f"{file_system.before_mount}\n"
+        + f"must {file_system.mkfs}\n"
+        + f'mounted "{file_system.mount}"\n'
+        + f"mkdir {VOLUME}/aged || exit 3\n"
+        + f"cat >/tmp/age.py <<'END'\n{AGE.read_text()}END\n"
+        + f"must python3 /tmp/age.py {VOLUME}/aged {' '.join(map(str, amounts))}\n"
+        + "df -k /vol >/out/space\n"
+        + _UNMOUNT
+        + f"sleep {REST_S if stack.ours else 0}\n"
+    )
+
+
+def measure(stack: Stack, benchmark: Benchmark) -> str:
+    """Mount the aged file system and measure a benchmark on it."""
+    file_system = stack.file_system
+    counters = "must rsdctl show --json $drive && mv /tmp/prepare $out/$1/counters.json"
+    return (
+        _PROLOGUE
+        + _DRIVES
+        + f"{file_system.before_mount}\n"
+        + f'mounted "{file_system.mount}"\n'
+        + f"mkdir {VOLUME}/bench && cd {VOLUME}/bench || exit 3\n"
+        + "out=/out\n"
+        + "read_counters() {\n"
+        + "\tmkdir $out/$1\n"
+        + "\tcat /sys/block/nvme0n*/stat >$out/$1/stat\n"
+        + (f"\t{counters}\n" if stack.ours else "")
+        + "}\n"
+        + "(\n"
+        + f"{benchmark.setup}\n"
+        + ") || { echo '@failed the setup'; exit 3; }\n"
+        + "sync\n"
+        + "echo 3 >/proc/sys/vm/drop_caches\n"
+        + f"sleep {REST_S if stack.ours else 0}\n"
+        + "read_counters before\n"
+        + "date +%s%N >$out/times\n"
+        + f"( {benchmark.run} ) 2>$out/errors\n"
+        + "status=$?\n"
+        + "sync\n"
+        + "date +%s%N >>$out/times\n"
+        + "read_counters after\n"
+        + "df -k /vol >$out/space\n"
+        + f"{benchmark.teardown}\n"
+        + '[ "$status" -eq 0 ] || { echo "@failed status $status"; cat $out/errors; exit 3; }\n'
+        + _UNMOUNT
+    )

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The file systems that `./rsd compare` measures, each on a drive: a stack.
+
+To add a stack, add a row to STACKS. Drives compared with each other have the same flash: a
+scale's channels, ways and blocks, whatever the drive does with them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rsd.compare.cells import MIB, Level
+from rsd.systems import SYSTEMS, System
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The size of an experiment: the drive of one paper, and a guest with less memory.
+
+    `blocks` are those of a way and `raw_mib` the flash that they make, spare blocks apart;
+    `conv_blocks` of them go to the second namespace, for F2FS's metadata.
+    """
+
+    name: str
+    preset: str
+    blocks: int
+    raw_mib: int
+    memory_mib: int
+    conv_blocks: int
+    source: str
+
+
+SMALL = Scale("small", "redo", 128, 256, 128, 16, "256 MiB: half of REDO's drive")
+REDO = Scale("redo", "redo", 256, 512, 192, 16, "512 MiB, 2 channels, 2 ways (REDO section 3)")
+RISA = Scale("risa", "risa", 128, 2048, 512, 8, "2 GiB, 8 channels, 4 ways (RISA section 4.1)")
+
+
+@dataclass(frozen=True)
+class FileSystem:
+    """How a file system is made, mounted and taken off; shell words, with $drive the drive.
+
+    $second is its second namespace, where there is one.
+    """
+
+    mkfs: str
+    mount: str
+    before_mount: str = ":"
+
+
+# nilfs2 keeps every state of the last hour by default, so that a short run on a small drive
+# would fill it: the cleaner may take what is older than a second, and takes it in time.
+_NILFS_CLEANER = """\
+cat >/etc/nilfs_cleanerd.conf <<'END'
+protection_period 1
+min_clean_segments 15%
+max_clean_segments 25%
+clean_check_interval 1
+selection_policy timestamp
+nsegments_per_clean 4
+mc_nsegments_per_clean 8
+cleaning_interval 0.1
+mc_cleaning_interval 0.02
+retry_interval 1
+min_reclaimable_blocks 1%
+mc_min_reclaimable_blocks 1%
+use_set_suinfo
+use_mmap
+log_priority info
+END
+"""
+
+EXT4 = FileSystem(
+    "mkfs.ext4 -q -F -b 4096 -E lazy_itable_init=0,lazy_journal_init=0 $drive",
+    "mount -t ext4 -o discard $drive",
+)
+F2FS = FileSystem("mkfs.f2fs -q -f -o 5 $drive", "mount -t f2fs -o discard $drive")
+BTRFS = FileSystem(
+    "mkfs.btrfs -q -f -d single -m single $drive", "mount -t btrfs -o discard=sync $drive"
+)
+XFS = FileSystem("mkfs.xfs -q -f $drive", "mount -t xfs -o discard $drive")
+NILFS2 = FileSystem(
+    "mkfs.nilfs2 -q -f $drive",
+    "mount -t nilfs2 -o discard $drive",
+    before_mount=_NILFS_CLEANER,
+)
+# Zones are reset instead of discarded.
+BTRFS_ZONED = FileSystem(
+    "mkfs.btrfs -q -f -O zoned -d single -m single $drive", "mount -t btrfs $drive"
+)
+F2FS_ZONED = FileSystem(
+    "mkfs.f2fs -q -f -o 5 -m -c $drive $second", "mount -t f2fs -o discard $second"
+)
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A file system on a drive. `drive` is a name of rsd.systems; `namespace` changes it.
+
+    `level` is the first level that measures it; `scales` the sizes at which it works.
+    """
+
+    file_system: FileSystem
+    drive: str
+    level: Level
+    summary: str
+    namespace: Mapping[str, str] = field(default_factory=dict)
+    scales: tuple[Scale, ...] = (SMALL, REDO, RISA)
+
+    @property
+    def system(self) -> System:
+        """The drive."""
+        found = SYSTEMS[self.drive]
+        assert found is not None
+        return found
+
+    @property
+    def ours(self) -> bool:
+        """Whether the drive is ours: its runs have to be identical."""
+        return not self.system.raw_media
+
+    def properties(self, scale: Scale) -> dict[str, str]:
+        """The drive's properties at a scale, beside the system's own."""
+        if not self.ours:
+            return {}
+        shared = {"conv-blocks": str(scale.conv_blocks)} if self.system.second else {}
+        size = {"preset": scale.preset, "blocks": str(scale.blocks)}
+        return {**size, **shared, **self.namespace}
+
+    def raw_bytes(self, scale: Scale) -> int:
+        """The size of a drive that is a plain file."""
+        return scale.raw_mib * MIB
+
+
+def _page(file_system: FileSystem, name: str, level: Level) -> Stack:
+    return Stack(file_system, "page-ftl", level, f"{name} on a page-level FTL")
+
+
+STACKS: dict[str, Stack] = {
+    "ext4-stock": Stack(EXT4, "stock", Level.FULL, "ext4 on QEMU's own NVMe drive"),
+    "f2fs-stock": Stack(F2FS, "stock", Level.FULL, "F2FS on QEMU's own NVMe drive"),
+    "ext4-page": _page(EXT4, "ext4", Level.QUICK),
+    "f2fs-page": _page(F2FS, "F2FS", Level.DEFAULT),
+    "btrfs-page": _page(BTRFS, "btrfs", Level.FULL),
+    # mkfs.xfs wants 300 MB or more.
+    "xfs-page": Stack(XFS, "page-ftl", Level.FULL, "xfs on a page-level FTL", scales=(REDO, RISA)),
+    "nilfs2-page": _page(NILFS2, "nilfs2", Level.FULL),
+    "f2fs-block": Stack(F2FS, "block-ftl", Level.FULL, "F2FS on a block-level FTL"),
+    "f2fs-fast": Stack(F2FS, "fast-ftl", Level.FULL, "F2FS on a hybrid FTL, FAST"),
+    "f2fs-rsd": Stack(
+        F2FS_ZONED,
+        "rsd-conv",
+        Level.QUICK,
+        "F2FS on RSD, its metadata in a conventional namespace of the same flash",
+    ),
+    "btrfs-rsd": Stack(
+        BTRFS_ZONED,
+        "rsd",
+        Level.FULL,
+        "btrfs in zoned mode on RSD, without page metadata",
+        namespace={"oob": "0"},
+        # It wants zones of 4 MiB or more.
+        scales=(RISA,),
+    ),
+}
