@@ -130,7 +130,7 @@ class Step:
     attempts: int = 0  # done
     waits: bool = False  # a program that was to be loaded ahead, and has the array now
     loaded: bool = False  # its data is in
-    array_from: int | None = None  # the array works since then
+    works: bool = False  # the array does it now
     array_end: int = 0
     held: bool = False  # out of the array, but the register is not free yet
     left: int = 0  # of the array's time, while suspended
@@ -276,16 +276,10 @@ class Die:
             elif op is None and self.suspended and sent is None:
                 self.array, self.suspended = self.suspended, None
                 self.counted_to = now
-                self.array.array_from = now
+                self.array.works = True
                 self._array_ends_after(self.array, self.array.left)
                 self.wake()
-        elif (
-            shape.cache
-            and self.array.kind == PROGRAM
-            and self.array.array_from is not None
-            and self.array.array_from <= now
-            and not self.preload
-        ):
+        elif shape.cache and self.array.kind == PROGRAM and self.array.works and not self.preload:
             op, before_its_turn = self._next()
             if op is not None and op.kind == PROGRAM and op.block is self.array.op.block:
                 self.preload = self._take(op, before_its_turn)
@@ -296,15 +290,15 @@ class Die:
         shape, now, step = self.owner.shape, self.owner.machine.now, self.array
         if not shape.suspend or step is None or step.kind == READ:
             return
-        working = step.array_from is not None and step.array_from <= now and not step.held
-        loaded = self.preload and self.preload.loaded
-        if not working or loaded or self.suspended or self.passed >= shape.suspend_reads:
+        # What is loaded ahead is in the register that a read would need.
+        if not step.works or self.preload or self.passed >= shape.suspend_reads:
             return
         if step.array_end - now <= shape.t_suspend or not any(map(self._eligible, self.queue)):
             return
         self.owner.counters["suspends"] += 1
         step.token += 1
         step.left = step.array_end - now
+        step.works = False
         self.suspended, self.array = step, None
         self.suspending = True
         self._count_busy(step, now + shape.t_suspend)
@@ -332,10 +326,9 @@ class Die:
         if step is self.preload or step.waits:
             self.owner.machine.at(now + tenure, lambda: self._data_in(step))
             return
-        step.array_from = now + tenure
         self._array_ends_after(step, tenure + self.owner.shape.array_time(step))
         if step.kind != READ and (self.owner.shape.cache or self.owner.shape.suspend):
-            self.owner.machine.at(now + tenure, self._array_has_begun)
+            self.owner.machine.at(now + tenure, lambda: self._array_has_begun(step))
 
     def _data_in(self, step: Step) -> None:
         """A program was loaded ahead; the array may still be at work on the one before."""
@@ -344,11 +337,13 @@ class Die:
             self._array_begins(step)
 
     def _array_begins(self, step: Step) -> None:
-        step.array_from = self.owner.machine.now
         self._array_ends_after(step, self.owner.shape.array_time(step))
-        self._array_has_begun()
+        self._array_has_begun(step)
 
-    def _array_has_begun(self) -> None:
+    def _array_has_begun(self, step: Step) -> None:
+        if self.array is not step:
+            return  # it took no time and is done
+        step.works = True
         self.maybe_suspend()
         self.wake()
 
@@ -363,7 +358,7 @@ class Die:
         machine.at(step.array_end, end)
 
     def _array_ended(self, step: Step) -> None:
-        step.array_from = None
+        step.works = False
         if step.kind != READ and not self.owner.shape.status:
             self.array = None
             self._done(step)

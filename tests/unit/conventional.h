@@ -37,7 +37,6 @@ typedef struct WorldModel {
     LbaModel lbas[MAX_LBAS];
     Slot slots[64];
     uint32_t order;             /* of the last command: its pattern's tag */
-    volatile bool started;
 } WorldModel;
 
 typedef struct World {

@@ -415,8 +415,7 @@ typedef struct Die {
     Step held;                  /* suspended */
     Op *held_op;                /* put aside for reads, with slots left */
     Want wants[3];
-    uint64_t array_from;        /* ns: the array begins, */
-    uint64_t array_end;         /* and ends */
+    uint64_t array_end;         /* ns */
     uint64_t held_left;         /* ns of array time of the step held */
     uint64_t busy_until;        /* ns: accounted up to then */
     uint64_t idle_since;        /* ns */

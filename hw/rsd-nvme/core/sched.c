@@ -36,11 +36,14 @@
  *             that no program or erase of its block is before, be it in the
  *             queue, begun or suspended. If there is one when the array begins
  *             a program or an erase, or when a read is queued, and the array
- *             needs more than tSUSPEND until its end, and no successor's data
- *             is loaded, then the array stops; after tSUSPEND the die begins
- *             the read. When none is left, the array goes on with what was left
- *             of its time. At most suspend-reads operations get ahead of one
- *             step, so that nothing starves.
+ *             needs more than tSUSPEND until its end, and the cache register is
+ *             free, then the array stops; after tSUSPEND the die begins the
+ *             read. When none is left, the array goes on with what was left of
+ *             its time. At most suspend-reads operations get ahead of one step,
+ *             so that nothing starves. With cache=on, the cache register is not
+ *             free from when a successor has asked to be loaded ahead until the
+ *             array begins it: a page read would overwrite its data. No program
+ *             asks for that while a read may go before it.
  *
  * A bus serves, first come first served, in two classes: commands without data
  * (of reads and erases, status) before tenures with data (programs, pages
@@ -54,8 +57,9 @@
  * data. All operations that end at one instant are seen before the bus is given
  * away at that instant.
  *
- * Events are ordered by time, then by when they were scheduled. There is at
- * most one event of each source.
+ * Events are ordered by time, then by when they were scheduled; that an array
+ * begins, its data or command having come, is one of them. There is at most one
+ * event of each source.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -80,7 +84,8 @@ enum { WANT_BEGIN, WANT_END, WANT_LOAD };
 enum {
     FREE,                       /* Die.array is empty */
     ASKING,                     /* the command waits for the bus */
-    WORKING,                    /* from array_from to array_end */
+    BEGINNING,                  /* a program or erase that has the bus */
+    WORKING,                    /* to array_end */
     DONE,                       /* the page waits for the cache register */
     STOPPING,                   /* suspended, but not yet free */
 };
@@ -297,15 +302,9 @@ static uint64_t end_time(const RsdConfig *cfg, const Step *step)
 /* The array works on its step from the given time. */
 static void run_array(RsdDrive *drive, Die *die, uint64_t from)
 {
-    Sched *s = &drive->sched;
-
     die->state = WORKING;
-    die->array_from = from;
     die->array_end = from + array_time(drive, &die->array);
     push_die(drive, die, FROM_ARRAY, die->array_end);
-    if (!s->plain && die->array.op->kind != OP_READ && from > s->now) {
-        push_die(drive, die, FROM_LOAD, from);
-    }
 }
 
 /* The die has the bus. */
@@ -323,6 +322,10 @@ static void begin_tenure(RsdDrive *drive, Bus *bus, const Want *want)
             die->array.start = s->now;
         }
         run_array(drive, die, bus->free_at);
+        if (!s->plain && die->array.op->kind != OP_READ) {
+            die->state = BEGINNING;
+            push_die(drive, die, FROM_LOAD, bus->free_at);
+        }
         break;
     case WANT_END:
         bus->free_at = s->now + end_time(cfg, &die->out);
@@ -392,6 +395,7 @@ static bool ordered(const Op *op, const Op *other)
 /* May this read in the queue go before programs and erases? */
 static bool eligible(const Die *die, const Op *read)
 {
+    /* what is loaded ahead is of the block that the array programs */
     if (ordered(die->array.op, read) || ordered(die->held.op, read) ||
         ordered(die->held_op, read) || ordered(die->op, read)) {
         return false;
@@ -484,8 +488,7 @@ static bool choose_op(RsdDrive *drive, Die *die)
             die->op = die->held_op;
             die->held_op = NULL;
             die->state = WORKING;
-            die->array_from = drive->sched.now;
-            die->array_end = die->array_from + die->held_left;
+            die->array_end = drive->sched.now + die->held_left;
             push_die(drive, die, FROM_ARRAY, die->array_end);
         }
         return false;
@@ -579,9 +582,8 @@ static void load_ahead(RsdDrive *drive, Die *die)
     Op *before;
 
     if (!drive->sched.cache || die->state != WORKING ||
-        op->kind != OP_PROGRAM || die->array_from > drive->sched.now ||
-        die->load.op || !next || next->kind != OP_PROGRAM ||
-        next->block != op->block ||
+        op->kind != OP_PROGRAM || die->load.op || !next ||
+        next->kind != OP_PROGRAM || next->block != op->block ||
         (reads_may_pass(drive, die) && find_read(die, &before))) {
         return;
     }
@@ -591,6 +593,41 @@ static void load_ahead(RsdDrive *drive, Die *die)
     take_step(drive, die, &die->load);
     die->loaded = false;
     request_bus(&drive->sched, die, WANT_LOAD);
+}
+
+/* The die's busy time up to then, of a step that it has been doing */
+static void account_busy(RsdDrive *drive, Die *die, const Step *step,
+                         uint64_t until)
+{
+    drive->count->die_busy_ns += until - (step->start > die->busy_until
+                                          ? step->start : die->busy_until);
+    die->busy_until = until;
+}
+
+/* Stops the array, if it should for a read in the queue. */
+static void suspend(RsdDrive *drive, Die *die)
+{
+    Sched *s = &drive->sched;
+    uint64_t free_at = s->now + drive->cfg.t_suspend_ns;
+    Op *before;
+
+    if (die->state != WORKING || die->array.op->kind == OP_READ ||
+        die->array_end <= free_at || die->load.op ||
+        !reads_may_pass(drive, die) || !find_read(die, &before)) {
+        return;
+    }
+    cancel(s, FROM_ARRAY * drive->dies + (die - s->dies));
+    die->held = die->array;
+    die->held_left = die->array_end - s->now;
+    die->array.op = NULL;
+    if (die->op) {
+        die->held_op = die->op;
+        die->op = NULL;
+    }
+    die->state = STOPPING;
+    push_die(drive, die, FROM_ARRAY, free_at);
+    drive->count->suspends++;
+    account_busy(drive, die, &die->held, free_at);
 }
 
 /* Gives the array its next step, if it is free. */
@@ -614,6 +651,7 @@ static void feed(RsdDrive *drive, Die *die)
                 die->array = die->load;
                 die->load.op = NULL;
                 run_array(drive, die, drive->sched.now);
+                suspend(drive, die);
             }
         } else if ((!die->out.op || overlaps_output(drive, die)) &&
                    choose_op(drive, die)) {
@@ -642,42 +680,6 @@ static void dispatch(RsdDrive *drive, Die *die)
         begin_op(die, op);
         feed(drive, die);
     }
-}
-
-/* The die's busy time up to then, of a step that it has been doing */
-static void account_busy(RsdDrive *drive, Die *die, const Step *step,
-                         uint64_t until)
-{
-    drive->count->die_busy_ns += until - (step->start > die->busy_until
-                                          ? step->start : die->busy_until);
-    die->busy_until = until;
-}
-
-/* Stops the array, if it should for a read in the queue. */
-static void suspend(RsdDrive *drive, Die *die)
-{
-    Sched *s = &drive->sched;
-    uint64_t free_at = s->now + drive->cfg.t_suspend_ns;
-    Op *before;
-
-    if (die->state != WORKING || die->array.op->kind == OP_READ ||
-        die->array_from > s->now || die->array_end <= free_at ||
-        die->load.op || !reads_may_pass(drive, die) ||
-        !find_read(die, &before)) {
-        return;
-    }
-    cancel(s, FROM_ARRAY * drive->dies + (die - s->dies));
-    die->held = die->array;
-    die->held_left = die->array_end - s->now;
-    die->array.op = NULL;
-    if (die->op) {
-        die->held_op = die->op;
-        die->op = NULL;
-    }
-    die->state = STOPPING;
-    push_die(drive, die, FROM_ARRAY, free_at);
-    drive->count->suspends++;
-    account_busy(drive, die, &die->held, free_at);
 }
 
 void rsd_sched_queue(RsdDrive *drive, Op *op)
@@ -884,7 +886,8 @@ static void load_event(RsdDrive *drive, Die *die)
     if (die->load.op && die->load.begun) {
         die->loaded = true;
         feed(drive, die);
-    } else {
+    } else if (die->state == BEGINNING) {
+        die->state = WORKING;
         suspend(drive, die);
         load_ahead(drive, die);
     }
