@@ -18,7 +18,7 @@ from rsd.steps import run_logged
 
 PACKAGES = (
     "bc bison cpio erofs-utils flex gcc kmod libc6-dev libelf-dev liburing-dev libnvme-dev "
-    "libssl-dev linux-source-6.12 make perl-base pkgconf python3-minimal rsync uuid-dev "
+    "libssl-dev linux-source-6.12 make perl pkgconf python3-minimal rsync sparse uuid-dev "
     "xz-utils zlib1g-dev"
 ).split()
 

@@ -8,7 +8,10 @@ from rsd.cache import Cache, hash_file, hash_inputs, hash_tree
 from rsd.progress import Progress
 
 # Folders of host/tools with a Makefile: `make -C FOLDER BUILD=DIR` puts programs into DIR.
-C_TOOLS = ("zappend", "rsdctl")
+C_TOOLS = ("zappend", "rsdctl", "mkfs.rfs", "fsck.rfs", "dump.rfs")
+
+# What of host/fs is in the tools of the file system.
+FS_PARTS = ("core", "user")
 
 
 def ensure(cache: Cache, progress: Progress, repository: Path) -> Path:
@@ -21,6 +24,7 @@ def ensure(cache: Cache, progress: Progress, repository: Path) -> Path:
         root.identity,
         [(name, hash_tree(repository / "host/tools" / name)) for name in tools],
         [(str(path.relative_to(repository)), hash_file(path)) for path in headers],
+        [hash_tree(repository / "host/fs" / name) for name in FS_PARTS],
         hash_tree(scripts),
     )
 
@@ -31,7 +35,8 @@ def ensure(cache: Cache, progress: Progress, repository: Path) -> Path:
             with progress.step("guest tools") as step:
                 root.run(
                     "".join(
-                        f"make -C /src/host/tools/{name} BUILD=/out/{name} all\n" for name in tools
+                        f"make -j$JOBS -C /src/host/tools/{name} BUILD=/out/{name} all\n"
+                        for name in tools
                     ),
                     binds={"/src": repository, "/out": partial},
                     step=step,

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Guests with a volume on a drive."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from mounted import Run
+
+from rsd import artifacts, machine
+from rsd.artifacts import Artifacts
+from rsd.cache import Cache
+from rsd.machine import GuestJob, GuestResult, Outcome
+from rsd.progress import Progress
+
+HERE = Path(__file__).resolve().parent
+CHECKERS = ("posix", "fsx", "promise")
+FLAGS = "-O1 -g -Wall -Wextra -Werror".split()
+
+# What a kernel says that has found a fault in itself.
+FAULT = re.compile(
+    r"KASAN|BUG:|WARNING:|possible circular|possible recursive|possible irq|INFO: task|"
+    r"inconsistent lock|suspicious RCU|Call Trace|stack backtrace|scheduling while atomic|UBSAN"
+)
+
+
+# fails STATUS COMMAND...: the command ends with that status.
+PROLOGUE = """
+set -ex
+fails() { want=$1; shift; got=0; "$@" || got=$?; test $got -eq $want; }
+"""
+
+
+@pytest.fixture(scope="session")
+def checkers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The programs that check a mounted volume, by name: a guest's inputs."""
+    directory = tmp_path_factory.mktemp("checkers")
+    for name in CHECKERS:
+        command = ["cc", *FLAGS, "-o", directory / name, HERE / f"{name}.c"]
+        subprocess.run(command, check=True, timeout=120)
+    return {name: directory / name for name in CHECKERS}
+
+
+@pytest.fixture
+def run(built: Artifacts, rsd_cache: Cache, checkers: dict[str, Path], tmp_path: Path) -> Run:
+    """run(script, system="rsd", status=0, ...): a guest in virtual time, with the checkers in /in.
+
+    The script runs with PROLOGUE before it. Fails if it ends otherwise than with `status`, or if
+    the guest's kernel has found a fault. `outcome` is how the guest has to end.
+    """
+
+    def start(
+        script: str,
+        system: str = "rsd",
+        status: int | None = 0,
+        outcome: Outcome = Outcome.EXITED,
+        **options: object,
+    ) -> GuestResult:
+        settings = {"wall_limit_s": 900, "inputs": checkers, **options}
+        job = GuestJob(
+            system=system,
+            script=PROLOGUE + script,
+            out_dir=tmp_path / "out",
+            **settings,  # type: ignore[arg-type]
+        )
+        built_for = (
+            built
+            if job.kernel == "release"
+            else artifacts.ensure(rsd_cache, Progress(), kernel=job.kernel)
+        )
+        result = machine.run_guest(job, built_for, cache=rsd_cache)
+        found = FAULT.search(result.console)
+        assert not found, result.console
+        assert result.outcome is outcome, f"{result.outcome}\n{result.output}\n{result.console}"
+        if outcome is Outcome.EXITED:
+            assert result.status == status, result.output
+        return result
+
+    return start
