@@ -66,47 +66,113 @@ static int set_ptrs(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
 	return ret;
 }
 
-static int count_holes(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u32 *holes)
+/*
+ * The promise of design.md, question 9. The index nodes that the block needs
+ * are made now, so that what they take is counted.
+ */
+int rfs_promise(struct rfs_fs *fs, u32 ino, u64 block, bool *hole)
 {
-	struct rfs_ptr ptr;
-	int ret = 0;
+	struct rfs_ptr *slot;
+	struct rfs_buf *buf;
+	int ret = rfs_map_slot(fs, ino, 0, block, false, &slot, &buf);
 
-	for (*holes = 0; !ret && n; n--, block++) {
-		ret = rfs_map_get(fs, ino, block, &ptr);
-		*holes += !rfs_addr(ptr.addr);
-	}
-	return ret;
+	if (ret)
+		return ret;
+	*hole = !slot || !rfs_addr(slot->addr);
+	ret = rfs_make_room(fs, 1, *hole ? 2 + RFS_HEIGHT_MAX : 0);
+	if (!ret && !slot)
+		ret = rfs_map_slot(fs, ino, 0, block, true, &slot, &buf);
+	if (ret)
+		return ret;
+	fs->owed++;
+	fs->promised += *hole;
+	return 0;
 }
 
-int rfs_write(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
-	      const void *const *data, u32 len)
+void rfs_unpromise(struct rfs_fs *fs, u32 blocks, u32 holes)
 {
-	u64 now = fs->ops->now(fs->dev), end;
+	fs->owed -= blocks;
+	fs->promised -= holes;
+}
+
+int rfs_begin(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u32 len, u64 time,
+	      struct rfs_oob *oob)
+{
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
-	struct rfs_oob *oob;
-	u64 *addr;
-	u32 done, part, holes;
-	int ret;
+	int ret = 0;
 
 	if (!n || n > TXN_MAX || !len || len > RFS_BLOCK_BYTES)
 		return -EINVAL;
-	ret = count_holes(fs, ino, block, n, &holes);
-	/* the promise of design.md, question 9: new blocks and their nodes */
-	if (!ret)
-		ret = rfs_make_room(fs, n, holes ? holes + 2 + RFS_HEIGHT_MAX :
-				    0);
-	if (!ret && rfs_log_pending(fs, ino, true))
+	if (fs->read_only)
+		return -EROFS;
+	if (rfs_log_pending(fs, ino, true))
 		ret = rfs_log_sync(fs);
 	if (!ret)
 		ret = rfs_iget(fs, ino, &di, &buf);
 	if (!ret && !S_ISREG(le32_to_cpu(di->mode)))
 		ret = -EINVAL;
+	return ret ? ret : fill_oobs(fs, di, block, n, len, time, oob);
+}
+
+int rfs_done(struct rfs_fs *fs, const struct rfs_oob *oob, u32 n,
+	     const u64 *addr)
+{
+	u32 ino = le32_to_cpu(oob->ino);
+	u64 block = le64_to_cpu(oob->off), end;
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret = set_ptrs(fs, ino, block, n, oob, addr);
+
+	if (!ret)
+		ret = rfs_iget(fs, ino, &di, &buf);
+	if (ret)
+		return ret;
+	end = (block + n - 1) * RFS_BLOCK_BYTES + le16_to_cpu(oob[n - 1].len);
+	if (end > le64_to_cpu(di->size))
+		di->size = cpu_to_le64(end);
+	di->mtime = oob->time;
+	di->ctime = di->mtime;
+	di->last_write = di->mtime;
+	di->wcount = cpu_to_le64(le64_to_cpu(di->wcount) + n);
+	rfs_buf_dirty(fs, buf);
+	return 0;
+}
+
+static int promise_all(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u32 *holes)
+{
+	bool hole;
+	u32 i;
+	int ret;
+
+	for (i = 0, *holes = 0; i < n; i++) {
+		ret = rfs_promise(fs, ino, block + i, &hole);
+		if (ret) {
+			rfs_unpromise(fs, i, *holes);
+			return ret;
+		}
+		*holes += hole;
+	}
+	return 0;
+}
+
+int rfs_write(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
+	      const void *const *data, u32 len)
+{
+	u64 now = fs->ops->now(fs->dev);
+	struct rfs_oob *oob;
+	u64 *addr;
+	u32 done, part, holes;
+	int ret;
+
+	if (n > TXN_MAX)
+		return -EINVAL;
+	ret = promise_all(fs, ino, block, n, &holes);
 	if (ret)
 		return ret;
 	oob = rfs_alloc(n * sizeof(*oob));
 	addr = rfs_alloc(n * sizeof(*addr));
-	ret = oob && addr ? fill_oobs(fs, di, block, n, len, now, oob) :
+	ret = oob && addr ? rfs_begin(fs, ino, block, n, len, now, oob) :
 			    -ENOMEM;
 	for (done = 0; !ret && done < n; done += part) {
 		part = min(n - done, (u32)RFS_SUM_ENTRIES);
@@ -114,20 +180,11 @@ int rfs_write(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
 				 addr + done);
 	}
 	if (!ret)
-		ret = set_ptrs(fs, ino, block, n, oob, addr);
+		ret = rfs_done(fs, oob, n, addr);
+	rfs_unpromise(fs, n, holes);
 	rfs_free(oob);
 	rfs_free(addr);
-	if (ret)
-		return ret;
-	end = (block + n - 1) * RFS_BLOCK_BYTES + len;
-	if (end > le64_to_cpu(di->size))
-		di->size = cpu_to_le64(end);
-	di->mtime = cpu_to_le64(now);
-	di->ctime = di->mtime;
-	di->last_write = di->mtime;
-	di->wcount = cpu_to_le64(le64_to_cpu(di->wcount) + n);
-	rfs_buf_dirty(fs, buf);
-	return 0;
+	return ret;
 }
 
 int rfs_read(struct rfs_fs *fs, u32 ino, u64 block, void *data)

@@ -50,6 +50,7 @@ struct rfs_geometry {
 	u32 zone_blocks;
 	u32 oob_bytes;		/* 0, or RFS_OOB_BYTES and more */
 	bool volatile_cache;
+	u32 append_max;		/* blocks of one append; 0: any number */
 };
 
 /* A zone, as in the zone table and beyond */
@@ -176,6 +177,8 @@ struct rfs_fs {
 	struct rfs_buf *hash[RFS_HASH];
 	struct rfs_list dirty, clean;
 	u32 new_dirty;		/* dirty and never written */
+	u64 owed;		/* data blocks that were promised a place */
+	u64 promised;		/* of them, those that fill holes */
 	u32 clean_max;
 
 	struct rfs_buf *log;	/* block being filled */
@@ -186,6 +189,8 @@ struct rfs_fs {
 
 	bool replaying;
 	bool read_only;
+	bool threaded;		/* others make room: -EAGAIN asks them to */
+	bool stuck;		/* they cannot: -ENOSPC instead */
 	struct rfs_tomb *tomb;
 	u32 tombs, tomb_room;
 	struct rfs_recovered recovered;
@@ -253,6 +258,8 @@ int rfs_live(struct rfs_fs *fs, u64 addr, int delta, const struct rfs_ptr *ptr);
 void rfs_live_map(struct rfs_fs *fs, u64 addr, int delta);
 bool rfs_addr_ok(const struct rfs_fs *fs, u64 addr);
 int rfs_free_zones(struct rfs_fs *fs);
+bool rfs_checkpoint_due(const struct rfs_fs *fs);
+bool rfs_room_low(const struct rfs_fs *fs, u32 blocks);
 int rfs_make_room(struct rfs_fs *fs, u32 blocks, u32 more);
 
 /* cache.c */
@@ -339,6 +346,21 @@ int rfs_readlink(struct rfs_fs *fs, u32 ino, u8 *target, u32 *len);
 /* data.c */
 void rfs_ptr_of(const struct rfs_fs *fs, const struct rfs_oob *oob, u64 addr,
 		struct rfs_ptr *ptr);
+/*
+ * A block of a file will be written: there will be room for it. *hole says what
+ * rfs_unpromise() wants to know, after rfs_done() or instead of it.
+ */
+int rfs_promise(struct rfs_fs *fs, u32 ino, u64 block, bool *hole);
+void rfs_unpromise(struct rfs_fs *fs, u32 blocks, u32 holes);
+/*
+ * The page metadata of a transaction of n blocks that were promised, but for
+ * checksums. len: valid bytes of the last; time: the file's mtime.
+ */
+int rfs_begin(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u32 len, u64 time,
+	      struct rfs_oob *oob);
+/* n blocks of a transaction are where addr says */
+int rfs_done(struct rfs_fs *fs, const struct rfs_oob *oob, u32 n,
+	     const u64 *addr);
 /* n whole blocks as one transaction; len: valid bytes of the last */
 int rfs_write(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
 	      const void *const *data, u32 len);

@@ -38,11 +38,12 @@ void rfs_oob_meta(struct rfs_fs *fs, struct rfs_oob *oob,
 /* Blocks for users in a zone with so much room, after `pending` others. */
 static u32 room_for_blocks(const struct rfs_fs *fs, u32 room, u32 pending)
 {
-	u32 n;
+	u32 n = RFS_SUM_ENTRIES;
 
-	if (!fs->geo.oob_bytes)
-		return room ? min(room - 1, (u32)RFS_SUM_ENTRIES) : 0;
-	n = RFS_SUM_ENTRIES - pending;
+	if (fs->geo.oob_bytes)
+		n -= pending;
+	if (fs->geo.append_max)	/* without OOB, the summary goes along */
+		n = min(n, fs->geo.append_max - !fs->geo.oob_bytes);
 	return room ? min(room - 1, n) : 0;
 }
 
@@ -310,6 +311,27 @@ int rfs_free_zones(struct rfs_fs *fs)
 	return 0;
 }
 
+bool rfs_checkpoint_due(const struct rfs_fs *fs)
+{
+	return fs->dirty.count >= fs->dirty_max / 2 ||
+	       fs->window_blocks >= fs->window_max;
+}
+
+/* Fewer zones are free than what is owed, `blocks` more and the rest need. */
+bool rfs_room_low(const struct rfs_fs *fs, u32 blocks)
+{
+	return fs->free_zones < fs->low_zones + (fs->owed + blocks) /
+	       fs->zone[RFS_CP_ZONES].cap;
+}
+
+/* Where others clean and write check-points: nothing but the answer. */
+static int ask_for_room(const struct rfs_fs *fs, u32 blocks)
+{
+	if (fs->dirty.count < fs->dirty_max && !rfs_room_low(fs, blocks))
+		return 0;
+	return fs->stuck ? -ENOSPC : -EAGAIN;
+}
+
 /*
  * Before a change: room for `blocks` to be appended, by which the blocks in use
  * grow by `more`. A bound that was reached forces a check-point; where free
@@ -318,21 +340,22 @@ int rfs_free_zones(struct rfs_fs *fs)
  */
 int rfs_make_room(struct rfs_fs *fs, u32 blocks, u32 more)
 {
-	u32 need = fs->low_zones + blocks / fs->zone[RFS_CP_ZONES].cap;
 	u32 tries = 2 * fs->geo.zones;
 	int ret;
 
 	if (fs->read_only)
 		return -EROFS;
-	if (fs->dirty.count >= fs->dirty_max / 2 ||
-	    fs->window_blocks >= fs->window_max) {
+	if (!fs->threaded && rfs_checkpoint_due(fs)) {
 		ret = rfs_checkpoint(fs, 0);
 		if (ret)
 			return ret;
 	}
-	if (more && fs->live + fs->new_dirty + more > fs->user_blocks)
+	if (more && fs->live + fs->new_dirty + fs->promised + more >
+	    fs->user_blocks)
 		return -ENOSPC;
-	while (fs->free_zones < need) {
+	if (fs->threaded)
+		return ask_for_room(fs, blocks);
+	while (rfs_room_low(fs, blocks)) {
 		if (!tries--)
 			return -ENOSPC;
 		ret = rfs_clean(fs);

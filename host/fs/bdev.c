@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The drive: bios with page metadata, and what the core asks of it. */
+#include <linux/blk-integrity.h>
+#include <linux/blkdev.h>
+#include <linux/slab.h>
+
+#include "rfsm.h"
+
+#define SECTORS		(RFS_BLOCK_BYTES >> SECTOR_SHIFT)	/* of a block */
+
+/*
+ * A bio for so many blocks and, on a drive with page metadata, a page for
+ * their OOBs. Waits for memory of the mempools.
+ */
+struct bio *rfsm_bio(struct rfsm_dev *dev, blk_opf_t op, u32 blocks, u64 addr,
+		     void **oob)
+{
+	struct bio *bio;
+	struct page *page;
+
+	bio = bio_alloc_bioset(dev->bdev, blocks, op, GFP_NOIO, &dev->bios);
+	bio->bi_iter.bi_sector = rfsm_sector(addr);
+	*oob = NULL;
+	if (!dev->oob_bytes)
+		return bio;
+	page = mempool_alloc(&dev->oob_pages, GFP_NOIO);
+	*oob = page_address(page);
+	memset(*oob, 0, PAGE_SIZE);
+	/* neither fails: one of the pool's payloads has room for a page */
+	bio_integrity_alloc(bio, GFP_NOIO, 1);
+	bio_integrity_add_page(bio, page, blocks * dev->oob_bytes, 0);
+	return bio;
+}
+
+void rfsm_bio_put(struct rfsm_dev *dev, struct bio *bio, void *oob)
+{
+	bio_put(bio);
+	if (oob)
+		mempool_free(virt_to_page(oob), &dev->oob_pages);
+}
+
+static void oobs_out(const struct rfsm_dev *dev, void *page,
+		     const struct rfs_oob *oob, u32 n)
+{
+	u32 i;
+
+	for (i = 0; page && i < n; i++)
+		memcpy(page + i * dev->oob_bytes, &oob[i], sizeof(*oob));
+}
+
+static int dev_append(void *opaque, u32 zone, u32 blocks,
+		      const void *const *data, const struct rfs_oob *oob,
+		      u64 *addr)
+{
+	struct rfsm_dev *dev = opaque;
+	struct bio *bio;
+	void *page;
+	int ret = 0;
+	u32 i;
+
+	if (dev->dead)
+		return -EIO;
+	if (WARN_ON_ONCE(blocks > RFSM_APPEND_MAX))
+		return -EINVAL;
+	bio = rfsm_bio(dev, REQ_OP_ZONE_APPEND | REQ_SYNC | REQ_META, blocks,
+		       (u64)zone * (dev->zone_sectors / SECTORS), &page);
+	oobs_out(dev, page, oob, blocks);
+	for (i = 0; i < blocks; i++) {
+		/* blocks of the core lie anywhere; the drive wants pages */
+		memcpy(page_address(dev->bounce[i]), data[i], RFS_BLOCK_BYTES);
+		if (bio_add_zone_append_page(bio, dev->bounce[i],
+					     RFS_BLOCK_BYTES, 0) !=
+		    RFS_BLOCK_BYTES)
+			ret = -EIO;
+	}
+	if (!ret)
+		ret = submit_bio_wait(bio);
+	*addr = bio->bi_iter.bi_sector / SECTORS;
+	rfsm_bio_put(dev, bio, page);
+	return ret;
+}
+
+/* dev_append() returns when the blocks are written. */
+static int dev_wait(void *opaque)
+{
+	struct rfsm_dev *dev = opaque;
+
+	return dev->dead ? -EIO : 0;
+}
+
+static int dev_read(void *opaque, u64 addr, void *data, struct rfs_oob *oob)
+{
+	struct rfsm_dev *dev = opaque;
+	struct bio *bio;
+	void *page;
+	int ret;
+
+	if (dev->dead)
+		return -EIO;
+	bio = rfsm_bio(dev, REQ_OP_READ | REQ_SYNC | REQ_META, 1, addr, &page);
+	__bio_add_page(bio, dev->bounce[0], RFS_BLOCK_BYTES, 0);
+	ret = submit_bio_wait(bio);
+	if (!ret) {
+		memcpy(data, page_address(dev->bounce[0]), RFS_BLOCK_BYTES);
+		if (oob && page)
+			memcpy(oob, page, sizeof(*oob));
+	}
+	rfsm_bio_put(dev, bio, page);
+	return ret ? -EIO : 0;
+}
+
+/* Waits for reads that looked up an address in the zone (C.3, rule 4). */
+static int dev_reset(void *opaque, u32 zone)
+{
+	struct rfsm_dev *dev = opaque;
+
+	if (dev->dead)
+		return -EIO;
+	wait_event(dev->read_done, !atomic_read(&dev->reads[zone]));
+	return blkdev_zone_mgmt(dev->bdev, REQ_OP_ZONE_RESET,
+				(sector_t)zone * dev->zone_sectors,
+				dev->zone_sectors);
+}
+
+static int dev_flush(void *opaque)
+{
+	struct rfsm_dev *dev = opaque;
+
+	return dev->dead ? -EIO : blkdev_issue_flush(dev->bdev);
+}
+
+static int note_zone(struct blk_zone *zone, unsigned int index, void *data)
+{
+	struct rfs_dev_zone *out = data;
+
+	out += index;
+	out->cap = zone->capacity / SECTORS;
+	out->wp = (zone->wp - zone->start) / SECTORS;
+	out->cond = RFS_DEV_OK;
+	if (zone->type == BLK_ZONE_TYPE_CONVENTIONAL)
+		out->cond = RFS_DEV_OFFLINE;	/* all is appended */
+	switch (zone->cond) {
+	case BLK_ZONE_COND_EMPTY:
+		out->wp = 0;
+		break;
+	case BLK_ZONE_COND_FULL:
+		out->wp = out->cap;
+		break;
+	case BLK_ZONE_COND_READONLY:
+		/* where it ends is not known: all of it may be read */
+		out->wp = out->cap;
+		out->cond = RFS_DEV_READ_ONLY;
+		break;
+	case BLK_ZONE_COND_OFFLINE:
+		out->wp = 0;
+		out->cond = RFS_DEV_OFFLINE;
+		break;
+	default:
+		break;
+	}
+	return 0;
+}
+
+static int dev_report(void *opaque, u32 zone, struct rfs_dev_zone *out)
+{
+	struct rfsm_dev *dev = opaque;
+	int ret;
+
+	if (dev->zones) {
+		*out = dev->zones[zone];
+		return 0;
+	}
+	ret = blkdev_report_zones(dev->bdev, (sector_t)zone * dev->zone_sectors,
+				  1, note_zone, out);
+	return ret == 1 ? 0 : -EIO;
+}
+
+static u64 dev_now(void *opaque)
+{
+	struct timespec64 now;
+
+	/* the clock that file times are taken from */
+	ktime_get_coarse_real_ts64(&now);
+	return timespec64_to_ns(&now);
+}
+
+const struct rfs_dev_ops rfsm_dev_ops = {
+	.append = dev_append,
+	.wait = dev_wait,
+	.read = dev_read,
+	.reset = dev_reset,
+	.flush = dev_flush,
+	.report = dev_report,
+	.now = dev_now,
+};
+
+/* Page metadata that RFS can use: 64 bytes or more that nobody else checks. */
+static u32 oob_bytes(struct block_device *bdev)
+{
+	struct blk_integrity *bi = blk_get_integrity(bdev->bd_disk);
+
+	if (!bi || bi->csum_type != BLK_INTEGRITY_CSUM_NONE ||
+	    bi->tuple_size < RFS_OOB_BYTES ||
+	    bdev_logical_block_size(bdev) != RFS_BLOCK_BYTES)
+		return 0;
+	return bi->tuple_size;
+}
+
+static int alloc_all(struct rfsm_dev *dev)
+{
+	u32 i;
+	int ret;
+
+	ret = bioset_init(&dev->bios, 64, 0, BIOSET_NEED_BVECS);
+	if (!ret)
+		ret = bioset_integrity_create(&dev->bios, 64);
+	if (!ret)
+		ret = mempool_init_page_pool(&dev->oob_pages, 64, 0);
+	for (i = 0; !ret && i < RFSM_APPEND_MAX; i++) {
+		dev->bounce[i] = alloc_page(GFP_KERNEL);
+		if (!dev->bounce[i])
+			ret = -ENOMEM;
+	}
+	dev->zones = kvcalloc(dev->zone_count, sizeof(*dev->zones), GFP_KERNEL);
+	dev->reads = kvcalloc(dev->zone_count, sizeof(*dev->reads), GFP_KERNEL);
+	return ret || (dev->zones && dev->reads) ? ret : -ENOMEM;
+}
+
+int rfsm_dev_open(struct rfsm_dev *dev, struct super_block *sb,
+		  struct rfs_geometry *geo)
+{
+	struct block_device *bdev = sb->s_bdev;
+	u32 most;
+	int ret;
+
+	if (!bdev_is_zoned(bdev)) {
+		pr_err("rfs: %pg: not a zoned device\n", bdev);
+		return -EINVAL;
+	}
+	dev->bdev = bdev;
+	dev->zone_sectors = bdev_zone_sectors(bdev);
+	dev->zone_count = bdev_nr_zones(bdev);
+	dev->oob_bytes = oob_bytes(bdev);
+	init_waitqueue_head(&dev->read_done);
+	/* OOBs of an append are in one page */
+	most = min_t(u32, RFSM_APPEND_MAX,
+		     queue_max_zone_append_sectors(bdev_get_queue(bdev)) /
+		     SECTORS);
+	most = min_t(u32, most, bdev_max_segments(bdev));
+	if (dev->oob_bytes)
+		most = min_t(u32, most, PAGE_SIZE / dev->oob_bytes);
+	if (most < 2) {
+		pr_err("rfs: %pg: appends of %u blocks are too small\n", bdev,
+		       most);
+		return -EINVAL;
+	}
+	ret = alloc_all(dev);
+	if (ret)
+		return ret;
+	ret = blkdev_report_zones(bdev, 0, dev->zone_count, note_zone,
+				  dev->zones);
+	if (ret < 0)
+		return ret;
+	if (ret != dev->zone_count)
+		return -EIO;
+	geo->zones = dev->zone_count;
+	geo->zone_blocks = dev->zone_sectors / SECTORS;
+	geo->oob_bytes = dev->oob_bytes;
+	geo->volatile_cache = bdev_write_cache(bdev);
+	geo->append_max = most;
+	return 0;
+}
+
+/* From now on zones are asked for anew. */
+void rfsm_dev_mounted(struct rfsm_dev *dev)
+{
+	kvfree(dev->zones);
+	dev->zones = NULL;
+}
+
+void rfsm_dev_close(struct rfsm_dev *dev)
+{
+	u32 i;
+
+	kvfree(dev->zones);
+	kvfree(dev->reads);
+	for (i = 0; i < RFSM_APPEND_MAX; i++)
+		if (dev->bounce[i])
+			__free_page(dev->bounce[i]);
+	mempool_exit(&dev->oob_pages);
+	bioset_exit(&dev->bios);
+}

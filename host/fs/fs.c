@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Mounting, options, errors, and what Linux asks of a volume as a whole. */
+#include <linux/blkdev.h>
+#include <linux/fs_context.h>
+#include <linux/fs_parser.h>
+#include <linux/module.h>
+#include <linux/sched/mm.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include <linux/statfs.h>
+
+#include "rfsm.h"
+
+static struct kmem_cache *inode_cache;
+
+void *rfs_alloc(size_t bytes)
+{
+	return kvzalloc(bytes, GFP_NOFS);
+}
+
+void rfs_free(void *memory)
+{
+	kvfree(memory);
+}
+
+void rfsm_lock(struct rfsm *m)
+{
+	mutex_lock(&m->lock);
+	m->nofs = memalloc_nofs_save();
+}
+
+void rfsm_unlock(struct rfsm *m)
+{
+	memalloc_nofs_restore(m->nofs);
+	mutex_unlock(&m->lock);
+}
+
+bool rfsm_dead(const struct rfsm *m)
+{
+	return READ_ONCE(m->dev.dead);
+}
+
+void rfsm_shutdown(struct rfsm *m)
+{
+	rfsm_lock(m);
+	WRITE_ONCE(m->dev.dead, true);
+	m->fs->read_only = true;
+	rfsm_unlock(m);
+	pr_warn("rfs: %pg: shut down\n", m->sb->s_bdev);
+}
+
+int rfsm_failed(struct rfsm *m, int ret)
+{
+	struct super_block *sb = m->sb;
+
+	/* the core stops writing after an error it cannot undo */
+	if (ret == -EROFS && !sb_rdonly(sb))
+		ret = -EIO;
+	if (ret == -EIO && !m->fs->read_only)
+		return ret;	/* of some blocks only */
+	if (ret != -EIO && ret != -EUCLEAN)
+		return ret;
+	if (rfsm_dead(m))
+		return -EIO;
+	if (m->opt.errors == RFSM_ERRORS_PANIC)
+		panic("rfs: %pg: error %d\n", sb->s_bdev, ret);
+	if (!sb_rdonly(sb)) {
+		pr_err_ratelimited("rfs: %pg: error %d%s\n", sb->s_bdev, ret,
+				   m->opt.errors == RFSM_ERRORS_RO ?
+				   ", now read-only" : "");
+		if (m->opt.errors == RFSM_ERRORS_RO) {
+			m->fs->read_only = true;
+			sb->s_flags |= SB_RDONLY;
+		}
+	}
+	return ret;
+}
+
+/* A check-point, unless nothing has changed since the last one. */
+int rfsm_sync(struct rfsm *m, u32 flags)
+{
+	struct rfs_fs *fs = m->fs;
+	int ret = 0;
+
+	rfsm_lock(m);
+	if (!fs->read_only &&
+	    (flags || fs->window_blocks || fs->dirty.count || fs->log_used))
+		ret = rfs_checkpoint(fs, flags);
+	rfsm_unlock(m);
+	return ret ? rfsm_failed(m, ret) : 0;
+}
+
+static int sync_fs(struct super_block *sb, int wait)
+{
+	return wait && !sb_rdonly(sb) ? rfsm_sync(rfsm_of(sb), 0) : 0;
+}
+
+static int statfs(struct dentry *dentry, struct kstatfs *st)
+{
+	struct rfsm *m = rfsm_of(dentry->d_sb);
+	struct rfs_fs *fs = m->fs;
+	u64 used;
+
+	rfsm_lock(m);
+	used = fs->live + fs->new_dirty + fs->promised;
+	st->f_type = RFS_BLOCK_MAGIC;
+	st->f_bsize = RFS_BLOCK_BYTES;
+	st->f_blocks = fs->user_blocks;
+	st->f_bfree = fs->user_blocks - min(used, fs->user_blocks);
+	st->f_bavail = st->f_bfree;
+	st->f_files = le32_to_cpu(fs->super.max_inodes) - RFS_ROOT_INO;
+	st->f_ffree = st->f_files - min(fs->inodes, st->f_files);
+	st->f_namelen = RFS_NAME_MAX;
+	st->f_fsid = uuid_to_fsid(fs->super.uuid);
+	rfsm_unlock(m);
+	return 0;
+}
+
+static const char *const error_names[] = {
+	[RFSM_ERRORS_RO] = "remount-ro",
+	[RFSM_ERRORS_PANIC] = "panic",
+	[RFSM_ERRORS_CONTINUE] = "continue",
+};
+
+static int show_options(struct seq_file *seq, struct dentry *root)
+{
+	const struct rfsm *m = rfsm_of(root->d_sb);
+
+	seq_printf(seq, ",commit=%u,errors=%s", m->opt.commit,
+		   error_names[m->opt.errors]);
+	return 0;
+}
+
+static struct inode *alloc_inode(struct super_block *sb)
+{
+	struct rfsm_inode *ri = alloc_inode_sb(sb, inode_cache, GFP_KERNEL);
+
+	if (!ri)
+		return NULL;
+	ri->promised = 0;
+	return &ri->vfs;
+}
+
+static void free_inode(struct inode *inode)
+{
+	kmem_cache_free(inode_cache, rfsm_inode(inode));
+}
+
+static void init_once(void *memory)
+{
+	struct rfsm_inode *ri = memory;
+
+	inode_init_once(&ri->vfs);
+}
+
+/* Nothing is left to write then: all inodes are gone. */
+static void put_super(struct super_block *sb)
+{
+	struct rfsm *m = rfsm_of(sb);
+
+	rfsm_thread_stop(m);
+	if (!m->fs->read_only)
+		rfsm_sync(m, RFS_CP_UNMOUNT);
+	rfs_drop(m->fs);
+	m->fs = NULL;
+}
+
+static int freeze_fs(struct super_block *sb)
+{
+	return sb_rdonly(sb) ? 0 : rfsm_sync(rfsm_of(sb), RFS_CP_UNMOUNT);
+}
+
+static const struct super_operations super_ops = {
+	.alloc_inode = alloc_inode,
+	.free_inode = free_inode,
+	.write_inode = rfsm_write_inode,
+	.evict_inode = rfsm_evict_inode,
+	.put_super = put_super,
+	.sync_fs = sync_fs,
+	.freeze_fs = freeze_fs,
+	.statfs = statfs,
+	.show_options = show_options,
+};
+
+static void say_recovered(const struct rfsm *m)
+{
+	const struct rfs_recovered *r = &m->fs->recovered;
+
+	if (!r->pages_window)
+		return;
+	pr_info("rfs: %pg: recovered: %llu pages read, %llu data pages and %llu records applied, %llu pages not readable\n",
+		m->sb->s_bdev, r->pages_read, r->pages_applied, r->records,
+		r->pages_bad);
+	if (r->log_gap)
+		pr_warn("rfs: %pg: %llu log blocks after a gap: if the power was not cut, the medium has failed\n",
+			m->sb->s_bdev, r->log_gap);
+}
+
+static int mount_core(struct rfsm *m)
+{
+	struct super_block *sb = m->sb;
+	struct rfs_geometry geo = { 0 };
+	unsigned int nofs;
+	int ret;
+
+	ret = rfsm_dev_open(&m->dev, sb, &geo);
+	if (ret)
+		return ret;
+	nofs = memalloc_nofs_save();
+	ret = rfs_mount(&rfsm_dev_ops, &m->dev, &geo, sb_rdonly(sb), 0, &m->fs);
+	memalloc_nofs_restore(nofs);
+	rfsm_dev_mounted(&m->dev);
+	switch (ret) {
+	case 0:
+		m->fs->threaded = true;
+		say_recovered(m);
+		break;
+	case -EOPNOTSUPP:
+		pr_err("rfs: %pg: made by a newer version\n", sb->s_bdev);
+		ret = -EINVAL;
+		break;
+	case -EUCLEAN:
+		pr_err("rfs: %pg: damaged; run fsck.rfs\n", sb->s_bdev);
+		break;
+	}
+	return ret;
+}
+
+static int fill_super(struct super_block *sb, struct fs_context *fc)
+{
+	const struct rfsm_options *opt = fc->fs_private;
+	struct rfsm *m;
+	struct inode *root;
+	int ret;
+
+	m = kzalloc(sizeof(*m), GFP_KERNEL);
+	if (!m)
+		return -ENOMEM;
+	m->sb = sb;
+	m->opt = *opt;
+	mutex_init(&m->lock);
+	init_waitqueue_head(&m->wake);
+	init_waitqueue_head(&m->room);
+	sb->s_fs_info = m;
+	sb->s_op = &super_ops;
+	sb->s_magic = RFS_BLOCK_MAGIC;
+	sb->s_time_gran = 1;
+	sb->s_time_min = 0;
+	sb->s_time_max = S64_MAX / NSEC_PER_SEC;
+	sb->s_max_links = INT_MAX;
+	sb->s_maxbytes = MAX_LFS_FILESIZE;
+	sb->s_maxbytes = min_t(loff_t, sb->s_maxbytes,
+			       (loff_t)RFS_FANOUT * RFS_FANOUT * RFS_FANOUT *
+			       RFS_FANOUT * RFS_FANOUT * RFS_BLOCK_BYTES);
+	sb->s_iflags |= SB_I_STABLE_WRITES;	/* the OOB holds a checksum */
+	if (!sb_set_blocksize(sb, RFS_BLOCK_BYTES))
+		return -EINVAL;
+	if (!sb_rdonly(sb) && bdev_read_only(sb->s_bdev))
+		return -EACCES;
+	ret = mount_core(m);
+	if (ret)
+		return ret;
+	super_set_uuid(sb, m->fs->super.uuid, sizeof(m->fs->super.uuid));
+	root = rfsm_iget(sb, RFS_ROOT_INO);
+	if (IS_ERR(root))
+		return PTR_ERR(root);
+	if (!S_ISDIR(root->i_mode)) {
+		iput(root);
+		return -EUCLEAN;
+	}
+	sb->s_root = d_make_root(root);
+	if (!sb->s_root)
+		return -ENOMEM;
+	return sb_rdonly(sb) ? 0 : rfsm_thread_start(m);
+}
+
+static void kill_sb(struct super_block *sb)
+{
+	struct rfsm *m;
+
+	kill_block_super(sb);
+	m = rfsm_of(sb);
+	if (!m)
+		return;
+	/* put_super() is not called if the root was never there */
+	if (m->fs)
+		rfs_drop(m->fs);
+	rfsm_dev_close(&m->dev);
+	kfree(m);
+}
+
+enum { OPT_COMMIT, OPT_ERRORS };
+
+static const struct constant_table error_table[] = {
+	{ "remount-ro", RFSM_ERRORS_RO },
+	{ "panic", RFSM_ERRORS_PANIC },
+	{ "continue", RFSM_ERRORS_CONTINUE },
+	{}
+};
+
+static const struct fs_parameter_spec parameters[] = {
+	fsparam_u32("commit", OPT_COMMIT),
+	fsparam_enum("errors", OPT_ERRORS, error_table),
+	{}
+};
+
+static int parse_param(struct fs_context *fc, struct fs_parameter *param)
+{
+	struct rfsm_options *opt = fc->fs_private;
+	struct fs_parse_result result;
+	int which = fs_parse(fc, parameters, param, &result);
+
+	switch (which) {
+	case OPT_COMMIT:
+		if (!result.uint_32 || result.uint_32 > 3600)
+			return invalfc(fc, "commit: 1 to 3600 seconds");
+		opt->commit = result.uint_32;
+		return 0;
+	case OPT_ERRORS:
+		opt->errors = result.uint_32;
+		return 0;
+	}
+	return which;
+}
+
+static int get_tree(struct fs_context *fc)
+{
+	return get_tree_bdev(fc, fill_super);
+}
+
+static int to_read_only(struct rfsm *m)
+{
+	int ret;
+
+	rfsm_thread_stop(m);
+	ret = rfsm_sync(m, RFS_CP_UNMOUNT);
+	if (ret) {
+		rfsm_thread_start(m);
+		return ret;
+	}
+	m->fs->read_only = true;
+	return 0;
+}
+
+/* What recovery found on a read-only mount is in memory only until then. */
+static int to_read_write(struct rfsm *m)
+{
+	int ret;
+
+	if (bdev_read_only(m->sb->s_bdev))
+		return -EACCES;
+	if (rfsm_dead(m))
+		return -EIO;
+	rfsm_lock(m);
+	m->fs->read_only = false;
+	ret = rfs_checkpoint(m->fs, 0);
+	rfsm_unlock(m);
+	if (!ret)
+		ret = rfsm_thread_start(m);
+	if (ret)
+		m->fs->read_only = true;
+	return ret;
+}
+
+static int reconfigure(struct fs_context *fc)
+{
+	struct super_block *sb = fc->root->d_sb;
+	struct rfsm *m = rfsm_of(sb);
+	bool read_only = fc->sb_flags & SB_RDONLY;
+	int ret = 0;
+
+	sync_filesystem(sb);
+	if (read_only && !sb_rdonly(sb))
+		ret = to_read_only(m);
+	else if (!read_only && sb_rdonly(sb))
+		ret = to_read_write(m);
+	if (!ret)
+		m->opt = *(struct rfsm_options *)fc->fs_private;
+	return ret;
+}
+
+static void free_fc(struct fs_context *fc)
+{
+	kfree(fc->fs_private);
+}
+
+static const struct fs_context_operations context_ops = {
+	.parse_param = parse_param,
+	.get_tree = get_tree,
+	.reconfigure = reconfigure,
+	.free = free_fc,
+};
+
+static int init_fs_context(struct fs_context *fc)
+{
+	struct rfsm_options *opt = kzalloc(sizeof(*opt), GFP_KERNEL);
+
+	if (!opt)
+		return -ENOMEM;
+	opt->commit = 30;
+	if (fc->purpose == FS_CONTEXT_FOR_RECONFIGURE)
+		*opt = rfsm_of(fc->root->d_sb)->opt;
+	fc->fs_private = opt;
+	fc->ops = &context_ops;
+	return 0;
+}
+
+static struct file_system_type type = {
+	.owner = THIS_MODULE,
+	.name = "rfs",
+	.kill_sb = kill_sb,
+	.fs_flags = FS_REQUIRES_DEV,
+	.init_fs_context = init_fs_context,
+	.parameters = parameters,
+};
+
+static int __init rfsm_init(void)
+{
+	int ret;
+
+	inode_cache = kmem_cache_create("rfs_inode", sizeof(struct rfsm_inode),
+					0, SLAB_RECLAIM_ACCOUNT | SLAB_ACCOUNT,
+					init_once);
+	if (!inode_cache)
+		return -ENOMEM;
+	ret = register_filesystem(&type);
+	if (ret)
+		kmem_cache_destroy(inode_cache);
+	return ret;
+}
+
+static void __exit rfsm_exit(void)
+{
+	unregister_filesystem(&type);
+	rcu_barrier();	/* inodes are freed after a grace period */
+	kmem_cache_destroy(inode_cache);
+}
+
+module_init(rfsm_init);
+module_exit(rfsm_exit);
+MODULE_ALIAS_FS("rfs");
+MODULE_DESCRIPTION("RFS: file system for zoned drives of flash segments");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Directories: names and what is done with them. */
+#include <linux/namei.h>
+#include <linux/slab.h>
+
+#include "rfsm.h"
+
+static struct dentry *lookup(struct inode *dir, struct dentry *dentry,
+			     unsigned int flags)
+{
+	struct rfsm *m = rfsm_of(dir->i_sb);
+	struct inode *inode = NULL;
+	u32 ino;
+	int ret;
+
+	if (dentry->d_name.len > RFS_NAME_MAX)
+		return ERR_PTR(-ENAMETOOLONG);
+	rfsm_lock(m);
+	ret = rfs_dir_find(m->fs, dir->i_ino, dentry->d_name.name,
+			   dentry->d_name.len, &ino);
+	rfsm_unlock(m);
+	if (!ret)
+		inode = rfsm_iget(dir->i_sb, ino);
+	else if (ret != -ENOENT)
+		return ERR_PTR(rfsm_failed(m, ret));
+	return d_splice_alias(inode, dentry);
+}
+
+static void reload(struct inode *dir, struct inode *inode)
+{
+	struct rfsm *m = rfsm_of(dir->i_sb);
+
+	rfsm_lock(m);
+	rfsm_reload(dir);
+	if (inode)
+		rfsm_reload(inode);
+	rfsm_unlock(m);
+}
+
+static int make(struct mnt_idmap *idmap, struct inode *dir,
+		struct dentry *dentry, umode_t mode, dev_t rdev,
+		const char *target)
+{
+	struct rfsm *m = rfsm_of(dir->i_sb);
+	struct rfs_new how = { .rdev = new_encode_dev(rdev),
+			       .target = target };
+	struct inode *inode;
+	u32 ino;
+	int ret;
+
+	how.uid = from_kuid(dir->i_sb->s_user_ns,
+			    mapped_fsuid(idmap, dir->i_sb->s_user_ns));
+	how.gid = from_kgid(dir->i_sb->s_user_ns,
+			    mapped_fsgid(idmap, dir->i_sb->s_user_ns));
+	if (dir->i_mode & S_ISGID) {
+		how.gid = i_gid_read(dir);
+		if (S_ISDIR(mode))
+			mode |= S_ISGID;
+	}
+	how.mode = mode;
+	rfsm_do(m, ret, rfs_create(m->fs, dir->i_ino, dentry->d_name.name,
+				   &how, &ino));
+	if (ret)
+		return ret;
+	inode = rfsm_iget(dir->i_sb, ino);
+	reload(dir, NULL);
+	if (IS_ERR(inode))
+		return PTR_ERR(inode);
+	d_instantiate(dentry, inode);
+	return 0;
+}
+
+static int create(struct mnt_idmap *idmap, struct inode *dir,
+		  struct dentry *dentry, umode_t mode, bool excl)
+{
+	return make(idmap, dir, dentry, mode, 0, NULL);
+}
+
+static int mknod(struct mnt_idmap *idmap, struct inode *dir,
+		 struct dentry *dentry, umode_t mode, dev_t rdev)
+{
+	return make(idmap, dir, dentry, mode, rdev, NULL);
+}
+
+static int mkdir(struct mnt_idmap *idmap, struct inode *dir,
+		 struct dentry *dentry, umode_t mode)
+{
+	return make(idmap, dir, dentry, mode | S_IFDIR, 0, NULL);
+}
+
+static int symlink(struct mnt_idmap *idmap, struct inode *dir,
+		   struct dentry *dentry, const char *target)
+{
+	return make(idmap, dir, dentry, S_IFLNK | 0777, 0, target);
+}
+
+static int link(struct dentry *from, struct inode *dir, struct dentry *dentry)
+{
+	struct rfsm *m = rfsm_of(dir->i_sb);
+	struct inode *inode = d_inode(from);
+	int ret;
+
+	rfsm_do(m, ret, rfs_link(m->fs, dir->i_ino, dentry->d_name.name,
+				 inode->i_ino));
+	if (ret)
+		return ret;
+	reload(dir, inode);
+	ihold(inode);
+	d_instantiate(dentry, inode);
+	return 0;
+}
+
+static int unlink(struct inode *dir, struct dentry *dentry)
+{
+	struct rfsm *m = rfsm_of(dir->i_sb);
+	u32 ino;
+	int ret;
+
+	rfsm_do(m, ret, rfs_unlink(m->fs, dir->i_ino, dentry->d_name.name,
+				   &ino));
+	if (!ret)
+		reload(dir, d_inode(dentry));
+	return ret;
+}
+
+static int rename(struct mnt_idmap *idmap, struct inode *dir1,
+		  struct dentry *dentry1, struct inode *dir2,
+		  struct dentry *dentry2, unsigned int flags)
+{
+	struct rfsm *m = rfsm_of(dir1->i_sb);
+	int ret;
+
+	/* NOREPLACE: the VFS has looked */
+	if (flags & ~(RENAME_NOREPLACE | RENAME_EXCHANGE))
+		return -EINVAL;
+	rfsm_do(m, ret, rfs_rename(m->fs, dir1->i_ino, dentry1->d_name.name,
+				   dir2->i_ino, dentry2->d_name.name,
+				   flags & RENAME_EXCHANGE ?
+				   RFS_REC_EXCHANGE : 0));
+	if (ret)
+		return ret;
+	reload(dir1, d_inode(dentry1));
+	reload(dir2, d_inode(dentry2));
+	return 0;
+}
+
+/* Positions 0 and 1 are . and .., what follows are the core's. */
+static int iterate(struct file *file, struct dir_context *ctx)
+{
+	struct inode *dir = file_inode(file);
+	struct rfsm *m = rfsm_of(dir->i_sb);
+	struct rfs_entry *entry;
+	int ret;
+
+	if (!dir_emit_dots(file, ctx))
+		return 0;
+	entry = kmalloc(sizeof(*entry), GFP_KERNEL);
+	if (!entry)
+		return -ENOMEM;
+	for (;;) {
+		rfsm_lock(m);
+		ret = rfs_dir_next(m->fs, dir->i_ino, ctx->pos - 2, entry);
+		rfsm_unlock(m);
+		if (ret || !dir_emit(ctx, entry->name, entry->len, entry->ino,
+				     entry->type))
+			break;
+		ctx->pos = entry->pos + 2;
+	}
+	kfree(entry);
+	if (ret && ret != -ENOENT)
+		return rfsm_failed(m, ret);
+	return 0;
+}
+
+static const char *get_link(struct dentry *dentry, struct inode *inode,
+			    struct delayed_call *done)
+{
+	struct rfsm *m = rfsm_of(inode->i_sb);
+	char *target;
+	u32 len;
+	int ret;
+
+	if (!dentry)
+		return ERR_PTR(-ECHILD);
+	target = kmalloc(PATH_MAX + 1, GFP_KERNEL);
+	if (!target)
+		return ERR_PTR(-ENOMEM);
+	rfsm_lock(m);
+	ret = rfs_readlink(m->fs, inode->i_ino, target, &len);
+	rfsm_unlock(m);
+	if (ret) {
+		kfree(target);
+		return ERR_PTR(rfsm_failed(m, ret));
+	}
+	target[len] = '\0';
+	set_delayed_call(done, kfree_link, target);
+	return target;
+}
+
+const struct inode_operations rfsm_dir_iops = {
+	.lookup = lookup,
+	.create = create,
+	.link = link,
+	.unlink = unlink,
+	.symlink = symlink,
+	.mkdir = mkdir,
+	.rmdir = unlink,
+	.mknod = mknod,
+	.rename = rename,
+	.setattr = rfsm_setattr,
+	.getattr = rfsm_getattr,
+};
+
+const struct inode_operations rfsm_symlink_iops = {
+	.get_link = get_link,
+	.setattr = rfsm_setattr,
+	.getattr = rfsm_getattr,
+};
+
+const struct inode_operations rfsm_special_iops = {
+	.setattr = rfsm_setattr,
+	.getattr = rfsm_getattr,
+};
+
+const struct file_operations rfsm_dir_fops = {
+	.read = generic_read_dir,
+	.iterate_shared = iterate,
+	.llseek = generic_file_llseek,
+	.fsync = rfsm_fsync,
+	.unlocked_ioctl = rfsm_ioctl,
+};

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Inodes: from the core to Linux and back. */
+#include <linux/pagemap.h>
+#include <linux/writeback.h>
+
+#include "rfsm.h"
+
+static struct timespec64 time_of(__le64 ns)
+{
+	return ns_to_timespec64(le64_to_cpu(ns));
+}
+
+static __le64 ns_of(struct timespec64 time)
+{
+	return cpu_to_le64(timespec64_to_ns(&time));
+}
+
+/* What operations on names and attributes change. */
+void rfsm_refresh(struct inode *inode, const struct rfs_dinode *di)
+{
+	inode->i_mode = le32_to_cpu(di->mode);
+	i_uid_write(inode, le32_to_cpu(di->uid));
+	i_gid_write(inode, le32_to_cpu(di->gid));
+	set_nlink(inode, le32_to_cpu(di->nlink));
+	inode_set_ctime_to_ts(inode, time_of(di->ctime));
+	inode->i_blocks = (le64_to_cpu(di->blocks) + rfsm_inode(inode)->promised)
+			  << (12 - SECTOR_SHIFT);
+	if (!S_ISDIR(inode->i_mode))
+		return;
+	inode_set_mtime_to_ts(inode, time_of(di->mtime));
+	i_size_write(inode, le64_to_cpu(di->size));
+}
+
+void rfsm_reload(struct inode *inode)
+{
+	struct rfsm *m = rfsm_of(inode->i_sb);
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+
+	if (rfs_iget(m->fs, inode->i_ino, &di, &buf) == 0)
+		rfsm_refresh(inode, di);
+}
+
+static int fill(struct inode *inode)
+{
+	struct rfsm *m = rfsm_of(inode->i_sb);
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	u32 rdev = 0;
+	int ret;
+
+	rfsm_lock(m);
+	ret = rfs_iget(m->fs, inode->i_ino, &di, &buf);
+	if (!ret) {
+		rfsm_refresh(inode, di);
+		inode->i_generation = le32_to_cpu(di->gen);
+		inode_set_mtime_to_ts(inode, time_of(di->mtime));
+		inode_set_atime_to_ts(inode, time_of(di->atime));
+		i_size_write(inode, le64_to_cpu(di->size));
+		rdev = le32_to_cpu(di->rdev);
+	}
+	rfsm_unlock(m);
+	if (ret)
+		return ret;
+	switch (inode->i_mode & S_IFMT) {
+	case S_IFREG:
+		inode->i_op = &rfsm_file_iops;
+		inode->i_fop = &rfsm_file_fops;
+		inode->i_mapping->a_ops = &rfsm_aops;
+		break;
+	case S_IFDIR:
+		inode->i_op = &rfsm_dir_iops;
+		inode->i_fop = &rfsm_dir_fops;
+		break;
+	case S_IFLNK:
+		inode->i_op = &rfsm_symlink_iops;
+		break;
+	case S_IFCHR:
+	case S_IFBLK:
+	case S_IFIFO:
+	case S_IFSOCK:
+		inode->i_op = &rfsm_special_iops;
+		init_special_inode(inode, inode->i_mode, new_decode_dev(rdev));
+		break;
+	default:
+		return -EUCLEAN;
+	}
+	return 0;
+}
+
+struct inode *rfsm_iget(struct super_block *sb, u32 ino)
+{
+	struct inode *inode = iget_locked(sb, ino);
+	int ret;
+
+	if (!inode)
+		return ERR_PTR(-ENOMEM);
+	if (!(inode->i_state & I_NEW))
+		return inode;
+	ret = fill(inode);
+	if (ret) {
+		iget_failed(inode);
+		/* a name without an inode is damage */
+		ret = ret == -ENOENT ? -EUCLEAN : ret;
+		return ERR_PTR(rfsm_failed(rfsm_of(sb), ret));
+	}
+	unlock_new_inode(inode);
+	return inode;
+}
+
+/* The last link is gone and nobody has it open: the inode is free. */
+void rfsm_evict_inode(struct inode *inode)
+{
+	struct rfsm *m = rfsm_of(inode->i_sb);
+	int ret;
+
+	truncate_inode_pages_final(&inode->i_data);
+	clear_inode(inode);
+	if (inode->i_nlink || is_bad_inode(inode) || m->fs->read_only)
+		return;
+	sb_start_intwrite(inode->i_sb);
+	rfsm_do(m, ret, rfs_free_orphan(m->fs, inode->i_ino));
+	sb_end_intwrite(inode->i_sb);
+}
+
+/*
+ * Times that no record and no page holds: of reads, and of writes until their
+ * pages are. They are written with the next check-point.
+ */
+int rfsm_write_inode(struct inode *inode, struct writeback_control *wbc)
+{
+	struct rfsm *m = rfsm_of(inode->i_sb);
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret = 0;
+
+	rfsm_lock(m);
+	if (!m->fs->read_only && inode->i_nlink)
+		ret = rfs_iget(m->fs, inode->i_ino, &di, &buf);
+	else
+		goto out;
+	if (!ret) {
+		di->atime = ns_of(inode_get_atime(inode));
+		di->mtime = ns_of(inode_get_mtime(inode));
+		di->ctime = ns_of(inode_get_ctime(inode));
+		rfs_buf_dirty(m->fs, buf);
+	}
+out:
+	rfsm_unlock(m);
+	return ret;
+}
+
+static int set_size(struct inode *inode, loff_t size)
+{
+	struct rfsm *m = rfsm_of(inode->i_sb);
+	loff_t old = i_size_read(inode);
+	int ret = 0;
+
+	if (!S_ISREG(inode->i_mode))
+		return -EINVAL;
+	inode_dio_wait(inode);
+	filemap_invalidate_lock(inode->i_mapping);
+	if (size > old)
+		ret = rfsm_zero_tail(inode, old);
+	if (ret)
+		goto out;
+	/* no page that goes is on its way to the drive after this */
+	truncate_setsize(inode, size);
+	rfsm_do(m, ret, rfs_truncate(m->fs, inode->i_ino, size));
+	rfsm_lock(m);
+	rfsm_reload(inode);
+	rfsm_unlock(m);
+out:
+	filemap_invalidate_unlock(inode->i_mapping);
+	return ret;
+}
+
+static int log_attributes(struct inode *inode)
+{
+	struct rfsm *m = rfsm_of(inode->i_sb);
+	struct rfs_dinode *di, to = { 0 };
+	struct rfs_buf *buf;
+	int ret;
+
+	to.mode = cpu_to_le32(inode->i_mode);
+	to.uid = cpu_to_le32(i_uid_read(inode));
+	to.gid = cpu_to_le32(i_gid_read(inode));
+	to.atime = ns_of(inode_get_atime(inode));
+	to.mtime = ns_of(inode_get_mtime(inode));
+	rfsm_lock(m);
+	ret = rfs_iget(m->fs, inode->i_ino, &di, &buf);
+	if (!ret)
+		to.flags = di->flags;
+	rfsm_unlock(m);
+	if (!ret)
+		rfsm_do(m, ret, rfs_setattr(m->fs, inode->i_ino, &to));
+	return ret;
+}
+
+int rfsm_setattr(struct mnt_idmap *idmap, struct dentry *dentry,
+		 struct iattr *attr)
+{
+	struct inode *inode = d_inode(dentry);
+	unsigned int logged = ATTR_MODE | ATTR_UID | ATTR_GID | ATTR_ATIME |
+			      ATTR_MTIME;
+	int ret = setattr_prepare(idmap, dentry, attr);
+
+	if (ret)
+		return ret;
+	if (attr->ia_valid & ATTR_SIZE) {
+		if (attr->ia_size != i_size_read(inode)) {
+			ret = set_size(inode, attr->ia_size);
+			if (ret)
+				return ret;
+			/* the record of the size has the time as well */
+			if (!(attr->ia_valid & ATTR_MTIME_SET))
+				logged &= ~ATTR_MTIME;
+		}
+	}
+	setattr_copy(idmap, inode, attr);
+	if (attr->ia_valid & logged)
+		ret = log_attributes(inode);
+	return ret;
+}
+
+int rfsm_getattr(struct mnt_idmap *idmap, const struct path *path,
+		 struct kstat *stat, u32 mask, unsigned int flags)
+{
+	struct inode *inode = d_inode(path->dentry);
+	struct rfsm *m = rfsm_of(inode->i_sb);
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret = 0;
+
+	if (mask & (STATX_BTIME | STATX_BLOCKS)) {
+		rfsm_lock(m);
+		ret = rfs_iget(m->fs, inode->i_ino, &di, &buf);
+		if (!ret) {
+			inode->i_blocks = (le64_to_cpu(di->blocks) +
+					   rfsm_inode(inode)->promised)
+					  << (12 - SECTOR_SHIFT);
+			stat->btime = time_of(di->btime);
+			stat->result_mask |= STATX_BTIME;
+		}
+		rfsm_unlock(m);
+	}
+	if (!ret)
+		generic_fillattr(idmap, mask, inode, stat);
+	return ret;
+}

@@ -1,0 +1,555 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The page cache. A dirty folio's private value says what it was promised; it
+ * is given back when the folio is written or dropped.
+ */
+#include <linux/blkdev.h>
+#include <linux/mm.h>
+#include <linux/pagemap.h>
+#include <linux/slab.h>
+#include <linux/writeback.h>
+
+#include "rfsm.h"
+
+#define OWED		1UL	/* a place */
+#define HOLE		2UL	/* and that it was a hole */
+#define TXN_MAX		256	/* blocks */
+
+static struct rfsm *rfsm_of_folio(const struct folio *folio)
+{
+	return rfsm_of(folio->mapping->host->i_sb);
+}
+
+/*
+ * Room for a folio that will be dirty; it is locked. -EAGAIN: unlock it and
+ * wait for room. Under the volume lock.
+ */
+static int promise(struct rfsm *m, struct inode *inode, struct folio *folio)
+{
+	bool hole;
+	int ret;
+
+	if (folio_test_private(folio))
+		return 0;
+	ret = rfs_promise(m->fs, inode->i_ino, folio->index, &hole);
+	if (ret)
+		return ret;
+	rfsm_inode(inode)->promised += hole;
+	folio_attach_private(folio, (void *)(OWED | (hole ? HOLE : 0)));
+	return 0;
+}
+
+/* Under the volume lock. */
+static void unpromise(struct rfsm *m, struct inode *inode, struct folio *folio)
+{
+	bool hole;
+
+	if (!folio_test_private(folio))
+		return;
+	hole = (unsigned long)folio_detach_private(folio) & HOLE;
+	rfsm_inode(inode)->promised -= hole;
+	rfs_unpromise(m->fs, 1, hole);
+}
+
+static void invalidate_folio(struct folio *folio, size_t offset, size_t length)
+{
+	struct rfsm *m = rfsm_of_folio(folio);
+
+	if (offset || length < folio_size(folio) || !folio_test_private(folio))
+		return;
+	rfsm_lock(m);
+	unpromise(m, folio->mapping->host, folio);
+	rfsm_unlock(m);
+}
+
+/* A dirty folio is never released, and a clean one has no promise. */
+static bool release_folio(struct folio *folio, gfp_t gfp)
+{
+	return false;
+}
+
+/* A read on its way: folios and what is valid of each */
+struct read {
+	struct rfsm *m;
+	struct inode *inode;
+	struct work_struct work;
+	struct bio *bio;
+	void *oob;
+	u64 addr;
+	u32 n;
+	struct folio *folio[RFSM_APPEND_MAX];
+	u16 len[RFSM_APPEND_MAX];
+};
+
+static bool block_ok(const struct rfsm *m, const struct inode *inode,
+		     const struct folio *folio, const struct rfs_oob *oob)
+{
+	return rfs_oob_ok(oob, m->fs->volume) &&
+	       le32_to_cpu(oob->ino) == inode->i_ino &&
+	       le64_to_cpu(oob->off) == folio->index &&
+	       le32_to_cpu(oob->data_crc) ==
+	       ~rfs_crc(~0U, folio_address(folio), RFS_BLOCK_BYTES);
+}
+
+static void read_drop(struct rfsm *m, u64 addr)
+{
+	u32 zone = addr / m->fs->geo.zone_blocks;
+
+	if (atomic_dec_and_test(&m->dev.reads[zone]))
+		wake_up(&m->dev.read_done);
+}
+
+static void read_free(struct read *r)
+{
+	rfsm_bio_put(&r->m->dev, r->bio, r->oob);
+	read_drop(r->m, r->addr);
+	kfree(r);
+}
+
+static void read_end(struct read *r, u32 i, const struct rfs_oob *oob)
+{
+	struct folio *folio = r->folio[i];
+	bool ok = !oob || block_ok(r->m, r->inode, folio, oob);
+
+	if (ok)
+		folio_zero_segment(folio, r->len[i], RFS_BLOCK_BYTES);
+	else
+		pr_err_ratelimited("rfs: %pg: inode %lu block %lu: not what is at address %llu\n",
+				   r->m->sb->s_bdev, r->inode->i_ino,
+				   folio->index, r->addr + i);
+	folio_end_read(folio, ok);
+}
+
+/* One of several blocks could not be read: the others can. */
+static void read_singly(struct work_struct *work)
+{
+	struct read *r = container_of(work, struct read, work);
+	struct rfsm *m = r->m;
+	u32 i;
+
+	for (i = 0; i < r->n; i++) {
+		void *oob;
+		struct bio *bio = rfsm_bio(&m->dev, REQ_OP_READ, 1,
+					   r->addr + i, &oob);
+
+		bio_add_folio_nofail(bio, r->folio[i], RFS_BLOCK_BYTES, 0);
+		if (submit_bio_wait(bio))
+			folio_end_read(r->folio[i], false);
+		else
+			read_end(r, i, oob);
+		rfsm_bio_put(&m->dev, bio, oob);
+	}
+	read_free(r);
+}
+
+static void read_endio(struct bio *bio)
+{
+	struct read *r = bio->bi_private;
+	u32 i, step = r->m->dev.oob_bytes;
+
+	if (bio->bi_status && r->n > 1) {
+		INIT_WORK(&r->work, read_singly);
+		queue_work(system_unbound_wq, &r->work);
+		return;
+	}
+	for (i = 0; i < r->n; i++) {
+		if (bio->bi_status)
+			folio_end_read(r->folio[i], false);
+		else
+			read_end(r, i, r->oob ? r->oob + i * step : NULL);
+	}
+	read_free(r);
+}
+
+static void read_submit(struct read *r)
+{
+	struct bio *bio;
+	u32 i;
+
+	bio = rfsm_bio(&r->m->dev, REQ_OP_READ, r->n, r->addr, &r->oob);
+	for (i = 0; i < r->n; i++)
+		bio_add_folio_nofail(bio, r->folio[i], RFS_BLOCK_BYTES, 0);
+	bio->bi_private = r;
+	bio->bi_end_io = read_endio;
+	r->bio = bio;
+	submit_bio(bio);
+}
+
+/*
+ * Where a block is, for a read that begins now: its zone is not reset before
+ * read_drop(). A hole has address 0.
+ */
+static int look_up(struct rfsm *m, struct inode *inode, u64 block, u64 *addr,
+		   u32 *len)
+{
+	struct rfs_ptr ptr;
+	int ret;
+
+	rfsm_lock(m);
+	ret = rfs_map_get(m->fs, inode->i_ino, block, &ptr);
+	*addr = rfs_addr(ptr.addr);
+	*len = rfs_high(ptr.addr);
+	if (!ret && *addr && (!rfs_addr_ok(m->fs, *addr) ||
+			      *len > RFS_BLOCK_BYTES))
+		ret = -EUCLEAN;
+	if (!ret && *addr)
+		atomic_inc(&m->dev.reads[*addr / m->fs->geo.zone_blocks]);
+	rfsm_unlock(m);
+	return ret ? rfsm_failed(m, ret) : 0;
+}
+
+/* Add a locked folio to the read in *r, or begin another. */
+static void read_add(struct inode *inode, struct folio *folio, struct read **r)
+{
+	struct rfsm *m = rfsm_of(inode->i_sb);
+	struct read *now = *r;
+	u64 addr;
+	u32 len;
+	int ret;
+
+	ret = look_up(m, inode, folio->index, &addr, &len);
+	if (ret) {
+		folio_end_read(folio, false);
+		return;
+	}
+	if (!addr) {
+		folio_zero_range(folio, 0, folio_size(folio));
+		folio_end_read(folio, true);
+		return;
+	}
+	if (now && (addr != now->addr + now->n ||
+		    now->n == m->fs->geo.append_max ||
+		    addr % m->fs->geo.zone_blocks == 0)) {
+		read_submit(now);
+		now = NULL;
+	}
+	if (!now) {
+		now = kzalloc(sizeof(*now), GFP_NOFS | __GFP_NOFAIL);
+		now->m = m;
+		now->inode = inode;
+		now->addr = addr;
+	} else {
+		read_drop(m, addr);	/* the first holds the zone */
+	}
+	now->folio[now->n] = folio;
+	now->len[now->n++] = len;
+	*r = now;
+}
+
+static int read_folio(struct file *file, struct folio *folio)
+{
+	struct read *r = NULL;
+
+	read_add(folio->mapping->host, folio, &r);
+	if (r)
+		read_submit(r);
+	return 0;
+}
+
+static void readahead(struct readahead_control *rac)
+{
+	struct read *r = NULL;
+	struct folio *folio;
+
+	while ((folio = readahead_folio(rac)))
+		read_add(rac->mapping->host, folio, &r);
+	if (r)
+		read_submit(r);
+}
+
+/* The content of a locked folio that is not up to date, now. */
+static int read_now(struct inode *inode, struct folio *folio)
+{
+	struct read *r = NULL;
+
+	read_add(inode, folio, &r);
+	if (r)
+		read_submit(r);
+	folio_lock(folio);
+	return folio_test_uptodate(folio) ? 0 : -EIO;
+}
+
+/* A folio that may be dirtied, locked. */
+static int folio_get_promised(struct inode *inode, pgoff_t index,
+			      struct folio **out)
+{
+	struct rfsm *m = rfsm_of(inode->i_sb);
+	struct folio *folio;
+	int ret, stuck = 0;
+
+	for (;;) {
+		folio = __filemap_get_folio(inode->i_mapping, index,
+					    FGP_WRITEBEGIN,
+					    mapping_gfp_mask(inode->i_mapping));
+		if (IS_ERR(folio))
+			return PTR_ERR(folio);
+		rfsm_lock(m);
+		m->fs->stuck = stuck;
+		ret = promise(m, inode, folio);
+		m->fs->stuck = false;
+		rfsm_unlock(m);
+		if (!ret) {
+			*out = folio;
+			return 0;
+		}
+		folio_unlock(folio);
+		folio_put(folio);
+		if (ret != -EAGAIN)
+			return rfsm_failed(m, ret);
+		stuck = rfsm_wait_room(m);
+	}
+}
+
+/* It was promised room and stays clean. */
+static void give_back(struct inode *inode, struct folio *folio)
+{
+	struct rfsm *m = rfsm_of(inode->i_sb);
+
+	if (folio_test_dirty(folio))
+		return;
+	rfsm_lock(m);
+	unpromise(m, inode, folio);
+	rfsm_unlock(m);
+}
+
+static int write_begin(struct file *file, struct address_space *mapping,
+		       loff_t pos, unsigned int len, struct folio **out,
+		       void **data)
+{
+	struct inode *inode = mapping->host;
+	size_t from = offset_in_page(pos);
+	loff_t start = pos - from;
+	struct folio *folio;
+	int ret;
+
+	ret = folio_get_promised(inode, pos >> PAGE_SHIFT, &folio);
+	if (ret)
+		return ret;
+	rfsm_kick(rfsm_of(inode->i_sb));
+	if (folio_test_uptodate(folio) || len == PAGE_SIZE) {
+		*out = folio;
+		return 0;
+	}
+	if (start >= i_size_read(inode) ||
+	    (!from && pos + len >= i_size_read(inode))) {
+		folio_zero_segments(folio, 0, from, from + len, PAGE_SIZE);
+		*out = folio;
+		return 0;
+	}
+	ret = read_now(inode, folio);
+	if (ret || folio->mapping != mapping) {
+		if (folio->mapping == mapping)
+			give_back(inode, folio);
+		folio_unlock(folio);
+		folio_put(folio);
+		return ret ? ret : -EIO;
+	}
+	*out = folio;
+	return 0;
+}
+
+static int write_end(struct file *file, struct address_space *mapping,
+		     loff_t pos, unsigned int len, unsigned int copied,
+		     struct folio *folio, void *data)
+{
+	struct inode *inode = mapping->host;
+
+	/* what was not copied over is not there yet: all again */
+	if (copied < len && !folio_test_uptodate(folio))
+		copied = 0;
+	if (copied) {
+		folio_mark_uptodate(folio);
+		folio_mark_dirty(folio);
+		if (pos + copied > i_size_read(inode))
+			i_size_write(inode, pos + copied);
+	} else {
+		give_back(inode, folio);
+	}
+	folio_unlock(folio);
+	folio_put(folio);
+	return copied;
+}
+
+vm_fault_t rfsm_page_mkwrite(struct vm_fault *vmf)
+{
+	struct folio *folio = page_folio(vmf->page);
+	struct inode *inode = file_inode(vmf->vma->vm_file);
+	struct address_space *mapping = inode->i_mapping;
+	struct rfsm *m = rfsm_of(inode->i_sb);
+	int ret = 0, stuck = 0;
+
+	sb_start_pagefault(inode->i_sb);
+	file_update_time(vmf->vma->vm_file);
+	for (;;) {
+		filemap_invalidate_lock_shared(mapping);
+		folio_lock(folio);
+		if (folio->mapping != mapping ||
+		    folio_pos(folio) >= i_size_read(inode)) {
+			ret = -EFAULT;	/* truncated: fault again */
+			break;
+		}
+		folio_wait_stable(folio);
+		rfsm_lock(m);
+		m->fs->stuck = stuck;
+		ret = promise(m, inode, folio);
+		m->fs->stuck = false;
+		rfsm_unlock(m);
+		if (ret != -EAGAIN)
+			break;
+		folio_unlock(folio);
+		filemap_invalidate_unlock_shared(mapping);
+		stuck = rfsm_wait_room(m);
+	}
+	if (!ret)
+		folio_mark_dirty(folio);
+	else
+		folio_unlock(folio);
+	filemap_invalidate_unlock_shared(mapping);
+	sb_end_pagefault(inode->i_sb);
+	if (!ret)
+		return VM_FAULT_LOCKED;
+	if (ret == -EFAULT)
+		return VM_FAULT_NOPAGE;
+	return vmf_fs_error(rfsm_failed(m, ret));
+}
+
+/*
+ * A mapping may have written after the end of the file; before the file grows,
+ * that goes. On the drive the block ends at its valid length.
+ */
+int rfsm_zero_tail(struct inode *inode, loff_t old_size)
+{
+	size_t from = offset_in_page(old_size);
+	struct folio *folio;
+
+	if (!from)
+		return 0;
+	folio = filemap_lock_folio(inode->i_mapping, old_size >> PAGE_SHIFT);
+	if (IS_ERR(folio))
+		return 0;
+	folio_wait_stable(folio);
+	folio_zero_segment(folio, from, PAGE_SIZE);
+	folio_unlock(folio);
+	folio_put(folio);
+	return 0;
+}
+
+/* Consecutive folios under writeback: a transaction */
+struct batch {
+	struct rfsm *m;
+	struct inode *inode;
+	u32 n;
+	u32 len;	/* valid bytes of the last */
+	struct folio *folio[TXN_MAX];
+	const void *data[TXN_MAX];
+	struct rfs_oob oob[TXN_MAX];
+	u64 addr[TXN_MAX];
+};
+
+static int batch_append(struct batch *b)
+{
+	struct rfs_fs *fs = b->m->fs;
+	struct timespec64 mtime = inode_get_mtime(b->inode);
+	u32 done, part, i;
+	int ret;
+
+	for (i = 0; i < b->n; i++)
+		b->data[i] = folio_address(b->folio[i]);
+	ret = rfs_begin(fs, b->inode->i_ino, b->folio[0]->index, b->n, b->len,
+			timespec64_to_ns(&mtime), b->oob);
+	for (done = 0; !ret && done < b->n; done += part) {
+		part = min(b->n - done, (u32)RFS_SUM_ENTRIES);
+		ret = rfs_append(fs, RFS_S_DATA, part, b->data + done,
+				 b->oob + done, b->addr + done);
+	}
+	return ret ? ret : rfs_done(fs, b->oob, b->n, b->addr);
+}
+
+static int batch_write(struct batch *b)
+{
+	struct rfsm *m = b->m;
+	u32 i;
+	int ret;
+
+	if (!b->n)
+		return 0;
+	rfsm_lock(m);
+	ret = batch_append(b);
+	for (i = 0; i < b->n; i++)
+		unpromise(m, b->inode, b->folio[i]);
+	rfsm_unlock(m);
+	if (ret) {
+		ret = rfsm_failed(m, ret);
+		mapping_set_error(b->inode->i_mapping, ret);
+	}
+	for (i = 0; i < b->n; i++)
+		folio_end_writeback(b->folio[i]);
+	b->n = 0;
+	rfsm_kick(m);
+	return ret;
+}
+
+/* 0: the folio is in the batch; 1: there was nothing to write. */
+static int batch_add(struct batch *b, struct folio *folio)
+{
+	struct inode *inode = b->inode;
+	loff_t size = i_size_read(inode), pos = folio_pos(folio);
+	u32 len = min_t(loff_t, RFS_BLOCK_BYTES, size - pos);
+	int ret;
+
+	if (pos >= size) {	/* a truncate will drop it */
+		folio_unlock(folio);
+		return 0;
+	}
+	/* dirtied behind our back, by who had the page pinned */
+	rfsm_lock(b->m);
+	ret = promise(b->m, inode, folio);
+	rfsm_unlock(b->m);
+	if (ret) {
+		mapping_set_error(inode->i_mapping, -ENOSPC);
+		folio_unlock(folio);
+		return -ENOSPC;
+	}
+	folio_zero_segment(folio, len, RFS_BLOCK_BYTES);
+	folio_start_writeback(folio);
+	folio_unlock(folio);
+	b->folio[b->n++] = folio;
+	b->len = len;
+	return 0;
+}
+
+static int writepages(struct address_space *mapping,
+		      struct writeback_control *wbc)
+{
+	struct inode *inode = mapping->host;
+	struct folio *folio = NULL;
+	struct batch *b;
+	int error, ret, first = 0;
+
+	b = kvzalloc(sizeof(*b), GFP_NOFS | __GFP_NOFAIL);
+	b->m = rfsm_of(inode->i_sb);
+	b->inode = inode;
+	while ((folio = writeback_iter(mapping, wbc, folio, &error))) {
+		ret = 0;
+		if (b->n == TXN_MAX ||
+		    (b->n && folio->index != b->folio[0]->index + b->n))
+			ret = batch_write(b);
+		error = batch_add(b, folio);
+		first = first ? first : ret ? ret : error;
+	}
+	ret = batch_write(b);
+	kvfree(b);
+	return first ? first : ret ? ret : error;
+}
+
+const struct address_space_operations rfsm_aops = {
+	.read_folio = read_folio,
+	.readahead = readahead,
+	.write_begin = write_begin,
+	.write_end = write_end,
+	.writepages = writepages,
+	.dirty_folio = filemap_dirty_folio,
+	.invalidate_folio = invalidate_folio,
+	.release_folio = release_folio,
+	.migrate_folio = filemap_migrate_folio,
+};

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The thread that writes check-points and cleans (C.3, rule 7). */
+#include <linux/backing-dev.h>
+#include <linux/freezer.h>
+#include <linux/kthread.h>
+#include <linux/writeback.h>
+
+#include "rfsm.h"
+
+/* Dirty pages are written first: they are owed room. */
+static void write_back(struct rfsm *m)
+{
+	if (!m->fs->owed || !down_read_trylock(&m->sb->s_umount))
+		return;
+	sync_inodes_sb(m->sb);
+	up_read(&m->sb->s_umount);
+}
+
+/* Room for who waits for it; whether there is more than before. */
+static bool make_room(struct rfsm *m)
+{
+	struct rfs_fs *fs = m->fs;
+	u32 before = fs->free_zones;
+	bool due;
+	int ret;
+
+	write_back(m);
+	rfsm_lock(m);
+	due = fs->dirty.count >= fs->dirty_max / 2;
+	ret = fs->read_only ? -EROFS : 0;
+	if (!ret && rfs_room_low(fs, RFSM_APPEND_MAX))
+		ret = rfs_clean(fs);
+	if (!ret || ret == -ENOENT)
+		ret = rfs_checkpoint(fs, 0);
+	rfsm_unlock(m);
+	if (ret)
+		rfsm_failed(m, ret);
+	return !ret && (due || fs->free_zones > before ||
+			!rfs_room_low(fs, RFSM_APPEND_MAX));
+}
+
+static bool work_due(const struct rfsm *m)
+{
+	return READ_ONCE(m->want_room) || rfs_checkpoint_due(m->fs) ||
+	       kthread_should_stop();
+}
+
+static int thread(void *arg)
+{
+	struct rfsm *m = arg;
+
+	while (!kthread_should_stop()) {
+		bool found;
+
+		wait_event_interruptible_timeout(m->wake, work_due(m),
+						 m->opt.commit * HZ);
+		if (kthread_should_stop())
+			break;
+		if (!sb_start_intwrite_trylock(m->sb)) {
+			schedule_timeout_interruptible(HZ / 10);
+			continue;	/* frozen */
+		}
+		if (READ_ONCE(m->want_room)) {
+			WRITE_ONCE(m->want_room, false);
+			found = make_room(m);
+			WRITE_ONCE(m->stuck, !found);
+			WRITE_ONCE(m->rounds, m->rounds + 1);
+		} else {
+			rfsm_sync(m, 0);
+		}
+		sb_end_intwrite(m->sb);
+		wake_up_all(&m->room);
+	}
+	return 0;
+}
+
+int rfsm_wait_room(struct rfsm *m)
+{
+	u64 round = READ_ONCE(m->rounds);
+
+	WRITE_ONCE(m->want_room, true);
+	wake_up(&m->wake);
+	/* the round under way may not have seen what is asked for */
+	wait_event(m->room, READ_ONCE(m->rounds) > round + 1 ||
+			    (READ_ONCE(m->rounds) > round &&
+			     !READ_ONCE(m->want_room)) || !m->thread);
+	return READ_ONCE(m->stuck) || !m->thread;
+}
+
+void rfsm_kick(struct rfsm *m)
+{
+	if (rfs_checkpoint_due(m->fs))
+		wake_up(&m->wake);
+}
+
+int rfsm_thread_start(struct rfsm *m)
+{
+	struct task_struct *task;
+
+	task = kthread_run(thread, m, "rfs/%pg", m->sb->s_bdev);
+	if (IS_ERR(task))
+		return PTR_ERR(task);
+	m->thread = task;
+	return 0;
+}
+
+void rfsm_thread_stop(struct rfsm *m)
+{
+	if (!m->thread)
+		return;
+	kthread_stop(m->thread);
+	m->thread = NULL;
+	wake_up_all(&m->room);
+}

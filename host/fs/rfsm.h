@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The module: what Linux needs around the core. Locks, outer to inner: inode,
+ * invalidate_lock, folio, volume (rfsm_lock). All of the core is under the
+ * volume lock; nobody waits for room under a folio lock.
+ */
+#ifndef RFSM_H
+#define RFSM_H
+
+#include <linux/bio.h>
+#include <linux/fs.h>
+#include <linux/mempool.h>
+#include <linux/mutex.h>
+#include <linux/wait.h>
+
+#include "rfs.h"
+
+#define RFSM_APPEND_MAX	64	/* blocks of one append or read: OOBs of a page */
+
+enum rfsm_errors {
+	RFSM_ERRORS_RO,
+	RFSM_ERRORS_PANIC,
+	RFSM_ERRORS_CONTINUE,
+};
+
+struct rfsm_options {
+	unsigned int commit;	/* s between check-points */
+	enum rfsm_errors errors;
+};
+
+/* The drive, as the core sees it */
+struct rfsm_dev {
+	struct block_device *bdev;
+	u32 zone_sectors;
+	u32 oob_bytes;		/* page metadata of a block on the drive */
+	struct bio_set bios;
+	mempool_t oob_pages;
+	struct page *bounce[RFSM_APPEND_MAX];
+	struct rfs_dev_zone *zones;	/* as reported, while mounting */
+	u32 zone_count;
+	atomic_t *reads;	/* of each zone, in flight */
+	wait_queue_head_t read_done;
+	bool dead;		/* shut down: all fails */
+};
+
+struct rfsm {
+	struct super_block *sb;
+	struct rfs_fs *fs;
+	struct mutex lock;
+	unsigned int nofs;	/* of who holds it */
+	struct rfsm_options opt;
+	struct rfsm_dev dev;
+	struct task_struct *thread;
+	wait_queue_head_t wake;		/* the thread */
+	wait_queue_head_t room;		/* who waits for it */
+	bool want_room;
+	u64 rounds;		/* of the thread, that sought room */
+	bool stuck;		/* the last one found none */
+};
+
+struct rfsm_inode {
+	u64 promised;		/* dirty pages that fill holes */
+	struct inode vfs;
+};
+
+static inline struct rfsm *rfsm_of(const struct super_block *sb)
+{
+	return sb->s_fs_info;
+}
+
+static inline struct rfsm_inode *rfsm_inode(struct inode *inode)
+{
+	return container_of(inode, struct rfsm_inode, vfs);
+}
+
+static inline sector_t rfsm_sector(u64 addr)
+{
+	return addr << (12 - SECTOR_SHIFT);
+}
+
+/* fs.c */
+void rfsm_lock(struct rfsm *m);
+void rfsm_unlock(struct rfsm *m);
+/* After a failed operation: what the option errors= says. Returns ret. */
+int rfsm_failed(struct rfsm *m, int ret);
+bool rfsm_dead(const struct rfsm *m);
+void rfsm_shutdown(struct rfsm *m);
+int rfsm_sync(struct rfsm *m, u32 flags);
+
+/* reclaim.c */
+int rfsm_thread_start(struct rfsm *m);
+void rfsm_thread_stop(struct rfsm *m);
+/* Wait until there may be room; 1 if there is none to be had */
+int rfsm_wait_room(struct rfsm *m);
+/* After an operation: is a check-point due? */
+void rfsm_kick(struct rfsm *m);
+
+/*
+ * An operation of the core, again after each wait for room; ret is its result.
+ * Not under a folio lock.
+ */
+#define rfsm_do(m, ret, op)						\
+do {									\
+	int stuck_ = 0;							\
+									\
+	for (;;) {							\
+		rfsm_lock(m);						\
+		(m)->fs->stuck = stuck_;				\
+		(ret) = (op);						\
+		(m)->fs->stuck = false;					\
+		rfsm_unlock(m);						\
+		if ((ret) != -EAGAIN)					\
+			break;						\
+		stuck_ = rfsm_wait_room(m);				\
+	}								\
+	rfsm_kick(m);							\
+	if (ret)							\
+		(ret) = rfsm_failed(m, ret);				\
+} while (0)
+
+/* bdev.c */
+extern const struct rfs_dev_ops rfsm_dev_ops;
+int rfsm_dev_open(struct rfsm_dev *dev, struct super_block *sb,
+		  struct rfs_geometry *geo);
+void rfsm_dev_mounted(struct rfsm_dev *dev);
+void rfsm_dev_close(struct rfsm_dev *dev);
+struct bio *rfsm_bio(struct rfsm_dev *dev, blk_opf_t op, u32 blocks, u64 addr,
+		     void **oob);
+void rfsm_bio_put(struct rfsm_dev *dev, struct bio *bio, void *oob);
+
+/* node.c */
+struct inode *rfsm_iget(struct super_block *sb, u32 ino);
+void rfsm_refresh(struct inode *inode, const struct rfs_dinode *di);
+/* The same, from the core; under the volume lock */
+void rfsm_reload(struct inode *inode);
+void rfsm_evict_inode(struct inode *inode);
+int rfsm_write_inode(struct inode *inode, struct writeback_control *wbc);
+int rfsm_setattr(struct mnt_idmap *idmap, struct dentry *dentry,
+		 struct iattr *attr);
+int rfsm_getattr(struct mnt_idmap *idmap, const struct path *path,
+		 struct kstat *stat, u32 mask, unsigned int flags);
+
+/* namei.c */
+extern const struct inode_operations rfsm_dir_iops;
+extern const struct inode_operations rfsm_symlink_iops;
+extern const struct inode_operations rfsm_special_iops;
+extern const struct file_operations rfsm_dir_fops;
+
+/* file.c */
+extern const struct inode_operations rfsm_file_iops;
+extern const struct file_operations rfsm_file_fops;
+long rfsm_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
+int rfsm_fsync(struct file *file, loff_t start, loff_t end, int datasync);
+
+/* pages.c */
+extern const struct address_space_operations rfsm_aops;
+vm_fault_t rfsm_page_mkwrite(struct vm_fault *vmf);
+/* Bytes of the page of the old end after it are zero */
+int rfsm_zero_tail(struct inode *inode, loff_t old_size);
+
+#endif
