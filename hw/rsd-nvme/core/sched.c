@@ -29,7 +29,8 @@
  *             the row moves on to the cache register, if that is free, else
  *             when it gets free, and asks for the bus; so does the command of
  *             the next step, if it is a read. A read with retries is not
- *             overlapped with its successor. Status takes the place of the page
+ *             overlapped with its successor, nor are reads while a program or
+ *             an erase is suspended. Status takes the place of the page
  *             sent.
  *   suspend   Before a program or an erase, also between the steps of a run,
  *             the first eligible read in the queue goes, the whole of it: one
@@ -570,7 +571,7 @@ static bool overlaps_output(const RsdDrive *drive, const Die *die)
 
     return drive->sched.cache && die->out.op->kind == OP_READ &&
            !die->out.alone && next && next->kind == OP_READ &&
-           !die->held.op && !die->held_op;
+           !die->held.op && (die->op || !die->held_op);
 }
 
 /* The data of the next program goes ahead, if there is one for that block. */
