@@ -334,3 +334,21 @@ TEST(a_write_that_fails_late_leaves_nothing)
     expect_pages(&bed, 96, 32, 2);
     bed_close(&bed);
 }
+
+/* What a format still has to do in the flash begins with it. */
+TEST(format_begins_its_work)
+{
+    RsdConfig cfg = dftl_config();
+    uint64_t when;
+    Bed bed = bed_open(&cfg, NULL);
+
+    for (uint64_t at = 0; at < 512; at += 32) {
+        run(&bed, RSD_WRITE, at, 32, 1);
+    }
+    bed_drain(&bed);
+    CHECK(!rsd_next_event(bed.drive, &when));
+    CHECK_EQ(rsd_format(bed.drive, 0, 64, bed.now), RSD_OK);
+    CHECK(rsd_next_event(bed.drive, &when));
+    bed_drain(&bed);
+    bed_close(&bed);
+}

@@ -144,6 +144,10 @@ TEST(a_write_is_read_before_it_is_programmed)
     expect_pages(&bed, 4, 3, 0);
     expect_pages(&bed, 7, 1, 19);
     CHECK_EQ(counters(&bed).trim_pages, 2);
+    /* what was not programmed is not in the write amplification */
+    CHECK_EQ(counters(&bed).host_zero_pages, 1);
+    CHECK_EQ(counters(&bed).host_write_cmds, 20);
+    CHECK_EQ(counters(&bed).host_write_pages, 19 * 5);
     CHECK_EQ(counters(&bed).unwritten_reads, 2 + 1 + 3);
     bed_close(&bed);
 }

@@ -118,8 +118,9 @@ TEST(a_drive_wears_out)
     CHECK_EQ(counters(&bed).blocks_bad, 0);
     CHECK_EQ(health(&bed).available_spare, 100);
     /* all three die now, one after the other: no block is left */
-    CHECK_EQ(refused(&bed, RSD_WRITE, 0, 1), RSD_E_NOBLOCK);
-    CHECK(!health(&bed).read_only);
+    CHECK_EQ(refused(&bed, RSD_WRITE, 0, 1), RSD_E_READONLY);
+    CHECK(health(&bed).read_only);
+    CHECK_EQ(rsd_health_changes(bed.drive), 1);
     bed_drain(&bed);
     c = counters(&bed);
     CHECK_EQ(c.blocks_bad, 3);
@@ -175,6 +176,68 @@ TEST(a_dying_block_is_replaced)
     CHECK_EQ(rsd_rec_erases(bed.drive->media.rec[0]), 2);
     CHECK(!health(&bed).read_only);
     CHECK_EQ(health(&bed).available_spare, 50);
+    bed_close(&bed);
+}
+
+/* A command that a core works on while the last block dies */
+TEST(too_late_for_a_worn_drive)
+{
+    RsdConfig cfg = mortal_config(0);
+    RsdCmd *write, *reset;
+    Bed bed;
+
+    cfg.blocks = 2;
+    cfg.endurance = 1;
+    cfg.t_fw_write_ns = 100;
+    cfg.t_fw_zone_ns = 100;
+    bed = bed_open(&cfg, temp_path("late.rsd"));
+    run(&bed, RSD_WRITE, lba(&bed, 1, 0), 3, 7);
+    run(&bed, RSD_WRITE, 0, 1, 1);
+    run(&bed, RSD_ZONE_RESET, 0, 0, 0);
+    write = begin(&bed, RSD_WRITE, 0, 1, 1);
+    reset = begin(&bed, RSD_ZONE_RESET, lba(&bed, 1, 0), 0, 0);
+    CHECK(!health(&bed).read_only);
+    bed.now += 200;
+    CHECK(rsd_advance(bed.drive, bed.now) == write);
+    CHECK(rsd_advance(bed.drive, bed.now) == reset);
+    CHECK_EQ(write->status, RSD_E_READONLY);
+    CHECK_EQ(reset->status, RSD_E_READONLY);
+    rsd_cmd_free(bed.drive, write);
+    rsd_cmd_free(bed.drive, reset);
+    expect_pages(&bed, lba(&bed, 1, 0), 3, 7);
+    bed_close(&bed);
+}
+
+/*
+ * Killed while one lane of a zone waits for an erase and the other has a page:
+ * opening erases, and no life ends by that, not even a shortened one.
+ */
+TEST(opening_kills_no_block)
+{
+    RsdConfig cfg = mortal_config(1);
+    Bed bed;
+
+    cfg.channels = 2;
+    cfg.blocks = 1;
+    bed = bed_open(&cfg, temp_path("reopened.rsd"));
+    for (int i = 0; i < 2; i++) {
+        run(&bed, RSD_WRITE, 0, 1, 1);
+        run(&bed, RSD_ZONE_RESET, 0, 0, 0);
+    }
+    begin(&bed, RSD_WRITE, 0, 2, 2);
+    bed_pass(&bed, 1000000);
+    bed.cfg.endurance = 1;
+    bed_reopen(&bed);
+    CHECK_EQ(written(&bed, 0), 2);
+    CHECK_EQ(counters(&bed).erase_host, 1);
+    CHECK_EQ(counters(&bed).blocks_bad, 0);
+    expect_pages(&bed, 0, 1, 0);
+    expect_pages(&bed, 1, 1, 2);
+    /* the other block of the die dies, too, before the next write */
+    run(&bed, RSD_ZONE_RESET, 0, 0, 0);
+    CHECK_EQ(refused(&bed, RSD_WRITE, 0, 1), RSD_E_READONLY);
+    bed_drain(&bed);
+    CHECK_EQ(counters(&bed).blocks_bad, 2);
     bed_close(&bed);
 }
 

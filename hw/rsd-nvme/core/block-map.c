@@ -605,7 +605,6 @@ void rsd_merge_check(BlockMap *map, uint32_t lblock)
 void rsd_map_format(BlockMap *map)
 {
     trim(map, 0, map->ns->geo.lbas);
-    rsd_sched_settle(map->ns->drive);
 }
 
 /*

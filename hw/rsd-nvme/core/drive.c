@@ -357,8 +357,15 @@ void rsd_cmd_complete(RsdDrive *drive, Cmd *cmd)
         count->host_read_pages += pages;
         count->unwritten_reads += ok ? cmd->unwritten : 0;
         break;
-    case RSD_WRITE:
     case RSD_WRITE_ZEROES:
+        count->host_write_cmds++;
+        if (drive->ns[cmd->pub.ns].geo.zoned) {
+            count->host_write_pages += pages;
+        } else {
+            count->host_zero_pages += pages;
+        }
+        break;
+    case RSD_WRITE:
         count->host_write_cmds++;
         count->host_write_pages += pages;
         break;
@@ -443,9 +450,16 @@ static RsdStatus begin_cmd(RsdDrive *drive, Cmd *cmd)
     return status;
 }
 
+/* Is it too late for such a command? */
+static bool worn_out(const RsdDrive *drive, const RsdCmd *cmd)
+{
+    return drive->read_only && cmd->op != RSD_READ && cmd->op != RSD_FLUSH;
+}
+
 void rsd_cmd_hand_over(RsdDrive *drive, Cmd *cmd)
 {
-    RsdStatus status = begin_cmd(drive, cmd);
+    RsdStatus status = worn_out(drive, &cmd->pub) ? RSD_E_READONLY
+                                                  : begin_cmd(drive, cmd);
 
     if (status != RSD_OK) {
         cmd->pub.status = status;
@@ -465,7 +479,7 @@ RsdStatus rsd_submit(RsdDrive *drive, RsdCmd *pub, uint64_t now)
     if (!in_range(&ns->geo, pub)) {
         return RSD_E_RANGE;
     }
-    if (drive->read_only && pub->op != RSD_READ && pub->op != RSD_FLUSH) {
+    if (worn_out(drive, pub)) {
         return RSD_E_READONLY;
     }
     pub->status = RSD_OK;
@@ -536,6 +550,7 @@ RsdStatus rsd_format(RsdDrive *drive, uint32_t index, uint32_t oob,
         return RSD_E_READONLY;
     }
     ns->personality->format(ns);
+    rsd_sched_settle(drive);
     ns->oob = oob;
     if (!index) {
         drive->cfg.oob = oob;
@@ -600,13 +615,22 @@ uint8_t *rsd_zone_ext(RsdDrive *drive, uint32_t zone)
  * Opening and closing
  */
 
-static const Personality *const personalities[] = {
-    [RSD_FTL_RSD] = &rsd_segment_personality,
-    [RSD_FTL_PAGE] = &rsd_page_personality,
-    [RSD_FTL_DFTL] = &rsd_dftl_personality,
-    [RSD_FTL_BLOCK] = &rsd_block_personality,
-    [RSD_FTL_FAST] = &rsd_fast_personality,
-};
+static const Personality *personality_of(RsdFtl ftl)
+{
+    switch (ftl) {              /* no default: the compiler sees a gap */
+    case RSD_FTL_PAGE:
+        return &rsd_page_personality;
+    case RSD_FTL_DFTL:
+        return &rsd_dftl_personality;
+    case RSD_FTL_BLOCK:
+        return &rsd_block_personality;
+    case RSD_FTL_FAST:
+        return &rsd_fast_personality;
+    case RSD_FTL_RSD:
+        break;
+    }
+    return &rsd_segment_personality;
+}
 
 static void add_namespace(RsdDrive *drive, RsdFtl ftl, uint32_t first,
                           uint32_t end, uint32_t visible)
@@ -615,7 +639,7 @@ static void add_namespace(RsdDrive *drive, RsdFtl ftl, uint32_t first,
 
     *ns = (Ns){
         .drive = drive,
-        .personality = personalities[ftl],
+        .personality = personality_of(ftl),
         .index = drive->num_ns++,
         .first = first,
         .end = end,
@@ -645,11 +669,6 @@ static bool add_namespaces(RsdDrive *drive, char err[RSD_ERR_LEN])
     for (uint32_t i = 0; i < drive->num_ns; i++) {
         Ns *ns = &drive->ns[i];
 
-        if (!ns->personality) {
-            rsd_set_error(err, "ftl=%s is not implemented yet; choose rsd",
-                          rsd_ftl_names[cfg->ftl]);
-            return false;
-        }
         if (!ns->personality->geometry(ns, err)) {
             return false;
         }

@@ -111,7 +111,10 @@
     RSD_COUNTER(map_hits, "entries",                                         \
                 "map entries of host commands found in the cache (ftl=dftl)")\
     RSD_COUNTER(map_misses, "entries",                                       \
-                "the same, not found: a map page was read, if there was one")
+                "the same, not found: a map page was read, if there was one")\
+    RSD_COUNTER(host_zero_pages, "pages",                                    \
+                "logical blocks that write zeroes trimmed (conventional; "   \
+                "in zones they are written)")
 
 #define RSD_COUNTER_FIELD(field, unit, doc) uint64_t field;
 typedef struct RsdCounters {

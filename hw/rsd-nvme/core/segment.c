@@ -54,7 +54,10 @@
  *   open          finishes erases that a used segment waits for, then programs
  *                 filler into the gaps below its highest programmed page, in
  *                 order, so it can be interrupted and repeated. A used segment
- *                 without any page becomes free again.
+ *                 without any page becomes free again. No life ends by these
+ *                 erases: a block is chosen only if it outlives the one before
+ *                 its use. (With endurance lowered since, the next one is its
+ *                 last.)
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -564,7 +567,10 @@ static RsdStatus find_blocks(RsdDrive *drive, uint32_t zone)
             }
         }
         if (!sd->pool.len) {
-            return RSD_E_NOBLOCK;
+            /* each zone had a block: more have died than there were spares */
+            drive->read_only = true;
+            drive->health_changes++;
+            return RSD_E_READONLY;
         }
     }
     return RSD_OK;
