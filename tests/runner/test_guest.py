@@ -198,6 +198,13 @@ def test_too_much_in_out_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> N
         run("head -c 130M /dev/zero >/out/x")
 
 
+def test_holes_in_out_take_no_time(run: Run) -> None:
+    result = run("echo data >/out/x && truncate -s 1T /out/x", wall_limit_s=120)
+    assert result.outcome is Outcome.EXITED
+    made = (result.out_dir / "x").stat()
+    assert made.st_size == 1 << 40 and made.st_blocks < 100
+
+
 def test_deterministic_runs_are_identical(run: Run) -> None:
     script = "date +%s.%N; cat /proc/uptime /proc/interrupts; dmesg; head -c 16 /dev/urandom | od"
     first = run(script, deterministic=True)

@@ -63,6 +63,13 @@ def test_an_unknown_system_is_named() -> None:
         systems.check_name("floppy")
 
 
+@pytest.mark.parametrize("system", ["rsd", "stock"])
+def test_a_media_file_that_is_a_link_to_nothing_is_named(tmp_path: Path, system: str) -> None:
+    (tmp_path / "media").symlink_to("nowhere")
+    with pytest.raises(RsdError, match="media: a link to nowhere, which does not exist"):
+        systems.prepare_media(system, tmp_path / "media")
+
+
 def test_a_comma_in_a_media_name_stays_in_it() -> None:
     arguments = systems.qemu_arguments("rsd", Path("/a,b=c"), {}, {"oob": "16"})
     assert any("media=/a,,b=c" in word and "oob=16" in word for word in arguments)

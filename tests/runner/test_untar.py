@@ -2,6 +2,7 @@
 """Archives from a guest, or from elsewhere, stay where they are unpacked."""
 
 import io
+import subprocess
 import tarfile
 from pathlib import Path
 
@@ -25,7 +26,7 @@ def archive(*members: tuple[str, bytes, str]) -> tarfile.TarFile:
                 info.linkname = text
                 tar.addfile(info)
     stream.seek(0)
-    return tarfile.open(fileobj=stream, mode="r|")
+    return tarfile.open(fileobj=stream, mode="r:")
 
 
 def test_files_directories_and_links(tmp_path: Path) -> None:
@@ -62,3 +63,38 @@ def test_nothing_leads_outside(tmp_path: Path, members: list[tuple[str, bytes, s
     (tmp_path / "secret").write_text("secret")
     assert extract(archive(*members), tmp_path / "out") == [members[-1][0]]
     assert sorted(path.name for path in tmp_path.iterdir()) in (["out", "secret"], ["secret"])
+
+
+def test_holes_stay_holes(tmp_path: Path) -> None:
+    """A file larger than any disk, with data in its middle and a hole at its end."""
+    source = tmp_path / "source"
+    source.mkdir()
+    with (source / "file").open("wb") as stream:
+        stream.seek(1 << 40)
+        stream.write(b"data" * 4096)
+        stream.truncate(1 << 43)
+    tar = tmp_path / "tar"
+    command = ["tar", "-cf", tar, "--sparse", "--sort=name", "-C", source, "."]
+    subprocess.run(command, check=True, timeout=60)
+    with tarfile.open(tar, "r:") as opened:
+        assert extract(opened, tmp_path / "out") == []
+    made = tmp_path / "out" / "file"
+    assert made.stat().st_size == 1 << 43
+    assert made.stat().st_blocks * 512 < 1 << 20
+    with made.open("rb") as stream:
+        stream.seek((1 << 40) - 4)
+        assert stream.read(12) == bytes(4) + b"datadata"
+
+
+def test_a_sparse_file_that_breaks_off_is_an_error(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    with (source / "file").open("wb") as stream:
+        stream.seek(1 << 30)
+        stream.write(bytes(range(256)) * 4096)
+    tar = tmp_path / "tar"
+    subprocess.run(["tar", "-cf", tar, "--sparse", "-C", source, "."], check=True, timeout=60)
+    with tar.open("r+b") as stream:
+        stream.truncate(512 << 10)
+    with tarfile.open(tar, "r:") as opened, pytest.raises(tarfile.TarError):
+        extract(opened, tmp_path / "out")

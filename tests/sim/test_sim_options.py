@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from simulator import SMALL, Simulator
 
+from rsd.bench import write_amp
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -59,6 +61,9 @@ def test_settings_reach_the_drive(sim: Simulator) -> None:
         (["--size", "2G"], "--size 2G: allowed is"),
         (["--depth", "0"], "--depth 0: allowed is a number from 1 to 1000000"),
         (["--requests", "-1"], "--requests -1: allowed is a number from 0"),
+        (["--requests", "1x"], "with or without K, M, G or T (powers of 1024)"),
+        (["--depth", "1k"], "--depth 1k: allowed is a number from 1 to 1000000;"),
+        (["--set", "write-buffer=1x"], "with or without K, M, G or T (powers of 1024)"),
         (["--requests", "99999999999999999999"], "allowed is a number from 0"),
         (["--requests", "18446744073709551615K"], "allowed is a number from 0"),
         (["--reads", "101"], "--reads 101: allowed is 0 to 100 percent"),
@@ -115,3 +120,9 @@ def test_output(sim: Simulator, tmp_path: Path) -> None:
     done = sim.run(*SMALL, "--json", "--output", "file")
     assert done.stdout == b""
     assert (tmp_path / "file").read_bytes() == printed.stdout
+
+
+def test_the_benchs_settings_are_accepted(sim: Simulator) -> None:
+    for case in write_amp.CASES:
+        done = sim.run(*case.arguments, "--precondition", "none", "--requests", "1")
+        assert done.returncode == 0, done.stderr.decode()

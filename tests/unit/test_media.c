@@ -377,6 +377,19 @@ TEST(names_that_are_no_files)
     CHECK_SAYS(err, "not a regular file");
 }
 
+TEST(a_link_to_nothing_is_named)
+{
+    RsdConfig cfg = small_config();
+    const char *path = temp_path("link");
+    char err[RSD_ERR_LEN] = "";
+
+    CHECK(!symlink("nowhere", path));
+    CHECK(!rsd_media_create(path, &cfg, err));
+    CHECK_SAYS(err, "it is a link to a file that is not there");
+    CHECK(!unlink(path));
+    free((char *)path);
+}
+
 TEST(a_file_system_without_holes_is_named)
 {
     RsdConfig cfg = small_config();

@@ -78,7 +78,7 @@ def read_result(path: Path, out_dir: Path) -> RawResult | None:
         fields = dict(word.split("=", 1) for word in words[1:])
         if fields["outcome"] != "too-large":
             try:
-                with tarfile.open(fileobj=stream, mode="r|") as tar:
+                with tarfile.open(fileobj=stream, mode="r:") as tar:
                     left_out = extract(tar, out_dir)
             except tarfile.TarError as error:
                 raise RsdError(f"the guest's /out cannot be read: {error}") from error

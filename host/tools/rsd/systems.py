@@ -103,7 +103,14 @@ def check_name(name: str) -> str:
 def prepare_media(name: str, media: Path) -> None:
     """Make the media file if this system needs one made. A file that exists is kept."""
     system = SYSTEMS[check_name(name)]
-    if system is None or not system.raw_media or media.exists():
+    if system is None or media.exists():
+        return
+    if media.is_symlink():
+        raise RsdError(
+            f"media file {media}: a link to {media.readlink()}, which does not exist",
+            "remove the link, or make what it leads to",
+        )
+    if not system.raw_media:
         return
     try:
         with media.open("xb") as stream:

@@ -5,6 +5,9 @@ import os
 import shutil
 import tarfile
 from pathlib import Path, PurePosixPath
+from typing import IO
+
+COPY_BYTES = 1 << 20
 
 
 class _Outside(Exception):
@@ -12,7 +15,7 @@ class _Outside(Exception):
 
 
 def extract(tar: tarfile.TarFile, target: Path) -> list[str]:
-    """Files, directories and links of an archive, below `target` and owned by us.
+    """Files, directories and links of an archive that can seek, below `target` and owned by us.
 
     Gives the names of what was left out: names and links that lead outside. Devices are
     left out without a word. Raises tarfile.TarError for a damaged archive.
@@ -48,8 +51,25 @@ def _extract_one(tar: tarfile.TarFile, member: tarfile.TarInfo, target: Path) ->
         data = tar.extractfile(member)
         assert data is not None
         with path.open("wb") as stream:
-            shutil.copyfileobj(data, stream)
+            if member.sparse is None:
+                shutil.copyfileobj(data, stream)
+            else:
+                _copy_sparse(data, stream, member.sparse)
+                stream.truncate(member.size)
         path.chmod(member.mode & 0o755 | 0o600)
+
+
+def _copy_sparse(data: IO[bytes], stream: IO[bytes], pieces: list[tuple[int, int]]) -> None:
+    """Only what is no hole, (offset, bytes) each: a file may be larger than the disk."""
+    for offset, left in pieces:
+        data.seek(offset)
+        stream.seek(offset)
+        while left:
+            chunk = data.read(min(left, COPY_BYTES))
+            if not chunk:
+                raise tarfile.ReadError("unexpected end of data")
+            stream.write(chunk)
+            left -= len(chunk)
 
 
 def _inside(path: PurePosixPath) -> list[str]:

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,13 +27,16 @@ static void bad_value(const char *option, const char *value,
 		  allowed);
 }
 
-/* A number, with K, M, G or T for powers of 1024 if @suffix */
+#define SUFFIXES "K, M, G or T (powers of 1024)"
+
+/* A number, with one of SUFFIXES, in either case, if @suffix */
 static bool take_number(const char *text, bool suffix, uint64_t *value)
 {
 	static const char units[] = "KMGT";
 	size_t len = strlen(text);
 	char digits[32];
-	const char *unit = suffix && len ? strchr(units, text[len - 1]) : NULL;
+	const char *unit = suffix && len ?
+		strchr(units, toupper((unsigned char)text[len - 1])) : NULL;
 
 	if (unit && *unit)
 		len--;
@@ -50,13 +54,14 @@ static bool take_number(const char *text, bool suffix, uint64_t *value)
 static uint64_t whole_number(const char *option, const char *text, bool suffix,
 		       uint64_t least, uint64_t most)
 {
-	char allowed[64];
+	char allowed[128];
 	uint64_t value;
 
 	if (!take_number(text, suffix, &value) || value < least ||
 	    value > most) {
 		snprintf(allowed, sizeof(allowed),
-			 "a number from %" PRIu64 " to %" PRIu64, least, most);
+			 "a number from %" PRIu64 " to %" PRIu64 "%s", least,
+			 most, suffix ? ", with or without " SUFFIXES : "");
 		bad_value(option, text, allowed);
 	}
 	return value;
@@ -135,7 +140,7 @@ static void set_property(struct options *o, const char *value)
 	else if (!take_number(equals + 1, prop->kind == RSD_PROP_SIZE, number))
 		die_usage("--set %s: expected a whole number%s; rsdsim --list has the properties",
 			  value, prop->kind == RSD_PROP_SIZE ?
-			  ", or one with K, M, G or T" : "");
+			  ", with or without " SUFFIXES : "");
 }
 
 static void set_media(struct options *o, const char *value)

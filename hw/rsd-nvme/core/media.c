@@ -413,8 +413,10 @@ bool rsd_media_create(const char *path, const RsdConfig *cfg,
     ok = fill_file(path, fd, cfg, err);
     if (ok && link(tmp, path) < 0) {
         rsd_set_error(err, "%s: cannot create the media file: %s%s", path,
-                      strerror(errno), errno == EEXIST ?
-                      "; open it as it is, or remove it first" : "");
+                      strerror(errno), errno != EEXIST ? "" :
+                      access(path, F_OK) ?
+                      "; it is a link to a file that is not there" :
+                      "; open it as it is, or remove it first");
         ok = false;
     }
     unlink(tmp);
