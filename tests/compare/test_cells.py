@@ -52,7 +52,22 @@ def test_unknown_names_are_refused_with_the_list() -> None:
 
 def test_the_order_of_systems_is_the_tables() -> None:
     assert selection.select(Level.QUICK, ["rsd", "stock"], []).drives == ("stock", "rsd")
-    assert selection.select(Level.QUICK, [], []).drives == tuple(SYSTEMS)
+    assert selection.select(Level.FULL, [], []).drives == tuple(SYSTEMS)
+    quick = tuple(name for name, traits in SYSTEMS.items() if not traits.aged)
+    assert selection.select(Level.QUICK, [], []).drives == quick
+
+
+def test_an_aged_drive_is_neither_filled_nor_emptied() -> None:
+    """What ages it is rsdsim, and each cell has the whole drive, as it was aged, to itself."""
+    for name in ("page-ftl", "block-ftl", "fast-ftl", "dftl"):
+        assert SYSTEMS[name].aged
+        cells = [cell for cell in ALL_CELLS if applies(cell, name)]
+        assert {"randread", "read", "write", "randwrite", "mixed"} == {
+            cell.family.name for cell in cells
+        }
+        script = guest_script(name, cells).split("# randread-4k-qd1\n")[1]
+        for word in ("fill ", "empty_", "--size="):
+            assert word not in script
 
 
 @pytest.mark.parametrize("system", SYSTEMS)

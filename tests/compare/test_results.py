@@ -106,8 +106,8 @@ def test_the_file_is_json_with_the_documented_fields(built: Artifacts, tmp_path:
 
 
 def test_the_stored_results_say_that_our_runs_were_identical() -> None:
-    for name, traits in SYSTEMS.items():
-        assert STORED["repeatability"][name]["identical"] is traits.ours
+    for name, repeat in STORED["repeatability"].items():
+        assert repeat["identical"] is SYSTEMS[name].ours
     assert STORED["failures"] == []
 
 
@@ -148,9 +148,16 @@ def test_the_report_is_self_contained_and_repeatable(tmp_path: Path) -> None:
         assert colour not in text
 
 
+def test_every_drive_has_a_colour_and_a_marker() -> None:
+    style = (Path(plots.__file__).parent / "style.css").read_text()
+    assert plots.SYSTEM_COLOURS.keys() == plots.MARKERS.keys() == SYSTEMS.keys()
+    for name in SYSTEMS:
+        assert style.count(f"--{name}: #") == 2  # light and dark
+
+
 def test_the_report_names_what_it_shows(tmp_path: Path) -> None:
     text = report(STORED, tmp_path / "report.html")
-    for name in SYSTEMS:
+    for name in STORED["repeatability"]:
         assert f"<b>{name}</b>" in text
     for digest in STORED["hashes"].values():
         assert digest in text

@@ -2,12 +2,16 @@
 """Benchmarks on file systems: tables, scripts, figures, and what is kept."""
 
 import io
+import os
+import re
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -18,8 +22,8 @@ from rsd.cache import Cache
 from rsd.compare import benchmarks, results, selection, stack_run, stack_script, table
 from rsd.compare.benchmarks import BENCHMARKS, Benchmark, Output
 from rsd.compare.cells import SYSTEMS, Level
-from rsd.compare.figures import BadOutput
-from rsd.compare.run import Plan, Run, differing, merged
+from rsd.compare.figures import BadOutput, Figure
+from rsd.compare.run import Plan, Run, differing, merged, run_plan
 from rsd.compare.stack_figures import stack_figures
 from rsd.compare.stack_run import StackPlan, run_stack, stack_plans
 from rsd.compare.stacks import REDO, RISA, SMALL, STACKS
@@ -29,6 +33,7 @@ from rsd.progress import Progress
 from rsd.report import page
 from rsd.report.data import Results
 from rsd.systems import SYSTEMS as DRIVES
+from rsd.systems import get_drive
 
 DATA = Path(__file__).parent / "data" / "stacks"
 BY_NAME = {benchmark.name: benchmark for benchmark in BENCHMARKS}
@@ -248,11 +253,15 @@ class Guests:
     def __init__(self) -> None:
         self.jobs: list[GuestJob] = []
         self.fail_on = ""
+        self.die_on = ""
 
     def run(self, job: GuestJob, built: Artifacts, *, cache: Cache) -> GuestResult:
         self.jobs.append(job)
         assert job.out_dir is not None and job.media is not None
         job.out_dir.mkdir(parents=True)
+        if self.die_on and self.die_on in job.script:
+            (job.out_dir / "times").write_text("half")
+            os.kill(os.getpid(), signal.SIGKILL)
         status = 0
         if "age.py" in job.script:
             job.media.write_bytes(bytes(1 << 20) + b"aged")
@@ -300,6 +309,31 @@ def test_what_finished_is_kept(tmp_path: Path, built: Artifacts, guests: Guests)
     other = Artifacts(*[getattr(built, f) for f in artifacts.Artifacts.__annotations__][:-1], {})
     run_stack(plan(tmp_path, "small-postmark", 2), other, cache, Progress())
     assert len(guests.jobs) == 5
+
+
+def test_a_kill_in_the_middle_costs_only_what_was_running(
+    tmp_path: Path, built: Artifacts, guests: Guests
+) -> None:
+    def run(where: str) -> list[dict[str, list[Figure]]]:
+        cache = Cache(tmp_path / f"cache.{where}")
+        names = ("small-postmark", "small-sqlite-delete")
+        plans = (plan(tmp_path / where, name) for name in names)
+        return [run_stack(one, built, cache, Progress()).figures for one in plans]
+
+    whole = run("whole")
+    child = os.fork()
+    if child == 0:
+        guests.die_on = "sqlite3"
+        try:
+            run("killed")
+        finally:
+            os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+    guests.jobs.clear()
+    assert run("killed") == whole and all(whole)
+    # neither the aging nor the benchmark that had ended
+    assert ["sqlite3" in job.script for job in guests.jobs] == [True]
 
 
 def test_a_failure_is_not_kept_and_named(tmp_path: Path, built: Artifacts, guests: Guests) -> None:
@@ -369,12 +403,71 @@ def test_a_drive_that_fails_names_its_cells(
     assert "QEMU ended" in run.failures[cells[0].name]
 
 
+@pytest.fixture
+def drives(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[GuestJob]:
+    """In place of real guests: each cell ends well; aged drives are a few bytes."""
+    from rsd.compare import run as drive_run
+
+    jobs: list[GuestJob] = []
+
+    def guest(job: GuestJob, *_: object, on_output: Callable[[bytes], None], **__: object) -> Any:
+        jobs.append(job)
+        assert job.out_dir is not None
+        (job.out_dir / "versions").write_text("6.12\n")
+        if job.system == "page-ftl":
+            assert job.media is not None and job.media.read_bytes() == b"aged"
+            job.media.write_bytes(b"changed")
+        for name in re.findall("@begin ([\\w-]+)", job.script):
+            shutil.copytree(DATA.parent / "raw" / name, job.out_dir / name)
+            on_output(f"@begin {name}\n@end {name} 0\n".encode())
+        return GuestResult(Outcome.EXITED, 0, job.out_dir, "", "", 1.0, 1.0, 1.0, {}, ("qemu",))
+
+    def aged(*_: object) -> Path:
+        (tmp_path / "aged").write_bytes(b"aged")
+        return tmp_path / "aged"
+
+    monkeypatch.setattr(drive_run, "run_guest", guest)
+    monkeypatch.setattr(drive_run, "aged_drive", aged)
+    return jobs
+
+
+@pytest.mark.parametrize(("system", "guests_a_run"), [("rsd", 1), ("page-ftl", 2)])
+def test_what_a_drives_guest_finished_is_kept(
+    tmp_path: Path, built: Artifacts, drives: list[GuestJob], system: str, guests_a_run: int
+) -> None:
+    """And an aged drive is a new copy in each guest."""
+    cells = selection.select(Level.FULL, [system], ["randread-4k-qd1", "mixed-4k-qd32"]).cells
+    cache = Cache(tmp_path / "cache")
+    first, second = (
+        run_plan(Plan(system, 1, cells, tmp_path / name, keep=True), built, cache, Progress())
+        for name in ("first", "second")
+    )
+    assert len(drives) == guests_a_run
+    assert not first.failures and first.figures.keys() == {cell.name for cell in cells}
+    assert second.figures == first.figures and second.wall_s == first.wall_s
+    # the second run of a comparison is a run of its own
+    run_plan(Plan(system, 2, cells, tmp_path / "third", keep=True), built, cache, Progress())
+    assert len(drives) == 2 * guests_a_run
+    run_plan(Plan(system, 1, cells, tmp_path / "fourth"), built, cache, Progress())
+    assert len(drives) == 3 * guests_a_run
+
+
 # The document
 
 
 def documented(name: str) -> str:
     text = (Path(benchmarks.__file__).parent / "README.md").read_text()
     return text.split(f"<!-- table: {name} -->\n")[1].split("<!-- end -->")[0]
+
+
+def test_the_document_lists_the_drives() -> None:
+    rows = [
+        f"| `{name}` | {get_drive(name).summary} | {'aged' if traits.aged else 'prepared'} | "
+        f"{traits.level.name.lower()} |"
+        for name, traits in SYSTEMS.items()
+    ]
+    head = "| drive | what | state | first in |\n| --- | --- | --- | --- |\n"
+    assert documented("drives") == head + "\n".join(rows) + "\n"
 
 
 def test_the_document_lists_the_stacks() -> None:

@@ -8,6 +8,7 @@ import pytest
 from simulator import SMALL, Simulator
 
 from rsd.bench import write_amp
+from rsd.compare.aged import sim_arguments
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -126,3 +127,9 @@ def test_the_benchs_settings_are_accepted(sim: Simulator) -> None:
     for case in write_amp.CASES:
         done = sim.run(*case.arguments, "--precondition", "none", "--requests", "1")
         assert done.returncode == 0, done.stderr.decode()
+
+
+@pytest.mark.parametrize("system", ["page-ftl", "block-ftl", "fast-ftl", "dftl"])
+def test_the_options_that_age_a_drive_are_accepted(sim: Simulator, system: str) -> None:
+    done = sim.run(*sim_arguments(system), "--precondition", "none", "--requests", "1")
+    assert done.returncode == 0, done.stderr.decode()

@@ -100,6 +100,13 @@ def check_name(name: str) -> str:
     return name
 
 
+def get_drive(name: str) -> System:
+    """The system of this name. It is one with a drive."""
+    system = SYSTEMS[check_name(name)]
+    assert system is not None
+    return system
+
+
 def prepare_media(name: str, media: Path) -> None:
     """Make the media file if this system needs one made. A file that exists is kept."""
     system = SYSTEMS[check_name(name)]

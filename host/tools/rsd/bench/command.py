@@ -13,7 +13,7 @@ from rich.table import Table
 
 from rsd import artifacts, packages
 from rsd.artifacts import REPOSITORY
-from rsd.bench import core, device, gc_cost, guest, host_cost, presets, sim, write_amp
+from rsd.bench import core, device, gc_cost, guest, host_cost, presets, redo_table1, sim, write_amp
 from rsd.bench.base import Bench, Context, Row
 from rsd.cache import Cache
 from rsd.errors import RsdError
@@ -33,6 +33,7 @@ BENCHES = {
     "core": Bench("speed and memory of the core alone", core.core),
     "sim": Bench("speed and memory of rsdsim under garbage collection", sim.simulator),
     "write-amp": Bench("write amplification of page-ftl against formulas", write_amp.write_amp),
+    "redo-table1": Bench("block erasures of REDO's five benchmarks", redo_table1.redo_table1),
     "host-cost": Bench("host CPU time of an I/O, against stock hw/nvme", host_cost.host_cost),
     "gc-cost": Bench("host CPU time of a page operation under collection", gc_cost.gc_cost),
     "guest-speed": Bench("what the guest speed costs and gives", guest.guest_speed),

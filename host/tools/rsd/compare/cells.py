@@ -39,13 +39,20 @@ class Tool(enum.Enum):
 class Traits:
     """What the cells must know of a system. `ours`: its runs have to be identical.
 
-    `stripe_mib` is the size of our drives' zones, one block of every die.
+    `stripe_mib` is the size of our drives' zones, one block of every die. An `aged` drive starts
+    each cell full and worn in (aged.py), and the cell has the whole of it. `level` is the first
+    level that measures the system.
     """
 
     zoned: bool
     oob: bool
     ours: bool
     stripe_mib: int = 0
+    aged: bool = False
+    level: Level = Level.QUICK
+
+
+_AGED = Traits(zoned=False, oob=False, ours=True, aged=True, level=Level.FULL)
 
 
 SYSTEMS = {
@@ -53,6 +60,10 @@ SYSTEMS = {
     "stock-zns": Traits(zoned=True, oob=False, ours=False),
     "rsd-redo": Traits(zoned=True, oob=True, ours=True, stripe_mib=2),
     "rsd": Traits(zoned=True, oob=True, ours=True, stripe_mib=16),
+    "page-ftl": _AGED,
+    "block-ftl": _AGED,
+    "fast-ftl": _AGED,
+    "dftl": _AGED,
 }
 
 
@@ -240,8 +251,14 @@ ALL_CELLS = tuple(Cell(family, *point) for family in FAMILIES for point in famil
 
 
 def applies(cell: Cell, system: str) -> bool:
-    """Whether the cell makes sense on the system."""
-    return SYSTEMS[system].zoned or not cell.family.zoned_only
+    """Whether the cell makes sense on the system.
+
+    An aged drive starts anew for each cell, which takes time: it has the default's only.
+    """
+    traits = SYSTEMS[system]
+    if traits.aged:
+        return not cell.family.zoned_only and cell.ios > 0 and cell.level <= DEFAULT
+    return traits.zoned or not cell.family.zoned_only
 
 
 def drive_properties(cell: Cell, system: str) -> dict[str, str]:

@@ -90,11 +90,11 @@ def main(arguments: argparse.Namespace) -> int:
     built = artifacts.ensure(cache, progress)
     started = time.monotonic()
     raw = out / "raw"
+    keep = arguments.level is Level.FULL
     todo = [
         functools.partial(run_plan, plan, built, cache, progress)
-        for plan in plans(chosen.drives, chosen.cells, raw)
+        for plan in plans(chosen.drives, chosen.cells, raw, keep=keep)
     ]
-    keep = arguments.level is Level.FULL
     todo += [
         functools.partial(run_stack, plan, built, cache, progress)
         for plan in stack_plans(chosen.benchmarks, raw, keep=keep)

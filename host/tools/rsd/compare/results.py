@@ -158,8 +158,7 @@ def _repeatability(name: str, group: Sequence[Run], order: Sequence[str]) -> dic
 def _configuration(by_system: dict[str, list[Run]], cells: Sequence[Cell]) -> dict[str, Any]:
     described = {}
     for name, group in by_system.items():
-        system = systems.SYSTEMS[name]
-        assert system is not None
+        system = systems.get_drive(name)
         described[name] = {
             "summary": system.summary,
             "controller": dict(system.controller),

@@ -2,8 +2,11 @@
 """Runs the cells in guests: one guest a system and repetition, as many at once as cores."""
 
 import concurrent.futures
+import dataclasses
 import os
+import shutil
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,14 +14,17 @@ from pathlib import Path
 from typing import Protocol
 
 from rsd.artifacts import Artifacts
-from rsd.cache import Cache
+from rsd.cache import Cache, hash_inputs
+from rsd.compare import kept
+from rsd.compare.aged import aged_drive, copy_media
 from rsd.compare.benchmarks import Benchmark
 from rsd.compare.cells import SYSTEMS, Cell, applies, drive_properties
 from rsd.compare.figures import BadOutput, Figure, cell_figures
 from rsd.compare.script import guest_script
 from rsd.errors import RsdError
-from rsd.machine import GuestJob, GuestResult, Outcome, run_guest
+from rsd.machine import GUEST_SPEED_SHIFT, GuestJob, GuestResult, Outcome, run_guest
 from rsd.progress import Progress, Step
+from rsd.systems import get_drive
 
 # Ours twice, to show that the runs are identical; QEMU's own more often, to show its spread.
 REPETITIONS_OURS = 2
@@ -34,12 +40,16 @@ CONSOLE_TAIL_LINES = 20
 
 @dataclass(frozen=True)
 class Plan:
-    """One guest to start. `directory` gets the raw output of its cells."""
+    """The cells of a drive, once. `directory` gets their raw output.
+
+    `keep`: what a guest gave is left in, or taken from, the cache.
+    """
 
     system: str
     number: int
     cells: tuple[Cell, ...]
     directory: Path
+    keep: bool = False
 
     @property
     def title(self) -> str:
@@ -77,14 +87,16 @@ class Run:
     failures: dict[str, str] = field(default_factory=dict)
 
 
-def plans(systems: Sequence[str], cells: Sequence[Cell], raw: Path) -> list[Plan]:
+def plans(
+    systems: Sequence[str], cells: Sequence[Cell], raw: Path, *, keep: bool = False
+) -> list[Plan]:
     """The guests to start, the repetitions of a system apart from each other."""
     rounds: dict[str, int] = {
         name: REPETITIONS_OURS if SYSTEMS[name].ours else REPETITIONS_STOCK for name in systems
     }
     chosen = {name: tuple(c for c in cells if applies(c, name)) for name in systems}
     return [
-        Plan(name, number, chosen[name], raw / f"{name}.{number}")
+        Plan(name, number, chosen[name], raw / f"{name}.{number}", keep)
         for number in range(1, max(rounds.values(), default=0) + 1)
         for name in systems
         if number <= rounds[name] and chosen[name]
@@ -117,17 +129,10 @@ def run_plan(plan: Plan, built: Artifacts, cache: Cache, progress: Progress) -> 
     why = ""
     with progress.step(plan.title) as step:
         watch = _Watch(plan, step, progress)
-        for properties, cells in _by_drive(plan):
-            job = GuestJob(
-                system=plan.system,
-                script=guest_script(plan.system, cells),
-                out_dir=plan.directory,
-                namespace=properties,
-                extra_qemu_args=() if SYSTEMS[plan.system].ours else STOCK_CLOCK,
-            )
+        for properties, cells in _by_guest(plan):
             try:
-                result = run_guest(job, built, cache=cache, on_output=watch.feed)
-            except RsdError as error:
+                result = _guest(plan, properties, cells, watch, built, cache, progress)
+            except (RsdError, OSError, subprocess.CalledProcessError) as error:
                 why = str(error)
                 break
             run.results.append(result)
@@ -149,8 +154,69 @@ def run_plan(plan: Plan, built: Artifacts, cache: Cache, progress: Progress) -> 
     return run
 
 
-def _by_drive(plan: Plan) -> Iterator[tuple[dict[str, str], list[Cell]]]:
-    """The cells by the drive that they need, in the table's order."""
+def _guest(
+    plan: Plan,
+    properties: dict[str, str],
+    cells: Sequence[Cell],
+    watch: "_Watch",
+    built: Artifacts,
+    cache: Cache,
+    progress: Progress,
+) -> GuestResult:
+    """Some cells in one guest, or what the cache has of it. Raises RsdError and the like."""
+    script = guest_script(plan.system, cells)
+    traits = SYSTEMS[plan.system]
+    aged = aged_drive(plan.system, cache, progress) if traits.aged else None
+    key = hash_inputs(
+        dict(built.hashes),
+        dataclasses.asdict(get_drive(plan.system)),
+        properties,
+        aged.parent.name if aged else "",
+        GUEST_SPEED_SHIFT,
+        script,
+        plan.number,
+    )
+    if plan.keep and (entry := cache.find("cell", key)):
+        result, more = kept.read(entry)
+        shutil.copytree(result.out_dir, plan.directory, dirs_exist_ok=True)
+        watch.restore(more["wall_s_of"])
+        return result
+    with cache.scratch("drive") as scratch:
+        media = None
+        if aged:
+            media = scratch / "media"
+            copy_media(aged, media)
+        job = GuestJob(
+            system=plan.system,
+            script=script,
+            media=media,
+            out_dir=plan.directory,
+            namespace=properties,
+            extra_qemu_args=() if traits.ours else STOCK_CLOCK,
+        )
+        result = run_guest(job, built, cache=cache, on_output=watch.feed)
+    names = [cell.name for cell in cells]
+    good = not guest_failure(result) and all(watch.status.get(name) == "0" for name in names)
+
+    def keep(partial: Path) -> None:
+        for name in (*names, "versions"):
+            copy = shutil.copytree if name in names else shutil.copy2
+            copy(plan.directory / name, partial / kept.RAW / name)
+        kept.write(result, partial, wall_s_of={name: watch.wall_s[name] for name in names})
+
+    if plan.keep and good:
+        cache.entry("cell", key, keep)
+    return result
+
+
+def _by_guest(plan: Plan) -> Iterator[tuple[dict[str, str], list[Cell]]]:
+    """The cells by the drive that they need, in the table's order.
+
+    On a drive without zones nothing takes an aged one back to where it was: each has a new one.
+    """
+    if SYSTEMS[plan.system].aged:
+        yield from (({}, [cell]) for cell in plan.cells)
+        return
     properties = [drive_properties(cell, plan.system) for cell in plan.cells]
     done: list[dict[str, str]] = []
     for wanted in properties:
@@ -171,6 +237,11 @@ class _Watch:
         self._progress = progress
         self._partial = b""
         self._begun = time.monotonic()
+
+    def restore(self, wall_s: Mapping[str, float]) -> None:
+        """Cells that went well in an earlier run."""
+        self.wall_s.update(wall_s)
+        self.status.update(dict.fromkeys(wall_s, "0"))
 
     def feed(self, data: bytes) -> None:
         *lines, self._partial = (self._partial + data).split(b"\n")

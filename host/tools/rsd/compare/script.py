@@ -70,7 +70,8 @@ def command_line(cell: Cell, traits: Traits) -> list[str]:
     words = ["fio", f"--name={cell.name}", f"--filename={BLOCK}", *cell.family.fio]
     if not traits.zoned:
         words = [word for word in words if not word.startswith("--max_open_zones")]
-    words += [f"--bs={cell.block}", f"--iodepth={cell.depth}", f"--size={cell.region}"]
+    words += [f"--bs={cell.block}", f"--iodepth={cell.depth}"]
+    words += [] if traits.aged else [f"--size={cell.region}"]
     words += [f"--number_ios={cell.ios}", f"--io_size={cell.ios * cell.block}"]
     words += ["--ioengine=io_uring", "--direct=1", "--thread", "--randrepeat=1"]
     words += ["--percentile_list=50:90:99:99.9:99.99", "--eta=never"]
@@ -79,6 +80,8 @@ def command_line(cell: Cell, traits: Traits) -> list[str]:
 
 def _prepare(cell: Cell, traits: Traits, filled: int) -> tuple[str, int]:
     """Shell text, and how many bytes of the drive are filled after the cell has run."""
+    if traits.aged:
+        return 'sleep "$rest"\n', 0
     erase = "empty_zones\n" if traits.zoned else "empty_blocks\n"
     writes = "write" in cell.directions
     if cell.family.prepare is Prepare.EMPTY:

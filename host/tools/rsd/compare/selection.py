@@ -41,7 +41,8 @@ def select(level: Level, systems: Iterable[str], workloads: Iterable[str]) -> Se
     drives = tuple(
         name
         for name in SYSTEMS
-        if (not systems or name in systems) and any(applies(cell, name) for cell in cells)
+        if (name in systems if systems else SYSTEMS[name].level <= level)
+        and any(applies(cell, name) for cell in cells)
     )
     benchmarks = tuple(
         (name, benchmark)

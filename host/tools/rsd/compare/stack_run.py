@@ -7,7 +7,6 @@ interrupted `--full` goes on where it was, and a change anywhere measures again 
 """
 
 import dataclasses
-import json
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -16,7 +15,8 @@ from pathlib import Path
 
 from rsd.artifacts import Artifacts
 from rsd.cache import Cache, hash_inputs
-from rsd.compare import stack_script
+from rsd.compare import kept, stack_script
+from rsd.compare.aged import copy_media, shrink_media
 from rsd.compare.benchmarks import Benchmark
 from rsd.compare.cells import Level
 from rsd.compare.figures import BadOutput
@@ -24,7 +24,7 @@ from rsd.compare.run import STOCK_CLOCK, Run, guest_failure
 from rsd.compare.stack_figures import stack_figures
 from rsd.compare.stacks import STACKS, Scale, Stack
 from rsd.errors import RsdError
-from rsd.machine import GUEST_SPEED_SHIFT, GuestJob, GuestResult, Outcome, run_guest
+from rsd.machine import GUEST_SPEED_SHIFT, GuestJob, run_guest
 from rsd.progress import Progress
 
 # Of the guest's clock and of ours; a file system that hangs must not hold up the others.
@@ -34,9 +34,6 @@ WALL_LIMIT_S = 3600
 # What is measured in the quick and the default comparison is measured twice, to show that the
 # runs are identical; the rest of the full one once.
 REPETITIONS = {Level.QUICK: 2, Level.DEFAULT: 2, Level.FULL: 1}
-
-RAW = "raw"
-HOST = "host.json"
 
 
 @dataclass(frozen=True)
@@ -90,15 +87,14 @@ def run_stack(plan: StackPlan, built: Artifacts, cache: Cache, progress: Progres
 
         if plan.keep:
             key = hash_inputs(aged.name, script, plan.number)
-            kept = cache.entry("cell", key, build)
-            shutil.copytree(kept, raw, dirs_exist_ok=True)
+            shutil.copytree(cache.entry("cell", key, build), raw, dirs_exist_ok=True)
         else:
             raw.mkdir(parents=True, exist_ok=True)
             build(raw)
-        result = _result(raw)
+        result, _ = kept.read(raw)
         run.results.append(result)
         run.wall_s[name] = result.wall_s
-        run.figures[name] = stack_figures(STACKS[plan.system], plan.benchmark, raw / RAW)
+        run.figures[name] = stack_figures(STACKS[plan.system], plan.benchmark, raw / kept.RAW)
     except (RsdError, OSError, subprocess.CalledProcessError) as error:
         run.failures[name] = str(error)
         progress.say(f"FAILED: {plan.title}: {error}")
@@ -127,11 +123,12 @@ def aged_volume(
             if not stack.ours:
                 with media.open("xb") as stream:
                     stream.truncate(stack.raw_bytes(scale))
-            result = run_guest(_job(stack, scale, script, media, partial / RAW), built, cache=cache)
+            result = run_guest(
+                _job(stack, scale, script, media, partial / kept.RAW), built, cache=cache
+            )
             if why := guest_failure(result):
                 raise RsdError(f"{system}: aging: {why}")
-            # The benchmarks' data are zeroes: without them, a volume takes a few megabytes.
-            subprocess.run(["fallocate", "--dig-holes", media], check=True)
+            shrink_media(media)
 
     return cache.entry("aged", key, build)
 
@@ -162,27 +159,11 @@ def _measure(
     stack = STACKS[plan.system]
     with progress.step(plan.title), cache.scratch("stack") as scratch:
         media = scratch / "media"
-        subprocess.run(["cp", "--sparse=always", "--reflink=auto", aged, media], check=True)
+        copy_media(aged, media)
         result = run_guest(
-            _job(stack, plan.benchmark.scale, script, media, target / RAW), built, cache=cache
+            _job(stack, plan.benchmark.scale, script, media, target / kept.RAW), built, cache=cache
         )
     if why := guest_failure(result):
         raise BadOutput(why)
     (target / "script").write_text(script)
-    facts = {
-        "virtual_s": result.virtual_s,
-        "wall_s": result.wall_s,
-        "qemu_cpu_s": result.qemu_cpu_s,
-        "hashes": dict(result.hashes),
-        "qemu_command": result.qemu_command,
-    }
-    (target / HOST).write_text(json.dumps(facts, indent=2))
-
-
-def _result(raw: Path) -> GuestResult:
-    """What `_measure` wrote. Only runs that went well are kept."""
-    facts = json.loads((raw / HOST).read_text())
-    facts["qemu_command"] = tuple(facts["qemu_command"])
-    return GuestResult(
-        outcome=Outcome.EXITED, status=0, out_dir=raw / RAW, output="", console="", **facts
-    )
+    kept.write(result, target)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rsd.compare.cells import MIB, Level
-from rsd.systems import SYSTEMS, System
+from rsd.systems import System, get_drive
 
 
 @dataclass(frozen=True)
@@ -72,14 +72,20 @@ EXT4 = FileSystem(
     "mkfs.ext4 -q -F -b 4096 -E lazy_itable_init=0,lazy_journal_init=0 $drive",
     "mount -t ext4 -o discard $drive",
 )
+# As ext4 is mounted by default, and as REDO will have had it
+EXT4_NODISCARD = FileSystem(EXT4.mkfs, "mount -t ext4 -o nodiscard $drive")
 F2FS = FileSystem("mkfs.f2fs -q -f -o 5 $drive", "mount -t f2fs -o discard $drive")
 BTRFS = FileSystem(
     "mkfs.btrfs -q -f -d single -m single $drive", "mount -t btrfs -o discard=sync $drive"
 )
 XFS = FileSystem("mkfs.xfs -q -f $drive", "mount -t xfs -o discard $drive")
 NILFS2 = FileSystem(
-    "mkfs.nilfs2 -q -f $drive",
-    "mount -t nilfs2 -o discard $drive",
+    # Segments of 1 MiB: of the usual ones of 8 MiB a drive of 256 MiB has 30, which are not enough
+    # for the cleaner to work in.
+    "mkfs.nilfs2 -q -f -B 256 $drive",
+    # Not -o discard: nilfs_discard_segments() of Linux 6.12 counts in logical blocks what the block
+    # layer takes in sectors. On logical blocks of 4 KiB it discards at an eighth of the address.
+    "mount -t nilfs2 $drive",
     before_mount=_NILFS_CLEANER,
 )
 # Zones are reset instead of discarded.
@@ -108,9 +114,7 @@ class Stack:
     @property
     def system(self) -> System:
         """The drive."""
-        found = SYSTEMS[self.drive]
-        assert found is not None
-        return found
+        return get_drive(self.drive)
 
     @property
     def ours(self) -> bool:
@@ -138,6 +142,13 @@ STACKS: dict[str, Stack] = {
     "ext4-stock": Stack(EXT4, "stock", Level.FULL, "ext4 on QEMU's own NVMe drive"),
     "f2fs-stock": Stack(F2FS, "stock", Level.FULL, "F2FS on QEMU's own NVMe drive"),
     "ext4-page": _page(EXT4, "ext4", Level.QUICK),
+    "ext4-page-nodiscard": Stack(
+        EXT4_NODISCARD,
+        "page-ftl",
+        Level.FULL,
+        "ext4 without discard on a page-level FTL, for REDO's table 1",
+        scales=(REDO,),
+    ),
     "f2fs-page": _page(F2FS, "F2FS", Level.DEFAULT),
     "btrfs-page": _page(BTRFS, "btrfs", Level.FULL),
     # mkfs.xfs wants 300 MB or more.

@@ -18,6 +18,10 @@ SYSTEM_COLOURS = {
     "stock-zns": "#0a0a02",
     "rsd-redo": "#0a0a03",
     "rsd": "#0a0a04",
+    "page-ftl": "#0a0a05",
+    "block-ftl": "#0a0a06",
+    "fast-ftl": "#0a0a07",
+    "dftl": "#0a0a08",
 }
 # What the flash did, by cause
 CAUSE_COLOURS = {
@@ -36,7 +40,10 @@ VARIABLES = {
     **{colour: f"var(--{name})" for name, colour in SYSTEM_COLOURS.items()},
     **{colour: f"var(--cause-{name})" for name, colour in CAUSE_COLOURS.items()},
 }
-MARKERS = {"stock": "o", "stock-zns": "s", "rsd-redo": "D", "rsd": "o"}
+MARKERS = {
+    **{"stock": "o", "stock-zns": "s", "rsd-redo": "D", "rsd": "o"},
+    **{"page-ftl": "^", "block-ftl": "v", "fast-ftl": "P", "dftl": "X"},
+}
 
 STYLE: dict[str, Any] = {
     "svg.fonttype": "none",
