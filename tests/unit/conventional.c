@@ -58,12 +58,16 @@ static void check_page(const Bed *bed, const RsdCmd *cmd, uint32_t i,
 static void completed(World *w, RsdCmd *cmd)
 {
     Slot *slot = cmd->opaque;
+    bool failed = cmd->status != RSD_OK;
 
-    CHECK_EQ(cmd->status, RSD_OK);
+    CHECK(!failed || w->may_fail);
+    w->failures += failed;
     for (uint32_t i = 0; i < cmd->nlb; i++) {
         if (cmd->op == RSD_READ) {
-            check_page(&w->bed, cmd, i, slot->tags[i]);
-        } else {
+            if (!w->failures) {
+                check_page(&w->bed, cmd, i, slot->tags[i]);
+            }
+        } else if (!failed) {
             acknowledged(&w->model->lbas[cmd->lba + i], slot->order);
         }
     }
@@ -72,7 +76,7 @@ static void completed(World *w, RsdCmd *cmd)
     w->in_flight--;
 }
 
-static void pass(World *w, uint64_t ns)
+void world_pass(World *w, uint64_t ns)
 {
     RsdCmd *cmd;
 
@@ -88,6 +92,7 @@ static void submit(World *w, RsdOp op, uint64_t at, uint32_t nlb)
     uint32_t oob = rsd_config(w->bed.drive)->oob;
     RsdCmd *cmd = rsd_cmd_new(w->bed.drive, 0, op, at, nlb);
     Slot *slot = new_slot(model);
+    RsdStatus status;
 
     CHECK(cmd && nlb <= sizeof(slot->tags) / sizeof(slot->tags[0]));
     slot->order = ++model->order;
@@ -106,8 +111,18 @@ static void submit(World *w, RsdOp op, uint64_t at, uint32_t nlb)
         }
         submitted(m, op == RSD_WRITE ? model->order : 0, model->order);
     }
-    CHECK_EQ(rsd_submit(w->bed.drive, cmd, w->bed.now), RSD_OK);
-    w->in_flight++;
+    status = rsd_submit(w->bed.drive, cmd, w->bed.now);
+    if (status == RSD_OK) {
+        w->in_flight++;
+        return;
+    }
+    CHECK(w->may_fail);
+    w->failures++;
+    for (uint32_t i = 0; op != RSD_READ && i < nlb; i++) {
+        model->lbas[at + i].num_later--;
+    }
+    slot->used = false;
+    rsd_cmd_free(w->bed.drive, cmd);
 }
 
 void world_step(World *w)
@@ -121,13 +136,13 @@ void world_step(World *w)
 
     submit(w, kind < 12 ? RSD_WRITE : kind < 17 ? RSD_READ :
               kind < 19 ? RSD_TRIM : RSD_WRITE_ZEROES, at, nlb);
-    pass(w, rng_below(&w->rng, 3) ? rng_below(&w->rng, 300000) : 0);
+    world_pass(w, rng_below(&w->rng, 3) ? rng_below(&w->rng, 300000) : 0);
     if (!rng_below(&w->rng, 40)) {
-        pass(w, 20000000);
+        world_pass(w, 20000000);
     }
     while (w->in_flight > MAX_IN_FLIGHT) {
         CHECK(rsd_next_event(w->bed.drive, &when));
-        pass(w, when - w->bed.now);
+        world_pass(w, when - w->bed.now);
     }
 }
 
@@ -136,7 +151,7 @@ void world_drain(World *w)
     uint64_t when;
 
     while (rsd_next_event(w->bed.drive, &when)) {
-        pass(w, when > w->bed.now ? when - w->bed.now : 0);
+        world_pass(w, when > w->bed.now ? when - w->bed.now : 0);
     }
     CHECK_EQ(w->in_flight, 0);
 }
@@ -152,7 +167,45 @@ void world_check(World *w)
         uint64_t when;
 
         CHECK(rsd_next_event(w->bed.drive, &when));
-        pass(w, when > w->bed.now ? when - w->bed.now : 0);
+        world_pass(w, when > w->bed.now ? when - w->bed.now : 0);
+    }
+}
+
+/* Holds the LBA what it may? Its tag, if there is one. */
+static bool holds(const LbaModel *m, const uint8_t *data, const uint8_t *oob,
+                  uint32_t oob_len, uint64_t at, uint64_t *tag)
+{
+    bool found = page_matches(data, oob, oob_len, at, *tag = m->tag);
+
+    for (uint32_t n = 0; !found && n < m->num_later; n++) {
+        found = page_matches(data, oob, oob_len, at, *tag = m->later[n].tag);
+    }
+    return found;
+}
+
+void world_check_failed(World *w)
+{
+    uint32_t oob = rsd_config(w->bed.drive)->oob;
+
+    CHECK_EQ(w->in_flight, 0);
+    for (uint64_t at = 0; at < w->bed.geo.lbas; at++) {
+        const LbaModel *m = &w->model->lbas[at];
+        RsdCmd *cmd = rsd_cmd_new(w->bed.drive, 0, RSD_READ, at, 1), *done;
+        uint64_t tag;
+
+        CHECK(cmd);
+        CHECK_EQ(rsd_submit(w->bed.drive, cmd, w->bed.now), RSD_OK);
+        while (!(done = rsd_advance(w->bed.drive, w->bed.now))) {
+            CHECK(rsd_next_event(w->bed.drive, &w->bed.now));
+        }
+        CHECK(done == cmd);
+        if (cmd->status == RSD_OK ? !holds(m, cmd->data, cmd->oob, oob, at,
+                                           &tag) : !m->num_later) {
+            FAIL("LBA %" PRIu64 " does not hold pattern %" PRIu64 ", which was "
+                 "acknowledged, nor one of %u later ones: %s", at, m->tag,
+                 m->num_later, rsd_status_name(cmd->status));
+        }
+        rsd_cmd_free(w->bed.drive, cmd);
     }
 }
 
@@ -168,14 +221,9 @@ void world_verify(Bed *bed, WorldModel *model, bool learn)
         LbaModel *m = &model->lbas[i];
         uint8_t *data = cmd->data + (size_t)i * PAGE;
         uint8_t *page_oob = oob ? cmd->oob + (size_t)i * oob : NULL;
-        uint64_t tag = m->tag;
-        bool found = page_matches(data, page_oob, oob, i, tag);
+        uint64_t tag;
 
-        for (uint32_t n = 0; !found && n < m->num_later; n++) {
-            tag = m->later[n].tag;
-            found = page_matches(data, page_oob, oob, i, tag);
-        }
-        if (!found) {
+        if (!holds(m, data, page_oob, oob, i, &tag)) {
             FAIL("LBA %u holds neither pattern %" PRIu64 ", which was "
                  "acknowledged, nor one of %u later ones", i, m->tag,
                  m->num_later);
@@ -223,7 +271,7 @@ void world_fill(World *w)
             uint64_t when;
 
             CHECK(rsd_next_event(w->bed.drive, &when));
-            pass(w, when > w->bed.now ? when - w->bed.now : 0);
+            world_pass(w, when > w->bed.now ? when - w->bed.now : 0);
         }
     }
     world_drain(w);

@@ -44,6 +44,12 @@ typedef struct World {
     Rng rng;
     WorldModel *model;
     uint32_t in_flight;
+    /*
+     * Commands may fail: of one that does not at once, what it was to do may
+     * have been done. Reads in flight meanwhile are not looked at.
+     */
+    bool may_fail;
+    uint32_t failures;
 } World;
 
 /* On a new file of that name in the test's directory */
@@ -52,6 +58,8 @@ void world_close(World *w);
 
 /* A random read, write, trim or write of zeroes, and some time */
 void world_step(World *w);
+/* Carries out events until so many ns from now. */
+void world_pass(World *w, uint64_t ns);
 /* Until nothing is pending */
 void world_drain(World *w);
 /*
@@ -66,6 +74,12 @@ void world_check(World *w);
  * is found becomes the truth.
  */
 void world_verify(Bed *bed, WorldModel *model, bool learn);
+/*
+ * Reads everything, LBA by LBA, after a failure: what is acknowledged is there,
+ * or what was submitted later, or, if something was, the flash says that it
+ * cannot be read. Nothing else may be pending.
+ */
+void world_check_failed(World *w);
 /* Writes every LBA once, in random order. */
 void world_fill(World *w);
 

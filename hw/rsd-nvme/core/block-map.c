@@ -16,6 +16,11 @@
  * of that LBA clears it. So that this cannot be one of before the trim, a trim
  * waits until the writes that it overlaps are done.
  *
+ * If the host's disk fails (RsdDrive.failed), no merge is completed any more
+ * and nothing erased: a copy that failed is read where it was, and of a write
+ * that failed, what was there before is found again when the drive is opened;
+ * until then it cannot be read.
+ *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
@@ -284,7 +289,7 @@ static void erase_done(BlockMap *map, const Op *op)
         return;
     }
     make_free(map, block);
-    if (op->cause != RSD_CAUSE_WEAR) {
+    if (op->cause != RSD_CAUSE_WEAR && !drive->failed) {
         rsd_wear_level(map, block);
     }
 }
@@ -438,6 +443,12 @@ static bool attempt(BlockMap *map, Cmd *cmd)
     if (pub->op == RSD_FLUSH) {
         return true;            /* nothing is held back */
     }
+    if (map->ns->drive->failed && pub->op != RSD_READ) {
+        if (pub->status == RSD_OK) {
+            pub->status = RSD_E_READONLY;
+        }
+        return true;
+    }
     if (is_trim(cmd)) {
         if (writes_in_flight(map, cmd)) {
             return false;
@@ -543,7 +554,7 @@ static void host_program_done(BlockMap *map, const Op *op)
     Unit *unit = map->owner[op->block];
     uint64_t lpn = op->cmd->pub.lba + op->index;
 
-    if (rsd_map_trimmed(map, lpn)) {
+    if (!op->failed && rsd_map_trimmed(map, lpn)) {
         set_bit(map->ns->drive->media.trim, lpn, false);
     }
     map->retry |= map->trims > 0;
@@ -564,6 +575,8 @@ static void host_program_done(BlockMap *map, const Op *op)
 
 void rsd_map_op_done(BlockMap *map, Op *op)
 {
+    /* those that wait do so in vain */
+    map->retry |= map->ns->drive->failed;
     if (op->kind != OP_ERASE && !op->cmd) {
         rsd_merge_step(map, op);
     } else {
@@ -582,7 +595,7 @@ void rsd_merge_check(BlockMap *map, uint32_t lblock)
 {
     Job *job = map->lblocks[lblock].job;
 
-    if (!job || job->running || job->to->pending) {
+    if (!job || job->running || job->to->pending || map->ns->drive->failed) {
         return;
     }
     map->lblocks[lblock].job = NULL;

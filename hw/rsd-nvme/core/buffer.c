@@ -26,6 +26,9 @@
  * case. What went there is safe for good. A flush waits until all writes that
  * came before it are taken, and then until they are safe.
  *
+ * A unit that the host's disk fails to store stays here and can be read; the
+ * drive is read-only then. What waits for it fails, and so does a flush.
+ *
  * Opening. Closed units that were safe are programmed, their pages counted as
  * the host's; begun ones of a zone are here again, those of a conventional
  * namespace are filled up and programmed.
@@ -69,6 +72,15 @@ static BufUnit *unit_of(Op *op)
 static size_t unit_size(const RsdDrive *drive)
 {
     return sizeof(BufUnit) + drive->unit * sizeof(BufSlot);
+}
+
+/* The list that it is in, if not free */
+static BufUnitList *list_of(Buffer *buf, const BufUnit *unit)
+{
+    if (unit->op.failed) {
+        return &buf->failed;
+    }
+    return unit->closed ? &buf->closed[unit->op.ns] : &buf->begun;
 }
 
 static uint32_t hash(uint32_t block, uint32_t page)
@@ -206,7 +218,7 @@ static void remove_unit(RsdDrive *drive, BufUnit *unit)
         link = &(*link)->hash_next;
     }
     *link = unit->hash_next;
-    list_remove(unit->closed ? &buf->closed[unit->op.ns] : &buf->begun, unit);
+    list_remove(list_of(buf, unit), unit);
     if (unit->place != RSD_NONE) {
         rsd_media_drop_unit(&drive->media, unit->place);
     }
@@ -219,23 +231,39 @@ static void remove_unit(RsdDrive *drive, BufUnit *unit)
 
 void rsd_buffer_free_unit(RsdDrive *drive, Op *op)
 {
-    put_free(drive, unit_of(op));
+    if (!op->failed) {          /* else it stays, for reads */
+        put_free(drive, unit_of(op));
+    }
 }
 
-/* Puts what was taken of the unit into the file: it survives. */
-static void make_safe(RsdDrive *drive, BufUnit *unit)
+/* Puts what was taken of the unit into the file. False if the host fails to. */
+static bool store_unit(RsdDrive *drive, BufUnit *unit)
 {
-    if (drive->media.units && unit->safe < unit->taken) {
-        if (unit->place == RSD_NONE) {
-            unit->place = rsd_media_place(&drive->media);
-        }
-        if (!rsd_media_store_unit(&drive->media, unit->place, unit->block,
-                                  unit->page, unit->payload, unit->safe,
-                                  unit->taken)) {
-            drive->count->media_errors++;
-        }
+    if (drive->failed) {
+        return false;           /* places are for those that failed */
     }
-    unit->safe = unit->taken;
+    if (unit->place == RSD_NONE) {
+        unit->place = rsd_media_place(&drive->media);
+    }
+    if (!rsd_media_store_unit(&drive->media, unit->place, unit->block,
+                              unit->page, unit->payload, unit->safe,
+                              unit->taken)) {
+        drive->count->media_errors++;
+        rsd_drive_fail(drive);
+        return false;
+    }
+    return true;
+}
+
+/* What was taken of the unit is to survive. If not, that is cmd's status. */
+static void make_safe(RsdDrive *drive, BufUnit *unit, Cmd *cmd)
+{
+    if (!drive->media.units || unit->safe == unit->taken ||
+        store_unit(drive, unit)) {
+        unit->safe = unit->taken;
+    } else if (cmd) {
+        cmd->pub.status = RSD_E_MEDIA;
+    }
 }
 
 /*
@@ -303,15 +331,16 @@ static void close_unit(RsdDrive *drive, BufUnit *unit, const Op *by)
 }
 
 /*
- * Sees to it that a begun unit becomes safe. False: it is being filled up for
- * that, and not safe before it is programmed.
+ * Sees to it that a begun unit becomes safe, for a command, whose status says
+ * if it cannot. False: it is being filled up for that, and not safe before it
+ * is programmed.
  */
-static bool secure(RsdDrive *drive, BufUnit *unit)
+static bool secure(RsdDrive *drive, BufUnit *unit, Cmd *cmd)
 {
     Ns *ns = &drive->ns[unit->op.ns];
 
     if (drive->cfg.plp || ns->geo.zoned) {
-        make_safe(drive, unit);
+        make_safe(drive, unit, cmd);
         return true;
     }
     if (unit->came < drive->unit) {
@@ -332,9 +361,21 @@ static void secure_cmd(RsdDrive *drive, Cmd *cmd)
         for (uint32_t i = 0; i < unit->taken; i++) {
             waits += unit->slots[i].cmd == cmd;
         }
-        if (!waits || !secure(drive, unit)) {
+        if (!waits || !secure(drive, unit, cmd)) {
             continue;
         }
+        for (uint32_t i = 0; i < unit->taken; i++) {
+            if (unit->slots[i].cmd == cmd) {
+                unit->slots[i].cmd = NULL;
+                rsd_cmd_drop(drive, cmd);
+            }
+        }
+    }
+}
+
+void rsd_buffer_give_up(RsdDrive *drive, Cmd *cmd)
+{
+    for (BufUnit *unit = drive->buffer.begun.head; unit; unit = unit->next) {
         for (uint32_t i = 0; i < unit->taken; i++) {
             if (unit->slots[i].cmd == cmd) {
                 unit->slots[i].cmd = NULL;
@@ -372,12 +413,13 @@ static bool take_slot(RsdDrive *drive, Op *op)
     }
     assert(unit && unit->taken == slot && unit->came > slot);
     unit->taken++;
-    if (awaits_program(drive, op)) {
+    if (awaits_program(drive, op) && op->cmd->pub.status == RSD_OK) {
         unit->slots[slot].cmd = op->cmd;
         op->cmd->pending++;
     }
     if (drive->cfg.plp) {
-        make_safe(drive, unit);
+        make_safe(drive, unit, op->cmd);
+        op->failed |= unit->safe != unit->taken;
     }
     if (closes) {
         close_unit(drive, unit, op);
@@ -404,11 +446,16 @@ static void begin_flush(RsdDrive *drive, Op *op)
     OpList *list = &buf->flushes[op->ns];
     bool filling = false;
 
+    for (BufUnit *unit = buf->failed.head; unit; unit = unit->next) {
+        if (unit->op.ns == op->ns) {
+            op->cmd->pub.status = RSD_E_MEDIA;
+        }
+    }
     for (BufUnit *unit = buf->begun.head, *next; unit && !op->page;
          unit = next) {
         next = unit->next;
         if (unit->op.ns == op->ns && has_host_page(unit)) {
-            filling |= !secure(drive, unit);
+            filling |= !secure(drive, unit, op->cmd);
         }
     }
     if (filling) {
@@ -523,6 +570,32 @@ void rsd_buffer_read(RsdDrive *drive, Op *op)
     }
 }
 
+/*
+ * The host failed to store it. It stays here, to be read, and if it is safe, in
+ * the file: opened again, the drive programs it. Nobody waits for it any more.
+ */
+static void keep_failed(RsdDrive *drive, BufUnit *unit)
+{
+    Buffer *buf = &drive->buffer;
+
+    list_remove(&buf->closed[unit->op.ns], unit);
+    list_add(&buf->failed, unit);
+    for (uint32_t i = 0; i < unit->taken; i++) {
+        Cmd *cmd = unit->slots[i].cmd;
+
+        if (cmd) {
+            unit->slots[i].cmd = NULL;
+            cmd->pub.status = RSD_E_MEDIA;
+            rsd_cmd_drop(drive, cmd);
+        }
+    }
+    for (Op *op = buf->flushes[unit->op.ns].head; op; op = op->next) {
+        if (op->enqueued >= unit->seq) {
+            op->cmd->pub.status = RSD_E_MEDIA;
+        }
+    }
+}
+
 void rsd_buffer_programmed(RsdDrive *drive, Op *op)
 {
     Buffer *buf = &drive->buffer;
@@ -533,7 +606,11 @@ void rsd_buffer_programmed(RsdDrive *drive, Op *op)
     for (uint32_t i = 0; i < drive->unit; i++) {
         (&drive->count->prog_host)[unit->slots[i].cause]++;
     }
-    remove_unit(drive, unit);
+    if (op->failed) {
+        keep_failed(drive, unit);
+    } else {
+        remove_unit(drive, unit);
+    }
     buf->used -= drive->unit;
     while (flushes->head && (!closed->head ||
                              closed->head->seq > flushes->head->enqueued)) {
@@ -581,6 +658,13 @@ void rsd_buffer_drop(Ns *ns, uint32_t block)
         }
     }
     for (BufUnit *unit = buf->begun.head, *next; unit; unit = next) {
+        next = unit->next;
+        if (unit->block == block) {
+            remove_unit(drive, unit);
+            put_free(drive, unit);
+        }
+    }
+    for (BufUnit *unit = buf->failed.head, *next; unit; unit = next) {
         next = unit->next;
         if (unit->block == block) {
             remove_unit(drive, unit);
@@ -755,6 +839,12 @@ void rsd_buffer_fini(RsdDrive *drive)
             buf->closed[ns].head = unit->next;
             dispose(drive, unit);
         }
+    }
+    while (buf->failed.head) {
+        BufUnit *unit = buf->failed.head;
+
+        buf->failed.head = unit->next;
+        dispose(drive, unit);
     }
     while (buf->free) {
         BufUnit *unit = buf->free;

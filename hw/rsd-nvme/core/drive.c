@@ -182,6 +182,13 @@ static void age_block(RsdDrive *drive, uint32_t block)
     look_at_spares(drive, die);
 }
 
+void rsd_drive_fail(RsdDrive *drive)
+{
+    drive->health_changes += !drive->read_only;
+    drive->read_only = true;
+    drive->failed = true;
+}
+
 /* Slot number i of a step, but not of an erase */
 static RsdStatus execute_slot(RsdDrive *drive, const Step *step, uint32_t i)
 {
@@ -222,7 +229,7 @@ static RsdStatus execute_slot(RsdDrive *drive, const Step *step, uint32_t i)
 
 void rsd_op_execute(RsdDrive *drive, const Step *step)
 {
-    const Op *op = step->op;
+    Op *op = step->op;
     uint32_t slots = op->kind == OP_ERASE ? 0 : step->slots;
     RsdStatus status = RSD_OK;
 
@@ -246,6 +253,10 @@ void rsd_op_execute(RsdDrive *drive, const Step *step)
     }
     if (status != RSD_OK) {
         drive->count->media_errors++;
+        op->failed = true;
+        if (op->kind == OP_PROGRAM || (op->kind == OP_READ && !op->cmd)) {
+            rsd_drive_fail(drive);
+        }
         if (op->cmd) {
             op->cmd->pub.status = status;
         }

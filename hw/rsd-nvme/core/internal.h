@@ -167,6 +167,11 @@ typedef struct RsdMedia {
     uint32_t places;            /* for units */
     uint32_t backed;            /* of these, with host space */
     uint8_t *place_state;       /* see media.c */
+    /*
+     * The host failed to store a page. Those behind it in its block cannot be
+     * programmed any more, and there is something that cannot be read.
+     */
+    bool failed;
 } RsdMedia;
 
 /* On failure err is set, nothing is held and the file is as it was. */
@@ -369,6 +374,7 @@ typedef struct Op {
     uint8_t background:1;     /* the drive's own work, done while idle */
     uint8_t ns:1;             /* namespace */
     uint8_t unit:1;           /* the write buffer's: see buffer.c */
+    uint8_t failed:1;         /* the host's disk did: see rsd_op_execute() */
 } Op;
 
 _Static_assert(sizeof(Op) <= 64, "an operation is a cache line");
@@ -480,6 +486,7 @@ typedef struct Buffer {
     BufUnit **hash;             /* by block and first slot, youngest first */
     BufUnitList begun;
     BufUnitList closed[RSD_MAX_NAMESPACES];        /* by seq */
+    BufUnitList failed;         /* could not be programmed */
     OpList queue;               /* what comes, with slots not taken */
     OpList flushes[RSD_MAX_NAMESPACES];         /* wait for what is closed */
     BufUnit *free;
@@ -588,14 +595,17 @@ struct Personality {
     /*
      * An operation is done, all its pages included. It, its buffer and the
      * count it has in its command (rsd_op_finish()) are the personality's to
-     * drop.
+     * drop. If it failed, it must not be what content depends on: see
+     * RsdDrive.failed. What a unit of the write buffer that failed was to
+     * program can still be read (rsd_buffer_read()).
      */
     void (*op_done)(Ns *ns, Op *op);
     /*
-     * With a write buffer: the data of a program it queued is there. The
-     * operation is the personality's to drop as above. When the unit is
-     * programmed, op_done() gets another one: page is the unit's last slot, it
-     * has no command and no buffer. NULL: works with no buffer.
+     * With a write buffer: the data of a program it queued is there, but, if
+     * it failed, not safe, as it should be with plp=on. The operation is the
+     * personality's to drop as above. When the unit is programmed, op_done()
+     * gets another one: page is the unit's last slot, it has no command and no
+     * buffer. NULL: works with no buffer.
      */
     void (*op_buffered)(Ns *ns, Op *op);
     /*
@@ -627,7 +637,10 @@ struct RsdDrive {
     uint32_t die_blocks;        /* spares included */
     uint32_t pages;             /* of a block: slots */
     uint32_t unit;              /* slots programmed at once */
-    bool read_only;             /* too many blocks are worn out */
+    /* too many blocks are worn out, or: */
+    bool read_only;
+    /* The host's disk failed. Nothing is to be moved, or erased, any more. */
+    bool failed;
     uint32_t health_changes;    /* since it was opened */
 
     RsdMedia media;
@@ -679,8 +692,15 @@ Op *rsd_op_new(Ns *ns, OpKind kind, RsdCause cause, uint32_t block);
 void rsd_op_free(RsdDrive *drive, Op *op);
 /* Frees it; its command, if any, waits for one operation less. */
 void rsd_op_finish(RsdDrive *drive, Op *op);
-/* Does a step in the array, its time being over. */
+/*
+ * Does a step in the array, its time being over. If the host fails to store it,
+ * or to load what the drive itself wants to read, the operation has failed, and
+ * the drive is read-only until it is opened again: what would have been moved
+ * or was only to be found in the write buffer is still there.
+ */
 void rsd_op_execute(RsdDrive *drive, const Step *step);
+/* The host's disk has failed to keep what it should. */
+void rsd_drive_fail(RsdDrive *drive);
 /* One of those that the command waits for is done. */
 void rsd_cmd_drop(RsdDrive *drive, Cmd *cmd);
 
@@ -710,6 +730,11 @@ void rsd_buffer_write(RsdDrive *drive, Op *op);
 void rsd_buffer_read(RsdDrive *drive, Op *op);
 /* The command waits until all writes before it are safe. Needs an operation. */
 void rsd_buffer_flush(Ns *ns, Cmd *cmd);
+/*
+ * The command has failed, as its status says, and the rest of it does not come:
+ * it does not wait for units to be filled up. It must have something pending.
+ */
+void rsd_buffer_give_up(RsdDrive *drive, Cmd *cmd);
 /* Is there anything of the namespace that will go on by itself? */
 bool rsd_buffer_busy(const Ns *ns);
 /* Of a slot of the unit that op_done() gets: its cause; and, host: its LBA */

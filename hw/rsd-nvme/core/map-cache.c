@@ -100,6 +100,7 @@ struct MapCache {
     uint64_t free;              /* entries that nobody has or was promised */
     uint64_t leaving;
     uint64_t wanted;            /* by commands in STAGE_ROOM */
+    bool stopped;               /* changed entries are as good as others */
     uint32_t turn;              /* frontier of the next map page */
     Job *stalled, *free_jobs;
     JobChunk *chunks;
@@ -204,6 +205,7 @@ static void forget(MapCache *c, uint32_t n)
         c->entries[e->page_next].page_prev = e->page_prev;
     }
     c->index[e->lpn] = 0;
+    e->leaving = false;
     e->next = c->unused;
     c->unused = n;
     c->free++;
@@ -431,11 +433,32 @@ void rsd_cache_retry(PageFtl *ftl)
  * Eviction
  */
 
+/* The drive is read-only for good: what changed is not written any more. */
+static void stop_writing(PageFtl *ftl)
+{
+    MapCache *c = ftl->cache;
+
+    c->stopped = true;
+    for (uint32_t n = 0; n < c->used; n++) {
+        c->entries[n].dirty = false;
+        if (c->entries[n].leaving) {
+            c->leaving--;
+            forget(c, n);
+        }
+    }
+    for (uint64_t n = 0; n < rsd_map_pages_of(ftl->ns); n++) {
+        c->pages[n].writing = 0;
+    }
+}
+
 /* Evicts, or begins to, as many entries as commands wait for. */
 static void make_room(PageFtl *ftl)
 {
     MapCache *c = ftl->cache;
 
+    if (ftl->drive->failed && !c->stopped) {
+        stop_writing(ftl);
+    }
     while (c->free + c->leaving < c->wanted) {
         List *list = c->probation.len ? &c->probation : &c->guarded;
         uint32_t n = list->tail;
@@ -761,6 +784,10 @@ void rsd_cache_op_done(PageFtl *ftl, Op *op)
     rsd_buf_free(ftl->drive, op->buf);
     rsd_op_finish(ftl->drive, op);
     ftl->retry = true;
+    if (ftl->drive->failed && !job->load) {
+        free_job(ftl->cache, job);      /* see stop_writing() */
+        return;
+    }
     if (read && !job->load) {
         write_update(ftl, job);
         return;

@@ -153,6 +153,14 @@ void rsd_merge_step(BlockMap *map, Op *op)
     uint32_t number = op->index % map->lanes;
     bool loaded = op->kind == OP_READ;
 
+    if (drive->failed) {
+        /* it ends here; a copy that is not there is read where it was */
+        if (op->failed && !loaded && op->cause != RSD_CAUSE_PAD) {
+            job->to->lane[number].next = op->page;
+        }
+        rsd_op_free(drive, op);
+        return;
+    }
     rsd_op_free(drive, op);
     if (loaded) {
         Lane *lane = &job->to->lane[number];

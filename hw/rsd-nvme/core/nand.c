@@ -8,7 +8,8 @@
  * leaves a page programmed or not.
  *
  * A refusal is a bug of the layers above. Tests (RSD_ASSERT_NAND) stop there;
- * otherwise the command fails.
+ * otherwise the command fails. If the host's disk fails, a page is not
+ * programmed, and what was queued behind it is refused, but that is no bug.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -40,6 +41,9 @@ RsdStatus rsd_nand_program(RsdMedia *media, uint32_t block, uint32_t page,
     if (rsd_rec_flags(rec) & RSD_BLOCK_BAD) {
         REFUSE("program in a bad block", RSD_E_MEDIA);
     }
+    if (media->failed && page > rsd_rec_next(rec)) {
+        return RSD_E_MEDIA;
+    }
     if (page >= media->pages || page != rsd_rec_next(rec)) {
         REFUSE("program of a page that is not the block's next", RSD_E_ORDER);
     }
@@ -47,6 +51,7 @@ RsdStatus rsd_nand_program(RsdMedia *media, uint32_t block, uint32_t page,
         static const uint8_t zeroes[RSD_PAGE_SIZE];
 
         if (!rsd_media_store(media, block, page, data ? data : zeroes)) {
+            media->failed = true;
             return RSD_E_MEDIA;
         }
         to = rsd_media_oob(media, block, page);
@@ -71,6 +76,9 @@ RsdStatus rsd_nand_program_unit(RsdMedia *media, uint32_t block, uint32_t page,
     if (rsd_rec_flags(rec) & RSD_BLOCK_BAD) {
         REFUSE("program in a bad block", RSD_E_MEDIA);
     }
+    if (media->failed && page > rsd_rec_next(rec)) {
+        return RSD_E_MEDIA;
+    }
     if (page + n > media->pages || page % n || page != rsd_rec_next(rec)) {
         REFUSE("program of a unit that is not the block's next", RSD_E_ORDER);
     }
@@ -78,6 +86,7 @@ RsdStatus rsd_nand_program_unit(RsdMedia *media, uint32_t block, uint32_t page,
         const uint8_t *from = slots ? slots + i * sizeof(zeroes) : zeroes;
 
         if (!rsd_media_store(media, block, page + i, from)) {
+            media->failed = true;
             return RSD_E_MEDIA;
         }
         memcpy(rsd_media_oob(media, block, page + i), from + RSD_PAGE_SIZE,
@@ -101,6 +110,9 @@ RsdStatus rsd_nand_read(RsdMedia *media, uint32_t block, uint32_t page,
         return RSD_OK;
     }
     if (page >= rsd_rec_next(rec)) {
+        if (media->failed) {
+            return RSD_E_MEDIA; /* it was to be programmed */
+        }
         /* an erased page: real NAND reads ones, the drive gives zeroes */
         if (data) {
             memset(data, 0, RSD_PAGE_SIZE);

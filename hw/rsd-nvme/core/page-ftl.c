@@ -294,7 +294,10 @@ void rsd_page_advance_victim(PageFtl *ftl, uint32_t die)
     Victim *v = &ftl->dies[die].victim;
     Op *op;
 
-    v->stalled = false;
+    v->stalled = drive->failed;
+    if (drive->failed) {
+        return;
+    }
     while (ftl->blocks[v->block].valid && v->copying < COPIES &&
            v->page < v->end) {
         uint8_t *buf = NULL;
@@ -490,6 +493,9 @@ static void collect(PageFtl *ftl, Frontier *f)
 {
     uint32_t block = RSD_NONE;
 
+    if (ftl->drive->failed) {
+        return;
+    }
     if (ftl->drive->cfg.gc_unit == RSD_GC_UNIT_ALL) {
         if (f->free <= ftl->reserve / ftl->drive->pages ||
             ftl->free < ftl->low) {
@@ -512,6 +518,9 @@ static void collect(PageFtl *ftl, Frontier *f)
 /* Goes on with what lacked memory, free pages, or space on the host's disk. */
 static void retry_stalled(PageFtl *ftl)
 {
+    if (ftl->drive->failed) {
+        return;
+    }
     if (ftl->cache) {
         rsd_cache_retry(ftl);
     }
@@ -691,6 +700,44 @@ static bool is_content(const PageFtl *ftl, uint32_t lpn, uint32_t number)
     return at == number + 1;
 }
 
+/*
+ * A page was not programmed: its logical page is where it was before, unless it
+ * was trimmed, or written elsewhere since.
+ */
+static void unmap_page(PageFtl *ftl, uint32_t number, uint32_t lpn)
+{
+    uint32_t *entry = &ftl->l2p[lpn];
+
+    while (*entry && *entry != number + 1 &&
+           !is_programmed(ftl, *entry - 1)) {
+        entry = &ftl->p2l[*entry - 1];
+    }
+    if (*entry == number + 1) {
+        *entry = ftl->p2l[number];
+        ftl->blocks[number / ftl->drive->pages].valid--;
+    }
+}
+
+/*
+ * The host's disk failed: see RsdDrive.failed. What a page was to replace stays
+ * valid, so that it is not erased, and a victim stays as it is.
+ */
+static void op_failed(PageFtl *ftl, Op *op)
+{
+    uint32_t number = page_number(ftl, op->block, op->page);
+    bool program = op->kind == OP_PROGRAM;
+
+    if (program && op->cmd) {
+        unmap_page(ftl, number, op->cmd->pub.lba + op->index);
+    } else if (program && !op->unit) {
+        unmap_page(ftl, number, ftl->p2l[ftl->p2l[number] - 1]);
+    }
+    if (!op->cmd && !op->unit) {
+        rsd_buf_free(ftl->drive, op->buf);
+    }
+    rsd_op_finish(ftl->drive, op);
+}
+
 /* A unit was programmed, see page_op_buffered(). */
 static void unit_programmed(PageFtl *ftl, Op *op)
 {
@@ -708,10 +755,6 @@ static void unit_programmed(PageFtl *ftl, Op *op)
         old[i] = ftl->p2l[number];
         lpn = cause == RSD_CAUSE_HOST ? rsd_buffer_lba(op, i)
                                       : ftl->p2l[old[i] - 1];
-        if (!is_programmed(ftl, number)) {
-            ftl->p2l[number] = 0;       /* a host I/O error: it is lost */
-            continue;
-        }
         ftl->p2l[number] = lpn;
         /* it may have been trimmed since it was acknowledged */
         if (cause == RSD_CAUSE_HOST && trimmed(ftl, lpn) &&
@@ -923,6 +966,9 @@ static void give_up(PageFtl *ftl, Cmd *cmd)
     if (ftl->cache) {
         rsd_cache_give_up(ftl, cmd);
     }
+    if (rsd_buffered(ftl->drive)) {
+        rsd_buffer_give_up(ftl->drive, cmd);
+    }
 }
 
 /* Goes on with commands that wait, if they can. */
@@ -941,7 +987,9 @@ static void resume(PageFtl *ftl)
         }
         /* nothing is going to change */
         cmd = ftl->wait_head;
-        cmd->pub.status = ftl->refusal;
+        if (cmd->pub.status == RSD_OK) {
+            cmd->pub.status = ftl->refusal;
+        }
         give_up(ftl, cmd);
         ftl->wait_head = cmd->wait_next;
         rsd_cmd_drop(ftl->drive, cmd);
@@ -963,7 +1011,7 @@ static void page_op_buffered(Ns *ns, Op *op)
     bool copy = !op->cmd && op->cause != RSD_CAUSE_PAD;
     uint32_t number = page_number(ftl, op->block, op->page - 1);
 
-    if (op->cmd && ns->drive->cfg.plp) {
+    if (op->cmd && ns->drive->cfg.plp && !op->failed) {
         uint32_t lpn = op->cmd->pub.lba + op->index;
 
         /* it is the content from now on, whatever was trimmed before */
@@ -997,10 +1045,14 @@ static void page_op_done(Ns *ns, Op *op)
     PageFtl *ftl = ns->state;
 
     ftl->in_flight -= (op->kind != OP_READ || !op->cmd) && !op->unit;
+    /* those that wait do so in vain */
+    ftl->retry |= ns->drive->failed;
     if (op->kind == OP_READ && op->cmd) {
         rsd_op_finish(ns->drive, op);
     } else if (op->job) {
         rsd_cache_op_done(ftl, op);
+    } else if (op->failed || (ns->drive->failed && op->kind == OP_READ)) {
+        op_failed(ftl, op);
     } else if (op->kind == OP_READ) {
         copy_read(ftl, op);
     } else if (op->kind == OP_PROGRAM) {
@@ -1165,6 +1217,13 @@ static void trim_pages(PageFtl *ftl, const Cmd *cmd)
  */
 static bool go_on(PageFtl *ftl, Cmd *cmd)
 {
+    if (ftl->drive->failed && cmd->pub.op != RSD_READ) {
+        if (cmd->pub.status == RSD_OK) {
+            cmd->pub.status = RSD_E_READONLY;
+        }
+        give_up(ftl, cmd);
+        return true;
+    }
     if (cmd->pub.op != RSD_READ && cmd->pub.op != RSD_WRITE) {
         if (overlaps_writes_in_flight(ftl, cmd)) {
             return false;
@@ -1346,7 +1405,7 @@ static bool page_has_background(const Ns *ns, uint32_t die)
     const PageFtl *ftl = ns->state;
     const PageDie *pd = ftl ? &ftl->dies[die] : NULL;
 
-    return pd && pd->victim.block == RSD_NONE &&
+    return pd && pd->victim.block == RSD_NONE && !ftl->drive->failed &&
            (has_empty(ftl, pd) || worth_a_look(ftl, pd));
 }
 

@@ -994,8 +994,9 @@ static bool seg_has_background(const Ns *ns, uint32_t die)
     const RsdDrive *drive = ns->drive;
     const SegDie *sd = &segments(drive)->dies[die];
 
-    return moving(sd) || (drive->cfg.idle_erase_ns && sd->pool.obsolete) ||
-           worth_a_look(drive, sd);
+    return !drive->failed &&
+           (moving(sd) || (drive->cfg.idle_erase_ns && sd->pool.obsolete) ||
+            worth_a_look(drive, sd));
 }
 
 static bool seg_background(Ns *ns, uint32_t die)
@@ -1003,7 +1004,7 @@ static bool seg_background(Ns *ns, uint32_t die)
     RsdDrive *drive = ns->drive;
     SegDie *sd = &segments(drive)->dies[die];
 
-    if (!rsd_op_reserve(drive, 1)) {
+    if (!seg_has_background(ns, die) || !rsd_op_reserve(drive, 1)) {
         return false;
     }
     if (!moving(sd) && drive->cfg.idle_erase_ns && sd->pool.obsolete) {
@@ -1041,7 +1042,7 @@ static void seg_op_done(Ns *ns, Op *op)
     if (op->kind == OP_PROGRAM && op->page + 1 == drive->pages) {
         sd->look = true;        /* wear levelling may move it now */
     }
-    if (op->kind != OP_ERASE && op->background && moving(sd)) {
+    if (op->kind != OP_ERASE && op->background && moving(sd) && !op->failed) {
         advance_move(drive, op->die);
     }
     rsd_op_finish(drive, op);

@@ -1,0 +1,184 @@
+/*
+ * The host's disk fails to store a page, or to load one, of a conventional
+ * drive: while the host writes, while pages are copied by collections, merges
+ * and levelling, or when the write buffer is programmed. Nothing that was
+ * acknowledged is lost, then and when the drive is opened again; the drive says
+ * that it is read-only.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "conventional.h"
+#include "internal.h"
+
+/* Stores and loads until the host's disk fails, for good or once (--wrap) */
+static uint64_t calls_left = UINT64_MAX;
+static bool for_good;
+
+bool __real_rsd_media_store(RsdMedia *media, uint32_t block, uint32_t page,
+                            const uint8_t *data);
+bool __wrap_rsd_media_store(RsdMedia *media, uint32_t block, uint32_t page,
+                            const uint8_t *data);
+bool __real_rsd_media_load(RsdMedia *media, uint32_t block, uint32_t page,
+                           uint8_t *data);
+bool __wrap_rsd_media_load(RsdMedia *media, uint32_t block, uint32_t page,
+                           uint8_t *data);
+bool __real_rsd_media_store_unit(RsdMedia *media, uint32_t place,
+                                 uint32_t block, uint32_t page,
+                                 const uint8_t *payload, uint32_t from,
+                                 uint32_t to);
+bool __wrap_rsd_media_store_unit(RsdMedia *media, uint32_t place,
+                                 uint32_t block, uint32_t page,
+                                 const uint8_t *payload, uint32_t from,
+                                 uint32_t to);
+
+static bool fails(void)
+{
+    if (calls_left) {
+        calls_left -= calls_left != UINT64_MAX;
+        return false;
+    }
+    if (!for_good) {
+        calls_left = UINT64_MAX;
+    }
+    return true;
+}
+
+bool __wrap_rsd_media_store(RsdMedia *media, uint32_t block, uint32_t page,
+                            const uint8_t *data)
+{
+    return !fails() && __real_rsd_media_store(media, block, page, data);
+}
+
+bool __wrap_rsd_media_load(RsdMedia *media, uint32_t block, uint32_t page,
+                           uint8_t *data)
+{
+    return !fails() && __real_rsd_media_load(media, block, page, data);
+}
+
+bool __wrap_rsd_media_store_unit(RsdMedia *media, uint32_t place,
+                                 uint32_t block, uint32_t page,
+                                 const uint8_t *payload, uint32_t from,
+                                 uint32_t to)
+{
+    return !fails() && __real_rsd_media_store_unit(media, place, block, page,
+                                                   payload, from, to);
+}
+
+static RsdConfig config(RsdFtl ftl, uint64_t seed)
+{
+    RsdConfig cfg = small_config();
+
+    cfg.ftl = ftl;
+    cfg.ways = 1;
+    cfg.pages = 8;
+    cfg.blocks = 40;
+    cfg.spare_blocks = 3;
+    cfg.over_provision = ftl == RSD_FTL_BLOCK || ftl == RSD_FTL_FAST ? 30 : 15;
+    cfg.log_blocks = 10;
+    cfg.map_cache = 1024;
+    cfg.idle_erase_ns = seed % 4 ? 1000000 : 0;
+    cfg.wl_threshold = seed % 3;
+    cfg.gc_policy = seed % 3;
+    cfg.stripe = seed % 2;
+    cfg.oob = seed % 2 ? 16 : 0;
+    return cfg;
+}
+
+/* One life of a drive, until its file fails, and the next one */
+static void fail_once(const RsdConfig *cfg, uint64_t seed, uint64_t *copies,
+                      uint64_t *failures)
+{
+    World w = world_open(cfg, "drive.rsd", seed);
+    RsdHealth health;
+    RsdCounters c;
+
+    calls_left = UINT64_MAX;
+    world_fill(&w);
+    for (int i = 0; i < 60; i++) {
+        world_step(&w);
+    }
+    w.may_fail = true;
+    for_good = seed % 2;
+    calls_left = rng_below(&w.rng, 300);
+    while (!w.bed.drive->failed) {
+        if (calls_left == UINT64_MAX) {
+            calls_left = 0;     /* it was the host's read that failed */
+        }
+        world_step(&w);
+    }
+    for (uint64_t when; w.in_flight;) {
+        /* nobody waits for ever */
+        CHECK(rsd_next_event(w.bed.drive, &when));
+        world_pass(&w, when > w.bed.now ? when - w.bed.now : 0);
+    }
+    /* reading works, whatever else does not */
+    calls_left = UINT64_MAX;
+    world_check_failed(&w);
+    rsd_health(w.bed.drive, &health);
+    CHECK(health.read_only);
+    CHECK(rsd_health_changes(w.bed.drive) > 0);
+    CHECK_EQ(refused(&w.bed, RSD_WRITE, 0, 1), RSD_E_READONLY);
+    CHECK_EQ(refused(&w.bed, RSD_TRIM, 0, 1), RSD_E_READONLY);
+    c = counters(&w.bed);
+    CHECK(c.media_errors > 0);
+    bed_drain(&w.bed);          /* it comes to rest */
+    world_check_failed(&w);
+    *copies += c.prog_clean + c.prog_merge + c.prog_wear + c.prog_map;
+    *failures += w.failures;
+    w.may_fail = false;
+    w.failures = 0;
+    world_reopen(&w);
+    rsd_health(w.bed.drive, &health);
+    CHECK(!health.read_only);
+    world_check(&w);
+    world_fill(&w);
+    world_check(&w);
+    world_close(&w);
+}
+
+static void fail_often(RsdFtl ftl, bool buffer)
+{
+    uint64_t copies = 0, failures = 0;
+
+    for (uint64_t seed = 0; seed < 30; seed++) {
+        RsdConfig cfg = config(ftl, seed);
+
+        if (buffer) {
+            cfg.page_size = seed % 3 ? 16384 : 4096;
+            cfg.pages = seed % 3 ? 4 : 16;
+            cfg.over_provision = 60;
+            cfg.write_buffer = 65536;
+            cfg.plp = seed / 3 % 2;
+            cfg.ack = cfg.plp ? RSD_ACK_BUFFER : RSD_ACK_PROGRAM;
+        }
+        fail_once(&cfg, seed, &copies, &failures);
+    }
+    CHECK(copies > 500);
+    CHECK(failures > 30);
+}
+
+TEST(page)
+{
+    fail_often(RSD_FTL_PAGE, false);
+}
+
+TEST(page_with_a_buffer)
+{
+    fail_often(RSD_FTL_PAGE, true);
+}
+
+TEST(dftl)
+{
+    fail_often(RSD_FTL_DFTL, false);
+}
+
+TEST(block)
+{
+    fail_often(RSD_FTL_BLOCK, false);
+}
+
+TEST(fast)
+{
+    fail_often(RSD_FTL_FAST, false);
+}
