@@ -32,8 +32,19 @@ def built(rsd_cache: Cache) -> Artifacts:
     return artifacts.ensure(rsd_cache, Progress())
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("rsd")
+    group.addoption("--long", action="store_true", help="also what takes minutes or hours")
+    group.addoption("--volume", default="rfs", help="file system of tests/fs/guest (rfs)")
+    group.addoption("--guest-kernel", default="release", help="kernel of tests/fs/guest (release)")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Run the folders in ORDER, and in them the tests without a guest first."""
+    if not config.getoption("--long"):
+        left_out = [item for item in items if item.get_closest_marker("long")]
+        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=left_out)
     root = Path(__file__).parent
 
     def rank(item: pytest.Item) -> tuple[int, bool]:

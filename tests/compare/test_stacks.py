@@ -244,7 +244,7 @@ def built(tmp_path: Path) -> Artifacts:
     qemu = tmp_path / "qemu"
     qemu.write_text("#!/bin/sh\necho 'QEMU emulator version 10.0.0'\n")
     qemu.chmod(0o755)
-    return Artifacts(qemu, qemu, qemu, qemu, qemu, (), {"qemu": "12ab"})
+    return Artifacts(qemu, qemu, qemu, qemu, qemu, qemu, (), {"qemu": "12ab"})
 
 
 class Guests:

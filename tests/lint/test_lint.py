@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Style of every file in git: QEMU's and the kernel's checkpatch, ruff, shellcheck."""
+"""Style of every file in git: QEMU's and the kernel's checkpatch, ruff, shellcheck, sparse."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rsd import buildroot, debian, qemu
+from rsd import buildroot, debian, kernel, module, qemu
 from rsd.artifacts import REPOSITORY
 from rsd.cache import Cache
 from rsd.progress import Progress
@@ -87,3 +87,24 @@ def test_kernel_style(kernel_checkpatch: Path) -> None:
     files = tracked("host/*.c", "host/*.h")
     assert files
     check(["perl", kernel_checkpatch, "-q", "--no-tree", "-f", *files])
+
+
+def test_module(rsd_cache: Cache, tmp_path: Path) -> None:
+    """Neither W=1 (which reads kernel-doc comments too) nor sparse has anything to say."""
+    progress = Progress()
+    built = kernel.ensure(rsd_cache, progress, REPOSITORY / "guest/kernel", "release")
+    source = tmp_path / "module"
+    source.mkdir()
+    module.sync(REPOSITORY / "host/fs", source)
+    log = rsd_cache.log("module-lint")
+    with progress.step("RFS module: W=1 and sparse") as step:
+        buildroot.ensure(rsd_cache, progress).run(
+            f"{module.MAKE} W=1 C=2 modules >/module/said 2>&1 || true\ntest -f /module/rfs.ko\n",
+            binds={"/out": built, "/module": source},
+            step=step,
+            log=log,
+            hint="make -C host/fs fails",
+        )
+    said = (source / "said").read_text()
+    if said:
+        pytest.fail(said, pytrace=False)

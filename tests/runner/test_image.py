@@ -23,11 +23,14 @@ def exported(tmp_path: Path) -> Path:
     tools = tmp_path / "tools"
     tools.mkdir()
     (tools / "zappend").write_bytes(b"tool" * 1000)
+    modules = tmp_path / "modules"
+    (modules / "6.12").mkdir(parents=True)
+    (modules / "6.12" / "rfs.ko").write_bytes(b"module")
     for name in ("vmlinux", "root.erofs"):
         (tmp_path / name).write_bytes(name.encode() * 1000)
     target = tmp_path / "image.tar"
     parts = {name: tmp_path / name for name in ("vmlinux", "root.erofs")}
-    image.export(target, parts, tools, "release")
+    image.export(target, parts, {"tools": tools, "modules": modules}, "release")
     return target
 
 
@@ -39,6 +42,7 @@ def test_an_imported_image_is_used_until_reset(cache: Cache, exported: Path) -> 
     assert path.name == name
     assert (path / "vmlinux").read_bytes() == b"vmlinux" * 1000
     assert (path / "tools/zappend").read_bytes() == b"tool" * 1000
+    assert (path / "modules/6.12/rfs.ko").read_bytes() == b"module"
     image.reset(cache)
     assert image.imported(cache) is None
 

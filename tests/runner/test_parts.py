@@ -141,7 +141,13 @@ def test_equal_inputs_give_equal_bytes(tmp_path: Path) -> None:
         os.link(inputs / "a", inputs / "c")
         archive = tmp_path / f"{name}.tar"
         exchange.write_inputs(
-            archive, init=init, tools=None, config={"x": 1}, script="true", inputs=inputs
+            archive,
+            init=init,
+            tools=None,
+            modules=None,
+            config={"x": 1},
+            script="true",
+            inputs=inputs,
         )
         archives.append(archive.read_bytes())
     assert archives[0] == archives[1]
@@ -176,7 +182,7 @@ def test_inputs_must_fit_the_guests_memory(tmp_path: Path) -> None:
     init.write_text("#!/bin/sh\n")
     tools = tmp_path / "tools"
     tools.mkdir()
-    built = Artifacts(init, init, init, init, tools, (), {})
+    built = Artifacts(init, init, init, init, tools, tools, (), {})
     job = machine.GuestJob("none", "true", inputs={"big": bytes(200 << 20)}, memory_mib=512)
     with pytest.raises(RsdError, match="need a guest with 640 MiB"):
         machine.run_guest(job, built, cache=Cache(tmp_path / "cache"))

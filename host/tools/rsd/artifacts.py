@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rsd import guesttools, image, qemu
+from rsd import guesttools, image, module, qemu
 from rsd import kernel as guest_kernel
 from rsd.cache import Cache, hash_file, hash_tree
 from rsd.errors import RsdError
@@ -50,6 +50,7 @@ class Artifacts:
     root: Path
     init: Path
     tools: Path
+    modules: Path  # the guest's /lib/modules
     firmware: tuple[Path, ...]  # where QEMU looks for it
     hashes: Mapping[str, str]
 
@@ -66,6 +67,7 @@ def ensure(cache: Cache, progress: Progress, *, kernel: str = "release") -> Arti
             "kernel": lambda: _kernel(cache, progress, kernel),
             "root": lambda: image.ensure_root(cache, progress),
             "tools": lambda: guesttools.ensure(cache, progress, REPOSITORY),
+            "module": lambda: module.ensure(cache, progress, REPOSITORY, kernel),
         }
     )
     return Artifacts(
@@ -74,12 +76,14 @@ def ensure(cache: Cache, progress: Progress, *, kernel: str = "release") -> Arti
         root=built["root"] / "root.erofs",
         init=guest / "init",
         tools=built["tools"],
+        modules=built["module"] / module.MODULES,
         firmware=FIRMWARE_DIRS,
         hashes={
             "qemu": _digest(built["qemu"], "qemu_sha256"),
             "kernel": _digest(built["kernel"], "vmlinux_sha256"),
             "root": _digest(built["root"], "root_sha256"),
             "tools": hash_tree(built["tools"]),
+            "module": _digest(built["module"], "module_sha256"),
             "init": hash_file(guest / "init"),
             "firmware": _firmware_hash(FIRMWARE_DIRS),
         },
@@ -107,12 +111,14 @@ def _with_imported(cache: Cache, progress: Progress, foreign: Path, flavour: str
         root=foreign / "root.erofs",
         init=init,
         tools=foreign / "tools",
+        modules=foreign / "modules",
         firmware=firmware,
         hashes={
             "qemu": _digest(built, "qemu_sha256"),
             "kernel": manifest["sha256"]["vmlinux"],
             "root": manifest["sha256"]["root.erofs"],
             "tools": hash_tree(foreign / "tools"),
+            "module": hash_file(module.file_in(foreign / "modules")),
             "init": hash_file(init),
             "firmware": _firmware_hash(firmware),
         },

@@ -218,12 +218,13 @@ def _image(arguments: argparse.Namespace) -> int:
     parts = {"vmlinux": built.kernel, "root.erofs": built.root, "init": built.init}
     for name, path in artifacts.firmware_files(built.firmware).items():
         parts[f"firmware/{name}"] = path
-    image.export(arguments.file, parts, built.tools, arguments.kernel)
+    trees = {"tools": built.tools, "modules": built.modules}
+    image.export(arguments.file, parts, trees, arguments.kernel)
     return 0
 
 
 # What a new version of the drive makes useless, and what is made anew within minutes.
-OLD = ["qemu", "guest-tools", "rsdsim", "aged", "cell"]
+OLD = ["qemu", "guest-tools", "module-release", "module-debug", "rsdsim", "aged", "cell"]
 
 
 def _clean(arguments: argparse.Namespace) -> int:

@@ -33,6 +33,7 @@ def write_inputs(
     *,
     init: Path,
     tools: Path | None,
+    modules: Path | None,
     config: Mapping[str, str | int],
     script: str,
     inputs: Inputs,
@@ -47,6 +48,8 @@ def write_inputs(
         _add_bytes(tar, "job", script.encode(), 0o644)
         if tools is not None:
             _add_tree(tar, "bin", tools)
+        if modules is not None:
+            _add_tree(tar, "modules", modules)
         if isinstance(inputs, Path):
             _add_tree(tar, "in", inputs)
         elif inputs:

@@ -129,14 +129,18 @@ def imported(cache: Cache) -> Path | None:
     return path
 
 
-# 2: firmware and init are in it
-FORMAT = 2
+# 2: firmware and init are in it; 3: the module
+FORMAT = 3
 
 
-def export(target: Path, parts: Mapping[str, Path], tools: Path, flavour: str) -> None:
-    """Write an image that `import_` takes: files by their name in it, and the guest tools."""
+def export(
+    target: Path, parts: Mapping[str, Path], trees: Mapping[str, Path], flavour: str
+) -> None:
+    """Write an image that `import_` takes: files and directories by their name in it."""
     files = dict(parts)
-    files |= {f"tools/{p.name}": p for p in sorted(tools.iterdir())}
+    for name, tree in trees.items():
+        below = sorted(path for path in tree.rglob("*") if path.is_file())
+        files |= {f"{name}/{path.relative_to(tree)}": path for path in below}
     manifest = {
         "format": FORMAT,
         "kernel": flavour,

@@ -305,6 +305,7 @@ def _prepare(
         scratch / "inputs",
         init=built.init,
         tools=built.tools,
+        modules=built.modules,
         config={"virtual_limit": job.virtual_limit_s, **settings},
         script=job.script,
         inputs=job.inputs,

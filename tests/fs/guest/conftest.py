@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from mounted import Run
+from mounted import VOLUMES, Run, Volume
 
 from rsd import artifacts, machine
 from rsd.artifacts import Artifacts
@@ -17,13 +17,13 @@ from rsd.progress import Progress
 HERE = Path(__file__).resolve().parent
 CHECKERS = ("posix", "fsx", "promise")
 FLAGS = "-O1 -g -Wall -Wextra -Werror".split()
+WALL_LIMIT_S = {"release": 1200, "debug": 7200}
 
 # What a kernel says that has found a fault in itself.
 FAULT = re.compile(
     r"KASAN|BUG:|WARNING:|possible circular|possible recursive|possible irq|INFO: task|"
     r"inconsistent lock|suspicious RCU|Call Trace|stack backtrace|scheduling while atomic|UBSAN"
 )
-
 
 # fails STATUS COMMAND...: the command ends with that status.
 PROLOGUE = """
@@ -43,7 +43,27 @@ def checkers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture
-def run(built: Artifacts, rsd_cache: Cache, checkers: dict[str, Path], tmp_path: Path) -> Run:
+def volume(request: pytest.FixtureRequest) -> Volume:
+    """The file system under test."""
+    return VOLUMES[request.config.getoption("--volume")]
+
+
+@pytest.fixture(scope="session")
+def flavour(request: pytest.FixtureRequest) -> str:
+    """The guest kernel's flavour."""
+    return str(request.config.getoption("--guest-kernel"))
+
+
+@pytest.fixture(scope="session")
+def parts(rsd_cache: Cache, flavour: str) -> Artifacts:
+    """Everything that a guest with this kernel needs."""
+    return artifacts.ensure(rsd_cache, Progress(), kernel=flavour)
+
+
+@pytest.fixture
+def run(
+    parts: Artifacts, rsd_cache: Cache, checkers: dict[str, Path], tmp_path: Path, flavour: str
+) -> Run:
     """run(script, system="rsd", status=0, ...): a guest in virtual time, with the checkers in /in.
 
     The script runs with PROLOGUE before it. Fails if it ends otherwise than with `status`, or if
@@ -57,19 +77,15 @@ def run(built: Artifacts, rsd_cache: Cache, checkers: dict[str, Path], tmp_path:
         outcome: Outcome = Outcome.EXITED,
         **options: object,
     ) -> GuestResult:
-        settings = {"wall_limit_s": 900, "inputs": checkers, **options}
+        settings = {"wall_limit_s": WALL_LIMIT_S[flavour], "inputs": checkers, **options}
         job = GuestJob(
             system=system,
+            kernel=flavour,
             script=PROLOGUE + script,
             out_dir=tmp_path / "out",
             **settings,  # type: ignore[arg-type]
         )
-        built_for = (
-            built
-            if job.kernel == "release"
-            else artifacts.ensure(rsd_cache, Progress(), kernel=job.kernel)
-        )
-        result = machine.run_guest(job, built_for, cache=rsd_cache)
+        result = machine.run_guest(job, parts, cache=rsd_cache)
         found = FAULT.search(result.console)
         assert not found, result.console
         assert result.outcome is outcome, f"{result.outcome}\n{result.output}\n{result.console}"

@@ -1,9 +1,46 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the tests of mounted volumes share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from rsd.machine import GuestResult
 
 # The fixture `run`.
 Run = Callable[..., GuestResult]
+
+
+@dataclass(frozen=True)
+class Volume:
+    """A file system on a drive of rsd.systems: RFS, or one by which the tests are tested."""
+
+    system: str
+    mkfs: str
+    mount: str
+    check: str
+    namespace: Mapping[str, str] = field(default_factory=dict)
+
+
+VOLUMES = {
+    "rfs": Volume("rsd", "mkfs.rfs -q -f $drive", "mount -t rfs", "fsck.rfs $drive"),
+    "ext4": Volume("page-ftl", "mkfs.ext4 -q -F $drive", "mount -t ext4", "e2fsck -fn $drive"),
+    "f2fs": Volume("page-ftl", "mkfs.f2fs -q -f $drive", "mount -t f2fs", "fsck.f2fs $drive"),
+}
+
+# A drive of 48 MiB: 48 zones of 64 blocks of 4 pages.
+SMALL = {"channels": "2", "ways": "2", "blocks": "48", "pages": "64", "spare-blocks": "4"}
+
+
+def script(volume: Volume, body: str, *, make: bool = True) -> str:
+    """`body` with $drive and the functions start (mount), end (umount) and again (both).
+
+    After each `end` the volume is checked. Without `make` it is there already.
+    """
+    return (
+        "drive=/dev/nvme0n1\n"
+        f"start() {{ {volume.mount} $* $drive /mnt; }}\n"
+        f"end() {{ cd /; umount /mnt; {volume.check}; }}\n"
+        "again() { end; start; }\n"
+        + (f"{volume.mkfs}\n" if make else "")
+        + f"chmod 755 /in/*\n{body}\n"
+    )
