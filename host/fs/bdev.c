@@ -9,27 +9,63 @@
 #define SECTORS		(RFS_BLOCK_BYTES >> SECTOR_SHIFT)	/* of a block */
 
 /*
+ * What the core does has a bio and a page for OOBs of its own: the appends that
+ * hold the others may wait for it.
+ */
+static struct bio *core_bio(struct rfsm_dev *dev, blk_opf_t op, u32 blocks,
+			    u64 addr, void **oob)
+{
+	struct bio *bio;
+
+	bio = bio_alloc_bioset(dev->bdev, blocks, op | REQ_SYNC | REQ_META,
+			       GFP_NOIO, &dev->core_bios);
+	bio->bi_iter.bi_sector = rfsm_sector(addr);
+	*oob = dev->oob_bytes ? page_address(dev->core_oob) : NULL;
+	if (*oob)
+		memset(*oob, 0, PAGE_SIZE);
+	return bio;
+}
+
+/*
  * A bio for so many blocks and, on a drive with page metadata, a page for
- * their OOBs. Waits for memory of the mempools.
+ * their OOBs, which rfsm_bio_oobs() adds. Waits for memory of the mempools.
  */
 struct bio *rfsm_bio(struct rfsm_dev *dev, blk_opf_t op, u32 blocks, u64 addr,
 		     void **oob)
 {
 	struct bio *bio;
-	struct page *page;
 
 	bio = bio_alloc_bioset(dev->bdev, blocks, op, GFP_NOIO, &dev->bios);
 	bio->bi_iter.bi_sector = rfsm_sector(addr);
 	*oob = NULL;
-	if (!dev->oob_bytes)
-		return bio;
-	page = mempool_alloc(&dev->oob_pages, GFP_NOIO);
-	*oob = page_address(page);
-	memset(*oob, 0, PAGE_SIZE);
+	if (dev->oob_bytes) {
+		*oob = page_address(mempool_alloc(&dev->oob_pages, GFP_NOIO));
+		memset(*oob, 0, PAGE_SIZE);
+	}
+	return bio;
+}
+
+void rfsm_bio_oobs(struct rfsm_dev *dev, struct bio *bio, void *oob, u32 n)
+{
+	u32 i, step = dev->oob_bytes;
+
+	if (!oob)
+		return;
+	for (i = n; step > RFS_OOB_BYTES && i-- > 0;) {
+		memmove(oob + i * step, oob + i * RFS_OOB_BYTES, RFS_OOB_BYTES);
+		memset(oob + i * step + RFS_OOB_BYTES, 0, step - RFS_OOB_BYTES);
+	}
 	/* neither fails: one of the pool's payloads has room for a page */
 	bio_integrity_alloc(bio, GFP_NOIO, 1);
-	bio_integrity_add_page(bio, page, blocks * dev->oob_bytes, 0);
-	return bio;
+	bio_integrity_add_page(bio, virt_to_page(oob), n * step, 0);
+}
+
+void rfsm_bio_oobs_back(struct rfsm_dev *dev, void *oob, u32 n)
+{
+	u32 i, step = dev->oob_bytes;
+
+	for (i = 0; step > RFS_OOB_BYTES && i < n; i++)
+		memmove(oob + i * RFS_OOB_BYTES, oob + i * step, RFS_OOB_BYTES);
 }
 
 void rfsm_bio_put(struct rfsm_dev *dev, struct bio *bio, void *oob)
@@ -37,15 +73,6 @@ void rfsm_bio_put(struct rfsm_dev *dev, struct bio *bio, void *oob)
 	bio_put(bio);
 	if (oob)
 		mempool_free(virt_to_page(oob), &dev->oob_pages);
-}
-
-static void oobs_out(const struct rfsm_dev *dev, void *page,
-		     const struct rfs_oob *oob, u32 n)
-{
-	u32 i;
-
-	for (i = 0; page && i < n; i++)
-		memcpy(page + i * dev->oob_bytes, &oob[i], sizeof(*oob));
 }
 
 static int dev_append(void *opaque, u32 zone, u32 blocks,
@@ -62,9 +89,11 @@ static int dev_append(void *opaque, u32 zone, u32 blocks,
 		return -EIO;
 	if (WARN_ON_ONCE(blocks > RFSM_APPEND_MAX))
 		return -EINVAL;
-	bio = rfsm_bio(dev, REQ_OP_ZONE_APPEND | REQ_SYNC | REQ_META, blocks,
+	bio = core_bio(dev, REQ_OP_ZONE_APPEND, blocks,
 		       (u64)zone * (dev->zone_sectors / SECTORS), &page);
-	oobs_out(dev, page, oob, blocks);
+	if (page)
+		memcpy(page, oob, blocks * sizeof(*oob));
+	rfsm_bio_oobs(dev, bio, page, blocks);
 	for (i = 0; i < blocks; i++) {
 		/* blocks of the core lie anywhere; the drive wants pages */
 		memcpy(page_address(dev->bounce[i]), data[i], RFS_BLOCK_BYTES);
@@ -76,7 +105,7 @@ static int dev_append(void *opaque, u32 zone, u32 blocks,
 	if (!ret)
 		ret = submit_bio_wait(bio);
 	*addr = bio->bi_iter.bi_sector / SECTORS;
-	rfsm_bio_put(dev, bio, page);
+	bio_put(bio);
 	return ret;
 }
 
@@ -97,7 +126,8 @@ static int dev_read(void *opaque, u64 addr, void *data, struct rfs_oob *oob)
 
 	if (dev->dead)
 		return -EIO;
-	bio = rfsm_bio(dev, REQ_OP_READ | REQ_SYNC | REQ_META, 1, addr, &page);
+	bio = core_bio(dev, REQ_OP_READ, 1, addr, &page);
+	rfsm_bio_oobs(dev, bio, page, 1);
 	__bio_add_page(bio, dev->bounce[0], RFS_BLOCK_BYTES, 0);
 	ret = submit_bio_wait(bio);
 	if (!ret) {
@@ -105,7 +135,7 @@ static int dev_read(void *opaque, u64 addr, void *data, struct rfs_oob *oob)
 		if (oob && page)
 			memcpy(oob, page, sizeof(*oob));
 	}
-	rfsm_bio_put(dev, bio, page);
+	bio_put(bio);
 	return ret ? -EIO : 0;
 }
 
@@ -215,7 +245,14 @@ static int alloc_all(struct rfsm_dev *dev)
 	if (!ret)
 		ret = bioset_integrity_create(&dev->bios, 64);
 	if (!ret)
+		ret = bioset_init(&dev->core_bios, 16, 0, BIOSET_NEED_BVECS);
+	if (!ret)
+		ret = bioset_integrity_create(&dev->core_bios, 16);
+	if (!ret)
 		ret = mempool_init_page_pool(&dev->oob_pages, 64, 0);
+	dev->core_oob = alloc_page(GFP_KERNEL);
+	if (!ret && !dev->core_oob)
+		ret = -ENOMEM;
 	for (i = 0; !ret && i < RFSM_APPEND_MAX; i++) {
 		dev->bounce[i] = alloc_page(GFP_KERNEL);
 		if (!dev->bounce[i])
@@ -287,6 +324,9 @@ void rfsm_dev_close(struct rfsm_dev *dev)
 	for (i = 0; i < RFSM_APPEND_MAX; i++)
 		if (dev->bounce[i])
 			__free_page(dev->bounce[i]);
+	if (dev->core_oob)
+		__free_page(dev->core_oob);
 	mempool_exit(&dev->oob_pages);
+	bioset_exit(&dev->core_bios);
 	bioset_exit(&dev->bios);
 }

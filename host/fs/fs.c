@@ -15,6 +15,9 @@ static struct kmem_cache *inode_cache;
 
 void *rfs_alloc(size_t bytes)
 {
+	/* what operations need is small, and they cannot be left half done */
+	if (bytes <= 2 * PAGE_SIZE)
+		return kzalloc(bytes, GFP_NOFS | __GFP_NOFAIL);
 	return kvzalloc(bytes, GFP_NOFS);
 }
 
@@ -85,7 +88,7 @@ int rfsm_sync(struct rfsm *m, u32 flags)
 	rfsm_lock(m);
 	if (!fs->read_only &&
 	    (flags || fs->window_blocks || fs->dirty.count || fs->log_used))
-		ret = rfs_checkpoint(fs, flags);
+		ret = rfsm_checkpoint(m, flags);
 	rfsm_unlock(m);
 	return ret ? rfsm_failed(m, ret) : 0;
 }
@@ -161,6 +164,7 @@ static void put_super(struct super_block *sb)
 	rfsm_thread_stop(m);
 	if (!m->fs->read_only)
 		rfsm_sync(m, RFS_CP_UNMOUNT);
+	rfsm_append_exit(m);
 	rfs_drop(m->fs);
 	m->fs = NULL;
 }
@@ -239,6 +243,7 @@ static int fill_super(struct super_block *sb, struct fs_context *fc)
 	m->sb = sb;
 	m->opt = *opt;
 	mutex_init(&m->lock);
+	init_waitqueue_head(&m->gate_wait);
 	init_waitqueue_head(&m->wake);
 	init_waitqueue_head(&m->room);
 	sb->s_fs_info = m;
@@ -258,6 +263,8 @@ static int fill_super(struct super_block *sb, struct fs_context *fc)
 	if (!sb_rdonly(sb) && bdev_read_only(sb->s_bdev))
 		return -EACCES;
 	ret = mount_core(m);
+	if (!ret)
+		ret = rfsm_append_init(m);
 	if (ret)
 		return ret;
 	super_set_uuid(sb, m->fs->super.uuid, sizeof(m->fs->super.uuid));
@@ -283,8 +290,10 @@ static void kill_sb(struct super_block *sb)
 	if (!m)
 		return;
 	/* put_super() is not called if the root was never there */
-	if (m->fs)
+	if (m->fs) {
+		rfsm_append_exit(m);
 		rfs_drop(m->fs);
+	}
 	rfsm_dev_close(&m->dev);
 	kfree(m);
 }
@@ -353,7 +362,7 @@ static int to_read_write(struct rfsm *m)
 		return -EIO;
 	rfsm_lock(m);
 	m->fs->read_only = false;
-	ret = rfs_checkpoint(m->fs, 0);
+	ret = rfsm_checkpoint(m, 0);
 	rfsm_unlock(m);
 	if (!ret)
 		ret = rfsm_thread_start(m);
@@ -423,15 +432,22 @@ static int __init rfsm_init(void)
 					init_once);
 	if (!inode_cache)
 		return -ENOMEM;
-	ret = register_filesystem(&type);
+	ret = rfsm_append_module_init();
 	if (ret)
-		kmem_cache_destroy(inode_cache);
+		goto out_inodes;
+	ret = register_filesystem(&type);
+	if (!ret)
+		return 0;
+	rfsm_append_module_exit();
+out_inodes:
+	kmem_cache_destroy(inode_cache);
 	return ret;
 }
 
 static void __exit rfsm_exit(void)
 {
 	unregister_filesystem(&type);
+	rfsm_append_module_exit();
 	rcu_barrier();	/* inodes are freed after a grace period */
 	kmem_cache_destroy(inode_cache);
 }

@@ -13,7 +13,6 @@
 
 #define OWED		1UL	/* a place */
 #define HOLE		2UL	/* and that it was a hole */
-#define TXN_MAX		256	/* blocks */
 
 static struct rfsm *rfsm_of_folio(const struct folio *folio)
 {
@@ -39,8 +38,7 @@ static int promise(struct rfsm *m, struct inode *inode, struct folio *folio)
 	return 0;
 }
 
-/* Under the volume lock. */
-static void unpromise(struct rfsm *m, struct inode *inode, struct folio *folio)
+void rfsm_unpromise(struct rfsm *m, struct inode *inode, struct folio *folio)
 {
 	bool hole;
 
@@ -58,7 +56,7 @@ static void invalidate_folio(struct folio *folio, size_t offset, size_t length)
 	if (offset || length < folio_size(folio) || !folio_test_private(folio))
 		return;
 	rfsm_lock(m);
-	unpromise(m, folio->mapping->host, folio);
+	rfsm_unpromise(m, folio->mapping->host, folio);
 	rfsm_unlock(m);
 }
 
@@ -132,6 +130,7 @@ static void read_singly(struct work_struct *work)
 		struct bio *bio = rfsm_bio(&m->dev, REQ_OP_READ, 1,
 					   r->addr + i, &oob);
 
+		rfsm_bio_oobs(&m->dev, bio, oob, 1);
 		bio_add_folio_nofail(bio, r->folio[i], RFS_BLOCK_BYTES, 0);
 		if (submit_bio_wait(bio))
 			folio_end_read(r->folio[i], false);
@@ -167,6 +166,7 @@ static void read_submit(struct read *r)
 	u32 i;
 
 	bio = rfsm_bio(&r->m->dev, REQ_OP_READ, r->n, r->addr, &r->oob);
+	rfsm_bio_oobs(&r->m->dev, bio, r->oob, r->n);
 	for (i = 0; i < r->n; i++)
 		bio_add_folio_nofail(bio, r->folio[i], RFS_BLOCK_BYTES, 0);
 	bio->bi_private = r;
@@ -308,7 +308,7 @@ static void give_back(struct inode *inode, struct folio *folio)
 	if (folio_test_dirty(folio))
 		return;
 	rfsm_lock(m);
-	unpromise(m, inode, folio);
+	rfsm_unpromise(m, inode, folio);
 	rfsm_unlock(m);
 }
 
@@ -436,110 +436,69 @@ int rfsm_zero_tail(struct inode *inode, loff_t old_size)
 
 /* Consecutive folios under writeback: a transaction */
 struct batch {
-	struct rfsm *m;
-	struct inode *inode;
 	u32 n;
 	u32 len;	/* valid bytes of the last */
-	struct folio *folio[TXN_MAX];
-	const void *data[TXN_MAX];
-	struct rfs_oob oob[TXN_MAX];
-	u64 addr[TXN_MAX];
+	struct folio *folio[RFS_TXN_MAX];
 };
 
-static int batch_append(struct batch *b)
+static void batch_write(struct inode *inode, struct batch *b, bool sync)
 {
-	struct rfs_fs *fs = b->m->fs;
-	struct timespec64 mtime = inode_get_mtime(b->inode);
-	u32 done, part, i;
-	int ret;
-
-	for (i = 0; i < b->n; i++)
-		b->data[i] = folio_address(b->folio[i]);
-	ret = rfs_begin(fs, b->inode->i_ino, b->folio[0]->index, b->n, b->len,
-			timespec64_to_ns(&mtime), b->oob);
-	for (done = 0; !ret && done < b->n; done += part) {
-		part = min(b->n - done, (u32)RFS_SUM_ENTRIES);
-		ret = rfs_append(fs, RFS_S_DATA, part, b->data + done,
-				 b->oob + done, b->addr + done);
-	}
-	return ret ? ret : rfs_done(fs, b->oob, b->n, b->addr);
-}
-
-static int batch_write(struct batch *b)
-{
-	struct rfsm *m = b->m;
-	u32 i;
-	int ret;
-
-	if (!b->n)
-		return 0;
-	rfsm_lock(m);
-	ret = batch_append(b);
-	for (i = 0; i < b->n; i++)
-		unpromise(m, b->inode, b->folio[i]);
-	rfsm_unlock(m);
-	if (ret) {
-		ret = rfsm_failed(m, ret);
-		mapping_set_error(b->inode->i_mapping, ret);
-	}
-	for (i = 0; i < b->n; i++)
-		folio_end_writeback(b->folio[i]);
+	if (b->n)
+		rfsm_append(rfsm_of(inode->i_sb), inode, b->folio, b->n, b->len,
+			    sync);
 	b->n = 0;
-	rfsm_kick(m);
-	return ret;
 }
 
-/* 0: the folio is in the batch; 1: there was nothing to write. */
-static int batch_add(struct batch *b, struct folio *folio)
+/* Add a locked folio, which was dirty, and unlock it. */
+static int batch_add(struct inode *inode, struct batch *b, struct folio *folio)
 {
-	struct inode *inode = b->inode;
+	struct rfsm *m = rfsm_of(inode->i_sb);
 	loff_t size = i_size_read(inode), pos = folio_pos(folio);
-	u32 len = min_t(loff_t, RFS_BLOCK_BYTES, size - pos);
 	int ret;
 
 	if (pos >= size) {	/* a truncate will drop it */
 		folio_unlock(folio);
 		return 0;
 	}
-	/* dirtied behind our back, by who had the page pinned */
-	rfsm_lock(b->m);
-	ret = promise(b->m, inode, folio);
-	rfsm_unlock(b->m);
-	if (ret) {
-		mapping_set_error(inode->i_mapping, -ENOSPC);
-		folio_unlock(folio);
-		return -ENOSPC;
+	/* who had the page pinned may have dirtied it behind our back */
+	if (!folio_test_private(folio)) {
+		rfsm_lock(m);
+		ret = promise(m, inode, folio);
+		rfsm_unlock(m);
+		if (ret) {
+			mapping_set_error(inode->i_mapping, -ENOSPC);
+			folio_unlock(folio);
+			return -ENOSPC;
+		}
 	}
-	folio_zero_segment(folio, len, RFS_BLOCK_BYTES);
+	b->len = min_t(loff_t, RFS_BLOCK_BYTES, size - pos);
+	folio_zero_segment(folio, b->len, RFS_BLOCK_BYTES);
 	folio_start_writeback(folio);
 	folio_unlock(folio);
 	b->folio[b->n++] = folio;
-	b->len = len;
 	return 0;
 }
 
 static int writepages(struct address_space *mapping,
 		      struct writeback_control *wbc)
 {
+	bool sync = wbc->sync_mode == WB_SYNC_ALL;
 	struct inode *inode = mapping->host;
 	struct folio *folio = NULL;
 	struct batch *b;
-	int error, ret, first = 0;
+	int error;
 
-	b = kvzalloc(sizeof(*b), GFP_NOFS | __GFP_NOFAIL);
-	b->m = rfsm_of(inode->i_sb);
-	b->inode = inode;
+	b = kmalloc(sizeof(*b), GFP_NOFS | __GFP_NOFAIL);
+	b->n = 0;
 	while ((folio = writeback_iter(mapping, wbc, folio, &error))) {
-		ret = 0;
-		if (b->n == TXN_MAX ||
-		    (b->n && folio->index != b->folio[0]->index + b->n))
-			ret = batch_write(b);
-		error = batch_add(b, folio);
-		first = first ? first : ret ? ret : error;
+		if (b->n && (b->n == RFS_TXN_MAX || b->len < RFS_BLOCK_BYTES ||
+			     folio->index != b->folio[0]->index + b->n))
+			batch_write(inode, b, sync);
+		error = batch_add(inode, b, folio);
 	}
-	ret = batch_write(b);
-	kvfree(b);
-	return first ? first : ret ? ret : error;
+	batch_write(inode, b, sync);
+	kfree(b);
+	return error;
 }
 
 const struct address_space_operations rfsm_aops = {

@@ -31,7 +31,7 @@ static bool make_room(struct rfsm *m)
 	if (!ret && rfs_room_low(fs, RFSM_APPEND_MAX))
 		ret = rfs_clean(fs);
 	if (!ret || ret == -ENOENT)
-		ret = rfs_checkpoint(fs, 0);
+		ret = rfsm_checkpoint(m, 0);
 	rfsm_unlock(m);
 	if (ret)
 		rfsm_failed(m, ret);

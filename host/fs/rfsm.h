@@ -9,9 +9,11 @@
 
 #include <linux/bio.h>
 #include <linux/fs.h>
+#include <linux/llist.h>
 #include <linux/mempool.h>
 #include <linux/mutex.h>
 #include <linux/wait.h>
+#include <linux/workqueue.h>
 
 #include "rfs.h"
 
@@ -33,7 +35,8 @@ struct rfsm_dev {
 	struct block_device *bdev;
 	u32 zone_sectors;
 	u32 oob_bytes;		/* page metadata of a block on the drive */
-	struct bio_set bios;
+	struct bio_set bios, core_bios;
+	struct page *core_oob;
 	mempool_t oob_pages;
 	struct page *bounce[RFSM_APPEND_MAX];
 	struct rfs_dev_zone *zones;	/* as reported, while mounting */
@@ -50,6 +53,16 @@ struct rfsm {
 	unsigned int nofs;	/* of who holds it */
 	struct rfsm_options opt;
 	struct rfsm_dev dev;
+	/* appends on their way; under the lock but for done */
+	struct workqueue_struct *queue;
+	struct work_struct work;
+	struct llist_head done;
+	mempool_t runs, sum_runs, sum_pages;
+	u32 sums;		/* summaries */
+	u32 flying;		/* transactions, appends and summaries */
+	u32 gate;		/* check-points that wait for them */
+	wait_queue_head_t gate_wait;
+
 	struct task_struct *thread;
 	wait_queue_head_t wake;		/* the thread */
 	wait_queue_head_t room;		/* who waits for it */
@@ -86,6 +99,20 @@ int rfsm_failed(struct rfsm *m, int ret);
 bool rfsm_dead(const struct rfsm *m);
 void rfsm_shutdown(struct rfsm *m);
 int rfsm_sync(struct rfsm *m, u32 flags);
+
+/* append.c */
+int rfsm_append_init(struct rfsm *m);
+void rfsm_append_exit(struct rfsm *m);
+/*
+ * Write n consecutive folios under writeback as a transaction; len: valid bytes
+ * of the last. Writeback ends later, errors go to the mapping.
+ */
+void rfsm_append(struct rfsm *m, struct inode *inode, struct folio **folio,
+		 u32 n, u32 len, bool sync);
+/* Under the volume lock, which it drops while it waits for appends */
+int rfsm_checkpoint(struct rfsm *m, u32 flags);
+int __init rfsm_append_module_init(void);
+void rfsm_append_module_exit(void);
 
 /* reclaim.c */
 int rfsm_thread_start(struct rfsm *m);
@@ -126,6 +153,10 @@ void rfsm_dev_mounted(struct rfsm_dev *dev);
 void rfsm_dev_close(struct rfsm_dev *dev);
 struct bio *rfsm_bio(struct rfsm_dev *dev, blk_opf_t op, u32 blocks, u64 addr,
 		     void **oob);
+/* Add OOBs that are one after the other to the bio, as the drive has them */
+void rfsm_bio_oobs(struct rfsm_dev *dev, struct bio *bio, void *oob, u32 n);
+/* And back: *oob is an array of struct rfs_oob again */
+void rfsm_bio_oobs_back(struct rfsm_dev *dev, void *oob, u32 n);
 void rfsm_bio_put(struct rfsm_dev *dev, struct bio *bio, void *oob);
 
 /* node.c */
@@ -153,6 +184,8 @@ long rfsm_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
 int rfsm_fsync(struct file *file, loff_t start, loff_t end, int datasync);
 
 /* pages.c */
+/* Give back what a folio was promised; under the volume lock */
+void rfsm_unpromise(struct rfsm *m, struct inode *inode, struct folio *folio);
 extern const struct address_space_operations rfsm_aops;
 vm_fault_t rfsm_page_mkwrite(struct vm_fault *vmf);
 /* Bytes of the page of the old end after it are zero */

@@ -138,24 +138,35 @@ void rfs_buf_drop(struct rfs_fs *fs, struct rfs_buf *buf)
 	forget(fs, buf);
 }
 
-int rfs_buf_write(struct rfs_fs *fs, struct rfs_buf *buf, u32 stream)
+struct writing {
+	struct rfs_oob oob[RFS_SUM_ENTRIES];
+	const void *data[RFS_SUM_ENTRIES];
+	u64 addr[RFS_SUM_ENTRIES];
+};
+
+int rfs_bufs_write(struct rfs_fs *fs, struct rfs_buf **buf, u32 n, u32 stream)
 {
-	const void *data = buf->bytes;
-	struct rfs_oob oob;
-	u64 addr;
+	struct writing *w = rfs_alloc(sizeof(*w));
+	u32 i;
 	int ret;
 
-	rfs_oob_meta(fs, &oob, &buf->head);
-	rfs_head_seal(&buf->head, le64_to_cpu(oob.stamp));
-	ret = rfs_append(fs, stream, 1, &data, &oob, &addr);
-	if (ret)
-		return ret;
-	fs->new_dirty -= !buf->addr;
-	take_out(&fs->dirty, buf);
-	put_last(&fs->clean, buf);
-	buf->dirty = false;
-	buf->addr = addr;
-	return 0;
+	if (!w)
+		return -ENOMEM;
+	for (i = 0; i < n; i++) {
+		rfs_oob_meta(fs, &w->oob[i], &buf[i]->head);
+		rfs_head_seal(&buf[i]->head, le64_to_cpu(w->oob[i].stamp));
+		w->data[i] = buf[i]->bytes;
+	}
+	ret = rfs_append(fs, stream, n, w->data, w->oob, w->addr);
+	for (i = 0; !ret && i < n; i++) {
+		fs->new_dirty -= !buf[i]->addr;
+		take_out(&fs->dirty, buf[i]);
+		put_last(&fs->clean, buf[i]);
+		buf[i]->dirty = false;
+		buf[i]->addr = w->addr[i];
+	}
+	rfs_free(w);
+	return ret;
 }
 
 void rfs_cache_trim(struct rfs_fs *fs, u32 keep)

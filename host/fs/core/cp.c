@@ -4,42 +4,37 @@
 
 #define PTR_LEN		RFS_BLOCK_BYTES	/* valid bytes of metadata blocks */
 
-/* Call fn for each dirty block of a type; it may make others dirty. */
-static int each_dirty(struct rfs_fs *fs, u8 type, u8 level,
-		      int (*fn)(struct rfs_fs *fs, struct rfs_buf *buf))
-{
-	struct rfs_buf *buf, *next;
-	int ret = 0;
+/* How the dirty blocks of a type, and of a level, are written */
+struct pass {
+	u8 type, level, stream;
+	/* 1: write it; 0: it is gone; may be NULL */
+	int (*prepare)(struct rfs_fs *fs, struct rfs_buf *buf);
+	/* it was at old and is written; may make blocks of later passes dirty */
+	int (*settle)(struct rfs_fs *fs, struct rfs_buf *buf, u64 old);
+};
 
-	for (buf = fs->dirty.first; !ret && buf; buf = next) {
-		next = buf->next;
-		if (buf->type == type &&
-		    (type != RFS_INDEX || buf->head.level == level))
-			ret = fn(fs, buf);
-	}
-	return ret;
-}
-
-static int write_dir(struct rfs_fs *fs, struct rfs_buf *buf)
+static int settle_dir(struct rfs_fs *fs, struct rfs_buf *buf, u64 old)
 {
 	struct rfs_ptr ptr = { 0 };
-	int ret = rfs_buf_write(fs, buf, RFS_S_META);
 
+	(void)old;	/* the index has it */
 	ptr.addr = rfs_word(buf->addr, PTR_LEN);
-	return ret ? ret : rfs_map_set(fs, buf->ino, buf->off, &ptr);
+	return rfs_map_set(fs, buf->ino, buf->off, &ptr);
 }
 
-static int write_node(struct rfs_fs *fs, struct rfs_buf *buf)
+static int move_live(struct rfs_fs *fs, u64 from, u64 to)
 {
-	u64 old = buf->addr;
+	int ret = rfs_live(fs, to, 1, NULL);
+
+	return ret || !from ? ret : rfs_live(fs, from, -1, NULL);
+}
+
+static int settle_node(struct rfs_fs *fs, struct rfs_buf *buf, u64 old)
+{
 	struct rfs_buf *holder;
 	struct rfs_ptr *slot;
-	int ret = rfs_buf_write(fs, buf, RFS_S_META);
+	int ret = move_live(fs, old, buf->addr);
 
-	if (!ret)
-		ret = rfs_live(fs, buf->addr, 1, NULL);
-	if (!ret && old)
-		ret = rfs_live(fs, old, -1, NULL);
 	if (!ret)
 		ret = rfs_map_slot(fs, buf->ino, buf->head.level,
 				   buf->off & ((1ULL << 56) - 1), true, &slot,
@@ -52,45 +47,107 @@ static int write_node(struct rfs_fs *fs, struct rfs_buf *buf)
 	return 0;
 }
 
-static int write_inodes(struct rfs_fs *fs, struct rfs_buf *buf)
+static int word_of(struct rfs_fs *fs, const struct rfs_buf *buf,
+		   struct rfs_buf **map, __le64 **word)
+{
+	int ret = rfs_imap_get(fs, buf->off / RFS_MAP_ENTRIES, true, map);
+
+	if (!ret)
+		*word = &(*map)->table.word[buf->off % RFS_MAP_ENTRIES];
+	return ret;
+}
+
+static int prepare_inodes(struct rfs_fs *fs, struct rfs_buf *buf)
 {
 	u64 old = buf->addr;
 	struct rfs_buf *map;
 	__le64 *word;
-	int ret;
+	int ret = word_of(fs, buf, &map, &word);
 
-	ret = rfs_imap_get(fs, buf->off / RFS_MAP_ENTRIES, true, &map);
 	if (ret)
 		return ret;
-	word = &map->table.word[buf->off % RFS_MAP_ENTRIES];
 	rfs_buf_dirty(fs, map);
-	if (!rfs_high(*word)) {	/* no inode in use */
-		*word = 0;
-		rfs_buf_drop(fs, buf);
-		return old ? rfs_live(fs, old, -1, NULL) : 0;
-	}
-	ret = rfs_buf_write(fs, buf, RFS_S_META);
-	if (!ret)
-		ret = rfs_live(fs, buf->addr, 1, NULL);
-	if (!ret && old)
-		ret = rfs_live(fs, old, -1, NULL);
-	*word = rfs_word(buf->addr, rfs_high(*word));
-	return ret;
+	if (rfs_high(*word))
+		return 1;
+	*word = 0;	/* no inode in use */
+	rfs_buf_drop(fs, buf);
+	return old ? rfs_live(fs, old, -1, NULL) : 0;
 }
 
-static int write_imap(struct rfs_fs *fs, struct rfs_buf *buf)
+static int settle_inodes(struct rfs_fs *fs, struct rfs_buf *buf, u64 old)
 {
-	u64 old = buf->addr;
-	int ret = rfs_buf_write(fs, buf, RFS_S_IMAP);
+	struct rfs_buf *map;
+	__le64 *word;
+	int ret = word_of(fs, buf, &map, &word);
 
 	if (ret)
 		return ret;
+	*word = rfs_word(buf->addr, rfs_high(*word));
+	return move_live(fs, old, buf->addr);
+}
+
+static int settle_imap(struct rfs_fs *fs, struct rfs_buf *buf, u64 old)
+{
 	rfs_live_map(fs, old, -1);
 	rfs_live_map(fs, buf->addr, 1);
 	fs->timb[buf->off] = buf->addr |
 		(fs->timb[buf->off] & ~RFS_ADDR_MASK);
 	fs->timb_dirty[buf->off / RFS_MAP_ENTRIES] = true;
 	return 0;
+}
+
+/* Many blocks in an append: the drive writes them at once. */
+static int write_some(struct rfs_fs *fs, const struct pass *pass,
+		      struct rfs_buf **buf, u32 n)
+{
+	u64 old[RFS_SUM_ENTRIES];
+	u32 i;
+	int ret;
+
+	for (i = 0; i < n; i++)
+		old[i] = buf[i]->addr;
+	ret = rfs_bufs_write(fs, buf, n, pass->stream);
+	for (i = 0; !ret && i < n; i++)
+		ret = pass->settle(fs, buf[i], old[i]);
+	return ret;
+}
+
+static int write_pass(struct rfs_fs *fs, const struct pass *pass)
+{
+	struct rfs_buf *some[RFS_SUM_ENTRIES], *buf, *next;
+	u32 n = 0;
+	int ret = 0;
+
+	for (buf = fs->dirty.first; ret >= 0 && buf; buf = next) {
+		next = buf->next;
+		if (buf->type != pass->type ||
+		    (pass->level && buf->head.level != pass->level))
+			continue;
+		ret = pass->prepare ? pass->prepare(fs, buf) : 1;
+		if (ret == 1)
+			some[n++] = buf;
+		if (n < RFS_SUM_ENTRIES || ret < 0)
+			continue;
+		ret = write_some(fs, pass, some, n);
+		n = 0;
+	}
+	return ret < 0 ? ret : write_some(fs, pass, some, n);
+}
+
+static int write_passes(struct rfs_fs *fs)
+{
+	struct pass dirs = { RFS_DIR, 0, RFS_S_META, NULL, settle_dir };
+	struct pass nodes = { RFS_INDEX, 1, RFS_S_META, NULL, settle_node };
+	struct pass inodes = { RFS_INODES, 0, RFS_S_META, prepare_inodes,
+			       settle_inodes };
+	struct pass maps = { RFS_IMAP, 0, RFS_S_IMAP, NULL, settle_imap };
+	int ret = write_pass(fs, &dirs);
+
+	for (; !ret && nodes.level <= RFS_HEIGHT_MAX; nodes.level++)
+		ret = write_pass(fs, &nodes);
+	if (!ret)
+		ret = write_pass(fs, &inodes);
+	return ret ? ret : write_pass(fs, &maps);
 }
 
 /* A block of a table that is kept in memory as a whole. */
@@ -317,16 +374,9 @@ static int write_all(struct rfs_fs *fs)
 {
 	struct rfs_table *table;
 	int ret = rfs_log_write(fs);
-	u8 level;
 
 	if (!ret)
-		ret = each_dirty(fs, RFS_DIR, 0, write_dir);
-	for (level = 1; !ret && level <= RFS_HEIGHT_MAX; level++)
-		ret = each_dirty(fs, RFS_INDEX, level, write_node);
-	if (!ret)
-		ret = each_dirty(fs, RFS_INODES, 0, write_inodes);
-	if (!ret)
-		ret = each_dirty(fs, RFS_IMAP, 0, write_imap);
+		ret = write_passes(fs);
 	if (ret)
 		return ret;
 	if (fs->dirty.count)

@@ -2,8 +2,6 @@
 /* Content of files. */
 #include "rfs.h"
 
-#define TXN_MAX		256	/* blocks */
-
 static u32 seconds(const struct rfs_fs *fs, u64 time)
 {
 	u64 created = le64_to_cpu(fs->super.created);
@@ -22,32 +20,34 @@ void rfs_ptr_of(const struct rfs_fs *fs, const struct rfs_oob *oob, u64 addr,
 	ptr->pad = 0;
 }
 
-static int fill_oobs(struct rfs_fs *fs, const struct rfs_dinode *di,
-		     u64 block, u32 n, u32 len, u64 now, struct rfs_oob *oob)
+int rfs_fill(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from, u32 n,
+	     struct rfs_oob *oob)
 {
-	u64 version = rfs_next_version(fs, n);
 	struct rfs_ptr old;
 	u32 i;
 	int ret;
 
-	for (i = 0; i < n; i++) {
-		ret = rfs_map_get(fs, le32_to_cpu(di->ino), block + i, &old);
+	memset(oob, 0, n * sizeof(*oob));
+	for (i = from; i < from + n; i++, oob++) {
+		bool last = i + 1 == txn->n;
+
+		ret = rfs_map_get(fs, txn->ino, txn->block + i, &old);
 		if (ret)
 			return ret;
-		oob[i].magic = cpu_to_le16(RFS_OOB_MAGIC);
-		oob[i].type = RFS_DATA;
-		oob[i].volume = cpu_to_le32(fs->volume);
-		oob[i].ino = di->ino;
-		oob[i].gen = di->gen;
-		oob[i].off = cpu_to_le64(block + i);
-		oob[i].version = cpu_to_le64(version + i);
-		oob[i].stamp = oob[i].version;
-		oob[i].time = cpu_to_le64(now);
-		oob[i].len = cpu_to_le16(i + 1 < n ? RFS_BLOCK_BYTES : len);
-		oob[i].txn_idx = cpu_to_le16(i);
-		oob[i].txn_cnt = cpu_to_le16(i + 1 < n ? 0 : n);
-		oob[i].wcount = cpu_to_le16(min(le16_to_cpu(old.wcount) + 1,
-						0xffff));
+		oob->magic = cpu_to_le16(RFS_OOB_MAGIC);
+		oob->type = RFS_DATA;
+		oob->volume = cpu_to_le32(fs->volume);
+		oob->ino = cpu_to_le32(txn->ino);
+		oob->gen = cpu_to_le32(txn->gen);
+		oob->off = cpu_to_le64(txn->block + i);
+		oob->version = cpu_to_le64(txn->version + i);
+		oob->stamp = oob->version;
+		oob->time = cpu_to_le64(txn->time);
+		oob->len = cpu_to_le16(last ? txn->len : RFS_BLOCK_BYTES);
+		oob->txn_idx = cpu_to_le16(i);
+		oob->txn_cnt = cpu_to_le16(last ? txn->n : 0);
+		oob->wcount = cpu_to_le16(min(le16_to_cpu(old.wcount) + 1,
+					      0xffff));
 	}
 	return 0;
 }
@@ -96,13 +96,13 @@ void rfs_unpromise(struct rfs_fs *fs, u32 blocks, u32 holes)
 }
 
 int rfs_begin(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u32 len, u64 time,
-	      struct rfs_oob *oob)
+	      struct rfs_txn *txn)
 {
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
 	int ret = 0;
 
-	if (!n || n > TXN_MAX || !len || len > RFS_BLOCK_BYTES)
+	if (!n || n > RFS_TXN_MAX || !len || len > RFS_BLOCK_BYTES)
 		return -EINVAL;
 	if (fs->read_only)
 		return -EROFS;
@@ -112,7 +112,16 @@ int rfs_begin(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u32 len, u64 time,
 		ret = rfs_iget(fs, ino, &di, &buf);
 	if (!ret && !S_ISREG(le32_to_cpu(di->mode)))
 		ret = -EINVAL;
-	return ret ? ret : fill_oobs(fs, di, block, n, len, time, oob);
+	if (ret)
+		return ret;
+	txn->ino = ino;
+	txn->gen = le32_to_cpu(di->gen);
+	txn->block = block;
+	txn->n = n;
+	txn->len = len;
+	txn->time = time;
+	txn->version = rfs_next_version(fs, n);
+	return 0;
 }
 
 int rfs_done(struct rfs_fs *fs, const struct rfs_oob *oob, u32 n,
@@ -161,19 +170,22 @@ int rfs_write(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
 {
 	u64 now = fs->ops->now(fs->dev);
 	struct rfs_oob *oob;
+	struct rfs_txn txn;
 	u64 *addr;
 	u32 done, part, holes;
 	int ret;
 
-	if (n > TXN_MAX)
+	if (n > RFS_TXN_MAX)
 		return -EINVAL;
 	ret = promise_all(fs, ino, block, n, &holes);
 	if (ret)
 		return ret;
 	oob = rfs_alloc(n * sizeof(*oob));
 	addr = rfs_alloc(n * sizeof(*addr));
-	ret = oob && addr ? rfs_begin(fs, ino, block, n, len, now, oob) :
+	ret = oob && addr ? rfs_begin(fs, ino, block, n, len, now, &txn) :
 			    -ENOMEM;
+	if (!ret)
+		ret = rfs_fill(fs, &txn, 0, n, oob);
 	for (done = 0; !ret && done < n; done += part) {
 		part = min(n - done, (u32)RFS_SUM_ENTRIES);
 		ret = rfs_append(fs, RFS_S_DATA, part, data + done, oob + done,

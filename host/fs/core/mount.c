@@ -140,6 +140,7 @@ void rfs_drop(struct rfs_fs *fs)
 	while (fs->dirty.first)
 		rfs_buf_drop(fs, fs->dirty.first);
 	rfs_cache_trim(fs, 0);
+	rfs_sums_drop(fs);
 	rfs_free(fs->zone);
 	rfs_free(fs->timb);
 	rfs_free(fs->timb_addr);

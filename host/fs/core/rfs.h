@@ -67,14 +67,34 @@ struct rfs_zone_info {
 	u8 stream;
 	u8 cond;
 	bool window;		/* holds pages since the check-point */
+	bool summing;		/* a summary is on its way */
+};
+
+/* A summary, until it is written */
+struct rfs_sum {
+	struct rfs_sum *next;
+	u32 zone;
+	u32 count;		/* blocks it will list */
+	u32 known;		/* of them, where they are is known, or never */
+	bool full;
+	struct rfs_summary block;
 };
 
 /* A stream's open zone and the blocks that no summary lists yet */
 struct rfs_tail {
 	u32 zone;		/* 0 if none */
-	u32 pending;
-	struct rfs_oob entry[RFS_SUM_ENTRIES];
+	struct rfs_sum *sum;	/* NULL if there are none */
 };
+
+/* Room in a zone that an append was given */
+struct rfs_place {
+	u32 zone;
+	u32 n;			/* blocks */
+	u32 slot;		/* the first of them in sum */
+	struct rfs_sum *sum;	/* lists them; may be NULL */
+};
+
+#define RFS_TRIES	3	/* zones that are tried when appends fail */
 
 /* A metadata block in memory */
 struct rfs_buf {
@@ -159,6 +179,7 @@ struct rfs_fs {
 
 	struct rfs_zone_info *zone;
 	struct rfs_tail tail[RFS_S_DATA + 1];
+	struct rfs_sum *sums;	/* that can be written */
 	u32 free_zones;
 	u32 zone_cursor;
 	u64 live;		/* blocks of all zones */
@@ -248,7 +269,19 @@ int rfs_super_write(struct rfs_fs *fs, u32 zone);
 
 /* zone.c */
 u64 rfs_next_version(struct rfs_fs *fs, u32 count);
-/* Blocks to a stream, 63 at most; addr has an element for each */
+/*
+ * Appends in flight together, with page metadata: room for up to n blocks, the
+ * append, and where they are. Then summaries may be due. A check-point waits
+ * until all that were given room are placed and no summary is left.
+ */
+int rfs_place(struct rfs_fs *fs, u32 stream, u32 n, struct rfs_place *place);
+void rfs_placed(struct rfs_fs *fs, const struct rfs_place *place,
+		const struct rfs_oob *oob, u64 addr, int error);
+struct rfs_sum *rfs_sum_next(struct rfs_fs *fs, struct rfs_oob *oob);
+void rfs_sum_done(struct rfs_fs *fs, struct rfs_sum *sum, u64 addr, int error);
+void rfs_sums_write(struct rfs_fs *fs);
+void rfs_sums_drop(struct rfs_fs *fs);
+/* All in one, and summaries; addr has an element for each block */
 int rfs_append(struct rfs_fs *fs, u32 stream, u32 n, const void *const *data,
 	       struct rfs_oob *oob, u64 *addr);
 void rfs_oob_meta(struct rfs_fs *fs, struct rfs_oob *oob,
@@ -270,8 +303,8 @@ int rfs_buf_new(struct rfs_fs *fs, u8 type, u32 ino, u32 gen, u64 off,
 		struct rfs_buf **out);
 void rfs_buf_dirty(struct rfs_fs *fs, struct rfs_buf *buf);
 void rfs_buf_drop(struct rfs_fs *fs, struct rfs_buf *buf);
-/* Write a dirty block; it is clean then, and has its new address */
-int rfs_buf_write(struct rfs_fs *fs, struct rfs_buf *buf, u32 stream);
+/* Write dirty blocks, 63 at most; they are clean then, at new addresses */
+int rfs_bufs_write(struct rfs_fs *fs, struct rfs_buf **buf, u32 n, u32 stream);
 void rfs_cache_trim(struct rfs_fs *fs, u32 keep);
 
 /* inode.c */
@@ -352,12 +385,24 @@ void rfs_ptr_of(const struct rfs_fs *fs, const struct rfs_oob *oob, u64 addr,
  */
 int rfs_promise(struct rfs_fs *fs, u32 ino, u64 block, bool *hole);
 void rfs_unpromise(struct rfs_fs *fs, u32 blocks, u32 holes);
-/*
- * The page metadata of a transaction of n blocks that were promised, but for
- * checksums. len: valid bytes of the last; time: the file's mtime.
- */
+#define RFS_TXN_MAX	256	/* blocks */
+
+/* Blocks of a file that are seen after a crash together or not at all */
+struct rfs_txn {
+	u64 block;
+	u64 version;		/* of the first */
+	u64 time;
+	u32 ino, gen;
+	u32 n;
+	u32 len;		/* valid bytes of the last */
+};
+
+/* Of n blocks that were promised; time: the file's mtime */
 int rfs_begin(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u32 len, u64 time,
-	      struct rfs_oob *oob);
+	      struct rfs_txn *txn);
+/* The page metadata of n of its blocks, but for checksums */
+int rfs_fill(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from, u32 n,
+	     struct rfs_oob *oob);
 /* n blocks of a transaction are where addr says */
 int rfs_done(struct rfs_fs *fs, const struct rfs_oob *oob, u32 n,
 	     const u64 *addr);

@@ -35,81 +35,118 @@ void rfs_oob_meta(struct rfs_fs *fs, struct rfs_oob *oob,
 	oob->len = cpu_to_le16(RFS_BLOCK_BYTES);
 }
 
-/* Blocks for users in a zone with so much room, after `pending` others. */
-static u32 room_for_blocks(const struct rfs_fs *fs, u32 room, u32 pending)
+static int place_sum(struct rfs_tail *tail)
 {
-	u32 n = RFS_SUM_ENTRIES;
-
-	if (fs->geo.oob_bytes)
-		n -= pending;
-	if (fs->geo.append_max)	/* without OOB, the summary goes along */
-		n = min(n, fs->geo.append_max - !fs->geo.oob_bytes);
-	return room ? min(room - 1, n) : 0;
-}
-
-/* One append of the drive; the zone it was for is not used again if it fails */
-static int append_raw(struct rfs_fs *fs, u32 zone, u32 n,
-		      const void *const *data, const struct rfs_oob *oob,
-		      u64 *addr)
-{
-	struct rfs_zone_info *z = &fs->zone[zone];
-	u32 i;
-	int ret;
-
-	ret = fs->ops->append(fs->dev, zone, n, data, oob, addr);
-	if (ret) {
-		z->cond = RFS_DEV_READ_ONLY;
-		return ret;
-	}
-	z->wp = *addr % fs->geo.zone_blocks + n;
-	z->window = true;
-	fs->window_blocks += n;
-	for (i = 0; i < n; i++)
-		fs->stats.written[oob[i].type]++;
+	if (tail->sum)
+		return 0;
+	tail->sum = rfs_alloc(sizeof(*tail->sum));
+	if (!tail->sum)
+		return -ENOMEM;
+	tail->sum->zone = tail->zone;
 	return 0;
 }
 
-static void summary_fill(struct rfs_fs *fs, struct rfs_summary *sum, u32 zone,
-			 u32 count)
+/* A summary whose blocks are all known can be written. */
+static void sum_ready(struct rfs_fs *fs, struct rfs_sum *sum)
 {
-	rfs_head_init(fs, &sum->head, RFS_SUMMARY, 0, 0, 0);
-	sum->head.count = cpu_to_le16(count);
-	sum->head.prev = cpu_to_le32(fs->zone[zone].summary);
+	struct rfs_sum **at = &fs->sums;
+
+	while (*at)
+		at = &(*at)->next;
+	*at = sum;
 }
 
-/* Backpointers of the blocks that no summary lists yet, after them. */
-static int summary_write(struct rfs_fs *fs, struct rfs_tail *tail)
+/* No more blocks for the tail's summary, but its own. */
+static void sum_full(struct rfs_fs *fs, struct rfs_tail *tail)
 {
-	struct rfs_summary *sum;
-	const void *data;
-	struct rfs_oob oob;
-	u64 addr;
-	int ret;
+	struct rfs_sum *sum = tail->sum;
 
-	if (!tail->pending || !fs->geo.oob_bytes)
-		return 0;
-	sum = rfs_alloc(sizeof(*sum));
-	if (!sum)
-		return -ENOMEM;
-	summary_fill(fs, sum, tail->zone, tail->pending);
-	memcpy(sum->entry, tail->entry, tail->pending * sizeof(oob));
-	rfs_oob_meta(fs, &oob, &sum->head);
-	rfs_head_seal(&sum->head, le64_to_cpu(oob.stamp));
-	rfs_oob_seal(&oob, sum);
-	data = sum;
-	ret = append_raw(fs, tail->zone, 1, &data, &oob, &addr);
-	if (!ret)
-		fs->zone[tail->zone].summary = addr % fs->geo.zone_blocks + 1;
-	tail->pending = 0;
+	tail->sum = NULL;
+	fs->zone[sum->zone].wp++;
+	sum->full = true;
+	if (sum->known == sum->count)
+		sum_ready(fs, sum);
+}
+
+static void sum_free(struct rfs_fs *fs, struct rfs_sum *sum, bool written)
+{
+	if (!written)
+		fs->zone[sum->zone].wp--;
 	rfs_free(sum);
-	return ret;
+}
+
+/*
+ * The next summary to be written: its block is sealed, *oob is its page
+ * metadata. One a zone at a time, since each says where the one before is.
+ */
+struct rfs_sum *rfs_sum_next(struct rfs_fs *fs, struct rfs_oob *oob)
+{
+	struct rfs_sum **at = &fs->sums, *sum;
+	struct rfs_summary *block;
+
+	while (*at) {
+		struct rfs_zone_info *z = &fs->zone[(*at)->zone];
+
+		sum = *at;
+		if (z->summing) {
+			at = &sum->next;
+			continue;
+		}
+		*at = sum->next;
+		if (z->cond != RFS_DEV_OK) {
+			sum_free(fs, sum, false);
+			continue;
+		}
+		z->summing = true;
+		block = &sum->block;
+		rfs_head_init(fs, &block->head, RFS_SUMMARY, 0, 0, 0);
+		block->head.count = cpu_to_le16(sum->count);
+		block->head.prev = cpu_to_le32(z->summary);
+		rfs_oob_meta(fs, oob, &block->head);
+		rfs_head_seal(&block->head, le64_to_cpu(oob->stamp));
+		rfs_oob_seal(oob, block);
+		return sum;
+	}
+	return NULL;
+}
+
+/* It is at addr, or an error says why not; frees it. */
+void rfs_sum_done(struct rfs_fs *fs, struct rfs_sum *sum, u64 addr, int error)
+{
+	struct rfs_zone_info *z = &fs->zone[sum->zone];
+
+	z->summing = false;
+	if (error) {
+		z->cond = RFS_DEV_READ_ONLY;
+	} else {
+		z->summary = addr % fs->geo.zone_blocks + 1;
+		fs->window_blocks++;
+		fs->stats.written[RFS_SUMMARY]++;
+	}
+	sum_free(fs, sum, !error);
+}
+
+void rfs_sums_write(struct rfs_fs *fs)
+{
+	struct rfs_sum *sum;
+	struct rfs_oob oob;
+
+	while ((sum = rfs_sum_next(fs, &oob))) {
+		const void *data = &sum->block;
+		u64 addr = 0;
+		int ret = fs->ops->append(fs->dev, sum->zone, 1, &data, &oob,
+					  &addr);
+
+		rfs_sum_done(fs, sum, addr, ret);
+	}
 }
 
 static void close_zone(struct rfs_fs *fs, struct rfs_tail *tail)
 {
+	if (tail->sum)
+		sum_full(fs, tail);
 	fs->zone[tail->zone].state = RFS_Z_USED;
 	tail->zone = 0;
-	tail->pending = 0;
 }
 
 static int open_zone(struct rfs_fs *fs, u32 stream)
@@ -143,7 +180,6 @@ static int open_zone(struct rfs_fs *fs, u32 stream)
 		z->state = RFS_Z_OPEN;
 		z->stream = stream;
 		tail->zone = nr;
-		tail->pending = 0;
 		fs->zone_cursor = nr + 1;
 		return 0;
 	}
@@ -154,109 +190,222 @@ static int open_zone(struct rfs_fs *fs, u32 stream)
  * Without page metadata: a summary and its blocks in one append. It holds its
  * own address, so appends to one zone are not in flight together.
  */
-static int append_listed(struct rfs_fs *fs, struct rfs_tail *tail, u32 n,
+static int append_listed(struct rfs_fs *fs, u32 zone, u32 n,
 			 const void *const *data, const struct rfs_oob *oob,
 			 u64 *addr)
 {
-	u64 at = (u64)tail->zone * fs->geo.zone_blocks + fs->zone[tail->zone].wp;
+	struct rfs_zone_info *z = &fs->zone[zone];
+	u64 at = (u64)zone * fs->geo.zone_blocks + z->wp;
 	const void *all[RFS_SUM_ENTRIES + 1];
-	struct rfs_oob *oobs;
+	struct rfs_oob head_oob;
 	struct rfs_summary *sum;
 	u32 i;
 	int ret;
 
 	sum = rfs_alloc(sizeof(*sum));
-	oobs = rfs_alloc((n + 1) * sizeof(*oobs));
-	if (!sum || !oobs) {
-		ret = -ENOMEM;
-		goto out;
-	}
-	summary_fill(fs, sum, tail->zone, n);
+	if (!sum)
+		return -ENOMEM;
+	rfs_head_init(fs, &sum->head, RFS_SUMMARY, 0, 0, 0);
+	sum->head.count = cpu_to_le16(n);
+	sum->head.prev = cpu_to_le32(z->summary);
 	sum->head.addr = cpu_to_le64(at);
 	all[0] = sum;
 	for (i = 0; i < n; i++) {
 		sum->entry[i] = oob[i];
-		sum->entry[i].crc = cpu_to_le32(fs->zone[tail->zone].wp + 1 + i);
+		sum->entry[i].crc = cpu_to_le32(z->wp + 1 + i);
 		all[i + 1] = data[i];
-		oobs[i + 1] = oob[i];
 	}
-	rfs_oob_meta(fs, &oobs[0], &sum->head);
-	rfs_head_seal(&sum->head, le64_to_cpu(oobs[0].stamp));
-	ret = append_raw(fs, tail->zone, n + 1, all, oobs, addr);
+	rfs_oob_meta(fs, &head_oob, &sum->head);
+	rfs_head_seal(&sum->head, le64_to_cpu(head_oob.stamp));
+	ret = fs->ops->append(fs->dev, zone, n + 1, all, NULL, addr);
 	if (!ret && *addr != at)
 		ret = -EIO;
-	if (!ret)
-		fs->zone[tail->zone].summary = at % fs->geo.zone_blocks + 1;
-	*addr += 1;
-out:
 	rfs_free(sum);
-	rfs_free(oobs);
-	return ret;
+	if (ret)
+		return ret;
+	z->summary = at % fs->geo.zone_blocks + 1;
+	*addr += 1;
+	fs->stats.written[RFS_SUMMARY]++;
+	return 0;
 }
 
-static int append_some(struct rfs_fs *fs, struct rfs_tail *tail, u32 n,
-		       const void *const *data, const struct rfs_oob *oob,
-		       u64 *addr)
+/* How many blocks, of n, an append to the tail's zone can have now. */
+static u32 fit(const struct rfs_fs *fs, const struct rfs_tail *tail, u32 n)
 {
-	u32 i;
-	int ret;
+	const struct rfs_zone_info *z = &fs->zone[tail->zone];
+	u32 room = z->wp < z->cap ? z->cap - z->wp : 0;
 
+	if (z->cond != RFS_DEV_OK || !room)
+		return 0;
+	if (fs->geo.append_max)	/* without OOB, the summary goes along */
+		n = min(n, fs->geo.append_max - !fs->geo.oob_bytes);
 	if (!fs->geo.oob_bytes)
-		return append_listed(fs, tail, n, data, oob, addr);
-	ret = append_raw(fs, tail->zone, n, data, oob, addr);
-	for (i = 0; !ret && i < n; i++) {
-		struct rfs_oob *entry = &tail->entry[tail->pending++];
-
-		*entry = oob[i];
-		entry->crc = cpu_to_le32((*addr + i) % fs->geo.zone_blocks);
-	}
-	return ret;
+		return min(n, min(room - 1, (u32)RFS_SUM_ENTRIES));
+	if (room == 1 && !tail->sum)
+		return 1;	/* in no summary: cleaning reads its OOB */
+	n = min(n, room - 1);
+	return min(n, (u32)RFS_SUM_ENTRIES - (tail->sum ? tail->sum->count : 0));
 }
 
-int rfs_append(struct rfs_fs *fs, u32 stream, u32 n, const void *const *data,
-	       struct rfs_oob *oob, u64 *addr)
+/* The tail has a zone with room for at least a block; *n is for how many. */
+static int find_room(struct rfs_fs *fs, u32 stream, u32 *n)
 {
 	struct rfs_tail *tail = &fs->tail[stream];
-	u32 i, done = 0;
 	int ret;
 
-	for (i = 0; i < n; i++)
-		rfs_oob_seal(&oob[i], data[i]);
-	while (done < n) {
-		struct rfs_zone_info *z = &fs->zone[tail->zone];
-		u64 first;
-		u32 fit;
+	for (;;) {
+		u32 most;
 
 		if (!tail->zone) {
 			ret = open_zone(fs, stream);
 			if (ret)
 				return ret;
-			continue;
 		}
-		fit = z->wp < z->cap && z->cond == RFS_DEV_OK ?
-		      room_for_blocks(fs, z->cap - z->wp, tail->pending) : 0;
-		if (!fit) {
-			if (z->cond == RFS_DEV_OK && z->wp < z->cap &&
-			    summary_write(fs, tail) == -ENOMEM)
-				return -ENOMEM;
-			if (z->cond != RFS_DEV_OK || z->cap - z->wp < 2)
-				close_zone(fs, tail);
-			continue;
+		most = fit(fs, tail, *n);
+		if (most) {
+			*n = most;
+			return 0;
 		}
-		fit = min(fit, n - done);
-		ret = append_some(fs, tail, fit, data + done, oob + done,
-				  &first);
-		if (ret == -ENOMEM)
-			return ret;
+		close_zone(fs, tail);
+	}
+}
+
+int rfs_place(struct rfs_fs *fs, u32 stream, u32 n, struct rfs_place *place)
+{
+	struct rfs_tail *tail = &fs->tail[stream];
+	struct rfs_zone_info *z;
+	int ret = find_room(fs, stream, &n);
+	bool listed;
+
+	if (ret)
+		return ret;
+	z = &fs->zone[tail->zone];
+	listed = z->cap - z->wp > 1;
+	if (listed)
+		ret = place_sum(tail);
+	if (ret)
+		return ret;
+	place->zone = tail->zone;
+	place->n = n;
+	place->sum = listed ? tail->sum : NULL;
+	place->slot = 0;
+	z->wp += n;
+	z->window = true;
+	if (!listed)
+		return 0;
+	place->slot = tail->sum->count;
+	tail->sum->count += n;
+	if (tail->sum->count == RFS_SUM_ENTRIES || z->cap - z->wp == 1)
+		sum_full(fs, tail);
+	return 0;
+}
+
+void rfs_placed(struct rfs_fs *fs, const struct rfs_place *place,
+		const struct rfs_oob *oob, u64 addr, int error)
+{
+	struct rfs_zone_info *z = &fs->zone[place->zone];
+	struct rfs_sum *sum = place->sum;
+	u32 i;
+
+	if (error) {	/* nothing more goes there, so no summary either */
+		z->cond = RFS_DEV_READ_ONLY;
+		z->wp -= place->n;
+	} else {
+		fs->window_blocks += place->n;
+		for (i = 0; i < place->n; i++)
+			fs->stats.written[oob[i].type]++;
+	}
+	if (!sum)
+		return;
+	for (i = 0; !error && i < place->n; i++) {
+		struct rfs_oob *entry = &sum->block.entry[place->slot + i];
+
+		*entry = oob[i];
+		entry->crc = cpu_to_le32((addr + i) % fs->geo.zone_blocks);
+	}
+	sum->known += place->n;
+	if (sum->full && sum->known == sum->count)
+		sum_ready(fs, sum);
+}
+
+/* One append of up to n blocks; *n is of how many then. */
+static int append_some(struct rfs_fs *fs, u32 stream, u32 *n,
+		       const void *const *data, const struct rfs_oob *oob,
+		       u64 *addr)
+{
+	struct rfs_place place;
+	struct rfs_zone_info *z;
+	u32 zone, i;
+	int ret;
+
+	if (fs->geo.oob_bytes) {
+		ret = rfs_place(fs, stream, *n, &place);
 		if (ret)
+			return ret;
+		*n = place.n;
+		ret = fs->ops->append(fs->dev, place.zone, place.n, data, oob,
+				      addr);
+		rfs_placed(fs, &place, oob, *addr, ret);
+		rfs_sums_write(fs);
+		return ret ? -EIO : 0;
+	}
+	ret = find_room(fs, stream, n);
+	if (ret)
+		return ret;
+	zone = fs->tail[stream].zone;
+	z = &fs->zone[zone];
+	ret = append_listed(fs, zone, *n, data, oob, addr);
+	if (ret) {
+		z->cond = ret == -ENOMEM ? z->cond : RFS_DEV_READ_ONLY;
+		return ret == -ENOMEM ? ret : -EIO;
+	}
+	z->wp += *n + 1;
+	z->window = true;
+	fs->window_blocks += *n + 1;
+	for (i = 0; i < *n; i++)
+		fs->stats.written[oob[i].type]++;
+	return 0;
+}
+
+int rfs_append(struct rfs_fs *fs, u32 stream, u32 n, const void *const *data,
+	       struct rfs_oob *oob, u64 *addr)
+{
+	u32 i, part, done = 0, failed = 0;
+	u64 first;
+
+	for (i = 0; i < n; i++)
+		rfs_oob_seal(&oob[i], data[i]);
+	while (done < n) {
+		int ret;
+
+		part = n - done;
+		first = 0;
+		ret = append_some(fs, stream, &part, data + done, oob + done,
+				  &first);
+		if (ret == -EIO && ++failed < RFS_TRIES)
 			continue;	/* in another zone */
-		for (i = 0; i < fit; i++)
+		if (ret)
+			return failed ? -EIO : ret;
+		for (i = 0; i < part; i++)
 			addr[done + i] = first + i;
-		done += fit;
+		done += part;
 	}
 	return 0;
 }
 
+/* What was not written of summaries is forgotten. */
+void rfs_sums_drop(struct rfs_fs *fs)
+{
+	struct rfs_sum *sum;
+	u32 i;
+
+	while ((sum = fs->sums)) {
+		fs->sums = sum->next;
+		rfs_free(sum);
+	}
+	for (i = 0; i <= RFS_S_DATA; i++)
+		rfs_free(fs->tail[i].sum);
+}
 
 int rfs_live(struct rfs_fs *fs, u64 addr, int delta, const struct rfs_ptr *ptr)
 {

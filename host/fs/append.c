@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Writing: appends in flight together. The volume lock is held to give an
+ * append its room and to note where it went, not while it is on its way. A
+ * check-point closes a gate and waits for all (doc/design.md, "Check-point").
+ */
+#include <linux/blkdev.h>
+#include <linux/pagemap.h>
+#include <linux/slab.h>
+
+#include "rfsm.h"
+
+#define RUNS	64	/* that can be on their way without memory */
+/*
+ * Summaries on their way, at most. Those who have the runs of folios wait for
+ * them, so they have memory of their own.
+ */
+#define SUMS	8
+
+/* An append of folios, or of a summary */
+struct run {
+	struct llist_node node;
+	struct rfsm *m;
+	struct inode *inode;	/* NULL: a summary */
+	struct rfs_place place;
+	struct rfs_sum *sum;
+	struct page *page;	/* of a summary */
+	struct bio *bio;
+	void *oob;
+	u32 n, tries;
+	int error;
+	bool again;
+	struct folio *folio[RFSM_APPEND_MAX];
+};
+
+static struct kmem_cache *run_cache;
+
+static void endio(struct bio *bio)
+{
+	struct run *run = bio->bi_private;
+	struct rfsm *m = run->m;
+
+	llist_add(&run->node, &m->done);
+	queue_work(m->queue, &m->work);
+}
+
+/* bio and OOBs are there; pages and where to are added. */
+static void submit(struct run *run)
+{
+	struct rfsm_dev *dev = &run->m->dev;
+	struct bio *bio = run->bio;
+	u32 zone = run->sum ? run->sum->zone : run->place.zone, i;
+
+	bio->bi_iter.bi_sector = (sector_t)zone * dev->zone_sectors;
+	bio->bi_private = run;
+	bio->bi_end_io = endio;
+	rfsm_bio_oobs(dev, bio, run->oob, run->n);
+	for (i = 0; i < run->n; i++) {
+		struct page *page = run->page ? run->page :
+				    folio_page(run->folio[i], 0);
+
+		/* the bio was made for so many, and the drive takes them */
+		WARN_ON_ONCE(bio_add_zone_append_page(bio, page,
+						      RFS_BLOCK_BYTES, 0) !=
+			     RFS_BLOCK_BYTES);
+	}
+	if (dev->dead)
+		bio_io_error(bio);
+	else
+		submit_bio(bio);
+}
+
+static struct run *run_alloc(struct rfsm *m, struct inode *inode, u32 n,
+			     blk_opf_t flags)
+{
+	struct run *run = mempool_alloc(&m->runs, GFP_NOIO);
+
+	memset(run, 0, offsetof(struct run, folio));
+	run->m = m;
+	run->inode = inode;
+	run->bio = rfsm_bio(&m->dev, REQ_OP_ZONE_APPEND | flags, n, 0,
+			    &run->oob);
+	return run;
+}
+
+static void run_free(struct run *run)
+{
+	struct rfsm *m = run->m;
+
+	if (run->page) {
+		bio_put(run->bio);
+		mempool_free(run->page, &m->sum_pages);
+		mempool_free(virt_to_page(run->oob), &m->sum_pages);
+		mempool_free(run, &m->sum_runs);
+		return;
+	}
+	rfsm_bio_put(&m->dev, run->bio, run->oob);
+	mempool_free(run, &m->runs);
+}
+
+/* Under the volume lock. */
+static void land(struct rfsm *m)
+{
+	m->flying--;
+	if (!m->flying || m->flying == RUNS / 2)
+		wake_up_all(&m->gate_wait);
+}
+
+static void folios_end(struct inode *inode, struct folio **folio, u32 n,
+		       int error)
+{
+	u32 i;
+
+	if (error)
+		mapping_set_error(inode->i_mapping, error);
+	for (i = 0; i < n; i++)
+		folio_end_writeback(folio[i]);
+}
+
+/* An append came back: into the index, or once more elsewhere. */
+static void run_done(struct run *run)
+{
+	struct rfsm *m = run->m;
+	struct rfs_fs *fs = m->fs;
+	u64 addr = run->bio->bi_iter.bi_sector >> (12 - SECTOR_SHIFT);
+	u64 addrs[RFSM_APPEND_MAX];
+	u32 i;
+
+	run->error = blk_status_to_errno(run->bio->bi_status);
+	if (run->sum) {
+		rfs_sum_done(fs, run->sum, addr, run->error);
+		m->sums--;
+		land(m);
+		return;
+	}
+	rfsm_bio_oobs_back(&m->dev, run->oob, run->n);
+	rfs_placed(fs, &run->place, run->oob, addr, run->error);
+	run->again = run->error && ++run->tries < RFS_TRIES && !m->dev.dead &&
+		     !rfs_place(fs, RFS_S_DATA, run->n, &run->place);
+	if (run->again && run->place.n < run->n) {
+		/* a smaller place: not for these OOBs, which are one bio */
+		rfs_placed(fs, &run->place, run->oob, 0, -EIO);
+		run->again = false;
+	}
+	if (run->again)
+		return;
+	for (i = 0; i < run->n; i++)
+		addrs[i] = addr + i;
+	if (!run->error)
+		run->error = rfs_done(fs, run->oob, run->n, addrs);
+	for (i = 0; i < run->n; i++)
+		rfsm_unpromise(m, run->inode, run->folio[i]);
+	land(m);
+}
+
+/* After the volume lock was dropped. */
+static void run_end(struct run *run)
+{
+	struct rfsm *m = run->m;
+
+	if (run->again) {
+		run->again = false;
+		bio_reset(run->bio, m->dev.bdev, REQ_OP_ZONE_APPEND);
+		submit(run);
+		return;
+	}
+	if (run->error)
+		run->error = rfsm_failed(m, run->error);
+	if (run->inode)
+		folios_end(run->inode, run->folio, run->n, run->error);
+	run_free(run);
+}
+
+/* A summary that can be written; under the volume lock. */
+static struct run *next_sum(struct rfsm *m)
+{
+	struct rfs_oob oob;
+	struct rfs_sum *sum;
+	struct run *run;
+
+	/* the others when one of these is back */
+	sum = m->sums < SUMS ? rfs_sum_next(m->fs, &oob) : NULL;
+	if (!sum)
+		return NULL;
+	run = mempool_alloc(&m->sum_runs, GFP_NOIO);
+	memset(run, 0, offsetof(struct run, folio));
+	run->m = m;
+	run->bio = bio_alloc_bioset(m->dev.bdev, 1, REQ_OP_ZONE_APPEND,
+				    GFP_NOIO, &m->dev.core_bios);
+	run->page = mempool_alloc(&m->sum_pages, GFP_NOIO);
+	run->oob = page_address(mempool_alloc(&m->sum_pages, GFP_NOIO));
+	run->sum = sum;
+	run->n = 1;
+	memcpy(page_address(run->page), &sum->block, RFS_BLOCK_BYTES);
+	memcpy(run->oob, &oob, sizeof(oob));
+	m->sums++;
+	m->flying++;
+	return run;
+}
+
+static void work(struct work_struct *work)
+{
+	struct rfsm *m = container_of(work, struct rfsm, work);
+	struct llist_node *list = llist_del_all(&m->done);
+	struct run *run, *next, *sums = NULL;
+
+	list = llist_reverse_order(list);
+	rfsm_lock(m);
+	llist_for_each_entry(run, list, node)
+		run_done(run);
+	while ((run = next_sum(m))) {
+		run->node.next = sums ? &sums->node : NULL;
+		sums = run;
+	}
+	rfsm_unlock(m);
+	llist_for_each_entry_safe(run, next, list, node)
+		run_end(run);
+	if (sums)
+		llist_for_each_entry_safe(run, next, &sums->node, node)
+			submit(run);
+	rfsm_kick(m);
+}
+
+/* Without page metadata: one append after the other, each with a summary. */
+static int append_listed(struct rfsm *m, const struct rfs_txn *txn,
+			 struct folio **folio)
+{
+	const void *data[RFS_SUM_ENTRIES];
+	u64 addr[RFS_SUM_ENTRIES];
+	struct rfs_oob *oob;
+	u32 done, part, i;
+	int ret = 0;
+
+	oob = rfs_alloc(RFS_SUM_ENTRIES * sizeof(*oob));
+	for (done = 0; !ret && done < txn->n; done += part) {
+		part = min(txn->n - done, (u32)RFS_SUM_ENTRIES);
+		for (i = 0; i < part; i++)
+			data[i] = folio_address(folio[done + i]);
+		ret = rfs_fill(m->fs, txn, done, part, oob);
+		if (!ret)
+			ret = rfs_append(m->fs, RFS_S_DATA, part, data, oob,
+					 addr);
+		if (!ret)
+			ret = rfs_done(m->fs, oob, part, addr);
+		for (i = 0; !ret && i < part; i++)
+			rfsm_unpromise(m, folio[done + i]->mapping->host,
+				       folio[done + i]);
+	}
+	rfs_free(oob);
+	return ret;
+}
+
+/* A run of what is left of a transaction; *done grows. */
+static int append_run(struct rfsm *m, struct inode *inode,
+		      const struct rfs_txn *txn, struct folio **folio,
+		      u32 *done, blk_opf_t flags)
+{
+	u32 most = min(txn->n - *done, m->fs->geo.append_max), i;
+	struct rfs_oob *oob;
+	struct run *run;
+	int ret;
+
+	/* more would not be faster, only what comes after them slower */
+	if (READ_ONCE(m->flying) > RUNS)
+		wait_event(m->gate_wait, READ_ONCE(m->flying) <= RUNS / 2);
+	run = run_alloc(m, inode, most, flags);
+	oob = run->oob;
+	rfsm_lock(m);
+	ret = rfs_fill(m->fs, txn, *done, most, oob);
+	if (!ret)
+		ret = rfs_place(m->fs, RFS_S_DATA, most, &run->place);
+	m->flying += !ret;
+	rfsm_unlock(m);
+	if (ret) {
+		run_free(run);
+		return ret;
+	}
+	run->n = run->place.n;
+	for (i = 0; i < run->n; i++) {
+		run->folio[i] = folio[*done + i];
+		rfs_oob_seal(&oob[i], folio_address(run->folio[i]));
+	}
+	*done += run->n;
+	submit(run);
+	return 0;
+}
+
+void rfsm_append(struct rfsm *m, struct inode *inode, struct folio **folio,
+		 u32 n, u32 len, bool sync)
+{
+	struct timespec64 mtime = inode_get_mtime(inode);
+	blk_opf_t flags = sync ? REQ_SYNC : 0;
+	struct rfs_txn txn;
+	u32 done = 0, i;
+	int ret;
+
+	rfsm_lock(m);
+	while (m->gate) {
+		rfsm_unlock(m);
+		wait_event(m->gate_wait, !READ_ONCE(m->gate));
+		rfsm_lock(m);
+	}
+	m->flying++;
+	ret = rfs_begin(m->fs, inode->i_ino, folio[0]->index, n, len,
+			timespec64_to_ns(&mtime), &txn);
+	if (!ret && !m->fs->geo.oob_bytes) {
+		ret = append_listed(m, &txn, folio);
+		if (!ret)
+			done = n;
+	}
+	rfsm_unlock(m);
+	if (done)
+		folios_end(inode, folio, n, 0);
+	while (!ret && done < n)
+		ret = append_run(m, inode, &txn, folio, &done, flags);
+	rfsm_lock(m);
+	for (i = done; i < n; i++)
+		rfsm_unpromise(m, inode, folio[i]);
+	land(m);
+	rfsm_unlock(m);
+	if (ret)
+		folios_end(inode, folio + done, n - done, rfsm_failed(m, ret));
+}
+
+int rfsm_checkpoint(struct rfsm *m, u32 flags)
+{
+	int ret;
+
+	m->gate++;
+	while (m->flying) {
+		rfsm_unlock(m);
+		wait_event(m->gate_wait, !READ_ONCE(m->flying));
+		rfsm_lock(m);
+	}
+	ret = rfs_checkpoint(m->fs, flags);
+	if (!--m->gate)
+		wake_up_all(&m->gate_wait);
+	return ret;
+}
+
+int rfsm_append_init(struct rfsm *m)
+{
+	int ret;
+
+	init_llist_head(&m->done);
+	INIT_WORK(&m->work, work);
+	ret = mempool_init_slab_pool(&m->runs, RUNS, run_cache);
+	if (!ret)
+		ret = mempool_init_slab_pool(&m->sum_runs, SUMS, run_cache);
+	if (!ret)
+		ret = mempool_init_page_pool(&m->sum_pages, 2 * SUMS, 0);
+	if (ret)
+		return ret;
+	m->queue = alloc_ordered_workqueue("rfs/%pg",
+					   WQ_MEM_RECLAIM | WQ_HIGHPRI,
+					   m->sb->s_bdev);
+	return m->queue ? 0 : -ENOMEM;
+}
+
+void rfsm_append_exit(struct rfsm *m)
+{
+	if (m->queue) {
+		/* summaries that nobody waited for */
+		wait_event(m->gate_wait, !READ_ONCE(m->flying));
+		destroy_workqueue(m->queue);
+		m->queue = NULL;
+	}
+	mempool_exit(&m->sum_pages);
+	mempool_exit(&m->sum_runs);
+	mempool_exit(&m->runs);
+}
+
+int __init rfsm_append_module_init(void)
+{
+	run_cache = kmem_cache_create("rfs_run", sizeof(struct run), 0, 0,
+				      NULL);
+	return run_cache ? 0 : -ENOMEM;
+}
+
+void rfsm_append_module_exit(void)
+{
+	kmem_cache_destroy(run_cache);
+}
