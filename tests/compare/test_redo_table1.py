@@ -18,7 +18,7 @@ def test_the_papers_directions() -> None:
 @pytest.mark.parametrize(("ext4", "passed"), [(1001, True), (1000, False), (999, False)])
 def test_a_direction_that_does_not_hold_is_no_pass(ext4: int, passed: bool) -> None:
     sysbench, iozone = TABLE1[1], TABLE1[2]
-    found = row(sysbench, dict(zip(STACKS, (5, ext4, 1000), strict=True)))
+    found = row(sysbench, dict(zip(STACKS, (5, ext4, 1000, 7), strict=True)))
     assert found.passed is passed
-    assert found.measured == f"{ext4:,}, 1,000 (5)"
-    assert row(iozone, dict(zip(STACKS, (5, ext4, 1000), strict=True))).passed is (ext4 < 1000)
+    assert found.measured == f"{ext4:,} and 1,000; on block-ftl 5; ext4 with discard 7"
+    assert row(iozone, dict(zip(STACKS, (5, ext4, 1000, 7), strict=True))).passed is (ext4 < 1000)

@@ -25,6 +25,7 @@ def ensure(cache: Cache, progress: Progress, repository: Path) -> Path:
         [(name, hash_tree(repository / "host/tools" / name)) for name in tools],
         [(str(path.relative_to(repository)), hash_file(path)) for path in headers],
         [hash_tree(repository / "host/fs" / name) for name in FS_PARTS],
+        hash_tree(repository / "host/tools/common"),
         hash_tree(scripts),
     )
 

@@ -13,7 +13,7 @@ from rsd.errors import RsdError
 from rsd.progress import Progress
 from rsd.steps import run_logged
 
-SOURCES = ("host/tools/rsdsim", "hw/rsd-nvme/core")
+SOURCES = ("host/tools/rsdsim", "host/tools/common", "hw/rsd-nvme/core")
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <inttypes.h>
 
+#include "../common/human.h"
 #include "diff.h"
 #include "tables.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <inttypes.h>
 
+#include "../common/human.h"
 #include "tables.h"
 
 #define BAR_WIDTH 40
@@ -9,18 +10,6 @@
 static const char *const causes[CAUSES] = {
 	"host", "clean", "merge", "wear", "map", "pad",
 };
-
-void human_ns(char *buf, size_t size, double ns)
-{
-	if (ns < 1e3)
-		snprintf(buf, size, "%.0f ns", ns);
-	else if (ns < 1e6)
-		snprintf(buf, size, "%.1f us", ns / 1e3);
-	else if (ns < 1e9)
-		snprintf(buf, size, "%.2f ms", ns / 1e6);
-	else
-		snprintf(buf, size, "%.2f s", ns / 1e9);
-}
 
 static void human_bytes(char *buf, size_t size, uint64_t bytes)
 {

@@ -4,9 +4,6 @@
 
 #include "snapshot.h"
 
-/* A duration for people, as "12.3 us". */
-void human_ns(char *buf, size_t size, double ns);
-
 /* Prints the counters in groups, for people. @source names the drive. */
 void tables_print(FILE *out, const struct snapshot *s, const char *source);
 

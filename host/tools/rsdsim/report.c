@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../common/human.h"
 #include "report.h"
 #include "trace.h"
 
@@ -283,18 +284,6 @@ static void print_json(const struct report *r, const struct figures *f)
 /*
  * Table
  */
-
-static void human_ns(char *buf, size_t size, double ns)
-{
-	if (ns < 1e3)
-		snprintf(buf, size, "%.0f ns", ns);
-	else if (ns < 1e6)
-		snprintf(buf, size, "%.1f us", ns / 1e3);
-	else if (ns < 1e9)
-		snprintf(buf, size, "%.2f ms", ns / 1e6);
-	else
-		snprintf(buf, size, "%.2f s", ns / 1e9);
-}
 
 static void table_drive(const struct report *r, const struct figures *f)
 {

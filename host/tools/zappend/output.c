@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "../common/human.h"
 #include "output.h"
 
 static uint64_t command_bytes(const struct report *rep)
@@ -159,27 +160,15 @@ void output_json(FILE *out, const struct report *rep)
 	fputs("\n    }\n  ]\n}\n", out);
 }
 
-static void human_time(char *buf, size_t size, double ns)
-{
-	if (ns < 1e3)
-		snprintf(buf, size, "%.0f ns", ns);
-	else if (ns < 1e6)
-		snprintf(buf, size, "%.1f us", ns / 1e3);
-	else if (ns < 1e9)
-		snprintf(buf, size, "%.2f ms", ns / 1e6);
-	else
-		snprintf(buf, size, "%.2f s", ns / 1e9);
-}
-
 void output_human(const struct report *rep)
 {
 	const struct result *res = rep->res;
 	uint64_t bytes = command_bytes(rep);
 	char time[24], mean[24], max[24];
 
-	human_time(time, sizeof(time), res->runtime_ns);
-	human_time(mean, sizeof(mean), res->lat.mean);
-	human_time(max, sizeof(max), res->lat.max);
+	human_ns(time, sizeof(time), res->runtime_ns);
+	human_ns(mean, sizeof(mean), res->lat.mean);
+	human_ns(max, sizeof(max), res->lat.max);
 	error("%s of %" PRIu64 " bytes%s, QD %u, zones %" PRIu64 "-%" PRIu64
 	      ": %" PRIu64 " in %s, %.0f IOPS, %.1f MiB/s, latency mean %s, max %s",
 	      rep->op == ENGINE_APPEND ? "append" : "read", bytes,
