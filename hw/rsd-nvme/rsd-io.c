@@ -21,6 +21,12 @@ typedef struct RsdParts {
     uint16_t status;
 } RsdParts;
 
+/* Can its refusal come after the write pointer of its zone has moved? */
+static bool rsd_moves_wp(const NvmeNamespace *ns, const RsdCmd *cmd)
+{
+    return ns->params.zoned && cmd->op != RSD_READ;
+}
+
 static bool rsd_has_parts(const NvmeRequest *req)
 {
     return req->cmd.opcode == NVME_CMD_ZONE_MGMT_SEND ||
@@ -206,6 +212,9 @@ void rsd_ns_cancel(NvmeNamespace *ns, NvmeRequest *req)
         if (!parts->pending) {
             g_free(parts);
         }
+    } else if (rsd_moves_wp(ns, req->opaque)) {
+        /* nobody asks for it any more, but its zone must be right */
+        ((RsdCmd *)req->opaque)->opaque = NULL;
     } else {
         rsd_flash_forget(rsd_flash(ns), req->opaque);
     }
@@ -355,36 +364,48 @@ static void rsd_ns_write_refused(NvmeNamespace *ns, const RsdCmd *cmd)
     }
 }
 
-static void rsd_transfer_complete(RsdFlash *flash, RsdCmd *cmd)
+/* Gives the host what was read. */
+static uint16_t rsd_read_out(NvmeRequest *req, RsdCmd *cmd)
 {
-    NvmeRequest *req = cmd->opaque;
     NvmeNamespace *ns = req->ns;
     NvmeCtrl *n = nvme_ctrl(req);
     MemReentrancyGuard *guard = &DEVICE(n)->mem_reentrancy_guard;
     bool engaged_in_io = guard->engaged_in_io;
-    uint16_t status = rsd_nvme_status(flash, cmd, cmd->status);
+    uint16_t status;
 
     /* the host may point a read at the controller's own registers */
     guard->engaged_in_io = true;
-    if (cmd->op == RSD_READ && !status) {
-        status = nvme_bounce_data(n, cmd->data, nvme_l2b(ns, cmd->nlb),
-                                  NVME_TX_DIRECTION_FROM_DEVICE, req);
-        if (!status && ns->lbaf.ms) {
-            status = nvme_bounce_mdata(n, cmd->oob, nvme_m2b(ns, cmd->nlb),
-                                       NVME_TX_DIRECTION_FROM_DEVICE, req);
-        }
+    status = nvme_bounce_data(n, cmd->data, nvme_l2b(ns, cmd->nlb),
+                              NVME_TX_DIRECTION_FROM_DEVICE, req);
+    if (!status && ns->lbaf.ms) {
+        status = nvme_bounce_mdata(n, cmd->oob, nvme_m2b(ns, cmd->nlb),
+                                   NVME_TX_DIRECTION_FROM_DEVICE, req);
     }
     guard->engaged_in_io = engaged_in_io;
 
-    if (ns->params.zoned && cmd->op != RSD_READ &&
+    return status;
+}
+
+static void rsd_transfer_complete(RsdFlash *flash, RsdCmd *cmd)
+{
+    NvmeRequest *req = cmd->opaque;     /* NULL: cancelled */
+    NvmeNamespace *ns = flash->ns[cmd->ns];
+    uint16_t status = rsd_nvme_status(flash, cmd, cmd->status);
+
+    if (cmd->op == RSD_READ && !status) {
+        status = rsd_read_out(req, cmd);
+    }
+    if (ns && rsd_moves_wp(ns, cmd) &&
         (cmd->status == RSD_E_NOSPC || cmd->status == RSD_E_NOBLOCK ||
-         cmd->status == RSD_E_NOMEM)) {
+         cmd->status == RSD_E_NOMEM || cmd->status == RSD_E_READONLY)) {
         rsd_ns_write_refused(ns, cmd);
     }
 
     rsd_cmd_free(flash->drive, cmd);
-    req->opaque = NULL;
-    nvme_ns_complete(req, status);
+    if (req) {
+        req->opaque = NULL;
+        nvme_ns_complete(req, status);
+    }
 }
 
 void rsd_flash_timer(void *opaque)

@@ -334,9 +334,17 @@ class Controller:
         self.queues = {}
 
     def shutdown(self) -> None:
-        """A normal shutdown notification; returns when it is complete."""
+        """A normal shutdown notification, of a drive without a volatile write cache."""
+        self.notify_shutdown()
+        assert self.shutdown_status() == 2, f"shutdown not complete, CSTS {self.csts():#x}"
+
+    def notify_shutdown(self) -> None:
+        """CC.SHN = normal."""
         self.write_cc(4 << 20 | 6 << 16 | 6 << 4 | 1 << 14 | 1)
-        assert self.csts() >> 2 & 3 == 2, f"shutdown not complete, CSTS {self.csts():#x}"
+
+    def shutdown_status(self) -> int:
+        """CSTS.SHST: 0 none, 1 occurring, 2 complete."""
+        return self.csts() >> 2 & 3
 
     # Queues
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 from drive import Drive, OpenDrive
-from nvme import Admin, Command, Request, Status
+from nvme import Admin, Command, Io, Request, Status
 from test_conventional import FTLS
-from zns import Action, pattern
+from zns import Action, Zs, pattern
 
 # One die whose blocks live about ten erases; two of them are spare.
 SHORT_LIVED: dict[str, str | int] = {
@@ -87,6 +87,29 @@ def test_end_of_life(drive: OpenDrive) -> None:
         d.ns.write(d.ns.start(2), pattern(1)).expect(Status.WRITE_FAULT)
         assert d.ns.read(d.ns.start(1))[0] == pattern(77)
         assert not event.done, "it was so before"
+
+
+@pytest.mark.parametrize("aborted", [False, True], ids=["refused", "forgotten"])
+def test_late_refusal_rewinds_the_zone(drive: OpenDrive, aborted: bool) -> None:
+    """The last block dies after the write pointer has moved, perhaps under a forgotten write.
+
+    The pointer is where it was: at what the zone holds.
+    """
+    props = SHORT_LIVED | {"t-fw-write": 1000, "endurance": 1, "blocks": 1, "spare_blocks": 0}
+    with drive(**props) as d:
+        d.ns.write(0, pattern(1)).expect()
+        d.ns.send(Action.RESET, 0).expect()
+        late = d.ns.queue.submit(d.ns.io(Io.WRITE, 0, 1, d.ns.transfer(1)))
+        assert not late.done
+        assert d.ns.zone(0).wp == 1
+        if aborted:
+            d.reset_controller()
+            d.controller.advance(1000)
+        else:
+            d.controller.wait(late)
+            late.expect(Status.WRITE_FAULT)
+        assert d.ns.zone(0).wp == 0
+        assert d.ns.zone(0).state == Zs.EMPTY
 
 
 def test_events_are_asked_for(drive: OpenDrive) -> None:

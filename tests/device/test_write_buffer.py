@@ -93,6 +93,55 @@ def test_write_cache_off(drive: OpenDrive) -> None:
             assert put(d, 0 if not on else UNIT, UNIT).latency_ns == latency
 
 
+@pytest.mark.parametrize("waits", [True, False], ids=["shutdown", "and-reset"])
+def test_shutdown_flushes(drive: OpenDrive, waits: bool) -> None:
+    """CSTS.SHST is complete when all is programmed; a reset ends the wait, not the flush."""
+    with drive(**VOLATILE) as d:
+        put(d, 0, UNIT + 1)
+        assert d.log()["prog_host"] == 0
+        d.controller.notify_shutdown()
+        assert d.controller.shutdown_status() == 1
+        d.controller.advance(PROGRAM_NS - 1)
+        assert d.controller.shutdown_status() == 1
+        if waits:
+            d.controller.advance(1)
+            assert d.controller.shutdown_status() == 2
+        else:
+            d.reset_controller()
+            assert d.controller.shutdown_status() == 0
+            d.controller.advance(PROGRAM_NS)
+            assert d.controller.shutdown_status() == 0
+        d.qemu.kill()
+    with drive(**VOLATILE) as d:
+        assert d.ns.zone(0).wp == UNIT + 1
+        assert d.ns.read(0, UNIT + 1)[0] == blocks_of(range(UNIT + 1))
+
+
+def test_nothing_to_flush(drive: OpenDrive) -> None:
+    """A cache that is not volatile: neither waits."""
+    off = Command(Admin.SET_FEATURES, cdw10=WRITE_CACHE, cdw11=0)
+    with drive(**BUFFERED) as d:
+        put(d, 0, UNIT)
+        assert d.controller.admin.run(off).expect().latency_ns == 0
+        d.controller.shutdown()
+
+
+def test_write_cache_off_flushes(drive: OpenDrive) -> None:
+    """Set Features is done when what was in the cache is safe; so is a reset while it waits."""
+    off = Command(Admin.SET_FEATURES, cdw10=WRITE_CACHE, cdw11=0)
+    on = Command(Admin.SET_FEATURES, cdw10=WRITE_CACHE, cdw11=1)
+    with drive(**VOLATILE) as d:
+        put(d, 0, UNIT)
+        assert d.controller.admin.run(off).expect().latency_ns == PROGRAM_NS
+        assert d.controller.admin.run(off).expect().latency_ns == 0
+        d.controller.admin.run(on).expect()
+        put(d, UNIT, UNIT)
+        assert not d.controller.admin.submit(off).done
+        d.reset_controller()
+        assert put(d, 2 * UNIT, UNIT).latency_ns > 0, "it is off"
+        assert d.ns.read(0, 3 * UNIT)[0] == blocks_of(range(3 * UNIT))
+
+
 def test_two_flushes_and_a_reset(drive: OpenDrive) -> None:
     """Flushes that wait when their queue or controller goes."""
     with drive(**VOLATILE) as d:
