@@ -254,6 +254,7 @@ class Guests:
         self.jobs: list[GuestJob] = []
         self.fail_on = ""
         self.die_on = ""
+        self.says = "@failed on purpose"
 
     def run(self, job: GuestJob, built: Artifacts, *, cache: Cache) -> GuestResult:
         self.jobs.append(job)
@@ -269,12 +270,13 @@ class Guests:
             assert job.media.read_bytes().endswith(b"aged")
             name = "small-postmark" if "postmark" in job.script else "small-sqlite-delete"
             shutil.copytree(DATA / name, job.out_dir, dirs_exist_ok=True)
-            status = 3 if self.fail_on and self.fail_on in job.script else 0
+        if self.fail_on and self.fail_on in job.script:
+            status = stack_script.FAILED
         return GuestResult(
             outcome=Outcome.EXITED,
             status=status,
             out_dir=job.out_dir,
-            output="@failed on purpose",
+            output=self.says,
             console="",
             virtual_s=1.0,
             wall_s=1.0,
@@ -344,6 +346,25 @@ def test_a_failure_is_not_kept_and_named(tmp_path: Path, built: Artifacts, guest
     guests.fail_on = ""
     run = run_stack(plan(tmp_path, "small-postmark"), built, cache, Progress())
     assert run.figures and not run.failures
+
+
+@pytest.mark.parametrize("where", ["age.py", "postmark"])
+def test_no_space_is_a_figure_and_kept(
+    tmp_path: Path, built: Artifacts, guests: Guests, where: str
+) -> None:
+    cache = Cache(tmp_path / "cache")
+    guests.fail_on, guests.says = where, "OSError: [Errno 28] No space left on device"
+    for started in (1 if where == "age.py" else 2, 0):
+        guests.jobs.clear()
+        run = run_stack(plan(tmp_path, "small-postmark"), built, cache, Progress())
+        assert not run.failures and len(guests.jobs) == started
+        assert [figure.metric for figure in run.figures["small-postmark"]] == ["no_space"]
+        shutil.rmtree(tmp_path / "raw.1", ignore_errors=True)
+    content = results.results([run], (), built)
+    stream = io.StringIO()
+    table.print_table(content, Console(file=stream, width=150))
+    assert re.search(r"small-postmark +\| f2fs-rsd \| +no space", stream.getvalue())
+    page.write(content, tmp_path / "report.html")
 
 
 def two_runs(tmp_path: Path, built: Artifacts) -> list[Run]:

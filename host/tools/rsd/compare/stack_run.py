@@ -7,6 +7,7 @@ interrupted `--full` goes on where it was, and a change anywhere measures again 
 """
 
 import dataclasses
+import re
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -19,21 +20,30 @@ from rsd.compare import kept, stack_script
 from rsd.compare.aged import copy_media, shrink_media
 from rsd.compare.benchmarks import Benchmark
 from rsd.compare.cells import Level
-from rsd.compare.figures import BadOutput
+from rsd.compare.figures import BadOutput, Figure
 from rsd.compare.run import STOCK_CLOCK, Run, guest_failure
 from rsd.compare.stack_figures import stack_figures
 from rsd.compare.stacks import STACKS, Scale, Stack
 from rsd.errors import RsdError
-from rsd.machine import GUEST_SPEED_SHIFT, GuestJob, run_guest
+from rsd.machine import GUEST_SPEED_SHIFT, GuestJob, GuestResult, Outcome, run_guest
 from rsd.progress import Progress
 
 # Of the guest's clock and of ours; a file system that hangs must not hold up the others.
 VIRTUAL_LIMIT_S = 3000
 WALL_LIMIT_S = 3600
 
+# That a file system has no room for a benchmark is a result of it, and kept as others are. A file
+# of this name has what the guest said.
+NO_SPACE = "no-space"
+OUT_OF_SPACE = re.compile(r"No space left on device|disk is full|errno = 28\b|Errcode: 28\b")
+
 # What is measured in the quick and the default comparison is measured twice, to show that the
 # runs are identical; the rest of the full one once.
 REPETITIONS = {Level.QUICK: 2, Level.DEFAULT: 2, Level.FULL: 1}
+
+
+class _OutOfSpace(Exception):
+    """The file system has no room for what it is to hold."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +90,8 @@ def run_stack(plan: StackPlan, built: Artifacts, cache: Cache, progress: Progres
     raw = plan.directory / name
     try:
         aged = aged_volume(plan.system, plan.benchmark.scale, built, cache, progress)
+        if (aged / NO_SPACE).exists():
+            raise _OutOfSpace("while it was aged")
         script = stack_script.measure(STACKS[plan.system], plan.benchmark)
 
         def build(target: Path) -> None:
@@ -91,10 +103,15 @@ def run_stack(plan: StackPlan, built: Artifacts, cache: Cache, progress: Progres
         else:
             raw.mkdir(parents=True, exist_ok=True)
             build(raw)
+        if (raw / NO_SPACE).exists():
+            raise _OutOfSpace("in the benchmark")
         result, _ = kept.read(raw)
         run.results.append(result)
         run.wall_s[name] = result.wall_s
         run.figures[name] = stack_figures(STACKS[plan.system], plan.benchmark, raw / kept.RAW)
+    except _OutOfSpace as error:
+        run.figures[name] = [Figure("no_space", 1, "", "count")]
+        progress.say(f"{plan.title}: the file system ran out of space {error}")
     except (RsdError, OSError, subprocess.CalledProcessError) as error:
         run.failures[name] = str(error)
         progress.say(f"FAILED: {plan.title}: {error}")
@@ -104,7 +121,7 @@ def run_stack(plan: StackPlan, built: Artifacts, cache: Cache, progress: Progres
 def aged_volume(
     system: str, scale: Scale, built: Artifacts, cache: Cache, progress: Progress
 ) -> Path:
-    """A directory of the cache with `media`: the stack's drive, its file system aged."""
+    """A directory of the cache with `media`: the stack's drive, aged. Or with NO_SPACE."""
     stack = STACKS[system]
     script = stack_script.age(stack, scale)
     key = hash_inputs(
@@ -126,11 +143,22 @@ def aged_volume(
             result = run_guest(
                 _job(stack, scale, script, media, partial / kept.RAW), built, cache=cache
             )
+            if _ran_out_of_space(result, partial):
+                media.unlink()
+                return
             if why := guest_failure(result):
                 raise RsdError(f"{system}: aging: {why}")
             shrink_media(media)
 
     return cache.entry("aged", key, build)
+
+
+def _ran_out_of_space(result: GuestResult, directory: Path) -> bool:
+    """Whether that is how the script ended; then `directory` says so in NO_SPACE."""
+    found = result.outcome is Outcome.EXITED and result.status == stack_script.FAILED
+    if found and (found := bool(OUT_OF_SPACE.search(result.output))):
+        (directory / NO_SPACE).write_text(result.output)
+    return found
 
 
 def _job(stack: Stack, scale: Scale, script: str, media: Path, out: Path) -> GuestJob:
@@ -163,6 +191,8 @@ def _measure(
         result = run_guest(
             _job(stack, plan.benchmark.scale, script, media, target / kept.RAW), built, cache=cache
         )
+    if _ran_out_of_space(result, target):
+        return
     if why := guest_failure(result):
         raise BadOutput(why)
     (target / "script").write_text(script)

@@ -26,15 +26,21 @@ AGING_FILL = 0.60
 AGING_TOTAL = 2.0
 AGING_KEEP = 3
 
+# The status of a script that could not go on
+FAILED = 3
+
 _PROLOGUE = """\
 set -u
 exec </dev/null
 # A preparation that fails would make the figures meaningless.
-must() {
-	"$@" >/tmp/prepare 2>&1 && return
-	echo "@failed $*"
-	cat /tmp/prepare
+fail() {
+	echo "@failed $1"
+	shift
+	cat "$@" 2>/dev/null
 	exit 3
+}
+must() {
+	"$@" >/tmp/prepare 2>&1 || fail "$*" /tmp/prepare
 }
 mounted() {
 	mkdir -p /vol
@@ -89,7 +95,7 @@ def measure(stack: Stack, benchmark: Benchmark) -> str:
         + "}\n"
         + "(\n"
         + f"{benchmark.setup}\n"
-        + ") || { echo '@failed the setup'; exit 3; }\n"
+        + ") || fail 'the setup'\n"
         + "sync\n"
         + "echo 3 >/proc/sys/vm/drop_caches\n"
         + f"sleep {REST_S if stack.ours else 0}\n"
@@ -102,6 +108,6 @@ def measure(stack: Stack, benchmark: Benchmark) -> str:
         + "read_counters after\n"
         + "df -k /vol >$out/space\n"
         + f"{benchmark.teardown}\n"
-        + '[ "$status" -eq 0 ] || { echo "@failed status $status"; cat $out/errors; exit 3; }\n'
+        + '[ "$status" -eq 0 ] || fail "status $status" $out/errors $out/report\n'
         + _UNMOUNT
     )

@@ -67,6 +67,10 @@ def _print_stacks(content: Mapping[str, Any], console: Console) -> None:
     for benchmark, facts in content["configuration"]["benchmarks"].items():
         label = benchmark
         for system in content["configuration"]["stacks"]:
+            if (system, benchmark, "no_space") in values:
+                table.add_row(label, system, "no space")
+                label = ""
+                continue
             if (system, benchmark, "run_time") not in values:
                 continue
             metrics = ["run_time", "throughput", latency_metric(facts, "p99")]
