@@ -412,8 +412,7 @@ static void rsd_ns_zone_changed(NvmeNamespace *ns, NvmeZone *zone)
     uint8_t attrs = zone->d.za;
 
     if (zone->d.za & NVME_ZA_ZD_EXT_VALID) {
-        memcpy(rsd_zone_ext(drive, idx), nvme_get_zd_extension(ns, idx),
-               ns->params.zd_extension_size);
+        rsd_zone_set_ext(drive, idx, nvme_get_zd_extension(ns, idx));
     }
     if (zone == rs->finishing) {
         attrs |= RSD_ZA_FINISHED;

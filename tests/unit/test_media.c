@@ -61,6 +61,7 @@ TEST(everything_survives_closing)
     for (int by_way = 0; by_way < 2; by_way++) {
         RsdConfig cfg = small_config();
         RsdCounters before, after;
+        uint8_t ext[128];
         Bed bed;
 
         cfg.zd_ext = 128;
@@ -74,7 +75,8 @@ TEST(everything_survives_closing)
                 }
             }
             rsd_zone_save(bed.drive, z, 10 + z, 20 + z);
-            memset(rsd_zone_ext(bed.drive, z), 30 + z, 128);
+            memset(ext, 30 + z, sizeof(ext));
+            rsd_zone_set_ext(bed.drive, z, ext);
         }
         CHECK_EQ(rsd_media_sync(bed.drive), 0);
         before = counters(&bed);

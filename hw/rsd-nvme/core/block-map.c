@@ -36,13 +36,22 @@ static bool get_bit(const uint64_t *bits, uint64_t i)
     return bits[i / 64] >> i % 64 & 1;
 }
 
-/* Release, as all stores into the file: they happen in the program's order */
 static void set_bit(uint64_t *bits, uint64_t i, bool to)
 {
     uint64_t bit = UINT64_C(1) << i % 64;
-    uint64_t word = to ? bits[i / 64] | bit : bits[i / 64] & ~bit;
 
-    __atomic_store_n(&bits[i / 64], word, __ATOMIC_RELEASE);
+    bits[i / 64] = to ? bits[i / 64] | bit : bits[i / 64] & ~bit;
+}
+
+static void set_trimmed(BlockMap *map, uint64_t lpn, bool to)
+{
+    uint64_t *word = &map->ns->drive->media.trim[lpn / 64];
+    uint64_t value = *word;
+
+    set_bit(&value, lpn % 64, to);
+    rsd_media_note(&map->ns->drive->media, word, &value, sizeof(value));
+    /* release, as all stores into the file: in the program's order */
+    __atomic_store_n(word, value, __ATOMIC_RELEASE);
 }
 
 bool rsd_map_valid(const BlockMap *map, uint64_t lpn)
@@ -393,7 +402,7 @@ static void trim(BlockMap *map, uint64_t lpn, uint64_t n)
             if (!get_bit(map->valid, lpn)) {
                 continue;
             }
-            set_bit(map->ns->drive->media.trim, lpn, true);
+            set_trimmed(map, lpn, true);
             if (map->policy->forget) {
                 map->policy->forget(map, lpn);
             }
@@ -555,7 +564,7 @@ static void host_program_done(BlockMap *map, const Op *op)
     uint64_t lpn = op->cmd->pub.lba + op->index;
 
     if (!op->failed && rsd_map_trimmed(map, lpn)) {
-        set_bit(map->ns->drive->media.trim, lpn, false);
+        set_trimmed(map, lpn, false);
     }
     map->retry |= map->trims > 0;
     if (!--map->era_ops[op->cmd->era]) {

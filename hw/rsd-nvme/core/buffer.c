@@ -693,6 +693,11 @@ uint32_t rsd_buffer_has(const RsdDrive *drive, uint32_t block, uint32_t page)
     return unit ? unit->safe : 0;
 }
 
+bool rsd_buffer_protects(const Op *op)
+{
+    return op->unit && ((const BufUnit *)op)->safe;
+}
+
 const uint8_t *rsd_buffer_oob(const RsdDrive *drive, uint32_t block,
                               uint32_t page, uint32_t slot)
 {

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "internal.h"
+#include "power.h"
 
 #define OPS_AT_ONCE 1024u       /* operations allocated together */
 
@@ -220,8 +221,12 @@ static RsdStatus execute_slot(RsdDrive *drive, const Step *step, uint32_t i)
         }
     }
     if (op->kind == OP_READ) {
-        return rsd_nand_read(&drive->media, op->block, page, data, oob,
-                             oob_len);
+        RsdStatus status = rsd_nand_read(&drive->media, op->block, page, data,
+                                         oob, oob_len);
+
+        /* what the drive copies stays torn */
+        return op->buf && rsd_nand_is_torn(&drive->media, op->block, page)
+                   ? RSD_OK : status;
     }
     return rsd_nand_program(&drive->media, op->block, page, data, oob,
                             oob_len);
@@ -443,6 +448,11 @@ static RsdStatus begin_cmd(RsdDrive *drive, Cmd *cmd)
     Ns *ns = &drive->ns[cmd->pub.ns];
     RsdStatus status;
 
+    if (rsd_power_watched(drive) && (cmd->pub.op == RSD_ZONE_RESET ||
+                                     cmd->pub.op == RSD_ZONE_FINISH ||
+                                     cmd->pub.op == RSD_TRIM)) {
+        rsd_power_command(drive, cmd->pub.op, cmd->pub.lba);
+    }
     cmd->pending = 1;           /* until all of it is queued */
     if (cmd->pub.op == RSD_WRITE) {
         cmd->seq = drive->seq;
@@ -495,7 +505,9 @@ RsdStatus rsd_submit(RsdDrive *drive, RsdCmd *pub, uint64_t now)
     }
     pub->status = RSD_OK;
     pub->submit_ns = drive->sched.now;
-    if (drive->host.on) {
+    if (drive->power.off) {
+        /* there is nobody to do anything with it */
+    } else if (drive->host.on) {
         rsd_host_enter(drive, cmd);
     } else {
         status = begin_cmd(drive, cmd);
@@ -507,7 +519,7 @@ RsdStatus rsd_submit(RsdDrive *drive, RsdCmd *pub, uint64_t now)
     }
     cmd->submitted = true;
     drive->in_flight++;
-    if (!drive->host.on) {
+    if (!drive->host.on && !drive->power.off) {
         rsd_cmd_drop(drive, cmd);
     }
     return RSD_OK;
@@ -544,7 +556,7 @@ RsdStatus rsd_format(RsdDrive *drive, uint32_t index, uint32_t oob,
     Ns *ns = &drive->ns[index];
 
     rsd_sched_run(drive, now);
-    if (drive->in_flight) {
+    if (drive->in_flight || drive->power.off) {
         return RSD_E_ORDER;
     }
     /* done, but the caller has not got it: its buffers are of the old format */
@@ -559,6 +571,9 @@ RsdStatus rsd_format(RsdDrive *drive, uint32_t index, uint32_t oob,
     }
     if (drive->read_only) {
         return RSD_E_READONLY;
+    }
+    if (rsd_power_watched(drive)) {
+        rsd_power_command(drive, RSD_LOGGED_FORMAT, 0);
     }
     ns->personality->format(ns);
     rsd_sched_settle(drive);
@@ -609,17 +624,36 @@ void rsd_zone_save(RsdDrive *drive, uint32_t zone, uint8_t state,
                    uint8_t attrs)
 {
     RsdMediaZone *z = &drive->media.zones[zone];
+    RsdMediaZone will = { .state = state, .attrs = attrs };
 
+    if (drive->power.off) {
+        return;
+    }
+    rsd_media_note(&drive->media, z, &will, sizeof(will));
     z->state = state;
     z->attrs = attrs;
 }
 
-uint8_t *rsd_zone_ext(RsdDrive *drive, uint32_t zone)
+const uint8_t *rsd_zone_ext(const RsdDrive *drive, uint32_t zone)
 {
     if (!drive->cfg.zd_ext) {
         return NULL;
     }
     return drive->media.ext + (size_t)zone * drive->cfg.zd_ext;
+}
+
+void rsd_zone_set_ext(RsdDrive *drive, uint32_t zone, const uint8_t *ext)
+{
+    static const uint8_t zeroes[16320]; /* the most that zd-ext can be */
+    uint32_t len = drive->cfg.zd_ext;
+    uint8_t *to = drive->media.ext + (size_t)zone * len;
+
+    if (!len || drive->power.off) {
+        return;
+    }
+    ext = ext ? ext : zeroes;
+    rsd_media_note(&drive->media, to, ext, len);
+    memcpy(to, ext, len);
 }
 
 /*
@@ -699,17 +733,16 @@ static size_t blocks_size(const RsdDrive *drive)
     return sizeof(Block) * drive->dies * drive->die_blocks;
 }
 
-static void destroy(RsdDrive *drive)
+void rsd_drive_stop(RsdDrive *drive)
 {
-    while (drive->cmds) {
-        free_cmd(drive, drive->cmds);
+    for (Cmd *cmd = drive->cmds, *next; cmd; cmd = next) {
+        next = cmd->next;
+        if (cmd->submitted) {
+            free_cmd(drive, cmd);
+        }
     }
-    while (drive->free_cmds) {
-        Cmd *cmd = drive->free_cmds;
-
-        drive->free_cmds = cmd->next;
-        free(cmd);
-    }
+    drive->done_head = drive->done_tail = NULL;
+    drive->in_flight = 0;
     for (uint32_t i = 0; i < drive->num_ns; i++) {
         drive->ns[i].personality->close(&drive->ns[i]);
     }
@@ -723,12 +756,70 @@ static void destroy(RsdDrive *drive)
         rsd_release(drive, chunk, chunk->size);
     }
     rsd_release(drive, drive->blocks, blocks_size(drive));
+    drive->sched = (Sched){ .now = drive->sched.now };
+    drive->host = (Host){ 0 };
+    drive->buffer = (Buffer){ 0 };
+    drive->blocks = NULL;
+    drive->free_ops = NULL;
+    drive->num_free_ops = 0;
+    drive->free_bufs = NULL;
+    drive->seq = 0;
+    drive->read_only = false;
+    rsd_media_power_on(&drive->media);
+}
+
+bool rsd_drive_start(RsdDrive *drive, char err[RSD_ERR_LEN])
+{
+    for (uint32_t i = 0; i < drive->num_ns; i++) {
+        if (drive->media.header) {
+            drive->ns[i].oob = rsd_media_get_oob(&drive->media, i);
+        }
+    }
+    drive->cfg.oob = drive->ns[0].oob;
+    drive->blocks = rsd_alloc(drive, blocks_size(drive));
+    if (!drive->blocks || !rsd_sched_init(drive) || !rsd_buffer_init(drive) ||
+        !rsd_op_reserve(drive, OPS_AT_ONCE)) {
+        rsd_set_error(err, "no memory for %u dies of %u blocks: choose fewer "
+                      "blocks of more pages", drive->dies, drive->die_blocks);
+        return false;
+    }
+    if (!rsd_buffer_load(drive, err)) {
+        return false;
+    }
+    rsd_host_init(drive);
+    for (uint32_t d = 0; d < drive->dies; d++) {
+        look_at_spares(drive, d);
+    }
+    for (uint32_t i = 0; i < drive->num_ns; i++) {
+        Ns *ns = &drive->ns[i];
+
+        if (!ns->personality->open(ns, err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void destroy(RsdDrive *drive)
+{
+    while (drive->cmds) {
+        free_cmd(drive, drive->cmds);
+    }
+    rsd_drive_stop(drive);
+    while (drive->free_cmds) {
+        Cmd *cmd = drive->free_cmds;
+
+        drive->free_cmds = cmd->next;
+        free(cmd);
+    }
     rsd_media_close(&drive->media);
     free(drive);
 }
 
-RsdDrive *rsd_open(const char *path, const RsdConfig *cfg,
-                   char err[RSD_ERR_LEN])
+/* log NULL: none */
+static RsdDrive *open_drive(const char *path, const char *log,
+                            const RsdConfig *cfg, bool view,
+                            char err[RSD_ERR_LEN])
 {
     RsdDrive *drive;
 
@@ -741,42 +832,48 @@ RsdDrive *rsd_open(const char *path, const RsdConfig *cfg,
         return NULL;
     }
     drive->cfg = *cfg;
-    if (path ? !rsd_media_open(&drive->media, path, &drive->cfg, err)
+    if (path ? !rsd_media_open(&drive->media, path, &drive->cfg, view, err)
              : !rsd_media_open_memory(&drive->media, &drive->cfg, err)) {
         free(drive);
         return NULL;
     }
     drive->count = drive->media.counters;
-    if (!add_namespaces(drive, err)) {
+    if (!add_namespaces(drive, err) ||
+        (log && !rsd_power_open_log(drive, log, err))) {
         rsd_media_close(&drive->media);
         free(drive);
         return NULL;
     }
-    drive->blocks = rsd_alloc(drive, blocks_size(drive));
-    if (!drive->blocks || !rsd_sched_init(drive) || !rsd_buffer_init(drive) ||
-        !rsd_op_reserve(drive, OPS_AT_ONCE)) {
-        rsd_set_error(err, "no memory for %u dies of %u blocks: choose fewer "
-                      "blocks of more pages", drive->dies, drive->die_blocks);
+    if (!log && drive->media.header && rsd_media_get_log_id(&drive->media)) {
+        /* it will not know what happens now */
+        rsd_media_set_log_id(&drive->media, 0);
+    }
+    if (!rsd_drive_start(drive, err)) {
         destroy(drive);
         return NULL;
-    }
-    if (!rsd_buffer_load(drive, err)) {
-        destroy(drive);
-        return NULL;
-    }
-    rsd_host_init(drive);
-    for (uint32_t d = 0; d < drive->dies; d++) {
-        look_at_spares(drive, d);
-    }
-    for (uint32_t i = 0; i < drive->num_ns; i++) {
-        Ns *ns = &drive->ns[i];
-
-        if (!ns->personality->open(ns, err)) {
-            destroy(drive);
-            return NULL;
-        }
     }
     return drive;
+}
+
+RsdDrive *rsd_open(const char *path, const RsdConfig *cfg,
+                   char err[RSD_ERR_LEN])
+{
+    return open_drive(path, NULL, cfg, false, err);
+}
+
+RsdDrive *rsd_open_logged(const char *path, const char *log_path,
+                          const RsdConfig *cfg, char err[RSD_ERR_LEN])
+{
+    return open_drive(path, log_path, cfg, false, err);
+}
+
+RsdDrive *rsd_open_view(const char *path, const char *log_path,
+                        char err[RSD_ERR_LEN])
+{
+    RsdConfig cfg;
+
+    return rsd_media_info(path, &cfg, err)
+               ? open_drive(path, log_path, &cfg, true, err) : NULL;
 }
 
 void rsd_close(RsdDrive *drive)

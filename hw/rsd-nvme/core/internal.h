@@ -14,6 +14,8 @@
  *     sched.c     the event machine: queues, dies, buses
  *     nand.c      the array and what it refuses
  *     media.c     the file behind the array
+ *     power.c     power cuts
+ *     oplog.c     the log of operations, and going back in it
  *     config.c    settings, presets
  *     counters.c  counters, log page
  *
@@ -96,6 +98,7 @@ enum {
     RSD_BLOCK_DIRTY = 2,    /* content is obsolete: erase before programming */
     RSD_BLOCK_WORN = 4,     /* made dirty by wear levelling, not by the host */
     RSD_BLOCK_GROWN = 8,    /* bad, but not from the factory */
+    RSD_BLOCK_TORN = 16,    /* has torn pages: see nand.c */
 };
 
 /* erases: bits 0 to 31, next page to program: 32 to 55, flags: 56 to 63 */
@@ -146,8 +149,12 @@ _Static_assert(offsetof(RsdMediaUnit, block) == 4, "block");
 _Static_assert(offsetof(RsdMediaUnit, page) == 8, "page");
 _Static_assert(sizeof(RsdMediaUnit) == 16, "a unit record is 16 bytes");
 
+typedef struct Oplog Oplog;
+
 typedef struct RsdMedia {
-    int fd;                     /* -1: in memory, no payload */
+    int fd;                     /* -1: what is stored stays in memory */
+    int locked;                 /* the file, also of a view; -1: none */
+    Oplog *log;                 /* NULL: none is kept */
     uint8_t *base;
     uint64_t mapped;            /* bytes from base */
     uint64_t table_bytes;       /* of these, tables */
@@ -174,13 +181,26 @@ typedef struct RsdMedia {
     bool failed;
 } RsdMedia;
 
-/* On failure err is set, nothing is held and the file is as it was. */
+/*
+ * On failure err is set, nothing is held and the file is as it was. A view
+ * never changes the file: what is stored stays in memory.
+ */
 bool rsd_media_open(RsdMedia *media, const char *path, RsdConfig *cfg,
-                    char err[RSD_ERR_LEN]);
+                    bool view, char err[RSD_ERR_LEN]);
 bool rsd_media_open_memory(RsdMedia *media, const RsdConfig *cfg,
                            char err[RSD_ERR_LEN]);
 void rsd_media_close(RsdMedia *media);
 int rsd_media_msync(RsdMedia *media);
+/* The write buffer is empty: its places are free until they are claimed. */
+void rsd_media_power_on(RsdMedia *media);
+/* Which log knows all that happened to the file; 0: none does */
+uint64_t rsd_media_get_log_id(const RsdMedia *media);
+void rsd_media_set_log_id(RsdMedia *media, uint64_t id);
+/* Bytes of the file, within one part. False if the host fails to. */
+bool rsd_media_get(const RsdMedia *media, uint64_t off, void *to,
+                   uint32_t len);
+bool rsd_media_put(const RsdMedia *media, uint64_t off, const void *from,
+                   uint32_t len);
 /* OOB bytes that the host sees of namespace 0, or of 1, kept in the file */
 uint32_t rsd_media_get_oob(const RsdMedia *media, uint32_t ns);
 void rsd_media_set_oob(RsdMedia *media, uint32_t ns, uint32_t oob);
@@ -221,6 +241,23 @@ bool rsd_media_load_unit(RsdMedia *media, uint32_t place, uint8_t *payload,
                          uint32_t slots);
 /* The place is free. */
 void rsd_media_drop_unit(RsdMedia *media, uint32_t place);
+
+/* oplog.c; see there. Before it happens: */
+void rsd_oplog_store(Oplog *log, uint64_t off, const void *value,
+                     uint32_t len);
+/* ... bytes behind the tables are overwritten; a page, if it matters */
+void rsd_oplog_data(Oplog *log, uint64_t off, uint32_t len);
+void rsd_oplog_page(Oplog *log, uint32_t block, uint32_t page);
+
+/* To be called before each store into a table, with what will be there. */
+static inline void rsd_media_note(RsdMedia *media, const void *at,
+                                  const void *value, uint32_t len)
+{
+    if (media->log) {
+        rsd_oplog_store(media->log, (const uint8_t *)at - media->base, value,
+                        len);
+    }
+}
 
 static inline uint8_t *rsd_media_page(const RsdMedia *media, uint32_t block,
                                       uint32_t page)
@@ -292,6 +329,15 @@ RsdStatus rsd_nand_read(RsdMedia *media, uint32_t block, uint32_t page,
 RsdStatus rsd_nand_erase(RsdMedia *media, uint32_t block);
 /* Sets the flags in a block's record: RSD_BLOCK_...; a bad one stays bad. */
 void rsd_nand_mark(RsdMedia *media, uint32_t block, uint32_t flags);
+/*
+ * Power fails while a unit of n slots is programmed, or while a block is
+ * erased: its content is gone.
+ */
+RsdStatus rsd_nand_tear(RsdMedia *media, uint32_t block, uint32_t page,
+                        uint32_t n);
+RsdStatus rsd_nand_tear_block(RsdMedia *media, uint32_t block);
+/* Is the page programmed, but torn? */
+bool rsd_nand_is_torn(const RsdMedia *media, uint32_t block, uint32_t page);
 
 /*
  * Commands and operations
@@ -629,6 +675,18 @@ extern const Personality rsd_block_personality;
 extern const Personality rsd_fast_personality;
 extern const Personality rsd_dftl_personality;
 
+/* See power.c. */
+typedef struct Power {
+    bool off;
+    bool broken;                /* it cannot be opened: stays off */
+    bool counts;                /* operations are to be counted */
+    uint64_t ops;               /* since the drive was opened, or the log's */
+    uint64_t cut_op;            /* 0: never */
+    bool by_seed;
+    uint64_t seed;
+    char list[256];             /* of outcomes, see power.h */
+} Power;
+
 struct RsdDrive {
     RsdConfig cfg;
     Ns ns[RSD_MAX_NAMESPACES];
@@ -661,6 +719,7 @@ struct RsdDrive {
     void *buf_chunks;
     uint32_t in_flight;         /* submitted and not completed */
     uint64_t ram_bytes;
+    Power power;
 };
 
 /* Memory that counts as the drive's. NULL if there is none. Zeroed. */
@@ -712,6 +771,64 @@ void rsd_cmd_hand_over(RsdDrive *drive, Cmd *cmd);
 /* All is done, it is for the host to take. */
 void rsd_cmd_complete(RsdDrive *drive, Cmd *cmd);
 
+/*
+ * Opens what is in the media, the time going on; fails as rsd_open() does. And
+ * back, except for commands that were not submitted.
+ */
+bool rsd_drive_start(RsdDrive *drive, char err[RSD_ERR_LEN]);
+void rsd_drive_stop(RsdDrive *drive);
+
+/* power.c, of which all does nothing unless operations are counted or logged */
+
+/* The array begins a step, and has ended it but not yet carried it out. */
+void rsd_power_begin(RsdDrive *drive, const Step *step);
+void rsd_power_end(RsdDrive *drive, const Step *step);
+/* A command that changes tables is about to; what: see RsdLogged.command */
+void rsd_power_command(RsdDrive *drive, uint32_t what, uint64_t lba);
+/* The power's event (rsd_sched_power_event()) is due. */
+void rsd_power_event(RsdDrive *drive);
+/* For opening: the media's log. False and err: it has none. */
+bool rsd_power_open_log(RsdDrive *drive, const char *path,
+                        char err[RSD_ERR_LEN]);
+
+static inline bool rsd_power_watched(const RsdDrive *drive)
+{
+    return drive->power.counts;
+}
+
+/* oplog.c */
+
+/* For a media file, or a view of one. False and err: it has no log. */
+bool rsd_oplog_open(RsdMedia *media, const char *path, uint32_t dies,
+                    uint64_t blocks, char err[RSD_ERR_LEN]);
+/* NULL is allowed. */
+void rsd_oplog_close(Oplog *log);
+/* Anew, with the media as it is */
+void rsd_oplog_begin(Oplog *log);
+/* Of an array's operation: its unit begins at that slot. */
+void rsd_oplog_start(Oplog *log, const Op *op, uint32_t page, bool protected,
+                     uint64_t now);
+void rsd_oplog_done(Oplog *log, const Op *op, uint32_t page, uint64_t now);
+void rsd_oplog_command(Oplog *log, uint32_t what, uint64_t lba, uint64_t now);
+void rsd_oplog_power(Oplog *log, uint64_t now);
+/* Has some state that the log leads to a page programmed in that block? */
+bool rsd_oplog_keeps(const Oplog *log, uint32_t block);
+/* The media becomes as just before operation op + 1, nothing in flight. */
+bool rsd_oplog_go(Oplog *log, uint64_t op, char err[RSD_ERR_LEN]);
+/*
+ * Then: what number i in flight, a program that has an end in the log, was to
+ * program: of each slot data and OOB. False: the host fails.
+ */
+bool rsd_oplog_content(const Oplog *log, uint64_t op, uint32_t i,
+                       uint32_t slots, uint8_t *content);
+/* For power.c, see power.h */
+struct RsdOplogInfo;
+struct RsdLogged;
+void rsd_oplog_get_info(const Oplog *log, struct RsdOplogInfo *info);
+bool rsd_oplog_get_op(const Oplog *log, uint64_t op, struct RsdLogged *to);
+bool rsd_oplog_get_in_flight(const Oplog *log, uint64_t op, uint32_t i,
+                             struct RsdLogged *to);
+
 /* buffer.c */
 
 /* After this, so many units can be begun. RSD_OK without a buffer */
@@ -746,6 +863,8 @@ uint64_t rsd_buffer_lba(const Op *op, uint32_t slot);
 void rsd_buffer_drop(Ns *ns, uint32_t block);
 /* Safe slots of the unit that begins there and is not yet programmed */
 uint32_t rsd_buffer_has(const RsdDrive *drive, uint32_t block, uint32_t page);
+/* Is some of the unit that the operation programs safe? */
+bool rsd_buffer_protects(const Op *op);
 /* The OOB of one of these. Not without payload */
 const uint8_t *rsd_buffer_oob(const RsdDrive *drive, uint32_t block,
                               uint32_t page, uint32_t slot);
@@ -832,6 +951,14 @@ void rsd_sched_settle(RsdDrive *drive);
 void rsd_sched_host_event(RsdDrive *drive, uint32_t list, uint64_t when);
 /* There is new background work for a die, idle from now on. */
 void rsd_sched_background(RsdDrive *drive, uint32_t die);
+/* An event for rsd_power_event(), before all others of that time; only one */
+void rsd_sched_power_event(RsdDrive *drive, uint64_t when);
+/* What a die has begun to program or to erase, in order */
+#define RSD_DIE_STEPS 3u
+uint32_t rsd_sched_in_flight(const RsdDrive *drive, uint32_t die,
+                             const Step *steps[RSD_DIE_STEPS]);
+/* No events any more */
+void rsd_sched_halt(RsdDrive *drive);
 
 /* pool.c */
 

@@ -46,6 +46,7 @@
 #include <unistd.h>
 
 #include "internal.h"
+#include "power.h"
 
 #define MAGIC "RSDMEDIA"
 #define VERSION 3u
@@ -93,7 +94,9 @@ struct RsdMediaHeader {
     uint64_t file_bytes;
     uint32_t places;            /* for units of the write buffer */
     uint32_t crc;               /* CRC32C of all before it */
-    uint8_t reserved2[1760];
+    /* of the operation log that knows all that happened; 0: there is none */
+    uint64_t log_id;
+    uint8_t reserved2[1752];
     uint64_t oob[RSD_MAX_NAMESPACES];   /* changed by format */
     uint8_t reserved3[2032];
 };
@@ -138,6 +141,7 @@ AT(unit_bytes, 264);
 AT(file_bytes, 272);
 AT(places, 280);
 AT(crc, 284);
+AT(log_id, 288);
 AT(oob, 2048);
 _Static_assert(sizeof(RsdMediaHeader) == ALIGN, "the header is a page");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
@@ -584,9 +588,10 @@ static bool same_geometry(const char *path, const RsdMediaHeader *h,
     return true;
 }
 
-static bool lock_file(const char *path, int fd, char *err)
+static bool lock_file(const char *path, int fd, bool view, char *err)
 {
-    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    struct flock lock = { .l_type = view ? F_RDLCK : F_WRLCK,
+                          .l_whence = SEEK_SET };
 
     if (!fcntl(fd, F_OFD_SETLK, &lock)) {
         return true;
@@ -620,30 +625,32 @@ static void set_parts(RsdMedia *media, const RsdMediaHeader *h)
 }
 
 bool rsd_media_open(RsdMedia *media, const char *path, RsdConfig *cfg,
-                    char err[RSD_ERR_LEN])
+                    bool view, char err[RSD_ERR_LEN])
 {
     RsdMediaHeader header;
-    int fd = open(path, O_RDWR | O_CLOEXEC);
+    int fd = open(path, (view ? O_RDONLY : O_RDWR) | O_CLOEXEC);
 
     if (fd < 0) {
         rsd_set_error(err, "%s: cannot open it: %s", path, strerror(errno));
         return false;
     }
-    if (!lock_file(path, fd, err) || !read_header(path, fd, &header, err) ||
+    if (!lock_file(path, fd, view, err) ||
+        !read_header(path, fd, &header, err) ||
         !same_geometry(path, &header, cfg, err) ||
-        !allocate_tables(path, fd, &header, err)) {
+        (!view && !allocate_tables(path, fd, &header, err))) {
         close(fd);
         return false;
     }
     media->base = mmap(NULL, header.file_bytes, PROT_READ | PROT_WRITE,
-                       MAP_SHARED, fd, 0);
+                       view ? MAP_PRIVATE | MAP_NORESERVE : MAP_SHARED, fd, 0);
     if (media->base == MAP_FAILED) {
         rsd_set_error(err, "%s: cannot map its %llu bytes: %s", path,
                       (ull)header.file_bytes, strerror(errno));
         close(fd);
         return false;
     }
-    media->fd = fd;
+    media->fd = view ? -1 : fd;
+    media->locked = fd;
     media->mapped = header.file_bytes;
     media->header = (RsdMediaHeader *)media->base;
     media->data = media->base + header.data_off;
@@ -673,6 +680,7 @@ bool rsd_media_open_memory(RsdMedia *media, const RsdConfig *cfg,
         return false;
     }
     media->fd = -1;
+    media->locked = -1;
     media->mapped = header.data_off;
     media->header = NULL;
     media->data = NULL;
@@ -688,10 +696,20 @@ bool rsd_media_open_memory(RsdMedia *media, const RsdConfig *cfg,
 
 void rsd_media_close(RsdMedia *media)
 {
+    rsd_oplog_close(media->log);
     munmap(media->base, media->mapped);
     free(media->place_state);
-    if (media->fd >= 0) {
-        close(media->fd);
+    if (media->locked >= 0) {
+        close(media->locked);
+    }
+}
+
+void rsd_media_power_on(RsdMedia *media)
+{
+    for (uint32_t i = 0; i < media->places; i++) {
+        if (media->place_state[i] == PLACE_USED) {
+            media->place_state[i] = PLACE_FREE;
+        }
     }
 }
 
@@ -710,18 +728,35 @@ uint32_t rsd_media_get_oob(const RsdMedia *media, uint32_t ns)
 
 void rsd_media_set_oob(RsdMedia *media, uint32_t ns, uint32_t oob)
 {
+    uint64_t value = oob;
+
     if (media->header) {
+        rsd_media_note(media, &media->header->oob[ns], &value, sizeof(value));
         media->header->oob[ns] = oob;
     }
 }
 
+uint64_t rsd_media_get_log_id(const RsdMedia *media)
+{
+    return media->header->log_id;
+}
+
+void rsd_media_set_log_id(RsdMedia *media, uint64_t id)
+{
+    __atomic_store_n(&media->header->log_id, id, __ATOMIC_SEQ_CST);
+}
+
+/* Host space for a range of the file. 0 or -errno */
+static int back(const RsdMedia *media, uint64_t off, uint64_t len)
+{
+    return media->fd < 0 ? 0 : allocate(media->fd, FALLOC_FL_KEEP_SIZE, off,
+                                        len);
+}
+
 int rsd_media_reserve(RsdMedia *media, uint32_t block)
 {
-    if (media->fd < 0) {
-        return 0;
-    }
-    return allocate(media->fd, FALLOC_FL_KEEP_SIZE,
-                    media->data_off + block * media->stride, media->stride);
+    return back(media, media->data_off + block * media->stride,
+                media->stride);
 }
 
 static bool store_at(const RsdMedia *media, off_t at, const uint8_t *data,
@@ -729,6 +764,10 @@ static bool store_at(const RsdMedia *media, off_t at, const uint8_t *data,
 {
     size_t done = 0;
 
+    if (media->fd < 0) {
+        memcpy(media->base + at, data, bytes);
+        return true;
+    }
     while (done < bytes) {
         ssize_t n = pwrite(media->fd, data + done, bytes - done, at + done);
 
@@ -745,6 +784,10 @@ static bool load_at(const RsdMedia *media, off_t at, uint8_t *data,
 {
     size_t done = 0;
 
+    if (media->fd < 0) {
+        memcpy(data, media->base + at, bytes);
+        return true;
+    }
     while (done < bytes) {
         ssize_t n = pread(media->fd, data + done, bytes - done, at + done);
 
@@ -770,6 +813,26 @@ bool rsd_media_load(RsdMedia *media, uint32_t block, uint32_t page,
                    data, RSD_PAGE_SIZE);
 }
 
+/* Tables are stored into by way of the mapping, the rest by system calls. */
+bool rsd_media_get(const RsdMedia *media, uint64_t off, void *to, uint32_t len)
+{
+    if (off < media->table_bytes) {
+        memcpy(to, media->base + off, len);
+        return true;
+    }
+    return load_at(media, off, to, len);
+}
+
+bool rsd_media_put(const RsdMedia *media, uint64_t off, const void *from,
+                   uint32_t len)
+{
+    if (off < media->table_bytes) {
+        memcpy(media->base + off, from, len);
+        return true;
+    }
+    return store_at(media, off, from, len);
+}
+
 /*
  * Places for units of the write buffer
  */
@@ -790,8 +853,7 @@ RsdStatus rsd_media_reserve_places(RsdMedia *media, uint64_t count)
         if (media->place_state[i] != PLACE_BARE) {
             continue;
         }
-        ret = allocate(media->fd, FALLOC_FL_KEEP_SIZE, unit_at(media, i),
-                       media->unit_bytes);
+        ret = back(media, unit_at(media, i), media->unit_bytes);
         if (ret) {
             return ret == -ENOSPC || ret == -EDQUOT ? RSD_E_NOSPC
                                                     : RSD_E_MEDIA;
@@ -816,8 +878,7 @@ uint32_t rsd_media_place(RsdMedia *media)
 
 bool rsd_media_claim_place(RsdMedia *media, uint32_t place)
 {
-    if (allocate(media->fd, FALLOC_FL_KEEP_SIZE, unit_at(media, place),
-                 media->unit_bytes)) {
+    if (back(media, unit_at(media, place), media->unit_bytes)) {
         return false;
     }
     media->backed += media->place_state[place] == PLACE_BARE;
@@ -830,13 +891,24 @@ bool rsd_media_store_unit(RsdMedia *media, uint32_t place, uint32_t block,
                           uint32_t to)
 {
     RsdMediaUnit *unit = &media->units[place];
+    off_t at = unit_at(media, place) + from * (off_t)SLOT_BYTES;
 
+    if (media->log) {
+        RsdMediaUnit will = *unit;
+
+        if (!from) {
+            will.block = block;
+            will.page = page;
+        }
+        will.taken = to;
+        rsd_oplog_data(media->log, at, (to - from) * SLOT_BYTES);
+        rsd_media_note(media, unit, &will, sizeof(will));
+    }
     if (!from) {
         unit->block = block;
         unit->page = page;
     }
-    if (!store_at(media, unit_at(media, place) + from * (off_t)SLOT_BYTES,
-                  payload + from * (size_t)SLOT_BYTES,
+    if (!store_at(media, at, payload + from * (size_t)SLOT_BYTES,
                   (to - from) * (size_t)SLOT_BYTES)) {
         return false;
     }
@@ -854,13 +926,16 @@ bool rsd_media_load_unit(RsdMedia *media, uint32_t place, uint8_t *payload,
 
 void rsd_media_drop_unit(RsdMedia *media, uint32_t place)
 {
+    uint32_t none = 0;
+
+    rsd_media_note(media, &media->units[place].taken, &none, sizeof(none));
     __atomic_store_n(&media->units[place].taken, 0, __ATOMIC_RELEASE);
     media->place_state[place] = PLACE_FREE;
 }
 
 void rsd_media_release(RsdMedia *media, uint32_t block)
 {
-    if (media->fd >= 0) {
+    if (media->fd >= 0 && !(media->log && rsd_oplog_keeps(media->log, block))) {
         /* if it fails, the space is merely kept */
         allocate(media->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                  media->data_off + block * media->stride, media->stride);

@@ -7,6 +7,12 @@
  * programmed, is stored after both, so that a process killed at any moment
  * leaves a page programmed or not.
  *
+ * Torn pages. A page whose program a power cut interrupted is programmed, but
+ * neither its data nor its OOB can be read. Its block's record says that there
+ * are such pages in it, and 64 bytes that nothing else is likely to have, at
+ * the start of its data, that it is one; its OOB is zeroes. So a copy of a page
+ * that could not be read is one that cannot be read.
+ *
  * A refusal is a bug of the layers above. Tests (RSD_ASSERT_NAND) stop there;
  * otherwise the command fails. If the host's disk fails, a page is not
  * programmed, and what was queued behind it is refused, but that is no bug.
@@ -25,8 +31,24 @@
 #define REFUSE(what, status) return status
 #endif
 
+#define TORN_WORDS 8u
+#define TORN_SEED UINT64_C(0x746f726e70616765)
+
+static bool is_torn(const uint8_t *data)
+{
+    for (uint32_t i = 0; i < TORN_WORDS; i++) {
+        uint64_t want = rsd_random(TORN_SEED, i);
+
+        if (memcmp(data + i * sizeof(want), &want, sizeof(want))) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static void set_record(RsdMedia *media, uint32_t block, uint64_t rec)
 {
+    rsd_media_note(media, &media->rec[block], &rec, sizeof(rec));
     /* release: the stores before it belong to what it declares */
     __atomic_store_n(&media->rec[block], rec, __ATOMIC_RELEASE);
 }
@@ -50,6 +72,9 @@ RsdStatus rsd_nand_program(RsdMedia *media, uint32_t block, uint32_t page,
     if (media->data) {
         static const uint8_t zeroes[RSD_PAGE_SIZE];
 
+        if (media->log) {
+            rsd_oplog_page(media->log, block, page);
+        }
         if (!rsd_media_store(media, block, page, data ? data : zeroes)) {
             media->failed = true;
             return RSD_E_MEDIA;
@@ -72,8 +97,9 @@ RsdStatus rsd_nand_program_unit(RsdMedia *media, uint32_t block, uint32_t page,
 {
     static const uint8_t zeroes[RSD_PAGE_SIZE + RSD_OOB_SIZE];
     uint64_t rec = media->rec[block];
+    uint32_t flags = rsd_rec_flags(rec);
 
-    if (rsd_rec_flags(rec) & RSD_BLOCK_BAD) {
+    if (flags & RSD_BLOCK_BAD) {
         REFUSE("program in a bad block", RSD_E_MEDIA);
     }
     if (media->failed && page > rsd_rec_next(rec)) {
@@ -85,16 +111,19 @@ RsdStatus rsd_nand_program_unit(RsdMedia *media, uint32_t block, uint32_t page,
     for (uint32_t i = 0; media->data && i < n; i++) {
         const uint8_t *from = slots ? slots + i * sizeof(zeroes) : zeroes;
 
+        if (media->log) {
+            rsd_oplog_page(media->log, block, page + i);
+        }
         if (!rsd_media_store(media, block, page + i, from)) {
             media->failed = true;
             return RSD_E_MEDIA;
         }
+        flags |= is_torn(from) ? RSD_BLOCK_TORN : 0;
         memcpy(rsd_media_oob(media, block, page + i), from + RSD_PAGE_SIZE,
                RSD_OOB_SIZE);
     }
     /* all of it becomes valid by one store */
-    set_record(media, block,
-               rsd_rec(rsd_rec_erases(rec), page + n, rsd_rec_flags(rec)));
+    set_record(media, block, rsd_rec(rsd_rec_erases(rec), page + n, flags));
     return RSD_OK;
 }
 
@@ -128,7 +157,16 @@ RsdStatus rsd_nand_read(RsdMedia *media, uint32_t block, uint32_t page,
     if (oob) {
         memcpy(oob, rsd_media_oob(media, block, page), oob_len);
     }
-    return RSD_OK;
+    return rsd_nand_is_torn(media, block, page) ? RSD_E_MEDIA : RSD_OK;
+}
+
+bool rsd_nand_is_torn(const RsdMedia *media, uint32_t block, uint32_t page)
+{
+    uint64_t rec = media->rec[block];
+
+    return rsd_rec_flags(rec) & RSD_BLOCK_TORN && media->data &&
+           page < rsd_rec_next(rec) &&
+           is_torn(rsd_media_page(media, block, page));
 }
 
 RsdStatus rsd_nand_erase(RsdMedia *media, uint32_t block)
@@ -139,7 +177,51 @@ RsdStatus rsd_nand_erase(RsdMedia *media, uint32_t block)
         REFUSE("erase of a bad block", RSD_E_MEDIA);
     }
     set_record(media, block,
-               rsd_rec(rsd_rec_erases(rec) + 1, 0, rsd_rec_flags(rec)));
+               rsd_rec(rsd_rec_erases(rec) + 1, 0,
+                       rsd_rec_flags(rec) & ~RSD_BLOCK_TORN));
+    return RSD_OK;
+}
+
+RsdStatus rsd_nand_tear(RsdMedia *media, uint32_t block, uint32_t page,
+                        uint32_t n)
+{
+    uint64_t rec = media->rec[block];
+    uint8_t data[RSD_PAGE_SIZE] = { 0 };
+
+    if (rsd_rec_flags(rec) & RSD_BLOCK_BAD || page + n > media->pages ||
+        page != rsd_rec_next(rec)) {
+        return RSD_E_ORDER;
+    }
+    for (uint32_t i = 0; i < TORN_WORDS; i++) {
+        uint64_t word = rsd_random(TORN_SEED, i);
+
+        memcpy(data + i * sizeof(word), &word, sizeof(word));
+    }
+    for (uint32_t i = 0; media->data && i < n; i++) {
+        if (media->log) {
+            rsd_oplog_page(media->log, block, page + i);
+        }
+        if (!rsd_media_store(media, block, page + i, data)) {
+            return RSD_E_MEDIA;
+        }
+        memset(rsd_media_oob(media, block, page + i), 0, RSD_OOB_SIZE);
+    }
+    set_record(media, block, rsd_rec(rsd_rec_erases(rec), page + n,
+                                     rsd_rec_flags(rec) | RSD_BLOCK_TORN));
+    return RSD_OK;
+}
+
+RsdStatus rsd_nand_tear_block(RsdMedia *media, uint32_t block)
+{
+    for (uint32_t p = 0; media->data && p < rsd_rec_next(media->rec[block]);
+         p++) {
+        if (media->log) {
+            rsd_oplog_page(media->log, block, p);
+        }
+        memset(rsd_media_oob(media, block, p), 0, RSD_OOB_SIZE);
+    }
+    rsd_nand_mark(media, block, RSD_BLOCK_DIRTY |
+                  (rsd_rec_flags(media->rec[block]) & RSD_BLOCK_WORN));
     return RSD_OK;
 }
 
@@ -147,7 +229,8 @@ void rsd_nand_mark(RsdMedia *media, uint32_t block, uint32_t flags)
 {
     uint64_t rec = media->rec[block];
 
-    flags |= rsd_rec_flags(rec) & (RSD_BLOCK_BAD | RSD_BLOCK_GROWN);
+    flags |= rsd_rec_flags(rec) &
+             (RSD_BLOCK_BAD | RSD_BLOCK_GROWN | RSD_BLOCK_TORN);
     set_record(media, block,
                rsd_rec(rsd_rec_erases(rec), rsd_rec_next(rec), flags));
 }

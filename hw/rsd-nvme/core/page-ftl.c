@@ -85,9 +85,11 @@ static void set_trimmed(PageFtl *ftl, uint32_t lpn, bool to)
 {
     uint64_t *word = &ftl->drive->media.trim[lpn / 64];
     uint64_t bit = UINT64_C(1) << lpn % 64;
+    uint64_t value = to ? *word | bit : *word & ~bit;
 
+    rsd_media_note(&ftl->drive->media, word, &value, sizeof(value));
     /* release, as all such stores: they happen in the program's order */
-    __atomic_store_n(word, to ? *word | bit : *word & ~bit, __ATOMIC_RELEASE);
+    __atomic_store_n(word, value, __ATOMIC_RELEASE);
 }
 
 /*

@@ -181,7 +181,9 @@ void rsd_zone_get(const RsdDrive *drive, uint32_t zone, RsdZone *info);
 void rsd_zone_save(RsdDrive *drive, uint32_t zone, uint8_t state,
                    uint8_t attrs);
 /* cfg.zd_ext bytes in the file; NULL if zd_ext is 0 */
-uint8_t *rsd_zone_ext(RsdDrive *drive, uint32_t zone);
+const uint8_t *rsd_zone_ext(const RsdDrive *drive, uint32_t zone);
+/* NULL: zeroes */
+void rsd_zone_set_ext(RsdDrive *drive, uint32_t zone, const uint8_t *ext);
 
 /*
  * Commands

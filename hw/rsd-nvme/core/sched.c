@@ -74,7 +74,7 @@
 
 /*
  * Sources of events, in the order of their numbers: of each die its array, its
- * idling, its output and its load; the buses; the lists of host.c.
+ * idling, its output and its load; the buses; the lists of host.c; the power.
  */
 enum { FROM_ARRAY, FROM_IDLE, FROM_OUT, FROM_LOAD, DIE_SOURCES };
 
@@ -177,7 +177,7 @@ static void cancel(Sched *s, uint32_t source)
 static size_t heap_size(const RsdDrive *drive)
 {
     return (DIE_SOURCES * (size_t)drive->dies + drive->cfg.channels +
-            RSD_HOST_LISTS) * sizeof(Event);
+            RSD_HOST_LISTS + 1) * sizeof(Event);
 }
 
 /* Times by page type; 0 stands for the LSB page's. */
@@ -306,6 +306,9 @@ static void run_array(RsdDrive *drive, Die *die, uint64_t from)
     die->state = WORKING;
     die->array_end = from + array_time(drive, &die->array);
     push_die(drive, die, FROM_ARRAY, die->array_end);
+    if (rsd_power_watched(drive)) {
+        rsd_power_begin(drive, &die->array);
+    }
 }
 
 /* The die has the bus. */
@@ -804,6 +807,9 @@ static void finish_step(RsdDrive *drive, Die *die, Step *step)
     bool background = op->background;
 
     account(drive, die, step);
+    if (rsd_power_watched(drive)) {
+        rsd_power_end(drive, step);
+    }
     rsd_op_execute(drive, step);
     step->op = NULL;
     if (op->kind != OP_READ) {
@@ -917,8 +923,10 @@ static void other_event(RsdDrive *drive, uint32_t source)
     if (source < drive->cfg.channels) {
         s->buses[source].armed = false;
         s->kicked |= UINT64_C(1) << source;
-    } else {
+    } else if (source < drive->cfg.channels + RSD_HOST_LISTS) {
         rsd_host_event(drive, source - drive->cfg.channels);
+    } else {
+        rsd_power_event(drive);
     }
 }
 
@@ -930,6 +938,40 @@ void rsd_sched_host_event(RsdDrive *drive, uint32_t list, uint64_t when)
 {
     push(&drive->sched, when,
          DIE_SOURCES * drive->dies + drive->cfg.channels + list);
+}
+
+void rsd_sched_power_event(RsdDrive *drive, uint64_t when)
+{
+    Sched *s = &drive->sched;
+
+    sift_up(s, s->heap_len++,
+            (Event){ when, DIE_SOURCES * drive->dies + drive->cfg.channels +
+                           RSD_HOST_LISTS });
+}
+
+uint32_t rsd_sched_in_flight(const RsdDrive *drive, uint32_t d,
+                             const Step *steps[RSD_DIE_STEPS])
+{
+    const Die *die = &drive->sched.dies[d];
+    const Step *places[RSD_DIE_STEPS] = { &die->held, &die->out, &die->array };
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < RSD_DIE_STEPS; i++) {
+        const Step *step = places[i];
+
+        if (step->op && step->op->kind != OP_READ &&
+            (step != &die->array || die->state == WORKING ||
+             die->state == DONE)) {
+            steps[n++] = step;
+        }
+    }
+    return n;
+}
+
+void rsd_sched_halt(RsdDrive *drive)
+{
+    drive->sched.heap_len = 0;
+    drive->sched.kicked = 0;
 }
 
 bool rsd_sched_next(const RsdDrive *drive, uint64_t *when)

@@ -159,10 +159,12 @@ static uint32_t block_of(const RsdDrive *drive, uint32_t die, uint32_t entry)
 static void set_entry(RsdDrive *drive, uint32_t index, uint32_t state,
                       uint32_t block)
 {
+    uint32_t entry = state << STATE_SHIFT | block % drive->die_blocks;
+
+    rsd_media_note(&drive->media, &drive->media.map[index], &entry,
+                   sizeof(entry));
     /* release, as all such stores: they happen in the program's order */
-    __atomic_store_n(&drive->media.map[index],
-                     state << STATE_SHIFT | block % drive->die_blocks,
-                     __ATOMIC_RELEASE);
+    __atomic_store_n(&drive->media.map[index], entry, __ATOMIC_RELEASE);
 }
 
 /* An entry whose block is no longer the segment's old one */
@@ -780,9 +782,9 @@ static void seg_format(Ns *ns)
 
     for (uint32_t zone = 0; zone < drive->ns[0].geo.num_zones; zone++) {
         detach_zone(drive, zone);
-        drive->media.zones[zone] = (RsdMediaZone){ 0 };
+        rsd_zone_save(drive, zone, 0, 0);
+        rsd_zone_set_ext(drive, zone, NULL);
     }
-    memset(drive->media.ext, 0, drive->ns[0].geo.num_zones * drive->cfg.zd_ext);
 }
 
 /*

@@ -1,0 +1,346 @@
+/*
+ * Power cuts: see power.h. A drive that is off has no events; what it was doing
+ * has had its outcome, which is in the media. When power comes, everything in
+ * RAM is made anew.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+#include "power.h"
+
+bool rsd_outcomes_parse(const char *text, RsdOutcomes *outcomes)
+{
+    *outcomes = (RsdOutcomes){ 0 };
+    if (*text < '0' || *text > '9') {
+        outcomes->list = text;
+        return !text[strspn(text, "atc")];
+    }
+    for (; *text >= '0' && *text <= '9'; text++) {
+        if (outcomes->seed > (UINT64_MAX - (*text - '0')) / 10) {
+            return false;
+        }
+        outcomes->seed = outcomes->seed * 10 + (*text - '0');
+    }
+    return !*text;
+}
+
+static RsdOutcome chosen(const RsdOutcomes *outcomes, uint32_t i)
+{
+    if (!outcomes->list) {
+        return rsd_random(outcomes->seed, i) % 3;
+    }
+    if (i >= strlen(outcomes->list)) {
+        return RSD_ABSENT;
+    }
+    switch (outcomes->list[i]) {
+    case 't':
+        return RSD_TORN;
+    case 'c':
+        return RSD_COMPLETE;
+    }
+    return RSD_ABSENT;
+}
+
+/* Of number i of what was in flight; protected: its content is not lost */
+static RsdOutcome outcome_of(const RsdDrive *drive,
+                             const RsdOutcomes *outcomes, uint32_t i,
+                             bool erase, bool protected)
+{
+    RsdOutcome outcome = chosen(outcomes, i);
+    bool in_place = drive->cfg.ftl == RSD_FTL_BLOCK ||
+                    drive->cfg.ftl == RSD_FTL_FAST;
+
+    if (outcome == RSD_TORN && !erase && (protected || in_place)) {
+        return RSD_ABSENT;
+    }
+    return outcome;
+}
+
+/*
+ * Counting
+ */
+
+void rsd_power_begin(RsdDrive *drive, const Step *step)
+{
+    if (step->op->kind != OP_READ && drive->media.log) {
+        rsd_oplog_start(drive->media.log, step->op, step->page,
+                        rsd_buffer_protects(step->op), drive->sched.now);
+    }
+}
+
+/* An operation is going to be done, at this moment. */
+static void count_op(RsdDrive *drive)
+{
+    Power *power = &drive->power;
+
+    if (++power->ops == power->cut_op) {
+        rsd_sched_power_event(drive, drive->sched.now);
+    }
+}
+
+void rsd_power_end(RsdDrive *drive, const Step *step)
+{
+    if (step->op->kind != OP_READ) {
+        if (drive->media.log) {
+            rsd_oplog_done(drive->media.log, step->op, step->page,
+                           drive->sched.now);
+        }
+        count_op(drive);
+    }
+}
+
+void rsd_power_command(RsdDrive *drive, uint32_t what, uint64_t lba)
+{
+    if (drive->media.log) {
+        rsd_oplog_command(drive->media.log, what, lba, drive->sched.now);
+    }
+    count_op(drive);
+}
+
+/*
+ * Cuts
+ */
+
+typedef struct InFlight {
+    const Step *step;
+    uint32_t order;             /* by die, and in its order */
+} InFlight;
+
+static int by_start(const void *a, const void *b)
+{
+    const InFlight *x = a, *y = b;
+
+    if (x->step->start != y->step->start) {
+        return x->step->start < y->step->start ? -1 : 1;
+    }
+    return x->order < y->order ? -1 : 1;
+}
+
+static void end_step(RsdDrive *drive, const Step *step, RsdOutcome outcome)
+{
+    const Op *op = step->op;
+    RsdMedia *media = &drive->media;
+
+    if (outcome == RSD_ABSENT ||
+        (op->kind == OP_PROGRAM &&
+         rsd_rec_next(media->rec[op->block]) != step->page)) {
+        return;                 /* or one before it in the block is absent */
+    }
+    if (outcome == RSD_COMPLETE) {
+        rsd_op_execute(drive, step);
+    } else if (op->kind == OP_ERASE) {
+        rsd_nand_tear_block(media, op->block);
+    } else {
+        rsd_nand_tear(media, op->block, step->page, step->slots);
+    }
+}
+
+void rsd_power_cut(RsdDrive *drive, const RsdOutcomes *outcomes)
+{
+    InFlight *all;
+    uint32_t n = 0;
+
+    if (drive->power.off) {
+        return;
+    }
+    drive->power.off = true;
+    rsd_sched_halt(drive);
+    all = malloc(drive->dies * RSD_DIE_STEPS * sizeof(*all));
+    for (uint32_t d = 0; all && d < drive->dies; d++) {
+        const Step *steps[RSD_DIE_STEPS];
+        uint32_t in_die = rsd_sched_in_flight(drive, d, steps);
+
+        for (uint32_t i = 0; i < in_die; i++, n++) {
+            all[n] = (InFlight){ steps[i], n };
+        }
+    }
+    /* without memory, all of it is absent */
+    if (n) {
+        qsort(all, n, sizeof(*all), by_start);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        const Op *op = all[i].step->op;
+
+        end_step(drive, all[i].step,
+                 outcome_of(drive, outcomes, i, op->kind == OP_ERASE,
+                            rsd_buffer_protects(op)));
+    }
+    free(all);
+    if (drive->media.log) {
+        rsd_oplog_power(drive->media.log, drive->sched.now);
+    }
+}
+
+bool rsd_power_cut_later(RsdDrive *drive, uint64_t op, uint64_t time_ns,
+                         const RsdOutcomes *outcomes)
+{
+    Power *power = &drive->power;
+
+    if ((op && op <= power->ops) || time_ns < drive->sched.now) {
+        return false;
+    }
+    power->cut_op = op;
+    power->counts |= op > 0;
+    power->by_seed = !outcomes->list;
+    power->seed = outcomes->seed;
+    if (outcomes->list) {
+        strncpy(power->list, outcomes->list, sizeof(power->list) - 1);
+    }
+    if (time_ns != UINT64_MAX) {
+        rsd_sched_power_event(drive, time_ns);
+    }
+    return true;
+}
+
+void rsd_power_event(RsdDrive *drive)
+{
+    RsdOutcomes outcomes = { .seed = drive->power.seed };
+
+    if (!drive->power.by_seed) {
+        outcomes.list = drive->power.list;
+    }
+    rsd_power_cut(drive, &outcomes);
+}
+
+bool rsd_power_is_off(const RsdDrive *drive)
+{
+    return drive->power.off;
+}
+
+bool rsd_power_on(RsdDrive *drive, char err[RSD_ERR_LEN])
+{
+    rsd_drive_stop(drive);
+    if (!rsd_drive_start(drive, err)) {
+        drive->power.off = true;
+        return false;
+    }
+    drive->power.off = false;
+    return true;
+}
+
+/*
+ * The log
+ */
+
+bool rsd_power_open_log(RsdDrive *drive, const char *path,
+                        char err[RSD_ERR_LEN])
+{
+    RsdOplogInfo info;
+
+    if (!drive->media.header) {
+        rsd_set_error(err, "an operation log needs a media file");
+        return false;
+    }
+    if (!rsd_oplog_open(&drive->media, path, drive->dies,
+                        (uint64_t)drive->dies * drive->die_blocks, err)) {
+        return false;
+    }
+    rsd_oplog_power(drive->media.log, 0);
+    rsd_oplog_info(drive, &info);
+    drive->power.counts = true;
+    drive->power.ops = info.ops;
+    return true;
+}
+
+/* Gives what was in flight after operation op, the media being there. */
+static bool end_logged(RsdDrive *drive, uint64_t op,
+                       const RsdOutcomes *outcomes)
+{
+    size_t size = (size_t)drive->unit * (RSD_PAGE_SIZE + RSD_OOB_SIZE);
+    RsdMedia *media = &drive->media;
+    uint8_t *content = malloc(size);
+    RsdLogged logged;
+    bool ok = content;
+
+    for (uint32_t i = 0;
+         ok && rsd_oplog_in_flight(drive, op, i, &logged); i++) {
+        bool erase = logged.kind == RSD_LOGGED_ERASE;
+        RsdOutcome outcome = outcome_of(drive, outcomes, i, erase,
+                                        logged.protected);
+
+        if (outcome == RSD_ABSENT ||
+            (outcome == RSD_COMPLETE && !logged.ends) ||
+            (!erase && rsd_rec_next(media->rec[logged.block]) !=
+                       logged.page)) {
+            continue;
+        }
+        if (outcome == RSD_TORN) {
+            ok = (erase ? rsd_nand_tear_block(media, logged.block)
+                        : rsd_nand_tear(media, logged.block, logged.page,
+                                        drive->unit)) == RSD_OK;
+        } else if (erase) {
+            ok = rsd_nand_erase(media, logged.block) == RSD_OK;
+        } else {
+            ok = rsd_oplog_content(media->log, op, i, drive->unit, content) &&
+                 rsd_nand_program_unit(media, logged.block, logged.page,
+                                       drive->unit, content) == RSD_OK;
+        }
+    }
+    free(content);
+    return ok;
+}
+
+bool rsd_rewind(RsdDrive *drive, uint64_t op, const RsdOutcomes *outcomes,
+                char err[RSD_ERR_LEN])
+{
+    RsdOplogInfo info;
+
+    rsd_oplog_info(drive, &info);
+    if (!info.on) {
+        rsd_set_error(err, "no operation log is kept: set op-log");
+        return false;
+    }
+    if (info.broken || op > info.ops) {
+        return rsd_oplog_go(drive->media.log, op, err);
+    }
+    rsd_oplog_power(drive->media.log, drive->sched.now);
+    rsd_drive_stop(drive);
+    drive->power.off = true;
+    if (!rsd_oplog_go(drive->media.log, op, err)) {
+        return false;
+    }
+    if (!end_logged(drive, op, outcomes)) {
+        rsd_set_error(err, "the host's disk, or its memory, is full, or fails");
+        return false;
+    }
+    if (!rsd_drive_start(drive, err)) {
+        return false;
+    }
+    drive->power.off = false;
+    return true;
+}
+
+bool rsd_oplog_restart(RsdDrive *drive, char err[RSD_ERR_LEN])
+{
+    if (!drive->media.log) {
+        rsd_set_error(err, "no operation log is kept: set op-log");
+        return false;
+    }
+    rsd_oplog_begin(drive->media.log);
+    drive->power.ops = 0;
+    return true;
+}
+
+void rsd_oplog_info(const RsdDrive *drive, RsdOplogInfo *info)
+{
+    *info = (RsdOplogInfo){ 0 };
+    if (drive->media.log) {
+        rsd_oplog_get_info(drive->media.log, info);
+    }
+}
+
+bool rsd_oplog_op(const RsdDrive *drive, uint64_t op, RsdLogged *logged)
+{
+    return drive->media.log && rsd_oplog_get_op(drive->media.log, op, logged);
+}
+
+bool rsd_oplog_in_flight(const RsdDrive *drive, uint64_t op, uint32_t i,
+                         RsdLogged *logged)
+{
+    return drive->media.log &&
+           rsd_oplog_get_in_flight(drive->media.log, op, i, logged);
+}
