@@ -293,3 +293,158 @@ void world_close(World *w)
     munmap(w->model, sizeof(*w->model));
     bed_close(&w->bed);
 }
+
+void open_refused(const RsdConfig *cfg, const char *part,
+                  const char *numbers)
+{
+    char err[RSD_ERR_LEN] = "";
+    RsdDrive *drive = rsd_open(NULL, cfg, err);
+
+    CHECK(!drive);
+    CHECK_SAYS(err, part);
+    CHECK_SAYS(err, numbers);
+}
+
+void check_merge_counters(const Bed *bed)
+{
+    RsdCounters c = counters(bed);
+
+    CHECK_EQ(c.prog_clean + c.erase_clean + c.read_clean + c.prog_map +
+             c.read_map + c.erase_map + c.media_errors, 0);
+    CHECK_EQ(c.blocks_used + c.blocks_dirty + c.blocks_erased + c.blocks_bad,
+             c.blocks_total);
+    CHECK_EQ(c.erase_host + c.erase_merge + c.erase_wear,
+             c.erase_on_demand + c.erase_idle);
+    CHECK_EQ(c.wear_sum, c.erase_on_demand + c.erase_idle);
+    CHECK(c.read_merge >= c.prog_merge);        /* one may be interrupted */
+}
+
+void expect_merges(Bed *bed, Merges want)
+{
+    RsdCounters c;
+
+    bed_drain(bed);
+    c = counters(bed);
+    CHECK_EQ(c.merge_switch, want.switches);
+    CHECK_EQ(c.merge_partial, want.partial);
+    CHECK_EQ(c.merge_full, want.full);
+    CHECK_EQ(c.prog_merge, want.copies);
+    CHECK_EQ(c.read_merge, want.copies);
+    CHECK_EQ(c.prog_pad, want.filler);
+    CHECK_EQ(c.erase_merge, want.erases);
+    check_merge_counters(bed);
+}
+
+void check_levelling(const RsdConfig *base)
+{
+    for (uint64_t stripe = 0; stripe < 2; stripe++) {
+        uint64_t spread[2];
+
+        for (int on = 0; on < 2; on++) {
+            RsdConfig cfg = *base;
+            uint64_t hot;
+            RsdCounters c;
+            Bed bed;
+
+            cfg.wl_threshold = on ? 4 : 0;
+            cfg.stripe = stripe;
+            bed = bed_open(&cfg, temp_path("drive.rsd"));
+            hot = stripe ? 32 : 8;
+            run(&bed, RSD_WRITE, 0, 256, 1);
+            for (int i = 0; i < 300; i++) {
+                run(&bed, RSD_WRITE, 0, hot, i + 2);
+                bed_drain(&bed);
+            }
+            c = counters(&bed);
+            spread[on] = c.wear_max - c.wear_min;
+            CHECK_EQ(c.wear_moves > 0, on);
+            CHECK_EQ(c.prog_wear > 0, on);
+            CHECK_EQ(c.read_wear, c.prog_wear);
+            CHECK_EQ(c.erase_wear, c.wear_moves);
+            expect_pages(&bed, 0, hot, 301);
+            expect_pages(&bed, hot, 256 - hot, 1);
+            check_merge_counters(&bed);
+            bed_reopen(&bed);
+            expect_pages(&bed, hot, 256 - hot, 1);
+            bed_close(&bed);
+        }
+        CHECK(spread[0] > 40);
+        /* of one die's blocks, when only its logical blocks are written */
+        CHECK(spread[1] < spread[0]);
+    }
+}
+
+/* The status of a write of one page, at once or when it is done */
+static RsdStatus write_page(Bed *bed, uint64_t at, uint64_t tag)
+{
+    uint32_t oob = rsd_config(bed->drive)->oob;
+    RsdCmd *cmd = rsd_cmd_new(bed->drive, 0, RSD_WRITE, at, 1), *done;
+    RsdStatus status;
+
+    fill_page(cmd->data, cmd->oob, oob, at, tag);
+    status = rsd_submit(bed->drive, cmd, bed->now);
+    while (status == RSD_OK && !(done = rsd_advance(bed->drive, bed->now))) {
+        CHECK(rsd_next_event(bed->drive, &bed->now));
+    }
+    if (status == RSD_OK) {
+        CHECK(done == cmd);
+        status = cmd->status;
+    }
+    rsd_cmd_free(bed->drive, cmd);
+    return status;
+}
+
+void wear_out(const RsdConfig *base, uint64_t seed)
+{
+    static uint64_t tags[MAX_LBAS];
+    RsdConfig cfg = *base;
+    Rng rng = { seed };
+    uint64_t tag = 0, at;
+    RsdStatus status;
+    RsdHealth health;
+    Bed bed;
+
+    cfg.endurance = 12;
+    cfg.life_spread = 50;
+    cfg.seed = seed;
+    bed = bed_open(&cfg, temp_path("drive.rsd"));
+    CHECK(bed.geo.lbas <= MAX_LBAS);
+    memset(tags, 0, sizeof(tags));
+    for (int life = 0; life < 2; life++) {
+        do {
+            at = rng_below(&rng, bed.geo.lbas);
+            status = write_page(&bed, at, ++tag);
+            if (status == RSD_OK) {
+                tags[at] = tag;
+            }
+        } while (status == RSD_OK);
+        CHECK_EQ(status, RSD_E_READONLY);
+        CHECK(life || rsd_health_changes(bed.drive) > 0);
+        rsd_health(bed.drive, &health);
+        CHECK(health.read_only);
+        bed_drain(&bed);
+        CHECK(counters(&bed).blocks_grown > 0);
+        for (uint64_t i = 0; i < bed.geo.lbas; i++) {
+            expect_pages(&bed, i, 1, tags[i]);
+        }
+        bed_reopen(&bed);
+    }
+    bed_close(&bed);
+}
+
+void check_runs_are_equal(const RsdConfig *cfg, int steps)
+{
+    RsdCounters c[2];
+
+    for (int i = 0; i < 2; i++) {
+        World w = world_open(cfg, "drive.rsd", 7);
+
+        while (w.model->order < (uint32_t)steps) {
+            world_step(&w);
+        }
+        world_drain(&w);
+        c[i] = counters(&w.bed);
+        world_close(&w);
+    }
+    CHECK(!memcmp(&c[0], &c[1], sizeof(c[0])));
+}

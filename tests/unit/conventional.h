@@ -83,4 +83,27 @@ void world_check_failed(World *w);
 /* Writes every LBA once, in random order. */
 void world_fill(World *w);
 
+/* Such a drive is refused, with a message that has these parts. */
+void open_refused(const RsdConfig *cfg, const char *part, const char *numbers);
+/* The same random commands at the same times: the same, to the last counter */
+void check_runs_are_equal(const RsdConfig *cfg, int commands);
+/*
+ * Writes at random until too many blocks have died, and again when it was
+ * opened anew. It says so then; all that was taken is there.
+ */
+void wear_out(const RsdConfig *cfg, uint64_t seed);
+
+/* Of drives that map blocks */
+
+typedef struct Merges {
+    uint64_t switches, partial, full, copies, filler, erases;
+} Merges;
+
+/* They add up, and no operation was of a kind that there is none of. */
+void check_merge_counters(const Bed *bed);
+/* Counters after everything has come to rest */
+void expect_merges(Bed *bed, Merges want);
+/* Cold data moves to worn blocks, so that erase counts stay together. */
+void check_levelling(const RsdConfig *cfg);
+
 #endif

@@ -19,21 +19,6 @@ static RsdConfig block_config(void)
     return cfg;
 }
 
-/* Counters add up, and no operation was of a kind that there is none of. */
-static void check_counters(const Bed *bed)
-{
-    RsdCounters c = counters(bed);
-
-    CHECK_EQ(c.prog_clean + c.erase_clean + c.read_clean + c.prog_map +
-             c.read_map + c.erase_map + c.media_errors, 0);
-    CHECK_EQ(c.blocks_used + c.blocks_dirty + c.blocks_erased + c.blocks_bad,
-             c.blocks_total);
-    CHECK_EQ(c.erase_host + c.erase_merge + c.erase_wear,
-             c.erase_on_demand + c.erase_idle);
-    CHECK_EQ(c.wear_sum, c.erase_on_demand + c.erase_idle);
-    CHECK(c.read_merge >= c.prog_merge);        /* one may be interrupted */
-}
-
 TEST(geometry)
 {
     RsdConfig cfg = block_config();
@@ -73,33 +58,22 @@ TEST(map_sizes_of_the_papers)
     }
 }
 
-static void expect_error(const RsdConfig *cfg, const char *part,
-                         const char *numbers)
-{
-    char err[RSD_ERR_LEN] = "";
-    RsdDrive *drive = rsd_open(NULL, cfg, err);
-
-    CHECK(!drive);
-    CHECK_SAYS(err, part);
-    CHECK_SAYS(err, numbers);
-}
-
 TEST(settings_refused)
 {
     RsdConfig cfg = block_config();
 
     cfg.planes = 2;
-    expect_error(&cfg, "planes=2", "planes=1");
+    open_refused(&cfg, "planes=2", "planes=1");
     cfg = block_config();
     cfg.over_provision = 0;
     cfg.spare_blocks = 0;
-    expect_error(&cfg, "needs 11 good flash blocks in each way",
+    open_refused(&cfg, "needs 11 good flash blocks in each way",
                  "over-provision (now 0)");
     cfg.spare_blocks = 1;
     bed_close(&(Bed){ .drive = bed_open(&cfg, NULL).drive });
     cfg.blocks = 1;
     cfg.over_provision = 500;
-    expect_error(&cfg, "over-provision=500", "maps 8 at a time");
+    open_refused(&cfg, "over-provision=500", "maps 8 at a time");
 }
 
 /* Logical block n is in die n mod dies, its pages one after the other. */
@@ -121,26 +95,6 @@ TEST(blocks_go_over_all_dies)
     CHECK_EQ(run(&bed, RSD_WRITE, 0, 4, 1),
              page + cfg.t_cmd_ns + cfg.t_xfer_ns);
     bed_close(&bed);
-}
-
-typedef struct Merges {
-    uint64_t switches, partial, full, copies, filler, erases;
-} Merges;
-
-/* Counters after everything has come to rest */
-static void expect_merges(Bed *bed, Merges want)
-{
-    RsdCounters c;
-
-    bed_drain(bed);
-    c = counters(bed);
-    CHECK_EQ(c.merge_switch, want.switches);
-    CHECK_EQ(c.merge_partial, want.partial);
-    CHECK_EQ(c.merge_full, want.full);
-    CHECK_EQ(c.prog_merge, want.copies);
-    CHECK_EQ(c.prog_pad, want.filler);
-    CHECK_EQ(c.erase_merge, want.erases);
-    check_counters(bed);
 }
 
 TEST(merges_by_hand)
@@ -242,11 +196,11 @@ TEST(random_commands)
             world_reopen(&w);
             world_check(&w);
             world_drain(&w);
-            check_counters(&w.bed);
+            check_merge_counters(&w.bed);
         }
         world_fill(&w);
         world_check(&w);
-        check_counters(&w.bed);
+        check_merge_counters(&w.bed);
         c = counters(&w.bed);
         kinds[0] += c.merge_switch;
         kinds[1] += c.merge_partial;
@@ -259,20 +213,9 @@ TEST(random_commands)
 /* The same commands at the same times: the same, to the last counter */
 TEST(runs_are_equal)
 {
-    RsdCounters c[2];
+    RsdConfig cfg = random_config(0);
 
-    for (int i = 0; i < 2; i++) {
-        RsdConfig cfg = random_config(0);
-        World w = world_open(&cfg, "drive.rsd", 7);
-
-        for (int step = 0; step < 1500; step++) {
-            world_step(&w);
-        }
-        world_drain(&w);
-        c[i] = counters(&w.bed);
-        world_close(&w);
-    }
-    CHECK(!memcmp(&c[0], &c[1], sizeof(c[0])));
+    check_runs_are_equal(&cfg, 1500);
 }
 
 TEST(format_trims_everything)
@@ -296,6 +239,23 @@ TEST(format_trims_everything)
     bed_close(&bed);
 }
 
+/* What a format still has to do in the flash begins with it. */
+TEST(format_begins_its_work)
+{
+    RsdConfig cfg = block_config();
+    uint64_t when;
+    Bed bed = bed_open(&cfg, NULL);
+
+    run(&bed, RSD_WRITE, 0, 64, 1);
+    bed_drain(&bed);
+    CHECK(!rsd_next_event(bed.drive, &when));
+    CHECK_EQ(rsd_format(bed.drive, 0, 64, bed.now), RSD_OK);
+    CHECK(rsd_next_event(bed.drive, &when));
+    bed_drain(&bed);
+    CHECK_EQ(counters(&bed).erase_host, 8);
+    bed_close(&bed);
+}
+
 /* Factory bad blocks are never used and cost over-provisioning alone. */
 TEST(bad_blocks)
 {
@@ -315,74 +275,16 @@ TEST(bad_blocks)
     world_reopen(&w);
     world_check(&w);
     world_drain(&w);
-    check_counters(&w.bed);
+    check_merge_counters(&w.bed);
     world_close(&w);
 }
 
 /* Cold data moves to worn blocks, so that erase counts stay together. */
 TEST(levelling)
 {
-    for (uint64_t stripe = 0; stripe < 2; stripe++) {
-        uint64_t spread[2];
+    RsdConfig cfg = block_config();
 
-        for (int on = 0; on < 2; on++) {
-            RsdConfig cfg = block_config();
-            uint64_t hot;
-            RsdCounters c;
-            Bed bed;
-
-            cfg.wl_threshold = on ? 4 : 0;
-            cfg.stripe = stripe;
-            bed = bed_open(&cfg, temp_path("drive.rsd"));
-            hot = stripe ? 32 : 8;
-            run(&bed, RSD_WRITE, 0, 256, 1);
-            for (int i = 0; i < 300; i++) {
-                run(&bed, RSD_WRITE, 0, hot, i + 2);
-                bed_drain(&bed);
-            }
-            c = counters(&bed);
-            spread[on] = c.wear_max - c.wear_min;
-            CHECK_EQ(c.wear_moves > 0, on);
-            CHECK_EQ(c.prog_wear > 0, on);
-            CHECK_EQ(c.read_wear, c.prog_wear);
-            CHECK_EQ(c.erase_wear, c.wear_moves);
-            expect_pages(&bed, 0, hot, 301);
-            expect_pages(&bed, hot, 256 - hot, 1);
-            check_counters(&bed);
-            bed_reopen(&bed);
-            expect_pages(&bed, hot, 256 - hot, 1);
-            bed_close(&bed);
-        }
-        CHECK(spread[0] > 40);
-        /* of one die's blocks, when only its logical blocks are written */
-        CHECK(spread[1] < spread[0]);
-    }
-}
-
-static RsdStatus write_page(Bed *bed, uint64_t at, uint64_t tag)
-{
-    RsdCmd *cmd = rsd_cmd_new(bed->drive, 0, RSD_WRITE, at, 1);
-    RsdStatus status;
-
-    fill_page(cmd->data, cmd->oob, 16, at, tag);
-    status = rsd_submit(bed->drive, cmd, bed->now);
-    if (status == RSD_OK) {
-        while (bed->now < cmd->submit_ns + 1 || !cmd->done_ns) {
-            uint64_t when;
-            RsdCmd *done;
-
-            CHECK(rsd_next_event(bed->drive, &when));
-            bed->now = when > bed->now ? when : bed->now;
-            done = rsd_advance(bed->drive, bed->now);
-            CHECK(!done || done == cmd);
-            if (done) {
-                break;
-            }
-        }
-        status = cmd->status;
-    }
-    rsd_cmd_free(bed->drive, cmd);
-    return status;
+    check_levelling(&cfg);
 }
 
 /* Blocks die until the drive takes no more; all that was taken is there. */
@@ -390,35 +292,12 @@ TEST(wearing_out)
 {
     for (uint64_t seed = 0; seed < 12; seed++) {
         RsdConfig cfg = block_config();
-        uint64_t tags[264] = { 0 }, tag = 1;
-        Rng rng = { seed };
-        RsdStatus status;
-        Bed bed;
 
         cfg.stripe = seed % 2;
-        cfg.endurance = 12;
-        cfg.life_spread = 50;
         cfg.wl_threshold = seed % 3 ? 3 : 0;
-        cfg.seed = seed;
-        bed = bed_open(&cfg, temp_path("drive.rsd"));
-        for (;;) {
-            uint64_t at = rng_below(&rng, bed.geo.lbas);
-
-            status = write_page(&bed, at, tag);
-            if (status != RSD_OK) {
-                break;
-            }
-            tags[at] = tag++;
-        }
-        CHECK(status == RSD_E_READONLY || status == RSD_E_NOBLOCK);
-        bed_drain(&bed);
-        CHECK(counters(&bed).blocks_grown > 0);
-        for (int i = 0; i < 2; i++) {
-            for (uint64_t at = 0; at < bed.geo.lbas; at++) {
-                expect_pages(&bed, at, 1, tags[at]);
-            }
-            bed_reopen(&bed);
-        }
-        bed_close(&bed);
+        /* a die's spares are over first, or what data needs */
+        cfg.over_provision = seed / 2 % 2 ? 20 : 0;
+        cfg.spare_blocks = 3;
+        wear_out(&cfg, seed);
     }
 }

@@ -202,20 +202,9 @@ TEST(random_commands)
 
 TEST(runs_are_equal)
 {
-    RsdCounters c[2];
+    RsdConfig cfg = dftl_config();
 
-    for (int i = 0; i < 2; i++) {
-        RsdConfig cfg = dftl_config();
-        World w = world_open(&cfg, "drive.rsd", 7);
-
-        for (int step = 0; step < 1500; step++) {
-            world_step(&w);
-        }
-        world_drain(&w);
-        c[i] = counters(&w.bed);
-        world_close(&w);
-    }
-    CHECK(!memcmp(&c[0], &c[1], sizeof(c[0])));
+    check_runs_are_equal(&cfg, 1500);
 }
 
 /* What is in a map page: flash page + 1 of each of its 1024 LBAs */
@@ -335,20 +324,83 @@ TEST(a_write_that_fails_late_leaves_nothing)
     bed_close(&bed);
 }
 
-/* What a format still has to do in the flash begins with it. */
-TEST(format_begins_its_work)
+/* 400 LBAs of one map page, of which the last are in the cache */
+static Bed with_map_page(const RsdConfig *cfg)
 {
-    RsdConfig cfg = dftl_config();
-    uint64_t when;
-    Bed bed = bed_open(&cfg, NULL);
+    Bed bed = bed_open(cfg, temp_path("drive.rsd"));
 
-    for (uint64_t at = 0; at < 512; at += 32) {
-        run(&bed, RSD_WRITE, at, 32, 1);
+    for (uint64_t at = 0; at < 400; at++) {
+        run(&bed, RSD_WRITE, at, 1, 1);
     }
     bed_drain(&bed);
-    CHECK(!rsd_next_event(bed.drive, &when));
-    CHECK_EQ(rsd_format(bed.drive, 0, 64, bed.now), RSD_OK);
-    CHECK(rsd_next_event(bed.drive, &when));
+    return bed;
+}
+
+/* A trim while a map page is updated for another one is not forgotten. */
+TEST(changes_during_an_update)
+{
+    RsdConfig cfg = dftl_config();
+    Bed bed = with_map_page(&cfg);
+    uint64_t updates = counters(&bed).prog_map;
+
+    /* both before the old map page is read */
+    run(&bed, RSD_TRIM, 10, 1, 0);
+    run(&bed, RSD_TRIM, 11, 1, 0);
     bed_drain(&bed);
+    CHECK_EQ(counters(&bed).prog_map, updates + 1);
+    /* the second while the new one is being programmed */
+    run(&bed, RSD_TRIM, 12, 1, 0);
+    bed_pass(&bed, page_time(&cfg, cfg.t_read_ns) + cfg.t_prog_ns / 2);
+    run(&bed, RSD_TRIM, 13, 1, 0);
+    run(&bed, RSD_TRIM, 14, 1, 0);
+    bed_drain(&bed);
+    CHECK_EQ(counters(&bed).prog_map, updates + 3);
     bed_close(&bed);
+}
+
+/* Of updates that go on when it is formatted, none is begun any more. */
+TEST(a_format_ends_updates)
+{
+    RsdConfig cfg = dftl_config();
+    RsdCounters before, after;
+    uint64_t when;
+
+    for (int late = 0; late < 2; late++) {
+        Bed bed = with_map_page(&cfg);
+
+        run(&bed, RSD_TRIM, 10, 1, 0);
+        bed_pass(&bed, late ? page_time(&cfg, cfg.t_read_ns) +
+                              cfg.t_prog_ns / 2 : 0);
+        before = counters(&bed);
+        CHECK(rsd_next_event(bed.drive, &when));
+        CHECK_EQ(rsd_format(bed.drive, 0, 0, bed.now), RSD_OK);
+        bed_drain(&bed);
+        after = counters(&bed);
+        CHECK_EQ(after.prog_map, before.prog_map + late);
+        CHECK_EQ(after.read_map, before.read_map + !late);
+        /* the map is empty, in the cache and in flash */
+        run(&bed, RSD_READ, 390, 1, 0);
+        run(&bed, RSD_WRITE, 5, 1, 2);
+        bed_drain(&bed);
+        CHECK_EQ(counters(&bed).map_misses, after.map_misses + 2);
+        CHECK_EQ(counters(&bed).read_map, after.read_map);
+        CHECK_EQ(counters(&bed).prog_map, after.prog_map);
+        expect_pages(&bed, 0, 5, 0);
+        expect_pages(&bed, 5, 1, 2);
+        expect_pages(&bed, 6, 394, 0);
+        bed_close(&bed);
+    }
+}
+
+/* Blocks die until the drive takes no more; all that was taken is there. */
+TEST(wearing_out)
+{
+    for (uint64_t seed = 0; seed < 4; seed++) {
+        RsdConfig cfg = dftl_config();
+
+        cfg.blocks = 40;
+        cfg.over_provision = seed % 2 ? 25 : 0;
+        cfg.spare_blocks = seed % 2 ? 1 : 12;
+        wear_out(&cfg, seed);
+    }
 }

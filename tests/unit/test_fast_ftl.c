@@ -24,21 +24,6 @@ static RsdConfig fast_config(void)
     return cfg;
 }
 
-/* Counters add up, and no operation was of a kind that there is none of. */
-static void check_counters(const Bed *bed)
-{
-    RsdCounters c = counters(bed);
-
-    CHECK_EQ(c.prog_clean + c.erase_clean + c.read_clean + c.prog_map +
-             c.read_map + c.erase_map + c.media_errors, 0);
-    CHECK_EQ(c.blocks_used + c.blocks_dirty + c.blocks_erased + c.blocks_bad,
-             c.blocks_total);
-    CHECK_EQ(c.erase_host + c.erase_merge + c.erase_wear,
-             c.erase_on_demand + c.erase_idle);
-    CHECK_EQ(c.wear_sum, c.erase_on_demand + c.erase_idle);
-    CHECK(c.read_merge >= c.prog_merge);        /* one may be interrupted */
-}
-
 TEST(geometry)
 {
     RsdConfig cfg = fast_config();
@@ -77,53 +62,21 @@ TEST(map_sizes_of_the_papers)
     }
 }
 
-static void expect_error(const RsdConfig *cfg, const char *part,
-                         const char *numbers)
-{
-    char err[RSD_ERR_LEN] = "";
-    RsdDrive *drive = rsd_open(NULL, cfg, err);
-
-    CHECK(!drive);
-    CHECK_SAYS(err, part);
-    CHECK_SAYS(err, numbers);
-}
-
 TEST(settings_refused)
 {
     RsdConfig cfg = fast_config();
 
     cfg.page_size = 8192;
-    expect_error(&cfg, "page-size=8192", "page-size=4096");
+    open_refused(&cfg, "page-size=8192", "page-size=4096");
     cfg = fast_config();
     cfg.over_provision = 0;
     cfg.spare_blocks = 1;
-    expect_error(&cfg, "needs 12 good flash blocks in each way",
+    open_refused(&cfg, "needs 12 good flash blocks in each way",
                  "spare-blocks (now 1)");
     cfg.over_provision = 20;
     cfg.log_blocks = 50;
-    expect_error(&cfg, "log-blocks=50 are 15 random log blocks",
+    open_refused(&cfg, "log-blocks=50 are 15 random log blocks",
                  "room for 3 beside");
-}
-
-typedef struct Merges {
-    uint64_t switches, partial, full, copies, filler, erases;
-} Merges;
-
-/* Counters after everything has come to rest */
-static void expect_merges(Bed *bed, Merges want)
-{
-    RsdCounters c;
-
-    bed_drain(bed);
-    c = counters(bed);
-    CHECK_EQ(c.merge_switch, want.switches);
-    CHECK_EQ(c.merge_partial, want.partial);
-    CHECK_EQ(c.merge_full, want.full);
-    CHECK_EQ(c.prog_merge, want.copies);
-    CHECK_EQ(c.read_merge, want.copies);
-    CHECK_EQ(c.prog_pad, want.filler);
-    CHECK_EQ(c.erase_merge, want.erases);
-    check_counters(bed);
 }
 
 TEST(sequential_log_block)
@@ -223,6 +176,43 @@ TEST(no_data_block)
     bed_close(&bed);
 }
 
+/*
+ * log-blocks is lowered: what the log holds beyond that is reclaimed by writes
+ * that need a log block.
+ */
+TEST(a_smaller_log)
+{
+    RsdConfig cfg = fast_config();
+    Bed bed;
+
+    cfg.blocks = 20;
+    cfg.spare_blocks = 8;
+    cfg.log_blocks = 30;        /* 18 random log blocks */
+    bed = bed_open(&cfg, temp_path("drive.rsd"));
+    run(&bed, RSD_WRITE, 0, 512, 1);
+    for (uint64_t block = 0; block < 64; block++) {
+        run(&bed, RSD_WRITE, block * 8 + 1, 2, 2 + block);
+    }
+    bed_drain(&bed);
+    CHECK_EQ(counters(&bed).blocks_used, 64 + 16);
+    bed.cfg.log_blocks = 3;     /* the sequential one, and one random */
+    bed_reopen(&bed);
+    CHECK_EQ(counters(&bed).blocks_used, 64 + 16);
+    for (int i = 0; i < 2; i++) {
+        for (uint64_t block = 0; block < 64; block++) {
+            expect_pages(&bed, block * 8, 1, 1);
+            expect_pages(&bed, block * 8 + 1, 2, 2 + block);
+            expect_pages(&bed, block * 8 + 3, 4, 1);
+            expect_pages(&bed, block * 8 + 7, 1, i ? 3 : 1);
+            run(&bed, RSD_WRITE, block * 8 + 7, 1, 3);
+        }
+        bed_drain(&bed);
+        CHECK(counters(&bed).blocks_used <= 64 + 1);
+    }
+    check_merge_counters(&bed);
+    bed_close(&bed);
+}
+
 /* What a log block holds is not given up for a page that is in flight. */
 TEST(an_old_page_stays_until_the_new_one_is_programmed)
 {
@@ -306,11 +296,11 @@ TEST(random_commands)
             world_reopen(&w);
             world_check(&w);
             world_drain(&w);
-            check_counters(&w.bed);
+            check_merge_counters(&w.bed);
         }
         world_fill(&w);
         world_check(&w);
-        check_counters(&w.bed);
+        check_merge_counters(&w.bed);
         c = counters(&w.bed);
         kinds[0] += c.merge_switch;
         kinds[1] += c.merge_partial;
@@ -323,20 +313,9 @@ TEST(random_commands)
 /* The same commands at the same times: the same, to the last counter */
 TEST(runs_are_equal)
 {
-    RsdCounters c[2];
+    RsdConfig cfg = random_config(0);
 
-    for (int i = 0; i < 2; i++) {
-        RsdConfig cfg = random_config(0);
-        World w = world_open(&cfg, "drive.rsd", 7);
-
-        for (int step = 0; step < 1500; step++) {
-            world_step(&w);
-        }
-        world_drain(&w);
-        c[i] = counters(&w.bed);
-        world_close(&w);
-    }
-    CHECK(!memcmp(&c[0], &c[1], sizeof(c[0])));
+    check_runs_are_equal(&cfg, 1500);
 }
 
 TEST(format_trims_everything)
@@ -377,74 +356,16 @@ TEST(bad_blocks)
     world_reopen(&w);
     world_check(&w);
     world_drain(&w);
-    check_counters(&w.bed);
+    check_merge_counters(&w.bed);
     world_close(&w);
 }
 
 /* Cold data moves to worn blocks, so that erase counts stay together. */
 TEST(levelling)
 {
-    for (uint64_t stripe = 0; stripe < 2; stripe++) {
-        uint64_t spread[2];
+    RsdConfig cfg = fast_config();
 
-        for (int on = 0; on < 2; on++) {
-            RsdConfig cfg = fast_config();
-            uint64_t hot;
-            RsdCounters c;
-            Bed bed;
-
-            cfg.wl_threshold = on ? 4 : 0;
-            cfg.stripe = stripe;
-            bed = bed_open(&cfg, temp_path("drive.rsd"));
-            hot = stripe ? 32 : 8;
-            run(&bed, RSD_WRITE, 0, 256, 1);
-            for (int i = 0; i < 300; i++) {
-                run(&bed, RSD_WRITE, 0, hot, i + 2);
-                bed_drain(&bed);
-            }
-            c = counters(&bed);
-            spread[on] = c.wear_max - c.wear_min;
-            CHECK_EQ(c.wear_moves > 0, on);
-            CHECK_EQ(c.prog_wear > 0, on);
-            CHECK_EQ(c.read_wear, c.prog_wear);
-            CHECK_EQ(c.erase_wear, c.wear_moves);
-            expect_pages(&bed, 0, hot, 301);
-            expect_pages(&bed, hot, 256 - hot, 1);
-            check_counters(&bed);
-            bed_reopen(&bed);
-            expect_pages(&bed, hot, 256 - hot, 1);
-            bed_close(&bed);
-        }
-        CHECK(spread[0] > 40);
-        /* of one die's blocks, when only its logical blocks are written */
-        CHECK(spread[1] < spread[0]);
-    }
-}
-
-static RsdStatus write_page(Bed *bed, uint64_t at, uint64_t tag)
-{
-    RsdCmd *cmd = rsd_cmd_new(bed->drive, 0, RSD_WRITE, at, 1);
-    RsdStatus status;
-
-    fill_page(cmd->data, cmd->oob, 16, at, tag);
-    status = rsd_submit(bed->drive, cmd, bed->now);
-    if (status == RSD_OK) {
-        while (bed->now < cmd->submit_ns + 1 || !cmd->done_ns) {
-            uint64_t when;
-            RsdCmd *done;
-
-            CHECK(rsd_next_event(bed->drive, &when));
-            bed->now = when > bed->now ? when : bed->now;
-            done = rsd_advance(bed->drive, bed->now);
-            CHECK(!done || done == cmd);
-            if (done) {
-                break;
-            }
-        }
-        status = cmd->status;
-    }
-    rsd_cmd_free(bed->drive, cmd);
-    return status;
+    check_levelling(&cfg);
 }
 
 /* Blocks die until the drive takes no more; all that was taken is there. */
@@ -452,35 +373,9 @@ TEST(wearing_out)
 {
     for (uint64_t seed = 0; seed < 12; seed++) {
         RsdConfig cfg = fast_config();
-        uint64_t tags[264] = { 0 }, tag = 1;
-        Rng rng = { seed };
-        RsdStatus status;
-        Bed bed;
 
         cfg.stripe = seed % 2;
-        cfg.endurance = 12;
-        cfg.life_spread = 50;
         cfg.wl_threshold = seed % 3 ? 3 : 0;
-        cfg.seed = seed;
-        bed = bed_open(&cfg, temp_path("drive.rsd"));
-        for (;;) {
-            uint64_t at = rng_below(&rng, bed.geo.lbas);
-
-            status = write_page(&bed, at, tag);
-            if (status != RSD_OK) {
-                break;
-            }
-            tags[at] = tag++;
-        }
-        CHECK(status == RSD_E_READONLY || status == RSD_E_NOBLOCK);
-        bed_drain(&bed);
-        CHECK(counters(&bed).blocks_grown > 0);
-        for (int i = 0; i < 2; i++) {
-            for (uint64_t at = 0; at < bed.geo.lbas; at++) {
-                expect_pages(&bed, at, 1, tags[at]);
-            }
-            bed_reopen(&bed);
-        }
-        bed_close(&bed);
+        wear_out(&cfg, seed);
     }
 }

@@ -73,38 +73,27 @@ TEST(map_sizes_of_the_papers)
     }
 }
 
-static void expect_error(const RsdConfig *cfg, const char *part,
-                         const char *numbers)
-{
-    char err[RSD_ERR_LEN] = "";
-    RsdDrive *drive = rsd_open(NULL, cfg, err);
-
-    CHECK(!drive);
-    CHECK_SAYS(err, part);
-    CHECK_SAYS(err, numbers);
-}
-
 TEST(settings_refused)
 {
     RsdConfig cfg = page_config();
 
     cfg.frontiers = 5;
-    expect_error(&cfg, "frontiers=5", "0 (one a die) to 4");
+    open_refused(&cfg, "frontiers=5", "0 (one a die) to 4");
     cfg = page_config();
     cfg.blocks = 4;
-    expect_error(&cfg, "over-provision=20", "less than 1 MiB");
+    open_refused(&cfg, "over-provision=20", "less than 1 MiB");
     cfg = page_config();
     cfg.blocks = 16;            /* 512 pages */
     cfg.over_provision = 0;
     cfg.spare_blocks = 1;       /* 32 pages: a block a frontier, and no more */
-    expect_error(&cfg, "over-provision=0", "32 pages of good flash");
+    open_refused(&cfg, "over-provision=0", "32 pages of good flash");
     cfg.frontiers = 1;
     bed_close(&(Bed){ .drive = in_memory(&cfg).drive });
     cfg.frontiers = 0;
     cfg.spare_blocks = 2;
     bed_close(&(Bed){ .drive = in_memory(&cfg).drive });
     cfg.gc_trigger = 30;
-    expect_error(&cfg, "gc-trigger=30", "24 free blocks");
+    open_refused(&cfg, "gc-trigger=30", "24 free blocks");
 }
 
 /* Pages in turn over the channels, then the ways: as fast as that many dies */
@@ -195,20 +184,9 @@ TEST(random_commands)
 /* The same commands at the same times: the same, to the last counter */
 TEST(runs_are_equal)
 {
-    RsdCounters c[2];
+    RsdConfig cfg = page_config();
 
-    for (int i = 0; i < 2; i++) {
-        RsdConfig cfg = page_config();
-        World w = world_open(&cfg, "drive.rsd", 7);
-
-        for (int step = 0; step < 1500; step++) {
-            world_step(&w);
-        }
-        world_drain(&w);
-        c[i] = counters(&w.bed);
-        world_close(&w);
-    }
-    CHECK(!memcmp(&c[0], &c[1], sizeof(c[0])));
+    check_runs_are_equal(&cfg, 1500);
 }
 
 /* Every LBA written, nothing over but the spares: overwriting goes on. */
@@ -456,4 +434,22 @@ TEST(shared_with_zones)
     }
     CHECK(counters(&bed).erase_clean > 100);
     bed_close(&bed);
+}
+
+/* Blocks die until the drive takes no more; all that was taken is there. */
+TEST(wearing_out)
+{
+    for (uint64_t seed = 0; seed < 12; seed++) {
+        RsdConfig cfg = page_config();
+
+        /* a die's spares are over first, or the flash beyond the host's */
+        cfg.blocks = 16;
+        cfg.over_provision = seed % 2 ? 20 : 0;
+        cfg.spare_blocks = seed % 2 ? 1 : 8;
+        cfg.frontiers = seed / 2 % 2;
+        cfg.gc_unit = seed / 4 % 2;
+        cfg.idle_erase_ns = seed % 3 ? 1000000 : 0;
+        cfg.wl_threshold = seed % 3 ? 3 : 0;
+        wear_out(&cfg, seed);
+    }
 }

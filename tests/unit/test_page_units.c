@@ -99,20 +99,9 @@ TEST(random_commands_on_units)
 
 TEST(runs_on_units_are_equal)
 {
-    RsdCounters c[2];
+    RsdConfig cfg = unit_config(&kinds[4]);
 
-    for (int i = 0; i < 2; i++) {
-        RsdConfig cfg = unit_config(&kinds[4]);
-        World w = world_open(&cfg, "units.rsd", 7);
-
-        for (int step = 0; step < 1000; step++) {
-            world_step(&w);
-        }
-        world_drain(&w);
-        c[i] = counters(&w.bed);
-        world_close(&w);
-    }
-    CHECK(!memcmp(&c[0], &c[1], sizeof(c[0])));
+    check_runs_are_equal(&cfg, 1000);
 }
 
 /* Units of 8 slots: rows of 4, two of them a word line */

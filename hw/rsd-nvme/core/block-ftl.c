@@ -111,7 +111,9 @@ static Unit *take_unit(BlockMap *map, Cmd *cmd, uint32_t lblock)
             wait = group->jobs;
         }
     }
-    cmd->pub.status = wait || group->merges ? RSD_OK : status;
+    if (!unit && !wait && !group->merges) {
+        rsd_map_refuse(map, cmd, status);
+    }
     return unit;
 }
 
@@ -126,7 +128,7 @@ static uint32_t block_write(BlockMap *map, Cmd *cmd, uint32_t index,
         return 0;
     }
     if (to && to == lb->log && page < to->next) {
-        cmd->pub.status = merge(map, lblock);
+        rsd_map_refuse(map, cmd, merge(map, lblock));
         return 0;
     }
     if (!to || page < to->next) {
@@ -142,7 +144,8 @@ static uint32_t block_write(BlockMap *map, Cmd *cmd, uint32_t index,
         }
     }
     if (page > to->next) {
-        cmd->pub.status = rsd_merge(map, lblock, to, page, RSD_JOB_FILL);
+        rsd_map_refuse(map, cmd,
+                       rsd_merge(map, lblock, to, page, RSD_JOB_FILL));
         return 0;
     }
     rsd_unit_append(map, to, cmd, index, lpn, n);
@@ -157,11 +160,12 @@ static const BlockPolicy block_policy = {
     .write = block_write,
     .job_done = job_done,
     .log_dropped = log_dropped,
+    .extra = 1,
 };
 
 static bool block_geometry(Ns *ns, char err[RSD_ERR_LEN])
 {
-    if (!rsd_map_geometry(ns, 1, err)) {
+    if (!rsd_map_geometry(ns, &block_policy, err)) {
         return false;
     }
     /* REDO table 2, RISA table 2: 4 bytes a flash block */

@@ -284,6 +284,17 @@ void rsd_unit_retire(BlockMap *map, Unit *unit, RsdCause cause)
     }
 }
 
+/* Has the group fewer good units than it takes to go on? */
+static void look_at_group(BlockMap *map, uint32_t g)
+{
+    Group *group = &map->groups[g];
+
+    group->good = rsd_map_good_units(map->ns, g, false);
+    if (group->good < group->logical + map->policy->extra) {
+        rsd_drive_wear_out(map->ns->drive);
+    }
+}
+
 static void erase_done(BlockMap *map, const Op *op)
 {
     uint32_t block = op->block;
@@ -292,8 +303,7 @@ static void erase_done(BlockMap *map, const Op *op)
 
     group->erasing--;
     if (rsd_rec_flags(drive->media.rec[block]) & RSD_BLOCK_BAD) {
-        group->good = rsd_map_good_units(map->ns, group - map->groups,
-                                         false);
+        look_at_group(map, group - map->groups);
         map->retry = true;      /* what waits for it waits in vain */
         return;
     }
@@ -413,6 +423,16 @@ static void trim(BlockMap *map, uint64_t lpn, uint64_t n)
     }
 }
 
+void rsd_map_refuse(BlockMap *map, Cmd *cmd, RsdStatus status)
+{
+    if (status == RSD_E_NOBLOCK) {
+        status = rsd_drive_no_block(map->ns->drive);
+    }
+    if (cmd->pub.status == RSD_OK) {
+        cmd->pub.status = status;
+    }
+}
+
 static bool overlap(const Cmd *a, const Cmd *b)
 {
     uint64_t from_a = a->pub.lba + a->progress, end_a = a->pub.lba + a->pub.nlb;
@@ -453,9 +473,7 @@ static bool attempt(BlockMap *map, Cmd *cmd)
         return true;            /* nothing is held back */
     }
     if (map->ns->drive->failed && pub->op != RSD_READ) {
-        if (pub->status == RSD_OK) {
-            pub->status = RSD_E_READONLY;
-        }
+        rsd_map_refuse(map, cmd, RSD_E_READONLY);
         return true;
     }
     if (is_trim(cmd)) {
@@ -675,8 +693,10 @@ uint32_t rsd_map_good_units(const Ns *ns, uint32_t group, bool when_new)
     return least;
 }
 
-bool rsd_map_geometry(Ns *ns, uint32_t extra, char err[RSD_ERR_LEN])
+bool rsd_map_geometry(Ns *ns, const BlockPolicy *policy,
+                      char err[RSD_ERR_LEN])
 {
+    uint32_t extra = policy->extra;
     const RsdConfig *cfg = &ns->drive->cfg;
     const char *name = rsd_ftl_names[cfg->ftl];
     uint64_t raw = (uint64_t)ns->drive->dies * ns->visible * cfg->pages;
@@ -763,7 +783,7 @@ bool rsd_map_init(BlockMap *map, Ns *ns, const BlockPolicy *policy,
         if (d == drive->dies) {
             for (uint32_t g = 0; g < map->num_groups; g++) {
                 map->groups[g].logical = rsd_map_logical(ns, g);
-                map->groups[g].good = rsd_map_good_units(ns, g, false);
+                look_at_group(map, g);
             }
             return true;
         }

@@ -110,6 +110,8 @@ typedef struct BlockPolicy {
     void (*forget)(BlockMap *map, uint64_t lpn);
     /* The unit is taken from its logical block. May be NULL */
     void (*log_dropped)(BlockMap *map, Unit *log);
+    /* units that a group needs beside data */
+    uint32_t extra;
 } BlockPolicy;
 
 struct BlockMap {
@@ -141,8 +143,9 @@ struct BlockMap {
 
 /* block-map.c */
 
-/* Fills ns->geo but for map_bytes. extra: units a group needs beside data */
-bool rsd_map_geometry(Ns *ns, uint32_t extra, char err[RSD_ERR_LEN]);
+/* Fills ns->geo but for map_bytes. */
+bool rsd_map_geometry(Ns *ns, const BlockPolicy *policy,
+                      char err[RSD_ERR_LEN]);
 /*
  * Units that the good blocks of a group make up, or those which were good when
  * the drive was new.
@@ -180,6 +183,8 @@ void rsd_unit_free(BlockMap *map, Unit *unit);
  */
 Unit *rsd_unit_take(BlockMap *map, uint32_t group, uint32_t lblock, bool worn,
                     RsdStatus *status, bool *wait);
+/* The command fails, unless it has done so before. RSD_E_NOBLOCK: for good */
+void rsd_map_refuse(BlockMap *map, Cmd *cmd, RsdStatus status);
 /* That block of a die, which has some. Drive-wide number */
 uint32_t rsd_map_free_block(const BlockMap *map, uint32_t die, bool worn);
 /* Programs the unit's next n pages for a command. */

@@ -183,10 +183,29 @@ static void age_block(RsdDrive *drive, uint32_t block)
     look_at_spares(drive, die);
 }
 
-void rsd_drive_fail(RsdDrive *drive)
+void rsd_drive_wear_out(RsdDrive *drive)
 {
     drive->health_changes += !drive->read_only;
     drive->read_only = true;
+}
+
+RsdStatus rsd_drive_no_block(RsdDrive *drive)
+{
+    for (uint32_t d = 0; d < drive->dies; d++) {
+        uint32_t grown;
+
+        count_bad(drive, d, &grown);
+        if (grown) {
+            rsd_drive_wear_out(drive);
+            return RSD_E_READONLY;
+        }
+    }
+    return RSD_E_NOBLOCK;
+}
+
+void rsd_drive_fail(RsdDrive *drive)
+{
+    rsd_drive_wear_out(drive);
     drive->failed = true;
 }
 

@@ -147,6 +147,31 @@ static bool is_live(const FastFtl *fast, const Unit *unit, uint32_t page)
            fast->page_of[fast->lpn_of[number]] == number + 1;
 }
 
+/* Room for that many units of the log. False: no memory; nothing has changed */
+static bool grow_log(FastFtl *fast, uint32_t units)
+{
+    RsdDrive *drive = fast->map.ns->drive;
+    size_t page_bytes = fast->map.span * sizeof(uint32_t);
+    Unit **new_units = rsd_alloc(drive, units * sizeof(Unit *));
+    uint32_t *lpn_of = rsd_alloc(drive, units * page_bytes);
+
+    if (!new_units || !lpn_of) {
+        rsd_release(drive, new_units, units * sizeof(Unit *));
+        rsd_release(drive, lpn_of, units * page_bytes);
+        return false;
+    }
+    if (fast->num_units) {
+        memcpy(new_units, fast->units, fast->num_units * sizeof(Unit *));
+        memcpy(lpn_of, fast->lpn_of, fast->num_units * page_bytes);
+    }
+    rsd_release(drive, fast->units, fast->num_units * sizeof(Unit *));
+    rsd_release(drive, fast->lpn_of, fast->num_units * page_bytes);
+    fast->units = new_units;
+    fast->lpn_of = lpn_of;
+    fast->num_units = units;
+    return true;
+}
+
 /* False: no memory */
 static bool add_log(FastFtl *fast, Unit *unit)
 {
@@ -155,7 +180,7 @@ static bool add_log(FastFtl *fast, Unit *unit)
     while (n < fast->num_units && fast->units[n]) {
         n++;
     }
-    if (n == fast->num_units) {
+    if (n == fast->num_units && !grow_log(fast, 2 * n)) {
         return false;
     }
     unit->number = n;
@@ -225,6 +250,18 @@ static void job_done(BlockMap *map, Job *job)
     forget_lblock(map, job->lblock);
 }
 
+/*
+ * No block is free in a group, and none will be by what is going on. If blocks
+ * have died, the sequential log block may have taken the one for merges.
+ */
+static RsdStatus make_room(FastFtl *fast, uint32_t group)
+{
+    if (fast->sequential && fast->sequential->group == group) {
+        return merge_sequential(fast);
+    }
+    return RSD_E_NOBLOCK;
+}
+
 static RsdStatus merge_full(FastFtl *fast, uint32_t lblock)
 {
     BlockMap *map = &fast->map;
@@ -238,8 +275,12 @@ static RsdStatus merge_full(FastFtl *fast, uint32_t lblock)
     }
     to = rsd_unit_take(map, rsd_map_group(map, lblock), lblock, false,
                        &status, &wait);
+    if (!to && (wait || group->jobs)) {
+        return RSD_OK;
+    }
     if (!to) {
-        return wait || group->jobs ? RSD_OK : status;
+        return status == RSD_E_NOBLOCK
+               ? make_room(fast, group - map->groups) : status;
     }
     group->reserve_used = true;
     status = rsd_merge(map, lblock, to, rsd_map_length(map, lblock),
@@ -301,6 +342,7 @@ static Unit *random_log(FastFtl *fast, Cmd *cmd)
 {
     BlockMap *map = &fast->map;
     Unit *unit = fast->log.newest;
+    RsdStatus status;
     bool wait;
 
     if (unit && unit->next < map->span && unit != fast->victim) {
@@ -312,31 +354,40 @@ static Unit *random_log(FastFtl *fast, Cmd *cmd)
         if (fast->num_logs >= fast->max_logs || !has_room(&map->groups[g])) {
             continue;
         }
-        unit = rsd_unit_take(map, g, RSD_NONE, false, &cmd->pub.status, &wait);
-        if (!unit && (wait || map->groups[g].jobs)) {
-            cmd->pub.status = RSD_OK;
-        }
+        unit = rsd_unit_take(map, g, RSD_NONE, false, &status, &wait);
         if (unit) {
             fast->turn = (g + 1) % map->num_groups;
             add_log(fast, unit);
+        } else if (!wait && !map->groups[g].jobs) {
+            rsd_map_refuse(map, cmd, status);
         }
         return unit;
     }
-    cmd->pub.status = fast->log.oldest ? reclaim(fast) : RSD_E_NOBLOCK;
+    rsd_map_refuse(map, cmd,
+                   fast->log.oldest ? reclaim(fast) : RSD_E_NOBLOCK);
     return NULL;
 }
 
 /* A unit for pages at their offsets. NULL: as of BlockPolicy.write */
 static Unit *take_unit(BlockMap *map, Cmd *cmd, uint32_t lblock)
 {
+    FastFtl *fast = fast_of(map);
+    uint32_t group = rsd_map_group(map, lblock);
+    RsdStatus status;
     bool wait;
-    Unit *unit = rsd_unit_take(map, rsd_map_group(map, lblock), lblock, false,
-                               &cmd->pub.status, &wait);
+    Unit *unit = rsd_unit_take(map, group, lblock, false, &status, &wait);
 
-    if (!unit && (wait || group_of(map, lblock)->jobs)) {
-        cmd->pub.status = RSD_OK;
+    if (unit || wait || map->groups[group].jobs) {
+        return unit;
     }
-    return unit;
+    if (status == RSD_E_NOBLOCK) {
+        status = make_room(fast, group);
+    }
+    if (status == RSD_E_NOBLOCK && fast->log.oldest) {
+        status = reclaim(fast);
+    }
+    rsd_map_refuse(map, cmd, status);
+    return NULL;
 }
 
 static uint32_t append_random(FastFtl *fast, Cmd *cmd, uint32_t index,
@@ -373,7 +424,7 @@ static uint32_t fast_write(BlockMap *map, Cmd *cmd, uint32_t index,
     if (lb->log) {
         to = lb->log;
         if (page != to->next) {
-            cmd->pub.status = merge_sequential(fast);
+            rsd_map_refuse(map, cmd, merge_sequential(fast));
             return 0;
         }
     } else if (lb->data ? page == lb->data->next : !page) {
@@ -387,7 +438,7 @@ static uint32_t fast_write(BlockMap *map, Cmd *cmd, uint32_t index,
         }
         return append_random(fast, cmd, index, lpn, n);
     } else if (fast->sequential) {
-        cmd->pub.status = merge_sequential(fast);
+        rsd_map_refuse(map, cmd, merge_sequential(fast));
         return 0;
     } else {
         to = take_unit(map, cmd, lblock);
@@ -413,6 +464,8 @@ static const BlockPolicy fast_policy = {
     .find = find,
     .forget = forget,
     .log_dropped = log_dropped,
+    /* the block that a merge makes, and the sequential log block */
+    .extra = 2,
 };
 
 /*
@@ -434,8 +487,7 @@ static bool fast_geometry(Ns *ns, char err[RSD_ERR_LEN])
     uint64_t raw = (uint64_t)ns->drive->dies * ns->visible * cfg->pages;
     uint64_t room = 0;
 
-    /* for data, the block a merge makes, and the sequential log block */
-    if (!rsd_map_geometry(ns, 2, err)) {
+    if (!rsd_map_geometry(ns, &fast_policy, err)) {
         return false;
     }
     for (uint32_t g = 0; g < rsd_map_groups(ns); g++) {
@@ -453,11 +505,6 @@ static bool fast_geometry(Ns *ns, char err[RSD_ERR_LEN])
     /* RISA table 2: 4 bytes a flash block, 4 a page of the log */
     ns->geo.map_bytes = 4 * raw / cfg->pages + 4 * raw * cfg->log_blocks / 100;
     return true;
-}
-
-static size_t log_pages(const FastFtl *fast)
-{
-    return (size_t)fast->num_units * fast->map.span;
 }
 
 static bool recover_log(BlockMap *map, Unit *unit)
@@ -503,12 +550,12 @@ static bool fast_open(Ns *ns, char err[RSD_ERR_LEN])
         return false;
     }
     fast->max_logs = log_units(ns) - 1;
-    /* recovery may take a data block for a log block and the other way round */
-    fast->num_units = 2 * fast->max_logs + 2;
-    fast->units = rsd_alloc(drive, fast->num_units * sizeof(Unit *));
     fast->page_of = rsd_alloc(drive, ns->geo.lbas * sizeof(uint32_t));
-    fast->lpn_of = rsd_alloc(drive, log_pages(fast) * sizeof(uint32_t));
-    if (!fast->units || !fast->page_of || !fast->lpn_of) {
+    /*
+     * Recovery finds more if log-blocks was higher, and may take a data block
+     * for one of the log; the first writes reclaim what is too many.
+     */
+    if (!fast->page_of || !grow_log(fast, fast->max_logs + 1)) {
         rsd_set_error(err, "no memory for the map of %llu pages: choose a "
                       "smaller drive", (ull)ns->geo.lbas);
         return false;
@@ -531,7 +578,8 @@ static void fast_close(Ns *ns)
     }
     rsd_release(ns->drive, fast->units, fast->num_units * sizeof(Unit *));
     rsd_release(ns->drive, fast->page_of, ns->geo.lbas * sizeof(uint32_t));
-    rsd_release(ns->drive, fast->lpn_of, log_pages(fast) * sizeof(uint32_t));
+    rsd_release(ns->drive, fast->lpn_of,
+                (size_t)fast->num_units * fast->map.span * sizeof(uint32_t));
     if (fast->map.ns) {
         rsd_map_fini(&fast->map);
     }

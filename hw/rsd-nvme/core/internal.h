@@ -758,6 +758,13 @@ void rsd_op_finish(RsdDrive *drive, Op *op);
  * or was only to be found in the write buffer is still there.
  */
 void rsd_op_execute(RsdDrive *drive, const Step *step);
+/* Too many blocks are worn out: the drive is read-only from now on. */
+void rsd_drive_wear_out(RsdDrive *drive);
+/*
+ * No block is to be had for a write, and nothing will change that: the status
+ * for it. If blocks have died, the drive is worn out.
+ */
+RsdStatus rsd_drive_no_block(RsdDrive *drive);
 /* The host's disk has failed to keep what it should. */
 void rsd_drive_fail(RsdDrive *drive);
 /* One of those that the command waits for is done. */

@@ -70,7 +70,9 @@ typedef struct MapPage {
     uint32_t entries;           /* first one in the cache, or RSD_NONE */
     uint32_t writing;           /* programs of it in flight */
     bool loading;
-    bool updating;              /* an update that no victim waits for */
+    bool updating;              /* an update that no victim waits for, */
+    bool composed;              /* its content being decided, */
+    bool again;                 /* and something has changed since */
 } MapPage;
 
 #define JOBS_AT_ONCE 128u       /* jobs allocated together */
@@ -80,6 +82,7 @@ typedef struct Job {
     uint32_t map_page;
     uint32_t die;               /* whose victim waits for it, or RSD_NONE */
     uint32_t old;               /* flash page that it replaces + 1 */
+    uint32_t format;            /* MapCache.formats when it began */
     bool load;
     bool copy;                  /* of a page of the die's victim */
 } Job;
@@ -100,7 +103,8 @@ struct MapCache {
     uint64_t free;              /* entries that nobody has or was promised */
     uint64_t leaving;
     uint64_t wanted;            /* by commands in STAGE_ROOM */
-    bool stopped;               /* changed entries are as good as others */
+    bool stopped;               /* see stop_writing() */
+    uint32_t formats;           /* see rsd_cache_format() */
     uint32_t turn;              /* frontier of the next map page */
     Job *stalled, *free_jobs;
     JobChunk *chunks;
@@ -240,7 +244,8 @@ static Job *new_job(PageFtl *ftl, uint32_t map_page)
     }
     job = c->free_jobs;
     c->free_jobs = job->next;
-    *job = (Job){ .map_page = map_page, .die = RSD_NONE };
+    *job = (Job){ .map_page = map_page, .die = RSD_NONE,
+                  .format = c->formats };
     return job;
 }
 
@@ -339,6 +344,7 @@ static bool program_update(PageFtl *ftl, Job *job, uint8_t *buf)
     if (buf) {
         compose(ftl, job->map_page, buf);
     }
+    page->composed |= job->die == RSD_NONE;
     ftl->drive->seq++;
     job->old = page->where;
     page->where = number + 1;
@@ -356,12 +362,20 @@ static bool program_update(PageFtl *ftl, Job *job, uint8_t *buf)
     return true;
 }
 
+static void end_update(PageFtl *ftl, Job *job);
+
 /* Goes on with an update whose old page, if any, was read. */
 static void write_update(PageFtl *ftl, Job *job)
 {
     bool payload = ftl->drive->media.data;
-    uint8_t *buf = payload ? rsd_buf_new(ftl->drive) : NULL;
+    uint8_t *buf;
 
+    if (job->format != ftl->cache->formats) {
+        end_update(ftl, job);   /* there is nothing left to write */
+        free_job(ftl->cache, job);
+        return;
+    }
+    buf = payload ? rsd_buf_new(ftl->drive) : NULL;
     ftl->refusal = RSD_E_NOMEM;
     if ((payload && !buf) || !program_update(ftl, job, buf)) {
         rsd_buf_free(ftl->drive, buf);
@@ -409,6 +423,7 @@ static void update_once(PageFtl *ftl, uint32_t map_page)
 {
     MapPage *page = &ftl->cache->pages[map_page];
 
+    page->again |= page->composed;
     if (!page->updating) {
         page->updating = true;
         page->updating = start_update(ftl, map_page, RSD_NONE);
@@ -433,21 +448,15 @@ void rsd_cache_retry(PageFtl *ftl)
  * Eviction
  */
 
-/* The drive is read-only for good: what changed is not written any more. */
-static void stop_writing(PageFtl *ftl)
+/* The drive is read-only: entries are evicted without being written. */
+static void stop_writing(MapCache *c)
 {
-    MapCache *c = ftl->cache;
-
     c->stopped = true;
     for (uint32_t n = 0; n < c->used; n++) {
-        c->entries[n].dirty = false;
         if (c->entries[n].leaving) {
             c->leaving--;
             forget(c, n);
         }
-    }
-    for (uint64_t n = 0; n < rsd_map_pages_of(ftl->ns); n++) {
-        c->pages[n].writing = 0;
     }
 }
 
@@ -456,8 +465,8 @@ static void make_room(PageFtl *ftl)
 {
     MapCache *c = ftl->cache;
 
-    if (ftl->drive->failed && !c->stopped) {
-        stop_writing(ftl);
+    if (ftl->drive->read_only && !c->stopped) {
+        stop_writing(c);
     }
     while (c->free + c->leaving < c->wanted) {
         List *list = c->probation.len ? &c->probation : &c->guarded;
@@ -469,7 +478,8 @@ static void make_room(PageFtl *ftl)
         }
         e = &c->entries[n];
         list_remove(c, list, n);
-        if (!e->dirty && !c->pages[e->lpn / ENTRIES].writing) {
+        if (c->stopped || (!e->dirty &&
+                           !c->pages[e->lpn / ENTRIES].writing)) {
             forget(c, n);
             continue;
         }
@@ -658,11 +668,34 @@ void rsd_cache_trimmed(PageFtl *ftl, uint32_t lpn)
     }
 }
 
+static void empty_cache(MapCache *c)
+{
+    c->used = 0;
+    c->leaving = 0;
+    c->free = c->num_entries;
+    c->unused = RSD_NONE;
+    c->probation = c->guarded = (List){ RSD_NONE, RSD_NONE, 0 };
+}
+
 void rsd_cache_format(PageFtl *ftl)
 {
-    for (uint64_t i = 0; i < rsd_map_pages_of(ftl->ns); i++) {
-        MapPage *page = &ftl->cache->pages[i];
+    MapCache *c = ftl->cache;
 
+    /* updates that have not come to their program will not */
+    c->formats++;
+    for (uint32_t die = 0; die < ftl->drive->dies; die++) {
+        ftl->dies[die].victim.num_moved = 0;
+    }
+    /* no command waits for entries, and nobody has been promised any */
+    for (uint32_t n = 0; n < c->used; n++) {
+        c->index[c->entries[n].lpn] = 0;
+    }
+    empty_cache(c);
+    for (uint64_t i = 0; i < rsd_map_pages_of(ftl->ns); i++) {
+        MapPage *page = &c->pages[i];
+
+        page->again = false;
+        page->entries = RSD_NONE;
         if (page->where) {
             uint32_t number = page->where - 1;
 
@@ -753,26 +786,36 @@ static void loaded(PageFtl *ftl, uint32_t map_page)
     }
 }
 
-/* An update is done: its old page is not needed any more. */
-static void updated(PageFtl *ftl, Job *job)
+/* Nobody waits for it any more. */
+static void end_update(PageFtl *ftl, Job *job)
 {
     MapPage *page = &ftl->cache->pages[job->map_page];
 
-    page->writing--;
-    if (job->old) {
-        rsd_page_invalidate(ftl, job->old - 1);
-    }
     if (job->die == RSD_NONE) {
-        page->updating = false;
+        page->updating = page->composed = false;
     } else if (job->copy) {
         ftl->dies[job->die].victim.copying--;
     } else {
         ftl->dies[job->die].victim.updates--;
     }
+    if (job->die == RSD_NONE && page->again) {
+        page->again = false;
+        update_once(ftl, job->map_page);
+    }
     evict_written(ftl, job->map_page);
     if (job->die != RSD_NONE && !ftl->dies[job->die].victim.stalled) {
         rsd_page_advance_victim(ftl, job->die);
     }
+}
+
+/* An update is programmed: its old page is not needed any more. */
+static void updated(PageFtl *ftl, Job *job)
+{
+    ftl->cache->pages[job->map_page].writing--;
+    if (job->old) {
+        rsd_page_invalidate(ftl, job->old - 1);
+    }
+    end_update(ftl, job);
 }
 
 void rsd_cache_op_done(PageFtl *ftl, Op *op)
@@ -785,7 +828,7 @@ void rsd_cache_op_done(PageFtl *ftl, Op *op)
     rsd_op_finish(ftl->drive, op);
     ftl->retry = true;
     if (ftl->drive->failed && !job->load) {
-        free_job(ftl->cache, job);      /* see stop_writing() */
+        free_job(ftl->cache, job);
         return;
     }
     if (read && !job->load) {
@@ -847,9 +890,7 @@ bool rsd_cache_init(PageFtl *ftl)
         return false;
     }
     c->num_entries = drive->cfg.map_cache / ENTRY_BYTES;
-    c->free = c->num_entries;
-    c->unused = RSD_NONE;
-    c->probation = c->guarded = (List){ RSD_NONE, RSD_NONE, 0 };
+    empty_cache(c);
     c->pages = rsd_alloc(drive, rsd_map_pages_of(ftl->ns) * sizeof(MapPage));
     c->index = rsd_alloc(drive, ftl->ns->geo.lbas * sizeof(uint32_t));
     c->entries = rsd_alloc(drive, entries_size(c));

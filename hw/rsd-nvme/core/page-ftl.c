@@ -93,6 +93,70 @@ static void set_trimmed(PageFtl *ftl, uint32_t lpn, bool to)
 }
 
 /*
+ * How much flash it takes
+ */
+
+static uint32_t num_frontiers(const RsdDrive *drive)
+{
+    return drive->cfg.frontiers ? drive->cfg.frontiers : drive->dies;
+}
+
+static bool has_cache(const Ns *ns)
+{
+    return ns->personality == &rsd_dftl_personality;
+}
+
+/*
+ * Free blocks of a frontier that the host does not get: one for a victim's
+ * copies; with a cache two more, for the map pages that are updated then.
+ */
+static uint32_t reserved_blocks(const Ns *ns)
+{
+    return has_cache(ns) ? 3 : 1;
+}
+
+/* The same, and what is partly filled with map pages, or obsolete ones */
+static uint32_t kept_blocks(const Ns *ns)
+{
+    return has_cache(ns) ? 5 : 1;
+}
+
+/* A frontier of so many good blocks collects when fewer are free. */
+static uint32_t low_blocks(const Ns *ns, uint64_t good)
+{
+    uint64_t low = rsd_div_round_up(good * ns->drive->cfg.gc_trigger, 100);
+    uint64_t least = reserved_blocks(ns) + 1;
+
+    return low < least ? least : low;
+}
+
+/* Pages of a block, and of a frontier's reserve, that filler may take */
+static uint32_t filler(const RsdDrive *drive)
+{
+    return drive->unit > 1 ? drive->unit : 0;
+}
+
+/* Pages of good flash that are needed beyond what the host sees */
+static uint64_t needed_pages(const Ns *ns)
+{
+    const RsdDrive *drive = ns->drive;
+
+    return num_frontiers(drive) * ((uint64_t)kept_blocks(ns) * drive->pages +
+                                   filler(drive)) + rsd_map_pages_of(ns);
+}
+
+/* Blocks may have died: is the rest enough to go on? */
+static void look_at_room(PageFtl *ftl)
+{
+    const RsdDrive *drive = ftl->drive;
+
+    if (ftl->good * (drive->pages - filler(drive)) <=
+        ftl->ns->geo.lbas + needed_pages(ftl->ns)) {
+        rsd_drive_wear_out(ftl->drive);
+    }
+}
+
+/*
  * Full blocks
  */
 
@@ -867,6 +931,8 @@ static void erased(PageFtl *ftl, Op *op)
     }
     if (rsd_rec_flags(drive->media.rec[block]) & RSD_BLOCK_BAD) {
         ftl->blocks[block].state = BLOCK_BAD;
+        ftl->good--;
+        look_at_room(ftl);
         measure_wear(ftl, die);
     } else {
         if (v->idle) {
@@ -973,6 +1039,13 @@ static void give_up(PageFtl *ftl, Cmd *cmd)
     }
 }
 
+/* Why a command fails: nothing is going to change */
+static RsdStatus refusal(PageFtl *ftl)
+{
+    return ftl->refusal == RSD_E_NOBLOCK ? rsd_drive_no_block(ftl->drive)
+                                         : ftl->refusal;
+}
+
 /* Goes on with commands that wait, if they can. */
 static void resume(PageFtl *ftl)
 {
@@ -990,7 +1063,7 @@ static void resume(PageFtl *ftl)
         /* nothing is going to change */
         cmd = ftl->wait_head;
         if (cmd->pub.status == RSD_OK) {
-            cmd->pub.status = ftl->refusal;
+            cmd->pub.status = refusal(ftl);
         }
         give_up(ftl, cmd);
         ftl->wait_head = cmd->wait_next;
@@ -1283,7 +1356,7 @@ static RsdStatus page_submit(Ns *ns, Cmd *cmd)
         }
         if (!waits) {
             give_up(ftl, cmd);
-            return ftl->refusal;
+            return refusal(ftl);
         }
     }
     append_waiting(ftl, cmd);
@@ -1294,11 +1367,11 @@ static void page_format(Ns *ns)
 {
     PageFtl *ftl = ns->state;
 
-    for (uint64_t lpn = 0; lpn < ns->geo.lbas; lpn++) {
-        trim_page(ftl, lpn);
-    }
     if (ftl->cache) {
         rsd_cache_format(ftl);
+    }
+    for (uint64_t lpn = 0; lpn < ns->geo.lbas; lpn++) {
+        trim_page(ftl, lpn);
     }
 }
 
@@ -1447,47 +1520,6 @@ static uint64_t good_blocks(const Ns *ns, uint32_t first_die, uint32_t step)
     return good;
 }
 
-static uint32_t num_frontiers(const RsdDrive *drive)
-{
-    return drive->cfg.frontiers ? drive->cfg.frontiers : drive->dies;
-}
-
-static bool has_cache(const Ns *ns)
-{
-    return ns->personality == &rsd_dftl_personality;
-}
-
-
-/*
- * Free blocks of a frontier that the host does not get: one for a victim's
- * copies; with a cache two more, for the map pages that are updated then.
- */
-static uint32_t reserved_blocks(const Ns *ns)
-{
-    return has_cache(ns) ? 3 : 1;
-}
-
-/* The same, and what is partly filled with map pages, or obsolete ones */
-static uint32_t kept_blocks(const Ns *ns)
-{
-    return has_cache(ns) ? 5 : 1;
-}
-
-/* A frontier of so many good blocks collects when fewer are free. */
-static uint32_t low_blocks(const Ns *ns, uint64_t good)
-{
-    uint64_t low = rsd_div_round_up(good * ns->drive->cfg.gc_trigger, 100);
-    uint64_t least = reserved_blocks(ns) + 1;
-
-    return low < least ? least : low;
-}
-
-/* Pages of a block, and of a frontier's reserve, that filler may take */
-static uint32_t filler(const RsdDrive *drive)
-{
-    return drive->unit > 1 ? drive->unit : 0;
-}
-
 static bool check_geometry(Ns *ns, uint64_t raw, char err[RSD_ERR_LEN])
 {
     const RsdDrive *drive = ns->drive;
@@ -1523,8 +1555,7 @@ static bool check_geometry(Ns *ns, uint64_t raw, char err[RSD_ERR_LEN])
                       (ull)raw);
         return false;
     }
-    need = n * ((uint64_t)kept_blocks(ns) * drive->pages + filler(drive)) +
-           rsd_map_pages_of(ns);
+    need = needed_pages(ns);
     if (flash <= ns->geo.lbas + need) {
         rsd_set_error(err, "over-provision=%llu and spare-blocks=%llu leave "
                       "%lld pages of good flash beyond the %llu that the host "
@@ -1770,6 +1801,7 @@ static bool recover(PageFtl *ftl, char err[RSD_ERR_LEN])
 
         drive->blocks[b].owner = RSD_NONE;
         drive->blocks[b].pos = RSD_NONE;
+        ftl->good += !(rsd_rec_flags(rec) & RSD_BLOCK_BAD);
         if (rsd_rec_flags(rec) & RSD_BLOCK_BAD) {
             ftl->blocks[b].state = BLOCK_BAD;
         } else if (rsd_rec_next(rec)) {
@@ -1916,6 +1948,7 @@ static bool page_open(Ns *ns, char err[RSD_ERR_LEN])
                       "smaller drive");
         return false;
     }
+    look_at_room(ftl);
     for (uint32_t d = 0; d < drive->dies; d++) {
         rsd_pool_fill(drive, &ftl->dies[d].pool, d);
         measure_wear(ftl, d);

@@ -86,6 +86,7 @@ typedef struct PageFtl {
     uint32_t victims;           /* on all dies */
     uint64_t free;              /* blocks of all frontiers */
     uint64_t low;               /* gc-unit=all: collect when there are fewer */
+    uint64_t good;              /* blocks that are not bad */
     uint64_t in_flight;         /* operations other than the host's reads */
     Cmd *wait_head, *wait_tail; /* commands that wait, in their order */
     bool retry;                 /* one of them may go on now */
@@ -141,7 +142,7 @@ void rsd_cache_give_up(PageFtl *ftl, Cmd *cmd);
 /* The host wrote or trimmed a logical page. */
 void rsd_cache_written(PageFtl *ftl, uint32_t lpn);
 void rsd_cache_trimmed(PageFtl *ftl, uint32_t lpn);
-/* All LBAs are trimmed: map pages have no content. */
+/* All LBAs will be trimmed: map pages have no content, nor has the cache. */
 void rsd_cache_format(PageFtl *ftl);
 /* A page of a victim was given a new place. */
 void rsd_cache_moved(PageFtl *ftl, Victim *v, uint32_t lpn);

@@ -287,8 +287,10 @@ RsdStatus rsd_format(RsdDrive *drive, uint32_t ns, uint32_t oob, uint64_t now);
 typedef struct RsdHealth {
     /*
      * Some die has lost more blocks by wear (life-spread) than it had spares
-     * when new. From then on everything but reads and flushes is refused with
-     * RSD_E_READONLY; what was acknowledged before can be read. It stays so.
+     * when new, or those left are too few for a conventional namespace; or the
+     * host's disk failed, then until the drive is opened again. From then on
+     * everything but reads and flushes is refused with RSD_E_READONLY; what was
+     * acknowledged before can be read.
      */
     bool read_only;
     /* % of the spares that are left, in the die that has fewest */
