@@ -86,11 +86,10 @@ class Block:
     # as it will be when all that is queued now is done:
     coming_erases: int = 0
     coming_pages: int = 0
-    awaited: bool = False  # slots of it came into the write buffer
 
     def needs_erase(self) -> bool:
         """Whether an erase is still to be queued before it can be used."""
-        return self.coming_pages > 0 or self.awaited
+        return self.coming_pages > 0
 
 
 @dataclass(eq=False)

@@ -175,7 +175,6 @@ class Drive:
                 if block.owner is None:
                     block.dirty = bool(block.pages)
                     block.worn = block.worn and block.dirty
-                block.awaited = block.awaited and block.owner is not None
                 block.coming_erases = block.erases
                 block.coming_pages = len(block.pages)
 
@@ -202,7 +201,6 @@ class Drive:
         unit = self.shape.unit
         for lane, block in enumerate(zone.blocks):
             self._erase_now(block)
-            block.awaited = self._lane_pages(zone.taken, lane) > 0
             for slot in range(len(block.pages), self._lane_pages(zone.taken, lane) // unit * unit):
                 tags, _ = zone.accepted[self._offset(lane, slot)]
                 block.pages.append(tags)
@@ -533,8 +531,6 @@ class Drive:
         slots = deque(Slot(offset + n, tag, cause, cmd) for n, tag in enumerate(tags))
         for slot in slots:
             zone.accepted[slot.offset] = slot.tags, cause
-            assert zone.blocks
-            zone.blocks[self._lane(slot.offset)].awaited = True
         cmd.waits_for += 1
         entry = Entry(cmd, zone, slots)
         zone.in_flight.add(id(entry))
@@ -600,7 +596,6 @@ class Drive:
             op.block.coming_pages += len(op.slots)
         elif op.kind == ERASE:
             op.block.coming_pages = 0
-            op.block.awaited = False
             op.block.coming_erases += 1
         op.entered = self.machine.now
         op.age = self.operations

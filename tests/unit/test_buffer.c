@@ -447,3 +447,34 @@ TEST(a_reset_zone_does_not_come_back)
     expect_pages(&bed, 0, 1, 2);
     bed_close(&bed);
 }
+
+/* What never left the buffer needs no erase. Units of 12; lanes of two dies */
+TEST(a_reset_of_what_was_not_programmed)
+{
+    RsdConfig cfg = unit_config(2, 8192, RSD_CELL_TLC, true);
+    Bed bed;
+
+    cfg.idle_erase_ns = 1000;
+    bed = bed_open(&cfg, temp_path("unit.rsd"));
+    run(&bed, RSD_WRITE, 0, 5, 1);
+    run(&bed, RSD_ZONE_RESET, 0, 0, 0);
+    bed_drain(&bed);
+    CHECK_EQ(counters(&bed).erase_host, 0);
+    CHECK_EQ(counters(&bed).blocks_dirty, 0);
+    bed_reopen(&bed);
+    CHECK_EQ(written(&bed, 0), 0);
+    /* of the other lane a unit is programmed, or still queued */
+    for (int queued = 0; queued < 2; queued++) {
+        RsdCmd *cmd = begin(&bed, RSD_WRITE, 0, 12 + 5, 2);
+
+        if (!queued) {
+            await(&bed, cmd);
+        }
+        rsd_cmd_free(bed.drive, cmd);
+        run(&bed, RSD_ZONE_RESET, 0, 0, 0);
+        bed_drain(&bed);
+        CHECK_EQ(counters(&bed).erase_host, queued + 1);
+        CHECK_EQ(counters(&bed).erase_idle, queued + 1);
+    }
+    bed_close(&bed);
+}

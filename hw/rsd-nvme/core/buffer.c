@@ -9,7 +9,9 @@
  * unit at once, it has room in the begun unit, which has memory of its own; one
  * that does needs room for the whole unit in the buffer, and waits for it, with
  * everything behind it, if need be. Then the unit is closed: its program is
- * queued to its die. Its room is free when it is programmed.
+ * queued to its die. Its room is free when it is programmed. When a zone is
+ * reset, what of it is not in a closed unit is dropped; a block of which no unit
+ * was closed needs no erase.
  *
  * Reads. What came and is not yet programmed is read from here, in no time.
  *
@@ -60,6 +62,7 @@ struct BufUnit {
     uint32_t safe;              /* of these, in the file */
     uint32_t place;             /* there, or RSD_NONE */
     bool closed;
+    bool dropped;               /* wanted no more, but still queued */
     uint8_t *payload;           /* slots: data, OOB; or NULL */
     BufSlot slots[];
 };
@@ -201,7 +204,7 @@ static BufUnit *new_unit(RsdDrive *drive, uint32_t ns, uint32_t block,
     unit->page = page;
     unit->came = unit->taken = unit->safe = 0;
     unit->place = RSD_NONE;
-    unit->closed = false;
+    unit->closed = unit->dropped = false;
     unit->hash_next = *head;
     *head = unit;
     list_add(&buf->begun, unit);
@@ -680,10 +683,21 @@ void rsd_buffer_drop(Ns *ns, uint32_t block)
                 unit->place = RSD_NONE;
             }
             unit->safe = 0;
+            unit->dropped = true;
         }
     }
     buf->taking = false;
     take(drive);
+}
+
+bool rsd_buffer_queued(const Ns *ns, uint32_t block)
+{
+    const BufUnit *unit = ns->drive->buffer.closed[ns->index].head;
+
+    while (unit && (unit->block != block || unit->dropped)) {
+        unit = unit->next;
+    }
+    return unit;
 }
 
 uint32_t rsd_buffer_has(const RsdDrive *drive, uint32_t block, uint32_t page)

@@ -868,6 +868,8 @@ uint64_t rsd_buffer_lba(const Op *op, uint32_t slot);
  * What is not yet queued to the die  for this block is wanted no more.
  */
 void rsd_buffer_drop(Ns *ns, uint32_t block);
+/* Are programs of the block queued to its die, since rsd_buffer_drop()? */
+bool rsd_buffer_queued(const Ns *ns, uint32_t block);
 /* Safe slots of the unit that begins there and is not yet programmed */
 uint32_t rsd_buffer_has(const RsdDrive *drive, uint32_t block, uint32_t page);
 /* Is some of the unit that the operation programs safe? */

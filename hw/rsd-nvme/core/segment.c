@@ -444,6 +444,21 @@ static bool moving(const SegDie *sd)
     return sd->move && sd->move->active;
 }
 
+/*
+ * Has anything been programmed into the block of a lane, or is it queued? What
+ * never left the write buffer has not.
+ */
+static bool is_written(const RsdDrive *drive, const Zone *z, uint32_t lane,
+                       uint32_t block)
+{
+    if (!rsd_buffered(drive)) {
+        return lane_pages(drive, z->submitted, lane);
+    }
+    return rsd_buffer_queued(&drive->ns[0], block) ||
+           (!drive->blocks[block].erases &&
+            rsd_rec_next(drive->media.rec[block]));
+}
+
 /* The blocks of a zone become free; what is queued for them still happens. */
 static void detach_zone(RsdDrive *drive, uint32_t zone)
 {
@@ -462,14 +477,16 @@ static void detach_zone(RsdDrive *drive, uint32_t zone)
     for (uint32_t lane = 0; lane < seg->lanes; lane++) {
         uint32_t block = block_of(drive, die + lane, map[lane]);
         SegDie *sd = &seg->dies[die + lane];
+        bool written;
 
         if (moving(sd) && sd->move->src == block) {
             abandon_move(drive, die + lane);
         }
+        written = is_written(drive, z, lane, block);
         if (rsd_buffered(drive)) {
             rsd_buffer_drop(zoned(drive), block);
         }
-        if (lane_pages(drive, z->submitted, lane)) {
+        if (written) {
             make_obsolete(drive, block, 0);
             rsd_sched_background(drive, die + lane);
             continue;
