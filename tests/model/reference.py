@@ -129,6 +129,8 @@ class Drive:
         self._power_up()
         if self.buffer:
             self.buffer.begun = begun
+            for slot in (slot for slots in begun.values() for slot in slots):
+                slot.cause = "host"  # the file does not say why they were written
         old = self.dies
         self.dies = []
         for index, before in enumerate(old):
