@@ -638,6 +638,114 @@ TEST(data_zone_fails)
 	end(fs, dev);
 }
 
+static u8 fail_type;	/* the next append of it fails, half done */
+
+static int append_half(void *arg, u32 zone, u32 blocks, const void *const *data,
+		       const struct rfs_oob *oob, u64 *addr)
+{
+	struct memdev *dev = arg;
+
+	if (!oob || !fail_type || oob->type != fail_type)
+		return memdev_ops.append(dev, zone, blocks, data, oob, addr);
+	fail_type = 0;
+	CHECK_EQ(memdev_ops.append(dev, zone, (blocks + 1) / 2, data, oob, addr),
+		 0);
+	dev->cond[zone] = RFS_DEV_READ_ONLY;
+	return -EIO;
+}
+
+/* What was written before it failed is on the medium twice. */
+TEST(repeated_append_is_one)
+{
+	struct rfs_dev_ops ops = memdev_ops;
+	struct memdev *dev = new_dev(&geometry);
+	u8 pages[8][RFS_BLOCK_BYTES];
+	const void *data[8];
+	struct rfs_fs *fs;
+	u32 ino, g, i;
+
+	ops.append = append_half;
+	CHECK_EQ(rfs_mount(&ops, dev, &dev->geo, false, 0, &fs), 0);
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	for (i = 0; i < 8; i++)
+		put(fs, ino, i, 1, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	for (i = 0; i < 8; i++) {
+		memset(pages[i], 2, RFS_BLOCK_BYTES);
+		data[i] = pages[i];
+	}
+	fail_type = RFS_DATA;
+	CHECK_EQ(rfs_write(fs, ino, 0, 8, data, RFS_BLOCK_BYTES), 0);
+	CHECK_EQ(fail_type, 0);
+	CHECK_EQ(rfs_create(fs, 2, "g1", &file, &g), 0);
+	fail_type = RFS_LOG;
+	CHECK_EQ(rfs_fsync(fs, g), 0);
+	CHECK_EQ(fail_type, 0);
+	CHECK_EQ(rfs_create(fs, 2, "g2", &file, &g), 0);
+	CHECK_EQ(rfs_fsync(fs, g), 0);
+	rfs_drop(fs);
+
+	fs = mount(dev);
+	for (i = 0; i < 8; i++) {
+		CHECK_EQ(rfs_read(fs, ino, i, block), 0);
+		CHECK_EQ(memcmp(block, pages[i], RFS_BLOCK_BYTES), 0);
+	}
+	CHECK_EQ(rfs_dir_find(fs, 2, "g1", 2, &g), 0);
+	CHECK_EQ(rfs_dir_find(fs, 2, "g2", 2, &g), 0);
+	CHECK_EQ(fs->recovered.log_gap, 0);
+	end(fs, dev);
+}
+
+/* Numbers a damaged medium may hold end in an error or at once, not never. */
+TEST(endless_numbers)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	struct rfs_dinode *di;
+	struct rfs_entry entry;
+	struct rfs_buf *buf;
+	u32 ino[4], i, gone;
+	char name[8];
+
+	for (i = 0; i < 4; i++) {
+		snprintf(name, sizeof(name), "d%u", i);
+		CHECK_EQ(rfs_create(fs, 2, name, &dir, &ino[i]), 0);
+		CHECK_EQ(rfs_unlink(fs, 2, name, &gone), 0);
+	}
+	/* a directory of 2^60 bytes */
+	CHECK_EQ(rfs_iget(fs, ino[0], &di, &buf), 0);
+	di->size = cpu_to_le64(1ULL << 60);
+	CHECK_EQ(rfs_free_orphan(fs, ino[0]), 0);
+	/* a list of orphans that goes round, without the one that is sought */
+	CHECK_EQ(rfs_iget(fs, ino[2], &di, &buf), 0);
+	di->next_orphan = cpu_to_le32(ino[3]);
+	CHECK_EQ(rfs_free_orphan(fs, ino[1]), -EUCLEAN);
+	fs->read_only = false;
+	/* nodes that name one empty leaf again and again */
+	for (i = 0; i < 300; i++) {
+		snprintf(name, sizeof(name), "n%u", i);
+		CHECK_EQ(rfs_create(fs, 2, name, &file, &gone), 0);
+	}
+	CHECK_EQ(rfs_iget(fs, 2, &di, &buf), 0);
+	CHECK_EQ(le64_to_cpu(di->size), 3 * RFS_BLOCK_BYTES);
+	for (i = 1; i < 3; i++) {
+		buf = rfs_buf_find(fs, RFS_DIR, 2, i);
+		buf->head.count = 0;
+	}
+	buf = rfs_buf_find(fs, RFS_DIR, 2, 0);
+	for (i = 0; i < RFS_DX_ENTRIES; i++) {
+		struct rfs_dx *dx = (struct rfs_dx *)(buf->bytes +
+						      sizeof(buf->head));
+
+		dx[i].hash = cpu_to_le32(i);
+		dx[i].block = cpu_to_le32(1);
+	}
+	buf->head.count = cpu_to_le16(RFS_DX_ENTRIES);
+	CHECK_EQ(rfs_dir_next(fs, 2, 0, &entry), -EUCLEAN);
+	rfs_drop(fs);
+	memdev_free(dev);
+}
+
 /* Dirty metadata and the window stay within what mkfs counted on. */
 TEST(bounds)
 {

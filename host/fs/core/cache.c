@@ -138,6 +138,35 @@ void rfs_buf_drop(struct rfs_fs *fs, struct rfs_buf *buf)
 	forget(fs, buf);
 }
 
+static void drop_listed(struct rfs_fs *fs, struct rfs_list *list, u8 type,
+			u32 ino)
+{
+	struct rfs_buf *buf, *next;
+
+	for (buf = list->first; buf; buf = next) {
+		next = buf->next;
+		if (buf->type == type && buf->ino == ino)
+			rfs_buf_drop(fs, buf);
+	}
+}
+
+/* Of a medium's number of blocks: it may be anything. */
+void rfs_bufs_drop(struct rfs_fs *fs, u8 type, u32 ino, u64 blocks)
+{
+	struct rfs_buf *buf;
+
+	if (blocks > fs->dirty.count + fs->clean.count) {
+		drop_listed(fs, &fs->dirty, type, ino);
+		drop_listed(fs, &fs->clean, type, ino);
+		return;
+	}
+	while (blocks--) {
+		buf = rfs_buf_find(fs, type, ino, blocks);
+		if (buf)
+			rfs_buf_drop(fs, buf);
+	}
+}
+
 struct writing {
 	struct rfs_oob oob[RFS_SUM_ENTRIES];
 	const void *data[RFS_SUM_ENTRIES];

@@ -335,17 +335,24 @@ static int write_mirrors(struct rfs_fs *fs, const void *cp, u32 blocks,
 	return done ? 0 : -EIO;
 }
 
+static u32 cp_blocks(const struct rfs_fs *fs)
+{
+	u32 entries = fs->timb_blocks + fs->ztab_blocks;
+
+	if (entries <= RFS_CP_LIST_FIRST)
+		return 1;
+	return 1 + DIV_ROUND_UP(entries - RFS_CP_LIST_FIRST,
+				(u32)RFS_CP_LIST_MORE);
+}
+
 static int write_cp(struct rfs_fs *fs, u32 flags)
 {
-	u32 entries = fs->timb_blocks + fs->ztab_blocks, blocks = 1, i;
+	u32 blocks = cp_blocks(fs), i;
 	struct rfs_oob *oob;
 	struct rfs_cp *cp;
 	u64 stamp;
 	int ret = -ENOMEM;
 
-	if (entries > RFS_CP_LIST_FIRST)
-		blocks += DIV_ROUND_UP(entries - RFS_CP_LIST_FIRST,
-				       (u32)RFS_CP_LIST_MORE);
 	cp = rfs_alloc((size_t)blocks * RFS_BLOCK_BYTES);
 	oob = rfs_alloc(blocks * sizeof(*oob));
 	if (!cp || !oob)
@@ -424,7 +431,7 @@ int rfs_checkpoint(struct rfs_fs *fs, u32 flags)
 static int load_ending(struct rfs_fs *fs, u64 addr, u32 before,
 		       struct rfs_cp *last, struct rfs_cp **out)
 {
-	u32 blocks, i;
+	u32 blocks = cp_blocks(fs), i;
 	struct rfs_cp *cp;
 	int ret = fs->ops->read(fs->dev, addr, last, NULL);
 
@@ -432,8 +439,7 @@ static int load_ending(struct rfs_fs *fs, u64 addr, u32 before,
 	if (ret || !rfs_head_ok(&last->head, fs->volume, RFS_CP))
 		return 0;
 	fs->version = max(fs->version, le64_to_cpu(last->head.stamp) + 1);
-	blocks = le64_to_cpu(last->head.off) + 1;
-	if (!blocks || blocks > before)
+	if (le64_to_cpu(last->head.off) + 1 != blocks || blocks > before)
 		return 0;
 	cp = rfs_alloc((size_t)blocks * RFS_BLOCK_BYTES);
 	if (!cp)

@@ -377,12 +377,13 @@ int rfs_dir_next(struct rfs_fs *fs, u32 dir, u64 pos, struct rfs_entry *out)
 {
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
-	u64 hash = pos >> 16, above;
+	u64 hash = pos >> 16, above, leaves;
 	int ret;
 
 	ret = dir_get(fs, dir, &di, &buf);
 	if (ret)
 		return ret;
+	leaves = le64_to_cpu(di->size) / RFS_BLOCK_BYTES;
 	while (hash >> 32 == 0) {
 		struct rfs_dirent *entry;
 		u64 last = ~0ULL;
@@ -409,7 +410,8 @@ int rfs_dir_next(struct rfs_fs *fs, u32 dir, u64 pos, struct rfs_entry *out)
 			memcpy(out->name, entry->name, entry->len);
 			return 0;
 		}
-		if (above <= hash)
+		/* nodes of a damaged tree may name one leaf again and again */
+		if (above <= hash || !leaves--)
 			return -EUCLEAN;
 		hash = above;
 	}

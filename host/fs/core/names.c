@@ -305,15 +305,14 @@ static int leave_orphans(struct rfs_fs *fs, u32 ino, __le32 next)
 {
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
-	u32 at = fs->orphans;
-	u64 left = fs->inodes;
+	u32 at = fs->orphans, mark = at, steps = 0, limit = 1;
 	int ret;
 
 	if (at == ino) {
 		fs->orphans = le32_to_cpu(next);
 		return 0;
 	}
-	while (at && left--) {
+	while (at) {
 		ret = rfs_iget(fs, at, &di, &buf);
 		if (ret)
 			return ret;
@@ -323,6 +322,14 @@ static int leave_orphans(struct rfs_fs *fs, u32 ino, __le32 next)
 			rfs_buf_dirty(fs, buf);
 			return 0;
 		}
+		/* a damaged list may go round: Brent's way to see it */
+		if (at == mark)
+			return -EUCLEAN;
+		if (++steps == limit) {
+			mark = at;
+			limit *= 2;
+			steps = 0;
+		}
 	}
 	return -EUCLEAN;
 }
@@ -330,8 +337,7 @@ static int leave_orphans(struct rfs_fs *fs, u32 ino, __le32 next)
 static int apply_free(struct rfs_fs *fs, u32 ino)
 {
 	struct rfs_dinode *di;
-	struct rfs_buf *buf, *block;
-	u64 i;
+	struct rfs_buf *buf;
 	int ret;
 
 	ret = rfs_iget(fs, ino, &di, &buf);
@@ -344,13 +350,9 @@ static int apply_free(struct rfs_fs *fs, u32 ino)
 		ret = rfs_map_prune(fs, ino, 0, ~0ULL);
 	if (ret)
 		return ret;
-	if (!S_ISREG(le32_to_cpu(di->mode))) {
-		for (i = 0; i * RFS_BLOCK_BYTES < le64_to_cpu(di->size); i++) {
-			block = rfs_buf_find(fs, RFS_DIR, ino, i);
-			if (block)
-				rfs_buf_drop(fs, block);
-		}
-	}
+	if (!S_ISREG(le32_to_cpu(di->mode)))
+		rfs_bufs_drop(fs, RFS_DIR, ino, le64_to_cpu(di->size) /
+			      RFS_BLOCK_BYTES + 1);
 	return rfs_ifree(fs, ino);
 }
 
@@ -425,9 +427,11 @@ static int commit(struct rfs_fs *fs, struct rfs_rec *rec, const char *name1,
 		rec->gen = di->gen;
 	}
 	ret = rfs_apply(fs, rec, (const u8 *)name1, (const u8 *)name2);
+	if (ret == -ENOSPC)
+		return ret;	/* nothing was changed */
 	if (!ret)
 		ret = rfs_log_add(fs, rec, name1, name2);
-	if (ret && ret != -ENOSPC)
+	if (ret)
 		fs->read_only = true;	/* it may be half done */
 	return ret;
 }

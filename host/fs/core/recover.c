@@ -303,7 +303,7 @@ static int replay(struct rfs_fs *fs, const struct pages *p,
 	u32 i;
 	int ret;
 
-	for (i = 0; i < p->logs && p->log[i].lsn == next; i++, next++) {
+	for (i = 0; i < p->logs && p->log[i].lsn == next; next++) {
 		ret = fs->ops->read(fs->dev, p->log[i].addr, block, NULL);
 		if (ret)
 			return ret;
@@ -315,6 +315,9 @@ static int replay(struct rfs_fs *fs, const struct pages *p,
 				   le16_to_cpu(block->count));
 		if (ret)
 			return ret;
+		/* an append that failed was repeated: the same block twice */
+		while (i < p->logs && p->log[i].lsn == next)
+			i++;
 	}
 	fs->recovered.log_gap = p->logs - i;
 	/* numbers beyond the gap are not used again */
@@ -338,6 +341,25 @@ static int replay_log(struct rfs_fs *fs, struct pages *p)
 	rfs_free(part);
 	rfs_free(block);
 	return ret;
+}
+
+/*
+ * An append that failed half done was repeated in another zone: the same page
+ * twice. Copies are left: they carry no transaction, the last one is applied.
+ */
+static void drop_twins(struct pages *p)
+{
+	u32 i, kept = 0;
+
+	for (i = 0; i < p->datas; i++) {
+		const struct rfs_oob *oob = &p->data[i].oob;
+
+		if (kept && !(oob->flags & RFS_OOB_COPY) &&
+		    p->data[kept - 1].oob.version == oob->version)
+			continue;
+		p->data[kept++] = p->data[i];
+	}
+	p->datas = kept;
 }
 
 /* Is the page at i the first of a transaction that is there as a whole? */
@@ -456,6 +478,7 @@ static int apply_data(struct rfs_fs *fs, struct pages *p)
 
 	if (p->datas)
 		rfs_sort(p->data, p->datas, sizeof(*p->data), by_version);
+	drop_twins(p);
 	drop_incomplete(fs, p);
 	for (i = 0; !ret && i < p->datas; i++)
 		if (!p->data[i].dropped)

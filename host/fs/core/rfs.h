@@ -303,6 +303,8 @@ int rfs_buf_new(struct rfs_fs *fs, u8 type, u32 ino, u32 gen, u64 off,
 		struct rfs_buf **out);
 void rfs_buf_dirty(struct rfs_fs *fs, struct rfs_buf *buf);
 void rfs_buf_drop(struct rfs_fs *fs, struct rfs_buf *buf);
+/* Forget blocks 0 to blocks - 1 of a file */
+void rfs_bufs_drop(struct rfs_fs *fs, u8 type, u32 ino, u64 blocks);
 /* Write dirty blocks, 63 at most; they are clean then, at new addresses */
 int rfs_bufs_write(struct rfs_fs *fs, struct rfs_buf **buf, u32 n, u32 stream);
 void rfs_cache_trim(struct rfs_fs *fs, u32 keep);
