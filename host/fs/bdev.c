@@ -87,6 +87,7 @@ static int dev_append(void *opaque, u32 zone, u32 blocks,
 
 	if (dev->dead)
 		return -EIO;
+	dev->ahead = 0;
 	if (WARN_ON_ONCE(blocks > RFSM_APPEND_MAX))
 		return -EINVAL;
 	bio = core_bio(dev, REQ_OP_ZONE_APPEND, blocks,
@@ -117,26 +118,138 @@ static int dev_wait(void *opaque)
 	return dev->dead ? -EIO : 0;
 }
 
+/* n consecutive blocks and their OOBs, into the bounce pages. */
+static int read_blocks(struct rfsm_dev *dev, u64 addr, u32 n)
+{
+	struct bio *bio;
+	void *oob;
+	u32 i;
+	int ret;
+
+	bio = core_bio(dev, REQ_OP_READ, n, addr, &oob);
+	rfsm_bio_oobs(dev, bio, oob, n);
+	for (i = 0; i < n; i++)
+		__bio_add_page(bio, dev->bounce[i], RFS_BLOCK_BYTES, 0);
+	ret = submit_bio_wait(bio);
+	rfsm_bio_oobs_back(dev, oob, n);
+	bio_put(bio);
+	return ret;
+}
+
+/*
+ * While mounting, which reads the updating window page by page: many blocks at
+ * once. How many there are from addr on, up to the zone's write pointer.
+ */
+static u32 read_ahead(struct rfsm_dev *dev, u64 addr)
+{
+	u32 blocks = dev->zone_sectors / SECTORS, off = addr % blocks, n;
+
+	if (!dev->zones || addr != dev->next_read)
+		return 1;
+	n = dev->zones[addr / blocks].wp;
+	return n > off ? min(n - off, dev->append_max) : 1;
+}
+
 static int dev_read(void *opaque, u64 addr, void *data, struct rfs_oob *oob)
 {
 	struct rfsm_dev *dev = opaque;
-	struct bio *bio;
-	void *page;
-	int ret;
+	u64 at = addr - dev->ahead_from;
 
 	if (dev->dead)
 		return -EIO;
-	bio = core_bio(dev, REQ_OP_READ, 1, addr, &page);
-	rfsm_bio_oobs(dev, bio, page, 1);
-	__bio_add_page(bio, dev->bounce[0], RFS_BLOCK_BYTES, 0);
-	ret = submit_bio_wait(bio);
-	if (!ret) {
-		memcpy(data, page_address(dev->bounce[0]), RFS_BLOCK_BYTES);
-		if (oob && page)
-			memcpy(oob, page, sizeof(*oob));
+	if (addr < dev->ahead_from || at >= dev->ahead) {
+		dev->ahead_from = addr;
+		dev->ahead = read_ahead(dev, addr);
+		/* one of many may not be readable: then one by one */
+		if (dev->ahead > 1 && read_blocks(dev, addr, dev->ahead))
+			dev->ahead = 1;
+		if (dev->ahead == 1 && read_blocks(dev, addr, 1)) {
+			dev->ahead = 0;
+			return -EIO;
+		}
+		at = 0;
 	}
+	memcpy(data, page_address(dev->bounce[at]), RFS_BLOCK_BYTES);
+	if (oob && dev->core_oob)
+		memcpy(oob, page_address(dev->core_oob) + at * sizeof(*oob),
+		       sizeof(*oob));
+	dev->next_read = addr + 1;
+	if (!dev->zones)
+		dev->ahead = 0;	/* others write too now */
+	return 0;
+}
+
+/* Blocks that are read at the same time */
+struct many {
+	atomic_t left;
+	struct completion done;
+};
+
+struct part {
+	struct many *many;
+	bool *there;
+	u32 n;
+};
+
+static void part_endio(struct bio *bio)
+{
+	struct part *part = bio->bi_private;
+	u32 i;
+
+	for (i = 0; i < part->n; i++)
+		part->there[i] = !bio->bi_status;
 	bio_put(bio);
-	return ret ? -EIO : 0;
+	if (atomic_dec_and_test(&part->many->left))
+		complete(&part->many->done);
+}
+
+/* A bio for each run of consecutive addresses. */
+static int dev_read_many(void *opaque, u32 n, const u64 *addr,
+			 void *const *data, bool *there)
+{
+	struct rfsm_dev *dev = opaque;
+	struct many many = { .left = ATOMIC_INIT(1) };
+	struct part *parts;
+	u32 i, j, k, used = 0;
+
+	if (dev->dead)
+		return -EIO;
+	dev->ahead = 0;
+	init_completion(&many.done);
+	parts = rfs_alloc(n * sizeof(*parts));
+	if (!parts)
+		return -ENOMEM;
+	for (i = 0; i < n; i += k) {
+		struct part *part = &parts[used++];
+		struct bio *bio;
+
+		for (k = 1; i + k < n && addr[i + k] == addr[i] + k;)
+			k++;
+		bio = bio_alloc_bioset(dev->bdev, k, REQ_OP_READ | REQ_META,
+				       GFP_NOIO, &dev->core_bios);
+		bio->bi_iter.bi_sector = rfsm_sector(addr[i]);
+		part->many = &many;
+		part->there = there + i;
+		part->n = k;
+		bio->bi_private = part;
+		bio->bi_end_io = part_endio;
+		for (j = i; j < i + k; j++)
+			__bio_add_page(bio, dev->bounce[j], RFS_BLOCK_BYTES, 0);
+		atomic_inc(&many.left);
+		submit_bio(bio);
+	}
+	if (!atomic_dec_and_test(&many.left))
+		wait_for_completion_io(&many.done);
+	for (i = 0; i < n; i++) {
+		/* one of a run may have spoilt the others */
+		if (!there[i])
+			there[i] = !dev_read(dev, addr[i], data[i], NULL);
+		else
+			memcpy(data[i], page_address(dev->bounce[i]),
+			       RFS_BLOCK_BYTES);
+	}
+	rfs_free(parts);
+	return 0;
 }
 
 /* Waits for reads that looked up an address in the zone (C.3, rule 4). */
@@ -146,10 +259,20 @@ static int dev_reset(void *opaque, u32 zone)
 
 	if (dev->dead)
 		return -EIO;
+	dev->ahead = 0;
 	wait_event(dev->read_done, !atomic_read(&dev->reads[zone]));
 	return blkdev_zone_mgmt(dev->bdev, REQ_OP_ZONE_RESET,
 				(sector_t)zone * dev->zone_sectors,
 				dev->zone_sectors);
+}
+
+static void dev_pause(void *opaque)
+{
+	struct rfsm *m = container_of(opaque, struct rfsm, dev);
+
+	rfsm_unlock(m);
+	cond_resched();
+	rfsm_lock(m);
 }
 
 static int dev_flush(void *opaque)
@@ -218,6 +341,8 @@ const struct rfs_dev_ops rfsm_dev_ops = {
 	.append = dev_append,
 	.wait = dev_wait,
 	.read = dev_read,
+	.read_many = dev_read_many,
+	.pause = dev_pause,
 	.reset = dev_reset,
 	.flush = dev_flush,
 	.report = dev_report,
@@ -305,6 +430,7 @@ int rfsm_dev_open(struct rfsm_dev *dev, struct super_block *sb,
 	geo->oob_bytes = dev->oob_bytes;
 	geo->volatile_cache = bdev_write_cache(bdev);
 	geo->append_max = most;
+	dev->append_max = most;
 	return 0;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Files: reading, writing, fsync, ioctls. */
 #include <linux/capability.h>
+#include <linux/falloc.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/uaccess.h>
@@ -8,33 +9,167 @@
 
 #include "rfsm.h"
 
+/*
+ * Direct I/O goes through the page cache: the OOB's checksum needs pages that
+ * nobody changes, and one path is enough. What it leaves there is dropped.
+ */
+static void drop_cached(struct inode *inode, loff_t pos, ssize_t bytes)
+{
+	if (bytes > 0)
+		invalidate_mapping_pages(inode->i_mapping, pos >> PAGE_SHIFT,
+					 (pos + bytes - 1) >> PAGE_SHIFT);
+}
+
+static ssize_t write_locked(struct kiocb *iocb, struct iov_iter *from)
+{
+	struct inode *inode = file_inode(iocb->ki_filp);
+	ssize_t ret = generic_write_checks(iocb, from);
+
+	if (ret <= 0)
+		return ret;
+	ret = file_modified(iocb->ki_filp);
+	if (!ret && iocb->ki_pos > i_size_read(inode))
+		ret = rfsm_zero_tail(inode, i_size_read(inode));
+	return ret ? ret : generic_perform_write(iocb, from);
+}
+
 static ssize_t write_iter(struct kiocb *iocb, struct iov_iter *from)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
+	bool direct = iocb->ki_flags & IOCB_DIRECT;
 	ssize_t ret;
 
 	if (rfsm_dead(rfsm_of(inode->i_sb)))
 		return -EIO;
 	inode_lock(inode);
-	ret = generic_write_checks(iocb, from);
-	if (ret > 0) {
-		ssize_t err = file_remove_privs(iocb->ki_filp);
-
-		if (!err)
-			err = file_update_time(iocb->ki_filp);
-		if (!err && iocb->ki_pos > i_size_read(inode))
-			err = rfsm_zero_tail(inode, i_size_read(inode));
-		ret = err ? err : generic_perform_write(iocb, from);
-	}
+	ret = write_locked(iocb, from);
 	inode_unlock(inode);
+	if (ret > 0 && direct) {
+		loff_t pos = iocb->ki_pos - ret;
+		int err = filemap_write_and_wait_range(inode->i_mapping, pos,
+						       pos + ret - 1);
+
+		if (err)
+			return err;
+		drop_cached(inode, pos, ret);
+	}
 	return ret > 0 ? generic_write_sync(iocb, ret) : ret;
 }
 
 static ssize_t read_iter(struct kiocb *iocb, struct iov_iter *to)
 {
-	if (rfsm_dead(rfsm_of(file_inode(iocb->ki_filp)->i_sb)))
+	struct inode *inode = file_inode(iocb->ki_filp);
+	bool direct = iocb->ki_flags & IOCB_DIRECT;
+	loff_t pos = iocb->ki_pos;
+	ssize_t ret;
+
+	if (rfsm_dead(rfsm_of(inode->i_sb)))
 		return -EIO;
-	return generic_file_read_iter(iocb, to);
+	iocb->ki_flags &= ~IOCB_DIRECT;
+	ret = generic_file_read_iter(iocb, to);
+	if (direct) {
+		iocb->ki_flags |= IOCB_DIRECT;
+		drop_cached(inode, pos, ret);
+	}
+	return ret;
+}
+
+static int open(struct inode *inode, struct file *file)
+{
+	file->f_mode |= FMODE_CAN_ODIRECT;
+	return generic_file_open(inode, file);
+}
+
+static loff_t seek_data(struct file *file, loff_t pos, bool data)
+{
+	struct inode *inode = file_inode(file);
+	struct rfsm *m = rfsm_of(inode->i_sb);
+	loff_t size = i_size_read(inode);
+	u64 block;
+	int ret;
+
+	if (pos < 0 || pos >= size)
+		return -ENXIO;
+	/* what is in the cache only has no block yet */
+	ret = filemap_write_and_wait(inode->i_mapping);
+	if (ret)
+		return ret;
+	rfsm_lock(m);
+	ret = rfs_map_seek(m->fs, inode->i_ino, pos >> PAGE_SHIFT,
+			   DIV_ROUND_UP_ULL(size, PAGE_SIZE), data, &block);
+	rfsm_unlock(m);
+	if (ret)
+		return rfsm_failed(m, ret);
+	pos = max_t(loff_t, pos, block << PAGE_SHIFT);
+	if (pos >= size && data)
+		return -ENXIO;
+	return vfs_setpos(file, min(pos, size), inode->i_sb->s_maxbytes);
+}
+
+static loff_t llseek(struct file *file, loff_t pos, int whence)
+{
+	struct inode *inode = file_inode(file);
+
+	if (whence != SEEK_DATA && whence != SEEK_HOLE)
+		return generic_file_llseek(file, pos, whence);
+	inode_lock_shared(inode);
+	pos = seek_data(file, pos, whence == SEEK_DATA);
+	inode_unlock_shared(inode);
+	return pos;
+}
+
+/* Blocks as a whole go; of those at the ends a part becomes zero. */
+static int punch(struct inode *inode, loff_t pos, loff_t end)
+{
+	struct address_space *mapping = inode->i_mapping;
+	struct rfsm *m = rfsm_of(inode->i_sb);
+	u64 from = DIV_ROUND_UP_ULL(pos, PAGE_SIZE), to = end >> PAGE_SHIFT;
+	int ret;
+
+	/* a part of the last page of the file is all there is of it */
+	if (end >= i_size_read(inode))
+		to = DIV_ROUND_UP_ULL(end, PAGE_SIZE);
+	if (from > to) {	/* within a block */
+		ret = rfsm_zero(inode, pos, end - pos);
+	} else {
+		ret = rfsm_zero(inode, pos, (from << PAGE_SHIFT) - pos);
+		if (!ret && (to << PAGE_SHIFT) < end)
+			ret = rfsm_zero(inode, to << PAGE_SHIFT,
+					end - (to << PAGE_SHIFT));
+	}
+	if (ret || from >= to)
+		return ret;
+	filemap_invalidate_lock(mapping);
+	truncate_pagecache_range(inode, from << PAGE_SHIFT,
+				 (to << PAGE_SHIFT) - 1);
+	rfsm_do(m, ret, rfs_punch(m->fs, inode->i_ino, from, to));
+	filemap_invalidate_unlock(mapping);
+	return ret;
+}
+
+/* Room is never set aside for what is written later: nothing to allocate. */
+static long fallocate(struct file *file, int mode, loff_t pos, loff_t len)
+{
+	struct inode *inode = file_inode(file);
+	long ret;
+
+	bool zero = (mode & ~FALLOC_FL_KEEP_SIZE) == FALLOC_FL_ZERO_RANGE;
+
+	if (!zero && mode != (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE))
+		return -EOPNOTSUPP;
+	inode_lock(inode);
+	inode_dio_wait(inode);
+	ret = file_modified(file);
+	if (!ret)
+		ret = punch(inode, pos, pos + len);
+	if (!ret && !(mode & FALLOC_FL_KEEP_SIZE) &&
+	    pos + len > i_size_read(inode)) {
+		ret = inode_newsize_ok(inode, pos + len);
+		if (!ret)
+			ret = rfsm_set_size(inode, pos + len);
+	}
+	inode_unlock(inode);
+	return ret;
 }
 
 /* Of a directory all names: any of them may be in it. */
@@ -122,13 +257,14 @@ const struct inode_operations rfsm_file_iops = {
 };
 
 const struct file_operations rfsm_file_fops = {
-	.llseek = generic_file_llseek,
+	.llseek = llseek,
 	.read_iter = read_iter,
 	.write_iter = write_iter,
 	.mmap = mmap,
-	.open = generic_file_open,
+	.open = open,
 	.fsync = rfsm_fsync,
 	.splice_read = filemap_splice_read,
 	.splice_write = iter_file_splice_write,
+	.fallocate = fallocate,
 	.unlocked_ioctl = rfsm_ioctl,
 };

@@ -11,10 +11,13 @@
 
 #include "rfsm.h"
 
-static struct kmem_cache *inode_cache;
+static struct kmem_cache *inode_cache, *buf_cache;
 
 void *rfs_alloc(size_t bytes)
 {
+	/* as many as there are metadata blocks in memory: no power of two */
+	if (bytes == sizeof(struct rfs_buf))
+		return kmem_cache_zalloc(buf_cache, GFP_NOFS | __GFP_NOFAIL);
 	/* what operations need is small, and they cannot be left half done */
 	if (bytes <= 2 * PAGE_SIZE)
 		return kzalloc(bytes, GFP_NOFS | __GFP_NOFAIL);
@@ -169,6 +172,27 @@ static void put_super(struct super_block *sb)
 	m->fs = NULL;
 }
 
+/* Metadata blocks that can be read again */
+static long cached_blocks(struct super_block *sb, struct shrink_control *sc)
+{
+	return READ_ONCE(rfsm_of(sb)->fs->clean.count);
+}
+
+/* From reclaim: whoever holds the lock may wait for memory. */
+static long free_cached(struct super_block *sb, struct shrink_control *sc)
+{
+	struct rfsm *m = rfsm_of(sb);
+	u32 before, count;
+
+	if (!mutex_trylock(&m->lock))
+		return 0;
+	before = m->fs->clean.count;
+	count = min_t(u64, sc->nr_to_scan, before);
+	rfs_cache_trim(m->fs, before - count);
+	mutex_unlock(&m->lock);
+	return count;
+}
+
 static int freeze_fs(struct super_block *sb)
 {
 	return sb_rdonly(sb) ? 0 : rfsm_sync(rfsm_of(sb), RFS_CP_UNMOUNT);
@@ -182,6 +206,8 @@ static const struct super_operations super_ops = {
 	.put_super = put_super,
 	.sync_fs = sync_fs,
 	.freeze_fs = freeze_fs,
+	.nr_cached_objects = cached_blocks,
+	.free_cached_objects = free_cached,
 	.statfs = statfs,
 	.show_options = show_options,
 };
@@ -250,7 +276,7 @@ static int fill_super(struct super_block *sb, struct fs_context *fc)
 	sb->s_op = &super_ops;
 	sb->s_magic = RFS_BLOCK_MAGIC;
 	sb->s_time_gran = 1;
-	sb->s_time_min = 0;
+	sb->s_time_min = S64_MIN / NSEC_PER_SEC + 1;
 	sb->s_time_max = S64_MAX / NSEC_PER_SEC;
 	sb->s_max_links = INT_MAX;
 	sb->s_maxbytes = MAX_LFS_FILESIZE;
@@ -430,16 +456,17 @@ static int __init rfsm_init(void)
 	inode_cache = kmem_cache_create("rfs_inode", sizeof(struct rfsm_inode),
 					0, SLAB_RECLAIM_ACCOUNT | SLAB_ACCOUNT,
 					init_once);
-	if (!inode_cache)
-		return -ENOMEM;
-	ret = rfsm_append_module_init();
+	buf_cache = kmem_cache_create("rfs_buf", sizeof(struct rfs_buf), 0,
+				      SLAB_RECLAIM_ACCOUNT, NULL);
+	ret = inode_cache && buf_cache ? rfsm_append_module_init() : -ENOMEM;
 	if (ret)
-		goto out_inodes;
+		goto out_caches;
 	ret = register_filesystem(&type);
 	if (!ret)
 		return 0;
 	rfsm_append_module_exit();
-out_inodes:
+out_caches:
+	kmem_cache_destroy(buf_cache);
 	kmem_cache_destroy(inode_cache);
 	return ret;
 }
@@ -449,6 +476,7 @@ static void __exit rfsm_exit(void)
 	unregister_filesystem(&type);
 	rfsm_append_module_exit();
 	rcu_barrier();	/* inodes are freed after a grace period */
+	kmem_cache_destroy(buf_cache);
 	kmem_cache_destroy(inode_cache);
 }
 

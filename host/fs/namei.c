@@ -37,37 +37,53 @@ static void reload(struct inode *dir, struct inode *inode)
 	rfsm_unlock(m);
 }
 
-static int make(struct mnt_idmap *idmap, struct inode *dir,
-		struct dentry *dentry, umode_t mode, dev_t rdev,
-		const char *target)
+static struct inode *make_inode(struct mnt_idmap *idmap, struct inode *dir,
+				const char *name, umode_t mode, dev_t rdev,
+				const char *target)
 {
+	struct user_namespace *ns = dir->i_sb->s_user_ns;
 	struct rfsm *m = rfsm_of(dir->i_sb);
 	struct rfs_new how = { .rdev = new_encode_dev(rdev),
 			       .target = target };
-	struct inode *inode;
 	u32 ino;
 	int ret;
 
-	how.uid = from_kuid(dir->i_sb->s_user_ns,
-			    mapped_fsuid(idmap, dir->i_sb->s_user_ns));
-	how.gid = from_kgid(dir->i_sb->s_user_ns,
-			    mapped_fsgid(idmap, dir->i_sb->s_user_ns));
+	how.uid = from_kuid(ns, mapped_fsuid(idmap, ns));
+	how.gid = from_kgid(ns, mapped_fsgid(idmap, ns));
 	if (dir->i_mode & S_ISGID) {
 		how.gid = i_gid_read(dir);
 		if (S_ISDIR(mode))
 			mode |= S_ISGID;
 	}
 	how.mode = mode;
-	rfsm_do(m, ret, rfs_create(m->fs, dir->i_ino, dentry->d_name.name,
-				   &how, &ino));
-	if (ret)
-		return ret;
-	inode = rfsm_iget(dir->i_sb, ino);
-	reload(dir, NULL);
+	rfsm_do(m, ret, rfs_create(m->fs, dir->i_ino, name, &how, &ino));
+	return ret ? ERR_PTR(ret) : rfsm_iget(dir->i_sb, ino);
+}
+
+static int make(struct mnt_idmap *idmap, struct inode *dir,
+		struct dentry *dentry, umode_t mode, dev_t rdev,
+		const char *target)
+{
+	struct inode *inode = make_inode(idmap, dir, dentry->d_name.name, mode,
+					 rdev, target);
+
 	if (IS_ERR(inode))
 		return PTR_ERR(inode);
+	reload(dir, NULL);
 	d_instantiate(dentry, inode);
 	return 0;
+}
+
+static int tmpfile(struct mnt_idmap *idmap, struct inode *dir,
+		   struct file *file, umode_t mode)
+{
+	struct inode *inode = make_inode(idmap, dir, NULL, mode, 0, NULL);
+
+	if (IS_ERR(inode))
+		return finish_open_simple(file, PTR_ERR(inode));
+	set_nlink(inode, 1);	/* which d_tmpfile() takes away */
+	d_tmpfile(file, inode);
+	return finish_open_simple(file, 0);
 }
 
 static int create(struct mnt_idmap *idmap, struct inode *dir,
@@ -207,6 +223,7 @@ const struct inode_operations rfsm_dir_iops = {
 	.rmdir = unlink,
 	.mknod = mknod,
 	.rename = rename,
+	.tmpfile = tmpfile,
 	.setattr = rfsm_setattr,
 	.getattr = rfsm_getattr,
 };

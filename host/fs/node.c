@@ -150,7 +150,7 @@ out:
 	return ret;
 }
 
-static int set_size(struct inode *inode, loff_t size)
+int rfsm_set_size(struct inode *inode, loff_t size)
 {
 	struct rfsm *m = rfsm_of(inode->i_sb);
 	loff_t old = i_size_read(inode);
@@ -209,7 +209,7 @@ int rfsm_setattr(struct mnt_idmap *idmap, struct dentry *dentry,
 		return ret;
 	if (attr->ia_valid & ATTR_SIZE) {
 		if (attr->ia_size != i_size_read(inode)) {
-			ret = set_size(inode, attr->ia_size);
+			ret = rfsm_set_size(inode, attr->ia_size);
 			if (ret)
 				return ret;
 			/* the record of the size has the time as well */

@@ -370,6 +370,24 @@ static int write_end(struct file *file, struct address_space *mapping,
 	return copied;
 }
 
+int rfsm_zero(struct inode *inode, loff_t pos, u32 len)
+{
+	struct address_space *mapping = inode->i_mapping;
+	loff_t size = i_size_read(inode);
+	struct folio *folio;
+	int ret;
+
+	if (!len || pos >= size)
+		return 0;
+	len = min_t(loff_t, len, size - pos);
+	ret = write_begin(NULL, mapping, pos, len, &folio, NULL);
+	if (ret)
+		return ret;
+	folio_zero_range(folio, offset_in_page(pos), len);
+	write_end(NULL, mapping, pos, len, len, folio, NULL);
+	return 0;
+}
+
 vm_fault_t rfsm_page_mkwrite(struct vm_fault *vmf)
 {
 	struct folio *folio = page_folio(vmf->page);

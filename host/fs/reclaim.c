@@ -16,33 +16,63 @@ static void write_back(struct rfsm *m)
 	up_read(&m->sb->s_umount);
 }
 
+/* A zone full of what is in use is copied, then a check-point frees victims. */
+static int clean_some(struct rfsm *m)
+{
+	struct rfs_fs *fs = m->fs;
+	u64 before = fs->stats.copied;
+	int ret;
+
+	do {
+		ret = rfs_clean(fs);
+	} while (!ret && rfs_clean_due(fs) &&
+		 fs->stats.copied - before < fs->zone[RFS_CP_ZONES].cap / 2);
+	return ret == -ENOENT ? 0 : ret;
+}
+
 /* Room for who waits for it; whether there is more than before. */
 static bool make_room(struct rfsm *m)
 {
 	struct rfs_fs *fs = m->fs;
-	u32 before = fs->free_zones;
+	u32 before;
 	bool due;
 	int ret;
 
 	write_back(m);
 	rfsm_lock(m);
+	before = fs->free_zones;
 	due = fs->dirty.count >= fs->dirty_max / 2;
 	ret = fs->read_only ? -EROFS : 0;
 	if (!ret && rfs_room_low(fs, RFSM_APPEND_MAX))
-		ret = rfs_clean(fs);
-	if (!ret || ret == -ENOENT)
+		ret = clean_some(m);
+	if (!ret)
+		ret = rfsm_checkpoint(m, 0);
+	due |= fs->free_zones > before || !rfs_room_low(fs, RFSM_APPEND_MAX);
+	rfsm_unlock(m);
+	if (ret)
+		rfsm_failed(m, ret);
+	return !ret && due;
+}
+
+/* In the background: before anybody waits. */
+static void clean_early(struct rfsm *m)
+{
+	int ret = 0;
+
+	rfsm_lock(m);
+	if (rfs_clean_due(m->fs))
+		ret = clean_some(m);
+	if (!ret)
 		ret = rfsm_checkpoint(m, 0);
 	rfsm_unlock(m);
 	if (ret)
 		rfsm_failed(m, ret);
-	return !ret && (due || fs->free_zones > before ||
-			!rfs_room_low(fs, RFSM_APPEND_MAX));
 }
 
 static bool work_due(const struct rfsm *m)
 {
 	return READ_ONCE(m->want_room) || rfs_checkpoint_due(m->fs) ||
-	       kthread_should_stop();
+	       READ_ONCE(m->want_clean) || kthread_should_stop();
 }
 
 static int thread(void *arg)
@@ -65,6 +95,9 @@ static int thread(void *arg)
 			found = make_room(m);
 			WRITE_ONCE(m->stuck, !found);
 			WRITE_ONCE(m->rounds, m->rounds + 1);
+		} else if (READ_ONCE(m->want_clean)) {
+			WRITE_ONCE(m->want_clean, false);
+			clean_early(m);
 		} else {
 			rfsm_sync(m, 0);
 		}
@@ -89,7 +122,13 @@ int rfsm_wait_room(struct rfsm *m)
 
 void rfsm_kick(struct rfsm *m)
 {
-	if (rfs_checkpoint_due(m->fs))
+	/* looked at without the lock: the thread looks again */
+	if (m->fs->free_zones < m->fs->low_zones + m->fs->geo.zones / 16 &&
+	    m->fs->free_zones != m->seen_free) {
+		WRITE_ONCE(m->seen_free, m->fs->free_zones);
+		WRITE_ONCE(m->want_clean, true);
+	}
+	if (READ_ONCE(m->want_clean) || rfs_checkpoint_due(m->fs))
 		wake_up(&m->wake);
 }
 

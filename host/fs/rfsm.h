@@ -39,6 +39,10 @@ struct rfsm_dev {
 	struct page *core_oob;
 	mempool_t oob_pages;
 	struct page *bounce[RFSM_APPEND_MAX];
+	u32 append_max;		/* blocks */
+	u64 next_read;		/* would go on from the last one */
+	u64 ahead_from;		/* the bounce pages have these blocks */
+	u32 ahead;
 	struct rfs_dev_zone *zones;	/* as reported, while mounting */
 	u32 zone_count;
 	atomic_t *reads;	/* of each zone, in flight */
@@ -67,6 +71,8 @@ struct rfsm {
 	wait_queue_head_t wake;		/* the thread */
 	wait_queue_head_t room;		/* who waits for it */
 	bool want_room;
+	bool want_clean;
+	u32 seen_free;		/* free zones when want_clean was last set */
 	u64 rounds;		/* of the thread, that sought room */
 	bool stuck;		/* the last one found none */
 };
@@ -166,6 +172,8 @@ void rfsm_refresh(struct inode *inode, const struct rfs_dinode *di);
 void rfsm_reload(struct inode *inode);
 void rfsm_evict_inode(struct inode *inode);
 int rfsm_write_inode(struct inode *inode, struct writeback_control *wbc);
+/* Under the inode lock */
+int rfsm_set_size(struct inode *inode, loff_t size);
 int rfsm_setattr(struct mnt_idmap *idmap, struct dentry *dentry,
 		 struct iattr *attr);
 int rfsm_getattr(struct mnt_idmap *idmap, const struct path *path,
@@ -190,5 +198,7 @@ extern const struct address_space_operations rfsm_aops;
 vm_fault_t rfsm_page_mkwrite(struct vm_fault *vmf);
 /* Bytes of the page of the old end after it are zero */
 int rfsm_zero_tail(struct inode *inode, loff_t old_size);
+/* Write zeroes within a page, unless it is after the end of the file */
+int rfsm_zero(struct inode *inode, loff_t pos, u32 len);
 
 #endif

@@ -548,6 +548,52 @@ TEST(orphans)
 	end(fs, dev);
 }
 
+TEST(temporary_files)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	u32 ino[3], i, found;
+
+	for (i = 0; i < 3; i++) {
+		CHECK_EQ(rfs_create(fs, 2, NULL, &file, &ino[i]), 0);
+		put(fs, ino[i], 0, i + 1, RFS_BLOCK_BYTES);
+	}
+	CHECK_EQ(rfs_link(fs, 2, "late", ino[1]), 0);
+	CHECK_EQ(rfs_fsync(fs, ino[1]), 0);
+	check_clean(fs);
+	rfs_drop(fs);
+	fs = mount(dev);
+	CHECK_EQ(fs->recovered.orphans, 2);
+	CHECK_EQ(rfs_dir_find(fs, 2, "late", 4, &found), 0);
+	CHECK_EQ(found, ino[1]);
+	expect(fs, ino[1], 0, 2, RFS_BLOCK_BYTES);
+	check_clean(fs);
+	end(fs, dev);
+}
+
+TEST(holes_are_found)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	u64 far = 1ULL << 30, at;
+	u32 ino;
+
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	put(fs, ino, 3, 1, RFS_BLOCK_BYTES);
+	put(fs, ino, 4, 1, RFS_BLOCK_BYTES);
+	put(fs, ino, far, 1, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	CHECK_EQ(rfs_map_seek(fs, ino, 0, far + 1, true, &at), 0);
+	CHECK_EQ(at, 3);
+	CHECK_EQ(rfs_map_seek(fs, ino, 3, far + 1, false, &at), 0);
+	CHECK_EQ(at, 5);
+	CHECK_EQ(rfs_map_seek(fs, ino, 5, far + 1, true, &at), 0);
+	CHECK_EQ(at, far);
+	CHECK_EQ(rfs_map_seek(fs, ino, far, far + 1, false, &at), 0);
+	CHECK_EQ(at, far + 1);
+	end(fs, dev);
+}
+
 TEST(read_only_writes_nothing)
 {
 	struct memdev *dev = new_dev(&geometry);

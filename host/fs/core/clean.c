@@ -21,22 +21,56 @@ static u32 victim(const struct rfs_fs *fs)
 /* Live data blocks of the victim on their way to another zone */
 struct batch {
 	u32 n;
+	bool bad;		/* a block could not be read */
 	struct rfs_oob oob[RFS_SUM_ENTRIES];
 	u64 from[RFS_SUM_ENTRIES];
 	u64 to[RFS_SUM_ENTRIES];
+	bool there[RFS_SUM_ENTRIES];
+	void *room[RFS_SUM_ENTRIES];
 	const void *data[RFS_SUM_ENTRIES];
 	u8 block[RFS_SUM_ENTRIES][RFS_BLOCK_BYTES];
 };
+
+/* Read all of the batch; those that are not what they were stay behind. */
+static int batch_read(struct rfs_fs *fs, struct batch *b)
+{
+	u32 i, n = b->n;
+	int ret = 0;
+
+	for (i = 0; i < n; i++)
+		b->room[i] = b->block[i];
+	fs->stats.clean_reads += n;
+	if (fs->ops->read_many)
+		ret = fs->ops->read_many(fs->dev, n, b->from, b->room,
+					 b->there);
+	else
+		for (i = 0; i < n; i++)
+			b->there[i] = !fs->ops->read(fs->dev, b->from[i],
+						     b->room[i], NULL);
+	for (i = 0, b->n = 0; !ret && i < n; i++) {
+		if (!b->there[i] || le32_to_cpu(b->oob[i].data_crc) !=
+		    ~rfs_crc(~0U, b->room[i], RFS_BLOCK_BYTES)) {
+			b->bad = true;
+			continue;
+		}
+		b->oob[b->n] = b->oob[i];
+		b->from[b->n] = b->from[i];
+		b->data[b->n++] = b->room[i];
+	}
+	return ret;
+}
 
 /* Append them, and enter each in the index if it is still what it was. */
 static int batch_flush(struct rfs_fs *fs, struct batch *b)
 {
 	struct rfs_ptr ptr;
-	u32 i, n = b->n;
-	int ret;
+	u32 i, n;
+	int ret = batch_read(fs, b);
 
+	n = b->n;
 	b->n = 0;
-	ret = n ? rfs_append(fs, RFS_S_DATA, n, b->data, b->oob, b->to) : 0;
+	if (!ret && n)
+		ret = rfs_append(fs, RFS_S_DATA, n, b->data, b->oob, b->to);
 	for (i = 0; !ret && i < n; i++) {
 		u32 ino = le32_to_cpu(b->oob[i].ino);
 		u64 off = le64_to_cpu(b->oob[i].off);
@@ -48,6 +82,8 @@ static int batch_flush(struct rfs_fs *fs, struct batch *b)
 		ret = rfs_map_set(fs, ino, off, &ptr);
 		fs->stats.copied++;
 	}
+	if (!ret && fs->ops->pause)
+		fs->ops->pause(fs->dev);
 	return ret;
 }
 
@@ -60,7 +96,6 @@ static int move_data(struct rfs_fs *fs, struct batch *b,
 	struct rfs_dinode *di;
 	struct rfs_ptr ptr;
 	struct rfs_buf *buf;
-	u8 *block = b->block[b->n];
 	int ret;
 
 	ret = rfs_iget(fs, ino, &di, &buf);
@@ -70,21 +105,13 @@ static int move_data(struct rfs_fs *fs, struct batch *b,
 		ret = rfs_map_get(fs, ino, le64_to_cpu(from->off), &ptr);
 	if (ret || rfs_addr(ptr.addr) != addr)
 		return ret;
-	fs->stats.clean_reads++;
-	ret = fs->ops->read(fs->dev, addr, block, NULL);
-	if (!ret && le32_to_cpu(from->data_crc) !=
-	    ~rfs_crc(~0U, block, RFS_BLOCK_BYTES))
-		ret = -EIO;
-	if (ret)
-		return ret;
 	*oob = *from;
 	oob->flags = RFS_OOB_COPY;
 	oob->stamp = cpu_to_le64(rfs_next_version(fs, 1));
 	oob->len = cpu_to_le16(rfs_high(ptr.addr));
 	oob->txn_idx = 0;
 	oob->txn_cnt = 0;
-	b->from[b->n] = addr;
-	b->data[b->n++] = block;
+	b->from[b->n++] = addr;
 	return b->n == RFS_SUM_ENTRIES ? batch_flush(fs, b) : 0;
 }
 
@@ -254,12 +281,23 @@ static int move_all(struct rfs_fs *fs, struct batch *b, u32 nr, u8 *seen,
 		if (!ret)
 			ret = move_others(fs, b, nr, seen, block);
 	}
-	/* a block that cannot be read: the zone stays as it is */
-	if (ret == -EIO) {
+	if (!ret)
+		ret = batch_flush(fs, b);
+	/* a block that cannot be read: it stays where it is */
+	if (b->bad)
 		fs->zone[nr].cond = RFS_DEV_READ_ONLY;
-		ret = 0;
-	}
-	return ret ? ret : batch_flush(fs, b);
+	return ret;
+}
+
+bool rfs_clean_due(const struct rfs_fs *fs)
+{
+	u32 nr;
+
+	if (fs->read_only ||
+	    fs->free_zones >= fs->low_zones + fs->geo.zones / 16)
+		return false;
+	nr = victim(fs);
+	return nr && fs->zone[nr].live < fs->zone[nr].cap / 4 * 3;
 }
 
 /* -ENOENT: no victim, but a check-point may free zones. */
@@ -277,7 +315,9 @@ int rfs_clean(struct rfs_fs *fs)
 	b = rfs_alloc(sizeof(*b));
 	if (seen && block && b) {
 		fs->stats.victims++;
+		fs->cleaning = nr;
 		ret = move_all(fs, b, nr, seen, block);
+		fs->cleaning = 0;
 		if (fs->teeth & RFS_TEETH_RESET)
 			rfs_free_zones(fs);
 	}

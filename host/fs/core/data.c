@@ -5,7 +5,8 @@
 static u32 seconds(const struct rfs_fs *fs, u64 time)
 {
 	u64 created = le64_to_cpu(fs->super.created);
-	u64 age = time > created ? (time - created) / 1000000000 : 0;
+	/* a time that somebody set may be long ago */
+	u64 age = (s64)time > (s64)created ? (time - created) / 1000000000 : 0;
 
 	return min(age, (u64)~0U);
 }

@@ -128,6 +128,43 @@ int rfs_map_get(struct rfs_fs *fs, u32 ino, u64 block, struct rfs_ptr *out)
 	return ret;
 }
 
+/* Blocks from `block` on that one missing node leaves out; 0: it is there. */
+static int hole_at(struct rfs_fs *fs, u32 ino, u64 block, u64 *blocks)
+{
+	struct rfs_ptr *slot;
+	struct rfs_buf *buf;
+	u32 level;
+	int ret = 0;
+
+	*blocks = 0;
+	for (level = 0; level <= RFS_HEIGHT_MAX; level++) {
+		ret = rfs_map_slot(fs, ino, level, block / span(level), false,
+				   &slot, &buf);
+		if (ret || (slot && (rfs_addr(slot->addr) ||
+				     (level && rfs_buf_find(fs, RFS_INDEX, ino,
+				      RFS_INDEX_OFF(level,
+						    block / span(level)))))))
+			break;
+		*blocks = span(level) - block % span(level);
+	}
+	return ret;
+}
+
+int rfs_map_seek(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool data,
+		 u64 *out)
+{
+	u64 hole;
+	int ret = 0;
+
+	for (*out = from; *out < to; *out += max(hole, 1ULL)) {
+		ret = hole_at(fs, ino, *out, &hole);
+		if (ret || data == !hole)
+			break;
+	}
+	*out = min(*out, to);
+	return ret;
+}
+
 static void add_blocks(struct rfs_dinode *di, int delta)
 {
 	di->blocks = cpu_to_le64(le64_to_cpu(di->blocks) + delta);

@@ -82,6 +82,14 @@ static int set_target(struct rfs_fs *fs, struct rfs_dinode *di,
 	return 0;
 }
 
+/* An inode without a name. */
+static void to_orphans(struct rfs_fs *fs, struct rfs_dinode *di)
+{
+	di->nlink = 0;
+	di->next_orphan = cpu_to_le32(fs->orphans);
+	fs->orphans = le32_to_cpu(di->ino);
+}
+
 static int apply_create(struct rfs_fs *fs, const struct rfs_rec *rec,
 			const u8 *name, const u8 *target)
 {
@@ -108,6 +116,10 @@ static int apply_create(struct rfs_fs *fs, const struct rfs_rec *rec,
 	di->ctime = rec->time;
 	di->btime = rec->time;
 	di->attr_version = rec->version;
+	if (!rec->len1) {	/* O_TMPFILE */
+		to_orphans(fs, di);
+		return 0;
+	}
 	ret = rfs_dir_add(fs, dir, name, le16_to_cpu(rec->len1), ino,
 			  type_of(mode));
 	if (!ret && S_ISLNK(mode))
@@ -117,6 +129,39 @@ static int apply_create(struct rfs_fs *fs, const struct rfs_rec *rec,
 		return ret;
 	}
 	return touch_dir(fs, dir, rec, S_ISDIR(mode));
+}
+
+static int leave_orphans(struct rfs_fs *fs, u32 ino, __le32 next)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	u32 at = fs->orphans, mark = at, steps = 0, limit = 1;
+	int ret;
+
+	if (at == ino) {
+		fs->orphans = le32_to_cpu(next);
+		return 0;
+	}
+	while (at) {
+		ret = rfs_iget(fs, at, &di, &buf);
+		if (ret)
+			return ret;
+		at = le32_to_cpu(di->next_orphan);
+		if (at == ino) {
+			di->next_orphan = next;
+			rfs_buf_dirty(fs, buf);
+			return 0;
+		}
+		/* a damaged list may go round: Brent's way to see it */
+		if (at == mark)
+			return -EUCLEAN;
+		if (++steps == limit) {
+			mark = at;
+			limit *= 2;
+			steps = 0;
+		}
+	}
+	return -EUCLEAN;
 }
 
 static int apply_link(struct rfs_fs *fs, const struct rfs_rec *rec,
@@ -131,6 +176,10 @@ static int apply_link(struct rfs_fs *fs, const struct rfs_rec *rec,
 	if (!ret)
 		ret = rfs_dir_add(fs, dir, name, le16_to_cpu(rec->len1), ino,
 				  type_of(le32_to_cpu(di->mode)));
+	if (!ret && !di->nlink) {
+		ret = leave_orphans(fs, ino, di->next_orphan);
+		di->next_orphan = 0;
+	}
 	if (ret)
 		return ret;
 	add_links(di, 1);
@@ -153,10 +202,8 @@ static int lose_name(struct rfs_fs *fs, u32 ino, u32 dir,
 	if (!di->nlink)
 		return -EUCLEAN;
 	add_links(di, is_dir ? -(int)le32_to_cpu(di->nlink) : -1);
-	if (!di->nlink) {
-		di->next_orphan = cpu_to_le32(fs->orphans);
-		fs->orphans = ino;
-	}
+	if (!di->nlink)
+		to_orphans(fs, di);
 	touch(fs, di, buf, rec, false);
 	return touch_dir(fs, dir, rec, is_dir ? -1 : 0);
 }
@@ -301,39 +348,6 @@ static int apply_punch(struct rfs_fs *fs, const struct rfs_rec *rec)
 	return 0;
 }
 
-static int leave_orphans(struct rfs_fs *fs, u32 ino, __le32 next)
-{
-	struct rfs_dinode *di;
-	struct rfs_buf *buf;
-	u32 at = fs->orphans, mark = at, steps = 0, limit = 1;
-	int ret;
-
-	if (at == ino) {
-		fs->orphans = le32_to_cpu(next);
-		return 0;
-	}
-	while (at) {
-		ret = rfs_iget(fs, at, &di, &buf);
-		if (ret)
-			return ret;
-		at = le32_to_cpu(di->next_orphan);
-		if (at == ino) {
-			di->next_orphan = next;
-			rfs_buf_dirty(fs, buf);
-			return 0;
-		}
-		/* a damaged list may go round: Brent's way to see it */
-		if (at == mark)
-			return -EUCLEAN;
-		if (++steps == limit) {
-			mark = at;
-			limit *= 2;
-			steps = 0;
-		}
-	}
-	return -EUCLEAN;
-}
-
 static int apply_free(struct rfs_fs *fs, u32 ino)
 {
 	struct rfs_dinode *di;
@@ -463,7 +477,7 @@ int rfs_create(struct rfs_fs *fs, u32 dir, const char *name,
 	struct rfs_rec rec;
 	int ret = rfs_make_room(fs, 0, 5);
 
-	if (!ret)
+	if (!ret && name)
 		ret = free_name(fs, dir, name);
 	if (!ret)
 		ret = rfs_ialloc(fs, ino);

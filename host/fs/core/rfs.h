@@ -29,6 +29,8 @@ struct rfs_dev_zone {
  *	Says where the first block goes.
  * @wait: until all appends are written; the first error among them
  * @read: a block and, unless NULL, its OOB; -EIO if it is unreadable
+ * @read_many: n blocks; says of each whether it was readable; may be NULL
+ * @pause: a place in long work where others may use the volume; may be NULL
  * @reset: a zone
  * @flush: what was written before is durable
  * @report: state of a zone
@@ -39,6 +41,9 @@ struct rfs_dev_ops {
 		      const struct rfs_oob *oob, u64 *addr);
 	int (*wait)(void *dev);
 	int (*read)(void *dev, u64 addr, void *data, struct rfs_oob *oob);
+	int (*read_many)(void *dev, u32 n, const u64 *addr, void *const *data,
+			 bool *there);
+	void (*pause)(void *dev);
 	int (*reset)(void *dev, u32 zone);
 	int (*flush)(void *dev);
 	int (*report)(void *dev, u32 zone, struct rfs_dev_zone *out);
@@ -173,6 +178,7 @@ struct rfs_fs {
 
 	u64 version;		/* next */
 	u64 cp_version;		/* of the check-point: the window's first */
+	u32 cleaning;		/* zone that is being cleaned; 0: none */
 	u64 cp_seq;
 	u32 cp_mirror[RFS_CP_MIRRORS];
 	u64 window_blocks;
@@ -323,6 +329,9 @@ int rfs_imap_get(struct rfs_fs *fs, u32 block, bool create,
 int rfs_map_get(struct rfs_fs *fs, u32 ino, u64 block, struct rfs_ptr *out);
 int rfs_map_set(struct rfs_fs *fs, u32 ino, u64 block,
 		const struct rfs_ptr *ptr);
+/* The first block in from..to - 1 that is data, or a hole; `to` if none is */
+int rfs_map_seek(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool data,
+		 u64 *out);
 /* Blocks from..to - 1 are gone */
 int rfs_map_prune(struct rfs_fs *fs, u32 ino, u64 from, u64 to);
 /* The slot that points to a node or, at level 0, to a block; NULL: a hole */
@@ -363,6 +372,7 @@ struct rfs_new {
 	const char *target;	/* of a symlink */
 };
 
+/* Without a name (NULL) until rfs_link(), a file is an orphan */
 int rfs_create(struct rfs_fs *fs, u32 dir, const char *name,
 	       const struct rfs_new *how, u32 *ino);
 int rfs_link(struct rfs_fs *fs, u32 dir, const char *name, u32 ino);
@@ -423,7 +433,9 @@ int rfs_cp_load(struct rfs_fs *fs);
 int rfs_recover(struct rfs_fs *fs);
 
 /* clean.c */
-int rfs_clean(struct rfs_fs *fs);	/* one victim; -ENOSPC if there is none */
+int rfs_clean(struct rfs_fs *fs);	/* one victim; -ENOENT if there is none */
+/* Few zones are free, and a victim is worth its cleaning */
+bool rfs_clean_due(const struct rfs_fs *fs);
 
 /* mount.c */
 int rfs_mount(const struct rfs_dev_ops *ops, void *dev,

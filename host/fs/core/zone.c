@@ -444,7 +444,7 @@ int rfs_free_zones(struct rfs_fs *fs)
 	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++) {
 		struct rfs_zone_info *z = &fs->zone[nr];
 
-		if (z->state != RFS_Z_USED || z->live)
+		if (z->state != RFS_Z_USED || z->live || nr == fs->cleaning)
 			continue;
 		if (z->cond != RFS_DEV_OK || z->cap < 2) {
 			z->state = RFS_Z_DEAD;
