@@ -3,6 +3,7 @@
 
 import argparse
 import functools
+import itertools
 import shlex
 import shutil
 import sys
@@ -153,14 +154,17 @@ def _fresh(out: Path) -> Path:
 
 
 def _print_list(level: Level) -> None:
-    print(f"{'cell':22} {'I/Os':>6}  {'level':8} {'systems':32} what")
-    for cell in ALL_CELLS:
-        names = ", ".join(name for name in SYSTEMS if applies(cell, name))
-        mark = "*" if cell.level <= level else " "
-        print(
-            f"{cell.name:22} {cell.ios or '':>6} {mark}{cell.level.name.lower():8} {names:32} "
-            f"{cell.family.title}"
-        )
+    print(f"{'cell':22} {'I/Os':>6}  {'level':8} on which drives")
+    for family, cells in itertools.groupby(ALL_CELLS, lambda cell: cell.family):
+        print(family.title)
+        for cell in cells:
+            mark = "*" if cell.level <= level else " "
+            names = " ".join(
+                name + ("*" if max(traits.level, cell.level) <= level else "")
+                for name, traits in SYSTEMS.items()
+                if applies(cell, name)
+            )
+            print(f"{cell.name:22} {cell.ios or '':>6} {mark}{cell.level.name.lower():8} {names}")
     print()
     print(f"{'benchmark':26} {'runs':>4}  {'level':8} what, on which stacks")
     for benchmark in BENCHMARKS:
