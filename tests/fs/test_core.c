@@ -792,6 +792,49 @@ TEST(endless_numbers)
 	memdev_free(dev);
 }
 
+/* Which inodes' records are not durable, many of them */
+TEST(pending_records)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	u32 first, ino, i;
+	char name[8];
+
+	for (i = 0; i < 400; i++) {
+		snprintf(name, sizeof(name), "f%u", i);
+		CHECK_EQ(rfs_create(fs, 2, name, &file, &ino), 0);
+		first = i ? first : ino;
+		CHECK(rfs_log_pending(fs, first, false));
+		CHECK(rfs_log_pending(fs, ino, false));
+		CHECK(!rfs_log_pending(fs, ino, true));
+		CHECK(!rfs_log_pending(fs, ino + 1, false));
+	}
+	CHECK_EQ(rfs_truncate(fs, first + 7, 0), 0);
+	for (i = 0; i < 400; i++) {
+		CHECK(rfs_log_pending(fs, first + i, false));
+		CHECK_EQ(rfs_log_pending(fs, first + i, true), i == 7);
+	}
+	CHECK_EQ(rfs_fsync(fs, first), 0);
+	for (i = 0; i < 400; i++)
+		CHECK(!rfs_log_pending(fs, first + i, false));
+	end(fs, dev);
+}
+
+/* Free zones of which one cannot be written are not counted on. */
+TEST(free_zone_that_is_dead)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	u32 free_zones = fs->free_zones;
+
+	CHECK_EQ(rfs_unmount(fs), 0);
+	dev->cond[40] = RFS_DEV_OFFLINE;
+	dev->cond[41] = RFS_DEV_READ_ONLY;
+	fs = mount(dev);
+	CHECK_EQ(fs->free_zones, free_zones - 2);
+	end(fs, dev);
+}
+
 /* Dirty metadata and the window stay within what mkfs counted on. */
 TEST(bounds)
 {

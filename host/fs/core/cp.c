@@ -417,7 +417,7 @@ int rfs_checkpoint(struct rfs_fs *fs, u32 flags)
 		fs->read_only = true;
 		return ret;
 	}
-	fs->pendings = 0;
+	rfs_log_durable(fs);
 	fs->window_blocks = 0;
 	for (nr = 0; nr < fs->geo.zones; nr++)
 		fs->zone[nr].window = false;

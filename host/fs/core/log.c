@@ -45,33 +45,69 @@ static int put(struct rfs_fs *fs, const void *from, u32 bytes)
 	return 0;
 }
 
+#define PENDING_ROOM	256	/* places, at first */
+
+/* Where an inode is in the table, or would be; one place at least is empty. */
+static struct rfs_pending *pending_at(const struct rfs_fs *fs, u32 ino)
+{
+	u32 at = ino * 0x9e3779b1U;
+
+	at ^= at >> 16;
+	for (;; at++) {
+		struct rfs_pending *place =
+			&fs->pending[at & (fs->pending_room - 1)];
+
+		if (!place->ino || place->ino == ino)
+			return place;
+	}
+}
+
+static int more_pending(struct rfs_fs *fs)
+{
+	struct rfs_pending *old = fs->pending;
+	u32 room = fs->pending_room, i;
+
+	fs->pending_room = room ? 2 * room : PENDING_ROOM;
+	fs->pending = rfs_alloc(fs->pending_room * sizeof(*old));
+	if (!fs->pending) {
+		fs->pending = old;
+		fs->pending_room = room;
+		return -ENOMEM;
+	}
+	for (i = 0; i < room; i++)
+		if (old[i].ino)
+			*pending_at(fs, old[i].ino) = old[i];
+	rfs_free(old);
+	return 0;
+}
+
 static int note_pending(struct rfs_fs *fs, u32 ino, bool before_data)
 {
-	struct rfs_pending *more;
-	u32 i;
+	struct rfs_pending *place;
 
-	for (i = 0; i < fs->pendings; i++) {
-		if (fs->pending[i].ino == ino) {
-			fs->pending[i].before_data |= before_data;
-			return 0;
-		}
-	}
-	if (fs->pendings == fs->pending_room) {
-		u32 room = fs->pending_room ? 2 * fs->pending_room : 64;
+	if (2 * (fs->pendings + 1) > fs->pending_room) {
+		int ret = more_pending(fs);
 
-		more = rfs_alloc(room * sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		if (fs->pendings)
-			memcpy(more, fs->pending,
-			       fs->pendings * sizeof(*more));
-		rfs_free(fs->pending);
-		fs->pending = more;
-		fs->pending_room = room;
+		if (ret)
+			return ret;
 	}
-	fs->pending[fs->pendings].ino = ino;
-	fs->pending[fs->pendings++].before_data = before_data;
+	place = pending_at(fs, ino);
+	fs->pendings += !place->ino;
+	place->ino = ino;
+	place->before_data |= before_data;
 	return 0;
+}
+
+void rfs_log_durable(struct rfs_fs *fs)
+{
+	if (fs->pending_room > PENDING_ROOM) {
+		rfs_free(fs->pending);
+		fs->pending = NULL;
+		fs->pending_room = 0;
+	} else if (fs->pendings) {
+		memset(fs->pending, 0, fs->pending_room * sizeof(*fs->pending));
+	}
+	fs->pendings = 0;
 }
 
 /* A record that was applied. rec->bytes, len1 and len2 are set. */
@@ -112,18 +148,17 @@ int rfs_log_sync(struct rfs_fs *fs)
 	if (!ret && fs->geo.volatile_cache)
 		ret = fs->ops->flush(fs->dev);
 	if (!ret)
-		fs->pendings = 0;
+		rfs_log_durable(fs);
 	return ret;
 }
 
 /* Has the inode a record that is not durable? Of those data waits for? */
 bool rfs_log_pending(struct rfs_fs *fs, u32 ino, bool before_data)
 {
-	u32 i;
+	const struct rfs_pending *place;
 
-	for (i = 0; i < fs->pendings; i++) {
-		if (fs->pending[i].ino == ino)
-			return fs->pending[i].before_data || !before_data;
-	}
-	return false;
+	if (!fs->pendings)
+		return false;
+	place = pending_at(fs, ino);
+	return place->ino && (place->before_data || !before_data);
 }

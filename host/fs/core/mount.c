@@ -67,7 +67,10 @@ static void resume_zones(struct rfs_fs *fs)
 		struct rfs_tail *tail = &fs->tail[min_t(u32, z->stream, RFS_S_DATA)];
 
 		if (z->state == RFS_Z_FREE) {
-			fs->free_zones++;
+			if (z->cond != RFS_DEV_OK || z->cap < 2)
+				z->state = RFS_Z_DEAD;
+			else
+				fs->free_zones++;
 			continue;
 		}
 		if (z->state != RFS_Z_OPEN && !z->window)

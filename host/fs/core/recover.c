@@ -406,18 +406,42 @@ static void drop_incomplete(struct rfs_fs *fs, struct pages *p)
 
 enum fate { KEPT, PUNCHED, GONE };
 
+static int by_ino(const void *a, const void *b)
+{
+	const struct rfs_tomb *x = a, *y = b;
+
+	return x->ino < y->ino ? -1 : x->ino > y->ino;
+}
+
+/* The first tombstone of an inode or one behind it; they are sorted. */
+static u32 first_tomb(const struct rfs_fs *fs, u32 ino)
+{
+	u32 low = 0, high = fs->tombs;
+
+	while (low < high) {
+		u32 mid = (low + high) / 2;
+
+		if (fs->tomb[mid].ino < ino)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
 /* What the tombstones leave of a page; they may cut it. */
 static enum fate fate(const struct rfs_fs *fs, struct rfs_oob *oob)
 {
 	u64 block = le64_to_cpu(oob->off), version = le64_to_cpu(oob->version);
+	u32 ino = le32_to_cpu(oob->ino), i;
 	enum fate fate = KEPT;
-	u32 i;
 
-	for (i = 0; i < fs->tombs; i++) {
+	for (i = first_tomb(fs, ino); i < fs->tombs; i++) {
 		const struct rfs_tomb *t = &fs->tomb[i];
 
-		if (t->ino != le32_to_cpu(oob->ino) ||
-		    t->gen != le32_to_cpu(oob->gen) || version > t->version)
+		if (t->ino != ino)
+			break;
+		if (t->gen != le32_to_cpu(oob->gen) || version > t->version)
 			continue;
 		if (block >= t->from && block < t->to)
 			fate = max_t(enum fate, fate, t->punch ? PUNCHED : GONE);
@@ -478,6 +502,8 @@ static int apply_data(struct rfs_fs *fs, struct pages *p)
 
 	if (p->datas)
 		rfs_sort(p->data, p->datas, sizeof(*p->data), by_version);
+	if (fs->tombs)
+		rfs_sort(fs->tomb, fs->tombs, sizeof(*fs->tomb), by_ino);
 	drop_twins(p);
 	drop_incomplete(fs, p);
 	for (i = 0; !ret && i < p->datas; i++)

@@ -126,9 +126,9 @@ struct rfs_list {
 
 #define RFS_HASH	4096
 
-/* A name, truncate or other record that is not yet durable */
+/* An inode with a record (name, truncate, ...) that is not yet durable */
 struct rfs_pending {
-	u32 ino;
+	u32 ino;		/* 0: an empty place of the table */
 	bool before_data;	/* durable before a page of the file */
 };
 
@@ -211,8 +211,8 @@ struct rfs_fs {
 	struct rfs_buf *log;	/* block being filled */
 	u32 log_used;
 	u64 lsn;		/* of that block */
-	struct rfs_pending *pending;
-	u32 pendings, pending_room;
+	struct rfs_pending *pending;	/* hashed by inode */
+	u32 pendings, pending_room;	/* used; places, a power of 2 */
 
 	bool replaying;
 	bool read_only;
@@ -362,6 +362,7 @@ int rfs_log_add(struct rfs_fs *fs, const struct rfs_rec *rec, const void *name1,
 		const void *name2);
 int rfs_log_write(struct rfs_fs *fs);	/* what was added; not waited for */
 int rfs_log_sync(struct rfs_fs *fs);	/* and durable */
+void rfs_log_durable(struct rfs_fs *fs);	/* nothing is pending any more */
 bool rfs_log_pending(struct rfs_fs *fs, u32 ino, bool before_data);
 
 /* names.c: changes of names and inodes */

@@ -470,7 +470,7 @@ bool rfs_checkpoint_due(const struct rfs_fs *fs)
 bool rfs_room_low(const struct rfs_fs *fs, u32 blocks)
 {
 	return fs->free_zones < fs->low_zones + (fs->owed + blocks) /
-	       fs->zone[RFS_CP_ZONES].cap;
+	       le32_to_cpu(fs->super.zone_cap);
 }
 
 /* Where others clean and write check-points: nothing but the answer. */

@@ -34,7 +34,8 @@ static int over_append(void *opaque, u32 zone, u32 blocks,
 		if (!unit)
 			return -ENOMEM;
 		memcpy(unit->data, data[i], sizeof(unit->data));
-		unit->oob = oob[i];
+		if (o->below.geo.oob_bytes)
+			unit->oob = oob[i];
 		o->unit[zone][z->wp] = unit;
 	}
 	return 0;
