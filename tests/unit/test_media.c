@@ -17,7 +17,7 @@
 
 /* Where the header's fields are: written down here a second time */
 enum {
-    AT_VERSION = 8, AT_INCOMPAT = 24, AT_CHANNELS = 32, AT_CRC = 284,
+    AT_VERSION = 8, AT_INCOMPAT = 24, AT_CHANNELS = 32, AT_CRC = 324,
     AT_OOB = 2048, REC_OFF = 4096, MAP_OFF = 8192,
 };
 
@@ -234,6 +234,8 @@ TEST(each_geometry_difference_is_named)
 
     cfg.bad_ppm = 1;
     cfg.blocks = 12;
+    cfg.write_buffer = 1 << 20;     /* so that there may be any "zrwa" */
+    cfg.zrwa_size = cfg.zrwa_flush = 4096;
     path = new_file(&cfg);
     for (size_t i = 0; i < rsd_num_props; i++) {
         const RsdProp *prop = &rsd_props[i];
@@ -298,7 +300,7 @@ TEST(foreign_and_damaged_files)
     word = 1;
     poke(path, AT_VERSION, &word, 4);
     refuse(path, &cfg, "version 1");
-    word = 3;
+    word = 4;
     poke(path, AT_VERSION, &word, 4);
     word = 1;
     poke(path, AT_OOB, &word, 8);

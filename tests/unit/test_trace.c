@@ -275,7 +275,7 @@ TEST(records_that_make_no_sense_are_named)
     expect_bad((RsdTraceRecord){ .kind = 0 }, "kind is 0");
     expect_bad((RsdTraceRecord){ .kind = 5 }, "kind is 5");
     expect_bad((RsdTraceRecord){ .kind = RSD_TRACE_SUBMIT, .time = 10,
-                                 .order = 1, .op = 8 }, "operation is 8");
+                                 .order = 1, .op = 10 }, "operation is 10");
     expect_bad((RsdTraceRecord){ .kind = RSD_TRACE_SUBMIT, .time = 9,
                                  .order = 1 }, "time is 9");
     expect_bad((RsdTraceRecord){ .kind = RSD_TRACE_SUBMIT, .time = 10,

@@ -65,6 +65,10 @@ static RsdOp core_op(uint8_t op)
 		return RSD_ZONE_FINISH;
 	case RSD_TRACE_TRIM:
 		return RSD_TRIM;
+	case RSD_TRACE_ZRWA_OPEN:
+		return RSD_ZRWA_OPEN;
+	case RSD_TRACE_ZRWA_COMMIT:
+		return RSD_ZRWA_COMMIT;
 	default:
 		return RSD_FLUSH;
 	}

@@ -154,6 +154,8 @@ static const RsdOp native_ops[] = {
 	[RSD_TRACE_ZONE_FINISH] = RSD_ZONE_FINISH,
 	[RSD_TRACE_FLUSH] = RSD_FLUSH,
 	[RSD_TRACE_TRIM] = RSD_TRIM,
+	[RSD_TRACE_ZRWA_OPEN] = RSD_ZRWA_OPEN,
+	[RSD_TRACE_ZRWA_COMMIT] = RSD_ZRWA_COMMIT,
 };
 
 static bool next_native(struct source *source, struct request *r)
@@ -182,6 +184,7 @@ static bool next_native(struct source *source, struct request *r)
 		break;
 	case RSD_ZONE_RESET:
 	case RSD_ZONE_FINISH:
+	case RSD_ZRWA_OPEN:
 		place(t, r, record.lba, 1);
 		break;
 	default:

@@ -20,13 +20,18 @@
  * zone finish waits for the programs of its padding.
  *
  * Safety. With plp=on, all that was taken is safe: it is kept in the media
- * file, and a flush has nothing to wait for. With plp=off, a closed unit is not
- * safe until it is programmed. To make a begun unit safe (for a flush, FUA, or
+ * file. What came and waits for room was not acknowledged: a flush has nothing
+ * to wait for, and is done at once. With plp=off, a closed unit is not safe
+ * until it is programmed. To make a begun unit safe (for a flush, FUA, or
  * ack=program), that of a conventional namespace is filled up and so closed, if
  * the host has a page in it; that of a zone, which cannot be filled up, as the
  * host continues it, goes to a part of the buffer that is protected in any
- * case. What went there is safe for good. A flush waits until all writes that
- * came before it are taken, and then until they are safe.
+ * case. What went there is safe for good. With plp=off, a flush waits until all
+ * writes that came before it are taken, and then until they are safe.
+ *
+ * Random write areas (zrwa.c) are a part of the buffer set aside. What is
+ * written to them, and committed of them, takes its turn in the same queue; the
+ * slots that are committed come and are taken then, one by one.
  *
  * A unit that the host's disk fails to store stays here and can be read; the
  * drive is read-only then. What waits for it fails, and so does a flush.
@@ -163,12 +168,12 @@ static void put_free(RsdDrive *drive, BufUnit *unit)
 RsdStatus rsd_buffer_reserve(RsdDrive *drive, uint64_t units)
 {
     Buffer *buf = &drive->buffer;
-    uint64_t want = buf->num_units - buf->num_free + units;
+    uint64_t want = buf->num_units - buf->num_free + buf->promised + units;
 
     if (!buf->on) {
         return RSD_OK;
     }
-    while (buf->num_free < units) {
+    while (buf->num_free < buf->promised + units) {
         BufUnit *unit = alloc_unit(drive);
 
         if (!unit) {
@@ -273,12 +278,33 @@ static void make_safe(RsdDrive *drive, BufUnit *unit, Cmd *cmd)
  * Coming
  */
 
+void rsd_cmd_payload(const RsdDrive *drive, uint32_t ns, const Cmd *cmd,
+                     uint32_t index, uint8_t *to)
+{
+    const RsdCmd *pub = cmd ? &cmd->pub : NULL;
+    const uint8_t *oob = NULL;
+
+    memset(to + RSD_PAGE_SIZE, 0, RSD_OOB_SIZE);
+    if (!pub || !pub->data) {
+        memset(to, 0, RSD_PAGE_SIZE);
+        return;
+    }
+    memcpy(to, pub->data + (size_t)index * RSD_PAGE_SIZE, RSD_PAGE_SIZE);
+    if (pub->oob) {
+        oob = pub->oob + (size_t)index * cmd->oob_len;
+    }
+    if (!drive->ns[ns].geo.zoned) {
+        rsd_compose_oob(cmd, index, oob, to + RSD_PAGE_SIZE);
+    } else if (oob) {
+        memcpy(to + RSD_PAGE_SIZE, oob, cmd->oob_len);
+    }
+}
+
 static void fill_slot(RsdDrive *drive, BufUnit *unit, const Op *op,
                       uint32_t index)
 {
     uint8_t *to = unit->payload;
     RsdCmd *pub = op->cmd ? &op->cmd->pub : NULL;
-    const uint8_t *oob = NULL;
 
     unit->slots[unit->came] = (BufSlot){ .cause = op->cause };
     if (pub) {
@@ -288,20 +314,8 @@ static void fill_slot(RsdDrive *drive, BufUnit *unit, const Op *op,
         to += (size_t)unit->came * SLOT_BYTES;
         if (op->buf) {
             memcpy(to, op->buf, SLOT_BYTES);
-        } else if (pub && pub->data) {
-            memcpy(to, pub->data + (size_t)index * RSD_PAGE_SIZE,
-                   RSD_PAGE_SIZE);
-            memset(to + RSD_PAGE_SIZE, 0, RSD_OOB_SIZE);
-            if (pub->oob) {
-                oob = pub->oob + (size_t)index * op->cmd->oob_len;
-            }
-            if (!drive->ns[op->ns].geo.zoned) {
-                rsd_compose_oob(op->cmd, index, oob, to + RSD_PAGE_SIZE);
-            } else if (oob) {
-                memcpy(to + RSD_PAGE_SIZE, oob, op->cmd->oob_len);
-            }
         } else {
-            memset(to, 0, SLOT_BYTES);
+            rsd_cmd_payload(drive, op->ns, op->cmd, index, to);
         }
     }
     unit->came++;
@@ -454,10 +468,15 @@ static void begin_flush(RsdDrive *drive, Op *op)
             op->cmd->pub.status = RSD_E_MEDIA;
         }
     }
+    if (!op->page && drive->ns[op->ns].geo.zoned) {
+        rsd_zrwa_secure(drive, op->cmd);
+    }
     for (BufUnit *unit = buf->begun.head, *next; unit && !op->page;
          unit = next) {
         next = unit->next;
-        if (unit->op.ns == op->ns && has_host_page(unit)) {
+        /* filler in a zone, too: what is safe behind it needs it */
+        if (unit->op.ns == op->ns &&
+            (drive->ns[op->ns].geo.zoned || has_host_page(unit))) {
             filling |= !secure(drive, unit, op->cmd);
         }
     }
@@ -471,6 +490,19 @@ static void begin_flush(RsdDrive *drive, Op *op)
     } else {
         rsd_op_finish(drive, op);
     }
+}
+
+/* An operation to a random write area leaves the queue. */
+static void leave_area(RsdDrive *drive, Op *op, bool taken)
+{
+    Ns *ns = &drive->ns[op->ns];
+
+    if (taken && awaits_program(drive, op)) {
+        secure_cmd(drive, op->cmd);
+    }
+    drive->buffer.promised -= op->stride;
+    rsd_zrwa_taken(drive, op);
+    ns->personality->op_buffered(ns, op);
 }
 
 /* Takes what there is room for. */
@@ -487,14 +519,19 @@ static void take(RsdDrive *drive)
 
         bool taken = true;
 
-        while (op->count && taken) {
+        if (op->zrwa) {
+            taken = rsd_zrwa_take(drive, op);
+        }
+        while (!op->zrwa && op->count && taken) {
             taken = take_slot(drive, op);
         }
-        if (op->count) {
+        if (!taken) {
             break;
         }
         buf->queue.head = op->next;
-        if (op->kind == OP_PROGRAM) {
+        if (op->zrwa) {
+            leave_area(drive, op, true);
+        } else if (op->kind == OP_PROGRAM) {
             finish_op(drive, op);
         } else {
             begin_flush(drive, op);
@@ -518,6 +555,82 @@ void rsd_buffer_write(RsdDrive *drive, Op *op)
     }
     rsd_op_list_add(&drive->buffer.queue, op);
     take(drive);
+}
+
+void rsd_buffer_queue_area(RsdDrive *drive, Op *op, uint32_t units)
+{
+    op->stride = units;
+    drive->buffer.promised += units;
+    rsd_op_list_add(&drive->buffer.queue, op);
+    take(drive);
+}
+
+/* The next slot of a block comes, not from a command. */
+static BufUnit *bring_slot(RsdDrive *drive, uint32_t ns, uint32_t block,
+                           uint32_t page, const uint8_t *payload,
+                           RsdCause cause)
+{
+    uint32_t slot = page % drive->unit;
+    BufUnit *unit = slot ? find(drive, block, page - slot)
+                         : new_unit(drive, ns, block, page);
+
+    assert(unit && unit->came == slot && unit->taken == slot);
+    unit->slots[slot] = (BufSlot){ .cause = cause };
+    if (unit->payload) {
+        uint8_t *to = unit->payload + (size_t)slot * SLOT_BYTES;
+
+        if (payload) {
+            memcpy(to, payload, SLOT_BYTES);
+        } else {
+            memset(to, 0, SLOT_BYTES);
+        }
+    }
+    unit->came++;
+    unit->taken++;
+    return unit;
+}
+
+bool rsd_buffer_commit(RsdDrive *drive, Op *op, uint32_t block, uint32_t page,
+                       const uint8_t *payload, RsdCause cause, bool safe)
+{
+    Buffer *buf = &drive->buffer;
+    uint32_t slot = page % drive->unit;
+    bool closes = slot + 1 == drive->unit;
+    BufUnit *unit;
+
+    if (closes && buf->used + drive->unit > buf->size) {
+        return false;
+    }
+    if (!slot) {
+        assert(op->stride);
+        op->stride--;
+        buf->promised--;
+    }
+    unit = bring_slot(drive, op->ns, block, page, payload, cause);
+    if (awaits_program(drive, op) && op->cmd->pub.status == RSD_OK) {
+        unit->slots[slot].cmd = op->cmd;
+        op->cmd->pending++;
+    }
+    if (safe || drive->cfg.plp) {
+        make_safe(drive, unit, op->cmd);
+    }
+    if (closes) {
+        close_unit(drive, unit, op);
+    }
+    return true;
+}
+
+void rsd_buffer_commit_now(Ns *ns, uint32_t block, uint32_t page,
+                           const uint8_t *payload, RsdCause cause)
+{
+    RsdDrive *drive = ns->drive;
+    uint32_t slot = page % drive->unit;
+
+    make_safe(drive, bring_slot(drive, ns->index, block, page, payload, cause),
+              NULL);
+    if (slot + 1 == drive->unit) {
+        rsd_buffer_restore(ns, block, page - slot);
+    }
 }
 
 void rsd_buffer_flush(Ns *ns, Cmd *cmd)
@@ -643,18 +756,32 @@ uint64_t rsd_buffer_lba(const Op *op, uint32_t slot)
     return ((const BufUnit *)op)->slots[slot].lba;
 }
 
+bool rsd_buffer_hold(RsdDrive *drive)
+{
+    bool held = drive->buffer.taking;
+
+    drive->buffer.taking = true;
+    return held;
+}
+
+void rsd_buffer_go_on(RsdDrive *drive, bool held)
+{
+    drive->buffer.taking = held;
+    take(drive);
+}
+
 void rsd_buffer_drop(Ns *ns, uint32_t block)
 {
     RsdDrive *drive = ns->drive;
     Buffer *buf = &drive->buffer;
+    /* nothing may be taken before all of it is gone */
+    bool held = rsd_buffer_hold(drive);
     OpList old = buf->queue;
 
-    /* nothing may be taken before all of it is gone */
-    buf->taking = true;
     buf->queue = (OpList){ NULL, NULL };
     for (Op *op = old.head, *next; op; op = next) {
         next = op->next;
-        if (op->kind == OP_PROGRAM && op->block == block) {
+        if (op->kind == OP_PROGRAM && !op->zrwa && op->block == block) {
             ns->personality->op_buffered(ns, op);
         } else {
             rsd_op_list_add(&buf->queue, op);
@@ -686,8 +813,23 @@ void rsd_buffer_drop(Ns *ns, uint32_t block)
             unit->dropped = true;
         }
     }
-    buf->taking = false;
-    take(drive);
+    rsd_buffer_go_on(drive, held);
+}
+
+void rsd_buffer_drop_area(Ns *ns, uint32_t zone)
+{
+    Buffer *buf = &ns->drive->buffer;
+    OpList old = buf->queue;
+
+    buf->queue = (OpList){ NULL, NULL };
+    for (Op *op = old.head, *next; op; op = next) {
+        next = op->next;
+        if (op->zrwa && op->block == zone) {
+            leave_area(ns->drive, op, false);
+        } else {
+            rsd_op_list_add(&buf->queue, op);
+        }
+    }
 }
 
 bool rsd_buffer_queued(const Ns *ns, uint32_t block)
@@ -710,6 +852,23 @@ uint32_t rsd_buffer_has(const RsdDrive *drive, uint32_t block, uint32_t page)
 bool rsd_buffer_protects(const Op *op)
 {
     return op->unit && ((const BufUnit *)op)->safe;
+}
+
+uint32_t rsd_buffer_safe(const RsdDrive *drive, uint32_t block)
+{
+    const Buffer *buf = &drive->buffer;
+    const BufUnit *lists[] = { buf->begun.head, buf->closed[0].head };
+    uint32_t end = 0;
+
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        for (const BufUnit *unit = lists[i]; unit; unit = unit->next) {
+            if (unit->block == block && unit->safe &&
+                unit->page + unit->safe > end) {
+                end = unit->page + unit->safe;
+            }
+        }
+    }
+    return end;
 }
 
 const uint8_t *rsd_buffer_oob(const RsdDrive *drive, uint32_t block,

@@ -246,6 +246,52 @@ static bool check_range(const RsdConfig *cfg, const RsdProp *prop, char *err)
     return false;
 }
 
+/* Random write areas. The ranges are checked. */
+static bool check_zrwa(const RsdConfig *cfg, char *err)
+{
+    uint64_t lanes = cfg->channels *
+                     (cfg->segment == RSD_SEGMENT_WAY ? 1 : cfg->ways);
+    uint64_t capacity = lanes * rsd_block_slots(cfg) * RSD_PAGE_SIZE;
+    uint64_t least = cfg->zrwa * cfg->zrwa_size +
+                     cfg->channels * cfg->ways * rsd_unit_slots(cfg) *
+                     RSD_PAGE_SIZE;
+
+    if (cfg->ftl != RSD_FTL_RSD) {
+        rsd_set_error(err, "zrwa=%llu: with ftl=%s there are no zones; leave "
+                      "zrwa out, or choose ftl=rsd",
+                      (unsigned long long)cfg->zrwa, rsd_ftl_names[cfg->ftl]);
+        return false;
+    }
+    if (cfg->zrwa_size % cfg->zrwa_flush || cfg->zrwa_flush % RSD_PAGE_SIZE ||
+        capacity % cfg->zrwa_flush) {
+        rsd_set_error(err, "zrwa-flush=%llu: allowed is a multiple of 4096 "
+                      "bytes of which zrwa-size=%llu and a zone's capacity, "
+                      "%llu, are multiples; choose zrwa-flush=4096, or other "
+                      "sizes", (unsigned long long)cfg->zrwa_flush,
+                      (unsigned long long)cfg->zrwa_size,
+                      (unsigned long long)capacity);
+        return false;
+    }
+    if (cfg->zrwa_size > capacity) {
+        rsd_set_error(err, "zrwa-size=%llu: allowed is up to a zone's "
+                      "capacity, %llu bytes; choose a smaller one",
+                      (unsigned long long)cfg->zrwa_size,
+                      (unsigned long long)capacity);
+        return false;
+    }
+    if (cfg->write_buffer < least) {
+        rsd_set_error(err, "write-buffer=%llu: zrwa=%llu random write areas of "
+                      "zrwa-size=%llu, and what every way programs at once, "
+                      "are %llu bytes; choose a write-buffer of at least that",
+                      (unsigned long long)cfg->write_buffer,
+                      (unsigned long long)cfg->zrwa,
+                      (unsigned long long)cfg->zrwa_size,
+                      (unsigned long long)least);
+        return false;
+    }
+    return true;
+}
+
 bool rsd_config_check(const RsdConfig *cfg, char err[RSD_ERR_LEN])
 {
     uint64_t dies, blocks, capacity, zones;
@@ -341,6 +387,9 @@ bool rsd_config_check(const RsdConfig *cfg, char err[RSD_ERR_LEN])
     zones = cfg->ftl == RSD_FTL_RSD
                 ? (cfg->blocks - cfg->conv_blocks) *
                   (cfg->segment == RSD_SEGMENT_WAY ? cfg->ways : 1) : 0;
+    if (cfg->zrwa && !check_zrwa(cfg, err)) {
+        return false;
+    }
     if (zones * cfg->zd_ext > RSD_MAX_EXT_BYTES) {
         rsd_set_error(err, "zd-ext=%llu x %llu zones is %llu MiB, allowed is "
                       "up to %llu MiB; choose a smaller zd-ext or fewer zones",

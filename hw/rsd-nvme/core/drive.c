@@ -417,6 +417,9 @@ void rsd_cmd_complete(RsdDrive *drive, Cmd *cmd)
         count->trim_cmds++;
         count->trim_pages += pages;
         break;
+    case RSD_ZRWA_OPEN:
+    case RSD_ZRWA_COMMIT:
+        break;
     }
     drive->in_flight--;
     cmd->pub.done_ns = drive->sched.now;
@@ -440,7 +443,13 @@ static bool in_range(const RsdGeometry *geo, const RsdCmd *cmd)
     switch (cmd->op) {
     case RSD_ZONE_RESET:
     case RSD_ZONE_FINISH:
+    case RSD_ZRWA_OPEN:
         return geo->zoned;
+    case RSD_ZRWA_COMMIT:
+        if (!geo->zoned) {
+            return false;
+        }
+        /* fall through */
     case RSD_WRITE:
     case RSD_WRITE_ZEROES:
         if (geo->zoned) {
@@ -624,6 +633,8 @@ const char *rsd_status_name(RsdStatus status)
         return "media error";
     case RSD_E_READONLY:
         return "the drive is read-only";
+    case RSD_E_NOZRWA:
+        return "no random write area";
     }
     return "unknown";
 }
@@ -637,6 +648,9 @@ void rsd_zone_get(const RsdDrive *drive, uint32_t zone, RsdZone *info)
     info->state = drive->media.zones[zone].state;
     info->attrs = drive->media.zones[zone].attrs;
     info->written = drive->ns[0].personality->written(&drive->ns[0], zone);
+    info->next = rsd_seg_next(drive, zone);
+    info->zrwa = rsd_zrwa_of(drive, zone);
+    info->zrwa_pages = rsd_zrwa_holds(drive, zone);
 }
 
 void rsd_zone_save(RsdDrive *drive, uint32_t zone, uint8_t state,
@@ -765,6 +779,7 @@ void rsd_drive_stop(RsdDrive *drive)
     for (uint32_t i = 0; i < drive->num_ns; i++) {
         drive->ns[i].personality->close(&drive->ns[i]);
     }
+    rsd_zrwa_fini(drive);
     rsd_buffer_fini(drive);
     rsd_bufs_fini(drive);
     rsd_sched_fini(drive);
@@ -778,6 +793,7 @@ void rsd_drive_stop(RsdDrive *drive)
     drive->sched = (Sched){ .now = drive->sched.now };
     drive->host = (Host){ 0 };
     drive->buffer = (Buffer){ 0 };
+    drive->zrwa = (Zrwa){ 0 };
     drive->blocks = NULL;
     drive->free_ops = NULL;
     drive->num_free_ops = 0;
@@ -802,7 +818,7 @@ bool rsd_drive_start(RsdDrive *drive, char err[RSD_ERR_LEN])
                       "blocks of more pages", drive->dies, drive->die_blocks);
         return false;
     }
-    if (!rsd_buffer_load(drive, err)) {
+    if (!rsd_buffer_load(drive, err) || !rsd_zrwa_load(drive, err)) {
         return false;
     }
     rsd_host_init(drive);

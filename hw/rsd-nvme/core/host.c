@@ -6,8 +6,9 @@
  *
  *     processor   the cores serve one FIFO; a command occupies a core for
  *                 t-fw-read, -write (also write zeroes, trim, flush), -append
- *                 or -zone (reset, finish), and t-fw-page for each of its pages
- *                 (of reads and writes). Of free cores the lowest takes it.
+ *                 or -zone (reset, finish, random write areas), and t-fw-page
+ *                 for each of its pages (of reads and writes). Of free cores
+ *                 the lowest takes it.
  *     link in     writes: t-link for each page, in order of submission
  *     hand over   to the personality: reads in order of submission, everything
  *                 else in order of submission; a read and a write may overtake
@@ -63,6 +64,8 @@ static uint64_t firmware_time(const RsdConfig *cfg, const RsdCmd *cmd)
                pages;
     case RSD_ZONE_RESET:
     case RSD_ZONE_FINISH:
+    case RSD_ZRWA_OPEN:
+    case RSD_ZRWA_COMMIT:
         return cfg->t_fw_zone_ns;
     case RSD_WRITE_ZEROES:
     case RSD_TRIM:
@@ -135,6 +138,8 @@ void rsd_host_leave(RsdDrive *drive, Cmd *cmd)
         break;
     case RSD_ZONE_RESET:
     case RSD_ZONE_FINISH:
+    case RSD_ZRWA_OPEN:
+    case RSD_ZRWA_COMMIT:
         list = LEAVING_ZONES;
         due += cfg->t_lat_zone_ns;
         break;

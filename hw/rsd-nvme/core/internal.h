@@ -3,6 +3,7 @@
  *
  *     drive.c     commands: checks, buffers, completions, the API
  *     buffer.c    the write buffer: makes units of what is written
+ *     zrwa.c      random write areas of zones, in that buffer
  *     host.c      processors and link: what is before and after the flash
  *     queue.c     what personalities queue: reads, programs, erases
  *     segment.c   the RSD personality: segment map, resets, wear levelling
@@ -80,9 +81,22 @@ static inline bool rsd_buffer_on(const RsdConfig *cfg)
     return cfg->write_buffer || rsd_unit_slots(cfg) > 1;
 }
 
+/* Slots of a random write area, and of all of them */
+static inline uint64_t rsd_zrwa_slots(const RsdConfig *cfg)
+{
+    return cfg->zrwa_size / RSD_PAGE_SIZE;
+}
+
+static inline uint64_t rsd_zrwa_all_slots(const RsdConfig *cfg)
+{
+    return cfg->zrwa * rsd_zrwa_slots(cfg);
+}
+
+/* Of the buffer, without the random write areas */
 static inline uint64_t rsd_buffer_slots(const RsdConfig *cfg)
 {
-    uint64_t asked = cfg->write_buffer / RSD_PAGE_SIZE;
+    uint64_t asked = cfg->write_buffer / RSD_PAGE_SIZE -
+                     rsd_zrwa_all_slots(cfg);
     uint64_t least = cfg->channels * cfg->ways * rsd_unit_slots(cfg);
 
     return asked > least ? asked : least;
@@ -131,9 +145,11 @@ typedef struct RsdMediaHeader RsdMediaHeader;
 typedef struct RsdMediaZone {
     uint8_t state;
     uint8_t attrs;
-    uint8_t reserved[6];
+    uint8_t zrwa;               /* 1: it has a random write area */
+    uint8_t reserved[5];
 } RsdMediaZone;
 
+_Static_assert(offsetof(RsdMediaZone, zrwa) == 2, "zrwa");
 _Static_assert(sizeof(RsdMediaZone) == 8, "a zone record is 8 bytes");
 
 /* A unit in the write buffer that survives: see buffer.c. */
@@ -179,6 +195,9 @@ typedef struct RsdMedia {
      * programmed any more, and there is something that cannot be read.
      */
     bool failed;
+    uint64_t *zrwa;             /* a word a place: see zrwa.c */
+    uint64_t zrwa_off;          /* in the file: the first place */
+    uint32_t zrwa_places;
 } RsdMedia;
 
 /*
@@ -241,6 +260,17 @@ bool rsd_media_load_unit(RsdMedia *media, uint32_t place, uint8_t *payload,
                          uint32_t slots);
 /* The place is free. */
 void rsd_media_drop_unit(RsdMedia *media, uint32_t place);
+
+/*
+ * Places for pages of random write areas; each has a word, which is 0 while it
+ * is not in use, and host space. There are none in memory.
+ */
+/* Stores a page, data then OOB, then its word. False if the host fails to. */
+bool rsd_media_store_zrwa(RsdMedia *media, uint32_t place, uint64_t word,
+                          const uint8_t *payload);
+bool rsd_media_load_zrwa(RsdMedia *media, uint32_t place, uint8_t *payload);
+/* The place is not in use. */
+void rsd_media_drop_zrwa(RsdMedia *media, uint32_t place);
 
 /* oplog.c; see there. Before it happens: */
 void rsd_oplog_store(Oplog *log, uint64_t off, const void *value,
@@ -421,6 +451,7 @@ typedef struct Op {
     uint8_t ns:1;             /* namespace */
     uint8_t unit:1;           /* the write buffer's: see buffer.c */
     uint8_t failed:1;         /* the host's disk did: see rsd_op_execute() */
+    uint8_t zrwa:2;           /* ZrwaKind: see zrwa.c */
 } Op;
 
 _Static_assert(sizeof(Op) <= 64, "an operation is a cache line");
@@ -537,7 +568,22 @@ typedef struct Buffer {
     OpList flushes[RSD_MAX_NAMESPACES];         /* wait for what is closed */
     BufUnit *free;
     uint64_t num_free, num_units;
+    uint64_t promised;          /* of the free ones, to what is in the queue */
 } Buffer;
+
+/*
+ * Random write areas: see zrwa.c.
+ */
+
+typedef struct ZrwaArea ZrwaArea;
+
+typedef struct Zrwa {
+    ZrwaArea **areas;           /* by zone; NULL if there can be none */
+    uint32_t size, flush;       /* slots */
+    uint32_t in_use;            /* areas, those included that are committed */
+    uint32_t *free_places;
+    uint32_t num_free;
+} Zrwa;
 
 /*
  * The controller: see host.c.
@@ -706,6 +752,7 @@ struct RsdDrive {
     Sched sched;
     Host host;
     Buffer buffer;
+    Zrwa zrwa;
     Block *blocks;
     uint64_t seq;               /* of the next page written, see Cmd.seq */
 
@@ -838,6 +885,9 @@ bool rsd_oplog_get_in_flight(const Oplog *log, uint64_t op, uint32_t i,
 
 /* buffer.c */
 
+/* Page index of a write command as the buffer has it: data, then OOB */
+void rsd_cmd_payload(const RsdDrive *drive, uint32_t ns, const Cmd *cmd,
+                     uint32_t index, uint8_t *to);
 /* After this, so many units can be begun. RSD_OK without a buffer */
 RsdStatus rsd_buffer_reserve(RsdDrive *drive, uint64_t units);
 /*
@@ -864,16 +914,38 @@ bool rsd_buffer_busy(const Ns *ns);
 /* Of a slot of the unit that op_done() gets: its cause; and, host: its LBA */
 RsdCause rsd_buffer_cause(const Op *op, uint32_t slot);
 uint64_t rsd_buffer_lba(const Op *op, uint32_t slot);
-/*
- * What is not yet queued to the die  for this block is wanted no more.
- */
+/* What is not yet queued to the die for this block is wanted no more. */
 void rsd_buffer_drop(Ns *ns, uint32_t block);
 /* Are programs of the block queued to its die, since rsd_buffer_drop()? */
 bool rsd_buffer_queued(const Ns *ns, uint32_t block);
+/*
+ * Until rsd_buffer_go_on() gets what rsd_buffer_hold() gave, nothing is taken:
+ * for dropping several things at once.
+ */
+bool rsd_buffer_hold(RsdDrive *drive);
+void rsd_buffer_go_on(RsdDrive *drive, bool held);
+/*
+ * For zrwa.c: an operation to an area of units that were reserved; the queue
+ * has it from then on.
+ */
+void rsd_buffer_queue_area(RsdDrive *drive, Op *op, uint32_t units);
+/*
+ * The next slot of a block comes and is taken for such an operation, safe or
+ * as the buffer is. payload: data, OOB; NULL: zeroes. False: there is no room.
+ */
+bool rsd_buffer_commit(RsdDrive *drive, Op *op, uint32_t block, uint32_t page,
+                       const uint8_t *payload, RsdCause cause, bool safe);
+/* The same for opening, which has reserved a unit: safe, and in no time */
+void rsd_buffer_commit_now(Ns *ns, uint32_t block, uint32_t page,
+                           const uint8_t *payload, RsdCause cause);
+/* Drops what the queue has of a zone's area. */
+void rsd_buffer_drop_area(Ns *ns, uint32_t zone);
 /* Safe slots of the unit that begins there and is not yet programmed */
 uint32_t rsd_buffer_has(const RsdDrive *drive, uint32_t block, uint32_t page);
 /* Is some of the unit that the operation programs safe? */
 bool rsd_buffer_protects(const Op *op);
+/* The slot behind the last one of the block that is safe in the buffer, or 0 */
+uint32_t rsd_buffer_safe(const RsdDrive *drive, uint32_t block);
 /* The OOB of one of these. Not without payload */
 const uint8_t *rsd_buffer_oob(const RsdDrive *drive, uint32_t block,
                               uint32_t page, uint32_t slot);
@@ -895,6 +967,66 @@ void rsd_buffer_restore(Ns *ns, uint32_t block, uint32_t page);
  */
 void rsd_buffer_settle(Ns *ns);
 void rsd_buffer_fini(RsdDrive *drive);
+
+/* zrwa.c */
+
+typedef enum ZrwaKind { ZRWA_NONE, ZRWA_WRITE, ZRWA_COMMIT } ZrwaKind;
+
+/* The random write area that a zone has, or NULL */
+ZrwaArea *rsd_zrwa_of(const RsdDrive *drive, uint32_t zone);
+/* Where in the zone what was written to it ends; next if before that */
+uint64_t rsd_zrwa_end(const ZrwaArea *area, uint64_t next);
+/* Gives it one, which begins at slot "next". */
+RsdStatus rsd_zrwa_open(RsdDrive *drive, uint32_t zone, uint64_t next);
+/*
+ * Writes a command's slots to the area, at slot "offset" of the zone, or
+ * commits count slots. The command and the epoch count it as an operation. One
+ * operation, and units for what will be committed, are reserved.
+ */
+void rsd_zrwa_queue(Ns *ns, Cmd *cmd, ZrwaArea *area, ZrwaKind kind,
+                    uint64_t offset, uint32_t count, Epoch *epoch,
+                    uint32_t units);
+/* The zone has it no more once what is queued is taken. */
+void rsd_zrwa_close(RsdDrive *drive, ZrwaArea *area);
+/* The zone has none, and what was in it is lost. */
+void rsd_zrwa_drop(Ns *ns, uint32_t zone);
+/*
+ * Where what is to be read from the area begins in the zone; next if the zone
+ * has none.
+ */
+uint64_t rsd_zrwa_start(const RsdDrive *drive, uint32_t zone, uint64_t next);
+/*
+ * Reads a slot from there on as page index of a command. False: it was not
+ * written.
+ */
+bool rsd_zrwa_read(RsdDrive *drive, Cmd *cmd, uint32_t index, uint32_t zone,
+                   uint64_t offset);
+/* buffer.c: takes of an operation what there is room for. True: all */
+bool rsd_zrwa_take(RsdDrive *drive, Op *op);
+/* The operation leaves the queue. */
+void rsd_zrwa_taken(RsdDrive *drive, const Op *op);
+/* What is in the areas becomes safe, for a flush. */
+void rsd_zrwa_secure(RsdDrive *drive, Cmd *cmd);
+/* Are pages in the zone's area? */
+bool rsd_zrwa_holds(const RsdDrive *drive, uint32_t zone);
+/* Looks at what is in the file. False and err: it is as it was. */
+bool rsd_zrwa_load(RsdDrive *drive, char err[RSD_ERR_LEN]);
+/*
+ * For opening: takes in what is in the file of a zone whose next slot is this
+ * one. Gives the next slot after that.
+ */
+uint64_t rsd_zrwa_settle(Ns *ns, uint32_t zone, uint64_t next);
+/* After all zones: what no zone has taken in is forgotten. */
+void rsd_zrwa_settled(RsdDrive *drive);
+void rsd_zrwa_fini(RsdDrive *drive);
+
+/* segment.c */
+
+/* The zone's next slot: all before it were submitted. */
+uint64_t rsd_seg_next(const RsdDrive *drive, uint32_t zone);
+/* The block, and the slot there, of a slot of a zone that is in use */
+uint32_t rsd_seg_locate(const RsdDrive *drive, uint32_t zone, uint64_t offset,
+                        uint32_t *page);
 
 /* host.c */
 

@@ -8,15 +8,17 @@
  *     zone records    8 bytes a zone: what the NVMe side wants kept
  *     zone extensions zd-ext bytes a zone
  *     unit records    16 bytes a unit that the write buffer may keep
+ *     area records    8 bytes a page that random write areas may keep
  *     counters        sums since creation, in the order of the log page
  *     blocks          of each: its pages, then 128 bytes of OOB a page
  *     units           the write buffer's: of each slot its data, then its OOB
+ *     area pages      of random write areas: data, then OOB
  *
  * Each part begins at a multiple of 4096. Integers are little-endian. Parts
  * before the blocks are allocated on the host's disk at creation, a block
  * before its first program (rsd_media_reserve), and given back when it is
- * erased, a unit before it is first needed (rsd_media_reserve_places): a store
- * into the mapping never meets a full disk.
+ * erased, a unit before it is first needed (rsd_media_reserve_places), all area
+ * pages at creation: a store into the mapping never meets a full disk.
  *
  * Killing the process loses nothing that was stored: stores into the mapping,
  * and the data of pages, which goes by pwrite(), are in the page cache, in
@@ -49,7 +51,7 @@
 #include "power.h"
 
 #define MAGIC "RSDMEDIA"
-#define VERSION 3u
+#define VERSION 4u
 #define ALIGN 4096u
 
 #define SLOT_BYTES (RSD_PAGE_SIZE + RSD_OOB_SIZE)
@@ -69,7 +71,7 @@ typedef unsigned long long ull;
     X(channels) X(ways) X(planes) X(blocks) X(pages) X(page_size)         \
     X(spare_blocks) X(bad_ppm) X(seed) X(ftl) X(conv_blocks)              \
     X(over_provision) X(segment) X(zd_ext) X(cell) X(one_shot) X(stripe) \
-    X(write_buffer) X(plp)
+    X(write_buffer) X(plp) X(zrwa) X(zrwa_size) X(zrwa_flush)
 
 struct RsdMediaHeader {
     char magic[8];
@@ -86,17 +88,19 @@ struct RsdMediaHeader {
     uint64_t zone_off;
     uint64_t ext_off;
     uint64_t unit_rec_off;
+    uint64_t zrwa_rec_off;
     uint64_t counter_off;
     uint64_t data_off;
     uint64_t stride;            /* bytes of a block with its OOB */
     uint64_t unit_off;
     uint64_t unit_bytes;        /* of a unit of the buffer, with OOB */
+    uint64_t zrwa_off;
     uint64_t file_bytes;
     uint32_t places;            /* for units of the write buffer */
     uint32_t crc;               /* CRC32C of all before it */
     /* of the operation log that knows all that happened; 0: there is none */
     uint64_t log_id;
-    uint8_t reserved2[1752];
+    uint8_t reserved2[1712];
     uint64_t oob[RSD_MAX_NAMESPACES];   /* changed by format */
     uint8_t reserved3[2032];
 };
@@ -127,21 +131,26 @@ AT(one_shot, 152);
 AT(stripe, 160);
 AT(write_buffer, 168);
 AT(plp, 176);
-AT(rec_off, 184);
-AT(map_off, 192);
-AT(trim_off, 200);
-AT(zone_off, 208);
-AT(ext_off, 216);
-AT(unit_rec_off, 224);
-AT(counter_off, 232);
-AT(data_off, 240);
-AT(stride, 248);
-AT(unit_off, 256);
-AT(unit_bytes, 264);
-AT(file_bytes, 272);
-AT(places, 280);
-AT(crc, 284);
-AT(log_id, 288);
+AT(zrwa, 184);
+AT(zrwa_size, 192);
+AT(zrwa_flush, 200);
+AT(rec_off, 208);
+AT(map_off, 216);
+AT(trim_off, 224);
+AT(zone_off, 232);
+AT(ext_off, 240);
+AT(unit_rec_off, 248);
+AT(zrwa_rec_off, 256);
+AT(counter_off, 264);
+AT(data_off, 272);
+AT(stride, 280);
+AT(unit_off, 288);
+AT(unit_bytes, 296);
+AT(zrwa_off, 304);
+AT(file_bytes, 312);
+AT(places, 320);
+AT(crc, 324);
+AT(log_id, 328);
 AT(oob, 2048);
 _Static_assert(sizeof(RsdMediaHeader) == ALIGN, "the header is a page");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
@@ -182,6 +191,15 @@ static uint32_t count_places(const RsdConfig *cfg, uint64_t zones)
     return full + zones + BEGUN_UNITS * cfg->channels * cfg->ways;
 }
 
+/*
+ * Pages of random write areas that may have to survive at once: one of them
+ * twice, when it is written again.
+ */
+static uint32_t count_zrwa_places(const RsdConfig *cfg)
+{
+    return cfg->zrwa ? rsd_zrwa_all_slots(cfg) + 1 : 0;
+}
+
 /* The header of a file with these settings */
 static void make_header(const RsdConfig *cfg, RsdMediaHeader *h)
 {
@@ -211,15 +229,19 @@ static void make_header(const RsdConfig *cfg, RsdMediaHeader *h)
     h->ext_off = after(h->zone_off, zones * sizeof(RsdMediaZone));
     h->unit_rec_off = after(h->ext_off, zones * cfg->zd_ext);
     h->places = count_places(cfg, zones);
-    h->counter_off = after(h->unit_rec_off,
-                           h->places * sizeof(RsdMediaUnit));
+    h->zrwa_rec_off = after(h->unit_rec_off,
+                            h->places * sizeof(RsdMediaUnit));
+    h->counter_off = after(h->zrwa_rec_off,
+                           count_zrwa_places(cfg) * sizeof(uint64_t));
     h->data_off = after(h->counter_off,
                         RSD_LOG_MAX_COUNTERS * sizeof(uint64_t));
     h->stride = after(0, rsd_block_slots(cfg) *
                          (RSD_PAGE_SIZE + RSD_OOB_SIZE));
     h->unit_off = h->data_off + all_blocks * h->stride;
     h->unit_bytes = after(0, rsd_unit_slots(cfg) * SLOT_BYTES);
-    h->file_bytes = h->unit_off + h->places * h->unit_bytes;
+    h->zrwa_off = h->unit_off + h->places * h->unit_bytes;
+    h->file_bytes = after(h->zrwa_off,
+                          (uint64_t)count_zrwa_places(cfg) * SLOT_BYTES);
     h->crc = crc32c(h, offsetof(RsdMediaHeader, crc));
     h->oob[0] = cfg->oob;
 }
@@ -268,18 +290,23 @@ static bool unsupported_fs(const char *path, int fd, int error, char *err)
 }
 
 /*
- * Allocates the tables (which a copy of a file may have lost) and sees whether
- * space can be given back, behind the file's end: its content stays.
+ * Allocates the tables and the pages of random write areas (which a copy of a
+ * file may have lost) and sees whether space can be given back, behind the
+ * file's end: its content stays.
  */
 static bool allocate_tables(const char *path, int fd, const RsdMediaHeader *h,
                             char *err)
 {
     int ret = allocate(fd, FALLOC_FL_KEEP_SIZE, 0, h->data_off);
+    uint64_t area = h->file_bytes - h->zrwa_off;
 
+    if (!ret && area) {
+        ret = allocate(fd, FALLOC_FL_KEEP_SIZE, h->zrwa_off, area);
+    }
     if (ret == -ENOSPC || ret == -EDQUOT) {
         rsd_set_error(err, "%s: %s: %llu bytes are needed for the drive's "
                       "tables, and more as it is written; free some space",
-                      path, strerror(-ret), (ull)h->data_off);
+                      path, strerror(-ret), (ull)(h->data_off + area));
         return false;
     }
     if (!ret) {
@@ -605,7 +632,8 @@ static bool lock_file(const char *path, int fd, bool view, char *err)
     return false;
 }
 
-static void set_parts(RsdMedia *media, const RsdMediaHeader *h)
+static void set_parts(RsdMedia *media, const RsdMediaHeader *h,
+                      const RsdConfig *cfg)
 {
     media->rec = (uint64_t *)(media->base + h->rec_off);
     media->map = (uint32_t *)(media->base + h->map_off);
@@ -618,6 +646,9 @@ static void set_parts(RsdMedia *media, const RsdMediaHeader *h)
     media->places = h->places;
     media->unit_off = h->unit_off;
     media->unit_bytes = h->unit_bytes;
+    media->zrwa_places = count_zrwa_places(cfg);
+    media->zrwa = (uint64_t *)(media->base + h->zrwa_rec_off);
+    media->zrwa_off = h->zrwa_off;
     media->table_bytes = h->data_off;
     media->data_off = h->data_off;
     media->stride = h->stride;
@@ -654,7 +685,7 @@ bool rsd_media_open(RsdMedia *media, const char *path, RsdConfig *cfg,
     media->mapped = header.file_bytes;
     media->header = (RsdMediaHeader *)media->base;
     media->data = media->base + header.data_off;
-    set_parts(media, &header);
+    set_parts(media, &header, cfg);
     media->place_state = calloc(1, header.places + 1);
     if (!media->place_state) {
         rsd_set_error(err, "%s: no memory for its write buffer", path);
@@ -684,9 +715,10 @@ bool rsd_media_open_memory(RsdMedia *media, const RsdConfig *cfg,
     media->mapped = header.data_off;
     media->header = NULL;
     media->data = NULL;
-    set_parts(media, &header);
+    set_parts(media, &header, cfg);
     media->units = NULL;        /* nothing survives */
     media->places = 0;
+    media->zrwa_places = 0;
     if (!rsd_nand_place_bad(cfg, media->rec, err)) {
         rsd_media_close(media);
         return false;
@@ -931,6 +963,43 @@ void rsd_media_drop_unit(RsdMedia *media, uint32_t place)
     rsd_media_note(media, &media->units[place].taken, &none, sizeof(none));
     __atomic_store_n(&media->units[place].taken, 0, __ATOMIC_RELEASE);
     media->place_state[place] = PLACE_FREE;
+}
+
+/*
+ * Places for pages of random write areas
+ */
+
+static off_t zrwa_at(const RsdMedia *media, uint32_t place)
+{
+    return media->zrwa_off + place * (off_t)SLOT_BYTES;
+}
+
+bool rsd_media_store_zrwa(RsdMedia *media, uint32_t place, uint64_t word,
+                          const uint8_t *payload)
+{
+    if (media->log) {
+        rsd_oplog_data(media->log, zrwa_at(media, place), SLOT_BYTES);
+        rsd_media_note(media, &media->zrwa[place], &word, sizeof(word));
+    }
+    if (!store_at(media, zrwa_at(media, place), payload, SLOT_BYTES)) {
+        return false;
+    }
+    /* release: what is declared by it was stored before */
+    __atomic_store_n(&media->zrwa[place], word, __ATOMIC_RELEASE);
+    return true;
+}
+
+bool rsd_media_load_zrwa(RsdMedia *media, uint32_t place, uint8_t *payload)
+{
+    return load_at(media, zrwa_at(media, place), payload, SLOT_BYTES);
+}
+
+void rsd_media_drop_zrwa(RsdMedia *media, uint32_t place)
+{
+    uint64_t none = 0;
+
+    rsd_media_note(media, &media->zrwa[place], &none, sizeof(none));
+    __atomic_store_n(&media->zrwa[place], none, __ATOMIC_RELEASE);
 }
 
 void rsd_media_release(RsdMedia *media, uint32_t block)

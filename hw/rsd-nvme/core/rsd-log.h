@@ -114,7 +114,14 @@
                 "the same, not found: a map page was read, if there was one")\
     RSD_COUNTER(host_zero_pages, "pages",                                    \
                 "logical blocks that write zeroes trimmed (conventional; "   \
-                "in zones they are written)")
+                "in zones they are written)")                                 \
+    RSD_COUNTER(zrwa_overwrites, "pages",                                    \
+                "logical blocks written again in a random write area: they " \
+                "cost no program")                                           \
+    RSD_COUNTER(zrwa_explicit, "pages",                                      \
+                "logical blocks committed by a command, or a zone finish")   \
+    RSD_COUNTER(zrwa_implicit, "pages",                                      \
+                "the same, by a write beyond the area")
 
 #define RSD_COUNTER_FIELD(field, unit, doc) uint64_t field;
 typedef struct RsdCounters {

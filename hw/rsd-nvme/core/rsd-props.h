@@ -129,6 +129,13 @@
     RSD_ENUM(plp, "plp", RSD_ON, rsd_switch_names, 1,                        \
              "power-loss protection: what is in the write buffer survives; " \
              "else a flush waits until it is programmed")                    \
+    RSD_NUM(zrwa, "zrwa", 0, 0, 65536, 1, "zones",                           \
+            "zones that can have a random write area (ZRWA) at a time, with "\
+            "a write buffer, of which the areas are a part; 0 = none")       \
+    RSD_SIZE(zrwa_size, "zrwa-size", 1048576, 4096, 268431360, 1, "bytes",   \
+             "size of a random write area")                                  \
+    RSD_SIZE(zrwa_flush, "zrwa-flush", 16384, 4096, 268431360, 1, "bytes",   \
+             "what is committed of a random write area at a time, at least") \
     RSD_NUM(cores, "cores", 1, 1, 64, 0, "",                                 \
             "processor cores of the controller, for the times t-fw-...")     \
     RSD_NUM(t_fw_read_ns, "t-fw-read", 0, 0, 1000000000, 0, "ns",            \
@@ -138,7 +145,8 @@
     RSD_NUM(t_fw_append_ns, "t-fw-append", 0, 0, 1000000000, 0, "ns",        \
             "the same for a zone append")                                    \
     RSD_NUM(t_fw_zone_ns, "t-fw-zone", 0, 0, 1000000000, 0, "ns",            \
-            "the same for a zone reset or finish")                           \
+            "the same for a zone reset, finish, or a command to a random "   \
+            "write area")                                                    \
     RSD_NUM(t_fw_page_ns, "t-fw-page", 0, 0, 1000000000, 0, "ns",            \
             "the same for each 4 KiB read or written, besides")              \
     RSD_NUM(t_lat_read_ns, "t-lat-read", 0, 0, 1000000000, 0, "ns",          \
@@ -146,7 +154,8 @@
     RSD_NUM(t_lat_write_ns, "t-lat-write", 0, 0, 1000000000, 0, "ns",        \
             "the same of a write, append or write zeroes")                   \
     RSD_NUM(t_lat_zone_ns, "t-lat-zone", 0, 0, 1000000000, 0, "ns",          \
-            "the same of a zone reset or finish")                            \
+            "the same of a zone reset, finish, or a command to a random "    \
+            "write area")                                                    \
     RSD_NUM(t_link_ns, "t-link", 0, 0, 1000000000, 0, "ns",                  \
             "time of 4 KiB on the host's link (PCIe), a pipe each way")      \
     RSD_ENUM(queue, "queue", RSD_QUEUE_WAY, rsd_queue_names, 0,              \

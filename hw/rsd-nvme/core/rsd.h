@@ -175,6 +175,9 @@ typedef struct RsdZone {
     uint8_t attrs;
     /* pages below the zone's highest programmed page, that one included */
     uint64_t written;
+    uint64_t next;              /* page where writes go on: the area's first */
+    bool zrwa;                  /* it has a random write area, */
+    bool zrwa_pages;            /* and something is in it */
 } RsdZone;
 
 void rsd_zone_get(const RsdDrive *drive, uint32_t zone, RsdZone *info);
@@ -199,6 +202,15 @@ typedef enum RsdOp {
     /* conventional only; lba, nlb; they read as zeroes from then on */
     RSD_TRIM,
     RSD_FLUSH,
+    /*
+     * Random write areas, with zrwa (zrwa.c). Open: the zone gets one, if it
+     * has none; lba = any of the zone. Commit: nlb pages at lba, where the
+     * zone's area begins. Writes to such a zone may then be anywhere within
+     * twice the area's size, but not appends. The zone loses it by reset,
+     * finish, format, and when it is full.
+     */
+    RSD_ZRWA_OPEN,
+    RSD_ZRWA_COMMIT,
 } RsdOp;
 
 typedef enum RsdStatus {
@@ -210,6 +222,7 @@ typedef enum RsdStatus {
     RSD_E_NOMEM,        /* the host has no memory for it */
     RSD_E_MEDIA,        /* uncorrectable, or the host's disk fails */
     RSD_E_READONLY,     /* the drive is worn out: see RsdHealth */
+    RSD_E_NOZRWA,       /* no random write area is left, or not for that zone */
 } RsdStatus;
 
 const char *rsd_status_name(RsdStatus status);

@@ -195,6 +195,22 @@ static uint32_t unit_page(const RsdDrive *drive, uint64_t i)
     return i / segments(drive)->lanes * drive->unit;
 }
 
+uint64_t rsd_seg_next(const RsdDrive *drive, uint32_t zone)
+{
+    return segments(drive)->zones[zone].submitted;
+}
+
+uint32_t rsd_seg_locate(const RsdDrive *drive, uint32_t zone, uint64_t offset,
+                        uint32_t *page)
+{
+    uint64_t i = offset / drive->unit;
+    uint32_t lane = i % segments(drive)->lanes;
+
+    *page = unit_page(drive, i) + offset % drive->unit;
+    return block_of(drive, first_die(drive, zone) + lane,
+                    entries(drive, zone)[lane]);
+}
+
 /*
  * Epochs
  */
@@ -466,8 +482,11 @@ static void detach_zone(RsdDrive *drive, uint32_t zone)
     Zone *z = &seg->zones[zone];
     uint32_t die = first_die(drive, zone);
     uint32_t *map = entries(drive, zone);
+    bool held = rsd_buffer_hold(drive);
 
+    rsd_zrwa_drop(zoned(drive), zone);
     if (!is_used(drive, zone)) {
+        rsd_buffer_go_on(drive, held);
         return;
     }
     for (uint32_t lane = 0; lane < seg->lanes; lane++) {
@@ -476,17 +495,21 @@ static void detach_zone(RsdDrive *drive, uint32_t zone)
     }
     for (uint32_t lane = 0; lane < seg->lanes; lane++) {
         uint32_t block = block_of(drive, die + lane, map[lane]);
+
+        drive->blocks[block].obsolete = is_written(drive, z, lane, block);
+        if (rsd_buffered(drive)) {
+            rsd_buffer_drop(zoned(drive), block);
+        }
+    }
+    rsd_buffer_go_on(drive, held);
+    for (uint32_t lane = 0; lane < seg->lanes; lane++) {
+        uint32_t block = block_of(drive, die + lane, map[lane]);
         SegDie *sd = &seg->dies[die + lane];
-        bool written;
 
         if (moving(sd) && sd->move->src == block) {
             abandon_move(drive, die + lane);
         }
-        written = is_written(drive, z, lane, block);
-        if (rsd_buffered(drive)) {
-            rsd_buffer_drop(zoned(drive), block);
-        }
-        if (written) {
+        if (drive->blocks[block].obsolete) {
             make_obsolete(drive, block, 0);
             rsd_sched_background(drive, die + lane);
             continue;
@@ -642,6 +665,25 @@ static RsdStatus attach_zone(RsdDrive *drive, uint32_t zone)
  * Commands
  */
 
+/* Reads pages that are in a random write area, or that nobody wrote. */
+static void read_behind(RsdDrive *drive, Cmd *cmd, uint32_t index, uint32_t n,
+                        uint32_t zone, uint64_t offset)
+{
+    if (cmd->pub.data) {
+        memset(cmd->pub.data + (size_t)index * RSD_PAGE_SIZE, 0,
+               (size_t)n * RSD_PAGE_SIZE);
+    }
+    if (cmd->pub.oob) {
+        memset(cmd->pub.oob + (size_t)index * cmd->oob_len, 0,
+               (size_t)n * cmd->oob_len);
+    }
+    cmd->unwritten += n;
+    for (uint32_t i = 0; drive->zrwa.in_use && i < n; i++) {
+        cmd->unwritten -= rsd_zrwa_read(drive, cmd, index + i, zone,
+                                        offset + i);
+    }
+}
+
 static RsdStatus submit_read(RsdDrive *drive, Cmd *cmd)
 {
     uint64_t lba = cmd->pub.lba, zone_size = drive->ns[0].geo.zone_size;
@@ -655,7 +697,8 @@ static RsdStatus submit_read(RsdDrive *drive, Cmd *cmd)
     while (left) {
         uint32_t zone = lba >> drive->ns[0].zone_shift;
         uint64_t offset = lba & (zone_size - 1);
-        uint64_t written = segments(drive)->zones[zone].submitted;
+        uint64_t written = rsd_zrwa_start(drive, zone,
+                                          rsd_seg_next(drive, zone));
         uint32_t here = left < zone_size - offset ? left : zone_size - offset;
         uint32_t n = 0;
 
@@ -664,15 +707,7 @@ static RsdStatus submit_read(RsdDrive *drive, Cmd *cmd)
             queue_pages(drive, OP_READ, RSD_CAUSE_HOST, cmd, zone, offset, n,
                         index);
         }
-        cmd->unwritten += here - n;
-        if (cmd->pub.data) {
-            memset(cmd->pub.data + (size_t)(index + n) * RSD_PAGE_SIZE, 0,
-                   (size_t)(here - n) * RSD_PAGE_SIZE);
-        }
-        if (cmd->pub.oob) {
-            memset(cmd->pub.oob + (size_t)(index + n) * cmd->oob_len, 0,
-                   (size_t)(here - n) * cmd->oob_len);
-        }
+        read_behind(drive, cmd, index + n, here - n, zone, offset + n);
         lba += here;
         index += here;
         left -= here;
@@ -680,19 +715,20 @@ static RsdStatus submit_read(RsdDrive *drive, Cmd *cmd)
     return RSD_OK;
 }
 
-/* Programs the zone's next nlb pages. */
-static RsdStatus append(RsdDrive *drive, Cmd *cmd, uint32_t zone,
-                        RsdCause cause, uint32_t nlb)
+/*
+ * Makes sure that the next nlb pages of a zone can be programmed, by so many
+ * operations: it has blocks, and there is memory.
+ */
+static RsdStatus make_ready(RsdDrive *drive, uint32_t zone, uint32_t nlb,
+                            uint64_t ops)
 {
-    Zone *z = &segments(drive)->zones[zone];
     RsdStatus status = is_used(drive, zone) ? RSD_OK
                                             : find_blocks(drive, zone);
 
     if (status != RSD_OK) {
         return status;
     }
-    if (!rsd_op_reserve(drive, max_ops(drive, nlb, 1) +
-                               segments(drive)->lanes) ||
+    if (!rsd_op_reserve(drive, ops + segments(drive)->lanes) ||
         !reserve_epochs(drive, 2)) {
         return RSD_E_NOMEM;
     }
@@ -702,11 +738,18 @@ static RsdStatus append(RsdDrive *drive, Cmd *cmd, uint32_t zone,
             return status;
         }
     }
-    if (!is_used(drive, zone)) {
-        status = attach_zone(drive, zone);
-        if (status != RSD_OK) {
-            return status;
-        }
+    return is_used(drive, zone) ? RSD_OK : attach_zone(drive, zone);
+}
+
+/* Programs the zone's next nlb pages. */
+static RsdStatus append(RsdDrive *drive, Cmd *cmd, uint32_t zone,
+                        RsdCause cause, uint32_t nlb)
+{
+    Zone *z = &segments(drive)->zones[zone];
+    RsdStatus status = make_ready(drive, zone, nlb, max_ops(drive, nlb, 1));
+
+    if (status != RSD_OK) {
+        return status;
     }
     if (cmd->pub.op == RSD_ZONE_FINISH) {
         set_barrier(drive, zone, cmd);
@@ -716,14 +759,85 @@ static RsdStatus append(RsdDrive *drive, Cmd *cmd, uint32_t zone,
     return RSD_OK;
 }
 
+/*
+ * Queues a command to the zone's random write area: pages from "offset" on, if
+ * it is a write. "commit" pages of the area will be committed.
+ */
+static RsdStatus queue_area(RsdDrive *drive, Cmd *cmd, uint32_t zone,
+                            uint64_t offset, uint32_t commit)
+{
+    Zone *z = &segments(drive)->zones[zone];
+    ZrwaArea *area = rsd_zrwa_of(drive, zone);
+    bool write = cmd->pub.op == RSD_WRITE || cmd->pub.op == RSD_WRITE_ZEROES;
+    uint32_t units = commit ? commit / drive->unit + 2 : 0;
+    RsdStatus status = RSD_OK;
+
+    if (commit) {
+        status = make_ready(drive, zone, commit, 2);
+    } else if (!rsd_op_reserve(drive, 2) || !reserve_epochs(drive, 2)) {
+        status = RSD_E_NOMEM;
+    }
+    if (status != RSD_OK) {
+        return status;
+    }
+    if (cmd->pub.op == RSD_ZONE_FINISH) {
+        set_barrier(drive, zone, cmd);
+    }
+    z->submitted += commit;
+    rsd_zrwa_queue(zoned(drive), cmd, area, write ? ZRWA_WRITE : ZRWA_COMMIT,
+                   offset, write ? cmd->pub.nlb : commit,
+                   current_epoch(segments(drive), zone), units);
+    if (cmd->pub.op == RSD_ZONE_FINISH ||
+        z->submitted == drive->ns[0].geo.zone_capacity) {
+        rsd_zrwa_close(drive, area);
+    }
+    if (write && !drive->cfg.plp &&
+        (drive->cfg.ack == RSD_ACK_PROGRAM || cmd->pub.fua)) {
+        rsd_buffer_flush(zoned(drive), cmd);
+    }
+    return RSD_OK;
+}
+
+/* Pages that a write up to "end" commits of an area which begins at "next" */
+static uint32_t implied_commit(const RsdDrive *drive, uint64_t next,
+                               uint64_t end)
+{
+    uint64_t flush = drive->zrwa.flush, last = next + drive->zrwa.size;
+
+    return end > last ? rsd_div_round_up(end - last, flush) * flush : 0;
+}
+
 static RsdStatus submit_write(RsdDrive *drive, Cmd *cmd, uint32_t zone)
 {
     uint64_t offset = cmd->pub.lba & (drive->ns[0].geo.zone_size - 1);
+    uint64_t next = segments(drive)->zones[zone].submitted;
+    uint64_t end = offset + cmd->pub.nlb;
 
-    if (offset != segments(drive)->zones[zone].submitted) {
+    if (rsd_zrwa_of(drive, zone)) {
+        if (cmd->pub.append || offset < next ||
+            end > next + 2 * drive->zrwa.size) {
+            return RSD_E_ORDER;
+        }
+        return queue_area(drive, cmd, zone, offset,
+                          implied_commit(drive, next, end));
+    }
+    if (offset != next) {
         return RSD_E_ORDER;
     }
     return append(drive, cmd, zone, RSD_CAUSE_HOST, cmd->pub.nlb);
+}
+
+static RsdStatus submit_commit(RsdDrive *drive, Cmd *cmd, uint32_t zone)
+{
+    uint64_t offset = cmd->pub.lba & (drive->ns[0].geo.zone_size - 1);
+
+    if (!rsd_zrwa_of(drive, zone) ||
+        offset != segments(drive)->zones[zone].submitted ||
+        cmd->pub.nlb % drive->zrwa.flush ||
+        cmd->pub.nlb > drive->zrwa.size) {
+        return RSD_E_ORDER;
+    }
+    return queue_area(drive, cmd, zone, 0, cmd->pub.nlb);
 }
 
 static RsdStatus submit_reset(RsdDrive *drive, Cmd *cmd, uint32_t zone)
@@ -755,10 +869,16 @@ static RsdStatus submit_finish(RsdDrive *drive, Cmd *cmd, uint32_t zone)
 {
     uint64_t submitted = segments(drive)->zones[zone].submitted;
     uint64_t rest = drive->ns[0].geo.zone_capacity - submitted;
+    ZrwaArea *area = rsd_zrwa_of(drive, zone);
 
     if (drive->cfg.finish == RSD_FINISH_MARK) {
+        uint64_t end = area ? rsd_zrwa_end(area, submitted) : submitted;
+
         /* the unit that was begun is filled up: none waits for ever */
-        rest = (drive->unit - submitted % drive->unit) % drive->unit;
+        rest = rsd_div_round_up(end, drive->unit) * drive->unit - submitted;
+    }
+    if (area) {
+        return queue_area(drive, cmd, zone, 0, rest);
     }
     if (rest) {
         return append(drive, cmd, zone, RSD_CAUSE_PAD, rest);
@@ -787,6 +907,10 @@ static RsdStatus seg_submit(Ns *ns, Cmd *cmd)
         return submit_finish(drive, cmd, zone);
     case RSD_FLUSH:
         break;                  /* nothing is held back */
+    case RSD_ZRWA_OPEN:
+        return rsd_zrwa_open(drive, zone, rsd_seg_next(drive, zone));
+    case RSD_ZRWA_COMMIT:
+        return submit_commit(drive, cmd, zone);
     case RSD_TRIM:
         return RSD_E_RANGE;
     }
@@ -1095,31 +1219,19 @@ static bool seg_geometry(Ns *ns, char err[RSD_ERR_LEN])
     return true;
 }
 
-/* Pages up to the last one that is safe in the write buffer, n or more */
-static uint64_t written_in_buffer(const RsdDrive *drive, uint32_t zone,
-                                  uint64_t n)
+/* Pages of a zone up to slot number n - 1 of a lane, that one included */
+static uint64_t pages_to(const RsdDrive *drive, uint32_t lane, uint64_t n)
 {
-    uint32_t lanes = segments(drive)->lanes, die = first_die(drive, zone);
-    uint32_t safe = drive->unit;
+    uint64_t unit = drive->unit;
 
-    for (uint64_t i = n / drive->unit; safe == drive->unit; i++) {
-        uint32_t entry = entries(drive, zone)[i % lanes];
-
-        safe = 0;
-        if (n < drive->ns[0].geo.zone_capacity) {
-            safe = rsd_buffer_has(drive, block_of(drive, die + i % lanes,
-                                                  entry),
-                                  unit_page(drive, i));
-        }
-        n += safe;
-    }
-    return n;
+    return n ? ((n - 1) / unit * segments(drive)->lanes + lane) * unit +
+               (n - 1) % unit + 1 : 0;
 }
 
 static uint64_t seg_written(const Ns *ns, uint32_t zone)
 {
     const RsdDrive *drive = ns->drive;
-    uint32_t lanes = segments(drive)->lanes, unit = drive->unit;
+    uint32_t lanes = segments(drive)->lanes;
     uint32_t die = first_die(drive, zone);
     const uint32_t *map = entries(drive, zone);
     uint64_t written = 0;
@@ -1128,18 +1240,19 @@ static uint64_t seg_written(const Ns *ns, uint32_t zone)
         return 0;
     }
     for (uint32_t lane = 0; lane < lanes; lane++) {
-        uint64_t rec = drive->media.rec[block_of(drive, die + lane,
-                                                 map[lane])];
-        uint64_t n = rsd_rec_next(rec);
+        uint32_t block = block_of(drive, die + lane, map[lane]);
+        uint64_t rec = drive->media.rec[block], n = rsd_rec_next(rec);
+        uint64_t safe = rsd_buffer_safe(drive, block), end;
 
-        uint64_t end = ((n / unit - 1) * lanes + lane + 1) * unit;
-
-        if (n && !(rsd_rec_flags(rec) & RSD_BLOCK_DIRTY) && end > written) {
+        if (rsd_rec_flags(rec) & RSD_BLOCK_DIRTY) {
+            n = 0;
+        }
+        end = pages_to(drive, lane, n > safe ? n : safe);
+        if (end > written) {
             written = end;
         }
     }
-    return rsd_buffered(drive) ? written_in_buffer(drive, zone, written)
-                               : written;
+    return written;
 }
 
 /* Is the file consistent? Finds out which block is whose; changes nothing. */
@@ -1367,6 +1480,12 @@ static bool seg_open(Ns *ns, char err[RSD_ERR_LEN])
     /* nothing can fail any more: the file may be changed */
     recover(drive);
     rsd_buffer_settle(ns);
+    for (uint32_t zone = 0; drive->cfg.zrwa && zone < ns->geo.num_zones;
+         zone++) {
+        seg->zones[zone].submitted =
+            rsd_zrwa_settle(ns, zone, seg->zones[zone].submitted);
+    }
+    rsd_zrwa_settled(drive);
     for (uint32_t d = 0; d < drive->dies; d++) {
         rsd_pool_fill(drive, &seg->dies[d].pool, d);
         measure_wear(drive, d);

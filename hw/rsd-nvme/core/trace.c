@@ -166,6 +166,8 @@ static const char *const op_names[] = {
     [RSD_TRACE_FLUSH] = "flush",
     [RSD_TRACE_TRIM] = "trim",
     [RSD_TRACE_FORMAT] = "format",
+    [RSD_TRACE_ZRWA_OPEN] = "open of a random write area",
+    [RSD_TRACE_ZRWA_COMMIT] = "commit of a random write area",
 };
 
 #define NUM_OPS (sizeof(op_names) / sizeof(op_names[0]))
@@ -192,6 +194,10 @@ RsdTraceOp rsd_trace_op(RsdOp op)
         return RSD_TRACE_FLUSH;
     case RSD_TRIM:
         return RSD_TRACE_TRIM;
+    case RSD_ZRWA_OPEN:
+        return RSD_TRACE_ZRWA_OPEN;
+    case RSD_ZRWA_COMMIT:
+        return RSD_TRACE_ZRWA_COMMIT;
     }
     abort();
 }
@@ -527,7 +533,7 @@ static int check_record(RsdTraceReader *reader, const RsdTraceRecord *r,
     switch (r->kind) {
     case RSD_TRACE_SUBMIT:
         if (r->op >= NUM_OPS) {
-            return bad_record(reader, err, "operation", r->op, "0 to 7");
+            return bad_record(reader, err, "operation", r->op, "0 to 9");
         }
         if (r->order != reader->submitted) {
             return bad_record(reader, err, "order of a submission", r->order,

@@ -53,6 +53,8 @@ typedef enum RsdTraceOp {
     RSD_TRACE_FLUSH = 5,
     RSD_TRACE_TRIM = 6,
     RSD_TRACE_FORMAT = 7,
+    RSD_TRACE_ZRWA_OPEN = 8,    /* a zone gets a random write area */
+    RSD_TRACE_ZRWA_COMMIT = 9,  /* lba, nlb: the blocks committed */
 } RsdTraceOp;
 
 enum {
