@@ -58,6 +58,8 @@ static uint16_t rsd_nvme_status(const RsdFlash *flash, const RsdCmd *cmd,
     case RSD_E_NOBLOCK:
     case RSD_E_READONLY:
         return NVME_WRITE_FAULT;
+    case RSD_E_NOZRWA:
+        return NVME_NOZRWA;
     case RSD_E_MEDIA:
         return cmd->op == RSD_READ ? NVME_UNRECOVERED_READ : NVME_WRITE_FAULT;
     }
@@ -317,11 +319,42 @@ uint16_t rsd_ns_zone_finish(NvmeNamespace *ns, NvmeRequest *req,
     return status;
 }
 
+uint16_t rsd_ns_zone_zrwa(NvmeNamespace *ns, NvmeRequest *req, NvmeZone *zone)
+{
+    return rsd_ns_add_part(ns, req, RSD_ZRWA_OPEN, zone->d.zslba, 0);
+}
+
+uint16_t rsd_ns_zone_commit(NvmeNamespace *ns, NvmeRequest *req,
+                            NvmeZone *zone, uint32_t nlb)
+{
+    return rsd_ns_add_part(ns, req, RSD_ZRWA_COMMIT, zone->d.wp, nlb);
+}
+
+/*
+ * Something to a zone's random write area was refused after the zone's write
+ * pointer had moved, or the zone had got an area: it has what the drive says.
+ */
+static void rsd_ns_zrwa_refused(NvmeNamespace *ns, const RsdCmd *cmd)
+{
+    NvmeZone *zone = &ns->zone_array[cmd->lba / ns->zone_size];
+    RsdZone info;
+
+    rsd_zone_get(rsd_flash(ns)->drive, zone - ns->zone_array, &info);
+    if (!info.zrwa) {
+        nvme_ns_release_zrwa(ns, zone);
+    }
+    nvme_ns_rewind_zone(ns, zone, zone->d.zslba + info.next);
+}
+
 static void rsd_part_complete(RsdFlash *flash, RsdCmd *cmd)
 {
     RsdParts *parts = cmd->opaque;
     NvmeRequest *req = parts->req;
 
+    if (cmd->status != RSD_OK && (cmd->op == RSD_ZRWA_OPEN ||
+                                  cmd->op == RSD_ZRWA_COMMIT)) {
+        rsd_ns_zrwa_refused(flash->ns[cmd->ns], cmd);
+    }
     if (cmd->status != RSD_OK) {
         parts->status = rsd_nvme_status(flash, cmd, cmd->status);
     }
@@ -359,7 +392,9 @@ static void rsd_ns_write_refused(NvmeNamespace *ns, const RsdCmd *cmd)
     RsdZone info;
 
     rsd_zone_get(rsd_flash(ns)->drive, idx, &info);
-    if (!(info.attrs & RSD_ZA_FINISHED)) {
+    if (info.zrwa) {
+        rsd_ns_zrwa_refused(ns, cmd);
+    } else if (!(info.attrs & RSD_ZA_FINISHED)) {
         nvme_ns_rewind_zone(ns, &ns->zone_array[idx], cmd->lba);
     }
 }
@@ -426,6 +461,8 @@ void rsd_flash_timer(void *opaque)
         case RSD_ZONE_RESET:
         case RSD_ZONE_FINISH:
         case RSD_TRIM:
+        case RSD_ZRWA_OPEN:
+        case RSD_ZRWA_COMMIT:
             rsd_part_complete(flash, cmd);
             break;
         case RSD_READ:

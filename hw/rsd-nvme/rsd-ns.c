@@ -162,9 +162,10 @@ bool rsd_ns_check_inherited(NvmeNamespace *ns, Error **errp)
     } else if (p->zd_extension_size) {
         name = "zoned.descr_ext_size";
         instead = "use zd-ext";
-    } else if (p->numzrwa || p->zrwas) {
-        name = p->numzrwa ? "zoned.numzrwa" : "zoned.zrwas";
-        instead = "a random write area is not modelled";
+    } else if (p->numzrwa || p->zrwas || p->zrwafg != -1) {
+        name = p->numzrwa ? "zoned.numzrwa" :
+               p->zrwas ? "zoned.zrwas" : "zoned.zrwafg";
+        instead = "use zrwa, zrwa-size and zrwa-flush";
     } else if (p->fdp.ruhs) {
         name = "fdp.ruhs";
         instead = "zones place the data";
@@ -241,8 +242,8 @@ static bool rsd_ns_settings(RsdNamespace *rs, RsdConfig *cfg, bool exists,
 }
 
 /* What concerns zones alone, the drive being known. */
-static bool rsd_ns_check_zones(NvmeNamespace *ns, const RsdGeometry *geo,
-                               Error **errp)
+static bool rsd_ns_check_zones(NvmeNamespace *ns, const RsdConfig *cfg,
+                               const RsdGeometry *geo, Error **errp)
 {
     const NvmeNamespaceParams *p = &ns->params;
 
@@ -257,6 +258,12 @@ static bool rsd_ns_check_zones(NvmeNamespace *ns, const RsdGeometry *geo,
         error_setg(errp, "'zoned.max_open' is %" PRIu32 ", must be from 0 to "
                    "the number of zones, %" PRIu32, p->max_open_zones,
                    geo->num_zones);
+        return false;
+    }
+    if (p->max_active_zones && cfg->zrwa > p->max_active_zones) {
+        error_setg(errp, "'zrwa' is %" PRIu64 ", must be from 0 to "
+                   "'zoned.max_active', %" PRIu32, cfg->zrwa,
+                   p->max_active_zones);
         return false;
     }
     return true;
@@ -280,6 +287,11 @@ static void rsd_ns_zoned_init(NvmeNamespace *ns, const RsdGeometry *geo)
     ns->params.zone_size_bs = geo->zone_size * RSD_LBA_SIZE;
     ns->params.zone_cap_bs = geo->zone_capacity * RSD_LBA_SIZE;
     ns->params.zd_extension_size = cfg->zd_ext;
+    if (cfg->zrwa) {
+        ns->params.numzrwa = cfg->zrwa;
+        ns->params.zrwas = cfg->zrwa_size;
+        ns->params.zrwafg = cfg->zrwa_flush;
+    }
 }
 
 static bool rsd_ns_setup(NvmeNamespace *ns, Error **errp)
@@ -318,7 +330,7 @@ static bool rsd_ns_setup(NvmeNamespace *ns, Error **errp)
     rsd_flash_unref(flash);
 
     rsd_geometry(flash->drive, 0, &geo);
-    if (!rsd_ns_check_zones(ns, &geo, errp)) {
+    if (!rsd_ns_check_zones(ns, &cfg, &geo, errp)) {
         goto fail;
     }
 
@@ -352,7 +364,7 @@ fail:
 /*
  * Zones come back as a controller that lost power leaves them: what was open
  * is closed, or empty if nothing was written. The write pointer is not stored;
- * it follows the highest programmed page.
+ * it follows the highest programmed page. A random write area stays.
  */
 static bool rsd_ns_restore(NvmeNamespace *ns, Error **errp)
 {
@@ -384,7 +396,7 @@ static bool rsd_ns_restore(NvmeNamespace *ns, Error **errp)
             zone->d.za = za;
             zone->w_ptr = zone->d.wp = nvme_zone_wr_boundary(zone);
             QTAILQ_INSERT_TAIL(&ns->full_zones, zone, entry);
-        } else if (info.written || za) {
+        } else if (info.written || za || info.zrwa) {
             if (ns->params.max_active_zones &&
                 ns->nr_active_zones == ns->params.max_active_zones) {
                 error_setg(errp, "'zoned.max_active' is %" PRIu32 ", but more "
@@ -395,7 +407,11 @@ static bool rsd_ns_restore(NvmeNamespace *ns, Error **errp)
             }
             nvme_set_zone_state(zone, NVME_ZONE_STATE_CLOSED);
             zone->d.za = za;
-            zone->w_ptr = zone->d.wp = zone->d.zslba + info.written;
+            if (info.zrwa) {
+                zone->d.za |= NVME_ZA_ZRWA_VALID;
+                ns->zns.numzrwa--;
+            }
+            zone->w_ptr = zone->d.wp = zone->d.zslba + info.next;
             QTAILQ_INSERT_TAIL(&ns->closed_zones, zone, entry);
             nvme_aor_inc_active(ns);
         }
@@ -488,6 +504,8 @@ static const NvmeNamespaceOps rsd_ns_ops = {
     .parts_done = rsd_ns_parts_done,
     .zone_reset = rsd_ns_zone_reset,
     .zone_finish = rsd_ns_zone_finish,
+    .zone_zrwa = rsd_ns_zone_zrwa,
+    .zone_commit = rsd_ns_zone_commit,
     .zone_changed = rsd_ns_zone_changed,
     .format = rsd_ns_format,
     .host_stats = rsd_ns_host_stats,

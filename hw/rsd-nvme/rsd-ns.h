@@ -104,6 +104,9 @@ uint16_t rsd_ns_zone_reset(NvmeNamespace *ns, NvmeRequest *req,
                            NvmeZone *zone);
 uint16_t rsd_ns_zone_finish(NvmeNamespace *ns, NvmeRequest *req,
                             NvmeZone *zone);
+uint16_t rsd_ns_zone_zrwa(NvmeNamespace *ns, NvmeRequest *req, NvmeZone *zone);
+uint16_t rsd_ns_zone_commit(NvmeNamespace *ns, NvmeRequest *req,
+                            NvmeZone *zone, uint32_t nlb);
 uint16_t rsd_ns_format(NvmeNamespace *ns, uint8_t idx);
 
 /* The drive's timer: completes what is due. opaque is an RsdFlash. */

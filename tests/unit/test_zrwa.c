@@ -434,6 +434,7 @@ static RsdConfig random_config(Rng *rng)
         { 1, 16384, RSD_CELL_TLC, true }, { 2, 8192, RSD_CELL_TLC, true },
         { 3, 8192, RSD_CELL_TLC, false },
     };
+    static const uint64_t flushes[] = { 1, 2, 3, 4, 6 };
     uint64_t k = rng_below(rng, 5), flush;
     RsdConfig cfg = area_config();
 
@@ -443,7 +444,7 @@ static RsdConfig random_config(Rng *rng)
     cfg.one_shot = kinds[k].one_shot;
     cfg.pages = 12;
     cfg.channels = 1 + rng_below(rng, 2);
-    flush = (const uint64_t[]){ 1, 2, 3, 4, 6 }[rng_below(rng, 5)];
+    flush = flushes[rng_below(rng, 5)];
     cfg.zrwa_flush = flush * 4096;
     cfg.zrwa_size = cfg.zrwa_flush * (1 + rng_below(rng, 12 / flush));
     cfg.write_buffer = cfg.zrwa * cfg.zrwa_size +
