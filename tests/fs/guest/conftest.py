@@ -3,6 +3,7 @@
 
 import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -67,7 +68,8 @@ def run(
     """run(script, system="rsd", status=0, ...): a guest in virtual time, with the checkers in /in.
 
     The script runs with PROLOGUE before it. Fails if it ends otherwise than with `status`, or if
-    the guest's kernel has found a fault. `outcome` is how the guest has to end.
+    the guest's kernel has found a fault. `outcome` is how the guest has to end; `on_output` gets
+    what it prints.
     """
 
     def start(
@@ -75,6 +77,7 @@ def run(
         system: str = "rsd",
         status: int | None = 0,
         outcome: Outcome = Outcome.EXITED,
+        on_output: Callable[[bytes], None] = lambda data: None,
         **options: object,
     ) -> GuestResult:
         settings = {"wall_limit_s": WALL_LIMIT_S[flavour], "inputs": checkers, **options}
@@ -85,7 +88,7 @@ def run(
             out_dir=tmp_path / "out",
             **settings,  # type: ignore[arg-type]
         )
-        result = machine.run_guest(job, parts, cache=rsd_cache)
+        result = machine.run_guest(job, parts, cache=rsd_cache, on_output=on_output)
         found = FAULT.search(result.console)
         assert not found, result.console
         assert result.outcome is outcome, f"{result.outcome}\n{result.output}\n{result.console}"

@@ -40,7 +40,5 @@ def script(volume: Volume, body: str, *, make: bool = True) -> str:
         "drive=/dev/nvme0n1\n"
         f"start() {{ {volume.mount} $* $drive /mnt; }}\n"
         f"end() {{ cd /; umount /mnt; {volume.check}; }}\n"
-        "again() { end; start; }\n"
-        + (f"{volume.mkfs}\n" if make else "")
-        + f"chmod 755 /in/*\n{body}\n"
+        "again() { end; start; }\n" + (f"{volume.mkfs}\n" if make else "") + f"{body}\n"
     )

@@ -394,8 +394,7 @@ TEST(rename_flags)
 	FAILS(renameat2(AT_FDCWD, "b", AT_FDCWD, "c", 1U << 30), EINVAL);
 	OK(mkdir("d", 0755));
 	OK(mkdir("d/sub", 0755));
-	if (renameat2(AT_FDCWD, "b", AT_FDCWD, "d/sub", RENAME_EXCHANGE)) {
-		CHECK(errno == EINVAL);
+	if (renameat2(AT_FDCWD, "b", AT_FDCWD, "d/sub", RENAME_EXCHANGE) && errno == EINVAL) {
 		CHECK(content_is("b", "b") && S_ISDIR(of("d/sub").st_mode));
 		return;
 	}
@@ -629,7 +628,11 @@ TEST(times)
 		set[0].tv_sec = set[1].tv_sec = seconds[i];
 		OK(utimensat(AT_FDCWD, "f", set, 0));
 		after = of("f");
-		CHECK(same(after.st_atim, set[0]) && same(after.st_mtim, set[1]));
+		if (!same(after.st_atim, set[0]) || !same(after.st_mtim, set[1])) {
+			printf("%lld became %lld and %lld\n", (long long)seconds[i],
+			       (long long)after.st_atim.tv_sec, (long long)after.st_mtim.tv_sec);
+			CHECK(!"the time that was set");
+		}
 	}
 	set[0].tv_nsec = UTIME_OMIT;
 	set[1].tv_nsec = UTIME_NOW;
@@ -765,10 +768,9 @@ TEST(direct)
 
 	CHECK(posix_memalign((void **)&data, PAGE, 64 * PAGE) == 0);
 	fd = open("f", O_RDWR | O_CREAT | O_DIRECT, 0644);
-	if (fd < 0) {
-		CHECK(errno == EINVAL);
+	if (fd < 0 && errno == EINVAL)
 		return;
-	}
+	CHECK(fd >= 0);
 	buffered = open("f", O_RDWR);
 	memset(data, 'd', 64 * PAGE);
 	CHECK(pwrite(fd, data, 64 * PAGE, 0) == 64 * PAGE);
@@ -817,8 +819,9 @@ TEST(syncs)
 /* An operation that a file system need not have. */
 static bool has(int result)
 {
-	if (result == -1)
-		CHECK(errno == EOPNOTSUPP);
+	bool missing = result == -1 && errno == EOPNOTSUPP;
+
+	CHECK(result != -1 || missing);
 	return result != -1;
 }
 

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A mounted volume: what programs may expect of it, and what it has to endure."""
+
+import pytest
+from mounted import SMALL, Run, Volume, script
+
+pytestmark = pytest.mark.guest
+
+
+def check(run: Run, volume: Volume, body: str, **options: object) -> str:
+    """Run `body` on a new volume; gives its output."""
+    return run(script(volume, body), system=volume.system, **options).output
+
+
+def test_posix(run: Run, volume: Volume) -> None:
+    check(run, volume, "start; /in/posix /mnt; again; ls -lR /mnt | wc -l; end")
+
+
+@pytest.mark.parametrize(
+    ("rounds", "ops"), [(2, 1500), pytest.param(10, 100000, marks=pytest.mark.long)]
+)
+def test_random_operations(run: Run, volume: Volume, rounds: int, ops: int) -> None:
+    """fsx on four files at once, with mappings and direct I/O, and remounts between."""
+    check(
+        run,
+        volume,
+        f"""
+        start
+        for round in $(seq {rounds}); do
+            for file in 1 2 3 4; do
+                /in/fsx /mnt/$file ops={ops} seed=$round$file size=$((file * 150000)) \
+                    keep=/tmp/model$file &
+                pids="$pids $!"
+            done
+            for pid in $pids; do wait $pid; done
+            pids=
+            again
+        done
+        end
+        """,
+        virtual_limit_s=0,
+    )
+
+
+FIO = "fio --minimal --directory=/mnt --verify=crc32c --verify_fatal=1 --randseed=7 --bs=4k-64k"
+
+
+def test_fio_verifies(run: Run, volume: Volume) -> None:
+    """Written buffered, mapped, directly and by AIO, at once; read back after a remount."""
+    jobs = {
+        "buffered": "--ioengine=psync --fsync=50",
+        "mapped": "--ioengine=mmap",
+        "aio": "--ioengine=libaio --iodepth=8",
+        "uring": "--ioengine=io_uring --iodepth=8 $direct",
+    }
+    words = " ".join(f"--name={name} --rw=randwrite --size=8m {jobs[name]}" for name in jobs)
+    check(
+        run,
+        volume,
+        f"""
+        start
+        direct=
+        ! dd if=/dev/zero of=/mnt/probe bs=4k count=1 oflag=direct || direct=--direct=1
+        {FIO} --do_verify=1 {words}
+        again
+        {FIO} --verify_only=1 {words}
+        end
+        """,
+    )
+
+
+def test_everything_at_once(run: Run, volume: Volume) -> None:
+    """stress-ng, fsmark and postmark, side by side."""
+    check(
+        run,
+        volume,
+        """
+        start
+        mkdir /mnt/stress /mnt/marks /mnt/postmark
+        stress-ng --seed 1 --verify --temp-path /mnt/stress --hdd 1 --hdd-bytes 2m --hdd-ops 50 \
+            --dir 1 --dir-ops 25 --link 1 --link-ops 3 --rename 2 --rename-ops 200 \
+            --symlink 1 --symlink-ops 3 --dentry 1 --dentry-ops 50 --seek 1 --seek-ops 50 & a=$!
+        fs_mark -d /mnt/marks -n 60 -s 10000 -t 2 -S 1 & b=$!
+        (cd /mnt/postmark
+         printf 'set number 200\nset transactions 300\nset seed 3\nrun\n' | postmark) & c=$!
+        for job in $a $b $c; do wait $job; done
+        again
+        end
+        """,
+    )
+
+
+def test_full(run: Run, volume: Volume) -> None:
+    """Full is said when it is; overwriting goes on, deleting gives everything back."""
+    check(
+        run,
+        volume,
+        """
+        start
+        avail() { sync; stat -f -c %a /mnt; }
+        head -c 4000000 /dev/urandom > /mnt/kept
+        md5sum /mnt/kept > /tmp/sum
+        before=$(avail)
+        for round in 1 2 3; do
+            fails 1 dd if=/dev/zero of=/mnt/fill bs=64k
+            fails 1 dd if=/dev/zero of=/mnt/more bs=4k conv=fsync
+            test $(avail) -lt 64
+            dd if=/mnt/kept of=/mnt/fill bs=4k count=500 seek=100 conv=notrunc,fsync
+            md5sum -c /tmp/sum
+            rm /mnt/fill /mnt/more
+            test $(avail) -ge $((before - 64))
+        done
+        again
+        md5sum -c /tmp/sum
+        end
+        """,
+        namespace={**volume.namespace, **SMALL},
+    )
+
+
+@pytest.mark.parametrize("files", [5000, pytest.param(1000000, marks=pytest.mark.long)])
+def test_many_files(run: Run, volume: Volume, files: int) -> None:
+    """In one directory, found and listed again after a remount, half of them removed."""
+    check(
+        run,
+        volume,
+        f"""
+        start
+        mkdir /mnt/d
+        python3 -c '
+import os
+os.chdir("/mnt/d")
+for i in range({files}): os.close(os.open(f"file number {{i}}", os.O_CREAT | os.O_WRONLY))
+'
+        again
+        python3 -c '
+import os
+os.chdir("/mnt/d")
+assert sorted(os.listdir()) == sorted(f"file number {{i}}" for i in range({files}))
+for i in range(0, {files}, 7): os.stat(f"file number {{i}}")
+for i in range(0, {files}, 2): os.unlink(f"file number {{i}}")
+'
+        again
+        python3 -c '
+import os
+os.chdir("/mnt/d")
+assert len(os.listdir()) == {files // 2}
+for i in range(1, {files}, 2): os.unlink(f"file number {{i}}")
+'
+        rmdir /mnt/d
+        end
+        """,
+        virtual_limit_s=0,
+    )
