@@ -17,31 +17,45 @@
  */
 #define SUMS	8
 
-/* An append of folios, or of a summary */
+/*
+ * Folios that are written as one: their writeback ends when all of them are in
+ * the index, since a crash before that takes all of them back.
+ */
+struct txn {
+	struct inode *inode;
+	struct rfs_txn core;
+	u32 left;		/* appends, and one while more will come */
+	int error;
+	struct folio *folio[RFS_TXN_MAX];
+};
+
+/* An append, of folios of a transaction or of a summary */
 struct run {
 	struct llist_node node;
 	struct rfsm *m;
-	struct inode *inode;	/* NULL: a summary */
+	struct txn *txn;	/* NULL: a summary */
 	struct rfs_place place;
 	struct rfs_sum *sum;
 	struct page *page;	/* of a summary */
 	struct bio *bio;
 	void *oob;
-	u32 n, tries;
-	int error;
+	u32 first, n;		/* folios */
+	u32 tries;
 	bool again;
-	struct folio *folio[RFSM_APPEND_MAX];
 };
 
-static struct kmem_cache *run_cache;
+static struct kmem_cache *run_cache, *txn_cache;
 
 static void endio(struct bio *bio)
 {
 	struct run *run = bio->bi_private;
 	struct rfsm *m = run->m;
 
-	llist_add(&run->node, &m->done);
-	queue_work(m->queue, &m->work);
+	/* once it is in the list, an unmount may go on, but see there */
+	rcu_read_lock();
+	if (llist_add(&run->node, &m->done))
+		queue_work(m->queue, &m->work);
+	rcu_read_unlock();
 }
 
 /* bio and OOBs are there; pages and where to are added. */
@@ -56,9 +70,10 @@ static void submit(struct run *run)
 	bio->bi_end_io = endio;
 	rfsm_bio_oobs(dev, bio, run->oob, run->n);
 	for (i = 0; i < run->n; i++) {
-		struct page *page = run->page ? run->page :
-				    folio_page(run->folio[i], 0);
+		struct page *page = run->page;
 
+		if (run->txn)
+			page = folio_page(run->txn->folio[run->first + i], 0);
 		/* the bio was made for so many, and the drive takes them */
 		WARN_ON_ONCE(bio_add_zone_append_page(bio, page,
 						      RFS_BLOCK_BYTES, 0) !=
@@ -70,14 +85,14 @@ static void submit(struct run *run)
 		submit_bio(bio);
 }
 
-static struct run *run_alloc(struct rfsm *m, struct inode *inode, u32 n,
+static struct run *run_alloc(struct rfsm *m, struct txn *txn, u32 n,
 			     blk_opf_t flags)
 {
 	struct run *run = mempool_alloc(&m->runs, GFP_NOIO);
 
-	memset(run, 0, offsetof(struct run, folio));
+	memset(run, 0, sizeof(*run));
 	run->m = m;
-	run->inode = inode;
+	run->txn = txn;
 	run->bio = rfsm_bio(&m->dev, REQ_OP_ZONE_APPEND | flags, n, 0,
 			    &run->oob);
 	return run;
@@ -98,77 +113,75 @@ static void run_free(struct run *run)
 	mempool_free(run, &m->runs);
 }
 
-/* Under the volume lock. */
+/* Under the volume lock: a transaction or a summary less is on its way. */
 static void land(struct rfsm *m)
 {
-	m->flying--;
-	if (!m->flying || m->flying == RUNS / 2)
+	if (!--m->flying)
 		wake_up_all(&m->gate_wait);
 }
 
-static void folios_end(struct inode *inode, struct folio **folio, u32 n,
-		       int error)
+/* Under the volume lock; true if it was the last: then txn_end() is due. */
+static bool txn_put(struct rfsm *m, struct txn *txn, int error)
 {
 	u32 i;
 
-	if (error)
-		mapping_set_error(inode->i_mapping, error);
-	for (i = 0; i < n; i++)
-		folio_end_writeback(folio[i]);
+	txn->error = txn->error ? txn->error : error;
+	if (--txn->left)
+		return false;
+	for (i = 0; i < txn->core.n; i++)
+		rfsm_unpromise(m, txn->inode, txn->folio[i]);
+	land(m);
+	return true;
 }
 
-/* An append came back: into the index, or once more elsewhere. */
-static void run_done(struct run *run)
+static void txn_end(struct rfsm *m, struct txn *txn)
+{
+	u32 i, n = txn->core.n;
+
+	if (txn->error)
+		mapping_set_error(txn->inode->i_mapping, txn->error);
+	for (i = 0; i < n; i++)
+		folio_end_writeback(txn->folio[i]);
+	mempool_free(txn, &m->txns);
+}
+
+/*
+ * An append came back: into the index, or once more elsewhere. Returns its
+ * transaction if that has ended.
+ */
+static struct txn *run_done(struct run *run)
 {
 	struct rfsm *m = run->m;
 	struct rfs_fs *fs = m->fs;
 	u64 addr = run->bio->bi_iter.bi_sector >> (12 - SECTOR_SHIFT);
+	int error = blk_status_to_errno(run->bio->bi_status);
 	u64 addrs[RFSM_APPEND_MAX];
 	u32 i;
 
-	run->error = blk_status_to_errno(run->bio->bi_status);
 	if (run->sum) {
-		rfs_sum_done(fs, run->sum, addr, run->error);
+		rfs_sum_done(fs, run->sum, addr, error);
 		m->sums--;
 		land(m);
-		return;
+		return NULL;
 	}
 	rfsm_bio_oobs_back(&m->dev, run->oob, run->n);
-	rfs_placed(fs, &run->place, run->oob, addr, run->error);
-	run->again = run->error && ++run->tries < RFS_TRIES && !m->dev.dead &&
-		     !rfs_place(fs, RFS_S_DATA, run->n, &run->place);
-	if (run->again && run->place.n < run->n) {
-		/* a smaller place: not for these OOBs, which are one bio */
-		rfs_placed(fs, &run->place, run->oob, 0, -EIO);
-		run->again = false;
+	rfs_placed(fs, &run->place, run->oob, addr, error);
+	if (error && ++run->tries < RFS_TRIES && !m->dev.dead) {
+		run->again = !rfs_place(fs, RFS_S_DATA, run->n, true,
+					&run->place);
+		if (run->again)
+			return NULL;
 	}
-	if (run->again)
-		return;
+	if (--m->runs_flying == RUNS / 2)
+		wake_up_all(&m->gate_wait);
 	for (i = 0; i < run->n; i++)
 		addrs[i] = addr + i;
-	if (!run->error)
-		run->error = rfs_done(fs, run->oob, run->n, addrs);
-	for (i = 0; i < run->n; i++)
-		rfsm_unpromise(m, run->inode, run->folio[i]);
-	land(m);
-}
-
-/* After the volume lock was dropped. */
-static void run_end(struct run *run)
-{
-	struct rfsm *m = run->m;
-
-	if (run->again) {
-		run->again = false;
-		bio_reset(run->bio, m->dev.bdev, REQ_OP_ZONE_APPEND);
-		submit(run);
-		return;
+	if (!error) {
+		error = rfs_done(fs, run->oob, run->n, addrs);
+		if (error)
+			error = rfsm_failed(m, error);
 	}
-	if (run->error)
-		run->error = rfsm_failed(m, run->error);
-	if (run->inode)
-		folios_end(run->inode, run->folio, run->n, run->error);
-	run_free(run);
+	return txn_put(m, run->txn, error) ? run->txn : NULL;
 }
 
 /* A summary that can be written; under the volume lock. */
@@ -183,7 +196,7 @@ static struct run *next_sum(struct rfsm *m)
 	if (!sum)
 		return NULL;
 	run = mempool_alloc(&m->sum_runs, GFP_NOIO);
-	memset(run, 0, offsetof(struct run, folio));
+	memset(run, 0, sizeof(*run));
 	run->m = m;
 	run->bio = bio_alloc_bioset(m->dev.bdev, 1, REQ_OP_ZONE_APPEND,
 				    GFP_NOIO, &m->dev.core_bios);
@@ -205,16 +218,29 @@ static void work(struct work_struct *work)
 	struct run *run, *next, *sums = NULL;
 
 	list = llist_reverse_order(list);
+	llist_for_each_entry_safe(run, next, list, node) {
+		struct txn *txn;
+
+		rfsm_lock(m);
+		txn = run_done(run);
+		rfsm_unlock(m);
+		if (run->again) {
+			run->again = false;
+			bio_reset(run->bio, m->dev.bdev, REQ_OP_ZONE_APPEND);
+			submit(run);
+			continue;
+		}
+		run_free(run);
+		if (txn)
+			txn_end(m, txn);
+	}
+	/* after the memory of those that came back is free again */
 	rfsm_lock(m);
-	llist_for_each_entry(run, list, node)
-		run_done(run);
 	while ((run = next_sum(m))) {
 		run->node.next = sums ? &sums->node : NULL;
 		sums = run;
 	}
 	rfsm_unlock(m);
-	llist_for_each_entry_safe(run, next, list, node)
-		run_end(run);
 	if (sums)
 		llist_for_each_entry_safe(run, next, &sums->node, node)
 			submit(run);
@@ -222,8 +248,7 @@ static void work(struct work_struct *work)
 }
 
 /* Without page metadata: one append after the other, each with a summary. */
-static int append_listed(struct rfsm *m, const struct rfs_txn *txn,
-			 struct folio **folio)
+static int append_listed(struct rfsm *m, const struct txn *txn)
 {
 	const void *data[RFS_SUM_ENTRIES];
 	u64 addr[RFS_SUM_ENTRIES];
@@ -232,54 +257,51 @@ static int append_listed(struct rfsm *m, const struct rfs_txn *txn,
 	int ret = 0;
 
 	oob = rfs_alloc(RFS_SUM_ENTRIES * sizeof(*oob));
-	for (done = 0; !ret && done < txn->n; done += part) {
-		part = min(txn->n - done, (u32)RFS_SUM_ENTRIES);
+	for (done = 0; !ret && done < txn->core.n; done += part) {
+		part = min(txn->core.n - done, (u32)RFS_SUM_ENTRIES);
 		for (i = 0; i < part; i++)
-			data[i] = folio_address(folio[done + i]);
-		ret = rfs_fill(m->fs, txn, done, part, oob);
+			data[i] = folio_address(txn->folio[done + i]);
+		ret = rfs_fill(m->fs, &txn->core, done, part, oob);
 		if (!ret)
 			ret = rfs_append(m->fs, RFS_S_DATA, part, data, oob,
 					 addr);
 		if (!ret)
 			ret = rfs_done(m->fs, oob, part, addr);
-		for (i = 0; !ret && i < part; i++)
-			rfsm_unpromise(m, folio[done + i]->mapping->host,
-				       folio[done + i]);
 	}
 	rfs_free(oob);
 	return ret;
 }
 
-/* A run of what is left of a transaction; *done grows. */
-static int append_run(struct rfsm *m, struct inode *inode,
-		      const struct rfs_txn *txn, struct folio **folio,
-		      u32 *done, blk_opf_t flags)
+/* An append of what is left of a transaction; *done grows. */
+static int append_run(struct rfsm *m, struct txn *txn, u32 *done,
+		      blk_opf_t flags)
 {
-	u32 most = min(txn->n - *done, m->fs->geo.append_max), i;
+	u32 most = min(txn->core.n - *done, m->fs->geo.append_max), i;
 	struct rfs_oob *oob;
 	struct run *run;
 	int ret;
 
 	/* more would not be faster, only what comes after them slower */
-	if (READ_ONCE(m->flying) > RUNS)
-		wait_event(m->gate_wait, READ_ONCE(m->flying) <= RUNS / 2);
-	run = run_alloc(m, inode, most, flags);
+	if (READ_ONCE(m->runs_flying) >= RUNS)
+		wait_event(m->gate_wait, READ_ONCE(m->runs_flying) <= RUNS / 2);
+	run = run_alloc(m, txn, most, flags);
 	oob = run->oob;
 	rfsm_lock(m);
-	ret = rfs_fill(m->fs, txn, *done, most, oob);
+	ret = rfs_fill(m->fs, &txn->core, *done, most, oob);
 	if (!ret)
-		ret = rfs_place(m->fs, RFS_S_DATA, most, &run->place);
-	m->flying += !ret;
+		ret = rfs_place(m->fs, RFS_S_DATA, most, false, &run->place);
+	txn->left += !ret;
+	m->runs_flying += !ret;
 	rfsm_unlock(m);
 	if (ret) {
 		run_free(run);
 		return ret;
 	}
+	run->first = *done;
 	run->n = run->place.n;
-	for (i = 0; i < run->n; i++) {
-		run->folio[i] = folio[*done + i];
-		rfs_oob_seal(&oob[i], folio_address(run->folio[i]));
-	}
+	for (i = 0; i < run->n; i++)
+		rfs_oob_seal(&oob[i],
+			     folio_address(txn->folio[run->first + i]));
 	*done += run->n;
 	submit(run);
 	return 0;
@@ -289,11 +311,15 @@ void rfsm_append(struct rfsm *m, struct inode *inode, struct folio **folio,
 		 u32 n, u32 len, bool sync)
 {
 	struct timespec64 mtime = inode_get_mtime(inode);
-	blk_opf_t flags = sync ? REQ_SYNC : 0;
-	struct rfs_txn txn;
-	u32 done = 0, i;
+	struct txn *txn = mempool_alloc(&m->txns, GFP_NOIO);
+	u32 done = 0;
+	bool last;
 	int ret;
 
+	txn->inode = inode;
+	txn->left = 1;
+	txn->error = 0;
+	memcpy(txn->folio, folio, n * sizeof(*folio));
 	rfsm_lock(m);
 	while (m->gate) {
 		rfsm_unlock(m);
@@ -302,24 +328,27 @@ void rfsm_append(struct rfsm *m, struct inode *inode, struct folio **folio,
 	}
 	m->flying++;
 	ret = rfs_begin(m->fs, inode->i_ino, folio[0]->index, n, len,
-			timespec64_to_ns(&mtime), &txn);
+			timespec64_to_ns(&mtime), &txn->core);
+	txn->core.n = n;	/* also after an error */
 	if (!ret && !m->fs->geo.oob_bytes) {
-		ret = append_listed(m, &txn, folio);
-		if (!ret)
-			done = n;
+		ret = append_listed(m, txn);
+		done = n;
 	}
 	rfsm_unlock(m);
-	if (done)
-		folios_end(inode, folio, n, 0);
 	while (!ret && done < n)
-		ret = append_run(m, inode, &txn, folio, &done, flags);
-	rfsm_lock(m);
-	for (i = done; i < n; i++)
-		rfsm_unpromise(m, inode, folio[i]);
-	land(m);
-	rfsm_unlock(m);
+		ret = append_run(m, txn, &done, sync ? REQ_SYNC : 0);
 	if (ret)
-		folios_end(inode, folio + done, n - done, rfsm_failed(m, ret));
+		ret = rfsm_failed(m, ret);
+	rfsm_lock(m);
+	last = txn_put(m, txn, ret);
+	rfsm_unlock(m);
+	if (last)
+		txn_end(m, txn);
+}
+
+static bool landed(const struct rfsm *m)
+{
+	return !READ_ONCE(m->flying) && !READ_ONCE(m->fs->sums);
 }
 
 int rfsm_checkpoint(struct rfsm *m, u32 flags)
@@ -327,9 +356,9 @@ int rfsm_checkpoint(struct rfsm *m, u32 flags)
 	int ret;
 
 	m->gate++;
-	while (m->flying) {
+	while (!landed(m)) {
 		rfsm_unlock(m);
-		wait_event(m->gate_wait, !READ_ONCE(m->flying));
+		wait_event(m->gate_wait, landed(m));
 		rfsm_lock(m);
 	}
 	ret = rfs_checkpoint(m->fs, flags);
@@ -346,6 +375,8 @@ int rfsm_append_init(struct rfsm *m)
 	INIT_WORK(&m->work, work);
 	ret = mempool_init_slab_pool(&m->runs, RUNS, run_cache);
 	if (!ret)
+		ret = mempool_init_slab_pool(&m->txns, 4, txn_cache);
+	if (!ret)
 		ret = mempool_init_slab_pool(&m->sum_runs, SUMS, run_cache);
 	if (!ret)
 		ret = mempool_init_page_pool(&m->sum_pages, 2 * SUMS, 0);
@@ -361,12 +392,14 @@ void rfsm_append_exit(struct rfsm *m)
 {
 	if (m->queue) {
 		/* summaries that nobody waited for */
-		wait_event(m->gate_wait, !READ_ONCE(m->flying));
+		wait_event(m->gate_wait, landed(m));
+		synchronize_rcu();	/* endio() is done with the queue */
 		destroy_workqueue(m->queue);
 		m->queue = NULL;
 	}
 	mempool_exit(&m->sum_pages);
 	mempool_exit(&m->sum_runs);
+	mempool_exit(&m->txns);
 	mempool_exit(&m->runs);
 }
 
@@ -374,10 +407,16 @@ int __init rfsm_append_module_init(void)
 {
 	run_cache = kmem_cache_create("rfs_run", sizeof(struct run), 0, 0,
 				      NULL);
-	return run_cache ? 0 : -ENOMEM;
+	txn_cache = kmem_cache_create("rfs_txn", sizeof(struct txn), 0, 0,
+				      NULL);
+	if (run_cache && txn_cache)
+		return 0;
+	rfsm_append_module_exit();
+	return -ENOMEM;
 }
 
 void rfsm_append_module_exit(void)
 {
+	kmem_cache_destroy(txn_cache);
 	kmem_cache_destroy(run_cache);
 }

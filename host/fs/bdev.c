@@ -20,7 +20,8 @@ static struct bio *core_bio(struct rfsm_dev *dev, blk_opf_t op, u32 blocks,
 	bio = bio_alloc_bioset(dev->bdev, blocks, op | REQ_SYNC | REQ_META,
 			       GFP_NOIO, &dev->core_bios);
 	bio->bi_iter.bi_sector = rfsm_sector(addr);
-	*oob = dev->oob_bytes ? page_address(dev->core_oob) : NULL;
+	*oob = dev->oob_bytes || dev->unused_bytes ?
+	       page_address(dev->core_oob) : NULL;
 	if (*oob)
 		memset(*oob, 0, PAGE_SIZE);
 	return bio;
@@ -51,7 +52,9 @@ void rfsm_bio_oobs(struct rfsm_dev *dev, struct bio *bio, void *oob, u32 n)
 
 	if (!oob)
 		return;
-	for (i = n; step > RFS_OOB_BYTES && i-- > 0;) {
+	if (!step)	/* zeroes: an append must have what the drive has */
+		step = dev->unused_bytes;
+	for (i = n; dev->oob_bytes > RFS_OOB_BYTES && i-- > 0;) {
 		memmove(oob + i * step, oob + i * RFS_OOB_BYTES, RFS_OOB_BYTES);
 		memset(oob + i * step + RFS_OOB_BYTES, 0, step - RFS_OOB_BYTES);
 	}
@@ -92,7 +95,7 @@ static int dev_append(void *opaque, u32 zone, u32 blocks,
 		return -EINVAL;
 	bio = core_bio(dev, REQ_OP_ZONE_APPEND, blocks,
 		       (u64)zone * (dev->zone_sectors / SECTORS), &page);
-	if (page)
+	if (dev->oob_bytes)
 		memcpy(page, oob, blocks * sizeof(*oob));
 	rfsm_bio_oobs(dev, bio, page, blocks);
 	for (i = 0; i < blocks; i++) {
@@ -252,7 +255,10 @@ static int dev_read_many(void *opaque, u32 n, const u64 *addr,
 	return 0;
 }
 
-/* Waits for reads that looked up an address in the zone (C.3, rule 4). */
+/*
+ * Not while a read is on its way that looked up an address in the zone (C.3,
+ * rule 4). It is not waited for: who has it may want the volume lock.
+ */
 static int dev_reset(void *opaque, u32 zone)
 {
 	struct rfsm_dev *dev = opaque;
@@ -260,7 +266,8 @@ static int dev_reset(void *opaque, u32 zone)
 	if (dev->dead)
 		return -EIO;
 	dev->ahead = 0;
-	wait_event(dev->read_done, !atomic_read(&dev->reads[zone]));
+	if (atomic_read(&dev->reads[zone]))
+		return -EBUSY;
 	return blkdev_zone_mgmt(dev->bdev, REQ_OP_ZONE_RESET,
 				(sector_t)zone * dev->zone_sectors,
 				dev->zone_sectors);
@@ -349,16 +356,23 @@ const struct rfs_dev_ops rfsm_dev_ops = {
 	.now = dev_now,
 };
 
-/* Page metadata that RFS can use: 64 bytes or more that nobody else checks. */
-static u32 oob_bytes(struct block_device *bdev)
+/*
+ * Page metadata that RFS can use: 64 bytes or more that nobody else checks.
+ * Less stays zero.
+ */
+static void find_oob(struct rfsm_dev *dev)
 {
-	struct blk_integrity *bi = blk_get_integrity(bdev->bd_disk);
+	struct blk_integrity *bi = blk_get_integrity(dev->bdev->bd_disk);
 
-	if (!bi || bi->csum_type != BLK_INTEGRITY_CSUM_NONE ||
-	    bi->tuple_size < RFS_OOB_BYTES ||
-	    bdev_logical_block_size(bdev) != RFS_BLOCK_BYTES)
-		return 0;
-	return bi->tuple_size;
+	dev->oob_bytes = 0;
+	dev->unused_bytes = 0;
+	if (!bi || bi->csum_type != BLK_INTEGRITY_CSUM_NONE)
+		return;
+	if (bi->tuple_size >= RFS_OOB_BYTES &&
+	    bdev_logical_block_size(dev->bdev) == RFS_BLOCK_BYTES)
+		dev->oob_bytes = bi->tuple_size;
+	else
+		dev->unused_bytes = bio_integrity_bytes(bi, SECTORS);
 }
 
 static int alloc_all(struct rfsm_dev *dev)
@@ -402,15 +416,15 @@ int rfsm_dev_open(struct rfsm_dev *dev, struct super_block *sb,
 	dev->bdev = bdev;
 	dev->zone_sectors = bdev_zone_sectors(bdev);
 	dev->zone_count = bdev_nr_zones(bdev);
-	dev->oob_bytes = oob_bytes(bdev);
-	init_waitqueue_head(&dev->read_done);
+	find_oob(dev);
 	/* OOBs of an append are in one page */
 	most = min_t(u32, RFSM_APPEND_MAX,
 		     queue_max_zone_append_sectors(bdev_get_queue(bdev)) /
 		     SECTORS);
 	most = min_t(u32, most, bdev_max_segments(bdev));
-	if (dev->oob_bytes)
-		most = min_t(u32, most, PAGE_SIZE / dev->oob_bytes);
+	if (dev->oob_bytes || dev->unused_bytes)
+		most = min_t(u32, most, PAGE_SIZE /
+			     max(dev->oob_bytes, dev->unused_bytes));
 	if (most < 2) {
 		pr_err("rfs: %pg: appends of %u blocks are too small\n", bdev,
 		       most);

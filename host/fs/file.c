@@ -176,7 +176,7 @@ static long fallocate(struct file *file, int mode, loff_t pos, loff_t len)
 static int sync_log(struct rfs_fs *fs, struct inode *inode)
 {
 	if (fs->read_only)
-		return -EROFS;
+		return -EROFS;	/* what is not durable will not be */
 	if (S_ISDIR(inode->i_mode) && fs->pendings)
 		return rfs_log_sync(fs);
 	return rfs_fsync(fs, inode->i_ino);
@@ -192,7 +192,7 @@ int rfsm_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 		return -EIO;
 	if (S_ISREG(inode->i_mode))
 		ret = file_write_and_wait_range(file, start, end);
-	if (ret || sb_rdonly(inode->i_sb))
+	if (ret || m->clean_ro)
 		return ret;
 	rfsm_do(m, ret, sync_log(m->fs, inode));
 	return ret;

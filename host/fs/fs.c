@@ -12,6 +12,7 @@
 #include "rfsm.h"
 
 static struct kmem_cache *inode_cache, *buf_cache;
+struct workqueue_struct *rfsm_reads;
 
 void *rfs_alloc(size_t bytes)
 {
@@ -37,6 +38,9 @@ void rfsm_lock(struct rfsm *m)
 
 void rfsm_unlock(struct rfsm *m)
 {
+	/* between operations nobody has a pointer to a block */
+	if (m->fs->clean.count > m->fs->clean_max)
+		rfs_cache_trim(m->fs, m->fs->clean_max);
 	memalloc_nofs_restore(m->nofs);
 	mutex_unlock(&m->lock);
 }
@@ -55,29 +59,23 @@ void rfsm_shutdown(struct rfsm *m)
 	pr_warn("rfs: %pg: shut down\n", m->sb->s_bdev);
 }
 
+/* An error of the core: of metadata, or it has stopped writing. */
 int rfsm_failed(struct rfsm *m, int ret)
 {
 	struct super_block *sb = m->sb;
 
-	/* the core stops writing after an error it cannot undo */
-	if (ret == -EROFS && !sb_rdonly(sb))
+	if (ret == -EROFS && !m->clean_ro)
 		ret = -EIO;
-	if (ret == -EIO && !m->fs->read_only)
-		return ret;	/* of some blocks only */
-	if (ret != -EIO && ret != -EUCLEAN)
+	if ((ret != -EIO && ret != -EUCLEAN) || rfsm_dead(m))
 		return ret;
-	if (rfsm_dead(m))
-		return -EIO;
 	if (m->opt.errors == RFSM_ERRORS_PANIC)
 		panic("rfs: %pg: error %d\n", sb->s_bdev, ret);
-	if (!sb_rdonly(sb)) {
-		pr_err_ratelimited("rfs: %pg: error %d%s\n", sb->s_bdev, ret,
-				   m->opt.errors == RFSM_ERRORS_RO ?
-				   ", now read-only" : "");
-		if (m->opt.errors == RFSM_ERRORS_RO) {
-			m->fs->read_only = true;
-			sb->s_flags |= SB_RDONLY;
-		}
+	pr_err_ratelimited("rfs: %pg: error %d%s\n", sb->s_bdev, ret,
+			   m->opt.errors == RFSM_ERRORS_RO ?
+			   ", read-only" : "");
+	if (m->opt.errors == RFSM_ERRORS_RO && !sb_rdonly(sb)) {
+		m->fs->read_only = true;
+		sb->s_flags |= SB_RDONLY;
 	}
 	return ret;
 }
@@ -89,8 +87,9 @@ int rfsm_sync(struct rfsm *m, u32 flags)
 	int ret = 0;
 
 	rfsm_lock(m);
-	if (!fs->read_only &&
-	    (flags || fs->window_blocks || fs->dirty.count || fs->log_used))
+	if (fs->read_only)
+		ret = m->clean_ro ? 0 : -EROFS;
+	else if (flags || fs->window_blocks || fs->dirty.count || fs->log_used)
 		ret = rfsm_checkpoint(m, flags);
 	rfsm_unlock(m);
 	return ret ? rfsm_failed(m, ret) : 0;
@@ -98,7 +97,7 @@ int rfsm_sync(struct rfsm *m, u32 flags)
 
 static int sync_fs(struct super_block *sb, int wait)
 {
-	return wait && !sb_rdonly(sb) ? rfsm_sync(rfsm_of(sb), 0) : 0;
+	return wait ? rfsm_sync(rfsm_of(sb), 0) : 0;
 }
 
 static int statfs(struct dentry *dentry, struct kstatfs *st)
@@ -198,6 +197,12 @@ static int freeze_fs(struct super_block *sb)
 	return sb_rdonly(sb) ? 0 : rfsm_sync(rfsm_of(sb), RFS_CP_UNMOUNT);
 }
 
+/* The drive is gone. */
+static void shutdown(struct super_block *sb)
+{
+	rfsm_shutdown(rfsm_of(sb));
+}
+
 static const struct super_operations super_ops = {
 	.alloc_inode = alloc_inode,
 	.free_inode = free_inode,
@@ -206,6 +211,7 @@ static const struct super_operations super_ops = {
 	.put_super = put_super,
 	.sync_fs = sync_fs,
 	.freeze_fs = freeze_fs,
+	.shutdown = shutdown,
 	.nr_cached_objects = cached_blocks,
 	.free_cached_objects = free_cached,
 	.statfs = statfs,
@@ -288,6 +294,7 @@ static int fill_super(struct super_block *sb, struct fs_context *fc)
 		return -EINVAL;
 	if (!sb_rdonly(sb) && bdev_read_only(sb->s_bdev))
 		return -EACCES;
+	m->clean_ro = sb_rdonly(sb);
 	ret = mount_core(m);
 	if (!ret)
 		ret = rfsm_append_init(m);
@@ -367,6 +374,8 @@ static int to_read_only(struct rfsm *m)
 {
 	int ret;
 
+	if (m->fs->read_only)
+		return -EROFS;
 	rfsm_thread_stop(m);
 	ret = rfsm_sync(m, RFS_CP_UNMOUNT);
 	if (ret) {
@@ -374,6 +383,7 @@ static int to_read_only(struct rfsm *m)
 		return ret;
 	}
 	m->fs->read_only = true;
+	m->clean_ro = true;
 	return 0;
 }
 
@@ -386,6 +396,11 @@ static int to_read_write(struct rfsm *m)
 		return -EACCES;
 	if (rfsm_dead(m))
 		return -EIO;
+	if (!m->clean_ro) {
+		pr_err("rfs: %pg: not after an error: unmount, run fsck.rfs\n",
+		       m->sb->s_bdev);
+		return -EROFS;
+	}
 	rfsm_lock(m);
 	m->fs->read_only = false;
 	ret = rfsm_checkpoint(m, 0);
@@ -394,6 +409,8 @@ static int to_read_write(struct rfsm *m)
 		ret = rfsm_thread_start(m);
 	if (ret)
 		m->fs->read_only = true;
+	else
+		m->clean_ro = false;
 	return ret;
 }
 
@@ -458,7 +475,10 @@ static int __init rfsm_init(void)
 					init_once);
 	buf_cache = kmem_cache_create("rfs_buf", sizeof(struct rfs_buf), 0,
 				      SLAB_RECLAIM_ACCOUNT, NULL);
-	ret = inode_cache && buf_cache ? rfsm_append_module_init() : -ENOMEM;
+	rfsm_reads = alloc_workqueue("rfs-read", WQ_UNBOUND | WQ_MEM_RECLAIM,
+				     0);
+	ret = inode_cache && buf_cache && rfsm_reads ?
+	      rfsm_append_module_init() : -ENOMEM;
 	if (ret)
 		goto out_caches;
 	ret = register_filesystem(&type);
@@ -466,6 +486,8 @@ static int __init rfsm_init(void)
 		return 0;
 	rfsm_append_module_exit();
 out_caches:
+	if (rfsm_reads)
+		destroy_workqueue(rfsm_reads);
 	kmem_cache_destroy(buf_cache);
 	kmem_cache_destroy(inode_cache);
 	return ret;
@@ -474,6 +496,7 @@ out_caches:
 static void __exit rfsm_exit(void)
 {
 	unregister_filesystem(&type);
+	destroy_workqueue(rfsm_reads);
 	rfsm_append_module_exit();
 	rcu_barrier();	/* inodes are freed after a grace period */
 	kmem_cache_destroy(buf_cache);

@@ -57,6 +57,9 @@ static int fill(struct inode *inode)
 		inode_set_mtime_to_ts(inode, time_of(di->mtime));
 		inode_set_atime_to_ts(inode, time_of(di->atime));
 		i_size_write(inode, le64_to_cpu(di->size));
+		if (i_size_read(inode) < 0 ||
+		    i_size_read(inode) > inode->i_sb->s_maxbytes)
+			ret = -EUCLEAN;
 		rdev = le32_to_cpu(di->rdev);
 	}
 	rfsm_unlock(m);
@@ -119,7 +122,8 @@ void rfsm_evict_inode(struct inode *inode)
 	if (inode->i_nlink || is_bad_inode(inode) || m->fs->read_only)
 		return;
 	sb_start_intwrite(inode->i_sb);
-	rfsm_do(m, ret, rfs_free_orphan(m->fs, inode->i_ino));
+	/* room may wait for whoever has dropped the inode */
+	rfsm_do_(m, ret, 1, rfs_free_orphan(m->fs, inode->i_ino));
 	sb_end_intwrite(inode->i_sb);
 }
 

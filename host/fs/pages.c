@@ -77,6 +77,7 @@ struct read {
 	u32 n;
 	struct folio *folio[RFSM_APPEND_MAX];
 	u16 len[RFSM_APPEND_MAX];
+	bool ok[RFSM_APPEND_MAX];
 };
 
 static bool block_ok(const struct rfsm *m, const struct inode *inode,
@@ -93,29 +94,34 @@ static void read_drop(struct rfsm *m, u64 addr)
 {
 	u32 zone = addr / m->fs->geo.zone_blocks;
 
-	if (atomic_dec_and_test(&m->dev.reads[zone]))
-		wake_up(&m->dev.read_done);
+	atomic_dec(&m->dev.reads[zone]);
 }
 
-static void read_free(struct read *r)
-{
-	rfsm_bio_put(&r->m->dev, r->bio, r->oob);
-	read_drop(r->m, r->addr);
-	kfree(r);
-}
-
-static void read_end(struct read *r, u32 i, const struct rfs_oob *oob)
+/* Is a block what it should be? Its folio then is as a reader sees it. */
+static bool read_ok(struct read *r, u32 i, const struct rfs_oob *oob)
 {
 	struct folio *folio = r->folio[i];
-	bool ok = !oob || block_ok(r->m, r->inode, folio, oob);
 
-	if (ok)
-		folio_zero_segment(folio, r->len[i], RFS_BLOCK_BYTES);
-	else
+	if (oob && !block_ok(r->m, r->inode, folio, oob)) {
 		pr_err_ratelimited("rfs: %pg: inode %lu block %lu: not what is at address %llu\n",
 				   r->m->sb->s_bdev, r->inode->i_ino,
 				   folio->index, r->addr + i);
-	folio_end_read(folio, ok);
+		return false;
+	}
+	folio_zero_segment(folio, r->len[i], RFS_BLOCK_BYTES);
+	return true;
+}
+
+/* The folios come last: after them the volume may be unmounted. */
+static void read_end(struct read *r)
+{
+	u32 i;
+
+	rfsm_bio_put(&r->m->dev, r->bio, r->oob);
+	read_drop(r->m, r->addr);
+	for (i = 0; i < r->n; i++)
+		folio_end_read(r->folio[i], r->ok[i]);
+	kfree(r);
 }
 
 /* One of several blocks could not be read: the others can. */
@@ -132,13 +138,10 @@ static void read_singly(struct work_struct *work)
 
 		rfsm_bio_oobs(&m->dev, bio, oob, 1);
 		bio_add_folio_nofail(bio, r->folio[i], RFS_BLOCK_BYTES, 0);
-		if (submit_bio_wait(bio))
-			folio_end_read(r->folio[i], false);
-		else
-			read_end(r, i, oob);
+		r->ok[i] = !submit_bio_wait(bio) && read_ok(r, i, oob);
 		rfsm_bio_put(&m->dev, bio, oob);
 	}
-	read_free(r);
+	read_end(r);
 }
 
 static void read_endio(struct bio *bio)
@@ -148,16 +151,13 @@ static void read_endio(struct bio *bio)
 
 	if (bio->bi_status && r->n > 1) {
 		INIT_WORK(&r->work, read_singly);
-		queue_work(system_unbound_wq, &r->work);
+		queue_work(rfsm_reads, &r->work);
 		return;
 	}
-	for (i = 0; i < r->n; i++) {
-		if (bio->bi_status)
-			folio_end_read(r->folio[i], false);
-		else
-			read_end(r, i, r->oob ? r->oob + i * step : NULL);
-	}
-	read_free(r);
+	for (i = 0; i < r->n; i++)
+		r->ok[i] = !bio->bi_status &&
+			   read_ok(r, i, r->oob ? r->oob + i * step : NULL);
+	read_end(r);
 }
 
 static void read_submit(struct read *r)
@@ -322,6 +322,7 @@ static int write_begin(struct file *file, struct address_space *mapping,
 	struct folio *folio;
 	int ret;
 
+again:
 	ret = folio_get_promised(inode, pos >> PAGE_SHIFT, &folio);
 	if (ret)
 		return ret;
@@ -337,15 +338,21 @@ static int write_begin(struct file *file, struct address_space *mapping,
 		return 0;
 	}
 	ret = read_now(inode, folio);
-	if (ret || folio->mapping != mapping) {
-		if (folio->mapping == mapping)
-			give_back(inode, folio);
-		folio_unlock(folio);
-		folio_put(folio);
-		return ret ? ret : -EIO;
+	if (!ret && folio->mapping == mapping) {
+		/* it was unlocked: somebody may have written it meanwhile */
+		folio_wait_stable(folio);
+		if (folio_test_private(folio)) {
+			*out = folio;
+			return 0;
+		}
+	} else if (folio->mapping == mapping) {
+		give_back(inode, folio);
 	}
-	*out = folio;
-	return 0;
+	folio_unlock(folio);
+	folio_put(folio);
+	if (ret)
+		return ret;
+	goto again;
 }
 
 static int write_end(struct file *file, struct address_space *mapping,

@@ -30,28 +30,45 @@ static int clean_some(struct rfsm *m)
 	return ret == -ENOENT ? 0 : ret;
 }
 
-/* Room for who waits for it; whether there is more than before. */
+/* Blocks that can be written: a victim may give less than a zone. */
+static u64 room_left(const struct rfs_fs *fs)
+{
+	u32 zone = fs->tail[RFS_S_DATA].zone;
+	u64 blocks = (u64)fs->free_zones * fs->zone[RFS_CP_ZONES].cap;
+
+	if (zone)
+		blocks += fs->zone[zone].cap - fs->zone[zone].wp;
+	return blocks;
+}
+
+#define FUTILE	8	/* rounds without a gain, then there is none */
+
+/* Room for who waits for it; false: there is none to be had. */
 static bool make_room(struct rfsm *m)
 {
 	struct rfs_fs *fs = m->fs;
-	u32 before;
-	bool due;
+	u32 futile = 0;
+	u64 best;
 	int ret;
 
 	write_back(m);
 	rfsm_lock(m);
-	before = fs->free_zones;
-	due = fs->dirty.count >= fs->dirty_max / 2;
-	ret = fs->read_only ? -EROFS : 0;
+	best = room_left(fs);
+	do {
+		ret = fs->read_only ? -EROFS : 0;
+		if (!ret && rfs_room_low(fs, RFSM_APPEND_MAX))
+			ret = clean_some(m);
+		if (!ret)
+			ret = rfsm_checkpoint(m, 0);
+		futile = room_left(fs) > best ? 0 : futile + 1;
+		best = max(best, room_left(fs));
+	} while (!ret && rfs_room_low(fs, RFSM_APPEND_MAX) && futile < FUTILE);
 	if (!ret && rfs_room_low(fs, RFSM_APPEND_MAX))
-		ret = clean_some(m);
-	if (!ret)
-		ret = rfsm_checkpoint(m, 0);
-	due |= fs->free_zones > before || !rfs_room_low(fs, RFSM_APPEND_MAX);
+		ret = -ENOSPC;
 	rfsm_unlock(m);
-	if (ret)
+	if (ret && ret != -ENOSPC)
 		rfsm_failed(m, ret);
-	return !ret && due;
+	return !ret;
 }
 
 /* In the background: before anybody waits. */
@@ -71,8 +88,9 @@ static void clean_early(struct rfsm *m)
 
 static bool work_due(const struct rfsm *m)
 {
-	return READ_ONCE(m->want_room) || rfs_checkpoint_due(m->fs) ||
-	       READ_ONCE(m->want_clean) || kthread_should_stop();
+	return READ_ONCE(m->want_room) ||
+	       (!m->fs->read_only && (rfs_checkpoint_due(m->fs) ||
+				      READ_ONCE(m->want_clean)));
 }
 
 static int thread(void *arg)
@@ -82,7 +100,8 @@ static int thread(void *arg)
 	while (!kthread_should_stop()) {
 		bool found;
 
-		wait_event_interruptible_timeout(m->wake, work_due(m),
+		wait_event_interruptible_timeout(m->wake, work_due(m) ||
+						 kthread_should_stop(),
 						 m->opt.commit * HZ);
 		if (kthread_should_stop())
 			break;
@@ -111,6 +130,8 @@ int rfsm_wait_room(struct rfsm *m)
 {
 	u64 round = READ_ONCE(m->rounds);
 
+	if (current == m->thread)
+		return 1;
 	WRITE_ONCE(m->want_room, true);
 	wake_up(&m->wake);
 	/* the round under way may not have seen what is asked for */
@@ -128,7 +149,7 @@ void rfsm_kick(struct rfsm *m)
 		WRITE_ONCE(m->seen_free, m->fs->free_zones);
 		WRITE_ONCE(m->want_clean, true);
 	}
-	if (READ_ONCE(m->want_clean) || rfs_checkpoint_due(m->fs))
+	if (work_due(m))
 		wake_up(&m->wake);
 }
 
@@ -136,6 +157,8 @@ int rfsm_thread_start(struct rfsm *m)
 {
 	struct task_struct *task;
 
+	if (m->thread)
+		return 0;
 	task = kthread_run(thread, m, "rfs/%pg", m->sb->s_bdev);
 	if (IS_ERR(task))
 		return PTR_ERR(task);

@@ -35,6 +35,7 @@ struct rfsm_dev {
 	struct block_device *bdev;
 	u32 zone_sectors;
 	u32 oob_bytes;		/* page metadata of a block on the drive */
+	u32 unused_bytes;	/* that RFS has no use for */
 	struct bio_set bios, core_bios;
 	struct page *core_oob;
 	mempool_t oob_pages;
@@ -46,7 +47,6 @@ struct rfsm_dev {
 	struct rfs_dev_zone *zones;	/* as reported, while mounting */
 	u32 zone_count;
 	atomic_t *reads;	/* of each zone, in flight */
-	wait_queue_head_t read_done;
 	bool dead;		/* shut down: all fails */
 };
 
@@ -61,9 +61,10 @@ struct rfsm {
 	struct workqueue_struct *queue;
 	struct work_struct work;
 	struct llist_head done;
-	mempool_t runs, sum_runs, sum_pages;
+	mempool_t txns, runs, sum_runs, sum_pages;
 	u32 sums;		/* summaries */
-	u32 flying;		/* transactions, appends and summaries */
+	u32 flying;		/* transactions and summaries */
+	u32 runs_flying;	/* appends of transactions */
 	u32 gate;		/* check-points that wait for them */
 	wait_queue_head_t gate_wait;
 
@@ -75,6 +76,7 @@ struct rfsm {
 	u32 seen_free;		/* free zones when want_clean was last set */
 	u64 rounds;		/* of the thread, that sought room */
 	bool stuck;		/* the last one found none */
+	bool clean_ro;		/* read-only because it was asked for */
 };
 
 struct rfsm_inode {
@@ -104,6 +106,7 @@ void rfsm_unlock(struct rfsm *m);
 int rfsm_failed(struct rfsm *m, int ret);
 bool rfsm_dead(const struct rfsm *m);
 void rfsm_shutdown(struct rfsm *m);
+extern struct workqueue_struct *rfsm_reads;	/* reads that are repeated */
 int rfsm_sync(struct rfsm *m, u32 flags);
 
 /* append.c */
@@ -130,11 +133,13 @@ void rfsm_kick(struct rfsm *m);
 
 /*
  * An operation of the core, again after each wait for room; ret is its result.
- * Not under a folio lock.
+ * Not under a folio lock. What only frees room may not be able to wait: then
+ * `now` is 1.
  */
-#define rfsm_do(m, ret, op)						\
+#define rfsm_do(m, ret, op)	rfsm_do_(m, ret, 0, op)
+#define rfsm_do_(m, ret, now, op)					\
 do {									\
-	int stuck_ = 0;							\
+	int stuck_ = (now);						\
 									\
 	for (;;) {							\
 		rfsm_lock(m);						\

@@ -69,7 +69,7 @@ static int set_ptrs(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
 
 /*
  * The promise of design.md, question 9. The index nodes that the block needs
- * are made now, so that what they take is counted.
+ * are made and dirty now, so that what they take is counted.
  */
 int rfs_promise(struct rfs_fs *fs, u32 ino, u64 block, bool *hole)
 {
@@ -81,10 +81,12 @@ int rfs_promise(struct rfs_fs *fs, u32 ino, u64 block, bool *hole)
 		return ret;
 	*hole = !slot || !rfs_addr(slot->addr);
 	ret = rfs_make_room(fs, 1, *hole ? 2 + RFS_HEIGHT_MAX : 0);
-	if (!ret && !slot)
+	if (!ret)
 		ret = rfs_map_slot(fs, ino, 0, block, true, &slot, &buf);
 	if (ret)
 		return ret;
+	/* it will be: so the bound of what is dirty holds for what is owed */
+	rfs_buf_dirty(fs, buf);
 	fs->owed++;
 	fs->promised += *hole;
 	return 0;

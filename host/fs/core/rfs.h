@@ -31,7 +31,7 @@ struct rfs_dev_zone {
  * @read: a block and, unless NULL, its OOB; -EIO if it is unreadable
  * @read_many: n blocks; says of each whether it was readable; may be NULL
  * @pause: a place in long work where others may use the volume; may be NULL
- * @reset: a zone
+ * @reset: a zone; -EBUSY: not now, somebody reads it
  * @flush: what was written before is durable
  * @report: state of a zone
  * @now: ns since 1970
@@ -276,11 +276,12 @@ int rfs_super_write(struct rfs_fs *fs, u32 zone);
 /* zone.c */
 u64 rfs_next_version(struct rfs_fs *fs, u32 count);
 /*
- * Appends in flight together, with page metadata: room for up to n blocks, the
- * append, and where they are. Then summaries may be due. A check-point waits
+ * Appends in flight together, with page metadata: room for up to n blocks, or
+ * for all of them, the append, and where they are. Then summaries may be due. A check-point waits
  * until all that were given room are placed and no summary is left.
  */
-int rfs_place(struct rfs_fs *fs, u32 stream, u32 n, struct rfs_place *place);
+int rfs_place(struct rfs_fs *fs, u32 stream, u32 n, bool all,
+	      struct rfs_place *place);
 void rfs_placed(struct rfs_fs *fs, const struct rfs_place *place,
 		const struct rfs_oob *oob, u64 addr, int error);
 struct rfs_sum *rfs_sum_next(struct rfs_fs *fs, struct rfs_oob *oob);

@@ -161,12 +161,15 @@ static int open_zone(struct rfs_fs *fs, u32 stream)
 
 		if (z->state != RFS_Z_FREE)
 			continue;
+		ret = z->wp && z->cond == RFS_DEV_OK ?
+		      fs->ops->reset(fs->dev, nr) : 0;
+		if (ret == -EBUSY)
+			continue;	/* another time */
 		fs->free_zones--;
 		z->state = RFS_Z_USED;
 		if (z->cond != RFS_DEV_OK)
 			continue;
 		if (z->wp) {
-			ret = fs->ops->reset(fs->dev, nr);
 			if (ret) {
 				z->cond = RFS_DEV_READ_ONLY;
 				continue;
@@ -247,8 +250,11 @@ static u32 fit(const struct rfs_fs *fs, const struct rfs_tail *tail, u32 n)
 	return min(n, (u32)RFS_SUM_ENTRIES - (tail->sum ? tail->sum->count : 0));
 }
 
-/* The tail has a zone with room for at least a block; *n is for how many. */
-static int find_room(struct rfs_fs *fs, u32 stream, u32 *n)
+/*
+ * The tail has a zone with room for at least a block, or for all of them; *n is
+ * for how many.
+ */
+static int find_room(struct rfs_fs *fs, u32 stream, bool all, u32 *n)
 {
 	struct rfs_tail *tail = &fs->tail[stream];
 	int ret;
@@ -262,19 +268,23 @@ static int find_room(struct rfs_fs *fs, u32 stream, u32 *n)
 				return ret;
 		}
 		most = fit(fs, tail, *n);
-		if (most) {
+		if (most && (most == *n || !all)) {
 			*n = most;
 			return 0;
 		}
-		close_zone(fs, tail);
+		if (most && tail->sum)
+			sum_full(fs, tail);	/* the next one has more room */
+		else
+			close_zone(fs, tail);
 	}
 }
 
-int rfs_place(struct rfs_fs *fs, u32 stream, u32 n, struct rfs_place *place)
+int rfs_place(struct rfs_fs *fs, u32 stream, u32 n, bool all,
+	      struct rfs_place *place)
 {
 	struct rfs_tail *tail = &fs->tail[stream];
 	struct rfs_zone_info *z;
-	int ret = find_room(fs, stream, &n);
+	int ret = find_room(fs, stream, all, &n);
 	bool listed;
 
 	if (ret)
@@ -339,7 +349,7 @@ static int append_some(struct rfs_fs *fs, u32 stream, u32 *n,
 	int ret;
 
 	if (fs->geo.oob_bytes) {
-		ret = rfs_place(fs, stream, *n, &place);
+		ret = rfs_place(fs, stream, *n, false, &place);
 		if (ret)
 			return ret;
 		*n = place.n;
@@ -349,7 +359,7 @@ static int append_some(struct rfs_fs *fs, u32 stream, u32 *n,
 		rfs_sums_write(fs);
 		return ret ? -EIO : 0;
 	}
-	ret = find_room(fs, stream, n);
+	ret = find_room(fs, stream, false, n);
 	if (ret)
 		return ret;
 	zone = fs->tail[stream].zone;
