@@ -127,10 +127,6 @@ def drive_of(row: Config) -> Config:
     pages = min(int(cfg["pages"]), max(1, MOST_SLOTS // slots))
     cfg["pages"] = -(-pages // bits) * bits
     cfg["blocks"] = -(-int(cfg["blocks"]) // int(cfg["planes"])) * int(cfg["planes"])
-    if "on" in (cfg["cache"], cfg["suspend"]):
-        # A phase of no duration leaves no time for another to overlap or interrupt it.
-        for name in ("t-cmd", "t-xfer", "t-read", "t-prog", "t-erase"):
-            cfg[name] = max(1, int(cfg[name]))
     return cfg
 
 

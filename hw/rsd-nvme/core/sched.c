@@ -91,9 +91,11 @@ enum {
     STOPPING,                   /* suspended, but not yet free */
 };
 
+/* Without branches: which of two events is first is hard to predict. */
 static bool event_before(const Event *a, const Event *b)
 {
-    return a->when < b->when || (a->when == b->when && a->order < b->order);
+    return (a->when < b->when) |
+           ((a->when == b->when) & (a->order < b->order));
 }
 
 static uint32_t source_of(const Event *event)
@@ -116,22 +118,26 @@ static void sift_up(Sched *s, uint32_t pos, Event event)
     s->heap[pos] = event;
 }
 
+/* The first of two events, by their places */
+static uint32_t first_of(const Sched *s, uint32_t a, uint32_t b)
+{
+    return event_before(&s->heap[b], &s->heap[a]) ? b : a;
+}
+
 /* The same below. */
 static void sift_down(Sched *s, uint32_t pos, Event event)
 {
     for (;;) {
         uint32_t child = pos * CHILDREN + 1, least = child;
-        uint32_t end = child + CHILDREN;
 
-        if (child >= s->heap_len) {
+        if (child + CHILDREN <= s->heap_len) {
+            least = first_of(s, first_of(s, child, child + 1),
+                             first_of(s, child + 2, child + 3));
+        } else if (child >= s->heap_len) {
             break;
-        }
-        if (end > s->heap_len) {
-            end = s->heap_len;
-        }
-        for (child++; child < end; child++) {
-            if (event_before(&s->heap[child], &s->heap[least])) {
-                least = child;
+        } else {
+            for (child++; child < s->heap_len; child++) {
+                least = first_of(s, least, child);
             }
         }
         if (!event_before(&s->heap[least], &event)) {
@@ -142,6 +148,8 @@ static void sift_down(Sched *s, uint32_t pos, Event event)
     }
     s->heap[pos] = event;
 }
+
+_Static_assert(CHILDREN == 4, "sift_down() compares four");
 
 static void push(Sched *s, uint64_t when, uint32_t source)
 {
