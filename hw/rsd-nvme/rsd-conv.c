@@ -68,6 +68,9 @@ static const NvmeNamespaceOps rsd_conv_ops = {
     .host_stats = rsd_ns_host_stats,
     .health = rsd_ns_health,
     .vendor_log = rsd_ns_vendor_log,
+    .vendor_admin = rsd_ns_vendor_admin,
+    .vendor_opcodes = rsd_ns_vendor_opcodes,
+    .reset = rsd_ns_reset,
 };
 
 void rsd_conv_init(NvmeNamespace *ns)

@@ -76,7 +76,7 @@ static uint64_t rsd_ns_now(void)
  * The timer is only ever moved to an earlier time: each move of the earliest
  * timer wakes the main loop. One that finds nothing to do sets itself anew.
  */
-static void rsd_flash_arm(RsdFlash *flash)
+void rsd_flash_arm(RsdFlash *flash)
 {
     uint64_t when;
 
@@ -114,6 +114,7 @@ static RsdStatus rsd_flash_start(RsdFlash *flash, RsdCmd *cmd,
     rsd_record_submit(flash->recorder, cmd, now, status, req);
     rsd_flash_arm(flash);
     rsd_flash_check_health(flash);
+    rsd_flash_check_power(flash);
 
     return status;
 }
@@ -475,6 +476,7 @@ void rsd_flash_timer(void *opaque)
 
     rsd_flash_arm(flash);
     rsd_flash_check_health(flash);
+    rsd_flash_check_power(flash);
 }
 
 /* The core forgot all zones, but a dead one stays dead. */

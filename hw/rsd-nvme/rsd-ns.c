@@ -22,6 +22,7 @@
 #include "qapi/visitor.h"
 #include "hw/qdev-properties.h"
 #include "rsd-ns.h"
+#include "core/power.h"
 #include "core/trace.h"
 #include "trace.h"
 
@@ -74,10 +75,11 @@ uint8_t rsd_flash_warnings(const RsdFlash *flash)
     return warnings;
 }
 
-/* Opens a drive, and a trace if a path is given; one reference. */
-static RsdFlash *rsd_flash_open(const char *media, const RsdConfig *cfg,
-                                const char *trace, Error **errp)
+/* Opens a drive, and a log or a trace if one is asked for; one reference. */
+static RsdFlash *rsd_flash_open(const RsdNamespace *rs, const RsdConfig *cfg,
+                                Error **errp)
 {
+    const char *media = rs->media, *trace = rs->trace;
     char err[RSD_ERR_LEN];
     uint64_t hash = 0;
     RsdFlash *flash;
@@ -87,7 +89,8 @@ static RsdFlash *rsd_flash_open(const char *media, const RsdConfig *cfg,
         error_setg(errp, "%s", err);
         return NULL;
     }
-    drive = rsd_open(media, cfg, err);
+    drive = rs->op_log ? rsd_open_logged(media, rs->op_log, cfg, err)
+                       : rsd_open(media, cfg, err);
     if (!drive) {
         error_setg(errp, "%s", err);
         return NULL;
@@ -99,6 +102,13 @@ static RsdFlash *rsd_flash_open(const char *media, const RsdConfig *cfg,
     flash->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, rsd_flash_timer, flash);
     /* what is so already is in the log page, and no news */
     flash->warnings = rsd_flash_warnings(flash);
+    if (!rsd_flash_setup_power(flash, rs, errp)) {
+        rsd_flash_unref(flash);
+        return NULL;
+    }
+    if (rs->cut_at_time != UINT64_MAX) {
+        rsd_flash_arm(flash);
+    }
     if (trace) {
         flash->recorder = rsd_record_open(trace, flash, hash, errp);
         if (!flash->recorder) {
@@ -312,6 +322,13 @@ static bool rsd_ns_setup(NvmeNamespace *ns, Error **errp)
         return false;
     }
 
+    if (rs->trace && (rs->op_log || rs->cut_at_op ||
+                      rs->cut_at_time != UINT64_MAX)) {
+        error_setg(errp, "'trace' records no power cuts: leave it out, or "
+                   "'op-log', 'cut-at-op' and 'cut-at-time'");
+        return false;
+    }
+
     exists = access(rs->media, F_OK) == 0;
     if (!rsd_ns_settings(rs, &cfg, exists, errp)) {
         return false;
@@ -321,7 +338,7 @@ static bool rsd_ns_setup(NvmeNamespace *ns, Error **errp)
         return false;
     }
 
-    flash = rsd_flash_open(rs->media, &cfg, rs->trace, errp);
+    flash = rsd_flash_open(rs, &cfg, errp);
     if (!flash) {
         goto fail;
     }
@@ -511,6 +528,9 @@ static const NvmeNamespaceOps rsd_ns_ops = {
     .host_stats = rsd_ns_host_stats,
     .health = rsd_ns_health,
     .vendor_log = rsd_ns_vendor_log,
+    .vendor_admin = rsd_ns_vendor_admin,
+    .vendor_opcodes = rsd_ns_vendor_opcodes,
+    .reset = rsd_ns_reset,
 };
 
 /*
@@ -543,6 +563,10 @@ static const Property rsd_ns_props[] = {
     DEFINE_PROP_STRING("media", RsdNamespace, media),
     DEFINE_PROP_STRING("preset", RsdNamespace, preset),
     DEFINE_PROP_STRING("trace", RsdNamespace, trace),
+    DEFINE_PROP_STRING("op-log", RsdNamespace, op_log),
+    DEFINE_PROP_UINT64("cut-at-op", RsdNamespace, cut_at_op, 0),
+    DEFINE_PROP_UINT64("cut-at-time", RsdNamespace, cut_at_time, UINT64_MAX),
+    DEFINE_PROP_STRING("cut-outcomes", RsdNamespace, cut_outcomes),
     DEFINE_PROP_BOOL("host-sync", RsdNamespace, host_sync, false),
 };
 
@@ -561,6 +585,16 @@ static void rsd_ns_class_init(ObjectClass *oc, void *data)
         "(default risa, or what an existing media file says)");
     object_class_property_set_description(oc, "trace",
         "file to record what the drive does in, for rsdsim; must not exist");
+    object_class_property_set_description(oc, "op-log",
+        "file that keeps a log of operations, for rewinding; created if it "
+        "does not exist");
+    object_class_property_set_description(oc, "cut-at-op",
+        "the power is cut when this operation is done (default 0: never)");
+    object_class_property_set_description(oc, "cut-at-time",
+        "the power is cut at this virtual time, in ns (default: never)");
+    object_class_property_set_description(oc, "cut-outcomes",
+        "what becomes of what is in flight at that cut: a seed, or a letter "
+        "each: a = absent, t = torn, c = complete (default 0)");
     object_class_property_set_description(oc, "host-sync",
         "a flush also writes the media file to the host's disk");
     rsd_ns_class_add_props(oc);

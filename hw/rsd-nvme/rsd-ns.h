@@ -10,6 +10,7 @@
 #include "qemu/timer.h"
 #include "hw/nvme/nvme.h"
 #include "core/rsd.h"
+#include "core/rsd-vendor.h"
 
 #define TYPE_RSD_NS_BASE "rsd-ns-base"
 OBJECT_DECLARE_SIMPLE_TYPE(RsdNsBase, RSD_NS_BASE)
@@ -38,6 +39,9 @@ typedef struct RsdFlash {
     bool host_sync;
     uint8_t warnings;           /* NVME_SMART_* that the host was told */
     uint32_t health_changes;    /* rsd_health_changes() at that time */
+    bool dead;                  /* it has no power, the controller is told */
+    bool rewind_armed;          /* at the next reset of the controller */
+    RsdPowerData rewind;        /* to there; in the host's byte order */
     unsigned refs;
 } RsdFlash;
 
@@ -58,6 +62,10 @@ struct RsdNamespace {
     char *preset;
     char *media;
     char *trace;
+    char *op_log;
+    uint64_t cut_at_op;         /* 0: never */
+    uint64_t cut_at_time;       /* ns; UINT64_MAX: never */
+    char *cut_outcomes;
     bool host_sync;
 
     NvmeZone *finishing;        /* zone_finish() was called for it */
@@ -109,6 +117,8 @@ uint16_t rsd_ns_zone_commit(NvmeNamespace *ns, NvmeRequest *req,
                             NvmeZone *zone, uint32_t nlb);
 uint16_t rsd_ns_format(NvmeNamespace *ns, uint8_t idx);
 
+/* Sets the timer for the drive's next event. */
+void rsd_flash_arm(RsdFlash *flash);
 /* The drive's timer: completes what is due. opaque is an RsdFlash. */
 void rsd_flash_timer(void *opaque);
 
@@ -132,6 +142,16 @@ void rsd_record_format(RsdRecorder *recorder, uint32_t index, uint32_t oob,
                        uint64_t now, RsdStatus status);
 /* Ends the trace with the drive's counters after the last of these calls. */
 void rsd_record_close(RsdRecorder *recorder);
+
+/* Power cuts and rewinding (rsd-power.c). See NvmeNamespaceOps. */
+extern const uint8_t rsd_ns_vendor_opcodes[];
+uint16_t rsd_ns_vendor_admin(NvmeNamespace *ns, const NvmeCmd *cmd, void *buf);
+void rsd_ns_reset(NvmeNamespace *ns);
+/* The cuts that the properties ask for. False and errp if they cannot be. */
+bool rsd_flash_setup_power(RsdFlash *flash, const RsdNamespace *rs,
+                           Error **errp);
+/* After events: tells the host if the drive has no power any more. */
+void rsd_flash_check_power(RsdFlash *flash);
 
 /* The drive's settings as properties of the class (rsd-props.c). */
 void rsd_ns_class_add_props(ObjectClass *oc);

@@ -336,7 +336,17 @@ def test_damaged_files_never_crash(rsdctl: Path, tmp_path: Path) -> None:
         (["diff", "one"], 2, "usage: rsdctl diff"),
         (["counters", "--json"], 2, "usage: rsdctl counters"),
         (["show", "--nonsense"], 2, "usage: rsdctl show"),
-        (["nonsense"], 2, "no command nonsense: show, diff, save, decode or counters"),
+        (["nonsense"], 2, "no command nonsense: show, diff, save, decode, counters, "),
+        (["rewind"], 2, "rewind: --op N is missing"),
+        (["rewind", "--op", "x"], 2, "rewind: x is not the number of an operation"),
+        (["rewind", "--op", "-1"], 2, "rewind: -1 is not the number of an operation"),
+        (["rewind", "--op", "1", "--restart"], 2, "usage: rsdctl rewind"),
+        (["rewind", "--op", "1", "--outcomes", "x"], 1, "--outcomes x: must be a number"),
+        (["rewind", "--op", "1", "--outcomes", "1a"], 1, "--outcomes 1a: must be a number"),
+        (["cut", "--op", "1"], 2, "usage: rsdctl cut"),
+        (["cut", "/dev/null"], 1, "/dev/null: not the block device of a namespace"),
+        (["oplog", "--list", "1", "--restart"], 2, "usage: rsdctl oplog"),
+        (["oplog", "/nowhere/x"], 1, "/nowhere/x: not the block device of a namespace"),
         ([], 2, "usage: rsdctl COMMAND"),
     ],
 )
@@ -347,7 +357,9 @@ def test_bad_arguments_are_named(rsdctl: Path, args: list[str], status: int, mes
     assert done.stdout == ""
 
 
-@pytest.mark.parametrize("command", ["", "show", "diff", "save", "decode", "counters"])
+@pytest.mark.parametrize(
+    "command", ["", "show", "diff", "save", "decode", "counters", "oplog", "rewind", "cut"]
+)
 def test_help_has_an_example(rsdctl: Path, command: str) -> None:
     done = run(rsdctl, *command.split(), "--help")
     assert done.returncode == 0

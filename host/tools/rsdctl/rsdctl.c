@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Shows the counters of an rsd drive: its vendor log page, for people. */
+/*
+ * An rsd drive's counters, its vendor log page, for people; its power cuts and
+ * its past.
+ */
 #include <errno.h>
 #include <getopt.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "device.h"
 #include "diff.h"
+#include "power.h"
 #include "snapshot.h"
 #include "tables.h"
 
@@ -20,6 +25,7 @@ struct command {
 	bool takes_json;
 	int (*run)(int argc, char **argv, bool json);
 	const char *help;
+	const char *options;	/* of power_options, letters as long_options */
 };
 
 static void print_snapshot(const struct snapshot *s, const char *source,
@@ -98,42 +104,88 @@ static int run_counters(int argc, char **argv, bool json)
 	return EXIT_OK;
 }
 
+static struct power_options power;
+
+static int run_oplog(int argc, char **argv, bool json)
+{
+	power.json = json;
+	return power_oplog(argc ? argv[0] : NULL, &power);
+}
+
+static int run_rewind(int argc, char **argv, bool json)
+{
+	(void)json;
+	if (!power.has_op) {
+		error("rewind: --op N is missing");
+		return EXIT_USAGE;
+	}
+	return power_rewind(argc ? argv[0] : NULL, &power);
+}
+
+static int run_cut(int argc, char **argv, bool json)
+{
+	(void)json;
+	return power_cut(argc ? argv[0] : NULL, &power);
+}
+
 static const struct command commands[] = {
 	{ "show", 0, 1, true, run_show,
 	  "usage: rsdctl show [--json] [DEVICE]\n"
 	  "Prints the counters of DEVICE, /dev/nvme0n1 or else /dev/nvme0. --json: each\n"
 	  "counter by name with its unit, write amplification and mean queue wait.\n"
-	  "Example: rsdctl show --json /dev/nvme0n1 > before.json\n" },
+	  "Example: rsdctl show --json /dev/nvme0n1 > before.json\n", NULL },
 	{ "diff", 2, 2, true, run_diff,
 	  "usage: rsdctl diff [--json] BEFORE AFTER\n"
 	  "Prints what changed between two moments of one drive. BEFORE and AFTER come\n"
 	  "from show --json or from save; - is standard input.\n"
-	  "Example: rsdctl diff before.json after.json\n" },
+	  "Example: rsdctl diff before.json after.json\n", NULL },
 	{ "save", 1, 2, false, run_save,
 	  "usage: rsdctl save FILE [DEVICE]\n"
 	  "Saves the log page of DEVICE as it is, 4096 bytes.\n"
-	  "Example: rsdctl save counters.bin /dev/nvme0n1\n" },
+	  "Example: rsdctl save counters.bin /dev/nvme0n1\n", NULL },
 	{ "decode", 1, 1, true, run_decode,
 	  "usage: rsdctl decode [--json] FILE\n"
 	  "Prints a log page saved by rsdctl save or by nvme get-log; - is standard input.\n"
 	  "Example: nvme get-log /dev/nvme0n1 --log-id=0xca --log-len=4096 --raw-binary |\n"
-	  "         rsdctl decode -\n" },
+	  "         rsdctl decode -\n", NULL },
 	{ "counters", 0, 0, false, run_counters,
 	  "usage: rsdctl counters\n"
 	  "Prints the name, unit and meaning of each counter, in the order of the log page.\n"
-	  "Example: rsdctl counters | grep wear\n" },
+	  "Example: rsdctl counters | grep wear\n", NULL },
+	{ "oplog", 0, 1, true, run_oplog,
+	  "usage: rsdctl oplog [--json] [--list N | --in-flight N | --restart] [DEVICE]\n"
+	  "Shows how far the operation log of DEVICE goes. --list: 100 operations from\n"
+	  "number N on. --in-flight: what a power cut after operation N interrupts.\n"
+	  "--restart: the log begins anew with what the drive has now.\n"
+	  "Example: rsdctl oplog --in-flight 120\n", "lir" },
+	{ "rewind", 0, 1, false, run_rewind,
+	  "usage: rsdctl rewind --op N [--outcomes SEED|LETTERS] [DEVICE]\n"
+	  "Makes DEVICE what a power cut after operation N would have left. --outcomes:\n"
+	  "what became of each thing in flight: a letter each, a = absent, t = torn,\n"
+	  "c = complete, or a seed (default 0). DEVICE must not be in use; its\n"
+	  "controller is reset.\n"
+	  "Example: rsdctl rewind --op 120 --outcomes tca /dev/nvme0n1\n", "uo" },
+	{ "cut", 0, 1, false, run_cut,
+	  "usage: rsdctl cut [--outcomes SEED|LETTERS] [DEVICE]\n"
+	  "Cuts the power of DEVICE now, and resets its controller, which brings it back.\n"
+	  "--outcomes is as with rewind. What is mounted sees a drive that loses data.\n"
+	  "Example: rsdctl cut --outcomes 7 /dev/nvme0n1\n", "u" },
 	{ NULL }
 };
 
 static const char help[] =
 "usage: rsdctl COMMAND [ARGUMENTS]\n"
-"Shows what an rsd drive counts (vendor log page 0xCA).\n"
+"Shows what an rsd drive counts (vendor log page 0xCA), cuts its power, and\n"
+"brings back its past.\n"
 "\n"
 "  show [--json] [DEVICE]      the counters of a drive\n"
 "  diff [--json] BEFORE AFTER  what changed between two saved moments\n"
 "  save FILE [DEVICE]          keep the log page as it is\n"
 "  decode [--json] FILE        show a log page kept by save or nvme get-log\n"
 "  counters                    name, unit and meaning of each counter\n"
+"  oplog [DEVICE]              how far its operation log goes\n"
+"  rewind --op N [DEVICE]      it is as after a power cut at operation N\n"
+"  cut [DEVICE]                a power cut now\n"
 "\n"
 "rsdctl COMMAND --help tells more. Exit status: 0 done, 1 failed, 2 wrong\n"
 "usage. Example, what one workload did to the drive:\n"
@@ -143,8 +195,38 @@ static const char help[] =
 static const struct option long_options[] = {
 	{ "json", no_argument, NULL, 'j' },
 	{ "help", no_argument, NULL, 'h' },
+	{ "list", required_argument, NULL, 'l' },
+	{ "in-flight", required_argument, NULL, 'i' },
+	{ "restart", no_argument, NULL, 'r' },
+	{ "op", required_argument, NULL, 'o' },
+	{ "outcomes", required_argument, NULL, 'u' },
 	{ }
 };
+
+/* An option of a command's own. False after a message */
+static bool take_option(const struct command *command, int opt)
+{
+	char *end;
+
+	if (!command->options || !strchr(command->options, opt))
+		return false;
+	power.list |= opt == 'l';
+	power.in_flight |= opt == 'i';
+	power.restart |= opt == 'r';
+	power.has_op |= opt == 'o';
+	if (opt == 'u') {
+		power.outcomes = optarg;
+	} else if (opt != 'r') {
+		errno = 0;
+		power.op = strtoull(optarg, &end, 10);
+		if (*optarg < '0' || *optarg > '9' || *end || errno) {
+			error("%s: %s is not the number of an operation",
+			      command->name, optarg);
+			return false;
+		}
+	}
+	return power.list + power.in_flight + power.restart < 2;
+}
 
 static int run_command(const struct command *command, int argc, char **argv)
 {
@@ -161,7 +243,9 @@ static int run_command(const struct command *command, int argc, char **argv)
 			fputs(command->help, stdout);
 			return EXIT_OK;
 		default:
-			/* getopt has named the option */
+			if (take_option(command, opt))
+				break;
+			/* getopt has named an option that it does not know */
 			fputs(command->help, stderr);
 			return EXIT_USAGE;
 		}
@@ -196,7 +280,7 @@ int main(int argc, char **argv)
 		if (!strcmp(argv[1], command->name))
 			break;
 	if (!command->name) {
-		error("no command %s: show, diff, save, decode or counters; see rsdctl --help",
+		error("no command %s: show, diff, save, decode, counters, oplog, rewind or cut; see rsdctl --help",
 		      argv[1]);
 		return EXIT_USAGE;
 	}

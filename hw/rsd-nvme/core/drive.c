@@ -657,11 +657,13 @@ void rsd_zone_save(RsdDrive *drive, uint32_t zone, uint8_t state,
                    uint8_t attrs)
 {
     RsdMediaZone *z = &drive->media.zones[zone];
-    RsdMediaZone will = { .state = state, .attrs = attrs };
+    RsdMediaZone will = *z;
 
     if (drive->power.off) {
         return;
     }
+    will.state = state;
+    will.attrs = attrs;
     rsd_media_note(&drive->media, z, &will, sizeof(will));
     z->state = state;
     z->attrs = attrs;
@@ -770,7 +772,8 @@ void rsd_drive_stop(RsdDrive *drive)
 {
     for (Cmd *cmd = drive->cmds, *next; cmd; cmd = next) {
         next = cmd->next;
-        if (cmd->submitted) {
+        /* one that nobody has given up is kept until somebody does */
+        if (cmd->submitted && cmd->detached) {
             free_cmd(drive, cmd);
         }
     }
@@ -799,7 +802,7 @@ void rsd_drive_stop(RsdDrive *drive)
     drive->num_free_ops = 0;
     drive->free_bufs = NULL;
     drive->seq = 0;
-    drive->read_only = false;
+    drive->read_only = drive->failed = false;
     rsd_media_power_on(&drive->media);
 }
 
