@@ -4,6 +4,7 @@
  * append its room and to note where it went, not while it is on its way. A
  * check-point closes a gate and waits for all (doc/design.md, "Check-point").
  */
+#include <linux/blk-integrity.h>
 #include <linux/blkdev.h>
 #include <linux/pagemap.h>
 #include <linux/slab.h>
@@ -199,7 +200,7 @@ static struct run *next_sum(struct rfsm *m)
 	memset(run, 0, sizeof(*run));
 	run->m = m;
 	run->bio = bio_alloc_bioset(m->dev.bdev, 1, REQ_OP_ZONE_APPEND,
-				    GFP_NOIO, &m->dev.core_bios);
+				    GFP_NOIO, &m->sum_bios);
 	run->page = mempool_alloc(&m->sum_pages, GFP_NOIO);
 	run->oob = page_address(mempool_alloc(&m->sum_pages, GFP_NOIO));
 	run->sum = sum;
@@ -290,6 +291,12 @@ static int append_run(struct rfsm *m, struct txn *txn, u32 *done,
 	ret = rfs_fill(m->fs, &txn->core, *done, most, oob);
 	if (!ret)
 		ret = rfs_place(m->fs, RFS_S_DATA, most, false, &run->place);
+	while (ret == -EBUSY) {	/* all free zones are being read */
+		rfsm_unlock(m);
+		schedule_timeout_uninterruptible(1);
+		rfsm_lock(m);
+		ret = rfs_place(m->fs, RFS_S_DATA, most, false, &run->place);
+	}
 	txn->left += !ret;
 	m->runs_flying += !ret;
 	rfsm_unlock(m);
@@ -346,21 +353,18 @@ void rfsm_append(struct rfsm *m, struct inode *inode, struct folio **folio,
 		txn_end(m, txn);
 }
 
-static bool landed(const struct rfsm *m)
-{
-	return !READ_ONCE(m->flying) && !READ_ONCE(m->fs->sums);
-}
-
 int rfsm_checkpoint(struct rfsm *m, u32 flags)
 {
 	int ret;
 
 	m->gate++;
-	while (!landed(m)) {
+	while (m->flying) {
 		rfsm_unlock(m);
-		wait_event(m->gate_wait, landed(m));
+		wait_event(m->gate_wait, !READ_ONCE(m->flying));
 		rfsm_lock(m);
 	}
+	/* that became due with what landed last */
+	rfs_sums_write(m->fs);
 	ret = rfs_checkpoint(m->fs, flags);
 	if (!--m->gate)
 		wake_up_all(&m->gate_wait);
@@ -380,6 +384,10 @@ int rfsm_append_init(struct rfsm *m)
 		ret = mempool_init_slab_pool(&m->sum_runs, SUMS, run_cache);
 	if (!ret)
 		ret = mempool_init_page_pool(&m->sum_pages, 2 * SUMS, 0);
+	if (!ret)
+		ret = bioset_init(&m->sum_bios, SUMS, 0, BIOSET_NEED_BVECS);
+	if (!ret)
+		ret = bioset_integrity_create(&m->sum_bios, SUMS);
 	if (ret)
 		return ret;
 	m->queue = alloc_ordered_workqueue("rfs/%pg",
@@ -392,11 +400,12 @@ void rfsm_append_exit(struct rfsm *m)
 {
 	if (m->queue) {
 		/* summaries that nobody waited for */
-		wait_event(m->gate_wait, landed(m));
+		wait_event(m->gate_wait, !READ_ONCE(m->flying));
 		synchronize_rcu();	/* endio() is done with the queue */
 		destroy_workqueue(m->queue);
 		m->queue = NULL;
 	}
+	bioset_exit(&m->sum_bios);
 	mempool_exit(&m->sum_pages);
 	mempool_exit(&m->sum_runs);
 	mempool_exit(&m->txns);

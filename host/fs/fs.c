@@ -375,7 +375,7 @@ static int to_read_only(struct rfsm *m)
 	int ret;
 
 	if (m->fs->read_only)
-		return -EROFS;
+		return 0;	/* after an error */
 	rfsm_thread_stop(m);
 	ret = rfsm_sync(m, RFS_CP_UNMOUNT);
 	if (ret) {

@@ -145,8 +145,10 @@ int rfsm_write_inode(struct inode *inode, struct writeback_control *wbc)
 		goto out;
 	if (!ret) {
 		di->atime = ns_of(inode_get_atime(inode));
-		di->mtime = ns_of(inode_get_mtime(inode));
-		di->ctime = ns_of(inode_get_ctime(inode));
+		if (!S_ISDIR(inode->i_mode)) {	/* else the core's are newer */
+			di->mtime = ns_of(inode_get_mtime(inode));
+			di->ctime = ns_of(inode_get_ctime(inode));
+		}
 		rfs_buf_dirty(m->fs, buf);
 	}
 out:

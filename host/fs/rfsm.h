@@ -62,6 +62,7 @@ struct rfsm {
 	struct work_struct work;
 	struct llist_head done;
 	mempool_t txns, runs, sum_runs, sum_pages;
+	struct bio_set sum_bios;
 	u32 sums;		/* summaries */
 	u32 flying;		/* transactions and summaries */
 	u32 runs_flying;	/* appends of transactions */

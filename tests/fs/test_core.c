@@ -571,6 +571,42 @@ TEST(temporary_files)
 	end(fs, dev);
 }
 
+/* An append is on its way while somebody sets times: those are newer. */
+TEST(times_set_in_flight)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	struct rfs_place place;
+	struct rfs_dinode *di, attr;
+	struct rfs_txn txn;
+	struct rfs_oob oob;
+	struct rfs_buf *buf;
+	const void *data = block;
+	bool hole;
+	u64 addr;
+	u32 ino;
+
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	CHECK_EQ(rfs_promise(fs, ino, 0, &hole), 0);
+	CHECK_EQ(rfs_begin(fs, ino, 0, 1, RFS_BLOCK_BYTES, 1111, &txn), 0);
+	CHECK_EQ(rfs_fill(fs, &txn, 0, 1, &oob), 0);
+	rfs_oob_seal(&oob, block);
+	CHECK_EQ(rfs_place(fs, RFS_S_DATA, 1, false, &place), 0);
+	CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
+	attr = *di;
+	attr.mtime = cpu_to_le64(7777);
+	CHECK_EQ(rfs_setattr(fs, ino, &attr), 0);
+	CHECK_EQ(memdev_ops.append(dev, place.zone, 1, &data, &oob, &addr), 0);
+	rfs_placed(fs, &place, &oob, addr, 0);
+	CHECK_EQ(rfs_done(fs, &oob, 1, &addr), 0);
+	rfs_unpromise(fs, 1, hole);
+	CHECK_EQ(rfs_unmount(fs), 0);
+	fs = mount(dev);
+	CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
+	CHECK_EQ(le64_to_cpu(di->mtime), 7777);
+	end(fs, dev);
+}
+
 TEST(holes_are_found)
 {
 	struct memdev *dev = new_dev(&geometry);

@@ -10,8 +10,8 @@ static u32 victim(const struct rfs_fs *fs)
 		const struct rfs_zone_info *z = &fs->zone[nr];
 
 		if (z->state != RFS_Z_USED || z->window ||
-		    z->cond != RFS_DEV_OK)
-			continue;
+		    z->cond != RFS_DEV_OK || z->cleaned || !z->live)
+			continue;	/* or it waits for the check-point */
 		if (!best || z->live < fs->zone[best].live)
 			best = nr;
 	}
@@ -84,7 +84,7 @@ static int batch_flush(struct rfs_fs *fs, struct batch *b)
 	}
 	if (!ret && fs->ops->pause)
 		fs->ops->pause(fs->dev);
-	return ret;
+	return ret || !fs->read_only ? ret : -EROFS;
 }
 
 /* A data block goes elsewhere if it is what the index says. */
@@ -202,6 +202,8 @@ static int move_listed(struct rfs_fs *fs, struct batch *b, u32 nr, u8 *seen,
 		for (i = 0; i < n; i++) {
 			u32 off = le32_to_cpu(sum->entry[i].crc);
 
+			if (!sum->entry[i].type)
+				continue;	/* was never written */
 			if (off >= fs->zone[nr].wp)
 				return -EUCLEAN;
 			if (seen[off])
@@ -308,7 +310,7 @@ int rfs_clean(struct rfs_fs *fs)
 	struct batch *b;
 	int ret = -ENOMEM;
 
-	if (!nr || fs->zone[nr].live == 0)
+	if (!nr)
 		return -ENOENT;
 	seen = rfs_alloc(fs->zone[nr].cap);
 	block = rfs_alloc(RFS_BLOCK_BYTES);
@@ -318,6 +320,7 @@ int rfs_clean(struct rfs_fs *fs)
 		fs->cleaning = nr;
 		ret = move_all(fs, b, nr, seen, block);
 		fs->cleaning = 0;
+		fs->zone[nr].cleaned = true;
 		if (fs->teeth & RFS_TEETH_RESET)
 			rfs_free_zones(fs);
 	}

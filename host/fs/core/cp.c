@@ -419,8 +419,10 @@ int rfs_checkpoint(struct rfs_fs *fs, u32 flags)
 	}
 	rfs_log_durable(fs);
 	fs->window_blocks = 0;
-	for (nr = 0; nr < fs->geo.zones; nr++)
+	for (nr = 0; nr < fs->geo.zones; nr++) {
 		fs->zone[nr].window = false;
+		fs->zone[nr].cleaned = false;
+	}
 	fs->stats.checkpoints++;
 	ret = rfs_free_zones(fs);
 	rfs_cache_trim(fs, fs->clean_max);

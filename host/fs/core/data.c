@@ -143,9 +143,12 @@ int rfs_done(struct rfs_fs *fs, const struct rfs_oob *oob, u32 n,
 	end = (block + n - 1) * RFS_BLOCK_BYTES + le16_to_cpu(oob[n - 1].len);
 	if (end > le64_to_cpu(di->size))
 		di->size = cpu_to_le64(end);
-	di->mtime = oob->time;
-	di->ctime = di->mtime;
-	di->last_write = di->mtime;
+	/* attributes that were set since are newer, as recovery has it */
+	if (le64_to_cpu(oob->version) > le64_to_cpu(di->attr_version)) {
+		di->mtime = oob->time;
+		di->ctime = oob->time;
+	}
+	di->last_write = oob->time;
 	di->wcount = cpu_to_le64(le64_to_cpu(di->wcount) + n);
 	rfs_buf_dirty(fs, buf);
 	return 0;

@@ -152,6 +152,7 @@ static void close_zone(struct rfs_fs *fs, struct rfs_tail *tail)
 static int open_zone(struct rfs_fs *fs, u32 stream)
 {
 	struct rfs_tail *tail = &fs->tail[stream];
+	bool busy = false;
 	u32 i;
 	int ret;
 
@@ -163,8 +164,10 @@ static int open_zone(struct rfs_fs *fs, u32 stream)
 			continue;
 		ret = z->wp && z->cond == RFS_DEV_OK ?
 		      fs->ops->reset(fs->dev, nr) : 0;
-		if (ret == -EBUSY)
-			continue;	/* another time */
+		if (ret == -EBUSY) {
+			busy = true;	/* another time */
+			continue;
+		}
 		fs->free_zones--;
 		z->state = RFS_Z_USED;
 		if (z->cond != RFS_DEV_OK)
@@ -186,7 +189,7 @@ static int open_zone(struct rfs_fs *fs, u32 stream)
 		fs->zone_cursor = nr + 1;
 		return 0;
 	}
-	return -ENOSPC;
+	return busy ? -EBUSY : -ENOSPC;
 }
 
 /*
