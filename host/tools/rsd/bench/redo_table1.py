@@ -2,27 +2,36 @@
 """REDO's table 1: block erasures of five benchmarks on the drives REDO compares itself with.
 
 The paper gives no sizes, and fills its drive far more often than this does; so the direction is
-what is compared: who erases more on a page-level FTL, ext4 or F2FS. ext4 is mounted as it is by
-default, without discard, of which the paper says nothing; its erasures with discard are reported
-beside. What finished is kept in the cache, as with `./rsd compare --full`, whose cells these are.
+what is compared: who erases more on a page-level FTL, ext4 or F2FS. It does not say how ext4 was
+mounted either: both are measured, with discard, and without it, which is the default. What
+finished is kept in the cache, as with `./rsd compare --full`, whose cells these are.
+
+A drive has some blocks erased and ready when a benchmark begins, fewer when it ends; in a run as
+short as these they would hide most of a difference. So what is counted is the erasures and those
+blocks: the blocks that the benchmark took into use, each of which costs an erasure in the long run.
 """
 
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from rsd.bench.base import Context, Row
 from rsd.compare.benchmarks import BENCHMARKS
+from rsd.compare.figures import counters, read_json
+from rsd.compare.kept import RAW
 from rsd.compare.run import run_all
+from rsd.compare.stack_figures import CAUSES
 from rsd.compare.stack_run import StackPlan, run_stack
 from rsd.errors import RsdError
 
-STACKS = ("f2fs-block", "ext4-page-nodiscard", "f2fs-page", "ext4-page")
+STACKS = ("f2fs-block", "f2fs-page", "ext4-page-nodiscard", "ext4-page")
+MOUNTED = {"ext4-page-nodiscard": "without discard", "ext4-page": "with discard"}
 
 
 @dataclass(frozen=True)
 class Paper:
-    """A row of the table: erasures on the first three of STACKS."""
+    """A row of the table: erasures."""
 
     benchmark: str
     f2fs_block: int
@@ -59,32 +68,44 @@ def redo_table1(context: Context) -> list[Row]:
                 for plan in plans
             ]
         )
-    erases: dict[tuple[str, str], float] = {}
-    for plan, run in zip(plans, runs, strict=True):
-        if why := run.failures.get(plan.benchmark.name):
-            raise RsdError(f"redo-table1: {plan.title}: {why}")
-        (erases[plan.benchmark.name, plan.system],) = (
-            figure.value
-            for figure in run.figures[plan.benchmark.name]
-            if figure.metric == "nand.erases"
-        )
+        taken: dict[tuple[str, str], int] = {}
+        for plan, run in zip(plans, runs, strict=True):
+            name = plan.benchmark.name
+            if name not in run.figures:
+                raise RsdError(f"redo-table1: {plan.title}: {run.failures[name]}")
+            taken[name, plan.system] = blocks_taken(plan.directory / name / RAW)
     return [
-        row(paper, {stack: int(erases[paper.benchmark, stack]) for stack in STACKS})
+        row
         for paper in TABLE1
+        for row in rows(paper, {stack: taken[paper.benchmark, stack] for stack in STACKS})
     ]
 
 
-def row(paper: Paper, erases: Mapping[str, int]) -> Row:
-    """A row of the table. `erases` are by stack."""
-    block, ext4, f2fs, discarding = (erases[stack] for stack in STACKS)
-    direction = "above" if paper.ext4_above else "below"
-    return Row(
-        f"erasures of {paper.benchmark}, ext4 and F2FS on page-ftl",
-        f"ext4 {direction} F2FS ({paper.ext4_page:,} and {paper.f2fs_page:,}; "
-        f"on block-ftl {paper.f2fs_block:,})",
-        f"{ext4:,} and {f2fs:,}; on block-ftl {block:,}; ext4 with discard {discarding:,}",
-        ext4 / f2fs if f2fs else 0.0,
-        "",
-        "count",
-        (ext4 > f2fs) if paper.ext4_above else (ext4 < f2fs),
+def blocks_taken(directory: Path) -> int:
+    """Blocks that were taken into use between two readings of the counters."""
+    before, after = (
+        counters(read_json(directory / when / "counters.json")) for when in ("before", "after")
     )
+    erased = sum(after[f"erase_{cause}"] - before[f"erase_{cause}"] for cause in CAUSES)
+    return erased + before["blocks_erased"] - after["blocks_erased"]
+
+
+def rows(paper: Paper, taken: Mapping[str, int]) -> list[Row]:
+    """A row of the table for each way to mount ext4. `taken` are blocks by stack."""
+    f2fs, block = taken["f2fs-page"], taken["f2fs-block"]
+    found = []
+    for stack, mounted in MOUNTED.items():
+        ext4 = taken[stack]
+        found.append(
+            Row(
+                f"erasures, {paper.benchmark}: ext4 {mounted}, F2FS (F2FS on block-ftl)",
+                f"ext4 {'above' if paper.ext4_above else 'below'}: {paper.ext4_page:,}, "
+                f"{paper.f2fs_page:,} ({paper.f2fs_block:,})",
+                f"{ext4:,}, {f2fs:,} ({block:,})",
+                ext4 / f2fs,
+                "",
+                "count",
+                ext4 > f2fs if paper.ext4_above else ext4 < f2fs,
+            )
+        )
+    return found
