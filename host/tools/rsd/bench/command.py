@@ -13,7 +13,18 @@ from rich.table import Table
 
 from rsd import artifacts, packages
 from rsd.artifacts import REPOSITORY
-from rsd.bench import core, device, gc_cost, guest, host_cost, presets, redo_table1, sim, write_amp
+from rsd.bench import (
+    core,
+    device,
+    gc_cost,
+    guest,
+    host_cost,
+    presets,
+    redo_table1,
+    rfs,
+    sim,
+    write_amp,
+)
 from rsd.bench.base import Bench, Context, Row
 from rsd.cache import Cache
 from rsd.errors import RsdError
@@ -29,6 +40,7 @@ BENCHES = {
     "risa": Bench("preset risa's IOPS, device alone", device.risa),
     "risa-guest": Bench("preset risa's IOPS in the guest", guest.risa_guest),
     "presets": Bench("the presets of drives, against published figures", presets.presets),
+    "rfs": Bench("RFS in the guest: bandwidth, fsync, reads, mounting", rfs.rfs),
     "mapping": Bench("size of the mapping table", device.mapping),
     "core": Bench("speed and memory of the core alone", core.core),
     "sim": Bench("speed and memory of rsdsim under garbage collection", sim.simulator),

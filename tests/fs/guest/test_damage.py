@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Volumes with damaged metadata: an error or a repair, never a fault of the kernel."""
+
+import os
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+from mounted import SMALL, Run, Volume, script
+
+pytestmark = pytest.mark.guest
+
+# How a block of RFS's metadata begins (RFS_BLOCK_MAGIC).
+MAGIC = b"RFSB"
+BLOCK = 4096
+
+POPULATE = """
+start
+mkdir -p /mnt/a/b
+for i in $(seq 40); do head -c $((i * 1500)) /dev/zero | tr '\\0' x >/mnt/a/file$i; done
+ln -s file1 /mnt/a/link
+mv /mnt/a/file9 /mnt/a/b/moved
+end
+"""
+
+# Whatever is answered, it is an answer: fsck(8)'s statuses and mount(8)'s.
+USE = """
+status=0
+fsck.rfs $drive || status=$?
+case $status in 0|1|4|8) ;; *) exit 9;; esac
+status=0
+start || status=$?
+case $status in 0|32) ;; *) exit 9;; esac
+if [ $status -eq 0 ]; then
+    find /mnt -ls >/tmp/names || true
+    find /mnt -type f -exec cat {} + >/tmp/content || true
+    # the data were not touched: what is read is what was written
+    test -z "$(tr -d x </tmp/content | head -c 1)"
+    echo new >/mnt/new || true
+    rm -rf /mnt/a/b || true
+    sync
+    umount /mnt
+fi
+"""
+
+
+def metadata(media: Path) -> list[int]:
+    """Where the blocks of metadata are in a media file. Holes are skipped."""
+    found = []
+    with media.open("rb") as stream:
+        size, at = media.stat().st_size, 0
+        while at < size:
+            try:
+                at = os.lseek(stream.fileno(), at, os.SEEK_DATA) // BLOCK * BLOCK
+            except OSError:
+                break
+            end = os.lseek(stream.fileno(), at, os.SEEK_HOLE)
+            for block in range(at, end, BLOCK):
+                if os.pread(stream.fileno(), len(MAGIC), block) == MAGIC:
+                    found.append(block)
+            at = end
+    return found
+
+
+@pytest.mark.parametrize("rounds", [3, pytest.param(100, marks=pytest.mark.long)])
+def test_damaged_metadata(run: Run, volume: Volume, tmp_path: Path, rounds: int) -> None:
+    """Bytes of one to four blocks are changed while the volume is not mounted."""
+    media = tmp_path / "media"
+    options = {"system": volume.system, "namespace": {**volume.namespace, **SMALL}}
+    run(script(volume, POPULATE), media=media, **options)
+    blocks = metadata(media)
+    assert len(blocks) > 10
+    for seed in range(rounds):
+        chance = random.Random(seed)
+        damaged = tmp_path / "damaged"
+        shutil.copyfile(media, damaged)
+        with damaged.open("r+b") as stream:
+            for block in chance.sample(blocks, 1 + seed % 4):
+                at = block + chance.randrange(4, 200)
+                byte = os.pread(stream.fileno(), 1, at)[0]
+                os.pwrite(stream.fileno(), bytes([byte ^ (1 << chance.randrange(8))]), at)
+        run(script(volume, USE, make=False), media=damaged, **options)
