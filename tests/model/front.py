@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from reference import Command
 
 TIMES = "t-fw-read t-fw-write t-fw-append t-fw-zone t-fw-page t-lat-read t-lat-write t-lat-zone"
-KIND = {"read": "read", "reset": "zone", "finish": "zone"}  # all others: write
+ZONE = ("reset", "finish", "zopen", "commit")
+KIND = {"read": "read"} | dict.fromkeys(ZONE, "zone")  # all others: write
 
 
 class Line:

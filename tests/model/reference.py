@@ -19,6 +19,7 @@ Rules that the interface leaves open are each in one place:
     die queues              Drive._start_work
     firmware, host's link   front.Front
     write buffer            buffer.Buffer, Drive._into_buffer, Drive._program_unit
+    random write areas      buffer.Buffer, Drive._to_area, Drive._check_area, Drive._align_area
     choice of a block       Drive._choose
     idle erasure            Drive._idle_check, Drive._background
     wear levelling          Drive._begin_move, Drive._continue_move, Drive._abandon_move
@@ -29,7 +30,7 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from buffer import Buffer, Entry, Slot
+from buffer import Area, AreaEntry, Buffer, Entry, Slot
 from die import BLANK, ERASE, PROGRAM, READ, Block, Die, Move, Operation, Shape, Step, Tags
 from front import Front
 from machine import Bus, Machine
@@ -66,6 +67,7 @@ class Zone:
         # With a write buffer: what was submitted, with its cause; and how much of it was taken.
         self.accepted: dict[int, tuple[Tags, str]] = {}
         self.taken = 0
+        self.area: Area | None = None  # also one that is still to be committed
         self.safe = 0  # what of the buffer is safe ends here
         self.in_flight: set[int] = set()  # id() of operations submitted and not done
         self.barriers: list[tuple[set[int], Command]] = []
@@ -105,14 +107,20 @@ class Drive:
         size = int(self.cfg.get("write-buffer", 0)) // 4096
         self.buffer: Buffer | None = None
         self.units: list[Operation] = []  # full units on their way from the buffer
+        self.area_size = int(self.cfg.get("zrwa-size", 4096)) // 4096
+        self.area_flush = int(self.cfg.get("zrwa-flush", 4096)) // 4096
         if size or self.shape.unit > 1:
             dies = self.channels * self.ways
+            size -= int(self.cfg.get("zrwa", 0)) * self.area_size
             self.buffer = Buffer(
                 self.shape.unit,
                 max(size, self.shape.unit * dies),
                 self._lane,
                 self._program_unit,
                 self._taken,
+                self.area_size,
+                self.area_flush,
+                self._count,
             )
         self.global_queue: deque[Operation] = deque()
         self.completed: list[Command] = []
@@ -141,6 +149,31 @@ class Drive:
         for die in self.dies:
             self._watch(die)
 
+    def _count(self, name: str) -> None:
+        self.counters[name] += 1
+
+    def _align_area(self, zone: Zone) -> None:
+        """What survives of an area; the rest of a part that was being committed follows."""
+        area = zone.area
+        if area is None:
+            return
+        assert self.buffer
+        area.start, area.open = zone.taken, True
+        while zone.taken % self.area_flush:
+            lane = self._lane(zone.taken)
+            slot = self.buffer.committed(area, Command(0, "commit", 0, 0, 0))
+            zone.accepted[zone.taken] = slot.tags, slot.cause
+            part = self.buffer.begun.setdefault((zone.number, lane), [])
+            part.append(slot)
+            if len(part) == self.shape.unit:
+                del self.buffer.begun[zone.number, lane]
+            area.pages.pop(zone.taken, None)
+            zone.taken += 1
+            area.start += 1
+        if zone.taken == self.capacity or not (zone.taken or area.pages):
+            zone.area = None
+        area.end = max(area.pages, default=-1) + 1
+
     def _recover(self) -> None:
         """Closes gaps; a used segment without any page becomes free.
 
@@ -148,6 +181,7 @@ class Drive:
         """
         for zone in self.zones:
             zone.in_flight, zone.barriers = set(), []
+            self._align_area(zone)
             if zone.blocks is None:
                 continue
             if self.buffer:
@@ -254,19 +288,39 @@ class Drive:
         size = self.zone_size * len(self.zones)
         if cmd.op == "flush":
             return "ok"
-        if cmd.op in ("reset", "finish"):
+        if cmd.op in ("reset", "finish", "zopen"):
             return "ok" if cmd.lba < size else "out of range"
         if cmd.lba + cmd.nlb > size:
             return "out of range"
-        if cmd.op in WRITES and self._locate(cmd.lba)[1] + cmd.nlb > self.capacity:
+        if cmd.op in (*WRITES, "commit") and self._locate(cmd.lba)[1] + cmd.nlb > self.capacity:
             return "out of range"
         return "ok"
 
     def _check_order(self, cmd: Command) -> str:
+        if cmd.op in ("zopen", "commit"):
+            return self._check_area(cmd)
         if cmd.op not in WRITES:
             return "ok"
         zone, offset = self._locate(cmd.lba)
-        return "ok" if offset == zone.pointer else "not in order"
+        if zone.area and zone.area.open:
+            end = zone.pointer + 2 * self.area_size
+            there = zone.pointer <= offset and offset + cmd.nlb <= end
+            return "ok" if there and cmd.op != "append" else "not in order"
+        return "ok" if not zone.area and offset == zone.pointer else "not in order"
+
+    def _check_area(self, cmd: Command) -> str:
+        zone, offset = self._locate(cmd.lba)
+        has = zone.area is not None and zone.area.open
+        if cmd.op == "commit":
+            whole = cmd.nlb % self.area_flush == 0 and cmd.nlb <= self.area_size
+            return "ok" if has and whole and offset == zone.pointer else "not in order"
+        used = sum(other.area is not None for other in self.zones)
+        if has:
+            return "ok"
+        if used >= int(self.cfg.get("zrwa", 0)) or zone.area:
+            return "no random write area"
+        ends = zone.pointer == self.capacity
+        return "no random write area" if ends or zone.pointer % self.area_flush else "ok"
 
     def _locate(self, lba: int) -> tuple[Zone, int]:
         return self.zones[lba // self.zone_size], lba % self.zone_size
@@ -276,7 +330,9 @@ class Drive:
         wanted: list[tuple[Zone, int, int]] = []
         for place in range(cmd.nlb):
             zone, offset = self._locate(cmd.lba + place)
-            if offset >= zone.pointer:
+            if zone.area and offset >= zone.area.start:
+                self._read_area(zone, offset, place, cmd)
+            elif offset >= zone.pointer:
                 cmd.unwritten += 1
             elif self.buffer and not self._is_programmed(zone, offset):
                 cmd.pages[place] = zone.accepted[offset][0]
@@ -284,6 +340,21 @@ class Drive:
             else:
                 wanted.append((zone, offset, place))
         self._queue_runs(READ, wanted, cmd)
+
+    def _read_area(self, zone: Zone, offset: int, place: int, cmd: Command) -> None:
+        assert self.buffer
+        assert zone.area
+        tags = zone.area.pages.get(offset)
+        for entry in self.buffer.line:
+            if isinstance(entry, AreaEntry) and entry.zone is zone:
+                for at, waiting in entry.writes:
+                    if at == offset:
+                        tags = waiting
+        if tags is None:
+            cmd.unwritten += 1
+        else:
+            cmd.pages[place] = tags
+            self.counters["buffer_reads"] += 1
 
     def _is_programmed(self, zone: Zone, offset: int) -> bool:
         assert zone.blocks
@@ -293,11 +364,16 @@ class Drive:
 
     def _write(self, cmd: Command) -> None:
         zone, offset = self._locate(cmd.lba)
-        self._open_segment(zone)
         tags: list[Tags] = []
         for place in range(cmd.nlb):
             tag = cmd.tag + place if cmd.op != "zeroes" else 0
             tags.append((tag, tag if self.oob else 0))
+        if zone.area:
+            beyond = offset + cmd.nlb - zone.pointer - self.area_size
+            parts = max(0, -(-beyond // self.area_flush))
+            self._to_area(zone, cmd, deque(enumerate(tags, offset)), parts * self.area_flush)
+            return
+        self._open_segment(zone)
         if self.buffer:
             self._into_buffer(zone, cmd, offset, tags, "host")
         else:
@@ -308,9 +384,40 @@ class Drive:
     _append = _write
     _zeroes = _write
 
+    def _zopen(self, cmd: Command) -> None:
+        zone, _ = self._locate(cmd.lba)
+        if not zone.area:
+            zone.area = Area(zone.pointer)
+
+    def _commit(self, cmd: Command) -> None:
+        self._to_area(self._locate(cmd.lba)[0], cmd, deque(), cmd.nlb)
+
+    def _to_area(
+        self, zone: Zone, cmd: Command, writes: deque[tuple[int, Tags]], commit: int
+    ) -> None:
+        """A command to the zone's area, by which so many pages will be committed."""
+        area = zone.area
+        assert self.buffer
+        assert area
+        if commit:
+            self._open_segment(zone)
+        zone.pointer += commit
+        entry = AreaEntry(cmd, zone, area=area, writes=writes, owed=0 if writes else commit)
+        if writes:
+            area.end = max(area.end, writes[-1][0] + 1)
+        if zone.pointer == self.capacity or cmd.op == "finish":
+            area.open = False
+        cmd.waits_for += 1
+        zone.in_flight.add(id(entry))
+        self.buffer.write(entry)
+        through = self.cfg.get("ack", "program") == "program"
+        if cmd.op in WRITES and through and self.cfg.get("plp", "on") == "off":
+            self._flush(cmd)
+
     def _reset(self, cmd: Command) -> None:
         zone, _ = self._locate(cmd.lba)
         self._barrier(zone, cmd)
+        zone.area = None
         if self.buffer:
             for dropped in self.buffer.drop(zone):
                 self._taken(dropped)
@@ -328,10 +435,15 @@ class Drive:
         zone, _ = self._locate(cmd.lba)
         self._barrier(zone, cmd)
         end = zone.pointer
+        if zone.area and zone.area.open:
+            end = max(end, zone.area.end)
         if self.cfg["finish"] == "pad":
             end = self.capacity
         elif self.buffer and end % self.shape.unit:
             end += self.shape.unit - end % self.shape.unit
+        if zone.area and zone.area.open:
+            self._to_area(zone, cmd, deque(), end - zone.pointer)
+            return
         if end == zone.pointer:
             return
         self._open_segment(zone)
@@ -368,6 +480,7 @@ class Drive:
         if oob not in (0, 16, 64, 128):
             return "out of range"
         for zone in self.zones:
+            zone.area = None
             if self.buffer:
                 self.buffer.drop(zone)
             if zone.blocks is not None:
@@ -397,7 +510,7 @@ class Drive:
         elif cmd.op in WRITES:
             count["host_write_cmds"] += 1
             count["host_write_pages"] += pages
-        else:
+        elif cmd.op not in ("zopen", "commit"):
             count[
                 {"reset": "zone_resets", "finish": "zone_finishes", "flush": "flush_cmds"}[cmd.op]
             ] += 1
@@ -550,9 +663,20 @@ class Drive:
             self._wait_until_safe(entry.command)
         elif self.cfg.get("ack", "program") == "program":
             self._put_away(entry.zone)
+        if isinstance(entry, AreaEntry) and entry.zone:
+            self._let_go(entry.zone)
         self._part_done(entry.command)
         if entry.zone:
             self._leave(entry.zone, id(entry))
+
+    def _let_go(self, zone: Zone) -> None:
+        """An area that the zone has lost is another's when all of it is taken."""
+        assert self.buffer
+        waits = any(
+            isinstance(entry, AreaEntry) and entry.area is zone.area for entry in self.buffer.line
+        )
+        if zone.area and not zone.area.open and not waits:
+            zone.area = None
 
     def _program_unit(self, zone: Zone, lane: int, slots: list[Slot]) -> None:
         """A unit is full: it is queued to its die."""

@@ -6,7 +6,8 @@
  *                                "-" is a drive in memory without payload
  *     close                      without advancing: what is in flight is lost
  *     sub TIME ID OP LBA NLB TAG submit; OP: read write zeroes reset finish
- *                                flush; a write's page i holds TAG + i
+ *                                flush zopen commit (of a random write area);
+ *                                a write's page i holds TAG + i
  *     detach TIME ID OP ...      the same, and forget the command
  *     adv TIME                   one rsd_advance() loop
  *     step TIME                  from event to event, as rsd_next_event() says
@@ -39,7 +40,8 @@ static const char *const op_names[] = {
 	[RSD_READ] = "read", [RSD_WRITE] = "write",
 	[RSD_WRITE_ZEROES] = "zeroes", [RSD_ZONE_RESET] = "reset",
 	[RSD_ZONE_FINISH] = "finish", [RSD_TRIM] = "trim",
-	[RSD_FLUSH] = "flush",
+	[RSD_FLUSH] = "flush", [RSD_ZRWA_OPEN] = "zopen",
+	[RSD_ZRWA_COMMIT] = "commit",
 };
 
 static void die(const char *what, const char *detail)

@@ -3,6 +3,7 @@
 
 import itertools
 import json
+import math
 import random
 import struct
 from collections.abc import Callable, Iterable
@@ -66,6 +67,9 @@ OPTIONS: dict[str, list[int | str]] = {
     "write-buffer": [0, 0, 4096, 65536, 1 << 20],
     "ack": ["program", "buffer"],
     "plp": ["on", "off"],
+    "zrwa": [0, 0, 1, 2],
+    "zrwa-size": [4096, 12288, 65536],
+    "zrwa-flush": [4096, 8192, 12288],
 }
 BITS = {"slc": 1, "mlc": 2, "tlc": 3, "qlc": 4}
 MOST_SLOTS = 32  # of a block: more would only take longer
@@ -127,7 +131,22 @@ def drive_of(row: Config) -> Config:
     pages = min(int(cfg["pages"]), max(1, MOST_SLOTS // slots))
     cfg["pages"] = -(-pages // bits) * bits
     cfg["blocks"] = -(-int(cfg["blocks"]) // int(cfg["planes"])) * int(cfg["planes"])
+    give_areas_room(cfg, slots * bits)
     return cfg
+
+
+def give_areas_room(cfg: Config, unit: int) -> None:
+    """Random write areas of sizes that a zone and the write buffer can hold."""
+    dies = int(cfg["channels"]) * int(cfg["ways"])
+    lanes = dies if cfg["segment"] == "all" else int(cfg["channels"])
+    row = int(cfg["planes"]) * int(cfg["page-size"]) // 4096
+    capacity = lanes * int(cfg["pages"]) * row
+    flush = math.gcd(int(cfg["zrwa-flush"]) // 4096, capacity)
+    size = min(int(cfg["zrwa-size"]) // 4096, capacity) // flush * flush or flush
+    cfg["zrwa-flush"], cfg["zrwa-size"] = flush * 4096, size * 4096
+    if cfg["zrwa"]:
+        least = int(cfg["zrwa"]) * size + dies * unit
+        cfg["write-buffer"] = max(int(cfg["write-buffer"]), least * 4096)
 
 
 def open_line(cfg: Config) -> str:
@@ -151,6 +170,9 @@ class Writer:
         self.size = 1 << (self.capacity - 1).bit_length()
         self.zones = int(row["blocks"]) * self.ways
         self.pointers = [0] * self.zones
+        self.areas: set[int] = set()  # zones that may have a random write area
+        self.area_size = int(self.cfg["zrwa-size"]) // 4096
+        self.area_flush = int(self.cfg["zrwa-flush"]) // 4096
         self.lines = [open_line(self.cfg)]
         self.now, self.tag, self.ident = 0, 1, 0
         # Few zones, hit often, wear their blocks differently from the rest.
@@ -184,6 +206,9 @@ class Writer:
 
     def write(self, zone: int, nlb: int) -> None:
         """Writes to a zone at its pointer, or seldom somewhere else."""
+        if zone in self.areas:
+            self.write_area(zone, nlb)
+            return
         lba = zone * self.size + self.pointers[zone]
         if self.rng.random() < 0.03:
             lba = self.rng.randrange(self.zones * self.size)
@@ -193,13 +218,46 @@ class Writer:
         self.command(op, lba, nlb, self.tag)
         self.tag += nlb
 
+    def write_area(self, zone: int, nlb: int) -> None:
+        """Writes somewhere in a random write area, or beyond it, seldom too far."""
+        rng, pointer = self.rng, self.pointers[zone]
+        most = min(2 * self.area_size, self.capacity - pointer)
+        offset = pointer + rng.randrange(max(1, most + (rng.random() < 0.05)))
+        nlb = min(nlb, max(1, pointer + most - offset + (rng.random() < 0.03)))
+        op = "append" if rng.random() < 0.02 else rng.choice(["write"] * 5 + ["zeroes"])
+        self.command(op, zone * self.size + offset, nlb, self.tag)
+        self.tag += nlb
+        beyond = offset + nlb - pointer - self.area_size
+        if beyond > 0 and nlb <= pointer + most - offset and op != "append":
+            self.pointers[zone] += -(-beyond // self.area_flush) * self.area_flush
+
+    def use_area(self, zone: int) -> None:
+        """Gives a zone a random write area, or commits some of it."""
+        rng, pointer = self.rng, self.pointers[zone]
+        if zone not in self.areas or rng.random() < 0.05:
+            self.command("zopen", zone * self.size + rng.randrange(self.size))
+            fits = pointer < self.capacity and pointer % self.area_flush == 0
+            if fits and len(self.areas) < int(self.cfg["zrwa"]):
+                self.areas.add(zone)
+            return
+        nlb = rng.randint(1, self.area_size // self.area_flush) * self.area_flush
+        if rng.random() < 0.05:
+            nlb = rng.randint(1, 2 * self.area_size)
+        self.command("commit", zone * self.size + pointer, nlb)
+        if nlb % self.area_flush == 0 and nlb <= min(self.area_size, self.capacity - pointer):
+            self.pointers[zone] += nlb
+        if self.pointers[zone] == self.capacity:
+            self.areas.discard(zone)
+
     def reset(self, zone: int) -> None:
         """Resets a zone, by any address in it."""
+        self.areas.discard(zone)
         self.command("reset", zone * self.size + self.rng.randrange(self.size))
         self.pointers[zone] = 0
 
     def finish(self, zone: int) -> None:
         """Finishes a zone."""
+        self.areas.discard(zone)
         self.command("finish", zone * self.size)
         if self.cfg["finish"] == "pad":
             self.pointers[zone] = self.capacity
@@ -224,6 +282,7 @@ class Writer:
         """Formats, perhaps with commands in flight: pointers may then be wrong, which is fine."""
         self.lines.append(f"format {self.now} {self.rng.choice([0, 16, 64, 128, 8])}")
         self.pointers = [0] * self.zones
+        self.areas = set()
 
     def show(self) -> None:
         """The counters, and what of each zone a power cut would leave, where that is known."""
@@ -273,6 +332,8 @@ class Writer:
             self.reset(zone)
         elif action < 0.84:
             self.finish(zone)
+        elif action < 0.90 and self.cfg["zrwa"]:
+            self.use_area(zone)
         elif action < 0.86:
             self.command("flush", 0)
         elif action < 0.93:

@@ -39,7 +39,8 @@ MUST_COUNT = set(
     "host_read_cmds host_write_cmds flush_cmds zone_resets zone_finishes formats read_host "
     "read_wear prog_host prog_wear prog_pad erase_host erase_wear erase_on_demand erase_idle "
     "unwritten_reads queue_wait_ns blocks_bad blocks_dirty spares_left wear_min wear_moves "
-    "nand_reads nand_programs read_retries suspends buffer_reads".split()
+    "nand_reads nand_programs read_retries suspends buffer_reads zrwa_overwrites zrwa_explicit "
+    "zrwa_implicit".split()
 )
 
 

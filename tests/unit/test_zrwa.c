@@ -340,6 +340,7 @@ TEST(an_area_is_in_use_until_all_of_it_is_taken)
     open_area(&bed, 0);
     run(&bed, RSD_WRITE, 0, 8, 1);
     cmd = begin(&bed, RSD_ZONE_FINISH, 0, 0, 0);
+    CHECK_EQ(refused(&bed, RSD_WRITE, 8, 1), RSD_E_ORDER);
     CHECK_EQ(refused(&bed, RSD_ZRWA_OPEN, lba(&bed, 1, 0), 0), RSD_E_NOZRWA);
     bed_pass(&bed, 1);
     rsd_cmd_free(bed.drive, cmd);

@@ -974,6 +974,8 @@ typedef enum ZrwaKind { ZRWA_NONE, ZRWA_WRITE, ZRWA_COMMIT } ZrwaKind;
 
 /* The random write area that a zone has, or NULL */
 ZrwaArea *rsd_zrwa_of(const RsdDrive *drive, uint32_t zone);
+/* Has the zone lost it, but not all of it is taken? */
+bool rsd_zrwa_closing(const RsdDrive *drive, uint32_t zone);
 /* Where in the zone what was written to it ends; next if before that */
 uint64_t rsd_zrwa_end(const ZrwaArea *area, uint64_t next);
 /* Gives it one, which begins at slot "next". */

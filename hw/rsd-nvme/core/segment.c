@@ -821,7 +821,8 @@ static RsdStatus submit_write(RsdDrive *drive, Cmd *cmd, uint32_t zone)
         return queue_area(drive, cmd, zone, offset,
                           implied_commit(drive, next, end));
     }
-    if (offset != next) {
+    /* what a finish commits of an area comes first */
+    if (offset != next || rsd_zrwa_closing(drive, zone)) {
         return RSD_E_ORDER;
     }
     return append(drive, cmd, zone, RSD_CAUSE_HOST, cmd->pub.nlb);

@@ -224,6 +224,13 @@ ZrwaArea *rsd_zrwa_of(const RsdDrive *drive, uint32_t zone)
     return area && !area->closed ? area : NULL;
 }
 
+bool rsd_zrwa_closing(const RsdDrive *drive, uint32_t zone)
+{
+    const ZrwaArea *area = area_at(drive, zone);
+
+    return area && area->closed;
+}
+
 uint64_t rsd_zrwa_end(const ZrwaArea *area, uint64_t next)
 {
     return area->end > next ? area->end : next;
