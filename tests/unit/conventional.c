@@ -62,6 +62,7 @@ static void completed(World *w, RsdCmd *cmd)
 
     CHECK(!failed || w->may_fail);
     w->failures += failed;
+    w->statuses |= 1u << cmd->status;
     for (uint32_t i = 0; i < cmd->nlb; i++) {
         if (cmd->op == RSD_READ) {
             if (!w->failures) {
@@ -118,6 +119,7 @@ static void submit(World *w, RsdOp op, uint64_t at, uint32_t nlb)
     }
     CHECK(w->may_fail);
     w->failures++;
+    w->statuses |= 1u << status;
     for (uint32_t i = 0; op != RSD_READ && i < nlb; i++) {
         model->lbas[at + i].num_later--;
     }

@@ -50,6 +50,7 @@ typedef struct World {
      */
     bool may_fail;
     uint32_t failures;
+    uint32_t statuses;          /* of them: a bit a status */
 } World;
 
 /* On a new file of that name in the test's directory */

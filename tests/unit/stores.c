@@ -15,7 +15,6 @@
 #include "stores.h"
 
 #define TRAP_FLAG 0x100
-#define TABLE_BYTES (2 * 4096)
 
 void *__real_mmap(void *addr, size_t len, int prot, int flags, int fd,
                   off_t offset);
@@ -25,6 +24,7 @@ void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd,
 /* What is watched; in then(), what was when the store was made */
 typedef struct Watch {
     uint8_t *tables;            /* NULL: nothing is */
+    size_t bytes;
     void (*then)(void);
     bool armed;                 /* the next mapping is to be watched */
 } Watch;
@@ -39,7 +39,7 @@ uint64_t stores_seen(void)
 
 static void protect(int prot)
 {
-    if (mprotect(current.tables, TABLE_BYTES, prot)) {
+    if (mprotect(current.tables, current.bytes, prot)) {
         abort();
     }
 }
@@ -66,7 +66,7 @@ static void on_fault(int sig, siginfo_t *info, void *context)
 
     (void)sig;
     if (!current.tables || at < current.tables ||
-        at >= current.tables + TABLE_BYTES) {
+        at >= current.tables + current.bytes) {
         signal(SIGSEGV, SIG_DFL);
         return;
     }
@@ -89,7 +89,7 @@ static void on_trap(int sig, siginfo_t *info, void *context)
     protect(PROT_READ);
 }
 
-void stores_watch(void (*then)(void))
+void stores_watch(uint32_t pages, void (*then)(void))
 {
     struct sigaction fault = { .sa_sigaction = on_fault,
                                .sa_flags = SA_SIGINFO };
@@ -97,15 +97,17 @@ void stores_watch(void (*then)(void))
     struct sigaction trap = { .sa_sigaction = on_trap,
                               .sa_flags = SA_SIGINFO | SA_NODEFER };
 
-    current = (Watch){ .then = then, .armed = true };
+    current = (Watch){ .bytes = pages * UINT64_C(4096), .then = then,
+                       .armed = true };
     CHECK(!sigaction(SIGSEGV, &fault, NULL));
     CHECK(!sigaction(SIGTRAP, &trap, NULL));
 }
 
 #else
 
-void stores_watch(void (*then)(void))
+void stores_watch(uint32_t pages, void (*then)(void))
 {
+    (void)pages;
     (void)then;
     SKIP("stores are caught on x86-64 only");
 }

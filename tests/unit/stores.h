@@ -1,8 +1,9 @@
 /*
- * Watching a drive's stores into the tables of its media file (block records,
- * then segment map or trim bits), so that a test can look at the file as it is
- * after each of them, which is how a killed process would have left it. Needs
- * the linker's --wrap=mmap (see the Makefile), and x86-64.
+ * Watching a drive's stores into the tables of its media file (of a small drive
+ * a page of block records, then one of the segment map or of trim bits), so
+ * that a test can look at the file as it is after each of them, which is how a
+ * killed process would have left it. Needs the linker's --wrap=mmap (see the
+ * Makefile), and x86-64.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -13,11 +14,11 @@
 #include "harness.h"
 
 /*
- * The next file that is mapped is watched: then() is called after each store,
- * in which stores are not watched, but may be: nested watches end first. Small
- * drives only: two pages of tables. Skips the test where that is not possible.
+ * The next file that is mapped is watched: then() is called after each store
+ * into that many pages of tables, in which stores are not watched, but may be:
+ * nested watches end first. Skips the test where that is not possible.
  */
-void stores_watch(void (*then)(void));
+void stores_watch(uint32_t pages, void (*then)(void));
 /* Until here. */
 void stores_end(void);
 /* Stores seen so far */

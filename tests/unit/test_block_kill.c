@@ -14,6 +14,8 @@
 #include "conventional.h"
 #include "stores.h"
 
+#define TABLES 2u               /* pages: block records, trim bits */
+
 static RsdConfig kill_config(uint64_t seed)
 {
     RsdConfig cfg = small_config();
@@ -112,7 +114,7 @@ static void look_at_recovery(void)
     outer = copy;
     watched_path = copy.path;
     copy.path = temp_path("copy2.rsd");
-    stores_watch(look_at_copy);
+    stores_watch(TABLES, look_at_copy);
     outer.drive = NULL;
     bed_reopen(&outer);
     stores_end();
@@ -142,7 +144,7 @@ static uint64_t watch_worlds(void (*look)(void), uint64_t first, uint64_t end,
         watched_path = w.bed.path;
         copy = w.bed;
         copy.path = temp_path("copy.rsd");
-        stores_watch(look);
+        stores_watch(TABLES, look);
         world_reopen(&w);
         for (int i = 0; i < steps; i++) {
             world_step(&w);

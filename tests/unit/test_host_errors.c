@@ -3,10 +3,13 @@
  * drive: while the host writes, while pages are copied by collections, merges
  * and levelling, or when the write buffer is programmed. Nothing that was
  * acknowledged is lost, then and when the drive is opened again; the drive says
- * that it is read-only.
+ * that it is read-only. Or the disk is full for a while: then writes fail, and
+ * go on when there is space.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
+
+#include <errno.h>
 
 #include "conventional.h"
 #include "internal.h"
@@ -63,6 +66,16 @@ bool __wrap_rsd_media_store_unit(RsdMedia *media, uint32_t place,
 {
     return !fails() && __real_rsd_media_store_unit(media, place, block, page,
                                                    payload, from, to);
+}
+
+int __real_rsd_media_reserve(RsdMedia *media, uint32_t block);
+int __wrap_rsd_media_reserve(RsdMedia *media, uint32_t block);
+
+static bool disk_full;
+
+int __wrap_rsd_media_reserve(RsdMedia *media, uint32_t block)
+{
+    return disk_full ? -ENOSPC : __real_rsd_media_reserve(media, block);
 }
 
 static RsdConfig config(RsdFtl ftl, uint64_t seed)
@@ -156,6 +169,58 @@ static void fail_often(RsdFtl ftl, bool buffer)
     }
     CHECK(copies > 500);
     CHECK(failures > 30);
+}
+
+/* How many commands failed */
+static uint32_t fill_disk(const RsdConfig *cfg, uint64_t seed)
+{
+    World w = world_open(cfg, "drive.rsd", seed);
+    uint32_t failures;
+
+    world_fill(&w);
+    w.may_fail = true;
+    for (int i = 0; i < 10; i++) {
+        disk_full = i % 2 == 0;
+        for (int n = rng_below(&w.rng, 40); n; n--) {
+            world_step(&w);
+        }
+        if (i % 3 == 0) {
+            world_drain(&w);    /* nobody waits for ever */
+        }
+    }
+    failures = w.failures;
+    world_drain(&w);
+    disk_full = false;          /* with ftl=dftl, reads may need space */
+    world_check_failed(&w);
+    CHECK_EQ(w.statuses & ~(1u << RSD_OK), failures ? 1u << RSD_E_NOSPC : 0);
+    CHECK_EQ(counters(&w.bed).media_errors, 0);
+    CHECK(!w.bed.drive->read_only);
+    w.may_fail = false;
+    w.failures = 0;
+    if (seed % 2) {
+        world_reopen(&w);
+    }
+    world_fill(&w);
+    world_check(&w);
+    world_close(&w);
+    return failures;
+}
+
+TEST(full_disk)
+{
+    for (RsdFtl ftl = RSD_FTL_PAGE; ftl <= RSD_FTL_FAST; ftl++) {
+        uint32_t failures = 0;
+
+        for (uint64_t seed = 0; seed < 12; seed++) {
+            RsdConfig cfg = config(ftl, seed);
+
+            if (ftl == RSD_FTL_PAGE && seed % 3 == 0) {
+                cfg.write_buffer = 16384;
+            }
+            failures += fill_disk(&cfg, seed);
+        }
+        CHECK(failures > 100);
+    }
 }
 
 TEST(page)

@@ -7,17 +7,16 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <ucontext.h>
 #include <unistd.h>
 
-#include "harness.h"
 #include "internal.h"
+#include "stores.h"
+
+/* Pages: block records, segment map, zone records, units of the buffer */
+#define TABLES 4u
 
 #define MAX_ZONES 8
 #define MAX_CAP 64
@@ -233,9 +232,8 @@ static RsdConfig kill_config(uint64_t seed)
     return cfg;
 }
 
-static Work new_work(uint64_t seed)
+static Work new_work(RsdConfig cfg, uint64_t seed)
 {
-    RsdConfig cfg = kill_config(seed);
     Work w = { .bed = bed_open(&cfg, temp_path("drive.rsd")),
                .rng = { seed } };
 
@@ -256,7 +254,7 @@ TEST(closed_after_any_event)
     uint64_t moves = 0, pads = 0;
 
     for (uint64_t seed = 0; seed < 120; seed++) {
-        Work w = new_work(seed);
+        Work w = new_work(kill_config(seed), seed);
 
         for (int life = 0; life < 20; life++) {
             int steps = rng_below(&w.rng, 60);
@@ -278,117 +276,16 @@ TEST(closed_after_any_event)
     CHECK(pads > 50);
 }
 
-#ifdef __x86_64__
-
-/*
- * Every store into the block records and the segment map is caught: the pages
- * are write-protected, the fault lets one instruction through, and behind it a
- * copy of the file is opened and looked at.
- */
-
-#define TRAP_FLAG 0x100
-
-static uint8_t *watched;        /* NULL: nothing is */
-static size_t watched_len;
-static void (*after_store)(void);
-static uint64_t stores;
-
-static void protect(int prot)
-{
-    if (mprotect(watched, watched_len, prot)) {
-        abort();
-    }
-}
-
-static void on_fault(int sig, siginfo_t *info, void *context)
-{
-    ucontext_t *uc = context;
-    uint8_t *at = info->si_addr;
-
-    (void)sig;
-    if (!watched || at < watched || at >= watched + watched_len) {
-        signal(SIGSEGV, SIG_DFL);
-        return;
-    }
-    protect(PROT_READ | PROT_WRITE);
-    uc->uc_mcontext.gregs[REG_EFL] |= TRAP_FLAG;
-}
-
-static void on_trap(int sig, siginfo_t *info, void *context)
-{
-    ucontext_t *uc = context;
-    uint8_t *was = watched;
-
-    (void)sig;
-    (void)info;
-    uc->uc_mcontext.gregs[REG_EFL] &= ~TRAP_FLAG;
-    stores++;
-    watched = NULL;
-    after_store();
-    watched = was;
-    protect(PROT_READ);
-}
-
-static void watch(void (*then)(void))
-{
-    struct sigaction fault = { .sa_sigaction = on_fault,
-                               .sa_flags = SA_SIGINFO };
-    struct sigaction trap = { .sa_sigaction = on_trap,
-                              .sa_flags = SA_SIGINFO };
-
-    after_store = then;
-    CHECK(!sigaction(SIGSEGV, &fault, NULL));
-    CHECK(!sigaction(SIGTRAP, &trap, NULL));
-}
-
-/* The next mapping of a file has its tables watched (see the Makefile). */
-static bool watch_next;
-
-void *__real_mmap(void *addr, size_t len, int prot, int flags, int fd,
-                  off_t offset);
-void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd,
-                  off_t offset);
-
-void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd,
-                  off_t offset)
-{
-    void *map = __real_mmap(addr, len, prot, flags, fd, offset);
-
-    if (watch_next && fd >= 0) {
-        watch_next = false;
-        /* small drives: a page of records, a page of map */
-        watched = (uint8_t *)map + 4096;
-        watched_len = 2 * 4096;
-        protect(PROT_READ);
-    }
-    return map;
-}
-
-static void copy_file(const char *from, const char *to)
-{
-    static uint8_t buf[1 << 20];
-    int in = open(from, O_RDONLY), out = open(to, O_RDWR | O_CREAT | O_TRUNC,
-                                              0600);
-    struct stat st;
-
-    CHECK(in >= 0 && out >= 0 && !fstat(in, &st));
-    CHECK(st.st_size <= (off_t)sizeof(buf));
-    CHECK(pread(in, buf, st.st_size, 0) == st.st_size);
-    CHECK(pwrite(out, buf, st.st_size, 0) == st.st_size);
-    close(in);
-    close(out);
-}
-
 static Bed copy;                /* what is opened of the copies */
 static const char *watched_path;
 
 static void look_at_copy(void)
 {
-    copy_file(watched_path, copy.path);
+    copy_media(watched_path, copy.path);
     copy.drive = NULL;
     bed_reopen(&copy);
     verify(&copy, false);
-    if (stores % 8 == 0) {
+    if (stores_seen() % 8 == 0) {
         fill_zones(&copy);
     }
     rsd_close(copy.drive);
@@ -397,103 +294,90 @@ static void look_at_copy(void)
 /* As above, and each store of the recovery is a moment to be killed, too. */
 static void look_at_recovery(void)
 {
-    uint64_t outer = stores;
     const char *path = watched_path;
+    Bed outer;
 
     look_at_copy();
-    if (outer % 16) {
+    if (stores_seen() % 16) {
         return;
     }
     /* recover a copy under watch, looking at copies of the copy */
-    copy_file(path, copy.path);
-    Bed outer_copy = copy;
+    copy_media(path, copy.path);
+    outer = copy;
     watched_path = copy.path;
     copy.path = temp_path("copy2.rsd");
-    after_store = look_at_copy;
-    watch_next = true;
-    outer_copy.drive = NULL;
-    bed_reopen(&outer_copy);
-    watched = NULL;
-    rsd_close(outer_copy.drive);
+    stores_watch(TABLES, look_at_copy);
+    outer.drive = NULL;
+    bed_reopen(&outer);
+    stores_end();
+    rsd_close(outer.drive);
     free((char *)copy.path);
     copy.path = watched_path;
     watched_path = path;
-    after_store = look_at_recovery;
 }
 
-static void kill_after_stores(void)
+/* Each seed has one life under watch. Moves by wear levelling */
+static uint64_t watch_work(RsdConfig (*config)(uint64_t seed),
+                           void (*look)(void), uint64_t seeds, int steps)
 {
     uint64_t moves = 0;
 
-    for (uint64_t seed = 0; seed < 20; seed++) {
-        Work w = new_work(seed);
+    for (uint64_t seed = 0; seed < seeds; seed++) {
+        Work w = new_work(config(seed), seed);
 
         watched_path = w.bed.path;
         copy = w.bed;
         copy.path = temp_path("copy.rsd");
-        watch(look_at_copy);
-        watch_next = true;
+        stores_watch(TABLES, look);
         bed_reopen(&w.bed);
-        for (int i = 0; i < 60; i++) {
+        for (int i = 0; i < steps; i++) {
             step(&w);
         }
         moves += counters(&w.bed).wear_moves;
-        watched = NULL;
+        stores_end();
         free((char *)copy.path);
         end_work(&w);
     }
-    CHECK(stores > 3000);
-    CHECK(moves > 20);
+    return moves;
 }
-
-static void kill_in_recovery(void)
-{
-    for (uint64_t seed = 0; seed < 8; seed++) {
-        Work w = new_work(seed);
-        struct sigaction sa;
-
-        watched_path = w.bed.path;
-        copy = w.bed;
-        copy.path = temp_path("copy.rsd");
-        watch(look_at_recovery);
-        /* faults are taken within the handler of the outer trap */
-        CHECK(!sigaction(SIGTRAP, NULL, &sa));
-        sa.sa_flags |= SA_NODEFER;
-        CHECK(!sigaction(SIGTRAP, &sa, NULL));
-        watch_next = true;
-        bed_reopen(&w.bed);
-        for (int i = 0; i < 40; i++) {
-            step(&w);
-        }
-        watched = NULL;
-        free((char *)copy.path);
-        end_work(&w);
-    }
-    CHECK(stores > 1000);
-}
-
-#else
-
-static void kill_after_stores(void)
-{
-    SKIP("stores are caught on x86-64 only");
-}
-
-static void kill_in_recovery(void)
-{
-    SKIP("stores are caught on x86-64 only");
-}
-
-#endif
 
 TEST(killed_after_any_store)
 {
-    kill_after_stores();
+    CHECK(watch_work(kill_config, look_at_copy, 20, 60) > 20);
+    CHECK(stores_seen() > 3000);
 }
 
 TEST(killed_in_recovery)
 {
-    kill_in_recovery();
+    watch_work(kill_config, look_at_recovery, 8, 40);
+    CHECK(stores_seen() > 1000);
+}
+
+/* Pages of several slots, what is acknowledged being safe in the buffer */
+static RsdConfig buffer_config(uint64_t seed)
+{
+    RsdConfig cfg = kill_config(seed);
+
+    cfg.page_size = seed % 3 ? 8192 : 4096;
+    cfg.cell = seed % 4 == 1 ? RSD_CELL_MLC : RSD_CELL_SLC;
+    cfg.one_shot = seed % 4 == 1;
+    cfg.pages = 2 + seed % 2 * 2;
+    cfg.write_buffer = seed % 2 ? 16384 : 65536;
+    cfg.plp = seed / 2 % 3 > 0;
+    cfg.ack = cfg.plp ? RSD_ACK_BUFFER : RSD_ACK_PROGRAM;
+    return cfg;
+}
+
+TEST(killed_after_any_store_with_a_buffer)
+{
+    watch_work(buffer_config, look_at_copy, 24, 60);
+    CHECK(stores_seen() > 3000);
+}
+
+TEST(killed_in_recovery_with_a_buffer)
+{
+    watch_work(buffer_config, look_at_recovery, 12, 40);
+    CHECK(stores_seen() > 1000);
 }
 
 TEST(killed_at_random)
@@ -501,7 +385,7 @@ TEST(killed_at_random)
     uint64_t pads = 0;
 
     for (uint64_t seed = 100; seed < 110; seed++) {
-        Work w = new_work(seed);
+        Work w = new_work(kill_config(seed), seed);
 
         for (int life = 0; life < 40; life++) {
             uint64_t steps = rng_below(&w.rng, 200);

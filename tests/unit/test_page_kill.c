@@ -12,7 +12,10 @@
 #include <unistd.h>
 
 #include "conventional.h"
-#include "watch.h"
+#include "stores.h"
+
+/* Pages: block records, trim bits, units of the buffer */
+#define TABLES 3u
 
 /* Two dies; 256 LBAs on 320 pages and 16 of spare blocks */
 static RsdConfig kill_config(uint64_t seed)
@@ -41,12 +44,12 @@ static void look_at_copy(void)
 {
     static WorldModel scratch;
 
-    watch_copy_file(watched_path, copy.path);
+    copy_media(watched_path, copy.path);
     copy.drive = NULL;
     bed_reopen(&copy);
     world_verify(&copy, model, false);
-    if (watch_stores % 16 == 0) {
-        World w = { .bed = copy, .rng = { watch_stores } };
+    if (stores_seen() % 64 == 0) {
+        World w = { .bed = copy, .rng = { stores_seen() } };
 
         scratch = *model;
         memset(scratch.slots, 0, sizeof(scratch.slots));
@@ -59,13 +62,14 @@ static void look_at_copy(void)
     rsd_close(copy.drive);
 }
 
-TEST(killed_after_any_store)
+static void watch_worlds(RsdConfig (*config)(uint64_t seed), uint64_t seeds,
+                         int steps, RsdCounters *sum)
 {
-    uint64_t moves = 0, copies = 0;
-
-    for (uint64_t seed = 0; seed < 6; seed++) {
-        RsdConfig cfg = kill_config(seed);
+    *sum = (RsdCounters){ 0 };
+    for (uint64_t seed = 0; seed < seeds; seed++) {
+        RsdConfig cfg = config(seed);
         World w = world_open(&cfg, "drive.rsd", seed);
+        RsdCounters c;
 
         world_fill(&w);
         for (int i = 0; i < 100; i++) {
@@ -75,24 +79,80 @@ TEST(killed_after_any_store)
         model = w.model;
         copy = w.bed;
         copy.path = temp_path("copy.rsd");
-        /* the records' page and that of the trim bits */
-        watch_next_file(2, look_at_copy);
+        stores_watch(TABLES, look_at_copy);
         world_reopen(&w);
-        for (int i = 0; i < 60; i++) {
+        for (int i = 0; i < steps; i++) {
             world_step(&w);
         }
-        moves += counters(&w.bed).wear_moves;
-        copies += counters(&w.bed).prog_clean;
+        c = counters(&w.bed);
+        sum->wear_moves += c.wear_moves;
+        sum->prog_clean += c.prog_clean;
+        sum->prog_map += c.prog_map;
+        sum->erase_map += c.erase_map;
+        stores_end();
         unlink(copy.path);
         free((char *)copy.path);
-        if (!watch_end()) {
-            SKIP("stores are caught on x86-64 only");
-        }
         world_close(&w);
     }
-    CHECK(watch_stores > 1000);
-    CHECK(moves > 0);
-    CHECK(copies > 100);
+}
+
+TEST(killed_after_any_store)
+{
+    RsdCounters sum;
+
+    watch_worlds(kill_config, 6, 15, &sum);
+    CHECK(stores_seen() > 1000);
+    CHECK(sum.wear_moves > 0);
+    CHECK(sum.prog_clean > 100);
+}
+
+/* The same of a cached map: 2 map pages, a cache of 128 entries */
+static RsdConfig dftl_config(uint64_t seed)
+{
+    RsdConfig cfg = kill_config(seed);
+
+    cfg.ftl = RSD_FTL_DFTL;
+    cfg.map_cache = 1024;
+    cfg.blocks = 40;
+    cfg.over_provision = 25;
+    cfg.frontiers = 1;
+    return cfg;
+}
+
+TEST(killed_after_any_store_with_a_cached_map)
+{
+    RsdCounters sum;
+
+    watch_worlds(dftl_config, 2, 10, &sum);
+    CHECK(stores_seen() > 1000);
+    CHECK(sum.prog_clean > 100);
+    CHECK(sum.prog_map > 50);
+    CHECK(sum.erase_map > 5);
+}
+
+/* Pages of several slots, what is acknowledged being safe in the buffer */
+static RsdConfig buffer_config(uint64_t seed)
+{
+    RsdConfig cfg = kill_config(seed);
+
+    cfg.page_size = seed % 3 ? 8192 : 4096;
+    cfg.pages = seed % 3 ? 8 : 16;
+    cfg.cell = seed % 4 == 1 ? RSD_CELL_MLC : RSD_CELL_SLC;
+    cfg.one_shot = seed % 4 == 1;
+    cfg.spare_blocks = 4;
+    cfg.write_buffer = seed % 2 ? 16384 : 65536;
+    cfg.plp = seed / 2 % 3 > 0;
+    cfg.ack = cfg.plp ? RSD_ACK_BUFFER : RSD_ACK_PROGRAM;
+    return cfg;
+}
+
+TEST(killed_after_any_store_with_a_buffer)
+{
+    RsdCounters sum;
+
+    watch_worlds(buffer_config, 4, 12, &sum);
+    CHECK(stores_seen() > 2000);
+    CHECK(sum.prog_clean > 100);
 }
 
 TEST(killed_at_random)

@@ -760,7 +760,7 @@ TEST(killed_while_it_is_rewound)
     copy_log = temp_path("copy.log");
     killed = &bed;
     rsd_close(bed.drive);
-    stores_watch(look_at_copies);
+    stores_watch(2, look_at_copies);
     bed.drive = rsd_open_logged(bed.path, log_path, &bed.cfg, err);
     for (int i = 0; i < 12; i++) {
         rewind_to(&bed, rng_below(&rng, ops + 1), "tctctc");

@@ -10,8 +10,8 @@
  * that does needs room for the whole unit in the buffer, and waits for it, with
  * everything behind it, if need be. Then the unit is closed: its program is
  * queued to its die. Its room is free when it is programmed. When a zone is
- * reset, what of it is not in a closed unit is dropped; a block of which no unit
- * was closed needs no erase.
+ * reset, what of it is not in a closed unit is dropped; a block of which no
+ * unit was closed needs no erase.
  *
  * Reads. What came and is not yet programmed is read from here, in no time.
  *
@@ -953,6 +953,16 @@ void rsd_buffer_restore(Ns *ns, uint32_t block, uint32_t page)
     drive->count->prog_host += n - pad;
     drive->count->prog_pad += pad;
     drive->count->nand_programs += n / drive->sched.page;
+    if (unit) {
+        remove_unit(drive, unit);
+        put_free(drive, unit);
+    }
+}
+
+void rsd_buffer_forget(RsdDrive *drive, uint32_t block, uint32_t page)
+{
+    BufUnit *unit = find(drive, block, page);
+
     if (unit) {
         remove_unit(drive, unit);
         put_free(drive, unit);

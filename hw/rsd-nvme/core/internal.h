@@ -966,6 +966,8 @@ void rsd_buffer_restore(Ns *ns, uint32_t block, uint32_t page);
  * a zoned one, forgotten unless it goes on a block that has an owner.
  */
 void rsd_buffer_settle(Ns *ns);
+/* For opening: the unit that begins there, if any, is not wanted. */
+void rsd_buffer_forget(RsdDrive *drive, uint32_t block, uint32_t page);
 void rsd_buffer_fini(RsdDrive *drive);
 
 /* zrwa.c */

@@ -619,7 +619,8 @@ static bool program_copy(PageFtl *ftl, Victim *v, uint32_t page, uint8_t *buf)
     if (v->cause == RSD_CAUSE_MAP) {
         return rsd_cache_copy(ftl, page_number(ftl, v->block, page), buf);
     }
-    if (rsd_buffer_reserve(ftl->drive, 1) != RSD_OK) {
+    ftl->refusal = rsd_buffer_reserve(ftl->drive, 1);
+    if (ftl->refusal != RSD_OK) {
         return false;
     }
     if (v->cause == RSD_CAUSE_WEAR) {
@@ -726,6 +727,7 @@ static void copy_read(PageFtl *ftl, Op *op)
         if (program_copy(ftl, v, page, buf)) {
             return;
         }
+        ftl->stuck = ftl->refusal;
         v->stalled = true;
         v->page = page < v->page ? page : v->page;
     }
@@ -1018,7 +1020,7 @@ static bool busy(const PageFtl *ftl)
 /* The same, or can it be made to? */
 static bool something_happens(PageFtl *ftl)
 {
-    if (!busy(ftl)) {
+    if (!busy(ftl) && ftl->stuck == RSD_OK) {
         collect_everywhere(ftl);
     }
     if (!busy(ftl)) {
@@ -1042,6 +1044,9 @@ static void give_up(PageFtl *ftl, Cmd *cmd)
 /* Why a command fails: nothing is going to change */
 static RsdStatus refusal(PageFtl *ftl)
 {
+    if (ftl->stuck != RSD_OK) {
+        return ftl->stuck;
+    }
     return ftl->refusal == RSD_E_NOBLOCK ? rsd_drive_no_block(ftl->drive)
                                          : ftl->refusal;
 }
@@ -1122,6 +1127,9 @@ static void page_op_done(Ns *ns, Op *op)
     ftl->in_flight -= (op->kind != OP_READ || !op->cmd) && !op->unit;
     /* those that wait do so in vain */
     ftl->retry |= ns->drive->failed;
+    if (op->kind != OP_READ) {
+        ftl->stuck = RSD_OK;
+    }
     if (op->kind == OP_READ && op->cmd) {
         rsd_op_finish(ns->drive, op);
     } else if (op->job) {
@@ -1343,6 +1351,7 @@ static RsdStatus page_submit(Ns *ns, Cmd *cmd)
         return RSD_E_RANGE;
     }
     cmd->progress = 0;
+    ftl->stuck = RSD_OK;        /* the host may have more space now */
     if (!must_wait(ftl, cmd)) {
         bool done, waits;
 

@@ -93,6 +93,8 @@ typedef struct PageFtl {
     bool no_room;               /* a write waits for free pages */
     bool going;                 /* commands are being gone on with */
     RsdStatus refusal;          /* why a frontier did not open a block */
+    /* why a copy could not be programmed, nothing having changed since */
+    RsdStatus stuck;
 } PageFtl;
 
 /* Number of a flash page within the drive */

@@ -1448,6 +1448,28 @@ static void seg_close(Ns *ns)
     ns->state = NULL;
 }
 
+/*
+ * What the protected part of the buffer holds behind the write pointer: of a
+ * write that was not acknowledged, and of which earlier units are lost. It must
+ * not be there when the host comes to it.
+ */
+static void forget_unwritten(RsdDrive *drive)
+{
+    uint32_t lanes = segments(drive)->lanes;
+
+    for (uint32_t zone = 0; zone < drive->ns[0].geo.num_zones; zone++) {
+        uint64_t n = seg_written(zoned(drive), zone);
+        uint64_t from = rsd_div_round_up(n, drive->unit);
+
+        for (uint64_t i = from; is_used(drive, zone) && i < from + lanes; i++) {
+            rsd_buffer_forget(drive, block_of(drive, first_die(drive, zone) +
+                                              i % lanes,
+                                              entries(drive, zone)[i % lanes]),
+                              unit_page(drive, i));
+        }
+    }
+}
+
 static bool no_memory(char err[RSD_ERR_LEN])
 {
     rsd_set_error(err, "no memory for the drive's zones and free blocks: "
@@ -1481,6 +1503,9 @@ static bool seg_open(Ns *ns, char err[RSD_ERR_LEN])
     /* nothing can fail any more: the file may be changed */
     recover(drive);
     rsd_buffer_settle(ns);
+    if (rsd_buffered(drive)) {
+        forget_unwritten(drive);
+    }
     for (uint32_t zone = 0; drive->cfg.zrwa && zone < ns->geo.num_zones;
          zone++) {
         seg->zones[zone].submitted =
