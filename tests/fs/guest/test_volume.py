@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A mounted volume: what programs may expect of it, and what it has to endure."""
 
+import json
+
 import pytest
 from mounted import SMALL, Run, Volume, script
 
@@ -152,3 +154,30 @@ for i in range(1, {files}, 2): os.unlink(f"file number {{i}}")
         """,
         virtual_limit_s=0,
     )
+
+
+@pytest.mark.parametrize("times", [3, pytest.param(30, marks=pytest.mark.long)])
+def test_overwritten_many_times(run: Run, volume: Volume, times: int) -> None:
+    """A file of half the drive, so that zones are cleaned under the load."""
+    result = run(
+        script(
+            volume,
+            f"""
+            start
+            head -c 3000000 /dev/urandom > /mnt/cold
+            md5sum /mnt/cold > /tmp/sum
+            fio --minimal --name=hot --directory=/mnt --rw=randwrite --bs=4k --size=16m \
+                --loops={times} --randseed=5 --verify=crc32c --verify_fatal=1 --fsync=200 \
+                --norandommap
+            again
+            md5sum -c /tmp/sum
+            rsdctl show --json $drive > /out/counters.json
+            end
+            """,
+        ),
+        system=volume.system,
+        namespace={**volume.namespace, **SMALL},
+        virtual_limit_s=0,
+    )
+    counters = json.loads((result.out_dir / "counters.json").read_text())["counters"]
+    assert volume.system != "rsd" or counters["zone_resets"]["value"] > 20
