@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Shows what a drive's media file and operation log say, without the drive. */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "view.h"
+
+#define BLOCK 4096u
+
+enum exit_code { EXIT_OK, EXIT_FAILED, EXIT_USAGE };
+
+static const char help[] =
+"usage: rsdview [--op N] [--outcomes SEED|LETTERS] [--oob] MEDIA LOG COMMAND\n"
+"Shows a drive as a power cut after operation N would have left it, or as its\n"
+"files have it. Neither file is changed.\n"
+"\n"
+"  ops              how many operations the log has\n"
+"  in-flight        what a power cut after operation N interrupts\n"
+"  zones            of each zone: state, attributes, blocks written\n"
+"  read LBA COUNT   data of so many blocks, or with --oob their OOB; a block\n"
+"                   that is torn is named, and zeroes come in its place\n"
+"  speed            states shown in a second, over all operations\n"
+"\n"
+"--outcomes: what became of each thing in flight, a = absent, t = torn,\n"
+"c = complete, or a seed (default 0). Exit status: 0 done, 1 failed, 2 usage.\n"
+"Example: rsdview --op 120 --outcomes tca drive.rsd drive.log zones\n";
+
+static const char *const kinds[] = { "program", "erase", "command" };
+
+static void show_in_flight(const struct rsdview *view, uint64_t op)
+{
+	RsdLogged l;
+	uint32_t i;
+
+	for (i = 0; rsd_oplog_in_flight(rsdview_drive(view), op, i, &l); i++)
+		printf("%s of block %u, page %u, since %" PRIu64 " ns%s%s\n",
+		       kinds[l.kind], l.block, l.page, l.time_ns,
+		       l.protected ? ", protected" : "",
+		       l.ends ? "" : ", its end is not known");
+}
+
+static void show_zones(const struct rsdview *view)
+{
+	const RsdGeometry *geo = rsdview_geometry(view);
+	RsdZone zone;
+	uint32_t i;
+
+	for (i = 0; i < geo->num_zones; i++) {
+		rsdview_zone(view, i, &zone);
+		printf("%u %u %u %" PRIu64 "\n", i, zone.state, zone.attrs,
+		       zone.written);
+	}
+}
+
+static int show_blocks(struct rsdview *view, uint64_t lba, uint64_t count,
+		       bool want_oob)
+{
+	uint8_t data[BLOCK], oob[128];
+	int ret;
+
+	for (; count--; lba++) {
+		ret = rsdview_read(view, lba, 1, data, oob);
+		if (ret && ret != -EIO) {
+			fprintf(stderr, "rsdview: LBA %" PRIu64 ": %s\n", lba,
+				strerror(-ret));
+			return EXIT_FAILED;
+		}
+		if (ret) {
+			fprintf(stderr, "rsdview: LBA %" PRIu64 ": torn\n",
+				lba);
+			memset(data, 0, sizeof(data));
+			memset(oob, 0, sizeof(oob));
+		}
+		if (want_oob)
+			fwrite(oob, rsdview_oob(view), 1, stdout);
+		else
+			fwrite(data, sizeof(data), 1, stdout);
+	}
+	return EXIT_OK;
+}
+
+/* Each operation with a seed of its own, from the last to the first */
+static int show_speed(struct rsdview *view)
+{
+	uint64_t op, ops = rsdview_ops(view);
+	char err[RSD_ERR_LEN], seed[24];
+	struct timespec from, to;
+	double s;
+
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	for (op = ops + 1; op-- > 0;) {
+		snprintf(seed, sizeof(seed), "%" PRIu64, op);
+		if (rsdview_state(view, op, seed, err)) {
+			fprintf(stderr, "rsdview: %s\n", err);
+			return EXIT_FAILED;
+		}
+	}
+	clock_gettime(CLOCK_MONOTONIC, &to);
+	s = to.tv_sec - from.tv_sec + (to.tv_nsec - from.tv_nsec) / 1e9;
+	printf("%" PRIu64 " states in %.2f s, %.0f a second\n", ops + 1, s,
+	       (ops + 1) / s);
+	return EXIT_OK;
+}
+
+static bool number(const char *text, uint64_t *value)
+{
+	char *end;
+
+	errno = 0;
+	*value = strtoull(text, &end, 10);
+	return *text >= '0' && *text <= '9' && !*end && !errno;
+}
+
+static int usage(void)
+{
+	fputs(help, stderr);
+	return EXIT_USAGE;
+}
+
+static int run(struct rsdview *view, uint64_t op, bool want_oob, int argc,
+	       char **argv)
+{
+	uint64_t lba, count;
+
+	if (!strcmp(argv[0], "ops") && argc == 1)
+		printf("%" PRIu64 "\n", rsdview_ops(view));
+	else if (!strcmp(argv[0], "in-flight") && argc == 1)
+		show_in_flight(view, op);
+	else if (!strcmp(argv[0], "zones") && argc == 1)
+		show_zones(view);
+	else if (!strcmp(argv[0], "speed") && argc == 1)
+		return show_speed(view);
+	else if (!strcmp(argv[0], "read") && argc == 3 &&
+		 number(argv[1], &lba) && number(argv[2], &count))
+		return show_blocks(view, lba, count, want_oob);
+	else
+		return usage();
+	return EXIT_OK;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "op", required_argument, NULL, 'n' },
+		{ "outcomes", required_argument, NULL, 'u' },
+		{ "oob", no_argument, NULL, 'b' },
+		{ "help", no_argument, NULL, 'h' },
+		{ }
+	};
+	const char *outcomes = "0";
+	bool rewind = false, want_oob = false;
+	char err[RSD_ERR_LEN] = "";
+	struct rsdview *view;
+	uint64_t op = 0;
+	int opt, code;
+
+	while ((opt = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
+		if (opt == 'h') {
+			fputs(help, stdout);
+			return EXIT_OK;
+		}
+		if (opt == '?' || (opt == 'n' && !number(optarg, &op)))
+			return usage();
+		rewind |= opt == 'n';
+		want_oob |= opt == 'b';
+		if (opt == 'u')
+			outcomes = optarg;
+	}
+	if (argc - optind < 3)
+		return usage();
+	view = rsdview_open(argv[optind], argv[optind + 1], err);
+	if (!view || (rewind && rsdview_state(view, op, outcomes, err))) {
+		fprintf(stderr, "rsdview: %s\n", err);
+		rsdview_close(view);
+		return EXIT_FAILED;
+	}
+	if (!rewind)
+		op = rsdview_ops(view);
+	code = run(view, op, want_oob, argc - optind - 2, argv + optind + 2);
+	rsdview_close(view);
+	if (fflush(stdout) || ferror(stdout)) {
+		fprintf(stderr, "rsdview: standard output: %s\n",
+			strerror(errno));
+		return EXIT_FAILED;
+	}
+	return code;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Every state that a drive had while its operation log was kept, without the
+ * drive: a library. It is the drive's own core on a private mapping of the
+ * media file; neither file is changed, whatever is done to the view, and both
+ * are refused while a drive has them open.
+ *
+ *	view = rsdview_open("drive.rsd", "drive.log", err);
+ *	for (op = 0; op <= rsdview_ops(view); op++)
+ *		if (!rsdview_state(view, op, "7", err))
+ *			... rsdview_zone(), rsdview_read() ...
+ *
+ * What is written to a state is there until the next rsdview_state(). Functions
+ * return 0, or -1 with a message in err, or a negative errno: -EIO, what is
+ * asked for is torn; -EINVAL, the drive would refuse it; -ENOMEM.
+ */
+#ifndef RSDVIEW_VIEW_H
+#define RSDVIEW_VIEW_H
+
+#include "power.h"
+
+struct rsdview;
+
+struct rsdview *rsdview_open(const char *media, const char *log,
+			     char err[RSD_ERR_LEN]);
+/* NULL is allowed. */
+void rsdview_close(struct rsdview *view);
+
+/* Of namespace 0. The drive is the view's; its commands are not to be used. */
+const RsdDrive *rsdview_drive(const struct rsdview *view);
+const RsdGeometry *rsdview_geometry(const struct rsdview *view);
+/* Bytes of OOB a block, in the state shown */
+uint32_t rsdview_oob(const struct rsdview *view);
+uint64_t rsdview_ops(const struct rsdview *view);
+
+/*
+ * Shows the state after operation @op. @outcomes: a seed in digits, or a letter
+ * for each thing in flight, see rsd_outcomes_parse(). The first state shown is
+ * the one in the file.
+ */
+int rsdview_state(struct rsdview *view, uint64_t op, const char *outcomes,
+		  char err[RSD_ERR_LEN]);
+
+/* written is the write pointer, in blocks from the zone's start. */
+void rsdview_zone(const struct rsdview *view, uint32_t zone, RsdZone *info);
+/* @n blocks of 4096 bytes, and their OOB; @oob may be NULL. */
+int rsdview_read(struct rsdview *view, uint64_t lba, uint32_t n, void *data,
+		 void *oob);
+int rsdview_write(struct rsdview *view, uint64_t lba, uint32_t n,
+		  const void *data, const void *oob);
+int rsdview_reset(struct rsdview *view, uint32_t zone);
+int rsdview_flush(struct rsdview *view);
+
+#endif
