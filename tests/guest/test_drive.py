@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The drive as a Linux guest sees it: tools, a real file system, and the next boot."""
 
+import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -53,6 +55,37 @@ def test_rsdctl_shows_what_nvme_get_log_gets(run: Run) -> None:
     assert len(page) == 4096
     assert page == (result.out_dir / "rsdctl.bin").read_bytes()
     assert '"host_write_pages"' in (result.out_dir / "nvme.json").read_text()
+
+
+def test_random_write_areas_by_nvme_cli(run: Run) -> None:
+    """Linux knows no ZRWA; nvme-cli does."""
+    areas = {"write-buffer": "2M", "ack": "buffer", "oob": "0"}
+    areas |= {"zrwa": "4", "zrwa-size": "64K", "zrwa-flush": "16K"}
+    result = run(
+        """
+        head -c 16384 /dev/urandom > /tmp/one
+        head -c 16384 /dev/urandom > /tmp/two
+        nvme zns open-zone /dev/nvme0n1 --start-lba=0 --zrwaa
+        for write in "4 one" "0 one" "0 two"; do
+            set -- $write
+            nvme write /dev/nvme0n1 --start-block=$1 --block-count=3 --data-size=16384 \
+                --data=/tmp/$2
+        done
+        nvme zns report-zones /dev/nvme0n1 --descs=1 > /out/before
+        nvme zns zrwa-flush-zone /dev/nvme0n1 --lba=3
+        nvme zns report-zones /dev/nvme0n1 --descs=1 > /out/after
+        nvme read /dev/nvme0n1 --start-block=0 --block-count=7 --data-size=32768 --data=/tmp/read
+        cat /tmp/two /tmp/one | cmp - /tmp/read
+        nvme zns id-ns /dev/nvme0n1 > /out/identify
+        rsdctl show --json /dev/nvme0n1 > /out/counters
+        """,
+        namespace=areas,
+    )
+    texts = {path.name: path.read_text() for path in result.out_dir.iterdir()}
+    assert "WP: 0 " in texts["before"]
+    assert "WP: 0x4 " in texts["after"]
+    assert re.search(r"ozcs\s*:\s*2$", texts["identify"], re.MULTILINE)
+    assert json.loads(texts["counters"])["counters"]["zrwa_overwrites"]["value"] == 4
 
 
 def test_format_to_each_metadata_size(run: Run) -> None:
