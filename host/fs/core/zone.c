@@ -254,6 +254,23 @@ static u32 fit(const struct rfs_fs *fs, const struct rfs_tail *tail, u32 n)
 }
 
 /*
+ * Without page metadata the last block of a zone may be too little for anything
+ * but a summary of nothing. A zone that is not full stays active on the drive.
+ */
+static void fill_up(struct rfs_fs *fs, u32 zone)
+{
+	struct rfs_zone_info *z = &fs->zone[zone];
+	u64 addr;
+
+	if (fs->geo.oob_bytes || z->cond != RFS_DEV_OK || z->cap - z->wp != 1 ||
+	    append_listed(fs, zone, 0, NULL, NULL, &addr))
+		return;
+	z->wp++;
+	z->window = true;
+	fs->window_blocks++;
+}
+
+/*
  * The tail has a zone with room for at least a block, or for all of them; *n is
  * for how many.
  */
@@ -275,10 +292,12 @@ static int find_room(struct rfs_fs *fs, u32 stream, bool all, u32 *n)
 			*n = most;
 			return 0;
 		}
-		if (most && tail->sum)
+		if (most && tail->sum) {
 			sum_full(fs, tail);	/* the next one has more room */
-		else
+		} else {
+			fill_up(fs, tail->zone);
 			close_zone(fs, tail);
+		}
 	}
 }
 
