@@ -141,6 +141,47 @@ TEST(a_write_is_read_before_it_is_programmed)
     bed_close(&bed);
 }
 
+/* A trim passes over what has no content, and over nothing else. */
+TEST(trims_of_many_pages)
+{
+    static const uint64_t written[] = { 5, 1023, 1024, 2048, 2559 };
+    RsdConfig cfg = page_config();
+    Bed bed;
+
+    cfg.blocks = 96;            /* 2560 LBAs */
+    bed = bed_open(&cfg, temp_path("drive.rsd"));
+    CHECK_EQ(bed.geo.lbas, 2560);
+    for (int life = 0; life < 2; life++) {
+        for (int i = 0; i < 5; i++) {
+            run(&bed, RSD_WRITE, written[i], 1, 1);
+            run(&bed, RSD_WRITE, written[i], 1, 2);
+        }
+        run(&bed, RSD_TRIM, 6, 1017, 0);
+        run(&bed, RSD_TRIM, 1025, 1023, 0);
+        bed_reopen(&bed);
+        for (int i = 0; i < 5; i++) {
+            expect_pages(&bed, written[i], 1, 2);
+        }
+        run(&bed, RSD_TRIM, 6, 1018, 0);
+        expect_pages(&bed, 5, 1, 2);
+        expect_pages(&bed, 1023, 1, 0);
+        expect_pages(&bed, 1024, 1, 2);
+        run(&bed, RSD_TRIM, 1024, 1025, 0);
+        expect_pages(&bed, 1024, 1025, 0);
+        expect_pages(&bed, 2559, 1, 2);
+        if (life) {
+            CHECK_EQ(rsd_format(bed.drive, 0, 0, bed.now), RSD_OK);
+        } else {
+            run(&bed, RSD_TRIM, 0, 2560, 0);
+        }
+        for (int i = 0; i < 2; i++) {
+            expect_pages(&bed, 0, 2560, 0);
+            bed_reopen(&bed);
+        }
+    }
+    bed_close(&bed);
+}
+
 /* Full, then overwritten at random many times over, all policies */
 TEST(random_commands)
 {

@@ -64,6 +64,7 @@ void rsd_map_add_content(BlockMap *map, uint64_t lpn)
     if (!get_bit(map->valid, lpn)) {
         set_bit(map->valid, lpn, true);
         map->lblocks[lpn / map->span].live++;
+        map->live++;
     }
 }
 
@@ -403,11 +404,16 @@ static void trim(BlockMap *map, uint64_t lpn, uint64_t n)
 {
     uint64_t end = lpn + n;
 
-    while (lpn < end) {
+    /* takes time for what has content, however much else there is */
+    while (lpn < end && map->live) {
         uint32_t lblock = lpn / map->span;
         LBlock *lb = &map->lblocks[lblock];
         uint64_t stop = (uint64_t)(lblock + 1) * map->span;
 
+        if (!lb->live) {
+            lpn = stop;
+            continue;
+        }
         for (stop = stop < end ? stop : end; lpn < stop; lpn++) {
             if (!get_bit(map->valid, lpn)) {
                 continue;
@@ -418,6 +424,7 @@ static void trim(BlockMap *map, uint64_t lpn, uint64_t n)
             }
             set_bit(map->valid, lpn, false);
             lb->live--;
+            map->live--;
         }
         drop_if_empty(map, lblock);
     }

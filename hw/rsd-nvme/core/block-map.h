@@ -125,6 +125,7 @@ struct BlockMap {
     Pool *pools;                /* a die each: blocks that are erased */
     Unit **owner;               /* by block, NULL: none */
     uint64_t *valid;            /* a bit an LBA: it has content */
+    uint64_t live;              /* LBAs that have */
     uint32_t *least_wear;       /* by die: no good block was erased less */
     UnitList retired;           /* that wait for the host's programs */
     Job **jobs;                 /* by number */

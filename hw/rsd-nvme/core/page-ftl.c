@@ -300,6 +300,7 @@ static void map_page(PageFtl *ftl, uint32_t lpn, uint32_t number)
     PageBlock *pb = &ftl->blocks[number / ftl->drive->pages];
 
     ftl->p2l[number] = ftl->l2p[lpn];
+    ftl->mapped[lpn / MAP_SPAN] += !ftl->l2p[lpn];
     ftl->l2p[lpn] = number + 1;
     pb->valid++;
     pb->stamp = ftl->drive->seq;
@@ -782,6 +783,7 @@ static void unmap_page(PageFtl *ftl, uint32_t number, uint32_t lpn)
     }
     if (*entry == number + 1) {
         *entry = ftl->p2l[number];
+        ftl->mapped[lpn / MAP_SPAN] -= !ftl->l2p[lpn];
         ftl->blocks[number / ftl->drive->pages].valid--;
     }
 }
@@ -1279,6 +1281,7 @@ static void trim_page(PageFtl *ftl, uint32_t lpn)
     }
     set_trimmed(ftl, lpn, true);
     ftl->l2p[lpn] = 0;
+    ftl->mapped[lpn / MAP_SPAN]--;
     if (ftl->cache) {
         rsd_cache_trimmed(ftl, lpn);
     }
@@ -1287,10 +1290,17 @@ static void trim_page(PageFtl *ftl, uint32_t lpn)
                                               ftl->drive->pages)));
 }
 
-static void trim_pages(PageFtl *ftl, const Cmd *cmd)
+/* Takes time for what has content, however much else there is. */
+static void trim_pages(PageFtl *ftl, uint64_t lpn, uint64_t n)
 {
-    for (uint32_t i = 0; i < cmd->pub.nlb; i++) {
-        trim_page(ftl, cmd->pub.lba + i);
+    uint64_t end = lpn + n;
+
+    while (lpn < end) {
+        if (ftl->mapped[lpn / MAP_SPAN]) {
+            trim_page(ftl, lpn++);
+        } else {
+            lpn = (lpn / MAP_SPAN + 1) * MAP_SPAN;
+        }
     }
 }
 
@@ -1311,7 +1321,7 @@ static bool go_on(PageFtl *ftl, Cmd *cmd)
         if (overlaps_writes_in_flight(ftl, cmd)) {
             return false;
         }
-        trim_pages(ftl, cmd);
+        trim_pages(ftl, cmd->pub.lba, cmd->pub.nlb);
         return true;
     }
     while (cmd->progress < cmd->pub.nlb) {
@@ -1379,9 +1389,7 @@ static void page_format(Ns *ns)
     if (ftl->cache) {
         rsd_cache_format(ftl);
     }
-    for (uint64_t lpn = 0; lpn < ns->geo.lbas; lpn++) {
-        trim_page(ftl, lpn);
-    }
+    trim_pages(ftl, 0, ns->geo.lbas);
 }
 
 /*
@@ -1724,6 +1732,7 @@ static void recover_pages(PageFtl *ftl, uint32_t block)
             continue;
         }
         other = ftl->l2p[spare->lpn] - 1;
+        ftl->mapped[spare->lpn / MAP_SPAN] += other == RSD_NONE;
         if (other != RSD_NONE) {
             uint32_t holder = other / drive->pages;
 
@@ -1848,6 +1857,11 @@ static size_t map_size(const PageFtl *ftl)
     return ftl->ns->geo.lbas * sizeof(uint32_t);
 }
 
+static size_t mapped_size(const PageFtl *ftl)
+{
+    return rsd_div_round_up(ftl->ns->geo.lbas, MAP_SPAN) * sizeof(uint16_t);
+}
+
 static size_t reverse_size(const PageFtl *ftl)
 {
     return (size_t)ftl->drive->dies * ftl->drive->die_blocks *
@@ -1883,6 +1897,7 @@ static void page_close(Ns *ns)
                 ftl->num_frontiers * sizeof(Frontier));
     rsd_release(drive, ftl->blocks, blocks_size(ftl));
     rsd_release(drive, ftl->l2p, map_size(ftl));
+    rsd_release(drive, ftl->mapped, mapped_size(ftl));
     rsd_release(drive, ftl->p2l, reverse_size(ftl));
     rsd_release(drive, ftl, sizeof(*ftl));
     ns->state = NULL;
@@ -1894,12 +1909,13 @@ static bool init(PageFtl *ftl)
     RsdDrive *drive = ftl->drive;
 
     ftl->l2p = rsd_alloc(drive, map_size(ftl));
+    ftl->mapped = rsd_alloc(drive, mapped_size(ftl));
     ftl->p2l = rsd_alloc(drive, reverse_size(ftl));
     ftl->blocks = rsd_alloc(drive, blocks_size(ftl));
     ftl->frontiers = rsd_alloc(drive, ftl->num_frontiers * sizeof(Frontier));
     ftl->dies = rsd_alloc(drive, drive->dies * sizeof(PageDie));
-    if (!ftl->l2p || !ftl->p2l || !ftl->blocks || !ftl->frontiers ||
-        !ftl->dies) {
+    if (!ftl->l2p || !ftl->mapped || !ftl->p2l || !ftl->blocks ||
+        !ftl->frontiers || !ftl->dies) {
         return false;
     }
     for (uint32_t i = 0; i < ftl->num_frontiers; i++) {

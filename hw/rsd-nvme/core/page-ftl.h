@@ -12,6 +12,9 @@
 
 typedef struct MapCache MapCache;
 
+/* Logical pages that a trim passes over at once if none has content */
+#define MAP_SPAN 1024u
+
 typedef enum BlockState {
     BLOCK_FREE,
     BLOCK_OPEN,                 /* being filled, or its programs go on */
@@ -74,6 +77,7 @@ typedef struct PageFtl {
     RsdDrive *drive;
     Ns *ns;
     uint32_t *l2p;              /* flash page + 1, 0: none */
+    uint16_t *mapped;           /* of each MAP_SPAN of these, not 0 */
     /* logical page; while in flight, flash page that it replaces + 1 */
     uint32_t *p2l;
     PageBlock *blocks;
