@@ -95,6 +95,7 @@ BTRFS_ZONED = FileSystem(
 F2FS_ZONED = FileSystem(
     "mkfs.f2fs -q -f -o 5 -m -c $drive $second", "mount -t f2fs -o discard $second"
 )
+RFS = FileSystem("mkfs.rfs -q -f $drive", "mount -t rfs $drive")
 
 
 @dataclass(frozen=True)
@@ -162,6 +163,7 @@ STACKS: dict[str, Stack] = {
         Level.QUICK,
         "F2FS on RSD, its metadata in a conventional namespace of the same flash",
     ),
+    "rfs+rsd": Stack(RFS, "rsd", Level.QUICK, "RFS on RSD"),
     "btrfs-rsd": Stack(
         BTRFS_ZONED,
         "rsd",
