@@ -5,8 +5,11 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
+#include <unistd.h>
+
 #include "harness.h"
 #include "internal.h"
+#include "power.h"
 
 enum { CMD = 10, XFER = 100, READ = 1000, PROG = 20000, ERASE = 30000 };
 enum { PROGRAM = CMD + XFER + PROG };
@@ -612,4 +615,78 @@ TEST(random_work_on_areas_and_power_cuts)
         CHECK_EQ(counters(&bed).media_errors, 0);
         bed_close(&bed);
     }
+}
+
+/*
+ * Rewinding (power.h): just before the next operation, an area holds what was
+ * written to it by then, or what the command that brings the operation writes.
+ */
+TEST(areas_are_rewound)
+{
+    enum { STEPS_BACK = 60, PAGES = 24 };
+    static uint64_t tags[STEPS_BACK + 2][PAGES], ops[STEPS_BACK + 1];
+    static const RsdOutcomes nothing = { .list = "" };
+    const char *log = temp_path("area.log");
+    RsdConfig cfg = area_config();
+    char err[RSD_ERR_LEN];
+    RsdOplogInfo info;
+    Rng rng = { 7 };
+    Bed bed = bed_open(&cfg, temp_path("area.rsd"));
+
+    rsd_close(bed.drive);
+    unlink(log);
+    bed.drive = rsd_open_logged(bed.path, log, &cfg, err);
+    CHECK(bed.drive);
+    for (int i = 1; i <= STEPS_BACK; i++) {
+        uint64_t next = zone_of(&bed, 0).next, from, end = next + 16;
+
+        memcpy(tags[i], tags[i - 1], sizeof(tags[i]));
+        if (!zone_of(&bed, 0).zrwa) {
+            if (next) {
+                run(&bed, RSD_ZONE_RESET, 0, 0, 0);
+                memset(tags[i], 0, sizeof(tags[i]));
+            }
+            open_area(&bed, 0);
+        } else if (rng_below(&rng, 3)) {
+            end = end < PAGES ? end : PAGES;
+            from = next + rng_below(&rng, end - next);
+            end = from + 1 + rng_below(&rng, end - from);
+            run(&bed, RSD_WRITE, from, end - from, i);
+            for (uint64_t p = from; p < end; p++) {
+                tags[i][p] = i;
+            }
+        } else {
+            run(&bed, RSD_ZRWA_COMMIT, next, 2, 0);
+        }
+        bed_drain(&bed);
+        rsd_oplog_info(bed.drive, &info);
+        ops[i] = info.ops;
+    }
+    CHECK(ops[STEPS_BACK] > 40);
+    memcpy(tags[STEPS_BACK + 1], tags[STEPS_BACK], sizeof(tags[0]));
+    for (int i = STEPS_BACK; i >= 1; i--) {
+        RsdCmd *cmd;
+
+        if (i < STEPS_BACK && ops[i] == ops[i + 1]) {
+            continue;           /* more was written before the next operation */
+        }
+        if (!rsd_rewind(bed.drive, ops[i], &nothing, err)) {
+            FAIL("to %" PRIu64 ": %s", ops[i], err);
+        }
+        cmd = begin(&bed, RSD_READ, 0, PAGES, 0);
+        await(&bed, cmd);
+        for (uint64_t p = 0; p < PAGES; p++) {
+            if (!page_matches(cmd->data + p * PAGE, cmd->oob + p * 16, 16, p,
+                              tags[i][p]) &&
+                !page_matches(cmd->data + p * PAGE, cmd->oob + p * 16, 16, p,
+                              tags[i + 1][p])) {
+                FAIL("step %d: page %" PRIu64 " is not of tag %" PRIu64, i, p,
+                     tags[i][p]);
+            }
+        }
+        rsd_cmd_free(bed.drive, cmd);
+    }
+    bed_close(&bed);
+    unlink(log);
+    free((char *)log);
 }
