@@ -11,6 +11,7 @@ import pytest
 from drive import SMALL, Drive, OpenDrive, device_args, open_drive
 from nvme import Command, Io, Request, Status
 from qtest import start_error
+from test_zrwa import AREAS, ZRWA, expect, has_area, open_area, put
 from zns import Action, Zs, blocks_of, pattern
 
 POWER, OPLOG = 0xC1, 0xC2
@@ -268,3 +269,26 @@ def test_conventional(drive: OpenDrive, log_path: str) -> None:
         assert d.ns.read(0, 8)[0] == blocks_of(range(8)), "a torn page is none"
         rewind(d, log(d).ops)
         assert d.ns.read(0, 8)[0] == blocks_of(range(50, 58))
+
+
+def test_random_write_areas(drive: OpenDrive, log_path: str) -> None:
+    """What is in an area is protected; all areas are there again after a rewind to before them."""
+    with drive(op_log=log_path, **ZRWA) as d:
+        open_area(d, 0).expect()
+        put(d, 1, 7).expect()
+        d.ns.write(d.ns.start(1), blocks_of(range(8))).expect()
+        put(d, 1, 8).expect()
+        put(d, 0, 9).expect()
+        ops = log(d).ops
+        rewind(d, ops, "")
+        assert has_area(d, 0)
+        expect(d, 0, 9, 8)
+        put(d, 1, 10).expect()
+        expect(d, 0, 9, 10)
+        rewind(d, 0, "")
+        for zone in range(AREAS):
+            open_area(d, zone).expect()
+        rewind(d, ops, "")
+        expect(d, 0, 9, 8)
+        open_area(d, 2).expect()
+        assert open_area(d, 3).status != Status.SUCCESS, "one area of two is zone 0's"
