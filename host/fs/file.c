@@ -33,6 +33,20 @@ static ssize_t write_locked(struct kiocb *iocb, struct iov_iter *from)
 	return ret ? ret : generic_perform_write(iocb, from);
 }
 
+#define EARLY	(8 << 20)	/* bytes: some appends to every die */
+
+/* Linux begins to write when a tenth of memory is dirty: the drive has time. */
+static void write_early(struct inode *inode, ssize_t bytes)
+{
+	struct rfsm_inode *ri = rfsm_inode(inode);
+
+	ri->fresh += bytes;
+	if (ri->fresh < EARLY || READ_ONCE(rfsm_of(inode->i_sb)->runs_flying))
+		return;
+	ri->fresh = 0;
+	filemap_flush(inode->i_mapping);
+}
+
 static ssize_t write_iter(struct kiocb *iocb, struct iov_iter *from)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
@@ -44,6 +58,8 @@ static ssize_t write_iter(struct kiocb *iocb, struct iov_iter *from)
 	inode_lock(inode);
 	ret = write_locked(iocb, from);
 	inode_unlock(inode);
+	if (ret > 0 && !direct)
+		write_early(inode, ret);
 	if (ret > 0 && direct) {
 		loff_t pos = iocb->ki_pos - ret;
 		int err = filemap_write_and_wait_range(inode->i_mapping, pos,

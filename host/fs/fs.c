@@ -143,6 +143,7 @@ static struct inode *alloc_inode(struct super_block *sb)
 	if (!ri)
 		return NULL;
 	ri->promised = 0;
+	ri->fresh = 0;
 	return &ri->vfs;
 }
 

@@ -82,6 +82,7 @@ struct rfsm {
 
 struct rfsm_inode {
 	u64 promised;		/* dirty pages that fill holes */
+	u64 fresh;		/* bytes written since they were last sent */
 	struct inode vfs;
 };
 
