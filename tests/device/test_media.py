@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -11,9 +12,9 @@ from pathlib import Path
 
 import pytest
 from drive import SMALL, Drive, OpenDrive, device_args, digest
-from nvme import Status
+from nvme import Controller, Status
 from qtest import Qemu, start_error
-from zns import Action, Zs, blocks_of, pattern
+from zns import BLOCK, Action, Namespace, Zs, blocks_of, pattern
 
 
 def make(drive: OpenDrive, media: Path) -> str:
@@ -230,6 +231,62 @@ def test_full_host_disk(qemu: str, small_disk: Path, firmware_ns: int) -> None:
         d.ns.write(d.ns.start(refused_zone), data).expect()
         assert d.ns.read(d.ns.start(refused_zone), 64)[0] == data
         d.qemu.quit()
+
+
+@pytest.mark.parametrize("ftl", ["page", "dftl", "block", "fast"])
+def test_disk_filled_by_others(qemu: str, small_disk: Path, ftl: str) -> None:
+    """A conventional drive while another one takes the space that it needs.
+
+    Its writes end with Capacity Exceeded, and what it has stays; with space, they go on.
+    """
+    props: dict[str, str | int] = {"ftl": ftl, "blocks": 16, "spare-blocks": 3, "pages": 8}
+    props |= {"over-provision": 30, "log-blocks": 10, "map-cache": 1024, "nsid": 1}
+    filler = {"blocks": 32, "pages": 16, "reset": "erase", "zoned.max_active": 0, "nsid": 2}
+    args = device_args(small_disk / "drive.rsd", SMALL | props)
+    settings = "".join(f",{name}={value}" for name, value in (SMALL | filler).items())
+    args += ["-device", f"rsd-ns,bus=nvme0,id=ns1,media={small_disk / 'filler.rsd'}{settings}"]
+    generator = random.Random(5)
+    content: dict[int, set[bytes]] = {}
+    refused = 0
+
+    def write(space: Namespace, count: int, lbas: int, tag: int) -> None:
+        """So many pages at random, of the first so many blocks"""
+        nonlocal refused
+        for index in range(tag, tag + count):
+            lba, data = generator.randrange(lbas), pattern(index)
+            request = space.write(lba, data)
+            if request.status == Status.SUCCESS:
+                content[lba] = {data}
+            else:
+                request.expect(Status.CAPACITY_EXCEEDED)
+                content.setdefault(lba, {bytes(BLOCK)}).add(data)
+                refused += 1
+
+    with Qemu(qemu, args, prefix=in_small_tmpfs(small_disk, 6 << 20)) as machine:
+        controller = Controller(machine)
+        queue = controller.create_queue()
+        space, other = Namespace(queue, 1, zoned=False), Namespace(queue, 2)
+        half = space.size // 2
+        write(space, 2 * half, half, 1)
+        assert not refused
+        zones = 0
+        while other.write(other.start(zones), blocks_of(range(64))).status == Status.SUCCESS:
+            zones += 1
+        assert 3 < zones < 30
+        write(space, 2 * half, space.size, 10_000)
+        assert refused
+        for zone in range(zones):
+            other.send(Action.RESET, zone).expect()
+        for lba, allowed in content.items():
+            data = space.read(lba)[0]
+            assert data in allowed, f"block {lba}"
+            content[lba] = {data}
+        refused = 0
+        write(space, 3 * half, space.size, 20_000)
+        assert not refused
+        for lba, allowed in content.items():
+            assert space.read(lba)[0] in allowed, f"block {lba}"
+        machine.quit()
 
 
 def test_full_host_disk_at_creation(qemu: str, small_disk: Path) -> None:
