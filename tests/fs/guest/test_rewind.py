@@ -25,17 +25,18 @@ sed -n 's/^operations 0 to \\([0-9]*\\),.*/\\1/p' /tmp/ops | paste -d' ' /tmp/st
 set +x
 point() {
     rsdctl rewind --op $op --outcomes $number $drive &&
-    if [ $((number %% 4)) -eq 0 ]; then fsck.rfs $drive; fi &&
+    if thorough; then fsck.rfs $drive; fi &&
     start &&
     /in/promise /mnt check $step seed=%(seed)d &&
     echo $op >/mnt/after &&
     mv /mnt/after /mnt/written &&
     sync &&
-    end &&
-    start &&
-    [ "$(cat /mnt/written)" = $op ] &&
-    umount /mnt
+    umount /mnt &&
+    if thorough; then
+        fsck.rfs $drive && start && [ "$(cat /mnt/written)" = $op ] && umount /mnt
+    fi
 }
+thorough() { [ $((number %% 4)) -eq 0 ]; }
 for number in $(seq 0 %(last)d); do
     op=$((first + (last - first) * number / %(last)d))
     step=$(awk -v op=$op 'BEGIN { s = -1 } $2 <= op { s = $1 } END { print s }' /tmp/points)
@@ -51,7 +52,7 @@ echo "%(points)d points of $((last - first)) operations"
 
 @pytest.mark.parametrize("points", [200, pytest.param(2000, marks=pytest.mark.long)])
 def test_crash_points(run: Run, volume: Volume, tmp_path: Path, points: int) -> None:
-    """At each: mount, check, write on, fsck."""
+    """At each: mount, check, write on, unmount; at each fourth fsck before and after."""
     values = {"steps": STEPS, "seed": 11, "last": points - 1, "points": points}
     result = run(
         script(volume, LOOP % values),
