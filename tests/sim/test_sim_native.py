@@ -144,7 +144,7 @@ def test_another_status_is_a_difference(sim: Simulator, recorded: Path) -> None:
         ({"lba": 1 << 40}, "record 1: the request is of block 1099511627776 and"),
         ({"nlb": 0}, "record 1: the request has 0 blocks of 4096 bytes"),
         ({"nlb": 0xFFFFFFFF}, "record 1: the request has 4294967295 blocks"),
-        ({"op": 99}, "record 1: operation is 99, allowed is 0 to 7"),
+        ({"op": 99}, "record 1: operation is 99, allowed is 0 to 9"),
         ({"order": 5}, "record 1: order of a submission is 5"),
         ({"kind": 0}, "record 1: kind is 0"),
     ],
