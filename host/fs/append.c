@@ -11,12 +11,12 @@
 
 #include "rfsm.h"
 
-#define RUNS	64	/* that can be on their way without memory */
+#define RUNS	32	/* that can be on their way without memory */
 /*
  * Summaries on their way, at most. Those who have the runs of folios wait for
  * them, so they have memory of their own.
  */
-#define SUMS	8
+#define SUMS	32
 
 /*
  * Folios that are written as one: their writeback ends when all of them are in

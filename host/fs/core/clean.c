@@ -181,61 +181,55 @@ static int move(struct rfs_fs *fs, struct batch *b, const struct rfs_oob *from,
 	return move_meta(fs, from, addr);
 }
 
-/* Blocks that the zone's summaries list; marks them in seen. */
+/* Blocks that a summary lists; marks them in seen. */
 static int move_listed(struct rfs_fs *fs, struct batch *b, u32 nr, u8 *seen,
-		       u8 *block)
+		       const struct rfs_summary *sum)
 {
 	u64 start = (u64)nr * fs->geo.zone_blocks;
-	struct rfs_summary *sum = (struct rfs_summary *)block;
-	u32 at = fs->zone[nr].summary, i, n;
+	u32 n = min_t(u32, le16_to_cpu(sum->head.count), RFS_SUM_ENTRIES), i;
 	int ret;
 
-	while (at) {
-		if (at > fs->zone[nr].wp)
-			return -EUCLEAN;
-		fs->stats.clean_reads++;
-		ret = fs->ops->read(fs->dev, start + at - 1, sum, NULL);
-		if (ret || !rfs_head_ok(&sum->head, fs->volume, RFS_SUMMARY))
-			return 0;	/* then page by page */
-		seen[at - 1] = true;
-		n = min_t(u32, le16_to_cpu(sum->head.count), RFS_SUM_ENTRIES);
-		for (i = 0; i < n; i++) {
-			u32 off = le32_to_cpu(sum->entry[i].crc);
+	for (i = 0; i < n; i++) {
+		u32 off = le32_to_cpu(sum->entry[i].crc);
 
-			if (!sum->entry[i].type)
-				continue;	/* was never written */
-			if (off >= fs->zone[nr].wp)
-				return -EUCLEAN;
-			if (seen[off])
-				continue;
-			seen[off] = true;
-			ret = move(fs, b, &sum->entry[i], start + off);
-			if (ret)
-				return ret;
-		}
-		if (le32_to_cpu(sum->head.prev) >= at)
+		if (!sum->entry[i].type)
+			continue;	/* was never written */
+		if (off >= fs->zone[nr].wp)
 			return -EUCLEAN;
-		at = le32_to_cpu(sum->head.prev);
+		if (seen[off])
+			continue;
+		seen[off] = true;
+		ret = move(fs, b, &sum->entry[i], start + off);
+		if (ret)
+			return ret;
 	}
 	return 0;
 }
 
-static int move_others(struct rfs_fs *fs, struct batch *b, u32 nr,
-		       const u8 *seen, u8 *block)
+/*
+ * The zone backwards, so that a summary comes before the blocks it lists: what
+ * is read is summaries, and blocks that no summary lists.
+ */
+static int move_zone(struct rfs_fs *fs, struct batch *b, u32 nr, u8 *seen,
+		     u8 *block)
 {
 	u64 start = (u64)nr * fs->geo.zone_blocks;
+	struct rfs_summary *sum = (struct rfs_summary *)block;
 	struct rfs_oob oob;
 	u32 at;
 	int ret;
 
-	for (at = 0; at < fs->zone[nr].wp && fs->zone[nr].live; at++) {
+	for (at = fs->zone[nr].wp; at-- > 0 && fs->zone[nr].live;) {
 		if (seen[at])
 			continue;
 		fs->stats.clean_reads++;
 		ret = fs->ops->read(fs->dev, start + at, block, &oob);
 		if (ret || !rfs_oob_ok(&oob, fs->volume))
 			continue;
-		ret = move(fs, b, &oob, start + at);
+		if (oob.type != RFS_SUMMARY)
+			ret = move(fs, b, &oob, start + at);
+		else if (rfs_head_ok(&sum->head, fs->volume, RFS_SUMMARY))
+			ret = move_listed(fs, b, nr, seen, sum);
 		if (ret)
 			return ret;
 	}
@@ -276,13 +270,10 @@ static int move_all(struct rfs_fs *fs, struct batch *b, u32 nr, u8 *seen,
 {
 	int ret;
 
-	if (!fs->geo.oob_bytes) {
+	if (!fs->geo.oob_bytes)
 		ret = move_summaries(fs, b, nr, block);
-	} else {
-		ret = move_listed(fs, b, nr, seen, block);
-		if (!ret)
-			ret = move_others(fs, b, nr, seen, block);
-	}
+	else
+		ret = move_zone(fs, b, nr, seen, block);
 	if (!ret)
 		ret = batch_flush(fs, b);
 	/* a block that cannot be read: it stays where it is */

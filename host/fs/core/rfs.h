@@ -73,7 +73,6 @@ struct rfs_zone_info {
 	u8 cond;
 	bool window;		/* holds pages since the check-point */
 	bool cleaned;		/* since the check-point */
-	bool summing;		/* a summary is on its way */
 };
 
 /* A summary, until it is written */

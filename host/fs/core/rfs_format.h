@@ -112,7 +112,7 @@ struct rfs_oob {
  * @off: as in the OOB
  * @stamp: as in the OOB
  * @addr: address the block was written for, of summaries without OOB; else 0
- * @prev: zone offset + 1 of the summary before this one in its zone, 0 if none
+ * @prev: zone offset + 1 of a summary before this one in its zone, 0 if none
  * @reserved: 0
  */
 struct rfs_head {

@@ -77,27 +77,22 @@ static void sum_free(struct rfs_fs *fs, struct rfs_sum *sum, bool written)
 
 /*
  * The next summary to be written: its block is sealed, *oob is its page
- * metadata. One a zone at a time, since each says where the one before is.
+ * metadata. It says where the last one is that is written: those on their way
+ * together are not found by that, but by reading the zone backwards.
  */
 struct rfs_sum *rfs_sum_next(struct rfs_fs *fs, struct rfs_oob *oob)
 {
-	struct rfs_sum **at = &fs->sums, *sum;
 	struct rfs_summary *block;
+	struct rfs_sum *sum;
 
-	while (*at) {
-		struct rfs_zone_info *z = &fs->zone[(*at)->zone];
+	while ((sum = fs->sums)) {
+		struct rfs_zone_info *z = &fs->zone[sum->zone];
 
-		sum = *at;
-		if (z->summing) {
-			at = &sum->next;
-			continue;
-		}
-		*at = sum->next;
+		fs->sums = sum->next;
 		if (z->cond != RFS_DEV_OK) {
 			sum_free(fs, sum, false);
 			continue;
 		}
-		z->summing = true;
 		block = &sum->block;
 		rfs_head_init(fs, &block->head, RFS_SUMMARY, 0, 0, 0);
 		block->head.count = cpu_to_le16(sum->count);
@@ -115,11 +110,11 @@ void rfs_sum_done(struct rfs_fs *fs, struct rfs_sum *sum, u64 addr, int error)
 {
 	struct rfs_zone_info *z = &fs->zone[sum->zone];
 
-	z->summing = false;
 	if (error) {
 		z->cond = RFS_DEV_READ_ONLY;
 	} else {
-		z->summary = addr % fs->geo.zone_blocks + 1;
+		z->summary = max_t(u32, z->summary,
+				   addr % fs->geo.zone_blocks + 1);
 		fs->window_blocks++;
 		fs->stats.written[RFS_SUMMARY]++;
 	}
