@@ -56,7 +56,11 @@ void rsd_flash_check_power(RsdFlash *flash)
     if (!flash->dead && rsd_power_is_off(flash->drive)) {
         flash->dead = true;
         trace_rsd_nvme_power_off();
-        nvme_ns_failed(flash->ns[0]);
+        for (uint32_t i = 0; i < RSD_MAX_NAMESPACES; i++) {
+            if (flash->ns[i]) {
+                nvme_ns_failed(flash->ns[i]);
+            }
+        }
     }
 }
 

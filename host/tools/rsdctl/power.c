@@ -30,9 +30,10 @@
 #define MAX_INSTANCES 64	/* names that a namespace may have */
 #define WAIT_MS 10000		/* for a disk to come back */
 
-static const char *const kinds[] = { "program", "erase", "command" };
+static const char *const kinds[] = { "program", "erase", "command",
+				       "power cut" };
 static const char *const commands[] = {
-	[3] = "zone reset", [4] = "zone finish", [5] = "trim",
+	[2] = "write zeroes", [3] = "zone reset", [4] = "zone finish", [5] = "trim",
 };
 
 struct drive {
@@ -301,7 +302,7 @@ int power_rewind(const char *device, const struct power_options *options)
 
 static void print_entry(const RsdOplogEntry *e, bool json, bool first)
 {
-	const char *kind = e->kind < 3 ? kinds[e->kind] : "?";
+	const char *kind = e->kind < 4 ? kinds[e->kind] : "?";
 	const char *command = e->what < 6 ? commands[e->what] : "format";
 
 	if (json)
@@ -311,6 +312,9 @@ static void print_entry(const RsdOplogEntry *e, bool json, bool first)
 		       (uint64_t)e->op, (uint64_t)e->time_ns, kind,
 		       e->kind == 2 ? "command" : "block", e->what, e->page,
 		       (uint64_t)e->lba, e->flags & 1 ? "true" : "false");
+	else if (e->kind == 3)
+		printf("%8" PRIu64 " %15" PRIu64 " ns  %s\n", (uint64_t)e->op,
+		       (uint64_t)e->time_ns, kind);
 	else if (e->kind == 2)
 		printf("%8" PRIu64 " %15" PRIu64 " ns  %s, LBA %" PRIu64 "\n",
 		       (uint64_t)e->op, (uint64_t)e->time_ns, command,

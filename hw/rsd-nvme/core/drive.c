@@ -476,9 +476,10 @@ static RsdStatus begin_cmd(RsdDrive *drive, Cmd *cmd)
     Ns *ns = &drive->ns[cmd->pub.ns];
     RsdStatus status;
 
-    if (rsd_power_watched(drive) && (cmd->pub.op == RSD_ZONE_RESET ||
-                                     cmd->pub.op == RSD_ZONE_FINISH ||
-                                     cmd->pub.op == RSD_TRIM)) {
+    if (rsd_power_watched(drive) &&
+        (cmd->pub.op == RSD_ZONE_RESET || cmd->pub.op == RSD_ZONE_FINISH ||
+         cmd->pub.op == RSD_TRIM ||
+         (cmd->pub.op == RSD_WRITE_ZEROES && !ns->geo.zoned))) {
         rsd_power_command(drive, cmd->pub.op, cmd->pub.lba);
     }
     cmd->pending = 1;           /* until all of it is queued */

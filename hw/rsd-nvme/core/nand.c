@@ -213,6 +213,9 @@ RsdStatus rsd_nand_tear(RsdMedia *media, uint32_t block, uint32_t page,
 
 RsdStatus rsd_nand_tear_block(RsdMedia *media, uint32_t block)
 {
+    /* first, so that the log knows what of it is to be kept */
+    rsd_nand_mark(media, block, RSD_BLOCK_DIRTY |
+                  (rsd_rec_flags(media->rec[block]) & RSD_BLOCK_WORN));
     for (uint32_t p = 0; media->data && p < rsd_rec_next(media->rec[block]);
          p++) {
         if (media->log) {
@@ -220,8 +223,6 @@ RsdStatus rsd_nand_tear_block(RsdMedia *media, uint32_t block)
         }
         memset(rsd_media_oob(media, block, p), 0, RSD_OOB_SIZE);
     }
-    rsd_nand_mark(media, block, RSD_BLOCK_DIRTY |
-                  (rsd_rec_flags(media->rec[block]) & RSD_BLOCK_WORN));
     return RSD_OK;
 }
 

@@ -11,7 +11,8 @@
  *     COMMAND a command that changes tables at once; it has the next number
  *     BYTES   so many bytes of the media file are going to be stored: what is
  *             there, and what will be
- *     POWER   nothing is in flight any more
+ *     POWER   the power was cut, or the process was killed: nothing is in
+ *             flight any more; it has the next number if something was
  *
  * The file is mapped; integers are little-endian. A record is there before what
  * it tells of happens, and counts once the header's "end" is behind it: killing
@@ -244,15 +245,22 @@ static bool index_op(Oplog *log, uint64_t pos)
     return true;
 }
 
-/* Nothing is in flight any more. */
-static void index_power(Oplog *log)
+/*
+ * Nothing is in flight any more. What was is in flight up to this record; what
+ * opening the drive stores comes behind it.
+ */
+static bool index_power(Oplog *log, uint64_t pos)
 {
+    bool any = false;
+
     for (uint64_t i = log->oldest; i < log->num_starts; i++) {
         if (log->starts[i].gone == NEVER) {
             log->starts[i].gone = log->num_ops + 1;
+            any = true;
         }
     }
     memset(log->dies, 0, log->num_dies * sizeof(*log->dies));
+    return !any || index_op(log, pos);
 }
 
 /* A block's record changes: what is programmed before or after is kept. */
@@ -431,7 +439,10 @@ void rsd_oplog_power(Oplog *log, uint64_t now)
         return;
     }
     r->time_ns = now;
-    index_power(log);
+    if (!index_power(log, header(log)->end)) {
+        give_up(log);
+        return;
+    }
     commit(log, r);
 }
 
@@ -657,8 +668,9 @@ bool rsd_oplog_get_op(const Oplog *log, uint64_t op, RsdLogged *to)
     if (r->kind == DONE) {
         describe_start(log, r->ref, to);
     } else {
-        *to = (RsdLogged){ .kind = RSD_LOGGED_COMMAND, .command = r->flags,
-                           .lba = r->ref };
+        *to = (RsdLogged){ .kind = r->kind == POWER ? RSD_LOGGED_POWER
+                                                    : RSD_LOGGED_COMMAND,
+                           .command = r->flags, .lba = r->ref };
     }
     to->time_ns = r->time_ns;
     return true;
@@ -756,7 +768,7 @@ static bool read_records(Oplog *log)
                 ok = index_op(log, pos);
                 break;
             case POWER:
-                index_power(log);
+                ok = index_power(log, pos);
                 break;
             }
             if (!ok) {
@@ -879,6 +891,20 @@ static bool check_header(const Oplog *log, const char *path, char *err)
     return true;
 }
 
+/*
+ * The last record may tell of a store that was not made, as the process was
+ * killed before it: what is there is what will be.
+ */
+static void forget_phantom(Oplog *log)
+{
+    LogRecord *r = record(log, header(log)->end - log->last);
+
+    if (log->last && !on_branch(log) && r->kind == BYTES &&
+        r->flags & BYTES_NEW) {
+        rsd_media_get(log->media, r->time_ns, new_bytes(r), r->block);
+    }
+}
+
 static bool open_file(Oplog *log, const char *path, bool view, char *err)
 {
     struct flock lock = { .l_type = view ? F_RDLCK : F_WRLCK,
@@ -934,6 +960,7 @@ static bool open_file(Oplog *log, const char *path, bool view, char *err)
                       path);
         return false;
     }
+    forget_phantom(log);
     if (header(log)->target && !move_media(log)) {
         rsd_set_error(err, "the host's disk fails while the media file is "
                       "rewound: %s", strerror(errno));

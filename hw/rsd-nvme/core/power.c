@@ -149,6 +149,13 @@ void rsd_power_cut(RsdDrive *drive, const RsdOutcomes *outcomes)
     }
     drive->power.off = true;
     rsd_sched_halt(drive);
+    if (drive->media.log) {
+        RsdOplogInfo info;
+
+        rsd_oplog_power(drive->media.log, drive->sched.now);
+        rsd_oplog_info(drive, &info);
+        drive->power.ops = info.ops;
+    }
     all = malloc(drive->dies * RSD_DIE_STEPS * sizeof(*all));
     for (uint32_t d = 0; all && d < drive->dies; d++) {
         const Step *steps[RSD_DIE_STEPS];
@@ -170,9 +177,6 @@ void rsd_power_cut(RsdDrive *drive, const RsdOutcomes *outcomes)
                             rsd_buffer_protects(op)));
     }
     free(all);
-    if (drive->media.log) {
-        rsd_oplog_power(drive->media.log, drive->sched.now);
-    }
 }
 
 bool rsd_power_cut_later(RsdDrive *drive, uint64_t op, uint64_t time_ns,
@@ -297,7 +301,6 @@ bool rsd_rewind(RsdDrive *drive, uint64_t op, const RsdOutcomes *outcomes,
     if (info.broken || op > info.ops) {
         return rsd_oplog_go(drive->media.log, op, err);
     }
-    rsd_oplog_power(drive->media.log, drive->sched.now);
     rsd_drive_stop(drive);
     drive->power.off = true;
     if (!rsd_oplog_go(drive->media.log, op, err)) {

@@ -54,7 +54,7 @@ typedef struct RsdOplogEntry {
     uint64_t op;                /* its number; of one in flight 0 */
     uint64_t time_ns;           /* done, or of one in flight begun */
     uint64_t lba;               /* of a command */
-    uint32_t kind;              /* RsdLoggedKind: program, erase, command */
+    uint32_t kind;              /* RsdLoggedKind: program, erase, ... */
     uint32_t what;              /* drive-wide block; RsdOp, 255 a format */
     uint32_t page;              /* of 4 KiB, in the block */
     uint32_t flags;             /* 1: cannot be torn, 2: the log has its end */
