@@ -1319,6 +1319,7 @@ static bool go_on(PageFtl *ftl, Cmd *cmd)
     }
     if (cmd->pub.op != RSD_READ && cmd->pub.op != RSD_WRITE) {
         if (overlaps_writes_in_flight(ftl, cmd)) {
+            ftl->refusal = RSD_E_ORDER; /* not that of another command */
             return false;
         }
         trim_pages(ftl, cmd->pub.lba, cmd->pub.nlb);
