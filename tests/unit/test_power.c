@@ -914,6 +914,34 @@ TEST(torn_erases_are_undone)
     bed_close(&w.bed);
 }
 
+/* A drive that cannot be opened after a cut stays off, and can be asked. */
+TEST(power_does_not_come_back)
+{
+    RsdConfig cfg = small_config();
+    Bed bed = open_logged(&cfg, "drive.rsd");
+    uint64_t bad = rsd_rec(0, 0xffff, 0);
+    char err[RSD_ERR_LEN] = "";
+    RsdLogPage page;
+    RsdZone zone;
+    int fd = open(bed.path, O_RDWR);
+
+    run(&bed, RSD_WRITE, 0, 4, 1);
+    rsd_zone_save(bed.drive, 0, 3, 4);
+    rsd_power_cut(bed.drive, &(RsdOutcomes){ 0 });
+    CHECK(fd >= 0 && pwrite(fd, &bad, sizeof(bad), 4096) == sizeof(bad));
+    close(fd);
+    CHECK(!rsd_power_on(bed.drive, err));
+    CHECK_SAYS(err, "corrupt");
+    CHECK(rsd_power_is_off(bed.drive));
+    CHECK_EQ(counters(&bed).blocks_total, 20);
+    rsd_log_page(bed.drive, &page);
+    rsd_zone_get(bed.drive, 0, &zone);
+    CHECK_EQ(zone.state, 3);
+    begin(&bed, RSD_READ, 0, 1, 0);
+    CHECK(!rsd_advance(bed.drive, 1000000000));
+    bed_close(&bed);
+}
+
 /* Killed between a record and the store it tells of: that never happened. */
 TEST(phantom_stores)
 {

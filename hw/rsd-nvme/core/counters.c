@@ -11,11 +11,18 @@
 #define INFO(field, unit, doc) { #field, unit, doc },
 const RsdCounterInfo rsd_counter_info[] = { RSD_COUNTERS(INFO) };
 
-/* Which kind of block this is, for the figures that add up to blocks_total */
+/*
+ * Which kind of block this is, for the figures that add up to blocks_total.
+ * block NULL: the drive is off and could not be opened again.
+ */
 static uint64_t *kind_of(RsdCounters *c, uint64_t rec, const Block *block)
 {
     if (rsd_rec_flags(rec) & RSD_BLOCK_BAD) {
         return &c->blocks_bad;
+    }
+    if (!block) {
+        return rsd_rec_flags(rec) & RSD_BLOCK_DIRTY ? &c->blocks_dirty
+               : rsd_rec_next(rec) ? &c->blocks_used : &c->blocks_erased;
     }
     if (block->pos == RSD_NONE) {
         return &c->blocks_used;
@@ -55,7 +62,7 @@ void rsd_counters(const RsdDrive *drive, RsdCounters *c)
             uint64_t rec = drive->media.rec[block];
             uint64_t erases = rsd_rec_erases(rec);
 
-            ++*kind_of(c, rec, &drive->blocks[block]);
+            ++*kind_of(c, rec, drive->blocks ? &drive->blocks[block] : NULL);
             c->blocks_grown += rsd_rec_flags(rec) & RSD_BLOCK_GROWN ? 1 : 0;
             if (rsd_rec_flags(rec) & RSD_BLOCK_BAD) {
                 continue;

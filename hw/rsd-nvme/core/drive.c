@@ -646,8 +646,13 @@ const char *rsd_status_name(RsdStatus status)
 
 void rsd_zone_get(const RsdDrive *drive, uint32_t zone, RsdZone *info)
 {
-    info->state = drive->media.zones[zone].state;
-    info->attrs = drive->media.zones[zone].attrs;
+    *info = (RsdZone){
+        .state = drive->media.zones[zone].state,
+        .attrs = drive->media.zones[zone].attrs,
+    };
+    if (!drive->ns[0].state) {
+        return;                 /* off, and could not be opened again */
+    }
     info->written = drive->ns[0].personality->written(&drive->ns[0], zone);
     info->next = rsd_seg_next(drive, zone);
     info->zrwa = rsd_zrwa_of(drive, zone);
@@ -773,7 +778,8 @@ void rsd_drive_stop(RsdDrive *drive)
 {
     for (Cmd *cmd = drive->cmds, *next; cmd; cmd = next) {
         next = cmd->next;
-        /* one that nobody has given up is kept until somebody does */
+        /* one that nobody has given up is kept, waiting for nothing */
+        cmd->pending = cmd->submitted ? 0 : cmd->pending;
         if (cmd->submitted && cmd->detached) {
             free_cmd(drive, cmd);
         }

@@ -743,6 +743,7 @@ void rsd_media_power_on(RsdMedia *media)
             media->place_state[i] = PLACE_FREE;
         }
     }
+    media->failed = false;
 }
 
 int rsd_media_msync(RsdMedia *media)
