@@ -12,6 +12,7 @@
 #include "rfsm.h"
 
 #define RUNS	32	/* that can be on their way without memory */
+#define PAGES	2048	/* on their way: many for each die */
 /*
  * Summaries on their way, at most. Those who have the runs of folios wait for
  * them, so they have memory of their own.
@@ -173,7 +174,8 @@ static struct txn *run_done(struct run *run)
 		if (run->again)
 			return NULL;
 	}
-	if (--m->runs_flying == RUNS / 2)
+	m->pages_flying -= run->n;
+	if (m->pages_flying <= PAGES / 2 && wq_has_sleeper(&m->gate_wait))
 		wake_up_all(&m->gate_wait);
 	for (i = 0; i < run->n; i++)
 		addrs[i] = addr + i;
@@ -283,8 +285,9 @@ static int append_run(struct rfsm *m, struct txn *txn, u32 *done,
 	int ret;
 
 	/* more would not be faster, only what comes after them slower */
-	if (READ_ONCE(m->runs_flying) >= RUNS)
-		wait_event(m->gate_wait, READ_ONCE(m->runs_flying) <= RUNS / 2);
+	if (READ_ONCE(m->pages_flying) >= PAGES)
+		wait_event(m->gate_wait,
+			   READ_ONCE(m->pages_flying) <= PAGES / 2);
 	run = run_alloc(m, txn, most, flags);
 	oob = run->oob;
 	rfsm_lock(m);
@@ -297,8 +300,10 @@ static int append_run(struct rfsm *m, struct txn *txn, u32 *done,
 		rfsm_lock(m);
 		ret = rfs_place(m->fs, RFS_S_DATA, most, false, &run->place);
 	}
-	txn->left += !ret;
-	m->runs_flying += !ret;
+	if (!ret) {
+		txn->left++;
+		m->pages_flying += run->place.n;
+	}
 	rfsm_unlock(m);
 	if (ret) {
 		run_free(run);

@@ -41,7 +41,7 @@ static void write_early(struct inode *inode, ssize_t bytes)
 	struct rfsm_inode *ri = rfsm_inode(inode);
 
 	ri->fresh += bytes;
-	if (ri->fresh < EARLY || READ_ONCE(rfsm_of(inode->i_sb)->runs_flying))
+	if (ri->fresh < EARLY || READ_ONCE(rfsm_of(inode->i_sb)->pages_flying))
 		return;
 	ri->fresh = 0;
 	filemap_flush(inode->i_mapping);

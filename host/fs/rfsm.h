@@ -65,7 +65,7 @@ struct rfsm {
 	struct bio_set sum_bios;
 	u32 sums;		/* summaries */
 	u32 flying;		/* transactions and summaries */
-	u32 runs_flying;	/* appends of transactions */
+	u32 pages_flying;	/* of transactions */
 	u32 gate;		/* check-points that wait for them */
 	wait_queue_head_t gate_wait;
 
