@@ -35,12 +35,16 @@ static ssize_t write_locked(struct kiocb *iocb, struct iov_iter *from)
 
 #define EARLY	(8 << 20)	/* bytes: some appends to every die */
 
-/* Linux begins to write when a tenth of memory is dirty: the drive has time. */
-static void write_early(struct inode *inode, ssize_t bytes)
+/*
+ * Linux begins to write when a tenth of memory is dirty: the drive has time.
+ * Not what is written here and there, which waits for its neighbours.
+ */
+static void write_early(struct inode *inode, loff_t pos, ssize_t bytes)
 {
 	struct rfsm_inode *ri = rfsm_inode(inode);
 
-	ri->fresh += bytes;
+	ri->fresh = pos == ri->next ? ri->fresh + bytes : bytes;
+	ri->next = pos + bytes;
 	if (ri->fresh < EARLY || READ_ONCE(rfsm_of(inode->i_sb)->pages_flying))
 		return;
 	ri->fresh = 0;
@@ -59,7 +63,7 @@ static ssize_t write_iter(struct kiocb *iocb, struct iov_iter *from)
 	ret = write_locked(iocb, from);
 	inode_unlock(inode);
 	if (ret > 0 && !direct)
-		write_early(inode, ret);
+		write_early(inode, iocb->ki_pos - ret, ret);
 	if (ret > 0 && direct) {
 		loff_t pos = iocb->ki_pos - ret;
 		int err = filemap_write_and_wait_range(inode->i_mapping, pos,

@@ -144,6 +144,7 @@ static struct inode *alloc_inode(struct super_block *sb)
 		return NULL;
 	ri->promised = 0;
 	ri->fresh = 0;
+	ri->next = 0;
 	return &ri->vfs;
 }
 

@@ -82,7 +82,8 @@ struct rfsm {
 
 struct rfsm_inode {
 	u64 promised;		/* dirty pages that fill holes */
-	u64 fresh;		/* bytes written since they were last sent */
+	u64 fresh;		/* bytes written in a row, since they were sent */
+	loff_t next;		/* where the last write ended */
 	struct inode vfs;
 };
 
