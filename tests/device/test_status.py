@@ -311,7 +311,7 @@ def test_no_volatile_write_cache(drive: OpenDrive) -> None:
         assert d.controller.identify(0x01)[525] & 1 == 0
 
 
-@pytest.mark.parametrize("opcode", [0x03, 0x0E, 0x55, 0xC1, 0xFF])
+@pytest.mark.parametrize("opcode", [0x03, 0x0E, 0x55, 0xC0, 0xC3, 0xFF])
 def test_unknown_admin_opcode(drive: OpenDrive, opcode: int) -> None:
     with drive() as d:
         d.controller.admin.run(Command(opcode, 1)).expect(Status.INVALID_OPCODE)
