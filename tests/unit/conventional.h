@@ -102,6 +102,11 @@ typedef struct Merges {
 
 /* They add up, and no operation was of a kind that there is none of. */
 void check_merge_counters(const Bed *bed);
+/*
+ * Random commands on 48 drives, each closed and opened again eight times, must
+ * make merges of every kind.
+ */
+void check_random_merges(RsdConfig (*config)(uint64_t seed));
 /* Counters after everything has come to rest */
 void expect_merges(Bed *bed, Merges want);
 /* Cold data moves to worn blocks, so that erase counts stay together. */

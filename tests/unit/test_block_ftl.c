@@ -178,36 +178,7 @@ static RsdConfig random_config(uint64_t seed)
 
 TEST(random_commands)
 {
-    uint64_t kinds[3] = { 0 };
-
-    for (uint64_t seed = 0; seed < 48; seed++) {
-        RsdConfig cfg = random_config(seed);
-        World w = world_open(&cfg, "drive.rsd", seed);
-        RsdCounters c;
-
-        for (int life = 0; life < 8; life++) {
-            for (int i = 0; i < 150; i++) {
-                world_step(&w);
-            }
-            if (life % 2) {
-                world_drain(&w);
-            }
-            world_check(&w);
-            world_reopen(&w);
-            world_check(&w);
-            world_drain(&w);
-            check_merge_counters(&w.bed);
-        }
-        world_fill(&w);
-        world_check(&w);
-        check_merge_counters(&w.bed);
-        c = counters(&w.bed);
-        kinds[0] += c.merge_switch;
-        kinds[1] += c.merge_partial;
-        kinds[2] += c.merge_full;
-        world_close(&w);
-    }
-    CHECK(kinds[0] > 50 && kinds[1] > 100 && kinds[2] > 1000);
+    check_random_merges(random_config);
 }
 
 /* The same commands at the same times: the same, to the last counter */

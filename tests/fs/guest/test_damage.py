@@ -25,6 +25,7 @@ end
 """
 
 # Whatever is answered, it is an answer: fsck(8)'s statuses and mount(8)'s.
+# What is used of a damaged volume may fail (true); a fault of the kernel fails the guest.
 USE = """
 status=0
 fsck.rfs $drive || status=$?
