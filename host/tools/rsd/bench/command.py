@@ -24,6 +24,7 @@ from rsd.bench import (
     rfs,
     sim,
     write_amp,
+    zrwa,
 )
 from rsd.bench.base import Bench, Context, Row
 from rsd.cache import Cache
@@ -41,6 +42,7 @@ BENCHES = {
     "risa-guest": Bench("preset risa's IOPS in the guest", guest.risa_guest),
     "presets": Bench("the presets of drives, against published figures", presets.presets),
     "rfs": Bench("RFS in the guest: bandwidth, fsync, reads, mounting", rfs.rfs),
+    "zrwa": Bench("random write areas: programs saved, latency", zrwa.zrwa),
     "mapping": Bench("size of the mapping table", device.mapping),
     "core": Bench("speed and memory of the core alone", core.core),
     "sim": Bench("speed and memory of rsdsim under garbage collection", sim.simulator),
