@@ -1,17 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What every test may ask for: the cache, QEMU, a built guest."""
+"""What every test may ask for: the cache, QEMU, a built guest. And in what order tests run."""
 
+import re
 from pathlib import Path
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from rsd import artifacts, qemu
 from rsd.artifacts import REPOSITORY, Artifacts
 from rsd.cache import Cache
 from rsd.progress import Progress
 
-# The cheap and telling ones first: a lint error or a broken unit needs no guest to show.
-ORDER = ("lint", "unit", "model", "docs", "tools", "sim", "device", "runner", "compare", "guest")
+# The cheap and telling ones first: a lint error or a broken unit needs no guest to show. Then what
+# takes long, so that no process is left alone with it in the end.
+ORDER = "lint unit model fs guests sim tools runner device compare docs".split()
+
+# Where tests boot guests.
+GUESTS = re.compile(r"^tests/(guest/|fs/guest/|runner/test_guest\.py|compare/\w+_repeat\.py)")
 
 
 @pytest.fixture(scope="session")
@@ -40,16 +47,49 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run the folders in ORDER, and in them the tests without a guest first."""
+    """Run the folders in ORDER, with all that boots guests between them."""
     if not config.getoption("--long"):
         left_out = [item for item in items if item.get_closest_marker("long")]
         items[:] = [item for item in items if item not in left_out]
         config.hook.pytest_deselected(items=left_out)
-    root = Path(__file__).parent
+    items.sort(key=_rank)
 
-    def rank(item: pytest.Item) -> tuple[int, bool]:
-        folder = item.path.relative_to(root).parts[0]
-        guest = item.get_closest_marker("guest") is not None
-        return ORDER.index(folder) if folder in ORDER else len(ORDER), guest
 
-    items.sort(key=rank)
+def _rank(item: pytest.Item) -> int:
+    folder = "guests" if GUESTS.match(item.nodeid) else item.nodeid.split("/")[1]
+    return ORDER.index(folder) if folder in ORDER else len(ORDER)
+
+
+class Scheduler(LoadScopeScheduling):
+    """What a process is given at a time: the tests of a file, or a single one that boots guests.
+
+    Files have fixtures that take long to make, programs above all; guests take long themselves.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        return nodeid if GUESTS.match(nodeid) else nodeid.split("::")[0]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduler:
+    """For ./rsd test, which runs tests in several processes."""
+    return Scheduler(config, log)
+
+
+class FailuresAtOnce:
+    """Says which test failed when it fails; how, is said in the end."""
+
+    def __init__(self, terminal: pytest.TerminalReporter) -> None:
+        self._terminal = terminal
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self._terminal.ensure_newline()
+            self._terminal.write_line(f"FAILED {report.nodeid} ({report.when})")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is not None:  # the processes of ./rsd test have none
+        config.pluginmanager.register(FailuresAtOnce(terminal))

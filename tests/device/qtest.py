@@ -297,7 +297,7 @@ def start_error(binary: str, args: Sequence[str], *, prefix: Sequence[str] = ())
             env=os.environ | {"LC_ALL": "C"},
         )
         try:
-            output, _ = process.communicate(timeout=5)
+            output, _ = process.communicate(timeout=START_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()

@@ -24,6 +24,9 @@ OUR_FAULT = 2
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 
+# Processes of ./rsd test. More would wait for the longest file of tests.
+MOST_WORKERS = 8
+
 EXIT_STATUSES = """\
 exit status: that of CMD, or
   2    usage or set-up failed; nothing ran
@@ -123,9 +126,11 @@ def _parser() -> argparse.ArgumentParser:
     test = _add(
         commands,
         "test",
-        "lint, unit, device and guest tests, through pytest",
+        "lint, unit, device and guest tests, through pytest on all cores",
         "./rsd test -k media",
         _test,
+        "pytest's own options can follow; -n 0 runs one test at a time, in one process, which -s"
+        " needs",
     )
     add_install_argument(test)
     test.add_argument("pytest", nargs=argparse.REMAINDER, help="passed on to pytest")
@@ -198,8 +203,14 @@ def _test(arguments: argparse.Namespace) -> int:
     progress = Progress()
     packages.ensure(progress, install=not arguments.no_install)
     artifacts.ensure(Cache(), progress)
-    command = [sys.executable, "-m", "pytest", *arguments.pytest]
+    workers = min(len(os.sched_getaffinity(0)), MOST_WORKERS)
+    command = [sys.executable, "-m", "pytest", *parallel(workers), *arguments.pytest]
     return subprocess.run(command, cwd=REPOSITORY, check=False).returncode
+
+
+def parallel(workers: int) -> list[str]:
+    """Options of pytest: so many processes, which share the tests as tests/conftest.py says."""
+    return ["-n", str(workers), "--dist", "loadscope", "--no-loadscope-reorder"]
 
 
 def _image(arguments: argparse.Namespace) -> int:
