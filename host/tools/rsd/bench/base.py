@@ -22,7 +22,10 @@ class Context:
 
 @dataclass(frozen=True)
 class Row:
-    """One figure. `passed` is None for a figure that nothing is required of."""
+    """One figure. `passed` is None for a figure that nothing is required of.
+
+    And for one that is not what it must be but what is on record, for the reason in `deviation`.
+    """
 
     what: str
     must: str
@@ -31,6 +34,7 @@ class Row:
     unit: str
     clock: str
     passed: bool | None
+    deviation: str = ""
 
 
 @dataclass(frozen=True)
