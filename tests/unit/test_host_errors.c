@@ -238,6 +238,11 @@ TEST(dftl)
     fail_often(RSD_FTL_DFTL, false);
 }
 
+TEST(dftl_with_a_buffer)
+{
+    fail_often(RSD_FTL_DFTL, true);
+}
+
 TEST(block)
 {
     fail_often(RSD_FTL_BLOCK, false);

@@ -155,6 +155,31 @@ TEST(killed_after_any_store_with_a_buffer)
     CHECK(sum.prog_clean > 100);
 }
 
+/* Both: units of 2 slots, what is acknowledged being safe in the buffer */
+static RsdConfig dftl_buffer_config(uint64_t seed)
+{
+    RsdConfig cfg = dftl_config(seed);
+
+    cfg.page_size = 8192;
+    cfg.pages = 4;
+    cfg.blocks = 24;
+    cfg.spare_blocks = 4;
+    cfg.write_buffer = 16384;
+    cfg.ack = RSD_ACK_BUFFER;
+    return cfg;
+}
+
+TEST(killed_after_any_store_with_a_cached_map_and_a_buffer)
+{
+    RsdCounters sum;
+
+    watch_worlds(dftl_buffer_config, 2, 80, &sum);
+    CHECK(stores_seen() > 1000);
+    CHECK(sum.prog_clean > 40);
+    CHECK(sum.prog_map > 50);
+    CHECK(sum.erase_map > 5);
+}
+
 TEST(killed_at_random)
 {
     for (uint64_t seed = 100; seed < 106; seed++) {

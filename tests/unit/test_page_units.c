@@ -1,5 +1,6 @@
 /*
- * The page-mapping personality on a write buffer and on units of several pages.
+ * The page-mapping personality, with all of the map in RAM and with a cached
+ * one, on a write buffer and on units of several pages.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -42,6 +43,19 @@ static RsdConfig unit_config(const struct Kind *kind)
     return cfg;
 }
 
+/* The same with a cached map: 1280 LBAs, of 2 map pages; 128 entries */
+static RsdConfig cached_config(const struct Kind *kind)
+{
+    RsdConfig cfg = unit_config(kind);
+
+    cfg.ftl = RSD_FTL_DFTL;
+    cfg.blocks = 40;
+    cfg.over_provision = 200;
+    cfg.pages /= 2;
+    cfg.map_cache = 1024;
+    return cfg;
+}
+
 static void check_counters(const Bed *bed)
 {
     RsdCounters c = counters(bed);
@@ -49,16 +63,19 @@ static void check_counters(const Bed *bed)
     CHECK_EQ(c.media_errors, 0);
     CHECK_EQ(c.blocks_used + c.blocks_dirty + c.blocks_erased + c.blocks_bad,
              c.blocks_total);
-    CHECK_EQ((c.prog_host + c.prog_clean + c.prog_wear + c.prog_pad) * 4096,
-             c.nand_programs * bed->cfg.page_size);
-    CHECK_EQ(c.wear_sum, c.erase_host + c.erase_clean + c.erase_wear);
+    CHECK_EQ((c.prog_host + c.prog_clean + c.prog_wear + c.prog_map +
+              c.prog_pad) * 4096, c.nand_programs * bed->cfg.page_size);
+    CHECK_EQ(c.wear_sum, c.erase_host + c.erase_clean + c.erase_wear +
+                         c.erase_map);
 }
 
-/* What was acknowledged is there, whatever is collected, cut or levelled. */
-TEST(random_commands_on_units)
+static void random_commands(RsdConfig (*config)(const struct Kind *kind),
+                            uint64_t seeds, RsdCounters *sum)
 {
-    for (uint64_t seed = 0; seed < 72; seed++) {
-        RsdConfig cfg = unit_config(&kinds[seed % 6]);
+    *sum = (RsdCounters){ 0 };
+    for (uint64_t seed = 0; seed < seeds; seed++) {
+        RsdConfig cfg = config(&kinds[seed % 6]);
+        RsdCounters c;
         World w;
 
         cfg.gc_policy = seed % 3;
@@ -92,15 +109,42 @@ TEST(random_commands_on_units)
         }
         world_fill(&w);
         world_check(&w);
-        CHECK(counters(&w.bed).erase_clean > 10);
+        c = counters(&w.bed);
+        sum->erase_clean += c.erase_clean;
+        sum->prog_map += c.prog_map;
+        sum->read_map += c.read_map;
+        sum->erase_map += c.erase_map;
         world_close(&w);
     }
+}
+
+/* What was acknowledged is there, whatever is collected, cut or levelled. */
+TEST(random_commands_on_units)
+{
+    RsdCounters sum;
+
+    random_commands(unit_config, 72, &sum);
+    CHECK(sum.erase_clean > 2000);
+    CHECK_EQ(sum.prog_map + sum.read_map + sum.erase_map, 0);
+}
+
+TEST(random_commands_with_a_cached_map)
+{
+    RsdCounters sum;
+
+    random_commands(cached_config, 24, &sum);
+    CHECK(sum.erase_clean > 500);
+    CHECK(sum.prog_map > 2000);
+    CHECK(sum.read_map > 2000);
+    CHECK(sum.erase_map > 100);
 }
 
 TEST(runs_on_units_are_equal)
 {
     RsdConfig cfg = unit_config(&kinds[4]);
 
+    check_runs_are_equal(&cfg, 1000);
+    cfg = cached_config(&kinds[4]);
     check_runs_are_equal(&cfg, 1000);
 }
 
@@ -168,6 +212,53 @@ TEST(fua_fills_up_its_unit)
     CHECK_EQ(counters(&bed).prog_pad, 5);
     bed_reopen(&bed);
     expect_pages(&bed, 0, 3, 1);
+    bed_close(&bed);
+}
+
+/* Units of 8 slots. A map page is updated when it is in the buffer. */
+TEST(map_pages_go_through_the_buffer)
+{
+    RsdConfig cfg = cached_config(&kinds[4]);
+    uint64_t program = 4 * CMD + 8 * XFER + PROG, buffer_reads = 0;
+    RsdCounters c;
+    Bed bed;
+
+    cfg.ack = RSD_ACK_BUFFER;
+    cfg.plp = RSD_OFF;
+    bed = bed_open(&cfg, temp_path("units.rsd"));
+    for (uint64_t at = 0; at < 128; at++) {
+        CHECK_EQ(run(&bed, RSD_WRITE, at, 1, 1), 0);
+        bed_drain(&bed);
+    }
+    CHECK_EQ(counters(&bed).prog_host, 128);
+    /* evicts one of 128 changed entries, and finds its map page there again */
+    CHECK_EQ(run(&bed, RSD_WRITE, 128, 1, 1), 0);
+    CHECK_EQ(run(&bed, RSD_WRITE, 129, 1, 1), 0);
+    c = counters(&bed);
+    CHECK_EQ(c.map_misses, 130);
+    CHECK_EQ(c.read_map + c.prog_map, 0);
+    CHECK_EQ(c.buffer_reads, 2);
+    /* a flush is for what the host wrote */
+    CHECK_EQ(run(&bed, RSD_FLUSH, 0, 0, 0), program);
+    c = counters(&bed);
+    CHECK_EQ(c.prog_host, 130);
+    CHECK_EQ(c.prog_pad, 6);
+    CHECK_EQ(c.prog_map, 0);
+    /* until there are eight of them */
+    for (uint64_t at = 130; counters(&bed).prog_map == 0; at++) {
+        CHECK(at < 1280);
+        buffer_reads = counters(&bed).buffer_reads;
+        CHECK_EQ(run(&bed, RSD_WRITE, at, 1, 1), 0);
+        bed_drain(&bed);
+    }
+    c = counters(&bed);
+    CHECK_EQ(c.prog_map, 8);
+    CHECK_EQ(c.prog_pad, 6);
+    CHECK(c.buffer_reads > buffer_reads);
+    CHECK_EQ(c.read_map, 0);
+    /* from now on in flash */
+    run(&bed, RSD_READ, 0, 1, 0);
+    CHECK_EQ(counters(&bed).read_map, 1);
     bed_close(&bed);
 }
 

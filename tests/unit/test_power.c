@@ -450,7 +450,7 @@ static RsdConfig conventional(RsdFtl ftl, int n)
     cfg.over_provision = 60;
     cfg.idle_erase_ns = n % 2 ? 1000000 : 0;
     cfg.map_cache = 1024;
-    if (n == 2 && ftl == RSD_FTL_PAGE) {
+    if (n == 2) {
         cfg.planes = 2;
         cfg.write_buffer = 64 << 10;
         cfg.ack = RSD_ACK_BUFFER;
@@ -523,9 +523,12 @@ TEST(every_point_of_a_page_map)
 
 TEST(every_point_of_a_cached_map)
 {
-    RsdConfig cfg = conventional(RSD_FTL_DFTL, 0);
+    for (int n = 0; n < 3; n += 2) {
+        RsdConfig cfg = conventional(RSD_FTL_DFTL, n);
 
-    conventional_points(&cfg, 3);
+        cfg.over_provision = n ? 200 : cfg.over_provision;
+        conventional_points(&cfg, 3 + n);
+    }
 }
 
 TEST(every_point_of_block_maps)

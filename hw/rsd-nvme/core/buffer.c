@@ -53,7 +53,7 @@
 
 typedef struct BufSlot {
     Cmd *cmd;                   /* waits until it is programmed, or NULL */
-    uint64_t lba;               /* of a page of the host */
+    uint64_t lba;               /* of a page of the host; or a tag */
     uint8_t cause;
 } BufSlot;
 
@@ -306,10 +306,10 @@ static void fill_slot(RsdDrive *drive, BufUnit *unit, const Op *op,
     uint8_t *to = unit->payload;
     RsdCmd *pub = op->cmd ? &op->cmd->pub : NULL;
 
-    unit->slots[unit->came] = (BufSlot){ .cause = op->cause };
-    if (pub) {
-        unit->slots[unit->came].lba = pub->lba + index;
-    }
+    unit->slots[unit->came] = (BufSlot){
+        .cause = op->cause,
+        .lba = pub ? pub->lba + index : index,
+    };
     if (to) {
         to += (size_t)unit->came * SLOT_BYTES;
         if (op->buf) {
@@ -340,8 +340,8 @@ static void close_unit(RsdDrive *drive, BufUnit *unit, const Op *by)
     unit->seq = ++buf->seq;
     list_add(&buf->closed[unit->op.ns], unit);
     buf->used += drive->unit;
-    unit->op.epoch = by->epoch;
-    if (by->epoch) {
+    if (drive->ns[unit->op.ns].geo.zoned && by->epoch) {
+        unit->op.epoch = by->epoch;
         by->epoch->refs++;
     }
     rsd_sched_queue(drive, &unit->op);
@@ -684,6 +684,15 @@ void rsd_buffer_read(RsdDrive *drive, Op *op)
         drive->count->buffer_reads++;
         op->count--;
     }
+}
+
+bool rsd_buffer_read_page(RsdDrive *drive, uint32_t block, uint32_t page,
+                          uint8_t *buf)
+{
+    Op op = { .block = block, .page = page, .count = 1, .buf = buf };
+
+    rsd_buffer_read(drive, &op);
+    return !op.count;
 }
 
 /*

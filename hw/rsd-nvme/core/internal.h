@@ -902,6 +902,9 @@ void rsd_buffer_write(RsdDrive *drive, Op *op);
  * array; if it is 0, the operation is not to be queued.
  */
 void rsd_buffer_read(RsdDrive *drive, Op *op);
+/* The same of a page, into buf (NULL: nowhere). False: it is not there. */
+bool rsd_buffer_read_page(RsdDrive *drive, uint32_t block, uint32_t page,
+                          uint8_t *buf);
 /* The command waits until all writes before it are safe. Needs an operation. */
 void rsd_buffer_flush(Ns *ns, Cmd *cmd);
 /*
@@ -911,7 +914,10 @@ void rsd_buffer_flush(Ns *ns, Cmd *cmd);
 void rsd_buffer_give_up(RsdDrive *drive, Cmd *cmd);
 /* Is there anything of the namespace that will go on by itself? */
 bool rsd_buffer_busy(const Ns *ns);
-/* Of a slot of the unit that op_done() gets: its cause; and, host: its LBA */
+/*
+ * Of a slot of the unit that op_done() gets: its cause; its LBA, of a page of
+ * the host, or its tag, see rsd_queue_copy_write()
+ */
 RsdCause rsd_buffer_cause(const Op *op, uint32_t slot);
 uint64_t rsd_buffer_lba(const Op *op, uint32_t slot);
 /* What is not yet queued to the die for this block is wanted no more. */
@@ -1071,12 +1077,15 @@ void rsd_queue_write(Ns *ns, Cmd *cmd, uint32_t index, uint32_t block,
 /*
  * Reads a page into buf, or programs it from buf, for the drive itself. buf is
  * in op->buf for op_done(), whose caller it belongs to; NULL in a drive
- * without payload.
+ * without payload. Op.job is NULL, or, of a program, what is given; with a
+ * write buffer, op_buffered() may have got it when this returns, and
+ * rsd_buffer_lba() gives the tag.
  */
 Op *rsd_queue_copy_read(Ns *ns, RsdCause cause, uint32_t block, uint32_t page,
                         uint8_t *buf);
-Op *rsd_queue_copy_write(Ns *ns, RsdCause cause, uint32_t block,
-                         uint32_t page, uint8_t *buf);
+void rsd_queue_copy_write(Ns *ns, RsdCause cause, uint32_t block,
+                          uint32_t page, uint8_t *buf, void *job,
+                          uint64_t tag);
 /* Filler for the slots, which belong to one unit. With a write buffer only */
 void rsd_queue_pad(Ns *ns, uint32_t block, uint32_t page, uint32_t n);
 /* The block's programs and reads so far are carried out before. */

@@ -25,6 +25,12 @@
  * them. Their blocks are victims like others, chosen by the same rule. All
  * these operations count as cause map.
  *
+ * With a write buffer, an update is done when the buffer has taken it: a map
+ * page that is there is read from there. Its old page stays valid until the new
+ * one is programmed. A frontier gets a unit's worth of map pages before it is
+ * the next one's turn, and units of map pages are filled up when a victim has
+ * been copied to them that cannot be erased before.
+ *
  * The simulator itself keeps the true map (page-ftl.c): no content is ever read
  * out of a map page, though it is programmed. So the map survives SIGKILL as it
  * does with ftl=page, by the data pages' OOB, and after opening the cache is
@@ -81,7 +87,6 @@ typedef struct Job {
     struct Job *next;           /* stalled, or unused */
     uint32_t map_page;
     uint32_t die;               /* whose victim waits for it, or RSD_NONE */
-    uint32_t old;               /* flash page that it replaces + 1 */
     uint32_t format;            /* MapCache.formats when it began */
     bool load;
     bool copy;                  /* of a page of the die's victim */
@@ -278,17 +283,21 @@ static uint32_t take_map_page(PageFtl *ftl, bool for_victim)
     uint32_t pages = ftl->drive->pages, n = ftl->num_frontiers;
 
     for (uint32_t i = 0; i < (for_victim ? 2 * n : n); i++) {
-        Frontier *f = &ftl->frontiers[c->turn];
+        uint32_t turn = c->turn;
+        Frontier *f = &ftl->frontiers[turn];
         /* at first from those that have the most */
         uint64_t keep = !for_victim ? ftl->reserve - pages
                                     : i < n ? pages : 0;
 
-        c->turn = (c->turn + 1) % n;
+        c->turn = (turn + 1) % n;
         if (f->space - f->owed < keep) {
             continue;
         }
         if ((f->map_block != RSD_NONE && f->map_page < pages) ||
             open_map_block(ftl, f, keep)) {
+            if ((f->map_page + 1) % ftl->drive->unit) {
+                c->turn = turn; /* until a unit is full */
+            }
             return page_number(ftl, f->map_block, f->map_page++);
         }
     }
@@ -330,10 +339,13 @@ static bool program_update(PageFtl *ftl, Job *job, uint8_t *buf)
     MapCache *c = ftl->cache;
     MapPage *page = &c->pages[job->map_page];
     uint32_t pages = ftl->drive->pages, number;
-    Op *op;
 
     if (!rsd_op_reserve(ftl->drive, 1)) {
         ftl->refusal = RSD_E_NOMEM;
+        return false;
+    }
+    ftl->refusal = rsd_buffer_reserve(ftl->drive, 1);
+    if (ftl->refusal != RSD_OK) {
         return false;
     }
     ftl->refusal = RSD_E_NOBLOCK;
@@ -346,19 +358,18 @@ static bool program_update(PageFtl *ftl, Job *job, uint8_t *buf)
     }
     page->composed |= job->die == RSD_NONE;
     ftl->drive->seq++;
-    job->old = page->where;
+    /* while in flight, what it replaces: as of pages of the host */
+    ftl->p2l[number] = page->where;
     page->where = number + 1;
     page->writing++;
     for (uint32_t n = page->entries; n != RSD_NONE;
          n = c->entries[n].page_next) {
         c->entries[n].dirty = false;
     }
-    ftl->p2l[number] = job->map_page;
     ftl->blocks[number / pages].valid++;
-    op = rsd_queue_copy_write(ftl->ns, RSD_CAUSE_MAP, number / pages,
-                              number % pages, buf);
-    op->job = job;
     ftl->in_flight++;
+    rsd_queue_copy_write(ftl->ns, RSD_CAUSE_MAP, number / pages,
+                         number % pages, buf, job, job->map_page);
     return true;
 }
 
@@ -381,6 +392,16 @@ static void write_update(PageFtl *ftl, Job *job)
         rsd_buf_free(ftl->drive, buf);
         stall(ftl->cache, job);
     }
+}
+
+/* Is the map page in the write buffer? Then it has been read. */
+static bool is_buffered(PageFtl *ftl, uint32_t map_page)
+{
+    uint32_t number = ftl->cache->pages[map_page].where - 1;
+    uint32_t pages = ftl->drive->pages;
+
+    return rsd_buffer_read_page(ftl->drive, number / pages, number % pages,
+                                NULL);
 }
 
 /* Queues the read of a map page. False: there is no memory. */
@@ -409,7 +430,7 @@ static bool start_update(PageFtl *ftl, uint32_t map_page, uint32_t die)
         return false;
     }
     job->die = die;
-    if (!ftl->cache->pages[map_page].where) {
+    if (!ftl->cache->pages[map_page].where || is_buffered(ftl, map_page)) {
         write_update(ftl, job);
     } else if (!read_map_page(ftl, job)) {
         free_job(ftl->cache, job);
@@ -426,7 +447,9 @@ static void update_once(PageFtl *ftl, uint32_t map_page)
     page->again |= page->composed;
     if (!page->updating) {
         page->updating = true;
-        page->updating = start_update(ftl, map_page, RSD_NONE);
+        if (!start_update(ftl, map_page, RSD_NONE)) {
+            page->updating = false;
+        }
     }
 }
 
@@ -608,6 +631,10 @@ bool rsd_cache_translate(PageFtl *ftl, Cmd *cmd, uint32_t *end)
             c->wanted -= cmd->slots;
             cmd->stage = c->pages[map_page].where ? STAGE_LOAD : STAGE_LOADED;
         }
+        if (cmd->stage == STAGE_LOAD && !c->pages[map_page].loading &&
+            is_buffered(ftl, map_page)) {
+            cmd->stage = STAGE_LOADED;
+        }
         if (cmd->stage == STAGE_LOAD) {
             Job *job = c->pages[map_page].loading ? NULL
                                                   : new_job(ftl, map_page);
@@ -732,6 +759,7 @@ bool rsd_cache_settle(PageFtl *ftl, uint32_t die)
     Victim *v = &ftl->dies[die].victim;
 
     qsort(v->moved, v->num_moved, sizeof(*v->moved), by_number);
+    v->settling = true;         /* updates may be done at once */
     while (v->num_moved) {
         uint32_t map_page = v->moved[v->num_moved - 1];
 
@@ -739,13 +767,14 @@ bool rsd_cache_settle(PageFtl *ftl, uint32_t die)
         if (!start_update(ftl, map_page, die)) {
             v->updates--;
             v->stalled = true;
-            return false;
+            break;
         }
         while (v->num_moved && v->moved[v->num_moved - 1] == map_page) {
             v->num_moved--;
         }
     }
-    return !v->updates;
+    v->settling = false;
+    return !v->num_moved && !v->updates;
 }
 
 bool rsd_cache_is_current(const PageFtl *ftl, uint32_t number)
@@ -803,19 +832,33 @@ static void end_update(PageFtl *ftl, Job *job)
         update_once(ftl, job->map_page);
     }
     evict_written(ftl, job->map_page);
-    if (job->die != RSD_NONE && !ftl->dies[job->die].victim.stalled) {
+    if (job->die != RSD_NONE && !ftl->dies[job->die].victim.stalled &&
+        !ftl->dies[job->die].victim.settling) {
         rsd_page_advance_victim(ftl, job->die);
     }
 }
 
 /* An update is programmed: its old page is not needed any more. */
-static void updated(PageFtl *ftl, Job *job)
+static void updated(PageFtl *ftl, Job *job, uint32_t old)
 {
     ftl->cache->pages[job->map_page].writing--;
-    if (job->old) {
-        rsd_page_invalidate(ftl, job->old - 1);
+    if (old) {
+        rsd_page_invalidate(ftl, old - 1);
     }
     end_update(ftl, job);
+}
+
+void rsd_cache_op_buffered(PageFtl *ftl, Op *op)
+{
+    Job *job = op->job;
+
+    rsd_buf_free(ftl->drive, op->buf);
+    ftl->retry = true;
+    if (!ftl->drive->failed) {
+        ftl->cache->pages[job->map_page].writing--;
+        end_update(ftl, job);
+    }
+    free_job(ftl->cache, job);
 }
 
 void rsd_cache_op_done(PageFtl *ftl, Op *op)
@@ -838,10 +881,14 @@ void rsd_cache_op_done(PageFtl *ftl, Op *op)
     if (read) {
         loaded(ftl, job->map_page);
     } else {
+        uint32_t number = page_number(ftl, block, page);
+        uint32_t old = ftl->p2l[number];
+
+        ftl->p2l[number] = job->map_page;
         if (page + 1 == ftl->drive->pages) {
             rsd_page_close_block(ftl, block);
         }
-        updated(ftl, job);
+        updated(ftl, job, old);
     }
     free_job(ftl->cache, job);
 }

@@ -39,6 +39,7 @@
  * it is the next one's turn. Of each block and of each frontier's reserve, a
  * unit's worth is not counted on, for filler: units are filled up for a flush,
  * at the end of levelling, and when all else waits for what is in them.
+ * map-cache.c says how map pages go through the buffer.
  *
  * Levelling. If erase counts within a die differ by more than wl-threshold, an
  * idle die copies what is valid in its least worn full block to its most worn
@@ -130,10 +131,16 @@ static uint32_t low_blocks(const Ns *ns, uint64_t good)
     return low < least ? least : low;
 }
 
-/* Pages of a block, and of a frontier's reserve, that filler may take */
+/* Pages of a block that filler may take */
 static uint32_t filler(const RsdDrive *drive)
 {
     return drive->unit > 1 ? drive->unit : 0;
+}
+
+/* The same of a frontier's reserve, and of what has map pages */
+static uint32_t reserve_filler(const Ns *ns)
+{
+    return (has_cache(ns) ? 2 : 1) * filler(ns->drive);
 }
 
 /* Pages of good flash that are needed beyond what the host sees */
@@ -142,7 +149,8 @@ static uint64_t needed_pages(const Ns *ns)
     const RsdDrive *drive = ns->drive;
 
     return num_frontiers(drive) * ((uint64_t)kept_blocks(ns) * drive->pages +
-                                   filler(drive)) + rsd_map_pages_of(ns);
+                                   reserve_filler(ns)) +
+           rsd_map_pages_of(ns);
 }
 
 /* Blocks may have died: is the rest enough to go on? */
@@ -355,6 +363,22 @@ static bool is_current(const PageFtl *ftl, uint32_t number)
     return ftl->l2p[ftl->p2l[number]] == number + 1;
 }
 
+static bool fill_unit(PageFtl *ftl, uint32_t block, uint32_t *page);
+static void fill_map_units(PageFtl *ftl);
+
+/*
+ * All pages of a victim are read and given away again. If it is not the host's
+ * that follow them in their unit, that is filled up.
+ */
+static void end_copying(PageFtl *ftl, PageDie *pd)
+{
+    if (pd->victim.cause == RSD_CAUSE_WEAR) {
+        fill_unit(ftl, pd->worn, &pd->worn_page);
+    } else if (pd->victim.cause == RSD_CAUSE_MAP) {
+        fill_map_units(ftl);
+    }
+}
+
 void rsd_page_advance_victim(PageFtl *ftl, uint32_t die)
 {
     RsdDrive *drive = ftl->drive;
@@ -385,8 +409,13 @@ void rsd_page_advance_victim(PageFtl *ftl, uint32_t die)
         v->copying++;
         ftl->in_flight++;
     }
-    if (ftl->blocks[v->block].valid || v->erasing ||
-        (ftl->cache && !rsd_cache_settle(ftl, die))) {
+    if (ftl->blocks[v->block].valid) {
+        if (!v->copying && v->page == v->end) {
+            end_copying(ftl, &ftl->dies[die]);
+        }
+        return;
+    }
+    if (v->erasing || (ftl->cache && !rsd_cache_settle(ftl, die))) {
         return;
     }
     if (!rsd_op_reserve(drive, 1)) {
@@ -641,7 +670,7 @@ static bool program_copy(PageFtl *ftl, Victim *v, uint32_t page, uint8_t *buf)
     }
     ftl->in_flight++;
     rsd_queue_copy_write(ftl->ns, v->cause, number / pages, number % pages,
-                         buf);
+                         buf, NULL, lpn);
     return true;
 }
 
@@ -692,26 +721,24 @@ static void page_pad(Ns *ns, uint32_t block)
     }
 }
 
+static void fill_map_units(PageFtl *ftl)
+{
+    for (uint32_t i = 0; i < ftl->num_frontiers; i++) {
+        Frontier *f = &ftl->frontiers[i];
+
+        fill_unit(ftl, f->map_block, &f->map_page);
+    }
+}
+
 /* Fills up all units, for want of anything else to happen. */
 static void fill_all(PageFtl *ftl)
 {
     for (uint32_t i = 0; i < ftl->num_frontiers; i++) {
         fill_frontier(ftl, &ftl->frontiers[i]);
     }
+    fill_map_units(ftl);
     for (uint32_t die = 0; die < ftl->drive->dies; die++) {
         fill_unit(ftl, ftl->dies[die].worn, &ftl->dies[die].worn_page);
-    }
-}
-
-/* The pages of levelling's block are all copied: the last unit is filled up. */
-static void end_levelling(PageFtl *ftl, uint32_t die)
-{
-    PageDie *pd = &ftl->dies[die];
-    const Victim *v = &pd->victim;
-
-    if (v->block != RSD_NONE && v->cause == RSD_CAUSE_WEAR && !v->erasing &&
-        !v->copying && v->page == v->end) {
-        fill_unit(ftl, pd->worn, &pd->worn_page);
     }
 }
 
@@ -737,7 +764,6 @@ static void copy_read(PageFtl *ftl, Op *op)
     if (!v->stalled) {
         rsd_page_advance_victim(ftl, die);
     }
-    end_levelling(ftl, die);
 }
 
 void rsd_page_close_block(PageFtl *ftl, uint32_t block)
@@ -820,11 +846,11 @@ static void unit_programmed(PageFtl *ftl, Op *op)
 
         old[i] = 0;
         if (cause == RSD_CAUSE_PAD) {
+            ftl->p2l[number] = 0;       /* as good as any: see is_current() */
             continue;
         }
         old[i] = ftl->p2l[number];
-        lpn = cause == RSD_CAUSE_HOST ? rsd_buffer_lba(op, i)
-                                      : ftl->p2l[old[i] - 1];
+        lpn = rsd_buffer_lba(op, i);
         ftl->p2l[number] = lpn;
         /* it may have been trimmed since it was acknowledged */
         if (cause == RSD_CAUSE_HOST && trimmed(ftl, lpn) &&
@@ -1090,9 +1116,11 @@ static void maybe_resume(PageFtl *ftl)
 static void page_op_buffered(Ns *ns, Op *op)
 {
     PageFtl *ftl = ns->state;
-    bool copy = !op->cmd && op->cause != RSD_CAUSE_PAD;
+    bool copy = !op->cmd && op->cause != RSD_CAUSE_PAD && !op->job;
     uint32_t number = page_number(ftl, op->block, op->page - 1);
+    bool going = ftl->going;
 
+    ftl->going = true;
     if (op->cmd && ns->drive->cfg.plp && !op->failed) {
         uint32_t lpn = op->cmd->pub.lba + op->index;
 
@@ -1100,6 +1128,9 @@ static void page_op_buffered(Ns *ns, Op *op)
         if (trimmed(ftl, lpn) && is_content(ftl, lpn, number)) {
             set_trimmed(ftl, lpn, false);
         }
+    }
+    if (op->job) {
+        rsd_cache_op_buffered(ftl, op);
     }
     if (copy) {
         uint32_t die = die_of(ftl, (ftl->p2l[number] - 1) /
@@ -1111,7 +1142,6 @@ static void page_op_buffered(Ns *ns, Op *op)
         if (!v->stalled) {
             rsd_page_advance_victim(ftl, die);
         }
-        end_levelling(ftl, die);
     }
     if (op->cause != RSD_CAUSE_PAD) {
         ftl->in_flight--;
@@ -1119,6 +1149,7 @@ static void page_op_buffered(Ns *ns, Op *op)
     rsd_op_finish(ns->drive, op);
     /* a trim may wait for it */
     ftl->retry |= ftl->wait_head && ftl->wait_head->pub.op != RSD_WRITE;
+    ftl->going = going;
     maybe_resume(ftl);
 }
 
@@ -1126,6 +1157,7 @@ static void page_op_done(Ns *ns, Op *op)
 {
     PageFtl *ftl = ns->state;
 
+    ftl->going = true;
     ftl->in_flight -= (op->kind != OP_READ || !op->cmd) && !op->unit;
     /* those that wait do so in vain */
     ftl->retry |= ns->drive->failed;
@@ -1152,6 +1184,7 @@ static void page_op_done(Ns *ns, Op *op)
     } else {
         erased(ftl, op);
     }
+    ftl->going = false;
     maybe_resume(ftl);
 }
 
@@ -1242,14 +1275,14 @@ static bool write_pages(PageFtl *ftl, Cmd *cmd, uint32_t end)
     uint32_t pages = ftl->drive->pages;
 
     while (cmd->progress < end) {
-        uint32_t number;
+        uint32_t number, lpn;
 
-        /* the second one for rsd_cache_written() */
+        /* the second ones for rsd_cache_written() */
         if (!rsd_op_reserve(ftl->drive, 2)) {
             ftl->refusal = RSD_E_NOMEM;
             return false;
         }
-        ftl->refusal = rsd_buffer_reserve(ftl->drive, 1);
+        ftl->refusal = rsd_buffer_reserve(ftl->drive, ftl->cache ? 2 : 1);
         if (ftl->refusal != RSD_OK) {
             return false;
         }
@@ -1258,13 +1291,14 @@ static bool write_pages(PageFtl *ftl, Cmd *cmd, uint32_t end)
             ftl->no_room = true;
             return false;
         }
-        map_page(ftl, cmd->pub.lba + cmd->progress, number);
-        if (ftl->cache) {
-            rsd_cache_written(ftl, cmd->pub.lba + cmd->progress);
-        }
+        lpn = cmd->pub.lba + cmd->progress;
+        map_page(ftl, lpn, number);
         ftl->in_flight++;
         rsd_queue_write(ftl->ns, cmd, cmd->progress++, number / pages,
                         number % pages, 1);
+        if (ftl->cache) {
+            rsd_cache_written(ftl, lpn);
+        }
         if (!(number % pages)) {
             collect(ftl, frontier_of(ftl, die_of(ftl, number / pages)));
         }
@@ -1506,15 +1540,21 @@ static bool page_background(Ns *ns, uint32_t die)
 {
     PageFtl *ftl = ns->state;
     PageDie *pd = &ftl->dies[die];
+    bool begun;
 
     if (!page_has_background(ns, die)) {
         return false;
     }
+    ftl->going = true;
     if (has_empty(ftl, pd)) {
         begin_victim(ftl, pd->lists[0], RSD_CAUSE_CLEAN, true);
-        return true;
+        begun = true;
+    } else {
+        begun = begin_levelling(ftl, die);
     }
-    return begin_levelling(ftl, die);
+    ftl->going = false;
+    maybe_resume(ftl);
+    return begun;
 }
 
 /*
@@ -1942,7 +1982,8 @@ static bool init(PageFtl *ftl)
             pd->lists[i] = RSD_NONE;
         }
     }
-    ftl->reserve = reserved_blocks(ftl->ns) * drive->pages + filler(drive);
+    ftl->reserve = reserved_blocks(ftl->ns) * drive->pages +
+                   reserve_filler(ftl->ns);
     return !has_cache(ftl->ns) || rsd_cache_init(ftl);
 }
 
@@ -2005,6 +2046,8 @@ const Personality rsd_dftl_personality = {
     .close = page_close,
     .submit = page_submit,
     .op_done = page_op_done,
+    .op_buffered = page_op_buffered,
+    .pad = page_pad,
     .has_background = page_has_background,
     .background = page_background,
     .format = page_format,

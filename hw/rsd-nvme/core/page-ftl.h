@@ -44,6 +44,7 @@ typedef struct Victim {
     RsdCause cause;
     bool idle;                  /* begun by an idle die */
     bool stalled;               /* the host lacks memory or space for it */
+    bool settling;              /* map pages are being updated for it */
     bool erasing;
 } Victim;
 
@@ -95,7 +96,7 @@ typedef struct PageFtl {
     Cmd *wait_head, *wait_tail; /* commands that wait, in their order */
     bool retry;                 /* one of them may go on now */
     bool no_room;               /* a write waits for free pages */
-    bool going;                 /* commands are being gone on with */
+    bool going;                 /* those that wait are gone on with later */
     RsdStatus refusal;          /* why a frontier did not open a block */
     /* why a copy could not be programmed, nothing having changed since */
     RsdStatus stuck;
@@ -163,6 +164,8 @@ bool rsd_cache_is_current(const PageFtl *ftl, uint32_t number);
 bool rsd_cache_copy(PageFtl *ftl, uint32_t number, uint8_t *buf);
 /* An operation of the map's is done: op->job is set. */
 void rsd_cache_op_done(PageFtl *ftl, Op *op);
+/* The write buffer has a program of the map's; op is the caller's to finish. */
+void rsd_cache_op_buffered(PageFtl *ftl, Op *op);
 /* Goes on with updates that lacked free pages or memory. */
 void rsd_cache_retry(PageFtl *ftl);
 /* A page that was found at opening */

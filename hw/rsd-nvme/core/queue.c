@@ -138,19 +138,16 @@ Op *rsd_queue_copy_read(Ns *ns, RsdCause cause, uint32_t block, uint32_t page,
     return queue_own(ns, OP_READ, cause, block, page, buf);
 }
 
-Op *rsd_queue_copy_write(Ns *ns, RsdCause cause, uint32_t block,
-                         uint32_t page, uint8_t *buf)
+void rsd_queue_copy_write(Ns *ns, RsdCause cause, uint32_t block,
+                          uint32_t page, uint8_t *buf, void *job, uint64_t tag)
 {
-    Op *op;
+    Op *op = rsd_op_new(ns, OP_PROGRAM, cause, block);
 
-    if (!rsd_buffered(ns->drive)) {
-        return queue_own(ns, OP_PROGRAM, cause, block, page, buf);
-    }
-    op = rsd_op_new(ns, OP_PROGRAM, cause, block);
     op->page = page;
     op->buf = buf;
-    rsd_buffer_write(ns->drive, op);
-    return op;
+    op->job = job;
+    op->index = tag;
+    queue_op(ns->drive, op);
 }
 
 Op *rsd_queue_erase(Ns *ns, RsdCause cause, uint32_t block)
