@@ -43,7 +43,8 @@ struct run {
 	void *oob;
 	u32 first, n;		/* folios */
 	u32 tries;
-	bool again;
+	bool again;		/* it has another place now */
+	bool later;		/* it may have one soon */
 };
 
 static struct kmem_cache *run_cache, *txn_cache;
@@ -147,6 +148,66 @@ static void txn_end(struct rfsm *m, struct txn *txn)
 	mempool_free(txn, &m->txns);
 }
 
+/* Another place for an append that failed; under the volume lock. */
+static bool run_again(struct run *run)
+{
+	int ret = rfs_place(run->m->fs, RFS_S_DATA, run->n, true, &run->place);
+
+	run->again = !ret;
+	run->later = ret == -EBUSY;	/* all free zones are being read */
+	return run->again || run->later;
+}
+
+/* It is over; returns its transaction if that has ended. */
+static struct txn *run_over(struct run *run, int error)
+{
+	struct rfsm *m = run->m;
+
+	m->pages_flying -= run->n;
+	if (m->pages_flying <= PAGES / 2 && wq_has_sleeper(&m->gate_wait))
+		wake_up_all(&m->gate_wait);
+	return txn_put(m, run->txn, error) ? run->txn : NULL;
+}
+
+/* Not under the volume lock: on with an append that was looked at under it. */
+static void run_next(struct run *run, struct txn *ended)
+{
+	struct rfsm *m = run->m;
+
+	if (run->again) {
+		run->again = false;
+		bio_reset(run->bio, m->dev.bdev, REQ_OP_ZONE_APPEND);
+		submit(run);
+	} else if (run->later) {
+		llist_add(&run->node, &m->later);
+		queue_delayed_work(m->queue, &m->retry, 1);
+	} else {
+		run_free(run);
+		if (ended)
+			txn_end(m, ended);
+	}
+}
+
+static void retry(struct work_struct *work)
+{
+	struct rfsm *m = container_of(to_delayed_work(work), struct rfsm,
+				      retry);
+	struct llist_node *list = llist_del_all(&m->later);
+	struct run *run, *next;
+
+	llist_for_each_entry_safe(run, next, list, node) {
+		struct txn *ended = NULL;
+
+		rfsm_lock(m);
+		if (m->dev.dead || !run_again(run)) {
+			run->later = false;
+			ended = run_over(run, -EIO);
+		}
+		rfsm_unlock(m);
+		run_next(run, ended);
+	}
+}
+
 /*
  * An append came back: into the index, or once more elsewhere. Returns its
  * transaction if that has ended.
@@ -168,15 +229,9 @@ static struct txn *run_done(struct run *run)
 	}
 	rfsm_bio_oobs_back(&m->dev, run->oob, run->n);
 	rfs_placed(fs, &run->place, run->oob, addr, error);
-	if (error && ++run->tries < RFS_TRIES && !m->dev.dead) {
-		run->again = !rfs_place(fs, RFS_S_DATA, run->n, true,
-					&run->place);
-		if (run->again)
-			return NULL;
-	}
-	m->pages_flying -= run->n;
-	if (m->pages_flying <= PAGES / 2 && wq_has_sleeper(&m->gate_wait))
-		wake_up_all(&m->gate_wait);
+	if (error && ++run->tries < RFS_TRIES && !m->dev.dead &&
+	    run_again(run))
+		return NULL;
 	for (i = 0; i < run->n; i++)
 		addrs[i] = addr + i;
 	if (!error) {
@@ -184,7 +239,7 @@ static struct txn *run_done(struct run *run)
 		if (error)
 			error = rfsm_failed(m, error);
 	}
-	return txn_put(m, run->txn, error) ? run->txn : NULL;
+	return run_over(run, error);
 }
 
 /* A summary that can be written; under the volume lock. */
@@ -222,20 +277,12 @@ static void work(struct work_struct *work)
 
 	list = llist_reverse_order(list);
 	llist_for_each_entry_safe(run, next, list, node) {
-		struct txn *txn;
+		struct txn *ended;
 
 		rfsm_lock(m);
-		txn = run_done(run);
+		ended = run_done(run);
 		rfsm_unlock(m);
-		if (run->again) {
-			run->again = false;
-			bio_reset(run->bio, m->dev.bdev, REQ_OP_ZONE_APPEND);
-			submit(run);
-			continue;
-		}
-		run_free(run);
-		if (txn)
-			txn_end(m, txn);
+		run_next(run, ended);
 	}
 	/* after the memory of those that came back is free again */
 	rfsm_lock(m);
@@ -319,6 +366,23 @@ static int append_run(struct rfsm *m, struct txn *txn, u32 *done,
 	return 0;
 }
 
+/* Under the volume lock, which it drops while it waits for check-points */
+static void wait_gate(struct rfsm *m)
+{
+	while (m->gate) {
+		rfsm_unlock(m);
+		wait_event(m->gate_wait, !READ_ONCE(m->gate));
+		rfsm_lock(m);
+	}
+}
+
+/* The window, or what is dirty, is beyond what recovery is to be spared. */
+static bool overdue(const struct rfs_fs *fs)
+{
+	return !fs->read_only && (fs->window_blocks >= 2 * fs->window_max ||
+				  fs->dirty.count >= fs->dirty_max);
+}
+
 void rfsm_append(struct rfsm *m, struct inode *inode, struct folio **folio,
 		 u32 n, u32 len, bool sync)
 {
@@ -333,10 +397,13 @@ void rfsm_append(struct rfsm *m, struct inode *inode, struct folio **folio,
 	txn->error = 0;
 	memcpy(txn->folio, folio, n * sizeof(*folio));
 	rfsm_lock(m);
-	while (m->gate) {
-		rfsm_unlock(m);
-		wait_event(m->gate_wait, !READ_ONCE(m->gate));
-		rfsm_lock(m);
+	wait_gate(m);
+	/* the thread may be in writeback, and so wait for this */
+	if (overdue(m->fs)) {
+		ret = rfsm_checkpoint(m, 0);
+		if (ret)
+			rfsm_failed(m, ret);
+		wait_gate(m);
 	}
 	m->flying++;
 	ret = rfs_begin(m->fs, inode->i_ino, folio[0]->index, n, len,
@@ -381,7 +448,9 @@ int rfsm_append_init(struct rfsm *m)
 	int ret;
 
 	init_llist_head(&m->done);
+	init_llist_head(&m->later);
 	INIT_WORK(&m->work, work);
+	INIT_DELAYED_WORK(&m->retry, retry);
 	ret = mempool_init_slab_pool(&m->runs, RUNS, run_cache);
 	if (!ret)
 		ret = mempool_init_slab_pool(&m->txns, 4, txn_cache);
@@ -406,6 +475,7 @@ void rfsm_append_exit(struct rfsm *m)
 	if (m->queue) {
 		/* summaries that nobody waited for */
 		wait_event(m->gate_wait, !READ_ONCE(m->flying));
+		cancel_delayed_work_sync(&m->retry);
 		synchronize_rcu();	/* endio() is done with the queue */
 		destroy_workqueue(m->queue);
 		m->queue = NULL;

@@ -255,6 +255,15 @@ static int dev_read_many(void *opaque, u32 n, const u64 *addr,
 	return 0;
 }
 
+static int manage(struct rfsm_dev *dev, u32 zone, enum req_op op)
+{
+	if (dev->dead)
+		return -EIO;
+	return blkdev_zone_mgmt(dev->bdev, op,
+				(sector_t)zone * dev->zone_sectors,
+				dev->zone_sectors);
+}
+
 /*
  * Not while a read is on its way that looked up an address in the zone (C.3,
  * rule 4). It is not waited for: who has it may want the volume lock.
@@ -268,9 +277,17 @@ static int dev_reset(void *opaque, u32 zone)
 	dev->ahead = 0;
 	if (atomic_read(&dev->reads[zone]))
 		return -EBUSY;
-	return blkdev_zone_mgmt(dev->bdev, REQ_OP_ZONE_RESET,
-				(sector_t)zone * dev->zone_sectors,
-				dev->zone_sectors);
+	return manage(dev, zone, REQ_OP_ZONE_RESET);
+}
+
+static int dev_finish(void *opaque, u32 zone)
+{
+	return manage(opaque, zone, REQ_OP_ZONE_FINISH);
+}
+
+static int dev_close(void *opaque, u32 zone)
+{
+	return manage(opaque, zone, REQ_OP_ZONE_CLOSE);
 }
 
 static void dev_pause(void *opaque)
@@ -351,6 +368,8 @@ const struct rfs_dev_ops rfsm_dev_ops = {
 	.read_many = dev_read_many,
 	.pause = dev_pause,
 	.reset = dev_reset,
+	.finish = dev_finish,
+	.close = dev_close,
 	.flush = dev_flush,
 	.report = dev_report,
 	.now = dev_now,
@@ -444,6 +463,8 @@ int rfsm_dev_open(struct rfsm_dev *dev, struct super_block *sb,
 	geo->oob_bytes = dev->oob_bytes;
 	geo->volatile_cache = bdev_write_cache(bdev);
 	geo->append_max = most;
+	geo->max_open = bdev_max_open_zones(bdev);
+	geo->max_active = bdev_max_active_zones(bdev);
 	dev->append_max = most;
 	return 0;
 }

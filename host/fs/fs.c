@@ -251,6 +251,10 @@ static int mount_core(struct rfsm *m)
 	switch (ret) {
 	case 0:
 		m->fs->threaded = true;
+		if (m->fs->meta_tails < RFS_S_DATA)
+			pr_info("rfs: %pg: %u zones may be open and %u active at a time: metadata shares %u\n",
+				sb->s_bdev, geo.max_open, geo.max_active,
+				m->fs->meta_tails);
 		say_recovered(m);
 		break;
 	case -EOPNOTSUPP:
@@ -259,6 +263,12 @@ static int mount_core(struct rfsm *m)
 		break;
 	case -EUCLEAN:
 		pr_err("rfs: %pg: damaged; run fsck.rfs\n", sb->s_bdev);
+		break;
+	case -EMFILE:
+		pr_err("rfs: %pg: %u zones may be open and %u active at a time (0: any number); %u and %u are the least\n",
+		       sb->s_bdev, geo.max_open, geo.max_active, RFS_OPEN_MIN,
+		       RFS_ACTIVE_MIN);
+		ret = -EINVAL;
 		break;
 	}
 	return ret;

@@ -60,7 +60,8 @@ struct rfsm {
 	/* appends on their way; under the lock but for done */
 	struct workqueue_struct *queue;
 	struct work_struct work;
-	struct llist_head done;
+	struct llist_head done, later;
+	struct delayed_work retry;
 	mempool_t txns, runs, sum_runs, sum_pages;
 	struct bio_set sum_bios;
 	u32 sums;		/* summaries */

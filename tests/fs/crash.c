@@ -4,6 +4,7 @@
  * ways, and each time mounts, checks and asks the oracle.
  *
  *	crash WORKLOAD [seed=N] [points=N] [oob=0|64] [volatile=1] [teeth=NAME]
+ *	      [open=N] [active=N]
  *
  * Prints one line; exit status 1 at the first point that fails.
  */
@@ -514,6 +515,8 @@ static void record(struct run *r, const struct rfs_geometry *geo)
 	/* the arena of dev holds the pages of base: it is not copied */
 	for (i = 0; i < r->w->steps; i++)
 		step(r);
+	if (r->dev->refused)
+		die("too many zones open or active", r->dev->refused);
 }
 
 static char text[400];
@@ -602,6 +605,8 @@ static const char *verify(struct run *r, struct memdev *dev, u32 ops,
 				     mark->events);
 	if (!fault && go_on)
 		fault = write_on(r, dev, &fs);
+	if (!fault && dev->refused)
+		fault = "too many zones open or active";
 	if (fs)
 		rfs_drop(fs);
 	return fault;
@@ -751,6 +756,8 @@ int main(int argc, char **argv)
 		.zones = ZONES, .zone_blocks = ZONE_BLOCKS,
 		.oob_bytes = option(argc, argv, "oob", 64),
 		.volatile_cache = option(argc, argv, "volatile", 0),
+		.max_open = option(argc, argv, "open", 0),
+		.max_active = option(argc, argv, "active", 0),
 	};
 	struct run r = { .random = option(argc, argv, "seed", 1) * 77777 + 1,
 			 .teeth = teeth(argc, argv) };

@@ -699,6 +699,171 @@ TEST(checkpoint_zone_fails)
 	end(fs, dev);
 }
 
+/* Whatever zone of check-points goes offline when the power is cut */
+TEST(any_checkpoint_zone_fails)
+{
+	const struct rfs_geometry geo = { .zones = 28, .zone_blocks = 16,
+					  .oob_bytes = 64 };
+	struct memdev *dev = memdev_new(&geo, 15, 16 << 20, true);
+	struct memdev *cut = memdev_new(&geo, 15, 1 << 20, false);
+	struct rfs_fs *fs;
+	u32 ino, zone, i, op, done;
+
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, uuid, ""), 0);
+	fs = mount(dev);
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	done = dev->ops;
+	/* each mirror is full twice */
+	for (i = 0; i < 30; i++)
+		CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	for (op = 0; op < dev->ops; op++) {
+		memdev_replay(cut, &dev->op[op], MEM_OK);
+		for (zone = 0; op >= done && zone < RFS_CP_ZONES; zone++) {
+			struct rfs_fs *found;
+			u32 nr;
+
+			cut->cond[zone] = RFS_DEV_OFFLINE;
+			CHECK_EQ(rfs_mount(&memdev_ops, cut, &geo, true, 0,
+					   &found), 0);
+			CHECK_EQ(rfs_dir_find(found, 2, "f", 1, &nr), 0);
+			rfs_drop(found);
+			cut->cond[zone] = RFS_DEV_OK;
+		}
+	}
+	memdev_free(cut);
+	end(fs, dev);
+}
+
+/* A volume is filled, overwritten and cleaned with so few zones open. */
+static void write_within(u32 max_open, u32 max_active, u32 oob)
+{
+	struct rfs_geometry geo = { .zones = 40, .zone_blocks = 64,
+				    .oob_bytes = oob, .max_open = max_open,
+				    .max_active = max_active };
+	struct memdev *dev = memdev_new(&geo, 62, 512 << 20, true);
+	u32 ino, i, round, zone, partly, random = 1;
+	struct rfs_fs *fs;
+
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, uuid, ""), 0);
+	for (round = 0; round < 2; round++) {
+		fs = mount(dev);
+		if (!round)
+			CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+		for (i = 0; i < 2000; i++) {
+			random = random * 1103515245 + 12345;
+			put(fs, ino, (random >> 8) % 1100, i,
+			    RFS_BLOCK_BYTES);
+			if (i % 50 == 0)
+				CHECK_EQ(rfs_setattr(fs, ino, &(struct rfs_dinode){
+						     .mode = cpu_to_le32(0100600) }),
+					 0);
+		}
+		check_clean(fs);
+		CHECK(fs->stats.victims > 0);
+		rfs_drop(fs);	/* and what was open is partly filled */
+		memset(dev->open, 0, geo.zones * sizeof(*dev->open));
+	}
+	CHECK_EQ(dev->refused, 0);
+	for (zone = partly = 0; zone < geo.zones; zone++)
+		partly += dev->wp[zone] && dev->wp[zone] < dev->cap;
+	CHECK(!max_active || partly <= max_active);
+	memdev_free(dev);
+}
+
+TEST(few_open_zones)
+{
+	static const u32 limits[][2] = { { 3, 4 }, { 3, 0 }, { 0, 4 }, { 4, 5 },
+					 { 5, 5 }, { 5, 7 }, { 14, 14 } };
+	struct rfs_geometry geo = geometry;
+	struct memdev *dev;
+	struct rfs_fs *fs;
+	u32 i;
+
+	for (i = 0; i < sizeof(limits) / sizeof(*limits); i++) {
+		write_within(limits[i][0], limits[i][1], 64);
+		write_within(limits[i][0], limits[i][1], 0);
+	}
+	/* fewer are refused, but can be read */
+	dev = new_dev(&geometry);
+	geo.max_open = 2;
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, uuid, ""), -EMFILE);
+	geo.max_open = 3;
+	geo.max_active = 3;
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, uuid, ""), -EMFILE);
+	CHECK_EQ(rfs_mount(&memdev_ops, dev, &geo, false, 0, &fs), -EMFILE);
+	CHECK_EQ(rfs_mount(&memdev_ops, dev, &geo, true, 0, &fs), 0);
+	end(fs, dev);
+}
+
+/* Data on its way holds its zone: no other is begun before it has landed. */
+TEST(zone_in_flight)
+{
+	struct rfs_geometry geo = geometry;
+	struct rfs_place place[CAP];
+	struct rfs_oob oob[RFS_SUM_ENTRIES];
+	const void *data[RFS_SUM_ENTRIES];
+	struct memdev *dev;
+	struct rfs_fs *fs;
+	u32 n = 0, i;
+	u64 addr;
+	int ret;
+
+	geo.max_active = RFS_ACTIVE_MIN;
+	dev = memdev_new(&geo, CAP, 64 << 20, true);
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, uuid, ""), 0);
+	fs = mount(dev);
+	memset(oob, 0, sizeof(oob));
+	for (i = 0; i < RFS_SUM_ENTRIES; i++) {
+		oob[i].type = RFS_DATA;
+		data[i] = block;
+	}
+	while (!(ret = rfs_place(fs, RFS_S_DATA, RFS_SUM_ENTRIES, false,
+				 &place[n])))
+		n++;
+	CHECK_EQ(ret, -EBUSY);
+	for (i = 0; i < n; i++) {
+		CHECK_EQ(place[i].zone, place[0].zone);
+		CHECK_EQ(memdev_ops.append(dev, place[i].zone, place[i].n, data,
+					   oob, &addr), 0);
+		rfs_placed(fs, &place[i], oob, addr, 0);
+	}
+	CHECK_EQ(rfs_place(fs, RFS_S_DATA, 1, false, place), 0);
+	CHECK_EQ(memdev_ops.append(dev, place->zone, 1, data, oob, &addr), 0);
+	CHECK_EQ(dev->refused, 0);
+	end(fs, dev);
+}
+
+/* What a power cut leaves partly filled is finished where zones are few. */
+TEST(left_zones_are_finished)
+{
+	struct rfs_geometry geo = geometry;
+	struct memdev *dev;
+	struct rfs_fs *fs;
+	u32 ino, zone, i, partly;
+
+	geo.max_active = 8;
+	dev = memdev_new(&geo, CAP, 64 << 20, true);
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, uuid, ""), 0);
+	fs = mount(dev);
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	for (i = 0; i < 3; i++) {	/* three zones of data are begun */
+		fs->tail[fs->tail_of[RFS_S_DATA]].zone = 0;
+		put(fs, ino, i, i + 1, RFS_BLOCK_BYTES);
+	}
+	CHECK_EQ(rfs_fsync(fs, ino), 0);
+	rfs_drop(fs);
+	fs = mount(dev);
+	for (zone = RFS_CP_ZONES, partly = 0; zone < geo.zones; zone++)
+		partly += dev->wp[zone] && dev->wp[zone] < CAP;
+	CHECK(partly <= 4);
+	for (i = 0; i < 3; i++)
+		expect(fs, ino, i, i + 1, RFS_BLOCK_BYTES);
+	check_clean(fs);
+	CHECK_EQ(dev->refused, 0);
+	end(fs, dev);
+}
+
 TEST(data_zone_fails)
 {
 	struct memdev *dev = new_dev(&geometry);

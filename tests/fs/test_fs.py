@@ -48,7 +48,12 @@ def test_every_test_is_found(build: Path) -> None:
     assert sorted(run(build / "test_core", "--list").stdout.split()) == sorted(cases())
 
 
-@pytest.mark.parametrize("options", [(), ("oob=0",), ("volatile=1",)], ids=" ".join)
+LIMITS = ("open=3", "active=4")
+
+
+@pytest.mark.parametrize(
+    "options", [(), ("oob=0",), ("volatile=1",), LIMITS, ("oob=0", *LIMITS)], ids=" ".join
+)
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_crash(build: Path, workload: str, options: tuple[str, ...]) -> None:
     """Power cuts at every operation: what was promised is there, and nothing else."""

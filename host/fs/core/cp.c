@@ -265,18 +265,16 @@ static void fill_cp(struct rfs_fs *fs, struct rfs_cp *cp, u32 blocks, u32 flags)
 	}
 }
 
-/* To one check-point zone; reset first if there is no room. */
-static int write_mirror(struct rfs_fs *fs, u32 zone, const void *cp, u32 blocks,
-			const struct rfs_oob *oob)
+/* To one check-point zone, at its end or, if it begins anew, its start. */
+static int write_mirror(struct rfs_fs *fs, u32 zone, bool anew, const void *cp,
+			u32 blocks, const struct rfs_oob *oob)
 {
 	struct rfs_zone_info *z = &fs->zone[zone];
 	u32 i;
 	u64 addr;
 	int ret = 0;
 
-	if (z->cond != RFS_DEV_OK)
-		return -EIO;
-	if (!z->wp || z->wp + blocks > z->cap) {
+	if (anew) {
 		if (z->wp)
 			ret = fs->ops->reset(fs->dev, zone);
 		if (!ret)
@@ -293,6 +291,10 @@ static int write_mirror(struct rfs_fs *fs, u32 zone, const void *cp, u32 blocks,
 		ret = fs->ops->wait(fs->dev);
 	if (!ret && fs->geo.volatile_cache)
 		ret = fs->ops->flush(fs->dev);
+	/* the other one is to be open */
+	if (!ret && fs->geo.max_open && fs->ops->close && z->wp < z->cap &&
+	    fs->geo.max_open < fs->meta_tails + fs->data_tails + 2)
+		ret = fs->ops->close(fs->dev, zone);
 	if (ret)
 		z->cond = RFS_DEV_READ_ONLY;
 	fs->stats.written[RFS_CP] += blocks;
@@ -314,24 +316,41 @@ static u32 spare(const struct rfs_fs *fs)
 	return zone;
 }
 
+/*
+ * To a mirror, or the spare zone where that one is full or broken: so there are
+ * two copies of the check-point before until there is one of this. Without a
+ * spare zone a full mirror begins anew.
+ */
+static int write_copy(struct rfs_fs *fs, u32 *mirror, const void *cp,
+		      u32 blocks, const struct rfs_oob *oob)
+{
+	u32 zone = *mirror, other;
+	struct rfs_zone_info *z = &fs->zone[zone];
+	bool full = z->wp + blocks > z->cap;
+	int ret = -EIO;
+
+	if (!full && z->cond == RFS_DEV_OK)
+		ret = write_mirror(fs, zone, !z->wp, cp, blocks, oob);
+	other = ret ? spare(fs) : RFS_CP_ZONES;
+	if (other < RFS_CP_ZONES) {
+		if (fs->active_max && z->wp < z->cap && fs->ops->finish)
+			fs->ops->finish(fs->dev, zone);
+		ret = write_mirror(fs, other, true, cp, blocks, oob);
+		if (!ret)
+			*mirror = other;
+	}
+	if (ret && full && z->cond == RFS_DEV_OK)
+		ret = write_mirror(fs, zone, true, cp, blocks, oob);
+	return ret;
+}
+
 static int write_mirrors(struct rfs_fs *fs, const void *cp, u32 blocks,
 			 const struct rfs_oob *oob)
 {
 	u32 i, done = 0;
 
-	for (i = 0; i < RFS_CP_MIRRORS; i++) {
-		int ret = write_mirror(fs, fs->cp_mirror[i], cp, blocks, oob);
-		u32 other;
-
-		if (ret) {
-			other = spare(fs);
-			if (other < RFS_CP_ZONES) {
-				fs->cp_mirror[i] = other;
-				ret = write_mirror(fs, other, cp, blocks, oob);
-			}
-		}
-		done += !ret;
-	}
+	for (i = 0; i < RFS_CP_MIRRORS; i++)
+		done += !write_copy(fs, &fs->cp_mirror[i], cp, blocks, oob);
 	return done ? 0 : -EIO;
 }
 
@@ -408,9 +427,13 @@ static int write_all(struct rfs_fs *fs)
  */
 int rfs_checkpoint(struct rfs_fs *fs, u32 flags)
 {
-	int ret = fs->read_only ? -EROFS : write_all(fs);
+	int ret = fs->read_only ? -EROFS : 0;
 	u32 nr;
 
+	if (!ret) {
+		rfs_finish_zones(fs);
+		ret = write_all(fs);
+	}
 	if (!ret)
 		ret = write_cp(fs, flags);
 	if (ret) {

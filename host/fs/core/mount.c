@@ -16,6 +16,7 @@ int rfs_tables_alloc(struct rfs_fs *fs)
 	u32 reserve = le32_to_cpu(fs->super.reserve_zones);
 	int ret;
 
+	rfs_streams_init(fs);
 	fs->geo.zones = le32_to_cpu(fs->super.zones);
 	fs->zone = table(fs->geo.zones, sizeof(*fs->zone));
 	fs->timb = table(fs->imap_blocks, sizeof(*fs->timb));
@@ -64,7 +65,7 @@ static void resume_zones(struct rfs_fs *fs)
 	fs->free_zones = 0;
 	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++) {
 		struct rfs_zone_info *z = &fs->zone[nr];
-		struct rfs_tail *tail = &fs->tail[min_t(u32, z->stream, RFS_S_DATA)];
+		struct rfs_tail *tail = &fs->tail[fs->tail_of[z->stream]];
 
 		if (z->state == RFS_Z_FREE) {
 			if (z->cond != RFS_DEV_OK || z->cap < 2)
@@ -119,9 +120,11 @@ int rfs_mount(const struct rfs_dev_ops *ops, void *dev,
 	fs->dev = dev;
 	fs->geo = *geo;
 	fs->teeth = teeth;
+	ret = rfs_limits_ok(geo) || read_only ? 0 : -EMFILE;
 	if (fs->geo.oob_bytes < RFS_OOB_BYTES)
 		fs->geo.oob_bytes = 0;
-	ret = load(fs, read_only);
+	if (!ret)
+		ret = load(fs, read_only);
 	if (ret) {
 		rfs_drop(fs);
 		return ret;

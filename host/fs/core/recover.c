@@ -156,8 +156,12 @@ static int scan_summaries(struct rfs_fs *fs, struct pages *p, u32 nr, u32 from,
 			at++;
 			continue;
 		}
-		if (le64_to_cpu(sum->head.stamp) < fs->cp_version)
-			return 0;
+		if (le64_to_cpu(sum->head.stamp) < fs->cp_version) {
+			if (z->state == RFS_Z_FREE)
+				return 0;
+			at++;	/* of the check-point's tables */
+			continue;
+		}
 		fs->version = max(fs->version, le64_to_cpu(sum->head.stamp) + 1);
 		ret = scan_listed(fs, p, z, sum, start + at, z->wp - at - 1,
 				  block + RFS_BLOCK_BYTES);

@@ -32,6 +32,8 @@ struct rfs_dev_zone {
  * @read_many: n blocks; says of each whether it was readable; may be NULL
  * @pause: a place in long work where others may use the volume; may be NULL
  * @reset: a zone; -EBUSY: not now, somebody reads it
+ * @finish: no more will be written to the zone, it is full
+ * @close: it is not written now; both may be NULL where no limit is
  * @flush: what was written before is durable
  * @report: state of a zone
  * @now: ns since 1970
@@ -45,6 +47,8 @@ struct rfs_dev_ops {
 			 bool *there);
 	void (*pause)(void *dev);
 	int (*reset)(void *dev, u32 zone);
+	int (*finish)(void *dev, u32 zone);
+	int (*close)(void *dev, u32 zone);
 	int (*flush)(void *dev);
 	int (*report)(void *dev, u32 zone, struct rfs_dev_zone *out);
 	u64 (*now)(void *dev);
@@ -56,7 +60,12 @@ struct rfs_geometry {
 	u32 oob_bytes;		/* 0, or RFS_OOB_BYTES and more */
 	bool volatile_cache;
 	u32 append_max;		/* blocks of one append; 0: any number */
+	/* zones that may be open, or partly filled; 0: any number */
+	u32 max_open, max_active;
 };
+
+#define RFS_OPEN_MIN	3	/* with fewer there is no volume */
+#define RFS_ACTIVE_MIN	4
 
 /* A zone, as in the zone table and beyond */
 struct rfs_zone_info {
@@ -68,6 +77,7 @@ struct rfs_zone_info {
 	u32 live;		/* blocks, those of maps included */
 	u32 maps;		/* of them inode map, TIMB and zone table */
 	u32 summary;
+	u32 flying;		/* blocks below wp that may not be there yet */
 	u8 state;
 	u8 stream;
 	u8 cond;
@@ -184,7 +194,10 @@ struct rfs_fs {
 	u64 window_blocks;
 
 	struct rfs_zone_info *zone;
-	struct rfs_tail tail[RFS_S_DATA + 1];
+	struct rfs_tail tail[RFS_STREAMS];
+	u8 tail_of[RFS_STREAMS];	/* where open zones are few, streams share */
+	u32 meta_tails, data_tails;	/* how many may have a zone */
+	u32 active_max;		/* zones, but for check-points; 0: any number */
 	struct rfs_sum *sums;	/* that can be written */
 	u32 free_zones;
 	u32 zone_cursor;
@@ -264,7 +277,7 @@ struct rfs_layout {
 void rfs_layout(u32 zones, u32 zone_cap, bool oob, struct rfs_layout *out);
 /*
  * Make the volume. geo->zones may be fewer than the device has. The zones are
- * reset. -ENOSPC if rfs_layout() asks for more.
+ * reset. -ENOSPC if rfs_layout() asks for more, -EMFILE if !rfs_limits_ok().
  */
 int rfs_mkfs(const struct rfs_dev_ops *ops, void *dev,
 	     const struct rfs_geometry *geo, const u8 uuid[16],
@@ -274,6 +287,15 @@ void rfs_super_fill(struct rfs_fs *fs);
 int rfs_super_write(struct rfs_fs *fs, u32 zone);
 
 /* zone.c */
+/* Does the drive allow as many open and active zones as there must be? */
+static inline bool rfs_limits_ok(const struct rfs_geometry *geo)
+{
+	return (!geo->max_open || geo->max_open >= RFS_OPEN_MIN) &&
+	       (!geo->max_active || geo->max_active >= RFS_ACTIVE_MIN);
+}
+
+void rfs_streams_init(struct rfs_fs *fs);	/* they are */
+void rfs_finish_zones(struct rfs_fs *fs);	/* that nobody goes on with */
 u64 rfs_next_version(struct rfs_fs *fs, u32 count);
 /*
  * Appends in flight together, with page metadata: room for up to n blocks, or

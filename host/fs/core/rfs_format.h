@@ -177,7 +177,6 @@ struct rfs_super {
 
 /* Flags of struct rfs_cp */
 #define RFS_CP_UNMOUNT		0x1	/* nothing was appended after it */
-#define RFS_CP_ERROR		0x2	/* an error was met: run fsck */
 
 /**
  * struct rfs_cp - check-point: its first block
@@ -186,7 +185,7 @@ struct rfs_super {
  * @next_version: every page of the updating window has a stamp not below
  * @next_lsn: first log page after it
  * @time: when it was made, ns since 1970
- * @flags: RFS_CP_UNMOUNT, RFS_CP_ERROR
+ * @flags: RFS_CP_UNMOUNT or 0
  * @blocks: of this check-point
  * @timb_blocks: entries of @list that are addresses of TIMB blocks
  * @ztab_blocks: entries after those, addresses of zone-table blocks

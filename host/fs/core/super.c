@@ -154,6 +154,8 @@ int rfs_mkfs(const struct rfs_dev_ops *ops, void *dev,
 	struct rfs_fs *fs;
 	int ret;
 
+	if (!rfs_limits_ok(geo))
+		return -EMFILE;
 	for (zone = 0; zone < geo->zones; zone++) {
 		ret = ops->report(dev, zone, &state);
 		if (ret)

@@ -2,6 +2,35 @@
 /* Zones: appending to streams, summaries, what is in use, room. */
 #include "rfs.h"
 
+/*
+ * How many zones are written at a time ("Open zones" in doc/design.md). Of what
+ * the drive allows, check-points have one that is open and two that are active.
+ */
+void rfs_streams_init(struct rfs_fs *fs)
+{
+	const struct rfs_geometry *geo = &fs->geo;
+	u32 budget = ~0U, stream;
+
+	if (geo->max_open)
+		budget = geo->max_open - 1;
+	if (geo->max_active)
+		budget = min(budget, geo->max_active - RFS_CP_MIRRORS);
+	fs->active_max = budget == ~0U ? 0 : budget;
+	fs->meta_tails = min(budget - 1, (u32)RFS_S_DATA);
+	fs->data_tails = min(budget - fs->meta_tails, (u32)RFS_GROUPS_MAX);
+	/* the inode map shares with other metadata, then the log does */
+	for (stream = 0; stream < RFS_S_DATA; stream++)
+		fs->tail_of[stream] = min(stream, fs->meta_tails - 1);
+	for (; stream < RFS_STREAMS; stream++)
+		fs->tail_of[stream] = min(stream, RFS_S_DATA +
+					  fs->data_tails - 1);
+}
+
+static struct rfs_tail *tail_of(struct rfs_fs *fs, u32 stream)
+{
+	return &fs->tail[fs->tail_of[stream]];
+}
+
 u64 rfs_next_version(struct rfs_fs *fs, u32 count)
 {
 	u64 first = fs->version;
@@ -63,6 +92,7 @@ static void sum_full(struct rfs_fs *fs, struct rfs_tail *tail)
 
 	tail->sum = NULL;
 	fs->zone[sum->zone].wp++;
+	fs->zone[sum->zone].flying++;
 	sum->full = true;
 	if (sum->known == sum->count)
 		sum_ready(fs, sum);
@@ -72,6 +102,7 @@ static void sum_free(struct rfs_fs *fs, struct rfs_sum *sum, bool written)
 {
 	if (!written)
 		fs->zone[sum->zone].wp--;
+	fs->zone[sum->zone].flying--;
 	rfs_free(sum);
 }
 
@@ -144,13 +175,79 @@ static void close_zone(struct rfs_fs *fs, struct rfs_tail *tail)
 	tail->zone = 0;
 }
 
+/*
+ * Partly filled, and nobody goes on: of a power cut, or after an error. On the
+ * drive such a zone is active until it is finished.
+ */
+static void finish_zone(struct rfs_fs *fs, u32 nr)
+{
+	struct rfs_zone_info *z = &fs->zone[nr];
+
+	if (fs->ops->finish && z->cond != RFS_DEV_OFFLINE &&
+	    fs->ops->finish(fs->dev, nr))
+		z->cond = RFS_DEV_READ_ONLY;
+	z->wp = z->cap;
+}
+
+static bool is_active(const struct rfs_zone_info *z)
+{
+	return z->flying || (z->wp && z->wp < z->cap);
+}
+
+void rfs_finish_zones(struct rfs_fs *fs)
+{
+	u32 nr;
+
+	for (nr = RFS_CP_ZONES; fs->active_max && nr < fs->geo.zones; nr++) {
+		struct rfs_zone_info *z = &fs->zone[nr];
+
+		if (is_active(z) && z->state != RFS_Z_OPEN && !z->flying)
+			finish_zone(fs, nr);
+	}
+}
+
+/* Zones of data that the drive may count as active */
+static u32 active_data(const struct rfs_fs *fs)
+{
+	u32 nr, used = 0;
+
+	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++) {
+		const struct rfs_zone_info *z = &fs->zone[nr];
+
+		used += is_active(z) && z->stream >= RFS_S_DATA &&
+			z->cond == RFS_DEV_OK;
+	}
+	return used;
+}
+
+/*
+ * Room for one more active zone, for data or for something else: that always
+ * has it, since what was written to the zone before is there, but for its
+ * summary. -EBUSY: when data on its way has landed.
+ */
+static int make_active(struct rfs_fs *fs, bool data)
+{
+	u32 max = fs->active_max - fs->meta_tails;
+
+	if (!fs->active_max)
+		return 0;
+	rfs_finish_zones(fs);
+	if (data && active_data(fs) < max)
+		return 0;
+	rfs_sums_write(fs);
+	rfs_finish_zones(fs);
+	return data && active_data(fs) >= max ? -EBUSY : 0;
+}
+
 static int open_zone(struct rfs_fs *fs, u32 stream)
 {
-	struct rfs_tail *tail = &fs->tail[stream];
+	struct rfs_tail *tail = tail_of(fs, stream);
 	bool busy = false;
 	u32 i;
-	int ret;
+	int ret = make_active(fs, stream >= RFS_S_DATA);
 
+	if (ret)
+		return ret;
 	for (i = 0; i < fs->geo.zones; i++) {
 		u32 nr = (fs->zone_cursor + i) % fs->geo.zones;
 		struct rfs_zone_info *z = &fs->zone[nr];
@@ -271,7 +368,7 @@ static void fill_up(struct rfs_fs *fs, u32 zone)
  */
 static int find_room(struct rfs_fs *fs, u32 stream, bool all, u32 *n)
 {
-	struct rfs_tail *tail = &fs->tail[stream];
+	struct rfs_tail *tail = tail_of(fs, stream);
 	int ret;
 
 	for (;;) {
@@ -299,7 +396,7 @@ static int find_room(struct rfs_fs *fs, u32 stream, bool all, u32 *n)
 int rfs_place(struct rfs_fs *fs, u32 stream, u32 n, bool all,
 	      struct rfs_place *place)
 {
-	struct rfs_tail *tail = &fs->tail[stream];
+	struct rfs_tail *tail = tail_of(fs, stream);
 	struct rfs_zone_info *z;
 	int ret = find_room(fs, stream, all, &n);
 	bool listed;
@@ -317,6 +414,7 @@ int rfs_place(struct rfs_fs *fs, u32 stream, u32 n, bool all,
 	place->sum = listed ? tail->sum : NULL;
 	place->slot = 0;
 	z->wp += n;
+	z->flying += n;
 	z->window = true;
 	if (!listed)
 		return 0;
@@ -334,6 +432,7 @@ void rfs_placed(struct rfs_fs *fs, const struct rfs_place *place,
 	struct rfs_sum *sum = place->sum;
 	u32 i;
 
+	z->flying -= place->n;
 	if (error) {	/* nothing more goes there, so no summary either */
 		z->cond = RFS_DEV_READ_ONLY;
 		z->wp -= place->n;
@@ -379,7 +478,7 @@ static int append_some(struct rfs_fs *fs, u32 stream, u32 *n,
 	ret = find_room(fs, stream, false, n);
 	if (ret)
 		return ret;
-	zone = fs->tail[stream].zone;
+	zone = tail_of(fs, stream)->zone;
 	z = &fs->zone[zone];
 	ret = append_listed(fs, zone, *n, data, oob, addr);
 	if (ret) {
@@ -430,7 +529,7 @@ void rfs_sums_drop(struct rfs_fs *fs)
 		fs->sums = sum->next;
 		rfs_free(sum);
 	}
-	for (i = 0; i <= RFS_S_DATA; i++)
+	for (i = 0; i < RFS_STREAMS; i++)
 		rfs_free(fs->tail[i].sum);
 }
 

@@ -44,6 +44,8 @@ const char *rfs_error(int error)
 		return "no RFS on it";
 	case EUCLEAN:
 		return "the volume is damaged";
+	case EMFILE:
+		return "the drive allows too few open or active zones";
 	case EOPNOTSUPP:
 		return "made by a newer version with features that this one does not know";
 	case EROFS:

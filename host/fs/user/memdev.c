@@ -18,6 +18,7 @@ struct memdev *memdev_new(const struct rfs_geometry *geo, u32 cap,
 	dev->page = calloc(pages, sizeof(*dev->page));
 	dev->wp = calloc(geo->zones, sizeof(*dev->wp));
 	dev->cond = calloc(geo->zones, 1);
+	dev->open = calloc(geo->zones, sizeof(*dev->open));
 	dev->room = arena;
 	dev->arena = malloc(arena);
 	dev->time = 1000000000;
@@ -25,7 +26,7 @@ struct memdev *memdev_new(const struct rfs_geometry *geo, u32 cap,
 		dev->op_room = 1024;
 		dev->op = calloc(dev->op_room, sizeof(*dev->op));
 	}
-	assert(dev->page && dev->wp && dev->cond && dev->arena);
+	assert(dev->page && dev->wp && dev->cond && dev->open && dev->arena);
 	return dev;
 }
 
@@ -34,6 +35,7 @@ void memdev_free(struct memdev *dev)
 	free(dev->page);
 	free(dev->wp);
 	free(dev->cond);
+	free(dev->open);
 	free(dev->arena);
 	free(dev->op);
 	free(dev);
@@ -46,9 +48,11 @@ void memdev_copy(struct memdev *dev, const struct memdev *from)
 	memcpy(dev->page, from->page, pages * sizeof(*dev->page));
 	memcpy(dev->wp, from->wp, dev->geo.zones * sizeof(*dev->wp));
 	memcpy(dev->cond, from->cond, dev->geo.zones);
+	memset(dev->open, 0, dev->geo.zones * sizeof(*dev->open));
 	dev->time = from->time;
 	dev->used = 0;
 	dev->ops = 0;
+	dev->refused = 0;
 }
 
 static struct mem_op *note(struct memdev *dev, enum mem_op_type type, u32 zone)
@@ -90,7 +94,29 @@ void memdev_replay(struct memdev *dev, const struct mem_op *op, u8 state)
 		memset(&dev->page[(size_t)op->zone * dev->geo.zone_blocks], 0,
 		       dev->geo.zone_blocks * sizeof(*dev->page));
 		dev->wp[op->zone] = 0;
+		dev->open[op->zone] = false;
+	} else if (op->type == MEM_FINISH) {
+		dev->wp[op->zone] = dev->cap;
+		dev->open[op->zone] = false;
 	}
+}
+
+/* May the zone be written? */
+static bool admit(struct memdev *dev, u32 zone)
+{
+	u32 nr, open = 0, active = 0;
+
+	if (dev->open[zone] || (!dev->geo.max_open && !dev->geo.max_active))
+		return true;
+	for (nr = 0; nr < dev->geo.zones; nr++) {
+		if (nr == zone || dev->cond[nr] != RFS_DEV_OK ||
+		    !dev->wp[nr] || dev->wp[nr] == dev->cap)
+			continue;
+		open += dev->open[nr];
+		active++;
+	}
+	return (!dev->geo.max_open || open < dev->geo.max_open) &&
+	       (!dev->geo.max_active || active < dev->geo.max_active);
 }
 
 static int mem_append(void *opaque, u32 zone, u32 blocks,
@@ -102,6 +128,11 @@ static int mem_append(void *opaque, u32 zone, u32 blocks,
 
 	if (dev->cond[zone] != RFS_DEV_OK || dev->wp[zone] + blocks > dev->cap)
 		return -EIO;
+	if (!admit(dev, zone)) {
+		dev->refused++;
+		return -EIO;
+	}
+	dev->open[zone] = true;
 	*addr = (u64)zone * dev->geo.zone_blocks + dev->wp[zone];
 	for (i = 0; i < blocks; i++) {
 		struct mem_op *op = note(dev, MEM_APPEND, zone);
@@ -171,6 +202,28 @@ static int mem_reset(void *opaque, u32 zone)
 	return 0;
 }
 
+static int mem_finish(void *opaque, u32 zone)
+{
+	struct memdev *dev = opaque;
+	struct mem_op op = { .type = MEM_FINISH, .zone = zone };
+
+	if (dev->cond[zone] != RFS_DEV_OK)
+		return -EIO;
+	note(dev, MEM_FINISH, zone);
+	memdev_replay(dev, &op, 0);
+	return 0;
+}
+
+static int mem_close(void *opaque, u32 zone)
+{
+	struct memdev *dev = opaque;
+
+	if (dev->cond[zone] != RFS_DEV_OK)
+		return -EIO;
+	dev->open[zone] = false;
+	return 0;
+}
+
 static int mem_report(void *opaque, u32 zone, struct rfs_dev_zone *out)
 {
 	struct memdev *dev = opaque;
@@ -193,6 +246,8 @@ const struct rfs_dev_ops memdev_ops = {
 	.wait = mem_wait,
 	.read = mem_read,
 	.reset = mem_reset,
+	.finish = mem_finish,
+	.close = mem_close,
 	.flush = mem_flush,
 	.report = mem_report,
 	.now = mem_now,

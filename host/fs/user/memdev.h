@@ -3,6 +3,7 @@
  * A zoned drive with page metadata in memory, for tests. It can note every
  * operation, and be set to the state that a power cut after any of them would
  * have left: each program in flight is absent, torn or complete on its own.
+ * An append that would need an open or active zone too many fails.
  */
 #ifndef RFS_MEMDEV_H
 #define RFS_MEMDEV_H
@@ -21,7 +22,7 @@ struct mem_page {
 	u8 state;
 };
 
-enum mem_op_type { MEM_APPEND, MEM_WAIT, MEM_RESET, MEM_FLUSH };
+enum mem_op_type { MEM_APPEND, MEM_WAIT, MEM_RESET, MEM_FLUSH, MEM_FINISH };
 
 struct mem_op {
 	enum mem_op_type type;
@@ -36,12 +37,14 @@ struct memdev {
 	struct mem_page *page;	/* of each address */
 	u32 *wp;
 	u8 *cond;
+	bool *open;		/* written since it was closed, finished, reset */
 	u64 time;		/* ns; grows by 1 ms a call */
 	struct mem_op *op;	/* NULL: operations are not noted */
 	u32 ops, op_room;
 	u8 *arena;		/* blocks and OOBs that were appended */
 	size_t used, room;
 	u64 reads;
+	u32 refused;		/* appends for want of open or active zones */
 };
 
 extern const struct rfs_dev_ops memdev_ops;

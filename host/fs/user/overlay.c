@@ -151,6 +151,8 @@ int rfs_overlay_open(const struct rfs_device *below, struct rfs_device *out)
 		return ret;
 	}
 	*out = *below;
+	out->geo.max_open = 0;	/* what is in memory is in no zone */
+	out->geo.max_active = 0;
 	out->ops = &overlay_ops;
 	out->dev = o;
 	out->close = over_close;

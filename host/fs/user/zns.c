@@ -10,6 +10,7 @@
 #include <linux/nvme_ioctl.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -133,17 +134,38 @@ static int zns_read(void *opaque, u64 addr, void *data, struct rfs_oob *oob)
 	return 0;
 }
 
-static int zns_reset(void *opaque, u32 zone)
+static int manage(struct zns *z, u32 zone, unsigned long request)
 {
-	struct zns *z = opaque;
 	u64 sectors = (u64)z->geo.zone_blocks * SECTORS;
 	struct blk_zone_range range = { .sector = zone * sectors,
 					.nr_sectors = sectors };
 
-	if (ioctl(z->fd, BLKRESETZONE, &range))
-		return -EIO;
-	z->zone[zone].wp = 0;
-	return 0;
+	return ioctl(z->fd, request, &range) ? -EIO : 0;
+}
+
+static int zns_reset(void *opaque, u32 zone)
+{
+	struct zns *z = opaque;
+	int ret = manage(z, zone, BLKRESETZONE);
+
+	if (!ret)
+		z->zone[zone].wp = 0;
+	return ret;
+}
+
+static int zns_finish(void *opaque, u32 zone)
+{
+	struct zns *z = opaque;
+	int ret = manage(z, zone, BLKFINISHZONE);
+
+	if (!ret)
+		z->zone[zone].wp = z->zone[zone].cap;
+	return ret;
+}
+
+static int zns_close_zone(void *opaque, u32 zone)
+{
+	return manage(opaque, zone, BLKCLOSEZONE);
 }
 
 static int zns_report(void *opaque, u32 zone, struct rfs_dev_zone *out)
@@ -168,6 +190,8 @@ static const struct rfs_dev_ops zns_ops = {
 	.wait = zns_wait,
 	.read = zns_read,
 	.reset = zns_reset,
+	.finish = zns_finish,
+	.close = zns_close_zone,
 	.flush = zns_flush,
 	.report = zns_report,
 	.now = now,
@@ -278,6 +302,26 @@ static int look_at_nvme(struct zns *z, const char *path)
 	return 0;
 }
 
+/* How many zones may be open or active: only sysfs says it; 0 is any number. */
+static u32 limit(const struct zns *z, const char *name)
+{
+	struct stat st;
+	char path[80];
+	u32 value = 0;
+	FILE *file;
+
+	if (fstat(z->fd, &st))
+		return 0;
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/queue/%s",
+		 major(st.st_rdev), minor(st.st_rdev), name);
+	file = fopen(path, "re");
+	if (file && fscanf(file, "%u", &value) != 1)
+		value = 0;
+	if (file)
+		fclose(file);
+	return value;
+}
+
 static int look_at(struct zns *z, const char *path)
 {
 	__u32 sectors = 0, zones = 0;
@@ -296,6 +340,8 @@ static int look_at(struct zns *z, const char *path)
 	}
 	z->geo.zones = zones;
 	z->geo.zone_blocks = sectors / SECTORS;
+	z->geo.max_open = limit(z, "max_open_zones");
+	z->geo.max_active = limit(z, "max_active_zones");
 	return look_at_nvme(z, path) ? -1 : report_zones(z, path);
 }
 

@@ -165,6 +165,12 @@ static int make(struct rfs_device *device, const struct options *o,
 		too_small(device, geo.zones);
 		return 1;
 	}
+	if (ret == -EMFILE) {
+		complain("%s: %u zones may be open and %u active at a time (0: any number); %u and %u are the least",
+			 device->path, geo.max_open, geo.max_active,
+			 RFS_OPEN_MIN, RFS_ACTIVE_MIN);
+		return 1;
+	}
 	if (ret) {
 		complain("%s: %s", device->path, rfs_error(ret));
 		return 1;
