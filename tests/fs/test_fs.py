@@ -34,8 +34,9 @@ def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def cases() -> list[str]:
-    """Every TEST(name) of test_core.c."""
-    return re.findall(r"^TEST\((\w+)\)", (HERE / "test_core.c").read_text(), re.M)
+    """Every TEST(name) of the program test_core."""
+    text = "".join((HERE / f"{name}.c").read_text() for name in ("test_core", "test_policy"))
+    return re.findall(r"^TEST\((\w+)\)", text, re.M)
 
 
 @pytest.mark.parametrize("test", cases())

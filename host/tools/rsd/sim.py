@@ -26,24 +26,31 @@ class Simulator:
 
 def ensure(cache: Cache, progress: Progress) -> Simulator:
     """Build rsdsim with the host's compiler, or find it built of the same sources."""
+    return ensure_program(cache, progress, "rsdsim", SOURCES)
+
+
+def ensure_program(
+    cache: Cache, progress: Progress, name: str, sources: tuple[str, ...]
+) -> Simulator:
+    """The same for host/tools/`name`, which is made of the folders `sources`."""
     for program, package in (("cc", "gcc and libc6-dev"), ("make", "make")):
         if shutil.which(program) is None:
-            raise RsdError(f"{program} is missing, to build rsdsim", f"apt-get install {package}")
+            raise RsdError(f"{program} is missing, to build {name}", f"apt-get install {package}")
     compiler = subprocess.run(["cc", "--version"], capture_output=True, text=True, check=True)
     identity = hash_inputs(
-        compiler.stdout, [(folder, hash_tree(REPOSITORY / folder)) for folder in SOURCES]
+        compiler.stdout, [(folder, hash_tree(REPOSITORY / folder)) for folder in sources]
     )
 
     def build(partial: Path) -> None:
-        with progress.step("rsdsim") as step:
+        with progress.step(name) as step:
             run_logged(
-                ["make", "-j2", "-C", REPOSITORY / "host/tools/rsdsim", f"BUILD={partial}"],
+                ["make", "-j2", "-C", REPOSITORY / "host/tools" / name, f"BUILD={partial}"],
                 step=step,
-                log=cache.log("rsdsim"),
+                log=cache.log(name),
                 hint="the first 'error:' in the log is the one to look at",
             )
 
-    return Simulator(cache.entry("rsdsim", identity, build) / "rsdsim", identity)
+    return Simulator(cache.entry(name, identity, build) / name, identity)
 
 
 def main(arguments: list[str]) -> int:

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "policy.h"
+
+#define ROUNDS	3	/* of iterative quantization, at most (SFS 3.4) */
+
+u64 rfs_hotness(u64 writes, u64 age)
+{
+	u32 shift = RFS_HOT_SHIFT;
+
+	age = max(age, 1ULL);
+	/* a bit of the quotient less for each that does not fit */
+	while (shift && writes >> (64 - shift))
+		shift--;
+	writes <<= shift;
+	for (; shift < RFS_HOT_SHIFT && age > 1; shift++)
+		age -= age / 2;
+	return shift < RFS_HOT_SHIFT ? ~0ULL : writes / age;
+}
+
+static int by_hotness(const void *a, const void *b)
+{
+	u64 x = *(const u64 *)a, y = *(const u64 *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static u64 mean(const u64 *hot, u32 n)
+{
+	unsigned __int128 sum = 0;
+	u32 shift = 0, i;
+
+	for (i = 0; i < n; i++)
+		sum += hot[i];
+	for (; sum >> 64; shift++)
+		sum >>= 1;
+	return (u64)sum / n << shift;
+}
+
+static u64 middle(u64 a, u64 b)
+{
+	return a / 2 + b / 2 + (a & b & 1);
+}
+
+/* Index of the first that is nearer to the hotter of two groups. */
+static u32 border(const u64 *hot, u32 n, u64 cold, u64 hotter)
+{
+	u64 at = middle(cold, hotter);
+	u32 low = 0, high = n;
+
+	while (low < high) {
+		u32 mid = (low + high) / 2;
+
+		if (hot[mid] <= at)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/*
+ * Like k-means on a line: sorted groups have sorted segments. A group that is
+ * next to none stays what it was.
+ */
+static bool refine(const u64 *hot, u32 n, u64 *group, u32 k)
+{
+	bool changed = false;
+	u32 i, from = 0, to;
+
+	for (i = 0; i < k; i++, from = to) {
+		u64 was = group[i];
+
+		to = i + 1 < k ? border(hot, n, was, group[i + 1]) : n;
+		if (to <= from) {
+			to = from;
+			continue;
+		}
+		group[i] = mean(hot + from, to - from);
+		changed |= group[i] != was;
+	}
+	return changed;
+}
+
+static void iterative(u64 *hot, u32 n, u64 *group, u32 k)
+{
+	u32 i, rounds;
+
+	/* SFS takes any segments to begin with: here they are spread */
+	if (n <= k || !group[k - 1]) {
+		for (i = 0; i < k; i++)
+			group[i] = hot[(u64)(2 * i + 1) * n / (2 * k)];
+		if (n <= k)
+			return;
+	}
+	rfs_sort(group, k, sizeof(*group), by_hotness);
+	for (rounds = 0; rounds < ROUNDS && refine(hot, n, group, k);)
+		rounds++;
+}
+
+void rfs_quantize(enum rfs_quantize how, u64 *hot, u32 n, u64 *group, u32 k)
+{
+	u64 step;
+	u32 i, from, to;
+
+	if (!n)
+		return;
+	rfs_sort(hot, n, sizeof(*hot), by_hotness);
+	switch (how) {
+	case RFS_Q_EQUI_WIDTH:
+		for (i = 0; i < k; i++) {
+			from = (u64)i * n / k;
+			to = max_t(u32, (u64)(i + 1) * n / k, from + 1);
+			group[i] = mean(hot + from, to - from);
+		}
+		break;
+	case RFS_Q_EQUI_HEIGHT:
+		step = (hot[n - 1] - hot[0]) / (2 * k);
+		for (i = 0; i < k; i++)
+			group[i] = hot[0] + (2 * i + 1) * step;
+		break;
+	default:
+		iterative(hot, n, group, k);
+	}
+}
+
+u32 rfs_group_of(const u64 *group, u32 k, u64 hot)
+{
+	u32 i;
+
+	for (i = 0; i + 1 < k && hot > middle(group[i], group[i + 1]);)
+		i++;
+	return i;
+}
+
+/*
+ * Free space by cost, 2U for reading and writing what is live, and by hotness,
+ * or times age (SFS 3.6): (cap - live) age / (2 live) and the like, as products
+ * across the comparison.
+ */
+bool rfs_better_victim(enum rfs_gc how, const struct rfs_segment *a,
+		       const struct rfs_segment *b)
+{
+	unsigned __int128 gain_a = (u64)(a->cap - a->live) * b->live;
+	unsigned __int128 gain_b = (u64)(b->cap - b->live) * a->live;
+
+	switch (how) {
+	case RFS_GC_COST_HOTNESS:
+		return gain_a * max(b->hot, 1ULL) > gain_b * max(a->hot, 1ULL);
+	case RFS_GC_COST_BENEFIT:
+		return gain_a * a->age > gain_b * b->age;
+	default:
+		return (u64)a->live * b->cap < (u64)b->live * a->cap;
+	}
+}

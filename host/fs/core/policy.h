@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What SFS (FAST 2012) decides: hotness (3.3), groups (3.4), victims (3.6).
+ * Pure: no I/O, no memory of its own, integers only. The file system, the
+ * simulator and the tests use the same.
+ */
+#ifndef RFS_POLICY_H
+#define RFS_POLICY_H
+
+#include "rfs_plat.h"
+#include "rfs_format.h"
+
+/* A fraction of hotness: hotness is writes a tick, times 2^46 */
+#define RFS_HOT_SHIFT	46
+
+/*
+ * Hotness of a block, a file or the live blocks of a segment: writes / age, in
+ * ticks of whatever clock (RFS: 1/65536 s; the simulator: a write). Of a
+ * segment both are sums, so that it is the mean of the one by the mean of the
+ * other. An age of 0 counts as 1, more than the highest number as that.
+ */
+u64 rfs_hotness(u64 writes, u64 age);
+
+/*
+ * SFS calls equal ranges of hotness equi-height and equal numbers of segments
+ * equi-width. Common usage is the other way round; here it is as SFS has it.
+ */
+enum rfs_quantize {
+	RFS_Q_ITERATIVE,
+	RFS_Q_EQUI_WIDTH,
+	RFS_Q_EQUI_HEIGHT,
+	RFS_QUANTIZES
+};
+
+/*
+ * The hotness of each of k groups, coldest first, from that of n segments:
+ * sorts `hot`. Iterative starts from what group[] has, all 0 at first.
+ */
+void rfs_quantize(enum rfs_quantize how, u64 *hot, u32 n, u64 *group, u32 k);
+
+/* The group whose hotness is next to it, the colder of two */
+u32 rfs_group_of(const u64 *group, u32 k, u64 hot);
+
+enum rfs_gc {
+	RFS_GC_COST_HOTNESS,
+	RFS_GC_COST_BENEFIT,
+	RFS_GC_GREEDY,
+	RFS_GCS
+};
+
+/* A segment that may be cleaned */
+struct rfs_segment {
+	u32 live;		/* blocks, above 0 */
+	u32 cap;		/* blocks, at least live */
+	u64 hot;		/* cost-hotness: rfs_hotness() */
+	u64 age;		/* cost-benefit: ticks, of the youngest block */
+};
+
+/* Is it better to clean a than b? */
+bool rfs_better_victim(enum rfs_gc how, const struct rfs_segment *a,
+		       const struct rfs_segment *b);
+
+#define RFS_VICTIMS	3	/* at once (SFS 3.6) */
+
+#endif

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* SFS's experiments (FAST 2012, section 4) without a drive; see -h. */
+#include <stdio.h>
+
+#include "cache.h"
+#include "volume.h"
+#include "work.h"
+#include "zipf.h"
+
+/* SSD-M of SFS table 1, MB/s */
+#define WRITE_MBS	87.0	/* sequential */
+#define READ_MBS	10.6	/* random, 4 KB */
+#define BARS		20	/* of the histogram */
+
+static const char usage[] =
+	"sfssim [NAME=VALUE]...: cleaning of a volume that is filled and then overwritten\n"
+	"  segments=1024 blocks=8192   the volume: segments, blocks of 4 KiB in each\n"
+	"  reserve=5                   percent of them that cleaning keeps free\n"
+	"  fill=85                     percent of the volume in use\n"
+	"  set=20                      percent of it that is written again; the rest never is\n"
+	"  work=zipf                   or uniform, oltp\n"
+	"  theta=0.99 seed=1\n"
+	"  cache=0.5                   percent of the volume that may be dirty in the page cache\n"
+	"  age=2 writes=2              blocks written before and while it counts, times the volume\n"
+	"  groups=4                    1 to 6\n"
+	"  quantize=iterative          or equi-width, equi-height (as SFS names them)\n"
+	"  gc=cost-hotness             or cost-benefit, greedy\n"
+	"Prints one JSON object.\n";
+
+static const char *const gcs[] = { "cost-hotness", "cost-benefit", "greedy" };
+static const char *const quantizes[] = { "iterative", "equi-width",
+					 "equi-height" };
+
+struct options {
+	struct volume_config volume;
+	double reserve, fill, set, theta, cache, age, writes;
+	const char *work;
+	u64 seed;
+};
+
+static void refuse(const char *what, const char *why)
+{
+	fprintf(stderr, "sfssim: %s: %s; -h lists the options\n", what, why);
+	exit(2);
+}
+
+static u32 one_of(const char *what, const char *value, const char *const *names,
+		  u32 n)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		if (!strcmp(value, names[i]))
+			return i;
+	refuse(what, "no such value");
+	return 0;
+}
+
+static double value_of(const char *what, const char *value, double low,
+		       double high)
+{
+	char *end;
+	double found = strtod(value, &end);
+
+	if (end == value || *end || !(found >= low && found <= high))
+		refuse(what, "no number, or one that is not allowed");
+	return found;
+}
+
+static void set_one(struct options *o, const char *word)
+{
+	const char *value = strchr(word, '=');
+	size_t len = value ? (size_t)(value - word) : 0;
+
+#define IS(name) (len == strlen(name) && !strncmp(word, name, len))
+	value = value ? value + 1 : word;
+	if (IS("segments"))
+		o->volume.segments = value_of(word, value, 16, 65536);
+	else if (IS("blocks"))
+		o->volume.blocks = value_of(word, value, 16, 65536);
+	else if (IS("reserve"))
+		o->reserve = value_of(word, value, 0.1, 50);
+	else if (IS("fill"))
+		o->fill = value_of(word, value, 1, 99);
+	else if (IS("set"))
+		o->set = value_of(word, value, 1, 99);
+	else if (IS("work"))
+		o->work = value;
+	else if (IS("theta"))
+		o->theta = value_of(word, value, 0, ZIPF_MAX_THETA);
+	else if (IS("seed"))
+		o->seed = value_of(word, value, 0, 0x1p53);
+	else if (IS("cache"))
+		o->cache = value_of(word, value, 0, 50);
+	else if (IS("age"))
+		o->age = value_of(word, value, 0, 1000);
+	else if (IS("writes"))
+		o->writes = value_of(word, value, 0.001, 1000);
+	else if (IS("groups"))
+		o->volume.groups = value_of(word, value, 1, RFS_GROUPS_MAX);
+	else if (IS("quantize"))
+		o->volume.quantize = one_of(word, value, quantizes,
+					    RFS_QUANTIZES);
+	else if (IS("gc"))
+		o->volume.gc = one_of(word, value, gcs, RFS_GCS);
+	else
+		refuse(word, "there is no such setting");
+#undef IS
+}
+
+/* Segments with some of the workload's blocks, by utilization (figure 10) */
+static void print_histogram(const struct volume *v, u32 first)
+{
+	u32 bar[BARS] = { 0 }, nr, i, n = 0;
+
+	for (nr = 0; nr < v->cfg.segments; nr++) {
+		const struct segment *s = &v->seg[nr];
+		bool counts = false;
+
+		for (i = 0; i < s->fill && s->used && !counts; i++) {
+			u32 at = nr * v->cfg.blocks + i;
+
+			counts = v->owner[at] >= first;
+		}
+		if (!counts || !s->live)
+			continue;
+		i = (u64)(s->live - 1) * BARS / v->cfg.blocks;
+		bar[min(i, BARS - 1U)]++;
+		n++;
+	}
+	printf("\"histogram\": [");
+	for (i = 0; i < BARS; i++)
+		printf("%s%.4f", i ? ", " : "", n ? (double)bar[i] / n : 0);
+	printf("]");
+}
+
+static void report(const struct options *o, const struct volume *v, u64 written,
+		   u64 copied, u64 victims, u64 victims_live)
+{
+	double copies = (double)copied / written;
+	u32 i;
+
+	printf("{\"work\": \"%s\", \"theta\": %g, \"fill\": %g, \"set\": %g, ",
+	       o->work, o->theta, o->fill, o->set);
+	printf("\"segments\": %u, \"blocks\": %u, \"reserve\": %g, ",
+	       v->cfg.segments, v->cfg.blocks, o->reserve);
+	printf("\"groups\": %u, \"quantize\": \"%s\", \"gc\": \"%s\", ",
+	       v->cfg.groups, quantizes[v->cfg.quantize], gcs[v->cfg.gc]);
+	printf("\"seed\": %llu, \"writes\": %llu, \"copies\": %llu, ",
+	       (unsigned long long)o->seed, (unsigned long long)written,
+	       (unsigned long long)copied);
+	printf("\"copies_a_write\": %.4f, \"write_cost\": %.4f, ", copies,
+	       1 + copies * (WRITE_MBS / READ_MBS + 1));
+	printf("\"victim_utilization\": %.4f, ",
+	       victims ? (double)victims_live / victims / v->cfg.blocks : 0);
+	printf("\"in_group\": [");
+	for (i = 0; i < v->cfg.groups; i++)
+		printf("%s%llu", i ? ", " : "",
+		       (unsigned long long)v->in_group[i]);
+	printf("], ");
+	print_histogram(v, v->file[1].from);
+	printf("}\n");
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = {
+		.volume = { .segments = 1024, .blocks = 8192, .groups = 4 },
+		.reserve = 5, .fill = 85, .set = 20, .theta = 0.99,
+		.cache = 0.5, .age = 2, .writes = 2, .work = "zipf", .seed = 1,
+	};
+	u64 all, i, before, copied, victims, live;
+	struct volume_file *file;
+	struct cache cache;
+	struct volume *v;
+	struct work *work;
+	int arg;
+
+	for (arg = 1; arg < argc; arg++) {
+		if (!strcmp(argv[arg], "-h") || !strcmp(argv[arg], "--help")) {
+			fputs(usage, stdout);
+			return 0;
+		}
+		set_one(&o, argv[arg]);
+	}
+	o.volume.reserve = max_t(u32, RFS_GROUPS_MAX + 2,
+				 o.volume.segments * o.reserve / 100);
+	all = (u64)o.volume.segments * o.volume.blocks;
+	if (o.set >= o.fill)
+		refuse("set", "is all that is in use, or more");
+	v = volume_new(&o.volume);
+	if (!v || !cache_init(&cache, v, all, all * o.cache / 100))
+		refuse("segments", "there is not the memory");
+	file = &v->file[1];
+	v->file[0].to = all * (o.fill - o.set) / 100;
+	file->from = v->file[0].to;
+	file->to = all * o.fill / 100;
+	work = work_new(o.work, file->to - file->from, o.theta, o.seed);
+	if (!work)
+		refuse("work", "no such workload, or too few blocks for it");
+	for (i = 0; i < file->to && !v->full; i++)
+		volume_write(v, &v->file[i >= file->from], i);
+	before = all * o.age + v->now;
+	while (v->now < before && !v->full)
+		cache_write(&cache, file, file->from + work_next(work));
+	before = v->now;
+	copied = v->copies;
+	victims = v->cleaned;
+	live = v->cleaned_live;
+	memset(v->in_group, 0, sizeof(v->in_group));
+	while (v->now < before + all * o.writes && !v->full)
+		cache_write(&cache, file, file->from + work_next(work));
+	if (v->full)
+		refuse("fill", "no room is left, and nothing to clean");
+	report(&o, v, v->now - before, v->copies - copied,
+	       v->cleaned - victims, v->cleaned_live - live);
+	work_free(work);
+	cache_free(&cache);
+	volume_free(v);
+	return 0;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A log-structured volume of segments that holds no data: where blocks are, how
+ * hot they are, and what cleaning copies. Its clock is the writes of the user.
+ */
+#ifndef SFSSIM_VOLUME_H
+#define SFSSIM_VOLUME_H
+
+#include "policy.h"
+
+struct volume_config {
+	u32 segments, blocks;	/* of a segment */
+	u32 reserve;		/* fewer free segments are cleaned for */
+	u32 groups;
+	enum rfs_gc gc;
+	enum rfs_quantize quantize;
+};
+
+/* A file is blocks from..to - 1; SFS's file hotness is of new ones */
+struct volume_file {
+	u32 from, to;
+	u64 writes, last;
+};
+
+struct segment {
+	u32 live, fill;
+	u64 writes, times;	/* sums, of live blocks */
+	u64 youngest;
+	bool used;
+};
+
+#define VOLUME_FILES	2
+
+struct volume {
+	struct volume_config cfg;
+	struct volume_file file[VOLUME_FILES];
+	u64 now;		/* blocks written by the user */
+	u64 copies;		/* by cleaning */
+	u64 cleaned, cleaned_live;	/* victims, and what was live in them */
+	u64 in_group[RFS_GROUPS_MAX];	/* blocks written to each, both kinds */
+	u64 group[RFS_GROUPS_MAX];
+	struct segment *seg;
+	u32 *owner;		/* of each place: the block that was put there */
+	u32 *at;		/* of each block: its place; ~0: none */
+	u16 *writes;		/* of each block, saturating as on the medium */
+	u64 *time;		/* of each block's last write */
+	u64 *hot;		/* room for quantization */
+	u32 open[RFS_GROUPS_MAX];	/* segments; ~0: none */
+	u32 free, cursor;
+	bool full;		/* there is nothing to clean */
+};
+
+/* With memory for all blocks there can be; NULL if there is none */
+struct volume *volume_new(const struct volume_config *cfg);
+void volume_free(struct volume *v);
+/* A file's block, by the user; cleans first if free segments lack */
+void volume_write(struct volume *v, struct volume_file *file, u32 block);
+
+#endif
