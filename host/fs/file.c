@@ -274,6 +274,11 @@ static int mmap(struct file *file, struct vm_area_struct *vma)
 const struct inode_operations rfsm_file_iops = {
 	.setattr = rfsm_setattr,
 	.getattr = rfsm_getattr,
+	.listxattr = rfsm_listxattr,
+	.get_inode_acl = rfsm_get_acl,
+	.set_acl = rfsm_set_acl,
+	.fileattr_get = rfsm_fileattr_get,
+	.fileattr_set = rfsm_fileattr_set,
 };
 
 const struct file_operations rfsm_file_fops = {

@@ -144,6 +144,7 @@ static struct inode *alloc_inode(struct super_block *sb)
 		return NULL;
 	ri->promised = 0;
 	ri->fresh = 0;
+	ri->flags = 0;
 	ri->next = 0;
 	return &ri->vfs;
 }
@@ -292,6 +293,8 @@ static int fill_super(struct super_block *sb, struct fs_context *fc)
 	init_waitqueue_head(&m->room);
 	sb->s_fs_info = m;
 	sb->s_op = &super_ops;
+	sb->s_xattr = rfsm_xattr_handlers;
+	sb->s_flags |= SB_POSIXACL;
 	sb->s_magic = RFS_BLOCK_MAGIC;
 	sb->s_time_gran = 1;
 	sb->s_time_min = S64_MIN / NSEC_PER_SEC + 1;

@@ -42,6 +42,17 @@ static void reload(struct inode *dir, struct inode *inode)
 	rfsm_unlock(m);
 }
 
+/* Names are durable at once where that is asked for. */
+static int sync_names(struct inode *dir)
+{
+	struct rfsm *m = rfsm_of(dir->i_sb);
+	int ret = 0;
+
+	if (IS_DIRSYNC(dir))
+		rfsm_do(m, ret, rfs_log_sync(m->fs));
+	return ret;
+}
+
 static struct inode *make_inode(struct mnt_idmap *idmap, struct inode *dir,
 				const char *name, umode_t mode, dev_t rdev,
 				const char *target)
@@ -61,7 +72,11 @@ static struct inode *make_inode(struct mnt_idmap *idmap, struct inode *dir,
 			mode |= S_ISGID;
 	}
 	how.mode = mode;
+	ret = rfsm_inherit(dir, &how);
+	if (ret)
+		return ERR_PTR(ret);
 	rfsm_do(m, ret, rfs_create(m->fs, dir->i_ino, name, &how, &ino));
+	kfree(how.xattrs);
 	return ret ? ERR_PTR(ret) : rfsm_iget(dir->i_sb, ino);
 }
 
@@ -76,7 +91,7 @@ static int make(struct mnt_idmap *idmap, struct inode *dir,
 		return PTR_ERR(inode);
 	reload(dir, NULL);
 	d_instantiate(dentry, inode);
-	return 0;
+	return sync_names(dir);
 }
 
 static int tmpfile(struct mnt_idmap *idmap, struct inode *dir,
@@ -128,7 +143,7 @@ static int link(struct dentry *from, struct inode *dir, struct dentry *dentry)
 	reload(dir, inode);
 	ihold(inode);
 	d_instantiate(dentry, inode);
-	return 0;
+	return sync_names(dir);
 }
 
 static int unlink(struct inode *dir, struct dentry *dentry)
@@ -139,30 +154,41 @@ static int unlink(struct inode *dir, struct dentry *dentry)
 
 	rfsm_do(m, ret, rfs_unlink(m->fs, dir->i_ino, dentry->d_name.name,
 				   &ino));
-	if (!ret)
-		reload(dir, d_inode(dentry));
-	return ret;
+	if (ret)
+		return ret;
+	reload(dir, d_inode(dentry));
+	return sync_names(dir);
 }
 
 static int rename(struct mnt_idmap *idmap, struct inode *dir1,
 		  struct dentry *dentry1, struct inode *dir2,
 		  struct dentry *dentry2, unsigned int flags)
 {
+	struct user_namespace *ns = dir1->i_sb->s_user_ns;
 	struct rfsm *m = rfsm_of(dir1->i_sb);
+	struct rfs_new how = { 0 };
+	u32 ours = 0;
 	int ret;
 
 	/* NOREPLACE: the VFS has looked */
-	if (flags & ~(RENAME_NOREPLACE | RENAME_EXCHANGE))
+	if (flags & ~(RENAME_NOREPLACE | RENAME_EXCHANGE | RENAME_WHITEOUT))
 		return -EINVAL;
+	if (flags & RENAME_EXCHANGE)
+		ours |= RFS_REC_EXCHANGE;
+	if (flags & RENAME_WHITEOUT) {
+		ours |= RFS_REC_WHITEOUT;
+		how.uid = from_kuid(ns, mapped_fsuid(idmap, ns));
+		how.gid = from_kgid(ns, mapped_fsgid(idmap, ns));
+	}
 	rfsm_do(m, ret, rfs_rename(m->fs, dir1->i_ino, dentry1->d_name.name,
-				   dir2->i_ino, dentry2->d_name.name,
-				   flags & RENAME_EXCHANGE ?
-				   RFS_REC_EXCHANGE : 0));
+				   dir2->i_ino, dentry2->d_name.name, ours,
+				   &how));
 	if (ret)
 		return ret;
 	reload(dir1, d_inode(dentry1));
 	reload(dir2, d_inode(dentry2));
-	return 0;
+	ret = sync_names(dir1);
+	return ret ? ret : sync_names(dir2);
 }
 
 /* Positions 0 and 1 are . and .., what follows are the core's. */
@@ -231,17 +257,26 @@ const struct inode_operations rfsm_dir_iops = {
 	.tmpfile = tmpfile,
 	.setattr = rfsm_setattr,
 	.getattr = rfsm_getattr,
+	.listxattr = rfsm_listxattr,
+	.get_inode_acl = rfsm_get_acl,
+	.set_acl = rfsm_set_acl,
+	.fileattr_get = rfsm_fileattr_get,
+	.fileattr_set = rfsm_fileattr_set,
 };
 
 const struct inode_operations rfsm_symlink_iops = {
 	.get_link = get_link,
 	.setattr = rfsm_setattr,
 	.getattr = rfsm_getattr,
+	.listxattr = rfsm_listxattr,
 };
 
 const struct inode_operations rfsm_special_iops = {
 	.setattr = rfsm_setattr,
 	.getattr = rfsm_getattr,
+	.listxattr = rfsm_listxattr,
+	.get_inode_acl = rfsm_get_acl,
+	.set_acl = rfsm_set_acl,
 };
 
 const struct file_operations rfsm_dir_fops = {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Inodes: from the core to Linux and back. */
 #include <linux/pagemap.h>
+#include <linux/posix_acl.h>
 #include <linux/writeback.h>
 
 #include "rfsm.h"
@@ -15,6 +16,24 @@ static __le64 ns_of(struct timespec64 time)
 	return cpu_to_le64(timespec64_to_ns(&time));
 }
 
+static void set_flags(struct inode *inode, u32 flags)
+{
+	static const struct { u32 ours, theirs; } pairs[] = {
+		{ FS_SYNC_FL, S_SYNC }, { FS_APPEND_FL, S_APPEND },
+		{ FS_IMMUTABLE_FL, S_IMMUTABLE }, { FS_NOATIME_FL, S_NOATIME },
+		{ FS_DIRSYNC_FL, S_DIRSYNC },
+	};
+	unsigned int set = 0, mask = 0, i;
+
+	for (i = 0; i < ARRAY_SIZE(pairs); i++) {
+		mask |= pairs[i].theirs;
+		if (flags & pairs[i].ours)
+			set |= pairs[i].theirs;
+	}
+	rfsm_inode(inode)->flags = flags;
+	inode_set_flags(inode, set, mask);
+}
+
 /* What operations on names and attributes change. */
 void rfsm_refresh(struct inode *inode, const struct rfs_dinode *di)
 {
@@ -22,6 +41,7 @@ void rfsm_refresh(struct inode *inode, const struct rfs_dinode *di)
 	i_uid_write(inode, le32_to_cpu(di->uid));
 	i_gid_write(inode, le32_to_cpu(di->gid));
 	set_nlink(inode, le32_to_cpu(di->nlink));
+	set_flags(inode, le32_to_cpu(di->flags));
 	inode_set_ctime_to_ts(inode, time_of(di->ctime));
 	inode->i_blocks = (le64_to_cpu(di->blocks) + rfsm_inode(inode)->promised)
 			  << (12 - SECTOR_SHIFT);
@@ -46,7 +66,8 @@ static int fill(struct inode *inode)
 	struct rfsm *m = rfsm_of(inode->i_sb);
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
-	u32 rdev = 0;
+	const struct rfs_xattr *x;
+	u32 rdev = 0, at = 0;
 	int ret;
 
 	rfsm_lock(m);
@@ -62,6 +83,10 @@ static int fill(struct inode *inode)
 			ret = -EUCLEAN;
 		rdev = le32_to_cpu(di->rdev);
 	}
+	if (!ret)
+		ret = rfs_xattr_next(m->fs, inode->i_ino, &at, &x);
+	if (!ret && !x)
+		cache_no_acl(inode);
 	rfsm_unlock(m);
 	if (ret)
 		return ret;
@@ -181,25 +206,19 @@ out:
 	return ret;
 }
 
-static int log_attributes(struct inode *inode)
+int rfsm_log_attributes(struct inode *inode, u32 flags)
 {
 	struct rfsm *m = rfsm_of(inode->i_sb);
-	struct rfs_dinode *di, to = { 0 };
-	struct rfs_buf *buf;
+	struct rfs_dinode to = { 0 };
 	int ret;
 
+	to.flags = cpu_to_le32(flags);
 	to.mode = cpu_to_le32(inode->i_mode);
 	to.uid = cpu_to_le32(i_uid_read(inode));
 	to.gid = cpu_to_le32(i_gid_read(inode));
 	to.atime = ns_of(inode_get_atime(inode));
 	to.mtime = ns_of(inode_get_mtime(inode));
-	rfsm_lock(m);
-	ret = rfs_iget(m->fs, inode->i_ino, &di, &buf);
-	if (!ret)
-		to.flags = di->flags;
-	rfsm_unlock(m);
-	if (!ret)
-		rfsm_do(m, ret, rfs_setattr(m->fs, inode->i_ino, &to));
+	rfsm_do(m, ret, rfs_setattr(m->fs, inode->i_ino, &to));
 	return ret;
 }
 
@@ -225,7 +244,9 @@ int rfsm_setattr(struct mnt_idmap *idmap, struct dentry *dentry,
 	}
 	setattr_copy(idmap, inode, attr);
 	if (attr->ia_valid & logged)
-		ret = log_attributes(inode);
+		ret = rfsm_log_attributes(inode, rfsm_inode(inode)->flags);
+	if (!ret && attr->ia_valid & ATTR_MODE)
+		ret = posix_acl_chmod(idmap, dentry, inode->i_mode);
 	return ret;
 }
 
@@ -250,7 +271,18 @@ int rfsm_getattr(struct mnt_idmap *idmap, const struct path *path,
 		}
 		rfsm_unlock(m);
 	}
-	if (!ret)
-		generic_fillattr(idmap, mask, inode, stat);
-	return ret;
+	if (ret)
+		return ret;
+	generic_fillattr(idmap, mask, inode, stat);
+	generic_fill_statx_attr(inode, stat);
+	if (rfsm_inode(inode)->flags & FS_NODUMP_FL)
+		stat->attributes |= STATX_ATTR_NODUMP;
+	stat->attributes_mask |= STATX_ATTR_NODUMP;
+	/* direct I/O goes through the page cache: any will do */
+	if (mask & STATX_DIOALIGN && S_ISREG(inode->i_mode)) {
+		stat->dio_mem_align = 1;
+		stat->dio_offset_align = 1;
+		stat->result_mask |= STATX_DIOALIGN;
+	}
+	return 0;
 }

@@ -85,6 +85,7 @@ struct rfsm_inode {
 	u64 promised;		/* dirty pages that fill holes */
 	u64 fresh;		/* bytes written in a row, since they were sent */
 	loff_t next;		/* where the last write ended */
+	u32 flags;		/* FS_*_FL */
 	struct inode vfs;
 };
 
@@ -187,6 +188,21 @@ int rfsm_setattr(struct mnt_idmap *idmap, struct dentry *dentry,
 		 struct iattr *attr);
 int rfsm_getattr(struct mnt_idmap *idmap, const struct path *path,
 		 struct kstat *stat, u32 mask, unsigned int flags);
+
+/* Mode, owner, times of the inode, and flags, as a record */
+int rfsm_log_attributes(struct inode *inode, u32 flags);
+
+/* attr.c */
+extern const struct xattr_handler *const rfsm_xattr_handlers[];
+ssize_t rfsm_listxattr(struct dentry *dentry, char *list, size_t size);
+struct posix_acl *rfsm_get_acl(struct inode *inode, int type, bool rcu);
+int rfsm_set_acl(struct mnt_idmap *idmap, struct dentry *dentry,
+		 struct posix_acl *acl, int type);
+/* What a new inode has from its directory; how->xattrs is to be freed */
+int rfsm_inherit(struct inode *dir, struct rfs_new *how);
+int rfsm_fileattr_get(struct dentry *dentry, struct fileattr *fa);
+int rfsm_fileattr_set(struct mnt_idmap *idmap, struct dentry *dentry,
+		      struct fileattr *fa);
 
 /* namei.c */
 extern const struct inode_operations rfsm_dir_iops;

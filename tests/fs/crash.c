@@ -23,8 +23,8 @@
 #define FILE_MAX	40	/* blocks */
 
 enum action {
-	CREATE, MKDIR, LINK, UNLINK, RMDIR, RENAME, EXCHANGE, TRUNCATE, PUNCH,
-	CHGRP, WRITE, OVERWRITE, FSYNC, SYNC, WAIT, ACTIONS
+	CREATE, MKDIR, LINK, UNLINK, RMDIR, RENAME, EXCHANGE, WHITEOUT,
+	TRUNCATE, PUNCH, CHGRP, XATTR, WRITE, OVERWRITE, FSYNC, SYNC, WAIT, ACTIONS
 };
 
 struct workload {
@@ -48,6 +48,10 @@ static const struct workload workloads[] = {
 	{ "truncate", 500, 4, { [CREATE] = 1, [WRITE] = 8, [OVERWRITE] = 4,
 				[TRUNCATE] = 6, [PUNCH] = 3, [FSYNC] = 5,
 				[WAIT] = 3, [RENAME] = 1 } },
+	{ "attributes", 600, 8, { [CREATE] = 6, [MKDIR] = 1, [UNLINK] = 4,
+				  [RENAME] = 2, [WHITEOUT] = 3, [CHGRP] = 2,
+				  [XATTR] = 14, [WRITE] = 3, [FSYNC] = 6,
+				  [SYNC] = 1, [WAIT] = 2 }, true },
 	{ "reuse", 700, 5, { [CREATE] = 8, [UNLINK] = 8, [WRITE] = 10,
 			     [RENAME] = 2, [FSYNC] = 4, [WAIT] = 2 }, true },
 	{ "clean", 1200, 6, { [CREATE] = 2, [OVERWRITE] = 16, [WRITE] = 4,
@@ -56,7 +60,8 @@ static const struct workload workloads[] = {
 	{ "mixed", 500, 16, { [CREATE] = 4, [MKDIR] = 1, [LINK] = 1,
 			      [UNLINK] = 3, [RMDIR] = 1, [RENAME] = 3,
 			      [EXCHANGE] = 1, [TRUNCATE] = 2, [PUNCH] = 1,
-			      [CHGRP] = 1, [WRITE] = 8, [OVERWRITE] = 6,
+			      [CHGRP] = 1, [XATTR] = 2, [WHITEOUT] = 1,
+			      [WRITE] = 8, [OVERWRITE] = 6,
 			      [FSYNC] = 5, [SYNC] = 1, [WAIT] = 2 }, true },
 };
 
@@ -120,6 +125,13 @@ static struct name *any_name(struct run *r, bool dirs)
 	return NULL;
 }
 
+static struct name *any_file(struct run *r)
+{
+	struct name *name = any_name(r, false);
+
+	return name && S_ISREG(r->o->node[name->child].mode) ? name : NULL;
+}
+
 static void new_name(struct run *r, u32 *dir, char *name)
 {
 	*dir = r->dir[pick(r, r->dirs)];
@@ -133,9 +145,20 @@ static void do_create(struct run *r, u32 type)
 	struct oracle *o = r->o;
 	u32 node = o->nodes, dir, ino;
 	struct rfs_new how = { .mode = type | 0644, .uid = node };
+	static __le32 image[RFS_BLOCK_BYTES / 4];
+	static u8 value[RFS_BLOCK_BYTES];
+	u32 id[XATTRS] = { 0 };
 	char name[64];
 
 	new_name(r, &dir, name);
+	if (r->w->weight[XATTR] && pick(r, 3) == 0) {
+		memset(image, 0, sizeof(image));
+		id[0] = 1 + pick(r, 1U << 30);
+		must("pack", rfs_xattr_pack(image, &how.xattr_bytes,
+					    oracle_xattr[0], value,
+					    oracle_value(id[0], value)));
+		how.xattrs = image;
+	}
 	if (oracle_find(o, dir, name) || node == NODES_MAX)
 		return;
 	if (type == S_IFDIR && r->dirs == DIRS_MAX)
@@ -148,6 +171,7 @@ static void do_create(struct run *r, u32 type)
 	o->node[node].nlink = type == S_IFDIR ? 2 : 1;
 	o->node[node].parent = dir;
 	o->node[node].ino = ino;
+	memcpy(o->node[node].xattr, id, sizeof(id));
 	o->nodes++;
 	oracle_add_name(o, dir, name, node);
 	if (type == S_IFDIR) {
@@ -265,7 +289,7 @@ static void do_rename(struct run *r)
 			return;
 	}
 	must("rename", rfs_rename(r->fs, ino_of(r, from_dir), old,
-				  ino_of(r, dir), name, 0));
+				  ino_of(r, dir), name, 0, NULL));
 	if (to) {
 		lost(r, victim);
 		to->child = node;
@@ -291,7 +315,7 @@ static void do_exchange(struct run *r)
 		return;
 	must("exchange", rfs_rename(r->fs, ino_of(r, a->dir), a->name,
 				    ino_of(r, b->dir), b->name,
-				    RFS_REC_EXCHANGE));
+				    RFS_REC_EXCHANGE, NULL));
 	move_dir(r, b->child, b->dir, a->dir);
 	child = a->child;
 	a->child = b->child;
@@ -300,9 +324,59 @@ static void do_exchange(struct run *r)
 	changed(r, child);
 }
 
+/* A file goes to a name that is free, and a whiteout is left. */
+static void do_whiteout(struct run *r)
+{
+	struct name *from = any_name(r, false);
+	struct rfs_new how = { .uid = r->o->nodes };
+	u32 node = r->o->nodes, dir, child;
+	char name[64];
+
+	new_name(r, &dir, name);
+	if (!from || oracle_find(r->o, dir, name) || node == NODES_MAX ||
+	    (r->w->slack && from->child == 1))
+		return;
+	must("whiteout", rfs_rename(r->fs, ino_of(r, from->dir), from->name,
+				    ino_of(r, dir), name, RFS_REC_WHITEOUT,
+				    &how));
+	child = from->child;
+	memset(&r->o->node[node], 0, sizeof(r->o->node[node]));
+	r->o->node[node].mode = S_IFCHR;
+	r->o->node[node].nlink = 1;
+	must("find", rfs_dir_find(r->fs, ino_of(r, from->dir), from->name,
+				  strlen(from->name), &r->o->node[node].ino));
+	r->o->nodes++;
+	from->child = node;
+	oracle_add_name(r->o, dir, name, child);
+	r->o->node[node].changes = r->o->changes + 1;
+	changed(r, child);
+}
+
+static void do_xattr(struct run *r)
+{
+	struct name *name = any_name(r, pick(r, 4) == 0);
+	static u8 value[RFS_BLOCK_BYTES];
+	u32 which = pick(r, XATTRS), id = 0, *had;
+	int ret;
+
+	if (!name)
+		return;
+	had = &r->o->node[name->child].xattr[which];
+	if (pick(r, 3))
+		id = 1 + pick(r, 1U << 30);
+	ret = rfs_xattr_set(r->fs, ino_of(r, name->child), oracle_xattr[which],
+			    id ? value : NULL, id ? oracle_value(id, value) : 0,
+			    0, 0);
+	if (!id && !*had && ret == -ENODATA)
+		return;
+	must("xattr", ret);
+	*had = id;
+	changed(r, name->child);
+}
+
 static void do_truncate(struct run *r)
 {
-	struct name *name = any_name(r, false);
+	struct name *name = any_file(r);
 	struct event *e;
 	u64 size;
 
@@ -320,7 +394,7 @@ static void do_truncate(struct run *r)
 
 static void do_punch(struct run *r)
 {
-	struct name *name = any_name(r, false);
+	struct name *name = any_file(r);
 	struct event *e;
 	u32 from = pick(r, FILE_MAX / 2), n = 1 + pick(r, 6);
 
@@ -372,7 +446,7 @@ static void write_blocks(struct run *r, u32 node, u64 block, u32 n, u32 len)
 
 static void do_write(struct run *r, bool over)
 {
-	struct name *name = any_name(r, false);
+	struct name *name = any_file(r);
 	u64 size, last, block;
 	u32 n = 1 + pick(r, 4), len = RFS_BLOCK_BYTES;
 
@@ -442,6 +516,12 @@ static void step(struct run *r)
 		break;
 	case EXCHANGE:
 		do_exchange(r);
+		break;
+	case WHITEOUT:
+		do_whiteout(r);
+		break;
+	case XATTR:
+		do_xattr(r);
 		break;
 	case TRUNCATE:
 		do_truncate(r);

@@ -39,11 +39,19 @@ static void make(struct memdev *dev)
 	assert(!rfs_mount(&memdev_ops, dev, &dev->geo, false, 0, &fs));
 	assert(!rfs_create(fs, 2, "dir", &dir, &top));
 	assert(!rfs_create(fs, 2, "link", &sym, &ino));
+	assert(!rfs_xattr_set(fs, top, "user.of-the-directory", block, 3000, 0,
+			      0));
 	for (i = 0; i < 150; i++) {
 		sprintf(name, "a-name-of-some-length-%u", i);
 		assert(!rfs_create(fs, top, name, &file, &ino));
 		if (i % 10 == 0)
 			assert(!rfs_write(fs, ino, i * i, 4, data, 4096));
+		if (i % 5 == 0)
+			assert(!rfs_xattr_set(fs, ino, "user.a", block, i, 0,
+					      0));
+		if (i % 15 == 0)
+			assert(!rfs_xattr_set(fs, ino, "trusted.b", name, 9, 0,
+					      0));
 	}
 	assert(!rfs_checkpoint(fs, 0));
 	/* and a window */
@@ -57,6 +65,9 @@ static void make(struct memdev *dev)
 		assert(!rfs_write(fs, ino, i, 2, data, 100));
 		if (i % 3 == 0)
 			assert(!rfs_truncate(fs, ino, 5000));
+		if (i % 3 == 1)
+			assert(!rfs_xattr_set(fs, ino, "user.c", name, 5, 0,
+					      0));
 		if (i % 4 == 0)
 			assert(!rfs_fsync(fs, ino));
 	}
@@ -106,15 +117,20 @@ static void read_all(struct rfs_fs *fs, u32 dir, u32 depth, u32 *budget)
 {
 	static u8 block[RFS_BLOCK_BYTES];
 	struct rfs_entry entry = { 0 };
+	const struct rfs_xattr *x;
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
-	u32 len;
+	u32 len, at;
 	u64 i;
 
 	while (*budget && !rfs_dir_next(fs, dir, entry.pos, &entry)) {
 		--*budget;
 		if (rfs_iget(fs, entry.ino, &di, &buf))
 			continue;
+		at = 0;
+		while (!rfs_xattr_next(fs, entry.ino, &at, &x) && x)
+			;
+		rfs_xattr_get(fs, entry.ino, "trusted.b", block, sizeof(block));
 		if (S_ISDIR(le32_to_cpu(di->mode))) {
 			if (depth < 5)
 				read_all(fs, entry.ino, depth + 1, budget);
@@ -142,7 +158,14 @@ static void change(struct rfs_fs *fs)
 		if (!rfs_unlink(fs, 2, name, &ino))
 			rfs_free_orphan(fs, ino);
 	}
-	rfs_rename(fs, 2, "new-1", 2, "later-19", 0);
+	rfs_rename(fs, 2, "new-1", 2, "later-19", 0, NULL);
+	if (!rfs_dir_find(fs, 2, "dir", 3, &ino)) {
+		rfs_xattr_set(fs, ino, "user.of-the-directory", block, 100, 0,
+			      0);
+		rfs_xattr_set(fs, ino, "user.of-the-directory", NULL, 0, 0, 0);
+	}
+	if (!rfs_dir_find(fs, 2, "later-1", 7, &ino))
+		rfs_xattr_set(fs, ino, "user.c", block, 3500, 0, 0);
 	rfs_checkpoint(fs, 0);
 	rfs_clean(fs);
 	rfs_checkpoint(fs, 0);

@@ -22,9 +22,25 @@ static u64 hash_name(u32 dir, const char *name, size_t len, u32 child)
 	return x;
 }
 
-static u64 hash_node(u32 node, u32 mode, u32 gid, u32 nlink)
+static u64 hash_node(u32 node, u32 mode, u32 gid, u32 nlink, const u32 *xattr)
 {
-	return mix(mix(mix(node + 3, mode), gid + 11), nlink + 5);
+	u64 x = mix(mix(mix(node + 3, mode), gid + 11), nlink + 5);
+	u32 i;
+
+	for (i = 0; i < XATTRS; i++)
+		x = mix(x, xattr[i] + i);
+	return x;
+}
+
+const char *const oracle_xattr[XATTRS] = { "user.one", "trusted.two" };
+
+u32 oracle_value(u32 id, u8 *value)
+{
+	u32 len = 4 + id % 1400, i;
+
+	for (i = 0; i < len; i++)
+		value[i] = i < 4 ? id >> 8 * i : mix(id, i);
+	return len;
 }
 
 struct oracle *oracle_new(void)
@@ -65,7 +81,7 @@ void oracle_change(struct oracle *o)
 	for (i = 0; i < o->nodes; i++)
 		if (o->node[i].nlink)
 			sum += hash_node(i, o->node[i].mode, o->node[i].gid,
-					 o->node[i].nlink);
+					 o->node[i].nlink, o->node[i].xattr);
 	o->promised = more(o->promised, o->changes, &room,
 			   sizeof(*o->promised));
 	o->digest = more(o->digest, o->changes, &o->change_room,
@@ -162,13 +178,41 @@ struct tree {
 	u8 seen[NODES_MAX];
 };
 
+/* The ids of an inode's extended attributes, which are whole and no others. */
+static const char *xattrs(struct rfs_fs *fs, u32 ino, u32 *id)
+{
+	static u8 want[RFS_BLOCK_BYTES], got[RFS_BLOCK_BYTES];
+	const struct rfs_xattr *x;
+	u32 i, at = 0, listed = 0, found = 0;
+	int len;
+
+	for (i = 0; i < XATTRS; i++) {
+		id[i] = 0;
+		len = rfs_xattr_get(fs, ino, oracle_xattr[i], got, sizeof(got));
+		if (len == -ENODATA)
+			continue;
+		if (len < 4)
+			NO("inode %u: attribute %u: %d", ino, i, len);
+		memcpy(&id[i], got, 4);
+		if ((u32)len != oracle_value(id[i], want) ||
+		    memcmp(got, want, len))
+			NO("inode %u: attribute %u is not whole", ino, i);
+		found++;
+	}
+	while (!rfs_xattr_next(fs, ino, &at, &x) && x)
+		listed++;
+	if (listed != found)
+		NO("inode %u: %u attributes, not %u", ino, listed, found);
+	return NULL;
+}
+
 static const char *walk(struct tree *t, u32 dir, u32 node, u32 depth)
 {
 	struct rfs_entry entry = { 0 };
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
 	const char *fault;
-	u32 child;
+	u32 child, id[XATTRS];
 
 	if (depth > 20)
 		NO("directories in a circle");
@@ -192,9 +236,12 @@ static const char *walk(struct tree *t, u32 dir, u32 node, u32 depth)
 				       child);
 		if (t->seen[child]++)
 			continue;
+		fault = xattrs(t->fs, entry.ino, id);
+		if (fault)
+			return fault;
 		t->digest += hash_node(child, le32_to_cpu(di->mode),
 				       le32_to_cpu(di->gid),
-				       le32_to_cpu(di->nlink));
+				       le32_to_cpu(di->nlink), id);
 		if (S_ISDIR(le32_to_cpu(di->mode))) {
 			fault = walk(t, entry.ino, child, depth + 1);
 			if (fault)
@@ -386,15 +433,18 @@ const char *oracle_check(struct oracle *o, struct rfs_fs *fs, u32 ops,
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
 	const char *fault;
-	u32 least = 0, i, f;
+	u32 least = 0, i, f, id[XATTRS];
 
 	memset(&t, 0, sizeof(t));
 	t.o = o;
 	t.fs = fs;
 	if (rfs_iget(fs, RFS_ROOT_INO, &di, &buf))
 		NO("no root");
+	fault = xattrs(fs, RFS_ROOT_INO, id);
+	if (fault)
+		return fault;
 	t.digest = hash_node(0, le32_to_cpu(di->mode), le32_to_cpu(di->gid),
-			     le32_to_cpu(di->nlink));
+			     le32_to_cpu(di->nlink), id);
 	t.seen[0] = 1;
 	fault = walk(&t, RFS_ROOT_INO, 0, 0);
 	if (fault)

@@ -16,6 +16,7 @@
 
 #define NODES_MAX	4096
 #define NEVER		(~0U)
+#define XATTRS		2
 
 struct node {			/* a file or directory that ever was */
 	u32 mode;
@@ -25,6 +26,7 @@ struct node {			/* a file or directory that ever was */
 	u32 ino;		/* while it exists */
 	u64 size;
 	u32 changes;		/* after its last change */
+	u32 xattr[XATTRS];	/* id of each extended attribute, 0: absent */
 };
 
 struct name {
@@ -69,6 +71,9 @@ struct name *oracle_find(struct oracle *o, u32 dir, const char *name);
 void oracle_del_name(struct oracle *o, struct name *name);
 /* What write number id has in a block */
 void oracle_pattern(u32 id, u64 block, u8 *data);
+/* Name of an extended attribute; the value of an id, its bytes */
+extern const char *const oracle_xattr[XATTRS];
+u32 oracle_value(u32 id, u8 *value);
 /*
  * Compare with a volume, cut after ops operations, of which the oracle's user
  * had made changes and events by then. NULL if it may be so, else why not.

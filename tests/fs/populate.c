@@ -21,6 +21,10 @@ static int fill(struct rfs_fs *fs)
 	int ret;
 
 	ret = rfs_create(fs, RFS_ROOT_INO, "d", &dir, &top);
+	if (!ret)
+		ret = rfs_xattr_set(fs, top, "user.text", "words", 5, 0, 0);
+	if (!ret)
+		ret = rfs_xattr_set(fs, top, "trusted.bytes", "\0\xff", 2, 0, 0);
 	for (i = 0; !ret && i < 40; i++) {
 		snprintf(name, sizeof(name), "file-%u", i);
 		ret = rfs_create(fs, top, name, &file, &ino);

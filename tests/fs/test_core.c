@@ -1090,3 +1090,137 @@ TEST(write_counts)
 	CHECK_EQ(sum, 5 + 300);
 	end(fs, dev);
 }
+
+static int length(struct rfs_fs *fs, u32 ino, const char *name)
+{
+	return rfs_xattr_get(fs, ino, name, NULL, 0);
+}
+
+/* An inode's attributes are one block: what fits is kept, more is refused. */
+TEST(xattrs)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	const struct rfs_xattr *x;
+	u32 ino, at = 0, before, n = 0;
+	char name[16];
+
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	memset(block, 'v', sizeof(block));
+	CHECK_EQ(length(fs, ino, "user.a"), -ENODATA);
+	CHECK_EQ(rfs_xattr_set(fs, ino, "user.a", NULL, 0, 0, 0), -ENODATA);
+	/* header 4, name 6 */
+	CHECK_EQ(rfs_xattr_set(fs, ino, "user.a", block, 4032 - 10 + 1, 0, 0),
+		 -ENOSPC);
+	CHECK_EQ(rfs_xattr_set(fs, ino, "user.a", block, 4032 - 10, 0, 0), 0);
+	CHECK_EQ(rfs_xattr_set(fs, ino, "user.b", block, 1, 0, 0), -ENOSPC);
+	CHECK_EQ(length(fs, ino, "user.a"), 4022);
+	CHECK_EQ(rfs_xattr_get(fs, ino, "user.a", other, 4021), -ERANGE);
+	CHECK_EQ(rfs_xattr_set(fs, ino, "user.a", "x", 1, RFS_XATTR_CREATE, 0),
+		 -EEXIST);
+	CHECK_EQ(rfs_xattr_set(fs, ino, "user.a", "x", 1, RFS_XATTR_REPLACE,
+			       0), 0);
+	for (; n < 100; n++) {
+		sprintf(name, "user.%u", n);
+		CHECK_EQ(rfs_xattr_set(fs, ino, name, name, strlen(name), 0,
+				       0), 0);
+	}
+	CHECK_EQ(rfs_xattr_set(fs, ino, "user.50", NULL, 0, 0, 0), 0);
+	check_clean(fs);
+	CHECK_EQ(rfs_unmount(fs), 0);
+	fs = mount(dev);
+	for (n = 0; !rfs_xattr_next(fs, ino, &at, &x) && x; n++)
+		;
+	CHECK_EQ(n, 100);
+	CHECK_EQ(length(fs, ino, "user.50"), -ENODATA);
+	CHECK_EQ(rfs_xattr_get(fs, ino, "user.77", other, 100), 7);
+	CHECK(!memcmp(other, "user.77", 7));
+	/* without any, and without the inode, the block is free again */
+	CHECK_EQ(rfs_create(fs, 2, "g", &file, &ino), 0);
+	check_clean(fs);
+	before = fs->live;
+	CHECK_EQ(rfs_xattr_set(fs, ino, "user.a", block, 100, 0, 0), 0);
+	check_clean(fs);
+	CHECK_EQ(fs->live, before + 1);
+	CHECK_EQ(rfs_xattr_set(fs, ino, "user.a", NULL, 0, 0, 0), 0);
+	check_clean(fs);
+	CHECK_EQ(fs->live, before);
+	CHECK_EQ(rfs_xattr_set(fs, ino, "user.a", block, 100, 0, 0), 0);
+	check_clean(fs);
+	CHECK_EQ(rfs_unlink(fs, 2, "g", &ino), 0);
+	CHECK_EQ(rfs_free_orphan(fs, ino), 0);
+	check_clean(fs);
+	CHECK_EQ(fs->live, before);
+	end(fs, dev);
+}
+
+/* Cleaning moves a block of attributes. */
+TEST(xattrs_cleaned)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	u32 ino, zone, i;
+	u64 addr;
+
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	CHECK_EQ(rfs_xattr_set(fs, ino, "user.a", "value", 5, 0, 0), 0);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
+	addr = le64_to_cpu(di->xattr);
+	zone = addr / geometry.zone_blocks;
+	/* other metadata fills its zone */
+	for (i = 0; fs->zone[zone].state != RFS_Z_USED; i++) {
+		CHECK_EQ(rfs_xattr_set(fs, 2, "user.i", &i, sizeof(i), 0, 0), 0);
+		CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	}
+	for (i = 0; i < 100; i++) {
+		CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
+		if (le64_to_cpu(di->xattr) != addr)
+			break;
+		CHECK_EQ(rfs_clean(fs), 0);
+		CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	}
+	CHECK(i < 100);
+	CHECK_EQ(rfs_unmount(fs), 0);
+	fs = mount(dev);
+	CHECK_EQ(rfs_xattr_get(fs, ino, "user.a", other, 100), 5);
+	CHECK(!memcmp(other, "value", 5));
+	check_clean(fs);
+	end(fs, dev);
+}
+
+/* A volume made before there were any: it is used, without the new things. */
+TEST(older_volume)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs;
+	u32 zone, ino;
+
+	for (zone = 0; zone < RFS_CP_ZONES; zone++) {
+		struct mem_page *page =
+			&dev->page[zone * geometry.zone_blocks];
+		static struct rfs_super super[RFS_CP_ZONES];
+
+		if (page->state != MEM_OK)
+			continue;
+		memcpy(&super[zone], page->data, RFS_BLOCK_BYTES);
+		super[zone].incompat = 0;
+		rfs_head_seal(&super[zone].head,
+			      le64_to_cpu(super[zone].head.stamp));
+		page->data = (u8 *)&super[zone];
+	}
+	fs = mount(dev);
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	put(fs, ino, 0, 7, 4096);
+	CHECK_EQ(rfs_xattr_set(fs, ino, "user.a", "x", 1, 0, 0), -EOPNOTSUPP);
+	CHECK_EQ(length(fs, ino, "user.a"), -ENODATA);
+	CHECK_EQ(rfs_rename(fs, 2, "f", 2, "g", RFS_REC_WHITEOUT, &file),
+		 -EOPNOTSUPP);
+	CHECK_EQ(rfs_rename(fs, 2, "f", 2, "g", 0, NULL), 0);
+	check_clean(fs);
+	expect(fs, ino, 0, 7, 4096);
+	end(fs, dev);
+}

@@ -166,9 +166,10 @@ def test_fsck_finds(volume: Tools) -> None:
     assert volume.run("populate", volume.image, "clean").returncode == 0
     assert volume.fsck().returncode == 0
     image = volume.image.read_bytes()
-    root = re.search(r"root (\d+)", volume.dump("inode", "3"))
-    assert root
-    targets = {int(root[1])}
+    inode = volume.dump("inode", "3")
+    assert volume.dump("xattr", "3") == 'user.text "words"\ntrusted.bytes 00ff\n'
+    targets = {int(at) for at in re.findall(r"(?:root|xattr) (\d+)", inode)}
+    assert len(targets) == 2
     ino = volume.dump("dir", "3").split()[0]
     if "page metadata 64" in volume.dump():
         targets.add(int(volume.dump("map", ino).splitlines()[1].split()[1]))
@@ -179,7 +180,7 @@ def test_fsck_finds(volume: Tools) -> None:
                 newest = {entry.split()[1]: entry.split()[0] for entry in blocks}
                 wanted = newest.keys() & {"inodes", "imap", "timb", "ztab"}
                 targets |= {int(zone) * ZONE_BLOCKS + int(newest[kind]) for kind in wanted}
-        assert len(targets) == 6
+        assert len(targets) == 7
     for target in targets:
         volume.image.write_bytes(image)
         volume.damage(target)

@@ -157,6 +157,25 @@ static void check_dir(struct check *c, const struct rfs_dinode *di)
 	}
 }
 
+/* Returns the number of blocks. */
+static u32 check_xattrs(struct check *c, const struct rfs_dinode *di)
+{
+	u32 ino = le32_to_cpu(di->ino), at = 0;
+	const struct rfs_xattr *x = NULL;
+	int ret;
+
+	if (!di->xattr ||
+	    !claim(c, le64_to_cpu(di->xattr), "attributes of", ino, 0))
+		return 0;
+	do {
+		ret = rfs_xattr_next(c->fs, ino, &at, &x);
+	} while (!ret && x);
+	if (ret || !at)
+		fault(c, "inode %u: its extended attributes are damaged (%d)",
+		      ino, ret);
+	return 1;
+}
+
 static void check_inode(struct check *c, u32 ino)
 {
 	struct rfs_dinode *di;
@@ -173,6 +192,7 @@ static void check_inode(struct check *c, u32 ino)
 		return;
 	}
 	blocks = check_tree(c, di, &di->root, di->height, 0);
+	blocks += check_xattrs(c, di);
 	if (blocks != le64_to_cpu(di->blocks))
 		fault(c, "inode %u: says %llu blocks, has %llu", ino,
 		      (unsigned long long)le64_to_cpu(di->blocks),

@@ -149,6 +149,12 @@ static int move_meta(struct rfs_fs *fs, const struct rfs_oob *from, u64 addr)
 		if (ret || !slot || rfs_addr(slot->addr) != addr)
 			return ret;
 		return redirty(fs, from->type, ino, off, addr);
+	case RFS_XATTR:
+		ret = rfs_iget(fs, ino, &di, &buf);
+		if (ret == -ENOENT || (!ret && (di->gen != from->gen ||
+				       le64_to_cpu(di->xattr) != addr)))
+			return 0;
+		return ret ? ret : redirty(fs, RFS_XATTR, ino, 0, addr);
 	case RFS_INODES:
 		ret = rfs_imap_get(fs, off / RFS_MAP_ENTRIES, false, &buf);
 		if (ret || !buf ||

@@ -47,6 +47,21 @@ static int settle_node(struct rfs_fs *fs, struct rfs_buf *buf, u64 old)
 	return 0;
 }
 
+static int settle_xattr(struct rfs_fs *fs, struct rfs_buf *buf, u64 old)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *ibuf;
+	int ret = move_live(fs, old, buf->addr);
+
+	if (!ret)
+		ret = rfs_iget(fs, buf->ino, &di, &ibuf);
+	if (ret)
+		return ret;
+	di->xattr = cpu_to_le64(buf->addr);
+	rfs_buf_dirty(fs, ibuf);
+	return 0;
+}
+
 static int word_of(struct rfs_fs *fs, const struct rfs_buf *buf,
 		   struct rfs_buf **map, __le64 **word)
 {
@@ -138,6 +153,7 @@ static int write_passes(struct rfs_fs *fs)
 {
 	struct pass dirs = { RFS_DIR, 0, RFS_S_META, NULL, settle_dir };
 	struct pass nodes = { RFS_INDEX, 1, RFS_S_META, NULL, settle_node };
+	struct pass xattrs = { RFS_XATTR, 0, RFS_S_META, NULL, settle_xattr };
 	struct pass inodes = { RFS_INODES, 0, RFS_S_META, prepare_inodes,
 			       settle_inodes };
 	struct pass maps = { RFS_IMAP, 0, RFS_S_IMAP, NULL, settle_imap };
@@ -145,6 +161,8 @@ static int write_passes(struct rfs_fs *fs)
 
 	for (; !ret && nodes.level <= RFS_HEIGHT_MAX; nodes.level++)
 		ret = write_pass(fs, &nodes);
+	if (!ret)
+		ret = write_pass(fs, &xattrs);
 	if (!ret)
 		ret = write_pass(fs, &inodes);
 	return ret ? ret : write_pass(fs, &maps);

@@ -122,6 +122,8 @@ int rfs_log_add(struct rfs_fs *fs, const struct rfs_rec *rec, const void *name1,
 	ret = note_pending(fs, le32_to_cpu(rec->ino), removes);
 	if (!ret && rec->victim)
 		ret = note_pending(fs, le32_to_cpu(rec->victim), true);
+	if (!ret && rec->op == RFS_OP_RENAME && rec->arg1)
+		ret = note_pending(fs, le64_to_cpu(rec->arg1), false);
 	if (!ret)
 		ret = put(fs, rec, sizeof(*rec));
 	if (!ret)

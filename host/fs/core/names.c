@@ -91,10 +91,10 @@ static void to_orphans(struct rfs_fs *fs, struct rfs_dinode *di)
 }
 
 static int apply_create(struct rfs_fs *fs, const struct rfs_rec *rec,
-			const u8 *name, const u8 *target)
+			const u8 *name, const u8 *more)
 {
 	u32 ino = le32_to_cpu(rec->ino), dir = le32_to_cpu(rec->dir1);
-	u32 mode = le32_to_cpu(rec->mode);
+	u32 mode = le32_to_cpu(rec->mode), len2 = le16_to_cpu(rec->len2);
 	struct rfs_dinode *di, *parent;
 	struct rfs_buf *buf, *pbuf;
 	int ret;
@@ -110,6 +110,7 @@ static int apply_create(struct rfs_fs *fs, const struct rfs_rec *rec,
 	di->uid = rec->uid;
 	di->gid = rec->gid;
 	di->rdev = rec->rdev;
+	di->flags = rec->iflags;
 	di->parent = rec->dir1;
 	di->atime = rec->time;
 	di->mtime = rec->time;
@@ -118,12 +119,14 @@ static int apply_create(struct rfs_fs *fs, const struct rfs_rec *rec,
 	di->attr_version = rec->version;
 	if (!rec->len1) {	/* O_TMPFILE */
 		to_orphans(fs, di);
-		return 0;
+		return rfs_xattr_fill(fs, di, buf, more, len2);
 	}
 	ret = rfs_dir_add(fs, dir, name, le16_to_cpu(rec->len1), ino,
 			  type_of(mode));
 	if (!ret && S_ISLNK(mode))
-		ret = set_target(fs, di, target, le16_to_cpu(rec->len2));
+		ret = set_target(fs, di, more, len2);
+	else if (!ret)
+		ret = rfs_xattr_fill(fs, di, buf, more, len2);
 	if (ret) {
 		rfs_ifree(fs, ino);
 		return ret;
@@ -230,6 +233,32 @@ static int move_dir(struct rfs_fs *fs, struct rfs_dinode *di, u32 dir1,
 	return ret ? ret : touch_dir(fs, dir2, rec, 1);
 }
 
+/* The first name is a device 0:0 from now on, as overlayfs wants it. */
+static int put_whiteout(struct rfs_fs *fs, const struct rfs_rec *rec,
+			const u8 *name1)
+{
+	u32 ino = le64_to_cpu(rec->arg1), mode = le32_to_cpu(rec->mode);
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret = rfs_iset(fs, ino, &di, &buf);
+
+	if (ret)
+		return ret;
+	di->gen = cpu_to_le32((u32)le64_to_cpu(rec->arg2));
+	di->mode = rec->mode;
+	di->nlink = cpu_to_le32(1);
+	di->uid = rec->uid;
+	di->gid = rec->gid;
+	di->parent = rec->dir1;
+	di->atime = rec->time;
+	di->mtime = rec->time;
+	di->ctime = rec->time;
+	di->btime = rec->time;
+	di->attr_version = rec->version;
+	return rfs_dir_set(fs, le32_to_cpu(rec->dir1), name1,
+			   le16_to_cpu(rec->len1), ino, type_of(mode));
+}
+
 static int apply_rename(struct rfs_fs *fs, const struct rfs_rec *rec,
 			const u8 *name1, const u8 *name2)
 {
@@ -262,7 +291,10 @@ static int apply_rename(struct rfs_fs *fs, const struct rfs_rec *rec,
 			ret = move_dir(fs, vi, dir2, dir1, rec);
 		touch(fs, vi, vbuf, rec, false);
 	} else {
-		ret = rfs_dir_remove(fs, dir1, name1, len1);
+		if (rec->flags & RFS_REC_WHITEOUT)
+			ret = put_whiteout(fs, rec, name1);
+		else
+			ret = rfs_dir_remove(fs, dir1, name1, len1);
 		if (!ret && victim)
 			ret = lose_name(fs, victim, dir2, rec);
 	}
@@ -362,6 +394,8 @@ static int apply_free(struct rfs_fs *fs, u32 ino)
 	ret = leave_orphans(fs, ino, di->next_orphan);
 	if (!ret)
 		ret = rfs_map_prune(fs, ino, 0, ~0ULL);
+	if (!ret)
+		ret = rfs_xattr_drop(fs, di, buf);
 	if (ret)
 		return ret;
 	if (!S_ISREG(le32_to_cpu(di->mode)))
@@ -409,11 +443,13 @@ int rfs_apply(struct rfs_fs *fs, const struct rfs_rec *rec, const u8 *name1,
 		return apply_punch(fs, rec);
 	case RFS_OP_FREE:
 		return apply_free(fs, le32_to_cpu(rec->ino));
+	case RFS_OP_XATTR:
+		return rfs_xattr_apply(fs, rec, name1, name2);
 	}
 	return -EUCLEAN;
 }
 
-static void rec_init(struct rfs_fs *fs, struct rfs_rec *rec, u8 op, u32 ino)
+void rfs_rec_init(struct rfs_fs *fs, struct rfs_rec *rec, u8 op, u32 ino)
 {
 	memset(rec, 0, sizeof(*rec));
 	rec->op = op;
@@ -422,11 +458,9 @@ static void rec_init(struct rfs_fs *fs, struct rfs_rec *rec, u8 op, u32 ino)
 	rec->time = cpu_to_le64(fs->ops->now(fs->dev));
 }
 
-/* Apply and log; the inode's generation and the lengths are filled in. */
-static int commit(struct rfs_fs *fs, struct rfs_rec *rec, const char *name1,
-		  const char *name2)
+int rfs_commit(struct rfs_fs *fs, struct rfs_rec *rec, const void *first,
+	       u32 len1, const void *second, u32 len2)
 {
-	u32 len1 = name1 ? strlen(name1) : 0, len2 = name2 ? strlen(name2) : 0;
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
 	int ret;
@@ -440,14 +474,21 @@ static int commit(struct rfs_fs *fs, struct rfs_rec *rec, const char *name1,
 			return ret;
 		rec->gen = di->gen;
 	}
-	ret = rfs_apply(fs, rec, (const u8 *)name1, (const u8 *)name2);
+	ret = rfs_apply(fs, rec, first, second);
 	if (ret == -ENOSPC)
 		return ret;	/* nothing was changed */
 	if (!ret)
-		ret = rfs_log_add(fs, rec, name1, name2);
+		ret = rfs_log_add(fs, rec, first, second);
 	if (ret)
 		fs->read_only = true;	/* it may be half done */
 	return ret;
+}
+
+static int commit(struct rfs_fs *fs, struct rfs_rec *rec, const char *name1,
+		  const char *name2)
+{
+	return rfs_commit(fs, rec, name1, name1 ? strlen(name1) : 0, name2,
+			  name2 ? strlen(name2) : 0);
 }
 
 static int name_ok(const char *name)
@@ -474,23 +515,28 @@ static int free_name(struct rfs_fs *fs, u32 dir, const char *name)
 int rfs_create(struct rfs_fs *fs, u32 dir, const char *name,
 	       const struct rfs_new *how, u32 *ino)
 {
+	const void *more = how->target ? how->target : how->xattrs;
+	u32 bytes = how->target ? strlen(how->target) : how->xattr_bytes;
 	struct rfs_rec rec;
-	int ret = rfs_make_room(fs, 0, 5);
+	int ret = rfs_make_room(fs, 0, 5 + !!how->xattr_bytes);
 
+	if (!ret && how->xattr_bytes)
+		ret = rfs_has_posix(fs);
 	if (!ret && name)
 		ret = free_name(fs, dir, name);
 	if (!ret)
 		ret = rfs_ialloc(fs, ino);
 	if (ret)
 		return ret;
-	rec_init(fs, &rec, RFS_OP_CREATE, *ino);
+	rfs_rec_init(fs, &rec, RFS_OP_CREATE, *ino);
 	rec.gen = cpu_to_le32((u32)le64_to_cpu(rec.version));
 	rec.dir1 = cpu_to_le32(dir);
 	rec.mode = cpu_to_le32(how->mode);
 	rec.uid = cpu_to_le32(how->uid);
 	rec.gid = cpu_to_le32(how->gid);
 	rec.rdev = cpu_to_le32(how->rdev);
-	return commit(fs, &rec, name, how->target);
+	rec.iflags = cpu_to_le32(how->flags);
+	return rfs_commit(fs, &rec, name, name ? strlen(name) : 0, more, bytes);
 }
 
 int rfs_link(struct rfs_fs *fs, u32 dir, const char *name, u32 ino)
@@ -502,7 +548,7 @@ int rfs_link(struct rfs_fs *fs, u32 dir, const char *name, u32 ino)
 		ret = free_name(fs, dir, name);
 	if (ret)
 		return ret;
-	rec_init(fs, &rec, RFS_OP_LINK, ino);
+	rfs_rec_init(fs, &rec, RFS_OP_LINK, ino);
 	rec.dir1 = cpu_to_le32(dir);
 	return commit(fs, &rec, name, NULL);
 }
@@ -539,19 +585,21 @@ int rfs_unlink(struct rfs_fs *fs, u32 dir, const char *name, u32 *ino)
 		ret = check_empty(fs, *ino);
 	if (ret)
 		return ret;
-	rec_init(fs, &rec, RFS_OP_UNLINK, *ino);
+	rfs_rec_init(fs, &rec, RFS_OP_UNLINK, *ino);
 	rec.dir1 = cpu_to_le32(dir);
 	return commit(fs, &rec, name, NULL);
 }
 
 /* Whether a directory is another one or above it is the caller's matter. */
 int rfs_rename(struct rfs_fs *fs, u32 dir1, const char *name1, u32 dir2,
-	       const char *name2, u32 flags)
+	       const char *name2, u32 flags, const struct rfs_new *how)
 {
-	u32 ino, victim = 0;
+	u32 ino, victim = 0, white = 0;
 	struct rfs_rec rec;
-	int ret = rfs_make_room(fs, 0, 3);
+	int ret = rfs_make_room(fs, 0, flags & RFS_REC_WHITEOUT ? 5 : 3);
 
+	if (!ret && flags & RFS_REC_WHITEOUT)
+		ret = rfs_has_posix(fs);
 	if (!ret)
 		ret = name_ok(name2);
 	if (!ret)
@@ -565,7 +613,19 @@ int rfs_rename(struct rfs_fs *fs, u32 dir1, const char *name1, u32 dir2,
 		ret = check_empty(fs, victim);
 	if (ret || victim == ino)
 		return ret;
-	rec_init(fs, &rec, RFS_OP_RENAME, ino);
+	if (flags & RFS_REC_WHITEOUT) {
+		ret = rfs_ialloc(fs, &white);
+		if (ret)
+			return ret;
+	}
+	rfs_rec_init(fs, &rec, RFS_OP_RENAME, ino);
+	if (white) {
+		rec.arg1 = cpu_to_le64(white);
+		rec.arg2 = cpu_to_le64((u32)le64_to_cpu(rec.version));
+		rec.mode = cpu_to_le32(S_IFCHR);
+		rec.uid = cpu_to_le32(how->uid);
+		rec.gid = cpu_to_le32(how->gid);
+	}
 	rec.flags = flags;
 	rec.dir1 = cpu_to_le32(dir1);
 	rec.dir2 = cpu_to_le32(dir2);
@@ -580,7 +640,7 @@ int rfs_truncate(struct rfs_fs *fs, u32 ino, u64 size)
 
 	if (ret)
 		return ret;
-	rec_init(fs, &rec, RFS_OP_SIZE, ino);
+	rfs_rec_init(fs, &rec, RFS_OP_SIZE, ino);
 	rec.arg1 = cpu_to_le64(size);
 	return commit(fs, &rec, NULL, NULL);
 }
@@ -592,7 +652,7 @@ int rfs_punch(struct rfs_fs *fs, u32 ino, u64 from, u64 to)
 
 	if (ret)
 		return ret;
-	rec_init(fs, &rec, RFS_OP_PUNCH, ino);
+	rfs_rec_init(fs, &rec, RFS_OP_PUNCH, ino);
 	rec.arg1 = cpu_to_le64(from);
 	rec.arg2 = cpu_to_le64(to);
 	return commit(fs, &rec, NULL, NULL);
@@ -606,7 +666,7 @@ int rfs_setattr(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr)
 
 	if (ret)
 		return ret;
-	rec_init(fs, &rec, RFS_OP_ATTR, ino);
+	rfs_rec_init(fs, &rec, RFS_OP_ATTR, ino);
 	rec.mode = attr->mode;
 	rec.uid = attr->uid;
 	rec.gid = attr->gid;
@@ -623,7 +683,7 @@ int rfs_free_orphan(struct rfs_fs *fs, u32 ino)
 
 	if (ret)
 		return ret;
-	rec_init(fs, &rec, RFS_OP_FREE, ino);
+	rfs_rec_init(fs, &rec, RFS_OP_FREE, ino);
 	return commit(fs, &rec, NULL, NULL);
 }
 

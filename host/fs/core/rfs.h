@@ -393,17 +393,30 @@ int rfs_apply(struct rfs_fs *fs, const struct rfs_rec *rec, const u8 *name1,
 	      const u8 *name2);
 struct rfs_new {
 	u32 mode, uid, gid, rdev;
+	u32 flags;		/* FS_*_FL */
 	const char *target;	/* of a symlink */
+	const void *xattrs;	/* of others, as rfs_xattr_pack() makes them */
+	u32 xattr_bytes;
 };
 
 /* Without a name (NULL) until rfs_link(), a file is an orphan */
 int rfs_create(struct rfs_fs *fs, u32 dir, const char *name,
 	       const struct rfs_new *how, u32 *ino);
 int rfs_link(struct rfs_fs *fs, u32 dir, const char *name, u32 ino);
+/* The record of a change, to be filled in; takes a version */
+void rfs_rec_init(struct rfs_fs *fs, struct rfs_rec *rec, u8 op, u32 ino);
+/*
+ * Apply it and log it with what follows it (NULL: nothing); its generation and
+ * lengths are filled in. -ENOSPC: nothing was changed; after another error the
+ * volume only reads.
+ */
+int rfs_commit(struct rfs_fs *fs, struct rfs_rec *rec, const void *first,
+	       u32 len1, const void *second, u32 len2);
 /* A file or empty directory; its inode stays until rfs_free_orphan() */
 int rfs_unlink(struct rfs_fs *fs, u32 dir, const char *name, u32 *ino);
+/* how: owner of the whiteout that takes the name's place, else NULL */
 int rfs_rename(struct rfs_fs *fs, u32 dir1, const char *name1, u32 dir2,
-	       const char *name2, u32 flags);
+	       const char *name2, u32 flags, const struct rfs_new *how);
 int rfs_truncate(struct rfs_fs *fs, u32 ino, u64 size);
 int rfs_punch(struct rfs_fs *fs, u32 ino, u64 from, u64 to);
 int rfs_setattr(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr);
@@ -411,6 +424,38 @@ int rfs_free_orphan(struct rfs_fs *fs, u32 ino);
 int rfs_free_orphans(struct rfs_fs *fs);
 /* target has 4096 bytes; without a terminator, *len says how many */
 int rfs_readlink(struct rfs_fs *fs, u32 ino, u8 *target, u32 *len);
+
+/* xattr.c: extended attributes, all of an inode in one block */
+#define RFS_XATTR_CREATE	0x1	/* -EEXIST if it is there */
+#define RFS_XATTR_REPLACE	0x2	/* -ENODATA if it is not */
+
+/* Does the volume have them, whiteouts and reserved blocks? Else -EOPNOTSUPP */
+int rfs_has_posix(const struct rfs_fs *fs);
+/*
+ * The bytes of a value, -ENODATA, or -ERANGE if it is longer than room. Without
+ * room (0) nothing but its length.
+ */
+int rfs_xattr_get(struct rfs_fs *fs, u32 ino, const char *name, void *value,
+		  u32 room);
+/*
+ * Set, or remove if value is NULL. mode: permissions that change along with it,
+ * 0 if none do. -ENOSPC if the inode's attributes would not fit into a block.
+ */
+int rfs_xattr_set(struct rfs_fs *fs, u32 ino, const char *name,
+		  const void *value, u32 len, u32 flags, u32 mode);
+/* The one at *at, which then is where the next is; NULL at the end. */
+int rfs_xattr_next(struct rfs_fs *fs, u32 ino, u32 *at,
+		   const struct rfs_xattr **out);
+/* Add one to an image of RFS_BODY_BYTES; -ENOSPC if it does not fit */
+int rfs_xattr_pack(__le32 *image, u32 *used, const char *name, const void *value,
+		   u32 len);
+/* For names.c: what a record says, all of a new inode, none any more */
+int rfs_xattr_apply(struct rfs_fs *fs, const struct rfs_rec *rec,
+		    const u8 *name, const u8 *value);
+int rfs_xattr_fill(struct rfs_fs *fs, struct rfs_dinode *di,
+		   struct rfs_buf *ibuf, const u8 *image, u32 bytes);
+int rfs_xattr_drop(struct rfs_fs *fs, struct rfs_dinode *di,
+		   struct rfs_buf *ibuf);
 
 /* data.c */
 void rfs_ptr_of(const struct rfs_fs *fs, const struct rfs_oob *oob, u64 addr,

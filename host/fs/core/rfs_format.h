@@ -32,7 +32,8 @@
 
 /* Features: a bit nobody knows in incompat: no mount; ro_compat: no writing */
 #define RFS_INCOMPAT_SUMMARY	0x1	/* ms=0: backpointers in summaries only */
-#define RFS_INCOMPAT_KNOWN	RFS_INCOMPAT_SUMMARY
+#define RFS_INCOMPAT_POSIX	0x2	/* extended attributes, whiteouts */
+#define RFS_INCOMPAT_KNOWN	(RFS_INCOMPAT_SUMMARY | RFS_INCOMPAT_POSIX)
 #define RFS_RO_COMPAT_KNOWN	0
 #define RFS_COMPAT_KNOWN	0
 
@@ -49,6 +50,7 @@ enum rfs_type {
 	RFS_CP = 9,		/* check-point */
 	RFS_SUPER = 10,		/* superblock */
 	RFS_SUMMARY = 11,	/* backpointers of other blocks of its zone */
+	RFS_XATTR = 12,		/* extended attributes of an inode */
 	RFS_TYPES
 };
 
@@ -335,7 +337,7 @@ struct rfs_node {
  * @parent: directory of a directory; of others the one it was created in
  * @next_orphan: next inode without a name, 0 at the end
  * @size: bytes
- * @blocks: data, directory and index blocks in use
+ * @blocks: data, directory, index and attribute blocks in use
  * @atime: ns since 1970
  * @mtime: ns since 1970
  * @ctime: ns since 1970
@@ -424,6 +426,20 @@ struct rfs_dx {
 
 #define RFS_DX_ENTRIES		504
 
+/**
+ * struct rfs_xattr - extended attribute, 4-byte aligned, its value after its name
+ * @len: of the name, 1 to 255
+ * @pad: 0
+ * @value_len: bytes of the value
+ * @name: with its prefix ("user."), without a terminator
+ */
+struct rfs_xattr {
+	__u8 len;
+	__u8 pad;
+	__le16 value_len;
+	__u8 name[];
+};
+
 /* Records of the log of changes */
 enum rfs_op {
 	RFS_OP_CREATE = 1,
@@ -434,35 +450,39 @@ enum rfs_op {
 	RFS_OP_SIZE = 6,
 	RFS_OP_PUNCH = 7,
 	RFS_OP_FREE = 8,
+	RFS_OP_XATTR = 9,
 	RFS_OPS
 };
 
 /* Flags of struct rfs_rec */
 #define RFS_REC_EXCHANGE	0x1	/* RENAME: both names stay, swapped */
+#define RFS_REC_WHITEOUT	0x2	/* RENAME: the first is a whiteout then */
+#define RFS_REC_REMOVE		0x4	/* XATTR: without a value, it is gone */
 
 /**
- * struct rfs_rec - record of the log, followed by two names or name and target
+ * struct rfs_rec - record of the log, followed by up to two names or the like
  * @bytes: of the record with what follows, a multiple of 8
  * @op: enum rfs_op
- * @flags: RFS_REC_EXCHANGE
+ * @flags: RFS_REC_EXCHANGE ...
  * @len1: bytes of the first name after the record; 0 if it has none
- * @len2: bytes of the second name, or of the symlink's target
+ * @len2: bytes of the second name, symlink's target, attributes or value
  * @pad: 0
  * @ino: the inode that changes
  * @gen: of @ino
  * @dir1: directory of the first name
  * @dir2: RENAME: directory of the second name
  * @victim: RENAME: inode the second name had, 0 if none
- * @mode: CREATE, ATTR
- * @uid: CREATE, ATTR
- * @gid: CREATE, ATTR
+ * @mode: CREATE, ATTR; XATTR: unless 0; RENAME: of the whiteout
+ * @uid: CREATE, ATTR; RENAME: of the whiteout
+ * @gid: CREATE, ATTR; RENAME: of the whiteout
  * @rdev: CREATE
- * @iflags: ATTR
+ * @iflags: CREATE, ATTR
  * @pad2: 0
  * @version: of the change: earlier pages it removes have lower ones
  * @time: of the change, ns since 1970
- * @arg1: SIZE: new size; PUNCH: first block; ATTR: atime
- * @arg2: PUNCH: block after the last; ATTR: mtime
+ * @arg1: SIZE: new size; PUNCH: first block; ATTR: atime; RENAME: the
+ *	whiteout's inode
+ * @arg2: PUNCH: block after the last; ATTR: mtime; RENAME: the whiteout's gen
  */
 struct rfs_rec {
 	__le32 bytes;
@@ -653,6 +673,12 @@ RFS_AT(rfs_dirent, name, 12);
 RFS_SIZE(rfs_dx, 8);
 RFS_AT(rfs_dx, hash, 0);
 RFS_AT(rfs_dx, block, 4);
+
+RFS_SIZE(rfs_xattr, 4);
+RFS_AT(rfs_xattr, len, 0);
+RFS_AT(rfs_xattr, pad, 1);
+RFS_AT(rfs_xattr, value_len, 2);
+RFS_AT(rfs_xattr, name, 4);
 
 RFS_SIZE(rfs_rec, 88);
 RFS_AT(rfs_rec, bytes, 0);

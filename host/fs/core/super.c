@@ -94,7 +94,8 @@ static int super_ok(const struct rfs_fs *fs, const struct rfs_super *super)
 	    le32_to_cpu(super->max_inodes) != layout.max_inodes ||
 	    le32_to_cpu(super->reserve_zones) != layout.reserve_zones ||
 	    le32_to_cpu(super->dirty_max) != layout.dirty_max ||
-	    !le32_to_cpu(super->incompat) != (fs->geo.oob_bytes >= RFS_OOB_BYTES))
+	    !(le32_to_cpu(super->incompat) & RFS_INCOMPAT_SUMMARY) !=
+	    (fs->geo.oob_bytes >= RFS_OOB_BYTES))
 		return -EUCLEAN;
 	return 0;
 }
@@ -181,8 +182,9 @@ int rfs_mkfs(const struct rfs_dev_ops *ops, void *dev,
 	fs->geo = *geo;
 	super = &fs->super;
 	super->version = cpu_to_le32(RFS_FORMAT_VERSION);
+	super->incompat = cpu_to_le32(RFS_INCOMPAT_POSIX);
 	if (geo->oob_bytes < RFS_OOB_BYTES) {
-		super->incompat = cpu_to_le32(RFS_INCOMPAT_SUMMARY);
+		super->incompat |= cpu_to_le32(RFS_INCOMPAT_SUMMARY);
 		fs->geo.oob_bytes = 0;
 	}
 	memcpy(super->uuid, uuid, sizeof(super->uuid));

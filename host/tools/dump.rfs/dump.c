@@ -7,7 +7,7 @@ const char *program = "dump.rfs";
 
 static const char usage[] =
 "usage: dump.rfs DEVICE [super | zones | recovery | inode N | map N | dir N |\n"
-"                        blocks ZONE]\n"
+"                        xattr N | blocks ZONE]\n"
 "\n"
 "Print what an RFS has on its medium. Nothing is changed; what a power cut left\n"
 "is recovered in memory. Without a second argument: super.\n"
@@ -18,6 +18,7 @@ static const char usage[] =
 "  inode N     inode N; the root is 2\n"
 "  map N       blocks of file N and where they are\n"
 "  dir N       entries of directory N\n"
+"  xattr N     extended attributes of inode N\n"
 "  blocks Z    page metadata of each block of zone Z\n"
 "\n"
 "example: dump.rfs /dev/nvme0n1 dir 2\n"
@@ -27,7 +28,7 @@ static const char usage[] =
 
 static const char * const types[RFS_TYPES] = {
 	"?", "data", "log", "dir", "index", "inodes", "imap", "timb", "ztab",
-	"cp", "super", "summary",
+	"cp", "super", "summary", "xattr",
 };
 
 static int dump_super(struct rfs_fs *fs)
@@ -108,6 +109,8 @@ static int dump_inode(struct rfs_fs *fs, u32 ino)
 	       U(le64_to_cpu(di->size)), U(le64_to_cpu(di->blocks)),
 	       di->height, U(rfs_addr(di->root.addr)),
 	       le32_to_cpu(di->parent), le32_to_cpu(di->next_orphan));
+	printf("flags %#x xattr %llu\n", le32_to_cpu(di->flags),
+	       U(le64_to_cpu(di->xattr)));
 	printf("atime %llu mtime %llu ctime %llu btime %llu\n",
 	       U(le64_to_cpu(di->atime)), U(le64_to_cpu(di->mtime)),
 	       U(le64_to_cpu(di->ctime)), U(le64_to_cpu(di->btime)));
@@ -172,6 +175,33 @@ static int dump_dir(struct rfs_fs *fs, u32 ino)
 	return ret == -ENOENT ? 0 : ret;
 }
 
+/* A value as it is, if it can be printed, else in hexadecimal. */
+static void print_value(const u8 *value, u32 len)
+{
+	bool text = true;
+	u32 i;
+
+	for (i = 0; i < len; i++)
+		text &= value[i] >= ' ' && value[i] < 127;
+	printf(text ? " \"" : " ");
+	for (i = 0; i < len; i++)
+		printf(text ? "%c" : "%02x", value[i]);
+	printf(text ? "\"\n" : "\n");
+}
+
+static int dump_xattrs(struct rfs_fs *fs, u32 ino)
+{
+	const struct rfs_xattr *x;
+	u32 at = 0;
+	int ret;
+
+	while ((ret = rfs_xattr_next(fs, ino, &at, &x)) == 0 && x) {
+		printf("%.*s", x->len, x->name);
+		print_value(x->name + x->len, le16_to_cpu(x->value_len));
+	}
+	return ret;
+}
+
 static int dump_blocks(struct rfs_fs *fs, u32 nr)
 {
 	static u8 block[RFS_BLOCK_BYTES];
@@ -218,6 +248,7 @@ static const struct what {
 	{ "inode", NULL, dump_inode },
 	{ "map", NULL, dump_map },
 	{ "dir", NULL, dump_dir },
+	{ "xattr", NULL, dump_xattrs },
 	{ "blocks", NULL, dump_blocks },
 };
 

@@ -1,158 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * posix DIR [TEST...]: whether a file system does what POSIX and Linux say.
- *
- * Each test works in a directory of its own below DIR. Prints a line for each check that fails and
- * one for each test. Exit status: 0 all passed, 1 not, 2 wrong arguments. Run as root.
- */
+/* posix DIR [TEST...]: whether a file system does what POSIX and Linux say. See checks.h. */
 #define _GNU_SOURCE
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <setjmp.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 #include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/un.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#define PAGE 4096
-
-struct test {
-	const char *name;
-	void (*run)(void);
-	struct test *next;
-};
-
-static struct test *tests, **last = &tests;
-static const char *running;
-static unsigned int failures;
-
-#define TEST(id)							\
-	static void id(void);						\
-	__attribute__((constructor)) static void add_##id(void)		\
-	{								\
-		static struct test t = { #id, id, NULL };		\
-									\
-		*last = &t;						\
-		last = &t.next;						\
-	}								\
-	static void id(void)
-
-static void failed(int line, const char *what)
-{
-	printf("FAILED %s, line %d: %s (%s)\n", running, line, what, strerror(errno));
-	failures++;
-}
-
-/* Goes on after a failure: later checks may tell more. */
-#define CHECK(condition)						\
-	do {								\
-		errno = 0;						\
-		if (!(condition))					\
-			failed(__LINE__, #condition);			\
-	} while (0)
-#define OK(call) CHECK((call) != -1)
-#define FAILS(call, error) CHECK((call) == -1 && errno == (error))
-
-static int make(const char *name, const char *content)
-{
-	int fd = open(name, O_RDWR | O_CREAT | O_TRUNC, 0644);
-
-	CHECK(fd >= 0);
-	CHECK(write(fd, content, strlen(content)) == (ssize_t)strlen(content));
-	return fd;
-}
-
-static void touch(const char *name)
-{
-	close(make(name, ""));
-}
-
-static bool exists(const char *name)
-{
-	struct stat st;
-
-	return lstat(name, &st) == 0;
-}
-
-static struct stat of(const char *name)
-{
-	struct stat st = { 0 };
-
-	OK(lstat(name, &st));
-	return st;
-}
-
-static bool content_is(const char *name, const char *content)
-{
-	char got[256] = { 0 };
-	int fd = open(name, O_RDONLY);
-	ssize_t n = read(fd, got, sizeof(got) - 1);
-
-	close(fd);
-	return n == (ssize_t)strlen(content) && !strcmp(got, content);
-}
-
-/* Every byte of a file's range is `value`. */
-static bool all(int fd, off_t from, size_t bytes, unsigned char value)
-{
-	unsigned char got[PAGE];
-
-	while (bytes) {
-		size_t part = bytes < PAGE ? bytes : PAGE, i;
-
-		if (pread(fd, got, part, from) != (ssize_t)part)
-			return false;
-		for (i = 0; i < part; i++)
-			if (got[i] != value)
-				return false;
-		from += part;
-		bytes -= part;
-	}
-	return true;
-}
-
-static void fill(int fd, off_t from, size_t bytes, unsigned char value)
-{
-	unsigned char data[PAGE];
-
-	memset(data, value, sizeof(data));
-	while (bytes) {
-		size_t part = bytes < PAGE ? bytes : PAGE;
-
-		CHECK(pwrite(fd, data, part, from) == (ssize_t)part);
-		from += part;
-		bytes -= part;
-	}
-}
-
-/* What a child without privileges finds: its exit status. */
-static int as_user(int (*run)(void))
-{
-	int status;
-	pid_t child = fork();
-
-	if (!child) {
-		if (setgid(1000) || setuid(1000))
-			_exit(99);
-		_exit(run());
-	}
-	waitpid(child, &status, 0);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 98;
-}
+#include "checks.h"
 
 TEST(open_flags)
 {
@@ -400,6 +262,36 @@ TEST(rename_flags)
 	}
 	CHECK(content_is("d/sub", "b") && S_ISDIR(of("b").st_mode));
 	CHECK(of("d").st_nlink == 2 && of("b/..").st_ino == of(".").st_ino);
+	OK(renameat2(AT_FDCWD, "b", AT_FDCWD, "d/sub", RENAME_EXCHANGE));
+	CHECK(of("d").st_nlink == 3 && content_is("b", "b"));
+	FAILS(renameat2(AT_FDCWD, "b", AT_FDCWD, "absent", RENAME_EXCHANGE), ENOENT);
+	FAILS(renameat2(AT_FDCWD, "d", AT_FDCWD, "d/sub", RENAME_EXCHANGE), EINVAL);
+	FAILS(renameat2(AT_FDCWD, "b", AT_FDCWD, "c", RENAME_EXCHANGE | RENAME_NOREPLACE), EINVAL);
+}
+
+/* What overlayfs does: the old name says that something was there. */
+TEST(whiteouts)
+{
+	struct stat st;
+
+	close(make("a", "a"));
+	close(make("b", "b"));
+	OK(mkdir("d", 0755));
+	if (renameat2(AT_FDCWD, "a", AT_FDCWD, "d/a", RENAME_WHITEOUT) && errno == EINVAL)
+		return;
+	CHECK(content_is("d/a", "a"));
+	st = of("a");
+	CHECK(S_ISCHR(st.st_mode) && st.st_rdev == 0 && st.st_nlink == 1 && st.st_uid == 0);
+	OK(renameat2(AT_FDCWD, "b", AT_FDCWD, "d/a", RENAME_WHITEOUT));
+	CHECK(content_is("d/a", "b") && S_ISCHR(of("b").st_mode) && of("b").st_ino != st.st_ino);
+	FAILS(renameat2(AT_FDCWD, "d/a", AT_FDCWD, "b", RENAME_WHITEOUT | RENAME_NOREPLACE), EEXIST);
+	OK(renameat2(AT_FDCWD, "d", AT_FDCWD, "e", RENAME_WHITEOUT));
+	CHECK(S_ISCHR(of("d").st_mode) && content_is("e/a", "b"));
+	OK(rename("e/a", "a"));
+	CHECK(content_is("a", "b"));
+	OK(unlink("b"));
+	OK(unlink("d"));
+	OK(rmdir("e"));
 }
 
 static unsigned int count(DIR *dir, unsigned char *seen, unsigned int names)
@@ -816,15 +708,6 @@ TEST(syncs)
 	close(dir);
 }
 
-/* An operation that a file system need not have. */
-static bool has(int result)
-{
-	bool missing = result == -1 && errno == EOPNOTSUPP;
-
-	CHECK(result != -1 || missing);
-	return result != -1;
-}
-
 TEST(allocation)
 {
 	int fd = make("f", "");
@@ -963,44 +846,4 @@ TEST(programs)
 	OK(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED));
 	close(fd);
 	CHECK(system("cmp -s prog /bin/cat && ./prog u | cmp -s - t") == 0);
-}
-
-static void run(const struct test *t, const char *dir)
-{
-	unsigned int before = failures;
-	char path[8192];
-
-	running = t->name;
-	snprintf(path, sizeof(path), "%s/%s", dir, t->name);
-	umask(0);
-	if (mkdir(path, 0755) || chdir(path)) {
-		printf("FAILED %s: %s: %s\n", t->name, path, strerror(errno));
-		failures++;
-		return;
-	}
-	t->run();
-	printf("%s %s\n", failures == before ? "passed" : "failed", t->name);
-	fflush(stdout);
-}
-
-int main(int argc, char **argv)
-{
-	char dir[4096];
-	struct test *t;
-	int i;
-
-	if (argc < 2 || !realpath(argv[1], dir)) {
-		fprintf(stderr, "usage: posix DIR [TEST...]\n");
-		return 2;
-	}
-	for (t = tests; t; t = t->next) {
-		bool chosen = argc == 2;
-
-		for (i = 2; i < argc; i++)
-			chosen |= !strcmp(argv[i], t->name);
-		if (chosen)
-			run(t, dir);
-	}
-	printf("%u checks failed\n", failures);
-	return failures != 0;
 }

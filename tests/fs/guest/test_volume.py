@@ -18,6 +18,63 @@ def test_posix(run: Run, volume: Volume) -> None:
     check(run, volume, "start; /in/posix /mnt; again; ls -lR /mnt | wc -l; end")
 
 
+def test_attributes(run: Run, volume: Volume) -> None:
+    """Extended attributes, ACLs and flags: set, obeyed, there after a remount."""
+    check(
+        run,
+        volume,
+        """
+        start
+        /in/attributes /mnt
+        all() {
+            (cd /mnt; getfattr -hRd -m - . | sort; getfacl -R .; lsattr -R . | sort) > $1 2>&1
+        }
+        all /tmp/before
+        grep user.attribute-59= /tmp/before
+        grep user:1000:rwx /tmp/before
+        again
+        all /tmp/after
+        cmp /tmp/before /tmp/after
+        setfattr -n user.new -v new /mnt/values/f
+        again
+        test "$(getfattr --only-values -n user.new /mnt/values/f)" = new
+        end
+        """,
+    )
+
+
+def test_overlay(run: Run, volume: Volume) -> None:
+    """The upper layer of an overlay needs whiteouts, trusted attributes and O_TMPFILE."""
+    check(
+        run,
+        volume,
+        """
+        mkdir /tmp/lower /tmp/all
+        echo low > /tmp/lower/file
+        mkdir /tmp/lower/dir
+        start
+        mkdir /mnt/upper /mnt/work
+        over() {
+            mount -t overlay overlay /tmp/all \
+                -o lowerdir=/tmp/lower,upperdir=/mnt/upper,workdir=/mnt/work
+        }
+        over
+        ! dmesg | grep 'overlayfs: upper fs'
+        echo high >> /tmp/all/file
+        mv /tmp/all/file /tmp/all/moved
+        rmdir /tmp/all/dir
+        mkdir /tmp/all/dir
+        umount /tmp/all
+        again
+        over
+        test "$(cat /tmp/all/moved)" = "$(printf 'low\nhigh')"
+        test "$(ls /tmp/all | tr '\n' ' ')" = "dir moved "
+        umount /tmp/all
+        end
+        """,
+    )
+
+
 @pytest.mark.parametrize(
     ("rounds", "ops"), [(2, 1500), pytest.param(10, 100000, marks=pytest.mark.long)]
 )

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Extended attributes, access control lists, and flags as chattr sets them. */
+#include <linux/fs.h>
+#include <linux/fileattr.h>
+#include <linux/posix_acl.h>
+#include <linux/posix_acl_xattr.h>
+#include <linux/slab.h>
+#include <linux/xattr.h>
+
+#include "rfsm.h"
+
+static int get_value(struct inode *inode, const char *name, void *value,
+		     size_t size)
+{
+	struct rfsm *m = rfsm_of(inode->i_sb);
+	int ret;
+
+	rfsm_lock(m);
+	ret = rfs_xattr_get(m->fs, inode->i_ino, name, value, size);
+	rfsm_unlock(m);
+	return ret < 0 ? rfsm_failed(m, ret) : ret;
+}
+
+/* Under the inode lock. mode: unless 0, permissions that change with it */
+static int set_value(struct inode *inode, const char *name, const void *value,
+		     size_t size, int flags, umode_t mode)
+{
+	struct rfsm *m = rfsm_of(inode->i_sb);
+	u32 how = 0;
+	int ret;
+
+	if (flags & XATTR_CREATE)
+		how |= RFS_XATTR_CREATE;
+	if (flags & XATTR_REPLACE)
+		how |= RFS_XATTR_REPLACE;
+	rfsm_do(m, ret, rfs_xattr_set(m->fs, inode->i_ino, name, value, size,
+				      how, mode));
+	if (ret)
+		return ret;
+	rfsm_lock(m);
+	rfsm_reload(inode);
+	rfsm_unlock(m);
+	return 0;
+}
+
+static int get(const struct xattr_handler *handler, struct dentry *dentry,
+	       struct inode *inode, const char *name, void *value, size_t size)
+{
+	return get_value(inode, xattr_full_name(handler, name), value, size);
+}
+
+static int set(const struct xattr_handler *handler, struct mnt_idmap *idmap,
+	       struct dentry *dentry, struct inode *inode, const char *name,
+	       const void *value, size_t size, int flags)
+{
+	return set_value(inode, xattr_full_name(handler, name), value, size,
+			 flags, 0);
+}
+
+static const struct xattr_handler user_handler = {
+	.prefix = XATTR_USER_PREFIX,
+	.get = get,
+	.set = set,
+};
+
+static const struct xattr_handler trusted_handler = {
+	.prefix = XATTR_TRUSTED_PREFIX,
+	.get = get,
+	.set = set,
+};
+
+static const struct xattr_handler security_handler = {
+	.prefix = XATTR_SECURITY_PREFIX,
+	.get = get,
+	.set = set,
+};
+
+const struct xattr_handler *const rfsm_xattr_handlers[] = {
+	&user_handler, &trusted_handler, &security_handler, NULL,
+};
+
+static bool hidden(const struct rfs_xattr *x)
+{
+	size_t len = strlen(XATTR_TRUSTED_PREFIX);
+
+	return x->len > len && !memcmp(x->name, XATTR_TRUSTED_PREFIX, len);
+}
+
+ssize_t rfsm_listxattr(struct dentry *dentry, char *list, size_t size)
+{
+	struct inode *inode = d_inode(dentry);
+	struct rfsm *m = rfsm_of(inode->i_sb);
+	bool all = capable(CAP_SYS_ADMIN);
+	const struct rfs_xattr *x;
+	ssize_t used = 0;
+	u32 at = 0;
+	int ret;
+
+	rfsm_lock(m);
+	for (;;) {
+		ret = rfs_xattr_next(m->fs, inode->i_ino, &at, &x);
+		if (ret || !x)
+			break;
+		if (hidden(x) && !all)
+			continue;
+		if (size && used + x->len + 1 > size) {
+			ret = -ERANGE;
+			break;
+		}
+		if (size) {
+			memcpy(list + used, x->name, x->len);
+			list[used + x->len] = '\0';
+		}
+		used += x->len + 1;
+	}
+	rfsm_unlock(m);
+	return ret ? rfsm_failed(m, ret) : used;
+}
+
+struct posix_acl *rfsm_get_acl(struct inode *inode, int type, bool rcu)
+{
+	struct user_namespace *ns = inode->i_sb->s_user_ns;
+	struct posix_acl *acl;
+	void *value;
+	int ret;
+
+	if (rcu)
+		return ERR_PTR(-ECHILD);
+	value = kmalloc(RFS_BODY_BYTES, GFP_NOFS);
+	if (!value)
+		return ERR_PTR(-ENOMEM);
+	ret = get_value(inode, posix_acl_xattr_name(type), value,
+			RFS_BODY_BYTES);
+	if (ret == -ENODATA)
+		acl = NULL;
+	else
+		acl = ret < 0 ? ERR_PTR(ret) :
+				posix_acl_from_xattr(ns, value, ret);
+	kfree(value);
+	return acl;
+}
+
+/* The attribute's value, to be freed; *size is of how many bytes. */
+static void *acl_value(struct inode *inode, const struct posix_acl *acl,
+		       size_t *size)
+{
+	void *value;
+	int ret;
+
+	*size = posix_acl_xattr_size(acl->a_count);
+	value = kmalloc(*size, GFP_NOFS);
+	if (!value)
+		return ERR_PTR(-ENOMEM);
+	ret = posix_acl_to_xattr(inode->i_sb->s_user_ns, acl, value, *size);
+	if (ret < 0) {
+		kfree(value);
+		return ERR_PTR(ret);
+	}
+	return value;
+}
+
+/* Mode and list change in one record. */
+int rfsm_set_acl(struct mnt_idmap *idmap, struct dentry *dentry,
+		 struct posix_acl *acl, int type)
+{
+	struct inode *inode = d_inode(dentry);
+	struct posix_acl *kept = acl;
+	void *value = NULL;
+	umode_t mode = 0;
+	size_t size = 0;
+	int ret;
+
+	if (type == ACL_TYPE_DEFAULT && !S_ISDIR(inode->i_mode))
+		return acl ? -EACCES : 0;
+	if (type == ACL_TYPE_ACCESS && acl) {
+		ret = posix_acl_update_mode(idmap, inode, &mode, &kept);
+		if (ret)
+			return ret;
+	}
+	if (kept)
+		value = acl_value(inode, kept, &size);
+	if (IS_ERR(value))
+		return PTR_ERR(value);
+	ret = set_value(inode, posix_acl_xattr_name(type), value, size, 0,
+			mode);
+	kfree(value);
+	if (ret == -ENODATA) {	/* there was none to remove */
+		ret = 0;
+		if (mode && mode != inode->i_mode) {
+			inode->i_mode = mode;
+			inode_set_ctime_current(inode);
+			ret = rfsm_log_attributes(inode,
+						  rfsm_inode(inode)->flags);
+		}
+	}
+	if (!ret)
+		set_cached_acl(inode, type, kept);
+	return ret;
+}
+
+static int pack(struct inode *dir, const struct posix_acl *acl, int type,
+		__le32 *image, u32 *used)
+{
+	size_t size;
+	void *value;
+	int ret;
+
+	if (!acl)
+		return 0;
+	value = acl_value(dir, acl, &size);
+	if (IS_ERR(value))
+		return PTR_ERR(value);
+	ret = rfs_xattr_pack(image, used, posix_acl_xattr_name(type), value,
+			     size);
+	kfree(value);
+	return ret;
+}
+
+int rfsm_inherit(struct inode *dir, struct rfs_new *how)
+{
+	struct posix_acl *initial, *access;
+	umode_t mode = how->mode;
+	__le32 *image = NULL;
+	int ret;
+
+	how->flags = rfsm_inode(dir)->flags & (FS_NODUMP_FL | FS_NOATIME_FL);
+	if (S_ISREG(mode) || S_ISDIR(mode))
+		how->flags |= rfsm_inode(dir)->flags & FS_SYNC_FL;
+	if (S_ISDIR(mode))
+		how->flags |= rfsm_inode(dir)->flags & FS_DIRSYNC_FL;
+	ret = posix_acl_create(dir, &mode, &initial, &access);
+	if (ret)
+		return ret;
+	how->mode = mode;
+	if (initial || access) {
+		image = kzalloc(RFS_BODY_BYTES, GFP_NOFS);
+		ret = image ? pack(dir, access, ACL_TYPE_ACCESS, image,
+				   &how->xattr_bytes) : -ENOMEM;
+	}
+	if (!ret)
+		ret = pack(dir, initial, ACL_TYPE_DEFAULT, image,
+			   &how->xattr_bytes);
+	posix_acl_release(initial);
+	posix_acl_release(access);
+	if (ret)
+		kfree(image);
+	else
+		how->xattrs = image;
+	return ret;
+}
+
+#define SETTABLE	(FS_SYNC_FL | FS_IMMUTABLE_FL | FS_APPEND_FL |	\
+			 FS_NODUMP_FL | FS_NOATIME_FL | FS_DIRSYNC_FL)
+
+int rfsm_fileattr_get(struct dentry *dentry, struct fileattr *fa)
+{
+	fileattr_fill_flags(fa, rfsm_inode(d_inode(dentry))->flags & SETTABLE);
+	return 0;
+}
+
+int rfsm_fileattr_set(struct mnt_idmap *idmap, struct dentry *dentry,
+		      struct fileattr *fa)
+{
+	struct inode *inode = d_inode(dentry);
+	struct rfsm *m = rfsm_of(inode->i_sb);
+	int ret;
+
+	if (fileattr_has_fsx(fa) || fa->flags & ~SETTABLE)
+		return -EOPNOTSUPP;
+	ret = rfsm_log_attributes(inode, fa->flags);
+	if (ret)
+		return ret;
+	rfsm_lock(m);
+	rfsm_reload(inode);
+	rfsm_unlock(m);
+	return 0;
+}

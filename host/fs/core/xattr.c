@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Extended attributes: one block an inode, entries one after the other in the
+ * order they were set. A change is a record with the name and the value.
+ */
+#include "rfs.h"
+
+int rfs_has_posix(const struct rfs_fs *fs)
+{
+	return le32_to_cpu(fs->super.incompat) & RFS_INCOMPAT_POSIX ? 0 :
+	       -EOPNOTSUPP;
+}
+
+static u32 entry_bytes(u32 len, u32 value_len)
+{
+	return (sizeof(struct rfs_xattr) + len + value_len + 3) / 4 * 4;
+}
+
+static u32 bytes_of(const struct rfs_xattr *x)
+{
+	return entry_bytes(x->len, le16_to_cpu(x->value_len));
+}
+
+/* The entry at *at of used bytes, *at is after it then; -ENODATA at the end. */
+static int step(const u8 *body, u32 used, u32 *at, const struct rfs_xattr **out)
+{
+	const struct rfs_xattr *x = (const struct rfs_xattr *)(body + *at);
+
+	if (used > RFS_BODY_BYTES || *at > used)
+		return -EUCLEAN;
+	if (*at == used)
+		return -ENODATA;
+	if (used - *at < sizeof(*x) || !x->len || used - *at < bytes_of(x))
+		return -EUCLEAN;
+	*at += bytes_of(x);
+	*out = x;
+	return 0;
+}
+
+/* The one of a name; *at is where it ends. */
+static int find(const u8 *body, u32 used, const void *name, u32 len, u32 *at,
+		const struct rfs_xattr **out)
+{
+	int ret;
+
+	*at = 0;
+	do {
+		ret = step(body, used, at, out);
+	} while (!ret && ((*out)->len != len ||
+			  memcmp((*out)->name, name, len)));
+	return ret;
+}
+
+static void put(u8 *body, u32 *used, const void *name, u32 len,
+		const void *value, u32 value_len)
+{
+	struct rfs_xattr *x = (struct rfs_xattr *)(body + *used);
+
+	x->len = len;
+	x->value_len = cpu_to_le16(value_len);
+	memcpy(x->name, name, len);
+	if (value_len)
+		memcpy(x->name + len, value, value_len);
+	*used += bytes_of(x);
+}
+
+static u8 *body_of(struct rfs_buf *buf)
+{
+	return buf->bytes + sizeof(struct rfs_head);
+}
+
+/* An inode's block; *out is NULL if it has none. */
+static int block_get(struct rfs_fs *fs, const struct rfs_dinode *di,
+		     struct rfs_buf **out)
+{
+	u32 ino = le32_to_cpu(di->ino);
+	int ret = 0;
+
+	*out = rfs_buf_find(fs, RFS_XATTR, ino, 0);
+	if (!*out && di->xattr)
+		ret = rfs_buf_read(fs, RFS_XATTR, ino, 0,
+				   le64_to_cpu(di->xattr), out);
+	if (!ret && *out && (*out)->head.gen != di->gen)
+		ret = -EUCLEAN;
+	return ret;
+}
+
+static void add_block(struct rfs_fs *fs, struct rfs_dinode *di,
+		      struct rfs_buf *ibuf, int delta)
+{
+	di->blocks = cpu_to_le64(le64_to_cpu(di->blocks) + delta);
+	rfs_buf_dirty(fs, ibuf);
+}
+
+static int block_new(struct rfs_fs *fs, struct rfs_dinode *di,
+		     struct rfs_buf *ibuf, struct rfs_buf **out)
+{
+	int ret = rfs_buf_new(fs, RFS_XATTR, le32_to_cpu(di->ino),
+			      le32_to_cpu(di->gen), 0, out);
+
+	if (!ret)
+		add_block(fs, di, ibuf, 1);
+	return ret;
+}
+
+int rfs_xattr_drop(struct rfs_fs *fs, struct rfs_dinode *di,
+		   struct rfs_buf *ibuf)
+{
+	struct rfs_buf *buf = rfs_buf_find(fs, RFS_XATTR,
+					   le32_to_cpu(di->ino), 0);
+	int ret = 0;
+
+	if (!buf && !di->xattr)
+		return 0;
+	if (di->xattr)
+		ret = rfs_live(fs, le64_to_cpu(di->xattr), -1, NULL);
+	if (ret)
+		return ret;
+	if (buf)
+		rfs_buf_drop(fs, buf);
+	di->xattr = 0;
+	add_block(fs, di, ibuf, -1);
+	return 0;
+}
+
+int rfs_xattr_fill(struct rfs_fs *fs, struct rfs_dinode *di,
+		   struct rfs_buf *ibuf, const u8 *image, u32 bytes)
+{
+	const struct rfs_xattr *x;
+	struct rfs_buf *buf;
+	u32 at = 0;
+	int ret;
+
+	if (!bytes)
+		return 0;
+	if (bytes > RFS_BODY_BYTES)
+		return -EUCLEAN;
+	ret = block_new(fs, di, ibuf, &buf);
+	if (ret)
+		return ret;
+	memcpy(body_of(buf), image, bytes);
+	buf->head.count = cpu_to_le16(bytes);
+	do {
+		ret = step(body_of(buf), bytes, &at, &x);
+	} while (!ret);
+	return ret == -ENODATA ? 0 : ret;
+}
+
+int rfs_xattr_pack(__le32 *image, u32 *used, const char *name, const void *value,
+		   u32 len)
+{
+	if (*used + entry_bytes(strlen(name), len) > RFS_BODY_BYTES)
+		return -ENOSPC;
+	put((u8 *)image, used, name, strlen(name), value, len);
+	return 0;
+}
+
+/* Without the entry that ends at `end` */
+static u32 cut(u8 *body, u32 used, u32 end, u32 bytes)
+{
+	memmove(body + end - bytes, body + end, used - end);
+	memset(body + used - bytes, 0, bytes);
+	return used - bytes;
+}
+
+static int change(struct rfs_fs *fs, struct rfs_dinode *di,
+		  struct rfs_buf *ibuf, const struct rfs_rec *rec,
+		  const u8 *name, const u8 *value)
+{
+	u32 len = le16_to_cpu(rec->len1), value_len = le16_to_cpu(rec->len2);
+	bool gone = rec->flags & RFS_REC_REMOVE;
+	u32 used, end = 0, old = 0, more;
+	const struct rfs_xattr *x;
+	struct rfs_buf *buf;
+	int ret = block_get(fs, di, &buf);
+
+	if (ret)
+		return ret;
+	used = buf ? le16_to_cpu(buf->head.count) : 0;
+	ret = buf ? find(body_of(buf), used, name, len, &end, &x) : -ENODATA;
+	if (!ret)
+		old = bytes_of(x);
+	else if (ret != -ENODATA || gone)
+		return ret;
+	more = gone ? 0 : entry_bytes(len, value_len);
+	if (used - old + more > RFS_BODY_BYTES)
+		return -ENOSPC;
+	if (used - old + more == 0)
+		return rfs_xattr_drop(fs, di, ibuf);
+	if (!buf) {
+		ret = block_new(fs, di, ibuf, &buf);
+		if (ret)
+			return ret;
+	}
+	if (old)
+		used = cut(body_of(buf), used, end, old);
+	if (!gone)
+		put(body_of(buf), &used, name, len, value, value_len);
+	buf->head.count = cpu_to_le16(used);
+	rfs_buf_dirty(fs, buf);
+	return 0;
+}
+
+int rfs_xattr_apply(struct rfs_fs *fs, const struct rfs_rec *rec,
+		    const u8 *name, const u8 *value)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *ibuf;
+	int ret;
+
+	if (!rec->len1)
+		return -EUCLEAN;
+	ret = rfs_iget(fs, le32_to_cpu(rec->ino), &di, &ibuf);
+	if (!ret)
+		ret = change(fs, di, ibuf, rec, name, value);
+	if (ret)
+		return ret;
+	if (rec->mode)
+		di->mode = cpu_to_le32((le32_to_cpu(di->mode) & S_IFMT) |
+				       (le32_to_cpu(rec->mode) & ~S_IFMT));
+	di->ctime = rec->time;
+	rfs_buf_dirty(fs, ibuf);
+	return 0;
+}
+
+int rfs_xattr_next(struct rfs_fs *fs, u32 ino, u32 *at,
+		   const struct rfs_xattr **out)
+{
+	struct rfs_buf *ibuf, *buf;
+	struct rfs_dinode *di;
+	int ret = rfs_iget(fs, ino, &di, &ibuf);
+
+	*out = NULL;
+	if (!ret)
+		ret = block_get(fs, di, &buf);
+	if (ret || !buf)
+		return ret;
+	ret = step(body_of(buf), le16_to_cpu(buf->head.count), at, out);
+	return ret == -ENODATA ? 0 : ret;
+}
+
+/* 0 and the entry, or -ENODATA */
+static int look_up(struct rfs_fs *fs, u32 ino, const char *name,
+		   const struct rfs_xattr **out)
+{
+	struct rfs_buf *ibuf, *buf;
+	struct rfs_dinode *di;
+	u32 at;
+	int ret = rfs_iget(fs, ino, &di, &ibuf);
+
+	if (!ret)
+		ret = block_get(fs, di, &buf);
+	if (ret)
+		return ret;
+	return buf ? find(body_of(buf), le16_to_cpu(buf->head.count), name,
+			  strlen(name), &at, out) : -ENODATA;
+}
+
+int rfs_xattr_get(struct rfs_fs *fs, u32 ino, const char *name, void *value,
+		  u32 room)
+{
+	const struct rfs_xattr *x;
+	int ret = look_up(fs, ino, name, &x), len;
+
+	if (ret)
+		return ret;
+	len = le16_to_cpu(x->value_len);
+	if (!room)
+		return len;
+	if ((u32)len > room)
+		return -ERANGE;
+	memcpy(value, x->name + x->len, len);
+	return len;
+}
+
+int rfs_xattr_set(struct rfs_fs *fs, u32 ino, const char *name,
+		  const void *value, u32 len, u32 flags, u32 mode)
+{
+	const struct rfs_xattr *x;
+	struct rfs_rec rec;
+	int ret = rfs_has_posix(fs);
+
+	if (!ret && (!*name || strlen(name) > RFS_NAME_MAX))
+		ret = -ERANGE;
+	if (ret)
+		return ret;
+	/* to remove one must go on a full volume: that room is in the reserve */
+	ret = rfs_make_room(fs, 0, value ? 2 : 0);
+	if (ret && (ret != -ENOSPC || value))
+		return ret;
+	ret = look_up(fs, ino, name, &x);
+	if (!ret && flags & RFS_XATTR_CREATE)
+		return -EEXIST;
+	if (ret && (ret != -ENODATA || !value || flags & RFS_XATTR_REPLACE))
+		return ret;
+	if (len > RFS_BODY_BYTES)
+		return -ENOSPC;
+	rfs_rec_init(fs, &rec, RFS_OP_XATTR, ino);
+	rec.mode = cpu_to_le32(mode);
+	rec.flags = value ? 0 : RFS_REC_REMOVE;
+	return rfs_commit(fs, &rec, name, strlen(name), value, len);
+}
