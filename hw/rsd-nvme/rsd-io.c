@@ -10,6 +10,7 @@
  */
 
 #include "qemu/osdep.h"
+#include "qemu/bitmap.h"
 #include "system/block-backend.h"
 #include "rsd-ns.h"
 #include "trace.h"
@@ -215,7 +216,7 @@ void rsd_ns_cancel(NvmeNamespace *ns, NvmeRequest *req)
         if (!parts->pending) {
             g_free(parts);
         }
-    } else if (rsd_moves_wp(ns, req->opaque)) {
+    } else if (rsd_moves_wp(ns, req->opaque) && !rsd_flash(ns)->dead) {
         /* nobody asks for it any more, but its zone must be right */
         ((RsdCmd *)req->opaque)->opaque = NULL;
     } else {
@@ -331,20 +332,79 @@ uint16_t rsd_ns_zone_commit(NvmeNamespace *ns, NvmeRequest *req,
     return rsd_ns_add_part(ns, req, RSD_ZRWA_COMMIT, zone->d.wp, nlb);
 }
 
-/*
- * Something to a zone's random write area was refused after the zone's write
- * pointer had moved, or the zone had got an area: it has what the drive says.
- */
-static void rsd_ns_zrwa_refused(NvmeNamespace *ns, const RsdCmd *cmd)
+void rsd_ns_drop_area(NvmeNamespace *ns, NvmeZone *zone)
 {
-    NvmeZone *zone = &ns->zone_array[cmd->lba / ns->zone_size];
-    RsdZone info;
+    RsdFlash *flash = rsd_flash(ns);
+    RsdParts *parts;
+    RsdCmd *cmd;
 
-    rsd_zone_get(rsd_flash(ns)->drive, zone - ns->zone_array, &info);
+    if (!(zone->d.za & NVME_ZA_ZRWA_VALID)) {
+        return;
+    }
+    cmd = rsd_cmd_new(flash->drive, 0, RSD_ZONE_FINISH, zone->d.zslba, 0);
+    if (!cmd) {
+        return;
+    }
+    parts = g_new0(RsdParts, 1);
+    parts->pending = 1;
+    cmd->opaque = parts;
+    if (rsd_flash_start(flash, cmd, NULL) != RSD_OK) {
+        g_free(parts);
+        rsd_cmd_free(flash->drive, cmd);
+        return;
+    }
+    nvme_ns_release_zrwa(ns, zone);
+}
+
+/*
+ * Zones of which something was refused after hw/nvme had moved the write
+ * pointer, or given the zone a random write area, are unsure until hw/nvme has
+ * what the drive says. That is when nothing waits any more which the drive may
+ * refuse or not. Where only plain writes are concerned it is clear at once:
+ * those behind the refused one are refused, too, as not in order.
+ */
+static void rsd_zone_refused(RsdFlash *flash, const RsdCmd *cmd)
+{
+    NvmeNamespace *ns = flash->ns[0];
+
+    if (!flash->unsure) {
+        flash->unsure = bitmap_new(ns->num_zones);
+    }
+    set_bit(cmd->lba / ns->zone_size, flash->unsure);
+}
+
+/* A command to a zone is done. */
+static void rsd_zone_settle(RsdFlash *flash, const RsdCmd *cmd)
+{
+    const uint32_t writes = 1u << RSD_WRITE | 1u << RSD_WRITE_ZEROES;
+    NvmeNamespace *ns = flash->ns[0];
+    uint32_t idx, waiting;
+    NvmeZone *zone;
+    RsdZone info;
+    bool had_area;
+
+    if (!flash->unsure || !ns) {
+        return;
+    }
+    idx = cmd->lba / ns->zone_size;
+    if (!test_bit(idx, flash->unsure)) {
+        return;
+    }
+    zone = &ns->zone_array[idx];
+    waiting = rsd_zone_waiting(flash->drive, idx);
+    rsd_zone_get(flash->drive, idx, &info);
+    had_area = zone->d.za & NVME_ZA_ZRWA_VALID;
+    if (waiting && (had_area || info.zrwa || waiting & ~writes)) {
+        return;
+    }
+    clear_bit(idx, flash->unsure);
     if (!info.zrwa) {
         nvme_ns_release_zrwa(ns, zone);
     }
-    nvme_ns_rewind_zone(ns, zone, zone->d.zslba + info.next);
+    if (!(info.attrs & RSD_ZA_FINISHED) &&
+        (had_area != info.zrwa || zone->d.wp != zone->d.zslba + info.next)) {
+        nvme_ns_rewind_zone(ns, zone, zone->d.zslba + info.next);
+    }
 }
 
 static void rsd_part_complete(RsdFlash *flash, RsdCmd *cmd)
@@ -354,7 +414,10 @@ static void rsd_part_complete(RsdFlash *flash, RsdCmd *cmd)
 
     if (cmd->status != RSD_OK && (cmd->op == RSD_ZRWA_OPEN ||
                                   cmd->op == RSD_ZRWA_COMMIT)) {
-        rsd_ns_zrwa_refused(flash->ns[cmd->ns], cmd);
+        rsd_zone_refused(flash, cmd);
+    }
+    if (cmd->op != RSD_TRIM) {
+        rsd_zone_settle(flash, cmd);
     }
     if (cmd->status != RSD_OK) {
         parts->status = rsd_nvme_status(flash, cmd, cmd->status);
@@ -381,23 +444,6 @@ static void rsd_flush_complete(RsdFlash *flash, RsdCmd *cmd)
         status = NVME_WRITE_FAULT;
     }
     nvme_ns_flush_done(flush, status);
-}
-
-/*
- * A write was refused after its zone's write pointer had moved. Those behind
- * it in the zone are refused, too, as not in order: this is the first one.
- */
-static void rsd_ns_write_refused(NvmeNamespace *ns, const RsdCmd *cmd)
-{
-    uint32_t idx = cmd->lba / ns->zone_size;
-    RsdZone info;
-
-    rsd_zone_get(rsd_flash(ns)->drive, idx, &info);
-    if (info.zrwa) {
-        rsd_ns_zrwa_refused(ns, cmd);
-    } else if (!(info.attrs & RSD_ZA_FINISHED)) {
-        nvme_ns_rewind_zone(ns, &ns->zone_array[idx], cmd->lba);
-    }
 }
 
 /* Gives the host what was read. */
@@ -431,10 +477,12 @@ static void rsd_transfer_complete(RsdFlash *flash, RsdCmd *cmd)
     if (cmd->op == RSD_READ && !status) {
         status = rsd_read_out(req, cmd);
     }
-    if (ns && rsd_moves_wp(ns, cmd) &&
-        (cmd->status == RSD_E_NOSPC || cmd->status == RSD_E_NOBLOCK ||
-         cmd->status == RSD_E_NOMEM || cmd->status == RSD_E_READONLY)) {
-        rsd_ns_write_refused(ns, cmd);
+    if (ns && rsd_moves_wp(ns, cmd)) {
+        if (cmd->status == RSD_E_NOSPC || cmd->status == RSD_E_NOBLOCK ||
+            cmd->status == RSD_E_NOMEM || cmd->status == RSD_E_READONLY) {
+            rsd_zone_refused(flash, cmd);
+        }
+        rsd_zone_settle(flash, cmd);
     }
 
     rsd_cmd_free(flash->drive, cmd);

@@ -57,6 +57,7 @@ void rsd_flash_unref(RsdFlash *flash)
     }
     timer_free(flash->timer);
     rsd_close(flash->drive);
+    g_free(flash->unsure);
     g_free(flash);
 }
 
@@ -556,6 +557,7 @@ static void rsd_ns_degrade(Object *obj, Visitor *v, const char *name,
                    name, idx, ns->num_zones - 1);
         return;
     }
+    rsd_ns_drop_area(ns, &ns->zone_array[idx]);
     nvme_ns_degrade_zone(ns, &ns->zone_array[idx], state);
 }
 

@@ -36,6 +36,7 @@ typedef struct RsdFlash {
     QEMUTimer *timer;           /* at the drive's next event */
     RsdRecorder *recorder;      /* NULL: no trace is recorded */
     NvmeNamespace *ns[RSD_MAX_NAMESPACES];  /* by the drive's numbers */
+    unsigned long *unsure;      /* zones: see rsd-io.c; NULL: none so far */
     bool host_sync;
     uint8_t warnings;           /* NVME_SMART_* that the host was told */
     uint32_t health_changes;    /* rsd_health_changes() at that time */
@@ -116,6 +117,11 @@ uint16_t rsd_ns_zone_zrwa(NvmeNamespace *ns, NvmeRequest *req, NvmeZone *zone);
 uint16_t rsd_ns_zone_commit(NvmeNamespace *ns, NvmeRequest *req,
                             NvmeZone *zone, uint32_t nlb);
 uint16_t rsd_ns_format(NvmeNamespace *ns, uint8_t idx);
+/*
+ * The zone is about to fail: if it has a random write area, what is in it goes
+ * to the flash, as by a finish, and another zone can have the area.
+ */
+void rsd_ns_drop_area(NvmeNamespace *ns, NvmeZone *zone);
 
 /* Sets the timer for the drive's next event. */
 void rsd_flash_arm(RsdFlash *flash);

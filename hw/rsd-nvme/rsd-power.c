@@ -130,6 +130,7 @@ void rsd_ns_reset(NvmeNamespace *ns)
     /* one that does not come back takes commands and answers none */
     flash->dead = !ok;
     if (ok) {
+        g_free(g_steal_pointer(&flash->unsure));
         flash->warnings = rsd_flash_warnings(flash);
         flash->health_changes = rsd_health_changes(flash->drive);
         rsd_flash_arm(flash);

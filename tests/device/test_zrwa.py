@@ -228,6 +228,93 @@ def test_open_zones(drive: OpenDrive) -> None:
         open_area(d, 0).expect(Status.ZONE_INVALID_TRANSITION)
 
 
+def submit_behind_a_refusal(d: Drive, *commands: Command) -> list[Request]:
+    """Commands behind an Open Zone with ZRWAA for zone 1 that the drive refuses.
+
+    The host may give zone 1 the area of zone 0, which is finished. But what is in that waits for
+    room in the buffer: the drive still has it when it comes to the open.
+    """
+    for zone in (0, 3):
+        open_area(d, zone).expect()
+    put(d, 0, 1, 2, 3, 4).expect()
+    full = d.ns.transfer(16)
+    full.fill(blocks_of(range(16)))
+    fill = d.ns.io(Io.WRITE, d.ns.start(2), 16, full)
+    finish = d.ns.send_command(Action.FINISH, 0)
+    refused = d.ns.send_command(Action.OPEN, d.ns.start(1))
+    refused.cdw13 |= ALLOCATE
+    requests = d.ns.queue.submit_all([fill, finish, refused, *commands])
+    d.controller.wait(*requests)
+    requests[0].expect()
+    requests[1].expect()
+    requests[2].expect(Status.ZRWA_UNAVAILABLE)
+    return requests[3:]
+
+
+@pytest.mark.parametrize("work", ["write", "fill", "reset", "nothing"])
+def test_what_comes_behind_a_late_refusal(drive: OpenDrive, work: str) -> None:
+    """The host's write pointer is the drive's again when nothing waits any more."""
+    with drive(**ZRWA, t_fw_zone=7_000, t_fw_write=3_000) as d:
+        start = d.ns.start(1)
+        transfer = d.ns.transfer(12)
+        transfer.fill(blocks_of(range(1, 13)))
+        if work != "nothing":
+            d.ns.write(start, blocks_of([9, 9])).expect()
+        if work == "write":
+            # To a zone with an area both would have moved the write pointer, by 4. To one without,
+            # the first does, by 8, and the other one does not fit.
+            write, beyond = (d.ns.io(Io.WRITE, start + at, 8, transfer) for at in (2, 6))
+            requests = submit_behind_a_refusal(d, write, beyond)
+            requests[0].expect()
+            requests[1].expect(Status.ZONE_INVALID_WRITE)
+            assert (d.ns.zone(1).wp, has_area(d, 1)) == (10, False)
+            expect(d, start, 9, 9, *range(1, 9), 0)
+            d.ns.write(start + 10, pattern(1)).expect()
+        elif work == "fill":
+            parts = ((2, 6), (8, 4), (12, 4))
+            writes = [d.ns.io(Io.WRITE, start + at, blocks, transfer) for at, blocks in parts]
+            for request in submit_behind_a_refusal(d, *writes):
+                request.expect()
+            assert (d.ns.zone(1).state, has_area(d, 1)) == (Zs.FULL, False)
+            expect(d, start, 9, 9, *range(1, 7), 1, 2, 3, 4, 1, 2, 3, 4)
+        elif work == "reset":
+            # The zone is another one by the time that the host hears of the refusal.
+            reset = d.ns.send_command(Action.RESET, start)
+            for request in submit_behind_a_refusal(d, reset, d.ns.io(Io.WRITE, start, 3, transfer)):
+                request.expect()
+            assert (d.ns.zone(1).wp, has_area(d, 1)) == (3, False)
+            expect(d, start, 1, 2, 3, 0)
+        else:
+            submit_behind_a_refusal(d)
+            assert (d.ns.zone(1).state, has_area(d, 1)) == (Zs.EMPTY, False)
+        d.controller.advance(100_000_000)
+        open_area(d, 4).expect()
+
+
+@pytest.mark.parametrize("how", ["zone-read-only", "zone-offline"])
+def test_a_zone_that_fails_gives_its_area_back(drive: OpenDrive, how: str) -> None:
+    with drive(**ZRWA) as d:
+        for zone in range(AREAS):
+            open_area(d, zone).expect()
+            put(d, d.ns.start(zone) + 1, 1, 2).expect()
+        for zone in range(AREAS):
+            d.qemu.qom_set(NAMESPACE_PATH, how, zone)
+            assert not has_area(d, zone)
+        d.controller.advance(100_000_000)
+        for zone in range(AREAS, 2 * AREAS):
+            open_area(d, zone).expect()
+            put(d, d.ns.start(zone) + 1, 3).expect()
+            expect(d, d.ns.start(zone), 0, 3, 0)
+        if how == "zone-read-only":
+            expect(d, 0, 0, 1, 2, 0)
+        d.qemu.kill()
+    with drive(**ZRWA) as d:
+        if how == "zone-read-only":
+            expect(d, 0, 0, 1, 2, 0)
+        expect(d, d.ns.start(AREAS), 0, 3, 0)
+        open_area(d, 2 * AREAS).expect(Status.ZRWA_UNAVAILABLE)
+
+
 def test_zones_that_fail(drive: OpenDrive) -> None:
     """What was in the area of a zone that became read-only can be read."""
     with drive(**ZRWA) as d:

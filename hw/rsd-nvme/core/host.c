@@ -172,3 +172,17 @@ void rsd_host_event(RsdDrive *drive, uint32_t list)
         rsd_sched_host_event(drive, list, l->head->due);
     }
 }
+
+uint32_t rsd_zone_waiting(const RsdDrive *drive, uint32_t zone)
+{
+    uint32_t ops = 0;
+
+    for (const Cmd *cmd = drive->host.lists[ENTERING_OTHERS].head; cmd;
+         cmd = cmd->done_next) {
+        if (!cmd->pub.ns && cmd->pub.op != RSD_FLUSH &&
+            cmd->pub.lba >> drive->ns[0].zone_shift == zone) {
+            ops |= 1u << cmd->pub.op;
+        }
+    }
+    return ops;
+}

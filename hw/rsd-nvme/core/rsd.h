@@ -181,6 +181,11 @@ typedef struct RsdZone {
 } RsdZone;
 
 void rsd_zone_get(const RsdDrive *drive, uint32_t zone, RsdZone *info);
+/*
+ * What was submitted to a zone and has not come to it: bits 1 << RsdOp. Nothing
+ * in a drive whose controller takes no time.
+ */
+uint32_t rsd_zone_waiting(const RsdDrive *drive, uint32_t zone);
 void rsd_zone_save(RsdDrive *drive, uint32_t zone, uint8_t state,
                    uint8_t attrs);
 /* cfg.zd_ext bytes in the file; NULL if zd_ext is 0 */
