@@ -85,6 +85,15 @@ def test_damaged_volumes(build: Path) -> None:
     assert faulty > 100
 
 
+@pytest.mark.parametrize("options", [(), ("burst=7",), ("oob=0", "burst=3")], ids=" ".join)
+def test_no_memory(build: Path, options: tuple[str, ...]) -> None:
+    """Each allocation fails in turn: all or nothing, and what was promised stays."""
+    done = run(build / "nomem", "steps=100", *options)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    runs, errors = map(int, re.findall(r"^(\d+) runs, (\d+) errors", done.stdout)[0])
+    assert errors >= runs - 1 > 150
+
+
 def test_format_document() -> None:
     """Its tables are those of rfs_format.h."""
     done = run(sys.executable, HERE / "format_tables.py")
