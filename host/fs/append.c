@@ -455,6 +455,9 @@ int rfsm_append_init(struct rfsm *m)
 	if (!ret)
 		ret = mempool_init_slab_pool(&m->txns, 4, txn_cache);
 	if (!ret)
+		ret = mempool_init_kmalloc_pool(&m->batches, 4,
+						sizeof(struct rfsm_batch));
+	if (!ret)
 		ret = mempool_init_slab_pool(&m->sum_runs, SUMS, run_cache);
 	if (!ret)
 		ret = mempool_init_page_pool(&m->sum_pages, 2 * SUMS, 0);
@@ -483,6 +486,7 @@ void rfsm_append_exit(struct rfsm *m)
 	bioset_exit(&m->sum_bios);
 	mempool_exit(&m->sum_pages);
 	mempool_exit(&m->sum_runs);
+	mempool_exit(&m->batches);
 	mempool_exit(&m->txns);
 	mempool_exit(&m->runs);
 }

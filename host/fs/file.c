@@ -4,6 +4,7 @@
 #include <linux/falloc.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
+#include <linux/sched/signal.h>
 #include <linux/uaccess.h>
 #include <linux/uio.h>
 
@@ -105,7 +106,7 @@ static loff_t seek_data(struct file *file, loff_t pos, bool data)
 	struct inode *inode = file_inode(file);
 	struct rfsm *m = rfsm_of(inode->i_sb);
 	loff_t size = i_size_read(inode);
-	u64 block;
+	u64 block = pos >> PAGE_SHIFT;
 	int ret;
 
 	if (pos < 0 || pos >= size)
@@ -114,10 +115,15 @@ static loff_t seek_data(struct file *file, loff_t pos, bool data)
 	ret = filemap_write_and_wait(inode->i_mapping);
 	if (ret)
 		return ret;
-	rfsm_lock(m);
-	ret = rfs_map_seek(m->fs, inode->i_ino, pos >> PAGE_SHIFT,
-			   DIV_ROUND_UP_ULL(size, PAGE_SIZE), data, &block);
-	rfsm_unlock(m);
+	do {	/* others have their turn between */
+		rfsm_lock(m);
+		ret = rfs_map_seek(m->fs, inode->i_ino, block,
+				   DIV_ROUND_UP_ULL(size, PAGE_SIZE), data,
+				   &block);
+		rfsm_unlock(m);
+	} while (ret == -EAGAIN && !fatal_signal_pending(current));
+	if (ret == -EAGAIN)
+		return -EINTR;
 	if (ret)
 		return rfsm_failed(m, ret);
 	pos = max_t(loff_t, pos, block << PAGE_SHIFT);

@@ -83,8 +83,9 @@ struct read {
 static bool block_ok(const struct rfsm *m, const struct inode *inode,
 		     const struct folio *folio, const struct rfs_oob *oob)
 {
-	return rfs_oob_ok(oob, m->fs->volume) &&
+	return rfs_oob_ok(oob, m->fs->volume) && oob->type == RFS_DATA &&
 	       le32_to_cpu(oob->ino) == inode->i_ino &&
+	       le32_to_cpu(oob->gen) == inode->i_generation &&
 	       le64_to_cpu(oob->off) == folio->index &&
 	       le32_to_cpu(oob->data_crc) ==
 	       ~rfs_crc(~0U, folio_address(folio), RFS_BLOCK_BYTES);
@@ -459,14 +460,7 @@ int rfsm_zero_tail(struct inode *inode, loff_t old_size)
 	return 0;
 }
 
-/* Consecutive folios under writeback: a transaction */
-struct batch {
-	u32 n;
-	u32 len;	/* valid bytes of the last */
-	struct folio *folio[RFS_TXN_MAX];
-};
-
-static void batch_write(struct inode *inode, struct batch *b, bool sync)
+static void batch_write(struct inode *inode, struct rfsm_batch *b, bool sync)
 {
 	if (b->n)
 		rfsm_append(rfsm_of(inode->i_sb), inode, b->folio, b->n, b->len,
@@ -475,7 +469,8 @@ static void batch_write(struct inode *inode, struct batch *b, bool sync)
 }
 
 /* Add a locked folio, which was dirty, and unlock it. */
-static int batch_add(struct inode *inode, struct batch *b, struct folio *folio)
+static int batch_add(struct inode *inode, struct rfsm_batch *b,
+		     struct folio *folio)
 {
 	struct rfsm *m = rfsm_of(inode->i_sb);
 	loff_t size = i_size_read(inode), pos = folio_pos(folio);
@@ -509,11 +504,13 @@ static int writepages(struct address_space *mapping,
 {
 	bool sync = wbc->sync_mode == WB_SYNC_ALL;
 	struct inode *inode = mapping->host;
+	struct rfsm *m = rfsm_of(inode->i_sb);
 	struct folio *folio = NULL;
-	struct batch *b;
+	struct rfsm_batch *b;
 	int error;
 
-	b = kmalloc(sizeof(*b), GFP_NOFS | __GFP_NOFAIL);
+	/* before a folio is locked: nobody waits for who waits for this */
+	b = mempool_alloc(&m->batches, GFP_NOFS);
 	b->n = 0;
 	while ((folio = writeback_iter(mapping, wbc, folio, &error))) {
 		if (b->n && (b->n == RFS_TXN_MAX || b->len < RFS_BLOCK_BYTES ||
@@ -522,7 +519,7 @@ static int writepages(struct address_space *mapping,
 		error = batch_add(inode, b, folio);
 	}
 	batch_write(inode, b, sync);
-	kfree(b);
+	mempool_free(b, &m->batches);
 	return error;
 }
 

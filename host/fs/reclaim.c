@@ -97,12 +97,14 @@ static int thread(void *arg)
 {
 	struct rfsm *m = arg;
 
-	while (!kthread_should_stop()) {
+	/* a machine that is suspended writes nothing */
+	set_freezable();
+	while (!kthread_freezable_should_stop(NULL)) {
 		bool found;
 
-		wait_event_interruptible_timeout(m->wake, work_due(m) ||
-						 kthread_should_stop(),
-						 m->opt.commit * HZ);
+		wait_event_freezable_timeout(m->wake, work_due(m) ||
+					     kthread_should_stop(),
+					     m->opt.commit * HZ);
 		if (kthread_should_stop())
 			break;
 		if (!sb_start_intwrite_trylock(m->sb)) {

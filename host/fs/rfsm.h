@@ -50,6 +50,13 @@ struct rfsm_dev {
 	bool dead;		/* shut down: all fails */
 };
 
+/* Consecutive folios under writeback: a transaction */
+struct rfsm_batch {
+	u32 n;
+	u32 len;	/* valid bytes of the last */
+	struct folio *folio[RFS_TXN_MAX];
+};
+
 struct rfsm {
 	struct super_block *sb;
 	struct rfs_fs *fs;
@@ -62,7 +69,7 @@ struct rfsm {
 	struct work_struct work;
 	struct llist_head done, later;
 	struct delayed_work retry;
-	mempool_t txns, runs, sum_runs, sum_pages;
+	mempool_t batches, txns, runs, sum_runs, sum_pages;
 	struct bio_set sum_bios;
 	u32 sums;		/* summaries */
 	u32 flying;		/* transactions and summaries */

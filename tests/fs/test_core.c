@@ -607,11 +607,36 @@ TEST(times_set_in_flight)
 	end(fs, dev);
 }
 
+/* Sent again with more in it, a log block would be there twice, and differ */
+TEST(log_that_cannot_be_written)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	u32 ino, zone;
+
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	for (zone = 0; zone < dev->geo.zones; zone++)
+		dev->cond[zone] = RFS_DEV_READ_ONLY;
+	CHECK_EQ(rfs_fsync(fs, ino), -EIO);
+	for (zone = 0; zone < dev->geo.zones; zone++)
+		dev->cond[zone] = RFS_DEV_OK;
+	CHECK_EQ(rfs_create(fs, 2, "g", &file, &ino), -EROFS);
+	rfs_drop(fs);
+	memdev_free(dev);
+}
+
+static u64 seek(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool data)
+{
+	while (rfs_map_seek(fs, ino, from, to, data, &from) == -EAGAIN)
+		;
+	return from;
+}
+
 TEST(holes_are_found)
 {
 	struct memdev *dev = new_dev(&geometry);
 	struct rfs_fs *fs = mount(dev);
-	u64 far = 1ULL << 30, at;
+	u64 far = 1ULL << 30;
 	u32 ino;
 
 	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
@@ -619,15 +644,41 @@ TEST(holes_are_found)
 	put(fs, ino, 4, 1, RFS_BLOCK_BYTES);
 	put(fs, ino, far, 1, RFS_BLOCK_BYTES);
 	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
-	CHECK_EQ(rfs_map_seek(fs, ino, 0, far + 1, true, &at), 0);
-	CHECK_EQ(at, 3);
-	CHECK_EQ(rfs_map_seek(fs, ino, 3, far + 1, false, &at), 0);
-	CHECK_EQ(at, 5);
-	CHECK_EQ(rfs_map_seek(fs, ino, 5, far + 1, true, &at), 0);
-	CHECK_EQ(at, far);
-	CHECK_EQ(rfs_map_seek(fs, ino, far, far + 1, false, &at), 0);
-	CHECK_EQ(at, far + 1);
+	CHECK_EQ(seek(fs, ino, 0, far + 1, true), 3);
+	CHECK_EQ(seek(fs, ino, 3, far + 1, false), 5);
+	CHECK_EQ(seek(fs, ino, 5, far + 1, true), far);
+	CHECK_EQ(seek(fs, ino, far, far + 1, false), far + 1);
+	CHECK_EQ(seek(fs, ino, 0, far + 1, false), 0);
+	/* the only block of a file is in no node */
+	CHECK_EQ(rfs_create(fs, 2, "g", &file, &ino), 0);
+	put(fs, ino, 0, 1, RFS_BLOCK_BYTES);
+	CHECK_EQ(seek(fs, ino, 0, 9, true), 0);
+	CHECK_EQ(seek(fs, ino, 0, 9, false), 1);
+	CHECK_EQ(seek(fs, ino, 1, 9, true), 9);
 	end(fs, dev);
+}
+
+/* In pieces, so that nobody waits for the whole of it */
+TEST(holes_of_a_dense_file)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	u64 block, at = 0, blocks = 64 * RFS_FANOUT + 10;
+	struct rfs_ptr ptr = { 0 };
+	u32 ino, calls = 1;
+
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	put(fs, ino, 0, 1, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_map_get(fs, ino, 0, &ptr), 0);
+	/* nobody reads them: all at one address */
+	for (block = 1; block < blocks; block++)
+		CHECK_EQ(rfs_map_set(fs, ino, block, &ptr), 0);
+	while (rfs_map_seek(fs, ino, at, blocks + 5, false, &at) == -EAGAIN)
+		calls++;
+	CHECK_EQ(calls, 2);
+	CHECK_EQ(at, blocks);
+	rfs_drop(fs);
+	memdev_free(dev);
 }
 
 TEST(read_only_writes_nothing)

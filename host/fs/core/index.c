@@ -150,19 +150,47 @@ static int hole_at(struct rfs_fs *fs, u32 ino, u64 block, u64 *blocks)
 	return ret;
 }
 
+#define SEEK_NODES	64	/* looked at in one call */
+
+/* How many blocks from a slot on, within its block, are holes, or are data */
+static u64 pass_over(const struct rfs_ptr *slot, const struct rfs_buf *buf,
+		     u64 block, bool holes)
+{
+	u64 n = 0, most = 1;	/* slots of a file of one block */
+
+	if (buf->type == RFS_INDEX)
+		most = RFS_FANOUT - block % RFS_FANOUT;
+	while (n < most && holes == !rfs_addr(slot[n].addr))
+		n++;
+	return n;
+}
+
 int rfs_map_seek(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool data,
 		 u64 *out)
 {
-	u64 hole;
-	int ret = 0;
+	struct rfs_ptr *slot;
+	struct rfs_buf *buf;
+	u32 nodes = 0;
+	u64 skip;
+	int ret;
 
-	for (*out = from; *out < to; *out += max(hole, 1ULL)) {
-		ret = hole_at(fs, ino, *out, &hole);
-		if (ret || data == !hole)
+	for (*out = from; *out < to; *out += skip) {
+		if (nodes++ == SEEK_NODES)
+			return -EAGAIN;
+		ret = rfs_map_slot(fs, ino, 0, *out, false, &slot, &buf);
+		if (!ret && slot)
+			skip = pass_over(slot, buf, *out, data);
+		else if (!ret && data)
+			ret = hole_at(fs, ino, *out, &skip);
+		else
+			skip = 0;
+		if (ret)
+			return ret;
+		if (!skip)
 			break;
 	}
 	*out = min(*out, to);
-	return ret;
+	return 0;
 }
 
 static void add_blocks(struct rfs_dinode *di, int delta)

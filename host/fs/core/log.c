@@ -145,6 +145,9 @@ int rfs_log_sync(struct rfs_fs *fs)
 {
 	int ret = rfs_log_write(fs);
 
+	/* the medium may hold it: it must not be sent again with more in it */
+	if (ret == -EIO)
+		fs->read_only = true;
 	if (!ret)
 		ret = fs->ops->wait(fs->dev);
 	if (!ret && fs->geo.volatile_cache)

@@ -352,7 +352,10 @@ int rfs_imap_get(struct rfs_fs *fs, u32 block, bool create,
 int rfs_map_get(struct rfs_fs *fs, u32 ino, u64 block, struct rfs_ptr *out);
 int rfs_map_set(struct rfs_fs *fs, u32 ino, u64 block,
 		const struct rfs_ptr *ptr);
-/* The first block in from..to - 1 that is data, or a hole; `to` if none is */
+/*
+ * The first block in from..to - 1 that is data, or a hole; `to` if none is.
+ * -EAGAIN: go on at *out, so that others get their turn.
+ */
 int rfs_map_seek(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool data,
 		 u64 *out);
 /* Blocks from..to - 1 are gone */
