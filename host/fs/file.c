@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Files: reading, writing, fsync, ioctls. */
+#include <linux/blkdev.h>
 #include <linux/capability.h>
 #include <linux/falloc.h>
 #include <linux/mm.h>
@@ -198,20 +199,24 @@ static long fallocate(struct file *file, int mode, loff_t pos, loff_t len)
 	return ret;
 }
 
-/* Of a directory all names: any of them may be in it. */
-static int sync_log(struct rfs_fs *fs, struct inode *inode)
+/*
+ * The records that fsync promises; of a directory all, any may be of a name in
+ * it. *data: there are none, what is promised was written before.
+ */
+static int sync_log(struct rfs_fs *fs, struct inode *inode, bool *data)
 {
 	if (fs->read_only)
 		return -EROFS;	/* what is not durable will not be */
-	if (S_ISDIR(inode->i_mode) && fs->pendings)
-		return rfs_log_sync(fs);
-	return rfs_fsync(fs, inode->i_ino);
+	*data = S_ISDIR(inode->i_mode) ? !fs->pendings :
+		!rfs_log_pending(fs, inode->i_ino, false);
+	return *data ? 0 : rfs_log_sync(fs);
 }
 
 int rfsm_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 {
 	struct inode *inode = file_inode(file);
 	struct rfsm *m = rfsm_of(inode->i_sb);
+	bool data = false;
 	int ret = 0;
 
 	if (rfsm_dead(m))
@@ -220,7 +225,10 @@ int rfsm_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 		ret = file_write_and_wait_range(file, start, end);
 	if (ret || m->clean_ro)
 		return ret;
-	rfsm_do(m, ret, sync_log(m->fs, inode));
+	rfsm_do(m, ret, sync_log(m->fs, inode, &data));
+	/* not under the lock: others need not wait for it */
+	if (!ret && data && m->fs->geo.volatile_cache)
+		ret = blkdev_issue_flush(inode->i_sb->s_bdev);
 	return ret;
 }
 

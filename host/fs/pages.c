@@ -118,7 +118,6 @@ static void read_end(struct read *r)
 {
 	u32 i;
 
-	rfsm_bio_put(&r->m->dev, r->bio, r->oob);
 	read_drop(r->m, r->addr);
 	for (i = 0; i < r->n; i++)
 		folio_end_read(r->folio[i], r->ok[i]);
@@ -132,6 +131,8 @@ static void read_singly(struct work_struct *work)
 	struct rfsm *m = r->m;
 	u32 i;
 
+	/* first, since others that are repeated may wait for its memory */
+	rfsm_bio_put(&m->dev, r->bio, r->oob);
 	for (i = 0; i < r->n; i++) {
 		void *oob;
 		struct bio *bio = rfsm_bio(&m->dev, REQ_OP_READ, 1,
@@ -158,6 +159,7 @@ static void read_endio(struct bio *bio)
 	for (i = 0; i < r->n; i++)
 		r->ok[i] = !bio->bi_status &&
 			   read_ok(r, i, r->oob ? r->oob + i * step : NULL);
+	rfsm_bio_put(&r->m->dev, r->bio, r->oob);
 	read_end(r);
 }
 

@@ -161,7 +161,8 @@ static int op_rename(struct model *m, u32 nr)
 	m->file[nr].there = false;
 	name_of(nr, from_name);
 	name_of(to, to_name);
-	ret = rfs_rename(fs, RFS_ROOT_INO, from_name, RFS_ROOT_INO, to_name, 0);
+	ret = rfs_rename(fs, RFS_ROOT_INO, from_name, RFS_ROOT_INO, to_name,
+			 0, NULL);
 	if (!ret && over)
 		ret = rfs_free_orphan(fs, ino);
 	return ret ? ret : rfs_log_sync(fs);

@@ -81,21 +81,22 @@ static int more_pending(struct rfs_fs *fs)
 	return 0;
 }
 
-static int note_pending(struct rfs_fs *fs, u32 ino, bool before_data)
+#define RECORD_INODES	3	/* that a record is about, at most */
+
+int rfs_log_room(struct rfs_fs *fs)
 {
-	struct rfs_pending *place;
+	u32 most = fs->pendings + RECORD_INODES;
 
-	if (2 * (fs->pendings + 1) > fs->pending_room) {
-		int ret = more_pending(fs);
+	return 2 * most > fs->pending_room ? more_pending(fs) : 0;
+}
 
-		if (ret)
-			return ret;
-	}
-	place = pending_at(fs, ino);
+static void note_pending(struct rfs_fs *fs, u32 ino, bool before_data)
+{
+	struct rfs_pending *place = pending_at(fs, ino);
+
 	fs->pendings += !place->ino;
 	place->ino = ino;
 	place->before_data |= before_data;
-	return 0;
 }
 
 void rfs_log_durable(struct rfs_fs *fs)
@@ -117,15 +118,16 @@ int rfs_log_add(struct rfs_fs *fs, const struct rfs_rec *rec, const void *name1,
 	u32 len1 = le16_to_cpu(rec->len1), len2 = le16_to_cpu(rec->len2);
 	bool removes = rec->op == RFS_OP_SIZE || rec->op == RFS_OP_PUNCH ||
 		       rec->op == RFS_OP_UNLINK;
-	int ret;
+	int ret = rfs_log_room(fs);	/* a check-point may have come between */
 
-	ret = note_pending(fs, le32_to_cpu(rec->ino), removes);
-	if (!ret && rec->victim)
-		ret = note_pending(fs, le32_to_cpu(rec->victim), true);
-	if (!ret && rec->op == RFS_OP_RENAME && rec->arg1)
-		ret = note_pending(fs, le64_to_cpu(rec->arg1), false);
-	if (!ret)
-		ret = put(fs, rec, sizeof(*rec));
+	if (ret)
+		return ret;
+	note_pending(fs, le32_to_cpu(rec->ino), removes);
+	if (rec->victim)
+		note_pending(fs, le32_to_cpu(rec->victim), true);
+	if (rec->op == RFS_OP_RENAME && rec->arg1)
+		note_pending(fs, le64_to_cpu(rec->arg1), false);
+	ret = put(fs, rec, sizeof(*rec));
 	if (!ret)
 		ret = put(fs, name1, len1);
 	if (!ret)

@@ -474,6 +474,9 @@ int rfs_commit(struct rfs_fs *fs, struct rfs_rec *rec, const void *first,
 			return ret;
 		rec->gen = di->gen;
 	}
+	ret = rfs_log_room(fs);
+	if (ret)
+		return ret;
 	ret = rfs_apply(fs, rec, first, second);
 	if (ret == -ENOSPC)
 		return ret;	/* nothing was changed */

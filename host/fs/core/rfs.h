@@ -384,6 +384,8 @@ int rfs_dir_set(struct rfs_fs *fs, u32 dir, const void *name, u32 len, u32 ino,
 int rfs_dir_next(struct rfs_fs *fs, u32 dir, u64 pos, struct rfs_entry *out);
 
 /* log.c */
+/* Memory for one more record, before it is applied */
+int rfs_log_room(struct rfs_fs *fs);
 int rfs_log_add(struct rfs_fs *fs, const struct rfs_rec *rec, const void *name1,
 		const void *name2);
 int rfs_log_write(struct rfs_fs *fs);	/* what was added; not waited for */
