@@ -20,10 +20,7 @@ REST_S = 5
 # Longer than btrfs waits between the commits after which it reclaims zones.
 AGING_REST_S = 35
 
-# Of the flash: how full it gets and how much is written. SFS writes twice the capacity (2.2).
 # One file in so many stays.
-AGING_FILL = 0.60
-AGING_TOTAL = 2.0
 AGING_KEEP = 3
 
 # The status of a script that could not go on
@@ -60,7 +57,7 @@ def age(stack: Stack, scale: Scale) -> str:
     """Make the file system and age it with age.py."""
     file_system = stack.file_system
     raw = scale.raw_mib * MIB
-    amounts = [int(raw * AGING_FILL), int(raw * AGING_TOTAL)]
+    amounts = [int(raw * stack.fill), int(raw * stack.written)]
     amounts += [AGING_REST_S if stack.ours else 0, AGING_KEEP]
     return (
         _PROLOGUE
@@ -68,6 +65,7 @@ def age(stack: Stack, scale: Scale) -> str:
         + f"{file_system.before_mount}\n"
         + f"must {file_system.mkfs}\n"
         + f'mounted "{file_system.mount}"\n'
+        + file_system.after_mount
         + f"mkdir {VOLUME}/aged || exit 3\n"
         + f"cat >/tmp/age.py <<'END'\n{AGE.read_text()}END\n"
         + f"must python3 /tmp/age.py {VOLUME}/aged {' '.join(map(str, amounts))}\n"
@@ -86,6 +84,7 @@ def measure(stack: Stack, benchmark: Benchmark) -> str:
         + _DRIVES
         + f"{file_system.before_mount}\n"
         + f'mounted "{file_system.mount}"\n'
+        + file_system.after_mount
         + f"mkdir {VOLUME}/bench && cd {VOLUME}/bench || exit 3\n"
         + "out=/out\n"
         + "read_counters() {\n"

@@ -44,6 +44,7 @@ class FileSystem:
     mkfs: str
     mount: str
     before_mount: str = ":"
+    after_mount: str = ""
 
 
 # nilfs2 keeps every state of the last hour by default, so that a short run on a small drive
@@ -88,9 +89,15 @@ NILFS2 = FileSystem(
     "mount -t nilfs2 $drive",
     before_mount=_NILFS_CLEANER,
 )
-# Zones are reset instead of discarded.
+# Zones are reset instead of discarded. By default any zone of data that falls below 75% in use is
+# relocated as soon as three quarters of the drive are allocated; each pass relocates all of them,
+# so that a small drive does little else.
 BTRFS_ZONED = FileSystem(
-    "mkfs.btrfs -q -f -O zoned -d single -m single $drive", "mount -t btrfs $drive"
+    "mkfs.btrfs -q -f -O zoned -d single -m single $drive",
+    "mount -t btrfs $drive",
+    after_mount="for data in /sys/fs/btrfs/*-*/allocation/data; do\n"
+    "\techo 50 >$data/bg_reclaim_threshold || exit 3\n"
+    "done\n",
 )
 F2FS_ZONED = FileSystem(
     "mkfs.f2fs -q -f -o 5 -m -c $drive $second", "mount -t f2fs -o discard $second"
@@ -102,7 +109,9 @@ RFS = FileSystem("mkfs.rfs -q -f $drive", "mount -t rfs $drive")
 class Stack:
     """A file system on a drive. `drive` is a name of rsd.systems; `namespace` changes it.
 
-    `level` is the first level that measures it; `scales` the sizes at which it works.
+    `level` is the first level that measures it; `scales` the sizes at which it works. Of the flash,
+    `fill` is how full it gets when it is aged, `written` how much is written in all: SFS writes
+    twice the capacity (2.2).
     """
 
     file_system: FileSystem
@@ -111,6 +120,8 @@ class Stack:
     summary: str
     namespace: Mapping[str, str] = field(default_factory=dict)
     scales: tuple[Scale, ...] = (SMALL, REDO, RISA)
+    fill: float = 0.60
+    written: float = 2.0
 
     @property
     def system(self) -> System:
@@ -172,5 +183,8 @@ STACKS: dict[str, Stack] = {
         namespace={"oob": "0"},
         # It wants zones of 4 MiB or more.
         scales=(RISA,),
+        # Of all that it writes, more is relocated the fuller the zones are.
+        fill=0.40,
+        written=1.2,
     ),
 }
