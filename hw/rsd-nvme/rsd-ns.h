@@ -152,6 +152,7 @@ void rsd_record_close(RsdRecorder *recorder);
 /* Power cuts and rewinding (rsd-power.c). See NvmeNamespaceOps. */
 extern const uint8_t rsd_ns_vendor_opcodes[];
 uint16_t rsd_ns_vendor_admin(NvmeNamespace *ns, const NvmeCmd *cmd, void *buf);
+uint16_t rsd_fault_command(NvmeNamespace *ns, const NvmeCmd *cmd);
 void rsd_ns_reset(NvmeNamespace *ns);
 /* The cuts that the properties ask for. False and errp if they cannot be. */
 bool rsd_flash_setup_power(RsdFlash *flash, const RsdNamespace *rs,

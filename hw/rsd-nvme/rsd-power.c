@@ -25,7 +25,8 @@
 
 QEMU_BUILD_BUG_ON(RSD_VENDOR_BYTES != NVME_NS_VENDOR_BYTES);
 
-const uint8_t rsd_ns_vendor_opcodes[] = { RSD_ADMIN_POWER, RSD_ADMIN_OPLOG, 0 };
+const uint8_t rsd_ns_vendor_opcodes[] = { RSD_ADMIN_POWER, RSD_ADMIN_OPLOG,
+                                         RSD_ADMIN_FAULT, 0 };
 
 bool rsd_flash_setup_power(RsdFlash *flash, const RsdNamespace *rs,
                            Error **errp)
@@ -249,6 +250,8 @@ uint16_t rsd_ns_vendor_admin(NvmeNamespace *ns, const NvmeCmd *cmd, void *buf)
         return rsd_oplog_query(flash, what,
                                le32_to_cpu(cmd->cdw12) |
                                (uint64_t)le32_to_cpu(cmd->cdw13) << 32, buf);
+    case RSD_ADMIN_FAULT:
+        return rsd_fault_command(ns, cmd);
     }
     return NVME_INVALID_OPCODE | NVME_DNR;
 }

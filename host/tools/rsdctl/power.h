@@ -9,7 +9,8 @@
 struct power_options {
 	bool json;
 	bool has_op;
-	uint64_t op;
+	uint64_t op;		/* or block, of a fault */
+	int fault;		/* RSD_FAULT_... */
 	const char *outcomes;	/* NULL: seed 0 */
 	bool restart;
 	bool list;		/* operations from op on */

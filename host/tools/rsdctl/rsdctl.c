@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * An rsd drive's counters, its vendor log page, for people; its power cuts and
- * its past.
+ * An rsd drive's counters, its vendor log page, for people; its power cuts, its
+ * past and its faults.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -10,6 +10,7 @@
 
 #include "device.h"
 #include "diff.h"
+#include "fault.h"
 #include "power.h"
 #include "snapshot.h"
 #include "tables.h"
@@ -128,6 +129,16 @@ static int run_cut(int argc, char **argv, bool json)
 	return power_cut(argc ? argv[0] : NULL, &power);
 }
 
+static int run_fail(int argc, char **argv, bool json)
+{
+	(void)json;
+	if (!power.has_op) {
+		error("fail: one of --read-only, --offline and --unreadable must say what");
+		return EXIT_USAGE;
+	}
+	return fault(argc ? argv[0] : NULL, power.fault, power.op);
+}
+
 static const struct command commands[] = {
 	{ "show", 0, 1, true, run_show,
 	  "usage: rsdctl show [--json] [DEVICE]\n"
@@ -170,13 +181,19 @@ static const struct command commands[] = {
 	  "Cuts the power of DEVICE now, and resets its controller, which brings it back.\n"
 	  "--outcomes is as with rewind. What is mounted sees a drive that loses data.\n"
 	  "Example: rsdctl cut --outcomes 7 /dev/nvme0n1\n", "u" },
+	{ "fail", 0, 1, false, run_fail,
+	  "usage: rsdctl fail (--read-only | --offline | --unreadable) BLOCK [DEVICE]\n"
+	  "The zone that BLOCK is in becomes read-only or goes offline, for good; or BLOCK,\n"
+	  "which is written, cannot be read until its zone is reset. BLOCK is a number of\n"
+	  "logical blocks. For tests of what uses DEVICE, which may be mounted.\n"
+	  "Example: rsdctl fail --unreadable 4100 /dev/nvme0n1\n", "ROU" },
 	{ NULL }
 };
 
 static const char help[] =
 "usage: rsdctl COMMAND [ARGUMENTS]\n"
 "Shows what an rsd drive counts (vendor log page 0xCA), cuts its power, and\n"
-"brings back its past.\n"
+"brings back its past; makes it fail.\n"
 "\n"
 "  show [--json] [DEVICE]      the counters of a drive\n"
 "  diff [--json] BEFORE AFTER  what changed between two saved moments\n"
@@ -186,6 +203,7 @@ static const char help[] =
 "  oplog [DEVICE]              how far its operation log goes\n"
 "  rewind --op N [DEVICE]      it is as after a power cut at operation N\n"
 "  cut [DEVICE]                a power cut now\n"
+"  fail ... BLOCK [DEVICE]     a zone fails, or a block\n"
 "\n"
 "rsdctl COMMAND --help tells more. Exit status: 0 done, 1 failed, 2 wrong\n"
 "usage. Example, what one workload did to the drive:\n"
@@ -200,6 +218,9 @@ static const struct option long_options[] = {
 	{ "restart", no_argument, NULL, 'r' },
 	{ "op", required_argument, NULL, 'o' },
 	{ "outcomes", required_argument, NULL, 'u' },
+	{ "read-only", required_argument, NULL, 'R' },
+	{ "offline", required_argument, NULL, 'O' },
+	{ "unreadable", required_argument, NULL, 'U' },
 	{ }
 };
 
@@ -213,15 +234,20 @@ static bool take_option(const struct command *command, int opt)
 	power.list |= opt == 'l';
 	power.in_flight |= opt == 'i';
 	power.restart |= opt == 'r';
-	power.has_op |= opt == 'o';
+	if (strchr("ROU", opt) && power.has_op)
+		return false;
+	power.fault = opt == 'R' ? RSD_FAULT_READ_ONLY :
+		      opt == 'O' ? RSD_FAULT_OFFLINE : RSD_FAULT_UNREADABLE;
+	power.has_op |= strchr("oROU", opt) != NULL;
 	if (opt == 'u') {
 		power.outcomes = optarg;
 	} else if (opt != 'r') {
 		errno = 0;
 		power.op = strtoull(optarg, &end, 10);
 		if (*optarg < '0' || *optarg > '9' || *end || errno) {
-			error("%s: %s is not the number of an operation",
-			      command->name, optarg);
+			error("%s: %s is not the number of %s",
+			      command->name, optarg,
+			      strchr("ROU", opt) ? "a block" : "an operation");
 			return false;
 		}
 	}
@@ -280,7 +306,7 @@ int main(int argc, char **argv)
 		if (!strcmp(argv[1], command->name))
 			break;
 	if (!command->name) {
-		error("no command %s: show, diff, save, decode, counters, oplog, rewind or cut; see rsdctl --help",
+		error("no command %s: show, diff, save, decode, counters, oplog, rewind, cut or fail; see rsdctl --help",
 		      argv[1]);
 		return EXIT_USAGE;
 	}

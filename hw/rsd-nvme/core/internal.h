@@ -365,6 +365,8 @@ void rsd_nand_mark(RsdMedia *media, uint32_t block, uint32_t flags);
  */
 RsdStatus rsd_nand_tear(RsdMedia *media, uint32_t block, uint32_t page,
                         uint32_t n);
+/* A programmed page becomes a torn one. */
+RsdStatus rsd_nand_spoil(RsdMedia *media, uint32_t block, uint32_t page);
 RsdStatus rsd_nand_tear_block(RsdMedia *media, uint32_t block);
 /* Is the page programmed, but torn? */
 bool rsd_nand_is_torn(const RsdMedia *media, uint32_t block, uint32_t page);

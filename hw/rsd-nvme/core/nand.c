@@ -182,33 +182,57 @@ RsdStatus rsd_nand_erase(RsdMedia *media, uint32_t block)
     return RSD_OK;
 }
 
-RsdStatus rsd_nand_tear(RsdMedia *media, uint32_t block, uint32_t page,
-                        uint32_t n)
+/* What makes a page a torn one */
+static bool store_torn(RsdMedia *media, uint32_t block, uint32_t page)
 {
-    uint64_t rec = media->rec[block];
     uint8_t data[RSD_PAGE_SIZE] = { 0 };
 
-    if (rsd_rec_flags(rec) & RSD_BLOCK_BAD || page + n > media->pages ||
-        page != rsd_rec_next(rec)) {
-        return RSD_E_ORDER;
-    }
     for (uint32_t i = 0; i < TORN_WORDS; i++) {
         uint64_t word = rsd_random(TORN_SEED, i);
 
         memcpy(data + i * sizeof(word), &word, sizeof(word));
     }
+    if (media->log) {
+        rsd_oplog_page(media->log, block, page);
+    }
+    if (!rsd_media_store(media, block, page, data)) {
+        return false;
+    }
+    memset(rsd_media_oob(media, block, page), 0, RSD_OOB_SIZE);
+    return true;
+}
+
+RsdStatus rsd_nand_tear(RsdMedia *media, uint32_t block, uint32_t page,
+                        uint32_t n)
+{
+    uint64_t rec = media->rec[block];
+
+    if (rsd_rec_flags(rec) & RSD_BLOCK_BAD || page + n > media->pages ||
+        page != rsd_rec_next(rec)) {
+        return RSD_E_ORDER;
+    }
     for (uint32_t i = 0; media->data && i < n; i++) {
-        if (media->log) {
-            rsd_oplog_page(media->log, block, page + i);
-        }
-        if (!rsd_media_store(media, block, page + i, data)) {
+        if (!store_torn(media, block, page + i)) {
             return RSD_E_MEDIA;
         }
-        memset(rsd_media_oob(media, block, page + i), 0, RSD_OOB_SIZE);
     }
     set_record(media, block, rsd_rec(rsd_rec_erases(rec), page + n,
                                      rsd_rec_flags(rec) | RSD_BLOCK_TORN));
     return RSD_OK;
+}
+
+RsdStatus rsd_nand_spoil(RsdMedia *media, uint32_t block, uint32_t page)
+{
+    uint64_t rec = media->rec[block];
+
+    if (rsd_rec_flags(rec) & RSD_BLOCK_BAD || !media->data ||
+        page >= rsd_rec_next(rec)) {
+        return RSD_E_ORDER;
+    }
+    /* first, so that the page's bytes are never taken for data */
+    set_record(media, block, rsd_rec(rsd_rec_erases(rec), rsd_rec_next(rec),
+                                     rsd_rec_flags(rec) | RSD_BLOCK_TORN));
+    return store_torn(media, block, page) ? RSD_OK : RSD_E_MEDIA;
 }
 
 RsdStatus rsd_nand_tear_block(RsdMedia *media, uint32_t block)

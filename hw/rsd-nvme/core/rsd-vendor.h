@@ -1,6 +1,7 @@
 /*
- * The vendor admin commands: power cuts and rewinding (power.h). Shared by the
- * drive and rsdctl. Little-endian; the data of each is 4096 bytes.
+ * The vendor admin commands: power cuts and rewinding (power.h), and faults.
+ * Shared by the drive and rsdctl. Little-endian; the data of C1h and C2h is
+ * 4096 bytes.
  *
  *     C1h   Power: cdw10 says what
  *           0   cut the power now; data: outcomes. The controller is dead
@@ -12,11 +13,21 @@
  *           0   the state of the log alone
  *           1   operations from that one on, too
  *           2   what was in flight after that one, too
+ *     C4h   Fault: cdw10 says what, cdw12 and cdw13 which block, cdw14 how
+ *           many
+ *           0   its zone becomes read-only
+ *           1   its zone goes offline
+ *           2   so many blocks from it on, which are written, cannot be read
+ *               any more: data and metadata
  *
- * Both are for the drive of the namespace that they name, attached or not.
+ * They are for the drive of the namespace that they name, attached or not.
  *
- *     Invalid Opcode           the drive keeps no log; a trace is recorded
- *     Invalid Field            no such operation, bad outcomes, cdw10
+ *     Invalid Opcode           C1h, C2h: the drive keeps no log; C4h: it has no
+ *                              zones; a trace is recorded
+ *     Invalid Field            no such operation, bad outcomes, cdw10; C4h: the
+ *                              zone is offline, or a block is not (yet) in
+ *                              flash, those before it being done
+ *     LBA Out of Range         C4h: the block
  *     Command Sequence Error   1: a namespace of the drive is attached to
  *                              a controller; the power is cut
  *     Capacity Exceeded        1: the log has an end, the host's disk was full
@@ -31,10 +42,12 @@
 
 #define RSD_ADMIN_POWER 0xc1
 #define RSD_ADMIN_OPLOG 0xc2
+#define RSD_ADMIN_FAULT 0xc4
 #define RSD_VENDOR_BYTES 4096
 
 enum { RSD_POWER_CUT, RSD_POWER_REWIND, RSD_POWER_RESTART };
 enum { RSD_OPLOG_STATE, RSD_OPLOG_OPS, RSD_OPLOG_IN_FLIGHT };
+enum { RSD_FAULT_READ_ONLY, RSD_FAULT_OFFLINE, RSD_FAULT_UNREADABLE };
 
 typedef struct RsdPowerData {
     uint64_t op;                /* to rewind to */

@@ -180,6 +180,11 @@ typedef struct RsdZone {
     bool zrwa_pages;            /* and something is in it */
 } RsdZone;
 
+/*
+ * For tests: a block of a zone cannot be read from now on. False: it is not in
+ * flash, because it was not written or is still on its way.
+ */
+bool rsd_zone_spoil(RsdDrive *drive, uint64_t lba);
 void rsd_zone_get(const RsdDrive *drive, uint32_t zone, RsdZone *info);
 /*
  * What was submitted to a zone and has not come to it: bits 1 << RsdOp. Nothing

@@ -211,6 +211,19 @@ uint32_t rsd_seg_locate(const RsdDrive *drive, uint32_t zone, uint64_t offset,
                     entries(drive, zone)[lane]);
 }
 
+bool rsd_zone_spoil(RsdDrive *drive, uint64_t lba)
+{
+    uint32_t zone = lba >> drive->ns[0].zone_shift, block, page;
+    uint64_t offset = lba & (drive->ns[0].geo.zone_size - 1);
+
+    if (zone >= drive->ns[0].geo.num_zones || !is_used(drive, zone) ||
+        offset >= rsd_seg_next(drive, zone)) {
+        return false;
+    }
+    block = rsd_seg_locate(drive, zone, offset, &page);
+    return rsd_nand_spoil(&drive->media, block, page) == RSD_OK;
+}
+
 /*
  * Epochs
  */

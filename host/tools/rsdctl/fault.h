@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Faults on command: the drive's vendor command C4h (rsd-vendor.h). */
+#ifndef RSDCTL_FAULT_H
+#define RSDCTL_FAULT_H
+
+#include <stdint.h>
+
+#include "rsd-vendor.h"
+
+/*
+ * A block of the namespace @device (NULL: /dev/nvme0n1), or its zone, fails:
+ * RSD_FAULT_... says how. Returns 0, or 1 after a message.
+ */
+int fault(const char *device, int how, uint64_t block);
+
+#endif
