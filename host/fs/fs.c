@@ -235,6 +235,33 @@ static void say_recovered(const struct rfsm *m)
 			m->sb->s_bdev, r->log_gap);
 }
 
+/* Why this version does not mount a volume, or only for reading */
+static void say_newer(const struct rfsm *m, const struct rfs_geometry *geo)
+{
+	struct rfs_fs *fs = kvzalloc(sizeof(*fs), GFP_KERNEL);
+
+	if (!fs)
+		return;
+	fs->ops = &rfsm_dev_ops;
+	fs->dev = (void *)&m->dev;
+	fs->geo = *geo;
+	rfs_super_load(fs);
+	pr_err("rfs: %pg: made by a newer version: format %u (known: %u), features not known: incompat %#x, ro_compat %#x\n",
+	       m->sb->s_bdev, le32_to_cpu(fs->super.version),
+	       RFS_FORMAT_VERSION,
+	       le32_to_cpu(fs->super.incompat) & ~RFS_INCOMPAT_KNOWN,
+	       le32_to_cpu(fs->super.ro_compat) & ~RFS_RO_COMPAT_KNOWN);
+	kvfree(fs);
+}
+
+/* What a volume may lack to be written, beside what a mount has checked. */
+static int may_write(const struct rfs_fs *fs)
+{
+	if (le32_to_cpu(fs->super.ro_compat) & ~RFS_RO_COMPAT_KNOWN)
+		return -EROFS;
+	return rfs_limits_ok(&fs->geo) ? 0 : -EMFILE;
+}
+
 static int mount_core(struct rfsm *m)
 {
 	struct super_block *sb = m->sb;
@@ -248,6 +275,8 @@ static int mount_core(struct rfsm *m)
 	nofs = memalloc_nofs_save();
 	ret = rfs_mount(&rfsm_dev_ops, &m->dev, &geo, sb_rdonly(sb), 0, &m->fs);
 	memalloc_nofs_restore(nofs);
+	if (ret == -EOPNOTSUPP || ret == -EROFS)
+		say_newer(m, &geo);
 	rfsm_dev_mounted(&m->dev);
 	switch (ret) {
 	case 0:
@@ -259,7 +288,6 @@ static int mount_core(struct rfsm *m)
 		say_recovered(m);
 		break;
 	case -EOPNOTSUPP:
-		pr_err("rfs: %pg: made by a newer version\n", sb->s_bdev);
 		ret = -EINVAL;
 		break;
 	case -EUCLEAN:
@@ -415,6 +443,11 @@ static int to_read_write(struct rfsm *m)
 		pr_err("rfs: %pg: not after an error: unmount, run fsck.rfs\n",
 		       m->sb->s_bdev);
 		return -EROFS;
+	}
+	ret = may_write(m->fs);
+	if (ret) {
+		pr_err("rfs: %pg: can only be read\n", m->sb->s_bdev);
+		return ret == -EMFILE ? -EINVAL : ret;
 	}
 	rfsm_lock(m);
 	m->fs->read_only = false;

@@ -915,6 +915,65 @@ TEST(left_zones_are_finished)
 	end(fs, dev);
 }
 
+/* A victim that cannot be read is not tried again and again. */
+TEST(victim_goes_offline)
+{
+	struct rfs_geometry geo = geometry;
+	u32 ino, cold, i, gone, dead = 0, random = 1;
+	struct memdev *dev;
+	struct rfs_fs *fs;
+
+	geo.zones = 30;
+	dev = memdev_new(&geo, CAP, 512 << 20, true);
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, uuid, ""), 0);
+	fs = mount(dev);
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	CHECK_EQ(rfs_create(fs, 2, "cold", &file, &cold), 0);
+	put(fs, cold, 0, 9, RFS_BLOCK_BYTES);
+	gone = fs->tail[RFS_S_DATA].zone;
+	for (i = 0; i < 2500; i++)
+		put(fs, ino, i, 1, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	dev->cond[gone] = RFS_DEV_OFFLINE;
+	for (i = 0; i < 12000; i++) {
+		random = random * 1103515245 + 12345;
+		put(fs, ino, (random >> 8) % 2500, 2, RFS_BLOCK_BYTES);
+	}
+	CHECK(fs->zone[gone].live);
+	CHECK_EQ(rfs_read(fs, cold, 0, block), -EIO);
+	expect(fs, ino, (random >> 8) % 2500, 2,
+	       RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_unmount(fs), 0);
+	for (i = RFS_CP_ZONES; i < geo.zones; i++)
+		dead += dev->cond[i] != RFS_DEV_OK;
+	CHECK_EQ(dead, 1);
+	end(NULL, dev);
+}
+
+/* A zone that failed once, and that the drive says is good, is used again. */
+TEST(dead_zone_comes_back)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	u32 ino, zone;
+
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	put(fs, ino, 0, 3, RFS_BLOCK_BYTES);
+	zone = fs->tail[RFS_S_DATA].zone;
+	fs->zone[zone].cond = RFS_DEV_READ_ONLY;
+	put(fs, ino, 0, 4, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	CHECK_EQ(fs->zone[zone].state, RFS_Z_DEAD);
+	put(fs, ino, 1, 5, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	rfs_drop(fs);
+	fs = mount(dev);
+	CHECK_EQ(fs->zone[zone].state, RFS_Z_FREE);
+	expect(fs, ino, 0, 4, RFS_BLOCK_BYTES);
+	check_clean(fs);
+	end(fs, dev);
+}
+
 TEST(data_zone_fails)
 {
 	struct memdev *dev = new_dev(&geometry);

@@ -461,8 +461,13 @@ int rfs_checkpoint(struct rfs_fs *fs, u32 flags)
 	rfs_log_durable(fs);
 	fs->window_blocks = 0;
 	for (nr = 0; nr < fs->geo.zones; nr++) {
-		fs->zone[nr].window = false;
-		fs->zone[nr].cleaned = false;
+		struct rfs_zone_info *z = &fs->zone[nr];
+
+		/* what is left of it cannot be read: no victim again */
+		if (z->cleaned && z->live)
+			z->cond = RFS_DEV_READ_ONLY;
+		z->window = false;
+		z->cleaned = false;
 	}
 	fs->stats.checkpoints++;
 	ret = rfs_free_zones(fs);
@@ -583,8 +588,10 @@ static int load_zone_entry(struct rfs_fs *fs, u32 nr, const struct rfs_zone *e)
 	if ((nr < RFS_CP_ZONES) != (e->state == RFS_Z_CP))
 		return -EUCLEAN;
 	z->state = e->state;
+	if (z->state == RFS_Z_DEAD)	/* it may have been for once */
+		z->state = RFS_Z_FREE;
 	z->stream = e->stream;
-	z->cp_wp = le32_to_cpu(e->wp);
+	z->cp_wp = z->state == RFS_Z_FREE ? 0 : le32_to_cpu(e->wp);
 	z->live += le32_to_cpu(e->live);
 	z->summary = le32_to_cpu(e->summary);
 	z->sum_time = le64_to_cpu(e->sum_time);

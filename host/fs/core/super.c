@@ -118,6 +118,8 @@ int rfs_super_load(struct rfs_fs *fs)
 			rfs_super_fill(fs);
 			return 0;
 		}
+		if (ret == -EOPNOTSUPP)
+			return ret;	/* and fs->super says of what */
 		if (ret != -EINVAL)
 			worst = ret;
 	}
