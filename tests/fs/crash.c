@@ -4,8 +4,11 @@
  * ways, and each time mounts, checks and asks the oracle.
  *
  *	crash WORKLOAD [seed=N] [points=N] [oob=0|64] [volatile=1] [teeth=NAME]
- *	      [open=N] [active=N]
+ *	      [open=N] [active=N] [rescan=1|2]
  *
+ * rescan: the check-point zones are empty then, with 2 the inode map is gone
+ * too; the volume is not mounted but rescanned. With 2 the power is cut between
+ * steps only: of a check-point under way it cannot be known how far it had come.
  * Prints one line; exit status 1 at the first point that fails.
  */
 #include <assert.h>
@@ -80,7 +83,9 @@ struct run {
 	struct mark *mark;
 	u32 marks;
 	u32 teeth;
+	u32 rescan;
 	u64 points, recut;
+	u64 older;		/* rescans that took the check-point before */
 	u64 cut_ops;		/* sum of operations in flight */
 };
 
@@ -665,6 +670,50 @@ static const char *write_on(struct run *r, struct memdev *dev,
 	return text;
 }
 
+/* Check-points are gone, and the inode map, if it is asked for. */
+static void wipe(struct run *r, struct memdev *dev)
+{
+	u32 at;
+
+	for (at = 0; at < RFS_CP_ZONES; at++) {
+		memset(&dev->page[at * ZONE_BLOCKS], 0,
+		       ZONE_BLOCKS * sizeof(*dev->page));
+		dev->wp[at] = 0;
+	}
+	for (; r->rescan == 2 && at < ZONES * ZONE_BLOCKS; at++) {
+		const struct rfs_head *head = (void *)dev->page[at].data;
+
+		if (dev->page[at].state == MEM_OK && rfs_head_ok(head,
+		    r->fs->volume, head->type) && head->type >= RFS_IMAP &&
+		    head->type <= RFS_ZTAB)
+			dev->page[at].state = MEM_TORN;
+	}
+}
+
+static int rescan(struct run *r, struct memdev *dev, struct rfs_fs **fs)
+{
+	struct rfs_report report = { 0 };
+	struct rfs_rescue rescue;
+	bool mounted = r->points % 4 == 1;
+	int ret = 0;
+
+	/* what a check-point has left that was not finished misleads nobody */
+	if (mounted)
+		ret = rfs_mount(&memdev_ops, dev, &r->dev->geo, false, 0, fs);
+	if (ret)
+		return ret;
+	if (mounted)
+		rfs_drop(*fs);
+	wipe(r, dev);
+	ret = rfs_rescan(&memdev_ops, dev, &r->dev->geo, &report, &rescue, fs);
+	r->older += rescue.older;
+	if (!ret && rescue.damaged) {
+		rfs_drop(*fs);
+		ret = -EUCLEAN;
+	}
+	return ret;
+}
+
 /* Mount, check, ask the oracle; go on writing at some points. */
 static const char *verify(struct run *r, struct memdev *dev, u32 ops,
 			  const struct mark *mark, bool go_on)
@@ -673,10 +722,14 @@ static const char *verify(struct run *r, struct memdev *dev, u32 ops,
 	struct rfs_fs *fs;
 	int ret;
 
-	ret = rfs_mount(&memdev_ops, dev, &r->dev->geo, false,
-			r->teeth & ~RFS_TEETH_RESET, &fs);
+	if (r->rescan)
+		ret = rescan(r, dev, &fs);
+	else
+		ret = rfs_mount(&memdev_ops, dev, &r->dev->geo, false,
+				r->teeth & ~RFS_TEETH_RESET, &fs);
 	if (ret) {
-		snprintf(text, sizeof(text), "mount fails with %d", ret);
+		snprintf(text, sizeof(text), "%s fails with %d",
+			 r->rescan ? "rescan" : "mount", ret);
 		return text;
 	}
 	fault = check(fs);
@@ -758,13 +811,15 @@ static const char *cut_again(struct run *r, u32 ops, const struct mark *mark,
 static const char *point(struct run *r, u32 from, u32 ops, u32 way, u32 nth,
 			 const struct mark *mark)
 {
-	bool twice = r->points % 8 == 3;
+	bool twice = r->points % 8 == 3 && r->rescan != 2;
 	const char *fault;
 
 	memdev_copy(r->work, r->base);
 	cut(r, r->work, r->dev, from, ops, way, nth);
 	if (twice)
 		memdev_copy(r->again, r->work);
+	if (twice && r->rescan)
+		wipe(r, r->again);	/* as it is when the rescan begins */
 	fault = verify(r, r->work, ops, mark, r->points % 4 == 3);
 	if (!fault && twice)
 		fault = cut_again(r, ops, mark, way + 1);
@@ -787,6 +842,8 @@ static const char *cut_everywhere(struct run *r, u32 points)
 		while (mark + 1 < r->marks && r->mark[mark].ops < ops)
 			mark++;
 		ways = want > r->points ? want - r->points : 0;
+		if (r->rescan == 2 && r->mark[mark].ops != ops)
+			ways = 0;	/* a check-point may be under way */
 		for (way = 0; way < ways; way++) {
 			u32 kind = ways >= 8 ? way : pick(r, 8);
 
@@ -840,7 +897,8 @@ int main(int argc, char **argv)
 		.max_active = option(argc, argv, "active", 0),
 	};
 	struct run r = { .random = option(argc, argv, "seed", 1) * 77777 + 1,
-			 .teeth = teeth(argc, argv) };
+			 .teeth = teeth(argc, argv),
+			 .rescan = option(argc, argv, "rescan", 0) };
 	struct timespec start, end;
 	const char *fault;
 	double seconds;
@@ -865,6 +923,9 @@ int main(int argc, char **argv)
 	fault = cut_everywhere(&r, points);
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	seconds = end.tv_sec - start.tv_sec + (end.tv_nsec - start.tv_nsec) / 1e9;
+	if (r.rescan)
+		printf("%llu of them with the check-point before the last; ",
+		       (unsigned long long)r.older);
 	printf("%s: %u operations, %llu points, %llu cut twice, %.1f blocks in flight, %llu check-points, %llu copied, %llu resets, %.0f points/s: %s\n",
 	       r.w->name, r.dev->ops, (unsigned long long)r.points,
 	       (unsigned long long)r.recut,

@@ -171,6 +171,40 @@ static void change(struct rfs_fs *fs)
 	rfs_checkpoint(fs, 0);
 }
 
+static bool sound(struct rfs_fs *fs)
+{
+	struct rfs_report report = { .read_data = true };
+
+	return !rfs_checkpoint(fs, 0) && !rfs_check(fs, &report) &&
+	       !report.faults;
+}
+
+static bool repair(struct rfs_fs *fs)
+{
+	struct rfs_report report = { 0 };
+
+	return !fs->read_only && !rfs_repair(fs, &report) && sound(fs);
+}
+
+/* Of a copy; is it without a fault then? */
+static bool rescue(const struct memdev *from)
+{
+	static struct memdev *dev;
+	struct rfs_report report = { 0 };
+	struct rfs_rescue out;
+	struct rfs_fs *fs;
+	bool good;
+
+	if (!dev)
+		dev = memdev_new(&from->geo, CAP, 16 << 20, false);
+	memdev_copy(dev, from);
+	if (rfs_rescan(&memdev_ops, dev, &dev->geo, &report, &out, &fs))
+		return false;
+	good = sound(fs);
+	rfs_drop(fs);
+	return good;
+}
+
 static u64 option(int argc, char **argv, const char *name, u64 otherwise)
 {
 	size_t len = strlen(name);
@@ -190,7 +224,7 @@ int main(int argc, char **argv)
 	struct memdev *dev = memdev_new(&geo, CAP, 16 << 20, false);
 	static u8 store[CHANGED][RFS_BLOCK_BYTES + RFS_OOB_BYTES];
 	u64 rounds = option(argc, argv, "rounds", 1000), i;
-	u32 mounted = 0, faulty = 0, n;
+	u32 mounted = 0, faulty = 0, repaired = 0, rescued = 0, n;
 
 	state = option(argc, argv, "seed", 1) * 991 + 7;
 	make(whole);
@@ -202,17 +236,21 @@ int main(int argc, char **argv)
 		memdev_copy(dev, whole);
 		for (n = 1 + pick(CHANGED); n; n--)
 			damage(dev, store[n - 1]);
+		if (i % 3 == 0)
+			rescued += rescue(dev);
 		if (rfs_mount(&memdev_ops, dev, &geo, pick(3) == 0, 0, &fs))
 			continue;
 		mounted++;
 		read_all(fs, RFS_ROOT_INO, 0, &budget);
-		if (!rfs_check(fs, &report))
-			faulty += !!report.faults;
+		if (!rfs_check(fs, &report) && report.faults) {
+			faulty++;
+			repaired += repair(fs);
+		}
 		change(fs);
 		rfs_drop(fs);
 	}
-	printf("%llu volumes: %u could be mounted, of these fsck found faults in %u\n",
-	       (unsigned long long)rounds, mounted, faulty);
+	printf("%llu volumes: of each third %u could be rescanned, of all %u could be mounted, of these fsck found faults in %u and repaired %u\n",
+	       (unsigned long long)rounds, rescued, mounted, faulty, repaired);
 	memdev_free(whole);
 	memdev_free(dev);
 	return 0;

@@ -1334,3 +1334,216 @@ TEST(older_volume)
 	expect(fs, ino, 0, 7, 4096);
 	end(fs, dev);
 }
+
+/* Faults that fsck finds, made right by rfs_repair(). */
+static u64 repaired(struct rfs_fs *fs, u64 *losses)
+{
+	struct rfs_report found = { 0 }, made = { 0 };
+
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	CHECK_EQ(rfs_check(fs, &found), 0);
+	CHECK_EQ(rfs_repair(fs, &made), 0);
+	*losses = made.losses;
+	check_clean(fs);
+	return found.faults;
+}
+
+TEST(repair_counts)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	u64 losses;
+	u32 ino, top;
+
+	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "d", &dir, &top), 0);
+	CHECK_EQ(rfs_create(fs, top, "f", &file, &ino), 0);
+	put(fs, ino, 3, 7, 4096);
+	CHECK_EQ(repaired(fs, &losses), 0);
+	CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
+	di->nlink = cpu_to_le32(9);
+	di->blocks = cpu_to_le64(77);
+	rfs_buf_dirty(fs, buf);
+	CHECK_EQ(rfs_iget(fs, top, &di, &buf), 0);
+	di->parent = cpu_to_le32(ino);
+	rfs_buf_dirty(fs, buf);
+	CHECK_EQ(rfs_dir_set(fs, top, "f", 1, ino, 4), 0);
+	fs->inodes += 2;
+	fs->timb[0] += 3ULL << RFS_ADDR_BITS;
+	fs->zone[fs->tail[RFS_S_DATA].zone].live += 5;
+	CHECK_EQ(repaired(fs, &losses), 7);
+	CHECK_EQ(losses, 0);
+	expect(fs, ino, 3, 7, 4096);
+	end(fs, dev);
+}
+
+TEST(repair_names)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	u32 ino, top, below, found;
+	u64 losses;
+
+	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "d", &dir, &top), 0);
+	CHECK_EQ(rfs_create(fs, top, "below", &dir, &below), 0);
+	CHECK_EQ(rfs_create(fs, below, "f", &file, &ino), 0);
+	put(fs, ino, 0, 7, 4096);
+	/* one that nobody names, with what is in it, and one that nobody has */
+	CHECK_EQ(rfs_dir_remove(fs, RFS_ROOT_INO, "d", 1), 0);
+	CHECK_EQ(rfs_dir_add(fs, RFS_ROOT_INO, "none", 4, 400, 8), 0);
+	CHECK(repaired(fs, &losses) >= 2);
+	CHECK_EQ(losses, 2);
+	CHECK_EQ(rfs_dir_find(fs, RFS_ROOT_INO, "none", 4, &found), -ENOENT);
+	CHECK_EQ(rfs_dir_find(fs, RFS_ROOT_INO, "lost+found", 10, &found), 0);
+	CHECK_EQ(rfs_dir_find(fs, found, "#3", 2, &found), 0);
+	CHECK_EQ(found, top);
+	CHECK_EQ(rfs_dir_find(fs, top, "below", 5, &found), 0);
+	CHECK_EQ(found, below);
+	expect(fs, ino, 0, 7, 4096);
+	end(fs, dev);
+}
+
+TEST(repair_blocks)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	struct rfs_ptr *slot, *from;
+	struct rfs_buf *buf;
+	u32 ino, twin;
+	u64 losses;
+
+	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "f", &file, &ino), 0);
+	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "twin", &file, &twin), 0);
+	put(fs, ino, 0, 7, 4096);
+	put(fs, twin, 0, 8, 4096);
+	/* what is another's */
+	CHECK_EQ(rfs_map_slot(fs, ino, 0, 0, false, &from, &buf), 0);
+	CHECK_EQ(rfs_map_slot(fs, twin, 0, 0, false, &slot, &buf), 0);
+	*slot = *from;
+	rfs_buf_dirty(fs, buf);
+	CHECK_EQ(repaired(fs, &losses), 1);
+	CHECK_EQ(losses, 1);
+	expect(fs, ino, 0, 7, 4096);
+	expect(fs, twin, 0, 0, 4096);
+	end(fs, dev);
+}
+
+/* Without check-points; the blocks that match, if any, are not readable. */
+static struct rfs_fs *rescue(struct memdev *dev, u8 bad_type, u32 bad_ino,
+			     struct rfs_rescue *out)
+{
+	struct rfs_report report = { 0 };
+	struct rfs_fs *fs;
+	u32 at;
+
+	for (at = 0; at < geometry.zones * geometry.zone_blocks; at++) {
+		struct mem_page *page = &dev->page[at];
+
+		if (at < RFS_CP_ZONES * geometry.zone_blocks ||
+		    (page->state == MEM_OK && page->oob->type == bad_type &&
+		     le32_to_cpu(page->oob->ino) == bad_ino))
+			page->state = MEM_TORN;
+	}
+	CHECK(rfs_mount(&memdev_ops, dev, &geometry, true, 0, &fs));
+	CHECK_EQ(rfs_rescan(&memdev_ops, dev, &geometry, &report, out, &fs), 0);
+	return fs;
+}
+
+/* A check-point of which nothing but inodes was written: mounting outdates it. */
+TEST(rescan_unfinished)
+{
+	struct memdev *dev = new_dev(&geometry), *cut;
+	struct rfs_fs *fs = mount(dev);
+	struct rfs_rescue out;
+	u32 ino, at, base;
+
+	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "f", &file, &ino), 0);
+	put(fs, ino, 0, 7, 4096);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	base = dev->ops;
+	put(fs, ino, 5000, 8, 4096);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	rfs_drop(fs);
+	cut = memdev_new(&geometry, CAP, 1 << 20, false);
+	for (at = 0; at < dev->ops; at++) {
+		const struct mem_op *op = &dev->op[at];
+
+		if (at < base || (op->type == MEM_APPEND &&
+				  op->page.oob->type == RFS_INODES))
+			memdev_replay(cut, op, MEM_OK);
+	}
+	fs = mount(cut);
+	expect(fs, ino, 0, 7, 4096);
+	put(fs, ino, 1, 9, 4096);
+	rfs_drop(fs);
+	fs = rescue(cut, 0, 0, &out);
+	CHECK(!out.damaged && !out.older);
+	expect(fs, ino, 1, 9, 4096);
+	expect(fs, ino, 0, 7, 4096);
+	check_clean(fs);
+	end(fs, cut);
+	memdev_free(dev);
+}
+
+TEST(rescan_deleted)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	struct rfs_rescue out;
+	u32 ino, kept, i;
+	char name[8];
+
+	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "kept", &file, &kept), 0);
+	put(fs, kept, 0, 7, 4096);
+	for (i = 0; i < 40; i++) {
+		snprintf(name, sizeof(name), "f%u", i);
+		CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, name, &file, &ino), 0);
+		put(fs, ino, 0, i, 4096);
+	}
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	/* whole blocks of inodes are gone: only older ones are on the medium */
+	for (i = 0; i < 40; i++) {
+		snprintf(name, sizeof(name), "f%u", i);
+		CHECK_EQ(rfs_unlink(fs, RFS_ROOT_INO, name, &ino), 0);
+		CHECK_EQ(rfs_free_orphan(fs, ino), 0);
+	}
+	CHECK_EQ(rfs_unmount(fs), 0);
+	fs = rescue(dev, 0, 0, &out);
+	CHECK(out.forgotten >= 16);
+	CHECK_EQ(out.doubtful, 0);
+	CHECK(!out.damaged && !out.older && out.super_lost);
+	CHECK_EQ(fs->inodes, 2);
+	CHECK_EQ(le64_to_cpu(fs->super.hash_key[0]), *(const u64 *)uuid);
+	check_clean(fs);
+	expect(fs, kept, 0, 7, 4096);
+	end(fs, dev);
+}
+
+TEST(rescan_lost_directory)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	struct rfs_rescue out;
+	u32 ino, top, other_ino, found;
+
+	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "d", &dir, &top), 0);
+	CHECK_EQ(rfs_create(fs, top, "f", &file, &ino), 0);
+	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "g", &file, &other_ino), 0);
+	put(fs, ino, 0, 7, 4096);
+	put(fs, other_ino, 0, 8, 4096);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	put(fs, ino, 1, 9, 4096);
+	rfs_drop(fs);
+	fs = rescue(dev, RFS_DIR, top, &out);
+	CHECK(out.damaged);
+	CHECK_EQ(out.doubtful, 1);
+	check_clean(fs);
+	CHECK_EQ(rfs_dir_find(fs, RFS_ROOT_INO, "lost+found", 10, &found), 0);
+	CHECK_EQ(rfs_dir_find(fs, found, "#4", 2, &found), 0);
+	CHECK_EQ(found, ino);
+	expect(fs, ino, 0, 7, 4096);
+	expect(fs, ino, 1, 9, 4096);
+	expect(fs, other_ino, 0, 8, 4096);
+	end(fs, dev);
+}

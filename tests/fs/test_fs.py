@@ -63,6 +63,22 @@ def test_crash(build: Path, workload: str, options: tuple[str, ...]) -> None:
     assert " 1500 points" in done.stdout
 
 
+@pytest.mark.parametrize("options", ["rescan=1", "rescan=1 oob=0", "rescan=2", "rescan=2 oob=0"])
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_rescan(build: Path, workload: str, options: str) -> None:
+    """As test_crash, but with the check-points gone, and with 2 the inode map too."""
+    done = run(build / "crash", workload, "points=150", *options.split())
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert " 150 points" in done.stdout
+
+
+def test_rescan_sanitized(build: Path) -> None:
+    done = run(build / "crash_asan", "mixed", "points=100", "rescan=1", "seed=7")
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    # the power was cut within some check-points
+    assert not done.stdout.startswith("0 of them")
+
+
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_crash_sanitized(build: Path, workload: str) -> None:
     done = run(build / "crash_asan", workload, "points=150", "seed=7")
@@ -80,9 +96,12 @@ def test_teeth(build: Path, rule: str, workload: str) -> None:
 def test_damaged_volumes(build: Path) -> None:
     done = run(build / "fuzz", "rounds=3000")
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-    mounted, faulty = map(int, re.findall(r"(\d+) could be mounted.* (\d+)$", done.stdout)[0])
+    pattern = r"(\d+) could be rescanned.* (\d+) could be mounted.* (\d+) and repaired (\d+)$"
+    rescanned, mounted, faulty, repaired = map(int, re.findall(pattern, done.stdout)[0])
+    assert rescanned > 800  # of 1,000
     assert mounted > 500
     assert faulty > 100
+    assert repaired > faulty * 3 // 4
 
 
 @pytest.mark.parametrize("options", [(), ("burst=7",), ("oob=0", "burst=3")], ids=" ".join)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """mkfs.rfs, fsck.rfs and dump.rfs on images."""
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -46,6 +47,14 @@ class Tools:
         """Where a block is in the image file."""
         tables = 4096 + ZONES * 8
         return -(-tables // 4096) * 4096 + address * UNIT
+
+    def wipe(self, zone: int) -> None:
+        """An empty zone."""
+        with self.image.open("r+b") as stream:
+            stream.seek(4096 + zone * 8)
+            stream.write(bytes(8))
+            stream.seek(self.at(zone * ZONE_BLOCKS))
+            stream.write(bytes(UNIT * ZONE_BLOCKS))
 
     def damage(self, address: int, offset: int = 100) -> None:
         """Change a byte of a block's content."""
@@ -186,6 +195,62 @@ def test_fsck_finds(volume: Tools) -> None:
         volume.damage(target)
         done = volume.fsck()
         assert done.returncode == 4, f"block {target}: {done.stdout}{done.stderr}"
+
+
+def test_fsck_rescan(volume: Tools) -> None:
+    """Check-points, superblocks and label are gone; what was written since is there too."""
+    assert volume.run("populate", volume.image).returncode == 0
+    names = volume.dump("dir", "3")
+    uuid = volume.dump().splitlines()[0]
+    for zone in range(3):
+        volume.wipe(zone)
+    image = volume.image.read_bytes()
+    done = volume.fsck("-y")
+    assert done.returncode == 8
+    assert "--rescan can do without" in done.stdout
+    done = volume.fsck("--rescan")
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert volume.image.read_bytes() == image
+    done = volume.fsck("--rescan", "-y")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "the superblock is lost" in done.stdout
+    assert volume.fsck("-v").returncode == 0
+    assert volume.dump("dir", "3") == names
+    assert len(names.splitlines()) == 30
+    assert volume.dump().splitlines()[:2] == [uuid, "label "]
+
+
+def test_fsck_repairs(volume: Tools) -> None:
+    """A directory's block is gone: its names are dropped, its files found again."""
+    assert volume.run("populate", volume.image, "clean").returncode == 0
+    root = re.search(r"root (\d+)", volume.dump("inode", "3"))
+    assert root
+    volume.damage(int(root[1]))
+    image = volume.image.read_bytes()
+    assert volume.fsck().returncode == 4
+    done = volume.fsck("-p")
+    assert done.returncode == 4
+    assert "repairs take something away: -y makes them" in done.stderr
+    assert volume.image.read_bytes() == image
+    done = volume.fsck("-y")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert volume.fsck().returncode == 0
+    ino = re.search(r"^(\d+) 4 lost.found$", volume.dump("dir", "2"), re.M)
+    assert ino
+    lost = volume.dump("dir", ino[1]).splitlines()
+    assert len(lost) == 30
+    assert "size 9192 " in volume.dump("inode", lost[0].split()[0])
+
+
+def test_fsck_memory(tools: Tools) -> None:
+    """1 TB: memory goes with the inodes in use, not with those there may be."""
+    done = tools.run("mkfs.rfs", "-I", "65536x4096", tools.image)
+    assert done.returncode == 0, done.stderr
+    command = [tools.build / "fsck.rfs", tools.image]
+    with subprocess.Popen(command) as child:
+        _, status, usage = os.wait4(child.pid, 0)
+    assert status == 0
+    assert usage.ru_maxrss < 200 << 10, "KiB, with sanitizers"
 
 
 def test_dump_arguments(volume: Tools) -> None:

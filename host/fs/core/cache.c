@@ -182,6 +182,7 @@ int rfs_bufs_write(struct rfs_fs *fs, struct rfs_buf **buf, u32 n, u32 stream)
 	if (!w)
 		return -ENOMEM;
 	for (i = 0; i < n; i++) {
+		rfs_head_date(fs, &buf[i]->head);
 		rfs_oob_meta(fs, &w->oob[i], &buf[i]->head);
 		rfs_head_seal(&buf[i]->head, le64_to_cpu(w->oob[i].stamp));
 		w->data[i] = buf[i]->bytes;

@@ -16,15 +16,40 @@ struct check {
 	struct rfs_report *report;
 	u8 *seen;		/* a bit each block of the volume */
 	u32 *live;		/* blocks found in each zone */
-	u32 *links;		/* names found of each inode */
-	u32 *subdirs;		/* directories found in each */
+	struct rfs_tallies tallies;
 	u8 *block;
-	u32 max_ino;
 };
+
+#define MAP_INODES	(RFS_MAP_ENTRIES * RFS_BLOCK_INODES)
+
+int rfs_tallies_init(const struct rfs_fs *fs, struct rfs_tallies *t)
+{
+	t->parts = fs->imap_blocks;
+	t->part = rfs_alloc(t->parts * sizeof(*t->part));
+	return t->part ? 0 : -ENOMEM;
+}
+
+void rfs_tallies_exit(struct rfs_tallies *t)
+{
+	u32 i;
+
+	for (i = 0; t->part && i < t->parts; i++)
+		rfs_free(t->part[i]);
+	rfs_free(t->part);
+}
+
+struct rfs_tally *rfs_tally(struct rfs_tallies *t, u32 ino)
+{
+	struct rfs_tally **part = &t->part[ino / MAP_INODES];
+
+	if (!*part)
+		*part = rfs_alloc(MAP_INODES * sizeof(**part));
+	return *part ? *part + ino % MAP_INODES : NULL;
+}
 
 static void fault(struct check *c, const char *format, ...)
 {
-	char text[200];
+	char text[400];
 	va_list args;
 
 	va_start(args, format);
@@ -115,13 +140,17 @@ static u64 check_tree(struct check *c, const struct rfs_dinode *di,
 	for (i = 0; i < RFS_FANOUT; i++)
 		blocks += check_tree(c, di, &node->node.ptr[i], level - 1,
 				     nr * RFS_FANOUT + i);
+	/* a big file has more of them than there should be in memory */
+	if (S_ISREG(le32_to_cpu(di->mode)))
+		rfs_buf_drop(c->fs, node);
 	return blocks;
 }
 
-static void check_dir(struct check *c, const struct rfs_dinode *di)
+static int check_dir(struct check *c, const struct rfs_dinode *di)
 {
 	u32 dir = le32_to_cpu(di->ino), found;
 	struct rfs_entry entry = { 0 };
+	struct rfs_tally *tally;
 	struct rfs_dinode *child;
 	struct rfs_buf *buf;
 	int ret;
@@ -129,10 +158,10 @@ static void check_dir(struct check *c, const struct rfs_dinode *di)
 	for (;;) {
 		ret = rfs_dir_next(c->fs, dir, entry.pos, &entry);
 		if (ret == -ENOENT)
-			return;
+			return 0;
 		if (ret) {
 			fault(c, "directory %u: damaged (%d)", dir, ret);
-			return;
+			return 0;
 		}
 		if (rfs_dir_find(c->fs, dir, entry.name, entry.len, &found) ||
 		    found != entry.ino)
@@ -144,13 +173,19 @@ static void check_dir(struct check *c, const struct rfs_dinode *di)
 			      dir, entry.len, entry.name, entry.ino);
 			continue;
 		}
-		c->links[entry.ino]++;
+		tally = rfs_tally(&c->tallies, entry.ino);
+		if (!tally)
+			return -ENOMEM;
+		tally->links++;
 		if (entry.type != (le32_to_cpu(child->mode) >> 12 & 15))
 			fault(c, "directory %u: \"%.*s\" has another type than inode %u",
 			      dir, entry.len, entry.name, entry.ino);
 		if (!S_ISDIR(le32_to_cpu(child->mode)))
 			continue;
-		c->subdirs[dir]++;
+		tally = rfs_tally(&c->tallies, dir);
+		if (!tally)
+			return -ENOMEM;
+		tally->subdirs++;
 		if (le32_to_cpu(child->parent) != dir)
 			fault(c, "directory %u: its parent is not %u", entry.ino,
 			      dir);
@@ -176,7 +211,7 @@ static u32 check_xattrs(struct check *c, const struct rfs_dinode *di)
 	return 1;
 }
 
-static void check_inode(struct check *c, u32 ino)
+static int check_inode(struct check *c, u32 ino)
 {
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
@@ -185,11 +220,11 @@ static void check_inode(struct check *c, u32 ino)
 
 	if (ret) {
 		fault(c, "inode %u: cannot be read (%d)", ino, ret);
-		return;
+		return 0;
 	}
 	if (di->height > RFS_HEIGHT_MAX) {
 		fault(c, "inode %u: height %u", ino, di->height);
-		return;
+		return 0;
 	}
 	blocks = check_tree(c, di, &di->root, di->height, 0);
 	blocks += check_xattrs(c, di);
@@ -199,28 +234,29 @@ static void check_inode(struct check *c, u32 ino)
 		      (unsigned long long)blocks);
 	if (S_ISDIR(le32_to_cpu(di->mode))) {
 		c->report->dirs++;
-		check_dir(c, di);
-	} else {
-		c->report->files++;
+		return check_dir(c, di);
 	}
+	c->report->files++;
+	return 0;
 }
 
-static void check_links(struct check *c, u32 ino)
+static int check_links(struct check *c, const struct rfs_dinode *di)
 {
-	struct rfs_dinode *di;
-	struct rfs_buf *buf;
-	u32 want = c->links[ino];
+	u32 ino = le32_to_cpu(di->ino), want;
+	struct rfs_tally *tally = rfs_tally(&c->tallies, ino);
 
-	if (rfs_iget(c->fs, ino, &di, &buf))
-		return;
+	if (!tally)
+		return -ENOMEM;
+	want = tally->links;
 	if (S_ISDIR(le32_to_cpu(di->mode))) {
 		if (want != (ino != RFS_ROOT_INO) && di->nlink)
 			fault(c, "directory %u: has %u names", ino, want);
-		want = di->nlink ? 2 + c->subdirs[ino] : 0;
+		want = di->nlink ? 2 + tally->subdirs : 0;
 	}
 	if (le32_to_cpu(di->nlink) != want)
 		fault(c, "inode %u: says %u links, has %u", ino,
 		      le32_to_cpu(di->nlink), want);
+	return 0;
 }
 
 /* The list of orphans: inodes without a name, all of them. */
@@ -244,51 +280,97 @@ static void check_orphans(struct check *c, u64 nameless)
 		      (unsigned long long)nameless, (unsigned long long)listed);
 }
 
+/* 16 inodes of an inode-map word; *used is how many there are. */
+static int check_inodes(struct check *c, u32 off, u32 bits, u32 *used)
+{
+	u32 slot;
+	int ret = 0;
+
+	for (slot = 0; !ret && slot < RFS_BLOCK_INODES; slot++) {
+		if (!(bits & 1U << slot))
+			continue;
+		++*used;
+		ret = check_inode(c, off * RFS_BLOCK_INODES + slot);
+	}
+	/* nobody has a pointer to a block: as between operations */
+	rfs_cache_trim(c->fs, c->fs->clean_max);
+	return ret;
+}
+
 /* Inode map: each word, and each inode it says is in use. */
-static void check_map(struct check *c, u32 block)
+static int check_map(struct check *c, u32 block)
 {
 	struct rfs_fs *fs = c->fs;
-	u32 i, slot, used = 0;
-	struct rfs_buf *map;
 	u64 addr = fs->timb[block] & RFS_ADDR_MASK;
+	struct rfs_buf *map;
+	u32 i, used = 0;
 	int ret;
 
 	if (addr)
 		claim(c, addr, "inode map", 0, block);
-	ret = rfs_imap_get(fs, block, false, &map);
-	if (ret)
-		fault(c, "inode map %u: damaged (%d)", block, ret);
-	if (ret || !map)
-		return;
 	for (i = 0; i < RFS_MAP_ENTRIES; i++) {
-		u32 bits = rfs_high(map->table.word[i]);
+		u32 bits, off = block * RFS_MAP_ENTRIES + i;
 
+		ret = rfs_imap_get(fs, block, false, &map);
+		if (ret)
+			fault(c, "inode map %u: damaged (%d)", block, ret);
+		if (ret || !map)
+			return ret == -ENOMEM ? ret : 0;
+		bits = rfs_high(map->table.word[i]);
 		addr = rfs_addr(map->table.word[i]);
 		if (!bits != !addr)
 			fault(c, "inode map %u: word %u", block, i);
-		if (addr)
-			claim(c, addr, "inodes", 0,
-			      block * RFS_MAP_ENTRIES + i);
-		for (slot = 0; addr && slot < RFS_BLOCK_INODES; slot++) {
-			if (!(bits & 1U << slot))
-				continue;
-			used++;
-			check_inode(c, (block * RFS_MAP_ENTRIES + i) *
-				    RFS_BLOCK_INODES + slot);
-		}
+		if (!addr)
+			continue;
+		claim(c, addr, "inodes", 0, off);
+		ret = check_inodes(c, off, bits, &used);
+		if (ret)
+			return ret;
 	}
 	if (used != fs->timb[block] >> RFS_ADDR_BITS)
 		fault(c, "inode map %u: TIMB says %u inodes, there are %u",
 		      block, (u32)(fs->timb[block] >> RFS_ADDR_BITS), used);
+	return 0;
 }
 
-static void check_all(struct check *c)
+/* Names of each inode, and the list of those that have none. */
+static int check_names(struct check *c)
 {
 	struct rfs_fs *fs = c->fs;
 	u64 nameless = 0, inodes = 0;
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
+	u32 block, i;
+	int ret;
+
+	for (block = 0; block < fs->imap_blocks; block++) {
+		if (!fs->timb[block])
+			continue;
+		for (i = 0; i < MAP_INODES; i++) {
+			if (rfs_iget(fs, block * MAP_INODES + i, &di, &buf))
+				continue;
+			inodes++;
+			nameless += !di->nlink;
+			ret = check_links(c, di);
+			if (ret)
+				return ret;
+			if (i % RFS_BLOCK_INODES == RFS_BLOCK_INODES - 1)
+				rfs_cache_trim(fs, fs->clean_max);
+		}
+	}
+	if (inodes != fs->inodes)
+		fault(c, "the check-point says %llu inodes, there are %llu",
+		      (unsigned long long)fs->inodes,
+		      (unsigned long long)inodes);
+	check_orphans(c, nameless);
+	return 0;
+}
+
+static int check_all(struct check *c)
+{
+	struct rfs_fs *fs = c->fs;
 	u32 i;
+	int ret = 0;
 
 	for (i = 0; i < fs->timb_blocks; i++)
 		if (fs->timb_addr[i])
@@ -296,26 +378,16 @@ static void check_all(struct check *c)
 	for (i = 0; i < fs->ztab_blocks; i++)
 		if (fs->ztab_addr[i])
 			claim(c, fs->ztab_addr[i], "zone table", 0, i);
-	for (i = 0; i < fs->imap_blocks; i++)
-		check_map(c, i);
-	for (i = RFS_ROOT_INO; i < c->max_ino; i++) {
-		if (fs->timb[i / (RFS_MAP_ENTRIES * RFS_BLOCK_INODES)] == 0 ||
-		    rfs_iget(fs, i, &di, &buf))
-			continue;
-		inodes++;
-		nameless += !di->nlink;
-		check_links(c, i);
-	}
-	if (inodes != fs->inodes)
-		fault(c, "the check-point says %llu inodes, there are %llu",
-		      (unsigned long long)fs->inodes,
-		      (unsigned long long)inodes);
-	check_orphans(c, nameless);
-	for (i = RFS_CP_ZONES; i < fs->geo.zones; i++) {
+	for (i = 0; !ret && i < fs->imap_blocks; i++)
+		ret = check_map(c, i);
+	if (!ret)
+		ret = check_names(c);
+	for (i = RFS_CP_ZONES; !ret && i < fs->geo.zones; i++) {
 		if (c->live[i] != fs->zone[i].live)
 			fault(c, "zone %u: says %u blocks in use, has %u", i,
 			      fs->zone[i].live, c->live[i]);
 	}
+	return ret;
 }
 
 /*
@@ -330,20 +402,16 @@ int rfs_check(struct rfs_fs *fs, struct rfs_report *report)
 
 	if (fs->dirty.count)
 		return -EBUSY;
-	c.max_ino = le32_to_cpu(fs->super.max_inodes);
 	c.seen = rfs_alloc(blocks / 8 + 1);
 	c.live = rfs_alloc(fs->geo.zones * sizeof(*c.live));
-	c.links = rfs_alloc(c.max_ino * sizeof(*c.links));
-	c.subdirs = rfs_alloc(c.max_ino * sizeof(*c.subdirs));
 	c.block = rfs_alloc(RFS_BLOCK_BYTES);
-	if (c.seen && c.live && c.links && c.subdirs && c.block) {
-		check_all(&c);
-		ret = 0;
-	}
+	if (c.seen && c.live && c.block)
+		ret = rfs_tallies_init(fs, &c.tallies);
+	if (!ret)
+		ret = check_all(&c);
+	rfs_tallies_exit(&c.tallies);
 	rfs_free(c.seen);
 	rfs_free(c.live);
-	rfs_free(c.links);
-	rfs_free(c.subdirs);
 	rfs_free(c.block);
 	return ret;
 }

@@ -176,6 +176,7 @@ static int write_table(struct rfs_fs *fs, struct rfs_head *head, u64 *addr)
 	u64 old = *addr;
 	int ret;
 
+	rfs_head_date(fs, head);
 	rfs_oob_meta(fs, &oob, head);
 	rfs_head_seal(head, le64_to_cpu(oob.stamp));
 	ret = rfs_append(fs, RFS_S_IMAP, 1, &data, &oob, addr);
@@ -419,6 +420,7 @@ static int write_all(struct rfs_fs *fs)
 	struct rfs_table *table;
 	int ret = rfs_log_write(fs);
 
+	fs->cp_nth = 0;
 	if (!ret)
 		ret = write_passes(fs);
 	if (ret)

@@ -10,14 +10,14 @@ static int block_get(struct rfs_fs *fs, struct rfs_dinode *di, u32 block,
 	int ret;
 
 	*out = rfs_buf_find(fs, RFS_DIR, ino, block);
-	if (*out)
-		return 0;
-	ret = rfs_map_get(fs, ino, block, &ptr);
-	if (!ret)
-		ret = rfs_buf_read(fs, RFS_DIR, ino, block, rfs_addr(ptr.addr),
-				   out);
-	if (ret)
-		return ret;
+	if (!*out) {
+		ret = rfs_map_get(fs, ino, block, &ptr);
+		if (!ret)
+			ret = rfs_buf_read(fs, RFS_DIR, ino, block,
+					   rfs_addr(ptr.addr), out);
+		if (ret)
+			return ret;
+	}
 	if ((*out)->head.gen != di->gen || (*out)->head.level > 3 ||
 	    le16_to_cpu((*out)->head.count) >
 	    ((*out)->head.level ? RFS_DX_ENTRIES : RFS_BODY_BYTES))
@@ -369,6 +369,36 @@ int rfs_dir_set(struct rfs_fs *fs, u32 dir, const void *name, u32 len, u32 ino,
 	return 0;
 }
 
+static void entry_out(const struct rfs_dirent *entry, struct rfs_entry *out)
+{
+	out->ino = le32_to_cpu(entry->ino);
+	out->type = entry->type;
+	out->len = entry->len;
+	memcpy(out->name, entry->name, entry->len);
+}
+
+int rfs_dir_entry(struct rfs_fs *fs, u32 dir, u32 block, u32 *at,
+		  struct rfs_entry *out)
+{
+	struct rfs_dirent *entry;
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret = dir_get(fs, dir, &di, &buf);
+
+	if (!ret)
+		ret = block_get(fs, di, block, &buf);
+	if (ret)
+		return ret;
+	if (buf->head.level || *at >= used(buf))
+		return -ENOENT;
+	entry = entry_at(buf, *at);
+	if (!entry)
+		return -EUCLEAN;
+	entry_out(entry, out);
+	*at += le16_to_cpu(entry->rec);
+	return 0;
+}
+
 /*
  * A position is a hash and, in the low 16 bits, how many entries with that
  * hash come before. Splits keep the order, so a position stays where it is.
@@ -404,10 +434,7 @@ int rfs_dir_next(struct rfs_fs *fs, u32 dir, u64 pos, struct rfs_entry *out)
 			if ((here << 16 | nth) < pos)
 				continue;
 			out->pos = (here << 16 | nth) + 1;
-			out->ino = le32_to_cpu(entry->ino);
-			out->type = entry->type;
-			out->len = entry->len;
-			memcpy(out->name, entry->name, entry->len);
+			entry_out(entry, out);
 			return 0;
 		}
 		/* nodes of a damaged tree may name one leaf again and again */

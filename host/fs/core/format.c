@@ -12,6 +12,18 @@ void rfs_head_init(struct rfs_fs *fs, struct rfs_head *head, u8 type, u32 ino,
 	head->ino = cpu_to_le32(ino);
 	head->gen = cpu_to_le32(gen);
 	head->off = cpu_to_le64(off);
+	memcpy(head->uuid, fs->super.uuid + sizeof(head->volume),
+	       sizeof(head->uuid));
+}
+
+/* Of a block that a check-point writes: what --rescan has to know of that. */
+void rfs_head_date(struct rfs_fs *fs, struct rfs_head *head)
+{
+	u64 nth = min(fs->cp_nth, RFS_NTH_MAX);
+
+	fs->cp_nth++;
+	head->addr = cpu_to_le64(fs->lsn | nth << RFS_LSN_BITS);
+	head->prev = cpu_to_le32((u32)(fs->cp_seq + 1));
 }
 
 static u32 head_crc(const struct rfs_head *head)

@@ -58,7 +58,7 @@ int rfs_tables_alloc(struct rfs_fs *fs)
 }
 
 /* Each stream goes on in an open zone, if it has one with room. */
-static void resume_zones(struct rfs_fs *fs)
+void rfs_resume_zones(struct rfs_fs *fs)
 {
 	u32 nr;
 
@@ -101,7 +101,7 @@ static int load(struct rfs_fs *fs, bool read_only)
 	if (ret)
 		return ret;
 	fs->version = ((fs->version >> RFS_EPOCH_SHIFT) + 1) << RFS_EPOCH_SHIFT;
-	resume_zones(fs);
+	rfs_resume_zones(fs);
 	fs->read_only = read_only;
 	return read_only ? 0 : rfs_checkpoint(fs, 0);
 }

@@ -702,6 +702,19 @@ int rfs_free_orphans(struct rfs_fs *fs)
 	return ret;
 }
 
+int rfs_forget(struct rfs_fs *fs, u32 ino)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret = rfs_iget(fs, ino, &di, &buf);
+
+	if (ret)
+		return ret;
+	if (di->nlink)
+		to_orphans(fs, di);
+	return apply_free(fs, ino);
+}
+
 int rfs_readlink(struct rfs_fs *fs, u32 ino, u8 *target, u32 *len)
 {
 	struct rfs_dinode *di;

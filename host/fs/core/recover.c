@@ -20,7 +20,8 @@ struct log_page {
 struct pages {
 	struct page *data;
 	struct log_page *log;
-	u32 datas, logs, data_room, log_room;
+	u64 *left;		/* keys of inode blocks of no check-point */
+	u32 datas, logs, lefts, data_room, log_room, left_room;
 };
 
 /* A bigger copy of an array; frees the old one. */
@@ -69,7 +70,21 @@ static int note_log(struct pages *p, u64 lsn, u64 addr)
 	return 0;
 }
 
-static u8 stream_of(u8 type)
+static int note_left(struct pages *p, u64 key)
+{
+	if (p->lefts == p->left_room) {
+		void *memory = grow(p->left, p->lefts, &p->left_room,
+				    sizeof(*p->left));
+
+		if (!memory)
+			return -ENOMEM;
+		p->left = memory;
+	}
+	p->left[p->lefts++] = key;
+	return 0;
+}
+
+u8 rfs_stream_of(u8 type)
 {
 	switch (type) {
 	case RFS_DATA:
@@ -97,12 +112,14 @@ static int note_page(struct rfs_fs *fs, struct pages *p,
 	fs->recovered.pages_window++;
 	if (!z->window && oob->type != RFS_SUMMARY) {
 		z->window = true;
-		z->stream = stream_of(oob->type);
+		z->stream = rfs_stream_of(oob->type);
 	}
 	if (oob->type == RFS_DATA)
 		return note_data(p, oob, addr);
 	if (oob->type == RFS_LOG)
 		return note_log(p, le64_to_cpu(oob->off), addr);
+	if (oob->type == RFS_INODES)
+		return note_left(p, le64_to_cpu(oob->off));
 	return 0;
 }
 
@@ -253,6 +270,27 @@ struct partial {
 	u32 fill;
 };
 
+/*
+ * A rescue may have taken an inode for one in use that was freed before: that
+ * its number is taken anew says so.
+ */
+static int make_way(struct rfs_fs *fs, const struct rfs_rec *rec)
+{
+	u32 ino = le32_to_cpu(rec->ino);
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret;
+
+	if (rec->op == RFS_OP_RENAME && rec->flags & RFS_REC_WHITEOUT)
+		ino = le64_to_cpu(rec->arg1);
+	else if (rec->op != RFS_OP_CREATE)
+		return 0;
+	ret = rfs_iget(fs, ino, &di, &buf);
+	if (ret)
+		return ret == -ENOENT ? 0 : ret;
+	return rfs_forget(fs, ino);
+}
+
 static int replay_record(struct rfs_fs *fs, const struct rfs_rec *rec)
 {
 	const u8 *name = (const u8 *)(rec + 1);
@@ -263,7 +301,13 @@ static int replay_record(struct rfs_fs *fs, const struct rfs_rec *rec)
 	    len1 > RFS_NAME_MAX)
 		return -EUCLEAN;
 	fs->version = max(fs->version, le64_to_cpu(rec->version) + 1);
-	ret = rfs_apply(fs, rec, name, name + len1);
+	ret = fs->rescuing ? make_way(fs, rec) : 0;
+	if (!ret)
+		ret = rfs_apply(fs, rec, name, name + len1);
+	if (fs->rescuing && ret && ret != -ENOMEM && ret != -EIO) {
+		fs->recovered.records_failed++;
+		return 0;
+	}
 	fs->recovered.records++;
 	fs->recovered.last_version = le64_to_cpu(rec->version);
 	/* a record was applied once: that it cannot be now is damage */
@@ -516,6 +560,36 @@ static int apply_data(struct rfs_fs *fs, struct pages *p)
 	return ret;
 }
 
+/*
+ * A check-point that was not finished has left inode blocks that are newer than
+ * those in use. These are written once more, so that of a key the newest block
+ * is always the right one: --rescan relies on it.
+ */
+static int outdate(struct rfs_fs *fs, const struct pages *p)
+{
+	struct rfs_buf *map, *buf;
+	u64 addr;
+	u32 i;
+	int ret;
+
+	for (i = 0; i < p->lefts; i++) {
+		u64 key = p->left[i];
+
+		if (key / RFS_MAP_ENTRIES >= fs->imap_blocks)
+			continue;
+		ret = rfs_imap_get(fs, key / RFS_MAP_ENTRIES, false, &map);
+		addr = !ret && map ?
+		       rfs_addr(map->table.word[key % RFS_MAP_ENTRIES]) : 0;
+		if (addr)
+			ret = rfs_buf_read(fs, RFS_INODES, 0, key, addr, &buf);
+		if (ret == -ENOMEM)
+			return ret;
+		if (!ret && addr)
+			rfs_buf_dirty(fs, buf);
+	}
+	return 0;
+}
+
 int rfs_recover(struct rfs_fs *fs)
 {
 	struct pages p = { 0 };
@@ -528,8 +602,11 @@ int rfs_recover(struct rfs_fs *fs)
 		ret = apply_data(fs, &p);
 	if (!ret)
 		ret = rfs_free_orphans(fs);
+	if (!ret)
+		ret = outdate(fs, &p);
 	rfs_free(p.data);
 	rfs_free(p.log);
+	rfs_free(p.left);
 	rfs_free(fs->tomb);
 	fs->tomb = NULL;
 	fs->tombs = 0;

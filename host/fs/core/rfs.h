@@ -158,6 +158,7 @@ struct rfs_recovered {
 	u64 pages_window;	/* with a stamp of the window */
 	u64 pages_bad;		/* below a write pointer, not readable */
 	u64 records;
+	u64 records_failed;	/* in a rescue */
 	u64 log_gap;		/* log blocks after the first gap */
 	u64 txns_dropped;	/* incomplete transactions */
 	u64 pages_dropped;	/* pages no inode or a tombstone claims */
@@ -190,6 +191,7 @@ struct rfs_fs {
 	u64 cp_version;		/* of the check-point: the window's first */
 	u32 cleaning;		/* zone that is being cleaned; 0: none */
 	u64 cp_seq;
+	u32 cp_nth;		/* metadata blocks that this one has written */
 	u32 cp_mirror[RFS_CP_MIRRORS];
 	u64 window_blocks;
 
@@ -228,6 +230,7 @@ struct rfs_fs {
 	u32 pendings, pending_room;	/* used; places, a power of 2 */
 
 	bool replaying;
+	bool rescuing;		/* what is damaged is left out */
 	bool read_only;
 	bool threaded;		/* others make room: -EAGAIN asks them to */
 	bool stuck;		/* they cannot: -ENOSPC instead */
@@ -246,6 +249,7 @@ struct rfs_fs {
 /* format.c */
 void rfs_head_init(struct rfs_fs *fs, struct rfs_head *head, u8 type, u32 ino,
 		   u32 gen, u64 off);
+void rfs_head_date(struct rfs_fs *fs, struct rfs_head *head);
 void rfs_head_seal(struct rfs_head *head, u64 stamp);
 bool rfs_head_ok(const struct rfs_head *head, u32 volume, u8 type);
 void rfs_oob_seal(struct rfs_oob *oob, const void *data);
@@ -285,6 +289,10 @@ int rfs_mkfs(const struct rfs_dev_ops *ops, void *dev,
 int rfs_super_load(struct rfs_fs *fs);
 void rfs_super_fill(struct rfs_fs *fs);
 int rfs_super_write(struct rfs_fs *fs, u32 zone);
+/* A new one for zones of cap blocks; -ENOSPC: see rfs_layout() */
+int rfs_super_make(struct rfs_fs *fs, u32 cap, const u8 uuid[16],
+		   const char *label, u64 created);
+int rfs_root_make(struct rfs_fs *fs);	/* an empty one */
 
 /* zone.c */
 /* Does the drive allow as many open and active zones as there must be? */
@@ -380,6 +388,9 @@ int rfs_dir_add(struct rfs_fs *fs, u32 dir, const void *name, u32 len, u32 ino,
 int rfs_dir_remove(struct rfs_fs *fs, u32 dir, const void *name, u32 len);
 int rfs_dir_set(struct rfs_fs *fs, u32 dir, const void *name, u32 len, u32 ino,
 		u8 type);
+/* The entry at a place of a leaf, which moves on; -ENOENT at its end */
+int rfs_dir_entry(struct rfs_fs *fs, u32 dir, u32 block, u32 *at,
+		  struct rfs_entry *out);
 /* First entry at or after pos, in the order of hashes; -ENOENT at the end */
 int rfs_dir_next(struct rfs_fs *fs, u32 dir, u64 pos, struct rfs_entry *out);
 
@@ -427,6 +438,8 @@ int rfs_punch(struct rfs_fs *fs, u32 ino, u64 from, u64 to);
 int rfs_setattr(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr);
 int rfs_free_orphan(struct rfs_fs *fs, u32 ino);
 int rfs_free_orphans(struct rfs_fs *fs);
+/* An inode, whatever it says of its names, with its blocks; not logged */
+int rfs_forget(struct rfs_fs *fs, u32 ino);
 /* target has 4096 bytes; without a terminator, *len says how many */
 int rfs_readlink(struct rfs_fs *fs, u32 ino, u8 *target, u32 *len);
 
@@ -505,6 +518,7 @@ int rfs_cp_load(struct rfs_fs *fs);
 
 /* recover.c */
 int rfs_recover(struct rfs_fs *fs);
+u8 rfs_stream_of(u8 type);
 
 /* clean.c */
 int rfs_clean(struct rfs_fs *fs);	/* one victim; -ENOENT if there is none */
@@ -516,6 +530,7 @@ int rfs_mount(const struct rfs_dev_ops *ops, void *dev,
 	      const struct rfs_geometry *geo, bool read_only, u32 teeth,
 	      struct rfs_fs **out);
 int rfs_tables_alloc(struct rfs_fs *fs);	/* and the state of all zones */
+void rfs_resume_zones(struct rfs_fs *fs);
 int rfs_unmount(struct rfs_fs *fs);	/* with a check-point */
 void rfs_drop(struct rfs_fs *fs);	/* without */
 
@@ -524,10 +539,49 @@ struct rfs_report {
 	void (*say)(void *arg, const char *text);
 	void *arg;
 	u64 faults;
+	u64 losses;		/* rfs_repair(): of them, what took something away */
 	u64 files, dirs, blocks;
 	bool read_data;		/* and verify checksums */
 };
 
 int rfs_check(struct rfs_fs *fs, struct rfs_report *report);
+
+/* repair.c: makes it consistent; report says how. In memory only */
+int rfs_repair(struct rfs_fs *fs, struct rfs_report *report);
+
+/*
+ * rescan.c: mounts a volume whose check-points cannot be used, with a new one.
+ * -EINVAL: nothing of a volume is there.
+ */
+struct rfs_rescue {
+	u64 pages;		/* of the volume */
+	u64 bad_meta;		/* of them metadata that cannot be used */
+	u64 forgotten;		/* inodes that were deleted */
+	u64 doubtful;		/* inodes without a name, perhaps deleted */
+	bool super_lost;	/* the superblock is a new one */
+	bool older;		/* the last check-point was not whole */
+	bool damaged;		/* things lack: the report says which */
+};
+
+int rfs_rescan(const struct rfs_dev_ops *ops, void *dev,
+	       const struct rfs_geometry *geo, struct rfs_report *report,
+	       struct rfs_rescue *out, struct rfs_fs **fs);
+
+/* What was counted of inodes: memory for each 8064 of which one is asked for */
+struct rfs_tally {
+	u32 links;		/* names */
+	u32 subdirs;
+	bool inner;		/* named in a directory that is lost */
+};
+
+struct rfs_tallies {
+	struct rfs_tally **part;
+	u32 parts;
+};
+
+int rfs_tallies_init(const struct rfs_fs *fs, struct rfs_tallies *t);
+void rfs_tallies_exit(struct rfs_tallies *t);
+/* Of an inode that may exist; NULL if there is no memory */
+struct rfs_tally *rfs_tally(struct rfs_tallies *t, u32 ino);
 
 #endif

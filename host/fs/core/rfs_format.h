@@ -113,9 +113,12 @@ struct rfs_oob {
  * @gen: as in the OOB
  * @off: as in the OOB
  * @stamp: as in the OOB
- * @addr: address the block was written for, of summaries without OOB; else 0
- * @prev: zone offset + 1 of a summary before this one in its zone, 0 if none
- * @reserved: 0
+ * @addr: address the block was written for, of summaries without OOB; of types 3
+ *	to 8 and 12 the LSN of the first log block after it, and in the high 24 bits how many
+ *	such blocks its check-point wrote before it; else 0
+ * @prev: of summaries zone offset + 1 of one before it in its zone, 0 if none; of
+ *	types 3 to 8 and 12 low half of the number of the check-point it was written for
+ * @uuid: the rest of the volume's uuid, of which @volume is the beginning
  */
 struct rfs_head {
 	__le32 magic;
@@ -130,8 +133,12 @@ struct rfs_head {
 	__le64 stamp;
 	__le64 addr;
 	__le32 prev;
-	__u8 reserved[12];
+	__u8 uuid[12];
 };
+
+/* @addr of blocks that a check-point writes */
+#define RFS_LSN_BITS		40
+#define RFS_NTH_MAX		((1U << (64 - RFS_LSN_BITS)) - 1)
 
 #define RFS_BODY_BYTES		(RFS_BLOCK_BYTES - sizeof(struct rfs_head))
 
@@ -561,7 +568,7 @@ RFS_AT(rfs_head, off, 24);
 RFS_AT(rfs_head, stamp, 32);
 RFS_AT(rfs_head, addr, 40);
 RFS_AT(rfs_head, prev, 48);
-RFS_AT(rfs_head, reserved, 52);
+RFS_AT(rfs_head, uuid, 52);
 
 RFS_SIZE(rfs_super, 4096);
 RFS_AT(rfs_super, head, 0);

@@ -126,7 +126,7 @@ int rfs_super_load(struct rfs_fs *fs)
 	return worst;
 }
 
-static int mkfs_root(struct rfs_fs *fs)
+int rfs_root_make(struct rfs_fs *fs)
 {
 	u64 now = fs->ops->now(fs->dev);
 	struct rfs_dinode *di;
@@ -146,14 +146,42 @@ static int mkfs_root(struct rfs_fs *fs)
 	return 0;
 }
 
+int rfs_super_make(struct rfs_fs *fs, u32 cap, const u8 uuid[16],
+		   const char *label, u64 created)
+{
+	struct rfs_super *super = &fs->super;
+	bool oob = fs->geo.oob_bytes >= RFS_OOB_BYTES;
+	struct rfs_layout layout;
+
+	rfs_layout(fs->geo.zones, cap, oob, &layout);
+	if (fs->geo.zones < layout.need_zones)
+		return -ENOSPC;
+	super->version = cpu_to_le32(RFS_FORMAT_VERSION);
+	super->incompat = cpu_to_le32(RFS_INCOMPAT_POSIX |
+				      (oob ? 0 : RFS_INCOMPAT_SUMMARY));
+	memcpy(super->uuid, uuid, sizeof(super->uuid));
+	memcpy(super->label, label, min(strlen(label), sizeof(super->label)));
+	super->created = cpu_to_le64(created);
+	super->zones = cpu_to_le32(fs->geo.zones);
+	super->zone_blocks = cpu_to_le32(fs->geo.zone_blocks);
+	super->zone_cap = cpu_to_le32(cap);
+	super->oob_bytes = cpu_to_le32(fs->geo.oob_bytes);
+	super->reserve_zones = cpu_to_le32(layout.reserve_zones);
+	super->max_inodes = cpu_to_le32(layout.max_inodes);
+	super->dirty_max = cpu_to_le32(layout.dirty_max);
+	/* unpredictable if the uuid is; it is no secret from root */
+	memcpy(super->hash_key, uuid, sizeof(super->hash_key));
+	rfs_super_fill(fs);
+	rfs_head_init(fs, &super->head, RFS_SUPER, 0, 0, 0);
+	return 0;
+}
+
 int rfs_mkfs(const struct rfs_dev_ops *ops, void *dev,
 	     const struct rfs_geometry *geo, const u8 uuid[16],
 	     const char *label)
 {
 	u32 zone, cap = ~0U, usable = 0;
 	struct rfs_dev_zone state;
-	struct rfs_layout layout;
-	struct rfs_super *super;
 	struct rfs_fs *fs;
 	int ret;
 
@@ -173,8 +201,7 @@ int rfs_mkfs(const struct rfs_dev_ops *ops, void *dev,
 		usable += zone < RFS_CP_ZONES;
 		cap = min(cap, state.cap);
 	}
-	rfs_layout(geo->zones, cap, geo->oob_bytes >= RFS_OOB_BYTES, &layout);
-	if (usable < RFS_CP_MIRRORS || geo->zones < layout.need_zones)
+	if (usable < RFS_CP_MIRRORS)
 		return -ENOSPC;
 	fs = rfs_alloc(sizeof(*fs));
 	if (!fs)
@@ -182,32 +209,18 @@ int rfs_mkfs(const struct rfs_dev_ops *ops, void *dev,
 	fs->ops = ops;
 	fs->dev = dev;
 	fs->geo = *geo;
-	super = &fs->super;
-	super->version = cpu_to_le32(RFS_FORMAT_VERSION);
-	super->incompat = cpu_to_le32(RFS_INCOMPAT_POSIX);
-	if (geo->oob_bytes < RFS_OOB_BYTES) {
-		super->incompat |= cpu_to_le32(RFS_INCOMPAT_SUMMARY);
-		fs->geo.oob_bytes = 0;
+	ret = rfs_super_make(fs, cap, uuid, label, ops->now(dev));
+	if (ret) {
+		rfs_free(fs);
+		return ret;
 	}
-	memcpy(super->uuid, uuid, sizeof(super->uuid));
-	memcpy(super->label, label, min(strlen(label), sizeof(super->label)));
-	super->created = cpu_to_le64(ops->now(dev));
-	super->zones = cpu_to_le32(geo->zones);
-	super->zone_blocks = cpu_to_le32(geo->zone_blocks);
-	super->zone_cap = cpu_to_le32(cap);
-	super->oob_bytes = cpu_to_le32(geo->oob_bytes);
-	super->reserve_zones = cpu_to_le32(layout.reserve_zones);
-	super->max_inodes = cpu_to_le32(layout.max_inodes);
-	super->dirty_max = cpu_to_le32(layout.dirty_max);
-	/* unpredictable if the uuid is; it is no secret from root */
-	memcpy(super->hash_key, uuid, sizeof(super->hash_key));
-	rfs_super_fill(fs);
-	rfs_head_init(fs, &super->head, RFS_SUPER, 0, 0, 0);
+	if (geo->oob_bytes < RFS_OOB_BYTES)
+		fs->geo.oob_bytes = 0;
 	fs->version = 1ULL << RFS_EPOCH_SHIFT;
 	fs->cp_version = fs->version;
 	ret = rfs_tables_alloc(fs);
 	if (!ret)
-		ret = mkfs_root(fs);
+		ret = rfs_root_make(fs);
 	if (!ret)
 		ret = rfs_checkpoint(fs, RFS_CP_UNMOUNT);
 	rfs_drop(fs);

@@ -7,31 +7,45 @@
 const char *program = "fsck.rfs";
 
 static const char usage[] =
-"usage: fsck.rfs [-n] [-p|-a|-y] [-v] DEVICE\n"
+"usage: fsck.rfs [-n] [-p|-a|-y] [-v] [--rescan] DEVICE\n"
 "\n"
 "Check an RFS that is not mounted. What a power cut left is first recovered, in\n"
-"memory, or on the device with -p, -a or -y. Faults that are found then are\n"
-"told, not repaired.\n"
+"memory, or on the device with -p, -a or -y. A repair is made in memory first, and\n"
+"on the device only if the volume is without a fault then.\n"
 "\n"
 "  -n          change nothing (the default)\n"
-"  -p, -a, -y  recover on the device, as mounting would\n"
+"  -p, -a      recover, and repair what takes nothing away: counts\n"
+"  -y          repair all: names, blocks and inodes that cannot be are left out,\n"
+"              inodes without a name go to lost+found\n"
 "  -v          say what was looked at\n"
+"  --rescan    do without check-points and inode map: find all by page metadata;\n"
+"              with -y the volume gets a new check-point\n"
 "\n"
-"Exit status: 0 no fault, 1 recovered and no fault, 4 faults, 8 the device or\n"
-"the volume cannot be read, 16 wrong arguments.\n";
+"example: fsck.rfs --rescan -y /dev/nvme0n1\n"
+"Exit status: 0 no fault, 1 recovered or repaired and no fault left, 4 faults,\n"
+"8 the device or the volume cannot be read, 16 wrong arguments.\n";
 
-#define FSCK_RECOVERED	1
+#define FSCK_MENDED	1
 #define FSCK_FAULTS	4
 #define FSCK_ERROR	8
 #define FSCK_USAGE	16
+
+#define LINES	100	/* of faults */
+#define U(x)	((unsigned long long)(x))
+
+struct options {
+	bool write;		/* on the device */
+	bool all;		/* also what takes something away */
+	bool verbose, rescan;
+};
 
 static void say(void *arg, const char *text)
 {
 	u32 *lines = arg;
 
-	if (++*lines <= 100)
+	if (++*lines <= LINES)
 		printf("%s\n", text);
-	else if (*lines == 101)
+	else if (*lines == LINES + 1)
 		printf("and more\n");
 }
 
@@ -40,19 +54,12 @@ static void tell(const struct rfs_fs *fs, const struct rfs_report *report)
 	const struct rfs_recovered *r = &fs->recovered;
 
 	printf("%llu files, %llu directories, %llu blocks; %llu of %llu blocks in use\n",
-	       (unsigned long long)report->files,
-	       (unsigned long long)report->dirs,
-	       (unsigned long long)report->blocks,
-	       (unsigned long long)fs->live,
-	       (unsigned long long)fs->user_blocks);
+	       U(report->files), U(report->dirs), U(report->blocks),
+	       U(fs->live), U(fs->user_blocks));
 	printf("recovery: %llu pages read, %llu records, %llu pages applied, %llu dropped, %llu unreadable, %llu transactions incomplete, %llu orphans\n",
-	       (unsigned long long)r->pages_read,
-	       (unsigned long long)r->records,
-	       (unsigned long long)r->pages_applied,
-	       (unsigned long long)r->pages_dropped,
-	       (unsigned long long)r->pages_bad,
-	       (unsigned long long)r->txns_dropped,
-	       (unsigned long long)r->orphans);
+	       U(r->pages_read), U(r->records), U(r->pages_applied),
+	       U(r->pages_dropped), U(r->pages_bad), U(r->txns_dropped),
+	       U(r->orphans));
 }
 
 static bool recovered(const struct rfs_fs *fs)
@@ -61,7 +68,15 @@ static bool recovered(const struct rfs_fs *fs)
 	       fs->recovered.orphans;
 }
 
-static int check(const struct rfs_device *device, bool verbose, bool *was_cut)
+/* What kind of end an error of the core is; says it. */
+static int failed(const struct rfs_device *device, const char *what, int ret)
+{
+	complain("%s: %s%s", device->path, what, rfs_error(ret));
+	return ret == -EUCLEAN ? FSCK_FAULTS : FSCK_ERROR;
+}
+
+static int look_at(const struct rfs_device *device, const struct options *o,
+		   bool *was_cut)
 {
 	struct rfs_report report = { .say = say, .read_data = true };
 	struct rfs_device over;
@@ -71,31 +86,84 @@ static int check(const struct rfs_device *device, bool verbose, bool *was_cut)
 
 	report.arg = &lines;
 	ret = rfs_overlay_open(device, &over);
-	if (ret) {
-		complain("%s: %s", device->path, rfs_error(ret));
-		return FSCK_ERROR;
-	}
+	if (ret)
+		return failed(device, "", ret);
 	/* with a check-point, so that what was recovered is checked too */
 	ret = rfs_mount(over.ops, over.dev, &over.geo, false, 0, &fs);
 	if (!ret) {
 		*was_cut = recovered(fs);
 		ret = rfs_check(fs, &report);
-		if (verbose && !ret)
+		if (o->verbose && !ret)
 			tell(fs, &report);
 		if (fs->recovered.log_gap)
 			printf("log: %llu blocks after a gap; they were not acknowledged, or the medium has failed\n",
-			       (unsigned long long)fs->recovered.log_gap);
+			       U(fs->recovered.log_gap));
 		rfs_drop(fs);
 	}
 	rfs_device_close(&over);
-	if (ret) {
-		complain("%s: %s", device->path, rfs_error(ret));
-		return ret == -EUCLEAN ? FSCK_FAULTS : FSCK_ERROR;
-	}
+	if (ret == -EUCLEAN || ret == -EINVAL)
+		printf("%s: fsck.rfs --rescan can do without check-points and inode map\n",
+		       device->path);
+	if (ret)
+		return failed(device, "", ret);
 	if (report.faults)
-		printf("%s: %llu faults\n", device->path,
-		       (unsigned long long)report.faults);
+		printf("%s: %llu faults\n", device->path, U(report.faults));
 	return report.faults ? FSCK_FAULTS : 0;
+}
+
+/* 0: done, and there is no fault; *losses: repairs that take something away */
+static int repair(const struct rfs_device *device, bool silent, u64 *losses)
+{
+	struct rfs_report report = { 0 }, after = { .read_data = true };
+	struct rfs_fs *fs;
+	u32 lines = 0;
+	int ret;
+
+	report.say = silent ? NULL : say;
+	report.arg = &lines;
+	ret = rfs_mount(device->ops, device->dev, &device->geo, false, 0, &fs);
+	if (ret)
+		return ret;
+	ret = rfs_repair(fs, &report);
+	if (!ret)
+		ret = rfs_checkpoint(fs, 0);
+	if (!ret)
+		ret = rfs_check(fs, &after);
+	*losses = report.losses;
+	if (ret || after.faults) {
+		rfs_drop(fs);
+		return ret ? ret : -EUCLEAN;
+	}
+	return rfs_unmount(fs);
+}
+
+/* First in memory: a repair that does not end well is none. */
+static int mend(const struct rfs_device *device, const struct options *o)
+{
+	struct rfs_device over;
+	u64 losses;
+	int ret = rfs_overlay_open(device, &over);
+
+	if (!ret) {
+		ret = repair(&over, true, &losses);
+		rfs_device_close(&over);
+	}
+	if (ret) {
+		complain("%s: it cannot be repaired so that no fault is left; nothing was changed",
+			 device->path);
+		return FSCK_FAULTS;
+	}
+	if (losses && !o->all) {
+		complain("%s: %llu repairs take something away: -y makes them; nothing was changed",
+			 device->path, U(losses));
+		return FSCK_FAULTS;
+	}
+	printf("%s: repair\n", device->path);
+	ret = repair(device, false, &losses);
+	if (ret)
+		return failed(device, "repair: ", ret);
+	printf("%s: repaired\n", device->path);
+	return FSCK_MENDED;
 }
 
 static int recover(const struct rfs_device *device)
@@ -108,31 +176,117 @@ static int recover(const struct rfs_device *device)
 		ret = rfs_unmount(fs);
 	if (!ret) {
 		printf("%s: recovered\n", device->path);
-		return FSCK_RECOVERED;
+		return FSCK_MENDED;
 	}
 	complain("%s: recovery: %s", device->path, rfs_error(ret));
 	return FSCK_ERROR;
 }
 
-int main(int argc, char **argv)
+static void tell_rescue(const struct rfs_rescue *r, const struct rfs_fs *fs)
 {
-	bool repair = false, verbose = false, was_cut = false;
-	struct rfs_device device;
-	int c, ret;
+	printf("rescan: %llu pages of the volume, %llu inodes; %llu records and %llu pages since the check-point\n",
+	       U(r->pages), U(fs->inodes), U(fs->recovered.records),
+	       U(fs->recovered.pages_applied));
+	if (r->super_lost)
+		printf("rescan: the superblock is lost, and with it the label; the volume is taken to be as big as the device\n");
+	if (r->older)
+		printf("rescan: the last check-point was not written to its end: what is there is the one before and what was made durable since\n");
+	if (r->bad_meta)
+		printf("rescan: %llu blocks of metadata cannot be used\n",
+		       U(r->bad_meta));
+	if (r->forgotten)
+		printf("rescan: %llu inodes without a name were deleted\n",
+		       U(r->forgotten));
+	if (r->doubtful)
+		printf("rescan: of %llu inodes without a name it cannot be known whether they were deleted, since directories are damaged: lost+found has them\n",
+		       U(r->doubtful));
+	if (fs->recovered.records_failed)
+		printf("rescan: %llu records of the log do not fit what is there\n",
+		       U(fs->recovered.records_failed));
+}
 
-	while ((c = getopt(argc, argv, "npayvhfC:TV")) != -1) {
+/* -EUCLEAN: faults are left. */
+static int rescan_on(const struct rfs_device *device, bool silent)
+{
+	struct rfs_report report = { 0 };
+	struct rfs_rescue rescue;
+	struct rfs_fs *fs;
+	u32 lines = 0;
+	int ret;
+
+	report.say = silent ? NULL : say;
+	report.arg = &lines;
+	ret = rfs_rescan(device->ops, device->dev, &device->geo, &report,
+			 &rescue, &fs);
+	if (ret)
+		return ret;
+	if (!silent)
+		tell_rescue(&rescue, fs);
+	memset(&report, 0, sizeof(report));
+	report.say = silent ? NULL : say;
+	report.arg = &lines;
+	report.read_data = true;
+	ret = rfs_check(fs, &report);
+	if (ret) {
+		rfs_drop(fs);
+		return ret;
+	}
+	ret = rfs_unmount(fs);
+	return !ret && report.faults ? -EUCLEAN : ret;
+}
+
+static int rebuild(const struct rfs_device *device, const struct options *o)
+{
+	struct rfs_device over;
+	int ret = rfs_overlay_open(device, &over);
+
+	if (!ret) {
+		ret = rescan_on(&over, false);
+		rfs_device_close(&over);
+	}
+	if (ret && ret != -EUCLEAN)
+		return failed(device, "rescan: ", ret);
+	if (!o->all) {
+		printf("%s: nothing was changed; -y makes it so\n",
+		       device->path);
+		return FSCK_FAULTS;
+	}
+	/* what cannot be read is no reason to leave the rest */
+	ret = rescan_on(device, true);
+	if (ret)
+		return failed(device, "rescan: ", ret);
+	printf("%s: rebuilt\n", device->path);
+	return FSCK_MENDED;
+}
+
+static bool parse(int argc, char **argv, struct options *o)
+{
+	static const struct option names[] = {
+		{ "rescan", no_argument, NULL, 'R' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 },
+	};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "npayvhfC:TV", names, NULL)) != -1) {
 		switch (c) {
 		case 'n':
-			repair = false;
+			o->write = false;
+			o->all = false;
 			break;
+		case 'y':
+			o->all = true;
+			/* fall through */
 		case 'p':
 		case 'a':
-		case 'y':
-			repair = true;
+			o->write = true;
 			break;
 		case 'v':
 		case 'V':
-			verbose = true;
+			o->verbose = true;
+			break;
+		case 'R':
+			o->rescan = true;
 			break;
 		case 'f':	/* it always checks */
 		case 'C':
@@ -140,23 +294,39 @@ int main(int argc, char **argv)
 			break;
 		case 'h':
 			fputs(usage, stdout);
-			return 0;
+			exit(0);
 		default:
-			fputs(usage, stderr);
-			return FSCK_USAGE;
+			return false;
 		}
 	}
-	if (argc - optind != 1) {
+	return argc - optind == 1;
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = { 0 };
+	struct rfs_device device;
+	bool was_cut = false;
+	int ret;
+
+	if (!parse(argc, argv, &o)) {
 		fputs(usage, stderr);
 		return FSCK_USAGE;
 	}
-	if (rfs_device_open(argv[optind], repair, &device))
+	if (rfs_device_open(argv[optind], o.write, &device))
 		return FSCK_ERROR;
-	ret = check(&device, verbose, &was_cut);
-	if (!ret && was_cut && repair)
-		ret = recover(&device);
-	else if (!ret && was_cut)
-		printf("%s: to be recovered at the next mount\n", device.path);
+	if (o.rescan) {
+		ret = rebuild(&device, &o);
+	} else {
+		ret = look_at(&device, &o, &was_cut);
+		if (ret == FSCK_FAULTS && o.write)
+			ret = mend(&device, &o);
+		else if (!ret && was_cut && o.write)
+			ret = recover(&device);
+		else if (!ret && was_cut)
+			printf("%s: to be recovered at the next mount\n",
+			       device.path);
+	}
 	rfs_device_close(&device);
 	return ret;
 }

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A walk over all that a volume has in use, for repair.c and rescan.c. */
+#ifndef RFS_REPAIR_H
+#define RFS_REPAIR_H
+
+#include "rfs.h"
+
+struct rfs_walk {
+	struct rfs_fs *fs;
+	struct rfs_report *report;
+	u8 *seen;		/* a bit each block of the volume */
+	const u8 *there;	/* the same of those that were written, or NULL */
+	struct rfs_tallies tallies;
+	u8 *block;
+	u32 *stack;		/* inodes that are to be walked */
+	u32 depth, room;
+	u64 dirs_bad;		/* directories of which names may lack */
+	u64 lost;		/* inodes that went to lost+found */
+	u64 forgotten;		/* rescan.c: that were deleted */
+	u64 doubtful;		/* rescan.c: that may have been */
+};
+
+/* Each fault counts in the report, which says it */
+void rfs_walk_say(struct rfs_walk *w, const char *format, ...);
+/* One by which something is lost, or found again elsewhere */
+void rfs_walk_lose(struct rfs_walk *w, const char *format, ...);
+int rfs_walk_init(struct rfs_walk *w, struct rfs_fs *fs,
+		  struct rfs_report *report);
+void rfs_walk_exit(struct rfs_walk *w);
+/* A block at addr can be in use, and nobody has claimed it */
+bool rfs_walk_free(const struct rfs_walk *w, u64 addr);
+void rfs_walk_claim(struct rfs_walk *w, u64 addr);
+/* Inode map, TIMB, zone table, blocks of inodes */
+int rfs_walk_maps(struct rfs_walk *w);
+int rfs_walk_push(struct rfs_walk *w, u32 ino);
+int rfs_walk_run(struct rfs_walk *w);
+bool rfs_walk_reached(struct rfs_walk *w, u32 ino);
+/* All blocks of an inode are there, and nobody has claimed them */
+int rfs_walk_whole(struct rfs_walk *w, const struct rfs_dinode *di, bool *ok);
+int rfs_walk_links(struct rfs_walk *w);
+/* Errors of visit other than -ENOMEM and -EIO are not its end */
+int rfs_each_inode(struct rfs_walk *w,
+		   int (*visit)(struct rfs_walk *w, struct rfs_dinode *di,
+				struct rfs_buf *buf));
+
+#endif

@@ -1,0 +1,598 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * A volume without its check-points and its inode map: from page metadata alone.
+ * Of each block of inodes the newest is taken; names decide which of these
+ * inodes still exist; then the log and the data pages since are applied, as
+ * after a power cut. design.md, "Rescan".
+ */
+#include "rfs.h"
+#include "repair.h"
+
+/* A block of inodes on the medium */
+struct found {
+	u64 key, stamp, addr;
+};
+
+/* Up to where a check-point has written metadata */
+struct cut {
+	u64 stamp;		/* of the last block of it */
+	u64 lsn;		/* first log block after it */
+	u32 seq;
+};
+
+struct rescan {
+	struct rfs_fs *fs;	/* as the device is; later, what is built */
+	struct rfs_report *report;
+	struct rfs_rescue *out;
+	struct found *found;
+	u32 n, room;
+	u64 *newest;		/* stamp in each zone */
+	u8 *stream;		/* of each zone */
+	u8 *there;		/* a bit each block that is what its OOB says */
+	u64 last;		/* stamp of all */
+	u64 seq;		/* of a check-point */
+	struct cut cut[2];	/* the newest, and the one before */
+	u64 written;		/* stamp of the newest page of log or data */
+	u8 *nth;		/* a bit each block of the newest check-point */
+	u64 nth_epoch;
+	u32 ends;		/* those before it are what counts; 0: not known */
+	u32 most;		/* of its numbers, + 1 */
+	bool maps;		/* there are blocks of the inode map */
+	u8 *block;		/* two of them */
+};
+
+#define NTH_BYTES	((RFS_NTH_MAX + 1) / 8)
+
+/* Which blocks of the newest check-point are there */
+static void note_nth(struct rescan *r, const struct rfs_head *head)
+{
+	u32 nth = le64_to_cpu(head->addr) >> RFS_LSN_BITS;
+	u64 epoch = le64_to_cpu(head->stamp) >> RFS_EPOCH_SHIFT;
+	u32 seq = le32_to_cpu(head->prev);
+
+	r->maps |= rfs_stream_of(head->type) == RFS_S_IMAP;
+	if (seq < r->cut[0].seq ||
+	    (seq == r->cut[0].seq && epoch < r->nth_epoch))
+		return;
+	if (seq > r->cut[0].seq || epoch > r->nth_epoch) {
+		memset(r->nth, 0, NTH_BYTES);
+		r->nth_epoch = epoch;
+		r->ends = 0;
+		r->most = 0;
+	}
+	r->nth[nth / 8] |= 1 << nth % 8;
+	r->most = max(r->most, nth + 1);
+	/* the zone table comes last, and nothing here needs it */
+	if (head->type == RFS_ZTAB)
+		r->ends = r->ends ? min(r->ends, nth) : nth;
+}
+
+/* Is it in the check-point zones, or was something written after it? */
+static bool committed(const struct rescan *r)
+{
+	return r->written > r->cut[0].stamp || r->seq >= r->cut[0].seq;
+}
+
+/* Has the newest check-point all it needs? As far as that can be known. */
+static bool whole(const struct rescan *r)
+{
+	u32 i, end = r->maps ? r->ends : r->most;
+
+	if (committed(r))
+		return true;
+	for (i = 0; i < end; i++)
+		if (!(r->nth[i / 8] & 1 << i % 8))
+			return false;
+	return end;
+}
+
+static void note_cut(struct rescan *r, const struct rfs_head *head)
+{
+	struct cut new = { .stamp = le64_to_cpu(head->stamp),
+			   .lsn = le64_to_cpu(head->addr) &
+				  ((1ULL << RFS_LSN_BITS) - 1),
+			   .seq = le32_to_cpu(head->prev) };
+
+	note_nth(r, head);
+	if (new.seq > r->cut[0].seq) {
+		r->cut[1] = r->cut[0];
+		r->cut[0] = new;
+	} else if (new.seq == r->cut[0].seq) {
+		if (new.stamp > r->cut[0].stamp)
+			r->cut[0] = new;
+	} else if (new.seq > r->cut[1].seq ||
+		   (new.seq == r->cut[1].seq &&
+		    new.stamp > r->cut[1].stamp)) {
+		r->cut[1] = new;
+	}
+}
+
+static int note_inodes(struct rescan *r, const struct rfs_head *head, u64 addr)
+{
+	struct found *more;
+
+	if (r->n == r->room) {
+		r->room = r->room ? 2 * r->room : 256;
+		more = rfs_alloc(r->room * sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		if (r->n)
+			memcpy(more, r->found, r->n * sizeof(*more));
+		rfs_free(r->found);
+		r->found = more;
+	}
+	r->found[r->n].key = le64_to_cpu(head->off);
+	r->found[r->n].stamp = le64_to_cpu(head->stamp);
+	r->found[r->n++].addr = addr;
+	return 0;
+}
+
+/* A page that is what oob says, but for its content. */
+static int note_page(struct rescan *r, const struct rfs_oob *oob, u64 addr,
+		     const void *block)
+{
+	u32 zone = addr / r->fs->geo.zone_blocks;
+	const struct rfs_head *head = block;
+	u64 stamp = le64_to_cpu(oob->stamp);
+
+	r->out->pages++;
+	r->there[addr / 8] |= 1 << addr % 8;
+	r->last = max(r->last, stamp);
+	r->newest[zone] = max(r->newest[zone], stamp);
+	if (oob->type != RFS_SUMMARY && r->stream[zone] != RFS_S_IMAP)
+		r->stream[zone] = rfs_stream_of(oob->type);
+	if (oob->type == RFS_DATA || oob->type == RFS_LOG)
+		r->written = max(r->written, stamp);
+	if ((oob->type < RFS_DIR || oob->type > RFS_ZTAB) &&
+	    oob->type != RFS_XATTR)
+		return 0;
+	if (!rfs_head_ok(head, r->fs->volume, oob->type)) {
+		r->out->bad_meta++;
+		return 0;
+	}
+	note_cut(r, head);
+	return oob->type == RFS_INODES ? note_inodes(r, head, addr) : 0;
+}
+
+static int scan_zone(struct rescan *r, u32 nr)
+{
+	struct rfs_fs *fs = r->fs;
+	u64 addr = (u64)nr * fs->geo.zone_blocks;
+	struct rfs_oob oob;
+	u32 at;
+	int ret = 0;
+
+	for (at = 0; !ret && at < fs->zone[nr].wp; at++, addr++)
+		if (!fs->ops->read(fs->dev, addr, r->block, &oob) &&
+		    rfs_oob_ok(&oob, fs->volume))
+			ret = note_page(r, &oob, addr, r->block);
+	return ret;
+}
+
+/* Without page metadata: what summaries of their own address list. */
+static int scan_summaries(struct rescan *r, u32 nr)
+{
+	struct rfs_fs *fs = r->fs;
+	struct rfs_summary *sum = (struct rfs_summary *)r->block;
+	u8 *block = r->block + RFS_BLOCK_BYTES;
+	u64 addr = (u64)nr * fs->geo.zone_blocks;
+	u32 at, i, n;
+	int ret = 0;
+
+	for (at = 0; at < fs->zone[nr].wp; at++, addr++) {
+		if (fs->ops->read(fs->dev, addr, sum, NULL) ||
+		    !rfs_head_ok(&sum->head, fs->volume, RFS_SUMMARY) ||
+		    le64_to_cpu(sum->head.addr) != addr)
+			continue;
+		n = min_t(u32, le16_to_cpu(sum->head.count), RFS_SUM_ENTRIES);
+		n = min(n, fs->zone[nr].wp - at - 1);
+		for (i = 0; !ret && i < n; i++) {
+			const struct rfs_oob *oob = &sum->entry[i];
+
+			if (!oob->type || oob->type >= RFS_TYPES ||
+			    fs->ops->read(fs->dev, addr + 1 + i, block, NULL) ||
+			    le32_to_cpu(oob->data_crc) !=
+			    ~rfs_crc(~0U, block, RFS_BLOCK_BYTES))
+				continue;
+			ret = note_page(r, oob, addr + 1 + i, block);
+		}
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+/* What is left of check-points: their numbers are not used again. */
+static void scan_checkpoints(struct rescan *r, u32 nr)
+{
+	struct rfs_fs *fs = r->fs;
+	const struct rfs_cp *cp = (const struct rfs_cp *)r->block;
+	u32 at;
+
+	for (at = 0; at < fs->zone[nr].wp; at++) {
+		if (fs->ops->read(fs->dev, (u64)nr * fs->geo.zone_blocks + at,
+				  r->block, NULL) ||
+		    !rfs_head_ok(&cp->head, fs->volume, RFS_CP))
+			continue;
+		r->last = max(r->last, le64_to_cpu(cp->head.stamp));
+		if (!cp->head.off)
+			r->seq = max(r->seq, le64_to_cpu(cp->seq));
+	}
+}
+
+static int scan(struct rescan *r)
+{
+	struct rfs_fs *fs = r->fs;
+	u32 nr;
+	int ret = 0;
+
+	r->newest = rfs_alloc(fs->geo.zones * sizeof(*r->newest));
+	r->stream = rfs_alloc(fs->geo.zones);
+	r->there = rfs_alloc((size_t)fs->geo.zones * fs->geo.zone_blocks / 8 +
+			     1);
+	if (!r->newest || !r->stream || !r->there)
+		return -ENOMEM;
+	for (nr = 0; !ret && nr < fs->geo.zones; nr++) {
+		if (fs->zone[nr].cond == RFS_DEV_OFFLINE)
+			continue;
+		if (nr < RFS_CP_ZONES)
+			scan_checkpoints(r, nr);
+		else if (fs->geo.oob_bytes)
+			ret = scan_zone(r, nr);
+		else
+			ret = scan_summaries(r, nr);
+	}
+	return ret;
+}
+
+/* Whose blocks are on the device? The first that says so decides. */
+static int find_uuid(struct rescan *r, u8 uuid[16])
+{
+	const struct rfs_head *head = (const struct rfs_head *)r->block;
+	struct rfs_fs *fs = r->fs;
+	struct rfs_dev_zone zone;
+	u32 nr, at;
+
+	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++) {
+		u64 addr = (u64)nr * fs->geo.zone_blocks;
+
+		if (fs->ops->report(fs->dev, nr, &zone) ||
+		    zone.cond == RFS_DEV_OFFLINE)
+			continue;
+		for (at = 0; at < zone.wp; at++) {
+			struct rfs_oob oob = { .type = RFS_SUMMARY };
+
+			if (fs->ops->read(fs->dev, addr + at, r->block,
+					  fs->geo.oob_bytes ? &oob : NULL) ||
+			    !rfs_head_ok(head, le32_to_cpu(head->volume),
+					 oob.type))
+				continue;
+			/* a file may hold blocks of another volume */
+			if (fs->geo.oob_bytes ?
+			    !rfs_oob_ok(&oob, le32_to_cpu(head->volume)) :
+			    le64_to_cpu(head->addr) != addr + at)
+				continue;
+			memcpy(uuid, &head->volume, sizeof(head->volume));
+			memcpy(uuid + sizeof(head->volume), head->uuid,
+			       sizeof(head->uuid));
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+static int find_super(struct rescan *r)
+{
+	struct rfs_fs *fs = r->fs;
+	u32 nr, cap = ~0U;
+	u8 uuid[16];
+	int ret = rfs_super_load(fs);
+
+	if (!ret || ret == -EOPNOTSUPP || ret == -ENOMEM)
+		return ret;
+	ret = find_uuid(r, uuid);
+	if (ret)
+		return ret;
+	for (nr = 0; nr < fs->geo.zones; nr++) {
+		struct rfs_dev_zone zone;
+
+		ret = fs->ops->report(fs->dev, nr, &zone);
+		if (ret)
+			return ret;
+		if (zone.cond == RFS_DEV_OK)
+			cap = min(cap, zone.cap);
+	}
+	r->out->super_lost = true;
+	memset(&fs->super, 0, sizeof(fs->super));
+	return rfs_super_make(fs, cap, uuid, "", fs->ops->now(fs->dev));
+}
+
+static int by_key(const void *a, const void *b)
+{
+	const struct found *x = a, *y = b;
+
+	if (x->key != y->key)
+		return x->key < y->key ? -1 : 1;
+	return x->stamp > y->stamp ? -1 : x->stamp < y->stamp;
+}
+
+/* A volume of which nothing is known but its zones */
+static int blank(struct rescan *r, const struct cut *cut)
+{
+	struct rfs_fs *old = r->fs, *fs = rfs_alloc(sizeof(*fs));
+	u32 nr;
+	int ret;
+
+	if (!fs)
+		return -ENOMEM;
+	fs->ops = old->ops;
+	fs->dev = old->dev;
+	fs->geo = old->geo;
+	fs->super = old->super;
+	rfs_super_fill(fs);
+	rfs_drop(old);
+	r->fs = fs;
+	ret = rfs_tables_alloc(fs);
+	if (ret)
+		return ret;
+	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++) {
+		struct rfs_zone_info *z = &fs->zone[nr];
+
+		z->state = z->wp ? RFS_Z_USED : RFS_Z_FREE;
+		z->stream = r->stream[nr];
+		/* of the others recovery reads all */
+		z->cp_wp = r->newest[nr] > cut->stamp ? 0 : z->wp;
+	}
+	fs->rescuing = true;
+	fs->version = r->last + 1;
+	fs->cp_version = cut->stamp + 1;
+	fs->lsn = cut->lsn;
+	/* as after a power cut: its own follows the one that it builds on */
+	fs->cp_seq = max_t(u64, r->seq, cut->seq);
+	return 0;
+}
+
+/* Inodes of a block that are in use go to the inode map. */
+static int adopt(struct rfs_fs *fs, const struct found *f, bool *good)
+{
+	struct rfs_buf *buf, *map;
+	u32 block = f->key / RFS_MAP_ENTRIES, slot, bits = 0, n = 0;
+	int ret;
+
+	*good = false;
+	if (f->key >= (u64)fs->imap_blocks * RFS_MAP_ENTRIES)
+		return 0;
+	ret = rfs_buf_read(fs, RFS_INODES, 0, f->key, f->addr, &buf);
+	if (ret)
+		return ret == -ENOMEM ? ret : 0;
+	*good = true;
+	for (slot = 0; slot < RFS_BLOCK_INODES; slot++) {
+		u32 ino = f->key * RFS_BLOCK_INODES + slot;
+
+		if (le32_to_cpu(buf->inodes.inode[slot].ino) != ino || !ino)
+			continue;
+		bits |= 1U << slot;
+		n++;
+	}
+	ret = rfs_imap_get(fs, block, true, &map);
+	if (ret || !bits)
+		return ret;
+	map->table.word[f->key % RFS_MAP_ENTRIES] = rfs_word(f->addr, bits);
+	rfs_buf_dirty(fs, map);
+	fs->timb[block] += (u64)n << RFS_ADDR_BITS;
+	fs->timb_dirty[block / RFS_MAP_ENTRIES] = true;
+	fs->inodes += n;
+	return 0;
+}
+
+static int adopt_all(struct rescan *r, const struct cut *cut)
+{
+	bool good = false;
+	u32 i;
+	int ret = 0;
+
+	for (i = 0; !ret && i < r->n; i++) {
+		if (i && r->found[i].key == r->found[i - 1].key) {
+			if (good)
+				continue;
+		} else {
+			good = false;
+		}
+		if (r->found[i].stamp <= cut->stamp)
+			ret = adopt(r->fs, &r->found[i], &good);
+		if (!ret)
+			rfs_cache_trim(r->fs, r->fs->clean_max);
+	}
+	return ret;
+}
+
+/*
+ * An inode that no name led to. Where all directories could be read, one that
+ * should have a name was deleted; else it is kept if it is whole: blocks of what
+ * was deleted may be others' by now. One without a name may get one by the log.
+ */
+static int judge(struct rfs_walk *w, struct rfs_dinode *di, struct rfs_buf *buf)
+{
+	u32 ino = le32_to_cpu(di->ino);
+	bool keep = false;
+	int ret = 0;
+
+	if (rfs_walk_reached(w, ino))
+		return 0;
+	if (!di->nlink || w->dirs_bad)
+		ret = rfs_walk_whole(w, di, &keep);
+	if (ret)
+		return ret;
+	if (!keep) {
+		w->forgotten++;
+		return rfs_ifree(w->fs, ino);
+	}
+	if (di->nlink) {
+		w->doubtful++;
+	} else {
+		di->next_orphan = cpu_to_le32(w->fs->orphans);
+		w->fs->orphans = ino;
+		rfs_buf_dirty(w->fs, buf);
+	}
+	ret = rfs_walk_push(w, ino);
+	return ret ? ret : rfs_walk_run(w);
+}
+
+/*
+ * Zones in which nothing was in use then: room, as the check-point gave it. But
+ * for the inode map: that there is one says how check-points end, see whole().
+ */
+static void free_zones(struct rescan *r, const struct cut *cut)
+{
+	u32 nr;
+
+	for (nr = RFS_CP_ZONES; nr < r->fs->geo.zones; nr++) {
+		struct rfs_zone_info *z = &r->fs->zone[nr];
+
+		if (!z->live && r->newest[nr] <= cut->stamp &&
+		    r->stream[nr] != RFS_S_IMAP)
+			z->state = RFS_Z_FREE;
+	}
+}
+
+/* The state of a check-point; then what came after it. */
+static int build(struct rescan *r, const struct cut *cut)
+{
+	struct rfs_walk w;
+	struct rfs_dinode *root;
+	struct rfs_buf *buf;
+	int ret = blank(r, cut);
+
+	if (!ret)
+		ret = adopt_all(r, cut);
+	if (ret)
+		return ret;
+	ret = rfs_walk_init(&w, r->fs, r->report);
+	w.there = r->there;
+	if (!ret)
+		ret = rfs_walk_maps(&w);
+	if (!ret && rfs_iget(r->fs, RFS_ROOT_INO, &root, &buf)) {
+		rfs_walk_lose(&w, "the root directory is lost");
+		w.dirs_bad++;
+		ret = rfs_root_make(r->fs);
+	} else if (!ret && r->out->super_lost) {
+		r->fs->super.created = root->btime;
+	}
+	if (!ret)
+		ret = rfs_walk_push(&w, RFS_ROOT_INO);
+	if (!ret)
+		ret = rfs_walk_run(&w);
+	if (!ret)
+		ret = rfs_walk_links(&w);
+	if (!ret)
+		ret = rfs_each_inode(&w, judge);
+	r->out->forgotten = w.forgotten;
+	r->out->doubtful = w.doubtful;
+	rfs_walk_exit(&w);
+	free_zones(r, cut);
+	if (!ret)
+		ret = rfs_recover(r->fs);
+	r->report->faults += r->fs->recovered.records_failed;
+	return ret;
+}
+
+/* Is it what cut says, without a fault? Those are not told. */
+static int try(struct rescan *r, const struct cut *cut, bool *good)
+{
+	struct rfs_report mute = { 0 }, *report = r->report;
+	int ret;
+
+	*good = false;
+	if (!cut->stamp)
+		return 0;
+	r->report = &mute;
+	ret = build(r, cut);
+	r->report = report;
+	*good = !ret && !mute.faults;
+	return ret == -ENOMEM ? ret : 0;
+}
+
+/*
+ * The newest check-point may lack blocks, if the power was cut while it was
+ * written: then the one before is whole, and its log is there.
+ */
+static int choose(struct rescan *r)
+{
+	u32 which = whole(r) ? 0 : 1, tries;
+	bool good = false;
+	int ret = 0;
+
+	for (tries = 0; !ret && !good && tries < 2; tries++) {
+		if (which && committed(r))
+			break;
+		r->out->older = which;
+		ret = try(r, &r->cut[which], &good);
+		which = !which;
+	}
+	if (ret || good)
+		return ret;
+	r->out->older = false;
+	r->out->damaged = true;
+	ret = build(r, &r->cut[0]);
+	return ret ? ret : rfs_repair(r->fs, r->report);
+}
+
+/* Check-points and superblocks anew: full zones are reset before. */
+static int finish(struct rfs_fs *fs)
+{
+	u32 nr;
+
+	fs->rescuing = false;
+	fs->version = ((fs->version >> RFS_EPOCH_SHIFT) + 1) << RFS_EPOCH_SHIFT;
+	rfs_resume_zones(fs);
+	for (nr = 0; nr < RFS_CP_ZONES; nr++)
+		if (fs->zone[nr].wp)
+			fs->zone[nr].wp = fs->zone[nr].cap;
+	return rfs_checkpoint(fs, 0);
+}
+
+int rfs_rescan(const struct rfs_dev_ops *ops, void *dev,
+	       const struct rfs_geometry *geo, struct rfs_report *report,
+	       struct rfs_rescue *out, struct rfs_fs **fs)
+{
+	struct rescan r = { .report = report, .out = out };
+	int ret = -ENOMEM;
+
+	*fs = NULL;
+	memset(out, 0, sizeof(*out));
+	r.fs = rfs_alloc(sizeof(*r.fs));
+	r.block = rfs_alloc(2 * RFS_BLOCK_BYTES);
+	r.nth = rfs_alloc(NTH_BYTES);
+	if (!r.fs || !r.block || !r.nth)
+		goto out;
+	r.fs->ops = ops;
+	r.fs->dev = dev;
+	r.fs->geo = *geo;
+	if (r.fs->geo.oob_bytes < RFS_OOB_BYTES)
+		r.fs->geo.oob_bytes = 0;
+	ret = find_super(&r);
+	if (!ret)
+		ret = rfs_tables_alloc(r.fs);
+	if (!ret)
+		ret = scan(&r);
+	if (!ret && !r.n)
+		ret = -EINVAL;
+	if (ret)
+		goto out;
+	rfs_sort(r.found, r.n, sizeof(*r.found), by_key);
+	ret = choose(&r);
+	if (!ret)
+		ret = finish(r.fs);
+out:
+	if (!ret)
+		*fs = r.fs;
+	else if (r.fs)
+		rfs_drop(r.fs);
+	rfs_free(r.found);
+	rfs_free(r.newest);
+	rfs_free(r.stream);
+	rfs_free(r.there);
+	rfs_free(r.block);
+	rfs_free(r.nth);
+	return ret;
+}
