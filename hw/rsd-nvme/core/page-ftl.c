@@ -363,6 +363,12 @@ static bool is_current(const PageFtl *ftl, uint32_t number)
     return ftl->l2p[ftl->p2l[number]] == number + 1;
 }
 
+/*
+ * A map of gigabytes is in no cache of the host: it is asked for the entry of a
+ * victim's page so many pages before their turn.
+ */
+#define AHEAD 4u
+
 static bool fill_unit(PageFtl *ftl, uint32_t block, uint32_t *page);
 static void fill_map_units(PageFtl *ftl);
 
@@ -391,9 +397,13 @@ void rsd_page_advance_victim(PageFtl *ftl, uint32_t die)
     }
     while (ftl->blocks[v->block].valid && v->copying < COPIES &&
            v->page < v->end) {
+        uint32_t number = page_number(ftl, v->block, v->page);
         uint8_t *buf = NULL;
 
-        if (!is_current(ftl, page_number(ftl, v->block, v->page))) {
+        if (v->page + AHEAD < v->end) {
+            __builtin_prefetch(&ftl->l2p[ftl->p2l[number + AHEAD]], 1);
+        }
+        if (!is_current(ftl, number)) {
             v->page++;
             continue;
         }
