@@ -5,7 +5,8 @@ Written from the rules (REDO section 3; the description at the head of block-ftl
 differently from the core on purpose. Flash is a set of lists of pages; a page carries its LBA and
 a version. Where an LBA's content is, is found by looking through all of the flash for its highest
 version: there is no map that could be wrong. Nothing is in flight: a command is done before the
-next one begins, and a block that was erased is free at once.
+next one begins, and a block that was erased is free at once. If several pages are
+programmed at once, a grain, those of one that is not complete are in the write buffer, uncounted.
 """
 
 from collections import Counter
@@ -19,6 +20,7 @@ class Page:
     lba: int | None
     version: int = 0
     tag: int = 0
+    cause: str = "pad"
 
 
 @dataclass(eq=False)
@@ -31,8 +33,8 @@ class Unit:
 class Flash:
     """All units in use, and what happened to them."""
 
-    def __init__(self, span: int, lanes: int, lbas: int) -> None:
-        self.span, self.lanes, self.lbas = span, lanes, lbas
+    def __init__(self, span: int, lanes: int, lbas: int, grain: int = 1) -> None:
+        self.span, self.lanes, self.lbas, self.grain = span, lanes, lbas, grain
         self.units: list[Unit] = []
         self.count: Counter[str] = Counter()
         self.version = 0
@@ -46,7 +48,14 @@ class Flash:
     def erase(self, unit: Unit, cause: str) -> None:
         """Every lane that has a page is erased."""
         self.units.remove(unit)
-        self.count[f"erase_{cause}"] += min(self.lanes, len(unit.pages))
+        self.count[f"erase_{cause}"] += min(self.lanes, len(unit.pages) // self.grain)
+
+    def append(self, unit: Unit, page: Page) -> None:
+        """The unit's next page; its grain is programmed when it is complete."""
+        unit.pages.append(page)
+        if len(unit.pages) % self.grain == 0:
+            for done in unit.pages[-self.grain :]:
+                self.count[f"prog_{done.cause}"] += 1
 
     def newest(self, lba: int) -> tuple[Unit, Page]:
         """The page of an LBA that has content."""
@@ -65,8 +74,7 @@ class Flash:
         assert len(unit.pages) < self.span
         self.version += 1
         self.content[lba] = self.version
-        unit.pages.append(Page(lba, self.version, tag))
-        self.count["prog_host"] += 1
+        self.append(unit, Page(lba, self.version, tag, "host"))
 
     def fill(self, unit: Unit, block: int, end: int) -> int:
         """Copies, or pads, up to a page of a logical block. Pages copied."""
@@ -75,13 +83,11 @@ class Flash:
             lba = block * self.span + len(unit.pages)
             if lba in self.content:
                 page = self.newest(lba)[1]
-                unit.pages.append(Page(lba, page.version, page.tag))
+                self.append(unit, Page(lba, page.version, page.tag, "merge"))
                 copies += 1
             else:
-                unit.pages.append(Page(None))
-                self.count["prog_pad"] += 1
+                self.append(unit, Page(None))
         self.count["read_merge"] += copies
-        self.count["prog_merge"] += copies
         return copies
 
     def length(self, block: int) -> int:

@@ -62,9 +62,6 @@ TEST(settings_refused)
 {
     RsdConfig cfg = block_config();
 
-    cfg.planes = 2;
-    open_refused(&cfg, "planes=2", "planes=1");
-    cfg = block_config();
     cfg.over_provision = 0;
     cfg.spare_blocks = 0;
     open_refused(&cfg, "needs 11 good flash blocks in each way",

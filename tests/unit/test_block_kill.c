@@ -14,7 +14,8 @@
 #include "conventional.h"
 #include "stores.h"
 
-#define TABLES 2u               /* pages: block records, trim bits */
+/* Pages: block records, trim bits, units of the buffer */
+#define TABLES 3u
 
 static RsdConfig kill_config(uint64_t seed)
 {
@@ -32,9 +33,26 @@ static RsdConfig kill_config(uint64_t seed)
     return cfg;
 }
 
-static World new_world(uint64_t seed)
+/* Grains of several pages, what is acknowledged being safe in the buffer */
+static RsdConfig buffer_config(uint64_t seed)
 {
     RsdConfig cfg = kill_config(seed);
+
+    cfg.page_size = seed / 2 % 4 ? 8192 : 4096;
+    cfg.cell = seed / 2 % 4 == 1 ? RSD_CELL_MLC : RSD_CELL_SLC;
+    cfg.one_shot = seed / 2 % 4 == 1;
+    cfg.pages = cfg.one_shot ? 2 : 2 + seed % 2;
+    cfg.write_buffer = seed % 3 ? 65536 : 16384;
+    cfg.plp = seed / 2 % 3 > 0;
+    cfg.ack = cfg.plp ? RSD_ACK_BUFFER : RSD_ACK_PROGRAM;
+    return cfg;
+}
+
+typedef RsdConfig (*Config)(uint64_t seed);
+
+static World new_world(Config config, uint64_t seed)
+{
+    RsdConfig cfg = config(seed);
 
     return world_open(&cfg, "drive.rsd", seed);
 }
@@ -46,12 +64,12 @@ static uint64_t merges(const Bed *bed)
     return c.merge_switch + c.merge_partial + c.merge_full;
 }
 
-TEST(closed_after_any_event)
+static void close_at_random(Config config, uint64_t seeds, uint64_t *done,
+                            uint64_t *moves)
 {
-    uint64_t done = 0, moves = 0;
-
-    for (uint64_t seed = 0; seed < 60; seed++) {
-        World w = new_world(seed);
+    *done = *moves = 0;
+    for (uint64_t seed = 0; seed < seeds; seed++) {
+        World w = new_world(config, seed);
 
         for (int life = 0; life < 20; life++) {
             int steps = rng_below(&w.rng, 60);
@@ -65,12 +83,28 @@ TEST(closed_after_any_event)
         }
         world_fill(&w);
         world_check(&w);
-        done += merges(&w.bed);
-        moves += counters(&w.bed).wear_moves;
+        *done += merges(&w.bed);
+        *moves += counters(&w.bed).wear_moves;
         world_close(&w);
     }
+}
+
+TEST(closed_after_any_event)
+{
+    uint64_t done, moves;
+
+    close_at_random(kill_config, 60, &done, &moves);
     CHECK(done > 2000);
     CHECK(moves > 500);
+}
+
+TEST(closed_after_any_event_with_a_buffer)
+{
+    uint64_t done, moves;
+
+    close_at_random(buffer_config, 24, &done, &moves);
+    CHECK(done > 500);
+    CHECK(moves > 50);
 }
 
 static Bed copy;                /* what is opened of the copies */
@@ -125,13 +159,13 @@ static void look_at_recovery(void)
 }
 
 /* Moves by wear levelling that were watched */
-static uint64_t watch_worlds(void (*look)(void), uint64_t first, uint64_t end,
-                             int steps)
+static uint64_t watch_worlds(Config config, void (*look)(void), uint64_t first,
+                             uint64_t end, int steps)
 {
     uint64_t done = 0, moves = 0;
 
     for (uint64_t seed = first; seed < end; seed++) {
-        World w = new_world(seed);
+        World w = new_world(config, seed);
 
         for (int i = 0; i < 150; i++) {
             world_step(&w);     /* something to merge and to level */
@@ -162,18 +196,28 @@ static uint64_t watch_worlds(void (*look)(void), uint64_t first, uint64_t end,
 
 TEST(killed_after_any_store)
 {
-    CHECK(watch_worlds(look_at_copy, 0, 8, 30) > 0);
+    CHECK(watch_worlds(kill_config, look_at_copy, 0, 8, 30) > 0);
+}
+
+TEST(killed_after_any_store_with_a_buffer)
+{
+    watch_worlds(buffer_config, look_at_copy, 0, 6, 20);
 }
 
 TEST(killed_in_recovery)
 {
-    watch_worlds(look_at_recovery, 2, 6, 8);
+    watch_worlds(kill_config, look_at_recovery, 2, 6, 8);
+}
+
+TEST(killed_in_recovery_with_a_buffer)
+{
+    watch_worlds(buffer_config, look_at_recovery, 5, 6, 8);
 }
 
 TEST(killed_at_random)
 {
     for (uint64_t seed = 100; seed < 110; seed++) {
-        World w = new_world(seed);
+        World w = new_world(seed % 2 ? kill_config : buffer_config, seed / 2);
 
         for (int life = 0; life < 40; life++) {
             uint64_t steps = rng_below(&w.rng, 200);

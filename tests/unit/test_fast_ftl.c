@@ -66,9 +66,6 @@ TEST(settings_refused)
 {
     RsdConfig cfg = fast_config();
 
-    cfg.page_size = 8192;
-    open_refused(&cfg, "page-size=8192", "page-size=4096");
-    cfg = fast_config();
     cfg.over_provision = 0;
     cfg.spare_blocks = 1;
     open_refused(&cfg, "needs 12 good flash blocks in each way",

@@ -533,8 +533,9 @@ TEST(every_point_of_a_cached_map)
 
 TEST(every_point_of_block_maps)
 {
-    for (int n = 0; n < 2; n++) {
-        RsdConfig cfg = conventional(n ? RSD_FTL_FAST : RSD_FTL_BLOCK, n);
+    for (int n = 0; n < 4; n++) {
+        RsdConfig cfg = conventional(n % 2 ? RSD_FTL_FAST : RSD_FTL_BLOCK,
+                                     n < 2 ? n : 2);
 
         conventional_points(&cfg, 4 + n);
     }

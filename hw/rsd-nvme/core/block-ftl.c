@@ -205,6 +205,16 @@ static void block_op_done(Ns *ns, Op *op)
     rsd_map_op_done(map_of(ns), op);
 }
 
+static void block_op_buffered(Ns *ns, Op *op)
+{
+    rsd_map_op_buffered(map_of(ns), op);
+}
+
+static void block_kept(Ns *ns, uint64_t lba)
+{
+    rsd_map_kept(map_of(ns), lba);
+}
+
 static void block_format(Ns *ns)
 {
     rsd_map_format(map_of(ns));
@@ -228,6 +238,8 @@ const Personality rsd_block_personality = {
     .close = block_close,
     .submit = block_submit,
     .op_done = block_op_done,
+    .op_buffered = block_op_buffered,
+    .kept = block_kept,
     .has_background = no_background,
     .background = begin_background,
     .format = block_format,

@@ -16,6 +16,11 @@
  * of that LBA clears it. So that this cannot be one of before the trim, a trim
  * waits until the writes that it overlaps are done.
  *
+ * With a write buffer a write is done, too, when it is safe there, and a trim
+ * tells apart what the buffer has of before it. A unit is erased when what
+ * replaces its content is programmed, or safe in the buffer; what the buffer
+ * has of the unit itself is dropped then.
+ *
  * If the host's disk fails (RsdDrive.failed), no merge is completed any more
  * and nothing erased: a copy that failed is read where it was, and of a write
  * that failed, what was there before is found again when the drive is opened;
@@ -252,12 +257,18 @@ static void release_unit(BlockMap *map, Unit *unit)
 
     for (uint32_t lane = 0; lane < map->lanes; lane++) {
         uint32_t block = unit->lane[lane].block;
+        bool programmed = unit->lane[lane].next;
 
         if (block == RSD_NONE) {
             continue;           /* recovered without it */
         }
         map->owner[block] = NULL;
-        if (!unit->lane[lane].next) {
+        if (rsd_buffered(drive)) {
+            programmed = rsd_rec_next(drive->media.rec[block]) ||
+                         rsd_buffer_queued(map->ns, block);
+            rsd_buffer_drop(map->ns, block);
+        }
+        if (!programmed) {
             make_free(map, block);
         } else if (erase) {
             group->erasing++;
@@ -265,6 +276,35 @@ static void release_unit(BlockMap *map, Unit *unit)
         }
     }
     rsd_unit_free(map, unit);
+}
+
+bool rsd_block_is_safe(BlockMap *map, uint32_t block, uint32_t end)
+{
+    const RsdDrive *drive = map->ns->drive;
+    uint32_t next = rsd_rec_next(drive->media.rec[block]), n;
+
+    while (next < end && (n = rsd_buffer_has(drive, block, next))) {
+        next += n;
+        if (n < map->grain) {
+            break;
+        }
+    }
+    return next >= end;
+}
+
+bool rsd_unit_is_safe(BlockMap *map, const Unit *unit)
+{
+    bool safe = !unit->pending;
+
+    for (uint32_t i = 0; rsd_buffered(map->ns->drive) && i < map->lanes; i++) {
+        const Lane *lane = &unit->lane[i];
+
+        if (lane->next % map->grain) {
+            rsd_buffer_protect(map->ns, lane->block);
+        }
+        safe &= rsd_block_is_safe(map, lane->block, lane->next);
+    }
+    return safe;
 }
 
 void rsd_unit_retire(BlockMap *map, Unit *unit, RsdCause cause)
@@ -321,19 +361,20 @@ void rsd_unit_append(BlockMap *map, Unit *unit, Cmd *cmd, uint32_t index,
         rsd_map_add_content(map, lpn + i);
     }
     while (n) {
-        Lane *lane = &unit->lane[unit->next % map->lanes];
-        uint32_t run = 1;
+        Lane *lane = &unit->lane[rsd_lane_of(map, unit->next)];
+        uint32_t most = map->grain - unit->next % map->grain, run = 1;
 
+        most = map->lanes == 1 || most > n ? n : most;
         /* one that is trimmed has an operation of its own */
-        while (run < n && map->lanes == 1 && !rsd_map_trimmed(map, lpn) &&
+        while (run < most && !rsd_map_trimmed(map, lpn) &&
                !rsd_map_trimmed(map, lpn + run)) {
             run++;
         }
+        unit->pending++;
+        map->era_ops[cmd->era]++;
         rsd_queue_write(map->ns, cmd, index, lane->block, lane->next, run);
         lane->next += run;
         unit->next += run;
-        unit->pending++;
-        map->era_ops[cmd->era]++;
         index += run;
         lpn += run;
         n -= run;
@@ -404,6 +445,7 @@ static void trim(BlockMap *map, uint64_t lpn, uint64_t n)
 {
     uint64_t end = lpn + n;
 
+    rsd_buffer_trim(map->ns, lpn, n);
     /* takes time for what has content, however much else there is */
     while (lpn < end && map->live) {
         uint32_t lblock = lpn / map->span;
@@ -468,6 +510,33 @@ static bool writes_in_flight(const BlockMap *map, const Cmd *trim)
     return false;
 }
 
+/* The command fails: it does not wait for what begun grains have of it. */
+static void give_up(BlockMap *map, Cmd *cmd)
+{
+    if (rsd_buffered(map->ns->drive)) {
+        rsd_buffer_give_up(map->ns->drive, cmd);
+    }
+}
+
+/* Pages of a write that were queued, of one logical block: of at most "here" */
+static uint32_t write_piece(BlockMap *map, Cmd *cmd, uint64_t lpn,
+                            uint32_t here)
+{
+    RsdDrive *drive = map->ns->drive;
+    uint32_t left = cmd->pub.nlb - cmd->progress;
+    uint32_t n = left < here ? left : here;
+    RsdStatus status = rsd_buffer_reserve(drive, n / map->grain + 2);
+
+    if (!rsd_op_reserve(drive, n)) {
+        status = RSD_E_NOMEM;
+    }
+    if (status != RSD_OK) {
+        cmd->pub.status = status;
+        return 0;
+    }
+    return map->policy->write(map, cmd, cmd->progress, lpn, n);
+}
+
 /*
  * Does the command, or what is left of it. False: it has to wait. What fails is
  * in its status.
@@ -481,6 +550,7 @@ static bool attempt(BlockMap *map, Cmd *cmd)
     }
     if (map->ns->drive->failed && pub->op != RSD_READ) {
         rsd_map_refuse(map, cmd, RSD_E_READONLY);
+        give_up(map, cmd);
         return true;
     }
     if (is_trim(cmd)) {
@@ -490,28 +560,28 @@ static bool attempt(BlockMap *map, Cmd *cmd)
         trim(map, pub->lba, pub->nlb);
         return true;
     }
-    if (!rsd_op_reserve(map->ns->drive, pub->nlb)) {
-        pub->status = RSD_E_NOMEM;
-        return true;
-    }
     if (pub->op == RSD_READ) {
-        read_pages(map, cmd);
+        if (rsd_op_reserve(map->ns->drive, pub->nlb)) {
+            read_pages(map, cmd);
+        } else {
+            pub->status = RSD_E_NOMEM;
+        }
         return true;
     }
     if (!cmd->progress) {
         cmd->era = map->era;
     }
-    while (cmd->progress < pub->nlb) {
+    while (cmd->progress < pub->nlb && pub->status == RSD_OK) {
         uint64_t lpn = pub->lba + cmd->progress;
-        uint32_t left = pub->nlb - cmd->progress;
-        uint32_t here = map->span - lpn % map->span;
-        uint32_t n = map->policy->write(map, cmd, cmd->progress, lpn,
-                                        left < here ? left : here);
+        uint32_t n = write_piece(map, cmd, lpn, map->span - lpn % map->span);
 
-        if (!n) {
-            return pub->status != RSD_OK;
+        if (!n && pub->status == RSD_OK) {
+            return false;
         }
         cmd->progress += n;
+    }
+    if (pub->status != RSD_OK) {
+        give_up(map, cmd);
     }
     return true;
 }
@@ -533,6 +603,9 @@ static bool is_blocked(const BlockMap *map, const Cmd *cmd)
 /* Lets commands that wait go on as far as they can. */
 static void retry_waiting(BlockMap *map)
 {
+    if (map->num_stalled && !map->ns->drive->failed) {
+        rsd_merge_retry(map);
+    }
     while (map->retry) {
         Cmd *before = NULL, *cmd = map->wait_head;
 
@@ -560,7 +633,7 @@ static void retry_waiting(BlockMap *map)
     }
 }
 
-RsdStatus rsd_map_submit(BlockMap *map, Cmd *cmd)
+static RsdStatus submit(BlockMap *map, Cmd *cmd)
 {
     cmd->progress = 0;
     if (is_trim(cmd)) {
@@ -583,13 +656,32 @@ RsdStatus rsd_map_submit(BlockMap *map, Cmd *cmd)
     return RSD_OK;
 }
 
+RsdStatus rsd_map_submit(BlockMap *map, Cmd *cmd)
+{
+    bool held = rsd_buffer_hold(map->ns->drive);
+    RsdStatus status = submit(map, cmd);
+
+    rsd_buffer_go_on(map->ns->drive, held);
+    return status;
+}
+
+/* A page of the host is safe: it is the content, whatever was trimmed before */
+void rsd_map_kept(BlockMap *map, uint64_t lba)
+{
+    if (rsd_map_trimmed(map, lba)) {
+        set_trimmed(map, lba, false);
+    }
+}
+
+/* A program of the host is done, or the write buffer has it. */
 static void host_program_done(BlockMap *map, const Op *op)
 {
     Unit *unit = map->owner[op->block];
     uint64_t lpn = op->cmd->pub.lba + op->index;
+    const RsdDrive *drive = map->ns->drive;
 
-    if (!op->failed && rsd_map_trimmed(map, lpn)) {
-        set_trimmed(map, lpn, false);
+    if (!op->failed && (!rsd_buffered(drive) || drive->cfg.plp)) {
+        rsd_map_kept(map, lpn);
     }
     map->retry |= map->trims > 0;
     if (!--map->era_ops[op->cmd->era]) {
@@ -607,11 +699,37 @@ static void host_program_done(BlockMap *map, const Op *op)
     }
 }
 
-void rsd_map_op_done(BlockMap *map, Op *op)
+/* A grain was programmed. */
+static void grain_done(BlockMap *map, const Op *op)
+{
+    const Unit *unit = map->owner[op->block];
+
+    map->retry = true;          /* what waits until it is safe, or for room */
+    if (unit && unit->lblock != RSD_NONE) {
+        rsd_merge_check(map, unit->lblock);
+    }
+}
+
+void rsd_map_op_buffered(BlockMap *map, Op *op)
+{
+    map->retry |= map->ns->drive->failed;
+    if (op->cmd) {
+        host_program_done(map, op);
+        rsd_op_finish(map->ns->drive, op);
+    } else {
+        rsd_merge_step(map, op);
+    }
+    retry_waiting(map);
+}
+
+static void op_done(BlockMap *map, Op *op)
 {
     /* those that wait do so in vain */
     map->retry |= map->ns->drive->failed;
-    if (op->kind != OP_ERASE && !op->cmd) {
+    if (op->unit) {
+        grain_done(map, op);
+        rsd_op_finish(map->ns->drive, op);
+    } else if (op->kind != OP_ERASE && !op->cmd) {
         rsd_merge_step(map, op);
     } else {
         if (op->kind == OP_ERASE) {
@@ -624,12 +742,21 @@ void rsd_map_op_done(BlockMap *map, Op *op)
     retry_waiting(map);
 }
 
-/* The logical block's job is done. */
+void rsd_map_op_done(BlockMap *map, Op *op)
+{
+    bool held = rsd_buffer_hold(map->ns->drive);
+
+    op_done(map, op);
+    rsd_buffer_go_on(map->ns->drive, held);
+}
+
+/* Ends the logical block's job if it is done. */
 void rsd_merge_check(BlockMap *map, uint32_t lblock)
 {
     Job *job = map->lblocks[lblock].job;
 
-    if (!job || job->running || job->to->pending || map->ns->drive->failed) {
+    if (!job || job->running || job->to->pending || map->ns->drive->failed ||
+        (job->kind != RSD_JOB_FILL && !rsd_unit_is_safe(map, job->to))) {
         return;
     }
     map->lblocks[lblock].job = NULL;
@@ -651,7 +778,10 @@ void rsd_merge_check(BlockMap *map, uint32_t lblock)
 
 void rsd_map_format(BlockMap *map)
 {
+    bool held = rsd_buffer_hold(map->ns->drive);
+
     trim(map, 0, map->ns->geo.lbas);
+    rsd_buffer_go_on(map->ns->drive, held);
 }
 
 /*
@@ -706,19 +836,10 @@ bool rsd_map_geometry(Ns *ns, const BlockPolicy *policy,
     uint32_t extra = policy->extra;
     const RsdConfig *cfg = &ns->drive->cfg;
     const char *name = rsd_ftl_names[cfg->ftl];
-    uint64_t raw = (uint64_t)ns->drive->dies * ns->visible * cfg->pages;
+    uint64_t raw = (uint64_t)ns->drive->dies * ns->visible * ns->drive->pages;
     uint64_t user = raw * 100 / (100 + cfg->over_provision);
     uint64_t span = rsd_map_span(ns);
 
-    if (rsd_unit_slots(cfg) != 1) {
-        rsd_set_error(err, "planes=%llu, page-size=%llu, one-shot=%s: ftl=%s "
-                      "programs single pages of %u bytes; choose planes=1, "
-                      "page-size=%u and one-shot=off, or ftl=rsd",
-                      (ull)cfg->planes, (ull)cfg->page_size,
-                      rsd_switch_names[cfg->one_shot], name, RSD_PAGE_SIZE,
-                      RSD_PAGE_SIZE);
-        return false;
-    }
     ns->geo.zoned = false;
     ns->geo.max_oob = RSD_SPARE_OFFSET;
     ns->geo.lbas = user / span * span;
@@ -772,6 +893,7 @@ bool rsd_map_init(BlockMap *map, Ns *ns, const BlockPolicy *policy,
     map->policy = policy;
     map->lanes = num_lanes(ns);
     map->span = rsd_map_span(ns);
+    map->grain = drive->unit;
     map->num_groups = rsd_map_groups(ns);
     map->num_lblocks = ns->geo.lbas / map->span;
     map->groups = rsd_alloc(drive, map->num_groups * sizeof(Group));

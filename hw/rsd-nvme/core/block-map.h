@@ -10,8 +10,16 @@
  * units that hold as much: with stripe=block a unit is a flash block, and those
  * of logical block n are in die n mod dies; with stripe=all it is a block of
  * every die, its pages going over the dies in turn. The dies that hold a
- * logical block are its group. A unit's pages are programmed in order, page by
- * page; in the units of a logical block page i is its LBA i.
+ * logical block are its group. A unit's pages are programmed in order; in the
+ * units of a logical block page i is its LBA i.
+ *
+ * Grains. Pages here are of 4 KiB. If a program takes several of them (planes,
+ * page-size, one-shot), the write buffer (buffer.c) makes grains of them, and
+ * it is grains that go over the dies in turn. Filler at the end of a begun
+ * grain would be in the way of the LBAs that belong there: so what was written
+ * stays in the buffer until the rest comes, be that the host's or a merge's,
+ * and goes to the buffer's protected part if it has to be safe. Only opening
+ * fills grains up.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -34,7 +42,8 @@ typedef struct Unit {
     uint32_t lblock;            /* RSD_NONE: of the random log */
     uint32_t group;
     uint32_t next;              /* pages programmed or queued, but for a job */
-    uint32_t pending;           /* the host's programs not done */
+    /* the host's programs not done, or, with a write buffer, not in it */
+    uint32_t pending;
     uint32_t live;              /* random log: pages that are the newest */
     uint32_t number;            /* random log: among its units */
     uint8_t cause;              /* RsdCause of its erasure */
@@ -64,7 +73,6 @@ typedef enum JobKind {
 /* Pages being copied to a unit, in order; a lane does one at a time. */
 struct Job {
     struct Job *next_free;
-    uint32_t number;            /* what its operations carry */
     uint32_t lblock;
     Unit *to;
     uint32_t end;               /* pages of the unit when it is done */
@@ -72,7 +80,10 @@ struct Job {
     uint64_t copies;
     uint8_t kind;               /* JobKind */
     uint8_t cause;              /* RsdCause */
-    uint8_t *buf[];             /* a lane each; NULL without payload */
+    struct {
+        uint8_t *buf;           /* NULL without payload */
+        bool stalled;           /* the host lacks memory or space for it */
+    } lane[];
 };
 
 typedef struct Group {
@@ -119,6 +130,7 @@ struct BlockMap {
     const BlockPolicy *policy;
     uint32_t lanes;             /* of a unit */
     uint32_t span;              /* pages of a unit */
+    uint32_t grain;             /* pages programmed at once */
     uint32_t num_groups, num_lblocks;
     Group *groups;
     LBlock *lblocks;
@@ -128,9 +140,10 @@ struct BlockMap {
     uint64_t live;              /* LBAs that have */
     uint32_t *least_wear;       /* by die: no good block was erased less */
     UnitList retired;           /* that wait for the host's programs */
-    Job **jobs;                 /* by number */
+    Job **jobs;                 /* all there are */
     uint32_t num_jobs;
     Job *free_jobs;
+    uint32_t num_stalled;       /* lanes of jobs */
     Cmd *wait_head, *wait_tail; /* in their order, RSD_WRITE and others */
     uint32_t trims;             /* of these, trims */
     bool retry;                 /* something that they wait for has come */
@@ -164,6 +177,8 @@ void rsd_map_fini(BlockMap *map);
 
 RsdStatus rsd_map_submit(BlockMap *map, Cmd *cmd);
 void rsd_map_op_done(BlockMap *map, Op *op);
+void rsd_map_op_buffered(BlockMap *map, Op *op);
+void rsd_map_kept(BlockMap *map, uint64_t lba);
 void rsd_map_format(BlockMap *map);
 
 /* Where an LBA's content is */
@@ -191,6 +206,13 @@ uint32_t rsd_map_free_block(const BlockMap *map, uint32_t die, bool worn);
 /* Programs the unit's next n pages for a command. */
 void rsd_unit_append(BlockMap *map, Unit *unit, Cmd *cmd, uint32_t index,
                      uint64_t lpn, uint32_t n);
+/*
+ * Is all of it programmed, or safe in the write buffer? If what is missing can
+ * become safe there, it does.
+ */
+bool rsd_unit_is_safe(BlockMap *map, const Unit *unit);
+/* The same of a block's pages up to "end" */
+bool rsd_block_is_safe(BlockMap *map, uint32_t block, uint32_t end);
 /* Its content is of no use any more: it is erased. */
 void rsd_unit_retire(BlockMap *map, Unit *unit, RsdCause cause);
 void rsd_list_append(UnitList *list, Unit *unit);
@@ -201,16 +223,37 @@ static inline uint32_t rsd_map_group(const BlockMap *map, uint32_t lblock)
     return lblock % map->num_groups;
 }
 
+/* Which lane a unit's page is in, and the page there */
+static inline uint32_t rsd_lane_of(const BlockMap *map, uint32_t page)
+{
+    return page / map->grain % map->lanes;
+}
+
+static inline uint32_t rsd_lane_page(const BlockMap *map, uint32_t page)
+{
+    return page / (map->grain * map->lanes) * map->grain + page % map->grain;
+}
+
+/* And back */
+static inline uint32_t rsd_unit_page(const BlockMap *map, uint32_t lane,
+                                     uint32_t page)
+{
+    return (page / map->grain * map->lanes + lane) * map->grain +
+           page % map->grain;
+}
+
 static inline bool rsd_unit_has(const BlockMap *map, const Unit *unit,
                                 uint32_t page)
 {
-    return unit && page / map->lanes < unit->lane[page % map->lanes].next;
+    return unit && rsd_lane_page(map, page) <
+                   unit->lane[rsd_lane_of(map, page)].next;
 }
 
 static inline Place rsd_unit_place(const BlockMap *map, const Unit *unit,
                                    uint32_t page)
 {
-    return (Place){ unit->lane[page % map->lanes].block, page / map->lanes };
+    return (Place){ unit->lane[rsd_lane_of(map, page)].block,
+                    rsd_lane_page(map, page) };
 }
 
 /* merge.c */
@@ -223,8 +266,10 @@ static inline Place rsd_unit_place(const BlockMap *map, const Unit *unit,
  */
 RsdStatus rsd_merge(BlockMap *map, uint32_t lblock, Unit *to, uint32_t end,
                     JobKind kind);
-/* One of a job's operations is done. Frees it. */
+/* One of a job's operations is done, or in the write buffer. Frees it. */
 void rsd_merge_step(BlockMap *map, Op *op);
+/* Goes on with lanes that are stalled. */
+void rsd_merge_retry(BlockMap *map);
 /* Ends the logical block's job if it is done. */
 void rsd_merge_check(BlockMap *map, uint32_t lblock);
 void rsd_merge_fini(BlockMap *map);

@@ -18,6 +18,10 @@
  * Lanes of a unit are completed with filler up to its last page: a write that
  * went over several dies was killed, and was not acknowledged.
  *
+ * Grains (block-map.h). Before all that, those are programmed that the write
+ * buffer has kept whole. Of a begun one, what has been kept is as good as
+ * programmed: it is, together with what others have of the rest of the grain.
+ *
  * Being killed again: completing a unit makes it longer, in order, and blocks
  * are erased, after having been marked dirty, only when every unit is complete.
  * So it can be interrupted anywhere, and repeated. What is done here takes no
@@ -32,6 +36,8 @@
 #include "block-map.h"
 
 typedef unsigned long long ull;
+
+#define NO_SUCH_LBA "names an LBA that does not exist"
 
 typedef enum Role {
     OUTSIDE,                    /* bad, or of another namespace */
@@ -48,6 +54,7 @@ typedef struct Recovery {
     uint32_t *next;             /* by block: the logical block's next one */
     uint32_t *first;            /* by logical block, RSD_NONE: none */
     uint64_t *born;             /* by block: lowest sequence number in it */
+    uint8_t *grain;             /* pages of one, with OOB */
     uint32_t num_logs;
     char *err;
 } Recovery;
@@ -62,12 +69,27 @@ static uint32_t programmed(const BlockMap *map, uint32_t block)
     return rsd_rec_next(map->ns->drive->media.rec[block]);
 }
 
+/* Pages of the block's next grain that the write buffer has */
+static uint32_t begun(const BlockMap *map, uint32_t block)
+{
+    return rsd_buffer_has(map->ns->drive, block, programmed(map, block));
+}
+
+/* Both */
+static uint32_t length(const BlockMap *map, uint32_t block)
+{
+    return programmed(map, block) + begun(map, block);
+}
+
 const RsdSpare *rsd_map_spare(const BlockMap *map, uint32_t block,
                               uint32_t page)
 {
-    const RsdSpare *spare = (const RsdSpare *)
-        (rsd_media_oob(&map->ns->drive->media, block, page) +
-         RSD_SPARE_OFFSET);
+    const RsdDrive *drive = map->ns->drive;
+    uint32_t next = programmed(map, block);
+    const uint8_t *oob = page < next
+        ? rsd_media_oob(&drive->media, block, page)
+        : rsd_buffer_oob(drive, block, next, page - next);
+    const RsdSpare *spare = (const RsdSpare *)(oob + RSD_SPARE_OFFSET);
 
     return spare->magic == RSD_SPARE_MAGIC ? spare : NULL;
 }
@@ -77,7 +99,7 @@ static uint64_t age(const BlockMap *map, uint32_t block, uint32_t page)
 {
     const RsdSpare *spare;
 
-    if (page >= programmed(map, block)) {
+    if (page >= length(map, block)) {
         return 0;
     }
     spare = rsd_map_spare(map, block, page);
@@ -87,8 +109,8 @@ static uint64_t age(const BlockMap *map, uint32_t block, uint32_t page)
 static uint64_t lpn_at(const BlockMap *map, uint32_t lblock, uint32_t block,
                        uint32_t page)
 {
-    return (uint64_t)lblock * map->span + (uint64_t)page * map->lanes +
-           lane_of(map, block);
+    return (uint64_t)lblock * map->span +
+           rsd_unit_page(map, lane_of(map, block), page);
 }
 
 /*
@@ -116,14 +138,14 @@ static bool look_at_pages(Recovery *r, uint32_t block)
     uint32_t lblock = RSD_NONE;
     bool in_place = true;
 
-    for (uint32_t page = 0; page < programmed(map, block); page++) {
+    for (uint32_t page = 0; page < length(map, block); page++) {
         const RsdSpare *spare = rsd_map_spare(map, block, page);
 
         if (!spare) {
             continue;
         }
         if (spare->lpn >= map->ns->geo.lbas) {
-            return corrupt(r, block, page, "names an LBA that does not exist");
+            return corrupt(r, block, page, NO_SUCH_LBA);
         }
         if (lblock == RSD_NONE) {
             lblock = spare->lpn / map->span;
@@ -150,6 +172,31 @@ static bool look_at_pages(Recovery *r, uint32_t block)
     return true;
 }
 
+/* Of what rsd_buffer_settle() will program */
+static bool verify_buffered(Recovery *r)
+{
+    const BlockMap *map = r->map;
+    const RsdDrive *drive = map->ns->drive;
+
+    for (uint32_t block = 0; drive->media.data && block < r->blocks; block++) {
+        uint32_t page = programmed(map, block), n;
+
+        while ((n = rsd_buffer_has(drive, block, page))) {
+            for (uint32_t i = 0; i < n; i++) {
+                const RsdSpare *spare = (const RsdSpare *)
+                    (rsd_buffer_oob(drive, block, page, i) + RSD_SPARE_OFFSET);
+
+                if (spare->magic == RSD_SPARE_MAGIC &&
+                    spare->lpn >= map->ns->geo.lbas) {
+                    return corrupt(r, block, page + i, NO_SUCH_LBA);
+                }
+            }
+            page += map->grain;
+        }
+    }
+    return true;
+}
+
 static bool look(Recovery *r)
 {
     BlockMap *map = r->map;
@@ -168,7 +215,7 @@ static bool look(Recovery *r)
                            "block has fewer pages");
         }
         r->role[block] = UNUSED;
-        if (rsd_rec_next(rec) && !(rsd_rec_flags(rec) & RSD_BLOCK_DIRTY) &&
+        if (length(map, block) && !(rsd_rec_flags(rec) & RSD_BLOCK_DIRTY) &&
             !look_at_pages(r, block)) {
             return false;
         }
@@ -179,7 +226,7 @@ static bool look(Recovery *r)
 /* Of two blocks of a logical block and lane: is a newer? */
 static bool newer(const BlockMap *map, uint32_t lblock, uint32_t a, uint32_t b)
 {
-    uint32_t len_a = programmed(map, a), len_b = programmed(map, b);
+    uint32_t len_a = length(map, a), len_b = length(map, b);
 
     for (uint32_t page = 0; page < len_a && page < len_b; page++) {
         uint64_t age_a = age(map, a, page), age_b = age(map, b, page);
@@ -196,7 +243,7 @@ static bool newer(const BlockMap *map, uint32_t lblock, uint32_t a, uint32_t b)
 static bool contradicts(const BlockMap *map, uint32_t lblock, uint32_t block,
                         uint32_t newest)
 {
-    uint32_t len = programmed(map, newest);
+    uint32_t len = length(map, newest);
 
     for (uint32_t page = 0; page < len; page++) {
         if (age(map, block, page) > age(map, newest, page) &&
@@ -209,7 +256,7 @@ static bool contradicts(const BlockMap *map, uint32_t lblock, uint32_t block,
 
 static bool has_content(const BlockMap *map, uint32_t lblock, uint32_t block)
 {
-    for (uint32_t page = 0; page < programmed(map, block); page++) {
+    for (uint32_t page = 0; page < length(map, block); page++) {
         if (age(map, block, page) &&
             !rsd_map_trimmed(map, lpn_at(map, lblock, block, page))) {
             return true;
@@ -290,56 +337,93 @@ static bool reserve_space(const Recovery *r)
     return true;
 }
 
-static void add_filler(BlockMap *map, uint32_t block, uint32_t until)
+/* Programs a block's next grain; slots: NULL for zeroes. */
+static void program_grain(BlockMap *map, uint32_t block, const uint8_t *slots)
 {
     RsdDrive *drive = map->ns->drive;
 
+    rsd_nand_program_unit(&drive->media, block, programmed(map, block),
+                          map->grain, slots);
+    drive->count->nand_programs += map->grain / drive->sched.page;
+}
+
+static void add_filler(BlockMap *map, uint32_t block, uint32_t until)
+{
     while (programmed(map, block) < until) {
-        rsd_nand_program(&drive->media, block, programmed(map, block), NULL,
-                         NULL, 0);
-        drive->count->prog_pad++;
+        program_grain(map, block, NULL);
+        map->ns->drive->count->prog_pad += map->grain;
     }
 }
 
-static void copy_page(BlockMap *map, uint32_t from, uint32_t to, uint32_t page)
+/* Where a page behind the end of the newest block is, or RSD_NONE */
+static uint32_t find_older(const Recovery *r, uint32_t lblock, uint32_t newest,
+                           uint32_t page)
 {
-    uint8_t buf[RSD_PAGE_SIZE + RSD_OOB_SIZE];
-    RsdDrive *drive = map->ns->drive;
+    const BlockMap *map = r->map;
+    uint32_t best = RSD_NONE;
 
-    rsd_nand_read(&drive->media, from, page, buf, buf + RSD_PAGE_SIZE,
-                  RSD_OOB_SIZE);
-    drive->count->read_merge++;
-    rsd_nand_program(&drive->media, to, page, buf, buf + RSD_PAGE_SIZE,
-                     RSD_OOB_SIZE);
-    drive->count->prog_merge++;
+    if (rsd_map_trimmed(map, lpn_at(map, lblock, newest, page))) {
+        return RSD_NONE;
+    }
+    for (uint32_t b = r->first[lblock]; b != RSD_NONE; b = r->next[b]) {
+        uint64_t found = best == RSD_NONE ? 0 : age(map, best, page);
+
+        if (r->role[b] == IN_PLACE && age(map, b, page) > found &&
+            lane_of(map, b) == lane_of(map, newest)) {
+            best = b;
+        }
+    }
+    return best;
+}
+
+/*
+ * Programs the newest block's next grain: what the buffer has of it, then what
+ * others have. Pages copied from these
+ */
+static uint32_t copy_grain(const Recovery *r, uint32_t lblock, uint32_t newest)
+{
+    RsdDrive *drive = r->map->ns->drive;
+    uint32_t first = programmed(r->map, newest), copies = 0;
+    uint32_t had = begun(r->map, newest);
+    size_t slot = RSD_PAGE_SIZE + RSD_OOB_SIZE;
+
+    memset(r->grain, 0, r->map->grain * slot);
+    for (uint32_t i = 0; i < r->map->grain; i++) {
+        uint32_t from = i < had ? newest
+                                : find_older(r, lblock, newest, first + i);
+        uint8_t *to = r->grain + i * slot;
+
+        if (from == RSD_NONE ||
+            rsd_buffer_read_page(drive, from, first + i, to)) {
+            copies += from != RSD_NONE && i >= had;
+            continue;
+        }
+        rsd_nand_read(&drive->media, from, first + i, to, to + RSD_PAGE_SIZE,
+                      RSD_OOB_SIZE);
+        drive->count->read_merge++;
+        drive->count->nand_reads++;
+        copies++;
+    }
+    program_grain(r->map, newest, r->grain);
+    rsd_buffer_forget(drive, newest, first);
+    drive->count->prog_host += had;
+    drive->count->prog_merge += copies;
+    drive->count->prog_pad += r->map->grain - had - copies;
+    return copies;
 }
 
 /* Copies what others have behind the end of the newest block. Pages copied */
 static uint64_t complete(const Recovery *r, uint32_t lblock, uint32_t newest)
 {
-    BlockMap *map = r->map;
+    uint32_t end = r->map->ns->drive->pages;
     uint64_t copies = 0;
 
-    for (uint32_t page = programmed(map, newest);
-         page < map->ns->drive->pages; page++) {
-        uint32_t best = RSD_NONE;
-
-        if (rsd_map_trimmed(map, lpn_at(map, lblock, newest, page))) {
-            continue;
-        }
-        for (uint32_t b = r->first[lblock]; b != RSD_NONE; b = r->next[b]) {
-            uint64_t found = best == RSD_NONE ? 0 : age(map, best, page);
-
-            if (r->role[b] == IN_PLACE && age(map, b, page) > found &&
-                lane_of(map, b) == lane_of(map, newest)) {
-                best = b;
-            }
-        }
-        if (best != RSD_NONE) {
-            add_filler(map, newest, page);
-            copy_page(map, best, newest, page);
-            copies++;
-        }
+    while (end > length(r->map, newest) &&
+           find_older(r, lblock, newest, end - 1) == RSD_NONE) {
+        end--;
+    }
+    while (programmed(r->map, newest) < end) {
+        copies += copy_grain(r, lblock, newest);
     }
     return copies;
 }
@@ -378,7 +462,7 @@ static void free_unused(const Recovery *r)
         drive->blocks[b].owner = RSD_NONE;
         drive->blocks[b].pos = RSD_NONE;
         if ((r->role[b] == UNUSED || r->role[b] == IN_PLACE) &&
-            programmed(map, b)) {
+            length(map, b)) {
             rsd_nand_mark(&drive->media, b, RSD_BLOCK_DIRTY);
         }
     }
@@ -386,6 +470,7 @@ static void free_unused(const Recovery *r)
         if (r->role[b] != UNUSED && r->role[b] != IN_PLACE) {
             continue;
         }
+        rsd_buffer_forget(drive, b, programmed(map, b));
         if (programmed(map, b)) {
             rsd_nand_erase(&drive->media, b);
             drive->count->erase_merge++;
@@ -444,7 +529,7 @@ static bool settle_unit(const Recovery *r, uint32_t lblock)
         uint32_t block = unit->lane[lane].block, len = 0;
 
         if (block != RSD_NONE) {
-            len = (programmed(map, block) - 1) * map->lanes + lane + 1;
+            len = rsd_unit_page(map, lane, programmed(map, block) - 1) + 1;
         }
         unit->next = len > unit->next ? len : unit->next;
     }
@@ -454,7 +539,8 @@ static bool settle_unit(const Recovery *r, uint32_t lblock)
         if (l->block == RSD_NONE && !add_lane(r, unit, lane)) {
             return false;
         }
-        l->next = (unit->next + map->lanes - 1 - lane) / map->lanes;
+        l->next = (unit->next / map->grain + map->lanes - 1 - lane) /
+                  map->lanes * map->grain;
         add_filler(map, l->block, l->next);
         map->owner[l->block] = unit;
     }
@@ -560,6 +646,9 @@ static bool recover_logs(Recovery *r, bool (*add)(BlockMap *map, Unit *unit))
     }
     for (uint32_t b = 0; b < r->blocks; b++) {
         if (r->role[b] == LOG) {
+            if (begun(r->map, b)) {
+                rsd_buffer_restore(r->map->ns, b, programmed(r->map, b));
+            }
             logs[n++] = (LogBlock){ b, r->born[b] };
         }
     }
@@ -607,6 +696,7 @@ bool rsd_map_recover(BlockMap *map, bool (*log)(BlockMap *map, Unit *unit),
 {
     RsdDrive *drive = map->ns->drive;
     uint32_t blocks = drive->dies * drive->die_blocks;
+    size_t grain = map->grain * (size_t)(RSD_PAGE_SIZE + RSD_OOB_SIZE);
     Recovery r = {
         .map = map,
         .blocks = blocks,
@@ -614,13 +704,18 @@ bool rsd_map_recover(BlockMap *map, bool (*log)(BlockMap *map, Unit *unit),
         .next = rsd_alloc(drive, blocks * sizeof(uint32_t)),
         .first = rsd_alloc(drive, map->num_lblocks * sizeof(uint32_t)),
         .born = rsd_alloc(drive, blocks * sizeof(uint64_t)),
+        .grain = rsd_alloc(drive, grain),
         .err = err,
     };
-    bool ok = r.role && r.next && r.first && r.born;
+    bool ok = r.role && r.next && r.first && r.born && r.grain;
 
     if (ok) {
         memset(r.first, 0xff, map->num_lblocks * sizeof(uint32_t));
-        ok = look(&r) && recover(&r, log);
+        ok = verify_buffered(&r);
+        if (ok) {
+            rsd_buffer_settle(map->ns);
+            ok = look(&r) && recover(&r, log);
+        }
     } else {
         rsd_set_error(err, "no memory to find what is on the drive");
     }
@@ -628,5 +723,6 @@ bool rsd_map_recover(BlockMap *map, bool (*log)(BlockMap *map, Unit *unit),
     rsd_release(drive, r.next, blocks * sizeof(uint32_t));
     rsd_release(drive, r.first, map->num_lblocks * sizeof(uint32_t));
     rsd_release(drive, r.born, blocks * sizeof(uint64_t));
+    rsd_release(drive, r.grain, grain);
     return ok;
 }

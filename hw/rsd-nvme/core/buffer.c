@@ -23,11 +23,12 @@
  * file. What came and waits for room was not acknowledged: a flush has nothing
  * to wait for, and is done at once. With plp=off, a closed unit is not safe
  * until it is programmed. To make a begun unit safe (for a flush, FUA, or
- * ack=program), that of a conventional namespace is filled up and so closed, if
- * the host has a page in it; that of a zone, which cannot be filled up, as the
- * host continues it, goes to a part of the buffer that is protected in any
- * case. What went there is safe for good. With plp=off, a flush waits until all
- * writes that came before it are taken, and then until they are safe.
+ * ack=program), that of a page map is filled up and so closed, if the host has
+ * a page in it; that of a zone, or of a block map, which cannot be filled up,
+ * as the host continues it, goes to a part of the buffer that is protected in
+ * any case; under a block map, with the units before it in its block. What went
+ * there is safe for good. With plp=off, a flush waits until all writes that
+ * came before it are taken, and then until they are safe.
  *
  * Random write areas (zrwa.c) are a part of the buffer set aside. What is
  * written to them, and committed of them, takes its turn in the same queue; the
@@ -37,8 +38,9 @@
  * drive is read-only then. What waits for it fails, and so does a flush.
  *
  * Opening. Closed units that were safe are programmed, their pages counted as
- * the host's; begun ones of a zone are here again, those of a conventional
- * namespace are filled up and programmed.
+ * the host's; begun ones of a zone are here again, those of a page map are
+ * filled up and programmed, those of a block map programmed with what else
+ * there is for their place (block-recover.c).
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -347,6 +349,60 @@ static void close_unit(RsdDrive *drive, BufUnit *unit, const Op *by)
     rsd_sched_queue(drive, &unit->op);
 }
 
+/* Slots from "from" to "to" of a unit survive from now on. */
+static void tell(RsdDrive *drive, const BufUnit *unit, uint32_t from,
+                 uint32_t to)
+{
+    Ns *ns = &drive->ns[unit->op.ns];
+
+    for (uint32_t i = from; ns->personality->kept && i < to; i++) {
+        const BufSlot *slot = &unit->slots[i];
+
+        if (slot->cause == RSD_CAUSE_HOST && slot->lba != UINT64_MAX) {
+            ns->personality->kept(ns, slot->lba);
+        }
+    }
+}
+
+static void keep(RsdDrive *drive, BufUnit *unit, Cmd *cmd)
+{
+    uint32_t from = unit->safe;
+
+    make_safe(drive, unit, cmd);
+    tell(drive, unit, from, unit->safe);
+}
+
+/*
+ * Makes a begun unit of a block map safe. A closed one before it in its block
+ * may be lost by a power cut, and then it has no place.
+ */
+static void make_safe_in_place(RsdDrive *drive, BufUnit *unit, Cmd *cmd)
+{
+    uint32_t first = unit->page;
+    BufUnit *before;
+
+    while (first && find(drive, unit->block, first - drive->unit)) {
+        first -= drive->unit;
+    }
+    for (; first < unit->page; first += drive->unit) {
+        before = find(drive, unit->block, first);
+        keep(drive, before, cmd);
+    }
+    keep(drive, unit, cmd);
+}
+
+void rsd_buffer_protect(Ns *ns, uint32_t block)
+{
+    BufUnit *unit = ns->drive->buffer.begun.head;
+
+    while (unit && unit->block != block) {
+        unit = unit->next;
+    }
+    if (unit) {
+        make_safe_in_place(ns->drive, unit, NULL);
+    }
+}
+
 /*
  * Sees to it that a begun unit becomes safe, for a command, whose status says
  * if it cannot. False: it is being filled up for that, and not safe before it
@@ -358,6 +414,10 @@ static bool secure(RsdDrive *drive, BufUnit *unit, Cmd *cmd)
 
     if (drive->cfg.plp || ns->geo.zoned) {
         make_safe(drive, unit, cmd);
+        return true;
+    }
+    if (!ns->personality->pad) {
+        make_safe_in_place(drive, unit, cmd);
         return true;
     }
     if (unit->came < drive->unit) {
@@ -734,6 +794,7 @@ void rsd_buffer_programmed(RsdDrive *drive, Op *op)
     if (op->failed) {
         keep_failed(drive, unit);
     } else {
+        tell(drive, unit, 0, drive->unit);
         remove_unit(drive, unit);
     }
     buf->used -= drive->unit;
@@ -823,6 +884,25 @@ void rsd_buffer_drop(Ns *ns, uint32_t block)
         }
     }
     rsd_buffer_go_on(drive, held);
+}
+
+void rsd_buffer_trim(Ns *ns, uint64_t lba, uint64_t n)
+{
+    const Buffer *buf = &ns->drive->buffer;
+    BufUnit *const lists[] = { buf->begun.head, buf->closed[ns->index].head };
+
+    for (size_t l = 0; l < sizeof(lists) / sizeof(lists[0]); l++) {
+        for (BufUnit *unit = lists[l]; unit; unit = unit->next) {
+            for (uint32_t i = 0; i < unit->came; i++) {
+                BufSlot *slot = &unit->slots[i];
+
+                if (unit->op.ns == ns->index &&
+                    slot->cause == RSD_CAUSE_HOST && slot->lba - lba < n) {
+                    slot->lba = UINT64_MAX;
+                }
+            }
+        }
+    }
 }
 
 void rsd_buffer_drop_area(Ns *ns, uint32_t zone)
@@ -1000,10 +1080,12 @@ void rsd_buffer_settle(Ns *ns)
     RsdDrive *drive = ns->drive;
     Buffer *buf = &drive->buffer;
     BufUnit *unit = ns->geo.zoned ? NULL : buf->begun.head;
+    bool fills_up = ns->personality->pad;
 
     /* the units of a block are in any order here */
     while (unit) {
-        if (unit->op.ns == ns->index && continues(ns, unit)) {
+        if (unit->op.ns == ns->index && continues(ns, unit) &&
+            (fills_up || unit->taken == drive->unit)) {
             rsd_buffer_restore(ns, unit->block, unit->page);
             unit = buf->begun.head;
         } else {
@@ -1012,7 +1094,7 @@ void rsd_buffer_settle(Ns *ns)
     }
     for (BufUnit *next, *u = buf->begun.head; u; u = next) {
         next = u->next;
-        if (u->op.ns == ns->index && (!ns->geo.zoned || !continues(ns, u))) {
+        if (u->op.ns == ns->index && (fills_up || !continues(ns, u))) {
             remove_unit(drive, u);
             put_free(drive, u);
         }

@@ -758,13 +758,6 @@ static bool add_namespaces(RsdDrive *drive, char err[RSD_ERR_LEN])
         if (!ns->personality->geometry(ns, err)) {
             return false;
         }
-        if (rsd_buffer_on(cfg) && !ns->personality->op_buffered) {
-            rsd_set_error(err, "ftl=%s writes page by page, of 4 KiB: choose "
-                          "planes=1, page-size=4096, one-shot=off and "
-                          "write-buffer=0, or another ftl",
-                          rsd_ftl_names[i ? RSD_FTL_PAGE : cfg->ftl]);
-            return false;
-        }
     }
     return true;
 }

@@ -63,6 +63,7 @@ typedef struct FastFtl {
     uint32_t turn;              /* group of its next block */
     Unit *victim;               /* being reclaimed */
     bool era_ended;             /* the writes that it waits for are counted */
+    uint32_t replaced;          /* pages of it that are safe elsewhere */
     /*
      * Log pages are numbered through the log: unit number * span + page. One
      * that is in no unit has no LBA.
@@ -292,6 +293,40 @@ static RsdStatus merge_full(FastFtl *fast, uint32_t lblock)
     return status;
 }
 
+/*
+ * What the host wrote again of a victim is done. But a write buffer without
+ * power-loss protection may lose it: is it programmed, or protected there?
+ */
+static bool is_replaced(FastFtl *fast, const Unit *victim)
+{
+    BlockMap *map = &fast->map;
+
+    if (!rsd_buffered(map->ns->drive) || map->ns->drive->cfg.plp) {
+        return true;
+    }
+    for (; fast->replaced < victim->next; fast->replaced++) {
+        uint32_t page = fast->replaced;
+        Place at;
+
+        if (!rsd_unit_has(map, victim, page)) {
+            continue;           /* recovered without that lane */
+        }
+        at = rsd_map_find(map, fast->lpn_of[victim->number * map->span +
+                                            page]);
+        if (at.block == RSD_NONE) {
+            continue;           /* trimmed */
+        }
+        if (rsd_block_is_safe(map, at.block, at.page + 1)) {
+            continue;
+        }
+        rsd_buffer_protect(map->ns, at.block);
+        if (!rsd_block_is_safe(map, at.block, at.page + 1)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Begins what has to be done before the oldest log block can be erased. */
 static RsdStatus reclaim(FastFtl *fast)
 {
@@ -319,9 +354,10 @@ static RsdStatus reclaim(FastFtl *fast)
         map->era = !map->era;
         fast->era_ended = true;
     }
-    if (!map->era_ops[!map->era]) {
+    if (!map->era_ops[!map->era] && is_replaced(fast, victim)) {
         fast->victim = NULL;
         fast->era_ended = false;
+        fast->replaced = 0;
         erase_log(fast, victim);
     }
     return RSD_OK;
@@ -484,7 +520,7 @@ static uint32_t log_units(const Ns *ns)
 static bool fast_geometry(Ns *ns, char err[RSD_ERR_LEN])
 {
     const RsdConfig *cfg = &ns->drive->cfg;
-    uint64_t raw = (uint64_t)ns->drive->dies * ns->visible * cfg->pages;
+    uint64_t raw = (uint64_t)ns->drive->dies * ns->visible * ns->drive->pages;
     uint64_t room = 0;
 
     if (!rsd_map_geometry(ns, &fast_policy, err)) {
@@ -503,7 +539,8 @@ static bool fast_geometry(Ns *ns, char err[RSD_ERR_LEN])
         return false;
     }
     /* RISA table 2: 4 bytes a flash block, 4 a page of the log */
-    ns->geo.map_bytes = 4 * raw / cfg->pages + 4 * raw * cfg->log_blocks / 100;
+    ns->geo.map_bytes = 4 * raw / ns->drive->pages +
+                        4 * raw * cfg->log_blocks / 100;
     return true;
 }
 
@@ -597,6 +634,16 @@ static void fast_op_done(Ns *ns, Op *op)
     rsd_map_op_done(map_of(ns), op);
 }
 
+static void fast_op_buffered(Ns *ns, Op *op)
+{
+    rsd_map_op_buffered(map_of(ns), op);
+}
+
+static void fast_kept(Ns *ns, uint64_t lba)
+{
+    rsd_map_kept(map_of(ns), lba);
+}
+
 static void fast_format(Ns *ns)
 {
     rsd_map_format(map_of(ns));
@@ -620,6 +667,8 @@ const Personality rsd_fast_personality = {
     .close = fast_close,
     .submit = fast_submit,
     .op_done = fast_op_done,
+    .op_buffered = fast_op_buffered,
+    .kept = fast_kept,
     .has_background = no_background,
     .background = begin_background,
     .format = fast_format,

@@ -699,14 +699,21 @@ struct Personality {
      * it failed, not safe, as it should be with plp=on. The operation is the
      * personality's to drop as above. When the unit is programmed, op_done()
      * gets another one: page is the unit's last slot, it has no command and no
-     * buffer. NULL: works with no buffer.
+     * buffer.
      */
     void (*op_buffered)(Ns *ns, Op *op);
     /*
      * Conventional, with a write buffer: the unit begun in this block must be
-     * filled up now: rsd_queue_pad() of the rest, and go on behind it.
+     * filled up now: rsd_queue_pad() of the rest, and go on behind it. NULL:
+     * none can be.
      */
     void (*pad)(Ns *ns, uint32_t block);
+    /*
+     * A page of the host that a program brought, and was not trimmed since
+     * (rsd_buffer_trim()), is programmed, or in the protected part of the
+     * buffer: before op_done(). May be NULL
+     */
+    void (*kept)(Ns *ns, uint64_t lba);
     /* Is there work for an idle die? */
     bool (*has_background)(const Ns *ns, uint32_t die);
     /* Starts some of it. False if there was none after all. */
@@ -918,10 +925,15 @@ void rsd_buffer_give_up(RsdDrive *drive, Cmd *cmd);
 bool rsd_buffer_busy(const Ns *ns);
 /*
  * Of a slot of the unit that op_done() gets: its cause; its LBA, of a page of
- * the host, or its tag, see rsd_queue_copy_write()
+ * the host, or its tag, see rsd_queue_copy_write(); UINT64_MAX: trimmed since,
+ * see rsd_buffer_trim()
  */
 RsdCause rsd_buffer_cause(const Op *op, uint32_t slot);
 uint64_t rsd_buffer_lba(const Op *op, uint32_t slot);
+/* What the buffer has of these LBAs was trimmed: rsd_buffer_lba() says so. */
+void rsd_buffer_trim(Ns *ns, uint64_t lba, uint64_t n);
+/* What was taken of the unit begun in this block is to be safe. */
+void rsd_buffer_protect(Ns *ns, uint32_t block);
 /* What is not yet queued to the die for this block is wanted no more. */
 void rsd_buffer_drop(Ns *ns, uint32_t block);
 /* Are programs of the block queued to its die, since rsd_buffer_drop()? */
@@ -970,8 +982,9 @@ bool rsd_buffer_load(RsdDrive *drive, char err[RSD_ERR_LEN]);
  */
 void rsd_buffer_restore(Ns *ns, uint32_t block, uint32_t page);
 /*
- * For opening: what is left is programmed, of a conventional namespace, or, of
- * a zoned one, forgotten unless it goes on a block that has an owner.
+ * For opening: what is left is programmed, filled up, or, if the personality
+ * does not fill up units, only whole ones; others are forgotten unless they go
+ * on a block, of zones one that has an owner.
  */
 void rsd_buffer_settle(Ns *ns);
 /* For opening: the unit that begins there, if any, is not wanted. */

@@ -178,17 +178,25 @@ static uint64_t after(uint64_t off, uint64_t bytes)
 
 /*
  * How many units may have to survive at once: those that fill the buffer, and
- * begun ones, of which a zone has one and a die a few.
+ * begun ones, of which a zone has one and a die a few; under a block map, each
+ * block one.
  */
 static uint32_t count_places(const RsdConfig *cfg, uint64_t zones)
 {
     uint64_t full = rsd_buffer_slots(cfg) / rsd_unit_slots(cfg);
     bool zoned = cfg->ftl == RSD_FTL_RSD;
+    uint64_t dies = cfg->channels * cfg->ways;
 
-    if (!rsd_buffer_on(cfg) || (!cfg->plp && !zoned)) {
+    if (!rsd_buffer_on(cfg)) {
         return 0;
     }
-    return full + zones + BEGUN_UNITS * cfg->channels * cfg->ways;
+    if (cfg->ftl == RSD_FTL_BLOCK || cfg->ftl == RSD_FTL_FAST) {
+        return full + dies * (cfg->blocks + cfg->spare_blocks);
+    }
+    if (!cfg->plp && !zoned) {
+        return 0;
+    }
+    return full + zones + BEGUN_UNITS * dies;
 }
 
 /*
