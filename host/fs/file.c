@@ -3,6 +3,7 @@
 #include <linux/blkdev.h>
 #include <linux/capability.h>
 #include <linux/falloc.h>
+#include <linux/fiemap.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/sched/signal.h>
@@ -145,8 +146,11 @@ static loff_t llseek(struct file *file, loff_t pos, int whence)
 	return pos;
 }
 
-/* Blocks as a whole go; of those at the ends a part becomes zero. */
-static int punch(struct inode *inode, loff_t pos, loff_t end)
+/*
+ * Blocks as a whole go; of those at the ends a part becomes zero. keep: they
+ * were reserved, and stay so.
+ */
+static int punch(struct inode *inode, loff_t pos, loff_t end, bool keep)
 {
 	struct address_space *mapping = inode->i_mapping;
 	struct rfsm *m = rfsm_of(inode->i_sb);
@@ -169,34 +173,121 @@ static int punch(struct inode *inode, loff_t pos, loff_t end)
 	filemap_invalidate_lock(mapping);
 	truncate_pagecache_range(inode, from << PAGE_SHIFT,
 				 (to << PAGE_SHIFT) - 1);
-	rfsm_do(m, ret, rfs_punch(m->fs, inode->i_ino, from, to));
+	rfsm_do(m, ret, rfs_punch(m->fs, inode->i_ino, from, to, keep));
 	filemap_invalidate_unlock(mapping);
 	return ret;
 }
 
-/* Room is never set aside for what is written later: nothing to allocate. */
+/*
+ * Room for the holes in a range is set aside. What was reserved stays so if
+ * there is too little for the rest.
+ */
+static int reserve(struct inode *inode, loff_t pos, loff_t end)
+{
+	u64 from = pos >> PAGE_SHIFT, to = DIV_ROUND_UP_ULL(end, PAGE_SIZE);
+	struct rfsm *m = rfsm_of(inode->i_sb);
+	int ret;
+
+	/* holes that are written to have their room: not twice */
+	ret = filemap_write_and_wait_range(inode->i_mapping, pos, end - 1);
+	while (!ret && from < to) {
+		rfsm_do(m, ret, rfs_reserve(m->fs, inode->i_ino, &from, to));
+		if (!ret && fatal_signal_pending(current))
+			ret = -EINTR;
+	}
+	rfsm_lock(m);
+	rfsm_reload(inode);
+	rfsm_unlock(m);
+	return ret;
+}
+
+static int allocate(struct file *file, int mode, loff_t pos, loff_t end)
+{
+	struct inode *inode = file_inode(file);
+	bool grows = !(mode & FALLOC_FL_KEEP_SIZE) && end > i_size_read(inode);
+	bool old = rfs_has_posix(rfsm_of(inode->i_sb)->fs);
+	bool punches = mode & FALLOC_FL_PUNCH_HOLE;
+	bool zeroes = mode & FALLOC_FL_ZERO_RANGE;
+	int ret = grows ? inode_newsize_ok(inode, end) : 0;
+
+	if (!ret)
+		ret = file_modified(file);
+	/* a volume that knows no reserved blocks still zeroes */
+	if (!ret && !punches && !(zeroes && old))
+		ret = reserve(inode, pos, end);
+	if (!ret && (punches || zeroes))
+		ret = punch(inode, pos, end, zeroes && !old);
+	if (!ret && grows)
+		ret = rfsm_set_size(inode, end);
+	return ret;
+}
+
 static long fallocate(struct file *file, int mode, loff_t pos, loff_t len)
 {
 	struct inode *inode = file_inode(file);
-	long ret;
+	int what = mode & ~FALLOC_FL_KEEP_SIZE;
+	int ret;
 
-	bool zero = (mode & ~FALLOC_FL_KEEP_SIZE) == FALLOC_FL_ZERO_RANGE;
-
-	if (!zero && mode != (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE))
+	if ((what && what != FALLOC_FL_ZERO_RANGE &&
+	     what != FALLOC_FL_PUNCH_HOLE) || !S_ISREG(inode->i_mode))
 		return -EOPNOTSUPP;
 	inode_lock(inode);
 	inode_dio_wait(inode);
-	ret = file_modified(file);
-	if (!ret)
-		ret = punch(inode, pos, pos + len);
-	if (!ret && !(mode & FALLOC_FL_KEEP_SIZE) &&
-	    pos + len > i_size_read(inode)) {
-		ret = inode_newsize_ok(inode, pos + len);
-		if (!ret)
-			ret = rfsm_set_size(inode, pos + len);
-	}
+	ret = allocate(file, mode, pos, pos + len);
 	inode_unlock(inode);
 	return ret;
+}
+
+static int extent_at(struct inode *inode, u64 from, u64 to,
+		     struct rfs_extent *out)
+{
+	struct rfsm *m = rfsm_of(inode->i_sb);
+	int ret;
+
+	rfsm_lock(m);
+	ret = rfs_map_extent(m->fs, inode->i_ino, from, to, out);
+	rfsm_unlock(m);
+	return ret ? rfsm_failed(m, ret) : 0;
+}
+
+/* What is reserved has no address yet. */
+static int tell_extent(struct fiemap_extent_info *info,
+		       const struct rfs_extent *e, bool last)
+{
+	u32 flags = last ? FIEMAP_EXTENT_LAST : 0;
+
+	if (!e->addr)
+		flags |= FIEMAP_EXTENT_UNWRITTEN | FIEMAP_EXTENT_UNKNOWN;
+	return fiemap_fill_next_extent(info, e->block << PAGE_SHIFT,
+				       e->addr << PAGE_SHIFT,
+				       e->n << PAGE_SHIFT, flags);
+}
+
+static int fiemap(struct inode *inode, struct fiemap_extent_info *info,
+		  u64 start, u64 len)
+{
+	u64 most = inode->i_sb->s_maxbytes >> PAGE_SHIFT, end;
+	struct rfs_extent now, next;
+	int ret = fiemap_prep(inode, info, start, &len, 0);
+
+	/* what is in the cache only has no block yet */
+	if (!ret)
+		ret = filemap_write_and_wait(inode->i_mapping);
+	if (ret)
+		return ret;
+	end = DIV_ROUND_UP_ULL(start + len, PAGE_SIZE);
+	inode_lock_shared(inode);
+	ret = extent_at(inode, start >> PAGE_SHIFT, most, &next);
+	while (!ret && next.n && next.block < end) {
+		now = next;
+		ret = extent_at(inode, now.block + now.n, most, &next);
+		if (!ret)
+			ret = tell_extent(info, &now, !next.n);
+		if (fatal_signal_pending(current))
+			ret = -EINTR;
+	}
+	inode_unlock_shared(inode);
+	return ret < 0 ? ret : 0;
 }
 
 /*
@@ -259,17 +350,63 @@ static int do_shutdown(struct super_block *sb, u32 how)
 	return ret;
 }
 
+/*
+ * A drive of zones has no other use for a trim than resets. A check-point makes
+ * them, so here is one; zones that somebody read are tried again. The range is
+ * not looked at but for its being one. Its length becomes what was reset.
+ */
+static int trim(struct rfsm *m, struct fstrim_range *range)
+{
+	u64 zone = (u64)m->fs->geo.zone_blocks << PAGE_SHIFT;
+	u64 all = m->fs->geo.zones * zone, before;
+	int ret;
+
+	if (range->start >= all || range->len < PAGE_SIZE ||
+	    range->minlen > zone)
+		return -EINVAL;
+	if (m->fs->read_only)
+		return -EROFS;
+	rfsm_lock(m);
+	before = m->fs->stats.resets;
+	ret = rfsm_checkpoint(m, 0);
+	if (!ret)
+		rfs_reset_free(m->fs);
+	range->len = (m->fs->stats.resets - before) *
+		     le32_to_cpu(m->fs->super.zone_cap) * RFS_BLOCK_BYTES;
+	rfsm_unlock(m);
+	return ret ? rfsm_failed(m, ret) : 0;
+}
+
+static int do_trim(struct super_block *sb, struct fstrim_range __user *arg)
+{
+	struct fstrim_range range;
+	int ret;
+
+	if (copy_from_user(&range, arg, sizeof(range)))
+		return -EFAULT;
+	ret = trim(rfsm_of(sb), &range);
+	if (!ret && copy_to_user(arg, &range, sizeof(range)))
+		ret = -EFAULT;
+	return ret;
+}
+
 long rfsm_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
+	struct super_block *sb = file_inode(file)->i_sb;
 	u32 how;
 
-	if (cmd != RFS_IOC_SHUTDOWN)
+	if (cmd == FS_IOC_GETVERSION)
+		return put_user(file_inode(file)->i_generation,
+				(int __user *)arg);
+	if (cmd != RFS_IOC_SHUTDOWN && cmd != FITRIM)
 		return -ENOTTY;
 	if (!capable(CAP_SYS_ADMIN))
 		return -EPERM;
+	if (cmd == FITRIM)
+		return do_trim(sb, (struct fstrim_range __user *)arg);
 	if (get_user(how, (u32 __user *)arg))
 		return -EFAULT;
-	return do_shutdown(file_inode(file)->i_sb, how);
+	return do_shutdown(sb, how);
 }
 
 static const struct vm_operations_struct vm_ops = {
@@ -293,6 +430,7 @@ const struct inode_operations rfsm_file_iops = {
 	.set_acl = rfsm_set_acl,
 	.fileattr_get = rfsm_fileattr_get,
 	.fileattr_set = rfsm_fileattr_set,
+	.fiemap = fiemap,
 };
 
 const struct file_operations rfsm_file_fops = {

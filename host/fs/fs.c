@@ -107,7 +107,7 @@ static int statfs(struct dentry *dentry, struct kstatfs *st)
 	u64 used;
 
 	rfsm_lock(m);
-	used = fs->live + fs->new_dirty + fs->promised;
+	used = rfs_used(fs);
 	st->f_type = RFS_BLOCK_MAGIC;
 	st->f_bsize = RFS_BLOCK_BYTES;
 	st->f_blocks = fs->user_blocks;
@@ -322,6 +322,7 @@ static int fill_super(struct super_block *sb, struct fs_context *fc)
 	sb->s_fs_info = m;
 	sb->s_op = &super_ops;
 	sb->s_xattr = rfsm_xattr_handlers;
+	sb->s_export_op = &rfsm_export_ops;
 	sb->s_flags |= SB_POSIXACL;
 	sb->s_magic = RFS_BLOCK_MAGIC;
 	sb->s_time_gran = 1;

@@ -116,7 +116,7 @@ static int fill(struct inode *inode)
 	return 0;
 }
 
-struct inode *rfsm_iget(struct super_block *sb, u32 ino)
+struct inode *rfsm_iget_if(struct super_block *sb, u32 ino)
 {
 	struct inode *inode = iget_locked(sb, ino);
 	int ret;
@@ -128,12 +128,22 @@ struct inode *rfsm_iget(struct super_block *sb, u32 ino)
 	ret = fill(inode);
 	if (ret) {
 		iget_failed(inode);
-		/* a name without an inode is damage */
-		ret = ret == -ENOENT ? -EUCLEAN : ret;
-		return ERR_PTR(rfsm_failed(rfsm_of(sb), ret));
+		return ERR_PTR(ret);
 	}
 	unlock_new_inode(inode);
 	return inode;
+}
+
+struct inode *rfsm_iget(struct super_block *sb, u32 ino)
+{
+	struct inode *inode = rfsm_iget_if(sb, ino);
+	int ret = PTR_ERR_OR_ZERO(inode);
+
+	if (!ret)
+		return inode;
+	/* a name without an inode is damage */
+	ret = ret == -ENOENT ? -EUCLEAN : ret;
+	return ERR_PTR(rfsm_failed(rfsm_of(sb), ret));
 }
 
 /* The last link is gone and nobody has it open: the inode is free. */
@@ -233,7 +243,9 @@ int rfsm_setattr(struct mnt_idmap *idmap, struct dentry *dentry,
 	if (ret)
 		return ret;
 	if (attr->ia_valid & ATTR_SIZE) {
-		if (attr->ia_size != i_size_read(inode)) {
+		/* blocks reserved after the end go also if it stays */
+		if (attr->ia_size != i_size_read(inode) ||
+		    !(attr->ia_valid & ATTR_OPEN)) {
 			ret = rfsm_set_size(inode, attr->ia_size);
 			if (ret)
 				return ret;

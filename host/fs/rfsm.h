@@ -184,6 +184,8 @@ void rfsm_bio_put(struct rfsm_dev *dev, struct bio *bio, void *oob);
 
 /* node.c */
 struct inode *rfsm_iget(struct super_block *sb, u32 ino);
+/* The same, -ENOENT if there is none: no name has led to it */
+struct inode *rfsm_iget_if(struct super_block *sb, u32 ino);
 void rfsm_refresh(struct inode *inode, const struct rfs_dinode *di);
 /* The same, from the core; under the volume lock */
 void rfsm_reload(struct inode *inode);
@@ -210,6 +212,9 @@ int rfsm_inherit(struct inode *dir, struct rfs_new *how);
 int rfsm_fileattr_get(struct dentry *dentry, struct fileattr *fa);
 int rfsm_fileattr_set(struct mnt_idmap *idmap, struct dentry *dentry,
 		      struct fileattr *fa);
+
+/* export.c */
+extern const struct export_operations rfsm_export_ops;
 
 /* namei.c */
 extern const struct inode_operations rfsm_dir_iops;

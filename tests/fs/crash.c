@@ -27,7 +27,7 @@
 
 enum action {
 	CREATE, MKDIR, LINK, UNLINK, RMDIR, RENAME, EXCHANGE, WHITEOUT,
-	TRUNCATE, PUNCH, CHGRP, XATTR, WRITE, OVERWRITE, FSYNC, SYNC, WAIT, ACTIONS
+	TRUNCATE, PUNCH, RESERVE, CHGRP, XATTR, WRITE, OVERWRITE, FSYNC, SYNC, WAIT, ACTIONS
 };
 
 struct workload {
@@ -51,6 +51,9 @@ static const struct workload workloads[] = {
 	{ "truncate", 500, 4, { [CREATE] = 1, [WRITE] = 8, [OVERWRITE] = 4,
 				[TRUNCATE] = 6, [PUNCH] = 3, [FSYNC] = 5,
 				[WAIT] = 3, [RENAME] = 1 } },
+	{ "reserve", 500, 4, { [CREATE] = 1, [WRITE] = 8, [OVERWRITE] = 4,
+			       [TRUNCATE] = 4, [PUNCH] = 3, [RESERVE] = 8,
+			       [FSYNC] = 5, [WAIT] = 3, [UNLINK] = 1 } },
 	{ "attributes", 600, 8, { [CREATE] = 6, [MKDIR] = 1, [UNLINK] = 4,
 				  [RENAME] = 2, [WHITEOUT] = 3, [CHGRP] = 2,
 				  [XATTR] = 14, [WRITE] = 3, [FSYNC] = 6,
@@ -63,7 +66,7 @@ static const struct workload workloads[] = {
 	{ "mixed", 500, 16, { [CREATE] = 4, [MKDIR] = 1, [LINK] = 1,
 			      [UNLINK] = 3, [RMDIR] = 1, [RENAME] = 3,
 			      [EXCHANGE] = 1, [TRUNCATE] = 2, [PUNCH] = 1,
-			      [CHGRP] = 1, [XATTR] = 2, [WHITEOUT] = 1,
+			      [CHGRP] = 1, [XATTR] = 2, [WHITEOUT] = 1, [RESERVE] = 1,
 			      [WRITE] = 8, [OVERWRITE] = 6,
 			      [FSYNC] = 5, [SYNC] = 1, [WAIT] = 2 }, true },
 };
@@ -382,7 +385,10 @@ static void do_xattr(struct run *r)
 static void do_truncate(struct run *r)
 {
 	struct name *name = any_file(r);
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
 	struct event *e;
+	bool grows;
 	u64 size;
 
 	if (!name || (r->w->slack && name->child == 1))
@@ -390,9 +396,12 @@ static void do_truncate(struct run *r)
 	size = pick(r, FILE_MAX * RFS_BLOCK_BYTES / 2);
 	if (size % RFS_BLOCK_BYTES < 16 || pick(r, 3) == 0)
 		size -= size % RFS_BLOCK_BYTES;
+	must("iget", rfs_iget(r->fs, ino_of(r, name->child), &di, &buf));
+	grows = size > le64_to_cpu(di->size);
 	must("truncate", rfs_truncate(r->fs, ino_of(r, name->child), size));
 	e = oracle_event(r->o, EV_SIZE, name->child);
 	e->size = size;
+	e->keep = grows;
 	r->o->node[name->child].size = size;
 	changed(r, name->child);
 }
@@ -406,10 +415,36 @@ static void do_punch(struct run *r)
 	if (!name || (r->w->slack && name->child == 1))
 		return;
 	must("punch", rfs_punch(r->fs, ino_of(r, name->child), from,
-				from + n));
+				from + n, false));
 	e = oracle_event(r->o, EV_PUNCH, name->child);
 	e->block = from;
 	e->n = n;
+	changed(r, name->child);
+}
+
+/* Now and then what is there is punched out of it, as zeroing a range does. */
+static void do_reserve(struct run *r)
+{
+	struct name *name = any_file(r);
+	u64 from = pick(r, FILE_MAX), at = from;
+	struct event *e;
+	u32 n = 1 + pick(r, 10), ino;
+
+	if (!name || (r->w->slack && name->child == 1))
+		return;
+	ino = ino_of(r, name->child);
+	must("reserve", rfs_reserve(r->fs, ino, &at, from + n));
+	e = oracle_event(r->o, EV_RESERVE, name->child);
+	e->block = from;
+	e->n = n;
+	changed(r, name->child);
+	if (pick(r, 3))
+		return;
+	must("zero", rfs_punch(r->fs, ino, from, from + n, true));
+	e = oracle_event(r->o, EV_PUNCH, name->child);
+	e->block = from;
+	e->n = n;
+	e->keep = true;
 	changed(r, name->child);
 }
 
@@ -533,6 +568,9 @@ static void step(struct run *r)
 		break;
 	case PUNCH:
 		do_punch(r);
+		break;
+	case RESERVE:
+		do_reserve(r);
 		break;
 	case CHGRP:
 		do_chgrp(r);

@@ -46,6 +46,11 @@ static void make(struct memdev *dev)
 		assert(!rfs_create(fs, top, name, &file, &ino));
 		if (i % 10 == 0)
 			assert(!rfs_write(fs, ino, i * i, 4, data, 4096));
+		if (i % 30 == 0) {
+			u64 at = i;
+
+			assert(!rfs_reserve(fs, ino, &at, i + 40));
+		}
 		if (i % 5 == 0)
 			assert(!rfs_xattr_set(fs, ino, "user.a", block, i, 0,
 					      0));
@@ -163,6 +168,13 @@ static void change(struct rfs_fs *fs)
 		rfs_xattr_set(fs, ino, "user.of-the-directory", block, 100, 0,
 			      0);
 		rfs_xattr_set(fs, ino, "user.of-the-directory", NULL, 0, 0, 0);
+	}
+	if (!rfs_dir_find(fs, 2, "later-3", 7, &ino)) {
+		u64 at = 2;
+
+		rfs_reserve(fs, ino, &at, 20);
+		rfs_punch(fs, ino, 2, 18, true);
+		rfs_write(fs, ino, 10, 1, &data, 4096);
 	}
 	if (!rfs_dir_find(fs, 2, "later-1", 7, &ino))
 		rfs_xattr_set(fs, ino, "user.c", block, 3500, 0, 0);

@@ -193,7 +193,7 @@ static int op_punch(struct model *m, u32 nr)
 		return ret == -ENOENT ? 0 : ret;
 	for (i = from; i < to; i++)
 		file->id[i] = 0;
-	ret = rfs_punch(fs, ino, from, to);
+	ret = rfs_punch(fs, ino, from, to, false);
 	return ret ? ret : rfs_fsync(fs, ino);
 }
 

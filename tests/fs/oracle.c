@@ -274,7 +274,7 @@ static bool removed(const struct oracle *o, const struct content *c, u32 w,
 		const struct event *e = &o->event[i];
 
 		if (e->node != o->event[w].node || e->type == EV_WRITE ||
-		    e->change >= c->changes)
+		    e->type == EV_RESERVE || e->change >= c->changes)
 			continue;
 		if (e->type == EV_PUNCH && b >= e->block &&
 		    b < e->block + e->n)
@@ -387,7 +387,8 @@ static const char *check_whole(struct oracle *o, struct content *c, u32 node,
 			   (unsigned long long)b);
 		for (i = 0; i < c->seen[b] - 1; i++)
 			if (o->event[i].node == node &&
-			    o->event[i].type != EV_WRITE &&
+			    (o->event[i].type == EV_SIZE ||
+			     o->event[i].type == EV_PUNCH) &&
 			    o->event[i].change >= c->changes)
 				NO("node %u: write %u without truncate %u",
 				   node, c->seen[b], i + 1);
@@ -399,6 +400,39 @@ static const char *check_whole(struct oracle *o, struct content *c, u32 node,
 				   node, c->seen[b], (unsigned long long)b,
 				   (unsigned long long)other);
 		}
+	}
+	return NULL;
+}
+
+/* Holes are reserved that a change of those that were made has reserved. */
+static const char *check_reserved(struct oracle *o, struct rfs_fs *fs,
+				  const struct found *f, struct content *c)
+{
+	bool reserved[FILE_BLOCKS] = { false };
+	struct rfs_ptr ptr;
+	u32 i, b;
+
+	for (i = 0; i < c->events; i++) {
+		const struct event *e = &o->event[i];
+		u64 from = e->block, to = e->block + e->n;
+
+		if (e->node != f->node || e->type == EV_WRITE || e->keep ||
+		    e->change >= c->changes)
+			continue;
+		if (e->type == EV_SIZE) {
+			from = DIV_ROUND_UP(e->size, RFS_BLOCK_BYTES);
+			to = FILE_BLOCKS;
+		}
+		for (b = from; b < to && b < FILE_BLOCKS; b++)
+			reserved[b] = e->type == EV_RESERVE;
+	}
+	for (b = 0; b < FILE_BLOCKS; b++) {
+		if (rfs_map_get(fs, f->ino, b, &ptr))
+			NO("node %u block %u: no pointer", f->node, b);
+		if (!rfs_addr(ptr.addr) && reserved[b] !=
+		    !!(ptr.flags & RFS_PTR_RESERVED))
+			NO("node %u block %u: %sreserved", f->node, b,
+			   reserved[b] ? "not " : "");
 	}
 	return NULL;
 }
@@ -421,6 +455,9 @@ static const char *check_file(struct oracle *o, struct rfs_fs *fs,
 		if (fault)
 			return fault;
 	}
+	fault = check_reserved(o, fs, f, c);
+	if (fault)
+		return fault;
 	fault = check_promises(o, c, f->node, f->size);
 	return fault ? fault : check_whole(o, c, f->node, f->size);
 }

@@ -34,15 +34,16 @@ struct name {
 	char name[64];
 };
 
-enum event_type { EV_WRITE, EV_SIZE, EV_PUNCH };
+enum event_type { EV_WRITE, EV_SIZE, EV_PUNCH, EV_RESERVE };
 
 struct event {			/* change of a file's content */
 	enum event_type type;
 	u32 node;
-	u64 block;		/* WRITE, PUNCH: first */
+	u64 block;		/* WRITE, PUNCH, RESERVE: first */
 	u32 n;
 	u32 len;		/* WRITE: of the last block */
 	u64 size;		/* SIZE */
+	bool keep;		/* SIZE, PUNCH: what is reserved stays so */
 	u32 change;		/* changes of names and inodes before it */
 	u32 promised;		/* WRITE: operations on the medium by then */
 };

@@ -313,7 +313,7 @@ TEST(sparse)
 	fs = mount(dev);
 	for (i = 0; i < sizeof(at) / sizeof(*at); i++)
 		expect(fs, ino, at[i], i + 1, RFS_BLOCK_BYTES);
-	CHECK_EQ(rfs_punch(fs, ino, 251, 63504), 0);
+	CHECK_EQ(rfs_punch(fs, ino, 251, 63504, false), 0);
 	CHECK_EQ(rfs_truncate(fs, ino, 63504ull * 4096 + 5), 0);
 	expect(fs, ino, 251, 0, 0);
 	expect(fs, ino, 1, 2, RFS_BLOCK_BYTES);
@@ -1335,6 +1335,12 @@ TEST(older_volume)
 	end(fs, dev);
 }
 
+static void reserve(struct rfs_fs *fs, u32 ino, u64 from, u64 to)
+{
+	while (from < to)
+		CHECK_EQ(rfs_reserve(fs, ino, &from, to), 0);
+}
+
 /* Faults that fsck finds, made right by rfs_repair(). */
 static u64 repaired(struct rfs_fs *fs, u64 *losses)
 {
@@ -1372,7 +1378,10 @@ TEST(repair_counts)
 	fs->inodes += 2;
 	fs->timb[0] += 3ULL << RFS_ADDR_BITS;
 	fs->zone[fs->tail[RFS_S_DATA].zone].live += 5;
-	CHECK_EQ(repaired(fs, &losses), 7);
+	reserve(fs, ino, 5, 9);
+	fs->reserved += 3;
+	CHECK_EQ(repaired(fs, &losses), 8);
+	CHECK_EQ(fs->reserved, 4);
 	CHECK_EQ(losses, 0);
 	expect(fs, ino, 3, 7, 4096);
 	end(fs, dev);
@@ -1545,5 +1554,105 @@ TEST(rescan_lost_directory)
 	expect(fs, ino, 0, 7, 4096);
 	expect(fs, ino, 1, 9, 4096);
 	expect(fs, other_ino, 0, 8, 4096);
+	end(fs, dev);
+}
+
+static u64 reserved_of(struct rfs_fs *fs, u32 ino, u64 from, u64 to)
+{
+	struct rfs_ptr ptr;
+	u64 n = 0;
+
+	for (; from < to; from++) {
+		CHECK_EQ(rfs_map_get(fs, ino, from, &ptr), 0);
+		n += !rfs_addr(ptr.addr) && ptr.flags & RFS_PTR_RESERVED;
+	}
+	return n;
+}
+
+/* What is reserved is counted, over mounts, and given back with its block. */
+TEST(reserved)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	struct rfs_extent extent;
+	u32 ino, other_ino;
+	u64 at = 0;
+
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	put(fs, ino, 3, 9, 4096);
+	reserve(fs, ino, 0, 1);
+	CHECK_EQ(fs->reserved, 1);
+	reserve(fs, ino, 0, 300);
+	CHECK_EQ(fs->reserved, 299);
+	expect(fs, ino, 0, 0, 4096);
+	expect(fs, ino, 3, 9, 4096);
+	check_clean(fs);
+	CHECK_EQ(rfs_map_extent(fs, ino, 0, 1000, &extent), 0);
+	CHECK(extent.block == 0 && extent.n == 3 && !extent.addr);
+	CHECK_EQ(rfs_map_extent(fs, ino, 3, 1000, &extent), 0);
+	CHECK(extent.block == 3 && extent.n == 1 && extent.addr);
+	CHECK_EQ(rfs_map_extent(fs, ino, 4, 1000, &extent), 0);
+	CHECK(extent.block == 4 && extent.n == 296 && !extent.addr);
+	CHECK_EQ(rfs_map_extent(fs, ino, 300, 100000, &extent), 0);
+	CHECK_EQ(extent.n, 0);
+	/* a write takes one, also after a power cut */
+	put(fs, ino, 260, 8, 100);
+	CHECK_EQ(fs->reserved, 298);
+	CHECK_EQ(rfs_fsync(fs, ino), 0);
+	rfs_drop(fs);
+	fs = mount(dev);
+	CHECK_EQ(fs->reserved, 298);
+	CHECK_EQ(reserved_of(fs, ino, 0, 1000), 298);
+	check_clean(fs);
+	/* zeroing keeps them, growing too, punching and shrinking do not */
+	CHECK_EQ(rfs_punch(fs, ino, 2, 10, true), 0);
+	CHECK_EQ(reserved_of(fs, ino, 0, 300), 299);
+	CHECK_EQ(rfs_punch(fs, ino, 0, 10, false), 0);
+	CHECK_EQ(fs->reserved, 289);
+	CHECK_EQ(rfs_truncate(fs, ino, 270 * 4096), 0);
+	CHECK_EQ(fs->reserved, 289);
+	CHECK_EQ(rfs_truncate(fs, ino, 1 << 30), 0);
+	CHECK_EQ(fs->reserved, 289);
+	CHECK_EQ(rfs_truncate(fs, ino, 20 * 4096), 0);
+	CHECK_EQ(fs->reserved, 10);
+	check_clean(fs);
+	CHECK_EQ(rfs_unlink(fs, 2, "f", &ino), 0);
+	CHECK_EQ(rfs_free_orphan(fs, ino), 0);
+	CHECK_EQ(fs->reserved, 0);
+	/* more than there is: refused as a whole */
+	CHECK_EQ(rfs_create(fs, 2, "g", &file, &other_ino), 0);
+	CHECK_EQ(rfs_reserve(fs, other_ino, &at, fs->user_blocks), -ENOSPC);
+	CHECK_EQ(fs->reserved, 0);
+	check_clean(fs);
+	end(fs, dev);
+}
+
+/* On a full volume what was reserved can be written, nothing else. */
+TEST(reserved_when_full)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	const void *data = block;
+	u32 ino, fill, i, round;
+	int ret = 0;
+
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	CHECK_EQ(rfs_create(fs, 2, "fill", &file, &fill), 0);
+	reserve(fs, ino, 0, 1500);
+	for (i = 0; !ret; i++)
+		ret = rfs_write(fs, fill, i, 1, &data, 4096);
+	CHECK_EQ(ret, -ENOSPC);
+	CHECK(i > 1000);
+	CHECK_EQ(rfs_write(fs, ino, 1500, 1, &data, 4096), -ENOSPC);
+	CHECK_EQ(rfs_unmount(fs), 0);
+	fs = mount(dev);
+	for (round = 1; round <= 2; round++)
+		for (i = 0; i < 1500; i++)
+			put(fs, ino, i * 7 % 1500, round, 4096);
+	CHECK_EQ(fs->reserved, 0);
+	CHECK_EQ(rfs_write(fs, ino, 1500, 1, &data, 4096), -ENOSPC);
+	for (i = 0; i < 1500; i++)
+		expect(fs, ino, i, 2, 4096);
+	check_clean(fs);
 	end(fs, dev);
 }

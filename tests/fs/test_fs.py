@@ -9,7 +9,17 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).resolve().parent
-WORKLOADS = ["append", "overwrite", "names", "truncate", "attributes", "reuse", "clean", "mixed"]
+WORKLOADS = [
+    "append",
+    "overwrite",
+    "names",
+    "truncate",
+    "attributes",
+    "reserve",
+    "reuse",
+    "clean",
+    "mixed",
+]
 # Where each rule that can be left out is missed first.
 TEETH = {"transaction": "overwrite", "reset": "clean", "tombstone": "truncate"}
 

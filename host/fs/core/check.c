@@ -18,6 +18,7 @@ struct check {
 	u32 *live;		/* blocks found in each zone */
 	struct rfs_tallies tallies;
 	u8 *block;
+	u64 reserved;		/* holes that room is kept for */
 };
 
 #define MAP_INODES	(RFS_MAP_ENTRIES * RFS_BLOCK_INODES)
@@ -120,8 +121,15 @@ static u64 check_tree(struct check *c, const struct rfs_dinode *di,
 	u64 blocks = 1;
 	int ret;
 
-	if (!rfs_addr(slot->addr))
-		return 0;
+	if (!rfs_addr(slot->addr)) {
+		if (!slot->flags)
+			return 0;
+		if (level || !S_ISREG(le32_to_cpu(di->mode)))
+			fault(c, "inode %u: %llu is a reserved block of no file",
+			      ino, (unsigned long long)nr);
+		c->reserved++;
+		return 1;
+	}
 	if (!claim(c, rfs_addr(slot->addr), level ? "index of" : "file", ino,
 		   nr))
 		return 0;
@@ -382,6 +390,10 @@ static int check_all(struct check *c)
 		ret = check_map(c, i);
 	if (!ret)
 		ret = check_names(c);
+	if (!ret && c->reserved != fs->reserved)
+		fault(c, "the check-point says %llu reserved blocks, there are %llu",
+		      (unsigned long long)fs->reserved,
+		      (unsigned long long)c->reserved);
 	for (i = RFS_CP_ZONES; !ret && i < fs->geo.zones; i++) {
 		if (c->live[i] != fs->zone[i].live)
 			fault(c, "zone %u: says %u blocks in use, has %u", i,

@@ -275,6 +275,7 @@ static void fill_cp(struct rfs_fs *fs, struct rfs_cp *cp, u32 blocks, u32 flags)
 	cp->inodes = cpu_to_le64(fs->inodes);
 	cp->live = cpu_to_le64(fs->live);
 	cp->data_live = cpu_to_le64(fs->data_live);
+	cp->head.addr = cpu_to_le64(fs->reserved);
 	for (i = 0; i < RFS_CP_LIST_FIRST; i++)
 		cp->list[i] = cpu_to_le64(list_word(fs, i));
 	for (i = 1; i < blocks; i++) {
@@ -707,6 +708,7 @@ int rfs_cp_load(struct rfs_fs *fs)
 	fs->next_ino = le32_to_cpu(best->next_ino);
 	fs->inodes = le64_to_cpu(best->inodes);
 	fs->data_live = le64_to_cpu(best->data_live);
+	fs->reserved = le64_to_cpu(best->head.addr);
 	ret = load_tables(fs, best);
 	rfs_free(best);
 	return ret;

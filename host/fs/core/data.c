@@ -18,6 +18,7 @@ void rfs_ptr_of(const struct rfs_fs *fs, const struct rfs_oob *oob, u64 addr,
 	ptr->addr = rfs_word(addr, le16_to_cpu(oob->len));
 	ptr->time = cpu_to_le32(seconds(fs, le64_to_cpu(oob->time)));
 	ptr->wcount = oob->wcount;
+	ptr->flags = 0;
 	ptr->pad = 0;
 }
 
@@ -79,7 +80,9 @@ int rfs_promise(struct rfs_fs *fs, u32 ino, u64 block, bool *hole)
 
 	if (ret)
 		return ret;
-	*hole = !slot || !rfs_addr(slot->addr);
+	/* what is reserved has its room already */
+	*hole = !slot || !(rfs_addr(slot->addr) ||
+			   slot->flags & RFS_PTR_RESERVED);
 	ret = rfs_make_room(fs, 1, *hole ? 2 + RFS_HEIGHT_MAX : 0);
 	if (!ret)
 		ret = rfs_map_slot(fs, ino, 0, block, true, &slot, &buf);

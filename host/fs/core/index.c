@@ -21,7 +21,7 @@ static int grow(struct rfs_fs *fs, struct rfs_dinode *di, struct rfs_buf *ibuf)
 
 	if (level > RFS_HEIGHT_MAX)
 		return -EFBIG;
-	if (di->height || rfs_addr(di->root.addr)) {
+	if (di->height || rfs_addr(di->root.addr) || di->root.flags) {
 		ret = rfs_buf_new(fs, RFS_INDEX, ino, le32_to_cpu(di->gen),
 				  RFS_INDEX_OFF(level, 0), &buf);
 		if (ret)
@@ -198,6 +198,14 @@ static void add_blocks(struct rfs_dinode *di, int delta)
 	di->blocks = cpu_to_le64(le64_to_cpu(di->blocks) + delta);
 }
 
+static int add_reserved(struct rfs_fs *fs, int delta)
+{
+	if (delta < 0 && !fs->reserved)
+		return -EUCLEAN;
+	fs->reserved += delta;
+	return 0;
+}
+
 int rfs_map_set(struct rfs_fs *fs, u32 ino, u64 block,
 		const struct rfs_ptr *ptr)
 {
@@ -217,6 +225,8 @@ int rfs_map_set(struct rfs_fs *fs, u32 ino, u64 block,
 	if (!ret && rfs_addr(slot->addr))
 		ret = rfs_live(fs, rfs_addr(slot->addr), -1,
 			       data ? slot : NULL);
+	else if (!ret && slot->flags & RFS_PTR_RESERVED)
+		ret = add_reserved(fs, -1);
 	else if (!ret)
 		add_blocks(di, 1);
 	if (ret)
@@ -232,38 +242,56 @@ struct prune {
 	struct rfs_dinode *di;
 	struct rfs_buf *ibuf;
 	u64 from, to;
+	bool keep;
 };
+
+/* A block's pointer that is nothing any more, or a reserved hole. */
+static int prune_block(struct prune *p, struct rfs_ptr *slot,
+		       struct rfs_buf *holder)
+{
+	bool data = S_ISREG(le32_to_cpu(p->di->mode));
+	bool reserved = slot->flags & RFS_PTR_RESERVED;
+	int ret;
+
+	if (!rfs_addr(slot->addr) && (!reserved || p->keep))
+		return 0;
+	if (rfs_addr(slot->addr))
+		ret = rfs_live(p->fs, rfs_addr(slot->addr), -1,
+			       data ? slot : NULL);
+	else
+		ret = add_reserved(p->fs, -1);
+	if (ret)
+		return ret;
+	memset(slot, 0, sizeof(*slot));
+	if (p->keep) {
+		slot->flags = RFS_PTR_RESERVED;
+		add_reserved(p->fs, 1);
+	} else {
+		add_blocks(p->di, -1);
+	}
+	rfs_buf_dirty(p->fs, holder);
+	return 0;
+}
 
 static int prune(struct prune *p, struct rfs_ptr *slot, struct rfs_buf *holder,
 		 u32 level, u64 nr)
 {
 	u64 size = span(level), start = nr * size;
-	bool data = S_ISREG(le32_to_cpu(p->di->mode));
 	struct rfs_buf *node;
 	int ret;
 	u32 i;
 
 	if (start >= p->to || start + size <= p->from)
 		return 0;
-	if (!level) {
-		if (!rfs_addr(slot->addr))
-			return 0;
-		ret = rfs_live(p->fs, rfs_addr(slot->addr), -1,
-			       data ? slot : NULL);
-		if (ret)
-			return ret;
-		add_blocks(p->di, -1);
-		memset(slot, 0, sizeof(*slot));
-		rfs_buf_dirty(p->fs, holder);
-		return 0;
-	}
+	if (!level)
+		return prune_block(p, slot, holder);
 	ret = node_get(p->fs, p->di, p->ibuf, level, nr, slot, false, &node);
 	if (ret || !node)
 		return ret;
 	for (i = 0; !ret && i < RFS_FANOUT; i++)
 		ret = prune(p, &node->node.ptr[i], node, level - 1,
 			    nr * RFS_FANOUT + i);
-	if (ret || start < p->from || start + size > p->to)
+	if (ret || p->keep || start < p->from || start + size > p->to)
 		return ret;
 	if (node->addr) {
 		ret = rfs_live(p->fs, node->addr, -1, NULL);
@@ -277,9 +305,9 @@ static int prune(struct prune *p, struct rfs_ptr *slot, struct rfs_buf *holder,
 	return 0;
 }
 
-int rfs_map_prune(struct rfs_fs *fs, u32 ino, u64 from, u64 to)
+int rfs_map_prune(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool keep)
 {
-	struct prune p = { .fs = fs, .from = from, .to = to };
+	struct prune p = { .fs = fs, .from = from, .to = to, .keep = keep };
 	int ret;
 
 	ret = rfs_iget(fs, ino, &p.di, &p.ibuf);
@@ -291,5 +319,59 @@ int rfs_map_prune(struct rfs_fs *fs, u32 ino, u64 from, u64 to)
 	rfs_buf_dirty(fs, p.ibuf);
 	if (!ret && !from && to == ~0ULL)
 		p.di->height = 0;
+	return ret;
+}
+
+int rfs_map_reserve(struct rfs_fs *fs, u32 ino, u64 from, u64 to)
+{
+	struct rfs_buf *buf, *ibuf;
+	struct rfs_dinode *di;
+	struct rfs_ptr *slot;
+	int ret = rfs_iget(fs, ino, &di, &ibuf);
+
+	for (; !ret && from < to; from++) {
+		ret = rfs_map_slot(fs, ino, 0, from, true, &slot, &buf);
+		if (ret || rfs_addr(slot->addr) ||
+		    slot->flags & RFS_PTR_RESERVED)
+			continue;
+		slot->flags = RFS_PTR_RESERVED;
+		add_reserved(fs, 1);
+		add_blocks(di, 1);
+		rfs_buf_dirty(fs, buf);
+		rfs_buf_dirty(fs, ibuf);
+	}
+	return ret;
+}
+
+static bool in_use(const struct rfs_ptr *ptr)
+{
+	return rfs_addr(ptr->addr) || ptr->flags & RFS_PTR_RESERVED;
+}
+
+int rfs_map_extent(struct rfs_fs *fs, u32 ino, u64 from, u64 to,
+		   struct rfs_extent *out)
+{
+	struct rfs_ptr ptr;
+	u64 hole;
+	int ret = 0;
+
+	memset(out, 0, sizeof(*out));
+	for (; from < to && out->n < RFS_EXTENT_MAX; from += max(hole, 1ULL)) {
+		hole = 1;
+		ret = rfs_map_get(fs, ino, from, &ptr);
+		if (!ret && !out->n && !in_use(&ptr)) {
+			ret = hole_at(fs, ino, from, &hole);
+			if (!ret)
+				continue;
+		}
+		if (!out->n) {
+			out->block = from;
+			out->addr = rfs_addr(ptr.addr);
+		}
+		if (ret || !in_use(&ptr) || rfs_addr(ptr.addr) !=
+		    (out->addr ? out->addr + out->n : 0))
+			break;
+		out->n++;
+	}
 	return ret;
 }

@@ -5,6 +5,8 @@
  */
 #include "rfs.h"
 
+#define RESERVE_MAX	(16 * RFS_FANOUT)	/* blocks of one record */
+
 static u8 type_of(u32 mode)
 {
 	return mode >> 12 & 15;
@@ -341,8 +343,8 @@ static int apply_size(struct rfs_fs *fs, const struct rfs_rec *rec)
 	int ret;
 
 	ret = note_tomb(fs, tomb);
-	if (!ret)
-		ret = rfs_map_prune(fs, ino, tomb.from, tomb.to);
+	if (!ret && !(rec->flags & RFS_REC_GROW))
+		ret = rfs_map_prune(fs, ino, tomb.from, tomb.to, false);
 	if (!ret)
 		ret = rfs_iget(fs, ino, &di, &buf);
 	if (ret)
@@ -370,7 +372,8 @@ static int apply_punch(struct rfs_fs *fs, const struct rfs_rec *rec)
 
 	ret = note_tomb(fs, tomb);
 	if (!ret)
-		ret = rfs_map_prune(fs, ino, tomb.from, tomb.to);
+		ret = rfs_map_prune(fs, ino, tomb.from, tomb.to,
+				    rec->flags & RFS_REC_KEEP);
 	if (!ret)
 		ret = rfs_iget(fs, ino, &di, &buf);
 	if (ret)
@@ -378,6 +381,24 @@ static int apply_punch(struct rfs_fs *fs, const struct rfs_rec *rec)
 	di->attr_version = rec->version;
 	touch(fs, di, buf, rec, true);
 	return 0;
+}
+
+static int apply_reserve(struct rfs_fs *fs, const struct rfs_rec *rec)
+{
+	u64 from = le64_to_cpu(rec->arg1), to = le64_to_cpu(rec->arg2);
+	u32 ino = le32_to_cpu(rec->ino);
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret = rfs_iget(fs, ino, &di, &buf);
+
+	if (ret)
+		return ret;
+	if (!S_ISREG(le32_to_cpu(di->mode)) || to - from > RESERVE_MAX)
+		return -EUCLEAN;
+	ret = rfs_map_reserve(fs, ino, from, to);
+	if (!ret)
+		touch(fs, di, buf, rec, false);
+	return ret;
 }
 
 static int apply_free(struct rfs_fs *fs, u32 ino)
@@ -393,7 +414,7 @@ static int apply_free(struct rfs_fs *fs, u32 ino)
 		return -EUCLEAN;
 	ret = leave_orphans(fs, ino, di->next_orphan);
 	if (!ret)
-		ret = rfs_map_prune(fs, ino, 0, ~0ULL);
+		ret = rfs_map_prune(fs, ino, 0, ~0ULL, false);
 	if (!ret)
 		ret = rfs_xattr_drop(fs, di, buf);
 	if (ret)
@@ -443,6 +464,8 @@ int rfs_apply(struct rfs_fs *fs, const struct rfs_rec *rec, const u8 *name1,
 		return apply_punch(fs, rec);
 	case RFS_OP_FREE:
 		return apply_free(fs, le32_to_cpu(rec->ino));
+	case RFS_OP_RESERVE:
+		return apply_reserve(fs, rec);
 	case RFS_OP_XATTR:
 		return rfs_xattr_apply(fs, rec, name1, name2);
 	}
@@ -638,17 +661,24 @@ int rfs_rename(struct rfs_fs *fs, u32 dir1, const char *name1, u32 dir2,
 
 int rfs_truncate(struct rfs_fs *fs, u32 ino, u64 size)
 {
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
 	struct rfs_rec rec;
 	int ret = make_room_to_free(fs);
 
 	if (ret)
 		return ret;
+	ret = rfs_iget(fs, ino, &di, &buf);
+	if (ret)
+		return ret;
 	rfs_rec_init(fs, &rec, RFS_OP_SIZE, ino);
+	if (size > le64_to_cpu(di->size) && !rfs_has_posix(fs))
+		rec.flags = RFS_REC_GROW;
 	rec.arg1 = cpu_to_le64(size);
 	return commit(fs, &rec, NULL, NULL);
 }
 
-int rfs_punch(struct rfs_fs *fs, u32 ino, u64 from, u64 to)
+int rfs_punch(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool keep)
 {
 	struct rfs_rec rec;
 	int ret = make_room_to_free(fs);
@@ -656,9 +686,57 @@ int rfs_punch(struct rfs_fs *fs, u32 ino, u64 from, u64 to)
 	if (ret)
 		return ret;
 	rfs_rec_init(fs, &rec, RFS_OP_PUNCH, ino);
+	rec.flags = keep ? RFS_REC_KEEP : 0;
 	rec.arg1 = cpu_to_le64(from);
 	rec.arg2 = cpu_to_le64(to);
 	return commit(fs, &rec, NULL, NULL);
+}
+
+static int count_holes(struct rfs_fs *fs, u32 ino, u64 from, u64 to, u64 *holes)
+{
+	struct rfs_ptr ptr;
+	int ret = 0;
+
+	for (*holes = 0; !ret && from < to; from++) {
+		ret = rfs_map_get(fs, ino, from, &ptr);
+		*holes += !rfs_addr(ptr.addr) &&
+			  !(ptr.flags & RFS_PTR_RESERVED);
+	}
+	return ret;
+}
+
+int rfs_reserve(struct rfs_fs *fs, u32 ino, u64 *from, u64 to)
+{
+	u64 end = min(to, *from + RESERVE_MAX), holes, has;
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	struct rfs_rec rec;
+	int ret = rfs_has_posix(fs);
+
+	if (!ret)
+		ret = rfs_iget(fs, ino, &di, &buf);
+	if (!ret)
+		ret = count_holes(fs, ino, *from, end, &holes);
+	if (ret)
+		return ret;
+	/* more than the volume has is refused before any of it is reserved */
+	has = le64_to_cpu(di->blocks);
+	if (to - *from > has && to - *from - has > fs->user_blocks -
+	    min(fs->user_blocks, rfs_used(fs)))
+		return -ENOSPC;
+	/* a node for each 252 blocks, one more at an end, those above */
+	ret = rfs_make_room(fs, 0, !holes ? 0 : holes + 2 + RFS_HEIGHT_MAX +
+			    (end - *from) / RFS_FANOUT);
+	if (ret)
+		return ret;
+	/* without holes too: a power cut may lose what is in them now */
+	rfs_rec_init(fs, &rec, RFS_OP_RESERVE, ino);
+	rec.arg1 = cpu_to_le64(*from);
+	rec.arg2 = cpu_to_le64(end);
+	ret = commit(fs, &rec, NULL, NULL);
+	if (!ret)
+		*from = end;
+	return ret;
 }
 
 /* mode, uid, gid, flags, atime and mtime of attr */

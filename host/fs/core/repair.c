@@ -64,6 +64,8 @@ int rfs_walk_init(struct rfs_walk *w, struct rfs_fs *fs,
 		fs->zone[nr].sum_wcount = 0;
 	}
 	fs->live = 0;
+	w->reserved = fs->reserved;
+	fs->reserved = 0;
 	fs->data_live = 0;
 	return 0;
 }
@@ -144,6 +146,25 @@ static struct rfs_buf *node_of(struct rfs_walk *w, const struct rfs_dinode *di,
 			    RFS_INDEX_OFF(level, nr));
 }
 
+/* Room may be kept for a block of a file. */
+static int walk_hole(struct rfs_walk *w, const struct rfs_dinode *di,
+		     struct rfs_ptr *slot, struct rfs_buf *holder, u32 level,
+		     u64 *blocks)
+{
+	if (!slot->flags)
+		return 0;
+	if (!level && S_ISREG(le32_to_cpu(di->mode))) {
+		w->fs->reserved++;
+		++*blocks;
+		return 0;
+	}
+	rfs_walk_say(w, "inode %u: a reserved block of no file",
+		     le32_to_cpu(di->ino));
+	memset(slot, 0, sizeof(*slot));
+	rfs_buf_dirty(w->fs, holder);
+	return 0;
+}
+
 /* All under a slot: what is right is in use, what is not is left out. */
 static int walk_tree(struct rfs_walk *w, const struct rfs_dinode *di,
 		     struct rfs_ptr *slot, struct rfs_buf *holder, u32 level,
@@ -159,7 +180,7 @@ static int walk_tree(struct rfs_walk *w, const struct rfs_dinode *di,
 		/* dirty, and never written */
 		node = level ? node_of(w, di, level, nr) : NULL;
 		if (!node)
-			return 0;
+			return walk_hole(w, di, slot, holder, level, blocks);
 	} else {
 		ret = slot_ok(w, di, slot, level, nr, &ok);
 		if (ret)
@@ -364,7 +385,7 @@ static int rebuild_dir(struct rfs_walk *w, u32 dir)
 		ret = collect(w, dir, le64_to_cpu(di->size) / RFS_BLOCK_BYTES,
 			      &e);
 	if (!ret)
-		ret = rfs_map_prune(w->fs, dir, 0, ~0ULL);
+		ret = rfs_map_prune(w->fs, dir, 0, ~0ULL, false);
 	if (!ret) {
 		rfs_bufs_drop(w->fs, RFS_DIR, dir, ~0ULL);
 		di->size = 0;
@@ -830,6 +851,9 @@ int rfs_repair(struct rfs_fs *fs, struct rfs_report *report)
 		ret = find_lost(&w);
 	if (!ret)
 		ret = rfs_walk_links(&w);
+	if (!ret && fs->reserved != w.reserved)
+		rfs_walk_say(&w, "the check-point says %llu reserved blocks, there are %llu",
+			     U(w.reserved), U(fs->reserved));
 	if (!ret)
 		fix_zones(&w);
 	rfs_walk_exit(&w);

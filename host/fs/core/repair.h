@@ -14,6 +14,7 @@ struct rfs_walk {
 	u8 *block;
 	u32 *stack;		/* inodes that are to be walked */
 	u32 depth, room;
+	u64 reserved;		/* blocks, as the check-point had it */
 	u64 dirs_bad;		/* directories of which names may lack */
 	u64 lost;		/* inodes that went to lost+found */
 	u64 forgotten;		/* rescan.c: that were deleted */

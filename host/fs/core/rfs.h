@@ -221,6 +221,7 @@ struct rfs_fs {
 	u32 new_dirty;		/* dirty and never written */
 	u64 owed;		/* data blocks that were promised a place */
 	u64 promised;		/* of them, those that fill holes */
+	u64 reserved;		/* holes of files that room is kept for */
 	u32 clean_max;
 
 	struct rfs_buf *log;	/* block being filled */
@@ -327,7 +328,15 @@ void rfs_oob_meta(struct rfs_fs *fs, struct rfs_oob *oob,
 int rfs_live(struct rfs_fs *fs, u64 addr, int delta, const struct rfs_ptr *ptr);
 void rfs_live_map(struct rfs_fs *fs, u64 addr, int delta);
 bool rfs_addr_ok(const struct rfs_fs *fs, u64 addr);
+/* Of user_blocks, those that are in use or spoken for */
+static inline u64 rfs_used(const struct rfs_fs *fs)
+{
+	return fs->live + fs->new_dirty + fs->promised + fs->reserved;
+}
+
 int rfs_free_zones(struct rfs_fs *fs);
+/* Zones that are free and could not be reset yet */
+void rfs_reset_free(struct rfs_fs *fs);
 bool rfs_checkpoint_due(const struct rfs_fs *fs);
 bool rfs_room_low(const struct rfs_fs *fs, u32 blocks);
 int rfs_make_room(struct rfs_fs *fs, u32 blocks, u32 more);
@@ -366,8 +375,21 @@ int rfs_map_set(struct rfs_fs *fs, u32 ino, u64 block,
  */
 int rfs_map_seek(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool data,
 		 u64 *out);
-/* Blocks from..to - 1 are gone */
-int rfs_map_prune(struct rfs_fs *fs, u32 ino, u64 from, u64 to);
+/* Blocks from..to - 1 are gone; keep: reserved from then on */
+int rfs_map_prune(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool keep);
+/* Holes among from..to - 1 are reserved */
+int rfs_map_reserve(struct rfs_fs *fs, u32 ino, u64 from, u64 to);
+
+struct rfs_extent {
+	u64 block, addr;	/* the first; addr is 0 if they are reserved */
+	u64 n;			/* blocks; 0: there is none */
+};
+
+#define RFS_EXTENT_MAX	65536	/* blocks */
+
+/* The first run of blocks that are in a row, or reserved, in from..to - 1 */
+int rfs_map_extent(struct rfs_fs *fs, u32 ino, u64 from, u64 to,
+		   struct rfs_extent *out);
 /* The slot that points to a node or, at level 0, to a block; NULL: a hole */
 int rfs_map_slot(struct rfs_fs *fs, u32 ino, u32 level, u64 nr, bool create,
 		 struct rfs_ptr **slot, struct rfs_buf **buf);
@@ -434,7 +456,13 @@ int rfs_unlink(struct rfs_fs *fs, u32 dir, const char *name, u32 *ino);
 int rfs_rename(struct rfs_fs *fs, u32 dir1, const char *name1, u32 dir2,
 	       const char *name2, u32 flags, const struct rfs_new *how);
 int rfs_truncate(struct rfs_fs *fs, u32 ino, u64 size);
-int rfs_punch(struct rfs_fs *fs, u32 ino, u64 from, u64 to);
+/* keep: all of them are reserved, and stay so */
+int rfs_punch(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool keep);
+/*
+ * Set room aside for the holes among the first blocks of *from..to - 1; *from is
+ * then where to go on. -ENOSPC: there is too little, for all or for the next.
+ */
+int rfs_reserve(struct rfs_fs *fs, u32 ino, u64 *from, u64 to);
 int rfs_setattr(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr);
 int rfs_free_orphan(struct rfs_fs *fs, u32 ino);
 int rfs_free_orphans(struct rfs_fs *fs);

@@ -32,7 +32,7 @@
 
 /* Features: a bit nobody knows in incompat: no mount; ro_compat: no writing */
 #define RFS_INCOMPAT_SUMMARY	0x1	/* ms=0: backpointers in summaries only */
-#define RFS_INCOMPAT_POSIX	0x2	/* extended attributes, whiteouts */
+#define RFS_INCOMPAT_POSIX	0x2	/* attributes, whiteouts, reserved blocks */
 #define RFS_INCOMPAT_KNOWN	(RFS_INCOMPAT_SUMMARY | RFS_INCOMPAT_POSIX)
 #define RFS_RO_COMPAT_KNOWN	0
 #define RFS_COMPAT_KNOWN	0
@@ -113,9 +113,10 @@ struct rfs_oob {
  * @gen: as in the OOB
  * @off: as in the OOB
  * @stamp: as in the OOB
- * @addr: address the block was written for, of summaries without OOB; of types 3
- *	to 8 and 12 the LSN of the first log block after it, and in the high 24 bits how many
- *	such blocks its check-point wrote before it; else 0
+ * @addr: address the block was written for, of summaries without OOB; of types
+ *	3 to 8 and 12 the LSN of the first log block after it, and in the high 24
+ *	bits how many such blocks its check-point wrote before it; of a
+ *	check-point's first block how many blocks files have reserved; else 0
  * @prev: of summaries zone offset + 1 of one before it in its zone, 0 if none; of
  *	types 3 to 8 and 12 low half of the number of the check-point it was written for
  * @uuid: the rest of the volume's uuid, of which @volume is the beginning
@@ -307,14 +308,18 @@ struct rfs_ztab {
  * @addr: address in the low 48 bits, valid bytes in the high 16; 0: a hole
  * @time: last write, seconds since the volume was created
  * @wcount: writes so far, saturating
+ * @flags: RFS_PTR_RESERVED or 0
  * @pad: 0
  */
 struct rfs_ptr {
 	__le64 addr;
 	__le32 time;
 	__le16 wcount;
-	__le16 pad;
+	__u8 flags;
+	__u8 pad;
 };
+
+#define RFS_PTR_RESERVED	0x1	/* a hole, but there will be room for it */
 
 #define RFS_FANOUT		252
 #define RFS_HEIGHT_MAX		5	/* 252^5 blocks: 3.6 PiB */
@@ -344,7 +349,7 @@ struct rfs_node {
  * @parent: directory of a directory; of others the one it was created in
  * @next_orphan: next inode without a name, 0 at the end
  * @size: bytes
- * @blocks: data, directory, index and attribute blocks in use
+ * @blocks: data, directory, index, attribute blocks in use, and reserved
  * @atime: ns since 1970
  * @mtime: ns since 1970
  * @ctime: ns since 1970
@@ -458,6 +463,7 @@ enum rfs_op {
 	RFS_OP_PUNCH = 7,
 	RFS_OP_FREE = 8,
 	RFS_OP_XATTR = 9,
+	RFS_OP_RESERVE = 10,
 	RFS_OPS
 };
 
@@ -465,6 +471,8 @@ enum rfs_op {
 #define RFS_REC_EXCHANGE	0x1	/* RENAME: both names stay, swapped */
 #define RFS_REC_WHITEOUT	0x2	/* RENAME: the first is a whiteout then */
 #define RFS_REC_REMOVE		0x4	/* XATTR: without a value, it is gone */
+#define RFS_REC_GROW		0x8	/* SIZE: it grows, what is reserved stays */
+#define RFS_REC_KEEP		0x10	/* PUNCH: the blocks are reserved then */
 
 /**
  * struct rfs_rec - record of the log, followed by up to two names or the like
@@ -487,9 +495,10 @@ enum rfs_op {
  * @pad2: 0
  * @version: of the change: earlier pages it removes have lower ones
  * @time: of the change, ns since 1970
- * @arg1: SIZE: new size; PUNCH: first block; ATTR: atime; RENAME: the
- *	whiteout's inode
- * @arg2: PUNCH: block after the last; ATTR: mtime; RENAME: the whiteout's gen
+ * @arg1: SIZE: new size; PUNCH, RESERVE: first block; ATTR: atime; RENAME:
+ *	the whiteout's inode
+ * @arg2: PUNCH, RESERVE: block after the last; ATTR: mtime; RENAME: the
+ *	whiteout's gen
  */
 struct rfs_rec {
 	__le32 bytes;
@@ -630,7 +639,8 @@ RFS_SIZE(rfs_ptr, 16);
 RFS_AT(rfs_ptr, addr, 0);
 RFS_AT(rfs_ptr, time, 8);
 RFS_AT(rfs_ptr, wcount, 12);
-RFS_AT(rfs_ptr, pad, 14);
+RFS_AT(rfs_ptr, flags, 14);
+RFS_AT(rfs_ptr, pad, 15);
 
 RFS_SIZE(rfs_node, 4096);
 RFS_AT(rfs_node, head, 0);

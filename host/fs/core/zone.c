@@ -586,6 +586,21 @@ int rfs_free_zones(struct rfs_fs *fs)
 	return 0;
 }
 
+void rfs_reset_free(struct rfs_fs *fs)
+{
+	u32 nr;
+
+	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++) {
+		struct rfs_zone_info *z = &fs->zone[nr];
+
+		if (z->state != RFS_Z_FREE || !z->wp ||
+		    z->cond != RFS_DEV_OK || fs->ops->reset(fs->dev, nr))
+			continue;
+		z->wp = 0;
+		fs->stats.resets++;
+	}
+}
+
 bool rfs_checkpoint_due(const struct rfs_fs *fs)
 {
 	return fs->dirty.count >= fs->dirty_max / 2 ||
@@ -625,8 +640,7 @@ int rfs_make_room(struct rfs_fs *fs, u32 blocks, u32 more)
 		if (ret)
 			return ret;
 	}
-	if (more && fs->live + fs->new_dirty + fs->promised + more >
-	    fs->user_blocks)
+	if (more && rfs_used(fs) + more > fs->user_blocks)
 		return -ENOSPC;
 	if (fs->threaded)
 		return ask_for_room(fs, blocks);

@@ -56,6 +56,7 @@ static int dump_super(struct rfs_fs *fs)
 	printf("inodes %llu; blocks in use %llu of %llu, data %llu; zones free %u\n",
 	       U(fs->inodes), U(fs->live), U(fs->user_blocks),
 	       U(fs->data_live), fs->free_zones);
+	printf("reserved blocks %llu\n", U(fs->reserved));
 	return 0;
 }
 
@@ -158,6 +159,8 @@ static int dump_map(struct rfs_fs *fs, u32 ino)
 				       rfs_high(ptr.addr),
 				       le16_to_cpu(ptr.wcount),
 				       le32_to_cpu(ptr.time));
+			else if (!ret && ptr.flags & RFS_PTR_RESERVED)
+				printf("%llu reserved\n", U(block));
 		}
 		block += step;
 	}

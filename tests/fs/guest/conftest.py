@@ -16,7 +16,7 @@ from rsd.machine import GuestJob, GuestResult, Outcome
 from rsd.progress import Progress
 
 HERE = Path(__file__).resolve().parent
-CHECKERS = ("posix", "attributes", "fsx", "promise")
+CHECKERS = ("posix", "attributes", "linux", "fsx", "promise")
 FLAGS = "-O1 -g -Wall -Wextra -Werror".split()
 WALL_LIMIT_S = {"release": 1200, "debug": 7200}
 

@@ -2,6 +2,7 @@
 """A mounted volume: what programs may expect of it, and what it has to endure."""
 
 import json
+import re
 
 import pytest
 from mounted import SMALL, Run, Volume, script
@@ -40,6 +41,78 @@ def test_attributes(run: Run, volume: Volume) -> None:
         test "$(getfattr --only-values -n user.new /mnt/values/f)" = new
         end
         """,
+    )
+
+
+def test_linux(run: Run, volume: Volume) -> None:
+    """Preallocation, extents, file handles; times under relatime and lazytime; trim; no swap."""
+    result = check(
+        run,
+        volume,
+        """
+        start
+        /in/linux /mnt
+        # relatime: a read is noted if it is the first since the last write
+        echo x > /mnt/file
+        sleep 0.1
+        cat /mnt/file
+        first=$(stat -c %x /mnt/file)
+        test "$first" != "$(stat -c %y /mnt/file)"
+        sleep 0.1
+        cat /mnt/file
+        test "$(stat -c %x /mnt/file)" = "$first"
+        again
+        test "$(stat -c %x /mnt/file)" = "$first"
+        mount -o remount,lazytime,strictatime /mnt
+        grep lazytime /proc/mounts
+        sleep 0.1
+        cat /mnt/file
+        lazy=$(stat -c %x /mnt/file)
+        test "$lazy" != "$first"
+        again
+        test "$(stat -c %x /mnt/file)" = "$lazy"
+        dd if=/dev/zero of=/mnt/large bs=1M count=100
+        sync
+        rm /mnt/large
+        fstrim -v /mnt
+        fails 1 fstrim -o 1000G /mnt
+        dd if=/dev/zero of=/mnt/swap bs=1M count=2
+        chmod 600 /mnt/swap
+        mkswap /mnt/swap
+        swapon /mnt/swap || echo swapon failed
+        swapoff /mnt/swap || true
+        end
+        """,
+    )
+    if volume.system == "rsd":
+        assert "swapon failed" in result
+        trimmed = re.search(r"\((\d+) bytes\) trimmed", result)
+        assert trimmed
+        assert int(trimmed[1]) >= 80 << 20
+
+
+def test_reserved_on_full_volume(run: Run, volume: Volume) -> None:
+    """What was preallocated can be written when nothing else can, also after a remount."""
+    check(
+        run,
+        volume,
+        """
+        start
+        fallocate -l 8M /mnt/promised
+        fails 1 dd if=/dev/zero of=/mnt/fill bs=64k
+        fails 1 dd if=/dev/zero of=/mnt/more bs=4k conv=fsync
+        again
+        fails 1 dd if=/dev/zero of=/mnt/still-more bs=4k count=200 conv=fsync
+        head -c 8388608 /dev/urandom > /tmp/data
+        dd if=/tmp/data of=/mnt/promised bs=4k conv=notrunc,fsync
+        dd if=/tmp/data of=/mnt/promised bs=12k conv=notrunc,fsync
+        again
+        cmp /tmp/data /mnt/promised
+        rm /mnt/promised
+        head -c 4000000 /dev/zero > /mnt/again
+        end
+        """,
+        namespace={**volume.namespace, **SMALL},
     )
 
 

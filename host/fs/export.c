@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0
+/* File handles, for NFS and open_by_handle_at: inode number and generation. */
+#include <linux/exportfs.h>
+
+#include "rfsm.h"
+
+/* A handle may be of long ago: -ESTALE, unless its inode is there. */
+static struct inode *get_inode(struct super_block *sb, u64 ino, u32 gen)
+{
+	struct rfsm *m = rfsm_of(sb);
+	struct inode *inode;
+
+	if (ino < RFS_ROOT_INO || ino >= le32_to_cpu(m->fs->super.max_inodes))
+		return ERR_PTR(-ESTALE);
+	inode = rfsm_iget_if(sb, ino);
+	if (inode == ERR_PTR(-ENOENT))
+		return ERR_PTR(-ESTALE);
+	if (IS_ERR(inode))
+		return ERR_PTR(rfsm_failed(m, PTR_ERR(inode)));
+	if (inode->i_generation != gen || !inode->i_nlink) {
+		iput(inode);
+		return ERR_PTR(-ESTALE);
+	}
+	return inode;
+}
+
+static struct dentry *fh_to_dentry(struct super_block *sb, struct fid *fid,
+				   int len, int type)
+{
+	return generic_fh_to_dentry(sb, fid, len, type, get_inode);
+}
+
+static struct dentry *fh_to_parent(struct super_block *sb, struct fid *fid,
+				   int len, int type)
+{
+	return generic_fh_to_parent(sb, fid, len, type, get_inode);
+}
+
+static struct dentry *get_parent(struct dentry *child)
+{
+	struct inode *inode = d_inode(child);
+	struct rfsm *m = rfsm_of(inode->i_sb);
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	u32 parent = 0;
+	int ret;
+
+	rfsm_lock(m);
+	ret = rfs_iget(m->fs, inode->i_ino, &di, &buf);
+	if (!ret)
+		parent = le32_to_cpu(di->parent);
+	rfsm_unlock(m);
+	if (ret)
+		return ERR_PTR(rfsm_failed(m, ret));
+	return d_obtain_alias(rfsm_iget(inode->i_sb, parent));
+}
+
+static int commit_metadata(struct inode *inode)
+{
+	struct rfsm *m = rfsm_of(inode->i_sb);
+	int ret;
+
+	rfsm_do(m, ret, rfs_log_sync(m->fs));
+	return ret;
+}
+
+const struct export_operations rfsm_export_ops = {
+	.encode_fh = generic_encode_ino32_fh,
+	.fh_to_dentry = fh_to_dentry,
+	.fh_to_parent = fh_to_parent,
+	.get_parent = get_parent,
+	.commit_metadata = commit_metadata,
+};

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* linux DIR [TEST...]: what Linux has beyond POSIX: allocation, extents, handles. See checks.h. */
+#define _GNU_SOURCE
+#include <linux/fiemap.h>
+#include <linux/fs.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+
+#include "checks.h"
+
+#define MIB (1 << 20)
+
+static unsigned long available(void)
+{
+	struct statvfs st;
+
+	OK(statvfs(".", &st));
+	return st.f_bavail;
+}
+
+TEST(preallocation)
+{
+	int fd = make("f", "begin");
+	unsigned long before;
+	blkcnt_t blocks;
+
+	sync();
+	before = available();
+	OK(fallocate(fd, 0, 0, 4 * MIB));
+	CHECK(of("f").st_size == 4 * MIB && of("f").st_blocks >= 4 * MIB / 512);
+	CHECK(all(fd, 0, 1, 'b') && all(fd, 5, 4 * MIB - 5, 0));
+	CHECK(before - available() >= 1000);
+	blocks = of("f").st_blocks;
+	before = available();
+	fill(fd, MIB, 64 * PAGE, 'w');
+	OK(fsync(fd));
+	CHECK(of("f").st_blocks <= blocks + 64 && before - available() < 32);
+	CHECK(all(fd, MIB - PAGE, PAGE, 0) && all(fd, MIB, 64 * PAGE, 'w'));
+	CHECK(all(fd, MIB + 64 * PAGE, PAGE, 0));
+	OK(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED));
+	CHECK(all(fd, MIB - PAGE, PAGE, 0) && all(fd, MIB, 64 * PAGE, 'w'));
+	/* behind the end, which stays */
+	OK(fallocate(fd, FALLOC_FL_KEEP_SIZE, 4 * MIB, MIB));
+	CHECK(of("f").st_size == 4 * MIB && of("f").st_blocks >= 5 * MIB / 512);
+	blocks = of("f").st_blocks;
+	OK(ftruncate(fd, 5 * MIB));
+	CHECK(of("f").st_blocks == blocks && all(fd, 4 * MIB, MIB, 0));
+	/* zeroing keeps the room, punching and truncating give it back */
+	if (fallocate(fd, FALLOC_FL_ZERO_RANGE, MIB - 100, MIB) == 0) {
+		CHECK(all(fd, MIB - 100, MIB, 0) && of("f").st_size == 5 * MIB);
+		CHECK(of("f").st_blocks + 64 >= blocks);
+	}
+	OK(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 2 * MIB, 2 * MIB));
+	CHECK(of("f").st_blocks <= 3 * MIB / 512 + 256);
+	OK(ftruncate(fd, MIB));
+	OK(fsync(fd));
+	CHECK(of("f").st_blocks <= MIB / 512 + 256);
+	OK(fallocate(fd, FALLOC_FL_KEEP_SIZE, MIB, MIB));
+	CHECK(of("f").st_blocks >= 2 * MIB / 512);
+	OK(ftruncate(fd, MIB));
+	CHECK(of("f").st_blocks <= MIB / 512 + 256);
+	close(fd);
+	OK(unlink("f"));
+}
+
+TEST(allocation_errors)
+{
+	struct rlimit limit = { MIB, RLIM_INFINITY }, old;
+	int fd = make("f", "x"), other;
+	unsigned long before;
+
+	FAILS(fallocate(fd, 0, 0, 0), EINVAL);
+	FAILS(fallocate(fd, 0, -1, 10), EINVAL);
+	FAILS(fallocate(fd, FALLOC_FL_PUNCH_HOLE, 0, PAGE), EOPNOTSUPP);
+	other = open("f", O_RDONLY);
+	FAILS(fallocate(other, 0, 0, PAGE), EBADF);
+	close(other);
+	before = available();
+	FAILS(fallocate(fd, 0, 0, (off_t)1 << 40), ENOSPC);
+	OK(ftruncate(fd, 0));
+	sync();
+	CHECK(available() + 64 >= before);
+	signal(SIGXFSZ, SIG_IGN);
+	OK(getrlimit(RLIMIT_FSIZE, &old));
+	limit.rlim_max = old.rlim_max;
+	OK(setrlimit(RLIMIT_FSIZE, &limit));
+	FAILS(fallocate(fd, 0, 0, MIB + 1), EFBIG);
+	OK(fallocate(fd, 0, 0, MIB));
+	OK(setrlimit(RLIMIT_FSIZE, &old));
+	close(fd);
+}
+
+#define EXTENTS 16
+
+static unsigned int extents(int fd, struct fiemap_extent *out)
+{
+	union {
+		struct fiemap map;
+		char bytes[sizeof(struct fiemap) + EXTENTS * sizeof(struct fiemap_extent)];
+	} all = { .map = { .fm_length = FIEMAP_MAX_OFFSET, .fm_flags = FIEMAP_FLAG_SYNC,
+			   .fm_extent_count = EXTENTS } };
+
+	OK(ioctl(fd, FS_IOC_FIEMAP, &all.map));
+	memcpy(out, all.map.fm_extents, all.map.fm_mapped_extents * sizeof(*out));
+	return all.map.fm_mapped_extents;
+}
+
+/* Bytes of a range that extents with, or without, a flag cover */
+static unsigned long covered(int fd, off_t from, off_t to, unsigned int flag, bool with)
+{
+	struct fiemap_extent e[EXTENTS];
+	unsigned int n = extents(fd, e), i;
+	unsigned long bytes = 0;
+
+	for (i = 0; i < n; i++) {
+		off_t begin = e[i].fe_logical, end = begin + e[i].fe_length;
+
+		begin = begin > from ? begin : from;
+		end = end < to ? end : to;
+		if (begin < end && !(e[i].fe_flags & flag) == !with)
+			bytes += end - begin;
+	}
+	return bytes;
+}
+
+TEST(fiemap)
+{
+	struct fiemap_extent e[EXTENTS];
+	unsigned int n;
+	int fd = make("f", "");
+
+	CHECK(extents(fd, e) == 0);
+	fill(fd, 10 * PAGE, 20 * PAGE, 'x');
+	fill(fd, 1000 * PAGE, 5 * PAGE, 'y');
+	n = extents(fd, e);
+	CHECK(n >= 2 && e[0].fe_logical == 10 * PAGE && e[0].fe_physical);
+	CHECK(e[n - 1].fe_logical + e[n - 1].fe_length == 1005 * PAGE);
+	CHECK(e[n - 1].fe_flags & FIEMAP_EXTENT_LAST && !(e[0].fe_flags & FIEMAP_EXTENT_LAST));
+	CHECK(covered(fd, 0, 10 * PAGE, 0, false) == 0);
+	CHECK(covered(fd, 10 * PAGE, 30 * PAGE, 0, false) == 20 * PAGE);
+	CHECK(covered(fd, 30 * PAGE, 1000 * PAGE, 0, false) == 0);
+	OK(fallocate(fd, FALLOC_FL_KEEP_SIZE, 2000 * PAGE, 300 * PAGE));
+	CHECK(covered(fd, 2000 * PAGE, 2300 * PAGE, FIEMAP_EXTENT_UNWRITTEN, true) == 300 * PAGE);
+	CHECK(covered(fd, 0, 2000 * PAGE, FIEMAP_EXTENT_UNWRITTEN, true) == 0);
+	/* what is reserved reads as a hole */
+	CHECK(lseek(fd, 0, SEEK_DATA) == 10 * PAGE);
+	CHECK(lseek(fd, 10 * PAGE, SEEK_HOLE) == 30 * PAGE);
+	OK(ftruncate(fd, 2300 * PAGE));
+	fill(fd, 2100 * PAGE, PAGE, 'z');
+	CHECK(covered(fd, 2000 * PAGE, 2300 * PAGE, FIEMAP_EXTENT_UNWRITTEN, true) >= 200 * PAGE);
+	CHECK(covered(fd, 2100 * PAGE, 2101 * PAGE, FIEMAP_EXTENT_UNWRITTEN, false) == PAGE);
+	close(fd);
+}
+
+struct handle {
+	struct file_handle head;
+	unsigned char bytes[MAX_HANDLE_SZ];
+};
+
+static int handle_of(const char *path, struct handle *out)
+{
+	int mount;
+
+	out->head.handle_bytes = MAX_HANDLE_SZ;
+	return name_to_handle_at(AT_FDCWD, path, &out->head, &mount, 0);
+}
+
+/* Nothing of it is in memory. */
+static void forget(void)
+{
+	int fd = open("/proc/sys/vm/drop_caches", O_WRONLY);
+
+	sync();
+	CHECK(write(fd, "3", 1) == 1);
+	close(fd);
+}
+
+TEST(handles)
+{
+	struct handle file, dir, gone;
+	char path[64], name[8192], here[4096];
+	int mount = open(".", O_RDONLY), fd;
+	ssize_t n;
+
+	OK(mkdir("d", 0755));
+	OK(mkdir("d/e", 0755));
+	close(make("d/e/f", "content"));
+	close(make("gone", "x"));
+	OK(handle_of("d/e/f", &file));
+	OK(handle_of("d/e", &dir));
+	OK(handle_of("gone", &gone));
+	fd = open_by_handle_at(mount, &file.head, O_RDONLY);
+	CHECK(fd >= 0 && all(fd, 0, 1, 'c'));
+	close(fd);
+	OK(rename("d/e/f", "moved"));
+	OK(rename("d/e", "d/renamed"));
+	forget();
+	fd = open_by_handle_at(mount, &file.head, O_RDWR);
+	CHECK(fd >= 0 && all(fd, 0, 1, 'c'));
+	close(fd);
+	/* a directory without a name in memory: its parents are found */
+	fd = open_by_handle_at(mount, &dir.head, O_RDONLY);
+	CHECK(fd >= 0);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	n = readlink(path, name, sizeof(name) - 1);
+	CHECK(n > 0);
+	name[n > 0 ? n : 0] = 0;
+	CHECK(getcwd(here, sizeof(here)));
+	CHECK(!strncmp(name, here, strlen(here)) && !strcmp(name + strlen(here), "/d/renamed"));
+	close(fd);
+	OK(unlink("gone"));
+	FAILS(open_by_handle_at(mount, &gone.head, O_RDONLY), ESTALE);
+	/* its inode may be another's by now */
+	for (n = 0; n < 50; n++) {
+		snprintf(path, sizeof(path), "new-%zd", n);
+		touch(path);
+	}
+	FAILS(open_by_handle_at(mount, &gone.head, O_RDONLY), ESTALE);
+	forget();
+	FAILS(open_by_handle_at(mount, &gone.head, O_RDONLY), ESTALE);
+	memset(gone.head.f_handle, 0xff, gone.head.handle_bytes);
+	FAILS(open_by_handle_at(mount, &gone.head, O_RDONLY), ESTALE);
+	touch("still");
+	close(mount);
+}
