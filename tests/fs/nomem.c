@@ -36,6 +36,7 @@ struct file {
 	bool there;
 	u32 blocks;		/* its size */
 	u32 id[BLOCKS];		/* of what is in a block; 0: a hole */
+	u32 xattr;		/* bytes of its attribute; 0: none */
 };
 
 struct model {
@@ -101,6 +102,9 @@ static bool holds(const struct model *model)
 			continue;
 		if (rfs_iget(fs, ino, &di, &buf) ||
 		    le64_to_cpu(di->size) != file->blocks * RFS_BLOCK_BYTES)
+			return false;
+		if (rfs_xattr_get(fs, ino, "user.a", got, sizeof(got)) !=
+		    (file->xattr ? (int)file->xattr : -ENODATA))
 			return false;
 		for (i = 0; i < file->blocks; i++) {
 			pattern(file->id[i], want);
@@ -197,6 +201,35 @@ static int op_punch(struct model *m, u32 nr)
 	return ret ? ret : rfs_fsync(fs, ino);
 }
 
+/* What is not written is a hole as before: only the memory may lack. */
+static int op_reserve(struct model *m, u32 nr)
+{
+	u64 from = pick(BLOCKS), to = from + 1 + pick(600);
+	u32 ino;
+	int ret = m->file[nr].there ? find(nr, &ino) : -ENOENT;
+
+	if (ret)
+		return ret == -ENOENT ? 0 : ret;
+	ret = rfs_reserve(fs, ino, &from, to);
+	if (ret)
+		return ret == -ENOSPC ? 0 : ret;
+	return rfs_fsync(fs, ino);
+}
+
+static int op_xattr(struct model *m, u32 nr)
+{
+	u32 bytes = pick(3) ? 1 + pick(2000) : 0, ino;
+	static const u8 value[2000];
+	int ret = m->file[nr].there ? find(nr, &ino) : -ENOENT;
+
+	if (ret || (!bytes && !m->file[nr].xattr))
+		return ret == -ENOENT ? 0 : ret;
+	m->file[nr].xattr = bytes;
+	ret = rfs_xattr_set(fs, ino, "user.a", bytes ? value : NULL, bytes, 0,
+			    0);
+	return ret ? ret : rfs_fsync(fs, ino);
+}
+
 static int op_write(struct model *m, u32 nr)
 {
 	struct file *file = &m->file[nr];
@@ -247,14 +280,18 @@ static int step(struct model *m)
 		return op_rename(m, nr);
 	if (what < 17)
 		return op_truncate(m, nr);
-	if (what < 20)
+	if (what < 19)
 		return op_punch(m, nr);
+	if (what < 20)
+		return op_reserve(m, nr);
 	if (what < 21)
 		return op_remount();
 	if (what < 22)
 		return op_clean();
 	if (what < 23)
 		return rfs_checkpoint(fs, 0);
+	if (what < 27)
+		return op_xattr(m, nr);
 	return op_write(m, nr);
 }
 
