@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The manual pages of host/fs/man say what the programs' usage and host/fs/README.md say."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+MAN = REPOSITORY / "host/fs/man"
+SOURCES = {
+    name: REPOSITORY / f"host/tools/{name}.rfs/{name}.c" for name in ("mkfs", "fsck", "dump")
+}
+
+
+def usage(name: str) -> list[str]:
+    """The lines that -h prints, as the source has them."""
+    text = SOURCES[name].read_text()
+    start = text.index("static const char usage[] =")
+    lines = text[start : text.index('";\n', start)].splitlines()[1:]
+    return [line.strip().strip('"').removesuffix("\\n") for line in lines]
+
+
+def page(name: str) -> str:
+    return (MAN / name).read_text().replace("\\-", "-")
+
+
+@pytest.mark.parametrize("name", ["mkfs", "fsck"])
+def test_options(name: str) -> None:
+    """The same options in usage and page, and those the program takes are among them."""
+    entries = [line for line in usage(name) if re.match(r"  -", line)]
+    said = {option for line in entries for option in re.findall(r"(?:^  |, )(--?\w+)", line)}
+    text = page(f"{name}.rfs.8")
+    described = set(re.findall(r"^\.TP\n\.BI? (--?\w+)", text, re.M))
+    assert said == described
+    letters = re.search(r'getopt(?:_long)?\(argc, argv, "([a-zA-Z:]+)"', SOURCES[name].read_text())
+    assert letters
+    taken = {f"-{letter}" for letter in letters[1].replace(":", "")} - {"-h"}
+    also = set(re.findall(r"^\.BR? (-[A-Z]|-f) ?,?$", text, re.M))
+    assert taken - described <= also
+    assert {option for option in described if len(option) == 2} <= taken
+
+
+def test_what_dump_prints() -> None:
+    said = {match[1] for line in usage("dump") if (match := re.match(r"  ([a-z]+) ", line))}
+    described = re.findall(r"^\.TP\n\.BI? (\w+)", page("dump.rfs.8"), re.M)
+    assert said == set(described)
+
+
+def test_mount_options() -> None:
+    text = (REPOSITORY / "host/fs/README.md").read_text()
+    table = text[text.index("| mount option") :].split("\n\n")[0]
+    said = {row.split("`")[1].split("=")[0] for row in table.splitlines()[2:]}
+    assert said
+    described = page("rfs.5")
+    described = described[described.index(".SH MOUNT OPTIONS") : described.index(".SH FILES")]
+    assert said == set(re.findall(r"^\.TP\n\.BI? (\w+)", described, re.M))
+    for value in re.findall(r"errors=([a-z-]+)`, `(\w+)`, `(\w+)`", table)[0]:
+        assert f".B {value}" in described
+
+
+@pytest.mark.skipif(shutil.which("groff") is None, reason="needs groff")
+@pytest.mark.parametrize("name", sorted(path.name for path in MAN.iterdir()))
+def test_clean(name: str) -> None:
+    """groff has no warning, and the page is more than its title."""
+    command = ["groff", "-man", "-Tutf8", "-ww", MAN / name]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(done.stdout.splitlines()) > 30
