@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Guest instructions of an operation on RFS, ext4 and F2FS.
+
+The virtual clock counts instructions, so what the guest's CPU is busy for says how many there
+were, those of the kernel's threads and interrupts included. What a command costs without the
+operations is subtracted. ext4 and F2FS are on a drive with a page map.
+"""
+
+from dataclasses import dataclass
+
+from rsd.bench.base import Context, Row
+from rsd.bench.guest import finished
+from rsd.machine import GUEST_SPEED_SHIFT, GuestJob, run_guest
+
+INSTRUCTIONS_A_NS = 2**-GUEST_SPEED_SHIFT
+LIMIT = 1.3
+
+
+@dataclass(frozen=True)
+class _Volume:
+    system: str
+    mkfs: str
+
+
+VOLUMES = {
+    "rfs": _Volume("rsd", "mkfs.rfs -q"),
+    "ext4": _Volume("page-ftl", "mkfs.ext4 -q -F"),
+    "f2fs": _Volume("page-ftl", "mkfs.f2fs -q -f"),
+}
+
+
+@dataclass(frozen=True)
+class _Load:
+    """`command` does $n operations; `before` is not measured."""
+
+    what: str
+    operations: int
+    command: str
+    before: str = ":"
+
+
+_DD = "dd bs=4k status=none count=$n"
+LOADS = {
+    "write": _Load(
+        "write of 4 KiB, in order, to the drive", 20_000, f"{_DD} if=/dev/zero of=new-$n; sync"
+    ),
+    "overwrite": _Load(
+        "overwrite of 4 KiB, in order, to the drive",
+        20_000,
+        f"{_DD} if=/dev/zero of=new-20000 conv=notrunc; sync",
+    ),
+    "fsync": _Load(
+        "write of 4 KiB and fsync", 2_000, f"{_DD} if=/dev/zero of=synced-$n oflag=sync"
+    ),
+    "read": _Load(
+        "read of 4 KiB, in order, from the drive",
+        20_000,
+        f"{_DD} if=new-20000 of=/dev/null",
+        "echo 3 >/proc/sys/vm/drop_caches; head -c 4k new-20000 >/dev/null",
+    ),
+    "cached": _Load("read of 4 KiB, from memory", 20_000, f"{_DD} if=new-20000 of=/dev/null"),
+    "create": _Load(
+        "create, to the drive",
+        5_000,
+        "seq -f files-$n/%.0f $n | xargs touch; sync",
+        "mkdir files-$n",
+    ),
+    "unlink": _Load("unlink, to the drive", 5_000, "rm -r files-$n; sync"),
+}
+
+_PROLOGUE = """\
+set -e
+drive=/dev/nvme0n1
+busy() {
+	awk '/^now at/ { now = $3 } /idle_sleeptime|iowait_sleeptime/ { idle += $(NF - 1) }
+		END { printf "%.0f\\n", now - idle }' /proc/timer_list
+}
+"""
+
+_ONE = """\
+n={operations}
+{before}
+sync
+sleep 1
+from=$(busy)
+{command}
+echo $(($(busy) - from)) >>/out/{name}
+"""
+
+
+def _measure(context: Context, volume: _Volume, kind: str) -> dict[str, float]:
+    """Instructions an operation of each load."""
+    script = f"{_PROLOGUE}{volume.mkfs} $drive\nmount -t {kind} $drive /mnt\ncd /mnt\n"
+    for name, load in LOADS.items():
+        for operations in (1, load.operations):
+            script += _ONE.format(
+                name=name, operations=operations, before=load.before, command=load.command
+            )
+    with (
+        context.progress.step(f"CPU of operations, {kind}"),
+        context.cache.scratch("out") as out,
+    ):
+        job = GuestJob(system=volume.system, script=script, out_dir=out)
+        finished(run_guest(job, context.built, cache=context.cache), f"rfs-cpu, {kind}")
+        found = {}
+        for name, load in LOADS.items():
+            one, all_of_them = map(int, (out / name).read_text().split())
+            found[name] = (all_of_them - one) / (load.operations - 1) * INSTRUCTIONS_A_NS
+    return found
+
+
+def rfs_cpu(context: Context) -> list[Row]:
+    """Each load on each file system."""
+    costs = {kind: _measure(context, volume, kind) for kind, volume in VOLUMES.items()}
+    rows = []
+    for name, load in LOADS.items():
+        ours = costs["rfs"][name]
+        ratio = ours / min(costs["ext4"][name], costs["f2fs"][name])
+        shown = ", ".join(f"{kind} {found[name]:,.0f}" for kind, found in costs.items())
+        rows.append(
+            Row(
+                f"guest instructions, {load.what}",
+                f"at most {LIMIT} times the better of ext4 and F2FS",
+                f"{ratio:.2f}: {shown}",
+                ours,
+                "instructions",
+                "virtual",
+                ratio <= LIMIT,
+            )
+        )
+    return rows
