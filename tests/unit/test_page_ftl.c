@@ -339,6 +339,43 @@ TEST(fifo_takes_the_oldest)
     bed_close(&bed);
 }
 
+/*
+ * Benefit and cost by hand: age * (1 - u) / 2u. Block 0 has lost two pages long
+ * ago, the others one or two since, and the last one three. Greedy takes that.
+ */
+TEST(cost_benefit_takes_the_older)
+{
+    RsdConfig cfg = page_config();
+
+    cfg.channels = cfg.ways = 1;
+    cfg.blocks = 40;
+    cfg.spare_blocks = 0;
+    for (int greedy = 0; greedy < 2; greedy++) {
+        Bed bed;
+        RsdCounters c;
+
+        cfg.gc_policy = greedy ? RSD_GC_GREEDY : RSD_GC_COST_BENEFIT;
+        bed = in_memory(&cfg);
+        run(&bed, RSD_WRITE, 0, 256, 1);
+        run(&bed, RSD_WRITE, 0, 2, 2);
+        for (uint64_t block = 1; block < 31; block++) {
+            run(&bed, RSD_WRITE, 8 * block, 1, 2);
+        }
+        run(&bed, RSD_WRITE, 248, 3, 2);
+        for (uint64_t block = 10; block < 23; block++) {
+            run(&bed, RSD_WRITE, 8 * block + 1, 1, 2);
+        }
+        bed_drain(&bed);
+        CHECK_EQ(counters(&bed).erase_clean, 0);
+        run(&bed, RSD_WRITE, 89, 1, 3);     /* block 39 is begun */
+        bed_drain(&bed);
+        c = counters(&bed);
+        CHECK_EQ(c.erase_clean, 1);
+        CHECK_EQ(c.prog_clean, greedy ? 5 : 6);
+        bed_close(&bed);
+    }
+}
+
 TEST(idle_dies_erase_what_is_empty)
 {
     RsdConfig cfg = page_config();
