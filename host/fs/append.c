@@ -42,6 +42,7 @@ struct run {
 	struct bio *bio;
 	void *oob;
 	u32 first, n;		/* folios */
+	u32 stream;		/* of their group */
 	u32 tries;
 	bool again;		/* it has another place now */
 	bool later;		/* it may have one soon */
@@ -151,7 +152,7 @@ static void txn_end(struct rfsm *m, struct txn *txn)
 /* Another place for an append that failed; under the volume lock. */
 static bool run_again(struct run *run)
 {
-	int ret = rfs_place(run->m->fs, RFS_S_DATA, run->n, true, &run->place);
+	int ret = rfs_place(run->m->fs, run->stream, run->n, true, &run->place);
 
 	run->again = !ret;
 	run->later = ret == -EBUSY;	/* all free zones are being read */
@@ -303,18 +304,17 @@ static int append_listed(struct rfsm *m, const struct txn *txn)
 	const void *data[RFS_SUM_ENTRIES];
 	u64 addr[RFS_SUM_ENTRIES];
 	struct rfs_oob *oob;
-	u32 done, part, i;
+	u32 done, part, stream, i;
 	int ret = 0;
 
 	oob = rfs_alloc(RFS_SUM_ENTRIES * sizeof(*oob));
 	for (done = 0; !ret && done < txn->core.n; done += part) {
 		part = min(txn->core.n - done, (u32)RFS_SUM_ENTRIES);
+		ret = rfs_fill(m->fs, &txn->core, done, &part, oob, &stream);
 		for (i = 0; i < part; i++)
 			data[i] = folio_address(txn->folio[done + i]);
-		ret = rfs_fill(m->fs, &txn->core, done, part, oob);
 		if (!ret)
-			ret = rfs_append(m->fs, RFS_S_DATA, part, data, oob,
-					 addr);
+			ret = rfs_append(m->fs, stream, part, data, oob, addr);
 		if (!ret)
 			ret = rfs_done(m->fs, oob, part, addr);
 	}
@@ -338,14 +338,14 @@ static int append_run(struct rfsm *m, struct txn *txn, u32 *done,
 	run = run_alloc(m, txn, most, flags);
 	oob = run->oob;
 	rfsm_lock(m);
-	ret = rfs_fill(m->fs, &txn->core, *done, most, oob);
+	ret = rfs_fill(m->fs, &txn->core, *done, &most, oob, &run->stream);
 	if (!ret)
-		ret = rfs_place(m->fs, RFS_S_DATA, most, false, &run->place);
+		ret = rfs_place(m->fs, run->stream, most, false, &run->place);
 	while (ret == -EBUSY) {	/* all free zones are being read */
 		rfsm_unlock(m);
 		schedule_timeout_uninterruptible(1);
 		rfsm_lock(m);
-		ret = rfs_place(m->fs, RFS_S_DATA, most, false, &run->place);
+		ret = rfs_place(m->fs, run->stream, most, false, &run->place);
 	}
 	if (!ret) {
 		txn->left++;

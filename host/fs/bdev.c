@@ -290,6 +290,13 @@ static int dev_close(void *opaque, u32 zone)
 	return manage(opaque, zone, REQ_OP_ZONE_CLOSE);
 }
 
+static bool dev_cached(void *opaque, u32 ino, u64 block, void *data)
+{
+	struct rfsm *m = container_of(opaque, struct rfsm, dev);
+
+	return rfsm_cached(m->sb, ino, block, data);
+}
+
 static void dev_pause(void *opaque)
 {
 	struct rfsm *m = container_of(opaque, struct rfsm, dev);
@@ -366,6 +373,7 @@ const struct rfs_dev_ops rfsm_dev_ops = {
 	.wait = dev_wait,
 	.read = dev_read,
 	.read_many = dev_read_many,
+	.cached = dev_cached,
 	.pause = dev_pause,
 	.reset = dev_reset,
 	.finish = dev_finish,

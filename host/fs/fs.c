@@ -127,12 +127,27 @@ static const char *const error_names[] = {
 	[RFSM_ERRORS_CONTINUE] = "continue",
 };
 
+static const char *const gc_names[] = {
+	[RFS_GC_COST_HOTNESS] = "cost-hotness",
+	[RFS_GC_COST_BENEFIT] = "cost-benefit",
+	[RFS_GC_GREEDY] = "greedy",
+};
+
+static const char *const quantize_names[] = {
+	[RFS_Q_ITERATIVE] = "iterative",
+	[RFS_Q_EQUI_WIDTH] = "equi-width",
+	[RFS_Q_EQUI_HEIGHT] = "equi-height",
+};
+
 static int show_options(struct seq_file *seq, struct dentry *root)
 {
 	const struct rfsm *m = rfsm_of(root->d_sb);
 
 	seq_printf(seq, ",commit=%u,errors=%s", m->opt.commit,
 		   error_names[m->opt.errors]);
+	seq_printf(seq, ",groups=%u,gc=%s,quantize=%s", m->opt.policy.groups,
+		   gc_names[m->opt.policy.gc],
+		   quantize_names[m->opt.policy.quantize]);
 	return 0;
 }
 
@@ -262,6 +277,18 @@ static int may_write(const struct rfs_fs *fs)
 	return rfs_limits_ok(&fs->geo) ? 0 : -EMFILE;
 }
 
+/* The options groups, gc and quantize, from now on. */
+static void set_policy(struct rfsm *m, const struct rfs_policy *policy)
+{
+	rfsm_lock(m);
+	rfs_policy_set(m->fs, policy);
+	rfsm_unlock(m);
+	if (m->fs->policy.groups < policy->groups)
+		pr_info("rfs: %pg: %u groups, not %u: %u zones may be open and %u active at a time\n",
+			m->sb->s_bdev, m->fs->policy.groups, policy->groups,
+			m->fs->geo.max_open, m->fs->geo.max_active);
+}
+
 static int mount_core(struct rfsm *m)
 {
 	struct super_block *sb = m->sb;
@@ -285,6 +312,7 @@ static int mount_core(struct rfsm *m)
 			pr_info("rfs: %pg: %u zones may be open and %u active at a time: metadata shares %u\n",
 				sb->s_bdev, geo.max_open, geo.max_active,
 				m->fs->meta_tails);
+		set_policy(m, &m->opt.policy);
 		say_recovered(m);
 		break;
 	case -EOPNOTSUPP:
@@ -375,7 +403,7 @@ static void kill_sb(struct super_block *sb)
 	kfree(m);
 }
 
-enum { OPT_COMMIT, OPT_ERRORS };
+enum { OPT_COMMIT, OPT_ERRORS, OPT_GROUPS, OPT_GC, OPT_QUANTIZE };
 
 static const struct constant_table error_table[] = {
 	{ "remount-ro", RFSM_ERRORS_RO },
@@ -384,9 +412,27 @@ static const struct constant_table error_table[] = {
 	{}
 };
 
+static const struct constant_table gc_table[] = {
+	{ "cost-hotness", RFS_GC_COST_HOTNESS },
+	{ "cost-benefit", RFS_GC_COST_BENEFIT },
+	{ "greedy", RFS_GC_GREEDY },
+	{}
+};
+
+/* As SFS names them, see policy.h */
+static const struct constant_table quantize_table[] = {
+	{ "iterative", RFS_Q_ITERATIVE },
+	{ "equi-width", RFS_Q_EQUI_WIDTH },
+	{ "equi-height", RFS_Q_EQUI_HEIGHT },
+	{}
+};
+
 static const struct fs_parameter_spec parameters[] = {
 	fsparam_u32("commit", OPT_COMMIT),
 	fsparam_enum("errors", OPT_ERRORS, error_table),
+	fsparam_u32("groups", OPT_GROUPS),
+	fsparam_enum("gc", OPT_GC, gc_table),
+	fsparam_enum("quantize", OPT_QUANTIZE, quantize_table),
 	{}
 };
 
@@ -404,6 +450,17 @@ static int parse_param(struct fs_context *fc, struct fs_parameter *param)
 		return 0;
 	case OPT_ERRORS:
 		opt->errors = result.uint_32;
+		return 0;
+	case OPT_GROUPS:
+		if (!result.uint_32 || result.uint_32 > RFS_GROUPS_MAX)
+			return invalfc(fc, "groups: 1 to %u", RFS_GROUPS_MAX);
+		opt->policy.groups = result.uint_32;
+		return 0;
+	case OPT_GC:
+		opt->policy.gc = result.uint_32;
+		return 0;
+	case OPT_QUANTIZE:
+		opt->policy.quantize = result.uint_32;
 		return 0;
 	}
 	return which;
@@ -475,8 +532,10 @@ static int reconfigure(struct fs_context *fc)
 		ret = to_read_only(m);
 	else if (!read_only && sb_rdonly(sb))
 		ret = to_read_write(m);
-	if (!ret)
+	if (!ret) {
 		m->opt = *(struct rfsm_options *)fc->fs_private;
+		set_policy(m, &m->opt.policy);
+	}
 	return ret;
 }
 
@@ -499,6 +558,7 @@ static int init_fs_context(struct fs_context *fc)
 	if (!opt)
 		return -ENOMEM;
 	opt->commit = 30;
+	opt->policy = rfs_policy_default;
 	if (fc->purpose == FS_CONTEXT_FOR_RECONFIGURE)
 		*opt = rfsm_of(fc->root->d_sb)->opt;
 	fc->fs_private = opt;

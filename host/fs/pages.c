@@ -66,6 +66,41 @@ static bool release_folio(struct folio *folio, gfp_t gfp)
 	return false;
 }
 
+/*
+ * A folio that is neither dirty nor under writeback is what the index says:
+ * that changes under the volume lock, before writeback ends. The inode may go
+ * meanwhile, but not while a folio of it is locked.
+ */
+bool rfsm_cached(struct super_block *sb, u32 ino, u64 block, void *data)
+{
+	struct address_space *mapping = NULL;
+	struct folio *folio = NULL;
+	struct inode *inode;
+	bool found;
+
+	rcu_read_lock();
+	inode = find_inode_by_ino_rcu(sb, ino);
+	if (inode) {
+		mapping = &inode->i_data;
+		folio = filemap_get_folio(mapping, block);
+	}
+	rcu_read_unlock();
+	if (IS_ERR_OR_NULL(folio))
+		return false;
+	if (!folio_trylock(folio)) {
+		folio_put(folio);
+		return false;
+	}
+	found = folio->mapping == mapping && folio->index == block &&
+		folio_test_uptodate(folio) && !folio_test_dirty(folio) &&
+		!folio_test_writeback(folio);
+	if (found)
+		memcpy(data, folio_address(folio), RFS_BLOCK_BYTES);
+	folio_unlock(folio);
+	folio_put(folio);
+	return found;
+}
+
 /* A read on its way: folios and what is valid of each */
 struct read {
 	struct rfsm *m;

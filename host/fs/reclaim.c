@@ -16,28 +16,40 @@ static void write_back(struct rfsm *m)
 	up_read(&m->sb->s_umount);
 }
 
-/* A zone full of what is in use is copied, then a check-point frees victims. */
-static int clean_some(struct rfsm *m)
+/*
+ * What is in use of victims is copied, then a check-point frees them. It costs
+ * what is dirty, so the more that is, the more is cleaned before it; copies are
+ * to leave zones for the check-point, and for who writes meanwhile.
+ */
+static int clean_some(struct rfsm *m, enum rfs_clean how)
 {
 	struct rfs_fs *fs = m->fs;
 	u64 before = fs->stats.copied;
+	u32 most = fs->zone[RFS_CP_ZONES].cap / 2;
 	int ret;
 
+	if (fs->free_zones > fs->low_zones)
+		most = max_t(u64, most, min_t(u64, 2 * fs->dirty.count,
+			     (u64)(fs->free_zones - fs->low_zones) *
+			     fs->zone[RFS_CP_ZONES].cap / 2));
 	do {
-		ret = rfs_clean(fs);
+		ret = rfs_clean(fs, how);
 	} while (!ret && rfs_clean_due(fs) &&
-		 fs->stats.copied - before < fs->zone[RFS_CP_ZONES].cap / 2);
+		 fs->stats.copied - before < most);
 	return ret == -ENOENT ? 0 : ret;
 }
 
 /* Blocks that can be written: a victim may give less than a zone. */
 static u64 room_left(const struct rfs_fs *fs)
 {
-	u32 zone = fs->tail[RFS_S_DATA].zone;
 	u64 blocks = (u64)fs->free_zones * fs->zone[RFS_CP_ZONES].cap;
+	u32 i, zone;
 
-	if (zone)
-		blocks += fs->zone[zone].cap - fs->zone[zone].wp;
+	for (i = RFS_S_DATA; i < RFS_STREAMS; i++) {
+		zone = fs->tail[i].zone;
+		if (zone)
+			blocks += fs->zone[zone].cap - fs->zone[zone].wp;
+	}
 	return blocks;
 }
 
@@ -57,7 +69,8 @@ static bool make_room(struct rfsm *m)
 	do {
 		ret = fs->read_only ? -EROFS : 0;
 		if (!ret && rfs_room_low(fs, RFSM_APPEND_MAX))
-			ret = clean_some(m);
+			ret = clean_some(m, futile ? RFS_CLEAN_HARD :
+					 RFS_CLEAN_NOW);
 		if (!ret)
 			ret = rfsm_checkpoint(m, 0);
 		futile = room_left(fs) > best ? 0 : futile + 1;
@@ -78,7 +91,7 @@ static void clean_early(struct rfsm *m)
 
 	rfsm_lock(m);
 	if (rfs_clean_due(m->fs))
-		ret = clean_some(m);
+		ret = clean_some(m, RFS_CLEAN_EARLY);
 	if (!ret)
 		ret = rfsm_checkpoint(m, 0);
 	rfsm_unlock(m);

@@ -28,6 +28,7 @@ enum rfsm_errors {
 struct rfsm_options {
 	unsigned int commit;	/* s between check-points */
 	enum rfsm_errors errors;
+	struct rfs_policy policy;
 };
 
 /* The drive, as the core sees it */
@@ -229,6 +230,11 @@ long rfsm_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
 int rfsm_fsync(struct file *file, loff_t start, loff_t end, int datasync);
 
 /* pages.c */
+/*
+ * The content of a file's block as it is on the drive, if the page cache has
+ * it. Under the volume lock; waits for nothing.
+ */
+bool rfsm_cached(struct super_block *sb, u32 ino, u64 block, void *data);
 /* Give back what a folio was promised; under the volume lock */
 void rfsm_unpromise(struct rfsm *m, struct inode *inode, struct folio *folio);
 extern const struct address_space_operations rfsm_aops;

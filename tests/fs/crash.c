@@ -4,7 +4,7 @@
  * ways, and each time mounts, checks and asks the oracle.
  *
  *	crash WORKLOAD [seed=N] [points=N] [oob=0|64] [volatile=1] [teeth=NAME]
- *	      [open=N] [active=N] [rescan=1|2]
+ *	      [open=N] [active=N] [rescan=1|2] [groups=N] [gc=N] [quantize=N]
  *
  * rescan: the check-point zones are empty then, with 2 the inode map is gone
  * too; the volume is not mounted but rescanned. With 2 the power is cut between
@@ -87,6 +87,7 @@ struct run {
 	u32 marks;
 	u32 teeth;
 	u32 rescan;
+	struct rfs_policy policy;
 	u64 points, recut;
 	u64 older;		/* rescans that took the check-point before */
 	u64 cut_ops;		/* sum of operations in flight */
@@ -610,6 +611,7 @@ static void record(struct run *r, const struct rfs_geometry *geo)
 	must("mkfs", rfs_mkfs(&memdev_ops, r->dev, geo, uuid, "crash"));
 	must("mount", rfs_mount(&memdev_ops, r->dev, geo, false, r->teeth,
 				&r->fs));
+	rfs_policy_set(r->fs, &r->policy);
 	r->o = oracle_new();
 	r->o->nodes = 1;
 	r->o->node[0].mode = S_IFDIR | 0755;
@@ -770,6 +772,7 @@ static const char *verify(struct run *r, struct memdev *dev, u32 ops,
 			 r->rescan ? "rescan" : "mount", ret);
 		return text;
 	}
+	rfs_policy_set(fs, &r->policy);
 	fault = check(fs);
 	if (!fault)
 		fault = oracle_check(r->o, fs, ops, mark->changes,
@@ -936,7 +939,12 @@ int main(int argc, char **argv)
 	};
 	struct run r = { .random = option(argc, argv, "seed", 1) * 77777 + 1,
 			 .teeth = teeth(argc, argv),
-			 .rescan = option(argc, argv, "rescan", 0) };
+			 .rescan = option(argc, argv, "rescan", 0),
+			 .policy = {
+				.groups = option(argc, argv, "groups", 4),
+				.gc = option(argc, argv, "gc", 0),
+				.quantize = option(argc, argv, "quantize", 0) },
+	};
 	struct timespec start, end;
 	const char *fault;
 	double seconds;

@@ -179,7 +179,7 @@ static void change(struct rfs_fs *fs)
 	if (!rfs_dir_find(fs, 2, "later-1", 7, &ino))
 		rfs_xattr_set(fs, ino, "user.c", block, 3500, 0, 0);
 	rfs_checkpoint(fs, 0);
-	rfs_clean(fs);
+	rfs_clean(fs, RFS_CLEAN_NOW);
 	rfs_checkpoint(fs, 0);
 }
 

@@ -252,7 +252,7 @@ static int op_write(struct model *m, u32 nr)
 
 static int op_clean(void)
 {
-	int ret = rfs_clean(fs);
+	int ret = rfs_clean(fs, RFS_CLEAN_HARD);
 
 	if (!ret || ret == -ENOENT)
 		ret = rfs_checkpoint(fs, 0);

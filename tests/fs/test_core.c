@@ -64,6 +64,8 @@ static struct rfs_fs *mount_ro(struct memdev *dev)
 	return fs;
 }
 
+static const struct rfs_policy one_group = { .groups = 1 };
+
 static void say(void *arg, const char *text)
 {
 	(void)arg;
@@ -93,6 +95,14 @@ static void expect(struct rfs_fs *fs, u32 ino, u64 at, u8 value, u32 len)
 	memset(other + len, 0, sizeof(other) - len);
 	CHECK_EQ(rfs_read(fs, ino, at, block), 0);
 	CHECK(!memcmp(block, other, sizeof(block)));
+}
+
+static u32 zone_of(struct rfs_fs *fs, u32 ino, u64 at)
+{
+	struct rfs_ptr ptr;
+
+	CHECK_EQ(rfs_map_get(fs, ino, at, &ptr), 0);
+	return rfs_addr(ptr.addr) / fs->geo.zone_blocks;
 }
 
 static u32 appended(const struct memdev *dev, u32 from)
@@ -455,7 +465,7 @@ TEST(copy_loses_to_newer)
 	for (i = 0; i < 300; i++)
 		put(fs, ino, i, 1, RFS_BLOCK_BYTES);
 	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
-	CHECK_EQ(rfs_clean(fs), 0);
+	CHECK_EQ(rfs_clean(fs, RFS_CLEAN_HARD), 0);
 	CHECK(fs->stats.copied > 200);
 	put(fs, ino, 5, 2, RFS_BLOCK_BYTES);
 	CHECK_EQ(rfs_truncate(fs, ino, 100 * RFS_BLOCK_BYTES + 9), 0);
@@ -584,12 +594,12 @@ TEST(times_set_in_flight)
 	const void *data = block;
 	bool hole;
 	u64 addr;
-	u32 ino;
+	u32 ino, n = 1, stream;
 
 	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
 	CHECK_EQ(rfs_promise(fs, ino, 0, &hole), 0);
 	CHECK_EQ(rfs_begin(fs, ino, 0, 1, RFS_BLOCK_BYTES, 1111, &txn), 0);
-	CHECK_EQ(rfs_fill(fs, &txn, 0, 1, &oob), 0);
+	CHECK_EQ(rfs_fill(fs, &txn, 0, &n, &oob, &stream), 0);
 	rfs_oob_seal(&oob, block);
 	CHECK_EQ(rfs_place(fs, RFS_S_DATA, 1, false, &place), 0);
 	CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
@@ -904,7 +914,8 @@ TEST(left_zones_are_finished)
 	}
 	CHECK_EQ(rfs_fsync(fs, ino), 0);
 	rfs_drop(fs);
-	fs = mount(dev);
+	geo.max_open = 5;	/* one for data */
+	CHECK_EQ(rfs_mount(&memdev_ops, dev, &geo, false, 0, &fs), 0);
 	for (zone = RFS_CP_ZONES, partly = 0; zone < geo.zones; zone++)
 		partly += dev->wp[zone] && dev->wp[zone] < CAP;
 	CHECK(partly <= 4);
@@ -957,6 +968,7 @@ TEST(dead_zone_comes_back)
 	struct rfs_fs *fs = mount(dev);
 	u32 ino, zone;
 
+	rfs_policy_set(fs, &one_group);
 	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
 	put(fs, ino, 0, 3, RFS_BLOCK_BYTES);
 	zone = fs->tail[RFS_S_DATA].zone;
@@ -982,10 +994,10 @@ TEST(data_zone_fails)
 
 	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
 	put(fs, ino, 0, 3, RFS_BLOCK_BYTES);
-	zone = fs->tail[RFS_S_DATA].zone;
+	zone = zone_of(fs, ino, 0);
 	dev->cond[zone] = RFS_DEV_READ_ONLY;
 	put(fs, ino, 1, 4, RFS_BLOCK_BYTES);	/* goes elsewhere */
-	CHECK(fs->tail[RFS_S_DATA].zone != zone);
+	CHECK(zone_of(fs, ino, 1) != zone);
 	check_clean(fs);
 	dev->cond[zone] = RFS_DEV_OFFLINE;
 	rfs_drop(fs);
@@ -1190,7 +1202,7 @@ TEST(write_counts)
 	fs = mount(dev);
 	CHECK_EQ(rfs_map_get(fs, ino, 7, &after), 0);
 	CHECK(!memcmp(&before, &after, sizeof(before)));
-	CHECK_EQ(rfs_clean(fs), 0);
+	CHECK_EQ(rfs_clean(fs, RFS_CLEAN_HARD), 0);
 	CHECK_EQ(rfs_map_get(fs, ino, 7, &after), 0);
 	CHECK(before.addr != after.addr);
 	CHECK(before.time == after.time && before.wcount == after.wcount);
@@ -1199,6 +1211,148 @@ TEST(write_counts)
 		sum += fs->zone[i].sum_wcount;
 	CHECK_EQ(sum, 5 + 300);
 	end(fs, dev);
+}
+
+/* Blocks that are written over and over are apart from those that are not. */
+TEST(groups_apart)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	u32 ino, i, mixed = 0, used[48] = { 0 };
+	u64 hot[RFS_GROUPS_MAX];
+
+	CHECK_EQ(fs->policy.groups, 4);
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	for (i = 0; i < 1500; i++)
+		put(fs, ino, i, i, RFS_BLOCK_BYTES);
+	/* 20 blocks each tenth time, the others now and then */
+	for (i = 0; i < 6000; i++)
+		put(fs, ino, i % 2 ? i / 2 % 20 : 20 + i * 7919 % 1480, i,
+		    RFS_BLOCK_BYTES);
+	for (i = 0; i < 20; i++)
+		used[zone_of(fs, ino, i)] |= 1;
+	for (i = 20; i < 1500; i++)
+		used[zone_of(fs, ino, i)] |= 2;
+	for (i = 0; i < 48; i++)
+		mixed += used[i] == 3;
+	CHECK(mixed <= 1);
+	/* the blocks of the file alone are in the zones of data */
+	for (i = RFS_CP_ZONES; i < fs->geo.zones; i++)
+		CHECK(!fs->zone[i].sum_wcount ||
+		      fs->zone[i].stream >= RFS_S_DATA);
+	memcpy(hot, fs->group_hot, sizeof(hot));
+	CHECK(hot[0] && hot[0] < hot[3]);
+	CHECK_EQ(rfs_unmount(fs), 0);
+	fs = mount(dev);
+	CHECK(!memcmp(hot, fs->group_hot, sizeof(hot)));
+	check_clean(fs);
+	end(fs, dev);
+}
+
+/* So many zones may be open that there are two for data. */
+TEST(groups_shrink)
+{
+	struct rfs_policy policy = rfs_policy_default;
+	struct rfs_geometry geo = geometry;
+	struct memdev *dev;
+	struct rfs_fs *fs;
+	u32 ino, i;
+
+	geo.max_open = 6;
+	dev = memdev_new(&geo, CAP, 64 << 20, true);
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, uuid, ""), 0);
+	fs = mount(dev);
+	CHECK_EQ(fs->policy.groups, 2);
+	policy.groups = 6;
+	rfs_policy_set(fs, &policy);
+	CHECK_EQ(fs->policy.groups, 2);
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	for (i = 0; i < 4000; i++)
+		put(fs, ino, i % 3 ? i % 10 : i % 1000, i, RFS_BLOCK_BYTES);
+	check_clean(fs);
+	CHECK_EQ(dev->refused, 0);
+	policy.groups = 1;
+	rfs_policy_set(fs, &policy);
+	CHECK_EQ(fs->tail[fs->tail_of[RFS_S_DATA + 1]].zone, 0);
+	end(fs, dev);
+}
+
+/* Full to the last block: each policy finds room to overwrite, for ever. */
+TEST(policies_of_a_full_volume)
+{
+	struct memdev *dev = memdev_new(&geometry, CAP, 1U << 30, false);
+	struct rfs_policy policy;
+	struct rfs_fs *fs;
+	u32 ino, n = 0, i, round = 0;
+	const void *data = block;
+	int ret;
+
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geometry, uuid, "test"), 0);
+	fs = mount(dev);
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	while (!(ret = rfs_write(fs, ino, n, 1, &data, RFS_BLOCK_BYTES)))
+		n++;
+	CHECK_EQ(ret, -ENOSPC);
+	for (policy.gc = 0; policy.gc < RFS_GCS; policy.gc++) {
+		for (policy.quantize = 0; policy.quantize < RFS_QUANTIZES;
+		     policy.quantize++) {
+			policy.groups = round++ % 2 ? 6 : 4;
+			rfs_policy_set(fs, &policy);
+			for (i = 0; i < 2500; i++)
+				put(fs, ino, i % 4 ? i % 200 : i * 7919 % n, i,
+				    RFS_BLOCK_BYTES);
+		}
+	}
+	CHECK(fs->stats.copied > 0);
+	check_clean(fs);
+	end(fs, dev);
+}
+
+static bool cache_lies;
+
+/* As if all that was written were in the page cache */
+static bool cache(void *arg, u32 ino, u64 at, void *data)
+{
+	(void)arg;
+	(void)ino;
+	if (at % 2)
+		return false;
+	memset(data, cache_lies ? 99 : (int)at, RFS_BLOCK_BYTES);
+	return true;
+}
+
+TEST(cached_blocks_are_not_read)
+{
+	struct rfs_dev_ops ops = memdev_ops;
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs;
+	u32 ino, i;
+
+	ops.cached = cache;
+	for (cache_lies = false;; cache_lies = true) {
+		CHECK_EQ(rfs_mount(&ops, dev, &geometry, false, 0, &fs), 0);
+		if (!cache_lies) {
+			CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+			for (i = 0; i < 200; i++)
+				put(fs, ino, i, i, RFS_BLOCK_BYTES);
+		}
+		rfs_unmount(fs);
+		CHECK_EQ(rfs_mount(&ops, dev, &geometry, false, 0, &fs), 0);
+		/* what is open is not cleaned; block 0 was new, so is apart */
+		fs->zone[zone_of(fs, ino, 1)].state = RFS_Z_USED;
+		for (i = RFS_S_DATA; i < RFS_STREAMS; i++)
+			fs->tail[i].zone = 0;
+		fs->zone[zone_of(fs, ino, 1)].window = false;
+		CHECK_EQ(rfs_clean(fs, RFS_CLEAN_HARD), 0);
+		CHECK_EQ(fs->stats.clean_cached, cache_lies ? 0 : 99);
+		check_clean(fs);
+		for (i = 0; i < 200; i++)
+			expect(fs, ino, i, i, RFS_BLOCK_BYTES);
+		rfs_drop(fs);
+		if (cache_lies)
+			break;
+	}
+	end(NULL, dev);
 }
 
 static int length(struct rfs_fs *fs, u32 ino, const char *name)
@@ -1290,7 +1444,7 @@ TEST(xattrs_cleaned)
 		CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
 		if (le64_to_cpu(di->xattr) != addr)
 			break;
-		CHECK_EQ(rfs_clean(fs), 0);
+		CHECK_EQ(rfs_clean(fs, RFS_CLEAN_HARD), 0);
 		CHECK_EQ(rfs_checkpoint(fs, 0), 0);
 	}
 	CHECK(i < 100);

@@ -63,7 +63,15 @@ LIMITS = ("open=3", "active=4")
 
 
 @pytest.mark.parametrize(
-    "options", [(), ("oob=0",), ("volatile=1",), LIMITS, ("oob=0", *LIMITS)], ids=" ".join
+    "options",
+    [
+        (),
+        ("oob=0", "groups=6", "gc=1", "quantize=1"),
+        ("volatile=1", "groups=1", "gc=2"),
+        ("groups=3", "gc=1", "quantize=2", *LIMITS),
+        ("oob=0", *LIMITS),
+    ],
+    ids=" ".join,
 )
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_crash(build: Path, workload: str, options: tuple[str, ...]) -> None:

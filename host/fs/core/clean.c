@@ -1,27 +1,72 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Cleaning: greedy. The check-point after it makes the victim free. */
+/*
+ * Cleaning: data of victims is appended to its groups, metadata is written anew
+ * by the check-point. The check-point after it makes the victims free.
+ */
 #include "rfs.h"
 
-static u32 victim(const struct rfs_fs *fs)
+/* A victim's live blocks, at most, of so many of its blocks */
+static u32 most_live(enum rfs_clean how, u32 cap)
 {
+	switch (how) {
+	case RFS_CLEAN_EARLY:
+		return cap / 4 * 3;
+	case RFS_CLEAN_NOW:
+		return cap - cap / 16 - 1;	/* more is little gained */
+	default:
+		return cap;
+	}
+}
+
+/* The best zone to clean that is not yet chosen; 0: there is none. */
+static u32 victim(const struct rfs_fs *fs, enum rfs_clean how, u64 now)
+{
+	enum rfs_gc gc = how == RFS_CLEAN_HARD ? RFS_GC_GREEDY : fs->policy.gc;
+	struct rfs_segment seg, best_seg = { 0 };
 	u32 nr, best = 0;
 
 	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++) {
 		const struct rfs_zone_info *z = &fs->zone[nr];
 
-		if (z->state != RFS_Z_USED || z->window ||
+		if (z->state != RFS_Z_USED || z->window || z->cleaning ||
 		    z->cond != RFS_DEV_OK || z->cleaned || !z->live)
 			continue;	/* or it waits for the check-point */
-		if (!best || z->live < fs->zone[best].live)
-			best = nr;
+		if (z->live > most_live(how, z->cap))
+			continue;
+		rfs_segment(fs, nr, now, &seg);
+		if (best && !rfs_better_victim(gc, &seg, &best_seg))
+			continue;
+		best = nr;
+		best_seg = seg;
 	}
 	return best;
 }
 
-/* Live data blocks of the victim on their way to another zone */
+/*
+ * Several at once, so that what is alike in them goes together; what is live of
+ * them takes no more room than a zone.
+ */
+static u32 victims(struct rfs_fs *fs, enum rfs_clean how, u32 *nr)
+{
+	u64 now = rfs_now(fs);
+	u32 n, live = 0;
+
+	for (n = 0; n < RFS_VICTIMS; n++) {
+		nr[n] = victim(fs, how, now);
+		if (!nr[n])
+			break;
+		live += fs->zone[nr[n]].live;
+		if (n && live > fs->zone[nr[n]].cap)
+			break;
+		fs->zone[nr[n]].cleaning = true;
+	}
+	return n;
+}
+
+/* Live data blocks of one group on their way to another zone */
 struct batch {
+	u32 stream;
 	u32 n;
-	bool bad;		/* a block could not be read */
 	struct rfs_oob oob[RFS_SUM_ENTRIES];
 	u64 from[RFS_SUM_ENTRIES];
 	u64 to[RFS_SUM_ENTRIES];
@@ -31,33 +76,77 @@ struct batch {
 	u8 block[RFS_SUM_ENTRIES][RFS_BLOCK_BYTES];
 };
 
-/* Read all of the batch; those that are not what they were stay behind. */
+/* What cleans: groups share batches if there is no memory for more. */
+struct cleaner {
+	struct batch *batch[RFS_GROUPS_MAX];
+	u32 batches;
+	u64 now;
+	u8 *seen;		/* blocks of the victim */
+	u8 *block;
+};
+
+static bool data_ok(const struct batch *b, u32 i, const void *data)
+{
+	return le32_to_cpu(b->oob[i].data_crc) ==
+	       ~rfs_crc(~0U, data, RFS_BLOCK_BYTES);
+}
+
+/* What the page cache has need not be read (RISA 4.3.1). */
+static bool cached(struct rfs_fs *fs, struct batch *b, u32 i)
+{
+	return fs->ops->cached &&
+	       fs->ops->cached(fs->dev, le32_to_cpu(b->oob[i].ino),
+			       le64_to_cpu(b->oob[i].off), b->block[i]) &&
+	       data_ok(b, i, b->block[i]);
+}
+
+/* Take entry i as entry n, from now on. */
+static void keep(struct batch *b, u32 n, u32 i)
+{
+	b->oob[n] = b->oob[i];
+	b->from[n] = b->from[i];
+	b->data[n] = b->data[i];
+}
+
+/*
+ * The content of all of the batch. Those that are not what they were stay where
+ * they are, and so does their zone.
+ */
 static int batch_read(struct rfs_fs *fs, struct batch *b)
 {
-	u32 i, n = b->n;
+	u64 addr[RFS_SUM_ENTRIES];
+	u32 i, k, n = 0, all = b->n;
 	int ret = 0;
 
-	for (i = 0; i < n; i++)
-		b->room[i] = b->block[i];
-	fs->stats.clean_reads += n;
-	if (fs->ops->read_many)
-		ret = fs->ops->read_many(fs->dev, n, b->from, b->room,
-					 b->there);
-	else
-		for (i = 0; i < n; i++)
-			b->there[i] = !fs->ops->read(fs->dev, b->from[i],
-						     b->room[i], NULL);
-	for (i = 0, b->n = 0; !ret && i < n; i++) {
-		if (!b->there[i] || le32_to_cpu(b->oob[i].data_crc) !=
-		    ~rfs_crc(~0U, b->room[i], RFS_BLOCK_BYTES)) {
-			b->bad = true;
+	for (i = 0; i < all; i++) {
+		b->data[i] = b->block[i];
+		if (cached(fs, b, i)) {
+			fs->stats.clean_cached++;
 			continue;
 		}
-		b->oob[b->n] = b->oob[i];
-		b->from[b->n] = b->from[i];
-		b->data[b->n++] = b->room[i];
+		addr[n] = b->from[i];
+		b->room[n++] = b->block[i];
 	}
-	return ret;
+	fs->stats.clean_reads += n;
+	if (n && fs->ops->read_many)
+		ret = fs->ops->read_many(fs->dev, n, addr, b->room, b->there);
+	else
+		for (k = 0; k < n; k++)
+			b->there[k] = !fs->ops->read(fs->dev, addr[k],
+						     b->room[k], NULL);
+	if (ret)
+		return ret;
+	for (i = 0, k = 0, b->n = 0; i < all; i++) {
+		bool read = k < n && b->room[k] == b->block[i];
+
+		if (read && (!b->there[k] || !data_ok(b, i, b->block[i])))
+			fs->zone[b->from[i] / fs->geo.zone_blocks].cond =
+				RFS_DEV_READ_ONLY;
+		else
+			keep(b, b->n++, i);
+		k += read;
+	}
+	return 0;
 }
 
 /* Append them, and enter each in the index if it is still what it was. */
@@ -70,7 +159,7 @@ static int batch_flush(struct rfs_fs *fs, struct batch *b)
 	n = b->n;
 	b->n = 0;
 	if (!ret && n)
-		ret = rfs_append(fs, RFS_S_DATA, n, b->data, b->oob, b->to);
+		ret = rfs_append(fs, b->stream, n, b->data, b->oob, b->to);
 	for (i = 0; !ret && i < n; i++) {
 		u32 ino = le32_to_cpu(b->oob[i].ino);
 		u64 off = le64_to_cpu(b->oob[i].off);
@@ -87,15 +176,16 @@ static int batch_flush(struct rfs_fs *fs, struct batch *b)
 	return ret || !fs->read_only ? ret : -EROFS;
 }
 
-/* A data block goes elsewhere if it is what the index says. */
-static int move_data(struct rfs_fs *fs, struct batch *b,
+/* A data block goes to its group if it is what the index says. */
+static int move_data(struct rfs_fs *fs, struct cleaner *c,
 		     const struct rfs_oob *from, u64 addr)
 {
-	u32 ino = le32_to_cpu(from->ino);
-	struct rfs_oob *oob = &b->oob[b->n];
+	u32 ino = le32_to_cpu(from->ino), stream;
 	struct rfs_dinode *di;
+	struct rfs_oob *oob;
 	struct rfs_ptr ptr;
 	struct rfs_buf *buf;
+	struct batch *b;
 	int ret;
 
 	ret = rfs_iget(fs, ino, &di, &buf);
@@ -105,6 +195,10 @@ static int move_data(struct rfs_fs *fs, struct batch *b,
 		ret = rfs_map_get(fs, ino, le64_to_cpu(from->off), &ptr);
 	if (ret || rfs_addr(ptr.addr) != addr)
 		return ret;
+	stream = rfs_data_stream(fs, di, &ptr, c->now);
+	b = c->batch[min(stream - RFS_S_DATA, c->batches - 1)];
+	b->stream = stream;
+	oob = &b->oob[b->n];
 	*oob = *from;
 	oob->flags = RFS_OOB_COPY;
 	oob->stamp = cpu_to_le64(rfs_next_version(fs, 1));
@@ -179,16 +273,16 @@ static int move_meta(struct rfs_fs *fs, const struct rfs_oob *from, u64 addr)
 	return 0;
 }
 
-static int move(struct rfs_fs *fs, struct batch *b, const struct rfs_oob *from,
+static int move(struct rfs_fs *fs, struct cleaner *c, const struct rfs_oob *from,
 		u64 addr)
 {
 	if (from->type == RFS_DATA)
-		return move_data(fs, b, from, addr);
+		return move_data(fs, c, from, addr);
 	return move_meta(fs, from, addr);
 }
 
 /* Blocks that a summary lists; marks them in seen. */
-static int move_listed(struct rfs_fs *fs, struct batch *b, u32 nr, u8 *seen,
+static int move_listed(struct rfs_fs *fs, struct cleaner *c, u32 nr,
 		       const struct rfs_summary *sum)
 {
 	u64 start = (u64)nr * fs->geo.zone_blocks;
@@ -202,10 +296,10 @@ static int move_listed(struct rfs_fs *fs, struct batch *b, u32 nr, u8 *seen,
 			continue;	/* was never written */
 		if (off >= fs->zone[nr].wp)
 			return -EUCLEAN;
-		if (seen[off])
+		if (c->seen[off])
 			continue;
-		seen[off] = true;
-		ret = move(fs, b, &sum->entry[i], start + off);
+		c->seen[off] = true;
+		ret = move(fs, c, &sum->entry[i], start + off);
 		if (ret)
 			return ret;
 	}
@@ -216,26 +310,25 @@ static int move_listed(struct rfs_fs *fs, struct batch *b, u32 nr, u8 *seen,
  * The zone backwards, so that a summary comes before the blocks it lists: what
  * is read is summaries, and blocks that no summary lists.
  */
-static int move_zone(struct rfs_fs *fs, struct batch *b, u32 nr, u8 *seen,
-		     u8 *block)
+static int move_zone(struct rfs_fs *fs, struct cleaner *c, u32 nr)
 {
 	u64 start = (u64)nr * fs->geo.zone_blocks;
-	struct rfs_summary *sum = (struct rfs_summary *)block;
+	struct rfs_summary *sum = (struct rfs_summary *)c->block;
 	struct rfs_oob oob;
 	u32 at;
 	int ret;
 
 	for (at = fs->zone[nr].wp; at-- > 0 && fs->zone[nr].live;) {
-		if (seen[at])
+		if (c->seen[at])
 			continue;
 		fs->stats.clean_reads++;
-		ret = fs->ops->read(fs->dev, start + at, block, &oob);
+		ret = fs->ops->read(fs->dev, start + at, c->block, &oob);
 		if (ret || !rfs_oob_ok(&oob, fs->volume))
 			continue;
 		if (oob.type != RFS_SUMMARY)
-			ret = move(fs, b, &oob, start + at);
+			ret = move(fs, c, &oob, start + at);
 		else if (rfs_head_ok(&sum->head, fs->volume, RFS_SUMMARY))
-			ret = move_listed(fs, b, nr, seen, sum);
+			ret = move_listed(fs, c, nr, sum);
 		if (ret)
 			return ret;
 	}
@@ -247,10 +340,10 @@ static int move_zone(struct rfs_fs *fs, struct batch *b, u32 nr, u8 *seen,
  * summary is trusted to say where the next one is: a power cut may have left
  * one whose blocks are not there, and others in their place.
  */
-static int move_summaries(struct rfs_fs *fs, struct batch *b, u32 nr, u8 *block)
+static int move_summaries(struct rfs_fs *fs, struct cleaner *c, u32 nr)
 {
 	u64 start = (u64)nr * fs->geo.zone_blocks;
-	struct rfs_summary *sum = (struct rfs_summary *)block;
+	struct rfs_summary *sum = (struct rfs_summary *)c->block;
 	u32 at, i, n;
 	int ret;
 
@@ -263,7 +356,7 @@ static int move_summaries(struct rfs_fs *fs, struct batch *b, u32 nr, u8 *block)
 		n = min_t(u32, le16_to_cpu(sum->head.count), RFS_SUM_ENTRIES);
 		n = min(n, fs->zone[nr].wp - at - 1);
 		for (i = 0; i < n; i++) {
-			ret = move(fs, b, &sum->entry[i], start + at + 1 + i);
+			ret = move(fs, c, &sum->entry[i], start + at + 1 + i);
 			if (ret)
 				return ret;
 		}
@@ -271,58 +364,77 @@ static int move_summaries(struct rfs_fs *fs, struct batch *b, u32 nr, u8 *block)
 	return 0;
 }
 
-static int move_all(struct rfs_fs *fs, struct batch *b, u32 nr, u8 *seen,
-		    u8 *block)
+static int move_all(struct rfs_fs *fs, struct cleaner *c, const u32 *nr, u32 n)
 {
-	int ret;
+	u32 i;
+	int ret = 0;
 
-	if (!fs->geo.oob_bytes)
-		ret = move_summaries(fs, b, nr, block);
-	else
-		ret = move_zone(fs, b, nr, seen, block);
-	if (!ret)
-		ret = batch_flush(fs, b);
-	/* a block that cannot be read: it stays where it is */
-	if (b->bad)
-		fs->zone[nr].cond = RFS_DEV_READ_ONLY;
+	for (i = 0; !ret && i < n; i++) {
+		memset(c->seen, 0, fs->geo.zone_blocks);
+		ret = fs->geo.oob_bytes ? move_zone(fs, c, nr[i]) :
+		      move_summaries(fs, c, nr[i]);
+	}
+	for (i = 0; !ret && i < c->batches; i++)
+		ret = batch_flush(fs, c->batch[i]);
 	return ret;
 }
 
 bool rfs_clean_due(const struct rfs_fs *fs)
 {
-	u32 nr;
+	return !fs->read_only &&
+	       fs->free_zones < fs->low_zones + fs->geo.zones / 16 &&
+	       victim(fs, RFS_CLEAN_EARLY, rfs_now(fs));
+}
 
-	if (fs->read_only ||
-	    fs->free_zones >= fs->low_zones + fs->geo.zones / 16)
-		return false;
-	nr = victim(fs);
-	return nr && fs->zone[nr].live < fs->zone[nr].cap / 4 * 3;
+static struct cleaner *cleaner_new(const struct rfs_fs *fs)
+{
+	struct cleaner *c = rfs_alloc(sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->now = rfs_now(fs);
+	c->seen = rfs_alloc(fs->geo.zone_blocks);
+	c->block = rfs_alloc(RFS_BLOCK_BYTES);
+	while (c->batches < fs->policy.groups) {
+		struct batch *b = rfs_alloc(sizeof(*b));
+
+		if (!b)
+			break;
+		b->stream = RFS_S_DATA;
+		c->batch[c->batches++] = b;
+	}
+	return c;
+}
+
+static void cleaner_free(struct cleaner *c)
+{
+	if (!c)
+		return;
+	while (c->batches--)
+		rfs_free(c->batch[c->batches]);
+	rfs_free(c->seen);
+	rfs_free(c->block);
+	rfs_free(c);
 }
 
 /* -ENOENT: no victim, but a check-point may free zones. */
-int rfs_clean(struct rfs_fs *fs)
+int rfs_clean(struct rfs_fs *fs, enum rfs_clean how)
 {
-	u32 nr = victim(fs);
-	u8 *seen, *block;
-	struct batch *b;
+	struct cleaner *c = cleaner_new(fs);
+	u32 nr[RFS_VICTIMS], n, i;
 	int ret = -ENOMEM;
 
-	if (!nr)
-		return -ENOENT;
-	seen = rfs_alloc(fs->zone[nr].cap);
-	block = rfs_alloc(RFS_BLOCK_BYTES);
-	b = rfs_alloc(sizeof(*b));
-	if (seen && block && b) {
-		fs->stats.victims++;
-		fs->cleaning = nr;
-		ret = move_all(fs, b, nr, seen, block);
-		fs->cleaning = 0;
-		fs->zone[nr].cleaned = true;
-		if (fs->teeth & RFS_TEETH_RESET)
+	if (c && c->seen && c->block && c->batches) {
+		n = victims(fs, how, nr);
+		ret = n ? move_all(fs, c, nr, n) : -ENOENT;
+		fs->stats.victims += n;
+		for (i = 0; i < n; i++) {
+			fs->zone[nr[i]].cleaning = false;
+			fs->zone[nr[i]].cleaned = true;
+		}
+		if (n && fs->teeth & RFS_TEETH_RESET)
 			rfs_free_zones(fs);
 	}
-	rfs_free(seen);
-	rfs_free(block);
-	rfs_free(b);
+	cleaner_free(c);
 	return ret;
 }

@@ -276,6 +276,8 @@ static void fill_cp(struct rfs_fs *fs, struct rfs_cp *cp, u32 blocks, u32 flags)
 	cp->live = cpu_to_le64(fs->live);
 	cp->data_live = cpu_to_le64(fs->data_live);
 	cp->head.addr = cpu_to_le64(fs->reserved);
+	for (i = 0; i < fs->policy.groups; i++)
+		cp->group_hot[i] = cpu_to_le64(fs->group_hot[i]);
 	for (i = 0; i < RFS_CP_LIST_FIRST; i++)
 		cp->list[i] = cpu_to_le64(list_word(fs, i));
 	for (i = 1; i < blocks; i++) {
@@ -599,6 +601,9 @@ static int load_zone_entry(struct rfs_fs *fs, u32 nr, const struct rfs_zone *e)
 	z->summary = le32_to_cpu(e->summary);
 	z->sum_time = le64_to_cpu(e->sum_time);
 	z->sum_wcount = le64_to_cpu(e->sum_wcount);
+	/* the youngest of its data blocks is not known any more: the mean */
+	if (z->sum_time && e->live)
+		z->last = z->sum_time / le32_to_cpu(e->live);
 	fs->live += le32_to_cpu(e->live);
 	/* maps were written after the entry was */
 	if (z->state == RFS_Z_FREE && z->maps) {
@@ -709,6 +714,8 @@ int rfs_cp_load(struct rfs_fs *fs)
 	fs->inodes = le64_to_cpu(best->inodes);
 	fs->data_live = le64_to_cpu(best->data_live);
 	fs->reserved = le64_to_cpu(best->head.addr);
+	for (zone = 0; zone < RFS_GROUPS_MAX; zone++)
+		fs->group_hot[zone] = le64_to_cpu(best->group_hot[zone]);
 	ret = load_tables(fs, best);
 	rfs_free(best);
 	return ret;

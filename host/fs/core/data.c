@@ -2,40 +2,46 @@
 /* Content of files. */
 #include "rfs.h"
 
-static u32 seconds(const struct rfs_fs *fs, u64 time)
-{
-	u64 created = le64_to_cpu(fs->super.created);
-	/* a time that somebody set may be long ago */
-	u64 age = (s64)time > (s64)created ? (time - created) / 1000000000 : 0;
-
-	return min(age, (u64)~0U);
-}
-
 /* The pointer to a block, from its page metadata. */
 void rfs_ptr_of(const struct rfs_fs *fs, const struct rfs_oob *oob, u64 addr,
 		struct rfs_ptr *ptr)
 {
+	u64 ticks = rfs_ticks(fs, le64_to_cpu(oob->time));
+
 	ptr->addr = rfs_word(addr, le16_to_cpu(oob->len));
-	ptr->time = cpu_to_le32(seconds(fs, le64_to_cpu(oob->time)));
+	ptr->time = cpu_to_le32(ticks >> 8);
 	ptr->wcount = oob->wcount;
 	ptr->flags = 0;
-	ptr->pad = 0;
+	ptr->frac = ticks;
 }
 
-int rfs_fill(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from, u32 n,
-	     struct rfs_oob *oob)
+int rfs_fill(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from, u32 *n,
+	     struct rfs_oob *oob, u32 *stream)
 {
+	u64 now = rfs_now(fs);
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
 	struct rfs_ptr old;
-	u32 i;
+	u32 i, to;
 	int ret;
 
-	memset(oob, 0, n * sizeof(*oob));
-	for (i = from; i < from + n; i++, oob++) {
+	ret = rfs_iget(fs, txn->ino, &di, &buf);
+	if (ret)
+		return ret;
+	memset(oob, 0, *n * sizeof(*oob));
+	for (i = from; i < from + *n; i++, oob++) {
 		bool last = i + 1 == txn->n;
 
 		ret = rfs_map_get(fs, txn->ino, txn->block + i, &old);
 		if (ret)
 			return ret;
+		to = rfs_data_stream(fs, di, &old, now);
+		if (i == from)
+			*stream = to;
+		if (to != *stream) {
+			*n = i - from;
+			break;
+		}
 		oob->magic = cpu_to_le16(RFS_OOB_MAGIC);
 		oob->type = RFS_DATA;
 		oob->volume = cpu_to_le32(fs->volume);
@@ -181,7 +187,7 @@ int rfs_write(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
 	struct rfs_oob *oob;
 	struct rfs_txn txn;
 	u64 *addr;
-	u32 done, part, holes;
+	u32 done, part, holes, stream;
 	int ret;
 
 	if (n > RFS_TXN_MAX)
@@ -193,12 +199,12 @@ int rfs_write(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
 	addr = rfs_alloc(n * sizeof(*addr));
 	ret = oob && addr ? rfs_begin(fs, ino, block, n, len, now, &txn) :
 			    -ENOMEM;
-	if (!ret)
-		ret = rfs_fill(fs, &txn, 0, n, oob);
 	for (done = 0; !ret && done < n; done += part) {
 		part = min(n - done, (u32)RFS_SUM_ENTRIES);
-		ret = rfs_append(fs, RFS_S_DATA, part, data + done, oob + done,
-				 addr + done);
+		ret = rfs_fill(fs, &txn, done, &part, oob + done, &stream);
+		if (!ret)
+			ret = rfs_append(fs, stream, part, data + done,
+					 oob + done, addr + done);
 	}
 	if (!ret)
 		ret = rfs_done(fs, oob, n, addr);

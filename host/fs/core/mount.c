@@ -17,8 +17,10 @@ int rfs_tables_alloc(struct rfs_fs *fs)
 	int ret;
 
 	rfs_streams_init(fs);
+	rfs_policy_set(fs, &rfs_policy_default);
 	fs->geo.zones = le32_to_cpu(fs->super.zones);
 	fs->zone = table(fs->geo.zones, sizeof(*fs->zone));
+	fs->hot = table(fs->geo.zones, sizeof(*fs->hot));
 	fs->timb = table(fs->imap_blocks, sizeof(*fs->timb));
 	fs->timb_addr = table(fs->timb_blocks, sizeof(*fs->timb_addr));
 	fs->timb_dirty = table(fs->timb_blocks, sizeof(*fs->timb_dirty));
@@ -26,8 +28,8 @@ int rfs_tables_alloc(struct rfs_fs *fs)
 	fs->ztab = table((size_t)fs->ztab_blocks * RFS_ZTAB_ENTRIES,
 			 sizeof(*fs->ztab));
 	fs->log = rfs_alloc(sizeof(*fs->log));
-	if (!fs->zone || !fs->timb || !fs->timb_addr || !fs->timb_dirty ||
-	    !fs->ztab_addr || !fs->ztab || !fs->log)
+	if (!fs->zone || !fs->hot || !fs->timb || !fs->timb_addr ||
+	    !fs->timb_dirty || !fs->ztab_addr || !fs->ztab || !fs->log)
 		return -ENOMEM;
 	fs->clean_max = CLEAN_MAX;
 	for (nr = 0; nr < fs->geo.zones; nr++) {
@@ -57,6 +59,24 @@ int rfs_tables_alloc(struct rfs_fs *fs)
 	return 0;
 }
 
+/* The tail that goes on with a zone: of data, another group's if need be. */
+static struct rfs_tail *tail_for(struct rfs_fs *fs, u32 stream)
+{
+	struct rfs_tail *tail = &fs->tail[fs->tail_of[stream]];
+	u32 i;
+
+	if (stream < RFS_S_DATA)
+		return tail;
+	if (stream < RFS_S_DATA + fs->policy.groups && !tail->zone)
+		return tail;
+	for (i = 0; i < fs->policy.groups; i++) {
+		tail = &fs->tail[fs->tail_of[RFS_S_DATA + i]];
+		if (!tail->zone)
+			break;
+	}
+	return tail;
+}
+
 /* Each stream goes on in an open zone, if it has one with room. */
 void rfs_resume_zones(struct rfs_fs *fs)
 {
@@ -65,7 +85,7 @@ void rfs_resume_zones(struct rfs_fs *fs)
 	fs->free_zones = 0;
 	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++) {
 		struct rfs_zone_info *z = &fs->zone[nr];
-		struct rfs_tail *tail = &fs->tail[fs->tail_of[z->stream]];
+		struct rfs_tail *tail = tail_for(fs, z->stream);
 
 		if (z->state == RFS_Z_FREE) {
 			if (z->cond != RFS_DEV_OK || z->cap < 2)
@@ -148,6 +168,7 @@ void rfs_drop(struct rfs_fs *fs)
 	rfs_cache_trim(fs, 0);
 	rfs_sums_drop(fs);
 	rfs_free(fs->zone);
+	rfs_free(fs->hot);
 	rfs_free(fs->timb);
 	rfs_free(fs->timb_addr);
 	rfs_free(fs->timb_dirty);

@@ -112,7 +112,8 @@ static int note_page(struct rfs_fs *fs, struct pages *p,
 	fs->recovered.pages_window++;
 	if (!z->window && oob->type != RFS_SUMMARY) {
 		z->window = true;
-		z->stream = rfs_stream_of(oob->type);
+		if (z->state == RFS_Z_FREE)	/* of which group, is not known */
+			z->stream = rfs_stream_of(oob->type);
 	}
 	if (oob->type == RFS_DATA)
 		return note_data(p, oob, addr);

@@ -9,6 +9,7 @@
 
 #include "rfs_plat.h"
 #include "rfs_format.h"
+#include "policy.h"
 
 enum rfs_dev_cond {
 	RFS_DEV_OK,
@@ -30,6 +31,8 @@ struct rfs_dev_zone {
  * @wait: until all appends are written; the first error among them
  * @read: a block and, unless NULL, its OOB; -EIO if it is unreadable
  * @read_many: n blocks; says of each whether it was readable; may be NULL
+ * @cached: the content of a file's block, if it is in memory and nothing that is
+ *	not on the drive; may be NULL
  * @pause: a place in long work where others may use the volume; may be NULL
  * @reset: a zone; -EBUSY: not now, somebody reads it
  * @finish: no more will be written to the zone, it is full
@@ -45,6 +48,7 @@ struct rfs_dev_ops {
 	int (*read)(void *dev, u64 addr, void *data, struct rfs_oob *oob);
 	int (*read_many)(void *dev, u32 n, const u64 *addr, void *const *data,
 			 bool *there);
+	bool (*cached)(void *dev, u32 ino, u64 block, void *data);
 	void (*pause)(void *dev);
 	int (*reset)(void *dev, u32 zone);
 	int (*finish)(void *dev, u32 zone);
@@ -78,10 +82,12 @@ struct rfs_zone_info {
 	u32 maps;		/* of them inode map, TIMB and zone table */
 	u32 summary;
 	u32 flying;		/* blocks below wp that may not be there yet */
+	u64 last;		/* ticks: data: youngest block; else when opened */
 	u8 state;
 	u8 stream;
 	u8 cond;
 	bool window;		/* holds pages since the check-point */
+	bool cleaning;		/* now */
 	bool cleaned;		/* since the check-point */
 };
 
@@ -174,6 +180,14 @@ struct rfs_stats {
 	u64 resets;
 	u64 victims;
 	u64 clean_reads;
+	u64 clean_cached;	/* blocks that need not be read */
+};
+
+/* How data is grouped and cleaned: mount options */
+struct rfs_policy {
+	u32 groups;		/* 1 to RFS_GROUPS_MAX */
+	enum rfs_gc gc;
+	enum rfs_quantize quantize;
 };
 
 struct rfs_fs {
@@ -189,7 +203,6 @@ struct rfs_fs {
 
 	u64 version;		/* next */
 	u64 cp_version;		/* of the check-point: the window's first */
-	u32 cleaning;		/* zone that is being cleaned; 0: none */
 	u64 cp_seq;
 	u32 cp_nth;		/* metadata blocks that this one has written */
 	u32 cp_mirror[RFS_CP_MIRRORS];
@@ -199,6 +212,9 @@ struct rfs_fs {
 	struct rfs_tail tail[RFS_STREAMS];
 	u8 tail_of[RFS_STREAMS];	/* where open zones are few, streams share */
 	u32 meta_tails, data_tails;	/* how many may have a zone */
+	struct rfs_policy policy;
+	u64 group_hot[RFS_GROUPS_MAX];	/* coldest first */
+	u64 *hot;		/* room for that of each zone */
 	u32 active_max;		/* zones, but for check-points; 0: any number */
 	struct rfs_sum *sums;	/* that can be written */
 	u32 free_zones;
@@ -304,6 +320,8 @@ static inline bool rfs_limits_ok(const struct rfs_geometry *geo)
 }
 
 void rfs_streams_init(struct rfs_fs *fs);	/* they are */
+/* From now on; fewer groups if the drive allows fewer open zones */
+void rfs_policy_set(struct rfs_fs *fs, const struct rfs_policy *policy);
 void rfs_finish_zones(struct rfs_fs *fs);	/* that nobody goes on with */
 u64 rfs_next_version(struct rfs_fs *fs, u32 count);
 /*
@@ -527,9 +545,12 @@ struct rfs_txn {
 /* Of n blocks that were promised; time: the file's mtime */
 int rfs_begin(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u32 len, u64 time,
 	      struct rfs_txn *txn);
-/* The page metadata of n of its blocks, but for checksums */
-int rfs_fill(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from, u32 n,
-	     struct rfs_oob *oob);
+/*
+ * The page metadata of *n of its blocks, but for checksums. Those after *n then
+ * belong into another stream.
+ */
+int rfs_fill(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from, u32 *n,
+	     struct rfs_oob *oob, u32 *stream);
 /* n blocks of a transaction are where addr says */
 int rfs_done(struct rfs_fs *fs, const struct rfs_oob *oob, u32 n,
 	     const u64 *addr);
@@ -549,9 +570,27 @@ int rfs_recover(struct rfs_fs *fs);
 u8 rfs_stream_of(u8 type);
 
 /* clean.c */
-int rfs_clean(struct rfs_fs *fs);	/* one victim; -ENOENT if there is none */
+enum rfs_clean {
+	RFS_CLEAN_EARLY,	/* what is worth it, before anybody waits */
+	RFS_CLEAN_NOW,		/* what the policy says */
+	RFS_CLEAN_HARD,		/* that was in vain: what gives most room */
+};
+
+/* Up to RFS_VICTIMS victims; -ENOENT if there is none */
+int rfs_clean(struct rfs_fs *fs, enum rfs_clean how);
 /* Few zones are free, and a victim is worth its cleaning */
 bool rfs_clean_due(const struct rfs_fs *fs);
+
+/* group.c; times in ticks of 1/256 s */
+extern const struct rfs_policy rfs_policy_default;
+u64 rfs_ticks(const struct rfs_fs *fs, u64 time);
+u64 rfs_now(const struct rfs_fs *fs);
+u64 rfs_ptr_ticks(const struct rfs_ptr *ptr);
+u32 rfs_data_stream(const struct rfs_fs *fs, const struct rfs_dinode *di,
+		    const struct rfs_ptr *ptr, u64 now);
+void rfs_segment(const struct rfs_fs *fs, u32 nr, u64 now,
+		 struct rfs_segment *out);
+void rfs_regroup(struct rfs_fs *fs);
 
 /* mount.c */
 int rfs_mount(const struct rfs_dev_ops *ops, void *dev,

@@ -204,7 +204,7 @@ struct rfs_super {
  * @inodes: in use
  * @live: blocks in use, as far as the zone table was written
  * @data_live: of those, file data
- * @group_hot: hotness of each group; 0 while groups=1
+ * @group_hot: hotness of each group; the coldest first; 0: not known
  * @list: block addresses; goes on in the body of the next blocks
  */
 struct rfs_cp {
@@ -255,7 +255,7 @@ enum rfs_stream {
  * @wp: blocks below it are older than the check-point
  * @live: blocks in use but for inode map, TIMB and zone table
  * @summary: zone offset + 1 of the last summary, 0 if none
- * @sum_time: sum of the last write of the live data blocks, in seconds
+ * @sum_time: sum of the last write of the live data blocks, in 1/256 s
  * @sum_wcount: sum of the write counts of the live data blocks
  */
 struct rfs_zone {
@@ -309,14 +309,14 @@ struct rfs_ztab {
  * @time: last write, seconds since the volume was created
  * @wcount: writes so far, saturating
  * @flags: RFS_PTR_RESERVED or 0
- * @pad: 0
+ * @frac: of the last write, 1/256 s more than @time
  */
 struct rfs_ptr {
 	__le64 addr;
 	__le32 time;
 	__le16 wcount;
 	__u8 flags;
-	__u8 pad;
+	__u8 frac;
 };
 
 #define RFS_PTR_RESERVED	0x1	/* a hole, but there will be room for it */
@@ -640,7 +640,7 @@ RFS_AT(rfs_ptr, addr, 0);
 RFS_AT(rfs_ptr, time, 8);
 RFS_AT(rfs_ptr, wcount, 12);
 RFS_AT(rfs_ptr, flags, 14);
-RFS_AT(rfs_ptr, pad, 15);
+RFS_AT(rfs_ptr, frac, 15);
 
 RFS_SIZE(rfs_node, 4096);
 RFS_AT(rfs_node, head, 0);

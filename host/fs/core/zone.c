@@ -175,6 +175,19 @@ static void close_zone(struct rfs_fs *fs, struct rfs_tail *tail)
 	tail->zone = 0;
 }
 
+void rfs_policy_set(struct rfs_fs *fs, const struct rfs_policy *policy)
+{
+	u32 stream;
+
+	fs->policy = *policy;
+	fs->policy.groups = min(policy->groups, fs->data_tails);
+	/* nobody would go on with them */
+	for (stream = RFS_S_DATA + fs->policy.groups; stream < RFS_STREAMS;
+	     stream++)
+		if (fs->tail[stream].zone)
+			close_zone(fs, &fs->tail[stream]);
+}
+
 /*
  * Partly filled, and nobody goes on: of a power cut, or after an error. On the
  * drive such a zone is active until it is finished.
@@ -248,6 +261,8 @@ static int open_zone(struct rfs_fs *fs, u32 stream)
 
 	if (ret)
 		return ret;
+	if (stream >= RFS_S_DATA)
+		rfs_regroup(fs);	/* as often as SFS: for each segment */
 	for (i = 0; i < fs->geo.zones; i++) {
 		u32 nr = (fs->zone_cursor + i) % fs->geo.zones;
 		struct rfs_zone_info *z = &fs->zone[nr];
@@ -275,6 +290,7 @@ static int open_zone(struct rfs_fs *fs, u32 stream)
 		z->summary = 0;
 		z->sum_time = 0;
 		z->sum_wcount = 0;
+		z->last = stream < RFS_S_DATA ? rfs_now(fs) : 0;
 		z->state = RFS_Z_OPEN;
 		z->stream = stream;
 		tail->zone = nr;
@@ -363,6 +379,26 @@ static void fill_up(struct rfs_fs *fs, u32 zone)
 }
 
 /*
+ * A group's zone is not opened with one of the last free zones while another
+ * group has room: so data needs no more of these than with one group.
+ */
+static u32 with_room(const struct rfs_fs *fs, u32 stream)
+{
+	u32 i = fs->policy.groups;
+	const struct rfs_tail *tail = &fs->tail[fs->tail_of[stream]];
+
+	if (stream < RFS_S_DATA || fs->free_zones >= fs->low_zones ||
+	    (tail->zone && fit(fs, tail, 1)))
+		return stream;
+	while (i-- > 0) {
+		tail = &fs->tail[fs->tail_of[RFS_S_DATA + i]];
+		if (tail->zone && fit(fs, tail, 1))
+			return RFS_S_DATA + i;
+	}
+	return stream;
+}
+
+/*
  * The tail has a zone with room for at least a block, or for all of them; *n is
  * for how many.
  */
@@ -396,11 +432,14 @@ static int find_room(struct rfs_fs *fs, u32 stream, bool all, u32 *n)
 int rfs_place(struct rfs_fs *fs, u32 stream, u32 n, bool all,
 	      struct rfs_place *place)
 {
-	struct rfs_tail *tail = tail_of(fs, stream);
 	struct rfs_zone_info *z;
-	int ret = find_room(fs, stream, all, &n);
+	struct rfs_tail *tail;
 	bool listed;
+	int ret;
 
+	stream = with_room(fs, stream);
+	tail = tail_of(fs, stream);
+	ret = find_room(fs, stream, all, &n);
 	if (ret)
 		return ret;
 	z = &fs->zone[tail->zone];
@@ -475,6 +514,7 @@ static int append_some(struct rfs_fs *fs, u32 stream, u32 *n,
 		rfs_sums_write(fs);
 		return ret ? -EIO : 0;
 	}
+	stream = with_room(fs, stream);
 	ret = find_room(fs, stream, false, n);
 	if (ret)
 		return ret;
@@ -547,8 +587,10 @@ int rfs_live(struct rfs_fs *fs, u64 addr, int delta, const struct rfs_ptr *ptr)
 	if (!ptr)
 		return 0;
 	fs->data_live += delta;
-	z->sum_time += (s64)delta * le32_to_cpu(ptr->time);
+	z->sum_time += (s64)delta * rfs_ptr_ticks(ptr);
 	z->sum_wcount += (s64)delta * le16_to_cpu(ptr->wcount);
+	if (delta > 0)
+		z->last = max(z->last, rfs_ptr_ticks(ptr));
 	return 0;
 }
 
@@ -570,7 +612,7 @@ int rfs_free_zones(struct rfs_fs *fs)
 	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++) {
 		struct rfs_zone_info *z = &fs->zone[nr];
 
-		if (z->state != RFS_Z_USED || z->live || nr == fs->cleaning)
+		if (z->state != RFS_Z_USED || z->live || z->cleaning)
 			continue;
 		if (z->cond != RFS_DEV_OK || z->cap < 2) {
 			z->state = RFS_Z_DEAD;
@@ -630,7 +672,8 @@ static int ask_for_room(const struct rfs_fs *fs, u32 blocks)
  */
 int rfs_make_room(struct rfs_fs *fs, u32 blocks, u32 more)
 {
-	u32 tries = 2 * fs->geo.zones;
+	enum rfs_clean how = RFS_CLEAN_NOW;
+	u32 tries = 2 * fs->geo.zones, before;
 	int ret;
 
 	if (fs->read_only)
@@ -647,12 +690,14 @@ int rfs_make_room(struct rfs_fs *fs, u32 blocks, u32 more)
 	while (rfs_room_low(fs, blocks)) {
 		if (!tries--)
 			return -ENOSPC;
-		ret = rfs_clean(fs);
+		before = fs->free_zones;
+		ret = rfs_clean(fs, how);
 		if (ret && ret != -ENOENT)
 			return ret;
 		ret = rfs_checkpoint(fs, 0);
 		if (ret)
 			return ret;
+		how = fs->free_zones > before ? RFS_CLEAN_NOW : RFS_CLEAN_HARD;
 	}
 	return 0;
 }

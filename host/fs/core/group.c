@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Which data goes together: the policy of SFS on a volume (SFS 3.3 to 3.5). */
+#include "rfs.h"
+
+const struct rfs_policy rfs_policy_default = {
+	.groups = 4,
+	.gc = RFS_GC_COST_BENEFIT,
+	.quantize = RFS_Q_ITERATIVE,
+};
+
+/* Ticks of 1/256 s from the creation of the volume to a time in ns. */
+u64 rfs_ticks(const struct rfs_fs *fs, u64 time)
+{
+	u64 created = le64_to_cpu(fs->super.created), age;
+
+	/* a time that somebody set may be long ago */
+	if ((s64)time <= (s64)created)
+		return 0;
+	age = time - created;
+	return min(age / 1000000000 << 8 | (age % 1000000000 << 8) / 1000000000,
+		   (1ULL << 40) - 1);
+}
+
+u64 rfs_now(const struct rfs_fs *fs)
+{
+	return rfs_ticks(fs, fs->ops->now(fs->dev));
+}
+
+u64 rfs_ptr_ticks(const struct rfs_ptr *ptr)
+{
+	return (u64)le32_to_cpu(ptr->time) << 8 | ptr->frac;
+}
+
+static u64 age(u64 now, u64 then)
+{
+	return now > then ? now - then : 0;
+}
+
+/*
+ * The stream for a block that is written or copied now: by what is known of the
+ * block, or of its file if it is new.
+ */
+u32 rfs_data_stream(const struct rfs_fs *fs, const struct rfs_dinode *di,
+		    const struct rfs_ptr *ptr, u64 now)
+{
+	u64 hot;
+
+	if (fs->policy.groups == 1)
+		return RFS_S_DATA;
+	if (ptr->wcount)
+		hot = rfs_hotness(le16_to_cpu(ptr->wcount),
+				  age(now, rfs_ptr_ticks(ptr)));
+	else
+		hot = rfs_hotness(le64_to_cpu(di->wcount),
+				  age(now, rfs_ticks(fs, le64_to_cpu(di->last_write))));
+	return RFS_S_DATA + rfs_group_of(fs->group_hot, fs->policy.groups, hot);
+}
+
+/*
+ * What a victim is judged by. Of metadata no counts are kept: it counts as
+ * written once, when its zone was opened.
+ */
+void rfs_segment(const struct rfs_fs *fs, u32 nr, u64 now,
+		 struct rfs_segment *out)
+{
+	const struct rfs_zone_info *z = &fs->zone[nr];
+
+	out->live = z->live;
+	out->cap = z->cap;
+	out->age = age(now, z->last);
+	out->hot = z->stream < RFS_S_DATA ? rfs_hotness(1, out->age) :
+		   rfs_hotness(z->sum_wcount, age(now * z->live, z->sum_time));
+}
+
+/* The hotness of each group anew, from the zones that have been filled. */
+void rfs_regroup(struct rfs_fs *fs)
+{
+	struct rfs_segment seg;
+	u64 now = rfs_now(fs);
+	u32 nr, n = 0;
+
+	if (fs->policy.groups == 1)
+		return;
+	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++) {
+		const struct rfs_zone_info *z = &fs->zone[nr];
+
+		if (z->state != RFS_Z_USED || z->stream < RFS_S_DATA ||
+		    !z->live)
+			continue;
+		rfs_segment(fs, nr, now, &seg);
+		fs->hot[n++] = seg.hot;
+	}
+	rfs_quantize(fs->policy.quantize, fs->hot, n, fs->group_hot,
+		     fs->policy.groups);
+}
