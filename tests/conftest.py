@@ -18,7 +18,10 @@ from rsd.progress import Progress
 ORDER = "lint unit model fs guests sim tools runner device compare docs".split()
 
 # Where tests boot guests.
-GUESTS = re.compile(r"^tests/(guest/|fs/guest/|runner/test_guest\.py|compare/\w+_repeat\.py)")
+GUESTS = re.compile(
+    r"^tests/(guest/|fs/guest/|runner/test_guest\.py|"
+    r"compare/test_(repeat|stack_repeat|every_stack)\.py)"
+)
 
 
 @pytest.fixture(scope="session")
