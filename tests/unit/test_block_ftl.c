@@ -135,6 +135,30 @@ TEST(merges_by_hand)
     bed_close(&bed);
 }
 
+/* What else is written to a logical block while it is copied waits for that. */
+TEST(writes_wait_for_copies)
+{
+    RsdConfig cfg = block_config();
+    Bed bed = bed_open(&cfg, temp_path("drive.rsd"));
+    RsdCmd *first, *second;
+
+    run(&bed, RSD_WRITE, 0, 8, 1);
+    /* 0 to 4 are copied before it */
+    first = begin(&bed, RSD_WRITE, 5, 1, 2);
+    second = begin(&bed, RSD_WRITE, 7, 1, 3);
+    await(&bed, first);
+    CHECK_EQ(counters(&bed).prog_merge, 5);
+    await(&bed, second);
+    rsd_cmd_free(bed.drive, first);
+    rsd_cmd_free(bed.drive, second);
+    expect_merges(&bed, (Merges){ .full = 1, .copies = 6, .erases = 1 });
+    expect_pages(&bed, 0, 5, 1);
+    expect_pages(&bed, 5, 1, 2);
+    expect_pages(&bed, 6, 1, 1);
+    expect_pages(&bed, 7, 1, 3);
+    bed_close(&bed);
+}
+
 /* A logical block of which nothing is left has no blocks. */
 TEST(trim_gives_blocks_back)
 {

@@ -262,3 +262,38 @@ TEST(fast_with_a_buffer)
 {
     fail_often(RSD_FTL_FAST, true);
 }
+
+/* A page that was not programmed: what was there before can be read. */
+TEST(a_failed_write_is_undone)
+{
+    RsdConfig cfg = config(RSD_FTL_PAGE, 0);
+    Bed bed;
+    RsdCmd *cmd, *done;
+
+    cfg.oob = 16;
+    bed = bed_open(&cfg, temp_path("drive.rsd"));
+    run(&bed, RSD_WRITE, 0, 4, 1);
+    run(&bed, RSD_TRIM, 2, 1, 0);
+    /* over what is there, what was trimmed, and what was never written */
+    for_good = true;
+    calls_left = 0;
+    cmd = begin(&bed, RSD_WRITE, 1, 4, 2);
+    while (!(done = rsd_advance(bed.drive, bed.now))) {
+        CHECK(rsd_next_event(bed.drive, &bed.now));
+    }
+    CHECK(done == cmd);
+    CHECK_EQ(done->status, RSD_E_MEDIA);
+    rsd_cmd_free(bed.drive, done);
+    bed_drain(&bed);
+    calls_left = UINT64_MAX;
+    expect_pages(&bed, 0, 2, 1);
+    expect_pages(&bed, 2, 1, 0);
+    expect_pages(&bed, 3, 1, 1);
+    expect_pages(&bed, 4, 1, 0);
+    bed_reopen(&bed);
+    expect_pages(&bed, 0, 2, 1);
+    expect_pages(&bed, 2, 1, 0);
+    expect_pages(&bed, 3, 1, 1);
+    expect_pages(&bed, 4, 1, 0);
+    bed_close(&bed);
+}

@@ -531,3 +531,64 @@ TEST(wearing_out)
         wear_out(&cfg, seed);
     }
 }
+
+/* Writes pages at random until one is refused. */
+static void write_until_read_only(Bed *bed, uint64_t seed)
+{
+    Rng rng = { seed };
+    RsdStatus status;
+
+    do {
+        RsdCmd *cmd = rsd_cmd_new(bed->drive, 0, RSD_WRITE,
+                                  rng_below(&rng, bed->geo.lbas), 1);
+
+        CHECK(cmd);
+        status = rsd_submit(bed->drive, cmd, bed->now);
+        while (status == RSD_OK && !rsd_advance(bed->drive, bed->now)) {
+            CHECK(rsd_next_event(bed->drive, &bed->now));
+        }
+        status = status == RSD_OK ? cmd->status : status;
+        rsd_cmd_free(bed->drive, cmd);
+    } while (status == RSD_OK);
+    CHECK_EQ(status, RSD_E_READONLY);
+}
+
+/*
+ * The block that a frontier keeps for its victim's pages may be what dies. As
+ * long as the drive has enough blocks in all, that does not end it.
+ */
+TEST(a_frontier_without_a_reserve_is_helped)
+{
+    for (uint64_t seed = 0; seed < 24; seed++) {
+        RsdConfig cfg = page_config();
+        uint64_t good = 0, most_bad = 0;
+        Bed bed;
+
+        cfg.blocks = 16;
+        cfg.over_provision = 0;
+        cfg.spare_blocks = 12;
+        cfg.endurance = 12;
+        cfg.life_spread = 50;
+        cfg.seed = seed;
+        cfg.gc_unit = seed % 2;
+        cfg.gc_policy = seed / 2 % 3;
+        bed = bed_open(&cfg, NULL);
+        CHECK_EQ(bed.geo.lbas, 512);
+        write_until_read_only(&bed, seed);
+        for (uint32_t die = 0; die < 4; die++) {
+            const uint64_t *rec = bed.drive->media.rec + die * 28;
+            uint64_t bad = 0;
+
+            for (uint32_t b = 0; b < 28; b++) {
+                bad += rsd_rec_flags(rec[b]) & RSD_BLOCK_BAD ? 1 : 0;
+            }
+            good += 28 - bad;
+            most_bad = bad > most_bad ? bad : most_bad;
+        }
+        if (most_bad <= cfg.spare_blocks && good * 8 > 512 + 4 * 8) {
+            FAIL("seed %" PRIu64 ": read-only with %" PRIu64 " good blocks",
+                 seed, good);
+        }
+        bed_close(&bed);
+    }
+}

@@ -32,7 +32,8 @@
  * pages remains. So a victim's copies always have a place, and a victim is
  * found as long as one page of its full blocks is invalid. The host sees fewer
  * pages than all frontiers have beyond that block, hence one of them is never
- * stuck.
+ * stuck. A frontier of which that very block dies gives its victims' pages to
+ * another one until it has a block again.
  *
  * Units. If a program takes several pages, the write buffer (buffer.c) makes
  * units of what a frontier gives away: it gives a unit's worth of pages before
@@ -324,13 +325,37 @@ static bool has_room(const PageFtl *ftl, const Frontier *f)
     return f->space - f->owed > ftl->reserve;
 }
 
+/* Does the frontier have room for what is valid in the block? */
+static bool fits(const PageFtl *ftl, const Frontier *f, uint32_t block)
+{
+    return ftl->blocks[block].valid + ftl->drive->unit - 1 <=
+           f->space - f->owed;
+}
+
+/*
+ * The frontier that gets what is valid in a block: its own one, or, if that has
+ * no room, because its reserve has died, the one that has most.
+ */
+static Frontier *taker(PageFtl *ftl, uint32_t block)
+{
+    Frontier *own = frontier_of(ftl, die_of(ftl, block)), *best = own;
+
+    for (uint32_t i = 0; !fits(ftl, own, block) && i < ftl->num_frontiers;
+         i++) {
+        Frontier *f = &ftl->frontiers[i];
+
+        best = f->space - f->owed > best->space - best->owed ? f : best;
+    }
+    return best;
+}
+
 static void begin_victim(PageFtl *ftl, uint32_t block, RsdCause cause,
                          bool idle)
 {
     uint32_t die = die_of(ftl, block);
     PageBlock *pb = &ftl->blocks[block];
     PageDie *pd = &ftl->dies[die];
-    Frontier *f = frontier_of(ftl, die);
+    Frontier *f = frontier_of(ftl, die), *to = taker(ftl, block);
     uint32_t *moved = pd->victim.moved;
 
     unlink_full(ftl, block);
@@ -339,12 +364,13 @@ static void begin_victim(PageFtl *ftl, uint32_t block, RsdCause cause,
     pd->victim = (Victim){
         .block = block,
         .end = rsd_rec_next(ftl->drive->media.rec[block]),
+        .to = to - ftl->frontiers,
         .owed = cause == RSD_CAUSE_CLEAN && !pb->map ? pb->valid : 0,
         .moved = moved,
         .cause = pb->map ? RSD_CAUSE_MAP : cause,
         .idle = idle,
     };
-    f->owed += pd->victim.owed;
+    to->owed += pd->victim.owed;
     f->victims++;
     ftl->victims++;
     /* which pages are valid is all over the map, and asked one by one */
@@ -520,13 +546,6 @@ static uint32_t better(const PageFtl *ftl, uint32_t a, uint32_t b)
     return second ? b : a;
 }
 
-/* Does the frontier have room for what is valid in the block? */
-static bool fits(const PageFtl *ftl, const Frontier *f, uint32_t block)
-{
-    return ftl->blocks[block].valid + ftl->drive->unit - 1 <=
-           f->space - f->owed;
-}
-
 /*
  * Does a collection free more pages than the map's updates may take? One that
  * does not, and that nobody waits for, would call for the next without end.
@@ -576,7 +595,8 @@ static uint32_t choose(PageFtl *ftl, uint32_t die)
             return RSD_NONE;
         }
     }
-    return block != RSD_NONE && fits(ftl, f, block) ? block : RSD_NONE;
+    return block != RSD_NONE && fits(ftl, taker(ftl, block), block)
+               ? block : RSD_NONE;
 }
 
 /* One block of every die (RISA 4.1) */
@@ -653,7 +673,7 @@ static void collect_everywhere(PageFtl *ftl)
 static bool program_copy(PageFtl *ftl, Victim *v, uint32_t page, uint8_t *buf)
 {
     PageDie *pd = &ftl->dies[die_of(ftl, v->block)];
-    Frontier *f = frontier_of(ftl, die_of(ftl, v->block));
+    Frontier *f = &ftl->frontiers[v->to];
     uint32_t pages = ftl->drive->pages, number, lpn;
 
     if (v->cause == RSD_CAUSE_MAP) {
@@ -963,7 +983,7 @@ static void erased(PageFtl *ftl, Op *op)
 
     rsd_op_finish(drive, op);
     drive->blocks[block].erases--;
-    f->owed -= v->owed;
+    ftl->frontiers[v->to].owed -= v->owed;
     f->victims--;
     ftl->victims--;
     if (v->cause == RSD_CAUSE_WEAR) {

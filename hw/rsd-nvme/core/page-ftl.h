@@ -37,7 +37,8 @@ typedef struct Victim {
     uint32_t page;              /* next to look at */
     uint32_t end;               /* pages programmed in it */
     uint32_t copying;           /* pages being copied */
-    uint32_t owed;              /* pages promised to it by the frontier */
+    uint32_t to;                /* frontier that its pages go to, */
+    uint32_t owed;              /* of which so many are promised to it */
     uint32_t updates;           /* of map pages, which it waits for */
     uint32_t num_moved;
     uint32_t *moved;            /* map pages to update: see map-cache.c */
