@@ -29,6 +29,7 @@ struct txn {
 	u32 left;		/* appends, and one while more will come */
 	int error;
 	struct folio *folio[RFS_TXN_MAX];
+	struct page *page[RFS_TXN_MAX];	/* of the folio, or a copy */
 };
 
 /* An append, of folios of a transaction or of a summary */
@@ -77,7 +78,7 @@ static void submit(struct run *run)
 		struct page *page = run->page;
 
 		if (run->txn)
-			page = folio_page(run->txn->folio[run->first + i], 0);
+			page = run->txn->page[run->first + i];
 		/* the bio was made for so many, and the drive takes them */
 		WARN_ON_ONCE(bio_add_zone_append_page(bio, page,
 						      RFS_BLOCK_BYTES, 0) !=
@@ -144,8 +145,11 @@ static void txn_end(struct rfsm *m, struct txn *txn)
 
 	if (txn->error)
 		mapping_set_error(txn->inode->i_mapping, txn->error);
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
+		if (txn->page[i] != folio_page(txn->folio[i], 0))
+			__free_page(txn->page[i]);
 		folio_end_writeback(txn->folio[i]);
+	}
 	mempool_free(txn, &m->txns);
 }
 
@@ -312,7 +316,7 @@ static int append_listed(struct rfsm *m, const struct txn *txn)
 		part = min(txn->core.n - done, (u32)RFS_SUM_ENTRIES);
 		ret = rfs_fill(m->fs, &txn->core, done, &part, oob, &stream);
 		for (i = 0; i < part; i++)
-			data[i] = folio_address(txn->folio[done + i]);
+			data[i] = page_address(txn->page[done + i]);
 		if (!ret)
 			ret = rfs_append(m->fs, stream, part, data, oob, addr);
 		if (!ret)
@@ -359,8 +363,7 @@ static int append_run(struct rfsm *m, struct txn *txn, u32 *done,
 	run->first = *done;
 	run->n = run->place.n;
 	for (i = 0; i < run->n; i++)
-		rfs_oob_seal(&oob[i],
-			     folio_address(txn->folio[run->first + i]));
+		rfs_oob_seal(&oob[i], page_address(txn->page[run->first + i]));
 	*done += run->n;
 	submit(run);
 	return 0;
@@ -383,12 +386,27 @@ static bool overdue(const struct rfs_fs *fs)
 				  fs->dirty.count >= fs->dirty_max);
 }
 
+/*
+ * Nobody maps or writes a folio under writeback anew, but who had it pinned
+ * before, for direct I/O of another file, changes it under the checksum.
+ */
+static struct page *stable_page(struct folio *folio)
+{
+	struct page *page = folio_page(folio, 0), *copy;
+
+	if (!folio_maybe_dma_pinned(folio))
+		return page;
+	copy = alloc_page(GFP_NOIO | __GFP_NOFAIL);
+	copy_page(page_address(copy), page_address(page));
+	return copy;
+}
+
 void rfsm_append(struct rfsm *m, struct inode *inode, struct folio **folio,
 		 u32 n, u32 len, bool sync)
 {
 	struct timespec64 mtime = inode_get_mtime(inode);
 	struct txn *txn = mempool_alloc(&m->txns, GFP_NOIO);
-	u32 done = 0;
+	u32 done = 0, i;
 	bool last;
 	int ret;
 
@@ -396,6 +414,8 @@ void rfsm_append(struct rfsm *m, struct inode *inode, struct folio **folio,
 	txn->left = 1;
 	txn->error = 0;
 	memcpy(txn->folio, folio, n * sizeof(*folio));
+	for (i = 0; i < n; i++)
+		txn->page[i] = stable_page(folio[i]);
 	rfsm_lock(m);
 	wait_gate(m);
 	/* the thread may be in writeback, and so wait for this */

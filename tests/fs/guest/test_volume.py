@@ -311,3 +311,38 @@ def test_overwritten_many_times(run: Run, volume: Volume, times: int) -> None:
     )
     counters = json.loads((result.out_dir / "counters.json").read_text())["counters"]
     assert volume.system != "rsd" or counters["zone_resets"]["value"] > 5
+
+
+# Pages of a mapping are the buffer of direct reads of the drive, while they are written.
+PINNED = """
+import mmap, os, threading
+SPAN = 64 * 4096
+file = open("/mnt/file", "w+b")
+file.truncate(SPAN)
+mapped = mmap.mmap(file.fileno(), SPAN)
+raw = os.open("/dev/nvme0n1", os.O_RDONLY | os.O_DIRECT)
+over = threading.Event()
+def write():
+    while not over.is_set():
+        os.fsync(file.fileno())
+writer = threading.Thread(target=write)
+writer.start()
+for i in range(300):
+    at = i % 4 * 16 * 4096
+    os.preadv(raw, [memoryview(mapped)[at : at + 16 * 4096]], i % 8 * 4096)
+over.set()
+writer.join()
+os.fsync(file.fileno())
+want = mapped[:]
+assert any(want)
+open("/proc/sys/vm/drop_caches", "w").write("3")
+os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+assert os.pread(file.fileno(), SPAN, 0) == want
+"""
+
+
+def test_pinned_pages(run: Run, volume: Volume) -> None:
+    """They change while they are written: their checksums have to be right all the same."""
+    check(
+        run, volume, f"start\ncat >/tmp/pinned.py <<'END'\n{PINNED}END\npython3 /tmp/pinned.py\nend"
+    )
