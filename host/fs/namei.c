@@ -61,6 +61,7 @@ static struct inode *make_inode(struct mnt_idmap *idmap, struct inode *dir,
 	struct rfsm *m = rfsm_of(dir->i_sb);
 	struct rfs_new how = { .rdev = new_encode_dev(rdev),
 			       .target = target };
+	struct inode *inode;
 	u32 ino;
 	int ret;
 
@@ -72,12 +73,19 @@ static struct inode *make_inode(struct mnt_idmap *idmap, struct inode *dir,
 			mode |= S_ISGID;
 	}
 	how.mode = mode;
+	/* before there is a name, which lookups have just not found */
+	inode = new_inode(dir->i_sb);
+	if (!inode)
+		return ERR_PTR(-ENOMEM);
 	ret = rfsm_inherit(dir, &how);
-	if (ret)
-		return ERR_PTR(ret);
-	rfsm_do(m, ret, rfs_create(m->fs, dir->i_ino, name, &how, &ino));
+	if (!ret)
+		rfsm_do(m, ret, rfs_create(m->fs, dir->i_ino, name, &how,
+					   &ino));
 	kfree(how.xattrs);
-	return ret ? ERR_PTR(ret) : rfsm_iget(dir->i_sb, ino);
+	if (!ret)
+		return rfsm_born(inode, ino);
+	iput(inode);
+	return ERR_PTR(ret);
 }
 
 static int make(struct mnt_idmap *idmap, struct inode *dir,

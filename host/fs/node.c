@@ -146,6 +146,25 @@ struct inode *rfsm_iget(struct super_block *sb, u32 ino)
 	return ERR_PTR(rfsm_failed(rfsm_of(sb), ret));
 }
 
+struct inode *rfsm_born(struct inode *inode, u32 ino)
+{
+	struct super_block *sb = inode->i_sb;
+	int ret;
+
+	inode->i_ino = ino;
+	if (insert_inode_locked(inode)) {	/* by a file handle just now */
+		iput(inode);
+		return rfsm_iget(sb, ino);
+	}
+	ret = fill(inode);
+	if (ret) {
+		iget_failed(inode);
+		return ERR_PTR(rfsm_failed(rfsm_of(sb), ret));
+	}
+	unlock_new_inode(inode);
+	return inode;
+}
+
 /* The last link is gone and nobody has it open: the inode is free. */
 void rfsm_evict_inode(struct inode *inode)
 {

@@ -187,6 +187,8 @@ void rfsm_bio_put(struct rfsm_dev *dev, struct bio *bio, void *oob);
 struct inode *rfsm_iget(struct super_block *sb, u32 ino);
 /* The same, -ENOENT if there is none: no name has led to it */
 struct inode *rfsm_iget_if(struct super_block *sb, u32 ino);
+/* A new inode becomes one that the core has just made; or an error, and gone */
+struct inode *rfsm_born(struct inode *inode, u32 ino);
 void rfsm_refresh(struct inode *inode, const struct rfs_dinode *di);
 /* The same, from the core; under the volume lock */
 void rfsm_reload(struct inode *inode);

@@ -16,7 +16,7 @@ from rsd.machine import GuestJob, GuestResult, Outcome
 from rsd.progress import Progress
 
 HERE = Path(__file__).resolve().parent
-CHECKERS = ("posix", "attributes", "linux", "fsx", "promise")
+CHECKERS = ("posix", "attributes", "linux", "fsx", "promise", "failing")
 FLAGS = "-O1 -g -Wall -Wextra -Werror".split()
 WALL_LIMIT_S = {"release": 1200, "debug": 7200}
 
@@ -25,6 +25,11 @@ FAULT = re.compile(
     r"KASAN|BUG:|WARNING:|possible circular|possible recursive|possible irq|INFO: task|"
     r"inconsistent lock|suspicious RCU|Call Trace|stack backtrace|scheduling while atomic|UBSAN"
 )
+
+# The last commands of a script: what the module has forgotten to free is reported now.
+UNLOAD = """
+if test -d /sys/module/rfs && ! grep -q " rfs " /proc/mounts; then rmmod rfs; fi
+"""
 
 # fails STATUS COMMAND...: the command ends with that status.
 PROLOGUE = """
@@ -53,6 +58,13 @@ def volume(request: pytest.FixtureRequest) -> Volume:
 def flavour(request: pytest.FixtureRequest) -> str:
     """The guest kernel's flavour."""
     return str(request.config.getoption("--guest-kernel"))
+
+
+@pytest.fixture
+def debug_kernel(flavour: str) -> None:
+    """Skips what only that kernel can do."""
+    if flavour != "debug":
+        pytest.skip("takes the debug kernel: --guest-kernel debug")
 
 
 @pytest.fixture(scope="session")
@@ -84,7 +96,7 @@ def run(
         job = GuestJob(
             system=system,
             kernel=flavour,
-            script=PROLOGUE + script,
+            script=f"{PROLOGUE}{script}\n{UNLOAD}",
             out_dir=tmp_path / "out",
             **settings,  # type: ignore[arg-type]
         )
