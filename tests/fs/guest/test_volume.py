@@ -28,7 +28,9 @@ def test_attributes(run: Run, volume: Volume) -> None:
         start
         /in/attributes /mnt
         all() {
-            (cd /mnt; getfattr -hRd -m - . | sort; getfacl -R .; lsattr -R . | sort) > $1 2> /dev/null
+            cd /mnt
+            (getfattr -hRd -m - . | sort; getfacl -R .; lsattr -R . | sort) > $1 2> /dev/null
+            cd /
         }
         all /tmp/before
         grep user.attribute-59= /tmp/before
