@@ -5,10 +5,19 @@
  * end, and the sanitizers must be content.
  *
  *	fuzz [seed=N] [rounds=N]
+ *	fuzz_drive DRIVE SEED
+ *
+ * fuzz_drive makes one of them on a drive, for others to look at: 28 zones of
+ * 64 blocks or more, with page metadata.
  */
 #include <assert.h>
 #include <stdio.h>
 
+#ifdef FUZZ_DRIVE
+#include "device.h"
+
+const char *program = "fuzz_drive";
+#endif
 #include "memdev.h"
 
 #define ZONES	28
@@ -118,6 +127,74 @@ static void damage(struct memdev *dev, u8 *store)
 	page->oob = oob;
 }
 
+#ifdef FUZZ_DRIVE
+/* What is unreadable in memory is not there on the drive. */
+static int put_zone(const struct rfs_device *to, const struct memdev *dev,
+		    u32 zone)
+{
+	static const u8 none[RFS_BLOCK_BYTES];
+	static const struct rfs_oob no_oob;
+	u32 at;
+	int ret = to->ops->reset(to->dev, zone);
+
+	for (at = 0; !ret && at < dev->wp[zone]; at++) {
+		const struct mem_page *page =
+			&dev->page[zone * dev->geo.zone_blocks + at];
+		bool there = page->state == MEM_OK;
+		const void *data = there ? page->data : none;
+		u64 addr;
+
+		ret = to->ops->append(to->dev, zone, 1, &data,
+				      there ? page->oob : &no_oob, &addr);
+	}
+	return ret;
+}
+
+static int put_on_drive(const struct memdev *dev, const char *path)
+{
+	struct rfs_device to;
+	u32 zone;
+	int ret = rfs_device_open(path, true, &to);
+
+	if (ret)
+		return ret;
+	if (to.geo.zones < ZONES || to.geo.zone_blocks != dev->geo.zone_blocks ||
+	    !to.geo.oob_bytes) {
+		complain("%s: must have %u zones of %u blocks with page metadata",
+			 path, ZONES, dev->geo.zone_blocks);
+		ret = -EINVAL;
+	}
+	for (zone = 0; !ret && zone < to.geo.zones; zone++)
+		ret = zone < ZONES ? put_zone(&to, dev, zone) :
+				     to.ops->reset(to.dev, zone);
+	if (ret)
+		complain("%s: %s", path, strerror(-ret));
+	rfs_device_close(&to);
+	return ret;
+}
+
+int main(int argc, char **argv)
+{
+	struct rfs_geometry geo = { .zones = ZONES, .zone_blocks = 64,
+				    .oob_bytes = 64 };
+	struct memdev *dev = memdev_new(&geo, CAP, 64 << 20, false);
+	static u8 store[CHANGED][RFS_BLOCK_BYTES + RFS_OOB_BYTES];
+	u32 n;
+	int ret;
+
+	if (argc != 3) {
+		fprintf(stderr, "usage: fuzz_drive DRIVE SEED\n");
+		return 2;
+	}
+	make(dev);
+	state = strtoull(argv[2], NULL, 0) * 991 + 7;
+	for (n = 1 + pick(CHANGED); n; n--)
+		damage(dev, store[n - 1]);
+	ret = put_on_drive(dev, argv[1]);
+	memdev_free(dev);
+	return ret != 0;
+}
+#else
 static void read_all(struct rfs_fs *fs, u32 dir, u32 depth, u32 *budget)
 {
 	static u8 block[RFS_BLOCK_BYTES];
@@ -267,3 +344,4 @@ int main(int argc, char **argv)
 	memdev_free(dev);
 	return 0;
 }
+#endif

@@ -80,8 +80,8 @@ def run(
     """run(script, system="rsd", status=0, ...): a guest in virtual time, with the checkers in /in.
 
     The script runs with PROLOGUE before it. Fails if it ends otherwise than with `status`, or if
-    the guest's kernel has found a fault. `outcome` is how the guest has to end; `on_output` gets
-    what it prints.
+    the guest's kernel has found a fault, but where it is to be `faulty`. `outcome` is how the
+    guest has to end; `on_output` gets what it prints.
     """
 
     def start(
@@ -90,6 +90,7 @@ def run(
         status: int | None = 0,
         outcome: Outcome = Outcome.EXITED,
         on_output: Callable[[bytes], None] = lambda data: None,
+        faulty: bool = False,
         **options: object,
     ) -> GuestResult:
         settings = {"wall_limit_s": WALL_LIMIT_S[flavour], "inputs": checkers, **options}
@@ -102,7 +103,7 @@ def run(
         )
         result = machine.run_guest(job, parts, cache=rsd_cache, on_output=on_output)
         found = FAULT.search(result.console)
-        assert not found, result.console
+        assert faulty or not found, result.console
         assert result.outcome is outcome, f"{result.outcome}\n{result.output}\n{result.console}"
         if outcome is Outcome.EXITED:
             assert result.status == status, result.output

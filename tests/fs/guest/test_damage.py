@@ -4,6 +4,7 @@
 import os
 import random
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -82,3 +83,49 @@ def test_damaged_metadata(run: Run, volume: Volume, tmp_path: Path, rounds: int)
                 byte = os.pread(stream.fileno(), 1, at)[0]
                 os.pwrite(stream.fileno(), bytes([byte ^ (1 << chance.randrange(8))]), at)
         run(script(volume, USE, make=False), media=damaged, **options)
+
+
+@pytest.fixture(scope="session")
+def fuzz_drive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program that puts the fuzzer's volumes on a drive."""
+    build = tmp_path_factory.mktemp("fuzz")
+    program = build / "fuzz_drive"
+    command = ["make", "-C", Path(__file__).parents[1], f"BUILD={build}", program]
+    subprocess.run(command, check=True, capture_output=True, timeout=300)
+    return program
+
+
+# Of a volume with names, files and an updating window up to 8 blocks are changed, with checksums
+# made right again in most of them. Every status and every error is an answer.
+FUZZED = """
+mounted=0
+for seed in $(seq %d); do
+    /in/fuzz_drive $drive $seed
+    status=0; fsck.rfs $drive >/dev/null 2>&1 || status=$?
+    case $status in 0|1|4|8) ;; *) echo "seed $seed: fsck $status"; exit 9;; esac
+    options=; test $((seed %% 3)) -ne 0 || options='-o ro'
+    start $options 2>/dev/null || continue
+    mounted=$((mounted + 1))
+    ls -lR /mnt >/dev/null 2>&1 || true
+    head -q -c 100000 /mnt/later-* /mnt/dir/*0 >/dev/null 2>&1 || true
+    (echo new >/mnt/new; rm /mnt/later-3; mv /mnt/later-4 /mnt/later-5) 2>/dev/null || true
+    sync || true
+    umount /mnt
+done
+echo "mounted $mounted"
+"""
+
+
+@pytest.mark.parametrize("volumes", [6, pytest.param(1000, marks=pytest.mark.long)])
+def test_fuzzed_volumes(run: Run, volume: Volume, fuzz_drive: Path, volumes: int) -> None:
+    """What the fuzzer of tests/fs makes, under the kernel."""
+    result = run(
+        script(volume, FUZZED % volumes, make=False),
+        system=volume.system,
+        namespace={**volume.namespace, **SMALL, "blocks": "28", "pages": "16"},
+        inputs={"fuzz_drive": fuzz_drive},
+        virtual_limit_s=0,
+        wall_limit_s=None,
+    )
+    mounted = int(result.output.rsplit("mounted ", 1)[1])
+    assert volumes // 4 < mounted <= volumes

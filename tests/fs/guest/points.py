@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""In the guest: points.py DRIVE TYPE POINTS SEED FIRST LAST PROMISES CHECK...
+
+Rewinds DRIVE to POINTS operations in even distance from FIRST to LAST, each with outcomes of its
+own for what was in flight; mounts it as TYPE, has `promise check` look, writes on, unmounts. At
+each fourth the program CHECK runs before and after. PROMISES has lines "STEP OPERATION": how far
+the drive's log was when the step had promised. One process, since what takes time in a guest is
+to start programs.
+"""
+
+import ctypes
+import os
+import subprocess
+import sys
+import time
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def call(*words: object) -> None:
+    """Run a program; what it says is shown if it fails."""
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{words}: status {done.returncode}\n{done.stdout}{done.stderr}")
+
+
+def mount(drive: str, kind: str) -> None:
+    if LIBC.mount(drive.encode(), b"/mnt", kind.encode(), 0, None):
+        raise SystemExit(f"mount: {os.strerror(ctypes.get_errno())}")
+
+
+def umount() -> None:
+    if LIBC.umount2(b"/mnt", 0):
+        raise SystemExit(f"umount: {os.strerror(ctypes.get_errno())}")
+
+
+def point(
+    drive: str, kind: str, check: list[str], seed: str, number: int, op: int, step: int
+) -> None:
+    call("rsdctl", "rewind", "--op", op, "--outcomes", number, drive)
+    if number % 4 == 0:
+        call(*check)
+    mount(drive, kind)
+    call("/in/promise", "/mnt", "check", step, f"seed={seed}")
+    with open("/mnt/after", "w") as stream:
+        stream.write(str(op))
+    os.rename("/mnt/after", "/mnt/written")
+    os.sync()
+    umount()
+    if number % 4 == 0:
+        call(*check)
+        mount(drive, kind)
+        with open("/mnt/written") as stream:
+            assert stream.read() == str(op)
+        umount()
+
+
+def main() -> None:
+    drive, kind, points, seed, first, last, promises, *check = sys.argv[1:]
+    count, start, end = int(points), int(first), int(last)
+    with open(promises) as stream:
+        promised = [(int(op), int(step)) for step, op in map(str.split, stream)]
+    began = time.time()
+    for number in range(count):
+        op = start + (end - start) * number // (count - 1)
+        step = max((step for at, step in promised if at <= op), default=-1)
+        try:
+            point(drive, kind, check, seed, number, op, step)
+        except (SystemExit, OSError, AssertionError) as error:
+            raise SystemExit(
+                f"FAILED: operation {op}, outcomes {number}, step {step} promised: {error}"
+            ) from error
+    print(f"{count} points of {end - start} operations, {time.time() - began:.0f} s of the guest")
+
+
+main()
