@@ -10,6 +10,7 @@
 #include <linux/slab.h>
 
 #include "rfsm.h"
+#include "trace.h"
 
 #define RUNS	32	/* that can be on their way without memory */
 #define PAGES	2048	/* on their way: many for each die */
@@ -84,6 +85,7 @@ static void submit(struct run *run)
 						      RFS_BLOCK_BYTES, 0) !=
 			     RFS_BLOCK_BYTES);
 	}
+	trace_rfs_append(dev->bdev->bd_dev, zone, run->n, !run->sum);
 	if (dev->dead)
 		bio_io_error(bio);
 	else
@@ -445,8 +447,21 @@ void rfsm_append(struct rfsm *m, struct inode *inode, struct folio **folio,
 		txn_end(m, txn);
 }
 
+static enum rfsm_cause cause_of(const struct rfsm *m, u32 flags)
+{
+	if (flags & RFS_CP_UNMOUNT)
+		return RFSM_CP_UNMOUNT;
+	if (current != m->thread)
+		return RFSM_CP_SYNC;
+	if (m->seeking)
+		return RFSM_CP_ROOM;
+	return rfs_checkpoint_due(m->fs) ? RFSM_CP_BOUND : RFSM_CP_INTERVAL;
+}
+
 int rfsm_checkpoint(struct rfsm *m, u32 flags)
 {
+	enum rfsm_cause cause = cause_of(m, flags);
+	u32 dirty = m->fs->dirty.count;
 	int ret;
 
 	m->gate++;
@@ -458,6 +473,9 @@ int rfsm_checkpoint(struct rfsm *m, u32 flags)
 	/* that became due with what landed last */
 	rfs_sums_write(m->fs);
 	ret = rfs_checkpoint(m->fs, flags);
+	m->causes[cause] += !ret;
+	trace_rfs_checkpoint(m->dev.bdev->bd_dev, m->fs->cp_seq, cause, dirty,
+			     ret);
 	if (!--m->gate)
 		wake_up_all(&m->gate_wait);
 	return ret;

@@ -5,6 +5,7 @@
 #include <linux/slab.h>
 
 #include "rfsm.h"
+#include "trace.h"
 
 #define SECTORS		(RFS_BLOCK_BYTES >> SECTOR_SHIFT)	/* of a block */
 
@@ -106,6 +107,7 @@ static int dev_append(void *opaque, u32 zone, u32 blocks,
 		    RFS_BLOCK_BYTES)
 			ret = -EIO;
 	}
+	trace_rfs_append(dev->bdev->bd_dev, zone, blocks, false);
 	if (!ret)
 		ret = submit_bio_wait(bio);
 	*addr = bio->bi_iter.bi_sector / SECTORS;
@@ -271,13 +273,16 @@ static int manage(struct rfsm_dev *dev, u32 zone, enum req_op op)
 static int dev_reset(void *opaque, u32 zone)
 {
 	struct rfsm_dev *dev = opaque;
+	int ret;
 
 	if (dev->dead)
 		return -EIO;
 	dev->ahead = 0;
 	if (atomic_read(&dev->reads[zone]))
 		return -EBUSY;
-	return manage(dev, zone, REQ_OP_ZONE_RESET);
+	ret = manage(dev, zone, REQ_OP_ZONE_RESET);
+	trace_rfs_reset(dev->bdev->bd_dev, zone, ret);
+	return ret;
 }
 
 static int dev_finish(void *opaque, u32 zone)

@@ -10,6 +10,7 @@
 #include <linux/statfs.h>
 
 #include "rfsm.h"
+#include "trace.h"
 
 static struct kmem_cache *inode_cache, *buf_cache;
 struct workqueue_struct *rfsm_reads;
@@ -184,6 +185,7 @@ static void put_super(struct super_block *sb)
 	rfsm_thread_stop(m);
 	if (!m->fs->read_only)
 		rfsm_sync(m, RFS_CP_UNMOUNT);
+	rfsm_stats_exit(m);
 	rfsm_append_exit(m);
 	rfs_drop(m->fs);
 	m->fs = NULL;
@@ -240,6 +242,8 @@ static void say_recovered(const struct rfsm *m)
 {
 	const struct rfs_recovered *r = &m->fs->recovered;
 
+	trace_rfs_recovery(m->sb->s_bdev->bd_dev, r->pages_read, r->records,
+			   r->pages_applied);
 	if (!r->pages_window)
 		return;
 	pr_info("rfs: %pg: recovered: %llu pages read, %llu data pages and %llu records applied, %llu pages not readable\n",
@@ -370,6 +374,8 @@ static int fill_super(struct super_block *sb, struct fs_context *fc)
 	ret = mount_core(m);
 	if (!ret)
 		ret = rfsm_append_init(m);
+	if (!ret)
+		ret = rfsm_stats_init(m);
 	if (ret)
 		return ret;
 	super_set_uuid(sb, m->fs->super.uuid, sizeof(m->fs->super.uuid));
@@ -396,6 +402,7 @@ static void kill_sb(struct super_block *sb)
 		return;
 	/* put_super() is not called if the root was never there */
 	if (m->fs) {
+		rfsm_stats_exit(m);
 		rfsm_append_exit(m);
 		rfs_drop(m->fs);
 	}
@@ -590,9 +597,12 @@ static int __init rfsm_init(void)
 	      rfsm_append_module_init() : -ENOMEM;
 	if (ret)
 		goto out_caches;
-	ret = register_filesystem(&type);
+	ret = rfsm_stats_module_init();
+	if (!ret)
+		ret = register_filesystem(&type);
 	if (!ret)
 		return 0;
+	rfsm_stats_module_exit();
 	rfsm_append_module_exit();
 out_caches:
 	if (rfsm_reads)
@@ -605,6 +615,7 @@ out_caches:
 static void __exit rfsm_exit(void)
 {
 	unregister_filesystem(&type);
+	rfsm_stats_module_exit();
 	destroy_workqueue(rfsm_reads);
 	rfsm_append_module_exit();
 	rcu_barrier();	/* inodes are freed after a grace period */

@@ -124,6 +124,7 @@ static int thread(void *arg)
 			schedule_timeout_interruptible(HZ / 10);
 			continue;	/* frozen */
 		}
+		m->seeking = true;
 		if (READ_ONCE(m->want_room)) {
 			WRITE_ONCE(m->want_room, false);
 			found = make_room(m);
@@ -133,6 +134,7 @@ static int thread(void *arg)
 			WRITE_ONCE(m->want_clean, false);
 			clean_early(m);
 		} else {
+			m->seeking = false;
 			rfsm_sync(m, 0);
 		}
 		sb_end_intwrite(m->sb);

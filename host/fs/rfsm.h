@@ -8,7 +8,9 @@
 #define RFSM_H
 
 #include <linux/bio.h>
+#include <linux/completion.h>
 #include <linux/fs.h>
+#include <linux/kobject.h>
 #include <linux/llist.h>
 #include <linux/mempool.h>
 #include <linux/mutex.h>
@@ -58,6 +60,16 @@ struct rfsm_batch {
 	struct folio *folio[RFS_TXN_MAX];
 };
 
+/* Why a check-point was written */
+enum rfsm_cause {
+	RFSM_CP_SYNC,		/* somebody asked for it */
+	RFSM_CP_INTERVAL,	/* commit= seconds have passed */
+	RFSM_CP_BOUND,		/* of what is dirty, or of the updating window */
+	RFSM_CP_ROOM,		/* zones that it makes free, cleaned or not */
+	RFSM_CP_UNMOUNT,	/* unmount, freeze, read-only */
+	RFSM_CP_CAUSES
+};
+
 struct rfsm {
 	struct super_block *sb;
 	struct rfs_fs *fs;
@@ -87,6 +99,11 @@ struct rfsm {
 	u64 rounds;		/* of the thread, that sought room */
 	bool stuck;		/* the last one found none */
 	bool clean_ro;		/* read-only because it was asked for */
+	bool seeking;		/* the thread seeks room */
+	u64 causes[RFSM_CP_CAUSES];	/* of check-points */
+	struct kobject kobj;	/* in /sys/fs/rfs */
+	struct completion kobj_gone;
+	bool kobj_there;
 };
 
 struct rfsm_inode {
@@ -121,6 +138,12 @@ bool rfsm_dead(const struct rfsm *m);
 void rfsm_shutdown(struct rfsm *m);
 extern struct workqueue_struct *rfsm_reads;	/* reads that are repeated */
 int rfsm_sync(struct rfsm *m, u32 flags);
+
+/* stats.c */
+int rfsm_stats_init(struct rfsm *m);
+void rfsm_stats_exit(struct rfsm *m);
+int rfsm_stats_module_init(void);
+void rfsm_stats_module_exit(void);
 
 /* append.c */
 int rfsm_append_init(struct rfsm *m);

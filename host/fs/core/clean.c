@@ -426,6 +426,8 @@ int rfs_clean(struct rfs_fs *fs, enum rfs_clean how)
 
 	if (c && c->seen && c->block && c->batches) {
 		n = victims(fs, how, nr);
+		for (i = 0; i < n; i++)
+			rfs_saw_victim(fs, nr[i]);
 		ret = n ? move_all(fs, c, nr, n) : -ENOENT;
 		fs->stats.victims += n;
 		for (i = 0; i < n; i++) {

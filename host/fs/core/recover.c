@@ -591,16 +591,29 @@ static int outdate(struct rfs_fs *fs, const struct pages *p)
 	return 0;
 }
 
+/* ns since then, and from now on */
+static u64 lap(struct rfs_fs *fs, u64 *since)
+{
+	u64 now = fs->ops->now(fs->dev), ns = now - *since;
+
+	*since = now;
+	return ns;
+}
+
 int rfs_recover(struct rfs_fs *fs)
 {
+	u64 start = fs->ops->now(fs->dev);
 	struct pages p = { 0 };
 	int ret;
 
 	ret = scan(fs, &p);
+	fs->recovered.scan_ns = lap(fs, &start);
 	if (!ret)
 		ret = replay_log(fs, &p);
+	fs->recovered.log_ns = lap(fs, &start);
 	if (!ret)
 		ret = apply_data(fs, &p);
+	fs->recovered.data_ns = lap(fs, &start);
 	if (!ret)
 		ret = rfs_free_orphans(fs);
 	if (!ret)

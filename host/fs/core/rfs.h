@@ -165,6 +165,7 @@ struct rfs_recovered {
 	u64 pages_bad;		/* below a write pointer, not readable */
 	u64 records;
 	u64 records_failed;	/* in a rescue */
+	u64 scan_ns, log_ns, data_ns;	/* time that its steps took */
 	u64 log_gap;		/* log blocks after the first gap */
 	u64 txns_dropped;	/* incomplete transactions */
 	u64 pages_dropped;	/* pages no inode or a tombstone claims */
@@ -175,6 +176,8 @@ struct rfs_recovered {
 
 struct rfs_stats {
 	u64 written[RFS_TYPES];	/* blocks */
+	u64 data[RFS_GROUPS_MAX];	/* of them new data, by group */
+	u64 copies[RFS_GROUPS_MAX];	/* and data that cleaning has moved */
 	u64 copied;
 	u64 checkpoints;
 	u64 resets;
@@ -578,6 +581,15 @@ enum rfs_clean {
 
 /* Up to RFS_VICTIMS victims; -ENOENT if there is none */
 int rfs_clean(struct rfs_fs *fs, enum rfs_clean how);
+#ifdef __KERNEL__
+void rfs_saw_victim(const struct rfs_fs *fs, u32 zone);	/* a trace event */
+#else
+static inline void rfs_saw_victim(const struct rfs_fs *fs, u32 zone)
+{
+	(void)fs;
+	(void)zone;
+}
+#endif
 /* Few zones are free, and a victim is worth its cleaning */
 bool rfs_clean_due(const struct rfs_fs *fs);
 

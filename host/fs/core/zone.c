@@ -464,6 +464,22 @@ int rfs_place(struct rfs_fs *fs, u32 stream, u32 n, bool all,
 	return 0;
 }
 
+static void count(struct rfs_fs *fs, const struct rfs_zone_info *z,
+		  const struct rfs_oob *oob, u32 n)
+{
+	u32 group = z->stream >= RFS_S_DATA ? z->stream - RFS_S_DATA : 0, i;
+
+	for (i = 0; i < n; i++) {
+		fs->stats.written[oob[i].type]++;
+		if (oob[i].type != RFS_DATA)
+			continue;
+		if (oob[i].flags & RFS_OOB_COPY)
+			fs->stats.copies[group]++;
+		else
+			fs->stats.data[group]++;
+	}
+}
+
 void rfs_placed(struct rfs_fs *fs, const struct rfs_place *place,
 		const struct rfs_oob *oob, u64 addr, int error)
 {
@@ -477,8 +493,7 @@ void rfs_placed(struct rfs_fs *fs, const struct rfs_place *place,
 		z->wp -= place->n;
 	} else {
 		fs->window_blocks += place->n;
-		for (i = 0; i < place->n; i++)
-			fs->stats.written[oob[i].type]++;
+		count(fs, z, oob, place->n);
 	}
 	if (!sum)
 		return;
@@ -500,7 +515,7 @@ static int append_some(struct rfs_fs *fs, u32 stream, u32 *n,
 {
 	struct rfs_place place;
 	struct rfs_zone_info *z;
-	u32 zone, i;
+	u32 zone;
 	int ret;
 
 	if (fs->geo.oob_bytes) {
@@ -528,8 +543,7 @@ static int append_some(struct rfs_fs *fs, u32 stream, u32 *n,
 	z->wp += *n + 1;
 	z->window = true;
 	fs->window_blocks += *n + 1;
-	for (i = 0; i < *n; i++)
-		fs->stats.written[oob[i].type]++;
+	count(fs, z, oob, *n);
 	return 0;
 }
 

@@ -91,6 +91,8 @@ static int dump_recovery(struct rfs_fs *fs)
 	       U(r->records), U(r->log_gap), U(r->txns_dropped));
 	printf("pages_dropped %llu\npages_applied %llu\norphans %llu\n",
 	       U(r->pages_dropped), U(r->pages_applied), U(r->orphans));
+	printf("scan_ns %llu\nlog_ns %llu\ndata_ns %llu\n", U(r->scan_ns),
+	       U(r->log_ns), U(r->data_ns));
 	return 0;
 }
 

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: GPL-2.0
+/* /sys/fs/rfs/DEVICE: a file a counter; the table of README.md has them. */
+#include <linux/kobject.h>
+#include <linux/sysfs.h>
+
+#include "rfsm.h"
+
+#define CREATE_TRACE_POINTS
+#include "trace.h"
+
+struct counter {
+	struct attribute attr;
+	size_t at;		/* in struct rfs_fs, if there is no show */
+	ssize_t (*show)(struct rfsm *m, char *to);
+};
+
+#define FILE(file)	.attr = { .name = #file, .mode = 0444 }
+/* A number of struct rfs_fs, of 64 bits */
+#define COUNTER(file, field) \
+	static struct counter stat_##file = { \
+		FILE(file), .at = offsetof(struct rfs_fs, field), \
+	}; \
+	static_assert(sizeof(((struct rfs_fs *)0)->field) == sizeof(u64))
+#define SHOWN(file) \
+	static struct counter stat_##file = { FILE(file), .show = show_##file }
+
+static u64 total(const u64 *of)
+{
+	u64 sum = 0;
+	u32 i;
+
+	for (i = 0; i < RFS_GROUPS_MAX; i++)
+		sum += of[i];
+	return sum;
+}
+
+static ssize_t each(const u64 *of, u32 n, char *to)
+{
+	ssize_t at = 0;
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		at += sysfs_emit_at(to, at, "%llu%c", of[i],
+				    i + 1 < n ? ' ' : '\n');
+	return at;
+}
+
+/* In thousandths, as a decimal fraction */
+static ssize_t ratio(u64 part, u64 whole, char *to)
+{
+	u64 value = whole ? div64_u64(1000 * part, whole) : 0;
+
+	return sysfs_emit(to, "%llu.%03llu\n", value / 1000, value % 1000);
+}
+
+static ssize_t show_written_data(struct rfsm *m, char *to)
+{
+	return each(m->fs->stats.data, RFS_GROUPS_MAX, to);
+}
+SHOWN(written_data);
+
+static ssize_t show_written_copies(struct rfsm *m, char *to)
+{
+	return each(m->fs->stats.copies, RFS_GROUPS_MAX, to);
+}
+SHOWN(written_copies);
+
+COUNTER(written_log, stats.written[RFS_LOG]);
+COUNTER(written_directories, stats.written[RFS_DIR]);
+COUNTER(written_index, stats.written[RFS_INDEX]);
+COUNTER(written_inodes, stats.written[RFS_INODES]);
+COUNTER(written_attributes, stats.written[RFS_XATTR]);
+COUNTER(written_inode_map, stats.written[RFS_IMAP]);
+COUNTER(written_timb, stats.written[RFS_TIMB]);
+COUNTER(written_zone_table, stats.written[RFS_ZTAB]);
+COUNTER(written_summaries, stats.written[RFS_SUMMARY]);
+COUNTER(written_checkpoints, stats.written[RFS_CP]);
+COUNTER(cleaned_zones, stats.victims);
+COUNTER(clean_reads, stats.clean_reads);
+COUNTER(resets, stats.resets);
+COUNTER(checkpoints, stats.checkpoints);
+COUNTER(recovery_pages_read, recovered.pages_read);
+COUNTER(recovery_pages_applied, recovered.pages_applied);
+COUNTER(recovery_records, recovered.records);
+COUNTER(recovery_scan_ns, recovered.scan_ns);
+COUNTER(recovery_log_ns, recovered.log_ns);
+COUNTER(recovery_data_ns, recovered.data_ns);
+
+static ssize_t show_copies_a_new_block(struct rfsm *m, char *to)
+{
+	return ratio(total(m->fs->stats.copies), total(m->fs->stats.data), to);
+}
+SHOWN(copies_a_new_block);
+
+/* SFS 4.1, with all blocks at one price */
+static ssize_t show_write_cost(struct rfsm *m, char *to)
+{
+	u64 new = total(m->fs->stats.data);
+
+	return ratio(new + m->fs->stats.clean_reads +
+		     total(m->fs->stats.copies), new, to);
+}
+SHOWN(write_cost);
+
+static ssize_t show_checkpoint_causes(struct rfsm *m, char *to)
+{
+	return each(m->causes, RFSM_CP_CAUSES, to);
+}
+SHOWN(checkpoint_causes);
+
+static ssize_t show_group_hotness(struct rfsm *m, char *to)
+{
+	return each(m->fs->group_hot, RFS_GROUPS_MAX, to);
+}
+SHOWN(group_hotness);
+
+static ssize_t show_free_zones(struct rfsm *m, char *to)
+{
+	return sysfs_emit(to, "%u\n", m->fs->free_zones);
+}
+SHOWN(free_zones);
+
+#define BARS	20	/* of 5% each */
+
+/* SFS figure 10: how many zones are how full of what is in use */
+static ssize_t show_utilization(struct rfsm *m, char *to)
+{
+	u64 zones[BARS] = { 0 };
+	u32 nr;
+
+	for (nr = RFS_CP_ZONES; nr < m->fs->geo.zones; nr++) {
+		const struct rfs_zone_info *z = &m->fs->zone[nr];
+
+		if (z->state == RFS_Z_USED && z->cap)
+			zones[min((u64)z->live * BARS / z->cap, BARS - 1)]++;
+	}
+	return each(zones, BARS, to);
+}
+SHOWN(utilization);
+
+static struct attribute *stat_attrs[] = {
+	&stat_written_data.attr,
+	&stat_written_copies.attr,
+	&stat_written_log.attr,
+	&stat_written_directories.attr,
+	&stat_written_index.attr,
+	&stat_written_inodes.attr,
+	&stat_written_attributes.attr,
+	&stat_written_inode_map.attr,
+	&stat_written_timb.attr,
+	&stat_written_zone_table.attr,
+	&stat_written_summaries.attr,
+	&stat_written_checkpoints.attr,
+	&stat_cleaned_zones.attr,
+	&stat_clean_reads.attr,
+	&stat_copies_a_new_block.attr,
+	&stat_write_cost.attr,
+	&stat_group_hotness.attr,
+	&stat_resets.attr,
+	&stat_free_zones.attr,
+	&stat_utilization.attr,
+	&stat_checkpoints.attr,
+	&stat_checkpoint_causes.attr,
+	&stat_recovery_pages_read.attr,
+	&stat_recovery_pages_applied.attr,
+	&stat_recovery_records.attr,
+	&stat_recovery_scan_ns.attr,
+	&stat_recovery_log_ns.attr,
+	&stat_recovery_data_ns.attr,
+	NULL
+};
+ATTRIBUTE_GROUPS(stat);
+
+static ssize_t show(struct kobject *kobj, struct attribute *attr, char *to)
+{
+	struct rfsm *m = container_of(kobj, struct rfsm, kobj);
+	const struct counter *c = container_of(attr, struct counter, attr);
+	ssize_t bytes;
+
+	rfsm_lock(m);
+	if (c->show)
+		bytes = c->show(m, to);
+	else
+		bytes = sysfs_emit(to, "%llu\n",
+				   *(u64 *)((char *)m->fs + c->at));
+	rfsm_unlock(m);
+	return bytes;
+}
+
+static void gone(struct kobject *kobj)
+{
+	complete(&container_of(kobj, struct rfsm, kobj)->kobj_gone);
+}
+
+static const struct sysfs_ops stat_ops = { .show = show };
+
+static const struct kobj_type stat_type = {
+	.default_groups = stat_groups,
+	.sysfs_ops = &stat_ops,
+	.release = gone,
+};
+
+static struct kobject *parent;	/* /sys/fs/rfs */
+
+int rfsm_stats_init(struct rfsm *m)
+{
+	int ret;
+
+	init_completion(&m->kobj_gone);
+	ret = kobject_init_and_add(&m->kobj, &stat_type, parent, "%s",
+				   m->sb->s_id);
+	m->kobj_there = true;
+	if (ret)
+		rfsm_stats_exit(m);
+	return ret;
+}
+
+/* Returns when nobody reads them any more. */
+void rfsm_stats_exit(struct rfsm *m)
+{
+	if (!m->kobj_there)
+		return;
+	m->kobj_there = false;
+	kobject_del(&m->kobj);
+	kobject_put(&m->kobj);
+	wait_for_completion(&m->kobj_gone);
+}
+
+int __init rfsm_stats_module_init(void)
+{
+	parent = kobject_create_and_add("rfs", fs_kobj);
+	return parent ? 0 : -ENOMEM;
+}
+
+void rfsm_stats_module_exit(void)
+{
+	kobject_put(parent);
+}
+
+void rfs_saw_victim(const struct rfs_fs *fs, u32 zone)
+{
+	const struct rfsm_dev *dev = fs->dev;
+
+	trace_rfs_victim(dev->bdev->bd_dev, zone, fs->zone[zone].live,
+			 fs->zone[zone].cap);
+}

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What /sys/fs/rfs and the trace events say, and that host/fs/README.md lists them all."""
+
+import json
+import re
+
+import pytest
+from mounted import SMALL, VOLUMES, Run, script
+
+from rsd.artifacts import REPOSITORY
+
+pytestmark = pytest.mark.guest
+
+COUNTERS = "file in `/sys/fs/rfs/DEVICE`"
+EVENTS = "event in `/sys/kernel/tracing/events/rfs`"
+
+
+def documented(title: str) -> set[str]:
+    """The names in the first column of a table of host/fs/README.md."""
+    text = (REPOSITORY / "host/fs/README.md").read_text()
+    table = text[text.index(f"| {title}") :].split("\n\n")[0]
+    rows = [row.split("|")[1] for row in table.splitlines()[2:]]
+    return {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+
+
+WORK = """
+modprobe rfs
+mount -t tracefs none /sys/kernel/tracing || true
+echo 1 > /sys/kernel/tracing/events/rfs/enable
+rsdctl show --json $drive > /out/before.json
+start
+cd /mnt
+# most of the volume is never written again, the rest at random
+fio --name=fill --filename=cold --rw=write --bs=64k --size=24m --end_fsync=1 >/dev/null
+fio --name=hot --filename=hot --rw=randwrite --bs=4k --size=7m --io_size=28m --randseed=1 \
+    --fdatasync=64 >/dev/null
+mkdir d; touch d/file; setfattr -n user.a -v b d/file || true
+sync
+rsdctl show --json $drive > /out/after.json
+cd /sys/fs/rfs/nvme0n1
+for file in *; do echo "$file = $(cat $file)"; done > /out/counters
+ls -d /sys/kernel/tracing/events/rfs/*/ > /out/events
+end
+test ! -e /sys/fs/rfs/nvme0n1
+cat /sys/kernel/tracing/trace > /out/trace
+"""
+
+
+def test_counters_and_events(run: Run) -> None:
+    result = run(script(VOLUMES["rfs"], WORK), namespace=SMALL)
+    lines = (result.out_dir / "counters").read_text().splitlines()
+    values = dict(line.split(" = ") for line in lines)
+    assert values.keys() == documented(COUNTERS)
+    numbers = {name: list(map(float, text.split())) for name, text in values.items()}
+    written = sum(sum(found) for name, found in numbers.items() if name.startswith("written_"))
+    drive = [
+        json.loads((result.out_dir / f"{name}.json").read_text())["counters"]
+        for name in ("before", "after")
+    ]
+    pages = [counters["host_write_pages"]["value"] for counters in drive]
+    assert written == pages[1] - pages[0]
+    data, copies = sum(numbers["written_data"]), sum(numbers["written_copies"])
+    assert data == 24 * 256 + 28 * 256
+    assert copies > 0
+    assert numbers["copies_a_new_block"] == [pytest.approx(copies / data, abs=0.001)]
+    cost = (data + copies + numbers["clean_reads"][0]) / data
+    assert numbers["write_cost"] == [pytest.approx(cost, abs=0.001)]
+    assert numbers["cleaned_zones"][0] > 0
+    assert len(numbers["utilization"]) == 20
+    assert sum(numbers["utilization"]) > 20
+    # the mount's has no cause
+    assert sum(numbers["checkpoint_causes"]) == numbers["checkpoints"][0] - 1
+    assert numbers["checkpoint_causes"][0] >= 1
+
+    events = {line.split("/")[-2] for line in (result.out_dir / "events").read_text().split()}
+    assert events == documented(EVENTS)
+    trace = (result.out_dir / "trace").read_text()
+    for event in events:
+        assert f" {event}: " in trace, trace[-3000:]
+    assert re.search(r"rfs_checkpoint: \d+:\d+ number \d+ cause unmount dirty \d+ error 0", trace)
