@@ -52,7 +52,7 @@ def test_core(build: Path, tmp_path: Path, program: str, test: str) -> None:
             env=os.environ | {"RSD_TEST_DIR": directory},
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=900,
         )
     if done.returncode == SKIPPED:
         pytest.skip(done.stderr.strip())
