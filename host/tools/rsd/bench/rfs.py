@@ -17,6 +17,8 @@ APPENDS = 300
 # What a summary adds: one page after 63.
 SUMMARY = 1 + 1 / 63
 READS = 3000
+CACHED_BLOCKS = 1 << 17
+OPEN_FILES = 10_000
 # Written since the check-point when the power goes, of two volumes.
 WINDOWS_MIB = (4, 96)
 
@@ -34,7 +36,8 @@ timed() {
 	echo $(($(now) - begin)) >/out/$name.ns
 }
 counters() { rsdctl show --json $drive >/out/$1.json; }
-memory() { sync; echo 3 >/proc/sys/vm/drop_caches; sleep 1; cat /proc/meminfo >/out/$1.memory; }
+dropped() { sync; echo 3 >/proc/sys/vm/drop_caches; sleep 1; }
+memory() { cat /proc/meminfo >/out/$1.memory; }
 """
 
 _APPEND = """\
@@ -55,10 +58,23 @@ times.sort()
 print(times[len(times) // 2], times[0], times[-1])
 """
 
+# Nobody keeps the numbers: they would be memory too.
+_OPEN = f"""\
+import os, resource
+limit = {OPEN_FILES} + 100
+resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+os.system("cat /proc/meminfo >/out/files-before.memory")
+for i in range(1, {OPEN_FILES} + 1):
+    os.open("many/%d" % i, os.O_RDONLY)
+os.system("cat /proc/meminfo >/out/files-after.memory")
+"""
+
 _FIGURES = f"""\
 mkfs.rfs -q $drive
+dropped
 memory unmounted
 timed mount-new mount -t rfs $drive /mnt
+dropped
 memory mounted
 cat >/tmp/append.py <<'END'
 {_APPEND % APPENDS}END
@@ -75,6 +91,16 @@ for name in cold warm; do
 	fio --name=$name --filename=file --rw=randread --bs=4k --size=1g --number_ios={READS} \\
 		--norandommap >/out/$name.json
 done
+dropped
+memory blocks-before
+head -c {CACHED_BLOCKS * PAGE} file >/dev/null
+memory blocks-after
+mkdir many
+seq -f many/%.0f {OPEN_FILES} | xargs touch
+dropped
+cat >/tmp/open.py <<'END'
+{_OPEN}END
+python3 /tmp/open.py
 cd /
 timed umount umount /mnt
 timed mount-clean mount -t rfs $drive /mnt
@@ -236,20 +262,33 @@ def _recovery(context: Context, mib: int) -> Row:
     )
 
 
-def _memory(out: Path) -> list[Row]:
-    def free(name: str) -> int:
-        text = (out / f"{name}.memory").read_text()
-        return int(text.split("MemFree:")[1].split()[0]) << 10
+def _meminfo(out: Path, name: str, field: str) -> int:
+    text = (out / f"{name}.memory").read_text()
+    return int(text.split(f"\n{field}:")[1].split()[0]) << 10
 
-    mounted = free("unmounted") - free("mounted")
+
+def _taken(out: Path, before: str, after: str) -> int:
+    """Bytes, those of the page cache left out."""
+    free, cached = (
+        _meminfo(out, before, field) - _meminfo(out, after, field)
+        for field in ("MemFree", "Cached")
+    )
+    return free + cached
+
+
+def _memory(out: Path) -> list[Row]:
+    mounted = _taken(out, "unmounted", "mounted")
+    block = _taken(out, "blocks-before", "blocks-after") / CACHED_BLOCKS
+    file = _taken(out, "files-before", "files-after") / OPEN_FILES
     return [
-        Row(
-            "RFS, memory of a mounted, empty volume of 2 GiB",
-            "informative",
-            f"{mounted / 1024:,.0f} KiB",
-            mounted,
-            "bytes",
-            "count",
-            None,
+        _informative(what, f"{value:,.0f} {unit}", value, unit)
+        for what, value, unit in (
+            ("memory of a mounted, empty volume of 2 GiB", mounted / 1024, "KiB"),
+            ("memory of a million cached blocks, besides their content", block * 1e6 / MIB, "MiB"),
+            ("memory of an open file, Linux's own for it included", file, "bytes"),
         )
     ]
+
+
+def _informative(what: str, measured: str, value: float, unit: str) -> Row:
+    return Row(f"RFS, {what}", "informative", measured, value, unit, "count", None)
