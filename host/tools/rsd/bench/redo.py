@@ -29,13 +29,17 @@ NAMES = ("redo-tiobench-8", "redo-sysbench", "redo-iozone", "redo-bonnie", "redo
 class Cell:
     """A benchmark on a stack: blocks taken into use, pages programmed, virtual seconds.
 
-    `written` are the pages that the host wrote, `copied` those that the drive did of its own.
+    `written` are the pages that the host wrote, `copied` those that the drive did of its own,
+    `pages` all that were read or programmed. `inode_map` and `timb` are RFS's writes of these.
     """
 
     taken: int
     written: int
     copied: int
     seconds: float
+    pages: int = 0
+    inode_map: int = 0
+    timb: int = 0
 
 
 def measure(context: Context, stacks: Sequence[str]) -> dict[tuple[str, str], Cell]:
@@ -67,6 +71,9 @@ def measure(context: Context, stacks: Sequence[str]) -> dict[tuple[str, str], Ce
                 written=written,
                 copied=int(figures["nand.programs"]) - written,
                 seconds=figures["run_time"],
+                pages=int(figures["nand.reads"] + figures["nand.programs"]),
+                inode_map=int(figures.get("rfs.written_inode_map", 0)),
+                timb=int(figures.get("rfs.written_timb", 0)),
             )
     return found
 

@@ -41,6 +41,8 @@ def stack_figures(stack: Stack, benchmark: Benchmark, directory: Path) -> list[F
         figures.append(Figure("fs.write_amplification", round(ratio, 6), "", "count"))
     if stack.ours:
         figures += _drive_figures(directory)
+    if stack.file_system.counters:
+        figures += _file_system_figures(directory)
     return figures
 
 
@@ -72,6 +74,28 @@ def _drive_figures(directory: Path) -> Iterator[Figure]:
     if host:
         yield Figure("write_amplification", round(programs / host, 6), "", "count")
     yield Figure("map_bytes", after["map_bytes"], "bytes", "count")
+
+
+def _file_system_figures(directory: Path) -> Iterator[Figure]:
+    """What RFS wrote, in blocks by kind; data and copies are numbers a group."""
+    before, after = (_kinds(directory / when / "fs") for when in ("before", "after"))
+    for kind, blocks in after.items():
+        yield Figure(f"rfs.{kind}", blocks - before[kind], "blocks", "count")
+
+
+def _kinds(path: Path) -> dict[str, int]:
+    try:
+        lines = (line.split(":") for line in path.read_text().splitlines())
+        kinds = {
+            name: sum(map(int, numbers.split()))
+            for name, numbers in lines
+            if name.startswith("written_")
+        }
+    except (OSError, ValueError) as error:
+        raise BadOutput(f"{path.parent.name}/fs: {error}") from error
+    if not kinds:
+        raise BadOutput(f"{path.parent.name}/fs: no counters")
+    return kinds
 
 
 def _fio(benchmark: Benchmark, directory: Path) -> Iterator[Figure]:

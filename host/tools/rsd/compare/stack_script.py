@@ -3,7 +3,8 @@
 
 One makes and ages the file system. The other measures one benchmark on it and leaves in /out:
 `times` (two lines, ns of the guest's clock), `before` and `after` with `stat` (the block layer's
-counters) and, on our drives, `counters.json`, `space` (df), `errors`, and the benchmark's own.
+counters), on our drives `counters.json` and, where the file system counts, `fs`; `space` (df),
+`errors`, and the benchmark's own.
 """
 
 from pathlib import Path
@@ -91,6 +92,7 @@ def measure(stack: Stack, benchmark: Benchmark) -> str:
         + "\tmkdir $out/$1\n"
         + "\tcat /sys/block/nvme0n*/stat >$out/$1/stat\n"
         + (f"\t{counters}\n" if stack.ours else "")
+        + (f"\t{file_system.counters} >$out/$1/fs\n" if file_system.counters else "")
         + "}\n"
         + "(\n"
         + f"{benchmark.setup}\n"

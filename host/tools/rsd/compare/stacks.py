@@ -38,13 +38,15 @@ RISA = Scale("risa", "risa", 128, 2048, 512, 8, "2 GiB, 8 channels, 4 ways (RISA
 class FileSystem:
     """How a file system is made, mounted and taken off; shell words, with $drive the drive.
 
-    $second is its second namespace, where there is one.
+    $second is its second namespace, where there is one. `counters` prints lines of what it counts
+    itself, "name:number".
     """
 
     mkfs: str
     mount: str
     before_mount: str = ":"
     after_mount: str = ""
+    counters: str = ""
 
 
 # nilfs2 keeps every state of the last hour by default, so that a short run on a small drive
@@ -102,7 +104,11 @@ BTRFS_ZONED = FileSystem(
 F2FS_ZONED = FileSystem(
     "mkfs.f2fs -q -f -o 5 -m -c $drive $second", "mount -t f2fs -o discard $second"
 )
-RFS = FileSystem("mkfs.rfs -q -f $drive", "mount -t rfs $drive")
+RFS = FileSystem(
+    "mkfs.rfs -q -f $drive",
+    "mount -t rfs $drive",
+    counters="( cd /sys/fs/rfs/nvme0n1 && grep . * )",
+)
 
 
 @dataclass(frozen=True)
