@@ -66,6 +66,7 @@ LOSSES = {
     ("erasures", "redo-iozone"): _FREE,
     ("erasures", "redo-bonnie"): _FREE,
     ("run time", "redo-tiobench-8"): _FREE,
+    ("run time", "redo-iozone"): _FREE,
     ("run time", "redo-bonnie"): _FREE,
 }
 # Why a mark is missed, by figure and stack
