@@ -128,7 +128,8 @@ def test_no_memory(build: Path, options: tuple[str, ...]) -> None:
     done = run(build / "nomem", "steps=100", *options)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     runs, errors = map(int, re.findall(r"^(\d+) runs, (\d+) errors", done.stdout)[0])
-    assert errors >= runs - 1 > 150
+    assert runs > 150
+    assert errors >= 0.95 * runs  # cleaning gets by with fewer buffers
 
 
 def test_format_document() -> None:

@@ -19,15 +19,12 @@ int rfs_fill(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from, u32 *n,
 	     struct rfs_oob *oob, u32 *stream)
 {
 	u64 now = rfs_now(fs);
-	struct rfs_dinode *di;
+	struct rfs_dinode *di = NULL;
 	struct rfs_buf *buf;
 	struct rfs_ptr old;
 	u32 i, to;
 	int ret;
 
-	ret = rfs_iget(fs, txn->ino, &di, &buf);
-	if (ret)
-		return ret;
 	memset(oob, 0, *n * sizeof(*oob));
 	for (i = from; i < from + *n; i++, oob++) {
 		bool last = i + 1 == txn->n;
@@ -35,6 +32,11 @@ int rfs_fill(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from, u32 *n,
 		ret = rfs_map_get(fs, txn->ino, txn->block + i, &old);
 		if (ret)
 			return ret;
+		if (!old.wcount && !di) {	/* its file's hotness counts */
+			ret = rfs_iget(fs, txn->ino, &di, &buf);
+			if (ret)
+				return ret;
+		}
 		to = rfs_data_stream(fs, di, &old, now);
 		if (i == from)
 			*stream = to;

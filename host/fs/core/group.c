@@ -4,7 +4,7 @@
 
 const struct rfs_policy rfs_policy_default = {
 	.groups = 4,
-	.gc = RFS_GC_COST_BENEFIT,
+	.gc = RFS_GC_GREEDY,
 	.quantize = RFS_Q_ITERATIVE,
 };
 
