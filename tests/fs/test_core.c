@@ -1355,6 +1355,117 @@ TEST(cached_blocks_are_not_read)
 	end(NULL, dev);
 }
 
+static struct rfs_fs *pausing;
+static u32 pauses;		/* until the one where it happens */
+
+static void checkpoint_in_pause(void *dev)
+{
+	struct rfs_fs *fs = pausing;
+
+	(void)dev;
+	if (!fs || --pauses)
+		return;
+	pausing = NULL;
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+}
+
+static void delete_in_pause(void *dev)
+{
+	struct rfs_fs *fs = pausing;
+	u32 ino;
+
+	(void)dev;
+	pausing = NULL;
+	if (!fs)
+		return;
+	CHECK_EQ(rfs_unlink(fs, 2, "f", &ino), 0);
+	CHECK_EQ(rfs_free_orphan(fs, ino), 0);
+}
+
+/* Zones with hot and cold blocks in each, none of them open; 4 groups */
+static struct rfs_fs *ready_to_clean(struct memdev *dev,
+				     const struct rfs_dev_ops *ops, u32 *ino)
+{
+	struct rfs_policy policy = rfs_policy_default;
+	struct rfs_fs *fs;
+	u32 i;
+
+	CHECK_EQ(rfs_mount(ops, dev, &geometry, false, 0, &fs), 0);
+	policy.groups = 1;
+	rfs_policy_set(fs, &policy);
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, ino), 0);
+	for (i = 0; i < 1500; i++)
+		put(fs, *ino, i, i, RFS_BLOCK_BYTES);
+	for (i = 0; i < 3000; i++)
+		put(fs, *ino, i % 2 ? i / 2 % 20 : 20 + i * 7919 % 1480, i,
+		    RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	for (i = RFS_S_DATA; i < RFS_STREAMS; i++) {
+		u32 *zone = &fs->tail[fs->tail_of[i]].zone;
+
+		if (*zone)
+			fs->zone[*zone].state = RFS_Z_USED;
+		*zone = 0;
+	}
+	rfs_policy_set(fs, &rfs_policy_default);
+	for (i = 0; i < 4; i++)
+		fs->group_hot[i] = 1 + i * (1ULL << 40);
+	return fs;
+}
+
+/*
+ * Copies that wait in a batch while a check-point is written are newer than it:
+ * a zone that begins with them is in its window.
+ */
+TEST(checkpoint_amid_cleaning)
+{
+	struct rfs_dev_ops ops = memdev_ops;
+	struct memdev *dev;
+	struct rfs_fs *fs;
+	u32 ino, i, at;
+
+	ops.pause = checkpoint_in_pause;
+	for (at = 1;; at++) {
+		dev = new_dev(&geometry);
+		fs = ready_to_clean(dev, &ops, &ino);
+		pausing = fs;
+		pauses = at;
+		CHECK_EQ(rfs_clean(fs, RFS_CLEAN_HARD), 0);
+		if (pausing)
+			break;	/* in each of them once */
+		/* to where the copies of hot blocks went */
+		for (i = 0; i < 20; i++)
+			put(fs, ino, i, 9000 + i, RFS_BLOCK_BYTES);
+		CHECK_EQ(rfs_fsync(fs, ino), 0);
+		rfs_drop(fs);
+		fs = mount(dev);
+		for (i = 0; i < 20; i++)
+			expect(fs, ino, i, 9000 + i, RFS_BLOCK_BYTES);
+		check_clean(fs);
+		end(fs, dev);
+	}
+	CHECK(at > 3);
+	pausing = NULL;
+	end(fs, dev);
+}
+
+/* What is deleted while it waits to be copied is no error of cleaning. */
+TEST(deleted_amid_cleaning)
+{
+	struct rfs_dev_ops ops = memdev_ops;
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs;
+	u32 ino;
+
+	ops.pause = delete_in_pause;
+	fs = ready_to_clean(dev, &ops, &ino);
+	pausing = fs;
+	CHECK_EQ(rfs_clean(fs, RFS_CLEAN_HARD), 0);
+	CHECK(!pausing);
+	check_clean(fs);
+	end(fs, dev);
+}
+
 static int length(struct rfs_fs *fs, u32 ino, const char *name)
 {
 	return rfs_xattr_get(fs, ino, name, NULL, 0);

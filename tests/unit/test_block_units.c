@@ -364,3 +364,47 @@ TEST(grains_go_over_all_dies)
     expect_pages(&bed, 0, 40, 1);
     bed_close(&bed);
 }
+
+/* A drive without power-loss protection that acknowledges from its buffer */
+static RsdConfig volatile_config(RsdFtl ftl)
+{
+    RsdConfig cfg = grain_config(ftl, &kinds[4]);
+
+    cfg.ack = RSD_ACK_BUFFER;
+    cfg.plp = RSD_OFF;
+    return cfg;
+}
+
+/*
+ * LBAs 0 to 2, trimmed and written again; then a merge copies them from the
+ * buffer, and what was begun with them goes. They are not trimmed any more.
+ */
+static void trimmed_and_merged(RsdFtl ftl, const uint64_t *lbas, size_t n)
+{
+    RsdConfig cfg = volatile_config(ftl);
+    Bed bed = bed_open(&cfg, temp_path("drive.rsd"));
+
+    run(&bed, RSD_WRITE, 0, 3, 1);
+    run(&bed, RSD_TRIM, 0, 3, 0);
+    run(&bed, RSD_WRITE, 0, 3, 2);
+    for (size_t i = 0; i < n; i++) {
+        run(&bed, RSD_WRITE, lbas[i], 1, 3);
+    }
+    bed_drain(&bed);
+    run(&bed, RSD_FLUSH, 0, 0, 0);
+    bed_drain(&bed);
+    bed_reopen(&bed);
+    expect_pages(&bed, 0, 1, 3);
+    expect_pages(&bed, 1, 2, 2);
+    bed_close(&bed);
+}
+
+TEST(merged_from_the_buffer_after_a_trim)
+{
+    const uint64_t again[] = { 0, 0 };
+    /* the block of LBA 0 is a log's no more when others have the logs */
+    const uint64_t logs[] = { 0, 96, 96, 96 };
+
+    trimmed_and_merged(RSD_FTL_BLOCK, again, 2);
+    trimmed_and_merged(RSD_FTL_FAST, logs, 4);
+}

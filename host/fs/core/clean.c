@@ -149,6 +149,27 @@ static int batch_read(struct rfs_fs *fs, struct batch *b)
 	return 0;
 }
 
+/*
+ * The stamps are those of the append: a check-point that came while the batch
+ * was filled (ops->pause) must not take the copies for older than itself.
+ */
+static int batch_append(struct rfs_fs *fs, struct batch *b, u32 n)
+{
+	u32 i;
+	int ret;
+
+	do {
+		for (i = 0; i < n; i++)
+			b->oob[i].stamp = cpu_to_le64(rfs_next_version(fs, 1));
+		ret = rfs_append(fs, b->stream, n, b->data, b->oob, b->to);
+		if (ret != -EBUSY || !fs->ops->pause)
+			break;
+		/* a zone waits for what is on its way to it */
+		fs->ops->pause(fs->dev);
+	} while (!fs->read_only);
+	return ret;
+}
+
 /* Append them, and enter each in the index if it is still what it was. */
 static int batch_flush(struct rfs_fs *fs, struct batch *b)
 {
@@ -159,12 +180,16 @@ static int batch_flush(struct rfs_fs *fs, struct batch *b)
 	n = b->n;
 	b->n = 0;
 	if (!ret && n)
-		ret = rfs_append(fs, b->stream, n, b->data, b->oob, b->to);
+		ret = batch_append(fs, b, n);
 	for (i = 0; !ret && i < n; i++) {
 		u32 ino = le32_to_cpu(b->oob[i].ino);
 		u64 off = le64_to_cpu(b->oob[i].off);
 
 		ret = rfs_map_get(fs, ino, off, &ptr);
+		if (ret == -ENOENT) {
+			ret = 0;	/* deleted meanwhile */
+			continue;
+		}
 		if (ret || rfs_addr(ptr.addr) != b->from[i])
 			continue;
 		ptr.addr = rfs_word(b->to[i], rfs_high(ptr.addr));
@@ -201,7 +226,6 @@ static int move_data(struct rfs_fs *fs, struct cleaner *c,
 	oob = &b->oob[b->n];
 	*oob = *from;
 	oob->flags = RFS_OOB_COPY;
-	oob->stamp = cpu_to_le64(rfs_next_version(fs, 1));
 	oob->len = cpu_to_le16(rfs_high(ptr.addr));
 	oob->txn_idx = 0;
 	oob->txn_cnt = 0;
@@ -432,7 +456,8 @@ int rfs_clean(struct rfs_fs *fs, enum rfs_clean how)
 		fs->stats.victims += n;
 		for (i = 0; i < n; i++) {
 			fs->zone[nr[i]].cleaning = false;
-			fs->zone[nr[i]].cleaned = true;
+			/* else it may be cleaned another time */
+			fs->zone[nr[i]].cleaned = !ret;
 		}
 		if (n && fs->teeth & RFS_TEETH_RESET)
 			rfs_free_zones(fs);

@@ -860,6 +860,8 @@ void rsd_buffer_drop(Ns *ns, uint32_t block)
     for (BufUnit *unit = buf->begun.head, *next; unit; unit = next) {
         next = unit->next;
         if (unit->block == block) {
+            /* what replaces it is safe */
+            tell(drive, unit, 0, unit->taken);
             remove_unit(drive, unit);
             put_free(drive, unit);
         }

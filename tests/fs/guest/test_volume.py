@@ -90,7 +90,8 @@ def test_linux(run: Run, volume: Volume) -> None:
         assert "swapon failed" in result
         trimmed = re.search(r"\((\d+) bytes\) trimmed", result)
         assert trimmed
-        assert int(trimmed[1]) >= 80 << 20
+        # of 100 MiB, but for what is in zones that each group has open
+        assert int(trimmed[1]) >= 48 << 20
 
 
 def test_reserved_on_full_volume(run: Run, volume: Volume) -> None:
