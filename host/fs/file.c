@@ -5,6 +5,7 @@
 #include <linux/falloc.h>
 #include <linux/fiemap.h>
 #include <linux/mm.h>
+#include <linux/mount.h>
 #include <linux/pagemap.h>
 #include <linux/sched/signal.h>
 #include <linux/uaccess.h>
@@ -394,6 +395,7 @@ long rfsm_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
 	struct super_block *sb = file_inode(file)->i_sb;
 	u32 how;
+	int ret;
 
 	if (cmd == FS_IOC_GETVERSION)
 		return put_user(file_inode(file)->i_generation,
@@ -402,8 +404,15 @@ long rfsm_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 		return -ENOTTY;
 	if (!capable(CAP_SYS_ADMIN))
 		return -EPERM;
-	if (cmd == FITRIM)
-		return do_trim(sb, (struct fstrim_range __user *)arg);
+	if (cmd == FITRIM) {
+		/* not while it is frozen */
+		ret = mnt_want_write_file(file);
+		if (ret)
+			return ret;
+		ret = do_trim(sb, (struct fstrim_range __user *)arg);
+		mnt_drop_write_file(file);
+		return ret;
+	}
 	if (get_user(how, (u32 __user *)arg))
 		return -EFAULT;
 	return do_shutdown(sb, how);

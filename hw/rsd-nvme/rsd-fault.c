@@ -38,11 +38,13 @@ uint16_t rsd_fault_command(NvmeNamespace *ns, const NvmeCmd *cmd)
         return NVME_LBA_RANGE | NVME_DNR;
     }
     zone = &ns->zone_array[lba / ns->zone_size];
+    if (nvme_get_zone_state(zone) == NVME_ZONE_STATE_OFFLINE) {
+        return NVME_INVALID_FIELD | NVME_DNR;
+    }
     if (what == RSD_FAULT_UNREADABLE && n && n <= ns->zone_size) {
         return rsd_fault_unreadable(flash, lba, n);
     }
-    if ((what != RSD_FAULT_READ_ONLY && what != RSD_FAULT_OFFLINE) ||
-        nvme_get_zone_state(zone) == NVME_ZONE_STATE_OFFLINE) {
+    if (what != RSD_FAULT_READ_ONLY && what != RSD_FAULT_OFFLINE) {
         return NVME_INVALID_FIELD | NVME_DNR;
     }
     rsd_ns_drop_area(ns, zone);

@@ -373,8 +373,11 @@ static void rsd_zone_refused(RsdFlash *flash, const RsdCmd *cmd)
     set_bit(cmd->lba / ns->zone_size, flash->unsure);
 }
 
-/* A command to a zone is done. */
-static void rsd_zone_settle(RsdFlash *flash, const RsdCmd *cmd)
+/*
+ * A command to a zone is done. If it was refused, plain writes that wait behind
+ * it will be, too; those behind any other one may be carried out.
+ */
+static void rsd_zone_settle(RsdFlash *flash, const RsdCmd *cmd, bool refused)
 {
     const uint32_t writes = 1u << RSD_WRITE | 1u << RSD_WRITE_ZEROES;
     NvmeNamespace *ns = flash->ns[0];
@@ -394,7 +397,8 @@ static void rsd_zone_settle(RsdFlash *flash, const RsdCmd *cmd)
     waiting = rsd_zone_waiting(flash->drive, idx);
     rsd_zone_get(flash->drive, idx, &info);
     had_area = zone->d.za & NVME_ZA_ZRWA_VALID;
-    if (waiting && (had_area || info.zrwa || waiting & ~writes)) {
+    if (waiting &&
+        (!refused || had_area || info.zrwa || waiting & ~writes)) {
         return;
     }
     clear_bit(idx, flash->unsure);
@@ -417,7 +421,7 @@ static void rsd_part_complete(RsdFlash *flash, RsdCmd *cmd)
         rsd_zone_refused(flash, cmd);
     }
     if (cmd->op != RSD_TRIM) {
-        rsd_zone_settle(flash, cmd);
+        rsd_zone_settle(flash, cmd, false);
     }
     if (cmd->status != RSD_OK) {
         parts->status = rsd_nvme_status(flash, cmd, cmd->status);
@@ -478,11 +482,15 @@ static void rsd_transfer_complete(RsdFlash *flash, RsdCmd *cmd)
         status = rsd_read_out(req, cmd);
     }
     if (ns && rsd_moves_wp(ns, cmd)) {
-        if (cmd->status == RSD_E_NOSPC || cmd->status == RSD_E_NOBLOCK ||
-            cmd->status == RSD_E_NOMEM || cmd->status == RSD_E_READONLY) {
+        bool refused = cmd->status == RSD_E_NOSPC ||
+                       cmd->status == RSD_E_NOBLOCK ||
+                       cmd->status == RSD_E_NOMEM ||
+                       cmd->status == RSD_E_READONLY;
+
+        if (refused) {
             rsd_zone_refused(flash, cmd);
         }
-        rsd_zone_settle(flash, cmd);
+        rsd_zone_settle(flash, cmd, refused);
     }
 
     rsd_cmd_free(flash->drive, cmd);

@@ -33,6 +33,7 @@ def test_zones_fail(drive: OpenDrive) -> None:
         assert d.ns.get(d.ns.start(2))[0].status == Status.ZONE_OFFLINE
         d.ns.write(d.ns.start(1) + 3, pattern(1)).expect(Status.ZONE_READ_ONLY)
         fail(d, READ_ONLY, d.ns.start(2)).expect(Status.INVALID_FIELD)
+        fail(d, UNREADABLE, d.ns.start(2), 1).expect(Status.INVALID_FIELD)
         fail(d, OFFLINE, d.ns.start(1)).expect()
         assert d.ns.states()[1] == Zs.OFFLINE
 

@@ -179,7 +179,7 @@ def test_refusals(qemu: str, drive: OpenDrive, log_path: str) -> None:
         assert power(d, REWIND, 0, nsid=2).status == Status.INVALID_OPCODE
         assert query(d, 3)[0].status == Status.INVALID_FIELD
         assert query(d, OPS, 2)[0].status == Status.INVALID_FIELD
-        assert d.controller.admin.run(Command(0xC4, nsid=1)).status == Status.INVALID_OPCODE
+        assert d.controller.admin.run(Command(0xC5, nsid=1)).status == Status.INVALID_OPCODE
         # one that was told to rewind and is attached again does not
         power(d, REWIND, 0).expect()
         attach(d).expect()
@@ -197,7 +197,7 @@ def test_refusals(qemu: str, drive: OpenDrive, log_path: str) -> None:
 def test_effects_log_names_the_commands(drive: OpenDrive) -> None:
     with drive() as d:
         effects = struct.unpack_from("<256I", d.controller.get_log(5, 1024))
-        assert [code for code in range(0xC0, 256) if effects[code]] == [POWER, OPLOG]
+        assert [code for code in range(0xC0, 256) if effects[code]] == [POWER, OPLOG, 0xC4]
 
 
 def test_formats_are_rewound(drive: OpenDrive, log_path: str) -> None:

@@ -252,9 +252,10 @@ def submit_behind_a_refusal(d: Drive, *commands: Command) -> list[Request]:
 
 
 @pytest.mark.parametrize("work", ["write", "fill", "reset", "nothing"])
-def test_what_comes_behind_a_late_refusal(drive: OpenDrive, work: str) -> None:
+@pytest.mark.parametrize("write_ns", [3_000, 400_000])
+def test_what_comes_behind_a_late_refusal(drive: OpenDrive, work: str, write_ns: int) -> None:
     """The host's write pointer is the drive's again when nothing waits any more."""
-    with drive(**ZRWA, t_fw_zone=7_000, t_fw_write=3_000) as d:
+    with drive(**ZRWA, t_fw_zone=7_000, t_fw_write=write_ns) as d:
         start = d.ns.start(1)
         transfer = d.ns.transfer(12)
         transfer.fill(blocks_of(range(1, 13)))
