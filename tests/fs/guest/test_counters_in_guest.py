@@ -36,10 +36,13 @@ fio --name=hot --filename=hot --rw=randwrite --bs=4k --size=7m --io_size=28m --r
     --fdatasync=64 >/dev/null
 mkdir d; touch d/file; setfattr -n user.a -v b d/file || true
 sync
+# nothing is cleaned between what is asked of the drive and of the volume
+fsfreeze -f /mnt
 rsdctl show --json $drive > /out/after.json
 cd /sys/fs/rfs/nvme0n1
 for file in *; do echo "$file = $(cat $file)"; done > /out/counters
 ls -d /sys/kernel/tracing/events/rfs/*/ > /out/events
+fsfreeze -u /mnt
 end
 test ! -e /sys/fs/rfs/nvme0n1
 cat /sys/kernel/tracing/trace > /out/trace
