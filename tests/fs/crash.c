@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "memdev.h"
+#include "option.h"
 #include "oracle.h"
 
 #define ZONES		28
@@ -899,17 +900,6 @@ static const char *cut_everywhere(struct run *r, u32 points)
 		}
 	}
 	return NULL;
-}
-
-static u64 option(int argc, char **argv, const char *name, u64 otherwise)
-{
-	size_t len = strlen(name);
-	int i;
-
-	for (i = 2; i < argc; i++)
-		if (!strncmp(argv[i], name, len) && argv[i][len] == '=')
-			return strtoull(argv[i] + len + 1, NULL, 0);
-	return otherwise;
 }
 
 static u32 teeth(int argc, char **argv)

@@ -19,6 +19,7 @@
 const char *program = "fuzz_drive";
 #endif
 #include "memdev.h"
+#include "option.h"
 
 #define ZONES	28
 #define CAP	62
@@ -292,17 +293,6 @@ static bool rescue(const struct memdev *from)
 	good = sound(fs);
 	rfs_drop(fs);
 	return good;
-}
-
-static u64 option(int argc, char **argv, const char *name, u64 otherwise)
-{
-	size_t len = strlen(name);
-	int i;
-
-	for (i = 1; i < argc; i++)
-		if (!strncmp(argv[i], name, len) && argv[i][len] == '=')
-			return strtoull(argv[i] + len + 1, NULL, 0);
-	return otherwise;
 }
 
 int main(int argc, char **argv)

@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "memdev.h"
+#include "option.h"
 
 #define ZONES		24
 #define ZONE_CAP	62
@@ -382,17 +383,6 @@ static const char *run(u32 steps, struct tally *tally)
 		rfs_drop(fs);
 	memdev_free(dev);
 	return fault;
-}
-
-static u64 option(int argc, char **argv, const char *name, u64 otherwise)
-{
-	size_t len = strlen(name);
-	int i;
-
-	for (i = 1; i < argc; i++)
-		if (!strncmp(argv[i], name, len) && argv[i][len] == '=')
-			return strtoull(argv[i] + len + 1, NULL, 0);
-	return otherwise;
 }
 
 int main(int argc, char **argv)

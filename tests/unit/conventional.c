@@ -3,8 +3,10 @@
  */
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "conventional.h"
+#include "internal.h"
 
 #define MAX_IN_FLIGHT 12u
 
@@ -279,6 +281,25 @@ void world_fill(World *w)
     world_drain(w);
 }
 
+void world_lives(World *w, int lives, int steps,
+                 void (*check)(const Bed *bed))
+{
+    for (int life = 0; life < lives; life++) {
+        for (int i = 0; i < steps; i++) {
+            world_step(w);
+        }
+        if (life % 2) {
+            world_drain(w);
+        }
+        world_check(w);
+        if (check) {
+            check(&w->bed);
+        }
+        world_reopen(w);
+        world_check(w);
+    }
+}
+
 World world_open(const RsdConfig *cfg, const char *name, uint64_t seed)
 {
     World w = { .bed = bed_open(cfg, temp_path(name)), .rng = { seed } };
@@ -305,6 +326,41 @@ void open_refused(const RsdConfig *cfg, const char *part,
     CHECK(!drive);
     CHECK_SAYS(err, part);
     CHECK_SAYS(err, numbers);
+}
+
+void check_damaged_buffer(const RsdConfig *cfg, const char *part,
+                          const char *numbers)
+{
+    Bed bed = bed_open(cfg, temp_path("drive.rsd"));
+    char err[RSD_ERR_LEN] = "";
+    uint32_t found = 0;
+    RsdSpare spare;
+    uint64_t hash;
+    FILE *f;
+
+    CHECK_EQ(run(&bed, RSD_WRITE, 0, 3, 1), 0);
+    rsd_close(bed.drive);
+    f = fopen(bed.path, "r+b");
+    CHECK(f);
+    /* OOB is a multiple of 64 bytes from the beginning */
+    for (long at = 0; !fseek(f, at, SEEK_SET) &&
+                      fread(&spare, sizeof(spare), 1, f) == 1; at += 64) {
+        if (spare.magic == RSD_SPARE_MAGIC && spare.lpn == 2) {
+            spare.lpn = UINT64_C(1) << 33;
+            CHECK(!fseek(f, at, SEEK_SET));
+            CHECK(fwrite(&spare, sizeof(spare), 1, f) == 1);
+            found++;
+        }
+    }
+    fclose(f);
+    CHECK_EQ(found, 1);
+    hash = file_hash(bed.path);
+    CHECK(!rsd_open(bed.path, cfg, err));
+    CHECK_SAYS(err, part);
+    CHECK_SAYS(err, numbers);
+    CHECK_EQ(file_hash(bed.path), hash);
+    unlink(bed.path);
+    free((char *)bed.path);
 }
 
 void check_merge_counters(const Bed *bed)

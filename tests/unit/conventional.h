@@ -83,9 +83,23 @@ void world_verify(Bed *bed, WorldModel *model, bool learn);
 void world_check_failed(World *w);
 /* Writes every LBA once, in random order. */
 void world_fill(World *w);
+/*
+ * So many times: random commands, and the drive is closed and opened again,
+ * every other time with commands in flight. Reads everything before and after,
+ * and calls check before, if there is one.
+ */
+void world_lives(World *w, int lives, int steps,
+                 void (*check)(const Bed *bed));
 
 /* Such a drive is refused, with a message that has these parts. */
 void open_refused(const RsdConfig *cfg, const char *part, const char *numbers);
+/*
+ * Of a drive that acknowledges from a protected buffer: a page of the buffer in
+ * the file is given an LBA beyond the end. The file is refused with a message
+ * that has these parts, and stays as it is.
+ */
+void check_damaged_buffer(const RsdConfig *cfg, const char *part,
+                          const char *numbers);
 /* The same random commands at the same times: the same, to the last counter */
 void check_runs_are_equal(const RsdConfig *cfg, int commands);
 /*

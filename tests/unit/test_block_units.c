@@ -43,6 +43,16 @@ static RsdConfig grain_config(RsdFtl ftl, const struct Kind *kind)
     return cfg;
 }
 
+/* A drive without power-loss protection that acknowledges from its buffer */
+static RsdConfig volatile_config(RsdFtl ftl)
+{
+    RsdConfig cfg = grain_config(ftl, &kinds[4]);
+
+    cfg.ack = RSD_ACK_BUFFER;
+    cfg.plp = RSD_OFF;
+    return cfg;
+}
+
 static void check_counters(const Bed *bed)
 {
     RsdCounters c = counters(bed);
@@ -80,18 +90,7 @@ static void random_commands(RsdFtl ftl, uint64_t seeds)
         cfg.cache = seed / 8 % 2;
         cfg.suspend = seed / 16 % 2;
         w = world_open(&cfg, "grains.rsd", seed);
-        for (int life = 0; life < 6; life++) {
-            for (int i = 0; i < 120; i++) {
-                world_step(&w);
-            }
-            if (life % 2) {
-                world_drain(&w);
-            }
-            world_check(&w);
-            check_counters(&w.bed);
-            world_reopen(&w);
-            world_check(&w);
-        }
+        world_lives(&w, 6, 120, check_counters);
         world_fill(&w);
         world_check(&w);
         check_counters(&w.bed);
@@ -147,12 +146,10 @@ TEST(a_flush_protects_begun_grains)
     uint64_t program = 4 * CMD + 8 * XFER + PROG;
 
     for (RsdFtl ftl = RSD_FTL_BLOCK; ftl <= RSD_FTL_FAST; ftl++) {
-        RsdConfig cfg = grain_config(ftl, &kinds[4]);
+        RsdConfig cfg = volatile_config(ftl);
         RsdCounters c;
         Bed bed;
 
-        cfg.ack = RSD_ACK_BUFFER;
-        cfg.plp = RSD_OFF;
         bed = bed_open(&cfg, temp_path("grains.rsd"));
         CHECK_EQ(run(&bed, RSD_WRITE, 0, 3, 1), 0);
         CHECK_EQ(run(&bed, RSD_FLUSH, 0, 0, 0), 0);
@@ -185,11 +182,9 @@ TEST(a_flush_protects_begun_grains)
 TEST(fua_protects_what_is_before_it)
 {
     for (RsdFtl ftl = RSD_FTL_BLOCK; ftl <= RSD_FTL_FAST; ftl++) {
-        RsdConfig cfg = grain_config(ftl, &kinds[4]);
+        RsdConfig cfg = volatile_config(ftl);
         Bed bed;
 
-        cfg.ack = RSD_ACK_BUFFER;
-        cfg.plp = RSD_OFF;
         bed = bed_open(&cfg, temp_path("grains.rsd"));
         CHECK_EQ(run(&bed, RSD_WRITE, 0, 9, 1), 0);
         /* the first grain is being programmed, and may be lost by a cut */
@@ -208,11 +203,9 @@ TEST(fua_protects_what_is_before_it)
  */
 TEST(a_log_block_stays_until_its_pages_are_safe_elsewhere)
 {
-    RsdConfig cfg = grain_config(RSD_FTL_FAST, &kinds[4]);
+    RsdConfig cfg = volatile_config(RSD_FTL_FAST);
     Bed bed;
 
-    cfg.ack = RSD_ACK_BUFFER;
-    cfg.plp = RSD_OFF;
     cfg.log_blocks = 1;                 /* one block of the random log */
     bed = bed_open(&cfg, temp_path("grains.rsd"));
     run(&bed, RSD_WRITE, 0, 24, 1);
@@ -238,11 +231,9 @@ TEST(a_log_block_stays_until_its_pages_are_safe_elsewhere)
 TEST(a_flush_after_a_trim_saves_what_is_overwritten)
 {
     for (RsdFtl ftl = RSD_FTL_BLOCK; ftl <= RSD_FTL_FAST; ftl++) {
-        RsdConfig cfg = grain_config(ftl, &kinds[4]);
+        RsdConfig cfg = volatile_config(ftl);
         Bed bed;
 
-        cfg.ack = RSD_ACK_BUFFER;
-        cfg.plp = RSD_OFF;
         bed = bed_open(&cfg, temp_path("grains.rsd"));
         /* a whole grain, and one that goes on being read from the buffer */
         run(&bed, RSD_WRITE, 0, 12, 1);
@@ -267,37 +258,10 @@ TEST(a_flush_after_a_trim_saves_what_is_overwritten)
 TEST(a_damaged_buffer_is_refused)
 {
     RsdConfig cfg = grain_config(RSD_FTL_BLOCK, &kinds[4]);
-    char err[RSD_ERR_LEN] = "";
-    uint32_t found = 0;
-    RsdSpare spare;
-    uint64_t hash;
-    Bed bed;
-    FILE *f;
 
     cfg.ack = RSD_ACK_BUFFER;
-    bed = bed_open(&cfg, temp_path("grains.rsd"));
-    CHECK_EQ(run(&bed, RSD_WRITE, 0, 3, 1), 0);
-    rsd_close(bed.drive);
-    f = fopen(bed.path, "r+b");
-    CHECK(f);
-    /* OOB is a multiple of 64 bytes from the beginning */
-    for (long at = 0; !fseek(f, at, SEEK_SET) &&
-                      fread(&spare, sizeof(spare), 1, f) == 1; at += 64) {
-        if (spare.magic == RSD_SPARE_MAGIC && spare.lpn == 2) {
-            spare.lpn = UINT64_C(1) << 33;
-            CHECK(!fseek(f, at, SEEK_SET));
-            CHECK(fwrite(&spare, sizeof(spare), 1, f) == 1);
-            found++;
-        }
-    }
-    fclose(f);
-    CHECK_EQ(found, 1);
-    hash = file_hash(bed.path);
-    CHECK(!rsd_open(bed.path, &cfg, err));
-    CHECK_SAYS(err, "page 2, names an LBA that does not exist");
-    CHECK_EQ(file_hash(bed.path), hash);
-    remove(bed.path);
-    free((char *)bed.path);
+    check_damaged_buffer(&cfg, "the media file is corrupt: ",
+                         "page 2, names an LBA that does not exist");
 }
 
 /* Merges by hand: replacement blocks of two grains, what is between copied */
@@ -363,16 +327,6 @@ TEST(grains_go_over_all_dies)
     bed_reopen(&bed);
     expect_pages(&bed, 0, 40, 1);
     bed_close(&bed);
-}
-
-/* A drive without power-loss protection that acknowledges from its buffer */
-static RsdConfig volatile_config(RsdFtl ftl)
-{
-    RsdConfig cfg = grain_config(ftl, &kinds[4]);
-
-    cfg.ack = RSD_ACK_BUFFER;
-    cfg.plp = RSD_OFF;
-    return cfg;
 }
 
 /*

@@ -179,17 +179,7 @@ TEST(random_commands)
         cfg.wl_threshold = seed % 3;
         w = world_open(&cfg, "drive.rsd", seed);
         world_fill(&w);
-        for (int life = 0; life < 3; life++) {
-            for (int i = 0; i < 300; i++) {
-                world_step(&w);
-            }
-            if (life % 2) {
-                world_drain(&w);
-            }
-            world_check(&w);
-            world_reopen(&w);
-            world_check(&w);
-        }
+        world_lives(&w, 3, 300, NULL);
         world_fill(&w);
         world_check(&w);
         c = counters(&w.bed);

@@ -200,18 +200,7 @@ TEST(random_commands)
         cfg.wl_threshold = seed % 3;
         cfg.oob = (const uint64_t[]){ 0, 16, 64 }[seed % 3];
         w = world_open(&cfg, "drive.rsd", seed);
-        for (int life = 0; life < 8; life++) {
-            for (int i = 0; i < 150; i++) {
-                world_step(&w);
-            }
-            if (life % 2) {
-                world_drain(&w);
-            }
-            world_check(&w);
-            check_counters(&w.bed);
-            world_reopen(&w);
-            world_check(&w);
-        }
+        world_lives(&w, 8, 150, check_counters);
         world_fill(&w);
         world_check(&w);
         c = counters(&w.bed);

@@ -5,8 +5,6 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
-#include <unistd.h>
-
 #include "conventional.h"
 #include "internal.h"
 
@@ -95,18 +93,7 @@ static void random_commands(RsdConfig (*config)(const struct Kind *kind),
         cfg.cache = seed / 8 % 2;
         cfg.suspend = seed / 16 % 2;
         w = world_open(&cfg, "units.rsd", seed);
-        for (int life = 0; life < 6; life++) {
-            for (int i = 0; i < 120; i++) {
-                world_step(&w);
-            }
-            if (life % 2) {
-                world_drain(&w);
-            }
-            world_check(&w);
-            check_counters(&w.bed);
-            world_reopen(&w);
-            world_check(&w);
-        }
+        world_lives(&w, 6, 120, check_counters);
         world_fill(&w);
         world_check(&w);
         c = counters(&w.bed);
@@ -320,38 +307,9 @@ TEST(a_flush_after_a_trim_saves_what_is_overwritten)
 TEST(a_damaged_buffer_is_refused)
 {
     RsdConfig cfg = unit_config(&kinds[4]);
-    char err[RSD_ERR_LEN] = "";
-    uint32_t found = 0;
-    RsdSpare spare;
-    uint64_t hash;
-    Bed bed;
-    FILE *f;
 
     cfg.ack = RSD_ACK_BUFFER;
     cfg.plp = RSD_ON;
-    bed = bed_open(&cfg, temp_path("units.rsd"));
-    CHECK_EQ(run(&bed, RSD_WRITE, 0, 3, 1), 0);
-    rsd_close(bed.drive);
-    f = fopen(bed.path, "r+b");
-    CHECK(f);
-    /* OOB is a multiple of 64 bytes from the beginning */
-    for (long at = 0; !fseek(f, at, SEEK_SET) &&
-                      fread(&spare, sizeof(spare), 1, f) == 1; at += 64) {
-        if (spare.magic == RSD_SPARE_MAGIC && spare.lpn == 2) {
-            spare.lpn = UINT64_C(1) << 33;
-            CHECK(!fseek(f, at, SEEK_SET));
-            CHECK(fwrite(&spare, sizeof(spare), 1, f) == 1);
-            found++;
-        }
-    }
-    fclose(f);
-    CHECK_EQ(found, 1);
-    hash = file_hash(bed.path);
-    CHECK(!rsd_open(bed.path, &cfg, err));
-    CHECK_SAYS(err, "the media file is corrupt: page 2 of block");
-    CHECK_SAYS(err, "LBA 8589934592 of");
-    CHECK_EQ(file_hash(bed.path), hash);
-    bed.drive = NULL;
-    unlink(bed.path);
-    free((char *)bed.path);
+    check_damaged_buffer(&cfg, "the media file is corrupt: page 2 of block",
+                         "LBA 8589934592 of");
 }

@@ -92,6 +92,23 @@ static void to_orphans(struct rfs_fs *fs, struct rfs_dinode *di)
 	fs->orphans = le32_to_cpu(di->ino);
 }
 
+/* A new inode, as its record has it */
+static void set_inode(struct rfs_dinode *di, const struct rfs_rec *rec,
+		      __le32 gen, u32 nlink)
+{
+	di->gen = gen;
+	di->mode = rec->mode;
+	di->nlink = cpu_to_le32(nlink);
+	di->uid = rec->uid;
+	di->gid = rec->gid;
+	di->parent = rec->dir1;
+	di->atime = rec->time;
+	di->mtime = rec->time;
+	di->ctime = rec->time;
+	di->btime = rec->time;
+	di->attr_version = rec->version;
+}
+
 static int apply_create(struct rfs_fs *fs, const struct rfs_rec *rec,
 			const u8 *name, const u8 *more)
 {
@@ -106,19 +123,9 @@ static int apply_create(struct rfs_fs *fs, const struct rfs_rec *rec,
 		ret = rfs_iset(fs, ino, &di, &buf);
 	if (ret)
 		return ret;
-	di->gen = rec->gen;
-	di->mode = rec->mode;
-	di->nlink = cpu_to_le32(S_ISDIR(mode) ? 2 : 1);
-	di->uid = rec->uid;
-	di->gid = rec->gid;
+	set_inode(di, rec, rec->gen, S_ISDIR(mode) ? 2 : 1);
 	di->rdev = rec->rdev;
 	di->flags = rec->iflags;
-	di->parent = rec->dir1;
-	di->atime = rec->time;
-	di->mtime = rec->time;
-	di->ctime = rec->time;
-	di->btime = rec->time;
-	di->attr_version = rec->version;
 	if (!rec->len1) {	/* O_TMPFILE */
 		to_orphans(fs, di);
 		return rfs_xattr_fill(fs, di, buf, more, len2);
@@ -246,17 +253,7 @@ static int put_whiteout(struct rfs_fs *fs, const struct rfs_rec *rec,
 
 	if (ret)
 		return ret;
-	di->gen = cpu_to_le32((u32)le64_to_cpu(rec->arg2));
-	di->mode = rec->mode;
-	di->nlink = cpu_to_le32(1);
-	di->uid = rec->uid;
-	di->gid = rec->gid;
-	di->parent = rec->dir1;
-	di->atime = rec->time;
-	di->mtime = rec->time;
-	di->ctime = rec->time;
-	di->btime = rec->time;
-	di->attr_version = rec->version;
+	set_inode(di, rec, cpu_to_le32((u32)le64_to_cpu(rec->arg2)), 1);
 	return rfs_dir_set(fs, le32_to_cpu(rec->dir1), name1,
 			   le16_to_cpu(rec->len1), ino, type_of(mode));
 }
