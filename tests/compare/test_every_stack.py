@@ -8,7 +8,7 @@ import pytest
 from rsd.artifacts import Artifacts
 from rsd.cache import Cache
 from rsd.compare import benchmarks as b
-from rsd.compare import stack_script
+from rsd.compare import drive_latency, stack_script
 from rsd.compare.benchmarks import BENCHMARKS, FULL, KIB, MIB, REDO, RISA, Benchmark
 from rsd.compare.run import STOCK_CLOCK, guest_failure
 from rsd.compare.stack_figures import stack_figures
@@ -47,7 +47,7 @@ def test_every_kind_runs(name: str, built: Artifacts, rsd_cache: Cache, tmp_path
     """One guest, which makes the file system and mounts it for each benchmark."""
     stack = STACKS[name]
     scale = REDO if REDO in stack.scales else RISA
-    media = tmp_path / "media"
+    media, trace = tmp_path / "media", tmp_path / "trace"
     if not stack.ours:
         with media.open("xb") as stream:
             stream.truncate(stack.raw_bytes(scale))
@@ -64,15 +64,20 @@ def test_every_kind_runs(name: str, built: Artifacts, rsd_cache: Cache, tmp_path
         inputs={x.name: _measure(name, x) for x in TINY},
         out_dir=tmp_path / "out",
         memory_mib=RISA.memory_mib,  # MariaDB's buffer pool
-        namespace=stack.properties(scale),
+        namespace=stack.properties(scale) | ({"trace": str(trace)} if stack.ours else {}),
         extra_qemu_args=() if stack.ours else STOCK_CLOCK,
     )
     result = run_guest(job, built, cache=rsd_cache)
     assert not guest_failure(result), result.output[-2000:]
     for benchmark in TINY:
-        figures = stack_figures(stack, benchmark, tmp_path / "out" / benchmark.name)
+        directory = tmp_path / "out" / benchmark.name
+        if stack.ours:
+            drive_latency.write(trace, directory)
+        figures = stack_figures(stack, benchmark, directory)
         values = {figure.metric: figure.value for figure in figures}
         assert values["run_time"] > 0 and values["throughput"] > 0, benchmark.name
+        if stack.ours:
+            assert values["drive.write.latency.p99"] > 0, benchmark.name
         if benchmark.written:
             assert values["fs.written"] >= benchmark.written, benchmark.name
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from native_trace import READ, WRITE, write_trace
 from rich.console import Console
 
 from rsd import artifacts
@@ -22,7 +23,7 @@ from rsd.cache import Cache
 from rsd.compare import benchmarks, results, selection, stack_run, stack_script, table
 from rsd.compare.benchmarks import BENCHMARKS, Benchmark, Output
 from rsd.compare.cells import SYSTEMS, Level
-from rsd.compare.figures import BadOutput, Figure
+from rsd.compare.figures import BadOutput, Figure, counters, read_json
 from rsd.compare.run import Plan, Run, differing, merged, run_plan
 from rsd.compare.stack_figures import stack_figures
 from rsd.compare.stack_run import StackPlan, run_stack, stack_plans
@@ -186,6 +187,8 @@ def test_figures(benchmark: Benchmark) -> None:
     if benchmark.output in (Output.FIO, Output.SYSBENCH, Output.SQLITE):
         latencies = [found[f"{prefix}latency.{name}"] for name in ("p50", "p99", "p99.9", "max")]
         assert latencies == sorted(latencies)
+    drive = [found[f"drive.write.latency.{name}"] for name in ("p50", "p99", "p99.9", "max")]
+    assert drive == sorted(drive)
     if benchmark.written:
         assert found["fs.write_amplification"] >= 1
 
@@ -286,6 +289,16 @@ class Guests:
             assert job.media.read_bytes().endswith(b"aged")
             name = "small-postmark" if "postmark" in job.script else "small-sqlite-delete"
             shutil.copytree(DATA / name, job.out_dir, dirs_exist_ok=True)
+            before, after = (
+                counters(read_json(job.out_dir / when / "counters.json"))
+                for when in ("before", "after")
+            )
+            reads, writes = (
+                after[name] - before[name] for name in ("host_read_cmds", "host_write_cmds")
+            )
+            commands = [(READ, 1000, 0)] * reads + [(WRITE, 2000, 0)] * writes
+            final = (after["host_read_cmds"], after["host_write_cmds"])
+            write_trace(Path(job.namespace["trace"]), commands, final)
         if self.fail_on and self.fail_on in job.script:
             status = stack_script.FAILED
         return GuestResult(
@@ -321,6 +334,8 @@ def test_what_finished_is_kept(tmp_path: Path, built: Artifacts, guests: Guests)
     second = run_stack(plan(tmp_path, "small-postmark"), built, cache, Progress())
     assert len(guests.jobs) == 2
     assert second.figures == first.figures and second.figures
+    found = {figure.metric: figure.value for figure in second.figures["small-postmark"]}
+    assert found["drive.write.latency.p99"] == 2
     # another benchmark uses the same aged volume, another QEMU does not
     run_stack(plan(tmp_path, "small-sqlite-delete"), built, cache, Progress())
     assert len(guests.jobs) == 3

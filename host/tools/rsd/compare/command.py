@@ -14,14 +14,15 @@ from typing import Any
 from rich.console import Console
 
 from rsd import artifacts, packages
-from rsd.artifacts import REPOSITORY
+from rsd.artifacts import REPOSITORY, Artifacts
 from rsd.cache import Cache
 from rsd.compare import results, table
 from rsd.compare.benchmarks import BENCHMARKS
 from rsd.compare.cells import ALL_CELLS, SYSTEMS, Level, applies
-from rsd.compare.run import plans, run_all, run_plan
+from rsd.compare.outlook import Outlook
+from rsd.compare.run import Run, plans, run_all, run_plan
 from rsd.compare.selection import select
-from rsd.compare.stack_run import REPETITIONS, run_stack, stack_plans
+from rsd.compare.stack_run import REPETITIONS, StackPlan, run_stack, stack_plans
 from rsd.compare.stacks import STACKS
 from rsd.errors import RsdError
 from rsd.guest_run import add_install_argument
@@ -96,10 +97,13 @@ def main(arguments: argparse.Namespace) -> int:
         functools.partial(run_plan, plan, built, cache, progress)
         for plan in plans(chosen.drives, chosen.cells, raw, keep=keep)
     ]
+    on_stacks = stack_plans(chosen.benchmarks, raw, keep=keep)
+    outlook = Outlook(on_stacks, built, cache) if keep else None
     todo += [
-        functools.partial(run_stack, plan, built, cache, progress)
-        for plan in stack_plans(chosen.benchmarks, raw, keep=keep)
+        functools.partial(_run_stack, plan, built, cache, progress, outlook) for plan in on_stacks
     ]
+    if outlook:
+        outlook.say(progress)
     runs = run_all(todo)
     content = results.results(runs, chosen.cells, built)
     content["configuration"]["command"] = shlex.join(["./rsd", *sys.argv[1:]])
@@ -115,6 +119,15 @@ def main(arguments: argparse.Namespace) -> int:
         page.write(content, out / "report.html")
     progress.say(f"figures: {out / MARK}; report: {out / 'report.html'}; raw output: {out / 'raw'}")
     return _verdict(content, progress)
+
+
+def _run_stack(
+    plan: StackPlan, built: Artifacts, cache: Cache, progress: Progress, outlook: Outlook | None
+) -> Run:
+    run = run_stack(plan, built, cache, progress)
+    if outlook and outlook.done(plan):
+        outlook.say(progress)
+    return run
 
 
 def _verdict(content: dict[str, Any], progress: Progress) -> int:

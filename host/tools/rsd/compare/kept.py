@@ -13,6 +13,9 @@ from rsd.machine import GuestResult, Outcome
 RAW = "raw"
 HOST = "host.json"
 
+# Of what is kept of a benchmark: another number when there is more of it
+FORMAT = 2
+
 _FACTS = ("virtual_s", "wall_s", "qemu_cpu_s", "hashes", "qemu_command")
 
 

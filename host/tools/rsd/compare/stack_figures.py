@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from rsd.compare import drive_latency
 from rsd.compare.benchmarks import Benchmark, Output
 from rsd.compare.figures import PERCENTILES, BadOutput, Figure, counters, read_json
 from rsd.compare.stacks import Stack
@@ -41,6 +42,7 @@ def stack_figures(stack: Stack, benchmark: Benchmark, directory: Path) -> list[F
         figures.append(Figure("fs.write_amplification", round(ratio, 6), "", "count"))
     if stack.ours:
         figures += _drive_figures(directory)
+        figures += _drive_latencies(directory)
     if stack.file_system.counters:
         figures += _file_system_figures(directory)
     return figures
@@ -74,6 +76,14 @@ def _drive_figures(directory: Path) -> Iterator[Figure]:
     if host:
         yield Figure("write_amplification", round(programs / host, 6), "", "count")
     yield Figure("map_bytes", after["map_bytes"], "bytes", "count")
+
+
+def _drive_latencies(directory: Path) -> Iterator[Figure]:
+    """Of the commands that transfer data, from submission to completion."""
+    for kind, values in read_json(directory / drive_latency.NAME).items():
+        yield Figure(f"drive.{kind}.commands", values.pop("commands"), "commands", "count")
+        for name, value in values.items():
+            yield _latency(f"drive.{kind}.latency.{name}", value)
 
 
 def _file_system_figures(directory: Path) -> Iterator[Figure]:

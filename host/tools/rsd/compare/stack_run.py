@@ -16,7 +16,7 @@ from pathlib import Path
 
 from rsd.artifacts import Artifacts
 from rsd.cache import Cache, hash_inputs
-from rsd.compare import kept, stack_script
+from rsd.compare import drive_latency, kept, stack_script
 from rsd.compare.aged import copy_media, shrink_media
 from rsd.compare.benchmarks import Benchmark
 from rsd.compare.cells import Level
@@ -93,12 +93,12 @@ def run_stack(plan: StackPlan, built: Artifacts, cache: Cache, progress: Progres
         if (aged / NO_SPACE).exists():
             raise _OutOfSpace("while it was aged")
         script = stack_script.measure(STACKS[plan.system], plan.benchmark)
+        key = cell_key(plan, built)
 
         def build(target: Path) -> None:
             _measure(plan, script, aged / "media", target, built, cache, progress)
 
         if plan.keep:
-            key = hash_inputs(aged.name, script, plan.number)
             shutil.copytree(cache.entry("cell", key, build), raw, dirs_exist_ok=True)
         else:
             raw.mkdir(parents=True, exist_ok=True)
@@ -118,21 +118,34 @@ def run_stack(plan: StackPlan, built: Artifacts, cache: Cache, progress: Progres
     return run
 
 
-def aged_volume(
-    system: str, scale: Scale, built: Artifacts, cache: Cache, progress: Progress
-) -> Path:
-    """A directory of the cache with `media`: the stack's drive, aged. Or with NO_SPACE."""
+def volume_key(system: str, scale: Scale, built: Artifacts) -> str:
+    """Everything that decides an aged volume."""
     stack = STACKS[system]
-    script = stack_script.age(stack, scale)
-    key = hash_inputs(
+    return hash_inputs(
         dict(built.hashes),
         dataclasses.asdict(stack.system),
         stack.properties(scale),
         stack.raw_bytes(scale),
         scale.memory_mib,
         GUEST_SPEED_SHIFT,
-        script,
+        stack_script.age(stack, scale),
     )
+
+
+def cell_key(plan: StackPlan, built: Artifacts) -> str:
+    """Everything that decides the result of a plan."""
+    script = stack_script.measure(STACKS[plan.system], plan.benchmark)
+    return hash_inputs(
+        volume_key(plan.system, plan.benchmark.scale, built), script, plan.number, kept.FORMAT
+    )
+
+
+def aged_volume(
+    system: str, scale: Scale, built: Artifacts, cache: Cache, progress: Progress
+) -> Path:
+    """A directory of the cache with `media`: the stack's drive, aged. Or with NO_SPACE."""
+    stack = STACKS[system]
+    script = stack_script.age(stack, scale)
 
     def build(partial: Path) -> None:
         media = partial / "media"
@@ -149,8 +162,9 @@ def aged_volume(
             if why := guest_failure(result):
                 raise RsdError(f"{system}: aging: {why}")
             shrink_media(media)
+            kept.write(result, partial, system=system, scale=scale.name)
 
-    return cache.entry("aged", key, build)
+    return cache.entry("aged", volume_key(system, scale, built), build)
 
 
 def _ran_out_of_space(result: GuestResult, directory: Path) -> bool:
@@ -161,14 +175,16 @@ def _ran_out_of_space(result: GuestResult, directory: Path) -> bool:
     return found
 
 
-def _job(stack: Stack, scale: Scale, script: str, media: Path, out: Path) -> GuestJob:
+def _job(
+    stack: Stack, scale: Scale, script: str, media: Path, out: Path, trace: Path | None = None
+) -> GuestJob:
     return GuestJob(
         system=stack.drive,
         script=script,
         media=media,
         out_dir=out,
         memory_mib=scale.memory_mib,
-        namespace=stack.properties(scale),
+        namespace=stack.properties(scale) | ({"trace": str(trace)} if trace else {}),
         virtual_limit_s=VIRTUAL_LIMIT_S,
         wall_limit_s=WALL_LIMIT_S,
         extra_qemu_args=() if stack.ours else STOCK_CLOCK,
@@ -188,12 +204,14 @@ def _measure(
     with progress.step(plan.title), cache.scratch("stack") as scratch:
         media = scratch / "media"
         copy_media(aged, media)
-        result = run_guest(
-            _job(stack, plan.benchmark.scale, script, media, target / kept.RAW), built, cache=cache
-        )
-    if _ran_out_of_space(result, target):
-        return
-    if why := guest_failure(result):
-        raise BadOutput(why)
+        trace = scratch / "trace" if stack.ours else None
+        job = _job(stack, plan.benchmark.scale, script, media, target / kept.RAW, trace)
+        result = run_guest(job, built, cache=cache)
+        if _ran_out_of_space(result, target):
+            return
+        if why := guest_failure(result):
+            raise BadOutput(why)
+        if trace:
+            drive_latency.write(trace, target / kept.RAW)
     (target / "script").write_text(script)
-    kept.write(result, target)
+    kept.write(result, target, system=plan.system, benchmark=plan.benchmark.name)

@@ -22,6 +22,7 @@ CELL_COLUMNS = (
 )
 # Of a benchmark on a file system: title, metric, divisor
 STACK_COLUMNS = (
+    ("drive p99 us", "drive.write.latency.p99", 1),
     ("FS MB", "fs.written", 1e6),
     ("programs", "nand.programs", 1),
     ("WA", "write_amplification", 1),

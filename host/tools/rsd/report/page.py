@@ -27,6 +27,8 @@ STACK_METRICS = (
     ("p50", "latency.p50", None),
     ("p99", "latency.p99", None),
     ("p99.9", "latency.p99.9", None),
+    ("drive's reads, p99", "drive.read.latency.p99", 1),
+    ("drive's writes, p99", "drive.write.latency.p99", 1),
     ("written by the file system, MB", "fs.written", 1e6),
     ("of what was asked", "fs.write_amplification", 1),
     ("NAND programs", "nand.programs", 1),
