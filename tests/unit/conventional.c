@@ -57,21 +57,46 @@ static void check_page(const Bed *bed, const RsdCmd *cmd, uint32_t i,
     }
 }
 
+/* A flush is done: so is what was done when it came. */
+static void flushed(World *w, bool failed)
+{
+    for (uint64_t i = 0; !failed && i < w->bed.geo.lbas; i++) {
+        acknowledged(&w->model->lbas[i], w->model->flushing[i]);
+    }
+    w->model->flush = false;
+}
+
+/* Of a command that is done: is it safe? */
+static bool is_safe(const World *w, const RsdCmd *cmd)
+{
+    return !w->lazy || cmd->op != RSD_WRITE || cmd->fua;
+}
+
 static void completed(World *w, RsdCmd *cmd)
 {
     Slot *slot = cmd->opaque;
     bool failed = cmd->status != RSD_OK;
 
-    CHECK(!failed || w->may_fail);
+    if (failed && !w->may_fail) {
+        FAIL("operation %d at %" PRIu64 ": %s", cmd->op, cmd->lba,
+             rsd_status_name(cmd->status));
+    }
     w->failures += failed;
     w->statuses |= 1u << cmd->status;
+    if (cmd->op == RSD_FLUSH) {
+        flushed(w, failed);
+    }
     for (uint32_t i = 0; i < cmd->nlb; i++) {
+        uint32_t *done = &w->model->done[cmd->lba + i];
+
         if (cmd->op == RSD_READ) {
             if (!w->failures) {
                 check_page(&w->bed, cmd, i, slot->tags[i]);
             }
-        } else if (!failed) {
+        } else if (!failed && is_safe(w, cmd)) {
             acknowledged(&w->model->lbas[cmd->lba + i], slot->order);
+        } else if (!failed && slot->order > *done) {
+            *done = slot->order;
         }
     }
     slot->used = false;
@@ -100,6 +125,11 @@ static void submit(World *w, RsdOp op, uint64_t at, uint32_t nlb)
     CHECK(cmd && nlb <= sizeof(slot->tags) / sizeof(slot->tags[0]));
     slot->order = ++model->order;
     cmd->opaque = slot;
+    cmd->fua = w->lazy && op == RSD_WRITE && !rng_below(&w->rng, 16);
+    if (op == RSD_FLUSH) {
+        memcpy(model->flushing, model->done, sizeof(model->done));
+        model->flush = true;
+    }
     for (uint32_t i = 0; i < nlb; i++) {
         LbaModel *m = &model->lbas[at + i];
 
@@ -125,6 +155,7 @@ static void submit(World *w, RsdOp op, uint64_t at, uint32_t nlb)
     for (uint32_t i = 0; op != RSD_READ && i < nlb; i++) {
         model->lbas[at + i].num_later--;
     }
+    model->flush &= op != RSD_FLUSH;
     slot->used = false;
     rsd_cmd_free(w->bed.drive, cmd);
 }
@@ -138,6 +169,9 @@ void world_step(World *w)
     uint64_t range = rng_below(&w->rng, 2) ? lbas : lbas / 10 + 40;
     uint64_t at = rng_below(&w->rng, range - nlb + 1), when;
 
+    if (w->lazy && !w->model->flush && !rng_below(&w->rng, 12)) {
+        submit(w, RSD_FLUSH, 0, 0);
+    }
     submit(w, kind < 12 ? RSD_WRITE : kind < 17 ? RSD_READ :
               kind < 19 ? RSD_TRIM : RSD_WRITE_ZEROES, at, nlb);
     world_pass(w, rng_below(&w->rng, 3) ? rng_below(&w->rng, 300000) : 0);
@@ -251,6 +285,7 @@ void world_reopen(World *w)
         w->bed.drive = NULL;
     }
     w->in_flight = 0;
+    w->model->flush = false;
     memset(w->model->slots, 0, sizeof(w->model->slots));
     bed_reopen(&w->bed);
     world_verify(&w->bed, w->model, true);
@@ -315,6 +350,22 @@ void world_close(World *w)
 {
     munmap(w->model, sizeof(*w->model));
     bed_close(&w->bed);
+}
+
+void check_random_flushes(RsdConfig (*config)(uint64_t seed), uint64_t seeds)
+{
+    for (uint64_t seed = 0; seed < seeds; seed++) {
+        RsdConfig cfg = config(seed);
+        World w;
+
+        cfg.ack = RSD_ACK_BUFFER;
+        cfg.plp = RSD_OFF;
+        w = world_open(&cfg, "flushes.rsd", seed);
+        w.lazy = true;
+        world_lives(&w, 8, 80, NULL);
+        CHECK(counters(&w.bed).flush_cmds > 20);
+        world_close(&w);
+    }
 }
 
 void open_refused(const RsdConfig *cfg, const char *part,

@@ -37,6 +37,12 @@ typedef struct WorldModel {
     LbaModel lbas[MAX_LBAS];
     Slot slots[64];
     uint32_t order;             /* of the last command: its pattern's tag */
+    /*
+     * With World.lazy, by LBA: the command done last, and what a flush in
+     * flight makes safe
+     */
+    uint32_t done[MAX_LBAS], flushing[MAX_LBAS];
+    bool flush;                 /* one is in flight */
 } WorldModel;
 
 typedef struct World {
@@ -49,6 +55,11 @@ typedef struct World {
      * have been done. Reads in flight meanwhile are not looked at.
      */
     bool may_fail;
+    /*
+     * What is done need not be safe (ack=buffer, plp=off): a flush makes it,
+     * or FUA; there are both then.
+     */
+    bool lazy;
     uint32_t failures;
     uint32_t statuses;          /* of them: a bit a status */
 } World;
@@ -57,7 +68,7 @@ typedef struct World {
 World world_open(const RsdConfig *cfg, const char *name, uint64_t seed);
 void world_close(World *w);
 
-/* A random read, write, trim or write of zeroes, and some time */
+/* A random read, write, trim, write of zeroes or flush, and some time */
 void world_step(World *w);
 /* Carries out events until so many ns from now. */
 void world_pass(World *w, uint64_t ns);
@@ -91,6 +102,11 @@ void world_fill(World *w);
 void world_lives(World *w, int lives, int steps,
                  void (*check)(const Bed *bed));
 
+/*
+ * Random commands, and flushes, on drives with a buffer that is lost with the
+ * power; each is closed and opened again eight times. No command fails.
+ */
+void check_random_flushes(RsdConfig (*config)(uint64_t seed), uint64_t seeds);
 /* Such a drive is refused, with a message that has these parts. */
 void open_refused(const RsdConfig *cfg, const char *part, const char *numbers);
 /*

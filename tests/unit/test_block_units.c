@@ -66,29 +66,36 @@ static void check_counters(const Bed *bed)
     CHECK_EQ(c.wear_sum, c.erase_host + c.erase_merge + c.erase_wear);
 }
 
+static RsdConfig random_config(RsdFtl ftl, uint64_t seed)
+{
+    RsdConfig cfg = grain_config(ftl, &kinds[seed % 6]);
+
+    cfg.stripe = seed / 6 % 2;
+    cfg.queue = seed / 2 % 4 == 3 ? RSD_QUEUE_GLOBAL : RSD_QUEUE_WAY;
+    cfg.wl_threshold = seed % 5 % 3;
+    cfg.oob = (const uint64_t[]){ 0, 16, 64 }[seed % 3];
+    cfg.write_buffer = (const uint64_t[]){ 0, 65536, 262144 }[seed / 4 % 3];
+    if (rsd_unit_slots(&cfg) == 1 && !cfg.write_buffer) {
+        cfg.write_buffer = 4096;
+    }
+    cfg.cache = seed / 8 % 2;
+    cfg.suspend = seed / 16 % 2;
+    return cfg;
+}
+
 /* What was acknowledged is there, whatever is merged, levelled or reopened. */
 static void random_commands(RsdFtl ftl, uint64_t seeds)
 {
     uint64_t done[3] = { 0 }, moves = 0;
 
     for (uint64_t seed = 0; seed < seeds; seed++) {
-        RsdConfig cfg = grain_config(ftl, &kinds[seed % 6]);
+        RsdConfig cfg = random_config(ftl, seed);
         RsdCounters c;
         World w;
 
-        cfg.stripe = seed / 6 % 2;
-        cfg.queue = seed / 2 % 4 == 3 ? RSD_QUEUE_GLOBAL : RSD_QUEUE_WAY;
-        cfg.wl_threshold = seed % 5 % 3;
-        cfg.oob = (const uint64_t[]){ 0, 16, 64 }[seed % 3];
-        cfg.write_buffer = (const uint64_t[]){ 0, 65536, 262144 }[seed / 4 % 3];
-        if (rsd_unit_slots(&cfg) == 1 && !cfg.write_buffer) {
-            cfg.write_buffer = 4096;
-        }
         /* what is acknowledged has to be safe: that is what the model says */
         cfg.ack = seed / 5 % 2 ? RSD_ACK_BUFFER : RSD_ACK_PROGRAM;
         cfg.plp = cfg.ack == RSD_ACK_BUFFER || seed / 7 % 2;
-        cfg.cache = seed / 8 % 2;
-        cfg.suspend = seed / 16 % 2;
         w = world_open(&cfg, "grains.rsd", seed);
         world_lives(&w, 6, 120, check_counters);
         world_fill(&w);
@@ -113,6 +120,26 @@ TEST(random_commands_of_a_block_map)
 TEST(random_commands_of_fast)
 {
     random_commands(RSD_FTL_FAST, 24);
+}
+
+static RsdConfig random_block(uint64_t seed)
+{
+    return random_config(RSD_FTL_BLOCK, seed);
+}
+
+static RsdConfig random_fast(uint64_t seed)
+{
+    return random_config(RSD_FTL_FAST, seed);
+}
+
+TEST(random_flushes_of_a_block_map)
+{
+    check_random_flushes(random_block, 12);
+}
+
+TEST(random_flushes_of_fast)
+{
+    check_random_flushes(random_fast, 12);
 }
 
 TEST(runs_on_grains_are_equal)

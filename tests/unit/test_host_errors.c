@@ -70,12 +70,36 @@ bool __wrap_rsd_media_store_unit(RsdMedia *media, uint32_t place,
 
 int __real_rsd_media_reserve(RsdMedia *media, uint32_t block);
 int __wrap_rsd_media_reserve(RsdMedia *media, uint32_t block);
+RsdStatus __real_rsd_media_reserve_places(RsdMedia *media, uint64_t count);
+RsdStatus __wrap_rsd_media_reserve_places(RsdMedia *media, uint64_t count);
+bool __real_rsd_op_reserve(RsdDrive *drive, uint64_t count);
+bool __wrap_rsd_op_reserve(RsdDrive *drive, uint64_t count);
 
-static bool disk_full;
+/* No block, or no place for a unit, gets space; nor an operation memory, */
+static bool disk_full, places_full, memory_full;
+/* or only every so many asked for */
+static uint64_t memory_every = 1, memory_asked;
+/* or from so many on */
+static uint64_t memory_left = UINT64_MAX;
 
 int __wrap_rsd_media_reserve(RsdMedia *media, uint32_t block)
 {
     return disk_full ? -ENOSPC : __real_rsd_media_reserve(media, block);
+}
+
+RsdStatus __wrap_rsd_media_reserve_places(RsdMedia *media, uint64_t count)
+{
+    return places_full && count > media->backed
+               ? RSD_E_NOSPC : __real_rsd_media_reserve_places(media, count);
+}
+
+bool __wrap_rsd_op_reserve(RsdDrive *drive, uint64_t count)
+{
+    if (!memory_left || (memory_full && memory_asked++ % memory_every == 0)) {
+        return false;
+    }
+    memory_left -= memory_left != UINT64_MAX;
+    return __real_rsd_op_reserve(drive, count);
 }
 
 static RsdConfig config(RsdFtl ftl, uint64_t seed)
@@ -96,6 +120,17 @@ static RsdConfig config(RsdFtl ftl, uint64_t seed)
     cfg.stripe = seed % 2;
     cfg.oob = seed % 2 ? 16 : 0;
     return cfg;
+}
+
+/* Units of several pages, in a buffer that survives or not */
+static void add_buffer(RsdConfig *cfg, uint64_t n)
+{
+    cfg->page_size = n % 3 ? 16384 : 4096;
+    cfg->pages = n % 3 ? 4 : 16;
+    cfg->over_provision = 60;
+    cfg->write_buffer = 65536;
+    cfg->plp = n / 3 % 2;
+    cfg->ack = n / 2 % 2 ? RSD_ACK_BUFFER : RSD_ACK_PROGRAM;
 }
 
 /* One life of a drive, until its file fails, and the next one */
@@ -158,11 +193,7 @@ static void fail_often(RsdFtl ftl, bool buffer)
         RsdConfig cfg = config(ftl, seed);
 
         if (buffer) {
-            cfg.page_size = seed % 3 ? 16384 : 4096;
-            cfg.pages = seed % 3 ? 4 : 16;
-            cfg.over_provision = 60;
-            cfg.write_buffer = 65536;
-            cfg.plp = seed / 3 % 2;
+            add_buffer(&cfg, seed);
             cfg.ack = cfg.plp ? RSD_ACK_BUFFER : RSD_ACK_PROGRAM;
         }
         fail_once(&cfg, seed, &copies, &failures);
@@ -171,33 +202,46 @@ static void fail_often(RsdFtl ftl, bool buffer)
     CHECK(failures > 15);
 }
 
-/* How many commands failed */
-static uint32_t fill_disk(const RsdConfig *cfg, uint64_t seed)
+/* What the host lacks for a while */
+enum { SPACE = 1, PLACES = 2, MEMORY = 4 };
+
+/* How many commands failed, of which none waits for ever */
+static uint32_t go_short(const RsdConfig *cfg, uint64_t seed, int lacks)
 {
+    uint32_t expected = 1u << RSD_OK | (lacks & (SPACE | PLACES)
+                                        ? 1u << RSD_E_NOSPC : 0) |
+                        /* a block that cannot be erased is lost */
+                        (lacks & MEMORY ? 1u << RSD_E_NOMEM |
+                                          1u << RSD_E_NOBLOCK : 0);
     World w = world_open(cfg, "drive.rsd", seed);
     uint32_t failures;
 
+    w.lazy = !cfg->plp && cfg->ack == RSD_ACK_BUFFER;
+    memory_every = 1 + seed / 2 % 4;
     world_fill(&w);
     w.may_fail = true;
     for (int i = 0; i < 10; i++) {
-        disk_full = i % 2 == 0;
+        disk_full = lacks & SPACE && i % 2 == 0;
+        places_full = lacks & PLACES && i % 2 == 0;
+        memory_full = lacks & MEMORY && i % 2 == 0;
         for (int n = rng_below(&w.rng, 40); n; n--) {
             world_step(&w);
         }
         if (i % 3 == 0) {
-            world_drain(&w);    /* nobody waits for ever */
+            world_drain(&w);
         }
     }
     failures = w.failures;
     world_drain(&w);
-    disk_full = false;          /* with ftl=dftl, reads may need space */
+    /* with ftl=dftl, reads may need space */
+    disk_full = places_full = memory_full = false;
     world_check_failed(&w);
-    CHECK_EQ(w.statuses & ~(1u << RSD_OK), failures ? 1u << RSD_E_NOSPC : 0);
+    CHECK_EQ(w.statuses & ~expected, 0);
     CHECK_EQ(counters(&w.bed).media_errors, 0);
     CHECK(!w.bed.drive->read_only);
     w.may_fail = false;
     w.failures = 0;
-    if (seed % 2) {
+    if (seed % 2 || lacks & MEMORY) {
         world_reopen(&w);
     }
     world_fill(&w);
@@ -206,20 +250,120 @@ static uint32_t fill_disk(const RsdConfig *cfg, uint64_t seed)
     return failures;
 }
 
-TEST(full_disk)
+static void often_short(int lacks, uint64_t seeds)
 {
     for (RsdFtl ftl = RSD_FTL_PAGE; ftl <= RSD_FTL_FAST; ftl++) {
         uint32_t failures = 0;
 
-        for (uint64_t seed = 0; seed < 12; seed++) {
+        for (uint64_t seed = 0; seed < seeds; seed++) {
             RsdConfig cfg = config(ftl, seed);
 
-            if (ftl == RSD_FTL_PAGE && seed % 3 == 0) {
-                cfg.write_buffer = 16384;
+            if (lacks & PLACES || seed % 2) {
+                add_buffer(&cfg, seed / 2);
             }
-            failures += fill_disk(&cfg, seed);
+            failures += go_short(&cfg, seed, lacks);
         }
-        CHECK(failures > 100);
+        CHECK(failures > (lacks == PLACES ? 30 : 200));
+    }
+}
+
+TEST(full_disk)
+{
+    often_short(SPACE, 12);
+}
+
+TEST(full_disk_for_the_buffer)
+{
+    often_short(PLACES, 8);
+}
+
+TEST(no_memory)
+{
+    often_short(MEMORY, 8);
+}
+
+TEST(no_memory_and_a_full_disk)
+{
+    often_short(SPACE | PLACES | MEMORY, 6);
+}
+
+/*
+ * A merge takes more of the buffer than was ever in use, and there is no space
+ * for it; nothing else is going on. The write that waits for it fails.
+ */
+TEST(a_merge_without_space)
+{
+    RsdConfig cfg = config(RSD_FTL_BLOCK, 1);
+    RsdCmd *cmd, *done;
+    Bed bed;
+
+    /* grains of 8 pages, four of them a row over the dies */
+    cfg.ways = 2;
+    cfg.planes = 2;
+    cfg.page_size = 8192;
+    cfg.cell = RSD_CELL_MLC;
+    cfg.one_shot = true;
+    cfg.pages = 6;
+    cfg.ack = RSD_ACK_BUFFER;
+    bed = bed_open(&cfg, temp_path("drive.rsd"));
+    for (int i = 0; i < 4; i++) {
+        run(&bed, RSD_WRITE, 8 * i, 8, 1);
+        bed_drain(&bed);
+    }
+    places_full = true;
+    cmd = begin(&bed, RSD_WRITE, 31, 1, 2);
+    while (!(done = rsd_advance(bed.drive, bed.now))) {
+        CHECK(rsd_next_event(bed.drive, &bed.now));
+    }
+    CHECK(done == cmd);
+    CHECK_EQ(cmd->status, RSD_E_NOSPC);
+    rsd_cmd_free(bed.drive, cmd);
+    expect_pages(&bed, 0, 32, 1);
+    /* until there is */
+    places_full = false;
+    run(&bed, RSD_WRITE, 31, 1, 3);
+    expect_pages(&bed, 0, 31, 1);
+    expect_pages(&bed, 31, 1, 3);
+    bed_reopen(&bed);
+    expect_pages(&bed, 0, 31, 1);
+    expect_pages(&bed, 31, 1, 3);
+    bed_close(&bed);
+}
+
+/* Some of a write is in the buffer, and there is no memory for more. */
+TEST(a_write_without_memory)
+{
+    for (RsdFtl ftl = RSD_FTL_PAGE; ftl <= RSD_FTL_FAST; ftl++) {
+        RsdConfig cfg = config(ftl, 1);
+        uint32_t failures = 0;
+        Bed bed;
+
+        add_buffer(&cfg, 1);
+        bed = bed_open(&cfg, temp_path("drive.rsd"));
+        for (uint64_t left = 0; left < 12; left++) {
+            RsdCmd *cmd = rsd_cmd_new(bed.drive, 0, RSD_WRITE, left, 3), *done;
+            RsdStatus status;
+
+            for (int i = 0; i < 3; i++) {
+                fill_page(cmd->data + i * PAGE, cmd->oob + i * 16, 16,
+                          left + i, left + 1);
+            }
+            memory_left = left;
+            status = rsd_submit(bed.drive, cmd, bed.now);
+            while (status == RSD_OK &&
+                   !(done = rsd_advance(bed.drive, bed.now))) {
+                CHECK(rsd_next_event(bed.drive, &bed.now));
+            }
+            status = status == RSD_OK ? cmd->status : status;
+            memory_left = UINT64_MAX;
+            CHECK(status == RSD_OK || status == RSD_E_NOMEM);
+            failures += status != RSD_OK;
+            rsd_cmd_free(bed.drive, cmd);
+            bed_drain(&bed);
+        }
+        CHECK(failures > 0 && failures < 12);
+        expect_pages(&bed, 11, 3, 12);
+        bed_close(&bed);
     }
 }
 

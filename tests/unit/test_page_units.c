@@ -67,31 +67,40 @@ static void check_counters(const Bed *bed)
                          c.erase_map);
 }
 
-static void random_commands(RsdConfig (*config)(const struct Kind *kind),
+typedef RsdConfig (*KindConfig)(const struct Kind *kind);
+
+static RsdConfig random_config(KindConfig config, uint64_t seed)
+{
+    RsdConfig cfg = config(&kinds[seed % 6]);
+
+    cfg.gc_policy = seed % 3;
+    cfg.gc_unit = seed / 3 % 2;
+    cfg.frontiers = (const uint64_t[]){ 0, 1, 3, 4 }[seed / 6 % 4];
+    cfg.queue = seed / 2 % 4 == 3 ? RSD_QUEUE_GLOBAL : RSD_QUEUE_WAY;
+    cfg.idle_erase_ns = seed % 4 ? 100000 : 0;
+    cfg.wl_threshold = seed % 5 % 3;
+    cfg.oob = (const uint64_t[]){ 0, 16, 64 }[seed % 3];
+    cfg.write_buffer = (const uint64_t[]){ 0, 65536, 262144 }[seed / 4 % 3];
+    if (rsd_unit_slots(&cfg) == 1 && !cfg.write_buffer) {
+        cfg.write_buffer = 4096;
+    }
+    cfg.cache = seed / 8 % 2;
+    cfg.suspend = seed / 16 % 2;
+    return cfg;
+}
+
+static void random_commands(KindConfig config,
                             uint64_t seeds, RsdCounters *sum)
 {
     *sum = (RsdCounters){ 0 };
     for (uint64_t seed = 0; seed < seeds; seed++) {
-        RsdConfig cfg = config(&kinds[seed % 6]);
+        RsdConfig cfg = random_config(config, seed);
         RsdCounters c;
         World w;
 
-        cfg.gc_policy = seed % 3;
-        cfg.gc_unit = seed / 3 % 2;
-        cfg.frontiers = (const uint64_t[]){ 0, 1, 3, 4 }[seed / 6 % 4];
-        cfg.queue = seed / 2 % 4 == 3 ? RSD_QUEUE_GLOBAL : RSD_QUEUE_WAY;
-        cfg.idle_erase_ns = seed % 4 ? 100000 : 0;
-        cfg.wl_threshold = seed % 5 % 3;
-        cfg.oob = (const uint64_t[]){ 0, 16, 64 }[seed % 3];
-        cfg.write_buffer = (const uint64_t[]){ 0, 65536, 262144 }[seed / 4 % 3];
-        if (rsd_unit_slots(&cfg) == 1 && !cfg.write_buffer) {
-            cfg.write_buffer = 4096;
-        }
         /* what is acknowledged has to be safe: that is what the model says */
         cfg.ack = seed / 5 % 2 ? RSD_ACK_BUFFER : RSD_ACK_PROGRAM;
         cfg.plp = cfg.ack == RSD_ACK_BUFFER || seed / 7 % 2;
-        cfg.cache = seed / 8 % 2;
-        cfg.suspend = seed / 16 % 2;
         w = world_open(&cfg, "units.rsd", seed);
         world_lives(&w, 6, 120, check_counters);
         world_fill(&w);
@@ -124,6 +133,43 @@ TEST(random_commands_with_a_cached_map)
     CHECK(sum.prog_map > 2000);
     CHECK(sum.read_map > 2000);
     CHECK(sum.erase_map > 100);
+}
+
+static RsdConfig random_units(uint64_t seed)
+{
+    return random_config(unit_config, seed);
+}
+
+static RsdConfig random_cached(uint64_t seed)
+{
+    return random_config(cached_config, seed);
+}
+
+/* Blocks of two units: a frontier's reserve for filler is a block's worth */
+static RsdConfig two_units(uint64_t seed)
+{
+    RsdConfig cfg = cached_config(&kinds[5]);
+
+    cfg.blocks = 28;
+    cfg.spare_blocks = 4;
+    cfg.over_provision = 250;
+    cfg.write_buffer = (const uint64_t[]){ 0, 65536, 262144 }[seed % 3];
+    return cfg;
+}
+
+TEST(random_flushes_on_units)
+{
+    check_random_flushes(random_units, 18);
+}
+
+TEST(random_flushes_with_a_cached_map)
+{
+    check_random_flushes(random_cached, 18);
+}
+
+TEST(random_flushes_on_blocks_of_two_units)
+{
+    check_random_flushes(two_units, 6);
 }
 
 TEST(runs_on_units_are_equal)

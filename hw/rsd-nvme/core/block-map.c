@@ -273,6 +273,8 @@ static void release_unit(BlockMap *map, Unit *unit)
         } else if (erase) {
             group->erasing++;
             rsd_queue_erase(map->ns, unit->cause, block);
+        } else {
+            map->retry = true;  /* nothing is going to be done */
         }
     }
     rsd_unit_free(map, unit);
@@ -600,12 +602,24 @@ static bool is_blocked(const BlockMap *map, const Cmd *cmd)
     return false;
 }
 
-/* Lets commands that wait go on as far as they can. */
-static void retry_waiting(BlockMap *map)
+/* It does not wait any more; before: the one before it, NULL: none */
+static void stop_waiting(BlockMap *map, Cmd *before, Cmd *cmd)
 {
-    if (map->num_stalled && !map->ns->drive->failed) {
-        rsd_merge_retry(map);
+    if (before) {
+        before->wait_next = cmd->wait_next;
+    } else {
+        map->wait_head = cmd->wait_next;
     }
+    if (!cmd->wait_next) {
+        map->wait_tail = before;
+    }
+    map->trims -= is_trim(cmd);
+    rsd_cmd_drop(map->ns->drive, cmd);
+}
+
+/* Lets commands that wait go on as far as they can. */
+static void attempt_waiting(BlockMap *map)
+{
     while (map->retry) {
         Cmd *before = NULL, *cmd = map->wait_head;
 
@@ -615,21 +629,43 @@ static void retry_waiting(BlockMap *map)
 
             if (is_blocked(map, cmd) || !attempt(map, cmd)) {
                 before = cmd;
-                cmd = next;
-                continue;
-            }
-            if (before) {
-                before->wait_next = next;
             } else {
-                map->wait_head = next;
+                stop_waiting(map, before, cmd);
             }
-            if (!next) {
-                map->wait_tail = before;
-            }
-            map->trims -= is_trim(cmd);
-            rsd_cmd_drop(map->ns->drive, cmd);
             cmd = next;
         }
+    }
+}
+
+/* Is something going on that a command may wait for? */
+static bool busy(const BlockMap *map)
+{
+    for (uint32_t g = 0; g < map->num_groups; g++) {
+        if (map->groups[g].erasing) {
+            return true;
+        }
+    }
+    return map->era_ops[0] || map->era_ops[1] || rsd_merge_running(map) ||
+           rsd_buffer_busy(map->ns);
+}
+
+static void retry_waiting(BlockMap *map)
+{
+    bool failed = map->ns->drive->failed;
+
+    if (map->num_stalled && !failed) {
+        rsd_merge_retry(map);
+    }
+    attempt_waiting(map);
+    /* they wait for merges that the host has no space or memory for */
+    while (map->num_stalled && !failed && map->wait_head && !busy(map)) {
+        Cmd *cmd = map->wait_head;
+
+        rsd_map_refuse(map, cmd, map->stalled);
+        give_up(map, cmd);
+        stop_waiting(map, NULL, cmd);
+        map->retry = true;
+        attempt_waiting(map);
     }
 }
 

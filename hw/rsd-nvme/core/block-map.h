@@ -143,7 +143,8 @@ struct BlockMap {
     Job **jobs;                 /* all there are */
     uint32_t num_jobs;
     Job *free_jobs;
-    uint32_t num_stalled;       /* lanes of jobs */
+    uint32_t num_stalled;       /* lanes of jobs, */
+    RsdStatus stalled;          /* and why one of them last was */
     Cmd *wait_head, *wait_tail; /* in their order, RSD_WRITE and others */
     uint32_t trims;             /* of these, trims */
     bool retry;                 /* something that they wait for has come */
@@ -270,6 +271,8 @@ RsdStatus rsd_merge(BlockMap *map, uint32_t lblock, Unit *to, uint32_t end,
 void rsd_merge_step(BlockMap *map, Op *op);
 /* Goes on with lanes that are stalled. */
 void rsd_merge_retry(BlockMap *map);
+/* Lanes of jobs that are at work, not stalled */
+uint32_t rsd_merge_running(const BlockMap *map);
 /* Ends the logical block's job if it is done. */
 void rsd_merge_check(BlockMap *map, uint32_t lblock);
 void rsd_merge_fini(BlockMap *map);

@@ -405,8 +405,8 @@ void rsd_buffer_protect(Ns *ns, uint32_t block)
 
 /*
  * Sees to it that a begun unit becomes safe, for a command, whose status says
- * if it cannot. False: it is being filled up for that, and not safe before it
- * is programmed.
+ * if it cannot, as the host's disk fails or there is no memory. False: it is
+ * being filled up for that, and not safe before it is programmed.
  */
 static bool secure(RsdDrive *drive, BufUnit *unit, Cmd *cmd)
 {
@@ -422,6 +422,10 @@ static bool secure(RsdDrive *drive, BufUnit *unit, Cmd *cmd)
     }
     if (unit->came < drive->unit) {
         ns->personality->pad(ns, unit->block);
+    }
+    if (unit->came < drive->unit) {
+        cmd->pub.status = RSD_E_NOMEM;
+        return true;            /* nobody is to wait for that */
     }
     return false;
 }

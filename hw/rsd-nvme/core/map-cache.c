@@ -439,8 +439,11 @@ static bool start_update(PageFtl *ftl, uint32_t map_page, uint32_t die)
     return true;
 }
 
-/* The same for changed entries that nobody waits for by name. */
-static void update_once(PageFtl *ftl, uint32_t map_page)
+/*
+ * The same for changed entries that nobody waits for by name. False: there is
+ * no memory.
+ */
+static bool update_once(PageFtl *ftl, uint32_t map_page)
 {
     MapPage *page = &ftl->cache->pages[map_page];
 
@@ -449,8 +452,10 @@ static void update_once(PageFtl *ftl, uint32_t map_page)
         page->updating = true;
         if (!start_update(ftl, map_page, RSD_NONE)) {
             page->updating = false;
+            return false;
         }
     }
+    return true;
 }
 
 void rsd_cache_retry(PageFtl *ftl)
@@ -483,6 +488,14 @@ static void stop_writing(MapCache *c)
     }
 }
 
+/* An entry that was chosen cannot be written for want of memory. */
+static void stay(MapCache *c, uint32_t n)
+{
+    c->entries[n].leaving = c->entries[n].guarded = false;
+    c->leaving--;
+    list_push(c, &c->probation, n);
+}
+
 /* Evicts, or begins to, as many entries as commands wait for. */
 static void make_room(PageFtl *ftl)
 {
@@ -508,8 +521,9 @@ static void make_room(PageFtl *ftl)
         }
         e->leaving = true;
         c->leaving++;
-        if (e->dirty) {
-            update_once(ftl, e->lpn / ENTRIES);
+        if (e->dirty && !update_once(ftl, e->lpn / ENTRIES)) {
+            stay(c, n);
+            return;
         }
     }
 }
@@ -535,8 +549,14 @@ static void evict_written(PageFtl *ftl, uint32_t map_page)
             forget(c, n);
         }
     }
-    if (again) {
-        update_once(ftl, map_page);
+    if (!again || update_once(ftl, map_page)) {
+        return;
+    }
+    for (uint32_t n = c->pages[map_page].entries; n != RSD_NONE;
+         n = c->entries[n].page_next) {
+        if (c->entries[n].leaving) {
+            stay(c, n);
+        }
     }
 }
 

@@ -108,11 +108,14 @@ static void program(BlockMap *map, Job *job, uint32_t number, RsdCause cause,
 /* Room for what the lane will program. False: it is stalled. */
 static bool make_room(BlockMap *map, Job *job, uint32_t number)
 {
-    if (rsd_buffer_reserve(map->ns->drive, 1) == RSD_OK) {
+    RsdStatus status = rsd_buffer_reserve(map->ns->drive, 1);
+
+    if (status == RSD_OK) {
         return true;
     }
     job->lane[number].stalled = true;
     map->num_stalled++;
+    map->stalled = status;
     return false;
 }
 
@@ -170,13 +173,27 @@ void rsd_merge_retry(BlockMap *map)
         Job *job = map->jobs[i / map->lanes];
         uint32_t number = i % map->lanes;
 
-        if (job->lane[number].stalled &&
-            rsd_op_reserve(map->ns->drive, 1)) {
-            job->lane[number].stalled = false;
-            map->num_stalled--;
-            go_on(map, job, number);
+        if (!job->lane[number].stalled) {
+            continue;
         }
+        if (!rsd_op_reserve(map->ns->drive, 1)) {
+            map->stalled = RSD_E_NOMEM;
+            continue;
+        }
+        job->lane[number].stalled = false;
+        map->num_stalled--;
+        go_on(map, job, number);
     }
+}
+
+uint32_t rsd_merge_running(const BlockMap *map)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < map->num_jobs; i++) {
+        n += map->jobs[i]->running;
+    }
+    return n - map->num_stalled;
 }
 
 RsdStatus rsd_merge(BlockMap *map, uint32_t lblock, Unit *to, uint32_t end,

@@ -123,15 +123,6 @@ static uint32_t kept_blocks(const Ns *ns)
     return has_cache(ns) ? 5 : 1;
 }
 
-/* A frontier of so many good blocks collects when fewer are free. */
-static uint32_t low_blocks(const Ns *ns, uint64_t good)
-{
-    uint64_t low = rsd_div_round_up(good * ns->drive->cfg.gc_trigger, 100);
-    uint64_t least = reserved_blocks(ns) + 1;
-
-    return low < least ? least : low;
-}
-
 /* Pages of a block that filler may take */
 static uint32_t filler(const RsdDrive *drive)
 {
@@ -142,6 +133,30 @@ static uint32_t filler(const RsdDrive *drive)
 static uint32_t reserve_filler(const Ns *ns)
 {
     return (has_cache(ns) ? 2 : 1) * filler(ns->drive);
+}
+
+/* Pages of a frontier that the host does not get */
+static uint32_t reserved_pages(const Ns *ns)
+{
+    return reserved_blocks(ns) * ns->drive->pages + reserve_filler(ns);
+}
+
+/*
+ * A frontier that has no page for the host has fewer free blocks than that:
+ * filler alone may be a block's worth.
+ */
+static uint32_t least_low(const Ns *ns)
+{
+    return reserved_pages(ns) / ns->drive->pages + 1;
+}
+
+/* A frontier of so many good blocks collects when fewer are free. */
+static uint32_t low_blocks(const Ns *ns, uint64_t good)
+{
+    uint64_t low = rsd_div_round_up(good * ns->drive->cfg.gc_trigger, 100);
+    uint64_t least = least_low(ns);
+
+    return low < least ? least : low;
 }
 
 /* Pages of good flash that are needed beyond what the host sees */
@@ -1444,6 +1459,7 @@ static RsdStatus page_submit(Ns *ns, Cmd *cmd)
         }
     }
     append_waiting(ftl, cmd);
+    maybe_resume(ftl);          /* it may wait in vain */
     return RSD_OK;
 }
 
@@ -1633,7 +1649,7 @@ static bool check_geometry(Ns *ns, uint64_t raw, char err[RSD_ERR_LEN])
         uint64_t good = good_blocks(ns, i, n), keep = low_blocks(ns, good);
 
         flash += good * (drive->pages - filler(drive));
-        low += keep > reserved_blocks(ns) + 1 ? keep : 0;
+        low += keep > least_low(ns) ? keep : 0;
     }
     if (!ns->geo.lbas) {
         rsd_set_error(err, "over-provision=%llu leaves %llu pages of %llu, "
@@ -2012,8 +2028,7 @@ static bool init(PageFtl *ftl)
             pd->lists[i] = RSD_NONE;
         }
     }
-    ftl->reserve = reserved_blocks(ftl->ns) * drive->pages +
-                   reserve_filler(ftl->ns);
+    ftl->reserve = reserved_pages(ftl->ns);
     return !has_cache(ftl->ns) || rsd_cache_init(ftl);
 }
 
