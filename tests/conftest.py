@@ -47,6 +47,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--long", action="store_true", help="also what takes minutes or hours")
     group.addoption("--volume", default="rfs", help="file system of tests/fs/guest (rfs)")
     group.addoption("--guest-kernel", default="release", help="kernel of tests/fs/guest (release)")
+    group.addoption("--keep", metavar="DIR", help="test_endurance.py: the volume, to go on with it")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

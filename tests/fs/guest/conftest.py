@@ -16,9 +16,10 @@ from rsd.machine import GuestJob, GuestResult, Outcome
 from rsd.progress import Progress
 
 HERE = Path(__file__).resolve().parent
-CHECKERS = ("posix", "attributes", "linux", "fsx", "promise", "failing")
+CHECKERS = ("posix", "attributes", "linux", "fsx", "promise", "failing", "endure")
 FLAGS = "-O1 -g -Wall -Wextra -Werror".split()
 WALL_LIMIT_S = {"release": 1200, "debug": 7200}
+CLOCK = {"release": {}, "debug": {"deterministic": False, "virtual_limit_s": 0}}
 
 # What a kernel says that has found a fault in itself.
 FAULT = re.compile(
@@ -26,7 +27,18 @@ FAULT = re.compile(
     r"inconsistent lock|suspicious RCU|Call Trace|stack backtrace|scheduling while atomic|UBSAN"
 )
 
-# The last commands of a script: what the module has forgotten to free is reported now.
+# The last commands of a script. With the debug kernel: memory of the module to which nothing
+# points. What is younger than 5 s or has changed since the first scan is not looked at.
+LEAKS = r"""
+cd /
+if test -e /sys/kernel/debug/kmemleak; then
+    sleep 6
+    for scan in 1 2; do echo scan >/sys/kernel/debug/kmemleak; done
+    if grep -B 25 -A 10 '\[rfs\]' /sys/kernel/debug/kmemleak; then exit 99; fi
+fi
+"""
+
+# What of the module's caches is not free is reported now.
 UNLOAD = """
 if test -d /sys/module/rfs && ! grep -q " rfs " /proc/mounts; then rmmod rfs; fi
 """
@@ -79,6 +91,7 @@ def run(
 ) -> Run:
     """run(script, system="rsd", status=0, ...): a guest in virtual time, with the checkers in /in.
 
+    With the debug kernel it is in real time, which takes half as long.
     The script runs with PROLOGUE before it. Fails if it ends otherwise than with `status`, or if
     the guest's kernel has found a fault, but where it is to be `faulty`. `outcome` is how the
     guest has to end; `on_output` gets what it prints.
@@ -93,11 +106,12 @@ def run(
         faulty: bool = False,
         **options: object,
     ) -> GuestResult:
-        settings = {"wall_limit_s": WALL_LIMIT_S[flavour], "inputs": checkers, **options}
+        settings = {"wall_limit_s": WALL_LIMIT_S[flavour], "inputs": checkers, **CLOCK[flavour]}
+        settings |= options
         job = GuestJob(
             system=system,
             kernel=flavour,
-            script=f"{PROLOGUE}{script}\n{UNLOAD}",
+            script=f"{PROLOGUE}{script}\n{LEAKS}{UNLOAD}",
             out_dir=tmp_path / "out",
             **settings,  # type: ignore[arg-type]
         )

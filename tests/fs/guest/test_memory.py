@@ -7,10 +7,17 @@ from mounted import SMALL, Run, Volume, script
 pytestmark = pytest.mark.guest
 
 # Of failslab and fail_page_alloc: all kinds, and nothing in the log for each that is made to fail.
+# Not those of kmemleak, which come with each other one: what calls it is all in one place.
 FAILING = """
-mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug
 cd /sys/kernel/debug
-for way in failslab fail_page_alloc; do echo N >$way/ignore-gfp-wait; echo 0 >$way/verbose; done
+# up to what comes after the last of these; they are sorted by address
+range=$(grep -E -A 1 ' kmemleak_(alloc|alloc_percpu|vmalloc|free)$' /proc/kallsyms)
+for way in failslab fail_page_alloc; do
+    echo N >$way/ignore-gfp-wait
+    echo 0 >$way/verbose
+    echo 0x$(echo "$range" | head -n 1 | cut -d' ' -f1) >$way/reject-start
+    echo 0x$(echo "$range" | tail -n 1 | cut -d' ' -f1) >$way/reject-end
+done
 echo N >fail_page_alloc/ignore-gfp-highmem
 echo 0 >fail_page_alloc/min-order
 cd /
