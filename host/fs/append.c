@@ -155,7 +155,7 @@ static void txn_end(struct rfsm *m, struct txn *txn)
 	mempool_free(txn, &m->txns);
 }
 
-/* Another place for an append that failed; under the volume lock. */
+/* Another place for an append that failed, now; under the volume lock. */
 static bool run_again(struct run *run)
 {
 	int ret = rfs_place(run->m->fs, run->stream, run->n, true, &run->place);
@@ -236,9 +236,12 @@ static struct txn *run_done(struct run *run)
 	}
 	rfsm_bio_oobs_back(&m->dev, run->oob, run->n);
 	rfs_placed(fs, &run->place, run->oob, addr, error);
-	if (error && ++run->tries < RFS_TRIES && !m->dev.dead &&
-	    run_again(run))
-		return NULL;
+	if (error && ++run->tries < RFS_TRIES && !m->dev.dead) {
+		/* of the moment: in the next one */
+		run->later = !rfs_zone_failed(error);
+		if (run->later || run_again(run))
+			return NULL;
+	}
 	for (i = 0; i < run->n; i++)
 		addrs[i] = addr + i;
 	if (!error) {

@@ -198,6 +198,38 @@ int rfsm_set_acl(struct mnt_idmap *idmap, struct dentry *dentry,
 	return ret;
 }
 
+/*
+ * chmod of an inode that has an ACL: permissions and the ACL's mask in one
+ * record. Returns 1 then, 0 if it has none; under the inode lock.
+ */
+int rfsm_acl_chmod(struct inode *inode, umode_t mode)
+{
+	struct posix_acl *acl;
+	void *value;
+	size_t size;
+	int ret;
+
+	if (S_ISLNK(mode))
+		return 0;
+	acl = get_inode_acl(inode, ACL_TYPE_ACCESS);
+	if (IS_ERR_OR_NULL(acl))
+		return PTR_ERR_OR_ZERO(acl);
+	ret = __posix_acl_chmod(&acl, GFP_NOFS, mode);	/* it may be another */
+	if (ret)
+		return ret;
+	value = acl_value(inode, acl, &size);
+	ret = PTR_ERR_OR_ZERO(value);
+	if (!ret) {
+		ret = set_value(inode, posix_acl_xattr_name(ACL_TYPE_ACCESS),
+				value, size, 0, mode);
+		kfree(value);
+	}
+	if (!ret)
+		set_cached_acl(inode, ACL_TYPE_ACCESS, acl);
+	posix_acl_release(acl);
+	return ret ? ret : 1;
+}
+
 static int pack(struct inode *dir, const struct posix_acl *acl, int type,
 		__le32 *image, u32 *used)
 {

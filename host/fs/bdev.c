@@ -268,7 +268,7 @@ static int manage(struct rfsm_dev *dev, u32 zone, enum req_op op)
 
 /*
  * Not while a read is on its way that looked up an address in the zone (C.3,
- * rule 4). It is not waited for: who has it may want the volume lock.
+ * rule 4). It is not waited for here; the core may, see dev_rest().
  */
 static int dev_reset(void *opaque, u32 zone)
 {
@@ -309,6 +309,11 @@ static void dev_pause(void *opaque)
 	rfsm_unlock(m);
 	cond_resched();
 	rfsm_lock(m);
+}
+
+static void dev_rest(void *opaque)
+{
+	schedule_timeout_uninterruptible(1);
 }
 
 static int dev_flush(void *opaque)
@@ -380,6 +385,7 @@ const struct rfs_dev_ops rfsm_dev_ops = {
 	.read_many = dev_read_many,
 	.cached = dev_cached,
 	.pause = dev_pause,
+	.rest = dev_rest,
 	.reset = dev_reset,
 	.finish = dev_finish,
 	.close = dev_close,

@@ -245,9 +245,13 @@ static int extent_at(struct inode *inode, u64 from, u64 to,
 	struct rfsm *m = rfsm_of(inode->i_sb);
 	int ret;
 
-	rfsm_lock(m);
-	ret = rfs_map_extent(m->fs, inode->i_ino, from, to, out);
-	rfsm_unlock(m);
+	do {	/* others have their turn between */
+		rfsm_lock(m);
+		ret = rfs_map_extent(m->fs, inode->i_ino, &from, to, out);
+		rfsm_unlock(m);
+	} while (ret == -EAGAIN && !fatal_signal_pending(current));
+	if (ret == -EAGAIN)
+		return -EINTR;
 	return ret ? rfsm_failed(m, ret) : 0;
 }
 

@@ -37,6 +37,14 @@ void rfsm_lock(struct rfsm *m)
 	m->nofs = memalloc_nofs_save();
 }
 
+bool rfsm_trylock(struct rfsm *m)
+{
+	if (!mutex_trylock(&m->lock))
+		return false;
+	m->nofs = memalloc_nofs_save();
+	return true;
+}
+
 void rfsm_unlock(struct rfsm *m)
 {
 	/* between operations nobody has a pointer to a block */

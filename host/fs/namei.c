@@ -24,8 +24,7 @@ static struct dentry *lookup(struct inode *dir, struct dentry *dentry,
 	else if (ret != -ENOENT)
 		return ERR_PTR(rfsm_failed(m, ret));
 	if (!IS_ERR_OR_NULL(inode) && !inode->i_nlink) {
-		make_bad_inode(inode);	/* dropping it must free nothing */
-		iput(inode);
+		iput(inode);	/* a second name of what was deleted */
 		return ERR_PTR(rfsm_failed(m, -EUCLEAN));
 	}
 	return d_splice_alias(inode, dentry);

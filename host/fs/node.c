@@ -126,6 +126,9 @@ struct inode *rfsm_iget_if(struct super_block *sb, u32 ino)
 	if (!(inode->i_state & I_NEW))
 		return inode;
 	ret = fill(inode);
+	/* O_TMPFILE has just made it, or it could not be freed: not ours */
+	if (!ret && !inode->i_nlink)
+		ret = -ENOENT;
 	if (ret) {
 		iget_failed(inode);
 		return ERR_PTR(ret);
@@ -226,7 +229,8 @@ int rfsm_set_size(struct inode *inode, loff_t size)
 		goto out;
 	/* no page that goes is on its way to the drive after this */
 	truncate_setsize(inode, size);
-	rfsm_do(m, ret, rfs_truncate(m->fs, inode->i_ino, size));
+	rfsm_do(m, ret, rfs_truncate(m->fs, inode->i_ino, size,
+				     size > old));
 	rfsm_lock(m);
 	rfsm_reload(inode);
 	rfsm_unlock(m);
@@ -273,12 +277,18 @@ int rfsm_setattr(struct mnt_idmap *idmap, struct dentry *dentry,
 				logged &= ~ATTR_MTIME;
 		}
 	}
+	/* before there is another owner, for whom no bit may be set by then */
+	if (attr->ia_valid & ATTR_MODE) {
+		ret = rfsm_acl_chmod(inode, attr->ia_mode);
+		if (ret < 0)
+			return ret;
+		if (ret)
+			logged &= ~ATTR_MODE;
+	}
 	setattr_copy(idmap, inode, attr);
-	if (attr->ia_valid & logged)
-		ret = rfsm_log_attributes(inode, rfsm_inode(inode)->flags);
-	if (!ret && attr->ia_valid & ATTR_MODE)
-		ret = posix_acl_chmod(idmap, dentry, inode->i_mode);
-	return ret;
+	if (!(attr->ia_valid & logged))
+		return 0;
+	return rfsm_log_attributes(inode, rfsm_inode(inode)->flags);
 }
 
 int rfsm_getattr(struct mnt_idmap *idmap, const struct path *path,

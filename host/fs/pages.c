@@ -215,15 +215,21 @@ static void read_submit(struct read *r)
 
 /*
  * Where a block is, for a read that begins now: its zone is not reset before
- * read_drop(). A hole has address 0.
+ * read_drop(). A hole has address 0. Whoever has the lock may wait for reads to
+ * end, so that in *r is sent before it is waited for.
  */
 static int look_up(struct rfsm *m, struct inode *inode, u64 block, u64 *addr,
-		   u32 *len)
+		   u32 *len, struct read **r)
 {
 	struct rfs_ptr ptr;
 	int ret;
 
-	rfsm_lock(m);
+	if (!rfsm_trylock(m)) {
+		if (*r)
+			read_submit(*r);
+		*r = NULL;
+		rfsm_lock(m);
+	}
 	ret = rfs_map_get(m->fs, inode->i_ino, block, &ptr);
 	*addr = rfs_addr(ptr.addr);
 	*len = rfs_high(ptr.addr);
@@ -240,12 +246,13 @@ static int look_up(struct rfsm *m, struct inode *inode, u64 block, u64 *addr,
 static void read_add(struct inode *inode, struct folio *folio, struct read **r)
 {
 	struct rfsm *m = rfsm_of(inode->i_sb);
-	struct read *now = *r;
+	struct read *now;
 	u64 addr;
 	u32 len;
 	int ret;
 
-	ret = look_up(m, inode, folio->index, &addr, &len);
+	ret = look_up(m, inode, folio->index, &addr, &len, r);
+	now = *r;
 	if (ret) {
 		folio_end_read(folio, false);
 		return;

@@ -131,6 +131,7 @@ static inline sector_t rfsm_sector(u64 addr)
 
 /* fs.c */
 void rfsm_lock(struct rfsm *m);
+bool rfsm_trylock(struct rfsm *m);
 void rfsm_unlock(struct rfsm *m);
 /* After a failed operation: what the option errors= says. Returns ret. */
 int rfsm_failed(struct rfsm *m, int ret);
@@ -233,6 +234,7 @@ ssize_t rfsm_listxattr(struct dentry *dentry, char *list, size_t size);
 struct posix_acl *rfsm_get_acl(struct inode *inode, int type, bool rcu);
 int rfsm_set_acl(struct mnt_idmap *idmap, struct dentry *dentry,
 		 struct posix_acl *acl, int type);
+int rfsm_acl_chmod(struct inode *inode, umode_t mode);
 /* What a new inode has from its directory; how->xattrs is to be freed */
 int rfsm_inherit(struct inode *dir, struct rfs_new *how);
 int rfsm_fileattr_get(struct dentry *dentry, struct fileattr *fa);

@@ -387,8 +387,6 @@ static void do_xattr(struct run *r)
 static void do_truncate(struct run *r)
 {
 	struct name *name = any_file(r);
-	struct rfs_dinode *di;
-	struct rfs_buf *buf;
 	struct event *e;
 	bool grows;
 	u64 size;
@@ -398,9 +396,9 @@ static void do_truncate(struct run *r)
 	size = pick(r, FILE_MAX * RFS_BLOCK_BYTES / 2);
 	if (size % RFS_BLOCK_BYTES < 16 || pick(r, 3) == 0)
 		size -= size % RFS_BLOCK_BYTES;
-	must("iget", rfs_iget(r->fs, ino_of(r, name->child), &di, &buf));
-	grows = size > le64_to_cpu(di->size);
-	must("truncate", rfs_truncate(r->fs, ino_of(r, name->child), size));
+	grows = size > r->o->node[name->child].size;
+	must("truncate", rfs_truncate(r->fs, ino_of(r, name->child), size,
+				      grows));
 	e = oracle_event(r->o, EV_SIZE, name->child);
 	e->size = size;
 	e->keep = grows;

@@ -79,7 +79,7 @@ static void make(struct memdev *dev)
 		assert(!rfs_create(fs, 2, name, &file, &ino));
 		assert(!rfs_write(fs, ino, i, 2, data, 100));
 		if (i % 3 == 0)
-			assert(!rfs_truncate(fs, ino, 5000));
+			assert(!rfs_truncate(fs, ino, 5000, false));
 		if (i % 3 == 1)
 			assert(!rfs_xattr_set(fs, ino, "user.c", name, 5, 0,
 					      0));

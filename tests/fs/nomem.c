@@ -184,7 +184,7 @@ static int op_truncate(struct model *m, u32 nr)
 	for (i = blocks; i < BLOCKS; i++)
 		file->id[i] = 0;
 	file->blocks = blocks;
-	ret = rfs_truncate(fs, ino, blocks * RFS_BLOCK_BYTES);
+	ret = rfs_truncate(fs, ino, blocks * RFS_BLOCK_BYTES, false);
 	return ret ? ret : rfs_fsync(fs, ino);
 }
 

@@ -131,6 +131,10 @@ TEST(checksums)
 	u32 i;
 
 	CHECK_EQ((u32)~rfs_crc(~0U, "123456789", 9), 0xe3069283);
+	for (i = 0; i < sizeof(block); i++)
+		block[i] = i * i >> 3;
+	CHECK_EQ(rfs_crc(7, block, 4096),
+		 rfs_crc(rfs_crc(7, block, 1001), block + 1001, 3095));
 	for (i = 0; i < 16; i++)
 		key[i] = i;
 	for (i = 0; i < 15; i++)
@@ -324,12 +328,12 @@ TEST(sparse)
 	for (i = 0; i < sizeof(at) / sizeof(*at); i++)
 		expect(fs, ino, at[i], i + 1, RFS_BLOCK_BYTES);
 	CHECK_EQ(rfs_punch(fs, ino, 251, 63504, false), 0);
-	CHECK_EQ(rfs_truncate(fs, ino, 63504ull * 4096 + 5), 0);
+	CHECK_EQ(rfs_truncate(fs, ino, 63504ull * 4096 + 5, false), 0);
 	expect(fs, ino, 251, 0, 0);
 	expect(fs, ino, 1, 2, RFS_BLOCK_BYTES);
 	expect(fs, ino, 63504, 6, 5);
 	check_clean(fs);
-	CHECK_EQ(rfs_truncate(fs, ino, 0), 0);
+	CHECK_EQ(rfs_truncate(fs, ino, 0, false), 0);
 	check_clean(fs);
 	CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
 	CHECK_EQ(le64_to_cpu(di->blocks), 0);
@@ -394,12 +398,12 @@ TEST(pages_of_an_fsync)
 		put(fs, ino, i, 1, RFS_BLOCK_BYTES);
 		/* another file's names are not waited for */
 		if (i % 4 == 0)
-			CHECK_EQ(rfs_truncate(fs, other_ino, i), 0);
+			CHECK_EQ(rfs_truncate(fs, other_ino, i, true), 0);
 		CHECK_EQ(rfs_fsync(fs, ino), 0);
 		CHECK_EQ(appended(dev, at), 1);
 	}
 	at = dev->ops;
-	CHECK_EQ(rfs_truncate(fs, ino, 5000), 0);
+	CHECK_EQ(rfs_truncate(fs, ino, 5000, false), 0);
 	CHECK_EQ(rfs_fsync(fs, ino), 0);
 	CHECK_EQ(appended(dev, at), 1);
 	at = dev->ops;
@@ -418,7 +422,7 @@ TEST(record_before_page)
 	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "f", &file, &ino), 0);
 	put(fs, ino, 0, 1, RFS_BLOCK_BYTES);
 	CHECK_EQ(rfs_fsync(fs, ino), 0);
-	CHECK_EQ(rfs_truncate(fs, ino, 0), 0);
+	CHECK_EQ(rfs_truncate(fs, ino, 0, false), 0);
 	at = dev->ops;
 	put(fs, ino, 3, 2, RFS_BLOCK_BYTES);
 	CHECK_EQ(dev->ops - at, 3);
@@ -468,7 +472,7 @@ TEST(copy_loses_to_newer)
 	CHECK_EQ(rfs_clean(fs, RFS_CLEAN_HARD), 0);
 	CHECK(fs->stats.copied > 200);
 	put(fs, ino, 5, 2, RFS_BLOCK_BYTES);
-	CHECK_EQ(rfs_truncate(fs, ino, 100 * RFS_BLOCK_BYTES + 9), 0);
+	CHECK_EQ(rfs_truncate(fs, ino, 100 * RFS_BLOCK_BYTES + 9, false), 0);
 	CHECK_EQ(rfs_fsync(fs, ino), 0);
 	for (round = 0; round < 2; round++) {
 		rfs_drop(fs);
@@ -705,7 +709,7 @@ TEST(read_only_writes_nothing)
 	fs = mount_ro(dev);
 	CHECK_EQ(fs->recovered.pages_applied, 1);
 	expect(fs, ino, 0, 7, 70);
-	CHECK_EQ(rfs_truncate(fs, ino, 0), -EROFS);
+	CHECK_EQ(rfs_truncate(fs, ino, 0, false), -EROFS);
 	CHECK_EQ(rfs_unmount(fs), 0);
 	CHECK_EQ(dev->ops, at);
 	end(NULL, dev);
@@ -1132,7 +1136,7 @@ TEST(pending_records)
 		CHECK(!rfs_log_pending(fs, ino, true));
 		CHECK(!rfs_log_pending(fs, ino + 1, false));
 	}
-	CHECK_EQ(rfs_truncate(fs, first + 7, 0), 0);
+	CHECK_EQ(rfs_truncate(fs, first + 7, 0, false), 0);
 	for (i = 0; i < 400; i++) {
 		CHECK(rfs_log_pending(fs, first + i, false));
 		CHECK_EQ(rfs_log_pending(fs, first + i, true), i == 7);
@@ -1449,6 +1453,36 @@ TEST(checkpoint_amid_cleaning)
 	end(fs, dev);
 }
 
+/* A copy is not shorter than its block while nothing durable says why. */
+TEST(truncated_before_cleaning)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	struct rfs_fs *fs;
+	u32 ino;
+
+	fs = ready_to_clean(dev, &memdev_ops, &ino);
+	put(fs, ino, 1000, 7, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	put(fs, ino, 1000, 8, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	CHECK_EQ(rfs_truncate(fs, ino, 1000 * RFS_BLOCK_BYTES + 9, false), 0);
+	fs->tail[fs->tail_of[RFS_S_DATA]].zone = 0;
+	fs->zone[zone_of(fs, ino, 1000)].state = RFS_Z_USED;
+	while (!rfs_clean(fs, RFS_CLEAN_HARD))
+		;
+	rfs_drop(fs);
+	fs = mount(dev);
+	CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
+	if (le64_to_cpu(di->size) > 1000 * RFS_BLOCK_BYTES + 9)
+		expect(fs, ino, 1000, 8, RFS_BLOCK_BYTES);
+	else
+		expect(fs, ino, 1000, 8, 9);
+	check_clean(fs);
+	end(fs, dev);
+}
+
 /* What is deleted while it waits to be copied is no error of cleaning. */
 TEST(deleted_amid_cleaning)
 {
@@ -1464,6 +1498,149 @@ TEST(deleted_amid_cleaning)
 	CHECK(!pausing);
 	check_clean(fs);
 	end(fs, dev);
+}
+
+static bool being_read;		/* every zone */
+static u32 rests;
+
+static int reset_unless_read(void *dev, u32 zone)
+{
+	return being_read ? -EBUSY : memdev_ops.reset(dev, zone);
+}
+
+static void end_reads(void *dev)
+{
+	(void)dev;
+	rests++;
+	being_read = false;
+}
+
+/* Cleaning waits where a host's write would be told to. */
+TEST(busy_amid_cleaning)
+{
+	struct rfs_dev_ops ops = memdev_ops;
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs;
+	u32 ino, nr;
+
+	ops.pause = end_reads;
+	ops.reset = reset_unless_read;
+	fs = ready_to_clean(dev, &ops, &ino);
+	for (nr = RFS_CP_ZONES; nr < geometry.zones; nr++)
+		if (fs->zone[nr].state == RFS_Z_FREE)
+			fs->zone[nr].wp = 1;	/* to be reset first */
+	being_read = true;
+	rests = 0;
+	CHECK_EQ(rfs_clean(fs, RFS_CLEAN_HARD), 0);
+	CHECK(rests && !being_read);
+	check_clean(fs);
+	for (nr = 0; nr < geometry.zones; nr++)
+		CHECK_EQ(fs->zone[nr].cond, RFS_DEV_OK);
+	end(fs, dev);
+}
+
+/* A check-point that needs a zone waits until one is not read any more. */
+TEST(checkpoint_waits_for_reads)
+{
+	struct rfs_dev_ops ops = memdev_ops;
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs;
+	u32 ino, i;
+	int ret = 0;
+
+	ops.rest = end_reads;
+	ops.reset = reset_unless_read;
+	CHECK_EQ(rfs_mount(&ops, dev, &geometry, false, 0, &fs), 0);
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	being_read = true;
+	rests = 0;
+	for (i = 0; !ret && !rests && i < 30000; i++) {
+		const void *data = block;
+
+		ret = rfs_write(fs, ino, i % 500, 1, &data, 4096);
+	}
+	CHECK(ret == -EBUSY || rests);
+	for (i = 0; i < RFS_S_DATA; i++) {
+		u32 *zone = &fs->tail[fs->tail_of[i]].zone;
+
+		if (*zone)
+			fs->zone[*zone].state = RFS_Z_USED;
+		*zone = 0;
+	}
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	CHECK(rests && !fs->read_only);
+	check_clean(fs);
+	put(fs, ino, 3, 1, 4096);
+	end(fs, dev);
+}
+
+static int append_error;	/* of the next append but so many */
+static u32 append_later;
+
+static int append_or_not(void *dev, u32 zone, u32 blocks,
+			 const void *const *data, const struct rfs_oob *oob,
+			 u64 *addr)
+{
+	int ret = append_later ? 0 : append_error;
+
+	append_later -= !!append_later;
+	if (ret) {
+		append_error = 0;
+		return ret;
+	}
+	return memdev_ops.append(dev, zone, blocks, data, oob, addr);
+}
+
+static void moments_with(u32 oob_bytes)
+{
+	static const int moment[] = { -ENOMEM, -EAGAIN, -EBUSY, -ETOOMANYREFS,
+				      -EOVERFLOW };
+	struct rfs_geometry geo = geometry;
+	struct rfs_dev_ops ops = memdev_ops;
+	struct memdev *dev;
+	struct rfs_fs *fs;
+	u32 ino, i, nr, zone, nth;
+
+	geo.oob_bytes = oob_bytes;
+	dev = new_dev(&geo);
+	ops.append = append_or_not;
+	CHECK_EQ(rfs_mount(&ops, dev, &geo, false, 0, &fs), 0);
+	rfs_policy_set(fs, &one_group);
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	put(fs, ino, 0, 1, 4096);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	zone = zone_of(fs, ino, 0);
+	for (i = 0; i < 5; i++) {
+		append_error = moment[i];
+		put(fs, ino, i, 1, 4096);
+		CHECK_EQ(append_error, 0);
+		CHECK_EQ(zone_of(fs, ino, i), zone);
+		/* metadata, then the check-point's own zones */
+		for (nth = 0; nth < 8; nth++) {
+			put(fs, ino, i, 1, 4096);
+			append_error = moment[i];
+			append_later = nth;
+			CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+			append_error = 0;
+		}
+		append_later = 0;
+	}
+	for (nr = 0; nr < geo.zones; nr++)
+		CHECK_EQ(fs->zone[nr].cond, RFS_DEV_OK);
+	/* this one is of the zone */
+	append_error = -EIO;
+	put(fs, ino, 9, 1, 4096);
+	CHECK(zone_of(fs, ino, 9) != zone);
+	CHECK_EQ(fs->zone[zone].cond, RFS_DEV_READ_ONLY);
+	check_clean(fs);
+	end(fs, dev);
+}
+
+/* Too many open zones, no memory: that says nothing of a zone. */
+TEST(errors_of_the_moment)
+{
+	moments_with(64);
+	moments_with(0);
 }
 
 static int length(struct rfs_fs *fs, u32 ino, const char *name)
@@ -1703,6 +1880,39 @@ TEST(repair_blocks)
 	end(fs, dev);
 }
 
+/* Inodes are counted of a block of the inode map that is not there. */
+TEST(repair_without_map)
+{
+	u32 map = RFS_MAP_ENTRIES * RFS_BLOCK_INODES, ino, lost, found, at;
+	struct rfs_geometry geo = geometry;
+	struct memdev *dev;
+	struct rfs_fs *fs;
+	u64 losses;
+
+	geo.zones = 100;	/* for more inodes than two of them have */
+	dev = new_dev(&geo);
+	fs = mount(dev);
+	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "stays", &file, &ino), 0);
+	fs->next_ino = 2 * map + 99;
+	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "lost", &file, &lost), 0);
+	CHECK(lost / map == 2);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	rfs_cache_trim(fs, 0);
+	fs->timb[1] = 3ULL << RFS_ADDR_BITS;
+	for (at = 0; at < geo.zones * geo.zone_blocks; at++) {
+		struct mem_page *page = &dev->page[at];
+
+		if (page->state == MEM_OK && page->oob->type == RFS_INODES &&
+		    le64_to_cpu(page->oob->off) == lost / RFS_BLOCK_INODES)
+			page->state = MEM_TORN;
+	}
+	CHECK(repaired(fs, &losses) >= 2);
+	CHECK_EQ(losses, 2);	/* the inodes and the name */
+	CHECK_EQ(rfs_dir_find(fs, RFS_ROOT_INO, "lost", 4, &found), -ENOENT);
+	CHECK_EQ(rfs_dir_find(fs, RFS_ROOT_INO, "stays", 5, &found), 0);
+	end(fs, dev);
+}
+
 /* Without check-points; the blocks that match, if any, are not readable. */
 static struct rfs_fs *rescue(struct memdev *dev, u8 bad_type, u32 bad_ino,
 			     struct rfs_rescue *out)
@@ -1841,7 +2051,7 @@ TEST(reserved)
 	struct rfs_fs *fs = mount(dev);
 	struct rfs_extent extent;
 	u32 ino, other_ino;
-	u64 at = 0;
+	u64 at = 0, from = 0;
 
 	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
 	put(fs, ino, 3, 9, 4096);
@@ -1852,13 +2062,16 @@ TEST(reserved)
 	expect(fs, ino, 0, 0, 4096);
 	expect(fs, ino, 3, 9, 4096);
 	check_clean(fs);
-	CHECK_EQ(rfs_map_extent(fs, ino, 0, 1000, &extent), 0);
+	CHECK_EQ(rfs_map_extent(fs, ino, &from, 1000, &extent), 0);
 	CHECK(extent.block == 0 && extent.n == 3 && !extent.addr);
-	CHECK_EQ(rfs_map_extent(fs, ino, 3, 1000, &extent), 0);
+	from = 3;
+	CHECK_EQ(rfs_map_extent(fs, ino, &from, 1000, &extent), 0);
 	CHECK(extent.block == 3 && extent.n == 1 && extent.addr);
-	CHECK_EQ(rfs_map_extent(fs, ino, 4, 1000, &extent), 0);
+	from = 4;
+	CHECK_EQ(rfs_map_extent(fs, ino, &from, 1000, &extent), 0);
 	CHECK(extent.block == 4 && extent.n == 296 && !extent.addr);
-	CHECK_EQ(rfs_map_extent(fs, ino, 300, 100000, &extent), 0);
+	from = 300;
+	CHECK_EQ(rfs_map_extent(fs, ino, &from, 10000, &extent), 0);
 	CHECK_EQ(extent.n, 0);
 	/* a write takes one, also after a power cut */
 	put(fs, ino, 260, 8, 100);
@@ -1874,12 +2087,19 @@ TEST(reserved)
 	CHECK_EQ(reserved_of(fs, ino, 0, 300), 299);
 	CHECK_EQ(rfs_punch(fs, ino, 0, 10, false), 0);
 	CHECK_EQ(fs->reserved, 289);
-	CHECK_EQ(rfs_truncate(fs, ino, 270 * 4096), 0);
+	CHECK_EQ(rfs_truncate(fs, ino, 270 * 4096, true), 0);
 	CHECK_EQ(fs->reserved, 289);
-	CHECK_EQ(rfs_truncate(fs, ino, 1 << 30), 0);
+	CHECK_EQ(rfs_truncate(fs, ino, 1 << 30, true), 0);
 	CHECK_EQ(fs->reserved, 289);
-	CHECK_EQ(rfs_truncate(fs, ino, 20 * 4096), 0);
+	CHECK_EQ(rfs_truncate(fs, ino, 20 * 4096, false), 0);
 	CHECK_EQ(fs->reserved, 10);
+	/* what makes the file longer may not be written yet: it shrinks */
+	CHECK_EQ(rfs_truncate(fs, ino, 25 * 4096, false), 0);
+	CHECK_EQ(fs->reserved, 10);
+	CHECK_EQ(rfs_truncate(fs, ino, 0, false), 0);
+	reserve(fs, ino, 0, 10);
+	CHECK_EQ(rfs_truncate(fs, ino, 3 * 4096, false), 0);
+	CHECK_EQ(fs->reserved, 3);
 	check_clean(fs);
 	CHECK_EQ(rfs_unlink(fs, 2, "f", &ino), 0);
 	CHECK_EQ(rfs_free_orphan(fs, ino), 0);
@@ -1889,6 +2109,37 @@ TEST(reserved)
 	CHECK_EQ(rfs_reserve(fs, other_ino, &at, fs->user_blocks), -ENOSPC);
 	CHECK_EQ(fs->reserved, 0);
 	check_clean(fs);
+	end(fs, dev);
+}
+
+/* Index nodes of nothing are passed over, but not all of them in one go. */
+TEST(extent_after_nothing)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	struct rfs_extent extent;
+	u64 from = 0, before, last = 400ULL * RFS_FANOUT;
+	u32 ino, i, turns = 0;
+	int ret;
+
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	for (i = 0; i < 400; i++) {
+		reserve(fs, ino, i * RFS_FANOUT, i * RFS_FANOUT + 1);
+		CHECK_EQ(rfs_punch(fs, ino, i * RFS_FANOUT, i * RFS_FANOUT + 1,
+				   false), 0);
+	}
+	reserve(fs, ino, last + 3, last + 5);
+	for (;;) {
+		before = from;
+		ret = rfs_map_extent(fs, ino, &from, ~0ULL, &extent);
+		if (ret != -EAGAIN)
+			break;
+		CHECK(from > before && from - before <= 64 * RFS_FANOUT);
+		turns++;
+	}
+	CHECK_EQ(ret, 0);
+	CHECK(turns > 3);
+	CHECK(extent.block == last + 3 && extent.n == 2 && !extent.addr);
 	end(fs, dev);
 }
 

@@ -150,6 +150,20 @@ static int batch_read(struct rfs_fs *fs, struct batch *b)
 }
 
 /*
+ * A copy of a block that a truncate has cut is as long as the truncate left it,
+ * so that record comes first (C.3, rule 1), as before any other page of the file.
+ */
+static int cuts_durable(struct rfs_fs *fs, const struct batch *b, u32 n)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		if (rfs_log_pending(fs, le32_to_cpu(b->oob[i].ino), true))
+			return rfs_log_sync(fs);
+	return 0;
+}
+
+/*
  * The stamps are those of the append: a check-point that came while the batch
  * was filled (ops->pause) must not take the copies for older than itself.
  */
@@ -159,6 +173,9 @@ static int batch_append(struct rfs_fs *fs, struct batch *b, u32 n)
 	int ret;
 
 	do {
+		ret = cuts_durable(fs, b, n);
+		if (ret)
+			break;
 		for (i = 0; i < n; i++)
 			b->oob[i].stamp = cpu_to_le64(rfs_next_version(fs, 1));
 		ret = rfs_append(fs, b->stream, n, b->data, b->oob, b->to);

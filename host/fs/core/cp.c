@@ -317,7 +317,7 @@ static int write_mirror(struct rfs_fs *fs, u32 zone, bool anew, const void *cp,
 	if (!ret && fs->geo.max_open && fs->ops->close && z->wp < z->cap &&
 	    fs->geo.max_open < fs->meta_tails + fs->data_tails + 2)
 		ret = fs->ops->close(fs->dev, zone);
-	if (ret)
+	if (rfs_zone_failed(ret))
 		z->cond = RFS_DEV_READ_ONLY;
 	fs->stats.written[RFS_CP] += blocks;
 	return ret;

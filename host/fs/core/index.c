@@ -152,20 +152,40 @@ static int hole_at(struct rfs_fs *fs, u32 ino, u64 block, u64 *blocks)
 
 #define SEEK_NODES	64	/* looked at in one call */
 
-/* How many blocks from a slot on, within its block, are holes, or are data */
+static bool hole(const struct rfs_ptr *ptr)
+{
+	return !rfs_addr(ptr->addr);
+}
+
+static bool data(const struct rfs_ptr *ptr)
+{
+	return rfs_addr(ptr->addr);
+}
+
+static bool in_use(const struct rfs_ptr *ptr)
+{
+	return rfs_addr(ptr->addr) || ptr->flags & RFS_PTR_RESERVED;
+}
+
+static bool nothing(const struct rfs_ptr *ptr)
+{
+	return !in_use(ptr);
+}
+
+/* How many blocks from a slot on, within its block, are such */
 static u64 pass_over(const struct rfs_ptr *slot, const struct rfs_buf *buf,
-		     u64 block, bool holes)
+		     u64 block, bool (*such)(const struct rfs_ptr *ptr))
 {
 	u64 n = 0, most = 1;	/* slots of a file of one block */
 
 	if (buf->type == RFS_INDEX)
 		most = RFS_FANOUT - block % RFS_FANOUT;
-	while (n < most && holes == !rfs_addr(slot[n].addr))
+	while (n < most && such(&slot[n]))
 		n++;
 	return n;
 }
 
-int rfs_map_seek(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool data,
+int rfs_map_seek(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool for_data,
 		 u64 *out)
 {
 	struct rfs_ptr *slot;
@@ -179,8 +199,9 @@ int rfs_map_seek(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool data,
 			return -EAGAIN;
 		ret = rfs_map_slot(fs, ino, 0, *out, false, &slot, &buf);
 		if (!ret && slot)
-			skip = pass_over(slot, buf, *out, data);
-		else if (!ret && data)
+			skip = pass_over(slot, buf, *out,
+					 for_data ? hole : data);
+		else if (!ret && for_data)
 			ret = hole_at(fs, ino, *out, &skip);
 		else
 			skip = 0;
@@ -343,27 +364,16 @@ int rfs_map_reserve(struct rfs_fs *fs, u32 ino, u64 from, u64 to)
 	return ret;
 }
 
-static bool in_use(const struct rfs_ptr *ptr)
-{
-	return rfs_addr(ptr->addr) || ptr->flags & RFS_PTR_RESERVED;
-}
-
-int rfs_map_extent(struct rfs_fs *fs, u32 ino, u64 from, u64 to,
-		   struct rfs_extent *out)
+/* From the first block in use on that *from is */
+static int count_extent(struct rfs_fs *fs, u32 ino, u64 from, u64 to,
+			struct rfs_extent *out)
 {
 	struct rfs_ptr ptr;
-	u64 hole;
 	int ret = 0;
 
-	memset(out, 0, sizeof(*out));
-	for (; from < to && out->n < RFS_EXTENT_MAX; from += max(hole, 1ULL)) {
-		hole = 1;
+	to = min(to, from + RFS_EXTENT_MAX);
+	for (; from < to; from++, out->n++) {
 		ret = rfs_map_get(fs, ino, from, &ptr);
-		if (!ret && !out->n && !in_use(&ptr)) {
-			ret = hole_at(fs, ino, from, &hole);
-			if (!ret)
-				continue;
-		}
 		if (!out->n) {
 			out->block = from;
 			out->addr = rfs_addr(ptr.addr);
@@ -371,7 +381,32 @@ int rfs_map_extent(struct rfs_fs *fs, u32 ino, u64 from, u64 to,
 		if (ret || !in_use(&ptr) || rfs_addr(ptr.addr) !=
 		    (out->addr ? out->addr + out->n : 0))
 			break;
-		out->n++;
 	}
 	return ret;
+}
+
+int rfs_map_extent(struct rfs_fs *fs, u32 ino, u64 *from, u64 to,
+		   struct rfs_extent *out)
+{
+	struct rfs_ptr *slot;
+	struct rfs_buf *buf;
+	u32 nodes = 0;
+	u64 skip;
+	int ret;
+
+	memset(out, 0, sizeof(*out));
+	for (; *from < to; *from += skip) {
+		if (nodes++ == SEEK_NODES)
+			return -EAGAIN;
+		ret = rfs_map_slot(fs, ino, 0, *from, false, &slot, &buf);
+		if (!ret && slot)
+			skip = pass_over(slot, buf, *from, nothing);
+		else if (!ret)
+			ret = hole_at(fs, ino, *from, &skip);
+		if (ret)
+			return ret;
+		if (!skip)
+			return count_extent(fs, ino, *from, to, out);
+	}
+	return 0;
 }

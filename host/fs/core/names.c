@@ -656,20 +656,15 @@ int rfs_rename(struct rfs_fs *fs, u32 dir1, const char *name1, u32 dir2,
 	return commit(fs, &rec, name1, name2);
 }
 
-int rfs_truncate(struct rfs_fs *fs, u32 ino, u64 size)
+int rfs_truncate(struct rfs_fs *fs, u32 ino, u64 size, bool grows)
 {
-	struct rfs_dinode *di;
-	struct rfs_buf *buf;
 	struct rfs_rec rec;
 	int ret = make_room_to_free(fs);
 
 	if (ret)
 		return ret;
-	ret = rfs_iget(fs, ino, &di, &buf);
-	if (ret)
-		return ret;
 	rfs_rec_init(fs, &rec, RFS_OP_SIZE, ino);
-	if (size > le64_to_cpu(di->size) && !rfs_has_posix(fs))
+	if (grows && !rfs_has_posix(fs))
 		rec.flags = RFS_REC_GROW;
 	rec.arg1 = cpu_to_le64(size);
 	return commit(fs, &rec, NULL, NULL);

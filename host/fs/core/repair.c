@@ -786,8 +786,10 @@ static int drop_unreadable(struct rfs_walk *w)
 			u32 off = block * RFS_MAP_ENTRIES + i, bits;
 
 			ret = rfs_imap_get(fs, block, false, &map);
-			if (ret || !map)
+			if (ret)
 				return ret;
+			if (!map)
+				break;	/* TIMB counts inodes of none */
 			bits = rfs_high(map->table.word[i]);
 			if (!bits || rfs_buf_find(fs, RFS_INODES, 0, off))
 				continue;

@@ -34,6 +34,8 @@ struct rfs_dev_zone {
  * @cached: the content of a file's block, if it is in memory and nothing that is
  *	not on the drive; may be NULL
  * @pause: a place in long work where others may use the volume; may be NULL
+ * @rest: a moment, in which nobody else uses the volume but reads that are on
+ *	their way end; may be NULL if @reset is never busy
  * @reset: a zone; -EBUSY: not now, somebody reads it
  * @finish: no more will be written to the zone, it is full
  * @close: it is not written now; both may be NULL where no limit is
@@ -50,6 +52,7 @@ struct rfs_dev_ops {
 			 bool *there);
 	bool (*cached)(void *dev, u32 ino, u64 block, void *data);
 	void (*pause)(void *dev);
+	void (*rest)(void *dev);
 	int (*reset)(void *dev, u32 zone);
 	int (*finish)(void *dev, u32 zone);
 	int (*close)(void *dev, u32 zone);
@@ -334,6 +337,7 @@ u64 rfs_next_version(struct rfs_fs *fs, u32 count);
  */
 int rfs_place(struct rfs_fs *fs, u32 stream, u32 n, bool all,
 	      struct rfs_place *place);
+bool rfs_zone_failed(int error);	/* or can it be tried again? */
 void rfs_placed(struct rfs_fs *fs, const struct rfs_place *place,
 		const struct rfs_oob *oob, u64 addr, int error);
 struct rfs_sum *rfs_sum_next(struct rfs_fs *fs, struct rfs_oob *oob);
@@ -394,7 +398,7 @@ int rfs_map_set(struct rfs_fs *fs, u32 ino, u64 block,
  * The first block in from..to - 1 that is data, or a hole; `to` if none is.
  * -EAGAIN: go on at *out, so that others get their turn.
  */
-int rfs_map_seek(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool data,
+int rfs_map_seek(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool for_data,
 		 u64 *out);
 /* Blocks from..to - 1 are gone; keep: reserved from then on */
 int rfs_map_prune(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool keep);
@@ -408,8 +412,11 @@ struct rfs_extent {
 
 #define RFS_EXTENT_MAX	65536	/* blocks */
 
-/* The first run of blocks that are in a row, or reserved, in from..to - 1 */
-int rfs_map_extent(struct rfs_fs *fs, u32 ino, u64 from, u64 to,
+/*
+ * The first run of blocks that are in a row, or reserved, in *from..to - 1.
+ * -EAGAIN: none so far, go on at *from, so that others get their turn.
+ */
+int rfs_map_extent(struct rfs_fs *fs, u32 ino, u64 *from, u64 to,
 		   struct rfs_extent *out);
 /* The slot that points to a node or, at level 0, to a block; NULL: a hole */
 int rfs_map_slot(struct rfs_fs *fs, u32 ino, u32 level, u64 nr, bool create,
@@ -476,7 +483,11 @@ int rfs_unlink(struct rfs_fs *fs, u32 dir, const char *name, u32 *ino);
 /* how: owner of the whiteout that takes the name's place, else NULL */
 int rfs_rename(struct rfs_fs *fs, u32 dir1, const char *name1, u32 dir2,
 	       const char *name2, u32 flags, const struct rfs_new *how);
-int rfs_truncate(struct rfs_fs *fs, u32 ino, u64 size);
+/*
+ * grows: it was smaller, also with what is not written yet. Else what is
+ * reserved behind the new end is given back.
+ */
+int rfs_truncate(struct rfs_fs *fs, u32 ino, u64 size, bool grows);
 /* keep: all of them are reserved, and stay so */
 int rfs_punch(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool keep);
 /*

@@ -136,14 +136,41 @@ struct rfs_sum *rfs_sum_next(struct rfs_fs *fs, struct rfs_oob *oob)
 	return NULL;
 }
 
-/* It is at addr, or an error says why not; frees it. */
+/*
+ * What an error of an append says: of the zone, that nothing more goes there, or
+ * of the moment. NVMe has that for too many open or active zones, where nothing
+ * was written, and the host for want of memory.
+ */
+bool rfs_zone_failed(int error)
+{
+	switch (error) {
+	case 0:
+	case -ENOMEM:
+	case -EAGAIN:
+	case -EBUSY:
+	case -ETOOMANYREFS:	/* open zones, as Linux calls it */
+	case -EOVERFLOW:	/* active zones */
+		return false;
+	}
+	return true;
+}
+
+static void note_error(struct rfs_zone_info *z, int error)
+{
+	if (rfs_zone_failed(error))
+		z->cond = RFS_DEV_READ_ONLY;
+}
+
+/*
+ * It is at addr, or an error says why not; frees it. What no summary lists is
+ * found by its OOB.
+ */
 void rfs_sum_done(struct rfs_fs *fs, struct rfs_sum *sum, u64 addr, int error)
 {
 	struct rfs_zone_info *z = &fs->zone[sum->zone];
 
-	if (error) {
-		z->cond = RFS_DEV_READ_ONLY;
-	} else {
+	note_error(z, error);
+	if (!error) {
 		z->summary = max_t(u32, z->summary,
 				   addr % fs->geo.zone_blocks + 1);
 		fs->window_blocks++;
@@ -252,17 +279,14 @@ static int make_active(struct rfs_fs *fs, bool data)
 	return data && active_data(fs) >= max ? -EBUSY : 0;
 }
 
-static int open_zone(struct rfs_fs *fs, u32 stream)
+/* A free zone for a stream. -EBUSY: each of them is being read. */
+static int take_zone(struct rfs_fs *fs, u32 stream)
 {
 	struct rfs_tail *tail = tail_of(fs, stream);
 	bool busy = false;
 	u32 i;
-	int ret = make_active(fs, stream >= RFS_S_DATA);
+	int ret;
 
-	if (ret)
-		return ret;
-	if (stream >= RFS_S_DATA)
-		rfs_regroup(fs);	/* as often as SFS: for each segment */
 	for (i = 0; i < fs->geo.zones; i++) {
 		u32 nr = (fs->zone_cursor + i) % fs->geo.zones;
 		struct rfs_zone_info *z = &fs->zone[nr];
@@ -300,6 +324,27 @@ static int open_zone(struct rfs_fs *fs, u32 stream)
 	return busy ? -EBUSY : -ENOSPC;
 }
 
+#define RESTS	5000	/* of a tick each; reads take as long only if lost */
+
+/*
+ * Who writes data is told that all free zones are being read, and waits. A
+ * check-point cannot be left halfway.
+ */
+static int open_zone(struct rfs_fs *fs, u32 stream)
+{
+	u32 rests = 0;
+	int ret = make_active(fs, stream >= RFS_S_DATA);
+
+	if (ret)
+		return ret;
+	if (stream >= RFS_S_DATA)
+		rfs_regroup(fs);	/* as often as SFS: for each segment */
+	while ((ret = take_zone(fs, stream)) == -EBUSY && fs->ops->rest &&
+	       stream < RFS_S_DATA && rests++ < RESTS)
+		fs->ops->rest(fs->dev);
+	return ret;
+}
+
 /*
  * Without page metadata: a summary and its blocks in one append. It holds its
  * own address, so appends to one zone are not in flight together.
@@ -334,6 +379,8 @@ static int append_listed(struct rfs_fs *fs, u32 zone, u32 n,
 	ret = fs->ops->append(fs->dev, zone, n + 1, all, NULL, addr);
 	if (!ret && *addr != at)
 		ret = -EIO;
+	if (ret == -ENOMEM)
+		ret = -EAGAIN;	/* the drive's, which is tried again */
 	rfs_free(sum);
 	if (ret)
 		return ret;
@@ -488,8 +535,8 @@ void rfs_placed(struct rfs_fs *fs, const struct rfs_place *place,
 	u32 i;
 
 	z->flying -= place->n;
-	if (error) {	/* nothing more goes there, so no summary either */
-		z->cond = RFS_DEV_READ_ONLY;
+	note_error(z, error);
+	if (error) {
 		z->wp -= place->n;
 	} else {
 		fs->window_blocks += place->n;
@@ -506,6 +553,13 @@ void rfs_placed(struct rfs_fs *fs, const struct rfs_place *place,
 	sum->known += place->n;
 	if (sum->full && sum->known == sum->count)
 		sum_ready(fs, sum);
+}
+
+static int append_failed(struct rfs_fs *fs, int error)
+{
+	if (!rfs_zone_failed(error) && fs->ops->rest)
+		fs->ops->rest(fs->dev);
+	return -EIO;
 }
 
 /* One append of up to n blocks; *n is of how many then. */
@@ -527,7 +581,7 @@ static int append_some(struct rfs_fs *fs, u32 stream, u32 *n,
 				      addr);
 		rfs_placed(fs, &place, oob, *addr, ret);
 		rfs_sums_write(fs);
-		return ret ? -EIO : 0;
+		return ret ? append_failed(fs, ret) : 0;
 	}
 	stream = with_room(fs, stream);
 	ret = find_room(fs, stream, false, n);
@@ -536,9 +590,11 @@ static int append_some(struct rfs_fs *fs, u32 stream, u32 *n,
 	zone = tail_of(fs, stream)->zone;
 	z = &fs->zone[zone];
 	ret = append_listed(fs, zone, *n, data, oob, addr);
+	if (ret == -ENOMEM)
+		return ret;
 	if (ret) {
-		z->cond = ret == -ENOMEM ? z->cond : RFS_DEV_READ_ONLY;
-		return ret == -ENOMEM ? ret : -EIO;
+		note_error(z, ret);
+		return append_failed(fs, ret);
 	}
 	z->wp += *n + 1;
 	z->window = true;
@@ -563,7 +619,7 @@ int rfs_append(struct rfs_fs *fs, u32 stream, u32 n, const void *const *data,
 		ret = append_some(fs, stream, &part, data + done, oob + done,
 				  &first);
 		if (ret == -EIO && ++failed < RFS_TRIES)
-			continue;	/* in another zone */
+			continue;	/* in another zone, or once more */
 		if (ret)
 			return failed ? -EIO : ret;
 		for (i = 0; i < part; i++)

@@ -4,6 +4,7 @@
 #include <linux/fiemap.h>
 #include <linux/fs.h>
 #include <signal.h>
+#include <stdint.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
@@ -223,5 +224,50 @@ TEST(handles)
 	memset(gone.head.f_handle, 0xff, gone.head.handle_bytes);
 	FAILS(open_by_handle_at(mount, &gone.head, O_RDONLY), ESTALE);
 	touch("still");
+	close(mount);
+}
+
+/* Whoever guesses a number by which a file is just being made does not take it away. */
+TEST(handles_of_the_unborn)
+{
+	struct handle guess;
+	int mount = open(".", O_RDONLY), go[2], round;
+	char path[64], name[32], word;
+	uint32_t ino;
+	pid_t child;
+
+	OK(pipe(go));
+	child = fork();
+	if (!child) {
+		close(go[1]);
+		while (read(go[0], &guess, sizeof(guess)) == sizeof(guess))
+			for (word = 0; word < 3; word++)
+				open_by_handle_at(mount, &guess.head, O_RDONLY);
+		_exit(0);
+	}
+	close(go[0]);
+	for (round = 0; round < 20; round++) {
+		int fd;
+
+		snprintf(name, sizeof(name), "before-%d", round);
+		touch(name);
+		OK(handle_of(name, &guess));
+		memcpy(&ino, guess.head.f_handle, sizeof(ino));
+		ino++;
+		memcpy(guess.head.f_handle, &ino, sizeof(ino));
+		forget();	/* who makes it waits for the drive, and others get on */
+		CHECK(write(go[1], &guess, sizeof(guess)) == sizeof(guess));
+		fd = open(".", O_TMPFILE | O_RDWR, 0644);
+		if (!has(fd))
+			break;
+		CHECK(write(fd, "born", 4) == 4);
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		snprintf(name, sizeof(name), "born-%d", round);
+		OK(linkat(AT_FDCWD, path, AT_FDCWD, name, AT_SYMLINK_FOLLOW));
+		close(fd);
+		CHECK(content_is(name, "born"));
+	}
+	close(go[1]);
+	CHECK(waitpid(child, NULL, 0) == child);
 	close(mount);
 }

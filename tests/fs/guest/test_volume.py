@@ -46,6 +46,32 @@ def test_attributes(run: Run, volume: Volume) -> None:
     )
 
 
+def test_chmod_with_acl(run: Run, volume: Volume) -> None:
+    """The permissions and the ACL's mask are one record: a power cut is not between them."""
+    if volume.system != "rsd":
+        pytest.skip("looks into RFS")
+    check(
+        run,
+        volume,
+        """
+        start
+        touch /mnt/file
+        setfacl -m u:1000:rwx /mnt/file
+        sync
+        chmod 651 /mnt/file
+        sync /mnt/file
+        python3 -c 'import fcntl, os, struct
+fcntl.ioctl(os.open("/mnt", os.O_RDONLY), 0x8004587D, struct.pack("I", 2))'
+        umount /mnt
+        start
+        test $(cat /sys/fs/rfs/nvme0n1/recovery_records) -eq 1
+        test $(stat -c %a /mnt/file) = 651
+        getfacl /mnt/file | grep mask::r-x
+        end
+        """,
+    )
+
+
 def test_linux(run: Run, volume: Volume) -> None:
     """Preallocation, extents, file handles; times under relatime and lazytime; trim; no swap."""
     result = check(
