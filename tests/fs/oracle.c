@@ -100,6 +100,11 @@ struct event *oracle_event(struct oracle *o, enum event_type type, u32 node)
 	memset(e, 0, sizeof(*e));
 	e->type = type;
 	e->node = node;
+	if (o->node[node].last)
+		o->event[o->node[node].last - 1].next = o->events;
+	else
+		o->node[node].first = o->events;
+	o->node[node].last = o->events;
 	e->change = o->changes;
 	e->promised = NEVER;
 	return e;
@@ -264,17 +269,21 @@ struct content {		/* of one file, as it was cut */
 	u32 len[FILE_BLOCKS];	/* bytes that are not zero, at least 16 */
 };
 
+/* The events of a node that there were, in their order; w is their number */
+#define each_event(o, c, e, w, from)					\
+	for ((w) = (from); (w) && (w) <= (c)->events &&			\
+	     ((e) = &(o)->event[(w) - 1]); (w) = (e)->next)
+
 /* Did a change that the volume has remove block b of event w? Or cut it? */
 static bool removed(const struct oracle *o, const struct content *c, u32 w,
 		    u64 b, u32 *len)
 {
+	const struct event *e;
 	u32 i;
 
-	for (i = w + 1; i < c->events; i++) {
-		const struct event *e = &o->event[i];
-
-		if (e->node != o->event[w].node || e->type == EV_WRITE ||
-		    e->type == EV_RESERVE || e->change >= c->changes)
+	each_event(o, c, e, i, o->event[w - 1].next) {
+		if (e->type == EV_WRITE || e->type == EV_RESERVE ||
+		    e->change >= c->changes)
 			continue;
 		if (e->type == EV_PUNCH && b >= e->block &&
 		    b < e->block + e->n)
@@ -319,7 +328,7 @@ static const char *identify(struct oracle *o, struct content *c, u32 node,
 		NO("node %u block %llu: content of write %u", node,
 		   (unsigned long long)b, id);
 	len = block_len(&o->event[id - 1], b);
-	if (removed(o, c, id - 1, b, &len))
+	if (removed(o, c, id, b, &len))
 		NO("node %u block %llu: write %u was removed", node,
 		   (unsigned long long)b, id);
 	oracle_pattern(id, b, want);
@@ -335,13 +344,10 @@ static const char *check_promises(struct oracle *o, struct content *c,
 				  u32 node, u64 size)
 {
 	u64 least = 0, most = 0, b, end;
+	const struct event *e;
 	u32 i, len;
 
-	for (i = 0; i < c->events; i++) {
-		const struct event *e = &o->event[i];
-
-		if (e->node != node)
-			continue;
+	each_event(o, c, e, i, o->node[node].first) {
 		if (e->type == EV_SIZE && e->change < c->changes) {
 			least = e->size;
 			most = e->size;
@@ -356,10 +362,9 @@ static const char *check_promises(struct oracle *o, struct content *c,
 			len = RFS_BLOCK_BYTES;
 			if (removed(o, c, i, b, &len))
 				continue;
-			if (e->promised <= c->ops && c->seen[b] < i + 1)
+			if (e->promised <= c->ops && c->seen[b] < i)
 				NO("node %u block %llu: write %u was promised, %u is there",
-				   node, (unsigned long long)b, i + 1,
-				   c->seen[b]);
+				   node, (unsigned long long)b, i, c->seen[b]);
 		}
 	}
 	if (size < least || size > most)
@@ -377,7 +382,7 @@ static const char *check_whole(struct oracle *o, struct content *c, u32 node,
 	u32 i, len;
 
 	for (b = 0; b < FILE_BLOCKS; b++) {
-		const struct event *e;
+		const struct event *e, *before;
 
 		if (!c->seen[b])
 			continue;
@@ -385,16 +390,18 @@ static const char *check_whole(struct oracle *o, struct content *c, u32 node,
 		if (b * RFS_BLOCK_BYTES >= size)
 			NO("node %u block %llu: beyond its size", node,
 			   (unsigned long long)b);
-		for (i = 0; i < c->seen[b] - 1; i++)
-			if (o->event[i].node == node &&
-			    (o->event[i].type == EV_SIZE ||
-			     o->event[i].type == EV_PUNCH) &&
-			    o->event[i].change >= c->changes)
+		each_event(o, c, before, i, o->node[node].first) {
+			if (i >= c->seen[b])
+				break;
+			if ((before->type == EV_SIZE ||
+			     before->type == EV_PUNCH) &&
+			    before->change >= c->changes)
 				NO("node %u: write %u without truncate %u",
-				   node, c->seen[b], i + 1);
+				   node, c->seen[b], i);
+		}
 		for (other = e->block; other < e->block + e->n; other++) {
 			len = RFS_BLOCK_BYTES;
-			if (!removed(o, c, c->seen[b] - 1, other, &len) &&
+			if (!removed(o, c, c->seen[b], other, &len) &&
 			    c->seen[other] < c->seen[b])
 				NO("node %u: of write %u block %llu is there, %llu is not",
 				   node, c->seen[b], (unsigned long long)b,
@@ -409,15 +416,14 @@ static const char *check_reserved(struct oracle *o, struct rfs_fs *fs,
 				  const struct found *f, struct content *c)
 {
 	bool reserved[FILE_BLOCKS] = { false };
+	const struct event *e;
 	struct rfs_ptr ptr;
 	u32 i, b;
 
-	for (i = 0; i < c->events; i++) {
-		const struct event *e = &o->event[i];
+	each_event(o, c, e, i, o->node[f->node].first) {
 		u64 from = e->block, to = e->block + e->n;
 
-		if (e->node != f->node || e->type == EV_WRITE || e->keep ||
-		    e->change >= c->changes)
+		if (e->type == EV_WRITE || e->keep || e->change >= c->changes)
 			continue;
 		if (e->type == EV_SIZE) {
 			from = DIV_ROUND_UP(e->size, RFS_BLOCK_BYTES);

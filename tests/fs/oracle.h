@@ -27,6 +27,7 @@ struct node {			/* a file or directory that ever was */
 	u64 size;
 	u32 changes;		/* after its last change */
 	u32 xattr[XATTRS];	/* id of each extended attribute, 0: absent */
+	u32 first, last;	/* events, by number */
 };
 
 struct name {
@@ -36,7 +37,8 @@ struct name {
 
 enum event_type { EV_WRITE, EV_SIZE, EV_PUNCH, EV_RESERVE };
 
-struct event {			/* change of a file's content */
+struct event {			/* change of a file's content; from 1 on */
+	u32 next;		/* of the same file; 0: none */
 	enum event_type type;
 	u32 node;
 	u64 block;		/* WRITE, PUNCH, RESERVE: first */

@@ -70,6 +70,9 @@ LIMITS = ("open=3", "active=4")
         ("volatile=1", "groups=1", "gc=2"),
         ("groups=3", "gc=1", "quantize=2", *LIMITS),
         ("oob=0", *LIMITS),
+        ("air=1", "gc=2"),
+        ("air=1", "gc=1", "groups=2", "volatile=1"),
+        ("air=1", *LIMITS),
     ],
     ids=" ".join,
 )

@@ -341,29 +341,45 @@ static int check_map(struct check *c, u32 block)
 	return 0;
 }
 
+/* Those of a block of inodes */
+static int check_block_names(struct check *c, u32 off, u64 *nameless,
+			     u64 *inodes)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	u32 i;
+	int ret = 0;
+
+	for (i = 0; !ret && i < RFS_BLOCK_INODES; i++) {
+		if (rfs_iget(c->fs, off * RFS_BLOCK_INODES + i, &di, &buf))
+			continue;
+		++*inodes;
+		*nameless += !di->nlink;
+		ret = check_links(c, di);
+	}
+	rfs_cache_trim(c->fs, c->fs->clean_max);
+	return ret;
+}
+
 /* Names of each inode, and the list of those that have none. */
 static int check_names(struct check *c)
 {
 	struct rfs_fs *fs = c->fs;
 	u64 nameless = 0, inodes = 0;
-	struct rfs_dinode *di;
-	struct rfs_buf *buf;
+	struct rfs_buf *map;
 	u32 block, i;
 	int ret;
 
 	for (block = 0; block < fs->imap_blocks; block++) {
-		if (!fs->timb[block])
-			continue;
-		for (i = 0; i < MAP_INODES; i++) {
-			if (rfs_iget(fs, block * MAP_INODES + i, &di, &buf))
+		for (i = 0; fs->timb[block] && i < RFS_MAP_ENTRIES; i++) {
+			if (rfs_imap_get(fs, block, false, &map) || !map)
+				break;
+			if (!rfs_high(map->table.word[i]))
 				continue;
-			inodes++;
-			nameless += !di->nlink;
-			ret = check_links(c, di);
+			ret = check_block_names(c, block * RFS_MAP_ENTRIES + i,
+						&nameless, &inodes);
 			if (ret)
 				return ret;
-			if (i % RFS_BLOCK_INODES == RFS_BLOCK_INODES - 1)
-				rfs_cache_trim(fs, fs->clean_max);
 		}
 	}
 	if (inodes != fs->inodes)

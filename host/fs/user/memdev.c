@@ -66,10 +66,13 @@ static struct mem_op *note(struct memdev *dev, enum mem_op_type type, u32 zone)
 		dev->op = realloc(dev->op, dev->op_room * sizeof(*dev->op));
 		assert(dev->op);
 	}
+	dev->settled = min(dev->settled, dev->ops);	/* notes begin anew */
 	op = &dev->op[dev->ops++];
 	memset(op, 0, sizeof(*op));
 	op->type = type;
 	op->zone = zone;
+	op->until = MEM_OPEN;
+	op->held = dev->hold;
 	return op;
 }
 
@@ -155,16 +158,46 @@ static int mem_append(void *opaque, u32 zone, u32 blocks,
 	return 0;
 }
 
+/* What was appended is there, from the next operation on. */
+static void settle(struct memdev *dev)
+{
+	u32 i;
+
+	for (i = dev->settled; i < dev->ops; i++)
+		if (dev->op[i].until == MEM_OPEN && !dev->op[i].held)
+			dev->op[i].until = dev->ops;
+	while (dev->settled < dev->ops &&
+	       dev->op[dev->settled].until != MEM_OPEN)
+		dev->settled++;
+}
+
 static int mem_wait(void *opaque)
 {
-	note(opaque, MEM_WAIT, 0);
+	struct memdev *dev = opaque;
+
+	if (note(dev, MEM_WAIT, 0) && !dev->geo.volatile_cache)
+		settle(dev);
 	return 0;
 }
 
 static int mem_flush(void *opaque)
 {
-	note(opaque, MEM_FLUSH, 0);
+	struct memdev *dev = opaque;
+
+	if (note(dev, MEM_FLUSH, 0))
+		settle(dev);
 	return 0;
+}
+
+void memdev_land(struct memdev *dev, u32 op, u32 n)
+{
+	for (; n; n--)
+		dev->op[op++].held = false;
+}
+
+bool memdev_in_flight(const struct memdev *dev, u32 op, u32 ops)
+{
+	return dev->op[op].type == MEM_APPEND && dev->op[op].until > ops;
 }
 
 static int mem_read(void *opaque, u64 addr, void *data, struct rfs_oob *oob)

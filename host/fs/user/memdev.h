@@ -24,9 +24,13 @@ struct mem_page {
 
 enum mem_op_type { MEM_APPEND, MEM_WAIT, MEM_RESET, MEM_FLUSH, MEM_FINISH };
 
+#define MEM_OPEN	(~0U)
+
 struct mem_op {
 	enum mem_op_type type;
 	u32 zone;
+	u32 until;		/* operations, by when it is sure to be there */
+	bool held;		/* MEM_WAIT does not wait for it */
 	u64 addr;		/* APPEND: of one block */
 	struct mem_page page;
 };
@@ -41,6 +45,8 @@ struct memdev {
 	u64 time;		/* ns; grows by 1 ms a call */
 	struct mem_op *op;	/* NULL: operations are not noted */
 	u32 ops, op_room;
+	u32 settled;		/* those before are there */
+	bool hold;		/* what is noted now is held */
 	u8 *arena;		/* blocks and OOBs that were appended */
 	size_t used, room;
 	u64 reads;
@@ -55,6 +61,10 @@ struct memdev *memdev_new(const struct rfs_geometry *geo, u32 cap,
 void memdev_free(struct memdev *dev);
 /* Same content, as of now; what was appended to dev before is forgotten */
 void memdev_copy(struct memdev *dev, const struct memdev *from);
+/* n operations that are held are as others from now on */
+void memdev_land(struct memdev *dev, u32 op, u32 n);
+/* Is an operation a block that may lack after so many operations? */
+bool memdev_in_flight(const struct memdev *dev, u32 op, u32 ops);
 /* Do an operation of another device's notes */
 void memdev_replay(struct memdev *dev, const struct mem_op *op, u8 state);
 

@@ -1,0 +1,939 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Workloads, and what the oracle is told of them. */
+#include <assert.h>
+#include <stdio.h>
+
+#include "workload.h"
+
+#define FILE_MAX	40	/* blocks */
+
+const struct workload workloads[] = {
+	{ "append", 400, 6, { [CREATE] = 2, [WRITE] = 10, [FSYNC] = 8,
+			      [WAIT] = 3, [SYNC] = 1 } },
+	{ "overwrite", 400, 4, { [CREATE] = 1, [WRITE] = 2, [OVERWRITE] = 14,
+				 [FSYNC] = 4, [WAIT] = 3 } },
+	{ "names", 900, 24, { [CREATE] = 8, [MKDIR] = 2, [LINK] = 3,
+			      [UNLINK] = 4, [RMDIR] = 1, [RENAME] = 6,
+			      [EXCHANGE] = 2, [WHITEOUT] = 1, [TMPFILE] = 4,
+			      [CHGRP] = 2, [CHMOD] = 1, [FSYNC] = 6,
+			      [WRITE] = 3, [WAIT] = 1 } },
+	{ "truncate", 500, 4, { [CREATE] = 1, [WRITE] = 8, [OVERWRITE] = 4,
+				[TRUNCATE] = 6, [PUNCH] = 3, [FSYNC] = 5,
+				[WAIT] = 3, [RENAME] = 1 } },
+	{ "reserve", 500, 4, { [CREATE] = 1, [WRITE] = 8, [OVERWRITE] = 4,
+			       [TRUNCATE] = 4, [PUNCH] = 3, [RESERVE] = 8,
+			       [FSYNC] = 5, [WAIT] = 3, [UNLINK] = 1 } },
+	{ "attributes", 600, 8, { [CREATE] = 6, [MKDIR] = 1, [UNLINK] = 4,
+				  [RENAME] = 2, [WHITEOUT] = 3, [CHGRP] = 2,
+				  [CHMOD] = 4, [TMPFILE] = 1, [XATTR] = 14,
+				  [WRITE] = 3, [FSYNC] = 6,
+				  [SYNC] = 1, [WAIT] = 2 }, true },
+	{ "reuse", 700, 5, { [CREATE] = 8, [UNLINK] = 8, [WRITE] = 10,
+			     [RENAME] = 2, [FSYNC] = 4, [WAIT] = 2 }, true },
+	{ "clean", 1200, 6, { [CREATE] = 2, [OVERWRITE] = 16, [WRITE] = 4,
+			     [TRUNCATE] = 1, [UNLINK] = 1, [FSYNC] = 4,
+			     [WAIT] = 1 }, false, 270 },
+	{ "mixed", 500, 16, { [CREATE] = 4, [MKDIR] = 1, [LINK] = 1,
+			      [UNLINK] = 3, [RMDIR] = 1, [RENAME] = 3,
+			      [EXCHANGE] = 1, [TRUNCATE] = 2, [PUNCH] = 1,
+			      [CHGRP] = 1, [XATTR] = 2, [WHITEOUT] = 1, [RESERVE] = 1,
+			      [WRITE] = 8, [OVERWRITE] = 6,
+			      [CHMOD] = 1, [TMPFILE] = 1,
+			      [FSYNC] = 5, [SYNC] = 1, [WAIT] = 2 }, true },
+	{ "" },
+};
+
+u32 pick(struct run *r, u32 n)
+{
+	r->random = r->random * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (u32)(r->random >> 33) % n;
+}
+
+static void die(const char *what, int ret)
+{
+	fprintf(stderr, "crash: %s: %d\n", what, ret);
+	exit(2);
+}
+
+static void must(const char *what, int ret)
+{
+	if (ret)
+		die(what, ret);
+}
+
+/* A change of the core; one that must wait for room is not made. */
+static void done(struct run *r, const char *what, int ret)
+{
+	if (r->air && (ret == -EAGAIN || ret == -ENOSPC))
+		longjmp(r->wait, 1);
+	must(what, ret);
+}
+
+static u32 ino_of(struct run *r, u32 node)
+{
+	return r->o->node[node].ino;
+}
+
+static void changed(struct run *r, u32 node)
+{
+	oracle_change(r->o);
+	r->o->node[node].changes = r->o->changes;
+}
+
+static struct name *any_name(struct run *r, bool dirs)
+{
+	u32 i, tries;
+
+	for (tries = 0; tries < 20 && r->o->names; tries++) {
+		i = pick(r, r->o->names);
+		if (!S_ISDIR(r->o->node[r->o->name[i].child].mode) == !dirs)
+			return &r->o->name[i];
+	}
+	return NULL;
+}
+
+static struct name *any_file(struct run *r)
+{
+	struct name *name = any_name(r, false);
+
+	return name && S_ISREG(r->o->node[name->child].mode) ? name : NULL;
+}
+
+static void new_name(struct run *r, u32 *dir, char *name)
+{
+	*dir = r->dir[pick(r, r->dirs)];
+	sprintf(name, "n%u", pick(r, r->w->files));
+	if (pick(r, 6) == 0)
+		strcat(name, "-with-more-in-its-name-than-others-have");
+}
+
+/* Has all of it been sent, and landed? */
+static void end_flight(struct run *r, struct flight *f)
+{
+	u32 i;
+
+	for (i = 0; i < f->parts; i++)
+		if (!f->part[i].landed)
+			return;
+	if (f->sent < f->txn.n)
+		return;
+	rfs_unpromise(r->fs, f->txn.n, f->holes);
+	f->node = 0;
+}
+
+static void land_part(struct run *r, struct flight *f, struct part *p)
+{
+	u64 addr[TXN_BLOCKS];
+	u32 i;
+
+	p->landed = true;
+	memdev_land(r->dev, p->op, p->place.n);
+	rfs_placed(r->fs, &p->place, f->oob + p->first, p->addr, 0);
+	for (i = 0; i < p->place.n; i++)
+		addr[i] = p->addr + i;
+	must("land", rfs_done(r->fs, f->oob + p->first, p->place.n, addr));
+	end_flight(r, f);
+	rfs_sums_write(r->fs);
+}
+
+/* Something that is in the air, if anything is */
+static bool land_any(struct run *r)
+{
+	u32 at = pick(r, FLIGHTS), i;
+
+	for (i = 0; i < FLIGHTS; i++) {
+		struct flight *f = &r->flight[(at + i) % FLIGHTS];
+		u32 part = f->parts ? pick(r, f->parts) : 0, n;
+
+		for (n = 0; f->node && n < f->parts; n++) {
+			struct part *p = &f->part[(part + n) % f->parts];
+
+			if (p->landed)
+				continue;
+			land_part(r, f, p);
+			return true;
+		}
+	}
+	return false;
+}
+
+static void land_all(struct run *r)
+{
+	while (land_any(r))
+		;
+}
+
+/* Blocks of a file that something is to be done with */
+static void land(struct run *r, u32 node, u64 from, u64 to)
+{
+	u32 i, j;
+
+	for (i = 0; i < FLIGHTS; i++) {
+		struct flight *f = &r->flight[i];
+
+		if (f->node != node + 1 || f->txn.block >= to ||
+		    f->txn.block + f->txn.n <= from)
+			continue;
+		for (j = 0; j < f->parts; j++)
+			if (!f->part[j].landed)
+				land_part(r, f, &f->part[j]);
+	}
+}
+
+static void do_create(struct run *r, u32 type)
+{
+	struct oracle *o = r->o;
+	u32 node = o->nodes, dir, ino;
+	struct rfs_new how = { .mode = type | 0644, .uid = node };
+	static __le32 image[RFS_BLOCK_BYTES / 4];
+	static u8 value[RFS_BLOCK_BYTES];
+	u32 id[XATTRS] = { 0 };
+	char name[64];
+
+	new_name(r, &dir, name);
+	if (r->w->weight[XATTR] && pick(r, 3) == 0) {
+		memset(image, 0, sizeof(image));
+		id[0] = 1 + pick(r, 1U << 30);
+		must("pack", rfs_xattr_pack(image, &how.xattr_bytes,
+					    oracle_xattr[0], value,
+					    oracle_value(id[0], value)));
+		how.xattrs = image;
+	}
+	if (oracle_find(o, dir, name) || node == NODES_MAX)
+		return;
+	if (type == S_IFDIR && r->dirs == DIRS_MAX)
+		return;
+	if (r->w->reuse)
+		r->fs->next_ino = 0;
+	done(r, "create", rfs_create(r->fs, ino_of(r, dir), name, &how, &ino));
+	memset(&o->node[node], 0, sizeof(o->node[node]));
+	o->node[node].mode = how.mode;
+	o->node[node].nlink = type == S_IFDIR ? 2 : 1;
+	o->node[node].parent = dir;
+	o->node[node].ino = ino;
+	memcpy(o->node[node].xattr, id, sizeof(id));
+	o->nodes++;
+	oracle_add_name(o, dir, name, node);
+	if (type == S_IFDIR) {
+		o->node[dir].nlink++;
+		r->dir[r->dirs++] = node;
+	}
+	changed(r, node);
+}
+
+static void do_link(struct run *r)
+{
+	struct name *from = any_name(r, false);
+	u32 dir, node;
+	char name[64];
+
+	new_name(r, &dir, name);
+	if (!from || oracle_find(r->o, dir, name))
+		return;
+	node = from->child;
+	done(r, "link", rfs_link(r->fs, ino_of(r, dir), name, ino_of(r, node)));
+	r->o->node[node].nlink++;
+	oracle_add_name(r->o, dir, name, node);
+	changed(r, node);
+}
+
+/* A node that lost a name; without any its inode goes, mostly at once. */
+static void lost(struct run *r, u32 node)
+{
+	struct node *n = &r->o->node[node];
+	u32 i;
+
+	if (S_ISDIR(n->mode)) {
+		n->nlink = 0;
+		r->o->node[n->parent].nlink--;
+		for (i = 0; i < r->dirs; i++)
+			if (r->dir[i] == node)
+				r->dir[i] = r->dir[--r->dirs];
+	} else {
+		n->nlink--;
+	}
+}
+
+static void free_inode(struct run *r, u32 node)
+{
+	if (r->o->node[node].nlink || !pick(r, 8))
+		return;
+	land(r, node, 0, ~0ULL);
+	/* as the module has it: this one takes from the reserve, and goes on */
+	r->fs->stuck = true;
+	must("free", rfs_free_orphan(r->fs, ino_of(r, node)));
+	r->fs->stuck = false;
+}
+
+static bool empty(struct run *r, u32 node)
+{
+	u32 i;
+
+	for (i = 0; i < r->o->names; i++)
+		if (r->o->name[i].dir == node)
+			return false;
+	return true;
+}
+
+static void do_unlink(struct run *r, bool dirs)
+{
+	struct name *name = any_name(r, dirs);
+	u32 node, ino;
+
+	if (!name || !empty(r, name->child) ||
+	    (r->w->slack && name->child == 1))
+		return;
+	node = name->child;
+	done(r, "unlink", rfs_unlink(r->fs, ino_of(r, name->dir), name->name,
+				  &ino));
+	assert(ino == ino_of(r, node));
+	oracle_del_name(r->o, name);
+	lost(r, node);
+	changed(r, node);
+	free_inode(r, node);
+}
+
+/* Is a directory above another, or the same? */
+static bool above(struct run *r, u32 dir, u32 node)
+{
+	while (node != dir && node)
+		node = r->o->node[node].parent;
+	return node == dir;
+}
+
+static void move_dir(struct run *r, u32 node, u32 from, u32 to)
+{
+	if (!S_ISDIR(r->o->node[node].mode))
+		return;
+	r->o->node[node].parent = to;
+	r->o->node[from].nlink--;
+	r->o->node[to].nlink++;
+}
+
+static void do_rename(struct run *r)
+{
+	struct name *from = any_name(r, pick(r, 4) == 0), *to;
+	u32 node, dir, from_dir, victim = 0;
+	char name[64], old[64];
+
+	if (!from)
+		return;
+	new_name(r, &dir, name);
+	node = from->child;
+	from_dir = from->dir;
+	strcpy(old, from->name);
+	if (S_ISDIR(r->o->node[node].mode) && above(r, node, dir))
+		return;
+	to = oracle_find(r->o, dir, name);
+	if (to) {
+		victim = to->child;
+		if (victim == node || !empty(r, victim) ||
+		    (r->w->slack && victim == 1) ||
+		    !S_ISDIR(r->o->node[victim].mode) !=
+		    !S_ISDIR(r->o->node[node].mode))
+			return;
+	}
+	done(r, "rename", rfs_rename(r->fs, ino_of(r, from_dir), old,
+				  ino_of(r, dir), name, 0, NULL));
+	if (to) {
+		lost(r, victim);
+		to->child = node;
+		r->o->node[victim].changes = r->o->changes + 1;
+	} else {
+		oracle_add_name(r->o, dir, name, node);
+	}
+	oracle_del_name(r->o, oracle_find(r->o, from_dir, old));
+	move_dir(r, node, from_dir, dir);
+	changed(r, node);
+	if (victim)
+		free_inode(r, victim);
+}
+
+static void do_exchange(struct run *r)
+{
+	struct name *a = any_name(r, false), *b = any_name(r, pick(r, 3) == 0);
+	u32 child;
+
+	if (!a || !b || a->child == b->child)
+		return;
+	if (S_ISDIR(r->o->node[b->child].mode) && above(r, b->child, a->dir))
+		return;
+	done(r, "exchange", rfs_rename(r->fs, ino_of(r, a->dir), a->name,
+				    ino_of(r, b->dir), b->name,
+				    RFS_REC_EXCHANGE, NULL));
+	move_dir(r, b->child, b->dir, a->dir);
+	child = a->child;
+	a->child = b->child;
+	b->child = child;
+	r->o->node[a->child].changes = r->o->changes + 1;
+	changed(r, child);
+}
+
+/* A file goes to a name that is free, and a whiteout is left. */
+static void do_whiteout(struct run *r)
+{
+	struct name *from = any_name(r, false);
+	struct rfs_new how = { .uid = r->o->nodes };
+	u32 node = r->o->nodes, dir, child;
+	char name[64];
+
+	new_name(r, &dir, name);
+	if (!from || oracle_find(r->o, dir, name) || node == NODES_MAX ||
+	    (r->w->slack && from->child == 1))
+		return;
+	done(r, "whiteout", rfs_rename(r->fs, ino_of(r, from->dir), from->name,
+				    ino_of(r, dir), name, RFS_REC_WHITEOUT,
+				    &how));
+	child = from->child;
+	memset(&r->o->node[node], 0, sizeof(r->o->node[node]));
+	r->o->node[node].mode = S_IFCHR;
+	r->o->node[node].nlink = 1;
+	must("find", rfs_dir_find(r->fs, ino_of(r, from->dir), from->name,
+				  strlen(from->name), &r->o->node[node].ino));
+	r->o->nodes++;
+	from->child = node;
+	oracle_add_name(r->o, dir, name, child);
+	r->o->node[node].changes = r->o->changes + 1;
+	changed(r, child);
+}
+
+static void do_xattr(struct run *r)
+{
+	struct name *name = any_name(r, pick(r, 4) == 0);
+	static u8 value[RFS_BLOCK_BYTES];
+	u32 which = pick(r, XATTRS), id = 0, *had;
+	int ret;
+
+	if (!name)
+		return;
+	had = &r->o->node[name->child].xattr[which];
+	if (pick(r, 3))
+		id = 1 + pick(r, 1U << 30);
+	ret = rfs_xattr_set(r->fs, ino_of(r, name->child), oracle_xattr[which],
+			    id ? value : NULL, id ? oracle_value(id, value) : 0,
+			    0, 0);
+	if (!id && !*had && ret == -ENODATA)
+		return;
+	done(r, "xattr", ret);
+	*had = id;
+	changed(r, name->child);
+}
+
+/* Permissions, alone or with an attribute, as an ACL is one */
+static void do_chmod(struct run *r)
+{
+	struct name *name = any_name(r, pick(r, 4) == 0);
+	static u8 value[RFS_BLOCK_BYTES];
+	u32 mode, id = 1 + pick(r, 1U << 30);
+	struct rfs_dinode attr, *di;
+	struct rfs_buf *buf;
+	struct node *node;
+
+	if (!name)
+		return;
+	node = &r->o->node[name->child];
+	mode = (node->mode & S_IFMT) | (1 + pick(r, 0777));
+	if (pick(r, 2)) {
+		done(r, "acl", rfs_xattr_set(r->fs, node->ino, oracle_xattr[1],
+					     value, oracle_value(id, value), 0,
+					     mode));
+		node->xattr[1] = id;
+	} else {
+		must("iget", rfs_iget(r->fs, node->ino, &di, &buf));
+		attr = *di;
+		attr.mode = cpu_to_le32(mode);
+		done(r, "chmod", rfs_setattr(r->fs, node->ino, &attr));
+	}
+	node->mode = mode;
+	changed(r, name->child);
+}
+
+static void do_truncate(struct run *r)
+{
+	struct name *name = any_file(r);
+	struct event *e;
+	bool grows;
+	u64 size;
+
+	if (!name || (r->w->slack && name->child == 1))
+		return;
+	size = pick(r, FILE_MAX * RFS_BLOCK_BYTES / 2);
+	if (size % RFS_BLOCK_BYTES < 16 || pick(r, 3) == 0)
+		size -= size % RFS_BLOCK_BYTES;
+	grows = size > r->o->node[name->child].size;
+	land(r, name->child, size / RFS_BLOCK_BYTES, ~0ULL);
+	done(r, "truncate", rfs_truncate(r->fs, ino_of(r, name->child), size,
+				      grows));
+	e = oracle_event(r->o, EV_SIZE, name->child);
+	e->size = size;
+	e->keep = grows;
+	r->o->node[name->child].size = size;
+	changed(r, name->child);
+}
+
+static void do_punch(struct run *r)
+{
+	struct name *name = any_file(r);
+	struct event *e;
+	u32 from = pick(r, FILE_MAX / 2), n = 1 + pick(r, 6);
+
+	if (!name || (r->w->slack && name->child == 1))
+		return;
+	land(r, name->child, from, from + n);
+	done(r, "punch", rfs_punch(r->fs, ino_of(r, name->child), from,
+				from + n, false));
+	e = oracle_event(r->o, EV_PUNCH, name->child);
+	e->block = from;
+	e->n = n;
+	changed(r, name->child);
+}
+
+/* Now and then what is there is punched out of it, as zeroing a range does. */
+static void do_reserve(struct run *r)
+{
+	struct name *name = any_file(r);
+	u64 from = pick(r, FILE_MAX), at = from;
+	struct event *e;
+	u32 n = 1 + pick(r, 10), ino;
+
+	if (!name || (r->w->slack && name->child == 1))
+		return;
+	ino = ino_of(r, name->child);
+	land(r, name->child, from, from + n);
+	done(r, "reserve", rfs_reserve(r->fs, ino, &at, from + n));
+	e = oracle_event(r->o, EV_RESERVE, name->child);
+	e->block = from;
+	e->n = n;
+	changed(r, name->child);
+	if (pick(r, 3))
+		return;
+	done(r, "zero", rfs_punch(r->fs, ino, from, from + n, true));
+	e = oracle_event(r->o, EV_PUNCH, name->child);
+	e->block = from;
+	e->n = n;
+	e->keep = true;
+	changed(r, name->child);
+}
+
+static void do_chgrp(struct run *r)
+{
+	struct name *name = any_name(r, pick(r, 3) == 0);
+	struct rfs_dinode attr, *di;
+	struct rfs_buf *buf;
+
+	if (!name)
+		return;
+	must("iget", rfs_iget(r->fs, ino_of(r, name->child), &di, &buf));
+	attr = *di;
+	r->o->node[name->child].gid = 1 + pick(r, 1000);
+	attr.gid = cpu_to_le32(r->o->node[name->child].gid);
+	done(r, "setattr", rfs_setattr(r->fs, ino_of(r, name->child), &attr));
+	changed(r, name->child);
+}
+
+static void fill(struct run *r, u64 block, u32 n, const void **data)
+{
+	static u8 content[TXN_BLOCKS][RFS_BLOCK_BYTES];
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		/* the event that this will be */
+		oracle_pattern(r->o->events + 1, block + i, content[i]);
+		data[i] = content[i];
+	}
+}
+
+static void promise(struct run *r, u32 ino, u64 block, u32 n, u32 *holes)
+{
+	bool hole;
+	u32 i;
+	int ret;
+
+	*holes = 0;
+	for (i = 0; i < n; i++) {
+		ret = rfs_promise(r->fs, ino, block + i, &hole);
+		if (ret)
+			rfs_unpromise(r->fs, i, *holes);
+		done(r, "promise", ret);
+		*holes += hole;
+	}
+}
+
+/* An append of what is left of a transaction */
+static void submit(struct run *r, struct flight *f, const void *const *data)
+{
+	u32 from = f->sent, n = f->txn.n - from, stream, i;
+	struct part *p = &f->part[f->parts];
+	int ret;
+
+	must("fill", rfs_fill(r->fs, &f->txn, from, &n, f->oob + from,
+			      &stream));
+	while ((ret = rfs_place(r->fs, stream, n, false, &p->place)) == -EBUSY)
+		if (!land_any(r))
+			break;
+	must("place", ret);
+	for (i = from; i < from + p->place.n; i++)
+		rfs_oob_seal(&f->oob[i], data[i]);
+	p->first = from;
+	p->landed = false;
+	p->op = r->dev->ops;
+	r->dev->hold = true;
+	must("append", r->ops.append(r->dev, p->place.zone, p->place.n,
+				     data + from, f->oob + from, &p->addr));
+	r->dev->hold = false;
+	f->parts++;
+	f->sent += p->place.n;
+}
+
+static void fly(struct run *r, u32 node, u64 block, u32 n, u32 len)
+{
+	const void *data[TXN_BLOCKS];
+	struct flight *f = r->flight;
+	u32 holes;
+
+	land(r, node, block, block + n);
+	promise(r, ino_of(r, node), block, n, &holes);
+	while (f->node && ++f < r->flight + FLIGHTS)
+		;
+	if (f == r->flight + FLIGHTS) {
+		land_all(r);
+		f = r->flight;
+	}
+	fill(r, block, n, data);
+	must("begin", rfs_begin(r->fs, ino_of(r, node), block, n, len,
+				r->ops.now(r->dev), &f->txn));
+	f->node = node + 1;
+	f->holes = holes;
+	f->parts = 0;
+	f->sent = 0;
+	while (f->sent < n)
+		submit(r, f, data);
+	end_flight(r, f);
+}
+
+static void put_blocks(struct run *r, u32 node, u64 block, u32 n, u32 len)
+{
+	const void *data[TXN_BLOCKS];
+
+	fill(r, block, n, data);
+	done(r, "write", rfs_write(r->fs, ino_of(r, node), block, n, data,
+				   len));
+}
+
+static void write_blocks(struct run *r, u32 node, u64 block, u32 n, u32 len)
+{
+	struct event *e;
+
+	if (r->air && r->dev->geo.oob_bytes)
+		fly(r, node, block, n, len);
+	else
+		put_blocks(r, node, block, n, len);
+	e = oracle_event(r->o, EV_WRITE, node);
+	e->block = block;
+	e->n = n;
+	e->len = len;
+	r->o->node[node].size = max(r->o->node[node].size,
+				    (block + n - 1) * RFS_BLOCK_BYTES + len);
+}
+
+static void do_write(struct run *r, bool over)
+{
+	struct name *name = any_file(r);
+	u64 size, last, block;
+	u32 n = 1 + pick(r, 4), len = RFS_BLOCK_BYTES;
+
+	if (pick(r, 3) == 0)
+		n = 1;
+	if (!name)
+		return;
+	size = r->o->node[name->child].size;
+	if (r->w->slack && name->child == 1) {
+		block = pick(r, FILE_MAX - n);
+		write_blocks(r, 1, block, n, len);
+		return;
+	}
+	block = size / RFS_BLOCK_BYTES;
+	if (over || block + n > FILE_MAX)
+		block = pick(r, min_t(u64, max_t(u64, block, 1), FILE_MAX - n));
+	else if (pick(r, 4) == 0)
+		block = pick(r, FILE_MAX - n);
+	last = (block + n - 1) * RFS_BLOCK_BYTES;
+	if (pick(r, 2) && last + RFS_BLOCK_BYTES > size) {
+		len = 16 + pick(r, RFS_BLOCK_BYTES - 16);
+		if (last + len < size)
+			len = size - last;
+	}
+	write_blocks(r, name->child, block, n, len);
+}
+
+/* A file that has no name yet gets one, is dropped, or one is made. */
+static void do_tmpfile(struct run *r)
+{
+	struct oracle *o = r->o;
+	struct rfs_new how = { .mode = S_IFREG | 0640, .uid = o->nodes };
+	u32 node = o->nodes, dir, ino;
+	char name[64];
+
+	new_name(r, &dir, name);
+	if (!r->tmp && node < NODES_MAX) {
+		done(r, "tmpfile", rfs_create(r->fs, ino_of(r, dir), NULL, &how,
+					      &ino));
+		memset(&o->node[node], 0, sizeof(o->node[node]));
+		o->node[node].mode = how.mode;
+		o->node[node].ino = ino;
+		o->nodes++;
+		r->tmp = node;
+		changed(r, node);
+	} else if (r->tmp && pick(r, 3)) {
+		write_blocks(r, r->tmp, pick(r, 8), 1 + pick(r, 3),
+			     RFS_BLOCK_BYTES);
+	} else if (r->tmp && pick(r, 4) == 0) {
+		node = r->tmp;
+		r->tmp = 0;
+		free_inode(r, node);
+	} else if (r->tmp && !oracle_find(o, dir, name)) {
+		node = r->tmp;
+		done(r, "link", rfs_link(r->fs, ino_of(r, dir), name,
+					 ino_of(r, node)));
+		r->tmp = 0;
+		o->node[node].nlink = 1;
+		oracle_add_name(o, dir, name, node);
+		changed(r, node);
+	}
+}
+
+static void do_fsync(struct run *r)
+{
+	struct name *name = any_name(r, pick(r, 6) == 0);
+
+	if (!name)
+		return;
+	land(r, name->child, 0, ~0ULL);
+	if (pick(r, 2))
+		land_any(r);
+	must("fsync", rfs_fsync(r->fs, ino_of(r, name->child)));
+	oracle_promise(r->o, r->dev->ops, name->child,
+		       r->o->node[name->child].changes);
+}
+
+/* All is durable then. */
+static void checkpoint(struct run *r)
+{
+	land_all(r);
+	must("check-point", rfs_checkpoint(r->fs, 0));
+	oracle_promise(r->o, r->dev->ops, NEVER, r->o->changes);
+}
+
+static void act(struct run *r)
+{
+	u32 total = 0, at, i;
+
+	for (i = 0; i < ACTIONS; i++)
+		total += r->w->weight[i];
+	at = pick(r, total);
+	for (i = 0; at >= r->w->weight[i]; i++)
+		at -= r->w->weight[i];
+	switch (i) {
+	case CREATE:
+		do_create(r, S_IFREG);
+		break;
+	case MKDIR:
+		do_create(r, S_IFDIR);
+		break;
+	case TMPFILE:
+		do_tmpfile(r);
+		break;
+	case LINK:
+		do_link(r);
+		break;
+	case UNLINK:
+		do_unlink(r, false);
+		break;
+	case RMDIR:
+		do_unlink(r, true);
+		break;
+	case RENAME:
+		do_rename(r);
+		break;
+	case EXCHANGE:
+		do_exchange(r);
+		break;
+	case WHITEOUT:
+		do_whiteout(r);
+		break;
+	case TRUNCATE:
+		do_truncate(r);
+		break;
+	case PUNCH:
+		do_punch(r);
+		break;
+	case RESERVE:
+		do_reserve(r);
+		break;
+	case CHMOD:
+		do_chmod(r);
+		break;
+	case CHGRP:
+		do_chgrp(r);
+		break;
+	case XATTR:
+		do_xattr(r);
+		break;
+	case WRITE:
+	case OVERWRITE:
+		do_write(r, i == OVERWRITE);
+		break;
+	case FSYNC:
+		do_fsync(r);
+		break;
+	case SYNC:
+		checkpoint(r);
+		break;
+	case WAIT:
+		land_any(r);
+		must("wait", r->fs->ops->wait(r->dev));
+		break;
+	}
+}
+
+static void try_to_act(struct run *r)
+{
+	if (!setjmp(r->wait))
+		act(r);
+}
+
+static struct run *cleaning;
+
+/* While the cleaner has left the volume to others */
+static void pause_cleaning(void *dev)
+{
+	struct run *r = cleaning;
+	u32 n = pick(r, 5);
+
+	(void)dev;
+	r->pauses++;
+	if (pick(r, 4) == 0)
+		checkpoint(r);
+	while (n--)
+		try_to_act(r);
+}
+
+static int clean(struct run *r, enum rfs_clean how)
+{
+	int ret;
+
+	cleaning = r;
+	ret = rfs_clean(r->fs, how);
+	return ret == -ENOENT ? 0 : ret;
+}
+
+#define TOGETHER	64	/* blocks that one may ask for at a time */
+#define FUTILE		8	/* rounds without a gain, as the module has it */
+
+/* What the module's thread does for those who wait */
+static void make_room(struct run *r)
+{
+	u32 futile = 0, best = r->fs->free_zones;
+
+	do {
+		if (rfs_room_low(r->fs, TOGETHER))
+			must("clean", clean(r, futile ? RFS_CLEAN_HARD :
+					       RFS_CLEAN_NOW));
+		checkpoint(r);
+		futile = r->fs->free_zones > best ? 0 : futile + 1;
+		best = max(best, r->fs->free_zones);
+	} while (rfs_room_low(r->fs, TOGETHER) && futile < FUTILE);
+}
+
+static void step_in_air(struct run *r)
+{
+	if (setjmp(r->wait))
+		make_room(r);
+	else
+		act(r);
+	while (pick(r, 3) == 0 && land_any(r))
+		;
+	/* and of its own accord */
+	if (rfs_checkpoint_due(r->fs)) {
+		checkpoint(r);
+	} else if (rfs_clean_due(r->fs) && pick(r, 2)) {
+		must("clean", clean(r, RFS_CLEAN_EARLY));
+		checkpoint(r);
+	}
+}
+
+static void step(struct run *r)
+{
+	u32 changes = r->o->changes, events = r->o->events;
+	u64 before = r->fs->stats.checkpoints;
+
+	act(r);
+	/* a check-point on the way promises what was done before the step */
+	if (r->fs->stats.checkpoints != before) {
+		u32 all = r->o->events;
+
+		r->o->events = events;
+		oracle_promise(r->o, r->dev->ops, NEVER, changes);
+		r->o->events = all;
+	}
+}
+
+static void note_mark(struct run *r)
+{
+	r->mark[r->marks].ops = r->dev->ops;
+	r->mark[r->marks].changes = r->o->changes;
+	r->mark[r->marks++].events = r->o->events;
+}
+
+void record(struct run *r, struct memdev *base)
+{
+	static const u8 uuid[16] = "crash harness 1";
+	const struct rfs_geometry *geo = &r->dev->geo;
+	bool air = r->air;
+	u32 i, blocks;
+
+	r->ops = memdev_ops;
+	if (r->air)
+		r->ops.pause = pause_cleaning;
+	must("mkfs", rfs_mkfs(&memdev_ops, r->dev, geo, uuid, "crash"));
+	must("mount", rfs_mount(&r->ops, r->dev, geo, false, r->teeth, &r->fs));
+	rfs_policy_set(r->fs, &r->policy);
+	r->o = oracle_new();
+	r->o->nodes = 1;
+	r->o->node[0].mode = S_IFDIR | 0755;
+	r->o->node[0].nlink = 2;
+	r->o->node[0].ino = RFS_ROOT_INO;
+	r->dirs = 1;
+	oracle_change(r->o);
+	r->air = false;
+	r->mark = calloc(r->w->steps + 1, sizeof(*r->mark));
+	if (r->w->slack) {
+		blocks = (r->fs->user_blocks - r->fs->live - r->w->slack) / 4 * 4;
+		/* node 1: blocks behind what is looked at, never rewritten */
+		do_create(r, S_IFREG);
+		for (i = 0; i < blocks; i += 4)
+			put_blocks(r, 1, 64 + i, 4, RFS_BLOCK_BYTES);
+		must("sync", rfs_checkpoint(r->fs, 0));
+		r->o->node[1].size = 0;
+		oracle_event(r->o, EV_SIZE, 1)->size =
+			(64 + blocks) * RFS_BLOCK_BYTES;
+		r->o->event[0].change = 0;
+	}
+	oracle_promise(r->o, 0, NEVER, r->o->changes);
+	r->dev->ops = 0;
+	memdev_copy(base, r->dev);
+	/* the arena of dev holds the pages of base: it is not copied */
+	r->air = air;
+	r->fs->threaded = air;
+	for (i = 0; i < r->w->steps; i++) {
+		if (r->air)
+			step_in_air(r);
+		else
+			step(r);
+		note_mark(r);
+	}
+	land_all(r);
+	if (r->dev->refused)
+		die("too many zones open or active", r->dev->refused);
+}
+

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Changes of a volume by a seed, of which the oracle is told. With `air` the
+ * core is used as the module uses it: appends are in flight together and land
+ * in any order, room is made by check-points and cleaning on demand, and where
+ * cleaning pauses, others write, delete, and write check-points.
+ */
+#ifndef WORKLOAD_H
+#define WORKLOAD_H
+
+#include <setjmp.h>
+
+#include "memdev.h"
+#include "oracle.h"
+
+#define ZONES		28
+#define ZONE_CAP	62
+#define ZONE_BLOCKS	64
+#define DIRS_MAX	8
+#define FLIGHTS		12
+
+enum action {
+	CREATE, MKDIR, TMPFILE, LINK, UNLINK, RMDIR, RENAME, EXCHANGE, WHITEOUT,
+	TRUNCATE, PUNCH, RESERVE, CHMOD, CHGRP, XATTR, WRITE, OVERWRITE, FSYNC,
+	SYNC, WAIT, ACTIONS
+};
+
+struct workload {
+	const char *name;
+	u32 steps;
+	u32 files;		/* names in use at most */
+	u32 weight[ACTIONS];
+	bool reuse;		/* inode numbers at once */
+	u32 slack;		/* a file that stays fills all but these blocks */
+};
+
+extern const struct workload workloads[];	/* to one without a name */
+
+struct mark {			/* after a step */
+	u32 ops, changes, events;
+};
+
+/* A part of a transaction that is on its way */
+struct part {
+	struct rfs_place place;
+	u64 addr;
+	u32 first;		/* block of the transaction */
+	u32 op;			/* of its first block, in the device's notes */
+	bool landed;
+};
+
+#define TXN_BLOCKS	4
+
+struct flight {
+	u32 node;		/* + 1; 0: this one is free */
+	struct rfs_txn txn;
+	u32 holes;
+	struct rfs_oob oob[TXN_BLOCKS];
+	struct part part[TXN_BLOCKS];
+	u32 parts;
+	u32 sent;		/* blocks */
+};
+
+struct run {
+	const struct workload *w;
+	struct memdev *dev;
+	struct rfs_dev_ops ops;
+	struct rfs_fs *fs;
+	struct oracle *o;
+	u64 random;
+	u32 dir[DIRS_MAX];	/* nodes */
+	u32 dirs;
+	struct mark *mark;
+	u32 marks;
+	u32 teeth;
+	struct rfs_policy policy;
+	bool air;
+	struct flight flight[FLIGHTS];
+	u32 tmp;		/* a node that had no name yet, or 0 */
+	jmp_buf wait;		/* there: what waits for room */
+	u64 pauses;
+};
+
+u32 pick(struct run *r, u32 n);
+/*
+ * A new volume in r->dev, and the workload on it. At its first operation base
+ * becomes a copy of the device.
+ */
+void record(struct run *r, struct memdev *base);
+
+#endif
