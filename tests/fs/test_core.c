@@ -1500,6 +1500,66 @@ TEST(deleted_amid_cleaning)
 	end(fs, dev);
 }
 
+static u32 cleaned_ino;
+
+static void change_in_pause(void *dev)
+{
+	struct rfs_fs *fs = pausing;
+	u32 i;
+
+	(void)dev;
+	if (!fs || --pauses)
+		return;
+	pausing = NULL;
+	for (i = 0; i < 1500; i += 7)
+		put(fs, cleaned_ino, i, 70 + i, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_punch(fs, cleaned_ino, 1000, 1100, false), 0);
+	CHECK_EQ(rfs_truncate(fs, cleaned_ino, 1400 * RFS_BLOCK_BYTES + 9,
+			      false), 0);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+}
+
+/*
+ * What waits in a batch is overwritten, punched out, cut, and a check-point is
+ * written: a copy would look newer than that.
+ */
+TEST(changed_amid_cleaning)
+{
+	struct rfs_dev_ops ops = memdev_ops;
+	struct memdev *dev;
+	struct rfs_fs *fs;
+	u32 ino, i, at;
+
+	ops.pause = change_in_pause;
+	for (at = 1;; at++) {
+		dev = new_dev(&geometry);
+		fs = ready_to_clean(dev, &ops, &ino);
+		cleaned_ino = ino;
+		pausing = fs;
+		pauses = at;
+		CHECK_EQ(rfs_clean(fs, RFS_CLEAN_HARD), 0);
+		if (pausing)
+			break;	/* in each of them once */
+		CHECK_EQ(rfs_fsync(fs, ino), 0);
+		rfs_drop(fs);
+		fs = mount(dev);
+		for (i = 0; i < 1400; i += 7)
+			if (i < 1000 || i >= 1100)
+				expect(fs, ino, i, 70 + i, RFS_BLOCK_BYTES);
+		for (i = 1000; i < 1100; i++)
+			expect(fs, ino, i, 0, RFS_BLOCK_BYTES);
+		CHECK_EQ(rfs_read(fs, ino, 1400, block), 0);
+		for (i = 9; i < RFS_BLOCK_BYTES; i++)
+			CHECK_EQ(block[i], 0);
+		expect(fs, ino, 1401, 0, RFS_BLOCK_BYTES);
+		check_clean(fs);
+		end(fs, dev);
+	}
+	CHECK(at > 3);
+	pausing = NULL;
+	end(fs, dev);
+}
+
 static bool being_read;		/* every zone */
 static u32 rests;
 

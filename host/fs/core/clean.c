@@ -150,14 +150,38 @@ static int batch_read(struct rfs_fs *fs, struct batch *b)
 }
 
 /*
+ * What is not what the index says any more is not copied: if a check-point was
+ * written since it was collected (ops->pause), recovery would take the copy for
+ * newer than what the check-point has.
+ */
+static int drop_changed(struct rfs_fs *fs, struct batch *b)
+{
+	u32 i, all = b->n;
+	struct rfs_ptr ptr;
+	int ret;
+
+	for (i = 0, b->n = 0; i < all; i++) {
+		ret = rfs_map_get(fs, le32_to_cpu(b->oob[i].ino),
+				  le64_to_cpu(b->oob[i].off), &ptr);
+		if (ret && ret != -ENOENT)	/* that is: deleted */
+			return ret;
+		if (ret || rfs_addr(ptr.addr) != b->from[i])
+			continue;
+		keep(b, b->n, i);
+		b->oob[b->n++].len = cpu_to_le16(rfs_high(ptr.addr));
+	}
+	return 0;
+}
+
+/*
  * A copy of a block that a truncate has cut is as long as the truncate left it,
  * so that record comes first (C.3, rule 1), as before any other page of the file.
  */
-static int cuts_durable(struct rfs_fs *fs, const struct batch *b, u32 n)
+static int cuts_durable(struct rfs_fs *fs, const struct batch *b)
 {
 	u32 i;
 
-	for (i = 0; i < n; i++)
+	for (i = 0; i < b->n; i++)
 		if (rfs_log_pending(fs, le32_to_cpu(b->oob[i].ino), true))
 			return rfs_log_sync(fs);
 	return 0;
@@ -167,18 +191,20 @@ static int cuts_durable(struct rfs_fs *fs, const struct batch *b, u32 n)
  * The stamps are those of the append: a check-point that came while the batch
  * was filled (ops->pause) must not take the copies for older than itself.
  */
-static int batch_append(struct rfs_fs *fs, struct batch *b, u32 n)
+static int batch_append(struct rfs_fs *fs, struct batch *b)
 {
 	u32 i;
 	int ret;
 
 	do {
-		ret = cuts_durable(fs, b, n);
-		if (ret)
+		ret = drop_changed(fs, b);
+		if (!ret)
+			ret = cuts_durable(fs, b);
+		if (ret || !b->n)
 			break;
-		for (i = 0; i < n; i++)
+		for (i = 0; i < b->n; i++)
 			b->oob[i].stamp = cpu_to_le64(rfs_next_version(fs, 1));
-		ret = rfs_append(fs, b->stream, n, b->data, b->oob, b->to);
+		ret = rfs_append(fs, b->stream, b->n, b->data, b->oob, b->to);
 		if (ret != -EBUSY || !fs->ops->pause)
 			break;
 		/* a zone waits for what is on its way to it */
@@ -187,32 +213,27 @@ static int batch_append(struct rfs_fs *fs, struct batch *b, u32 n)
 	return ret;
 }
 
-/* Append them, and enter each in the index if it is still what it was. */
+/* Append those that are what they were, and enter each in the index. */
 static int batch_flush(struct rfs_fs *fs, struct batch *b)
 {
 	struct rfs_ptr ptr;
-	u32 i, n;
+	u32 i;
 	int ret = batch_read(fs, b);
 
-	n = b->n;
-	b->n = 0;
-	if (!ret && n)
-		ret = batch_append(fs, b, n);
-	for (i = 0; !ret && i < n; i++) {
+	if (!ret)
+		ret = batch_append(fs, b);
+	for (i = 0; !ret && i < b->n; i++) {
 		u32 ino = le32_to_cpu(b->oob[i].ino);
 		u64 off = le64_to_cpu(b->oob[i].off);
 
 		ret = rfs_map_get(fs, ino, off, &ptr);
-		if (ret == -ENOENT) {
-			ret = 0;	/* deleted meanwhile */
-			continue;
-		}
-		if (ret || rfs_addr(ptr.addr) != b->from[i])
-			continue;
+		if (ret)
+			break;
 		ptr.addr = rfs_word(b->to[i], rfs_high(ptr.addr));
 		ret = rfs_map_set(fs, ino, off, &ptr);
 		fs->stats.copied++;
 	}
+	b->n = 0;
 	if (!ret && fs->ops->pause)
 		fs->ops->pause(fs->dev);
 	return ret || !fs->read_only ? ret : -EROFS;
