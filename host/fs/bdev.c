@@ -392,6 +392,7 @@ const struct rfs_dev_ops rfsm_dev_ops = {
 	.flush = dev_flush,
 	.report = dev_report,
 	.now = dev_now,
+	.may_exceed = rfsm_may_exceed,
 };
 
 /*

@@ -355,15 +355,27 @@ static int do_shutdown(struct super_block *sb, u32 how)
 	return ret;
 }
 
+/* Of zones from..to - 1, those that hold nothing and are ready to be written */
+static u32 empty_zones(const struct rfs_fs *fs, u32 from, u32 to)
+{
+	u32 n = 0;
+
+	for (from = max_t(u32, from, RFS_CP_ZONES); from < to; from++)
+		n += fs->zone[from].state == RFS_Z_FREE && !fs->zone[from].wp;
+	return n;
+}
+
 /*
  * A drive of zones has no other use for a trim than resets. A check-point makes
- * them, so here is one; zones that somebody read are tried again. The range is
- * not looked at but for its being one. Its length becomes what was reset.
+ * them, wherever they are, so here is one; zones that somebody read are tried
+ * again. The range is of the zones that lie in it as a whole: without any there
+ * is nothing to do, and its length becomes how much of them was reset.
  */
 static int trim(struct rfsm *m, struct fstrim_range *range)
 {
 	u64 zone = (u64)m->fs->geo.zone_blocks << PAGE_SHIFT;
-	u64 all = m->fs->geo.zones * zone, before;
+	u64 all = m->fs->geo.zones * zone;
+	u32 from, to, before, after;
 	int ret;
 
 	if (range->start >= all || range->len < PAGE_SIZE ||
@@ -371,13 +383,22 @@ static int trim(struct rfsm *m, struct fstrim_range *range)
 		return -EINVAL;
 	if (m->fs->read_only)
 		return -EROFS;
+	from = div64_u64(range->start + zone - 1, zone);
+	to = div64_u64(range->start + min(range->len, all - range->start),
+		       zone);
+	range->len = 0;
+	if (from >= to)
+		return 0;
 	rfsm_lock(m);
-	before = m->fs->stats.resets;
+	before = empty_zones(m->fs, from, to);
 	ret = rfsm_checkpoint(m, 0);
 	if (!ret)
 		rfs_reset_free(m->fs);
-	range->len = (m->fs->stats.resets - before) *
-		     le32_to_cpu(m->fs->super.zone_cap) * RFS_BLOCK_BYTES;
+	after = empty_zones(m->fs, from, to);
+	/* others may have begun some of them meanwhile */
+	if (after > before)
+		range->len = (u64)(after - before) * RFS_BLOCK_BYTES *
+			     le32_to_cpu(m->fs->super.zone_cap);
 	rfsm_unlock(m);
 	return ret ? rfsm_failed(m, ret) : 0;
 }

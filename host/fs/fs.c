@@ -157,6 +157,10 @@ static int show_options(struct seq_file *seq, struct dentry *root)
 	seq_printf(seq, ",groups=%u,gc=%s,quantize=%s", m->opt.policy.groups,
 		   gc_names[m->opt.policy.gc],
 		   quantize_names[m->opt.policy.quantize]);
+	if (m->opt.quota & 1U << RFS_QUOTA_USER)
+		seq_puts(seq, ",usrquota");
+	if (m->opt.quota & 1U << RFS_QUOTA_GROUP)
+		seq_puts(seq, ",grpquota");
 	return 0;
 }
 
@@ -381,6 +385,8 @@ static int fill_super(struct super_block *sb, struct fs_context *fc)
 	m->clean_ro = sb_rdonly(sb);
 	ret = mount_core(m);
 	if (!ret)
+		ret = rfsm_quota_init(m);
+	if (!ret)
 		ret = rfsm_append_init(m);
 	if (!ret)
 		ret = rfsm_stats_init(m);
@@ -418,7 +424,10 @@ static void kill_sb(struct super_block *sb)
 	kfree(m);
 }
 
-enum { OPT_COMMIT, OPT_ERRORS, OPT_GROUPS, OPT_GC, OPT_QUANTIZE };
+enum {
+	OPT_COMMIT, OPT_ERRORS, OPT_GROUPS, OPT_GC, OPT_QUANTIZE, OPT_USRQUOTA,
+	OPT_GRPQUOTA,
+};
 
 static const struct constant_table error_table[] = {
 	{ "remount-ro", RFSM_ERRORS_RO },
@@ -448,6 +457,8 @@ static const struct fs_parameter_spec parameters[] = {
 	fsparam_u32("groups", OPT_GROUPS),
 	fsparam_enum("gc", OPT_GC, gc_table),
 	fsparam_enum("quantize", OPT_QUANTIZE, quantize_table),
+	fsparam_flag("usrquota", OPT_USRQUOTA),
+	fsparam_flag("grpquota", OPT_GRPQUOTA),
 	{}
 };
 
@@ -476,6 +487,12 @@ static int parse_param(struct fs_context *fc, struct fs_parameter *param)
 		return 0;
 	case OPT_QUANTIZE:
 		opt->policy.quantize = result.uint_32;
+		return 0;
+	case OPT_USRQUOTA:
+		opt->quota |= 1U << RFS_QUOTA_USER;
+		return 0;
+	case OPT_GRPQUOTA:
+		opt->quota |= 1U << RFS_QUOTA_GROUP;
 		return 0;
 	}
 	return which;
@@ -539,16 +556,20 @@ static int reconfigure(struct fs_context *fc)
 {
 	struct super_block *sb = fc->root->d_sb;
 	struct rfsm *m = rfsm_of(sb);
+	const struct rfsm_options *opt = fc->fs_private;
 	bool read_only = fc->sb_flags & SB_RDONLY;
 	int ret = 0;
 
+	/* usage is counted from the mount on, or not */
+	if (opt->quota != m->opt.quota)
+		return invalfc(fc, "usrquota, grpquota: when it is mounted");
 	sync_filesystem(sb);
 	if (read_only && !sb_rdonly(sb))
 		ret = to_read_only(m);
 	else if (!read_only && sb_rdonly(sb))
 		ret = to_read_write(m);
 	if (!ret) {
-		m->opt = *(struct rfsm_options *)fc->fs_private;
+		m->opt = *opt;
 		set_policy(m, &m->opt.policy);
 	}
 	return ret;

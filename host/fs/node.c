@@ -239,6 +239,14 @@ out:
 	return ret;
 }
 
+/* Under the volume lock: what pages were promised goes along. */
+static int set_attributes(struct rfsm *m, struct inode *inode,
+			  const struct rfs_dinode *to)
+{
+	return rfs_setattr(m->fs, inode->i_ino, to,
+			   rfsm_inode(inode)->promised);
+}
+
 int rfsm_log_attributes(struct inode *inode, u32 flags)
 {
 	struct rfsm *m = rfsm_of(inode->i_sb);
@@ -251,7 +259,7 @@ int rfsm_log_attributes(struct inode *inode, u32 flags)
 	to.gid = cpu_to_le32(i_gid_read(inode));
 	to.atime = ns_of(inode_get_atime(inode));
 	to.mtime = ns_of(inode_get_mtime(inode));
-	rfsm_do(m, ret, rfs_setattr(m->fs, inode->i_ino, &to));
+	rfsm_do(m, ret, set_attributes(m, inode, &to));
 	return ret;
 }
 
@@ -261,6 +269,7 @@ int rfsm_setattr(struct mnt_idmap *idmap, struct dentry *dentry,
 	struct inode *inode = d_inode(dentry);
 	unsigned int logged = ATTR_MODE | ATTR_UID | ATTR_GID | ATTR_ATIME |
 			      ATTR_MTIME;
+	struct rfsm *m = rfsm_of(inode->i_sb);
 	int ret = setattr_prepare(idmap, dentry, attr);
 
 	if (ret)
@@ -288,7 +297,13 @@ int rfsm_setattr(struct mnt_idmap *idmap, struct dentry *dentry,
 	setattr_copy(idmap, inode, attr);
 	if (!(attr->ia_valid & logged))
 		return 0;
-	return rfsm_log_attributes(inode, rfsm_inode(inode)->flags);
+	ret = rfsm_log_attributes(inode, rfsm_inode(inode)->flags);
+	if (ret) {	/* as before: the new owner may have had no room */
+		rfsm_lock(m);
+		rfsm_reload(inode);
+		rfsm_unlock(m);
+	}
+	return ret;
 }
 
 int rfsm_getattr(struct mnt_idmap *idmap, const struct path *path,

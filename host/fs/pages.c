@@ -46,7 +46,7 @@ void rfsm_unpromise(struct rfsm *m, struct inode *inode, struct folio *folio)
 		return;
 	hole = (unsigned long)folio_detach_private(folio) & HOLE;
 	rfsm_inode(inode)->promised -= hole;
-	rfs_unpromise(m->fs, 1, hole);
+	rfs_unpromise(m->fs, inode->i_ino, 1, hole);
 }
 
 static void invalidate_folio(struct folio *folio, size_t offset, size_t length)

@@ -31,6 +31,7 @@ struct rfsm_options {
 	unsigned int commit;	/* s between check-points */
 	enum rfsm_errors errors;
 	struct rfs_policy policy;
+	u32 quota;		/* a bit for each rfs_quota_type that is on */
 };
 
 /* The drive, as the core sees it */
@@ -159,6 +160,10 @@ void rfsm_append(struct rfsm *m, struct inode *inode, struct folio **folio,
 int rfsm_checkpoint(struct rfsm *m, u32 flags);
 int __init rfsm_append_module_init(void);
 void rfsm_append_module_exit(void);
+
+/* quota.c */
+int rfsm_quota_init(struct rfsm *m);
+bool rfsm_may_exceed(void *dev);
 
 /* reclaim.c */
 int rfsm_thread_start(struct rfsm *m);

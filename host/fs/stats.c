@@ -70,6 +70,7 @@ COUNTER(written_directories, stats.written[RFS_DIR]);
 COUNTER(written_index, stats.written[RFS_INDEX]);
 COUNTER(written_inodes, stats.written[RFS_INODES]);
 COUNTER(written_attributes, stats.written[RFS_XATTR]);
+COUNTER(written_quotas, stats.written[RFS_QUOTA]);
 COUNTER(written_inode_map, stats.written[RFS_IMAP]);
 COUNTER(written_timb, stats.written[RFS_TIMB]);
 COUNTER(written_zone_table, stats.written[RFS_ZTAB]);
@@ -146,6 +147,7 @@ static struct attribute *stat_attrs[] = {
 	&stat_written_index.attr,
 	&stat_written_inodes.attr,
 	&stat_written_attributes.attr,
+	&stat_written_quotas.attr,
 	&stat_written_inode_map.attr,
 	&stat_written_timb.attr,
 	&stat_written_zone_table.attr,

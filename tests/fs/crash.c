@@ -5,7 +5,7 @@
  *
  *	crash WORKLOAD [seed=N] [points=N] [oob=0|64] [volatile=1] [teeth=NAME]
  *	      [open=N] [active=N] [rescan=1|2] [groups=N] [gc=N] [quantize=N]
- *	      [air=1]
+ *	      [air=1] [quota=1]
  *
  * air: see workload.h.
  * rescan: the check-point zones are empty then, with 2 the inode map is gone
@@ -161,7 +161,11 @@ static const char *verify(struct crash *c, struct memdev *dev, u32 ops,
 		return text;
 	}
 	rfs_policy_set(fs, &c->r.policy);
-	fault = check(fs);
+	/* fsck compares usage with the inodes; a rescan leaves it to a mount */
+	if (c->r.quota && c->rescan)
+		ret = rfs_quota_on(fs);
+	fault = ret || fs->counting != c->r.quota || fs->miscounted ?
+		"usage of quotas is not kept" : check(fs);
 	if (!fault)
 		fault = oracle_check(c->r.o, fs, ops, mark->changes,
 				     mark->events);
@@ -358,6 +362,7 @@ int main(int argc, char **argv)
 	c.r.policy.gc = option(argc, argv, "gc", 0);
 	c.r.policy.quantize = option(argc, argv, "quantize", 0);
 	c.r.air = option(argc, argv, "air", 0);
+	c.r.quota = option(argc, argv, "quota", 0);
 	c.rescan = option(argc, argv, "rescan", 0);
 	c.r.dev = memdev_new(&geo, ZONE_CAP, ARENA, true);
 	c.base = memdev_new(&geo, ZONE_CAP, 1, false);

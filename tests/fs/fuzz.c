@@ -41,18 +41,22 @@ static void make(struct memdev *dev)
 	struct rfs_new sym = { .mode = S_IFLNK | 0777, .target = "to nowhere" };
 	static u8 block[RFS_BLOCK_BYTES];
 	const void *data[4] = { block, block, block, block };
+	struct rfs_quota quota = { .space_hard = cpu_to_le64(90 << 12) };
 	struct rfs_fs *fs;
 	u32 top, ino, i;
 	char name[32];
 
 	assert(!rfs_mkfs(&memdev_ops, dev, &dev->geo, uuid, "fuzz"));
 	assert(!rfs_mount(&memdev_ops, dev, &dev->geo, false, 0, &fs));
+	assert(!rfs_quota_on(fs));
 	assert(!rfs_create(fs, 2, "dir", &dir, &top));
 	assert(!rfs_create(fs, 2, "link", &sym, &ino));
 	assert(!rfs_xattr_set(fs, top, "user.of-the-directory", block, 3000, 0,
 			      0));
 	for (i = 0; i < 150; i++) {
 		sprintf(name, "a-name-of-some-length-%u", i);
+		file.uid = i % 4 * 1000;
+		file.gid = i % 3 * 70000;
 		assert(!rfs_create(fs, top, name, &file, &ino));
 		if (i % 10 == 0)
 			assert(!rfs_write(fs, ino, i * i, 4, data, 4096));
@@ -68,8 +72,10 @@ static void make(struct memdev *dev)
 			assert(!rfs_xattr_set(fs, ino, "trusted.b", name, 9, 0,
 					      0));
 	}
+	assert(!rfs_quota_set(fs, RFS_QUOTA_USER, 1000, &quota));
 	assert(!rfs_checkpoint(fs, 0));
 	/* and a window */
+	assert(!rfs_quota_set(fs, RFS_QUOTA_GROUP, 70000, &quota));
 	for (i = 0; i < 20; i++) {
 		sprintf(name, "a-name-of-some-length-%u", i * 2);
 		assert(!rfs_unlink(fs, top, name, &ino));
@@ -225,9 +231,23 @@ static void read_all(struct rfs_fs *fs, u32 dir, u32 depth, u32 *budget)
 	}
 }
 
+/* Those that there are, a limit more, and one that holds */
+static void quotas(struct rfs_fs *fs, u32 budget)
+{
+	struct rfs_quota q = { .space_hard = cpu_to_le64(400 << 12) };
+	u32 id = 0;
+	u64 held;
+
+	while (budget-- && !rfs_quota_next(fs, RFS_QUOTA_USER, &id))
+		rfs_quota_get(fs, RFS_QUOTA_USER, id++, &q, &held);
+	if (!rfs_quota_on(fs))
+		fs->enforced = RFS_QUOTA_BOTH;
+	rfs_quota_set(fs, RFS_QUOTA_USER, 1000, &q);
+}
+
 static void change(struct rfs_fs *fs)
 {
-	struct rfs_new file = { .mode = S_IFREG | 0644 };
+	struct rfs_new file = { .mode = S_IFREG | 0644, .uid = 1000 };
 	static u8 block[RFS_BLOCK_BYTES];
 	const void *data = block;
 	u32 ino, i;
@@ -325,6 +345,7 @@ int main(int argc, char **argv)
 			faulty++;
 			repaired += repair(fs);
 		}
+		quotas(fs, budget);
 		change(fs);
 		rfs_drop(fs);
 	}

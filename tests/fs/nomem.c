@@ -355,7 +355,8 @@ static const char *run(u32 steps, struct tally *tally)
 	draws = seed;
 	ids = 0;
 	fs = NULL;
-	if (rfs_mkfs(&memdev_ops, dev, &geo, uuid, "") || mount())
+	if (rfs_mkfs(&memdev_ops, dev, &geo, uuid, "") || mount() ||
+	    rfs_quota_on(fs))	/* and so it is at the next mounts */
 		return "mkfs or mount fails";
 	for (i = 0; !fault && i < steps; i++) {
 		int ret;

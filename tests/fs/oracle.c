@@ -32,6 +32,11 @@ static u64 hash_node(u32 node, u32 mode, u32 gid, u32 nlink, const u32 *xattr)
 	return x;
 }
 
+static u64 hash_limit(u32 owner, u64 limit)
+{
+	return limit ? mix(owner + 17, limit) : 0;
+}
+
 const char *const oracle_xattr[XATTRS] = { "user.one", "trusted.two" };
 
 u32 oracle_value(u32 id, u8 *value)
@@ -82,6 +87,8 @@ void oracle_change(struct oracle *o)
 		if (o->node[i].nlink)
 			sum += hash_node(i, o->node[i].mode, o->node[i].gid,
 					 o->node[i].nlink, o->node[i].xattr);
+	for (i = 0; i < OWNERS; i++)
+		sum += hash_limit(i, o->limit[i]);
 	o->promised = more(o->promised, o->changes, &room,
 			   sizeof(*o->promised));
 	o->digest = more(o->digest, o->changes, &o->change_room,
@@ -477,6 +484,8 @@ const char *oracle_check(struct oracle *o, struct rfs_fs *fs, u32 ops,
 	struct rfs_buf *buf;
 	const char *fault;
 	u32 least = 0, i, f, id[XATTRS];
+	struct rfs_quota quota;
+	u64 held;
 
 	memset(&t, 0, sizeof(t));
 	t.o = o;
@@ -492,6 +501,11 @@ const char *oracle_check(struct oracle *o, struct rfs_fs *fs, u32 ops,
 	fault = walk(&t, RFS_ROOT_INO, 0, 0);
 	if (fault)
 		return fault;
+	for (i = 0; i < OWNERS; i++) {
+		if (rfs_quota_get(fs, RFS_QUOTA_GROUP, 1 + i, &quota, &held))
+			NO("quota of group %u cannot be read", 1 + i);
+		t.digest += hash_limit(i, le64_to_cpu(quota.inodes_hard));
+	}
 	for (i = 0; i < changes; i++)
 		if (o->promised[i] <= ops)
 			least = i;

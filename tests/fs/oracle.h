@@ -17,6 +17,7 @@
 #define NODES_MAX	4096
 #define NEVER		(~0U)
 #define XATTRS		2
+#define OWNERS		4	/* groups that may have a limit */
 
 struct node {			/* a file or directory that ever was */
 	u32 mode;
@@ -60,6 +61,7 @@ struct oracle {
 	u64 *digest;		/* of names and attributes after each change */
 	u32 *promised;		/* operations on the medium by then */
 	u32 changes, change_room;
+	u64 limit[OWNERS];	/* of inodes of group 1, 2, ...; 0: none */
 };
 
 struct oracle *oracle_new(void);

@@ -609,11 +609,11 @@ TEST(times_set_in_flight)
 	CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
 	attr = *di;
 	attr.mtime = cpu_to_le64(7777);
-	CHECK_EQ(rfs_setattr(fs, ino, &attr), 0);
+	CHECK_EQ(rfs_setattr(fs, ino, &attr, 0), 0);
 	CHECK_EQ(memdev_ops.append(dev, place.zone, 1, &data, &oob, &addr), 0);
 	rfs_placed(fs, &place, &oob, addr, 0);
 	CHECK_EQ(rfs_done(fs, &oob, 1, &addr), 0);
-	rfs_unpromise(fs, 1, hole);
+	rfs_unpromise(fs, ino, 1, hole);
 	CHECK_EQ(rfs_unmount(fs), 0);
 	fs = mount(dev);
 	CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
@@ -821,8 +821,8 @@ static void write_within(u32 max_open, u32 max_active, u32 oob)
 			    RFS_BLOCK_BYTES);
 			if (i % 50 == 0)
 				CHECK_EQ(rfs_setattr(fs, ino, &(struct rfs_dinode){
-						     .mode = cpu_to_le32(0100600) }),
-					 0);
+						     .mode = cpu_to_le32(0100600) },
+						     0), 0);
 		}
 		check_clean(fs);
 		CHECK(fs->stats.victims > 0);

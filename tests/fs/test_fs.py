@@ -18,8 +18,10 @@ WORKLOADS = [
     "reserve",
     "reuse",
     "clean",
+    "quota",
     "mixed",
 ]
+CORE_TESTS = ("test_core", "test_policy", "test_quota")
 # Where each rule that can be left out is missed first.
 TEETH = {"transaction": "overwrite", "reset": "clean", "tombstone": "truncate"}
 
@@ -45,7 +47,7 @@ def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
 
 def cases() -> list[str]:
     """Every TEST(name) of the program test_core."""
-    text = "".join((HERE / f"{name}.c").read_text() for name in ("test_core", "test_policy"))
+    text = "".join((HERE / f"{name}.c").read_text() for name in CORE_TESTS)
     return re.findall(r"^TEST\((\w+)\)", text, re.M)
 
 

@@ -33,6 +33,12 @@ const struct workload workloads[] = {
 	{ "clean", 1200, 6, { [CREATE] = 2, [OVERWRITE] = 16, [WRITE] = 4,
 			     [TRUNCATE] = 1, [UNLINK] = 1, [FSYNC] = 4,
 			     [WAIT] = 1 }, false, 270 },
+	{ "quota", 500, 8, { [CREATE] = 6, [MKDIR] = 1, [UNLINK] = 4,
+			     [CHGRP] = 6, [LIMIT] = 5, [TRUNCATE] = 2,
+			     [PUNCH] = 1, [RESERVE] = 1, [XATTR] = 2,
+			     [WHITEOUT] = 1, [TMPFILE] = 1, [WRITE] = 8,
+			     [OVERWRITE] = 2, [FSYNC] = 6, [SYNC] = 1,
+			     [WAIT] = 2 }, true },
 	{ "mixed", 500, 16, { [CREATE] = 4, [MKDIR] = 1, [LINK] = 1,
 			      [UNLINK] = 3, [RMDIR] = 1, [RENAME] = 3,
 			      [EXCHANGE] = 1, [TRUNCATE] = 2, [PUNCH] = 1,
@@ -117,7 +123,7 @@ static void end_flight(struct run *r, struct flight *f)
 			return;
 	if (f->sent < f->txn.n)
 		return;
-	rfs_unpromise(r->fs, f->txn.n, f->holes);
+	rfs_unpromise(r->fs, f->txn.ino, f->txn.n, f->holes);
 	f->node = 0;
 }
 
@@ -442,7 +448,7 @@ static void do_chmod(struct run *r)
 		must("iget", rfs_iget(r->fs, node->ino, &di, &buf));
 		attr = *di;
 		attr.mode = cpu_to_le32(mode);
-		done(r, "chmod", rfs_setattr(r->fs, node->ino, &attr));
+		done(r, "chmod", rfs_setattr(r->fs, node->ino, &attr, 0));
 	}
 	node->mode = mode;
 	changed(r, name->child);
@@ -515,6 +521,17 @@ static void do_reserve(struct run *r)
 	changed(r, name->child);
 }
 
+/* What its blocks on their way were promised goes along with it. */
+static u32 held_by(const struct run *r, u32 node)
+{
+	u32 i, held = 0;
+
+	for (i = 0; i < FLIGHTS; i++)
+		if (r->flight[i].node == node + 1)
+			held += r->flight[i].holes;
+	return held;
+}
+
 static void do_chgrp(struct run *r)
 {
 	struct name *name = any_name(r, pick(r, 3) == 0);
@@ -527,8 +544,20 @@ static void do_chgrp(struct run *r)
 	attr = *di;
 	r->o->node[name->child].gid = 1 + pick(r, 1000);
 	attr.gid = cpu_to_le32(r->o->node[name->child].gid);
-	done(r, "setattr", rfs_setattr(r->fs, ino_of(r, name->child), &attr));
+	done(r, "setattr", rfs_setattr(r->fs, ino_of(r, name->child), &attr,
+				       held_by(r, name->child)));
 	changed(r, name->child);
+}
+
+/* Of inodes of a group; nobody enforces it. */
+static void do_limit(struct run *r)
+{
+	u32 owner = pick(r, OWNERS), most = pick(r, 4) ? 1 + pick(r, 1000) : 0;
+	struct rfs_quota q = { .inodes_hard = cpu_to_le64(most) };
+
+	done(r, "limit", rfs_quota_set(r->fs, RFS_QUOTA_GROUP, 1 + owner, &q));
+	r->o->limit[owner] = most;
+	oracle_change(r->o);
 }
 
 static void fill(struct run *r, u64 block, u32 n, const void **data)
@@ -553,7 +582,7 @@ static void promise(struct run *r, u32 ino, u64 block, u32 n, u32 *holes)
 	for (i = 0; i < n; i++) {
 		ret = rfs_promise(r->fs, ino, block + i, &hole);
 		if (ret)
-			rfs_unpromise(r->fs, i, *holes);
+			rfs_unpromise(r->fs, ino, i, *holes);
 		done(r, "promise", ret);
 		*holes += hole;
 	}
@@ -776,6 +805,9 @@ static void act(struct run *r)
 	case CHGRP:
 		do_chgrp(r);
 		break;
+	case LIMIT:
+		do_limit(r);
+		break;
 	case XATTR:
 		do_xattr(r);
 		break;
@@ -898,6 +930,9 @@ void record(struct run *r, struct memdev *base)
 	must("mkfs", rfs_mkfs(&memdev_ops, r->dev, geo, uuid, "crash"));
 	must("mount", rfs_mount(&r->ops, r->dev, geo, false, r->teeth, &r->fs));
 	rfs_policy_set(r->fs, &r->policy);
+	r->quota |= r->w->weight[LIMIT] > 0;
+	if (r->quota)
+		must("quota", rfs_quota_on(r->fs));
 	r->o = oracle_new();
 	r->o->nodes = 1;
 	r->o->node[0].mode = S_IFDIR | 0755;

@@ -21,8 +21,8 @@
 
 enum action {
 	CREATE, MKDIR, TMPFILE, LINK, UNLINK, RMDIR, RENAME, EXCHANGE, WHITEOUT,
-	TRUNCATE, PUNCH, RESERVE, CHMOD, CHGRP, XATTR, WRITE, OVERWRITE, FSYNC,
-	SYNC, WAIT, ACTIONS
+	TRUNCATE, PUNCH, RESERVE, CHMOD, CHGRP, LIMIT, XATTR, WRITE, OVERWRITE,
+	FSYNC, SYNC, WAIT, ACTIONS
 };
 
 struct workload {
@@ -74,6 +74,7 @@ struct run {
 	u32 marks;
 	u32 teeth;
 	struct rfs_policy policy;
+	bool quota;		/* usage is counted */
 	bool air;
 	struct flight flight[FLIGHTS];
 	u32 tmp;		/* a node that had no name yet, or 0 */

@@ -255,6 +255,8 @@ static int check_links(struct check *c, const struct rfs_dinode *di)
 
 	if (!tally)
 		return -ENOMEM;
+	if (ino == RFS_QUOTA_INO)
+		return 0;
 	want = tally->links;
 	if (S_ISDIR(le32_to_cpu(di->mode))) {
 		if (want != (ino != RFS_ROOT_INO) && di->nlink)
@@ -390,6 +392,16 @@ static int check_names(struct check *c)
 	return 0;
 }
 
+static void check_usage(void *arg, u32 type, u32 id, const struct rfs_quota *is,
+			u64 blocks, u64 inodes)
+{
+	fault(arg, "quota of %s %u: says %llu blocks, %llu inodes, has %llu and %llu",
+	      type == RFS_QUOTA_USER ? "user" : "group", id,
+	      (unsigned long long)le64_to_cpu(is->blocks),
+	      (unsigned long long)le64_to_cpu(is->inodes),
+	      (unsigned long long)blocks, (unsigned long long)inodes);
+}
+
 static int check_all(struct check *c)
 {
 	struct rfs_fs *fs = c->fs;
@@ -406,6 +418,8 @@ static int check_all(struct check *c)
 		ret = check_map(c, i);
 	if (!ret)
 		ret = check_names(c);
+	if (!ret && fs->counting && !fs->miscounted)
+		ret = rfs_quota_compare(fs, false, check_usage, c);
 	if (!ret && c->reserved != fs->reserved)
 		fault(c, "the check-point says %llu reserved blocks, there are %llu",
 		      (unsigned long long)fs->reserved,

@@ -293,8 +293,9 @@ static int move_meta(struct rfs_fs *fs, const struct rfs_oob *from, u64 addr)
 
 	switch (from->type) {
 	case RFS_DIR:
+	case RFS_QUOTA:
 	case RFS_INDEX:
-		level = from->type == RFS_DIR ? 0 : off >> 56;
+		level = from->type == RFS_INDEX ? off >> 56 : 0;
 		ret = rfs_iget(fs, ino, &di, &buf);
 		if (ret == -ENOENT || (!ret && di->gen != from->gen))
 			return 0;

@@ -152,6 +152,7 @@ static int write_pass(struct rfs_fs *fs, const struct pass *pass)
 static int write_passes(struct rfs_fs *fs)
 {
 	struct pass dirs = { RFS_DIR, 0, RFS_S_META, NULL, settle_dir };
+	struct pass quotas = { RFS_QUOTA, 0, RFS_S_META, NULL, settle_dir };
 	struct pass nodes = { RFS_INDEX, 1, RFS_S_META, NULL, settle_node };
 	struct pass xattrs = { RFS_XATTR, 0, RFS_S_META, NULL, settle_xattr };
 	struct pass inodes = { RFS_INODES, 0, RFS_S_META, prepare_inodes,
@@ -159,6 +160,8 @@ static int write_passes(struct rfs_fs *fs)
 	struct pass maps = { RFS_IMAP, 0, RFS_S_IMAP, NULL, settle_imap };
 	int ret = write_pass(fs, &dirs);
 
+	if (!ret)	/* which count what directories have taken */
+		ret = write_pass(fs, &quotas);
 	for (; !ret && nodes.level <= RFS_HEIGHT_MAX; nodes.level++)
 		ret = write_pass(fs, &nodes);
 	if (!ret)
@@ -266,6 +269,8 @@ static void fill_cp(struct rfs_fs *fs, struct rfs_cp *cp, u32 blocks, u32 flags)
 	cp->seq = cpu_to_le64(fs->cp_seq + 1);
 	cp->next_lsn = cpu_to_le64(fs->lsn);
 	cp->time = cpu_to_le64(fs->ops->now(fs->dev));
+	if (fs->counting && !fs->miscounted)
+		flags |= RFS_CP_COUNTED;
 	cp->flags = cpu_to_le32(flags);
 	cp->blocks = cpu_to_le32(blocks);
 	cp->timb_blocks = cpu_to_le32(fs->timb_blocks);
@@ -713,6 +718,7 @@ int rfs_cp_load(struct rfs_fs *fs)
 	fs->next_ino = le32_to_cpu(best->next_ino);
 	fs->inodes = le64_to_cpu(best->inodes);
 	fs->data_live = le64_to_cpu(best->data_live);
+	fs->counting = le32_to_cpu(best->flags) & RFS_CP_COUNTED;
 	fs->reserved = le64_to_cpu(best->head.addr);
 	for (zone = 0; zone < RFS_GROUPS_MAX; zone++)
 		fs->group_hot[zone] = le64_to_cpu(best->group_hot[zone]);

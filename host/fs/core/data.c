@@ -76,6 +76,24 @@ static int set_ptrs(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
 	return ret;
 }
 
+/* May its owners have one block more, and the nodes that lead to it? */
+static int may_fill(struct rfs_fs *fs, u32 ino, u64 block)
+{
+	u32 nodes;
+	int ret = rfs_map_needs(fs, ino, block, &nodes);
+
+	return ret ? ret : rfs_quota_may_grow(fs, ino, 1ULL + nodes);
+}
+
+static int hold(struct rfs_fs *fs, u32 ino, s64 blocks)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret = rfs_iget(fs, ino, &di, &buf);
+
+	return ret ? ret : rfs_quota_hold(fs, di, blocks);
+}
+
 /*
  * The promise of design.md, question 9. The index nodes that the block needs
  * are made and dirty now, so that what they take is counted.
@@ -91,9 +109,14 @@ int rfs_promise(struct rfs_fs *fs, u32 ino, u64 block, bool *hole)
 	/* what is reserved has its room already */
 	*hole = !slot || !(rfs_addr(slot->addr) ||
 			   slot->flags & RFS_PTR_RESERVED);
-	ret = rfs_make_room(fs, 1, *hole ? 2 + RFS_HEIGHT_MAX : 0);
+	if (*hole && fs->enforced)
+		ret = may_fill(fs, ino, block);
+	if (!ret)
+		ret = rfs_make_room(fs, 1, *hole ? 2 + RFS_HEIGHT_MAX : 0);
 	if (!ret)
 		ret = rfs_map_slot(fs, ino, 0, block, true, &slot, &buf);
+	if (!ret && *hole && fs->counting)
+		ret = hold(fs, ino, 1);
 	if (ret)
 		return ret;
 	/* it will be: so the bound of what is dirty holds for what is owed */
@@ -103,8 +126,10 @@ int rfs_promise(struct rfs_fs *fs, u32 ino, u64 block, bool *hole)
 	return 0;
 }
 
-void rfs_unpromise(struct rfs_fs *fs, u32 blocks, u32 holes)
+void rfs_unpromise(struct rfs_fs *fs, u32 ino, u32 blocks, u32 holes)
 {
+	if (holes && fs->counting)
+		hold(fs, ino, -(s64)holes);
 	fs->owed -= blocks;
 	fs->promised -= holes;
 }
@@ -174,7 +199,7 @@ static int promise_all(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u32 *holes)
 	for (i = 0, *holes = 0; i < n; i++) {
 		ret = rfs_promise(fs, ino, block + i, &hole);
 		if (ret) {
-			rfs_unpromise(fs, i, *holes);
+			rfs_unpromise(fs, ino, i, *holes);
 			return ret;
 		}
 		*holes += hole;
@@ -210,7 +235,7 @@ int rfs_write(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
 	}
 	if (!ret)
 		ret = rfs_done(fs, oob, n, addr);
-	rfs_unpromise(fs, n, holes);
+	rfs_unpromise(fs, ino, n, holes);
 	rfs_free(oob);
 	rfs_free(addr);
 	return ret;

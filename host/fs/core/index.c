@@ -28,8 +28,10 @@ static int grow(struct rfs_fs *fs, struct rfs_dinode *di, struct rfs_buf *ibuf)
 			return ret;
 		buf->head.level = level;
 		buf->node.ptr[0] = di->root;
-		di->blocks = cpu_to_le64(le64_to_cpu(di->blocks) + 1);
 		memset(&di->root, 0, sizeof(di->root));
+		ret = rfs_blocks_add(fs, di, 1);
+		if (ret)
+			return ret;
 	}
 	di->height = level;
 	rfs_buf_dirty(fs, ibuf);
@@ -63,9 +65,8 @@ static int node_get(struct rfs_fs *fs, struct rfs_dinode *di,
 	if (ret)
 		return ret;
 	(*out)->head.level = level;
-	di->blocks = cpu_to_le64(le64_to_cpu(di->blocks) + 1);
 	rfs_buf_dirty(fs, ibuf);
-	return 0;
+	return rfs_blocks_add(fs, di, 1);
 }
 
 /*
@@ -214,11 +215,6 @@ int rfs_map_seek(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool for_data,
 	return 0;
 }
 
-static void add_blocks(struct rfs_dinode *di, int delta)
-{
-	di->blocks = cpu_to_le64(le64_to_cpu(di->blocks) + delta);
-}
-
 static int add_reserved(struct rfs_fs *fs, int delta)
 {
 	if (delta < 0 && !fs->reserved)
@@ -249,7 +245,7 @@ int rfs_map_set(struct rfs_fs *fs, u32 ino, u64 block,
 	else if (!ret && slot->flags & RFS_PTR_RESERVED)
 		ret = add_reserved(fs, -1);
 	else if (!ret)
-		add_blocks(di, 1);
+		ret = rfs_blocks_add(fs, di, 1);
 	if (ret)
 		return ret;
 	*slot = *ptr;
@@ -263,6 +259,7 @@ struct prune {
 	struct rfs_dinode *di;
 	struct rfs_buf *ibuf;
 	u64 from, to;
+	u64 gone;		/* blocks */
 	bool keep;
 };
 
@@ -288,7 +285,7 @@ static int prune_block(struct prune *p, struct rfs_ptr *slot,
 		slot->flags = RFS_PTR_RESERVED;
 		add_reserved(p->fs, 1);
 	} else {
-		add_blocks(p->di, -1);
+		p->gone++;
 	}
 	rfs_buf_dirty(p->fs, holder);
 	return 0;
@@ -319,7 +316,7 @@ static int prune(struct prune *p, struct rfs_ptr *slot, struct rfs_buf *holder,
 		if (ret)
 			return ret;
 	}
-	add_blocks(p->di, -1);
+	p->gone++;
 	rfs_buf_drop(p->fs, node);
 	memset(slot, 0, sizeof(*slot));
 	rfs_buf_dirty(p->fs, holder);
@@ -338,6 +335,11 @@ int rfs_map_prune(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool keep)
 		return -EUCLEAN;
 	ret = prune(&p, &p.di->root, p.ibuf, p.di->height, 0);
 	rfs_buf_dirty(fs, p.ibuf);
+	if (p.gone) {
+		int err = rfs_blocks_add(fs, p.di, -(s64)p.gone);
+
+		ret = ret ? ret : err;
+	}
 	if (!ret && !from && to == ~0ULL)
 		p.di->height = 0;
 	return ret;
@@ -357,9 +359,44 @@ int rfs_map_reserve(struct rfs_fs *fs, u32 ino, u64 from, u64 to)
 			continue;
 		slot->flags = RFS_PTR_RESERVED;
 		add_reserved(fs, 1);
-		add_blocks(di, 1);
 		rfs_buf_dirty(fs, buf);
 		rfs_buf_dirty(fs, ibuf);
+		ret = rfs_blocks_add(fs, di, 1);
+	}
+	return ret;
+}
+
+/*
+ * Where the tree has to grow, the way to the block leaves the old root at the
+ * top: all below is new.
+ */
+int rfs_map_needs(struct rfs_fs *fs, u32 ino, u64 block, u32 *nodes)
+{
+	struct rfs_buf *buf, *ibuf;
+	struct rfs_dinode *di;
+	struct rfs_ptr *slot;
+	u32 height, level;
+	int ret = rfs_iget(fs, ino, &di, &ibuf);
+
+	*nodes = 0;
+	if (ret)
+		return ret;
+	for (height = di->height; height < RFS_HEIGHT_MAX &&
+	     block >= span(height); height++)
+		*nodes += height || in_use(&di->root);
+	if (height > di->height) {
+		/* a file without blocks gets its first node now */
+		*nodes += *nodes ? height - 1 : height;
+		return 0;
+	}
+	for (level = 1; !ret && level <= height; level++) {
+		ret = rfs_map_slot(fs, ino, level, block / span(level), false,
+				   &slot, &buf);
+		if (ret || (slot && (rfs_addr(slot->addr) ||
+				     rfs_buf_find(fs, RFS_INDEX, ino,
+						  RFS_INDEX_OFF(level, block / span(level))))))
+			break;
+		++*nodes;
 	}
 	return ret;
 }

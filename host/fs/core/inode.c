@@ -116,7 +116,7 @@ int rfs_iset(struct rfs_fs *fs, u32 ino, struct rfs_dinode **out,
 	__le64 *word;
 	int ret;
 
-	if (ino >= le32_to_cpu(fs->super.max_inodes) || ino < RFS_ROOT_INO)
+	if (ino >= le32_to_cpu(fs->super.max_inodes) || ino < RFS_QUOTA_INO)
 		return -EUCLEAN;
 	ret = word_get(fs, ino, true, &map, &word);
 	if (ret)
@@ -154,6 +154,8 @@ int rfs_ifree(struct rfs_fs *fs, u32 ino)
 	ret = rfs_iget(fs, ino, &di, &buf);
 	if (!ret)
 		ret = word_get(fs, ino, false, &map, &word);
+	if (!ret && fs->counting)
+		ret = rfs_quota_add(fs, di, -(s64)le64_to_cpu(di->blocks), -1);
 	if (ret)
 		return ret;
 	memset(di, 0, sizeof(*di));

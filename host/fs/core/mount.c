@@ -167,6 +167,7 @@ void rfs_drop(struct rfs_fs *fs)
 		rfs_buf_drop(fs, fs->dirty.first);
 	rfs_cache_trim(fs, 0);
 	rfs_sums_drop(fs);
+	rfs_quota_forget(fs);
 	rfs_free(fs->zone);
 	rfs_free(fs->hot);
 	rfs_free(fs->timb);

@@ -92,9 +92,9 @@ static void to_orphans(struct rfs_fs *fs, struct rfs_dinode *di)
 	fs->orphans = le32_to_cpu(di->ino);
 }
 
-/* A new inode, as its record has it */
-static void set_inode(struct rfs_dinode *di, const struct rfs_rec *rec,
-		      __le32 gen, u32 nlink)
+/* A new inode, as its record has it, is its owners'. */
+static int set_inode(struct rfs_fs *fs, struct rfs_dinode *di,
+		     const struct rfs_rec *rec, __le32 gen, u32 nlink)
 {
 	di->gen = gen;
 	di->mode = rec->mode;
@@ -107,6 +107,19 @@ static void set_inode(struct rfs_dinode *di, const struct rfs_rec *rec,
 	di->ctime = rec->time;
 	di->btime = rec->time;
 	di->attr_version = rec->version;
+	return fs->counting ? rfs_quota_add(fs, di, 0, 1) : 0;
+}
+
+/* An inode with what it has goes from its owner to another. */
+static int give(struct rfs_fs *fs, const struct rfs_dinode *di, u32 type, u32 to)
+{
+	s64 blocks = le64_to_cpu(di->blocks);
+	int ret;
+
+	if (!fs->counting || rfs_owner(di, type) == to)
+		return 0;
+	ret = rfs_quota_charge(fs, type, rfs_owner(di, type), -blocks, -1);
+	return ret ? ret : rfs_quota_charge(fs, type, to, blocks, 1);
 }
 
 static int apply_create(struct rfs_fs *fs, const struct rfs_rec *rec,
@@ -123,9 +136,11 @@ static int apply_create(struct rfs_fs *fs, const struct rfs_rec *rec,
 		ret = rfs_iset(fs, ino, &di, &buf);
 	if (ret)
 		return ret;
-	set_inode(di, rec, rec->gen, S_ISDIR(mode) ? 2 : 1);
 	di->rdev = rec->rdev;
 	di->flags = rec->iflags;
+	ret = set_inode(fs, di, rec, rec->gen, S_ISDIR(mode) ? 2 : 1);
+	if (ret)
+		return ret;
 	if (!rec->len1) {	/* O_TMPFILE */
 		to_orphans(fs, di);
 		return rfs_xattr_fill(fs, di, buf, more, len2);
@@ -253,7 +268,10 @@ static int put_whiteout(struct rfs_fs *fs, const struct rfs_rec *rec,
 
 	if (ret)
 		return ret;
-	set_inode(di, rec, cpu_to_le32((u32)le64_to_cpu(rec->arg2)), 1);
+	ret = set_inode(fs, di, rec, cpu_to_le32((u32)le64_to_cpu(rec->arg2)),
+			1);
+	if (ret)
+		return ret;
 	return rfs_dir_set(fs, le32_to_cpu(rec->dir1), name1,
 			   le16_to_cpu(rec->len1), ino, type_of(mode));
 }
@@ -311,6 +329,10 @@ static int apply_attr(struct rfs_fs *fs, const struct rfs_rec *rec)
 	struct rfs_buf *buf;
 	int ret = rfs_iget(fs, le32_to_cpu(rec->ino), &di, &buf);
 
+	if (!ret)
+		ret = give(fs, di, RFS_QUOTA_USER, le32_to_cpu(rec->uid));
+	if (!ret)
+		ret = give(fs, di, RFS_QUOTA_GROUP, le32_to_cpu(rec->gid));
 	if (ret)
 		return ret;
 	di->mode = cpu_to_le32((le32_to_cpu(di->mode) & S_IFMT) |
@@ -465,6 +487,8 @@ int rfs_apply(struct rfs_fs *fs, const struct rfs_rec *rec, const u8 *name1,
 		return apply_reserve(fs, rec);
 	case RFS_OP_XATTR:
 		return rfs_xattr_apply(fs, rec, name1, name2);
+	case RFS_OP_QUOTA:
+		return rfs_quota_apply(fs, rec, name2);
 	}
 	return -EUCLEAN;
 }
@@ -535,14 +559,31 @@ static int free_name(struct rfs_fs *fs, u32 dir, const char *name)
 	return ret == -ENOENT ? 0 : ret;
 }
 
+/* Entries of owners who had nothing yet */
+static u32 owner_blocks(const struct rfs_fs *fs)
+{
+	return fs->counting ? RFS_QUOTA_TYPES : 0;
+}
+
+/* May its owners have one inode more, with so many blocks? */
+static int may_own(struct rfs_fs *fs, const struct rfs_new *how, u64 blocks)
+{
+	u32 id[RFS_QUOTA_TYPES] = { how->uid, how->gid };
+
+	return rfs_quota_may(fs, RFS_QUOTA_BOTH, id, blocks, 1);
+}
+
 int rfs_create(struct rfs_fs *fs, u32 dir, const char *name,
 	       const struct rfs_new *how, u32 *ino)
 {
 	const void *more = how->target ? how->target : how->xattrs;
 	u32 bytes = how->target ? strlen(how->target) : how->xattr_bytes;
 	struct rfs_rec rec;
-	int ret = rfs_make_room(fs, 0, 5 + !!how->xattr_bytes);
+	int ret = may_own(fs, how, !!how->xattr_bytes);
 
+	if (!ret)
+		ret = rfs_make_room(fs, 0, 5 + !!how->xattr_bytes +
+				    owner_blocks(fs));
 	if (!ret && how->xattr_bytes)
 		ret = rfs_has_posix(fs);
 	if (!ret && name)
@@ -619,10 +660,13 @@ int rfs_rename(struct rfs_fs *fs, u32 dir1, const char *name1, u32 dir2,
 {
 	u32 ino, victim = 0, white = 0;
 	struct rfs_rec rec;
-	int ret = rfs_make_room(fs, 0, flags & RFS_REC_WHITEOUT ? 5 : 3);
+	int ret = rfs_make_room(fs, 0, flags & RFS_REC_WHITEOUT ?
+				5 + owner_blocks(fs) : 3);
 
 	if (!ret && flags & RFS_REC_WHITEOUT)
 		ret = rfs_has_posix(fs);
+	if (!ret && flags & RFS_REC_WHITEOUT)
+		ret = may_own(fs, how, 0);
 	if (!ret)
 		ret = name_ok(name2);
 	if (!ret)
@@ -697,9 +741,24 @@ static int count_holes(struct rfs_fs *fs, u32 ino, u64 from, u64 to, u64 *holes)
 	return ret;
 }
 
+/* Index nodes to be made for blocks: exact if a node above has all of them. */
+static int new_nodes(struct rfs_fs *fs, u32 ino, u64 from, u64 to, u64 *nodes)
+{
+	u64 first = from;
+	u32 more;
+	int ret = 0;
+
+	for (*nodes = 0; fs->enforced && !ret && from < to;
+	     from += RFS_FANOUT - from % RFS_FANOUT) {
+		ret = rfs_map_needs(fs, ino, from, &more);
+		*nodes += from == first ? more : !!more;
+	}
+	return ret;
+}
+
 int rfs_reserve(struct rfs_fs *fs, u32 ino, u64 *from, u64 to)
 {
-	u64 end = min(to, *from + RESERVE_MAX), holes, has;
+	u64 end = min(to, *from + RESERVE_MAX), holes, has, nodes = 0;
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
 	struct rfs_rec rec;
@@ -709,6 +768,10 @@ int rfs_reserve(struct rfs_fs *fs, u32 ino, u64 *from, u64 to)
 		ret = rfs_iget(fs, ino, &di, &buf);
 	if (!ret)
 		ret = count_holes(fs, ino, *from, end, &holes);
+	if (!ret)
+		ret = new_nodes(fs, ino, *from, end, &nodes);
+	if (!ret && holes)
+		ret = rfs_quota_may_grow(fs, ino, holes + nodes);
 	if (ret)
 		return ret;
 	/* more than the volume has is refused before any of it is reserved */
@@ -731,12 +794,36 @@ int rfs_reserve(struct rfs_fs *fs, u32 ino, u64 *from, u64 to)
 	return ret;
 }
 
-/* mode, uid, gid, flags, atime and mtime of attr */
-int rfs_setattr(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr)
+/* Those to whom an inode would go have room for it, and entries. */
+static int may_give(struct rfs_fs *fs, const struct rfs_dinode *di,
+		    const struct rfs_dinode *attr, u32 types, u64 held)
 {
+	u32 id[RFS_QUOTA_TYPES] = { le32_to_cpu(attr->uid),
+				    le32_to_cpu(attr->gid) };
+	int ret = rfs_quota_may(fs, types, id, le64_to_cpu(di->blocks) + held,
+				1);
+
+	return ret ? ret : rfs_make_room(fs, 0, owner_blocks(fs));
+}
+
+int rfs_setattr(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr,
+		u64 held)
+{
+	u32 type, types = 0, old[RFS_QUOTA_TYPES] = { 0 };
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
 	struct rfs_rec rec;
 	int ret = make_room_to_free(fs);
 
+	if (!ret)
+		ret = rfs_iget(fs, ino, &di, &buf);
+	for (type = 0; !ret && fs->counting && type < RFS_QUOTA_TYPES; type++) {
+		old[type] = rfs_owner(di, type);
+		if (old[type] != rfs_owner(attr, type))
+			types |= 1U << type;
+	}
+	if (!ret && types)
+		ret = may_give(fs, di, attr, types, held);
 	if (ret)
 		return ret;
 	rfs_rec_init(fs, &rec, RFS_OP_ATTR, ino);
@@ -746,7 +833,16 @@ int rfs_setattr(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr)
 	rec.iflags = attr->flags;
 	rec.arg1 = attr->atime;
 	rec.arg2 = attr->mtime;
-	return commit(fs, &rec, NULL, NULL);
+	ret = commit(fs, &rec, NULL, NULL);
+	for (type = 0; !ret && type < RFS_QUOTA_TYPES; type++) {
+		if (!(types & 1U << type) || !held)
+			continue;
+		ret = rfs_quota_hold_one(fs, type, old[type], -(s64)held);
+		if (!ret)
+			ret = rfs_quota_hold_one(fs, type,
+						 rfs_owner(attr, type), held);
+	}
+	return ret;
 }
 
 int rfs_free_orphan(struct rfs_fs *fs, u32 ino)

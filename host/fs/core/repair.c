@@ -128,7 +128,8 @@ static int slot_ok(struct rfs_walk *w, const struct rfs_dinode *di,
 		      le64_to_cpu(oob.off) == nr;
 		return 0;
 	}
-	ret = rfs_buf_read(fs, level ? RFS_INDEX : RFS_DIR, ino,
+	ret = rfs_buf_read(fs, level ? RFS_INDEX :
+			   ino == RFS_QUOTA_INO ? RFS_QUOTA : RFS_DIR, ino,
 			   level ? RFS_INDEX_OFF(level, nr) : nr, addr, &buf);
 	if (ret == -ENOMEM)
 		return ret;
@@ -310,6 +311,18 @@ int rfs_walk_push(struct rfs_walk *w, u32 ino)
 	}
 	w->stack[w->depth++] = ino;
 	return 0;
+}
+
+/* What no name leads to: the root, and inode 1, if there is one */
+int rfs_walk_push_tops(struct rfs_walk *w)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret = rfs_walk_push(w, RFS_ROOT_INO);
+
+	if (!ret && !rfs_iget(w->fs, RFS_QUOTA_INO, &di, &buf))
+		ret = rfs_walk_push(w, RFS_QUOTA_INO);
+	return ret;
 }
 
 /* Can each name be found, and nothing else? */
@@ -545,7 +558,7 @@ bool rfs_walk_reached(struct rfs_walk *w, u32 ino)
 {
 	struct rfs_tally *tally = rfs_tally(&w->tallies, ino);
 
-	return ino == RFS_ROOT_INO || !tally || tally->links;
+	return ino <= RFS_ROOT_INO || !tally || tally->links;
 }
 
 /* Names of each inode as many as it says? */
@@ -560,6 +573,7 @@ static int fix_links(struct rfs_walk *w, struct rfs_dinode *di,
 	want = S_ISDIR(le32_to_cpu(di->mode)) ? 2 + tally->subdirs :
 	       tally->links;
 	if (le32_to_cpu(di->nlink) == want ||
+	    le32_to_cpu(di->ino) == RFS_QUOTA_INO ||
 	    !rfs_walk_reached(w, le32_to_cpu(di->ino)))
 		return 0;
 	rfs_walk_say(w, "inode %u: says %u links, has %u",
@@ -835,17 +849,32 @@ static void fix_zones(struct rfs_walk *w)
 	}
 }
 
+static void say_usage(void *arg, u32 type, u32 id, const struct rfs_quota *is,
+		      u64 blocks, u64 inodes)
+{
+	rfs_walk_say(arg, "quota of %s %u: says %llu blocks, %llu inodes, has %llu and %llu",
+		     type == RFS_QUOTA_USER ? "user" : "group", id,
+		     U(le64_to_cpu(is->blocks)), U(le64_to_cpu(is->inodes)),
+		     U(blocks), U(inodes));
+}
+
 int rfs_repair(struct rfs_fs *fs, struct rfs_report *report)
 {
+	bool counting = fs->counting;
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
 	struct rfs_walk w;
 	int ret = rfs_walk_init(&w, fs, report);
+
+	/* when all inodes are what they will be, quotas are made to fit */
+	fs->counting = false;
 
 	if (!ret)
 		ret = drop_unreadable(&w);
 	if (!ret)
 		ret = rfs_walk_maps(&w);
 	if (!ret)
-		ret = rfs_walk_push(&w, RFS_ROOT_INO);
+		ret = rfs_walk_push_tops(&w);
 	if (!ret)
 		ret = rfs_walk_run(&w);
 	fs->orphans = 0;
@@ -856,6 +885,13 @@ int rfs_repair(struct rfs_fs *fs, struct rfs_report *report)
 	if (!ret && fs->reserved != w.reserved)
 		rfs_walk_say(&w, "the check-point says %llu reserved blocks, there are %llu",
 			     U(w.reserved), U(fs->reserved));
+	if (!ret && counting && rfs_iget(fs, RFS_QUOTA_INO, &di, &buf)) {
+		rfs_walk_lose(&w, "quotas are lost");
+		counting = false;
+	}
+	if (!ret && counting)
+		ret = rfs_quota_compare(fs, true, say_usage, &w);
+	fs->counting = counting;
 	if (!ret)
 		fix_zones(&w);
 	rfs_walk_exit(&w);

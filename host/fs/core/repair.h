@@ -34,6 +34,7 @@ void rfs_walk_claim(struct rfs_walk *w, u64 addr);
 /* Inode map, TIMB, zone table, blocks of inodes */
 int rfs_walk_maps(struct rfs_walk *w);
 int rfs_walk_push(struct rfs_walk *w, u32 ino);
+int rfs_walk_push_tops(struct rfs_walk *w);
 int rfs_walk_run(struct rfs_walk *w);
 bool rfs_walk_reached(struct rfs_walk *w, u32 ino);
 /* All blocks of an inode are there, and nobody has claimed them */

@@ -144,7 +144,7 @@ static int note_page(struct rescan *r, const struct rfs_oob *oob, u64 addr,
 	if (oob->type == RFS_DATA || oob->type == RFS_LOG)
 		r->written = max(r->written, stamp);
 	if ((oob->type < RFS_DIR || oob->type > RFS_ZTAB) &&
-	    oob->type != RFS_XATTR)
+	    oob->type != RFS_XATTR && oob->type != RFS_QUOTA)
 		return 0;
 	if (!rfs_head_ok(head, r->fs->volume, oob->type)) {
 		r->out->bad_meta++;
@@ -479,7 +479,7 @@ static int build(struct rescan *r, const struct cut *cut)
 		r->fs->super.created = root->btime;
 	}
 	if (!ret)
-		ret = rfs_walk_push(&w, RFS_ROOT_INO);
+		ret = rfs_walk_push_tops(&w);
 	if (!ret)
 		ret = rfs_walk_run(&w);
 	if (!ret)

@@ -42,6 +42,7 @@ struct rfs_dev_zone {
  * @flush: what was written before is durable
  * @report: state of a zone
  * @now: ns since 1970
+ * @may_exceed: who asks for this is not bound by quotas; may be NULL
  */
 struct rfs_dev_ops {
 	int (*append)(void *dev, u32 zone, u32 blocks, const void *const *data,
@@ -59,6 +60,7 @@ struct rfs_dev_ops {
 	int (*flush)(void *dev);
 	int (*report)(void *dev, u32 zone, struct rfs_dev_zone *out);
 	u64 (*now)(void *dev);
+	bool (*may_exceed)(void *dev);
 };
 
 struct rfs_geometry {
@@ -134,6 +136,7 @@ struct rfs_buf {
 		struct rfs_node node;
 		struct rfs_inodes inodes;
 		struct rfs_table table;
+		struct rfs_quotas quotas;
 		u8 bytes[RFS_BLOCK_BYTES];
 	};
 };
@@ -144,6 +147,21 @@ struct rfs_list {
 };
 
 #define RFS_HASH	4096
+
+enum rfs_quota_type {
+	RFS_QUOTA_USER,
+	RFS_QUOTA_GROUP,
+	RFS_QUOTA_TYPES
+};
+
+/* Blocks that pages of somebody's files were promised; by type and id */
+struct rfs_held {
+	struct rfs_held *next;
+	u32 type, id;
+	u64 blocks;
+};
+
+#define RFS_HELD_HASH	64
 
 /* An inode with a record (name, truncate, ...) that is not yet durable */
 struct rfs_pending {
@@ -262,6 +280,11 @@ struct rfs_fs {
 	struct rfs_recovered recovered;
 	struct rfs_stats stats;
 	u32 teeth;		/* tests only: what to leave out */
+
+	bool counting;		/* usage of quotas is kept */
+	bool miscounted;	/* but it is not right: anew at the next mount */
+	u32 enforced;		/* limits; a bit for each rfs_quota_type */
+	struct rfs_held *held[RFS_HELD_HASH];
 };
 
 /* Rules that a test breaks to see that it notices */
@@ -412,6 +435,8 @@ struct rfs_extent {
 
 #define RFS_EXTENT_MAX	65536	/* blocks */
 
+/* Nodes that are to be made for a block */
+int rfs_map_needs(struct rfs_fs *fs, u32 ino, u64 block, u32 *nodes);
 /*
  * The first run of blocks that are in a row, or reserved, in *from..to - 1.
  * -EAGAIN: none so far, go on at *from, so that others get their turn.
@@ -495,7 +520,12 @@ int rfs_punch(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool keep);
  * then where to go on. -ENOSPC: there is too little, for all or for the next.
  */
 int rfs_reserve(struct rfs_fs *fs, u32 ino, u64 *from, u64 to);
-int rfs_setattr(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr);
+/*
+ * mode, uid, gid, flags, atime and mtime of attr; held: holes that pages of the
+ * inode are promised
+ */
+int rfs_setattr(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr,
+		u64 held);
 int rfs_free_orphan(struct rfs_fs *fs, u32 ino);
 int rfs_free_orphans(struct rfs_fs *fs);
 /* An inode, whatever it says of its names, with its blocks; not logged */
@@ -535,6 +565,69 @@ int rfs_xattr_fill(struct rfs_fs *fs, struct rfs_dinode *di,
 int rfs_xattr_drop(struct rfs_fs *fs, struct rfs_dinode *di,
 		   struct rfs_buf *ibuf);
 
+/* quota.c */
+/*
+ * Usage is counted from now on; it is counted anew unless it was kept all the
+ * time. -EOPNOTSUPP: the volume is of before there were quotas.
+ */
+int rfs_quota_on(struct rfs_fs *fs);
+void rfs_quota_off(struct rfs_fs *fs);	/* it is not, and not enforced */
+/* What there is of a user or group; *held: blocks promised besides */
+int rfs_quota_get(struct rfs_fs *fs, u32 type, u32 id, struct rfs_quota *out,
+		  u64 *held);
+/* Limits and ends of grace, by a record; usage stays what it is */
+int rfs_quota_set(struct rfs_fs *fs, u32 type, u32 id,
+		  const struct rfs_quota *limits);
+/* The first id, from *id on, of which there is something; -ENOENT if none */
+int rfs_quota_next(struct rfs_fs *fs, u32 type, u32 *id);
+/* How long a soft limit may be exceeded, in s */
+int rfs_quota_grace(struct rfs_fs *fs, u32 type, u64 *space, u64 *inodes);
+/* The first block of quotas from *off on; -ENOENT if there is none */
+int rfs_quota_block(struct rfs_fs *fs, u64 *off, struct rfs_buf **out);
+int rfs_quota_entry(struct rfs_fs *fs, u32 type, u32 id, bool create,
+		    struct rfs_quota **out, struct rfs_buf **buf);
+/*
+ * May the owners have so many blocks and inodes more? -EDQUOT if not. Types: a
+ * bit for each that is asked about; id has all.
+ */
+#define RFS_QUOTA_BOTH	(1U << RFS_QUOTA_USER | 1U << RFS_QUOTA_GROUP)
+int rfs_quota_may(struct rfs_fs *fs, u32 types, const u32 *id, u64 blocks,
+		  u64 inodes);
+/* The same, of the owners of an inode, and blocks */
+int rfs_quota_may_grow(struct rfs_fs *fs, u32 ino, u64 blocks);
+/* For names.c: what a record says */
+int rfs_quota_apply(struct rfs_fs *fs, const struct rfs_rec *rec,
+		    const u8 *limits);
+/* Of a type, its owner has so many blocks and inodes more; only if counting */
+int rfs_quota_charge(struct rfs_fs *fs, u32 type, u32 id, s64 blocks,
+		     s64 inodes);
+/* Both owners of an inode */
+int rfs_quota_add(struct rfs_fs *fs, const struct rfs_dinode *di, s64 blocks,
+		  s64 inodes);
+/* Blocks that were promised to an inode's pages, or no longer */
+int rfs_quota_hold(struct rfs_fs *fs, const struct rfs_dinode *di, s64 blocks);
+int rfs_quota_hold_one(struct rfs_fs *fs, u32 type, u32 id, s64 blocks);
+void rfs_quota_forget(struct rfs_fs *fs);	/* what is held */
+u32 rfs_owner(const struct rfs_dinode *di, u32 type);
+
+/* An inode has so many blocks more: so have its owners */
+static inline int rfs_blocks_add(struct rfs_fs *fs, struct rfs_dinode *di,
+				 s64 delta)
+{
+	di->blocks = cpu_to_le64(le64_to_cpu(di->blocks) + delta);
+	return fs->counting ? rfs_quota_add(fs, di, delta, 0) : 0;
+}
+
+/* quotacheck.c */
+/*
+ * Usage against all inodes. differs: is told of each that is not right, may be
+ * NULL; fix: it is then.
+ */
+typedef void rfs_differs(void *arg, u32 type, u32 id, const struct rfs_quota *is,
+			 u64 blocks, u64 inodes);
+int rfs_quota_compare(struct rfs_fs *fs, bool fix, rfs_differs *differs,
+		      void *arg);
+
 /* data.c */
 void rfs_ptr_of(const struct rfs_fs *fs, const struct rfs_oob *oob, u64 addr,
 		struct rfs_ptr *ptr);
@@ -543,7 +636,7 @@ void rfs_ptr_of(const struct rfs_fs *fs, const struct rfs_oob *oob, u64 addr,
  * rfs_unpromise() wants to know, after rfs_done() or instead of it.
  */
 int rfs_promise(struct rfs_fs *fs, u32 ino, u64 block, bool *hole);
-void rfs_unpromise(struct rfs_fs *fs, u32 blocks, u32 holes);
+void rfs_unpromise(struct rfs_fs *fs, u32 ino, u32 blocks, u32 holes);
 #define RFS_TXN_MAX	256	/* blocks */
 
 /* Blocks of a file that are seen after a crash together or not at all */

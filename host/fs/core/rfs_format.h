@@ -21,7 +21,8 @@
 #define RFS_BLOCK_BYTES		4096
 #define RFS_OOB_BYTES		64
 #define RFS_NAME_MAX		255
-#define RFS_ROOT_INO		2	/* 0 is "none", 1 is not used */
+#define RFS_QUOTA_INO		1	/* its blocks are quotas; 0 is "none" */
+#define RFS_ROOT_INO		2
 #define RFS_CP_ZONES		3	/* zones 0, 1 and 2 */
 #define RFS_CP_MIRRORS		2	/* of these, hold each check-point */
 #define RFS_GROUPS_MAX		6
@@ -33,7 +34,9 @@
 /* Features: a bit nobody knows in incompat: no mount; ro_compat: no writing */
 #define RFS_INCOMPAT_SUMMARY	0x1	/* ms=0: backpointers in summaries only */
 #define RFS_INCOMPAT_POSIX	0x2	/* attributes, whiteouts, reserved blocks */
-#define RFS_INCOMPAT_KNOWN	(RFS_INCOMPAT_SUMMARY | RFS_INCOMPAT_POSIX)
+#define RFS_INCOMPAT_QUOTA	0x4	/* inode 1, blocks and records of quotas */
+#define RFS_INCOMPAT_KNOWN	(RFS_INCOMPAT_SUMMARY | RFS_INCOMPAT_POSIX | \
+				 RFS_INCOMPAT_QUOTA)
 #define RFS_RO_COMPAT_KNOWN	0
 #define RFS_COMPAT_KNOWN	0
 
@@ -51,6 +54,7 @@ enum rfs_type {
 	RFS_SUPER = 10,		/* superblock */
 	RFS_SUMMARY = 11,	/* backpointers of other blocks of its zone */
 	RFS_XATTR = 12,		/* extended attributes of an inode */
+	RFS_QUOTA = 13,		/* quotas of users or of groups */
 	RFS_TYPES
 };
 
@@ -114,11 +118,11 @@ struct rfs_oob {
  * @off: as in the OOB
  * @stamp: as in the OOB
  * @addr: address the block was written for, of summaries without OOB; of types
- *	3 to 8 and 12 the LSN of the first log block after it, and in the high 24
+ *	3 to 8, 12, 13 the LSN of the first log block after it, and in the high 24
  *	bits how many such blocks its check-point wrote before it; of a
  *	check-point's first block how many blocks files have reserved; else 0
  * @prev: of summaries zone offset + 1 of one before it in its zone, 0 if none; of
- *	types 3 to 8 and 12 low half of the number of the check-point it was written for
+ *	types 3 to 8, 12, 13 low half of the number of the check-point it was written for
  * @uuid: the rest of the volume's uuid, of which @volume is the beginning
  */
 struct rfs_head {
@@ -187,6 +191,7 @@ struct rfs_super {
 
 /* Flags of struct rfs_cp */
 #define RFS_CP_UNMOUNT		0x1	/* nothing was appended after it */
+#define RFS_CP_COUNTED		0x2	/* usage of quotas is that of its inodes */
 
 /**
  * struct rfs_cp - check-point: its first block
@@ -195,7 +200,7 @@ struct rfs_super {
  * @next_version: every page of the updating window has a stamp not below
  * @next_lsn: first log page after it
  * @time: when it was made, ns since 1970
- * @flags: RFS_CP_UNMOUNT or 0
+ * @flags: RFS_CP_UNMOUNT, RFS_CP_COUNTED
  * @blocks: of this check-point
  * @timb_blocks: entries of @list that are addresses of TIMB blocks
  * @ztab_blocks: entries after those, addresses of zone-table blocks
@@ -452,6 +457,45 @@ struct rfs_xattr {
 	__u8 name[];
 };
 
+#define RFS_QUOTA_ENTRIES	63	/* of a block */
+#define RFS_QUOTA_GRACE		0xffffffffU	/* nobody's: lengths of grace */
+#define RFS_QUOTA_GRACE_S	604800	/* what 0 stands for there: a week */
+/* The block of inode 1 with an entry; type 0: of a user, 1: of a group */
+#define RFS_QUOTA_OFF(type, id)	(2ULL * ((id) / RFS_QUOTA_ENTRIES) + (type))
+
+/**
+ * struct rfs_quota - what a user or a group has, and may have
+ * @space_hard: bytes that are not exceeded; 0: any number
+ * @space_soft: bytes that are exceeded only for a time; 0: any number
+ * @inodes_hard: inodes that are not exceeded; 0: any number
+ * @inodes_soft: inodes that are exceeded only for a time; 0: any number
+ * @space_end: when that time ends, s since 1970; 0: not exceeded; of id 2^32 - 1
+ *	how long it is, in s; 0: a week
+ * @inodes_end: the same for inodes
+ * @blocks: in use by inodes of this owner
+ * @inodes: of this owner
+ */
+struct rfs_quota {
+	__le64 space_hard;
+	__le64 space_soft;
+	__le64 inodes_hard;
+	__le64 inodes_soft;
+	__le64 space_end;
+	__le64 inodes_end;
+	__le64 blocks;
+	__le64 inodes;
+};
+
+/**
+ * struct rfs_quotas - block of inode 1
+ * @head: type RFS_QUOTA, off is RFS_QUOTA_OFF(type, id)
+ * @entry: place is id % 63
+ */
+struct rfs_quotas {
+	struct rfs_head head;
+	struct rfs_quota entry[RFS_QUOTA_ENTRIES];
+};
+
 /* Records of the log of changes */
 enum rfs_op {
 	RFS_OP_CREATE = 1,
@@ -464,6 +508,7 @@ enum rfs_op {
 	RFS_OP_FREE = 8,
 	RFS_OP_XATTR = 9,
 	RFS_OP_RESERVE = 10,
+	RFS_OP_QUOTA = 11,
 	RFS_OPS
 };
 
@@ -480,12 +525,12 @@ enum rfs_op {
  * @op: enum rfs_op
  * @flags: RFS_REC_EXCHANGE ...
  * @len1: bytes of the first name after the record; 0 if it has none
- * @len2: bytes of the second name, symlink's target, attributes or value
+ * @len2: bytes of the second name, symlink's target, attributes, value or quota
  * @pad: 0
  * @ino: the inode that changes
  * @gen: of @ino
- * @dir1: directory of the first name
- * @dir2: RENAME: directory of the second name
+ * @dir1: directory of the first name; QUOTA: user or group
+ * @dir2: RENAME: directory of the second name; QUOTA: 0: a user, 1: a group
  * @victim: RENAME: inode the second name had, 0 if none
  * @mode: CREATE, ATTR; XATTR: unless 0; RENAME: of the whiteout
  * @uid: CREATE, ATTR; RENAME: of the whiteout
@@ -696,6 +741,20 @@ RFS_AT(rfs_xattr, len, 0);
 RFS_AT(rfs_xattr, pad, 1);
 RFS_AT(rfs_xattr, value_len, 2);
 RFS_AT(rfs_xattr, name, 4);
+
+RFS_SIZE(rfs_quota, 64);
+RFS_AT(rfs_quota, space_hard, 0);
+RFS_AT(rfs_quota, space_soft, 8);
+RFS_AT(rfs_quota, inodes_hard, 16);
+RFS_AT(rfs_quota, inodes_soft, 24);
+RFS_AT(rfs_quota, space_end, 32);
+RFS_AT(rfs_quota, inodes_end, 40);
+RFS_AT(rfs_quota, blocks, 48);
+RFS_AT(rfs_quota, inodes, 56);
+
+RFS_SIZE(rfs_quotas, 4096);
+RFS_AT(rfs_quotas, head, 0);
+RFS_AT(rfs_quotas, entry, 64);
 
 RFS_SIZE(rfs_rec, 88);
 RFS_AT(rfs_rec, bytes, 0);

@@ -85,11 +85,11 @@ static int block_get(struct rfs_fs *fs, const struct rfs_dinode *di,
 	return ret;
 }
 
-static void add_block(struct rfs_fs *fs, struct rfs_dinode *di,
-		      struct rfs_buf *ibuf, int delta)
+static int add_block(struct rfs_fs *fs, struct rfs_dinode *di,
+		     struct rfs_buf *ibuf, int delta)
 {
-	di->blocks = cpu_to_le64(le64_to_cpu(di->blocks) + delta);
 	rfs_buf_dirty(fs, ibuf);
+	return rfs_blocks_add(fs, di, delta);
 }
 
 static int block_new(struct rfs_fs *fs, struct rfs_dinode *di,
@@ -98,9 +98,7 @@ static int block_new(struct rfs_fs *fs, struct rfs_dinode *di,
 	int ret = rfs_buf_new(fs, RFS_XATTR, le32_to_cpu(di->ino),
 			      le32_to_cpu(di->gen), 0, out);
 
-	if (!ret)
-		add_block(fs, di, ibuf, 1);
-	return ret;
+	return ret ? ret : add_block(fs, di, ibuf, 1);
 }
 
 int rfs_xattr_drop(struct rfs_fs *fs, struct rfs_dinode *di,
@@ -119,8 +117,7 @@ int rfs_xattr_drop(struct rfs_fs *fs, struct rfs_dinode *di,
 	if (buf)
 		rfs_buf_drop(fs, buf);
 	di->xattr = 0;
-	add_block(fs, di, ibuf, -1);
-	return 0;
+	return add_block(fs, di, ibuf, -1);
 }
 
 int rfs_xattr_fill(struct rfs_fs *fs, struct rfs_dinode *di,
@@ -273,6 +270,18 @@ int rfs_xattr_get(struct rfs_fs *fs, u32 ino, const char *name, void *value,
 	return len;
 }
 
+/* May its owners have a block for attributes, if it has none? */
+static int may_have(struct rfs_fs *fs, u32 ino)
+{
+	struct rfs_buf *ibuf, *buf;
+	struct rfs_dinode *di;
+	int ret = rfs_iget(fs, ino, &di, &ibuf);
+
+	if (!ret)
+		ret = block_get(fs, di, &buf);
+	return ret || buf ? ret : rfs_quota_may_grow(fs, ino, 1);
+}
+
 int rfs_xattr_set(struct rfs_fs *fs, u32 ino, const char *name,
 		  const void *value, u32 len, u32 flags, u32 mode)
 {
@@ -295,6 +304,11 @@ int rfs_xattr_set(struct rfs_fs *fs, u32 ino, const char *name,
 		return ret;
 	if (len > RFS_BODY_BYTES)
 		return -ENOSPC;
+	if (value) {
+		ret = may_have(fs, ino);
+		if (ret)
+			return ret;
+	}
 	rfs_rec_init(fs, &rec, RFS_OP_XATTR, ino);
 	rec.mode = cpu_to_le32(mode);
 	rec.flags = value ? 0 : RFS_REC_REMOVE;

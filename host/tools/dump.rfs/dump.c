@@ -6,8 +6,8 @@
 const char *program = "dump.rfs";
 
 static const char usage[] =
-"usage: dump.rfs DEVICE [super | zones | recovery | inode N | map N | dir N |\n"
-"                        xattr N | blocks ZONE]\n"
+"usage: dump.rfs DEVICE [super | zones | recovery | quotas | inode N | map N |\n"
+"                        dir N | xattr N | blocks ZONE]\n"
 "\n"
 "Print what an RFS has on its medium. Nothing is changed; what a power cut left\n"
 "is recovered in memory. Without a second argument: super.\n"
@@ -15,6 +15,7 @@ static const char usage[] =
 "  super       superblock, check-point, space\n"
 "  zones       state, stream, write pointer and blocks in use of each zone\n"
 "  recovery    what recovery found\n"
+"  quotas      usage and limits of users and groups\n"
 "  inode N     inode N; the root is 2\n"
 "  map N       blocks of file N and where they are\n"
 "  dir N       entries of directory N\n"
@@ -28,7 +29,7 @@ static const char usage[] =
 
 static const char * const types[RFS_TYPES] = {
 	"?", "data", "log", "dir", "index", "inodes", "imap", "timb", "ztab",
-	"cp", "super", "summary", "xattr",
+	"cp", "super", "summary", "xattr", "quota",
 };
 
 static int dump_super(struct rfs_fs *fs)
@@ -93,6 +94,46 @@ static int dump_recovery(struct rfs_fs *fs)
 	       U(r->pages_dropped), U(r->pages_applied), U(r->orphans));
 	printf("scan_ns %llu\nlog_ns %llu\ndata_ns %llu\n", U(r->scan_ns),
 	       U(r->log_ns), U(r->data_ns));
+	return 0;
+}
+
+static int dump_quota(struct rfs_fs *fs, u32 type, u32 id)
+{
+	struct rfs_quota q;
+	u64 held;
+	int ret = rfs_quota_get(fs, type, id, &q, &held);
+
+	if (!ret)
+		printf("%s %u %llu %llu %llu %llu %llu %llu %llu %llu\n",
+		       type == RFS_QUOTA_USER ? "user" : "group", id,
+		       U(le64_to_cpu(q.blocks)), U(le64_to_cpu(q.inodes)),
+		       U(le64_to_cpu(q.space_soft)),
+		       U(le64_to_cpu(q.space_hard)),
+		       U(le64_to_cpu(q.inodes_soft)),
+		       U(le64_to_cpu(q.inodes_hard)),
+		       U(le64_to_cpu(q.space_end)),
+		       U(le64_to_cpu(q.inodes_end)));
+	return ret;
+}
+
+static int dump_quotas(struct rfs_fs *fs)
+{
+	u32 type, id;
+	int ret;
+
+	printf("usage is %scounted\n", fs->counting ? "" : "not ");
+	printf("type id blocks inodes bytes-soft bytes-hard inodes-soft inodes-hard bytes-grace inodes-grace\n");
+	for (type = 0; type < RFS_QUOTA_TYPES; type++) {
+		for (id = 0;; id++) {
+			ret = rfs_quota_next(fs, type, &id);
+			if (!ret)
+				ret = dump_quota(fs, type, id);
+			if (ret)
+				break;
+		}
+		if (ret != -ENOENT)
+			return ret;
+	}
 	return 0;
 }
 
@@ -250,6 +291,7 @@ static const struct what {
 	{ "super", dump_super, NULL },
 	{ "zones", dump_zones, NULL },
 	{ "recovery", dump_recovery, NULL },
+	{ "quotas", dump_quotas, NULL },
 	{ "inode", NULL, dump_inode },
 	{ "map", NULL, dump_map },
 	{ "dir", NULL, dump_dir },

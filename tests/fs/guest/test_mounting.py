@@ -25,7 +25,10 @@ def test_options(run: Run, volume: Volume) -> None:
     taken = []
     for text in options():
         first, *values = re.findall(r"`([^`]+)`", text)
-        name, value = first.split("=")
+        name, _, value = first.partition("=")
+        if not value:
+            taken += [name, *values]
+            continue
         values = [value, *values]
         taken += [f"{name}={5 if value.isupper() else value}" for value in values]
     assert taken

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Quotas: what users and groups have, and may have. The entries are in blocks
+ * of inode 1, which has no name. While the volume counts, whatever gives an
+ * inode a block, or makes, frees or gives away an inode, changes the entries of
+ * its owners, in recovery too: usage is as safe from power cuts as inodes are.
+ */
+#include "rfs.h"
+
+#define ENTRY_BLOCKS	RFS_QUOTA_OFF(0, ~0U)	/* and one more of groups */
+
+u32 rfs_owner(const struct rfs_dinode *di, u32 type)
+{
+	return le32_to_cpu(type == RFS_QUOTA_USER ? di->uid : di->gid);
+}
+
+static int block_get(struct rfs_fs *fs, u64 off, bool create,
+		     struct rfs_buf **out)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *ibuf;
+	struct rfs_ptr ptr;
+	int ret;
+
+	*out = rfs_buf_find(fs, RFS_QUOTA, RFS_QUOTA_INO, off);
+	if (*out)
+		return 0;
+	ret = rfs_iget(fs, RFS_QUOTA_INO, &di, &ibuf);
+	if (ret)
+		return ret == -ENOENT && !create ? 0 : ret;
+	ret = rfs_map_get(fs, RFS_QUOTA_INO, off, &ptr);
+	if (ret)
+		return ret;
+	if (!rfs_addr(ptr.addr))
+		return create ? rfs_buf_new(fs, RFS_QUOTA, RFS_QUOTA_INO,
+					    le32_to_cpu(di->gen), off, out) : 0;
+	ret = rfs_buf_read(fs, RFS_QUOTA, RFS_QUOTA_INO, off,
+			   rfs_addr(ptr.addr), out);
+	return !ret && (*out)->head.gen != di->gen ? -EUCLEAN : ret;
+}
+
+/* An entry and the block it is in; NULL if there is none and no create. */
+int rfs_quota_entry(struct rfs_fs *fs, u32 type, u32 id, bool create,
+		    struct rfs_quota **out, struct rfs_buf **buf)
+{
+	int ret = block_get(fs, RFS_QUOTA_OFF(type, id), create, buf);
+
+	*out = NULL;
+	if (!ret && *buf)
+		*out = &(*buf)->quotas.entry[id % RFS_QUOTA_ENTRIES];
+	return ret;
+}
+
+int rfs_quota_grace(struct rfs_fs *fs, u32 type, u64 *space, u64 *inodes)
+{
+	struct rfs_quota *q;
+	struct rfs_buf *buf;
+	int ret = rfs_quota_entry(fs, type, RFS_QUOTA_GRACE, false, &q, &buf);
+
+	*space = q && q->space_end ? le64_to_cpu(q->space_end) :
+				     RFS_QUOTA_GRACE_S;
+	*inodes = q && q->inodes_end ? le64_to_cpu(q->inodes_end) :
+				       RFS_QUOTA_GRACE_S;
+	return ret;
+}
+
+static u64 now_s(const struct rfs_fs *fs)
+{
+	return fs->ops->now(fs->dev) / 1000000000U;
+}
+
+/* When grace ends of what is used and has a soft limit */
+static __le64 end_of(const struct rfs_fs *fs, u64 used, __le64 soft, __le64 end,
+		     u64 grace)
+{
+	if (!soft || used <= le64_to_cpu(soft))
+		return 0;
+	return end ? end : cpu_to_le64(now_s(fs) + grace);
+}
+
+/* Grace begins, or is not needed any more. */
+static int settle(struct rfs_fs *fs, u32 type, struct rfs_quota *q)
+{
+	u64 bytes = le64_to_cpu(q->blocks) * RFS_BLOCK_BYTES, space, inodes;
+	int ret;
+
+	if (!q->space_soft && !q->inodes_soft) {
+		q->space_end = 0;
+		q->inodes_end = 0;
+		return 0;
+	}
+	ret = rfs_quota_grace(fs, type, &space, &inodes);
+	if (ret)
+		return ret;
+	q->space_end = end_of(fs, bytes, q->space_soft, q->space_end, space);
+	q->inodes_end = end_of(fs, le64_to_cpu(q->inodes), q->inodes_soft,
+			       q->inodes_end, inodes);
+	return 0;
+}
+
+/* Less than nothing is a fault of the medium: counted anew at a mount. */
+static __le64 sum(struct rfs_fs *fs, __le64 of, s64 delta)
+{
+	u64 value = le64_to_cpu(of);
+
+	if (delta < 0 && value < (u64)-delta) {
+		fs->miscounted = true;
+		return 0;
+	}
+	return cpu_to_le64(value + delta);
+}
+
+int rfs_quota_charge(struct rfs_fs *fs, u32 type, u32 id, s64 blocks,
+		     s64 inodes)
+{
+	struct rfs_quota *q;
+	struct rfs_buf *buf;
+	int ret = rfs_quota_entry(fs, type, id, true, &q, &buf);
+
+	if (ret) {	/* the inode may have changed */
+		fs->miscounted = true;
+		return ret;
+	}
+	q->blocks = sum(fs, q->blocks, blocks);
+	q->inodes = sum(fs, q->inodes, inodes);
+	rfs_buf_dirty(fs, buf);
+	return settle(fs, type, q);
+}
+
+int rfs_quota_add(struct rfs_fs *fs, const struct rfs_dinode *di, s64 blocks,
+		  s64 inodes)
+{
+	u32 type;
+	int ret = 0;
+
+	if (le32_to_cpu(di->ino) == RFS_QUOTA_INO)
+		return 0;
+	for (type = 0; !ret && type < RFS_QUOTA_TYPES; type++)
+		ret = rfs_quota_charge(fs, type, rfs_owner(di, type), blocks,
+				       inodes);
+	return ret;
+}
+
+static struct rfs_held **held_at(struct rfs_fs *fs, u32 type, u32 id)
+{
+	struct rfs_held **at = &fs->held[(id * 2 + type) % RFS_HELD_HASH];
+
+	while (*at && ((*at)->type != type || (*at)->id != id))
+		at = &(*at)->next;
+	return at;
+}
+
+int rfs_quota_hold_one(struct rfs_fs *fs, u32 type, u32 id, s64 blocks)
+{
+	struct rfs_held **at = held_at(fs, type, id), *h = *at;
+
+	if (!h && blocks <= 0)
+		return 0;
+	if (!h) {
+		h = rfs_alloc(sizeof(*h));
+		if (!h)
+			return -ENOMEM;
+		h->type = type;
+		h->id = id;
+		*at = h;
+	}
+	h->blocks += max(blocks, -(s64)h->blocks);
+	if (!h->blocks) {
+		*at = h->next;
+		rfs_free(h);
+	}
+	return 0;
+}
+
+int rfs_quota_hold(struct rfs_fs *fs, const struct rfs_dinode *di, s64 blocks)
+{
+	int ret = rfs_quota_hold_one(fs, RFS_QUOTA_USER,
+				     rfs_owner(di, RFS_QUOTA_USER), blocks);
+
+	if (ret)
+		return ret;
+	ret = rfs_quota_hold_one(fs, RFS_QUOTA_GROUP,
+				 rfs_owner(di, RFS_QUOTA_GROUP), blocks);
+	if (ret)
+		rfs_quota_hold_one(fs, RFS_QUOTA_USER,
+				   rfs_owner(di, RFS_QUOTA_USER), -blocks);
+	return ret;
+}
+
+void rfs_quota_forget(struct rfs_fs *fs)
+{
+	struct rfs_held *h;
+	u32 i;
+
+	for (i = 0; i < RFS_HELD_HASH; i++) {
+		while ((h = fs->held[i])) {
+			fs->held[i] = h->next;
+			rfs_free(h);
+		}
+	}
+}
+
+static bool over(u64 want, __le64 hard, __le64 soft, __le64 end, u64 now)
+{
+	if (hard && want > le64_to_cpu(hard))
+		return true;
+	return soft && want > le64_to_cpu(soft) && end &&
+	       now > le64_to_cpu(end);
+}
+
+int rfs_quota_may(struct rfs_fs *fs, u32 types, const u32 *id, u64 blocks,
+		  u64 inodes)
+{
+	u64 now = fs->enforced ? now_s(fs) : 0;
+	u32 type;
+
+	for (type = 0; type < RFS_QUOTA_TYPES; type++) {
+		struct rfs_quota *q;
+		struct rfs_held *h;
+		struct rfs_buf *buf;
+		u64 want;
+		int ret;
+
+		if (!(types & fs->enforced & 1U << type))
+			continue;
+		ret = rfs_quota_entry(fs, type, id[type], false, &q, &buf);
+		if (ret)
+			return ret;
+		if (!q)
+			continue;
+		h = *held_at(fs, type, id[type]);
+		want = le64_to_cpu(q->blocks) + (h ? h->blocks : 0) + blocks;
+		if ((blocks && over(want * RFS_BLOCK_BYTES, q->space_hard,
+				    q->space_soft, q->space_end, now)) ||
+		    (inodes && over(le64_to_cpu(q->inodes) + inodes,
+				    q->inodes_hard, q->inodes_soft,
+				    q->inodes_end, now)))
+			return fs->ops->may_exceed &&
+			       fs->ops->may_exceed(fs->dev) ? 0 : -EDQUOT;
+	}
+	return 0;
+}
+
+int rfs_quota_may_grow(struct rfs_fs *fs, u32 ino, u64 blocks)
+{
+	u32 id[RFS_QUOTA_TYPES];
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret;
+
+	if (!fs->enforced)
+		return 0;
+	ret = rfs_iget(fs, ino, &di, &buf);
+	if (ret)
+		return ret;
+	id[RFS_QUOTA_USER] = rfs_owner(di, RFS_QUOTA_USER);
+	id[RFS_QUOTA_GROUP] = rfs_owner(di, RFS_QUOTA_GROUP);
+	return rfs_quota_may(fs, RFS_QUOTA_BOTH, id, blocks, 0);
+}
+
+int rfs_quota_get(struct rfs_fs *fs, u32 type, u32 id, struct rfs_quota *out,
+		  u64 *held)
+{
+	struct rfs_held *h = *held_at(fs, type, id);
+	struct rfs_quota *q;
+	struct rfs_buf *buf;
+	int ret = rfs_quota_entry(fs, type, id, false, &q, &buf);
+
+	memset(out, 0, sizeof(*out));
+	if (!ret && q)
+		*out = *q;
+	*held = h ? h->blocks : 0;
+	return ret;
+}
+
+int rfs_quota_set(struct rfs_fs *fs, u32 type, u32 id,
+		  const struct rfs_quota *limits)
+{
+	struct rfs_rec rec;
+	int ret = rfs_make_room(fs, 0, 2);
+
+	if (ret)
+		return ret;
+	rfs_rec_init(fs, &rec, RFS_OP_QUOTA, RFS_QUOTA_INO);
+	rec.dir1 = cpu_to_le32(id);
+	rec.dir2 = cpu_to_le32(type);
+	return rfs_commit(fs, &rec, NULL, 0, limits, sizeof(*limits));
+}
+
+int rfs_quota_apply(struct rfs_fs *fs, const struct rfs_rec *rec,
+		    const u8 *limits)
+{
+	u32 type = le32_to_cpu(rec->dir2), id = le32_to_cpu(rec->dir1);
+	struct rfs_quota new, *q;
+	struct rfs_buf *buf;
+	int ret;
+
+	if (type >= RFS_QUOTA_TYPES || le16_to_cpu(rec->len2) != sizeof(new))
+		return -EUCLEAN;
+	ret = rfs_quota_entry(fs, type, id, true, &q, &buf);
+	if (ret)
+		return ret;
+	memcpy(&new, limits, sizeof(new));
+	new.blocks = q->blocks;
+	new.inodes = q->inodes;
+	*q = new;
+	rfs_buf_dirty(fs, buf);
+	return id == RFS_QUOTA_GRACE ? 0 : settle(fs, type, q);
+}
+
+/* Those that were never written are only in memory. */
+static u64 first_dirty(const struct rfs_fs *fs, u64 from, u64 to)
+{
+	const struct rfs_buf *buf;
+
+	for (buf = fs->dirty.first; buf; buf = buf->next)
+		if (buf->type == RFS_QUOTA && buf->off >= from)
+			to = min(to, buf->off);
+	return to;
+}
+
+int rfs_quota_block(struct rfs_fs *fs, u64 *off, struct rfs_buf **out)
+{
+	u64 from = *off, end = ENTRY_BLOCKS + RFS_QUOTA_TYPES;
+	int ret;
+
+	do {
+		ret = rfs_map_seek(fs, RFS_QUOTA_INO, from, end, true, &from);
+	} while (ret == -EAGAIN);
+	if (ret)
+		return ret;
+	*off = first_dirty(fs, *off, from);
+	if (*off >= end)
+		return -ENOENT;
+	ret = block_get(fs, *off, false, out);
+	return ret || *out ? ret : -EUCLEAN;
+}
+
+int rfs_quota_next(struct rfs_fs *fs, u32 type, u32 *id)
+{
+	static const struct rfs_quota none;
+	u64 off = RFS_QUOTA_OFF(type, *id), at = *id;
+	struct rfs_buf *buf;
+	int ret;
+
+	for (;; off++) {
+		ret = rfs_quota_block(fs, &off, &buf);
+		if (ret)
+			return ret;
+		if (off % RFS_QUOTA_TYPES != type)
+			continue;
+		at = max(at, off / RFS_QUOTA_TYPES * RFS_QUOTA_ENTRIES);
+		for (; at < (off / RFS_QUOTA_TYPES + 1) * RFS_QUOTA_ENTRIES;
+		     at++) {
+			if (at >= RFS_QUOTA_GRACE)
+				return -ENOENT;
+			if (memcmp(&buf->quotas.entry[at % RFS_QUOTA_ENTRIES],
+				   &none, sizeof(none))) {
+				*id = at;
+				return 0;
+			}
+		}
+	}
+}
+
+static int make_inode(struct rfs_fs *fs)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret = rfs_iget(fs, RFS_QUOTA_INO, &di, &buf);
+
+	if (ret != -ENOENT)
+		return ret;
+	ret = rfs_iset(fs, RFS_QUOTA_INO, &di, &buf);
+	if (ret)
+		return ret;
+	di->gen = cpu_to_le32((u32)rfs_next_version(fs, 1));
+	di->nlink = cpu_to_le32(1);
+	di->btime = cpu_to_le64(fs->ops->now(fs->dev));
+	return 0;
+}
+
+/*
+ * The check-point is for the records to come: they need inode 1, and whoever
+ * replays them has to know that usage is right.
+ */
+int rfs_quota_on(struct rfs_fs *fs)
+{
+	int ret;
+
+	if (!(le32_to_cpu(fs->super.incompat) & RFS_INCOMPAT_QUOTA))
+		return -EOPNOTSUPP;
+	if (fs->counting)
+		return 0;
+	ret = make_inode(fs);
+	if (!ret)
+		ret = rfs_quota_compare(fs, true, NULL, NULL);
+	if (ret)
+		return ret;
+	fs->counting = true;
+	fs->miscounted = false;
+	return fs->read_only ? 0 : rfs_checkpoint(fs, 0);
+}
+
+void rfs_quota_off(struct rfs_fs *fs)
+{
+	fs->counting = false;
+	fs->enforced = 0;
+}

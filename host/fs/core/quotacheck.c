@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Usage of quotas against what all inodes say: to check it, and to make it. */
+#include "rfs.h"
+
+#define MAP_INODES	(RFS_MAP_ENTRIES * RFS_BLOCK_INODES)
+
+struct usage {
+	u64 key;		/* type and id, + 1; 0: an empty place */
+	u64 blocks, inodes;
+};
+
+/* Hashed while it is made, in the order of its keys then */
+struct usages {
+	struct usage *at;
+	u32 n, room;		/* a power of 2 */
+};
+
+static u64 key_of(u32 type, u32 id)
+{
+	return ((u64)type << 32 | id) + 1;
+}
+
+static struct usage *place_of(const struct usages *u, u64 key)
+{
+	u64 at = key * 0x9e3779b97f4a7c15ULL >> 32;
+
+	while (u->at[at & (u->room - 1)].key &&
+	       u->at[at & (u->room - 1)].key != key)
+		at++;
+	return &u->at[at & (u->room - 1)];
+}
+
+static int grow(struct usages *u)
+{
+	struct usages more = { .n = u->n, .room = u->room ? 2 * u->room : 64 };
+	u32 i;
+
+	more.at = rfs_alloc(more.room * sizeof(*more.at));
+	if (!more.at)
+		return -ENOMEM;
+	for (i = 0; i < u->room; i++)
+		if (u->at[i].key)
+			*place_of(&more, u->at[i].key) = u->at[i];
+	rfs_free(u->at);
+	*u = more;
+	return 0;
+}
+
+static int count_inode(struct usages *u, const struct rfs_dinode *di)
+{
+	u32 type;
+
+	for (type = 0; type < RFS_QUOTA_TYPES; type++) {
+		u64 key = key_of(type, rfs_owner(di, type));
+		struct usage *place;
+
+		if (2 * (u->n + 1) > u->room && grow(u))
+			return -ENOMEM;
+		place = place_of(u, key);
+		u->n += !place->key;
+		place->key = key;
+		place->blocks += le64_to_cpu(di->blocks);
+		place->inodes++;
+	}
+	return 0;
+}
+
+static int by_key(const void *a, const void *b)
+{
+	const struct usage *x = a, *y = b;
+
+	return x->key < y->key ? -1 : x->key > y->key;
+}
+
+static void put_in_order(struct usages *u)
+{
+	u32 i, n = 0;
+
+	for (i = 0; i < u->room; i++)
+		if (u->at[i].key)
+			u->at[n++] = u->at[i];
+	if (n)
+		rfs_sort(u->at, n, sizeof(*u->at), by_key);
+}
+
+/* What is not there is nothing. */
+static struct usage find(const struct usages *u, u64 key)
+{
+	struct usage none = { .key = key };
+	u32 low = 0, high = u->n;
+
+	while (low < high) {
+		u32 mid = (low + high) / 2;
+
+		if (u->at[mid].key == key)
+			return u->at[mid];
+		if (u->at[mid].key < key)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return none;
+}
+
+/* An inode that cannot be read is somebody else's fault. */
+static int count(struct rfs_fs *fs, struct usages *u)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	u32 block, i;
+	int ret;
+
+	for (block = 0; block < fs->imap_blocks; block++) {
+		if (!(fs->timb[block] >> RFS_ADDR_BITS))
+			continue;
+		for (i = 0; i < MAP_INODES; i++) {
+			u32 ino = block * MAP_INODES + i;
+
+			if (ino == RFS_QUOTA_INO)
+				continue;
+			ret = rfs_iget(fs, ino, &di, &buf);
+			if (ret == -ENOMEM)
+				return ret;
+			ret = ret ? 0 : count_inode(u, di);
+			if (ret)
+				return ret;
+			if (i % RFS_BLOCK_INODES == RFS_BLOCK_INODES - 1)
+				rfs_cache_trim(fs, fs->clean_max);
+		}
+	}
+	return 0;
+}
+
+/* How the two are compared */
+struct compare {
+	struct rfs_fs *fs;
+	struct usages u;
+	bool fix;
+	rfs_differs *differs;
+	void *arg;
+};
+
+/* An entry against what was counted; *changed: it was made to fit. */
+static void compare(const struct compare *c, u32 type, u32 id,
+		    struct rfs_quota *q, bool *changed)
+{
+	struct usage have = find(&c->u, key_of(type, id));
+
+	if (le64_to_cpu(q->blocks) == have.blocks &&
+	    le64_to_cpu(q->inodes) == have.inodes)
+		return;
+	if (c->differs)
+		c->differs(c->arg, type, id, q, have.blocks, have.inodes);
+	if (!c->fix)
+		return;
+	q->blocks = cpu_to_le64(have.blocks);
+	q->inodes = cpu_to_le64(have.inodes);
+	*changed = true;
+}
+
+/* Many blocks that are dirty are written: not more than there should be. */
+static int keep_bound(struct rfs_fs *fs)
+{
+	rfs_cache_trim(fs, fs->clean_max);
+	if (fs->read_only || !rfs_checkpoint_due(fs))
+		return 0;
+	return rfs_checkpoint(fs, 0);
+}
+
+static int compare_blocks(const struct compare *c)
+{
+	struct rfs_buf *buf;
+	u64 off, id;
+	u32 i;
+	int ret;
+
+	for (off = 0;; off++) {
+		bool changed = false;
+
+		ret = rfs_quota_block(c->fs, &off, &buf);
+		if (ret)
+			return ret == -ENOENT ? 0 : ret;
+		id = off / RFS_QUOTA_TYPES * RFS_QUOTA_ENTRIES;
+		for (i = 0; i < RFS_QUOTA_ENTRIES; i++)
+			if (id + i < RFS_QUOTA_GRACE)
+				compare(c, off % RFS_QUOTA_TYPES, id + i,
+					&buf->quotas.entry[i], &changed);
+		if (changed)
+			rfs_buf_dirty(c->fs, buf);
+		ret = c->fix ? keep_bound(c->fs) : 0;
+		if (ret)
+			return ret;
+	}
+}
+
+/* Those who have something, and no entry */
+static int compare_missing(const struct compare *c)
+{
+	struct rfs_quota *q, none = { 0 };
+	struct rfs_buf *buf;
+	bool changed;
+	u32 i;
+	int ret;
+
+	for (i = 0; i < c->u.n; i++) {
+		u32 type = (c->u.at[i].key - 1) >> 32, id = c->u.at[i].key - 1;
+
+		ret = rfs_quota_entry(c->fs, type, id, c->fix, &q, &buf);
+		if (ret)
+			return ret;
+		changed = false;
+		if (!q)
+			compare(c, type, id, &none, &changed);
+		else if (c->fix)
+			compare(c, type, id, q, &changed);
+		if (changed)
+			rfs_buf_dirty(c->fs, buf);
+		ret = c->fix ? keep_bound(c->fs) : 0;
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+int rfs_quota_compare(struct rfs_fs *fs, bool fix, rfs_differs *differs,
+		      void *arg)
+{
+	struct compare c = { .fs = fs, .fix = fix, .differs = differs,
+			     .arg = arg };
+	int ret = count(fs, &c.u);
+
+	if (!ret) {
+		put_in_order(&c.u);
+		ret = compare_blocks(&c);
+	}
+	if (!ret)
+		ret = compare_missing(&c);
+	rfs_free(c.u.at);
+	return ret;
+}

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * quotactl(2). The core counts and keeps limits, as it alone knows when an
+ * inode gets a block (core/quota.c); dquot_*() are not used. What is here says
+ * so in Linux's words.
+ */
+#include <linux/capability.h>
+#include <linux/quotaops.h>
+#include <linux/time64.h>
+
+#include "rfsm.h"
+
+/* What Q_GETFMT answers: limits of 64 bits */
+static struct quota_format_type format = { .qf_fmt_id = QFMT_VFS_V1 };
+
+static const unsigned int enforce_flags[RFS_QUOTA_TYPES] = {
+	FS_QUOTA_UDQ_ENFD, FS_QUOTA_GDQ_ENFD,
+};
+
+static bool is_on(const struct rfsm *m, u32 type)
+{
+	return type < RFS_QUOTA_TYPES && m->opt.quota & 1U << type;
+}
+
+bool rfsm_may_exceed(void *dev)
+{
+	return capable(CAP_SYS_RESOURCE);
+}
+
+static void tell(const struct rfs_quota *q, u64 held, struct qc_dqblk *out)
+{
+	memset(out, 0, sizeof(*out));
+	out->d_spc_hardlimit = le64_to_cpu(q->space_hard);
+	out->d_spc_softlimit = le64_to_cpu(q->space_soft);
+	out->d_ino_hardlimit = le64_to_cpu(q->inodes_hard);
+	out->d_ino_softlimit = le64_to_cpu(q->inodes_soft);
+	out->d_space = (le64_to_cpu(q->blocks) + held) * RFS_BLOCK_BYTES;
+	out->d_ino_count = le64_to_cpu(q->inodes);
+	out->d_spc_timer = le64_to_cpu(q->space_end);
+	out->d_ino_timer = le64_to_cpu(q->inodes_end);
+}
+
+static int get_dqblk(struct super_block *sb, struct kqid qid,
+		     struct qc_dqblk *out)
+{
+	u32 id = from_kqid(sb->s_user_ns, qid);
+	struct rfsm *m = rfsm_of(sb);
+	struct rfs_quota q;
+	u64 held;
+	int ret;
+
+	if (!is_on(m, qid.type))
+		return -ESRCH;
+	rfsm_lock(m);
+	ret = rfs_quota_get(m->fs, qid.type, id, &q, &held);
+	rfsm_unlock(m);
+	if (ret)
+		return rfsm_failed(m, ret);
+	tell(&q, held, out);
+	return 0;
+}
+
+static int get_nextdqblk(struct super_block *sb, struct kqid *qid,
+			 struct qc_dqblk *out)
+{
+	u32 id = from_kqid(sb->s_user_ns, *qid);
+	struct rfsm *m = rfsm_of(sb);
+	int ret;
+
+	if (!is_on(m, qid->type))
+		return -ESRCH;
+	rfsm_lock(m);
+	ret = rfs_quota_next(m->fs, qid->type, &id);
+	rfsm_unlock(m);
+	if (ret)
+		return ret == -ENOENT ? ret : rfsm_failed(m, ret);
+	*qid = make_kqid(sb->s_user_ns, qid->type, id);
+	return get_dqblk(sb, *qid, out);
+}
+
+/* Those limits that are asked for, by a record; under the volume lock. */
+static int change(struct rfsm *m, u32 type, u32 id, const struct qc_dqblk *to)
+{
+	struct rfs_quota q;
+	u64 held;
+	int ret = rfs_quota_get(m->fs, type, id, &q, &held);
+
+	if (ret)
+		return ret;
+	if (to->d_fieldmask & QC_SPC_HARD)
+		q.space_hard = cpu_to_le64(to->d_spc_hardlimit);
+	if (to->d_fieldmask & QC_SPC_SOFT)
+		q.space_soft = cpu_to_le64(to->d_spc_softlimit);
+	if (to->d_fieldmask & QC_INO_HARD)
+		q.inodes_hard = cpu_to_le64(to->d_ino_hardlimit);
+	if (to->d_fieldmask & QC_INO_SOFT)
+		q.inodes_soft = cpu_to_le64(to->d_ino_softlimit);
+	if (to->d_fieldmask & QC_SPC_TIMER)
+		q.space_end = cpu_to_le64(to->d_spc_timer);
+	if (to->d_fieldmask & QC_INO_TIMER)
+		q.inodes_end = cpu_to_le64(to->d_ino_timer);
+	return rfs_quota_set(m->fs, type, id, &q);
+}
+
+/* Usage is what it is: it cannot be set. */
+static int set_dqblk(struct super_block *sb, struct kqid qid,
+		     struct qc_dqblk *to)
+{
+	int mask = QC_SPC_HARD | QC_SPC_SOFT | QC_INO_HARD | QC_INO_SOFT |
+		   QC_SPC_TIMER | QC_INO_TIMER;
+	u32 id = from_kqid(sb->s_user_ns, qid);
+	struct rfsm *m = rfsm_of(sb);
+	int ret;
+
+	if (!is_on(m, qid.type))
+		return -ESRCH;
+	if (to->d_fieldmask & ~mask)
+		return -EINVAL;
+	rfsm_do(m, ret, change(m, qid.type, id, to));
+	return ret;
+}
+
+static int get_state(struct super_block *sb, struct qc_state *state)
+{
+	struct rfsm *m = rfsm_of(sb);
+	u64 space, inodes;
+	u32 type;
+	int ret = 0;
+
+	memset(state, 0, sizeof(*state));
+	rfsm_lock(m);
+	for (type = 0; !ret && type < RFS_QUOTA_TYPES; type++) {
+		struct qc_type_state *s = &state->s_state[type];
+
+		if (!is_on(m, type))
+			continue;
+		s->flags = QCI_ACCT_ENABLED | QCI_SYSFILE;
+		if (m->fs->enforced & 1U << type)
+			s->flags |= QCI_LIMITS_ENFORCED;
+		s->ino = RFS_QUOTA_INO;
+		ret = rfs_quota_grace(m->fs, type, &space, &inodes);
+		s->spc_timelimit = space;
+		s->ino_timelimit = inodes;
+	}
+	rfsm_unlock(m);
+	return ret ? rfsm_failed(m, ret) : 0;
+}
+
+/* How long soft limits may be exceeded; of an id that nobody has */
+static int set_info(struct super_block *sb, int type, struct qc_info *info)
+{
+	struct qc_dqblk to = { .d_fieldmask = info->i_fieldmask,
+			       .d_spc_timer = info->i_spc_timelimit,
+			       .d_ino_timer = info->i_ino_timelimit };
+	struct rfsm *m = rfsm_of(sb);
+	int ret;
+
+	if (!is_on(m, type))
+		return -ESRCH;
+	if (info->i_fieldmask & ~(QC_SPC_TIMER | QC_INO_TIMER))
+		return -EINVAL;
+	rfsm_do(m, ret, change(m, type, RFS_QUOTA_GRACE, &to));
+	return ret;
+}
+
+/* Usage is counted from mount to unmount; whether limits hold can be changed. */
+static int enforce(struct super_block *sb, unsigned int flags, bool on)
+{
+	struct rfsm *m = rfsm_of(sb);
+	u32 type;
+	int ret = 0;
+
+	rfsm_lock(m);
+	for (type = 0; type < RFS_QUOTA_TYPES; type++) {
+		u32 bit = 1U << type;
+
+		if (!(flags & enforce_flags[type]))
+			continue;
+		if (!is_on(m, type))
+			ret = -ESRCH;
+		else if (!(m->fs->enforced & bit) == !on)
+			ret = on ? -EBUSY : -EEXIST;
+		else
+			m->fs->enforced ^= bit;
+		flags &= ~enforce_flags[type];
+	}
+	rfsm_unlock(m);
+	return flags ? -EINVAL : ret;
+}
+
+static int enable(struct super_block *sb, unsigned int flags)
+{
+	return enforce(sb, flags, true);
+}
+
+static int disable(struct super_block *sb, unsigned int flags)
+{
+	return enforce(sb, flags, false);
+}
+
+static int sync(struct super_block *sb, int type)
+{
+	return rfsm_sync(rfsm_of(sb), 0);
+}
+
+static const struct quotactl_ops ops = {
+	.quota_enable = enable,
+	.quota_disable = disable,
+	.quota_sync = sync,
+	.set_info = set_info,
+	.get_dqblk = get_dqblk,
+	.get_nextdqblk = get_nextdqblk,
+	.set_dqblk = set_dqblk,
+	.get_state = get_state,
+};
+
+/*
+ * A volume that was counted goes on being counted while it is recovered. What
+ * the options say is so from here on.
+ */
+int rfsm_quota_init(struct rfsm *m)
+{
+	struct super_block *sb = m->sb;
+	u32 type;
+	int ret = 0;
+
+	if (!m->opt.quota) {
+		rfs_quota_off(m->fs);
+		return 0;
+	}
+	rfsm_lock(m);
+	ret = rfs_quota_on(m->fs);
+	m->fs->enforced = m->opt.quota;
+	rfsm_unlock(m);
+	if (ret == -EOPNOTSUPP) {
+		pr_err("rfs: %pg: made before there were quotas\n",
+		       sb->s_bdev);
+		return -EINVAL;
+	}
+	if (ret)
+		return ret;
+	sb->s_qcop = &ops;
+	sb->s_quota_types = QTYPE_MASK_USR | QTYPE_MASK_GRP;
+	/* all that Linux itself looks at, and only for Q_GETFMT */
+	for (type = 0; type < RFS_QUOTA_TYPES; type++) {
+		if (!is_on(m, type))
+			continue;
+		sb_dqopt(sb)->info[type].dqi_format = &format;
+		sb_dqopt(sb)->flags |= dquot_state_flag(DQUOT_USAGE_ENABLED |
+							DQUOT_LIMITS_ENABLED,
+							type);
+	}
+	return 0;
+}
