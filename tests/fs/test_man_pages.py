@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The manual pages of host/fs/man say what the programs' usage and host/fs/README.md say."""
+"""The manual pages say what the programs' usage and host/fs/README.md say."""
 
 import re
 import shutil
@@ -10,6 +10,8 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 MAN = REPOSITORY / "host/fs/man"
+RSDCTL = REPOSITORY / "host/tools/rsdctl"
+PAGES = [*sorted(MAN.iterdir()), RSDCTL / "rsdctl.8"]
 SOURCES = {
     name: REPOSITORY / f"host/tools/{name}.rfs/{name}.c" for name in ("mkfs", "fsck", "dump")
 }
@@ -24,7 +26,7 @@ def usage(name: str) -> list[str]:
 
 
 def page(name: str) -> str:
-    return (MAN / name).read_text().replace("\\-", "-")
+    return next(path for path in PAGES if path.name == name).read_text().replace("\\-", "-")
 
 
 @pytest.mark.parametrize("name", ["mkfs", "fsck"])
@@ -66,11 +68,28 @@ def test_mount_options() -> None:
         assert f".B {value}" in described
 
 
+def test_rsdctl() -> None:
+    """The commands and options that it takes, and their arguments, are those described."""
+    source = (RSDCTL / "rsdctl.c").read_text()
+    text = page("rsdctl.8")
+    synopsis, rest = text[: text.index(".SH DESCRIPTION")], text[text.index(".SH COMMANDS") :]
+    commands = set(re.findall(r"^\t\{ \"(\w+)\", \d, \d,", source, re.M))
+    assert commands == set(re.findall(r"^\.B rsdctl (\w+)", synopsis, re.M))
+    listed, options = rest[: rest.index(".SH OPTIONS")], rest[rest.index(".SH OPTIONS") :]
+    assert commands == set(re.findall(r"^\.TP\n\.B (\w+)$", listed, re.M))
+    taken = dict(re.findall(r"\{ \"([a-z-]+)\", (no|required)_argument,", source))
+    taken["version"] = "no"
+    described = re.findall(r"^\.TP\n\.(B|BI) --([a-z-]+)", options, re.M)
+    assert {name: "required" if kind == "BI" else "no" for kind, name in described} == taken
+    assert "Exit status: 0 done, 1 failed, 2 wrong" in source.replace('\\n"\n"', " ")
+    assert "0 done, 1 failed, 2 wrong usage." in text
+
+
 @pytest.mark.skipif(shutil.which("groff") is None, reason="needs groff")
-@pytest.mark.parametrize("name", sorted(path.name for path in MAN.iterdir()))
-def test_clean(name: str) -> None:
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_clean(path: Path) -> None:
     """groff has no warning, and the page is more than its title."""
-    command = ["groff", "-man", "-Tutf8", "-ww", MAN / name]
+    command = ["groff", "-man", "-Tutf8", "-ww", path]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert len(done.stdout.splitlines()) > 30
