@@ -6,6 +6,7 @@ that were never run, by the mean of their scale.
 """
 
 import json
+import math
 import threading
 from collections.abc import Iterator, Sequence
 from statistics import fmean
@@ -62,7 +63,9 @@ class Outlook:
                 seconds += known
         text = f"{len(self._left)} benchmarks on file systems to do, {self._kept} are kept"
         text += f"; {len(self._to_age)} volumes to age"
-        text += f"; about {seconds / 3600:.1f} h of processor time"
+        long = seconds >= 3600
+        about = f"{seconds / 3600:.1f} h" if long else f"{math.ceil(seconds / 60)} min"
+        text += f"; about {about} of processor time"
         return text + (f", and {unknown} guests of which none ran before" if unknown else "")
 
     def _estimate(self, system: str, what: str, scale: str) -> float | None:
