@@ -4,8 +4,11 @@
  * right checksum. Mounting, checking, reading and writing may fail, but must
  * end, and the sanitizers must be content.
  *
- *	fuzz [seed=N] [rounds=N]
+ *	fuzz [seed=N] [rounds=N] [guided=1]
  *	fuzz_drive DRIVE SEED
+ *
+ * guided: damage that makes the core go where none did before is kept, and most
+ * volumes have what was kept, a bit different. The same arguments do the same.
  *
  * fuzz_drive makes one of them on a drive, for others to look at: 28 zones of
  * 64 blocks or more, with page metadata.
@@ -18,6 +21,7 @@
 
 const char *program = "fuzz_drive";
 #endif
+#include "coverage.h"
 #include "memdev.h"
 #include "option.h"
 
@@ -96,42 +100,121 @@ static void make(struct memdev *dev)
 	rfs_drop(fs);
 }
 
-/* Change a block; its checksums are made right again, half of the time. */
-static void damage(struct memdev *dev, u8 *store)
+enum where { STATE, DATA, OOB };
+
+/* A few bytes of a block that change */
+struct edit {
+	u32 page;
+	enum where where;
+	u32 at, bytes;		/* bytes: 1 to 8 */
+	u64 value;		/* STATE: what becomes of the page */
+	bool flip;		/* these bits change, else that is the value */
+	bool seal;		/* checksums are made right again */
+};
+
+#define EDITS	24	/* of a volume, at most */
+
+struct input {
+	u32 n;
+	struct edit edit[EDITS];
+};
+
+static u32 any_page(const struct memdev *dev)
 {
-	u32 pages = ZONES * dev->geo.zone_blocks, tries = 10000, bytes, seal;
-	struct rfs_oob *oob = (struct rfs_oob *)(store + RFS_BLOCK_BYTES);
-	struct rfs_head *head = (struct rfs_head *)store;
-	struct mem_page *page;
-	bool meta;
+	u32 pages = ZONES * dev->geo.zone_blocks, tries = 10000, at;
+	const struct mem_page *page;
 
 	do {
-		page = &dev->page[pick(pages)];
-		meta = page->state == MEM_OK && page->oob->type != RFS_DATA;
-	} while (--tries && !(meta || (page->state == MEM_OK && !pick(20))));
-	if (pick(30) == 0) {
-		page->state = pick(2) ? MEM_TORN : MEM_ABSENT;
+		at = pick(pages);
+		page = &dev->page[at];
+	} while (--tries && (page->state != MEM_OK ||
+			     (page->oob->type == RFS_DATA && pick(20))));
+	return at;
+}
+
+static u64 any_value(void)
+{
+	static const u64 odd[] = { 0, 1, 2, 15, 16, 63, 252, 255, 4032, 4096,
+				   0xffff, 1 << 28, ~0U, 1ULL << 48, ~0ULL };
+
+	switch (pick(4)) {
+	case 0:
+		return odd[pick(sizeof(odd) / sizeof(*odd))];
+	case 1:
+		return pick(ZONES * 64);
+	case 2:
+		return (u64)pick(1 << 16) << 8 * pick(6);
+	}
+	return (u64)pick(1U << 31) << 33 | (u64)pick(1U << 31) << 2 | pick(4);
+}
+
+static void any_edit(struct edit *e, u32 page, bool seal)
+{
+	memset(e, 0, sizeof(*e));
+	e->page = page;
+	e->seal = seal;
+	e->where = pick(8) ? DATA : OOB;
+	e->bytes = pick(3) ? 1 : 1 << pick(4);
+	e->at = pick(e->where == OOB ? 60 : pick(3) ? 256 : RFS_BLOCK_BYTES);
+	if (e->bytes > 1)
+		e->at -= e->at % e->bytes;
+	e->flip = pick(2);
+	e->value = e->flip ? 1ULL << pick(8 * e->bytes) : any_value();
+}
+
+/* One block is damaged; its checksums are right again, mostly. */
+static void damage(const struct memdev *dev, struct input *in)
+{
+	u32 page = any_page(dev), bytes = 1 + pick(4);
+	bool seal = pick(4);
+
+	if (pick(30) == 0 && in->n < EDITS) {
+		in->edit[in->n++] = (struct edit){ .page = page,
+			.value = pick(2) ? MEM_TORN : MEM_ABSENT };
 		return;
 	}
-	memcpy(store, page->data, RFS_BLOCK_BYTES);
-	memcpy(oob, page->oob, sizeof(*oob));
-	seal = pick(4);
-	for (bytes = 1 + pick(4); bytes; bytes--) {
-		u32 at = pick(3) ? pick(256) : pick(RFS_BLOCK_BYTES);
+	for (; bytes && in->n < EDITS; bytes--)
+		any_edit(&in->edit[in->n++], page, seal);
+}
 
-		if (pick(8) == 0)
-			((u8 *)oob)[pick(60)] = pick(256);
-		else if (pick(2))
-			store[at] ^= 1 << pick(8);
-		else
-			store[at] = pick(2) ? pick(256) : pick(2) * 255;
+static void change_bytes(u8 *at, const struct edit *e)
+{
+	u64 value = 0;
+
+	if (e->flip)
+		memcpy(&value, at, e->bytes);
+	value ^= e->value;
+	memcpy(at, &value, e->bytes);
+}
+
+/* The edits of a page are after one another. store is where it is from then on. */
+static void apply(struct memdev *dev, const struct input *in,
+		  u8 (*store)[RFS_BLOCK_BYTES + RFS_OOB_BYTES])
+{
+	u32 i;
+
+	for (i = 0; i < in->n; i++) {
+		const struct edit *e = &in->edit[i];
+		struct mem_page *page = &dev->page[e->page];
+		struct rfs_oob *oob = (void *)(store[i] + RFS_BLOCK_BYTES);
+		struct rfs_head *head = (void *)store[i];
+
+		if (e->where == STATE || page->state != MEM_OK) {
+			page->state = e->where == STATE ? e->value :
+							  page->state;
+			continue;
+		}
+		memcpy(store[i], page->data, RFS_BLOCK_BYTES);
+		memcpy(oob, page->oob, sizeof(*oob));
+		change_bytes(e->where == OOB ? (u8 *)oob + min(e->at, 56U) :
+			     store[i] + e->at, e);
+		if (e->seal && oob->type != RFS_DATA)
+			rfs_head_seal(head, le64_to_cpu(head->stamp));
+		if (e->seal)
+			rfs_oob_seal(oob, store[i]);
+		page->data = store[i];
+		page->oob = oob;
 	}
-	if (seal && meta)
-		rfs_head_seal(head, le64_to_cpu(head->stamp));
-	if (seal)
-		rfs_oob_seal(oob, store);
-	page->data = store;
-	page->oob = oob;
 }
 
 #ifdef FUZZ_DRIVE
@@ -185,7 +268,8 @@ int main(int argc, char **argv)
 	struct rfs_geometry geo = { .zones = ZONES, .zone_blocks = 64,
 				    .oob_bytes = 64 };
 	struct memdev *dev = memdev_new(&geo, CAP, 64 << 20, false);
-	static u8 store[CHANGED][RFS_BLOCK_BYTES + RFS_OOB_BYTES];
+	static u8 store[EDITS][RFS_BLOCK_BYTES + RFS_OOB_BYTES];
+	struct input in = { 0 };
 	u32 n;
 	int ret;
 
@@ -196,7 +280,8 @@ int main(int argc, char **argv)
 	make(dev);
 	state = strtoull(argv[2], NULL, 0) * 991 + 7;
 	for (n = 1 + pick(CHANGED); n; n--)
-		damage(dev, store[n - 1]);
+		damage(dev, &in);
+	apply(dev, &in, store);
 	ret = put_on_drive(dev, argv[1]);
 	memdev_free(dev);
 	return ret != 0;
@@ -315,42 +400,108 @@ static bool rescue(const struct memdev *from)
 	return good;
 }
 
+struct tally {
+	u32 mounted, faulty, repaired, rescued;
+};
+
+/* A life of a damaged volume; rescued: and of a copy, without check-points */
+static void live(struct memdev *dev, bool read_only, bool rescued,
+		 struct tally *tally)
+{
+	struct rfs_report report = { .read_data = true };
+	u32 budget = 2000;
+	struct rfs_fs *fs;
+
+	if (rescued)
+		tally->rescued += rescue(dev);
+	if (rfs_mount(&memdev_ops, dev, &dev->geo, read_only, 0, &fs))
+		return;
+	tally->mounted++;
+	read_all(fs, RFS_ROOT_INO, 0, &budget);
+	if (!rfs_check(fs, &report) && report.faults) {
+		tally->faulty++;
+		tally->repaired += repair(fs);
+	}
+	quotas(fs, budget);
+	change(fs);
+	rfs_drop(fs);
+}
+
+#define CORPUS	4096
+
+/* Inputs that went where none had been before */
+static struct input corpus[CORPUS];
+static u32 kept;
+
+/* One of these, a bit different */
+static void vary(const struct memdev *dev, struct input *in)
+{
+	const struct input *other = &corpus[pick(kept)];
+	u32 times = 1 + pick(6), at;
+
+	*in = corpus[pick(kept)];
+	for (; times; times--) {
+		at = in->n ? pick(in->n) : 0;
+		switch (in->n ? pick(8) : 0) {
+		case 1:
+			in->edit[at] = in->edit[--in->n];
+			break;
+		case 2:
+			if (in->n < EDITS && other->n)
+				in->edit[in->n++] = other->edit[pick(other->n)];
+			break;
+		case 3:
+			in->edit[at].at ^= 1U << pick(5);
+			in->edit[at].at %= RFS_BLOCK_BYTES - 8;
+			break;
+		case 4:
+			if (in->edit[at].where != STATE)
+				in->edit[at].value = any_value();
+			break;
+		case 5:
+			any_edit(&in->edit[at], in->edit[at].page, true);
+			break;
+		default:
+			damage(dev, in);
+			break;
+		}
+	}
+}
+
 int main(int argc, char **argv)
 {
 	struct rfs_geometry geo = { .zones = ZONES, .zone_blocks = 64,
 				    .oob_bytes = 64 };
 	struct memdev *whole = memdev_new(&geo, CAP, 64 << 20, false);
 	struct memdev *dev = memdev_new(&geo, CAP, 16 << 20, false);
-	static u8 store[CHANGED][RFS_BLOCK_BYTES + RFS_OOB_BYTES];
+	static u8 store[EDITS][RFS_BLOCK_BYTES + RFS_OOB_BYTES];
 	u64 rounds = option(argc, argv, "rounds", 1000), i;
-	u32 mounted = 0, faulty = 0, repaired = 0, rescued = 0, n;
+	bool guided = option(argc, argv, "guided", 0);
+	struct tally tally = { 0 };
+	struct input in;
+	u32 n;
 
 	state = option(argc, argv, "seed", 1) * 991 + 7;
 	make(whole);
 	for (i = 0; i < rounds; i++) {
-		struct rfs_report report = { .read_data = true };
-		u32 budget = 2000;
-		struct rfs_fs *fs;
-
 		memdev_copy(dev, whole);
-		for (n = 1 + pick(CHANGED); n; n--)
-			damage(dev, store[n - 1]);
-		if (i % 3 == 0)
-			rescued += rescue(dev);
-		if (rfs_mount(&memdev_ops, dev, &geo, pick(3) == 0, 0, &fs))
-			continue;
-		mounted++;
-		read_all(fs, RFS_ROOT_INO, 0, &budget);
-		if (!rfs_check(fs, &report) && report.faults) {
-			faulty++;
-			repaired += repair(fs);
-		}
-		quotas(fs, budget);
-		change(fs);
-		rfs_drop(fs);
+		memset(&in, 0, sizeof(in));
+		if (guided && kept && pick(2))
+			vary(dev, &in);
+		else
+			for (n = 1 + pick(CHANGED); n; n--)
+				damage(dev, &in);
+		apply(dev, &in, store);
+		coverage_begin();
+		live(dev, pick(3) == 0, i % 3 == 0, &tally);
+		if (coverage_end() && guided && kept < CORPUS)
+			corpus[kept++] = in;
 	}
 	printf("%llu volumes: of each third %u could be rescanned, of all %u could be mounted, of these fsck found faults in %u and repaired %u\n",
-	       (unsigned long long)rounds, rescued, mounted, faulty, repaired);
+	       (unsigned long long)rounds, tally.rescued, tally.mounted,
+	       tally.faulty, tally.repaired);
+	printf("%u places in the code, %u ways between them, %u volumes kept\n",
+	       coverage_places(), coverage_ways(), kept);
 	memdev_free(whole);
 	memdev_free(dev);
 	return 0;

@@ -116,15 +116,45 @@ def test_teeth(build: Path, rule: str, workload: str) -> None:
     assert "FAILED" in done.stdout
 
 
-def test_damaged_volumes(build: Path) -> None:
-    done = run(build / "fuzz", "rounds=3000")
+def fuzz(build: Path, *options: str) -> list[int]:
+    """Run the fuzzer: volumes rescanned, mounted, faulty, repaired; places, ways, volumes kept."""
+    done = run(build / "fuzz", *options)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-    pattern = r"(\d+) could be rescanned.* (\d+) could be mounted.* (\d+) and repaired (\d+)$"
-    rescanned, mounted, faulty, repaired = map(int, re.findall(pattern, done.stdout)[0])
-    assert rescanned > 800  # of 1,000
-    assert mounted > 500
-    assert faulty > 100
+    pattern = (
+        r"(\d+) could be rescanned.* (\d+) could be mounted.* (\d+) and repaired (\d+)\n"
+        r"(\d+) places in the code, (\d+) ways between them, (\d+) volumes kept"
+    )
+    return list(map(int, re.findall(pattern, done.stdout)[0]))
+
+
+def test_damaged_volumes(build: Path) -> None:
+    rescanned, mounted, faulty, repaired, *_ = fuzz(build, "rounds=1500")
+    assert rescanned > 400  # of 500
+    assert mounted > 250
+    assert faulty > 50
     assert repaired > faulty * 3 // 4
+
+
+def test_damage_led_by_coverage(build: Path) -> None:
+    """Damage is varied that has led the code where none did before."""
+    *_, places, ways, kept = fuzz(build, "rounds=1500", "guided=1")
+    assert places > 2000
+    assert ways > 3000
+    assert kept > 200
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(4))
+def test_many_damaged_volumes(build: Path, seed: int) -> None:
+    done = subprocess.run(
+        [build / "fuzz", "guided=1", "rounds=25000", f"seed={seed}"],
+        capture_output=True,
+        text=True,
+        timeout=7200,
+        check=False,
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    print(done.stdout)
 
 
 @pytest.mark.parametrize("options", [(), ("burst=7",), ("oob=0", "burst=3")], ids=" ".join)
