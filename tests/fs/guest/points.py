@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""In the guest: points.py DRIVE TYPE POINTS SEED FIRST LAST PROMISES CHECK...
+"""In the guest: points.py DRIVE TYPE OPTIONS POINTS SEED FIRST LAST PROMISES CHECK...
 
 Rewinds DRIVE to POINTS operations in even distance from FIRST to LAST, each with outcomes of its
-own for what was in flight; mounts it as TYPE, has `promise check` look, writes on, unmounts. At
-each fourth the program CHECK runs before and after. PROMISES has lines "STEP OPERATION": how far
-the drive's log was when the step had promised. One process, since what takes time in a guest is
-to start programs.
+own for what was in flight; mounts it as TYPE with OPTIONS, which may be empty, has `promise check`
+look, writes on, unmounts. At each fourth the program CHECK runs before and after. PROMISES has
+lines "STEP OPERATION": how far the drive's log was when the step had promised. One process, since
+what takes time in a guest is to start programs.
 """
 
 import ctypes
@@ -24,8 +24,8 @@ def call(*words: object) -> None:
         raise SystemExit(f"{words}: status {done.returncode}\n{done.stdout}{done.stderr}")
 
 
-def mount(drive: str, kind: str) -> None:
-    if LIBC.mount(drive.encode(), b"/mnt", kind.encode(), 0, None):
+def mount(drive: str, kind: str, options: str) -> None:
+    if LIBC.mount(drive.encode(), b"/mnt", kind.encode(), 0, options.encode()):
         raise SystemExit(f"mount: {os.strerror(ctypes.get_errno())}")
 
 
@@ -35,12 +35,17 @@ def umount() -> None:
 
 
 def point(
-    drive: str, kind: str, check: list[str], seed: str, number: int, op: int, step: int
+    how: tuple[str, str, str],
+    check: list[str],
+    seed: str,
+    number: int,
+    op: int,
+    step: int,
 ) -> None:
-    call("rsdctl", "rewind", "--op", op, "--outcomes", number, drive)
+    call("rsdctl", "rewind", "--op", op, "--outcomes", number, how[0])
     if number % 4 == 0:
         call(*check)
-    mount(drive, kind)
+    mount(*how)
     call("/in/promise", "/mnt", "check", step, f"seed={seed}")
     with open("/mnt/after", "w") as stream:
         stream.write(str(op))
@@ -49,14 +54,14 @@ def point(
     umount()
     if number % 4 == 0:
         call(*check)
-        mount(drive, kind)
+        mount(*how)
         with open("/mnt/written") as stream:
             assert stream.read() == str(op)
         umount()
 
 
 def main() -> None:
-    drive, kind, points, seed, first, last, promises, *check = sys.argv[1:]
+    drive, kind, options, points, seed, first, last, promises, *check = sys.argv[1:]
     count, start, end = int(points), int(first), int(last)
     with open(promises) as stream:
         promised = [(int(op), int(step)) for step, op in map(str.split, stream)]
@@ -65,7 +70,7 @@ def main() -> None:
         op = start + (end - start) * number // (count - 1)
         step = max((step for at, step in promised if at <= op), default=-1)
         try:
-            point(drive, kind, check, seed, number, op, step)
+            point((drive, kind, options), check, seed, number, op, step)
         except (SystemExit, OSError, AssertionError) as error:
             raise SystemExit(
                 f"FAILED: operation {op}, outcomes {number}, step {step} promised: {error}"

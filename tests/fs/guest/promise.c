@@ -5,8 +5,9 @@
  * promised there, and nothing that cannot be? PROMISED is -1 if none was.
  *
  * A step writes blocks of a file (buffered or mapped), or does something and makes it durable:
- * fsync, sync, truncate, unlink, rename, replace by a new file. After each of the latter `run`
- * prints "promised STEP". Since a step is a function of seed and number alone, `check` needs no
+ * fsync (also of room set aside), sync, truncate, punch, zero, unlink, rename, exchange with an
+ * empty file, rename that leaves a whiteout, replace by a new file (also one made without a name),
+ * permissions or an extended attribute. After each of the latter `run` prints "promised STEP". Since a step is a function of seed and number alone, `check` needs no
  * record of what was done. Each block tells its file, place and step.
  *
  * The steps after PROMISED up to the next that promises may have happened, wholly or in parts; a
@@ -25,6 +26,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #define PAGE 4096
@@ -32,7 +34,12 @@
 #define DIRS 4
 #define BLOCKS 96	/* of a file, at most */
 
-enum kind { WRITE, FSYNC, SYNC, TRUNCATE, UNLINK, RENAME, REPLACE };
+enum kind {
+	WRITE, FSYNC, SYNC, TRUNCATE, PUNCH, ZERO, UNLINK, RENAME, EXCHANGE, WHITEOUT, REPLACE,
+	ATTRIBUTE
+};
+
+#define KINDS 40
 
 struct step {
 	enum kind kind;
@@ -44,6 +51,8 @@ struct file {
 	int name;		/* -1: none, else which of its two */
 	int size;		/* blocks */
 	int stamp[BLOCKS];	/* the step that wrote it, -1: none */
+	unsigned int mode;	/* permissions */
+	int xattr;		/* the step that set it, -1: none */
 	/* what is promised, by which step, and how large it may be instead */
 	int p_name, p_size, p_stamp[BLOCKS], p_step, p_limit;
 };
@@ -63,16 +72,18 @@ static uint64_t mix(uint64_t z)
 
 static struct step step_of(int number)
 {
-	static const enum kind kinds[32] = {
+	static const enum kind kinds[KINDS] = {
 		WRITE, WRITE, WRITE, WRITE, WRITE, WRITE, WRITE, WRITE,
 		WRITE, WRITE, WRITE, WRITE, WRITE, WRITE, WRITE, WRITE,
-		FSYNC, FSYNC, FSYNC, FSYNC, FSYNC, FSYNC, FSYNC, SYNC,
-		TRUNCATE, TRUNCATE, UNLINK, RENAME, RENAME, RENAME, REPLACE, REPLACE,
+		FSYNC, FSYNC, FSYNC, FSYNC, FSYNC, FSYNC, SYNC,
+		TRUNCATE, TRUNCATE, PUNCH, PUNCH, ZERO, UNLINK, RENAME, RENAME,
+		EXCHANGE, EXCHANGE, WHITEOUT, WHITEOUT, REPLACE, REPLACE, REPLACE,
+		ATTRIBUTE, ATTRIBUTE,
 	};
 	uint64_t r = mix(mix(seed) ^ mix(number + 1));
 	struct step s = {
-		.kind = kinds[r % 32],
-		.file = r / 32 % FILES,
+		.kind = kinds[r % KINDS],
+		.file = r / KINDS % FILES,
 		.blocks = 1 + (r >> 20) % ((r >> 40) % 4 ? 3 : 20),
 		.mapped = (r >> 44) % 4 == 0,
 	};
@@ -92,9 +103,23 @@ static const char *name_of(unsigned int file, int name)
 	return buffer[turn];
 }
 
+static unsigned int mode_of(int number)
+{
+	return 0600 | (number & 077);
+}
+
 static bool promises(const struct step *s)
 {
 	return s->kind != WRITE;
+}
+
+/* A new inode */
+static void renew(struct file *f)
+{
+	f->size = 0;
+	f->mode = 0644;
+	f->xattr = -1;
+	memset(f->stamp, -1, sizeof(f->stamp));
 }
 
 static void promise(struct file *f, int number)
@@ -118,8 +143,10 @@ static void apply(int number, bool partly)
 		return;
 	}
 	if (s.kind == WRITE) {
-		if (f->name < 0)
-			f->name = f->size = 0;
+		if (f->name < 0) {
+			renew(f);
+			f->name = 0;
+		}
 		for (i = s.block; i < s.block + s.blocks; i++)
 			f->stamp[i] = number;
 		if ((int)(s.block + s.blocks) > f->size)
@@ -136,14 +163,18 @@ static void apply(int number, bool partly)
 			f->stamp[i] = f->p_stamp[i] = -1;
 		f->p_size = f->p_limit = s.block;
 	}
-	if (s.kind == RENAME)
+	for (i = s.block; (s.kind == PUNCH || s.kind == ZERO) && i < s.block + s.blocks; i++)
+		f->stamp[i] = f->p_stamp[i] = -1;
+	if (s.kind == RENAME || s.kind == EXCHANGE || s.kind == WHITEOUT)
 		f->name = !f->name;
+	if (s.kind == ATTRIBUTE && number % 2)
+		f->mode = mode_of(number);
+	else if (s.kind == ATTRIBUTE)
+		f->xattr = number;
 	if (s.kind == UNLINK)
 		f->name = -1;
-	if (s.kind == UNLINK || s.kind == REPLACE) {
-		f->size = 0;
-		memset(f->stamp, -1, sizeof(f->stamp));
-	}
+	if (s.kind == UNLINK || s.kind == REPLACE)
+		renew(f);
 	if (s.kind == REPLACE) {
 		f->size = s.blocks;
 		for (i = 0; i < s.blocks; i++)
@@ -161,8 +192,7 @@ static void forget(void)
 
 	for (i = 0; i < FILES; i++) {
 		files[i].name = -1;
-		files[i].size = 0;
-		memset(files[i].stamp, -1, sizeof(files[i].stamp));
+		renew(&files[i]);
 		promise(&files[i], -1);
 	}
 }
@@ -187,10 +217,26 @@ static void block_content(uint32_t *data, unsigned int file, unsigned int block,
 	}
 }
 
+/* What an exchange or a whiteout leaves where there is no file. */
+static bool left_over(const char *name)
+{
+	struct stat st;
+
+	return !lstat(name, &st) && (S_ISCHR(st.st_mode) || !(st.st_mode & 0777));
+}
+
+static void clear(const char *name, int number)
+{
+	if (left_over(name) && unlink(name))
+		stop(number, "unlink");
+}
+
 static int open_file(unsigned int file, int name, int number)
 {
-	int fd = open(name_of(file, name), O_RDWR | O_CREAT, 0644);
+	int fd;
 
+	clear(name_of(file, name), number);
+	fd = open(name_of(file, name), O_RDWR | O_CREAT, 0644);
 	if (fd < 0)
 		stop(number, "open");
 	return fd;
@@ -238,22 +284,72 @@ static void sync_file(int fd, int number)
 		stop(number, "fsync");
 }
 
+/* A new file in a directory: without a name until it is written, or with one. */
 static void replace(const struct step *s, const struct file *f, int number)
 {
-	char name[32];
-	int fd;
+	char name[40], dir[32], path[64];
+	int fd = -1;
 
-	snprintf(name, sizeof(name), "d%u/new", (s->file + f->name) % DIRS);
-	fd = open(name, O_RDWR | O_CREAT | O_TRUNC, 0644);
+	snprintf(dir, sizeof(dir), "d%u", (s->file + f->name) % DIRS);
+	snprintf(name, sizeof(name), "%s/new", dir);
+	if (number % 2) {
+		if (unlink(name) && errno != ENOENT)
+			stop(number, "unlink");
+		fd = open(dir, O_RDWR | O_TMPFILE, 0644);
+	}
+	if (fd < 0)
+		fd = open(name, O_RDWR | O_CREAT | O_TRUNC, 0644);
 	if (fd < 0)
 		stop(number, "open");
 	write_blocks(fd, s, 0, number);
 	if (fsync(fd))
 		stop(number, "fsync");
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (access(name, F_OK) &&
+	    linkat(AT_FDCWD, path, AT_FDCWD, name, AT_SYMLINK_FOLLOW))
+		stop(number, "linkat");
 	close(fd);
 	if (rename(name, name_of(s->file, f->name)))
 		stop(number, "rename");
 	sync_dir(s->file + f->name, number);
+}
+
+/* The file gets its other name; the first one stays for an empty file, or for a whiteout. */
+static void move(const struct step *s, const struct file *f, int number)
+{
+	const char *from = name_of(s->file, f->name), *to = name_of(s->file, !f->name);
+	int flags = s->kind == WHITEOUT ? RENAME_WHITEOUT : 0, fd;
+
+	clear(to, number);
+	if (s->kind == EXCHANGE) {
+		fd = open(to, O_WRONLY | O_CREAT | O_EXCL, 0);
+		if (fd < 0)
+			stop(number, "create");
+		close(fd);
+		flags = RENAME_EXCHANGE;
+	}
+	if (renameat2(AT_FDCWD, from, AT_FDCWD, to, flags))
+		stop(number, "rename");
+}
+
+static void change(int fd, const struct step *s, int number)
+{
+	off_t from = (off_t)s->block * PAGE, bytes = (off_t)s->blocks * PAGE;
+	int ret = 0;
+
+	if (s->kind == PUNCH)
+		ret = fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, from, bytes);
+	if (s->kind == ZERO)
+		ret = fallocate(fd, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE, from, bytes);
+	if (s->kind == FSYNC && number % 4 == 1)
+		ret = fallocate(fd, FALLOC_FL_KEEP_SIZE, from, bytes);
+	if (s->kind == ATTRIBUTE && number % 2)
+		ret = fchmod(fd, mode_of(number));
+	else if (s->kind == ATTRIBUTE)
+		ret = fsetxattr(fd, "user.step", &number, sizeof(number), 0);
+	if (ret)
+		stop(number, "change");
+	sync_file(fd, number);
 }
 
 static void perform(int number)
@@ -268,21 +364,20 @@ static void perform(int number)
 	}
 	if (f->name < 0 && s.kind != WRITE)
 		return;
-	if (s.kind == WRITE || s.kind == FSYNC || s.kind == TRUNCATE || s.kind == RENAME)
+	if (s.kind != UNLINK && s.kind != REPLACE)
 		fd = open_file(s.file, f->name < 0 ? 0 : f->name, number);
 	if (s.kind == WRITE)
 		write_blocks(fd, &s, s.block, number);
-	if (s.kind == FSYNC)
-		sync_file(fd, number);
+	if (s.kind == FSYNC || s.kind == PUNCH || s.kind == ZERO || s.kind == ATTRIBUTE)
+		change(fd, &s, number);
 	if (s.kind == TRUNCATE) {
 		if ((int)s.block < f->size && ftruncate(fd, (off_t)s.block * PAGE))
 			stop(number, "ftruncate");
 		if (fsync(fd))
 			stop(number, "fsync");
 	}
-	if (s.kind == RENAME) {
-		if (rename(name_of(s.file, f->name), name_of(s.file, !f->name)))
-			stop(number, "rename");
+	if (s.kind == RENAME || s.kind == EXCHANGE || s.kind == WHITEOUT) {
+		move(&s, f, number);
 		if (fsync(fd))
 			stop(number, "fsync");
 		sync_dir(s.file + !f->name, number);
@@ -383,12 +478,12 @@ static void check_block(unsigned int file, unsigned int block, const uint32_t *g
 static void check_file(unsigned int file, int last)
 {
 	const struct file *f = &files[file];
-	int found = -1, fd, block, name;
+	int found = -1, fd, block, name, xattr = -1;
 	uint32_t got[PAGE / 4];
 	struct stat st;
 
 	for (name = 0; name < 2; name++) {
-		if (access(name_of(file, name), F_OK))
+		if (access(name_of(file, name), F_OK) || left_over(name_of(file, name)))
 			continue;
 		if (found >= 0)
 			wrong("file %u has both names\n", file);
@@ -408,6 +503,12 @@ static void check_file(unsigned int file, int last)
 	if (st.st_size % PAGE || st.st_size / PAGE < f->p_size || st.st_size / PAGE > f->p_limit)
 		wrong("file %u has %lld bytes, %d to %d blocks are possible\n", file,
 		      (long long)st.st_size, f->p_size, f->p_limit);
+	if ((st.st_mode & 0777) != f->mode)
+		wrong("file %u has mode %o, not %o\n", file, st.st_mode & 0777, f->mode);
+	if (fgetxattr(fd, "user.step", &xattr, sizeof(xattr)) < 0 && errno != ENODATA)
+		wrong("file %u: no attribute: %s\n", file, strerror(errno));
+	if (xattr != f->xattr)
+		wrong("file %u has the attribute of step %d, not %d\n", file, xattr, f->xattr);
 	for (block = 0; block < st.st_size / PAGE && block < BLOCKS; block++) {
 		if (pread(fd, got, PAGE, (off_t)block * PAGE) != PAGE)
 			wrong("file %u block %d: %s\n", file, block, strerror(errno));
