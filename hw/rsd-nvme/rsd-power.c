@@ -197,7 +197,8 @@ static void rsd_oplog_entry(RsdOplogEntry *to, uint64_t op, const RsdLogged *l)
     to->kind = cpu_to_le32(l->kind);
     to->what = cpu_to_le32(command ? l->command : l->block);
     to->page = cpu_to_le32(l->page);
-    to->flags = cpu_to_le32((l->protected ? 1 : 0) | (l->ends ? 2 : 0));
+    to->flags = cpu_to_le32((l->protected ? 1 : 0) | (l->ends ? 2 : 0) |
+                            (l->waiting ? 4 : 0));
 }
 
 static uint16_t rsd_oplog_query(const RsdFlash *flash, uint32_t what,

@@ -7,6 +7,7 @@
 
 #include "conventional.h"
 #include "internal.h"
+#include "power.h"
 
 #define MAX_IN_FLIGHT 12u
 
@@ -274,13 +275,21 @@ void world_verify(Bed *bed, WorldModel *model, bool learn)
     rsd_cmd_free(bed->drive, cmd);
 }
 
+void world_take(World *w)
+{
+    for (RsdCmd *cmd; (cmd = rsd_advance(w->bed.drive, w->bed.now));) {
+        completed(w, cmd);
+    }
+}
+
 void world_reopen(World *w)
 {
     if (w->bed.drive) {
-        /* completed, and not yet told: they may be lost for us */
-        for (RsdCmd *cmd; (cmd = rsd_advance(w->bed.drive, w->bed.now));) {
-            completed(w, cmd);
+        if (w->cuts) {
+            rsd_power_cut(w->bed.drive, &(RsdOutcomes){ .seed = w->cuts++ });
         }
+        /* completed, and not yet told: they may be lost for us */
+        world_take(w);
         rsd_close(w->bed.drive);
         w->bed.drive = NULL;
     }
@@ -362,6 +371,7 @@ void check_random_flushes(RsdConfig (*config)(uint64_t seed), uint64_t seeds)
         cfg.plp = RSD_OFF;
         w = world_open(&cfg, "flushes.rsd", seed);
         w.lazy = true;
+        w.cuts = seed + 1;
         world_lives(&w, 8, 80, NULL);
         CHECK(counters(&w.bed).flush_cmds > 20);
         world_close(&w);

@@ -60,6 +60,8 @@ typedef struct World {
      * or FUA; there are both then.
      */
     bool lazy;
+    /* not 0: to be closed is a power cut, with outcomes by seed */
+    uint64_t cuts;
     uint32_t failures;
     uint32_t statuses;          /* of them: a bit a status */
 } World;
@@ -72,6 +74,8 @@ void world_close(World *w);
 void world_step(World *w);
 /* Carries out events until so many ns from now. */
 void world_pass(World *w, uint64_t ns);
+/* Takes what has completed. */
+void world_take(World *w);
 /* Until nothing is pending */
 void world_drain(World *w);
 /*

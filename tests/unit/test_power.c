@@ -450,22 +450,36 @@ static RsdConfig conventional(RsdFtl ftl, int n)
     cfg.over_provision = 60;
     cfg.idle_erase_ns = n % 2 ? 1000000 : 0;
     cfg.map_cache = 1024;
-    if (n == 2) {
+    if (n == 2 || n == 3) {
         cfg.planes = 2;
         cfg.write_buffer = 64 << 10;
         cfg.ack = RSD_ACK_BUFFER;
+        cfg.plp = n == 2;
     }
     return cfg;
 }
 
-static void conventional_points(const RsdConfig *cfg, uint64_t seed)
+static uint32_t torn_blocks(const RsdDrive *drive)
+{
+    uint32_t n = 0;
+
+    for (uint32_t b = 0; b < drive->dies * drive->die_blocks; b++) {
+        n += rsd_rec_flags(drive->media.rec[b]) & RSD_BLOCK_TORN ? 1 : 0;
+    }
+    return n;
+}
+
+/* Blocks with torn pages that were left, over all points */
+static uint32_t conventional_points(const RsdConfig *cfg, uint64_t seed)
 {
     static WorldModel model;
     World w = { .bed = open_logged(cfg, "drive.rsd"), .rng = { seed },
                 .model = &model };
     uint64_t ops, checked = 0, size;
+    uint32_t torn = 0;
 
     memset(&model, 0, sizeof(model));
+    w.lazy = is_volatile(&w.bed);
     world_fill(&w);
     for (int i = 0; i < 30; i++) {
         world_step(&w);
@@ -493,7 +507,9 @@ static void conventional_points(const RsdConfig *cfg, uint64_t seed)
                               op % 4 == 1 ? "cccccccccccc" : text);
         memcpy(model.lbas, kept[op], size);
         memset(model.slots, 0, sizeof(model.slots));
+        model.flush = false;
         w.in_flight = 0;
+        torn += torn_blocks(w.bed.drive);
         world_verify(&w.bed, &model, true);
         checked++;
         if (op % 3 == 0) {
@@ -510,11 +526,12 @@ static void conventional_points(const RsdConfig *cfg, uint64_t seed)
         kept[op] = NULL;
     }
     bed_close(&w.bed);
+    return torn;
 }
 
 TEST(every_point_of_a_page_map)
 {
-    for (int n = 0; n < 3; n++) {
+    for (int n = 0; n < 4; n++) {
         RsdConfig cfg = conventional(RSD_FTL_PAGE, n);
 
         conventional_points(&cfg, n);
@@ -531,13 +548,113 @@ TEST(every_point_of_a_cached_map)
     }
 }
 
-TEST(every_point_of_block_maps)
+/* On dies that have as few blocks as data, merges and torn pages need */
+static void block_map_points(RsdFtl ftl)
 {
-    for (int n = 0; n < 4; n++) {
-        RsdConfig cfg = conventional(n % 2 ? RSD_FTL_FAST : RSD_FTL_BLOCK,
-                                     n < 2 ? n : 2);
+    uint32_t torn = 0;
 
-        conventional_points(&cfg, 4 + n);
+    for (int n = 0; n < 4; n++) {
+        RsdConfig cfg = conventional(ftl, n);
+
+        cfg.stripe = n == 1 ? RSD_STRIPE_ALL : RSD_STRIPE_BLOCK;
+        cfg.over_provision = n == 2 ? 60 : 4;
+        torn += conventional_points(&cfg, 4 + n);
+    }
+    CHECK(torn > 20);
+}
+
+TEST(every_point_of_a_block_map)
+{
+    block_map_points(RSD_FTL_BLOCK);
+}
+
+TEST(every_point_of_fast)
+{
+    block_map_points(RSD_FTL_FAST);
+}
+
+/* 16 pages, four of each die's block */
+static void expect_subset(Bed *bed)
+{
+    /* with 2, 4 and 7, what is behind them in their blocks was lost, and 13 */
+    static const bool there[16] = { 1, 1, 0, 1, 0, 1, 0, 0, 0, 1 };
+
+    CHECK_EQ(written(bed, 0), 10);
+    for (int i = 0; i < 16; i++) {
+        expect_pages(bed, i, 1, there[i] ? 5 : 0);
+    }
+    expect_pages(bed, lba(bed, 1, 0), 2, 6);
+    run(bed, RSD_WRITE, 10, 6, 7);
+    expect_pages(bed, 10, 6, 7);
+}
+
+/* What was not flushed is lost, or not, as NAND allows. */
+TEST(a_volatile_buffer_loses_any_subset)
+{
+    RsdConfig cfg = small_config();
+    /* in flight: 0 to 3; waiting: 4 to 15 */
+    const char *outcomes = "ccac" "accacccccacc";
+    RsdLogged logged;
+    uint32_t n = 0;
+    Bed bed;
+
+    cfg.write_buffer = 64 << 10;
+    cfg.ack = RSD_ACK_BUFFER;
+    cfg.plp = RSD_OFF;
+    for (int live = 0; live < 2; live++) {
+        uint64_t ops;
+
+        bed = open_logged(&cfg, "drive.rsd");
+        run(&bed, RSD_WRITE, lba(&bed, 1, 0), 2, 6);
+        run(&bed, RSD_FLUSH, 0, 0, 0);
+        bed_drain(&bed);
+        ops = info_of(&bed).ops;
+        CHECK_EQ(run(&bed, RSD_WRITE, 0, 16, 5), 0);
+        bed_pass(&bed, 3000);
+        CHECK_EQ(info_of(&bed).ops, ops);
+        if (live) {
+            RsdOutcomes o = { .list = outcomes };
+
+            rsd_power_cut(bed.drive, &o);
+            CHECK(rsd_power_on(bed.drive, (char[RSD_ERR_LEN]){ 0 }));
+        } else {
+            bed_drain(&bed);
+            for (; rsd_oplog_in_flight(bed.drive, ops, n, &logged); n++) {
+                CHECK_EQ(logged.waiting, n >= 4);
+            }
+            CHECK_EQ(n, 16);
+            rewind_to(&bed, ops, outcomes);
+        }
+        expect_subset(&bed);
+        bed_close(&bed);
+    }
+}
+
+/* What is protected is not lost, and what was dropped does not come back. */
+TEST(a_flushed_buffer_loses_nothing)
+{
+    RsdConfig cfg = small_config();
+    Bed bed;
+
+    cfg.planes = 2;
+    cfg.ack = RSD_ACK_BUFFER;
+    cfg.plp = RSD_OFF;
+    for (int seed = 0; seed < 20; seed++) {
+        RsdOutcomes o = { .seed = seed };
+
+        bed = bed_open(&cfg, temp_path("drive.rsd"));
+        run(&bed, RSD_WRITE, 0, 5, 1);
+        run(&bed, RSD_FLUSH, 0, 0, 0);
+        run(&bed, RSD_WRITE, 5, 20, 1);
+        run(&bed, RSD_ZONE_RESET, lba(&bed, 1, 0), 0, 0);
+        run(&bed, RSD_WRITE, lba(&bed, 1, 0), 8, 2);
+        run(&bed, RSD_ZONE_RESET, lba(&bed, 1, 0), 0, 0);
+        rsd_power_cut(bed.drive, &o);
+        CHECK(rsd_power_on(bed.drive, (char[RSD_ERR_LEN]){ 0 }));
+        expect_pages(&bed, 0, 5, 1);
+        CHECK_EQ(written(&bed, 1), 0);
+        expect_pages(&bed, lba(&bed, 1, 0), 8, 0);
+        bed_close(&bed);
     }
 }
 

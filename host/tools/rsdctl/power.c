@@ -308,10 +308,12 @@ static void print_entry(const RsdOplogEntry *e, bool json, bool first)
 	if (json)
 		printf("%s\n    {\"op\": %" PRIu64 ", \"time_ns\": %" PRIu64
 		       ", \"kind\": \"%s\", \"%s\": %u, \"page\": %u, \"lba\": %"
-		       PRIu64 ", \"protected\": %s}", first ? "" : ",",
+		       PRIu64 ", \"protected\": %s, \"waiting\": %s}",
+		       first ? "" : ",",
 		       (uint64_t)e->op, (uint64_t)e->time_ns, kind,
 		       e->kind == 2 ? "command" : "block", e->what, e->page,
-		       (uint64_t)e->lba, e->flags & 1 ? "true" : "false");
+		       (uint64_t)e->lba, e->flags & 1 ? "true" : "false",
+		       e->flags & 4 ? "true" : "false");
 	else if (e->kind == 3)
 		printf("%8" PRIu64 " %15" PRIu64 " ns  %s\n", (uint64_t)e->op,
 		       (uint64_t)e->time_ns, kind);
@@ -320,9 +322,10 @@ static void print_entry(const RsdOplogEntry *e, bool json, bool first)
 		       (uint64_t)e->op, (uint64_t)e->time_ns, command,
 		       (uint64_t)e->lba);
 	else
-		printf("%8" PRIu64 " %15" PRIu64 " ns  %s of block %u, page %u\n",
-		       (uint64_t)e->op, (uint64_t)e->time_ns, kind, e->what,
-		       e->page);
+		printf("%8" PRIu64 " %15" PRIu64
+		       " ns  %s of block %u, page %u%s\n", (uint64_t)e->op,
+		       (uint64_t)e->time_ns, kind, e->what, e->page,
+		       e->flags & 4 ? ", waits in the write buffer" : "");
 }
 
 static void print_log(const RsdOplogData *s, bool json, bool entries)

@@ -40,7 +40,8 @@ static void show_in_flight(const struct rsdview *view, uint64_t op)
 	for (i = 0; rsd_oplog_in_flight(rsdview_drive(view), op, i, &l); i++)
 		printf("%s of block %u, page %u, since %" PRIu64 " ns%s%s\n",
 		       kinds[l.kind], l.block, l.page, l.time_ns,
-		       l.protected ? ", protected" : "",
+		       l.protected ? ", protected" :
+		       l.waiting ? ", waits in the write buffer" : "",
 		       l.ends ? "" : ", its end is not known");
 }
 

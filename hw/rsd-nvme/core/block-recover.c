@@ -18,6 +18,13 @@
  * Lanes of a unit are completed with filler up to its last page: a write that
  * went over several dies was killed, and was not acknowledged.
  *
+ * Torn pages have no content, as filler has none. But one may be where an older
+ * block has content, which then has no place in the newer one. If what that has
+ * is all elsewhere, as it is a copy, it is erased. Else it is given to the
+ * random log (ftl=fast); or the logical block is copied to a third block
+ * (ftl=block), when others have been completed: as a power cut tears pages of
+ * but one block of a die, two more than the die has logical blocks are enough.
+ *
  * Grains (block-map.h). Before all that, those are programmed that the write
  * buffer has kept whole. Of a begun one, what has been kept is as good as
  * programmed: it is, together with what others have of the rest of the grain.
@@ -43,6 +50,7 @@ typedef enum Role {
     OUTSIDE,                    /* bad, or of another namespace */
     UNUSED,                     /* to be erased, if it is not */
     IN_PLACE,                   /* pages are where they are in a unit */
+    SOURCE,                     /* the same: to be copied to a third block */
     NEWEST,                     /* of those, what is kept */
     LOG,
 } Role;
@@ -54,6 +62,8 @@ typedef struct Recovery {
     uint32_t *next;             /* by block: the logical block's next one */
     uint32_t *first;            /* by logical block, RSD_NONE: none */
     uint64_t *born;             /* by block: lowest sequence number in it */
+    /* by LBA: age of its newest page in the random log; NULL: not looked for */
+    uint64_t *logged;
     uint8_t *grain;             /* pages of one, with OOB */
     uint32_t num_logs;
     char *err;
@@ -254,6 +264,11 @@ static bool contradicts(const BlockMap *map, uint32_t lblock, uint32_t block,
     return false;
 }
 
+static bool is_torn_block(const BlockMap *map, uint32_t block)
+{
+    return rsd_rec_flags(map->ns->drive->media.rec[block]) & RSD_BLOCK_TORN;
+}
+
 static bool has_content(const BlockMap *map, uint32_t lblock, uint32_t block)
 {
     for (uint32_t page = 0; page < length(map, block); page++) {
@@ -265,8 +280,159 @@ static bool has_content(const BlockMap *map, uint32_t lblock, uint32_t block)
     return false;
 }
 
+/* Where a page behind the end of the newest block is, or RSD_NONE */
+static uint32_t find_older(const Recovery *r, uint32_t lblock, uint32_t newest,
+                           uint32_t page)
+{
+    const BlockMap *map = r->map;
+    uint32_t best = RSD_NONE;
+
+    if (rsd_map_trimmed(map, lpn_at(map, lblock, newest, page))) {
+        return RSD_NONE;
+    }
+    for (uint32_t b = r->first[lblock]; b != RSD_NONE; b = r->next[b]) {
+        uint64_t found = best == RSD_NONE ? 0 : age(map, best, page);
+
+        if ((r->role[b] == IN_PLACE || r->role[b] == SOURCE) &&
+            age(map, b, page) > found &&
+            lane_of(map, b) == lane_of(map, newest)) {
+            best = b;
+        }
+    }
+    return best;
+}
+
+/* Has a block a torn page where another one has content? */
+static bool is_broken(const Recovery *r, uint32_t lblock, uint32_t block)
+{
+    const RsdMedia *media = &r->map->ns->drive->media;
+
+    if (!is_torn_block(r->map, block)) {
+        return false;
+    }
+    for (uint32_t page = 0; page < programmed(r->map, block); page++) {
+        if (rsd_nand_is_torn(media, block, page) &&
+            find_older(r, lblock, block, page) != RSD_NONE) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Finds out what the random log has. False: no memory */
+static bool look_at_logs(Recovery *r)
+{
+    const BlockMap *map = r->map;
+
+    if (r->logged) {
+        return true;
+    }
+    r->logged = rsd_alloc(map->ns->drive, map->ns->geo.lbas *
+                                          sizeof(*r->logged));
+    for (uint32_t b = 0; r->logged && b < r->blocks; b++) {
+        for (uint32_t p = 0; r->role[b] == LOG && p < length(map, b); p++) {
+            const RsdSpare *spare = rsd_map_spare(map, b, p);
+
+            if (spare && spare->seq >= r->logged[spare->lpn]) {
+                r->logged[spare->lpn] = spare->seq + 1;
+            }
+        }
+    }
+    return r->logged;
+}
+
+/* Is all content of a block elsewhere, too, as it is or newer? */
+static bool is_redundant(const Recovery *r, uint32_t lblock, uint32_t block)
+{
+    const BlockMap *map = r->map;
+
+    for (uint32_t page = 0; page < length(map, block); page++) {
+        uint64_t own = age(map, block, page);
+        uint64_t lpn = lpn_at(map, lblock, block, page);
+        bool found = !own || rsd_map_trimmed(map, lpn) || r->logged[lpn] >= own;
+
+        for (uint32_t b = r->first[lblock]; b != RSD_NONE && !found;
+             b = r->next[b]) {
+            found = b != block && r->role[b] == IN_PLACE &&
+                    lane_of(map, b) == lane_of(map, block) &&
+                    age(map, b, page) >= own;
+        }
+        if (!found) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Copies whose program was torn are undone. False: no memory */
+static bool drop_broken_copies(Recovery *r, uint32_t lblock)
+{
+    for (uint32_t b = r->first[lblock]; b != RSD_NONE; b = r->next[b]) {
+        if (is_broken(r, lblock, b)) {
+            if (!look_at_logs(r)) {
+                return false;
+            }
+            if (is_redundant(r, lblock, b)) {
+                r->role[b] = UNUSED;
+            }
+        }
+    }
+    return true;
+}
+
+/* Of lanes that have none yet, the newest block, be it broken or not */
+static void choose_newest(const Recovery *r, uint32_t lblock, Unit *unit,
+                          bool broken)
+{
+    const BlockMap *map = r->map;
+
+    for (uint32_t b = r->first[lblock]; b != RSD_NONE; b = r->next[b]) {
+        uint32_t *newest = &unit->lane[lane_of(map, b)].block;
+
+        if (r->role[b] == IN_PLACE && is_broken(r, lblock, b) == broken &&
+            (*newest == RSD_NONE ||
+             (is_broken(r, lblock, *newest) == broken &&
+              newer(map, lblock, b, *newest)))) {
+            *newest = b;
+        }
+    }
+}
+
+/*
+ * Of a lane, the newest block is chosen: what becomes of the others? A third
+ * block is needed, with ftl=block, if a broken one has newer content.
+ */
+static void judge_lane(Recovery *r, uint32_t lblock, uint32_t lane,
+                       uint32_t *newest, bool random_log)
+{
+    const BlockMap *map = r->map;
+    bool rebuild = false;
+
+    for (uint32_t b = r->first[lblock]; b != RSD_NONE; b = r->next[b]) {
+        if (lane_of(map, b) != lane || r->role[b] == UNUSED) {
+            continue;
+        }
+        if (b == *newest) {
+            r->role[b] = NEWEST;
+        } else if (*newest == RSD_NONE || contradicts(map, lblock, b,
+                                                      *newest)) {
+            rebuild |= !random_log && is_torn_block(map, b);
+            r->role[b] = LOG;
+        }
+    }
+    if (!rebuild) {
+        return;
+    }
+    for (uint32_t b = r->first[lblock]; b != RSD_NONE; b = r->next[b]) {
+        if (lane_of(map, b) == lane && r->role[b] != UNUSED) {
+            r->role[b] = SOURCE;
+        }
+    }
+    *newest = RSD_NONE;
+}
+
 /* Chooses the newest block of each lane: the logical block's data unit. */
-static bool choose(Recovery *r, uint32_t lblock)
+static bool choose(Recovery *r, uint32_t lblock, bool random_log)
 {
     BlockMap *map = r->map;
     bool content = false;
@@ -283,7 +449,8 @@ static bool choose(Recovery *r, uint32_t lblock)
         return true;
     }
     unit = rsd_unit_new(map, lblock);
-    if (!unit) {
+    if (!unit || !drop_broken_copies(r, lblock)) {
+        rsd_unit_free(map, unit);
         rsd_set_error(r->err, "no memory for the map of the drive");
         return false;
     }
@@ -292,21 +459,12 @@ static bool choose(Recovery *r, uint32_t lblock)
     for (uint32_t lane = 0; lane < map->lanes; lane++) {
         unit->lane[lane].block = RSD_NONE;
     }
-    for (uint32_t b = r->first[lblock]; b != RSD_NONE; b = r->next[b]) {
-        uint32_t *newest = &unit->lane[lane_of(map, b)].block;
-
-        if (*newest == RSD_NONE || newer(map, lblock, b, *newest)) {
-            *newest = b;
-        }
+    choose_newest(r, lblock, unit, false);
+    if (random_log) {
+        choose_newest(r, lblock, unit, true);
     }
-    for (uint32_t b = r->first[lblock]; b != RSD_NONE; b = r->next[b]) {
-        uint32_t newest = unit->lane[lane_of(map, b)].block;
-
-        if (b == newest) {
-            r->role[b] = NEWEST;
-        } else if (contradicts(map, lblock, b, newest)) {
-            r->role[b] = LOG;
-        }
+    for (uint32_t lane = 0; lane < map->lanes; lane++) {
+        judge_lane(r, lblock, lane, &unit->lane[lane].block, random_log);
     }
     return true;
 }
@@ -353,27 +511,6 @@ static void add_filler(BlockMap *map, uint32_t block, uint32_t until)
         program_grain(map, block, NULL);
         map->ns->drive->count->prog_pad += map->grain;
     }
-}
-
-/* Where a page behind the end of the newest block is, or RSD_NONE */
-static uint32_t find_older(const Recovery *r, uint32_t lblock, uint32_t newest,
-                           uint32_t page)
-{
-    const BlockMap *map = r->map;
-    uint32_t best = RSD_NONE;
-
-    if (rsd_map_trimmed(map, lpn_at(map, lblock, newest, page))) {
-        return RSD_NONE;
-    }
-    for (uint32_t b = r->first[lblock]; b != RSD_NONE; b = r->next[b]) {
-        uint64_t found = best == RSD_NONE ? 0 : age(map, best, page);
-
-        if (r->role[b] == IN_PLACE && age(map, b, page) > found &&
-            lane_of(map, b) == lane_of(map, newest)) {
-            best = b;
-        }
-    }
-    return best;
 }
 
 /*
@@ -452,6 +589,25 @@ static void complete_unit(const Recovery *r, uint32_t lblock)
     }
 }
 
+/* Nothing of it is wanted; it is marked dirty, if it has to be erased. */
+static void erase_block(const Recovery *r, uint32_t block)
+{
+    const BlockMap *map = r->map;
+    RsdDrive *drive = map->ns->drive;
+
+    rsd_buffer_forget(drive, block, programmed(map, block));
+    if (programmed(map, block)) {
+        rsd_nand_erase(&drive->media, block);
+        drive->count->erase_merge++;
+        drive->count->erase_on_demand++;
+        rsd_media_release(&drive->media, block);
+    }
+    if (!(rsd_rec_flags(drive->media.rec[block]) & RSD_BLOCK_BAD) &&
+        rsd_rec_flags(drive->media.rec[block])) {
+        rsd_nand_mark(&drive->media, block, 0);
+    }
+}
+
 /* Erases what is unused and gives it to the pools. */
 static void free_unused(const Recovery *r)
 {
@@ -470,17 +626,8 @@ static void free_unused(const Recovery *r)
         if (r->role[b] != UNUSED && r->role[b] != IN_PLACE) {
             continue;
         }
-        rsd_buffer_forget(drive, b, programmed(map, b));
-        if (programmed(map, b)) {
-            rsd_nand_erase(&drive->media, b);
-            drive->count->erase_merge++;
-            drive->count->erase_on_demand++;
-            rsd_media_release(&drive->media, b);
-        }
+        erase_block(r, b);
         if (!(rsd_rec_flags(drive->media.rec[b]) & RSD_BLOCK_BAD)) {
-            if (rsd_rec_flags(drive->media.rec[b])) {
-                rsd_nand_mark(&drive->media, b, 0);
-            }
             drive->blocks[b].pos = 0;       /* for rsd_pool_fill() */
         }
     }
@@ -516,6 +663,46 @@ static bool add_lane(const Recovery *r, Unit *unit, uint32_t lane)
     }
     rsd_pool_remove(drive, pool, block);
     unit->lane[lane].block = block;
+    return true;
+}
+
+static bool is_source(const Recovery *r, uint32_t block, uint32_t lane)
+{
+    return r->role[block] == SOURCE && lane_of(r->map, block) == lane;
+}
+
+/* Copies what a lane has to a third block, if it has to be. */
+static bool rebuild(const Recovery *r, uint32_t lblock, uint32_t lane)
+{
+    BlockMap *map = r->map;
+    RsdDrive *drive = map->ns->drive;
+    Unit *unit = map->lblocks[lblock].data;
+    uint32_t b = r->first[lblock];
+
+    while (b != RSD_NONE && !is_source(r, b, lane)) {
+        b = r->next[b];
+    }
+    if (b == RSD_NONE) {
+        return true;
+    }
+    if (!add_lane(r, unit, lane)) {
+        return false;
+    }
+    complete(r, lblock, unit->lane[lane].block);
+    drive->count->merge_full++;
+    for (b = r->first[lblock]; b != RSD_NONE; b = r->next[b]) {
+        if (is_source(r, b, lane)) {
+            rsd_nand_mark(&drive->media, b, RSD_BLOCK_DIRTY);
+        }
+    }
+    for (b = r->first[lblock]; b != RSD_NONE; b = r->next[b]) {
+        if (is_source(r, b, lane)) {
+            erase_block(r, b);
+            if (!(rsd_rec_flags(drive->media.rec[b]) & RSD_BLOCK_BAD)) {
+                rsd_pool_insert(drive, &map->pools[b / drive->die_blocks], b);
+            }
+        }
+    }
     return true;
 }
 
@@ -663,7 +850,7 @@ static bool recover(Recovery *r, bool (*log)(BlockMap *map, Unit *unit))
     BlockMap *map = r->map;
 
     for (uint32_t l = 0; l < map->num_lblocks; l++) {
-        if (r->first[l] != RSD_NONE && !choose(r, l)) {
+        if (r->first[l] != RSD_NONE && !choose(r, l, log)) {
             return false;
         }
     }
@@ -684,11 +871,30 @@ static bool recover(Recovery *r, bool (*log)(BlockMap *map, Unit *unit))
     }
     free_unused(r);
     for (uint32_t l = 0; l < map->num_lblocks; l++) {
+        for (uint32_t lane = 0; map->lblocks[l].data && lane < map->lanes;
+             lane++) {
+            if (!rebuild(r, l, lane)) {
+                return false;
+            }
+        }
+    }
+    for (uint32_t l = 0; l < map->num_lblocks; l++) {
         if (map->lblocks[l].data && !settle_unit(r, l)) {
             return false;
         }
     }
     return !r->num_logs || recover_logs(r, log);
+}
+
+/* With ftl=block, a die's logical blocks may need a third block: see above. */
+bool rsd_map_can_tear(const Ns *ns, uint32_t block)
+{
+    uint32_t group = block / ns->drive->die_blocks %
+                     rsd_map_groups(ns);
+
+    return ns->drive->cfg.ftl == RSD_FTL_FAST ||
+           rsd_map_good_units(ns, group, false) >=
+           rsd_map_logical(ns, group) + 2;
 }
 
 bool rsd_map_recover(BlockMap *map, bool (*log)(BlockMap *map, Unit *unit),
@@ -724,5 +930,6 @@ bool rsd_map_recover(BlockMap *map, bool (*log)(BlockMap *map, Unit *unit),
     rsd_release(drive, r.first, map->num_lblocks * sizeof(uint32_t));
     rsd_release(drive, r.born, blocks * sizeof(uint64_t));
     rsd_release(drive, r.grain, grain);
+    rsd_release(drive, r.logged, map->ns->geo.lbas * sizeof(*r.logged));
     return ok;
 }

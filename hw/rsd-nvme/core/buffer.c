@@ -64,6 +64,7 @@ struct BufUnit {
     BufUnit *hash_next;
     BufUnit *prev, *next;       /* of begun ones, or of closed ones */
     uint64_t seq;               /* of a closed one */
+    uint64_t since;             /* Power.ops when it was closed */
     uint32_t block, page;       /* its first slot */
     uint32_t came, taken;       /* slots */
     uint32_t safe;              /* of these, in the file */
@@ -340,6 +341,7 @@ static void close_unit(RsdDrive *drive, BufUnit *unit, const Op *by)
     list_remove(&buf->begun, unit);
     unit->closed = true;
     unit->seq = ++buf->seq;
+    unit->since = drive->power.ops;
     list_add(&buf->closed[unit->op.ns], unit);
     buf->used += drive->unit;
     if (drive->ns[unit->op.ns].geo.zoned && by->epoch) {
@@ -947,6 +949,47 @@ uint32_t rsd_buffer_has(const RsdDrive *drive, uint32_t block, uint32_t page)
 bool rsd_buffer_protects(const Op *op)
 {
     return op->unit && ((const BufUnit *)op)->safe;
+}
+
+const Op *rsd_buffer_next_volatile(const RsdDrive *drive, uint64_t *seq,
+                                   uint32_t *page)
+{
+    const BufUnit *found = NULL;
+
+    for (uint32_t ns = 0; ns < drive->num_ns; ns++) {
+        const BufUnit *unit = drive->buffer.closed[ns].head;
+
+        while (unit && (unit->seq <= *seq || unit->safe)) {
+            unit = unit->next;
+        }
+        if (unit && (!found || unit->seq < found->seq)) {
+            found = unit;
+        }
+    }
+    if (!found) {
+        return NULL;
+    }
+    *seq = found->seq;
+    *page = found->page;
+    return &found->op;
+}
+
+uint64_t rsd_buffer_closed(const Op *op, uint64_t *since)
+{
+    const BufUnit *unit = (const BufUnit *)op;
+
+    *since = op->unit ? unit->since : 0;
+    return op->unit ? unit->seq : 0;
+}
+
+void rsd_buffer_count_anew(RsdDrive *drive)
+{
+    for (uint32_t ns = 0; ns < drive->num_ns; ns++) {
+        for (BufUnit *unit = drive->buffer.closed[ns].head; unit;
+             unit = unit->next) {
+            unit->since = 0;
+        }
+    }
 }
 
 uint32_t rsd_buffer_safe(const RsdDrive *drive, uint32_t block)

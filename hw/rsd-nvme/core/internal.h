@@ -258,6 +258,8 @@ bool rsd_media_store_unit(RsdMedia *media, uint32_t place, uint32_t block,
                           uint32_t to);
 bool rsd_media_load_unit(RsdMedia *media, uint32_t place, uint8_t *payload,
                          uint32_t slots);
+/* Is there something of the unit that begins at that slot of a block? */
+bool rsd_media_has_unit(const RsdMedia *media, uint32_t block, uint32_t page);
 /* The place is free. */
 void rsd_media_drop_unit(RsdMedia *media, uint32_t place);
 
@@ -882,14 +884,14 @@ bool rsd_oplog_go(Oplog *log, uint64_t op, char err[RSD_ERR_LEN]);
  * Then: what number i in flight, a program that has an end in the log, was to
  * program: of each slot data and OOB. False: the host fails.
  */
-bool rsd_oplog_content(const Oplog *log, uint64_t op, uint32_t i,
-                       uint32_t slots, uint8_t *content);
+bool rsd_oplog_content(Oplog *log, uint64_t op, uint32_t i, uint32_t slots,
+                       uint8_t *content);
 /* For power.c, see power.h */
 struct RsdOplogInfo;
 struct RsdLogged;
 void rsd_oplog_get_info(const Oplog *log, struct RsdOplogInfo *info);
 bool rsd_oplog_get_op(const Oplog *log, uint64_t op, struct RsdLogged *to);
-bool rsd_oplog_get_in_flight(const Oplog *log, uint64_t op, uint32_t i,
+bool rsd_oplog_get_in_flight(Oplog *log, uint64_t op, uint32_t i,
                              struct RsdLogged *to);
 
 /* buffer.c */
@@ -964,6 +966,19 @@ void rsd_buffer_drop_area(Ns *ns, uint32_t zone);
 uint32_t rsd_buffer_has(const RsdDrive *drive, uint32_t block, uint32_t page);
 /* Is some of the unit that the operation programs safe? */
 bool rsd_buffer_protects(const Op *op);
+/*
+ * The program of the unit that was closed next after number *seq, which is set,
+ * as is its first slot, and of which nothing is safe. NULL: there is none.
+ */
+const Op *rsd_buffer_next_volatile(const RsdDrive *drive, uint64_t *seq,
+                                   uint32_t *page);
+/*
+ * The number of the unit that the operation programs, and how many operations
+ * were done when it was closed (Power.ops). 0: it is none of the buffer's.
+ */
+uint64_t rsd_buffer_closed(const Op *op, uint64_t *since);
+/* Operations are numbered anew: what is closed was so before the first one. */
+void rsd_buffer_count_anew(RsdDrive *drive);
 /* The slot behind the last one of the block that is safe in the buffer, or 0 */
 uint32_t rsd_buffer_safe(const RsdDrive *drive, uint32_t block);
 /* The OOB of one of these. Not without payload */
@@ -1062,6 +1077,14 @@ void rsd_host_enter(RsdDrive *drive, Cmd *cmd);
 void rsd_host_leave(RsdDrive *drive, Cmd *cmd);
 /* The head of a list is due. */
 void rsd_host_event(RsdDrive *drive, uint32_t list);
+
+/* block-recover.c */
+
+/*
+ * With ftl=block, and fast: can the drive be opened if the program of a page of
+ * that block is torn?
+ */
+bool rsd_map_can_tear(const Ns *ns, uint32_t block);
 
 /* queue.c: for conventional namespaces */
 

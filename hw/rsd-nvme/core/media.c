@@ -927,6 +927,18 @@ bool rsd_media_claim_place(RsdMedia *media, uint32_t place)
     return true;
 }
 
+bool rsd_media_has_unit(const RsdMedia *media, uint32_t block, uint32_t page)
+{
+    for (uint32_t i = 0; media->units && i < media->places; i++) {
+        const RsdMediaUnit *unit = &media->units[i];
+
+        if (unit->taken && unit->block == block && unit->page == page) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool rsd_media_store_unit(RsdMedia *media, uint32_t place, uint32_t block,
                           uint32_t page, const uint8_t *payload, uint32_t from,
                           uint32_t to)

@@ -5,7 +5,8 @@
  *     header          one page, below
  *     records         each a multiple of 8 bytes, one after the other:
  *
- *     START   a die has begun to program a unit or to erase a block
+ *     START   a die has begun to program a unit or to erase a block; of a unit
+ *             of the write buffer, since when it was waiting there
  *     DONE    it has ended, and has the next number; what is stored for it
  *             follows
  *     COMMAND a command that changes tables at once; it has the next number
@@ -123,13 +124,21 @@ typedef struct Entry {
     uint64_t pos;               /* of its record */
     uint64_t starts;            /* begun before */
     uint64_t oldest;            /* of these, none in flight is older */
+    /* behind the last that waited in the write buffer then; 0: none did */
+    uint64_t waiting;
 } Entry;
+
+/* What START has of a unit of the write buffer: see rsd_buffer_closed() */
+typedef struct Closed {
+    uint64_t seq, since;
+} Closed;
 
 typedef struct Begun {
     uint64_t pos;
     /* in flight in states up to before this operation; NEVER: it still is */
     uint64_t gone;
     bool ends;                  /* gone because it is operation "gone" */
+    Closed closed;              /* seq 0: not known, or none of the buffer's */
 } Begun;
 
 typedef struct DieStarts {
@@ -153,6 +162,10 @@ struct Oplog {
     uint32_t num_dies;
     uint64_t num_blocks;
     uint32_t *kept;             /* of each block: pages not to be lost */
+    /* numbers of what waited after an operation, in order: see find_waiting() */
+    uint64_t *waiting;
+    uint64_t num_waiting, max_waiting;
+    uint64_t waiting_op, waiting_starts;        /* as of when that is */
 };
 
 static LogHeader *header(const Oplog *log)
@@ -214,12 +227,22 @@ static bool index_start(Oplog *log, uint64_t pos)
 {
     Begun *starts = grow(log->starts, log->num_starts, &log->max_starts,
                          sizeof(*starts));
+    const LogRecord *r = record(log, pos);
+    Begun *begun;
 
     if (!starts) {
         return false;
     }
     log->starts = starts;
-    starts[log->num_starts++] = (Begun){ .pos = pos, .gone = NEVER };
+    begun = &starts[log->num_starts++];
+    *begun = (Begun){ .pos = pos, .gone = NEVER };
+    if (r->bytes == sizeof(*r) + sizeof(Closed)) {
+        memcpy(&begun->closed, r->content, sizeof(Closed));
+    }
+    for (uint64_t op = log->num_ops;
+         begun->closed.seq && op-- > begun->closed.since;) {
+        log->ops[op].waiting = log->num_starts;
+    }
     return true;
 }
 
@@ -341,13 +364,24 @@ void rsd_oplog_start(Oplog *log, const Op *op, uint32_t page, bool protected,
                      uint64_t now)
 {
     DieStarts *die = &log->dies[op->die];
+    Closed closed;
     LogRecord *r;
 
     if (on_branch(log)) {
         return;
     }
-    r = new_record(log, START, 0);
-    if (!r || !index_start(log, header(log)->end)) {
+    closed.seq = rsd_buffer_closed(op, &closed.since);
+    /* one that is safe is lost in no case */
+    closed.seq = protected ? 0 : closed.seq;
+    r = new_record(log, START, closed.seq ? sizeof(closed) / 2 : 0);
+    if (!r) {
+        give_up(log);
+        return;
+    }
+    if (closed.seq) {
+        memcpy(r->content, &closed, sizeof(closed));
+    }
+    if (!index_start(log, header(log)->end)) {
         give_up(log);
         return;
     }
@@ -609,8 +643,53 @@ bool rsd_oplog_go(Oplog *log, uint64_t op, char err[RSD_ERR_LEN])
  * What was in flight
  */
 
-/* The number of number i of what was in flight; NEVER: there are not so many */
-static uint64_t find_in_flight(const Oplog *log, uint64_t op, uint32_t i)
+static int by_seq(const void *a, const void *b, void *starts)
+{
+    const Begun *x = (const Begun *)starts + *(const uint64_t *)a;
+    const Begun *y = (const Begun *)starts + *(const uint64_t *)b;
+
+    return x->closed.seq < y->closed.seq ? -1 : 1;
+}
+
+/*
+ * What waited in the write buffer after an operation, and was begun later, in
+ * the order in which it came there, into log->waiting.
+ */
+static bool list_waiting(Oplog *log, uint64_t op)
+{
+    if (log->waiting_op == op && log->waiting_starts == log->num_starts) {
+        return true;
+    }
+    log->num_waiting = 0;
+    log->waiting_starts = 0;
+    for (uint64_t n = log->ops[op].starts; n < log->ops[op].waiting; n++) {
+        const Closed *closed = &log->starts[n].closed;
+
+        if (closed->seq && closed->since <= op) {
+            uint64_t *waiting = grow(log->waiting, log->num_waiting,
+                                     &log->max_waiting, sizeof(*waiting));
+
+            if (!waiting) {
+                return false;
+            }
+            log->waiting = waiting;
+            waiting[log->num_waiting++] = n;
+        }
+    }
+    if (log->num_waiting) {
+        qsort_r(log->waiting, log->num_waiting, sizeof(*log->waiting), by_seq,
+                log->starts);
+    }
+    log->waiting_op = op;
+    log->waiting_starts = log->num_starts;
+    return true;
+}
+
+/*
+ * The number of number i of what was in flight, or behind that waited to be;
+ * NEVER: there are not so many
+ */
+static uint64_t find_in_flight(Oplog *log, uint64_t op, uint32_t i)
 {
     uint64_t from = log->oldest, to = log->num_starts;
 
@@ -626,7 +705,11 @@ static uint64_t find_in_flight(const Oplog *log, uint64_t op, uint32_t i)
             return from;
         }
     }
-    return NEVER;
+    if (op == log->num_ops || !list_waiting(log, op) ||
+        i >= log->num_waiting) {
+        return NEVER;
+    }
+    return log->waiting[i];
 }
 
 static void describe_start(const Oplog *log, uint64_t number, RsdLogged *to)
@@ -645,7 +728,7 @@ static void describe_start(const Oplog *log, uint64_t number, RsdLogged *to)
     };
 }
 
-bool rsd_oplog_get_in_flight(const Oplog *log, uint64_t op, uint32_t i,
+bool rsd_oplog_get_in_flight(Oplog *log, uint64_t op, uint32_t i,
                              RsdLogged *to)
 {
     uint64_t number = find_in_flight(log, op, i);
@@ -654,6 +737,7 @@ bool rsd_oplog_get_in_flight(const Oplog *log, uint64_t op, uint32_t i,
         return false;
     }
     describe_start(log, number, to);
+    to->waiting = op < log->num_ops && number >= log->ops[op].starts;
     return true;
 }
 
@@ -676,8 +760,8 @@ bool rsd_oplog_get_op(const Oplog *log, uint64_t op, RsdLogged *to)
     return true;
 }
 
-bool rsd_oplog_content(const Oplog *log, uint64_t op, uint32_t i,
-                       uint32_t slots, uint8_t *content)
+bool rsd_oplog_content(Oplog *log, uint64_t op, uint32_t i, uint32_t slots,
+                       uint8_t *content)
 {
     const RsdMedia *media = log->media;
     uint64_t number = find_in_flight(log, op, i);
@@ -801,6 +885,7 @@ static bool read_records(Oplog *log)
 static void reset_index(Oplog *log)
 {
     log->num_ops = log->num_starts = log->oldest = log->at_op = 0;
+    log->num_waiting = log->waiting_starts = 0;
     log->last = 0;
     memset(log->dies, 0, log->num_dies * sizeof(*log->dies));
     memset(log->kept, 0, log->num_blocks * sizeof(*log->kept));
@@ -1009,5 +1094,6 @@ void rsd_oplog_close(Oplog *log)
     free(log->ops);
     free(log->dies);
     free(log->kept);
+    free(log->waiting);
     free(log);
 }

@@ -45,19 +45,36 @@ static RsdOutcome chosen(const RsdOutcomes *outcomes, uint32_t i)
     return RSD_ABSENT;
 }
 
-/* Of number i of what was in flight; protected: its content is not lost */
+/*
+ * Of number i of what was in flight; protected: its content is not lost, as the
+ * write buffer has it
+ */
 static RsdOutcome outcome_of(const RsdDrive *drive,
                              const RsdOutcomes *outcomes, uint32_t i,
-                             bool erase, bool protected)
+                             bool erase, uint32_t block, bool protected)
 {
     RsdOutcome outcome = chosen(outcomes, i);
     bool in_place = drive->cfg.ftl == RSD_FTL_BLOCK ||
                     drive->cfg.ftl == RSD_FTL_FAST;
 
-    if (outcome == RSD_TORN && !erase && (protected || in_place)) {
+    if (outcome == RSD_TORN && !erase &&
+        (protected || (in_place && !rsd_map_can_tear(&drive->ns[0], block)))) {
         return RSD_ABSENT;
     }
     return outcome;
+}
+
+/* Of number i, which waited in the write buffer: is it programmed? */
+static bool is_destaged(const RsdDrive *drive, const RsdOutcomes *outcomes,
+                        uint32_t i, uint32_t block, uint32_t page)
+{
+    uint64_t rec = drive->media.rec[block];
+    bool wanted = outcomes->list ? chosen(outcomes, i) == RSD_COMPLETE
+                                 : rsd_random(outcomes->seed, i) % 2;
+
+    /* a dirty block is to be erased; others may have to be before */
+    return wanted && rsd_rec_next(rec) == page &&
+           !(rsd_rec_flags(rec) & (RSD_BLOCK_DIRTY | RSD_BLOCK_BAD));
 }
 
 /*
@@ -139,6 +156,27 @@ static void end_step(RsdDrive *drive, const Step *step, RsdOutcome outcome)
     }
 }
 
+/* Of what waits in the buffer, some is in flash; "all" is in flight. */
+static void destage_some(RsdDrive *drive, const RsdOutcomes *outcomes,
+                         const InFlight *all, uint32_t n)
+{
+    const Op *op;
+    uint64_t seq = 0;
+    uint32_t i = n, page;
+
+    while ((op = rsd_buffer_next_volatile(drive, &seq, &page))) {
+        uint32_t k = 0;
+
+        while (k < n && all[k].step->op != op) {
+            k++;
+        }
+        if (k == n && is_destaged(drive, outcomes, i++, op->block, page)) {
+            rsd_nand_program_unit(&drive->media, op->block, page, drive->unit,
+                                  op->buf);
+        }
+    }
+}
+
 void rsd_power_cut(RsdDrive *drive, const RsdOutcomes *outcomes)
 {
     InFlight *all;
@@ -174,7 +212,10 @@ void rsd_power_cut(RsdDrive *drive, const RsdOutcomes *outcomes)
 
         end_step(drive, all[i].step,
                  outcome_of(drive, outcomes, i, op->kind == OP_ERASE,
-                            rsd_buffer_protects(op)));
+                            op->block, rsd_buffer_protects(op)));
+    }
+    if (all) {
+        destage_some(drive, outcomes, all, n);
     }
     free(all);
 }
@@ -263,8 +304,17 @@ static bool end_logged(RsdDrive *drive, uint64_t op,
     for (uint32_t i = 0;
          ok && rsd_oplog_in_flight(drive, op, i, &logged); i++) {
         bool erase = logged.kind == RSD_LOGGED_ERASE;
+        /* it may have been protected since it was begun */
+        bool safe = logged.protected ||
+                    rsd_media_has_unit(media, logged.block, logged.page);
         RsdOutcome outcome = outcome_of(drive, outcomes, i, erase,
-                                        logged.protected);
+                                        logged.block, safe);
+
+        if (logged.waiting) {
+            outcome = !safe && is_destaged(drive, outcomes, i, logged.block,
+                                           logged.page)
+                          ? RSD_COMPLETE : RSD_ABSENT;
+        }
 
         if (outcome == RSD_ABSENT ||
             (outcome == RSD_COMPLETE && !logged.ends) ||
@@ -325,6 +375,7 @@ bool rsd_oplog_restart(RsdDrive *drive, char err[RSD_ERR_LEN])
     }
     rsd_oplog_begin(drive->media.log);
     drive->power.ops = 0;
+    rsd_buffer_count_anew(drive);
     return true;
 }
 

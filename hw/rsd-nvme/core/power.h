@@ -19,12 +19,17 @@
  *              error, data and OOB together   metadata too; to be erased again
  *     complete is programmed                  is erased
  *
- * What no die had begun is lost, with all that is in RAM, the write buffer
- * among it. But what the buffer protects (buffer.c) survives: a unit of which
- * some is protected is never torn, it is absent and programmed again from the
- * buffer. Neither are units under ftl=block and ftl=fast, whose recovery does
- * not know holes in blocks: they are absent instead. Then the drive opens as
- * after any other power cut.
+ * What no die had begun is lost, with all that is in RAM. But of the units that
+ * wait in a write buffer which does not survive, any subset is: each is absent,
+ * or complete if those before it in its block are there; it is not torn, as no
+ * die had begun it. Begun units, which cannot be programmed, are lost.
+ *
+ * What the buffer protects (buffer.c) survives: a unit of which some is
+ * protected is never torn, it is absent and programmed again from the buffer.
+ * Neither are units under ftl=block in a die, or with stripe=all a drive, that
+ * has less than two blocks beyond its logical ones: block-recover.c says what
+ * it takes two for. They are absent instead. Then the drive opens as after any
+ * other power cut.
  *
  * The log of operations is a file beside the media file, see oplog.c.
  *
@@ -38,7 +43,10 @@
 
 typedef enum RsdOutcome { RSD_ABSENT, RSD_TORN, RSD_COMPLETE } RsdOutcome;
 
-/* Of what is in flight, in the order in which it was begun */
+/*
+ * Of what is in flight, in the order in which it was begun, then of what waits
+ * in the write buffer, in that in which it came
+ */
 typedef struct RsdOutcomes {
     /* a letter each: a, t or c; the rest is absent. NULL: by seed */
     const char *list;
@@ -126,6 +134,7 @@ typedef struct RsdLogged {
     uint32_t command;           /* RsdOp, or RSD_LOGGED_FORMAT */
     uint32_t block, page;       /* drive-wide number; its first slot there */
     bool protected;             /* cannot be torn */
+    bool waiting;               /* not in flight, but in the write buffer */
     bool ends;                  /* in flight: the log has what it became */
 } RsdLogged;
 
@@ -133,7 +142,10 @@ typedef struct RsdLogged {
 
 /* Operation number op, 1 to ops. False: there is none. */
 bool rsd_oplog_op(const RsdDrive *drive, uint64_t op, RsdLogged *logged);
-/* Number i, from 0, of what was in flight after operation op. False: no more */
+/*
+ * Number i, from 0, of what was in flight after operation op, or waited in the
+ * write buffer and was begun later. False: no more
+ */
 bool rsd_oplog_in_flight(const RsdDrive *drive, uint64_t op, uint32_t i,
                          RsdLogged *logged);
 

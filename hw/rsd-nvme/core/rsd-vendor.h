@@ -70,7 +70,11 @@ typedef struct RsdOplogEntry {
     uint32_t kind;              /* RsdLoggedKind: program, erase, ... */
     uint32_t what;              /* drive-wide block; RsdOp, 255 a format */
     uint32_t page;              /* of 4 KiB, in the block */
-    uint32_t flags;             /* 1: cannot be torn, 2: the log has its end */
+    /*
+     * 1: cannot be torn, 2: the log has its end, 4: not in flight, it waits in
+     * the write buffer
+     */
+    uint32_t flags;
 } RsdOplogEntry;
 
 typedef struct RsdOplogData {
