@@ -3,21 +3,17 @@
 programmed by cause, and all contents equal those of the references (block_reference.py,
 fast_reference.py). RSD_BLOCK_TRACES sets how many traces a configuration gets (default 3)."""
 
-import json
 import os
 import random
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from block_reference import BlockDrive, Flash
 from fast_reference import FastDrive
+from one_by_one import Command, run_one_by_one
 
-HERE = Path(__file__).resolve().parent
-CORE = HERE.parents[1] / "hw" / "rsd-nvme" / "core"
 TRACES = int(os.environ.get("RSD_BLOCK_TRACES", "3"))
 COUNTED = (
     "merge_switch merge_partial merge_full read_host read_merge prog_host prog_merge prog_pad "
@@ -82,10 +78,10 @@ class Setup:
         raw = self.channels * self.ways * self.blocks * self.slots
         return raw * 100 // (100 + self.over_provision) // self.span
 
-    def open_line(self) -> str:
-        """As the replay program wants it."""
+    def settings(self) -> str:
+        """As the replay program wants them."""
         return (
-            f"open MEDIA ftl={self.ftl} stripe={self.stripe} channels={self.channels} "
+            f"ftl={self.ftl} stripe={self.stripe} channels={self.channels} "
             f"ways={self.ways} blocks={self.blocks} spare-blocks={self.spares} "
             f"pages={self.pages} over-provision={self.over_provision} "
             f"log-blocks={self.log_blocks} wl-threshold=0 oob=16 planes={self.planes} "
@@ -123,8 +119,6 @@ SETUPS = [
     Setup("fast", "all", 2, 1, 12, 3, 4, 10, 20, planes=2, cell="qlc", buffer=1 << 20),
 ]
 
-Command = tuple[str, int, int, int]  # operation, LBA, pages, tag of the first page
-
 
 def trace(setup: Setup, seed: int, length: int) -> Iterator[Command]:
     """Runs from a logical block's beginning, single pages, hot ones; some trims and reads."""
@@ -150,37 +144,6 @@ def trace(setup: Setup, seed: int, length: int) -> Iterator[Command]:
         if op == "write":
             tag += run
             at = lba + run
-
-
-@pytest.fixture(scope="module")
-def replay(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The core with a driver that replays scripts, built with sanitizers."""
-    program = tmp_path_factory.mktemp("blocks") / "replay"
-    command = ["gcc", "-std=c11", "-D_GNU_SOURCE", "-g", "-O1", "-DRSD_ASSERT_NAND"]
-    command += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-    command += [f"-I{CORE}", "-o", str(program), str(HERE / "replay.c")]
-    command += [str(source) for source in sorted(CORE.glob("*.c"))]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    return program
-
-
-def run_core(
-    replay: Path, media: Path, setup: Setup, commands: list[Command]
-) -> list[dict[str, Any]]:
-    """What the core printed: reads in order, then the counters."""
-    lines = [setup.open_line().replace("MEDIA", str(media))]
-    now = 0
-    for number, (op, lba, pages, tag) in enumerate(commands):
-        lines.append(f"sub {now} {number} {op} {lba} {pages} {tag}")
-        now += 10**11  # whatever it makes the drive do is over
-        lines.append(f"step {now}")
-    lines += ["counters", "close"]
-    done = subprocess.run(
-        [replay], input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def run_reference(setup: Setup, commands: list[Command]) -> tuple[list[list[int]], dict[str, int]]:
@@ -219,7 +182,7 @@ def test_merges_and_contents(replay: Path, tmp_path: Path, setup: Setup) -> None
     for seed in range(-(-TRACES // 3) if setup.buffered else TRACES):
         commands = list(trace(setup, seed, 250 if setup.buffered else 400))
         commands += [("read", n, 1, 0) for n in range(setup.logical * setup.span)]
-        outcomes = run_core(replay, tmp_path / f"{seed}.rsd", setup, commands)
+        outcomes = run_one_by_one(replay, tmp_path / f"{seed}.rsd", setup.settings(), commands)
         (tmp_path / f"{seed}.rsd").unlink()
         reads, counted = run_reference(setup, commands)
         found = [outcome["pages"] for outcome in outcomes if "pages" in outcome]

@@ -30,7 +30,6 @@ from script import (
 )
 
 HERE = Path(__file__).resolve().parent
-CORE = HERE.parents[1] / "hw" / "rsd-nvme" / "core"
 FIRST_SEED = int(os.environ.get("RSD_MODEL_SEED", "0"))
 SCRIPTS = int(os.environ.get("RSD_MODEL_SCRIPTS", "800"))
 BATCH = 25  # scripts a process of the core runs: starting it costs more than a script
@@ -42,19 +41,6 @@ MUST_COUNT = set(
     "nand_reads nand_programs read_retries suspends buffer_reads zrwa_overwrites zrwa_explicit "
     "zrwa_implicit".split()
 )
-
-
-@pytest.fixture(scope="module")
-def replay(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The core with a driver that replays scripts, built with sanitizers."""
-    program = tmp_path_factory.mktemp("model") / "replay"
-    command = ["gcc", "-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-g", "-O1"]
-    command += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-DRSD_ASSERT_NAND"]
-    command += [f"-I{CORE}", "-o", str(program), str(HERE / "replay.c")]
-    command += [str(source) for source in sorted(CORE.glob("*.c"))]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    return program
 
 
 def run_core(replay: Path, scripts: list[tuple[Path, list[str]]]) -> tuple[str, list[str]]:
