@@ -16,29 +16,6 @@ static void write_back(struct rfsm *m)
 	up_read(&m->sb->s_umount);
 }
 
-/*
- * What is in use of victims is copied, then a check-point frees them. It costs
- * what is dirty, so the more that is, the more is cleaned before it; copies are
- * to leave zones for the check-point, and for who writes meanwhile.
- */
-static int clean_some(struct rfsm *m, enum rfs_clean how)
-{
-	struct rfs_fs *fs = m->fs;
-	u64 before = fs->stats.copied;
-	u32 most = fs->zone[RFS_CP_ZONES].cap / 2;
-	int ret;
-
-	if (fs->free_zones > fs->low_zones)
-		most = max_t(u64, most, min_t(u64, 2 * fs->dirty.count,
-			     (u64)(fs->free_zones - fs->low_zones) *
-			     fs->zone[RFS_CP_ZONES].cap / 2));
-	do {
-		ret = rfs_clean(fs, how);
-	} while (!ret && rfs_clean_due(fs) &&
-		 fs->stats.copied - before < most);
-	return ret == -ENOENT ? 0 : ret;
-}
-
 /* Blocks that can be written: a victim may give less than a zone. */
 static u64 room_left(const struct rfs_fs *fs)
 {
@@ -69,8 +46,8 @@ static bool make_room(struct rfsm *m)
 	do {
 		ret = fs->read_only ? -EROFS : 0;
 		if (!ret && rfs_room_low(fs, RFSM_APPEND_MAX))
-			ret = clean_some(m, futile ? RFS_CLEAN_HARD :
-					 RFS_CLEAN_NOW);
+			ret = rfs_clean_some(fs, futile ? RFS_CLEAN_HARD :
+					     RFS_CLEAN_NOW);
 		if (!ret)
 			ret = rfsm_checkpoint(m, 0);
 		futile = room_left(fs) > best ? 0 : futile + 1;
@@ -87,15 +64,15 @@ static bool make_room(struct rfsm *m)
 /* In the background: before anybody waits. */
 static void clean_early(struct rfsm *m)
 {
-	int ret = 0;
+	int ret;
 
 	rfsm_lock(m);
-	if (rfs_clean_due(m->fs))
-		ret = clean_some(m, RFS_CLEAN_EARLY);
+	ret = rfs_clean_some(m->fs, RFS_CLEAN_EARLY);
 	if (!ret)
 		ret = rfsm_checkpoint(m, 0);
+	WRITE_ONCE(m->seen_free, m->fs->free_zones);
 	rfsm_unlock(m);
-	if (ret)
+	if (ret && ret != -ENOENT)
 		rfsm_failed(m, ret);
 }
 
@@ -161,11 +138,8 @@ int rfsm_wait_room(struct rfsm *m)
 void rfsm_kick(struct rfsm *m)
 {
 	/* looked at without the lock: the thread looks again */
-	if (m->fs->free_zones < m->fs->low_zones + m->fs->geo.zones / 16 &&
-	    m->fs->free_zones != m->seen_free) {
-		WRITE_ONCE(m->seen_free, m->fs->free_zones);
+	if (rfs_clean_due(m->fs, &m->seen_free))
 		WRITE_ONCE(m->want_clean, true);
-	}
 	if (work_due(m))
 		wake_up(&m->wake);
 }
@@ -176,6 +150,7 @@ int rfsm_thread_start(struct rfsm *m)
 
 	if (m->thread)
 		return 0;
+	m->seen_free = ~0U;
 	task = kthread_run(thread, m, "rfs/%pg", m->sb->s_bdev);
 	if (IS_ERR(task))
 		return PTR_ERR(task);

@@ -96,7 +96,7 @@ struct rfsm {
 	wait_queue_head_t room;		/* who waits for it */
 	bool want_room;
 	bool want_clean;
-	u32 seen_free;		/* free zones when want_clean was last set */
+	u32 seen_free;		/* of rfs_clean_due() */
 	u64 rounds;		/* of the thread, that sought room */
 	bool stuck;		/* the last one found none */
 	bool clean_ro;		/* read-only because it was asked for */

@@ -1217,6 +1217,91 @@ TEST(write_counts)
 	end(fs, dev);
 }
 
+/* Where the clock was set back, what is written is younger than what was. */
+TEST(clock_goes_back)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	u64 start = dev->time, before;
+	struct rfs_ptr ptr;
+	u32 ino, i;
+
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	dev->time += 3600000000000ULL;
+	put(fs, ino, 0, 1, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_unmount(fs), 0);
+	for (i = 1; i < 4; i++) {
+		dev->time = start;
+		fs = mount(dev);
+		CHECK_EQ(rfs_map_get(fs, ino, i - 1, &ptr), 0);
+		before = rfs_ptr_ticks(&ptr);
+		CHECK(before >= 3600 << 8);
+		dev->time += 1000000000;
+		put(fs, ino, i, 1, RFS_BLOCK_BYTES);
+		CHECK_EQ(rfs_map_get(fs, ino, i, &ptr), 0);
+		CHECK(rfs_ptr_ticks(&ptr) >= before + 256);
+		CHECK(rfs_now(fs) >= rfs_ptr_ticks(&ptr));
+		CHECK_EQ(rfs_unmount(fs), 0);
+	}
+	fs = mount(dev);
+	check_clean(fs);
+	end(fs, dev);
+}
+
+/* What the module's thread does, here after each write */
+static void clean_early(struct rfs_fs *fs, u32 *seen)
+{
+	int ret = -ENOENT;
+
+	if (rfs_clean_due(fs, seen)) {
+		ret = rfs_clean_some(fs, RFS_CLEAN_EARLY);
+		*seen = fs->free_zones;
+	} else if (rfs_checkpoint_due(fs)) {
+		ret = 0;
+	}
+	if (!ret)
+		ret = rfs_checkpoint(fs, 0);
+	CHECK(!ret || ret == -ENOENT);
+}
+
+/*
+ * Cleaning before anybody waits goes on until its check-point is worth it: the
+ * index of all that is written at random is in each.
+ */
+TEST(early_cleaning_pays)
+{
+	struct rfs_geometry geo = {
+		.zones = 256, .zone_blocks = 128, .oob_bytes = 64,
+	};
+	struct memdev *dev = memdev_new(&geo, 128, 512 << 20, false);
+	u64 checkpoints, index;
+	u32 ino, i, blocks, at = 1, seen = ~0U;
+	struct rfs_fs *fs;
+
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, uuid, "test"), 0);
+	fs = mount(dev);
+	fs->threaded = true;
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	blocks = fs->user_blocks / 10 * 7;
+	for (i = 0; i < blocks; i++) {
+		put(fs, ino, i, i, RFS_BLOCK_BYTES);
+		clean_early(fs, &seen);
+	}
+	checkpoints = fs->stats.checkpoints;
+	index = fs->stats.written[RFS_INDEX];
+	/* none of them waits for room: put() would fail */
+	for (i = 0; i < 40000; i++) {
+		at = at * 1664525 + 1013904223;
+		put(fs, ino, (at >> 8) % blocks, i, RFS_BLOCK_BYTES);
+		clean_early(fs, &seen);
+	}
+	CHECK(fs->stats.checkpoints - checkpoints <= 70);
+	CHECK(fs->stats.written[RFS_INDEX] - index <= 6000);
+	fs->threaded = false;
+	check_clean(fs);
+	end(fs, dev);
+}
+
 /* Blocks that are written over and over are apart from those that are not. */
 TEST(groups_apart)
 {

@@ -128,6 +128,14 @@ TEST(victims)
 	/* a hotness of 0 is the lowest there is, no division by it */
 	cold.hot = 0;
 	CHECK(rfs_better_victim(RFS_GC_COST_HOTNESS, &cold, &hot));
+	/* without an age, what is free counts all the same */
+	cold.age = 0;
+	hot.age = 0;
+	CHECK(rfs_better_victim(RFS_GC_COST_BENEFIT, &hot, &cold));
+	/* without an age, what is free counts all the same */
+	cold.age = 0;
+	hot.age = 0;
+	CHECK(rfs_better_victim(RFS_GC_COST_BENEFIT, &hot, &cold));
 }
 
 /* 2^19 blocks of the highest hotness there is: no product overflows. */

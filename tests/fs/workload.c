@@ -855,7 +855,7 @@ static int clean(struct run *r, enum rfs_clean how)
 	int ret;
 
 	cleaning = r;
-	ret = rfs_clean(r->fs, how);
+	ret = rfs_clean_some(r->fs, how);
 	return ret == -ENOENT ? 0 : ret;
 }
 
@@ -879,6 +879,8 @@ static void make_room(struct run *r)
 
 static void step_in_air(struct run *r)
 {
+	u32 seen = ~0U;
+
 	if (setjmp(r->wait))
 		make_room(r);
 	else
@@ -888,7 +890,7 @@ static void step_in_air(struct run *r)
 	/* and of its own accord */
 	if (rfs_checkpoint_due(r->fs)) {
 		checkpoint(r);
-	} else if (rfs_clean_due(r->fs) && pick(r, 2)) {
+	} else if (rfs_clean_due(r->fs, &seen) && pick(r, 2)) {
 		must("clean", clean(r, RFS_CLEAN_EARLY));
 		checkpoint(r);
 	}

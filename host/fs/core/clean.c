@@ -442,13 +442,6 @@ static int move_all(struct rfs_fs *fs, struct cleaner *c, const u32 *nr, u32 n)
 	return ret;
 }
 
-bool rfs_clean_due(const struct rfs_fs *fs)
-{
-	return !fs->read_only &&
-	       fs->free_zones < fs->low_zones + fs->geo.zones / 16 &&
-	       victim(fs, RFS_CLEAN_EARLY, rfs_now(fs));
-}
-
 static struct cleaner *cleaner_new(const struct rfs_fs *fs)
 {
 	struct cleaner *c = rfs_alloc(sizeof(*c));
@@ -503,4 +496,76 @@ int rfs_clean(struct rfs_fs *fs, enum rfs_clean how)
 	}
 	cleaner_free(c);
 	return ret;
+}
+
+/* Those who write wait below this */
+static u32 zones_owed(const struct rfs_fs *fs)
+{
+	return fs->low_zones + 1 +
+	       fs->owed / le32_to_cpu(fs->super.zone_cap);
+}
+
+/* Free zones below which cleaning begins, and up to which it goes */
+static u32 clean_below(const struct rfs_fs *fs)
+{
+	return zones_owed(fs) + fs->geo.zones / 64;
+}
+
+static u32 clean_up_to(const struct rfs_fs *fs)
+{
+	return zones_owed(fs) + fs->geo.zones / 16;
+}
+
+bool rfs_clean_due(const struct rfs_fs *fs, u32 *seen)
+{
+	u32 before = *seen;
+
+	*seen = fs->free_zones < clean_below(fs) ? fs->free_zones : ~0U;
+	return !fs->read_only && *seen < before;
+}
+
+/* Zones that the next check-point makes free */
+static u32 to_be_free(const struct rfs_fs *fs)
+{
+	u32 nr, n = 0;
+
+	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++) {
+		const struct rfs_zone_info *z = &fs->zone[nr];
+
+		n += z->state == RFS_Z_USED && z->cond == RFS_DEV_OK &&
+		     (!z->live || z->cleaned);
+	}
+	return n;
+}
+
+/* What copies may take: not what is owed, nor what a check-point may need */
+static u64 room_for_copies(const struct rfs_fs *fs)
+{
+	u64 room = (u64)fs->free_zones * le32_to_cpu(fs->super.zone_cap);
+	u64 taken = fs->owed + fs->imap_blocks +
+		    2ULL * (fs->dirty.count + fs->timb_blocks +
+			    fs->ztab_blocks);
+
+	return room > taken ? room - taken : 0;
+}
+
+#define PAYS	4	/* early: times what a check-point writes */
+
+int rfs_clean_some(struct rfs_fs *fs, enum rfs_clean how)
+{
+	u32 cap = le32_to_cpu(fs->super.zone_cap);
+	u64 least = max_t(u64, room_for_copies(fs) / 2, 3 * cap), gain;
+	int ret = fs->read_only ? -EROFS : 0;
+
+	while (!ret && fs->free_zones + to_be_free(fs) < clean_up_to(fs)) {
+		ret = rfs_clean(fs, how);
+		if (room_for_copies(fs) < least ||
+		    fs->dirty.count >= fs->dirty_max / 2)
+			break;
+	}
+	if (ret && ret != -ENOENT)
+		return ret;
+	gain = (u64)to_be_free(fs) * cap;
+	return how == RFS_CLEAN_EARLY && gain < PAYS * (u64)fs->dirty.count ?
+	       -ENOENT : 0;
 }

@@ -268,7 +268,7 @@ static void fill_cp(struct rfs_fs *fs, struct rfs_cp *cp, u32 blocks, u32 flags)
 	rfs_head_init(fs, &cp->head, RFS_CP, 0, 0, 0);
 	cp->seq = cpu_to_le64(fs->cp_seq + 1);
 	cp->next_lsn = cpu_to_le64(fs->lsn);
-	cp->time = cpu_to_le64(fs->ops->now(fs->dev));
+	cp->time = cpu_to_le64(rfs_clock(fs));
 	if (fs->counting && !fs->miscounted)
 		flags |= RFS_CP_COUNTED;
 	cp->flags = cpu_to_le32(flags);
@@ -722,6 +722,9 @@ int rfs_cp_load(struct rfs_fs *fs)
 	fs->reserved = le64_to_cpu(best->head.addr);
 	for (zone = 0; zone < RFS_GROUPS_MAX; zone++)
 		fs->group_hot[zone] = le64_to_cpu(best->group_hot[zone]);
+	fs->behind = 0;
+	if (le64_to_cpu(best->time) > rfs_clock(fs))
+		fs->behind = le64_to_cpu(best->time) - rfs_clock(fs);
 	ret = load_tables(fs, best);
 	rfs_free(best);
 	return ret;

@@ -2,11 +2,11 @@
 /* Content of files. */
 #include "rfs.h"
 
-/* The pointer to a block, from its page metadata. */
+/* The pointer to a block, from its page metadata; time: when it was written. */
 void rfs_ptr_of(const struct rfs_fs *fs, const struct rfs_oob *oob, u64 addr,
-		struct rfs_ptr *ptr)
+		u64 time, struct rfs_ptr *ptr)
 {
-	u64 ticks = rfs_ticks(fs, le64_to_cpu(oob->time));
+	u64 ticks = rfs_ticks(fs, time);
 
 	ptr->addr = rfs_word(addr, le16_to_cpu(oob->len));
 	ptr->time = cpu_to_le32(ticks >> 8);
@@ -63,14 +63,14 @@ int rfs_fill(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from, u32 *n,
 }
 
 static int set_ptrs(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
-		    const struct rfs_oob *oob, const u64 *addr)
+		    const struct rfs_oob *oob, const u64 *addr, u64 time)
 {
 	struct rfs_ptr ptr;
 	u32 i;
 	int ret = 0;
 
 	for (i = 0; !ret && i < n; i++) {
-		rfs_ptr_of(fs, &oob[i], addr[i], &ptr);
+		rfs_ptr_of(fs, &oob[i], addr[i], time, &ptr);
 		ret = rfs_map_set(fs, ino, block + i, &ptr);
 	}
 	return ret;
@@ -168,9 +168,10 @@ int rfs_done(struct rfs_fs *fs, const struct rfs_oob *oob, u32 n,
 {
 	u32 ino = le32_to_cpu(oob->ino);
 	u64 block = le64_to_cpu(oob->off), end;
+	u64 time = le64_to_cpu(oob->time) + fs->behind;
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
-	int ret = set_ptrs(fs, ino, block, n, oob, addr);
+	int ret = set_ptrs(fs, ino, block, n, oob, addr, time);
 
 	if (!ret)
 		ret = rfs_iget(fs, ino, &di, &buf);
@@ -184,7 +185,7 @@ int rfs_done(struct rfs_fs *fs, const struct rfs_oob *oob, u32 n,
 		di->mtime = oob->time;
 		di->ctime = oob->time;
 	}
-	di->last_write = oob->time;
+	di->last_write = cpu_to_le64(time);
 	di->wcount = cpu_to_le64(le64_to_cpu(di->wcount) + n);
 	rfs_buf_dirty(fs, buf);
 	return 0;

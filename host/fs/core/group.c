@@ -4,7 +4,7 @@
 
 const struct rfs_policy rfs_policy_default = {
 	.groups = 4,
-	.gc = RFS_GC_GREEDY,
+	.gc = RFS_GC_COST_BENEFIT,
 	.quantize = RFS_Q_ITERATIVE,
 };
 
@@ -21,9 +21,18 @@ u64 rfs_ticks(const struct rfs_fs *fs, u64 time)
 		   (1ULL << 40) - 1);
 }
 
+/*
+ * Ages compare what was written in different mounts: the clock of a volume does
+ * not go back where that of the machine does.
+ */
+u64 rfs_clock(const struct rfs_fs *fs)
+{
+	return fs->ops->now(fs->dev) + fs->behind;
+}
+
 u64 rfs_now(const struct rfs_fs *fs)
 {
-	return rfs_ticks(fs, fs->ops->now(fs->dev));
+	return rfs_ticks(fs, rfs_clock(fs));
 }
 
 u64 rfs_ptr_ticks(const struct rfs_ptr *ptr)

@@ -147,7 +147,7 @@ bool rfs_better_victim(enum rfs_gc how, const struct rfs_segment *a,
 	case RFS_GC_COST_HOTNESS:
 		return gain_a * max(b->hot, 1ULL) > gain_b * max(a->hot, 1ULL);
 	case RFS_GC_COST_BENEFIT:
-		return gain_a * a->age > gain_b * b->age;
+		return gain_a * max(a->age, 1ULL) > gain_b * max(b->age, 1ULL);
 	default:
 		return (u64)a->live * b->cap < (u64)b->live * a->cap;
 	}

@@ -53,7 +53,7 @@ struct rfs_segment {
 	u32 live;		/* blocks, above 0 */
 	u32 cap;		/* blocks, at least live */
 	u64 hot;		/* cost-hotness: rfs_hotness() */
-	u64 age;		/* cost-benefit: ticks, of the youngest block */
+	u64 age;		/* cost-benefit: ticks; 0 counts as 1 */
 };
 
 /* Is it better to clean a than b? */

@@ -518,7 +518,8 @@ static int apply_page(struct rfs_fs *fs, struct page *page)
 	if (!ret && di->gen == oob->gen && S_ISREG(le32_to_cpu(di->mode)))
 		left = fate(fs, oob);
 	if (left == KEPT) {
-		rfs_ptr_of(fs, oob, page->addr, &ptr);
+		rfs_ptr_of(fs, oob, page->addr, le64_to_cpu(oob->time),
+			   &ptr);
 		ret = rfs_map_set(fs, ino, block, &ptr);
 		if (ret)
 			return ret;

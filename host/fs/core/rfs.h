@@ -225,6 +225,7 @@ struct rfs_fs {
 	u32 dirty_max;
 	u32 window_max;		/* blocks */
 
+	u64 behind;		/* ns that the clock of the machine is */
 	u64 version;		/* next */
 	u64 cp_version;		/* of the check-point: the window's first */
 	u64 cp_seq;
@@ -630,7 +631,7 @@ int rfs_quota_compare(struct rfs_fs *fs, bool fix, rfs_differs *differs,
 
 /* data.c */
 void rfs_ptr_of(const struct rfs_fs *fs, const struct rfs_oob *oob, u64 addr,
-		struct rfs_ptr *ptr);
+		u64 time, struct rfs_ptr *ptr);
 /*
  * A block of a file will be written: there will be room for it. *hole says what
  * rfs_unpromise() wants to know, after rfs_done() or instead of it.
@@ -694,13 +695,23 @@ static inline void rfs_saw_victim(const struct rfs_fs *fs, u32 zone)
 	(void)zone;
 }
 #endif
-/* Few zones are free, and a victim is worth its cleaning */
-bool rfs_clean_due(const struct rfs_fs *fs);
+/*
+ * Few zones are free, and fewer than when it was last asked: *seen is the
+ * caller's, ~0 at first.
+ */
+bool rfs_clean_due(const struct rfs_fs *fs, u32 *seen);
+/*
+ * Clean as much as makes the check-point worth it that is to come after it: it
+ * costs what is dirty, however many zones it makes free. 0: it is to come;
+ * -ENOENT: early, there is too little that it would make free.
+ */
+int rfs_clean_some(struct rfs_fs *fs, enum rfs_clean how);
 
 /* group.c; times in ticks of 1/256 s */
 extern const struct rfs_policy rfs_policy_default;
 u64 rfs_ticks(const struct rfs_fs *fs, u64 time);
 u64 rfs_now(const struct rfs_fs *fs);
+u64 rfs_clock(const struct rfs_fs *fs);	/* ns since 1970, or ahead of that */
 u64 rfs_ptr_ticks(const struct rfs_ptr *ptr);
 u32 rfs_data_stream(const struct rfs_fs *fs, const struct rfs_dinode *di,
 		    const struct rfs_ptr *ptr, u64 now);

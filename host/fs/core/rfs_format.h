@@ -199,7 +199,7 @@ struct rfs_super {
  * @seq: number of the check-point, the highest wins
  * @next_version: every page of the updating window has a stamp not below
  * @next_lsn: first log page after it
- * @time: when it was made, ns since 1970
+ * @time: when it was made, ns since 1970; never before the one before it
  * @flags: RFS_CP_UNMOUNT, RFS_CP_COUNTED
  * @blocks: of this check-point
  * @timb_blocks: entries of @list that are addresses of TIMB blocks
