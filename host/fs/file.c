@@ -37,22 +37,28 @@ static ssize_t write_locked(struct kiocb *iocb, struct iov_iter *from)
 	return ret ? ret : generic_perform_write(iocb, from);
 }
 
-#define EARLY	(8 << 20)	/* bytes: some appends to every die */
+#define EARLY		(8 << 20)	/* bytes: some appends to every die */
+#define SCATTERED	4096		/* pages: what is on its way lasts */
 
 /*
  * Linux begins to write when a tenth of memory is dirty: the drive has time.
- * Not what is written here and there, which waits for its neighbours.
+ * What is written here and there waits longer, for its neighbours. Linux's own
+ * thread sends that: a writer may have to wait for a page that is on its way.
  */
 static void write_early(struct inode *inode, loff_t pos, ssize_t bytes)
 {
 	struct rfsm_inode *ri = rfsm_inode(inode);
+	struct rfsm *m = rfsm_of(inode->i_sb);
 
 	ri->fresh = pos == ri->next ? ri->fresh + bytes : bytes;
 	ri->next = pos + bytes;
-	if (ri->fresh < EARLY || READ_ONCE(rfsm_of(inode->i_sb)->pages_flying))
-		return;
-	ri->fresh = 0;
-	filemap_flush(inode->i_mapping);
+	if (ri->fresh >= EARLY && !READ_ONCE(m->pages_flying)) {
+		ri->fresh = 0;
+		filemap_flush(inode->i_mapping);
+	} else if (READ_ONCE(m->fs->owed) >=
+		   SCATTERED + READ_ONCE(m->pages_flying)) {
+		rfsm_write_soon(m);
+	}
 }
 
 static ssize_t write_iter(struct kiocb *iocb, struct iov_iter *from)

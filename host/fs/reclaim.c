@@ -80,7 +80,17 @@ static bool work_due(const struct rfsm *m)
 {
 	return READ_ONCE(m->want_room) ||
 	       (!m->fs->read_only && (rfs_checkpoint_due(m->fs) ||
-				      READ_ONCE(m->want_clean)));
+				      READ_ONCE(m->want_clean) ||
+				      READ_ONCE(m->want_write)));
+}
+
+static void write_now(struct rfsm *m)
+{
+	if (down_read_trylock(&m->sb->s_umount)) {
+		writeback_inodes_sb(m->sb, WB_REASON_BACKGROUND);
+		up_read(&m->sb->s_umount);
+	}
+	WRITE_ONCE(m->want_write, false);
 }
 
 static int thread(void *arg)
@@ -110,6 +120,9 @@ static int thread(void *arg)
 		} else if (READ_ONCE(m->want_clean)) {
 			WRITE_ONCE(m->want_clean, false);
 			clean_early(m);
+		} else if (READ_ONCE(m->want_write) &&
+			   !rfs_checkpoint_due(m->fs)) {
+			write_now(m);
 		} else {
 			m->seeking = false;
 			rfsm_sync(m, 0);
@@ -142,6 +155,14 @@ void rfsm_kick(struct rfsm *m)
 		WRITE_ONCE(m->want_clean, true);
 	if (work_due(m))
 		wake_up(&m->wake);
+}
+
+void rfsm_write_soon(struct rfsm *m)
+{
+	if (READ_ONCE(m->want_write))
+		return;
+	WRITE_ONCE(m->want_write, true);
+	wake_up(&m->wake);
 }
 
 int rfsm_thread_start(struct rfsm *m)

@@ -96,6 +96,7 @@ struct rfsm {
 	wait_queue_head_t room;		/* who waits for it */
 	bool want_room;
 	bool want_clean;
+	bool want_write;
 	u32 seen_free;		/* of rfs_clean_due() */
 	u64 rounds;		/* of the thread, that sought room */
 	bool stuck;		/* the last one found none */
@@ -172,6 +173,8 @@ void rfsm_thread_stop(struct rfsm *m);
 int rfsm_wait_room(struct rfsm *m);
 /* After an operation: is a check-point due? */
 void rfsm_kick(struct rfsm *m);
+/* Dirty pages of all files are sent, by Linux's writeback */
+void rfsm_write_soon(struct rfsm *m);
 
 /*
  * An operation of the core, again after each wait for room; ret is its result.
