@@ -503,9 +503,7 @@ int rfsm_append_init(struct rfsm *m)
 	if (!ret)
 		ret = mempool_init_page_pool(&m->sum_pages, 2 * SUMS, 0);
 	if (!ret)
-		ret = bioset_init(&m->sum_bios, SUMS, 0, BIOSET_NEED_BVECS);
-	if (!ret)
-		ret = bioset_integrity_create(&m->sum_bios, SUMS);
+		ret = rfsm_bioset_init(&m->sum_bios, SUMS);
 	if (ret)
 		return ret;
 	m->queue = alloc_ordered_workqueue("rfs/%pg",

@@ -414,18 +414,24 @@ static void find_oob(struct rfsm_dev *dev)
 		dev->unused_bytes = bio_integrity_bytes(bi, SECTORS);
 }
 
+int rfsm_bioset_init(struct bio_set *bios, u32 n)
+{
+	int ret = bioset_init(bios, n, 0, BIOSET_NEED_BVECS);
+
+	if (ret)
+		return ret;
+	/* which gives -1 */
+	return bioset_integrity_create(bios, n) ? -ENOMEM : 0;
+}
+
 static int alloc_all(struct rfsm_dev *dev)
 {
 	u32 i;
 	int ret;
 
-	ret = bioset_init(&dev->bios, 64, 0, BIOSET_NEED_BVECS);
+	ret = rfsm_bioset_init(&dev->bios, 64);
 	if (!ret)
-		ret = bioset_integrity_create(&dev->bios, 64);
-	if (!ret)
-		ret = bioset_init(&dev->core_bios, 16, 0, BIOSET_NEED_BVECS);
-	if (!ret)
-		ret = bioset_integrity_create(&dev->core_bios, 16);
+		ret = rfsm_bioset_init(&dev->core_bios, 16);
 	if (!ret)
 		ret = mempool_init_page_pool(&dev->oob_pages, 64, 0);
 	dev->core_oob = alloc_page(GFP_KERNEL);

@@ -207,6 +207,8 @@ int rfsm_dev_open(struct rfsm_dev *dev, struct super_block *sb,
 		  struct rfs_geometry *geo);
 void rfsm_dev_mounted(struct rfsm_dev *dev);
 void rfsm_dev_close(struct rfsm_dev *dev);
+/* n bios with page metadata that are always to be had; bioset_exit() */
+int rfsm_bioset_init(struct bio_set *bios, u32 n);
 struct bio *rfsm_bio(struct rfsm_dev *dev, blk_opf_t op, u32 blocks, u64 addr,
 		     void **oob);
 /* Add OOBs that are one after the other to the bio, as the drive has them */

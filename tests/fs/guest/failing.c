@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * failing DRIVE DIR: operations on a volume of RFS, each again and again: the kernel's first
- * allocation in it fails, then the second, until it makes no more (/proc/self/fail-nth). It is
- * done or there is an error; what was written before stays, and the volume can be written to.
+ * failing DRIVE DIR [OPERATION...]: operations on a volume of RFS, all or those named, each again
+ * and again: the kernel's first allocation in it fails, then the second, until it makes no more
+ * (/proc/self/fail-nth). It is done or there is an error; what was written before stays, and the
+ * volume can be written to.
  *
  * The volume is mounted at DIR before and after. Exit status: 0, 1 something is wrong.
  */
@@ -11,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <linux/fiemap.h>
 #include <linux/fs.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -22,6 +24,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #define PAGE 4096
@@ -341,6 +344,54 @@ static bool d_chmod(void)
 	return fstat(fd_of, &st) == 0 && (st.st_mode & 07777) == 0640;
 }
 
+static int do_setxattr(void)
+{
+	return result(fsetxattr(fd_of, "user.name", content, 700, 0));
+}
+
+static bool d_setxattr(void)
+{
+	return fgetxattr(fd_of, "user.name", got, BYTES) == 700 && !memcmp(got, content, 700);
+}
+
+static int do_reserve(void)
+{
+	return result(fallocate(fd_of, FALLOC_FL_KEEP_SIZE, BYTES, BYTES));
+}
+
+static bool d_reserved(void)
+{
+	struct stat st;
+
+	return fstat(fd_of, &st) == 0 && st.st_blocks * 512 >= 2 * BYTES;
+}
+
+static int do_unnamed(void)
+{
+	char path[64];
+	int fd = open(".", O_TMPFILE | O_RDWR, 0600), ret;
+
+	if (fd < 0)
+		return -errno;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	ret = result(linkat(AT_FDCWD, path, AT_FDCWD, "new", AT_SYMLINK_FOLLOW));
+	close(fd);
+	return ret;
+}
+
+static int do_extents(void)
+{
+	static union {
+		struct fiemap map;
+		char room[sizeof(struct fiemap) + 8 * sizeof(struct fiemap_extent)];
+	} of;
+
+	memset(&of, 0, sizeof(of));
+	of.map.fm_length = BYTES;
+	of.map.fm_extent_count = 8;
+	return result(ioctl(fd_of, FS_IOC_FIEMAP, &of.map));
+}
+
 static int do_list(void)
 {
 	DIR *list = opendir(".");
@@ -457,6 +508,10 @@ static const struct op ops[] = {
 	{ "map", b_cold, do_map, d_mapped },
 	{ "seek", b_dirty, do_seek, yes },
 	{ "chmod", b_open, do_chmod, d_chmod },
+	{ "set attribute", b_open, do_setxattr, d_setxattr },
+	{ "reserve", b_open, do_reserve, d_reserved },
+	{ "unnamed, then a name", b_new, do_unnamed, d_new },
+	{ "extents", b_cold, do_extents, yes },
 	{ "list", uncached, do_list, yes },
 	{ "stat", uncached, do_stat, yes },
 	{ "statfs", b_none, do_statfs, yes },
@@ -499,11 +554,20 @@ static void run(const struct op *op)
 	must(failed < nth, "it never succeeds");
 }
 
+static bool chosen(const struct op *op, char **names)
+{
+	char **name = names;
+
+	while (*name && strcmp(*name, op->name))
+		name++;
+	return *name || !*names;
+}
+
 int main(int argc, char **argv)
 {
 	size_t i;
 
-	if (argc != 3)
+	if (argc < 3)
 		return 1;
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	drive = argv[1];
@@ -517,6 +581,7 @@ int main(int argc, char **argv)
 	memcpy(aligned, content, BYTES);
 	make("kept");
 	for (i = 0; i < sizeof(ops) / sizeof(*ops); i++)
-		run(&ops[i]);
+		if (chosen(&ops[i], argv + 3))
+			run(&ops[i]);
 	return 0;
 }
