@@ -519,6 +519,10 @@ static uint32_t conventional_points(const RsdConfig *cfg, uint64_t seed)
             world_drain(&w);
             world_check(&w);
         }
+        if (op % 16 == 5) {
+            world_fill(&w);     /* there is room for all of it */
+            world_check(&w);
+        }
     }
     CHECK(checked > ops / 3);
     for (uint64_t op = 0; op < MAX_OPS; op++) {
@@ -654,6 +658,65 @@ TEST(a_flushed_buffer_loses_nothing)
         expect_pages(&bed, 0, 5, 1);
         CHECK_EQ(written(&bed, 1), 0);
         expect_pages(&bed, lba(&bed, 1, 0), 8, 0);
+        bed_close(&bed);
+    }
+}
+
+/*
+ * A merge ends, and the block that it replaces is given up, while the program
+ * of its first grain, begun before the grain was protected, still goes on.
+ */
+TEST(a_grain_protected_late_is_not_torn)
+{
+    RsdConfig cfg = conventional(RSD_FTL_BLOCK, 3);
+    Bed bed = open_logged(&cfg, "drive.rsd");
+    uint8_t data[PAGE], oob[16];
+    uint64_t ops;
+
+    run(&bed, RSD_WRITE, 0, 3, 1);
+    run(&bed, RSD_FLUSH, 0, 0, 0);
+    bed_drain(&bed);
+    run(&bed, RSD_WRITE, 0, 2, 2);
+    bed_pass(&bed, 3000);
+    ops = info_of(&bed).ops;
+    run(&bed, RSD_WRITE, 0, 1, 3);
+    CHECK_EQ(info_of(&bed).ops, ops);
+    CHECK_EQ(counters(&bed).merge_full + counters(&bed).merge_partial, 1);
+    bed_drain(&bed);
+    rewind_to(&bed, ops, "tttttttt");
+    CHECK_EQ(read_page(&bed, 1, data, oob), RSD_OK);
+    CHECK(page_matches(data, oob, 16, 1, 2));
+    expect_pages(&bed, 2, 1, 1);
+    bed_close(&bed);
+}
+
+/* A torn page among copies alone: they are undone, not copied once more. */
+TEST(torn_copies_are_undone)
+{
+    for (RsdFtl ftl = RSD_FTL_BLOCK; ftl <= RSD_FTL_FAST; ftl++) {
+        RsdConfig cfg = conventional(ftl, 0);
+        Bed bed = open_logged(&cfg, "drive.rsd");
+        RsdOutcomes o = { .list = "tttt" };
+
+        run(&bed, RSD_WRITE, 0, 4, 1);
+        if (ftl == RSD_FTL_FAST) {
+            /* all of the random log; what comes then has to be merged */
+            for (int i = 0; i < 8; i++) {
+                run(&bed, RSD_WRITE, 1, 1, 1);
+            }
+        }
+        bed_drain(&bed);
+        begin(&bed, RSD_WRITE, 3, 1, 2);
+        /* the third of the pages to be copied is being programmed */
+        bed_pass(&bed, 850000);
+        rsd_power_cut(bed.drive, &o);
+        CHECK_EQ(torn_blocks(bed.drive), 1);
+        CHECK_EQ(counters(&bed).prog_merge, 2);
+        CHECK(rsd_power_on(bed.drive, (char[RSD_ERR_LEN]){ 0 }));
+        CHECK_EQ(counters(&bed).prog_merge, 2);
+        CHECK_EQ(counters(&bed).merge_full, 0);
+        CHECK_EQ(torn_blocks(bed.drive), 0);
+        expect_pages(&bed, 0, 4, 1);
         bed_close(&bed);
     }
 }
