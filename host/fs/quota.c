@@ -157,7 +157,8 @@ static int set_info(struct super_block *sb, int type, struct qc_info *info)
 
 	if (!is_on(m, type))
 		return -ESRCH;
-	if (info->i_fieldmask & ~(QC_SPC_TIMER | QC_INO_TIMER))
+	to.d_fieldmask &= ~QC_FLAGS;
+	if (to.d_fieldmask & ~(QC_SPC_TIMER | QC_INO_TIMER) || info->i_flags)
 		return -EINVAL;
 	rfsm_do(m, ret, change(m, type, RFS_QUOTA_GRACE, &to));
 	return ret;
@@ -224,6 +225,8 @@ int rfsm_quota_init(struct rfsm *m)
 	u32 type;
 	int ret = 0;
 
+	sb->s_qcop = &ops;
+	sb->s_quota_types = QTYPE_MASK_USR | QTYPE_MASK_GRP;
 	if (!m->opt.quota) {
 		rfs_quota_off(m->fs);
 		return 0;
@@ -237,10 +240,10 @@ int rfsm_quota_init(struct rfsm *m)
 		       sb->s_bdev);
 		return -EINVAL;
 	}
+	if (ret == -ENOSPC)
+		pr_err("rfs: %pg: no room to count quotas\n", sb->s_bdev);
 	if (ret)
 		return ret;
-	sb->s_qcop = &ops;
-	sb->s_quota_types = QTYPE_MASK_USR | QTYPE_MASK_GRP;
 	/* all that Linux itself looks at, and only for Q_GETFMT */
 	for (type = 0; type < RFS_QUOTA_TYPES; type++) {
 		if (!is_on(m, type))

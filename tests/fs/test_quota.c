@@ -481,6 +481,9 @@ TEST(quota_repaired)
 	CHECK(!fs->counting);
 	CHECK_EQ(rfs_quota_on(fs), 0);
 	check_clean(fs);
+	fs->miscounted = true;	/* as recovery may find it */
+	CHECK_EQ(rfs_quota_on(fs), 0);
+	CHECK(!fs->miscounted);
 	end(fs, dev);
 }
 
@@ -505,6 +508,139 @@ TEST(quota_cleaned)
 	fs = mount(dev);
 	CHECK_EQ(le64_to_cpu(of(fs, RFS_QUOTA_USER, 70000).inodes_hard), 18);
 	expect(fs, RFS_QUOTA_USER, ALICE, 101, 1);
+	check_clean(fs);
+	end(fs, dev);
+}
+
+/* What fallocate takes for index nodes is told before, too. */
+TEST(quota_ranges)
+{
+	static const struct { u64 from, to; bool first; } range[] = {
+		{ 0, 1, false }, { 0, 10, false }, { 0, 300, false },
+		{ 0, 300, true }, { 300, 310, false }, { 300, 310, true },
+		{ 250, 254, true }, { 0, 990, false }, { 100, 4000, true },
+		{ 62000, 63504, false }, { 70000, 74000, true },
+	};
+	struct memdev *dev;
+	struct rfs_fs *fs = mount_new(&dev);
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	char name[8];
+	u32 i, ino;
+
+	for (i = 0; i < sizeof(range) / sizeof(*range); i++) {
+		u64 from = range[i].from, nodes, before, holes;
+
+		sprintf(name, "f%u", i);
+		ino = create(fs, name, &alices);
+		if (range[i].first)
+			CHECK_EQ(put(fs, ino, 0), 0);
+		CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
+		before = le64_to_cpu(di->blocks);
+		CHECK_EQ(rfs_map_needs_all(fs, ino, from, range[i].to, &nodes),
+			 0);
+		holes = range[i].to - from - (range[i].first && !from);
+		CHECK_EQ(rfs_reserve(fs, ino, &from, range[i].to), 0);
+		CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
+		CHECK_EQ(le64_to_cpu(di->blocks), before + holes + nodes);
+		remove_file(fs, name);
+	}
+	check_clean(fs);
+	end(fs, dev);
+}
+
+/* A block of quotas that cannot be read takes no file with it. */
+TEST(quota_unreadable)
+{
+	struct rfs_report found = { 0 }, made = { 0 };
+	struct memdev *dev;
+	struct rfs_fs *fs = mount_new(&dev);
+	u32 ino = create(fs, "f", &alices);
+	struct rfs_ptr ptr;
+
+	CHECK_EQ(put(fs, ino, 0), 0);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	CHECK_EQ(rfs_map_get(fs, RFS_QUOTA_INO,
+			     RFS_QUOTA_OFF(RFS_QUOTA_USER, ALICE), &ptr), 0);
+	CHECK_EQ(put(fs, ino, 1), 0);
+	limit(fs, RFS_QUOTA_USER, ALICE, 9, 9);
+	CHECK_EQ(rfs_fsync(fs, ino), 0);
+	CHECK_EQ(rfs_log_sync(fs), 0);
+	rfs_drop(fs);
+	dev->page[rfs_addr(ptr.addr)].state = MEM_TORN;
+	fs = mount(dev);
+	CHECK_EQ(rfs_read(fs, ino, 1, block), 0);
+	CHECK_EQ(put(fs, ino, 2), 0);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	CHECK_EQ(rfs_check(fs, &found), 0);
+	CHECK_EQ(found.faults, 1);
+	CHECK_EQ(rfs_repair(fs, &made), 0);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	memset(&found, 0, sizeof(found));
+	CHECK_EQ(rfs_check(fs, &found), 0);
+	CHECK_EQ(found.faults, 0);
+	CHECK_EQ(rfs_unmount(fs), 0);
+	fs = mount(dev);
+	CHECK_EQ(rfs_quota_on(fs), 0);
+	expect(fs, RFS_QUOTA_USER, ALICE, 4, 1);
+	check_clean(fs);
+	end(fs, dev);
+}
+
+/* No room to count many owners: the volume is as usable as before. */
+TEST(quota_no_room)
+{
+	struct memdev *dev = new_dev();
+	struct rfs_fs *fs = mount(dev);
+	struct rfs_new how = alices;
+	u32 ino = create(fs, "big", &alices), other, i;
+	char name[20];
+	u64 at = 0;
+
+	for (i = 0; i < 600; i++) {
+		how.uid = 0x9e3779b9U * (i + 1);
+		how.gid = how.uid;
+		sprintf(name, "f%u", i);
+		CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, name, &how, &other), 0);
+	}
+	/* for some of them there is */
+	while (fs->user_blocks - rfs_used(fs) > 400)
+		CHECK_EQ(put(fs, ino, at++), 0);
+	CHECK_EQ(rfs_unmount(fs), 0);
+	fs = mount(dev);
+	CHECK_EQ(rfs_quota_on(fs), -ENOSPC);
+	CHECK(!fs->counting && !fs->read_only);
+	rfs_drop(fs);
+	fs = mount(dev);
+	CHECK_EQ(put(fs, ino, 5), 0);
+	CHECK_EQ(rfs_truncate(fs, ino, 5 * RFS_BLOCK_BYTES, false), 0);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	CHECK_EQ(put(fs, ino, 5), 0);
+	/* there is room now */
+	CHECK_EQ(rfs_quota_on(fs), 0);
+	expect(fs, RFS_QUOTA_GROUP, 0x9e3779b9U, 0, 1);
+	check_clean(fs);
+	end(fs, dev);
+}
+
+/* An end of grace that was set stays so over a power cut. */
+TEST(quota_grace_kept)
+{
+	struct rfs_quota q = { .space_soft = cpu_to_le64(RFS_BLOCK_BYTES) };
+	struct memdev *dev;
+	struct rfs_fs *fs = mount_new(&dev);
+	u32 ino = create(fs, "f", &alices), i;
+
+	for (i = 0; i < 5; i++)
+		CHECK_EQ(put(fs, ino, i), 0);
+	q.space_end = cpu_to_le64(5);
+	CHECK_EQ(rfs_quota_set(fs, RFS_QUOTA_USER, ALICE, &q), 0);
+	CHECK_EQ(rfs_log_sync(fs), 0);
+	rfs_drop(fs);
+	fs = mount(dev);
+	CHECK_EQ(le64_to_cpu(of(fs, RFS_QUOTA_USER, ALICE).space_end), 5);
+	CHECK_EQ(rfs_truncate(fs, ino, 0, false), 0);
+	CHECK_EQ(of(fs, RFS_QUOTA_USER, ALICE).space_end, 0);
 	check_clean(fs);
 	end(fs, dev);
 }

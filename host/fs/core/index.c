@@ -401,6 +401,32 @@ int rfs_map_needs(struct rfs_fs *fs, u32 ino, u64 block, u32 *nodes)
 	return ret;
 }
 
+/*
+ * The way to the last block, and the leaves before: where no node above has all
+ * of them, there may be some fewer.
+ */
+int rfs_map_needs_all(struct rfs_fs *fs, u32 ino, u64 from, u64 to, u64 *nodes)
+{
+	bool split = from / span(2) != (to - 1) / span(2), first;
+	struct rfs_dinode *di;
+	struct rfs_buf *ibuf;
+	u32 more;
+	int ret = rfs_map_needs(fs, ino, to - 1, &more);
+
+	*nodes = more;
+	if (!ret)
+		ret = rfs_iget(fs, ino, &di, &ibuf);
+	for (first = true; !ret && from / RFS_FANOUT < (to - 1) / RFS_FANOUT;
+	     from += RFS_FANOUT - from % RFS_FANOUT, first = false) {
+		ret = rfs_map_needs(fs, ino, from, &more);
+		/* the first leaf of a file that grows from one block */
+		if (!di->height && from < RFS_FANOUT)
+			more = !in_use(&di->root);
+		*nodes += split && first ? more : !!more;
+	}
+	return ret;
+}
+
 /* From the first block in use on that *from is */
 static int count_extent(struct rfs_fs *fs, u32 ino, u64 from, u64 to,
 			struct rfs_extent *out)

@@ -741,21 +741,6 @@ static int count_holes(struct rfs_fs *fs, u32 ino, u64 from, u64 to, u64 *holes)
 	return ret;
 }
 
-/* Index nodes to be made for blocks: exact if a node above has all of them. */
-static int new_nodes(struct rfs_fs *fs, u32 ino, u64 from, u64 to, u64 *nodes)
-{
-	u64 first = from;
-	u32 more;
-	int ret = 0;
-
-	for (*nodes = 0; fs->enforced && !ret && from < to;
-	     from += RFS_FANOUT - from % RFS_FANOUT) {
-		ret = rfs_map_needs(fs, ino, from, &more);
-		*nodes += from == first ? more : !!more;
-	}
-	return ret;
-}
-
 int rfs_reserve(struct rfs_fs *fs, u32 ino, u64 *from, u64 to)
 {
 	u64 end = min(to, *from + RESERVE_MAX), holes, has, nodes = 0;
@@ -768,8 +753,8 @@ int rfs_reserve(struct rfs_fs *fs, u32 ino, u64 *from, u64 to)
 		ret = rfs_iget(fs, ino, &di, &buf);
 	if (!ret)
 		ret = count_holes(fs, ino, *from, end, &holes);
-	if (!ret)
-		ret = new_nodes(fs, ino, *from, end, &nodes);
+	if (!ret && fs->enforced)
+		ret = rfs_map_needs_all(fs, ino, *from, end, &nodes);
 	if (!ret && holes)
 		ret = rfs_quota_may_grow(fs, ino, holes + nodes);
 	if (ret)

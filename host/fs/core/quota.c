@@ -110,21 +110,48 @@ static __le64 sum(struct rfs_fs *fs, __le64 of, s64 delta)
 	return cpu_to_le64(value + delta);
 }
 
-int rfs_quota_charge(struct rfs_fs *fs, u32 type, u32 id, s64 blocks,
-		     s64 inodes)
+static int charge(struct rfs_fs *fs, u32 type, u32 id, s64 blocks, s64 inodes)
 {
 	struct rfs_quota *q;
 	struct rfs_buf *buf;
 	int ret = rfs_quota_entry(fs, type, id, true, &q, &buf);
 
-	if (ret) {	/* the inode may have changed */
-		fs->miscounted = true;
+	if (ret)
 		return ret;
-	}
 	q->blocks = sum(fs, q->blocks, blocks);
 	q->inodes = sum(fs, q->inodes, inodes);
 	rfs_buf_dirty(fs, buf);
-	return settle(fs, type, q);
+	return fs->recovering ? 0 : settle(fs, type, q);
+}
+
+/* Usage can be counted anew: no file suffers if it cannot be kept. */
+int rfs_quota_charge(struct rfs_fs *fs, u32 type, u32 id, s64 blocks,
+		     s64 inodes)
+{
+	int ret = charge(fs, type, id, blocks, inodes);
+
+	fs->miscounted |= ret;
+	return ret == -ENOMEM ? ret : 0;
+}
+
+/*
+ * After a recovery, which has usage go up and down in another order than it
+ * did: grace begins or ends as it is now.
+ */
+void rfs_quota_recovered(struct rfs_fs *fs)
+{
+	struct rfs_buf *buf;
+	u32 i;
+
+	for (buf = fs->dirty.first; buf; buf = buf->next) {
+		if (buf->type != RFS_QUOTA)
+			continue;
+		for (i = 0; i < RFS_QUOTA_ENTRIES; i++)
+			if (buf->off / RFS_QUOTA_TYPES * RFS_QUOTA_ENTRIES + i <
+			    RFS_QUOTA_GRACE && settle(fs, buf->off %
+				RFS_QUOTA_TYPES, &buf->quotas.entry[i]))
+				fs->miscounted = true;
+	}
 }
 
 int rfs_quota_add(struct rfs_fs *fs, const struct rfs_dinode *di, s64 blocks,
@@ -205,7 +232,7 @@ static bool over(u64 want, __le64 hard, __le64 soft, __le64 end, u64 now)
 	if (hard && want > le64_to_cpu(hard))
 		return true;
 	return soft && want > le64_to_cpu(soft) && end &&
-	       now > le64_to_cpu(end);
+	       now >= le64_to_cpu(end);
 }
 
 int rfs_quota_may(struct rfs_fs *fs, u32 types, const u32 *id, u64 blocks,
@@ -298,6 +325,10 @@ int rfs_quota_apply(struct rfs_fs *fs, const struct rfs_rec *rec,
 	if (type >= RFS_QUOTA_TYPES || le16_to_cpu(rec->len2) != sizeof(new))
 		return -EUCLEAN;
 	ret = rfs_quota_entry(fs, type, id, true, &q, &buf);
+	if (ret && ret != -ENOMEM && fs->recovering) {
+		fs->miscounted = true;	/* limits of others are lost too */
+		return 0;
+	}
 	if (ret)
 		return ret;
 	memcpy(&new, limits, sizeof(new));
@@ -305,7 +336,8 @@ int rfs_quota_apply(struct rfs_fs *fs, const struct rfs_rec *rec,
 	new.inodes = q->inodes;
 	*q = new;
 	rfs_buf_dirty(fs, buf);
-	return id == RFS_QUOTA_GRACE ? 0 : settle(fs, type, q);
+	return id == RFS_QUOTA_GRACE || fs->recovering ? 0 :
+	       settle(fs, type, q);
 }
 
 /* Those that were never written are only in memory. */
@@ -363,6 +395,23 @@ int rfs_quota_next(struct rfs_fs *fs, u32 type, u32 *id)
 	}
 }
 
+/*
+ * For an entry and what leads to it, when all are counted anew. What others
+ * clean and write is not there yet, in a mount; it is made here.
+ */
+int rfs_quota_room(struct rfs_fs *fs)
+{
+	bool threaded = fs->threaded;
+	int ret;
+
+	if (fs->read_only)
+		return fs->dirty.count < fs->dirty_max ? 0 : -ENOSPC;
+	fs->threaded = false;
+	ret = rfs_make_room(fs, 0, 1 + RFS_HEIGHT_MAX);
+	fs->threaded = threaded;
+	return ret;
+}
+
 static int make_inode(struct rfs_fs *fs)
 {
 	struct rfs_dinode *di;
@@ -390,11 +439,14 @@ int rfs_quota_on(struct rfs_fs *fs)
 
 	if (!(le32_to_cpu(fs->super.incompat) & RFS_INCOMPAT_QUOTA))
 		return -EOPNOTSUPP;
-	if (fs->counting)
+	if (fs->counting && !fs->miscounted)
 		return 0;
-	ret = make_inode(fs);
+	fs->counting = false;
+	ret = rfs_quota_room(fs);
 	if (!ret)
-		ret = rfs_quota_compare(fs, true, NULL, NULL);
+		ret = make_inode(fs);
+	if (!ret)
+		ret = rfs_quota_compare(fs, RFS_QUOTA_COUNT, NULL, NULL);
 	if (ret)
 		return ret;
 	fs->counting = true;

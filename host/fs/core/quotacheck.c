@@ -135,7 +135,7 @@ static int count(struct rfs_fs *fs, struct usages *u)
 struct compare {
 	struct rfs_fs *fs;
 	struct usages u;
-	bool fix;
+	enum rfs_quota_fix fix;
 	rfs_differs *differs;
 	void *arg;
 };
@@ -158,13 +158,21 @@ static void compare(const struct compare *c, u32 type, u32 id,
 	*changed = true;
 }
 
-/* Many blocks that are dirty are written: not more than there should be. */
-static int keep_bound(struct rfs_fs *fs)
+/*
+ * Before a block is changed or made. A repair writes no check-point before all
+ * is right, so it does not clean either.
+ */
+static int room(const struct compare *c)
 {
+	struct rfs_fs *fs = c->fs;
+
 	rfs_cache_trim(fs, fs->clean_max);
-	if (fs->read_only || !rfs_checkpoint_due(fs))
-		return 0;
-	return rfs_checkpoint(fs, 0);
+	if (c->fix == RFS_QUOTA_COUNT)
+		return rfs_quota_room(fs);
+	if (c->fix == RFS_QUOTA_REPAIR &&
+	    rfs_used(fs) + 1 + RFS_HEIGHT_MAX > fs->user_blocks)
+		return -ENOSPC;
+	return 0;
 }
 
 static int compare_blocks(const struct compare *c)
@@ -177,7 +185,9 @@ static int compare_blocks(const struct compare *c)
 	for (off = 0;; off++) {
 		bool changed = false;
 
-		ret = rfs_quota_block(c->fs, &off, &buf);
+		ret = c->fix == RFS_QUOTA_COUNT ? room(c) : 0;
+		if (!ret)
+			ret = rfs_quota_block(c->fs, &off, &buf);
 		if (ret)
 			return ret == -ENOENT ? 0 : ret;
 		id = off / RFS_QUOTA_TYPES * RFS_QUOTA_ENTRIES;
@@ -187,9 +197,6 @@ static int compare_blocks(const struct compare *c)
 					&buf->quotas.entry[i], &changed);
 		if (changed)
 			rfs_buf_dirty(c->fs, buf);
-		ret = c->fix ? keep_bound(c->fs) : 0;
-		if (ret)
-			return ret;
 	}
 }
 
@@ -205,7 +212,11 @@ static int compare_missing(const struct compare *c)
 	for (i = 0; i < c->u.n; i++) {
 		u32 type = (c->u.at[i].key - 1) >> 32, id = c->u.at[i].key - 1;
 
-		ret = rfs_quota_entry(c->fs, type, id, c->fix, &q, &buf);
+		ret = rfs_quota_entry(c->fs, type, id, false, &q, &buf);
+		if (!ret && !q && c->fix)
+			ret = room(c);
+		if (!ret && !q && c->fix)
+			ret = rfs_quota_entry(c->fs, type, id, true, &q, &buf);
 		if (ret)
 			return ret;
 		changed = false;
@@ -215,15 +226,12 @@ static int compare_missing(const struct compare *c)
 			compare(c, type, id, q, &changed);
 		if (changed)
 			rfs_buf_dirty(c->fs, buf);
-		ret = c->fix ? keep_bound(c->fs) : 0;
-		if (ret)
-			return ret;
 	}
 	return 0;
 }
 
-int rfs_quota_compare(struct rfs_fs *fs, bool fix, rfs_differs *differs,
-		      void *arg)
+int rfs_quota_compare(struct rfs_fs *fs, enum rfs_quota_fix fix,
+		      rfs_differs *differs, void *arg)
 {
 	struct compare c = { .fs = fs, .fix = fix, .differs = differs,
 			     .arg = arg };

@@ -607,6 +607,7 @@ int rfs_recover(struct rfs_fs *fs)
 	struct pages p = { 0 };
 	int ret;
 
+	fs->recovering = true;
 	ret = scan(fs, &p);
 	fs->recovered.scan_ns = lap(fs, &start);
 	if (!ret)
@@ -619,6 +620,9 @@ int rfs_recover(struct rfs_fs *fs)
 		ret = rfs_free_orphans(fs);
 	if (!ret)
 		ret = outdate(fs, &p);
+	fs->recovering = false;
+	if (!ret && fs->counting)
+		rfs_quota_recovered(fs);
 	rfs_free(p.data);
 	rfs_free(p.log);
 	rfs_free(p.left);

@@ -885,15 +885,15 @@ int rfs_repair(struct rfs_fs *fs, struct rfs_report *report)
 	if (!ret && fs->reserved != w.reserved)
 		rfs_walk_say(&w, "the check-point says %llu reserved blocks, there are %llu",
 			     U(w.reserved), U(fs->reserved));
+	if (!ret)
+		fix_zones(&w);
 	if (!ret && counting && rfs_iget(fs, RFS_QUOTA_INO, &di, &buf)) {
 		rfs_walk_lose(&w, "quotas are lost");
 		counting = false;
 	}
 	if (!ret && counting)
-		ret = rfs_quota_compare(fs, true, say_usage, &w);
+		ret = rfs_quota_compare(fs, RFS_QUOTA_REPAIR, say_usage, &w);
 	fs->counting = counting;
-	if (!ret)
-		fix_zones(&w);
 	rfs_walk_exit(&w);
 	return ret;
 }

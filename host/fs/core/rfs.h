@@ -272,6 +272,7 @@ struct rfs_fs {
 	u32 pendings, pending_room;	/* used; places, a power of 2 */
 
 	bool replaying;
+	bool recovering;	/* and the pages of the window */
 	bool rescuing;		/* what is damaged is left out */
 	bool read_only;
 	bool threaded;		/* others make room: -EAGAIN asks them to */
@@ -436,8 +437,9 @@ struct rfs_extent {
 
 #define RFS_EXTENT_MAX	65536	/* blocks */
 
-/* Nodes that are to be made for a block */
+/* Nodes that are to be made for a block, or for from..to - 1: at least */
 int rfs_map_needs(struct rfs_fs *fs, u32 ino, u64 block, u32 *nodes);
+int rfs_map_needs_all(struct rfs_fs *fs, u32 ino, u64 from, u64 to, u64 *nodes);
 /*
  * The first run of blocks that are in a row, or reserved, in *from..to - 1.
  * -EAGAIN: none so far, go on at *from, so that others get their turn.
@@ -569,10 +571,13 @@ int rfs_xattr_drop(struct rfs_fs *fs, struct rfs_dinode *di,
 /* quota.c */
 /*
  * Usage is counted from now on; it is counted anew unless it was kept all the
- * time. -EOPNOTSUPP: the volume is of before there were quotas.
+ * time. -EOPNOTSUPP: the volume is of before there were quotas; -ENOSPC: it has no
+ * room for them.
  */
 int rfs_quota_on(struct rfs_fs *fs);
 void rfs_quota_off(struct rfs_fs *fs);	/* it is not, and not enforced */
+void rfs_quota_recovered(struct rfs_fs *fs);	/* all of the window is applied */
+int rfs_quota_room(struct rfs_fs *fs);	/* for quotacheck.c */
 /* What there is of a user or group; *held: blocks promised besides */
 int rfs_quota_get(struct rfs_fs *fs, u32 type, u32 id, struct rfs_quota *out,
 		  u64 *held);
@@ -622,12 +627,18 @@ static inline int rfs_blocks_add(struct rfs_fs *fs, struct rfs_dinode *di,
 /* quotacheck.c */
 /*
  * Usage against all inodes. differs: is told of each that is not right, may be
- * NULL; fix: it is then.
+ * NULL. -ENOSPC: there is no room for more entries.
  */
+enum rfs_quota_fix {
+	RFS_QUOTA_LOOK,		/* nothing is changed */
+	RFS_QUOTA_REPAIR,	/* it is right then, in memory */
+	RFS_QUOTA_COUNT,	/* the same, with cleaning and check-points */
+};
+
 typedef void rfs_differs(void *arg, u32 type, u32 id, const struct rfs_quota *is,
 			 u64 blocks, u64 inodes);
-int rfs_quota_compare(struct rfs_fs *fs, bool fix, rfs_differs *differs,
-		      void *arg);
+int rfs_quota_compare(struct rfs_fs *fs, enum rfs_quota_fix fix,
+		      rfs_differs *differs, void *arg);
 
 /* data.c */
 void rfs_ptr_of(const struct rfs_fs *fs, const struct rfs_oob *oob, u64 addr,
