@@ -211,9 +211,11 @@ int rfsm_stats_init(struct rfsm *m)
 	init_completion(&m->kobj_gone);
 	ret = kobject_init_and_add(&m->kobj, &stat_type, parent, "%s",
 				   m->sb->s_id);
-	m->kobj_there = true;
-	if (ret)
-		rfsm_stats_exit(m);
+	m->kobj_there = !ret;
+	if (ret) {	/* it is not in sysfs, so kobject_del() is not for it */
+		kobject_put(&m->kobj);
+		wait_for_completion(&m->kobj_gone);
+	}
 	return ret;
 }
 
