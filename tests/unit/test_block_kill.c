@@ -222,6 +222,50 @@ TEST(killed_in_recovery_with_a_buffer)
     watch_worlds(buffer_config, look_at_recovery, 5, 6, 8);
 }
 
+static void open_copy(void)
+{
+    copy_media(watched_path, copy.path);
+    copy.drive = NULL;
+    bed_reopen(&copy);
+    rsd_close(copy.drive);
+}
+
+/*
+ * A torn page in what replaces a block, in a die of two blocks more than data:
+ * what was copied to the third block, when it was killed, is not in the way.
+ */
+TEST(killed_while_a_third_block_is_filled)
+{
+    RsdConfig cfg = small_config();
+    Bed bed;
+
+    cfg.ftl = RSD_FTL_BLOCK;
+    cfg.channels = cfg.ways = 1;
+    cfg.blocks = 6;
+    cfg.spare_blocks = 0;
+    cfg.over_provision = 50;
+    bed = bed_open(&cfg, temp_path("drive.rsd"));
+    CHECK_EQ(bed.geo.lbas, 4 * 8);
+    run(&bed, RSD_WRITE, 0, 32, 5);
+    run(&bed, RSD_WRITE, 1, 1, 6);
+    begin(&bed, RSD_WRITE, 2, 1, 7);
+    bed_pass(&bed, 100000);
+    rsd_power_cut(bed.drive, &(RsdOutcomes){ .list = "t" });
+    rsd_close(bed.drive);
+    watched_path = bed.path;
+    copy = bed;
+    copy.path = temp_path("copy.rsd");
+    stores_watch(TABLES, open_copy);
+    bed_reopen(&bed);
+    stores_end();
+    CHECK(stores_seen() > 20);
+    expect_pages(&bed, 0, 1, 5);
+    expect_pages(&bed, 1, 1, 6);
+    expect_pages(&bed, 2, 30, 5);
+    free((char *)copy.path);
+    bed_close(&bed);
+}
+
 TEST(killed_at_random)
 {
     for (uint64_t seed = 100; seed < 110; seed++) {

@@ -353,7 +353,8 @@ static bool is_redundant(const Recovery *r, uint32_t lblock, uint32_t block)
 
         for (uint32_t b = r->first[lblock]; b != RSD_NONE && !found;
              b = r->next[b]) {
-            found = b != block && r->role[b] == IN_PLACE &&
+            found = b != block &&
+                    (r->role[b] == IN_PLACE || r->role[b] == SOURCE) &&
                     lane_of(map, b) == lane_of(map, block) &&
                     age(map, b, page) >= own;
         }
@@ -368,13 +369,14 @@ static bool is_redundant(const Recovery *r, uint32_t lblock, uint32_t block)
 static bool drop_broken_copies(Recovery *r, uint32_t lblock)
 {
     for (uint32_t b = r->first[lblock]; b != RSD_NONE; b = r->next[b]) {
-        if (is_broken(r, lblock, b)) {
-            if (!look_at_logs(r)) {
-                return false;
-            }
-            if (is_redundant(r, lblock, b)) {
-                r->role[b] = UNUSED;
-            }
+        if (!is_torn_block(r->map, b)) {
+            continue;
+        }
+        if (!look_at_logs(r)) {
+            return false;
+        }
+        if (is_broken(r, lblock, b) && is_redundant(r, lblock, b)) {
+            r->role[b] = UNUSED;
         }
     }
     return true;
@@ -426,6 +428,13 @@ static void judge_lane(Recovery *r, uint32_t lblock, uint32_t lane,
     for (uint32_t b = r->first[lblock]; b != RSD_NONE; b = r->next[b]) {
         if (lane_of(map, b) == lane && r->role[b] != UNUSED) {
             r->role[b] = SOURCE;
+        }
+    }
+    /* one may be a third block, the copying to which was killed */
+    for (uint32_t b = r->first[lblock]; b != RSD_NONE; b = r->next[b]) {
+        if (lane_of(map, b) == lane && r->role[b] == SOURCE &&
+            is_redundant(r, lblock, b)) {
+            r->role[b] = UNUSED;
         }
     }
     *newest = RSD_NONE;
