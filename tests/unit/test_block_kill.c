@@ -252,6 +252,7 @@ TEST(killed_while_a_third_block_is_filled)
     bed_pass(&bed, 100000);
     rsd_power_cut(bed.drive, &(RsdOutcomes){ .list = "t" });
     rsd_close(bed.drive);
+    bed.drive = NULL;
     watched_path = bed.path;
     copy = bed;
     copy.path = temp_path("copy.rsd");
