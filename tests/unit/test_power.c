@@ -634,6 +634,42 @@ TEST(a_volatile_buffer_loses_any_subset)
     }
 }
 
+/* Nothing was in flight but a read: the cut has a number all the same. */
+TEST(a_cut_that_only_the_buffer_feels_has_a_number)
+{
+    RsdConfig cfg = small_config();
+    uint64_t ops;
+    Bed bed;
+
+    cfg.channels = cfg.ways = 1;
+    cfg.write_buffer = 64 << 10;
+    cfg.ack = RSD_ACK_BUFFER;
+    cfg.plp = RSD_OFF;
+    bed = open_logged(&cfg, "drive.rsd");
+    run(&bed, RSD_WRITE, 0, 4, 1);
+    run(&bed, RSD_FLUSH, 0, 0, 0);
+    bed_drain(&bed);
+    ops = info_of(&bed).ops;
+    begin(&bed, RSD_READ, 0, 4, 0);
+    bed_pass(&bed, 5000);
+    CHECK_EQ(run(&bed, RSD_WRITE, 4, 2, 9), 0);
+    rsd_power_cut(bed.drive, &(RsdOutcomes){ .list = "cccc" });
+    CHECK(rsd_power_on(bed.drive, (char[RSD_ERR_LEN]){ 0 }));
+    CHECK_EQ(info_of(&bed).ops, ops + 1);
+    CHECK_EQ(written(&bed, 0), 6);
+    rewind_to(&bed, ops, "aaaa");
+    CHECK_EQ(written(&bed, 0), 4);
+    rewind_to(&bed, ops + 1, "");
+    CHECK_EQ(written(&bed, 0), 6);
+    /* and so it is to who opens the file anew */
+    rsd_close(bed.drive);
+    bed.drive = rsd_open_logged(bed.path, log_path, &bed.cfg,
+                                (char[RSD_ERR_LEN]){ 0 });
+    CHECK(bed.drive);
+    CHECK_EQ(info_of(&bed).ops, ops + 1);
+    bed_close(&bed);
+}
+
 /* What is protected is not lost, and what was dropped does not come back. */
 TEST(a_flushed_buffer_loses_nothing)
 {

@@ -875,7 +875,8 @@ void rsd_oplog_start(Oplog *log, const Op *op, uint32_t page, bool protected,
                      uint64_t now);
 void rsd_oplog_done(Oplog *log, const Op *op, uint32_t page, uint64_t now);
 void rsd_oplog_command(Oplog *log, uint32_t what, uint64_t lba, uint64_t now);
-void rsd_oplog_power(Oplog *log, uint64_t now);
+/* Did anything wait in a volatile write buffer? */
+void rsd_oplog_power(Oplog *log, uint64_t now, bool waiting);
 /* Has some state that the log leads to a page programmed in that block? */
 bool rsd_oplog_keeps(const Oplog *log, uint32_t block);
 /* The media becomes as just before operation op + 1, nothing in flight. */

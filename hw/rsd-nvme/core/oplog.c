@@ -13,7 +13,8 @@
  *     BYTES   so many bytes of the media file are going to be stored: what is
  *             there, and what will be
  *     POWER   the power was cut, or the process was killed: nothing is in
- *             flight any more; it has the next number if something was
+ *             flight any more; it has the next number if something was, or
+ *             waited in a volatile write buffer
  *
  * The file is mapped; integers are little-endian. A record is there before what
  * it tells of happens, and counts once the header's "end" is behind it: killing
@@ -94,6 +95,8 @@ enum { START = 1, DONE, COMMAND, BYTES, POWER };
 enum { START_ERASE = 1, START_PROTECTED = 2 };
 /* Flag of BYTES: what will be there is in the record */
 enum { BYTES_NEW = 1 };
+/* Flag of POWER: some waited in a volatile write buffer */
+enum { POWER_WAITING = 1 };
 
 typedef struct LogRecord {
     uint32_t kind;
@@ -270,11 +273,12 @@ static bool index_op(Oplog *log, uint64_t pos)
 
 /*
  * Nothing is in flight any more. What was is in flight up to this record; what
- * opening the drive stores comes behind it.
+ * opening the drive stores comes behind it. It is an operation where it
+ * interrupted something, "waiting" in the write buffer or in flight.
  */
-static bool index_power(Oplog *log, uint64_t pos)
+static bool index_power(Oplog *log, uint64_t pos, bool waiting)
 {
-    bool any = false;
+    bool any = waiting;
 
     for (uint64_t i = log->oldest; i < log->num_starts; i++) {
         if (log->starts[i].gone == NEVER) {
@@ -465,15 +469,16 @@ void rsd_oplog_command(Oplog *log, uint32_t what, uint64_t lba, uint64_t now)
     commit(log, r);
 }
 
-void rsd_oplog_power(Oplog *log, uint64_t now)
+void rsd_oplog_power(Oplog *log, uint64_t now, bool waiting)
 {
     LogRecord *r = on_branch(log) ? NULL : new_record(log, POWER, 0);
 
     if (!r) {
         return;
     }
+    r->flags = waiting ? POWER_WAITING : 0;
     r->time_ns = now;
-    if (!index_power(log, header(log)->end)) {
+    if (!index_power(log, header(log)->end, waiting)) {
         give_up(log);
         return;
     }
@@ -852,7 +857,7 @@ static bool read_records(Oplog *log)
                 ok = index_op(log, pos);
                 break;
             case POWER:
-                ok = index_power(log, pos);
+                ok = index_power(log, pos, r->flags & POWER_WAITING);
                 break;
             }
             if (!ok) {

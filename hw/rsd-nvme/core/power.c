@@ -189,8 +189,11 @@ void rsd_power_cut(RsdDrive *drive, const RsdOutcomes *outcomes)
     rsd_sched_halt(drive);
     if (drive->media.log) {
         RsdOplogInfo info;
+        uint64_t seq = 0;
+        uint32_t page;
 
-        rsd_oplog_power(drive->media.log, drive->sched.now);
+        rsd_oplog_power(drive->media.log, drive->sched.now,
+                        rsd_buffer_next_volatile(drive, &seq, &page));
         rsd_oplog_info(drive, &info);
         drive->power.ops = info.ops;
     }
@@ -284,7 +287,7 @@ bool rsd_power_open_log(RsdDrive *drive, const char *path,
                         (uint64_t)drive->dies * drive->die_blocks, err)) {
         return false;
     }
-    rsd_oplog_power(drive->media.log, 0);
+    rsd_oplog_power(drive->media.log, 0, false);
     rsd_oplog_info(drive, &info);
     drive->power.counts = true;
     drive->power.ops = info.ops;
