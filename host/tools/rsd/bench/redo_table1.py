@@ -66,7 +66,6 @@ DEVIATIONS = {
     ("redo-iozone", "ext4-page"): Cause.COPIES,
     ("redo-bonnie", "ext4-page-nodiscard"): Cause.COPIES,
     ("redo-postmark", "ext4-page-nodiscard"): Cause.WRITES,
-    ("redo-postmark", "ext4-page"): Cause.WRITES,
 }
 
 
