@@ -901,8 +901,7 @@ bool rsd_map_can_tear(const Ns *ns, uint32_t block)
     uint32_t group = block / ns->drive->die_blocks %
                      rsd_map_groups(ns);
 
-    return ns->drive->cfg.ftl == RSD_FTL_FAST ||
-           rsd_map_good_units(ns, group, false) >=
+    return rsd_map_good_units(ns, group, false) >=
            rsd_map_logical(ns, group) + 2;
 }
 

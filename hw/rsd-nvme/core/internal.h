@@ -716,6 +716,12 @@ struct Personality {
      * buffer: before op_done(). May be NULL
      */
     void (*kept)(Ns *ns, uint64_t lba);
+    /*
+     * Can a power cut tear a page of this block? False where recovery would
+     * have no room for the rest of it: the page is absent then. NULL: always;
+     * so it is with two namespaces.
+     */
+    bool (*can_tear)(const Ns *ns, uint32_t block);
     /* Is there work for an idle die? */
     bool (*has_background)(const Ns *ns, uint32_t die);
     /* Starts some of it. False if there was none after all. */
@@ -1082,7 +1088,7 @@ void rsd_host_event(RsdDrive *drive, uint32_t list);
 /* block-recover.c */
 
 /*
- * With ftl=block, and fast: can the drive be opened if the program of a page of
+ * With ftl=block: can the drive be opened if the program of a page of
  * that block is torn?
  */
 bool rsd_map_can_tear(const Ns *ns, uint32_t block);

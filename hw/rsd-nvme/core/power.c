@@ -54,11 +54,11 @@ static RsdOutcome outcome_of(const RsdDrive *drive,
                              bool erase, uint32_t block, bool protected)
 {
     RsdOutcome outcome = chosen(outcomes, i);
-    bool in_place = drive->cfg.ftl == RSD_FTL_BLOCK ||
-                    drive->cfg.ftl == RSD_FTL_FAST;
+    const Ns *ns = &drive->ns[0];
+    bool (*can_tear)(const Ns *, uint32_t) = ns->personality->can_tear;
 
     if (outcome == RSD_TORN && !erase &&
-        (protected || (in_place && !rsd_map_can_tear(&drive->ns[0], block)))) {
+        (protected || (can_tear && !can_tear(ns, block)))) {
         return RSD_ABSENT;
     }
     return outcome;
