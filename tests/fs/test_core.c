@@ -764,6 +764,32 @@ TEST(checkpoint_zone_fails)
 	end(fs, dev);
 }
 
+/* A zone that has become read-only keeps the superblock of the volume before. */
+TEST(made_anew)
+{
+	static const u8 other_uuid[16] = "fedcba987654321";
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs;
+	u32 zone, ino;
+	u64 time = dev->time;
+
+	for (zone = 0; zone < 2; zone++) {
+		dev->cond[zone] = RFS_DEV_READ_ONLY;
+		dev->time = time / 2;	/* a clock that is wrong */
+		CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geometry,
+				  zone ? uuid : other_uuid, ""), 0);
+		fs = mount(dev);
+		CHECK(!memcmp(fs->super.uuid, zone ? uuid : other_uuid, 16));
+		CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+		CHECK_EQ(rfs_unmount(fs), 0);
+		fs = mount(dev);
+		check_clean(fs);
+		rfs_drop(fs);
+		dev->cond[zone] = RFS_DEV_OK;
+	}
+	end(NULL, dev);
+}
+
 /* Whatever zone of check-points goes offline when the power is cut */
 TEST(any_checkpoint_zone_fails)
 {

@@ -101,29 +101,58 @@ static int super_ok(const struct rfs_fs *fs, const struct rfs_super *super)
 }
 
 /*
- * The first valid superblock. -EINVAL: there is none; -EOPNOTSUPP: of a newer
- * format; -EUCLEAN: there is one, damaged or of another device.
+ * The newest valid superblock: a zone that has become read-only keeps that of
+ * a volume before this one. -EINVAL: there is none; -EOPNOTSUPP: it is of a
+ * newer format; -EUCLEAN: there is one, damaged or of another device.
  */
 int rfs_super_load(struct rfs_fs *fs)
 {
-	int ret = -EINVAL, worst = -EINVAL;
+	struct rfs_super *best = rfs_alloc(sizeof(*best));
+	int ret, found = -EINVAL;
+	bool valid = false;
 	u32 zone;
 
+	if (!best)
+		return -ENOMEM;
 	for (zone = 0; zone < RFS_CP_ZONES; zone++) {
 		ret = fs->ops->read(fs->dev, (u64)zone * fs->geo.zone_blocks,
 				    &fs->super, NULL);
 		if (!ret)
 			ret = super_ok(fs, &fs->super);
-		if (!ret) {
-			rfs_super_fill(fs);
-			return 0;
+		if (ret && ret != -EOPNOTSUPP) {
+			if (!valid && ret != -EINVAL)
+				found = ret;
+			continue;
 		}
-		if (ret == -EOPNOTSUPP)
-			return ret;	/* and fs->super says of what */
-		if (ret != -EINVAL)
-			worst = ret;
+		if (valid && le64_to_cpu(fs->super.created) <=
+			     le64_to_cpu(best->created))
+			continue;
+		valid = true;
+		found = ret;
+		*best = fs->super;
 	}
-	return worst;
+	if (valid)
+		fs->super = *best;	/* also if it is not known: of what */
+	rfs_free(best);
+	if (!found)
+		rfs_super_fill(fs);
+	return found;
+}
+
+/* After those before it, of which zones may keep the superblock. */
+static u64 time_of_mkfs(struct rfs_fs *fs)
+{
+	u64 time = fs->ops->now(fs->dev);
+	u32 zone;
+
+	for (zone = 0; zone < RFS_CP_ZONES; zone++)
+		if (!fs->ops->read(fs->dev, (u64)zone * fs->geo.zone_blocks,
+				   &fs->super, NULL) &&
+		    rfs_head_ok(&fs->super.head, volume_of(&fs->super),
+				RFS_SUPER))
+			time = max(time, le64_to_cpu(fs->super.created) + 1);
+	memset(&fs->super, 0, sizeof(fs->super));
+	return time;
 }
 
 int rfs_root_make(struct rfs_fs *fs)
@@ -209,7 +238,7 @@ int rfs_mkfs(const struct rfs_dev_ops *ops, void *dev,
 	fs->ops = ops;
 	fs->dev = dev;
 	fs->geo = *geo;
-	ret = rfs_super_make(fs, cap, uuid, label, ops->now(dev));
+	ret = rfs_super_make(fs, cap, uuid, label, time_of_mkfs(fs));
 	if (ret) {
 		rfs_free(fs);
 		return ret;

@@ -184,6 +184,13 @@ def test_checkpoint_zone_fails(run: Run, volume: Volume, zone: int, how: str) ->
         again
         holds /mnt/before 60000 c
         end
+        # another volume, though the superblock of the first may stay
+        anew
+        test ! -e /mnt/before
+        fill /mnt/other 5000 o
+        again
+        holds /mnt/other 5000 o
+        end
         """,
     )
 
