@@ -263,6 +263,32 @@ int rfsm_log_attributes(struct inode *inode, u32 flags)
 	return ret;
 }
 
+/*
+ * Before a change of owner takes permissions away: would a quota refuse it?
+ * Others may use what there is of it until then.
+ */
+static int may_give(struct mnt_idmap *idmap, struct inode *inode,
+		    const struct iattr *attr)
+{
+	kuid_t uid = from_vfsuid(idmap, inode->i_sb->s_user_ns,
+				 attr->ia_vfsuid);
+	kgid_t gid = from_vfsgid(idmap, inode->i_sb->s_user_ns,
+				 attr->ia_vfsgid);
+	struct rfsm *m = rfsm_of(inode->i_sb);
+	struct rfs_dinode to = { 0 };
+	int ret;
+
+	to.uid = cpu_to_le32(attr->ia_valid & ATTR_UID ?
+			     from_kuid(inode->i_sb->s_user_ns, uid) :
+			     i_uid_read(inode));
+	to.gid = cpu_to_le32(attr->ia_valid & ATTR_GID ?
+			     from_kgid(inode->i_sb->s_user_ns, gid) :
+			     i_gid_read(inode));
+	rfsm_do(m, ret, rfs_may_give(m->fs, inode->i_ino, &to,
+				     rfsm_inode(inode)->promised));
+	return ret;
+}
+
 int rfsm_setattr(struct mnt_idmap *idmap, struct dentry *dentry,
 		 struct iattr *attr)
 {
@@ -288,7 +314,10 @@ int rfsm_setattr(struct mnt_idmap *idmap, struct dentry *dentry,
 	}
 	/* before there is another owner, for whom no bit may be set by then */
 	if (attr->ia_valid & ATTR_MODE) {
-		ret = rfsm_acl_chmod(inode, attr->ia_mode);
+		if (attr->ia_valid & (ATTR_UID | ATTR_GID))
+			ret = may_give(idmap, inode, attr);
+		if (!ret)
+			ret = rfsm_acl_chmod(inode, attr->ia_mode);
 		if (ret < 0)
 			return ret;
 		if (ret)

@@ -791,24 +791,44 @@ static int may_give(struct rfs_fs *fs, const struct rfs_dinode *di,
 	return ret ? ret : rfs_make_room(fs, 0, owner_blocks(fs));
 }
 
+/* types: a bit for each owner that changes; old: those before */
+static int may_setattr(struct rfs_fs *fs, u32 ino,
+		       const struct rfs_dinode *attr, u64 held,
+		       u32 old[RFS_QUOTA_TYPES], u32 *types)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret = make_room_to_free(fs);
+	u32 type;
+
+	*types = 0;
+	if (!ret)
+		ret = rfs_iget(fs, ino, &di, &buf);
+	if (ret)
+		return ret;
+	for (type = 0; type < RFS_QUOTA_TYPES; type++) {
+		old[type] = rfs_owner(di, type);
+		if (fs->counting && old[type] != rfs_owner(attr, type))
+			*types |= 1U << type;
+	}
+	return *types ? may_give(fs, di, attr, *types, held) : 0;
+}
+
+int rfs_may_give(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr,
+		 u64 held)
+{
+	u32 old[RFS_QUOTA_TYPES], types;
+
+	return may_setattr(fs, ino, attr, held, old, &types);
+}
+
 int rfs_setattr(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr,
 		u64 held)
 {
-	u32 type, types = 0, old[RFS_QUOTA_TYPES] = { 0 };
-	struct rfs_dinode *di;
-	struct rfs_buf *buf;
+	u32 type, types, old[RFS_QUOTA_TYPES];
 	struct rfs_rec rec;
-	int ret = make_room_to_free(fs);
+	int ret = may_setattr(fs, ino, attr, held, old, &types);
 
-	if (!ret)
-		ret = rfs_iget(fs, ino, &di, &buf);
-	for (type = 0; !ret && fs->counting && type < RFS_QUOTA_TYPES; type++) {
-		old[type] = rfs_owner(di, type);
-		if (old[type] != rfs_owner(attr, type))
-			types |= 1U << type;
-	}
-	if (!ret && types)
-		ret = may_give(fs, di, attr, types, held);
 	if (ret)
 		return ret;
 	rfs_rec_init(fs, &rec, RFS_OP_ATTR, ino);

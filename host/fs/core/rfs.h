@@ -523,6 +523,9 @@ int rfs_punch(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool keep);
  * then where to go on. -ENOSPC: there is too little, for all or for the next.
  */
 int rfs_reserve(struct rfs_fs *fs, u32 ino, u64 *from, u64 to);
+/* Would rfs_setattr() be refused now? What it refuses with, else 0. */
+int rfs_may_give(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr,
+		 u64 held);
 /*
  * mode, uid, gid, flags, atime and mtime of attr; held: holes that pages of the
  * inode are promised

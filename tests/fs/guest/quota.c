@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 #include <time.h>
 
 #include "checks.h"
@@ -145,7 +146,27 @@ static int allocate_too_much(void)
 /* The user may give a file to a group of his; that has no room. */
 static int give_away(void)
 {
-	return chown("own/a", -1, TEAM) != -1 || errno != EDQUOT;
+	struct stat st;
+
+	if (chown("own/a", -1, TEAM) != -1 || errno != EDQUOT)
+		return 1;
+	/* a change of owner takes this away, but not one that is refused */
+	return stat("own/a", &st) || (st.st_mode & 07777) != 04755 ? 2 : 0;
+}
+
+/* An ACL with a user of its own (linux/posix_acl_xattr.h) */
+static int set_acl(const char *path)
+{
+	static const struct {
+		uint32_t version;
+		struct {
+			uint16_t tag, perm;
+			uint32_t id;
+		} entry[5];
+	} acl = { 2, { { 1, 7, -1 }, { 2, 5, OTHER }, { 4, 5, -1 }, { 16, 5, -1 },
+		       { 32, 5, -1 } } };
+
+	return setxattr(path, "system.posix_acl_access", &acl, sizeof(acl), 0);
 }
 
 static int own_dir(void)
@@ -193,6 +214,8 @@ TEST(blocks)
 	limit(GRPQUOTA, TEAM, 0, 1);
 	touch("one");
 	OK(chown("one", 0, TEAM));
+	OK(set_acl("own/a"));
+	OK(chmod("own/a", 04755));
 	child = fork();
 	if (!child) {
 		gid_t team = TEAM;
@@ -206,6 +229,7 @@ TEST(blocks)
 	CHECK(of("own/a").st_gid == USER);
 	/* root may */
 	OK(chown("own/a", -1, TEAM));
+	CHECK((of("own/a").st_mode & 07777) == 0755);
 	limit(GRPQUOTA, TEAM, 0, 0);
 }
 
