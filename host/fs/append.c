@@ -465,6 +465,7 @@ int rfsm_checkpoint(struct rfsm *m, u32 flags)
 {
 	enum rfsm_cause cause = cause_of(m, flags);
 	u32 dirty = m->fs->dirty.count;
+	u64 began;
 	int ret;
 
 	m->gate++;
@@ -475,10 +476,11 @@ int rfsm_checkpoint(struct rfsm *m, u32 flags)
 	}
 	/* that became due with what landed last */
 	rfs_sums_write(m->fs);
+	began = ktime_get_ns();
 	ret = rfs_checkpoint(m->fs, flags);
 	m->causes[cause] += !ret;
 	trace_rfs_checkpoint(m->dev.bdev->bd_dev, m->fs->cp_seq, cause, dirty,
-			     ret);
+			     ktime_get_ns() - began, ret);
 	if (!--m->gate)
 		wake_up_all(&m->gate_wait);
 	return ret;

@@ -70,13 +70,15 @@ TRACE_EVENT(rfs_victim,
 );
 
 TRACE_EVENT(rfs_checkpoint,
-	TP_PROTO(dev_t dev, u64 number, int cause, u32 dirty, int error),
-	TP_ARGS(dev, number, cause, dirty, error),
+	TP_PROTO(dev_t dev, u64 number, int cause, u32 dirty, u64 ns,
+		 int error),
+	TP_ARGS(dev, number, cause, dirty, ns, error),
 	TP_STRUCT__entry(
 		__field(dev_t, dev)
 		__field(u64, number)
 		__field(int, cause)
 		__field(u32, dirty)
+		__field(u64, ns)
 		__field(int, error)
 	),
 	TP_fast_assign(
@@ -84,9 +86,10 @@ TRACE_EVENT(rfs_checkpoint,
 		__entry->number = number;
 		__entry->cause = cause;
 		__entry->dirty = dirty;
+		__entry->ns = ns;
 		__entry->error = error;
 	),
-	TP_printk(RFS_DEV_FORMAT "number %llu cause %s dirty %u error %d",
+	TP_printk(RFS_DEV_FORMAT "number %llu cause %s dirty %u ns %llu error %d",
 		  MAJOR(__entry->dev), MINOR(__entry->dev), __entry->number,
 		  __print_symbolic(__entry->cause,
 				   { RFSM_CP_SYNC, "sync" },
@@ -94,7 +97,7 @@ TRACE_EVENT(rfs_checkpoint,
 				   { RFSM_CP_BOUND, "bound" },
 				   { RFSM_CP_ROOM, "room" },
 				   { RFSM_CP_UNMOUNT, "unmount" }),
-		  __entry->dirty, __entry->error)
+		  __entry->dirty, __entry->ns, __entry->error)
 );
 
 TRACE_EVENT(rfs_recovery,

@@ -66,8 +66,10 @@ def main() -> None:
     with open(promises) as stream:
         promised = [(int(op), int(step)) for step, op in map(str.split, stream)]
     began = time.time()
-    for number in range(count):
-        op = start + (end - start) * number // (count - 1)
+    ops = [start + (end - start) * number // (count - 1) for number in range(count)]
+    with open("/out/points", "w") as stream:
+        print(*ops, file=stream)
+    for number, op in enumerate(ops):
         step = max((step for at, step in promised if at <= op), default=-1)
         try:
             point((drive, kind, options), check, seed, number, op, step)

@@ -80,4 +80,6 @@ def test_counters_and_events(run: Run) -> None:
     trace = (result.out_dir / "trace").read_text()
     for event in events:
         assert f" {event}: " in trace, trace[-3000:]
-    assert re.search(r"rfs_checkpoint: \d+:\d+ number \d+ cause unmount dirty \d+ error 0", trace)
+    assert re.search(
+        r"rfs_checkpoint: \d+:\d+ number \d+ cause unmount dirty \d+ ns \d{6,8} error 0", trace
+    )

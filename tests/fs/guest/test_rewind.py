@@ -2,10 +2,13 @@
 """Power cuts in the kernel: the drive is rewound to a point of its past, mounted and checked."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from mounted import SMALL, Run, Volume, script
+
+from rsd.machine import GuestResult
 
 pytestmark = pytest.mark.guest
 
@@ -15,30 +18,79 @@ POINTS = Path(__file__).with_name("points.py")
 # fills the volume before is in units of 64 KiB.
 RECORD = """
 ops() { rsdctl oplog $drive | sed -n 's/^operations 0 to \\([0-9]*\\),.*/\\1/p'; }
+%(trace)s
 start %(mount)s
 test %(fill)d -eq 0 || dd if=/dev/zero of=/mnt/fill bs=64k count=%(fill)d
 sync
 first=$(ops)
 /in/promise /mnt run 0 %(steps)d seed=%(seed)d note="rsdctl oplog $drive >>/tmp/ops" >/tmp/promised
 last=$(ops)
-test ! -e /sys/fs/rfs || cat /sys/fs/rfs/nvme0n1/cleaned_zones /sys/fs/rfs/nvme0n1/checkpoints
 end
+test ! -e $events || cp $events/trace /out/trace
+for op in $(seq $first 100 $last); do rsdctl oplog --list $op $drive; done >/out/operations
 cut -d' ' -f2 /tmp/promised >/tmp/steps
 sed -n 's/^operations 0 to \\([0-9]*\\),.*/\\1/p' /tmp/ops | paste -d' ' /tmp/steps - >/tmp/points
 python3 /in/points.py $drive %(kind)s '%(options)s' %(points)d %(seed)d $first $last /tmp/points \
     %(check)s
 """
 
+# When zones were cleaned and check-points written, by the clock of the drive's log: in virtual
+# time the TSC shows the same nanoseconds.
+TRACE = """
+events=/sys/kernel/tracing
+modprobe rfs
+mountpoint -q $events || mount -t tracefs none $events
+echo x86-tsc >$events/trace_clock
+echo 1 >$events/events/rfs/rfs_victim/enable
+echo 1 >$events/events/rfs/rfs_checkpoint/enable
+"""
+
+
+def in_mid_air(result: GuestResult) -> tuple[int, int]:
+    """How many points are while a zone is cleaned, up to its check-point; in a check-point."""
+    text = (result.out_dir / "operations").read_text()
+    times = {int(op): int(time) for op, time in re.findall(r"^ *(\d+) +(\d+) ns", text, re.M)}
+    points = [times[int(op)] for op in (result.out_dir / "points").read_text().split()]
+    cleaning: list[tuple[int, int]] = []
+    writing: list[tuple[int, int]] = []
+    began = None
+    for line in (result.out_dir / "trace").read_text().splitlines():
+        if found := re.search(r" (\d+): rfs_victim:", line):
+            began = began or int(found[1])
+        elif found := re.search(r" (\d+): rfs_checkpoint:.* ns (\d+)", line):
+            end = int(found[1])
+            writing.append((end - int(found[2]), end))
+            if began:
+                cleaning.append((began, end))
+            began = None
+    within = [
+        sum(any(a < t < b for a, b in spans) for t in points) for spans in (cleaning, writing)
+    ]
+    return within[0], within[1]
+
+
+# A drive of which little is left: 28 zones of 256 KiB
+TINY = {**SMALL, "blocks": "28", "pages": "16"}
+
 
 def long(points: int, options: str) -> object:
     """More steps, on a volume that is nearly full."""
-    return pytest.param(points, options, 600, 448, marks=pytest.mark.long)
+    return pytest.param(
+        points,
+        options,
+        600,
+        448,
+        SMALL,
+        marks=pytest.mark.long,
+        id=f"{points}-{options or 'cleaned'}",
+    )
 
 
 @pytest.mark.parametrize(
-    ("points", "options", "steps", "fill"),
+    ("points", "options", "steps", "fill", "drive"),
     [
-        (200, "", 250, 0),
+        pytest.param(100, "", 250, 0, SMALL, id="100"),
+        pytest.param(100, "", 300, 25, TINY, id="100-cleaned"),
         long(2000, ""),
         long(1667, "gc=greedy"),
         long(1667, "gc=cost-benefit,groups=2"),
@@ -48,12 +100,14 @@ def long(points: int, options: str) -> object:
 def test_crash_points(
     run: Run,
     volume: Volume,
+    flavour: str,
     checkers: dict[str, Path],
     tmp_path: Path,
     points: int,
     options: str,
     steps: int,
     fill: int,
+    drive: Mapping[str, str],
 ) -> None:
     """At each: mount, check, write on, unmount; at each fourth fsck before and after."""
     if options and volume.system != "rsd":
@@ -67,19 +121,22 @@ def test_crash_points(
         "options": options,
         "mount": f"-o {options}" if options else "",
         "check": volume.check,
+        "trace": TRACE if volume.system == "rsd" else "events=/none",
     }
     result = run(
         script(volume, RECORD % values),
         system=volume.system,
-        namespace={**volume.namespace, **SMALL, "op-log": str(tmp_path / "operations")},
+        namespace={**volume.namespace, **drive, "op-log": str(tmp_path / "operations")},
         inputs={**checkers, POINTS.name: POINTS},
         virtual_limit_s=0,
         wall_limit_s=None,
     )
     print(result.output.splitlines()[-1])
     assert f"{points} points of" in result.output
-    if volume.system == "rsd":
-        cleaned, checkpoints = map(int, re.findall(r"^(\d+)\r?$", result.output, re.M)[-2:])
-        print(f"{cleaned} zones were cleaned, {checkpoints} check-points")
+    if volume.system == "rsd" and flavour == "release":
+        cleaning, writing = in_mid_air(result)
+        print(f"{cleaning} while zones were cleaned, {writing} within check-points")
+        assert writing > points // 20
+        assert cleaning > points // 20 or not fill
     seconds = result.qemu_cpu_s
     print(f"{points} points: {points / result.wall_s:.1f} a second, QEMU ran for {seconds:.0f} s")
