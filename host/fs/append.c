@@ -14,6 +14,8 @@
 
 #define RUNS	32	/* that can be on their way without memory */
 #define PAGES	2048	/* on their way: many for each die */
+/* The same while zones are cleaned: that many copies are on their way, too */
+#define PAGES_CLEANING	512
 /*
  * Summaries on their way, at most. Those who have the runs of folios wait for
  * them, so they have memory of their own.
@@ -22,10 +24,12 @@
 
 /*
  * Folios that are written as one: their writeback ends when all of them are in
- * the index, since a crash before that takes all of them back.
+ * the index, since a crash before that takes all of them back. Or what cleaning
+ * moves, each block by itself.
  */
 struct txn {
 	struct inode *inode;
+	struct rfs_copy *copy;	/* or NULL */
 	struct rfs_txn core;
 	u32 left;		/* appends, and one while more will come */
 	int error;
@@ -33,7 +37,7 @@ struct txn {
 	struct page *page[RFS_TXN_MAX];	/* of the folio, or a copy */
 };
 
-/* An append, of folios of a transaction or of a summary */
+/* An append, of pages of a transaction or of a summary */
 struct run {
 	struct llist_node node;
 	struct rfsm *m;
@@ -43,7 +47,7 @@ struct run {
 	struct page *page;	/* of a summary */
 	struct bio *bio;
 	void *oob;
-	u32 first, n;		/* folios */
+	u32 first, n;		/* pages */
 	u32 stream;		/* of their group */
 	u32 tries;
 	bool again;		/* it has another place now */
@@ -85,7 +89,8 @@ static void submit(struct run *run)
 						      RFS_BLOCK_BYTES, 0) !=
 			     RFS_BLOCK_BYTES);
 	}
-	trace_rfs_append(dev->bdev->bd_dev, zone, run->n, !run->sum);
+	trace_rfs_append(dev->bdev->bd_dev, zone, run->n,
+			 run->txn && !run->txn->copy);
 	if (dev->dead)
 		bio_io_error(bio);
 	else
@@ -135,7 +140,7 @@ static bool txn_put(struct rfsm *m, struct txn *txn, int error)
 	txn->error = txn->error ? txn->error : error;
 	if (--txn->left)
 		return false;
-	for (i = 0; i < txn->core.n; i++)
+	for (i = 0; !txn->copy && i < txn->core.n; i++)
 		rfsm_unpromise(m, txn->inode, txn->folio[i]);
 	land(m);
 	return true;
@@ -145,6 +150,14 @@ static void txn_end(struct rfsm *m, struct txn *txn)
 {
 	u32 i, n = txn->core.n;
 
+	if (txn->copy) {
+		struct rfsm_copy *copy = &m->dev.copies[txn->copy->nr];
+
+		copy->error = txn->error;
+		mempool_free(txn, &m->txns);
+		complete(&copy->landed);
+		return;
+	}
 	if (txn->error)
 		mapping_set_error(txn->inode->i_mapping, txn->error);
 	for (i = 0; i < n; i++) {
@@ -165,13 +178,21 @@ static bool run_again(struct run *run)
 	return run->again || run->later;
 }
 
+/* Pages of files that may be on their way */
+static u32 pages_most(const struct rfsm *m)
+{
+	return READ_ONCE(m->cleaning) ? PAGES_CLEANING : PAGES;
+}
+
 /* It is over; returns its transaction if that has ended. */
 static struct txn *run_over(struct run *run, int error)
 {
 	struct rfsm *m = run->m;
 
-	m->pages_flying -= run->n;
-	if (m->pages_flying <= PAGES / 2 && wq_has_sleeper(&m->gate_wait))
+	if (!run->txn->copy)
+		m->pages_flying -= run->n;
+	if (m->pages_flying <= pages_most(m) / 2 &&
+	    wq_has_sleeper(&m->gate_wait))
 		wake_up_all(&m->gate_wait);
 	return txn_put(m, run->txn, error) ? run->txn : NULL;
 }
@@ -245,7 +266,10 @@ static struct txn *run_done(struct run *run)
 	for (i = 0; i < run->n; i++)
 		addrs[i] = addr + i;
 	if (!error) {
-		error = rfs_done(fs, run->oob, run->n, addrs);
+		error = run->txn->copy ?
+			rfs_copy_done(fs, run->txn->copy, run->first, run->n,
+				      addrs) :
+			rfs_done(fs, run->oob, run->n, addrs);
 		if (error)
 			error = rfsm_failed(m, error);
 	}
@@ -331,6 +355,16 @@ static int append_listed(struct rfsm *m, const struct txn *txn)
 	return ret;
 }
 
+static int fill(struct rfsm *m, const struct txn *txn, u32 from, u32 *n,
+		struct rfs_oob *oob, u32 *stream)
+{
+	if (!txn->copy)
+		return rfs_fill(m->fs, &txn->core, from, n, oob, stream);
+	memcpy(oob, &txn->copy->oob[from], *n * sizeof(*oob));
+	*stream = txn->copy->stream;
+	return 0;
+}
+
 /* An append of what is left of a transaction; *done grows. */
 static int append_run(struct rfsm *m, struct txn *txn, u32 *done,
 		      blk_opf_t flags)
@@ -341,13 +375,13 @@ static int append_run(struct rfsm *m, struct txn *txn, u32 *done,
 	int ret;
 
 	/* more would not be faster, only what comes after them slower */
-	if (READ_ONCE(m->pages_flying) >= PAGES)
-		wait_event(m->gate_wait,
-			   READ_ONCE(m->pages_flying) <= PAGES / 2);
+	if (!txn->copy && READ_ONCE(m->pages_flying) >= pages_most(m))
+		wait_event(m->gate_wait, READ_ONCE(m->pages_flying) <=
+					 pages_most(m) / 2);
 	run = run_alloc(m, txn, most, flags);
 	oob = run->oob;
 	rfsm_lock(m);
-	ret = rfs_fill(m->fs, &txn->core, *done, &most, oob, &run->stream);
+	ret = fill(m, txn, *done, &most, oob, &run->stream);
 	if (!ret)
 		ret = rfs_place(m->fs, run->stream, most, false, &run->place);
 	while (ret == -EBUSY) {	/* all free zones are being read */
@@ -358,7 +392,7 @@ static int append_run(struct rfsm *m, struct txn *txn, u32 *done,
 	}
 	if (!ret) {
 		txn->left++;
-		m->pages_flying += run->place.n;
+		m->pages_flying += txn->copy ? 0 : run->place.n;
 	}
 	rfsm_unlock(m);
 	if (ret) {
@@ -372,6 +406,23 @@ static int append_run(struct rfsm *m, struct txn *txn, u32 *done,
 	*done += run->n;
 	submit(run);
 	return 0;
+}
+
+/* The rest of a transaction, from done on; ret: what went wrong before. */
+static void append_runs(struct rfsm *m, struct txn *txn, u32 done,
+			blk_opf_t flags, int ret)
+{
+	bool last;
+
+	while (!ret && done < txn->core.n)
+		ret = append_run(m, txn, &done, flags);
+	if (ret)
+		ret = rfsm_failed(m, ret);
+	rfsm_lock(m);
+	last = txn_put(m, txn, ret);
+	rfsm_unlock(m);
+	if (last)
+		txn_end(m, txn);
 }
 
 /* Under the volume lock, which it drops while it waits for check-points */
@@ -412,10 +463,10 @@ void rfsm_append(struct rfsm *m, struct inode *inode, struct folio **folio,
 	struct timespec64 mtime = inode_get_mtime(inode);
 	struct txn *txn = mempool_alloc(&m->txns, GFP_NOIO);
 	u32 done = 0, i;
-	bool last;
 	int ret;
 
 	txn->inode = inode;
+	txn->copy = NULL;
 	txn->left = 1;
 	txn->error = 0;
 	memcpy(txn->folio, folio, n * sizeof(*folio));
@@ -439,15 +490,37 @@ void rfsm_append(struct rfsm *m, struct inode *inode, struct folio **folio,
 		done = n;
 	}
 	rfsm_unlock(m);
-	while (!ret && done < n)
-		ret = append_run(m, txn, &done, sync ? REQ_SYNC : 0);
-	if (ret)
-		ret = rfsm_failed(m, ret);
-	rfsm_lock(m);
-	last = txn_put(m, txn, ret);
+	append_runs(m, txn, done, sync ? REQ_SYNC : 0, ret);
+}
+
+int rfsm_copy_send(struct rfsm *m, struct rfs_copy *copy)
+{
+	struct rfsm_copy *host = &m->dev.copies[copy->nr];
+	struct txn *txn;
+	u32 i;
+	int ret;
+
 	rfsm_unlock(m);
-	if (last)
-		txn_end(m, txn);
+	txn = mempool_alloc(&m->txns, GFP_NOIO);
+	reinit_completion(&host->landed);
+	rfsm_lock(m);
+	wait_gate(m);
+	ret = rfs_copy_begin(m->fs, copy);
+	if (ret) {
+		mempool_free(txn, &m->txns);
+		return ret;
+	}
+	m->flying++;
+	rfsm_unlock(m);
+	txn->copy = copy;
+	txn->left = 1;
+	txn->error = 0;
+	txn->core.n = copy->n;
+	for (i = 0; i < copy->n; i++)
+		txn->page[i] = rfsm_page_of(copy->block[i]);
+	append_runs(m, txn, 0, 0, 0);
+	rfsm_lock(m);
+	return 0;
 }
 
 static enum rfsm_cause cause_of(const struct rfsm *m, u32 flags)

@@ -184,77 +184,93 @@ static int dev_read(void *opaque, u64 addr, void *data, struct rfs_oob *oob)
 	return 0;
 }
 
-/* Blocks that are read at the same time */
-struct many {
-	atomic_t left;
-	struct completion done;
-};
-
-struct part {
-	struct many *many;
-	bool *there;
-	u32 n;
-};
-
 static void part_endio(struct bio *bio)
 {
-	struct part *part = bio->bi_private;
+	struct rfsm_part *part = bio->bi_private;
 	u32 i;
 
 	for (i = 0; i < part->n; i++)
 		part->there[i] = !bio->bi_status;
 	bio_put(bio);
-	if (atomic_dec_and_test(&part->many->left))
-		complete(&part->many->done);
+	if (atomic_dec_and_test(&part->copy->reading))
+		complete(&part->copy->read);
 }
 
-/* A bio for each run of consecutive addresses. */
-static int dev_read_many(void *opaque, u32 n, const u64 *addr,
-			 void *const *data, bool *there)
+/* A page of what rfs_alloc() gave */
+struct page *rfsm_page_of(const void *block)
+{
+	return is_vmalloc_addr(block) ? vmalloc_to_page(block) :
+					virt_to_page(block);
+}
+
+/* A bio for each run of consecutive blocks that are not there */
+static int dev_copy_read(void *opaque, struct rfs_copy *copy)
 {
 	struct rfsm_dev *dev = opaque;
-	struct many many = { .left = ATOMIC_INIT(1) };
-	struct part *parts;
+	struct rfsm_copy *c = &dev->copies[copy->nr];
 	u32 i, j, k, used = 0;
 
-	if (dev->dead)
-		return -EIO;
-	dev->ahead = 0;
-	init_completion(&many.done);
-	parts = rfs_alloc(n * sizeof(*parts));
-	if (!parts)
-		return -ENOMEM;
-	for (i = 0; i < n; i += k) {
-		struct part *part = &parts[used++];
+	atomic_set(&c->reading, 1);
+	reinit_completion(&c->read);
+	for (i = 0; i < copy->n && !dev->dead; i += k) {
+		struct rfsm_part *part = &c->part[used];
 		struct bio *bio;
 
-		for (k = 1; i + k < n && addr[i + k] == addr[i] + k;)
+		for (k = 1; i + k < copy->n && !copy->there[i] &&
+		     !copy->there[i + k] &&
+		     copy->from[i + k] == copy->from[i] + k;)
 			k++;
+		if (copy->there[i])
+			continue;
+		used++;
 		bio = bio_alloc_bioset(dev->bdev, k, REQ_OP_READ | REQ_META,
 				       GFP_NOIO, &dev->core_bios);
-		bio->bi_iter.bi_sector = rfsm_sector(addr[i]);
-		part->many = &many;
-		part->there = there + i;
+		bio->bi_iter.bi_sector = rfsm_sector(copy->from[i]);
+		part->copy = c;
+		part->there = copy->there + i;
 		part->n = k;
 		bio->bi_private = part;
 		bio->bi_end_io = part_endio;
 		for (j = i; j < i + k; j++)
-			__bio_add_page(bio, dev->bounce[j], RFS_BLOCK_BYTES, 0);
-		atomic_inc(&many.left);
+			__bio_add_page(bio, rfsm_page_of(copy->block[j]),
+				       RFS_BLOCK_BYTES, 0);
+		atomic_inc(&c->reading);
 		submit_bio(bio);
 	}
-	if (!atomic_dec_and_test(&many.left))
-		wait_for_completion_io(&many.done);
-	for (i = 0; i < n; i++) {
-		/* one of a run may have spoilt the others */
-		if (!there[i])
-			there[i] = !dev_read(dev, addr[i], data[i], NULL);
-		else
-			memcpy(data[i], page_address(dev->bounce[i]),
-			       RFS_BLOCK_BYTES);
-	}
-	rfs_free(parts);
+	if (atomic_dec_and_test(&c->reading))
+		complete(&c->read);
 	return 0;
+}
+
+static void dev_copy_wait(void *opaque, struct rfs_copy *copy)
+{
+	struct rfsm *m = container_of(opaque, struct rfsm, dev);
+	u32 i;
+
+	rfsm_unlock(m);
+	wait_for_completion_io(&m->dev.copies[copy->nr].read);
+	rfsm_lock(m);
+	/* one of a run may have spoilt the others */
+	for (i = 0; i < copy->n; i++)
+		if (!copy->there[i])
+			copy->there[i] = !dev_read(opaque, copy->from[i],
+						   copy->block[i], NULL);
+}
+
+static int dev_copy_send(void *opaque, struct rfs_copy *copy)
+{
+	return rfsm_copy_send(container_of(opaque, struct rfsm, dev), copy);
+}
+
+static int dev_copy_land(void *opaque, struct rfs_copy *copy)
+{
+	struct rfsm *m = container_of(opaque, struct rfsm, dev);
+	struct rfsm_copy *c = &m->dev.copies[copy->nr];
+
+	rfsm_unlock(m);
+	wait_for_completion_io(&c->landed);
+	rfsm_lock(m);
+	return c->error ? -EIO : 0;
 }
 
 static int manage(struct rfsm_dev *dev, u32 zone, enum req_op op)
@@ -382,7 +398,10 @@ const struct rfs_dev_ops rfsm_dev_ops = {
 	.append = dev_append,
 	.wait = dev_wait,
 	.read = dev_read,
-	.read_many = dev_read_many,
+	.copy_read = dev_copy_read,
+	.copy_wait = dev_copy_wait,
+	.copy_send = dev_copy_send,
+	.copy_land = dev_copy_land,
 	.cached = dev_cached,
 	.pause = dev_pause,
 	.rest = dev_rest,
@@ -444,7 +463,12 @@ static int alloc_all(struct rfsm_dev *dev)
 	}
 	dev->zones = kvcalloc(dev->zone_count, sizeof(*dev->zones), GFP_KERNEL);
 	dev->reads = kvcalloc(dev->zone_count, sizeof(*dev->reads), GFP_KERNEL);
-	return ret || (dev->zones && dev->reads) ? ret : -ENOMEM;
+	dev->copies = kvcalloc(RFS_COPIES, sizeof(*dev->copies), GFP_KERNEL);
+	for (i = 0; dev->copies && i < RFS_COPIES; i++) {
+		init_completion(&dev->copies[i].read);
+		init_completion(&dev->copies[i].landed);
+	}
+	return ret || (dev->zones && dev->reads && dev->copies) ? ret : -ENOMEM;
 }
 
 int rfsm_dev_open(struct rfsm_dev *dev, struct super_block *sb,
@@ -508,6 +532,7 @@ void rfsm_dev_close(struct rfsm_dev *dev)
 
 	kvfree(dev->zones);
 	kvfree(dev->reads);
+	kvfree(dev->copies);
 	for (i = 0; i < RFSM_APPEND_MAX; i++)
 		if (dev->bounce[i])
 			__free_page(dev->bounce[i]);

@@ -32,6 +32,23 @@ static u64 room_left(const struct rfs_fs *fs)
 
 #define FUTILE	8	/* rounds without a gain, then there is none */
 
+static int clean(struct rfsm *m, enum rfs_clean how)
+{
+	int ret;
+
+	WRITE_ONCE(m->cleaning, true);
+	ret = rfs_clean_some(m->fs, how);
+	WRITE_ONCE(m->cleaning, false);
+	return ret;
+}
+
+/* Does nobody who asks now have to wait? Somebody may have made room since. */
+static bool room_there(const struct rfs_fs *fs)
+{
+	return fs->dirty.count < fs->dirty_max &&
+	       !rfs_room_low(fs, RFSM_APPEND_MAX);
+}
+
 /* Room for who waits for it; false: there is none to be had. */
 static bool make_room(struct rfsm *m)
 {
@@ -45,9 +62,11 @@ static bool make_room(struct rfsm *m)
 	best = room_left(fs);
 	do {
 		ret = fs->read_only ? -EROFS : 0;
+		if (!ret && room_there(fs))
+			break;
 		if (!ret && rfs_room_low(fs, RFSM_APPEND_MAX))
-			ret = rfs_clean_some(fs, futile ? RFS_CLEAN_HARD :
-					     RFS_CLEAN_NOW);
+			ret = clean(m, futile ? RFS_CLEAN_HARD :
+						RFS_CLEAN_NOW);
 		if (!ret)
 			ret = rfsm_checkpoint(m, 0);
 		futile = room_left(fs) > best ? 0 : futile + 1;
@@ -67,7 +86,7 @@ static void clean_early(struct rfsm *m)
 	int ret;
 
 	rfsm_lock(m);
-	ret = rfs_clean_some(m->fs, RFS_CLEAN_EARLY);
+	ret = clean(m, RFS_CLEAN_EARLY);
 	if (!ret)
 		ret = rfsm_checkpoint(m, 0);
 	WRITE_ONCE(m->seen_free, m->fs->free_zones);
@@ -80,17 +99,21 @@ static bool work_due(const struct rfsm *m)
 {
 	return READ_ONCE(m->want_room) ||
 	       (!m->fs->read_only && (rfs_checkpoint_due(m->fs) ||
-				      READ_ONCE(m->want_clean) ||
-				      READ_ONCE(m->want_write)));
+				      READ_ONCE(m->want_clean)));
 }
 
-static void write_now(struct rfsm *m)
+/* Not by the thread, which may be cleaning meanwhile */
+static void write_now(struct work_struct *work)
 {
+	struct rfsm *m = container_of(work, struct rfsm, writing);
+
+	if (!sb_start_intwrite_trylock(m->sb))
+		return;		/* frozen */
 	if (down_read_trylock(&m->sb->s_umount)) {
 		writeback_inodes_sb(m->sb, WB_REASON_BACKGROUND);
 		up_read(&m->sb->s_umount);
 	}
-	WRITE_ONCE(m->want_write, false);
+	sb_end_intwrite(m->sb);
 }
 
 static int thread(void *arg)
@@ -120,9 +143,6 @@ static int thread(void *arg)
 		} else if (READ_ONCE(m->want_clean)) {
 			WRITE_ONCE(m->want_clean, false);
 			clean_early(m);
-		} else if (READ_ONCE(m->want_write) &&
-			   !rfs_checkpoint_due(m->fs)) {
-			write_now(m);
 		} else {
 			m->seeking = false;
 			rfsm_sync(m, 0);
@@ -150,19 +170,21 @@ int rfsm_wait_room(struct rfsm *m)
 
 void rfsm_kick(struct rfsm *m)
 {
+	u32 seen = READ_ONCE(m->seen_free);
+
 	/* looked at without the lock: the thread looks again */
-	if (rfs_clean_due(m->fs, &m->seen_free))
+	if (rfs_clean_due(m->fs, &seen))
 		WRITE_ONCE(m->want_clean, true);
+	WRITE_ONCE(m->seen_free, seen);
 	if (work_due(m))
 		wake_up(&m->wake);
 }
 
 void rfsm_write_soon(struct rfsm *m)
 {
-	if (READ_ONCE(m->want_write))
-		return;
-	WRITE_ONCE(m->want_write, true);
-	wake_up(&m->wake);
+	/* a machine that is suspended writes nothing */
+	if (m->thread && !work_pending(&m->writing))
+		queue_work(system_freezable_wq, &m->writing);
 }
 
 int rfsm_thread_start(struct rfsm *m)
@@ -172,6 +194,7 @@ int rfsm_thread_start(struct rfsm *m)
 	if (m->thread)
 		return 0;
 	m->seen_free = ~0U;
+	INIT_WORK(&m->writing, write_now);
 	task = kthread_run(thread, m, "rfs/%pg", m->sb->s_bdev);
 	if (IS_ERR(task))
 		return PTR_ERR(task);
@@ -185,5 +208,7 @@ void rfsm_thread_stop(struct rfsm *m)
 		return;
 	kthread_stop(m->thread);
 	m->thread = NULL;
+	/* it does not wait for s_umount */
+	cancel_work_sync(&m->writing);
 	wake_up_all(&m->room);
 }

@@ -34,6 +34,21 @@ struct rfsm_options {
 	u32 quota;		/* a bit for each rfs_quota_type that is on */
 };
 
+/* Consecutive blocks of a copy that are read */
+struct rfsm_part {
+	struct rfsm_copy *copy;
+	bool *there;
+	u32 n;
+};
+
+/* A struct rfs_copy on its way */
+struct rfsm_copy {
+	atomic_t reading;	/* parts */
+	struct completion read, landed;
+	int error;
+	struct rfsm_part part[RFS_SUM_ENTRIES];
+};
+
 /* The drive, as the core sees it */
 struct rfsm_dev {
 	struct block_device *bdev;
@@ -51,6 +66,7 @@ struct rfsm_dev {
 	struct rfs_dev_zone *zones;	/* as reported, while mounting */
 	u32 zone_count;
 	atomic_t *reads;	/* of each zone, in flight */
+	struct rfsm_copy *copies;
 	bool dead;		/* shut down: all fails */
 };
 
@@ -87,21 +103,22 @@ struct rfsm {
 	struct bio_set sum_bios;
 	u32 sums;		/* summaries */
 	u32 flying;		/* transactions and summaries */
-	u32 pages_flying;	/* of transactions */
+	u32 pages_flying;	/* of transactions of files */
 	u32 gate;		/* check-points that wait for them */
 	wait_queue_head_t gate_wait;
 
+	struct work_struct writing;	/* rfsm_write_soon() */
 	struct task_struct *thread;
 	wait_queue_head_t wake;		/* the thread */
 	wait_queue_head_t room;		/* who waits for it */
 	bool want_room;
 	bool want_clean;
-	bool want_write;
 	u32 seen_free;		/* of rfs_clean_due() */
 	u64 rounds;		/* of the thread, that sought room */
 	bool stuck;		/* the last one found none */
 	bool clean_ro;		/* read-only because it was asked for */
 	bool seeking;		/* the thread seeks room */
+	bool cleaning;		/* it moves blocks */
 	u64 causes[RFSM_CP_CAUSES];	/* of check-points */
 	struct kobject kobj;	/* in /sys/fs/rfs */
 	struct completion kobj_gone;
@@ -157,6 +174,8 @@ void rfsm_append_exit(struct rfsm *m);
  */
 void rfsm_append(struct rfsm *m, struct inode *inode, struct folio **folio,
 		 u32 n, u32 len, bool sync);
+/* A copy is appended; under the volume lock, which it drops */
+int rfsm_copy_send(struct rfsm *m, struct rfs_copy *copy);
 /* Under the volume lock, which it drops while it waits for appends */
 int rfsm_checkpoint(struct rfsm *m, u32 flags);
 int __init rfsm_append_module_init(void);
@@ -202,6 +221,7 @@ do {									\
 } while (0)
 
 /* bdev.c */
+struct page *rfsm_page_of(const void *block);
 extern const struct rfs_dev_ops rfsm_dev_ops;
 int rfsm_dev_open(struct rfsm_dev *dev, struct super_block *sb,
 		  struct rfs_geometry *geo);

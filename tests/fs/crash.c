@@ -335,8 +335,9 @@ static void tell(const struct crash *c, double seconds, bool failed)
 	       (unsigned long long)stats->copied,
 	       (unsigned long long)stats->resets);
 	if (c->r.air)
-		printf("%llu pauses of cleaning, ",
-		       (unsigned long long)c->r.pauses);
+		printf("%llu pauses of cleaning, %llu blocks changed while copied, ",
+		       (unsigned long long)c->r.pauses,
+		       (unsigned long long)c->r.overtaken);
 	printf("%.0f points a CPU second: %s\n", c->points / seconds,
 	       failed ? "FAILED" : "ok");
 }

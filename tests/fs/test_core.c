@@ -1307,6 +1307,9 @@ TEST(early_cleaning_pays)
 	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, uuid, "test"), 0);
 	fs = mount(dev);
 	fs->threaded = true;
+	/* with nothing to be gained no check-point pays */
+	CHECK_EQ(fs->dirty.count, 0);
+	CHECK_EQ(rfs_clean_some(fs, RFS_CLEAN_EARLY), -ENOENT);
 	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
 	blocks = fs->user_blocks / 10 * 7;
 	for (i = 0; i < blocks; i++) {
@@ -1528,40 +1531,68 @@ static struct rfs_fs *ready_to_clean(struct memdev *dev,
 	return fs;
 }
 
+static u32 cleaned_ino;
+
 /*
- * Copies that wait in a batch while a check-point is written are newer than it:
- * a zone that begins with them is in its window.
+ * Cleaning, in each of whose pauses something happens once; then the power is
+ * cut. write: before that, may be NULL; verify: after it.
  */
-TEST(checkpoint_amid_cleaning)
+static void cut_amid_cleaning(void (*in_pause)(void *dev),
+			      void (*write)(struct rfs_fs *fs),
+			      void (*verify)(struct rfs_fs *fs))
 {
 	struct rfs_dev_ops ops = memdev_ops;
 	struct memdev *dev;
 	struct rfs_fs *fs;
-	u32 ino, i, at;
+	u32 at;
 
-	ops.pause = checkpoint_in_pause;
+	ops.pause = in_pause;
 	for (at = 1;; at++) {
 		dev = new_dev(&geometry);
-		fs = ready_to_clean(dev, &ops, &ino);
+		fs = ready_to_clean(dev, &ops, &cleaned_ino);
 		pausing = fs;
 		pauses = at;
 		CHECK_EQ(rfs_clean(fs, RFS_CLEAN_HARD), 0);
 		if (pausing)
-			break;	/* in each of them once */
-		/* to where the copies of hot blocks went */
-		for (i = 0; i < 20; i++)
-			put(fs, ino, i, 9000 + i, RFS_BLOCK_BYTES);
-		CHECK_EQ(rfs_fsync(fs, ino), 0);
+			break;	/* there are no more */
+		if (write)
+			write(fs);
+		CHECK_EQ(rfs_fsync(fs, cleaned_ino), 0);
 		rfs_drop(fs);
 		fs = mount(dev);
-		for (i = 0; i < 20; i++)
-			expect(fs, ino, i, 9000 + i, RFS_BLOCK_BYTES);
+		verify(fs);
 		check_clean(fs);
 		end(fs, dev);
 	}
 	CHECK(at > 3);
 	pausing = NULL;
 	end(fs, dev);
+}
+
+static void write_hot(struct rfs_fs *fs)
+{
+	u32 i;
+
+	/* to where the copies of hot blocks went */
+	for (i = 0; i < 20; i++)
+		put(fs, cleaned_ino, i, 9000 + i, RFS_BLOCK_BYTES);
+}
+
+static void expect_hot(struct rfs_fs *fs)
+{
+	u32 i;
+
+	for (i = 0; i < 20; i++)
+		expect(fs, cleaned_ino, i, 9000 + i, RFS_BLOCK_BYTES);
+}
+
+/*
+ * Copies that wait while a check-point is written are newer than it: a zone
+ * that begins with them is in its window.
+ */
+TEST(checkpoint_amid_cleaning)
+{
+	cut_amid_cleaning(checkpoint_in_pause, write_hot, expect_hot);
 }
 
 /* A copy is not shorter than its block while nothing durable says why. */
@@ -1611,8 +1642,6 @@ TEST(deleted_amid_cleaning)
 	end(fs, dev);
 }
 
-static u32 cleaned_ino;
-
 static void change_in_pause(void *dev)
 {
 	struct rfs_fs *fs = pausing;
@@ -1630,44 +1659,74 @@ static void change_in_pause(void *dev)
 	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
 }
 
+static void expect_changed(struct rfs_fs *fs)
+{
+	u32 i;
+
+	for (i = 0; i < 1400; i += 7)
+		if (i < 1000 || i >= 1100)
+			expect(fs, cleaned_ino, i, 70 + i, RFS_BLOCK_BYTES);
+	for (i = 1000; i < 1100; i++)
+		expect(fs, cleaned_ino, i, 0, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_read(fs, cleaned_ino, 1400, block), 0);
+	for (i = 9; i < RFS_BLOCK_BYTES; i++)
+		CHECK_EQ(block[i], 0);
+	expect(fs, cleaned_ino, 1401, 0, RFS_BLOCK_BYTES);
+}
+
 /*
- * What waits in a batch is overwritten, punched out, cut, and a check-point is
+ * What waits to be copied is overwritten, punched out, cut, and a check-point is
  * written: a copy would look newer than that.
  */
 TEST(changed_amid_cleaning)
 {
-	struct rfs_dev_ops ops = memdev_ops;
-	struct memdev *dev;
-	struct rfs_fs *fs;
-	u32 ino, i, at;
+	cut_amid_cleaning(change_in_pause, NULL, expect_changed);
+}
 
-	ops.pause = change_in_pause;
-	for (at = 1;; at++) {
-		dev = new_dev(&geometry);
-		fs = ready_to_clean(dev, &ops, &ino);
-		cleaned_ino = ino;
-		pausing = fs;
-		pauses = at;
-		CHECK_EQ(rfs_clean(fs, RFS_CLEAN_HARD), 0);
-		if (pausing)
-			break;	/* in each of them once */
-		CHECK_EQ(rfs_fsync(fs, ino), 0);
-		rfs_drop(fs);
-		fs = mount(dev);
-		for (i = 0; i < 1400; i += 7)
-			if (i < 1000 || i >= 1100)
-				expect(fs, ino, i, 70 + i, RFS_BLOCK_BYTES);
-		for (i = 1000; i < 1100; i++)
-			expect(fs, ino, i, 0, RFS_BLOCK_BYTES);
-		CHECK_EQ(rfs_read(fs, ino, 1400, block), 0);
-		for (i = 9; i < RFS_BLOCK_BYTES; i++)
-			CHECK_EQ(block[i], 0);
-		expect(fs, ino, 1401, 0, RFS_BLOCK_BYTES);
-		check_clean(fs);
-		end(fs, dev);
+static u32 read_together[2];	/* times, most blocks */
+
+static int count_copy_read(void *dev, struct rfs_copy *copy)
+{
+	u32 i, n = 0;
+
+	for (i = 0; i < copy->n; i++) {
+		if (copy->there[i])
+			continue;
+		copy->there[i] = !memdev_ops.read(dev, copy->from[i],
+						  copy->block[i], NULL);
+		n++;
 	}
-	CHECK(at > 3);
-	pausing = NULL;
+	read_together[0]++;
+	read_together[1] = max(read_together[1], n);
+	return 0;
+}
+
+/* A zone of this mount: all its summaries at once. Of another: one by one. */
+TEST(summaries_are_read_together)
+{
+	struct rfs_dev_ops ops = memdev_ops;
+	struct memdev *dev = new_dev(&geometry);
+	u32 ino, nr, sums, reads;
+	struct rfs_fs *fs;
+
+	ops.copy_read = count_copy_read;
+	fs = ready_to_clean(dev, &ops, &ino);
+	for (nr = RFS_CP_ZONES, sums = 0; nr < geometry.zones; nr++)
+		sums = max(sums, fs->zone[nr].sums_known);
+	CHECK(sums >= 3);
+	memset(read_together, 0, sizeof(read_together));
+	reads = dev->reads;
+	CHECK_EQ(rfs_clean(fs, RFS_CLEAN_HARD), 0);
+	CHECK(read_together[1] >= sums);
+	/* what no summary lists is little */
+	CHECK(dev->reads - reads <= fs->stats.copied + RFS_VICTIMS * (sums + 2));
+	check_clean(fs);
+	CHECK_EQ(rfs_unmount(fs), 0);
+	CHECK_EQ(rfs_mount(&ops, dev, &geometry, false, 0, &fs), 0);
+	for (nr = RFS_CP_ZONES; nr < geometry.zones; nr++)
+		CHECK_EQ(fs->zone[nr].sums_known, 0);
+	CHECK_EQ(rfs_clean(fs, RFS_CLEAN_HARD), 0);
+	check_clean(fs);
 	end(fs, dev);
 }
 

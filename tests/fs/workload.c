@@ -142,11 +142,47 @@ static void land_part(struct run *r, struct flight *f, struct part *p)
 	rfs_sums_write(r->fs);
 }
 
+static void land_copied(struct run *r, struct moving *m, struct part *p)
+{
+	u64 addr[RFS_SUM_ENTRIES], before = r->fs->stats.copied;
+	u32 i;
+
+	p->landed = true;
+	memdev_land(r->dev, p->op, p->place.n);
+	rfs_placed(r->fs, &p->place, m->copy->oob + p->first, p->addr, 0);
+	for (i = 0; i < p->place.n; i++)
+		addr[i] = p->addr + i;
+	must("land a copy", rfs_copy_done(r->fs, m->copy, p->first, p->place.n,
+					  addr));
+	r->overtaken += p->place.n - (r->fs->stats.copied - before);
+	rfs_sums_write(r->fs);
+}
+
+/* A part of what cleaning moves, if any is in the air */
+static bool land_any_copied(struct run *r)
+{
+	u32 at = pick(r, RFS_COPIES), i, n;
+
+	for (i = 0; i < RFS_COPIES; i++) {
+		struct moving *m = &r->moving[(at + i) % RFS_COPIES];
+
+		for (n = 0; m->copy && n < m->parts; n++) {
+			if (m->part[n].landed)
+				continue;
+			land_copied(r, m, &m->part[n]);
+			return true;
+		}
+	}
+	return false;
+}
+
 /* Something that is in the air, if anything is */
 static bool land_any(struct run *r)
 {
 	u32 at = pick(r, FLIGHTS), i;
 
+	if (r->cleaning && pick(r, 3) == 0 && land_any_copied(r))
+		return true;
 	for (i = 0; i < FLIGHTS; i++) {
 		struct flight *f = &r->flight[(at + i) % FLIGHTS];
 		u32 part = f->parts ? pick(r, f->parts) : 0, n;
@@ -160,7 +196,7 @@ static bool land_any(struct run *r)
 			return true;
 		}
 	}
-	return false;
+	return r->cleaning && land_any_copied(r);
 }
 
 static void land_all(struct run *r)
@@ -850,12 +886,87 @@ static void pause_cleaning(void *dev)
 		try_to_act(r);
 }
 
+/* Its zone is not to be reset before it is read. */
+static int copy_read(void *dev, struct rfs_copy *copy)
+{
+	(void)dev;
+	(void)copy;
+	return 0;
+}
+
+static void copy_wait(void *dev, struct rfs_copy *copy)
+{
+	u32 i;
+
+	pause_cleaning(dev);
+	for (i = 0; i < copy->n; i++)
+		if (!copy->there[i])
+			copy->there[i] = !memdev_ops.read(dev, copy->from[i],
+							  copy->block[i], NULL);
+}
+
+static int copy_send(void *dev, struct rfs_copy *copy)
+{
+	struct run *r = cleaning;
+	struct moving *m = &r->moving[copy->nr];
+	u32 done, i;
+	int ret;
+
+	pause_cleaning(dev);
+	ret = rfs_copy_begin(r->fs, copy);
+	if (ret)
+		return ret;
+	m->copy = copy;
+	m->parts = 0;
+	for (done = 0; done < copy->n;) {
+		struct part *p = &m->part[m->parts];
+
+		while ((ret = rfs_place(r->fs, copy->stream, copy->n - done,
+					false, &p->place)) == -EBUSY)
+			if (!land_any(r))
+				break;
+		must("place a copy", ret);
+		for (i = done; i < done + p->place.n; i++)
+			rfs_oob_seal(&copy->oob[i], copy->block[i]);
+		p->first = done;
+		p->landed = false;
+		p->op = r->dev->ops;
+		r->dev->hold = true;
+		must("append", r->ops.append(dev, p->place.zone, p->place.n,
+				(const void *const *)copy->block + done,
+				copy->oob + done, &p->addr));
+		r->dev->hold = false;
+		done += p->place.n;
+		m->parts++;
+		/* others are at work between them, but for check-points */
+		while (pick(r, 2))
+			land_any(r);
+	}
+	return 0;
+}
+
+static int copy_land(void *dev, struct rfs_copy *copy)
+{
+	struct run *r = cleaning;
+	struct moving *m = &r->moving[copy->nr];
+	u32 i;
+
+	pause_cleaning(dev);
+	for (i = 0; i < m->parts; i++)
+		if (!m->part[i].landed)
+			land_copied(r, m, &m->part[i]);
+	m->copy = NULL;
+	return 0;
+}
+
 static int clean(struct run *r, enum rfs_clean how)
 {
 	int ret;
 
 	cleaning = r;
+	r->cleaning = true;
 	ret = rfs_clean_some(r->fs, how);
+	r->cleaning = false;
 	return ret == -ENOENT ? 0 : ret;
 }
 
@@ -927,8 +1038,13 @@ void record(struct run *r, struct memdev *base)
 	u32 i, blocks;
 
 	r->ops = memdev_ops;
-	if (r->air)
+	if (r->air) {
 		r->ops.pause = pause_cleaning;
+		r->ops.copy_read = copy_read;
+		r->ops.copy_wait = copy_wait;
+		r->ops.copy_send = copy_send;
+		r->ops.copy_land = copy_land;
+	}
 	must("mkfs", rfs_mkfs(&memdev_ops, r->dev, geo, uuid, "crash"));
 	must("mount", rfs_mount(&r->ops, r->dev, geo, false, r->teeth, &r->fs));
 	rfs_policy_set(r->fs, &r->policy);

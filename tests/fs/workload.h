@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Changes of a volume by a seed, of which the oracle is told. With `air` the
- * core is used as the module uses it: appends are in flight together and land
- * in any order, room is made by check-points and cleaning on demand, and where
- * cleaning pauses, others write, delete, and write check-points.
+ * core is used as the module uses it: appends, also those of cleaning, are in
+ * flight together and land in any order, room is made by check-points and
+ * cleaning on demand, and where cleaning waits or pauses, others write, delete,
+ * and write check-points.
  */
 #ifndef WORKLOAD_H
 #define WORKLOAD_H
@@ -61,6 +62,15 @@ struct flight {
 	u32 sent;		/* blocks */
 };
 
+#define COPY_PARTS	RFS_SUM_ENTRIES
+
+/* What cleaning moves, on its way */
+struct moving {
+	struct rfs_copy *copy;	/* NULL: this one is free */
+	struct part part[COPY_PARTS];
+	u32 parts;
+};
+
 struct run {
 	const struct workload *w;
 	struct memdev *dev;
@@ -76,10 +86,13 @@ struct run {
 	struct rfs_policy policy;
 	bool quota;		/* usage is counted */
 	bool air;
+	bool cleaning;
 	struct flight flight[FLIGHTS];
+	struct moving moving[RFS_COPIES];
 	u32 tmp;		/* a node that had no name yet, or 0 */
 	jmp_buf wait;		/* there: what waits for room */
 	u64 pauses;
+	u64 overtaken;		/* blocks that changed while they were moved */
 };
 
 u32 pick(struct run *r, u32 n);

@@ -63,112 +63,112 @@ static u32 victims(struct rfs_fs *fs, enum rfs_clean how, u32 *nr)
 	return n;
 }
 
-/* Live data blocks of one group on their way to another zone */
-struct batch {
-	u32 stream;
-	u32 n;
-	struct rfs_oob oob[RFS_SUM_ENTRIES];
-	u64 from[RFS_SUM_ENTRIES];
-	u64 to[RFS_SUM_ENTRIES];
-	bool there[RFS_SUM_ENTRIES];
-	void *room[RFS_SUM_ENTRIES];
-	const void *data[RFS_SUM_ENTRIES];
-	u8 block[RFS_SUM_ENTRIES][RFS_BLOCK_BYTES];
-};
-
-/* What cleans: groups share batches if there is no memory for more. */
+/*
+ * Blocks on their way: of data they are filled in, read and appended, and when
+ * they have landed, entered in the index. Several are under way at a time.
+ */
 struct cleaner {
-	struct batch *batch[RFS_GROUPS_MAX];
-	u32 batches;
+	u32 copies;		/* that there was memory for */
+	u32 shared;		/* groups, of so many copies being filled */
+	struct rfs_copy *copy[RFS_COPIES];
+	struct rfs_copy *filling[RFS_GROUPS_MAX];
+	struct rfs_copy *idle[RFS_COPIES];
+	struct rfs_copy *queue[RFS_COPIES];	/* oldest first */
+	u32 idles, queued;
+	u32 reading;		/* of those in the queue, the last */
+	u32 waiting;		/* blocks that have no place yet */
 	u64 now;
 	u8 *seen;		/* blocks of the victim */
 	u8 *block;
 };
 
-static bool data_ok(const struct batch *b, u32 i, const void *data)
+#define READING		4	/* copies that are read at a time */
+
+static bool data_ok(const struct rfs_copy *copy, u32 i)
 {
-	return le32_to_cpu(b->oob[i].data_crc) ==
-	       ~rfs_crc(~0U, data, RFS_BLOCK_BYTES);
+	return le32_to_cpu(copy->oob[i].data_crc) ==
+	       ~rfs_crc(~0U, copy->block[i], RFS_BLOCK_BYTES);
 }
 
 /* What the page cache has need not be read (RISA 4.3.1). */
-static bool cached(struct rfs_fs *fs, struct batch *b, u32 i)
+static bool cached(struct rfs_fs *fs, struct rfs_copy *copy, u32 i)
 {
 	return fs->ops->cached &&
-	       fs->ops->cached(fs->dev, le32_to_cpu(b->oob[i].ino),
-			       le64_to_cpu(b->oob[i].off), b->block[i]) &&
-	       data_ok(b, i, b->block[i]);
+	       fs->ops->cached(fs->dev, le32_to_cpu(copy->oob[i].ino),
+			       le64_to_cpu(copy->oob[i].off), copy->block[i]) &&
+	       data_ok(copy, i);
 }
 
 /* Take entry i as entry n, from now on. */
-static void keep(struct batch *b, u32 n, u32 i)
+static void keep(struct rfs_copy *copy, u32 n, u32 i)
 {
-	b->oob[n] = b->oob[i];
-	b->from[n] = b->from[i];
-	b->data[n] = b->data[i];
+	void *block = copy->block[n];
+
+	copy->oob[n] = copy->oob[i];
+	copy->from[n] = copy->from[i];
+	copy->block[n] = copy->block[i];
+	copy->block[i] = block;
+}
+
+static int read_begin(struct rfs_fs *fs, struct rfs_copy *copy)
+{
+	u32 i;
+
+	for (i = 0; i < copy->n; i++)
+		fs->stats.clean_reads += !copy->there[i];
+	if (fs->ops->copy_read)
+		return fs->ops->copy_read(fs->dev, copy);
+	for (i = 0; i < copy->n; i++)
+		if (!copy->there[i])
+			copy->there[i] = !fs->ops->read(fs->dev, copy->from[i],
+							copy->block[i], NULL);
+	return 0;
+}
+
+/* Until what is to be read is there, or cannot be */
+static void read_end(struct rfs_fs *fs, struct rfs_copy *copy)
+{
+	if (fs->ops->copy_wait)
+		fs->ops->copy_wait(fs->dev, copy);
 }
 
 /*
- * The content of all of the batch. Those that are not what they were stay where
- * they are, and so does their zone.
+ * Those that cannot be read, or are not what they were, stay where they are, and
+ * so does their zone.
  */
-static int batch_read(struct rfs_fs *fs, struct batch *b)
+static void drop_unreadable(struct rfs_fs *fs, struct rfs_copy *copy)
 {
-	u64 addr[RFS_SUM_ENTRIES];
-	u32 i, k, n = 0, all = b->n;
-	int ret = 0;
+	u32 i, all = copy->n;
 
-	for (i = 0; i < all; i++) {
-		b->data[i] = b->block[i];
-		if (cached(fs, b, i)) {
-			fs->stats.clean_cached++;
-			continue;
-		}
-		addr[n] = b->from[i];
-		b->room[n++] = b->block[i];
-	}
-	fs->stats.clean_reads += n;
-	if (n && fs->ops->read_many)
-		ret = fs->ops->read_many(fs->dev, n, addr, b->room, b->there);
-	else
-		for (k = 0; k < n; k++)
-			b->there[k] = !fs->ops->read(fs->dev, addr[k],
-						     b->room[k], NULL);
-	if (ret)
-		return ret;
-	for (i = 0, k = 0, b->n = 0; i < all; i++) {
-		bool read = k < n && b->room[k] == b->block[i];
-
-		if (read && (!b->there[k] || !data_ok(b, i, b->block[i])))
-			fs->zone[b->from[i] / fs->geo.zone_blocks].cond =
-				RFS_DEV_READ_ONLY;
+	for (i = 0, copy->n = 0; i < all; i++) {
+		if (copy->there[i] && (copy->cached[i] || data_ok(copy, i)))
+			keep(copy, copy->n++, i);
 		else
-			keep(b, b->n++, i);
-		k += read;
+			fs->zone[copy->from[i] / fs->geo.zone_blocks].cond =
+				RFS_DEV_READ_ONLY;
 	}
-	return 0;
 }
 
 /*
  * What is not what the index says any more is not copied: if a check-point was
- * written since it was collected (ops->pause), recovery would take the copy for
- * newer than what the check-point has.
+ * written since it was collected, while others used the volume, recovery would
+ * take the copy for newer than what the check-point has.
  */
-static int drop_changed(struct rfs_fs *fs, struct batch *b)
+static int drop_changed(struct rfs_fs *fs, struct rfs_copy *copy)
 {
-	u32 i, all = b->n;
+	u32 i, all = copy->n;
 	struct rfs_ptr ptr;
 	int ret;
 
-	for (i = 0, b->n = 0; i < all; i++) {
-		ret = rfs_map_get(fs, le32_to_cpu(b->oob[i].ino),
-				  le64_to_cpu(b->oob[i].off), &ptr);
+	for (i = 0, copy->n = 0; i < all; i++) {
+		ret = rfs_map_get(fs, le32_to_cpu(copy->oob[i].ino),
+				  le64_to_cpu(copy->oob[i].off), &ptr);
 		if (ret && ret != -ENOENT)	/* that is: deleted */
 			return ret;
-		if (ret || rfs_addr(ptr.addr) != b->from[i])
+		if (ret || rfs_addr(ptr.addr) != copy->from[i])
 			continue;
-		keep(b, b->n, i);
-		b->oob[b->n++].len = cpu_to_le16(rfs_high(ptr.addr));
+		keep(copy, copy->n, i);
+		copy->oob[copy->n++].len = cpu_to_le16(rfs_high(ptr.addr));
 	}
 	return 0;
 }
@@ -177,66 +177,194 @@ static int drop_changed(struct rfs_fs *fs, struct batch *b)
  * A copy of a block that a truncate has cut is as long as the truncate left it,
  * so that record comes first (C.3, rule 1), as before any other page of the file.
  */
-static int cuts_durable(struct rfs_fs *fs, const struct batch *b)
+static int cuts_durable(struct rfs_fs *fs, const struct rfs_copy *copy)
 {
 	u32 i;
 
-	for (i = 0; i < b->n; i++)
-		if (rfs_log_pending(fs, le32_to_cpu(b->oob[i].ino), true))
+	for (i = 0; i < copy->n; i++)
+		if (rfs_log_pending(fs, le32_to_cpu(copy->oob[i].ino), true))
 			return rfs_log_sync(fs);
 	return 0;
 }
 
 /*
- * The stamps are those of the append: a check-point that came while the batch
- * was filled (ops->pause) must not take the copies for older than itself.
+ * The stamps are those of the append: a check-point that came while the copy
+ * was filled or read must not take it for older than itself.
  */
-static int batch_append(struct rfs_fs *fs, struct batch *b)
+int rfs_copy_begin(struct rfs_fs *fs, struct rfs_copy *copy)
 {
+	int ret = fs->read_only ? -EROFS : drop_changed(fs, copy);
+	u32 i;
+
+	if (!ret)
+		ret = cuts_durable(fs, copy);
+	for (i = 0; !ret && i < copy->n; i++)
+		copy->oob[i].stamp = cpu_to_le64(rfs_next_version(fs, 1));
+	return ret;
+}
+
+/*
+ * By compare-and-swap: what others have changed while the copy was on its way
+ * is what they say, and the copy is of no use (C.3, rule 4).
+ */
+int rfs_copy_done(struct rfs_fs *fs, const struct rfs_copy *copy, u32 first,
+		  u32 n, const u64 *addr)
+{
+	struct rfs_ptr ptr;
 	u32 i;
 	int ret;
 
+	for (i = first; i < first + n; i++) {
+		u32 ino = le32_to_cpu(copy->oob[i].ino);
+		u64 off = le64_to_cpu(copy->oob[i].off);
+
+		ret = rfs_map_get(fs, ino, off, &ptr);
+		if (ret && ret != -ENOENT)
+			return ret;
+		if (ret || rfs_addr(ptr.addr) != copy->from[i])
+			continue;
+		ptr.addr = rfs_word(addr[i - first], rfs_high(ptr.addr));
+		ret = rfs_map_set(fs, ino, off, &ptr);
+		if (ret)
+			return ret;
+		fs->stats.copied++;
+	}
+	return 0;
+}
+
+/* All at once, and it has landed */
+static int append_now(struct rfs_fs *fs, struct rfs_copy *copy)
+{
+	u64 addr[RFS_SUM_ENTRIES];
+	int ret;
+
 	do {
-		ret = drop_changed(fs, b);
-		if (!ret)
-			ret = cuts_durable(fs, b);
-		if (ret || !b->n)
-			break;
-		for (i = 0; i < b->n; i++)
-			b->oob[i].stamp = cpu_to_le64(rfs_next_version(fs, 1));
-		ret = rfs_append(fs, b->stream, b->n, b->data, b->oob, b->to);
+		ret = rfs_copy_begin(fs, copy);
+		if (ret || !copy->n)
+			return ret;
+		ret = rfs_append(fs, copy->stream, copy->n,
+				 (const void *const *)copy->block, copy->oob,
+				 addr);
 		if (ret != -EBUSY || !fs->ops->pause)
 			break;
 		/* a zone waits for what is on its way to it */
 		fs->ops->pause(fs->dev);
 	} while (!fs->read_only);
-	return ret;
+	return ret ? ret : rfs_copy_done(fs, copy, 0, copy->n, addr);
 }
 
-/* Append those that are what they were, and enter each in the index. */
-static int batch_flush(struct rfs_fs *fs, struct batch *b)
+/* Append the oldest of those that are being read. */
+static int send_next(struct rfs_fs *fs, struct cleaner *c)
 {
-	struct rfs_ptr ptr;
-	u32 i;
-	int ret = batch_read(fs, b);
+	struct rfs_copy *copy = c->queue[c->queued - c->reading--];
+	int ret;
 
-	if (!ret)
-		ret = batch_append(fs, b);
-	for (i = 0; !ret && i < b->n; i++) {
-		u32 ino = le32_to_cpu(b->oob[i].ino);
-		u64 off = le64_to_cpu(b->oob[i].off);
-
-		ret = rfs_map_get(fs, ino, off, &ptr);
-		if (ret)
-			break;
-		ptr.addr = rfs_word(b->to[i], rfs_high(ptr.addr));
-		ret = rfs_map_set(fs, ino, off, &ptr);
-		fs->stats.copied++;
+	read_end(fs, copy);
+	c->waiting -= copy->n;
+	drop_unreadable(fs, copy);
+	/* without page metadata appends to a zone go one after the other */
+	if (copy->n && fs->ops->copy_send && fs->geo.oob_bytes &&
+	    fs->threaded) {
+		ret = fs->ops->copy_send(fs->dev, copy);
+		copy->sent = !ret;
+		return ret;
 	}
-	b->n = 0;
+	ret = append_now(fs, copy);
 	if (!ret && fs->ops->pause)
 		fs->ops->pause(fs->dev);
 	return ret || !fs->read_only ? ret : -EROFS;
+}
+
+/* Until the oldest has landed */
+static int land_next(struct rfs_fs *fs, struct cleaner *c)
+{
+	struct rfs_copy *copy = c->queue[0];
+
+	c->queued--;
+	memmove(c->queue, c->queue + 1, c->queued * sizeof(*c->queue));
+	c->idle[c->idles++] = copy;
+	return copy->sent ? fs->ops->copy_land(fs->dev, copy) : 0;
+}
+
+static void copy_free(struct rfs_copy *copy)
+{
+	if (!copy)
+		return;
+	rfs_free(copy->memory);
+	rfs_free(copy);
+}
+
+static struct rfs_copy *copy_new(u32 nr)
+{
+	struct rfs_copy *copy = rfs_alloc(sizeof(*copy));
+	u32 i;
+
+	if (!copy)
+		return NULL;
+	copy->nr = nr;
+	copy->memory = rfs_alloc(RFS_SUM_ENTRIES * RFS_BLOCK_BYTES);
+	if (!copy->memory) {
+		copy_free(copy);
+		return NULL;
+	}
+	for (i = 0; i < RFS_SUM_ENTRIES; i++)
+		copy->block[i] = copy->memory + i * RFS_BLOCK_BYTES;
+	return copy;
+}
+
+/* One more, if there is memory */
+static bool add_copy(struct cleaner *c)
+{
+	struct rfs_copy *copy = c->copies < RFS_COPIES ? copy_new(c->copies) :
+							 NULL;
+
+	if (!copy)
+		return false;
+	c->idle[c->idles++] = copy;
+	c->copy[c->copies++] = copy;
+	return true;
+}
+
+/* One that can be filled */
+static int take_copy(struct rfs_fs *fs, struct cleaner *c,
+		     struct rfs_copy **out)
+{
+	int ret = 0;
+
+	while (!ret && !c->idles && !add_copy(c))
+		ret = c->reading == c->queued ? send_next(fs, c) :
+		      land_next(fs, c);
+	if (ret)
+		return ret;
+	*out = c->idle[--c->idles];
+	(*out)->n = 0;
+	memset((*out)->there, 0, sizeof((*out)->there));
+	return 0;
+}
+
+/* It is full, or there is no more: it will be read and appended. */
+static int queue_copy(struct rfs_fs *fs, struct cleaner *c,
+		      struct rfs_copy *copy)
+{
+	u32 i;
+	int ret;
+
+	for (i = 0; i < copy->n; i++) {
+		copy->cached[i] = cached(fs, copy, i);
+		copy->there[i] = copy->cached[i];
+		fs->stats.clean_cached += copy->cached[i];
+	}
+	ret = read_begin(fs, copy);
+	if (ret) {
+		c->idle[c->idles++] = copy;
+		return ret;
+	}
+	copy->sent = false;
+	c->queue[c->queued++] = copy;
+	c->reading++;
+	while (!ret && c->reading > READING)
+		ret = send_next(fs, c);
+	return ret;
 }
 
 /* A data block goes to its group if it is what the index says. */
@@ -244,11 +372,11 @@ static int move_data(struct rfs_fs *fs, struct cleaner *c,
 		     const struct rfs_oob *from, u64 addr)
 {
 	u32 ino = le32_to_cpu(from->ino), stream;
+	struct rfs_copy **slot, *copy;
 	struct rfs_dinode *di;
 	struct rfs_oob *oob;
 	struct rfs_ptr ptr;
 	struct rfs_buf *buf;
-	struct batch *b;
 	int ret;
 
 	ret = rfs_iget(fs, ino, &di, &buf);
@@ -259,16 +387,26 @@ static int move_data(struct rfs_fs *fs, struct cleaner *c,
 	if (ret || rfs_addr(ptr.addr) != addr)
 		return ret;
 	stream = rfs_data_stream(fs, di, &ptr, c->now);
-	b = c->batch[min(stream - RFS_S_DATA, c->batches - 1)];
-	b->stream = stream;
-	oob = &b->oob[b->n];
+	slot = &c->filling[min(stream - RFS_S_DATA, c->shared - 1)];
+	if (!*slot) {
+		ret = take_copy(fs, c, slot);
+		if (ret)
+			return ret;
+	}
+	copy = *slot;
+	copy->stream = stream;
+	oob = &copy->oob[copy->n];
 	*oob = *from;
 	oob->flags = RFS_OOB_COPY;
 	oob->len = cpu_to_le16(rfs_high(ptr.addr));
 	oob->txn_idx = 0;
 	oob->txn_cnt = 0;
-	b->from[b->n++] = addr;
-	return b->n == RFS_SUM_ENTRIES ? batch_flush(fs, b) : 0;
+	copy->from[copy->n++] = addr;
+	c->waiting++;
+	if (copy->n < RFS_SUM_ENTRIES)
+		return 0;
+	*slot = NULL;
+	return queue_copy(fs, c, copy);
 }
 
 static int redirty(struct rfs_fs *fs, u8 type, u32 ino, u64 off, u64 addr)
@@ -427,73 +565,162 @@ static int move_summaries(struct rfs_fs *fs, struct cleaner *c, u32 nr)
 	return 0;
 }
 
+/*
+ * Summaries of a zone that were written since it was opened: up to as many as a
+ * copy holds, from the nth on; 0: there are no more.
+ */
+static u32 read_sums(struct rfs_fs *fs, struct rfs_copy *copy, u32 nr, u32 nth)
+{
+	const struct rfs_zone_info *z = &fs->zone[nr];
+	u32 i;
+
+	copy->n = min(z->sums_known - nth, (u32)RFS_SUM_ENTRIES);
+	for (i = 0; i < copy->n; i++) {
+		copy->from[i] = (u64)nr * fs->geo.zone_blocks +
+				z->sum_at[nth + i];
+		copy->there[i] = false;
+	}
+	return copy->n;
+}
+
+/* What they list, all read at the same time */
+static int move_known(struct rfs_fs *fs, struct cleaner *c, u32 nr)
+{
+	const struct rfs_zone_info *z = &fs->zone[nr];
+	struct rfs_copy *copy = NULL;
+	u32 nth, n, i;
+	int ret;
+
+	if (!z->sum_at || !z->sums_known)
+		return 0;
+	ret = take_copy(fs, c, &copy);
+	for (nth = 0; !ret && (n = read_sums(fs, copy, nr, nth)); nth += n) {
+		ret = read_begin(fs, copy);
+		if (!ret)
+			read_end(fs, copy);
+		for (i = 0; !ret && i < n; i++) {
+			struct rfs_summary *sum = copy->block[i];
+
+			if (!copy->there[i] || !rfs_head_ok(&sum->head,
+			    fs->volume, RFS_SUMMARY))
+				continue;
+			c->seen[z->sum_at[nth + i]] = true;
+			ret = move_listed(fs, c, nr, sum);
+		}
+	}
+	if (copy)
+		c->idle[c->idles++] = copy;
+	return ret;
+}
+
 static int move_all(struct rfs_fs *fs, struct cleaner *c, const u32 *nr, u32 n)
 {
 	u32 i;
 	int ret = 0;
 
+	c->now = rfs_now(fs);
 	for (i = 0; !ret && i < n; i++) {
 		memset(c->seen, 0, fs->geo.zone_blocks);
-		ret = fs->geo.oob_bytes ? move_zone(fs, c, nr[i]) :
-		      move_summaries(fs, c, nr[i]);
+		if (!fs->geo.oob_bytes) {
+			ret = move_summaries(fs, c, nr[i]);
+			continue;
+		}
+		/* a copy for them, and others that go on */
+		if (c->copies > c->shared + 1)
+			ret = move_known(fs, c, nr[i]);
+		if (!ret)
+			ret = move_zone(fs, c, nr[i]);
 	}
-	for (i = 0; !ret && i < c->batches; i++)
-		ret = batch_flush(fs, c->batch[i]);
 	return ret;
-}
-
-static struct cleaner *cleaner_new(const struct rfs_fs *fs)
-{
-	struct cleaner *c = rfs_alloc(sizeof(*c));
-
-	if (!c)
-		return NULL;
-	c->now = rfs_now(fs);
-	c->seen = rfs_alloc(fs->geo.zone_blocks);
-	c->block = rfs_alloc(RFS_BLOCK_BYTES);
-	while (c->batches < fs->policy.groups) {
-		struct batch *b = rfs_alloc(sizeof(*b));
-
-		if (!b)
-			break;
-		b->stream = RFS_S_DATA;
-		c->batch[c->batches++] = b;
-	}
-	return c;
 }
 
 static void cleaner_free(struct cleaner *c)
 {
 	if (!c)
 		return;
-	while (c->batches--)
-		rfs_free(c->batch[c->batches]);
+	while (c->copies--)
+		copy_free(c->copy[c->copies]);
 	rfs_free(c->seen);
 	rfs_free(c->block);
 	rfs_free(c);
 }
 
-/* -ENOENT: no victim, but a check-point may free zones. */
+/*
+ * A copy for each group, and for summaries; more are made when they are needed.
+ * With less memory there are fewer, and groups share them.
+ */
+static struct cleaner *cleaner_new(const struct rfs_fs *fs)
+{
+	struct cleaner *c = rfs_alloc(sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->seen = rfs_alloc(fs->geo.zone_blocks);
+	c->block = rfs_alloc(RFS_BLOCK_BYTES);
+	while (c->copies < fs->policy.groups + 2 && add_copy(c))
+		;
+	c->shared = min(fs->policy.groups, c->copies);
+	if (c->seen && c->block && c->copies)
+		return c;
+	cleaner_free(c);
+	return NULL;
+}
+
+/* Victims, up to RFS_VICTIMS; -ENOENT if there is none */
+static int clean_more(struct rfs_fs *fs, struct cleaner *c, enum rfs_clean how)
+{
+	u32 nr[RFS_VICTIMS], n = victims(fs, how, nr), i;
+
+	for (i = 0; i < n; i++)
+		rfs_saw_victim(fs, nr[i]);
+	fs->stats.victims += n;
+	return n ? move_all(fs, c, nr, n) : -ENOENT;
+}
+
+/*
+ * All copies land, and zones are no victims any more; ret: of what was before.
+ * Where it failed they may be cleaned another time.
+ */
+static int clean_end(struct rfs_fs *fs, struct cleaner *c, int ret)
+{
+	bool none = ret == -ENOENT, victims = false;
+	u32 i;
+	int error;
+
+	if (none)
+		ret = 0;
+	for (i = 0; !ret && i < c->shared; i++)
+		if (c->filling[i])
+			ret = queue_copy(fs, c, c->filling[i]);
+	while (!ret && c->reading)
+		ret = send_next(fs, c);
+	for (; c->reading; c->reading--)
+		read_end(fs, c->queue[c->queued - c->reading]);
+	while (c->queued) {
+		error = land_next(fs, c);
+		ret = ret ? ret : error;
+	}
+	for (i = RFS_CP_ZONES; i < fs->geo.zones; i++) {
+		struct rfs_zone_info *z = &fs->zone[i];
+
+		if (!z->cleaning)
+			continue;
+		victims = true;
+		z->cleaning = false;
+		z->cleaned = !ret;
+	}
+	if (victims && fs->teeth & RFS_TEETH_RESET)
+		rfs_free_zones(fs);
+	return !ret && none ? -ENOENT : ret;
+}
+
 int rfs_clean(struct rfs_fs *fs, enum rfs_clean how)
 {
 	struct cleaner *c = cleaner_new(fs);
-	u32 nr[RFS_VICTIMS], n, i;
 	int ret = -ENOMEM;
 
-	if (c && c->seen && c->block && c->batches) {
-		n = victims(fs, how, nr);
-		for (i = 0; i < n; i++)
-			rfs_saw_victim(fs, nr[i]);
-		ret = n ? move_all(fs, c, nr, n) : -ENOENT;
-		fs->stats.victims += n;
-		for (i = 0; i < n; i++) {
-			fs->zone[nr[i]].cleaning = false;
-			/* else it may be cleaned another time */
-			fs->zone[nr[i]].cleaned = !ret;
-		}
-		if (n && fs->teeth & RFS_TEETH_RESET)
-			rfs_free_zones(fs);
-	}
+	if (c)
+		ret = clean_end(fs, c, clean_more(fs, c, how));
 	cleaner_free(c);
 	return ret;
 }
@@ -533,7 +760,7 @@ static u32 to_be_free(const struct rfs_fs *fs)
 		const struct rfs_zone_info *z = &fs->zone[nr];
 
 		n += z->state == RFS_Z_USED && z->cond == RFS_DEV_OK &&
-		     (!z->live || z->cleaned);
+		     (!z->live || z->cleaned || z->cleaning);
 	}
 	return n;
 }
@@ -555,17 +782,25 @@ int rfs_clean_some(struct rfs_fs *fs, enum rfs_clean how)
 {
 	u32 cap = le32_to_cpu(fs->super.zone_cap);
 	u64 least = max_t(u64, room_for_copies(fs) / 2, 3 * cap), gain;
-	int ret = fs->read_only ? -EROFS : 0;
+	struct cleaner *c;
+	int ret = 0;
 
+	if (fs->read_only)
+		return -EROFS;
+	c = cleaner_new(fs);
+	if (!c)
+		return -ENOMEM;
 	while (!ret && fs->free_zones + to_be_free(fs) < clean_up_to(fs)) {
-		ret = rfs_clean(fs, how);
-		if (room_for_copies(fs) < least ||
+		ret = clean_more(fs, c, how);
+		if (room_for_copies(fs) < least + c->waiting ||
 		    fs->dirty.count >= fs->dirty_max / 2)
 			break;
 	}
+	ret = clean_end(fs, c, ret);
+	cleaner_free(c);
 	if (ret && ret != -ENOENT)
 		return ret;
 	gain = (u64)to_be_free(fs) * cap;
-	return how == RFS_CLEAN_EARLY && gain < PAYS * (u64)fs->dirty.count ?
-	       -ENOENT : 0;
+	return how == RFS_CLEAN_EARLY &&
+	       (!gain || gain < PAYS * (u64)fs->dirty.count) ? -ENOENT : 0;
 }

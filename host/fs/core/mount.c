@@ -163,11 +163,15 @@ int rfs_unmount(struct rfs_fs *fs)
 
 void rfs_drop(struct rfs_fs *fs)
 {
+	u32 nr;
+
 	while (fs->dirty.first)
 		rfs_buf_drop(fs, fs->dirty.first);
 	rfs_cache_trim(fs, 0);
 	rfs_sums_drop(fs);
 	rfs_quota_forget(fs);
+	for (nr = 0; fs->zone && nr < fs->geo.zones; nr++)
+		rfs_free(fs->zone[nr].sum_at);
 	rfs_free(fs->zone);
 	rfs_free(fs->hot);
 	rfs_free(fs->timb);

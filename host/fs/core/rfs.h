@@ -17,6 +17,8 @@ enum rfs_dev_cond {
 	RFS_DEV_OFFLINE,
 };
 
+struct rfs_copy;
+
 struct rfs_dev_zone {
 	u32 cap;		/* blocks */
 	u32 wp;			/* blocks */
@@ -30,7 +32,13 @@ struct rfs_dev_zone {
  *	Says where the first block goes.
  * @wait: until all appends are written; the first error among them
  * @read: a block and, unless NULL, its OOB; -EIO if it is unreadable
- * @read_many: n blocks; says of each whether it was readable; may be NULL
+ * @copy_read: begin to read the blocks of a copy that are not there; they are
+ *	after @copy_wait, unless they cannot be read; may be NULL
+ * @copy_wait: see there; others may use the volume meanwhile
+ * @copy_send: begin to append a copy: rfs_copy_begin(), which may leave less of
+ *	it, rfs_place(), and when a part has landed rfs_placed(), rfs_copy_done();
+ *	others may use the volume meanwhile; may be NULL
+ * @copy_land: until all of it has landed, or failed; others may use the volume
  * @cached: the content of a file's block, if it is in memory and nothing that is
  *	not on the drive; may be NULL
  * @pause: a place in long work where others may use the volume; may be NULL
@@ -49,8 +57,10 @@ struct rfs_dev_ops {
 		      const struct rfs_oob *oob, u64 *addr);
 	int (*wait)(void *dev);
 	int (*read)(void *dev, u64 addr, void *data, struct rfs_oob *oob);
-	int (*read_many)(void *dev, u32 n, const u64 *addr, void *const *data,
-			 bool *there);
+	int (*copy_read)(void *dev, struct rfs_copy *copy);
+	void (*copy_wait)(void *dev, struct rfs_copy *copy);
+	int (*copy_send)(void *dev, struct rfs_copy *copy);
+	int (*copy_land)(void *dev, struct rfs_copy *copy);
 	bool (*cached)(void *dev, u32 ino, u64 block, void *data);
 	void (*pause)(void *dev);
 	void (*rest)(void *dev);
@@ -87,6 +97,8 @@ struct rfs_zone_info {
 	u32 maps;		/* of them inode map, TIMB and zone table */
 	u32 summary;
 	u32 flying;		/* blocks below wp that may not be there yet */
+	u32 *sum_at;		/* where its summaries are; may be NULL */
+	u32 sums_known;		/* of them, since it was opened in this mount */
 	u64 last;		/* ticks: data: youngest block; else when opened */
 	u8 state;
 	u8 stream;
@@ -697,6 +709,28 @@ enum rfs_clean {
 	RFS_CLEAN_NOW,		/* what the policy says */
 	RFS_CLEAN_HARD,		/* that was in vain: what gives most room */
 };
+
+/* Blocks of one group that cleaning moves together */
+struct rfs_copy {
+	u32 nr;			/* below RFS_COPIES, of those in use */
+	u32 n;
+	u32 stream;
+	bool sent;		/* by @copy_send */
+	struct rfs_oob oob[RFS_SUM_ENTRIES];
+	u64 from[RFS_SUM_ENTRIES];
+	bool cached[RFS_SUM_ENTRIES];
+	bool there[RFS_SUM_ENTRIES];	/* its content is in memory */
+	void *block[RFS_SUM_ENTRIES];
+	void *memory;		/* of them, from the start of a page on */
+};
+
+#define RFS_COPIES	16
+
+/* Those that nobody has changed are to be appended, with these stamps */
+int rfs_copy_begin(struct rfs_fs *fs, struct rfs_copy *copy);
+/* n of its blocks are where addr says */
+int rfs_copy_done(struct rfs_fs *fs, const struct rfs_copy *copy, u32 first,
+		  u32 n, const u64 *addr);
 
 /* Up to RFS_VICTIMS victims; -ENOENT if there is none */
 int rfs_clean(struct rfs_fs *fs, enum rfs_clean how);

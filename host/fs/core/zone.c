@@ -161,6 +161,19 @@ static void note_error(struct rfs_zone_info *z, int error)
 		z->cond = RFS_DEV_READ_ONLY;
 }
 
+/* A zone may have a few more summaries: those are found by reading it. */
+static u32 sums_most(const struct rfs_zone_info *z)
+{
+	return z->cap / RFS_SUM_ENTRIES + 4;
+}
+
+/* For cleaning, which reads them all at once */
+static void note_sum(struct rfs_zone_info *z, u32 at)
+{
+	if (z->sum_at && z->sums_known < sums_most(z))
+		z->sum_at[z->sums_known++] = at;
+}
+
 /*
  * It is at addr, or an error says why not; frees it. What no summary lists is
  * found by its OOB.
@@ -173,6 +186,7 @@ void rfs_sum_done(struct rfs_fs *fs, struct rfs_sum *sum, u64 addr, int error)
 	if (!error) {
 		z->summary = max_t(u32, z->summary,
 				   addr % fs->geo.zone_blocks + 1);
+		note_sum(z, addr % fs->geo.zone_blocks);
 		fs->window_blocks++;
 		fs->stats.written[RFS_SUMMARY]++;
 	}
@@ -312,6 +326,10 @@ static int take_zone(struct rfs_fs *fs, u32 stream)
 		}
 		z->wp = 0;
 		z->summary = 0;
+		z->sums_known = 0;
+		if (!z->sum_at && fs->geo.oob_bytes)
+			z->sum_at = rfs_alloc(sums_most(z) *
+					      sizeof(*z->sum_at));
 		z->sum_time = 0;
 		z->sum_wcount = 0;
 		z->last = stream < RFS_S_DATA ? rfs_now(fs) : 0;
