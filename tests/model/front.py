@@ -75,7 +75,7 @@ class Front:
     def done(self, cmd: "Command") -> None:
         """The flash, or the buffer, has done it."""
         when, kind = self.machine.now, KIND.get(cmd.op, "write")
-        if cmd.op == "flush":
+        if cmd.op in ("flush", "trim"):
             self.complete(cmd)
             return
         if cmd.op == "read":

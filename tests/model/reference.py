@@ -54,6 +54,8 @@ class Command:
     pages: list[Tags] = field(default_factory=list)
     unwritten: int = 0
     waits_for: int = 0  # operations (or earlier operations of the zone) not yet done
+    progress: int = 0  # pages that were given a place, of a write to a page map
+    seq: int = 0  # pages that were written before, of all writes
 
 
 class Zone:

@@ -10,14 +10,16 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from die import Shape
+from page_reference import PageDrive
 from reference import Command, Drive
 
 Config = dict[str, int | str]
+Options = dict[str, list[int | str]]
 # One line printed by the core or what the model says in its place.
 Outcome = dict[str, object]
 
 # Every pair of values of any two options occurs in some row of pairwise_rows().
-OPTIONS: dict[str, list[int | str]] = {
+OPTIONS: Options = {
     "segment": ["all", "way"],
     "queue": ["way", "global"],
     "reset": ["mark", "erase"],
@@ -91,15 +93,15 @@ NOT_MODELLED = {"ram_bytes", "endurance"}
 FOREVER = 10**12
 
 
-def pairwise_rows(seed: int) -> list[Config]:
+def pairwise_rows(seed: int, options: Options = OPTIONS) -> list[Config]:
     """Greedy rows that cover all pairs of option values."""
     rng = random.Random(seed)
-    names = list(OPTIONS)
+    names = list(options)
     missing = {
         ((a, x), (b, y))
         for a, b in itertools.combinations(names, 2)
-        for x in OPTIONS[a]
-        for y in OPTIONS[b]
+        for x in options[a]
+        for y in options[b]
     }
     rows: list[Config] = []
     while missing:
@@ -107,7 +109,7 @@ def pairwise_rows(seed: int) -> list[Config]:
         row: Config = {first: x, second: y}
         for name in rng.sample(names, len(names)):
             if name not in row:
-                candidates = rng.sample(OPTIONS[name], len(OPTIONS[name]))
+                candidates = rng.sample(options[name], len(options[name]))
                 row[name] = max(
                     candidates,
                     key=lambda v: sum(pair in missing for pair in pairs(names, row | {name: v})),
@@ -400,14 +402,14 @@ def completion(cmd: Command) -> Outcome:
 
 def run_model(lines: list[str], good: Callable[[Config], list[int]]) -> list[Outcome]:
     """What the model says the core prints for a script."""
-    drive: Drive | None = None
+    drive: Drive | PageDrive | None = None
     outcomes: list[Outcome] = []
     for line in lines:
         word, *args = line.split()
         if word == "open":
             cfg = parse_open(line)
             if drive is None:
-                drive = Drive(cfg, good(cfg))
+                drive = (PageDrive if cfg.get("ftl") == "page" else Drive)(cfg, good(cfg))
             else:
                 drive.reopen(cfg)
             continue
@@ -426,6 +428,7 @@ def run_model(lines: list[str], good: Callable[[Config], list[int]]) -> list[Out
         elif word == "counters":
             outcomes.append({"counters": drive.all_counters()})
         elif word == "zones":
+            assert isinstance(drive, Drive)
             outcomes.append(
                 {"capacity": drive.capacity, "size": drive.zone_size, "zones": drive.written()}
             )

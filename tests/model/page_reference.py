@@ -1,0 +1,740 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A reference model of a drive with a page map (ftl=page): which NAND operations a command makes
+of itself, and when each of them, and so the command, is done.
+
+It has the dies, buses and controller of reference.py, and the rules of core/page-ftl.c's header,
+in another shape: there are no maps and no lists of blocks. A logical page is where its last Page
+is, what a block holds is counted page by page, and a victim is found by looking at every block.
+What goes first at one instant is as in reference.py the core's answer.
+
+Not here: the write buffer (units of more than one page), blocks that wear out.
+
+    pages given away     PageDrive._next_page, _take_page
+    choice of victims    PageDrive._choose, _better
+    when to collect      PageDrive._collect
+    a victim's pages     PageDrive._advance
+    levelling            PageDrive._begin_levelling
+    power cut, recovery  PageDrive.reopen
+"""
+
+from collections import Counter, deque
+from dataclasses import dataclass, field
+
+from die import BLANK, ERASE, PROGRAM, READ, Block, Die, Operation, Shape, Step, Tags
+from front import Front
+from machine import Bus, Machine
+from reference import Command
+
+Config = dict[str, int | str]
+COPIES = 8  # of a victim, at a time
+GRANULE = 256  # the host's pages are a multiple
+FREE, OPEN, FULL, VICTIM = "free", "open", "full", "victim"
+
+
+@dataclass(eq=False)
+class Page:
+    """A flash page that was given away."""
+
+    block: "FlashBlock"
+    index: int
+    lba: int
+    seq: int  # of two pages of an LBA the higher is newer
+    tags: Tags
+    replaces: "Page | None"  # until it is programmed, that one is needed, too
+    programmed: bool = False
+    needed: bool = True
+
+
+@dataclass(eq=False)
+class FlashBlock(Block):
+    """A good flash block."""
+
+    die: int = 0
+    state: str = FREE
+    given: list[Page] = field(default_factory=list)
+    stamp: int = 0  # pages written when it changed last
+    joined: int = 0  # the full blocks' order
+
+    def valid(self) -> int:
+        """Pages for the sake of which it must not be erased."""
+        return sum(page.needed for page in self.given)
+
+    def least_worn(self) -> tuple[int, int]:
+        """The key of the choice of a free block."""
+        return self.erases, self.number
+
+
+@dataclass(eq=False)
+class Victim:
+    """What a die collects, or levels."""
+
+    block: FlashBlock
+    cause: str
+    idle: bool
+    to: int  # frontier that its pages go to
+    owed: int  # pages there that are kept for it
+    left: list[Page]  # to be looked at
+    copying: int = 0
+    erasing: bool = False
+
+
+@dataclass(eq=False)
+class Worn:
+    """What levelling fills."""
+
+    block: FlashBlock
+    room: int  # pages; 0 for good when it is full
+
+
+class Frontier:
+    """Gives pages away: those of one block after the other, each of the next of its dies."""
+
+    def __init__(self, dies: list[int], low: int) -> None:
+        self.dies, self.low = dies, low
+        self.block: FlashBlock | None = None
+        self.turn = 0  # index in dies
+
+
+class PageDrive:
+    """The drive. Its interface is that of reference.Drive, without zones."""
+
+    def __init__(self, cfg: Config, good_blocks: list[int]) -> None:
+        self.cfg = dict(cfg)
+        self.oob = int(cfg["oob"])
+        self.slots = int(cfg["pages"])
+        self.good_blocks = good_blocks
+        raw = int(cfg["blocks"]) * len(good_blocks) * self.slots
+        self.map_bytes = 4 * raw
+        self.lbas = raw * 100 // (100 + int(cfg["over-provision"])) // GRANULE * GRANULE
+        self.blocks = [
+            [FlashBlock(number, die=die) for number in range(good)]
+            for die, good in enumerate(good_blocks)
+        ]
+        self.counters: Counter[str] = Counter()
+        self.longest_wait = 0
+        self.seq = 0
+        self.where: dict[int, Page] = {}
+        self.trimmed: set[int] = set()  # as the file says
+        self._power_up()
+
+    # -- power ---------------------------------------------------------------------------------
+
+    def _power_up(self) -> None:
+        cfg = self.cfg
+        self.machine = Machine()
+        self.shape = Shape(cfg)
+        channels = int(cfg["channels"])
+        buses = [Bus(self.machine, channel) for channel in range(channels)]
+        self.dies = [Die(self, buses[n % channels], 0) for n in range(len(self.good_blocks))]
+        self.front = Front(self.machine, cfg, self._begin, self._complete)
+        self.victims: list[Victim | None] = [None] * len(self.dies)
+        self.worn: list[Worn | None] = [None] * len(self.dies)
+        count = int(cfg["frontiers"]) or len(self.dies)
+        self.frontiers = []
+        for first in range(count):
+            mine = list(range(first, len(self.dies), count))
+            good = sum(self.good_blocks[die] for die in mine)
+            low = max(2, -(-good * int(cfg["gc-trigger"]) // 100))
+            self.frontiers.append(Frontier(mine, low))
+        self.turn = 0
+        self.line: deque[Command] = deque()  # commands that wait
+        self.global_queue: deque[Operation] = deque()
+        self.writes: list[Command] = []  # begun and not done
+        self.completed: list[Command] = []
+        self.commands_in_flight = 0
+        self.own_operations = 0  # in flight, all but the host's reads
+        self.joins = 0
+
+    def reopen(self, cfg: Config) -> None:
+        """Closes and opens the drive. Of each LBA the newest page counts that was programmed."""
+        self.cfg = dict(cfg)
+        self.seq = 0
+        self.where = {}
+        blocks = [block for blocks in self.blocks for block in blocks]
+        for block in blocks:
+            block.given = [page for page in block.given if page.programmed]
+            block.stamp = max((page.seq for page in block.given), default=0)
+            block.state = FULL if block.given else FREE
+            for page in block.given:
+                page.needed, page.replaces = False, None
+                self.seq = max(self.seq, page.seq + 1)
+                newest = self.where.get(page.lba)
+                if page.lba not in self.trimmed and (newest is None or newest.seq < page.seq):
+                    self.where[page.lba] = page
+        for page in self.where.values():
+            page.needed = True
+        self._power_up()
+        for frontier in self.frontiers:
+            begun = [
+                block
+                for die in frontier.dies
+                for block in self.blocks[die]
+                if 0 < len(block.given) < self.slots
+            ]
+            if begun:
+                frontier.block = min(begun, key=lambda block: len(block.given))
+                frontier.block.state = OPEN
+        for block in sorted(blocks, key=lambda block: block.stamp):
+            if block.state == FULL:
+                self._join(block)
+        for die in range(len(self.dies)):
+            self._quiet(die)
+
+    # -- commands ------------------------------------------------------------------------------
+
+    def advance(self, now: int) -> list[Command]:
+        """All events up to and including now; the commands completed, in order."""
+        self.machine.run(now)
+        done, self.completed = self.completed, []
+        return done
+
+    def submit(self, cmd: Command, now: int) -> str:
+        """Queues a command; the status of rsd_submit() in words. Events up to now come first."""
+        self.machine.run(now)
+        if cmd.op != "flush" and not 0 < cmd.nlb <= self.lbas - cmd.lba:
+            return "out of range"
+        self.commands_in_flight += 1
+        if self.front.there:
+            self.front.submit(cmd)
+        else:
+            self._begin(cmd)
+        self.machine.give_buses()
+        return "ok"
+
+    def format(self, oob: int, now: int) -> str:
+        """Format NVM. Events up to now come first."""
+        self.machine.run(now)
+        if self.commands_in_flight:
+            return "not in order"
+        if oob not in (0, 16, 64):
+            return "out of range"
+        self._trim(0, self.lbas)
+        self.machine.give_buses()
+        self.oob = oob
+        self.counters["formats"] += 1
+        return "ok"
+
+    def _begin(self, cmd: Command) -> None:
+        cmd.waits_for = 1  # this function itself
+        cmd.seq = self.seq
+        if cmd.op == "read":
+            cmd.pages = [BLANK] * cmd.nlb
+        if cmd.op == "write":
+            self.writes.append(cmd)
+        if cmd.op != "flush" and (self._must_wait(cmd) or not self._go_on(cmd)):
+            cmd.waits_for += 1
+            self.line.append(cmd)
+            self._something_happens()
+        if cmd.op == "write":
+            self.seq += cmd.nlb
+        self._part_done(cmd)
+
+    def _must_wait(self, cmd: Command) -> bool:
+        """Writes and trims keep their order among those that wait; a read may pass others."""
+        if cmd.op != "read":
+            return bool(self.line)
+        return any(other.op != "read" and overlap(other, cmd) for other in self.line)
+
+    def _go_on(self, cmd: Command) -> bool:
+        """Does what can be done of a command; False: it has to wait."""
+        if cmd.op in ("trim", "zeroes"):
+            if any(other.progress and overlap(other, cmd) for other in self.writes):
+                return False
+            self._trim(cmd.lba, cmd.nlb)
+        elif cmd.op == "read":
+            self._read(cmd)
+        else:
+            while cmd.progress < cmd.nlb:
+                if not self._write_page(cmd):
+                    return False
+        return True
+
+    def _something_happens(self) -> None:
+        if not self.own_operations:
+            for frontier in self.frontiers:
+                self._collect(frontier)
+        assert self.own_operations, "what waits does so in vain"
+
+    def _retry(self) -> None:
+        while self.line and self._go_on(self.line[0]):
+            self._part_done(self.line.popleft())
+        if self.line:
+            self._something_happens()
+
+    def _part_done(self, cmd: Command) -> None:
+        cmd.waits_for -= 1
+        if cmd.waits_for:
+            return
+        if cmd.op == "write":
+            self.writes.remove(cmd)
+        if self.front.there:
+            self.front.done(cmd)
+        else:
+            self._complete(cmd)
+
+    def _complete(self, cmd: Command) -> None:
+        self.commands_in_flight -= 1
+        cmd.done_ns = self.machine.now
+        pages, unit = {
+            "read": ("host_read_pages", "host_read_cmds"),
+            "write": ("host_write_pages", "host_write_cmds"),
+            "zeroes": ("host_zero_pages", "host_write_cmds"),
+            "trim": ("trim_pages", "trim_cmds"),
+            "flush": ("flush_pages", "flush_cmds"),
+        }[cmd.op]
+        self.counters[pages] += cmd.nlb
+        self.counters[unit] += 1
+        self.counters["unwritten_reads"] += cmd.unwritten
+        if not cmd.detached:
+            self.completed.append(cmd)
+
+    def _read(self, cmd: Command) -> None:
+        """One operation for each run of pages that follow each other in a block."""
+        run: Operation | None = None
+        for place in range(cmd.nlb):
+            page = self.where.get(cmd.lba + place)
+            if page is None:
+                cmd.unwritten += 1
+            elif run and run.block is page.block and run.slots[-1] + 1 == page.index:
+                run.slots.append(page.index)
+                run.places.append(place)
+                continue
+            if run:
+                self._enqueue(run)
+            run = None
+            if page:
+                run = Operation(READ, self.dies[page.block.die], page.block, "host", command=cmd)
+                run.slots, run.places = [page.index], [place]
+        if run:
+            self._enqueue(run)
+
+    def _write_page(self, cmd: Command) -> bool:
+        block = self._next_block()
+        if block is None:
+            return False
+        lba, tag = cmd.lba + cmd.progress, cmd.tag + cmd.progress
+        tags = (tag, tag if self.oob else 0)
+        self._program(block, lba, cmd.seq + cmd.progress, tags, "host", cmd)
+        cmd.progress += 1
+        if len(block.given) == 1:
+            self._collect(self._frontier(block.die))
+        return True
+
+    def _trim(self, lba: int, pages: int) -> None:
+        for at in range(lba, lba + pages):
+            page = self.where.pop(at, None)
+            if page:
+                self.trimmed.add(at)
+                self._invalidate(page)
+                self._collect(self._frontier(page.block.die))
+
+    # -- pages ---------------------------------------------------------------------------------
+
+    def _frontier(self, die: int) -> Frontier:
+        return self.frontiers[die % len(self.frontiers)]
+
+    def _space(self, frontier: Frontier) -> int:
+        """Pages that a frontier can give away, without those kept for victims."""
+        space = sum(
+            self.slots for die in frontier.dies for block in self.blocks[die] if block.state == FREE
+        )
+        if frontier.block:
+            space += self.slots - len(frontier.block.given)
+        return space - sum(
+            victim.owed
+            for victim in self.victims
+            if victim and self.frontiers[victim.to] is frontier
+        )
+
+    def _free(self, frontier: Frontier) -> int:
+        return sum(b.state == FREE for die in frontier.dies for b in self.blocks[die])
+
+    def _next_block(self) -> FlashBlock | None:
+        """The block of the next page for the host: frontiers in turn, who keep a block's worth."""
+        for _ in self.frontiers:
+            frontier = self.frontiers[self.turn]
+            self.turn = (self.turn + 1) % len(self.frontiers)
+            if self._space(frontier) > self.slots:
+                return self._give(frontier)
+        return None
+
+    def _give(self, frontier: Frontier) -> FlashBlock:
+        """The block of the frontier's next page."""
+        while frontier.block is None:
+            die = frontier.dies[frontier.turn]
+            frontier.turn = (frontier.turn + 1) % len(frontier.dies)
+            free = [block for block in self.blocks[die] if block.state == FREE]
+            if free:
+                frontier.block = min(free, key=FlashBlock.least_worn)
+                frontier.block.state = OPEN
+        return frontier.block
+
+    def _program(
+        self,
+        block: FlashBlock,
+        lba: int,
+        seq: int,
+        tags: Tags,
+        cause: str,
+        cmd: Command | None = None,
+    ) -> None:
+        """The block's next page becomes that of an LBA."""
+        page = Page(block, len(block.given), lba, seq, tags, self.where.get(lba))
+        block.given.append(page)
+        if len(block.given) == self.slots and self._frontier(block.die).block is block:
+            self._frontier(block.die).block = None
+        block.stamp = self.seq
+        self.where[lba] = page
+        op = Operation(PROGRAM, self.dies[block.die], block, cause, command=cmd)
+        op.slots = [page.index]
+        self._enqueue(op)
+
+    def _invalidate(self, page: Page) -> None:
+        """Its content is of no use any more."""
+        block = page.block
+        page.needed = False
+        if block.state != FULL or self.cfg["gc-policy"] != "fifo":
+            block.stamp = self.seq
+        victim = self.victims[block.die]
+        if block.state == VICTIM and not block.valid():
+            assert victim
+            self._advance(block.die, victim)
+        elif block.state == FULL and self.cfg["gc-policy"] != "fifo":
+            self._join(block)
+            if not block.valid() and not self.dies[block.die].queued:
+                self._quiet(block.die)
+
+    def _join(self, block: FlashBlock) -> None:
+        """The block is the last of the full ones."""
+        self.joins += 1
+        block.joined = self.joins
+
+    # -- collection ----------------------------------------------------------------------------
+
+    def _fits(self, frontier: Frontier, block: FlashBlock) -> bool:
+        return block.valid() <= self._space(frontier)
+
+    def _taker(self, block: FlashBlock) -> Frontier:
+        """Who gets the block's pages: its own frontier, or that which has most room."""
+        own = self._frontier(block.die)
+        if self._fits(own, block):
+            return own
+        return max([own, *self.frontiers], key=self._space)
+
+    def _benefit(self, a: FlashBlock, b: FlashBlock) -> bool:
+        """Whether a has more of it: age * (1 - u) / 2u."""
+        gain_a = (self.slots - a.valid()) * (self.seq - a.stamp)
+        gain_b = (self.slots - b.valid()) * (self.seq - b.stamp)
+        return gain_a * b.valid() > gain_b * a.valid()
+
+    def _choose(self, die: int) -> FlashBlock | None:
+        """What a die would collect."""
+        full = [block for block in self.blocks[die] if block.state == FULL]
+        if self.victims[die] or all(block.valid() == self.slots for block in full):
+            return None
+        full.sort(key=lambda block: block.joined)
+        least = min(full, key=FlashBlock.valid)
+        best: FlashBlock | None = least
+        if self.cfg["gc-policy"] == "fifo":
+            best = full[0]
+        elif self.cfg["gc-policy"] == "cost-benefit" and least.valid():
+            best = None
+            # of those with as many valid pages, that which has been full, or as it is, longest
+            oldest = {block.valid(): block for block in reversed(full)}
+            for valid in sorted(oldest):
+                block = oldest[valid]
+                if valid < self.slots and (best is None or self._benefit(block, best)):
+                    best = block
+        assert best
+        if not self._fits(self._frontier(die), best):
+            best = least
+        return best if self._fits(self._taker(best), best) else None
+
+    def _better(self, a: FlashBlock | None, b: FlashBlock | None) -> FlashBlock | None:
+        """The better one of two that their dies would choose; the first, if they are equal."""
+        if a is None or b is None:
+            return a or b
+        policy = self.cfg["gc-policy"]
+        if policy == "cost-benefit":
+            second = self._benefit(b, a)
+        elif policy == "greedy":
+            second = (b.valid(), b.stamp) < (a.valid(), a.stamp)
+        else:
+            second = b.stamp < a.stamp
+        return b if second else a
+
+    def _collect(self, frontier: Frontier) -> None:
+        """Begins what a frontier is in need of."""
+        free = self._free(frontier)
+        if self.cfg["gc-unit"] == "all":
+            all_free = sum(map(self._free, self.frontiers))
+            if any(self.victims) or (free > 1 and all_free >= sum(f.low for f in self.frontiers)):
+                return
+            for die in range(len(self.dies)):
+                block = self._choose(die)
+                if block:
+                    self._begin_victim(block, "clean", idle=False)
+        elif free < frontier.low and not any(self.victims[die] for die in frontier.dies):
+            best = None
+            for die in frontier.dies:
+                best = self._better(best, self._choose(die))
+            if best:
+                self._begin_victim(best, "clean", idle=False)
+
+    def _begin_victim(self, block: FlashBlock, cause: str, idle: bool) -> None:
+        to = self.frontiers.index(self._taker(block))
+        owed = block.valid() if cause == "clean" else 0
+        block.state = VICTIM
+        victim = Victim(block, cause, idle, to, owed, list(block.given))
+        self.victims[block.die] = victim
+        self._advance(block.die, victim)
+
+    def _is_content(self, page: Page) -> bool:
+        return self.where.get(page.lba) is page
+
+    def _advance(self, number: int, victim: Victim) -> None:
+        """Queues the next reads of a victim, or its erase."""
+        block, die = victim.block, self.dies[number]
+        while block.valid() and victim.copying < COPIES and victim.left:
+            page = victim.left.pop(0)
+            if self._is_content(page):
+                victim.copying += 1
+                op = Operation(READ, die, block, victim.cause)
+                op.slots = [page.index]
+                self._enqueue(op)
+        if not block.valid() and not victim.erasing:
+            victim.erasing = True
+            self._enqueue(Operation(ERASE, die, block, victim.cause, idle=victim.idle))
+
+    # -- operations ----------------------------------------------------------------------------
+
+    def _enqueue(self, op: Operation) -> None:
+        op.entered = self.machine.now
+        op.die.queued += 1
+        self.own_operations += op.kind != READ or op.command is None
+        if op.command:
+            op.command.waits_for += 1
+        if self.cfg["queue"] == "global":
+            self.global_queue.append(op)
+            self._start_work()
+            return
+        op.die.queue.append(op)
+        op.die.wake()
+        if op.kind == READ:
+            op.die.maybe_suspend()
+
+    def _start_work(self) -> None:
+        while self.global_queue and self.global_queue[0].die.idle():
+            op = self.global_queue.popleft()
+            op.die.queue.append(op)
+            op.die.wake()
+
+    def busy(self, duration: int) -> None:
+        """A die has worked for so long."""
+        self.counters["die_busy_ns"] += duration
+
+    def step_done(self, step: Step) -> None:
+        """The array has done it."""
+        op, count = step.op, self.counters
+        block = op.block
+        assert isinstance(block, FlashBlock)
+        for index, slot in enumerate(step.slots, step.first):
+            page = block.given[slot]
+            if op.kind == PROGRAM:
+                assert slot == 0 or block.given[slot - 1].programmed, "the array refuses"
+                page.programmed = True
+                count[f"prog_{op.cause}"] += 1
+            else:
+                assert page.programmed, "it reads what is not there"
+                count[f"read_{op.cause}"] += 1
+                if op.command:
+                    op.command.pages[op.places[index]] = page.tags
+        if op.kind == ERASE:
+            assert not block.valid(), "it erases what is needed"
+            block.erases += 1
+            count[f"erase_{op.cause}"] += 1
+            count["erase_idle" if op.idle else "erase_on_demand"] += 1
+        else:
+            count["nand_programs" if op.kind == PROGRAM else "nand_reads"] += step.nand_pages
+        count["bus_busy_ns"] += step.bus_time
+        assert step.started is not None
+        waited = step.started - op.entered
+        count["queue_wait_ns"] += waited
+        self.longest_wait = max(self.longest_wait, waited)
+        if op.finished:
+            self._operation_done(op, block)
+
+    def _operation_done(self, op: Operation, block: FlashBlock) -> None:
+        op.die.queued -= 1
+        if op.kind == READ and op.command:
+            self._part_done(op.command)
+        else:
+            self.own_operations -= 1
+            if op.kind == READ:
+                self._copy_read(block.given[op.slots[0]])
+            elif op.kind == PROGRAM:
+                self._programmed(block.given[op.slots[0]], op)
+            else:
+                self._erased(block)
+        self._retry()
+        self._start_work()
+        # Once begun, work in the background goes on until the host comes.
+        if not op.die.queued and not (op.idle and self._background(block.die)):
+            self._quiet(block.die)
+
+    def _copy_read(self, page: Page) -> None:
+        """A victim's page is given a new place, unless it is of no use any more."""
+        die = page.block.die
+        victim = self.victims[die]
+        assert victim
+        if not self._is_content(page):
+            victim.copying -= 1
+            self._advance(die, victim)
+            return
+        worn = self.worn[die]
+        if victim.cause == "clean":
+            target = self._give(self.frontiers[victim.to])
+            victim.owed -= 1
+        else:
+            assert worn
+            target = worn.block
+            worn.room -= 1
+        self._program(target, page.lba, page.seq, page.tags, victim.cause)
+
+    def _programmed(self, page: Page, op: Operation) -> None:
+        block, old = page.block, page.replaces
+        page.replaces = None
+        if op.command:
+            self.trimmed.discard(page.lba)
+            self._part_done(op.command)
+        if page.index + 1 == self.slots:
+            block.stamp = self.seq
+            self._make_full(block)
+            self._collect(self._frontier(block.die))
+        if old is None:
+            return
+        victim = self.victims[old.block.die]
+        if not op.command:
+            assert victim
+            victim.copying -= 1
+        self._invalidate(old)
+        if not op.command and victim:
+            self._advance(old.block.die, victim)
+        self._collect(self._frontier(old.block.die))
+
+    def _make_full(self, block: FlashBlock) -> None:
+        block.state = FULL
+        self.dies[block.die].look = True
+        self._join(block)
+
+    def _erased(self, block: FlashBlock) -> None:
+        victim = self.victims[block.die]
+        assert victim
+        self.victims[block.die] = None
+        block.given, block.state = [], FREE
+        self.counters["wear_moves"] += victim.cause == "wear"
+        self.dies[block.die].look = True
+        self._collect(self._frontier(block.die))
+
+    # -- background ----------------------------------------------------------------------------
+
+    def _empty(self, die: int) -> FlashBlock | None:
+        """A full block without any page that is needed, in which that was first so."""
+        if self.cfg["idle-erase"] and self.cfg["gc-policy"] != "fifo":
+            empty = [b for b in self.blocks[die] if b.state == FULL and not b.valid()]
+            return min(empty, key=lambda block: block.joined, default=None)
+        return None
+
+    def _has_background(self, die: int) -> bool:
+        threshold = int(self.cfg["wl-threshold"])
+        wear = [block.erases for block in self.blocks[die]]
+        uneven = threshold > 0 and self.dies[die].look and max(wear) - min(wear) > threshold
+        return self.victims[die] is None and (uneven or self._empty(die) is not None)
+
+    def _quiet(self, number: int) -> None:
+        """The die is idle from now on: sets its one alarm, if there is work that it could do."""
+        die = self.dies[number]
+        die.quiet_since = self.machine.now
+        self._watch(number)
+
+    def _watch(self, number: int) -> None:
+        die = self.dies[number]
+        if not die.alarm and self._has_background(number):
+            die.alarm = True
+            when = die.quiet_since + int(self.cfg["idle-erase"])
+            self.machine.at(when, lambda: self._idle_check(number))
+
+    def _idle_check(self, number: int) -> None:
+        die = self.dies[number]
+        die.alarm = False
+        if die.queued:
+            return
+        if self.machine.now < die.quiet_since + int(self.cfg["idle-erase"]):
+            self._watch(number)
+        else:
+            self._background(number)
+
+    def _background(self, die: int) -> bool:
+        """Begins work in the background, if there is some."""
+        if not self._has_background(die):
+            return False
+        empty = self._empty(die)
+        if empty:
+            self._begin_victim(empty, "clean", idle=True)
+            return True
+        return self._begin_levelling(die)
+
+    def _begin_levelling(self, number: int) -> bool:
+        """Moves what the least worn full block has to the most worn free one, or what is left."""
+        self.dies[number].look = False
+        blocks = self.blocks[number]
+        full = [block for block in blocks if block.state == FULL]
+        if not full:
+            return False
+        source = min(full, key=FlashBlock.least_worn)
+        least = source.erases + int(self.cfg["wl-threshold"])
+        worn = self.worn[number]
+        if worn is None or worn.room < source.valid() or worn.block.erases <= least:
+            free = [block for block in blocks if block.state == FREE]
+            space = self._space(self._frontier(number))
+            fresh = max(free, key=lambda block: (block.erases, -block.number), default=None)
+            if fresh is None or fresh.erases <= least or space < 2 * self.slots:
+                return False
+            if worn and worn.room:
+                self._make_full(worn.block)
+            fresh.state = OPEN
+            self.worn[number] = Worn(fresh, self.slots)
+        self._begin_victim(source, "wear", idle=True)
+        return True
+
+    # -- what is shown -------------------------------------------------------------------------
+
+    def all_counters(self) -> dict[str, int]:
+        """The counters of the log page, except ram_bytes and endurance."""
+        cfg = self.cfg
+        blocks = [block for blocks in self.blocks for block in blocks]
+        total = (int(cfg["blocks"]) + int(cfg["spare-blocks"])) * len(self.dies)
+        free = sum(block.state == FREE for block in blocks)
+        shown = dict(self.counters)
+        shown |= {
+            "queue_wait_max_ns": self.longest_wait,
+            "map_bytes": self.map_bytes,
+            "capacity_bytes": self.lbas * 4096,
+            "page_bytes": 4096,
+            "oob_bytes": self.oob,
+            "blocks_total": total,
+            "blocks_bad": total - len(blocks),
+            "blocks_used": len(blocks) - free,
+            "blocks_erased": free,
+            "spares_total": int(cfg["spare-blocks"]) * len(self.dies),
+            "spares_left": sum(max(0, good - int(cfg["blocks"])) for good in self.good_blocks),
+            "wear_min": min(block.erases for block in blocks),
+            "wear_max": max(block.erases for block in blocks),
+            "wear_sum": sum(block.erases for block in blocks),
+        }
+        return shown
+
+
+def overlap(a: Command, b: Command) -> bool:
+    """Whether they have an LBA in common."""
+    return a.lba < b.lba + b.nlb and b.lba < a.lba + a.nlb

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Random scripts of commands for a drive with a page map."""
+
+import random
+
+from page_reference import GRANULE
+from script import FOREVER, OPTIONS, Config, Options, open_line
+
+PAGE_OPTIONS: Options = {
+    "frontiers": [0, 1, 2, 3],
+    "gc-policy": ["greedy", "cost-benefit", "fifo"],
+    "gc-unit": ["block", "all"],
+    "gc-trigger": [0, 1, 4, 10],
+    "over-provision": [0, 5, 28, 100],
+    "pages": [2, 3, 5, 8, 16],
+    "spare-blocks": [0, 1, 3],  # beyond what a drive of these settings cannot do without
+    "oob": [0, 16, 64],
+    "channels": [1, 2, 3],
+    "ways": [1, 2, 3],
+} | {
+    name: OPTIONS[name]
+    for name in OPTIONS
+    if name.startswith(("t-", "suspend", "read-"))
+    or name in ("queue", "idle-erase", "cell", "wl-threshold", "cache", "cores", "endurance")
+}
+TIMINGS = [name for name in PAGE_OPTIONS if name.startswith("t-")] + ["idle-erase"]
+VOLATILE = ["queue", "gc-policy", "gc-unit", "wl-threshold", "cache", "suspend", *TIMINGS]
+
+
+def page_drive_of(row: Config) -> Config:
+    """A row made a drive of 256 LBAs, or little more, with flash enough."""
+    cfg = dict(row) | {"ftl": "page"}
+    dies, pages = int(cfg["channels"]) * int(cfg["ways"]), int(cfg["pages"])
+    cfg["frontiers"] = min(int(cfg["frontiers"]), dies)
+    over = 100 + int(cfg["over-provision"])
+    cfg["blocks"] = -(-GRANULE * over // (100 * dies * pages))
+    frontiers = int(cfg["frontiers"]) or dies
+    blocks = int(cfg["blocks"])
+    lbas = dies * blocks * pages * 100 // over // GRANULE * GRANULE
+    spares = 0
+    while True:
+        # of the frontiers with fewest and most dies
+        low = [-(-n * (blocks + spares) * int(cfg["gc-trigger"]) // 100) for n in shares(cfg)]
+        beyond = dies * (blocks + spares) * pages - lbas
+        if beyond > frontiers * pages and sum(n for n in low if n > 2) * pages <= beyond:
+            break
+        spares += 1
+    cfg["spare-blocks"] = spares + int(cfg["spare-blocks"])
+    return cfg
+
+
+def shares(cfg: Config) -> list[int]:
+    """Dies of each frontier."""
+    dies = int(cfg["channels"]) * int(cfg["ways"])
+    frontiers = int(cfg["frontiers"]) or dies
+    return [len(range(first, dies, frontiers)) for first in range(frontiers)]
+
+
+class PageWriter:
+    """Writes a script."""
+
+    def __init__(self, seed: int, row: Config) -> None:
+        self.rng = rng = random.Random(seed)
+        self.cfg = page_drive_of(row) | {"seed": rng.randrange(1000)}
+        over = 100 + int(self.cfg["over-provision"])
+        raw = int(self.cfg["blocks"]) * int(self.cfg["channels"]) * int(self.cfg["ways"])
+        self.lbas = raw * int(self.cfg["pages"]) * 100 // over // GRANULE * GRANULE
+        self.lines = [open_line(self.cfg)]
+        self.now, self.tag, self.ident = 0, 1, 0
+        self.hot = rng.randrange(1, self.lbas)  # LBAs below are written most
+        self.longest = rng.choice([1, 4, 16])
+        self.gap_kind = rng.randrange(3)
+
+    def wait(self) -> None:
+        """Lets some time pass, often about as long as an operation, or none at all."""
+        gap = 0
+        if self.gap_kind == 1:
+            gap = self.rng.choice([0, 1, 1000, 40_000, 9_000_000])
+        elif self.gap_kind == 2:
+            gap = sum(
+                int(self.cfg[name]) for name in self.rng.sample(TIMINGS, self.rng.randint(0, 2))
+            )
+            gap = self.rng.choice([gap, gap // 2, gap + 1, 0])
+        self.now += gap
+
+    def command(self, op: str, lba: int, pages: int) -> None:
+        """One command; now and then the host forgets it."""
+        self.ident += 1
+        word = "detach" if self.rng.random() < 0.03 else "sub"
+        self.lines.append(f"{word} {self.now} {self.ident} {op} {lba} {pages} {self.tag}")
+        if op == "write":
+            self.tag += pages
+
+    def some(self, op: str, longest: int) -> None:
+        """A command somewhere, seldom beyond the end."""
+        rng = self.rng
+        lba = rng.randrange(self.hot if rng.random() < 0.8 else self.lbas)
+        pages = rng.randint(1, longest)
+        if lba + pages > self.lbas and rng.random() < 0.9:
+            pages = self.lbas - lba
+        self.command(op, lba, pages)
+
+    def fill(self) -> None:
+        """Writes everything."""
+        run = self.rng.choice([16, 61, self.lbas])
+        for lba in range(0, self.lbas, run):
+            self.command("write", lba, min(run, self.lbas - lba))
+            self.wait()
+
+    def rest(self) -> None:
+        """Until nothing is in flight, or longer."""
+        self.now += self.rng.choice([FOREVER, 30_000_000])
+        self.lines.append(f"{self.rng.choice(['adv', 'step'])} {self.now}")
+
+    def restart(self) -> None:
+        """Closes without advancing and opens with other settings; time begins at 0."""
+        self.cfg = dict(self.cfg)
+        for name in self.rng.sample(VOLATILE, 3):
+            self.cfg[name] = self.rng.choice(PAGE_OPTIONS[name])
+        self.lines += ["counters", "close", open_line(self.cfg), "counters"]
+        self.now = 0
+
+    def anything(self) -> None:
+        """One step of a random walk."""
+        rng, action = self.rng, self.rng.random()
+        self.wait()
+        if action < 0.55:
+            self.some("write", self.longest)
+        elif action < 0.75:
+            self.some("read", rng.choice([1, 8, 64]))
+        elif action < 0.80:
+            self.some(rng.choice(["trim", "zeroes"]), rng.choice([1, 8, 200]))
+        elif action < 0.82:
+            self.command("flush", 0, 0)
+        elif action < 0.93:
+            self.lines.append(f"{rng.choice(['adv', 'step'])} {self.now}")
+        elif action < 0.96:
+            self.rest()
+        elif action < 0.98:
+            self.lines.append("counters")
+        elif action < 0.985:
+            self.rest()
+            self.lines.append(f"format {self.now} {rng.choice([0, 16, 64, 128])}")
+        elif action < 0.99:
+            self.restart()
+
+    def read_all(self) -> None:
+        """Reads all there is and waits for it."""
+        self.command("read", 0, self.lbas)
+        self.now += FOREVER
+        self.lines += [f"adv {self.now}", "counters"]
+
+
+def make_page_script(seed: int, row: Config) -> list[str]:
+    """A random script for a configuration."""
+    writer = PageWriter(seed, row)
+    if writer.rng.random() < 0.9:
+        writer.fill()
+    for _ in range(writer.rng.choice([30, 100, 200])):
+        writer.anything()
+    writer.now += FOREVER
+    writer.lines += [f"step {writer.now}", "counters"]
+    writer.read_all()
+    writer.restart()
+    writer.read_all()
+    return writer.lines
