@@ -8,7 +8,7 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-from rsd import artifacts, qemu
+from rsd import artifacts, qemu, sim
 from rsd.artifacts import REPOSITORY, Artifacts
 from rsd.cache import Cache
 from rsd.progress import Progress
@@ -34,6 +34,12 @@ def rsd_cache() -> Cache:
 def qemu_binary(rsd_cache: Cache) -> Path:
     """Our QEMU, built from this repository's patches and device if it is not yet."""
     return qemu.ensure(rsd_cache, Progress(), REPOSITORY) / qemu.BINARY
+
+
+@pytest.fixture(scope="session")
+def rsdsim(rsd_cache: Cache) -> Path:
+    """The simulator, as ./rsd sim has it."""
+    return sim.ensure(rsd_cache, Progress()).path
 
 
 @pytest.fixture(scope="session")

@@ -8,22 +8,11 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
 from drive import OpenDrive
 from zns import BLOCK, Action, Zs, pattern
 
-ROOT = Path(__file__).resolve().parents[2]
 # What the file has is asked for again, since the other tests' drive is another one.
 GEOMETRY = {"channels": 2, "ways": 2, "pages": 16, "blocks": 32, "spare-blocks": 4}
-
-
-@pytest.fixture(scope="module")
-def rsdsim(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    build = tmp_path_factory.mktemp("rsdsim")
-    command = ["make", "-j2", "-C", ROOT / "host/tools/rsdsim", f"BUILD={build}"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, f"the build fails:\n{done.stdout}\n{done.stderr}"
-    return build / "rsdsim"
 
 
 def age(

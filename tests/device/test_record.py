@@ -15,17 +15,6 @@ from qtest import start_error
 from test_conventional import CONVENTIONAL, FTLS
 from zns import Action, pattern
 
-ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(scope="session")
-def rsdsim(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    build = tmp_path_factory.mktemp("rsdsim")
-    command = ["make", "-j2", "-C", ROOT / "host/tools/rsdsim", f"BUILD={build}"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, f"the build fails:\n{done.stdout}\n{done.stderr}"
-    return build / "rsdsim"
-
 
 def replay(rsdsim: Path, trace: Path, media: Path) -> subprocess.CompletedProcess[str]:
     command = [rsdsim, "--replay", trace, "--media", media, "--check"]

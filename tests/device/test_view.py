@@ -12,17 +12,17 @@ from nvme import Status
 from test_power import log, rewind
 from zns import Action, blocks_of, pattern
 
-SOURCE = Path(__file__).resolve().parents[2] / "host" / "tools" / "rsdview"
+from programs import made
+from rsd.cache import Cache
+
 ZONES, PAGES = 6, 16
 
 
 @pytest.fixture(scope="module")
-def rsdview(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    build = tmp_path_factory.mktemp("rsdview")
-    subprocess.run(
-        ["make", "-s", "-j2", "-C", SOURCE, f"BUILD={build}", "CFLAGS=-O1 -g -Werror"], check=True
-    )
-    return build / "rsdview"
+def rsdview(rsd_cache: Cache) -> Path:
+    sources = ["host/tools/rsdview/*", "hw/rsd-nvme/core/*"]
+    command = ["host/tools/rsdview", "CFLAGS=-O1 -g -Werror"]
+    return made(rsd_cache, "rsdview", sources, command) / "rsdview"
 
 
 def run(*args: object, status: int = 0) -> subprocess.CompletedProcess[bytes]:

@@ -13,7 +13,7 @@ import pytest
 from drive import NAMESPACE_PATH, SMALL, Drive, OpenDrive, device_args
 from nvme import Command, Io, Request, Status
 from qtest import start_error
-from test_record import replays, rsdsim  # noqa: F401 (a fixture)
+from test_record import replays
 from zns import BLOCK, Action, Zs, blocks_of, pattern
 
 # Zones of 16 blocks; two areas of 4, committed by 2; room for a block of each die besides.

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from programs import fs_programs
+from rsd.cache import Cache
+
 HERE = Path(__file__).resolve().parent
 WORKLOADS = [
     "append",
@@ -27,17 +30,9 @@ TEETH = {"transaction": "overwrite", "reset": "clean", "tombstone": "truncate"}
 
 
 @pytest.fixture(scope="module")
-def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def build(rsd_cache: Cache) -> Path:
     """Directory of the built programs."""
-    directory = tmp_path_factory.mktemp("fs")
-    done = subprocess.run(
-        ["make", "-C", HERE, "-j2", f"BUILD={directory}"],
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert done.returncode == 0, f"the build fails:\n{done.stdout}\n{done.stderr}"
-    return directory
+    return fs_programs(rsd_cache)
 
 
 def run(*command: str | Path) -> subprocess.CompletedProcess[str]:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).resolve().parent
-TOOLS = HERE.parents[1] / "host" / "tools"
+from programs import FS_SOURCES, fs_programs, made
+from rsd.cache import Cache
+
 SANITIZE = "-O1 -g -Werror -fsanitize=address,undefined -fno-sanitize-recover=all"
 UNIT = 4096 + 64 + 8
 ZONES, ZONE_BLOCKS = 48, 256
@@ -66,16 +67,16 @@ class Tools:
 
 
 @pytest.fixture(scope="module")
-def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def build(rsd_cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    names = ("mkfs", "fsck", "dump")
+    folders = [f"host/tools/{name}.rfs" for name in names]
+    sources = [*FS_SOURCES, *(f"{folder}/*" for folder in folders)]
+    commands = [[folder, f"CFLAGS={SANITIZE}"] for folder in folders]
+    built = made(rsd_cache, "fs-tools", sources, *commands)
     directory = tmp_path_factory.mktemp("tools")
-    for name in ("mkfs", "fsck", "dump"):
-        command = ["make", "-C", TOOLS / f"{name}.rfs", "-j2", f"BUILD={directory}"]
-        subprocess.run([*command, f"CFLAGS={SANITIZE}"], check=True, timeout=300)
-    program = directory / "fs" / "populate"
-    subprocess.run(
-        ["make", "-C", HERE, "-j2", f"BUILD={program.parent}", program], check=True, timeout=300
-    )
-    (directory / "populate").symlink_to(program)
+    for name in names:
+        (directory / f"{name}.rfs").symlink_to(built / f"{name}.rfs")
+    (directory / "populate").symlink_to(fs_programs(rsd_cache) / "populate")
     return directory
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rsd import machine
-from rsd.artifacts import REPOSITORY, Artifacts
+from rsd.artifacts import Artifacts
 from rsd.cache import Cache
 from rsd.machine import GuestJob, Outcome
 
@@ -29,15 +29,6 @@ rm /mnt/a
 sync
 umount /mnt
 """
-
-
-@pytest.fixture(scope="module")
-def rsdsim(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    build = tmp_path_factory.mktemp("rsdsim")
-    command = ["make", "-j2", "-C", REPOSITORY / "host/tools/rsdsim", f"BUILD={build}"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, f"the build fails:\n{done.stdout}\n{done.stderr}"
-    return build / "rsdsim"
 
 
 def record(

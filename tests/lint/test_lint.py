@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from programs import is_checked, mark_checked
 from rsd import buildroot, debian, kernel, module, qemu
 from rsd.artifacts import REPOSITORY
-from rsd.cache import Cache
+from rsd.cache import Cache, hash_file, hash_inputs
 from rsd.progress import Progress
 
 
@@ -77,16 +78,26 @@ def test_qemu_patches(qemu_source: Path, patch: Path) -> None:
     check(["perl", "scripts/checkpatch.pl", "-q", "--no-tree", REPOSITORY / patch], qemu_source)
 
 
-def test_qemu_style(qemu_source: Path) -> None:
-    files = [REPOSITORY / path for path in tracked("hw/*.c", "hw/*.h")]
+def check_style(cache: Cache, checkpatch: Path, *patterns: str) -> None:
+    """Each file by itself, unless that one was found right before, of this name."""
+    files = tracked(*patterns)
     assert files
-    check(["perl", "scripts/checkpatch.pl", "-q", "--no-tree", "-f", *files], qemu_source)
+    program = hash_file(checkpatch)
+    keys = {path: hash_inputs(program, path, hash_file(REPOSITORY / path)) for path in files}
+    new = [path for path in files if not is_checked(cache, "lint", keys[path])]
+    if new:
+        paths = [REPOSITORY / path for path in new]
+        check(["perl", checkpatch, "-q", "--no-tree", "-f", *paths], checkpatch.parents[1])
+    for path in new:
+        mark_checked(cache, "lint", keys[path])
 
 
-def test_kernel_style(kernel_checkpatch: Path) -> None:
-    files = tracked("host/*.c", "host/*.h")
-    assert files
-    check(["perl", kernel_checkpatch, "-q", "--no-tree", "-f", *files])
+def test_qemu_style(rsd_cache: Cache, qemu_source: Path) -> None:
+    check_style(rsd_cache, qemu_source / "scripts/checkpatch.pl", "hw/*.c", "hw/*.h")
+
+
+def test_kernel_style(rsd_cache: Cache, kernel_checkpatch: Path) -> None:
+    check_style(rsd_cache, kernel_checkpatch, "host/*.c", "host/*.h")
 
 
 def test_module(rsd_cache: Cache, tmp_path: Path) -> None:

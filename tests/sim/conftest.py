@@ -1,29 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """rsdsim, built with sanitizers."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
 from simulator import Simulator
 
-ROOT = Path(__file__).resolve().parents[2]
+from programs import made
+from rsd.cache import Cache
+
 SANITIZE = "-O1 -g -Werror -fsanitize=address,undefined -fno-sanitize-recover=all"
 
 
 @pytest.fixture(scope="session")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def program(rsd_cache: Cache) -> Path:
     """The program, its drive refusing what NAND refuses by assertions."""
-    build = tmp_path_factory.mktemp("rsdsim")
-    command: list[str | Path] = ["make", "-j2", "-C", ROOT / "host/tools/rsdsim", f"BUILD={build}"]
-    done = subprocess.run(
-        [*command, f"CFLAGS={SANITIZE}", "CPPFLAGS=-DRSD_ASSERT_NAND"],
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert done.returncode == 0, f"the build fails:\n{done.stdout}\n{done.stderr}"
-    return build / "rsdsim"
+    sources = ["host/tools/rsdsim/*", "hw/rsd-nvme/core/*"]
+    command = ["host/tools/rsdsim", f"CFLAGS={SANITIZE}", "CPPFLAGS=-DRSD_ASSERT_NAND"]
+    return made(rsd_cache, "rsdsim", sources, command) / "rsdsim"
 
 
 @pytest.fixture

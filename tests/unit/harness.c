@@ -162,7 +162,11 @@ bool page_matches(const uint8_t *data, const uint8_t *oob, uint32_t oob_len,
                   uint64_t page, uint64_t tag)
 {
     uint8_t want[PAGE] = { 0 }, want_oob[128] = { 0 };
+    uint64_t first = tag ? tag << 32 | page : 0;
 
+    if (memcmp(data, &first, sizeof(first))) {
+        return false;
+    }
     if (tag) {
         fill_page(want, want_oob, oob_len, page, tag);
     }

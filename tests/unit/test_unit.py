@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from programs import core_programs
+from rsd.cache import Cache
+
 HERE = Path(__file__).resolve().parent
 SKIPPED = 77
 # Programs made from another one's source.
@@ -27,17 +30,9 @@ def cases() -> list[tuple[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def build(rsd_cache: Cache) -> Path:
     """Directory of the built programs."""
-    directory = tmp_path_factory.mktemp("unit")
-    done = subprocess.run(
-        ["make", "-C", HERE, "-j2", f"BUILD={directory}"],
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert done.returncode == 0, f"the build fails:\n{done.stdout}\n{done.stderr}"
-    return directory
+    return core_programs(rsd_cache)
 
 
 @pytest.mark.parametrize(("program", "test"), cases(), ids=lambda value: value)

@@ -4,11 +4,13 @@
 import os
 import random
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 from mounted import SMALL, Run, Volume, script
+
+from programs import fs_programs
+from rsd.cache import Cache
 
 pytestmark = pytest.mark.guest
 
@@ -86,13 +88,9 @@ def test_damaged_metadata(run: Run, volume: Volume, tmp_path: Path, rounds: int)
 
 
 @pytest.fixture(scope="session")
-def fuzz_drive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def fuzz_drive(rsd_cache: Cache) -> Path:
     """The program that puts the fuzzer's volumes on a drive."""
-    build = tmp_path_factory.mktemp("fuzz")
-    program = build / "fuzz_drive"
-    command = ["make", "-C", Path(__file__).parents[1], f"BUILD={build}", program]
-    subprocess.run(command, check=True, capture_output=True, timeout=300)
-    return program
+    return fs_programs(rsd_cache) / "fuzz_drive"
 
 
 # Of a volume with names, files and an updating window up to 8 blocks are changed, with checksums

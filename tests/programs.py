@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Programs that tests are made of, and what a linter said: kept in the cache.
+
+Each is found again by what it was made from, so that the processes of ./rsd test do not all make
+it, nor the next run.
+"""
+
+import os
+import subprocess
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from rsd.artifacts import REPOSITORY
+from rsd.cache import Cache, hash_file, hash_inputs, remove_tree
+
+# Longer than a run of the tests takes: what one of them uses is not taken away.
+KEPT_S = 2 * 24 * 3600
+
+# Of the programs of tests/fs
+FS_SOURCES = (
+    "tests/fs/*.[ch]",
+    "tests/fs/Makefile",
+    "tests/unit/*.h",
+    "host/fs/core/*",
+    "host/fs/user/*",
+)
+# and of tests/unit
+CORE_SOURCES = (
+    "tests/unit/*.[ch]",
+    "tests/unit/Makefile",
+    "tests/model/replay.c",
+    "hw/rsd-nvme/core/*",
+)
+
+
+def hash_files(patterns: Iterable[str]) -> str:
+    """Of the repository's files that the patterns name; each has to name some."""
+    found: set[Path] = set()
+    for pattern in patterns:
+        files = {path for path in REPOSITORY.glob(pattern) if path.is_file()}
+        assert files, f"no file is {pattern}"
+        found |= files
+    return hash_inputs([(path.relative_to(REPOSITORY), hash_file(path)) for path in sorted(found)])
+
+
+def made(cache: Cache, name: str, sources: Iterable[str], *commands: Sequence[str | Path]) -> Path:
+    """The directory BUILD of commands `make -C DIRECTORY ARGUMENT...`, each given from there on.
+
+    sources: patterns of all files that the programs are made from.
+    """
+    compiler = subprocess.run(["cc", "--version"], capture_output=True, text=True, check=True)
+    key = hash_inputs(compiler.stdout, hash_files(sources), commands)
+
+    def build(directory: Path) -> None:
+        for folder, *arguments in commands:
+            done = subprocess.run(
+                ["make", "-j2", "-C", REPOSITORY / folder, f"BUILD={directory}", *arguments],
+                capture_output=True,
+                text=True,
+                timeout=900,
+            )
+            assert done.returncode == 0, f"the build fails:\n{done.stdout}\n{done.stderr}"
+
+    entry = cache.entry(f"test-{name}", key, build)
+    _mark_used(entry)
+    return entry
+
+
+def core_programs(cache: Cache) -> Path:
+    """What tests/unit/Makefile builds of the drive's core."""
+    return made(cache, "unit", CORE_SOURCES, ["tests/unit"])
+
+
+def fs_programs(cache: Cache) -> Path:
+    """What tests/fs/Makefile builds of the core of RFS."""
+    return made(cache, "fs", FS_SOURCES, ["tests/fs"])
+
+
+def is_checked(cache: Cache, kind: str, key: str) -> bool:
+    """Has mark_checked() been called of that?"""
+    entry = cache.find(kind, key)
+    if entry:
+        _mark_used(entry)
+    return entry is not None
+
+
+def mark_checked(cache: Cache, kind: str, key: str) -> None:
+    """It is as it should be."""
+    cache.entry(kind, key, lambda _: None)
+
+
+def _mark_used(entry: Path) -> None:
+    """And forgets those of its kind that nobody has used for long."""
+    os.utime(entry)
+    for other in entry.parent.iterdir():
+        if time.time() - other.stat().st_mtime > KEPT_S:
+            remove_tree(other)
