@@ -68,6 +68,30 @@ TEST(geometry)
                     "of 4 frontiers, 3 pages of the map)");
 }
 
+/* A map page's update for which there is no memory is made later. */
+TEST(update_without_memory)
+{
+    RsdConfig cfg = dftl_config();
+    Bed bed = bed_open(&cfg, NULL);
+    uint64_t programs;
+
+    /* the entries of the second half of the cache's worth evict the first */
+    for (uint64_t lba = 0; lba < 512; lba += 16) {
+        run(&bed, RSD_WRITE, lba, 16, 1);
+    }
+    programs = counters(&bed).prog_map;
+    CHECK(programs > 0);
+    reserves_left = 0;
+    run(&bed, RSD_TRIM, 0, 1, 0);
+    reserves_left = UINT64_MAX;
+    bed_pass(&bed, 1000000000);
+    CHECK_EQ(counters(&bed).prog_map, programs);
+    run(&bed, RSD_READ, 511, 1, 0);
+    bed_pass(&bed, 1000000000);
+    CHECK_EQ(counters(&bed).prog_map, programs + 1);
+    bed_close(&bed);
+}
+
 /* Misses, hits and evictions of single commands, and what they cost */
 TEST(by_hand)
 {

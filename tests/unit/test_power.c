@@ -544,7 +544,7 @@ TEST(every_point_of_a_page_map)
 
 TEST(every_point_of_a_cached_map)
 {
-    for (int n = 0; n < 3; n += 2) {
+    for (int n = 0; n < 4; n += n ? 1 : 2) {
         RsdConfig cfg = conventional(RSD_FTL_DFTL, n);
 
         cfg.over_provision = n ? 200 : cfg.over_provision;
@@ -1218,6 +1218,32 @@ TEST(cut_at_a_time)
         CHECK(!i || page_matches(data, oob, 16, i, 1));
     }
     CHECK(!rsd_power_cut_later(bed.drive, 0, 100, &o));
+    bed_close(&bed);
+}
+
+/* A cut to come has a letter for each unit of a large buffer, its own copy. */
+TEST(cut_of_many_units)
+{
+    RsdConfig cfg = small_config();
+    char letters[401];
+    RsdOutcomes o = { .list = letters };
+    Bed bed;
+
+    cfg.pages = 128;
+    cfg.write_buffer = 400 * PAGE;
+    cfg.plp = false;
+    cfg.ack = RSD_ACK_BUFFER;
+    bed = bed_open(&cfg, temp_path("drive.rsd"));
+    memset(letters, 'c', 400);
+    letters[400] = '\0';
+    CHECK(rsd_power_cut_later(bed.drive, 0, 1000, &o));
+    memset(letters, 'a', 400);
+    begin(&bed, RSD_WRITE, 0, 400, 1);
+    bed_pass(&bed, 1000);
+    CHECK(rsd_power_is_off(bed.drive));
+    power_on(&bed);
+    /* no die had its data yet */
+    CHECK_EQ(written(&bed, 0), 400);
     bed_close(&bed);
 }
 

@@ -166,7 +166,8 @@ static const struct command commands[] = {
 	{ "oplog", 0, 1, true, run_oplog,
 	  "usage: rsdctl oplog [--json] [--list N | --in-flight N | --restart] [DEVICE]\n"
 	  "Shows how far the operation log of DEVICE goes. --list: 100 operations from\n"
-	  "number N on. --in-flight: what a power cut after operation N interrupts.\n"
+	  "number N on. --in-flight: what a power cut after operation N interrupts, then\n"
+	  "what waits in the write buffer; the first 100 of these.\n"
 	  "--restart: the log begins anew with what the drive has now.\n"
 	  "Example: rsdctl oplog --in-flight 120\n", "lir" },
 	{ "rewind", 0, 1, false, run_rewind,

@@ -240,6 +240,7 @@ const Personality rsd_block_personality = {
     .op_done = block_op_done,
     .op_buffered = block_op_buffered,
     .kept = block_kept,
+    .begins_everywhere = true,
     .can_tear = rsd_map_can_tear,
     .has_background = no_background,
     .background = begin_background,

@@ -701,7 +701,7 @@ void rsd_zone_set_ext(RsdDrive *drive, uint32_t zone, const uint8_t *ext)
  * Opening and closing
  */
 
-static const Personality *personality_of(RsdFtl ftl)
+const Personality *rsd_personality_of(RsdFtl ftl)
 {
     switch (ftl) {              /* no default: the compiler sees a gap */
     case RSD_FTL_PAGE:
@@ -725,7 +725,7 @@ static void add_namespace(RsdDrive *drive, RsdFtl ftl, uint32_t first,
 
     *ns = (Ns){
         .drive = drive,
-        .personality = personality_of(ftl),
+        .personality = rsd_personality_of(ftl),
         .index = drive->num_ns++,
         .first = first,
         .end = end,
@@ -851,6 +851,7 @@ static void destroy(RsdDrive *drive)
         free(cmd);
     }
     rsd_media_close(&drive->media);
+    free(drive->power.list);
     free(drive);
 }
 

@@ -669,6 +669,7 @@ const Personality rsd_fast_personality = {
     .op_done = fast_op_done,
     .op_buffered = fast_op_buffered,
     .kept = fast_kept,
+    .begins_everywhere = true,
     .has_background = no_background,
     .background = begin_background,
     .format = fast_format,

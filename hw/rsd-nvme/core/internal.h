@@ -710,6 +710,8 @@ struct Personality {
      * none can be.
      */
     void (*pad)(Ns *ns, uint32_t block);
+    /* The same: each flash block may have a begun unit. Else a die has few */
+    bool begins_everywhere;
     /*
      * A page of the host that a program brought, and was not trimmed since
      * (rsd_buffer_trim()), is programmed, or in the protected part of the
@@ -732,6 +734,8 @@ struct Personality {
     uint64_t (*written)(const Ns *ns, uint32_t zone);
 };
 
+/* The table of ftl's value */
+const Personality *rsd_personality_of(RsdFtl ftl);
 extern const Personality rsd_segment_personality;
 extern const Personality rsd_page_personality;
 extern const Personality rsd_block_personality;
@@ -745,9 +749,8 @@ typedef struct Power {
     bool counts;                /* operations are to be counted */
     uint64_t ops;               /* since the drive was opened, or the log's */
     uint64_t cut_op;            /* 0: never */
-    bool by_seed;
     uint64_t seed;
-    char list[256];             /* of outcomes, see power.h */
+    char *list;                 /* of outcomes, see power.h; or NULL */
 } Power;
 
 struct RsdDrive {

@@ -79,6 +79,7 @@ typedef struct MapPage {
     bool updating;              /* an update that no victim waits for, */
     bool composed;              /* its content being decided, */
     bool again;                 /* and something has changed since */
+    bool owed;                  /* an update for which there was no memory */
 } MapPage;
 
 #define JOBS_AT_ONCE 128u       /* jobs allocated together */
@@ -108,6 +109,7 @@ struct MapCache {
     uint64_t free;              /* entries that nobody has or was promised */
     uint64_t leaving;
     uint64_t wanted;            /* by commands in STAGE_ROOM */
+    uint32_t owed;              /* map pages of which an update is */
     bool stopped;               /* see stop_writing() */
     uint32_t formats;           /* see rsd_cache_format() */
     uint32_t turn;              /* frontier of the next map page */
@@ -458,11 +460,39 @@ static bool update_once(PageFtl *ftl, uint32_t map_page)
     return true;
 }
 
+/* The same later, if there is no memory now */
+static void update_soon(PageFtl *ftl, uint32_t map_page)
+{
+    MapPage *page = &ftl->cache->pages[map_page];
+
+    if (!update_once(ftl, map_page) && !page->owed) {
+        page->owed = true;
+        ftl->cache->owed++;
+    }
+}
+
+/* Begins the updates that there was no memory for. */
+static void update_owed(PageFtl *ftl)
+{
+    MapCache *c = ftl->cache;
+
+    for (uint64_t i = 0; c->owed && i < rsd_map_pages_of(ftl->ns); i++) {
+        if (c->pages[i].owed) {
+            if (!update_once(ftl, i)) {
+                return;
+            }
+            c->pages[i].owed = false;
+            c->owed--;
+        }
+    }
+}
+
 void rsd_cache_retry(PageFtl *ftl)
 {
     MapCache *c = ftl->cache;
     Job *job = c->stalled;
 
+    update_owed(ftl);
     c->stalled = NULL;
     while (job) {
         Job *next = job->next;
@@ -635,6 +665,9 @@ bool rsd_cache_translate(PageFtl *ftl, Cmd *cmd, uint32_t *end)
     MapCache *c = ftl->cache;
     uint32_t map_page = (cmd->pub.lba + cmd->progress) / ENTRIES;
 
+    if (c->owed && !ftl->drive->failed) {
+        update_owed(ftl);
+    }
     if (cmd->translated <= cmd->progress) {
         if (cmd->stage == STAGE_NEW && look_up(ftl, cmd)) {
             *end = cmd->translated;
@@ -695,7 +728,7 @@ void rsd_cache_written(PageFtl *ftl, uint32_t lpn)
     if (!c->index[lpn]) {
         /* evicted since, while the command waited for a free page */
         if (!c->free) {
-            update_once(ftl, lpn / ENTRIES);
+            update_soon(ftl, lpn / ENTRIES);
             return;
         }
         c->free--;
@@ -711,7 +744,7 @@ void rsd_cache_trimmed(PageFtl *ftl, uint32_t lpn)
     if (c->index[lpn]) {
         c->entries[c->index[lpn] - 1].dirty = true;
     } else if (c->pages[lpn / ENTRIES].where) {
-        update_once(ftl, lpn / ENTRIES);
+        update_soon(ftl, lpn / ENTRIES);
     }
 }
 
@@ -730,6 +763,7 @@ void rsd_cache_format(PageFtl *ftl)
 
     /* updates that have not come to their program will not */
     c->formats++;
+    c->owed = 0;
     for (uint32_t die = 0; die < ftl->drive->dies; die++) {
         ftl->dies[die].victim.num_moved = 0;
     }
@@ -741,7 +775,7 @@ void rsd_cache_format(PageFtl *ftl)
     for (uint64_t i = 0; i < rsd_map_pages_of(ftl->ns); i++) {
         MapPage *page = &c->pages[i];
 
-        page->again = false;
+        page->again = page->owed = false;
         page->entries = RSD_NONE;
         if (page->where) {
             uint32_t number = page->where - 1;
@@ -849,7 +883,7 @@ static void end_update(PageFtl *ftl, Job *job)
     }
     if (job->die == RSD_NONE && page->again) {
         page->again = false;
-        update_once(ftl, job->map_page);
+        update_soon(ftl, job->map_page);
     }
     evict_written(ftl, job->map_page);
     if (job->die != RSD_NONE && !ftl->dies[job->die].victim.stalled &&

@@ -183,18 +183,18 @@ static uint64_t after(uint64_t off, uint64_t bytes)
  */
 static uint32_t count_places(const RsdConfig *cfg, uint64_t zones)
 {
+    const Personality *personality = rsd_personality_of(cfg->ftl);
     uint64_t full = rsd_buffer_slots(cfg) / rsd_unit_slots(cfg);
-    bool zoned = cfg->ftl == RSD_FTL_RSD;
     uint64_t dies = cfg->channels * cfg->ways;
 
     if (!rsd_buffer_on(cfg)) {
         return 0;
     }
-    if (cfg->ftl == RSD_FTL_BLOCK || cfg->ftl == RSD_FTL_FAST) {
+    if (personality->begins_everywhere) {
         return full + dies * (cfg->blocks + cfg->spare_blocks);
     }
-    if (!cfg->plp && !zoned) {
-        return 0;
+    if (!cfg->plp && personality->pad) {
+        return 0;               /* begun ones are filled up instead */
     }
     return full + zones + BEGUN_UNITS * dies;
 }

@@ -227,17 +227,22 @@ bool rsd_power_cut_later(RsdDrive *drive, uint64_t op, uint64_t time_ns,
                          const RsdOutcomes *outcomes)
 {
     Power *power = &drive->power;
+    char *list = NULL;
 
     if ((op && op <= power->ops) || time_ns < drive->sched.now) {
         return false;
     }
+    if (outcomes->list) {
+        list = strdup(outcomes->list);
+        if (!list) {
+            return false;
+        }
+    }
     power->cut_op = op;
     power->counts |= op > 0;
-    power->by_seed = !outcomes->list;
     power->seed = outcomes->seed;
-    if (outcomes->list) {
-        strncpy(power->list, outcomes->list, sizeof(power->list) - 1);
-    }
+    free(power->list);
+    power->list = list;
     if (time_ns != UINT64_MAX) {
         rsd_sched_power_event(drive, time_ns);
     }
@@ -246,11 +251,8 @@ bool rsd_power_cut_later(RsdDrive *drive, uint64_t op, uint64_t time_ns,
 
 void rsd_power_event(RsdDrive *drive)
 {
-    RsdOutcomes outcomes = { .seed = drive->power.seed };
+    RsdOutcomes outcomes = { drive->power.list, drive->power.seed };
 
-    if (!drive->power.by_seed) {
-        outcomes.list = drive->power.list;
-    }
     rsd_power_cut(drive, &outcomes);
 }
 
