@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from guests import CPU
 from rsd import machine
 from rsd.artifacts import Artifacts
 from rsd.cache import Cache
@@ -74,6 +75,7 @@ def test_rewinding_under_linux(built: Artifacts, rsd_cache: Cache, tmp_path: Pat
         script="set -ex\n" + RECORD + "set +x\n" + REWINDS,
         out_dir=tmp_path / "out",
         wall_limit_s=600,
+        extra_qemu_args=CPU,
         namespace={"op-log": str(tmp_path / "log"), "idle-erase": "0"},
     )
     result = machine.run_guest(job, built, cache=rsd_cache)

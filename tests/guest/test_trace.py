@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from guests import CPU
 from rsd import machine
 from rsd.artifacts import Artifacts
 from rsd.cache import Cache
@@ -42,6 +43,7 @@ def record(
         script="set -ex\n" + script,
         out_dir=directory / "out",
         wall_limit_s=600,
+        extra_qemu_args=CPU,
         namespace={"trace": str(trace), **namespace},
     )
     result = machine.run_guest(job, built, cache=cache)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from mounted import VOLUMES, Run, Volume
 
+from guests import CPU
 from rsd import artifacts, machine
 from rsd.artifacts import Artifacts
 from rsd.cache import Cache
@@ -21,10 +22,6 @@ CHECKERS = ("posix", "attributes", "linux", "quota", "fsx", "promise", "failing"
 FLAGS = "-O1 -g -Wall -Wextra -Werror".split()
 WALL_LIMIT_S = {"release": 1200, "debug": 7200}
 CLOCK = {"release": {}, "debug": {"deterministic": False, "virtual_limit_s": 0}}
-
-# Without instructions that copy and clear memory byte by byte: each byte is a step for TCG, and
-# these were half of what guests took. Here nothing is measured.
-CPU = ("-cpu", "max,+rdrand,-rdseed,-erms,-fsrm,-fsrs,-fsrc,-fzrm")
 
 # What a kernel says that has found a fault in itself.
 FAULT = re.compile(
