@@ -613,3 +613,45 @@ void check_random_merges(RsdConfig (*config)(uint64_t seed))
     }
     CHECK(kinds[0] > 50 && kinds[1] > 100 && kinds[2] > 1000);
 }
+
+/*
+ * Units
+ */
+
+const UnitKind unit_kinds[6] = {
+    { 1, 4096, RSD_CELL_SLC, false }, { 2, 4096, RSD_CELL_MLC, false },
+    { 1, 16384, RSD_CELL_TLC, false }, { 1, 4096, RSD_CELL_TLC, true },
+    { 2, 8192, RSD_CELL_MLC, true }, { 3, 4096, RSD_CELL_QLC, true },
+};
+
+void set_unit(RsdConfig *cfg, const UnitKind *kind, uint64_t slots)
+{
+    cfg->planes = kind->planes;
+    cfg->page_size = kind->page_size;
+    cfg->cell = kind->cell;
+    cfg->one_shot = kind->one_shot;
+    cfg->pages = slots * PAGE / (kind->planes * kind->page_size);
+    cfg->t_cmd_ns = CMD;
+    cfg->t_xfer_ns = XFER;
+    cfg->t_read_ns = READ;
+    cfg->t_prog_ns = PROG;
+}
+
+void set_unit_options(RsdConfig *cfg, uint64_t seed)
+{
+    cfg->queue = seed / 2 % 4 == 3 ? RSD_QUEUE_GLOBAL : RSD_QUEUE_WAY;
+    cfg->wl_threshold = seed % 5 % 3;
+    cfg->oob = (const uint64_t[]){ 0, 16, 64 }[seed % 3];
+    cfg->write_buffer = (const uint64_t[]){ 0, 65536, 262144 }[seed / 4 % 3];
+    if (rsd_unit_slots(cfg) == 1 && !cfg->write_buffer) {
+        cfg->write_buffer = PAGE;
+    }
+    cfg->cache = seed / 8 % 2;
+    cfg->suspend = seed / 16 % 2;
+}
+
+void set_safe_ack(RsdConfig *cfg, uint64_t seed)
+{
+    cfg->ack = seed / 5 % 2 ? RSD_ACK_BUFFER : RSD_ACK_PROGRAM;
+    cfg->plp = cfg->ack == RSD_ACK_BUFFER || seed / 7 % 2;
+}

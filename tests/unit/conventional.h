@@ -146,4 +146,23 @@ void expect_merges(Bed *bed, Merges want);
 /* Cold data moves to worn blocks, so that erase counts stay together. */
 void check_levelling(const RsdConfig *cfg);
 
+/* What is programmed at once, in tests of units */
+typedef struct UnitKind {
+    uint64_t planes, page_size;
+    RsdCell cell;
+    bool one_shot;
+} UnitKind;
+
+extern const UnitKind unit_kinds[6];
+
+/* Times of these drives */
+enum { CMD = 10, XFER = 100, READ = 1000, PROG = 20000 };
+
+/* Such units, in blocks of so many slots */
+void set_unit(RsdConfig *cfg, const UnitKind *kind, uint64_t slots);
+/* Buffer, queue, levelling, OOB and what a die can, by seed */
+void set_unit_options(RsdConfig *cfg, uint64_t seed);
+/* What is acknowledged is safe, as the World's model says. */
+void set_safe_ack(RsdConfig *cfg, uint64_t seed);
+
 #endif

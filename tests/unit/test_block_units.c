@@ -8,20 +8,10 @@
 #include "conventional.h"
 #include "internal.h"
 
-enum { CMD = 10, XFER = 100, READ = 1000, PROG = 20000, ERASE = 30000 };
-
-static const struct Kind {
-    uint64_t planes, page_size;
-    RsdCell cell;
-    bool one_shot;
-} kinds[] = {
-    { 1, 4096, RSD_CELL_SLC, false }, { 2, 4096, RSD_CELL_MLC, false },
-    { 1, 16384, RSD_CELL_TLC, false }, { 1, 4096, RSD_CELL_TLC, true },
-    { 2, 8192, RSD_CELL_MLC, true }, { 3, 4096, RSD_CELL_QLC, true },
-};
+enum { ERASE = 30000 };
 
 /* 2 channels, 2 ways, blocks of 24 pages */
-static RsdConfig grain_config(RsdFtl ftl, const struct Kind *kind)
+static RsdConfig grain_config(RsdFtl ftl, const UnitKind *kind)
 {
     RsdConfig cfg = small_config();
 
@@ -30,15 +20,7 @@ static RsdConfig grain_config(RsdFtl ftl, const struct Kind *kind)
     cfg.spare_blocks = 2;
     cfg.over_provision = 30;
     cfg.log_blocks = 10;
-    cfg.planes = kind->planes;
-    cfg.page_size = kind->page_size;
-    cfg.cell = kind->cell;
-    cfg.one_shot = kind->one_shot;
-    cfg.pages = 24 * 4096 / (kind->planes * kind->page_size);
-    cfg.t_cmd_ns = CMD;
-    cfg.t_xfer_ns = XFER;
-    cfg.t_read_ns = READ;
-    cfg.t_prog_ns = PROG;
+    set_unit(&cfg, kind, 24);
     cfg.t_erase_ns = ERASE;
     return cfg;
 }
@@ -46,7 +28,7 @@ static RsdConfig grain_config(RsdFtl ftl, const struct Kind *kind)
 /* A drive without power-loss protection that acknowledges from its buffer */
 static RsdConfig volatile_config(RsdFtl ftl)
 {
-    RsdConfig cfg = grain_config(ftl, &kinds[4]);
+    RsdConfig cfg = grain_config(ftl, &unit_kinds[4]);
 
     cfg.ack = RSD_ACK_BUFFER;
     cfg.plp = RSD_OFF;
@@ -68,18 +50,10 @@ static void check_counters(const Bed *bed)
 
 static RsdConfig random_config(RsdFtl ftl, uint64_t seed)
 {
-    RsdConfig cfg = grain_config(ftl, &kinds[seed % 6]);
+    RsdConfig cfg = grain_config(ftl, &unit_kinds[seed % 6]);
 
     cfg.stripe = seed / 6 % 2;
-    cfg.queue = seed / 2 % 4 == 3 ? RSD_QUEUE_GLOBAL : RSD_QUEUE_WAY;
-    cfg.wl_threshold = seed % 5 % 3;
-    cfg.oob = (const uint64_t[]){ 0, 16, 64 }[seed % 3];
-    cfg.write_buffer = (const uint64_t[]){ 0, 65536, 262144 }[seed / 4 % 3];
-    if (rsd_unit_slots(&cfg) == 1 && !cfg.write_buffer) {
-        cfg.write_buffer = 4096;
-    }
-    cfg.cache = seed / 8 % 2;
-    cfg.suspend = seed / 16 % 2;
+    set_unit_options(&cfg, seed);
     return cfg;
 }
 
@@ -93,9 +67,7 @@ static void random_commands(RsdFtl ftl, uint64_t seeds)
         RsdCounters c;
         World w;
 
-        /* what is acknowledged has to be safe: that is what the model says */
-        cfg.ack = seed / 5 % 2 ? RSD_ACK_BUFFER : RSD_ACK_PROGRAM;
-        cfg.plp = cfg.ack == RSD_ACK_BUFFER || seed / 7 % 2;
+        set_safe_ack(&cfg, seed);
         w = world_open(&cfg, "grains.rsd", seed);
         world_lives(&w, 6, 120, check_counters);
         world_fill(&w);
@@ -145,7 +117,7 @@ TEST(random_flushes_of_fast)
 TEST(runs_on_grains_are_equal)
 {
     for (RsdFtl ftl = RSD_FTL_BLOCK; ftl <= RSD_FTL_FAST; ftl++) {
-        RsdConfig cfg = grain_config(ftl, &kinds[4]);
+        RsdConfig cfg = grain_config(ftl, &unit_kinds[4]);
 
         check_runs_are_equal(&cfg, 1000);
     }
@@ -284,7 +256,7 @@ TEST(a_flush_after_a_trim_saves_what_is_overwritten)
 /* An LBA beyond the end in what the buffer's part of the file holds */
 TEST(a_damaged_buffer_is_refused)
 {
-    RsdConfig cfg = grain_config(RSD_FTL_BLOCK, &kinds[4]);
+    RsdConfig cfg = grain_config(RSD_FTL_BLOCK, &unit_kinds[4]);
 
     cfg.ack = RSD_ACK_BUFFER;
     check_damaged_buffer(&cfg, "the media file is corrupt: ",
@@ -294,7 +266,7 @@ TEST(a_damaged_buffer_is_refused)
 /* Merges by hand: replacement blocks of two grains, what is between copied */
 TEST(merges_by_hand)
 {
-    RsdConfig cfg = grain_config(RSD_FTL_BLOCK, &kinds[4]);
+    RsdConfig cfg = grain_config(RSD_FTL_BLOCK, &unit_kinds[4]);
     RsdCounters c;
     Bed bed;
 
@@ -339,7 +311,7 @@ TEST(merges_by_hand)
 /* With stripe=all, grains go over the dies in turn; a unit is a superblock. */
 TEST(grains_go_over_all_dies)
 {
-    RsdConfig cfg = grain_config(RSD_FTL_BLOCK, &kinds[4]);
+    RsdConfig cfg = grain_config(RSD_FTL_BLOCK, &unit_kinds[4]);
     uint64_t program = 4 * CMD + 8 * XFER + PROG;
     Bed bed;
 

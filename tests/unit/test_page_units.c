@@ -8,20 +8,8 @@
 #include "conventional.h"
 #include "internal.h"
 
-enum { CMD = 10, XFER = 100, READ = 1000, PROG = 20000 };
-
-static const struct Kind {
-    uint64_t planes, page_size;
-    RsdCell cell;
-    bool one_shot;
-} kinds[] = {
-    { 1, 4096, RSD_CELL_SLC, false }, { 2, 4096, RSD_CELL_MLC, false },
-    { 1, 16384, RSD_CELL_TLC, false }, { 1, 4096, RSD_CELL_TLC, true },
-    { 2, 8192, RSD_CELL_MLC, true }, { 3, 4096, RSD_CELL_QLC, true },
-};
-
 /* 2 channels, 2 ways, blocks of 48 slots */
-static RsdConfig unit_config(const struct Kind *kind)
+static RsdConfig unit_config(const UnitKind *kind)
 {
     RsdConfig cfg = small_config();
 
@@ -29,20 +17,12 @@ static RsdConfig unit_config(const struct Kind *kind)
     cfg.blocks = 10;
     cfg.spare_blocks = 2;
     cfg.over_provision = 60;
-    cfg.planes = kind->planes;
-    cfg.page_size = kind->page_size;
-    cfg.cell = kind->cell;
-    cfg.one_shot = kind->one_shot;
-    cfg.pages = 48 * 4096 / (kind->planes * kind->page_size);
-    cfg.t_cmd_ns = CMD;
-    cfg.t_xfer_ns = XFER;
-    cfg.t_read_ns = READ;
-    cfg.t_prog_ns = PROG;
+    set_unit(&cfg, kind, 48);
     return cfg;
 }
 
 /* The same with a cached map: 1280 LBAs, of 2 map pages; 128 entries */
-static RsdConfig cached_config(const struct Kind *kind)
+static RsdConfig cached_config(const UnitKind *kind)
 {
     RsdConfig cfg = unit_config(kind);
 
@@ -67,25 +47,17 @@ static void check_counters(const Bed *bed)
                          c.erase_map);
 }
 
-typedef RsdConfig (*KindConfig)(const struct Kind *kind);
+typedef RsdConfig (*KindConfig)(const UnitKind *kind);
 
 static RsdConfig random_config(KindConfig config, uint64_t seed)
 {
-    RsdConfig cfg = config(&kinds[seed % 6]);
+    RsdConfig cfg = config(&unit_kinds[seed % 6]);
 
     cfg.gc_policy = seed % 3;
     cfg.gc_unit = seed / 3 % 2;
     cfg.frontiers = (const uint64_t[]){ 0, 1, 3, 4 }[seed / 6 % 4];
-    cfg.queue = seed / 2 % 4 == 3 ? RSD_QUEUE_GLOBAL : RSD_QUEUE_WAY;
     cfg.idle_erase_ns = seed % 4 ? 100000 : 0;
-    cfg.wl_threshold = seed % 5 % 3;
-    cfg.oob = (const uint64_t[]){ 0, 16, 64 }[seed % 3];
-    cfg.write_buffer = (const uint64_t[]){ 0, 65536, 262144 }[seed / 4 % 3];
-    if (rsd_unit_slots(&cfg) == 1 && !cfg.write_buffer) {
-        cfg.write_buffer = 4096;
-    }
-    cfg.cache = seed / 8 % 2;
-    cfg.suspend = seed / 16 % 2;
+    set_unit_options(&cfg, seed);
     return cfg;
 }
 
@@ -98,9 +70,7 @@ static void random_commands(KindConfig config,
         RsdCounters c;
         World w;
 
-        /* what is acknowledged has to be safe: that is what the model says */
-        cfg.ack = seed / 5 % 2 ? RSD_ACK_BUFFER : RSD_ACK_PROGRAM;
-        cfg.plp = cfg.ack == RSD_ACK_BUFFER || seed / 7 % 2;
+        set_safe_ack(&cfg, seed);
         w = world_open(&cfg, "units.rsd", seed);
         world_lives(&w, 6, 120, check_counters);
         world_fill(&w);
@@ -148,7 +118,7 @@ static RsdConfig random_cached(uint64_t seed)
 /* Blocks of two units: a frontier's reserve for filler is a block's worth */
 static RsdConfig two_units(uint64_t seed)
 {
-    RsdConfig cfg = cached_config(&kinds[5]);
+    RsdConfig cfg = cached_config(&unit_kinds[5]);
 
     cfg.blocks = 28;
     cfg.spare_blocks = 4;
@@ -174,17 +144,17 @@ TEST(random_flushes_on_blocks_of_two_units)
 
 TEST(runs_on_units_are_equal)
 {
-    RsdConfig cfg = unit_config(&kinds[4]);
+    RsdConfig cfg = unit_config(&unit_kinds[4]);
 
     check_runs_are_equal(&cfg, 1000);
-    cfg = cached_config(&kinds[4]);
+    cfg = cached_config(&unit_kinds[4]);
     check_runs_are_equal(&cfg, 1000);
 }
 
 /* Units of 8 slots: rows of 4, two of them a word line */
 TEST(a_flush_fills_up_units)
 {
-    RsdConfig cfg = unit_config(&kinds[4]);
+    RsdConfig cfg = unit_config(&unit_kinds[4]);
     uint64_t program = 4 * CMD + 8 * XFER + PROG;
     RsdCounters c;
     Bed bed;
@@ -226,7 +196,7 @@ TEST(a_flush_fills_up_units)
 
 TEST(fua_fills_up_its_unit)
 {
-    RsdConfig cfg = unit_config(&kinds[4]);
+    RsdConfig cfg = unit_config(&unit_kinds[4]);
     uint64_t program = 4 * CMD + 8 * XFER + PROG;
     RsdCmd *cmd;
     Bed bed;
@@ -251,7 +221,7 @@ TEST(fua_fills_up_its_unit)
 /* Units of 8 slots. A map page is updated when it is in the buffer. */
 TEST(map_pages_go_through_the_buffer)
 {
-    RsdConfig cfg = cached_config(&kinds[4]);
+    RsdConfig cfg = cached_config(&unit_kinds[4]);
     uint64_t program = 4 * CMD + 8 * XFER + PROG, buffer_reads = 0;
     RsdCounters c;
     Bed bed;
@@ -298,7 +268,7 @@ TEST(map_pages_go_through_the_buffer)
 /* Overwritten and trimmed while it is in the buffer: the newest counts. */
 TEST(the_buffer_keeps_the_order)
 {
-    RsdConfig cfg = unit_config(&kinds[4]);
+    RsdConfig cfg = unit_config(&unit_kinds[4]);
     Bed bed;
 
     cfg.ack = RSD_ACK_BUFFER;
@@ -319,7 +289,7 @@ TEST(the_buffer_keeps_the_order)
 /* Of what was trimmed, a flush saves what was written since, and only that. */
 TEST(a_flush_after_a_trim_saves_what_is_overwritten)
 {
-    RsdConfig cfg = unit_config(&kinds[4]);
+    RsdConfig cfg = unit_config(&unit_kinds[4]);
     RsdCmd *flush;
     Bed bed;
 
@@ -352,7 +322,7 @@ TEST(a_flush_after_a_trim_saves_what_is_overwritten)
 /* An LBA beyond the end in what the buffer's part of the file holds */
 TEST(a_damaged_buffer_is_refused)
 {
-    RsdConfig cfg = unit_config(&kinds[4]);
+    RsdConfig cfg = unit_config(&unit_kinds[4]);
 
     cfg.ack = RSD_ACK_BUFFER;
     cfg.plp = RSD_ON;
