@@ -10,11 +10,11 @@
 #define SECTORS		(RFS_BLOCK_BYTES >> SECTOR_SHIFT)	/* of a block */
 
 /*
- * What the core does has a bio and a page for OOBs of its own: the appends that
- * hold the others may wait for it.
+ * What the core does has bios and pages for OOBs of its own, RFS_TOGETHER of
+ * them: the appends that hold the others may wait for it.
  */
 static struct bio *core_bio(struct rfsm_dev *dev, blk_opf_t op, u32 blocks,
-			    u64 addr, void **oob)
+			    u64 addr, u32 nth, void **oob)
 {
 	struct bio *bio;
 
@@ -22,7 +22,7 @@ static struct bio *core_bio(struct rfsm_dev *dev, blk_opf_t op, u32 blocks,
 			       GFP_NOIO, &dev->core_bios);
 	bio->bi_iter.bi_sector = rfsm_sector(addr);
 	*oob = dev->oob_bytes || dev->unused_bytes ?
-	       page_address(dev->core_oob) : NULL;
+	       page_address(dev->core_oob[nth]) : NULL;
 	if (*oob)
 		memset(*oob, 0, PAGE_SIZE);
 	return bio;
@@ -79,40 +79,90 @@ void rfsm_bio_put(struct rfsm_dev *dev, struct bio *bio, void *oob)
 		mempool_free(virt_to_page(oob), &dev->oob_pages);
 }
 
+/* The bio of the nth append that is under way, or NULL */
+static struct bio *append_bio(struct rfsm_dev *dev, const struct rfs_send *send,
+			      u32 nth)
+{
+	struct page **bounce = &dev->bounce[nth * RFSM_APPEND_MAX];
+	struct bio *bio;
+	void *page;
+	u32 i;
+
+	if (WARN_ON_ONCE(send->n > RFSM_APPEND_MAX))
+		return NULL;
+	bio = core_bio(dev, REQ_OP_ZONE_APPEND, send->n,
+		       (u64)send->zone * (dev->zone_sectors / SECTORS), nth,
+		       &page);
+	if (dev->oob_bytes)
+		memcpy(page, send->oob, send->n * sizeof(*send->oob));
+	rfsm_bio_oobs(dev, bio, page, send->n);
+	for (i = 0; i < send->n; i++) {
+		/* blocks of the core lie anywhere; the drive wants pages */
+		memcpy(page_address(bounce[i]), send->data[i], RFS_BLOCK_BYTES);
+		/* the bio was made for so many, and the drive takes them */
+		WARN_ON_ONCE(bio_add_zone_append_page(bio, bounce[i],
+						      RFS_BLOCK_BYTES, 0) !=
+			     RFS_BLOCK_BYTES);
+	}
+	trace_rfs_append(dev->bdev->bd_dev, send->zone, send->n, false);
+	return bio;
+}
+
+/* Appends that are waited for together */
+struct many {
+	atomic_t left;
+	struct completion done;
+};
+
+static void many_endio(struct bio *bio)
+{
+	struct many *many = bio->bi_private;
+
+	if (atomic_dec_and_test(&many->left))
+		complete(&many->done);
+}
+
+static void dev_append_many(void *opaque, struct rfs_send *send, u32 count)
+{
+	struct many many = { .left = ATOMIC_INIT(1) };
+	struct bio *bio[RFS_TOGETHER] = { NULL };
+	struct rfsm_dev *dev = opaque;
+	u32 i;
+
+	dev->ahead = 0;
+	init_completion(&many.done);
+	for (i = 0; i < count && !dev->dead; i++) {
+		bio[i] = append_bio(dev, &send[i], i);
+		if (!bio[i])
+			continue;
+		bio[i]->bi_private = &many;
+		bio[i]->bi_end_io = many_endio;
+		atomic_inc(&many.left);
+		submit_bio(bio[i]);
+	}
+	if (!atomic_dec_and_test(&many.left))
+		wait_for_completion_io(&many.done);
+	for (i = 0; i < count; i++) {
+		send[i].error = -EIO;
+		if (!bio[i])
+			continue;
+		send[i].error = blk_status_to_errno(bio[i]->bi_status);
+		send[i].addr = bio[i]->bi_iter.bi_sector / SECTORS;
+		bio_put(bio[i]);
+	}
+}
+
 static int dev_append(void *opaque, u32 zone, u32 blocks,
 		      const void *const *data, const struct rfs_oob *oob,
 		      u64 *addr)
 {
-	struct rfsm_dev *dev = opaque;
-	struct bio *bio;
-	void *page;
-	int ret = 0;
-	u32 i;
+	struct rfs_send send = {
+		.zone = zone, .n = blocks, .data = data, .oob = oob,
+	};
 
-	if (dev->dead)
-		return -EIO;
-	dev->ahead = 0;
-	if (WARN_ON_ONCE(blocks > RFSM_APPEND_MAX))
-		return -EINVAL;
-	bio = core_bio(dev, REQ_OP_ZONE_APPEND, blocks,
-		       (u64)zone * (dev->zone_sectors / SECTORS), &page);
-	if (dev->oob_bytes)
-		memcpy(page, oob, blocks * sizeof(*oob));
-	rfsm_bio_oobs(dev, bio, page, blocks);
-	for (i = 0; i < blocks; i++) {
-		/* blocks of the core lie anywhere; the drive wants pages */
-		memcpy(page_address(dev->bounce[i]), data[i], RFS_BLOCK_BYTES);
-		if (bio_add_zone_append_page(bio, dev->bounce[i],
-					     RFS_BLOCK_BYTES, 0) !=
-		    RFS_BLOCK_BYTES)
-			ret = -EIO;
-	}
-	trace_rfs_append(dev->bdev->bd_dev, zone, blocks, false);
-	if (!ret)
-		ret = submit_bio_wait(bio);
-	*addr = bio->bi_iter.bi_sector / SECTORS;
-	bio_put(bio);
-	return ret;
+	dev_append_many(opaque, &send, 1);
+	*addr = send.addr;
+	return send.error;
 }
 
 /* dev_append() returns when the blocks are written. */
@@ -131,7 +181,7 @@ static int read_blocks(struct rfsm_dev *dev, u64 addr, u32 n)
 	u32 i;
 	int ret;
 
-	bio = core_bio(dev, REQ_OP_READ, n, addr, &oob);
+	bio = core_bio(dev, REQ_OP_READ, n, addr, 0, &oob);
 	rfsm_bio_oobs(dev, bio, oob, n);
 	for (i = 0; i < n; i++)
 		__bio_add_page(bio, dev->bounce[i], RFS_BLOCK_BYTES, 0);
@@ -175,8 +225,8 @@ static int dev_read(void *opaque, u64 addr, void *data, struct rfs_oob *oob)
 		at = 0;
 	}
 	memcpy(data, page_address(dev->bounce[at]), RFS_BLOCK_BYTES);
-	if (oob && dev->core_oob)
-		memcpy(oob, page_address(dev->core_oob) + at * sizeof(*oob),
+	if (oob && dev->core_oob[0])
+		memcpy(oob, page_address(dev->core_oob[0]) + at * sizeof(*oob),
 		       sizeof(*oob));
 	dev->next_read = addr + 1;
 	if (!dev->zones)
@@ -396,6 +446,7 @@ static u64 dev_now(void *opaque)
 
 const struct rfs_dev_ops rfsm_dev_ops = {
 	.append = dev_append,
+	.append_many = dev_append_many,
 	.wait = dev_wait,
 	.read = dev_read,
 	.copy_read = dev_copy_read,
@@ -453,10 +504,12 @@ static int alloc_all(struct rfsm_dev *dev)
 		ret = rfsm_bioset_init(&dev->core_bios, 16);
 	if (!ret)
 		ret = mempool_init_page_pool(&dev->oob_pages, 64, 0);
-	dev->core_oob = alloc_page(GFP_KERNEL);
-	if (!ret && !dev->core_oob)
-		ret = -ENOMEM;
-	for (i = 0; !ret && i < RFSM_APPEND_MAX; i++) {
+	for (i = 0; !ret && i < RFS_TOGETHER; i++) {
+		dev->core_oob[i] = alloc_page(GFP_KERNEL);
+		if (!dev->core_oob[i])
+			ret = -ENOMEM;
+	}
+	for (i = 0; !ret && i < ARRAY_SIZE(dev->bounce); i++) {
 		dev->bounce[i] = alloc_page(GFP_KERNEL);
 		if (!dev->bounce[i])
 			ret = -ENOMEM;
@@ -533,11 +586,12 @@ void rfsm_dev_close(struct rfsm_dev *dev)
 	kvfree(dev->zones);
 	kvfree(dev->reads);
 	kvfree(dev->copies);
-	for (i = 0; i < RFSM_APPEND_MAX; i++)
+	for (i = 0; i < ARRAY_SIZE(dev->bounce); i++)
 		if (dev->bounce[i])
 			__free_page(dev->bounce[i]);
-	if (dev->core_oob)
-		__free_page(dev->core_oob);
+	for (i = 0; i < RFS_TOGETHER; i++)
+		if (dev->core_oob[i])
+			__free_page(dev->core_oob[i]);
 	mempool_exit(&dev->oob_pages);
 	bioset_exit(&dev->core_bios);
 	bioset_exit(&dev->bios);

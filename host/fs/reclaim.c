@@ -120,6 +120,8 @@ static int thread(void *arg)
 {
 	struct rfsm *m = arg;
 
+	/* others wait for check-points and room, who may use up the CPU */
+	set_user_nice(current, MIN_NICE);
 	/* a machine that is suspended writes nothing */
 	set_freezable();
 	while (!kthread_freezable_should_stop(NULL)) {

@@ -56,9 +56,9 @@ struct rfsm_dev {
 	u32 oob_bytes;		/* page metadata of a block on the drive */
 	u32 unused_bytes;	/* that RFS has no use for */
 	struct bio_set bios, core_bios;
-	struct page *core_oob;
+	struct page *core_oob[RFS_TOGETHER];
 	mempool_t oob_pages;
-	struct page *bounce[RFSM_APPEND_MAX];
+	struct page *bounce[RFS_TOGETHER * RFSM_APPEND_MAX];
 	u32 append_max;		/* blocks */
 	u64 next_read;		/* would go on from the last one */
 	u64 ahead_from;		/* the bounce pages have these blocks */

@@ -870,12 +870,12 @@ static void try_to_act(struct run *r)
 		act(r);
 }
 
-static struct run *cleaning;
+static struct run *running;	/* with air */
 
 /* While the cleaner has left the volume to others */
 static void pause_cleaning(void *dev)
 {
-	struct run *r = cleaning;
+	struct run *r = running;
 	u32 n = pick(r, 5);
 
 	(void)dev;
@@ -884,6 +884,19 @@ static void pause_cleaning(void *dev)
 		checkpoint(r);
 	while (n--)
 		try_to_act(r);
+}
+
+/* In any order */
+static void append_many(void *dev, struct rfs_send *send, u32 count)
+{
+	u32 at = pick(running, count), i;
+
+	for (i = 0; i < count; i++) {
+		struct rfs_send *s = &send[(at + i) % count];
+
+		s->error = memdev_ops.append(dev, s->zone, s->n, s->data,
+					     s->oob, &s->addr);
+	}
 }
 
 /* Its zone is not to be reset before it is read. */
@@ -907,7 +920,7 @@ static void copy_wait(void *dev, struct rfs_copy *copy)
 
 static int copy_send(void *dev, struct rfs_copy *copy)
 {
-	struct run *r = cleaning;
+	struct run *r = running;
 	struct moving *m = &r->moving[copy->nr];
 	u32 done, i;
 	int ret;
@@ -947,7 +960,7 @@ static int copy_send(void *dev, struct rfs_copy *copy)
 
 static int copy_land(void *dev, struct rfs_copy *copy)
 {
-	struct run *r = cleaning;
+	struct run *r = running;
 	struct moving *m = &r->moving[copy->nr];
 	u32 i;
 
@@ -963,7 +976,6 @@ static int clean(struct run *r, enum rfs_clean how)
 {
 	int ret;
 
-	cleaning = r;
 	r->cleaning = true;
 	ret = rfs_clean_some(r->fs, how);
 	r->cleaning = false;
@@ -1039,6 +1051,8 @@ void record(struct run *r, struct memdev *base)
 
 	r->ops = memdev_ops;
 	if (r->air) {
+		running = r;
+		r->ops.append_many = append_many;
 		r->ops.pause = pause_cleaning;
 		r->ops.copy_read = copy_read;
 		r->ops.copy_wait = copy_wait;

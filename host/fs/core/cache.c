@@ -167,35 +167,30 @@ void rfs_bufs_drop(struct rfs_fs *fs, u8 type, u32 ino, u64 blocks)
 	}
 }
 
-struct writing {
-	struct rfs_oob oob[RFS_SUM_ENTRIES];
-	const void *data[RFS_SUM_ENTRIES];
-	u64 addr[RFS_SUM_ENTRIES];
-};
-
-int rfs_bufs_write(struct rfs_fs *fs, struct rfs_buf **buf, u32 n, u32 stream)
+int rfs_bufs_write(struct rfs_fs *fs, u32 n, u32 stream)
 {
-	struct writing *w = rfs_alloc(sizeof(*w));
+	struct rfs_writing *w = fs->writing;
 	u32 i;
 	int ret;
 
-	if (!w)
-		return -ENOMEM;
 	for (i = 0; i < n; i++) {
-		rfs_head_date(fs, &buf[i]->head);
-		rfs_oob_meta(fs, &w->oob[i], &buf[i]->head);
-		rfs_head_seal(&buf[i]->head, le64_to_cpu(w->oob[i].stamp));
-		w->data[i] = buf[i]->bytes;
+		struct rfs_head *head = &w->buf[i]->head;
+
+		rfs_head_date(fs, head);
+		rfs_oob_meta(fs, &w->oob[i], head);
+		rfs_head_seal(head, le64_to_cpu(w->oob[i].stamp));
+		w->data[i] = w->buf[i]->bytes;
 	}
 	ret = rfs_append(fs, stream, n, w->data, w->oob, w->addr);
 	for (i = 0; !ret && i < n; i++) {
-		fs->new_dirty -= !buf[i]->addr;
-		take_out(&fs->dirty, buf[i]);
-		put_last(&fs->clean, buf[i]);
-		buf[i]->dirty = false;
-		buf[i]->addr = w->addr[i];
+		struct rfs_buf *buf = w->buf[i];
+
+		fs->new_dirty -= !buf->addr;
+		take_out(&fs->dirty, buf);
+		put_last(&fs->clean, buf);
+		buf->dirty = false;
+		buf->addr = w->addr[i];
 	}
-	rfs_free(w);
 	return ret;
 }
 

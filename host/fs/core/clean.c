@@ -83,6 +83,7 @@ struct cleaner {
 };
 
 #define READING		4	/* copies that are read at a time */
+#define SUMS_AHEAD	8	/* summaries that are read at a time */
 
 static bool data_ok(const struct rfs_copy *copy, u32 i)
 {
@@ -565,51 +566,73 @@ static int move_summaries(struct rfs_fs *fs, struct cleaner *c, u32 nr)
 	return 0;
 }
 
-/*
- * Summaries of a zone that were written since it was opened: up to as many as a
- * copy holds, from the nth on; 0: there are no more.
- */
-static u32 read_sums(struct rfs_fs *fs, struct rfs_copy *copy, u32 nr, u32 nth)
+/* Begin to read summaries of a zone, from the nth on; copy->n: how many. */
+static int read_sums(struct rfs_fs *fs, struct rfs_copy *copy, u32 nr, u32 nth)
 {
 	const struct rfs_zone_info *z = &fs->zone[nr];
 	u32 i;
 
-	copy->n = min(z->sums_known - nth, (u32)RFS_SUM_ENTRIES);
+	copy->n = min(z->sums_known - nth, (u32)SUMS_AHEAD);
 	for (i = 0; i < copy->n; i++) {
 		copy->from[i] = (u64)nr * fs->geo.zone_blocks +
 				z->sum_at[nth + i];
 		copy->there[i] = false;
 	}
-	return copy->n;
+	return copy->n ? read_begin(fs, copy) : 0;
 }
 
-/* What they list, all read at the same time */
+/* Blocks that summaries list, which have been read */
+static int move_sums(struct rfs_fs *fs, struct cleaner *c, u32 nr,
+		     struct rfs_copy *copy)
+{
+	u32 i;
+	int ret = 0;
+
+	for (i = 0; !ret && i < copy->n; i++) {
+		struct rfs_summary *sum = copy->block[i];
+
+		if (!copy->there[i] || !rfs_head_ok(&sum->head, fs->volume,
+						    RFS_SUMMARY))
+			continue;
+		c->seen[copy->from[i] % fs->geo.zone_blocks] = true;
+		ret = move_listed(fs, c, nr, sum);
+	}
+	return ret;
+}
+
+/*
+ * What the summaries list that were written since the zone was opened. They may
+ * all be on one die: some are read while those before are gone through.
+ */
 static int move_known(struct rfs_fs *fs, struct cleaner *c, u32 nr)
 {
-	const struct rfs_zone_info *z = &fs->zone[nr];
-	struct rfs_copy *copy = NULL;
-	u32 nth, n, i;
+	struct rfs_copy *now, *next;
+	u32 nth;
 	int ret;
 
-	if (!z->sum_at || !z->sums_known)
-		return 0;
-	ret = take_copy(fs, c, &copy);
-	for (nth = 0; !ret && (n = read_sums(fs, copy, nr, nth)); nth += n) {
-		ret = read_begin(fs, copy);
-		if (!ret)
-			read_end(fs, copy);
-		for (i = 0; !ret && i < n; i++) {
-			struct rfs_summary *sum = copy->block[i];
-
-			if (!copy->there[i] || !rfs_head_ok(&sum->head,
-			    fs->volume, RFS_SUMMARY))
-				continue;
-			c->seen[z->sum_at[nth + i]] = true;
-			ret = move_listed(fs, c, nr, sum);
-		}
+	ret = take_copy(fs, c, &next);
+	if (ret)
+		return ret;
+	ret = take_copy(fs, c, &now);
+	if (ret) {
+		c->idle[c->idles++] = next;
+		return ret;
 	}
-	if (copy)
-		c->idle[c->idles++] = copy;
+	ret = read_sums(fs, next, nr, 0);
+	for (nth = 0; !ret && next->n; nth += now->n) {
+		struct rfs_copy *read = next;
+
+		next = now;
+		now = read;
+		ret = read_sums(fs, next, nr, nth + now->n);
+		read_end(fs, now);
+		if (!ret)
+			ret = move_sums(fs, c, nr, now);
+		if (ret && next->n)
+			read_end(fs, next);
+	}
+	c->idle[c->idles++] = now;
+	c->idle[c->idles++] = next;
 	return ret;
 }
 
@@ -625,8 +648,8 @@ static int move_all(struct rfs_fs *fs, struct cleaner *c, const u32 *nr, u32 n)
 			ret = move_summaries(fs, c, nr[i]);
 			continue;
 		}
-		/* a copy for them, and others that go on */
-		if (c->copies > c->shared + 1)
+		/* two copies for them, and others that go on */
+		if (fs->zone[nr[i]].sum_at && c->copies > c->shared + 2)
 			ret = move_known(fs, c, nr[i]);
 		if (!ret)
 			ret = move_zone(fs, c, nr[i]);
@@ -657,7 +680,7 @@ static struct cleaner *cleaner_new(const struct rfs_fs *fs)
 		return NULL;
 	c->seen = rfs_alloc(fs->geo.zone_blocks);
 	c->block = rfs_alloc(RFS_BLOCK_BYTES);
-	while (c->copies < fs->policy.groups + 2 && add_copy(c))
+	while (c->copies < fs->policy.groups + 3 && add_copy(c))
 		;
 	c->shared = min(fs->policy.groups, c->copies);
 	if (c->seen && c->block && c->copies)

@@ -111,25 +111,24 @@ static int settle_imap(struct rfs_fs *fs, struct rfs_buf *buf, u64 old)
 	return 0;
 }
 
-/* Many blocks in an append: the drive writes them at once. */
-static int write_some(struct rfs_fs *fs, const struct pass *pass,
-		      struct rfs_buf **buf, u32 n)
+/* Many blocks, in appends that are in flight together */
+static int write_some(struct rfs_fs *fs, const struct pass *pass, u32 n)
 {
-	u64 old[RFS_SUM_ENTRIES];
+	struct rfs_writing *w = fs->writing;
 	u32 i;
 	int ret;
 
 	for (i = 0; i < n; i++)
-		old[i] = buf[i]->addr;
-	ret = rfs_bufs_write(fs, buf, n, pass->stream);
+		w->old[i] = w->buf[i]->addr;
+	ret = rfs_bufs_write(fs, n, pass->stream);
 	for (i = 0; !ret && i < n; i++)
-		ret = pass->settle(fs, buf[i], old[i]);
+		ret = pass->settle(fs, w->buf[i], w->old[i]);
 	return ret;
 }
 
 static int write_pass(struct rfs_fs *fs, const struct pass *pass)
 {
-	struct rfs_buf *some[RFS_SUM_ENTRIES], *buf, *next;
+	struct rfs_buf *buf, *next;
 	u32 n = 0;
 	int ret = 0;
 
@@ -140,13 +139,13 @@ static int write_pass(struct rfs_fs *fs, const struct pass *pass)
 			continue;
 		ret = pass->prepare ? pass->prepare(fs, buf) : 1;
 		if (ret == 1)
-			some[n++] = buf;
-		if (n < RFS_SUM_ENTRIES || ret < 0)
+			fs->writing->buf[n++] = buf;
+		if (n < RFS_WRITE_MAX || ret < 0)
 			continue;
-		ret = write_some(fs, pass, some, n);
+		ret = write_some(fs, pass, n);
 		n = 0;
 	}
-	return ret < 0 ? ret : write_some(fs, pass, some, n);
+	return ret < 0 ? ret : write_some(fs, pass, n);
 }
 
 static int write_passes(struct rfs_fs *fs)

@@ -28,8 +28,10 @@ int rfs_tables_alloc(struct rfs_fs *fs)
 	fs->ztab = table((size_t)fs->ztab_blocks * RFS_ZTAB_ENTRIES,
 			 sizeof(*fs->ztab));
 	fs->log = rfs_alloc(sizeof(*fs->log));
+	fs->writing = rfs_alloc(sizeof(*fs->writing));
 	if (!fs->zone || !fs->hot || !fs->timb || !fs->timb_addr ||
-	    !fs->timb_dirty || !fs->ztab_addr || !fs->ztab || !fs->log)
+	    !fs->timb_dirty || !fs->ztab_addr || !fs->ztab || !fs->log ||
+	    !fs->writing)
 		return -ENOMEM;
 	fs->clean_max = CLEAN_MAX;
 	for (nr = 0; nr < fs->geo.zones; nr++) {
@@ -180,6 +182,7 @@ void rfs_drop(struct rfs_fs *fs)
 	rfs_free(fs->ztab_addr);
 	rfs_free(fs->ztab);
 	rfs_free(fs->log);
+	rfs_free(fs->writing);
 	rfs_free(fs->pending);
 	rfs_free(fs->tomb);
 	rfs_free(fs);

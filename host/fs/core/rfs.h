@@ -18,6 +18,7 @@ enum rfs_dev_cond {
 };
 
 struct rfs_copy;
+struct rfs_send;
 
 struct rfs_dev_zone {
 	u32 cap;		/* blocks */
@@ -30,6 +31,8 @@ struct rfs_dev_zone {
  * @append: blocks to the end of a zone; may return before they are written,
  *	data and oob are copied or kept by then. @oob is ignored without OOB.
  *	Says where the first block goes.
+ * @append_many: so many at the same time, all of them written or failed; may be
+ *	NULL, and is not used where few zones may be active
  * @wait: until all appends are written; the first error among them
  * @read: a block and, unless NULL, its OOB; -EIO if it is unreadable
  * @copy_read: begin to read the blocks of a copy that are not there; they are
@@ -55,6 +58,7 @@ struct rfs_dev_zone {
 struct rfs_dev_ops {
 	int (*append)(void *dev, u32 zone, u32 blocks, const void *const *data,
 		      const struct rfs_oob *oob, u64 *addr);
+	void (*append_many)(void *dev, struct rfs_send *send, u32 count);
 	int (*wait)(void *dev);
 	int (*read)(void *dev, u64 addr, void *data, struct rfs_oob *oob);
 	int (*copy_read)(void *dev, struct rfs_copy *copy);
@@ -134,6 +138,18 @@ struct rfs_place {
 
 #define RFS_TRIES	3	/* zones that are tried when appends fail */
 
+/* An append among others that are in flight */
+struct rfs_send {
+	u32 zone;
+	u32 n;			/* blocks */
+	const void *const *data;
+	const struct rfs_oob *oob;
+	u64 addr;		/* of the first, then */
+	int error;
+};
+
+#define RFS_TOGETHER	4	/* of them at most */
+
 /* A metadata block in memory */
 struct rfs_buf {
 	struct rfs_buf *hash_next;
@@ -151,6 +167,17 @@ struct rfs_buf {
 		struct rfs_quotas quotas;
 		u8 bytes[RFS_BLOCK_BYTES];
 	};
+};
+
+#define RFS_WRITE_MAX	(RFS_TOGETHER * RFS_SUM_ENTRIES)
+
+/* Metadata blocks that a check-point writes together */
+struct rfs_writing {
+	struct rfs_buf *buf[RFS_WRITE_MAX];
+	u64 old[RFS_WRITE_MAX];	/* where they were */
+	struct rfs_oob oob[RFS_WRITE_MAX];
+	const void *data[RFS_WRITE_MAX];
+	u64 addr[RFS_WRITE_MAX];
 };
 
 struct rfs_list {
@@ -272,6 +299,7 @@ struct rfs_fs {
 	struct rfs_buf *hash[RFS_HASH];
 	struct rfs_list dirty, clean;
 	u32 new_dirty;		/* dirty and never written */
+	struct rfs_writing *writing;
 	u64 owed;		/* data blocks that were promised a place */
 	u64 promised;		/* of them, those that fill holes */
 	u64 reserved;		/* holes of files that room is kept for */
@@ -414,7 +442,8 @@ void rfs_buf_drop(struct rfs_fs *fs, struct rfs_buf *buf);
 /* Forget blocks 0 to blocks - 1 of a file */
 void rfs_bufs_drop(struct rfs_fs *fs, u8 type, u32 ino, u64 blocks);
 /* Write dirty blocks, 63 at most; they are clean then, at new addresses */
-int rfs_bufs_write(struct rfs_fs *fs, struct rfs_buf **buf, u32 n, u32 stream);
+/* The fs->writing->buf, n of them: into their stream */
+int rfs_bufs_write(struct rfs_fs *fs, u32 n, u32 stream);
 void rfs_cache_trim(struct rfs_fs *fs, u32 keep);
 
 /* inode.c */
