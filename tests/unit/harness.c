@@ -143,16 +143,25 @@ uint64_t lba(const Bed *bed, uint32_t zone, uint64_t page)
     return zone * bed->geo.zone_size + page;
 }
 
+/* A sum for each word: sanitized, this was a fourth of what tests took. */
+__attribute__((no_sanitize("address", "undefined"), optimize("O3")))
+static void fill_words(uint8_t *data, uint64_t word)
+{
+    for (uint32_t i = 8; i < PAGE; i += 8) {
+        word += UINT64_C(0x9e3779b97f4a7c15);
+        memcpy(data + i, &word, 8);
+    }
+}
+
 void fill_page(uint8_t *data, uint8_t *oob, uint32_t oob_len, uint64_t page,
                uint64_t tag)
 {
     Rng rng = { tag * 1000003 + page };
+    uint64_t first = tag << 32 | page;
 
-    for (uint32_t i = 0; i < PAGE; i += 8) {
-        uint64_t word = i ? rng_next(&rng) : tag << 32 | page;
-
-        memcpy(data + i, &word, 8);
-    }
+    memset(data, 0, PAGE);      /* all of it may be written, a sanitizer sees */
+    memcpy(data, &first, 8);
+    fill_words(data, rng_next(&rng));
     for (uint32_t i = 0; i < oob_len; i++) {
         oob[i] = rng_next(&rng) | 1;
     }
