@@ -320,7 +320,7 @@ static int dev_copy_land(void *opaque, struct rfs_copy *copy)
 	rfsm_unlock(m);
 	wait_for_completion_io(&c->landed);
 	rfsm_lock(m);
-	return c->error ? -EIO : 0;
+	return c->error;
 }
 
 static int manage(struct rfsm_dev *dev, u32 zone, enum req_op op)

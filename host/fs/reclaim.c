@@ -69,6 +69,12 @@ static bool make_room(struct rfsm *m)
 						RFS_CLEAN_NOW);
 		if (!ret)
 			ret = rfsm_checkpoint(m, 0);
+		if (ret == -ENOMEM) {	/* there may be some in a moment */
+			rfsm_unlock(m);
+			schedule_timeout_uninterruptible(HZ / 50);
+			rfsm_lock(m);
+			ret = 0;
+		}
 		futile = room_left(fs) > best ? 0 : futile + 1;
 		best = max(best, room_left(fs));
 	} while (!ret && rfs_room_low(fs, RFSM_APPEND_MAX) && futile < FUTILE);
