@@ -3,6 +3,7 @@
 
 import json
 import subprocess
+from array import array
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,22 @@ def test_uniform_greedy_is_as_the_formula_says(program: Path) -> None:
     assert 0.65 < u < 0.75
 
 
+def test_trace(program: Path, tmp_path: Path) -> None:
+    """What is written does not depend on what cleaning does with it."""
+    traces = []
+    for groups in (1, 4):
+        path = tmp_path / f"{groups}"
+        found = run(program, f"groups={groups}", f"trace={path}")
+        traces.append(array("I", path.read_bytes()))
+        assert len(traces[-1]) == found["aged"] + found["writes"]
+    blocks = found["file_blocks"][1]
+    assert traces[0] == traces[1]
+    assert 0.8 * blocks < max(traces[0]) < blocks
+    # no block twice in what the page cache holds
+    cache = 256 * 128 * 5 // 1000
+    assert len(set(traces[0][:cache])) == cache
+
+
 def test_groups_help_with_skew_only(program: Path) -> None:
     skewed, uniform = (
         [run(program, f"work={work}", f"groups={n}")["copies"] for n in (1, 4)]
@@ -85,7 +102,8 @@ def test_policies_differ(program: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "word", ["groups=7", "gc=best", "fill=x", "nonsense", "work=tpcc", "set=90", "theta=-1"]
+    "word",
+    ["groups=7", "gc=best", "fill=x", "nonsense", "work=tpcc", "set=90", "theta=-1", "trace=/"],
 )
 def test_refuses(program: Path, word: str) -> None:
     done = subprocess.run([program, word], capture_output=True, text=True, check=False, timeout=60)

@@ -7,6 +7,8 @@
 #ifndef SFSSIM_CACHE_H
 #define SFSSIM_CACHE_H
 
+#include <endian.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "volume.h"
@@ -16,6 +18,7 @@ struct cache {
 	bool *dirty;		/* of each block */
 	u32 *list;		/* of dirty ones, oldest first */
 	u32 count, room;
+	FILE *trace;		/* of what is written; NULL: none is kept */
 };
 
 /* False if there is not the memory; room 0: every write is written at once */
@@ -27,6 +30,7 @@ static inline bool cache_init(struct cache *c, struct volume *v, u32 blocks,
 	c->list = calloc(room + 1, sizeof(*c->list));
 	c->count = 0;
 	c->room = room;
+	c->trace = NULL;
 	return c->dirty && c->list;
 }
 
@@ -35,6 +39,11 @@ static inline void cache_flush(struct cache *c, struct volume_file *file)
 	u32 i;
 
 	for (i = 0; i < c->count; i++) {
+		u32 word = htole32(c->list[i] - file->from);
+
+		/* what cannot be written shows when the file is closed */
+		if (c->trace)
+			fwrite(&word, sizeof(word), 1, c->trace);
 		c->dirty[c->list[i]] = false;
 		volume_write(c->volume, file, c->list[i]);
 	}

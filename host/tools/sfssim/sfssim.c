@@ -25,6 +25,7 @@ static const char usage[] =
 	"  groups=4                    1 to 6\n"
 	"  quantize=iterative          or equi-width, equi-height (as SFS names them)\n"
 	"  gc=cost-hotness             or cost-benefit, greedy\n"
+	"  trace=FILE                  what is written again: 32 bits, little-endian, for each block\n"
 	"Prints one JSON object.\n";
 
 static const char *const gcs[] = { "cost-hotness", "cost-benefit", "greedy" };
@@ -34,7 +35,7 @@ static const char *const quantizes[] = { "iterative", "equi-width",
 struct options {
 	struct volume_config volume;
 	double reserve, fill, set, theta, cache, age, writes;
-	const char *work;
+	const char *work, *trace;
 	u64 seed;
 };
 
@@ -86,6 +87,8 @@ static void set_one(struct options *o, const char *word)
 		o->set = value_of(word, value, 1, 99);
 	else if (IS("work"))
 		o->work = value;
+	else if (IS("trace"))
+		o->trace = value;
 	else if (IS("theta"))
 		o->theta = value_of(word, value, 0, ZIPF_MAX_THETA);
 	else if (IS("seed"))
@@ -134,8 +137,9 @@ static void print_histogram(const struct volume *v, u32 first)
 	printf("]");
 }
 
-static void report(const struct options *o, const struct volume *v, u64 written,
-		   u64 copied, u64 victims, u64 victims_live)
+/* aged: writes again, before it counts */
+static void report(const struct options *o, const struct volume *v, u64 aged,
+		   u64 written, u64 copied, u64 victims, u64 victims_live)
 {
 	double copies = (double)copied / written;
 	u32 i;
@@ -146,6 +150,8 @@ static void report(const struct options *o, const struct volume *v, u64 written,
 	       v->cfg.segments, v->cfg.blocks, o->reserve);
 	printf("\"groups\": %u, \"quantize\": \"%s\", \"gc\": \"%s\", ",
 	       v->cfg.groups, quantizes[v->cfg.quantize], gcs[v->cfg.gc]);
+	printf("\"file_blocks\": [%u, %u], \"aged\": %llu, ", v->file[0].to,
+	       v->file[1].to - v->file[1].from, (unsigned long long)aged);
 	printf("\"seed\": %llu, \"writes\": %llu, \"copies\": %llu, ",
 	       (unsigned long long)o->seed, (unsigned long long)written,
 	       (unsigned long long)copied);
@@ -169,7 +175,7 @@ int main(int argc, char **argv)
 		.reserve = 5, .fill = 85, .set = 20, .theta = 0.99,
 		.cache = 0.5, .age = 2, .writes = 2, .work = "zipf", .seed = 1,
 	};
-	u64 all, i, before, copied, victims, live;
+	u64 all, i, filled, before, copied, victims, live;
 	struct volume_file *file;
 	struct cache cache;
 	struct volume *v;
@@ -200,6 +206,12 @@ int main(int argc, char **argv)
 		refuse("work", "no such workload, or too few blocks for it");
 	for (i = 0; i < file->to && !v->full; i++)
 		volume_write(v, &v->file[i >= file->from], i);
+	if (o.trace) {
+		cache.trace = fopen(o.trace, "wb");
+		if (!cache.trace)
+			refuse("trace", "cannot be written");
+	}
+	filled = v->now;
 	before = all * o.age + v->now;
 	while (v->now < before && !v->full)
 		cache_write(&cache, file, file->from + work_next(work));
@@ -212,7 +224,9 @@ int main(int argc, char **argv)
 		cache_write(&cache, file, file->from + work_next(work));
 	if (v->full)
 		refuse("fill", "no room is left, and nothing to clean");
-	report(&o, v, v->now - before, v->copies - copied,
+	if (cache.trace && (ferror(cache.trace) | fclose(cache.trace)))
+		refuse("trace", "cannot be written");
+	report(&o, v, before - filled, v->now - before, v->copies - copied,
 	       v->cleaned - victims, v->cleaned_live - live);
 	work_free(work);
 	cache_free(&cache);

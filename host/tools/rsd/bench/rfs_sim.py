@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Cleaning of RFS in the guest beside sfssim, on the same writes.
+
+The drive is preset risa with zones of one way each, and with fewer pages a block: 1 GiB then has
+1,024 zones. sfssim says what is written after its page cache; in the guest each such block is
+written by itself, with direct I/O. Three things of the volume the simulator has to be told, since
+it has no metadata: of a zone 1 block in 64 is a summary; data does not have the zones that metadata
+had at the end, nor as many as were free on average.
+"""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from rsd import sim
+from rsd.bench.base import Context, Row, near
+from rsd.bench.guest import finished
+from rsd.bench.sfs import SOURCES
+from rsd.machine import GuestJob, run_guest
+
+DRIVE = {"segment": "way", "pages": "32", "blocks": "256"}
+ZONES, ZONE_BLOCKS = 1024, 256
+SUMMARIES = ZONE_BLOCKS // 64
+STATE = {
+    "segments": ZONES,
+    "blocks": ZONE_BLOCKS - SUMMARIES,
+    "fill": 85,
+    "set": 12,
+    "work": "zipf",
+    "theta": 0.99,
+    "seed": 1,
+    "cache": 0.5,
+    "age": 0.5,
+    "writes": 0.25,
+    "quantize": "iterative",
+}
+GROUPS = (4, 1)
+GC = "cost-benefit"
+TOLERANCE = 0.10
+
+_REPLAY = """\
+import array, glob, json, mmap, os, sys
+aged = int(sys.argv[1])
+blocks = array.array("I", open("/in/trace", "rb").read())
+state = glob.glob("/sys/fs/rfs/*")[0]
+page = mmap.mmap(-1, 4096)
+def total(name):
+    return sum(map(int, open(f"{state}/written_{name}").read().split()))
+def free():
+    return int(open(f"{state}/free_zones").read())
+fd = os.open("/mnt/hot", os.O_WRONLY | os.O_DIRECT)
+frees = []
+for nth, block in enumerate(blocks):
+    if nth == aged:
+        before = total("data"), total("copies")
+    if nth >= aged and nth % 64 == 0:
+        frees.append(free())
+    page[:8] = nth.to_bytes(8, "little")
+    os.pwrite(fd, page, block * 4096)
+written, copied = total("data") - before[0], total("copies") - before[1]
+print(json.dumps({"written": written, "copied": copied, "free": sum(frees) / len(frees)}))
+"""
+
+_SCRIPT = """\
+set -e
+mkfs.rfs -q /dev/nvme0n1
+mount -t rfs -o gc={gc},groups={groups} /dev/nvme0n1 /mnt
+head -c {cold_bytes} /dev/zero >/mnt/cold
+head -c {hot_bytes} /dev/zero >/mnt/hot
+sync
+python3 /in/replay.py {aged} >/out/found
+umount /mnt
+dump.rfs /dev/nvme0n1 zones >/out/zones
+fsck.rfs /dev/nvme0n1
+"""
+
+
+def rfs_sim(context: Context) -> list[Row]:
+    """A row for each number of groups, and what the groups gain."""
+    program = sim.ensure_program(context.cache, context.progress, "sfssim", SOURCES).path
+    found: dict[int, tuple[float, float]] = {}
+    rows = []
+    for groups in GROUPS:
+        step = context.progress.step(f"RFS beside sfssim, {groups} groups")
+        with step, context.cache.scratch("out") as out:
+            trace = out / "trace"
+            planned = _simulate(program, groups, ZONES // 20, trace)
+            guest = _in_guest(context, out, planned, trace, groups)
+            metadata = _metadata_zones(out / "zones")
+            again = _simulate(program, groups, guest["free"] + metadata)
+            simulated = again["copies_a_write"]
+        measured = guest["copied"] / guest["written"]
+        found[groups] = measured, simulated
+        rows.append(
+            Row(
+                f"RFS in the guest, {GC}, groups={groups}: copies a block written, Zipf, "
+                f"{STATE['fill']}% full",
+                f"sfssim's {simulated:.3f}, within {TOLERANCE:.0%}",
+                f"{measured:.3f} ({measured / simulated - 1:+.1%}); of {ZONES} zones "
+                f"{guest['free']:.0f} free, {metadata} metadata's",
+                measured,
+                "",
+                "count",
+                near(measured, simulated, TOLERANCE),
+            )
+        )
+    gains = [1 - found[4][i] / found[1][i] for i in range(2)]
+    rows.append(
+        Row(
+            f"RFS in the guest, {GC}: fewer copies with 4 groups than with 1",
+            f"sfssim's {gains[1]:.0%}",
+            f"{gains[0]:.0%}",
+            gains[0],
+            "",
+            "count",
+            None,
+        )
+    )
+    return rows
+
+
+def _metadata_zones(dump: Path) -> int:
+    """Check-points', the log's, index's and inode map's; `dump` is what dump.rfs says."""
+    states = [line.split()[1:3] for line in dump.read_text().splitlines()[1:]]
+    return sum(stream != "data" and state != "free" for state, stream in states)
+
+
+def _simulate(program: Path, groups: int, reserve: float, trace: Path | None = None) -> Any:
+    """`reserve` zones are not data's."""
+    options = {**STATE, "groups": groups, "gc": GC, "reserve": f"{100 * reserve / ZONES:.4f}"}
+    if trace:
+        options["trace"] = trace
+    words = [f"{name}={value}" for name, value in options.items()]
+    done = subprocess.run([program, *words], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def _in_guest(context: Context, out: Path, planned: Any, trace: Path, groups: int) -> Any:
+    cold, hot = planned["file_blocks"]
+    script = _SCRIPT.format(
+        gc=GC,
+        groups=groups,
+        cold_bytes=cold * 4096,
+        hot_bytes=hot * 4096,
+        aged=planned["aged"],
+    )
+    inputs = {"replay.py": _REPLAY, "trace": trace}
+    job = GuestJob(
+        system="rsd", script=script, inputs=inputs, out_dir=out, namespace=DRIVE, virtual_limit_s=0
+    )
+    finished(run_guest(job, context.built, cache=context.cache), "rfs-sim")
+    return json.loads((out / "found").read_text())
