@@ -12,13 +12,14 @@ flash that takes no time, and that of the drive with its own times stands beside
 
 The guests do the same work in each of several rounds. Whatever else runs on the host, a neighbour
 on the same core, or in the same cache, makes that work dearer and never cheaper: the least of a
-system's rounds is nearest to what the work costs, and least is compared with least. Medians of
-seven rounds have been seen 20% and 40% apart with the same programs, by what else was running; they
-are shown, too.
+system's rounds is nearest to what the work costs, and least is compared with least. That goes for
+each of the readings that a cost is made of: where idling is dear in one round, the work of that
+round would seem cheap. Medians of seven rounds have been seen 20% and 40% apart with the same
+programs, by what else was running; they are shown, too.
 """
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rsd.bench.base import Context, Row
@@ -100,10 +101,29 @@ LOADS = {
 }
 
 
+@dataclass(frozen=True)
+class Round:
+    """What a guest took to idle, for one I/O, and for many."""
+
+    idle: Reading
+    one: Reading
+    many: Reading
+
+
+def least(rounds: Sequence[Round], ios: int) -> float:
+    """CPU microseconds an I/O, each reading being that of the round in which it was least."""
+    idle = min(r.idle.cpu_s / r.idle.wall_s for r in rounds)
+    one, many = (
+        min(span.cpu_s - idle * span.wall_s for span in spans)
+        for spans in ([r.one for r in rounds], [r.many for r in rounds])
+    )
+    return (many - one) / ios * 1e6
+
+
 def _measure(
     context: Context, system: str, loads: Mapping[str, Load], namespace: Mapping[str, str]
-) -> dict[str, float]:
-    """CPU microseconds an I/O of each load, in one guest."""
+) -> dict[str, Round]:
+    """The readings of each load, in one guest."""
     zoned = system != "stock"
     script = f"blkzone reset {BLOCK} || exit\n" if zoned else ""
     script += f"dd if=/dev/zero of={BLOCK} bs=1M count={AREA_MIB} oflag=direct 2>&1 || exit\n"
@@ -128,12 +148,10 @@ def _measure(
             if done != load.ios:
                 raise RsdError(f"host-cost, {system}: {name} did {done} of {load.ios} I/Os")
     pairs = zip(meter.readings[::2], meter.readings[1::2], strict=True)
-    spans = [Reading(b.cpu_s - a.cpu_s, b.wall_s - a.wall_s) for a, b in pairs]
-    idle = spans[0].cpu_s / spans[0].wall_s
-    busy = [span.cpu_s - idle * span.wall_s for span in spans[1:]]
+    idle, *spans = (Reading(b.cpu_s - a.cpu_s, b.wall_s - a.wall_s) for a, b in pairs)
     return {
-        name: (many - one) / load.ios * 1e6
-        for (name, load), one, many in zip(loads.items(), busy[::2], busy[1::2], strict=True)
+        name: Round(idle, one, many)
+        for name, one, many in zip(loads, spans[::2], spans[1::2], strict=True)
     }
 
 
@@ -143,29 +161,34 @@ def host_cost(context: Context) -> list[Row]:
     for name, load in LOADS.items():
         for guest in ((load.stock, ""), ("rsd", load.drive)):
             guests.setdefault(guest, {})[name] = load
-    costs: dict[tuple[str, str], list[float]] = {}
+    rounds: dict[tuple[str, str], list[Round]] = {}
     with context.progress.step(f"host cost, {RUNS} runs") as step:
         for number in range(RUNS):
             for (system, drive), loads in guests.items():
                 step.detail(f"{system} {drive}".rstrip() + f", run {number + 1}")
                 found = _measure(context, system, loads, DRIVES.get(drive, {}))
-                for name, cost in found.items():
-                    costs.setdefault((system, name), []).append(cost)
-    return [_row(load, costs[load.stock, name], costs["rsd", name]) for name, load in LOADS.items()]
+                for name, readings in found.items():
+                    rounds.setdefault((system, name), []).append(readings)
+    return [
+        _row(load, {system: rounds[system, name] for system in (load.stock, "rsd")})
+        for name, load in LOADS.items()
+    ]
 
 
-def _row(load: Load, stock: list[float], ours: list[float]) -> Row:
-    ratio = min(ours) / min(stock)
-    medians = statistics.median(ours) / statistics.median(stock)
+def _row(load: Load, rounds: Mapping[str, Sequence[Round]]) -> Row:
+    costs = {system: [least([r], load.ios) for r in found] for system, found in rounds.items()}
+    least = {system: least(found, load.ios) for system, found in rounds.items()}
+    ratio = least["rsd"] / least[load.stock]
+    medians = {system: statistics.median(values) for system, values in costs.items()}
     shown = ", ".join(
-        f"{name} {min(values):.2f} us (median {statistics.median(values):.2f}, "
-        f"to {max(values):.2f})"
-        for name, values in ((load.stock, stock), ("rsd", ours))
+        f"{system} {least[system]:.2f} us (median {medians[system]:.2f}, "
+        f"{min(values):.2f} to {max(values):.2f})"
+        for system, values in costs.items()
     )
     return Row(
         f"host CPU time of a 4 KiB {load.title}, against {load.stock}",
         f"at most {LIMIT}" if load.required else "informative",
-        f"{ratio:.3f}: {shown}; medians {medians:.3f}",
+        f"{ratio:.3f}: {shown}; medians {medians['rsd'] / medians[load.stock]:.3f}",
         ratio,
         "",
         "wall",
