@@ -4,7 +4,7 @@
 import pytest
 
 from rsd.bench.cpu_meter import Reading
-from rsd.bench.host_cost import Round, least
+from rsd.bench.host_cost import LOADS, Round, least, row
 
 
 def disturbed(idle: float = 0, one: float = 0, many: float = 0) -> Round:
@@ -18,3 +18,11 @@ def test_what_makes_idling_dear_makes_no_work_cheap() -> None:
     # each of the first two alone would have it that the I/Os cost less than they do
     assert [least([r], 10) < 90_000 for r in rounds] == [True, True, False, False]
     assert least(rounds, 10) == pytest.approx(90_000)
+
+
+def test_a_row_says_both() -> None:
+    ours = [disturbed(many=0.1), disturbed(many=0.3)]
+    found = row(LOADS["append"], {"stock-zns": [disturbed(), disturbed()], "rsd": ours})
+    assert found.value == pytest.approx(1 / 0.9)
+    assert found.passed is False
+    assert "; medians 1.222" in found.measured

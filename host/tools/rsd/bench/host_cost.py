@@ -170,18 +170,18 @@ def host_cost(context: Context) -> list[Row]:
                 for name, readings in found.items():
                     rounds.setdefault((system, name), []).append(readings)
     return [
-        _row(load, {system: rounds[system, name] for system in (load.stock, "rsd")})
+        row(load, {system: rounds[system, name] for system in (load.stock, "rsd")})
         for name, load in LOADS.items()
     ]
 
 
-def _row(load: Load, rounds: Mapping[str, Sequence[Round]]) -> Row:
+def row(load: Load, rounds: Mapping[str, Sequence[Round]]) -> Row:
     costs = {system: [least([r], load.ios) for r in found] for system, found in rounds.items()}
-    least = {system: least(found, load.ios) for system, found in rounds.items()}
-    ratio = least["rsd"] / least[load.stock]
+    lowest = {system: least(found, load.ios) for system, found in rounds.items()}
+    ratio = lowest["rsd"] / lowest[load.stock]
     medians = {system: statistics.median(values) for system, values in costs.items()}
     shown = ", ".join(
-        f"{system} {least[system]:.2f} us (median {medians[system]:.2f}, "
+        f"{system} {lowest[system]:.2f} us (median {medians[system]:.2f}, "
         f"{min(values):.2f} to {max(values):.2f})"
         for system, values in costs.items()
     )
