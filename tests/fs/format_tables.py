@@ -14,7 +14,7 @@ DOCUMENT = FS / "doc" / "format.md"
 STRUCT = re.compile(
     r"/\*\*\n \* struct (\w+) - (.*?)\n(.*?) \*/\nstruct \1 \{\n(.*?)^\}", re.M | re.S
 )
-FIELD = re.compile(r"^\t(?:struct )?(\w+) (\w+)(\[\w*\])?;", re.M)
+FIELD = re.compile(r"^\t+(?:struct )?(\w+) (\w+)(\[\w*\])?;", re.M)
 
 
 def comments(text: str) -> dict[str, str]:

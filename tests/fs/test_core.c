@@ -672,6 +672,142 @@ TEST(holes_are_found)
 	end(fs, dev);
 }
 
+static u32 height(struct rfs_fs *fs, u32 ino)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+
+	CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
+	return di->height;
+}
+
+static u64 blocks_of(struct rfs_fs *fs, u32 ino)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+
+	CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
+	return le64_to_cpu(di->blocks);
+}
+
+/* Short files have no index nodes, until they grow; empty ones have none again. */
+TEST(short_files)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	struct rfs_extent extent;
+	u32 ino, i, round;
+	u64 from;
+
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	for (i = RFS_DIRECT; i-- > 0;)
+		put(fs, ino, i, i + 1, 4096);
+	check_clean(fs);
+	for (round = 0; round < 2; round++) {
+		CHECK_EQ(height(fs, ino), 0);
+		CHECK_EQ(blocks_of(fs, ino), RFS_DIRECT);
+		CHECK_EQ(fs->stats.written[RFS_INDEX], 0);
+		for (i = 0; i < RFS_DIRECT; i++)
+			expect(fs, ino, i, i + 1, 4096);
+		expect(fs, ino, RFS_DIRECT, 0, 0);
+		rfs_drop(fs);
+		fs = mount(dev);
+	}
+	CHECK_EQ(rfs_punch(fs, ino, 2, 4, false), 0);
+	CHECK_EQ(rfs_truncate(fs, ino, 6 * 4096 + 5, false), 0);
+	CHECK_EQ(seek(fs, ino, 0, 7, false), 2);
+	CHECK_EQ(seek(fs, ino, 2, 7, true), 4);
+	CHECK_EQ(seek(fs, ino, 4, 300, false), 7);
+	CHECK_EQ(seek(fs, ino, 7, 300, true), 300);
+	from = 2;
+	CHECK_EQ(rfs_map_extent(fs, ino, &from, 9, &extent), 0);
+	CHECK_EQ(extent.block, 4);
+	CHECK_EQ(blocks_of(fs, ino), RFS_DIRECT - 2);
+	/* all of them are in the first node then */
+	put(fs, ino, RFS_DIRECT, 8, 4096);
+	CHECK_EQ(height(fs, ino), 1);
+	CHECK_EQ(blocks_of(fs, ino), RFS_DIRECT);
+	for (round = 0; round < 2; round++) {
+		check_clean(fs);
+		for (i = 0; i <= RFS_DIRECT; i++)
+			expect(fs, ino, i, i == 2 || i == 3 ? 0 : i + 1,
+			       i == 6 ? 5 : 4096);
+		rfs_drop(fs);
+		fs = mount(dev);
+	}
+	CHECK_EQ(rfs_truncate(fs, ino, 4096, false), 0);
+	CHECK_EQ(height(fs, ino), 1);
+	CHECK_EQ(rfs_truncate(fs, ino, 0, false), 0);
+	CHECK_EQ(height(fs, ino), 0);
+	CHECK_EQ(blocks_of(fs, ino), 0);
+	put(fs, ino, 3, 9, 4096);
+	check_clean(fs);
+	CHECK_EQ(height(fs, ino), 0);
+	expect(fs, ino, 3, 9, 4096);
+	end(fs, dev);
+}
+
+/* Room is kept for blocks of a short file, and goes along when it grows. */
+TEST(short_files_reserved)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	u64 from = 1;
+	u32 ino;
+
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	put(fs, ino, 3, 1, 4096);
+	CHECK_EQ(rfs_reserve(fs, ino, &from, RFS_DIRECT), 0);
+	CHECK_EQ(fs->reserved, 5);
+	CHECK_EQ(height(fs, ino), 0);
+	put(fs, ino, 2, 2, 4096);
+	CHECK_EQ(rfs_punch(fs, ino, 3, 4, true), 0);
+	CHECK_EQ(fs->reserved, 5);
+	check_clean(fs);
+	rfs_drop(fs);
+	fs = mount(dev);
+	CHECK_EQ(fs->reserved, 5);
+	put(fs, ino, 300, 3, 4096);
+	CHECK_EQ(height(fs, ino), 2);
+	CHECK_EQ(blocks_of(fs, ino), 6 + 1 + 3);
+	CHECK_EQ(fs->reserved, 5);
+	expect(fs, ino, 2, 2, 4096);
+	check_clean(fs);
+	CHECK_EQ(rfs_truncate(fs, ino, 0, false), 0);
+	CHECK_EQ(fs->reserved, 0);
+	end(fs, dev);
+}
+
+/* A target of a symlink is where others have pointers. */
+TEST(short_files_and_symlinks)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	struct rfs_new link = { .mode = S_IFLNK | 0777 };
+	char target[300] = { 0 };
+	u32 ino, len, round, l;
+
+	for (l = 90; l < 300; l += 199) {
+		memset(target, 0xff, l);
+		target[l] = 0;
+		link.target = target;
+		CHECK_EQ(rfs_create(fs, 2, l < 96 ? "a" : "b", &link, &ino), 0);
+		for (round = 0; round < 3; round++) {
+			check_clean(fs);
+			CHECK_EQ(blocks_of(fs, ino), l > 96);
+			CHECK_EQ(rfs_readlink(fs, ino, block, &len), 0);
+			CHECK_EQ(len, l);
+			CHECK(!memcmp(block, target, l));
+			rfs_drop(fs);
+			fs = mount(dev);
+		}
+		CHECK_EQ(rfs_unlink(fs, 2, l < 96 ? "a" : "b", &ino), 0);
+		CHECK_EQ(rfs_free_orphan(fs, ino), 0);
+	}
+	check_clean(fs);
+	end(fs, dev);
+}
+
 /* In pieces, so that nobody waits for the whole of it */
 TEST(holes_of_a_dense_file)
 {
@@ -2053,8 +2189,12 @@ TEST(older_volume)
 	CHECK_EQ(rfs_rename(fs, 2, "f", 2, "g", RFS_REC_WHITEOUT, &file),
 		 -EOPNOTSUPP);
 	CHECK_EQ(rfs_rename(fs, 2, "f", 2, "g", 0, NULL), 0);
+	CHECK_EQ(height(fs, ino), 0);
+	put(fs, ino, 1, 8, 4096);
+	CHECK_EQ(height(fs, ino), 1);
 	check_clean(fs);
 	expect(fs, ino, 0, 7, 4096);
+	expect(fs, ino, 1, 8, 4096);
 	end(fs, dev);
 }
 

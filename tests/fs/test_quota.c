@@ -237,7 +237,7 @@ TEST(quota_counted_anew)
 	CHECK_EQ(rfs_quota_on(fs), 0);
 	CHECK_EQ(dev->reads, reads);	/* it was counted all the time */
 	rfs_quota_off(fs);
-	CHECK_EQ(put(fs, ino, 1), 0);
+	CHECK_EQ(put(fs, ino, RFS_DIRECT), 0);	/* and a node */
 	CHECK_EQ(rfs_unmount(fs), 0);
 	fs = mount(dev);
 	CHECK(!fs->counting);
@@ -286,9 +286,9 @@ TEST(quota_hard)
 	CHECK_EQ(chown_to(fs, others, ALICE, STAFF, 0), -EDQUOT);
 	/* a group's limit is asked for too, unless nobody enforces it */
 	limit(fs, RFS_QUOTA_GROUP, STAFF, 14, 0);
-	CHECK_EQ(put(fs, others, 1), -EDQUOT);
+	CHECK_EQ(put(fs, others, RFS_DIRECT), -EDQUOT);
 	fs->enforced = 1 << RFS_QUOTA_USER;
-	CHECK_EQ(put(fs, others, 1), 0);
+	CHECK_EQ(put(fs, others, RFS_DIRECT), 0);
 	CHECK_EQ(put(fs, ino, 2), -EDQUOT);
 	check_clean(fs);
 	end(fs, dev);
@@ -297,7 +297,7 @@ TEST(quota_hard)
 /* Index nodes that a block takes are told before it takes them. */
 TEST(quota_nodes)
 {
-	static const u64 at[] = { 0, 1, 251, 252, 253, 5, 63503, 63504, 70000,
+	static const u64 at[] = { 0, 7, 1, 251, 6, 252, 253, 5, 63503, 63504, 70000,
 				  16003008, 16003009, 5000000, 4032758015ULL };
 	struct memdev *dev;
 	struct rfs_fs *fs = mount_new(&dev);
@@ -352,7 +352,7 @@ TEST(quota_soft)
 	CHECK_EQ(rfs_quota_set(fs, RFS_QUOTA_USER, RFS_QUOTA_GRACE, &grace), 0);
 	CHECK_EQ(rfs_quota_set(fs, RFS_QUOTA_USER, ALICE, &q), 0);
 	for (i = 0; i < 2; i++)
-		CHECK_EQ(put(fs, ino, i), 0);
+		CHECK_EQ(put(fs, ino, RFS_DIRECT * i), 0);
 	CHECK_EQ(of(fs, RFS_QUOTA_USER, ALICE).space_end, 0);
 	CHECK_EQ(put(fs, ino, 2), 0);
 	q = of(fs, RFS_QUOTA_USER, ALICE);	/* with the node it is over */
@@ -392,7 +392,7 @@ TEST(quota_held)
 	u64 held;
 	bool hole;
 
-	CHECK_EQ(put(fs, ino, 0), 0);
+	CHECK_EQ(put(fs, ino, RFS_DIRECT), 0);	/* and a node */
 	limit(fs, RFS_QUOTA_USER, ALICE, 6, 0);
 	limit(fs, RFS_QUOTA_USER, BOB, 5, 0);
 	for (i = 1; i <= 4; i++)
@@ -516,7 +516,9 @@ TEST(quota_cleaned)
 TEST(quota_ranges)
 {
 	static const struct { u64 from, to; bool first; } range[] = {
-		{ 0, 1, false }, { 0, 10, false }, { 0, 300, false },
+		{ 0, 1, false }, { 0, 7, false }, { 3, 8, false },
+		{ 5, 7, true }, { 6, 8, true }, { 7, 9, true },
+		{ 0, 10, false }, { 0, 300, false }, { 3, 300, false },
 		{ 0, 300, true }, { 300, 310, false }, { 300, 310, true },
 		{ 250, 254, true }, { 0, 990, false }, { 100, 4000, true },
 		{ 62000, 63504, false }, { 70000, 74000, true },
@@ -582,7 +584,7 @@ TEST(quota_unreadable)
 	CHECK_EQ(rfs_unmount(fs), 0);
 	fs = mount(dev);
 	CHECK_EQ(rfs_quota_on(fs), 0);
-	expect(fs, RFS_QUOTA_USER, ALICE, 4, 1);
+	expect(fs, RFS_QUOTA_USER, ALICE, 3, 1);
 	check_clean(fs);
 	end(fs, dev);
 }

@@ -223,7 +223,8 @@ static int check_inode(struct check *c, u32 ino)
 {
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
-	u64 blocks;
+	u64 blocks = 0;
+	u32 i, n;
 	int ret = rfs_iget(c->fs, ino, &di, &buf);
 
 	if (ret) {
@@ -234,7 +235,9 @@ static int check_inode(struct check *c, u32 ino)
 		fault(c, "inode %u: height %u", ino, di->height);
 		return 0;
 	}
-	blocks = check_tree(c, di, &di->root, di->height, 0);
+	n = rfs_tops(c->fs, di);
+	for (i = 0; i < n; i++)
+		blocks += check_tree(c, di, rfs_top(di, i), di->height, i);
 	blocks += check_xattrs(c, di);
 	if (blocks != le64_to_cpu(di->blocks))
 		fault(c, "inode %u: says %llu blocks, has %llu", ino,

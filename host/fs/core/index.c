@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Where a file's blocks are: a radix tree of nodes with 252 pointers each. */
+/*
+ * Where a file's blocks are: a radix tree of nodes with 252 pointers each, or,
+ * of a short file, pointers in its inode.
+ */
 #include "rfs.h"
 
 static u64 span(u32 level)
@@ -11,24 +14,49 @@ static u64 span(u32 level)
 	return blocks;
 }
 
-/* One level more: what was the root is the first below the new one. */
+static bool in_use(const struct rfs_ptr *ptr)
+{
+	return rfs_addr(ptr->addr) || ptr->flags & RFS_PTR_RESERVED;
+}
+
+/* Blocks that there are pointers to without one level more */
+static u64 reach(const struct rfs_fs *fs, const struct rfs_dinode *di)
+{
+	return di->height ? span(di->height) : rfs_tops(fs, di);
+}
+
+/* Will a node be made of what the inode points to if the tree grows? */
+static bool has_top(const struct rfs_fs *fs, struct rfs_dinode *di)
+{
+	u32 i, n = rfs_tops(fs, di);
+
+	for (i = 0; !di->height && i < n; i++)
+		if (in_use(rfs_top(di, i)))
+			return true;
+	return di->height;
+}
+
+/* One level more: what the inode points to is the first below it. */
 static int grow(struct rfs_fs *fs, struct rfs_dinode *di, struct rfs_buf *ibuf)
 {
 	u32 ino = le32_to_cpu(di->ino);
 	struct rfs_buf *buf;
+	u32 i, n = rfs_tops(fs, di);
 	u8 level = di->height + 1;
 	int ret;
 
 	if (level > RFS_HEIGHT_MAX)
 		return -EFBIG;
-	if (di->height || rfs_addr(di->root.addr) || di->root.flags) {
+	if (has_top(fs, di)) {
 		ret = rfs_buf_new(fs, RFS_INDEX, ino, le32_to_cpu(di->gen),
 				  RFS_INDEX_OFF(level, 0), &buf);
 		if (ret)
 			return ret;
 		buf->head.level = level;
-		buf->node.ptr[0] = di->root;
-		memset(&di->root, 0, sizeof(di->root));
+		for (i = 0; i < n; i++) {
+			buf->node.ptr[i] = *rfs_top(di, i);
+			memset(rfs_top(di, i), 0, sizeof(di->root));
+		}
 		ret = rfs_blocks_add(fs, di, 1);
 		if (ret)
 			return ret;
@@ -93,14 +121,14 @@ int rfs_map_slot(struct rfs_fs *fs, u32 ino, u32 level, u64 nr, bool create,
 		return ret;
 	if (di->height > RFS_HEIGHT_MAX)
 		return -EUCLEAN;
-	while (level > di->height || first >= span(di->height)) {
+	while (level > di->height || first >= reach(fs, di)) {
 		if (!create)
 			return 0;
 		ret = grow(fs, di, ibuf);
 		if (ret)
 			return ret;
 	}
-	*slot = &di->root;
+	*slot = rfs_top(di, di->height ? 0 : first);
 	*buf = ibuf;
 	for (at = di->height; at > level; at--) {
 		struct rfs_buf *node;
@@ -163,27 +191,26 @@ static bool data(const struct rfs_ptr *ptr)
 	return rfs_addr(ptr->addr);
 }
 
-static bool in_use(const struct rfs_ptr *ptr)
-{
-	return rfs_addr(ptr->addr) || ptr->flags & RFS_PTR_RESERVED;
-}
-
 static bool nothing(const struct rfs_ptr *ptr)
 {
 	return !in_use(ptr);
 }
 
-/* How many blocks from a slot on, within its block, are such */
-static u64 pass_over(const struct rfs_ptr *slot, const struct rfs_buf *buf,
-		     u64 block, bool (*such)(const struct rfs_ptr *ptr))
+/* How many from a file's block on, within the block of its pointer, are such */
+static u64 pass_over(struct rfs_fs *fs, u32 ino, struct rfs_buf *buf, u64 block,
+		     bool (*such)(const struct rfs_ptr *ptr))
 {
-	u64 n = 0, most = 1;	/* slots of a file of one block */
+	struct rfs_dinode *di = &buf->inodes.inode[ino % RFS_BLOCK_INODES];
+	struct rfs_ptr *slot = buf->node.ptr;
+	u32 at, i, n = RFS_FANOUT;
 
-	if (buf->type == RFS_INDEX)
-		most = RFS_FANOUT - block % RFS_FANOUT;
-	while (n < most && such(&slot[n]))
-		n++;
-	return n;
+	if (buf->type != RFS_INDEX)
+		n = rfs_tops(fs, di);
+	at = block % n;
+	for (i = at; i < n; i++)
+		if (!such(buf->type == RFS_INDEX ? &slot[i] : rfs_top(di, i)))
+			break;
+	return i - at;
 }
 
 int rfs_map_seek(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool for_data,
@@ -200,7 +227,7 @@ int rfs_map_seek(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool for_data,
 			return -EAGAIN;
 		ret = rfs_map_slot(fs, ino, 0, *out, false, &slot, &buf);
 		if (!ret && slot)
-			skip = pass_over(slot, buf, *out,
+			skip = pass_over(fs, ino, buf, *out,
 					 for_data ? hole : data);
 		else if (!ret && for_data)
 			ret = hole_at(fs, ino, *out, &skip);
@@ -326,6 +353,7 @@ static int prune(struct prune *p, struct rfs_ptr *slot, struct rfs_buf *holder,
 int rfs_map_prune(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool keep)
 {
 	struct prune p = { .fs = fs, .from = from, .to = to, .keep = keep };
+	u32 i, n;
 	int ret;
 
 	ret = rfs_iget(fs, ino, &p.di, &p.ibuf);
@@ -333,15 +361,19 @@ int rfs_map_prune(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool keep)
 		return ret;
 	if (p.di->height > RFS_HEIGHT_MAX)
 		return -EUCLEAN;
-	ret = prune(&p, &p.di->root, p.ibuf, p.di->height, 0);
+	n = rfs_tops(fs, p.di);
+	for (i = 0; !ret && i < n; i++)
+		ret = prune(&p, rfs_top(p.di, i), p.ibuf, p.di->height, i);
 	rfs_buf_dirty(fs, p.ibuf);
 	if (p.gone) {
 		int err = rfs_blocks_add(fs, p.di, -(s64)p.gone);
 
 		ret = ret ? ret : err;
 	}
-	if (!ret && !from && to == ~0ULL)
+	if (!ret && !from && to == ~0ULL && p.di->height) {
 		p.di->height = 0;
+		memset(p.di->direct, 0, sizeof(p.di->direct));
+	}
 	return ret;
 }
 
@@ -382,8 +414,8 @@ int rfs_map_needs(struct rfs_fs *fs, u32 ino, u64 block, u32 *nodes)
 	if (ret)
 		return ret;
 	for (height = di->height; height < RFS_HEIGHT_MAX &&
-	     block >= span(height); height++)
-		*nodes += height || in_use(&di->root);
+	     block >= (height ? span(height) : reach(fs, di)); height++)
+		*nodes += height || has_top(fs, di);
 	if (height > di->height) {
 		/* a file without blocks gets its first node now */
 		*nodes += *nodes ? height - 1 : height;
@@ -419,9 +451,9 @@ int rfs_map_needs_all(struct rfs_fs *fs, u32 ino, u64 from, u64 to, u64 *nodes)
 	for (first = true; !ret && from / RFS_FANOUT < (to - 1) / RFS_FANOUT;
 	     from += RFS_FANOUT - from % RFS_FANOUT, first = false) {
 		ret = rfs_map_needs(fs, ino, from, &more);
-		/* the first leaf of a file that grows from one block */
+		/* the first leaf of a file that had none */
 		if (!di->height && from < RFS_FANOUT)
-			more = !in_use(&di->root);
+			more = !has_top(fs, di);
 		*nodes += split && first ? more : !!more;
 	}
 	return ret;
@@ -463,7 +495,7 @@ int rfs_map_extent(struct rfs_fs *fs, u32 ino, u64 *from, u64 to,
 			return -EAGAIN;
 		ret = rfs_map_slot(fs, ino, 0, *from, false, &slot, &buf);
 		if (!ret && slot)
-			skip = pass_over(slot, buf, *from, nothing);
+			skip = pass_over(fs, ino, buf, *from, nothing);
 		else if (!ret)
 			ret = hole_at(fs, ino, *from, &skip);
 		if (ret)

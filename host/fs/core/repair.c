@@ -283,16 +283,17 @@ static int walk_xattrs(struct rfs_walk *w, struct rfs_dinode *di,
 	return 0;
 }
 
-int rfs_walk_whole(struct rfs_walk *w, const struct rfs_dinode *di, bool *ok)
+int rfs_walk_whole(struct rfs_walk *w, struct rfs_dinode *di, bool *ok)
 {
+	u32 i, n = rfs_tops(w->fs, di);
 	int ret = 0;
 
 	*ok = di->height <= RFS_HEIGHT_MAX;
 	if (*ok && di->xattr)
 		ret = xattrs_ok(w, di, ok);
-	if (ret || !*ok)
-		return ret;
-	return tree_ok(w, di, &di->root, di->height, 0, ok);
+	for (i = 0; !ret && *ok && i < n; i++)
+		ret = tree_ok(w, di, rfs_top(di, i), di->height, i, ok);
+	return ret;
 }
 
 int rfs_walk_push(struct rfs_walk *w, u32 ino)
@@ -486,6 +487,7 @@ static int walk_inode(struct rfs_walk *w, u32 ino)
 	u64 before = w->report->faults, blocks = 0;
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
+	u32 i, n;
 	bool ok;
 	int ret = rfs_iget(w->fs, ino, &di, &buf);
 
@@ -495,9 +497,14 @@ static int walk_inode(struct rfs_walk *w, u32 ino)
 		rfs_walk_lose(w, "inode %u: height %u", ino, di->height);
 		di->height = 0;
 		memset(&di->root, 0, sizeof(di->root));
+		if (!S_ISLNK(le32_to_cpu(di->mode)))
+			memset(di->direct, 0, sizeof(di->direct));
 		rfs_buf_dirty(w->fs, buf);
 	}
-	ret = walk_tree(w, di, &di->root, buf, di->height, 0, &blocks);
+	n = rfs_tops(w->fs, di);
+	for (i = 0; !ret && i < n; i++)
+		ret = walk_tree(w, di, rfs_top(di, i), buf, di->height, i,
+				&blocks);
 	if (!ret)
 		ret = walk_xattrs(w, di, buf, &blocks);
 	if (ret)

@@ -38,7 +38,7 @@ int rfs_walk_push_tops(struct rfs_walk *w);
 int rfs_walk_run(struct rfs_walk *w);
 bool rfs_walk_reached(struct rfs_walk *w, u32 ino);
 /* All blocks of an inode are there, and nobody has claimed them */
-int rfs_walk_whole(struct rfs_walk *w, const struct rfs_dinode *di, bool *ok);
+int rfs_walk_whole(struct rfs_walk *w, struct rfs_dinode *di, bool *ok);
 int rfs_walk_links(struct rfs_walk *w);
 /* Errors of visit other than -ENOMEM and -EIO are not its end */
 int rfs_each_inode(struct rfs_walk *w,

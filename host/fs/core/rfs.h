@@ -457,6 +457,23 @@ int rfs_imap_get(struct rfs_fs *fs, u32 block, bool create,
 		 struct rfs_buf **out);
 
 /* index.c */
+/*
+ * How many pointers of an inode are in use: one to the top of its tree or, at
+ * height 0, those of its first blocks.
+ */
+static inline u32 rfs_tops(const struct rfs_fs *fs, const struct rfs_dinode *di)
+{
+	bool direct = le32_to_cpu(fs->super.incompat) & RFS_INCOMPAT_DIRECT;
+
+	return direct && !di->height && !S_ISLNK(le32_to_cpu(di->mode)) ?
+	       RFS_DIRECT : 1;
+}
+
+static inline struct rfs_ptr *rfs_top(struct rfs_dinode *di, u32 i)
+{
+	return i ? &di->direct[i - 1] : &di->root;
+}
+
 int rfs_map_get(struct rfs_fs *fs, u32 ino, u64 block, struct rfs_ptr *out);
 int rfs_map_set(struct rfs_fs *fs, u32 ino, u64 block,
 		const struct rfs_ptr *ptr);

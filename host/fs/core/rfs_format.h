@@ -35,8 +35,9 @@
 #define RFS_INCOMPAT_SUMMARY	0x1	/* ms=0: backpointers in summaries only */
 #define RFS_INCOMPAT_POSIX	0x2	/* attributes, whiteouts, reserved blocks */
 #define RFS_INCOMPAT_QUOTA	0x4	/* inode 1, blocks and records of quotas */
+#define RFS_INCOMPAT_DIRECT	0x8	/* pointers of short files in the inode */
 #define RFS_INCOMPAT_KNOWN	(RFS_INCOMPAT_SUMMARY | RFS_INCOMPAT_POSIX | \
-				 RFS_INCOMPAT_QUOTA)
+				 RFS_INCOMPAT_QUOTA | RFS_INCOMPAT_DIRECT)
 #define RFS_RO_COMPAT_KNOWN	0
 #define RFS_COMPAT_KNOWN	0
 
@@ -362,13 +363,14 @@ struct rfs_node {
  * @attr_version: version of the last change of size or attributes
  * @wcount: block writes since it was created (SFS 3.3, file hotness)
  * @last_write: of any of its blocks, ns since 1970
- * @height: of its index tree; 0: @root is the file's only block
+ * @height: of its index tree; 0: @root is block 0
  * @pad: 0
  * @root: top of its index tree
  * @xattr: address of its extended attributes, 0 if none
  * @project: quota project
  * @inline_len: bytes used of @inl
- * @inl: symlink target, if it fits
+ * @inl: symlink target, if it fits; of others at height 0 @direct
+ * @direct: blocks 1 to 6 at height 0, if RFS_INCOMPAT_DIRECT is set
  */
 struct rfs_dinode {
 	__le32 ino;
@@ -396,10 +398,14 @@ struct rfs_dinode {
 	__le64 xattr;
 	__le32 project;
 	__le32 inline_len;
-	__u8 inl[96];
+	union {
+		__u8 inl[96];
+		struct rfs_ptr direct[6];
+	};
 };
 
 #define RFS_INLINE_MAX		96
+#define RFS_DIRECT		7	/* @root, @direct */
 
 /**
  * struct rfs_inodes - 16 inodes
@@ -718,6 +724,7 @@ RFS_AT(rfs_dinode, xattr, 136);
 RFS_AT(rfs_dinode, project, 144);
 RFS_AT(rfs_dinode, inline_len, 148);
 RFS_AT(rfs_dinode, inl, 152);
+RFS_AT(rfs_dinode, direct, 152);
 
 RFS_SIZE(rfs_inodes, 4096);
 RFS_AT(rfs_inodes, head, 0);

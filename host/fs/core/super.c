@@ -187,6 +187,7 @@ int rfs_super_make(struct rfs_fs *fs, u32 cap, const u8 uuid[16],
 		return -ENOSPC;
 	super->version = cpu_to_le32(RFS_FORMAT_VERSION);
 	super->incompat = cpu_to_le32(RFS_INCOMPAT_POSIX | RFS_INCOMPAT_QUOTA |
+				      RFS_INCOMPAT_DIRECT |
 				      (oob ? 0 : RFS_INCOMPAT_SUMMARY));
 	memcpy(super->uuid, uuid, sizeof(super->uuid));
 	memcpy(super->label, label, min(strlen(label), sizeof(super->label)));
