@@ -30,6 +30,28 @@ static u64 room_left(const struct rfs_fs *fs)
 	return blocks;
 }
 
+/*
+ * Zones are what who waits lacks? If not, it waits for a check-point, which may
+ * have been written meanwhile. Data that is to be overwritten or deleted soon
+ * need not be written for that.
+ */
+static bool zones_lack(struct rfsm *m)
+{
+	struct rfs_fs *fs = m->fs;
+	int ret = 0;
+	bool lack;
+
+	rfsm_lock(m);
+	lack = fs->read_only || rfs_room_low(fs, RFSM_APPEND_MAX);
+	m->seeking = lack;
+	if (!lack && fs->dirty.count >= fs->dirty_max)
+		ret = rfsm_checkpoint(m, 0);
+	rfsm_unlock(m);
+	if (ret)
+		rfsm_failed(m, ret);
+	return lack;
+}
+
 #define FUTILE	8	/* rounds without a gain, then there is none */
 
 static int clean(struct rfsm *m, enum rfs_clean how)
@@ -57,6 +79,8 @@ static bool make_room(struct rfsm *m)
 	u64 best;
 	int ret;
 
+	if (!zones_lack(m))
+		return true;
 	write_back(m);
 	rfsm_lock(m);
 	best = room_left(fs);
