@@ -188,7 +188,12 @@ static u32 pages_most(const struct rfsm *m)
 static struct txn *run_over(struct run *run, int error)
 {
 	struct rfsm *m = run->m;
+	u32 i;
 
+	/* they are in use now: not counted twice until the last has landed */
+	for (i = 0; !run->txn->copy && i < run->n; i++)
+		rfsm_unpromise(m, run->txn->inode,
+			       run->txn->folio[run->first + i]);
 	if (!run->txn->copy)
 		m->pages_flying -= run->n;
 	if (m->pages_flying <= pages_most(m) / 2 &&
