@@ -17,7 +17,9 @@ static struct inode *get_inode(struct super_block *sb, u64 ino, u32 gen)
 		return ERR_PTR(-ESTALE);
 	if (IS_ERR(inode))
 		return ERR_PTR(rfsm_failed(m, PTR_ERR(inode)));
-	if (inode->i_generation != gen || !inode->i_nlink) {
+	/* a file without a name is there as long as somebody has it open */
+	if (inode->i_generation != gen ||
+	    (!inode->i_nlink && S_ISDIR(inode->i_mode))) {
 		iput(inode);
 		return ERR_PTR(-ESTALE);
 	}

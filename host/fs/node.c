@@ -234,6 +234,8 @@ int rfsm_set_size(struct inode *inode, loff_t size)
 	rfsm_lock(m);
 	rfsm_reload(inode);
 	rfsm_unlock(m);
+	if (!ret)	/* both are the record's */
+		inode_set_mtime_to_ts(inode, inode_get_ctime(inode));
 out:
 	filemap_invalidate_unlock(inode->i_mapping);
 	return ret;
@@ -309,7 +311,7 @@ int rfsm_setattr(struct mnt_idmap *idmap, struct dentry *dentry,
 				return ret;
 			/* the record of the size has the time as well */
 			if (!(attr->ia_valid & ATTR_MTIME_SET))
-				logged &= ~ATTR_MTIME;
+				attr->ia_valid &= ~(ATTR_MTIME | ATTR_CTIME);
 		}
 	}
 	/* before there is another owner, for whom no bit may be set by then */
@@ -324,14 +326,16 @@ int rfsm_setattr(struct mnt_idmap *idmap, struct dentry *dentry,
 			logged &= ~ATTR_MODE;
 	}
 	setattr_copy(idmap, inode, attr);
-	if (!(attr->ia_valid & logged))
+	if (!(attr->ia_valid & logged)) {
+		if (attr->ia_valid & ATTR_CTIME)
+			mark_inode_dirty(inode);
 		return 0;
-	ret = rfsm_log_attributes(inode, rfsm_inode(inode)->flags);
-	if (ret) {	/* as before: the new owner may have had no room */
-		rfsm_lock(m);
-		rfsm_reload(inode);
-		rfsm_unlock(m);
 	}
+	ret = rfsm_log_attributes(inode, rfsm_inode(inode)->flags);
+	/* its time; or as before: the new owner may have had no room */
+	rfsm_lock(m);
+	rfsm_reload(inode);
+	rfsm_unlock(m);
 	return ret;
 }
 

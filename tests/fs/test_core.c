@@ -562,6 +562,45 @@ TEST(orphans)
 	end(fs, dev);
 }
 
+/* They go in any order, and but for lists of older versions without a search. */
+TEST(orphans_in_any_order)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	u32 ino[41], i;
+
+	for (i = 0; i < 41; i++)
+		CHECK_EQ(rfs_create(fs, 2, NULL, &file, &ino[i]), 0);
+	for (i = 0; i < 41; i += 2) {	/* as older versions have it */
+		CHECK_EQ(rfs_iget(fs, ino[i], &di, &buf), 0);
+		di->parent = cpu_to_le32(i % 3 ? 2 : 0xffffffff);
+	}
+	for (i = 1; i < 38; i++) {
+		CHECK_EQ(rfs_free_orphan(fs, ino[i * 7 % 41]), 0);
+		check_clean(fs);
+	}
+	CHECK_EQ(rfs_create(fs, 2, NULL, &file, &ino[40]), 0);
+	CHECK_EQ(rfs_link(fs, 2, "name", ino[0]), 0);
+	CHECK_EQ(rfs_iget(fs, ino[0], &di, &buf), 0);
+	CHECK_EQ(le32_to_cpu(di->parent), 2);
+	check_clean(fs);
+	CHECK_EQ(rfs_fsync(fs, ino[0]), 0);
+	rfs_drop(fs);
+	fs = mount(dev);
+	CHECK_EQ(fs->inodes, 2);
+	for (i = 0; i < 4; i++)
+		CHECK_EQ(rfs_create(fs, 2, NULL, &file, &ino[i]), 0);
+	/* a search would not end */
+	CHECK_EQ(rfs_iget(fs, ino[3], &di, &buf), 0);
+	di->next_orphan = cpu_to_le32(ino[3]);
+	CHECK_EQ(rfs_free_orphan(fs, ino[0]), 0);
+	CHECK_EQ(rfs_free_orphan(fs, ino[1]), 0);
+	rfs_drop(fs);
+	end(mount(dev), dev);
+}
+
 TEST(temporary_files)
 {
 	struct memdev *dev = new_dev(&geometry);

@@ -84,11 +84,25 @@ static int set_target(struct rfs_fs *fs, struct rfs_dinode *di,
 	return 0;
 }
 
+/* Orphans say who is before them in the list: they leave it without a search. */
+static void set_before(struct rfs_fs *fs, __le32 next, __le32 before)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+
+	/* one that cannot be read now is sought later */
+	if (!next || rfs_iget(fs, le32_to_cpu(next), &di, &buf) || di->nlink)
+		return;
+	di->parent = before;
+	rfs_buf_dirty(fs, buf);
+}
+
 /* An inode without a name. */
 static void to_orphans(struct rfs_fs *fs, struct rfs_dinode *di)
 {
 	di->nlink = 0;
 	di->next_orphan = cpu_to_le32(fs->orphans);
+	set_before(fs, di->next_orphan, di->ino);
 	fs->orphans = le32_to_cpu(di->ino);
 }
 
@@ -158,27 +172,24 @@ static int apply_create(struct rfs_fs *fs, const struct rfs_rec *rec,
 	return touch_dir(fs, dir, rec, S_ISDIR(mode));
 }
 
-static int leave_orphans(struct rfs_fs *fs, u32 ino, __le32 next)
+/* The orphan before another, which is not the first. */
+static int find_before(struct rfs_fs *fs, const struct rfs_dinode *of,
+		       struct rfs_dinode **di, struct rfs_buf **buf)
 {
-	struct rfs_dinode *di;
-	struct rfs_buf *buf;
 	u32 at = fs->orphans, mark = at, steps = 0, limit = 1;
 	int ret;
 
-	if (at == ino) {
-		fs->orphans = le32_to_cpu(next);
+	/* as it says, unless the list is of an older version */
+	if (!rfs_iget(fs, le32_to_cpu(of->parent), di, buf) && !(*di)->nlink &&
+	    (*di)->next_orphan == of->ino)
 		return 0;
-	}
 	while (at) {
-		ret = rfs_iget(fs, at, &di, &buf);
+		ret = rfs_iget(fs, at, di, buf);
 		if (ret)
 			return ret;
-		at = le32_to_cpu(di->next_orphan);
-		if (at == ino) {
-			di->next_orphan = next;
-			rfs_buf_dirty(fs, buf);
+		if ((*di)->next_orphan == of->ino)
 			return 0;
-		}
+		at = le32_to_cpu((*di)->next_orphan);
 		/* a damaged list may go round: Brent's way to see it */
 		if (at == mark)
 			return -EUCLEAN;
@@ -189,6 +200,25 @@ static int leave_orphans(struct rfs_fs *fs, u32 ino, __le32 next)
 		}
 	}
 	return -EUCLEAN;
+}
+
+static int leave_orphans(struct rfs_fs *fs, const struct rfs_dinode *of)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret;
+
+	if (fs->orphans == le32_to_cpu(of->ino)) {
+		fs->orphans = le32_to_cpu(of->next_orphan);
+		return 0;
+	}
+	ret = find_before(fs, of, &di, &buf);
+	if (ret)
+		return ret;
+	di->next_orphan = of->next_orphan;
+	rfs_buf_dirty(fs, buf);
+	set_before(fs, of->next_orphan, di->ino);
+	return 0;
 }
 
 static int apply_link(struct rfs_fs *fs, const struct rfs_rec *rec,
@@ -204,8 +234,9 @@ static int apply_link(struct rfs_fs *fs, const struct rfs_rec *rec,
 		ret = rfs_dir_add(fs, dir, name, le16_to_cpu(rec->len1), ino,
 				  type_of(le32_to_cpu(di->mode)));
 	if (!ret && !di->nlink) {
-		ret = leave_orphans(fs, ino, di->next_orphan);
+		ret = leave_orphans(fs, di);
 		di->next_orphan = 0;
+		di->parent = rec->dir1;
 	}
 	if (ret)
 		return ret;
@@ -431,7 +462,7 @@ static int apply_free(struct rfs_fs *fs, u32 ino)
 		return ret;
 	if (di->nlink)
 		return -EUCLEAN;
-	ret = leave_orphans(fs, ino, di->next_orphan);
+	ret = leave_orphans(fs, di);
 	if (!ret)
 		ret = rfs_map_prune(fs, ino, 0, ~0ULL, false);
 	if (!ret)

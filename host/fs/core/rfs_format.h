@@ -352,7 +352,8 @@ struct rfs_node {
  * @gid: group
  * @flags: FS_*_FL
  * @rdev: of a device
- * @parent: directory of a directory; of others the one it was created in
+ * @parent: directory of a directory; of others the one it was created in, or of
+ *          an inode without a name, but the first, the one before it in the list
  * @next_orphan: next inode without a name, 0 at the end
  * @size: bytes
  * @blocks: data, directory, index, attribute blocks in use, and reserved

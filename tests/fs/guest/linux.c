@@ -227,6 +227,25 @@ TEST(handles)
 	close(mount);
 }
 
+/* As long as it is open, what has no name can be opened by its handle. */
+TEST(handles_without_a_name)
+{
+	int mount = open(".", O_RDONLY), fd = make("f", "content"), other;
+	struct handle handle;
+
+	OK(handle_of("f", &handle));
+	OK(unlink("f"));
+	forget();
+	other = open_by_handle_at(mount, &handle.head, O_RDWR);
+	CHECK(other >= 0);
+	CHECK(pwrite(other, "C", 1, 0) == 1);
+	close(fd);
+	CHECK(all(other, 0, 1, 'C') && all(other, 1, 1, 'o'));
+	close(other);
+	FAILS(open_by_handle_at(mount, &handle.head, O_RDONLY), ESTALE);
+	close(mount);
+}
+
 /* Whoever guesses a number by which a file is just being made does not take it away. */
 TEST(handles_of_the_unborn)
 {

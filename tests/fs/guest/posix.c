@@ -540,6 +540,85 @@ TEST(times)
 	close(fd);
 }
 
+/* What stat says is what it says when the inode comes from the medium. */
+static void same_later(const char *name, const char *after)
+{
+	struct stat before = of(name), now;
+	int fd = open("/proc/sys/vm/drop_caches", O_WRONLY);
+
+	sync();
+	CHECK(write(fd, "3", 1) == 1);
+	close(fd);
+	now = of(name);
+	if (!same(before.st_mtim, now.st_mtim) || !same(before.st_ctim, now.st_ctim) ||
+	    before.st_size != now.st_size || before.st_mode != now.st_mode ||
+	    before.st_nlink != now.st_nlink || before.st_blocks != now.st_blocks) {
+		printf("%s after %s: mtime %ld ns on, ctime %ld ns on, size %ld, %ld, blocks %ld, %ld\n",
+		       name, after, now.st_mtim.tv_nsec - before.st_mtim.tv_nsec,
+		       now.st_ctim.tv_nsec - before.st_ctim.tv_nsec, (long)before.st_size,
+		       (long)now.st_size, (long)before.st_blocks, (long)now.st_blocks);
+		CHECK(!"the same inode");
+	}
+}
+
+TEST(times_of_changes)
+{
+	static const char *const changes[] = { "truncate", "ftruncate", "O_TRUNC", "write" };
+	struct stat before, after;
+	unsigned int i;
+	int fd;
+
+	for (i = 0; i < 4; i++) {
+		fd = make("f", "content");
+		before = of("f");
+		pause_ms(30);
+		switch (i) {
+		case 0:
+			OK(truncate("f", 3));
+			break;
+		case 1:
+			OK(ftruncate(fd, 3));
+			break;
+		case 2:
+			close(open("f", O_WRONLY | O_TRUNC));
+			break;
+		case 3:
+			CHECK(write(fd, "more", 4) == 4);
+		}
+		after = of("f");
+		if (!later(after.st_mtim, before.st_mtim) ||
+		    !later(after.st_ctim, before.st_ctim)) {
+			printf("after %s\n", changes[i]);
+			CHECK(!"times of now");
+		}
+		same_later("f", changes[i]);
+		close(fd);
+	}
+	before = of("f");
+	pause_ms(30);
+	OK(chown("f", -1, -1));
+	CHECK(same(of("f").st_mtim, before.st_mtim));
+	same_later("f", "chown");
+	OK(chmod("f", 0600));
+	same_later("f", "chmod");
+	OK(link("f", "g"));
+	same_later("f", "link");
+	OK(unlink("g"));
+	same_later("f", "unlink");
+	same_later(".", "unlink");
+	/* what fails changes nothing */
+	before = of("f");
+	after = of(".");
+	pause_ms(30);
+	FAILS(open("f", O_CREAT | O_EXCL | O_RDWR, 0644), EEXIST);
+	FAILS(link("f", "f"), EEXIST);
+	FAILS(mkdir("f", 0755), EEXIST);
+	FAILS(rmdir("f"), ENOTDIR);
+	FAILS(rename("absent", "f"), ENOENT);
+	FAILS(truncate("f", -1), EINVAL);
+	CHECK(same(of("f").st_ctim, before.st_ctim) && same(of(".").st_ctim, after.st_ctim));
+}
+
 static int without_rights(void)
 {
 	int bad = 0;
