@@ -262,6 +262,19 @@ def test_fsck_memory(tools: Tools) -> None:
     assert int(done.stdout.splitlines()[-1]) < 200 << 10, "KiB, with sanitizers"
 
 
+def test_dump_pointers(volume: Tools) -> None:
+    """What an inode points to is where its blocks are."""
+    assert volume.run("populate", volume.image, "clean").returncode == 0
+    ino = volume.dump("dir", "3").split()[0]
+    blocks = [line.split()[1] for line in volume.dump("map", ino).splitlines()[1:]]
+    inode = volume.dump("inode", ino)
+    root = re.search(r"height 0 root (\d+)", inode)
+    direct = re.search(r"^direct (.*)", inode, re.M)
+    assert root and direct
+    assert len(blocks) == 3
+    assert [root[1], *direct[1].split()] == [*blocks, "0", "0", "0", "0"]
+
+
 def test_dump_arguments(volume: Tools) -> None:
     for args in (["x"], ["inode"], ["inode", "x"], ["super", "1"], ["dir", "2", "3"]):
         assert volume.run("dump.rfs", volume.image, *args).returncode == 1

@@ -57,9 +57,10 @@ static int grow(struct rfs_fs *fs, struct rfs_dinode *di, struct rfs_buf *ibuf)
 			buf->node.ptr[i] = *rfs_top(di, i);
 			memset(rfs_top(di, i), 0, sizeof(di->root));
 		}
-		ret = rfs_blocks_add(fs, di, 1);
-		if (ret)
-			return ret;
+		/* it is found from now on, whatever comes */
+		di->height = level;
+		rfs_buf_dirty(fs, ibuf);
+		return rfs_blocks_add(fs, di, 1);
 	}
 	di->height = level;
 	rfs_buf_dirty(fs, ibuf);

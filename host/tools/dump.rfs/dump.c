@@ -141,6 +141,7 @@ static int dump_inode(struct rfs_fs *fs, u32 ino)
 {
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
+	u32 i;
 	int ret = rfs_iget(fs, ino, &di, &buf);
 
 	if (ret)
@@ -155,6 +156,12 @@ static int dump_inode(struct rfs_fs *fs, u32 ino)
 	       le32_to_cpu(di->parent), le32_to_cpu(di->next_orphan));
 	printf("flags %#x xattr %llu\n", le32_to_cpu(di->flags),
 	       U(le64_to_cpu(di->xattr)));
+	if (rfs_tops(fs, di) > 1) {
+		printf("direct");
+		for (i = 1; i < RFS_DIRECT; i++)
+			printf(" %llu", U(rfs_addr(rfs_top(di, i)->addr)));
+		printf("\n");
+	}
 	printf("atime %llu mtime %llu ctime %llu btime %llu\n",
 	       U(le64_to_cpu(di->atime)), U(le64_to_cpu(di->mtime)),
 	       U(le64_to_cpu(di->ctime)), U(le64_to_cpu(di->btime)));
