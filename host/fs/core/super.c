@@ -139,10 +139,10 @@ int rfs_super_load(struct rfs_fs *fs)
 	return found;
 }
 
-/* After those before it, of which zones may keep the superblock. */
+/* After those before it, of which zones may keep the superblock; and so on. */
 static u64 time_of_mkfs(struct rfs_fs *fs)
 {
-	u64 time = fs->ops->now(fs->dev);
+	u64 now = fs->ops->now(fs->dev), time = now;
 	u32 zone;
 
 	for (zone = 0; zone < RFS_CP_ZONES; zone++)
@@ -152,6 +152,7 @@ static u64 time_of_mkfs(struct rfs_fs *fs)
 				RFS_SUPER))
 			time = max(time, le64_to_cpu(fs->super.created) + 1);
 	memset(&fs->super, 0, sizeof(fs->super));
+	fs->behind = time - now;
 	return time;
 }
 
