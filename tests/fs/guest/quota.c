@@ -5,13 +5,18 @@
  *
  *	quota DIR [TEST...]
  *
- * `before` and `after` are two halves: between them the power is cut.
+ * `before` and `after`, `shut_down` and `was_shut_down`, are two halves: between them the power is
+ * cut, or the volume is mounted again.
  */
 #define _GNU_SOURCE
 #include <grp.h>
+#include <linux/dqblk_xfs.h>
+#include <linux/fs.h>
 #include <linux/quota.h>
 #include <stdint.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <time.h>
@@ -375,6 +380,89 @@ TEST(commands)
 	limit(USRQUOTA, USER, 0, 0);
 	q = get(USRQUOTA, USER);
 	CHECK(q.dqb_bhardlimit == 0 && q.dqb_ihardlimit == 0);
+}
+
+/* What Linux answers also where nothing can be written: it does not Q_GETQUOTA. */
+static struct fs_disk_quota xget(int type, uint32_t id)
+{
+	struct fs_disk_quota q = { 0 };
+
+	OK(control(Q_XGETQUOTA, type, id, &q));
+	return q;
+}
+
+/* Who changes a limit waits until it is thawed; reading goes on. */
+TEST(frozen)
+{
+	struct if_dqblk q = { .dqb_ihardlimit = 7, .dqb_valid = QIF_ILIMITS };
+	int fd = open(".", O_RDONLY), status;
+	pid_t child;
+
+	OK(ioctl(fd, FIFREEZE, 0));
+	child = fork();
+	if (!child)
+		_exit(control(Q_SETQUOTA, USRQUOTA, OTHER, &q) != 0);
+	sleep(1);
+	CHECK(waitpid(child, &status, WNOHANG) == 0);
+	CHECK(xget(USRQUOTA, OTHER).d_ino_hardlimit == 0);
+	OK(ioctl(fd, FITHAW, 0));
+	CHECK(waitpid(child, &status, 0) == child && !status);
+	CHECK(get(USRQUOTA, OTHER).dqb_ihardlimit == 7);
+	q.dqb_ihardlimit = 0;
+	OK(control(Q_SETQUOTA, USRQUOTA, OTHER, &q));
+	close(fd);
+}
+
+/* The volume is mounted where the directory above this one is. */
+static int again(unsigned long flags)
+{
+	return mount(NULL, "..", NULL, MS_REMOUNT | flags, "usrquota,grpquota");
+}
+
+TEST(read_only)
+{
+	struct if_dqblk q = { .dqb_ihardlimit = 5, .dqb_valid = QIF_ILIMITS };
+	struct if_dqinfo info = { .dqi_bgrace = 2, .dqi_valid = IIF_BGRACE };
+	uint64_t used;
+	int fd = make("f", "");
+
+	append(fd, 20);
+	OK(fchown(fd, OTHER, OTHER));
+	close(fd);
+	used = get(USRQUOTA, OTHER).dqb_curspace;
+	CHECK(used >= 20 * PAGE);
+	OK(again(MS_RDONLY));
+	CHECK(xget(USRQUOTA, OTHER).d_bcount * 512 == used);
+	FAILS(control(Q_SETQUOTA, USRQUOTA, OTHER, &q), EROFS);
+	FAILS(control(Q_SETINFO, USRQUOTA, 0, &info), EROFS);
+	OK(again(0));
+	CHECK(get(USRQUOTA, OTHER).dqb_curspace == used);
+	OK(control(Q_SETQUOTA, USRQUOTA, OTHER, &q));
+	CHECK(get(USRQUOTA, OTHER).dqb_ihardlimit == 5);
+	q.dqb_ihardlimit = 0;
+	OK(control(Q_SETQUOTA, USRQUOTA, OTHER, &q));
+	OK(unlink("f"));
+}
+
+/* The drive takes no writes any more. */
+TEST(shut_down)
+{
+	struct if_dqblk q = { .dqb_ihardlimit = 5, .dqb_valid = QIF_ILIMITS };
+	unsigned int how = 2; /* at once */
+	int fd = open(".", O_RDONLY);
+
+	OK(control(Q_SETQUOTA, USRQUOTA, OTHER, &q));
+	OK(control(Q_SYNC, USRQUOTA, 0, NULL));
+	OK(ioctl(fd, _IOR('X', 125, unsigned int), &how));
+	q.dqb_ihardlimit = 6;
+	FAILS(control(Q_SETQUOTA, USRQUOTA, OTHER, &q), EIO);
+	CHECK(xget(USRQUOTA, OTHER).d_ino_hardlimit == 5);
+	close(fd);
+}
+
+TEST(was_shut_down)
+{
+	CHECK(get(USRQUOTA, OTHER).dqb_ihardlimit == 5);
 }
 
 /* Limits, and two files of which one is promised, when the power is cut. */

@@ -76,6 +76,27 @@ def test_counted_anew(run: Run, volume: Volume) -> None:
     )
 
 
+def test_not_writable(run: Run, volume: Volume) -> None:
+    """Frozen, mounted for reading, shut down: limits change later, not, or with an error."""
+    if volume.system != "rsd":
+        pytest.skip("others answer otherwise once they are shut down")
+    run(
+        script(
+            volume,
+            f"""
+            {made(volume)}
+            quotas
+            /in/quota /mnt frozen read_only shut_down
+            cd /; umount /mnt
+            quotas
+            /in/quota /mnt was_shut_down
+            end
+            """,
+        ),
+        system=volume.system,
+    )
+
+
 def test_power_cut(run: Run, volume: Volume, tmp_path: Path) -> None:
     """Usage is what the files have, a limit that was followed by an fsync is kept."""
     options = {

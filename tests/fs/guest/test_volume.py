@@ -120,6 +120,42 @@ def test_linux(run: Run, volume: Volume) -> None:
         assert int(trimmed[1]) >= 48 << 20
 
 
+def test_trimmed_ranges(run: Run, volume: Volume) -> None:
+    """A range counts in whole zones; where it has none, nothing is done."""
+    if volume.system != "rsd":
+        pytest.skip("other file systems do not count in zones")
+    check(
+        run,
+        volume,
+        """
+        start
+        head -c 8M /dev/zero >/mnt/large
+        sync
+        full='$2 == "used" && $3 == "data" && $6 > 200 { print $1; exit }'
+        zone=$(($(dump.rfs $drive zones | awk "$full") << 20))
+        test $zone -gt 0
+        rm /mnt/large
+        trims() {
+            want=$1; shift
+            fstrim -v "$@" /mnt | grep "($want bytes) trimmed"
+        }
+        points() { cat /sys/fs/rfs/nvme0n1/checkpoints; }
+        before=$(points)
+        trims 0 -o $((zone + 4096)) -l 1M
+        trims 0 -o $zone -l $((1048576 - 4096))
+        trims 0 -o $((zone + 4096)) -l $((2097152 - 8192))
+        fails 1 fstrim -o $zone -l 4095 /mnt
+        fails 1 fstrim -o $zone -l 1M -m $((1048576 + 1)) /mnt
+        test $(points) -eq $before
+        trims 1048576 -o $((zone - 4096)) -l $((1048576 + 8192)) -m 1M
+        test $(points) -eq $((before + 1))
+        trims 0 -o $zone -l 1M
+        end
+        """,
+        namespace=SMALL,
+    )
+
+
 def test_reserved_on_full_volume(run: Run, volume: Volume) -> None:
     """What was preallocated can be written when nothing else can, also after a remount."""
     check(
