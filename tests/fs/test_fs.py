@@ -159,7 +159,7 @@ def test_no_memory(build: Path, options: tuple[str, ...]) -> None:
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     runs, errors = map(int, re.findall(r"^(\d+) runs, (\d+) errors", done.stdout)[0])
     assert runs > 150
-    assert errors >= 0.95 * runs  # cleaning gets by with fewer buffers
+    assert errors >= 0.9 * runs  # cleaning gets by with fewer copies and buffers
 
 
 def test_format_document() -> None:

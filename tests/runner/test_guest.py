@@ -43,6 +43,11 @@ def run(built: Artifacts, rsd_cache: Cache, tmp_path: Path) -> Run:
     return start
 
 
+def heed_interrupts() -> None:
+    """What a shell starts in the background, and its children, ignore SIGINT."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def rsd(*arguments: str, cwd: Path = REPOSITORY, **options: object) -> subprocess.Popen[str]:
     """Start the command line itself. `options` are Popen's."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
@@ -50,6 +55,7 @@ def rsd(*arguments: str, cwd: Path = REPOSITORY, **options: object) -> subproces
         [sys.executable, "-m", "rsd", *arguments],
         cwd=cwd,
         env={**os.environ, "PYTHONPATH": str(REPOSITORY / "host/tools")},
+        preexec_fn=heed_interrupts,
         **{**pipes, **options},  # type: ignore[call-overload]
     )
 
