@@ -441,8 +441,7 @@ void rfs_buf_dirty(struct rfs_fs *fs, struct rfs_buf *buf);
 void rfs_buf_drop(struct rfs_fs *fs, struct rfs_buf *buf);
 /* Forget blocks 0 to blocks - 1 of a file */
 void rfs_bufs_drop(struct rfs_fs *fs, u8 type, u32 ino, u64 blocks);
-/* Write dirty blocks, 63 at most; they are clean then, at new addresses */
-/* The fs->writing->buf, n of them: into their stream */
+/* Write the dirty fs->writing->buf, n of them; they are clean then, elsewhere */
 int rfs_bufs_write(struct rfs_fs *fs, u32 n, u32 stream);
 void rfs_cache_trim(struct rfs_fs *fs, u32 keep);
 

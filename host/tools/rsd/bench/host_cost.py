@@ -10,12 +10,11 @@ work, and ours after a page program, for which the guest goes to sleep: falling 
 waking up are thousands of emulated instructions. So the cost of the device is measured with
 flash that takes no time, and that of the drive with its own times stands beside it.
 
-The guests do the same work in each of several rounds. Whatever else runs on the host, a neighbour
-on the same core, or in the same cache, makes that work dearer and never cheaper: the least of a
-system's rounds is nearest to what the work costs, and least is compared with least. That goes for
+The guests do the same work in each of several rounds, and medians decide. They have been seen 20%
+and 40% apart with the same programs, by what else was running, so the least is shown, too: a
+neighbour on the same core, or in the same cache, makes work dearer and never cheaper. That goes for
 each of the readings that a cost is made of: where idling is dear in one round, the work of that
-round would seem cheap. Medians of seven rounds have been seen 20% and 40% apart with the same
-programs, by what else was running; they are shown, too.
+round would seem cheap.
 """
 
 import statistics
@@ -178,17 +177,17 @@ def host_cost(context: Context) -> list[Row]:
 def row(load: Load, rounds: Mapping[str, Sequence[Round]]) -> Row:
     costs = {system: [least([r], load.ios) for r in found] for system, found in rounds.items()}
     lowest = {system: least(found, load.ios) for system, found in rounds.items()}
-    ratio = lowest["rsd"] / lowest[load.stock]
     medians = {system: statistics.median(values) for system, values in costs.items()}
+    ratio = medians["rsd"] / medians[load.stock]
     shown = ", ".join(
-        f"{system} {lowest[system]:.2f} us (median {medians[system]:.2f}, "
-        f"{min(values):.2f} to {max(values):.2f})"
+        f"{system} {medians[system]:.2f} us ({min(values):.2f} to {max(values):.2f}, "
+        f"least {lowest[system]:.2f})"
         for system, values in costs.items()
     )
     return Row(
         f"host CPU time of a 4 KiB {load.title}, against {load.stock}",
         f"at most {LIMIT}" if load.required else "informative",
-        f"{ratio:.3f}: {shown}; medians {medians['rsd'] / medians[load.stock]:.3f}",
+        f"{ratio:.3f}: {shown}; of the least {lowest['rsd'] / lowest[load.stock]:.3f}",
         ratio,
         "",
         "wall",
