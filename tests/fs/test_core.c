@@ -537,6 +537,41 @@ TEST(full_then_delete)
 	end(fs, dev);
 }
 
+/* Files fill a volume whose zones end before a summary is full. */
+static void overwrite_full(u32 zones, u32 cap, u32 oob)
+{
+	struct rfs_geometry geo = { .zones = zones, .zone_blocks = cap,
+				    .oob_bytes = oob };
+	struct memdev *dev = memdev_new(&geo, cap, 512 << 20, true);
+	u32 ino, i, n, random = 1;
+	const void *data = block;
+	struct rfs_fs *fs;
+
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, uuid, ""), 0);
+	fs = mount(dev);
+	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "f", &file, &ino), 0);
+	for (n = 0; !rfs_write(fs, ino, n, 1, &data, RFS_BLOCK_BYTES); n++)
+		;
+	CHECK(n > zones * cap / 2);
+	for (i = 0; i < 1500; i++) {
+		random = random * 1103515245 + 12345;
+		put(fs, ino, (random >> 8) % n, i, RFS_BLOCK_BYTES);
+	}
+	check_clean(fs);
+	end(fs, dev);
+}
+
+TEST(full_of_small_zones)
+{
+	static const u32 caps[] = { 32, 65, 100, 0 };
+	u32 i;
+
+	for (i = 0; caps[i]; i++) {
+		overwrite_full(100, caps[i], 0);
+		overwrite_full(100, caps[i], 64);
+	}
+}
+
 TEST(orphans)
 {
 	struct memdev *dev = new_dev(&geometry);
@@ -868,6 +903,37 @@ TEST(holes_of_a_dense_file)
 	CHECK_EQ(at, blocks);
 	rfs_drop(fs);
 	memdev_free(dev);
+}
+
+/* A volume that was unmounted is not said to have been cut off. */
+TEST(unmounted_is_whole)
+{
+	static const u32 sizes[][2] = { { 48, 64 }, { 48, 0 }, { 300, 64 },
+					{ 300, 0 }, { 0 } };
+	u32 i, ino, round;
+
+	for (i = 0; sizes[i][0]; i++) {
+		struct rfs_geometry geo = geometry;
+		struct memdev *dev;
+		struct rfs_fs *fs;
+
+		geo.zones = sizes[i][0];
+		geo.oob_bytes = sizes[i][1];
+		dev = new_dev(&geo);
+		for (round = 0; round < 3; round++) {
+			fs = mount(dev);
+			if (!round)
+				CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "f",
+						    &file, &ino), 0);
+			put(fs, ino, round, round, RFS_BLOCK_BYTES);
+			CHECK_EQ(rfs_unmount(fs), 0);
+			fs = mount_ro(dev);
+			CHECK_EQ(fs->recovered.pages_window, 0);
+			CHECK_EQ(fs->recovered.pages_bad, 0);
+			rfs_drop(fs);
+		}
+		memdev_free(dev);
+	}
 }
 
 TEST(read_only_writes_nothing)

@@ -9,9 +9,19 @@ static void *table(size_t n, size_t bytes)
 	return rfs_alloc((n ? n : 1) * bytes);
 }
 
+/*
+ * In a zone that cleaning has filled: also the last is one, however few it
+ * lists. Without page metadata each append has one: what remains of a victim
+ * is less than 63 blocks, and the zone may end within an append.
+ */
+static u32 summaries(const struct rfs_fs *fs, u32 cap)
+{
+	return DIV_ROUND_UP(cap, RFS_SUM_ENTRIES + 1) +
+	       (fs->geo.oob_bytes ? 0 : 2);
+}
+
 int rfs_tables_alloc(struct rfs_fs *fs)
 {
-	u64 free_blocks;
 	u32 nr, usable = 0, cap = le32_to_cpu(fs->super.zone_cap);
 	u32 reserve = le32_to_cpu(fs->super.reserve_zones);
 	int ret;
@@ -53,8 +63,9 @@ int rfs_tables_alloc(struct rfs_fs *fs)
 	}
 	fs->cp_mirror[0] = fs->zone[0].cond == RFS_DEV_OK ? 0 : 2;
 	fs->cp_mirror[1] = fs->zone[1].cond == RFS_DEV_OK ? 1 : 2;
-	free_blocks = usable > reserve ? (u64)(usable - reserve) * cap : 0;
-	fs->user_blocks = free_blocks - DIV_ROUND_UP(free_blocks, 64);
+	if (usable > reserve)
+		fs->user_blocks = (u64)(usable - reserve) *
+				  (cap - summaries(fs, cap));
 	fs->low_zones = reserve - 7;	/* of the reserve, those not open */
 	fs->window_max = min((u64)fs->geo.zones * cap / 16, (u64)20 * cap);
 	fs->window_max = min(fs->window_max, (u32)(640U << 20) / RFS_BLOCK_BYTES);

@@ -162,7 +162,7 @@ static int scan_summaries(struct rfs_fs *fs, struct pages *p, u32 nr, u32 from,
 	struct rfs_zone_info *z = &fs->zone[nr];
 	u64 start = (u64)nr * fs->geo.zone_blocks;
 	struct rfs_summary *sum = (struct rfs_summary *)block;
-	u32 at = from;
+	u32 at = from, tables = from;
 	int ret;
 
 	while (at < z->wp) {
@@ -170,14 +170,15 @@ static int scan_summaries(struct rfs_fs *fs, struct pages *p, u32 nr, u32 from,
 		ret = fs->ops->read(fs->dev, start + at, sum, NULL);
 		if (ret || !rfs_head_ok(&sum->head, fs->volume, RFS_SUMMARY) ||
 		    le64_to_cpu(sum->head.addr) != start + at) {
-			fs->recovered.pages_bad++;
+			fs->recovered.pages_bad += at >= tables;
 			at++;
 			continue;
 		}
 		if (le64_to_cpu(sum->head.stamp) < fs->cp_version) {
 			if (z->state == RFS_Z_FREE)
 				return 0;
-			at++;	/* of the check-point's tables */
+			at++;	/* of the check-point's tables, which follow */
+			tables = at + le16_to_cpu(sum->head.count);
 			continue;
 		}
 		fs->version = max(fs->version, le64_to_cpu(sum->head.stamp) + 1);
