@@ -7,13 +7,20 @@
 
 #include "rfsm.h"
 
-/* Dirty pages are written first: they are owed room. */
+/*
+ * Dirty pages are owed room, and what they replace is in use until they are
+ * written. Under the volume lock, which it drops.
+ */
 static void write_back(struct rfsm *m)
 {
-	if (!m->fs->owed || !down_read_trylock(&m->sb->s_umount))
-		return;
-	sync_inodes_sb(m->sb);
-	up_read(&m->sb->s_umount);
+	bool owed = m->fs->owed;
+
+	rfsm_unlock(m);
+	if (owed && down_read_trylock(&m->sb->s_umount)) {
+		sync_inodes_sb(m->sb);
+		up_read(&m->sb->s_umount);
+	}
+	rfsm_lock(m);
 }
 
 /* Blocks that can be written: a victim may give less than a zone. */
@@ -44,7 +51,7 @@ static bool zones_lack(struct rfsm *m)
 	rfsm_lock(m);
 	lack = fs->read_only || rfs_room_low(fs, RFSM_APPEND_MAX);
 	m->seeking = lack;
-	if (!lack && fs->dirty.count >= fs->dirty_max)
+	if (!lack && fs->dirty.count >= rfs_dirty_most(fs))
 		ret = rfsm_checkpoint(m, 0);
 	rfsm_unlock(m);
 	if (ret)
@@ -67,7 +74,7 @@ static int clean(struct rfsm *m, enum rfs_clean how)
 /* Does nobody who asks now have to wait? Somebody may have made room since. */
 static bool room_there(const struct rfs_fs *fs)
 {
-	return fs->dirty.count < fs->dirty_max &&
+	return fs->dirty.count < rfs_dirty_most(fs) &&
 	       !rfs_room_low(fs, RFSM_APPEND_MAX);
 }
 
@@ -75,13 +82,13 @@ static bool room_there(const struct rfs_fs *fs)
 static bool make_room(struct rfsm *m)
 {
 	struct rfs_fs *fs = m->fs;
+	bool written = false;
 	u32 futile = 0;
 	u64 best;
 	int ret;
 
 	if (!zones_lack(m))
 		return true;
-	write_back(m);
 	rfsm_lock(m);
 	best = room_left(fs);
 	do {
@@ -101,6 +108,12 @@ static bool make_room(struct rfsm *m)
 		}
 		futile = room_left(fs) > best ? 0 : futile + 1;
 		best = max(best, room_left(fs));
+		/* not before: what is deleted soon need not be written */
+		if (!ret && futile && !written) {
+			written = true;
+			write_back(m);
+			best = room_left(fs);
+		}
 	} while (!ret && rfs_room_low(fs, RFSM_APPEND_MAX) && futile < FUTILE);
 	if (!ret && rfs_room_low(fs, RFSM_APPEND_MAX))
 		ret = -ENOSPC;

@@ -42,7 +42,7 @@ static u8 block[RFS_BLOCK_BYTES], other[RFS_BLOCK_BYTES];
 
 static struct memdev *new_dev(const struct rfs_geometry *geo)
 {
-	struct memdev *dev = memdev_new(geo, CAP, 256 << 20, true);
+	struct memdev *dev = memdev_new(geo, CAP, 320 << 20, true);
 
 	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, geo, uuid, "test"), 0);
 	return dev;
@@ -1434,7 +1434,7 @@ TEST(bounds)
 {
 	struct memdev *dev = new_dev(&geometry);
 	struct rfs_fs *fs = mount(dev);
-	u32 ino, i, most_dirty = 0;
+	u32 ino, i, most_dirty = 0, free_zones;
 	u64 most_window = 0;
 	char name[32];
 
@@ -1442,13 +1442,183 @@ TEST(bounds)
 		snprintf(name, sizeof(name), "f%u", i);
 		CHECK_EQ(rfs_create(fs, 2, name, &file, &ino), 0);
 		put(fs, ino, i * 1000, 1, RFS_BLOCK_BYTES);
+		CHECK(fs->dirty.count <= rfs_dirty_most(fs));
 		most_dirty = max(most_dirty, fs->dirty.count);
 		most_window = max(most_window, fs->window_blocks);
 	}
 	CHECK(fs->stats.checkpoints > 10);
-	CHECK(most_dirty > fs->dirty_max / 4);
-	CHECK(most_dirty <= fs->dirty_max);
+	CHECK(most_dirty > fs->dirty_max);
 	CHECK(most_window <= fs->window_max + 20);
+	/* what is owed, and zones that are not free, are not counted on */
+	CHECK(rfs_dirty_most(fs) > fs->dirty_max);
+	fs->owed = (u64)fs->free_zones * CAP;
+	CHECK_EQ(rfs_dirty_most(fs), fs->dirty_max);
+	fs->owed = 0;
+	free_zones = fs->free_zones;
+	fs->free_zones = fs->low_zones;
+	CHECK_EQ(rfs_dirty_most(fs), fs->dirty_max);
+	fs->free_zones = free_zones;
+	end(fs, dev);
+}
+
+static u32 power_for;	/* blocks, then nothing is written any more */
+
+static int append_with_power(void *dev, u32 zone, u32 blocks,
+			     const void *const *data, const struct rfs_oob *oob,
+			     u64 *addr)
+{
+	if (power_for < blocks)
+		return -EIO;
+	power_for -= blocks;
+	return memdev_ops.append(dev, zone, blocks, data, oob, addr);
+}
+
+/*
+ * As much is dirty as may be, in index nodes with four above them that a
+ * check-point writes too, and the more the more zones are free. There is room for
+ * that check-point; if power fails in it, and in recoveries, for that of the last.
+ */
+static void dirty_most(struct memdev *dev, u32 spare, u32 power)
+{
+	u64 far = (u64)RFS_FANOUT * RFS_FANOUT * RFS_FANOUT * RFS_FANOUT;
+	struct rfs_dev_ops ops = memdev_ops;
+	struct rfs_fs *fs;
+	u32 ino, first = 0, i, at, cut = RFS_BLOCK_BYTES;
+	char name[16];
+	int ret = 0;
+
+	ops.append = append_with_power;
+	power_for = ~0U;
+	CHECK_EQ(rfs_mount(&ops, dev, &geometry, false, 0, &fs), 0);
+	for (i = 0; i < 400; i++) {
+		snprintf(name, sizeof(name), "f%u", i);
+		CHECK_EQ(rfs_create(fs, 2, name, &file, &ino), 0);
+		put(fs, ino, far, i, RFS_BLOCK_BYTES);
+		first = i ? first : ino;
+	}
+	CHECK_EQ(rfs_create(fs, 2, "big", &file, &ino), 0);
+	/* here and there: zones do not die as a whole */
+	for (at = 1; fs->free_zones > fs->low_zones + spare;
+	     at = at * 1103515245 + 12345)
+		put(fs, ino, (at >> 16) % 4000, at, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	CHECK_EQ(fs->free_zones, fs->low_zones + spare);
+	fs->threaded = true;	/* no check-point before the bound */
+	while (!ret) {
+		cut--;
+		for (i = 0; !ret && i < 400; i++)
+			ret = rfs_truncate(fs, first + i, far * RFS_BLOCK_BYTES
+					   + cut, false);
+	}
+	CHECK_EQ(ret, -EAGAIN);
+	CHECK(fs->dirty.count >= fs->dirty_max + spare * CAP / 5 ||
+	      fs->dirty.count >= 4 * fs->dirty_max);
+	CHECK_EQ(rfs_fsync(fs, first), 0);
+	power_for = power;
+	CHECK_EQ(rfs_checkpoint(fs, 0), power < 1000 ? -EIO : 0);
+	rfs_drop(fs);
+	rfs_drop(mount_ro(dev));
+	for (i = 0; power < 1000 && i < 5; i++) {
+		power_for = power;
+		CHECK_EQ(rfs_mount(&ops, dev, &geometry, false, 0, &fs), -EIO);
+	}
+	fs = mount(dev);
+	check_clean(fs);
+	rfs_drop(fs);
+}
+
+TEST(dirty_bound)
+{
+	u32 i;
+
+	for (i = 0; i < 16; i++) {
+		struct memdev *dev = new_dev(&geometry);
+
+		dirty_most(dev, i / 2, i % 2 ? ~0U : 400);
+		memdev_free(dev);
+	}
+}
+
+static u32 generation_of(struct rfs_fs *fs, u32 ino)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+
+	CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
+	return le32_to_cpu(di->gen);
+}
+
+/*
+ * The lowest free number is next, whose generation differs from all before, also
+ * if it is the first thing that is made in each of several mounts.
+ */
+TEST(numbers_anew)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	u32 ino, first = 0, gone, gen[20], i, j;
+	char name[8];
+
+	for (i = 0; i < 40; i++) {
+		snprintf(name, sizeof(name), "f%u", i);
+		CHECK_EQ(rfs_create(fs, 2, name, &file, &ino), 0);
+		first = i ? first : ino;
+		CHECK_EQ(ino, first + i);
+	}
+	for (i = 30; i; i -= 10) {
+		snprintf(name, sizeof(name), "f%u", i);
+		CHECK_EQ(rfs_unlink(fs, 2, name, &gone), 0);
+		CHECK_EQ(rfs_free_orphan(fs, gone), 0);
+	}
+	for (i = 10; i <= 30; i += 10) {
+		snprintf(name, sizeof(name), "g%u", i);
+		CHECK_EQ(rfs_create(fs, 2, name, &file, &ino), 0);
+		CHECK_EQ(ino, first + i);
+	}
+	CHECK_EQ(rfs_create(fs, 2, "last", &file, &ino), 0);
+	CHECK_EQ(ino, first + 40);
+	for (i = 0; i < 20; i++) {
+		CHECK_EQ(rfs_unmount(fs), 0);
+		fs = mount(dev);
+		CHECK_EQ(rfs_create(fs, 2, "x", &file, &ino), 0);
+		CHECK_EQ(ino, first + 41);
+		gen[i] = generation_of(fs, ino);
+		for (j = 0; j < i; j++)
+			CHECK(gen[j] != gen[i]);
+		CHECK_EQ(rfs_unlink(fs, 2, "x", &gone), 0);
+		CHECK_EQ(rfs_free_orphan(fs, gone), 0);
+	}
+	check_clean(fs);
+	end(fs, dev);
+}
+
+/* A page need not wait until it is durable that another file had its number. */
+TEST(number_without_past)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	u32 ino, gone, before;
+
+	CHECK_EQ(rfs_create(fs, 2, "old", &file, &ino), 0);
+	put(fs, ino, 0, 1, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_fsync(fs, ino), 0);
+	CHECK_EQ(rfs_unlink(fs, 2, "old", &gone), 0);
+	CHECK_EQ(rfs_free_orphan(fs, gone), 0);
+	CHECK(rfs_log_pending(fs, gone, true));
+	CHECK_EQ(rfs_create(fs, 2, "new", &file, &ino), 0);
+	CHECK_EQ(ino, gone);
+	before = dev->ops;
+	put(fs, ino, 0, 2, RFS_BLOCK_BYTES);
+	CHECK_EQ(appended(dev, before), 1);
+	/* but until it is that it was cut itself */
+	CHECK_EQ(rfs_truncate(fs, ino, 100, false), 0);
+	before = dev->ops;
+	put(fs, ino, 0, 3, RFS_BLOCK_BYTES);
+	CHECK_EQ(appended(dev, before), 2);
+	rfs_drop(fs);
+	fs = mount(dev);
+	CHECK_EQ(rfs_dir_find(fs, 2, "old", 3, &gone), -ENOENT);
+	expect(fs, ino, 0, 3, RFS_BLOCK_BYTES);
 	end(fs, dev);
 }
 

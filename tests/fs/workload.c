@@ -27,25 +27,25 @@ const struct workload workloads[] = {
 				  [RENAME] = 2, [WHITEOUT] = 3, [CHGRP] = 2,
 				  [CHMOD] = 4, [TMPFILE] = 1, [XATTR] = 14,
 				  [WRITE] = 3, [FSYNC] = 6,
-				  [SYNC] = 1, [WAIT] = 2 }, true },
+				  [SYNC] = 1, [WAIT] = 2 } },
 	{ "reuse", 700, 5, { [CREATE] = 8, [UNLINK] = 8, [WRITE] = 10,
-			     [RENAME] = 2, [FSYNC] = 4, [WAIT] = 2 }, true },
+			     [RENAME] = 2, [FSYNC] = 4, [WAIT] = 2 } },
 	{ "clean", 1200, 6, { [CREATE] = 2, [OVERWRITE] = 16, [WRITE] = 4,
 			     [TRUNCATE] = 1, [UNLINK] = 1, [FSYNC] = 4,
-			     [WAIT] = 1 }, false, 270 },
+			     [WAIT] = 1 }, 270 },
 	{ "quota", 500, 8, { [CREATE] = 6, [MKDIR] = 1, [UNLINK] = 4,
 			     [CHGRP] = 6, [LIMIT] = 5, [TRUNCATE] = 2,
 			     [PUNCH] = 1, [RESERVE] = 1, [XATTR] = 2,
 			     [WHITEOUT] = 1, [TMPFILE] = 1, [WRITE] = 8,
 			     [OVERWRITE] = 2, [FSYNC] = 6, [SYNC] = 1,
-			     [WAIT] = 2 }, true },
+			     [WAIT] = 2 } },
 	{ "mixed", 500, 16, { [CREATE] = 4, [MKDIR] = 1, [LINK] = 1,
 			      [UNLINK] = 3, [RMDIR] = 1, [RENAME] = 3,
 			      [EXCHANGE] = 1, [TRUNCATE] = 2, [PUNCH] = 1,
 			      [CHGRP] = 1, [XATTR] = 2, [WHITEOUT] = 1, [RESERVE] = 1,
 			      [WRITE] = 8, [OVERWRITE] = 6,
 			      [CHMOD] = 1, [TMPFILE] = 1,
-			      [FSYNC] = 5, [SYNC] = 1, [WAIT] = 2 }, true },
+			      [FSYNC] = 5, [SYNC] = 1, [WAIT] = 2 } },
 	{ "" },
 };
 
@@ -245,8 +245,6 @@ static void do_create(struct run *r, u32 type)
 		return;
 	if (type == S_IFDIR && r->dirs == DIRS_MAX)
 		return;
-	if (r->w->reuse)
-		r->fs->next_ino = 0;
 	done(r, "create", rfs_create(r->fs, ino_of(r, dir), name, &how, &ino));
 	memset(&o->node[node], 0, sizeof(o->node[node]));
 	o->node[node].mode = how.mode;

@@ -31,7 +31,6 @@ struct workload {
 	u32 steps;
 	u32 files;		/* names in use at most */
 	u32 weight[ACTIONS];
-	bool reuse;		/* inode numbers at once */
 	u32 slack;		/* a file that stays fills all but these blocks */
 };
 

@@ -816,7 +816,7 @@ int rfs_clean_some(struct rfs_fs *fs, enum rfs_clean how)
 	while (!ret && fs->free_zones + to_be_free(fs) < clean_up_to(fs)) {
 		ret = clean_more(fs, c, how);
 		if (room_for_copies(fs) < least + c->waiting ||
-		    fs->dirty.count >= fs->dirty_max / 2)
+		    rfs_checkpoint_due(fs))
 			break;
 	}
 	ret = clean_end(fs, c, ret);

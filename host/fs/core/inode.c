@@ -3,6 +3,7 @@
 #include "rfs.h"
 
 #define MAP_INODES	(RFS_MAP_ENTRIES * RFS_BLOCK_INODES)
+#define FULL		((1U << RFS_BLOCK_INODES) - 1)	/* all of a block */
 
 /* An inode-map block; *out is NULL if there is none and no create. */
 int rfs_imap_get(struct rfs_fs *fs, u32 block, bool create,
@@ -62,11 +63,14 @@ int rfs_iget(struct rfs_fs *fs, u32 ino, struct rfs_dinode **out,
 	return le32_to_cpu((*out)->ino) == ino ? 0 : -EUCLEAN;
 }
 
-/* A number that is not in use; it is only taken by rfs_iset(). */
+/*
+ * The lowest number that is not in use, so that inodes that are stay together
+ * and few blocks of them change; it is only taken by rfs_iset().
+ */
 int rfs_ialloc(struct rfs_fs *fs, u32 *ino)
 {
 	u32 max = le32_to_cpu(fs->super.max_inodes);
-	u32 tried;
+	u32 tried, n;
 
 	if (fs->next_ino <= RFS_ROOT_INO || fs->next_ino >= max)
 		fs->next_ino = RFS_ROOT_INO + 1;
@@ -80,13 +84,16 @@ int rfs_ialloc(struct rfs_fs *fs, u32 *ino)
 			ret = rfs_imap_get(fs, block, false, &map);
 			if (ret)
 				return ret;
-			for (; left; left--, tried++, fs->next_ino++) {
+			for (; left; left -= n, tried += n, fs->next_ino += n) {
 				u32 at = fs->next_ino % MAP_INODES;
+				u32 slot = at % RFS_BLOCK_INODES;
 				u32 bits = map ? rfs_high(map->table.word[at / RFS_BLOCK_INODES]) : 0;
 
-				if (bits & 1U << at % RFS_BLOCK_INODES)
+				n = bits == FULL ? RFS_BLOCK_INODES - slot : 1;
+				n = min(n, left);
+				if (bits & 1U << slot)
 					continue;
-				*ino = fs->next_ino++;
+				*ino = fs->next_ino;
 				return 0;
 			}
 		}
@@ -158,6 +165,7 @@ int rfs_ifree(struct rfs_fs *fs, u32 ino)
 		ret = rfs_quota_add(fs, di, -(s64)le64_to_cpu(di->blocks), -1);
 	if (ret)
 		return ret;
+	fs->next_ino = min(fs->next_ino, ino);
 	memset(di, 0, sizeof(*di));
 	*word = rfs_word(rfs_addr(*word), rfs_high(*word) & ~(1U << slot));
 	rfs_buf_dirty(fs, map);

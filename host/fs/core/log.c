@@ -99,6 +99,13 @@ static void note_pending(struct rfs_fs *fs, u32 ino, bool before_data)
 	place->before_data |= before_data;
 }
 
+/* Who had its number before is told apart by the generation: no page waits. */
+static void note_new(struct rfs_fs *fs, u32 ino)
+{
+	note_pending(fs, ino, false);
+	pending_at(fs, ino)->before_data = false;
+}
+
 void rfs_log_durable(struct rfs_fs *fs)
 {
 	if (fs->pending_room > PENDING_ROOM) {
@@ -122,11 +129,14 @@ int rfs_log_add(struct rfs_fs *fs, const struct rfs_rec *rec, const void *name1,
 
 	if (ret)
 		return ret;
-	note_pending(fs, le32_to_cpu(rec->ino), removes);
+	if (rec->op == RFS_OP_CREATE)
+		note_new(fs, le32_to_cpu(rec->ino));
+	else
+		note_pending(fs, le32_to_cpu(rec->ino), removes);
 	if (rec->victim)
 		note_pending(fs, le32_to_cpu(rec->victim), true);
 	if (rec->op == RFS_OP_RENAME && rec->arg1)
-		note_pending(fs, le64_to_cpu(rec->arg1), false);
+		note_new(fs, le64_to_cpu(rec->arg1));
 	ret = put(fs, rec, sizeof(*rec));
 	if (!ret)
 		ret = put(fs, name1, len1);

@@ -604,6 +604,17 @@ static int may_own(struct rfs_fs *fs, const struct rfs_new *how, u64 blocks)
 	return rfs_quota_may(fs, RFS_QUOTA_BOTH, id, blocks, 1);
 }
 
+/*
+ * Of an inode that a version makes: another one than of those that had its number
+ * before. Each mount has an epoch of its own in which the low half begins anew.
+ */
+static __le32 generation(__le64 version)
+{
+	u64 v = le64_to_cpu(version);
+
+	return cpu_to_le32((u32)v + (u32)(v >> RFS_EPOCH_SHIFT) * 0x9e3779b1U);
+}
+
 int rfs_create(struct rfs_fs *fs, u32 dir, const char *name,
 	       const struct rfs_new *how, u32 *ino)
 {
@@ -624,7 +635,7 @@ int rfs_create(struct rfs_fs *fs, u32 dir, const char *name,
 	if (ret)
 		return ret;
 	rfs_rec_init(fs, &rec, RFS_OP_CREATE, *ino);
-	rec.gen = cpu_to_le32((u32)le64_to_cpu(rec.version));
+	rec.gen = generation(rec.version);
 	rec.dir1 = cpu_to_le32(dir);
 	rec.mode = cpu_to_le32(how->mode);
 	rec.uid = cpu_to_le32(how->uid);
@@ -719,7 +730,7 @@ int rfs_rename(struct rfs_fs *fs, u32 dir1, const char *name1, u32 dir2,
 	rfs_rec_init(fs, &rec, RFS_OP_RENAME, ino);
 	if (white) {
 		rec.arg1 = cpu_to_le64(white);
-		rec.arg2 = cpu_to_le64((u32)le64_to_cpu(rec.version));
+		rec.arg2 = cpu_to_le64(le32_to_cpu(generation(rec.version)));
 		rec.mode = cpu_to_le32(S_IFCHR);
 		rec.uid = cpu_to_le32(how->uid);
 		rec.gid = cpu_to_le32(how->gid);

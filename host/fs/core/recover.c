@@ -110,7 +110,8 @@ static int note_page(struct rfs_fs *fs, struct pages *p,
 		return 1;
 	fs->version = max(fs->version, stamp + 1);
 	fs->recovered.pages_window++;
-	if (!z->window && oob->type != RFS_SUMMARY) {
+	/* what a check-point left that was not finished keeps no zone */
+	if (!z->window && (oob->type == RFS_DATA || oob->type == RFS_LOG)) {
 		z->window = true;
 		if (z->state == RFS_Z_FREE)	/* of which group, is not known */
 			z->stream = rfs_stream_of(oob->type);

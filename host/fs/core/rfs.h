@@ -427,6 +427,8 @@ static inline u64 rfs_used(const struct rfs_fs *fs)
 int rfs_free_zones(struct rfs_fs *fs);
 /* Zones that are free and could not be reset yet */
 void rfs_reset_free(struct rfs_fs *fs);
+/* Dirty metadata blocks at which operations wait for a check-point */
+u32 rfs_dirty_most(const struct rfs_fs *fs);
 bool rfs_checkpoint_due(const struct rfs_fs *fs);
 bool rfs_room_low(const struct rfs_fs *fs, u32 blocks);
 int rfs_make_room(struct rfs_fs *fs, u32 blocks, u32 more);

@@ -345,7 +345,7 @@ struct rfs_node {
 /**
  * struct rfs_dinode - inode
  * @ino: its number; 0: the slot is free
- * @gen: low half of the version it was created with
+ * @gen: another one than any inode before had of that number
  * @mode: type and permissions
  * @nlink: links; of a directory 2 + directories in it
  * @uid: owner

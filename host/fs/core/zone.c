@@ -818,9 +818,28 @@ void rfs_reset_free(struct rfs_fs *fs)
 	}
 }
 
+#define DIRTY_MORE	8192	/* blocks in memory, and how long a check-point is */
+
+/*
+ * The reserve has room for dirty_max. Where more zones are free than that and
+ * what is owed, a quarter of them is counted on: what a check-point makes dirty
+ * above these blocks has room as well. Fewer check-points write less.
+ */
+u32 rfs_dirty_most(const struct rfs_fs *fs)
+{
+	u64 cap = le32_to_cpu(fs->super.zone_cap);
+	u64 kept = fs->low_zones * cap + fs->owed, free = fs->free_zones * cap;
+	u32 most = min(4 * fs->dirty_max, (u32)DIRTY_MORE);
+
+	if (free <= kept || most <= fs->dirty_max)
+		return fs->dirty_max;
+	return min_t(u64, most, fs->dirty_max + (free - kept) / 4);
+}
+
+/* Long before others wait */
 bool rfs_checkpoint_due(const struct rfs_fs *fs)
 {
-	return fs->dirty.count >= fs->dirty_max / 2 ||
+	return fs->dirty.count >= rfs_dirty_most(fs) - fs->dirty_max / 2 ||
 	       fs->window_blocks >= fs->window_max;
 }
 
@@ -834,7 +853,7 @@ bool rfs_room_low(const struct rfs_fs *fs, u32 blocks)
 /* Where others clean and write check-points: nothing but the answer. */
 static int ask_for_room(const struct rfs_fs *fs, u32 blocks)
 {
-	if (fs->dirty.count < fs->dirty_max && !rfs_room_low(fs, blocks))
+	if (fs->dirty.count < rfs_dirty_most(fs) && !rfs_room_low(fs, blocks))
 		return 0;
 	return fs->stuck ? -ENOSPC : -EAGAIN;
 }
