@@ -291,7 +291,12 @@ static void fill_cp(struct rfs_fs *fs, struct rfs_cp *cp, u32 blocks, u32 flags)
 	}
 }
 
-/* To one check-point zone, at its end or, if it begins anew, its start. */
+/*
+ * To one check-point zone, at its end or, if it begins anew, its start. Zones
+ * are reset because of it: it has to be where the zone's write pointer was. A
+ * device that drops writes and says it did not (dm-flakey) gives the address
+ * that it was given: that of the zone.
+ */
 static int write_mirror(struct rfs_fs *fs, u32 zone, bool anew, const void *cp,
 			u32 blocks, const struct rfs_oob *oob)
 {
@@ -311,6 +316,8 @@ static int write_mirror(struct rfs_fs *fs, u32 zone, bool anew, const void *cp,
 		const void *data = (const u8 *)cp + i * RFS_BLOCK_BYTES;
 
 		ret = fs->ops->append(fs->dev, zone, 1, &data, &oob[i], &addr);
+		if (!ret && addr != (u64)zone * fs->geo.zone_blocks + z->wp + i)
+			ret = -EIO;
 	}
 	z->wp += blocks;
 	if (!ret)

@@ -271,15 +271,46 @@ static int identify(struct zns *z, u32 nsid, u8 cns, u8 *out)
 	return ioctl(z->fd, NVME_IOCTL_ADMIN_CMD, &cmd) ? -1 : 0;
 }
 
-/* The metadata of an NVMe namespace, and whether the drive has a cache. */
+/* A number that only sysfs has; 0 if it does not */
+static u32 sysfs(const struct zns *z, const char *name)
+{
+	struct stat st;
+	char path[80];
+	u32 value = 0;
+	FILE *file;
+
+	if (fstat(z->fd, &st))
+		return 0;
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/%s",
+		 major(st.st_rdev), minor(st.st_rdev), name);
+	file = fopen(path, "re");
+	if (file && fscanf(file, "%u", &value) != 1)
+		value = 0;
+	if (file)
+		fclose(file);
+	return value;
+}
+
+/*
+ * The metadata of an NVMe namespace, and whether the drive has a cache. What is
+ * on a namespace, like a device mapper's, passes its commands on, but with
+ * addresses as they are: those would go to other zones than its own.
+ */
 static int look_at_nvme(struct zns *z, const char *path)
 {
 	u8 id[4096];
 	u32 format;
-	int nsid = ioctl(z->fd, NVME_IOCTL_ID);
+	int nsid = sysfs(z, "nsid") ? ioctl(z->fd, NVME_IOCTL_ID) : 0;
 
-	if (nsid <= 0)
+	if (nsid <= 0 && sysfs(z, "integrity/protection_interval_bytes")) {
+		complain("%s: its blocks have metadata, for which the NVMe namespace itself is needed",
+			 path);
+		return -1;
+	}
+	if (nsid <= 0) {
+		z->geo.volatile_cache = true;	/* flushing does no harm */
 		return 0;
+	}
 	z->nvme = true;
 	z->nsid = nsid;
 	if (identify(z, nsid, 0, id)) {
@@ -302,26 +333,6 @@ static int look_at_nvme(struct zns *z, const char *path)
 	return 0;
 }
 
-/* How many zones may be open or active: only sysfs says it; 0 is any number. */
-static u32 limit(const struct zns *z, const char *name)
-{
-	struct stat st;
-	char path[80];
-	u32 value = 0;
-	FILE *file;
-
-	if (fstat(z->fd, &st))
-		return 0;
-	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/queue/%s",
-		 major(st.st_rdev), minor(st.st_rdev), name);
-	file = fopen(path, "re");
-	if (file && fscanf(file, "%u", &value) != 1)
-		value = 0;
-	if (file)
-		fclose(file);
-	return value;
-}
-
 static int look_at(struct zns *z, const char *path)
 {
 	__u32 sectors = 0, zones = 0;
@@ -340,8 +351,8 @@ static int look_at(struct zns *z, const char *path)
 	}
 	z->geo.zones = zones;
 	z->geo.zone_blocks = sectors / SECTORS;
-	z->geo.max_open = limit(z, "max_open_zones");
-	z->geo.max_active = limit(z, "max_active_zones");
+	z->geo.max_open = sysfs(z, "queue/max_open_zones");
+	z->geo.max_active = sysfs(z, "queue/max_active_zones");
 	return look_at_nvme(z, path) ? -1 : report_zones(z, path);
 }
 
