@@ -314,6 +314,26 @@ static int sync_log(struct rfs_fs *fs, struct inode *inode, bool *data)
 	return *data ? 0 : rfs_log_sync(fs);
 }
 
+/*
+ * With lazytime, fsync is for times of reads, too (mount(8)). Without, they are
+ * left to check-points: a page for each fsync after a read would be dear.
+ */
+static int log_atime(struct inode *inode)
+{
+	struct rfsm_inode *ri = rfsm_inode(inode);
+	struct timespec64 time = inode_get_atime(inode);
+	struct rfsm *m = rfsm_of(inode->i_sb);
+	s64 atime = timespec64_to_ns(&time);
+	int ret;
+
+	if (ri->logged_atime == atime)
+		return 0;
+	rfsm_do(m, ret, rfs_log_atime(m->fs, inode->i_ino, cpu_to_le64(atime)));
+	if (!ret)
+		ri->logged_atime = atime;
+	return ret;
+}
+
 int rfsm_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 {
 	struct inode *inode = file_inode(file);
@@ -326,6 +346,10 @@ int rfsm_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 	if (S_ISREG(inode->i_mode))
 		ret = file_write_and_wait_range(file, start, end);
 	if (ret || m->clean_ro)
+		return ret;
+	if (!datasync && inode->i_sb->s_flags & SB_LAZYTIME)
+		ret = log_atime(inode);
+	if (ret)
 		return ret;
 	rfsm_do(m, ret, sync_log(m->fs, inode, &data));
 	/* not under the lock: others need not wait for it */
@@ -349,8 +373,11 @@ static int do_shutdown(struct super_block *sb, u32 how)
 		ret = sync_filesystem(sb);
 		up_read(&sb->s_umount);
 		break;
-	case SHUTDOWN_LOG:
-		rfsm_do(m, ret, rfs_log_sync(m->fs));
+	case SHUTDOWN_LOG:	/* and times, which no record has */
+		rfsm_lock(m);
+		if (!m->fs->read_only)
+			ret = rfsm_checkpoint(m, 0);
+		rfsm_unlock(m);
 		break;
 	case SHUTDOWN_NOW:
 		break;
@@ -375,13 +402,14 @@ static u32 empty_zones(const struct rfs_fs *fs, u32 from, u32 to)
  * A drive of zones has no other use for a trim than resets. A check-point makes
  * them, wherever they are, so here is one; zones that somebody read are tried
  * again. The range is of the zones that lie in it as a whole: without any there
- * is nothing to do, and its length becomes how much of them was reset.
+ * is nothing to do, and its length becomes what of them is free and was reset,
+ * now or before.
  */
 static int trim(struct rfsm *m, struct fstrim_range *range)
 {
 	u64 zone = (u64)m->fs->geo.zone_blocks << PAGE_SHIFT;
 	u64 all = m->fs->geo.zones * zone;
-	u32 from, to, before, after;
+	u32 from, to;
 	int ret;
 
 	if (range->start >= all || range->len < PAGE_SIZE ||
@@ -396,15 +424,13 @@ static int trim(struct rfsm *m, struct fstrim_range *range)
 	if (from >= to)
 		return 0;
 	rfsm_lock(m);
-	before = empty_zones(m->fs, from, to);
 	ret = rfsm_checkpoint(m, 0);
 	if (!ret)
 		rfs_reset_free(m->fs);
-	after = empty_zones(m->fs, from, to);
-	/* others may have begun some of them meanwhile */
-	if (after > before)
-		range->len = (u64)(after - before) * RFS_BLOCK_BYTES *
-			     le32_to_cpu(m->fs->super.zone_cap);
+	range->len = (u64)empty_zones(m->fs, from, to) *
+		     le32_to_cpu(m->fs->super.zone_cap);
+	/* of zones that no file gets statfs(2) knows nothing */
+	range->len = min(range->len, m->fs->user_blocks) * RFS_BLOCK_BYTES;
 	rfsm_unlock(m);
 	return ret ? rfsm_failed(m, ret) : 0;
 }

@@ -97,7 +97,10 @@ static int make(struct mnt_idmap *idmap, struct inode *dir,
 	if (IS_ERR(inode))
 		return PTR_ERR(inode);
 	reload(dir, NULL);
-	d_instantiate(dentry, inode);
+	if (inode->i_state & I_NEW)
+		d_instantiate_new(dentry, inode);
+	else	/* a file handle had it first */
+		d_instantiate(dentry, inode);
 	return sync_names(dir);
 }
 
@@ -110,6 +113,8 @@ static int tmpfile(struct mnt_idmap *idmap, struct inode *dir,
 		return finish_open_simple(file, PTR_ERR(inode));
 	set_nlink(inode, 1);	/* which d_tmpfile() takes away */
 	d_tmpfile(file, inode);
+	if (inode->i_state & I_NEW)
+		unlock_new_inode(inode);
 	return finish_open_simple(file, 0);
 }
 
@@ -226,6 +231,13 @@ static int iterate(struct file *file, struct dir_context *ctx)
 	return 0;
 }
 
+/* Positions are of hashes: they go beyond what a file may have. */
+static loff_t llseek(struct file *file, loff_t pos, int whence)
+{
+	return generic_file_llseek_size(file, pos, whence, S64_MAX,
+					i_size_read(file_inode(file)));
+}
+
 static const char *get_link(struct dentry *dentry, struct inode *inode,
 			    struct delayed_call *done)
 {
@@ -289,7 +301,7 @@ const struct inode_operations rfsm_special_iops = {
 const struct file_operations rfsm_dir_fops = {
 	.read = generic_read_dir,
 	.iterate_shared = iterate,
-	.llseek = generic_file_llseek,
+	.llseek = llseek,
 	.fsync = rfsm_fsync,
 	.unlocked_ioctl = rfsm_ioctl,
 };

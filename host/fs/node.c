@@ -77,6 +77,8 @@ static int fill(struct inode *inode)
 		inode->i_generation = le32_to_cpu(di->gen);
 		inode_set_mtime_to_ts(inode, time_of(di->mtime));
 		inode_set_atime_to_ts(inode, time_of(di->atime));
+		rfsm_inode(inode)->logged_atime =
+			buf->dirty ? S64_MIN : le64_to_cpu(di->atime);
 		i_size_write(inode, le64_to_cpu(di->size));
 		if (i_size_read(inode) < 0 ||
 		    i_size_read(inode) > inode->i_sb->s_maxbytes)
@@ -164,7 +166,6 @@ struct inode *rfsm_born(struct inode *inode, u32 ino)
 		iget_failed(inode);
 		return ERR_PTR(rfsm_failed(rfsm_of(sb), ret));
 	}
-	unlock_new_inode(inode);
 	return inode;
 }
 

@@ -130,6 +130,7 @@ struct rfsm_inode {
 	u64 fresh;		/* bytes written in a row, since they were sent */
 	loff_t next;		/* where the last write ended */
 	u32 flags;		/* FS_*_FL */
+	s64 logged_atime;	/* ns; which a record or check-point has */
 	struct inode vfs;
 };
 
@@ -241,7 +242,10 @@ void rfsm_bio_put(struct rfsm_dev *dev, struct bio *bio, void *oob);
 struct inode *rfsm_iget(struct super_block *sb, u32 ino);
 /* The same, -ENOENT if there is none: no name has led to it */
 struct inode *rfsm_iget_if(struct super_block *sb, u32 ino);
-/* A new inode becomes one that the core has just made; or an error, and gone */
+/*
+ * A new inode becomes one that the core has just made, which is still I_NEW if
+ * no file handle was before us; or an error, and gone
+ */
 struct inode *rfsm_born(struct inode *inode, u32 ino);
 void rfsm_refresh(struct inode *inode, const struct rfs_dinode *di);
 /* The same, from the core; under the volume lock */

@@ -293,6 +293,64 @@ TEST(big_directory)
 	end(fs, dev);
 }
 
+struct hashed {
+	u32 hash, nr;
+};
+
+static int by_hash(const void *a, const void *b)
+{
+	const struct hashed *one = a, *other = b;
+
+	return one->hash < other->hash ? -1 : one->hash > other->hash;
+}
+
+/* A name is met though one of the same hash goes while somebody reads */
+TEST(names_of_one_hash)
+{
+	enum { NAMES = 400000 };
+	struct hashed *names = malloc(NAMES * sizeof(*names));
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	u32 top, ino, i, pairs = 0;
+	char name[2][32];
+
+	for (i = 0; i < NAMES; i++) {
+		int len = snprintf(name[0], sizeof(name[0]), "%u", i);
+
+		names[i].nr = i;
+		names[i].hash = rfs_name_hash(fs, name[0], len);
+	}
+	qsort(names, NAMES, sizeof(*names), by_hash);
+	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "d", &dir, &top), 0);
+	for (i = 1; i < NAMES; i++) {
+		struct rfs_entry entry = { 0 };
+		char first[32] = { 0 };
+
+		if (names[i].hash != names[i - 1].hash)
+			continue;
+		pairs++;
+		snprintf(name[0], sizeof(name[0]), "%u", names[i - 1].nr);
+		snprintf(name[1], sizeof(name[1]), "%u", names[i].nr);
+		CHECK_EQ(rfs_create(fs, top, name[0], &file, &ino), 0);
+		CHECK_EQ(rfs_create(fs, top, name[1], &file, &ino), 0);
+		CHECK_EQ(rfs_dir_next(fs, top, entry.pos, &entry), 0);
+		memcpy(first, entry.name, entry.len);
+		CHECK_EQ(rfs_unlink(fs, top, first, &ino), 0);
+		CHECK_EQ(rfs_free_orphan(fs, ino), 0);
+		CHECK_EQ(rfs_dir_next(fs, top, entry.pos, &entry), 0);
+		memcpy(first, entry.name, entry.len);
+		first[entry.len] = '\0';
+		CHECK_EQ(rfs_dir_next(fs, top, entry.pos, &entry), -ENOENT);
+		CHECK_EQ(rfs_unlink(fs, top, first, &ino), 0);
+		CHECK_EQ(rfs_free_orphan(fs, ino), 0);
+		CHECK_EQ(rfs_unlink(fs, top, name[0], &ino), -ENOENT);
+		CHECK_EQ(rfs_unlink(fs, top, name[1], &ino), -ENOENT);
+	}
+	CHECK(pairs > 5);
+	free(names);
+	end(fs, dev);
+}
+
 TEST(sparse)
 {
 	static const u64 at[] = { 0, 1, 251, 252, 63503, 63504, 16003008,

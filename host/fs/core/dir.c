@@ -399,15 +399,74 @@ int rfs_dir_entry(struct rfs_fs *fs, u32 dir, u32 block, u32 *at,
 	return 0;
 }
 
+#define POS_HASH	30	/* where the hash is in a position */
+#define POS_MORE	8
+#define MORE_BITS	(POS_HASH - POS_MORE)
+
+/* More of the hash of an entry's name than what orders the leaves */
+static u64 more_hash(const struct rfs_fs *fs, const struct rfs_dirent *entry)
+{
+	return rfs_name_hash(fs, entry->name, entry->len) >> (64 - MORE_BITS);
+}
+
 /*
- * A position is a hash and, in the low 16 bits, how many entries with that
- * hash come before. Splits keep the order, so a position stays where it is.
+ * A position is a name's hash, more of that hash, and how many entries with
+ * both come before, which only a damaged leaf has: at most 252. So neither a
+ * split nor what becomes of other names of one hash changes it. run: the first
+ * entry with this hash.
  */
+static u64 position(const struct rfs_fs *fs, struct rfs_buf *buf, u32 run,
+		    u32 at)
+{
+	const struct rfs_dirent *entry = entry_at(buf, at), *other;
+	u64 more = more_hash(fs, entry), nth = 0;
+
+	for (; run < at; run += le16_to_cpu(other->rec)) {
+		other = entry_at(buf, run);
+		nth += more_hash(fs, other) == more;
+	}
+	return (u64)le32_to_cpu(entry->hash) << POS_HASH | more << POS_MORE |
+	       nth;
+}
+
+/* The first entry of a leaf at or after *pos, which goes beyond it. */
+static int leaf_next(const struct rfs_fs *fs, struct rfs_buf *buf, u64 *pos,
+		     struct rfs_dirent **out)
+{
+	u64 hash, last = ~0ULL, best = ~0ULL, here;
+	struct rfs_dirent *entry;
+	u32 at, run = 0;
+
+	*out = NULL;
+	for (at = 0; at < used(buf); at += le16_to_cpu(entry->rec)) {
+		entry = entry_at(buf, at);
+		if (!entry)
+			return -EUCLEAN;
+		hash = le32_to_cpu(entry->hash);
+		if (hash != last)
+			run = at;
+		last = hash;
+		if (hash < *pos >> POS_HASH)
+			continue;
+		if (*out && hash != best >> POS_HASH)
+			break;
+		here = position(fs, buf, run, at);
+		if (here < *pos || here >= best)
+			continue;
+		best = here;
+		*out = entry;
+	}
+	if (*out)
+		*pos = best + 1;
+	return 0;
+}
+
 int rfs_dir_next(struct rfs_fs *fs, u32 dir, u64 pos, struct rfs_entry *out)
 {
+	u64 hash = pos >> POS_HASH, above, leaves;
+	struct rfs_dirent *entry;
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
-	u64 hash = pos >> 16, above, leaves;
 	int ret;
 
 	ret = dir_get(fs, dir, &di, &buf);
@@ -415,25 +474,13 @@ int rfs_dir_next(struct rfs_fs *fs, u32 dir, u64 pos, struct rfs_entry *out)
 		return ret;
 	leaves = le64_to_cpu(di->size) / RFS_BLOCK_BYTES;
 	while (hash >> 32 == 0) {
-		struct rfs_dirent *entry;
-		u64 last = ~0ULL;
-		u32 at, nth = 0;
-
 		ret = leaf_get(fs, di, hash, &buf, &above);
+		if (!ret)
+			ret = leaf_next(fs, buf, &pos, &entry);
 		if (ret)
 			return ret;
-		for (at = 0; at < used(buf); at += le16_to_cpu(entry->rec)) {
-			u64 here;
-
-			entry = entry_at(buf, at);
-			if (!entry)
-				return -EUCLEAN;
-			here = le32_to_cpu(entry->hash);
-			nth = here == last ? nth + 1 : 0;
-			last = here;
-			if ((here << 16 | nth) < pos)
-				continue;
-			out->pos = (here << 16 | nth) + 1;
+		if (entry) {
+			out->pos = pos;
 			entry_out(entry, out);
 			return 0;
 		}

@@ -892,6 +892,26 @@ int rfs_setattr(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr,
 	return ret;
 }
 
+int rfs_log_atime(struct rfs_fs *fs, u32 ino, __le64 atime)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	struct rfs_rec rec;
+	int ret = rfs_iget(fs, ino, &di, &buf);
+
+	if (ret)
+		return ret;
+	rfs_rec_init(fs, &rec, RFS_OP_ATTR, ino);
+	rec.mode = di->mode;
+	rec.uid = di->uid;
+	rec.gid = di->gid;
+	rec.iflags = di->flags;
+	rec.arg1 = atime;
+	rec.arg2 = di->mtime;
+	rec.time = di->ctime;
+	return commit(fs, &rec, NULL, NULL);
+}
+
 int rfs_free_orphan(struct rfs_fs *fs, u32 ino)
 {
 	struct rfs_rec rec;
