@@ -44,7 +44,7 @@ TEST(quantize_iterative)
 
 TEST(quantize_iterative_three_rounds)
 {
-	u64 hot[64], group[2] = { 1, 2 }, last[2];
+	u64 hot[64], group[2] = { 3, 6 }, last[2];
 	u32 i, more;
 
 	/* far from where they belong: three rounds do not suffice */
@@ -60,6 +60,30 @@ TEST(quantize_iterative_three_rounds)
 		rfs_quantize(RFS_Q_ITERATIVE, hot, 64, group, 2);
 	}
 	CHECK(more < 40);
+}
+
+/* Groups are as hot as segments were once: each takes some all the same. */
+TEST(quantize_what_has_cooled_down)
+{
+	u64 hot[] = { 1, 2, 3, 100, 101, 102, 1000, 1001, 5000 };
+	u64 group[4] = { 2, 40000, 500000, 6000000 };
+
+	rfs_quantize(RFS_Q_ITERATIVE, hot, 9, group, 4);
+	CHECK_EQ(group[0], 2);
+	CHECK_EQ(group[1], 101);
+	CHECK_EQ(group[2], 1000);
+	CHECK_EQ(group[3], 5000);
+}
+
+/* Where all are alike nothing is to be had. */
+TEST(quantize_all_alike)
+{
+	u64 hot[] = { 9, 9, 9, 9, 9, 9 }, group[4] = { 9, 70, 80, 90 };
+
+	rfs_quantize(RFS_Q_ITERATIVE, hot, 6, group, 4);
+	CHECK_EQ(group[0], 9);
+	CHECK_EQ(group[1], 70);
+	CHECK_EQ(group[3], 90);
 }
 
 TEST(quantize_few_segments)

@@ -59,6 +59,40 @@ static u32 border(const u64 *hot, u32 n, u64 cold, u64 hotter)
 }
 
 /*
+ * A group that is next to no segment takes the one that is farthest from its
+ * own. Else a group of what was as hot as nothing is any more, since a volume is
+ * filled faster than it is written afterwards, would take nothing for long.
+ */
+static bool revive(const u64 *hot, u32 n, u64 *group, u32 k)
+{
+	u64 farthest = 0, start = 0;
+	u32 i, j, from = 0, to, idle = k;
+
+	for (i = 0; i < k; i++, from = to) {
+		to = i + 1 < k ? border(hot, n, group[i], group[i + 1]) : n;
+		if (to <= from) {
+			to = from;
+			idle = i;
+			continue;
+		}
+		for (j = 0; j < 2; j++) {
+			u64 at = hot[j ? to - 1 : from];
+			u64 far = at > group[i] ? at - group[i] : group[i] - at;
+
+			if (far <= farthest)
+				continue;
+			farthest = far;
+			start = at;
+		}
+	}
+	if (idle == k || !farthest)
+		return false;
+	group[idle] = start;
+	rfs_sort(group, k, sizeof(*group), by_hotness);
+	return true;
+}
+
+/*
  * Like k-means on a line: sorted groups have sorted segments. A group that is
  * next to none stays what it was.
  */
@@ -93,6 +127,8 @@ static void iterative(u64 *hot, u32 n, u64 *group, u32 k)
 			return;
 	}
 	rfs_sort(group, k, sizeof(*group), by_hotness);
+	for (i = 0; i < k && revive(hot, n, group, k);)
+		i++;
 	for (rounds = 0; rounds < ROUNDS && refine(hot, n, group, k);)
 		rounds++;
 }
