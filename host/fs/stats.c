@@ -76,6 +76,7 @@ COUNTER(written_timb, stats.written[RFS_TIMB]);
 COUNTER(written_zone_table, stats.written[RFS_ZTAB]);
 COUNTER(written_summaries, stats.written[RFS_SUMMARY]);
 COUNTER(written_checkpoints, stats.written[RFS_CP]);
+COUNTER(copied_inode_map, stats.copied_maps);
 COUNTER(cleaned_zones, stats.victims);
 COUNTER(clean_reads, stats.clean_reads);
 COUNTER(resets, stats.resets);
@@ -153,6 +154,7 @@ static struct attribute *stat_attrs[] = {
 	&stat_written_zone_table.attr,
 	&stat_written_summaries.attr,
 	&stat_written_checkpoints.attr,
+	&stat_copied_inode_map.attr,
 	&stat_cleaned_zones.attr,
 	&stat_clean_reads.attr,
 	&stat_copies_a_new_block.attr,

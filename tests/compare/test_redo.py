@@ -89,11 +89,13 @@ def test_rfs_has_to_meet_the_marks_or_have_reasons(monkeypatch: pytest.MonkeyPat
     assert found[5].measured == "-3.0%"
 
 
-@pytest.mark.parametrize(("timb", "passed"), [(3, True), (4, False)])
-def test_the_inode_map_has_a_limit(timb: int, passed: bool) -> None:
-    row = redo_rfs.map_row("redo-bonnie", Cell(0, 0, 0, 1, pages=2000, inode_map=20, timb=timb))
-    assert row.passed is passed
-    assert row.measured.startswith(f"{timb / 20:.3f}%;") and row.measured.endswith(" 1.000%")
+@pytest.mark.parametrize(("timb", "moved"), [(3, 2), (4, 1)])
+def test_the_inode_map_has_a_limit(timb: int, moved: int) -> None:
+    cell = Cell(0, 0, 0, 1, pages=2000, inode_map=20, timb=timb, moved_map=moved)
+    rows = redo_rfs.map_rows("redo-bonnie", cell)
+    assert [row.passed for row in rows] == [timb == 3, moved == 1]
+    assert rows[0].measured == f"{timb / 20:.3f}%; all writes of the inode map 1.000%"
+    assert rows[1].measured == f"{moved / 10:.3f}%"
 
 
 @pytest.mark.parametrize("directory", sorted(DATA.iterdir()), ids=lambda path: path.name)

@@ -231,13 +231,13 @@ def test_bad_output_is_noticed(
 def test_rfs_counts_what_it_writes(tmp_path: Path) -> None:
     benchmark = BY_NAME["small-postmark"]
     shutil.copytree(DATA / benchmark.name, tmp_path / "cell")
-    texts = {"before": "written_data:1 2\nwritten_timb:3\nfree_zones:9\n"}
-    texts["after"] = "written_data:5 7\nwritten_timb:8\nfree_zones:4\n"
+    texts = {"before": "written_data:1 2\ncopied_inode_map:3\nfree_zones:9\n"}
+    texts["after"] = "written_data:5 7\ncopied_inode_map:8\nfree_zones:4\n"
     for when, text in texts.items():
         (tmp_path / "cell" / when / "fs").write_text(text)
     found = stack_figures(STACKS["rfs+rsd"], benchmark, tmp_path / "cell")
     counted = {figure.metric: figure.value for figure in found if figure.metric[:4] == "rfs."}
-    assert counted == {"rfs.written_data": 9, "rfs.written_timb": 5}
+    assert counted == {"rfs.written_data": 9, "rfs.copied_inode_map": 5}
     for bad in ("", "written_data:x\n"):
         (tmp_path / "cell" / "after" / "fs").write_text(bad)
         with pytest.raises(BadOutput, match="after/fs"):

@@ -2494,6 +2494,35 @@ TEST(xattrs_cleaned)
 	end(fs, dev);
 }
 
+/* What cleaning moves of the inode map is counted, unless it was dirty anyway. */
+TEST(inode_map_cleaned)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	u32 ino, zone, i, dirty;
+	u64 before;
+
+	for (dirty = 0; dirty < 2; dirty++) {
+		CHECK_EQ(rfs_create(fs, 2, dirty ? "g" : "f", &file, &ino), 0);
+		CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+		zone = rfs_addr(cpu_to_le64(fs->timb[0])) / geometry.zone_blocks;
+		/* blocks of the zone table fill its zone */
+		for (i = 0; fs->zone[zone].state != RFS_Z_USED && i < 1000; i++)
+			CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+		CHECK_EQ(fs->zone[zone].live, 2);	/* and TIMB's */
+		if (dirty)
+			CHECK_EQ(rfs_create(fs, 2, "h", &file, &ino), 0);
+		before = fs->stats.copied_maps;
+		for (i = 0; !fs->zone[zone].cleaned && i < 20; i++)
+			CHECK_EQ(rfs_clean(fs, RFS_CLEAN_HARD), 0);
+		CHECK_EQ(fs->stats.copied_maps - before, dirty ? 0 : 2);
+		CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+		CHECK_EQ(fs->zone[zone].live, 0);
+	}
+	check_clean(fs);
+	end(fs, dev);
+}
+
 /* A volume made before there were any: it is used, without the new things. */
 TEST(older_volume)
 {

@@ -415,8 +415,10 @@ static int redirty(struct rfs_fs *fs, u8 type, u32 ino, u64 off, u64 addr)
 	struct rfs_buf *buf;
 	int ret = rfs_buf_read(fs, type, ino, off, addr, &buf);
 
-	if (!ret && buf->addr == addr)
+	if (!ret && buf->addr == addr) {
+		fs->stats.copied_maps += type == RFS_IMAP && !buf->dirty;
 		rfs_buf_dirty(fs, buf);
+	}
 	return ret;
 }
 
@@ -463,8 +465,10 @@ static int move_meta(struct rfs_fs *fs, const struct rfs_oob *from, u64 addr)
 			return 0;
 		return redirty(fs, RFS_IMAP, 0, off, addr);
 	case RFS_TIMB:
-		if (off < fs->timb_blocks && fs->timb_addr[off] == addr)
+		if (off < fs->timb_blocks && fs->timb_addr[off] == addr) {
+			fs->stats.copied_maps += !fs->timb_dirty[off];
 			fs->timb_dirty[off] = true;
+		}
 		return 0;
 	case RFS_ZTAB:
 		if (off < fs->ztab_blocks && fs->ztab_addr[off] == addr)

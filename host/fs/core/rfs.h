@@ -239,6 +239,7 @@ struct rfs_stats {
 	u64 data[RFS_GROUPS_MAX];	/* of them new data, by group */
 	u64 copies[RFS_GROUPS_MAX];	/* and data that cleaning has moved */
 	u64 copied;
+	u64 copied_maps;	/* inode map and TIMB, that were not dirty */
 	u64 checkpoints;
 	u64 resets;
 	u64 victims;

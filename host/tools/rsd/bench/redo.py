@@ -30,7 +30,8 @@ class Cell:
     """A benchmark on a stack: blocks taken into use, pages programmed, virtual seconds.
 
     `written` are the pages that the host wrote, `copied` those that the drive did of its own,
-    `pages` all that were read or programmed. `inode_map` and `timb` are RFS's writes of these.
+    `pages` all that were read or programmed. `inode_map` and `timb` are RFS's writes of these,
+    `moved_map` those of both that its cleaning caused.
     """
 
     taken: int
@@ -40,6 +41,7 @@ class Cell:
     pages: int = 0
     inode_map: int = 0
     timb: int = 0
+    moved_map: int = 0
 
 
 def measure(context: Context, stacks: Sequence[str]) -> dict[tuple[str, str], Cell]:
@@ -74,6 +76,7 @@ def measure(context: Context, stacks: Sequence[str]) -> dict[tuple[str, str], Ce
                 pages=int(figures["nand.reads"] + figures["nand.programs"]),
                 inode_map=int(figures.get("rfs.written_inode_map", 0)),
                 timb=int(figures.get("rfs.written_timb", 0)),
+                moved_map=int(figures.get("rfs.copied_inode_map", 0)),
             )
     return found
 

@@ -87,7 +87,7 @@ def _drive_latencies(directory: Path) -> Iterator[Figure]:
 
 
 def _file_system_figures(directory: Path) -> Iterator[Figure]:
-    """What RFS wrote, in blocks by kind; data and copies are numbers a group."""
+    """What RFS wrote and moved, in blocks by kind; data and copies are numbers a group."""
     before, after = (_kinds(directory / when / "fs") for when in ("before", "after"))
     for kind, blocks in after.items():
         yield Figure(f"rfs.{kind}", blocks - before[kind], "blocks", "count")
@@ -99,7 +99,7 @@ def _kinds(path: Path) -> dict[str, int]:
         kinds = {
             name: sum(map(int, numbers.split()))
             for name, numbers in lines
-            if name.startswith("written_")
+            if name.startswith(("written_", "copied_"))
         }
     except (OSError, ValueError) as error:
         raise BadOutput(f"{path.parent.name}/fs: {error}") from error
