@@ -672,9 +672,18 @@ static void cleaner_free(struct cleaner *c)
 	rfs_free(c);
 }
 
+/* Those who write wait below this */
+static u32 zones_owed(const struct rfs_fs *fs)
+{
+	return fs->low_zones + 1 +
+	       fs->owed / le32_to_cpu(fs->super.zone_cap);
+}
+
 /*
  * A copy for each group, and for summaries; more are made when they are needed.
- * With less memory there are fewer, and groups share them.
+ * With less memory there are fewer, and groups share them. So they do where
+ * zones are few and each append has a summary: it may list few blocks else, and
+ * what is cleaned takes more room than it gives.
  */
 static struct cleaner *cleaner_new(const struct rfs_fs *fs)
 {
@@ -687,6 +696,8 @@ static struct cleaner *cleaner_new(const struct rfs_fs *fs)
 	while (c->copies < fs->policy.groups + 3 && add_copy(c))
 		;
 	c->shared = min(fs->policy.groups, c->copies);
+	if (!fs->geo.oob_bytes && fs->free_zones <= zones_owed(fs))
+		c->shared = min(c->shared, 1U);
 	if (c->seen && c->block && c->copies)
 		return c;
 	cleaner_free(c);
@@ -750,13 +761,6 @@ int rfs_clean(struct rfs_fs *fs, enum rfs_clean how)
 		ret = clean_end(fs, c, clean_more(fs, c, how));
 	cleaner_free(c);
 	return ret;
-}
-
-/* Those who write wait below this */
-static u32 zones_owed(const struct rfs_fs *fs)
-{
-	return fs->low_zones + 1 +
-	       fs->owed / le32_to_cpu(fs->super.zone_cap);
 }
 
 /* Free zones below which cleaning begins, and up to which it goes */
