@@ -10,14 +10,19 @@ static void *table(size_t n, size_t bytes)
 }
 
 /*
- * In a zone that cleaning has filled: also the last is one, however few it
- * lists. Without page metadata each append has one: what remains of a victim
- * is less than 63 blocks, and the zone may end within an append.
+ * In a zone that cleaning has filled: also the last is one, however few blocks
+ * it lists. Without page metadata each append has one: what remains of a victim
+ * may be less than an append, and the zone may end within one.
  */
 static u32 summaries(const struct rfs_fs *fs, u32 cap)
 {
-	return DIV_ROUND_UP(cap, RFS_SUM_ENTRIES + 1) +
-	       (fs->geo.oob_bytes ? 0 : 2);
+	u32 each = RFS_SUM_ENTRIES + 1;
+
+	if (fs->geo.oob_bytes)
+		return DIV_ROUND_UP(cap, each);
+	if (fs->geo.append_max)
+		each = min(each, fs->geo.append_max);
+	return DIV_ROUND_UP(cap, each) + 2;
 }
 
 int rfs_tables_alloc(struct rfs_fs *fs)
