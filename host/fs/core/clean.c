@@ -763,15 +763,25 @@ int rfs_clean(struct rfs_fs *fs, enum rfs_clean how)
 	return ret;
 }
 
-/* Free zones below which cleaning begins, and up to which it goes */
+/* Free zones below which cleaning begins */
 static u32 clean_below(const struct rfs_fs *fs)
 {
 	return zones_owed(fs) + fs->geo.zones / 64;
 }
 
+#define WORTH	16	/* times what a check-point writes */
+
+/*
+ * And up to which it goes: what is free without need makes zones fuller, which
+ * then are cleaned with more in use; but each round costs a check-point.
+ */
 static u32 clean_up_to(const struct rfs_fs *fs)
 {
-	return zones_owed(fs) + fs->geo.zones / 16;
+	u32 some = fs->geo.zones / 64;
+	u32 worth = WORTH * (u64)fs->dirty.count /
+		    le32_to_cpu(fs->super.zone_cap);
+
+	return clean_below(fs) + min(max(worth, some), 3 * some);
 }
 
 bool rfs_clean_due(const struct rfs_fs *fs, u32 *seen)
