@@ -470,6 +470,7 @@ void rfsm_append(struct rfsm *m, struct inode *inode, struct folio **folio,
 	u32 done = 0, i;
 	int ret;
 
+	rfsm_used(m);
 	txn->inode = inode;
 	txn->copy = NULL;
 	txn->left = 1;

@@ -224,6 +224,7 @@ static int look_up(struct rfsm *m, struct inode *inode, u64 block, u64 *addr,
 	struct rfs_ptr ptr;
 	int ret;
 
+	rfsm_used(m);
 	if (!rfsm_trylock(m)) {
 		if (*r)
 			read_submit(*r);

@@ -8,19 +8,15 @@
 #include "rfsm.h"
 
 /*
- * Dirty pages are owed room, and what they replace is in use until they are
- * written. Under the volume lock, which it drops.
+ * Dirty pages are written first: they are owed room, and with much memory that is
+ * so many zones that cleaning for them would copy far more.
  */
 static void write_back(struct rfsm *m)
 {
-	bool owed = m->fs->owed;
-
-	rfsm_unlock(m);
-	if (owed && down_read_trylock(&m->sb->s_umount)) {
-		sync_inodes_sb(m->sb);
-		up_read(&m->sb->s_umount);
-	}
-	rfsm_lock(m);
+	if (!m->fs->owed || !down_read_trylock(&m->sb->s_umount))
+		return;
+	sync_inodes_sb(m->sb);
+	up_read(&m->sb->s_umount);
 }
 
 /* Blocks that can be written: a victim may give less than a zone. */
@@ -82,13 +78,13 @@ static bool room_there(const struct rfs_fs *fs)
 static bool make_room(struct rfsm *m)
 {
 	struct rfs_fs *fs = m->fs;
-	bool written = false;
 	u32 futile = 0;
 	u64 best;
 	int ret;
 
 	if (!zones_lack(m))
 		return true;
+	write_back(m);
 	rfsm_lock(m);
 	best = room_left(fs);
 	do {
@@ -108,12 +104,6 @@ static bool make_room(struct rfsm *m)
 		}
 		futile = room_left(fs) > best ? 0 : futile + 1;
 		best = max(best, room_left(fs));
-		/* not before: what is deleted soon need not be written */
-		if (!ret && futile && !written) {
-			written = true;
-			write_back(m);
-			best = room_left(fs);
-		}
 	} while (!ret && rfs_room_low(fs, RFSM_APPEND_MAX) && futile < FUTILE);
 	if (!ret && rfs_room_low(fs, RFSM_APPEND_MAX))
 		ret = -ENOSPC;
@@ -136,6 +126,49 @@ static void clean_early(struct rfsm *m)
 	rfsm_unlock(m);
 	if (ret && ret != -ENOENT)
 		rfsm_failed(m, ret);
+}
+
+#define IDLE	(2 * HZ)
+
+static bool idle(const struct rfsm *m)
+{
+	return time_after_eq(jiffies, READ_ONCE(m->used) + IDLE) &&
+	       !READ_ONCE(m->pages_flying);
+}
+
+/* While nobody is at work: some zones, then it is seen whether somebody is. */
+static void clean_idle(struct rfsm *m)
+{
+	unsigned long used = READ_ONCE(m->used);
+	int ret = -ENOENT;
+
+	rfsm_lock(m);
+	m->seeking = true;
+	if (rfs_idle_due(m->fs))
+		ret = clean(m, RFS_CLEAN_IDLE);
+	if (!ret)
+		ret = rfsm_checkpoint(m, 0);
+	if (ret || !rfs_idle_due(m->fs))
+		m->idle_seen = used;
+	rfsm_unlock(m);
+	if (ret && ret != -ENOENT)
+		rfsm_failed(m, ret);
+}
+
+static long sync_left(const struct rfsm *m, unsigned long synced)
+{
+	return (long)(synced + m->opt.commit * HZ - jiffies);
+}
+
+/* How long the thread sleeps if nobody wakes it */
+static long nap(const struct rfsm *m, unsigned long synced)
+{
+	unsigned long used = READ_ONCE(m->used);
+	long left = sync_left(m, synced);
+
+	if (m->idle_seen != used)
+		left = min(left, (long)(used + IDLE - jiffies));
+	return max(left, 1L);
 }
 
 static bool work_due(const struct rfsm *m)
@@ -162,6 +195,7 @@ static void write_now(struct work_struct *work)
 static int thread(void *arg)
 {
 	struct rfsm *m = arg;
+	unsigned long synced = jiffies;
 
 	/* others wait for check-points and room, who may use up the CPU */
 	set_user_nice(current, MIN_NICE);
@@ -172,7 +206,7 @@ static int thread(void *arg)
 
 		wait_event_freezable_timeout(m->wake, work_due(m) ||
 					     kthread_should_stop(),
-					     m->opt.commit * HZ);
+					     nap(m, synced));
 		if (kthread_should_stop())
 			break;
 		if (!sb_start_intwrite_trylock(m->sb)) {
@@ -188,9 +222,13 @@ static int thread(void *arg)
 		} else if (READ_ONCE(m->want_clean)) {
 			WRITE_ONCE(m->want_clean, false);
 			clean_early(m);
-		} else {
+		} else if (rfs_checkpoint_due(m->fs) ||
+			   sync_left(m, synced) <= 0) {
 			m->seeking = false;
 			rfsm_sync(m, 0);
+			synced = jiffies;
+		} else if (idle(m)) {
+			clean_idle(m);
 		}
 		sb_end_intwrite(m->sb);
 		wake_up_all(&m->room);
@@ -239,6 +277,8 @@ int rfsm_thread_start(struct rfsm *m)
 	if (m->thread)
 		return 0;
 	m->seen_free = ~0U;
+	m->used = jiffies;
+	m->idle_seen = m->used - 1;
 	INIT_WORK(&m->writing, write_now);
 	task = kthread_run(thread, m, "rfs/%pg", m->sb->s_bdev);
 	if (IS_ERR(task))

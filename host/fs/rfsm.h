@@ -113,6 +113,8 @@ struct rfsm {
 	wait_queue_head_t room;		/* who waits for it */
 	bool want_room;
 	bool want_clean;
+	unsigned long used;		/* jiffies: when somebody was at work */
+	unsigned long idle_seen;	/* that then nothing was to be cleaned */
 	u32 seen_free;		/* of rfs_clean_due() */
 	u64 rounds;		/* of the thread, that sought room */
 	bool stuck;		/* the last one found none */
@@ -193,6 +195,12 @@ void rfsm_thread_stop(struct rfsm *m);
 int rfsm_wait_room(struct rfsm *m);
 /* After an operation: is a check-point due? */
 void rfsm_kick(struct rfsm *m);
+/* Somebody is at work: idle time begins anew */
+static inline void rfsm_used(struct rfsm *m)
+{
+	WRITE_ONCE(m->used, jiffies);
+}
+
 /* Dirty pages of all files are sent, by Linux's writeback */
 void rfsm_write_soon(struct rfsm *m);
 
@@ -216,6 +224,7 @@ do {									\
 			break;						\
 		stuck_ = rfsm_wait_room(m);				\
 	}								\
+	rfsm_used(m);							\
 	rfsm_kick(m);							\
 	if (ret)							\
 		(ret) = rfsm_failed(m, ret);				\

@@ -1805,6 +1805,57 @@ TEST(early_cleaning_pays)
 	end(fs, dev);
 }
 
+/* Zones of which a quarter is in use at most, until half of all are free */
+TEST(idle_cleaning)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	u32 ino, gone, i, nr, calls = 0;
+	u64 appends;
+	char name[8];
+
+	CHECK(!rfs_idle_due(fs));
+	rfs_policy_set(fs, &one_group);
+	for (i = 0; i < 300; i++) {
+		snprintf(name, sizeof(name), "f%u", i);
+		CHECK_EQ(rfs_create(fs, 2, name, &file, &ino), 0);
+		put(fs, ino, 0, i, RFS_BLOCK_BYTES);
+		for (nr = 1; nr < 20; nr++)
+			put(fs, ino, nr, i, RFS_BLOCK_BYTES);
+	}
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	CHECK(2 * fs->free_zones < geometry.zones);
+	CHECK(!rfs_idle_due(fs));	/* all are full */
+	for (i = 0; i < 300; i++) {
+		snprintf(name, sizeof(name), "f%u", i);
+		if (i % 6 == 0 || i >= 200)
+			continue;
+		CHECK_EQ(rfs_unlink(fs, 2, name, &gone), 0);
+		CHECK_EQ(rfs_free_orphan(fs, gone), 0);
+	}
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	appends = dev->ops;
+	while (rfs_idle_due(fs)) {
+		CHECK_EQ(rfs_clean_some(fs, RFS_CLEAN_IDLE), 0);
+		CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+		calls++;
+	}
+	CHECK(calls);
+	CHECK(2 * fs->free_zones >= geometry.zones);
+	/* those that are full are as they were */
+	CHECK(fs->stats.copied && fs->stats.copied <= 34 * 20);
+	CHECK(appended(dev, appends) < 34 * 20 + 100);
+	for (i = 0; i < 300; i++) {
+		snprintf(name, sizeof(name), "f%u", i);
+		if (i % 6 && i < 200)
+			continue;
+		CHECK_EQ(rfs_dir_find(fs, 2, name, strlen(name), &ino), 0);
+		expect(fs, ino, 7, i, RFS_BLOCK_BYTES);
+	}
+	check_clean(fs);
+	end(fs, dev);
+}
+
 /* Blocks that are written over and over are apart from those that are not. */
 TEST(groups_apart)
 {
@@ -2372,7 +2423,7 @@ TEST(metadata_in_flight)
 	most_together = 0;
 	for (nth = 1; nth <= 5; nth++) {
 		append_error = nth % 4 ? -EBUSY : -EIO;
-		for (i = 0; i < 300; i++)	/* as many index nodes */
+		for (i = 0; i < 400; i++)	/* as many index nodes */
 			put(fs, ino, i * RFS_FANOUT, nth + i, RFS_BLOCK_BYTES);
 		fail_in = nth;
 		CHECK_EQ(rfs_checkpoint(fs, 0), 0);
@@ -2385,7 +2436,7 @@ TEST(metadata_in_flight)
 	CHECK_EQ(failed, 1);	/* but not for errors of the moment */
 	rfs_drop(fs);
 	fs = mount(dev);
-	for (i = 0; i < 300; i++)
+	for (i = 0; i < 400; i++)
 		expect(fs, ino, i * RFS_FANOUT, 5 + i, RFS_BLOCK_BYTES);
 	check_clean(fs);
 	end(fs, dev);

@@ -1014,6 +1014,9 @@ static void step_in_air(struct run *r)
 	} else if (rfs_clean_due(r->fs, &seen) && pick(r, 2)) {
 		must("clean", clean(r, RFS_CLEAN_EARLY));
 		checkpoint(r);
+	} else if (rfs_idle_due(r->fs) && pick(r, 8) == 0) {
+		must("clean", clean(r, RFS_CLEAN_IDLE));
+		checkpoint(r);
 	}
 }
 

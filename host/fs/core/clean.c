@@ -9,6 +9,8 @@
 static u32 most_live(enum rfs_clean how, u32 cap)
 {
 	switch (how) {
+	case RFS_CLEAN_IDLE:
+		return cap / 4;		/* of four blocks three are gained */
 	case RFS_CLEAN_EARLY:
 		return cap / 4 * 3;
 	case RFS_CLEAN_NOW:
@@ -806,6 +808,22 @@ static u32 to_be_free(const struct rfs_fs *fs)
 	return n;
 }
 
+/*
+ * Zones of which little is in use are cleaned in idle time, since the same has to
+ * be done later while somebody waits: until half of all are free, so that what
+ * dies by itself has time to.
+ */
+static bool idle_more(const struct rfs_fs *fs)
+{
+	return 2 * (fs->free_zones + to_be_free(fs)) < fs->geo.zones;
+}
+
+bool rfs_idle_due(const struct rfs_fs *fs)
+{
+	return !fs->read_only && idle_more(fs) &&
+	       victim(fs, RFS_CLEAN_IDLE, rfs_now(fs));
+}
+
 /* What copies may take: not what is owed, nor what a check-point may need */
 static u64 room_for_copies(const struct rfs_fs *fs)
 {
@@ -818,12 +836,14 @@ static u64 room_for_copies(const struct rfs_fs *fs)
 }
 
 #define PAYS	4	/* early: times what a check-point writes */
+#define IDLY	4	/* idle: rounds of victims, for who comes meanwhile */
 
 int rfs_clean_some(struct rfs_fs *fs, enum rfs_clean how)
 {
 	u32 cap = le32_to_cpu(fs->super.zone_cap);
 	u64 least = max_t(u64, room_for_copies(fs) / 2, 3 * cap), gain;
 	struct cleaner *c;
+	u32 rounds = 0;
 	int ret = 0;
 
 	if (fs->read_only)
@@ -831,10 +851,12 @@ int rfs_clean_some(struct rfs_fs *fs, enum rfs_clean how)
 	c = cleaner_new(fs);
 	if (!c)
 		return -ENOMEM;
-	while (!ret && fs->free_zones + to_be_free(fs) < clean_up_to(fs)) {
+	while (!ret && (how == RFS_CLEAN_IDLE ? idle_more(fs) && rounds < IDLY :
+			fs->free_zones + to_be_free(fs) < clean_up_to(fs))) {
 		ret = clean_more(fs, c, how);
+		rounds++;
 		if (room_for_copies(fs) < least + c->waiting ||
-		    rfs_checkpoint_due(fs))
+		    fs->dirty.count >= rfs_dirty_most(fs) - fs->dirty_max / 2)
 			break;
 	}
 	ret = clean_end(fs, c, ret);

@@ -377,11 +377,51 @@ static int write_copy(struct rfs_fs *fs, u32 *mirror, const void *cp,
 	return ret;
 }
 
+/*
+ * To both at the same time, where neither begins anew: what is before it in each
+ * is there until it is in one of them. False: one after the other, and those that
+ * have failed elsewhere.
+ */
+static bool write_both(struct rfs_fs *fs, const void *cp, u32 blocks,
+		       const struct rfs_oob *oob)
+{
+	struct rfs_send send[RFS_CP_MIRRORS] = { 0 };
+	bool done = true;
+	u32 i;
+
+	if (!fs->ops->append_many || fs->active_max || blocks > 1)
+		return false;
+	for (i = 0; i < RFS_CP_MIRRORS; i++) {
+		struct rfs_zone_info *z = &fs->zone[fs->cp_mirror[i]];
+
+		if (z->cond != RFS_DEV_OK || !z->wp || z->wp == z->cap)
+			return false;
+		send[i].zone = fs->cp_mirror[i];
+		send[i].n = 1;
+		send[i].data = &cp;
+		send[i].oob = oob;
+	}
+	fs->ops->append_many(fs->dev, send, RFS_CP_MIRRORS);
+	for (i = 0; i < RFS_CP_MIRRORS; i++) {
+		struct rfs_zone_info *z = &fs->zone[fs->cp_mirror[i]];
+
+		z->wp++;
+		if (rfs_zone_failed(send[i].error))
+			z->cond = RFS_DEV_READ_ONLY;
+		done &= !send[i].error;
+		fs->stats.written[RFS_CP]++;
+	}
+	return done && !fs->ops->wait(fs->dev) &&
+	       !(fs->geo.volatile_cache && fs->ops->flush(fs->dev));
+}
+
 static int write_mirrors(struct rfs_fs *fs, const void *cp, u32 blocks,
 			 const struct rfs_oob *oob)
 {
 	u32 i, done = 0;
 
+	if (write_both(fs, cp, blocks, oob))
+		return 0;
 	for (i = 0; i < RFS_CP_MIRRORS; i++)
 		done += !write_copy(fs, &fs->cp_mirror[i], cp, blocks, oob);
 	return done ? 0 : -EIO;
@@ -444,6 +484,8 @@ static int write_all(struct rfs_fs *fs)
 	table = rfs_alloc(sizeof(*table));
 	if (!table)
 		return -ENOMEM;
+	/* of all passes together: who waits for one has idle dies */
+	rfs_sums_write(fs);
 	ret = write_timb(fs, table);
 	if (!ret)
 		ret = write_ztab(fs, (struct rfs_ztab *)table);

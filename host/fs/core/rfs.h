@@ -148,7 +148,7 @@ struct rfs_send {
 	int error;
 };
 
-#define RFS_TOGETHER	4	/* of them at most */
+#define RFS_TOGETHER	8	/* of them at most */
 
 /* A metadata block in memory */
 struct rfs_buf {
@@ -169,7 +169,8 @@ struct rfs_buf {
 	};
 };
 
-#define RFS_WRITE_MAX	(RFS_TOGETHER * RFS_SUM_ENTRIES)
+/* so many that also where a summary, and a zone, is begun they are one round */
+#define RFS_WRITE_MAX	((RFS_TOGETHER - 2) * RFS_SUM_ENTRIES)
 
 /* Metadata blocks that a check-point writes together */
 struct rfs_writing {
@@ -413,6 +414,9 @@ void rfs_sums_drop(struct rfs_fs *fs);
 /* All in one, and summaries; addr has an element for each block */
 int rfs_append(struct rfs_fs *fs, u32 stream, u32 n, const void *const *data,
 	       struct rfs_oob *oob, u64 *addr);
+/* The same, but for summaries that become due: rfs_sums_write() is the caller's */
+int rfs_append_some(struct rfs_fs *fs, u32 stream, u32 n,
+		    const void *const *data, struct rfs_oob *oob, u64 *addr);
 void rfs_oob_meta(struct rfs_fs *fs, struct rfs_oob *oob,
 		  const struct rfs_head *head);
 /* A block is in use from now on, or no longer; @ptr of data, else NULL */
@@ -444,7 +448,10 @@ void rfs_buf_dirty(struct rfs_fs *fs, struct rfs_buf *buf);
 void rfs_buf_drop(struct rfs_fs *fs, struct rfs_buf *buf);
 /* Forget blocks 0 to blocks - 1 of a file */
 void rfs_bufs_drop(struct rfs_fs *fs, u8 type, u32 ino, u64 blocks);
-/* Write the dirty fs->writing->buf, n of them; they are clean then, elsewhere */
+/*
+ * Write the dirty fs->writing->buf, n of them; they are clean then, elsewhere.
+ * Summaries are the caller's matter.
+ */
 int rfs_bufs_write(struct rfs_fs *fs, u32 n, u32 stream);
 void rfs_cache_trim(struct rfs_fs *fs, u32 keep);
 
@@ -755,6 +762,7 @@ u8 rfs_stream_of(u8 type);
 
 /* clean.c */
 enum rfs_clean {
+	RFS_CLEAN_IDLE,		/* what costs little, while nobody is at work */
 	RFS_CLEAN_EARLY,	/* what is worth it, before anybody waits */
 	RFS_CLEAN_NOW,		/* what the policy says */
 	RFS_CLEAN_HARD,		/* that was in vain: what gives most room */
@@ -798,6 +806,8 @@ static inline void rfs_saw_victim(const struct rfs_fs *fs, u32 zone)
  * caller's, ~0 at first.
  */
 bool rfs_clean_due(const struct rfs_fs *fs, u32 *seen);
+/* There is something to be cleaned while nobody is at work. */
+bool rfs_idle_due(const struct rfs_fs *fs);
 /*
  * Clean as much as makes the check-point worth it that is to come after it: it
  * costs what is dirty, however many zones it makes free. 0: it is to come;

@@ -699,7 +699,6 @@ static int append_some_together(struct rfs_fs *fs, u32 stream, u32 *n,
 	for (i = 0; i < parts; i++)
 		rfs_placed(fs, &place[i], send[i].oob, send[i].addr,
 			   send[i].error);
-	rfs_sums_write(fs);
 	for (i = 0, at = 0; i < parts; at += send[i++].n) {
 		int error = send[i].error;
 
@@ -715,8 +714,8 @@ static int append_some_together(struct rfs_fs *fs, u32 stream, u32 *n,
 	return ret;
 }
 
-int rfs_append(struct rfs_fs *fs, u32 stream, u32 n, const void *const *data,
-	       struct rfs_oob *oob, u64 *addr)
+int rfs_append_some(struct rfs_fs *fs, u32 stream, u32 n,
+		    const void *const *data, struct rfs_oob *oob, u64 *addr)
 {
 	u32 i, part;
 	int ret = 0;
@@ -731,6 +730,15 @@ int rfs_append(struct rfs_fs *fs, u32 stream, u32 n, const void *const *data,
 		ret = append_some_together(fs, stream, &part, data + i, oob + i,
 					   addr + i);
 	}
+	return ret;
+}
+
+int rfs_append(struct rfs_fs *fs, u32 stream, u32 n, const void *const *data,
+	       struct rfs_oob *oob, u64 *addr)
+{
+	int ret = rfs_append_some(fs, stream, n, data, oob, addr);
+
+	rfs_sums_write(fs);
 	return ret;
 }
 
