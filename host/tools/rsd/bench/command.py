@@ -51,6 +51,7 @@ BENCHES = {
     "zrwa": Bench("random write areas: programs saved, latency", zrwa.zrwa),
     "sfs": Bench("SFS's cleaning, groups and victims, in its simulator", sfs.sfs),
     "rfs-sim": Bench("RFS's cleaning beside sfssim, on the same writes", rfs_sim.rfs_sim),
+    "rfs-sim-8g": Bench("the same on 8 GiB: more than an hour", rfs_sim.rfs_sim_8g),
     "rfs-cpu": Bench("guest instructions of operations, beside ext4 and F2FS", rfs_cpu.rfs_cpu),
     "mapping": Bench("size of the mapping table", device.mapping),
     "core": Bench("speed and memory of the core alone", core.core),

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Cleaning of RFS in the guest beside sfssim, on the same writes.
 
-The drive is preset risa with zones of one way each, and with fewer pages a block: 1 GiB then has
-1,024 zones. sfssim says what is written after its page cache; in the guest each such block is
-written by itself, with direct I/O. Three things of the volume the simulator has to be told, since
-it has no metadata: of a zone 1 block in 64 is a summary; data does not have the zones that metadata
-had at the end, nor as many as were free on average.
+The drive is preset risa with zones of one way each: 2,048 zones on 8 GiB, and with fewer pages a
+block 1,024 on 1 GiB. sfssim says what is written after its page cache; in the guest each such
+block is written by itself, with direct I/O. Three things of the volume the simulator has to be
+told, since it has no metadata: of a zone 1 block in 64 is a summary; data does not have the zones
+that metadata had at the end, nor as many as were free on average.
 """
 
+import functools
 import json
 import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,25 +22,43 @@ from rsd.bench.guest import finished
 from rsd.bench.sfs import SOURCES
 from rsd.machine import GuestJob, run_guest
 
-DRIVE = {"segment": "way", "pages": "32", "blocks": "256"}
-ZONES, ZONE_BLOCKS = 1024, 256
-SUMMARIES = ZONE_BLOCKS // 64
+
+@dataclass(frozen=True)
+class Size:
+    """A drive, and how much is written before and while it counts, times the volume."""
+
+    drive: Mapping[str, str]
+    zones: int
+    zone_blocks: int
+    age: float
+    writes: float
+
+    def state(self) -> dict[str, Any]:
+        """Of the volume, for sfssim."""
+        return {
+            **STATE,
+            "segments": self.zones,
+            "blocks": self.zone_blocks - self.zone_blocks // 64,
+            "age": self.age,
+            "writes": self.writes,
+        }
+
+
+SMALL = Size({"segment": "way", "pages": "32", "blocks": "256"}, 1024, 256, 0.5, 0.25)
+LARGE = Size({"segment": "way", "blocks": "512"}, 2048, 1024, 0.25, 0.125)
 STATE = {
-    "segments": ZONES,
-    "blocks": ZONE_BLOCKS - SUMMARIES,
     "fill": 85,
     "set": 12,
     "work": "zipf",
     "theta": 0.99,
     "seed": 1,
     "cache": 0.5,
-    "age": 0.5,
-    "writes": 0.25,
     "quantize": "iterative",
 }
 GROUPS = (4, 1)
 GC = "cost-benefit"
 TOLERANCE = 0.10
+WALL_LIMIT_S = 4 * 3600
 
 _REPLAY = """\
 import array, glob, json, mmap, os, sys
@@ -76,7 +97,7 @@ fsck.rfs /dev/nvme0n1
 """
 
 
-def rfs_sim(context: Context) -> list[Row]:
+def _compare(size: Size, context: Context) -> list[Row]:
     """A row for each number of groups, and what the groups gain."""
     program = sim.ensure_program(context.cache, context.progress, "sfssim", SOURCES).path
     found: dict[int, tuple[float, float]] = {}
@@ -85,10 +106,10 @@ def rfs_sim(context: Context) -> list[Row]:
         step = context.progress.step(f"RFS beside sfssim, {groups} groups")
         with step, context.cache.scratch("out") as out:
             trace = out / "trace"
-            planned = _simulate(program, groups, ZONES // 20, trace)
-            guest = _in_guest(context, out, planned, trace, groups)
+            planned = _simulate(program, size, groups, size.zones // 20, trace)
+            guest = _in_guest(context, size, out, planned, trace, groups)
             metadata = _metadata_zones(out / "zones")
-            again = _simulate(program, groups, guest["free"] + metadata)
+            again = _simulate(program, size, groups, guest["free"] + metadata)
             simulated = again["copies_a_write"]
         measured = guest["copied"] / guest["written"]
         found[groups] = measured, simulated
@@ -97,7 +118,7 @@ def rfs_sim(context: Context) -> list[Row]:
                 f"RFS in the guest, {GC}, groups={groups}: copies a block written, Zipf, "
                 f"{STATE['fill']}% full",
                 f"sfssim's {simulated:.3f}, within {TOLERANCE:.0%}",
-                f"{measured:.3f} ({measured / simulated - 1:+.1%}); of {ZONES} zones "
+                f"{measured:.3f} ({measured / simulated - 1:+.1%}); of {size.zones} zones "
                 f"{guest['free']:.0f} free, {metadata} metadata's",
                 measured,
                 "",
@@ -120,15 +141,22 @@ def rfs_sim(context: Context) -> list[Row]:
     return rows
 
 
+rfs_sim = functools.partial(_compare, SMALL)
+rfs_sim_8g = functools.partial(_compare, LARGE)
+
+
 def _metadata_zones(dump: Path) -> int:
     """Check-points', the log's, index's and inode map's; `dump` is what dump.rfs says."""
     states = [line.split()[1:3] for line in dump.read_text().splitlines()[1:]]
     return sum(stream != "data" and state != "free" for state, stream in states)
 
 
-def _simulate(program: Path, groups: int, reserve: float, trace: Path | None = None) -> Any:
+def _simulate(
+    program: Path, size: Size, groups: int, reserve: float, trace: Path | None = None
+) -> Any:
     """`reserve` zones are not data's."""
-    options = {**STATE, "groups": groups, "gc": GC, "reserve": f"{100 * reserve / ZONES:.4f}"}
+    percent = f"{100 * reserve / size.zones:.4f}"
+    options = {**size.state(), "groups": groups, "gc": GC, "reserve": percent}
     if trace:
         options["trace"] = trace
     words = [f"{name}={value}" for name, value in options.items()]
@@ -136,7 +164,9 @@ def _simulate(program: Path, groups: int, reserve: float, trace: Path | None = N
     return json.loads(done.stdout)
 
 
-def _in_guest(context: Context, out: Path, planned: Any, trace: Path, groups: int) -> Any:
+def _in_guest(
+    context: Context, size: Size, out: Path, planned: Any, trace: Path, groups: int
+) -> Any:
     cold, hot = planned["file_blocks"]
     script = _SCRIPT.format(
         gc=GC,
@@ -147,7 +177,13 @@ def _in_guest(context: Context, out: Path, planned: Any, trace: Path, groups: in
     )
     inputs = {"replay.py": _REPLAY, "trace": trace}
     job = GuestJob(
-        system="rsd", script=script, inputs=inputs, out_dir=out, namespace=DRIVE, virtual_limit_s=0
+        system="rsd",
+        script=script,
+        inputs=inputs,
+        out_dir=out,
+        namespace=size.drive,
+        virtual_limit_s=0,
+        wall_limit_s=WALL_LIMIT_S,
     )
     finished(run_guest(job, context.built, cache=context.cache), "rfs-sim")
     return json.loads((out / "found").read_text())
