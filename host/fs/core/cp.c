@@ -292,11 +292,16 @@ static void fill_cp(struct rfs_fs *fs, struct rfs_cp *cp, u32 blocks, u32 flags)
 }
 
 /*
- * To one check-point zone, at its end or, if it begins anew, its start. Zones
- * are reset because of it: it has to be where the zone's write pointer was. A
- * device that drops writes and says it did not (dm-flakey) gives the address
- * that it was given: that of the zone.
+ * Zones are reset because of a check-point: it has to be where its zone's write
+ * pointer was, for which z->wp stands. A device that drops writes and says it
+ * did not (dm-flakey) gives the address that it was given: that of the zone.
  */
+static bool misplaced(const struct rfs_fs *fs, u32 zone, u64 addr, u32 i)
+{
+	return addr != (u64)zone * fs->geo.zone_blocks + fs->zone[zone].wp + i;
+}
+
+/* To one check-point zone, at its end or, if it begins anew, its start. */
 static int write_mirror(struct rfs_fs *fs, u32 zone, bool anew, const void *cp,
 			u32 blocks, const struct rfs_oob *oob)
 {
@@ -316,7 +321,7 @@ static int write_mirror(struct rfs_fs *fs, u32 zone, bool anew, const void *cp,
 		const void *data = (const u8 *)cp + i * RFS_BLOCK_BYTES;
 
 		ret = fs->ops->append(fs->dev, zone, 1, &data, &oob[i], &addr);
-		if (!ret && addr != (u64)zone * fs->geo.zone_blocks + z->wp + i)
+		if (!ret && misplaced(fs, zone, addr, i))
 			ret = -EIO;
 	}
 	z->wp += blocks;
@@ -403,8 +408,11 @@ static bool write_both(struct rfs_fs *fs, const void *cp, u32 blocks,
 	}
 	fs->ops->append_many(fs->dev, send, RFS_CP_MIRRORS);
 	for (i = 0; i < RFS_CP_MIRRORS; i++) {
-		struct rfs_zone_info *z = &fs->zone[fs->cp_mirror[i]];
+		struct rfs_zone_info *z = &fs->zone[send[i].zone];
 
+		if (!send[i].error &&
+		    misplaced(fs, send[i].zone, send[i].addr, 0))
+			send[i].error = -EIO;
 		z->wp++;
 		if (rfs_zone_failed(send[i].error))
 			z->cond = RFS_DEV_READ_ONLY;
