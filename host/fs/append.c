@@ -497,6 +497,9 @@ void rfsm_append(struct rfsm *m, struct inode *inode, struct folio **folio,
 	}
 	rfsm_unlock(m);
 	append_runs(m, txn, done, sync ? REQ_SYNC : 0, ret);
+	/* else work() does when it has landed */
+	if (done)
+		rfsm_kick(m);
 }
 
 int rfsm_copy_send(struct rfsm *m, struct rfs_copy *copy)

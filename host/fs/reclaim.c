@@ -166,7 +166,7 @@ static long nap(const struct rfsm *m, unsigned long synced)
 	unsigned long used = READ_ONCE(m->used);
 	long left = sync_left(m, synced);
 
-	if (m->idle_seen != used)
+	if (m->idle_seen != used && !m->fs->read_only)
 		left = min(left, (long)(used + IDLE - jiffies));
 	return max(left, 1L);
 }

@@ -678,7 +678,7 @@ static void cleaner_free(struct cleaner *c)
 static u32 zones_owed(const struct rfs_fs *fs)
 {
 	return fs->low_zones + 1 +
-	       fs->owed / le32_to_cpu(fs->super.zone_cap);
+	       rfs_pages_of(fs, fs->owed) / le32_to_cpu(fs->super.zone_cap);
 }
 
 /*
@@ -828,7 +828,7 @@ bool rfs_idle_due(const struct rfs_fs *fs)
 static u64 room_for_copies(const struct rfs_fs *fs)
 {
 	u64 room = (u64)fs->free_zones * le32_to_cpu(fs->super.zone_cap);
-	u64 taken = fs->owed + fs->imap_blocks +
+	u64 taken = rfs_pages_of(fs, fs->owed) + fs->imap_blocks +
 		    2ULL * (fs->dirty.count + fs->timb_blocks +
 			    fs->ztab_blocks);
 

@@ -296,9 +296,9 @@ static void fill_cp(struct rfs_fs *fs, struct rfs_cp *cp, u32 blocks, u32 flags)
  * pointer was, for which z->wp stands. A device that drops writes and says it
  * did not (dm-flakey) gives the address that it was given: that of the zone.
  */
-static bool misplaced(const struct rfs_fs *fs, u32 zone, u64 addr, u32 i)
+static bool misplaced(const struct rfs_fs *fs, u32 zone, u64 addr)
 {
-	return addr != (u64)zone * fs->geo.zone_blocks + fs->zone[zone].wp + i;
+	return addr != (u64)zone * fs->geo.zone_blocks + fs->zone[zone].wp;
 }
 
 /* To one check-point zone, at its end or, if it begins anew, its start. */
@@ -321,10 +321,11 @@ static int write_mirror(struct rfs_fs *fs, u32 zone, bool anew, const void *cp,
 		const void *data = (const u8 *)cp + i * RFS_BLOCK_BYTES;
 
 		ret = fs->ops->append(fs->dev, zone, 1, &data, &oob[i], &addr);
-		if (!ret && misplaced(fs, zone, addr, i))
+		if (!ret && misplaced(fs, zone, addr))
 			ret = -EIO;
+		z->wp += !ret;
+		fs->stats.written[RFS_CP] += !ret;
 	}
-	z->wp += blocks;
 	if (!ret)
 		ret = fs->ops->wait(fs->dev);
 	if (!ret && fs->geo.volatile_cache)
@@ -335,7 +336,6 @@ static int write_mirror(struct rfs_fs *fs, u32 zone, bool anew, const void *cp,
 		ret = fs->ops->close(fs->dev, zone);
 	if (rfs_zone_failed(ret))
 		z->cond = RFS_DEV_READ_ONLY;
-	fs->stats.written[RFS_CP] += blocks;
 	return ret;
 }
 
@@ -411,13 +411,13 @@ static bool write_both(struct rfs_fs *fs, const void *cp, u32 blocks,
 		struct rfs_zone_info *z = &fs->zone[send[i].zone];
 
 		if (!send[i].error &&
-		    misplaced(fs, send[i].zone, send[i].addr, 0))
+		    misplaced(fs, send[i].zone, send[i].addr))
 			send[i].error = -EIO;
-		z->wp++;
+		z->wp += !send[i].error;
+		fs->stats.written[RFS_CP] += !send[i].error;
 		if (rfs_zone_failed(send[i].error))
 			z->cond = RFS_DEV_READ_ONLY;
 		done &= !send[i].error;
-		fs->stats.written[RFS_CP]++;
 	}
 	return done && !fs->ops->wait(fs->dev) &&
 	       !(fs->geo.volatile_cache && fs->ops->flush(fs->dev));

@@ -435,6 +435,12 @@ void rfs_reset_free(struct rfs_fs *fs);
 /* Dirty metadata blocks at which operations wait for a check-point */
 u32 rfs_dirty_most(const struct rfs_fs *fs);
 bool rfs_checkpoint_due(const struct rfs_fs *fs);
+/* Pages that so many blocks may take: without page metadata, alone, two each */
+static inline u64 rfs_pages_of(const struct rfs_fs *fs, u64 blocks)
+{
+	return fs->geo.oob_bytes ? blocks : 2 * blocks;
+}
+
 bool rfs_room_low(const struct rfs_fs *fs, u32 blocks);
 int rfs_make_room(struct rfs_fs *fs, u32 blocks, u32 more);
 

@@ -830,18 +830,21 @@ void rfs_reset_free(struct rfs_fs *fs)
 
 /*
  * The reserve has room for dirty_max. Where more zones are free than that and
- * what is owed, a quarter of them is counted on: what a check-point makes dirty
- * above these blocks has room as well. Fewer check-points write less.
+ * what is owed, an eighth of them is counted on: a check-point writes up to 6
+ * blocks for a dirty one, an index node with all above it and its inode. Fewer
+ * check-points write less.
  */
 u32 rfs_dirty_most(const struct rfs_fs *fs)
 {
 	u64 cap = le32_to_cpu(fs->super.zone_cap);
-	u64 kept = fs->low_zones * cap + fs->owed, free = fs->free_zones * cap;
+	u64 kept = fs->low_zones * cap + rfs_pages_of(fs, fs->owed);
+	u64 free = fs->free_zones * cap;
 	u32 most = min(4 * fs->dirty_max, (u32)DIRTY_MORE);
 
 	if (free <= kept || most <= fs->dirty_max)
 		return fs->dirty_max;
-	return min_t(u64, most, fs->dirty_max + (free - kept) / 4);
+	return min_t(u64, most, fs->dirty_max +
+		     (free - kept) / rfs_pages_of(fs, 8));
 }
 
 /* Long before others wait */
@@ -854,7 +857,8 @@ bool rfs_checkpoint_due(const struct rfs_fs *fs)
 /* Fewer zones are free than what is owed, `blocks` more and the rest need. */
 bool rfs_room_low(const struct rfs_fs *fs, u32 blocks)
 {
-	return fs->free_zones < fs->low_zones + (fs->owed + blocks) /
+	return fs->free_zones < fs->low_zones +
+	       rfs_pages_of(fs, fs->owed + blocks) /
 	       le32_to_cpu(fs->super.zone_cap);
 }
 
