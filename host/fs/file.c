@@ -321,14 +321,16 @@ static int sync_log(struct rfs_fs *fs, struct inode *inode, bool *data)
 static int log_atime(struct inode *inode)
 {
 	struct rfsm_inode *ri = rfsm_inode(inode);
-	struct timespec64 time = inode_get_atime(inode);
 	struct rfsm *m = rfsm_of(inode->i_sb);
-	s64 atime = timespec64_to_ns(&time);
+	struct rfs_dinode times = { 0 };
+	s64 atime;
 	int ret;
 
+	rfsm_times(inode, &times);
+	atime = le64_to_cpu(times.atime);
 	if (ri->logged_atime == atime)
 		return 0;
-	rfsm_do(m, ret, rfs_log_atime(m->fs, inode->i_ino, cpu_to_le64(atime)));
+	rfsm_do(m, ret, rfs_log_times(m->fs, inode->i_ino, &times));
 	if (!ret)
 		ri->logged_atime = atime;
 	return ret;

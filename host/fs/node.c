@@ -16,6 +16,13 @@ static __le64 ns_of(struct timespec64 time)
 	return cpu_to_le64(timespec64_to_ns(&time));
 }
 
+void rfsm_times(struct inode *inode, struct rfs_dinode *out)
+{
+	out->atime = ns_of(inode_get_atime(inode));
+	out->mtime = ns_of(inode_get_mtime(inode));
+	out->ctime = ns_of(inode_get_ctime(inode));
+}
+
 static void set_flags(struct inode *inode, u32 flags)
 {
 	static const struct { u32 ours, theirs; } pairs[] = {
@@ -260,8 +267,7 @@ int rfsm_log_attributes(struct inode *inode, u32 flags)
 	to.mode = cpu_to_le32(inode->i_mode);
 	to.uid = cpu_to_le32(i_uid_read(inode));
 	to.gid = cpu_to_le32(i_gid_read(inode));
-	to.atime = ns_of(inode_get_atime(inode));
-	to.mtime = ns_of(inode_get_mtime(inode));
+	rfsm_times(inode, &to);
 	rfsm_do(m, ret, set_attributes(m, inode, &to));
 	return ret;
 }

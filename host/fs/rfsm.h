@@ -260,6 +260,8 @@ void rfsm_refresh(struct inode *inode, const struct rfs_dinode *di);
 /* The same, from the core; under the volume lock */
 void rfsm_reload(struct inode *inode);
 void rfsm_evict_inode(struct inode *inode);
+/* The three times, as Linux has them */
+void rfsm_times(struct inode *inode, struct rfs_dinode *out);
 int rfsm_write_inode(struct inode *inode, struct writeback_control *wbc);
 /* Under the inode lock */
 int rfsm_set_size(struct inode *inode, loff_t size);

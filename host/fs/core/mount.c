@@ -141,7 +141,12 @@ static int load(struct rfs_fs *fs, bool read_only)
 	fs->version = ((fs->version >> RFS_EPOCH_SHIFT) + 1) << RFS_EPOCH_SHIFT;
 	rfs_resume_zones(fs);
 	fs->read_only = read_only;
-	return read_only ? 0 : rfs_checkpoint(fs, 0);
+	if (read_only)
+		return 0;
+	/* what was found is to last before a zone is reset for it */
+	if (fs->geo.volatile_cache)
+		ret = fs->ops->flush(fs->dev);
+	return ret ? ret : rfs_checkpoint(fs, 0);
 }
 
 int rfs_mount(const struct rfs_dev_ops *ops, void *dev,

@@ -892,13 +892,15 @@ int rfs_setattr(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr,
 	return ret;
 }
 
-int rfs_log_atime(struct rfs_fs *fs, u32 ino, __le64 atime)
+int rfs_log_times(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *times)
 {
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
 	struct rfs_rec rec;
-	int ret = rfs_iget(fs, ino, &di, &buf);
+	int ret = make_room_to_free(fs);
 
+	if (!ret)
+		ret = rfs_iget(fs, ino, &di, &buf);
 	if (ret)
 		return ret;
 	rfs_rec_init(fs, &rec, RFS_OP_ATTR, ino);
@@ -906,9 +908,9 @@ int rfs_log_atime(struct rfs_fs *fs, u32 ino, __le64 atime)
 	rec.uid = di->uid;
 	rec.gid = di->gid;
 	rec.iflags = di->flags;
-	rec.arg1 = atime;
-	rec.arg2 = di->mtime;
-	rec.time = di->ctime;
+	rec.arg1 = times->atime;
+	rec.arg2 = times->mtime;
+	rec.time = times->ctime;
 	return commit(fs, &rec, NULL, NULL);
 }
 

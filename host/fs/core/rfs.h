@@ -599,8 +599,11 @@ int rfs_reserve(struct rfs_fs *fs, u32 ino, u64 *from, u64 to);
 /* Would rfs_setattr() be refused now? What it refuses with, else 0. */
 int rfs_may_give(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr,
 		 u64 held);
-/* A record with the time of the last read, ns; the rest stays as it is */
-int rfs_log_atime(struct rfs_fs *fs, u32 ino, __le64 atime);
+/*
+ * A record of atime, mtime and ctime alone: pages that are on their way have no
+ * say in these any more
+ */
+int rfs_log_times(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *times);
 /*
  * mode, uid, gid, flags, atime and mtime of attr; held: holes that pages of the
  * inode are promised
