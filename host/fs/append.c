@@ -444,7 +444,7 @@ static void wait_gate(struct rfsm *m)
 static bool overdue(const struct rfs_fs *fs)
 {
 	return !fs->read_only && (fs->window_blocks >= 2 * fs->window_max ||
-				  fs->dirty.count >= rfs_dirty_most(fs));
+				  rfs_dirty_full(fs));
 }
 
 /*

@@ -47,7 +47,7 @@ static bool zones_lack(struct rfsm *m)
 	rfsm_lock(m);
 	lack = fs->read_only || rfs_room_low(fs, RFSM_APPEND_MAX);
 	m->seeking = lack;
-	if (!lack && fs->dirty.count >= rfs_dirty_most(fs))
+	if (!lack && rfs_dirty_full(fs))
 		ret = rfsm_checkpoint(m, 0);
 	rfsm_unlock(m);
 	if (ret)
@@ -70,7 +70,7 @@ static int clean(struct rfsm *m, enum rfs_clean how)
 /* Does nobody who asks now have to wait? Somebody may have made room since. */
 static bool room_there(const struct rfs_fs *fs)
 {
-	return fs->dirty.count < rfs_dirty_most(fs) &&
+	return !rfs_dirty_full(fs) &&
 	       !rfs_room_low(fs, RFSM_APPEND_MAX);
 }
 

@@ -434,6 +434,13 @@ int rfs_free_zones(struct rfs_fs *fs);
 void rfs_reset_free(struct rfs_fs *fs);
 /* Dirty metadata blocks at which operations wait for a check-point */
 u32 rfs_dirty_most(const struct rfs_fs *fs);
+/* Is that reached? It is never less than dirty_max, which most ask first. */
+static inline bool rfs_dirty_full(const struct rfs_fs *fs)
+{
+	return fs->dirty.count >= fs->dirty_max &&
+	       fs->dirty.count >= rfs_dirty_most(fs);
+}
+
 bool rfs_checkpoint_due(const struct rfs_fs *fs);
 /* Pages that so many blocks may take: without page metadata, alone, two each */
 static inline u64 rfs_pages_of(const struct rfs_fs *fs, u64 blocks)

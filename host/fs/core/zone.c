@@ -850,8 +850,11 @@ u32 rfs_dirty_most(const struct rfs_fs *fs)
 /* Long before others wait */
 bool rfs_checkpoint_due(const struct rfs_fs *fs)
 {
-	return fs->dirty.count >= rfs_dirty_most(fs) - fs->dirty_max / 2 ||
-	       fs->window_blocks >= fs->window_max;
+	u32 half = fs->dirty_max / 2;
+
+	return fs->window_blocks >= fs->window_max ||
+	       (fs->dirty.count >= half &&
+		fs->dirty.count >= rfs_dirty_most(fs) - half);
 }
 
 /* Fewer zones are free than what is owed, `blocks` more and the rest need. */
@@ -865,7 +868,7 @@ bool rfs_room_low(const struct rfs_fs *fs, u32 blocks)
 /* Where others clean and write check-points: nothing but the answer. */
 static int ask_for_room(const struct rfs_fs *fs, u32 blocks)
 {
-	if (fs->dirty.count < rfs_dirty_most(fs) && !rfs_room_low(fs, blocks))
+	if (!rfs_dirty_full(fs) && !rfs_room_low(fs, blocks))
 		return 0;
 	return fs->stuck ? -ENOSPC : -EAGAIN;
 }
