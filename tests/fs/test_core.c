@@ -1533,8 +1533,7 @@ TEST(promised_pages_land)
 	struct rfs_oob oob;
 	struct memdev *dev;
 	struct rfs_fs *fs;
-	u32 ino, i, n = 0, one, stream, at = 0;
-	u8 block[RFS_BLOCK_BYTES] = { 0 };
+	u32 ino, i, n = 0, one, stream, at;
 	const void *data = block;
 	u64 addr;
 	bool hole;

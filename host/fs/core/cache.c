@@ -181,7 +181,7 @@ int rfs_bufs_write(struct rfs_fs *fs, u32 n, u32 stream)
 		rfs_head_seal(head, le64_to_cpu(w->oob[i].stamp));
 		w->data[i] = w->buf[i]->bytes;
 	}
-	ret = rfs_append_some(fs, stream, n, w->data, w->oob, w->addr);
+	ret = rfs_append_blocks(fs, stream, n, w->data, w->oob, w->addr);
 	for (i = 0; !ret && i < n; i++) {
 		struct rfs_buf *buf = w->buf[i];
 

@@ -856,7 +856,7 @@ int rfs_clean_some(struct rfs_fs *fs, enum rfs_clean how)
 		ret = clean_more(fs, c, how);
 		rounds++;
 		if (room_for_copies(fs) < least + c->waiting ||
-		    fs->dirty.count >= rfs_dirty_most(fs) - fs->dirty_max / 2)
+		    rfs_dirty_due(fs))
 			break;
 	}
 	ret = clean_end(fs, c, ret);

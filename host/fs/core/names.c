@@ -605,8 +605,9 @@ static int may_own(struct rfs_fs *fs, const struct rfs_new *how, u64 blocks)
 }
 
 /*
- * Of an inode that a version makes: another one than of those that had its number
- * before. Each mount has an epoch of its own in which the low half begins anew.
+ * Of an inode that a version makes: but for 1 in 2^32 another one than of those
+ * that had its number before. Each mount has an epoch of its own, in which the
+ * low half begins anew.
  */
 static __le32 generation(__le64 version)
 {
@@ -864,6 +865,19 @@ int rfs_may_give(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr,
 	return may_setattr(fs, ino, attr, held, old, &types);
 }
 
+/* The record by which an inode gets what attr has */
+static void attr_rec(struct rfs_fs *fs, struct rfs_rec *rec, u32 ino,
+		     const struct rfs_dinode *attr)
+{
+	rfs_rec_init(fs, rec, RFS_OP_ATTR, ino);
+	rec->mode = attr->mode;
+	rec->uid = attr->uid;
+	rec->gid = attr->gid;
+	rec->iflags = attr->flags;
+	rec->arg1 = attr->atime;
+	rec->arg2 = attr->mtime;
+}
+
 int rfs_setattr(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr,
 		u64 held)
 {
@@ -873,13 +887,7 @@ int rfs_setattr(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr,
 
 	if (ret)
 		return ret;
-	rfs_rec_init(fs, &rec, RFS_OP_ATTR, ino);
-	rec.mode = attr->mode;
-	rec.uid = attr->uid;
-	rec.gid = attr->gid;
-	rec.iflags = attr->flags;
-	rec.arg1 = attr->atime;
-	rec.arg2 = attr->mtime;
+	attr_rec(fs, &rec, ino, attr);
 	ret = commit(fs, &rec, NULL, NULL);
 	for (type = 0; !ret && type < RFS_QUOTA_TYPES; type++) {
 		if (!(types & 1U << type) || !held)
@@ -903,11 +911,7 @@ int rfs_log_times(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *times)
 		ret = rfs_iget(fs, ino, &di, &buf);
 	if (ret)
 		return ret;
-	rfs_rec_init(fs, &rec, RFS_OP_ATTR, ino);
-	rec.mode = di->mode;
-	rec.uid = di->uid;
-	rec.gid = di->gid;
-	rec.iflags = di->flags;
+	attr_rec(fs, &rec, ino, di);
 	rec.arg1 = times->atime;
 	rec.arg2 = times->mtime;
 	rec.time = times->ctime;

@@ -405,7 +405,7 @@ int rfs_quota_room(struct rfs_fs *fs)
 	int ret;
 
 	if (fs->read_only)
-		return fs->dirty.count < rfs_dirty_most(fs) ? 0 : -ENOSPC;
+		return rfs_dirty_full(fs) ? -ENOSPC : 0;
 	fs->threaded = false;
 	ret = rfs_make_room(fs, 0, 1 + RFS_HEIGHT_MAX);
 	fs->threaded = threaded;

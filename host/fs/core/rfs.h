@@ -415,8 +415,8 @@ void rfs_sums_drop(struct rfs_fs *fs);
 int rfs_append(struct rfs_fs *fs, u32 stream, u32 n, const void *const *data,
 	       struct rfs_oob *oob, u64 *addr);
 /* The same, but for summaries that become due: rfs_sums_write() is the caller's */
-int rfs_append_some(struct rfs_fs *fs, u32 stream, u32 n,
-		    const void *const *data, struct rfs_oob *oob, u64 *addr);
+int rfs_append_blocks(struct rfs_fs *fs, u32 stream, u32 n,
+		      const void *const *data, struct rfs_oob *oob, u64 *addr);
 void rfs_oob_meta(struct rfs_fs *fs, struct rfs_oob *oob,
 		  const struct rfs_head *head);
 /* A block is in use from now on, or no longer; @ptr of data, else NULL */
@@ -441,6 +441,8 @@ static inline bool rfs_dirty_full(const struct rfs_fs *fs)
 	       fs->dirty.count >= rfs_dirty_most(fs);
 }
 
+/* So much is dirty, long before others wait, that a check-point is to come. */
+bool rfs_dirty_due(const struct rfs_fs *fs);
 bool rfs_checkpoint_due(const struct rfs_fs *fs);
 /* Pages that so many blocks may take: without page metadata, alone, two each */
 static inline u64 rfs_pages_of(const struct rfs_fs *fs, u64 blocks)

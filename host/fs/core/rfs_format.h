@@ -345,7 +345,7 @@ struct rfs_node {
 /**
  * struct rfs_dinode - inode
  * @ino: its number; 0: the slot is free
- * @gen: another one than any inode before had of that number
+ * @gen: tells it from those that had its number before (1 in 2^32 alike)
  * @mode: type and permissions
  * @nlink: links; of a directory 2 + directories in it
  * @uid: owner

@@ -714,8 +714,8 @@ static int append_some_together(struct rfs_fs *fs, u32 stream, u32 *n,
 	return ret;
 }
 
-int rfs_append_some(struct rfs_fs *fs, u32 stream, u32 n,
-		    const void *const *data, struct rfs_oob *oob, u64 *addr)
+int rfs_append_blocks(struct rfs_fs *fs, u32 stream, u32 n,
+		      const void *const *data, struct rfs_oob *oob, u64 *addr)
 {
 	u32 i, part;
 	int ret = 0;
@@ -736,7 +736,7 @@ int rfs_append_some(struct rfs_fs *fs, u32 stream, u32 n,
 int rfs_append(struct rfs_fs *fs, u32 stream, u32 n, const void *const *data,
 	       struct rfs_oob *oob, u64 *addr)
 {
-	int ret = rfs_append_some(fs, stream, n, data, oob, addr);
+	int ret = rfs_append_blocks(fs, stream, n, data, oob, addr);
 
 	rfs_sums_write(fs);
 	return ret;
@@ -847,14 +847,17 @@ u32 rfs_dirty_most(const struct rfs_fs *fs)
 		     (free - kept) / rfs_pages_of(fs, 8));
 }
 
-/* Long before others wait */
-bool rfs_checkpoint_due(const struct rfs_fs *fs)
+bool rfs_dirty_due(const struct rfs_fs *fs)
 {
 	u32 half = fs->dirty_max / 2;
 
-	return fs->window_blocks >= fs->window_max ||
-	       (fs->dirty.count >= half &&
-		fs->dirty.count >= rfs_dirty_most(fs) - half);
+	return fs->dirty.count >= half &&
+	       fs->dirty.count >= rfs_dirty_most(fs) - half;
+}
+
+bool rfs_checkpoint_due(const struct rfs_fs *fs)
+{
+	return fs->window_blocks >= fs->window_max || rfs_dirty_due(fs);
 }
 
 /* Fewer zones are free than what is owed, `blocks` more and the rest need. */

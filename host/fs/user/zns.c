@@ -302,12 +302,12 @@ static int look_at_nvme(struct zns *z, const char *path)
 	u32 format;
 	int nsid = sysfs(z, "nsid") ? ioctl(z->fd, NVME_IOCTL_ID) : 0;
 
-	if (nsid <= 0 && sysfs(z, "integrity/protection_interval_bytes")) {
-		complain("%s: its blocks have metadata, for which the NVMe namespace itself is needed",
-			 path);
-		return -1;
-	}
 	if (nsid <= 0) {
+		if (sysfs(z, "integrity/protection_interval_bytes")) {
+			complain("%s: its blocks have metadata, for which the NVMe namespace itself is needed",
+				 path);
+			return -1;
+		}
 		z->geo.volatile_cache = true;	/* flushing does no harm */
 		return 0;
 	}

@@ -31,14 +31,24 @@ VOLUMES = {
 SMALL = {"channels": "2", "ways": "2", "blocks": "48", "pages": "64", "spare-blocks": "4"}
 
 
+# _IOR('X', 125, __u32)
+SHUT_DOWN = """
+shut_down() {
+    python3 -c 'import fcntl, os, struct, sys
+fcntl.ioctl(os.open("/mnt", os.O_RDONLY), 0x8004587D, struct.pack("I", int(sys.argv[1])))' $1
+}
+"""
+
+
 def script(volume: Volume, body: str, *, make: bool = True) -> str:
     """`body` with $drive and the functions start (mount), end (umount) and again (both).
 
-    After each `end` the volume is checked. Without `make` it is there already.
+    `shut_down HOW` is the ioctl that Linux's file systems share: 1 writes the log before, 2
+    nothing. After each `end` the volume is checked. Without `make` it is there already.
     """
     return (
         "drive=/dev/nvme0n1\n"
         f"start() {{ {volume.mount} $* $drive /mnt; }}\n"
         f"end() {{ cd /; umount /mnt; {volume.check}; }}\n"
-        "again() { end; start; }\n" + (f"{volume.mkfs}\n" if make else "") + f"{body}\n"
+        "again() { end; start; }\n" + SHUT_DOWN + (f"{volume.mkfs}\n" if make else "") + f"{body}\n"
     )

@@ -82,6 +82,7 @@ def test_dropped_writes(run: Run, volume: Volume) -> None:
         echo lost > /mnt/lost
         rm /mnt/kept
         cp /run/sum /mnt/lost2
+        # it says so, or the volume is read-only by then
         sync || true
         umount /mnt
         swap flakey "0 $all flakey $drive 0 180 0"

@@ -60,8 +60,7 @@ def test_chmod_with_acl(run: Run, volume: Volume) -> None:
         sync
         chmod 651 /mnt/file
         sync /mnt/file
-        python3 -c 'import fcntl, os, struct
-fcntl.ioctl(os.open("/mnt", os.O_RDONLY), 0x8004587D, struct.pack("I", 2))'
+        shut_down 2
         umount /mnt
         start
         test $(cat /sys/fs/rfs/nvme0n1/recovery_records) -eq 1
@@ -82,8 +81,7 @@ def test_times_of_reads_with_lazytime(run: Run, volume: Volume) -> None:
         """
         stamps() { stat -c '%x %y %z' /mnt/file; }
         cut() {
-            python3 -c 'import fcntl, os, struct, sys
-fcntl.ioctl(os.open("/mnt", os.O_RDONLY), 0x8004587D, struct.pack("I", int(sys.argv[1])))' $1
+            shut_down $1
             umount /mnt
             start
             mount -o remount,lazytime,strictatime /mnt
