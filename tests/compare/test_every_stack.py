@@ -61,6 +61,7 @@ def test_every_kind_runs(name: str, built: Artifacts, rsd_cache: Cache, tmp_path
         system=stack.drive,
         script=f"( {made} ) || exit\n{script}",
         media=media,
+        rfs=stack.rfs,
         inputs={x.name: _measure(name, x) for x in TINY},
         out_dir=tmp_path / "out",
         memory_mib=RISA.memory_mib,  # MariaDB's buffer pool

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Benchmarks on file systems: tables, scripts, figures, and what is kept."""
 
+import dataclasses
 import io
 import os
 import re
@@ -344,6 +345,19 @@ def test_what_finished_is_kept(tmp_path: Path, built: Artifacts, guests: Guests)
     assert len(guests.jobs) == 5
 
 
+def test_no_other_system_depends_on_rfs(tmp_path: Path, built: Artifacts) -> None:
+    """Its module and tools decide neither what the cache keeps of a stack nor who has them."""
+    other = dataclasses.replace(built, hashes={**built.hashes, "module": "1", "rfs-tools": "2"})
+    for name in STACKS:
+        one = StackPlan(name, 1, BY_NAME["small-postmark"], tmp_path, True)
+        same = stack_run.cell_key(one, built) == stack_run.cell_key(one, other)
+        assert same == (name != "rfs+rsd"), name
+        job = stack_run._job(STACKS[name], SMALL, "true", tmp_path, tmp_path)
+        assert job.rfs == (name == "rfs+rsd"), name
+    tool = dataclasses.replace(built, hashes={**built.hashes, "tools": "1"})
+    assert stack_run.cell_key(one, built) != stack_run.cell_key(one, tool)
+
+
 def test_a_kill_in_the_middle_costs_only_what_was_running(
     tmp_path: Path, built: Artifacts, guests: Guests
 ) -> None:
@@ -464,7 +478,7 @@ def drives(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[GuestJob]:
 
     def guest(job: GuestJob, *_: object, on_output: Callable[[bytes], None], **__: object) -> Any:
         jobs.append(job)
-        assert job.out_dir is not None
+        assert job.out_dir is not None and not job.rfs
         (job.out_dir / "versions").write_text("6.12\n")
         if job.system == "page-ftl":
             assert job.media is not None and job.media.read_bytes() == b"aged"
@@ -487,12 +501,13 @@ def drives(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[GuestJob]:
 def test_what_a_drives_guest_finished_is_kept(
     tmp_path: Path, built: Artifacts, drives: list[GuestJob], system: str, guests_a_run: int
 ) -> None:
-    """And an aged drive is a new copy in each guest."""
+    """Another RFS changes nothing. And an aged drive is a new copy in each guest."""
+    other = dataclasses.replace(built, hashes={**built.hashes, "module": "1", "rfs-tools": "2"})
     cells = selection.select(Level.FULL, [system], ["randread-4k-qd1", "mixed-4k-qd32"]).cells
     cache = Cache(tmp_path / "cache")
     first, second = (
-        run_plan(Plan(system, 1, cells, tmp_path / name, keep=True), built, cache, Progress())
-        for name in ("first", "second")
+        run_plan(Plan(system, 1, cells, tmp_path / name, keep=True), parts, cache, Progress())
+        for name, parts in (("first", built), ("second", other))
     )
     assert len(drives) == guests_a_run
     assert not first.failures and first.figures.keys() == {cell.name for cell in cells}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rsd import cli, exchange, kernel, machine, packages, systems
+from rsd import artifacts, cli, exchange, guesttools, kernel, machine, packages, systems
 from rsd.artifacts import REPOSITORY, Artifacts
 from rsd.cache import Cache
 from rsd.errors import RsdError, StepFailed
@@ -143,7 +143,7 @@ def test_equal_inputs_give_equal_bytes(tmp_path: Path) -> None:
         exchange.write_inputs(
             archive,
             init=init,
-            tools=None,
+            tools=[],
             modules=None,
             config={"x": 1},
             script="true",
@@ -152,6 +152,36 @@ def test_equal_inputs_give_equal_bytes(tmp_path: Path) -> None:
         archives.append(archive.read_bytes())
     assert archives[0] == archives[1]
     assert len(archives[0]) == exchange.NVDIMM_ALIGN
+
+
+def test_a_guest_without_rfs_has_nothing_of_it(tmp_path: Path) -> None:
+    """Whatever RFS is, the same bytes go in and the same hashes decide; with it others do."""
+    init, tools, modules = (tmp_path / name for name in ("init", "tools", "modules"))
+    init.write_text("#!/bin/sh\n")
+    tools.mkdir()
+    modules.mkdir()
+    for name in guesttools.C_TOOLS:
+        (tools / name).write_text(name)
+    images: dict[bool, list[bytes]] = {False: [], True: []}
+    deciding: dict[bool, list[dict[str, str]]] = {False: [], True: []}
+    for text in ("one", "another"):
+        for path in (*(tools / name for name in guesttools.RFS_TOOLS), modules / "rfs.ko"):
+            path.write_text(text)
+        hashes = {"qemu": "12ab", **artifacts._tools_hashes(tools), "module": text}
+        built = Artifacts(init, init, init, init, tools, modules, (), hashes)
+        for rfs in images:
+            scratch = tmp_path / f"{text}-{rfs}"
+            scratch.mkdir()
+            job = machine.GuestJob("none", "true", rfs=rfs)
+            machine._prepare(job, built, scratch, {"mode": "run"})
+            images[rfs].append((scratch / "inputs").read_bytes())
+            deciding[rfs].append(built.deciding(rfs=rfs))
+            with tarfile.open(scratch / "inputs") as tar:
+                ours = [name for name in tar.getnames() if "rfs" in name]
+                assert ("bin/zappend" in tar.getnames()) and bool(ours) == rfs, ours
+    assert images[False][0] == images[False][1] and images[True][0] != images[True][1]
+    assert deciding[False][0] == deciding[False][1] and "tools" in deciding[False][0]
+    assert all(deciding[True][0][name] != deciding[True][1][name] for name in artifacts.RFS_HASHES)
 
 
 def test_a_result_cannot_leave_its_directory(

@@ -3,18 +3,21 @@
 import concurrent.futures
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rsd import guesttools, image, module, qemu
 from rsd import kernel as guest_kernel
-from rsd.cache import Cache, hash_file, hash_tree
+from rsd.cache import Cache, hash_file
 from rsd.errors import RsdError
 from rsd.progress import Progress
 from rsd.steps import stop_all
 
 REPOSITORY = Path(__file__).resolve().parents[3]
+
+# Of Artifacts.hashes, those of what only a guest with RFS has
+RFS_HASHES = ("rfs-tools", "module")
 
 # Debian's packages seabios and qemu-system-data
 FIRMWARE_DIRS = (Path("/usr/share/seabios"), Path("/usr/share/qemu"))
@@ -54,6 +57,10 @@ class Artifacts:
     firmware: tuple[Path, ...]  # where QEMU looks for it
     hashes: Mapping[str, str]
 
+    def deciding(self, *, rfs: bool) -> dict[str, str]:
+        """The hashes of what is in a guest, with RFS or without."""
+        return {name: sha for name, sha in self.hashes.items() if rfs or name not in RFS_HASHES}
+
 
 def ensure(cache: Cache, progress: Progress, *, kernel: str = "release") -> Artifacts:
     """Build or find everything. An imported image takes the place of ours."""
@@ -82,7 +89,7 @@ def ensure(cache: Cache, progress: Progress, *, kernel: str = "release") -> Arti
             "qemu": _digest(built["qemu"], "qemu_sha256"),
             "kernel": _digest(built["kernel"], "vmlinux_sha256"),
             "root": _digest(built["root"], "root_sha256"),
-            "tools": hash_tree(built["tools"]),
+            **_tools_hashes(built["tools"]),
             "module": _digest(built["module"], "module_sha256"),
             "init": hash_file(guest / "init"),
             "firmware": _firmware_hash(FIRMWARE_DIRS),
@@ -117,12 +124,24 @@ def _with_imported(cache: Cache, progress: Progress, foreign: Path, flavour: str
             "qemu": _digest(built, "qemu_sha256"),
             "kernel": manifest["sha256"]["vmlinux"],
             "root": manifest["sha256"]["root.erofs"],
-            "tools": hash_tree(foreign / "tools"),
+            **_tools_hashes(foreign / "tools"),
             "module": hash_file(module.file_in(foreign / "modules")),
             "init": hash_file(init),
             "firmware": _firmware_hash(firmware),
         },
     )
+
+
+def _tools_hashes(tools: Path) -> dict[str, str]:
+    """Of RFS's tools and of the others."""
+    others = guesttools.programs(tools, rfs=False)
+    ours = [path for path in guesttools.programs(tools, rfs=True) if path not in others]
+    return {"tools": _hash_files(others), "rfs-tools": _hash_files(ours)}
+
+
+def _hash_files(files: Sequence[Path]) -> str:
+    listed = "".join(f"{hash_file(path)}  {path.name}\n" for path in files)
+    return hashlib.sha256(listed.encode()).hexdigest()
 
 
 def _digest(entry: Path, name: str) -> str:

@@ -193,7 +193,7 @@ def _setup(arguments: argparse.Namespace) -> int:
     debian.release(cache, progress, update=arguments.update)
     built = artifacts.ensure(cache, progress, kernel=arguments.kernel)
     for name, digest in built.hashes.items():
-        progress.say(f"{name:8} sha256 {digest}")
+        progress.say(f"{name:9} sha256 {digest}")
     progress.say(f"QEMU is {built.qemu}")
     progress.say(f"everything is in {cache.root}; next: ./rsd shell")
     return 0

@@ -3,7 +3,7 @@
 import io
 import sys
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,7 +32,7 @@ def write_inputs(
     path: Path,
     *,
     init: Path,
-    tools: Path | None,
+    tools: Sequence[Path],
     modules: Path | None,
     config: Mapping[str, str | int],
     script: str,
@@ -46,8 +46,8 @@ def write_inputs(
         _add_bytes(tar, "init", init.read_bytes(), 0o755)
         _add_bytes(tar, "config", settings.encode(), 0o644)
         _add_bytes(tar, "job", script.encode(), 0o644)
-        if tools is not None:
-            _add_tree(tar, "bin", tools)
+        for tool in tools:
+            _add_tree(tar, f"bin/{tool.name}", tool)
         if modules is not None:
             _add_tree(tar, "modules", modules)
         if isinstance(inputs, Path):

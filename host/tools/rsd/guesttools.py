@@ -8,10 +8,16 @@ from rsd.cache import Cache, hash_file, hash_inputs, hash_tree
 from rsd.progress import Progress
 
 # Folders of host/tools with a Makefile: `make -C FOLDER BUILD=DIR` puts programs into DIR.
-C_TOOLS = ("zappend", "rsdctl", "mkfs.rfs", "fsck.rfs", "dump.rfs")
+RFS_TOOLS = ("mkfs.rfs", "fsck.rfs", "dump.rfs")
+C_TOOLS = ("zappend", "rsdctl", *RFS_TOOLS)
 
 # What of host/fs is in the tools of the file system.
 FS_PARTS = ("core", "user")
+
+
+def programs(tools: Path, *, rfs: bool) -> list[Path]:
+    """What a guest gets of a directory of tools: all, or without RFS's."""
+    return sorted(path for path in tools.iterdir() if rfs or path.name not in RFS_TOOLS)
 
 
 def ensure(cache: Cache, progress: Progress, repository: Path) -> Path:

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rsd import artifacts, exchange, image, systems
+from rsd import artifacts, exchange, guesttools, image, systems
 from rsd.artifacts import Artifacts
 from rsd.cache import Cache
 from rsd.errors import RsdError
@@ -74,7 +74,9 @@ class GuestJob:
 
     `script` is a POSIX shell script, run as root; it finds `inputs` (a directory, or a
     mapping of names to contents or files) in /in and leaves its results in /out. `media`
-    is kept; without one, the drive is fresh and goes away with the run. `controller` and
+    is kept; without one, the drive is fresh and goes away with the run. Without `rfs` the guest
+    has neither RFS's module nor its tools, and what it does cannot depend on them: they would lie
+    in its memory. `controller` and
     `namespace` override properties of the system's devices. `out_dir` receives /out; by
     default a new temporary directory that the caller owns. Limits are in seconds; a virtual
     limit of 0 and a wall limit of None are none.
@@ -84,6 +86,7 @@ class GuestJob:
     script: str
     media: Path | None = None
     inputs: exchange.Inputs = None
+    rfs: bool = True
     out_dir: Path | None = None
     deterministic: bool = True
     guest_speed: int = GUEST_SPEED_SHIFT
@@ -179,7 +182,7 @@ def run_guest(
             virtual_s=raw.ended_s - raw.started_s if raw else None,
             wall_s=end.wall_s,
             qemu_cpu_s=end.cpu_s,
-            hashes=built.hashes,
+            hashes=built.deciding(rfs=job.rfs),
             qemu_command=command,
         )
 
@@ -307,8 +310,8 @@ def _prepare(
     exchange.write_inputs(
         scratch / "inputs",
         init=built.init,
-        tools=built.tools,
-        modules=built.modules,
+        tools=guesttools.programs(built.tools, rfs=job.rfs),
+        modules=built.modules if job.rfs else None,
         config={"virtual_limit": job.virtual_limit_s, **settings},
         script=job.script,
         inputs=job.inputs,

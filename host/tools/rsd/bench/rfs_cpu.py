@@ -100,7 +100,7 @@ def _measure(context: Context, volume: _Volume, kind: str) -> dict[str, float]:
         context.progress.step(f"CPU of operations, {kind}"),
         context.cache.scratch("out") as out,
     ):
-        job = GuestJob(system=volume.system, script=script, out_dir=out)
+        job = GuestJob(volume.system, script, rfs=kind == "rfs", out_dir=out)
         finished(run_guest(job, context.built, cache=context.cache), f"rfs-cpu, {kind}")
         found = {}
         for name, load in LOADS.items():

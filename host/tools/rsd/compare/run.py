@@ -168,7 +168,7 @@ def _guest(
     traits = SYSTEMS[plan.system]
     aged = aged_drive(plan.system, cache, progress) if traits.aged else None
     key = hash_inputs(
-        dict(built.hashes),
+        built.deciding(rfs=False),
         dataclasses.asdict(get_drive(plan.system)),
         properties,
         aged.parent.name if aged else "",
@@ -190,6 +190,7 @@ def _guest(
             system=plan.system,
             script=script,
             media=media,
+            rfs=False,
             out_dir=plan.directory,
             namespace=properties,
             extra_qemu_args=() if traits.ours else STOCK_CLOCK,

@@ -2,8 +2,9 @@
 """Runs a benchmark on an aged file system, one guest each, and keeps what finished.
 
 Both the aged volume and a benchmark's raw output are entries of the cache, under a key made of
-everything that decides them: QEMU, kernel, root, tools, the drive's options, the script. So an
-interrupted `--full` goes on where it was, and a change anywhere measures again what it touches.
+everything that decides them: QEMU, kernel, root, tools, the drive's options, the script, and with
+RFS its module and tools, which no other guest has. So an interrupted `--full` goes on where it was,
+and a change anywhere measures again what it touches.
 """
 
 import dataclasses
@@ -122,7 +123,7 @@ def volume_key(system: str, scale: Scale, built: Artifacts) -> str:
     """Everything that decides an aged volume."""
     stack = STACKS[system]
     return hash_inputs(
-        dict(built.hashes),
+        built.deciding(rfs=stack.rfs),
         dataclasses.asdict(stack.system),
         stack.properties(scale),
         stack.raw_bytes(scale),
@@ -182,6 +183,7 @@ def _job(
         system=stack.drive,
         script=script,
         media=media,
+        rfs=stack.rfs,
         out_dir=out,
         memory_mib=scale.memory_mib,
         namespace=stack.properties(scale) | ({"trace": str(trace)} if trace else {}),

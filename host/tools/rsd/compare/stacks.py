@@ -139,6 +139,11 @@ class Stack:
         """Whether the drive is ours: its runs have to be identical."""
         return not self.system.raw_media
 
+    @property
+    def rfs(self) -> bool:
+        """Whether its guest has RFS's module and tools."""
+        return self.file_system is RFS
+
     def properties(self, scale: Scale) -> dict[str, str]:
         """The drive's properties at a scale, beside the system's own."""
         if not self.ours:
