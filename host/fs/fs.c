@@ -146,6 +146,7 @@ static const char *const quantize_names[] = {
 	[RFS_Q_ITERATIVE] = "iterative",
 	[RFS_Q_EQUI_WIDTH] = "equi-width",
 	[RFS_Q_EQUI_HEIGHT] = "equi-height",
+	[RFS_Q_LOGARITHMIC] = "logarithmic",
 };
 
 static int show_options(struct seq_file *seq, struct dentry *root)
@@ -448,6 +449,7 @@ static const struct constant_table quantize_table[] = {
 	{ "iterative", RFS_Q_ITERATIVE },
 	{ "equi-width", RFS_Q_EQUI_WIDTH },
 	{ "equi-height", RFS_Q_EQUI_HEIGHT },
+	{ "logarithmic", RFS_Q_LOGARITHMIC },
 	{}
 };
 

@@ -20,13 +20,13 @@ TEST(group_is_the_nearest)
 {
 	static const u64 group[] = { 10, 20, 100, 1000 };
 
-	CHECK_EQ(rfs_group_of(group, 4, 0), 0);
-	CHECK_EQ(rfs_group_of(group, 4, 15), 0);	/* the colder of two */
-	CHECK_EQ(rfs_group_of(group, 4, 16), 1);
-	CHECK_EQ(rfs_group_of(group, 4, 60), 1);
-	CHECK_EQ(rfs_group_of(group, 4, 61), 2);
-	CHECK_EQ(rfs_group_of(group, 4, ~0ULL), 3);
-	CHECK_EQ(rfs_group_of(group, 1, ~0ULL), 0);
+	CHECK_EQ(rfs_group_of(RFS_Q_ITERATIVE, group, 4, 0), 0);
+	CHECK_EQ(rfs_group_of(RFS_Q_ITERATIVE, group, 4, 15), 0);	/* the colder of two */
+	CHECK_EQ(rfs_group_of(RFS_Q_ITERATIVE, group, 4, 16), 1);
+	CHECK_EQ(rfs_group_of(RFS_Q_ITERATIVE, group, 4, 60), 1);
+	CHECK_EQ(rfs_group_of(RFS_Q_ITERATIVE, group, 4, 61), 2);
+	CHECK_EQ(rfs_group_of(RFS_Q_ITERATIVE, group, 4, ~0ULL), 3);
+	CHECK_EQ(rfs_group_of(RFS_Q_ITERATIVE, group, 1, ~0ULL), 0);
 }
 
 TEST(quantize_iterative)
@@ -126,6 +126,25 @@ TEST(quantize_equi)
 	CHECK_EQ(group[3], 700);
 }
 
+/* Each power of 2 is as far from the next: 2^1 and 2^41 meet at 2^21. */
+TEST(quantize_logarithmic)
+{
+	u64 hot[] = { 0, 1, 2, 4, 8, 1ULL << 40, 1ULL << 41, 1ULL << 42 };
+	u64 hotter[] = { 1, 2, 4, 8, 1ULL << 40, 1ULL << 50 };
+	u64 group[2] = { 0 }, linear[2] = { 0 };
+
+	rfs_quantize(RFS_Q_LOGARITHMIC, hot, 8, group, 2);
+	CHECK(group[0] == 2);		/* the mean of 0, 0, 1, 2, 3 is 1.2 */
+	CHECK_EQ(group[1], 1ULL << 41);
+	CHECK_EQ(rfs_group_of(RFS_Q_LOGARITHMIC, group, 2, 0), 0);
+	CHECK_EQ(rfs_group_of(RFS_Q_LOGARITHMIC, group, 2, 1ULL << 21), 0);
+	CHECK_EQ(rfs_group_of(RFS_Q_LOGARITHMIC, group, 2, 3ULL << 20), 1);
+	CHECK_EQ(rfs_group_of(RFS_Q_LOGARITHMIC, group, 2, ~0ULL), 1);
+	/* the other way the hottest has a group for itself */
+	rfs_quantize(RFS_Q_ITERATIVE, hotter, 6, linear, 2);
+	CHECK_EQ(linear[1], 1ULL << 50);
+}
+
 TEST(victims)
 {
 	/* half live and hot, nearly full and cold */
@@ -152,10 +171,6 @@ TEST(victims)
 	/* a hotness of 0 is the lowest there is, no division by it */
 	cold.hot = 0;
 	CHECK(rfs_better_victim(RFS_GC_COST_HOTNESS, &cold, &hot));
-	/* without an age, what is free counts all the same */
-	cold.age = 0;
-	hot.age = 0;
-	CHECK(rfs_better_victim(RFS_GC_COST_BENEFIT, &hot, &cold));
 	/* without an age, what is free counts all the same */
 	cold.age = 0;
 	hot.age = 0;

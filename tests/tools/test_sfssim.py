@@ -96,6 +96,7 @@ def test_policies_differ(program: Path) -> None:
             ("gc=greedy",),
             ("quantize=equi-width",),
             ("quantize=equi-height",),
+            ("quantize=logarithmic",),
         )
     ]
     assert len(set(copies)) == len(copies)

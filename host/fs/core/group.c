@@ -62,7 +62,8 @@ u32 rfs_data_stream(const struct rfs_fs *fs, const struct rfs_dinode *di,
 	else
 		hot = rfs_hotness(le64_to_cpu(di->wcount),
 				  age(now, rfs_ticks(fs, le64_to_cpu(di->last_write))));
-	return RFS_S_DATA + rfs_group_of(fs->group_hot, fs->policy.groups, hot);
+	return RFS_S_DATA + rfs_group_of(fs->policy.quantize, fs->group_hot,
+					  fs->policy.groups, hot);
 }
 
 /*

@@ -17,6 +17,28 @@ u64 rfs_hotness(u64 writes, u64 age)
 	return shift < RFS_HOT_SHIFT ? ~0ULL : writes / age;
 }
 
+/*
+ * The logarithm to base 2, times 2^LOG_SHIFT, and back. Between powers of 2 it
+ * is a straight line, at most 0.09 too low (J. N. Mitchell, 1962). 0 is as 1.
+ */
+#define LOG_SHIFT	57
+
+static u64 to_log(u64 hot)
+{
+	u32 whole = hot ? 63 - __builtin_clzll(hot) : 0;
+	u64 part = hot << (63 - whole) << 1;
+
+	return (u64)whole << LOG_SHIFT | part >> (64 - LOG_SHIFT);
+}
+
+static u64 from_log(u64 log)
+{
+	u32 whole = log >> LOG_SHIFT;
+	u64 part = log << (64 - LOG_SHIFT);
+
+	return 1ULL << whole | (whole ? part >> (64 - whole) : 0);
+}
+
 static int by_hotness(const void *a, const void *b)
 {
 	u64 x = *(const u64 *)a, y = *(const u64 *)b;
@@ -154,16 +176,32 @@ void rfs_quantize(enum rfs_quantize how, u64 *hot, u32 n, u64 *group, u32 k)
 		for (i = 0; i < k; i++)
 			group[i] = hot[0] + (2 * i + 1) * step;
 		break;
+	case RFS_Q_LOGARITHMIC:
+		for (i = 0; i < n; i++)
+			hot[i] = to_log(hot[i]);
+		for (i = 0; i < k; i++)
+			group[i] = to_log(group[i]);
+		iterative(hot, n, group, k);
+		for (i = 0; i < k; i++)
+			group[i] = from_log(group[i]);
+		break;
 	default:
 		iterative(hot, n, group, k);
 	}
 }
 
-u32 rfs_group_of(const u64 *group, u32 k, u64 hot)
+static u64 border_of(enum rfs_quantize how, u64 cold, u64 hotter)
+{
+	if (how == RFS_Q_LOGARITHMIC)
+		return from_log(middle(to_log(cold), to_log(hotter)));
+	return middle(cold, hotter);
+}
+
+u32 rfs_group_of(enum rfs_quantize how, const u64 *group, u32 k, u64 hot)
 {
 	u32 i;
 
-	for (i = 0; i + 1 < k && hot > middle(group[i], group[i + 1]);)
+	for (i = 0; i + 1 < k && hot > border_of(how, group[i], group[i + 1]);)
 		i++;
 	return i;
 }

@@ -29,17 +29,19 @@ enum rfs_quantize {
 	RFS_Q_ITERATIVE,
 	RFS_Q_EQUI_WIDTH,
 	RFS_Q_EQUI_HEIGHT,
+	RFS_Q_LOGARITHMIC,	/* iterative, of hotness's logarithm; not SFS's */
 	RFS_QUANTIZES
 };
 
 /*
  * The hotness of each of k groups, coldest first, from that of n segments:
- * sorts `hot`. Iterative starts from what group[] has, all 0 at first.
+ * `hot` is not the same afterwards. What is iterative starts from what group[]
+ * has, all 0 at first.
  */
 void rfs_quantize(enum rfs_quantize how, u64 *hot, u32 n, u64 *group, u32 k);
 
 /* The group whose hotness is next to it, the colder of two */
-u32 rfs_group_of(const u64 *group, u32 k, u64 hot);
+u32 rfs_group_of(enum rfs_quantize how, const u64 *group, u32 k, u64 hot);
 
 enum rfs_gc {
 	RFS_GC_COST_HOTNESS,

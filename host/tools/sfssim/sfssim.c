@@ -23,14 +23,15 @@ static const char usage[] =
 	"  cache=0.5                   percent of the volume that may be dirty in the page cache\n"
 	"  age=2 writes=2              blocks written before and while it counts, times the volume\n"
 	"  groups=4                    1 to 6\n"
-	"  quantize=iterative          or equi-width, equi-height (as SFS names them)\n"
+	"  quantize=iterative          or equi-width, equi-height (as SFS names them),\n"
+	"                              logarithmic (our own)\n"
 	"  gc=cost-hotness             or cost-benefit, greedy\n"
 	"  trace=FILE                  what is written again: 32 bits, little-endian, for each block\n"
 	"Prints one JSON object.\n";
 
 static const char *const gcs[] = { "cost-hotness", "cost-benefit", "greedy" };
 static const char *const quantizes[] = { "iterative", "equi-width",
-					 "equi-height" };
+					 "equi-height", "logarithmic" };
 
 struct options {
 	struct volume_config volume;

@@ -50,8 +50,9 @@ static void begin_segment(struct volume *v, u32 group)
 
 static void put(struct volume *v, u32 block, u64 hot)
 {
-	u32 group = rfs_group_of(v->group, v->cfg.groups, hot), at;
+	u32 group = rfs_group_of(v->cfg.quantize, v->group, v->cfg.groups, hot);
 	struct segment *s;
+	u32 at;
 
 	if (v->open[group] == NONE)
 		begin_segment(v, group);
