@@ -423,6 +423,29 @@ static int write_end(struct file *file, struct address_space *mapping,
 	return copied;
 }
 
+/* Neither the medium nor the page cache has anything: 1, 0, or an error */
+static int is_hole(struct inode *inode, u64 block)
+{
+	struct rfsm *m = rfsm_of(inode->i_sb);
+	struct rfs_ptr ptr;
+	struct folio *folio;
+	bool written;
+	int ret;
+
+	folio = filemap_lock_folio(inode->i_mapping, block);
+	if (!IS_ERR(folio)) {
+		written = folio_test_private(folio) || folio_test_dirty(folio);
+		folio_unlock(folio);
+		folio_put(folio);
+		if (written)
+			return 0;
+	}
+	rfsm_lock(m);
+	ret = rfs_map_get(m->fs, inode->i_ino, block, &ptr);
+	rfsm_unlock(m);
+	return ret ? rfsm_failed(m, ret) : !rfs_addr(ptr.addr);
+}
+
 int rfsm_zero(struct inode *inode, loff_t pos, u32 len)
 {
 	struct address_space *mapping = inode->i_mapping;
@@ -432,6 +455,9 @@ int rfsm_zero(struct inode *inode, loff_t pos, u32 len)
 
 	if (!len || pos >= size)
 		return 0;
+	ret = is_hole(inode, pos >> PAGE_SHIFT);
+	if (ret)
+		return min(ret, 0);
 	len = min_t(loff_t, len, size - pos);
 	ret = write_begin(NULL, mapping, pos, len, &folio, NULL);
 	if (ret)

@@ -313,7 +313,7 @@ extern const struct address_space_operations rfsm_aops;
 vm_fault_t rfsm_page_mkwrite(struct vm_fault *vmf);
 /* Bytes of the page of the old end after it are zero */
 int rfsm_zero_tail(struct inode *inode, loff_t old_size);
-/* Write zeroes within a page, unless it is after the end of the file */
+/* Write zeroes within a page, unless it is after the file's end or in a hole */
 int rfsm_zero(struct inode *inode, loff_t pos, u32 len);
 
 #endif

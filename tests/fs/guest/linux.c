@@ -62,6 +62,16 @@ TEST(preallocation)
 	CHECK(of("f").st_blocks >= 2 * MIB / 512);
 	OK(ftruncate(fd, MIB));
 	CHECK(of("f").st_blocks <= MIB / 512 + 256);
+	/* a part of a hole takes no block: it is zero, and keeps what is dirty beside it */
+	OK(ftruncate(fd, 0));
+	OK(ftruncate(fd, MIB));
+	fill(fd, 9 * PAGE, PAGE, 'w');
+	OK(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 2 * PAGE + 100, 100));
+	OK(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 9 * PAGE + 100,
+		     5 * PAGE));
+	OK(fsync(fd));
+	CHECK(of("f").st_blocks <= 2 * PAGE / 512);
+	CHECK(all(fd, 9 * PAGE, 100, 'w') && all(fd, 9 * PAGE + 100, PAGE - 100, 0));
 	close(fd);
 	OK(unlink("f"));
 }
