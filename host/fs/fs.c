@@ -98,7 +98,8 @@ int rfsm_sync(struct rfsm *m, u32 flags)
 	rfsm_lock(m);
 	if (fs->read_only)
 		ret = m->clean_ro ? 0 : -EROFS;
-	else if (flags || fs->window_blocks || fs->dirty.count || fs->log_used)
+	else if (flags || fs->window_blocks || fs->dirty.count ||
+		 !rfs_log_empty(fs))
 		ret = rfsm_checkpoint(m, flags);
 	rfsm_unlock(m);
 	return ret ? rfsm_failed(m, ret) : 0;

@@ -480,11 +480,10 @@ out:
 static int write_all(struct rfs_fs *fs)
 {
 	struct rfs_table *table;
-	int ret = rfs_log_write(fs);
+	int ret;
 
 	fs->cp_nth = 0;
-	if (!ret)
-		ret = write_passes(fs);
+	ret = write_passes(fs);
 	if (ret)
 		return ret;
 	if (fs->dirty.count)

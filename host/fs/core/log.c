@@ -2,45 +2,73 @@
 /* The log of changes: records into blocks. */
 #include "rfs.h"
 
-static int send_block(struct rfs_fs *fs)
+/* A block takes nothing more. */
+static void close_block(struct rfs_fs *fs)
 {
-	const void *data = fs->log->bytes;
-	struct rfs_head *head = &fs->log->head;
-	struct rfs_oob oob;
-	u64 addr;
+	fs->log[fs->log_full++]->count = cpu_to_le16(fs->log_used);
+	fs->log_used = 0;
+}
+
+static void empty(struct rfs_fs *fs)
+{
+	u32 i;
+
+	for (i = 0; i < fs->log_full + !!fs->log_used; i++)
+		if (fs->log[i])
+			memset(fs->log[i], 0, RFS_BLOCK_BYTES);
+	fs->log_full = 0;
+	fs->log_used = 0;
+}
+
+/*
+ * Write what there is. After an error the medium may hold some of it: it may be
+ * sent again, but with nothing more in its blocks.
+ */
+static int send(struct rfs_fs *fs)
+{
+	struct rfs_writing *w = fs->writing;
+	u32 i;
 	int ret;
 
-	rfs_head_init(fs, head, RFS_LOG, 0, 0, fs->lsn);
-	head->count = cpu_to_le16(fs->log_used);
-	rfs_oob_meta(fs, &oob, head);
-	rfs_head_seal(head, le64_to_cpu(oob.stamp));
-	ret = rfs_append(fs, RFS_S_LOG, 1, &data, &oob, &addr);
+	if (fs->log_used)
+		close_block(fs);
+	for (i = 0; i < fs->log_full; i++) {
+		struct rfs_head *head = fs->log[i];
+		__le16 count = head->count;
+
+		rfs_head_init(fs, head, RFS_LOG, 0, 0, fs->lsn + i);
+		head->count = count;
+		rfs_oob_meta(fs, &w->oob[i], head);
+		rfs_head_seal(head, le64_to_cpu(w->oob[i].stamp));
+		w->data[i] = head;
+	}
+	ret = rfs_append(fs, RFS_S_LOG, fs->log_full, w->data, w->oob, w->addr);
 	if (ret)
 		return ret;
-	fs->lsn++;
-	fs->log_used = 0;
-	memset(fs->log->bytes, 0, RFS_BLOCK_BYTES);
+	fs->lsn += fs->log_full;
+	empty(fs);
 	return 0;
 }
 
 static int put(struct rfs_fs *fs, const void *from, u32 bytes)
 {
+	int ret;
+
 	while (bytes) {
 		u32 n = min(bytes, (u32)RFS_BODY_BYTES - fs->log_used);
 
+		ret = fs->log_full == fs->log_most ? send(fs) : 0;
+		if (ret)
+			return ret;
 		if (from) {
-			memcpy(fs->log->bytes + sizeof(struct rfs_head) +
-			       fs->log_used, from, n);
+			memcpy((u8 *)(fs->log[fs->log_full] + 1) + fs->log_used,
+			       from, n);
 			from = (const u8 *)from + n;
 		}
 		fs->log_used += n;
 		bytes -= n;
-		if (fs->log_used == RFS_BODY_BYTES) {
-			int ret = send_block(fs);
-
-			if (ret)
-				return ret;
-		}
+		if (fs->log_used == RFS_BODY_BYTES)
+			close_block(fs);
 	}
 	return 0;
 }
@@ -83,10 +111,30 @@ static int more_pending(struct rfs_fs *fs)
 
 #define RECORD_INODES	3	/* that a record is about, at most */
 
+/* The blocks that a record may reach into: those at the end, or the first ones */
+static int more_blocks(struct rfs_fs *fs)
+{
+	u32 i;
+
+	for (i = 0; i < RFS_LOG_KEPT; i++) {
+		struct rfs_head **block =
+			&fs->log[(fs->log_full + i) % fs->log_most];
+
+		if (!*block)
+			*block = rfs_alloc(RFS_BLOCK_BYTES);
+		if (!*block)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 int rfs_log_room(struct rfs_fs *fs)
 {
 	u32 most = fs->pendings + RECORD_INODES;
+	int ret = more_blocks(fs);
 
+	if (ret)
+		return ret;
 	return 2 * most > fs->pending_room ? more_pending(fs) : 0;
 }
 
@@ -108,6 +156,13 @@ static void note_new(struct rfs_fs *fs, u32 ino)
 
 void rfs_log_durable(struct rfs_fs *fs)
 {
+	u32 i;
+
+	for (i = RFS_LOG_KEPT; i < RFS_LOG_BLOCKS; i++) {
+		rfs_free(fs->log[i]);
+		fs->log[i] = NULL;
+	}
+	empty(fs);
 	if (fs->pending_room > PENDING_ROOM) {
 		rfs_free(fs->pending);
 		fs->pending = NULL;
@@ -148,16 +203,15 @@ int rfs_log_add(struct rfs_fs *fs, const struct rfs_rec *rec, const void *name1,
 	return ret;
 }
 
-int rfs_log_write(struct rfs_fs *fs)
+bool rfs_log_empty(const struct rfs_fs *fs)
 {
-	return fs->log_used ? send_block(fs) : 0;
+	return !fs->log_full && !fs->log_used;
 }
 
 int rfs_log_sync(struct rfs_fs *fs)
 {
-	int ret = rfs_log_write(fs);
+	int ret = rfs_log_empty(fs) ? 0 : send(fs);
 
-	/* the medium may hold it: it must not be sent again with more in it */
 	if (ret == -EIO)
 		fs->read_only = true;
 	if (!ret)

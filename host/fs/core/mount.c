@@ -42,11 +42,10 @@ int rfs_tables_alloc(struct rfs_fs *fs)
 	fs->ztab_addr = table(fs->ztab_blocks, sizeof(*fs->ztab_addr));
 	fs->ztab = table((size_t)fs->ztab_blocks * RFS_ZTAB_ENTRIES,
 			 sizeof(*fs->ztab));
-	fs->log = rfs_alloc(sizeof(*fs->log));
+	fs->log_most = min_t(u32, fs->dirty_max / 8, RFS_LOG_BLOCKS);
 	fs->writing = rfs_alloc(sizeof(*fs->writing));
 	if (!fs->zone || !fs->hot || !fs->timb || !fs->timb_addr ||
-	    !fs->timb_dirty || !fs->ztab_addr || !fs->ztab || !fs->log ||
-	    !fs->writing)
+	    !fs->timb_dirty || !fs->ztab_addr || !fs->ztab || !fs->writing)
 		return -ENOMEM;
 	fs->clean_max = CLEAN_MAX;
 	for (nr = 0; nr < fs->geo.zones; nr++) {
@@ -202,7 +201,8 @@ void rfs_drop(struct rfs_fs *fs)
 	rfs_free(fs->timb_dirty);
 	rfs_free(fs->ztab_addr);
 	rfs_free(fs->ztab);
-	rfs_free(fs->log);
+	for (nr = 0; nr < RFS_LOG_BLOCKS; nr++)
+		rfs_free(fs->log[nr]);
 	rfs_free(fs->writing);
 	rfs_free(fs->pending);
 	rfs_free(fs->tomb);

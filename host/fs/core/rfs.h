@@ -188,6 +188,9 @@ struct rfs_list {
 
 #define RFS_HASH	4096
 
+#define RFS_LOG_BLOCKS	RFS_SUM_ENTRIES	/* in memory: an append, if it has to be */
+#define RFS_LOG_KEPT	3	/* that a record may reach into */
+
 enum rfs_quota_type {
 	RFS_QUOTA_USER,
 	RFS_QUOTA_GROUP,
@@ -307,9 +310,12 @@ struct rfs_fs {
 	u64 reserved;		/* holes of files that room is kept for */
 	u32 clean_max;
 
-	struct rfs_buf *log;	/* block being filled */
-	u32 log_used;
-	u64 lsn;		/* of that block */
+	/* records that are not written: blocks, more of them when needed */
+	struct rfs_head *log[RFS_LOG_BLOCKS];
+	u32 log_most;		/* blocks, then they are written */
+	u32 log_full;		/* that take nothing more */
+	u32 log_used;		/* bytes of the next */
+	u64 lsn;		/* of the first */
 	struct rfs_pending *pending;	/* hashed by inode */
 	u32 pendings, pending_room;	/* used; places, a power of 2 */
 
@@ -559,9 +565,10 @@ int rfs_dir_next(struct rfs_fs *fs, u32 dir, u64 pos, struct rfs_entry *out);
 int rfs_log_room(struct rfs_fs *fs);
 int rfs_log_add(struct rfs_fs *fs, const struct rfs_rec *rec, const void *name1,
 		const void *name2);
-int rfs_log_write(struct rfs_fs *fs);	/* what was added; not waited for */
-int rfs_log_sync(struct rfs_fs *fs);	/* and durable */
-void rfs_log_durable(struct rfs_fs *fs);	/* nothing is pending any more */
+int rfs_log_sync(struct rfs_fs *fs);	/* what was added is durable */
+/* Nothing is pending any more: it is on the medium, or a check-point has it */
+void rfs_log_durable(struct rfs_fs *fs);
+bool rfs_log_empty(const struct rfs_fs *fs);	/* all was written */
 bool rfs_log_pending(struct rfs_fs *fs, u32 ino, bool before_data);
 
 /* names.c: changes of names and inodes */

@@ -829,15 +829,16 @@ void rfs_reset_free(struct rfs_fs *fs)
 #define DIRTY_MORE	8192	/* blocks in memory, and how long a check-point is */
 
 /*
- * The reserve has room for dirty_max. Where more zones are free than that and
- * what is owed, an eighth of them is counted on: a check-point writes up to 6
- * blocks for a dirty one, an index node with all above it and its inode. Fewer
- * check-points write less.
+ * The reserve has room for dirty_max. Where more zones are free than that, what
+ * is owed and the log in memory, an eighth of them is counted on: a check-point
+ * writes up to 6 blocks for a dirty one, an index node with all above it and its
+ * inode. Fewer check-points write less.
  */
 u32 rfs_dirty_most(const struct rfs_fs *fs)
 {
 	u64 cap = le32_to_cpu(fs->super.zone_cap);
-	u64 kept = fs->low_zones * cap + rfs_pages_of(fs, fs->owed);
+	u64 log = DIV_ROUND_UP(rfs_pages_of(fs, fs->log_most), cap);
+	u64 kept = (fs->low_zones + log) * cap + rfs_pages_of(fs, fs->owed);
 	u64 free = fs->free_zones * cap;
 	u32 most = min(4 * fs->dirty_max, (u32)DIRTY_MORE);
 
