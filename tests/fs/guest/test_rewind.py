@@ -13,6 +13,7 @@ from rsd.machine import GuestResult
 pytestmark = pytest.mark.guest
 
 POINTS = Path(__file__).with_name("points.py")
+STORM = Path(__file__).with_name("storm.py")
 
 # One workload is recorded, with how far the drive's log of operations was at each promise. What
 # fills the volume before is in units of 64 KiB.
@@ -133,3 +134,19 @@ def test_crash_points(
         assert cleaning > points // 50 or drive is SMALL
     seconds = result.qemu_cpu_s
     print(f"{points} points: {points / result.wall_s:.1f} a second, QEMU ran for {seconds:.0f} s")
+
+
+@pytest.mark.parametrize("points", [60, pytest.param(1000, marks=pytest.mark.long)])
+def test_renames_at_once(run: Run, volume: Volume, tmp_path: Path, points: int) -> None:
+    """Renames and exchanges of processes that go on at once: at each point all have one name."""
+    if volume.system != "rsd":
+        pytest.skip("checks with fsck.rfs")
+    result = run(
+        script(volume, f"start -o commit=1\npython3 /in/storm.py $drive {points} 5"),
+        namespace={**SMALL, "op-log": str(tmp_path / "operations")},
+        inputs={STORM.name: STORM},
+        virtual_limit_s=0,
+        wall_limit_s=None,
+    )
+    assert (said := re.search(rf"^{points} points of .*", result.output, re.M))
+    print(f"{said[0]}, QEMU ran for {result.qemu_cpu_s:.0f} s")
