@@ -556,8 +556,9 @@ int rfsm_checkpoint(struct rfsm *m, u32 flags)
 		wait_event(m->gate_wait, !READ_ONCE(m->flying));
 		rfsm_lock(m);
 	}
-	/* that became due with what landed last */
-	rfs_sums_write(m->fs);
+	/* that became due with what landed last; else they go with the rest */
+	if (!rfs_together(m->fs))
+		rfs_sums_write(m->fs);
 	began = ktime_get_ns();
 	ret = rfs_checkpoint(m->fs, flags);
 	m->causes[cause] += !ret;

@@ -10,8 +10,8 @@
 #define SECTORS		(RFS_BLOCK_BYTES >> SECTOR_SHIFT)	/* of a block */
 
 /*
- * What the core does has bios and pages for OOBs of its own, RFS_TOGETHER of
- * them: the appends that hold the others may wait for it.
+ * What the core does has bios and pages for OOBs of its own: the appends that
+ * hold the others may wait for it.
  */
 static struct bio *core_bio(struct rfsm_dev *dev, blk_opf_t op, u32 blocks,
 			    u64 addr, u32 nth, void **oob)
@@ -79,11 +79,15 @@ void rfsm_bio_put(struct rfsm_dev *dev, struct bio *bio, void *oob)
 		mempool_free(virt_to_page(oob), &dev->oob_pages);
 }
 
-/* The bio of the nth append that is under way, or NULL */
-static struct bio *append_bio(struct rfsm_dev *dev, const struct rfs_send *send,
-			      u32 nth)
+/* The pages of the nth append that is under way */
+static struct page **bounce_of(struct rfsm_dev *dev, u32 nth)
 {
-	struct page **bounce = &dev->bounce[nth * RFSM_APPEND_MAX];
+	return &dev->bounce[nth * RFSM_APPEND_MAX];
+}
+
+static struct bio *append_bio(struct rfsm_dev *dev, const struct rfs_send *send)
+{
+	struct page **bounce = bounce_of(dev, send->nr);
 	struct bio *bio;
 	void *page;
 	u32 i;
@@ -91,8 +95,8 @@ static struct bio *append_bio(struct rfsm_dev *dev, const struct rfs_send *send,
 	if (WARN_ON_ONCE(send->n > RFSM_APPEND_MAX))
 		return NULL;
 	bio = core_bio(dev, REQ_OP_ZONE_APPEND, send->n,
-		       (u64)send->zone * (dev->zone_sectors / SECTORS), nth,
-		       &page);
+		       (u64)send->zone * (dev->zone_sectors / SECTORS),
+		       send->nr, &page);
 	if (dev->oob_bytes)
 		memcpy(page, send->oob, send->n * sizeof(*send->oob));
 	rfsm_bio_oobs(dev, bio, page, send->n);
@@ -108,48 +112,40 @@ static struct bio *append_bio(struct rfsm_dev *dev, const struct rfs_send *send,
 	return bio;
 }
 
-/* Appends that are waited for together */
-struct many {
-	atomic_t left;
-	struct completion done;
-};
-
-static void many_endio(struct bio *bio)
+static void append_endio(struct bio *bio)
 {
-	struct many *many = bio->bi_private;
+	struct rfsm_send *s = bio->bi_private;
 
-	if (atomic_dec_and_test(&many->left))
-		complete(&many->done);
+	complete(&s->done);
 }
 
-static void dev_append_many(void *opaque, struct rfs_send *send, u32 count)
+static void dev_append_begin(void *opaque, struct rfs_send *send)
 {
-	struct many many = { .left = ATOMIC_INIT(1) };
-	struct bio *bio[RFS_TOGETHER] = { NULL };
 	struct rfsm_dev *dev = opaque;
-	u32 i;
+	struct rfsm_send *s = &dev->sends[send->nr];
 
 	dev->ahead = 0;
-	init_completion(&many.done);
-	for (i = 0; i < count && !dev->dead; i++) {
-		bio[i] = append_bio(dev, &send[i], i);
-		if (!bio[i])
-			continue;
-		bio[i]->bi_private = &many;
-		bio[i]->bi_end_io = many_endio;
-		atomic_inc(&many.left);
-		submit_bio(bio[i]);
-	}
-	if (!atomic_dec_and_test(&many.left))
-		wait_for_completion_io(&many.done);
-	for (i = 0; i < count; i++) {
-		send[i].error = -EIO;
-		if (!bio[i])
-			continue;
-		send[i].error = blk_status_to_errno(bio[i]->bi_status);
-		send[i].addr = bio[i]->bi_iter.bi_sector / SECTORS;
-		bio_put(bio[i]);
-	}
+	s->bio = dev->dead ? NULL : append_bio(dev, send);
+	if (!s->bio)
+		return;
+	reinit_completion(&s->done);
+	s->bio->bi_private = s;
+	s->bio->bi_end_io = append_endio;
+	submit_bio(s->bio);
+}
+
+static void dev_append_end(void *opaque, struct rfs_send *send)
+{
+	struct rfsm_dev *dev = opaque;
+	struct rfsm_send *s = &dev->sends[send->nr];
+
+	send->error = -EIO;
+	if (!s->bio)
+		return;
+	wait_for_completion_io(&s->done);
+	send->error = blk_status_to_errno(s->bio->bi_status);
+	send->addr = s->bio->bi_iter.bi_sector / SECTORS;
+	bio_put(s->bio);
 }
 
 static int dev_append(void *opaque, u32 zone, u32 blocks,
@@ -157,10 +153,12 @@ static int dev_append(void *opaque, u32 zone, u32 blocks,
 		      u64 *addr)
 {
 	struct rfs_send send = {
-		.zone = zone, .n = blocks, .data = data, .oob = oob,
+		.nr = RFSM_ALONE, .zone = zone, .n = blocks, .data = data,
+		.oob = oob,
 	};
 
-	dev_append_many(opaque, &send, 1);
+	dev_append_begin(opaque, &send);
+	dev_append_end(opaque, &send);
 	*addr = send.addr;
 	return send.error;
 }
@@ -176,15 +174,16 @@ static int dev_wait(void *opaque)
 /* n consecutive blocks and their OOBs, into the bounce pages. */
 static int read_blocks(struct rfsm_dev *dev, u64 addr, u32 n)
 {
+	struct page **bounce = bounce_of(dev, RFSM_ALONE);
 	struct bio *bio;
 	void *oob;
 	u32 i;
 	int ret;
 
-	bio = core_bio(dev, REQ_OP_READ, n, addr, 0, &oob);
+	bio = core_bio(dev, REQ_OP_READ, n, addr, RFSM_ALONE, &oob);
 	rfsm_bio_oobs(dev, bio, oob, n);
 	for (i = 0; i < n; i++)
-		__bio_add_page(bio, dev->bounce[i], RFS_BLOCK_BYTES, 0);
+		__bio_add_page(bio, bounce[i], RFS_BLOCK_BYTES, 0);
 	ret = submit_bio_wait(bio);
 	rfsm_bio_oobs_back(dev, oob, n);
 	bio_put(bio);
@@ -208,6 +207,7 @@ static u32 read_ahead(struct rfsm_dev *dev, u64 addr)
 static int dev_read(void *opaque, u64 addr, void *data, struct rfs_oob *oob)
 {
 	struct rfsm_dev *dev = opaque;
+	struct page *oobs = dev->core_oob[RFSM_ALONE];
 	u64 at = addr - dev->ahead_from;
 
 	if (dev->dead)
@@ -224,9 +224,10 @@ static int dev_read(void *opaque, u64 addr, void *data, struct rfs_oob *oob)
 		}
 		at = 0;
 	}
-	memcpy(data, page_address(dev->bounce[at]), RFS_BLOCK_BYTES);
-	if (oob && dev->core_oob[0])
-		memcpy(oob, page_address(dev->core_oob[0]) + at * sizeof(*oob),
+	memcpy(data, page_address(bounce_of(dev, RFSM_ALONE)[at]),
+	       RFS_BLOCK_BYTES);
+	if (oob && oobs)
+		memcpy(oob, page_address(oobs) + at * sizeof(*oob),
 		       sizeof(*oob));
 	dev->next_read = addr + 1;
 	if (!dev->zones)
@@ -446,7 +447,8 @@ static u64 dev_now(void *opaque)
 
 const struct rfs_dev_ops rfsm_dev_ops = {
 	.append = dev_append,
-	.append_many = dev_append_many,
+	.append_begin = dev_append_begin,
+	.append_end = dev_append_end,
 	.wait = dev_wait,
 	.read = dev_read,
 	.copy_read = dev_copy_read,
@@ -504,7 +506,8 @@ static int alloc_all(struct rfsm_dev *dev)
 		ret = rfsm_bioset_init(&dev->core_bios, 16);
 	if (!ret)
 		ret = mempool_init_page_pool(&dev->oob_pages, 64, 0);
-	for (i = 0; !ret && i < RFS_TOGETHER; i++) {
+	for (i = 0; !ret && i < ARRAY_SIZE(dev->core_oob); i++) {
+		init_completion(&dev->sends[i].done);
 		dev->core_oob[i] = alloc_page(GFP_KERNEL);
 		if (!dev->core_oob[i])
 			ret = -ENOMEM;
@@ -589,7 +592,7 @@ void rfsm_dev_close(struct rfsm_dev *dev)
 	for (i = 0; i < ARRAY_SIZE(dev->bounce); i++)
 		if (dev->bounce[i])
 			__free_page(dev->bounce[i]);
-	for (i = 0; i < RFS_TOGETHER; i++)
+	for (i = 0; i < ARRAY_SIZE(dev->core_oob); i++)
 		if (dev->core_oob[i])
 			__free_page(dev->core_oob[i]);
 	mempool_exit(&dev->oob_pages);

@@ -49,6 +49,15 @@ struct rfsm_copy {
 	struct rfsm_part part[RFS_SUM_ENTRIES];
 };
 
+/* What reads, and appends that are waited for, use: one besides those together */
+#define RFSM_ALONE	RFS_TOGETHER
+
+/* An append of the core that is under way */
+struct rfsm_send {
+	struct bio *bio;	/* NULL: it was not sent */
+	struct completion done;
+};
+
 /* The drive, as the core sees it */
 struct rfsm_dev {
 	struct block_device *bdev;
@@ -56,9 +65,10 @@ struct rfsm_dev {
 	u32 oob_bytes;		/* page metadata of a block on the drive */
 	u32 unused_bytes;	/* that RFS has no use for */
 	struct bio_set bios, core_bios;
-	struct page *core_oob[RFS_TOGETHER];
+	struct rfsm_send sends[RFS_TOGETHER + 1];
+	struct page *core_oob[RFS_TOGETHER + 1];
 	mempool_t oob_pages;
-	struct page *bounce[RFS_TOGETHER * RFSM_APPEND_MAX];
+	struct page *bounce[(RFS_TOGETHER + 1) * RFSM_APPEND_MAX];
 	u32 append_max;		/* blocks */
 	u64 next_read;		/* would go on from the last one */
 	u64 ahead_from;		/* the bounce pages have these blocks */

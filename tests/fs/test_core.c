@@ -2549,21 +2549,36 @@ static void moments_with(u32 oob_bytes)
 	end(fs, dev);
 }
 
-static u32 most_together, fail_in;	/* appends */
+/* Appends under way: now, at most; the one that is to fail */
+static u32 together, most_together, fail_in;
+static struct rfs_send *begun[RFS_TOGETHER];
 
-/* The last one first; one of them fails. */
-static void append_last_first(void *dev, struct rfs_send *send, u32 count)
+static void append_begin(void *dev, struct rfs_send *send)
 {
-	most_together = max(most_together, count);
-	while (count--) {
-		struct rfs_send *s = &send[count];
+	(void)dev;
+	CHECK(send->nr < RFS_TOGETHER && !begun[send->nr]);
+	begun[send->nr] = send;
+	together++;
+	most_together = max(most_together, together);
+}
 
-		if (fail_in && !--fail_in)
+/* Those that were begun last are written first; one of them fails. */
+static void append_end(void *dev, struct rfs_send *send)
+{
+	u32 i;
+
+	for (i = RFS_TOGETHER; i-- > 0;) {
+		struct rfs_send *s = begun[i];
+
+		begun[i] = NULL;
+		if (s && fail_in && !--fail_in)
 			s->error = append_error;
-		else
+		else if (s)
 			s->error = memdev_ops.append(dev, s->zone, s->n, s->data,
 						     s->oob, &s->addr);
 	}
+	CHECK(!begun[send->nr]);
+	together--;
 }
 
 /* A check-point's blocks are in flight together, and each is where it says. */
@@ -2574,7 +2589,8 @@ TEST(metadata_in_flight)
 	u32 ino, i, nth, failed = 0, nr;
 	struct rfs_fs *fs;
 
-	ops.append_many = append_last_first;
+	ops.append_begin = append_begin;
+	ops.append_end = append_end;
 	CHECK_EQ(rfs_mount(&ops, dev, &geometry, false, 0, &fs), 0);
 	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
 	fs->dirty_max = 1000;

@@ -884,16 +884,36 @@ static void pause_cleaning(void *dev)
 		try_to_act(r);
 }
 
-/* In any order */
-static void append_many(void *dev, struct rfs_send *send, u32 count)
+/* Appends of a check-point that are under way */
+static struct rfs_send *sent[RFS_TOGETHER];
+
+static void append_sent(void *dev, u32 nr)
 {
-	u32 at = pick(running, count), i;
+	struct rfs_send *s = sent[nr];
 
-	for (i = 0; i < count; i++) {
-		struct rfs_send *s = &send[(at + i) % count];
+	sent[nr] = NULL;
+	s->error = memdev_ops.append(dev, s->zone, s->n, s->data, s->oob,
+				     &s->addr);
+}
 
-		s->error = memdev_ops.append(dev, s->zone, s->n, s->data,
-					     s->oob, &s->addr);
+static void append_begin(void *dev, struct rfs_send *send)
+{
+	assert(send->nr < RFS_TOGETHER && !sent[send->nr]);
+	sent[send->nr] = send;
+	if (pick(running, 2))
+		append_sent(dev, send->nr);
+}
+
+/* Those that wait go in any order, and some longer than this one. */
+static void append_end(void *dev, struct rfs_send *send)
+{
+	u32 at = pick(running, RFS_TOGETHER), i;
+
+	for (i = 0; i < RFS_TOGETHER && sent[send->nr]; i++) {
+		u32 nr = (at + i) % RFS_TOGETHER;
+
+		if (sent[nr])
+			append_sent(dev, nr);
 	}
 }
 
@@ -1053,7 +1073,8 @@ void record(struct run *r, struct memdev *base)
 	r->ops = memdev_ops;
 	if (r->air) {
 		running = r;
-		r->ops.append_many = append_many;
+		r->ops.append_begin = append_begin;
+		r->ops.append_end = append_end;
 		r->ops.pause = pause_cleaning;
 		r->ops.copy_read = copy_read;
 		r->ops.copy_wait = copy_wait;

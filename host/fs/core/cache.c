@@ -122,6 +122,7 @@ int rfs_buf_new(struct rfs_fs *fs, u8 type, u32 ino, u32 gen, u64 off,
 
 void rfs_buf_dirty(struct rfs_fs *fs, struct rfs_buf *buf)
 {
+	buf->sent = false;
 	if (buf->dirty)
 		return;
 	take_out(&fs->clean, buf);
@@ -167,31 +168,16 @@ void rfs_bufs_drop(struct rfs_fs *fs, u8 type, u32 ino, u64 blocks)
 	}
 }
 
-int rfs_bufs_write(struct rfs_fs *fs, u32 n, u32 stream)
+void rfs_buf_written(struct rfs_fs *fs, struct rfs_buf *buf, u64 addr)
 {
-	struct rfs_writing *w = fs->writing;
-	u32 i;
-	int ret;
-
-	for (i = 0; i < n; i++) {
-		struct rfs_head *head = &w->buf[i]->head;
-
-		rfs_head_date(fs, head);
-		rfs_oob_meta(fs, &w->oob[i], head);
-		rfs_head_seal(head, le64_to_cpu(w->oob[i].stamp));
-		w->data[i] = w->buf[i]->bytes;
-	}
-	ret = rfs_append_blocks(fs, stream, n, w->data, w->oob, w->addr);
-	for (i = 0; !ret && i < n; i++) {
-		struct rfs_buf *buf = w->buf[i];
-
-		fs->new_dirty -= !buf->addr;
-		take_out(&fs->dirty, buf);
-		put_last(&fs->clean, buf);
-		buf->dirty = false;
-		buf->addr = w->addr[i];
-	}
-	return ret;
+	fs->new_dirty -= !buf->addr;
+	buf->addr = addr;
+	if (!buf->sent)
+		return;
+	buf->sent = false;
+	take_out(&fs->dirty, buf);
+	put_last(&fs->clean, buf);
+	buf->dirty = false;
 }
 
 void rfs_cache_trim(struct rfs_fs *fs, u32 keep)

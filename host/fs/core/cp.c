@@ -111,26 +111,34 @@ static int settle_imap(struct rfs_fs *fs, struct rfs_buf *buf, u64 old)
 	return 0;
 }
 
-/* Many blocks, in appends that are in flight together */
-static int write_some(struct rfs_fs *fs, const struct pass *pass, u32 n)
+/* A block of a pass has landed. */
+static int landed_buf(struct rfs_fs *fs, void *what, const void *how, u64 addr)
 {
-	struct rfs_writing *w = fs->writing;
-	u32 i;
-	int ret;
+	const struct pass *pass = how;
+	struct rfs_buf *buf = what;
+	u64 old = buf->addr;
 
-	for (i = 0; i < n; i++)
-		w->old[i] = w->buf[i]->addr;
-	ret = rfs_bufs_write(fs, n, pass->stream);
-	for (i = 0; !ret && i < n; i++)
-		ret = pass->settle(fs, w->buf[i], w->old[i]);
-	return ret;
+	rfs_buf_written(fs, buf, addr);
+	return pass->settle(fs, buf, old);
+}
+
+static int send_buf(struct rfs_fs *fs, struct rfs_buf *buf,
+		    const struct pass *pass)
+{
+	struct rfs_oob oob;
+
+	rfs_head_date(fs, &buf->head);
+	rfs_oob_meta(fs, &oob, &buf->head);
+	rfs_head_seal(&buf->head, le64_to_cpu(oob.stamp));
+	buf->sent = true;
+	return rfs_fly(fs, pass->stream, buf->bytes, &oob, landed_buf, buf,
+		       pass);
 }
 
 static int write_pass(struct rfs_fs *fs, const struct pass *pass)
 {
 	struct rfs_buf *buf, *next;
-	u32 n = 0;
-	int ret = 0;
+	int ret = 0, error;
 
 	for (buf = fs->dirty.first; ret >= 0 && buf; buf = next) {
 		next = buf->next;
@@ -139,13 +147,10 @@ static int write_pass(struct rfs_fs *fs, const struct pass *pass)
 			continue;
 		ret = pass->prepare ? pass->prepare(fs, buf) : 1;
 		if (ret == 1)
-			fs->writing->buf[n++] = buf;
-		if (n < RFS_WRITE_MAX || ret < 0)
-			continue;
-		ret = write_some(fs, pass, n);
-		n = 0;
+			ret = send_buf(fs, buf, pass);
 	}
-	return ret < 0 ? ret : write_some(fs, pass, n);
+	error = rfs_land(fs);	/* in any case: those know the pass */
+	return ret < 0 ? ret : error;
 }
 
 static int write_passes(struct rfs_fs *fs)
@@ -171,41 +176,64 @@ static int write_passes(struct rfs_fs *fs)
 }
 
 /* A block of a table that is kept in memory as a whole. */
-static int write_table(struct rfs_fs *fs, struct rfs_head *head, u64 *addr)
+static int landed_table(struct rfs_fs *fs, void *what, const void *how,
+			u64 addr)
 {
-	const void *data = head;
+	u64 *at = what;
+
+	(void)how;
+	rfs_live_map(fs, *at, -1);
+	rfs_live_map(fs, addr, 1);
+	*at = addr;
+	return 0;
+}
+
+/* One of the blocks that tables are written from, with a header; `nr` is which */
+static int new_table(struct rfs_fs *fs, u8 type, u64 off, u32 *nr)
+{
+	struct rfs_air *air = fs->air;
+	int ret = 0;
+
+	if (air->tables == RFS_TABLES) {
+		ret = rfs_land(fs);
+		air->tables = 0;
+	}
+	*nr = air->tables++;
+	memset(&air->table[*nr], 0, sizeof(air->table[*nr]));
+	rfs_head_init(fs, &air->table[*nr].head, type, 0, 0, off);
+	return ret;
+}
+
+static int send_table(struct rfs_fs *fs, u32 nr, u64 *addr)
+{
+	struct rfs_head *head = &fs->air->table[nr].head;
 	struct rfs_oob oob;
-	u64 old = *addr;
-	int ret;
 
 	rfs_head_date(fs, head);
 	rfs_oob_meta(fs, &oob, head);
 	rfs_head_seal(head, le64_to_cpu(oob.stamp));
-	ret = rfs_append(fs, RFS_S_IMAP, 1, &data, &oob, addr);
-	if (ret)
-		return ret;
-	rfs_live_map(fs, old, -1);
-	rfs_live_map(fs, *addr, 1);
-	return 0;
+	return rfs_fly(fs, RFS_S_IMAP, head, &oob, landed_table, addr, NULL);
 }
 
-static int write_timb(struct rfs_fs *fs, struct rfs_table *table)
+static int write_timb(struct rfs_fs *fs)
 {
-	u32 i, j;
+	u32 i, j, nr;
 	int ret = 0;
 
 	for (i = 0; !ret && i < fs->timb_blocks; i++) {
 		if (!fs->timb_dirty[i])
 			continue;
-		memset(table, 0, sizeof(*table));
-		rfs_head_init(fs, &table->head, RFS_TIMB, 0, 0, i);
+		ret = new_table(fs, RFS_TIMB, i, &nr);
+		if (ret)
+			break;
 		for (j = 0; j < RFS_MAP_ENTRIES; j++) {
 			u32 at = i * RFS_MAP_ENTRIES + j;
 
 			if (at < fs->imap_blocks)
-				table->word[j] = cpu_to_le64(fs->timb[at]);
+				fs->air->table[nr].timb.word[j] =
+					cpu_to_le64(fs->timb[at]);
 		}
-		ret = write_table(fs, &table->head, &fs->timb_addr[i]);
+		ret = send_table(fs, nr, &fs->timb_addr[i]);
 		fs->timb_dirty[i] = false;
 	}
 	return ret;
@@ -226,27 +254,31 @@ static void zone_entry(const struct rfs_fs *fs, u32 nr, struct rfs_zone *out)
 	out->sum_wcount = cpu_to_le64(z->sum_wcount);
 }
 
-static int write_ztab(struct rfs_fs *fs, struct rfs_ztab *table)
+static int write_ztab(struct rfs_fs *fs)
 {
-	struct rfs_zone *image;
-	u32 i, j;
+	struct rfs_zone *image, *now;
+	u32 i, j, nr;
 	int ret = 0;
 
 	for (i = 0; !ret && i < fs->ztab_blocks; i++) {
-		memset(table, 0, sizeof(*table));
-		rfs_head_init(fs, &table->head, RFS_ZTAB, 0, 0, i);
+		ret = new_table(fs, RFS_ZTAB, i, &nr);
+		if (ret)
+			break;
+		now = fs->air->table[nr].ztab.zone;
 		for (j = 0; j < RFS_ZTAB_ENTRIES; j++) {
-			u32 nr = i * RFS_ZTAB_ENTRIES + j;
+			u32 zone = i * RFS_ZTAB_ENTRIES + j;
 
-			if (nr < fs->geo.zones)
-				zone_entry(fs, nr, &table->zone[j]);
+			if (zone < fs->geo.zones)
+				zone_entry(fs, zone, &now[j]);
 		}
 		image = &fs->ztab[i * RFS_ZTAB_ENTRIES];
 		if (fs->ztab_addr[i] &&
-		    !memcmp(image, table->zone, sizeof(table->zone)))
+		    !memcmp(image, now, RFS_ZTAB_ENTRIES * sizeof(*now))) {
+			fs->air->tables--;
 			continue;
-		memcpy(image, table->zone, sizeof(table->zone));
-		ret = write_table(fs, &table->head, &fs->ztab_addr[i]);
+		}
+		memcpy(image, now, RFS_ZTAB_ENTRIES * sizeof(*now));
+		ret = send_table(fs, nr, &fs->ztab_addr[i]);
 	}
 	return ret;
 }
@@ -394,22 +426,25 @@ static bool write_both(struct rfs_fs *fs, const void *cp, u32 blocks,
 	bool done = true;
 	u32 i;
 
-	if (!fs->ops->append_many || fs->active_max || blocks > 1)
+	if (!fs->ops->append_begin || fs->active_max || blocks > 1)
 		return false;
 	for (i = 0; i < RFS_CP_MIRRORS; i++) {
 		struct rfs_zone_info *z = &fs->zone[fs->cp_mirror[i]];
 
 		if (z->cond != RFS_DEV_OK || !z->wp || z->wp == z->cap)
 			return false;
+		send[i].nr = i;
 		send[i].zone = fs->cp_mirror[i];
 		send[i].n = 1;
 		send[i].data = &cp;
 		send[i].oob = oob;
 	}
-	fs->ops->append_many(fs->dev, send, RFS_CP_MIRRORS);
+	for (i = 0; i < RFS_CP_MIRRORS; i++)
+		fs->ops->append_begin(fs->dev, &send[i]);
 	for (i = 0; i < RFS_CP_MIRRORS; i++) {
 		struct rfs_zone_info *z = &fs->zone[send[i].zone];
 
+		fs->ops->append_end(fs->dev, &send[i]);
 		if (!send[i].error &&
 		    misplaced(fs, send[i].zone, send[i].addr))
 			send[i].error = -EIO;
@@ -477,26 +512,40 @@ out:
 	return ret;
 }
 
+/*
+ * What is in the zone table has landed, or is with it in flight: where that
+ * fails, zones are not as the table says, which is written once more.
+ */
+static int write_tables(struct rfs_fs *fs)
+{
+	int ret, error;
+
+	if (!rfs_together(fs))
+		rfs_sums_write(fs);
+	ret = write_timb(fs);
+	do {
+		fs->air->failed = false;
+		if (!ret)
+			ret = write_ztab(fs);
+		error = rfs_land_sums(fs);
+		ret = ret ? ret : error;
+		fs->air->tables = 0;
+	} while (!ret && fs->air->failed);
+	return ret;
+}
+
 static int write_all(struct rfs_fs *fs)
 {
-	struct rfs_table *table;
-	int ret;
+	int ret, error;
 
 	fs->cp_nth = 0;
 	ret = write_passes(fs);
-	if (ret)
-		return ret;
-	if (fs->dirty.count)
-		return -EUCLEAN;
-	table = rfs_alloc(sizeof(*table));
-	if (!table)
-		return -ENOMEM;
-	/* of all passes together: who waits for one has idle dies */
-	rfs_sums_write(fs);
-	ret = write_timb(fs, table);
+	if (!ret && fs->dirty.count)
+		ret = -EUCLEAN;
 	if (!ret)
-		ret = write_ztab(fs, (struct rfs_ztab *)table);
-	rfs_free(table);
+		ret = write_tables(fs);
+	error = rfs_land_sums(fs);	/* also of what was before an error */
+	ret = ret ? ret : error;
 	if (!ret)
 		ret = fs->ops->wait(fs->dev);
 	if (!ret && fs->geo.volatile_cache)

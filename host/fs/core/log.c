@@ -26,25 +26,25 @@ static void empty(struct rfs_fs *fs)
  */
 static int send(struct rfs_fs *fs)
 {
-	struct rfs_writing *w = fs->writing;
+	struct rfs_oob oob;
 	u32 i;
-	int ret;
+	int ret = 0, error;
 
 	if (fs->log_used)
 		close_block(fs);
-	for (i = 0; i < fs->log_full; i++) {
+	for (i = 0; !ret && i < fs->log_full; i++) {
 		struct rfs_head *head = fs->log[i];
 		__le16 count = head->count;
 
 		rfs_head_init(fs, head, RFS_LOG, 0, 0, fs->lsn + i);
 		head->count = count;
-		rfs_oob_meta(fs, &w->oob[i], head);
-		rfs_head_seal(head, le64_to_cpu(w->oob[i].stamp));
-		w->data[i] = head;
+		rfs_oob_meta(fs, &oob, head);
+		rfs_head_seal(head, le64_to_cpu(oob.stamp));
+		ret = rfs_fly(fs, RFS_S_LOG, head, &oob, NULL, NULL, NULL);
 	}
-	ret = rfs_append(fs, RFS_S_LOG, fs->log_full, w->data, w->oob, w->addr);
-	if (ret)
-		return ret;
+	error = rfs_land_sums(fs);
+	if (ret || error)
+		return ret ? ret : error;
 	fs->lsn += fs->log_full;
 	empty(fs);
 	return 0;

@@ -43,9 +43,9 @@ int rfs_tables_alloc(struct rfs_fs *fs)
 	fs->ztab = table((size_t)fs->ztab_blocks * RFS_ZTAB_ENTRIES,
 			 sizeof(*fs->ztab));
 	fs->log_most = min_t(u32, fs->dirty_max / 8, RFS_LOG_BLOCKS);
-	fs->writing = rfs_alloc(sizeof(*fs->writing));
+	fs->air = rfs_alloc(sizeof(*fs->air));
 	if (!fs->zone || !fs->hot || !fs->timb || !fs->timb_addr ||
-	    !fs->timb_dirty || !fs->ztab_addr || !fs->ztab || !fs->writing)
+	    !fs->timb_dirty || !fs->ztab_addr || !fs->ztab || !fs->air)
 		return -ENOMEM;
 	fs->clean_max = CLEAN_MAX;
 	for (nr = 0; nr < fs->geo.zones; nr++) {
@@ -203,7 +203,7 @@ void rfs_drop(struct rfs_fs *fs)
 	rfs_free(fs->ztab);
 	for (nr = 0; nr < RFS_LOG_BLOCKS; nr++)
 		rfs_free(fs->log[nr]);
-	rfs_free(fs->writing);
+	rfs_free(fs->air);
 	rfs_free(fs->pending);
 	rfs_free(fs->tomb);
 	rfs_free(fs);

@@ -18,6 +18,7 @@ enum rfs_dev_cond {
 };
 
 struct rfs_copy;
+struct rfs_fs;
 struct rfs_send;
 
 struct rfs_dev_zone {
@@ -31,8 +32,10 @@ struct rfs_dev_zone {
  * @append: blocks to the end of a zone; may return before they are written,
  *	data and oob are copied or kept by then. @oob is ignored without OOB.
  *	Says where the first block goes.
- * @append_many: so many at the same time, all of them written or failed; may be
- *	NULL, and is not used where few zones may be active
+ * @append_begin: the same, but it may be under way when this returns, data and
+ *	oob stay; each of up to RFS_TOGETHER has a number of its own. May be NULL,
+ *	as @append_end, and is not used where few zones may be active
+ * @append_end: until it is written, or has failed
  * @wait: until all appends are written; the first error among them
  * @read: a block and, unless NULL, its OOB; -EIO if it is unreadable
  * @copy_read: begin to read the blocks of a copy that are not there; they are
@@ -58,7 +61,8 @@ struct rfs_dev_zone {
 struct rfs_dev_ops {
 	int (*append)(void *dev, u32 zone, u32 blocks, const void *const *data,
 		      const struct rfs_oob *oob, u64 *addr);
-	void (*append_many)(void *dev, struct rfs_send *send, u32 count);
+	void (*append_begin)(void *dev, struct rfs_send *send);
+	void (*append_end)(void *dev, struct rfs_send *send);
 	int (*wait)(void *dev);
 	int (*read)(void *dev, u64 addr, void *data, struct rfs_oob *oob);
 	int (*copy_read)(void *dev, struct rfs_copy *copy);
@@ -140,6 +144,7 @@ struct rfs_place {
 
 /* An append among others that are in flight */
 struct rfs_send {
+	u32 nr;			/* below RFS_TOGETHER, of those under way */
 	u32 zone;
 	u32 n;			/* blocks */
 	const void *const *data;
@@ -148,7 +153,7 @@ struct rfs_send {
 	int error;
 };
 
-#define RFS_TOGETHER	8	/* of them at most */
+#define RFS_TOGETHER	7	/* of them at most */
 
 /* A metadata block in memory */
 struct rfs_buf {
@@ -159,6 +164,7 @@ struct rfs_buf {
 	u32 ino;
 	u8 type;
 	bool dirty;
+	bool sent;		/* as it is now, and has not landed yet */
 	union {
 		struct rfs_head head;
 		struct rfs_node node;
@@ -169,16 +175,39 @@ struct rfs_buf {
 	};
 };
 
-/* so many that also where a summary, and a zone, is begun they are one round */
-#define RFS_WRITE_MAX	((RFS_TOGETHER - 2) * RFS_SUM_ENTRIES)
+/* A block is at addr; may be NULL. `what` and `how` are the caller's. */
+typedef int (*rfs_landed)(struct rfs_fs *fs, void *what, const void *how,
+			  u64 addr);
 
-/* Metadata blocks that a check-point writes together */
-struct rfs_writing {
-	struct rfs_buf *buf[RFS_WRITE_MAX];
-	u64 old[RFS_WRITE_MAX];	/* where they were */
-	struct rfs_oob oob[RFS_WRITE_MAX];
-	const void *data[RFS_WRITE_MAX];
-	u64 addr[RFS_WRITE_MAX];
+/* Blocks of one append, of a check-point or the log */
+struct rfs_flight {
+	struct rfs_send send;
+	struct rfs_place place;
+	struct rfs_sum *sum;	/* it is this one; else NULL */
+	u32 stream;
+	u32 n;
+	rfs_landed landed;
+	const void *how;
+	void *what[RFS_SUM_ENTRIES];
+	const void *data[RFS_SUM_ENTRIES];
+	struct rfs_oob oob[RFS_SUM_ENTRIES];
+};
+
+#define RFS_TABLES	4	/* blocks of TIMB and zone table on their way */
+
+/* What is under way of it, see flight.c */
+struct rfs_air {
+	struct rfs_flight next;	/* which is being filled */
+	struct rfs_flight flight[RFS_TOGETHER];
+	u32 first, count;	/* the oldest of these, and how many */
+	u32 blocks;		/* of them, those that are no summaries */
+	bool failed;		/* one has, and zones are not as expected */
+	u32 tables;		/* of the next, in use */
+	union {
+		struct rfs_head head;
+		struct rfs_table timb;
+		struct rfs_ztab ztab;
+	} table[RFS_TABLES];
 };
 
 struct rfs_list {
@@ -304,7 +333,7 @@ struct rfs_fs {
 	struct rfs_buf *hash[RFS_HASH];
 	struct rfs_list dirty, clean;
 	u32 new_dirty;		/* dirty and never written */
-	struct rfs_writing *writing;
+	struct rfs_air *air;
 	u64 owed;		/* data blocks that were promised a place */
 	u64 promised;		/* of them, those that fill holes */
 	u64 reserved;		/* holes of files that room is kept for */
@@ -420,9 +449,6 @@ void rfs_sums_drop(struct rfs_fs *fs);
 /* All in one, and summaries; addr has an element for each block */
 int rfs_append(struct rfs_fs *fs, u32 stream, u32 n, const void *const *data,
 	       struct rfs_oob *oob, u64 *addr);
-/* The same, but for summaries that become due: rfs_sums_write() is the caller's */
-int rfs_append_blocks(struct rfs_fs *fs, u32 stream, u32 n,
-		      const void *const *data, struct rfs_oob *oob, u64 *addr);
 void rfs_oob_meta(struct rfs_fs *fs, struct rfs_oob *oob,
 		  const struct rfs_head *head);
 /* A block is in use from now on, or no longer; @ptr of data, else NULL */
@@ -459,6 +485,19 @@ static inline u64 rfs_pages_of(const struct rfs_fs *fs, u64 blocks)
 bool rfs_room_low(const struct rfs_fs *fs, u32 blocks);
 int rfs_make_room(struct rfs_fs *fs, u32 blocks, u32 more);
 
+/* flight.c */
+bool rfs_together(const struct rfs_fs *fs);	/* are there several at a time? */
+/*
+ * A block goes out with the next append; landed() is called when it is there, by
+ * this or one of the next two. data is left alone until then.
+ */
+int rfs_fly(struct rfs_fs *fs, u32 stream, const void *data,
+	    const struct rfs_oob *oob, rfs_landed landed, void *what,
+	    const void *how);
+int rfs_land(struct rfs_fs *fs);	/* until all of these have */
+/* And the summaries that have become due, also after an error */
+int rfs_land_sums(struct rfs_fs *fs);
+
 /* cache.c */
 struct rfs_buf *rfs_buf_find(struct rfs_fs *fs, u8 type, u32 ino, u64 off);
 int rfs_buf_read(struct rfs_fs *fs, u8 type, u32 ino, u64 off, u64 addr,
@@ -469,11 +508,8 @@ void rfs_buf_dirty(struct rfs_fs *fs, struct rfs_buf *buf);
 void rfs_buf_drop(struct rfs_fs *fs, struct rfs_buf *buf);
 /* Forget blocks 0 to blocks - 1 of a file */
 void rfs_bufs_drop(struct rfs_fs *fs, u8 type, u32 ino, u64 blocks);
-/*
- * Write the dirty fs->writing->buf, n of them; they are clean then, elsewhere.
- * Summaries are the caller's matter.
- */
-int rfs_bufs_write(struct rfs_fs *fs, u32 n, u32 stream);
+/* A dirty block is at addr now: it is clean, unless it was changed since. */
+void rfs_buf_written(struct rfs_fs *fs, struct rfs_buf *buf, u64 addr);
 void rfs_cache_trim(struct rfs_fs *fs, u32 keep);
 
 /* inode.c */

@@ -193,44 +193,19 @@ void rfs_sum_done(struct rfs_fs *fs, struct rfs_sum *sum, u64 addr, int error)
 	sum_free(fs, sum, !error);
 }
 
-/* Until all are written, or have failed */
-static void send_all(struct rfs_fs *fs, struct rfs_send *send, u32 n)
-{
-	u32 i;
-
-	if (n > 1 && fs->ops->append_many) {
-		fs->ops->append_many(fs->dev, send, n);
-		return;
-	}
-	for (i = 0; i < n; i++)
-		send[i].error = fs->ops->append(fs->dev, send[i].zone,
-						send[i].n, send[i].data,
-						send[i].oob, &send[i].addr);
-}
-
 void rfs_sums_write(struct rfs_fs *fs)
 {
-	struct rfs_send send[RFS_TOGETHER] = { 0 };
-	struct rfs_oob oob[RFS_TOGETHER];
-	const void *data[RFS_TOGETHER];
-	struct rfs_sum *sum[RFS_TOGETHER];
-	u32 n, i;
+	struct rfs_sum *sum;
+	struct rfs_oob oob;
 
-	do {
-		for (n = 0; n < RFS_TOGETHER; n++) {
-			sum[n] = rfs_sum_next(fs, &oob[n]);
-			if (!sum[n])
-				break;
-			data[n] = &sum[n]->block;
-			send[n].zone = sum[n]->zone;
-			send[n].n = 1;
-			send[n].data = &data[n];
-			send[n].oob = &oob[n];
-		}
-		send_all(fs, send, n);
-		for (i = 0; i < n; i++)
-			rfs_sum_done(fs, sum[i], send[i].addr, send[i].error);
-	} while (n == RFS_TOGETHER);
+	while ((sum = rfs_sum_next(fs, &oob))) {
+		const void *data = &sum->block;
+		u64 addr = 0;
+		int ret = fs->ops->append(fs->dev, sum->zone, 1, &data, &oob,
+					  &addr);
+
+		rfs_sum_done(fs, sum, addr, ret);
+	}
 }
 
 static void close_zone(struct rfs_fs *fs, struct rfs_tail *tail)
@@ -646,14 +621,14 @@ static int append_some(struct rfs_fs *fs, u32 stream, u32 *n,
 	return 0;
 }
 
-/* One append after the other, of which `failed` have failed before */
-static int append_rest(struct rfs_fs *fs, u32 stream, u32 n,
-		       const void *const *data, const struct rfs_oob *oob,
-		       u64 *addr, u32 failed)
+int rfs_append(struct rfs_fs *fs, u32 stream, u32 n, const void *const *data,
+	       struct rfs_oob *oob, u64 *addr)
 {
-	u32 i, part, done = 0;
+	u32 i, part, done = 0, failed = 0;
 	u64 first;
 
+	for (i = 0; i < n; i++)
+		rfs_oob_seal(&oob[i], data[i]);
 	while (done < n) {
 		int ret;
 
@@ -670,76 +645,6 @@ static int append_rest(struct rfs_fs *fs, u32 stream, u32 n,
 		done += part;
 	}
 	return 0;
-}
-
-/* Up to RFS_TOGETHER appends; *n is of how many blocks then. */
-static int append_some_together(struct rfs_fs *fs, u32 stream, u32 *n,
-				const void *const *data,
-				const struct rfs_oob *oob, u64 *addr)
-{
-	struct rfs_send send[RFS_TOGETHER] = { 0 };
-	struct rfs_place place[RFS_TOGETHER];
-	u32 parts, at = 0, i, j;
-	int ret = 0;
-
-	for (parts = 0; parts < RFS_TOGETHER && at < *n; parts++) {
-		struct rfs_send *s = &send[parts];
-
-		ret = rfs_place(fs, stream, *n - at, false, &place[parts]);
-		if (ret)
-			break;
-		s->zone = place[parts].zone;
-		s->n = place[parts].n;
-		s->data = data + at;
-		s->oob = oob + at;
-		at += s->n;
-	}
-	*n = at;
-	send_all(fs, send, parts);
-	for (i = 0; i < parts; i++)
-		rfs_placed(fs, &place[i], send[i].oob, send[i].addr,
-			   send[i].error);
-	for (i = 0, at = 0; i < parts; at += send[i++].n) {
-		int error = send[i].error;
-
-		for (j = 0; !error && j < send[i].n; j++)
-			addr[at + j] = send[i].addr + j;
-		if (error) {
-			append_failed(fs, error);
-			error = append_rest(fs, stream, send[i].n, data + at,
-					    oob + at, addr + at, 1);
-		}
-		ret = ret ? ret : error;
-	}
-	return ret;
-}
-
-int rfs_append_blocks(struct rfs_fs *fs, u32 stream, u32 n,
-		      const void *const *data, struct rfs_oob *oob, u64 *addr)
-{
-	u32 i, part;
-	int ret = 0;
-
-	for (i = 0; i < n; i++)
-		rfs_oob_seal(&oob[i], data[i]);
-	/* a zone that is active once what was sent before is there */
-	if (!fs->geo.oob_bytes || !fs->ops->append_many || fs->active_max)
-		return append_rest(fs, stream, n, data, oob, addr, 0);
-	for (i = 0; !ret && i < n; i += part) {
-		part = n - i;
-		ret = append_some_together(fs, stream, &part, data + i, oob + i,
-					   addr + i);
-	}
-	return ret;
-}
-
-int rfs_append(struct rfs_fs *fs, u32 stream, u32 n, const void *const *data,
-	       struct rfs_oob *oob, u64 *addr)
-{
-	int ret = rfs_append_blocks(fs, stream, n, data, oob, addr);
-
-	rfs_sums_write(fs);
-	return ret;
 }
 
 /* What was not written of summaries is forgotten. */
