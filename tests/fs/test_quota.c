@@ -294,6 +294,27 @@ TEST(quota_hard)
 	end(fs, dev);
 }
 
+/* Whoever has an entry can be given files and limits when nothing more goes in. */
+TEST(quota_full)
+{
+	struct rfs_quota limits = { .inodes_hard = cpu_to_le64(9) };
+	struct memdev *dev;
+	struct rfs_fs *fs = mount_new(&dev);
+	u32 ino = create(fs, "f", &alices), more;
+
+	limit(fs, RFS_QUOTA_USER, BOB, 5, 0);
+	fs->user_blocks = rfs_used(fs);
+	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "g", &alices, &more), -ENOSPC);
+	CHECK_EQ(chown_to(fs, ino, BOB, STAFF, 0), 0);
+	CHECK_EQ(chown_to(fs, ino, 3000000000U, STAFF, 0), -ENOSPC);
+	CHECK_EQ(rfs_quota_set(fs, RFS_QUOTA_USER, BOB, &limits), 0);
+	CHECK_EQ(rfs_quota_set(fs, RFS_QUOTA_USER, 3000000000U, &limits), -ENOSPC);
+	expect(fs, RFS_QUOTA_USER, BOB, 0, 1);
+	CHECK_EQ(le64_to_cpu(of(fs, RFS_QUOTA_USER, BOB).inodes_hard), 9);
+	check_clean(fs);
+	end(fs, dev);
+}
+
 /* Index nodes that a block takes are told before it takes them. */
 TEST(quota_nodes)
 {

@@ -671,18 +671,10 @@ static int check_empty(struct rfs_fs *fs, u32 ino)
 	return ret ? ret : -ENOTEMPTY;
 }
 
-/* Room for what removes things: from the reserve, if it must be */
-static int make_room_to_free(struct rfs_fs *fs)
-{
-	int ret = rfs_make_room(fs, 0, 0);
-
-	return ret == -ENOSPC ? 0 : ret;
-}
-
 int rfs_unlink(struct rfs_fs *fs, u32 dir, const char *name, u32 *ino)
 {
 	struct rfs_rec rec;
-	int ret = make_room_to_free(fs);
+	int ret = rfs_make_room_to_free(fs);
 
 	if (!ret)
 		ret = name_ok(name);
@@ -746,7 +738,7 @@ int rfs_rename(struct rfs_fs *fs, u32 dir1, const char *name1, u32 dir2,
 int rfs_truncate(struct rfs_fs *fs, u32 ino, u64 size, bool grows)
 {
 	struct rfs_rec rec;
-	int ret = make_room_to_free(fs);
+	int ret = rfs_make_room_to_free(fs);
 
 	if (ret)
 		return ret;
@@ -760,7 +752,7 @@ int rfs_truncate(struct rfs_fs *fs, u32 ino, u64 size, bool grows)
 int rfs_punch(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool keep)
 {
 	struct rfs_rec rec;
-	int ret = make_room_to_free(fs);
+	int ret = rfs_make_room_to_free(fs);
 
 	if (ret)
 		return ret;
@@ -822,7 +814,10 @@ int rfs_reserve(struct rfs_fs *fs, u32 ino, u64 *from, u64 to)
 	return ret;
 }
 
-/* Those to whom an inode would go have room for it, and entries. */
+/*
+ * Those to whom an inode would go have room for it, and entries: who has some
+ * already can be given files on a full volume, too.
+ */
 static int may_give(struct rfs_fs *fs, const struct rfs_dinode *di,
 		    const struct rfs_dinode *attr, u32 types, u64 held)
 {
@@ -830,8 +825,17 @@ static int may_give(struct rfs_fs *fs, const struct rfs_dinode *di,
 				    le32_to_cpu(attr->gid) };
 	int ret = rfs_quota_may(fs, types, id, le64_to_cpu(di->blocks) + held,
 				1);
+	struct rfs_quota *q;
+	struct rfs_buf *buf;
+	u32 type, more = 0;
 
-	return ret ? ret : rfs_make_room(fs, 0, owner_blocks(fs));
+	for (type = 0; !ret && type < RFS_QUOTA_TYPES; type++) {
+		if (!(types & 1U << type))
+			continue;
+		ret = rfs_quota_entry(fs, type, id[type], false, &q, &buf);
+		more += !q;
+	}
+	return ret || !more ? ret : rfs_make_room(fs, 0, more);
 }
 
 /* types: a bit for each owner that changes; old: those before */
@@ -841,7 +845,7 @@ static int may_setattr(struct rfs_fs *fs, u32 ino,
 {
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
-	int ret = make_room_to_free(fs);
+	int ret = rfs_make_room_to_free(fs);
 	u32 type;
 
 	*types = 0;
@@ -905,7 +909,7 @@ int rfs_log_times(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *times)
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
 	struct rfs_rec rec;
-	int ret = make_room_to_free(fs);
+	int ret = rfs_make_room_to_free(fs);
 
 	if (!ret)
 		ret = rfs_iget(fs, ino, &di, &buf);
@@ -921,7 +925,7 @@ int rfs_log_times(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *times)
 int rfs_free_orphan(struct rfs_fs *fs, u32 ino)
 {
 	struct rfs_rec rec;
-	int ret = make_room_to_free(fs);
+	int ret = rfs_make_room_to_free(fs);
 
 	if (ret)
 		return ret;

@@ -303,9 +303,14 @@ int rfs_quota_get(struct rfs_fs *fs, u32 type, u32 id, struct rfs_quota *out,
 int rfs_quota_set(struct rfs_fs *fs, u32 type, u32 id,
 		  const struct rfs_quota *limits)
 {
+	struct rfs_quota *q;
+	struct rfs_buf *buf;
 	struct rfs_rec rec;
-	int ret = rfs_make_room(fs, 0, 2);
+	int ret = rfs_quota_entry(fs, type, id, false, &q, &buf);
 
+	if (ret)
+		return ret;
+	ret = q ? rfs_make_room_to_free(fs) : rfs_make_room(fs, 0, 2);
 	if (ret)
 		return ret;
 	rfs_rec_init(fs, &rec, RFS_OP_QUOTA, RFS_QUOTA_INO);

@@ -484,6 +484,7 @@ static inline u64 rfs_pages_of(const struct rfs_fs *fs, u64 blocks)
 
 bool rfs_room_low(const struct rfs_fs *fs, u32 blocks);
 int rfs_make_room(struct rfs_fs *fs, u32 blocks, u32 more);
+int rfs_make_room_to_free(struct rfs_fs *fs);
 
 /* flight.c */
 bool rfs_together(const struct rfs_fs *fs);	/* are there several at a time? */

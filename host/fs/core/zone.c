@@ -819,3 +819,11 @@ int rfs_make_room(struct rfs_fs *fs, u32 blocks, u32 more)
 	}
 	return 0;
 }
+
+/* Room for what adds no block: from the reserve, if it must be */
+int rfs_make_room_to_free(struct rfs_fs *fs)
+{
+	int ret = rfs_make_room(fs, 0, 0);
+
+	return ret == -ENOSPC ? 0 : ret;
+}
