@@ -13,8 +13,16 @@
 #include "trace.h"
 
 #define RUNS	32	/* that can be on their way without memory */
-#define PAGES	2048	/* on their way: many for each die */
-/* The same while zones are cleaned: that many copies are on their way, too */
+/*
+ * Pages of files that are on their way: as many as the drive does in QUEUE_NS.
+ * With more it would not be faster, but who deletes or writes again what is on
+ * its way waits for that, and it was written in vain.
+ */
+#define QUEUE_NS	(12 * NSEC_PER_MSEC)
+#define PAGES_FIRST	256
+#define PAGES_LEAST	64
+#define PAGES_MOST	2048
+/* At most, while zones are cleaned: that many copies are on their way, too */
 #define PAGES_CLEANING	512
 /*
  * Summaries on their way, at most. Those who have the runs of folios wait for
@@ -50,6 +58,8 @@ struct run {
 	u32 first, n;		/* pages */
 	u32 stream;		/* of their group */
 	u32 tries;
+	u64 sent;		/* ns */
+	u32 ahead;		/* pages on their way, with it */
 	bool again;		/* it has another place now */
 	bool later;		/* it may have one soon */
 };
@@ -89,6 +99,7 @@ static void submit(struct run *run)
 						      RFS_BLOCK_BYTES, 0) !=
 			     RFS_BLOCK_BYTES);
 	}
+	run->sent = ktime_get_ns();
 	trace_rfs_append(dev->bdev->bd_dev, zone, run->n,
 			 run->txn && !run->txn->copy);
 	if (dev->dead)
@@ -181,7 +192,25 @@ static bool run_again(struct run *run)
 /* Pages of files that may be on their way */
 static u32 pages_most(const struct rfsm *m)
 {
-	return READ_ONCE(m->cleaning) ? PAGES_CLEANING : PAGES;
+	u32 most = READ_ONCE(m->pages_most);
+
+	return READ_ONCE(m->cleaning) ? min_t(u32, most, PAGES_CLEANING) : most;
+}
+
+/*
+ * An append came back after so long, and so many pages were on their way: what
+ * the drive does in QUEUE_NS. Where they were few, or others were there, it could
+ * have done more.
+ */
+static void pace(struct rfsm *m, const struct run *run)
+{
+	u64 took = ktime_get_ns() - run->sent, done;
+
+	if (2 * run->ahead < m->pages_most || READ_ONCE(m->cleaning))
+		return;
+	done = run->ahead * QUEUE_NS / (took + 1);
+	done = clamp_t(u64, done, PAGES_LEAST, PAGES_MOST);
+	m->pages_most = (7 * m->pages_most + done) / 8;
 }
 
 /* It is over; returns its transaction if that has ended. */
@@ -260,6 +289,8 @@ static struct txn *run_done(struct run *run)
 		land(m);
 		return NULL;
 	}
+	if (!run->txn->copy)
+		pace(m, run);
 	rfsm_bio_oobs_back(&m->dev, run->oob, run->n);
 	rfs_placed(fs, &run->place, run->oob, addr, error);
 	if (error && ++run->tries < RFS_TRIES && !m->dev.dead) {
@@ -398,6 +429,7 @@ static int append_run(struct rfsm *m, struct txn *txn, u32 *done,
 	if (!ret) {
 		txn->left++;
 		m->pages_flying += txn->copy ? 0 : run->place.n;
+		run->ahead = m->pages_flying;
 	}
 	rfsm_unlock(m);
 	if (ret) {
@@ -573,6 +605,7 @@ int rfsm_append_init(struct rfsm *m)
 {
 	int ret;
 
+	m->pages_most = PAGES_FIRST;
 	init_llist_head(&m->done);
 	init_llist_head(&m->later);
 	INIT_WORK(&m->work, work);

@@ -114,6 +114,7 @@ struct rfsm {
 	u32 sums;		/* summaries */
 	u32 flying;		/* transactions and summaries */
 	u32 pages_flying;	/* of transactions of files */
+	u32 pages_most;		/* that may be, for what the drive does */
 	u32 gate;		/* check-points that wait for them */
 	wait_queue_head_t gate_wait;
 

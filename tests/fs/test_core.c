@@ -1687,6 +1687,21 @@ static int append_with_power(void *dev, u32 zone, u32 blocks,
 }
 
 /*
+ * Here and there, so that zones do not die as a whole, until so many are free
+ * beyond the reserve
+ */
+static void fill_zones(struct rfs_fs *fs, u32 spare)
+{
+	u32 big = fs->geo.zones * le32_to_cpu(fs->super.zone_cap) / 3, ino, at;
+
+	CHECK_EQ(rfs_create(fs, 2, "big", &file, &ino), 0);
+	for (at = 1; fs->free_zones > fs->low_zones + spare;
+	     at = at * 1103515245 + 12345)
+		put(fs, ino, (at >> 8) % big, at, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+}
+
+/*
  * As much is dirty as may be, in index nodes with four above them that a
  * check-point writes too, and the more the more zones are free. There is room for
  * that check-point; if power fails in it, and in recoveries, for that of the last.
@@ -1697,9 +1712,8 @@ static void dirty_most(const struct rfs_geometry *geo, u32 cap, u32 files,
 	u64 far = (u64)RFS_FANOUT * RFS_FANOUT * RFS_FANOUT * RFS_FANOUT;
 	struct memdev *dev = new_dev(geo);
 	struct rfs_dev_ops ops = memdev_ops;
-	u32 big = geo->zones * cap / 3;
 	struct rfs_fs *fs;
-	u32 ino, first = 0, i, at, cut = RFS_BLOCK_BYTES;
+	u32 ino, first = 0, i, cut = RFS_BLOCK_BYTES;
 	char name[16];
 	int ret = 0;
 
@@ -1712,12 +1726,7 @@ static void dirty_most(const struct rfs_geometry *geo, u32 cap, u32 files,
 		put(fs, ino, far, i, RFS_BLOCK_BYTES);
 		first = i ? first : ino;
 	}
-	CHECK_EQ(rfs_create(fs, 2, "big", &file, &ino), 0);
-	/* here and there: zones do not die as a whole */
-	for (at = 1; fs->free_zones > fs->low_zones + spare;
-	     at = at * 1103515245 + 12345)
-		put(fs, ino, (at >> 8) % big, at, RFS_BLOCK_BYTES);
-	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	fill_zones(fs, spare);
 	CHECK(fs->free_zones <= fs->low_zones + spare);
 	spare = fs->free_zones - fs->low_zones;
 	fs->threaded = true;	/* no check-point before the bound */
@@ -1758,6 +1767,52 @@ TEST(dirty_bound)
 		dirty_most(&many, 250, 1100, i, ~0U);
 	many.oob_bytes = 0;
 	dirty_most(&many, 250, 1100, 9, ~0U);
+}
+
+/*
+ * Blocks of inodes have little above them: more of them may be dirty where zones
+ * are free, also besides index nodes with four above them.
+ */
+TEST(dirty_inodes)
+{
+	enum { FILES = 16 * 800, DEEP = 244 };
+	struct rfs_geometry geo = { .zones = 128, .zone_blocks = 250,
+				    .oob_bytes = 64, .append_max = 64 };
+	u64 far = (u64)RFS_FANOUT * RFS_FANOUT * RFS_FANOUT * RFS_FANOUT;
+	u32 ino, first = 0, i, deep, spare;
+
+	for (deep = 0; deep <= DEEP; deep += DEEP) {
+		struct memdev *dev = new_dev(&geo);
+		struct rfs_fs *fs = mount(dev);
+		int ret = 0;
+
+		for (i = 0; i < FILES; i++) {
+			char name[16];
+
+			snprintf(name, sizeof(name), "f%u", i);
+			CHECK_EQ(rfs_create(fs, 2, name, &file, &ino), 0);
+			first = i ? first : ino;
+			if (i < deep)
+				put(fs, ino, far, i, RFS_BLOCK_BYTES);
+		}
+		CHECK_EQ(fs->dirty_max, DEEP);
+		fill_zones(fs, 5);
+		spare = (fs->free_zones - fs->low_zones - 1) * 250;
+		fs->threaded = true;	/* no check-point before the bound */
+		for (i = 0; i < deep; i++)
+			CHECK_EQ(rfs_truncate(fs, first + i, far *
+					      RFS_BLOCK_BYTES + 1, false), 0);
+		for (i = deep; !ret && i < FILES; i += 16)
+			ret = rfs_truncate(fs, first + i, 1, true);
+		CHECK_EQ(ret, -EAGAIN);
+		CHECK_EQ(fs->dirty.count, DEEP + spare / 2);
+		CHECK(fs->dirty.count - fs->dirty.flat >= deep);
+		CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+		CHECK_EQ(fs->dirty.flat, 0);
+		fs->threaded = false;
+		check_clean(fs);
+		end(fs, dev);
+	}
 }
 
 static u32 generation_of(struct rfs_fs *fs, u32 ino)

@@ -213,6 +213,7 @@ struct rfs_air {
 struct rfs_list {
 	struct rfs_buf *first, *last;
 	u32 count;
+	u32 flat;		/* of them inodes, inode map */
 };
 
 #define RFS_HASH	4096

@@ -735,9 +735,9 @@ void rfs_reset_free(struct rfs_fs *fs)
 
 /*
  * The reserve has room for dirty_max. Where more zones are free than that, what
- * is owed and the log in memory, an eighth of them is counted on: a check-point
- * writes up to 6 blocks for a dirty one, an index node with all above it and its
- * inode. Fewer check-points write less.
+ * is owed and the log in memory, there is room for more: a check-point writes up
+ * to 6 blocks for a dirty one, an index node with all above it and its inode, for
+ * which 8 are counted on; for blocks of inodes 2. Fewer check-points write less.
  */
 u32 rfs_dirty_most(const struct rfs_fs *fs)
 {
@@ -746,11 +746,16 @@ u32 rfs_dirty_most(const struct rfs_fs *fs)
 	u64 kept = (fs->low_zones + log) * cap + rfs_pages_of(fs, fs->owed);
 	u64 free = fs->free_zones * cap;
 	u32 most = min(4 * fs->dirty_max, (u32)DIRTY_MORE);
+	u32 deep = fs->dirty.count - fs->dirty.flat;
+	u64 more, blocks;
 
 	if (free <= kept || most <= fs->dirty_max)
 		return fs->dirty_max;
-	return min_t(u64, most, fs->dirty_max +
-		     (free - kept) / rfs_pages_of(fs, 8));
+	more = (free - kept) / rfs_pages_of(fs, 2);
+	/* of those that are more than the reserve has room for */
+	deep = deep > fs->dirty_max ? deep - fs->dirty_max : 0;
+	blocks = more >= 4ULL * deep ? more - 3ULL * deep : more / 4;
+	return min_t(u64, most, fs->dirty_max + blocks);
 }
 
 bool rfs_dirty_due(const struct rfs_fs *fs)

@@ -26,6 +26,8 @@ page() { dd if=$1 bs=4k skip=$2 count=1 status=none; }
 # A zone fails between what is written before and after.
 while_written() {
     fill /mnt/before 200000 b
+    chmod 600 /mnt/before
+    sync /mnt/before  # the log has a zone
     zone=$(open $1)
     test "$zone"
     python3 /in/files.py write & writer=$!
