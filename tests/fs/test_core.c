@@ -2671,6 +2671,70 @@ TEST(metadata_in_flight)
 	end(fs, dev);
 }
 
+/* 63 pages as the module writes them; the last of them may fail. */
+static void land(struct rfs_fs *fs, struct memdev *dev, u32 ino, u64 at,
+		 int error)
+{
+	const void *data[RFS_SUM_ENTRIES];
+	struct rfs_oob oob[RFS_SUM_ENTRIES];
+	u64 addr[RFS_SUM_ENTRIES];
+	struct rfs_place place;
+	struct rfs_txn txn;
+	u32 i, j, n, stream;
+	bool hole;
+
+	for (i = 0; i < RFS_SUM_ENTRIES; i++) {
+		CHECK_EQ(rfs_promise(fs, ino, at + i, &hole), 0);
+		data[i] = block;
+	}
+	CHECK_EQ(rfs_begin(fs, ino, at, i, RFS_BLOCK_BYTES, 1, &txn), 0);
+	for (i = 0; i < RFS_SUM_ENTRIES; i += place.n) {
+		int ret = error;
+
+		n = RFS_SUM_ENTRIES - i;
+		CHECK_EQ(rfs_fill(fs, &txn, i, &n, oob, &stream), 0);
+		CHECK_EQ(rfs_place(fs, stream, n, false, &place), 0);
+		for (j = 0; j < place.n; j++)
+			rfs_oob_seal(&oob[j], block);
+		if (!error || i + place.n < RFS_SUM_ENTRIES)
+			ret = memdev_ops.append(dev, place.zone, place.n, data,
+						oob, addr);
+		rfs_placed(fs, &place, oob, addr[0], ret);
+		for (j = 1; j < place.n; j++)
+			addr[j] = addr[0] + j;
+		if (!ret)
+			CHECK_EQ(rfs_done(fs, oob, place.n, addr), 0);
+	}
+	rfs_unpromise(fs, ino, RFS_SUM_ENTRIES, RFS_SUM_ENTRIES);
+}
+
+/*
+ * More summaries are due than a check-point has sent when it takes the zone
+ * table, and one is of a zone that fails: it is not written, nor expected.
+ */
+TEST(summary_of_a_failed_zone)
+{
+	struct rfs_dev_ops ops = memdev_ops;
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs;
+	u32 ino, i;
+
+	ops.append_begin = append_begin;
+	ops.append_end = append_end;
+	CHECK_EQ(rfs_mount(&ops, dev, &geometry, false, 0, &fs), 0);
+	fs->threaded = true;
+	rfs_policy_set(fs, &one_group);
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	for (i = 0; i < 48; i++)
+		land(fs, dev, ino, i * RFS_SUM_ENTRIES, i == 47 ? -EIO : 0);
+	CHECK(fs->sums && fs->sums->next);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	rfs_drop(fs);
+	fs = mount(dev);
+	check_clean(fs);
+	end(fs, dev);
+}
+
 /* Too many open zones, no memory: that says nothing of a zone. */
 TEST(errors_of_the_moment)
 {

@@ -201,7 +201,7 @@ struct rfs_air {
 	struct rfs_flight flight[RFS_TOGETHER];
 	u32 first, count;	/* the oldest of these, and how many */
 	u32 blocks;		/* of them, those that are no summaries */
-	bool failed;		/* one has, and zones are not as expected */
+	bool failed;		/* one has, or is not sent: zones are not as expected */
 	u32 tables;		/* of the next, in use */
 	union {
 		struct rfs_head head;

@@ -122,6 +122,7 @@ struct rfs_sum *rfs_sum_next(struct rfs_fs *fs, struct rfs_oob *oob)
 		fs->sums = sum->next;
 		if (z->cond != RFS_DEV_OK) {
 			sum_free(fs, sum, false);
+			fs->air->failed = true;	/* the zone is shorter */
 			continue;
 		}
 		block = &sum->block;
