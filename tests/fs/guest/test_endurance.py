@@ -65,11 +65,11 @@ def test_written_many_times(
 ) -> None:
     """`times` its capacity, in guests of so many rounds each, in real time if there are many.
 
-    With --keep DIR the volume and how far it has come stay there, and a later run goes on.
+    With --keep DIR the volume and how far it has come stay below it, and a later run goes on.
     """
     if volume.system != "rsd":
         pytest.skip("what was written is one of RFS's counters")
-    keep = Path(request.config.getoption("--keep") or tmp_path / "keep")
+    keep = Path(request.config.getoption("--keep") or tmp_path / "keep") / f"{times}-times"
     keep.mkdir(parents=True, exist_ok=True)
     state_file, media, next_media = keep / "state.json", keep / "media", keep / "media.next"
     options = {
