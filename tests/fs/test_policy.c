@@ -134,7 +134,7 @@ TEST(quantize_logarithmic)
 	u64 group[2] = { 0 }, linear[2] = { 0 };
 
 	rfs_quantize(RFS_Q_LOGARITHMIC, hot, 8, group, 2);
-	CHECK(group[0] == 2);		/* the mean of 0, 0, 1, 2, 3 is 1.2 */
+	CHECK_EQ(group[0], 2);		/* the mean of 0, 0, 1, 2, 3 is 1.2 */
 	CHECK_EQ(group[1], 1ULL << 41);
 	CHECK_EQ(rfs_group_of(RFS_Q_LOGARITHMIC, group, 2, 0), 0);
 	CHECK_EQ(rfs_group_of(RFS_Q_LOGARITHMIC, group, 2, 1ULL << 21), 0);

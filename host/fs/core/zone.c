@@ -735,10 +735,11 @@ void rfs_reset_free(struct rfs_fs *fs)
 #define DIRTY_MORE	8192	/* blocks in memory, and how long a check-point is */
 
 /*
- * The reserve has room for dirty_max. Where more zones are free than that, what
- * is owed and the log in memory, there is room for more: a check-point writes up
- * to 6 blocks for a dirty one, an index node with all above it and its inode, for
- * which 8 are counted on; for blocks of inodes 2. Fewer check-points write less.
+ * The reserve has 2 blocks for each of dirty_max. Where more zones are free than
+ * that, what is owed and the log in memory, there is room for more: a check-point
+ * writes up to 6 blocks for a dirty one, an index node with all above it and its
+ * inode, for which 8 are counted on; for blocks of inodes 2. Fewer check-points
+ * write less.
  */
 u32 rfs_dirty_most(const struct rfs_fs *fs)
 {

@@ -25,7 +25,6 @@ BASE = {"fill": 85, "groups": 4, "quantize": "iterative", "gc": "cost-hotness"}
 LFS = {"groups": 1, "gc": "cost-benefit"}
 OURS = {"gc": "cost-benefit", "quantize": "logarithmic"}
 FILLS = (70, 80, 90)
-# Copies a write of groups=1, from the write costs of SFS figure 5 and its bandwidths
 WORKLOADS = ("zipf", "oltp", "uniform")
 # Figures 5 to 7, their bandwidth weights taken out: fewer copies, times as many
 SFS_GROUPS = {"zipf": "46%", "oltp": "67%"}
