@@ -60,7 +60,11 @@ class LineSocket:
         self._buffer = bytearray()
 
     def send(self, data: bytes) -> None:
-        self._sock.sendall(data)
+        """QemuError if the other end is gone, as in readline(): either may be first to see it."""
+        try:
+            self._sock.sendall(data)
+        except (BrokenPipeError, ConnectionResetError):
+            raise QemuError("QEMU closed the connection") from None
 
     def readline(self, timeout_s: float = REPLY_TIMEOUT_S) -> str:
         """The next line without its newline.  QemuError at end of file or time-out."""
@@ -192,7 +196,7 @@ class Qemu:
             self._qtest.send(" ".join(str(word) for word in words).encode() + b"\n")
             while (line := self._qtest.readline()).startswith("IRQ "):
                 pass
-        except (QemuError, OSError) as error:
+        except QemuError as error:
             raise self._died(error) from None
         status, _, rest = line.partition(" ")
         if status != "OK":
@@ -202,9 +206,12 @@ class Qemu:
     def writel_together(self, *writes: tuple[int, int]) -> None:
         """32-bit writes (address, value) that QEMU carries out without a pause in between."""
         lines = "".join(f"writel {addr:#x} {value:#x}\n" for addr, value in writes)
-        self._qtest.send(lines.encode())
-        for _ in writes:
-            assert self._qtest.readline() == "OK"
+        try:
+            self._qtest.send(lines.encode())
+            answers = [self._qtest.readline() for _ in writes]
+        except QemuError as error:
+            raise self._died(error) from None
+        assert answers == ["OK"] * len(writes)
 
     def _died(self, error: Exception) -> QemuError:
         try:
@@ -263,7 +270,10 @@ class Qemu:
     def qmp(self, execute: str, **arguments: Any) -> Any:
         """A QMP command; QemuError with QEMU's description if it is refused."""
         message = {"execute": execute, "arguments": arguments}
-        self._qmp.send(json.dumps(message).encode() + b"\n")
+        try:
+            self._qmp.send(json.dumps(message).encode() + b"\n")
+        except QemuError as error:
+            raise self._died(error) from None
         while True:
             answer = self._read_qmp()
             if "event" in answer:
