@@ -125,6 +125,22 @@ def test_each_system_shows_its_drive(run: Run, system: str) -> None:
     assert result.output.splitlines()[-1] == zoned
 
 
+def test_a_property_that_is_set_is_the_drives(built: Artifacts) -> None:
+    """On 2 ways instead of 4, a zone has half the blocks; the system's own values stay."""
+    script = "cd /sys/block/nvme0n1; cat queue/chunk_sectors metadata_bytes"
+    process = rsd(
+        *("run", "--no-icount", "--set", "ways=1", "--set", "ways=2", "--memory", "64"),
+        *("--", "sh", "-c", script),
+    )
+    output, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
+    assert output.split() == [str(8 << 11), "64"]
+    process = rsd("run", "--no-icount", "--set", "ways=65", "--", "true")
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == 2
+    assert "'ways' is 65, must be from 1 to 64" in errors
+
+
 def test_media_is_kept_if_it_is_named(run: Run, tmp_path: Path) -> None:
     media = tmp_path / "drive.raw"
     write = "printf kept | dd of=/dev/nvme0n1 bs=4096 conv=sync oflag=direct"

@@ -48,6 +48,12 @@ def test_help_has_an_example(command: str) -> None:
         (["run", "--virtual-limit", "0", "--", "true"], "must be 1 or more"),
         (["run", "--guest-speed", "-9", "--", "true"], "-9"),
         (["run", "--kernel", "fast", "--", "true"], "fast"),
+        (["run", "--set", "ways", "--", "true"], "ways: must be PROPERTY=VALUE"),
+        (["run", "--set", "media=x", "--", "true"], "--media names the file"),
+        (["run", "--system", "none", "--set", "ways=2", "--", "true"], "none has no drive"),
+        (["run", "--in", "/proc/no", "--", "true"], "--in /proc/no: not a directory"),
+        (["run", "--accel", "kvm", "--", "true"], "--accel kvm: virtual time needs tcg"),
+        (["run", "--memory", "63", "--", "true"], "--memory 63: a guest needs 64 MiB"),
         (["image", "swap"], "swap"),
     ],
 )

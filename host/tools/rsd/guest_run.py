@@ -35,11 +35,23 @@ ADVICE = {
 
 CONSOLE_TAIL_LINES = 30
 
+# With 32 the kernel does not start, with 48 it does; the debug kernel needs more.
+LEAST_MEMORY_MIB = 64
+
 
 def add_arguments(parser: argparse.ArgumentParser, *, shell: bool) -> None:
     """The options of `shell` and `run`."""
     parser.add_argument(
         "--system", default="rsd", metavar="NAME", help="the drive, see below (default: rsd)"
+    )
+    parser.add_argument(
+        "--set",
+        type=_property,
+        action="append",
+        default=[],
+        dest="properties",
+        metavar="PROPERTY=VALUE",
+        help="another value of a property of the drive, repeatable; hw/rsd-nvme/README.md has them",
     )
     parser.add_argument(
         "--media",
@@ -58,7 +70,11 @@ def add_arguments(parser: argparse.ArgumentParser, *, shell: bool) -> None:
         "--kernel", choices=("release", "debug"), default="release", help="default: release"
     )
     parser.add_argument(
-        "--memory", type=_positive, default=1024, metavar="MIB", help="guest memory (default: 1024)"
+        "--memory",
+        type=int,
+        default=1024,
+        metavar="MIB",
+        help=f"guest memory, {LEAST_MEMORY_MIB} or more (default: 1024)",
     )
     parser.add_argument(
         "--icount",
@@ -111,6 +127,7 @@ def add_install_argument(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """`./rsd run`: the command's exit status, or one of STATUS."""
+    _check(arguments)
     cache, progress = Cache(), Progress()
     built = _set_up(arguments, cache, progress)
     with cache.scratch("out") as out:
@@ -127,6 +144,7 @@ def shell(arguments: argparse.Namespace) -> int:
     """`./rsd shell`: a guest on the user's terminal."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise RsdError("shell needs a terminal", "./rsd run -- sh -c '...' runs a script")
+    _check(arguments)
     cache, progress = Cache(), Progress()
     built = _set_up(arguments, cache, progress)
     out_dir = _made(arguments.out) if arguments.out else None
@@ -152,25 +170,36 @@ def report(result: GuestResult, progress: Progress) -> int:
     return STATUS[result.outcome]
 
 
-def _set_up(arguments: argparse.Namespace, cache: Cache, progress: Progress) -> Artifacts:
-    systems.check_name(arguments.system)
+def _check(arguments: argparse.Namespace) -> None:
+    """Refuse what cannot run, before anything is built for it."""
+    system = systems.SYSTEMS[systems.check_name(arguments.system)]
+    if system is None and arguments.properties:
+        name, value = arguments.properties[0]
+        raise RsdError(f"--set {name}={value}: system none has no drive", "choose another --system")
+    if arguments.memory < LEAST_MEMORY_MIB:
+        raise RsdError(
+            f"--memory {arguments.memory}: a guest needs {LEAST_MEMORY_MIB} MiB",
+            f"--memory {LEAST_MEMORY_MIB} or more",
+        )
     if arguments.in_dir is not None and not arguments.in_dir.is_dir():
         raise RsdError(f"--in {arguments.in_dir}: not a directory", "name one that exists")
+    if arguments.accel == "kvm" and arguments.icount:
+        raise RsdError("--accel kvm: virtual time needs tcg", "add --no-icount")
+
+
+def _set_up(arguments: argparse.Namespace, cache: Cache, progress: Progress) -> Artifacts:
     packages.ensure(progress, install=not arguments.no_install)
     return artifacts.ensure(cache, progress, kernel=arguments.kernel)
 
 
 def _common(arguments: argparse.Namespace, cache: Cache, built: Artifacts) -> dict[str, Any]:
     """What shell and run ask of a job alike."""
-    accel = "tcg"
-    if arguments.accel == "kvm":
-        if arguments.icount:
-            raise RsdError("--accel kvm: virtual time needs tcg", "add --no-icount")
-        accel = "kvm"
-    elif arguments.accel == "auto" and not arguments.icount and kvm_works(cache, built):
-        accel = "kvm"
+    accel = arguments.accel
+    if accel == "auto":
+        accel = "kvm" if not arguments.icount and kvm_works(cache, built) else "tcg"
     return {
         "system": arguments.system,
+        "namespace": dict(arguments.properties),
         "media": arguments.media,
         "inputs": arguments.in_dir,
         "deterministic": arguments.icount,
@@ -195,6 +224,15 @@ def _made(directory: Path) -> Path:
 def _print_output(data: bytes) -> None:
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
+
+
+def _property(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise argparse.ArgumentTypeError(f"{text}: must be PROPERTY=VALUE, such as ways=2")
+    if name in systems.OURS_TO_SET:
+        raise argparse.ArgumentTypeError(f"{text}: {name} is not to be set; --media names the file")
+    return name, value
 
 
 def _positive(text: str) -> int:

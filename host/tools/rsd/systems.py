@@ -9,6 +9,9 @@ from rsd.errors import RsdError
 MIB = 1 << 20
 RAW_MEDIA_BYTES = 2048 * MIB
 
+# Properties of the namespace that the command line is made with: nobody else may set them.
+OURS_TO_SET = ("id", "bus", "media", "drive")
+
 
 @dataclass(frozen=True)
 class System:
