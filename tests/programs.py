@@ -9,6 +9,7 @@ import os
 import subprocess
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from rsd.artifacts import REPOSITORY
@@ -62,8 +63,10 @@ def made(cache: Cache, name: str, sources: Iterable[str], *commands: Sequence[st
             )
             assert done.returncode == 0, f"the build fails:\n{done.stdout}\n{done.stderr}"
 
-    entry = cache.entry(f"test-{name}", key, build)
-    _mark_used(entry)
+    kind = f"test-{name}"
+    with _kept(cache, kind):
+        entry = cache.entry(kind, key, build)
+        _mark_used(entry)
     return entry
 
 
@@ -79,9 +82,10 @@ def fs_programs(cache: Cache) -> Path:
 
 def is_checked(cache: Cache, kind: str, key: str) -> bool:
     """Has mark_checked() been called of that?"""
-    entry = cache.find(kind, key)
-    if entry:
-        _mark_used(entry)
+    with _kept(cache, kind):
+        entry = cache.find(kind, key)
+        if entry:
+            _mark_used(entry)
     return entry is not None
 
 
@@ -90,8 +94,13 @@ def mark_checked(cache: Cache, kind: str, key: str) -> None:
     cache.entry(kind, key, lambda _: None)
 
 
+def _kept(cache: Cache, kind: str) -> AbstractContextManager[None]:
+    """While it is held, nobody else forgets entries of that kind."""
+    return cache.lock(f"kept-{kind}")
+
+
 def _mark_used(entry: Path) -> None:
-    """And forgets those of its kind that nobody has used for long."""
+    """And forgets those of its kind that nobody has used for long. Call it with _kept()."""
     os.utime(entry)
     for other in entry.parent.iterdir():
         if time.time() - other.stat().st_mtime > KEPT_S:

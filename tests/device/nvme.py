@@ -17,7 +17,7 @@ from enum import IntEnum
 from qtest import NoTimer, Qemu
 
 PAGE = 4096
-WALL_LIMIT_S = 60.0
+WALL_LIMIT_S = 600.0
 DNR = 0x4000
 
 # Guest memory handed out for queues and buffers; the rest of the 512 MiB is left alone.

@@ -23,8 +23,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-START_TIMEOUT_S = 30.0
-REPLY_TIMEOUT_S = 30.0
+# For a QEMU that hangs only: a slow machine under load must never reach them.
+START_TIMEOUT_S = 300.0
+REPLY_TIMEOUT_S = 300.0
+END_TIMEOUT_S = 30.0
 
 PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -215,7 +217,7 @@ class Qemu:
 
     def _died(self, error: Exception) -> QemuError:
         try:
-            status = self.process.wait(2)
+            status = self.process.wait(END_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             return QemuError(f"QEMU does not answer: {error}\n{self.stderr()}")
         return QemuError(f"QEMU died with status {status}:\n{self.stderr()}")

@@ -21,7 +21,7 @@ def age(
     """Makes the file; gives the counters at its end."""
     settings = [f"--set={name}={value}" for name, value in geometry.items()]
     command: list[Any] = [rsdsim, *settings, *arguments, "--age", media, "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     counters = json.loads(done.stdout)["results"]["counters"]
     return {name: counter["after"] for name, counter in counters.items()}

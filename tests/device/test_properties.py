@@ -221,7 +221,7 @@ def test_inline_queues_exclude_ioeventfd(qemu: str, media: Path) -> None:
 def help_lines(qemu: str) -> dict[str, str]:
     """The description of each property in the output of -device rsd-ns,help."""
     output = subprocess.run(
-        [qemu, "-device", "rsd-ns,help"], capture_output=True, text=True, timeout=30, check=True
+        [qemu, "-device", "rsd-ns,help"], capture_output=True, text=True, timeout=600, check=True
     ).stdout
     lines = re.findall(r"^ +([a-z0-9._-]+)=<[^>]*> *- (.*)$", output, re.MULTILINE)
     return dict(lines)

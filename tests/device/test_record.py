@@ -18,7 +18,7 @@ from zns import Action, pattern
 
 def replay(rsdsim: Path, trace: Path, media: Path) -> subprocess.CompletedProcess[str]:
     command = [rsdsim, "--replay", trace, "--media", media, "--check"]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600)
 
 
 def replays(rsdsim: Path, trace: Path, media: Path) -> None:
@@ -90,7 +90,7 @@ def test_replay_of_a_new_drive(drive: OpenDrive, rsdsim: Path, media: Path, tmp_
         mixed_work(d, random.Random(5))
         d.qemu.quit()
     done = subprocess.run(
-        [rsdsim, "--replay", trace, "--check"], capture_output=True, text=True, timeout=120
+        [rsdsim, "--replay", trace, "--check"], capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -118,7 +118,7 @@ def test_killed_recorder(drive: OpenDrive, rsdsim: Path, media: Path, tmp_path: 
         d.ns.append(0, pattern(1)).expect()
         d.ns.read(0)
         d.qemu.kill()
-    done = subprocess.run([rsdsim, "--replay", trace], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([rsdsim, "--replay", trace], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
 
 
@@ -131,7 +131,7 @@ def test_refused_commands(drive: OpenDrive, rsdsim: Path, tmp_path: Path) -> Non
         d.controller.format(1).expect(Status.COMMAND_SEQUENCE_ERROR)
         d.qemu.quit()
     done = subprocess.run(
-        [rsdsim, "--replay", trace, "--check"], capture_output=True, text=True, timeout=60
+        [rsdsim, "--replay", trace, "--check"], capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0, done.stdout + done.stderr
 

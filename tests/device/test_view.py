@@ -26,7 +26,7 @@ def rsdview(rsd_cache: Cache) -> Path:
 
 
 def run(*args: object, status: int = 0) -> subprocess.CompletedProcess[bytes]:
-    done = subprocess.run([str(arg) for arg in args], capture_output=True, timeout=60, check=False)
+    done = subprocess.run([str(arg) for arg in args], capture_output=True, timeout=600, check=False)
     assert done.returncode == status, done.stderr.decode()
     return done
 

@@ -90,6 +90,6 @@ def test_rsdctl() -> None:
 def test_clean(path: Path) -> None:
     """groff has no warning, and the page is more than its title."""
     command = ["groff", "-man", "-Tutf8", "-ww", path]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert len(done.stdout.splitlines()) > 30

@@ -28,7 +28,7 @@ class Tools:
             [self.build / program, *args],
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
             check=False,
             stdin=subprocess.DEVNULL,
         )

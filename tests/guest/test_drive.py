@@ -28,7 +28,7 @@ def run(built: Artifacts, rsd_cache: Cache, tmp_path: Path) -> Run:
             system=system,
             script="set -ex\n" + script,
             out_dir=tmp_path / "out",
-            wall_limit_s=600,
+            wall_limit_s=3600,
             extra_qemu_args=CPU,
             **options,  # type: ignore[arg-type]
         )

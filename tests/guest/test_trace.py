@@ -42,7 +42,7 @@ def record(
         system="rsd",
         script="set -ex\n" + script,
         out_dir=directory / "out",
-        wall_limit_s=600,
+        wall_limit_s=3600,
         extra_qemu_args=CPU,
         namespace={"trace": str(trace), **namespace},
     )
@@ -68,7 +68,7 @@ def test_replay(
     """And another run of the guest makes the same trace, byte for byte."""
     trace = record(built, rsd_cache, tmp_path / "one", script, namespace)
     done = subprocess.run(
-        [rsdsim, "--replay", trace, "--check"], capture_output=True, text=True, timeout=120
+        [rsdsim, "--replay", trace, "--check"], capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0, done.stdout + done.stderr
     match = re.search(

@@ -22,7 +22,7 @@ def run_one_by_one(
         lines.append(f"step {now}")
     lines += ["counters", "close"]
     done = subprocess.run(
-        [replay], input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=120
+        [replay], input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]

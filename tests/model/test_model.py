@@ -60,7 +60,7 @@ def run_core(replay: Path, scripts: list[tuple[Path, list[str]]]) -> tuple[str, 
         media.unlink(missing_ok=True)
         text += "\n".join(lines).replace("MEDIA", str(media)) + "\nend\n"
     done = subprocess.run(
-        [replay], input=text, capture_output=True, text=True, timeout=120, check=False
+        [replay], input=text, capture_output=True, text=True, timeout=600, check=False
     )
     wrong = f"exit {done.returncode}: {done.stderr}" if done.returncode else ""
     return wrong, done.stdout.split('{"end": true}\n')

@@ -24,6 +24,9 @@ pytestmark = pytest.mark.guest
 
 Run = Callable[..., GuestResult]
 
+# For what hangs only: a slow machine under load must never reach it.
+PATIENCE_S = 900
+
 
 @pytest.fixture
 def run(built: Artifacts, rsd_cache: Cache, tmp_path: Path) -> Run:
@@ -34,7 +37,7 @@ def run(built: Artifacts, rsd_cache: Cache, tmp_path: Path) -> Run:
             "system": "none",
             "deterministic": False,
             "out_dir": tmp_path / "out",
-            "wall_limit_s": 300,
+            "wall_limit_s": PATIENCE_S,
             **options,
         }
         job = GuestJob(script=script, **settings)  # type: ignore[arg-type]
@@ -69,13 +72,15 @@ def qemus_of(pid: int) -> list[int]:
                 command = (entry / "cmdline").read_bytes()
             except OSError:
                 continue
-            if b"qemu-system" in command and f"/run.{pid}.".encode() in command:
+            # What starts QEMU has its words, too: it is not yet tied to the runner.
+            program = command.split(b"\0", 1)[0]
+            if b"qemu-system" in program and f"/run.{pid}.".encode() in command:
                 found.append(int(entry.name))
     return found
 
 
-def wait_for(condition: Callable[[], object], seconds: float, what: str) -> None:
-    deadline = time.monotonic() + seconds
+def wait_for(condition: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < deadline, what
         time.sleep(0.1)
@@ -84,14 +89,14 @@ def wait_for(condition: Callable[[], object], seconds: float, what: str) -> None
 @pytest.mark.parametrize("status", [0, 7, 255])
 def test_the_commands_status_is_ours(built: Artifacts, status: int) -> None:
     process = rsd("run", "--system", "none", "--no-icount", "--", "sh", "-c", f"exit {status}")
-    process.communicate(timeout=300)
+    process.communicate(timeout=PATIENCE_S)
     assert process.returncode == status
 
 
 def test_standard_output_is_the_commands_alone(built: Artifacts) -> None:
     script = "echo one; printf 'two\\n' >&2; dmesg -n 7; echo loud >/dev/kmsg"
     process = rsd("run", "--system", "none", "--no-icount", "--", "sh", "-c", script)
-    output, _ = process.communicate(timeout=300)
+    output, _ = process.communicate(timeout=PATIENCE_S)
     assert output == "one\ntwo\n"
 
 
@@ -153,7 +158,7 @@ def test_media_is_kept_if_it_is_named(run: Run, tmp_path: Path) -> None:
 def test_a_panic_is_told(built: Artifacts) -> None:
     script = "echo c >/proc/sysrq-trigger"
     process = rsd("run", "--system", "none", "--no-icount", "--", "sh", "-c", script)
-    _, errors = process.communicate(timeout=300)
+    _, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == STATUS[Outcome.PANIC]
     assert "guest panic" in errors
     assert "sysrq triggered crash" in errors
@@ -163,7 +168,7 @@ def test_a_virtual_time_out_is_told(run: Run) -> None:
     result = run("trap '' TERM; echo begun; sleep 1000", deterministic=True, virtual_limit_s=3)
     assert result.outcome is Outcome.VIRTUAL_TIMEOUT
     assert result.output == "begun\n"
-    assert result.wall_s < 200
+    assert result.virtual_s is not None and result.virtual_s < 30
 
 
 def test_results_survive_a_virtual_time_out(run: Run) -> None:
@@ -191,7 +196,7 @@ def test_a_wall_time_out_is_told_and_leaves_no_qemu(built: Artifacts) -> None:
         *("run", "--system", "none", "--no-icount", "--wall-limit", "2"),
         *("--", "sleep", "1000"),
     )
-    _, errors = process.communicate(timeout=120)
+    _, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == STATUS[Outcome.WALL_TIMEOUT]
     assert "wall time-out" in errors
     assert qemus_of(process.pid) == []
@@ -201,10 +206,10 @@ def test_a_wall_time_out_is_told_and_leaves_no_qemu(built: Artifacts) -> None:
 def test_the_end_of_the_runner_is_the_end_of_qemu(built: Artifacts, number: int) -> None:
     process = rsd("run", "--system", "none", "--no-icount", "--", "sleep", "1000")
     try:
-        wait_for(lambda: qemus_of(process.pid), 60, "QEMU did not start")
+        wait_for(lambda: qemus_of(process.pid), "QEMU did not start")
         process.send_signal(number)
-        process.communicate(timeout=30)
-        wait_for(lambda: not qemus_of(process.pid), 10, "QEMU is still there")
+        process.communicate(timeout=PATIENCE_S)
+        wait_for(lambda: not qemus_of(process.pid), "QEMU is still there")
     finally:
         process.kill()
 
@@ -221,7 +226,7 @@ def test_too_much_in_out_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_holes_in_out_take_no_time(run: Run) -> None:
-    result = run("echo data >/out/x && truncate -s 1T /out/x", wall_limit_s=120)
+    result = run("echo data >/out/x && truncate -s 1T /out/x")
     assert result.outcome is Outcome.EXITED
     made = (result.out_dir / "x").stat()
     assert made.st_size == 1 << 40 and made.st_blocks < 100
@@ -255,16 +260,16 @@ def test_the_shell_works_on_a_terminal(built: Artifacts, tmp_path: Path) -> None
     )
     os.close(follower)
     try:
-        screen = read_until(leader, b"# ", 120)
+        screen = read_until(leader, b"# ")
         assert b"Ctrl-A X" in screen
         # Ctrl-C ends what runs in the guest, not the guest.
-        os.write(leader, b"sleep 1000\n")
-        time.sleep(1)
+        os.write(leader, b"sh -c 'echo be''gun; exec sleep 10000'\n")
+        read_until(leader, b"begun")
         os.write(leader, b"\x03")
-        read_until(leader, b"# ", 60)
+        read_until(leader, b"# ")
         os.write(leader, b"tty; echo left >/out/file; exit\n")
-        read_until(leader, b"/dev/ttyS0", 60)
-        assert process.wait(60) == 0
+        read_until(leader, b"/dev/ttyS0")
+        assert process.wait(PATIENCE_S) == 0
     finally:
         process.kill()
         process.communicate()
@@ -275,15 +280,15 @@ def test_the_shell_works_on_a_terminal(built: Artifacts, tmp_path: Path) -> None
 def test_a_shell_ends_at_its_virtual_limit(built: Artifacts, tmp_path: Path) -> None:
     leader, follower = pty.openpty()
     process = rsd(
-        *("shell", "--system", "none", "--virtual-limit", "3", "--out", str(tmp_path)),
+        *("shell", "--system", "none", "--virtual-limit", "12", "--out", str(tmp_path)),
         stdin=follower,
         stdout=follower,
     )
     os.close(follower)
     try:
-        read_until(leader, b"# ", 120)
-        os.write(leader, b"echo kept >/out/file; sleep 1000\n")
-        _, errors = process.communicate(timeout=120)
+        read_until(leader, b"# ")
+        os.write(leader, b"echo kept >/out/file; sleep 10000\n")
+        _, errors = process.communicate(timeout=PATIENCE_S)
     finally:
         process.kill()
         process.communicate()
@@ -295,14 +300,14 @@ def test_a_shell_ends_at_its_virtual_limit(built: Artifacts, tmp_path: Path) -> 
 
 def test_the_shell_wants_a_terminal() -> None:
     process = rsd("shell", stdin=subprocess.DEVNULL)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 2
     assert "./rsd run" in errors
 
 
-def read_until(stream: int, text: bytes, seconds: float) -> bytes:
-    """What arrives on `stream` until `text` shows. Fails after `seconds`."""
-    deadline = time.monotonic() + seconds
+def read_until(stream: int, text: bytes) -> bytes:
+    """What arrives on `stream` until `text` shows."""
+    deadline = time.monotonic() + PATIENCE_S
     seen = b""
     while text not in seen:
         left = deadline - time.monotonic()

@@ -42,11 +42,11 @@ def suite(tmp_path: Path) -> Path:
 
 def run(suite: Path, *arguments: str) -> tuple[subprocess.CompletedProcess[str], list[list[str]]]:
     """Pytest with what ./rsd test gives it; (file, process) of each test, in their order."""
-    command = [sys.executable, "-m", "pytest", *parallel(2), *arguments]
+    command = [sys.executable, "-m", "pytest", "--color=no", *parallel(2), *arguments]
     environment = {name: text for name, text in os.environ.items() if "PYTEST" not in name}
     environment["PYTHONPATH"] = str(REPOSITORY / "host/tools")
     done = subprocess.run(
-        command, cwd=suite, env=environment, capture_output=True, text=True, timeout=120
+        command, cwd=suite, env=environment, capture_output=True, text=True, timeout=600
     )
     return done, [line.split() for line in (suite / "ran").read_text().splitlines()]
 

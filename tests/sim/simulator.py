@@ -69,7 +69,7 @@ class Simulator:
     directory: Path
 
     def run(
-        self, *arguments: str | Path, stdin: bytes | None = None, timeout: float = 120
+        self, *arguments: str | Path, stdin: bytes | None = None, timeout: float = 600
     ) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(
             [self.program, *arguments],

@@ -163,31 +163,29 @@ sys.exit(cli.main(sys.argv[2:]))
 def test_an_ended_sweep_leaves_whole_cells(program: Path, tmp_path: Path) -> None:
     """Nothing runs on, nothing is half there, and the next start goes on."""
     file, store = tmp_path / "sweep.toml", tmp_path / "store"
-    text = SWEEP.replace("requests = 500", 'requests = "300K"').replace(
-        "200000]", "200000, 300000]"
-    )
+    text = SWEEP.replace("requests = 500", "") + 'requests = [500, 600, "1000G"]\n'
     file.write_text(text)
     arguments = ["sweep", str(file), "--store", str(store), "--jobs", "1"]
     command = [sys.executable, "-c", DRIVER, str(program), *arguments]
     environment = os.environ | {"PYTHONPATH": str(REPOSITORY / "host/tools")}
     with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as process:
-        deadline = time.monotonic() + 60
-        while not list(store.glob("cells/*.json")):
+        deadline = time.monotonic() + 600
+        while len(list(store.glob("cells/*.json"))) < 2:  # the third has no end
             assert time.monotonic() < deadline
             assert process.poll() is None
             time.sleep(0.02)
         process.terminate()
-        assert process.wait(30) == cli.INTERRUPTED
+        assert process.wait(600) == cli.INTERRUPTED
     assert not [line for line in command_lines() if str(store).encode() in line]
     done = stamps(store)
     assert not [name for name in done if "partial" in name]
     whole = {name: stamp for name, stamp in done.items() if name.endswith(".json")}
-    assert 1 <= len(whole) < 6
-    file.write_text(text.replace("300000", "250000"))
+    assert len(whole) == 2
+    file.write_text(text.replace('"1000G"', "700"))
     assert subprocess.run(command, env=environment, stdout=subprocess.DEVNULL).returncode == 0
     after = stamps(store)
     assert whole.items() <= after.items()
-    assert len(rows(store)) == 6
+    assert len(rows(store)) == 12
 
 
 def test_input_files_are_part_of_a_cell(tmp_path: Path) -> None:
@@ -254,7 +252,7 @@ def test_snakemake(simulator: Simulator, file: Path, tmp_path: Path) -> None:
         *("params.rsdsim:q", "params.arguments:q", "output:q", "log:q")
     ]
     if engine := shutil.which("snakemake"):
-        subprocess.run([engine, "--cores", "1", "--quiet"], cwd=store, check=True, timeout=120)
+        subprocess.run([engine, "--cores", "1", "--quiet"], cwd=store, check=True, timeout=600)
         before = stamps(store)
         assert len(before) == 4
         assert run(file, "--store", store) == 0

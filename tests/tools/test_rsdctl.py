@@ -75,7 +75,7 @@ def run(
     program: Path, *args: str | Path, stdin: bytes | None = None
 ) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
-        [program, *args], input=stdin, capture_output=True, timeout=60, check=False
+        [program, *args], input=stdin, capture_output=True, timeout=600, check=False
     )
     return subprocess.CompletedProcess(
         done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
@@ -373,7 +373,7 @@ def test_a_full_output_is_an_error(rsdctl: Path) -> None:
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
-            timeout=60,
+            timeout=600,
             check=False,
         )
     assert done.returncode == 1

@@ -36,7 +36,9 @@ def compile_test(tmp_path: Path, *sources: Path) -> Path:
 
 
 def run(program: Path, *args: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([program, *args], capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        [program, *args], capture_output=True, text=True, timeout=600, check=False
+    )
 
 
 def test_help_shows_every_option_and_an_example(zappend: Path) -> None:
@@ -106,7 +108,7 @@ def test_statistics(tmp_path: Path, count: int) -> None:
     values = [10**12 + rng.randrange(10**6) for _ in range(count)]
     text = "\n".join(map(str, [count, *values]))
     output = subprocess.run(
-        [program], input=text, capture_output=True, text=True, check=True, timeout=60
+        [program], input=text, capture_output=True, text=True, check=True, timeout=600
     ).stdout.splitlines()
     n, low, high, mean, deviation = output[0].split()
     assert (int(n), int(low), int(high)) == (count, min(values), max(values))

@@ -17,11 +17,12 @@ def kvm_works(cache: Cache, built: Artifacts) -> bool:
         return False
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     note = cache.root / f"kvm-{hash_inputs(boot, dict(built.hashes))}"
-    if not note.exists():
-        for old in cache.root.glob("kvm-*"):
-            old.unlink(missing_ok=True)
-        note.write_text("yes" if _probe(cache, built) else "no")
-    return note.read_text() == "yes"
+    with cache.lock("kvm"):
+        if not note.exists():
+            for old in cache.root.glob("kvm-*"):
+                old.unlink(missing_ok=True)
+            note.write_text("yes" if _probe(cache, built) else "no")
+        return note.read_text() == "yes"
 
 
 def _probe(cache: Cache, built: Artifacts) -> bool:
