@@ -92,8 +92,13 @@ def test_a_group_of_benchmarks_can_be_named() -> None:
 
 def test_nothing_to_measure_is_said() -> None:
     # btrfs in zoned mode does not fit REDO's drive
-    with pytest.raises(RsdError, match="nothing to measure.*btrfs-rsd"):
+    with pytest.raises(RsdError, match="redo does not run on btrfs-rsd"):
         selection.select(Level.FULL, ["btrfs-rsd"], ["redo"])
+    # --full would not help here, and does there
+    with pytest.raises(RsdError, match="randread does not run on rfs.rsd"):
+        selection.select(Level.DEFAULT, ["rfs+rsd"], ["randread"])
+    with pytest.raises(RsdError, match=r"redo on rfs.rsd is of a higher level\n.*--full"):
+        selection.select(Level.DEFAULT, ["rfs+rsd"], ["redo"])
 
 
 def test_plans_of_a_level_are_repeated(tmp_path: Path) -> None:

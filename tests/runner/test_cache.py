@@ -2,11 +2,15 @@
 """The cache: whole entries or none, built once."""
 
 import os
+import subprocess
+import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
+from rsd.artifacts import REPOSITORY
 from rsd.cache import Cache, default_root, hash_tree
 from rsd.errors import RsdError
 
@@ -67,6 +71,44 @@ def test_two_that_want_the_same_entry_build_it_once(cache: Cache) -> None:
     for thread in threads:
         thread.join(60)
     assert len(calls) == 1
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from rsd.cache import Cache
+with Cache(Path(sys.argv[1])).lock("name"):
+    print("locked", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def test_waiting_for_another_process_is_told(
+    cache: Cache, capsys: pytest.CaptureFixture[str]
+) -> None:
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD, cache.root],
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "host/tools")},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "locked\n"
+
+    def wait() -> None:
+        with cache.lock("name"):
+            pass
+
+    waiter = threading.Thread(target=wait)
+    waiter.start()
+    said, deadline = "", time.monotonic() + 60
+    while not said and time.monotonic() < deadline:
+        time.sleep(0.05)
+        said = capsys.readouterr().err
+    holder.communicate("\n", timeout=10)
+    waiter.join(10)
+    assert said == f"rsd: waiting for process {holder.pid}: name\n"
 
 
 def test_scratch_of_a_dead_process_goes(cache: Cache) -> None:

@@ -2,12 +2,14 @@
 """Archives from a guest, or from elsewhere, stay where they are unpacked."""
 
 import io
+import resource
 import subprocess
 import tarfile
 from pathlib import Path
 
 import pytest
 
+from rsd.errors import words
 from rsd.untar import extract
 
 
@@ -63,6 +65,17 @@ def test_nothing_leads_outside(tmp_path: Path, members: list[tuple[str, bytes, s
     (tmp_path / "secret").write_text("secret")
     assert extract(archive(*members), tmp_path / "out") == [members[-1][0]]
     assert sorted(path.name for path in tmp_path.iterdir()) in (["out", "secret"], ["secret"])
+
+
+def test_a_file_that_has_no_room_is_named(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, hard))
+    try:
+        with pytest.raises(OSError) as error:
+            extract(archive(("big", tarfile.REGTYPE, "x" * (1 << 20))), tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert words(error.value) == f"{tmp_path}/big: File too large"
 
 
 def test_holes_stay_holes(tmp_path: Path) -> None:

@@ -11,8 +11,11 @@ import hashlib
 import json
 import os
 import shutil
+import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import IO
 
 from rsd.errors import RsdError
 
@@ -23,6 +26,17 @@ def default_root() -> Path:
         return Path(explicit).absolute()
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache").absolute() / "rsd-nvme"
+
+
+def _locked_soon(stream: IO[str]) -> bool:
+    """Lock it, if that takes no longer than nobody would notice."""
+    for _ in range(20):
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            time.sleep(0.1)
+    return False
 
 
 def hash_inputs(*inputs: object) -> str:
@@ -87,9 +101,20 @@ class Cache:
 
     @contextlib.contextmanager
     def lock(self, name: str) -> Iterator[None]:
-        """Hold `name` against other threads and processes. Waits as long as it takes."""
-        with (self.root / "locks" / name).open("w") as stream:
-            fcntl.flock(stream, fcntl.LOCK_EX)
+        """Hold `name` against other threads and processes. Waits as long as it takes.
+
+        The file has the holder's process id: who waits for another process says so.
+        """
+        with (self.root / "locks" / name).open("a+") as stream:
+            if not _locked_soon(stream):
+                stream.seek(0)
+                holder = stream.read()
+                if holder != str(os.getpid()):
+                    print(f"rsd: waiting for process {holder}: {name}", file=sys.stderr, flush=True)
+                fcntl.flock(stream, fcntl.LOCK_EX)
+            stream.truncate(0)
+            stream.write(str(os.getpid()))
+            stream.flush()
             yield
 
     def find(self, kind: str, key: str) -> Path | None:

@@ -14,7 +14,7 @@ from types import FrameType
 from rsd import artifacts, debian, guest_run, image, packages, sim, systems
 from rsd.artifacts import REPOSITORY
 from rsd.cache import Cache
-from rsd.errors import RsdError
+from rsd.errors import RsdError, words
 from rsd.guest_run import add_install_argument
 from rsd.kernel import FLAVOURS
 from rsd.progress import Progress
@@ -57,7 +57,7 @@ def main(arguments: list[str]) -> int:
         return BROKEN_PIPE
     except OSError as error:
         stop_all()
-        print(f"rsd: {error}", file=sys.stderr)
+        print(f"rsd: {words(error)}", file=sys.stderr)
         return OUR_FAULT
     except KeyboardInterrupt:
         stop_all()
@@ -81,7 +81,12 @@ def _parser() -> argparse.ArgumentParser:
 
     setup = _add(commands, "setup", "build everything, run nothing", "./rsd setup", _setup)
     add_install_argument(setup)
-    setup.add_argument("--kernel", choices=tuple(FLAVOURS), default="release")
+    setup.add_argument(
+        "--kernel",
+        choices=tuple(FLAVOURS),
+        default="release",
+        help="debug: with KASAN, lockdep and more, ten times slower (default: release)",
+    )
     setup.add_argument(
         "--update", action="store_true", help="look for newer Debian packages, and use them"
     )
@@ -142,9 +147,16 @@ def _parser() -> argparse.ArgumentParser:
         "./rsd image export image.tar",
         _image,
     )
-    images.add_argument("action", choices=("export", "import", "reset"))
-    images.add_argument("file", nargs="?", type=Path, metavar="FILE")
-    images.add_argument("--kernel", choices=tuple(FLAVOURS), default="release")
+    images.add_argument(
+        "action",
+        choices=("export", "import", "reset"),
+        help="export: write FILE, of what is in use; import: use FILE's from now on; "
+        "reset: use what is built here again",
+    )
+    images.add_argument("file", nargs="?", type=Path, metavar="FILE", help="a tar file")
+    images.add_argument(
+        "--kernel", choices=tuple(FLAVOURS), default="release", help="of export (default: release)"
+    )
     add_install_argument(images)
 
     clean = _add(commands, "clean", "delete the cache", "./rsd clean", _clean)
@@ -217,6 +229,7 @@ def _image(arguments: argparse.Namespace) -> int:
     cache, progress = Cache(), Progress()
     if arguments.action == "reset":
         image.reset(cache)
+        progress.say("what is built here is in use")
         return 0
     if arguments.file is None:
         raise RsdError(f"image {arguments.action}: FILE is missing", "./rsd image --help")

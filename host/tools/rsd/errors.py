@@ -1,5 +1,7 @@
 """Errors that are shown to the user as they are, without a traceback."""
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -27,3 +29,21 @@ class StepFailed(RsdError):
             f"{title}: failed with status {status}\n{lines}  whole log: {log}",
             hint,
         )
+
+
+@contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Give an OSError of the block the name that one of writing lacks."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise
+
+
+def words(error: Exception) -> str:
+    """What it says to a user; an OSError names its file first, and no number."""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)

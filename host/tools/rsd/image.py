@@ -132,6 +132,8 @@ def imported(cache: Cache) -> Path | None:
 # 2: firmware and init are in it; 3: the module
 FORMAT = 3
 
+HOW = "./rsd image export FILE makes one"
+
 
 def export(
     target: Path, parts: Mapping[str, Path], trees: Mapping[str, Path], flavour: str
@@ -163,7 +165,7 @@ def export(
 def import_(cache: Cache, archive: Path) -> str:
     """Take an exported image into use. Gives its name. Refuses one that is damaged."""
     if not archive.is_file():
-        raise RsdError(f"image {archive}: no such file", "./rsd image export FILE makes one")
+        raise RsdError(f"image {archive}: no such file", HOW)
     key = hash_file(archive)[:20]
 
     def build(partial: Path) -> None:
@@ -173,8 +175,12 @@ def import_(cache: Cache, archive: Path) -> str:
                     raise tarfile.TarError(f"{left_out[0]!r} leads outside")
             manifest = json.loads((partial / "manifest.json").read_text())
             expected = manifest["sha256"]
-        except (tarfile.TarError, OSError, ValueError, KeyError) as error:
-            raise RsdError(f"image {archive}: not an exported image ({error})") from error
+        except tarfile.ReadError as error:
+            raise RsdError(
+                f"image {archive}: not an exported image, or not all of it", HOW
+            ) from error
+        except (tarfile.TarError, ValueError, KeyError, FileNotFoundError) as error:
+            raise RsdError(f"image {archive}: not an exported image ({error})", HOW) from error
         if manifest.get("format") != FORMAT:
             raise RsdError(
                 f"image {archive}: format {manifest.get('format')}, {FORMAT} is known",

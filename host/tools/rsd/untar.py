@@ -7,6 +7,8 @@ import tarfile
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+from rsd.errors import naming
+
 COPY_BYTES = 1 << 20
 
 
@@ -50,7 +52,7 @@ def _extract_one(tar: tarfile.TarFile, member: tarfile.TarInfo, target: Path) ->
     elif member.isreg():
         data = tar.extractfile(member)
         assert data is not None
-        with path.open("wb") as stream:
+        with naming(path), path.open("wb") as stream:
             if member.sparse is None:
                 shutil.copyfileobj(data, stream)
             else:

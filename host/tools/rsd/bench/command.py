@@ -33,7 +33,7 @@ from rsd.bench import (
 )
 from rsd.bench.base import Bench, Context, Row
 from rsd.cache import Cache
-from rsd.errors import RsdError
+from rsd.errors import RsdError, naming
 from rsd.guest_run import add_install_argument
 from rsd.progress import Progress
 
@@ -115,7 +115,8 @@ def main(arguments: argparse.Namespace) -> int:
         "hashes": dict(context.built.hashes),
     }
     path = arguments.out / "bench.json"
-    path.write_text(json.dumps(content, indent=2) + "\n")
+    with naming(path):
+        path.write_text(json.dumps(content, indent=2) + "\n")
     progress.say(f"figures: {path}")
     return int(any(row.passed is False for found in rows.values() for row in found))
 

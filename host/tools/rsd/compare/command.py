@@ -24,7 +24,7 @@ from rsd.compare.run import Run, plans, run_all, run_plan
 from rsd.compare.selection import select
 from rsd.compare.stack_run import REPETITIONS, StackPlan, run_stack, stack_plans
 from rsd.compare.stacks import STACKS
-from rsd.errors import RsdError
+from rsd.errors import RsdError, naming
 from rsd.guest_run import add_install_argument
 from rsd.progress import Progress
 
@@ -108,14 +108,15 @@ def main(arguments: argparse.Namespace) -> int:
     content = results.results(runs, chosen.cells, built)
     content["configuration"]["command"] = shlex.join(["./rsd", *sys.argv[1:]])
     content["host"] = {"wall_s": round(time.monotonic() - started, 1)}
-    results.write(content, out / MARK)
-    results.write_csv(content, out / CSV)
     # A file or a pipe has no width that could be too small.
     console = Console() if sys.stdout.isatty() else Console(width=PLAIN_WIDTH)
     table.print_table(content, console)
+    with naming(out):
+        results.write(content, out / MARK)
+        results.write_csv(content, out / CSV)
     from rsd.report import page  # matplotlib takes a second to load
 
-    with progress.step("report"):
+    with naming(out), progress.step("report"):
         page.write(content, out / "report.html")
     progress.say(f"figures: {out / MARK}; report: {out / 'report.html'}; raw output: {out / 'raw'}")
     return _verdict(content, progress)

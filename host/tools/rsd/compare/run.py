@@ -21,7 +21,7 @@ from rsd.compare.benchmarks import Benchmark
 from rsd.compare.cells import SYSTEMS, Cell, applies, drive_properties
 from rsd.compare.figures import BadOutput, Figure, cell_figures
 from rsd.compare.script import guest_script
-from rsd.errors import RsdError
+from rsd.errors import RsdError, words
 from rsd.machine import GUEST_SPEED_SHIFT, GuestJob, GuestResult, Outcome, run_guest
 from rsd.progress import Progress, Step
 from rsd.systems import get_drive
@@ -133,7 +133,7 @@ def run_plan(plan: Plan, built: Artifacts, cache: Cache, progress: Progress) -> 
             try:
                 result = _guest(plan, properties, cells, watch, built, cache, progress)
             except (RsdError, OSError, subprocess.CalledProcessError) as error:
-                why = str(error)
+                why = words(error)
                 break
             run.results.append(result)
             if why := guest_failure(result):

@@ -53,12 +53,16 @@ def select(level: Level, systems: Iterable[str], workloads: Iterable[str]) -> Se
         and benchmark.scale in stack.scales
     )
     if not drives and not benchmarks:
-        raise RsdError(
-            f"nothing to measure: no workload of this level runs on {', '.join(systems)}"
-            if systems
-            else "nothing to measure: no workload of this name is of this level",
-            f"--full, or a name from {LIST}",
-        )
+        what = ", ".join(workloads) or "a workload"
+        where = ", ".join(systems) or "any system of this level"
+        if level < Level.FULL:
+            # Raises what is below if there is nothing of them at any level.
+            select(Level.FULL, systems, workloads)
+            raise RsdError(
+                f"nothing to measure: {what} on {where} is of a higher level",
+                f"--full, or a whole name from {LIST}",
+            )
+        raise RsdError(f"nothing to measure: {what} does not run on {where}", LIST)
     return Selection(drives, cells if drives else (), benchmarks)
 
 

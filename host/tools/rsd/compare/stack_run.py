@@ -25,7 +25,7 @@ from rsd.compare.figures import BadOutput, Figure
 from rsd.compare.run import STOCK_CLOCK, Run, guest_failure
 from rsd.compare.stack_figures import stack_figures
 from rsd.compare.stacks import STACKS, Scale, Stack
-from rsd.errors import RsdError
+from rsd.errors import RsdError, words
 from rsd.machine import GUEST_SPEED_SHIFT, GuestJob, GuestResult, Outcome, run_guest
 from rsd.progress import Progress
 
@@ -114,8 +114,8 @@ def run_stack(plan: StackPlan, built: Artifacts, cache: Cache, progress: Progres
         run.figures[name] = [Figure("no_space", 1, "", "count")]
         progress.say(f"{plan.title}: the file system ran out of space {error}")
     except (RsdError, OSError, subprocess.CalledProcessError) as error:
-        run.failures[name] = str(error)
-        progress.say(f"FAILED: {plan.title}: {error}")
+        run.failures[name] = words(error)
+        progress.say(f"FAILED: {plan.title}: {words(error)}")
     return run
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from rsd import sim
 from rsd.artifacts import REPOSITORY
 from rsd.cache import Cache
-from rsd.errors import RsdError, StepFailed
+from rsd.errors import RsdError, StepFailed, naming
 from rsd.progress import Progress, Step
 from rsd.steps import run_logged, stop_all
 from rsd.sweep import grid, snakemake, table
@@ -70,9 +70,10 @@ def main(arguments: argparse.Namespace) -> int:
     rows = [(cell, result) for cell in cells if (result := store.load(cell.key)) is not None]
     if rows:
         text = table.as_text(rows)
-        (store.directory / "results.csv").write_text(table.as_csv(rows))
-        (store.directory / "results.txt").write_text(text)
         sys.stdout.write(text)
+        with naming(store.directory):
+            (store.directory / "results.csv").write_text(table.as_csv(rows))
+            (store.directory / "results.txt").write_text(text)
         progress.say(f"results: {store.directory / 'results.csv'}")
     for failure in failures:
         progress.say(f"FAILED: {failure}")
