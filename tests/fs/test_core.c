@@ -2671,6 +2671,61 @@ TEST(metadata_in_flight)
 	end(fs, dev);
 }
 
+/*
+ * The log's last block, which has room, is on the medium when another one fails
+ * for good: it takes nothing more, or the medium would hold two that differ.
+ */
+TEST(log_block_is_not_added_to)
+{
+	struct rfs_geometry geo = { .zones = 1200, .zone_blocks = 16,
+				    .oob_bytes = 64 };
+	struct rfs_dev_ops ops = memdev_ops;
+	struct memdev *dev = memdev_new(&geo, 16, 96 << 20, true);
+	const struct rfs_zone_info *z;
+	struct rfs_fs *fs;
+	u64 written;
+	u32 n = 0, nr;
+
+	ops.append_begin = append_begin;
+	ops.append_end = append_end;
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, uuid, ""), 0);
+	CHECK_EQ(rfs_mount(&ops, dev, &geo, false, 0, &fs), 0);
+	do {
+		create_many(fs, n, n + 1);
+		n++;
+		CHECK_EQ(rfs_log_sync(fs), 0);
+		z = &fs->zone[fs->tail[RFS_S_LOG].zone];
+	} while (z->cap - z->wp != 4);
+	/* what is left of this zone, and all of the next one */
+	while (fs->log_full < 3 + 15 - 1 || !fs->log_used) {
+		create_many(fs, n, n + 1);
+		n++;
+	}
+	CHECK(fs->log_full < fs->log_most);
+	/* before the zone where they are sent again: recovery sees it first */
+	for (nr = RFS_CP_ZONES; fs->zone[nr].state != RFS_Z_FREE; nr++)
+		;
+	hide_free(fs, RFS_Z_FREE, RFS_Z_USED);
+	fs->zone[nr].state = RFS_Z_FREE;
+	fail_in = 1;
+	append_error = -EIO;
+	written = log_blocks(fs);
+	CHECK_EQ(rfs_log_sync(fs), -ENOSPC);
+	append_error = 0;
+	CHECK_EQ(z->cond, RFS_DEV_READ_ONLY);
+	CHECK_EQ(log_blocks(fs) - written, 15);
+	hide_free(fs, RFS_Z_USED, RFS_Z_FREE);
+	create_many(fs, n, n + 5);
+	CHECK_EQ(rfs_log_sync(fs), 0);
+	rfs_drop(fs);
+
+	fs = mount(dev);
+	CHECK_EQ(fs->recovered.log_gap, 0);
+	CHECK_EQ(created(fs), n + 5);
+	check_clean(fs);
+	end(fs, dev);
+}
+
 /* 63 pages as the module writes them; the last of them may fail. */
 static void land(struct rfs_fs *fs, struct memdev *dev, u32 ino, u64 at,
 		 int error)
