@@ -291,19 +291,59 @@ static const char *cut_everywhere(struct crash *c, u32 points)
 	return NULL;
 }
 
-static u32 teeth(int argc, char **argv)
-{
-	int i;
+enum {
+	POINTS, SEED, OOB, VOLATILE, OPEN, ACTIVE, POLICY_GROUPS, GC, QUANTIZE,
+	AIR, WITH_QUOTA, RESCAN, OPTIONS
+};
 
-	for (i = 2; i < argc; i++) {
-		if (!strcmp(argv[i], "teeth=transaction"))
-			return RFS_TEETH_TXN;
-		if (!strcmp(argv[i], "teeth=reset"))
-			return RFS_TEETH_RESET;
-		if (!strcmp(argv[i], "teeth=tombstone"))
-			return RFS_TEETH_TOMB;
+static struct option opt[OPTIONS + 1] = {
+	[POINTS] = { "points", 10000, 1, 1ULL << 40, "power cuts" },
+	[SEED] = { "seed", 1, 0, 1ULL << 40, "of all that is random" },
+	[OOB] = { "oob", 64, 0, 128, "bytes of page metadata" },
+	[VOLATILE] = { "volatile", 0, 0, 1, "1: the drive has a volatile cache" },
+	[OPEN] = { "open", 0, 0, ZONES, "zones that may be open; 0: all" },
+	[ACTIVE] = { "active", 0, 0, ZONES, "zones that may be active; 0: all" },
+	[POLICY_GROUPS] = { "groups", 4, 1, RFS_GROUPS_MAX, "of data by hotness" },
+	[GC] = { "gc", 0, 0, RFS_GCS - 1,
+		 "0 cost-hotness, 1 cost-benefit, 2 greedy" },
+	[QUANTIZE] = { "quantize", 0, 0, RFS_QUANTIZES - 1,
+		       "numbers of enum rfs_quantize" },
+	[AIR] = { "air", 0, 0, 1, "1: appends in flight together, as the module's" },
+	[WITH_QUOTA] = { "quota", 0, 0, 1, "1: usage is counted" },
+	[RESCAN] = { "rescan", 0, 0, 2,
+		     "1: check-points are lost, 2: the inode map, too" },
+};
+
+#define USAGE								\
+	"usage: crash WORKLOAD [NAME=N]... [teeth=RULE]...\n"		\
+	"Records a workload, cuts its power at points of it, and checks what a\n" \
+	"mount finds. Workloads are in workload.c. teeth: without the RULE\n" \
+	"transaction, reset or tombstone, to see it fail. Exit status: 0 all is as\n" \
+	"promised, 1 not, 2 wrong arguments. Example: crash mixed seed=5 air=1"
+
+/* The rules that arguments leave out; these arguments are taken away */
+static u32 teeth(int *argc, char **argv)
+{
+	static const char *const name[] = {
+		"teeth=transaction", "teeth=reset", "teeth=tombstone"
+	};
+	static const u32 rule[] = {
+		RFS_TEETH_TXN, RFS_TEETH_RESET, RFS_TEETH_TOMB
+	};
+	u32 found = 0, n;
+	int i, kept = 2;
+
+	for (i = 2; i < *argc; i++) {
+		for (n = 0; n < 3 && strcmp(argv[i], name[n]); n++)
+			;
+		if (n < 3)
+			found |= rule[n];
+		else
+			argv[kept++] = argv[i];
 	}
-	return 0;
+	if (*argc > 2)
+		*argc = kept;
+	return found;
 }
 
 static const struct workload *workload(const char *name)
@@ -313,7 +353,7 @@ static const struct workload *workload(const char *name)
 	for (w = workloads; *w->name; w++)
 		if (name && !strcmp(name, w->name))
 			return w;
-	fprintf(stderr, "crash: WORKLOAD must be one of:");
+	fprintf(stderr, "crash: the first argument must be --help or one of:");
 	for (w = workloads; *w->name; w++)
 		fprintf(stderr, " %s", w->name);
 	fprintf(stderr, "\n");
@@ -344,34 +384,32 @@ static void tell(const struct crash *c, double seconds, bool failed)
 
 int main(int argc, char **argv)
 {
-	u64 points = option(argc, argv, "points", 10000);
-	struct rfs_geometry geo = {
-		.zones = ZONES, .zone_blocks = ZONE_BLOCKS,
-		.oob_bytes = option(argc, argv, "oob", 64),
-		.volatile_cache = option(argc, argv, "volatile", 0),
-		.max_open = option(argc, argv, "open", 0),
-		.max_active = option(argc, argv, "active", 0),
-	};
+	struct rfs_geometry geo = { .zones = ZONES, .zone_blocks = ZONE_BLOCKS };
 	static struct crash c;
 	struct timespec start, end;
 	bool failed;
 
+	c.r.teeth = teeth(&argc, argv);
+	options(argc, argv, 2, USAGE, opt);
+	geo.oob_bytes = opt[OOB].value;
+	geo.volatile_cache = opt[VOLATILE].value;
+	geo.max_open = opt[OPEN].value;
+	geo.max_active = opt[ACTIVE].value;
 	c.r.w = workload(argc > 1 ? argv[1] : NULL);
-	c.r.random = option(argc, argv, "seed", 1) * 77777 + 1;
-	c.r.teeth = teeth(argc, argv);
-	c.r.policy.groups = option(argc, argv, "groups", 4);
-	c.r.policy.gc = option(argc, argv, "gc", 0);
-	c.r.policy.quantize = option(argc, argv, "quantize", 0);
-	c.r.air = option(argc, argv, "air", 0);
-	c.r.quota = option(argc, argv, "quota", 0);
-	c.rescan = option(argc, argv, "rescan", 0);
+	c.r.random = opt[SEED].value * 77777 + 1;
+	c.r.policy.groups = opt[POLICY_GROUPS].value;
+	c.r.policy.gc = opt[GC].value;
+	c.r.policy.quantize = opt[QUANTIZE].value;
+	c.r.air = opt[AIR].value;
+	c.r.quota = opt[WITH_QUOTA].value;
+	c.rescan = opt[RESCAN].value;
 	c.r.dev = memdev_new(&geo, ZONE_CAP, ARENA, true);
 	c.base = memdev_new(&geo, ZONE_CAP, 1, false);
 	c.work = memdev_new(&geo, ZONE_CAP, 16 << 20, true);
 	c.again = memdev_new(&geo, ZONE_CAP, 16 << 20, false);
 	record(&c.r, c.base);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
-	failed = cut_everywhere(&c, points);
+	failed = cut_everywhere(&c, opt[POINTS].value);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
 	tell(&c, end.tv_sec - start.tv_sec +
 	     (end.tv_nsec - start.tv_nsec) / 1e9, failed);

@@ -475,13 +475,22 @@ int main(int argc, char **argv)
 	struct memdev *whole = memdev_new(&geo, CAP, 64 << 20, false);
 	struct memdev *dev = memdev_new(&geo, CAP, 16 << 20, false);
 	static u8 store[EDITS][RFS_BLOCK_BYTES + RFS_OOB_BYTES];
-	u64 rounds = option(argc, argv, "rounds", 1000), i;
-	bool guided = option(argc, argv, "guided", 0);
+	struct option opt[] = {
+		{ "rounds", 1000, 1, 1ULL << 40, "damaged volumes" },
+		{ "seed", 1, 0, 1ULL << 40, "of all that is random" },
+		{ "guided", 0, 0, 1, "1: vary what led the code to new places" },
+		{ 0 }
+	};
+	u64 rounds, i;
+	bool guided;
 	struct tally tally = { 0 };
 	struct input in;
 	u32 n;
 
-	state = option(argc, argv, "seed", 1) * 991 + 7;
+	options(argc, argv, 1, "usage: fuzz [NAME=N]...", opt);
+	rounds = opt[0].value;
+	state = opt[1].value * 991 + 7;
+	guided = opt[2].value;
 	make(whole);
 	for (i = 0; i < rounds; i++) {
 		memdev_copy(dev, whole);

@@ -388,13 +388,22 @@ static const char *run(u32 steps, struct tally *tally)
 
 int main(int argc, char **argv)
 {
-	u64 steps = option(argc, argv, "steps", 150), at;
-	u64 burst = option(argc, argv, "burst", 1);
+	struct option opt[] = {
+		{ "steps", 150, 1, 1ULL << 40, "changes of a volume" },
+		{ "burst", 1, 1, 1ULL << 40, "allocations that fail in turn" },
+		{ "oob", 64, 0, 128, "bytes of page metadata" },
+		{ "seed", 1, 0, 1ULL << 40, "of all that is random" },
+		{ 0 }
+	};
+	u64 steps, burst, at;
 	const char *fault = NULL;
 	struct tally tally = { 0 };
 
-	geo.oob_bytes = option(argc, argv, "oob", 64);
-	seed = option(argc, argv, "seed", 1) * 77777 + 1;
+	options(argc, argv, 1, "usage: nomem [NAME=N]...", opt);
+	steps = opt[0].value;
+	burst = opt[1].value;
+	geo.oob_bytes = opt[2].value;
+	seed = opt[3].value * 77777 + 1;
 	for (at = 0; !fault; at++) {
 		allocs = 0;
 		fail_from = at;

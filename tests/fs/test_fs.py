@@ -111,6 +111,26 @@ def test_teeth(build: Path, rule: str, workload: str) -> None:
     assert "FAILED" in done.stdout
 
 
+@pytest.mark.parametrize(
+    "command",
+    ["crash mixed pionts=5", "crash mixed points=abc", "crash mixed gc=3", "crash nothing"]
+    + ["crash mixed teeth=none", "fuzz rounds=", "nomem seed=-1"],
+)
+def test_wrong_options_are_refused(build: Path, command: str) -> None:
+    """What is mistyped must not pass for a test of something else."""
+    program, *arguments = command.split()
+    done = run(build / program, *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert arguments[-1] in done.stderr or " mixed" in done.stderr
+
+
+def test_they_are_built_where_tools_are(tmp_path: Path) -> None:
+    """As host/fs/README.md does: a tool's objects are in a folder with a name like make's files."""
+    (tmp_path / "mkfs.rfs.d").mkdir()
+    done = run("make", "-n", "-C", HERE, f"BUILD={tmp_path}", tmp_path / "crash")
+    assert done.returncode == 0, done.stderr
+
+
 def fuzz(build: Path, *options: str) -> list[int]:
     """Run the fuzzer: volumes rescanned, mounted, faulty, repaired; places, ways, volumes kept."""
     done = run(build / "fuzz", *options)
