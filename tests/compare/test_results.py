@@ -155,6 +155,13 @@ def test_every_drive_has_a_colour_and_a_marker() -> None:
         assert style.count(f"--{name}: #") == 2  # light and dark
 
 
+def test_a_drive_of_ones_own_is_in_the_report(tmp_path: Path) -> None:
+    """It has no colour of its own yet, which is not to cost the report after a long run."""
+    text = report(json.loads(json.dumps(STORED).replace('"rsd"', '"mine"')), tmp_path / "own.html")
+    assert text.count("<svg") == 5
+    assert ">mine<" in text
+
+
 def test_the_report_names_what_it_shows(tmp_path: Path) -> None:
     text = report(STORED, tmp_path / "report.html")
     for name in STORED["repeatability"]:

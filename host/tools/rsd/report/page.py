@@ -109,7 +109,7 @@ def _head(results: Results) -> Iterator[str]:
             f"{len(results.benchmarks)} benchmarks of a fixed amount of work.</p>"
         )
     items = (
-        f'<li><i class="swatch" style="background:var(--{name})"></i><b>{name}</b>'
+        f'<li><i class="swatch" style="background:var(--{name}, var(--ink))"></i><b>{name}</b>'
         f"<span>{_text(results.content['configuration']['systems'][name]['summary'])}</span></li>"
         for name in results.systems
     )
@@ -137,8 +137,9 @@ def _tiles(results: Results, system: str) -> Iterator[str]:
         depth = results.workloads[best]["queue_depth"]
         value = results.value(system, best, metric)
         yield (
-            f'<div class="tile"><small><i class="swatch" style="background:var(--{system});'
-            f'display:inline-block"></i> {system}</small><b>{_number(value)} {unit}</b>'
+            f'<div class="tile"><small><i class="swatch" style="background:'
+            f'var(--{system}, var(--ink));display:inline-block"></i> '
+            f"{system}</small><b>{_number(value)} {unit}</b>"
             f"<small>{text.format(depth=depth)}</small></div>"
         )
 

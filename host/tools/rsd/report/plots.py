@@ -111,11 +111,11 @@ def depth_curves(results: Results) -> str | None:
                     if (value := results.value(system, name, "iops")) is not None
                 ]
                 if points:
-                    colour = SYSTEM_COLOURS[system]
+                    colour = _colour(system)
                     axes.plot(
                         *zip(*points, strict=True),
                         color=colour,
-                        marker=MARKERS[system],
+                        marker=_marker(system),
                         markersize=5.5,
                         markeredgecolor=PAPER,
                         linewidth=2.0,
@@ -181,7 +181,7 @@ def latencies(results: Results) -> str | None:
                 if len(known) < len(PERCENTILES):
                     continue
                 y = at + spacing * (number - (len(results.systems) - 1) / 2)
-                colour = SYSTEM_COLOURS[system]
+                colour = _colour(system)
                 axes.plot([known[0], known[-1]], [y, y], color=colour, linewidth=1.4, alpha=0.45)
                 sizes = (7, 5.5, 4, 2.8)
                 for value, size in zip(known, sizes, strict=True):
@@ -222,7 +222,7 @@ def nand_work(results: Results) -> str | None:
         for number, system in enumerate(systems):
             offset = height * (number - (len(systems) - 1) / 2)
             places = [at + offset for at in range(len(rows))]
-            bar = {"height": height * 0.86, "color": SYSTEM_COLOURS[system]}
+            bar = {"height": height * 0.86, "color": _colour(system)}
             amplification = [results.value(system, w, "write_amplification") or 0 for w in rows]
             left.barh(places, amplification, **bar)
             erases = [results.value(system, w, "nand.erases") or 0 for w in rows]
@@ -312,7 +312,7 @@ def spreads(results: Results) -> str | None:
                 marker="|" if not results.identical(system) else "o",
                 markersize=16 if not results.identical(system) else 8,
                 markeredgewidth=1.6,
-                color=SYSTEM_COLOURS[system],
+                color=_colour(system),
                 alpha=0.75,
             )
         widest = max(abs(value) for _, found in rows for value in found)
@@ -325,11 +325,20 @@ def spreads(results: Results) -> str | None:
         return _svg(figure)
 
 
+def _colour(system: str) -> str:
+    """A system that somebody has added has none of its own."""
+    return SYSTEM_COLOURS.get(system, INK)
+
+
+def _marker(system: str) -> str:
+    return MARKERS.get(system, "*")
+
+
 def _dot(system: str) -> dict[str, Any]:
     return {
-        "marker": MARKERS[system],
+        "marker": _marker(system),
         "markersize": 8,
-        "color": SYSTEM_COLOURS[system],
+        "color": _colour(system),
         "markeredgecolor": PAPER,
         "markeredgewidth": 1.0,
         "zorder": 3,
