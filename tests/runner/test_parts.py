@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Parts of the runner that need neither QEMU nor a network."""
 
+import json
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 from rsd import artifacts, cli, exchange, guesttools, kernel, machine, packages, systems
 from rsd.artifacts import REPOSITORY, Artifacts
+from rsd.bench import base, command
 from rsd.cache import Cache
 from rsd.errors import RsdError, StepFailed
 from rsd.progress import Progress
@@ -86,6 +88,30 @@ def test_errors_have_no_traceback(capsys: pytest.CaptureFixture[str], tmp_path: 
     errors = capsys.readouterr().err
     assert "none.tar: no such file" in errors
     assert "try:" in errors
+
+
+def test_a_bench_that_fails_leaves_what_others_found(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def fail(context: base.Context) -> list[base.Row]:
+        raise RsdError("no luck")
+
+    row = base.Row("speed", "1", "2", 2.0, "", "count", None)
+    benches = {
+        "one": base.Bench("good", lambda context: [row]),
+        "two": base.Bench("bad", fail),
+    }
+    nothing = Artifacts(*[tmp_path] * 6, (), {})  # type: ignore[arg-type]
+    monkeypatch.setattr(command, "BENCHES", benches)
+    monkeypatch.setattr(packages, "ensure", lambda *_, **__: None)
+    monkeypatch.setattr(artifacts, "ensure", lambda *_, **__: nothing)
+    monkeypatch.setenv("RSD_CACHE", str(tmp_path / "cache"))
+    assert cli.main(["bench", "--out", str(tmp_path)]) == 2
+    shown = capsys.readouterr()
+    assert "speed" in shown.out and "no luck" in shown.err
+    assert [r["what"] for r in json.loads((tmp_path / "bench.json").read_text())["rows"]] == [
+        "speed"
+    ]
 
 
 def test_a_failed_step_shows_its_end_its_log_and_a_hint(tmp_path: Path) -> None:

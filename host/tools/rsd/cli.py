@@ -126,7 +126,12 @@ def _parser() -> argparse.ArgumentParser:
         "run ./rsd sim over a grid of settings, on all cores",
         "./rsd sweep op.toml",
     )
-    _add_lazy(commands, "bench", "measure the device model and the host's cost", "./rsd bench")
+    _add_lazy(
+        commands,
+        "bench",
+        "measure the device model and the host's cost",
+        "./rsd bench risa mapping",
+    )
 
     test = _add(
         commands,

@@ -6,6 +6,7 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -67,7 +68,12 @@ BENCHES = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `bench`."""
-    parser.add_argument("name", nargs="*", metavar="NAME", help=f"only these: {', '.join(BENCHES)}")
+    parser.add_argument(
+        "name",
+        nargs="*",
+        metavar="NAME",
+        help=f"only these (default: all, which takes hours): {', '.join(BENCHES)}",
+    )
     parser.add_argument("--list", action="store_true", help="print the benches, run nothing")
     parser.add_argument(
         "--out",
@@ -105,20 +111,27 @@ def main(arguments: argparse.Namespace) -> int:
     cache = Cache()
     context = Context(artifacts.ensure(cache, progress), cache, progress)
     rows: dict[str, list[Row]] = {}
-    for name in chosen:
-        with progress.step(f"bench {name}"):
-            rows[name] = BENCHES[name].run(context)
-    _print(rows)
-    content = {
+    path = arguments.out / "bench.json"
+    try:
+        for name in chosen:
+            with progress.step(f"bench {name}"):
+                rows[name] = BENCHES[name].run(context)
+    finally:
+        # Also if one has failed, or was interrupted, hours after the first.
+        if rows:
+            _print(rows)
+            with naming(path):
+                path.write_text(json.dumps(_content(rows, context), indent=2) + "\n")
+    progress.say(f"figures: {path}")
+    return int(any(row.passed is False for found in rows.values() for row in found))
+
+
+def _content(rows: dict[str, list[Row]], context: Context) -> dict[str, Any]:
+    return {
         "schema": 1,
         "rows": [{"bench": name, **asdict(row)} for name, found in rows.items() for row in found],
         "hashes": dict(context.built.hashes),
     }
-    path = arguments.out / "bench.json"
-    with naming(path):
-        path.write_text(json.dumps(content, indent=2) + "\n")
-    progress.say(f"figures: {path}")
-    return int(any(row.passed is False for found in rows.values() for row in found))
 
 
 def _print(rows: dict[str, list[Row]]) -> None:

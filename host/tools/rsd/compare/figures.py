@@ -97,7 +97,7 @@ def load_figures(cell: Cell, output: Any) -> Iterator[Figure]:
         longest = latency["max"]
         yield _microseconds(f"{prefix}latency.mean", latency["mean"])
         for name, key in PERCENTILES.items():
-            # fio gives the upper end of a bucket, which may lie above every latency there was
+            # fio gives the middle of a bucket, which may lie above every latency there was
             value = min(latency["percentile"][key], longest)
             yield _microseconds(f"{prefix}latency.{name}", value)
         yield _microseconds(f"{prefix}latency.max", longest)

@@ -120,7 +120,7 @@ def _fio(benchmark: Benchmark, directory: Path) -> Iterator[Figure]:
             latency = side["clat_ns"]
             yield _latency(f"{prefix}latency.mean", latency["mean"] / 1e3)
             for name, key in PERCENTILES.items():
-                # fio gives the upper end of a bucket, which may lie above every latency
+                # fio gives the middle of a bucket, which may lie above every latency
                 value = min(latency["percentile"][key], latency["max"])
                 yield _latency(f"{prefix}latency.{name}", value / 1e3)
             yield _latency(f"{prefix}latency.max", latency["max"] / 1e3)
