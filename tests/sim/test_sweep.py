@@ -201,6 +201,12 @@ def test_input_files_are_part_of_a_cell(tmp_path: Path) -> None:
         grid.read(file, "sources")
 
 
+@pytest.mark.parametrize("option", ["--store", "--snakemake"])
+def test_where_nothing_can_be_made_is_named(simulator: Simulator, file: Path, option: str) -> None:
+    with pytest.raises(RsdError, match=f"{option} /proc/no: No such file"):
+        run(file, option, "/proc/no")
+
+
 def test_list_runs_nothing(
     simulator: Simulator, file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

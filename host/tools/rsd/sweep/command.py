@@ -59,7 +59,7 @@ def main(arguments: argparse.Namespace) -> int:
             print(cell.key, " ".join(cell.arguments))
         return 0
     if arguments.snakemake is not None:
-        store = Store(arguments.snakemake)
+        store = Store(arguments.snakemake, "--snakemake")
         snakemake.write(store.directory, arguments.file, cells, simulator.path)
         progress.say(f"{len(cells)} cells in {store.directory / 'Snakefile'}")
         return 0

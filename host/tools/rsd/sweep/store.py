@@ -11,13 +11,13 @@ from rsd.errors import RsdError
 class Store:
     """A directory with the results of cells in cells/KEY.json."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, option: str = "--store") -> None:
         self.directory = directory
         try:
             (directory / "cells").mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise RsdError(
-                f"--store {directory}: {error.strerror}", "name another directory"
+                f"{option} {directory}: {error.strerror}", "name another directory"
             ) from error
 
     def path(self, key: str) -> Path:
