@@ -29,6 +29,9 @@ FAULT = re.compile(
     r"inconsistent lock|suspicious RCU|Call Trace|stack backtrace|scheduling while atomic|UBSAN"
 )
 
+# The report of who asked for memory that was refused, which ends as one of a fault does.
+REFUSAL = re.compile(r"^[^\n]*(?:vmalloc error|page allocation failure): .*?</TASK>", re.M | re.S)
+
 # The last commands of a script. With the debug kernel: memory of the module to which nothing
 # points. What is younger than 5 s or has changed since the first scan is not looked at.
 LEAKS = r"""
@@ -95,8 +98,9 @@ def run(
 
     With the debug kernel it is in real time, which takes half as long.
     The script runs with PROLOGUE before it. Fails if it ends otherwise than with `status`, or if
-    the guest's kernel has found a fault, but where it is to be `faulty`. `outcome` is how the
-    guest has to end; `on_output` gets what it prints.
+    the guest's kernel has found a fault, but where it is to be `faulty`; where memory is to be
+    `refused`, reports of that are none. `outcome` is how the guest has to end; `on_output` gets
+    what it prints.
     """
 
     def start(
@@ -106,6 +110,7 @@ def run(
         outcome: Outcome = Outcome.EXITED,
         on_output: Callable[[bytes], None] = lambda data: None,
         faulty: bool = False,
+        refused: bool = False,
         **options: object,
     ) -> GuestResult:
         settings: dict[str, Any] = {
@@ -123,7 +128,8 @@ def run(
             **settings,
         )
         result = machine.run_guest(job, parts, cache=rsd_cache, on_output=on_output)
-        found = FAULT.search(result.console)
+        console = REFUSAL.sub("", result.console) if refused else result.console
+        found = FAULT.search(console)
         assert faulty or not found, result.console
         assert result.outcome is outcome, f"{result.outcome}\n{result.output}\n{result.console}"
         if outcome is Outcome.EXITED:

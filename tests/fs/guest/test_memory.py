@@ -30,6 +30,7 @@ def test_each_allocation_fails(run: Run, volume: Volume) -> None:
     run(
         script(volume, f"{FAILING}\nstart\n/in/failing $drive /mnt\nend"),
         system=volume.system,
+        refused=True,
         namespace={**volume.namespace, **SMALL},
         virtual_limit_s=0,
     )
@@ -73,6 +74,7 @@ def test_allocations_of_threads_fail(run: Run, volume: Volume, interval: int) ->
             """,
         ),
         system=volume.system,
+        refused=True,
         namespace={**volume.namespace, **SMALL},
         virtual_limit_s=0,
     )
