@@ -189,10 +189,10 @@ static bool run_again(struct run *run)
 	return run->again || run->later;
 }
 
-/* Pages of files that may be on their way */
+/* Pages of files that may be on their way; looked at without the lock */
 static u32 pages_most(const struct rfsm *m)
 {
-	u32 most = READ_ONCE(m->pages_most);
+	u32 most = min(READ_ONCE(m->pages_most), rfs_pages_at_once(m->fs));
 
 	return READ_ONCE(m->cleaning) ? min_t(u32, most, PAGES_CLEANING) : most;
 }
@@ -410,6 +410,8 @@ static int append_run(struct rfsm *m, struct txn *txn, u32 *done,
 	struct run *run;
 	int ret;
 
+	if (!txn->copy)
+		most = min(most, rfs_pages_at_once(m->fs));
 	/* more would not be faster, only what comes after them slower */
 	if (!txn->copy && READ_ONCE(m->pages_flying) >= pages_most(m))
 		wait_event(m->gate_wait, READ_ONCE(m->pages_flying) <=
@@ -473,8 +475,9 @@ static void wait_gate(struct rfsm *m)
 }
 
 /* The window, or what is dirty, is beyond what recovery is to be spared. */
-static bool overdue(const struct rfs_fs *fs)
+static bool overdue(struct rfs_fs *fs)
 {
+	rfs_dirty_above(fs);
 	return !fs->read_only && (fs->window_blocks >= 2 * fs->window_max ||
 				  rfs_dirty_full(fs));
 }

@@ -12,12 +12,6 @@ static struct rfs_buf **bucket(struct rfs_fs *fs, u8 type, u32 ino, u64 off)
 	return &fs->hash[(x ^ x >> 29 ^ x >> 47) % RFS_HASH];
 }
 
-/* A check-point writes little above them: inode map and TIMB have few blocks. */
-static bool is_flat(const struct rfs_buf *buf)
-{
-	return buf->type == RFS_INODES || buf->type == RFS_IMAP;
-}
-
 static void put_last(struct rfs_list *list, struct rfs_buf *buf)
 {
 	buf->next = NULL;
@@ -28,11 +22,12 @@ static void put_last(struct rfs_list *list, struct rfs_buf *buf)
 		list->first = buf;
 	list->last = buf;
 	list->count++;
-	list->flat += is_flat(buf);
 }
 
 static void take_out(struct rfs_list *list, struct rfs_buf *buf)
 {
+	if (list->seen == buf)
+		list->seen = buf->prev;
 	if (buf->prev)
 		buf->prev->next = buf->next;
 	else
@@ -42,7 +37,6 @@ static void take_out(struct rfs_list *list, struct rfs_buf *buf)
 	else
 		list->last = buf->prev;
 	list->count--;
-	list->flat -= is_flat(buf);
 }
 
 struct rfs_buf *rfs_buf_find(struct rfs_fs *fs, u8 type, u32 ino, u64 off)

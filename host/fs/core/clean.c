@@ -79,6 +79,10 @@ struct cleaner {
 	u32 idles, queued;
 	u32 reading;		/* of those in the queue, the last */
 	u32 waiting;		/* blocks that have no place yet */
+	u64 least;		/* blocks, the room that is left for others */
+	u32 victim[RFS_VICTIMS];
+	u32 victims, done;	/* of them, those that were gone through */
+	bool any;		/* block that was looked at */
 	u64 now;
 	u8 *seen;		/* blocks of the victim */
 	u8 *block;
@@ -378,7 +382,7 @@ static int move_data(struct rfs_fs *fs, struct cleaner *c,
 	struct rfs_copy **slot, *copy;
 	struct rfs_dinode *di;
 	struct rfs_oob *oob;
-	struct rfs_ptr ptr;
+	struct rfs_ptr *at, ptr;
 	struct rfs_buf *buf;
 	int ret;
 
@@ -386,9 +390,13 @@ static int move_data(struct rfs_fs *fs, struct cleaner *c,
 	if (ret == -ENOENT || (!ret && di->gen != from->gen))
 		return 0;
 	if (!ret)
-		ret = rfs_map_get(fs, ino, le64_to_cpu(from->off), &ptr);
-	if (ret || rfs_addr(ptr.addr) != addr)
+		ret = rfs_map_slot(fs, ino, 0, le64_to_cpu(from->off), false,
+				   &at, &buf);
+	if (ret || !at || rfs_addr(at->addr) != addr)
 		return ret;
+	ptr = *at;
+	/* as it will be when the copy lands */
+	rfs_buf_dirty(fs, buf);
 	stream = rfs_data_stream(fs, di, &ptr, c->now);
 	slot = &c->filling[min(stream - RFS_S_DATA, c->shared - 1)];
 	if (!*slot) {
@@ -481,9 +489,15 @@ static int move_meta(struct rfs_fs *fs, const struct rfs_oob *from, u64 addr)
 	return 0;
 }
 
+#define STOP	1	/* there is no room for more, before a check-point */
+
 static int move(struct rfs_fs *fs, struct cleaner *c, const struct rfs_oob *from,
 		u64 addr)
 {
+	rfs_dirty_above(fs);
+	if (rfs_room_beside(fs, c->waiting + 1) < c->least)
+		return STOP;
+	c->any = true;
 	if (from->type == RFS_DATA)
 		return move_data(fs, c, from, addr);
 	return move_meta(fs, from, addr);
@@ -642,25 +656,17 @@ static int move_known(struct rfs_fs *fs, struct cleaner *c, u32 nr)
 	return ret;
 }
 
-static int move_all(struct rfs_fs *fs, struct cleaner *c, const u32 *nr, u32 n)
+static int move_victim(struct rfs_fs *fs, struct cleaner *c, u32 nr)
 {
-	u32 i;
 	int ret = 0;
 
-	c->now = rfs_now(fs);
-	for (i = 0; !ret && i < n; i++) {
-		memset(c->seen, 0, fs->geo.zone_blocks);
-		if (!fs->geo.oob_bytes) {
-			ret = move_summaries(fs, c, nr[i]);
-			continue;
-		}
-		/* two copies for them, and others that go on */
-		if (fs->zone[nr[i]].sum_at && c->copies > c->shared + 2)
-			ret = move_known(fs, c, nr[i]);
-		if (!ret)
-			ret = move_zone(fs, c, nr[i]);
-	}
-	return ret;
+	memset(c->seen, 0, fs->geo.zone_blocks);
+	if (!fs->geo.oob_bytes)
+		return move_summaries(fs, c, nr);
+	/* two copies for them, and others that go on */
+	if (fs->zone[nr].sum_at && c->copies > c->shared + 2)
+		ret = move_known(fs, c, nr);
+	return ret ? ret : move_zone(fs, c, nr);
 }
 
 static void cleaner_free(struct cleaner *c)
@@ -679,6 +685,16 @@ static u32 zones_owed(const struct rfs_fs *fs)
 {
 	return fs->low_zones + 1 +
 	       rfs_pages_of(fs, fs->owed) / le32_to_cpu(fs->super.zone_cap);
+}
+
+#define LEFT	16	/* blocks of room, in any case: for deletes */
+
+/* Half of the room is left to others, who change metadata meanwhile. */
+static u64 leave(struct rfs_fs *fs, enum rfs_clean how)
+{
+	rfs_dirty_above(fs);
+	return how == RFS_CLEAN_HARD ? LEFT :
+				       LEFT + rfs_room_beside(fs, 0) / 2;
 }
 
 /*
@@ -706,15 +722,29 @@ static struct cleaner *cleaner_new(const struct rfs_fs *fs)
 	return NULL;
 }
 
-/* Victims, up to RFS_VICTIMS; -ENOENT if there is none */
+/*
+ * Victims, up to RFS_VICTIMS; -ENOENT if there is none; STOP: not all of them were
+ * gone through, so the next round has the rest.
+ */
 static int clean_more(struct rfs_fs *fs, struct cleaner *c, enum rfs_clean how)
 {
-	u32 nr[RFS_VICTIMS], n = victims(fs, how, nr), i;
+	int ret = 0;
 
-	for (i = 0; i < n; i++)
-		rfs_saw_victim(fs, nr[i]);
-	fs->stats.victims += n;
-	return n ? move_all(fs, c, nr, n) : -ENOENT;
+	c->now = rfs_now(fs);
+	if (how == RFS_CLEAN_NOW && fs->free_zones + 1 < fs->low_zones)
+		how = RFS_CLEAN_HARD;	/* the cheapest first */
+	c->victims = victims(fs, how, c->victim);
+	if (!c->victims)
+		return -ENOENT;
+	for (c->done = 0; c->done < c->victims; c->done++)
+		rfs_saw_victim(fs, c->victim[c->done]);
+	fs->stats.victims += c->victims;
+	for (c->done = 0; c->done < c->victims; c->done++) {
+		ret = move_victim(fs, c, c->victim[c->done]);
+		if (ret)
+			break;
+	}
+	return ret;
 }
 
 /*
@@ -727,7 +757,7 @@ static int clean_end(struct rfs_fs *fs, struct cleaner *c, int ret)
 	u32 i;
 	int error;
 
-	if (none)
+	if (none || ret == STOP)
 		ret = 0;
 	for (i = 0; !ret && i < c->shared; i++)
 		if (c->filling[i])
@@ -740,6 +770,8 @@ static int clean_end(struct rfs_fs *fs, struct cleaner *c, int ret)
 		error = land_next(fs, c);
 		ret = ret ? ret : error;
 	}
+	for (; c->done < c->victims; c->done++)
+		fs->zone[c->victim[c->done]].cleaning = false;
 	for (i = RFS_CP_ZONES; i < fs->geo.zones; i++) {
 		struct rfs_zone_info *z = &fs->zone[i];
 
@@ -752,17 +784,6 @@ static int clean_end(struct rfs_fs *fs, struct cleaner *c, int ret)
 	if (victims && fs->teeth & RFS_TEETH_RESET)
 		rfs_free_zones(fs);
 	return !ret && none ? -ENOENT : ret;
-}
-
-int rfs_clean(struct rfs_fs *fs, enum rfs_clean how)
-{
-	struct cleaner *c = cleaner_new(fs);
-	int ret = -ENOMEM;
-
-	if (c)
-		ret = clean_end(fs, c, clean_more(fs, c, how));
-	cleaner_free(c);
-	return ret;
 }
 
 /* Free zones below which cleaning begins */
@@ -808,6 +829,11 @@ static u32 to_be_free(const struct rfs_fs *fs)
 	return n;
 }
 
+static bool clean_wanted(const struct rfs_fs *fs)
+{
+	return fs->free_zones + to_be_free(fs) < clean_up_to(fs);
+}
+
 /*
  * Zones of which little is in use are cleaned in idle time, since the same has to
  * be done later while somebody waits: until half of all are free, so that what
@@ -824,15 +850,22 @@ bool rfs_idle_due(const struct rfs_fs *fs)
 	       victim(fs, RFS_CLEAN_IDLE, rfs_now(fs));
 }
 
-/* What copies may take: not what is owed, nor what a check-point may need */
-static u64 room_for_copies(const struct rfs_fs *fs)
+int rfs_clean(struct rfs_fs *fs, enum rfs_clean how)
 {
-	u64 room = (u64)fs->free_zones * le32_to_cpu(fs->super.zone_cap);
-	u64 taken = rfs_pages_of(fs, fs->owed) + fs->imap_blocks +
-		    2ULL * (fs->dirty.count + fs->timb_blocks +
-			    fs->ztab_blocks);
+	struct cleaner *c = cleaner_new(fs);
+	bool none;
+	int ret;
 
-	return room > taken ? room - taken : 0;
+	if (!c)
+		return -ENOMEM;
+	c->least = leave(fs, how);
+	do {	/* what is above several is written once */
+		ret = clean_more(fs, c, how);
+	} while (!ret && how == RFS_CLEAN_HARD && clean_wanted(fs));
+	none = ret == STOP && !c->any;
+	ret = clean_end(fs, c, ret);
+	cleaner_free(c);
+	return !ret && none ? -ENOSPC : ret;
 }
 
 #define PAYS	4	/* early: times what a check-point writes */
@@ -841,9 +874,9 @@ static u64 room_for_copies(const struct rfs_fs *fs)
 int rfs_clean_some(struct rfs_fs *fs, enum rfs_clean how)
 {
 	u32 cap = le32_to_cpu(fs->super.zone_cap);
-	u64 least = max_t(u64, room_for_copies(fs) / 2, 3 * cap), gain;
 	struct cleaner *c;
 	u32 rounds = 0;
+	u64 gain;
 	int ret = 0;
 
 	if (fs->read_only)
@@ -851,12 +884,12 @@ int rfs_clean_some(struct rfs_fs *fs, enum rfs_clean how)
 	c = cleaner_new(fs);
 	if (!c)
 		return -ENOMEM;
+	c->least = leave(fs, how);
 	while (!ret && (how == RFS_CLEAN_IDLE ? idle_more(fs) && rounds < IDLY :
-			fs->free_zones + to_be_free(fs) < clean_up_to(fs))) {
+						clean_wanted(fs))) {
 		ret = clean_more(fs, c, how);
 		rounds++;
-		if (room_for_copies(fs) < least + c->waiting ||
-		    rfs_dirty_due(fs))
+		if (rfs_dirty_due(fs))
 			break;
 	}
 	ret = clean_end(fs, c, ret);

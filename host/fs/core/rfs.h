@@ -212,8 +212,8 @@ struct rfs_air {
 
 struct rfs_list {
 	struct rfs_buf *first, *last;
+	struct rfs_buf *seen;	/* up to it what is above is dirty, too */
 	u32 count;
-	u32 flat;		/* of them inodes, inode map */
 };
 
 #define RFS_HASH	4096
@@ -465,22 +465,16 @@ static inline u64 rfs_used(const struct rfs_fs *fs)
 int rfs_free_zones(struct rfs_fs *fs);
 /* Zones that are free and could not be reset yet */
 void rfs_reset_free(struct rfs_fs *fs);
-/* Dirty metadata blocks at which operations wait for a check-point */
-u32 rfs_dirty_most(const struct rfs_fs *fs);
-/* Is that reached? It is never less than dirty_max, which most ask first. */
-static inline bool rfs_dirty_full(const struct rfs_fs *fs)
-{
-	return fs->dirty.count >= fs->dirty_max &&
-	       fs->dirty.count >= rfs_dirty_most(fs);
-}
-
-/* So much is dirty, long before others wait, that a check-point is to come. */
-bool rfs_dirty_due(const struct rfs_fs *fs);
-bool rfs_checkpoint_due(const struct rfs_fs *fs);
 /* Pages that so many blocks may take: without page metadata, alone, two each */
 static inline u64 rfs_pages_of(const struct rfs_fs *fs, u64 blocks)
 {
 	return fs->geo.oob_bytes ? blocks : 2 * blocks;
+}
+
+/* Blocks that so many pages have room for, however they come */
+static inline u64 rfs_blocks_in(const struct rfs_fs *fs, u64 pages)
+{
+	return fs->geo.oob_bytes ? pages : pages / 2;
 }
 
 bool rfs_room_low(const struct rfs_fs *fs, u32 blocks);
@@ -499,6 +493,44 @@ int rfs_fly(struct rfs_fs *fs, u32 stream, const void *data,
 int rfs_land(struct rfs_fs *fs);	/* until all of these have */
 /* And the summaries that have become due, also after an error */
 int rfs_land_sums(struct rfs_fs *fs);
+
+/* dirty.c */
+/*
+ * All that is above a dirty block is dirty, too, as it will be by the check-point:
+ * fs->dirty.count is what that writes, but for tables and summaries.
+ */
+void rfs_make_above_dirty(struct rfs_fs *fs);
+static inline void rfs_dirty_above(struct rfs_fs *fs)
+{
+	if (fs->dirty.seen != fs->dirty.last)
+		rfs_make_above_dirty(fs);
+}
+
+/* Dirty metadata blocks at which operations wait for a check-point */
+u32 rfs_dirty_most(const struct rfs_fs *fs);
+/* Is that reached? With all the reserve free it is no less than dirty_max. */
+static inline bool rfs_dirty_full(const struct rfs_fs *fs)
+{
+	return (fs->dirty.count >= fs->dirty_max ||
+		fs->free_zones < fs->low_zones) &&
+	       fs->dirty.count >= rfs_dirty_most(fs);
+}
+
+/* So much is dirty, long before others wait, that a check-point is to come. */
+bool rfs_dirty_due(const struct rfs_fs *fs);
+bool rfs_checkpoint_due(const struct rfs_fs *fs);
+/*
+ * Blocks that may become dirty beside what is, and so many copies, so that a zone is
+ * still free after the check-point
+ */
+u64 rfs_room_beside(const struct rfs_fs *fs, u64 copies);
+#define RFS_ABOVE	7	/* blocks, of one behind 16 TB: also of the inode map */
+
+/*
+ * Pages of files that may be on their way while nobody looks at what is dirty: each
+ * may be the only block of nodes of its own.
+ */
+u32 rfs_pages_at_once(const struct rfs_fs *fs);
 
 /* cache.c */
 struct rfs_buf *rfs_buf_find(struct rfs_fs *fs, u8 type, u32 ino, u64 off);

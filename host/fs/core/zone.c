@@ -444,23 +444,31 @@ static void fill_up(struct rfs_fs *fs, u32 zone)
 	fs->window_blocks++;
 }
 
+static bool has_room(const struct rfs_fs *fs, u32 stream)
+{
+	const struct rfs_tail *tail = &fs->tail[fs->tail_of[stream]];
+
+	return tail->zone && fit(fs, tail, 1);
+}
+
 /*
  * A group's zone is not opened with one of the last free zones while another
- * group has room: so data needs no more of these than with one group.
+ * group has room: so data needs no more of these than with one group. Nor is the
+ * last of all for metadata, so that a check-point finds room as long as there is
+ * some in the zones it goes to.
  */
 static u32 with_room(const struct rfs_fs *fs, u32 stream)
 {
-	u32 i = fs->policy.groups;
-	const struct rfs_tail *tail = &fs->tail[fs->tail_of[stream]];
+	bool data = stream >= RFS_S_DATA;
+	u32 first = data ? RFS_S_DATA : 0, i;
 
-	if (stream < RFS_S_DATA || fs->free_zones >= fs->low_zones ||
-	    (tail->zone && fit(fs, tail, 1)))
+	if (fs->free_zones >= (data ? fs->low_zones : 2) ||
+	    has_room(fs, stream))
 		return stream;
-	while (i-- > 0) {
-		tail = &fs->tail[fs->tail_of[RFS_S_DATA + i]];
-		if (tail->zone && fit(fs, tail, 1))
-			return RFS_S_DATA + i;
-	}
+	i = data ? RFS_S_DATA + fs->policy.groups : RFS_S_DATA;
+	while (i-- > first)
+		if (has_room(fs, i))
+			return i;
 	return stream;
 }
 
@@ -732,47 +740,6 @@ void rfs_reset_free(struct rfs_fs *fs)
 	}
 }
 
-#define DIRTY_MORE	8192	/* blocks in memory, and how long a check-point is */
-
-/*
- * The reserve has 2 blocks for each of dirty_max. Where more zones are free than
- * that, what is owed and the log in memory, there is room for more: a check-point
- * writes up to 6 blocks for a dirty one, an index node with all above it and its
- * inode, for which 8 are counted on; for blocks of inodes 2. Fewer check-points
- * write less.
- */
-u32 rfs_dirty_most(const struct rfs_fs *fs)
-{
-	u64 cap = le32_to_cpu(fs->super.zone_cap);
-	u64 log = DIV_ROUND_UP(rfs_pages_of(fs, fs->log_most), cap);
-	u64 kept = (fs->low_zones + log) * cap + rfs_pages_of(fs, fs->owed);
-	u64 free = fs->free_zones * cap;
-	u32 most = min(4 * fs->dirty_max, (u32)DIRTY_MORE);
-	u32 deep = fs->dirty.count - fs->dirty.flat;
-	u64 more, blocks;
-
-	if (free <= kept || most <= fs->dirty_max)
-		return fs->dirty_max;
-	more = (free - kept) / rfs_pages_of(fs, 2);
-	/* of those that are more than the reserve has room for */
-	deep = deep > fs->dirty_max ? deep - fs->dirty_max : 0;
-	blocks = more >= 4ULL * deep ? more - 3ULL * deep : more / 4;
-	return min_t(u64, most, fs->dirty_max + blocks);
-}
-
-bool rfs_dirty_due(const struct rfs_fs *fs)
-{
-	u32 half = fs->dirty_max / 2;
-
-	return fs->dirty.count >= half &&
-	       fs->dirty.count >= rfs_dirty_most(fs) - half;
-}
-
-bool rfs_checkpoint_due(const struct rfs_fs *fs)
-{
-	return fs->window_blocks >= fs->window_max || rfs_dirty_due(fs);
-}
-
 /* Fewer zones are free than what is owed, `blocks` more and the rest need. */
 bool rfs_room_low(const struct rfs_fs *fs, u32 blocks)
 {
@@ -803,7 +770,8 @@ int rfs_make_room(struct rfs_fs *fs, u32 blocks, u32 more)
 
 	if (fs->read_only)
 		return -EROFS;
-	if (!fs->threaded && rfs_checkpoint_due(fs)) {
+	rfs_dirty_above(fs);
+	if (!fs->threaded && (rfs_checkpoint_due(fs) || rfs_dirty_full(fs))) {
 		ret = rfs_checkpoint(fs, 0);
 		if (ret)
 			return ret;
@@ -817,8 +785,9 @@ int rfs_make_room(struct rfs_fs *fs, u32 blocks, u32 more)
 			return -ENOSPC;
 		before = fs->free_zones;
 		ret = rfs_clean(fs, how);
-		if (ret && ret != -ENOENT)
-			return ret;
+		if (ret && ret != -ENOENT && (ret != -ENOSPC ||
+					      !fs->dirty.count))
+			return ret;	/* so it would stay */
 		ret = rfs_checkpoint(fs, 0);
 		if (ret)
 			return ret;

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * How much may be dirty: what a check-point writes has to find room, on a full
+ * volume too (C.3, rule 8; "Bounds" in doc/design.md).
+ */
+#include "rfs.h"
+
+#define SPARE_ZONES	2	/* for cleaning, after the check-point */
+#define DIRTY_LEAST	16	/* blocks: a few may always be */
+#define DIRTY_MORE	8192	/* blocks in memory, and how long a check-point is */
+
+/* The block with the pointer to a dirty one; NULL: none, or it cannot be had. */
+static struct rfs_buf *holder_of(struct rfs_fs *fs, const struct rfs_buf *buf)
+{
+	u64 off = buf->off & ((1ULL << 56) - 1);
+	u32 level = buf->type == RFS_INDEX ? buf->off >> 56 : 0;
+	struct rfs_buf *holder = NULL;
+	struct rfs_ptr *slot;
+	struct rfs_dinode *di;
+	int ret;
+
+	switch (buf->type) {
+	case RFS_DIR:
+	case RFS_QUOTA:
+	case RFS_INDEX:
+		/* the check-point would make what nodes a directory lacks */
+		ret = rfs_map_slot(fs, buf->ino, level, off, true, &slot,
+				   &holder);
+		return ret || !slot ? NULL : holder;
+	case RFS_XATTR:
+		return rfs_iget(fs, buf->ino, &di, &holder) ? NULL : holder;
+	case RFS_INODES:
+		return rfs_imap_get(fs, off / RFS_MAP_ENTRIES, false, &holder) ?
+		       NULL : holder;
+	}
+	return NULL;
+}
+
+/*
+ * In the order in which they became dirty, so that each is looked at once. What
+ * cannot be read now does not fail whoever comes by, but the check-point.
+ */
+void rfs_make_above_dirty(struct rfs_fs *fs)
+{
+	struct rfs_list *dirty = &fs->dirty;
+
+	while (dirty->seen != dirty->last) {
+		struct rfs_buf *buf = dirty->seen ? dirty->seen->next :
+						    dirty->first, *holder;
+
+		dirty->seen = buf;
+		holder = holder_of(fs, buf);
+		if (holder && !holder->dirty)
+			rfs_buf_dirty(fs, holder);
+	}
+}
+
+/* Pages that are left in zones of streams, the last two of each for summaries */
+static u64 tail_room(const struct rfs_fs *fs, u32 first, u32 last)
+{
+	u64 pages = 0;
+	u32 i;
+
+	for (i = first; i <= last; i++) {
+		u32 nr = fs->tail[i].zone;
+		const struct rfs_zone_info *z = &fs->zone[nr];
+
+		if (nr && z->cond == RFS_DEV_OK && z->wp + 2 < z->cap)
+			pages += z->cap - z->wp - 2;
+	}
+	return pages;
+}
+
+/*
+ * Blocks of metadata that there is room for now, beside so many of data, what was
+ * promised, the log in memory, inode map and tables, but for so many zones. Of
+ * each 64 blocks one is a summary.
+ */
+static u64 room(const struct rfs_fs *fs, u64 data, u32 zones)
+{
+	u64 kept = fs->log_most + fs->timb_blocks + fs->ztab_blocks;
+	u32 groups = min(fs->policy.groups, fs->data_tails);
+	u64 have = tail_room(fs, RFS_S_DATA, RFS_S_DATA + groups - 1), pages;
+	u64 cap = le32_to_cpu(fs->super.zone_cap);
+
+	data = rfs_pages_of(fs, data + data / 32);
+	zones += rfs_pages_of(fs, fs->owed) / cap;
+	if (data > have) {
+		zones += DIV_ROUND_UP(data - have, cap);
+		if (fs->free_zones < zones)
+			return 0;
+	}
+	pages = tail_room(fs, 0, RFS_S_DATA - 1);
+	if (fs->free_zones > zones)
+		pages += (fs->free_zones - zones) * cap;
+	pages = rfs_blocks_in(fs, pages - pages / 32);
+	return pages > kept ? pages - kept : 0;
+}
+
+/*
+ * dirty_max, if there is room for it, as there is in the reserve, beside pages of
+ * files that are on their way. More where zones are left for cleaning after it:
+ * fewer check-points write less.
+ */
+u32 rfs_dirty_most(const struct rfs_fs *fs)
+{
+	u32 most = min(4 * fs->dirty_max, (u32)DIRTY_MORE);
+	u64 way = fs->dirty_max / 2 + DIRTY_LEAST, blocks, more;
+
+	blocks = min_t(u64, room(fs, 0, 1), fs->dirty_max + way);
+	more = min_t(u64, room(fs, 0, SPARE_ZONES), most + way);
+	blocks = max(blocks, more);
+	return blocks > way + DIRTY_LEAST ? blocks - way : DIRTY_LEAST;
+}
+
+bool rfs_dirty_due(const struct rfs_fs *fs)
+{
+	u32 half = fs->dirty_max / 2;
+
+	return fs->dirty.count >= half &&
+	       fs->dirty.count + half >= rfs_dirty_most(fs);
+}
+
+bool rfs_checkpoint_due(const struct rfs_fs *fs)
+{
+	return fs->window_blocks >= fs->window_max || rfs_dirty_due(fs);
+}
+
+u64 rfs_room_beside(const struct rfs_fs *fs, u64 copies)
+{
+	u64 blocks = room(fs, copies, 1);
+
+	return blocks > fs->dirty.count ? blocks - fs->dirty.count : 0;
+}
+
+u32 rfs_pages_at_once(const struct rfs_fs *fs)
+{
+	u64 cap = le32_to_cpu(fs->super.zone_cap), blocks = fs->dirty_max / 2;
+
+	if (fs->free_zones > fs->low_zones)
+		blocks += (fs->free_zones - fs->low_zones) * cap;
+	return max_t(u64, blocks / RFS_ABOVE, 1);
+}
