@@ -55,7 +55,7 @@ static bool zones_lack(struct rfsm *m)
 	return lack;
 }
 
-#define FUTILE	16	/* rounds without a gain, then there is none */
+#define FUTILE	8	/* rounds without a gain, then there is none */
 
 static int clean(struct rfsm *m, enum rfs_clean how)
 {

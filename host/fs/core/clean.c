@@ -80,6 +80,7 @@ struct cleaner {
 	u32 reading;		/* of those in the queue, the last */
 	u32 waiting;		/* blocks that have no place yet */
 	u64 least;		/* blocks, the room that is left for others */
+	u32 kept;		/* and zones */
 	u32 victim[RFS_VICTIMS];
 	u32 victims, done;	/* of them, those that were gone through */
 	bool any;		/* block that was looked at */
@@ -495,7 +496,7 @@ static int move(struct rfs_fs *fs, struct cleaner *c, const struct rfs_oob *from
 		u64 addr)
 {
 	rfs_dirty_above(fs);
-	if (rfs_room_beside(fs, c->waiting + 1) < c->least)
+	if (rfs_room_beside(fs, c->waiting + 1, c->kept) < c->least)
 		return STOP;
 	c->any = true;
 	if (from->type == RFS_DATA)
@@ -694,7 +695,7 @@ static u64 leave(struct rfs_fs *fs, enum rfs_clean how)
 {
 	rfs_dirty_above(fs);
 	return how == RFS_CLEAN_HARD ? LEFT :
-				       LEFT + rfs_room_beside(fs, 0) / 2;
+				       LEFT + rfs_room_beside(fs, 0, 1) / 2;
 }
 
 /*
@@ -736,6 +737,7 @@ static int clean_more(struct rfs_fs *fs, struct cleaner *c, enum rfs_clean how)
 	c->victims = victims(fs, how, c->victim);
 	if (!c->victims)
 		return -ENOENT;
+	c->kept = how != RFS_CLEAN_HARD;
 	for (c->done = 0; c->done < c->victims; c->done++)
 		rfs_saw_victim(fs, c->victim[c->done]);
 	fs->stats.victims += c->victims;
@@ -850,6 +852,12 @@ bool rfs_idle_due(const struct rfs_fs *fs)
 	       victim(fs, RFS_CLEAN_IDLE, rfs_now(fs));
 }
 
+/* Would a check-point change anything? Each takes some of what room is left. */
+static bool worth(const struct rfs_fs *fs)
+{
+	return fs->dirty.count || to_be_free(fs);
+}
+
 int rfs_clean(struct rfs_fs *fs, enum rfs_clean how)
 {
 	struct cleaner *c = cleaner_new(fs);
@@ -865,7 +873,7 @@ int rfs_clean(struct rfs_fs *fs, enum rfs_clean how)
 	none = ret == STOP && !c->any;
 	ret = clean_end(fs, c, ret);
 	cleaner_free(c);
-	return !ret && none ? -ENOSPC : ret;
+	return !ret && none && !worth(fs) ? -ENOSPC : ret;
 }
 
 #define PAYS	4	/* early: times what a check-point writes */
@@ -876,6 +884,7 @@ int rfs_clean_some(struct rfs_fs *fs, enum rfs_clean how)
 	u32 cap = le32_to_cpu(fs->super.zone_cap);
 	struct cleaner *c;
 	u32 rounds = 0;
+	bool none;
 	u64 gain;
 	int ret = 0;
 
@@ -892,10 +901,13 @@ int rfs_clean_some(struct rfs_fs *fs, enum rfs_clean how)
 		if (rfs_dirty_due(fs))
 			break;
 	}
+	none = ret == STOP && !c->any;
 	ret = clean_end(fs, c, ret);
 	cleaner_free(c);
 	if (ret && ret != -ENOENT)
 		return ret;
+	if (none && !worth(fs))
+		return how <= RFS_CLEAN_EARLY ? -ENOENT : -ENOSPC;
 	gain = (u64)to_be_free(fs) * cap;
 	return how == RFS_CLEAN_EARLY &&
 	       (!gain || gain < PAYS * (u64)fs->dirty.count) ? -ENOENT : 0;

@@ -126,9 +126,9 @@ bool rfs_checkpoint_due(const struct rfs_fs *fs)
 	return fs->window_blocks >= fs->window_max || rfs_dirty_due(fs);
 }
 
-u64 rfs_room_beside(const struct rfs_fs *fs, u64 copies)
+u64 rfs_room_beside(const struct rfs_fs *fs, u64 copies, u32 zones)
 {
-	u64 blocks = room(fs, copies, 1);
+	u64 blocks = room(fs, copies, zones);
 
 	return blocks > fs->dirty.count ? blocks - fs->dirty.count : 0;
 }

@@ -520,10 +520,10 @@ static inline bool rfs_dirty_full(const struct rfs_fs *fs)
 bool rfs_dirty_due(const struct rfs_fs *fs);
 bool rfs_checkpoint_due(const struct rfs_fs *fs);
 /*
- * Blocks that may become dirty beside what is, and so many copies, so that a zone is
- * still free after the check-point
+ * Blocks that may become dirty beside what is, and so many copies, so that this many
+ * zones are still free after the check-point
  */
-u64 rfs_room_beside(const struct rfs_fs *fs, u64 copies);
+u64 rfs_room_beside(const struct rfs_fs *fs, u64 copies, u32 zones);
 #define RFS_ABOVE	7	/* blocks, of one behind 16 TB: also of the inode map */
 
 /*

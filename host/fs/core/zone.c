@@ -785,9 +785,8 @@ int rfs_make_room(struct rfs_fs *fs, u32 blocks, u32 more)
 			return -ENOSPC;
 		before = fs->free_zones;
 		ret = rfs_clean(fs, how);
-		if (ret && ret != -ENOENT && (ret != -ENOSPC ||
-					      !fs->dirty.count))
-			return ret;	/* so it would stay */
+		if (ret && ret != -ENOENT)
+			return ret;
 		ret = rfs_checkpoint(fs, 0);
 		if (ret)
 			return ret;
