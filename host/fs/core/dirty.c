@@ -73,8 +73,8 @@ static u64 tail_room(const struct rfs_fs *fs, u32 first, u32 last)
 
 /*
  * Blocks of metadata that there is room for now, beside so many of data, what was
- * promised, the log in memory, inode map and tables, but for so many zones. Of
- * each 64 blocks one is a summary.
+ * promised, the log in memory and tables, but for so many zones. One of each 64
+ * blocks is a summary, and of appends that end early one more.
  */
 static u64 room(const struct rfs_fs *fs, u64 data, u32 zones)
 {
