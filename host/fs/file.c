@@ -182,7 +182,14 @@ static int punch(struct inode *inode, loff_t pos, loff_t end, bool keep)
 				 (to << PAGE_SHIFT) - 1);
 	rfsm_do(m, ret, rfs_punch(m->fs, inode->i_ino, from, to, keep));
 	filemap_invalidate_unlock(mapping);
-	return ret;
+	if (ret)
+		return ret;
+	rfsm_lock(m);
+	rfsm_reload(inode);
+	rfsm_unlock(m);
+	/* the record has set both */
+	inode_set_mtime_to_ts(inode, inode_get_ctime(inode));
+	return 0;
 }
 
 /*
@@ -205,6 +212,8 @@ static int reserve(struct inode *inode, loff_t pos, loff_t end)
 	rfsm_lock(m);
 	rfsm_reload(inode);
 	rfsm_unlock(m);
+	/* the record has set both */
+	inode_set_mtime_to_ts(inode, inode_get_ctime(inode));
 	return ret;
 }
 

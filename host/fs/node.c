@@ -213,6 +213,9 @@ int rfsm_write_inode(struct inode *inode, struct writeback_control *wbc)
 		if (!S_ISDIR(inode->i_mode)) {	/* else the core's are newer */
 			di->mtime = ns_of(inode_get_mtime(inode));
 			di->ctime = ns_of(inode_get_ctime(inode));
+			/* pages on their way may have older ones */
+			di->attr_version =
+				cpu_to_le64(rfs_next_version(m->fs, 1));
 		}
 		rfs_buf_dirty(m->fs, buf);
 	}

@@ -758,6 +758,141 @@ TEST(times_set_in_flight)
 	end(fs, dev);
 }
 
+/* A transaction of one page, given a version now; it lands with flown(). */
+struct flown {
+	struct rfs_oob oob;
+	struct rfs_place place;
+	bool hole;
+};
+
+static void fly(struct rfs_fs *fs, u32 ino, u64 at, u64 time, struct flown *f)
+{
+	struct rfs_txn txn;
+	u32 n = 1, stream;
+
+	CHECK_EQ(rfs_promise(fs, ino, at, &f->hole), 0);
+	CHECK_EQ(rfs_begin(fs, ino, at, 1, RFS_BLOCK_BYTES, time, &txn), 0);
+	CHECK_EQ(rfs_fill(fs, &txn, 0, &n, &f->oob, &stream), 0);
+	rfs_oob_seal(&f->oob, block);
+	CHECK_EQ(rfs_place(fs, stream, 1, false, &f->place), 0);
+}
+
+static void flown(struct rfs_fs *fs, struct memdev *dev, u32 ino,
+		  const struct flown *f)
+{
+	const void *data = block;
+	u64 addr;
+
+	CHECK_EQ(memdev_ops.append(dev, f->place.zone, 1, &data, &f->oob,
+				   &addr), 0);
+	rfs_placed(fs, &f->place, &f->oob, addr, 0);
+	CHECK_EQ(rfs_done(fs, &f->oob, 1, &addr), 0);
+	rfs_unpromise(fs, ino, 1, f->hole);
+}
+
+static void expect_times(struct rfs_fs *fs, u32 ino, u64 mtime, u64 ctime)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+
+	CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
+	CHECK_EQ(le64_to_cpu(di->mtime), mtime);
+	CHECK_EQ(le64_to_cpu(di->ctime), ctime);
+}
+
+/* Of two transactions the newer one's time counts, whichever lands last. */
+TEST(times_land_in_any_order)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	struct flown older, newer;
+	u64 now;
+	u32 ino;
+
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	now = memdev_ops.now(dev);
+	fly(fs, ino, 0, now + 1000, &older);
+	fly(fs, ino, 1, now + 2000, &newer);
+	flown(fs, dev, ino, &newer);
+	flown(fs, dev, ino, &older);
+	expect_times(fs, ino, now + 2000, now + 2000);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	rfs_drop(fs);
+	fs = mount(dev);
+	expect_times(fs, ino, now + 2000, now + 2000);
+	end(fs, dev);
+}
+
+/* What a record makes of times, and then a power cut: a page is older. */
+static void times_after(int (*change)(struct rfs_fs *fs, u32 ino), bool mtime)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	struct flown page;
+	u64 now, before, changed;
+	u32 ino;
+
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	now = memdev_ops.now(dev);
+	fly(fs, ino, 0, now, &page);
+	flown(fs, dev, ino, &page);
+	before = now;
+	while (memdev_ops.now(dev) <= now + 1000)
+		;
+	CHECK_EQ(change(fs, ino), 0);
+	CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
+	changed = le64_to_cpu(di->ctime);
+	CHECK(changed > now + 1000);
+	if (mtime)
+		before = changed;
+	expect_times(fs, ino, before, changed);
+	CHECK_EQ(rfs_fsync(fs, ino), 0);
+	rfs_drop(fs);
+	fs = mount(dev);
+	CHECK(fs->recovered.pages_applied);
+	expect_times(fs, ino, before, changed);
+	end(fs, dev);
+}
+
+static int then_reserve(struct rfs_fs *fs, u32 ino)
+{
+	u64 from = 10;
+
+	return rfs_reserve(fs, ino, &from, 20);
+}
+
+static int then_punch(struct rfs_fs *fs, u32 ino)
+{
+	return rfs_punch(fs, ino, 10, 20, false);
+}
+
+static int then_link(struct rfs_fs *fs, u32 ino)
+{
+	return rfs_link(fs, 2, "g", ino);
+}
+
+static int then_rename(struct rfs_fs *fs, u32 ino)
+{
+	(void)ino;
+	return rfs_rename(fs, 2, "f", 2, "g", 0, NULL);
+}
+
+static int then_setxattr(struct rfs_fs *fs, u32 ino)
+{
+	return rfs_xattr_set(fs, ino, "user.a", "b", 1, 0, 0);
+}
+
+TEST(times_of_records)
+{
+	times_after(then_reserve, true);
+	times_after(then_punch, true);
+	times_after(then_link, false);
+	times_after(then_rename, false);
+	times_after(then_setxattr, false);
+}
+
 /* Sent again with more in it, a log block would be there twice, and differ */
 TEST(log_that_cannot_be_written)
 {

@@ -163,6 +163,26 @@ int rfs_begin(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u32 len, u64 time,
 	return 0;
 }
 
+/*
+ * A page has the file's mtime with it. A record or another transaction that set
+ * mtime after this page got its version is newer, in whatever order they land.
+ * Records of names and extended attributes set ctime alone, which only grows.
+ */
+void rfs_date(struct rfs_dinode *di, const struct rfs_oob *oob)
+{
+	s64 time = le64_to_cpu(oob->time);
+
+	if (le64_to_cpu(oob->version) <= le64_to_cpu(di->attr_version))
+		return;
+	di->attr_version = oob->version;
+	/* as it was set by utimes(2): the record had another ctime */
+	if (di->mtime == oob->time)
+		return;
+	di->mtime = oob->time;
+	if (time > (s64)le64_to_cpu(di->ctime))
+		di->ctime = oob->time;
+}
+
 int rfs_done(struct rfs_fs *fs, const struct rfs_oob *oob, u32 n,
 	     const u64 *addr)
 {
@@ -180,11 +200,7 @@ int rfs_done(struct rfs_fs *fs, const struct rfs_oob *oob, u32 n,
 	end = (block + n - 1) * RFS_BLOCK_BYTES + le16_to_cpu(oob[n - 1].len);
 	if (end > le64_to_cpu(di->size))
 		di->size = cpu_to_le64(end);
-	/* attributes that were set since are newer, as recovery has it */
-	if (le64_to_cpu(oob->version) > le64_to_cpu(di->attr_version)) {
-		di->mtime = oob->time;
-		di->ctime = oob->time;
-	}
+	rfs_date(di, oob);
 	di->last_write = cpu_to_le64(time);
 	di->wcount = cpu_to_le64(le64_to_cpu(di->wcount) + n);
 	rfs_buf_dirty(fs, buf);

@@ -446,9 +446,11 @@ static int apply_reserve(struct rfs_fs *fs, const struct rfs_rec *rec)
 	if (!S_ISREG(le32_to_cpu(di->mode)) || to - from > RESERVE_MAX)
 		return -EUCLEAN;
 	ret = rfs_map_reserve(fs, ino, from, to);
-	if (!ret)
-		touch(fs, di, buf, rec, false);
-	return ret;
+	if (ret)
+		return ret;
+	di->attr_version = rec->version;
+	touch(fs, di, buf, rec, true);
+	return 0;
 }
 
 static int apply_free(struct rfs_fs *fs, u32 ino)

@@ -840,6 +840,8 @@ int rfs_fill(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from, u32 *n,
 /* n blocks of a transaction are where addr says */
 int rfs_done(struct rfs_fs *fs, const struct rfs_oob *oob, u32 n,
 	     const u64 *addr);
+/* mtime and ctime of a file that has this page, unless it has newer ones */
+void rfs_date(struct rfs_dinode *di, const struct rfs_oob *oob);
 /* n whole blocks as one transaction; len: valid bytes of the last */
 int rfs_write(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
 	      const void *const *data, u32 len);

@@ -361,7 +361,7 @@ struct rfs_node {
  * @mtime: ns since 1970
  * @ctime: ns since 1970
  * @btime: creation, ns since 1970
- * @attr_version: version of the last change of size or attributes
+ * @attr_version: version of the record or page that set mtime last
  * @wcount: block writes since it was created (SFS 3.3, file hotness)
  * @last_write: of any of its blocks, ns since 1970
  * @height: of its index tree; 0: @root is block 0
