@@ -1278,6 +1278,57 @@ TEST(epochs)
 	memdev_free(dev);
 }
 
+/* A volume whose pages, log or check-points have the last numbers there are */
+static void made_with(u64 version, u64 lsn, u64 seq, bool checkpoint)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	struct rfs_report report = { 0 };
+	struct rfs_rescue out;
+	u32 ino;
+
+	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "f", &file, &ino), 0);
+	put(fs, ino, 0, 7, 4096);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	fs->version = max(fs->version, version);
+	fs->lsn = max(fs->lsn, lsn);
+	fs->cp_seq = max(fs->cp_seq, seq);
+	put(fs, ino, 1, 8, 4096);
+	CHECK_EQ(rfs_truncate(fs, ino, 100000, true), 0);
+	CHECK_EQ(rfs_fsync(fs, ino), 0);
+	if (checkpoint)
+		CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	rfs_drop(fs);
+	CHECK_EQ(rfs_mount(&memdev_ops, dev, &geometry, false, 0, &fs),
+		 -EUCLEAN);
+	/* what is there can be read, and what is older be had again */
+	fs = mount_ro(dev);
+	expect(fs, ino, 0, 7, 4096);
+	rfs_drop(fs);
+	CHECK_EQ(rfs_rescan(&memdev_ops, dev, &geometry, &report, &out, &fs),
+		 0);
+	expect(fs, ino, 0, 7, 4096);
+	CHECK_EQ(rfs_unmount(fs), 0);
+	fs = mount(dev);
+	expect(fs, ino, 0, 7, 4096);
+	end(fs, dev);
+}
+
+TEST(last_numbers_are_refused)
+{
+	static const u64 versions[] = { 0xfffffULL << RFS_EPOCH_SHIFT,
+					~0ULL - 1000, 0 };
+	u32 i;
+
+	for (i = 0; i < 2; i++) {
+		made_with(versions[i], 0, 0, false);
+		made_with(versions[i], 0, 0, true);
+	}
+	made_with(0, RFS_LSN_END, 0, false);
+	made_with(0, RFS_LSN_END, 0, true);
+	made_with(0, 0, ~0ULL - 1, true);
+}
+
 TEST(checkpoint_zone_fails)
 {
 	struct memdev *dev = new_dev(&geometry);

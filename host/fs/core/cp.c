@@ -600,7 +600,7 @@ static int load_ending(struct rfs_fs *fs, u64 addr, u32 before,
 	*out = NULL;
 	if (ret || !rfs_head_ok(&last->head, fs->volume, RFS_CP))
 		return 0;
-	fs->version = max(fs->version, le64_to_cpu(last->head.stamp) + 1);
+	rfs_version_seen(fs, le64_to_cpu(last->head.stamp));
 	if (le64_to_cpu(last->head.off) + 1 != blocks || blocks > before)
 		return 0;
 	cp = rfs_alloc((size_t)blocks * RFS_BLOCK_BYTES);

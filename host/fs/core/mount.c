@@ -135,6 +135,8 @@ static int load(struct rfs_fs *fs, bool read_only)
 		ret = rfs_cp_load(fs);
 	if (!ret)
 		ret = rfs_recover(fs);
+	if (!ret && !read_only && !rfs_numbers_left(fs))
+		ret = -EUCLEAN;
 	if (ret)
 		return ret;
 	fs->version = ((fs->version >> RFS_EPOCH_SHIFT) + 1) << RFS_EPOCH_SHIFT;

@@ -108,7 +108,9 @@ static int note_page(struct rfs_fs *fs, struct pages *p,
 
 	if (stamp < fs->cp_version)
 		return 1;
-	fs->version = max(fs->version, stamp + 1);
+	if (fs->rescuing && stamp >= RFS_VERSION_END)
+		return 0;	/* no mount has made it */
+	rfs_version_seen(fs, stamp);
 	fs->recovered.pages_window++;
 	/* what a check-point left that was not finished keeps no zone */
 	if (!z->window && (oob->type == RFS_DATA || oob->type == RFS_LOG)) {
@@ -182,7 +184,7 @@ static int scan_summaries(struct rfs_fs *fs, struct pages *p, u32 nr, u32 from,
 			tables = at + le16_to_cpu(sum->head.count);
 			continue;
 		}
-		fs->version = max(fs->version, le64_to_cpu(sum->head.stamp) + 1);
+		rfs_version_seen(fs, le64_to_cpu(sum->head.stamp));
 		ret = scan_listed(fs, p, z, sum, start + at, z->wp - at - 1,
 				  block + RFS_BLOCK_BYTES);
 		if (ret < 0)
@@ -303,7 +305,7 @@ static int replay_record(struct rfs_fs *fs, const struct rfs_rec *rec)
 	if (sizeof(*rec) + len1 + len2 > le32_to_cpu(rec->bytes) ||
 	    len1 > RFS_NAME_MAX)
 		return -EUCLEAN;
-	fs->version = max(fs->version, le64_to_cpu(rec->version) + 1);
+	rfs_version_seen(fs, le64_to_cpu(rec->version));
 	ret = fs->rescuing ? make_way(fs, rec) : 0;
 	if (!ret)
 		ret = rfs_apply(fs, rec, name, name + len1);
@@ -372,7 +374,8 @@ static int replay(struct rfs_fs *fs, const struct pages *p,
 	}
 	fs->recovered.log_gap = p->logs - i;
 	/* numbers beyond the gap are not used again */
-	fs->lsn = p->logs ? max(next, p->log[p->logs - 1].lsn + 1) : next;
+	fs->lsn = p->logs ? max(next, min(p->log[p->logs - 1].lsn,
+					  RFS_LSN_END) + 1) : next;
 	return 0;
 }
 

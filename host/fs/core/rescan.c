@@ -135,10 +135,14 @@ static int note_page(struct rescan *r, const struct rfs_oob *oob, u64 addr,
 	const struct rfs_head *head = block;
 	u64 stamp = le64_to_cpu(oob->stamp);
 
+	/* also of one that is left out: the zone is not free until it is reset */
+	r->newest[zone] = max(r->newest[zone], stamp);
+	/* no mount has made it, and there would be no number after it */
+	if (stamp >= RFS_VERSION_END)
+		return 0;
 	r->out->pages++;
 	r->there[addr / 8] |= 1 << addr % 8;
 	r->last = max(r->last, stamp);
-	r->newest[zone] = max(r->newest[zone], stamp);
 	if (oob->type != RFS_SUMMARY && r->stream[zone] != RFS_S_IMAP)
 		r->stream[zone] = rfs_stream_of(oob->type);
 	if (oob->type == RFS_DATA || oob->type == RFS_LOG)
@@ -146,7 +150,8 @@ static int note_page(struct rescan *r, const struct rfs_oob *oob, u64 addr,
 	if ((oob->type < RFS_DIR || oob->type > RFS_ZTAB) &&
 	    oob->type != RFS_XATTR && oob->type != RFS_QUOTA)
 		return 0;
-	if (!rfs_head_ok(head, r->fs->volume, oob->type)) {
+	if (!rfs_head_ok(head, r->fs->volume, oob->type) ||
+	    le64_to_cpu(head->stamp) >= RFS_VERSION_END) {
 		r->out->bad_meta++;
 		return 0;
 	}
@@ -213,6 +218,9 @@ static void scan_checkpoints(struct rescan *r, u32 nr)
 		if (fs->ops->read(fs->dev, (u64)nr * fs->geo.zone_blocks + at,
 				  r->block, NULL) ||
 		    !rfs_head_ok(&cp->head, fs->volume, RFS_CP))
+			continue;
+		if (le64_to_cpu(cp->head.stamp) >= RFS_VERSION_END ||
+		    (!cp->head.off && le64_to_cpu(cp->seq) >= RFS_SEQ_END))
 			continue;
 		r->last = max(r->last, le64_to_cpu(cp->head.stamp));
 		if (!cp->head.off)
@@ -541,14 +549,33 @@ static int choose(struct rescan *r)
 static int finish(struct rfs_fs *fs)
 {
 	u32 nr;
+	int ret;
 
 	fs->rescuing = false;
 	fs->version = ((fs->version >> RFS_EPOCH_SHIFT) + 1) << RFS_EPOCH_SHIFT;
+	/* stamps tell its blocks from those that had the same numbers */
+	if (fs->lsn >= RFS_LSN_END)
+		fs->lsn = 0;
 	rfs_resume_zones(fs);
 	for (nr = 0; nr < RFS_CP_ZONES; nr++)
 		if (fs->zone[nr].wp)
 			fs->zone[nr].wp = fs->zone[nr].cap;
-	return rfs_checkpoint(fs, 0);
+	ret = rfs_checkpoint(fs, 0);
+	if (ret)
+		return ret;
+	/* the third may hold one with a higher number, which is not to count */
+	for (nr = 0; nr < RFS_CP_ZONES; nr++) {
+		struct rfs_zone_info *z = &fs->zone[nr];
+
+		if (nr == fs->cp_mirror[0] || nr == fs->cp_mirror[1] ||
+		    z->cond != RFS_DEV_OK)
+			continue;
+		ret = fs->ops->reset(fs->dev, nr);
+		if (ret)
+			return ret;
+		z->wp = 0;
+	}
+	return 0;
 }
 
 int rfs_rescan(const struct rfs_dev_ops *ops, void *dev,

@@ -434,6 +434,27 @@ void rfs_policy_set(struct rfs_fs *fs, const struct rfs_policy *policy);
 void rfs_finish_zones(struct rfs_fs *fs);	/* that nobody goes on with */
 u64 rfs_next_version(struct rfs_fs *fs, u32 count);
 /*
+ * It is on the medium: those to come are above it. One at the end of the range
+ * stays there, see rfs_numbers_left(); a rescue leaves it out.
+ */
+static inline void rfs_version_seen(struct rfs_fs *fs, u64 version)
+{
+	if (!fs->rescuing || version < RFS_VERSION_END)
+		fs->version = max(fs->version,
+				  min(version, RFS_VERSION_END) + 1);
+}
+
+/*
+ * Is there room for numbers after those that were found? A volume without it was
+ * mounted a million times, or somebody made it so: it is not written.
+ */
+static inline bool rfs_numbers_left(const struct rfs_fs *fs)
+{
+	return fs->version < RFS_VERSION_END && fs->lsn < RFS_LSN_END &&
+	       fs->cp_seq < RFS_SEQ_END;
+}
+
+/*
  * Appends in flight together, with page metadata: room for up to n blocks, or
  * for all of them, the append, and where they are. Then summaries may be due. A check-point waits
  * until all that were given room are placed and no summary is left.

@@ -67,6 +67,9 @@ enum rfs_type {
  * A counter that overflows carries into the epoch, which is as good.
  */
 #define RFS_EPOCH_SHIFT		44
+/* Those that are used are below it: there must be an epoch after them. */
+#define RFS_VERSION_END		(0xfffffULL << RFS_EPOCH_SHIFT)
+#define RFS_SEQ_END		(1ULL << 62)	/* numbers of check-points, too */
 
 /**
  * struct rfs_oob - page metadata, the backpointer of a block
@@ -144,6 +147,7 @@ struct rfs_head {
 
 /* @addr of blocks that a check-point writes */
 #define RFS_LSN_BITS		40
+#define RFS_LSN_END		((1ULL << RFS_LSN_BITS) - (1U << 20))
 #define RFS_NTH_MAX		((1U << (64 - RFS_LSN_BITS)) - 1)
 
 #define RFS_BODY_BYTES		(RFS_BLOCK_BYTES - sizeof(struct rfs_head))
