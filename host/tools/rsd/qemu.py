@@ -21,7 +21,8 @@ from rsd.progress import Progress, Step
 from rsd.steps import run_logged
 
 CONFIGURE = (
-    "--target-list=x86_64-softmmu --without-default-features --enable-tcg --enable-kvm "
+    "--target-list=x86_64-softmmu --without-default-devices --with-devices-x86_64=rsd "
+    "--without-default-features --enable-tcg --enable-kvm "
     "--enable-fdt=system --disable-docs --disable-install-blobs --disable-download "
     "--disable-werror --disable-debug-info"
 ).split()
