@@ -39,7 +39,8 @@ static u32 pick(u32 n)
 
 static void make(struct memdev *dev)
 {
-	static const u8 uuid[16] = "fuzzed volume 1";
+	static const struct rfs_id id = { "fuzzed volume 1", "a key for hashes",
+						  "a key to be safe" };
 	struct rfs_new file = { .mode = S_IFREG | 0644 };
 	struct rfs_new dir = { .mode = S_IFDIR | 0755 };
 	struct rfs_new sym = { .mode = S_IFLNK | 0777, .target = "to nowhere" };
@@ -50,7 +51,7 @@ static void make(struct memdev *dev)
 	u32 top, ino, i;
 	char name[32];
 
-	assert(!rfs_mkfs(&memdev_ops, dev, &dev->geo, uuid, "fuzz"));
+	assert(!rfs_mkfs(&memdev_ops, dev, &dev->geo, &id, "fuzz"));
 	assert(!rfs_mount(&memdev_ops, dev, &dev->geo, false, 0, &fs));
 	assert(!rfs_quota_on(fs));
 	assert(!rfs_create(fs, 2, "dir", &dir, &top));

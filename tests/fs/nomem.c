@@ -346,7 +346,8 @@ struct tally {
 
 static const char *run(u32 steps, struct tally *tally)
 {
-	static const u8 uuid[16] = "no memory left";
+	static const struct rfs_id id = { "no memory left", "a key for hashes",
+						  "a key to be safe" };
 	struct model model = { 0 }, before;
 	const char *fault = NULL;
 	u32 i;
@@ -355,7 +356,7 @@ static const char *run(u32 steps, struct tally *tally)
 	draws = seed;
 	ids = 0;
 	fs = NULL;
-	if (rfs_mkfs(&memdev_ops, dev, &geo, uuid, "") || mount() ||
+	if (rfs_mkfs(&memdev_ops, dev, &geo, &id, "") || mount() ||
 	    rfs_quota_on(fs))	/* and so it is at the next mounts */
 		return "mkfs or mount fails";
 	for (i = 0; !fault && i < steps; i++) {

@@ -35,7 +35,8 @@ int main(int argc, char **argv)
 static const struct rfs_geometry geometry = {
 	.zones = 48, .zone_blocks = 256, .oob_bytes = 64,
 };
-static const u8 uuid[16] = "0123456789abcde";
+static const struct rfs_id id = { "0123456789abcde", "a key for hashes",
+				  "a key to be safe" };
 static const struct rfs_new file = { .mode = S_IFREG | 0644 };
 static const struct rfs_new dir = { .mode = S_IFDIR | 0755 };
 static u8 block[RFS_BLOCK_BYTES], other[RFS_BLOCK_BYTES];
@@ -44,7 +45,7 @@ static struct memdev *new_dev(const struct rfs_geometry *geo)
 {
 	struct memdev *dev = memdev_new(geo, CAP, 320 << 20, true);
 
-	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, geo, uuid, "test"), 0);
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, geo, &id, "test"), 0);
 	return dev;
 }
 
@@ -202,14 +203,14 @@ TEST(mkfs_refuses)
 	for (zones = l.need_zones - 1; zones <= l.need_zones; zones++) {
 		geo.zones = zones;
 		dev = memdev_new(&geo, CAP, 1 << 20, true);
-		CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, uuid, ""),
+		CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, &id, ""),
 			 zones < l.need_zones ? -ENOSPC : 0);
 		memdev_free(dev);
 	}
 	/* a zone too small for check-points */
 	geo.zones = 48;
 	dev = memdev_new(&geo, 7, 1 << 20, true);
-	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, uuid, ""), -ENOSPC);
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, &id, ""), -ENOSPC);
 	memdev_free(dev);
 	/* nothing there */
 	dev = memdev_new(&geo, CAP, 1 << 20, true);
@@ -318,7 +319,7 @@ TEST(names_of_one_hash)
 		int len = snprintf(name[0], sizeof(name[0]), "%u", i);
 
 		names[i].nr = i;
-		names[i].hash = rfs_name_hash(fs, name[0], len);
+		names[i].hash = rfs_name_hash(fs, name[0], len) >> 32;
 	}
 	qsort(names, NAMES, sizeof(*names), by_hash);
 	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "d", &dir, &top), 0);
@@ -348,6 +349,123 @@ TEST(names_of_one_hash)
 	}
 	CHECK(pairs > 5);
 	free(names);
+	end(fs, dev);
+}
+
+static u32 generation_of(struct rfs_fs *fs, u32 ino)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+
+	CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
+	return le32_to_cpu(di->gen);
+}
+
+static bool alike;	/* the hashes of all names, in the bits that entries have */
+
+u64 __real_rfs_name_hash(const struct rfs_fs *fs, const void *name, u32 len);
+u64 __wrap_rfs_name_hash(const struct rfs_fs *fs, const void *name, u32 len);
+
+u64 __wrap_rfs_name_hash(const struct rfs_fs *fs, const void *name, u32 len)
+{
+	u64 hash = __real_rfs_name_hash(fs, name, len);
+
+	return alike ? (u32)hash : hash;
+}
+
+/* More names than a leaf holds have the hash that their entries keep. */
+TEST(leaves_of_one_hash)
+{
+	enum { NAMES = 1000 };
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	struct rfs_entry entry = { 0 };
+	u32 top, ino, i, n = 0, found;
+	u64 last = 0;
+	char name[256];
+
+	alike = true;
+	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "d", &dir, &top), 0);
+	for (i = 0; i < NAMES; i++) {
+		snprintf(name, sizeof(name), "%0255u", i);
+		CHECK_EQ(rfs_create(fs, top, name, &file, &ino), 0);
+	}
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	rfs_drop(fs);
+	fs = mount(dev);
+	while (rfs_dir_next(fs, top, entry.pos, &entry) == 0) {
+		CHECK(entry.pos > last);
+		last = entry.pos;
+		n++;
+	}
+	CHECK_EQ(n, NAMES);
+	for (i = 0; i < NAMES; i++) {
+		snprintf(name, sizeof(name), "%0255u", i);
+		CHECK_EQ(rfs_dir_find(fs, top, name, 255, &found), 0);
+		CHECK_EQ(rfs_unlink(fs, top, name, &ino), 0);
+		CHECK_EQ(ino, found);
+		CHECK_EQ(rfs_free_orphan(fs, ino), 0);
+		CHECK_EQ(rfs_dir_find(fs, top, name, 255, &found), -ENOENT);
+	}
+	check_clean(fs);
+	alike = false;
+	end(fs, dev);
+}
+
+/*
+ * A file's data is made to look like a summary that says the block after it is
+ * another file's, and the append it is in loses its own summary. Whoever writes
+ * it knows all but the volume's keys.
+ */
+TEST(forged_summary)
+{
+	struct rfs_geometry geo = geometry;
+	struct rfs_summary forged = { 0 };
+	static u8 evil[RFS_BLOCK_BYTES];
+	const void *data[2] = { &forged, evil };
+	struct rfs_oob *entry = &forged.entry[0];
+	struct memdev *dev;
+	struct rfs_fs *fs;
+	struct rfs_ptr ptr;
+	u32 victim, ino, zone;
+	u64 addr;
+
+	geo.oob_bytes = 0;
+	dev = new_dev(&geo);
+	fs = mount(dev);
+	rfs_policy_set(fs, &one_group);
+	CHECK_EQ(rfs_create(fs, 2, "victim", &file, &victim), 0);
+	put(fs, victim, 0, 7, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	put(fs, ino, 0, 7, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	CHECK_EQ(rfs_map_get(fs, ino, 0, &ptr), 0);
+	zone = zone_of(fs, ino, 0);
+	addr = (u64)zone * geo.zone_blocks + fs->zone[zone].wp + 1;
+	memset(evil, 0xee, sizeof(evil));
+	rfs_head_init(fs, &forged.head, RFS_SUMMARY, 0, 0, 0);
+	forged.head.count = cpu_to_le16(1);
+	forged.head.addr = cpu_to_le64(addr);
+	entry->magic = cpu_to_le16(RFS_OOB_MAGIC);
+	entry->type = RFS_DATA;
+	entry->volume = cpu_to_le32(fs->volume);
+	entry->ino = cpu_to_le32(victim);
+	entry->gen = cpu_to_le32(generation_of(fs, victim));
+	entry->version = cpu_to_le64(fs->version + 100);
+	entry->stamp = entry->version;
+	entry->len = cpu_to_le16(RFS_BLOCK_BYTES);
+	entry->txn_cnt = cpu_to_le16(1);
+	rfs_oob_seal(entry, evil);
+	rfs_head_seal(&forged.head, fs->version + 99);
+	CHECK_EQ(rfs_write(fs, ino, 0, 2, data, RFS_BLOCK_BYTES), 0);
+	CHECK_EQ(rfs_map_get(fs, ino, 0, &ptr), 0);
+	CHECK_EQ(rfs_addr(ptr.addr), addr);
+	rfs_drop(fs);
+	dev->page[addr - 1].state = MEM_TORN;
+	fs = mount(dev);
+	expect(fs, victim, 0, 7, RFS_BLOCK_BYTES);
+	expect(fs, ino, 0, 7, RFS_BLOCK_BYTES);
+	check_clean(fs);
 	end(fs, dev);
 }
 
@@ -606,7 +724,7 @@ static void overwrite_full(u32 zones, u32 cap, u32 oob, u32 append_max)
 	const void *data = block;
 	struct rfs_fs *fs;
 
-	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, uuid, ""), 0);
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, &id, ""), 0);
 	fs = mount(dev);
 	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "f", &file, &ino), 0);
 	for (n = 0; !rfs_write(fs, ino, n, 1, &data, RFS_BLOCK_BYTES); n++)
@@ -1364,7 +1482,7 @@ TEST(checkpoint_zone_fails)
 /* A zone that has become read-only keeps the superblock of the volume before. */
 TEST(made_anew)
 {
-	static const u8 other_uuid[16] = "fedcba987654321";
+	static const struct rfs_id other_id = { "fedcba987654321" };
 	struct memdev *dev = new_dev(&geometry);
 	struct rfs_fs *fs;
 	u32 zone, ino;
@@ -1373,9 +1491,10 @@ TEST(made_anew)
 		dev->cond[zone] = RFS_DEV_READ_ONLY;
 		dev->time = 0;	/* a clock that is wrong */
 		CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geometry,
-				  zone ? uuid : other_uuid, ""), 0);
+				  zone ? &id : &other_id, ""), 0);
 		fs = mount(dev);
-		CHECK(!memcmp(fs->super.uuid, zone ? uuid : other_uuid, 16));
+		CHECK(!memcmp(fs->super.uuid,
+			      zone ? id.uuid : other_id.uuid, 16));
 		CHECK(rfs_clock(fs) > le64_to_cpu(fs->super.created));
 		CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
 		CHECK_EQ(rfs_unmount(fs), 0);
@@ -1397,7 +1516,7 @@ TEST(any_checkpoint_zone_fails)
 	struct rfs_fs *fs;
 	u32 ino, zone, i, op, done;
 
-	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, uuid, ""), 0);
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, &id, ""), 0);
 	fs = mount(dev);
 	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
 	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
@@ -1433,7 +1552,7 @@ static void write_within(u32 max_open, u32 max_active, u32 oob)
 	u32 ino, i, round, zone, partly, random = 1;
 	struct rfs_fs *fs;
 
-	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, uuid, ""), 0);
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, &id, ""), 0);
 	for (round = 0; round < 2; round++) {
 		fs = mount(dev);
 		if (!round)
@@ -1475,10 +1594,10 @@ TEST(few_open_zones)
 	/* fewer are refused, but can be read */
 	dev = new_dev(&geometry);
 	geo.max_open = 2;
-	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, uuid, ""), -EMFILE);
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, &id, ""), -EMFILE);
 	geo.max_open = 3;
 	geo.max_active = 3;
-	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, uuid, ""), -EMFILE);
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, &id, ""), -EMFILE);
 	CHECK_EQ(rfs_mount(&memdev_ops, dev, &geo, false, 0, &fs), -EMFILE);
 	CHECK_EQ(rfs_mount(&memdev_ops, dev, &geo, true, 0, &fs), 0);
 	end(fs, dev);
@@ -1499,7 +1618,7 @@ TEST(zone_in_flight)
 
 	geo.max_active = RFS_ACTIVE_MIN;
 	dev = memdev_new(&geo, CAP, 64 << 20, true);
-	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, uuid, ""), 0);
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, &id, ""), 0);
 	fs = mount(dev);
 	memset(oob, 0, sizeof(oob));
 	for (i = 0; i < RFS_SUM_ENTRIES; i++) {
@@ -1532,7 +1651,7 @@ TEST(left_zones_are_finished)
 
 	geo.max_active = 8;
 	dev = memdev_new(&geo, CAP, 64 << 20, true);
-	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, uuid, ""), 0);
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, &id, ""), 0);
 	fs = mount(dev);
 	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
 	for (i = 0; i < 3; i++) {	/* three zones of data are begun */
@@ -1563,7 +1682,7 @@ TEST(victim_goes_offline)
 
 	geo.zones = 30;
 	dev = memdev_new(&geo, CAP, 512 << 20, true);
-	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, uuid, ""), 0);
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, &id, ""), 0);
 	fs = mount(dev);
 	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
 	CHECK_EQ(rfs_create(fs, 2, "cold", &file, &cold), 0);
@@ -2073,7 +2192,7 @@ static void full_of_sparse(u32 oob_bytes, u64 at)
 	char name[16];
 	int ret;
 
-	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, uuid, "test"), 0);
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, &id, "test"), 0);
 	fs = mount(dev);
 	for (i = 0; i < FILES; i++) {
 		for (j = 0; j < 16; j++) {	/* an inode block for each */
@@ -2115,15 +2234,6 @@ TEST(full_of_sparse_files)
 	full_of_sparse(64, two);
 	full_of_sparse(64, two * two);
 	full_of_sparse(0, two);
-}
-
-static u32 generation_of(struct rfs_fs *fs, u32 ino)
-{
-	struct rfs_dinode *di;
-	struct rfs_buf *buf;
-
-	CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
-	return le32_to_cpu(di->gen);
 }
 
 /*
@@ -2293,7 +2403,7 @@ TEST(early_cleaning_pays)
 	u32 ino, i, blocks, at = 1, seen = ~0U;
 	struct rfs_fs *fs;
 
-	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, uuid, "test"), 0);
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, &id, "test"), 0);
 	fs = mount(dev);
 	fs->threaded = true;
 	/* with nothing to be gained no check-point pays */
@@ -2418,7 +2528,7 @@ TEST(groups_shrink)
 
 	geo.max_open = 6;
 	dev = memdev_new(&geo, CAP, 64 << 20, true);
-	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, uuid, ""), 0);
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, &id, ""), 0);
 	fs = mount(dev);
 	CHECK_EQ(fs->policy.groups, 2);
 	policy.groups = 6;
@@ -2445,7 +2555,7 @@ TEST(policies_of_a_full_volume)
 	const void *data = block;
 	int ret;
 
-	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geometry, uuid, "test"), 0);
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geometry, &id, "test"), 0);
 	fs = mount(dev);
 	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
 	while (!(ret = rfs_write(fs, ino, n, 1, &data, RFS_BLOCK_BYTES)))
@@ -2990,7 +3100,7 @@ TEST(log_block_is_not_added_to)
 
 	ops.append_begin = append_begin;
 	ops.append_end = append_end;
-	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, uuid, ""), 0);
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, &id, ""), 0);
 	CHECK_EQ(rfs_mount(&ops, dev, &geo, false, 0, &fs), 0);
 	do {
 		create_many(fs, n, n + 1);
@@ -3487,7 +3597,9 @@ TEST(rescan_deleted)
 	CHECK_EQ(out.doubtful, 0);
 	CHECK(!out.damaged && !out.older && out.super_lost);
 	CHECK_EQ(fs->inodes, 2);
-	CHECK_EQ(le64_to_cpu(fs->super.hash_key[0]), *(const u64 *)uuid);
+	CHECK(!memcmp(fs->super.uuid, id.uuid, 16));
+	CHECK(!memcmp(fs->super.hash_key, id.hash_key, 16));
+	CHECK(!memcmp(fs->super.summary_key, id.summary_key, 16));
 	check_clean(fs);
 	expect(fs, kept, 0, 7, 4096);
 	end(fs, dev);

@@ -11,7 +11,8 @@
 static const struct rfs_geometry geometry = {
 	.zones = 48, .zone_blocks = 256, .oob_bytes = 64,
 };
-static const u8 uuid[16] = "0123456789abcde";
+static const struct rfs_id id = { "0123456789abcde", "a key for hashes",
+				  "a key to be safe" };
 static const struct rfs_new alices = { .mode = S_IFREG | 0644, .uid = ALICE,
 				       .gid = STAFF };
 static u8 block[RFS_BLOCK_BYTES];
@@ -20,7 +21,7 @@ static struct memdev *new_dev(void)
 {
 	struct memdev *dev = memdev_new(&geometry, CAP, 256 << 20, true);
 
-	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geometry, uuid, "test"), 0);
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geometry, &id, "test"), 0);
 	return dev;
 }
 

@@ -1065,7 +1065,8 @@ static void note_mark(struct run *r)
 
 void record(struct run *r, struct memdev *base)
 {
-	static const u8 uuid[16] = "crash harness 1";
+	static const struct rfs_id id = { "crash harness 1", "a key for hashes",
+						  "a key to be safe" };
 	const struct rfs_geometry *geo = &r->dev->geo;
 	bool air = r->air;
 	u32 i, blocks;
@@ -1081,7 +1082,7 @@ void record(struct run *r, struct memdev *base)
 		r->ops.copy_send = copy_send;
 		r->ops.copy_land = copy_land;
 	}
-	must("mkfs", rfs_mkfs(&memdev_ops, r->dev, geo, uuid, "crash"));
+	must("mkfs", rfs_mkfs(&memdev_ops, r->dev, geo, &id, "crash"));
 	must("mount", rfs_mount(&r->ops, r->dev, geo, false, r->teeth, &r->fs));
 	rfs_policy_set(r->fs, &r->policy);
 	r->quota |= r->w->weight[LIMIT] > 0;

@@ -573,8 +573,7 @@ static int move_summaries(struct rfs_fs *fs, struct cleaner *c, u32 nr)
 	for (at = 0; at < fs->zone[nr].wp; at++) {
 		fs->stats.clean_reads++;
 		ret = fs->ops->read(fs->dev, start + at, sum, NULL);
-		if (ret || !rfs_head_ok(&sum->head, fs->volume, RFS_SUMMARY) ||
-		    le64_to_cpu(sum->head.addr) != start + at)
+		if (ret || !rfs_summary_ok(fs, sum, start + at))
 			continue;
 		n = min_t(u32, le16_to_cpu(sum->head.count), RFS_SUM_ENTRIES);
 		n = min(n, fs->zone[nr].wp - at - 1);

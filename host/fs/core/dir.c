@@ -78,15 +78,46 @@ static struct rfs_dirent *entry_at(struct rfs_buf *buf, u32 at)
 	return entry;
 }
 
+#define MORE_BITS	22	/* of a hash, beside the 32 that an entry has */
+#define HASH_BITS	(32 + MORE_BITS)
+
+/*
+ * What a directory is ordered by. Of 32 bits somebody who makes names by the
+ * million finds enough that are alike to fill a leaf, which then cannot be split;
+ * of 54 nobody does.
+ */
+static u64 name_hash(const struct rfs_fs *fs, const void *name, u32 len)
+{
+	return rfs_name_hash(fs, name, len) >> (64 - HASH_BITS);
+}
+
+static u32 top_of(u64 hash)
+{
+	return hash >> MORE_BITS;
+}
+
+static u64 entry_hash(const struct rfs_fs *fs, const struct rfs_dirent *entry)
+{
+	u64 more = name_hash(fs, entry->name, entry->len) &
+		   ((1U << MORE_BITS) - 1);
+
+	return (u64)le32_to_cpu(entry->hash) << MORE_BITS | more;
+}
+
+static u64 dx_hash(const struct rfs_dx *dx)
+{
+	return (u64)le32_to_cpu(dx->hash) << MORE_BITS | le32_to_cpu(dx->more);
+}
+
 /* Which child of a node has a hash; count is not 0. */
-static u32 child_of(struct rfs_buf *buf, u32 hash)
+static u32 child_of(struct rfs_buf *buf, u64 hash)
 {
 	u32 low = 0, high = used(buf);
 
 	while (high - low > 1) {
 		u32 mid = (low + high) / 2;
 
-		if (le32_to_cpu(dx(buf)[mid].hash) <= hash)
+		if (dx_hash(&dx(buf)[mid]) <= hash)
 			low = mid;
 		else
 			high = mid;
@@ -96,15 +127,15 @@ static u32 child_of(struct rfs_buf *buf, u32 hash)
 
 /*
  * The leaf for a hash; -ENOENT if the directory has no block. *above: lowest
- * hash of the leaf after it, 2^32 if it is the last.
+ * hash of the leaf after it, 2^54 if it is the last.
  */
-static int leaf_get(struct rfs_fs *fs, struct rfs_dinode *di, u32 hash,
+static int leaf_get(struct rfs_fs *fs, struct rfs_dinode *di, u64 hash,
 		    struct rfs_buf **out, u64 *above)
 {
 	u32 block = 0, level = 4;
 	int ret;
 
-	*above = 1ULL << 32;
+	*above = 1ULL << HASH_BITS;
 	if (!di->size)
 		return -ENOENT;
 	for (;;) {
@@ -122,7 +153,7 @@ static int leaf_get(struct rfs_fs *fs, struct rfs_dinode *di, u32 hash,
 			return -EUCLEAN;
 		at = child_of(*out, hash);
 		if (at + 1 < used(*out))
-			*above = le32_to_cpu(dx(*out)[at + 1].hash);
+			*above = dx_hash(&dx(*out)[at + 1]);
 		block = le32_to_cpu(dx(*out)[at].block);
 	}
 }
@@ -140,10 +171,9 @@ static int dir_get(struct rfs_fs *fs, u32 dir, struct rfs_dinode **di,
 static int find(struct rfs_fs *fs, u32 dir, const void *name, u32 len,
 		struct rfs_buf **buf, u32 *place)
 {
-	u32 hash = rfs_name_hash(fs, name, len);
+	u64 hash = name_hash(fs, name, len), above;
 	struct rfs_dirent *entry;
 	struct rfs_dinode *di;
-	u64 above;
 	u32 at;
 	int ret;
 
@@ -156,9 +186,10 @@ static int find(struct rfs_fs *fs, u32 dir, const void *name, u32 len,
 		entry = entry_at(*buf, at);
 		if (!entry)
 			return -EUCLEAN;
-		if (le32_to_cpu(entry->hash) > hash)
+		if (le32_to_cpu(entry->hash) > top_of(hash))
 			break;
-		if (le32_to_cpu(entry->hash) == hash && entry->len == len &&
+		if (le32_to_cpu(entry->hash) == top_of(hash) &&
+		    entry->len == len &&
 		    !memcmp(entry->name, name, len)) {
 			*place = at;
 			return 0;
@@ -202,42 +233,57 @@ static int push_down(struct rfs_fs *fs, struct rfs_dinode *di,
 	return 0;
 }
 
-/* Where a leaf is cut: between two hashes, as near to the middle as it gets. */
-static int leaf_cut(struct rfs_buf *buf, u32 *cut, u32 *hash)
+/* Has an entry another hash than the one before it? */
+static bool differs(const struct rfs_fs *fs, const struct rfs_dirent *entry,
+		    const struct rfs_dirent *before)
 {
-	u32 at, last = 0, half = used(buf) / 2;
-	struct rfs_dirent *entry;
+	return entry->hash != before->hash ||
+	       entry_hash(fs, entry) != entry_hash(fs, before);
+}
+
+/*
+ * Where a leaf is cut: between two hashes, as near to the middle as it gets.
+ * One of which all are alike is damaged.
+ */
+static int leaf_cut(const struct rfs_fs *fs, struct rfs_buf *buf, u32 *cut,
+		    u64 *hash)
+{
+	u32 at, half = used(buf) / 2;
+	struct rfs_dirent *entry, *last = NULL;
 
 	*cut = 0;
 	for (at = 0; at < used(buf); at += le16_to_cpu(entry->rec)) {
 		entry = entry_at(buf, at);
 		if (!entry)
 			return -EUCLEAN;
-		if (at && le32_to_cpu(entry->hash) != last) {
+		if (last && differs(fs, entry, last)) {
 			*cut = at;
-			*hash = le32_to_cpu(entry->hash);
 			if (at >= half)
 				break;
 		}
-		last = le32_to_cpu(entry->hash);
+		last = entry;
 	}
-	return *cut ? 0 : -ENOSPC;
+	if (!*cut)
+		return -EUCLEAN;
+	*hash = entry_hash(fs, entry_at(buf, *cut));
+	return 0;
 }
 
 /* The upper half of a block goes to a new one; its parent has room. */
 static int split(struct rfs_fs *fs, struct rfs_dinode *di, struct rfs_buf *ibuf,
 		 struct rfs_buf *parent, u32 at, struct rfs_buf *buf)
 {
-	u32 block, cut, hash = 0, size = 1;
+	u32 block, cut, size = 1;
 	struct rfs_buf *other;
+	u64 hash;
 	int ret;
 
 	if (buf->head.level) {
 		size = sizeof(struct rfs_dx);
 		cut = used(buf) / 2;
-		hash = le32_to_cpu(dx(buf)[cut].hash);
+		hash = dx_hash(&dx(buf)[cut]);
 	} else {
-		ret = leaf_cut(buf, &cut, &hash);
+		ret = leaf_cut(fs, buf, &cut, &hash);
 		if (ret)
 			return ret;
 	}
@@ -250,7 +296,8 @@ static int split(struct rfs_fs *fs, struct rfs_dinode *di, struct rfs_buf *ibuf,
 	set_used(buf, cut);
 	memmove(dx(parent) + at + 2, dx(parent) + at + 1,
 		(used(parent) - at - 1) * sizeof(struct rfs_dx));
-	dx(parent)[at + 1].hash = cpu_to_le32(hash);
+	dx(parent)[at + 1].hash = cpu_to_le32(top_of(hash));
+	dx(parent)[at + 1].more = cpu_to_le32(hash & ((1U << MORE_BITS) - 1));
 	dx(parent)[at + 1].block = cpu_to_le32(block);
 	set_used(parent, used(parent) + 1);
 	rfs_buf_dirty(fs, buf);
@@ -260,7 +307,7 @@ static int split(struct rfs_fs *fs, struct rfs_dinode *di, struct rfs_buf *ibuf,
 
 /* The leaf for a hash, with room for an entry; splits on the way. */
 static int leaf_with_room(struct rfs_fs *fs, struct rfs_dinode *di,
-			  struct rfs_buf *ibuf, u32 hash, u32 rec,
+			  struct rfs_buf *ibuf, u64 hash, u32 rec,
 			  struct rfs_buf **out)
 {
 	struct rfs_buf *parent = NULL, *buf;
@@ -304,7 +351,7 @@ static int leaf_with_room(struct rfs_fs *fs, struct rfs_dinode *di,
 int rfs_dir_add(struct rfs_fs *fs, u32 dir, const void *name, u32 len, u32 ino,
 		u8 type)
 {
-	u32 hash = rfs_name_hash(fs, name, len);
+	u64 hash = name_hash(fs, name, len);
 	u32 rec = (sizeof(struct rfs_dirent) + len + 3) / 4 * 4;
 	struct rfs_dirent *entry;
 	struct rfs_dinode *di;
@@ -321,7 +368,9 @@ int rfs_dir_add(struct rfs_fs *fs, u32 dir, const void *name, u32 len, u32 ino,
 		entry = entry_at(buf, at);
 		if (!entry)
 			return -EUCLEAN;
-		if (le32_to_cpu(entry->hash) > hash)
+		if (le32_to_cpu(entry->hash) > top_of(hash) ||
+		    (le32_to_cpu(entry->hash) == top_of(hash) &&
+		     entry_hash(fs, entry) > hash))
 			break;
 	}
 	memmove(body(buf) + at + rec, body(buf) + at, used(buf) - at);
@@ -329,7 +378,7 @@ int rfs_dir_add(struct rfs_fs *fs, u32 dir, const void *name, u32 len, u32 ino,
 	entry = (struct rfs_dirent *)(body(buf) + at);
 	memset(entry, 0, rec);
 	entry->ino = cpu_to_le32(ino);
-	entry->hash = cpu_to_le32(hash);
+	entry->hash = cpu_to_le32(top_of(hash));
 	entry->len = len;
 	entry->type = type;
 	entry->rec = cpu_to_le16(rec);
@@ -399,65 +448,38 @@ int rfs_dir_entry(struct rfs_fs *fs, u32 dir, u32 block, u32 *at,
 	return 0;
 }
 
-#define POS_HASH	30	/* where the hash is in a position */
-#define POS_MORE	8
-#define MORE_BITS	(POS_HASH - POS_MORE)
-
-/* More of the hash of an entry's name than what orders the leaves */
-static u64 more_hash(const struct rfs_fs *fs, const struct rfs_dirent *entry)
-{
-	return rfs_name_hash(fs, entry->name, entry->len) >> (64 - MORE_BITS);
-}
+#define POS_HASH	8	/* where the hash is in a position */
 
 /*
- * A position is a name's hash, more of that hash, and how many entries with
- * both come before, which only a damaged leaf has: at most 252. So neither a
- * split nor what becomes of other names of one hash changes it. run: the first
- * entry with this hash.
+ * The first entry of a leaf at or after *pos, which goes beyond it. A position is
+ * a name's hash, and how many entries with the same come before, which only a
+ * damaged leaf has: at most 252. So neither a split nor what becomes of other
+ * names changes it.
  */
-static u64 position(const struct rfs_fs *fs, struct rfs_buf *buf, u32 run,
-		    u32 at)
-{
-	const struct rfs_dirent *entry = entry_at(buf, at), *other;
-	u64 more = more_hash(fs, entry), nth = 0;
-
-	for (; run < at; run += le16_to_cpu(other->rec)) {
-		other = entry_at(buf, run);
-		nth += more_hash(fs, other) == more;
-	}
-	return (u64)le32_to_cpu(entry->hash) << POS_HASH | more << POS_MORE |
-	       nth;
-}
-
-/* The first entry of a leaf at or after *pos, which goes beyond it. */
 static int leaf_next(const struct rfs_fs *fs, struct rfs_buf *buf, u64 *pos,
 		     struct rfs_dirent **out)
 {
-	u64 hash, last = ~0ULL, best = ~0ULL, here;
+	u64 hash, last = ~0ULL, nth = 0, here;
 	struct rfs_dirent *entry;
-	u32 at, run = 0;
+	u32 at;
 
 	*out = NULL;
 	for (at = 0; at < used(buf); at += le16_to_cpu(entry->rec)) {
 		entry = entry_at(buf, at);
 		if (!entry)
 			return -EUCLEAN;
-		hash = le32_to_cpu(entry->hash);
-		if (hash != last)
-			run = at;
+		if (le32_to_cpu(entry->hash) < top_of(*pos >> POS_HASH))
+			continue;
+		hash = entry_hash(fs, entry);
+		nth = hash == last ? nth + 1 : 0;
 		last = hash;
-		if (hash < *pos >> POS_HASH)
+		here = hash << POS_HASH | nth;
+		if (here < *pos)
 			continue;
-		if (*out && hash != best >> POS_HASH)
-			break;
-		here = position(fs, buf, run, at);
-		if (here < *pos || here >= best)
-			continue;
-		best = here;
 		*out = entry;
+		*pos = here + 1;
+		return 0;
 	}
-	if (*out)
-		*pos = best + 1;
 	return 0;
 }
 
@@ -473,7 +495,7 @@ int rfs_dir_next(struct rfs_fs *fs, u32 dir, u64 pos, struct rfs_entry *out)
 	if (ret)
 		return ret;
 	leaves = le64_to_cpu(di->size) / RFS_BLOCK_BYTES;
-	while (hash >> 32 == 0) {
+	while (hash >> HASH_BITS == 0) {
 		ret = leaf_get(fs, di, hash, &buf, &above);
 		if (!ret)
 			ret = leaf_next(fs, buf, &pos, &entry);

@@ -87,14 +87,14 @@ static void sip_round(u64 v[4])
 	v[2] = rotate(v[2], 32);
 }
 
-/* SipHash-2-4 with the volume's key. */
-u64 rfs_name_hash(const struct rfs_fs *fs, const void *name, u32 len)
+/* SipHash-2-4 */
+static u64 siphash(const __le64 key[2], const void *data, u32 len)
 {
-	u64 k0 = le64_to_cpu(fs->super.hash_key[0]);
-	u64 k1 = le64_to_cpu(fs->super.hash_key[1]);
+	u64 k0 = le64_to_cpu(key[0]);
+	u64 k1 = le64_to_cpu(key[1]);
 	u64 v[4] = { k0 ^ 0x736f6d6570736575ULL, k1 ^ 0x646f72616e646f6dULL,
 		     k0 ^ 0x6c7967656e657261ULL, k1 ^ 0x7465646279746573ULL };
-	const u8 *byte = name;
+	const u8 *byte = data;
 	u64 word = 0;
 	u32 i;
 
@@ -117,4 +117,40 @@ u64 rfs_name_hash(const struct rfs_fs *fs, const void *name, u32 len)
 	for (i = 0; i < 4; i++)
 		sip_round(v);
 	return v[0] ^ v[1] ^ v[2] ^ v[3];
+}
+
+u64 rfs_name_hash(const struct rfs_fs *fs, const void *name, u32 len)
+{
+	return siphash(fs->super.hash_key, name, len);
+}
+
+/*
+ * Without page metadata a file's data lies among summaries, and after a torn
+ * append it is read in the search for the next one. Whoever writes the file knows
+ * the volume's uuid and can guess the address, but has never seen a code.
+ */
+static u64 code_of(const struct rfs_fs *fs, const struct rfs_head *head)
+{
+	struct rfs_head copy = *head;
+
+	copy.off = 0;
+	copy.crc = 0;
+	return siphash(fs->super.summary_key, &copy, sizeof(copy));
+}
+
+void rfs_summary_seal(const struct rfs_fs *fs, struct rfs_summary *sum,
+		      u64 stamp)
+{
+	sum->head.stamp = cpu_to_le64(stamp);
+	sum->head.off = cpu_to_le64(code_of(fs, &sum->head));
+	rfs_head_seal(&sum->head, stamp);
+}
+
+bool rfs_summary_ok(const struct rfs_fs *fs, const struct rfs_summary *sum,
+		    u64 addr)
+{
+	return rfs_head_ok(&sum->head, fs->volume, RFS_SUMMARY) &&
+	       le64_to_cpu(sum->head.addr) == addr &&
+	       (fs->keyless || le64_to_cpu(sum->head.off) ==
+			       code_of(fs, &sum->head));
 }

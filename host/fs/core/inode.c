@@ -139,6 +139,10 @@ int rfs_iset(struct rfs_fs *fs, u32 ino, struct rfs_dinode **out,
 				  buf);
 	if (ret)
 		return ret;
+	memcpy((*buf)->inodes.hash_key, fs->super.hash_key,
+	       sizeof((*buf)->inodes.hash_key));
+	memcpy((*buf)->inodes.summary_key, fs->super.summary_key,
+	       sizeof((*buf)->inodes.summary_key));
 	*word = rfs_word(rfs_addr(*word), rfs_high(*word) | 1U << slot);
 	rfs_buf_dirty(fs, map);
 	rfs_buf_dirty(fs, *buf);

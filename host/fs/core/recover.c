@@ -171,8 +171,7 @@ static int scan_summaries(struct rfs_fs *fs, struct pages *p, u32 nr, u32 from,
 	while (at < z->wp) {
 		fs->recovered.pages_read++;
 		ret = fs->ops->read(fs->dev, start + at, sum, NULL);
-		if (ret || !rfs_head_ok(&sum->head, fs->volume, RFS_SUMMARY) ||
-		    le64_to_cpu(sum->head.addr) != start + at) {
+		if (ret || !rfs_summary_ok(fs, sum, start + at)) {
 			fs->recovered.pages_bad += at >= tables;
 			at++;
 			continue;

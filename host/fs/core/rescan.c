@@ -186,8 +186,7 @@ static int scan_summaries(struct rescan *r, u32 nr)
 
 	for (at = 0; at < fs->zone[nr].wp; at++, addr++) {
 		if (fs->ops->read(fs->dev, addr, sum, NULL) ||
-		    !rfs_head_ok(&sum->head, fs->volume, RFS_SUMMARY) ||
-		    le64_to_cpu(sum->head.addr) != addr)
+		    !rfs_summary_ok(fs, sum, addr))
 			continue;
 		n = min_t(u32, le16_to_cpu(sum->head.count), RFS_SUM_ENTRIES);
 		n = min(n, fs->zone[nr].wp - at - 1);
@@ -293,12 +292,12 @@ static int find_super(struct rescan *r)
 {
 	struct rfs_fs *fs = r->fs;
 	u32 nr, cap = ~0U;
-	u8 uuid[16];
+	struct rfs_id id = { 0 };	/* keys: see find_keys() */
 	int ret = rfs_super_load(fs);
 
 	if (!ret || ret == -EOPNOTSUPP || ret == -ENOMEM)
 		return ret;
-	ret = find_uuid(r, uuid);
+	ret = find_uuid(r, id.uuid);
 	if (ret)
 		return ret;
 	for (nr = 0; nr < fs->geo.zones; nr++) {
@@ -312,7 +311,28 @@ static int find_super(struct rescan *r)
 	}
 	r->out->super_lost = true;
 	memset(&fs->super, 0, sizeof(fs->super));
-	return rfs_super_make(fs, cap, uuid, "", fs->ops->now(fs->dev));
+	fs->keyless = true;
+	return rfs_super_make(fs, cap, &id, "", fs->ops->now(fs->dev));
+}
+
+/* Of a superblock that is lost, from any block of inodes */
+static void find_keys(struct rescan *r)
+{
+	const struct rfs_inodes *inodes = (struct rfs_inodes *)r->block;
+	struct rfs_super *super = &r->fs->super;
+	u32 i;
+
+	for (i = 0; i < r->n; i++) {
+		if (r->fs->ops->read(r->fs->dev, r->found[i].addr, r->block,
+				     NULL) ||
+		    !rfs_head_ok(&inodes->head, r->fs->volume, RFS_INODES))
+			continue;
+		memcpy(super->hash_key, inodes->hash_key,
+		       sizeof(super->hash_key));
+		memcpy(super->summary_key, inodes->summary_key,
+		       sizeof(super->summary_key));
+		return;
+	}
 }
 
 static int by_key(const void *a, const void *b)
@@ -607,6 +627,8 @@ int rfs_rescan(const struct rfs_dev_ops *ops, void *dev,
 	if (ret)
 		goto out;
 	rfs_sort(r.found, r.n, sizeof(*r.found), by_key);
+	if (out->super_lost)
+		find_keys(&r);
 	ret = choose(&r);
 	if (!ret)
 		ret = finish(r.fs);

@@ -352,6 +352,7 @@ struct rfs_fs {
 	bool replaying;
 	bool recovering;	/* and the pages of the window */
 	bool rescuing;		/* what is damaged is left out */
+	bool keyless;		/* and the keys of the volume are not known yet */
 	bool read_only;
 	bool threaded;		/* others make room: -EAGAIN asks them to */
 	bool stuck;		/* they cannot: -ENOSPC instead */
@@ -381,6 +382,11 @@ bool rfs_head_ok(const struct rfs_head *head, u32 volume, u8 type);
 void rfs_oob_seal(struct rfs_oob *oob, const void *data);
 bool rfs_oob_ok(const struct rfs_oob *oob, u32 volume);
 u64 rfs_name_hash(const struct rfs_fs *fs, const void *name, u32 len);
+/* Of volumes without page metadata; the rest of the header is filled in */
+void rfs_summary_seal(const struct rfs_fs *fs, struct rfs_summary *sum,
+		      u64 stamp);
+bool rfs_summary_ok(const struct rfs_fs *fs, const struct rfs_summary *sum,
+		    u64 addr);
 static inline u64 rfs_addr(__le64 word)
 {
 	return le64_to_cpu(word) & RFS_ADDR_MASK;
@@ -405,18 +411,25 @@ struct rfs_layout {
 };
 
 void rfs_layout(u32 zones, u32 zone_cap, bool oob, struct rfs_layout *out);
+/* What tells a volume from others. The keys are random, and nobody else's. */
+struct rfs_id {
+	u8 uuid[16];
+	u8 hash_key[16];
+	u8 summary_key[16];
+};
+
 /*
  * Make the volume. geo->zones may be fewer than the device has. The zones are
  * reset. -ENOSPC if rfs_layout() asks for more, -EMFILE if !rfs_limits_ok().
  */
 int rfs_mkfs(const struct rfs_dev_ops *ops, void *dev,
-	     const struct rfs_geometry *geo, const u8 uuid[16],
+	     const struct rfs_geometry *geo, const struct rfs_id *id,
 	     const char *label);
 int rfs_super_load(struct rfs_fs *fs);
 void rfs_super_fill(struct rfs_fs *fs);
 int rfs_super_write(struct rfs_fs *fs, u32 zone);
 /* A new one for zones of cap blocks; -ENOSPC: see rfs_layout() */
-int rfs_super_make(struct rfs_fs *fs, u32 cap, const u8 uuid[16],
+int rfs_super_make(struct rfs_fs *fs, u32 cap, const struct rfs_id *id,
 		   const char *label, u64 created);
 int rfs_root_make(struct rfs_fs *fs);	/* an empty one */
 

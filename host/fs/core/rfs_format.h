@@ -119,7 +119,8 @@ struct rfs_oob {
  * @count: entries, or bytes used after the header where entries vary
  * @ino: as in the OOB
  * @gen: as in the OOB
- * @off: as in the OOB
+ * @off: as in the OOB; of summaries without OOB SipHash-2-4, with @summary_key,
+ *	of this header with 0 in @off and @crc
  * @stamp: as in the OOB
  * @addr: address the block was written for, of summaries without OOB; of types
  *	3 to 8, 12, 13 the LSN of the first log block after it, and in the high 24
@@ -170,7 +171,8 @@ struct rfs_head {
  * @max_inodes: inode numbers end below it
  * @dirty_max: dirty index and directory blocks that force a check-point
  * @pad: 0
- * @hash_key: key of the directory hash
+ * @hash_key: key of the directory hash; no ioctl tells it
+ * @summary_key: key of the codes of summaries without page metadata; as secret
  * @reserved: 0
  */
 struct rfs_super {
@@ -191,7 +193,8 @@ struct rfs_super {
 	__le32 dirty_max;
 	__le32 pad;
 	__le64 hash_key[2];
-	__u8 reserved[3880];
+	__le64 summary_key[2];
+	__u8 reserved[3864];
 };
 
 /* Flags of struct rfs_cp */
@@ -416,18 +419,22 @@ struct rfs_dinode {
  * struct rfs_inodes - 16 inodes
  * @head: type RFS_INODES, off is inode number / 16
  * @inode: slot is inode number % 16
+ * @hash_key: the superblock's, should all of these be lost
+ * @summary_key: as @hash_key
  * @reserved: 0
  */
 struct rfs_inodes {
 	struct rfs_head head;
 	struct rfs_dinode inode[RFS_BLOCK_INODES];
-	__u8 reserved[64];
+	__le64 hash_key[2];
+	__le64 summary_key[2];
+	__u8 reserved[32];
 };
 
 /**
  * struct rfs_dirent - entry of a directory leaf (level 0), 4-byte aligned
  * @ino: inode
- * @hash: SipHash-2-4 of the name with the volume's key, low half
+ * @hash: high 32 bits of the SipHash-2-4 of the name with the volume's key
  * @len: of the name, 1 to 255
  * @type: DT_*
  * @rec: bytes of the entry, a multiple of 4
@@ -444,15 +451,17 @@ struct rfs_dirent {
 
 /**
  * struct rfs_dx - entry of a directory node above the leaves
- * @hash: lowest hash below it; 0 in a node's first entry
+ * @hash: high 32 bits of the lowest hash below it; 0 in a node's first entry
+ * @more: the 22 bits of it after those
  * @block: block of the directory
  */
 struct rfs_dx {
 	__le32 hash;
+	__le32 more;
 	__le32 block;
 };
 
-#define RFS_DX_ENTRIES		504
+#define RFS_DX_ENTRIES		336
 
 /**
  * struct rfs_xattr - extended attribute, 4-byte aligned, its value after its name
@@ -653,7 +662,8 @@ RFS_AT(rfs_super, max_inodes, 188);
 RFS_AT(rfs_super, dirty_max, 192);
 RFS_AT(rfs_super, pad, 196);
 RFS_AT(rfs_super, hash_key, 200);
-RFS_AT(rfs_super, reserved, 216);
+RFS_AT(rfs_super, summary_key, 216);
+RFS_AT(rfs_super, reserved, 232);
 
 RFS_SIZE(rfs_cp, 4096);
 RFS_AT(rfs_cp, head, 0);
@@ -734,7 +744,9 @@ RFS_AT(rfs_dinode, direct, 152);
 RFS_SIZE(rfs_inodes, 4096);
 RFS_AT(rfs_inodes, head, 0);
 RFS_AT(rfs_inodes, inode, 64);
-RFS_AT(rfs_inodes, reserved, 4032);
+RFS_AT(rfs_inodes, hash_key, 4032);
+RFS_AT(rfs_inodes, summary_key, 4048);
+RFS_AT(rfs_inodes, reserved, 4064);
 
 RFS_SIZE(rfs_dirent, 12);
 RFS_AT(rfs_dirent, ino, 0);
@@ -744,9 +756,10 @@ RFS_AT(rfs_dirent, type, 9);
 RFS_AT(rfs_dirent, rec, 10);
 RFS_AT(rfs_dirent, name, 12);
 
-RFS_SIZE(rfs_dx, 8);
+RFS_SIZE(rfs_dx, 12);
 RFS_AT(rfs_dx, hash, 0);
-RFS_AT(rfs_dx, block, 4);
+RFS_AT(rfs_dx, more, 4);
+RFS_AT(rfs_dx, block, 8);
 
 RFS_SIZE(rfs_xattr, 4);
 RFS_AT(rfs_xattr, len, 0);

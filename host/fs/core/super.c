@@ -176,7 +176,7 @@ int rfs_root_make(struct rfs_fs *fs)
 	return 0;
 }
 
-int rfs_super_make(struct rfs_fs *fs, u32 cap, const u8 uuid[16],
+int rfs_super_make(struct rfs_fs *fs, u32 cap, const struct rfs_id *id,
 		   const char *label, u64 created)
 {
 	struct rfs_super *super = &fs->super;
@@ -190,7 +190,7 @@ int rfs_super_make(struct rfs_fs *fs, u32 cap, const u8 uuid[16],
 	super->incompat = cpu_to_le32(RFS_INCOMPAT_POSIX | RFS_INCOMPAT_QUOTA |
 				      RFS_INCOMPAT_DIRECT |
 				      (oob ? 0 : RFS_INCOMPAT_SUMMARY));
-	memcpy(super->uuid, uuid, sizeof(super->uuid));
+	memcpy(super->uuid, id->uuid, sizeof(super->uuid));
 	memcpy(super->label, label, min(strlen(label), sizeof(super->label)));
 	super->created = cpu_to_le64(created);
 	super->zones = cpu_to_le32(fs->geo.zones);
@@ -200,15 +200,15 @@ int rfs_super_make(struct rfs_fs *fs, u32 cap, const u8 uuid[16],
 	super->reserve_zones = cpu_to_le32(layout.reserve_zones);
 	super->max_inodes = cpu_to_le32(layout.max_inodes);
 	super->dirty_max = cpu_to_le32(layout.dirty_max);
-	/* unpredictable if the uuid is; it is no secret from root */
-	memcpy(super->hash_key, uuid, sizeof(super->hash_key));
+	memcpy(super->hash_key, id->hash_key, sizeof(super->hash_key));
+	memcpy(super->summary_key, id->summary_key, sizeof(super->summary_key));
 	rfs_super_fill(fs);
 	rfs_head_init(fs, &super->head, RFS_SUPER, 0, 0, 0);
 	return 0;
 }
 
 int rfs_mkfs(const struct rfs_dev_ops *ops, void *dev,
-	     const struct rfs_geometry *geo, const u8 uuid[16],
+	     const struct rfs_geometry *geo, const struct rfs_id *id,
 	     const char *label)
 {
 	u32 zone, cap = ~0U, usable = 0;
@@ -240,7 +240,7 @@ int rfs_mkfs(const struct rfs_dev_ops *ops, void *dev,
 	fs->ops = ops;
 	fs->dev = dev;
 	fs->geo = *geo;
-	ret = rfs_super_make(fs, cap, uuid, label, time_of_mkfs(fs));
+	ret = rfs_super_make(fs, cap, id, label, time_of_mkfs(fs));
 	if (ret) {
 		rfs_free(fs);
 		return ret;

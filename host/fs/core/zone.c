@@ -394,7 +394,7 @@ static int append_listed(struct rfs_fs *fs, u32 zone, u32 n,
 		all[i + 1] = data[i];
 	}
 	rfs_oob_meta(fs, &head_oob, &sum->head);
-	rfs_head_seal(&sum->head, le64_to_cpu(head_oob.stamp));
+	rfs_summary_seal(fs, sum, le64_to_cpu(head_oob.stamp));
 	ret = fs->ops->append(fs->dev, zone, n + 1, all, NULL, addr);
 	if (!ret && *addr != at)
 		ret = -EIO;

@@ -29,7 +29,7 @@ static const char usage[] =
 struct options {
 	bool force, quiet;
 	const char *label, *image;
-	u8 uuid[16];
+	struct rfs_id id;
 	u32 oob;
 };
 
@@ -160,7 +160,7 @@ static int make(struct rfs_device *device, const struct options *o,
 	}
 	if (!allowed(device, o))
 		return 1;
-	ret = rfs_mkfs(device->ops, device->dev, &geo, o->uuid, o->label);
+	ret = rfs_mkfs(device->ops, device->dev, &geo, &o->id, o->label);
 	if (ret == -ENOSPC) {
 		too_small(device, geo.zones);
 		return 1;
@@ -222,7 +222,7 @@ static bool parse(int argc, char **argv, struct options *o)
 			o->image = optarg;
 			break;
 		case 'U':
-			if (!parse_uuid(optarg, o->uuid)) {
+			if (!parse_uuid(optarg, o->id.uuid)) {
 				complain("-U %s: must be 32 hexadecimal digits",
 					 optarg);
 				return false;
@@ -260,12 +260,12 @@ int main(int argc, char **argv)
 	struct rfs_device device;
 	int ret;
 
-	if (getrandom(o.uuid, sizeof(o.uuid), 0) != sizeof(o.uuid)) {
+	if (getrandom(&o.id, sizeof(o.id), 0) != sizeof(o.id)) {
 		complain("no random numbers: %s", strerror(errno));
 		return 1;
 	}
-	o.uuid[6] = (o.uuid[6] & 0x0f) | 0x40;
-	o.uuid[8] = (o.uuid[8] & 0x3f) | 0x80;
+	o.id.uuid[6] = (o.id.uuid[6] & 0x0f) | 0x40;
+	o.id.uuid[8] = (o.id.uuid[8] & 0x3f) | 0x80;
 	if (!parse(argc, argv, &o))
 		return 1;
 	if (o.image && !make_image(argv[optind], &o))
