@@ -61,6 +61,7 @@ typedef struct BufSlot {
 
 struct BufUnit {
     Op op;                      /* its program. First: see unit_of() */
+    Queued queued;              /* behind it: see rsd_op_queued() */
     BufUnit *hash_next;
     BufUnit *prev, *next;       /* of begun ones, or of closed ones */
     uint64_t seq;               /* of a closed one */
@@ -74,6 +75,8 @@ struct BufUnit {
     uint8_t *payload;           /* slots: data, OOB; or NULL */
     BufSlot slots[];
 };
+
+_Static_assert(offsetof(BufUnit, queued) == sizeof(Op), "rsd_op_queued()");
 
 static BufUnit *unit_of(Op *op)
 {

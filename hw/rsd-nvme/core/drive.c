@@ -38,8 +38,14 @@ void rsd_release(RsdDrive *drive, void *mem, size_t size)
 typedef struct OpChunk {
     struct OpChunk *next;
     size_t size;
-    Op ops[];
+    uint64_t ops[];
 } OpChunk;
+
+/* Of an operation with what is behind it */
+static size_t op_size(const RsdDrive *drive)
+{
+    return sizeof(Op) + (drive->cfg.suspend ? sizeof(Queued) : 0);
+}
 
 bool rsd_op_reserve(RsdDrive *drive, uint64_t count)
 {
@@ -56,15 +62,15 @@ bool rsd_op_reserve(RsdDrive *drive, uint64_t count)
     if (n > UINT32_MAX / 2) {
         return false;
     }
-    chunk = rsd_alloc(drive, sizeof(*chunk) + n * sizeof(Op));
+    chunk = rsd_alloc(drive, sizeof(*chunk) + n * op_size(drive));
     if (!chunk) {
         return false;
     }
-    chunk->size = sizeof(*chunk) + n * sizeof(Op);
+    chunk->size = sizeof(*chunk) + n * op_size(drive);
     chunk->next = drive->op_chunks;
     drive->op_chunks = chunk;
     while (n--) {
-        rsd_op_free(drive, &chunk->ops[n]);
+        rsd_op_free(drive, (Op *)((char *)chunk->ops + n * op_size(drive)));
     }
     return true;
 }

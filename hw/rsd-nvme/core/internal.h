@@ -461,6 +461,22 @@ typedef struct Op {
 _Static_assert(sizeof(Op) <= 64, "an operation is a cache line");
 
 /*
+ * What an operation has besides, behind it in memory, in a drive with suspend
+ * alone: see rsd_op_queued().
+ */
+typedef struct Queued {
+    Op *prev;                   /* in its queue */
+    Op *left, *right;           /* in its heap; left: in BlockOrder.waiting */
+    uint64_t number;            /* in the order of queueing */
+    uint32_t writers;           /* of its block that were queued before */
+} Queued;
+
+static inline Queued *rsd_op_queued(const Op *op)
+{
+    return (Queued *)(op + 1);
+}
+
+/*
  * The event machine: see sched.c.
  */
 
@@ -468,6 +484,16 @@ typedef struct Event {
     uint64_t when;
     uint64_t order;             /* serial number, source in the low bits */
 } Event;
+
+/*
+ * With suspend: programs and erases of a block, "writers", and the reads that
+ * have some of them before.
+ */
+typedef struct BlockOrder {
+    Op *waiting, *last;         /* reads, in order */
+    uint32_t queued;            /* writers ever queued */
+    uint32_t left;              /* of these, the array is done with */
+} BlockOrder;
 
 /* What the array does at a time: a part of an operation. op NULL: none */
 typedef struct Step {
@@ -494,6 +520,7 @@ typedef struct Want {
 typedef struct Die {
     Op *op;                     /* being done, with slots left to begin */
     Op *head, *tail;            /* queue=way */
+    Op *first_read;             /* with suspend: heap of eligible ones */
     /*
      * load: a program whose data goes to the cache register; array: the step
      * that the array does; out: a page on its way out, or status
@@ -507,7 +534,6 @@ typedef struct Die {
     uint64_t busy_until;        /* ns: accounted up to then */
     uint64_t idle_since;        /* ns */
     uint32_t queued;            /* operations waiting, in any queue */
-    uint32_t queued_reads;      /* of these, reads */
     uint32_t begun;             /* operations not done */
     uint32_t ahead;             /* reads before a program or an erase */
     uint16_t channel;
@@ -539,6 +565,9 @@ typedef struct Sched {
     bool small;                 /* all pages alike, each a unit, no retries */
     Event *heap;
     uint32_t heap_len;
+    uint32_t *places;           /* in the heap, by source; with suspend */
+    BlockOrder *order;          /* by block; with suspend */
+    uint64_t queued;            /* operations so far; with suspend */
     uint64_t kicked;            /* channels to arbitrate, a bit each */
     Die *dies;
     Bus *buses;

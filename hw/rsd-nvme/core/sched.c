@@ -104,6 +104,15 @@ static uint32_t source_of(const Event *event)
     return event->order & ((1u << SOURCE_BITS) - 1);
 }
 
+/* The event is at that place of the heap. */
+static void put_event(Sched *s, uint32_t pos, Event event)
+{
+    s->heap[pos] = event;
+    if (s->places) {
+        s->places[source_of(&event)] = pos;
+    }
+}
+
 /* Puts an event into the place pos, or where it belongs above. */
 static void sift_up(Sched *s, uint32_t pos, Event event)
 {
@@ -113,10 +122,10 @@ static void sift_up(Sched *s, uint32_t pos, Event event)
         if (!event_before(&event, &s->heap[up])) {
             break;
         }
-        s->heap[pos] = s->heap[up];
+        put_event(s, pos, s->heap[up]);
         pos = up;
     }
-    s->heap[pos] = event;
+    put_event(s, pos, event);
 }
 
 /* The first of two events, by their places */
@@ -125,7 +134,7 @@ static uint32_t first_of(const Sched *s, uint32_t a, uint32_t b)
     return event_before(&s->heap[b], &s->heap[a]) ? b : a;
 }
 
-/* The same below. */
+/* Puts an event into the place pos, or where it belongs below. */
 static void sift_down(Sched *s, uint32_t pos, Event event)
 {
     for (;;) {
@@ -144,10 +153,10 @@ static void sift_down(Sched *s, uint32_t pos, Event event)
         if (!event_before(&s->heap[least], &event)) {
             break;
         }
-        s->heap[pos] = s->heap[least];
+        put_event(s, pos, s->heap[least]);
         pos = least;
     }
-    s->heap[pos] = event;
+    put_event(s, pos, event);
 }
 
 _Static_assert(CHILDREN == 4, "sift_down() compares four");
@@ -167,26 +176,37 @@ static uint32_t pop(Sched *s)
     return source;
 }
 
-/* Takes out the event of a source, which is there. */
+/* Takes out the event of a source, which is there. With suspend only */
 static void cancel(Sched *s, uint32_t source)
 {
-    uint32_t pos = 0;
-    Event last;
+    uint32_t pos = s->places[source];
+    Event last = s->heap[--s->heap_len];
 
-    while (source_of(&s->heap[pos]) != source) {
-        pos++;
-    }
-    last = s->heap[--s->heap_len];
     if (pos < s->heap_len) {
         sift_down(s, pos, last);
         sift_up(s, pos, s->heap[pos]);
     }
 }
 
+static size_t num_sources(const RsdDrive *drive)
+{
+    return DIE_SOURCES * (size_t)drive->dies + drive->cfg.channels +
+           RSD_HOST_LISTS + 1;
+}
+
 static size_t heap_size(const RsdDrive *drive)
 {
-    return (DIE_SOURCES * (size_t)drive->dies + drive->cfg.channels +
-            RSD_HOST_LISTS + 1) * sizeof(Event);
+    return num_sources(drive) * sizeof(Event);
+}
+
+static size_t places_size(const RsdDrive *drive)
+{
+    return num_sources(drive) * sizeof(uint32_t);
+}
+
+static size_t order_size(const RsdDrive *drive)
+{
+    return (size_t)drive->dies * drive->die_blocks * sizeof(BlockOrder);
 }
 
 /* Times by page type; 0 stands for the LSB page's. */
@@ -228,6 +248,13 @@ bool rsd_sched_init(RsdDrive *drive)
     if (!s->heap || !s->dies || !s->buses) {
         return false;
     }
+    if (s->suspend) {
+        s->places = rsd_alloc(drive, places_size(drive));
+        s->order = rsd_alloc(drive, order_size(drive));
+        if (!s->places || !s->order) {
+            return false;
+        }
+    }
     for (uint32_t d = 0; d < drive->dies; d++) {
         s->dies[d].channel = d % cfg->channels;
         for (uint32_t what = 0; what < 3; what++) {
@@ -244,6 +271,8 @@ void rsd_sched_fini(RsdDrive *drive)
     rsd_release(drive, s->heap, heap_size(drive));
     rsd_release(drive, s->dies, drive->dies * sizeof(Die));
     rsd_release(drive, s->buses, drive->cfg.channels * sizeof(Bus));
+    rsd_release(drive, s->places, places_size(drive));
+    rsd_release(drive, s->order, order_size(drive));
 }
 
 static void push_die(RsdDrive *drive, const Die *die, uint32_t source,
@@ -399,67 +428,136 @@ static bool die_idle(const Die *die)
     return !die->begun && !die->queued;
 }
 
-/* Must the queue's operation other wait for op, both of one die? */
-static bool ordered(const Op *op, const Op *other)
-{
-    return op && op->kind != OP_READ && op->block == other->block;
-}
+/*
+ * Reads that may go before programs and erases. A read is eligible when the
+ * array is done with all writers of its block that were queued before it. They
+ * are done in their order, so it is enough to count them: a read that has some
+ * before it waits at its block, and joins the die's heap of eligible reads when
+ * the last of them leaves the array. (What is loaded ahead is of the block that
+ * the array programs, so nobody asks between the two.) The heap is a skew heap
+ * (Sleator and Tarjan, "Self-adjusting heaps", 1986), of which the first read
+ * alone is ever taken out: the head of the queue, if it is eligible, is that.
+ */
 
-/* May this read in the queue go before programs and erases? */
-static bool eligible(const Die *die, const Op *read)
+static Op *merge_reads(Op *a, Op *b)
 {
-    /* what is loaded ahead is of the block that the array programs */
-    if (ordered(die->array.op, read) || ordered(die->held.op, read) ||
-        ordered(die->held_op, read) || ordered(die->op, read)) {
-        return false;
-    }
-    for (const Op *op = die->head; op != read; op = op->next) {
-        if (ordered(op, read)) {
-            return false;
+    Op *root = NULL, **link = &root;
+
+    while (a && b) {
+        Queued *q;
+
+        if (rsd_op_queued(b)->number < rsd_op_queued(a)->number) {
+            Op *other = a;
+
+            a = b;
+            b = other;
         }
+        *link = a;
+        q = rsd_op_queued(a);
+        a = q->right;
+        q->right = q->left;
+        link = &q->left;
     }
-    return true;
+    *link = a ? a : b;
+    return root;
 }
 
-/* The first eligible read in the queue; *before: the one before it, or NULL */
-static Op *find_read(const Die *die, Op **before)
+static void make_eligible(Die *die, Op *read)
 {
-    uint32_t left = die->queued_reads;
+    Queued *q = rsd_op_queued(read);
 
-    *before = NULL;
-    for (Op *op = die->head; left; op = op->next) {
-        if (op->kind == OP_READ) {
-            if (eligible(die, op)) {
-                return op;
-            }
-            left--;
+    q->left = q->right = NULL;
+    die->first_read = merge_reads(die->first_read, read);
+}
+
+/* An operation has joined the end of its queue. */
+static void note_queued(Sched *s, Die *die, Op *op, Op *prev)
+{
+    BlockOrder *order = &s->order[op->block];
+    Queued *q = rsd_op_queued(op);
+
+    *q = (Queued){ .prev = prev, .number = s->queued++ };
+    if (op->kind != OP_READ) {
+        order->queued++;
+    } else if (order->left == order->queued) {
+        make_eligible(die, op);
+    } else {
+        q->writers = order->queued;
+        if (order->waiting) {
+            rsd_op_queued(order->last)->left = op;
+        } else {
+            order->waiting = op;
         }
-        *before = op;
+        order->last = op;
     }
-    return NULL;
 }
 
-static bool reads_may_pass(const RsdDrive *drive, const Die *die)
+/* The array is done with its step. */
+static void leave_array(Sched *s, Die *die)
 {
-    return drive->sched.suspend && die->queued_reads &&
+    const Op *op = die->array.op;
+    BlockOrder *order;
+    Op *read;
+
+    if (!s->suspend || op->kind == OP_READ || !die->array.last) {
+        return;
+    }
+    order = &s->order[op->block];
+    order->left++;
+    while ((read = order->waiting) &&
+           rsd_op_queued(read)->writers == order->left) {
+        order->waiting = rsd_op_queued(read)->left;
+        make_eligible(die, read);
+    }
+}
+
+static bool read_may_pass(const RsdDrive *drive, const Die *die)
+{
+    return drive->sched.suspend && die->first_read &&
            die->ahead < drive->cfg.suspend_reads;
 }
 
 /* An operation leaves its queue to be done. */
-static void begin_op(Die *die, Op *op)
+static void begin_op(Sched *s, Die *die, Op *op)
 {
+    if (s->suspend && op->kind == OP_READ) {
+        /* it is the first: all writers before it have left the array */
+        const Queued *q = rsd_op_queued(op);
+
+        die->first_read = merge_reads(q->left, q->right);
+    }
     die->op = op;
     die->queued--;
-    die->queued_reads -= op->kind == OP_READ;
     die->begun++;
 }
 
-static void pop_head(Die *die)
+static void pop_head(Sched *s, Die *die)
 {
     Op *op = die->head;
 
     die->head = op->next;
-    begin_op(die, op);
+    if (s->suspend && die->head) {
+        rsd_op_queued(die->head)->prev = NULL;
+    }
+    begin_op(s, die, op);
+}
+
+/* The first eligible read, wherever it is in the queue */
+static void pop_read(Sched *s, Die *die)
+{
+    Op *read = die->first_read, *before = rsd_op_queued(read)->prev;
+
+    if (!before) {
+        pop_head(s, die);
+        return;
+    }
+    before->next = read->next;
+    if (read->next) {
+        rsd_op_queued(read->next)->prev = before;
+    } else {
+        die->tail = before;
+    }
+    begin_op(s, die, read);
 }
 
 /*
@@ -473,26 +571,14 @@ static bool choose_op(RsdDrive *drive, Die *die)
     if (die->op && die->op->kind == OP_READ) {
         return true;
     }
-    if (reads_may_pass(drive, die) &&
+    if (read_may_pass(drive, die) &&
         (die->held.op || die->held_op || next->kind != OP_READ)) {
-        Op *before, *read = find_read(die, &before);
-
-        if (read) {
-            if (before) {
-                before->next = read->next;
-                if (die->tail == read) {
-                    die->tail = before;
-                }
-            } else {
-                die->head = read->next;
-            }
-            if (die->op) {
-                die->held_op = die->op;
-            }
-            begin_op(die, read);
-            die->ahead++;
-            return true;
+        if (die->op) {
+            die->held_op = die->op;
         }
+        pop_read(&drive->sched, die);
+        die->ahead++;
+        return true;
     }
     if (die->held.op) {
         if (!die->out.op) {
@@ -511,7 +597,7 @@ static bool choose_op(RsdDrive *drive, Die *die)
         die->held_op = NULL;
     }
     if (!die->op && die->head) {
-        pop_head(die);
+        pop_head(&drive->sched, die);
     }
     return die->op;
 }
@@ -592,16 +678,14 @@ static void load_ahead(RsdDrive *drive, Die *die)
     const Op *op = die->array.op;
     const Op *next = die->op ? die->op : die->head;
 
-    Op *before;
-
     if (!drive->sched.cache || die->state != WORKING ||
         op->kind != OP_PROGRAM || die->load.op || !next ||
         next->kind != OP_PROGRAM || next->block != op->block ||
-        (reads_may_pass(drive, die) && find_read(die, &before))) {
+        read_may_pass(drive, die)) {
         return;
     }
     if (!die->op) {
-        pop_head(die);
+        pop_head(&drive->sched, die);
     }
     take_step(drive, die, &die->load);
     die->loaded = false;
@@ -622,11 +706,10 @@ static void suspend(RsdDrive *drive, Die *die)
 {
     Sched *s = &drive->sched;
     uint64_t free_at = s->now + drive->cfg.t_suspend_ns;
-    Op *before;
 
     if (die->state != WORKING || die->array.op->kind == OP_READ ||
         die->array_end <= free_at || die->load.op ||
-        !reads_may_pass(drive, die) || !find_read(die, &before)) {
+        !read_may_pass(drive, die)) {
         return;
     }
     cancel(s, FROM_ARRAY * drive->dies + (die - s->dies));
@@ -651,7 +734,7 @@ static void feed(RsdDrive *drive, Die *die)
             return;
         }
         if (!die->op) {
-            pop_head(die);
+            pop_head(&drive->sched, die);
         }
         take_step(drive, die, &die->array);
         die->state = ASKING;
@@ -690,7 +773,7 @@ static void dispatch(RsdDrive *drive, Die *die)
 
         s->head = op->next;
         die = &s->dies[op->die];
-        begin_op(die, op);
+        begin_op(s, die, op);
         feed(drive, die);
     }
 }
@@ -710,9 +793,11 @@ void rsd_sched_queue(RsdDrive *drive, Op *op)
     } else {
         *head = op;
     }
+    if (s->suspend) {
+        note_queued(s, die, op, *head == op ? NULL : *tail);
+    }
     *tail = op;
     die->queued++;
-    die->queued_reads += op->kind == OP_READ;
     dispatch(drive, die);
     if (s->suspend && op->kind == OP_READ) {
         suspend(drive, die);
@@ -849,6 +934,7 @@ static void finish_step(RsdDrive *drive, Die *die, Step *step)
 /* The array has done its step, whose page or status is to go out. */
 static void move_out(RsdDrive *drive, Die *die)
 {
+    leave_array(&drive->sched, die);
     die->out = die->array;
     die->array.op = NULL;
     die->state = FREE;
@@ -864,6 +950,7 @@ static void array_event(RsdDrive *drive, Die *die)
         die->state = FREE;
         dispatch(drive, die);
     } else if (die->array.op->kind != OP_READ && !drive->cfg.t_status_ns) {
+        leave_array(&drive->sched, die);
         die->state = FREE;
         finish_step(drive, die, &die->array);
     } else if (die->out.op) {
