@@ -3,7 +3,8 @@
 
 Written from the section "Time" of hw/rsd-nvme/README.md, not from the core. A die does one
 operation at a time, in the order in which they came. A channel carries one command or one page at
-a time; who asked first goes first. A read needs the channel for its command, then the array, then
+a time: first commands without data, which set an array to work, and in each of these two classes
+who asked first. A read needs the channel for its command, then the array, then
 the channel for its page. A program needs the channel for its command and page, then the array. An
 erase needs the channel for its command, then the array. Times are in ns.
 """
@@ -53,8 +54,9 @@ class Drive:
             deque() for _ in range(flash.dies)
         ]
         self.busy = [False] * flash.dies
-        self.bus_waits: list[deque[tuple[int, Callable[[], None]]]] = [
-            deque() for _ in range(flash.channels)
+        # of each channel: commands without data, and what carries data
+        self.bus_waits: list[tuple[deque[tuple[int, Callable[[], None]]], ...]] = [
+            (deque(), deque()) for _ in range(flash.channels)
         ]
         self.bus_busy = [False] * flash.channels
 
@@ -87,31 +89,33 @@ class Drive:
             self._next(die)
 
         def array_of_read() -> None:
-            self.at(self.now + flash.t_read, lambda: self._bus(die, flash.t_xfer, end))
+            self.at(self.now + flash.t_read, lambda: self._bus(die, flash.t_xfer, True, end))
 
         if kind == READ:
-            self._bus(die, flash.t_cmd, array_of_read)
+            self._bus(die, flash.t_cmd, False, array_of_read)
         elif kind == PROGRAM:
             tenure = flash.t_cmd + flash.t_xfer
-            self._bus(die, tenure, lambda: self.at(self.now + flash.t_prog, end))
+            self._bus(die, tenure, True, lambda: self.at(self.now + flash.t_prog, end))
         else:
-            self._bus(die, flash.t_cmd, lambda: self.at(self.now + flash.t_erase, end))
+            self._bus(die, flash.t_cmd, False, lambda: self.at(self.now + flash.t_erase, end))
 
-    def _bus(self, die: int, tenure: int, done: Callable[[], None]) -> None:
+    def _bus(self, die: int, tenure: int, carries_data: bool, done: Callable[[], None]) -> None:
         channel = die % self.flash.channels
-        self.bus_waits[channel].append((tenure, done))
-        self._grant(channel)
+        self.bus_waits[channel][carries_data].append((tenure, done))
+        # at the end of this instant, when all that ask in it have asked
+        self.at(self.now, lambda: self._grant(channel))
 
     def _grant(self, channel: int) -> None:
-        if self.bus_busy[channel] or not self.bus_waits[channel]:
+        commands, data = self.bus_waits[channel]
+        if self.bus_busy[channel] or not (commands or data):
             return
         self.bus_busy[channel] = True
-        tenure, done = self.bus_waits[channel].popleft()
+        tenure, done = (commands or data).popleft()
 
         def free() -> None:
             self.bus_busy[channel] = False
             done()
-            self._grant(channel)
+            self.at(self.now, lambda: self._grant(channel))
 
         self.at(self.now + tenure, free)
 
@@ -154,7 +158,8 @@ def closed_loop(flash: Flash, requests: Sequence[Request], depth: int) -> Outcom
             if left == 0:
                 latencies[number] = drive.now - begun
                 last = drive.now
-                submit()
+                # the host hears of it when the buses of this instant have been given away
+                drive.at(drive.now, lambda: drive.at(drive.now, submit))
 
         for die, kind in requests[number].operations:
             drive.enqueue(die, kind, one_is_done)

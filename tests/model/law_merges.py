@@ -9,14 +9,15 @@ so that every logical block has all of its pages. Only whole pages are written, 
 """
 
 from collections import Counter, deque
+from collections.abc import Sequence
 
 
 class BlockMap:
     """Every logical block has a data block and, while it is overwritten, a replacement block."""
 
-    def __init__(self, pages: int, dies: int, replacements: int) -> None:
-        """`replacements`: blocks of a die beyond those that its data blocks take."""
-        self.pages, self.dies, self.replacements = pages, dies, replacements
+    def __init__(self, pages: int, replacements: Sequence[int]) -> None:
+        """`replacements`: for each die, blocks beyond those that its data blocks take."""
+        self.pages, self.dies, self.replacements = pages, len(replacements), replacements
         # logical block: pages in its replacement, and whether copies lie before a host's page
         self.begun: dict[int, tuple[int, bool]] = {}
         self.count: Counter[str] = Counter()
@@ -28,7 +29,7 @@ class BlockMap:
             self._merge(block)
         if block not in self.begun:
             same_die = [other for other in self.begun if other % self.dies == block % self.dies]
-            if len(same_die) == self.replacements:
+            if len(same_die) == self.replacements[block % self.dies]:
                 self._merge(same_die[0])
             self.begun[block] = (0, False)
         filled, gaps = self.begun[block]

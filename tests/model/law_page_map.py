@@ -6,6 +6,8 @@ Evaluation 2014), not from the core. A drive is a number of dies that share noth
 pages, which go to them in turn. A die has blocks; one is filled by the host, and, with copies of
 their own, another one by collection. When fewer than `reserve` blocks of a die are free, the block
 with the fewest valid pages (greedy) or the one that was filled first (fifo) is emptied and erased.
+That goes on while the host writes: PACE copies for each of its pages, and more if there is no block
+for its next one. So a hot page may become invalid before its turn to be copied comes.
 """
 
 import random
@@ -16,6 +18,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 SHARED, OWN = "shared", "own"
+PACE = 3
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,8 @@ class _Die:
         # full blocks by their valid pages
         self.level: list[set[int]] = [set() for _ in range(geometry.pages + 1)]
         self.host = self.copies = -1
+        self.victim = -1
+        self.left: list[int] = []  # pages of the victim that were valid when it was chosen
 
     def forget(self, lpn: int, block: int) -> None:
         """The page is not valid there any more."""
@@ -70,30 +75,45 @@ class _Die:
         return block
 
     def write(self, lpn: int) -> None:
-        """A page of the host."""
+        """A page of the host, and what is to be collected for it."""
         self.host = self._put(lpn, self.host)
-        while len(self.free) < self.drive.reserve:
-            self._collect()
+        copies = 0
+        while self.victim >= 0 or len(self.free) < self.drive.reserve:
+            if self.victim < 0:
+                self._choose()
+            while self.left:
+                if copies >= PACE and self._host_has_room():
+                    return
+                copies += self._copy(self.left.pop())
+            self.free.append(self.victim)
+            self.victim = -1
 
-    def _victim(self) -> int:
+    def _host_has_room(self) -> bool:
+        """For its next page, besides the block that copies may need."""
+        if self.drive.frontiers == SHARED or self.filled[self.host] < self.pages:
+            return len(self.free) >= 1
+        return len(self.free) >= 2
+
+    def _choose(self) -> None:
         if self.drive.policy == "fifo":
-            return self.order.popleft()
-        level = next(level for level in self.level if level)
-        victim = min(level)
-        self.order.remove(victim)
-        return victim
+            self.victim = self.order.popleft()
+        else:
+            self.victim = min(next(level for level in self.level if level))
+            self.order.remove(self.victim)
+        self.full.discard(self.victim)
+        self.level[len(self.content[self.victim])].discard(self.victim)
+        self.left = sorted(self.content[self.victim])
 
-    def _collect(self) -> None:
-        victim = self._victim()
-        self.full.discard(victim)
-        self.level[len(self.content[victim])].discard(victim)
-        for lpn in sorted(self.content[victim]):
-            self.drive.copied += 1
-            if self.drive.frontiers == OWN:
-                self.copies = self._put(lpn, self.copies)
-            else:
-                self.host = self._put(lpn, self.host)
-        self.free.append(victim)
+    def _copy(self, lpn: int) -> int:
+        """Moves a page of the victim, if it is still valid; gives the pages moved."""
+        if lpn not in self.content[self.victim]:
+            return 0
+        self.drive.copied += 1
+        if self.drive.frontiers == OWN:
+            self.copies = self._put(lpn, self.copies)
+        else:
+            self.host = self._put(lpn, self.host)
+        return 1
 
 
 class PageMap:

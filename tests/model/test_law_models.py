@@ -107,7 +107,7 @@ def test_segmented_lru() -> None:
 
 
 def test_merges_by_hand() -> None:
-    block = BlockMap(4, 1, 1)
+    block = BlockMap(4, [1])
     for lpn in (0, 1, 2, 3):
         block.write(lpn)
     assert block.count == {"switch": 1, "erases": 1, "copies": 0}

@@ -20,6 +20,7 @@ from rsd.bench import (
     gc_cost,
     guest,
     host_cost,
+    laws,
     presets,
     redo_rfs,
     redo_table1,
@@ -62,6 +63,7 @@ BENCHES = {
     "redo-rfs": Bench("RFS in REDO's five benchmarks: erasures and run time", redo_rfs.redo_rfs),
     "host-cost": Bench("host CPU time of an I/O, against stock hw/nvme", host_cost.host_cost),
     "gc-cost": Bench("host CPU time of a page operation under collection", gc_cost.gc_cost),
+    "laws": Bench("laws that any SSD model must obey, held against rsdsim", laws.laws),
     "guest-speed": Bench("what the guest speed costs and gives", guest.guest_speed),
 }
 
@@ -83,6 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="where bench.json goes (default: build/bench/latest)",
     )
     add_install_argument(parser)
+    laws.add_arguments(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -99,6 +102,9 @@ def main(arguments: argparse.Namespace) -> int:
             raise RsdError(
                 f"unknown bench {name!r}: there is {', '.join(BENCHES)}", "./rsd bench --list"
             )
+    if arguments.name == ["laws"]:
+        # It needs no QEMU, and has a table of its own.
+        return laws.main(arguments)
     chosen = [name for name in BENCHES if not arguments.name or name in arguments.name]
     try:
         arguments.out.mkdir(parents=True, exist_ok=True)

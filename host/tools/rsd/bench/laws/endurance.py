@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Laws: wear, its levelling, bad blocks, and the end of a drive's life."""
+
+from collections.abc import Iterator
+from math import sqrt
+
+from rsd.bench.laws.base import (
+    AT_LEAST,
+    AT_MOST,
+    Point,
+    Result,
+    Setting,
+    Simulator,
+    book,
+    point,
+)
+from rsd.bench.laws.conservation import total
+
+BOOK = book("endurance")
+BUDGET = "a drive's erases are its blocks times their endurance"
+LEVELLING = "issue 16, L.1: static levelling runs under load"
+WORN: dict[str, Setting] = {
+    "channels": 1,
+    "ways": 2,
+    "blocks": 64,
+    "pages": 16,
+    "spare_blocks": 4,
+    "endurance": 50,
+    "life_spread": 1,
+    "wl_threshold": 0,
+}
+BLOCKS = 2 * (64 + 4)
+# Static levelling, hot and cold: half of the writes would do, but these wear one end alone.
+HOT = "--pattern hotcold=100/10 --size 8K --precondition fill"
+LEVEL: dict[str, Setting] = {
+    "channels": 1,
+    "ways": 2,
+    "blocks": 64,
+    "pages": 32,
+    "spare_blocks": 4,
+}
+THRESHOLD = 8
+
+
+def life(sim: Simulator, work: str, **settings: Setting) -> Result:
+    """A run that goes on until the drive is worn out, by far."""
+    return sim.run(work, **settings)
+
+
+@BOOK.law(
+    "life-of-zones",
+    "Zones written in sequence: the drive takes blocks x endurance x pages before it is worn out.",
+    BUDGET,
+    0.05,
+)
+def _life(sim: Simulator) -> Iterator[Point]:
+    for endurance in (20, 50):
+        got = sim.run(
+            f"--pattern sequential --requests {3 * BLOCKS * endurance * 16}",
+            **(WORN | {"endurance": endurance}),
+        )
+        yield point(BLOCKS * endurance * 16, got.after("prog_host"), got)
+
+
+@BOOK.law(
+    "life-of-pages",
+    "A page map under uniform writes programs blocks x endurance x pages, copies included.",
+    BUDGET,
+    0.1,
+)
+def _life_of_pages(sim: Simulator) -> Iterator[Point]:
+    for percent in (20, 50):
+        got = sim.run(
+            f"--requests {3 * BLOCKS * 50 * 16}",
+            **(
+                WORN
+                | {
+                    "ftl": "page",
+                    "over_provision": percent,
+                    "pages": 16,
+                    "blocks": 128,
+                    "spare_blocks": 0,
+                }
+            ),
+        )
+        yield point(2 * 128 * 50 * 16, total(got, "prog"), got)
+
+
+@BOOK.law(
+    "not-before-its-time",
+    "No block fails before endurance less life-spread, and none lives beyond endurance and it.",
+    "hw/rsd-nvme/README.md, Properties (life-spread)",
+)
+def _in_time(sim: Simulator) -> Iterator[Point]:
+    for spread in (5, 30):
+        drive = WORN | {"endurance": 100, "life_spread": spread}
+        # until just before the first may fail
+        young = sim.run(
+            f"--pattern sequential --requests {int(BLOCKS * (100 - spread - 2) * 16)}", **drive
+        )
+        yield point(0, young.after("blocks_grown") + young.results["failed"], young)
+        old = sim.run(f"--pattern sequential --requests {BLOCKS * 300 * 16}", **drive)
+        yield point(1, float(old.after("wear_max") <= 100 + spread), old)
+        yield point(1, float(old.results["failed"] > 0), old)
+
+
+@BOOK.law(
+    "grown-bad",
+    "A block that failed is bad, and takes a spare block.",
+    "hw/rsd-nvme/README.md, counters",
+)
+def _grown(sim: Simulator) -> Iterator[Point]:
+    drive = WORN | {"endurance": 60, "life_spread": 40, "spare_blocks": 32}
+    for rounds in (38, 44, 50):
+        got = sim.run(f"--pattern sequential --requests {BLOCKS * rounds * 16}", **drive)
+        yield point(got.after("blocks_bad"), got.after("blocks_grown"), got)
+        yield point(
+            got.after("spares_total") - got.after("blocks_bad"), got.after("spares_left"), got
+        )
+
+
+@BOOK.law(
+    "factory-bad",
+    "Of so many blocks bad-blocks-ppm in a million are bad, within three standard deviations.",
+    "binomial distribution",
+    0.0,
+    AT_MOST,
+)
+def _factory(sim: Simulator) -> Iterator[Point]:
+    for seed in (1, 2, 3):
+        for ppm in (5_000, 50_000):
+            got = sim.run(
+                "--requests 0",
+                channels=8,
+                ways=4,
+                blocks=512,
+                spare_blocks=128,
+                bad_blocks_ppm=ppm,
+                seed=seed,
+            )
+            blocks, share = got.after("blocks_total"), ppm / 1e6
+            deviation = sqrt(blocks * share * (1 - share))
+            yield point(3 * deviation, abs(got.after("blocks_bad") - blocks * share), got)
+
+
+@BOOK.law(
+    "even-wear",
+    "Writes in sequence wear all blocks alike: the least worn block is taken, so two erases apart.",
+    "least-worn allocation (README of the device)",
+    0.0,
+    AT_MOST,
+)
+def _even(sim: Simulator) -> Iterator[Point]:
+    for ftl in ("rsd", "page"):
+        got = sim.run(
+            "--pattern sequential --size 16K --precondition 10 --requests 10000",
+            **(LEVEL | {"ftl": ftl, "wl_threshold": 0}),
+        )
+        yield point(2, got.after("wear_max") - got.after("wear_min"), got)
+
+
+@BOOK.law(
+    "no-levelling",
+    "Without static levelling cold blocks are not worn at all, hot ones more and more.",
+    "the need for static wear levelling: Chang, SAC 2007",
+    0.0,
+    AT_LEAST,
+)
+def _none(sim: Simulator) -> Iterator[Point]:
+    got = sim.run(f"{HOT} --requests 40000 --depth 8", **LEVEL, wl_threshold=0)
+    yield point(40, got.after("wear_max") - got.after("wear_min"), got)
+
+
+@BOOK.law(
+    "static-levelling",
+    "Static levelling under load keeps the erases of a drive's blocks within wl-threshold + 2.",
+    LEVELLING,
+    0.0,
+    AT_MOST,
+)
+def _levelling(sim: Simulator) -> Iterator[Point]:
+    for ftl in ("rsd", "page"):
+        for depth in (8, 256):
+            got = sim.run(
+                f"{HOT} --requests 60000 --depth {depth}",
+                **LEVEL,
+                ftl=ftl,
+                over_provision=20,
+                wl_threshold=THRESHOLD,
+            )
+            yield point(THRESHOLD + 2, got.after("wear_max") - got.after("wear_min"), got)
+
+
+@BOOK.law(
+    "levelled-life",
+    "hotcold=100/10: with static levelling a drive lives three times as long as without.",
+    "issue 16, L.3",
+    0.0,
+    AT_LEAST,
+)
+def _levelled_life(sim: Simulator) -> Iterator[Point]:
+    drive = LEVEL | {"endurance": 60, "life_spread": 5, "pages": 16}
+    for depth in (8, 256):
+        work = f"{HOT} --requests 100000 --depth {depth}"
+        without = sim.run(work, **drive, wl_threshold=0)
+        levelled = sim.run(work, **drive, wl_threshold=THRESHOLD)
+        yield point(3 * without.after("prog_host"), levelled.after("prog_host"), levelled, without)
+
+
+@BOOK.law(
+    "levelling-costs",
+    "Wear levelling moves no more than a page for each one of the blocks that it has to even out.",
+    "a block that is moved takes threshold erases of a hot one: 1/threshold of the programs",
+    0.1,
+    AT_MOST,
+)
+def _costs(sim: Simulator) -> Iterator[Point]:
+    got = sim.run(f"{HOT} --requests 60000 --depth 8", **LEVEL, wl_threshold=THRESHOLD)
+    # every cold block is moved once for each time that the whole drive gains THRESHOLD erases
+    rounds = got.after("wear_sum") / got.after("blocks_total") / THRESHOLD
+    most = (rounds + 1) * got.after("blocks_total") * 32
+    yield point(most, got.after("prog_wear"), got)
+
+
+@BOOK.law(
+    "levelling-keeps-amplification",
+    "Static levelling costs uniform writes nothing: they wear evenly by themselves.",
+    "uniform writes wear uniformly",
+    0.01,
+)
+def _uniform(sim: Simulator) -> Iterator[Point]:
+    drive = LEVEL | {"ftl": "page", "over_provision": 20, "ways": 4}
+    off = sim.run("--precondition 4 --requests 60000", **drive, wl_threshold=0)
+    on = sim.run("--precondition 4 --requests 60000", **drive, wl_threshold=32)
+    yield point(off.amplification, on.amplification, off, on)
