@@ -221,18 +221,16 @@ static int allocate(struct file *file, int mode, loff_t pos, loff_t end)
 {
 	struct inode *inode = file_inode(file);
 	bool grows = !(mode & FALLOC_FL_KEEP_SIZE) && end > i_size_read(inode);
-	bool old = rfs_has_posix(rfsm_of(inode->i_sb)->fs);
 	bool punches = mode & FALLOC_FL_PUNCH_HOLE;
 	bool zeroes = mode & FALLOC_FL_ZERO_RANGE;
 	int ret = grows ? inode_newsize_ok(inode, end) : 0;
 
 	if (!ret)
 		ret = file_modified(file);
-	/* a volume that knows no reserved blocks still zeroes */
-	if (!ret && !punches && !(zeroes && old))
+	if (!ret && !punches)
 		ret = reserve(inode, pos, end);
 	if (!ret && (punches || zeroes))
-		ret = punch(inode, pos, end, zeroes && !old);
+		ret = punch(inode, pos, end, zeroes);
 	if (!ret && grows)
 		ret = rfsm_set_size(inode, end);
 	return ret;

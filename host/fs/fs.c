@@ -269,7 +269,7 @@ static void say_recovered(const struct rfsm *m)
 }
 
 /* Why this version does not mount a volume, or only for reading */
-static void say_newer(const struct rfsm *m, const struct rfs_geometry *geo)
+static void say_format(const struct rfsm *m, const struct rfs_geometry *geo)
 {
 	struct rfs_fs *fs = kvzalloc(sizeof(*fs), GFP_KERNEL);
 
@@ -279,11 +279,16 @@ static void say_newer(const struct rfsm *m, const struct rfs_geometry *geo)
 	fs->dev = (void *)&m->dev;
 	fs->geo = *geo;
 	rfs_super_load(fs);
-	pr_err("rfs: %pg: made by a newer version: format %u (known: %u), features not known: incompat %#x, ro_compat %#x\n",
-	       m->sb->s_bdev, le32_to_cpu(fs->super.version),
-	       RFS_FORMAT_VERSION,
-	       le32_to_cpu(fs->super.incompat) & ~RFS_INCOMPAT_KNOWN,
-	       le32_to_cpu(fs->super.ro_compat) & ~RFS_RO_COMPAT_KNOWN);
+	if (le32_to_cpu(fs->super.version) < RFS_FORMAT_VERSION)
+		pr_err("rfs: %pg: made by an older version: format %u, which this one does not read (it reads %u); copy the files with the version that made it, then run mkfs.rfs\n",
+		       m->sb->s_bdev, le32_to_cpu(fs->super.version),
+		       RFS_FORMAT_VERSION);
+	else
+		pr_err("rfs: %pg: made by a newer version: format %u (known: %u), features not known: incompat %#x, ro_compat %#x\n",
+		       m->sb->s_bdev, le32_to_cpu(fs->super.version),
+		       RFS_FORMAT_VERSION,
+		       le32_to_cpu(fs->super.incompat) & ~RFS_INCOMPAT_KNOWN,
+		       le32_to_cpu(fs->super.ro_compat) & ~RFS_RO_COMPAT_KNOWN);
 	kvfree(fs);
 }
 
@@ -321,7 +326,7 @@ static int mount_core(struct rfsm *m)
 	ret = rfs_mount(&rfsm_dev_ops, &m->dev, &geo, sb_rdonly(sb), 0, &m->fs);
 	memalloc_nofs_restore(nofs);
 	if (ret == -EOPNOTSUPP || ret == -EROFS)
-		say_newer(m, &geo);
+		say_format(m, &geo);
 	rfsm_dev_mounted(&m->dev);
 	switch (ret) {
 	case 0:
@@ -377,8 +382,7 @@ static int fill_super(struct super_block *sb, struct fs_context *fc)
 	sb->s_max_links = INT_MAX;
 	sb->s_maxbytes = MAX_LFS_FILESIZE;
 	sb->s_maxbytes = min_t(loff_t, sb->s_maxbytes,
-			       (loff_t)RFS_FANOUT * RFS_FANOUT * RFS_FANOUT *
-			       RFS_FANOUT * RFS_FANOUT * RFS_BLOCK_BYTES);
+			       (loff_t)(RFS_FILE_BLOCKS * RFS_BLOCK_BYTES));
 	sb->s_iflags |= SB_I_STABLE_WRITES;	/* the OOB holds a checksum */
 	if (!sb_set_blocksize(sb, RFS_BLOCK_BYTES))
 		return -EINVAL;

@@ -235,11 +235,6 @@ int rfsm_quota_init(struct rfsm *m)
 	ret = rfs_quota_on(m->fs);
 	m->fs->enforced = m->opt.quota;
 	rfsm_unlock(m);
-	if (ret == -EOPNOTSUPP) {
-		pr_err("rfs: %pg: made before there were quotas\n",
-		       sb->s_bdev);
-		return -EINVAL;
-	}
 	if (ret == -ENOSPC)
 		pr_err("rfs: %pg: no room to count quotas\n", sb->s_bdev);
 	if (ret)

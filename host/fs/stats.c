@@ -72,6 +72,7 @@ COUNTER(written_inodes, stats.written[RFS_INODES]);
 COUNTER(written_attributes, stats.written[RFS_XATTR]);
 COUNTER(written_quotas, stats.written[RFS_QUOTA]);
 COUNTER(written_inode_map, stats.written[RFS_IMAP]);
+COUNTER(written_node_map, stats.written[RFS_NMAP]);
 COUNTER(written_timb, stats.written[RFS_TIMB]);
 COUNTER(written_zone_table, stats.written[RFS_ZTAB]);
 COUNTER(written_summaries, stats.written[RFS_SUMMARY]);
@@ -150,6 +151,7 @@ static struct attribute *stat_attrs[] = {
 	&stat_written_attributes.attr,
 	&stat_written_quotas.attr,
 	&stat_written_inode_map.attr,
+	&stat_written_node_map.attr,
 	&stat_written_timb.attr,
 	&stat_written_zone_table.attr,
 	&stat_written_summaries.attr,

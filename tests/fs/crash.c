@@ -98,7 +98,7 @@ static const char *write_on(struct crash *c, struct memdev *dev,
 	return text;
 }
 
-/* Check-points are gone, and the inode map, if it is asked for. */
+/* Check-points are gone, and both maps, if it is asked for. */
 static void wipe(struct crash *c, struct memdev *dev)
 {
 	u32 at;
@@ -112,8 +112,9 @@ static void wipe(struct crash *c, struct memdev *dev)
 		const struct rfs_head *head = (void *)dev->page[at].data;
 
 		if (dev->page[at].state == MEM_OK && rfs_head_ok(head,
-		    c->r.fs->volume, head->type) && head->type >= RFS_IMAP &&
-		    head->type <= RFS_ZTAB)
+		    c->r.fs->volume, head->type) &&
+		    (head->type == RFS_NMAP || (head->type >= RFS_IMAP &&
+						head->type <= RFS_ZTAB)))
 			dev->page[at].state = MEM_TORN;
 	}
 }

@@ -443,7 +443,7 @@ static const char *check_reserved(struct oracle *o, struct rfs_fs *fs,
 		if (rfs_map_get(fs, f->ino, b, &ptr))
 			NO("node %u block %u: no pointer", f->node, b);
 		if (!rfs_addr(ptr.addr) && reserved[b] !=
-		    !!(ptr.flags & RFS_PTR_RESERVED))
+		    (ptr.kind == RFS_PTR_RESERVED))
 			NO("node %u block %u: %sreserved", f->node, b,
 			   reserved[b] ? "not " : "");
 	}

@@ -168,13 +168,13 @@ TEST(checksums)
 TEST(sizes)
 {
 	static const struct {
-		u32 zones, cap, imap, timb, ztab, cp, dirty, reserve;
+		u32 zones, cap, imap, nmap, timb, ztab, cp, dirty, reserve;
 		u64 inodes;
 	} rows[] = {
-		{ 128, 4096, 64, 1, 2, 1, 4000, 11, 512000 },
-		{ 512, 4096, 259, 1, 5, 1, 16288, 18, 2084864 },
-		{ 904, 275712, 30806, 62, 8, 1, 16384, 10, 248416512 },
-		{ 65536, 4096, 33287, 67, 521, 2, 16384, 26, 268423168 },
+		{ 128, 4096, 64, 1016, 3, 2, 1, 4000, 12, 512000 },
+		{ 512, 4096, 259, 4137, 9, 5, 1, 16288, 19, 2084864 },
+		{ 904, 275712, 30806, 492890, 1040, 8, 3, 16384, 10, 248416512 },
+		{ 65536, 4096, 33287, 532586, 1123, 521, 4, 16384, 26, 268423168 },
 	};
 	struct rfs_layout l;
 	u32 i;
@@ -182,7 +182,9 @@ TEST(sizes)
 	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		rfs_layout(rows[i].zones, rows[i].cap, true, &l);
 		CHECK_EQ(l.max_inodes, rows[i].inodes);
+		CHECK_EQ(l.max_nodes, rows[i].inodes + 1);
 		CHECK_EQ(l.imap_blocks, rows[i].imap);
+		CHECK_EQ(l.nmap_blocks, rows[i].nmap);
 		CHECK_EQ(l.timb_blocks, rows[i].timb);
 		CHECK_EQ(l.ztab_blocks, rows[i].ztab);
 		CHECK_EQ(l.cp_blocks, rows[i].cp);
@@ -471,8 +473,9 @@ TEST(forged_summary)
 
 TEST(sparse)
 {
-	static const u64 at[] = { 0, 1, 251, 252, 63503, 63504, 16003008,
-				  268435455, 4032758015, 1016255020031 };
+	static const u64 at[] = { 0, 1, 251, 252, 7055, 7056, 63503, 63504,
+				  254016, 7112447, 7112448, 7169347583,
+				  7169347584, RFS_FILE_BLOCKS - 1 };
 	struct memdev *dev = new_dev(&geometry);
 	struct rfs_fs *fs = mount(dev);
 	struct rfs_dinode *di;
@@ -489,7 +492,7 @@ TEST(sparse)
 	{
 		const void *data = block;
 
-		CHECK_EQ(rfs_write(fs, ino, 1016255020032, 1, &data, 1),
+		CHECK_EQ(rfs_write(fs, ino, RFS_FILE_BLOCKS, 1, &data, 1),
 			 -EFBIG);
 	}
 	CHECK_EQ(rfs_fsync(fs, ino), 0);
@@ -507,7 +510,7 @@ TEST(sparse)
 	CHECK_EQ(rfs_truncate(fs, ino, 63504ull * 4096 + 5, false), 0);
 	expect(fs, ino, 251, 0, 0);
 	expect(fs, ino, 1, 2, RFS_BLOCK_BYTES);
-	expect(fs, ino, 63504, 6, 5);
+	expect(fs, ino, 63504, 8, 5);
 	check_clean(fs);
 	CHECK_EQ(rfs_truncate(fs, ino, 0, false), 0);
 	check_clean(fs);
@@ -1265,8 +1268,8 @@ TEST(short_files_reserved)
 	fs = mount(dev);
 	CHECK_EQ(fs->reserved, 5);
 	put(fs, ino, 300, 3, 4096);
-	CHECK_EQ(height(fs, ino), 2);
-	CHECK_EQ(blocks_of(fs, ino), 6 + 1 + 3);
+	CHECK_EQ(height(fs, ino), 1);
+	CHECK_EQ(blocks_of(fs, ino), 6 + 1 + 2);
 	CHECK_EQ(fs->reserved, 5);
 	expect(fs, ino, 2, 2, 4096);
 	check_clean(fs);
@@ -1284,21 +1287,21 @@ TEST(short_files_and_symlinks)
 	char target[300] = { 0 };
 	u32 ino, len, round, l;
 
-	for (l = 90; l < 300; l += 199) {
+	for (l = RFS_INLINE_MAX; l < 300; l += 1 + 190 * (l > RFS_INLINE_MAX)) {
 		memset(target, 0xff, l);
 		target[l] = 0;
 		link.target = target;
-		CHECK_EQ(rfs_create(fs, 2, l < 96 ? "a" : "b", &link, &ino), 0);
+		CHECK_EQ(rfs_create(fs, 2, l <= RFS_INLINE_MAX ? "a" : "b", &link, &ino), 0);
 		for (round = 0; round < 3; round++) {
 			check_clean(fs);
-			CHECK_EQ(blocks_of(fs, ino), l > 96);
+			CHECK_EQ(blocks_of(fs, ino), l > RFS_INLINE_MAX);
 			CHECK_EQ(rfs_readlink(fs, ino, block, &len), 0);
 			CHECK_EQ(len, l);
 			CHECK(!memcmp(block, target, l));
 			rfs_drop(fs);
 			fs = mount(dev);
 		}
-		CHECK_EQ(rfs_unlink(fs, 2, l < 96 ? "a" : "b", &ino), 0);
+		CHECK_EQ(rfs_unlink(fs, 2, l <= RFS_INLINE_MAX ? "a" : "b", &ino), 0);
 		CHECK_EQ(rfs_free_orphan(fs, ino), 0);
 	}
 	check_clean(fs);
@@ -1844,10 +1847,10 @@ TEST(endless_numbers)
 	CHECK_EQ(rfs_iget(fs, 2, &di, &buf), 0);
 	CHECK_EQ(le64_to_cpu(di->size), 3 * RFS_BLOCK_BYTES);
 	for (i = 1; i < 3; i++) {
-		buf = rfs_buf_find(fs, RFS_DIR, 2, i);
+		CHECK_EQ(rfs_block_get(fs, 2, RFS_DIR, i, &buf), 0);
 		buf->head.count = 0;
 	}
-	buf = rfs_buf_find(fs, RFS_DIR, 2, 0);
+	CHECK_EQ(rfs_block_get(fs, 2, RFS_DIR, 0, &buf), 0);
 	for (i = 0; i < RFS_DX_ENTRIES; i++) {
 		struct rfs_dx *dx = (struct rfs_dx *)(buf->bytes +
 						      sizeof(buf->head));
@@ -1913,10 +1916,10 @@ TEST(bounds)
 	u64 most_window = 0;
 	char name[32];
 
-	for (i = 0; i < 1200; i++) {
+	for (i = 0; i < 1800; i++) {
 		snprintf(name, sizeof(name), "f%u", i);
 		CHECK_EQ(rfs_create(fs, 2, name, &file, &ino), 0);
-		put(fs, ino, i * 1000, 1, RFS_BLOCK_BYTES);
+		put(fs, ino, (u64)i * 10000000, 1, RFS_BLOCK_BYTES);
 		CHECK(fs->dirty.count <= rfs_dirty_most(fs));
 		most_dirty = max(most_dirty, fs->dirty.count);
 		most_window = max(most_window, fs->window_blocks);
@@ -2010,7 +2013,7 @@ static void fill_zones(struct rfs_fs *fs, u32 spare)
 static u64 metadata_written(const struct rfs_fs *fs)
 {
 	static const u8 types[] = { RFS_DIR, RFS_QUOTA, RFS_INDEX, RFS_XATTR,
-				    RFS_INODES, RFS_IMAP };
+				    RFS_INODES, RFS_IMAP, RFS_NMAP };
 	u64 n = 0;
 	u32 i;
 
@@ -2167,10 +2170,11 @@ TEST(dirty_is_counted)
 				put(fs, ino[i], i % 3 ? far * (i % 7) : i,
 				    round + 1, RFS_BLOCK_BYTES);
 		}
-		if (round)
+		if (round > 2)
 			CHECK_EQ(rfs_clean(fs, RFS_CLEAN_HARD), 0);
 		checkpoint_as_counted(fs);
 	}
+	CHECK(fs->stats.victims > 0);
 	check_clean(fs);
 	end(fs, dev);
 }
@@ -3281,13 +3285,14 @@ TEST(xattrs_cleaned)
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
 	u32 ino, zone, i;
-	u64 addr;
+	u64 addr, now;
+	bool used;
 
 	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
 	CHECK_EQ(rfs_xattr_set(fs, ino, "user.a", "value", 5, 0, 0), 0);
 	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
 	CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
-	addr = le64_to_cpu(di->xattr);
+	CHECK_EQ(rfs_node_where(fs, le32_to_cpu(di->xattr), &addr, &used), 0);
 	zone = addr / geometry.zone_blocks;
 	/* other metadata fills its zone */
 	for (i = 0; fs->zone[zone].state != RFS_Z_USED; i++) {
@@ -3296,7 +3301,9 @@ TEST(xattrs_cleaned)
 	}
 	for (i = 0; i < 100; i++) {
 		CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
-		if (le64_to_cpu(di->xattr) != addr)
+		CHECK_EQ(rfs_node_where(fs, le32_to_cpu(di->xattr), &now,
+					&used), 0);
+		if (now != addr)
 			break;
 		CHECK_EQ(rfs_clean(fs, RFS_CLEAN_HARD), 0);
 		CHECK_EQ(rfs_checkpoint(fs, 0), 0);
@@ -3325,13 +3332,13 @@ TEST(inode_map_cleaned)
 		/* blocks of the zone table fill its zone */
 		for (i = 0; fs->zone[zone].state != RFS_Z_USED && i < 1000; i++)
 			CHECK_EQ(rfs_checkpoint(fs, 0), 0);
-		CHECK_EQ(fs->zone[zone].live, 2);	/* and TIMB's */
+		CHECK_EQ(fs->zone[zone].live, 3);	/* and node map's, TIMB's */
 		if (dirty)
 			CHECK_EQ(rfs_create(fs, 2, "h", &file, &ino), 0);
 		before = fs->stats.copied_maps;
 		for (i = 0; !fs->zone[zone].cleaned && i < 20; i++)
 			CHECK_EQ(rfs_clean(fs, RFS_CLEAN_HARD), 0);
-		CHECK_EQ(fs->stats.copied_maps - before, dirty ? 0 : 2);
+		CHECK_EQ(fs->stats.copied_maps - before, dirty ? 0 : 3);
 		CHECK_EQ(rfs_checkpoint(fs, 0), 0);
 		CHECK_EQ(fs->zone[zone].live, 0);
 	}
@@ -3339,40 +3346,151 @@ TEST(inode_map_cleaned)
 	end(fs, dev);
 }
 
-/* A volume made before there were any: it is used, without the new things. */
-TEST(older_volume)
+/* A superblock that says it is of another format */
+static void set_version(struct memdev *dev, u32 version)
 {
-	struct memdev *dev = new_dev(&geometry);
-	struct rfs_fs *fs;
-	u32 zone, ino;
+	static struct rfs_super super[RFS_CP_ZONES];
+	u32 zone;
 
 	for (zone = 0; zone < RFS_CP_ZONES; zone++) {
 		struct mem_page *page =
 			&dev->page[zone * geometry.zone_blocks];
-		static struct rfs_super super[RFS_CP_ZONES];
 
 		if (page->state != MEM_OK)
 			continue;
 		memcpy(&super[zone], page->data, RFS_BLOCK_BYTES);
-		super[zone].incompat = 0;
+		super[zone].version = cpu_to_le32(version);
 		rfs_head_seal(&super[zone].head,
 			      le64_to_cpu(super[zone].head.stamp));
 		page->data = (u8 *)&super[zone];
 	}
-	fs = mount(dev);
+}
+
+/* A volume without a node map, or of a format to come, is not mounted. */
+TEST(other_format)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_report report = { 0 };
+	struct rfs_rescue rescue;
+	struct rfs_fs *fs;
+	u32 version;
+
+	for (version = 1; version <= 3; version += 2) {
+		set_version(dev, version);
+		CHECK_EQ(rfs_mount(&memdev_ops, dev, &dev->geo, false, 0, &fs),
+			 -EOPNOTSUPP);
+		CHECK_EQ(rfs_mount(&memdev_ops, dev, &dev->geo, true, 0, &fs),
+			 -EOPNOTSUPP);
+		CHECK_EQ(rfs_rescan(&memdev_ops, dev, &dev->geo, &report,
+				    &rescue, &fs), -EOPNOTSUPP);
+	}
+	set_version(dev, RFS_FORMAT_VERSION);
+	end(mount(dev), dev);
+}
+
+/* A node that moves changes a word of the node map, and nothing above it. */
+TEST(node_moves)
+{
+	u64 far = (u64)RFS_NODE_FANOUT * RFS_NODE_FANOUT * RFS_FANOUT * 40;
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	u64 index, nmap, others, addr, before;
+	struct rfs_ptr *slot;
+	struct rfs_buf *buf;
+	bool used;
+	u32 ino;
+
 	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
-	put(fs, ino, 0, 7, 4096);
-	CHECK_EQ(rfs_xattr_set(fs, ino, "user.a", "x", 1, 0, 0), -EOPNOTSUPP);
-	CHECK_EQ(length(fs, ino, "user.a"), -ENODATA);
-	CHECK_EQ(rfs_rename(fs, 2, "f", 2, "g", RFS_REC_WHITEOUT, &file),
-		 -EOPNOTSUPP);
-	CHECK_EQ(rfs_rename(fs, 2, "f", 2, "g", 0, NULL), 0);
-	CHECK_EQ(height(fs, ino), 0);
-	put(fs, ino, 1, 8, 4096);
-	CHECK_EQ(height(fs, ino), 1);
+	put(fs, ino, far, 7, 4096);
+	CHECK_EQ(height(fs, ino), 4);
+	CHECK_EQ(blocks_of(fs, ino), 5);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	rfs_cache_trim(fs, 0);
+	index = fs->stats.written[RFS_INDEX];
+	nmap = fs->stats.written[RFS_NMAP];
+	others = fs->stats.written[RFS_INODES] + fs->stats.written[RFS_IMAP];
+	CHECK_EQ(rfs_map_slot(fs, ino, far, false, &slot, &buf), 0);
+	CHECK_EQ(rfs_node_where(fs, buf->off, &before, &used), 0);
+	CHECK(used && before == buf->addr);
+	rfs_buf_dirty(fs, buf);
+	rfs_dirty_above(fs);
+	CHECK_EQ(fs->dirty.count, 2);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	CHECK_EQ(fs->stats.written[RFS_INDEX], index + 1);
+	CHECK_EQ(fs->stats.written[RFS_NMAP], nmap + 1);
+	CHECK_EQ(fs->stats.written[RFS_INODES] + fs->stats.written[RFS_IMAP],
+		 others);
+	CHECK_EQ(rfs_node_where(fs, buf->off, &addr, &used), 0);
+	CHECK(used && addr != before);
+	rfs_drop(fs);
+	fs = mount(dev);
+	expect(fs, ino, far, 7, 4096);
 	check_clean(fs);
-	expect(fs, ino, 0, 7, 4096);
-	expect(fs, ino, 1, 8, 4096);
+	end(fs, dev);
+}
+
+/* Between the inode and a block of a file of up to 28 leaves there is one node. */
+TEST(one_node_on_the_way)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	u32 ino, i;
+
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	for (i = 0; i < 1000; i++)
+		put(fs, ino, i, i + 1, 4096);
+	CHECK_EQ(height(fs, ino), 1);
+	CHECK_EQ(blocks_of(fs, ino), 1000 + 4);
+	put(fs, ino, RFS_TOPS * RFS_FANOUT - 1, 7, 4096);
+	CHECK_EQ(height(fs, ino), 1);
+	CHECK_EQ(blocks_of(fs, ino), 1001 + 5);
+	put(fs, ino, RFS_TOPS * RFS_FANOUT, 8, 4096);
+	CHECK_EQ(height(fs, ino), 2);
+	CHECK_EQ(blocks_of(fs, ino), 1002 + 6 + 1);
+	check_clean(fs);
+	rfs_drop(fs);
+	fs = mount(dev);
+	expect(fs, ino, 999, (u8)1000, 4096);
+	expect(fs, ino, RFS_TOPS * RFS_FANOUT - 1, 7, 4096);
+	end(fs, dev);
+}
+
+/* The number of a leaf of a file with one block far away */
+static u32 leaf_of(struct rfs_fs *fs, u32 ino, u64 block_nr)
+{
+	struct rfs_ptr *slot;
+	struct rfs_buf *buf;
+
+	CHECK_EQ(rfs_map_slot(fs, ino, block_nr, false, &slot, &buf), 0);
+	return buf->off;
+}
+
+/* Numbers of nodes that are gone are taken again, the lowest first. */
+TEST(node_numbers_anew)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	u32 ino[600], number[600], i, round;
+	char name[8];
+
+	for (i = 0; i < 600; i++) {
+		snprintf(name, sizeof(name), "f%u", i);
+		CHECK_EQ(rfs_create(fs, 2, name, &file, &ino[i]), 0);
+	}
+	for (round = 0; round < 2; round++) {
+		for (i = 0; i < 600; i++) {
+			put(fs, ino[i], 100, i + 1, 4096);
+			CHECK(!round || leaf_of(fs, ino[i], 100) == number[i]);
+			number[i] = leaf_of(fs, ino[i], 100);
+			CHECK(!i || number[i] > number[i - 1]);
+		}
+		CHECK(number[599] > RFS_MAP_ENTRIES);
+		CHECK_EQ(rfs_unmount(fs), 0);
+		fs = mount(dev);
+		for (i = 0; i < 600; i++)
+			CHECK_EQ(rfs_truncate(fs, ino[i], 0, false), 0);
+		check_clean(fs);
+	}
 	end(fs, dev);
 }
 
@@ -3468,14 +3586,86 @@ TEST(repair_blocks)
 	put(fs, ino, 0, 7, 4096);
 	put(fs, twin, 0, 8, 4096);
 	/* what is another's */
-	CHECK_EQ(rfs_map_slot(fs, ino, 0, 0, false, &from, &buf), 0);
-	CHECK_EQ(rfs_map_slot(fs, twin, 0, 0, false, &slot, &buf), 0);
+	CHECK_EQ(rfs_map_slot(fs, ino, 0, false, &from, &buf), 0);
+	CHECK_EQ(rfs_map_slot(fs, twin, 0, false, &slot, &buf), 0);
 	*slot = *from;
 	rfs_buf_dirty(fs, buf);
 	CHECK_EQ(repaired(fs, &losses), 1);
 	CHECK_EQ(losses, 1);
 	expect(fs, ino, 0, 7, 4096);
 	expect(fs, twin, 0, 0, 4096);
+	end(fs, dev);
+}
+
+/* Pointers of kinds that are kept for later are damage today. */
+TEST(pointer_kinds)
+{
+	static const u8 kinds[] = { RFS_PTR_HOLE, RFS_PTR_RESERVED,
+				    RFS_PTR_PIECE, RFS_PTR_ELSEWHERE, 200 };
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	struct rfs_report report;
+	struct rfs_ptr *slot;
+	struct rfs_buf *buf;
+	u64 losses;
+	u32 ino, i;
+
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	for (i = 0; i < sizeof(kinds); i++) {
+		put(fs, ino, 1, 7, 4096);
+		CHECK_EQ(rfs_map_slot(fs, ino, 1, false, &slot, &buf), 0);
+		slot->kind = kinds[i];
+		rfs_buf_dirty(fs, buf);
+		CHECK_EQ(rfs_read(fs, ino, 1, block), -EUCLEAN);
+		CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+		memset(&report, 0, sizeof(report));
+		CHECK_EQ(rfs_check(fs, &report), 0);
+		CHECK(report.faults > 0);
+		CHECK(repaired(fs, &losses) > 0);
+		CHECK_EQ(losses, 1);
+		expect(fs, ino, 1, 0, 4096);
+	}
+	end(fs, dev);
+}
+
+/* Two that lead to one node, a number that nobody has, a count that is wrong */
+TEST(repair_nodes)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	struct rfs_dinode *di;
+	struct rfs_buf *buf, *map;
+	u32 ino, twin, number;
+	u64 losses, addr;
+	bool used;
+
+	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "f", &file, &ino), 0);
+	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "twin", &file, &twin), 0);
+	put(fs, ino, 100, 7, 4096);
+	put(fs, twin, 100, 8, 4096);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	number = leaf_of(fs, ino, 100);
+	CHECK_EQ(rfs_iget(fs, twin, &di, &buf), 0);
+	di->node[0] = cpu_to_le32(number);
+	rfs_buf_dirty(fs, buf);
+	/* a node of another, an address twice, a number of nobody, and counts */
+	CHECK_EQ(repaired(fs, &losses), 5);
+	CHECK_EQ(losses, 1);
+	expect(fs, ino, 100, 7, 4096);
+	expect(fs, twin, 100, 0, 4096);
+	CHECK_EQ(rfs_node_get(fs, &(struct rfs_node_id){ .type = RFS_XATTR },
+			      number, &buf), -EUCLEAN);
+	/* a node that is not where the map says */
+	CHECK_EQ(rfs_node_where(fs, number, &addr, &used), 0);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	rfs_cache_trim(fs, 0);
+	CHECK_EQ(rfs_node_map(fs, number, &map), 0);
+	map->table.word[number % RFS_MAP_ENTRIES] = rfs_word(addr + 1, 1);
+	rfs_buf_dirty(fs, map);
+	*rfs_nmap_word(fs, 0) += 3ULL << RFS_ADDR_BITS;
+	CHECK(repaired(fs, &losses) >= 3);
+	CHECK_EQ(losses, 1);
+	expect(fs, ino, 100, 0, 4096);
 	end(fs, dev);
 }
 
@@ -3640,7 +3830,7 @@ static u64 reserved_of(struct rfs_fs *fs, u32 ino, u64 from, u64 to)
 
 	for (; from < to; from++) {
 		CHECK_EQ(rfs_map_get(fs, ino, from, &ptr), 0);
-		n += !rfs_addr(ptr.addr) && ptr.flags & RFS_PTR_RESERVED;
+		n += ptr.kind == RFS_PTR_RESERVED;
 	}
 	return n;
 }

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Metadata blocks in memory, by type, inode and offset. Dirty ones stay until
+ * Metadata blocks in memory, by type and number. Dirty ones stay until
  * a check-point; clean ones are dropped oldest first, between operations.
  */
 #include "rfs.h"
 
-static struct rfs_buf **bucket(struct rfs_fs *fs, u8 type, u32 ino, u64 off)
+/* Nodes have one space of numbers, whatever they are. */
+static u8 class_of(u8 type)
 {
-	u64 x = off * 0x9e3779b97f4a7c15ULL ^ ino * 0xc2b2ae3d27d4eb4fULL ^ type;
+	return rfs_is_node(type) ? RFS_INDEX : type;
+}
+
+static struct rfs_buf **bucket(struct rfs_fs *fs, u8 class, u64 off)
+{
+	u64 x = off * 0x9e3779b97f4a7c15ULL ^ class;
 
 	return &fs->hash[(x ^ x >> 29 ^ x >> 47) % RFS_HASH];
 }
@@ -39,11 +45,12 @@ static void take_out(struct rfs_list *list, struct rfs_buf *buf)
 	list->count--;
 }
 
-struct rfs_buf *rfs_buf_find(struct rfs_fs *fs, u8 type, u32 ino, u64 off)
+struct rfs_buf *rfs_buf_find(struct rfs_fs *fs, u8 type, u64 off)
 {
-	struct rfs_buf *buf = *bucket(fs, type, ino, off);
+	u8 class = class_of(type);
+	struct rfs_buf *buf = *bucket(fs, class, off);
 
-	while (buf && (buf->type != type || buf->ino != ino || buf->off != off))
+	while (buf && (buf->class != class || buf->off != off))
 		buf = buf->hash_next;
 	if (buf && !buf->dirty) {
 		take_out(&fs->clean, buf);
@@ -52,15 +59,14 @@ struct rfs_buf *rfs_buf_find(struct rfs_fs *fs, u8 type, u32 ino, u64 off)
 	return buf;
 }
 
-static struct rfs_buf *insert(struct rfs_fs *fs, u8 type, u32 ino, u64 off)
+static struct rfs_buf *insert(struct rfs_fs *fs, u8 class, u64 off)
 {
-	struct rfs_buf **at = bucket(fs, type, ino, off);
+	struct rfs_buf **at = bucket(fs, class, off);
 	struct rfs_buf *buf = rfs_alloc(sizeof(*buf));
 
 	if (!buf)
 		return NULL;
-	buf->type = type;
-	buf->ino = ino;
+	buf->class = class;
 	buf->off = off;
 	buf->hash_next = *at;
 	*at = buf;
@@ -70,7 +76,7 @@ static struct rfs_buf *insert(struct rfs_fs *fs, u8 type, u32 ino, u64 off)
 
 static void forget(struct rfs_fs *fs, struct rfs_buf *buf)
 {
-	struct rfs_buf **at = bucket(fs, buf->type, buf->ino, buf->off);
+	struct rfs_buf **at = bucket(fs, buf->class, buf->off);
 
 	while (*at != buf)
 		at = &(*at)->hash_next;
@@ -79,11 +85,21 @@ static void forget(struct rfs_fs *fs, struct rfs_buf *buf)
 	rfs_free(buf);
 }
 
+static bool is_it(const struct rfs_fs *fs, const struct rfs_buf *buf)
+{
+	const struct rfs_head *head = &buf->head;
+	u64 off = le64_to_cpu(head->off);
+
+	return class_of(head->type) == buf->class &&
+	       rfs_head_ok(head, fs->volume, head->type) &&
+	       buf->off == (rfs_is_node(head->type) ? off >> 32 : off);
+}
+
 /* From memory, else from addr; -EUCLEAN if something else is there. */
-int rfs_buf_read(struct rfs_fs *fs, u8 type, u32 ino, u64 off, u64 addr,
+int rfs_buf_read(struct rfs_fs *fs, u8 type, u64 off, u64 addr,
 		 struct rfs_buf **out)
 {
-	struct rfs_buf *buf = rfs_buf_find(fs, type, ino, off);
+	struct rfs_buf *buf = rfs_buf_find(fs, type, off);
 	int ret;
 
 	*out = buf;
@@ -91,13 +107,11 @@ int rfs_buf_read(struct rfs_fs *fs, u8 type, u32 ino, u64 off, u64 addr,
 		return 0;
 	if (!rfs_addr_ok(fs, addr))
 		return -EUCLEAN;
-	buf = insert(fs, type, ino, off);
+	buf = insert(fs, class_of(type), off);
 	if (!buf)
 		return -ENOMEM;
 	ret = fs->ops->read(fs->dev, addr, buf->bytes, NULL);
-	if (!ret && (!rfs_head_ok(&buf->head, fs->volume, type) ||
-		     le32_to_cpu(buf->head.ino) != ino ||
-		     le64_to_cpu(buf->head.off) != off))
+	if (!ret && !is_it(fs, buf))
 		ret = -EUCLEAN;
 	if (ret) {
 		forget(fs, buf);
@@ -112,7 +126,8 @@ int rfs_buf_read(struct rfs_fs *fs, u8 type, u32 ino, u64 off, u64 addr,
 int rfs_buf_new(struct rfs_fs *fs, u8 type, u32 ino, u32 gen, u64 off,
 		struct rfs_buf **out)
 {
-	struct rfs_buf *buf = insert(fs, type, ino, off);
+	struct rfs_buf *buf = insert(fs, class_of(type),
+				     rfs_is_node(type) ? off >> 32 : off);
 
 	if (!buf)
 		return -ENOMEM;
@@ -139,35 +154,6 @@ void rfs_buf_drop(struct rfs_fs *fs, struct rfs_buf *buf)
 	if (buf->dirty)
 		fs->new_dirty -= !buf->addr;
 	forget(fs, buf);
-}
-
-static void drop_listed(struct rfs_fs *fs, struct rfs_list *list, u8 type,
-			u32 ino)
-{
-	struct rfs_buf *buf, *next;
-
-	for (buf = list->first; buf; buf = next) {
-		next = buf->next;
-		if (buf->type == type && buf->ino == ino)
-			rfs_buf_drop(fs, buf);
-	}
-}
-
-/* Of a medium's number of blocks: it may be anything. */
-void rfs_bufs_drop(struct rfs_fs *fs, u8 type, u32 ino, u64 blocks)
-{
-	struct rfs_buf *buf;
-
-	if (blocks > fs->dirty.count + fs->clean.count) {
-		drop_listed(fs, &fs->dirty, type, ino);
-		drop_listed(fs, &fs->clean, type, ino);
-		return;
-	}
-	while (blocks--) {
-		buf = rfs_buf_find(fs, type, ino, blocks);
-		if (buf)
-			rfs_buf_drop(fs, buf);
-	}
 }
 
 void rfs_buf_written(struct rfs_fs *fs, struct rfs_buf *buf, u64 addr)

@@ -15,6 +15,7 @@ struct check {
 	struct rfs_fs *fs;
 	struct rfs_report *report;
 	u8 *seen;		/* a bit each block of the volume */
+	u8 *led;		/* and each node number: something leads to it */
 	u32 *live;		/* blocks found in each zone */
 	struct rfs_tallies tallies;
 	u8 *block;
@@ -112,44 +113,87 @@ static void check_data(struct check *c, const struct rfs_dinode *di, u64 off,
 		      (unsigned long long)rfs_addr(ptr->addr));
 }
 
-/* All under a slot; returns the number of blocks. */
-static u64 check_tree(struct check *c, const struct rfs_dinode *di,
-		      const struct rfs_ptr *slot, u32 level, u64 nr)
+/* What somebody leads to by a number; NULL: it is not there. */
+static struct rfs_buf *check_node(struct check *c, const struct rfs_node_id *id,
+				  u32 number, const char *what, bool *claimed)
 {
-	u32 ino = le32_to_cpu(di->ino), i;
 	struct rfs_buf *node;
-	u64 blocks = 1;
-	int ret;
+	bool used;
+	u64 addr;
+	int ret = rfs_node_where(c->fs, number, &addr, &used);
 
-	if (!rfs_addr(slot->addr)) {
-		if (!slot->flags)
-			return 0;
-		if (level || !S_ISREG(le32_to_cpu(di->mode)))
-			fault(c, "inode %u: %llu is a reserved block of no file",
-			      ino, (unsigned long long)nr);
+	*claimed = false;
+	if (ret || !used || !addr) {
+		fault(c, "%s %u/%u: node %u does not exist", what, id->ino,
+		      id->place, number);
+		return NULL;
+	}
+	*claimed = claim(c, addr, what, id->ino, id->place);
+	if (!*claimed)
+		return NULL;
+	c->led[number / 8] |= 1 << number % 8;
+	ret = rfs_node_get(c->fs, id, number, &node);
+	if (!ret)
+		return node;
+	fault(c, "%s %u/%u: node %u is damaged (%d)", what, id->ino, id->place,
+	      number, ret);
+	return NULL;
+}
+
+/* Blocks that a file's pointer stands for */
+static u64 check_ptr(struct check *c, const struct rfs_dinode *di,
+		     const struct rfs_ptr *ptr, u64 block)
+{
+	u32 ino = le32_to_cpu(di->ino);
+
+	if (!rfs_ptr_ok(ptr)) {
+		fault(c, "file %u block %llu: a pointer of kind %u to address %llu",
+		      ino, (unsigned long long)block, ptr->kind,
+		      (unsigned long long)rfs_addr(ptr->addr));
+		return 0;
+	}
+	if (ptr->kind == RFS_PTR_HOLE)
+		return 0;
+	if (ptr->kind == RFS_PTR_RESERVED) {
 		c->reserved++;
 		return 1;
 	}
-	if (!claim(c, rfs_addr(slot->addr), level ? "index of" : "file", ino,
-		   nr))
+	if (!claim(c, rfs_addr(ptr->addr), "file", ino, block))
 		return 0;
-	if (!level) {
-		if (S_ISREG(le32_to_cpu(di->mode)))
-			check_data(c, di, nr, slot);
-		return 1;
-	}
-	ret = rfs_buf_read(c->fs, RFS_INDEX, ino, RFS_INDEX_OFF(level, nr),
-			   rfs_addr(slot->addr), &node);
-	if (ret || node->head.level != level || node->head.gen != di->gen) {
-		fault(c, "file %u: index node %u/%llu is damaged (%d)", ino,
-		      level, (unsigned long long)nr, ret);
-		return 1;
-	}
-	for (i = 0; i < RFS_FANOUT; i++)
-		blocks += check_tree(c, di, &node->node.ptr[i], level - 1,
-				     nr * RFS_FANOUT + i);
+	check_data(c, di, block, ptr);
+	return 1;
+}
+
+/* All under a node of a level, or a block of what is no file */
+static u64 check_tree(struct check *c, const struct rfs_dinode *di, u32 number,
+		      u32 level, u64 place)
+{
+	u32 ino = le32_to_cpu(di->ino), i;
+	bool file = S_ISREG(le32_to_cpu(di->mode)), claimed;
+	struct rfs_node_id id = { level ? RFS_INDEX : ino == RFS_QUOTA_INO ?
+				  RFS_QUOTA : RFS_DIR, level, ino,
+				  le32_to_cpu(di->gen), place };
+	struct rfs_buf *node;
+	u64 blocks = 1;
+
+	if (!number)
+		return 0;
+	node = check_node(c, &id, number, level ? "index of" : "block of",
+			  &claimed);
+	if (!node || !level)
+		return claimed;
+	if (file && level == 1)
+		for (i = 0; i < RFS_FANOUT; i++)
+			blocks += check_ptr(c, di, &node->node.ptr[i],
+					    place * RFS_FANOUT + i);
+	else
+		for (i = 0; i < RFS_NODE_FANOUT; i++)
+			blocks += check_tree(c, di,
+					     le32_to_cpu(node->node.number[i]),
+					     level - 1,
+					     place * RFS_NODE_FANOUT + i);
 	/* a big file has more of them than there should be in memory */
-	if (S_ISREG(le32_to_cpu(di->mode)))
+	if (file)
 		rfs_buf_drop(c->fs, node);
 	return blocks;
 }
@@ -204,12 +248,16 @@ static int check_dir(struct check *c, const struct rfs_dinode *di)
 static u32 check_xattrs(struct check *c, const struct rfs_dinode *di)
 {
 	u32 ino = le32_to_cpu(di->ino), at = 0;
+	struct rfs_node_id id = { RFS_XATTR, 0, ino, le32_to_cpu(di->gen), 0 };
 	const struct rfs_xattr *x = NULL;
+	bool claimed;
 	int ret;
 
-	if (!di->xattr ||
-	    !claim(c, le64_to_cpu(di->xattr), "attributes of", ino, 0))
+	if (!di->xattr)
 		return 0;
+	if (!check_node(c, &id, le32_to_cpu(di->xattr), "attributes of",
+			&claimed))
+		return claimed;
 	do {
 		ret = rfs_xattr_next(c->fs, ino, &at, &x);
 	} while (!ret && x);
@@ -235,9 +283,14 @@ static int check_inode(struct check *c, u32 ino)
 		fault(c, "inode %u: height %u", ino, di->height);
 		return 0;
 	}
-	n = rfs_tops(c->fs, di);
-	for (i = 0; i < n; i++)
-		blocks += check_tree(c, di, rfs_top(di, i), di->height, i);
+	n = rfs_tops(di);
+	for (i = 0; i < n; i++) {
+		if (S_ISREG(le32_to_cpu(di->mode)) && !di->height)
+			blocks += check_ptr(c, di, &di->ptr[i], i);
+		else
+			blocks += check_tree(c, di, le32_to_cpu(di->node[i]),
+					     di->height, i);
+	}
 	blocks += check_xattrs(c, di);
 	if (blocks != le64_to_cpu(di->blocks))
 		fault(c, "inode %u: says %llu blocks, has %llu", ino,
@@ -346,6 +399,37 @@ static int check_map(struct check *c, u32 block)
 	return 0;
 }
 
+/* Node map: each number that is in use has one who leads to it. */
+static int check_nmap(struct check *c, u32 block)
+{
+	struct rfs_fs *fs = c->fs;
+	u64 word = *rfs_nmap_word(fs, block);
+	struct rfs_buf *map;
+	u32 i, used = 0;
+	int ret;
+
+	if (word & RFS_ADDR_MASK)
+		claim(c, word & RFS_ADDR_MASK, "node map", 0, block);
+	ret = rfs_nmap_get(fs, block, false, &map);
+	if (ret)
+		fault(c, "node map %u: damaged (%d)", block, ret);
+	for (i = 0; !ret && map && i < RFS_MAP_ENTRIES; i++) {
+		u32 number = block * RFS_MAP_ENTRIES + i;
+
+		if (!map->table.word[i])
+			continue;
+		used++;
+		if (number >= le32_to_cpu(fs->super.max_nodes) ||
+		    !(c->led[number / 8] & 1 << number % 8))
+			fault(c, "node %u: nothing leads to it", number);
+	}
+	if (!ret && used != word >> RFS_ADDR_BITS)
+		fault(c, "node map %u: TIMB says %u nodes, there are %u",
+		      block, (u32)(word >> RFS_ADDR_BITS), used);
+	rfs_cache_trim(fs, fs->clean_max);
+	return ret == -ENOMEM ? ret : 0;
+}
+
 /* Those of a block of inodes */
 static int check_block_names(struct check *c, u32 off, u64 *nameless,
 			     u64 *inodes)
@@ -440,6 +524,8 @@ static int check_all(struct check *c)
 			claim(c, fs->ztab_addr[i], "zone table", 0, i);
 	for (i = 0; !ret && i < fs->imap_blocks; i++)
 		ret = check_map(c, i);
+	for (i = 0; !ret && i < fs->nmap_blocks; i++)
+		ret = check_nmap(c, i);
 	if (!ret)
 		ret = check_names(c);
 	if (!ret)
@@ -469,14 +555,16 @@ int rfs_check(struct rfs_fs *fs, struct rfs_report *report)
 	if (fs->dirty.count)
 		return -EBUSY;
 	c.seen = rfs_alloc(blocks / 8 + 1);
+	c.led = rfs_alloc(fs->nmap_blocks * (RFS_MAP_ENTRIES / 8));
 	c.live = rfs_alloc(fs->geo.zones * sizeof(*c.live));
 	c.block = rfs_alloc(RFS_BLOCK_BYTES);
-	if (c.seen && c.live && c.block)
+	if (c.seen && c.led && c.live && c.block)
 		ret = rfs_tallies_init(fs, &c.tallies);
 	if (!ret)
 		ret = check_all(&c);
 	rfs_tallies_exit(&c.tallies);
 	rfs_free(c.seen);
+	rfs_free(c.led);
 	rfs_free(c.live);
 	rfs_free(c.block);
 	return ret;

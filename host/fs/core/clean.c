@@ -391,7 +391,7 @@ static int move_data(struct rfs_fs *fs, struct cleaner *c,
 	if (ret == -ENOENT || (!ret && di->gen != from->gen))
 		return 0;
 	if (!ret)
-		ret = rfs_map_slot(fs, ino, 0, le64_to_cpu(from->off), false,
+		ret = rfs_map_slot(fs, ino, le64_to_cpu(from->off), false,
 				   &at, &buf);
 	if (ret || !at || rfs_addr(at->addr) != addr)
 		return ret;
@@ -421,60 +421,57 @@ static int move_data(struct rfs_fs *fs, struct cleaner *c,
 	return queue_copy(fs, c, copy);
 }
 
-static int redirty(struct rfs_fs *fs, u8 type, u32 ino, u64 off, u64 addr)
+static int redirty(struct rfs_fs *fs, u8 type, u64 off, u64 addr)
 {
 	struct rfs_buf *buf;
-	int ret = rfs_buf_read(fs, type, ino, off, addr, &buf);
+	int ret = rfs_buf_read(fs, type, off, addr, &buf);
 
 	if (!ret && buf->addr == addr) {
-		fs->stats.copied_maps += type == RFS_IMAP && !buf->dirty;
+		fs->stats.copied_maps += (type == RFS_IMAP ||
+					  type == RFS_NMAP) && !buf->dirty;
 		rfs_buf_dirty(fs, buf);
 	}
 	return ret;
 }
 
+/* A node is what the map says, whoever has its number. */
+static int move_node(struct rfs_fs *fs, const struct rfs_oob *from, u64 addr)
+{
+	u32 number = le64_to_cpu(from->off) >> 32;
+	bool used;
+	u64 at;
+	int ret = rfs_node_where(fs, number, &at, &used);
+
+	if (ret || at != addr)
+		return ret;
+	return redirty(fs, from->type, number, addr);
+}
+
 /* A metadata block is written anew by the check-point. */
 static int move_meta(struct rfs_fs *fs, const struct rfs_oob *from, u64 addr)
 {
-	u32 ino = le32_to_cpu(from->ino), level;
-	u64 off = le64_to_cpu(from->off);
+	u64 off = le64_to_cpu(from->off), at;
 	struct rfs_buf *buf;
-	struct rfs_ptr *slot;
-	struct rfs_dinode *di;
 	int ret;
 
+	if (rfs_is_node(from->type))
+		return move_node(fs, from, addr);
 	switch (from->type) {
-	case RFS_DIR:
-	case RFS_QUOTA:
-	case RFS_INDEX:
-		level = from->type == RFS_INDEX ? off >> 56 : 0;
-		ret = rfs_iget(fs, ino, &di, &buf);
-		if (ret == -ENOENT || (!ret && di->gen != from->gen))
-			return 0;
-		if (!ret)
-			ret = rfs_map_slot(fs, ino, level,
-					   off & ((1ULL << 56) - 1), false,
-					   &slot, &buf);
-		if (ret || !slot || rfs_addr(slot->addr) != addr)
-			return ret;
-		return redirty(fs, from->type, ino, off, addr);
-	case RFS_XATTR:
-		ret = rfs_iget(fs, ino, &di, &buf);
-		if (ret == -ENOENT || (!ret && (di->gen != from->gen ||
-				       le64_to_cpu(di->xattr) != addr)))
-			return 0;
-		return ret ? ret : redirty(fs, RFS_XATTR, ino, 0, addr);
 	case RFS_INODES:
 		ret = rfs_imap_get(fs, off / RFS_MAP_ENTRIES, false, &buf);
 		if (ret || !buf ||
 		    rfs_addr(buf->table.word[off % RFS_MAP_ENTRIES]) != addr)
 			return ret;
-		return redirty(fs, RFS_INODES, 0, off, addr);
+		return redirty(fs, RFS_INODES, off, addr);
 	case RFS_IMAP:
-		if (off >= fs->imap_blocks ||
-		    (fs->timb[off] & RFS_ADDR_MASK) != addr)
+	case RFS_NMAP:
+		if (off >= (from->type == RFS_IMAP ? fs->imap_blocks :
+						     fs->nmap_blocks))
 			return 0;
-		return redirty(fs, RFS_IMAP, 0, off, addr);
+		at = off + (from->type == RFS_IMAP ? 0 : fs->imap_blocks);
+		if ((fs->timb[at] & RFS_ADDR_MASK) != addr)
+			return 0;
+		return redirty(fs, from->type, off, addr);
 	case RFS_TIMB:
 		if (off < fs->timb_blocks && fs->timb_addr[off] == addr) {
 			fs->stats.copied_maps += !fs->timb_dirty[off];

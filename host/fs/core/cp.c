@@ -2,65 +2,15 @@
 /* Check-points: writing one, finding the newest. */
 #include "rfs.h"
 
-#define PTR_LEN		RFS_BLOCK_BYTES	/* valid bytes of metadata blocks */
-
-/* How the dirty blocks of a type, and of a level, are written */
+/* How dirty blocks are written, those of some types at a time */
 struct pass {
-	u8 type, level, stream;
-	/* 1: write it; 0: it is gone; may be NULL */
+	bool (*takes)(u8 type);
+	u32 stream;
+	/* 1: write it; 0: it is gone */
 	int (*prepare)(struct rfs_fs *fs, struct rfs_buf *buf);
-	/* it was at old and is written; may make blocks of later passes dirty */
+	/* it was at old and is written; may make blocks of the next pass dirty */
 	int (*settle)(struct rfs_fs *fs, struct rfs_buf *buf, u64 old);
 };
-
-static int settle_dir(struct rfs_fs *fs, struct rfs_buf *buf, u64 old)
-{
-	struct rfs_ptr ptr = { 0 };
-
-	(void)old;	/* the index has it */
-	ptr.addr = rfs_word(buf->addr, PTR_LEN);
-	return rfs_map_set(fs, buf->ino, buf->off, &ptr);
-}
-
-static int move_live(struct rfs_fs *fs, u64 from, u64 to)
-{
-	int ret = rfs_live(fs, to, 1, NULL);
-
-	return ret || !from ? ret : rfs_live(fs, from, -1, NULL);
-}
-
-static int settle_node(struct rfs_fs *fs, struct rfs_buf *buf, u64 old)
-{
-	struct rfs_buf *holder;
-	struct rfs_ptr *slot;
-	int ret = move_live(fs, old, buf->addr);
-
-	if (!ret)
-		ret = rfs_map_slot(fs, buf->ino, buf->head.level,
-				   buf->off & ((1ULL << 56) - 1), true, &slot,
-				   &holder);
-	if (ret)
-		return ret;
-	memset(slot, 0, sizeof(*slot));
-	slot->addr = rfs_word(buf->addr, PTR_LEN);
-	rfs_buf_dirty(fs, holder);
-	return 0;
-}
-
-static int settle_xattr(struct rfs_fs *fs, struct rfs_buf *buf, u64 old)
-{
-	struct rfs_dinode *di;
-	struct rfs_buf *ibuf;
-	int ret = move_live(fs, old, buf->addr);
-
-	if (!ret)
-		ret = rfs_iget(fs, buf->ino, &di, &ibuf);
-	if (ret)
-		return ret;
-	di->xattr = cpu_to_le64(buf->addr);
-	rfs_buf_dirty(fs, ibuf);
-	return 0;
-}
 
 static int word_of(struct rfs_fs *fs, const struct rfs_buf *buf,
 		   struct rfs_buf **map, __le64 **word)
@@ -89,6 +39,14 @@ static int prepare_inodes(struct rfs_fs *fs, struct rfs_buf *buf)
 	return old ? rfs_live(fs, old, -1, NULL) : 0;
 }
 
+/* A block that was moved is in use where it is now. */
+static int move_live(struct rfs_fs *fs, u64 from, u64 to)
+{
+	int ret = rfs_live(fs, to, 1, NULL);
+
+	return ret || !from ? ret : rfs_live(fs, from, -1, NULL);
+}
+
 static int settle_inodes(struct rfs_fs *fs, struct rfs_buf *buf, u64 old)
 {
 	struct rfs_buf *map;
@@ -101,13 +59,52 @@ static int settle_inodes(struct rfs_fs *fs, struct rfs_buf *buf, u64 old)
 	return move_live(fs, old, buf->addr);
 }
 
-static int settle_imap(struct rfs_fs *fs, struct rfs_buf *buf, u64 old)
+/* Nodes and blocks of inodes: what leads to them is in the maps alone. */
+static bool is_mapped(u8 type)
 {
+	return rfs_is_node(type) || type == RFS_INODES;
+}
+
+static int prepare_mapped(struct rfs_fs *fs, struct rfs_buf *buf)
+{
+	struct rfs_buf *map;
+	int ret;
+
+	if (buf->head.type == RFS_INODES)
+		return prepare_inodes(fs, buf);
+	ret = rfs_node_map(fs, buf->off, &map);
+	if (ret)
+		return ret;
+	rfs_buf_dirty(fs, map);
+	return 1;
+}
+
+static int settle_mapped(struct rfs_fs *fs, struct rfs_buf *buf, u64 old)
+{
+	return buf->head.type == RFS_INODES ? settle_inodes(fs, buf, old) :
+	       rfs_node_moved(fs, buf->off, buf->addr);
+}
+
+static bool is_map(u8 type)
+{
+	return type == RFS_IMAP || type == RFS_NMAP;
+}
+
+static int prepare_map(struct rfs_fs *fs, struct rfs_buf *buf)
+{
+	(void)fs;
+	(void)buf;
+	return 1;
+}
+
+static int settle_map(struct rfs_fs *fs, struct rfs_buf *buf, u64 old)
+{
+	u32 at = buf->off + (buf->head.type == RFS_NMAP ? fs->imap_blocks : 0);
+
 	rfs_live_map(fs, old, -1);
 	rfs_live_map(fs, buf->addr, 1);
-	fs->timb[buf->off] = buf->addr |
-		(fs->timb[buf->off] & ~RFS_ADDR_MASK);
-	fs->timb_dirty[buf->off / RFS_MAP_ENTRIES] = true;
+	fs->timb[at] = buf->addr | (fs->timb[at] & ~RFS_ADDR_MASK);
+	rfs_timb_dirty(fs, at);
 	return 0;
 }
 
@@ -142,10 +139,9 @@ static int write_pass(struct rfs_fs *fs, const struct pass *pass)
 
 	for (buf = fs->dirty.first; ret >= 0 && buf; buf = next) {
 		next = buf->next;
-		if (buf->type != pass->type ||
-		    (pass->level && buf->head.level != pass->level))
+		if (!pass->takes(buf->head.type))
 			continue;
-		ret = pass->prepare ? pass->prepare(fs, buf) : 1;
+		ret = pass->prepare(fs, buf);
 		if (ret == 1)
 			ret = send_buf(fs, buf, pass);
 	}
@@ -155,23 +151,11 @@ static int write_pass(struct rfs_fs *fs, const struct pass *pass)
 
 static int write_passes(struct rfs_fs *fs)
 {
-	struct pass dirs = { RFS_DIR, 0, RFS_S_META, NULL, settle_dir };
-	struct pass quotas = { RFS_QUOTA, 0, RFS_S_META, NULL, settle_dir };
-	struct pass nodes = { RFS_INDEX, 1, RFS_S_META, NULL, settle_node };
-	struct pass xattrs = { RFS_XATTR, 0, RFS_S_META, NULL, settle_xattr };
-	struct pass inodes = { RFS_INODES, 0, RFS_S_META, prepare_inodes,
-			       settle_inodes };
-	struct pass maps = { RFS_IMAP, 0, RFS_S_IMAP, NULL, settle_imap };
-	int ret = write_pass(fs, &dirs);
+	struct pass mapped = { is_mapped, RFS_S_META, prepare_mapped,
+			       settle_mapped };
+	struct pass maps = { is_map, RFS_S_IMAP, prepare_map, settle_map };
+	int ret = write_pass(fs, &mapped);
 
-	if (!ret)	/* which count what directories have taken */
-		ret = write_pass(fs, &quotas);
-	for (; !ret && nodes.level <= RFS_HEIGHT_MAX; nodes.level++)
-		ret = write_pass(fs, &nodes);
-	if (!ret)
-		ret = write_pass(fs, &xattrs);
-	if (!ret)
-		ret = write_pass(fs, &inodes);
 	return ret ? ret : write_pass(fs, &maps);
 }
 
@@ -229,7 +213,7 @@ static int write_timb(struct rfs_fs *fs)
 		for (j = 0; j < RFS_MAP_ENTRIES; j++) {
 			u32 at = i * RFS_MAP_ENTRIES + j;
 
-			if (at < fs->imap_blocks)
+			if (at < fs->imap_blocks + fs->nmap_blocks)
 				fs->air->table[nr].timb.word[j] =
 					cpu_to_le64(fs->timb[at]);
 		}
@@ -682,7 +666,7 @@ static int load_timb(struct rfs_fs *fs, const struct rfs_cp *cp,
 		for (j = 0; j < RFS_MAP_ENTRIES; j++) {
 			u32 at = i * RFS_MAP_ENTRIES + j;
 
-			if (at >= fs->imap_blocks)
+			if (at >= fs->imap_blocks + fs->nmap_blocks)
 				break;
 			fs->timb[at] = le64_to_cpu(table->word[j]);
 			rfs_live_map(fs, fs->timb[at] & RFS_ADDR_MASK, 1);

@@ -11,7 +11,7 @@ void rfs_ptr_of(const struct rfs_fs *fs, const struct rfs_oob *oob, u64 addr,
 	ptr->addr = rfs_word(addr, le16_to_cpu(oob->len));
 	ptr->time = cpu_to_le32(ticks >> 8);
 	ptr->wcount = oob->wcount;
-	ptr->flags = 0;
+	ptr->kind = RFS_PTR_BLOCK;
 	ptr->frac = ticks;
 }
 
@@ -79,8 +79,8 @@ static int set_ptrs(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
 /* May its owners have one block more, and the nodes that lead to it? */
 static int may_fill(struct rfs_fs *fs, u32 ino, u64 block)
 {
-	u32 nodes;
-	int ret = rfs_map_needs(fs, ino, block, &nodes);
+	u64 nodes;
+	int ret = rfs_map_needs(fs, ino, block, block + 1, &nodes);
 
 	return ret ? ret : rfs_quota_may_grow(fs, ino, 1ULL + nodes);
 }
@@ -102,19 +102,18 @@ int rfs_promise(struct rfs_fs *fs, u32 ino, u64 block, bool *hole)
 {
 	struct rfs_ptr *slot;
 	struct rfs_buf *buf;
-	int ret = rfs_map_slot(fs, ino, 0, block, false, &slot, &buf);
+	int ret = rfs_map_slot(fs, ino, block, false, &slot, &buf);
 
 	if (ret)
 		return ret;
 	/* what is reserved has its room already */
-	*hole = !slot || !(rfs_addr(slot->addr) ||
-			   slot->flags & RFS_PTR_RESERVED);
+	*hole = !slot || slot->kind == RFS_PTR_HOLE;
 	if (*hole && fs->enforced)
 		ret = may_fill(fs, ino, block);
 	if (!ret)
 		ret = rfs_make_room(fs, 1, *hole ? 2 + RFS_HEIGHT_MAX : 0);
 	if (!ret)
-		ret = rfs_map_slot(fs, ino, 0, block, true, &slot, &buf);
+		ret = rfs_map_slot(fs, ino, block, true, &slot, &buf);
 	if (!ret && *hole && fs->counting)
 		ret = hold(fs, ino, 1);
 	if (ret)

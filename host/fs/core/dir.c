@@ -5,20 +5,11 @@
 static int block_get(struct rfs_fs *fs, struct rfs_dinode *di, u32 block,
 		     struct rfs_buf **out)
 {
-	u32 ino = le32_to_cpu(di->ino);
-	struct rfs_ptr ptr;
-	int ret;
+	int ret = rfs_block_get(fs, le32_to_cpu(di->ino), RFS_DIR, block, out);
 
-	*out = rfs_buf_find(fs, RFS_DIR, ino, block);
-	if (!*out) {
-		ret = rfs_map_get(fs, ino, block, &ptr);
-		if (!ret)
-			ret = rfs_buf_read(fs, RFS_DIR, ino, block,
-					   rfs_addr(ptr.addr), out);
-		if (ret)
-			return ret;
-	}
-	if ((*out)->head.gen != di->gen || (*out)->head.level > 3 ||
+	if (ret)
+		return ret;
+	if (!*out || (*out)->head.level > 3 ||
 	    le16_to_cpu((*out)->head.count) >
 	    ((*out)->head.level ? RFS_DX_ENTRIES : RFS_BODY_BYTES))
 		return -EUCLEAN;
@@ -33,11 +24,10 @@ static int block_new(struct rfs_fs *fs, struct rfs_dinode *di,
 	int ret;
 
 	*block = size / RFS_BLOCK_BYTES;
-	ret = rfs_buf_new(fs, RFS_DIR, le32_to_cpu(di->ino),
-			  le32_to_cpu(di->gen), *block, out);
+	ret = rfs_block_new(fs, le32_to_cpu(di->ino), RFS_DIR, level, *block,
+			    out);
 	if (ret)
 		return ret;
-	(*out)->head.level = level;
 	di->size = cpu_to_le64(size + RFS_BLOCK_BYTES);
 	rfs_buf_dirty(fs, ibuf);
 	return 0;

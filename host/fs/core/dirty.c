@@ -9,31 +9,17 @@
 #define DIRTY_LEAST	16	/* blocks: a few may always be */
 #define DIRTY_MORE	8192	/* blocks in memory, and how long a check-point is */
 
-/* The block with the pointer to a dirty one; NULL: none, or it cannot be had. */
-static struct rfs_buf *holder_of(struct rfs_fs *fs, const struct rfs_buf *buf)
+/* The block of a map that leads to a dirty one; NULL: none, or it cannot be had. */
+static struct rfs_buf *map_of(struct rfs_fs *fs, const struct rfs_buf *buf)
 {
-	u64 off = buf->off & ((1ULL << 56) - 1);
-	u32 level = buf->type == RFS_INDEX ? buf->off >> 56 : 0;
-	struct rfs_buf *holder = NULL;
-	struct rfs_ptr *slot;
-	struct rfs_dinode *di;
-	int ret;
+	struct rfs_buf *map = NULL;
+	int ret = 0;
 
-	switch (buf->type) {
-	case RFS_DIR:
-	case RFS_QUOTA:
-	case RFS_INDEX:
-		/* the check-point would make what nodes a directory lacks */
-		ret = rfs_map_slot(fs, buf->ino, level, off, true, &slot,
-				   &holder);
-		return ret || !slot ? NULL : holder;
-	case RFS_XATTR:
-		return rfs_iget(fs, buf->ino, &di, &holder) ? NULL : holder;
-	case RFS_INODES:
-		return rfs_imap_get(fs, off / RFS_MAP_ENTRIES, false, &holder) ?
-		       NULL : holder;
-	}
-	return NULL;
+	if (rfs_is_node(buf->head.type))
+		ret = rfs_node_map(fs, buf->off, &map);
+	else if (buf->head.type == RFS_INODES)
+		ret = rfs_imap_get(fs, buf->off / RFS_MAP_ENTRIES, false, &map);
+	return ret ? NULL : map;
 }
 
 /*
@@ -46,12 +32,12 @@ void rfs_make_above_dirty(struct rfs_fs *fs)
 
 	while (dirty->seen != dirty->last) {
 		struct rfs_buf *buf = dirty->seen ? dirty->seen->next :
-						    dirty->first, *holder;
+						    dirty->first, *map;
 
 		dirty->seen = buf;
-		holder = holder_of(fs, buf);
-		if (holder && !holder->dirty)
-			rfs_buf_dirty(fs, holder);
+		map = map_of(fs, buf);
+		if (map && !map->dirty)
+			rfs_buf_dirty(fs, map);
 	}
 }
 

@@ -1,156 +1,216 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Where a file's blocks are: a radix tree of nodes with 252 pointers each, or,
- * of a short file, pointers in its inode.
+ * Where a file's blocks are: a tree of index nodes, which name each other by
+ * number. Leaves have 252 pointers to blocks; of a short file they are in the
+ * inode. What is no file, as a directory, has blocks that are nodes themselves:
+ * where a file's tree has a pointer, theirs has a number.
  */
 #include "rfs.h"
 
-static u64 span(u32 level)
+struct tree {
+	struct rfs_fs *fs;
+	struct rfs_dinode *di;
+	struct rfs_buf *ibuf;
+	bool file;
+};
+
+static bool is_file(const struct rfs_dinode *di)
+{
+	return S_ISREG(le32_to_cpu(di->mode));
+}
+
+static int tree_get(struct rfs_fs *fs, u32 ino, struct tree *t)
+{
+	int ret = rfs_iget(fs, ino, &t->di, &t->ibuf);
+
+	if (ret)
+		return ret;
+	t->fs = fs;
+	t->file = is_file(t->di);
+	return t->di->height > RFS_HEIGHT_MAX ? -EUCLEAN : 0;
+}
+
+u32 rfs_tops(const struct rfs_dinode *di)
+{
+	if (S_ISLNK(le32_to_cpu(di->mode)))
+		return 1;
+	return is_file(di) && !di->height ? RFS_DIRECT : RFS_TOPS;
+}
+
+/* Blocks of a file below what is at a level */
+static u64 span(bool file, u32 level)
 {
 	u64 blocks = 1;
 
-	while (level--)
-		blocks *= RFS_FANOUT;
-	return blocks;
+	if (!level)
+		return 1;
+	while (level-- > 1)
+		blocks *= RFS_NODE_FANOUT;
+	return blocks * (file ? RFS_FANOUT : RFS_NODE_FANOUT);
 }
 
 static bool in_use(const struct rfs_ptr *ptr)
 {
-	return rfs_addr(ptr->addr) || ptr->flags & RFS_PTR_RESERVED;
+	return ptr->kind != RFS_PTR_HOLE;
 }
 
-/* Blocks that there are pointers to without one level more */
-static u64 reach(const struct rfs_fs *fs, const struct rfs_dinode *di)
+bool rfs_ptr_ok(const struct rfs_ptr *ptr)
 {
-	return di->height ? span(di->height) : rfs_tops(fs, di);
+	return ptr->kind == RFS_PTR_BLOCK ? rfs_addr(ptr->addr) :
+	       !ptr->addr && ptr->kind <= RFS_PTR_RESERVED;
 }
 
-/* Will a node be made of what the inode points to if the tree grows? */
-static bool has_top(const struct rfs_fs *fs, struct rfs_dinode *di)
+/* Blocks that can be found with so many levels */
+static u64 reach(const struct rfs_dinode *di, u32 height)
 {
-	u32 i, n = rfs_tops(fs, di);
+	bool file = is_file(di);
 
-	for (i = 0; !di->height && i < n; i++)
-		if (in_use(rfs_top(di, i)))
-			return true;
-	return di->height;
+	if (S_ISLNK(le32_to_cpu(di->mode)))
+		return 1;
+	return (file && !height ? RFS_DIRECT : RFS_TOPS) * span(file, height);
 }
 
-/* One level more: what the inode points to is the first below it. */
-static int grow(struct rfs_fs *fs, struct rfs_dinode *di, struct rfs_buf *ibuf)
+/* Does the inode lead to anything? A node will have it if the tree grows. */
+static bool has_top(const struct rfs_dinode *di)
 {
-	u32 ino = le32_to_cpu(di->ino);
-	struct rfs_buf *buf;
-	u32 i, n = rfs_tops(fs, di);
-	u8 level = di->height + 1;
-	int ret;
+	static const __le32 none[RFS_TOPS];
 
-	if (level > RFS_HEIGHT_MAX)
-		return -EFBIG;
-	if (has_top(fs, di)) {
-		ret = rfs_buf_new(fs, RFS_INDEX, ino, le32_to_cpu(di->gen),
-				  RFS_INDEX_OFF(level, 0), &buf);
-		if (ret)
-			return ret;
-		buf->head.level = level;
-		for (i = 0; i < n; i++) {
-			buf->node.ptr[i] = *rfs_top(di, i);
-			memset(rfs_top(di, i), 0, sizeof(di->root));
-		}
-		/* it is found from now on, whatever comes */
-		di->height = level;
-		rfs_buf_dirty(fs, ibuf);
-		return rfs_blocks_add(fs, di, 1);
-	}
-	di->height = level;
-	rfs_buf_dirty(fs, ibuf);
-	return 0;
+	return memcmp(di->node, none, sizeof(none));
 }
 
-/* The node that a slot points to, in memory; NULL: there is none. */
-static int node_get(struct rfs_fs *fs, struct rfs_dinode *di,
-		    struct rfs_buf *ibuf, u32 level, u64 nr,
-		    const struct rfs_ptr *slot, bool create,
-		    struct rfs_buf **out)
+static int make_node(struct tree *t, u32 level, u64 place, u32 *number,
+		     struct rfs_buf **out)
 {
-	u32 ino = le32_to_cpu(di->ino);
-	u64 off = RFS_INDEX_OFF(level, nr);
-	int ret;
+	struct rfs_node_id id = { RFS_INDEX, level, le32_to_cpu(t->di->ino),
+				  le32_to_cpu(t->di->gen), place };
+	int ret = rfs_node_new(t->fs, &id, number, out);
 
-	*out = rfs_buf_find(fs, RFS_INDEX, ino, off);
-	if (*out)
-		return 0;
-	if (rfs_addr(slot->addr)) {
-		ret = rfs_buf_read(fs, RFS_INDEX, ino, off,
-				   rfs_addr(slot->addr), out);
-		if (!ret && ((*out)->head.level != level ||
-			     (*out)->head.gen != di->gen))
-			ret = -EUCLEAN;
-		return ret;
-	}
-	if (!create)
-		return 0;
-	ret = rfs_buf_new(fs, RFS_INDEX, ino, le32_to_cpu(di->gen), off, out);
 	if (ret)
 		return ret;
-	(*out)->head.level = level;
-	rfs_buf_dirty(fs, ibuf);
-	return rfs_blocks_add(fs, di, 1);
+	rfs_buf_dirty(t->fs, t->ibuf);
+	return rfs_blocks_add(t->fs, t->di, 1);
+}
+
+static int read_node(struct tree *t, u32 number, u32 level, u64 place,
+		     struct rfs_buf **out)
+{
+	struct rfs_node_id id = { RFS_INDEX, level, le32_to_cpu(t->di->ino),
+				  le32_to_cpu(t->di->gen), place };
+
+	return rfs_node_get(t->fs, &id, number, out);
+}
+
+/* One level more: what the inode leads to is the first below it. */
+static int grow(struct tree *t)
+{
+	struct rfs_dinode *di = t->di;
+	u8 level = di->height + 1;
+	struct rfs_buf *buf;
+	u32 number;
+	int ret = 0;
+
+	if (level > RFS_HEIGHT_MAX || S_ISLNK(le32_to_cpu(di->mode)))
+		return -EFBIG;
+	if (has_top(di)) {
+		ret = make_node(t, level, 0, &number, &buf);
+		if (!number)
+			return ret;
+		memcpy(buf->bytes + sizeof(buf->head), di->node,
+		       sizeof(di->node));
+		memset(di->node, 0, sizeof(di->node));
+		/* it is found from now on, whatever comes */
+		di->node[0] = cpu_to_le32(number);
+	}
+	di->height = level;
+	rfs_buf_dirty(t->fs, t->ibuf);
+	return ret;
+}
+
+/* Of the inode or an index node above a level: where the number is */
+static __le32 *number_at(struct tree *t, struct rfs_buf *holder, u64 place)
+{
+	return holder == t->ibuf ? &t->di->node[place] :
+	       &holder->node.number[place % RFS_NODE_FANOUT];
 }
 
 /*
- * The slot that points to node nr of a level, or to block nr at level 0, and
- * the block it is in. *slot is NULL where there is a hole and no create.
+ * What has the number of the node of a level over a block, or at level 0 the
+ * pointer or number of the block: an index node, or the inode. *out is NULL if
+ * there is none and no create.
  */
-int rfs_map_slot(struct rfs_fs *fs, u32 ino, u32 level, u64 nr, bool create,
-		 struct rfs_ptr **slot, struct rfs_buf **buf)
+static int find_holder(struct tree *t, u32 level, u64 block, bool create,
+		       struct rfs_buf **out)
 {
-	struct rfs_dinode *di;
-	struct rfs_buf *ibuf;
-	u64 first;
+	struct rfs_buf *holder = t->ibuf, *node;
 	u32 at;
 	int ret;
 
-	*slot = NULL;
-	if (level > RFS_HEIGHT_MAX)
-		return -EUCLEAN;
-	first = nr * span(level);
-	if (nr > ~0ULL / span(level))
+	*out = NULL;
+	if (block >= (t->file ? RFS_FILE_BLOCKS : 1ULL << 32))
 		return create ? -EFBIG : 0;
-	ret = rfs_iget(fs, ino, &di, &ibuf);
-	if (ret)
-		return ret;
-	if (di->height > RFS_HEIGHT_MAX)
-		return -EUCLEAN;
-	while (level > di->height || first >= reach(fs, di)) {
+	while (level > t->di->height || block >= reach(t->di, t->di->height)) {
 		if (!create)
 			return 0;
-		ret = grow(fs, di, ibuf);
+		ret = grow(t);
 		if (ret)
 			return ret;
 	}
-	*slot = rfs_top(di, di->height ? 0 : first);
-	*buf = ibuf;
-	for (at = di->height; at > level; at--) {
-		struct rfs_buf *node;
+	for (at = t->di->height; at > level; at--) {
+		u64 place = block / span(t->file, at);
+		__le32 *slot = number_at(t, holder, place);
+		u32 number = le32_to_cpu(*slot);
 
-		ret = node_get(fs, di, ibuf, at, first / span(at), *slot,
-			       create, &node);
-		if (ret || !node) {
-			*slot = NULL;
-			return ret;
+		if (number) {
+			ret = read_node(t, number, at, place, &node);
+		} else if (create) {
+			ret = make_node(t, at, place, &number, &node);
+			if (number) {
+				*slot = cpu_to_le32(number);
+				rfs_buf_dirty(t->fs, holder);
+			}
+		} else {
+			return 0;
 		}
-		*slot = &node->node.ptr[first / span(at - 1) % RFS_FANOUT];
-		*buf = node;
+		if (ret)
+			return ret;
+		holder = node;
 	}
+	*out = holder;
 	return 0;
+}
+
+static struct rfs_ptr *ptr_at(struct tree *t, struct rfs_buf *holder, u64 block)
+{
+	return holder == t->ibuf ? &t->di->ptr[block] :
+	       &holder->node.ptr[block % RFS_FANOUT];
+}
+
+int rfs_map_slot(struct rfs_fs *fs, u32 ino, u64 block, bool create,
+		 struct rfs_ptr **slot, struct rfs_buf **buf)
+{
+	struct tree t;
+	int ret = tree_get(fs, ino, &t);
+
+	*slot = NULL;
+	if (ret)
+		return ret;
+	if (!t.file)
+		return create ? -EUCLEAN : 0;
+	ret = find_holder(&t, 0, block, create, buf);
+	if (ret || !*buf)
+		return ret;
+	*slot = ptr_at(&t, *buf, block);
+	if (rfs_ptr_ok(*slot))
+		return 0;
+	*slot = NULL;
+	return -EUCLEAN;
 }
 
 int rfs_map_get(struct rfs_fs *fs, u32 ino, u64 block, struct rfs_ptr *out)
 {
 	struct rfs_ptr *slot;
 	struct rfs_buf *buf;
-	int ret = rfs_map_slot(fs, ino, 0, block, false, &slot, &buf);
+	int ret = rfs_map_slot(fs, ino, block, false, &slot, &buf);
 
 	memset(out, 0, sizeof(*out));
 	if (!ret && slot)
@@ -158,24 +218,70 @@ int rfs_map_get(struct rfs_fs *fs, u32 ino, u64 block, struct rfs_ptr *out)
 	return ret;
 }
 
-/* Blocks from `block` on that one missing node leaves out; 0: it is there. */
-static int hole_at(struct rfs_fs *fs, u32 ino, u64 block, u64 *blocks)
+int rfs_block_get(struct rfs_fs *fs, u32 ino, u8 type, u32 block,
+		  struct rfs_buf **out)
 {
-	struct rfs_ptr *slot;
-	struct rfs_buf *buf;
-	u32 level;
-	int ret = 0;
+	struct rfs_buf *holder;
+	struct tree t;
+	u32 number;
+	int ret = tree_get(fs, ino, &t);
 
-	*blocks = 0;
-	for (level = 0; level <= RFS_HEIGHT_MAX; level++) {
-		ret = rfs_map_slot(fs, ino, level, block / span(level), false,
-				   &slot, &buf);
-		if (ret || (slot && (rfs_addr(slot->addr) ||
-				     (level && rfs_buf_find(fs, RFS_INDEX, ino,
-				      RFS_INDEX_OFF(level,
-						    block / span(level)))))))
-			break;
-		*blocks = span(level) - block % span(level);
+	*out = NULL;
+	if (!ret && t.file)
+		ret = -EUCLEAN;
+	if (!ret)
+		ret = find_holder(&t, 0, block, false, &holder);
+	if (ret || !holder)
+		return ret;
+	number = le32_to_cpu(*number_at(&t, holder, block));
+	if (number) {
+		struct rfs_node_id id = { type, 0, ino,
+					  le32_to_cpu(t.di->gen), block };
+
+		ret = rfs_node_get(fs, &id, number, out);
+	}
+	return ret;
+}
+
+int rfs_block_new(struct rfs_fs *fs, u32 ino, u8 type, u8 level, u32 block,
+		  struct rfs_buf **out)
+{
+	struct rfs_buf *holder;
+	struct tree t;
+	u32 number;
+	int ret = tree_get(fs, ino, &t);
+
+	if (!ret && t.file)
+		ret = -EUCLEAN;
+	if (!ret)
+		ret = find_holder(&t, 0, block, true, &holder);
+	if (!ret && *number_at(&t, holder, block))
+		ret = -EUCLEAN;
+	if (!ret) {
+		struct rfs_node_id id = { type, level, ino,
+					  le32_to_cpu(t.di->gen), block };
+
+		ret = rfs_node_new(fs, &id, &number, out);
+	}
+	if (ret)
+		return ret;
+	*number_at(&t, holder, block) = cpu_to_le32(number);
+	rfs_buf_dirty(fs, holder);
+	rfs_buf_dirty(fs, t.ibuf);
+	return rfs_blocks_add(fs, t.di, 1);
+}
+
+/* Blocks from `block` on that one missing node leaves out; 0: it is there. */
+static int hole_at(struct tree *t, u64 block, u64 *blocks)
+{
+	struct rfs_buf *holder;
+	u32 level;
+	int ret;
+
+	ret = find_holder(t, 0, block, false, &holder);
+	for (level = 1; !ret && !holder && level <= RFS_HEIGHT_MAX; level++) {
+		*blocks = span(t->file, level) - block % span(t->file, level);
+		ret = find_holder(t, level, block, false, &holder);
 	}
 	return ret;
 }
@@ -184,12 +290,12 @@ static int hole_at(struct rfs_fs *fs, u32 ino, u64 block, u64 *blocks)
 
 static bool hole(const struct rfs_ptr *ptr)
 {
-	return !rfs_addr(ptr->addr);
+	return ptr->kind != RFS_PTR_BLOCK;
 }
 
 static bool data(const struct rfs_ptr *ptr)
 {
-	return rfs_addr(ptr->addr);
+	return ptr->kind == RFS_PTR_BLOCK;
 }
 
 static bool nothing(const struct rfs_ptr *ptr)
@@ -197,19 +303,28 @@ static bool nothing(const struct rfs_ptr *ptr)
 	return !in_use(ptr);
 }
 
-/* How many from a file's block on, within the block of its pointer, are such */
-static u64 pass_over(struct rfs_fs *fs, u32 ino, struct rfs_buf *buf, u64 block,
+/* How many from a file's block on, within what holds its pointer, are such */
+static u64 pass_ptrs(struct tree *t, struct rfs_buf *holder, u64 block,
 		     bool (*such)(const struct rfs_ptr *ptr))
 {
-	struct rfs_dinode *di = &buf->inodes.inode[ino % RFS_BLOCK_INODES];
-	struct rfs_ptr *slot = buf->node.ptr;
-	u32 at, i, n = RFS_FANOUT;
+	u32 n = holder == t->ibuf ? RFS_DIRECT : RFS_FANOUT, i;
+	u32 at = block % n;
 
-	if (buf->type != RFS_INDEX)
-		n = rfs_tops(fs, di);
-	at = block % n;
 	for (i = at; i < n; i++)
-		if (!such(buf->type == RFS_INDEX ? &slot[i] : rfs_top(di, i)))
+		if (!such(ptr_at(t, holder, block - at + i)))
+			break;
+	return i - at;
+}
+
+/* The same of what is no file: blocks that are there, or are not */
+static u64 pass_numbers(struct tree *t, struct rfs_buf *holder, u64 block,
+			bool there)
+{
+	u32 n = holder == t->ibuf ? rfs_tops(t->di) : RFS_NODE_FANOUT, i;
+	u32 at = block % n;
+
+	for (i = at; i < n; i++)
+		if (!*number_at(t, holder, block - at + i) == there)
 			break;
 	return i - at;
 }
@@ -217,30 +332,31 @@ static u64 pass_over(struct rfs_fs *fs, u32 ino, struct rfs_buf *buf, u64 block,
 int rfs_map_seek(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool for_data,
 		 u64 *out)
 {
-	struct rfs_ptr *slot;
-	struct rfs_buf *buf;
+	struct rfs_buf *holder;
+	struct tree t;
 	u32 nodes = 0;
 	u64 skip;
-	int ret;
+	int ret = tree_get(fs, ino, &t);
 
-	for (*out = from; *out < to; *out += skip) {
+	for (*out = from; !ret && *out < to; *out += skip) {
 		if (nodes++ == SEEK_NODES)
 			return -EAGAIN;
-		ret = rfs_map_slot(fs, ino, 0, *out, false, &slot, &buf);
-		if (!ret && slot)
-			skip = pass_over(fs, ino, buf, *out,
+		skip = 0;
+		ret = find_holder(&t, 0, *out, false, &holder);
+		if (!ret && holder && t.file)
+			skip = pass_ptrs(&t, holder, *out,
 					 for_data ? hole : data);
+		else if (!ret && holder)
+			skip = pass_numbers(&t, holder, *out, !for_data);
 		else if (!ret && for_data)
-			ret = hole_at(fs, ino, *out, &skip);
-		else
-			skip = 0;
+			ret = hole_at(&t, *out, &skip);
 		if (ret)
 			return ret;
 		if (!skip)
 			break;
 	}
 	*out = min(*out, to);
-	return 0;
+	return ret;
 }
 
 static int add_reserved(struct rfs_fs *fs, int delta)
@@ -257,20 +373,17 @@ int rfs_map_set(struct rfs_fs *fs, u32 ino, u64 block,
 	struct rfs_dinode *di;
 	struct rfs_ptr *slot;
 	struct rfs_buf *buf, *ibuf;
-	bool data;
 	int ret;
 
-	ret = rfs_map_slot(fs, ino, 0, block, true, &slot, &buf);
+	ret = rfs_map_slot(fs, ino, block, true, &slot, &buf);
 	if (!ret)
 		ret = rfs_iget(fs, ino, &di, &ibuf);
 	if (ret)
 		return ret;
-	data = S_ISREG(le32_to_cpu(di->mode));
-	ret = rfs_live(fs, rfs_addr(ptr->addr), 1, data ? ptr : NULL);
-	if (!ret && rfs_addr(slot->addr))
-		ret = rfs_live(fs, rfs_addr(slot->addr), -1,
-			       data ? slot : NULL);
-	else if (!ret && slot->flags & RFS_PTR_RESERVED)
+	ret = rfs_live(fs, rfs_addr(ptr->addr), 1, ptr);
+	if (!ret && slot->kind == RFS_PTR_BLOCK)
+		ret = rfs_live(fs, rfs_addr(slot->addr), -1, slot);
+	else if (!ret && slot->kind == RFS_PTR_RESERVED)
 		ret = add_reserved(fs, -1);
 	else if (!ret)
 		ret = rfs_blocks_add(fs, di, 1);
@@ -283,98 +396,109 @@ int rfs_map_set(struct rfs_fs *fs, u32 ino, u64 block,
 }
 
 struct prune {
-	struct rfs_fs *fs;
-	struct rfs_dinode *di;
-	struct rfs_buf *ibuf;
+	struct tree t;
 	u64 from, to;
 	u64 gone;		/* blocks */
 	bool keep;
 };
 
 /* A block's pointer that is nothing any more, or a reserved hole. */
-static int prune_block(struct prune *p, struct rfs_ptr *slot,
-		       struct rfs_buf *holder)
+static int prune_ptr(struct prune *p, struct rfs_ptr *slot,
+		     struct rfs_buf *holder, u64 block)
 {
-	bool data = S_ISREG(le32_to_cpu(p->di->mode));
-	bool reserved = slot->flags & RFS_PTR_RESERVED;
+	struct rfs_fs *fs = p->t.fs;
 	int ret;
 
-	if (!rfs_addr(slot->addr) && (!reserved || p->keep))
+	if (block < p->from || block >= p->to || !in_use(slot) ||
+	    (slot->kind == RFS_PTR_RESERVED && p->keep))
 		return 0;
-	if (rfs_addr(slot->addr))
-		ret = rfs_live(p->fs, rfs_addr(slot->addr), -1,
-			       data ? slot : NULL);
+	if (!rfs_ptr_ok(slot))
+		return -EUCLEAN;
+	if (slot->kind == RFS_PTR_BLOCK)
+		ret = rfs_live(fs, rfs_addr(slot->addr), -1, slot);
 	else
-		ret = add_reserved(p->fs, -1);
+		ret = add_reserved(fs, -1);
 	if (ret)
 		return ret;
 	memset(slot, 0, sizeof(*slot));
 	if (p->keep) {
-		slot->flags = RFS_PTR_RESERVED;
-		add_reserved(p->fs, 1);
+		slot->kind = RFS_PTR_RESERVED;
+		add_reserved(fs, 1);
 	} else {
 		p->gone++;
 	}
-	rfs_buf_dirty(p->fs, holder);
+	rfs_buf_dirty(fs, holder);
 	return 0;
 }
 
-static int prune(struct prune *p, struct rfs_ptr *slot, struct rfs_buf *holder,
-		 u32 level, u64 nr)
+/* A number that is none any more; its node is gone. */
+static int prune_number(struct prune *p, __le32 *slot, struct rfs_buf *holder)
 {
-	u64 size = span(level), start = nr * size;
+	int ret = rfs_node_free(p->t.fs, le32_to_cpu(*slot));
+
+	if (ret)
+		return ret;
+	*slot = 0;
+	p->gone++;
+	rfs_buf_dirty(p->t.fs, holder);
+	return 0;
+}
+
+/* What is at a level, and all below it */
+static int prune(struct prune *p, __le32 *slot, struct rfs_buf *holder,
+		 u32 level, u64 place)
+{
+	u64 size = span(p->t.file, level), start = place * size;
 	struct rfs_buf *node;
 	int ret;
 	u32 i;
 
-	if (start >= p->to || start + size <= p->from)
+	if (!*slot || start >= p->to || start + size <= p->from)
 		return 0;
 	if (!level)
-		return prune_block(p, slot, holder);
-	ret = node_get(p->fs, p->di, p->ibuf, level, nr, slot, false, &node);
-	if (ret || !node)
+		return prune_number(p, slot, holder);
+	ret = read_node(&p->t, le32_to_cpu(*slot), level, place, &node);
+	if (ret)
 		return ret;
-	for (i = 0; !ret && i < RFS_FANOUT; i++)
-		ret = prune(p, &node->node.ptr[i], node, level - 1,
-			    nr * RFS_FANOUT + i);
+	if (p->t.file && level == 1) {
+		for (i = 0; !ret && i < RFS_FANOUT; i++)
+			ret = prune_ptr(p, &node->node.ptr[i], node, start + i);
+	} else {
+		for (i = 0; !ret && i < RFS_NODE_FANOUT; i++)
+			ret = prune(p, &node->node.number[i], node, level - 1,
+				    place * RFS_NODE_FANOUT + i);
+	}
 	if (ret || p->keep || start < p->from || start + size > p->to)
 		return ret;
-	if (node->addr) {
-		ret = rfs_live(p->fs, node->addr, -1, NULL);
-		if (ret)
-			return ret;
-	}
-	p->gone++;
-	rfs_buf_drop(p->fs, node);
-	memset(slot, 0, sizeof(*slot));
-	rfs_buf_dirty(p->fs, holder);
-	return 0;
+	return prune_number(p, slot, holder);
 }
 
 int rfs_map_prune(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool keep)
 {
-	struct prune p = { .fs = fs, .from = from, .to = to, .keep = keep };
+	struct prune p = { .from = from, .to = to, .keep = keep };
+	struct rfs_dinode *di;
 	u32 i, n;
 	int ret;
 
-	ret = rfs_iget(fs, ino, &p.di, &p.ibuf);
+	ret = tree_get(fs, ino, &p.t);
 	if (ret)
 		return ret;
-	if (p.di->height > RFS_HEIGHT_MAX)
-		return -EUCLEAN;
-	n = rfs_tops(fs, p.di);
-	for (i = 0; !ret && i < n; i++)
-		ret = prune(&p, rfs_top(p.di, i), p.ibuf, p.di->height, i);
-	rfs_buf_dirty(fs, p.ibuf);
+	di = p.t.di;
+	n = rfs_tops(di);
+	for (i = 0; !ret && i < n; i++) {
+		if (p.t.file && !di->height)
+			ret = prune_ptr(&p, &di->ptr[i], p.t.ibuf, i);
+		else
+			ret = prune(&p, &di->node[i], p.t.ibuf, di->height, i);
+	}
+	rfs_buf_dirty(fs, p.t.ibuf);
 	if (p.gone) {
-		int err = rfs_blocks_add(fs, p.di, -(s64)p.gone);
+		int err = rfs_blocks_add(fs, di, -(s64)p.gone);
 
 		ret = ret ? ret : err;
 	}
-	if (!ret && !from && to == ~0ULL && p.di->height) {
-		p.di->height = 0;
-		memset(p.di->direct, 0, sizeof(p.di->direct));
-	}
+	if (!ret && !from && to == ~0ULL)
+		di->height = 0;
 	return ret;
 }
 
@@ -386,11 +510,10 @@ int rfs_map_reserve(struct rfs_fs *fs, u32 ino, u64 from, u64 to)
 	int ret = rfs_iget(fs, ino, &di, &ibuf);
 
 	for (; !ret && from < to; from++) {
-		ret = rfs_map_slot(fs, ino, 0, from, true, &slot, &buf);
-		if (ret || rfs_addr(slot->addr) ||
-		    slot->flags & RFS_PTR_RESERVED)
+		ret = rfs_map_slot(fs, ino, from, true, &slot, &buf);
+		if (ret || in_use(slot))
 			continue;
-		slot->flags = RFS_PTR_RESERVED;
+		slot->kind = RFS_PTR_RESERVED;
 		add_reserved(fs, 1);
 		rfs_buf_dirty(fs, buf);
 		rfs_buf_dirty(fs, ibuf);
@@ -399,63 +522,41 @@ int rfs_map_reserve(struct rfs_fs *fs, u32 ino, u64 from, u64 to)
 	return ret;
 }
 
-/*
- * Where the tree has to grow, the way to the block leaves the old root at the
- * top: all below is new.
- */
-int rfs_map_needs(struct rfs_fs *fs, u32 ino, u64 block, u32 *nodes)
+/* Is there a node of a level over a block, as the tree is? */
+static int has_node(struct tree *t, u32 level, u64 block, bool *has)
 {
-	struct rfs_buf *buf, *ibuf;
-	struct rfs_dinode *di;
-	struct rfs_ptr *slot;
+	struct rfs_buf *holder;
+	int ret = find_holder(t, level, block, false, &holder);
+
+	*has = !ret && holder &&
+	       *number_at(t, holder, block / span(t->file, level));
+	return ret;
+}
+
+int rfs_map_needs(struct rfs_fs *fs, u32 ino, u64 from, u64 to, u64 *nodes)
+{
 	u32 height, level;
-	int ret = rfs_iget(fs, ino, &di, &ibuf);
+	struct tree t;
+	bool grows, has;
+	int ret = tree_get(fs, ino, &t);
 
 	*nodes = 0;
 	if (ret)
 		return ret;
-	for (height = di->height; height < RFS_HEIGHT_MAX &&
-	     block >= (height ? span(height) : reach(fs, di)); height++)
-		*nodes += height || has_top(fs, di);
-	if (height > di->height) {
-		/* a file without blocks gets its first node now */
-		*nodes += *nodes ? height - 1 : height;
-		return 0;
-	}
-	for (level = 1; !ret && level <= height; level++) {
-		ret = rfs_map_slot(fs, ino, level, block / span(level), false,
-				   &slot, &buf);
-		if (ret || (slot && (rfs_addr(slot->addr) ||
-				     rfs_buf_find(fs, RFS_INDEX, ino,
-						  RFS_INDEX_OFF(level, block / span(level))))))
-			break;
-		++*nodes;
-	}
-	return ret;
-}
+	grows = has_top(t.di);
+	for (height = t.di->height; height < RFS_HEIGHT_MAX &&
+	     to > reach(t.di, height); height++)
+		*nodes += grows;
+	for (level = 1; level <= height; level++) {
+		u64 size = span(t.file, level), place = from / size;
 
-/*
- * The way to the last block, and the leaves before: where no node above has all
- * of them, there may be some fewer.
- */
-int rfs_map_needs_all(struct rfs_fs *fs, u32 ino, u64 from, u64 to, u64 *nodes)
-{
-	bool split = from / span(2) != (to - 1) / span(2), first;
-	struct rfs_dinode *di;
-	struct rfs_buf *ibuf;
-	u32 more;
-	int ret = rfs_map_needs(fs, ino, to - 1, &more);
-
-	*nodes = more;
-	if (!ret)
-		ret = rfs_iget(fs, ino, &di, &ibuf);
-	for (first = true; !ret && from / RFS_FANOUT < (to - 1) / RFS_FANOUT;
-	     from += RFS_FANOUT - from % RFS_FANOUT, first = false) {
-		ret = rfs_map_needs(fs, ino, from, &more);
-		/* the first leaf of a file that had none */
-		if (!di->height && from < RFS_FANOUT)
-			more = !has_top(fs, di);
-		*nodes += split && first ? more : !!more;
+		for (; !ret && place <= (to - 1) / size; place++) {
+			/* the first of a level that the tree grows by */
+			has = grows && !place && level > t.di->height;
+			if (!has)
+				ret = has_node(&t, level, place * size, &has);
+			*nodes += !has;
+		}
 	}
 	return ret;
 }
@@ -484,25 +585,28 @@ static int count_extent(struct rfs_fs *fs, u32 ino, u64 from, u64 to,
 int rfs_map_extent(struct rfs_fs *fs, u32 ino, u64 *from, u64 to,
 		   struct rfs_extent *out)
 {
-	struct rfs_ptr *slot;
-	struct rfs_buf *buf;
+	struct rfs_buf *holder;
+	struct tree t;
 	u32 nodes = 0;
 	u64 skip;
-	int ret;
+	int ret = tree_get(fs, ino, &t);
 
 	memset(out, 0, sizeof(*out));
-	for (; *from < to; *from += skip) {
+	if (!ret && !t.file)
+		ret = -EUCLEAN;
+	for (; !ret && *from < to; *from += skip) {
 		if (nodes++ == SEEK_NODES)
 			return -EAGAIN;
-		ret = rfs_map_slot(fs, ino, 0, *from, false, &slot, &buf);
-		if (!ret && slot)
-			skip = pass_over(fs, ino, buf, *from, nothing);
+		skip = 0;
+		ret = find_holder(&t, 0, *from, false, &holder);
+		if (!ret && holder)
+			skip = pass_ptrs(&t, holder, *from, nothing);
 		else if (!ret)
-			ret = hole_at(fs, ino, *from, &skip);
+			ret = hole_at(&t, *from, &skip);
 		if (ret)
 			return ret;
 		if (!skip)
 			return count_extent(fs, ino, *from, to, out);
 	}
-	return 0;
+	return ret;
 }

@@ -15,11 +15,11 @@ int rfs_imap_get(struct rfs_fs *fs, u32 block, bool create,
 	if (block >= fs->imap_blocks)
 		return -EUCLEAN;
 	addr = fs->timb[block] & RFS_ADDR_MASK;
-	*out = rfs_buf_find(fs, RFS_IMAP, 0, block);
+	*out = rfs_buf_find(fs, RFS_IMAP, block);
 	if (*out)
 		return 0;
 	if (addr)
-		return rfs_buf_read(fs, RFS_IMAP, 0, block, addr, out);
+		return rfs_buf_read(fs, RFS_IMAP, block, addr, out);
 	return create ? rfs_buf_new(fs, RFS_IMAP, 0, 0, block, out) : 0;
 }
 
@@ -45,14 +45,14 @@ int rfs_iget(struct rfs_fs *fs, u32 ino, struct rfs_dinode **out,
 	__le64 *word;
 	int ret;
 
-	*buf = rfs_buf_find(fs, RFS_INODES, 0, ino / RFS_BLOCK_INODES);
+	*buf = rfs_buf_find(fs, RFS_INODES, ino / RFS_BLOCK_INODES);
 	if (!*buf) {
 		ret = word_get(fs, ino, false, &map, &word);
 		if (ret)
 			return ret;
 		if (!(rfs_high(*word) & 1U << ino % RFS_BLOCK_INODES))
 			return -ENOENT;
-		ret = rfs_buf_read(fs, RFS_INODES, 0, ino / RFS_BLOCK_INODES,
+		ret = rfs_buf_read(fs, RFS_INODES, ino / RFS_BLOCK_INODES,
 				   rfs_addr(*word), buf);
 		if (ret)
 			return ret;
@@ -110,7 +110,7 @@ static void count_inode(struct rfs_fs *fs, u32 ino, int delta)
 	u32 block = ino / MAP_INODES;
 
 	fs->timb[block] += (u64)((s64)delta) << RFS_ADDR_BITS;
-	fs->timb_dirty[block / RFS_MAP_ENTRIES] = true;
+	rfs_timb_dirty(fs, block);
 	fs->inodes += delta;
 }
 
@@ -130,9 +130,9 @@ int rfs_iset(struct rfs_fs *fs, u32 ino, struct rfs_dinode **out,
 		return ret;
 	if (rfs_high(*word) & 1U << slot)
 		return -EUCLEAN;
-	*buf = rfs_buf_find(fs, RFS_INODES, 0, ino / RFS_BLOCK_INODES);
+	*buf = rfs_buf_find(fs, RFS_INODES, ino / RFS_BLOCK_INODES);
 	if (!*buf && rfs_addr(*word))
-		ret = rfs_buf_read(fs, RFS_INODES, 0, ino / RFS_BLOCK_INODES,
+		ret = rfs_buf_read(fs, RFS_INODES, ino / RFS_BLOCK_INODES,
 				   rfs_addr(*word), buf);
 	else if (!*buf)
 		ret = rfs_buf_new(fs, RFS_INODES, 0, 0, ino / RFS_BLOCK_INODES,

@@ -36,7 +36,8 @@ int rfs_tables_alloc(struct rfs_fs *fs)
 	fs->geo.zones = le32_to_cpu(fs->super.zones);
 	fs->zone = table(fs->geo.zones, sizeof(*fs->zone));
 	fs->hot = table(fs->geo.zones, sizeof(*fs->hot));
-	fs->timb = table(fs->imap_blocks, sizeof(*fs->timb));
+	fs->timb = table(fs->imap_blocks + fs->nmap_blocks,
+			 sizeof(*fs->timb));
 	fs->timb_addr = table(fs->timb_blocks, sizeof(*fs->timb_addr));
 	fs->timb_dirty = table(fs->timb_blocks, sizeof(*fs->timb_dirty));
 	fs->ztab_addr = table(fs->ztab_blocks, sizeof(*fs->ztab_addr));

@@ -75,8 +75,7 @@ static int set_target(struct rfs_fs *fs, struct rfs_dinode *di,
 		return 0;
 	if (len - here > RFS_BODY_BYTES)
 		return -EUCLEAN;
-	ret = rfs_buf_new(fs, RFS_DIR, le32_to_cpu(di->ino),
-			  le32_to_cpu(di->gen), 0, &buf);
+	ret = rfs_block_new(fs, le32_to_cpu(di->ino), RFS_DIR, 0, 0, &buf);
 	if (ret)
 		return ret;
 	memcpy(buf->bytes + sizeof(struct rfs_head), target + here, len - here);
@@ -402,7 +401,7 @@ static int apply_size(struct rfs_fs *fs, const struct rfs_rec *rec)
 	di->size = rec->arg1;
 	di->attr_version = rec->version;
 	touch(fs, di, buf, rec, true);
-	ret = rfs_map_slot(fs, ino, 0, block, false, &slot, &holder);
+	ret = rfs_map_slot(fs, ino, block, false, &slot, &holder);
 	if (ret || !cut || !slot || rfs_high(slot->addr) <= cut)
 		return ret;
 	slot->addr = rfs_word(rfs_addr(slot->addr), cut);
@@ -471,9 +470,6 @@ static int apply_free(struct rfs_fs *fs, u32 ino)
 		ret = rfs_xattr_drop(fs, di, buf);
 	if (ret)
 		return ret;
-	if (!S_ISREG(le32_to_cpu(di->mode)))
-		rfs_bufs_drop(fs, RFS_DIR, ino, le64_to_cpu(di->size) /
-			      RFS_BLOCK_BYTES + 1);
 	return rfs_ifree(fs, ino);
 }
 
@@ -629,8 +625,6 @@ int rfs_create(struct rfs_fs *fs, u32 dir, const char *name,
 	if (!ret)
 		ret = rfs_make_room(fs, 0, 5 + !!how->xattr_bytes +
 				    owner_blocks(fs));
-	if (!ret && how->xattr_bytes)
-		ret = rfs_has_posix(fs);
 	if (!ret && name)
 		ret = free_name(fs, dir, name);
 	if (!ret)
@@ -701,8 +695,6 @@ int rfs_rename(struct rfs_fs *fs, u32 dir1, const char *name1, u32 dir2,
 				5 + owner_blocks(fs) : 3);
 
 	if (!ret && flags & RFS_REC_WHITEOUT)
-		ret = rfs_has_posix(fs);
-	if (!ret && flags & RFS_REC_WHITEOUT)
 		ret = may_own(fs, how, 0);
 	if (!ret)
 		ret = name_ok(name2);
@@ -745,7 +737,7 @@ int rfs_truncate(struct rfs_fs *fs, u32 ino, u64 size, bool grows)
 	if (ret)
 		return ret;
 	rfs_rec_init(fs, &rec, RFS_OP_SIZE, ino);
-	if (grows && !rfs_has_posix(fs))
+	if (grows)
 		rec.flags = RFS_REC_GROW;
 	rec.arg1 = cpu_to_le64(size);
 	return commit(fs, &rec, NULL, NULL);
@@ -772,8 +764,7 @@ static int count_holes(struct rfs_fs *fs, u32 ino, u64 from, u64 to, u64 *holes)
 
 	for (*holes = 0; !ret && from < to; from++) {
 		ret = rfs_map_get(fs, ino, from, &ptr);
-		*holes += !rfs_addr(ptr.addr) &&
-			  !(ptr.flags & RFS_PTR_RESERVED);
+		*holes += ptr.kind == RFS_PTR_HOLE;
 	}
 	return ret;
 }
@@ -784,14 +775,12 @@ int rfs_reserve(struct rfs_fs *fs, u32 ino, u64 *from, u64 to)
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
 	struct rfs_rec rec;
-	int ret = rfs_has_posix(fs);
+	int ret = rfs_iget(fs, ino, &di, &buf);
 
-	if (!ret)
-		ret = rfs_iget(fs, ino, &di, &buf);
 	if (!ret)
 		ret = count_holes(fs, ino, *from, end, &holes);
 	if (!ret && fs->enforced)
-		ret = rfs_map_needs_all(fs, ino, *from, end, &nodes);
+		ret = rfs_map_needs(fs, ino, *from, end, &nodes);
 	if (!ret && holes)
 		ret = rfs_quota_may_grow(fs, ino, holes + nodes);
 	if (ret)
@@ -964,7 +953,6 @@ int rfs_readlink(struct rfs_fs *fs, u32 ino, u8 *target, u32 *len)
 {
 	struct rfs_dinode *di;
 	struct rfs_buf *ibuf, *buf;
-	struct rfs_ptr ptr;
 	u32 here, rest;
 	int ret = rfs_iget(fs, ino, &di, &ibuf);
 
@@ -981,16 +969,10 @@ int rfs_readlink(struct rfs_fs *fs, u32 ino, u8 *target, u32 *len)
 	rest = *len - here;
 	if (!rest)
 		return 0;
-	buf = rfs_buf_find(fs, RFS_DIR, ino, 0);
-	if (!buf) {
-		ret = rfs_map_get(fs, ino, 0, &ptr);
-		if (!ret)
-			ret = rfs_buf_read(fs, RFS_DIR, ino, 0,
-					   rfs_addr(ptr.addr), &buf);
-		if (ret)
-			return ret;
-	}
-	if (buf->head.gen != di->gen || le16_to_cpu(buf->head.count) != rest ||
+	ret = rfs_block_get(fs, ino, RFS_DIR, 0, &buf);
+	if (ret)
+		return ret;
+	if (!buf || le16_to_cpu(buf->head.count) != rest ||
 	    rest > RFS_BODY_BYTES)
 		return -EUCLEAN;
 	memcpy(target + here, buf->bytes + sizeof(struct rfs_head), rest);

@@ -17,26 +17,13 @@ u32 rfs_owner(const struct rfs_dinode *di, u32 type)
 static int block_get(struct rfs_fs *fs, u64 off, bool create,
 		     struct rfs_buf **out)
 {
-	struct rfs_dinode *di;
-	struct rfs_buf *ibuf;
-	struct rfs_ptr ptr;
-	int ret;
+	int ret = rfs_block_get(fs, RFS_QUOTA_INO, RFS_QUOTA, off, out);
 
-	*out = rfs_buf_find(fs, RFS_QUOTA, RFS_QUOTA_INO, off);
-	if (*out)
+	if (ret == -ENOENT && !create)
 		return 0;
-	ret = rfs_iget(fs, RFS_QUOTA_INO, &di, &ibuf);
-	if (ret)
-		return ret == -ENOENT && !create ? 0 : ret;
-	ret = rfs_map_get(fs, RFS_QUOTA_INO, off, &ptr);
-	if (ret)
+	if (ret || *out || !create)
 		return ret;
-	if (!rfs_addr(ptr.addr))
-		return create ? rfs_buf_new(fs, RFS_QUOTA, RFS_QUOTA_INO,
-					    le32_to_cpu(di->gen), off, out) : 0;
-	ret = rfs_buf_read(fs, RFS_QUOTA, RFS_QUOTA_INO, off,
-			   rfs_addr(ptr.addr), out);
-	return !ret && (*out)->head.gen != di->gen ? -EUCLEAN : ret;
+	return rfs_block_new(fs, RFS_QUOTA_INO, RFS_QUOTA, 0, off, out);
 }
 
 /* An entry and the block it is in; NULL if there is none and no create. */
@@ -144,11 +131,13 @@ void rfs_quota_recovered(struct rfs_fs *fs)
 	u32 i;
 
 	for (buf = fs->dirty.first; buf; buf = buf->next) {
-		if (buf->type != RFS_QUOTA)
+		u32 off = (u32)le64_to_cpu(buf->head.off);
+
+		if (buf->head.type != RFS_QUOTA)
 			continue;
 		for (i = 0; i < RFS_QUOTA_ENTRIES; i++)
-			if (buf->off / RFS_QUOTA_TYPES * RFS_QUOTA_ENTRIES + i <
-			    RFS_QUOTA_GRACE && settle(fs, buf->off %
+			if ((u64)off / RFS_QUOTA_TYPES * RFS_QUOTA_ENTRIES + i <
+			    RFS_QUOTA_GRACE && settle(fs, off %
 				RFS_QUOTA_TYPES, &buf->quotas.entry[i]))
 				fs->miscounted = true;
 	}
@@ -345,17 +334,6 @@ int rfs_quota_apply(struct rfs_fs *fs, const struct rfs_rec *rec,
 	       settle(fs, type, q);
 }
 
-/* Those that were never written are only in memory. */
-static u64 first_dirty(const struct rfs_fs *fs, u64 from, u64 to)
-{
-	const struct rfs_buf *buf;
-
-	for (buf = fs->dirty.first; buf; buf = buf->next)
-		if (buf->type == RFS_QUOTA && buf->off >= from)
-			to = min(to, buf->off);
-	return to;
-}
-
 int rfs_quota_block(struct rfs_fs *fs, u64 *off, struct rfs_buf **out)
 {
 	u64 from = *off, end = ENTRY_BLOCKS + RFS_QUOTA_TYPES;
@@ -366,7 +344,7 @@ int rfs_quota_block(struct rfs_fs *fs, u64 *off, struct rfs_buf **out)
 	} while (ret == -EAGAIN);
 	if (ret)
 		return ret;
-	*off = first_dirty(fs, *off, from);
+	*off = from;
 	if (*off >= end)
 		return -ENOENT;
 	ret = block_get(fs, *off, false, out);
@@ -442,8 +420,6 @@ int rfs_quota_on(struct rfs_fs *fs)
 {
 	int ret;
 
-	if (!(le32_to_cpu(fs->super.incompat) & RFS_INCOMPAT_QUOTA))
-		return -EOPNOTSUPP;
 	if (fs->counting && !fs->miscounted)
 		return 0;
 	fs->counting = false;

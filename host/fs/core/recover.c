@@ -17,10 +17,16 @@ struct log_page {
 	u64 addr;
 };
 
+/* A block of inodes, or a node */
+struct left {
+	u8 type;
+	u64 off;		/* of a node its number */
+};
+
 struct pages {
 	struct page *data;
 	struct log_page *log;
-	u64 *left;		/* keys of inode blocks of no check-point */
+	struct left *left;	/* by a check-point that was not finished */
 	u32 datas, logs, lefts, data_room, log_room, left_room;
 };
 
@@ -70,7 +76,7 @@ static int note_log(struct pages *p, u64 lsn, u64 addr)
 	return 0;
 }
 
-static int note_left(struct pages *p, u64 key)
+static int note_left(struct pages *p, u8 type, u64 off)
 {
 	if (p->lefts == p->left_room) {
 		void *memory = grow(p->left, p->lefts, &p->left_room,
@@ -80,7 +86,8 @@ static int note_left(struct pages *p, u64 key)
 			return -ENOMEM;
 		p->left = memory;
 	}
-	p->left[p->lefts++] = key;
+	p->left[p->lefts].type = type;
+	p->left[p->lefts++].off = off;
 	return 0;
 }
 
@@ -92,6 +99,7 @@ u8 rfs_stream_of(u8 type)
 	case RFS_LOG:
 		return RFS_S_LOG;
 	case RFS_IMAP:
+	case RFS_NMAP:
 	case RFS_TIMB:
 	case RFS_ZTAB:
 		return RFS_S_IMAP;
@@ -123,7 +131,9 @@ static int note_page(struct rfs_fs *fs, struct pages *p,
 	if (oob->type == RFS_LOG)
 		return note_log(p, le64_to_cpu(oob->off), addr);
 	if (oob->type == RFS_INODES)
-		return note_left(p, le64_to_cpu(oob->off));
+		return note_left(p, oob->type, le64_to_cpu(oob->off));
+	if (rfs_is_node(oob->type))
+		return note_left(p, oob->type, le64_to_cpu(oob->off) >> 32);
 	return 0;
 }
 
@@ -563,28 +573,41 @@ static int apply_data(struct rfs_fs *fs, struct pages *p)
 	return ret;
 }
 
+/* Where what is in use of it is, 0 if nothing is */
+static int left_at(struct rfs_fs *fs, const struct left *left, u64 *addr)
+{
+	struct rfs_buf *map;
+	bool used;
+	int ret;
+
+	*addr = 0;
+	if (left->type != RFS_INODES)
+		return rfs_node_where(fs, left->off, addr, &used);
+	if (left->off / RFS_MAP_ENTRIES >= fs->imap_blocks)
+		return 0;
+	ret = rfs_imap_get(fs, left->off / RFS_MAP_ENTRIES, false, &map);
+	if (!ret && map)
+		*addr = rfs_addr(map->table.word[left->off % RFS_MAP_ENTRIES]);
+	return ret;
+}
+
 /*
- * A check-point that was not finished has left inode blocks that are newer than
- * those in use. These are written once more, so that of a key the newest block
- * is always the right one: --rescan relies on it.
+ * A check-point that was not finished has left blocks of inodes and nodes that
+ * are newer than those in use. These are written once more, so that of a number
+ * the newest block is always the right one: --rescan relies on it.
  */
 static int outdate(struct rfs_fs *fs, const struct pages *p)
 {
-	struct rfs_buf *map, *buf;
+	struct rfs_buf *buf;
 	u64 addr;
 	u32 i;
 	int ret;
 
 	for (i = 0; i < p->lefts; i++) {
-		u64 key = p->left[i];
-
-		if (key / RFS_MAP_ENTRIES >= fs->imap_blocks)
-			continue;
-		ret = rfs_imap_get(fs, key / RFS_MAP_ENTRIES, false, &map);
-		addr = !ret && map ?
-		       rfs_addr(map->table.word[key % RFS_MAP_ENTRIES]) : 0;
-		if (addr)
-			ret = rfs_buf_read(fs, RFS_INODES, 0, key, addr, &buf);
+		ret = left_at(fs, &p->left[i], &addr);
+		if (!ret && addr)
+			ret = rfs_buf_read(fs, p->left[i].type, p->left[i].off,
+					   addr, &buf);
 		if (ret == -ENOMEM)
 			return ret;
 		if (!ret && addr)

@@ -54,8 +54,9 @@ int rfs_walk_init(struct rfs_walk *w, struct rfs_fs *fs,
 	w->fs = fs;
 	w->report = report;
 	w->seen = rfs_alloc(blocks / 8 + 1);
+	fs->led = rfs_alloc(fs->nmap_blocks * (RFS_MAP_ENTRIES / 8));
 	w->block = rfs_alloc(RFS_BLOCK_BYTES);
-	if (!w->seen || !w->block || rfs_tallies_init(fs, &w->tallies))
+	if (!w->seen || !fs->led || !w->block || rfs_tallies_init(fs, &w->tallies))
 		return -ENOMEM;
 	for (nr = 0; nr < fs->geo.zones; nr++) {
 		fs->zone[nr].live = 0;
@@ -74,6 +75,8 @@ void rfs_walk_exit(struct rfs_walk *w)
 {
 	rfs_tallies_exit(&w->tallies);
 	rfs_free(w->seen);
+	rfs_free(w->fs->led);
+	w->fs->led = NULL;
 	rfs_free(w->block);
 	rfs_free(w->stack);
 }
@@ -98,156 +101,200 @@ void rfs_walk_claim(struct rfs_walk *w, u64 addr)
 	w->seen[addr / 8] |= 1 << addr % 8;
 }
 
-/* Is at a slot's address what it should be? Blocks of data by their OOB. */
-static int slot_ok(struct rfs_walk *w, const struct rfs_dinode *di,
-		   const struct rfs_ptr *slot, u32 level, u64 nr, bool *ok)
+/* Is at a pointer's address what it should be? Blocks of data by their OOB. */
+static int ptr_ok(struct rfs_walk *w, const struct rfs_dinode *di,
+		  const struct rfs_ptr *slot, u64 block, bool *ok)
 {
 	u32 ino = le32_to_cpu(di->ino);
 	struct rfs_fs *fs = w->fs;
 	u64 addr = rfs_addr(slot->addr);
 	struct rfs_oob oob;
-	struct rfs_buf *buf;
-	int ret;
 
-	*ok = false;
-	if (!rfs_walk_free(w, addr) || !rfs_high(slot->addr) ||
-	    rfs_high(slot->addr) > RFS_BLOCK_BYTES)
+	*ok = rfs_ptr_ok(slot);
+	if (!*ok || slot->kind != RFS_PTR_BLOCK)
 		return 0;
-	if (!level && S_ISREG(le32_to_cpu(di->mode))) {
-		*ok = nr * RFS_BLOCK_BYTES < le64_to_cpu(di->size) &&
-		      (!w->there || w->there[addr / 8] & 1 << addr % 8);
-		if (!*ok || !fs->geo.oob_bytes)
-			return 0;
-		if (fs->ops->read(fs->dev, addr, w->block, &oob)) {
-			rfs_walk_say(w, "inode %u: block %llu is not readable; it stays",
-				     ino, U(nr));
-			return 0;
-		}
-		*ok = rfs_oob_ok(&oob, fs->volume) && oob.type == RFS_DATA &&
-		      le32_to_cpu(oob.ino) == ino && oob.gen == di->gen &&
-		      le64_to_cpu(oob.off) == nr;
+	*ok = rfs_walk_free(w, addr) && rfs_high(slot->addr) &&
+	      rfs_high(slot->addr) <= RFS_BLOCK_BYTES &&
+	      block * RFS_BLOCK_BYTES < le64_to_cpu(di->size) &&
+	      (!w->there || w->there[addr / 8] & 1 << addr % 8);
+	if (!*ok || !fs->geo.oob_bytes)
+		return 0;
+	if (fs->ops->read(fs->dev, addr, w->block, &oob)) {
+		rfs_walk_say(w, "inode %u: block %llu is not readable; it stays",
+			     ino, U(block));
+		*ok = false;
 		return 0;
 	}
-	ret = rfs_buf_read(fs, level ? RFS_INDEX :
-			   ino == RFS_QUOTA_INO ? RFS_QUOTA : RFS_DIR, ino,
-			   level ? RFS_INDEX_OFF(level, nr) : nr, addr, &buf);
-	if (ret == -ENOMEM)
+	*ok = rfs_oob_ok(&oob, fs->volume) && oob.type == RFS_DATA &&
+	      le32_to_cpu(oob.ino) == ino && oob.gen == di->gen &&
+	      le64_to_cpu(oob.off) == block;
+	return 0;
+}
+
+static bool is_led(const struct rfs_walk *w, u32 number)
+{
+	return w->fs->led[number / 8] & 1 << number % 8;
+}
+
+/* The node with a number, if it is what it should be; else *out is NULL. */
+static int node_ok(struct rfs_walk *w, const struct rfs_node_id *id, u32 number,
+		   struct rfs_buf **out)
+{
+	struct rfs_fs *fs = w->fs;
+	bool used;
+	u64 addr;
+	int ret = rfs_node_where(fs, number, &addr, &used);
+
+	*out = NULL;
+	if (!ret && used && !is_led(w, number) &&
+	    (addr ? rfs_walk_free(w, addr) : !!rfs_buf_find(fs, id->type,
+							    number)))
+		ret = rfs_node_get(fs, id, number, out);
+	return ret == -ENOMEM ? ret : 0;
+}
+
+/* It is in use from now on. */
+static int claim_node(struct rfs_walk *w, u32 number)
+{
+	bool used;
+	u64 addr;
+	int ret = rfs_node_where(w->fs, number, &addr, &used);
+
+	rfs_node_led(w->fs, number, true);
+	if (ret || !addr)	/* dirty, and never written */
 		return ret;
-	*ok = !ret && buf->head.gen == di->gen &&
-	      (!level || buf->head.level == level);
-	if (!ret && !*ok)
-		rfs_buf_drop(fs, buf);
-	return 0;
+	rfs_walk_claim(w, addr);
+	return rfs_live(w->fs, addr, 1, NULL);
 }
 
-static struct rfs_buf *node_of(struct rfs_walk *w, const struct rfs_dinode *di,
-			       u32 level, u64 nr)
+static struct rfs_node_id tree_id(const struct rfs_dinode *di, u32 level,
+				  u64 place)
 {
-	return rfs_buf_find(w->fs, RFS_INDEX, le32_to_cpu(di->ino),
-			    RFS_INDEX_OFF(level, nr));
+	u32 ino = le32_to_cpu(di->ino);
+	u8 type = level ? RFS_INDEX : ino == RFS_QUOTA_INO ? RFS_QUOTA :
+							     RFS_DIR;
+
+	return (struct rfs_node_id){ type, level, ino, le32_to_cpu(di->gen),
+				     place };
 }
 
-/* Room may be kept for a block of a file. */
-static int walk_hole(struct rfs_walk *w, const struct rfs_dinode *di,
-		     struct rfs_ptr *slot, struct rfs_buf *holder, u32 level,
-		     u64 *blocks)
+static int walk_ptr(struct rfs_walk *w, const struct rfs_dinode *di,
+		    struct rfs_ptr *slot, struct rfs_buf *holder, u64 block,
+		    u64 *blocks)
 {
-	if (!slot->flags)
-		return 0;
-	if (!level && S_ISREG(le32_to_cpu(di->mode))) {
-		w->fs->reserved++;
-		++*blocks;
+	bool ok;
+	int ret = ptr_ok(w, di, slot, block, &ok);
+
+	if (ret)
+		return ret;
+	if (!ok) {
+		rfs_walk_lose(w, "inode %u: block %llu is not at address %llu",
+			      le32_to_cpu(di->ino), U(block),
+			      U(rfs_addr(slot->addr)));
+		memset(slot, 0, sizeof(*slot));
+		rfs_buf_dirty(w->fs, holder);
 		return 0;
 	}
-	rfs_walk_say(w, "inode %u: a reserved block of no file",
-		     le32_to_cpu(di->ino));
-	memset(slot, 0, sizeof(*slot));
-	rfs_buf_dirty(w->fs, holder);
-	return 0;
-}
-
-/* All under a slot: what is right is in use, what is not is left out. */
-static int walk_tree(struct rfs_walk *w, const struct rfs_dinode *di,
-		     struct rfs_ptr *slot, struct rfs_buf *holder, u32 level,
-		     u64 nr, u64 *blocks)
-{
-	bool data = !level && S_ISREG(le32_to_cpu(di->mode)), ok;
-	struct rfs_buf *node;
-	u64 below = 0;
-	u32 i;
-	int ret;
-
-	if (!rfs_addr(slot->addr)) {
-		/* dirty, and never written */
-		node = level ? node_of(w, di, level, nr) : NULL;
-		if (!node)
-			return walk_hole(w, di, slot, holder, level, blocks);
-	} else {
-		ret = slot_ok(w, di, slot, level, nr, &ok);
-		if (ret)
-			return ret;
-		if (!ok) {
-			rfs_walk_lose(w, "inode %u: %s %llu is not at address %llu",
-				     le32_to_cpu(di->ino), level ? "index node" :
-				     "block", U(nr), U(rfs_addr(slot->addr)));
-			memset(slot, 0, sizeof(*slot));
-			rfs_buf_dirty(w->fs, holder);
-			return 0;
-		}
-		rfs_walk_claim(w, rfs_addr(slot->addr));
-		ret = rfs_live(w->fs, rfs_addr(slot->addr), 1,
-			       data ? slot : NULL);
-		if (ret)
-			return ret;
-		node = level ? node_of(w, di, level, nr) : NULL;
-	}
+	if (slot->kind == RFS_PTR_HOLE)
+		return 0;
 	++*blocks;
-	for (i = 0; node && i < RFS_FANOUT; i++) {
-		ret = walk_tree(w, di, &node->node.ptr[i], node, level - 1,
-				nr * RFS_FANOUT + i, &below);
-		if (ret)
-			return ret;
+	if (slot->kind == RFS_PTR_RESERVED) {
+		w->fs->reserved++;
+		return 0;
 	}
-	*blocks += below;
-	/* a big file has more of them than there should be in memory */
-	if (node && !node->dirty && S_ISREG(le32_to_cpu(di->mode)))
-		rfs_buf_drop(w->fs, node);
-	return 0;
+	rfs_walk_claim(w, rfs_addr(slot->addr));
+	return rfs_live(w->fs, rfs_addr(slot->addr), 1, slot);
 }
 
-/* Is all under a slot right? Nothing is changed. */
-static int tree_ok(struct rfs_walk *w, const struct rfs_dinode *di,
-		   const struct rfs_ptr *slot, u32 level, u64 nr, bool *ok)
+/* All under a number: what is right is in use, what is not is left out. */
+static int walk_tree(struct rfs_walk *w, const struct rfs_dinode *di,
+		     __le32 *slot, struct rfs_buf *holder, u32 level,
+		     u64 place, u64 *blocks)
 {
+	struct rfs_node_id id = tree_id(di, level, place);
+	bool file = S_ISREG(le32_to_cpu(di->mode));
+	u32 number = le32_to_cpu(*slot), i;
 	struct rfs_buf *node;
-	u32 i;
 	int ret;
+
+	if (!number)
+		return 0;
+	ret = node_ok(w, &id, number, &node);
+	if (ret)
+		return ret;
+	if (!node) {
+		rfs_walk_lose(w, "inode %u: %s %llu is not node %u",
+			      id.ino, level ? "index node" : "block", U(place),
+			      number);
+		*slot = 0;
+		rfs_buf_dirty(w->fs, holder);
+		return 0;
+	}
+	ret = claim_node(w, number);
+	++*blocks;
+	if (ret || !level)
+		return ret;
+	if (file && level == 1) {
+		for (i = 0; !ret && i < RFS_FANOUT; i++)
+			ret = walk_ptr(w, di, &node->node.ptr[i], node,
+				       place * RFS_FANOUT + i, blocks);
+	} else {
+		for (i = 0; !ret && i < RFS_NODE_FANOUT; i++)
+			ret = walk_tree(w, di, &node->node.number[i], node,
+					level - 1, place * RFS_NODE_FANOUT + i,
+					blocks);
+	}
+	/* a big file has more of them than there should be in memory */
+	if (!ret && !node->dirty && file)
+		rfs_buf_drop(w->fs, node);
+	return ret;
+}
+
+/* Is all under a number right? Nothing is changed. */
+static int tree_ok(struct rfs_walk *w, const struct rfs_dinode *di, u32 number,
+		   u32 level, u64 place, bool *ok)
+{
+	struct rfs_node_id id = tree_id(di, level, place);
+	struct rfs_buf *node;
+	int ret = 0;
+	u32 i;
 
 	*ok = true;
-	if (!rfs_addr(slot->addr))
-		return 0;
-	ret = slot_ok(w, di, slot, level, nr, ok);
-	if (ret || !*ok || !level)
+	if (number)
+		ret = node_ok(w, &id, number, &node);
+	if (ret || !number)
 		return ret;
-	node = node_of(w, di, level, nr);
-	for (i = 0; !ret && *ok && i < RFS_FANOUT; i++)
-		ret = tree_ok(w, di, &node->node.ptr[i], level - 1,
-			      nr * RFS_FANOUT + i, ok);
+	*ok = node;
+	if (!node || !level)
+		return 0;
+	if (S_ISREG(le32_to_cpu(di->mode)) && level == 1) {
+		for (i = 0; !ret && *ok && i < RFS_FANOUT; i++)
+			ret = ptr_ok(w, di, &node->node.ptr[i],
+				     place * RFS_FANOUT + i, ok);
+	} else {
+		for (i = 0; !ret && *ok && i < RFS_NODE_FANOUT; i++)
+			ret = tree_ok(w, di, le32_to_cpu(node->node.number[i]),
+				      level - 1, place * RFS_NODE_FANOUT + i,
+				      ok);
+	}
 	return ret;
 }
 
 /* Can the attributes of an inode, which it has, be read? */
 static int xattrs_ok(struct rfs_walk *w, const struct rfs_dinode *di, bool *ok)
 {
+	struct rfs_node_id id = { RFS_XATTR, 0, le32_to_cpu(di->ino),
+				  le32_to_cpu(di->gen), 0 };
 	const struct rfs_xattr *x = NULL;
+	struct rfs_buf *buf;
 	u32 at = 0;
-	int ret = 0;
+	int ret = node_ok(w, &id, le32_to_cpu(di->xattr), &buf);
 
-	*ok = rfs_walk_free(w, le64_to_cpu(di->xattr));
-	if (!*ok)
-		return 0;
+	*ok = buf;
+	if (ret || !buf)
+		return ret;
 	do {
-		ret = rfs_xattr_next(w->fs, le32_to_cpu(di->ino), &at, &x);
+		ret = rfs_xattr_next(w->fs, id.ino, &at, &x);
 	} while (!ret && x);
 	*ok = !ret && at;
 	return ret == -ENOMEM ? ret : 0;
@@ -256,28 +303,20 @@ static int xattrs_ok(struct rfs_walk *w, const struct rfs_dinode *di, bool *ok)
 static int walk_xattrs(struct rfs_walk *w, struct rfs_dinode *di,
 		       struct rfs_buf *ibuf, u64 *blocks)
 {
-	u32 ino = le32_to_cpu(di->ino);
-	struct rfs_buf *buf;
 	bool ok;
 	int ret;
 
-	if (!di->xattr) {
-		/* dirty, and never written */
-		*blocks += !!rfs_buf_find(w->fs, RFS_XATTR, ino, 0);
+	if (!di->xattr)
 		return 0;
-	}
 	ret = xattrs_ok(w, di, &ok);
 	if (ret)
 		return ret;
 	if (ok) {
 		++*blocks;
-		rfs_walk_claim(w, le64_to_cpu(di->xattr));
-		return rfs_live(w->fs, le64_to_cpu(di->xattr), 1, NULL);
+		return claim_node(w, le32_to_cpu(di->xattr));
 	}
-	rfs_walk_lose(w, "inode %u: its extended attributes are damaged", ino);
-	buf = rfs_buf_find(w->fs, RFS_XATTR, ino, 0);
-	if (buf)
-		rfs_buf_drop(w->fs, buf);
+	rfs_walk_lose(w, "inode %u: its extended attributes are damaged",
+		      le32_to_cpu(di->ino));
 	di->xattr = 0;
 	rfs_buf_dirty(w->fs, ibuf);
 	return 0;
@@ -285,14 +324,17 @@ static int walk_xattrs(struct rfs_walk *w, struct rfs_dinode *di,
 
 int rfs_walk_whole(struct rfs_walk *w, struct rfs_dinode *di, bool *ok)
 {
-	u32 i, n = rfs_tops(w->fs, di);
+	bool direct = S_ISREG(le32_to_cpu(di->mode)) && !di->height;
+	u32 i, n = rfs_tops(di);
 	int ret = 0;
 
 	*ok = di->height <= RFS_HEIGHT_MAX;
 	if (*ok && di->xattr)
 		ret = xattrs_ok(w, di, ok);
 	for (i = 0; !ret && *ok && i < n; i++)
-		ret = tree_ok(w, di, rfs_top(di, i), di->height, i, ok);
+		ret = direct ? ptr_ok(w, di, &di->ptr[i], i, ok) :
+		      tree_ok(w, di, le32_to_cpu(di->node[i]), di->height, i,
+			      ok);
 	return ret;
 }
 
@@ -401,7 +443,6 @@ static int rebuild_dir(struct rfs_walk *w, u32 dir)
 	if (!ret)
 		ret = rfs_map_prune(w->fs, dir, 0, ~0ULL, false);
 	if (!ret) {
-		rfs_bufs_drop(w->fs, RFS_DIR, dir, ~0ULL);
 		di->size = 0;
 		rfs_buf_dirty(w->fs, buf);
 	}
@@ -488,7 +529,7 @@ static int walk_inode(struct rfs_walk *w, u32 ino)
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
 	u32 i, n;
-	bool ok;
+	bool ok, direct;
 	int ret = rfs_iget(w->fs, ino, &di, &buf);
 
 	if (ret)
@@ -496,14 +537,17 @@ static int walk_inode(struct rfs_walk *w, u32 ino)
 	if (di->height > RFS_HEIGHT_MAX) {
 		rfs_walk_lose(w, "inode %u: height %u", ino, di->height);
 		di->height = 0;
-		memset(&di->root, 0, sizeof(di->root));
-		if (!S_ISLNK(le32_to_cpu(di->mode)))
-			memset(di->direct, 0, sizeof(di->direct));
+		if (S_ISLNK(le32_to_cpu(di->mode)))
+			di->target = 0;
+		else
+			memset(di->node, 0, sizeof(di->node));
 		rfs_buf_dirty(w->fs, buf);
 	}
-	n = rfs_tops(w->fs, di);
+	n = rfs_tops(di);
+	direct = S_ISREG(le32_to_cpu(di->mode)) && !di->height;
 	for (i = 0; !ret && i < n; i++)
-		ret = walk_tree(w, di, rfs_top(di, i), buf, di->height, i,
+		ret = direct ? walk_ptr(w, di, &di->ptr[i], buf, i, &blocks) :
+		      walk_tree(w, di, &di->node[i], buf, di->height, i,
 				&blocks);
 	if (!ret)
 		ret = walk_xattrs(w, di, buf, &blocks);
@@ -736,7 +780,7 @@ static int walk_map(struct rfs_walk *w, u32 block, u64 *inodes)
 		u64 addr = rfs_addr(*word);
 		u32 off = block * RFS_MAP_ENTRIES + i;
 		bool fresh = !addr && rfs_high(*word) &&
-			     rfs_buf_find(fs, RFS_INODES, 0, off);
+			     rfs_buf_find(fs, RFS_INODES, off);
 
 		if (!*word)
 			continue;
@@ -762,9 +806,74 @@ static int walk_map(struct rfs_walk *w, u32 block, u64 *inodes)
 			     used);
 		fs->timb[block] = (fs->timb[block] & RFS_ADDR_MASK) |
 				  (u64)used << RFS_ADDR_BITS;
-		fs->timb_dirty[block / RFS_MAP_ENTRIES] = true;
+		rfs_timb_dirty(fs, block);
 	}
 	return 0;
+}
+
+/* Words of a node-map block that lead nowhere are gone, and are counted anew. */
+static int walk_nmap(struct rfs_walk *w, u32 block)
+{
+	struct rfs_fs *fs = w->fs;
+	u64 *timb = rfs_nmap_word(fs, block);
+	struct rfs_buf *map;
+	u32 i, used = 0;
+	int ret;
+
+	rfs_live_map(fs, *timb & RFS_ADDR_MASK, 1);
+	ret = rfs_nmap_get(fs, block, false, &map);
+	if (ret)
+		return ret;
+	for (i = 0; map && i < RFS_MAP_ENTRIES; i++) {
+		__le64 *word = &map->table.word[i];
+		u32 number = block * RFS_MAP_ENTRIES + i;
+
+		if (!*word)
+			continue;
+		if (number && number < le32_to_cpu(fs->super.max_nodes) &&
+		    (rfs_addr(*word) || rfs_buf_find(fs, RFS_INDEX, number))) {
+			used++;
+			continue;
+		}
+		rfs_walk_lose(w, "node map %u: word %u leads nowhere", block,
+			      i);
+		*word = 0;
+		rfs_buf_dirty(fs, map);
+	}
+	if (used == *timb >> RFS_ADDR_BITS)
+		return 0;
+	rfs_walk_say(w, "node map %u: TIMB says %u nodes, there are %u", block,
+		     (u32)(*timb >> RFS_ADDR_BITS), used);
+	*timb = (*timb & RFS_ADDR_MASK) | (u64)used << RFS_ADDR_BITS;
+	rfs_timb_dirty(fs, fs->imap_blocks + block);
+	return 0;
+}
+
+int rfs_walk_nodes(struct rfs_walk *w)
+{
+	struct rfs_fs *fs = w->fs;
+	struct rfs_buf *map;
+	u32 block, i;
+	int ret = 0;
+
+	for (block = 0; !ret && block < fs->nmap_blocks; block++) {
+		for (i = 0; !ret && i < RFS_MAP_ENTRIES; i++) {
+			u32 number = block * RFS_MAP_ENTRIES + i;
+
+			ret = rfs_nmap_get(fs, block, false, &map);
+			if (ret || !map)
+				break;
+			if (!map->table.word[i] || is_led(w, number))
+				continue;
+			if (!fs->rescuing)
+				rfs_walk_say(w, "node %u: nothing leads to it",
+					     number);
+			ret = rfs_node_forget(fs, number);
+		}
+		rfs_cache_trim(fs, fs->clean_max);
+	}
+	fs->next_node = 0;
+	return ret;
 }
 
 int rfs_walk_maps(struct rfs_walk *w)
@@ -783,6 +892,10 @@ int rfs_walk_maps(struct rfs_walk *w)
 	for (i = 0; !ret && i < fs->imap_blocks; i++) {
 		rfs_live_map(fs, fs->timb[i] & RFS_ADDR_MASK, 1);
 		ret = walk_map(w, i, &inodes);
+		rfs_cache_trim(fs, fs->clean_max);
+	}
+	for (i = 0; !ret && i < fs->nmap_blocks; i++) {
+		ret = walk_nmap(w, i);
 		rfs_cache_trim(fs, fs->clean_max);
 	}
 	if (ret)
@@ -812,9 +925,9 @@ static int drop_unreadable(struct rfs_walk *w)
 			if (!map)
 				break;	/* TIMB counts inodes of none */
 			bits = rfs_high(map->table.word[i]);
-			if (!bits || rfs_buf_find(fs, RFS_INODES, 0, off))
+			if (!bits || rfs_buf_find(fs, RFS_INODES, off))
 				continue;
-			ret = rfs_buf_read(fs, RFS_INODES, 0, off,
+			ret = rfs_buf_read(fs, RFS_INODES, off,
 					   rfs_addr(map->table.word[i]), &buf);
 			if (ret == -ENOMEM)
 				return ret;
@@ -889,6 +1002,8 @@ int rfs_repair(struct rfs_fs *fs, struct rfs_report *report)
 		ret = find_lost(&w);
 	if (!ret)
 		ret = rfs_walk_links(&w);
+	if (!ret)
+		ret = rfs_walk_nodes(&w);
 	if (!ret && fs->reserved != w.reserved)
 		rfs_walk_say(&w, "the check-point says %llu reserved blocks, there are %llu",
 			     U(w.reserved), U(fs->reserved));

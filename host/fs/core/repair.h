@@ -31,8 +31,10 @@ void rfs_walk_exit(struct rfs_walk *w);
 /* A block at addr can be in use, and nobody has claimed it */
 bool rfs_walk_free(const struct rfs_walk *w, u64 addr);
 void rfs_walk_claim(struct rfs_walk *w, u64 addr);
-/* Inode map, TIMB, zone table, blocks of inodes */
+/* Inode map, node map, TIMB, zone table, blocks of inodes */
 int rfs_walk_maps(struct rfs_walk *w);
+/* Numbers that nothing leads to, after all was walked, are free */
+int rfs_walk_nodes(struct rfs_walk *w);
 int rfs_walk_push(struct rfs_walk *w, u32 ino);
 int rfs_walk_push_tops(struct rfs_walk *w);
 int rfs_walk_run(struct rfs_walk *w);

@@ -8,9 +8,10 @@
 #include "rfs.h"
 #include "repair.h"
 
-/* A block of inodes on the medium */
+/* A block of inodes, or a node, on the medium */
 struct found {
-	u64 key, stamp, addr;
+	u64 key, stamp, addr;	/* key: as in the head; of a node its number */
+	bool node;
 };
 
 /* Up to where a check-point has written metadata */
@@ -107,8 +108,10 @@ static void note_cut(struct rescan *r, const struct rfs_head *head)
 	}
 }
 
-static int note_inodes(struct rescan *r, const struct rfs_head *head, u64 addr)
+static int note_found(struct rescan *r, const struct rfs_head *head, u64 addr)
 {
+	bool node = rfs_is_node(head->type);
+	u64 off = le64_to_cpu(head->off);
 	struct found *more;
 
 	if (r->n == r->room) {
@@ -121,7 +124,8 @@ static int note_inodes(struct rescan *r, const struct rfs_head *head, u64 addr)
 		rfs_free(r->found);
 		r->found = more;
 	}
-	r->found[r->n].key = le64_to_cpu(head->off);
+	r->found[r->n].node = node;
+	r->found[r->n].key = node ? off >> 32 : off;
 	r->found[r->n].stamp = le64_to_cpu(head->stamp);
 	r->found[r->n++].addr = addr;
 	return 0;
@@ -148,7 +152,7 @@ static int note_page(struct rescan *r, const struct rfs_oob *oob, u64 addr,
 	if (oob->type == RFS_DATA || oob->type == RFS_LOG)
 		r->written = max(r->written, stamp);
 	if ((oob->type < RFS_DIR || oob->type > RFS_ZTAB) &&
-	    oob->type != RFS_XATTR && oob->type != RFS_QUOTA)
+	    !rfs_is_node(oob->type) && oob->type != RFS_NMAP)
 		return 0;
 	if (!rfs_head_ok(head, r->fs->volume, oob->type) ||
 	    le64_to_cpu(head->stamp) >= RFS_VERSION_END) {
@@ -156,7 +160,8 @@ static int note_page(struct rescan *r, const struct rfs_oob *oob, u64 addr,
 		return 0;
 	}
 	note_cut(r, head);
-	return oob->type == RFS_INODES ? note_inodes(r, head, addr) : 0;
+	return oob->type == RFS_INODES || rfs_is_node(oob->type) ?
+	       note_found(r, head, addr) : 0;
 }
 
 static int scan_zone(struct rescan *r, u32 nr)
@@ -339,6 +344,8 @@ static int by_key(const void *a, const void *b)
 {
 	const struct found *x = a, *y = b;
 
+	if (x->node != y->node)
+		return x->node ? 1 : -1;
 	if (x->key != y->key)
 		return x->key < y->key ? -1 : 1;
 	return x->stamp > y->stamp ? -1 : x->stamp < y->stamp;
@@ -390,7 +397,7 @@ static int adopt(struct rfs_fs *fs, const struct found *f, bool *good)
 	*good = false;
 	if (f->key >= (u64)fs->imap_blocks * RFS_MAP_ENTRIES)
 		return 0;
-	ret = rfs_buf_read(fs, RFS_INODES, 0, f->key, f->addr, &buf);
+	ret = rfs_buf_read(fs, RFS_INODES, f->key, f->addr, &buf);
 	if (ret)
 		return ret == -ENOMEM ? ret : 0;
 	*good = true;
@@ -408,9 +415,16 @@ static int adopt(struct rfs_fs *fs, const struct found *f, bool *good)
 	map->table.word[f->key % RFS_MAP_ENTRIES] = rfs_word(f->addr, bits);
 	rfs_buf_dirty(fs, map);
 	fs->timb[block] += (u64)n << RFS_ADDR_BITS;
-	fs->timb_dirty[block / RFS_MAP_ENTRIES] = true;
+	rfs_timb_dirty(fs, block);
 	fs->inodes += n;
 	return 0;
+}
+
+/* The newest node of a number goes to the node map, if anybody has it or not. */
+static int adopt_node(struct rfs_fs *fs, const struct found *f, bool *good)
+{
+	*good = true;
+	return rfs_node_adopt(fs, f->key, f->addr);
 }
 
 static int adopt_all(struct rescan *r, const struct cut *cut)
@@ -420,14 +434,18 @@ static int adopt_all(struct rescan *r, const struct cut *cut)
 	int ret = 0;
 
 	for (i = 0; !ret && i < r->n; i++) {
-		if (i && r->found[i].key == r->found[i - 1].key) {
+		if (i && r->found[i].key == r->found[i - 1].key &&
+		    r->found[i].node == r->found[i - 1].node) {
 			if (good)
 				continue;
 		} else {
 			good = false;
 		}
-		if (r->found[i].stamp <= cut->stamp)
-			ret = adopt(r->fs, &r->found[i], &good);
+		if (r->found[i].stamp > cut->stamp)
+			continue;
+		ret = r->found[i].node ?
+		      adopt_node(r->fs, &r->found[i], &good) :
+		      adopt(r->fs, &r->found[i], &good);
 		if (!ret)
 			rfs_cache_trim(r->fs, r->fs->clean_max);
 	}
@@ -514,6 +532,8 @@ static int build(struct rescan *r, const struct cut *cut)
 		ret = rfs_walk_links(&w);
 	if (!ret)
 		ret = rfs_each_inode(&w, judge);
+	if (!ret)
+		ret = rfs_walk_nodes(&w);
 	r->out->forgotten = w.forgotten;
 	r->out->doubtful = w.doubtful;
 	rfs_walk_exit(&w);

@@ -102,7 +102,7 @@ struct rfs_zone_info {
 	u32 wp;
 	u32 cp_wp;		/* of the check-point that was loaded */
 	u32 live;		/* blocks, those of maps included */
-	u32 maps;		/* of them inode map, TIMB and zone table */
+	u32 maps;		/* of them maps, TIMB and zone table */
 	u32 summary;
 	u32 flying;		/* blocks below wp that may not be there yet */
 	u32 *sum_at;		/* where its summaries are; may be NULL */
@@ -159,10 +159,9 @@ struct rfs_send {
 struct rfs_buf {
 	struct rfs_buf *hash_next;
 	struct rfs_buf *prev, *next;	/* in the list of dirty or of clean */
-	u64 off;
+	u64 off;		/* of a node its number; else as in the head */
 	u64 addr;		/* 0: never written */
-	u32 ino;
-	u8 type;
+	u8 class;		/* its type, but of nodes RFS_INDEX */
 	bool dirty;
 	bool sent;		/* as it is now, and has not landed yet */
 	union {
@@ -321,14 +320,17 @@ struct rfs_fs {
 	u64 live;		/* blocks of all zones */
 	u64 data_live;
 
-	u32 imap_blocks, timb_blocks, ztab_blocks;
-	u64 *timb;		/* TIMB word of each inode-map block */
+	u32 imap_blocks, nmap_blocks, timb_blocks, ztab_blocks;
+	/* TIMB word of each block of the inode map, then of the node map */
+	u64 *timb;
 	u64 *timb_addr;
 	u64 *ztab_addr;
 	bool *timb_dirty;
 	struct rfs_zone *ztab;	/* as last written */
 	u32 orphans;
 	u32 next_ino;
+	u32 next_node;		/* no number below it is free */
+	u8 *led;		/* numbers that something leads to; see repair.c */
 	u64 inodes;
 
 	struct rfs_buf *hash[RFS_HASH];
@@ -405,8 +407,8 @@ static inline __le64 rfs_word(u64 addr, u32 high)
 /* super.c */
 struct rfs_layout {
 	u32 dirty_max, reserve_zones, cp_blocks;
-	u32 imap_blocks, timb_blocks, ztab_blocks;
-	u64 max_inodes;
+	u32 imap_blocks, nmap_blocks, timb_blocks, ztab_blocks;
+	u64 max_inodes, max_nodes;
 	u32 need_zones;		/* fewer are refused */
 };
 
@@ -558,7 +560,8 @@ bool rfs_checkpoint_due(const struct rfs_fs *fs);
  * zones are still free after the check-point
  */
 u64 rfs_room_beside(const struct rfs_fs *fs, u64 copies, u32 zones);
-#define RFS_ABOVE	7	/* blocks, of one behind 16 TB: also of the inode map */
+/* Blocks a page of a file makes dirty as it lands: leaf, inode, a map of each */
+#define RFS_ABOVE	4
 
 /*
  * Pages of files that may be on their way while nobody looks at what is dirty: each
@@ -567,15 +570,15 @@ u64 rfs_room_beside(const struct rfs_fs *fs, u64 copies, u32 zones);
 u32 rfs_pages_at_once(const struct rfs_fs *fs);
 
 /* cache.c */
-struct rfs_buf *rfs_buf_find(struct rfs_fs *fs, u8 type, u32 ino, u64 off);
-int rfs_buf_read(struct rfs_fs *fs, u8 type, u32 ino, u64 off, u64 addr,
+/* Of a node any type finds it, by its number; off of others is as in the head */
+struct rfs_buf *rfs_buf_find(struct rfs_fs *fs, u8 type, u64 off);
+int rfs_buf_read(struct rfs_fs *fs, u8 type, u64 off, u64 addr,
 		 struct rfs_buf **out);
+/* off: as in the head */
 int rfs_buf_new(struct rfs_fs *fs, u8 type, u32 ino, u32 gen, u64 off,
 		struct rfs_buf **out);
 void rfs_buf_dirty(struct rfs_fs *fs, struct rfs_buf *buf);
 void rfs_buf_drop(struct rfs_fs *fs, struct rfs_buf *buf);
-/* Forget blocks 0 to blocks - 1 of a file */
-void rfs_bufs_drop(struct rfs_fs *fs, u8 type, u32 ino, u64 blocks);
 /* A dirty block is at addr now: it is clean, unless it was changed since. */
 void rfs_buf_written(struct rfs_fs *fs, struct rfs_buf *buf, u64 addr);
 void rfs_cache_trim(struct rfs_fs *fs, u32 keep);
@@ -590,24 +593,61 @@ int rfs_ifree(struct rfs_fs *fs, u32 ino);
 int rfs_imap_get(struct rfs_fs *fs, u32 block, bool create,
 		 struct rfs_buf **out);
 
+/* nodemap.c */
+static inline bool rfs_is_node(u8 type)
+{
+	return type == RFS_DIR || type == RFS_INDEX || type == RFS_XATTR ||
+	       type == RFS_QUOTA;
+}
+
+/* What a node says that it is */
+struct rfs_node_id {
+	u8 type;
+	u8 level;		/* is compared if it is an index node */
+	u32 ino, gen;
+	u32 place;		/* see RFS_NODE_KEY() */
+};
+
+/* The TIMB word of a block of the node map */
+static inline u64 *rfs_nmap_word(struct rfs_fs *fs, u32 block)
+{
+	return &fs->timb[fs->imap_blocks + block];
+}
+
+/* A word of it has changed; at: of all */
+static inline void rfs_timb_dirty(struct rfs_fs *fs, u32 at)
+{
+	fs->timb_dirty[at / RFS_MAP_ENTRIES] = true;
+}
+
+int rfs_nmap_get(struct rfs_fs *fs, u32 block, bool create,
+		 struct rfs_buf **out);
+/* Where a node is; *addr is 0 if it was never written, *used: it has a number */
+int rfs_node_where(struct rfs_fs *fs, u32 number, u64 *addr, bool *used);
+/* A new one, dirty; *number is 0 after an error */
+int rfs_node_new(struct rfs_fs *fs, const struct rfs_node_id *id, u32 *number,
+		 struct rfs_buf **out);
+/* -EUCLEAN: the number is not in use, or it is another node's */
+int rfs_node_get(struct rfs_fs *fs, const struct rfs_node_id *id, u32 number,
+		 struct rfs_buf **out);
+int rfs_node_free(struct rfs_fs *fs, u32 number);
+/* For cp.c: the block of the map with its word; it was written to addr */
+int rfs_node_map(struct rfs_fs *fs, u32 number, struct rfs_buf **map);
+int rfs_node_moved(struct rfs_fs *fs, u32 number, u64 addr);
+/* For repair.c, rescan.c, which count what is live: it is there; it is not */
+void rfs_node_led(struct rfs_fs *fs, u32 number, bool led);
+int rfs_node_adopt(struct rfs_fs *fs, u32 number, u64 addr);
+int rfs_node_forget(struct rfs_fs *fs, u32 number);
+
 /* index.c */
-/*
- * How many pointers of an inode are in use: one to the top of its tree or, at
- * height 0, those of its first blocks.
- */
-static inline u32 rfs_tops(const struct rfs_fs *fs, const struct rfs_dinode *di)
-{
-	bool direct = le32_to_cpu(fs->super.incompat) & RFS_INCOMPAT_DIRECT;
-
-	return direct && !di->height && !S_ISLNK(le32_to_cpu(di->mode)) ?
-	       RFS_DIRECT : 1;
-}
-
-static inline struct rfs_ptr *rfs_top(struct rfs_dinode *di, u32 i)
-{
-	return i ? &di->direct[i - 1] : &di->root;
-}
-
+/* How many pointers or numbers an inode has, by its kind and height */
+u32 rfs_tops(const struct rfs_dinode *di);
+bool rfs_ptr_ok(const struct rfs_ptr *ptr);	/* is it of a kind that is known? */
+/* A block of what is no file; *out is NULL if there is none */
+int rfs_block_get(struct rfs_fs *fs, u32 ino, u8 type, u32 block,
+		  struct rfs_buf **out);
+int rfs_block_new(struct rfs_fs *fs, u32 ino, u8 type, u8 level, u32 block,
+		  struct rfs_buf **out);
 int rfs_map_get(struct rfs_fs *fs, u32 ino, u64 block, struct rfs_ptr *out);
 int rfs_map_set(struct rfs_fs *fs, u32 ino, u64 block,
 		const struct rfs_ptr *ptr);
@@ -629,17 +669,16 @@ struct rfs_extent {
 
 #define RFS_EXTENT_MAX	65536	/* blocks */
 
-/* Nodes that are to be made for a block, or for from..to - 1: at least */
-int rfs_map_needs(struct rfs_fs *fs, u32 ino, u64 block, u32 *nodes);
-int rfs_map_needs_all(struct rfs_fs *fs, u32 ino, u64 from, u64 to, u64 *nodes);
+/* Nodes that are to be made for from..to - 1 */
+int rfs_map_needs(struct rfs_fs *fs, u32 ino, u64 from, u64 to, u64 *nodes);
 /*
  * The first run of blocks that are in a row, or reserved, in *from..to - 1.
  * -EAGAIN: none so far, go on at *from, so that others get their turn.
  */
 int rfs_map_extent(struct rfs_fs *fs, u32 ino, u64 *from, u64 to,
 		   struct rfs_extent *out);
-/* The slot that points to a node or, at level 0, to a block; NULL: a hole */
-int rfs_map_slot(struct rfs_fs *fs, u32 ino, u32 level, u64 nr, bool create,
+/* A file's pointer to a block; NULL: there is none, and no create */
+int rfs_map_slot(struct rfs_fs *fs, u32 ino, u64 block, bool create,
 		 struct rfs_ptr **slot, struct rfs_buf **buf);
 
 /* dir.c */
@@ -741,8 +780,6 @@ int rfs_readlink(struct rfs_fs *fs, u32 ino, u8 *target, u32 *len);
 #define RFS_XATTR_CREATE	0x1	/* -EEXIST if it is there */
 #define RFS_XATTR_REPLACE	0x2	/* -ENODATA if it is not */
 
-/* Does the volume have them, whiteouts and reserved blocks? Else -EOPNOTSUPP */
-int rfs_has_posix(const struct rfs_fs *fs);
 /*
  * The bytes of a value, -ENODATA, or -ERANGE if it is longer than room. Without
  * room (0) nothing but its length.
@@ -772,8 +809,7 @@ int rfs_xattr_drop(struct rfs_fs *fs, struct rfs_dinode *di,
 /* quota.c */
 /*
  * Usage is counted from now on; it is counted anew unless it was kept all the
- * time. -EOPNOTSUPP: the volume is of before there were quotas; -ENOSPC: it has no
- * room for them.
+ * time. -ENOSPC: there is no room for them.
  */
 int rfs_quota_on(struct rfs_fs *fs);
 void rfs_quota_off(struct rfs_fs *fs);	/* it is not, and not enforced */

@@ -26,18 +26,14 @@
 #define RFS_CP_ZONES		3	/* zones 0, 1 and 2 */
 #define RFS_CP_MIRRORS		2	/* of these, hold each check-point */
 #define RFS_GROUPS_MAX		6
-#define RFS_FORMAT_VERSION	1
+#define RFS_FORMAT_VERSION	2	/* version 1 had no node map */
 
 #define RFS_OOB_MAGIC		0x5246		/* "FR" */
 #define RFS_BLOCK_MAGIC		0x42534652	/* "RFSB" */
 
 /* Features: a bit nobody knows in incompat: no mount; ro_compat: no writing */
 #define RFS_INCOMPAT_SUMMARY	0x1	/* ms=0: backpointers in summaries only */
-#define RFS_INCOMPAT_POSIX	0x2	/* attributes, whiteouts, reserved blocks */
-#define RFS_INCOMPAT_QUOTA	0x4	/* inode 1, blocks and records of quotas */
-#define RFS_INCOMPAT_DIRECT	0x8	/* pointers of short files in the inode */
-#define RFS_INCOMPAT_KNOWN	(RFS_INCOMPAT_SUMMARY | RFS_INCOMPAT_POSIX | \
-				 RFS_INCOMPAT_QUOTA | RFS_INCOMPAT_DIRECT)
+#define RFS_INCOMPAT_KNOWN	RFS_INCOMPAT_SUMMARY
 #define RFS_RO_COMPAT_KNOWN	0
 #define RFS_COMPAT_KNOWN	0
 
@@ -56,8 +52,17 @@ enum rfs_type {
 	RFS_SUMMARY = 11,	/* backpointers of other blocks of its zone */
 	RFS_XATTR = 12,		/* extended attributes of an inode */
 	RFS_QUOTA = 13,		/* quotas of users or of groups */
+	RFS_NMAP = 14,		/* node-map block */
 	RFS_TYPES
 };
+
+/*
+ * Blocks of types 3, 4, 12 and 13 are nodes. A node has a number, by which its
+ * parent names it; the node map says where it is. The key of a node, in OOB and
+ * header, is its number and its place: of an index node which one it is of its
+ * level, of the others which block of their inode.
+ */
+#define RFS_NODE_KEY(number, place)	((__u64)(number) << 32 | (place))
 
 /* Flags of struct rfs_oob */
 #define RFS_OOB_COPY		0x1	/* made by cleaning, not by a write */
@@ -123,11 +128,11 @@ struct rfs_oob {
  *	of this header with 0 in @off and @crc
  * @stamp: as in the OOB
  * @addr: address the block was written for, of summaries without OOB; of types
- *	3 to 8, 12, 13 the LSN of the first log block after it, and in the high 24
+ *	3 to 8, 12 to 14 the LSN of the first log block after it, and in the high 24
  *	bits how many such blocks its check-point wrote before it; of a
  *	check-point's first block how many blocks files have reserved; else 0
  * @prev: of summaries zone offset + 1 of one before it in its zone, 0 if none; of
- *	types 3 to 8, 12, 13 low half of the number of the check-point it was written for
+ *	types 3 to 8, 12 to 14 low half of the number of the check-point it was written for
  * @uuid: the rest of the volume's uuid, of which @volume is the beginning
  */
 struct rfs_head {
@@ -156,7 +161,7 @@ struct rfs_head {
 /**
  * struct rfs_super - first block of each check-point zone
  * @head: type RFS_SUPER
- * @version: RFS_FORMAT_VERSION; a higher one is not mounted
+ * @version: RFS_FORMAT_VERSION; any other is not mounted
  * @compat: features that old code may ignore
  * @ro_compat: features that old code may read past, not write
  * @incompat: features that old code must not mount
@@ -170,7 +175,7 @@ struct rfs_head {
  * @reserve_zones: zones kept from users, see design.md
  * @max_inodes: inode numbers end below it
  * @dirty_max: dirty index and directory blocks that force a check-point
- * @pad: 0
+ * @max_nodes: node numbers end below it
  * @hash_key: key of the directory hash; no ioctl tells it
  * @summary_key: key of the codes of summaries without page metadata; as secret
  * @reserved: 0
@@ -191,7 +196,7 @@ struct rfs_super {
 	__le32 reserve_zones;
 	__le32 max_inodes;
 	__le32 dirty_max;
-	__le32 pad;
+	__le32 max_nodes;
 	__le64 hash_key[2];
 	__le64 summary_key[2];
 	__u8 reserved[3864];
@@ -255,7 +260,7 @@ enum rfs_zstate {
 enum rfs_stream {
 	RFS_S_LOG = 0,
 	RFS_S_META = 1,		/* directories, index, inodes */
-	RFS_S_IMAP = 2,		/* inode map, TIMB, zone table */
+	RFS_S_IMAP = 2,		/* inode map, node map, TIMB, zone table */
 	RFS_S_DATA = 3,		/* and up to RFS_S_DATA + RFS_GROUPS_MAX - 1 */
 	RFS_STREAMS = RFS_S_DATA + RFS_GROUPS_MAX,
 };
@@ -266,7 +271,7 @@ enum rfs_stream {
  * @stream: enum rfs_stream
  * @pad: 0
  * @wp: blocks below it are older than the check-point
- * @live: blocks in use but for inode map, TIMB and zone table
+ * @live: blocks in use but for inode map, node map, TIMB and zone table
  * @summary: zone offset + 1 of the last summary, 0 if none
  * @sum_time: sum of the last write of the live data blocks, in 1/256 s
  * @sum_wcount: sum of the write counts of the live data blocks
@@ -290,14 +295,17 @@ struct rfs_zone {
 
 /*
  * Inode-map block: 504 words, each the address of a block of inodes and, in
- * the high 16 bits, which of its 16 inodes are in use. TIMB block: 504 words,
- * each the address of an inode-map block and its number of inodes in use.
+ * the high 16 bits, which of its 16 inodes are in use. Node-map block: 504
+ * words, each the address of a node and, in the high 16 bits, 1 if its number is
+ * in use. TIMB block: 504 words, each the address of a block of the inode map,
+ * or, after all of these, of the node map, and how many inodes or node numbers
+ * of it are in use.
  */
 #define RFS_MAP_ENTRIES		504
 #define RFS_BLOCK_INODES	16
 
 /**
- * struct rfs_table - inode-map block, TIMB block, tail of a check-point
+ * struct rfs_table - block of inode map, node map or TIMB, tail of a check-point
  * @head: its key @off is the number of the block in its table
  * @word: address in the low 48 bits, what the type says in the high 16
  */
@@ -316,38 +324,55 @@ struct rfs_ztab {
 	struct rfs_zone zone[RFS_ZTAB_ENTRIES];
 };
 
+/* What a pointer leads to */
+enum rfs_ptr_kind {
+	RFS_PTR_HOLE = 0,	/* nothing: all of the pointer is 0 */
+	RFS_PTR_BLOCK = 1,	/* a block */
+	RFS_PTR_RESERVED = 2,	/* nothing yet, but there will be room for it */
+	RFS_PTR_PIECE = 3,	/* kept for a part of a block; not used */
+	RFS_PTR_ELSEWHERE = 4,	/* kept for another device; not used */
+};
+
 /**
- * struct rfs_ptr - where a block of a file, or an index node, is
+ * struct rfs_ptr - where a block of a file is
  * @addr: address in the low 48 bits, valid bytes in the high 16; 0: a hole
  * @time: last write, seconds since the volume was created
  * @wcount: writes so far, saturating
- * @flags: RFS_PTR_RESERVED or 0
+ * @kind: enum rfs_ptr_kind
  * @frac: of the last write, 1/256 s more than @time
  */
 struct rfs_ptr {
 	__le64 addr;
 	__le32 time;
 	__le16 wcount;
-	__u8 flags;
+	__u8 kind;
 	__u8 frac;
 };
 
-#define RFS_PTR_RESERVED	0x1	/* a hole, but there will be room for it */
-
-#define RFS_FANOUT		252
-#define RFS_HEIGHT_MAX		5	/* 252^5 blocks: 3.6 PiB */
-/* key of an index node: level and number within it */
-#define RFS_INDEX_OFF(level, nr)	(((__u64)(level) << 56) | (nr))
+#define RFS_FANOUT		252	/* pointers of a leaf */
+#define RFS_NODE_FANOUT		1008	/* numbers of another index node */
+#define RFS_HEIGHT_MAX		4
+/* Leaves of a file are numbered with 32 bits: 4.4 PB */
+#define RFS_FILE_BLOCKS		((__u64)RFS_FANOUT << 32)
 
 /**
  * struct rfs_node - index node
- * @head: type RFS_INDEX, off is RFS_INDEX_OFF(level, number)
- * @ptr: blocks, or nodes of the level below, from number * 252 on
+ * @head: type RFS_INDEX
+ * @ptr: of a leaf, level 1 of a file: blocks from place * 252 on
+ * @number: of others: nodes of the level below, or blocks of what is no file,
+ *	from place * 1008 on
  */
 struct rfs_node {
 	struct rfs_head head;
-	struct rfs_ptr ptr[RFS_FANOUT];
+	union {
+		struct rfs_ptr ptr[RFS_FANOUT];
+		__le32 number[RFS_NODE_FANOUT];
+	};
 };
+
+#define RFS_DIRECT		7	/* pointers in an inode */
+#define RFS_TOPS		28	/* or node numbers */
+#define RFS_INLINE_MAX		108
 
 /**
  * struct rfs_dinode - inode
@@ -371,14 +396,16 @@ struct rfs_node {
  * @attr_version: version of the record or page that set mtime last
  * @wcount: block writes since it was created (SFS 3.3, file hotness)
  * @last_write: of any of its blocks, ns since 1970
- * @height: of its index tree; 0: @root is block 0
+ * @height: levels of index nodes; 0: there are none
  * @pad: 0
- * @root: top of its index tree
- * @xattr: address of its extended attributes, 0 if none
+ * @xattr: node number of its extended attributes, 0 if none
  * @project: quota project
  * @inline_len: bytes used of @inl
- * @inl: symlink target, if it fits; of others at height 0 @direct
- * @direct: blocks 1 to 6 at height 0, if RFS_INCOMPAT_DIRECT is set
+ * @ptr: of a file of height 0: its first blocks
+ * @node: of others: nodes of level @height, or blocks of what is no file
+ * @target: of a symlink: node number of the rest of its target, 0 if none
+ * @inl: of a symlink: its target, or the beginning of it
+ * @reserved: 0
  */
 struct rfs_dinode {
 	__le32 ino;
@@ -401,19 +428,20 @@ struct rfs_dinode {
 	__le64 wcount;
 	__le64 last_write;
 	__u8 height;
-	__u8 pad[7];
-	struct rfs_ptr root;
-	__le64 xattr;
+	__u8 pad[3];
+	__le32 xattr;
 	__le32 project;
 	__le32 inline_len;
 	union {
-		__u8 inl[96];
-		struct rfs_ptr direct[6];
+		struct rfs_ptr ptr[RFS_DIRECT];
+		__le32 node[RFS_TOPS];
+		struct {
+			__le32 target;
+			__u8 inl[RFS_INLINE_MAX];
+		};
 	};
+	__u8 reserved[8];
 };
-
-#define RFS_INLINE_MAX		96
-#define RFS_DIRECT		7	/* @root, @direct */
 
 /**
  * struct rfs_inodes - 16 inodes
@@ -660,7 +688,7 @@ RFS_AT(rfs_super, oob_bytes, 180);
 RFS_AT(rfs_super, reserve_zones, 184);
 RFS_AT(rfs_super, max_inodes, 188);
 RFS_AT(rfs_super, dirty_max, 192);
-RFS_AT(rfs_super, pad, 196);
+RFS_AT(rfs_super, max_nodes, 196);
 RFS_AT(rfs_super, hash_key, 200);
 RFS_AT(rfs_super, summary_key, 216);
 RFS_AT(rfs_super, reserved, 232);
@@ -705,12 +733,13 @@ RFS_SIZE(rfs_ptr, 16);
 RFS_AT(rfs_ptr, addr, 0);
 RFS_AT(rfs_ptr, time, 8);
 RFS_AT(rfs_ptr, wcount, 12);
-RFS_AT(rfs_ptr, flags, 14);
+RFS_AT(rfs_ptr, kind, 14);
 RFS_AT(rfs_ptr, frac, 15);
 
 RFS_SIZE(rfs_node, 4096);
 RFS_AT(rfs_node, head, 0);
 RFS_AT(rfs_node, ptr, 64);
+RFS_AT(rfs_node, number, 64);
 
 RFS_SIZE(rfs_dinode, 248);
 RFS_AT(rfs_dinode, ino, 0);
@@ -734,12 +763,14 @@ RFS_AT(rfs_dinode, wcount, 96);
 RFS_AT(rfs_dinode, last_write, 104);
 RFS_AT(rfs_dinode, height, 112);
 RFS_AT(rfs_dinode, pad, 113);
-RFS_AT(rfs_dinode, root, 120);
-RFS_AT(rfs_dinode, xattr, 136);
-RFS_AT(rfs_dinode, project, 144);
-RFS_AT(rfs_dinode, inline_len, 148);
-RFS_AT(rfs_dinode, inl, 152);
-RFS_AT(rfs_dinode, direct, 152);
+RFS_AT(rfs_dinode, xattr, 116);
+RFS_AT(rfs_dinode, project, 120);
+RFS_AT(rfs_dinode, inline_len, 124);
+RFS_AT(rfs_dinode, ptr, 128);
+RFS_AT(rfs_dinode, node, 128);
+RFS_AT(rfs_dinode, target, 128);
+RFS_AT(rfs_dinode, inl, 132);
+RFS_AT(rfs_dinode, reserved, 240);
 
 RFS_SIZE(rfs_inodes, 4096);
 RFS_AT(rfs_inodes, head, 0);

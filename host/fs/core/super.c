@@ -14,7 +14,10 @@ void rfs_layout(u32 zones, u32 zone_cap, bool oob, struct rfs_layout *out)
 	out->dirty_max = max_t(u64, 64, min_t(u64, pool / 128, 16384));
 	out->max_inodes = min(pool, 0xffffffffULL);
 	out->imap_blocks = DIV_ROUND_UP(out->max_inodes, block_inodes * map);
-	out->timb_blocks = DIV_ROUND_UP(out->imap_blocks, map);
+	out->max_nodes = min(pool + 1, 0xffffffffULL);
+	out->nmap_blocks = DIV_ROUND_UP(out->max_nodes, map);
+	out->timb_blocks = DIV_ROUND_UP(out->imap_blocks + out->nmap_blocks,
+					(u32)RFS_MAP_ENTRIES);
 	out->ztab_blocks = DIV_ROUND_UP(zones, (u32)RFS_ZTAB_ENTRIES);
 	out->cp_blocks = 1;
 	list = out->timb_blocks + out->ztab_blocks;
@@ -22,7 +25,9 @@ void rfs_layout(u32 zones, u32 zone_cap, bool oob, struct rfs_layout *out)
 		out->cp_blocks += DIV_ROUND_UP(list - RFS_CP_LIST_FIRST,
 					       (u32)RFS_CP_LIST_MORE);
 	rewritten = 2ULL * (out->dirty_max + out->timb_blocks +
-			    out->ztab_blocks) + out->imap_blocks;
+			    out->ztab_blocks) +
+		    min(out->imap_blocks + out->nmap_blocks,
+			2 * out->dirty_max);
 	if (!oob)	/* a summary with each */
 		rewritten *= 2;
 	out->reserve_zones = 7 + 2;
@@ -70,6 +75,7 @@ void rfs_super_fill(struct rfs_fs *fs)
 	fs->volume = volume_of(&fs->super);
 	fs->dirty_max = le32_to_cpu(fs->super.dirty_max);
 	fs->imap_blocks = layout.imap_blocks;
+	fs->nmap_blocks = layout.nmap_blocks;
 	fs->timb_blocks = layout.timb_blocks;
 	fs->ztab_blocks = layout.ztab_blocks;
 }
@@ -82,7 +88,7 @@ static int super_ok(const struct rfs_fs *fs, const struct rfs_super *super)
 		return -EINVAL;	/* no RFS */
 	if (!rfs_head_ok(&super->head, volume_of(super), RFS_SUPER))
 		return -EUCLEAN;
-	if (le32_to_cpu(super->version) > RFS_FORMAT_VERSION ||
+	if (le32_to_cpu(super->version) != RFS_FORMAT_VERSION ||
 	    le32_to_cpu(super->incompat) & ~RFS_INCOMPAT_KNOWN)
 		return -EOPNOTSUPP;
 	rfs_layout(le32_to_cpu(super->zones), le32_to_cpu(super->zone_cap),
@@ -94,6 +100,7 @@ static int super_ok(const struct rfs_fs *fs, const struct rfs_super *super)
 	    le32_to_cpu(super->max_inodes) != layout.max_inodes ||
 	    le32_to_cpu(super->reserve_zones) != layout.reserve_zones ||
 	    le32_to_cpu(super->dirty_max) != layout.dirty_max ||
+	    le32_to_cpu(super->max_nodes) != layout.max_nodes ||
 	    !(le32_to_cpu(super->incompat) & RFS_INCOMPAT_SUMMARY) !=
 	    (fs->geo.oob_bytes >= RFS_OOB_BYTES))
 		return -EUCLEAN;
@@ -102,8 +109,8 @@ static int super_ok(const struct rfs_fs *fs, const struct rfs_super *super)
 
 /*
  * The newest valid superblock: a zone that has become read-only keeps that of
- * a volume before this one. -EINVAL: there is none; -EOPNOTSUPP: it is of a
- * newer format; -EUCLEAN: there is one, damaged or of another device.
+ * a volume before this one. -EINVAL: there is none; -EOPNOTSUPP: it is of another
+ * format; -EUCLEAN: there is one, damaged or of another device.
  */
 int rfs_super_load(struct rfs_fs *fs)
 {
@@ -187,9 +194,7 @@ int rfs_super_make(struct rfs_fs *fs, u32 cap, const struct rfs_id *id,
 	if (fs->geo.zones < layout.need_zones)
 		return -ENOSPC;
 	super->version = cpu_to_le32(RFS_FORMAT_VERSION);
-	super->incompat = cpu_to_le32(RFS_INCOMPAT_POSIX | RFS_INCOMPAT_QUOTA |
-				      RFS_INCOMPAT_DIRECT |
-				      (oob ? 0 : RFS_INCOMPAT_SUMMARY));
+	super->incompat = cpu_to_le32(oob ? 0 : RFS_INCOMPAT_SUMMARY);
 	memcpy(super->uuid, id->uuid, sizeof(super->uuid));
 	memcpy(super->label, label, min(strlen(label), sizeof(super->label)));
 	super->created = cpu_to_le64(created);
@@ -200,6 +205,7 @@ int rfs_super_make(struct rfs_fs *fs, u32 cap, const struct rfs_id *id,
 	super->reserve_zones = cpu_to_le32(layout.reserve_zones);
 	super->max_inodes = cpu_to_le32(layout.max_inodes);
 	super->dirty_max = cpu_to_le32(layout.dirty_max);
+	super->max_nodes = cpu_to_le32(layout.max_nodes);
 	memcpy(super->hash_key, id->hash_key, sizeof(super->hash_key));
 	memcpy(super->summary_key, id->summary_key, sizeof(super->summary_key));
 	rfs_super_fill(fs);

@@ -5,12 +5,6 @@
  */
 #include "rfs.h"
 
-int rfs_has_posix(const struct rfs_fs *fs)
-{
-	return le32_to_cpu(fs->super.incompat) & RFS_INCOMPAT_POSIX ? 0 :
-	       -EOPNOTSUPP;
-}
-
 static u32 entry_bytes(u32 len, u32 value_len)
 {
 	return (sizeof(struct rfs_xattr) + len + value_len + 3) / 4 * 4;
@@ -69,20 +63,23 @@ static u8 *body_of(struct rfs_buf *buf)
 	return buf->bytes + sizeof(struct rfs_head);
 }
 
+static struct rfs_node_id id_of(const struct rfs_dinode *di)
+{
+	return (struct rfs_node_id){ .type = RFS_XATTR,
+				     .ino = le32_to_cpu(di->ino),
+				     .gen = le32_to_cpu(di->gen) };
+}
+
 /* An inode's block; *out is NULL if it has none. */
 static int block_get(struct rfs_fs *fs, const struct rfs_dinode *di,
 		     struct rfs_buf **out)
 {
-	u32 ino = le32_to_cpu(di->ino);
-	int ret = 0;
+	struct rfs_node_id id = id_of(di);
 
-	*out = rfs_buf_find(fs, RFS_XATTR, ino, 0);
-	if (!*out && di->xattr)
-		ret = rfs_buf_read(fs, RFS_XATTR, ino, 0,
-				   le64_to_cpu(di->xattr), out);
-	if (!ret && *out && (*out)->head.gen != di->gen)
-		ret = -EUCLEAN;
-	return ret;
+	*out = NULL;
+	if (!di->xattr)
+		return 0;
+	return rfs_node_get(fs, &id, le32_to_cpu(di->xattr), out);
 }
 
 static int add_block(struct rfs_fs *fs, struct rfs_dinode *di,
@@ -95,27 +92,26 @@ static int add_block(struct rfs_fs *fs, struct rfs_dinode *di,
 static int block_new(struct rfs_fs *fs, struct rfs_dinode *di,
 		     struct rfs_buf *ibuf, struct rfs_buf **out)
 {
-	int ret = rfs_buf_new(fs, RFS_XATTR, le32_to_cpu(di->ino),
-			      le32_to_cpu(di->gen), 0, out);
+	struct rfs_node_id id = id_of(di);
+	u32 number;
+	int ret = rfs_node_new(fs, &id, &number, out);
 
-	return ret ? ret : add_block(fs, di, ibuf, 1);
+	if (ret)
+		return ret;
+	di->xattr = cpu_to_le32(number);
+	return add_block(fs, di, ibuf, 1);
 }
 
 int rfs_xattr_drop(struct rfs_fs *fs, struct rfs_dinode *di,
 		   struct rfs_buf *ibuf)
 {
-	struct rfs_buf *buf = rfs_buf_find(fs, RFS_XATTR,
-					   le32_to_cpu(di->ino), 0);
-	int ret = 0;
+	int ret;
 
-	if (!buf && !di->xattr)
+	if (!di->xattr)
 		return 0;
-	if (di->xattr)
-		ret = rfs_live(fs, le64_to_cpu(di->xattr), -1, NULL);
+	ret = rfs_node_free(fs, le32_to_cpu(di->xattr));
 	if (ret)
 		return ret;
-	if (buf)
-		rfs_buf_drop(fs, buf);
 	di->xattr = 0;
 	return add_block(fs, di, ibuf, -1);
 }
@@ -287,12 +283,10 @@ int rfs_xattr_set(struct rfs_fs *fs, u32 ino, const char *name,
 {
 	const struct rfs_xattr *x;
 	struct rfs_rec rec;
-	int ret = rfs_has_posix(fs);
+	int ret;
 
-	if (!ret && (!*name || strlen(name) > RFS_NAME_MAX))
-		ret = -ERANGE;
-	if (ret)
-		return ret;
+	if (!*name || strlen(name) > RFS_NAME_MAX)
+		return -ERANGE;
 	/* to remove one must go on a full volume: that room is in the reserve */
 	ret = rfs_make_room(fs, 0, value ? 2 : 0);
 	if (ret && (ret != -ENOSPC || value))

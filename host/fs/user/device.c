@@ -47,7 +47,7 @@ const char *rfs_error(int error)
 	case EMFILE:
 		return "the drive allows too few open or active zones";
 	case EOPNOTSUPP:
-		return "made by a newer version with features that this one does not know";
+		return "made by another version: this one reads format 2, and its features are not all known here or its format is another; copy its files with the version that made it, then run mkfs.rfs";
 	case EROFS:
 		return "made by a newer version: it can only be read";
 	}

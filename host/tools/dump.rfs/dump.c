@@ -17,7 +17,7 @@ static const char usage[] =
 "  recovery    what recovery found\n"
 "  quotas      usage and limits of users and groups\n"
 "  inode N     inode N; the root is 2\n"
-"  map N       blocks of file N and where they are\n"
+"  map N       blocks of inode N and where they are\n"
 "  dir N       entries of directory N\n"
 "  xattr N     extended attributes of inode N\n"
 "  blocks Z    page metadata of each block of zone Z\n"
@@ -29,7 +29,7 @@ static const char usage[] =
 
 static const char * const types[RFS_TYPES] = {
 	"?", "data", "log", "dir", "index", "inodes", "imap", "timb", "ztab",
-	"cp", "super", "summary", "xattr", "quota",
+	"cp", "super", "summary", "xattr", "quota", "nmap",
 };
 
 static int dump_super(struct rfs_fs *fs)
@@ -48,9 +48,9 @@ static int dump_super(struct rfs_fs *fs)
 	printf("zones %u of %u blocks, %u can be written; page metadata %u bytes\n",
 	       le32_to_cpu(s->zones), le32_to_cpu(s->zone_blocks),
 	       le32_to_cpu(s->zone_cap), le32_to_cpu(s->oob_bytes));
-	printf("reserve %u zones, dirty blocks %u at most, inodes %u at most\n",
+	printf("reserve %u zones, dirty blocks %u at most, inodes %u at most, nodes %u\n",
 	       le32_to_cpu(s->reserve_zones), le32_to_cpu(s->dirty_max),
-	       le32_to_cpu(s->max_inodes));
+	       le32_to_cpu(s->max_inodes), le32_to_cpu(s->max_nodes));
 	printf("check-point %llu in zones %u and %u; versions from %llu, log from %llu\n",
 	       U(fs->cp_seq), fs->cp_mirror[0], fs->cp_mirror[1],
 	       U(fs->cp_version), U(fs->lsn));
@@ -137,6 +137,18 @@ static int dump_quotas(struct rfs_fs *fs)
 	return 0;
 }
 
+/* A node that an inode leads to: its number, and where it is */
+static void dump_node(struct rfs_fs *fs, const char *what, u32 number)
+{
+	bool used;
+	u64 addr;
+
+	if (rfs_node_where(fs, number, &addr, &used) || !used)
+		printf("%s node %u, which does not exist\n", what, number);
+	else
+		printf("%s node %u at %llu\n", what, number, U(addr));
+}
+
 static int dump_inode(struct rfs_fs *fs, u32 ino)
 {
 	struct rfs_dinode *di;
@@ -150,17 +162,22 @@ static int dump_inode(struct rfs_fs *fs, u32 ino)
 	       le32_to_cpu(di->gen), le32_to_cpu(di->mode),
 	       le32_to_cpu(di->nlink), le32_to_cpu(di->uid),
 	       le32_to_cpu(di->gid));
-	printf("size %llu blocks %llu height %u root %llu parent %u next_orphan %u\n",
+	printf("size %llu blocks %llu height %u parent %u next_orphan %u\n",
 	       U(le64_to_cpu(di->size)), U(le64_to_cpu(di->blocks)),
-	       di->height, U(rfs_addr(di->root.addr)),
-	       le32_to_cpu(di->parent), le32_to_cpu(di->next_orphan));
-	printf("flags %#x xattr %llu\n", le32_to_cpu(di->flags),
-	       U(le64_to_cpu(di->xattr)));
-	if (rfs_tops(fs, di) > 1) {
-		printf("direct");
-		for (i = 1; i < RFS_DIRECT; i++)
-			printf(" %llu", U(rfs_addr(rfs_top(di, i)->addr)));
+	       di->height, le32_to_cpu(di->parent),
+	       le32_to_cpu(di->next_orphan));
+	printf("flags %#x\n", le32_to_cpu(di->flags));
+	if (di->xattr)
+		dump_node(fs, "xattr", le32_to_cpu(di->xattr));
+	if (S_ISREG(le32_to_cpu(di->mode)) && !di->height) {
+		printf("blocks");
+		for (i = 0; i < RFS_DIRECT; i++)
+			printf(" %llu", U(rfs_addr(di->ptr[i].addr)));
 		printf("\n");
+	} else {
+		for (i = 0; i < rfs_tops(di); i++)
+			if (di->node[i])
+				dump_node(fs, "below", le32_to_cpu(di->node[i]));
 	}
 	printf("atime %llu mtime %llu ctime %llu btime %llu\n",
 	       U(le64_to_cpu(di->atime)), U(le64_to_cpu(di->mtime)),
@@ -168,51 +185,72 @@ static int dump_inode(struct rfs_fs *fs, u32 ino)
 	return 0;
 }
 
-/* Holes are skipped a node at a time. */
+/* Blocks of what is no file are nodes. */
+static int dump_numbers(struct rfs_fs *fs, u32 ino, u64 end)
+{
+	struct rfs_buf *buf;
+	u64 at = 0;
+	int ret = 0;
+
+	printf("block address node\n");
+	for (; at < end; at++) {
+		do {
+			ret = rfs_map_seek(fs, ino, at, end, true, &at);
+		} while (ret == -EAGAIN);
+		if (!ret && at < end)
+			ret = rfs_block_get(fs, ino, ino == RFS_QUOTA_INO ?
+					    RFS_QUOTA : RFS_DIR, at, &buf);
+		if (ret || at == end)
+			return ret;
+		printf("%llu %llu %llu\n", U(at), U(buf->addr), U(buf->off));
+	}
+	return 0;
+}
+
+static int dump_extent(struct rfs_fs *fs, u32 ino,
+		       const struct rfs_extent *extent)
+{
+	struct rfs_ptr ptr;
+	u64 i;
+	int ret = 0;
+
+	for (i = 0; !ret && i < extent->n; i++) {
+		ret = rfs_map_get(fs, ino, extent->block + i, &ptr);
+		if (ret)
+			break;
+		printf("%llu ", U(extent->block + i));
+		if (ptr.kind == RFS_PTR_RESERVED)
+			printf("reserved\n");
+		else
+			printf("%llu %u %u %u\n", U(rfs_addr(ptr.addr)),
+			       rfs_high(ptr.addr), le16_to_cpu(ptr.wcount),
+			       le32_to_cpu(ptr.time));
+	}
+	return ret;
+}
+
 static int dump_map(struct rfs_fs *fs, u32 ino)
 {
-	struct rfs_ptr *slot, ptr;
+	struct rfs_extent extent;
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
-	u64 block = 0, end;
+	u64 at = 0;
 	int ret = rfs_iget(fs, ino, &di, &buf);
 
 	if (ret)
 		return ret;
-	end = DIV_ROUND_UP(le64_to_cpu(di->size), RFS_BLOCK_BYTES);
+	if (!S_ISREG(le32_to_cpu(di->mode)))
+		return dump_numbers(fs, ino, 1ULL << 32);
 	printf("block address bytes writes seconds\n");
-	while (!ret && block < end) {
-		u64 step = 1;
-		u32 level;
-
-		for (level = di->height; level; level--) {
-			u64 span = 1, i;
-
-			for (i = 0; i < level; i++)
-				span *= RFS_FANOUT;
-			ret = rfs_map_slot(fs, ino, level, block / span, false,
-					   &slot, &buf);
-			if (ret)
-				return ret;
-			if (slot && !rfs_addr(slot->addr) &&
-			    !rfs_buf_find(fs, RFS_INDEX, ino,
-					  RFS_INDEX_OFF(level, block / span))) {
-				step = span - block % span;
-				break;
-			}
-		}
-		if (step == 1) {
-			ret = rfs_map_get(fs, ino, block, &ptr);
-			if (!ret && rfs_addr(ptr.addr))
-				printf("%llu %llu %u %u %u\n", U(block),
-				       U(rfs_addr(ptr.addr)),
-				       rfs_high(ptr.addr),
-				       le16_to_cpu(ptr.wcount),
-				       le32_to_cpu(ptr.time));
-			else if (!ret && ptr.flags & RFS_PTR_RESERVED)
-				printf("%llu reserved\n", U(block));
-		}
-		block += step;
+	while (!ret) {
+		do {
+			ret = rfs_map_extent(fs, ino, &at, RFS_FILE_BLOCKS,
+					     &extent);
+		} while (ret == -EAGAIN);
+		if (ret || !extent.n)
+			break;
+		ret = dump_extent(fs, ino, &extent);
+		at = extent.block + extent.n;
 	}
 	return ret;
 }

@@ -135,10 +135,10 @@ static void too_small(const struct rfs_device *device, u32 zones)
 			 device->path, cap, max(1 + 2 * layout.cp_blocks, 8U),
 			 layout.cp_blocks);
 	else
-		complain("%s: %u zones of %u blocks; %u are the least: 3 for check-points, %u in reserve for %u dirty blocks and an inode map of %u, 4 for files",
+		complain("%s: %u zones of %u blocks; %u are the least: 3 for check-points, %u in reserve for %u dirty blocks and maps of inodes and nodes of %u, 4 for files",
 			 device->path, zones, cap, layout.need_zones,
 			 layout.reserve_zones, layout.dirty_max,
-			 layout.imap_blocks);
+			 layout.imap_blocks + layout.nmap_blocks);
 }
 
 static int make(struct rfs_device *device, const struct options *o,
