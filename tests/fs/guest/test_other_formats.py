@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Volumes of versions to come, by changing the superblock in the media file."""
+"""Volumes of other versions, by changing the superblock in the media file."""
 
 import os
 import struct
@@ -41,8 +41,8 @@ def change_supers(media: Path, at: int, value: int) -> None:
     assert changed >= 2
 
 
-def test_versions_to_come(run: Run, volume: Volume, tmp_path: Path) -> None:
-    """What may be mounted is, and nothing is written of what may only be read."""
+def test_other_versions(run: Run, volume: Volume, tmp_path: Path) -> None:
+    """What may be mounted is, and nothing is written of what may only be read or not at all."""
     media = tmp_path / "media"
     options = {
         "system": volume.system,
@@ -59,7 +59,8 @@ def test_versions_to_come(run: Run, volume: Volume, tmp_path: Path) -> None:
         dmesg | grep 'rfs: nvme0n1: made by'
     """
     for at, value, told in (
-        (VERSION, 2, "format 2 (known: 1)"),
+        (VERSION, 1, "format 1, which this one does not read (it reads 2)"),
+        (VERSION, 3, "format 3 (known: 2)"),
         (INCOMPAT, 0x80000000, "incompat 0x80000000"),
     ):
         kept = media.read_bytes()
