@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from drive import SMALL, Drive, OpenDrive
-from nvme import Admin, Command, Io, Request
-from zns import BLOCK, Zs, blocks_of, pattern
+from nvme import Admin, Command, Io, Request, Status
+from zns import BLOCK, Action, Zs, blocks_of, pattern
 
 # Flash pages of 16 KiB behind blocks of 4 KiB: a zone is 4 dies of 4 pages of 4 blocks.
 BUFFERED: dict[str, Any] = {"page_size": 16384, "write_buffer": 1 << 20, "ack": "buffer"}
@@ -155,6 +155,25 @@ def test_two_flushes_and_a_reset(drive: OpenDrive) -> None:
         d.ns.queue.submit(Command(Io.FLUSH, 0xFFFFFFFF))
         d.controller.delete_queue(1)
         d.qemu.quit()
+
+
+@pytest.mark.parametrize("ack", ["buffer", "program"])
+def test_reset_refuses_writes_that_wait(drive: OpenDrive, ack: str) -> None:
+    """Their data is neither in the buffer nor programmed: they are not told to be done."""
+    with drive(**BUFFERED | {"write_buffer": 4 * UNIT * BLOCK, "ack": ack}) as d:
+        size = d.ns.zone(0).capacity
+        transfer = d.ns.transfer(size)
+        transfer.fill(blocks_of(range(size)))
+        write = d.ns.queue.submit(d.ns.io(Io.WRITE, 0, size, transfer))
+        assert not write.done
+        reset = d.ns.queue.submit(d.ns.send_command(Action.RESET, 0))
+        d.controller.wait(write, reset)
+        write.expect(Status.ZONE_INVALID_WRITE)
+        reset.expect()
+        assert d.ns.zone(0).state == Zs.EMPTY
+        assert d.ns.read(0, size)[0] == bytes(size * BLOCK)
+        put(d, 0, 3)
+        assert d.ns.read(0, 3)[0] == blocks_of(range(3))
 
 
 @pytest.mark.parametrize("blocks", [1, 3, 4, 6, 13])

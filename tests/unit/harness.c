@@ -205,7 +205,7 @@ RsdCmd *begin(Bed *bed, RsdOp op, uint64_t at, uint32_t nlb, uint64_t tag)
     return cmd;
 }
 
-uint64_t await(Bed *bed, RsdCmd *wanted)
+RsdStatus finish(Bed *bed, RsdCmd *wanted)
 {
     uint64_t when;
     RsdCmd *cmd;
@@ -219,15 +219,21 @@ uint64_t await(Bed *bed, RsdCmd *wanted)
         while ((cmd = rsd_advance(bed->drive, bed->now))) {
             CHECK_EQ(cmd->done_ns, bed->now);
             if (cmd == wanted) {
-                if (cmd->status != RSD_OK) {
-                    FAIL("operation %d: %s", cmd->op,
-                         rsd_status_name(cmd->status));
-                }
-                return cmd->done_ns - cmd->submit_ns;
+                return cmd->status;
             }
             rsd_cmd_free(bed->drive, cmd);
         }
     }
+}
+
+uint64_t await(Bed *bed, RsdCmd *wanted)
+{
+    RsdStatus status = finish(bed, wanted);
+
+    if (status != RSD_OK) {
+        FAIL("operation %d: %s", wanted->op, rsd_status_name(status));
+    }
+    return wanted->done_ns - wanted->submit_ns;
 }
 
 uint64_t run(Bed *bed, RsdOp op, uint64_t at, uint32_t nlb, uint64_t tag)

@@ -44,7 +44,9 @@ uint64_t lba(const Bed *bed, uint32_t zone, uint64_t page);
 
 /* Submits; with a tag, the pages are filled with its pattern. */
 RsdCmd *begin(Bed *bed, RsdOp op, uint64_t at, uint32_t nlb, uint64_t tag);
-/* Waits for that one. Others that complete are freed. Its latency in ns. */
+/* Waits for that one. Others that complete are freed. Its status. */
+RsdStatus finish(Bed *bed, RsdCmd *cmd);
+/* finish(); the command must succeed. Its latency in ns. */
 uint64_t await(Bed *bed, RsdCmd *cmd);
 /* begin() and await(); the command must succeed. Latency in ns. */
 uint64_t run(Bed *bed, RsdOp op, uint64_t at, uint32_t nlb, uint64_t tag);

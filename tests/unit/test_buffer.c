@@ -448,6 +448,40 @@ TEST(a_reset_zone_does_not_come_back)
     bed_close(&bed);
 }
 
+/*
+ * A zone is reset under a write that is longer than the buffer: what of it came
+ * into a unit is programmed, the rest is nowhere, so it has failed.
+ */
+TEST(a_reset_refuses_writes_that_wait)
+{
+    for (int ack = 0; ack < 2; ack++) {
+        RsdConfig cfg = unit_config(1, 4096, RSD_CELL_SLC, false);
+        RsdCmd *write, *behind;
+        Bed bed;
+
+        cfg.channels = 1;
+        cfg.write_buffer = 4 * 4096;
+        cfg.ack = ack ? RSD_ACK_BUFFER : RSD_ACK_PROGRAM;
+        bed = bed_open(&cfg, temp_path("waits.rsd"));
+        write = begin(&bed, RSD_WRITE, 0, 10, 1);
+        behind = begin(&bed, RSD_WRITE_ZEROES, 10, 1, 0);
+        rsd_cmd_free(bed.drive, begin(&bed, RSD_ZONE_RESET, 0, 0, 0));
+        /* at once, or when what of it is on its way is programmed */
+        CHECK_EQ(finish(&bed, ack ? write : behind), RSD_E_ORDER);
+        CHECK_EQ(finish(&bed, ack ? behind : write), RSD_E_ORDER);
+        rsd_cmd_free(bed.drive, behind);
+        rsd_cmd_free(bed.drive, write);
+        bed_drain(&bed);
+        CHECK_EQ(counters(&bed).prog_host, 4);
+        CHECK_EQ(counters(&bed).host_write_pages, 0);
+        CHECK_EQ(written(&bed, 0), 0);
+        run(&bed, RSD_WRITE, 0, 3, 2);
+        expect_pages(&bed, 0, 3, 2);
+        expect_pages(&bed, 3, 9, 0);
+        bed_close(&bed);
+    }
+}
+
 /* What never left the buffer needs no erase. Units of 12; lanes of two dies */
 TEST(a_reset_of_what_was_not_programmed)
 {

@@ -310,7 +310,8 @@ TEST(reset_while_an_area_waits)
     cmds[3] = begin(&bed, RSD_ZONE_FINISH, 0, 0, 0);
     cmds[4] = begin(&bed, RSD_ZONE_RESET, 0, 0, 0);
     CHECK_EQ(await(&bed, cmds[0]), 0);
-    CHECK_EQ(await(&bed, cmds[1]), 0);
+    /* its data is nowhere */
+    CHECK_EQ(finish(&bed, cmds[1]), RSD_E_ORDER);
     CHECK_EQ(await(&bed, cmds[2]), 0);
     /* these two wait for the four programs that were queued */
     CHECK_EQ(await(&bed, cmds[3]), 4 * PROGRAM);

@@ -11,7 +11,11 @@
  * everything behind it, if need be. Then the unit is closed: its program is
  * queued to its die. Its room is free when it is programmed. When a zone is
  * reset, what of it is not in a closed unit is dropped; a block of which no
- * unit was closed needs no erase.
+ * unit was closed needs no erase. A write that is not done then, and of which
+ * something is dropped, has failed: its data is not there. It is refused as a
+ * write that came after the reset would be, RSD_E_ORDER, since it is not at the
+ * zone's start: NVMe knows no order among commands that are in flight (Zoned
+ * Namespace Command Set 2.1.2).
  *
  * Reads. What came and is not yet programmed is read from here, in no time.
  *
@@ -849,6 +853,15 @@ void rsd_buffer_go_on(RsdDrive *drive, bool held)
     take(drive);
 }
 
+/* The zone of a write was reset before all its data was here, or safe. */
+static void refuse_write(Cmd *cmd)
+{
+    if (cmd && cmd->pub.status == RSD_OK &&
+        (cmd->pub.op == RSD_WRITE || cmd->pub.op == RSD_WRITE_ZEROES)) {
+        cmd->pub.status = RSD_E_ORDER;
+    }
+}
+
 void rsd_buffer_drop(Ns *ns, uint32_t block)
 {
     RsdDrive *drive = ns->drive;
@@ -861,6 +874,9 @@ void rsd_buffer_drop(Ns *ns, uint32_t block)
     for (Op *op = old.head, *next; op; op = next) {
         next = op->next;
         if (op->kind == OP_PROGRAM && !op->zrwa && op->block == block) {
+            if (ns->geo.zoned) {
+                refuse_write(op->cmd);
+            }
             ns->personality->op_buffered(ns, op);
         } else {
             rsd_op_list_add(&buf->queue, op);
@@ -869,7 +885,10 @@ void rsd_buffer_drop(Ns *ns, uint32_t block)
     for (BufUnit *unit = buf->begun.head, *next; unit; unit = next) {
         next = unit->next;
         if (unit->block == block) {
-            /* what replaces it is safe */
+            for (uint32_t i = 0; ns->geo.zoned && i < unit->taken; i++) {
+                refuse_write(unit->slots[i].cmd);
+            }
+            /* conventional: what replaces it is safe */
             tell(drive, unit, 0, unit->taken);
             remove_unit(drive, unit);
             put_free(drive, unit);
@@ -925,6 +944,7 @@ void rsd_buffer_drop_area(Ns *ns, uint32_t zone)
     for (Op *op = old.head, *next; op; op = next) {
         next = op->next;
         if (op->zrwa && op->block == zone) {
+            refuse_write(op->cmd);
             leave_area(ns->drive, op, false);
         } else {
             rsd_op_list_add(&buf->queue, op);

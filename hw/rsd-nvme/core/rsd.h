@@ -226,7 +226,11 @@ typedef enum RsdOp {
 typedef enum RsdStatus {
     RSD_OK,
     RSD_E_RANGE,        /* outside the drive, a zone or its capacity */
-    RSD_E_ORDER,        /* the array refuses: not the zone's next page */
+    /*
+     * The array refuses: not the zone's next page. Or the zone was reset before
+     * all data of the write was in the write buffer, or programmed.
+     */
+    RSD_E_ORDER,
     RSD_E_NOSPC,        /* the host's disk is full: nothing was changed */
     RSD_E_NOBLOCK,      /* no good flash block is left in a way */
     RSD_E_NOMEM,        /* the host has no memory for it */
