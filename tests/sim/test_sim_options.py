@@ -108,7 +108,10 @@ def test_wrong_usage(sim: Simulator, arguments: list[str], message: str) -> None
         (["--set", "ftl=page", "--append"], "--append: the namespace has no zones"),
         (["--media", "nowhere"], "nowhere: cannot open it"),
         (["--output", "/no/where"], "--output /no/where: No such file"),
-        ([*SMALL, "--output", "/dev/full"], "/dev/full: No space left on device"),
+        (
+            [*SMALL, "--requests", "0", "--output", "/dev/full"],
+            "/dev/full: No space left on device",
+        ),
         (["--replay", "nowhere"], "nowhere: cannot open it"),
     ],
 )

@@ -116,6 +116,44 @@ def test_precondition(sim: Simulator) -> None:
     assert steady["write_amplification"] == 1
 
 
+def test_throughput_is_of_what_was_transferred(sim: Simulator) -> None:
+    """What is trimmed, or read without ever having been written, has figures of its own."""
+    page = ("--set", "ftl=page", "--set", "blocks=32", "--precondition", "fill")
+    work = ("--reads", "30", "--trims", "30", "--requests", "2000", "--size", "8K")
+    done = sim.run(*SMALL, *page, *work, "--json")
+    result = json.loads(done.stdout)["results"]
+    blocks = {name: op["blocks"] for name, op in result["operations"].items()}
+    unwritten = result["unwritten_blocks_read"]
+    assert 0 < unwritten < blocks["read"]
+    counter = result["counters"]["unwritten_reads"]
+    assert unwritten == counter["after"] - counter["before"]
+    moved = (blocks["read"] - unwritten + blocks["write"]) * 4096
+    assert result["bytes_per_s"] == pytest.approx(moved / result["seconds"], rel=1e-6)
+    trimmed = blocks["trim"] * 4096
+    assert result["trimmed_bytes_per_s"] == pytest.approx(trimmed / result["seconds"], rel=1e-6)
+    message = f"rsdsim: {unwritten} of {blocks['read']} blocks read were never written, or trimmed"
+    assert done.stderr.decode().startswith(message)
+    text = sim.run(*SMALL, *page, *work).stdout.decode()
+    assert re.search(rf"trimmed, or written as zeroes: {blocks['trim']} blocks, [0-9.]+ MB/s", text)
+    assert f"after a trim: {unwritten} blocks" in text
+
+
+def test_a_drive_that_was_never_written(sim: Simulator, tmp_path: Path) -> None:
+    work = (*SMALL, "--set", "ftl=page", "--reads", "80", "--requests", "1000")
+    done = sim.run(*work)
+    assert b"nothing was ever written to the drive" in done.stdout
+    assert b"rsdsim: the drive was never written before the measurement" in done.stderr
+    assert sim.json(*work)["precondition"]["never_written"] is True
+    filled = sim.run(*work, "--precondition", "fill")
+    assert (b"never" in filled.stdout, filled.stderr) == (False, b"")
+    assert sim.json(*work, "--precondition", "fill")["precondition"]["never_written"] is False
+    # one that a file has from before was
+    media = tmp_path / "media"
+    sim.json(*SMALL, "--set", "ftl=page", "--age", media, "--precondition", "fill")
+    again = sim.json("--media", media, "--set", "ftl=page", "--requests", "10")
+    assert again["precondition"]["never_written"] is False
+
+
 def test_age(sim: Simulator, tmp_path: Path) -> None:
     """The file that is left has the drive's state: a run on it goes on from there."""
     media = tmp_path / "media"
@@ -165,7 +203,7 @@ def test_a_drive_that_wears_out(sim: Simulator, ftl: str) -> None:
 
 def test_progress_is_for_terminals(sim: Simulator) -> None:
     """A bar on a terminal, which is gone at the end; nothing elsewhere, nothing in the output."""
-    arguments = (*SMALL, "--requests", "300K", "--json")
+    arguments = (*SMALL, "--precondition", "fill", "--requests", "300K", "--json")
     plain = sim.run(*arguments)
     assert plain.stderr == b""
     master, slave = pty.openpty()

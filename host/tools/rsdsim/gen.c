@@ -21,8 +21,13 @@ struct gen {
 	uint64_t next;			/* PATTERN_SEQUENTIAL */
 	double time_ns;			/* of the last request */
 	/* zoned */
-	uint64_t *written;		/* blocks of each zone */
+	struct zone {
+		uint64_t written;	/* blocks, submitted */
+		uint64_t in_flight;	/* writes */
+	} *zones;
 	uint64_t after_reset;		/* zone to write next, or items */
+	bool draining;			/* for the reset of it that is held: */
+	struct request held;
 };
 
 static bool take_number(const char **text, double least, double most,
@@ -112,25 +117,43 @@ static uint64_t min_u64(uint64_t a, uint64_t b)
 
 static void write_zone(struct gen *g, struct request *r, uint64_t zone)
 {
-	uint64_t *written = &g->written[zone];
+	struct zone *z = &g->zones[zone];
 
-	r->lba = zone * g->geo.zone_size + *written;
-	r->nlb = min_u64(g->cfg.nlb, g->geo.zone_capacity - *written);
-	*written += r->nlb;
+	r->lba = zone * g->geo.zone_size + z->written;
+	r->nlb = min_u64(g->cfg.nlb, g->geo.zone_capacity - z->written);
+	z->written += r->nlb;
+	z->in_flight++;
 }
 
 /* The zone that a sequential stream writes to: the next when one is full */
 static uint64_t stream_zone(struct gen *g)
 {
-	if (g->written[g->next] == g->geo.zone_capacity)
+	if (g->zones[g->next].written == g->geo.zone_capacity)
 		g->next = (g->next + 1) % g->items;
 	return g->next;
+}
+
+/* Of a zone that has something; @zone if it has, or if none has */
+static void read_zone(struct gen *g, struct request *r, uint64_t zone)
+{
+	uint64_t length = min_u64(g->cfg.nlb, g->geo.zone_capacity);
+	uint64_t i, written = 0;
+
+	for (i = 0; i < g->items && !written; i++) {
+		written = g->zones[(zone + i) % g->items].written;
+		if (written)
+			zone = (zone + i) % g->items;
+	}
+	r->lba = zone * g->geo.zone_size;
+	if (written > length)
+		r->lba += rng_below(&g->rng, written / length) * length;
+	r->nlb = length;
 }
 
 static void next_zoned(struct gen *g, struct request *r)
 {
 	bool stream = g->cfg.pattern == PATTERN_SEQUENTIAL;
-	uint64_t zone, length;
+	uint64_t zone;
 
 	if (g->after_reset < g->items) {
 		zone = g->after_reset;
@@ -140,33 +163,34 @@ static void next_zoned(struct gen *g, struct request *r)
 		return;
 	}
 	if (r->op == RSD_READ) {
-		zone = choose(g);
-		length = min_u64(g->cfg.nlb, g->geo.zone_capacity);
-		r->lba = zone * g->geo.zone_size;
-		if (g->written[zone] > length)
-			r->lba += rng_below(&g->rng,
-					    g->written[zone] / length) *
-				  length;
-		r->nlb = length;
+		read_zone(g, r, choose(g));
 		return;
 	}
 	zone = stream ? stream_zone(g) : choose(g);
-	if (g->written[zone] < g->geo.zone_capacity) {
+	if (g->zones[zone].written < g->geo.zone_capacity) {
 		write_zone(g, r, zone);
 		return;
 	}
 	r->op = RSD_ZONE_RESET;
 	r->lba = zone * g->geo.zone_size;
 	r->nlb = 0;
-	g->written[zone] = 0;
+	g->zones[zone].written = 0;
 	g->after_reset = zone;
+	g->draining = g->zones[zone].in_flight;
 }
 
-static bool next(struct source *source, struct request *r)
+static enum next next(struct source *source, struct request *r)
 {
 	struct gen *g = (struct gen *)source;
 	double kind = 100;
 
+	if (g->draining) {
+		if (g->zones[g->after_reset].in_flight)
+			return NEXT_LATER;
+		g->draining = false;
+		*r = g->held;
+		return NEXT_REQUEST;
+	}
 	if (g->cfg.reads || g->cfg.trims)
 		kind = rng_unit(&g->rng) * 100;
 	r->op = kind < g->cfg.reads ? RSD_READ :
@@ -181,7 +205,16 @@ static bool next(struct source *source, struct request *r)
 		g->time_ns -= det_log1p(-rng_unit(&g->rng)) * 1e9 /
 			      g->cfg.rate;
 	r->time_ns = g->time_ns;
-	return true;
+	g->held = *r;
+	return g->draining ? NEXT_LATER : NEXT_REQUEST;
+}
+
+static void done(struct source *source, RsdOp op, uint64_t lba)
+{
+	struct gen *g = (struct gen *)source;
+
+	if (g->geo.zoned && op == RSD_WRITE)
+		g->zones[lba / g->geo.zone_size].in_flight--;
 }
 
 /* A zone whose write was refused, for want of good blocks, is as it was. */
@@ -189,8 +222,10 @@ static void refused(struct source *source, const struct request *r)
 {
 	struct gen *g = (struct gen *)source;
 
-	if (g->geo.zoned && r->op == RSD_WRITE)
-		g->written[r->lba / g->geo.zone_size] -= r->nlb;
+	if (g->geo.zoned && r->op == RSD_WRITE) {
+		g->zones[r->lba / g->geo.zone_size].written -= r->nlb;
+		done(source, r->op, r->lba);
+	}
 }
 
 static const char *where(struct source *source)
@@ -203,7 +238,7 @@ static void close_gen(struct source *source)
 {
 	struct gen *g = (struct gen *)source;
 
-	free(g->written);
+	free(g->zones);
 	free(g);
 }
 
@@ -214,14 +249,14 @@ static void init_zones(struct gen *g, RsdDrive *drive)
 	if (g->cfg.trims)
 		die("--trims: zones have no trim, they are reset when they are full; leave it out");
 	g->items = g->geo.num_zones;
-	g->written = calloc(g->items, sizeof(*g->written));
-	if (!g->written)
+	g->zones = calloc(g->items, sizeof(*g->zones));
+	if (!g->zones)
 		die("no memory for %" PRIu64 " zones", g->items);
 	for (i = 0; i < g->items; i++) {
 		RsdZone zone;
 
 		rsd_zone_get(drive, i, &zone);
-		g->written[i] = zone.written;
+		g->zones[i].written = zone.next;
 	}
 	g->after_reset = g->items;
 }
@@ -235,7 +270,7 @@ struct source *gen_open(const struct gen_config *cfg, RsdDrive *drive,
 		die("no memory for a generator");
 	g->source = (struct source){
 		.next = next, .where = where, .refused = refused,
-		.close = close_gen,
+		.done = done, .close = close_gen,
 	};
 	g->cfg = *cfg;
 	g->rng.state = cfg->seed;
@@ -258,4 +293,24 @@ struct source *gen_open(const struct gen_config *cfg, RsdDrive *drive,
 	while (common_divisor(g->scatter, g->items) != 1)
 		g->scatter++;
 	return &g->source;
+}
+
+double gen_turnover(const struct source *source)
+{
+	const struct gen *g = (const struct gen *)source;
+	double hot = g->cfg.hot_accesses / 100;
+	double space = (double)g->hot_items / g->items;
+	double slowest = 1;
+
+	if (g->geo.zoned)
+		return 1;
+	if (g->cfg.pattern == PATTERN_ZIPF)
+		return zipf_coldest(&g->zipf);
+	if (g->cfg.pattern == PATTERN_HOTCOLD && space < 1) {
+		if (hot > 0)
+			slowest = space / hot;
+		if (hot < 1 && (1 - space) / (1 - hot) > slowest)
+			slowest = (1 - space) / (1 - hot);
+	}
+	return slowest;
 }

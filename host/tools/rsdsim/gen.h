@@ -29,11 +29,20 @@ bool gen_parse_pattern(const char *text, struct gen_config *cfg);
  * An endless source for a namespace. Addresses are multiples of the request's
  * size. In a conventional namespace, ranks of Zipf are scattered over it, and
  * the hot blocks are its first ones. In a zoned one the pattern chooses a zone:
- * it is written at its write pointer, and reset first if it is full; reads go
- * uniformly to what is written of it. With a rate, requests come by chance as
+ * it is written at its write pointer. If it is full, it is reset first, when no
+ * write to it is in flight any more; nothing else is submitted until then. Reads
+ * go uniformly to what is written of it, or of the next zone that is not empty. With a rate, requests come by chance as
  * in a Poisson process. Ends the program if they cannot be made.
  */
 struct source *gen_open(const struct gen_config *cfg, RsdDrive *drive,
 			uint32_t ns);
+
+/*
+ * Capacities that such a source has to write until the place that it writes to
+ * most rarely, but at all, is written once, on average. Up to then, blocks that
+ * were filled before still hold pages that will become invalid there, and so
+ * take flash away from the rest. 1 for zones, whose blocks hold none.
+ */
+double gen_turnover(const struct source *source);
 
 #endif

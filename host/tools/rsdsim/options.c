@@ -10,6 +10,8 @@
 #define DEFAULT_DEPTH 32
 #define DEFAULT_REQUESTS 100000
 #define MAX_DEPTH 1000000
+/* of an open loop: a drive that cannot keep up is busy with fewer as well */
+#define MAX_PRECONDITION_DEPTH 1024
 #define MAX_SIZE (UINT64_C(1) << 30)	/* bytes of a request */
 #define NAME_WIDTH 26			/* columns of the help's first one */
 
@@ -338,7 +340,7 @@ static const struct option options[] = {
 	{ "namespace", "N", set_namespace,
 	  "0, or 1 for the conventional one of conv-blocks (0)" },
 	{ "precondition", "HOW", set_precondition,
-	  "none; fill: the whole once in sequence; N: then N capacities more by the pattern; steady: until write amplification is steady (none)" },
+	  "none; fill: the whole once in sequence; N: then N capacities of writes by the pattern; steady: then the work to be measured, in rounds of a capacity, until its write amplification is steady or 100 rounds are done (none)" },
 	{ "age", "FILE", set_age,
 	  "make a new media file, aged by --precondition (steady), for a guest to start from; --requests is 0 unless given" },
 	{ "list", NULL, show_list, "print properties and presets" },
@@ -483,6 +485,7 @@ static void set_defaults(struct options *o)
 		o->depth = DEFAULT_DEPTH;
 	if (o->age && !o->precondition_given)
 		o->precondition.kind = PRECONDITION_STEADY;
+	o->precondition.depth = o->depth ? o->depth : MAX_PRECONDITION_DEPTH;
 }
 
 void options_parse(struct options *o, int argc, char **argv)

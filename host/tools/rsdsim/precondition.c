@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "error.h"
 #include "precondition.h"
+#include "steady.h"
 
-#define DEPTH 64		/* requests in flight */
+#define DEPTH 64		/* requests in flight of what is not the work */
 #define FILL_BLOCKS 32		/* 128 KiB a request */
-#define WINDOW 8		/* windows a capacity */
-#define COMPARED 4		/* windows compared with as many before them */
-#define TOLERANCE 0.01
 
 double write_amplification(const RsdCounters *before, const RsdCounters *after)
 {
@@ -20,26 +18,10 @@ double write_amplification(const RsdCounters *before, const RsdCounters *after)
 	return blocks ? (double)programs / blocks : 0;
 }
 
-static uint64_t capacity(const struct sim *sim)
+/* Blocks that the host can write */
+static uint64_t capacity(const RsdGeometry *geo)
 {
-	return sim->geo.zoned ? sim->geo.num_zones * sim->geo.zone_capacity :
-	       sim->geo.lbas;
-}
-
-/*
- * Makes requests of @nlb blocks until the source ends or about so many @blocks
- * are written; gives how many were, and their write amplification.
- */
-static uint64_t write_blocks(struct sim *sim, struct source *source,
-			     uint64_t blocks, uint64_t nlb, double *wa)
-{
-	RsdCounters before, after;
-
-	rsd_counters(sim->drive, &before);
-	sim_run_closed(sim, source, DEPTH, blocks / nlb);
-	rsd_counters(sim->drive, &after);
-	*wa = write_amplification(&before, &after);
-	return after.host_write_pages - before.host_write_pages;
+	return geo->zoned ? geo->num_zones * geo->zone_capacity : geo->lbas;
 }
 
 /* All of a namespace once, zone by zone if it has zones */
@@ -51,7 +33,7 @@ struct filler {
 	bool fresh;		/* the zone can be written */
 };
 
-static bool next_fill(struct source *source, struct request *r)
+static enum next next_fill(struct source *source, struct request *r)
 {
 	struct filler *f = (struct filler *)source;
 	uint64_t left;
@@ -63,22 +45,22 @@ static bool next_fill(struct source *source, struct request *r)
 		f->fresh = false;
 	}
 	if (f->zone == f->zones)
-		return false;
+		return NEXT_END;
 	*r = (struct request){ .lba = f->start, .op = RSD_ZONE_RESET };
 	if (!f->fresh) {
 		RsdZone zone;
 
 		f->fresh = true;
 		rsd_zone_get(f->sim->drive, f->zone, &zone);
-		if (zone.written)
-			return true;
+		if (zone.next || zone.zrwa)
+			return NEXT_REQUEST;
 	}
 	left = f->end - f->offset;
 	r->op = RSD_WRITE;
 	r->lba += f->offset;
 	r->nlb = left < FILL_BLOCKS ? left : FILL_BLOCKS;
 	f->offset += r->nlb;
-	return true;
+	return NEXT_REQUEST;
 }
 
 static const char *where_fill(struct source *source)
@@ -110,66 +92,160 @@ static void fill(struct sim *sim, struct precondition *p)
 		.end = zoned ? sim->geo.zone_capacity : sim->geo.lbas,
 		.fresh = !zoned,
 	};
-	double wa;
+	RsdCounters before, after;
 
-	progress_begin("filling", capacity(sim) / FILL_BLOCKS);
-	p->filled = write_blocks(sim, &filler.source, UINT64_MAX, 1, &wa);
+	progress_begin("filling", capacity(&sim->geo) / FILL_BLOCKS);
+	rsd_counters(sim->drive, &before);
+	sim_run_closed(sim, &filler.source, DEPTH, UINT64_MAX);
+	rsd_counters(sim->drive, &after);
+	p->filled = after.host_write_pages - before.host_write_pages;
 }
 
-static double mean(const double *values)
-{
-	double sum = 0;
-	int i;
+/* The work, round by round: a round ends when enough is asked to be written */
+struct round {
+	struct source source;	/* first */
+	struct source *work;
+	uint64_t left;		/* blocks */
+	uint64_t start_ns, last_ns;	/* of it, by the clock of the work */
+};
 
-	for (i = 0; i < COMPARED; i++)
-		sum += values[i];
-	return sum / COMPARED;
+static enum next next_of_round(struct source *source, struct request *r)
+{
+	struct round *round = (struct round *)source;
+	enum next next;
+
+	if (!round->left)
+		return NEXT_END;
+	next = round->work->next(round->work, r);
+	if (next != NEXT_REQUEST)
+		return next;
+	if (r->op == RSD_WRITE)
+		round->left -= r->nlb < round->left ? r->nlb : round->left;
+	round->last_ns = r->time_ns;
+	r->time_ns -= round->start_ns;
+	return next;
 }
 
-static bool is_steady(const double *history, int windows)
+static const char *where_of_round(struct source *source)
 {
-	double last, before;
+	struct round *round = (struct round *)source;
 
-	if (windows < 2 * COMPARED)
-		return false;
-	last = mean(history + windows - COMPARED);
-	before = mean(history + windows - 2 * COMPARED);
-	return last <= before * (1 + TOLERANCE) &&
-	       last >= before * (1 - TOLERANCE);
+	return round->work->where(round->work);
+}
+
+static void refused_of_round(struct source *source, const struct request *r)
+{
+	struct round *round = (struct round *)source;
+
+	round->work->refused(round->work, r);
+}
+
+static void done_of_round(struct source *source, RsdOp op, uint64_t lba)
+{
+	struct round *round = (struct round *)source;
+
+	round->work->done(round->work, op, lba);
+}
+
+/*
+ * Does the work until so many @blocks were asked to be written. Gives the write
+ * amplification; 0 if the drive has not written half of them.
+ */
+static double run_round(struct sim *sim, struct precondition *p,
+			struct round *round, uint64_t blocks, double rate)
+{
+	RsdCounters before, after;
+	uint64_t written;
+
+	round->left = blocks;
+	round->start_ns = round->last_ns;
+	rsd_counters(sim->drive, &before);
+	if (rate)
+		sim_run_open(sim, &round->source, p->depth, UINT64_MAX);
+	else
+		sim_run_closed(sim, &round->source, p->depth, UINT64_MAX);
+	rsd_counters(sim->drive, &after);
+	written = after.host_write_pages - before.host_write_pages;
+	p->written += written;
+	p->write_amplification = write_amplification(&before, &after);
+	return written > blocks / 2 ? p->write_amplification : 0;
+}
+
+/* All pages of flash that the namespace has, or more: in blocks of 4 KiB */
+static uint64_t flash_blocks(const struct sim *sim)
+{
+	const RsdConfig *cfg = rsd_config(sim->drive);
+	uint64_t all = cfg->channels * cfg->ways * cfg->planes *
+		       (cfg->blocks + cfg->spare_blocks) * cfg->pages *
+		       (cfg->page_size / LBA_BYTES);
+	uint32_t ns;
+
+	for (ns = 0; ns < rsd_num_namespaces(sim->drive); ns++) {
+		RsdGeometry geo;
+
+		rsd_geometry(sim->drive, ns, &geo);
+		if (ns != sim->ns)
+			all -= capacity(&geo);
+	}
+	return all;
+}
+
+static void become_steady(struct sim *sim, struct precondition *p,
+			  const struct gen_config *cfg, struct round *round)
+{
+	uint64_t blocks = capacity(&sim->geo), flash = flash_blocks(sim);
+	double turnover = gen_turnover(round->work);
+	double amplification[PRECONDITION_MAX];
+	/* the fill has programmed each block once */
+	double programmed = p->filled, last;
+	struct steady s = { .amplification = amplification };
+
+	s.least = turnover < PRECONDITION_MAX ? turnover + 1 : UINT32_MAX;
+	while (!p->steady && s.rounds < PRECONDITION_MAX) {
+		progress_begin("to steadiness", blocks / cfg->nlb);
+		last = run_round(sim, p, round, blocks, cfg->rate);
+		if (!last)
+			break;		/* the drive is worn out */
+		amplification[s.rounds++] = last;
+		programmed += last * blocks;
+		if (programmed < flash)
+			s.first = s.rounds;
+		p->steady = steady_look(&s);
+	}
+	p->rounds = s.rounds;
+	p->range = s.range;
+	p->slope = s.slope;
 }
 
 static void overwrite(struct sim *sim, struct precondition *p,
 		      const struct gen_config *cfg)
 {
-	double history[PRECONDITION_MAX * WINDOW];
-	int windows = 0, most = PRECONDITION_MAX * WINDOW;
-	struct gen_config writes = *cfg;
-	struct source *source;
-	uint64_t blocks;
+	struct gen_config work = *cfg;
+	struct round round = {
+		.source = {
+			.next = next_of_round, .where = where_of_round,
+			.refused = refused_of_round, .done = done_of_round,
+		},
+	};
 
 	/* other numbers than the measurement's */
-	writes.seed = ~cfg->seed;
-	writes.reads = writes.trims = writes.rate = 0;
-	source = gen_open(&writes, sim->drive, sim->ns);
+	work.seed = ~cfg->seed;
 	if (p->kind == PRECONDITION_TIMES) {
-		blocks = p->times * capacity(sim);
-		progress_begin("overwriting", blocks / writes.nlb);
-		p->written = write_blocks(sim, source, blocks, writes.nlb,
-					  &p->write_amplification);
+		work.reads = work.trims = work.rate = 0;
+		p->depth = DEPTH;
 	}
-	while (p->kind == PRECONDITION_STEADY && !p->steady &&
-	       windows < most) {
-		blocks = capacity(sim) / WINDOW + 1;
-		progress_begin("to steadiness", blocks / writes.nlb);
-		p->written += write_blocks(sim, source, blocks, writes.nlb,
-					   &history[windows]);
-		p->write_amplification = history[windows++];
-		p->steady = is_steady(history, windows);
+	round.work = gen_open(&work, sim->drive, sim->ns);
+	if (p->kind == PRECONDITION_TIMES) {
+		uint64_t blocks = p->times * capacity(&sim->geo);
+
+		progress_begin("overwriting", blocks / work.nlb);
+		run_round(sim, p, &round, blocks, 0);
+	} else if (work.reads + work.trims >= 100) {
+		p->steady = true;	/* nothing is written: it stays so */
+	} else {
+		become_steady(sim, p, &work, &round);
 	}
-	if (p->kind == PRECONDITION_STEADY && !p->steady)
-		warn("--precondition steady: the write amplification still changes after %d capacities; the last was %.3f",
-		     PRECONDITION_MAX, p->write_amplification);
-	source->close(source);
+	round.work->close(round.work);
 }
 
 /* A drive that wears out on the way may be what is wanted, but not unseen. */
@@ -197,5 +273,9 @@ void precondition_run(struct sim *sim, struct precondition *p,
 	fill(sim, p);
 	if (p->kind != PRECONDITION_FILL)
 		overwrite(sim, p, cfg);
+	sim_rest(sim);
 	tell_failures(sim);
+	if (p->kind == PRECONDITION_STEADY && !p->steady)
+		warn("--precondition steady: not steady after %u capacities, the last with a write amplification of %.3f: what is measured may change by itself",
+		     p->rounds, p->write_amplification);
 }

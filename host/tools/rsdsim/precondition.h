@@ -12,21 +12,27 @@ enum precondition_kind { PRECONDITION_NONE, PRECONDITION_FILL,
 struct precondition {
 	enum precondition_kind kind;
 	double times;		/* PRECONDITION_TIMES: capacities written */
+	uint64_t depth;		/* requests in flight while it becomes steady */
 	/* results */
 	uint64_t filled;	/* blocks written in sequence */
 	uint64_t written;	/* blocks written thereafter */
-	bool steady;		/* PRECONDITION_STEADY: it was reached */
-	double write_amplification;	/* at the end of it */
+	double write_amplification;	/* of all of these, or the last round */
+	/* of PRECONDITION_STEADY */
+	bool steady;		/* it was reached */
+	uint32_t rounds;	/* a round writes as much as the namespace has */
+	double range, slope;	/* of the last ones, see steady.h */
 };
 
-/* At most so many capacities are written until the drive has to be steady. */
-#define PRECONDITION_MAX 20
+/* At most so many rounds are made until the drive has to be steady. */
+#define PRECONDITION_MAX 100
 
 /*
- * Writes the whole namespace once in sequence; then, by the pattern and in the
- * size of @cfg, writes alone: the capacity N times, or until it is steady:
- * the write amplification of the last 1/2 capacity is within 1% of that of
- * the 1/2 before it.
+ * Writes the whole namespace once in sequence. Then, by the pattern and in the
+ * size of @cfg: PRECONDITION_TIMES writes alone, the capacity N times;
+ * PRECONDITION_STEADY does the work of @cfg, reads and trims included, round by
+ * round until it is steady (steady.h), but not before all flash was programmed
+ * once and the work has turned over what it writes to (gen_turnover()). At
+ * last, whatever the kind, the drive comes to rest (sim_rest()).
  */
 void precondition_run(struct sim *sim, struct precondition *p,
 		      const struct gen_config *cfg);

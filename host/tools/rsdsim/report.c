@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../common/human.h"
+#include "error.h"
 #include "report.h"
 #include "trace.h"
 
@@ -35,7 +36,9 @@ struct figures {
 	RsdCounters after;
 	RsdLogPage page;
 	double seconds;		/* of the drive's time */
-	uint64_t blocks;	/* read, written and trimmed */
+	uint64_t transferred;	/* blocks: written, or read out of flash or buffer */
+	uint64_t unwritten;	/* blocks read of which the drive has nothing */
+	uint64_t trimmed;	/* blocks trimmed, or written as zeroes without data */
 	uint64_t failed;
 	double programs[CAUSES];	/* a block written, in its size */
 	double amplification;
@@ -64,15 +67,31 @@ static struct figures derive(const struct report *r)
 		f.all_erases += f.erases[i];
 	}
 	for (i = 0; i < SIM_OPS; i++) {
-		f.blocks += r->sim->stats[i].blocks;
+		if (i == RSD_TRIM || i == RSD_WRITE_ZEROES)
+			f.trimmed += r->sim->stats[i].blocks;
+		else
+			f.transferred += r->sim->stats[i].blocks;
 		f.failed += r->sim->stats[i].failed;
 	}
+	f.unwritten = f.after.unwritten_reads - r->before.unwritten_reads;
+	f.transferred -= f.unwritten;
 	return f;
 }
 
 static double rate(double count, double seconds)
 {
 	return seconds > 0 ? count / seconds : 0;
+}
+
+static double byte_rate(uint64_t blocks, double seconds)
+{
+	return rate((double)blocks * LBA_BYTES, seconds);
+}
+
+/* Nothing was ever written to the drive when the measurement began. */
+static bool never_written(const struct report *r)
+{
+	return !r->before.host_write_pages;
 }
 
 static double wear_mean(const RsdCounters *c)
@@ -162,8 +181,9 @@ static void json_work(const struct options *o)
 	fputs("  },\n", stdout);
 }
 
-static void json_precondition(const struct precondition *p)
+static void json_precondition(const struct report *r)
 {
+	const struct precondition *p = r->precondition;
 	static const char *const kinds[] = {
 		"none", "fill", "steady", "times",
 	};
@@ -173,11 +193,14 @@ static void json_precondition(const struct precondition *p)
 	printf("    \"filled_blocks\": %" PRIu64 ",\n    \"written_blocks\": %" PRIu64,
 	       p->filled, p->written);
 	if (p->kind == PRECONDITION_STEADY)
-		printf(",\n    \"steady\": %s", p->steady ? "true" : "false");
+		printf(",\n    \"steady\": %s,\n    \"capacities\": %u,\n    \"range\": %.6f,\n    \"slope\": %.6f",
+		       p->steady ? "true" : "false", p->rounds, p->range,
+		       p->slope);
 	if (p->written)
 		printf(",\n    \"write_amplification\": %.6f",
 		       p->write_amplification);
-	fputs("\n  },\n", stdout);
+	printf(",\n    \"never_written\": %s\n  },\n",
+	       never_written(r) ? "true" : "false");
 }
 
 static void json_latencies(const struct sim *sim)
@@ -264,13 +287,14 @@ static void print_json(const struct report *r, const struct figures *f)
 	printf("{\n  \"rsdsim version\": %d,\n", REPORT_VERSION);
 	json_settings(rsd_config(r->sim->drive));
 	json_work(r->options);
-	json_precondition(r->precondition);
+	json_precondition(r);
 	fputs("  \"results\": {\n", stdout);
 	printf("    \"requests\": %" PRIu64 ",\n    \"failed\": %" PRIu64 ",\n    \"seconds\": %.9f,\n",
 	       r->sim->requests, f->failed, f->seconds);
-	printf("    \"iops\": %.3f,\n    \"bytes_per_s\": %.1f,\n",
+	printf("    \"iops\": %.3f,\n    \"bytes_per_s\": %.1f,\n    \"trimmed_bytes_per_s\": %.1f,\n    \"unwritten_blocks_read\": %" PRIu64 ",\n",
 	       rate(r->sim->requests - f->failed, f->seconds),
-	       rate((double)f->blocks * LBA_BYTES, f->seconds));
+	       byte_rate(f->transferred, f->seconds),
+	       byte_rate(f->trimmed, f->seconds), f->unwritten);
 	json_latencies(r->sim);
 	json_causes(f);
 	json_wear(f);
@@ -285,6 +309,31 @@ static void print_json(const struct report *r, const struct figures *f)
  * Table
  */
 
+static void table_precondition(const struct precondition *p)
+{
+	printf("  %-20s %" PRIu64 " blocks in sequence, %" PRIu64 " by the pattern",
+	       "preconditioned by", p->filled, p->written);
+	if (p->kind == PRECONDITION_STEADY && p->steady)
+		printf(": steady after %u capacities", p->rounds);
+	if (p->kind == PRECONDITION_STEADY && !p->steady)
+		printf(": not steady after %u capacities", p->rounds);
+	putchar('\n');
+}
+
+static void table_throughput(const struct report *r, const struct figures *f)
+{
+	printf("\nThroughput\n  %" PRIu64 " requests in %.6f s: %.0f a second, %.2f MB/s transferred\n",
+	       r->sim->requests, f->seconds,
+	       rate(r->sim->requests - f->failed, f->seconds),
+	       byte_rate(f->transferred, f->seconds) / 1e6);
+	if (f->trimmed)
+		printf("  trimmed, or written as zeroes: %" PRIu64 " blocks, %.2f MB/s\n",
+		       f->trimmed, byte_rate(f->trimmed, f->seconds) / 1e6);
+	if (f->unwritten)
+		printf("  read without ever having been written, or after a trim: %" PRIu64 " blocks, %.2f MB/s\n",
+		       f->unwritten, byte_rate(f->unwritten, f->seconds) / 1e6);
+}
+
 static void table_drive(const struct report *r, const struct figures *f)
 {
 	const RsdConfig *cfg = rsd_config(r->sim->drive);
@@ -296,11 +345,10 @@ static void table_drive(const struct report *r, const struct figures *f)
 	       (double)r->sim->geo.lbas * LBA_BYTES / (1 << 30),
 	       r->sim->geo.map_bytes);
 	if (r->precondition->kind != PRECONDITION_NONE)
-		printf("  %-20s %" PRIu64 " blocks in sequence, %" PRIu64 " by the pattern%s\n",
-		       "preconditioned by", r->precondition->filled,
-		       r->precondition->written,
-		       r->precondition->kind != PRECONDITION_STEADY ? "" :
-		       r->precondition->steady ? ": steady" : ": not steady");
+		table_precondition(r->precondition);
+	if (never_written(r))
+		printf("  %-20s nothing was ever written to the drive\n",
+		       "before measuring");
 	printf("  %-20s %" PRIu64 " of %" PRIu64 " left\n", "spare blocks",
 	       f->after.spares_left, f->after.spares_total);
 }
@@ -379,10 +427,7 @@ static void print_table(const struct report *r, const struct figures *f)
 {
 	table_drive(r, f);
 	if (r->sim->requests) {
-		printf("\nThroughput\n  %" PRIu64 " requests in %.6f s: %.0f a second, %.2f MB/s\n",
-		       r->sim->requests, f->seconds,
-		       rate(r->sim->requests - f->failed, f->seconds),
-		       rate((double)f->blocks * LBA_BYTES / 1e6, f->seconds));
+		table_throughput(r, f);
 		table_latencies(r->sim);
 		table_causes(f);
 	}
@@ -394,10 +439,23 @@ static void print_table(const struct report *r, const struct figures *f)
 		       r->host.peak_kib);
 }
 
+/* What a reader of the figures alone would take for a result of the drive */
+static void warn_of_figures(const struct report *r, const struct figures *f)
+{
+	const struct op_stats *reads = &r->sim->stats[RSD_READ];
+
+	if (r->sim->requests && never_written(r))
+		warn("the drive was never written before the measurement: what it does then says little about it in use; choose --precondition fill or steady");
+	if (f->unwritten)
+		warn("%" PRIu64 " of %" PRIu64 " blocks read were never written, or trimmed: that takes no time in the flash, and they are left out of the throughput",
+		     f->unwritten, reads->blocks);
+}
+
 void report_print(const struct report *report)
 {
 	struct figures f = derive(report);
 
+	warn_of_figures(report, &f);
 	if (report->options->json)
 		print_json(report, &f);
 	else

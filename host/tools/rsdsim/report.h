@@ -21,7 +21,7 @@ struct report {
 	struct host_cost host;
 };
 
-/* Prints it on stdout; --host-time adds the host's cost. */
+/* Prints it on stdout; --host-time adds the host's cost. Warns on stderr. */
 void report_print(const struct report *report);
 
 #endif

@@ -19,10 +19,16 @@ struct request {
 	bool append;		/* a write that is a zone append */
 };
 
+enum next {
+	NEXT_REQUEST,
+	NEXT_LATER,	/* there is one, but not before another completes */
+	NEXT_END,
+};
+
 /* A trace or a generator */
 struct source {
-	/* Takes the next request. False at the end. Ends the program on errors. */
-	bool (*next)(struct source *source, struct request *request);
+	/* Takes the next request. Ends the program on errors. */
+	enum next (*next)(struct source *source, struct request *request);
 	/* Says where the last request came from ("file:12"), for messages. */
 	const char *(*where)(struct source *source);
 	/*
@@ -30,6 +36,11 @@ struct source {
 	 * goes on, but must not be out of order.
 	 */
 	void (*refused)(struct source *source, const struct request *request);
+	/*
+	 * Is told of each request that the drive has taken when it completes: what
+	 * it was and to where. NULL if the source does not want to know.
+	 */
+	void (*done)(struct source *source, RsdOp op, uint64_t lba);
 	void (*close)(struct source *source);
 	uint64_t total;		/* requests to expect, 0: unknown */
 };

@@ -227,7 +227,7 @@ static void run(struct options *o)
 	if (o->depth)
 		sim_run_closed(&sim, source, o->depth, o->requests);
 	else
-		sim_run_open(&sim, source, o->requests);
+		sim_run_open(&sim, source, UINT64_MAX, o->requests);
 	report.host.run_cpu_s = cpu_s() - start;
 	report.host.peak_kib = peak_kib();
 	progress_clear();

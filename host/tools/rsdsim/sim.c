@@ -16,6 +16,12 @@ void sim_reset_stats(struct sim *sim)
 	sim->requests = 0;
 }
 
+/* A command in flight */
+struct flight {
+	uint64_t arrival_ns;	/* when it was to be submitted */
+	uint64_t order;		/* of the trace that is recorded */
+};
+
 static void count(struct sim *sim, const RsdCmd *cmd, RsdStatus status,
 		  uint64_t ns)
 {
@@ -37,8 +43,9 @@ static void count(struct sim *sim, const RsdCmd *cmd, RsdStatus status,
 }
 
 /* A full disk is told when the trace is closed. */
-static void record_submit(struct sim *sim, RsdCmd *cmd, RsdStatus status)
+static void record_submit(struct sim *sim, const RsdCmd *cmd, RsdStatus status)
 {
+	struct flight *flight = cmd->opaque;
 	RsdTraceRecord record = {
 		.kind = RSD_TRACE_SUBMIT,
 		.op = rsd_trace_op(cmd->op),
@@ -57,7 +64,7 @@ static void record_submit(struct sim *sim, RsdCmd *cmd, RsdStatus status)
 		.order = record.order,
 	};
 
-	cmd->opaque = (void *)(uintptr_t)record.order;
+	flight->order = record.order;
 	rsd_trace_add(sim->record, &record);
 	if (status != RSD_OK)
 		rsd_trace_add(sim->record, &refused);
@@ -65,11 +72,12 @@ static void record_submit(struct sim *sim, RsdCmd *cmd, RsdStatus status)
 
 static void record_done(struct sim *sim, const RsdCmd *cmd)
 {
+	const struct flight *flight = cmd->opaque;
 	RsdTraceRecord record = {
 		.kind = RSD_TRACE_DONE,
 		.status = cmd->status,
 		.time = cmd->done_ns,
-		.order = (uintptr_t)cmd->opaque,
+		.order = flight->order,
 	};
 
 	rsd_trace_add(sim->record, &record);
@@ -82,14 +90,23 @@ static bool failure_of_drive(RsdStatus status)
 	       status != RSD_E_NOSPC && status != RSD_E_NOMEM;
 }
 
-void sim_submit(struct sim *sim, struct source *source,
-		const struct request *r)
+/*
+ * Submits a request now that was to be at @arrival_ns. If the drive does not
+ * take it for reasons of its own, that is counted; what is about the request or
+ * the host ends the program.
+ */
+static void submit(struct sim *sim, const struct request *r,
+		   uint64_t arrival_ns)
 {
 	RsdCmd *cmd = rsd_cmd_new(sim->drive, sim->ns, r->op, r->lba, r->nlb);
+	struct flight *flight = malloc(sizeof(*flight));
+	struct source *source = sim->source;
 	RsdStatus status;
 
-	if (!cmd)
+	if (!cmd || !flight)
 		die("no memory for a command of %u blocks", r->nlb);
+	flight->arrival_ns = arrival_ns;
+	cmd->opaque = flight;
 	cmd->fua = r->fua;
 	cmd->append = r->append;
 	/* traces have no data: pages of zeroes */
@@ -118,20 +135,28 @@ void sim_submit(struct sim *sim, struct source *source,
 		    "");
 	count(sim, cmd, status, 0);
 	rsd_cmd_free(sim->drive, cmd);
+	free(flight);
 	if (source->refused)
 		source->refused(source, r);
 }
 
-void sim_advance(struct sim *sim, uint64_t ns)
+/* Carries out the drive's events until time @ns. */
+static void advance(struct sim *sim, uint64_t ns)
 {
 	RsdCmd *cmd;
 
 	while ((cmd = rsd_advance(sim->drive, ns))) {
-		count(sim, cmd, cmd->status, cmd->done_ns - cmd->submit_ns);
+		struct flight *flight = cmd->opaque;
+
+		count(sim, cmd, cmd->status,
+		      cmd->done_ns - flight->arrival_ns);
 		if (sim->record)
 			record_done(sim, cmd);
+		if (sim->source->done)
+			sim->source->done(sim->source, cmd->op, cmd->lba);
 		sim->in_flight--;
 		rsd_cmd_free(sim->drive, cmd);
+		free(flight);
 	}
 	sim->now = ns;
 }
@@ -144,7 +169,17 @@ static void step(struct sim *sim)
 	if (!rsd_next_event(sim->drive, &when))
 		die("the drive has %" PRIu64 " commands in flight and nothing to do: please report this",
 		    sim->in_flight);
-	sim_advance(sim, when > sim->now ? when : sim->now);
+	advance(sim, when > sim->now ? when : sim->now);
+}
+
+/* Takes a request of the source, after waiting for others if it has to. */
+static bool take(struct sim *sim, struct request *r)
+{
+	enum next next;
+
+	while ((next = sim->source->next(sim->source, r)) == NEXT_LATER)
+		step(sim);
+	return next == NEXT_REQUEST;
 }
 
 uint64_t sim_run_closed(struct sim *sim, struct source *source, uint64_t depth,
@@ -152,36 +187,45 @@ uint64_t sim_run_closed(struct sim *sim, struct source *source, uint64_t depth,
 {
 	uint64_t submitted = 0;
 	struct request r;
-	bool more = true;
 
-	while (more || sim->in_flight) {
-		while (more && sim->in_flight < depth) {
-			more = submitted < limit && source->next(source, &r);
-			if (more) {
-				sim_submit(sim, source, &r);
-				submitted++;
-				progress_set(submitted);
-			}
-		}
-		if (sim->in_flight)
+	sim->source = source;
+	while (submitted < limit && take(sim, &r)) {
+		while (sim->in_flight >= depth)
 			step(sim);
+		submit(sim, &r, sim->now);
+		progress_set(++submitted);
 	}
+	while (sim->in_flight)
+		step(sim);
+	sim->source = NULL;
 	return submitted;
 }
 
-uint64_t sim_run_open(struct sim *sim, struct source *source, uint64_t limit)
+uint64_t sim_run_open(struct sim *sim, struct source *source, uint64_t depth,
+		      uint64_t limit)
 {
 	uint64_t start = sim->now, submitted = 0;
 	struct request r;
 
-	while (submitted < limit && source->next(source, &r)) {
+	sim->source = source;
+	while (submitted < limit && take(sim, &r)) {
 		if (start + r.time_ns > sim->now)
-			sim_advance(sim, start + r.time_ns);
-		sim_submit(sim, source, &r);
-		submitted++;
-		progress_set(submitted);
+			advance(sim, start + r.time_ns);
+		while (sim->in_flight >= depth)
+			step(sim);
+		submit(sim, &r, start + r.time_ns);
+		progress_set(++submitted);
 	}
 	while (sim->in_flight)
 		step(sim);
+	sim->source = NULL;
 	return submitted;
+}
+
+void sim_rest(struct sim *sim)
+{
+	uint64_t when;
+
+	while (rsd_next_event(sim->drive, &when))
+		advance(sim, when > sim->now ? when : sim->now);
 }

@@ -27,6 +27,7 @@ struct sim {
 	struct op_stats stats[SIM_OPS];
 	RsdTrace *record;	/* NULL: no native trace is recorded */
 	uint64_t recorded;	/* commands */
+	struct source *source;	/* of the run that goes on; NULL between runs */
 };
 
 /* Frees them and begins at 0. */
@@ -39,17 +40,19 @@ void sim_reset_stats(struct sim *sim);
 uint64_t sim_run_closed(struct sim *sim, struct source *source, uint64_t depth,
 			uint64_t limit);
 
-/* Submits up to @limit at the source's times, counted from now. */
-uint64_t sim_run_open(struct sim *sim, struct source *source, uint64_t limit);
+/*
+ * Submits up to @limit at the source's times, counted from now: later only if
+ * @depth are in flight, or the source has to wait for one of them. Latencies
+ * count from the source's times. Gives how many it submitted.
+ */
+uint64_t sim_run_open(struct sim *sim, struct source *source, uint64_t depth,
+		      uint64_t limit);
 
 /*
- * Submits a request now. If the drive does not take it for reasons of its own,
- * that is counted; what is about the request or the host ends the program.
+ * Goes on until the drive has nothing left to do of its own accord: its write
+ * buffer has programmed the units that are full, what background work it has
+ * begun or would begin in idle time is done.
  */
-void sim_submit(struct sim *sim, struct source *source,
-		const struct request *request);
-
-/* Carries out the drive's events until time @ns. */
-void sim_advance(struct sim *sim, uint64_t ns);
+void sim_rest(struct sim *sim);
 
 #endif

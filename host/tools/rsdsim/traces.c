@@ -86,28 +86,28 @@ static const char *where_text(struct source *source)
 	return t->where;
 }
 
-static bool next_text(struct source *source, struct request *r)
+static enum next next_text(struct source *source, struct request *r)
 {
 	struct trace_source *t = (struct trace_source *)source;
 	struct extent e = { .length = 0 };
 	uint64_t end;
 
 	if (!t->format->next(&t->text, &t->state, &e))
-		return false;
+		return NEXT_END;
 	place_time(t, r, e.time_ns);
 	r->op = e.op;
 	r->fua = e.fua;
 	r->append = false;
 	r->lba = r->nlb = 0;
 	if (e.op == RSD_FLUSH)
-		return true;
+		return NEXT_REQUEST;
 	if (!e.length)
 		text_fail(&t->text, "the length is 0 bytes, allowed is 1 or more");
 	if (__builtin_add_overflow(e.offset, e.length - 1, &end))
 		text_fail(&t->text, "the request ends beyond 2^64 bytes");
 	place(t, r, e.offset / LBA_BYTES,
 	      end / LBA_BYTES - e.offset / LBA_BYTES + 1);
-	return true;
+	return NEXT_REQUEST;
 }
 
 static void close_text(struct source *source)
@@ -158,7 +158,7 @@ static const RsdOp native_ops[] = {
 	[RSD_TRACE_ZRWA_COMMIT] = RSD_ZRWA_COMMIT,
 };
 
-static bool next_native(struct source *source, struct request *r)
+static enum next next_native(struct source *source, struct request *r)
 {
 	struct trace_source *t = (struct trace_source *)source;
 	char err[RSD_ERR_LEN];
@@ -170,7 +170,7 @@ static bool next_native(struct source *source, struct request *r)
 		if (ret < 0)
 			die("%s", err);
 		if (!ret)
-			return false;
+			return NEXT_END;
 	} while (record.kind != RSD_TRACE_SUBMIT || record.ns != t->ns ||
 		 record.op == RSD_TRACE_FORMAT);
 	place_time(t, r, record.time);
@@ -190,7 +190,7 @@ static bool next_native(struct source *source, struct request *r)
 	default:
 		place(t, r, record.lba, record.nlb);
 	}
-	return true;
+	return NEXT_REQUEST;
 }
 
 static void close_native(struct source *source)

@@ -64,3 +64,9 @@ uint64_t zipf_next(const struct zipf *z, struct rng *rng)
 	} while (k - x > z->accept && a < area(z, k + 0.5) - density(z, k));
 	return (uint64_t)k - 1;
 }
+
+double zipf_coldest(const struct zipf *z)
+{
+	/* the sum of all k^-theta is about the area that ranks are drawn from */
+	return (z->area_last - z->area_first) / (z->n * density(z, z->n));
+}

@@ -26,4 +26,7 @@ void zipf_init(struct zipf *z, uint64_t n, double theta);
 /* A rank from 0, the most frequent, to n - 1 */
 uint64_t zipf_next(const struct zipf *z, struct rng *rng);
 
+/* How many ranks per rank there are drawn, on average, until the last one is */
+double zipf_coldest(const struct zipf *z);
+
 #endif

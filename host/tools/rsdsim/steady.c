@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "steady.h"
+
+/* The mean of so many rounds */
+static double mean(const double *values, uint32_t n)
+{
+	double sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		sum += values[i];
+	return sum / n;
+}
+
+bool steady_look(struct steady *s)
+{
+	double part[STEADY_PARTS], least = 0, most = 0, average, fit = 0;
+	uint32_t length = s->rounds * 2 / 3 / STEADY_PARTS, start, i;
+
+	if (length < STEADY_PART_LEAST)
+		length = STEADY_PART_LEAST;
+	if (s->rounds < s->least ||
+	    s->rounds < s->first + length * STEADY_PARTS)
+		return false;
+	start = s->rounds - length * STEADY_PARTS;
+	for (i = 0; i < STEADY_PARTS; i++) {
+		part[i] = mean(s->amplification + start + i * length, length);
+		if (!i || part[i] < least)
+			least = part[i];
+		if (!i || part[i] > most)
+			most = part[i];
+		/* least squares: sum of (x - 2) y by sum of (x - 2)^2, 10 */
+		fit += ((int)i - 2) * part[i] / 10;
+	}
+	average = mean(part, STEADY_PARTS);
+	/* what the line rises by from the first part to the last */
+	s->range = (most - least) / average;
+	s->slope = (STEADY_PARTS - 1) * fit / average;
+	return s->range <= STEADY_RANGE && s->slope <= STEADY_SLOPE &&
+	       s->slope >= -STEADY_SLOPE;
+}
