@@ -86,6 +86,7 @@ class Block:
     # as it will be when all that is queued now is done:
     coming_erases: int = 0
     coming_pages: int = 0
+    queued: int = 0  # operations on it that are queued or begun
 
     def needs_erase(self) -> bool:
         """Whether an erase is still to be queued before it can be used."""
@@ -176,6 +177,8 @@ class Die:
         self.quiet_since = 0  # end of its last operation, or a later reset
         self.alarm = False  # an event looks for work in the background
         self.move: Move | None = None
+        self.move_op: Operation | None = None  # queued for a move, be it given up, and not done
+        self.programmed = 0  # slots, but not by wear levelling
         # Whether blocks were taken, filled, erased or made dirty since levelling last found
         # nothing to do.
         self.look = True
@@ -419,3 +422,5 @@ class Move:
     target: Block
     page: int = 0  # next slot to copy
     loaded: list[Tags] = field(default_factory=list)  # read, not yet programmed
+    since: int = 0  # Die.programmed when it began
+    busy: int = 0  # slots programmed on a die that need not be idle

@@ -23,6 +23,7 @@ Rules that the interface leaves open are each in one place:
     choice of a block       Drive._choose
     idle erasure            Drive._idle_check, Drive._background
     wear levelling          Drive._begin_move, Drive._continue_move, Drive._abandon_move
+    the same on busy dies   Drive._level_busy
     power cut, recovery     Drive.reopen, Drive._recover
 """
 
@@ -718,7 +719,8 @@ class Drive:
         cause = "wear" if block.worn else "host"
         self._enqueue(Operation(ERASE, die, block, cause, zone, cmd, idle=idle))
 
-    def _enqueue(self, op: Operation) -> None:
+    def _enqueue(self, op: Operation, first: bool = False) -> None:
+        """The operation waits for its die, behind all others or before them."""
         if op.kind == PROGRAM:
             assert op.slots[0] == op.block.coming_pages, "programs must come in order"
             op.block.coming_pages += len(op.slots)
@@ -729,11 +731,20 @@ class Drive:
         op.age = self.operations
         self.operations += 1
         op.die.queued += 1
+        op.block.queued += 1
         if op.command:
             op.command.waits_for += 1
         if op.zone:
             op.zone.in_flight.add(id(op))
-        if self.cfg["queue"] == "global":
+        if first and self.cfg["queue"] == "global":
+            self.global_queue.appendleft(op)
+            self._start_work()
+        elif first:
+            op.die.queue.appendleft(op)
+            op.die.wake()
+            if op.kind == READ:
+                op.die.maybe_suspend()
+        elif self.cfg["queue"] == "global":
             self.global_queue.append(op)
         else:
             op.die.queue.append(op)
@@ -776,6 +787,7 @@ class Drive:
                 count[f"read_{op.cause}"] += 1
         if op.kind == PROGRAM:
             die.look = die.look or len(block.pages) == self.shape.slots
+            die.programmed += len(step.slots) if op.cause != "wear" else 0
             count["nand_programs"] += step.nand_pages
         elif op.kind == READ:
             count["nand_reads"] += step.nand_pages
@@ -798,6 +810,7 @@ class Drive:
     def _operation_done(self, op: Operation) -> None:
         die, now = op.die, self.machine.now
         die.queued -= 1
+        op.block.queued -= 1
         if op.zone:
             self._leave(op.zone, id(op))
         if op.command:
@@ -807,8 +820,14 @@ class Drive:
         if self.buffer and op.buffered:
             self.units.remove(op)
             self.buffer.programmed()
-        if die.move and op.idle and op.kind != ERASE:
-            self._move_went_on(die, op)
+        busy = op.kind == PROGRAM
+        if die.move_op is op:
+            die.move_op = None
+            busy = not op.idle
+            if die.move and op.kind != ERASE:
+                self._move_went_on(die, op)
+        if busy:
+            self._level_busy(die)
         self._start_work()
         # Once begun, work in the background goes on until the host comes.
         if die.queued == 0 and not (op.idle and self._background(die)):
@@ -879,9 +898,32 @@ class Drive:
             self._begin_move(die)
         if not die.move:
             return False
-        self._continue_move(die, die.move)
+        self._continue_move(die, die.move, idle=True)
         self._start_work()
         return True
+
+    def _level_busy(self, die: Die) -> None:
+        """After a program on it that levelling did not make idle: begins a move, or goes on.
+
+        Of what others have programmed since the move began, levelling may program a share.
+        """
+        share = int(self.cfg.get("wl-share", 50))
+        if not share or die.move_op:
+            return
+        if not die.move:
+            if sum(block.owner is None for block in die.blocks) < 2:
+                return
+            self._begin_move(die)
+        move = die.move
+        if move is None:
+            return
+        others = die.programmed - move.since
+        affordable = (move.busy + self.shape.unit) * 100 <= others * share
+        if affordable or self._to_be_erased(move):
+            self._continue_move(die, move, idle=False)
+
+    def _to_be_erased(self, move: Move) -> bool:
+        return move.target.needs_erase() and move.page == 0 and not move.loaded
 
     def _begin_move(self, die: Die) -> None:
         """Least worn filled block to most worn free one; ties: the lowest number."""
@@ -891,32 +933,50 @@ class Drive:
         full = [
             block
             for block in die.blocks
-            if block.owner is not None and len(block.pages) == self.shape.slots
+            if block.owner is not None
+            and len(block.pages) == self.shape.slots
+            and block.coming_erases == block.erases
         ]
-        free = [block for block in die.blocks if block.owner is None]
+        free = [
+            block
+            for block in die.blocks
+            if block.owner is None and (block.coming_erases == block.erases or block.needs_erase())
+        ]
         if not full or not free:
             return
+
+        def wear(block: Block) -> int:
+            return block.coming_erases + block.needs_erase()
+
         source = min(full, key=lambda block: (block.erases, block.number))
-        target = max(free, key=lambda block: (block.erases + block.needs_erase(), -block.number))
-        worn_more = target.erases + target.needs_erase() - source.erases
+        target = max(free, key=lambda block: (wear(block), -block.number))
+        worn_more = wear(target) - source.erases
         if worn_more > int(self.cfg["wl-threshold"]):
             target.owner = MOVE_TARGET
             target.old_owner = None
-            die.move = Move(source, target)
+            die.move = Move(source, target, since=die.programmed)
 
-    def _continue_move(self, die: Die, move: Move) -> None:
-        if move.target.needs_erase() and move.page == 0 and not move.loaded:
+    def _continue_move(self, die: Die, move: Move, idle: bool) -> None:
+        """On a die that is not idle, each operation goes before all that waits.
+
+        Only the erase of a target for which there are operations waits for its turn.
+        """
+        first = not idle
+        if self._to_be_erased(move):
             move.target.dirty = move.target.worn = True
-            self._enqueue_erase(die, move.target, idle=True)
+            op = Operation(ERASE, die, move.target, "wear", idle=idle)
+            first = first and not move.target.queued
         elif len(move.loaded) < self.shape.unit:
-            first = move.page + len(move.loaded)
-            slots = list(range(first, first + self.shape.row))
-            self._enqueue(Operation(READ, die, move.source, "wear", slots=slots, idle=True))
+            at = move.page + len(move.loaded)
+            slots = list(range(at, at + self.shape.row))
+            op = Operation(READ, die, move.source, "wear", slots=slots, idle=idle)
         else:
             slots = list(range(move.page, move.page + self.shape.unit))
-            op = Operation(PROGRAM, die, move.target, "wear", slots=slots, idle=True)
+            op = Operation(PROGRAM, die, move.target, "wear", slots=slots, idle=idle)
             op.tags = move.loaded
-            self._enqueue(op)
+            move.busy += 0 if idle else self.shape.unit
+        die.move_op = op
+        self._enqueue(op, first)
 
     def _move_went_on(self, die: Die, op: Operation) -> None:
         """A read or a program of it is done; after the last one the map is switched."""

@@ -43,6 +43,7 @@ OPTIONS: Options = {
     "t-erase": [0, 900, 3_500_000],
     "zd-ext": [0, 64],
     "wl-threshold": [0, 1, 3],
+    "wl-share": [0, 7, 50, 100],
     "t-read-csb": [0, 77_000],
     "t-read-msb": [0, 91],
     "t-read-tsb": [0, 133_000],
@@ -82,6 +83,7 @@ VOLATILE = [
     "reset",
     "finish",
     "wl-threshold",
+    "wl-share",
     "cache",
     "suspend",
     "cores",
@@ -316,6 +318,21 @@ class Writer:
             self.reset(hot)
         self.now += sum(self.rng.choice([0, int(self.cfg[name])]) for name in TIMINGS)
 
+    def wear_busily(self) -> None:
+        """The same without waiting until the drive is idle: levelling has to go on beside it."""
+        hot = self.rng.sample(range(self.zones), min(self.zones, self.rng.choice([1, 2])))
+        for zone in range(self.zones):
+            if zone not in hot and self.rng.random() < 0.8:
+                self.write(zone, self.capacity - self.pointers[zone] or 1)
+        for _ in range(self.rng.randint(5, 20) * int(self.cfg["wl-threshold"])):
+            zone = self.rng.choice(hot)
+            self.write(zone, self.capacity - self.pointers[zone] or 1)
+            if self.rng.random() < 0.5:
+                self.now += self.rng.choice([1, 3]) * int(self.cfg["t-prog"])
+            if self.rng.random() < 0.2:
+                self.read(self.rng.randrange(self.zones))
+            self.reset(zone)
+
     def anything(self) -> None:
         """One step of a random walk."""
         rng = self.rng
@@ -361,7 +378,7 @@ def make_script(seed: int, row: Config) -> list[str]:
     writer = Writer(seed, row)
     rng = writer.rng
     if writer.cfg["wl-threshold"] and rng.random() < 0.5:
-        writer.wear()
+        rng.choice([writer.wear, writer.wear_busily])()
     for _ in range(rng.choice([8, 30, 60])):
         writer.anything()
     if rng.random() < 0.3:

@@ -1285,6 +1285,50 @@ TEST(torn_pages_are_moved)
 }
 
 /*
+ * The power fails at every operation while busy dies level: what was written
+ * before is there, whatever becomes of the copies and erases in flight.
+ */
+TEST(cut_while_busy_dies_level)
+{
+    static const char *const outcomes[] = { "a", "t", "c", "1", "2" };
+    RsdConfig cfg = small_config();
+    uint64_t first, last;
+    RsdCounters c;
+    Bed bed;
+
+    cfg.channels = 1;
+    cfg.ways = 1;
+    cfg.blocks = 5;
+    cfg.spare_blocks = 2;
+    cfg.wl_threshold = 1;
+    cfg.wl_share = 100;
+    bed = open_logged(&cfg, "drive.rsd");
+    for (uint32_t z = 0; z < 5; z++) {
+        run(&bed, RSD_WRITE, lba(&bed, z, 0), 8, z + 1);
+    }
+    first = info_of(&bed).ops;
+    for (int i = 0; i < 24; i++) {
+        begin(&bed, RSD_ZONE_RESET, 0, 0, 0);
+        begin(&bed, RSD_WRITE, 0, 8, 1);
+        bed_pass(&bed, 6000000);
+    }
+    c = counters(&bed);
+    CHECK_EQ(c.erase_idle, 0);
+    CHECK(c.wear_moves >= 4);
+    last = info_of(&bed).ops;
+    for (uint64_t op = first; op <= last; op++) {
+        for (int i = 0; i < 5; i++) {
+            rewind_to(&bed, op, outcomes[i]);
+            for (uint32_t z = 1; z < 5; z++) {
+                CHECK_EQ(written(&bed, z), 8);
+                expect_pages(&bed, lba(&bed, z, 0), 8, z + 1);
+            }
+        }
+    }
+    bed_close(&bed);
+}
+
+/*
  * The log's file
  */
 

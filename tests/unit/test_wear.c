@@ -332,3 +332,99 @@ TEST(nothing_acknowledged_is_lost_at_the_end)
         bed_close(&bed);
     }
 }
+
+/*
+ * All zones are full; two are rewritten in turn, before the last one is done.
+ * No die is idle for long.
+ */
+static RsdCounters rewrite_busily(uint64_t share, uint64_t threshold,
+                                  RsdQueue queue)
+{
+    RsdConfig cfg = small_config();
+    uint32_t cap;
+    RsdCounters c;
+    Bed bed;
+
+    cfg.channels = 1;
+    cfg.blocks = 24;
+    cfg.pages = 16;
+    cfg.spare_blocks = 4;
+    cfg.wl_threshold = threshold;
+    cfg.wl_share = share;
+    cfg.queue = queue;
+    cfg.idle_erase_ns = 1000000000;
+    bed = bed_open(&cfg, NULL);
+    cap = bed.geo.zone_capacity;
+    for (uint32_t z = 0; z < bed.geo.num_zones; z++) {
+        begin(&bed, RSD_WRITE, lba(&bed, z, 0), cap, z + 1);
+    }
+    for (uint32_t i = 0; i < 600; i++) {
+        uint64_t at = lba(&bed, i % 2, 0);
+
+        begin(&bed, RSD_ZONE_RESET, at, 0, 0);
+        begin(&bed, RSD_WRITE, at, cap, 100 + i);
+        /* so long does it take, levelling included */
+        bed_pass(&bed, 11000000);
+    }
+    c = counters(&bed);
+    CHECK_EQ(c.erase_idle, 0);
+    bed_close(&bed);
+    return c;
+}
+
+TEST(levels_beside_other_work)
+{
+    for (int global = 0; global < 2; global++) {
+        RsdQueue queue = global ? RSD_QUEUE_GLOBAL : RSD_QUEUE_WAY;
+        RsdCounters c = rewrite_busily(50, 4, queue);
+
+        CHECK(c.wear_moves > 0);
+        CHECK(c.wear_max - c.wear_min <= 4 + 2);
+        CHECK(c.prog_wear * 100 <= c.prog_host * 50);
+        /* the share is a bound, whatever the need */
+        c = rewrite_busily(5, 4, queue);
+        CHECK(c.wear_moves > 0);
+        CHECK(c.prog_wear * 100 <= c.prog_host * 5);
+        c = rewrite_busily(0, 4, queue);
+        CHECK_EQ(c.wear_moves, 0);
+        CHECK_EQ(c.prog_wear, 0);
+        CHECK_EQ(c.wear_min, 0);
+    }
+}
+
+/* One page written after the other, until the drive gives up */
+static uint64_t pages_in_a_life(uint64_t share)
+{
+    RsdConfig cfg = mortal_config(4);
+    uint64_t pages = 0;
+    Bed bed;
+
+    cfg.blocks = 32;
+    cfg.endurance = 20;
+    cfg.wl_threshold = 4;
+    cfg.wl_share = share;
+    cfg.idle_erase_ns = 1000000000000;  /* no die is idle for so long */
+    bed = bed_open(&cfg, NULL);
+    for (uint32_t z = 0; z < bed.geo.num_zones; z++) {
+        run(&bed, RSD_WRITE, lba(&bed, z, 0), 8, 1);
+    }
+    for (;;) {
+        RsdCmd *cmd;
+
+        run(&bed, RSD_ZONE_RESET, 0, 0, 0);
+        cmd = rsd_cmd_new(bed.drive, 0, RSD_WRITE, 0, 8);
+        if (rsd_submit(bed.drive, cmd, bed.now) != RSD_OK) {
+            rsd_cmd_free(bed.drive, cmd);
+            break;
+        }
+        await(&bed, cmd);
+        pages += 8;
+    }
+    bed_close(&bed);
+    return pages;
+}
+
+TEST(levelling_beside_other_work_lengthens_the_life)
+{
+    CHECK(pages_in_a_life(50) >= 3 * pages_in_a_life(0));
+}

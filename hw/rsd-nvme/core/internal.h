@@ -536,6 +536,7 @@ typedef struct Die {
     uint32_t queued;            /* operations waiting, in any queue */
     uint32_t begun;             /* operations not done */
     uint32_t ahead;             /* reads before a program or an erase */
+    uint64_t programmed;        /* slots, but not by wear levelling */
     uint16_t channel;
     uint8_t state;              /* of the array, see sched.c */
     bool loaded;                /* load is in the cache register */
@@ -567,7 +568,8 @@ typedef struct Sched {
     uint32_t heap_len;
     uint32_t *places;           /* in the heap, by source; with suspend */
     BlockOrder *order;          /* by block; with suspend */
-    uint64_t queued;            /* operations so far; with suspend */
+    /* operations so far, those that went first apart; with suspend */
+    uint64_t queued, queued_first;
     uint64_t kicked;            /* channels to arbitrate, a bit each */
     Die *dies;
     Bus *buses;
@@ -662,6 +664,7 @@ typedef struct Block {
     uint32_t pos;               /* in its pool's heap, or RSD_NONE */
     uint32_t erases:31;       /* erases queued or going on */
     uint32_t obsolete:1;      /* needs one more */
+    uint32_t queued;            /* operations in its die's queue, or begun */
 } Block;
 
 /*
@@ -1176,6 +1179,8 @@ void rsd_sched_fini(RsdDrive *drive);
 void rsd_sched_run(RsdDrive *drive, uint64_t now);
 bool rsd_sched_next(const RsdDrive *drive, uint64_t *when);
 void rsd_sched_queue(RsdDrive *drive, Op *op);
+/* Before all that waits for its die: nothing of its block may be queued. */
+void rsd_sched_queue_first(RsdDrive *drive, Op *op);
 /* After the last rsd_sched_queue() of a submission. */
 void rsd_sched_settle(RsdDrive *drive);
 /* An event for rsd_host_event(); at most one a list */

@@ -173,6 +173,10 @@
     RSD_NUM(wl_threshold, "wl-threshold", 32, 0, 1000000, 0, "erases",       \
             "static wear levelling starts when the erase counts within a "   \
             "way differ by more; 0 = never")                                 \
+    RSD_NUM(wl_share, "wl-share", 50, 0, 100, 0, "%",                        \
+            "programs of static wear levelling in a way that has other "     \
+            "work, at most, in percent of its other programs meanwhile; 0 "  \
+            "= idle ways alone level")                                       \
     RSD_NUM(endurance, "endurance", 3000, 1, 10000000, 0, "erases",          \
             "rated program/erase cycles")                                    \
     RSD_NUM(life_spread, "life-spread", 0, 0, 100, 0, "%",                   \

@@ -470,13 +470,19 @@ static void make_eligible(Die *die, Op *read)
     die->first_read = merge_reads(die->first_read, read);
 }
 
-/* An operation has joined the end of its queue. */
+/* An operation has joined its queue behind prev, or, if NULL, at its head. */
 static void note_queued(Sched *s, Die *die, Op *op, Op *prev)
 {
     BlockOrder *order = &s->order[op->block];
     Queued *q = rsd_op_queued(op);
 
-    *q = (Queued){ .prev = prev, .number = s->queued++ };
+    *q = (Queued){ .prev = prev, .number = UINT64_C(1) << 63 };
+    if (op->next) {
+        q->number -= ++s->queued_first;
+        rsd_op_queued(op->next)->prev = op;
+    } else {
+        q->number += s->queued++;
+    }
     if (op->kind != OP_READ) {
         order->queued++;
     } else if (order->left == order->queued) {
@@ -778,30 +784,44 @@ static void dispatch(RsdDrive *drive, Die *die)
     }
 }
 
-void rsd_sched_queue(RsdDrive *drive, Op *op)
+static void queue_op(RsdDrive *drive, Op *op, bool first)
 {
     Sched *s = &drive->sched;
     Die *die = &s->dies[op->die];
     bool global = drive->cfg.queue == RSD_QUEUE_GLOBAL;
     Op **head = global ? &s->head : &die->head;
-    Op **tail = global ? &s->tail : &die->tail;
+    Op **tail = global ? &s->tail : &die->tail, *prev = NULL;
 
-    op->next = NULL;
     op->enqueued = s->now;
-    if (*head) {
-        (*tail)->next = op;
-    } else {
+    if (first || !*head) {
+        op->next = *head;
+        *tail = *head ? *tail : op;
         *head = op;
+    } else {
+        prev = *tail;
+        op->next = NULL;
+        prev->next = op;
+        *tail = op;
     }
     if (s->suspend) {
-        note_queued(s, die, op, *head == op ? NULL : *tail);
+        note_queued(s, die, op, prev);
     }
-    *tail = op;
     die->queued++;
+    drive->blocks[op->block].queued++;
     dispatch(drive, die);
     if (s->suspend && op->kind == OP_READ) {
         suspend(drive, die);
     }
+}
+
+void rsd_sched_queue(RsdDrive *drive, Op *op)
+{
+    queue_op(drive, op, false);
+}
+
+void rsd_sched_queue_first(RsdDrive *drive, Op *op)
+{
+    queue_op(drive, op, true);
 }
 
 void rsd_sched_settle(RsdDrive *drive)
@@ -874,6 +894,9 @@ static void account(RsdDrive *drive, Die *die, const Step *step)
             (&count->prog_host)[op->cause] += step->slots;
         }
         count->nand_programs += step->pages;
+        if (op->cause != RSD_CAUSE_WEAR) {
+            die->programmed += step->slots;
+        }
         break;
     case OP_ERASE:
         (&count->erase_host)[op->cause]++;
@@ -916,6 +939,7 @@ static void finish_step(RsdDrive *drive, Die *die, Step *step)
     op->page = step->page + step->slots - 1;
     op->index = step->index + step->slots - 1;
     die->begun--;
+    drive->blocks[op->block].queued--;
     if (op->unit) {
         rsd_buffer_programmed(drive, op);
     }

@@ -32,6 +32,18 @@
  *                 page, and the map entry is switched. Cold data then rests on
  *                 the worn block. It is given up if the zone is reset, or if T
  *                 is the last free block and a write needs it.
+ *   wear, busy    A die that has other work does the same, if wl-share is not
+ *                 0 and it has another free block than T. It looks for S and
+ *                 T whenever an operation on it is done that programs for
+ *                 somebody else. Neither has an erase queued, unless T needs
+ *                 one more; queued erases count. The erase of T, if it needs one, is queued at once. Since the
+ *                 move began, levelling has programmed on a busy die at most
+ *                 wl-share percent of what others have there: when a unit more
+ *                 is within that, its rows are read and then it is programmed,
+ *                 one operation after the other, each before all that waits
+ *                 for the die; so is the erase, unless operations on T wait.
+ *                 The share that a move leaves over lapses. A move goes on by
+ *                 either rule, whoever began it.
  *
  * Barriers. Reset and finish complete when the operations submitted to their
  * zone before them are done: operations count up the zone's current epoch, a
@@ -84,8 +96,11 @@ typedef struct Move {
     bool active;
     bool loaded;                /* buf holds the page to program */
     bool programming;           /* and its program is queued or going on */
+    const Op *op;               /* queued or going on, or NULL */
     uint32_t src, dst;          /* drive-wide numbers */
     uint32_t page;              /* next slot to copy */
+    uint64_t since;             /* Die.programmed when it began */
+    uint64_t busy;              /* slots copied on a busy die */
     uint8_t buf[];              /* of a unit: of each slot data, OOB */
 } Move;
 
@@ -307,6 +322,9 @@ static void drop_epoch(RsdDrive *drive, Epoch *epoch)
  * Operations
  */
 
+/* Where in its die's queue an operation goes */
+typedef enum Turn { LAST, FIRST, IDLE } Turn;
+
 static void queue_op(RsdDrive *drive, Op *op, Cmd *cmd, Epoch *epoch)
 {
     op->cmd = cmd;
@@ -317,28 +335,44 @@ static void queue_op(RsdDrive *drive, Op *op, Cmd *cmd, Epoch *epoch)
     if (epoch) {
         epoch->refs++;
     }
-    if (rsd_buffered(drive) && op->kind == OP_PROGRAM && !op->background) {
+    if (rsd_buffered(drive) && op->kind == OP_PROGRAM) {
         rsd_buffer_write(drive, op);
     } else {
         rsd_sched_queue(drive, op);
     }
 }
 
-static void queue_erase(RsdDrive *drive, uint32_t block, bool background,
-                        Cmd *cmd, Epoch *epoch)
+/* An operation of the drive's own, with its turn; IDLE: nothing waits */
+static void queue_own(RsdDrive *drive, Op *op, Turn turn)
+{
+    op->background = turn == IDLE;
+    if (turn == FIRST) {
+        rsd_sched_queue_first(drive, op);
+    } else {
+        rsd_sched_queue(drive, op);
+    }
+}
+
+/* Of a block that is obsolete */
+static Op *new_erase(RsdDrive *drive, uint32_t block)
 {
     Block *b = &drive->blocks[block];
     bool worn = rsd_rec_flags(drive->media.rec[block]) & RSD_BLOCK_WORN;
     Op *op = rsd_op_new(zoned(drive), OP_ERASE,
                         worn ? RSD_CAUSE_WEAR : RSD_CAUSE_HOST, block);
 
-    op->background = background;
     b->erases++;
     b->obsolete = 0;
     if (b->pos != RSD_NONE) {
         seg_die(drive, block)->pool.obsolete--;
     }
-    queue_op(drive, op, cmd, epoch);
+    return op;
+}
+
+static void queue_erase(RsdDrive *drive, uint32_t block, Cmd *cmd,
+                        Epoch *epoch)
+{
+    queue_op(drive, new_erase(drive, block), cmd, epoch);
 }
 
 /* How many operations queue_pages() may need for nlb pages of some zones */
@@ -597,7 +631,7 @@ static bool drop_dying(RsdDrive *drive, uint32_t die)
             b->owner = RSD_NONE;
         }
         if (b->obsolete) {
-            queue_erase(drive, block, false, NULL, NULL);
+            queue_erase(drive, block, NULL, NULL);
         }
     }
     return true;
@@ -668,7 +702,7 @@ static RsdStatus attach_zone(RsdDrive *drive, uint32_t zone)
         uint32_t block = block_of(drive, die + lane, map[lane]);
 
         if (drive->blocks[block].obsolete) {
-            queue_erase(drive, block, false, NULL, NULL);
+            queue_erase(drive, block, NULL, NULL);
         }
     }
     return RSD_OK;
@@ -873,7 +907,7 @@ static RsdStatus submit_reset(RsdDrive *drive, Cmd *cmd, uint32_t zone)
 
         if (entry_state(map[lane]) == INVALID &&
             drive->blocks[block].obsolete) {
-            queue_erase(drive, block, false, cmd, current_epoch(seg, zone));
+            queue_erase(drive, block, cmd, current_epoch(seg, zone));
         }
     }
     return RSD_OK;
@@ -1035,7 +1069,10 @@ static size_t move_size(const RsdDrive *drive)
     return sizeof(Move) + drive->unit * (RSD_PAGE_SIZE + RSD_OOB_SIZE);
 }
 
-/* Chooses and begins a move on an idle die. False: none is to be made. */
+/*
+ * Chooses and begins a move on a die that has no operation of an earlier one.
+ * False: none is to be made.
+ */
 static bool begin_move(RsdDrive *drive, uint32_t die)
 {
     SegDie *sd = &segments(drive)->dies[die];
@@ -1047,10 +1084,12 @@ static bool begin_move(RsdDrive *drive, uint32_t die)
     for (uint32_t block = base; block < base + zoned(drive)->end; block++) {
         uint64_t rec = drive->media.rec[block];
         const Block *b = &drive->blocks[block];
-        /* a die that is idle has no erase queued */
-        uint64_t wear = (uint64_t)rsd_rec_erases(rec) + b->obsolete;
+        uint64_t wear = (uint64_t)rsd_rec_erases(rec) + b->erases +
+                        b->obsolete;
 
-        if (rsd_rec_flags(rec) & RSD_BLOCK_BAD || is_dying(drive, block)) {
+        /* one that gets no erase any more would have to be waited for */
+        if (rsd_rec_flags(rec) & RSD_BLOCK_BAD || is_dying(drive, block) ||
+            (b->erases && !b->obsolete)) {
             continue;
         }
         if (b->pos != RSD_NONE) {
@@ -1058,7 +1097,8 @@ static bool begin_move(RsdDrive *drive, uint32_t die)
                 dst = block;
                 dst_wear = wear;
             }
-        } else if (rsd_rec_next(rec) == drive->pages && wear < src_wear) {
+        } else if (b->owner != RSD_NONE &&
+                   rsd_rec_next(rec) == drive->pages && wear < src_wear) {
             src = block;
             src_wear = wear;
         }
@@ -1084,37 +1124,44 @@ static bool begin_move(RsdDrive *drive, uint32_t die)
     sd->move->src = src;
     sd->move->dst = dst;
     sd->move->page = 0;
+    sd->move->since = drive->sched.dies[die].programmed;
+    sd->move->busy = 0;
     return true;
 }
 
 /* Queues the next operation of a move. One operation must be reserved. */
-static void continue_move(RsdDrive *drive, uint32_t die)
+static void continue_move(RsdDrive *drive, uint32_t die, bool idle)
 {
     Move *move = segments(drive)->dies[die].move;
+    Turn turn = idle ? IDLE : FIRST;
     Op *op;
 
     if (drive->blocks[move->dst].obsolete) {
         rsd_nand_mark(&drive->media, move->dst,
                       RSD_BLOCK_DIRTY | RSD_BLOCK_WORN);
-        queue_erase(drive, move->dst, true, NULL, NULL);
-        return;
-    }
-    op = rsd_op_new(zoned(drive), move->loaded ? OP_PROGRAM : OP_READ,
-                    RSD_CAUSE_WEAR, move->loaded ? move->dst : move->src);
-    op->page = move->page;
-    op->buf = move->buf;
-    op->stride = 1;
-    op->background = 1;
-    if (move->loaded) {
-        op->count = drive->unit;
+        if (!idle && drive->blocks[move->dst].queued) {
+            turn = LAST;
+        }
+        op = new_erase(drive, move->dst);
     } else {
-        /* a row of the unit */
-        op->count = drive->sched.row;
-        op->buf += (size_t)(op->page % drive->unit) *
-                   (RSD_PAGE_SIZE + RSD_OOB_SIZE);
+        op = rsd_op_new(zoned(drive), move->loaded ? OP_PROGRAM : OP_READ,
+                        RSD_CAUSE_WEAR, move->loaded ? move->dst : move->src);
+        op->page = move->page;
+        op->buf = move->buf;
+        op->stride = 1;
+        if (move->loaded) {
+            op->count = drive->unit;
+            move->busy += idle ? 0 : drive->unit;
+        } else {
+            /* a row of the unit */
+            op->count = drive->sched.row;
+            op->buf += (size_t)(op->page % drive->unit) *
+                       (RSD_PAGE_SIZE + RSD_OOB_SIZE);
+        }
+        move->programming = move->loaded;
     }
-    move->programming = move->loaded;
-    queue_op(drive, op, NULL, NULL);
+    move->op = op;
+    queue_own(drive, op, turn);
 }
 
 /* A read or program of the move is done. */
@@ -1165,15 +1212,43 @@ static bool seg_background(Ns *ns, uint32_t die)
         return false;
     }
     if (!moving(sd) && drive->cfg.idle_erase_ns && sd->pool.obsolete) {
-        queue_erase(drive, rsd_pool_first_obsolete(drive, &sd->pool, die),
-                    true, NULL, NULL);
+        queue_own(drive,
+                  new_erase(drive, rsd_pool_first_obsolete(drive, &sd->pool,
+                                                           die)), IDLE);
         return true;
     }
     if (moving(sd) || (worth_a_look(drive, sd) && begin_move(drive, die))) {
-        continue_move(drive, die);
+        continue_move(drive, die, true);
         return true;
     }
     return false;
+}
+
+/* May a move copy one unit more on a busy die? */
+static bool has_share(const RsdDrive *drive, uint32_t die, const Move *move)
+{
+    uint64_t others = drive->sched.dies[die].programmed - move->since;
+
+    return (move->busy + drive->unit) * 100 <= others * drive->cfg.wl_share;
+}
+
+/* Levels a die that need not be idle. */
+static void level_busy(RsdDrive *drive, uint32_t die)
+{
+    SegDie *sd = &segments(drive)->dies[die];
+
+    if (!drive->cfg.wl_share || drive->failed || (sd->move && sd->move->op) ||
+        !rsd_op_reserve(drive, 1)) {
+        return;
+    }
+    if (!moving(sd) && (sd->pool.len < 2 || !worth_a_look(drive, sd) ||
+                        !begin_move(drive, die))) {
+        return;
+    }
+    if (drive->blocks[sd->move->dst].obsolete ||
+        has_share(drive, die, sd->move)) {
+        continue_move(drive, die, false);
+    }
 }
 
 /* The write buffer has what the operation was to program. */
@@ -1190,8 +1265,11 @@ static void seg_op_buffered(Ns *ns, Op *op)
 static void seg_op_done(Ns *ns, Op *op)
 {
     RsdDrive *drive = ns->drive;
-    SegDie *sd = &segments(drive)->dies[op->die];
+    uint32_t die = op->die;
+    SegDie *sd = &segments(drive)->dies[die];
     Epoch *epoch = op->epoch;
+    bool moves = sd->move && sd->move->op == op;
+    bool busy = moves ? !op->background : op->kind == OP_PROGRAM;
 
     if (op->kind == OP_ERASE) {
         erase_done(drive, op->block);
@@ -1199,12 +1277,18 @@ static void seg_op_done(Ns *ns, Op *op)
     if (op->kind == OP_PROGRAM && op->page + 1 == drive->pages) {
         sd->look = true;        /* wear levelling may move it now */
     }
-    if (op->kind != OP_ERASE && op->background && moving(sd) && !op->failed) {
-        advance_move(drive, op->die);
+    if (moves) {
+        sd->move->op = NULL;
+        if (moving(sd) && op->kind != OP_ERASE && !op->failed) {
+            advance_move(drive, die);
+        }
     }
     rsd_op_finish(drive, op);
     if (epoch) {
         drop_epoch(drive, epoch);
+    }
+    if (busy) {
+        level_busy(drive, die);
     }
 }
 
