@@ -18,6 +18,7 @@ CONVENTIONAL: dict[str, str | int] = {
     "pages": 8,
     "spare_blocks": 4,
     "over_provision": 20,
+    "map_cache": 1024,  # half of the map
 }
 FTLS = ("page", "block", "fast", "dftl")
 ONCS_COMPARE, ONCS_DSM, ONCS_WRITE_ZEROES, ONCS_VERIFY, ONCS_COPY = 0x01, 0x04, 0x08, 0x80, 0x100

@@ -9,7 +9,8 @@ What goes first at one instant is as in reference.py the core's answer.
 
 Not here: the write buffer (units of more than one page), blocks that wear out.
 
-    pages given away     PageDrive._next_page, _take_page
+    pages given away     PageDrive._next_block, _give
+    copies               Frontier.for_copies, PageDrive._room_for_host
     choice of victims    PageDrive._choose, _better
     when to collect      PageDrive._collect
     a victim's pages     PageDrive._advance
@@ -41,6 +42,7 @@ class Page:
     seq: int  # of two pages of an LBA the higher is newer
     tags: Tags
     replaces: "Page | None"  # until it is programmed, that one is needed, too
+    copy: bool = False
     programmed: bool = False
     needed: bool = True
 
@@ -86,13 +88,32 @@ class Worn:
     room: int  # pages; 0 for good when it is full
 
 
-class Frontier:
-    """Gives pages away: those of one block after the other, each of the next of its dies."""
+class Open:
+    """A place for the block that is being filled."""
 
-    def __init__(self, dies: list[int], low: int) -> None:
-        self.dies, self.low = dies, low
+    def __init__(self) -> None:
         self.block: FlashBlock | None = None
+
+    def left(self, slots: int) -> int:
+        """Pages to give away."""
+        return slots - len(self.block.given) if self.block else 0
+
+
+class Frontier:
+    """Gives pages away: those of one block after the other, each of the next of its dies.
+
+    Copies have a block of their own (gc-frontiers=own), or that of the host's pages.
+    """
+
+    def __init__(self, dies: list[int], low: int, *, own: bool) -> None:
+        self.dies, self.low = dies, low
+        self.for_host = Open()
+        self.for_copies = Open() if own else self.for_host
         self.turn = 0  # index in dies
+
+    def open_places(self) -> set[Open]:
+        """One or two."""
+        return {self.for_host, self.for_copies}
 
 
 class PageDrive:
@@ -103,9 +124,9 @@ class PageDrive:
         self.oob = int(cfg["oob"])
         self.slots = int(cfg["pages"])
         self.good_blocks = good_blocks
-        raw = int(cfg["blocks"]) * len(good_blocks) * self.slots
-        self.map_bytes = 4 * raw
-        self.lbas = raw * 100 // (100 + int(cfg["over-provision"])) // GRANULE * GRANULE
+        self.map_bytes = 4 * int(cfg["blocks"]) * len(good_blocks) * self.slots
+        good = sum(good_blocks) * self.slots
+        self.lbas = good * 100 // (100 + int(cfg["over-provision"])) // GRANULE * GRANULE
         self.blocks = [
             [FlashBlock(number, die=die) for number in range(good)]
             for die, good in enumerate(good_blocks)
@@ -130,12 +151,13 @@ class PageDrive:
         self.victims: list[Victim | None] = [None] * len(self.dies)
         self.worn: list[Worn | None] = [None] * len(self.dies)
         count = int(cfg["frontiers"]) or len(self.dies)
+        self.own = cfg["gc-frontiers"] == "own"
         self.frontiers = []
         for first in range(count):
             mine = list(range(first, len(self.dies), count))
             good = sum(self.good_blocks[die] for die in mine)
             low = max(2, -(-good * int(cfg["gc-trigger"]) // 100))
-            self.frontiers.append(Frontier(mine, low))
+            self.frontiers.append(Frontier(mine, low, own=self.own))
         self.turn = 0
         self.line: deque[Command] = deque()  # commands that wait
         self.global_queue: deque[Operation] = deque()
@@ -165,20 +187,32 @@ class PageDrive:
             page.needed = True
         self._power_up()
         for frontier in self.frontiers:
-            begun = [
-                block
-                for die in frontier.dies
-                for block in self.blocks[die]
-                if 0 < len(block.given) < self.slots
-            ]
-            if begun:
-                frontier.block = min(begun, key=lambda block: len(block.given))
-                frontier.block.state = OPEN
+            self._go_on_with_begun(frontier)
         for block in sorted(blocks, key=lambda block: block.stamp):
             if block.state == FULL:
                 self._join(block)
         for die in range(len(self.dies)):
             self._quiet(die)
+
+    def _go_on_with_begun(self, frontier: Frontier) -> None:
+        """Of the partly filled blocks those with most room: one for the host, one for copies.
+
+        A block is one of copies if its first page is one. Without a free block the copies get
+        the one that has more room, whatever it was.
+        """
+        mine = [block for die in frontier.dies for block in self.blocks[die]]
+        begun = [block for block in mine if 0 < len(block.given) < self.slots]
+        host, copies = frontier.for_host, frontier.for_copies
+        for place in frontier.open_places():
+            wanted = (
+                [b for b in begun if b.given[0].copy == (place is copies)] if self.own else begun
+            )
+            place.block = min(wanted, key=lambda block: len(block.given), default=None)
+        if all(block.given for block in mine) and host.left(self.slots) > copies.left(self.slots):
+            host.block, copies.block = copies.block, host.block
+        for place in frontier.open_places():
+            if place.block:
+                place.block.state = OPEN
 
     # -- commands ------------------------------------------------------------------------------
 
@@ -334,12 +368,11 @@ class PageDrive:
         return self.frontiers[die % len(self.frontiers)]
 
     def _space(self, frontier: Frontier) -> int:
-        """Pages that a frontier can give away, without those kept for victims."""
+        """Pages that a frontier can give to copies, without those kept for victims."""
         space = sum(
             self.slots for die in frontier.dies for block in self.blocks[die] if block.state == FREE
         )
-        if frontier.block:
-            space += self.slots - len(frontier.block.given)
+        space += frontier.for_copies.left(self.slots)
         return space - sum(
             victim.owed
             for victim in self.victims
@@ -349,25 +382,32 @@ class PageDrive:
     def _free(self, frontier: Frontier) -> int:
         return sum(b.state == FREE for die in frontier.dies for b in self.blocks[die])
 
+    def _room_for_host(self, frontier: Frontier) -> bool:
+        """Whether it has a page for the host and a block's worth beyond, for copies."""
+        if self.own:
+            begun = frontier.for_host.left(self.slots) > 0
+            return begun or self._space(frontier) >= 2 * self.slots
+        return self._space(frontier) > self.slots
+
     def _next_block(self) -> FlashBlock | None:
-        """The block of the next page for the host: frontiers in turn, who keep a block's worth."""
+        """The block of the next page for the host: frontiers in turn."""
         for _ in self.frontiers:
             frontier = self.frontiers[self.turn]
             self.turn = (self.turn + 1) % len(self.frontiers)
-            if self._space(frontier) > self.slots:
-                return self._give(frontier)
+            if self._room_for_host(frontier):
+                return self._give(frontier, frontier.for_host)
         return None
 
-    def _give(self, frontier: Frontier) -> FlashBlock:
+    def _give(self, frontier: Frontier, place: Open) -> FlashBlock:
         """The block of the frontier's next page."""
-        while frontier.block is None:
+        while place.block is None:
             die = frontier.dies[frontier.turn]
             frontier.turn = (frontier.turn + 1) % len(frontier.dies)
             free = [block for block in self.blocks[die] if block.state == FREE]
             if free:
-                frontier.block = min(free, key=FlashBlock.least_worn)
-                frontier.block.state = OPEN
-        return frontier.block
+                place.block = min(free, key=FlashBlock.least_worn)
+                place.block.state = OPEN
+        return place.block
 
     def _program(
         self,
@@ -379,10 +419,11 @@ class PageDrive:
         cmd: Command | None = None,
     ) -> None:
         """The block's next page becomes that of an LBA."""
-        page = Page(block, len(block.given), lba, seq, tags, self.where.get(lba))
+        page = Page(block, len(block.given), lba, seq, tags, self.where.get(lba), cmd is None)
         block.given.append(page)
-        if len(block.given) == self.slots and self._frontier(block.die).block is block:
-            self._frontier(block.die).block = None
+        for place in self._frontier(block.die).open_places():
+            if len(block.given) == self.slots and place.block is block:
+                place.block = None
         block.stamp = self.seq
         self.where[lba] = page
         op = Operation(PROGRAM, self.dies[block.die], block, cause, command=cmd)
@@ -593,7 +634,8 @@ class PageDrive:
             return
         worn = self.worn[die]
         if victim.cause == "clean":
-            target = self._give(self.frontiers[victim.to])
+            frontier = self.frontiers[victim.to]
+            target = self._give(frontier, frontier.for_copies)
             victim.owed -= 1
         else:
             assert worn
@@ -720,6 +762,7 @@ class PageDrive:
             "queue_wait_max_ns": self.longest_wait,
             "map_bytes": self.map_bytes,
             "capacity_bytes": self.lbas * 4096,
+            "flash_bytes": len(blocks) * self.slots * 4096,
             "page_bytes": 4096,
             "oob_bytes": self.oob,
             "blocks_total": total,

@@ -8,6 +8,7 @@ from script import FOREVER, OPTIONS, Config, Options, open_line
 
 PAGE_OPTIONS: Options = {
     "frontiers": [0, 1, 2, 3],
+    "gc-frontiers": ["own", "shared"],
     "gc-policy": ["greedy", "cost-benefit", "fifo"],
     "gc-unit": ["block", "all"],
     "gc-trigger": [0, 1, 4, 10],
@@ -24,29 +25,52 @@ PAGE_OPTIONS: Options = {
     or name in ("queue", "idle-erase", "cell", "wl-threshold", "cache", "cores", "endurance")
 }
 TIMINGS = [name for name in PAGE_OPTIONS if name.startswith("t-")] + ["idle-erase"]
-VOLATILE = ["queue", "gc-policy", "gc-unit", "wl-threshold", "cache", "suspend", *TIMINGS]
+VOLATILE = [
+    "queue",
+    "gc-frontiers",
+    "gc-policy",
+    "gc-unit",
+    "wl-threshold",
+    "cache",
+    "suspend",
+    *TIMINGS,
+]
 
 
 def page_drive_of(row: Config) -> Config:
-    """A row made a drive of 256 LBAs, or little more, with flash enough."""
+    """A row made a drive of 256 LBAs, or more, with flash enough.
+
+    If so little over-provisioning leaves no such drive of reasonable size, it has more.
+    """
     cfg = dict(row) | {"ftl": "page"}
     dies, pages = int(cfg["channels"]) * int(cfg["ways"]), int(cfg["pages"])
     cfg["frontiers"] = min(int(cfg["frontiers"]), dies)
-    over = 100 + int(cfg["over-provision"])
-    cfg["blocks"] = -(-GRANULE * over // (100 * dies * pages))
-    frontiers = int(cfg["frontiers"]) or dies
-    blocks = int(cfg["blocks"])
-    lbas = dies * blocks * pages * 100 // over // GRANULE * GRANULE
-    spares = 0
-    while True:
-        # of the frontiers with fewest and most dies
-        low = [-(-n * (blocks + spares) * int(cfg["gc-trigger"]) // 100) for n in shares(cfg)]
-        beyond = dies * (blocks + spares) * pages - lbas
-        if beyond > frontiers * pages and sum(n for n in low if n > 2) * pages <= beyond:
-            break
-        spares += 1
-    cfg["spare-blocks"] = spares + int(cfg["spare-blocks"])
-    return cfg
+    more = int(cfg["spare-blocks"])
+    for over in (int(cfg["over-provision"]), 28, 100):
+        cfg["over-provision"] = over
+        cfg["blocks"] = -(-GRANULE * (100 + over) // (100 * dies * pages))
+        for spares in range(more, more + 64):
+            cfg["spare-blocks"] = spares
+            if exported(cfg) and has_flash_enough(cfg):
+                return cfg
+    raise AssertionError(f"no drive: {row}")
+
+
+def exported(cfg: Config) -> int:
+    """LBAs of a drive without bad blocks."""
+    dies = int(cfg["channels"]) * int(cfg["ways"])
+    pages = dies * (int(cfg["blocks"]) + int(cfg["spare-blocks"])) * int(cfg["pages"])
+    return pages * 100 // (100 + int(cfg["over-provision"])) // GRANULE * GRANULE
+
+
+def has_flash_enough(cfg: Config) -> bool:
+    """Beyond what the host sees."""
+    dies, pages = int(cfg["channels"]) * int(cfg["ways"]), int(cfg["pages"])
+    blocks = int(cfg["blocks"]) + int(cfg["spare-blocks"])
+    beyond = dies * blocks * pages - exported(cfg)
+    low = [-(-n * blocks * int(cfg["gc-trigger"]) // 100) for n in shares(cfg)]
+    kept = 2 if cfg["gc-frontiers"] == "own" else 1
+    return beyond > len(low) * kept * pages and sum(n for n in low if n > 2) * pages <= beyond
 
 
 def shares(cfg: Config) -> list[int]:
@@ -62,9 +86,7 @@ class PageWriter:
     def __init__(self, seed: int, row: Config) -> None:
         self.rng = rng = random.Random(seed)
         self.cfg = page_drive_of(row) | {"seed": rng.randrange(1000)}
-        over = 100 + int(self.cfg["over-provision"])
-        raw = int(self.cfg["blocks"]) * int(self.cfg["channels"]) * int(self.cfg["ways"])
-        self.lbas = raw * int(self.cfg["pages"]) * 100 // over // GRANULE * GRANULE
+        self.lbas = exported(self.cfg)
         self.lines = [open_line(self.cfg)]
         self.now, self.tag, self.ident = 0, 1, 0
         self.hot = rng.randrange(1, self.lbas)  # LBAs below are written most
@@ -117,6 +139,8 @@ class PageWriter:
         self.cfg = dict(self.cfg)
         for name in self.rng.sample(VOLATILE, 3):
             self.cfg[name] = self.rng.choice(PAGE_OPTIONS[name])
+        if not has_flash_enough(self.cfg):
+            self.cfg["gc-frontiers"] = "shared"
         self.lines += ["counters", "close", open_line(self.cfg), "counters"]
         self.now = 0
 

@@ -1039,6 +1039,7 @@ class Drive:
             "map_bytes": 4 * int(cfg["blocks"]) * len(self.dies),
             "zones": len(self.zones),
             "capacity_bytes": len(self.zones) * self.capacity * 4096,
+            "flash_bytes": len(blocks) * self.shape.slots * 4096,
             "page_bytes": 4096,
             "oob_bytes": self.oob,
             "blocks_total": total,

@@ -32,7 +32,7 @@ class Setup:
     blocks: int
     spares: int
     pages: int
-    over_provision: int
+    over_blocks: int  # percent of blocks, beyond what the host sees; spares are besides
     log_blocks: int = 5
     planes: int = 1
     page_size: int = 4096
@@ -75,8 +75,14 @@ class Setup:
     @property
     def logical(self) -> int:
         """Logical blocks."""
-        raw = self.channels * self.ways * self.blocks * self.slots
-        return raw * 100 // (100 + self.over_provision) // self.span
+        flash = self.channels * self.ways * (self.blocks + self.spares) * self.slots
+        return flash * 100 // (100 + self.over_provision) // self.span
+
+    @property
+    def over_provision(self) -> int:
+        """The property: spares are counted."""
+        flash = (self.blocks + self.spares) * (100 + self.over_blocks)
+        return -(-flash // self.blocks) - 100
 
     def settings(self) -> str:
         """As the replay program wants them."""

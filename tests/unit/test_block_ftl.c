@@ -8,14 +8,14 @@
 #include "conventional.h"
 #include "internal.h"
 
-/* 2 channels, 2 ways, blocks of 8 pages: 32 logical blocks on 44 */
+/* 2 channels, 2 ways, blocks of 8 pages: 33 logical blocks on 44 */
 static RsdConfig block_config(void)
 {
     RsdConfig cfg = small_config();
 
     cfg.ftl = RSD_FTL_BLOCK;
     cfg.blocks = 10;
-    cfg.over_provision = 20;
+    cfg.over_provision = 33;
     return cfg;
 }
 
@@ -25,7 +25,7 @@ TEST(geometry)
     Bed bed = bed_open(&cfg, NULL);
 
     CHECK(!bed.geo.zoned);
-    CHECK_EQ(bed.geo.lbas, 264);        /* 320 / 1.2, whole blocks of 8 */
+    CHECK_EQ(bed.geo.lbas, 264);        /* 352 / 1.33, whole blocks of 8 */
     CHECK_EQ(bed.geo.max_oob, 64);
     CHECK_EQ(bed.geo.map_bytes, 40 * 4);
     bed_close(&bed);
@@ -67,10 +67,11 @@ TEST(settings_refused)
     open_refused(&cfg, "needs 11 good flash blocks in each way",
                  "over-provision (now 0)");
     cfg.spare_blocks = 1;
+    cfg.over_provision = 10;
     bed_close(&(Bed){ .drive = bed_open(&cfg, NULL).drive });
     cfg.blocks = 1;
-    cfg.over_provision = 500;
-    open_refused(&cfg, "over-provision=500", "maps 8 at a time");
+    cfg.over_provision = 1000;
+    open_refused(&cfg, "over-provision=1000", "maps 8 at a time");
 }
 
 /* Logical block n is in die n mod dies, its pages one after the other. */
@@ -191,7 +192,7 @@ static RsdConfig random_config(uint64_t seed)
     cfg.spare_blocks = 1 + seed % 2;
     cfg.pages = (const uint64_t[]){ 8, 3, 5, 16 }[seed / 2 % 4];
     cfg.queue = seed / 2 % 2 ? RSD_QUEUE_GLOBAL : RSD_QUEUE_WAY;
-    cfg.over_provision = seed % 4 ? 20 : 0;
+    cfg.over_provision = seed % 4 ? 33 : 10 * cfg.spare_blocks;
     cfg.oob = (const uint64_t[]){ 0, 16, 64 }[seed / 3 % 3];
     cfg.wl_threshold = seed % 3;
     return cfg;
@@ -288,7 +289,7 @@ TEST(wearing_out)
         cfg.stripe = seed % 2;
         cfg.wl_threshold = seed % 3 ? 3 : 0;
         /* a die's spares are over first, or what data needs */
-        cfg.over_provision = seed / 2 % 2 ? 20 : 0;
+        cfg.over_provision = seed / 2 % 2 ? 56 : 30;
         cfg.spare_blocks = 3;
         wear_out(&cfg, seed);
     }

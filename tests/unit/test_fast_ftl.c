@@ -9,7 +9,7 @@
 #include "internal.h"
 
 /*
- * 2 channels, 2 ways, blocks of 8 pages: 33 logical blocks on 44, and a log of
+ * 2 channels, 2 ways, blocks of 8 pages: 33 logical blocks on 48, and a log of
  * the sequential block and two random ones
  */
 static RsdConfig fast_config(void)
@@ -19,7 +19,7 @@ static RsdConfig fast_config(void)
     cfg.ftl = RSD_FTL_FAST;
     cfg.blocks = 10;
     cfg.spare_blocks = 2;
-    cfg.over_provision = 20;
+    cfg.over_provision = 45;
     cfg.log_blocks = 10;
     return cfg;
 }
@@ -30,7 +30,7 @@ TEST(geometry)
     Bed bed = bed_open(&cfg, NULL);
 
     CHECK(!bed.geo.zoned);
-    CHECK_EQ(bed.geo.lbas, 264);        /* 320 / 1.2, whole blocks of 8 */
+    CHECK_EQ(bed.geo.lbas, 264);        /* 384 / 1.45, whole blocks of 8 */
     CHECK_EQ(bed.geo.max_oob, 64);
     CHECK_EQ(bed.geo.map_bytes, 40 * 4 + 32 * 4);
     bed_close(&bed);
@@ -55,6 +55,8 @@ TEST(map_sizes_of_the_papers)
 
         rsd_preset_find("risa")->apply(&cfg);
         cfg.ftl = RSD_FTL_FAST;
+        cfg.over_provision = 10;        /* the log, and what merges take */
+        cfg.log_blocks = 5;
         cfg.blocks = rows[i].blocks;
         bed = bed_open(&cfg, NULL);
         CHECK_EQ(counters(&bed).map_bytes, rows[i].map_bytes);
@@ -66,11 +68,11 @@ TEST(settings_refused)
 {
     RsdConfig cfg = fast_config();
 
-    cfg.over_provision = 0;
+    cfg.over_provision = 10;
     cfg.spare_blocks = 1;
     open_refused(&cfg, "needs 12 good flash blocks in each way",
                  "spare-blocks (now 1)");
-    cfg.over_provision = 20;
+    cfg.over_provision = 33;
     cfg.log_blocks = 50;
     open_refused(&cfg, "log-blocks=50 are 15 random log blocks",
                  "room for 3 beside");
@@ -266,7 +268,9 @@ static RsdConfig random_config(uint64_t seed)
         cfg.pages = (const uint64_t[]){ 4, 3, 5, 8 }[seed / 2 % 4];
     }
     cfg.queue = seed / 2 % 2 ? RSD_QUEUE_GLOBAL : RSD_QUEUE_WAY;
-    cfg.over_provision = seed % 4 ? 20 : 10;
+    /* of what is in blocks alone: so many percent */
+    cfg.over_provision = (seed % 4 ? 120 : 110) *
+                         (cfg.blocks + cfg.spare_blocks) / cfg.blocks - 100;
     cfg.log_blocks = seed % 5 ? 10 : 3;
     cfg.oob = (const uint64_t[]){ 0, 16, 64 }[seed / 3 % 3];
     cfg.wl_threshold = seed % 3;

@@ -300,7 +300,7 @@ TEST(foreign_and_damaged_files)
     word = 1;
     poke(path, AT_VERSION, &word, 4);
     refuse(path, &cfg, "version 1");
-    word = 4;
+    word = 5;
     poke(path, AT_VERSION, &word, 4);
     word = 1;
     poke(path, AT_OOB, &word, 8);

@@ -8,7 +8,7 @@
 #include "conventional.h"
 #include "internal.h"
 
-/* 2 channels, 2 ways; 256 LBAs on 320 pages and 32 of spare blocks */
+/* 2 channels, 2 ways; 256 LBAs on 352 pages, 32 of them in spare blocks */
 static RsdConfig page_config(void)
 {
     RsdConfig cfg = small_config();
@@ -66,6 +66,7 @@ TEST(map_sizes_of_the_papers)
 
         rsd_preset_find("risa")->apply(&cfg);
         cfg.ftl = RSD_FTL_PAGE;
+        cfg.over_provision = 10;
         cfg.blocks = rows[i].blocks;
         bed = in_memory(&cfg);
         CHECK_EQ(counters(&bed).map_bytes, rows[i].map_bytes);
@@ -85,12 +86,18 @@ TEST(settings_refused)
     cfg = page_config();
     cfg.blocks = 16;            /* 512 pages */
     cfg.over_provision = 0;
-    cfg.spare_blocks = 1;       /* 32 pages: a block a frontier, and no more */
+    cfg.spare_blocks = 2;       /* 64 pages: 2 blocks a frontier, and no more */
+    open_refused(&cfg, "over-provision=0", "64 pages of good flash");
+    cfg.gc_frontiers = RSD_GC_FRONTIERS_SHARED;
+    bed_close(&(Bed){ .drive = in_memory(&cfg).drive });
+    cfg.spare_blocks = 1;       /* 1 block a frontier, and no more */
     open_refused(&cfg, "over-provision=0", "32 pages of good flash");
     cfg.frontiers = 1;
     bed_close(&(Bed){ .drive = in_memory(&cfg).drive });
+    cfg.gc_frontiers = RSD_GC_FRONTIERS_OWN;
+    bed_close(&(Bed){ .drive = in_memory(&cfg).drive });
     cfg.frontiers = 0;
-    cfg.spare_blocks = 2;
+    cfg.spare_blocks = 3;
     bed_close(&(Bed){ .drive = in_memory(&cfg).drive });
     cfg.gc_trigger = 30;
     open_refused(&cfg, "gc-trigger=30", "24 free blocks");
@@ -194,6 +201,7 @@ TEST(random_commands)
         cfg.gc_unit = seed / 3 % 2;
         cfg.frontiers = (const uint64_t[]){ 0, 1, 3, 4 }[seed / 6 % 4];
         cfg.gc_trigger = seed % 5 ? 1 : 24;
+        cfg.gc_frontiers = seed / 4 % 2;
         cfg.spare_blocks = 1 + seed % 3;
         cfg.queue = seed / 2 % 2 ? RSD_QUEUE_GLOBAL : RSD_QUEUE_WAY;
         cfg.idle_erase_ns = seed % 4 ? 1000000 : 0;
@@ -227,9 +235,10 @@ TEST(no_over_provisioning)
 
     cfg.blocks = 16;
     cfg.over_provision = 0;
-    cfg.spare_blocks = 2;
-    for (uint64_t policy = 0; policy < 3; policy++) {
-        cfg.gc_policy = policy;
+    for (uint64_t i = 0; i < 6; i++) {
+        cfg.gc_policy = i % 3;
+        cfg.gc_frontiers = i / 3;
+        cfg.spare_blocks = 3 - cfg.gc_frontiers;
         w = world_open(&cfg, "drive.rsd", 3);
         CHECK_EQ(w.bed.geo.lbas, 512);
         world_fill(&w);
@@ -267,41 +276,94 @@ TEST(a_die_full_of_cold_pages)
     bed_close(&bed);
 }
 
-/* Greedy by hand: one die, blocks of 8, victims are those with fewest valid */
+/*
+ * Greedy by hand: one die, blocks of 8, victims are those with fewest valid.
+ * Copies go where the host's pages go, or to a block of their own.
+ */
 TEST(greedy_takes_the_emptiest)
 {
-    RsdConfig cfg = page_config();
-    Bed bed;
-    RsdCounters c;
+    for (int own = 0; own < 2; own++) {
+        RsdConfig cfg = page_config();
+        Bed bed;
+        RsdCounters c;
 
-    cfg.channels = cfg.ways = 1;
-    cfg.blocks = 40;            /* 320 pages, 256 LBAs */
-    cfg.spare_blocks = 0;
-    bed = in_memory(&cfg);
-    CHECK_EQ(bed.geo.lbas, 256);
-    /* 32 blocks, then block 0 of the LBAs again, and one of each other */
-    run(&bed, RSD_WRITE, 0, 256, 1);
-    run(&bed, RSD_WRITE, 0, 8, 2);
-    for (uint64_t at = 8; at < 56; at += 8) {
-        run(&bed, RSD_WRITE, at, 7, 2);
+        cfg.channels = cfg.ways = 1;
+        cfg.blocks = 40;            /* 320 pages, 256 LBAs */
+        cfg.spare_blocks = 0;
+        cfg.gc_frontiers = own ? RSD_GC_FRONTIERS_OWN
+                               : RSD_GC_FRONTIERS_SHARED;
+        bed = in_memory(&cfg);
+        CHECK_EQ(bed.geo.lbas, 256);
+        /* 32 blocks, then block 0 of the LBAs again, and one of each other */
+        run(&bed, RSD_WRITE, 0, 256, 1);
+        run(&bed, RSD_WRITE, 0, 8, 2);
+        for (uint64_t at = 8; at < 56; at += 8) {
+            run(&bed, RSD_WRITE, at, 7, 2);
+            bed_drain(&bed);
+        }
+        c = counters(&bed);
+        /*
+         * 256 + 8 + 42 pages are 38 blocks and a bit: when block 39 is begun,
+         * one is free, and the first block, without a valid page, is erased.
+         */
+        CHECK_EQ(c.prog_host, 306);
+        CHECK_EQ(c.erase_clean, 1);
+        CHECK_EQ(c.prog_clean, 0);
+        /*
+         * The rest of this block and the erased one; then one page is copied.
+         * If that begins another block, a second victim makes up for it: the
+         * one that has no valid page any more.
+         */
+        run(&bed, RSD_WRITE, 200, 8, 3);
         bed_drain(&bed);
+        c = counters(&bed);
+        CHECK_EQ(c.erase_clean, 2 + own);
+        CHECK_EQ(c.prog_clean, 1);
+        CHECK_EQ(c.read_clean, 1);
+        bed_close(&bed);
     }
-    c = counters(&bed);
-    /*
-     * 256 + 8 + 42 pages are 38 blocks and a bit: when block 39 is begun, one
-     * is free, and the first block, without a valid page, is erased.
-     */
-    CHECK_EQ(c.prog_host, 306);
-    CHECK_EQ(c.erase_clean, 1);
-    CHECK_EQ(c.prog_clean, 0);
-    /* the rest of this block and the erased one; then one page is copied */
-    run(&bed, RSD_WRITE, 200, 8, 3);
-    bed_drain(&bed);
-    c = counters(&bed);
-    CHECK_EQ(c.erase_clean, 2);
-    CHECK_EQ(c.prog_clean, 1);
-    CHECK_EQ(c.read_clean, 1);
-    bed_close(&bed);
+}
+
+/*
+ * A block is filled either by the host or by copies: with gc-frontiers=own no
+ * block has pages of both, also when the drive was opened in between.
+ */
+TEST(copies_have_blocks_of_their_own)
+{
+    for (int own = 0; own < 2; own++) {
+        RsdConfig cfg = page_config();
+        uint32_t mixed = 0, copied = 0;
+        Rng rng = { 7 };
+        Bed bed;
+
+        cfg.gc_frontiers = own ? RSD_GC_FRONTIERS_OWN
+                               : RSD_GC_FRONTIERS_SHARED;
+        bed = bed_open(&cfg, temp_path("drive.rsd"));
+        run(&bed, RSD_WRITE, 0, 256, 1);
+        for (int i = 0; i < 1500; i++) {
+            run(&bed, RSD_WRITE, rng_below(&rng, 256), 1, i + 2);
+            if (i % 50 == 49) {
+                bed_reopen(&bed);
+            }
+        }
+        for (uint32_t b = 0; b < 44; b++) {
+            uint32_t next = rsd_rec_next(bed.drive->media.rec[b]), copies = 0;
+
+            for (uint32_t page = 0; page < next; page++) {
+                RsdSpare spare;
+
+                memcpy(&spare, rsd_media_oob(&bed.drive->media, b, page) +
+                               RSD_SPARE_OFFSET, sizeof(spare));
+                copies += spare.copy;
+            }
+            copied += copies;
+            mixed += copies && copies < next;
+        }
+        CHECK(copied > 50);
+        CHECK_EQ(mixed > 0, !own);
+        check_counters(&bed);
+        bed_close(&bed);
+    }
 }
 
 /* First in, first out takes the oldest, whatever is in it */
@@ -337,6 +399,7 @@ TEST(cost_benefit_takes_the_older)
     RsdConfig cfg = page_config();
 
     cfg.channels = cfg.ways = 1;
+    cfg.gc_frontiers = RSD_GC_FRONTIERS_SHARED; /* one victim is enough */
     cfg.blocks = 40;
     cfg.spare_blocks = 0;
     for (int greedy = 0; greedy < 2; greedy++) {
@@ -466,8 +529,8 @@ TEST(shared_with_zones)
     RsdCmd *cmd;
 
     cfg.ftl = RSD_FTL_RSD;
-    cfg.blocks = 14;
-    cfg.conv_blocks = 10;
+    cfg.blocks = 15;
+    cfg.conv_blocks = 11;
     bed = bed_open(&cfg, temp_path("drive.rsd"));
     rsd_geometry(bed.drive, 1, &geo);
     CHECK_EQ(geo.lbas, 256);
@@ -511,8 +574,9 @@ TEST(wearing_out)
 
         /* a die's spares are over first, or the flash beyond the host's */
         cfg.blocks = 16;
-        cfg.over_provision = seed % 2 ? 20 : 0;
+        cfg.over_provision = seed % 2 ? 20 : 50;
         cfg.spare_blocks = seed % 2 ? 1 : 8;
+        cfg.gc_frontiers = seed / 3 % 2;
         cfg.frontiers = seed / 2 % 2;
         cfg.gc_unit = seed / 4 % 2;
         cfg.idle_erase_ns = seed % 3 ? 1000000 : 0;
@@ -550,17 +614,19 @@ TEST(a_frontier_without_a_reserve_is_helped)
 {
     for (uint64_t seed = 0; seed < 24; seed++) {
         RsdConfig cfg = page_config();
-        uint64_t good = 0, most_bad = 0;
+        uint64_t good = 0, most_bad = 0, kept;
         Bed bed;
 
         cfg.blocks = 16;
-        cfg.over_provision = 0;
+        cfg.over_provision = 75;
         cfg.spare_blocks = 12;
         cfg.endurance = 12;
         cfg.life_spread = 50;
         cfg.seed = seed;
         cfg.gc_unit = seed % 2;
         cfg.gc_policy = seed / 2 % 3;
+        cfg.gc_frontiers = seed / 6 % 2;
+        kept = cfg.gc_frontiers == RSD_GC_FRONTIERS_OWN ? 2 : 1;
         bed = bed_open(&cfg, NULL);
         CHECK_EQ(bed.geo.lbas, 512);
         write_until_read_only(&bed, seed);
@@ -574,7 +640,7 @@ TEST(a_frontier_without_a_reserve_is_helped)
             good += 28 - bad;
             most_bad = bad > most_bad ? bad : most_bad;
         }
-        if (most_bad <= cfg.spare_blocks && good * 8 > 512 + 4 * 8) {
+        if (most_bad <= cfg.spare_blocks && good * 8 > 512 + 4 * 8 * kept) {
             FAIL("seed %" PRIu64 ": read-only with %" PRIu64 " good blocks",
                  seed, good);
         }

@@ -17,7 +17,7 @@
 /* Pages: block records, trim bits, units of the buffer */
 #define TABLES 3u
 
-/* Two dies; 256 LBAs on 320 pages and 16 of spare blocks */
+/* Two dies; 256 LBAs on 336 pages, 16 of them in spare blocks */
 static RsdConfig kill_config(uint64_t seed)
 {
     RsdConfig cfg = small_config();
@@ -28,6 +28,8 @@ static RsdConfig kill_config(uint64_t seed)
     cfg.over_provision = 20;
     cfg.gc_policy = seed % 3;
     cfg.gc_unit = seed / 3 % 2;
+    cfg.gc_frontiers = seed % 5 < 2 ? RSD_GC_FRONTIERS_OWN
+                                    : RSD_GC_FRONTIERS_SHARED;
     cfg.frontiers = seed / 2 % 2;
     cfg.idle_erase_ns = seed % 4 ? 1000000 : 0;
     cfg.wl_threshold = 1;
@@ -139,7 +141,7 @@ static RsdConfig buffer_config(uint64_t seed)
     cfg.pages = seed % 3 ? 8 : 16;
     cfg.cell = seed % 4 == 1 ? RSD_CELL_MLC : RSD_CELL_SLC;
     cfg.one_shot = seed % 4 == 1;
-    cfg.spare_blocks = 4;
+    cfg.spare_blocks = 5;
     cfg.write_buffer = seed % 2 ? 16384 : 65536;
     cfg.plp = seed / 2 % 3 > 0;
     cfg.ack = cfg.plp ? RSD_ACK_BUFFER : RSD_ACK_PROGRAM;

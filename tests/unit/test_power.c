@@ -561,7 +561,7 @@ static void block_map_points(RsdFtl ftl)
         RsdConfig cfg = conventional(ftl, n);
 
         cfg.stripe = n == 1 ? RSD_STRIPE_ALL : RSD_STRIPE_BLOCK;
-        cfg.over_provision = n == 2 ? 60 : 4;
+        cfg.over_provision = n == 2 ? 60 : 9;
         torn += conventional_points(&cfg, 4 + n);
     }
     CHECK(torn > 20);

@@ -61,8 +61,10 @@ def _rsd(preset: str) -> System:
     return _ours(f"preset {preset}, 64 bytes of page metadata", preset=preset, oob="64")
 
 
-def _ftl(name: str, what: str, **namespace: str) -> System:
-    return _ours(f"preset risa, {what}", preset="risa", ftl=name, over_provision="5", **namespace)
+def _ftl(name: str, what: str, over_provision: str = "5", **namespace: str) -> System:
+    """RISA's drive with an FTL; its over-provisioning is 5% (RISA 4.1), spare blocks included."""
+    options = {"ftl": name, "over_provision": over_provision, **namespace}
+    return _ours(f"preset risa, {what}", preset="risa", **options)
 
 
 SYSTEMS: dict[str, System | None] = {
@@ -71,11 +73,16 @@ SYSTEMS: dict[str, System | None] = {
     "stock-zns": _stock(**{"zoned": "true", "zoned.zone_size": "16M"}),
     "rsd": _rsd("risa"),
     "rsd-redo": _rsd("redo"),
-    # RISA 4.1: greedy, 1% free, one block of every channel and way at a time
-    "page-ftl": _ftl("page", "page-level FTL", gc_unit="all"),
+    # RISA 4.1: greedy, 1% free, one block of every channel and way at a time. The papers do not
+    # say where copies go: as in drives one can buy, to blocks of their own.
+    "page-ftl": _ftl("page", "page-level FTL", gc_unit="all", gc_frontiers="own"),
     "block-ftl": _ftl("block", "block-level FTL"),
-    "fast-ftl": _ftl("fast", "hybrid FTL (FAST)"),
-    "dftl": _ftl("dftl", "page-level FTL with a cached map", gc_unit="all"),
+    # RISA's log of 5%; what merges need comes on top
+    "fast-ftl": _ftl("fast", "hybrid FTL (FAST)", "9", log_blocks="5"),
+    # 5% would be hardly more than what a cached map needs beside the data
+    "dftl": _ftl(
+        "dftl", "page-level FTL with a cached map", "10", gc_unit="all", gc_frontiers="own"
+    ),
     # A small namespace that is overwritten all the time needs more flash than the host sees.
     "rsd-conv": _ours(
         "preset risa, a sixteenth of its flash as a conventional namespace",

@@ -142,6 +142,27 @@ static void json_settings(const RsdConfig *cfg)
 	fputs("\n  },\n", stdout);
 }
 
+static uint64_t capacity(const RsdGeometry *geo)
+{
+	return geo->zoned ? geo->num_zones * geo->zone_capacity : geo->lbas;
+}
+
+/* Good flash, spares included, beyond what the host sees: percent of that */
+static double over_provision(const struct sim *sim)
+{
+	double flash = rsd_flash_pages(sim->drive, sim->ns);
+
+	return (flash / capacity(&sim->geo) - 1) * 100;
+}
+
+static void json_drive(const struct sim *sim)
+{
+	printf("  \"drive\": {\"capacity_bytes\": %" PRIu64 ", \"flash_bytes\": %" PRIu64 ", \"over_provision_percent\": %.4f},\n",
+	       capacity(&sim->geo) * LBA_BYTES,
+	       rsd_flash_pages(sim->drive, sim->ns) * LBA_BYTES,
+	       over_provision(sim));
+}
+
 static void json_work(const struct options *o)
 {
 	static const char *const patterns[] = {
@@ -286,6 +307,7 @@ static void print_json(const struct report *r, const struct figures *f)
 {
 	printf("{\n  \"rsdsim version\": %d,\n", REPORT_VERSION);
 	json_settings(rsd_config(r->sim->drive));
+	json_drive(r->sim);
 	json_work(r->options);
 	json_precondition(r);
 	fputs("  \"results\": {\n", stdout);
@@ -344,6 +366,8 @@ static void table_drive(const struct report *r, const struct figures *f)
 	printf("  %-20s %.2f GiB, map %" PRIu64 " bytes\n", "namespace",
 	       (double)r->sim->geo.lbas * LBA_BYTES / (1 << 30),
 	       r->sim->geo.map_bytes);
+	printf("  %-20s %.2f%% of it beyond what the host sees, spares included\n",
+	       "over-provisioning", over_provision(r->sim));
 	if (r->precondition->kind != PRECONDITION_NONE)
 		table_precondition(r->precondition);
 	if (never_written(r))

@@ -872,8 +872,7 @@ bool rsd_map_geometry(Ns *ns, const BlockPolicy *policy,
     uint32_t extra = policy->extra;
     const RsdConfig *cfg = &ns->drive->cfg;
     const char *name = rsd_ftl_names[cfg->ftl];
-    uint64_t raw = (uint64_t)ns->drive->dies * ns->visible * ns->drive->pages;
-    uint64_t user = raw * 100 / (100 + cfg->over_provision);
+    uint64_t user = rsd_exported_pages(ns);
     uint64_t span = rsd_map_span(ns);
 
     ns->geo.zoned = false;

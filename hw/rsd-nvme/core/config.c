@@ -16,6 +16,7 @@ const char *const rsd_ftl_names[] = {
 const char *const rsd_gc_policy_names[] = {
     "greedy", "cost-benefit", "fifo", NULL
 };
+const char *const rsd_gc_frontiers_names[] = { "own", "shared", NULL };
 const char *const rsd_gc_unit_names[] = { "block", "all", NULL };
 const char *const rsd_ack_names[] = { "program", "buffer", NULL };
 const char *const rsd_stripe_names[] = { "block", "all", NULL };
@@ -122,7 +123,7 @@ static void preset_980pro(RsdConfig *cfg)
     cfg->cell = RSD_CELL_TLC;
     cfg->one_shot = RSD_ON;
     cfg->pages = 768;
-    cfg->blocks = 1333;
+    cfg->blocks = 1317;
     cfg->spare_blocks = 16;
     cfg->over_provision = 7;
     cfg->t_cmd_ns = 300;
@@ -151,7 +152,7 @@ static void preset_tlc_2024(RsdConfig *cfg)
     cfg->cell = RSD_CELL_TLC;
     cfg->one_shot = RSD_ON;
     cfg->pages = 2784;
-    cfg->blocks = 690;
+    cfg->blocks = 674;
     cfg->spare_blocks = 16;
     cfg->t_cmd_ns = 200;
     cfg->t_xfer_ns = 1707;

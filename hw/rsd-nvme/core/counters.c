@@ -31,6 +31,20 @@ static uint64_t *kind_of(RsdCounters *c, uint64_t rec, const Block *block)
                                             : &c->blocks_erased;
 }
 
+uint64_t rsd_flash_pages(const RsdDrive *drive, uint32_t ns)
+{
+    uint64_t good = 0;
+
+    for (uint32_t d = 0; d < drive->dies; d++) {
+        const uint64_t *rec = drive->media.rec + (size_t)d * drive->die_blocks;
+
+        for (uint32_t b = drive->ns[ns].first; b < drive->ns[ns].end; b++) {
+            good += !(rsd_rec_flags(rec[b]) & RSD_BLOCK_BAD);
+        }
+    }
+    return good * drive->pages;
+}
+
 void rsd_counters(const RsdDrive *drive, RsdCounters *c)
 {
     const RsdConfig *cfg = &drive->cfg;
@@ -44,6 +58,7 @@ void rsd_counters(const RsdDrive *drive, RsdCounters *c)
         c->zones += geo->num_zones;
         c->capacity_bytes += (geo->zoned ? geo->num_zones * geo->zone_capacity
                                          : geo->lbas) * RSD_PAGE_SIZE;
+        c->flash_bytes += rsd_flash_pages(drive, i) * RSD_PAGE_SIZE;
     }
     c->ram_bytes = drive->ram_bytes + drive->media.table_bytes;
     if (drive->ns[0].geo.zoned) {

@@ -315,7 +315,8 @@ typedef struct RsdSpare {
     uint32_t kind;              /* the personality's: 0 = a page of the host */
     uint64_t lpn;               /* logical page (LBA), or what kind says */
     uint64_t seq;               /* of two pages of an lpn the higher is newer */
-    uint8_t reserved[40];
+    uint32_t copy;              /* 1: made by collection, or levelling */
+    uint8_t reserved[36];
 } RsdSpare;
 
 #define RSD_SPARE_MAGIC UINT32_C(0x45524153)
@@ -324,6 +325,7 @@ _Static_assert(offsetof(RsdSpare, magic) == 0, "magic");
 _Static_assert(offsetof(RsdSpare, kind) == 4, "kind");
 _Static_assert(offsetof(RsdSpare, lpn) == 8, "lpn");
 _Static_assert(offsetof(RsdSpare, seq) == 16, "seq");
+_Static_assert(offsetof(RsdSpare, copy) == 24, "copy");
 _Static_assert(RSD_SPARE_OFFSET + sizeof(RsdSpare) == RSD_OOB_SIZE,
                "the drive's part of the OOB is at its end");
 
@@ -686,6 +688,11 @@ typedef struct Ns {
     uint32_t first, end;
     uint32_t visible;           /* blocks of a die that are not spares */
 } Ns;
+
+/* Blocks of the namespace in a die that the factory does not know to be bad */
+uint32_t rsd_nand_good_when_new(const Ns *ns, uint32_t die);
+/* Logical pages that over-provision leaves the host of a conventional one */
+uint64_t rsd_exported_pages(const Ns *ns);
 
 /*
  * A personality: what the drive does with the array. A new one is a file with

@@ -20,6 +20,9 @@
  *   trim      The same: entries in the cache change; map pages that have others
  *             are updated, each once, and nobody waits for it.
  *
+ * A cache that has room for the whole map has it all from the start, and the
+ * drive is that of ftl=page: there is no map in flash.
+ *
  * Commands wait side by side; a read of a map page serves all that wait for it.
  * Map pages take turns over the frontiers, a block of each being filled with
  * them. Their blocks are victims like others, chosen by the same rule. All
@@ -121,6 +124,12 @@ uint64_t rsd_map_pages_of(const Ns *ns)
 {
     return ns->personality == &rsd_dftl_personality
            ? rsd_div_round_up(ns->geo.lbas, ENTRIES) : 0;
+}
+
+bool rsd_map_is_cached(const Ns *ns)
+{
+    return ns->personality == &rsd_dftl_personality &&
+           ns->drive->cfg.map_cache / ENTRY_BYTES < ns->geo.lbas;
 }
 
 /*
@@ -270,8 +279,8 @@ static bool open_map_block(PageFtl *ftl, Frontier *f, uint64_t keep)
     }
     f->space -= ftl->drive->pages;
     ftl->blocks[block].map = true;
-    f->map_block = block;
-    f->map_page = 0;
+    f->map.block = block;
+    f->map.page = 0;
     return true;
 }
 
@@ -295,12 +304,12 @@ static uint32_t take_map_page(PageFtl *ftl, bool for_victim)
         if (f->space - f->owed < keep) {
             continue;
         }
-        if ((f->map_block != RSD_NONE && f->map_page < pages) ||
+        if ((f->map.block != RSD_NONE && f->map.page < pages) ||
             open_map_block(ftl, f, keep)) {
-            if ((f->map_page + 1) % ftl->drive->unit) {
+            if ((f->map.page + 1) % ftl->drive->unit) {
                 c->turn = turn; /* until a unit is full */
             }
-            return page_number(ftl, f->map_block, f->map_page++);
+            return page_number(ftl, f->map.block, f->map.page++);
         }
     }
     return RSD_NONE;

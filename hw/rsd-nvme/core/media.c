@@ -51,7 +51,7 @@
 #include "power.h"
 
 #define MAGIC "RSDMEDIA"
-#define VERSION 4u
+#define VERSION 5u
 #define ALIGN 4096u
 
 #define SLOT_BYTES (RSD_PAGE_SIZE + RSD_OOB_SIZE)
@@ -229,9 +229,11 @@ static void make_header(const RsdConfig *cfg, RsdMediaHeader *h)
     h->map_off = after(h->rec_off, all_blocks * sizeof(uint64_t));
     h->trim_off = after(h->map_off, dies * (cfg->blocks - conv_blocks) *
                                     sizeof(uint32_t));
-    /* a namespace has fewer LBAs than pages: see over-provision */
+    /* a conventional namespace has no more LBAs than pages, spares included */
     h->zone_off = after(h->trim_off,
-                        rsd_div_round_up(dies * conv_blocks *
+                        rsd_div_round_up(dies * (zoned ? conv_blocks
+                                                       : cfg->blocks +
+                                                         cfg->spare_blocks) *
                                          rsd_block_slots(cfg), 64) *
                         sizeof(uint64_t));
     h->ext_off = after(h->zone_off, zones * sizeof(RsdMediaZone));

@@ -287,6 +287,34 @@ uint64_t rsd_nand_life(const RsdConfig *cfg, uint64_t block)
     return life ? life : 1;
 }
 
+/* Does the factory know it to be bad? */
+static bool is_bad_when_new(const RsdConfig *cfg, uint64_t block)
+{
+    return rsd_random(cfg->seed, block) % 1000000 < cfg->bad_ppm;
+}
+
+uint32_t rsd_nand_good_when_new(const Ns *ns, uint32_t die)
+{
+    uint64_t first = (uint64_t)die * ns->drive->die_blocks;
+    uint32_t good = 0;
+
+    for (uint32_t b = ns->first; b < ns->end; b++) {
+        good += !is_bad_when_new(&ns->drive->cfg, first + b);
+    }
+    return good;
+}
+
+uint64_t rsd_exported_pages(const Ns *ns)
+{
+    const RsdDrive *drive = ns->drive;
+    uint64_t good = 0;
+
+    for (uint32_t die = 0; die < drive->dies; die++) {
+        good += rsd_nand_good_when_new(ns, die);
+    }
+    return good * drive->pages * 100 / (100 + drive->cfg.over_provision);
+}
+
 bool rsd_nand_place_bad(const RsdConfig *cfg, uint64_t *rec,
                         char err[RSD_ERR_LEN])
 {
@@ -305,7 +333,7 @@ bool rsd_nand_place_bad(const RsdConfig *cfg, uint64_t *rec,
         for (uint32_t b = 0; b < die_blocks; b++) {
             uint64_t i = (uint64_t)d * die_blocks + b;
 
-            if (rsd_random(cfg->seed, i) % 1000000 < cfg->bad_ppm) {
+            if (is_bad_when_new(cfg, i)) {
                 rec[i] = rsd_rec(0, 0, RSD_BLOCK_BAD);
                 good -= b < zoned + cfg->spare_blocks;
             }

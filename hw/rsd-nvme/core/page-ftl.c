@@ -15,7 +15,11 @@
  *
  * Collection. When a frontier has fewer free blocks than gc-trigger says, a
  * victim is chosen among its full blocks and what is valid in it is copied to
- * the frontier, where the host's pages go, too:
+ * the frontier. There copies fill a block of their own (gc-frontiers=own): what
+ * has outlived a block is colder than what the host writes, and the two kept
+ * apart cost fewer copies the more the host's writes are skewed (Van Houdt, "On
+ * the necessity of hot and cold data identification", 2014). With
+ * gc-frontiers=shared they go to the block that the host's pages go to.
  *
  *   greedy        the block with the fewest valid pages
  *   cost-benefit  the highest age * (1 - u) / 2u, u being the part that is
@@ -28,19 +32,24 @@
  * looks at no more than one block a list. With gc-unit=all one block of every
  * die is collected at a time (RISA 4.1), with gc-unit=block one a frontier.
  *
- * Room. A frontier gives the host a page only if a whole block's worth of free
- * pages remains. So a victim's copies always have a place, and a victim is
- * found as long as one page of its full blocks is invalid. The host sees fewer
- * pages than all frontiers have beyond that block, hence one of them is never
- * stuck. A frontier of which that very block dies gives its victims' pages to
- * another one until it has a block again.
+ * Room. With gc-frontiers=own a frontier begins a block for the host only if a
+ * block's worth of pages remains for copies, free ones and those left of the
+ * block that copies fill; with shared it gives the host a page only if so many
+ * remain. So a victim's copies always have a place, and a victim is found as
+ * long as one page of its full blocks is invalid. That leaves useless at most a
+ * free block, and with own the block that copies fill, which may have nothing
+ * valid and yet not be full. The host sees fewer pages than all frontiers have
+ * beyond these, hence one of them is never stuck. A frontier of which the free
+ * block dies gives its victims' pages to another one until it has a block
+ * again.
  *
  * Units. If a program takes several pages, the write buffer (buffer.c) makes
  * units of what a frontier gives away: it gives a unit's worth of pages before
  * it is the next one's turn. Of each block and of each frontier's reserve, a
  * unit's worth is not counted on, for filler: units are filled up for a flush,
- * at the end of levelling, and when all else waits for what is in them.
- * map-cache.c says how map pages go through the buffer.
+ * at the end of a victim that the host's pages do not follow, and when all else
+ * waits for what is in them. map-cache.c says how map pages go through the
+ * buffer.
  *
  * Levelling. If erase counts within a die differ by more than wl-threshold, an
  * idle die copies what is valid in its least worn full block to its most worn
@@ -50,9 +59,12 @@
  * with ack=buffer, taken by the write buffer (which survives with plp=on). Once
  * it is programmed, the OOB names it and its sequence number, and of all pages
  * that name a logical page the one of the highest number is the content. A copy
- * keeps the number. Hence an old page must not be erased before the new one is
- * programmed: a page counts as valid until then (p2l of a page in flight is
- * the page that it replaces), and a block is erased when it has no valid page.
+ * keeps the number, and says that it is one. Hence an old page must not be
+ * erased before the new one is programmed: a page counts as valid until then
+ * (p2l of a page in flight is the page that it replaces), and a block is erased
+ * when it has no valid page. Of the blocks that were being filled, the host and
+ * the copies each go on with the one that has the most room, told apart by
+ * their first page; but the copies with the best of all if no block is free.
  *
  * Trim sets the page's bit in the file, which says that there is no content
  * whatever pages there are, and a program of that logical page clears it. So
@@ -103,9 +115,9 @@ static uint32_t num_frontiers(const RsdDrive *drive)
     return drive->cfg.frontiers ? drive->cfg.frontiers : drive->dies;
 }
 
-static bool has_cache(const Ns *ns)
+static bool copies_are_apart(const Ns *ns)
 {
-    return ns->personality == &rsd_dftl_personality;
+    return ns->drive->cfg.gc_frontiers == RSD_GC_FRONTIERS_OWN;
 }
 
 /*
@@ -114,13 +126,17 @@ static bool has_cache(const Ns *ns)
  */
 static uint32_t reserved_blocks(const Ns *ns)
 {
-    return has_cache(ns) ? 3 : 1;
+    return rsd_map_is_cached(ns) ? 3 : 1;
 }
 
-/* The same, and what is partly filled with map pages, or obsolete ones */
+/*
+ * The same, what copies fill, and what is partly filled with map pages, or
+ * obsolete ones
+ */
 static uint32_t kept_blocks(const Ns *ns)
 {
-    return has_cache(ns) ? 5 : 1;
+    return reserved_blocks(ns) + copies_are_apart(ns) +
+           (rsd_map_is_cached(ns) ? 2 : 0);
 }
 
 /* Pages of a block that filler may take */
@@ -132,7 +148,7 @@ static uint32_t filler(const RsdDrive *drive)
 /* The same of a frontier's reserve, and of what has map pages */
 static uint32_t reserve_filler(const Ns *ns)
 {
-    return (has_cache(ns) ? 2 : 1) * filler(ns->drive);
+    return (rsd_map_is_cached(ns) ? 2 : 1) * filler(ns->drive);
 }
 
 /* Pages of a frontier that the host does not get */
@@ -143,11 +159,14 @@ static uint32_t reserved_pages(const Ns *ns)
 
 /*
  * A frontier that has no page for the host has fewer free blocks than that:
- * filler alone may be a block's worth.
+ * see has_room(). Filler alone may be a block's worth.
  */
 static uint32_t least_low(const Ns *ns)
 {
-    return reserved_pages(ns) / ns->drive->pages + 1;
+    uint32_t pages = ns->drive->pages, reserved = reserved_pages(ns);
+
+    return (copies_are_apart(ns) ? rsd_div_round_up(reserved, pages)
+                                 : reserved / pages) + 1;
 }
 
 /* A frontier of so many good blocks collects when fewer are free. */
@@ -166,7 +185,7 @@ static uint64_t needed_pages(const Ns *ns)
 
     return num_frontiers(drive) * ((uint64_t)kept_blocks(ns) * drive->pages +
                                    reserve_filler(ns)) +
-           rsd_map_pages_of(ns);
+           (rsd_map_is_cached(ns) ? rsd_map_pages_of(ns) : 0);
 }
 
 /* Blocks may have died: is the rest enough to go on? */
@@ -302,20 +321,35 @@ uint32_t rsd_page_take_block(PageFtl *ftl, Frontier *f)
     return block;
 }
 
-/* The frontier's next page, or RSD_NONE: ftl->refusal says why not. */
-static uint32_t take_page(PageFtl *ftl, Frontier *f)
+/* What a frontier's copies fill */
+static OpenBlock *for_copies(PageFtl *ftl, Frontier *f)
 {
-    if (f->block == RSD_NONE || f->page == ftl->drive->pages) {
+    return ftl->own ? &f->copies : &f->host;
+}
+
+/* Pages left of a block that is being filled */
+static uint32_t pages_left(const PageFtl *ftl, const OpenBlock *open)
+{
+    return open->block == RSD_NONE ? 0 : ftl->drive->pages - open->page;
+}
+
+/* The frontier's next page, or RSD_NONE: ftl->refusal says why not. */
+static uint32_t take_page(PageFtl *ftl, Frontier *f, OpenBlock *open)
+{
+    bool copies = open == for_copies(ftl, f);
+
+    if (!pages_left(ftl, open)) {
         uint32_t block = rsd_page_take_block(ftl, f);
 
         if (block == RSD_NONE) {
             return RSD_NONE;
         }
-        f->block = block;
-        f->page = 0;
+        f->space -= copies ? 0 : ftl->drive->pages;
+        open->block = block;
+        open->page = 0;
     }
-    f->space--;
-    return page_number(ftl, f->block, f->page++);
+    f->space -= copies;
+    return page_number(ftl, open->block, open->page++);
 }
 
 /* The logical page is in that flash page from now on. */
@@ -337,6 +371,10 @@ static void map_page(PageFtl *ftl, uint32_t lpn, uint32_t number)
 /* Does a frontier have a page for the host? */
 static bool has_room(const PageFtl *ftl, const Frontier *f)
 {
+    if (ftl->own) {
+        return pages_left(ftl, &f->host) ||
+               f->space - f->owed >= ftl->reserve + ftl->drive->pages;
+    }
     return f->space - f->owed > ftl->reserve;
 }
 
@@ -364,6 +402,12 @@ static Frontier *taker(PageFtl *ftl, uint32_t block)
     return best;
 }
 
+/* Pages that a victim's copies will take, with what fills up their last unit */
+static uint32_t owed(const PageFtl *ftl, const PageBlock *pb)
+{
+    return pb->valid + (ftl->own && pb->valid ? ftl->drive->unit - 1 : 0);
+}
+
 static void begin_victim(PageFtl *ftl, uint32_t block, RsdCause cause,
                          bool idle)
 {
@@ -380,7 +424,7 @@ static void begin_victim(PageFtl *ftl, uint32_t block, RsdCause cause,
         .block = block,
         .end = rsd_rec_next(ftl->drive->media.rec[block]),
         .to = to - ftl->frontiers,
-        .owed = cause == RSD_CAUSE_CLEAN && !pb->map ? pb->valid : 0,
+        .owed = cause == RSD_CAUSE_CLEAN && !pb->map ? owed(ftl, pb) : 0,
         .moved = moved,
         .cause = pb->map ? RSD_CAUSE_MAP : cause,
         .idle = idle,
@@ -411,6 +455,7 @@ static bool is_current(const PageFtl *ftl, uint32_t number)
 #define AHEAD 4u
 
 static bool fill_unit(PageFtl *ftl, uint32_t block, uint32_t *page);
+static bool fill_open(PageFtl *ftl, Frontier *f, OpenBlock *open);
 static void fill_map_units(PageFtl *ftl);
 
 /*
@@ -423,6 +468,10 @@ static void end_copying(PageFtl *ftl, PageDie *pd)
         fill_unit(ftl, pd->worn, &pd->worn_page);
     } else if (pd->victim.cause == RSD_CAUSE_MAP) {
         fill_map_units(ftl);
+    } else if (ftl->own) {
+        Frontier *f = &ftl->frontiers[pd->victim.to];
+
+        fill_open(ftl, f, &f->copies);
     }
 }
 
@@ -638,8 +687,7 @@ static void collect(PageFtl *ftl, Frontier *f)
         return;
     }
     if (ftl->drive->cfg.gc_unit == RSD_GC_UNIT_ALL) {
-        if (f->free <= ftl->reserve / ftl->drive->pages ||
-            ftl->free < ftl->low) {
+        if (f->free < least_low(ftl->ns) || ftl->free < ftl->low) {
             collect_all(ftl);
         }
         return;
@@ -701,7 +749,7 @@ static bool program_copy(PageFtl *ftl, Victim *v, uint32_t page, uint8_t *buf)
     if (v->cause == RSD_CAUSE_WEAR) {
         number = page_number(ftl, pd->worn, pd->worn_page++);
     } else {
-        number = take_page(ftl, f);
+        number = take_page(ftl, f, for_copies(ftl, f));
         if (number == RSD_NONE) {
             return false;
         }
@@ -712,6 +760,9 @@ static bool program_copy(PageFtl *ftl, Victim *v, uint32_t page, uint8_t *buf)
     map_page(ftl, lpn, number);
     if (ftl->cache) {
         rsd_cache_moved(ftl, v, lpn);
+    }
+    if (buf && rsd_buf_spare(buf)->magic == RSD_SPARE_MAGIC) {
+        rsd_buf_spare(buf)->copy = 1;   /* a torn page has no OOB */
     }
     ftl->in_flight++;
     rsd_queue_copy_write(ftl->ns, v->cause, number / pages, number % pages,
@@ -738,19 +789,19 @@ static bool fill_unit(PageFtl *ftl, uint32_t block, uint32_t *page)
     return true;
 }
 
-static bool fill_frontier(PageFtl *ftl, Frontier *f)
+/* The same of what a frontier fills */
+static bool fill_open(PageFtl *ftl, Frontier *f, OpenBlock *open)
 {
-    uint32_t before = f->page;
-    bool filled;
+    uint32_t unit = ftl->drive->unit, n = pages_left(ftl, open) % unit;
+    uint32_t less = open == for_copies(ftl, f) ? n : 0;
 
     /* the buffer may answer at once, and needs to find the right space */
-    f->space -= f->block == RSD_NONE || before % ftl->drive->unit == 0
-                ? 0 : ftl->drive->unit - before % ftl->drive->unit;
-    filled = fill_unit(ftl, f->block, &f->page);
-    if (!filled && f->block != RSD_NONE && before % ftl->drive->unit) {
-        f->space += ftl->drive->unit - before % ftl->drive->unit;
+    f->space -= less;
+    if (fill_unit(ftl, open->block, &open->page)) {
+        return true;
     }
-    return filled;
+    f->space += less;
+    return false;
 }
 
 static void page_pad(Ns *ns, uint32_t block)
@@ -759,8 +810,8 @@ static void page_pad(Ns *ns, uint32_t block)
     PageDie *pd = &ftl->dies[die_of(ftl, block)];
     Frontier *f = frontier_of(ftl, die_of(ftl, block));
 
-    if (f->block == block) {
-        fill_frontier(ftl, f);
+    if (f->host.block == block) {
+        fill_open(ftl, f, &f->host);
     } else if (pd->worn == block) {
         fill_unit(ftl, block, &pd->worn_page);
     }
@@ -771,7 +822,7 @@ static void fill_map_units(PageFtl *ftl)
     for (uint32_t i = 0; i < ftl->num_frontiers; i++) {
         Frontier *f = &ftl->frontiers[i];
 
-        fill_unit(ftl, f->map_block, &f->map_page);
+        fill_unit(ftl, f->map.block, &f->map.page);
     }
 }
 
@@ -779,7 +830,10 @@ static void fill_map_units(PageFtl *ftl)
 static void fill_all(PageFtl *ftl)
 {
     for (uint32_t i = 0; i < ftl->num_frontiers; i++) {
-        fill_frontier(ftl, &ftl->frontiers[i]);
+        Frontier *f = &ftl->frontiers[i];
+
+        fill_open(ftl, f, &f->host);
+        fill_open(ftl, f, &f->copies);
     }
     fill_map_units(ftl);
     for (uint32_t die = 0; die < ftl->drive->dies; die++) {
@@ -1299,9 +1353,10 @@ static uint32_t next_page(PageFtl *ftl)
     ftl->refusal = RSD_E_NOBLOCK;
     for (uint32_t i = 0; i < ftl->num_frontiers; i++) {
         Frontier *f = &ftl->frontiers[ftl->turn];
-        uint32_t number = has_room(ftl, f) ? take_page(ftl, f) : RSD_NONE;
+        uint32_t number = has_room(ftl, f) ? take_page(ftl, f, &f->host)
+                                           : RSD_NONE;
 
-        if (number != RSD_NONE && f->page % ftl->drive->unit) {
+        if (number != RSD_NONE && f->host.page % ftl->drive->unit) {
             return number;      /* its turn until a unit is full */
         }
         if (++ftl->turn == ftl->num_frontiers) {
@@ -1441,6 +1496,10 @@ static RsdStatus page_submit(Ns *ns, Cmd *cmd)
         return RSD_E_RANGE;
     }
     cmd->progress = 0;
+    if (rsd_map_pages_of(ns) && !ftl->cache &&
+        (cmd->pub.op == RSD_READ || cmd->pub.op == RSD_WRITE)) {
+        ns->drive->count->map_hits += cmd->pub.nlb;
+    }
     ftl->stuck = RSD_OK;        /* the host may have more space now */
     if (!must_wait(ftl, cmd)) {
         bool done, waits;
@@ -1610,21 +1669,15 @@ static bool page_background(Ns *ns, uint32_t die)
 /* Blocks of a frontier's dies, without those that were bad when new */
 static uint64_t good_blocks(const Ns *ns, uint32_t first_die, uint32_t step)
 {
-    const RsdDrive *drive = ns->drive;
     uint64_t good = 0;
 
-    for (uint32_t die = first_die; die < drive->dies; die += step) {
-        for (uint32_t b = ns->first; b < ns->end; b++) {
-            uint64_t i = (uint64_t)die * drive->die_blocks + b;
-
-            good += rsd_random(drive->cfg.seed, i) % 1000000 >=
-                    drive->cfg.bad_ppm;
-        }
+    for (uint32_t die = first_die; die < ns->drive->dies; die += step) {
+        good += rsd_nand_good_when_new(ns, die);
     }
     return good;
 }
 
-static bool check_geometry(Ns *ns, uint64_t raw, char err[RSD_ERR_LEN])
+static bool check_geometry(Ns *ns, char err[RSD_ERR_LEN])
 {
     const RsdDrive *drive = ns->drive;
     const RsdConfig *cfg = &drive->cfg;
@@ -1655,22 +1708,21 @@ static bool check_geometry(Ns *ns, uint64_t raw, char err[RSD_ERR_LEN])
         rsd_set_error(err, "over-provision=%llu leaves %llu pages of %llu, "
                       "less than 1 MiB: choose more blocks, or less "
                       "over-provision", (ull)cfg->over_provision,
-                      (ull)(raw * 100 / (100 + cfg->over_provision)),
-                      (ull)raw);
+                      (ull)rsd_exported_pages(ns),
+                      (ull)(good_blocks(ns, 0, 1) * drive->pages));
         return false;
     }
     need = needed_pages(ns);
     if (flash <= ns->geo.lbas + need) {
-        rsd_set_error(err, "over-provision=%llu and spare-blocks=%llu leave "
-                      "%lld pages of good flash beyond the %llu that the host "
-                      "sees, and more than %llu are needed (%u blocks of %u "
-                      "pages for each of %u frontiers, %llu pages of the "
-                      "map): raise over-provision or spare-blocks, or choose "
-                      "fewer frontiers",
-                      (ull)cfg->over_provision, (ull)cfg->spare_blocks,
+        rsd_set_error(err, "over-provision=%llu leaves %lld pages of good "
+                      "flash beyond the %llu that the host sees, and more than "
+                      "%llu are needed (%u blocks of %u pages for each of %u "
+                      "frontiers, %llu pages of the map): raise "
+                      "over-provision, or choose fewer frontiers",
+                      (ull)cfg->over_provision,
                       (long long)(flash - ns->geo.lbas), (ull)ns->geo.lbas,
                       (ull)need, kept_blocks(ns), drive->pages, n,
-                      (ull)rsd_map_pages_of(ns));
+                      rsd_map_is_cached(ns) ? (ull)rsd_map_pages_of(ns) : 0);
         return false;
     }
     if (low * drive->pages > flash - ns->geo.lbas) {
@@ -1687,18 +1739,16 @@ static bool check_geometry(Ns *ns, uint64_t raw, char err[RSD_ERR_LEN])
 static bool page_geometry(Ns *ns, char err[RSD_ERR_LEN])
 {
     const RsdDrive *drive = ns->drive;
-    uint64_t raw = (uint64_t)drive->dies * ns->visible * drive->pages;
-    uint64_t user = raw * 100 / (100 + drive->cfg.over_provision);
 
-    ns->geo.lbas = user / GRANULE * GRANULE;
+    ns->geo.lbas = rsd_exported_pages(ns) / GRANULE * GRANULE;
     ns->geo.max_oob = RSD_SPARE_OFFSET;
     /* 4 bytes a page of the capacity (RISA table 2, REDO table 2) */
-    ns->geo.map_bytes = raw * sizeof(uint32_t);
-    if (has_cache(ns)) {
+    ns->geo.map_bytes = UINT64_C(4) * drive->dies * ns->visible * drive->pages;
+    if (rsd_map_is_cached(ns)) {
         ns->geo.map_bytes = drive->cfg.map_cache +
                             rsd_map_pages_of(ns) * sizeof(uint32_t);
     }
-    return check_geometry(ns, raw, err);
+    return check_geometry(ns, err);
 }
 
 /* Drive-wide numbers of the namespace's blocks, in order */
@@ -1811,8 +1861,11 @@ static void recover_pages(PageFtl *ftl, uint32_t block)
             pb->stamp = spare->seq;
         }
         if (spare->kind) {
-            pb->map = true;
-            rsd_cache_recover(ftl, number, spare);
+            /* with the whole map in RAM they are of no use */
+            if (ftl->cache) {
+                pb->map = true;
+                rsd_cache_recover(ftl, number, spare);
+            }
             continue;
         }
         if (trimmed(ftl, spare->lpn)) {
@@ -1834,18 +1887,41 @@ static void recover_pages(PageFtl *ftl, uint32_t block)
     }
 }
 
-/* A frontier goes on with the partly filled block that has the most room. */
+/* Of the blocks that were being filled, the host and copies go on with one. */
 static void recover_frontier(PageFtl *ftl, uint32_t block)
 {
     Frontier *f = frontier_of(ftl, die_of(ftl, block));
     uint32_t next = rsd_rec_next(ftl->drive->media.rec[block]);
+    const RsdSpare *first = spare_of(ftl, block, 0);
+    OpenBlock *open = ftl->own && first && first->copy ? &f->copies : &f->host;
 
-    if (next == ftl->drive->pages || ftl->blocks[block].map ||
-        (f->block != RSD_NONE && f->page <= next)) {
+    if (ftl->drive->pages - next <= pages_left(ftl, open) ||
+        ftl->blocks[block].map || (first && first->kind)) {
         return;
     }
-    f->block = block;
-    f->page = next;
+    *open = (OpenBlock){ block, next };
+}
+
+/* Opens what a frontier goes on with. False: the host lacks space for it. */
+static bool recover_open(PageFtl *ftl, Frontier *f, OpenBlock *open,
+                         char err[RSD_ERR_LEN])
+{
+    int ret;
+
+    if (open->block == RSD_NONE) {
+        return true;
+    }
+    ret = rsd_media_reserve(&ftl->drive->media, open->block);
+    if (ret) {
+        rsd_set_error(err, "no space on the host's disk for blocks that are "
+                      "partly written (%s): free some", strerror(-ret));
+        return false;
+    }
+    ftl->blocks[open->block].state = BLOCK_OPEN;
+    if (open == for_copies(ftl, f)) {
+        f->space += pages_left(ftl, open);
+    }
+    return true;
 }
 
 typedef struct Aged {
@@ -1921,20 +1997,19 @@ static bool recover(PageFtl *ftl, char err[RSD_ERR_LEN])
     }
     for (uint32_t i = 0; i < ftl->num_frontiers; i++) {
         Frontier *f = &ftl->frontiers[i];
-        int ret;
 
-        if (f->block == RSD_NONE) {
-            continue;
+        /* a victim that was being copied may need all of it */
+        if (ftl->own && !f->free &&
+            pages_left(ftl, &f->host) > pages_left(ftl, &f->copies)) {
+            OpenBlock swap = f->host;
+
+            f->host = f->copies;
+            f->copies = swap;
         }
-        ret = rsd_media_reserve(&drive->media, f->block);
-        if (ret) {
-            rsd_set_error(err, "no space on the host's disk for blocks that "
-                          "are partly written (%s): free some",
-                          strerror(-ret));
+        if (!recover_open(ftl, f, &f->host, err) ||
+            !recover_open(ftl, f, &f->copies, err)) {
             return false;
         }
-        ftl->blocks[f->block].state = BLOCK_OPEN;
-        f->space += drive->pages - f->page;
     }
     return true;
 }
@@ -2008,8 +2083,9 @@ static bool init(PageFtl *ftl)
     for (uint32_t i = 0; i < ftl->num_frontiers; i++) {
         uint64_t good = good_blocks(ftl->ns, i, ftl->num_frontiers);
 
-        ftl->frontiers[i].block = RSD_NONE;
-        ftl->frontiers[i].map_block = RSD_NONE;
+        ftl->frontiers[i].host.block = RSD_NONE;
+        ftl->frontiers[i].copies.block = RSD_NONE;
+        ftl->frontiers[i].map.block = RSD_NONE;
         ftl->frontiers[i].turn = i;
         ftl->frontiers[i].low = low_blocks(ftl->ns, good);
         ftl->low += ftl->frontiers[i].low;
@@ -2028,8 +2104,9 @@ static bool init(PageFtl *ftl)
             pd->lists[i] = RSD_NONE;
         }
     }
+    ftl->own = copies_are_apart(ftl->ns);
     ftl->reserve = reserved_pages(ftl->ns);
-    return !has_cache(ftl->ns) || rsd_cache_init(ftl);
+    return !rsd_map_is_cached(ftl->ns) || rsd_cache_init(ftl);
 }
 
 static bool page_open(Ns *ns, char err[RSD_ERR_LEN])

@@ -61,18 +61,23 @@ typedef struct PageDie {
     bool look;                  /* something changed for levelling */
 } PageDie;
 
+/* A block that is being filled, page by page */
+typedef struct OpenBlock {
+    uint32_t block;             /* RSD_NONE: none */
+    uint32_t page;              /* next to give away */
+} OpenBlock;
+
 /* Its dies are number, number + frontiers, ... */
 typedef struct Frontier {
-    uint32_t block;             /* being filled, or RSD_NONE */
-    uint32_t page;              /* of it, next to give away */
+    OpenBlock host;             /* gc-frontiers=shared: for copies, too */
+    OpenBlock copies;           /* gc-frontiers=own: of victims' pages */
     uint32_t turn;              /* die of the next block */
     uint32_t free;              /* blocks */
     uint32_t low;               /* collect when there are fewer */
     uint32_t victims;           /* on its dies */
-    uint32_t map_block;         /* filled with map pages, or RSD_NONE */
-    uint32_t map_page;          /* of it, next to give away */
-    uint64_t space;             /* pages to give away */
-    uint64_t owed;              /* of these, to copies */
+    OpenBlock map;              /* of map pages */
+    uint64_t space;             /* pages that copies can have */
+    uint64_t owed;              /* of these, promised to some */
 } Frontier;
 
 typedef struct PageFtl {
@@ -86,6 +91,7 @@ typedef struct PageFtl {
     PageDie *dies;
     Frontier *frontiers;
     uint32_t num_frontiers;
+    bool own;                   /* gc-frontiers=own */
     uint32_t reserve;           /* pages of a frontier not for the host */
     MapCache *cache;            /* NULL: the whole map is in RAM */
     uint32_t turn;              /* frontier of the next page */
@@ -133,8 +139,10 @@ void rsd_page_advance_victim(PageFtl *ftl, uint32_t die);
 
 /* map-cache.c */
 
-/* Flash pages that the map takes: 0, unless ftl=dftl */
+/* Pages of the map in flash: 0, unless ftl=dftl */
 uint64_t rsd_map_pages_of(const Ns *ns);
+/* Is the cache smaller than the map? */
+bool rsd_map_is_cached(const Ns *ns);
 /* A cache. False: there is no memory; rsd_cache_fini() is still called. */
 bool rsd_cache_init(PageFtl *ftl);
 void rsd_cache_fini(PageFtl *ftl);

@@ -121,7 +121,10 @@
     RSD_COUNTER(zrwa_explicit, "pages",                                      \
                 "logical blocks committed by a command, or a zone finish")   \
     RSD_COUNTER(zrwa_implicit, "pages",                                      \
-                "the same, by a write beyond the area")
+                "the same, by a write beyond the area")                      \
+    RSD_COUNTER(flash_bytes, "bytes",                                        \
+                "data bytes of the blocks that are not bad; those beyond "   \
+                "capacity_bytes are over-provisioning")
 
 #define RSD_COUNTER_FIELD(field, unit, doc) uint64_t field;
 typedef struct RsdCounters {

@@ -28,7 +28,8 @@
             "planes of a die; a flash block of the drive is one block of "   \
             "each, always programmed, read and erased together")             \
     RSD_NUM(blocks, "blocks", 128, 1, 1048576, 1, "blocks",                  \
-            "flash blocks of a way that the host sees; spares come on top")  \
+            "flash blocks of a way, without spares; zones have all of them, "\
+            "of a conventional namespace over-provision says what it has")   \
     RSD_NUM(pages, "pages", 128, 1, 65536, 1, "pages",                       \
             "pages of a flash block in each plane")                          \
     RSD_SIZE(page_size, "page-size", 4096, 4096, 16384, 1, "bytes",          \
@@ -39,7 +40,8 @@
     RSD_ENUM(one_shot, "one-shot", RSD_OFF, rsd_switch_names, 1,             \
              "all pages of a word line are programmed at once, in t-prog")   \
     RSD_NUM(spare_blocks, "spare-blocks", 4, 0, 65536, 1, "blocks",          \
-            "spare flash blocks of a way, for bad blocks and erasure ahead") \
+            "spare flash blocks of a way, for bad blocks and erasure ahead; "\
+            "of a conventional namespace a part of over-provision")          \
     RSD_NUM(bad_ppm, "bad-blocks-ppm", 0, 0, 500000, 1, "ppm",               \
             "factory bad blocks in a million, placed by seed")               \
     RSD_NUM(seed, "seed", 1, 0, UINT64_MAX, 1, "",                           \
@@ -53,11 +55,17 @@
             "namespace under ftl=page that shares the flash with the "       \
             "zones of ftl=rsd")                                              \
     RSD_NUM(over_provision, "over-provision", 5, 0, 1000, 1, "%",            \
-            "flash of a conventional namespace that the host does not see, " \
-            "in percent of what it sees (5 in RISA 4.1, 10 in SFS 4.4)")     \
+            "good flash of a conventional namespace when new, spares "       \
+            "included, beyond what the host sees, in percent of what it "    \
+            "sees (5 in RISA 4.1, 10 in SFS 4.4)")                           \
     RSD_NUM(frontiers, "frontiers", 0, 0, 4096, 0, "",                       \
             "write frontiers of a page map: blocks that are filled in turn, "\
             "a page each; 0 = one a way of each channel")                    \
+    RSD_ENUM(gc_frontiers, "gc-frontiers", RSD_GC_FRONTIERS_OWN,             \
+             rsd_gc_frontiers_names, 0,                                      \
+             "where a page map's frontiers put what garbage collection "     \
+             "copies: own = in blocks of its own, shared = in those that "   \
+             "the host's pages go to")                                       \
     RSD_ENUM(gc_policy, "gc-policy", RSD_GC_GREEDY, rsd_gc_policy_names, 0,  \
              "victims of a page map's garbage collection: greedy = fewest "  \
              "valid pages, cost-benefit = age * (1 - u) / 2u, fifo = filled "\
@@ -72,11 +80,12 @@
              "what ftl=block and ftl=fast map at a time: block = a flash "   \
              "block, consecutive ones in consecutive ways (REDO 4), all = "  \
              "a block of every channel and way, striped by pages")           \
-    RSD_NUM(log_blocks, "log-blocks", 5, 1, 50, 0, "%",                      \
+    RSD_NUM(log_blocks, "log-blocks", 3, 1, 50, 0, "%",                      \
             "log blocks of ftl=fast, in percent of the flash that the host " \
             "sees, but two at least; one of them is the sequential one")     \
     RSD_SIZE(map_cache, "map-cache", 65536, 1024, 268435456, 0, "bytes",     \
-             "RAM for map entries of 8 bytes with ftl=dftl")                 \
+             "RAM for map entries of 8 bytes with ftl=dftl; if it has room " \
+             "for all of them, the drive is that of ftl=page")               \
     RSD_ENUM(segment, "segment", RSD_SEGMENT_ALL, rsd_segment_names, 1,      \
              "flash blocks of a zone: all = one of every channel and way, "  \
              "way = one of every channel of one way (RISA 4.5)")             \
@@ -198,6 +207,9 @@ typedef enum RsdSwitch { RSD_OFF, RSD_ON } RsdSwitch;
 typedef enum RsdGcPolicy {
     RSD_GC_GREEDY, RSD_GC_COST_BENEFIT, RSD_GC_FIFO
 } RsdGcPolicy;
+typedef enum RsdGcFrontiers {
+    RSD_GC_FRONTIERS_OWN, RSD_GC_FRONTIERS_SHARED
+} RsdGcFrontiers;
 typedef enum RsdGcUnit { RSD_GC_UNIT_BLOCK, RSD_GC_UNIT_ALL } RsdGcUnit;
 typedef enum RsdAck { RSD_ACK_PROGRAM, RSD_ACK_BUFFER } RsdAck;
 typedef enum RsdStripe { RSD_STRIPE_BLOCK, RSD_STRIPE_ALL } RsdStripe;
@@ -212,6 +224,7 @@ extern const char *const rsd_cell_names[];
 extern const char *const rsd_switch_names[];
 extern const char *const rsd_ack_names[];
 extern const char *const rsd_gc_policy_names[];
+extern const char *const rsd_gc_frontiers_names[];
 extern const char *const rsd_gc_unit_names[];
 extern const char *const rsd_stripe_names[];
 extern const char *const rsd_segment_names[];

@@ -161,6 +161,9 @@ typedef struct RsdGeometry {
 
 void rsd_geometry(const RsdDrive *drive, uint32_t ns, RsdGeometry *geo);
 
+/* Pages of the namespace's flash blocks, spares included, that are not bad */
+uint64_t rsd_flash_pages(const RsdDrive *drive, uint32_t ns);
+
 /* Bytes of OOB a page that the host sees, as the last format said */
 uint32_t rsd_oob(const RsdDrive *drive, uint32_t ns);
 
