@@ -119,8 +119,11 @@ def test_mkfs_size(volume: Tools) -> None:
         done = volume.run("mkfs.rfs", "-f", volume.image, size)
         assert done.returncode == 1
         assert f"size {size}: must be from one zone, 1048576 bytes, to the device" in done.stderr
+    before = volume.dump()
     done = volume.run("mkfs.rfs", "-f", volume.image, "12M")
     assert done.returncode == 1
+    assert volume.dump() == before  # what is refused leaves the volume as it was
+    assert volume.fsck().returncode == 0
     assert re.search(r"12 zones of 250 blocks; \d+ are the least: 3 for check-points", done.stderr)
 
 
@@ -178,7 +181,7 @@ def test_fsck_finds(volume: Tools) -> None:
     image = volume.image.read_bytes()
     inode = volume.dump("inode", "3")
     assert volume.dump("xattr", "3") == 'user.text "words"\ntrusted.bytes 00ff\n'
-    targets = {int(at) for at in re.findall(r"(?:root|xattr) (\d+)", inode)}
+    targets = {int(at) for at in re.findall(r"(?:below|xattr) node \d+ at (\d+)", inode)}
     assert len(targets) == 2
     ino = volume.dump("dir", "3").split()[0]
     if "page metadata 64" in volume.dump():
@@ -188,9 +191,9 @@ def test_fsck_finds(volume: Tools) -> None:
             if stream in ("meta", "imap") and live != "0":
                 blocks = volume.dump("blocks", zone).splitlines()[1:]
                 newest = {entry.split()[1]: entry.split()[0] for entry in blocks}
-                wanted = newest.keys() & {"inodes", "imap", "timb", "ztab"}
+                wanted = newest.keys() & {"inodes", "imap", "nmap", "timb", "ztab"}
                 targets |= {int(zone) * ZONE_BLOCKS + int(newest[kind]) for kind in wanted}
-        assert len(targets) == 7
+        assert len(targets) == 8
     for target in targets:
         volume.image.write_bytes(image)
         volume.damage(target)
@@ -224,9 +227,9 @@ def test_fsck_rescan(volume: Tools) -> None:
 def test_fsck_repairs(volume: Tools) -> None:
     """A directory's block is gone: its names are dropped, its files found again."""
     assert volume.run("populate", volume.image, "clean").returncode == 0
-    root = re.search(r"root (\d+)", volume.dump("inode", "3"))
-    assert root
-    volume.damage(int(root[1]))
+    below = re.search(r"below node \d+ at (\d+)", volume.dump("inode", "3"))
+    assert below
+    volume.damage(int(below[1]))
     image = volume.image.read_bytes()
     assert volume.fsck().returncode == 4
     done = volume.fsck("-p")
@@ -268,11 +271,10 @@ def test_dump_pointers(volume: Tools) -> None:
     ino = volume.dump("dir", "3").split()[0]
     blocks = [line.split()[1] for line in volume.dump("map", ino).splitlines()[1:]]
     inode = volume.dump("inode", ino)
-    root = re.search(r"height 0 root (\d+)", inode)
-    direct = re.search(r"^direct (.*)", inode, re.M)
-    assert root and direct
+    pointers = re.search(r"height 0 .*\n(?:.*\n)*?blocks (.*)", inode)
+    assert pointers
     assert len(blocks) == 3
-    assert [root[1], *direct[1].split()] == [*blocks, "0", "0", "0", "0"]
+    assert pointers[1].split() == [*blocks, "0", "0", "0", "0"]
 
 
 def test_dump_arguments(volume: Tools) -> None:

@@ -213,12 +213,27 @@ int rfs_super_make(struct rfs_fs *fs, u32 cap, const struct rfs_id *id,
 	return 0;
 }
 
+static int reset_all(const struct rfs_dev_ops *ops, void *dev, u32 zones)
+{
+	struct rfs_dev_zone state;
+	u32 zone;
+	int ret = 0;
+
+	for (zone = 0; !ret && zone < zones; zone++) {
+		ret = ops->report(dev, zone, &state);
+		if (!ret && state.cond == RFS_DEV_OK && state.wp)
+			ret = ops->reset(dev, zone);
+	}
+	return ret;
+}
+
 int rfs_mkfs(const struct rfs_dev_ops *ops, void *dev,
 	     const struct rfs_geometry *geo, const struct rfs_id *id,
 	     const char *label)
 {
 	u32 zone, cap = ~0U, usable = 0;
 	struct rfs_dev_zone state;
+	struct rfs_layout layout;
 	struct rfs_fs *fs;
 	int ret;
 
@@ -230,16 +245,16 @@ int rfs_mkfs(const struct rfs_dev_ops *ops, void *dev,
 			return ret;
 		if (state.cond != RFS_DEV_OK)
 			continue;
-		if (state.wp) {
-			ret = ops->reset(dev, zone);
-			if (ret)
-				return ret;
-		}
 		usable += zone < RFS_CP_ZONES;
 		cap = min(cap, state.cap);
 	}
-	if (usable < RFS_CP_MIRRORS)
+	rfs_layout(geo->zones, cap, geo->oob_bytes >= RFS_OOB_BYTES, &layout);
+	/* before anything is reset: what is refused leaves all as it was */
+	if (usable < RFS_CP_MIRRORS || geo->zones < layout.need_zones)
 		return -ENOSPC;
+	ret = reset_all(ops, dev, geo->zones);
+	if (ret)
+		return ret;
 	fs = rfs_alloc(sizeof(*fs));
 	if (!fs)
 		return -ENOMEM;
