@@ -10,6 +10,7 @@ struct rfs_device {
 	void *dev;
 	struct rfs_geometry geo;
 	const char *path;
+	bool busy;		/* opened for reading; somebody else has it, too */
 	void (*close)(void *dev);
 };
 

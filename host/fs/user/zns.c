@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * A zoned block device. Page metadata does not travel through the block
- * device's file, so an NVMe namespace is read and appended to by passthrough.
+ * device's file, so an NVMe namespace is read and appended to by passthrough,
+ * and a linear target of device mapper by that of the namespace below it.
  * The device must not be mounted.
  */
 #include <fcntl.h>
 #include <linux/blkzoned.h>
+#include <linux/dm-ioctl.h>
 #include <linux/fs.h>
 #include <linux/nvme_ioctl.h>
 #include <stdio.h>
@@ -25,6 +27,8 @@
 
 struct zns {
 	int fd;
+	int nvme_fd;		/* of the namespace; the same, but under a target */
+	u64 *below;		/* of each zone its block there; NULL: the same */
 	bool nvme;
 	u32 nsid;
 	u32 ms;			/* metadata of a block */
@@ -47,11 +51,17 @@ static int command(struct zns *z, u8 opcode, u64 lba, u64 *result)
 			cmd.metadata_len = z->ms;
 		}
 	}
-	if (ioctl(z->fd, NVME_IOCTL_IO64_CMD, &cmd))
+	if (ioctl(z->nvme_fd, NVME_IOCTL_IO64_CMD, &cmd))
 		return -EIO;
 	if (result)
 		*result = cmd.result;
 	return 0;
+}
+
+/* The namespace's address of a block of a zone */
+static u64 below(const struct zns *z, u32 zone, u64 at)
+{
+	return (z->below ? z->below[zone] : (u64)zone * z->geo.zone_blocks) + at;
 }
 
 static int append_block(struct zns *z, u32 zone, const void *data,
@@ -66,7 +76,8 @@ static int append_block(struct zns *z, u32 zone, const void *data,
 	if (z->geo.oob_bytes)
 		memcpy(z->buffer + RFS_BLOCK_BYTES, oob, sizeof(*oob));
 	if (z->nvme) {
-		ret = command(z, OP_APPEND, start, addr);
+		ret = command(z, OP_APPEND, below(z, zone, 0), addr);
+		*addr -= below(z, zone, 0) - start;
 	} else {
 		*addr = start + info->wp;
 		ret = pwrite(z->fd, z->buffer, RFS_BLOCK_BYTES,
@@ -121,7 +132,9 @@ static int zns_read(void *opaque, u64 addr, void *data, struct rfs_oob *oob)
 	int ret;
 
 	if (z->nvme)
-		ret = command(z, OP_READ, addr, NULL);
+		ret = command(z, OP_READ, below(z, addr / z->geo.zone_blocks,
+						addr % z->geo.zone_blocks),
+			      NULL);
 	else
 		ret = pread(z->fd, z->buffer, RFS_BLOCK_BYTES,
 			    addr * RFS_BLOCK_BYTES) == RFS_BLOCK_BYTES ?
@@ -201,7 +214,10 @@ static void zns_close(void *opaque)
 {
 	struct zns *z = opaque;
 
+	if (z->nvme_fd != z->fd)
+		close(z->nvme_fd);
 	close(z->fd);
+	free(z->below);
 	free(z->zone);
 	free(z->buffer);
 	free(z);
@@ -268,7 +284,7 @@ static int identify(struct zns *z, u32 nsid, u8 cns, u8 *out)
 				      .addr = (uintptr_t)out,
 				      .data_len = 4096, .cdw10 = cns };
 
-	return ioctl(z->fd, NVME_IOCTL_ADMIN_CMD, &cmd) ? -1 : 0;
+	return ioctl(z->nvme_fd, NVME_IOCTL_ADMIN_CMD, &cmd) ? -1 : 0;
 }
 
 /* A number that only sysfs has; 0 if it does not */
@@ -291,23 +307,135 @@ static u32 sysfs(const struct zns *z, const char *name)
 	return value;
 }
 
+/* The node of a device of which sysfs knows the name; -1 if there is none */
+static int open_device(u32 major_nr, u32 minor_nr, bool writing)
+{
+	char link[64], target[256], path[300];
+	const char *name;
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/sys/dev/block/%u:%u", major_nr, minor_nr);
+	n = readlink(link, target, sizeof(target) - 1);
+	if (n < 0)
+		return -1;
+	target[n] = '\0';
+	name = strrchr(target, '/');
+	snprintf(path, sizeof(path), "/dev/%s", name ? name + 1 : target);
+	return open(path, (writing ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+}
+
+#define TABLE_BYTES	65536
+
+/* The table of a target of device mapper; NULL: it is none, or not to be had */
+static struct dm_ioctl *dm_table(const struct zns *z)
+{
+	struct dm_ioctl *table = calloc(1, TABLE_BYTES);
+	struct stat st;
+	int fd = open("/dev/mapper/control", O_RDWR | O_CLOEXEC);
+
+	if (!table)
+		abort();
+	table->version[0] = DM_VERSION_MAJOR;
+	table->data_size = TABLE_BYTES;
+	table->data_start = sizeof(*table);
+	table->flags = DM_STATUS_TABLE_FLAG;
+	if (fd < 0 || fstat(z->fd, &st)) {
+		free(table);
+		if (fd >= 0)
+			close(fd);
+		return NULL;
+	}
+	table->dev = st.st_rdev;
+	if (ioctl(fd, DM_TABLE_STATUS, table) ||
+	    table->flags & DM_BUFFER_FULL_FLAG) {
+		free(table);
+		table = NULL;
+	}
+	close(fd);
+	return table;
+}
+
+/* Where the zones of a part of a linear target are, all on one namespace */
+static bool take_part(struct zns *z, const struct dm_target_spec *spec,
+		      bool writing)
+{
+	u64 sectors = (u64)z->geo.zone_blocks * SECTORS, at, offset;
+	u32 major_nr, minor_nr;
+	struct stat st;
+	int fd;
+
+	if (strcmp(spec->target_type, "linear") ||
+	    sscanf((const char *)(spec + 1), "%u:%u %llu", &major_nr, &minor_nr,
+		   (unsigned long long *)&offset) != 3 ||
+	    spec->sector_start % sectors || spec->length % sectors ||
+	    offset % sectors)
+		return false;
+	fd = open_device(major_nr, minor_nr, writing);
+	if (fd < 0)
+		return false;
+	if (z->nvme_fd == z->fd) {
+		z->nvme_fd = fd;
+	} else {
+		bool same = !fstat(z->nvme_fd, &st) &&
+			    st.st_rdev == makedev(major_nr, minor_nr);
+
+		close(fd);
+		if (!same)
+			return false;
+	}
+	for (at = 0; at < spec->length; at += sectors) {
+		u64 zone = (spec->sector_start + at) / sectors;
+
+		if (zone < z->geo.zones)
+			z->below[zone] = (offset + at) / SECTORS;
+	}
+	return true;
+}
+
 /*
- * The metadata of an NVMe namespace, and whether the drive has a cache. What is
- * on a namespace, like a device mapper's, passes its commands on, but with
- * addresses as they are: those would go to other zones than its own.
+ * A linear target passes the commands of the namespace below it on, but with
+ * addresses as they are: they are sent to that, with its own.
  */
-static int look_at_nvme(struct zns *z, const char *path)
+static int look_below(struct zns *z, bool writing)
+{
+	struct dm_ioctl *table = dm_table(z);
+	u32 i, at;
+	bool ok;
+
+	if (!table)
+		return -1;
+	z->below = calloc(z->geo.zones, sizeof(*z->below));
+	if (!z->below)
+		abort();
+	at = table->data_start;
+	ok = table->target_count;
+	for (i = 0; ok && i < table->target_count; i++) {
+		const struct dm_target_spec *spec =
+			(const void *)((const char *)table + at);
+
+		ok = take_part(z, spec, writing);
+		at = table->data_start + spec->next;
+	}
+	free(table);
+	return ok ? ioctl(z->nvme_fd, NVME_IOCTL_ID) : -1;
+}
+
+/* The metadata of an NVMe namespace, and whether the drive has a cache */
+static int look_at_nvme(struct zns *z, const char *path, bool writing)
 {
 	u8 id[4096];
 	u32 format;
 	int nsid = sysfs(z, "nsid") ? ioctl(z->fd, NVME_IOCTL_ID) : 0;
 
-	if (nsid <= 0) {
-		if (sysfs(z, "integrity/protection_interval_bytes")) {
-			complain("%s: its blocks have metadata, for which the NVMe namespace itself is needed",
+	if (nsid <= 0 && sysfs(z, "integrity/protection_interval_bytes")) {
+		nsid = look_below(z, writing);
+		if (nsid <= 0) {
+			complain("%s: its blocks have metadata: it must be an NVMe namespace, or whole zones of one under a linear target",
 				 path);
 			return -1;
 		}
+	}
+	if (nsid <= 0) {
 		z->geo.volatile_cache = true;	/* flushing does no harm */
 		return 0;
 	}
@@ -333,7 +461,7 @@ static int look_at_nvme(struct zns *z, const char *path)
 	return 0;
 }
 
-static int look_at(struct zns *z, const char *path)
+static int look_at(struct zns *z, const char *path, bool writing)
 {
 	__u32 sectors = 0, zones = 0;
 	int block = 0;
@@ -353,7 +481,7 @@ static int look_at(struct zns *z, const char *path)
 	z->geo.zone_blocks = sectors / SECTORS;
 	z->geo.max_open = sysfs(z, "queue/max_open_zones");
 	z->geo.max_active = sysfs(z, "queue/max_active_zones");
-	return look_at_nvme(z, path) ? -1 : report_zones(z, path);
+	return look_at_nvme(z, path, writing) ? -1 : report_zones(z, path);
 }
 
 int rfs_zns_open(const char *path, bool writing, struct rfs_device *out)
@@ -379,9 +507,13 @@ int rfs_zns_open(const char *path, bool writing, struct rfs_device *out)
 	 * the drive would write into that.
 	 */
 	memset(z->buffer, 0xff, RFS_BLOCK_BYTES + OOB_MAX);
-	/* exclusive: nobody has mounted it */
-	flags |= writing ? O_RDWR | O_EXCL : O_RDONLY;
+	/* exclusive: nobody has mounted it; to read it, that need not be so */
+	flags |= (writing ? O_RDWR : O_RDONLY) | O_EXCL;
 	z->fd = open(path, flags);
+	if (z->fd < 0 && errno == EBUSY && !writing) {
+		out->busy = true;
+		z->fd = open(path, flags & ~O_EXCL);
+	}
 	if (z->fd < 0) {
 		complain("%s: %s%s", path, strerror(errno),
 			 errno == EBUSY ? "; is it mounted?" : "");
@@ -389,7 +521,8 @@ int rfs_zns_open(const char *path, bool writing, struct rfs_device *out)
 		free(z);
 		return -1;
 	}
-	if (look_at(z, path)) {
+	z->nvme_fd = z->fd;
+	if (look_at(z, path, writing)) {
 		zns_close(z);
 		return -1;
 	}

@@ -315,6 +315,9 @@ int main(int argc, char **argv)
 	}
 	if (rfs_device_open(argv[optind], o.write, &device))
 		return FSCK_ERROR;
+	if (device.busy)
+		printf("%s: it is mounted or otherwise in use: what is written meanwhile may look like a fault\n",
+		       device.path);
 	if (o.rescan) {
 		ret = rebuild(&device, &o);
 	} else {

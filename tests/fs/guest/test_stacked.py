@@ -99,26 +99,37 @@ def test_dropped_writes(run: Run, volume: Volume) -> None:
     )
 
 
-def test_page_metadata_needs_the_drive(run: Run, volume: Volume) -> None:
-    """Page metadata passes through a linear target, but commands of the tools do not."""
+def test_page_metadata_through_linear_targets(run: Run, volume: Volume) -> None:
+    """The tools send their commands to the namespace below, with its addresses."""
     check(
         run,
         volume,
         """
-        all=$((zones * sectors))
-        mkfs.rfs -q -f $drive
-        map linear "0 $all linear $drive 0"
-        fails 1 mkfs.rfs -f /dev/mapper/linear 2>&1 | grep "NVMe namespace itself"
-        mount -t rfs /dev/mapper/linear /mnt
-        head -c 5M /dev/urandom > /run/sum
-        cp /run/sum /mnt/file
-        umount /mnt
-        mount -t rfs /dev/mapper/linear /mnt
-        cmp /mnt/file /run/sum
-        umount /mnt
-        fails 8 fsck.rfs /dev/mapper/linear
-        dmsetup remove linear
-        fsck.rfs $drive
+        third=$((zones / 3 * sectors))
+        for zone in $(seq 0 $((zones - 1))); do
+            blkzone reset -o $((zone * sectors)) -l $sectors $drive
+        done
+        # the second third and then the first, and the last
+        map low "0 $third linear $drive $third
+$third $third linear $drive 0"
+        map high "0 $third linear $drive $((2 * third))"
+        mkfs.rfs -q /dev/mapper/high
+        test $(blkzone report -l $((2 * third)) $drive | grep -v "(em)" | wc -l) -eq 0
+        mkfs.rfs -q /dev/mapper/low
+        fails 1 mkfs.rfs /dev/mapper/low
+        mkdir -p /run/low /run/high
+        mount -t rfs /dev/mapper/low /run/low
+        mount -t rfs /dev/mapper/high /run/high
+        head -c 40M /dev/urandom > /run/low/file
+        tac /run/low/file > /run/sum
+        cp /run/sum /run/high/file
+        umount /run/low /run/high
+        fsck.rfs /dev/mapper/low
+        fsck.rfs -p /dev/mapper/high
+        dump.rfs /dev/mapper/high | grep "page metadata"
+        mount -t rfs /dev/mapper/high /run/high
+        cmp /run/high/file /run/sum
+        umount /run/high
         """,
         namespace=DRIVE | {"oob": "64"},
     )

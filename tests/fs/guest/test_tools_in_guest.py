@@ -22,6 +22,23 @@ def test_a_volume_on_a_drive(run: Run) -> None:
     assert "zones 128 of 4096 blocks" in result.output
 
 
+def test_a_mounted_volume_is_said_to_be(run: Run) -> None:
+    """fsck.rfs -n looks at it all the same, and warns; nothing else is allowed."""
+    result = run(
+        """
+        mkfs.rfs -q /dev/nvme0n1
+        fsck.rfs -n /dev/nvme0n1 > /run/unmounted
+        fails 1 grep mounted /run/unmounted
+        mount -t rfs /dev/nvme0n1 /mnt
+        fsck.rfs -n /dev/nvme0n1
+        fails 8 fsck.rfs -p /dev/nvme0n1
+        fails 1 mkfs.rfs -f /dev/nvme0n1
+        umount /mnt
+        """
+    )
+    assert "/dev/nvme0n1: it is mounted or otherwise in use" in result.output
+
+
 def test_each_metadata_size(run: Run) -> None:
     """There are four formats: without, 16, 64 and 128 bytes."""
     run(
