@@ -343,6 +343,26 @@ static int log_atime(struct inode *inode)
 	return ret;
 }
 
+/*
+ * A page that somebody had pinned may have been put off for want of room. Then
+ * this waits for it, which writeback itself cannot do.
+ */
+static int write_range(struct file *file, loff_t start, loff_t end)
+{
+	struct inode *inode = file_inode(file);
+	struct rfsm_inode *ri = rfsm_inode(inode);
+	int ret;
+
+	for (;;) {
+		WRITE_ONCE(ri->put_off, false);
+		ret = file_write_and_wait_range(file, start, end);
+		if (ret || !READ_ONCE(ri->put_off))
+			return ret;
+		if (rfsm_wait_room(rfsm_of(inode->i_sb)))
+			return -ENOSPC;
+	}
+}
+
 int rfsm_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 {
 	struct inode *inode = file_inode(file);
@@ -353,7 +373,7 @@ int rfsm_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 	if (rfsm_dead(m))
 		return -EIO;
 	if (S_ISREG(inode->i_mode))
-		ret = file_write_and_wait_range(file, start, end);
+		ret = write_range(file, start, end);
 	if (ret || m->clean_ro)
 		return ret;
 	if (!datasync && inode->i_sb->s_flags & SB_LAZYTIME)

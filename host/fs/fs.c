@@ -105,9 +105,20 @@ int rfsm_sync(struct rfsm *m, u32 flags)
 	return ret ? rfsm_failed(m, ret) : 0;
 }
 
+/* Pages that writeback has put off are written first, as fsync() does it. */
 static int sync_fs(struct super_block *sb, int wait)
 {
-	return wait ? rfsm_sync(rfsm_of(sb), 0) : 0;
+	struct rfsm *m = rfsm_of(sb);
+
+	if (!wait)
+		return 0;
+	while (READ_ONCE(m->put_off) && !m->fs->read_only) {
+		WRITE_ONCE(m->put_off, false);
+		if (rfsm_wait_room(m))
+			return -ENOSPC;
+		sync_inodes_sb(sb);
+	}
+	return rfsm_sync(m, 0);
 }
 
 static int statfs(struct dentry *dentry, struct kstatfs *st)
@@ -122,7 +133,7 @@ static int statfs(struct dentry *dentry, struct kstatfs *st)
 	st->f_bsize = RFS_BLOCK_BYTES;
 	st->f_blocks = fs->user_blocks;
 	st->f_bfree = fs->user_blocks - min(used, fs->user_blocks);
-	st->f_bavail = st->f_bfree;
+	st->f_bavail = rfs_available(fs);
 	st->f_files = le32_to_cpu(fs->super.max_inodes) - RFS_ROOT_INO;
 	st->f_ffree = st->f_files - min(fs->inodes, st->f_files);
 	st->f_namelen = RFS_NAME_MAX;
@@ -176,6 +187,7 @@ static struct inode *alloc_inode(struct super_block *sb)
 	ri->fresh = 0;
 	ri->flags = 0;
 	ri->next = 0;
+	ri->put_off = false;
 	return &ri->vfs;
 }
 
@@ -432,7 +444,8 @@ static void kill_sb(struct super_block *sb)
 
 enum {
 	OPT_COMMIT, OPT_ERRORS, OPT_GROUPS, OPT_GC, OPT_QUANTIZE, OPT_USRQUOTA,
-	OPT_GRPQUOTA,
+	OPT_GRPQUOTA, OPT_NOQUOTA, OPT_ACL, OPT_USER_XATTR, OPT_DISCARD,
+	OPT_BARRIER, OPT_NORECOVERY,
 };
 
 static const struct constant_table error_table[] = {
@@ -466,8 +479,35 @@ static const struct fs_parameter_spec parameters[] = {
 	fsparam_enum("quantize", OPT_QUANTIZE, quantize_table),
 	fsparam_flag("usrquota", OPT_USRQUOTA),
 	fsparam_flag("grpquota", OPT_GRPQUOTA),
+	/* what people write for other file systems: see refused() */
+	fsparam_flag("quota", OPT_USRQUOTA),
+	fsparam_flag("noquota", OPT_NOQUOTA),
+	fsparam_flag_no("acl", OPT_ACL),
+	fsparam_flag_no("user_xattr", OPT_USER_XATTR),
+	fsparam_flag_no("discard", OPT_DISCARD),
+	fsparam_flag_no("barrier", OPT_BARRIER),
+	fsparam_flag("norecovery", OPT_NORECOVERY),
 	{}
 };
+
+/* What RFS always does can be asked for, and not be turned off. */
+static int refused(struct fs_context *fc, int which,
+		   const struct fs_parse_result *result)
+{
+	if (which == OPT_NORECOVERY)
+		return invalfc(fc, "norecovery: recovery is in memory until a check-point, and -o ro writes none: mount with ro");
+	if (!result->negated)
+		return 0;
+	switch (which) {
+	case OPT_ACL:
+		return invalfc(fc, "noacl: access control lists are always on: leave it out");
+	case OPT_USER_XATTR:
+		return invalfc(fc, "nouser_xattr: extended attributes are always on: leave it out");
+	case OPT_DISCARD:
+		return invalfc(fc, "nodiscard: zones that are free are reset: leave it out");
+	}
+	return invalfc(fc, "nobarrier: the drive is flushed if it has a volatile cache: leave it out");
+}
 
 static int parse_param(struct fs_context *fc, struct fs_parameter *param)
 {
@@ -501,6 +541,15 @@ static int parse_param(struct fs_context *fc, struct fs_parameter *param)
 	case OPT_GRPQUOTA:
 		opt->quota |= 1U << RFS_QUOTA_GROUP;
 		return 0;
+	case OPT_NOQUOTA:
+		opt->quota = 0;
+		return 0;
+	case OPT_ACL:
+	case OPT_USER_XATTR:
+	case OPT_DISCARD:
+	case OPT_BARRIER:
+	case OPT_NORECOVERY:
+		return refused(fc, which, &result);
 	}
 	return which;
 }

@@ -539,9 +539,13 @@ static void batch_write(struct inode *inode, struct rfsm_batch *b, bool sync)
 	b->n = 0;
 }
 
-/* Add a locked folio, which was dirty, and unlock it. */
+/*
+ * Add a locked folio, which was dirty, and unlock it. One that others have to
+ * make room for first is dirty again, since writeback cannot wait for them: they
+ * may wait for it. Who wants it written waits, and has it written again.
+ */
 static int batch_add(struct inode *inode, struct rfsm_batch *b,
-		     struct folio *folio)
+		     struct folio *folio, struct writeback_control *wbc)
 {
 	struct rfsm *m = rfsm_of(inode->i_sb);
 	loff_t size = i_size_read(inode), pos = folio_pos(folio);
@@ -556,6 +560,13 @@ static int batch_add(struct inode *inode, struct rfsm_batch *b,
 		rfsm_lock(m);
 		ret = promise(m, inode, folio);
 		rfsm_unlock(m);
+		if (ret == -EAGAIN) {
+			folio_redirty_for_writepage(wbc, folio);
+			WRITE_ONCE(rfsm_inode(inode)->put_off, true);
+			WRITE_ONCE(m->put_off, true);
+			folio_unlock(folio);
+			return 0;
+		}
 		if (ret) {
 			mapping_set_error(inode->i_mapping, -ENOSPC);
 			folio_unlock(folio);
@@ -587,7 +598,7 @@ static int writepages(struct address_space *mapping,
 		if (b->n && (b->n == RFS_TXN_MAX || b->len < RFS_BLOCK_BYTES ||
 			     folio->index != b->folio[0]->index + b->n))
 			batch_write(inode, b, sync);
-		error = batch_add(inode, b, folio);
+		error = batch_add(inode, b, folio, wbc);
 	}
 	batch_write(inode, b, sync);
 	mempool_free(b, &m->batches);

@@ -129,6 +129,7 @@ struct rfsm {
 	u32 seen_free;		/* of rfs_clean_due() */
 	u64 rounds;		/* of the thread, that sought room */
 	bool stuck;		/* the last one found none */
+	bool put_off;		/* pages are dirty that writeback had to leave so */
 	bool clean_ro;		/* read-only because it was asked for */
 	bool seeking;		/* the thread seeks room */
 	bool cleaning;		/* it moves blocks */
@@ -144,6 +145,7 @@ struct rfsm_inode {
 	loff_t next;		/* where the last write ended */
 	u32 flags;		/* FS_*_FL */
 	s64 logged_atime;	/* ns; which a record or check-point has */
+	bool put_off;		/* writeback has left a page dirty for want of room */
 	struct inode vfs;
 };
 

@@ -3935,6 +3935,32 @@ TEST(extent_after_nothing)
 }
 
 /* On a full volume what was reserved can be written, nothing else. */
+/* What statfs(2) shows as available can be reserved, whatever is there. */
+TEST(available)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	u32 round, ino, used, i;
+	u64 n, from;
+
+	CHECK_EQ(rfs_create(fs, 2, "used", &file, &used), 0);
+	for (round = 0; round < 6; round++) {
+		n = rfs_available(fs);
+		CHECK(n > 3000);
+		CHECK_EQ(rfs_create(fs, 2, "all", &file, &ino), 0);
+		for (from = 0; from < n;)
+			CHECK_EQ(rfs_reserve(fs, ino, &from, n), 0);
+		/* and it is not far less than there is */
+		CHECK(rfs_available(fs) < 50);
+		CHECK_EQ(rfs_unlink(fs, 2, "all", &ino), 0);
+		CHECK_EQ(rfs_free_orphan(fs, ino), 0);
+		CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+		for (i = 0; i < 300; i++)
+			put(fs, used, round * 300 + i, 7, RFS_BLOCK_BYTES);
+	}
+	end(fs, dev);
+}
+
 TEST(reserved_when_full)
 {
 	struct memdev *dev = new_dev(&geometry);

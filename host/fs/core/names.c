@@ -769,6 +769,20 @@ static int count_holes(struct rfs_fs *fs, u32 ino, u64 from, u64 to, u64 *holes)
 	return ret;
 }
 
+u64 rfs_available(const struct rfs_fs *fs)
+{
+	u64 free = fs->user_blocks - min(fs->user_blocks, rfs_used(fs));
+	/* what rfs_reserve() asks for beyond, and nodes that are begun */
+	u64 ends = 2 + RFS_HEIGHT_MAX + RESERVE_MAX / RFS_FANOUT +
+		   RFS_HEIGHT_MAX;
+
+	if (free <= ends)
+		return 0;
+	free -= ends;
+	/* a node for 252 blocks, one for 252 of these, and so on: 1/251 */
+	return free - DIV_ROUND_UP(free, (u64)RFS_FANOUT);
+}
+
 int rfs_reserve(struct rfs_fs *fs, u32 ino, u64 *from, u64 to)
 {
 	u64 end = min(to, *from + RESERVE_MAX), holes, has, nodes = 0;

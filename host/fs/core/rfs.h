@@ -755,6 +755,12 @@ int rfs_punch(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool keep);
  * then where to go on. -ENOSPC: there is too little, for all or for the next.
  */
 int rfs_reserve(struct rfs_fs *fs, u32 ino, u64 *from, u64 to);
+/*
+ * Blocks that files can still have: what is free without the index nodes that so
+ * many of them need. rfs_reserve() of as many succeeds, unless zones have to be
+ * cleaned before and cannot be.
+ */
+u64 rfs_available(const struct rfs_fs *fs);
 /* Would rfs_setattr() be refused now? What it refuses with, else 0. */
 int rfs_may_give(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr,
 		 u64 held);

@@ -56,6 +56,56 @@ def test_options(run: Run, volume: Volume) -> None:
     )
 
 
+def test_options_of_others(run: Run, volume: Volume) -> None:
+    """Options that other file systems have are taken, or refused with their name."""
+    text = (REPOSITORY / "host/fs/README.md").read_text()
+    table = text[text.index("| option of other file systems") :].split("\n\n")[0]
+    taken, quotas, refused = (
+        re.findall(r"`([^`]+)`", row.strip("|").split("|")[0]) for row in table.splitlines()[2:]
+    )
+    assert len(taken) == 4
+    assert quotas == ["quota", "noquota"]
+    assert len(refused) == 5
+    takes = "\n".join(f"start -o {name}; end" for name in taken)
+    refuses = "\n".join(
+        f"dmesg -C; fails 32 start -o {name} >/tmp/said 2>&1; dmesg >>/tmp/said\n"
+        f"grep '{name}: ' /tmp/said"
+        for name in refused
+    )
+    run(
+        script(
+            volume,
+            f"""
+            {takes}
+            start -o quota; grep ' /mnt rfs .*,usrquota' /proc/mounts; end
+            start -o usrquota,grpquota,noquota; fails 1 grep ' /mnt rfs .*quota' /proc/mounts; end
+            {refuses}
+            """,
+        ),
+        system=volume.system,
+    )
+
+
+def test_type_is_found(run: Run, volume: Volume) -> None:
+    """mount(8) without a type, and with fstab's auto, though btrfs is in the kernel, too."""
+    run(
+        script(
+            volume,
+            """
+            mount $drive /mnt
+            grep " /mnt rfs" /proc/mounts
+            umount /mnt
+            grep btrfs /proc/filesystems
+            echo "$drive /mnt auto defaults 0 0" >>/etc/fstab
+            mount /mnt
+            grep " /mnt rfs" /proc/mounts
+            end
+            """,
+        ),
+        system=volume.system,
+    )
+
+
 def test_read_only(run: Run, volume: Volume) -> None:
     """A read-only mount writes nothing, also when there is something to recover."""
     result = run(
