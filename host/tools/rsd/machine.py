@@ -106,8 +106,8 @@ class GuestResult:
 
     `output` is what the script printed, `console` what the kernel did. `virtual_s` is the
     guest's time from before to after the script; `qemu_cpu_s` QEMU's user and system time
-    for the whole run, boot included. `hashes` are SHA-256 of everything that decides the
-    result.
+    for the whole run, boot included, and `qemu_switches` how often a thread of it went to
+    sleep. `hashes` are SHA-256 of everything that decides the result.
     """
 
     outcome: Outcome
@@ -120,6 +120,7 @@ class GuestResult:
     qemu_cpu_s: float
     hashes: Mapping[str, str]
     qemu_command: tuple[str, ...]
+    qemu_switches: int = 0
 
 
 class QemuFailed(RsdError):
@@ -184,6 +185,7 @@ def run_guest(
             qemu_cpu_s=end.cpu_s,
             hashes=built.deciding(rfs=job.rfs),
             qemu_command=command,
+            qemu_switches=end.switches,
         )
 
 
@@ -235,7 +237,7 @@ def qemu_command(
         # TCG's RDRAND gives numbers that -seed decides.
         cpu = ["-accel", "tcg,thread=single", "-cpu", "max,+rdrand,-rdseed"]
     if job.deterministic:
-        clock = ["-icount", f"shift={job.guest_speed},sleep=off"]
+        clock = ["-icount", f"shift={job.guest_speed},sleep=off,inline-warp=on"]
         clock += ["-rtc", "base=2026-01-01,clock=vm", "-seed", "42"]
     else:
         clock = ["-rtc", "base=utc"]
@@ -299,6 +301,7 @@ class _End:
     wall_timeout: bool
     wall_s: float
     cpu_s: float
+    switches: int
 
 
 def _prepare(
@@ -373,6 +376,7 @@ def _attend(
         wall_timeout,
         time.monotonic() - started,
         usage.ru_utime + usage.ru_stime,
+        usage.ru_nvcsw,
     )
 
 
