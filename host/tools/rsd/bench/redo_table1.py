@@ -3,7 +3,9 @@
 
 The paper gives no sizes, and fills its drive far more often than this does; so the direction is
 what is compared: who erases more on a page-level FTL, ext4 or F2FS. It does not say how ext4 was
-mounted either: both are measured, with discard, and without it, which is the default.
+mounted either: both are measured, with discard, and without it, which is the default. Nor does it
+say where the page-level FTL copies to, or its over-provisioning: ours copies to blocks of its own,
+and has 5%, spare blocks included.
 
 Where the direction is not the paper's, DEVIATIONS has it on record with its cause. What is measured
 must have that direction, and that cause; anything else fails, also if it is the paper's direction.
