@@ -224,3 +224,23 @@ def test_progress_is_for_terminals(sim: Simulator) -> None:
     assert out == plain.stdout
     assert re.search(rb"\r\x1b\[Krunning +\[#* *\] +\d+% \d+, \d+ a second, \d+ s left", shown)
     assert shown.endswith(b"\r\x1b[K")
+
+
+def test_over_provisioning_is_the_real_one(sim: Simulator) -> None:
+    """Of a preset that was made smaller, too: good flash, spares included, beyond the capacity."""
+    smaller = ("--preset", "980pro", "--set", "blocks=64", "--set", "pages=96")
+    for arguments in (smaller, (*smaller, "--set", "bad-blocks-ppm=20000"), ("--set", "ftl=page")):
+        result = sim.json(*arguments, "--pattern", "uniform", "--requests", "10")
+        drive, counters = result["drive"], result["results"]["counters"]
+        settings = result["settings"]
+        block = settings["pages"] * settings["page-size"] * settings["planes"]
+        good = counters["blocks_total"]["after"] - counters["blocks_bad"]["after"]
+        assert drive["flash_bytes"] == good * block == counters["flash_bytes"]["after"]
+        assert drive["capacity_bytes"] == counters["capacity_bytes"]["after"]
+        percent = 100 * (drive["flash_bytes"] / drive["capacity_bytes"] - 1)
+        assert drive["over_provision_percent"] == pytest.approx(percent, abs=1e-4)
+        assert percent == pytest.approx(settings["over-provision"], abs=0.03)
+        assert (
+            f"{percent:.2f}% of it beyond"
+            in sim.run(*arguments, "--requests", "10").stdout.decode()
+        )

@@ -50,6 +50,40 @@ TEST(geometry)
     bed_close(&bed);
 }
 
+/* over-provision is of all good flash, whichever of it is called spare. */
+TEST(over_provision_counts_spares)
+{
+    static const struct { uint64_t blocks, spares, bad_ppm; } rows[] = {
+        { 120, 0, 0 }, { 116, 4, 0 }, { 80, 40, 0 }, { 116, 4, 20000 },
+    };
+
+    for (int ftl = RSD_FTL_PAGE; ftl <= RSD_FTL_FAST; ftl++) {
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+            RsdConfig cfg = page_config();
+            RsdCounters c;
+            uint64_t good, grain;
+            Bed bed;
+
+            cfg.ftl = ftl;
+            cfg.blocks = rows[i].blocks;
+            cfg.spare_blocks = rows[i].spares;
+            cfg.bad_ppm = rows[i].bad_ppm;
+            cfg.over_provision = 25;
+            bed = in_memory(&cfg);
+            c = counters(&bed);
+            good = (c.blocks_total - c.blocks_bad) * 8;
+            /* whole MiB, or whole logical blocks */
+            grain = ftl < RSD_FTL_BLOCK ? 256 : 8;
+            CHECK_EQ(c.blocks_total, 480);
+            CHECK_EQ(c.blocks_bad > 0, rows[i].bad_ppm > 0);
+            CHECK_EQ(bed.geo.lbas, good * 100 / 125 / grain * grain);
+            CHECK_EQ(rsd_flash_pages(bed.drive, 0), good);
+            CHECK_EQ(c.flash_bytes, good * 4096);
+            bed_close(&bed);
+        }
+    }
+}
+
 /* RISA table 2 and REDO table 2: 4 bytes a page of the capacity */
 TEST(map_sizes_of_the_papers)
 {
