@@ -216,6 +216,12 @@ def test_a_guest_without_rfs_has_nothing_of_it(tmp_path: Path) -> None:
     assert all(deciding[True][0][name] != deciding[True][1][name] for name in artifacts.RFS_HASHES)
 
 
+def test_virtual_time_has_one_processor() -> None:
+    with pytest.raises(ValueError, match="vcpus=2: must be 1"):
+        machine.GuestJob("rsd", "true", vcpus=2)
+    assert machine.GuestJob("rsd", "true", vcpus=2, deterministic=False).vcpus == 2
+
+
 def test_a_result_cannot_leave_its_directory(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

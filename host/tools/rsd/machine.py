@@ -79,7 +79,8 @@ class GuestJob:
     in its memory. `controller` and
     `namespace` override properties of the system's devices. `out_dir` receives /out; by
     default a new temporary directory that the caller owns. Limits are in seconds; a virtual
-    limit of 0 and a wall limit of None are none.
+    limit of 0 and a wall limit of None are none. With more than one of `vcpus` they run at the
+    same time on the host's, so the clock must be real.
     """
 
     system: str
@@ -95,9 +96,16 @@ class GuestJob:
     virtual_limit_s: int = 600
     wall_limit_s: float | None = 3600
     memory_mib: int = 1024
+    vcpus: int = 1
     controller: Mapping[str, str] = field(default_factory=dict)
     namespace: Mapping[str, str] = field(default_factory=dict)
     extra_qemu_args: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.vcpus < 1 or (self.vcpus > 1 and self.deterministic):
+            raise ValueError(
+                f"vcpus={self.vcpus}: must be 1 where virtual time counts instructions"
+            )
 
 
 @dataclass(frozen=True)
@@ -235,7 +243,8 @@ def qemu_command(
         cpu = ["-accel", "kvm", "-cpu", "host"]
     else:
         # TCG's RDRAND gives numbers that -seed decides.
-        cpu = ["-accel", "tcg,thread=single", "-cpu", "max,+rdrand,-rdseed"]
+        thread = "multi" if job.vcpus > 1 else "single"
+        cpu = ["-accel", f"tcg,thread={thread}", "-cpu", "max,+rdrand,-rdseed"]
     if job.deterministic:
         clock = ["-icount", f"shift={job.guest_speed},sleep=off,inline-warp=on"]
         clock += ["-rtc", "base=2026-01-01,clock=vm", "-seed", "42"]
@@ -254,7 +263,7 @@ def qemu_command(
         memory += ["-device", f"nvdimm,id=nv{index},memdev=mem{index},unarmed={unarmed}"]
     return [
         str(built.qemu),
-        *("-M", "q35,nvdimm=on", "-smp", "1", *cpu, *clock, *memory),
+        *("-M", "q35,nvdimm=on", "-smp", str(job.vcpus), *cpu, *clock, *memory),
         *("-nodefaults", "-no-user-config", "-vga", "none", "-display", "none", "-no-reboot"),
         *(word for directory in built.firmware for word in ("-L", str(directory))),
         *("-device", "i6300esb", "-action", "watchdog=poweroff"),

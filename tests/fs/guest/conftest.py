@@ -96,7 +96,8 @@ def run(
 ) -> Run:
     """run(script, system="rsd", status=0, ...): a guest in virtual time, with the checkers in /in.
 
-    With the debug kernel it is in real time, which takes half as long.
+    With the debug kernel it is in real time, which takes half as long, and with more than one of
+    `vcpus` too.
     The script runs with PROLOGUE before it. Fails if it ends otherwise than with `status`, or if
     the guest's kernel has found a fault, but where it is to be `faulty`; where memory is to be
     `refused`, reports of that are none. `outcome` is how the guest has to end; `on_output` gets
@@ -118,6 +119,8 @@ def run(
             "inputs": checkers,
             **CLOCK[flavour],
         }
+        if options.get("vcpus", 1) != 1:
+            settings |= {"deterministic": False, "virtual_limit_s": 0}
         settings |= options
         settings["extra_qemu_args"] = (*CPU, *settings.get("extra_qemu_args", ()))
         job = GuestJob(

@@ -23,14 +23,16 @@ def promised(output: str) -> int:
     return int(re.findall(r"^promised (\d+)\r?\n", output, re.M)[-1])
 
 
+@pytest.mark.parametrize("vcpus", [1, 2, pytest.param(4, marks=pytest.mark.long)])
 @pytest.mark.parametrize("times", [2, pytest.param(40, marks=pytest.mark.long)])
-def test_reset_machine(run: Run, volume: Volume, tmp_path: Path, times: int) -> None:
+def test_reset_machine(run: Run, volume: Volume, tmp_path: Path, times: int, vcpus: int) -> None:
     """Each guest checks what the one before has promised, and writes until its own end."""
     media = tmp_path / "media"
     options = {
         "system": volume.system,
         "namespace": {**volume.namespace, **SMALL},
         "media": media,
+        "vcpus": vcpus,
     }
     body = f"start\n/in/promise /mnt run 0 {STEPS} seed=0\n{CUT}"
     output = run(script(volume, body), outcome=Outcome.LOST, **options).output

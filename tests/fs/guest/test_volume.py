@@ -10,13 +10,18 @@ from mounted import SMALL, Run, Volume, script
 pytestmark = pytest.mark.guest
 
 
+# In real time several processors are in the module at once.
+VCPUS = pytest.mark.parametrize("vcpus", [1, 2, pytest.param(4, marks=pytest.mark.long)])
+
+
 def check(run: Run, volume: Volume, body: str, **options: object) -> str:
     """Run `body` on a new volume; gives its output."""
     return run(script(volume, body), system=volume.system, **options).output
 
 
-def test_posix(run: Run, volume: Volume) -> None:
-    check(run, volume, "start; /in/posix /mnt; again; ls -lR /mnt | wc -l; end")
+@VCPUS
+def test_posix(run: Run, volume: Volume, vcpus: int) -> None:
+    check(run, volume, "start; /in/posix /mnt; again; ls -lR /mnt | wc -l; end", vcpus=vcpus)
 
 
 def test_attributes(run: Run, volume: Volume) -> None:
@@ -260,10 +265,11 @@ def test_overlay(run: Run, volume: Volume) -> None:
     )
 
 
+@VCPUS
 @pytest.mark.parametrize(
     ("rounds", "ops"), [(2, 1500), pytest.param(10, 100000, marks=pytest.mark.long)]
 )
-def test_random_operations(run: Run, volume: Volume, rounds: int, ops: int) -> None:
+def test_random_operations(run: Run, volume: Volume, rounds: int, ops: int, vcpus: int) -> None:
     """fsx on four files at once, with mappings and direct I/O, and remounts between."""
     check(
         run,
@@ -283,6 +289,7 @@ def test_random_operations(run: Run, volume: Volume, rounds: int, ops: int) -> N
         end
         """,
         virtual_limit_s=0,
+        vcpus=vcpus,
     )
 
 
@@ -313,7 +320,8 @@ def test_fio_verifies(run: Run, volume: Volume) -> None:
     )
 
 
-def test_everything_at_once(run: Run, volume: Volume) -> None:
+@VCPUS
+def test_everything_at_once(run: Run, volume: Volume, vcpus: int) -> None:
     """stress-ng, fsmark and postmark, side by side."""
     check(
         run,
@@ -331,10 +339,12 @@ def test_everything_at_once(run: Run, volume: Volume) -> None:
         again
         end
         """,
+        vcpus=vcpus,
     )
 
 
-def test_full(run: Run, volume: Volume) -> None:
+@VCPUS
+def test_full(run: Run, volume: Volume, vcpus: int) -> None:
     """Full is said when it is; overwriting goes on, deleting gives everything back."""
     check(
         run,
@@ -359,6 +369,65 @@ def test_full(run: Run, volume: Volume) -> None:
         end
         """,
         namespace={**volume.namespace, **SMALL},
+        vcpus=vcpus,
+    )
+
+
+def test_df_keeps_its_word(run: Run, volume: Volume) -> None:
+    """As much as df says is there for fallocate, index nodes included."""
+    check(
+        run,
+        volume,
+        """
+        start
+        avail() { sync; stat -f -c %a /mnt; }
+        for used in 1 1000 4000; do
+            head -c ${used}k /dev/urandom > /mnt/used
+            blocks=$(avail)
+            test $blocks -gt 4000
+            fallocate -l $((blocks * 4096)) /mnt/all
+            test $(avail) -lt $((blocks / 100))
+            rm /mnt/all
+        done
+        end
+        """,
+        namespace={**volume.namespace, **SMALL},
+    )
+
+
+def test_times_after_a_power_cut(run: Run, volume: Volume) -> None:
+    """Times of a file that was fsynced are there again, whatever has set them last."""
+    check(
+        run,
+        volume,
+        """
+        start
+        show() { stat -c '%n %y %z' /mnt/*; }
+        for name in reserved punched zeroed linked renamed set owned; do
+            head -c 100000 /dev/urandom > /mnt/$name
+        done
+        sync
+        for name in reserved punched zeroed linked renamed set owned; do
+            head -c 50000 /dev/urandom | dd of=/mnt/$name conv=notrunc,fsync
+        done
+        sleep 1
+        fallocate -n -o 1M -l 1M /mnt/reserved
+        fallocate -p -o 0 -l 64k /mnt/punched
+        fallocate -z -o 0 -l 64k /mnt/zeroed
+        ln /mnt/linked /mnt/linked-too
+        mv /mnt/renamed /mnt/named
+        setfattr -n user.a -v b /mnt/set
+        chown 7 /mnt/owned
+        for file in /mnt/*; do sync $file; done
+        show > /tmp/before
+        shut_down 2
+        umount /mnt
+        start
+        show > /tmp/after
+        diff /tmp/before /tmp/after
+        end
+        """,
+        namespace=volume.namespace,
     )
 
 
@@ -451,6 +520,48 @@ open("/proc/sys/vm/drop_caches", "w").write("3")
 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 assert os.pread(file.fileno(), SPAN, 0) == want
 """
+
+
+CROWDED = """
+import os, random, threading
+file = open("/mnt/filler", "w+b")
+page = os.urandom(4096)
+try:
+    while os.statvfs("/mnt").f_bavail > 300:
+        file.write(page * 64)
+except OSError:
+    pass
+os.fsync(file.fileno())
+pages = os.fstat(file.fileno()).st_size // 4096
+over = threading.Event()
+def crowd():
+    random.seed(1)
+    while not over.is_set():
+        for i in range(64):
+            os.pwrite(file.fileno(), page, random.randrange(pages) * 4096)
+        os.fsync(file.fileno())
+crowded = threading.Thread(target=crowd)
+"""
+
+
+def test_pinned_pages_of_a_crowded_volume(run: Run, volume: Volume) -> None:
+    """Pages that somebody had pinned need room when it has to be made: fsync waits for it."""
+    pinned = PINNED.replace("writer.start()", "writer.start(); crowded.start()").replace(
+        "over.set()", "over.set(); crowded.join()"
+    )
+    pinned = pinned.replace("over = threading.Event()\n", "").replace("range(300)", "range(1500)")
+    pinned = pinned.replace(
+        "def write():\n",
+        "failed = []\ndef write():\n    try:\n        write_all()\n"
+        "    except OSError as error:\n        failed.append(error)\ndef write_all():\n",
+    )
+    check(
+        run,
+        volume,
+        f"start\ncat >/tmp/pinned.py <<'END'\n{CROWDED}{pinned}assert not failed, failed\nEND\n"
+        "python3 /tmp/pinned.py\nend",
+        namespace=SMALL,
+    )
 
 
 def test_pinned_pages(run: Run, volume: Volume) -> None:
