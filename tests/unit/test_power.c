@@ -110,6 +110,12 @@ static void acknowledge(Bed *bed, RsdCmd *cmd)
 {
     Life *life = cmd->opaque;
 
+    if (cmd->op == RSD_WRITE && cmd->status == RSD_E_ORDER) {
+        /* it waited for the buffer when its zone was reset */
+        CHECK(life->to != NEVER);
+        rsd_cmd_free(bed->drive, cmd);
+        return;
+    }
     CHECK_EQ(cmd->status, RSD_OK);
     for (uint32_t i = 0; cmd->op == RSD_WRITE && i < cmd->nlb; i++) {
         uint32_t page = cmd->lba % bed->geo.zone_size + i;
