@@ -14,6 +14,7 @@ from rsd.cache import Cache
 SANITIZE = "-O1 -g -Werror -fsanitize=address,undefined -fno-sanitize-recover=all"
 UNIT = 4096 + 64 + 8
 ZONES, ZONE_BLOCKS = 48, 256
+PACKAGING = Path(__file__).resolve().parents[2] / "host/fs/packaging"
 
 
 class Tools:
@@ -275,6 +276,89 @@ def test_dump_pointers(volume: Tools) -> None:
     assert pointers
     assert len(blocks) == 3
     assert pointers[1].split() == [*blocks, "0", "0", "0", "0"]
+
+
+# What of libblkid its probe for RFS uses; the device is three superblocks, each in a zone of 4 KiB.
+BLKID = {
+    "superblocks.h": """
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+typedef struct { uint64_t zone_size; } *blkid_probe;
+struct blkid_idmag { const char *magic; int len, is_zoned, zonenum, kboff_inzone; };
+struct blkid_idinfo { const char *name; int usage;
+    int (*probefunc)(blkid_probe, const struct blkid_idmag *); struct blkid_idmag magics[4]; };
+#define BLKID_USAGE_FILESYSTEM 1
+#define le32_to_cpu(x) (x)
+#define le64_to_cpu(x) (x)
+extern unsigned char blocks[3 * 4096];
+#define blkid_probe_get_buffer(pr, off, size) (&blocks[off])
+#define blkid_probe_set_label(pr, s, n) printf("label %.*s\\n", (int)(n), (const char *)(s))
+#define blkid_probe_set_uuid(pr, u) \\
+    do { for (int i = 0; i < 16; i++) printf("%02x", (u)[i]); puts(""); } while (0)
+#define blkid_probe_sprintf_version(pr, f, v) printf("version " f "\\n", v)
+#define blkid_probe_set_fsblocksize(pr, n) (void)(n)
+#define blkid_probe_set_block_size(pr, n) (void)(n)
+#define blkid_probe_set_fssize(pr, n) printf("size %llu\\n", (unsigned long long)(n))
+""",
+    "crc32c.h": """
+static uint32_t crc32c(uint32_t crc, const void *buf, size_t size)
+{
+    const unsigned char *byte = buf;
+    while (size--) {
+        crc ^= *byte++;
+        for (int i = 0; i < 8; i++) crc = crc >> 1 ^ (crc & 1 ? 0x82F63B78 : 0);
+    }
+    return crc;
+}
+""",
+    "main.c": """
+#include "rfs.c"
+unsigned char blocks[3 * 4096];
+int main(void)
+{
+    blkid_probe pr = malloc(sizeof(*pr));
+    pr->zone_size = 4096;
+    return fread(blocks, sizeof(blocks), 1, stdin) == 1 ? rfs_idinfo.probefunc(pr, NULL) : 2;
+}
+""",
+}
+
+
+def test_libblkid_probe(tools: Tools, tmp_path: Path) -> None:
+    """The probe of the patch for util-linux finds a volume by its newest valid superblock."""
+    patch = (PACKAGING / "libblkid-add-RFS.patch").read_text()
+    added = patch.split("+++ b/libblkid/src/superblocks/rfs.c\n")[1].split("\n--- ")[0]
+    source = "\n".join(line[1:] for line in added.splitlines()[1:])
+    for name, text in {**BLKID, "rfs.c": source}.items():
+        (tmp_path / name).write_text(text)
+    command = ["cc", "-Wall", "-o", tmp_path / "probe", tmp_path / "main.c"]
+    subprocess.run(command, check=True, timeout=600)
+
+    def probe(*supers: bytes) -> tuple[int, list[str]]:
+        done = subprocess.run(
+            [tmp_path / "probe"], input=b"".join(supers), capture_output=True, check=False
+        )
+        return done.returncode, done.stdout.decode().splitlines()
+
+    made = []
+    for label in ("older", "newer"):
+        assert tools.mkfs("-f", "-L", label, "-I", f"{ZONES}x{ZONE_BLOCKS}").returncode == 0
+        image = tools.image.read_bytes()
+        made.append(image[tools.at(0) : tools.at(0) + 4096])
+        uuid = tools.dump().splitlines()[0].split()[1].replace("-", "")
+        tools.image.unlink()
+    none = bytes(4096)
+    size = f"size {ZONES * ZONE_BLOCKS * 4096}"
+    want = ["label newer", uuid, "version 2", size]
+    older, newer = made
+    assert probe(newer, none, none) == (0, want)
+    assert probe(older, newer, none) == (0, want)
+    assert probe(newer, none, older) == (0, want)
+    torn = bytes([*newer[:100], newer[100] ^ 1, *newer[101:]])
+    assert probe(none, torn, newer) == (0, want)
+    assert probe(torn, none, none) == (1, [])
 
 
 def test_dump_arguments(volume: Tools) -> None:
