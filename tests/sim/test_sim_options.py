@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from simulator import SMALL, Simulator
 
-from rsd.bench import write_amp
+from rsd.bench import steady, write_amp
 from rsd.compare.aged import sim_arguments
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -130,6 +130,23 @@ def test_the_benchs_settings_are_accepted(sim: Simulator) -> None:
     for case in write_amp.CASES:
         done = sim.run(*case.arguments, "--precondition", "none", "--requests", "1")
         assert done.returncode == 0, done.stderr.decode()
+
+
+def test_the_settings_that_are_to_become_steady_are_accepted(sim: Simulator) -> None:
+    for arguments in steady.settings(20):
+        done = sim.run(*arguments, "--precondition", "fill", "--requests", "1")
+        assert done.returncode == 0, (arguments, done.stderr)
+
+
+def test_steady_is_judged() -> None:
+    """Of four that are called steady, one is off by more than 5%; what is not called so may be."""
+    figures = [(True, 2.0, 2.03), (True, 1, 1), (True, 2.0, 2.2), (True, 3, 3), (False, 1, 2)]
+    trials = [steady.Trial((), called, 12, short, long) for called, short, long in figures]
+    called, near, far = steady.rows(trials)
+    assert (called.value, near.value, far.value) == (4, 0.75, 1)
+    assert (near.passed, far.passed) == (False, False)
+    _, near, far = steady.rows([*trials[:2], *trials[3:]])
+    assert (near.passed, far.passed) == (True, True)
 
 
 @pytest.mark.parametrize("system", ["page-ftl", "block-ftl", "fast-ftl", "dftl"])

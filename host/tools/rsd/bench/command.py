@@ -31,6 +31,7 @@ from rsd.bench import (
     rfs_sim,
     sfs,
     sim,
+    steady,
     write_amp,
     zrwa,
 )
@@ -60,6 +61,7 @@ BENCHES = {
     "core": Bench("speed and memory of the core alone", core.core),
     "sim": Bench("speed and memory of rsdsim under garbage collection", sim.simulator),
     "write-amp": Bench("write amplification of page-ftl against formulas", write_amp.write_amp),
+    "steady": Bench("what rsdsim calls steady, against runs ten times as long", steady.steady),
     "redo-table1": Bench("block erasures of REDO's five benchmarks", redo_table1.redo_table1),
     "redo-rfs": Bench("RFS in REDO's five benchmarks: erasures and run time", redo_rfs.redo_rfs),
     "host-cost": Bench("host CPU time of an I/O, against stock hw/nvme", host_cost.host_cost),
