@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from nvme import Command, Controller, Io, Status
-from qtest import Qemu
+from qtest import Qemu, QemuError
 from zns import Action, Namespace, Zs, blocks_of, pattern
 
 
@@ -84,3 +84,12 @@ def test_settings_of_the_controller(qemu: str, tmp_path: Path, controller: str) 
         namespace.write(0, pattern(1)).expect()
         assert namespace.read(0)[0] == pattern(1)
         namespace.queue.run(Command(0x55, 1)).expect(Status.INVALID_OPCODE)
+
+
+def test_a_machine_with_a_drive_is_not_saved(qemu: str, tmp_path: Path) -> None:
+    """It can be loaded, though: that is how every run in virtual time gets its drive."""
+    with Qemu(qemu, stock_args(tmp_path / "raw")) as machine:
+        with pytest.raises(QemuError, match="non-migratable device.*nvme"):
+            machine.qmp("migrate", uri=f"file:{tmp_path}/state")
+        assert not (tmp_path / "state").exists()
+        machine.quit()
