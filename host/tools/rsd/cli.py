@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
         if arguments[:1] == ["sim"]:
             # Its options are rsdsim's own, which argparse need not know.
             return sim.main(arguments[1:])
-        parsed = _parser().parse_args(arguments)
+        parsed = _parser(arguments[:1]).parse_args(arguments)
         return int(parsed.function(parsed))
     except RsdError as error:
         print(f"rsd: {error}", file=sys.stderr)
@@ -69,7 +69,8 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(command: list[str]) -> argparse.ArgumentParser:
+    """The parser. `command` is the one that is asked for, if any: the others load no code."""
     parser = argparse.ArgumentParser(
         prog="./rsd",
         description="A virtual SSD, a guest to use it from, and measurements of both. "
@@ -104,7 +105,7 @@ def _parser() -> argparse.ArgumentParser:
     run = _add(
         commands,
         "run",
-        "boot a guest, run CMD in it as root, copy /out back, exit with CMD's status",
+        "run CMD as root in a guest, copy /out back, exit with CMD's status",
         "./rsd run --system stock -- fio --name=r --rw=randread --filename=/dev/nvme0n1"
         " --direct=1 --size=64M",
         guest_run.run,
@@ -112,7 +113,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     guest_run.add_arguments(run, shell=False)
 
-    _add_lazy(commands, "compare", "measure the systems side by side", "./rsd compare --quick")
+    _add_lazy(
+        commands, "compare", "measure the systems side by side", "./rsd compare --quick", command
+    )
     _add(
         commands,
         "sim",
@@ -125,12 +128,14 @@ def _parser() -> argparse.ArgumentParser:
         "sweep",
         "run ./rsd sim over a grid of settings, on all cores",
         "./rsd sweep op.toml",
+        command,
     )
     _add_lazy(
         commands,
         "bench",
         "measure the device model and the host's cost",
         "./rsd bench risa mapping",
+        command,
     )
 
     test = _add(
@@ -168,7 +173,8 @@ def _parser() -> argparse.ArgumentParser:
     clean.add_argument(
         "--old",
         action="store_true",
-        help="only QEMUs, tools, and what compare keeps (those in use, too); not the slow builds",
+        help="only QEMUs, tools, saved guests, and what compare keeps (those in use, too); not "
+        "the slow builds",
     )
     return parser
 
@@ -197,8 +203,15 @@ def _add_lazy(
     name: str,
     summary: str,
     example: str,
+    command: list[str],
 ) -> None:
-    """A command in a package of its own, with `add_arguments(parser)` and `main(args)`."""
+    """A command in a package of its own, with `add_arguments(parser)` and `main(args)`.
+
+    The package is only loaded for its own command: `./rsd run` would wait for it as well.
+    """
+    if command != [name]:
+        commands.add_parser(name, help=summary)
+        return
     package = importlib.import_module(f"rsd.{name}")
     parser = _add(commands, name, summary, example, package.main)
     package.add_arguments(parser)
@@ -253,7 +266,7 @@ def _image(arguments: argparse.Namespace) -> int:
 
 
 # What a new version of the drive makes useless, and what is made anew within minutes.
-OLD = ["qemu", "guest-tools", "module-release", "module-debug", "rsdsim", "aged", "cell"]
+OLD = ["qemu", "guest-tools", "module-release", "module-debug", "rsdsim", "aged", "cell", "guest"]
 
 
 def _clean(arguments: argparse.Namespace) -> int:

@@ -39,6 +39,9 @@ def release(cache: Cache, progress: Progress, *, update: bool = False) -> Releas
     Remembering it makes builds repeatable offline and in a second clone.
     """
     remembered = cache.root / "release.json"
+    # It appears complete: who only reads it need not wait for others.
+    if remembered.exists() and not update:
+        return Release(**json.loads(remembered.read_text()))
     with cache.lock("release"):
         if remembered.exists() and not update:
             return Release(**json.loads(remembered.read_text()))

@@ -8,11 +8,11 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.progress import Progress as RichProgress
-from rich.progress import SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
-from rich.text import Text
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
+    from rich.progress import TaskID
 
 # A plain log says "still running" this often, so that CI does not look dead.
 HEARTBEAT_S = 30.0
@@ -21,7 +21,7 @@ HEARTBEAT_S = 30.0
 class Step:
     """One running step. `detail` shows the newest line of its output."""
 
-    def __init__(self, owner: "Progress", title: str, task: TaskID | None) -> None:
+    def __init__(self, owner: "Progress", title: str, task: "TaskID | None") -> None:
         self.title = title
         self.started = time.monotonic()
         self._owner = owner
@@ -46,7 +46,6 @@ class Progress:
     """Shows any number of steps, from any number of threads."""
 
     def __init__(self) -> None:
-        self._console = Console(stderr=True, highlight=False)
         self._tty = sys.stderr.isatty()
         self._guard = threading.Lock()
         self._running = 0
@@ -55,10 +54,11 @@ class Progress:
 
     def say(self, text: str) -> None:
         """Print one line (above the live display, if there is one)."""
-        if self._tty:
-            self._console.print(Text(text))
+        line = text if self._tty else f"rsd: {text}"
+        if self.live is not None:
+            self.live.console.print(line, markup=False)
         else:
-            print(f"rsd: {text}", file=sys.stderr, flush=True)
+            print(line, file=sys.stderr, flush=True)
 
     @contextlib.contextmanager
     def step(self, title: str) -> Iterator[Step]:
@@ -74,9 +74,14 @@ class Progress:
         self.timings.append((title, step.elapsed_s))
         self._end(step, "done in")
 
-    def _begin(self, title: str) -> TaskID | None:
+    def _begin(self, title: str) -> "TaskID | None":
         if not self._tty:
             return None
+        # Here, since a run that finds everything built has no step to show, and need not wait.
+        from rich.console import Console
+        from rich.progress import Progress as RichProgress
+        from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
         with self._guard:
             if self.live is None:
                 self.live = RichProgress(
@@ -84,7 +89,7 @@ class Progress:
                     TextColumn("{task.description}", markup=False),
                     TimeElapsedColumn(),
                     TextColumn("{task.fields[detail]}", style="dim", markup=False),
-                    console=self._console,
+                    console=Console(stderr=True, highlight=False),
                     transient=True,
                 )
                 self.live.start()
