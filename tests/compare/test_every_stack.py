@@ -10,7 +10,7 @@ from rsd.cache import Cache
 from rsd.compare import benchmarks as b
 from rsd.compare import drive_latency, stack_script
 from rsd.compare.benchmarks import BENCHMARKS, FULL, KIB, MIB, REDO, RISA, Benchmark
-from rsd.compare.run import STOCK_CLOCK, guest_failure
+from rsd.compare.run import guest_failure
 from rsd.compare.stack_figures import stack_figures
 from rsd.compare.stacks import STACKS
 from rsd.machine import GuestJob, run_guest
@@ -66,7 +66,7 @@ def test_every_kind_runs(name: str, built: Artifacts, rsd_cache: Cache, tmp_path
         out_dir=tmp_path / "out",
         memory_mib=RISA.memory_mib,  # MariaDB's buffer pool
         namespace=stack.properties(scale) | ({"trace": str(trace)} if stack.ours else {}),
-        extra_qemu_args=() if stack.ours else STOCK_CLOCK,
+        waits=not stack.ours,
     )
     result = run_guest(job, built, cache=rsd_cache)
     assert not guest_failure(result), result.output[-2000:]

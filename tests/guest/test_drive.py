@@ -29,7 +29,7 @@ def run(built: Artifacts, rsd_cache: Cache, tmp_path: Path) -> Run:
             script="set -ex\n" + script,
             out_dir=tmp_path / "out",
             wall_limit_s=3600,
-            extra_qemu_args=CPU,
+            machine_args=CPU,
             **options,  # type: ignore[arg-type]
         )
         result = machine.run_guest(job, built, cache=rsd_cache)

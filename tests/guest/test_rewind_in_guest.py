@@ -75,7 +75,7 @@ def test_rewinding_under_linux(built: Artifacts, rsd_cache: Cache, tmp_path: Pat
         script="set -ex\n" + RECORD + "set +x\n" + REWINDS,
         out_dir=tmp_path / "out",
         wall_limit_s=3600,
-        extra_qemu_args=CPU,
+        machine_args=CPU,
         namespace={"op-log": str(tmp_path / "log"), "idle-erase": "0"},
     )
     result = machine.run_guest(job, built, cache=rsd_cache)

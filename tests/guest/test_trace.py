@@ -43,7 +43,7 @@ def record(
         script="set -ex\n" + script,
         out_dir=directory / "out",
         wall_limit_s=3600,
-        extra_qemu_args=CPU,
+        machine_args=CPU,
         namespace={"trace": str(trace), **namespace},
     )
     result = machine.run_guest(job, built, cache=cache)

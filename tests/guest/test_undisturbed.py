@@ -138,7 +138,8 @@ def play(built: Artifacts, rsd_cache: Cache, tmp_path: Path) -> Callable[..., di
             out_dir=out,
             rfs=False,
             virtual_limit_s=7200,
-            extra_qemu_args=(*CPU, "-qmp", f"unix:{monitor},server=on,wait=off"),
+            machine_args=CPU,
+            extra_qemu_args=("-qmp", f"unix:{monitor},server=on,wait=off"),
         )
         disturber = Disturber(monitor, ios) if disturbed else None
         with disturber or contextlib.nullcontext():

@@ -160,7 +160,8 @@ def test_no_install_lists_and_stops(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "apt-get" not in error.value.hint
 
 
-def test_equal_inputs_give_equal_bytes(tmp_path: Path) -> None:
+def test_equal_inputs_give_equal_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchange, "INPUTS_BYTES", exchange.NVDIMM_ALIGN)
     init = tmp_path / "init"
     init.write_text("#!/bin/sh\n")
     archives = []
@@ -186,8 +187,11 @@ def test_equal_inputs_give_equal_bytes(tmp_path: Path) -> None:
     assert len(archives[0]) == exchange.NVDIMM_ALIGN
 
 
-def test_a_guest_without_rfs_has_nothing_of_it(tmp_path: Path) -> None:
+def test_a_guest_without_rfs_has_nothing_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whatever RFS is, the same bytes go in and the same hashes decide; with it others do."""
+    monkeypatch.setattr(exchange, "INPUTS_BYTES", exchange.NVDIMM_ALIGN)
     init, tools, modules = (tmp_path / name for name in ("init", "tools", "modules"))
     init.write_text("#!/bin/sh\n")
     tools.mkdir()
@@ -216,10 +220,11 @@ def test_a_guest_without_rfs_has_nothing_of_it(tmp_path: Path) -> None:
     assert all(deciding[True][0][name] != deciding[True][1][name] for name in artifacts.RFS_HASHES)
 
 
-def test_virtual_time_has_one_processor() -> None:
-    with pytest.raises(ValueError, match="vcpus=2: must be 1"):
-        machine.GuestJob("rsd", "true", vcpus=2)
-    assert machine.GuestJob("rsd", "true", vcpus=2, deterministic=False).vcpus == 2
+@pytest.mark.parametrize(("deterministic", "thread"), [(True, "single"), (False, "multi")])
+def test_processors_take_turns_in_virtual_time(deterministic: bool, thread: str) -> None:
+    job = machine.GuestJob("rsd", "true", vcpus=2, deterministic=deterministic)
+    words = machine._machine(job)
+    assert words[words.index("-smp") + 1] == "2" and f"tcg,thread={thread}" in words
 
 
 def test_a_result_cannot_leave_its_directory(
@@ -251,6 +256,6 @@ def test_inputs_must_fit_the_guests_memory(tmp_path: Path) -> None:
     tools = tmp_path / "tools"
     tools.mkdir()
     built = Artifacts(init, init, init, init, tools, tools, (), {})
-    job = machine.GuestJob("none", "true", inputs={"big": bytes(200 << 20)}, memory_mib=512)
-    with pytest.raises(RsdError, match="need a guest with 640 MiB"):
+    job = machine.GuestJob("none", "true", inputs={"big": bytes(200 << 20)}, memory_mib=499)
+    with pytest.raises(RsdError, match="need a guest with 500 MiB"):
         machine.run_guest(job, built, cache=Cache(tmp_path / "cache"))

@@ -133,10 +133,14 @@ def _with_imported(cache: Cache, progress: Progress, foreign: Path, flavour: str
 
 
 def _tools_hashes(tools: Path) -> dict[str, str]:
-    """Of RFS's tools and of the others."""
+    """Of RFS's tools, of the one that stops a guest, and of the others."""
     others = guesttools.programs(tools, rfs=False)
     ours = [path for path in guesttools.programs(tools, rfs=True) if path not in others]
-    return {"tools": _hash_files(others), "rfs-tools": _hash_files(ours)}
+    return {
+        "tools": _hash_files(others),
+        "rfs-tools": _hash_files(ours),
+        "savepoint": hash_file(tools / guesttools.SAVEPOINT),
+    }
 
 
 def _hash_files(files: Sequence[Path]) -> str:

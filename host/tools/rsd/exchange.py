@@ -12,6 +12,8 @@ from rsd.untar import extract
 
 # QEMU wants NVDIMM sizes aligned; the files are sparse, so a step costs nothing.
 NVDIMM_ALIGN = 128 << 20
+# A guest that is saved with one file of inputs goes on with others of the same size.
+INPUTS_BYTES = 4 << 30
 RESULT_BYTES = 2 << 30
 HEADER_BYTES = 4096
 
@@ -32,18 +34,26 @@ def write_inputs(
     path: Path,
     *,
     init: Path,
-    tools: Sequence[Path],
-    modules: Path | None,
-    config: Mapping[str, str | int],
-    script: str,
-    inputs: Inputs,
-) -> None:
-    """Write the inputs' tar. Equal arguments give equal bytes: no times, owners, order."""
+    savepoint: Path | None = None,
+    tools: Sequence[Path] = (),
+    modules: Path | None = None,
+    config: Mapping[str, str | int] | None = None,
+    script: str = "",
+    inputs: Inputs = None,
+) -> int:
+    """Write the inputs' tar, and give its bytes. Equal arguments give equal bytes: no times,
+    owners, order.
+
+    With `savepoint`, and no more than init, it is for a guest that boots to be saved.
+    """
+    config = config or {}
     settings = "".join(f"{key}={value}\n" for key, value in config.items())
     with tarfile.open(path, "w", format=tarfile.GNU_FORMAT) as tar:
         # The first name in the archive is how the guest knows this NVDIMM from the others.
         _add_bytes(tar, "rsd-inputs", b"", 0o644)
         _add_bytes(tar, "init", init.read_bytes(), 0o755)
+        if savepoint is not None:
+            _add_bytes(tar, "savepoint", savepoint.read_bytes(), 0o755)
         _add_bytes(tar, "config", settings.encode(), 0o644)
         _add_bytes(tar, "job", script.encode(), 0o644)
         for tool in tools:
@@ -60,8 +70,14 @@ def write_inputs(
                     data = content.encode() if isinstance(content, str) else content
                     _add_bytes(tar, f"in/{name}", data, 0o644)
     size = path.stat().st_size
+    if size > INPUTS_BYTES:
+        raise RsdError(
+            f"the inputs take {size >> 20} MiB, a guest can be given {INPUTS_BYTES >> 20}",
+            "a smaller --in DIR",
+        )
     with path.open("ab") as stream:
-        stream.truncate(-(-size // NVDIMM_ALIGN) * NVDIMM_ALIGN)
+        stream.truncate(INPUTS_BYTES)
+    return size
 
 
 def create_result(path: Path) -> None:

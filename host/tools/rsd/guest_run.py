@@ -83,6 +83,13 @@ def add_arguments(parser: argparse.ArgumentParser, *, shell: bool) -> None:
         help="deterministic virtual time, one run like the next "
         f"(default: {'off' if shell else 'on'})",
     )
+    if not shell:
+        parser.add_argument(
+            "--cold",
+            action="store_true",
+            help="with --icount, boot a guest for this run alone (default: go on from one that has "
+            "booted, and was saved when it was needed first)",
+        )
     parser.add_argument(
         "--guest-speed",
         type=int,
@@ -133,6 +140,7 @@ def run(arguments: argparse.Namespace) -> int:
     with cache.scratch("out") as out:
         job = GuestJob(
             script=shlex.join(arguments.command),
+            cold=arguments.cold,
             out_dir=_made(arguments.out) if arguments.out else out,
             **_common(arguments, cache, built),
         )

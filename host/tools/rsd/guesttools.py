@@ -9,15 +9,19 @@ from rsd.progress import Progress
 
 # Folders of host/tools with a Makefile: `make -C FOLDER BUILD=DIR` puts programs into DIR.
 RFS_TOOLS = ("mkfs.rfs", "fsck.rfs", "dump.rfs")
-C_TOOLS = ("zappend", "rsdctl", *RFS_TOOLS)
+C_TOOLS = ("zappend", "rsdctl", "savepoint", *RFS_TOOLS)
+
+# Not for users: only guest/init runs it, in a guest that is to be saved.
+SAVEPOINT = "savepoint"
 
 # What of host/fs is in the tools of the file system.
 FS_PARTS = ("core", "user")
 
 
 def programs(tools: Path, *, rfs: bool) -> list[Path]:
-    """What a guest gets of a directory of tools: all, or without RFS's."""
-    return sorted(path for path in tools.iterdir() if rfs or path.name not in RFS_TOOLS)
+    """What a guest gets of a directory of tools: all for users, or without RFS's."""
+    hidden = (SAVEPOINT,) if rfs else (SAVEPOINT, *RFS_TOOLS)
+    return sorted(path for path in tools.iterdir() if path.name not in hidden)
 
 
 def ensure(cache: Cache, progress: Progress, repository: Path) -> Path:

@@ -129,8 +129,8 @@ def imported(cache: Cache) -> Path | None:
     return path
 
 
-# 2: firmware and init are in it; 3: the module
-FORMAT = 3
+# 2: firmware and init are in it; 3: the module; 4: the program that stops a guest to be saved
+FORMAT = 4
 
 HOW = "./rsd image export FILE makes one"
 

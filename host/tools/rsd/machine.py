@@ -6,6 +6,9 @@
 The guest's root, its inputs and its results are NVDIMMs, that is, memory: nothing that
 the guest touches during a measurement waits for the host. guest/init describes the other
 side.
+
+A guest in virtual time does not boot: it goes on from a saved one (saved.py), which is made
+when there is none yet for this QEMU, kernel, root, init, firmware and machine.
 """
 
 import contextlib
@@ -21,12 +24,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rsd import artifacts, exchange, guesttools, image, systems
+from rsd import artifacts, exchange, guesttools, image, saved, systems
 from rsd.artifacts import Artifacts
-from rsd.cache import Cache
+from rsd.cache import Cache, hash_inputs
 from rsd.errors import RsdError
 from rsd.progress import Progress
-from rsd.qmp import EventReader
+from rsd.qmp import Monitor
 from rsd.systems import comma
 
 # One guest instruction takes 2^SHIFT ns: -2 is a machine of 4 instructions a nanosecond.
@@ -49,12 +52,12 @@ BOOT = (
     "mount -t devtmpfs dev /dev; "
     "until [ -b /dev/pmem0 -a -b /dev/pmem1 -a -b /dev/pmem2 ]; do sleep 0.05; done; "
     "for d in /dev/pmem[0-2]; do case $(head -c 10 $d | tr -d '\\0') in "
-    "rsd-inputs) inputs=$d;; rsd-result) export result=$d;; esac; done; "
+    "rsd-inputs) export inputs=$d;; rsd-result) export result=$d;; esac; done; "
     "mount -t tmpfs -o mode=755 run /run && mkdir /run/rsd && "
     "tar -xf $inputs -C /run/rsd && exec /run/rsd/init"
 )
 
-POLL_S = 0.05
+POLL_S = 0.02
 
 
 class Outcome(enum.Enum):
@@ -79,8 +82,13 @@ class GuestJob:
     in its memory. `controller` and
     `namespace` override properties of the system's devices. `out_dir` receives /out; by
     default a new temporary directory that the caller owns. Limits are in seconds; a virtual
-    limit of 0 and a wall limit of None are none. With more than one of `vcpus` they run at the
-    same time on the host's, so the clock must be real.
+    limit of 0 and a wall limit of None are none.
+
+    In a `deterministic` guest an idle CPU's time passes at once; `waits` lets it pass in real time,
+    for drives that do their work in it. Several `vcpus` take turns there; in real time they run at
+    the same time on the host's. `cold` boots and saves a guest for this run alone. `machine_args`
+    are more of QEMU's options that make the machine, as its CPU: a saved guest has them, too.
+    `extra_qemu_args` are for this run's QEMU alone.
     """
 
     system: str
@@ -90,6 +98,8 @@ class GuestJob:
     rfs: bool = True
     out_dir: Path | None = None
     deterministic: bool = True
+    waits: bool = False
+    cold: bool = False
     guest_speed: int = GUEST_SPEED_SHIFT
     accel: str = "tcg"
     kernel: str = "release"
@@ -99,13 +109,8 @@ class GuestJob:
     vcpus: int = 1
     controller: Mapping[str, str] = field(default_factory=dict)
     namespace: Mapping[str, str] = field(default_factory=dict)
+    machine_args: tuple[str, ...] = ()
     extra_qemu_args: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.vcpus < 1 or (self.vcpus > 1 and self.deterministic):
-            raise ValueError(
-                f"vcpus={self.vcpus}: must be 1 where virtual time counts instructions"
-            )
 
 
 @dataclass(frozen=True)
@@ -114,8 +119,8 @@ class GuestResult:
 
     `output` is what the script printed, `console` what the kernel did. `virtual_s` is the
     guest's time from before to after the script; `qemu_cpu_s` QEMU's user and system time
-    for the whole run, boot included, and `qemu_switches` how often a thread of it went to
-    sleep. `hashes` are SHA-256 of everything that decides the result.
+    for the whole run, with the boot if this QEMU booted, and `qemu_switches` how often a thread
+    of it went to sleep. `hashes` are SHA-256 of everything that decides the result.
     """
 
     outcome: Outcome
@@ -165,23 +170,28 @@ def run_guest(
     out_dir = job.out_dir or Path(tempfile.mkdtemp(prefix="rsd-out-"))
     with cache.scratch("guest") as scratch:
         media = _prepare(job, built, scratch, {"mode": "run"})
+        begin = _saved_guest(job, built, cache, scratch)
         ours, theirs = socket.socketpair()
         with ours, theirs:
-            events = EventReader(ours)
+            monitor = Monitor(ours)
+            if begin is not None:
+                saved.begin_from(begin, monitor)
             command = (
-                *qemu_command(job, built, scratch, media),
+                *qemu_command(job, built, scratch, media, begin=begin),
                 *("-chardev", f"file,id=console,path={comma(scratch)}/console"),
                 *("-chardev", f"file,id=output,path={comma(scratch)}/output"),
                 *("-serial", "chardev:console", "-serial", "chardev:output"),
                 *("-chardev", f"socket,id=qmp,fd={theirs.fileno()}"),
                 *("-mon", "chardev=qmp,mode=control"),
             )
-            end = _attend(job, command, scratch, theirs.fileno(), events, on_output)
+            end = _attend(job, command, scratch, theirs.fileno(), monitor, on_output)
         console = _text(scratch / "console")
+        if begin is not None:
+            console = _text(begin / "console") + console
         raw = exchange.read_result(scratch / "result", out_dir)
         if raw is None and end.status != 0 and not end.wall_timeout:
             raise QemuFailed(end.status, _text(scratch / "stderr"), command)
-        outcome = _judge(raw, end, events, console)
+        outcome = _judge(raw, end, monitor, console)
         return GuestResult(
             outcome=outcome,
             status=raw.status if raw and outcome is Outcome.EXITED else None,
@@ -236,51 +246,115 @@ def run_shell(
 
 
 def qemu_command(
-    job: GuestJob, built: Artifacts, scratch: Path, media: Path, *, interactive: bool = False
+    job: GuestJob,
+    built: Artifacts,
+    scratch: Path,
+    media: Path,
+    *,
+    begin: Path | None = None,
+    interactive: bool = False,
 ) -> list[str]:
-    """QEMU's options, consoles and monitor excepted."""
-    if job.accel == "kvm":
-        cpu = ["-accel", "kvm", "-cpu", "host"]
-    else:
-        # TCG's RDRAND gives numbers that -seed decides.
-        thread = "multi" if job.vcpus > 1 else "single"
-        cpu = ["-accel", f"tcg,thread={thread}", "-cpu", "max,+rdrand,-rdseed"]
-    if job.deterministic:
-        clock = ["-icount", f"shift={job.guest_speed},sleep=off,inline-warp=on"]
-        clock += ["-rtc", "base=2026-01-01,clock=vm", "-seed", "42"]
-    else:
-        clock = ["-rtc", "base=utc"]
+    """QEMU's options, consoles and monitor excepted. It goes on from the saved guest `begin`."""
     # Queues handled inside the doorbell make time exact, and cost the host more.
     controller = job.controller if job.deterministic else {**REAL_TIME, **job.controller}
-    memory = ["-m", f"{job.memory_mib}M,slots=3,maxmem={job.memory_mib + 16384}M"]
-    for index, (name, writable) in enumerate(
-        ((built.root, False), (scratch / "inputs", False), (scratch / "result", True))
-    ):
-        mode = "readonly=off" if writable else "readonly=on"
-        unarmed = "off" if writable else "on"
-        memory += ["-object", f"memory-backend-file,id=mem{index},mem-path={comma(name)},share=on,"]
-        memory[-1] += f"size={name.stat().st_size},{mode}"
-        memory += ["-device", f"nvdimm,id=nv{index},memdev=mem{index},unarmed={unarmed}"]
+    saved_guest = []
+    if begin is not None:
+        saved_guest = [
+            *saved.memory(begin, job.memory_mib, saving=False),
+            *("-device", saved.STOPPING_DEVICE, "-incoming", "defer"),
+        ]
     return [
         str(built.qemu),
-        *("-M", "q35,nvdimm=on", "-smp", str(job.vcpus), *cpu, *clock, *memory),
-        *("-nodefaults", "-no-user-config", "-vga", "none", "-display", "none", "-no-reboot"),
-        *(word for directory in built.firmware for word in ("-L", str(directory))),
-        *("-device", "i6300esb", "-action", "watchdog=poweroff"),
-        *(
-            "-kernel",
-            str(built.kernel),
-            "-append",
-            kernel_command_line(job, interactive=interactive),
-        ),
+        *_machine(job, interactive=interactive),
+        *_files(built, scratch),
+        *saved_guest,
         *systems.qemu_arguments(job.system, media, controller, job.namespace),
         *job.extra_qemu_args,
     ]
 
 
+def _machine(job: GuestJob, *, interactive: bool = False) -> list[str]:
+    """The options that make the machine, and name no files."""
+    if job.accel == "kvm":
+        cpu = ["-accel", "kvm", "-cpu", "host"]
+    else:
+        # TCG's RDRAND gives numbers that -seed decides.
+        thread = "multi" if job.vcpus > 1 and not job.deterministic else "single"
+        cpu = ["-accel", f"tcg,thread={thread}", "-cpu", "max,+rdrand,-rdseed"]
+    if job.deterministic:
+        idle = "sleep=on" if job.waits else "sleep=off,inline-warp=on"
+        clock = ["-icount", f"shift={job.guest_speed},{idle}"]
+        clock += ["-rtc", "base=2026-01-01,clock=vm", "-seed", "42"]
+    else:
+        clock = ["-rtc", "base=utc"]
+    return [
+        *("-M", "q35,nvdimm=on", "-smp", str(job.vcpus), *cpu, *clock),
+        *("-m", f"{job.memory_mib}M,slots=3,maxmem={job.memory_mib + 16384}M"),
+        *("-nodefaults", "-no-user-config", "-vga", "none", "-display", "none", "-no-reboot"),
+        *("-device", "i6300esb", "-action", "watchdog=poweroff"),
+        *("-append", kernel_command_line(job, interactive=interactive)),
+        *job.machine_args,
+    ]
+
+
+def _files(built: Artifacts, scratch: Path) -> list[str]:
+    """The options that name the files that every machine has."""
+    words = [word for directory in built.firmware for word in ("-L", str(directory))]
+    words += ["-kernel", str(built.kernel)]
+    for index, (name, writable) in enumerate(
+        ((built.root, False), (scratch / "inputs", False), (scratch / "result", True))
+    ):
+        mode = "readonly=off" if writable else "readonly=on"
+        unarmed = "off" if writable else "on"
+        words += ["-object", f"memory-backend-file,id=mem{index},mem-path={comma(name)},share=on,"]
+        words[-1] += f"size={name.stat().st_size},{mode}"
+        words += ["-device", f"nvdimm,id=nv{index},memdev=mem{index},unarmed={unarmed}"]
+    return words
+
+
+def save_guest(job: GuestJob, built: Artifacts, directory: Path) -> None:
+    """Boot the machine of this job, without its drive, and save it to `directory`, which exists."""
+    savepoint = built.tools / guesttools.SAVEPOINT
+    exchange.write_inputs(directory / "inputs", init=built.init, savepoint=savepoint)
+    exchange.create_result(directory / "result")
+    machine = [str(built.qemu), *_machine(job), *_files(built, directory)]
+    saved.save([*machine, *saved.memory(directory, job.memory_mib, saving=True)], directory)
+    (directory / "inputs").unlink()
+    (directory / "result").unlink()
+
+
+def saved_key(job: GuestJob, built: Artifacts) -> str:
+    """What tells the saved guest of this job from others: all that its boot depends on."""
+    parts = {name: built.hashes[name] for name in saved.DECIDING}
+    sizes = [exchange.INPUTS_BYTES, exchange.RESULT_BYTES]
+    return hash_inputs(parts, sizes, saved.STOPPING_DEVICE, _machine(job))
+
+
+def _saved_guest(job: GuestJob, built: Artifacts, cache: Cache, scratch: Path) -> Path | None:
+    """What the run goes on from. None: it boots by itself.
+
+    Several vCPUs do not all stop at the instruction at which one stops the machine. Where the
+    guest's time is the host's, no two guests would be the same.
+    """
+    if not job.deterministic or job.waits or job.vcpus > 1:
+        return None
+    if job.cold:
+        directory = scratch / "saved"
+        directory.mkdir()
+        save_guest(job, built, directory)
+        return directory
+
+    def build(directory: Path) -> None:
+        with Progress().step("guest: boot and save"):
+            save_guest(job, built, directory)
+
+    directory = cache.entry(saved.KIND, saved_key(job, built), build)
+    saved.mark_used(cache, directory)
+    return directory
+
+
 def kernel_command_line(job: GuestJob, *, interactive: bool) -> str:
     """The guest kernel's parameters. An interactive console gets fewer messages."""
-    heartbeat = min(job.virtual_limit_s, WATCHDOG_ROUND_S) + WATCHDOG_MARGIN_S
     words = [
         f"root={image.ROOT} rootfstype=erofs rootwait ro console=ttyS0",
         f"loglevel={3 if interactive else 5}",
@@ -290,7 +364,8 @@ def kernel_command_line(job: GuestJob, *, interactive: bool) -> str:
         "no_timer_check",
         # Otherwise the first getrandom() waits seconds for jitter that an exact CPU lacks.
         "random.trust_cpu=on",
-        f"i6300esb.heartbeat={heartbeat}",
+        # guest/init opens it twice: to set its time, and for the whole run.
+        "i6300esb.nowayout=0",
     ]
     if job.kernel == "debug":
         # KASAN finds what these checks of each object would, and more; they take a third more time.
@@ -318,18 +393,19 @@ def _prepare(
 ) -> Path:
     """Write everything QEMU opens. Gives the media file."""
     media = job.media or scratch / "media"
+    watchdog = min(job.virtual_limit_s, WATCHDOG_ROUND_S) + WATCHDOG_MARGIN_S
     systems.prepare_media(job.system, media)
-    exchange.write_inputs(
+    size = exchange.write_inputs(
         scratch / "inputs",
         init=built.init,
         tools=guesttools.programs(built.tools, rfs=job.rfs),
         modules=built.modules if job.rfs else None,
-        config={"virtual_limit": job.virtual_limit_s, **settings},
+        config={"virtual_limit": job.virtual_limit_s, "watchdog": watchdog, **settings},
         script=job.script,
         inputs=job.inputs,
     )
     # The guest unpacks them into memory, of which a tmpfs takes half.
-    needed_mib = (scratch / "inputs").stat().st_size * 5 // 2 >> 20
+    needed_mib = size * 5 // 2 >> 20
     if job.inputs is not None and needed_mib > job.memory_mib:
         raise RsdError(
             f"the inputs need a guest with {needed_mib} MiB of memory, this one has"
@@ -344,8 +420,8 @@ def _attend(
     job: GuestJob,
     command: tuple[str, ...],
     scratch: Path,
-    monitor: int,
-    events: EventReader,
+    monitor_fd: int,
+    monitor: Monitor,
     on_output: Callable[[bytes], None],
 ) -> _End:
     """Run QEMU to its end, or to the wall limit."""
@@ -359,7 +435,7 @@ def _attend(
             stdin=subprocess.DEVNULL,
             stdout=stderr,
             stderr=stderr,
-            pass_fds=(monitor,),
+            pass_fds=(monitor_fd,),
             process_group=0,
         )
         try:
@@ -367,7 +443,7 @@ def _attend(
                 # wait4 rather than poll: it is the only one that gives the CPU time of
                 # this child alone.
                 pid, status, usage = os.wait4(process.pid, os.WNOHANG)
-                events.poll()
+                monitor.poll()
                 if data := output.read():
                     on_output(data)
                 if pid:
@@ -389,7 +465,7 @@ def _attend(
     )
 
 
-def _judge(raw: exchange.RawResult | None, end: _End, events: EventReader, console: str) -> Outcome:
+def _judge(raw: exchange.RawResult | None, end: _End, monitor: Monitor, console: str) -> Outcome:
     if raw is not None:
         if raw.outcome == "too-large":
             raise RsdError(
@@ -404,7 +480,7 @@ def _judge(raw: exchange.RawResult | None, end: _End, events: EventReader, conso
     if "Kernel panic - not syncing" in console:
         hung = ("softlockup: hung tasks", "hung_task: blocked tasks")
         return Outcome.HANG if any(words in console for words in hung) else Outcome.PANIC
-    if "WATCHDOG" in events.events:
+    if "WATCHDOG" in monitor.events:
         return Outcome.HANG
     return Outcome.LOST
 

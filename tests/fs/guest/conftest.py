@@ -122,7 +122,7 @@ def run(
         if options.get("vcpus", 1) != 1:
             settings |= {"deterministic": False, "virtual_limit_s": 0}
         settings |= options
-        settings["extra_qemu_args"] = (*CPU, *settings.get("extra_qemu_args", ()))
+        settings["machine_args"] = (*CPU, *settings.get("machine_args", ()))
         job = GuestJob(
             system=system,
             kernel=flavour,

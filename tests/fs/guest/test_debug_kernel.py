@@ -65,7 +65,7 @@ def test_suspended(run: Run, volume: Volume) -> None:
         virtual_limit_s=0,
         deterministic=True,
         guest_speed=0,
-        extra_qemu_args=("-smp", "2"),
+        vcpus=2,
     )
     awake, victims = True, {True: 0, False: 0}
     for line in (result.out_dir / "trace").read_text().splitlines():

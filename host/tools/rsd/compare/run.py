@@ -30,11 +30,6 @@ from rsd.systems import get_drive
 REPETITIONS_OURS = 2
 REPETITIONS_STOCK = 3
 
-# QEMU's own drives work in host time. If the guest's clock skipped idle time as it does with
-# ours, it would run ahead of them: seconds pass, and commands time out, while the host writes
-# a block. So for them, idle time passes as on the host. -icount options merge: this is added.
-STOCK_CLOCK = ("-icount", "sleep=on")
-
 CONSOLE_TAIL_LINES = 20
 
 
@@ -193,7 +188,10 @@ def _guest(
             rfs=False,
             out_dir=plan.directory,
             namespace=properties,
-            extra_qemu_args=() if traits.ours else STOCK_CLOCK,
+            # QEMU's own drives work in host time. If the guest's clock skipped idle time as it
+            # does with ours, it would run ahead of them: seconds pass, and commands time out,
+            # while the host writes a block.
+            waits=not traits.ours,
         )
         result = run_guest(job, built, cache=cache, on_output=watch.feed)
     names = [cell.name for cell in cells]

@@ -22,7 +22,7 @@ from rsd.compare.aged import copy_media, shrink_media
 from rsd.compare.benchmarks import Benchmark
 from rsd.compare.cells import Level
 from rsd.compare.figures import BadOutput, Figure
-from rsd.compare.run import STOCK_CLOCK, Run, guest_failure
+from rsd.compare.run import Run, guest_failure
 from rsd.compare.stack_figures import stack_figures
 from rsd.compare.stacks import STACKS, Scale, Stack
 from rsd.errors import RsdError, words
@@ -189,7 +189,7 @@ def _job(
         namespace=stack.properties(scale) | ({"trace": str(trace)} if trace else {}),
         virtual_limit_s=VIRTUAL_LIMIT_S,
         wall_limit_s=WALL_LIMIT_S,
-        extra_qemu_args=() if stack.ours else STOCK_CLOCK,
+        waits=not stack.ours,
     )
 
 

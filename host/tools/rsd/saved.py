@@ -1,0 +1,136 @@
+"""The saved guest: a machine that has booted, stopped where guest/init says, and written down.
+
+It is a directory: `ram`, the guest's memory, which later machines map copy-on-write; `state`,
+that of the CPU and the devices; `console`, what the kernel said. It has no drive: a machine
+that begins from it may have any, and the guest finds it when it looks at its PCI bus again.
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from rsd.cache import Cache
+from rsd.errors import RsdError
+from rsd.qmp import Monitor
+from rsd.systems import comma
+
+KIND = "guest"
+
+# Each takes some 100 MB. The ones that were used last are kept.
+KEPT = 24
+
+# The guest stops itself with a write to this device: host/tools/savepoint.
+STOPPING_DEVICE = "pvpanic-pci"
+
+# Which of Artifacts.hashes are those of what is in a saved guest
+DECIDING = ("qemu", "kernel", "root", "init", "savepoint", "firmware")
+
+# A guest that has not booted by then, in wall time, never will.
+BOOT_LIMIT_S = 1800
+
+# Of the console of a guest that did not boot; a panic takes 30 lines.
+TAIL_LINES = 40
+
+POLL_S = 0.02
+
+
+def memory(directory: Path, mib: int, *, saving: bool) -> list[str]:
+    """QEMU's options for the guest's memory: `directory`'s own, or a copy of what changes in it."""
+    sharing = "share=on" if saving else "share=off,readonly=on,rom=off"
+    return [
+        "-object",
+        f"memory-backend-file,id=ram,mem-path={comma(directory / 'ram')},size={mib}M,{sharing}",
+        *("-machine", "memory-backend=ram"),
+    ]
+
+
+def begin_from(directory: Path, monitor: Monitor) -> None:
+    """Tell a QEMU with `-incoming defer`, which may not run yet, to go on from there."""
+    _set_capabilities(monitor)
+    monitor.execute("migrate-incoming", {"uri": f"file:{directory / 'state'}"})
+
+
+def save(command: Sequence[str], directory: Path) -> None:
+    """Run QEMU until the guest stops itself, and write the machine to `directory`.
+
+    `command` has everything but consoles and a monitor; its memory is in `directory`.
+    Raises RsdError when the guest does not get that far.
+    """
+    ours, theirs = socket.socketpair()
+    with ours, theirs, (directory / "stderr").open("wb") as stderr:
+        words = [
+            *("setpriv", "--pdeathsig", "KILL", "--", *command),
+            *("-device", STOPPING_DEVICE, "-action", "panic=pause"),
+            # That it was stopped is nothing to later machines: they run at once.
+            *("-global", "migration.store-global-state=off"),
+            *("-chardev", f"file,id=console,path={comma(directory / 'console')}"),
+            *("-chardev", "null,id=output", "-serial", "chardev:console"),
+            *("-serial", "chardev:output", "-chardev", f"socket,id=qmp,fd={theirs.fileno()}"),
+            *("-mon", "chardev=qmp,mode=control"),
+        ]
+        process = subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=stderr,
+            stderr=stderr,
+            pass_fds=(theirs.fileno(),),
+            process_group=0,
+        )
+        try:
+            monitor = Monitor(ours)
+            _wait_for("STOP", process, monitor, directory)
+            _set_capabilities(monitor)
+            monitor.execute("migrate", {"uri": f"file:{directory / 'state'}"})
+            _wait_for("MIGRATION completed", process, monitor, directory)
+        finally:
+            process.kill()
+            process.wait()
+    (directory / "stderr").unlink()
+
+
+def mark_used(cache: Cache, directory: Path) -> None:
+    """Keep a saved guest; delete all but the KEPT that were used last."""
+    os.utime(directory)
+    entries = sorted((cache.root / KIND).iterdir(), key=lambda path: path.stat().st_mtime)
+    for old in entries[:-KEPT]:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _set_capabilities(monitor: Monitor) -> None:
+    """Both sides must say that memory in files is not in the stream."""
+    names = ("x-ignore-shared", "events")
+    wanted = [{"capability": name, "state": True} for name in names]
+    monitor.execute("migrate-set-capabilities", {"capabilities": wanted})
+
+
+def _wait_for(
+    event: str, process: subprocess.Popen[bytes], monitor: Monitor, directory: Path
+) -> None:
+    """Wait for QEMU to report the event. Raises RsdError if it cannot any more."""
+    deadline = time.monotonic() + BOOT_LIMIT_S
+    reason = ""
+    while not reason:
+        ended = process.poll() is not None
+        monitor.poll()
+        if event in monitor.events:
+            return
+        if monitor.errors:
+            reason = "; ".join(monitor.errors)
+        elif ended:
+            reason = "QEMU ended"
+        elif time.monotonic() > deadline:
+            reason = f"it was not ready after {BOOT_LIMIT_S} s of wall time"
+        time.sleep(POLL_S)
+    tail = [*_tail(directory / "stderr"), *_tail(directory / "console")]
+    lines = "".join(f"\n  | {line}" for line in tail)
+    raise RsdError(
+        f"a guest could not be booted and saved: {reason}{lines}", "--kernel debug finds more"
+    )
+
+
+def _tail(path: Path) -> list[str]:
+    return path.read_text(errors="replace").splitlines()[-TAIL_LINES:] if path.exists() else []
