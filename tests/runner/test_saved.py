@@ -182,3 +182,6 @@ def test_guests_that_nobody_uses_go(own: Cache) -> None:
     saved.mark_used(own, kind / "new")
     assert len(guests(own)) == saved.KEPT
     assert {"0", "new", "2"} < set(guests(own)) and "1" not in guests(own)
+    # What another process has deleted meanwhile is no error.
+    (kind / "gone").symlink_to(own.root / "nothing")
+    saved.mark_used(own, kind / "new")

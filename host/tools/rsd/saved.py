@@ -20,7 +20,7 @@ from rsd.systems import comma
 
 KIND = "guest"
 
-# Each takes some 100 MB. The ones that were used last are kept.
+# One of 1 GiB takes 50 MB on disk: what its boot wrote to. Those that were used last are kept.
 KEPT = 24
 
 # The guest stops itself with a write to this device: host/tools/savepoint.
@@ -95,9 +95,15 @@ def save(command: Sequence[str], directory: Path) -> None:
 def mark_used(cache: Cache, directory: Path) -> None:
     """Keep a saved guest; delete all but the KEPT that were used last."""
     os.utime(directory)
-    entries = sorted((cache.root / KIND).iterdir(), key=lambda path: path.stat().st_mtime)
-    for old in entries[:-KEPT]:
+    for old in sorted((cache.root / KIND).iterdir(), key=_last_use)[:-KEPT]:
         shutil.rmtree(old, ignore_errors=True)
+
+
+def _last_use(directory: Path) -> float:
+    try:
+        return directory.stat().st_mtime
+    except FileNotFoundError:
+        return 0  # another process deletes old ones, too
 
 
 def _set_capabilities(monitor: Monitor) -> None:
