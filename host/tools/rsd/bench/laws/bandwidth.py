@@ -75,6 +75,7 @@ def _read(sim: Simulator) -> Iterator[Point]:
             ways=ways,
             blocks=8,
             pages=256,
+            over_provision=100,
         )
         yield point(limit(channels, ways, CMD + XFER, CMD + READ + XFER), got.iops, got)
 
@@ -136,6 +137,7 @@ def _cached_reads(sim: Simulator) -> Iterator[Point]:
             ways=1,
             blocks=16,
             pages=512,
+            over_provision=40,
             cache="on",
             t_read=read,
         )
@@ -338,6 +340,7 @@ def _bound(sim: Simulator) -> Iterator[Point]:
             channels=2,
             ways=4,
             blocks=32,
+            over_provision=28,
         )
         alone = CMD + READ + XFER
         yield point(min(depth / alone, 2 / (CMD + XFER)) * 1e9, got.iops, got)

@@ -20,7 +20,14 @@ CONSERVATION = "conservation of pages: what is acknowledged is programmed or in 
 CMD, XFER, READ, PROG, ERASE, SUSPEND = 2_500, 30_833, 60_000, 444_278, 3_500_000, 5_000
 ALONE, PROGRAM = CMD + READ + XFER, CMD + XFER + PROG
 # 4 dies of one frontier each; a buffer of 1 MiB is 256 pages.
-BUFFERED = {"write_buffer": "1M", "ack": "buffer", "channels": 2, "ways": 2, "blocks": 32}
+BUFFERED = {
+    "write_buffer": "1M",
+    "ack": "buffer",
+    "channels": 2,
+    "ways": 2,
+    "blocks": 32,
+    "over_provision": 28,
+}
 RATE = 4 / PROGRAM * 1e9  # pages a second of 4 dies
 
 
@@ -50,7 +57,7 @@ def _burst_length(sim: Simulator) -> Iterator[Point]:
     0.02,
 )
 def _sustained(sim: Simulator) -> Iterator[Point]:
-    work = "--requests 60000 --depth 64 --precondition 2"
+    work = "--requests 60000 --depth 256 --precondition 2"
     drive = BUFFERED | {"ftl": "page", "pages": 64, "over_provision": 30, "write_buffer": "256K"}
     plain, buffered = sim.run(work, **(drive | {"ack": "program"})), sim.run(work, **drive)
     yield point(plain.iops, buffered.iops, plain, buffered)
@@ -88,7 +95,6 @@ def _nothing_lost(sim: Simulator) -> Iterator[Point]:
                 f"--pattern {pattern} --size 16K --depth 64 --requests 6000 --precondition fill",
                 ftl=ftl,
                 **BUFFERED,
-                over_provision=20,
             )
             # a page written again while it waits may be programmed once, by a drive that maps pages
             least = got.after("host_write_pages") - 256

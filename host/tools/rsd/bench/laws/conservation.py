@@ -179,7 +179,8 @@ INVARIANTS = (
         EQUAL,
         1e-5,
         lambda got: (
-            got.after("wear_sum") / (got.after("blocks_total") - got.after("blocks_bad"))
+            # it is printed with six decimals
+            round(got.after("wear_sum") / (got.after("blocks_total") - got.after("blocks_bad")), 6)
             if got.after("wear_min") <= got.results["wear"]["mean"] <= got.after("wear_max")
             else -1,
             got.results["wear"]["mean"],

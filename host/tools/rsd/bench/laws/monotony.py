@@ -122,7 +122,7 @@ def _load(sim: Simulator) -> Iterator[Point]:
         yield point(less.ns("read"), more.ns("read"), less, more)
 
 
-@BOOK.law("more-cores", "More cores, more requests a second.", MORE, 0.0, AT_LEAST)
+@BOOK.law("more-cores", "More cores, more requests a second.", MORE, 0.001, AT_LEAST)
 def _cores(sim: Simulator) -> Iterator[Point]:
     yield from _rising(
         sim,

@@ -135,6 +135,7 @@ def _little(sim: Simulator) -> Iterator[Point]:
             f"--precondition fill {work} --requests 60000 --depth {depth}",
             channels=4,
             ways=2,
+            over_provision=28,
             **drive,
         )
         yield point(depth, got.iops * got.mean_ns() / 1e9, got)
@@ -163,6 +164,7 @@ def _one_at_a_time(sim: Simulator) -> Iterator[Point]:
             ways=2,
             blocks=64,
             pages=32,
+            over_provision=28,
         )
         yield point(1e9 / got.mean_ns(), got.iops, got)
 
@@ -269,6 +271,7 @@ def _event_reads(sim: Simulator) -> Iterator[Point]:
             ways=ways,
             blocks=32,
             pages=32,
+            over_provision=28,
         )
         # a fill in sequence puts neighbours on neighbouring dies
         requests = [Request(((block % flash.dies, READ),)) for _, block, _, _ in work]

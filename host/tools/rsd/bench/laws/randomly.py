@@ -131,8 +131,14 @@ def _scale(sim: Simulator, rng: random.Random) -> Iterator[Point]:
 
 
 def _little(sim: Simulator, rng: random.Random) -> Iterator[Point]:
-    """All requests are in the drive from begin to end, but for the last ones."""
-    work, drive = _any(sim, rng)
+    """All requests are in the drive from begin to end, but for the last ones.
+
+    Not on zones: before a reset the generator waits for the writes to that zone.
+    """
+    drive = any_drive(rng)
+    while drive["ftl"] == "rsd":
+        drive = any_drive(rng)
+    work = any_work(rng, False)
     got = sim.run(work, **drive)
     if not got.seconds:
         return

@@ -11,7 +11,7 @@ PROPERTIES = "hw/rsd-nvme/README.md, Properties"
 CMD, XFER, READ, PROG, ERASE = 2_500, 30_833, 60_000, 444_278, 3_500_000
 READS = "--precondition fill --reads 100 --depth 1 --requests 2000"
 WRITES = "--depth 1 --requests 2000 --pattern sequential"
-SMALL = {"channels": 2, "ways": 2, "blocks": 32, "pages": 32}
+SMALL = {"channels": 2, "ways": 2, "blocks": 32, "pages": 32, "over_provision": 28}
 
 
 @BOOK.law("read", "A read of a page takes tCMD + tR + tX.", TIME)
@@ -25,7 +25,7 @@ def _read(sim: Simulator) -> Iterator[Point]:
 @BOOK.law("write", "A write of a page takes tCMD + tX + tPROG.", TIME)
 def _write(sim: Simulator) -> Iterator[Point]:
     for ftl in ("rsd", "page", "block", "fast"):
-        got = sim.run(WRITES, ftl=ftl, channels=2, ways=2, blocks=64, pages=32)
+        got = sim.run(WRITES, ftl=ftl, channels=2, ways=2, blocks=64, pages=32, over_provision=28)
         for what in ("min", "mean", "max"):
             yield point(CMD + XFER + PROG, got.ns("write", what), got)
 
@@ -179,7 +179,7 @@ def _one_shot(sim: Simulator) -> Iterator[Point]:
 )
 def _several_ways(sim: Simulator) -> Iterator[Point]:
     for ways in (2, 3, 4):
-        drive = dict(channels=1, ways=ways, blocks=16, pages=32, t_read=60_000)
+        drive = dict(channels=1, ways=ways, blocks=32, pages=32, over_provision=28)
         size = ways * 4096
         got = sim.run(f"{WRITES} --size {size} --requests 80", **drive)
         yield point(ways * (CMD + XFER) + PROG, got.ns("write", "mean"), got)
@@ -219,7 +219,14 @@ def _status(sim: Simulator) -> Iterator[Point]:
 )
 def _firmware(sim: Simulator) -> Iterator[Point]:
     drive = dict(
-        channels=4, ways=1, blocks=32, pages=32, t_fw_read=3_000, t_fw_write=5_000, t_fw_page=700
+        channels=4,
+        ways=1,
+        blocks=32,
+        pages=32,
+        over_provision=28,
+        t_fw_read=3_000,
+        t_fw_write=5_000,
+        t_fw_page=700,
     )
     for blocks in (1, 4):
         size = f"--size {blocks * 4096}"
