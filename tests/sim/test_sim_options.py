@@ -133,8 +133,8 @@ def test_the_benchs_settings_are_accepted(sim: Simulator) -> None:
 
 
 def test_the_settings_that_are_to_become_steady_are_accepted(sim: Simulator) -> None:
-    for arguments in steady.settings(20):
-        done = sim.run(*arguments, "--precondition", "fill", "--requests", "1")
+    for arguments in steady.settings(steady.SETTINGS):
+        done = sim.run(*arguments, "--requests", "1")
         assert done.returncode == 0, (arguments, done.stderr)
 
 

@@ -62,10 +62,14 @@ def _setting(numbers: random.Random) -> tuple[str, ...]:
             "pages": numbers.choice((32, 64, 128)),
         }
         pages = shape["channels"] * shape["ways"] * shape["blocks"] * shape["pages"]
+    ftl = numbers.choices(("page", "dftl", "block", "fast"), (7, 1, 1, 1))[0]
+    # Drives as small as these have no room for map pages with less.
+    least = 28 if ftl == "dftl" else 7
+    spare = [percent for percent in (7, 10, 15, 20, 28, 40, 60, 100, 150) if percent >= least]
     drive: dict[str, int | str] = {
         **shape,
-        "ftl": numbers.choices(("page", "dftl", "block", "fast"), (7, 1, 1, 1))[0],
-        "over-provision": numbers.choice((7, 10, 15, 20, 28, 40, 60, 100, 150)),
+        "ftl": ftl,
+        "over-provision": numbers.choice(spare),
         "gc-policy": numbers.choice(("greedy", "greedy", "cost-benefit", "fifo")),
         "map-cache": numbers.choice((2048, 8192, 32768)),
     }
@@ -78,7 +82,7 @@ def _setting(numbers: random.Random) -> tuple[str, ...]:
     )
     words += ["--pattern", numbers.choice(patterns)]
     # One page at a time makes a block map copy a block each time, a hundred times the work.
-    sizes = ("16K", "64K") if drive["ftl"] == "block" else ("4K", "4K", "4K", "8K", "16K", "64K")
+    sizes = ("16K", "64K") if ftl == "block" else ("4K", "4K", "4K", "8K", "16K", "64K")
     words += ["--size", numbers.choice(sizes)]
     words += ["--reads", str(numbers.choice((0, 0, 0, 20, 50)))]
     words += ["--trims", str(numbers.choice((0, 0, 0, 1, 5, 20)))]
