@@ -597,6 +597,11 @@ int rfsm_checkpoint(struct rfsm *m, u32 flags)
 	began = ktime_get_ns();
 	ret = rfs_checkpoint(m->fs, flags);
 	m->causes[cause] += !ret;
+	if (ret == -ENOMEM || ret == -ENOSPC)
+		pr_warn_ratelimited("rfs: %pg: no check-point for want of %s: %u blocks are dirty, %u zones free; it is tried again\n",
+				    m->sb->s_bdev,
+				    ret == -ENOMEM ? "memory" : "room", dirty,
+				    m->fs->free_zones);
 	trace_rfs_checkpoint(m->dev.bdev->bd_dev, m->fs->cp_seq, cause, dirty,
 			     ktime_get_ns() - began, ret);
 	if (!--m->gate)

@@ -162,6 +162,7 @@ static int punch(struct inode *inode, loff_t pos, loff_t end, bool keep)
 	struct address_space *mapping = inode->i_mapping;
 	struct rfsm *m = rfsm_of(inode->i_sb);
 	u64 from = DIV_ROUND_UP_ULL(pos, PAGE_SIZE), to = end >> PAGE_SHIFT;
+	u64 next;
 	int ret;
 
 	/* a part of the last page of the file is all there is of it */
@@ -180,7 +181,12 @@ static int punch(struct inode *inode, loff_t pos, loff_t end, bool keep)
 	filemap_invalidate_lock(mapping);
 	truncate_pagecache_range(inode, from << PAGE_SHIFT,
 				 (to << PAGE_SHIFT) - 1);
-	rfsm_do(m, ret, rfs_punch(m->fs, inode->i_ino, from, to, keep));
+	do {
+		next = keep ? min(to, from + RFS_RANGE_MAX) : to;
+		rfsm_do(m, ret, rfs_punch(m->fs, inode->i_ino, from, next,
+					  keep));
+		from = next;
+	} while (!ret && from < to);
 	filemap_invalidate_unlock(mapping);
 	if (ret)
 		return ret;

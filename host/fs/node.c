@@ -187,8 +187,7 @@ void rfsm_evict_inode(struct inode *inode)
 	if (inode->i_nlink || is_bad_inode(inode) || m->fs->read_only)
 		return;
 	sb_start_intwrite(inode->i_sb);
-	/* room may wait for whoever has dropped the inode */
-	rfsm_do_(m, ret, 1, rfs_free_orphan(m->fs, inode->i_ino));
+	rfsm_do(m, ret, rfs_free_orphan(m->fs, inode->i_ino));
 	sb_end_intwrite(inode->i_sb);
 }
 
@@ -199,28 +198,16 @@ void rfsm_evict_inode(struct inode *inode)
 int rfsm_write_inode(struct inode *inode, struct writeback_control *wbc)
 {
 	struct rfsm *m = rfsm_of(inode->i_sb);
-	struct rfs_dinode *di;
-	struct rfs_buf *buf;
-	int ret = 0;
+	struct rfs_dinode times = {
+		.atime = ns_of(inode_get_atime(inode)),
+		.mtime = ns_of(inode_get_mtime(inode)),
+		.ctime = ns_of(inode_get_ctime(inode)),
+	};
+	int ret;
 
-	rfsm_lock(m);
-	if (!m->fs->read_only && inode->i_nlink)
-		ret = rfs_iget(m->fs, inode->i_ino, &di, &buf);
-	else
-		goto out;
-	if (!ret) {
-		di->atime = ns_of(inode_get_atime(inode));
-		if (!S_ISDIR(inode->i_mode)) {	/* else the core's are newer */
-			di->mtime = ns_of(inode_get_mtime(inode));
-			di->ctime = ns_of(inode_get_ctime(inode));
-			/* pages on their way may have older ones */
-			di->attr_version =
-				cpu_to_le64(rfs_next_version(m->fs, 1));
-		}
-		rfs_buf_dirty(m->fs, buf);
-	}
-out:
-	rfsm_unlock(m);
+	if (m->fs->read_only || !inode->i_nlink)
+		return 0;
+	rfsm_do(m, ret, rfs_set_times(m->fs, inode->i_ino, &times));
 	return ret;
 }
 

@@ -67,6 +67,13 @@ static int clean(struct rfsm *m, enum rfs_clean how)
 	return ret;
 }
 
+static int checkpoint_of(struct rfs_fs *fs, u32 flags)
+{
+	struct rfsm_dev *dev = fs->dev;
+
+	return rfsm_checkpoint(container_of(dev, struct rfsm, dev), flags);
+}
+
 /* Does nobody who asks now have to wait? Somebody may have made room since. */
 static bool room_there(const struct rfs_fs *fs)
 {
@@ -91,7 +98,9 @@ static bool make_room(struct rfsm *m)
 		ret = fs->read_only ? -EROFS : 0;
 		if (!ret && room_there(fs))
 			break;
-		if (!ret && rfs_room_low(fs, RFSM_APPEND_MAX))
+		if (!ret && rfs_compact_due(fs))
+			ret = rfs_compact(fs, checkpoint_of);
+		else if (!ret && rfs_room_low(fs, RFSM_APPEND_MAX))
 			ret = clean(m, futile ? RFS_CLEAN_HARD :
 						RFS_CLEAN_NOW);
 		if (!ret)
@@ -225,7 +234,8 @@ static int thread(void *arg)
 		} else if (rfs_checkpoint_due(m->fs) ||
 			   sync_left(m, synced) <= 0) {
 			m->seeking = false;
-			rfsm_sync(m, 0);
+			if (rfsm_sync(m, 0))	/* there may be more in a moment */
+				schedule_timeout_interruptible(HZ / 50);
 			synced = jiffies;
 		} else if (idle(m)) {
 			clean_idle(m);
@@ -234,6 +244,21 @@ static int thread(void *arg)
 		wake_up_all(&m->room);
 	}
 	return 0;
+}
+
+int rfsm_tidy(struct rfsm *m)
+{
+	int ret;
+
+	ret = rfs_compact_due(m->fs) ? rfs_compact(m->fs, checkpoint_of) :
+				       rfsm_checkpoint(m, 0);
+	if (ret == -ENOMEM) {	/* there may be some in a moment */
+		rfsm_unlock(m);
+		schedule_timeout_uninterruptible(HZ / 50);
+		rfsm_lock(m);
+		ret = 0;
+	}
+	return ret ? ret : -ENOBUFS;
 }
 
 int rfsm_wait_room(struct rfsm *m)

@@ -204,6 +204,12 @@ bool rfsm_may_exceed(void *dev);
 /* reclaim.c */
 int rfsm_thread_start(struct rfsm *m);
 void rfsm_thread_stop(struct rfsm *m);
+/*
+ * What a change that asks for nothing new needs: a check-point, metadata compacted.
+ * Under the lock; -ENOBUFS: it is done. Nobody is waited for but what is in flight,
+ * so writeback and whoever drops an inode can do it.
+ */
+int rfsm_tidy(struct rfsm *m);
 /* Wait until there may be room; 1 if there is none to be had */
 int rfsm_wait_room(struct rfsm *m);
 /* After an operation: is a check-point due? */
@@ -219,20 +225,22 @@ void rfsm_write_soon(struct rfsm *m);
 
 /*
  * An operation of the core, again after each wait for room; ret is its result.
- * Not under a folio lock. What only frees room may not be able to wait: then
- * `now` is 1.
+ * Not under a folio lock.
  */
-#define rfsm_do(m, ret, op)	rfsm_do_(m, ret, 0, op)
-#define rfsm_do_(m, ret, now, op)					\
+#define rfsm_do(m, ret, op)						\
 do {									\
-	int stuck_ = (now);						\
+	int stuck_ = 0;							\
 									\
 	for (;;) {							\
 		rfsm_lock(m);						\
 		(m)->fs->stuck = stuck_;				\
 		(ret) = (op);						\
 		(m)->fs->stuck = false;					\
+		if ((ret) == -ENOBUFS)					\
+			(ret) = rfsm_tidy(m);				\
 		rfsm_unlock(m);						\
+		if ((ret) == -ENOBUFS)					\
+			continue;					\
 		if ((ret) != -EAGAIN)					\
 			break;						\
 		stuck_ = rfsm_wait_room(m);				\

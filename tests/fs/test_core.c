@@ -2069,7 +2069,7 @@ static void dirty_most(const struct rfs_geometry *geo, u32 cap, u32 files,
 			ret = rfs_truncate(fs, first + i, far * RFS_BLOCK_BYTES
 					   + cut, false);
 	}
-	CHECK_EQ(ret, -EAGAIN);
+	CHECK_EQ(ret, -ENOBUFS);
 	spare -= spare > 0;	/* the log may take one */
 	CHECK(fs->dirty.count >= fs->dirty_max + spare * cap / rfs_pages_of(fs, 2) ||
 	      fs->dirty.count >= 4 * fs->dirty_max);
@@ -2238,6 +2238,135 @@ TEST(full_of_sparse_files)
 	full_of_sparse(64, two);
 	full_of_sparse(64, two * two);
 	full_of_sparse(0, two);
+}
+
+/*
+ * Files of one block until nothing more fits; then all are read, and Linux writes
+ * their times. More inodes become dirty than a check-point has room for at once.
+ */
+TEST(times_of_a_full_volume)
+{
+	enum { FILES = 60000 };
+	struct rfs_geometry geo = { .zones = 240, .zone_blocks = 256,
+				    .oob_bytes = 64 };
+	struct memdev *dev = memdev_new(&geo, CAP, 1500U << 20, false);
+	u32 *ino = malloc(FILES * sizeof(*ino)), n, i, gone, round;
+	struct rfs_dinode times = { .atime = cpu_to_le64(7) };
+	const void *data = block;
+	struct rfs_fs *fs;
+	char name[16];
+	u64 before;
+
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, &id, "test"), 0);
+	fs = mount(dev);
+	for (n = 0; n < FILES; n++) {
+		snprintf(name, sizeof(name), "f%u", n);
+		if (rfs_create(fs, 2, name, &file, &ino[n]) ||
+		    rfs_write(fs, ino[n], 0, 1, &data, RFS_BLOCK_BYTES))
+			break;
+	}
+	CHECK(n < FILES);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	before = fs->stats.checkpoints;
+	for (round = 0; round < 2; round++) {
+		for (i = 0; i < n; i++) {
+			CHECK_EQ(rfs_set_times(fs, ino[i], &times), 0);
+			CHECK(fs->dirty.count <= rfs_dirty_most(fs));
+			rfs_cache_trim(fs, fs->clean_max);
+		}
+		CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	}
+	CHECK(fs->stats.checkpoints > before + 4);
+	CHECK(!fs->read_only);
+	for (i = 0; i < n; i += 10) {
+		snprintf(name, sizeof(name), "f%u", i);
+		CHECK_EQ(rfs_unlink(fs, 2, name, &gone), 0);
+		CHECK_EQ(rfs_free_orphan(fs, gone), 0);
+	}
+	check_clean(fs);
+	free(ino);
+	end(fs, dev);
+}
+
+/* Orphans of a power cut are freed after the check-point, however many there are. */
+TEST(many_orphans)
+{
+	enum { FILES = 16 * 300 };
+	struct rfs_geometry geo = { .zones = 128, .zone_blocks = 250,
+				    .oob_bytes = 64 };
+	struct memdev *dev = new_dev(&geo);
+	struct rfs_fs *fs = mount(dev);
+	u32 ino, i, gone;
+	char name[16];
+
+	for (i = 0; i < FILES; i++) {
+		snprintf(name, sizeof(name), "f%u", i);
+		CHECK_EQ(rfs_create(fs, 2, name, &file, &ino), 0);
+		put(fs, ino, 100, i, RFS_BLOCK_BYTES);
+	}
+	fill_zones(fs, 0);
+	for (i = 0; i < FILES; i++) {
+		snprintf(name, sizeof(name), "f%u", i);
+		CHECK_EQ(rfs_unlink(fs, 2, name, &gone), 0);
+	}
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	rfs_drop(fs);
+	fs = mount(dev);
+	CHECK_EQ(fs->recovered.orphans, FILES);
+	CHECK_EQ(fs->inodes, 2);
+	/* the one of the mount, those that became due meanwhile, the last one */
+	CHECK(fs->stats.checkpoints > 2);
+	check_clean(fs);
+	end(fs, dev);
+}
+
+static int appends_left;
+
+static int append_until_full(void *dev, u32 zone, u32 blocks,
+			     const void *const *data, const struct rfs_oob *oob,
+			     u64 *addr)
+{
+	if (!appends_left)
+		return -ENOMEM;
+	appends_left--;
+	return memdev_ops.append(dev, zone, blocks, data, oob, addr);
+}
+
+/* A check-point that cannot be made for want of memory is made another time. */
+TEST(checkpoint_tried_again)
+{
+	struct rfs_dev_ops ops = memdev_ops;
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs;
+	u32 ino[50], i, failed = 0, nth;
+	char name[16];
+	int ret = -1;
+
+	ops.append = append_until_full;
+	appends_left = 1 << 30;
+	CHECK_EQ(rfs_mount(&ops, dev, &geometry, false, 0, &fs), 0);
+	for (nth = 0; ret; nth++) {
+		for (i = 0; i < 50; i++) {
+			snprintf(name, sizeof(name), "%u-%u", nth, i);
+			CHECK_EQ(rfs_create(fs, 2, name, &file, &ino[i]), 0);
+			put(fs, ino[i], 20, nth + i, RFS_BLOCK_BYTES);
+		}
+		appends_left = nth;
+		ret = rfs_checkpoint(fs, 0);
+		failed += !!ret;
+		appends_left = 1 << 30;
+		CHECK(!fs->read_only);
+		CHECK(!ret || ret == -ENOMEM || ret == -ENOSPC);
+		if (ret)
+			CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+		check_clean(fs);
+		rfs_drop(fs);
+		CHECK_EQ(rfs_mount(&ops, dev, &geometry, false, 0, &fs), 0);
+		expect(fs, ino[49], 20, (u8)(nth + 49), RFS_BLOCK_BYTES);
+		check_clean(fs);
+	}
+	CHECK(failed > 1);
+	end(fs, dev);
 }
 
 /*

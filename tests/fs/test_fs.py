@@ -158,6 +158,27 @@ def test_damage_led_by_coverage(build: Path) -> None:
     assert kept > 200
 
 
+def space(build: Path, *options: str, timeout: int = 3000) -> None:
+    """Look for a volume that is brought to a stop by what is in it."""
+    done = subprocess.run(
+        [build / "space", *options], capture_output=True, text=True, timeout=timeout, check=False
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert done.stdout.endswith(" settings, 0 failed\n")
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_full_volumes_go_on(build: Path, part: int) -> None:
+    """ENOSPC comes only where something new is asked for, and no check-point fails."""
+    space(build, "settings=50", f"seed={1 + 1000 * part}")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("part", range(20))
+def test_many_full_volumes_go_on(build: Path, part: int) -> None:
+    space(build, "settings=1000", f"seed={100000 * (1 + part)}", timeout=36000)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
 def test_many_damaged_volumes(build: Path, seed: int) -> None:
@@ -179,7 +200,8 @@ def test_no_memory(build: Path, options: tuple[str, ...]) -> None:
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     runs, errors = map(int, re.findall(r"^(\d+) runs, (\d+) errors", done.stdout)[0])
     assert runs > 150
-    assert errors >= 0.9 * runs  # cleaning gets by with fewer copies and buffers
+    # cleaning gets by with fewer copies and buffers, appends are tried again
+    assert errors >= 0.85 * runs
 
 
 def test_format_document() -> None:

@@ -872,6 +872,88 @@ int rfs_clean(struct rfs_fs *fs, enum rfs_clean how)
 	return !ret && none && !worth(fs) ? -ENOSPC : ret;
 }
 
+/* Pages of a zone that nothing is in, but for its summaries */
+static u32 dead_in(const struct rfs_zone_info *z)
+{
+	u32 sums = z->cap / (RFS_SUM_ENTRIES + 1) + 1;
+
+	return z->cap > z->live + sums ? z->cap - z->live - sums : 0;
+}
+
+/*
+ * The zone of metadata or maps with the fewest blocks in use, if rewriting these
+ * gains more than the tables that a check-point writes besides; 0: there is none.
+ * Zones of the log have none in use, and are free after a check-point.
+ */
+static u32 compactable(const struct rfs_fs *fs)
+{
+	u32 least = fs->timb_blocks + fs->ztab_blocks + RFS_S_DATA;
+	u32 nr, best = 0;
+
+	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++) {
+		const struct rfs_zone_info *z = &fs->zone[nr];
+
+		if (z->state != RFS_Z_USED || z->stream >= RFS_S_DATA ||
+		    z->cond != RFS_DEV_OK || z->cleaning || z->cleaned)
+			continue;
+		if (!z->live && !z->window)
+			continue;	/* the check-point frees it */
+		if (dead_in(z) > max(least, z->cap / 16) &&
+		    (!best || z->live < fs->zone[best].live))
+			best = nr;
+	}
+	return best;
+}
+
+/* One that copies nothing: what it goes through is metadata. */
+static struct cleaner *compactor_new(const struct rfs_fs *fs)
+{
+	struct cleaner *c = rfs_alloc(sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->seen = rfs_alloc(fs->geo.zone_blocks);
+	c->block = rfs_alloc(RFS_BLOCK_BYTES);
+	c->least = 1;
+	c->shared = 1;
+	if (c->seen && c->block)
+		return c;
+	cleaner_free(c);
+	return NULL;
+}
+
+bool rfs_compact_due(const struct rfs_fs *fs)
+{
+	return !fs->futile && rfs_room_tight(fs) && compactable(fs);
+}
+
+int rfs_compact(struct rfs_fs *fs,
+		int (*checkpoint)(struct rfs_fs *fs, u32 flags))
+{
+	struct cleaner *c;
+	int ret;
+	u32 nr;
+
+	/* its blocks are all dead or counted, and those of others free */
+	ret = checkpoint(fs, 0);
+	nr = compactable(fs);
+	if (ret || !nr)
+		return ret;
+	c = compactor_new(fs);
+	if (!c)
+		return -ENOMEM;
+	fs->stats.victims++;
+	rfs_saw_victim(fs, nr);
+	ret = fs->geo.oob_bytes ? move_zone(fs, c, nr) :
+				  move_summaries(fs, c, nr);
+	cleaner_free(c);
+	if (ret && ret != STOP)
+		return ret;
+	fs->zone[nr].cleaned = !ret;
+	fs->futile = ret && !fs->dirty.count;
+	return checkpoint(fs, 0);
+}
+
 #define PAYS	4	/* early: times what a check-point writes */
 #define IDLY	4	/* idle: rounds of victims, for who comes meanwhile */
 

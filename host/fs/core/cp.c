@@ -445,13 +445,20 @@ static bool write_both(struct rfs_fs *fs, const void *cp, u32 blocks,
 static int write_mirrors(struct rfs_fs *fs, const void *cp, u32 blocks,
 			 const struct rfs_oob *oob)
 {
-	u32 i, done = 0;
+	bool done = false, memory = false;
+	u32 i;
+	int ret;
 
 	if (write_both(fs, cp, blocks, oob))
 		return 0;
-	for (i = 0; i < RFS_CP_MIRRORS; i++)
-		done += !write_copy(fs, &fs->cp_mirror[i], cp, blocks, oob);
-	return done ? 0 : -EIO;
+	for (i = 0; i < RFS_CP_MIRRORS; i++) {
+		ret = write_copy(fs, &fs->cp_mirror[i], cp, blocks, oob);
+		done |= !ret;
+		memory |= ret == -ENOMEM;
+	}
+	if (done)
+		return 0;
+	return memory ? -ENOMEM : -EIO;
 }
 
 static u32 cp_blocks(const struct rfs_fs *fs)
@@ -522,7 +529,6 @@ static int write_all(struct rfs_fs *fs)
 {
 	int ret, error;
 
-	fs->cp_nth = 0;
 	ret = write_passes(fs);
 	if (!ret && fs->dirty.count)
 		ret = -EUCLEAN;
@@ -538,8 +544,24 @@ static int write_all(struct rfs_fs *fs)
 }
 
 /*
- * Everything durable, and the zones that became free reset. After an error
- * the volume is read-only: the last check-point is as it was.
+ * What was sent of tables may not be there: all of them are written the next
+ * time. What has landed of other blocks is in use, and need not be written again.
+ */
+static void tables_again(struct rfs_fs *fs)
+{
+	u32 i;
+
+	for (i = 0; i < fs->timb_blocks; i++)
+		fs->timb_dirty[i] = true;
+	memset(fs->ztab, 0xff, (size_t)fs->ztab_blocks * RFS_ZTAB_ENTRIES *
+			       sizeof(*fs->ztab));
+	fs->air->tables = 0;
+}
+
+/*
+ * Everything durable, and the zones that became free reset. After an error the
+ * last check-point is as it was. For want of memory or of room it can be tried
+ * again; after an error of the device the volume is read-only.
  */
 int rfs_checkpoint(struct rfs_fs *fs, u32 flags)
 {
@@ -553,9 +575,13 @@ int rfs_checkpoint(struct rfs_fs *fs, u32 flags)
 	if (!ret)
 		ret = write_cp(fs, flags);
 	if (ret) {
-		fs->read_only = true;
+		if (ret == -ENOMEM || ret == -ENOSPC)
+			tables_again(fs);
+		else
+			fs->read_only = true;
 		return ret;
 	}
+	fs->cp_nth = 0;
 	rfs_log_durable(fs);
 	fs->window_blocks = 0;
 	for (nr = 0; nr < fs->geo.zones; nr++) {

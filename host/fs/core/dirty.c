@@ -99,6 +99,11 @@ u32 rfs_dirty_most(const struct rfs_fs *fs)
 	return blocks > way + DIRTY_LEAST ? blocks - way : DIRTY_LEAST;
 }
 
+bool rfs_room_tight(const struct rfs_fs *fs)
+{
+	return room(fs, 0, 1) < 3ULL * fs->dirty_max / 2 + DIRTY_LEAST;
+}
+
 bool rfs_dirty_due(const struct rfs_fs *fs)
 {
 	u32 half = fs->dirty_max / 2;

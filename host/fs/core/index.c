@@ -378,20 +378,23 @@ int rfs_map_set(struct rfs_fs *fs, u32 ino, u64 block,
 	ret = rfs_map_slot(fs, ino, block, true, &slot, &buf);
 	if (!ret)
 		ret = rfs_iget(fs, ino, &di, &ibuf);
+	if (!ret)
+		ret = rfs_live(fs, rfs_addr(ptr->addr), 1, ptr);
 	if (ret)
 		return ret;
-	ret = rfs_live(fs, rfs_addr(ptr->addr), 1, ptr);
-	if (!ret && slot->kind == RFS_PTR_BLOCK)
+	/* a block that only moves leaves its inode alone */
+	if (slot->kind == RFS_PTR_BLOCK) {
 		ret = rfs_live(fs, rfs_addr(slot->addr), -1, slot);
-	else if (!ret && slot->kind == RFS_PTR_RESERVED)
+	} else if (slot->kind == RFS_PTR_RESERVED) {
 		ret = add_reserved(fs, -1);
-	else if (!ret)
+	} else {
 		ret = rfs_blocks_add(fs, di, 1);
+		rfs_buf_dirty(fs, ibuf);
+	}
 	if (ret)
 		return ret;
 	*slot = *ptr;
 	rfs_buf_dirty(fs, buf);
-	rfs_buf_dirty(fs, ibuf);
 	return 0;
 }
 

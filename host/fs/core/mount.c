@@ -123,6 +123,21 @@ void rfs_resume_zones(struct rfs_fs *fs)
 	}
 }
 
+/* One by one, with check-points as others have them: there may be any number. */
+static int free_orphans(struct rfs_fs *fs)
+{
+	int ret = 0;
+
+	if (!fs->orphans)
+		return 0;
+	while (!ret && fs->orphans) {
+		ret = rfs_free_orphan(fs, fs->orphans);
+		fs->recovered.orphans += !ret;
+		rfs_cache_trim(fs, fs->clean_max);
+	}
+	return ret ? ret : rfs_checkpoint(fs, 0);
+}
+
 static int load(struct rfs_fs *fs, bool read_only)
 {
 	int ret = rfs_super_load(fs);
@@ -134,6 +149,7 @@ static int load(struct rfs_fs *fs, bool read_only)
 		ret = rfs_tables_alloc(fs);
 	if (!ret)
 		ret = rfs_cp_load(fs);
+	fs->read_only = read_only;
 	if (!ret)
 		ret = rfs_recover(fs);
 	if (!ret && !read_only && !rfs_numbers_left(fs))
@@ -142,13 +158,14 @@ static int load(struct rfs_fs *fs, bool read_only)
 		return ret;
 	fs->version = ((fs->version >> RFS_EPOCH_SHIFT) + 1) << RFS_EPOCH_SHIFT;
 	rfs_resume_zones(fs);
-	fs->read_only = read_only;
 	if (read_only)
 		return 0;
 	/* what was found is to last before a zone is reset for it */
 	if (fs->geo.volatile_cache)
 		ret = fs->ops->flush(fs->dev);
-	return ret ? ret : rfs_checkpoint(fs, 0);
+	if (!ret)
+		ret = rfs_checkpoint(fs, 0);
+	return ret ? ret : free_orphans(fs);
 }
 
 int rfs_mount(const struct rfs_dev_ops *ops, void *dev,

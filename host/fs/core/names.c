@@ -5,8 +5,6 @@
  */
 #include "rfs.h"
 
-#define RESERVE_MAX	(16 * RFS_FANOUT)	/* blocks of one record */
-
 static u8 type_of(u32 mode)
 {
 	return mode >> 12 & 15;
@@ -442,7 +440,7 @@ static int apply_reserve(struct rfs_fs *fs, const struct rfs_rec *rec)
 
 	if (ret)
 		return ret;
-	if (!S_ISREG(le32_to_cpu(di->mode)) || to - from > RESERVE_MAX)
+	if (!S_ISREG(le32_to_cpu(di->mode)) || to - from > RFS_RANGE_MAX)
 		return -EUCLEAN;
 	ret = rfs_map_reserve(fs, ino, from, to);
 	if (ret)
@@ -748,6 +746,9 @@ int rfs_punch(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool keep)
 	struct rfs_rec rec;
 	int ret = rfs_make_room_to_free(fs);
 
+	/* each leaf that keeps its blocks becomes dirty */
+	if (!ret && keep && to - from > RFS_RANGE_MAX)
+		ret = -EINVAL;
 	if (ret)
 		return ret;
 	rfs_rec_init(fs, &rec, RFS_OP_PUNCH, ino);
@@ -773,7 +774,7 @@ u64 rfs_available(const struct rfs_fs *fs)
 {
 	u64 free = fs->user_blocks - min(fs->user_blocks, rfs_used(fs));
 	/* what rfs_reserve() asks for beyond, and nodes that are begun */
-	u64 ends = 2 + RFS_HEIGHT_MAX + RESERVE_MAX / RFS_FANOUT +
+	u64 ends = 2 + RFS_HEIGHT_MAX + RFS_RANGE_MAX / RFS_FANOUT +
 		   RFS_HEIGHT_MAX;
 
 	if (free <= ends)
@@ -785,7 +786,7 @@ u64 rfs_available(const struct rfs_fs *fs)
 
 int rfs_reserve(struct rfs_fs *fs, u32 ino, u64 *from, u64 to)
 {
-	u64 end = min(to, *from + RESERVE_MAX), holes, has, nodes = 0;
+	u64 end = min(to, *from + RFS_RANGE_MAX), holes, has, nodes = 0;
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
 	struct rfs_rec rec;
@@ -925,6 +926,27 @@ int rfs_log_times(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *times)
 	rec.arg2 = times->mtime;
 	rec.time = times->ctime;
 	return commit(fs, &rec, NULL, NULL);
+}
+
+int rfs_set_times(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *times)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret = rfs_make_room_to_free(fs);
+
+	if (!ret)
+		ret = rfs_iget(fs, ino, &di, &buf);
+	if (ret)
+		return ret;
+	di->atime = times->atime;
+	if (!S_ISDIR(le32_to_cpu(di->mode))) {	/* else these are newer */
+		di->mtime = times->mtime;
+		di->ctime = times->ctime;
+		/* pages on their way may have older ones */
+		di->attr_version = cpu_to_le64(rfs_next_version(fs, 1));
+	}
+	rfs_buf_dirty(fs, buf);
+	return 0;
 }
 
 int rfs_free_orphan(struct rfs_fs *fs, u32 ino)

@@ -640,7 +640,8 @@ int rfs_recover(struct rfs_fs *fs)
 	if (!ret)
 		ret = apply_data(fs, &p);
 	fs->recovered.data_ns = lap(fs, &start);
-	if (!ret)
+	/* else after the check-point: what that makes dirty is not bounded */
+	if (!ret && (fs->read_only || fs->rescuing))
 		ret = rfs_free_orphans(fs);
 	if (!ret)
 		ret = outdate(fs, &p);

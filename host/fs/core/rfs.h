@@ -302,7 +302,7 @@ struct rfs_fs {
 	u64 version;		/* next */
 	u64 cp_version;		/* of the check-point: the window's first */
 	u64 cp_seq;
-	u32 cp_nth;		/* metadata blocks that this one has written */
+	u32 cp_nth;		/* metadata blocks written since the last one */
 	u32 cp_mirror[RFS_CP_MIRRORS];
 	u64 window_blocks;
 
@@ -358,6 +358,7 @@ struct rfs_fs {
 	bool read_only;
 	bool threaded;		/* others make room: -EAGAIN asks them to */
 	bool stuck;		/* they cannot: -ENOSPC instead */
+	bool futile;		/* to compact metadata, until a zone is free */
 	struct rfs_tomb *tomb;
 	u32 tombs, tomb_room;
 	struct rfs_recovered recovered;
@@ -515,6 +516,7 @@ static inline u64 rfs_blocks_in(const struct rfs_fs *fs, u64 pages)
 
 bool rfs_room_low(const struct rfs_fs *fs, u32 blocks);
 int rfs_make_room(struct rfs_fs *fs, u32 blocks, u32 more);
+/* -ENOBUFS: a check-point first, or rfs_compact(), where others make room */
 int rfs_make_room_to_free(struct rfs_fs *fs);
 
 /* flight.c */
@@ -552,6 +554,8 @@ static inline bool rfs_dirty_full(const struct rfs_fs *fs)
 	       fs->dirty.count >= rfs_dirty_most(fs);
 }
 
+/* Another check-point of dirty_max may not find room with a zone left. */
+bool rfs_room_tight(const struct rfs_fs *fs);
 /* So much is dirty, long before others wait, that a check-point is to come. */
 bool rfs_dirty_due(const struct rfs_fs *fs);
 bool rfs_checkpoint_due(const struct rfs_fs *fs);
@@ -748,7 +752,8 @@ int rfs_rename(struct rfs_fs *fs, u32 dir1, const char *name1, u32 dir2,
  * reserved behind the new end is given back.
  */
 int rfs_truncate(struct rfs_fs *fs, u32 ino, u64 size, bool grows);
-/* keep: all of them are reserved, and stay so */
+#define RFS_RANGE_MAX	(16 * RFS_FANOUT)	/* blocks of one record */
+/* keep: all of them are reserved, and stay so; RFS_RANGE_MAX at most */
 int rfs_punch(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool keep);
 /*
  * Set room aside for the holes among the first blocks of *from..to - 1; *from is
@@ -769,6 +774,8 @@ int rfs_may_give(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr,
  * say in these any more
  */
 int rfs_log_times(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *times);
+/* The same without a record: the next check-point has them */
+int rfs_set_times(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *times);
 /*
  * mode, uid, gid, flags, atime and mtime of attr; held: holes that pages of the
  * inode are promised
@@ -974,6 +981,15 @@ static inline void rfs_saw_victim(const struct rfs_fs *fs, u32 zone)
 	(void)zone;
 }
 #endif
+/*
+ * Room is short, and a zone of metadata or maps has blocks that are dead, in all
+ * as many as a check-point's tables and more. Then rfs_compact() gets them back:
+ * nothing of files is copied for it. checkpoint() is rfs_checkpoint(), or what the
+ * caller has for it.
+ */
+bool rfs_compact_due(const struct rfs_fs *fs);
+int rfs_compact(struct rfs_fs *fs,
+		int (*checkpoint)(struct rfs_fs *fs, u32 flags));
 /*
  * Few zones are free, and fewer than when it was last asked: *seen is the
  * caller's, ~0 at first.

@@ -287,9 +287,8 @@ int rfs_xattr_set(struct rfs_fs *fs, u32 ino, const char *name,
 
 	if (!*name || strlen(name) > RFS_NAME_MAX)
 		return -ERANGE;
-	/* to remove one must go on a full volume: that room is in the reserve */
-	ret = rfs_make_room(fs, 0, value ? 2 : 0);
-	if (ret && (ret != -ENOSPC || value))
+	ret = value ? rfs_make_room(fs, 0, 2) : rfs_make_room_to_free(fs);
+	if (ret)
 		return ret;
 	ret = look_up(fs, ino, name, &x);
 	if (!ret && flags & RFS_XATTR_CREATE)

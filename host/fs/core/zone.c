@@ -582,11 +582,12 @@ void rfs_placed(struct rfs_fs *fs, const struct rfs_place *place,
 		sum_ready(fs, sum);
 }
 
+/* -ENOMEM: no zone is to blame, and it can be tried again any time. */
 static int append_failed(struct rfs_fs *fs, int error)
 {
 	if (!rfs_zone_failed(error) && fs->ops->rest)
 		fs->ops->rest(fs->dev);
-	return -EIO;
+	return error == -ENOMEM || error == -EAGAIN ? -ENOMEM : -EIO;
 }
 
 /* One append of up to n blocks; *n is of how many then. */
@@ -645,10 +646,10 @@ int rfs_append(struct rfs_fs *fs, u32 stream, u32 n, const void *const *data,
 		first = 0;
 		ret = append_some(fs, stream, &part, data + done, oob + done,
 				  &first);
-		if (ret == -EIO && ++failed < RFS_TRIES)
+		if ((ret == -EIO || ret == -ENOMEM) && ++failed < RFS_TRIES)
 			continue;	/* in another zone, or once more */
 		if (ret)
-			return failed ? -EIO : ret;
+			return failed && ret != -ENOMEM ? -EIO : ret;
 		for (i = 0; i < part; i++)
 			addr[done + i] = first + i;
 		done += part;
@@ -717,6 +718,7 @@ int rfs_free_zones(struct rfs_fs *fs)
 		}
 		z->state = RFS_Z_FREE;
 		fs->free_zones++;
+		fs->futile = false;
 		if (z->wp && fs->ops->reset(fs->dev, nr) == 0) {
 			z->wp = 0;
 			fs->stats.resets++;
@@ -783,8 +785,18 @@ int rfs_make_room(struct rfs_fs *fs, u32 blocks, u32 more)
 	while (rfs_room_low(fs, blocks)) {
 		if (!tries--)
 			return -ENOSPC;
+		if (rfs_compact_due(fs)) {
+			ret = rfs_compact(fs, rfs_checkpoint);
+			if (ret)
+				return ret;
+			continue;
+		}
 		before = fs->free_zones;
 		ret = rfs_clean(fs, how);
+		if (ret == -ENOSPC && how != RFS_CLEAN_HARD) {
+			how = RFS_CLEAN_HARD;	/* which uses all the room */
+			continue;
+		}
 		if (ret && ret != -ENOENT)
 			return ret;
 		ret = rfs_checkpoint(fs, 0);
@@ -795,10 +807,24 @@ int rfs_make_room(struct rfs_fs *fs, u32 blocks, u32 more)
 	return 0;
 }
 
-/* Room for what adds no block: from the reserve, if it must be */
+/*
+ * Before a change that adds no block and appends none: all it needs is that what
+ * it makes dirty has room in the next check-point. There always is some after a
+ * check-point, if metadata was compacted where room was short: so it is never
+ * refused. -ENOBUFS: who calls the core is to do that, and ask again.
+ */
 int rfs_make_room_to_free(struct rfs_fs *fs)
 {
-	int ret = rfs_make_room(fs, 0, 0);
+	int ret = fs->read_only ? -EROFS : 0;
 
-	return ret == -ENOSPC ? 0 : ret;
+	if (ret)
+		return ret;
+	rfs_dirty_above(fs);
+	if (fs->threaded)
+		return rfs_dirty_full(fs) || rfs_compact_due(fs) ? -ENOBUFS : 0;
+	if (rfs_checkpoint_due(fs) || rfs_dirty_full(fs))
+		ret = rfs_checkpoint(fs, 0);
+	while (!ret && rfs_compact_due(fs))
+		ret = rfs_compact(fs, rfs_checkpoint);
+	return ret;
 }

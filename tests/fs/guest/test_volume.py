@@ -208,6 +208,32 @@ def test_trimmed_ranges(run: Run, volume: Volume) -> None:
     )
 
 
+def test_times_of_a_full_volume(run: Run, volume: Volume) -> None:
+    """All files of a full volume are read, so all inodes are written: it goes on."""
+    check(
+        run,
+        volume,
+        """
+        start
+        i=0
+        while echo x > /mnt/$i; do i=$((i + 1)); done
+        test $i -gt 5000
+        mount -o remount,strictatime /mnt
+        for round in 1 2; do
+            cat /mnt/* > /dev/null
+            sync
+        done
+        rm /mnt/1*
+        sync
+        echo y > /mnt/again
+        again
+        test $(cat /mnt/again) = y
+        end
+        """,
+        namespace={**volume.namespace, **SMALL},
+    )
+
+
 def test_reserved_on_full_volume(run: Run, volume: Volume) -> None:
     """What was preallocated can be written when nothing else can, also after a remount."""
     check(

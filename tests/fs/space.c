@@ -1,0 +1,562 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Looks for a volume that its own files bring to a stop: "Room" in
+ * host/fs/doc/design.md says that there is none. A setting is a drive of random
+ * zones and limits, filled to 95 to 100% with a random mixture of files; then
+ * rounds of overwriting, times, deleting, creating until there is no room,
+ * check-points, mounts, power cuts.
+ *
+ *	space [settings=N] [seed=N] [rounds=N] [verbose=1]
+ *
+ * No operation but one that asks for something new may answer ENOSPC, none may
+ * fail, and the volume never ends read-only. Prints a line, and one for each
+ * setting that fails; exit status 1 if one does.
+ */
+#include <stdio.h>
+
+#include "option.h"
+#include "rfs.h"
+
+#define FILES_MAX	300000
+
+struct page {
+	u8 *data;		/* NULL: not written; the common block: not ours */
+	struct rfs_oob oob;
+};
+
+struct drive {
+	struct rfs_geometry geo;
+	u32 cap;
+	struct page *page;
+	u32 *wp;
+	u64 time;
+	u64 power;		/* appends until it fails */
+};
+
+/* Files of one shape: n blocks from `first` on, `step` apart */
+struct item {
+	u32 ino, dir, name;
+	u32 n, written;
+	u64 first, step;
+	bool is_dir;
+};
+
+static u8 common[RFS_BLOCK_BYTES];
+static const struct rfs_id id = { .uuid = "space harness" };
+static struct drive drive;
+static struct rfs_fs *fs;
+static struct item *item;
+static u32 items, names, dirs[64], ndirs;
+static u64 draws;
+static char what[200];		/* the last operation */
+static bool verbose;
+
+static u32 pick(u32 n)
+{
+	draws = draws * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (u32)(draws >> 33) % n;
+}
+
+static u32 between(u32 least, u32 most)
+{
+	return least + pick(most - least + 1);
+}
+
+static int drive_append(void *dev, u32 zone, u32 blocks,
+			const void *const *data, const struct rfs_oob *oob,
+			u64 *addr)
+{
+	u32 i;
+
+	(void)dev;
+	if (drive.power < blocks) {
+		drive.power = 0;
+		return -EIO;
+	}
+	drive.power -= blocks;
+	if (drive.wp[zone] + blocks > drive.cap)
+		return -ENOSPC;
+	*addr = (u64)zone * drive.geo.zone_blocks + drive.wp[zone];
+	for (i = 0; i < blocks; i++) {
+		struct page *page = &drive.page[*addr + i];
+
+		if (memcmp(data[i], common, RFS_BLOCK_BYTES)) {
+			page->data = malloc(RFS_BLOCK_BYTES);
+			memcpy(page->data, data[i], RFS_BLOCK_BYTES);
+		} else {
+			page->data = common;
+		}
+		if (oob)
+			page->oob = oob[i];
+	}
+	drive.wp[zone] += blocks;
+	return 0;
+}
+
+static int drive_read(void *dev, u64 addr, void *data, struct rfs_oob *oob)
+{
+	const struct page *page = &drive.page[addr];
+
+	(void)dev;
+	memset(data, 0, RFS_BLOCK_BYTES);
+	if (page->data)
+		memcpy(data, page->data, RFS_BLOCK_BYTES);
+	if (oob)
+		*oob = page->oob;
+	return 0;
+}
+
+static int drive_reset(void *dev, u32 zone)
+{
+	u64 at = (u64)zone * drive.geo.zone_blocks, end = at + drive.cap;
+
+	(void)dev;
+	if (!drive.power)
+		return -EIO;
+	for (; at < end; at++) {
+		if (drive.page[at].data != common)
+			free(drive.page[at].data);
+		memset(&drive.page[at], 0, sizeof(drive.page[at]));
+	}
+	drive.wp[zone] = 0;
+	return 0;
+}
+
+static int drive_finish(void *dev, u32 zone)
+{
+	(void)dev;
+	drive.wp[zone] = drive.cap;
+	return 0;
+}
+
+static int drive_done(void *dev)
+{
+	(void)dev;
+	return drive.power ? 0 : -EIO;
+}
+
+static int drive_report(void *dev, u32 zone, struct rfs_dev_zone *out)
+{
+	(void)dev;
+	out->cap = drive.cap;
+	out->wp = drive.wp[zone];
+	out->cond = RFS_DEV_OK;
+	return 0;
+}
+
+static u64 drive_now(void *dev)
+{
+	(void)dev;
+	return drive.time += 1000000;
+}
+
+static const struct rfs_dev_ops drive_ops = {
+	.append = drive_append, .wait = drive_done, .flush = drive_done,
+	.read = drive_read, .reset = drive_reset, .finish = drive_finish,
+	.report = drive_report, .now = drive_now,
+};
+
+static void drive_free(void)
+{
+	u32 zone;
+
+	drive.power = ~0ULL;
+	for (zone = 0; drive.page && zone < drive.geo.zones; zone++)
+		drive_reset(NULL, zone);
+	free(drive.page);
+	free(drive.wp);
+	memset(&drive, 0, sizeof(drive));
+}
+
+/* A drive on which there can be a volume */
+static bool drive_new(void)
+{
+	static const u32 oobs[] = { 64, 64, 16, 0 };
+	struct rfs_layout layout;
+	u32 blocks = 1 << between(5, 12);
+
+	drive.geo.zone_blocks = blocks;
+	drive.cap = blocks - (pick(3) ? 0 : pick(blocks / 4 + 1));
+	drive.geo.zones = between(30, pick(4) ? 300 : 3000);
+	if ((u64)drive.geo.zones * blocks > 150000)
+		drive.geo.zones = max(30U, 150000 / blocks);
+	drive.geo.oob_bytes = oobs[pick(4)];
+	drive.geo.append_max = pick(2) ? between(8, 128) : 0;
+	drive.geo.max_open = pick(2) ? between(3, 12) : 0;
+	drive.geo.max_active = drive.geo.max_open ?
+			       drive.geo.max_open + between(1, 4) : 0;
+	rfs_layout(drive.geo.zones, drive.cap,
+		   drive.geo.oob_bytes >= RFS_OOB_BYTES, &layout);
+	if (drive.geo.zones < layout.need_zones)
+		return false;
+	drive.power = ~0ULL;
+	drive.page = calloc((size_t)drive.geo.zones * blocks,
+			    sizeof(*drive.page));
+	drive.wp = calloc(drive.geo.zones, sizeof(*drive.wp));
+	return true;
+}
+
+#define OP(...)	snprintf(what, sizeof(what), __VA_ARGS__)
+
+static int mount(void)
+{
+	struct rfs_policy policy = { .groups = between(1, 6), .gc = pick(3) };
+	int ret;
+
+	ret = rfs_mount(&drive_ops, NULL, &drive.geo, false, 0, &fs);
+	if (!ret)
+		rfs_policy_set(fs, &policy);
+	else
+		fs = NULL;
+	return ret;
+}
+
+static void name_of(u32 nr, char *name)
+{
+	sprintf(name, nr % 3 ? "f%u" : "f%u-a-name-that-is-long-enough-for-more-blocks", nr);
+}
+
+static int write_block(const struct item *it, u32 i)
+{
+	const void *data = common;
+
+	OP("write %u, block %llu", it->ino,
+	   (unsigned long long)(it->first + i * it->step));
+	return rfs_write(fs, it->ino, it->first + i * it->step, 1, &data,
+			 RFS_BLOCK_BYTES);
+}
+
+/* What there may be no room for; 1: there is none */
+static int ask(int ret)
+{
+	return ret == -ENOSPC ? 1 : ret;
+}
+
+/* One more; 1: there is no room for it */
+static int add(u32 kind)
+{
+	struct rfs_new how = { .mode = S_IFREG | 0600, .uid = pick(50) };
+	struct item *it = &item[items];
+	char name[80];
+	int ret;
+
+	if (items == FILES_MAX)
+		return 1;
+	memset(it, 0, sizeof(*it));
+	it->dir = dirs[pick(ndirs)];
+	it->name = names++;
+	name_of(it->name, name);
+	if (kind == 5 && ndirs < 64)
+		how.mode = S_IFDIR | 0700;
+	OP("create");
+	ret = rfs_create(fs, it->dir, name, &how, &it->ino);
+	if (ret)
+		return ask(ret);
+	if (S_ISDIR(how.mode)) {
+		dirs[ndirs++] = it->ino;	/* they stay */
+		return 0;
+	}
+	items++;
+	it->step = 1;
+	switch (kind) {
+	case 1:		/* one block */
+		it->n = 1;
+		break;
+	case 2:		/* one block, far behind */
+		it->n = 1;
+		it->first = 1ULL << between(9, 38);
+		break;
+	case 3:		/* dense */
+		it->n = between(10, 3000);
+		break;
+	case 4:		/* a leaf a block */
+		it->n = between(2, 200);
+		it->step = RFS_FANOUT;
+		break;
+	case 6:
+		OP("set an attribute");
+		ret = ask(rfs_xattr_set(fs, it->ino, "user.a", common,
+					between(1, 3000), 0, 0));
+		break;
+	}
+	for (; !ret && it->written < it->n; it->written += !ret)
+		ret = ask(write_block(it, it->written));
+	return ret;
+}
+
+static int fill(u32 mixture)
+{
+	u32 kind;
+	int ret;
+
+	do {
+		kind = mixture < 7 && pick(8) ? mixture : pick(7);
+		ret = add(kind);
+	} while (!ret);
+	if (ret < 0)
+		return ret;
+	/* what is small may still have room */
+	do {
+		ret = add(1);
+	} while (!ret);
+	return ret < 0 ? ret : 0;
+}
+
+static int drop(u32 nr)
+{
+	struct item *it = &item[nr];
+	char name[80];
+	u32 ino;
+	int ret;
+
+	name_of(it->name, name);
+	OP("unlink %u", it->ino);
+	ret = rfs_unlink(fs, it->dir, name, &ino);
+	OP("free %u", it->ino);
+	if (!ret)
+		ret = rfs_free_orphan(fs, it->ino);
+	*it = item[--items];
+	return ret;
+}
+
+static int overwrite(void)
+{
+	u32 n = between(1, 2000), nr;
+	int ret = 0;
+
+	while (!ret && items && n--) {
+		nr = pick(items);
+		if (item[nr].written)
+			ret = write_block(&item[nr], pick(item[nr].written));
+	}
+	return ret;
+}
+
+/* As Linux does after all files were read */
+static int read_all(void)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	u32 nr;
+	int ret = 0;
+
+	for (nr = 0; !ret && nr < items; nr++) {
+		OP("times of %u", item[nr].ino);
+		ret = rfs_iget(fs, item[nr].ino, &di, &buf);
+		if (!ret) {
+			struct rfs_dinode times = *di;
+
+			times.atime = cpu_to_le64(drive_now(NULL));
+			ret = rfs_set_times(fs, item[nr].ino, &times);
+		}
+	}
+	return ret;
+}
+
+static int change_some(void)
+{
+	u32 n = between(1, 300), nr, k;
+	struct rfs_dinode *di, attr;
+	struct rfs_buf *buf;
+	struct item *it;
+	int ret = 0;
+
+	while (!ret && items && n--) {
+		nr = pick(items);
+		it = &item[nr];
+		switch (pick(5)) {
+		case 0:
+			k = it->written ? pick(it->written) : 0;
+			OP("truncate %u", it->ino);
+			ret = rfs_truncate(fs, it->ino, (it->first + k * it->step)
+					   * RFS_BLOCK_BYTES + 5, false);
+			it->written = min(it->written, k + 1);
+			it->n = it->written;
+			break;
+		case 1:
+			OP("punch %u", it->ino);
+			k = it->written ? pick(it->written) : 0;
+			ret = rfs_punch(fs, it->ino, it->first + k * it->step,
+					~0ULL >> 20, false);
+			it->written = k;
+			it->n = k;
+			break;
+		case 2:
+			OP("chmod %u", it->ino);
+			ret = rfs_iget(fs, it->ino, &di, &buf);
+			if (ret)
+				break;
+			attr = *di;
+			attr.mode ^= cpu_to_le32(0111);
+			ret = rfs_setattr(fs, it->ino, &attr, 0);
+			break;
+		case 3:
+			OP("set an attribute");
+			ret = ask(rfs_xattr_set(fs, it->ino, "user.a", common,
+						between(1, 3000), 0, 0));
+			ret = ret > 0 ? 0 : ret;
+			break;
+		case 4:
+			OP("remove an attribute");
+			ret = rfs_xattr_set(fs, it->ino, "user.a", NULL, 0, 0,
+					    0);
+			ret = ret == -ENODATA ? 0 : ret;
+			break;
+		}
+	}
+	return ret;
+}
+
+/* Power goes while a check-point is written, or some time before. */
+static int power_cut(void)
+{
+	u32 tries;
+	int ret;
+
+	OP("log");
+	ret = rfs_log_sync(fs);
+	if (ret)
+		return ret;
+	for (tries = pick(3); tries; tries--) {
+		drive.power = 1 + pick(fs ? fs->dirty.count + 20 : 200);
+		if (fs) {
+			rfs_checkpoint(fs, 0);
+			rfs_drop(fs);
+			fs = NULL;
+		} else if (!mount()) {
+			rfs_drop(fs);
+			fs = NULL;
+		}
+	}
+	drive.power = ~0ULL;
+	if (fs)
+		rfs_drop(fs);
+	OP("mount after a power cut");
+	return mount();
+}
+
+static int round_of(u32 nr)
+{
+	u32 n;
+	int ret;
+
+	(void)nr;
+	ret = overwrite();
+	if (!ret && !pick(3))
+		ret = read_all();
+	if (!ret && !pick(3))
+		ret = change_some();
+	for (n = items / 100 + 1; !ret && items && n; n--)
+		ret = drop(pick(items));
+	if (!ret && pick(3))
+		ret = fill(pick(10));
+	if (!ret)
+		OP("check-point");
+	if (!ret && pick(2))
+		ret = rfs_checkpoint(fs, 0);
+	if (!ret && !pick(4)) {
+		OP("unmount");
+		ret = rfs_unmount(fs);
+		fs = NULL;
+		OP("mount");
+		ret = ret ? ret : mount();
+	}
+	return ret || pick(4) ? ret : power_cut();
+}
+
+static void say(void *arg, const char *text)
+{
+	(void)arg;
+	if (verbose)
+		printf("fsck: %s\n", text);
+}
+
+static int check(void)
+{
+	struct rfs_report report = { .say = say };
+	int ret;
+
+	OP("the last check-point");
+	ret = rfs_checkpoint(fs, 0);
+	OP("fsck");
+	if (!ret)
+		ret = rfs_check(fs, &report);
+	return !ret && report.faults ? -EUCLEAN : ret;
+}
+
+static int setting(u32 rounds)
+{
+	u32 i, keep;
+	int ret;
+
+	OP("mkfs");
+	ret = rfs_mkfs(&drive_ops, NULL, &drive.geo, &id, "space");
+	OP("mount");
+	if (!ret)
+		ret = mount();
+	ndirs = 1;
+	dirs[0] = RFS_ROOT_INO;
+	items = 0;
+	names = 0;
+	if (!ret && !pick(3))
+		ret = rfs_quota_on(fs);
+	if (!ret)
+		ret = fill(pick(10));
+	/* 95 to 100% full */
+	for (keep = items - items * pick(6) / 100; !ret && items > keep; )
+		ret = drop(pick(items));
+	for (i = 0; !ret && !fs->read_only && i < rounds; i++) {
+		if (verbose)
+			printf("round %u: %u files, %llu of %llu blocks, %u of %u zones free (%u low), %u dirty of %u\n",
+			       i, items, (unsigned long long)fs->live,
+			       (unsigned long long)fs->user_blocks,
+			       fs->free_zones, fs->geo.zones, fs->low_zones,
+			       fs->dirty.count, fs->dirty_max);
+		ret = round_of(i);
+	}
+	if (!ret && fs->read_only)
+		ret = -EROFS;
+	return ret ? ret : check();
+}
+
+int main(int argc, char **argv)
+{
+	struct option opt[] = {
+		{ "settings", 200, 1, 1ULL << 40, "drives and mixtures" },
+		{ "seed", 1, 0, 1ULL << 40, "of the first setting" },
+		{ "rounds", 20, 0, 1000, "of changes in each" },
+		{ "verbose", 0, 0, 1, "what each is like" },
+		{ 0 }
+	};
+	u64 seed, done = 0, failed = 0;
+	int ret;
+
+	options(argc, argv, 1, "usage: space [NAME=N]...", opt);
+	verbose = opt[3].value;
+	item = calloc(FILES_MAX, sizeof(*item));
+	memset(common, 0x5a, sizeof(common));
+	for (seed = opt[1].value; done < opt[0].value; seed++) {
+		draws = seed * 77777 + 1;
+		pick(2);
+		if (!drive_new())
+			continue;
+		done++;
+		ret = setting(opt[2].value);
+		if (ret)
+			printf("seed %llu: %u zones of %u blocks, %u of page metadata, %u open: %s: %d%s\n",
+			       (unsigned long long)seed, drive.geo.zones,
+			       drive.cap, drive.geo.oob_bytes,
+			       drive.geo.max_open, what, ret,
+			       fs && fs->read_only ? ", read-only" : "");
+		fflush(stdout);
+		failed += !!ret;
+		if (fs)
+			rfs_drop(fs);
+		fs = NULL;
+		drive_free();
+	}
+	printf("%llu settings, %llu failed\n", (unsigned long long)done,
+	       (unsigned long long)failed);
+	free(item);
+	return !!failed;
+}
