@@ -150,6 +150,7 @@ class PageDrive:
         self.front = Front(self.machine, cfg, self._begin, self._complete)
         self.victims: list[Victim | None] = [None] * len(self.dies)
         self.worn: list[Worn | None] = [None] * len(self.dies)
+        self.levelled = [0] * len(self.dies)  # Die.programmed when each last levelled
         count = int(cfg["frontiers"]) or len(self.dies)
         self.own = cfg["gc-frontiers"] == "own"
         self.frontiers = []
@@ -597,6 +598,8 @@ class PageDrive:
             count["erase_idle" if op.idle else "erase_on_demand"] += 1
         else:
             count["nand_programs" if op.kind == PROGRAM else "nand_reads"] += step.nand_pages
+            if op.kind == PROGRAM and op.cause != "wear":
+                op.die.programmed += len(step.slots)
         count["bus_busy_ns"] += step.bus_time
         assert step.started is not None
         waited = step.started - op.entered
@@ -676,6 +679,9 @@ class PageDrive:
         block.given, block.state = [], FREE
         self.counters["wear_moves"] += victim.cause == "wear"
         self.dies[block.die].look = True
+        if victim.cause == "wear":
+            self.levelled[block.die] = self.dies[block.die].programmed
+        self._level_busy(block.die)
         self._collect(self._frontier(block.die))
 
     # -- background ----------------------------------------------------------------------------
@@ -687,11 +693,13 @@ class PageDrive:
             return min(empty, key=lambda block: block.joined, default=None)
         return None
 
-    def _has_background(self, die: int) -> bool:
+    def _uneven(self, die: int) -> bool:
         threshold = int(self.cfg["wl-threshold"])
         wear = [block.erases for block in self.blocks[die]]
-        uneven = threshold > 0 and self.dies[die].look and max(wear) - min(wear) > threshold
-        return self.victims[die] is None and (uneven or self._empty(die) is not None)
+        return threshold > 0 and self.dies[die].look and max(wear) - min(wear) > threshold
+
+    def _has_background(self, die: int) -> bool:
+        return self.victims[die] is None and (self._uneven(die) or self._empty(die) is not None)
 
     def _quiet(self, number: int) -> None:
         """The die is idle from now on: sets its one alarm, if there is work that it could do."""
@@ -724,17 +732,31 @@ class PageDrive:
         if empty:
             self._begin_victim(empty, "clean", idle=True)
             return True
-        return self._begin_levelling(die)
+        return self._begin_levelling(die, idle=True)
 
-    def _begin_levelling(self, number: int) -> bool:
-        """Moves what the least worn full block has to the most worn free one, or what is left."""
+    def _level_busy(self, number: int) -> None:
+        """After an erase, if the frontier has a block beyond its reserve."""
+        room = self._space(self._frontier(number)) >= 2 * self.slots
+        if int(self.cfg.get("wl-share", 50)) and self._uneven(number) and room:
+            self._begin_levelling(number, idle=False)
+
+    def _begin_levelling(self, number: int, idle: bool) -> bool:
+        """Moves what the least worn full block has to the most worn free one, or what is left.
+
+        A die that need not be idle does so if it is a share at most of what others programmed.
+        """
         self.dies[number].look = False
         blocks = self.blocks[number]
         full = [block for block in blocks if block.state == FULL]
         if not full:
             return False
         source = min(full, key=FlashBlock.least_worn)
-        least = source.erases + int(self.cfg["wl-threshold"])
+        share = int(self.cfg.get("wl-share", 50))
+        others = self.dies[number].programmed - self.levelled[number]
+        if not idle and source.valid() * 100 > others * share:
+            self.dies[number].look = True
+            return False
+        least = source.erases + int(self.cfg["wl-threshold"]) - (not idle)
         worn = self.worn[number]
         if worn is None or worn.room < source.valid() or worn.block.erases <= least:
             free = [block for block in blocks if block.state == FREE]
@@ -746,7 +768,7 @@ class PageDrive:
                 self._make_full(worn.block)
             fresh.state = OPEN
             self.worn[number] = Worn(fresh, self.slots)
-        self._begin_victim(source, "wear", idle=True)
+        self._begin_victim(source, "wear", idle)
         return True
 
     # -- what is shown -------------------------------------------------------------------------

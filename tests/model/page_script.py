@@ -22,7 +22,8 @@ PAGE_OPTIONS: Options = {
     name: OPTIONS[name]
     for name in OPTIONS
     if name.startswith(("t-", "suspend", "read-"))
-    or name in ("queue", "idle-erase", "cell", "wl-threshold", "cache", "cores", "endurance")
+    or name
+    in ("queue", "idle-erase", "cell", "wl-threshold", "wl-share", "cache", "cores", "endurance")
 }
 TIMINGS = [name for name in PAGE_OPTIONS if name.startswith("t-")] + ["idle-erase"]
 VOLATILE = [
@@ -31,6 +32,7 @@ VOLATILE = [
     "gc-policy",
     "gc-unit",
     "wl-threshold",
+    "wl-share",
     "cache",
     "suspend",
     *TIMINGS,

@@ -1334,6 +1334,43 @@ TEST(cut_while_busy_dies_level)
     bed_close(&bed);
 }
 
+/* The same of a page map: pages that are not written again are always there. */
+TEST(cut_while_a_busy_page_map_levels)
+{
+    static const char *const outcomes[] = { "a", "t", "c", "1", "2" };
+    RsdConfig cfg = small_config();
+    uint64_t last;
+    Rng rng = { 1 };
+    RsdCounters c;
+    Bed bed;
+
+    cfg.ftl = RSD_FTL_PAGE;
+    cfg.channels = 1;
+    cfg.ways = 1;
+    cfg.blocks = 48;
+    cfg.over_provision = 40;
+    cfg.wl_threshold = 1;
+    cfg.wl_share = 100;
+    cfg.idle_erase_ns = 1000000000;
+    bed = open_logged(&cfg, "drive.rsd");
+    for (uint64_t at = 0; at < bed.geo.lbas; at += 32) {
+        run(&bed, RSD_WRITE, at, 32, 1);
+    }
+    for (int i = 0; i < 500; i++) {
+        begin(&bed, RSD_WRITE, rng_below(&rng, 24), 4, 2);
+        bed_pass(&bed, 1500000);
+    }
+    c = counters(&bed);
+    CHECK_EQ(c.erase_idle, 0);
+    CHECK(c.wear_moves >= 4);
+    last = info_of(&bed).ops;
+    for (uint64_t op = last - 600; op <= last; op++) {
+        rewind_to(&bed, op, outcomes[op % 5]);
+        expect_pages(&bed, 28, bed.geo.lbas - 28, 1);
+    }
+    bed_close(&bed);
+}
+
 /*
  * The log's file
  */

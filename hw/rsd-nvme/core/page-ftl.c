@@ -53,7 +53,14 @@
  *
  * Levelling. If erase counts within a die differ by more than wl-threshold, an
  * idle die copies what is valid in its least worn full block to its most worn
- * free one: cold data then rests on the worn block.
+ * free one: cold data then rests on the worn block. Unless wl-share is 0, a die
+ * that need not be idle does so, too, when a block of it was erased, as the next
+ * victim of its frontier: if that has a free block beyond its reserve, the most
+ * worn free block was erased wl-threshold times more than the least worn full
+ * one, and what is valid in that is at most wl-share percent of what others have
+ * programmed in the die since it last levelled, or since the drive was opened.
+ * What levelling fills is closed when all else waits for free pages. A block
+ * that is being filled is not moved, however little it is worn.
  *
  * Survival of SIGKILL. A write is acknowledged when its page is programmed, or,
  * with ack=buffer, taken by the write buffer (which survives with plp=on). Once
@@ -1041,6 +1048,8 @@ static void note_erase(PageFtl *ftl, uint32_t block)
     pd->look = true;
 }
 
+static void level_busy(PageFtl *ftl, uint32_t die);
+
 /* A victim was erased: its block is free. */
 static void erased(PageFtl *ftl, Op *op)
 {
@@ -1057,6 +1066,7 @@ static void erased(PageFtl *ftl, Op *op)
     ftl->victims--;
     if (v->cause == RSD_CAUSE_WEAR) {
         drive->count->wear_moves++;
+        pd->levelled = drive->sched.dies[die].programmed;
     }
     if (rsd_rec_flags(drive->media.rec[block]) & RSD_BLOCK_BAD) {
         ftl->blocks[block].state = BLOCK_BAD;
@@ -1078,6 +1088,7 @@ static void erased(PageFtl *ftl, Op *op)
     }
     v->block = RSD_NONE;
     ftl->retry = true;
+    level_busy(ftl, die);
     collect(ftl, f);
     if (ftl->cache) {
         retry_stalled(ftl);
@@ -1144,10 +1155,31 @@ static bool busy(const PageFtl *ftl)
     return ftl->in_flight || rsd_buffer_busy(ftl->ns);
 }
 
+/* What levelling fills may be collected. False: it fills nothing. */
+static bool close_worn(PageFtl *ftl)
+{
+    bool any = false;
+
+    for (uint32_t die = 0; die < ftl->drive->dies; die++) {
+        PageDie *pd = &ftl->dies[die];
+
+        if (pd->worn != RSD_NONE && pd->worn_page < ftl->drive->pages &&
+            pd->victim.block == RSD_NONE) {
+            make_full(ftl, pd->worn);
+            pd->worn = RSD_NONE;
+            any = true;
+        }
+    }
+    return any;
+}
+
 /* The same, or can it be made to? */
 static bool something_happens(PageFtl *ftl)
 {
     if (!busy(ftl) && ftl->stuck == RSD_OK) {
+        collect_everywhere(ftl);
+    }
+    if (!busy(ftl) && ftl->stuck == RSD_OK && close_worn(ftl)) {
         collect_everywhere(ftl);
     }
     if (!busy(ftl)) {
@@ -1533,7 +1565,7 @@ static void page_format(Ns *ns)
 }
 
 /*
- * Idle dies
+ * Idle dies, and levelling
  */
 
 static bool worth_a_look(const PageFtl *ftl, const PageDie *pd)
@@ -1581,14 +1613,18 @@ static uint32_t most_worn_free(const PageFtl *ftl, uint32_t die)
     return best;
 }
 
-/* Makes a block the one that levelling fills. False: none is to be had. */
-static bool open_worn(PageFtl *ftl, uint32_t die, uint32_t block)
+/*
+ * Makes a block the one that levelling fills, if so many free pages are left.
+ * False: none is to be had.
+ */
+static bool open_worn(PageFtl *ftl, uint32_t die, uint32_t block,
+                      uint64_t keep)
 {
     RsdDrive *drive = ftl->drive;
     PageDie *pd = &ftl->dies[die];
     Frontier *f = frontier_of(ftl, die);
 
-    if (f->space - f->owed < 2 * (uint64_t)drive->pages ||
+    if (f->space - f->owed < keep + drive->pages ||
         rsd_media_reserve(&drive->media, block)) {
         return false;
     }
@@ -1605,8 +1641,18 @@ static bool open_worn(PageFtl *ftl, uint32_t die, uint32_t block)
     return true;
 }
 
+/* May a die that need not be idle copy what is valid in the block? */
+static bool has_share(const PageFtl *ftl, uint32_t die, uint32_t block)
+{
+    uint64_t others = ftl->drive->sched.dies[die].programmed -
+                      ftl->dies[die].levelled;
+
+    return ftl->blocks[block].valid * UINT64_C(100) <=
+           others * ftl->drive->cfg.wl_share;
+}
+
 /* Begins to move the least worn block's pages, if that is due. */
-static bool begin_levelling(PageFtl *ftl, uint32_t die)
+static bool begin_levelling(PageFtl *ftl, uint32_t die, bool idle)
 {
     const RsdDrive *drive = ftl->drive;
     PageDie *pd = &ftl->dies[die];
@@ -1617,19 +1663,37 @@ static bool begin_levelling(PageFtl *ftl, uint32_t die)
     if (src == RSD_NONE) {
         return false;
     }
-    least = rsd_rec_erases(drive->media.rec[src]) + drive->cfg.wl_threshold;
+    if (!idle && !has_share(ftl, die, src)) {
+        pd->look = true;
+        return false;
+    }
+    least = rsd_rec_erases(drive->media.rec[src]) + drive->cfg.wl_threshold -
+            !idle;
     if (dst == RSD_NONE ||
         drive->pages - pd->worn_page < ftl->blocks[src].valid ||
         rsd_rec_erases(drive->media.rec[dst]) <= least) {
         dst = most_worn_free(ftl, die);
         if (dst == RSD_NONE ||
             rsd_rec_erases(drive->media.rec[dst]) <= least ||
-            !open_worn(ftl, die, dst)) {
+            !open_worn(ftl, die, dst, idle ? drive->pages : ftl->reserve)) {
             return false;
         }
     }
-    begin_victim(ftl, src, RSD_CAUSE_WEAR, true);
+    begin_victim(ftl, src, RSD_CAUSE_WEAR, idle);
     return true;
+}
+
+/* A block was erased in a die that need not be idle. */
+static void level_busy(PageFtl *ftl, uint32_t die)
+{
+    const RsdDrive *drive = ftl->drive;
+    const Frontier *f = frontier_of(ftl, die);
+
+    if (drive->cfg.wl_share && !drive->failed &&
+        worth_a_look(ftl, &ftl->dies[die]) &&
+        f->space - f->owed >= ftl->reserve + drive->pages) {
+        begin_levelling(ftl, die, false);
+    }
 }
 
 static bool page_has_background(const Ns *ns, uint32_t die)
@@ -1655,7 +1719,7 @@ static bool page_background(Ns *ns, uint32_t die)
         begin_victim(ftl, pd->lists[0], RSD_CAUSE_CLEAN, true);
         begun = true;
     } else {
-        begun = begin_levelling(ftl, die);
+        begun = begin_levelling(ftl, die, true);
     }
     ftl->going = false;
     maybe_resume(ftl);

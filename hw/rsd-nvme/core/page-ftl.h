@@ -56,6 +56,7 @@ typedef struct PageDie {
     uint32_t lowest;            /* no list below has any */
     uint64_t stale;             /* pages of full blocks that are not valid */
     uint32_t worn, worn_page;   /* block that levelling fills, its next page */
+    uint64_t levelled;          /* Die.programmed when it last ended */
     uint32_t wear_min, wear_max;
     uint32_t at_min;            /* good blocks of that erase count */
     bool look;                  /* something changed for levelling */
