@@ -423,6 +423,8 @@ class Drive:
         zone.area = None
         if self.buffer:
             for dropped in self.buffer.drop(zone):
+                if dropped.command.op in WRITES:
+                    dropped.command.status = "not in order"
                 self._taken(dropped)
             self.buffer.work()
         if zone.blocks is not None:
