@@ -213,16 +213,22 @@ def _media(sim: Simulator) -> Iterator[Point]:
     0.02,
 )
 def _shift(sim: Simulator) -> Iterator[Point]:
-    drive = SMALL | {"ftl": "page", "over_provision": 20, "blocks": 64}
+    drive = SMALL | {
+        "ftl": "page",
+        "over_provision": 20,
+        "blocks": 64,
+        "wl_threshold": 0,
+    }
+    # a part begins and ends with a block of every die
     rng = random.Random(1)
-    work = [rng.randrange(1000) for _ in range(40_000)]
+    work = [rng.randrange(1024) for _ in range(40_000)]
     runs = [
         sim.run(
             f"{sim.trace((0, at + offset, 1, 'write') for at in work)} "
             "--precondition fill --depth 8",
             **drive,
         )
-        for offset in (0, 1000, 2000)
+        for offset in (0, 1024, 2048)
     ]
     for got in runs[1:]:
         yield point(runs[0].seconds, got.seconds, runs[0], got)
