@@ -36,9 +36,10 @@
  *                 0 and it has another free block than T. It looks for S and
  *                 T whenever an operation on it is done that programs for
  *                 somebody else. Neither has an erase queued, unless T needs
- *                 one more; queued erases count. The erase of T, if it needs one, is queued at once. Since the
- *                 move began, levelling has programmed on a busy die at most
- *                 wl-share percent of what others have there: when a unit more
+ *                 one more; queued erases count. The erase of T, if it needs
+ *                 one, is queued at once. Since the move began, levelling has
+ *                 programmed on a busy die at most wl-share percent of what
+ *                 others have there: when a unit more
  *                 is within that, its rows are read and then it is programmed,
  *                 one operation after the other, each before all that waits
  *                 for the die; so is the erase, unless operations on T wait.
