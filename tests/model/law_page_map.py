@@ -8,7 +8,7 @@ their own, another one by collection. When fewer than `reserve` blocks of a die 
 with the fewest valid pages (greedy) or the one that was filled first (fifo) is emptied and erased.
 That goes on while the host writes: PACE copies for each of its pages, and more if there is no block
 for its next one. So a hot page may become invalid before its turn to be copied comes. PACE is the
-one number of the model that no paper gives: from 1 to 8 it moves amplification by 3% at most.
+one number of the model that no paper gives: from 1 to 8 it moves amplification by 5%.
 """
 
 import random
