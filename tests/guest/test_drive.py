@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from guests import CPU
 from rsd import machine
 from rsd.artifacts import Artifacts
 from rsd.cache import Cache
@@ -29,7 +28,6 @@ def run(built: Artifacts, rsd_cache: Cache, tmp_path: Path) -> Run:
             script="set -ex\n" + script,
             out_dir=tmp_path / "out",
             wall_limit_s=3600,
-            machine_args=CPU,
             **options,  # type: ignore[arg-type]
         )
         result = machine.run_guest(job, built, cache=rsd_cache)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from guests import CPU
 from rsd import machine
 from rsd.artifacts import Artifacts
 from rsd.cache import Cache
@@ -75,7 +74,6 @@ def test_rewinding_under_linux(built: Artifacts, rsd_cache: Cache, tmp_path: Pat
         script="set -ex\n" + RECORD + "set +x\n" + REWINDS,
         out_dir=tmp_path / "out",
         wall_limit_s=3600,
-        machine_args=CPU,
         namespace={"op-log": str(tmp_path / "log"), "idle-erase": "0"},
     )
     result = machine.run_guest(job, built, cache=rsd_cache)

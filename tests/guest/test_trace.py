@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from guests import CPU
 from rsd import machine
 from rsd.artifacts import Artifacts
 from rsd.cache import Cache
@@ -43,7 +42,6 @@ def record(
         script="set -ex\n" + script,
         out_dir=directory / "out",
         wall_limit_s=3600,
-        machine_args=CPU,
         namespace={"trace": str(trace), **namespace},
     )
     result = machine.run_guest(job, built, cache=cache)

@@ -21,7 +21,6 @@ from pathlib import Path
 
 import pytest
 
-from guests import CPU
 from rsd import machine
 from rsd.artifacts import Artifacts
 from rsd.cache import Cache
@@ -138,7 +137,6 @@ def play(built: Artifacts, rsd_cache: Cache, tmp_path: Path) -> Callable[..., di
             out_dir=out,
             rfs=False,
             virtual_limit_s=7200,
-            machine_args=CPU,
             extra_qemu_args=("-qmp", f"unix:{monitor},server=on,wait=off"),
         )
         disturber = Disturber(monitor, ios) if disturbed else None

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from mounted import VOLUMES, Run, Volume
 
-from guests import CPU
 from rsd import artifacts, machine
 from rsd.artifacts import Artifacts
 from rsd.cache import Cache
@@ -122,7 +121,6 @@ def run(
         if options.get("vcpus", 1) != 1:
             settings |= {"deterministic": False, "virtual_limit_s": 0}
         settings |= options
-        settings["machine_args"] = (*CPU, *settings.get("machine_args", ()))
         job = GuestJob(
             system=system,
             kernel=flavour,
