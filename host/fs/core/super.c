@@ -33,6 +33,12 @@ void rfs_layout(u32 zones, u32 zone_cap, bool oob, struct rfs_layout *out)
 	out->reserve_zones = 7 + 2;
 	if (zone_cap)
 		out->reserve_zones += DIV_ROUND_UP(rewritten, (u64)zone_cap);
+	/*
+	 * What cleaning leaves in a zone weighs more in a small one. This is
+	 * not derived: see "Not proven" in doc/design.md.
+	 */
+	if (zone_cap && zone_cap < 64)
+		out->reserve_zones += zones / (2 * zone_cap);
 	out->need_zones = RFS_CP_ZONES + out->reserve_zones + 4;
 	if (zone_cap < 1 + 2 * out->cp_blocks || zone_cap < 8)
 		out->need_zones = ~0U;
