@@ -25,6 +25,7 @@ def test_new_drive(drive: OpenDrive) -> None:
             "map_bytes": 4 * 4 * 6,  # an entry of 4 bytes for each of 6 blocks on 4 dies
             "zones": 6,
             "capacity_bytes": 6 * 16 * 4096,
+            "flash_bytes": 4 * 8 * 4 * 4096,  # pages of all good blocks, spares too
             "page_bytes": 4096,
             "oob_bytes": 64,
             "blocks_total": 4 * 8,
