@@ -548,8 +548,15 @@ assert os.pread(file.fileno(), SPAN, 0) == want
 """
 
 
+# A thread that fails ends the program: the others would go on for ever.
 CROWDED = """
-import os, random, threading
+import os, random, sys, threading, traceback
+def fail(kind, value, trace):
+    traceback.print_exception(kind, value, trace)
+    sys.stderr.flush()
+    os._exit(1)
+sys.excepthook = fail
+threading.excepthook = lambda args: fail(args.exc_type, args.exc_value, args.exc_traceback)
 file = open("/mnt/filler", "w+b")
 page = os.urandom(4096)
 try:
@@ -570,6 +577,10 @@ crowded = threading.Thread(target=crowd)
 """
 
 
+@pytest.mark.xfail(
+    reason="overwriting beside pinned pages on a full volume may answer ENOSPC:"
+    ' "Not there yet" in host/fs/README.md'
+)
 def test_pinned_pages_of_a_crowded_volume(run: Run, volume: Volume) -> None:
     """Pages that somebody had pinned need room when it has to be made: fsync waits for it."""
     pinned = PINNED.replace("writer.start()", "writer.start(); crowded.start()").replace(
