@@ -557,36 +557,32 @@ def fail(kind, value, trace):
     os._exit(1)
 sys.excepthook = fail
 threading.excepthook = lambda args: fail(args.exc_type, args.exc_value, args.exc_traceback)
-file = open("/mnt/filler", "w+b")
+filler = open("/mnt/filler", "w+b")
 page = os.urandom(4096)
 try:
     while os.statvfs("/mnt").f_bavail > 300:
-        file.write(page * 64)
+        filler.write(page * 64)
 except OSError:
     pass
-os.fsync(file.fileno())
-pages = os.fstat(file.fileno()).st_size // 4096
+os.fsync(filler.fileno())
+pages = os.fstat(filler.fileno()).st_size // 4096
 over = threading.Event()
 def crowd():
     random.seed(1)
     while not over.is_set():
         for i in range(64):
-            os.pwrite(file.fileno(), page, random.randrange(pages) * 4096)
-        os.fsync(file.fileno())
+            os.pwrite(filler.fileno(), page, random.randrange(pages) * 4096)
+        os.fsync(filler.fileno())
 crowded = threading.Thread(target=crowd)
 """
 
 
-@pytest.mark.xfail(
-    reason="overwriting beside pinned pages on a full volume may answer ENOSPC:"
-    ' "Not there yet" in host/fs/README.md'
-)
 def test_pinned_pages_of_a_crowded_volume(run: Run, volume: Volume) -> None:
     """Pages that somebody had pinned need room when it has to be made: fsync waits for it."""
     pinned = PINNED.replace("writer.start()", "writer.start(); crowded.start()").replace(
         "over.set()", "over.set(); crowded.join()"
     )
-    pinned = pinned.replace("over = threading.Event()\n", "").replace("range(300)", "range(1500)")
+    pinned = pinned.replace("over = threading.Event()\n", "")
     pinned = pinned.replace(
         "def write():\n",
         "failed = []\ndef write():\n    try:\n        write_all()\n"
