@@ -18,7 +18,7 @@ from rsd.systems import get_drive
 # blocks: a part of what a page map needs overwrites each of their blocks several times. That is
 # enough: write amplification over 200,000 writes more is 12.37 after 2 and 12.39 after 6 of page,
 # 28.08 after 0.2 and 28.07 after 1 of fast (preset risa); of block, over 20,000, 122.1 and 122.2
-# after 0.05 and 0.2.
+# after 0.05 and 0.2, with the over-provisioning that was counted without spares.
 AGING = {"page": "2", "dftl": "2", "block": "0.05", "fast": "0.2"}
 
 
