@@ -23,7 +23,7 @@ FS_SOURCES = (
     "tests/fs/*.[ch]",
     "tests/fs/Makefile",
     "tests/unit/*.h",
-    "host/fs/core/*",
+    "host/fs/core/**/*",
     "host/fs/user/*",
 )
 # and of tests/unit

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * quotactl(2). The core counts and keeps limits, as it alone knows when an
- * inode gets a block (core/quota.c); dquot_*() are not used. What is here says
+ * inode gets a block (core/tree/quota.c); dquot_*() are not used. What is here says
  * so in Linux's words.
  */
 #include <linux/capability.h>

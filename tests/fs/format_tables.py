@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 FS = Path(__file__).resolve().parents[2] / "host" / "fs"
-HEADER = FS / "core" / "rfs_format.h"
+HEADER = FS / "core/format/rfs_format.h"
 DOCUMENT = FS / "doc" / "format.md"
 STRUCT = re.compile(
     r"/\*\*\n \* struct (\w+) - (.*?)\n(.*?) \*/\nstruct \1 \{\n(.*?)^\}", re.M | re.S

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rfs_plat.h"
+#include "plat/rfs_plat.h"
 
 struct option {			/* a table of them ends with one without a name */
 	const char *name;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The decisions of SFS, by themselves. */
 #include "check.h"
-#include "policy.h"
+#include "policy/policy.h"
 
 TEST(hotness)
 {

@@ -7,9 +7,9 @@
 #ifndef RFS_H
 #define RFS_H
 
-#include "rfs_plat.h"
-#include "rfs_format.h"
-#include "policy.h"
+#include "plat/rfs_plat.h"
+#include "format/rfs_format.h"
+#include "policy/policy.h"
 
 enum rfs_dev_cond {
 	RFS_DEV_OK,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* What the core needs from a C library: memory, crc32c. */
-#include "rfs_plat.h"
+#include "plat/rfs_plat.h"
 
 void *rfs_alloc(size_t bytes)
 {

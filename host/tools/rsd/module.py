@@ -15,7 +15,7 @@ from rsd.errors import RsdError
 from rsd.progress import Progress
 
 # What of host/fs the module is made of.
-SOURCES = ("Makefile", "*.c", "*.h", "core/*.c", "core/*.h")
+SOURCES = ("Makefile", "*.c", "*.h", "core/*.h", "core/*/*.c", "core/*/*.h")
 
 # The kernel was built in /out/build, and its makefiles name that path.
 MAKE = f"make -s -j$JOBS -C {buildroot.LINUX_SOURCE} O=/out/build M=/module"
@@ -78,6 +78,6 @@ def identity(folder: Path) -> str:
 
 def sync(folder: Path, tree: Path) -> None:
     """Bring the module's sources into `tree`, touching only what differs."""
-    patterns = [f"--include=/{name}" for name in (*SOURCES, "core/")]
+    patterns = [f"--include=/{name}" for name in (*SOURCES, "core/", "core/*/")]
     command = ["rsync", "-rlpc", "--delete", "--exclude=*.mod.c", *patterns, "--exclude=*"]
     subprocess.run([*command, f"{folder}{os.sep}", f"{tree}{os.sep}"], check=True)

@@ -6,7 +6,7 @@
 #ifndef SFSSIM_VOLUME_H
 #define SFSSIM_VOLUME_H
 
-#include "policy.h"
+#include "policy/policy.h"
 
 struct volume_config {
 	u32 segments, blocks;	/* of a segment */

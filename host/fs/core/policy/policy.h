@@ -7,8 +7,8 @@
 #ifndef RFS_POLICY_H
 #define RFS_POLICY_H
 
-#include "rfs_plat.h"
-#include "rfs_format.h"
+#include "plat/rfs_plat.h"
+#include "format/rfs_format.h"
 
 /* A fraction of hotness: hotness is writes a tick, times 2^46 */
 #define RFS_HOT_SHIFT	46

@@ -6,7 +6,7 @@
  * after a power cut. design.md, "Rescan".
  */
 #include "rfs.h"
-#include "repair.h"
+#include "tools/repair.h"
 
 /* A block of inodes, or a node, on the medium */
 struct found {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "policy.h"
+#include "policy/policy.h"
 
 #define ROUNDS	3	/* of iterative quantization, at most (SFS 3.4) */
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "rfs.h"
-#include "repair.h"
+#include "tools/repair.h"
 
 #define MAP_INODES	(RFS_MAP_ENTRIES * RFS_BLOCK_INODES)
 #define LOST_FOUND	"lost+found"
