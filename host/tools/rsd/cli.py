@@ -138,6 +138,14 @@ def _parser(command: list[str]) -> argparse.ArgumentParser:
         command,
     )
 
+    _add_lazy(
+        commands,
+        "paper",
+        "measure the papers' tables and figures again, each with a verdict",
+        "./rsd paper redo table1",
+        command,
+    )
+
     test = _add(
         commands,
         "test",

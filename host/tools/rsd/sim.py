@@ -14,6 +14,7 @@ from rsd.progress import Progress
 from rsd.steps import run_logged
 
 SOURCES = ("host/tools/rsdsim", "host/tools/common", "hw/rsd-nvme/core")
+SFSSIM_SOURCES = ("host/tools/sfssim", "host/tools/rsdsim", "host/fs/core")
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,11 @@ class Simulator:
 def ensure(cache: Cache, progress: Progress) -> Simulator:
     """Build rsdsim with the host's compiler, or find it built of the same sources."""
     return ensure_program(cache, progress, "rsdsim", SOURCES)
+
+
+def ensure_sfssim(cache: Cache, progress: Progress) -> Path:
+    """SFS's experiments with RFS's policy: the program."""
+    return ensure_program(cache, progress, "sfssim", SFSSIM_SOURCES).path
 
 
 def ensure_program(

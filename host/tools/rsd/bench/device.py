@@ -8,7 +8,7 @@ there go through the same code.
 import contextlib
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -184,7 +184,7 @@ def risa(context: Context) -> list[Row]:
 
 # Bytes of a mapping table in RISA table 2 and REDO table 2 (512 MB): 8 channels of 4 ways, or 2
 # of 2, and blocks of 512 KB. The hybrid row is rounded there: 30.8 MB is printed as 32, 61.7 as 62.
-_MAPPING_CAPACITIES: dict[str, dict[str, str | int]] = {
+MAP_CAPACITIES: dict[str, dict[str, str | int]] = {
     "512 MB": {"preset": "redo"},
     "2 GB": {"preset": "risa"},
     "512 GB": {"preset": "risa", "blocks": 32768},
@@ -207,24 +207,29 @@ def _mapping_formula(ftl: str, capacity: int) -> int:
     return table[ftl]
 
 
+def map_bytes(context: Context, ftl: str, drive: Mapping[str, str | int]) -> tuple[int, int]:
+    """Bytes of an FTL's mapping table, from the log page, and of the flash but for spares."""
+    with device(context, **drive, ftl=ftl) as d:
+        log = d.log()
+    return log["map_bytes"], (log["blocks_total"] - log["spares_total"]) * _BLOCK_BYTES
+
+
 def mapping(context: Context) -> list[Row]:
     """The size of the mapping table of each FTL, from the drive's own log page."""
     rows = []
     for ftl, (title, published) in _MAPPING_PUBLISHED.items():
-        for (capacity, props), paper in zip(_MAPPING_CAPACITIES.items(), published, strict=True):
-            with device(context, **props, ftl=ftl) as d:
-                log = d.log()
-            raw = (log["blocks_total"] - log["spares_total"]) * _BLOCK_BYTES
+        for (capacity, props), paper in zip(MAP_CAPACITIES.items(), published, strict=True):
+            measured, raw = map_bytes(context, ftl, props)
             must = _mapping_formula(ftl, raw)
             rows.append(
                 Row(
                     f"mapping table, {title}, {capacity} (paper: {paper})",
                     f"{must:,} bytes",
-                    f"{log['map_bytes']:,} bytes",
-                    log["map_bytes"],
+                    f"{measured:,} bytes",
+                    measured,
                     "bytes",
                     "count",
-                    log["map_bytes"] == must,
+                    measured == must,
                 )
             )
     return rows

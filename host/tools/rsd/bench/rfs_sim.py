@@ -19,7 +19,6 @@ from typing import Any
 from rsd import sim
 from rsd.bench.base import Context, Row, near
 from rsd.bench.guest import finished
-from rsd.bench.sfs import SOURCES
 from rsd.machine import GuestJob, run_guest
 
 
@@ -99,7 +98,7 @@ fsck.rfs /dev/nvme0n1
 
 def _compare(size: Size, context: Context) -> list[Row]:
     """A row for each number of groups, and what the groups gain."""
-    program = sim.ensure_program(context.cache, context.progress, "sfssim", SOURCES).path
+    program = sim.ensure_sfssim(context.cache, context.progress)
     found: dict[int, tuple[float, float]] = {}
     rows = []
     for groups in GROUPS:

@@ -31,6 +31,7 @@ class Benchmark:
     `setup`, `run` and `teardown` are shell, executed in a fresh directory of the file system; only
     `run` and the sync after it are measured. $out is where output goes. `work` is how much `run`
     does, in `unit`s; `written` how many bytes it writes to files, where that is known beforehand.
+    `live_mib` is about what its files hold at the most.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Benchmark:
     run: str
     work: float
     unit: str
+    live_mib: int
     setup: str = ":"
     teardown: str = ":"
     phases: tuple[str, ...] = ()
@@ -76,6 +78,7 @@ def _file(
         run=_fio("file", *layout.split(), *options, *(["--end_fsync=1"] if writes else [])),
         work=done / MIB,
         unit="MiB",
+        live_mib=bytes_ // MIB,
         phases=("file",),
         written=done if writes else None,
     )
@@ -100,6 +103,7 @@ def _tiobench(scale: Scale, group: str, threads: int, mib: int, level: Level) ->
         + _fio("random", "--rw=randwrite", f"--io_size={random_bytes}", *common),
         work=total / MIB,
         unit="MiB",
+        live_mib=mib,
         phases=("sequential", "random"),
         written=total,
     )
@@ -141,6 +145,7 @@ def _iozone(
         run=" && ".join(commands),
         work=2.0 * mib * len(records),
         unit="MiB",
+        live_mib=mib,
         phases=tuple(title for title, _ in steps),
         written=2 * mib * MIB * len(records),
     )
@@ -163,6 +168,7 @@ def _postmark(scale: Scale, group: str, files: int, transactions: int, level: Le
         run="postmark /tmp/postmark >$out/report",
         work=transactions,
         unit="transactions",
+        live_mib=files * 8 // 1024,
     )
 
 
@@ -179,6 +185,7 @@ def _bonnie(scale: Scale, group: str, mib: int, files: int, level: Level) -> Ben
         # written, rewritten, read
         work=3.0 * mib,
         unit="MiB",
+        live_mib=mib + 6 * files,
     )
 
 
@@ -195,6 +202,7 @@ def _sysbench_files(scale: Scale, group: str, mib: int, events: int, level: Leve
         run=f"sysbench --histogram=on fileio {common} --time=0 --events={events} run >$out/report",
         work=events,
         unit="events",
+        live_mib=mib,
     )
 
 
@@ -263,6 +271,7 @@ def _sqlite(
         ">$out/report",
         work=transactions,
         unit="transactions",
+        live_mib=rows // 4000,
     )
 
 
@@ -293,6 +302,7 @@ def _mariadb(
         "for i in $(seq 600); do [ -e /tmp/db.pid ] || break; sleep 0.1; done",
         work=transactions,
         unit="transactions",
+        live_mib=rows // 2000,
     )
 
 

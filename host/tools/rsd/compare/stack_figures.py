@@ -20,11 +20,7 @@ NAND = (("read", "reads", "pages"), ("prog", "programs", "pages"), ("erase", "er
 
 def stack_figures(stack: Stack, benchmark: Benchmark, directory: Path) -> list[Figure]:
     """Everything a finished benchmark gave. Raises BadOutput for what is missing or wrong."""
-    try:
-        begun, ended = (int(word) for word in (directory / "times").read_text().split())
-    except (OSError, ValueError) as error:
-        raise BadOutput(f"times: {error}") from error
-    seconds = (ended - begun) / 1e9
+    seconds = run_seconds(directory)
     figures = [
         Figure("run_time", round(seconds, 6), "s", "virtual"),
         Figure("throughput", round(benchmark.work / seconds, 3), f"{benchmark.unit}/s", "virtual"),
@@ -41,11 +37,20 @@ def stack_figures(stack: Stack, benchmark: Benchmark, directory: Path) -> list[F
         ratio = written * SECTOR / benchmark.written
         figures.append(Figure("fs.write_amplification", round(ratio, 6), "", "count"))
     if stack.ours:
-        figures += _drive_figures(directory)
+        figures += drive_figures(directory)
         figures += _drive_latencies(directory)
     if stack.file_system.counters:
-        figures += _file_system_figures(directory)
+        figures += file_system_figures(directory)
     return figures
+
+
+def run_seconds(directory: Path) -> float:
+    """How long the measured command took, with the sync after it, in virtual seconds."""
+    try:
+        begun, ended = (int(word) for word in (directory / "times").read_text().split())
+    except (OSError, ValueError) as error:
+        raise BadOutput(f"times: {error}") from error
+    return (ended - begun) / 1e9
 
 
 def _stat(directory: Path) -> list[int]:
@@ -62,7 +67,8 @@ def _stat(directory: Path) -> list[int]:
     return [sum(column) for column in zip(*rows, strict=True)]
 
 
-def _drive_figures(directory: Path) -> Iterator[Figure]:
+def drive_figures(directory: Path) -> Iterator[Figure]:
+    """What the flash did, by cause, from the counters before and after."""
     before = counters(read_json(directory / "before" / "counters.json"))
     after = counters(read_json(directory / "after" / "counters.json"))
     for kind, metric, unit in NAND:
@@ -86,7 +92,7 @@ def _drive_latencies(directory: Path) -> Iterator[Figure]:
             yield _latency(f"drive.{kind}.latency.{name}", value)
 
 
-def _file_system_figures(directory: Path) -> Iterator[Figure]:
+def file_system_figures(directory: Path) -> Iterator[Figure]:
     """What RFS wrote and moved, in blocks by kind; data and copies are numbers a group."""
     before, after = (_kinds(directory / when / "fs") for when in ("before", "after"))
     for kind, blocks in after.items():

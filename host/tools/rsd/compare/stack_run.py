@@ -155,9 +155,9 @@ def aged_volume(
                 with media.open("xb") as stream:
                     stream.truncate(stack.raw_bytes(scale))
             result = run_guest(
-                _job(stack, scale, script, media, partial / kept.RAW), built, cache=cache
+                stack_job(stack, scale, script, media, partial / kept.RAW), built, cache=cache
             )
-            if _ran_out_of_space(result, partial):
+            if ran_out_of_space(result, partial):
                 media.unlink()
                 return
             if why := guest_failure(result):
@@ -168,7 +168,7 @@ def aged_volume(
     return cache.entry("aged", volume_key(system, scale, built), build)
 
 
-def _ran_out_of_space(result: GuestResult, directory: Path) -> bool:
+def ran_out_of_space(result: GuestResult, directory: Path) -> bool:
     """Whether that is how the script ended; then `directory` says so in NO_SPACE."""
     found = result.outcome is Outcome.EXITED and result.status == stack_script.FAILED
     if found and (found := bool(OUT_OF_SPACE.search(result.output))):
@@ -176,9 +176,10 @@ def _ran_out_of_space(result: GuestResult, directory: Path) -> bool:
     return found
 
 
-def _job(
+def stack_job(
     stack: Stack, scale: Scale, script: str, media: Path, out: Path, trace: Path | None = None
 ) -> GuestJob:
+    """A guest that runs `script` with the stack's drive, whose data is in `media`."""
     return GuestJob(
         system=stack.drive,
         script=script,
@@ -207,9 +208,9 @@ def _measure(
         media = scratch / "media"
         copy_media(aged, media)
         trace = scratch / "trace" if stack.ours else None
-        job = _job(stack, plan.benchmark.scale, script, media, target / kept.RAW, trace)
+        job = stack_job(stack, plan.benchmark.scale, script, media, target / kept.RAW, trace)
         result = run_guest(job, built, cache=cache)
-        if _ran_out_of_space(result, target):
+        if ran_out_of_space(result, target):
             return
         if why := guest_failure(result):
             raise BadOutput(why)

@@ -76,8 +76,24 @@ def age(stack: Stack, scale: Scale) -> str:
     )
 
 
-def measure(stack: Stack, benchmark: Benchmark) -> str:
-    """Mount the aged file system and measure a benchmark on it."""
+def aged_bytes(scale: Scale) -> int:
+    """About what aging leaves in files, where a stack is filled as most are."""
+    return int(scale.raw_mib * MIB * Stack.fill) // AGING_KEEP
+
+
+def ballast(amount: int) -> str:
+    """Files of 1 MiB that hold `amount` bytes and stay."""
+    return (
+        f"mkdir {VOLUME}/ballast\n"
+        f"for at in $(seq {amount // MIB}); do\n"
+        f"\tmust dd if=/dev/zero of={VOLUME}/ballast/$at bs=1M count=1\n"
+        "done\n"
+        "sync\n"
+    )
+
+
+def measure(stack: Stack, benchmark: Benchmark, prepare: str = "") -> str:
+    """Mount the aged file system, `prepare` it, and measure a benchmark on it."""
     file_system = stack.file_system
     counters = "must rsdctl show --json $drive && mv /tmp/prepare $out/$1/counters.json"
     return (
@@ -86,6 +102,7 @@ def measure(stack: Stack, benchmark: Benchmark) -> str:
         + f"{file_system.before_mount}\n"
         + f'mounted "{file_system.mount}"\n'
         + file_system.after_mount
+        + prepare
         + f"mkdir {VOLUME}/bench && cd {VOLUME}/bench || exit 3\n"
         + "out=/out\n"
         + "read_counters() {\n"

@@ -78,6 +78,21 @@ EXT4 = FileSystem(
 # As ext4 is mounted by default, and as REDO will have had it
 EXT4_NODISCARD = FileSystem(EXT4.mkfs, "mount -t ext4 -o nodiscard $drive")
 F2FS = FileSystem("mkfs.f2fs -q -f -o 5 $drive", "mount -t f2fs -o discard $drive")
+# F2FS as the papers of 2013 to 2016 met it. On a drive of less than 16 GiB today's sets itself to
+# update in place nearly always, to reuse free blocks of segments in use, and to discard single
+# blocks: it is no log there. That of Linux 3.8 to 3.13 updated in place only when it was more than
+# full (MIN_IPU_UTIL 100), wrote free segments first, and discarded whole ones, of 2 MiB.
+F2FS_2013 = FileSystem(
+    "mkfs.f2fs -q -f -o 5 -s 1 $drive",
+    "mount -t f2fs -o discard,alloc_mode=default,discard_unit=segment $drive",
+    after_mount="policy=/sys/fs/f2fs/nvme0n1/ipu_policy\n"
+    "echo 0 >$policy\n"
+    '[ "$(cat $policy)" = 0 ] || fail "ipu_policy is not 0, which is never in place" $policy\n'
+    "for option in alloc_mode=default discard_unit=segment mode=adaptive; do\n"
+    '\tgrep "^$drive /vol f2fs " /proc/mounts | grep -q "[ ,]$option[ ,]" ||\n'
+    '\t\tfail "F2FS is not mounted with $option" /proc/mounts\n'
+    "done\n",
+)
 BTRFS = FileSystem(
     "mkfs.btrfs -q -f -d single -m single $drive", "mount -t btrfs -o discard=sync $drive"
 )
@@ -108,6 +123,10 @@ RFS = FileSystem(
     "mkfs.rfs -q -f $drive",
     "mount -t rfs $drive",
     counters="( cd /sys/fs/rfs/nvme0n1 && grep . * )",
+)
+# A plain log-structured file system: SFS's LFS-CB
+RFS_ONE_GROUP = FileSystem(
+    RFS.mkfs, "mount -t rfs -o groups=1,gc=cost-benefit $drive", counters=RFS.counters
 )
 
 
@@ -142,7 +161,7 @@ class Stack:
     @property
     def rfs(self) -> bool:
         """Whether its guest has RFS's module and tools."""
-        return self.file_system is RFS
+        return self.file_system in (RFS, RFS_ONE_GROUP)
 
     def properties(self, scale: Scale) -> dict[str, str]:
         """The drive's properties at a scale, beside the system's own."""
@@ -161,6 +180,11 @@ def _page(file_system: FileSystem, name: str, level: Level) -> Stack:
     return Stack(file_system, "page-ftl", level, f"{name} on a page-level FTL")
 
 
+def _of_2013(drive: str, ftl: str) -> Stack:
+    summary = f"F2FS as it was in 2013 on {ftl}, for the papers"
+    return Stack(F2FS_2013, drive, Level.FULL, summary, scales=(REDO, RISA))
+
+
 STACKS: dict[str, Stack] = {
     "ext4-stock": Stack(EXT4, "stock", Level.FULL, "ext4 on QEMU's own NVMe drive"),
     "f2fs-stock": Stack(F2FS, "stock", Level.FULL, "F2FS on QEMU's own NVMe drive"),
@@ -173,6 +197,9 @@ STACKS: dict[str, Stack] = {
         scales=(REDO,),
     ),
     "f2fs-page": _page(F2FS, "F2FS", Level.DEFAULT),
+    "f2fs-2013-page": _of_2013("page-ftl", "a page-level FTL"),
+    "f2fs-2013-block": _of_2013("block-ftl", "a block-level FTL"),
+    "f2fs-2013-fast": _of_2013("fast-ftl", "a hybrid FTL, FAST"),
     "btrfs-page": _page(BTRFS, "btrfs", Level.FULL),
     # mkfs.xfs wants 300 MB or more.
     "xfs-page": Stack(XFS, "page-ftl", Level.FULL, "xfs on a page-level FTL", scales=(REDO, RISA)),
@@ -186,6 +213,13 @@ STACKS: dict[str, Stack] = {
         "F2FS on RSD, its metadata in a conventional namespace of the same flash",
     ),
     "rfs+rsd": Stack(RFS, "rsd", Level.QUICK, "RFS on RSD"),
+    "rfs-one-group+rsd": Stack(
+        RFS_ONE_GROUP,
+        "rsd",
+        Level.FULL,
+        "RFS with one group of data and cost-benefit cleaning, a plain log, on RSD",
+        scales=(REDO, RISA),
+    ),
     "btrfs-rsd": Stack(
         BTRFS_ZONED,
         "rsd",

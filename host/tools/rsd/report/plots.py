@@ -132,7 +132,7 @@ def depth_curves(results: Results) -> str | None:
             if index == 0:
                 axes.set_ylabel("IOPS")
         figure.tight_layout(w_pad=2.5)
-        return _svg(figure)
+        return svg(figure)
 
 
 def throughput(results: Results) -> str | None:
@@ -159,7 +159,7 @@ def throughput(results: Results) -> str | None:
         axes.minorticks_off()
         axes.set_xlabel("MB/s, virtual time")
         figure.tight_layout()
-        return _svg(figure)
+        return svg(figure)
 
 
 def latencies(results: Results) -> str | None:
@@ -202,7 +202,7 @@ def latencies(results: Results) -> str | None:
         axes.set_xlabel("microseconds; largest dot p50, then p99, p99.9, and the maximum")
         axes.grid(axis="y", visible=False)
         figure.tight_layout()
-        return _svg(figure)
+        return svg(figure)
 
 
 def nand_work(results: Results) -> str | None:
@@ -246,7 +246,7 @@ def nand_work(results: Results) -> str | None:
             axes.set_xlim(right=max(1.25, axes.get_xlim()[1] * 1.12))
             axes.grid(axis="y", visible=False)
         figure.tight_layout(w_pad=2)
-        return _svg(figure)
+        return svg(figure)
 
 
 def benchmark(results: Results, name: str) -> str | None:
@@ -282,7 +282,7 @@ def benchmark(results: Results, name: str) -> str | None:
             axes.set_xlim(left=0, right=max(1e-9, axes.get_xlim()[1] * 1.25))
             axes.grid(axis="y", visible=False)
         figure.tight_layout(w_pad=2)
-        return _svg(figure)
+        return svg(figure)
 
 
 def _end_labels(
@@ -322,7 +322,7 @@ def spreads(results: Results) -> str | None:
         axes.set_xlabel("IOPS of a run against the median run of the same cell, %")
         axes.grid(axis="y", visible=False)
         figure.tight_layout()
-        return _svg(figure)
+        return svg(figure)
 
 
 def _colour(system: str) -> str:
@@ -361,7 +361,7 @@ def _short(value: float, _position: float) -> str:
     return f"{value:g}"
 
 
-def _svg(figure: Figure) -> str:
+def svg(figure: Figure) -> str:
     """The figure as an <svg> element: no prologue, no date, colours as variables."""
     stream = io.StringIO()
     figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None})

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A benchmark on a file system, over and over, until the drive is in a steady state.
+
+A run as short as one benchmark is on a drive that has most of its flash ready says little of what
+the drive does in the long run. So the benchmark is run in rounds on the aged volume, each in a
+guest of its own that goes on with the drive as the last one left it: until the host has written
+some capacities of the flash, and two rounds in a row differ by under 2% in the blocks they take
+into use. The figures are the last round's; the curve of all rounds is part of the result.
+
+What counts as work for the flash are the blocks taken into use: those erased, and those by which
+the stock of erased blocks shrank, each of which costs an erasure later.
+"""
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rsd.artifacts import Artifacts
+from rsd.cache import Cache, hash_inputs
+from rsd.compare import kept, stack_script
+from rsd.compare.aged import copy_media
+from rsd.compare.benchmarks import Benchmark
+from rsd.compare.cells import MIB
+from rsd.compare.figures import counters, read_json
+from rsd.compare.run import Run, guest_failure, run_all
+from rsd.compare.stack_figures import (
+    CAUSES,
+    drive_figures,
+    file_system_figures,
+    run_seconds,
+)
+from rsd.compare.stack_run import (
+    NO_SPACE,
+    aged_volume,
+    ran_out_of_space,
+    stack_job,
+    volume_key,
+)
+from rsd.compare.stacks import STACKS
+from rsd.errors import RsdError
+from rsd.machine import run_guest
+from rsd.paper.entry import Scale
+from rsd.progress import Progress
+
+# Two rounds that differ by less are called the same.
+STEADY = 0.02
+# A benchmark that does not settle is given up after so many times the rounds it was to have.
+PATIENCE = 2
+
+PAGE = 4096
+
+
+@dataclass(frozen=True)
+class Round:
+    """What one round did. Pages and blocks are the flash's, bytes the host's.
+
+    `taken`: blocks taken into use. `written`: pages that the host wrote, `copied` those that the
+    drive programmed of its own. `pages`: all that were read or programmed. `inode_map`, `timb` and
+    `moved_map` are RFS's: blocks of the inode map and of its list that it wrote, and those of both
+    that cleaning moved. `all_written`: host pages since the first round began.
+    """
+
+    taken: int
+    written: int
+    copied: int
+    pages: int
+    seconds: float
+    all_written: int
+    inode_map: int = 0
+    timb: int = 0
+    moved_map: int = 0
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """All rounds of a benchmark on a stack. `no_space`: the file system had no room for it."""
+
+    stack: str
+    benchmark: Benchmark
+    rounds: tuple[Round, ...]
+    no_space: bool = False
+
+    @property
+    def last(self) -> Round:
+        """The steady state, as far as it was reached."""
+        return self.rounds[-1]
+
+    @property
+    def steady(self) -> bool:
+        """Whether the last two rounds are the same."""
+        return len(self.rounds) > 1 and _same(self.rounds[-2].taken, self.rounds[-1].taken)
+
+    @property
+    def curve(self) -> list[tuple[float, int]]:
+        """Capacities written since the beginning, and blocks taken, of each round."""
+        capacity = self.benchmark.scale.raw_mib * MIB // PAGE
+        return [(one.all_written / capacity, one.taken) for one in self.rounds]
+
+    @property
+    def note(self) -> str:
+        """What a reader has to know of it; "" if nothing."""
+        if self.no_space:
+            return f"{self.stack}: the file system ran out of space"
+        if self.steady:
+            return ""
+        return f"{self.stack}: not steady after {self.curve[-1][0]:.1f} capacities"
+
+
+def _same(one: int, other: int) -> bool:
+    return abs(one - other) <= STEADY * max(one, other)
+
+
+def measure(
+    stacks: Sequence[str],
+    benchmarks: Sequence[Benchmark],
+    scale: Scale,
+    built: Artifacts,
+    cache: Cache,
+    progress: Progress,
+) -> dict[tuple[str, str], Rounds]:
+    """By benchmark and stack, as many at once as there are cores. Raises RsdError."""
+    plans = [_Plan(stack, benchmark, scale) for benchmark in benchmarks for stack in stacks]
+    found: dict[tuple[str, str], Rounds] = {}
+
+    def one(plan: _Plan) -> Run:
+        found[plan.benchmark.name, plan.stack] = _run(plan, built, cache, progress)
+        return Run(plan)
+
+    run_all([lambda plan=plan: one(plan) for plan in plans])  # type: ignore[misc]
+    return found
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is measured; a plan of the kind that runs are made of."""
+
+    stack: str
+    benchmark: Benchmark
+    scale: Scale
+    number: int = 1
+    directory: Path = Path()
+
+    @property
+    def system(self) -> str:
+        return self.stack
+
+    @property
+    def cells(self) -> tuple[Benchmark, ...]:
+        return (self.benchmark,)
+
+    @property
+    def title(self) -> str:
+        return f"{self.stack}, {self.benchmark.name}"
+
+
+def _run(plan: _Plan, built: Artifacts, cache: Cache, progress: Progress) -> Rounds:
+    """The rounds, or what the cache has of them."""
+    key = hash_inputs(
+        volume_key(plan.stack, plan.benchmark.scale, built),
+        [_script(plan, number) for number in (1, 2)],
+        dataclasses.asdict(plan.scale),
+        [STEADY, PATIENCE, kept.FORMAT],
+    )
+    kept_in = cache.entry(
+        "rounds", key, lambda target: _measure(plan, target, built, cache, progress)
+    )
+    facts = json.loads((kept_in / "rounds.json").read_text())
+    rounds = tuple(Round(**one) for one in facts["rounds"])
+    return Rounds(plan.stack, plan.benchmark, rounds, facts["no_space"])
+
+
+def ballast(benchmark: Benchmark, live: int) -> int:
+    """Bytes of further files that make `live` percent of the flash hold data at the most."""
+    scale = benchmark.scale
+    aged = stack_script.aged_bytes(scale)
+    return max(0, scale.raw_mib * MIB * live // 100 - aged - benchmark.live_mib * MIB)
+
+
+def _script(plan: _Plan, number: int) -> str:
+    """A round's script. The first makes room what it is to be; each removes what the last left."""
+    stack = STACKS[plan.stack]
+    prepare = f"rm -rf {stack_script.VOLUME}/bench\n"
+    if number == 1:
+        prepare += stack_script.ballast(ballast(plan.benchmark, plan.scale.live))
+    return stack_script.measure(stack, plan.benchmark, prepare)
+
+
+def _measure(plan: _Plan, target: Path, built: Artifacts, cache: Cache, progress: Progress) -> None:
+    rounds: list[Round] = []
+    no_space = False
+    capacity = plan.benchmark.scale.raw_mib * MIB // PAGE
+    wanted = plan.scale.capacities * capacity
+    aged = aged_volume(plan.stack, plan.benchmark.scale, built, cache, progress)
+    with progress.step(plan.title) as step, cache.scratch("rounds") as scratch:
+        media = scratch / "media"
+        if not (no_space := (aged / NO_SPACE).exists()):
+            copy_media(aged / "media", media)
+        while not no_space:
+            number = len(rounds) + 1
+            raw = target / str(number)
+            job = stack_job(
+                STACKS[plan.stack],
+                plan.benchmark.scale,
+                _script(plan, number),
+                media,
+                raw / kept.RAW,
+            )
+            result = run_guest(job, built, cache=cache)
+            if no_space := ran_out_of_space(result, raw):
+                break
+            if why := guest_failure(result):
+                raise RsdError(f"{plan.title}, round {number}: {why}")
+            kept.write(result, raw, system=plan.stack, benchmark=plan.benchmark.name)
+            rounds.append(_round(plan, raw / kept.RAW))
+            done = rounds[-1].all_written
+            step.detail(
+                f"round {number}, {done / capacity:.1f} of {plan.scale.capacities:g} capacities"
+            )
+            settled = len(rounds) > 1 and _same(rounds[-2].taken, rounds[-1].taken)
+            if (done >= wanted and settled) or done >= PATIENCE * wanted:
+                break
+    facts = {"rounds": [dataclasses.asdict(one) for one in rounds], "no_space": no_space}
+    (target / "rounds.json").write_text(json.dumps(facts, indent=1) + "\n")
+
+
+def _round(plan: _Plan, raw: Path) -> Round:
+    """From what a round left behind."""
+    found = [*drive_figures(raw)]
+    if STACKS[plan.stack].file_system.counters:
+        found += file_system_figures(raw)
+    figures = {figure.metric: figure.value for figure in found}
+    begun, ended = (
+        counters(read_json(raw / when / "counters.json")) for when in ("before", "after")
+    )
+    first = raw.parent.parent / "1" / kept.RAW / "before" / "counters.json"
+    written = int(figures["nand.programs.host"])
+    return Round(
+        taken=blocks_taken(begun, ended),
+        written=written,
+        copied=int(figures["nand.programs"]) - written,
+        pages=int(figures["nand.reads"] + figures["nand.programs"]),
+        seconds=run_seconds(raw),
+        all_written=ended["host_write_pages"] - counters(read_json(first))["host_write_pages"],
+        inode_map=int(figures.get("rfs.written_inode_map", 0)),
+        timb=int(figures.get("rfs.written_timb", 0)),
+        moved_map=int(figures.get("rfs.copied_inode_map", 0)),
+    )
+
+
+def blocks_taken(before: Mapping[str, int], after: Mapping[str, int]) -> int:
+    """Blocks that were taken into use between two readings of the counters."""
+    erased = sum(after[f"erase_{cause}"] - before[f"erase_{cause}"] for cause in CAUSES)
+    return erased + before["blocks_erased"] - after["blocks_erased"]
