@@ -287,8 +287,20 @@ struct rfs_policy {
 	enum rfs_quantize quantize;
 };
 
+/**
+ * struct rfs_upcalls - what lower files ask of higher ones
+ * @charge: the owners of an inode have so many blocks and inodes more, or fewer:
+ *	who makes a node or frees an inode changes the quotas, which are in nodes of
+ *	inode 1 themselves
+ */
+struct rfs_upcalls {
+	int (*charge)(struct rfs_fs *fs, const struct rfs_dinode *di, s64 blocks,
+		      s64 inodes);
+};
+
 struct rfs_fs {
 	const struct rfs_dev_ops *ops;
+	const struct rfs_upcalls *up;
 	void *dev;
 	struct rfs_geometry geo;
 	struct rfs_super super;
@@ -403,6 +415,15 @@ static inline u32 rfs_high(__le64 word)
 static inline __le64 rfs_word(u64 addr, u32 high)
 {
 	return cpu_to_le64(addr | (u64)high << RFS_ADDR_BITS);
+}
+
+/* What page metadata and headers say of the volume: the start of its uuid */
+static inline u32 rfs_volume_of(const struct rfs_super *super)
+{
+	__le32 first;
+
+	memcpy(&first, super->uuid, sizeof(first));
+	return le32_to_cpu(first);
 }
 
 /* super.c */
@@ -871,7 +892,7 @@ static inline int rfs_blocks_add(struct rfs_fs *fs, struct rfs_dinode *di,
 				 s64 delta)
 {
 	di->blocks = cpu_to_le64(le64_to_cpu(di->blocks) + delta);
-	return fs->counting ? rfs_quota_add(fs, di, delta, 0) : 0;
+	return fs->counting ? fs->up->charge(fs, di, delta, 0) : 0;
 }
 
 /* quotacheck.c */

@@ -25,12 +25,17 @@ static u32 summaries(const struct rfs_fs *fs, u32 cap)
 	return DIV_ROUND_UP(cap, each) + 2;
 }
 
+static const struct rfs_upcalls upcalls = {
+	.charge = rfs_quota_add,
+};
+
 int rfs_tables_alloc(struct rfs_fs *fs)
 {
 	u32 nr, usable = 0, cap = le32_to_cpu(fs->super.zone_cap);
 	u32 reserve = le32_to_cpu(fs->super.reserve_zones);
 	int ret;
 
+	fs->up = &upcalls;
 	rfs_streams_init(fs);
 	rfs_policy_set(fs, &rfs_policy_default);
 	fs->geo.zones = le32_to_cpu(fs->super.zones);

@@ -9,6 +9,7 @@
 #include <linux/errno.h>
 #include <linux/kernel.h>
 #include <linux/minmax.h>
+#include <linux/siphash.h>
 #include <linux/sort.h>
 #include <linux/stat.h>
 #include <linux/string.h>
@@ -21,6 +22,14 @@ static inline u32 rfs_crc(u32 crc, const void *data, size_t bytes)
 	return crc32c(crc, data, bytes);
 }
 
+/* SipHash-2-4 */
+static inline u64 rfs_siphash(const __le64 key[2], const void *data, u32 len)
+{
+	siphash_key_t k = { { le64_to_cpu(key[0]), le64_to_cpu(key[1]) } };
+
+	return siphash(data, len, &k);
+}
+
 static inline void rfs_sort(void *base, size_t n, size_t bytes,
 			    int (*cmp)(const void *a, const void *b))
 {
@@ -29,6 +38,7 @@ static inline void rfs_sort(void *base, size_t n, size_t bytes,
 #else
 #include <endian.h>
 #include <errno.h>
+#include <linux/types.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -57,6 +67,7 @@ typedef int64_t s64;
 void *rfs_alloc(size_t bytes);	/* zeroed; NULL if there is no memory */
 void rfs_free(void *memory);
 u32 rfs_crc(u32 crc, const void *data, size_t bytes);
+u64 rfs_siphash(const __le64 key[2], const void *data, u32 len);
 
 static inline void rfs_sort(void *base, size_t n, size_t bytes,
 			    int (*cmp)(const void *a, const void *b))

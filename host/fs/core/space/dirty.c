@@ -9,38 +9,6 @@
 #define DIRTY_LEAST	16	/* blocks: a few may always be */
 #define DIRTY_MORE	8192	/* blocks in memory, and how long a check-point is */
 
-/* The block of a map that leads to a dirty one; NULL: none, or it cannot be had. */
-static struct rfs_buf *map_of(struct rfs_fs *fs, const struct rfs_buf *buf)
-{
-	struct rfs_buf *map = NULL;
-	int ret = 0;
-
-	if (rfs_is_node(buf->head.type))
-		ret = rfs_node_map(fs, buf->off, &map);
-	else if (buf->head.type == RFS_INODES)
-		ret = rfs_imap_get(fs, buf->off / RFS_MAP_ENTRIES, false, &map);
-	return ret ? NULL : map;
-}
-
-/*
- * In the order in which they became dirty, so that each is looked at once. What
- * cannot be read now does not fail whoever comes by, but the check-point.
- */
-void rfs_make_above_dirty(struct rfs_fs *fs)
-{
-	struct rfs_list *dirty = &fs->dirty;
-
-	while (dirty->seen != dirty->last) {
-		struct rfs_buf *buf = dirty->seen ? dirty->seen->next :
-						    dirty->first, *map;
-
-		dirty->seen = buf;
-		map = map_of(fs, buf);
-		if (map && !map->dirty)
-			rfs_buf_dirty(fs, map);
-	}
-}
-
 /* Pages that are left in zones of streams, the last two of each for summaries */
 static u64 tail_room(const struct rfs_fs *fs, u32 first, u32 last)
 {
@@ -131,4 +99,12 @@ u32 rfs_pages_at_once(const struct rfs_fs *fs)
 	if (fs->free_zones > fs->low_zones)
 		blocks += (fs->free_zones - fs->low_zones) * cap;
 	return max_t(u64, blocks / RFS_ABOVE, 1);
+}
+
+/* Fewer zones are free than what is owed, `blocks` more and the rest need. */
+bool rfs_room_low(const struct rfs_fs *fs, u32 blocks)
+{
+	return fs->free_zones < fs->low_zones +
+	       rfs_pages_of(fs, fs->owed + blocks) /
+	       le32_to_cpu(fs->super.zone_cap);
 }

@@ -8,33 +8,6 @@ const struct rfs_policy rfs_policy_default = {
 	.quantize = RFS_Q_ITERATIVE,
 };
 
-/* Ticks of 1/256 s from the creation of the volume to a time in ns. */
-u64 rfs_ticks(const struct rfs_fs *fs, u64 time)
-{
-	u64 created = le64_to_cpu(fs->super.created), age;
-
-	/* a time that somebody set may be long ago */
-	if ((s64)time <= (s64)created)
-		return 0;
-	age = time - created;
-	return min(age / 1000000000 << 8 | (age % 1000000000 << 8) / 1000000000,
-		   (1ULL << 40) - 1);
-}
-
-/*
- * Ages compare what was written in different mounts: the clock of a volume does
- * not go back where that of the machine does.
- */
-u64 rfs_clock(const struct rfs_fs *fs)
-{
-	return fs->ops->now(fs->dev) + fs->behind;
-}
-
-u64 rfs_now(const struct rfs_fs *fs)
-{
-	return rfs_ticks(fs, rfs_clock(fs));
-}
-
 u64 rfs_ptr_ticks(const struct rfs_ptr *ptr)
 {
 	return (u64)le32_to_cpu(ptr->time) << 8 | ptr->frac;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Zones: appending to streams, summaries, what is in use, room. */
+/* Zones: appending to streams, summaries, what is in use. */
 #include "rfs.h"
 
 /*
@@ -29,39 +29,6 @@ void rfs_streams_init(struct rfs_fs *fs)
 static struct rfs_tail *tail_of(struct rfs_fs *fs, u32 stream)
 {
 	return &fs->tail[fs->tail_of[stream]];
-}
-
-u64 rfs_next_version(struct rfs_fs *fs, u32 count)
-{
-	u64 first = fs->version;
-
-	fs->version += count;
-	return first;
-}
-
-bool rfs_addr_ok(const struct rfs_fs *fs, u64 addr)
-{
-	u64 zone = addr / fs->geo.zone_blocks;
-
-	return addr && zone < fs->geo.zones &&
-	       addr % fs->geo.zone_blocks < fs->zone[zone].cap;
-}
-
-/* Page metadata of a block that is not data; takes a stamp. */
-void rfs_oob_meta(struct rfs_fs *fs, struct rfs_oob *oob,
-		  const struct rfs_head *head)
-{
-	memset(oob, 0, sizeof(*oob));
-	oob->magic = cpu_to_le16(RFS_OOB_MAGIC);
-	oob->type = head->type;
-	oob->volume = head->volume;
-	oob->ino = head->ino;
-	oob->gen = head->gen;
-	oob->off = head->off;
-	oob->version = cpu_to_le64(rfs_next_version(fs, 1));
-	oob->stamp = oob->version;
-	oob->time = cpu_to_le64(fs->ops->now(fs->dev));
-	oob->len = cpu_to_le16(RFS_BLOCK_BYTES);
 }
 
 static int place_sum(struct rfs_tail *tail)
@@ -740,91 +707,4 @@ void rfs_reset_free(struct rfs_fs *fs)
 		z->wp = 0;
 		fs->stats.resets++;
 	}
-}
-
-/* Fewer zones are free than what is owed, `blocks` more and the rest need. */
-bool rfs_room_low(const struct rfs_fs *fs, u32 blocks)
-{
-	return fs->free_zones < fs->low_zones +
-	       rfs_pages_of(fs, fs->owed + blocks) /
-	       le32_to_cpu(fs->super.zone_cap);
-}
-
-/* Where others clean and write check-points: nothing but the answer. */
-static int ask_for_room(const struct rfs_fs *fs, u32 blocks)
-{
-	if (!rfs_dirty_full(fs) && !rfs_room_low(fs, blocks))
-		return 0;
-	return fs->stuck ? -ENOSPC : -EAGAIN;
-}
-
-/*
- * Before a change: room for `blocks` to be appended, by which the blocks in use
- * grow by `more`. A bound that was reached forces a check-point; where free
- * zones lack, a check-point frees those that are dead, and cleaning those that
- * are nearly so.
- */
-int rfs_make_room(struct rfs_fs *fs, u32 blocks, u32 more)
-{
-	enum rfs_clean how = RFS_CLEAN_NOW;
-	u32 tries = 2 * fs->geo.zones, before;
-	int ret;
-
-	if (fs->read_only)
-		return -EROFS;
-	rfs_dirty_above(fs);
-	if (!fs->threaded && (rfs_checkpoint_due(fs) || rfs_dirty_full(fs))) {
-		ret = rfs_checkpoint(fs, 0);
-		if (ret)
-			return ret;
-	}
-	if (more && rfs_used(fs) + more > fs->user_blocks)
-		return -ENOSPC;
-	if (fs->threaded)
-		return ask_for_room(fs, blocks);
-	while (rfs_room_low(fs, blocks)) {
-		if (!tries--)
-			return -ENOSPC;
-		if (rfs_compact_due(fs)) {
-			ret = rfs_compact(fs, rfs_checkpoint);
-			if (ret)
-				return ret;
-			continue;
-		}
-		before = fs->free_zones;
-		ret = rfs_clean(fs, how);
-		if (ret == -ENOSPC && how != RFS_CLEAN_HARD) {
-			how = RFS_CLEAN_HARD;	/* which uses all the room */
-			continue;
-		}
-		if (ret && ret != -ENOENT)
-			return ret;
-		ret = rfs_checkpoint(fs, 0);
-		if (ret)
-			return ret;
-		how = fs->free_zones > before ? RFS_CLEAN_NOW : RFS_CLEAN_HARD;
-	}
-	return 0;
-}
-
-/*
- * Before a change that adds no block and appends none: all it needs is that what
- * it makes dirty has room in the next check-point. There always is some after a
- * check-point, if metadata was compacted where room was short: so it is never
- * refused. -ENOBUFS: who calls the core is to do that, and ask again.
- */
-int rfs_make_room_to_free(struct rfs_fs *fs)
-{
-	int ret = fs->read_only ? -EROFS : 0;
-
-	if (ret)
-		return ret;
-	rfs_dirty_above(fs);
-	if (fs->threaded)
-		return rfs_dirty_full(fs) || rfs_compact_due(fs) ? -ENOBUFS : 0;
-	if (rfs_checkpoint_due(fs) || rfs_dirty_full(fs))
-		ret = rfs_checkpoint(fs, 0);
-	while (!ret && rfs_compact_due(fs))
-		ret = rfs_compact(fs, rfs_checkpoint);
-	return ret;
 }

@@ -166,7 +166,7 @@ int rfs_ifree(struct rfs_fs *fs, u32 ino)
 	if (!ret)
 		ret = word_get(fs, ino, false, &map, &word);
 	if (!ret && fs->counting)
-		ret = rfs_quota_add(fs, di, -(s64)le64_to_cpu(di->blocks), -1);
+		ret = fs->up->charge(fs, di, -(s64)le64_to_cpu(di->blocks), -1);
 	if (ret)
 		return ret;
 	fs->next_ino = min(fs->next_ino, ino);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Extended attributes: one block an inode, entries one after the other in the
- * order they were set. A change is a record with the name and the value.
+ * order they were set. A change is a record with the name and the value, which
+ * ops/xattrs.c makes.
  */
 #include "rfs.h"
 
@@ -264,46 +265,4 @@ int rfs_xattr_get(struct rfs_fs *fs, u32 ino, const char *name, void *value,
 		return -ERANGE;
 	memcpy(value, x->name + x->len, len);
 	return len;
-}
-
-/* May its owners have a block for attributes, if it has none? */
-static int may_have(struct rfs_fs *fs, u32 ino)
-{
-	struct rfs_buf *ibuf, *buf;
-	struct rfs_dinode *di;
-	int ret = rfs_iget(fs, ino, &di, &ibuf);
-
-	if (!ret)
-		ret = block_get(fs, di, &buf);
-	return ret || buf ? ret : rfs_quota_may_grow(fs, ino, 1);
-}
-
-int rfs_xattr_set(struct rfs_fs *fs, u32 ino, const char *name,
-		  const void *value, u32 len, u32 flags, u32 mode)
-{
-	const struct rfs_xattr *x;
-	struct rfs_rec rec;
-	int ret;
-
-	if (!*name || strlen(name) > RFS_NAME_MAX)
-		return -ERANGE;
-	ret = value ? rfs_make_room(fs, 0, 2) : rfs_make_room_to_free(fs);
-	if (ret)
-		return ret;
-	ret = look_up(fs, ino, name, &x);
-	if (!ret && flags & RFS_XATTR_CREATE)
-		return -EEXIST;
-	if (ret && (ret != -ENODATA || !value || flags & RFS_XATTR_REPLACE))
-		return ret;
-	if (len > RFS_BODY_BYTES)
-		return -ENOSPC;
-	if (value) {
-		ret = may_have(fs, ino);
-		if (ret)
-			return ret;
-	}
-	rfs_rec_init(fs, &rec, RFS_OP_XATTR, ino);
-	rec.mode = cpu_to_le32(mode);
-	rec.flags = value ? 0 : RFS_REC_REMOVE;
-	return rfs_commit(fs, &rec, name, strlen(name), value, len);
 }

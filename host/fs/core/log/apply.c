@@ -1,0 +1,546 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * What each record of the log changes: at once when it is made, and again when
+ * recovery finds it.
+ */
+#include "rfs.h"
+
+static u8 type_of(u32 mode)
+{
+	return mode >> 12 & 15;
+}
+
+static void add_links(struct rfs_dinode *di, int delta)
+{
+	di->nlink = cpu_to_le32(le32_to_cpu(di->nlink) + delta);
+}
+
+static void touch(struct rfs_fs *fs, struct rfs_dinode *di,
+		  struct rfs_buf *buf, const struct rfs_rec *rec, bool content)
+{
+	di->ctime = rec->time;
+	if (content)
+		di->mtime = rec->time;
+	rfs_buf_dirty(fs, buf);
+}
+
+static int touch_dir(struct rfs_fs *fs, u32 dir, const struct rfs_rec *rec,
+		     int links)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret = rfs_iget(fs, dir, &di, &buf);
+
+	if (ret)
+		return ret;
+	add_links(di, links);
+	touch(fs, di, buf, rec, true);
+	return 0;
+}
+
+static int note_tomb(struct rfs_fs *fs, struct rfs_tomb tomb)
+{
+	if (!fs->replaying || fs->teeth & RFS_TEETH_TOMB)
+		return 0;
+	if (fs->tombs == fs->tomb_room) {
+		u32 room = fs->tomb_room ? 2 * fs->tomb_room : 64;
+		struct rfs_tomb *more = rfs_alloc(room * sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		if (fs->tombs)
+			memcpy(more, fs->tomb, fs->tombs * sizeof(*more));
+		rfs_free(fs->tomb);
+		fs->tomb = more;
+		fs->tomb_room = room;
+	}
+	fs->tomb[fs->tombs++] = tomb;
+	return 0;
+}
+
+/* A symlink's target beyond the inode is in a block of its own. */
+static int set_target(struct rfs_fs *fs, struct rfs_dinode *di,
+		      const u8 *target, u32 len)
+{
+	u32 here = min_t(u32, len, RFS_INLINE_MAX);
+	struct rfs_buf *buf;
+	int ret;
+
+	memcpy(di->inl, target, here);
+	di->inline_len = cpu_to_le32(here);
+	di->size = cpu_to_le64(len);
+	if (len == here)
+		return 0;
+	if (len - here > RFS_BODY_BYTES)
+		return -EUCLEAN;
+	ret = rfs_block_new(fs, le32_to_cpu(di->ino), RFS_DIR, 0, 0, &buf);
+	if (ret)
+		return ret;
+	memcpy(buf->bytes + sizeof(struct rfs_head), target + here, len - here);
+	buf->head.count = cpu_to_le16(len - here);
+	return 0;
+}
+
+/* Orphans say who is before them in the list: they leave it without a search. */
+static void set_before(struct rfs_fs *fs, __le32 next, __le32 before)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+
+	/* one that cannot be read now is sought later */
+	if (!next || rfs_iget(fs, le32_to_cpu(next), &di, &buf) || di->nlink)
+		return;
+	di->parent = before;
+	rfs_buf_dirty(fs, buf);
+}
+
+/* An inode without a name. */
+static void to_orphans(struct rfs_fs *fs, struct rfs_dinode *di)
+{
+	di->nlink = 0;
+	di->next_orphan = cpu_to_le32(fs->orphans);
+	set_before(fs, di->next_orphan, di->ino);
+	fs->orphans = le32_to_cpu(di->ino);
+}
+
+/* A new inode, as its record has it, is its owners'. */
+static int set_inode(struct rfs_fs *fs, struct rfs_dinode *di,
+		     const struct rfs_rec *rec, __le32 gen, u32 nlink)
+{
+	di->gen = gen;
+	di->mode = rec->mode;
+	di->nlink = cpu_to_le32(nlink);
+	di->uid = rec->uid;
+	di->gid = rec->gid;
+	di->parent = rec->dir1;
+	di->atime = rec->time;
+	di->mtime = rec->time;
+	di->ctime = rec->time;
+	di->btime = rec->time;
+	di->attr_version = rec->version;
+	return fs->counting ? rfs_quota_add(fs, di, 0, 1) : 0;
+}
+
+/* An inode with what it has goes from its owner to another. */
+static int give(struct rfs_fs *fs, const struct rfs_dinode *di, u32 type, u32 to)
+{
+	s64 blocks = le64_to_cpu(di->blocks);
+	int ret;
+
+	if (!fs->counting || rfs_owner(di, type) == to)
+		return 0;
+	ret = rfs_quota_charge(fs, type, rfs_owner(di, type), -blocks, -1);
+	return ret ? ret : rfs_quota_charge(fs, type, to, blocks, 1);
+}
+
+static int apply_create(struct rfs_fs *fs, const struct rfs_rec *rec,
+			const u8 *name, const u8 *more)
+{
+	u32 ino = le32_to_cpu(rec->ino), dir = le32_to_cpu(rec->dir1);
+	u32 mode = le32_to_cpu(rec->mode), len2 = le16_to_cpu(rec->len2);
+	struct rfs_dinode *di, *parent;
+	struct rfs_buf *buf, *pbuf;
+	int ret;
+
+	ret = rfs_iget(fs, dir, &parent, &pbuf);
+	if (!ret)
+		ret = rfs_iset(fs, ino, &di, &buf);
+	if (ret)
+		return ret;
+	di->rdev = rec->rdev;
+	di->flags = rec->iflags;
+	ret = set_inode(fs, di, rec, rec->gen, S_ISDIR(mode) ? 2 : 1);
+	if (ret)
+		return ret;
+	if (!rec->len1) {	/* O_TMPFILE */
+		to_orphans(fs, di);
+		return rfs_xattr_fill(fs, di, buf, more, len2);
+	}
+	ret = rfs_dir_add(fs, dir, name, le16_to_cpu(rec->len1), ino,
+			  type_of(mode));
+	if (!ret && S_ISLNK(mode))
+		ret = set_target(fs, di, more, len2);
+	else if (!ret)
+		ret = rfs_xattr_fill(fs, di, buf, more, len2);
+	if (ret) {
+		rfs_ifree(fs, ino);
+		return ret;
+	}
+	return touch_dir(fs, dir, rec, S_ISDIR(mode));
+}
+
+/* The orphan before another, which is not the first. */
+static int find_before(struct rfs_fs *fs, const struct rfs_dinode *of,
+		       struct rfs_dinode **di, struct rfs_buf **buf)
+{
+	u32 at = fs->orphans, mark = at, steps = 0, limit = 1;
+	int ret;
+
+	/* as it says, unless the list is of an older version */
+	if (!rfs_iget(fs, le32_to_cpu(of->parent), di, buf) && !(*di)->nlink &&
+	    (*di)->next_orphan == of->ino)
+		return 0;
+	while (at) {
+		ret = rfs_iget(fs, at, di, buf);
+		if (ret)
+			return ret;
+		if ((*di)->next_orphan == of->ino)
+			return 0;
+		at = le32_to_cpu((*di)->next_orphan);
+		/* a damaged list may go round: Brent's way to see it */
+		if (at == mark)
+			return -EUCLEAN;
+		if (++steps == limit) {
+			mark = at;
+			limit *= 2;
+			steps = 0;
+		}
+	}
+	return -EUCLEAN;
+}
+
+static int leave_orphans(struct rfs_fs *fs, const struct rfs_dinode *of)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret;
+
+	if (fs->orphans == le32_to_cpu(of->ino)) {
+		fs->orphans = le32_to_cpu(of->next_orphan);
+		return 0;
+	}
+	ret = find_before(fs, of, &di, &buf);
+	if (ret)
+		return ret;
+	di->next_orphan = of->next_orphan;
+	rfs_buf_dirty(fs, buf);
+	set_before(fs, of->next_orphan, di->ino);
+	return 0;
+}
+
+static int apply_link(struct rfs_fs *fs, const struct rfs_rec *rec,
+		      const u8 *name)
+{
+	u32 ino = le32_to_cpu(rec->ino), dir = le32_to_cpu(rec->dir1);
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret;
+
+	ret = rfs_iget(fs, ino, &di, &buf);
+	if (!ret)
+		ret = rfs_dir_add(fs, dir, name, le16_to_cpu(rec->len1), ino,
+				  type_of(le32_to_cpu(di->mode)));
+	if (!ret && !di->nlink) {
+		ret = leave_orphans(fs, di);
+		di->next_orphan = 0;
+		di->parent = rec->dir1;
+	}
+	if (ret)
+		return ret;
+	add_links(di, 1);
+	touch(fs, di, buf, rec, false);
+	return touch_dir(fs, dir, rec, 0);
+}
+
+/* One name less; without any the inode is an orphan. */
+static int lose_name(struct rfs_fs *fs, u32 ino, u32 dir,
+		     const struct rfs_rec *rec)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	bool is_dir;
+	int ret = rfs_iget(fs, ino, &di, &buf);
+
+	if (ret)
+		return ret;
+	is_dir = S_ISDIR(le32_to_cpu(di->mode));
+	if (!di->nlink)
+		return -EUCLEAN;
+	add_links(di, is_dir ? -(int)le32_to_cpu(di->nlink) : -1);
+	if (!di->nlink)
+		to_orphans(fs, di);
+	touch(fs, di, buf, rec, false);
+	return touch_dir(fs, dir, rec, is_dir ? -1 : 0);
+}
+
+static int apply_unlink(struct rfs_fs *fs, const struct rfs_rec *rec,
+			const u8 *name)
+{
+	u32 dir = le32_to_cpu(rec->dir1);
+	int ret = rfs_dir_remove(fs, dir, name, le16_to_cpu(rec->len1));
+
+	return ret ? ret : lose_name(fs, le32_to_cpu(rec->ino), dir, rec);
+}
+
+/* A directory that comes from dir1 to dir2 */
+static int move_dir(struct rfs_fs *fs, struct rfs_dinode *di, u32 dir1,
+		    u32 dir2, const struct rfs_rec *rec)
+{
+	int ret;
+
+	if (!S_ISDIR(le32_to_cpu(di->mode)) || dir1 == dir2)
+		return 0;
+	di->parent = cpu_to_le32(dir2);
+	ret = touch_dir(fs, dir1, rec, -1);
+	return ret ? ret : touch_dir(fs, dir2, rec, 1);
+}
+
+/* The first name is a device 0:0 from now on, as overlayfs wants it. */
+static int put_whiteout(struct rfs_fs *fs, const struct rfs_rec *rec,
+			const u8 *name1)
+{
+	u32 ino = le64_to_cpu(rec->arg1), mode = le32_to_cpu(rec->mode);
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret = rfs_iset(fs, ino, &di, &buf);
+
+	if (ret)
+		return ret;
+	ret = set_inode(fs, di, rec, cpu_to_le32((u32)le64_to_cpu(rec->arg2)),
+			1);
+	if (ret)
+		return ret;
+	return rfs_dir_set(fs, le32_to_cpu(rec->dir1), name1,
+			   le16_to_cpu(rec->len1), ino, type_of(mode));
+}
+
+static int apply_rename(struct rfs_fs *fs, const struct rfs_rec *rec,
+			const u8 *name1, const u8 *name2)
+{
+	u32 ino = le32_to_cpu(rec->ino), victim = le32_to_cpu(rec->victim);
+	u32 dir1 = le32_to_cpu(rec->dir1), dir2 = le32_to_cpu(rec->dir2);
+	u32 len1 = le16_to_cpu(rec->len1), len2 = le16_to_cpu(rec->len2);
+	struct rfs_dinode *di, *vi;
+	struct rfs_buf *buf, *vbuf;
+	u8 type;
+	int ret;
+
+	ret = rfs_iget(fs, ino, &di, &buf);
+	if (!ret && victim)
+		ret = rfs_iget(fs, victim, &vi, &vbuf);
+	if (ret)
+		return ret;
+	type = type_of(le32_to_cpu(di->mode));
+	if (victim)
+		ret = rfs_dir_set(fs, dir2, name2, len2, ino, type);
+	else
+		ret = rfs_dir_add(fs, dir2, name2, len2, ino, type);
+	if (ret)
+		return ret;
+	if (rec->flags & RFS_REC_EXCHANGE) {
+		if (!victim)
+			return -EUCLEAN;
+		ret = rfs_dir_set(fs, dir1, name1, len1, victim,
+				  type_of(le32_to_cpu(vi->mode)));
+		if (!ret)
+			ret = move_dir(fs, vi, dir2, dir1, rec);
+		touch(fs, vi, vbuf, rec, false);
+	} else {
+		if (rec->flags & RFS_REC_WHITEOUT)
+			ret = put_whiteout(fs, rec, name1);
+		else
+			ret = rfs_dir_remove(fs, dir1, name1, len1);
+		if (!ret && victim)
+			ret = lose_name(fs, victim, dir2, rec);
+	}
+	if (!ret)
+		ret = move_dir(fs, di, dir1, dir2, rec);
+	touch(fs, di, buf, rec, false);
+	if (!ret)
+		ret = touch_dir(fs, dir1, rec, 0);
+	return ret ? ret : touch_dir(fs, dir2, rec, 0);
+}
+
+static int apply_attr(struct rfs_fs *fs, const struct rfs_rec *rec)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret = rfs_iget(fs, le32_to_cpu(rec->ino), &di, &buf);
+
+	if (!ret)
+		ret = give(fs, di, RFS_QUOTA_USER, le32_to_cpu(rec->uid));
+	if (!ret)
+		ret = give(fs, di, RFS_QUOTA_GROUP, le32_to_cpu(rec->gid));
+	if (ret)
+		return ret;
+	di->mode = cpu_to_le32((le32_to_cpu(di->mode) & S_IFMT) |
+			       (le32_to_cpu(rec->mode) & ~S_IFMT));
+	di->uid = rec->uid;
+	di->gid = rec->gid;
+	di->flags = rec->iflags;
+	di->atime = rec->arg1;
+	di->mtime = rec->arg2;
+	di->ctime = rec->time;
+	di->attr_version = rec->version;
+	rfs_buf_dirty(fs, buf);
+	return 0;
+}
+
+static int apply_size(struct rfs_fs *fs, const struct rfs_rec *rec)
+{
+	u32 ino = le32_to_cpu(rec->ino);
+	u64 size = le64_to_cpu(rec->arg1), block = size / RFS_BLOCK_BYTES;
+	u32 cut = size % RFS_BLOCK_BYTES;
+	struct rfs_tomb tomb = { .ino = ino, .gen = le32_to_cpu(rec->gen),
+		.from = block + !!cut, .to = ~0ULL, .cut_block = block,
+		.cut_len = cut, .version = le64_to_cpu(rec->version) };
+	struct rfs_dinode *di;
+	struct rfs_buf *buf, *holder;
+	struct rfs_ptr *slot;
+	int ret;
+
+	ret = note_tomb(fs, tomb);
+	if (!ret && !(rec->flags & RFS_REC_GROW))
+		ret = rfs_map_prune(fs, ino, tomb.from, tomb.to, false);
+	if (!ret)
+		ret = rfs_iget(fs, ino, &di, &buf);
+	if (ret)
+		return ret;
+	di->size = rec->arg1;
+	di->attr_version = rec->version;
+	touch(fs, di, buf, rec, true);
+	ret = rfs_map_slot(fs, ino, block, false, &slot, &holder);
+	if (ret || !cut || !slot || rfs_high(slot->addr) <= cut)
+		return ret;
+	slot->addr = rfs_word(rfs_addr(slot->addr), cut);
+	rfs_buf_dirty(fs, holder);
+	return 0;
+}
+
+static int apply_punch(struct rfs_fs *fs, const struct rfs_rec *rec)
+{
+	u32 ino = le32_to_cpu(rec->ino);
+	struct rfs_tomb tomb = { .ino = ino, .gen = le32_to_cpu(rec->gen),
+		.from = le64_to_cpu(rec->arg1), .to = le64_to_cpu(rec->arg2),
+		.punch = true, .version = le64_to_cpu(rec->version) };
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret;
+
+	ret = note_tomb(fs, tomb);
+	if (!ret)
+		ret = rfs_map_prune(fs, ino, tomb.from, tomb.to,
+				    rec->flags & RFS_REC_KEEP);
+	if (!ret)
+		ret = rfs_iget(fs, ino, &di, &buf);
+	if (ret)
+		return ret;
+	di->attr_version = rec->version;
+	touch(fs, di, buf, rec, true);
+	return 0;
+}
+
+static int apply_reserve(struct rfs_fs *fs, const struct rfs_rec *rec)
+{
+	u64 from = le64_to_cpu(rec->arg1), to = le64_to_cpu(rec->arg2);
+	u32 ino = le32_to_cpu(rec->ino);
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret = rfs_iget(fs, ino, &di, &buf);
+
+	if (ret)
+		return ret;
+	if (!S_ISREG(le32_to_cpu(di->mode)) || to - from > RFS_RANGE_MAX)
+		return -EUCLEAN;
+	ret = rfs_map_reserve(fs, ino, from, to);
+	if (ret)
+		return ret;
+	di->attr_version = rec->version;
+	touch(fs, di, buf, rec, true);
+	return 0;
+}
+
+static int apply_free(struct rfs_fs *fs, u32 ino)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret;
+
+	ret = rfs_iget(fs, ino, &di, &buf);
+	if (ret)
+		return ret;
+	if (di->nlink)
+		return -EUCLEAN;
+	ret = leave_orphans(fs, di);
+	if (!ret)
+		ret = rfs_map_prune(fs, ino, 0, ~0ULL, false);
+	if (!ret)
+		ret = rfs_xattr_drop(fs, di, buf);
+	if (ret)
+		return ret;
+	return rfs_ifree(fs, ino);
+}
+
+/* The record's inode, unless it makes one, must be of its generation. */
+static int check_gen(struct rfs_fs *fs, const struct rfs_rec *rec)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret;
+
+	if (rec->op == RFS_OP_CREATE)
+		return 0;
+	ret = rfs_iget(fs, le32_to_cpu(rec->ino), &di, &buf);
+	if (ret)
+		return ret;
+	return di->gen == rec->gen ? 0 : -EUCLEAN;
+}
+
+int rfs_apply(struct rfs_fs *fs, const struct rfs_rec *rec, const u8 *name1,
+	      const u8 *name2)
+{
+	int ret = check_gen(fs, rec);
+
+	if (ret)
+		return ret;
+	switch (rec->op) {
+	case RFS_OP_CREATE:
+		return apply_create(fs, rec, name1, name2);
+	case RFS_OP_LINK:
+		return apply_link(fs, rec, name1);
+	case RFS_OP_UNLINK:
+		return apply_unlink(fs, rec, name1);
+	case RFS_OP_RENAME:
+		return apply_rename(fs, rec, name1, name2);
+	case RFS_OP_ATTR:
+		return apply_attr(fs, rec);
+	case RFS_OP_SIZE:
+		return apply_size(fs, rec);
+	case RFS_OP_PUNCH:
+		return apply_punch(fs, rec);
+	case RFS_OP_FREE:
+		return apply_free(fs, le32_to_cpu(rec->ino));
+	case RFS_OP_RESERVE:
+		return apply_reserve(fs, rec);
+	case RFS_OP_XATTR:
+		return rfs_xattr_apply(fs, rec, name1, name2);
+	case RFS_OP_QUOTA:
+		return rfs_quota_apply(fs, rec, name2);
+	}
+	return -EUCLEAN;
+}
+
+/* In memory only: recovery's check-point follows. */
+int rfs_free_orphans(struct rfs_fs *fs)
+{
+	int ret = 0;
+
+	while (!ret && fs->orphans) {
+		ret = apply_free(fs, fs->orphans);
+		fs->recovered.orphans += !ret;
+	}
+	return ret;
+}
+
+int rfs_forget(struct rfs_fs *fs, u32 ino)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret = rfs_iget(fs, ino, &di, &buf);
+
+	if (ret)
+		return ret;
+	if (di->nlink)
+		to_orphans(fs, di);
+	return apply_free(fs, ino);
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * What a change needs before it may begin: room for what it appends and for the
+ * metadata that it makes dirty. Where others clean and write check-points, the
+ * answer is that they have to; else it is done here.
+ */
+#include "rfs.h"
+
+/* Where others clean and write check-points: nothing but the answer. */
+static int ask_for_room(const struct rfs_fs *fs, u32 blocks)
+{
+	if (!rfs_dirty_full(fs) && !rfs_room_low(fs, blocks))
+		return 0;
+	return fs->stuck ? -ENOSPC : -EAGAIN;
+}
+
+/*
+ * Before a change: room for `blocks` to be appended, by which the blocks in use
+ * grow by `more`. A bound that was reached forces a check-point; where free
+ * zones lack, a check-point frees those that are dead, and cleaning those that
+ * are nearly so.
+ */
+int rfs_make_room(struct rfs_fs *fs, u32 blocks, u32 more)
+{
+	enum rfs_clean how = RFS_CLEAN_NOW;
+	u32 tries = 2 * fs->geo.zones, before;
+	int ret;
+
+	if (fs->read_only)
+		return -EROFS;
+	rfs_dirty_above(fs);
+	if (!fs->threaded && (rfs_checkpoint_due(fs) || rfs_dirty_full(fs))) {
+		ret = rfs_checkpoint(fs, 0);
+		if (ret)
+			return ret;
+	}
+	if (more && rfs_used(fs) + more > fs->user_blocks)
+		return -ENOSPC;
+	if (fs->threaded)
+		return ask_for_room(fs, blocks);
+	while (rfs_room_low(fs, blocks)) {
+		if (!tries--)
+			return -ENOSPC;
+		if (rfs_compact_due(fs)) {
+			ret = rfs_compact(fs, rfs_checkpoint);
+			if (ret)
+				return ret;
+			continue;
+		}
+		before = fs->free_zones;
+		ret = rfs_clean(fs, how);
+		if (ret == -ENOSPC && how != RFS_CLEAN_HARD) {
+			how = RFS_CLEAN_HARD;	/* which uses all the room */
+			continue;
+		}
+		if (ret && ret != -ENOENT)
+			return ret;
+		ret = rfs_checkpoint(fs, 0);
+		if (ret)
+			return ret;
+		how = fs->free_zones > before ? RFS_CLEAN_NOW : RFS_CLEAN_HARD;
+	}
+	return 0;
+}
+
+/*
+ * Before a change that adds no block and appends none: all it needs is that what
+ * it makes dirty has room in the next check-point. There always is some after a
+ * check-point, if metadata was compacted where room was short: so it is never
+ * refused. -ENOBUFS: who calls the core is to do that, and ask again.
+ */
+int rfs_make_room_to_free(struct rfs_fs *fs)
+{
+	int ret = fs->read_only ? -EROFS : 0;
+
+	if (ret)
+		return ret;
+	rfs_dirty_above(fs);
+	if (fs->threaded)
+		return rfs_dirty_full(fs) || rfs_compact_due(fs) ? -ENOBUFS : 0;
+	if (rfs_checkpoint_due(fs) || rfs_dirty_full(fs))
+		ret = rfs_checkpoint(fs, 0);
+	while (!ret && rfs_compact_due(fs))
+		ret = rfs_compact(fs, rfs_checkpoint);
+	return ret;
+}
+
+/*
+ * For an entry and what leads to it, when all are counted anew. What others
+ * clean and write is not there yet, in a mount; it is made here.
+ */
+int rfs_quota_room(struct rfs_fs *fs)
+{
+	bool threaded = fs->threaded;
+	int ret;
+
+	if (fs->read_only)
+		return rfs_dirty_full(fs) ? -ENOSPC : 0;
+	fs->threaded = false;
+	ret = rfs_make_room(fs, 0, 1 + RFS_HEIGHT_MAX);
+	fs->threaded = threaded;
+	return ret;
+}

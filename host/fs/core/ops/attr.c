@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Changes of an inode's owner, mode, flags and times. */
+#include "rfs.h"
+
+/*
+ * Those to whom an inode would go have room for it, and entries: who has some
+ * already can be given files on a full volume, too.
+ */
+static int may_give(struct rfs_fs *fs, const struct rfs_dinode *di,
+		    const struct rfs_dinode *attr, u32 types, u64 held)
+{
+	u32 id[RFS_QUOTA_TYPES] = { le32_to_cpu(attr->uid),
+				    le32_to_cpu(attr->gid) };
+	int ret = rfs_quota_may(fs, types, id, le64_to_cpu(di->blocks) + held,
+				1);
+	struct rfs_quota *q;
+	struct rfs_buf *buf;
+	u32 type, more = 0;
+
+	for (type = 0; !ret && type < RFS_QUOTA_TYPES; type++) {
+		if (!(types & 1U << type))
+			continue;
+		ret = rfs_quota_entry(fs, type, id[type], false, &q, &buf);
+		more += !q;
+	}
+	return ret || !more ? ret : rfs_make_room(fs, 0, more);
+}
+
+/* types: a bit for each owner that changes; old: those before */
+static int may_setattr(struct rfs_fs *fs, u32 ino,
+		       const struct rfs_dinode *attr, u64 held,
+		       u32 old[RFS_QUOTA_TYPES], u32 *types)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret = rfs_make_room_to_free(fs);
+	u32 type;
+
+	*types = 0;
+	if (!ret)
+		ret = rfs_iget(fs, ino, &di, &buf);
+	if (ret)
+		return ret;
+	for (type = 0; type < RFS_QUOTA_TYPES; type++) {
+		old[type] = rfs_owner(di, type);
+		if (fs->counting && old[type] != rfs_owner(attr, type))
+			*types |= 1U << type;
+	}
+	return *types ? may_give(fs, di, attr, *types, held) : 0;
+}
+
+int rfs_may_give(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr,
+		 u64 held)
+{
+	u32 old[RFS_QUOTA_TYPES], types;
+
+	return may_setattr(fs, ino, attr, held, old, &types);
+}
+
+/* The record by which an inode gets what attr has */
+static void attr_rec(struct rfs_fs *fs, struct rfs_rec *rec, u32 ino,
+		     const struct rfs_dinode *attr)
+{
+	rfs_rec_init(fs, rec, RFS_OP_ATTR, ino);
+	rec->mode = attr->mode;
+	rec->uid = attr->uid;
+	rec->gid = attr->gid;
+	rec->iflags = attr->flags;
+	rec->arg1 = attr->atime;
+	rec->arg2 = attr->mtime;
+}
+
+int rfs_setattr(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr,
+		u64 held)
+{
+	u32 type, types, old[RFS_QUOTA_TYPES];
+	struct rfs_rec rec;
+	int ret = may_setattr(fs, ino, attr, held, old, &types);
+
+	if (ret)
+		return ret;
+	attr_rec(fs, &rec, ino, attr);
+	ret = rfs_commit(fs, &rec, NULL, 0, NULL, 0);
+	for (type = 0; !ret && type < RFS_QUOTA_TYPES; type++) {
+		if (!(types & 1U << type) || !held)
+			continue;
+		ret = rfs_quota_hold_one(fs, type, old[type], -(s64)held);
+		if (!ret)
+			ret = rfs_quota_hold_one(fs, type,
+						 rfs_owner(attr, type), held);
+	}
+	return ret;
+}
+
+int rfs_log_times(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *times)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	struct rfs_rec rec;
+	int ret = rfs_make_room_to_free(fs);
+
+	if (!ret)
+		ret = rfs_iget(fs, ino, &di, &buf);
+	if (ret)
+		return ret;
+	attr_rec(fs, &rec, ino, di);
+	rec.arg1 = times->atime;
+	rec.arg2 = times->mtime;
+	rec.time = times->ctime;
+	return rfs_commit(fs, &rec, NULL, 0, NULL, 0);
+}
+
+int rfs_set_times(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *times)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret = rfs_make_room_to_free(fs);
+
+	if (!ret)
+		ret = rfs_iget(fs, ino, &di, &buf);
+	if (ret)
+		return ret;
+	di->atime = times->atime;
+	if (!S_ISDIR(le32_to_cpu(di->mode))) {	/* else these are newer */
+		di->mtime = times->mtime;
+		di->ctime = times->ctime;
+		/* pages on their way may have older ones */
+		di->attr_version = cpu_to_le64(rfs_next_version(fs, 1));
+	}
+	rfs_buf_dirty(fs, buf);
+	return 0;
+}

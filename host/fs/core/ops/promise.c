@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* A place for each block of a file that is to be written. */
+#include "rfs.h"
+
+/* May its owners have one block more, and the nodes that lead to it? */
+static int may_fill(struct rfs_fs *fs, u32 ino, u64 block)
+{
+	u64 nodes;
+	int ret = rfs_map_needs(fs, ino, block, block + 1, &nodes);
+
+	return ret ? ret : rfs_quota_may_grow(fs, ino, 1ULL + nodes);
+}
+
+static int hold(struct rfs_fs *fs, u32 ino, s64 blocks)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret = rfs_iget(fs, ino, &di, &buf);
+
+	return ret ? ret : rfs_quota_hold(fs, di, blocks);
+}
+
+/*
+ * The promise of design.md, question 9. The index nodes that the block needs
+ * are made and dirty now, so that what they take is counted.
+ */
+int rfs_promise(struct rfs_fs *fs, u32 ino, u64 block, bool *hole)
+{
+	struct rfs_ptr *slot;
+	struct rfs_buf *buf;
+	int ret = rfs_map_slot(fs, ino, block, false, &slot, &buf);
+
+	if (ret)
+		return ret;
+	/* what is reserved has its room already */
+	*hole = !slot || slot->kind == RFS_PTR_HOLE;
+	if (*hole && fs->enforced)
+		ret = may_fill(fs, ino, block);
+	if (!ret)
+		ret = rfs_make_room(fs, 1, *hole ? 2 + RFS_HEIGHT_MAX : 0);
+	if (!ret)
+		ret = rfs_map_slot(fs, ino, block, true, &slot, &buf);
+	if (!ret && *hole && fs->counting)
+		ret = hold(fs, ino, 1);
+	if (ret)
+		return ret;
+	/* it will be: so the bound of what is dirty holds for what is owed */
+	rfs_buf_dirty(fs, buf);
+	fs->owed++;
+	fs->promised += *hole;
+	return 0;
+}
+
+void rfs_unpromise(struct rfs_fs *fs, u32 ino, u32 blocks, u32 holes)
+{
+	if (holes && fs->counting)
+		hold(fs, ino, -(s64)holes);
+	fs->owed -= blocks;
+	fs->promised -= holes;
+}

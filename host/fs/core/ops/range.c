@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Changes of a file's size and of ranges of it: truncate, punch, reserve. */
+#include "rfs.h"
+
+int rfs_truncate(struct rfs_fs *fs, u32 ino, u64 size, bool grows)
+{
+	struct rfs_rec rec;
+	int ret = rfs_make_room_to_free(fs);
+
+	if (ret)
+		return ret;
+	rfs_rec_init(fs, &rec, RFS_OP_SIZE, ino);
+	if (grows)
+		rec.flags = RFS_REC_GROW;
+	rec.arg1 = cpu_to_le64(size);
+	return rfs_commit(fs, &rec, NULL, 0, NULL, 0);
+}
+
+int rfs_punch(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool keep)
+{
+	struct rfs_rec rec;
+	int ret = rfs_make_room_to_free(fs);
+
+	/* each leaf that keeps its blocks becomes dirty */
+	if (!ret && keep && to - from > RFS_RANGE_MAX)
+		ret = -EINVAL;
+	if (ret)
+		return ret;
+	rfs_rec_init(fs, &rec, RFS_OP_PUNCH, ino);
+	rec.flags = keep ? RFS_REC_KEEP : 0;
+	rec.arg1 = cpu_to_le64(from);
+	rec.arg2 = cpu_to_le64(to);
+	return rfs_commit(fs, &rec, NULL, 0, NULL, 0);
+}
+
+static int count_holes(struct rfs_fs *fs, u32 ino, u64 from, u64 to, u64 *holes)
+{
+	struct rfs_ptr ptr;
+	int ret = 0;
+
+	for (*holes = 0; !ret && from < to; from++) {
+		ret = rfs_map_get(fs, ino, from, &ptr);
+		*holes += ptr.kind == RFS_PTR_HOLE;
+	}
+	return ret;
+}
+
+u64 rfs_available(const struct rfs_fs *fs)
+{
+	u64 free = fs->user_blocks - min(fs->user_blocks, rfs_used(fs));
+	/* what rfs_reserve() asks for beyond, and nodes that are begun */
+	u64 ends = 2 + RFS_HEIGHT_MAX + RFS_RANGE_MAX / RFS_FANOUT +
+		   RFS_HEIGHT_MAX;
+
+	if (free <= ends)
+		return 0;
+	free -= ends;
+	/* a node for 252 blocks, one for 252 of these, and so on: 1/251 */
+	return free - DIV_ROUND_UP(free, (u64)RFS_FANOUT);
+}
+
+int rfs_reserve(struct rfs_fs *fs, u32 ino, u64 *from, u64 to)
+{
+	u64 end = min(to, *from + RFS_RANGE_MAX), holes, has, nodes = 0;
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	struct rfs_rec rec;
+	int ret = rfs_iget(fs, ino, &di, &buf);
+
+	if (!ret)
+		ret = count_holes(fs, ino, *from, end, &holes);
+	if (!ret && fs->enforced)
+		ret = rfs_map_needs(fs, ino, *from, end, &nodes);
+	if (!ret && holes)
+		ret = rfs_quota_may_grow(fs, ino, holes + nodes);
+	if (ret)
+		return ret;
+	/* more than the volume has is refused before any of it is reserved */
+	has = le64_to_cpu(di->blocks);
+	if (to - *from > has && to - *from - has > fs->user_blocks -
+	    min(fs->user_blocks, rfs_used(fs)))
+		return -ENOSPC;
+	/* a node for each 252 blocks, one more at an end, those above */
+	ret = rfs_make_room(fs, 0, !holes ? 0 : holes + 2 + RFS_HEIGHT_MAX +
+			    (end - *from) / RFS_FANOUT);
+	if (ret)
+		return ret;
+	/* without holes too: a power cut may lose what is in them now */
+	rfs_rec_init(fs, &rec, RFS_OP_RESERVE, ino);
+	rec.arg1 = cpu_to_le64(*from);
+	rec.arg2 = cpu_to_le64(end);
+	ret = rfs_commit(fs, &rec, NULL, 0, NULL, 0);
+	if (!ret)
+		*from = end;
+	return ret;
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Reading and writing files without a page cache, as the tools and the tests do. The
+ * module has its own way.
+ */
+#include "rfs.h"
+
+static int promise_all(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u32 *holes)
+{
+	bool hole;
+	u32 i;
+	int ret;
+
+	for (i = 0, *holes = 0; i < n; i++) {
+		ret = rfs_promise(fs, ino, block + i, &hole);
+		if (ret) {
+			rfs_unpromise(fs, ino, i, *holes);
+			return ret;
+		}
+		*holes += hole;
+	}
+	return 0;
+}
+
+int rfs_write(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
+	      const void *const *data, u32 len)
+{
+	u64 now = fs->ops->now(fs->dev);
+	struct rfs_oob *oob;
+	struct rfs_txn txn;
+	u64 *addr;
+	u32 done, part, holes, stream;
+	int ret;
+
+	if (n > RFS_TXN_MAX)
+		return -EINVAL;
+	ret = promise_all(fs, ino, block, n, &holes);
+	if (ret)
+		return ret;
+	oob = rfs_alloc(n * sizeof(*oob));
+	addr = rfs_alloc(n * sizeof(*addr));
+	ret = oob && addr ? rfs_begin(fs, ino, block, n, len, now, &txn) :
+			    -ENOMEM;
+	for (done = 0; !ret && done < n; done += part) {
+		part = min(n - done, (u32)RFS_SUM_ENTRIES);
+		ret = rfs_fill(fs, &txn, done, &part, oob + done, &stream);
+		if (!ret)
+			ret = rfs_append(fs, stream, part, data + done,
+					 oob + done, addr + done);
+	}
+	if (!ret)
+		ret = rfs_done(fs, oob, n, addr);
+	rfs_unpromise(fs, ino, n, holes);
+	rfs_free(oob);
+	rfs_free(addr);
+	return ret;
+}
+
+int rfs_read(struct rfs_fs *fs, u32 ino, u64 block, void *data)
+{
+	struct rfs_oob oob;
+	struct rfs_ptr ptr;
+	u32 len;
+	int ret = rfs_map_get(fs, ino, block, &ptr);
+
+	if (ret)
+		return ret;
+	len = rfs_high(ptr.addr);
+	if (!rfs_addr(ptr.addr)) {
+		memset(data, 0, RFS_BLOCK_BYTES);
+		return 0;
+	}
+	if (len > RFS_BLOCK_BYTES || !rfs_addr_ok(fs, rfs_addr(ptr.addr)))
+		return -EUCLEAN;
+	ret = fs->ops->read(fs->dev, rfs_addr(ptr.addr), data,
+			    fs->geo.oob_bytes ? &oob : NULL);
+	if (ret)
+		return ret;
+	if (fs->geo.oob_bytes &&
+	    (!rfs_oob_ok(&oob, fs->volume) || le32_to_cpu(oob.ino) != ino ||
+	     le64_to_cpu(oob.off) != block ||
+	     le32_to_cpu(oob.data_crc) !=
+	     ~rfs_crc(~0U, data, RFS_BLOCK_BYTES)))
+		return -EIO;
+	memset((u8 *)data + len, 0, RFS_BLOCK_BYTES - len);
+	return 0;
+}
+
+/* The file's data and all records up to its last one are durable. */
+int rfs_fsync(struct rfs_fs *fs, u32 ino)
+{
+	int ret;
+
+	if (rfs_log_pending(fs, ino, false))
+		return rfs_log_sync(fs);
+	ret = fs->ops->wait(fs->dev);
+	if (!ret && fs->geo.volatile_cache)
+		ret = fs->ops->flush(fs->dev);
+	return ret;
+}

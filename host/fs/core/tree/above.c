@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * What leads to a dirty block is dirty too, long before the check-point makes it so:
+ * then the number of dirty blocks says what that will write.
+ */
+#include "rfs.h"
+
+/* The block of a map that leads to a dirty one; NULL: none, or it cannot be had. */
+static struct rfs_buf *map_of(struct rfs_fs *fs, const struct rfs_buf *buf)
+{
+	struct rfs_buf *map = NULL;
+	int ret = 0;
+
+	if (rfs_is_node(buf->head.type))
+		ret = rfs_node_map(fs, buf->off, &map);
+	else if (buf->head.type == RFS_INODES)
+		ret = rfs_imap_get(fs, buf->off / RFS_MAP_ENTRIES, false, &map);
+	return ret ? NULL : map;
+}
+
+/*
+ * In the order in which they became dirty, so that each is looked at once. What
+ * cannot be read now does not fail whoever comes by, but the check-point.
+ */
+void rfs_make_above_dirty(struct rfs_fs *fs)
+{
+	struct rfs_list *dirty = &fs->dirty;
+
+	while (dirty->seen != dirty->last) {
+		struct rfs_buf *buf = dirty->seen ? dirty->seen->next :
+						    dirty->first, *map;
+
+		dirty->seen = buf;
+		map = map_of(fs, buf);
+		if (map && !map->dirty)
+			rfs_buf_dirty(fs, map);
+	}
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * What blocks, page metadata and summaries have of the volume: its versions, its clock,
+ * its keys.
+ */
+#include "rfs.h"
+
+u64 rfs_next_version(struct rfs_fs *fs, u32 count)
+{
+	u64 first = fs->version;
+
+	fs->version += count;
+	return first;
+}
+
+bool rfs_addr_ok(const struct rfs_fs *fs, u64 addr)
+{
+	u64 zone = addr / fs->geo.zone_blocks;
+
+	return addr && zone < fs->geo.zones &&
+	       addr % fs->geo.zone_blocks < fs->zone[zone].cap;
+}
+
+/* Page metadata of a block that is not data; takes a stamp. */
+void rfs_oob_meta(struct rfs_fs *fs, struct rfs_oob *oob,
+		  const struct rfs_head *head)
+{
+	memset(oob, 0, sizeof(*oob));
+	oob->magic = cpu_to_le16(RFS_OOB_MAGIC);
+	oob->type = head->type;
+	oob->volume = head->volume;
+	oob->ino = head->ino;
+	oob->gen = head->gen;
+	oob->off = head->off;
+	oob->version = cpu_to_le64(rfs_next_version(fs, 1));
+	oob->stamp = oob->version;
+	oob->time = cpu_to_le64(fs->ops->now(fs->dev));
+	oob->len = cpu_to_le16(RFS_BLOCK_BYTES);
+}
+
+void rfs_head_init(struct rfs_fs *fs, struct rfs_head *head, u8 type, u32 ino,
+		   u32 gen, u64 off)
+{
+	memset(head, 0, sizeof(*head));
+	head->magic = cpu_to_le32(RFS_BLOCK_MAGIC);
+	head->volume = cpu_to_le32(fs->volume);
+	head->type = type;
+	head->ino = cpu_to_le32(ino);
+	head->gen = cpu_to_le32(gen);
+	head->off = cpu_to_le64(off);
+	memcpy(head->uuid, fs->super.uuid + sizeof(head->volume),
+	       sizeof(head->uuid));
+}
+
+/* Of a block that a check-point writes: what --rescan has to know of that. */
+void rfs_head_date(struct rfs_fs *fs, struct rfs_head *head)
+{
+	u64 nth = min(fs->cp_nth, RFS_NTH_MAX);
+
+	fs->cp_nth++;
+	head->addr = cpu_to_le64(fs->lsn | nth << RFS_LSN_BITS);
+	head->prev = cpu_to_le32((u32)(fs->cp_seq + 1));
+}
+
+u64 rfs_name_hash(const struct rfs_fs *fs, const void *name, u32 len)
+{
+	return rfs_siphash(fs->super.hash_key, name, len);
+}
+
+/*
+ * Without page metadata a file's data lies among summaries, and after a torn
+ * append it is read in the search for the next one. Whoever writes the file knows
+ * the volume's uuid and can guess the address, but has never seen a code.
+ */
+static u64 code_of(const struct rfs_fs *fs, const struct rfs_head *head)
+{
+	struct rfs_head copy = *head;
+
+	copy.off = 0;
+	copy.crc = 0;
+	return rfs_siphash(fs->super.summary_key, &copy, sizeof(copy));
+}
+
+void rfs_summary_seal(const struct rfs_fs *fs, struct rfs_summary *sum,
+		      u64 stamp)
+{
+	sum->head.stamp = cpu_to_le64(stamp);
+	sum->head.off = cpu_to_le64(code_of(fs, &sum->head));
+	rfs_head_seal(&sum->head, stamp);
+}
+
+bool rfs_summary_ok(const struct rfs_fs *fs, const struct rfs_summary *sum,
+		    u64 addr)
+{
+	return rfs_head_ok(&sum->head, fs->volume, RFS_SUMMARY) &&
+	       le64_to_cpu(sum->head.addr) == addr &&
+	       (fs->keyless || le64_to_cpu(sum->head.off) ==
+			       code_of(fs, &sum->head));
+}
+
+/* Ticks of 1/256 s from the creation of the volume to a time in ns. */
+u64 rfs_ticks(const struct rfs_fs *fs, u64 time)
+{
+	u64 created = le64_to_cpu(fs->super.created), age;
+
+	/* a time that somebody set may be long ago */
+	if ((s64)time <= (s64)created)
+		return 0;
+	age = time - created;
+	return min(age / 1000000000 << 8 | (age % 1000000000 << 8) / 1000000000,
+		   (1ULL << 40) - 1);
+}
+
+/*
+ * Ages compare what was written in different mounts: the clock of a volume does
+ * not go back where that of the machine does.
+ */
+u64 rfs_clock(const struct rfs_fs *fs)
+{
+	return fs->ops->now(fs->dev) + fs->behind;
+}
+
+u64 rfs_now(const struct rfs_fs *fs)
+{
+	return rfs_ticks(fs, rfs_clock(fs));
+}

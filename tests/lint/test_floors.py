@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The core of RFS is a house with floors: a file calls those of floors below it, never one above.
+
+Who calls whom is read from the object files: a symbol that one needs and another one has. What has
+to go up goes through a table of callbacks (struct rfs_upcalls), which is data and not in there.
+"""
+
+import re
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import pytest
+from programs import fs_programs
+from rsd.artifacts import REPOSITORY
+from rsd.cache import Cache
+
+CORE = REPOSITORY / "host/fs/core"
+
+# The lowest first; each is a folder of host/fs/core.
+FLOORS = (
+    "plat",
+    "format",
+    "policy",
+    "volume",
+    "buffer",
+    "space",
+    "tree",
+    "log",
+    "checkpoint",
+    "clean",
+    "ops",
+    "tools",
+)
+
+Calls = Mapping[str, Mapping[str, set[str]]]
+
+
+def calls_between(objects: Mapping[str, Path]) -> Calls:
+    """By file: the other files it calls, and by which symbols."""
+    owner: dict[str, str] = {}
+    needs: dict[str, set[str]] = {}
+    for name, path in objects.items():
+        said = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout
+        needs[name] = set(re.findall(r"^ +U (\w+)$", said, re.M))
+        owner |= dict.fromkeys(re.findall(r"^\w+ [BDRT] (\w+)$", said, re.M), name)
+    calls: dict[str, dict[str, set[str]]] = {name: defaultdict(set) for name in objects}
+    for name, symbols in needs.items():
+        for symbol in symbols & owner.keys():
+            calls[name][owner[symbol]].add(symbol)
+    return calls
+
+
+def circles(calls: Mapping[str, Iterable[str]]) -> list[str]:
+    """Files from which calls lead back to them; none if they can be put in an order."""
+    left = {name: set(others) for name, others in calls.items()}
+    while free := [name for name, others in left.items() if not others & left.keys()]:
+        for name in free:
+            del left[name]
+    return sorted(left)
+
+
+@pytest.fixture(scope="module")
+def core_calls(rsd_cache: Cache) -> Calls:
+    build = fs_programs(rsd_cache)
+    sources = sorted(CORE.glob("*/*.c"))
+    names = [path.stem for path in sources]
+    assert len(set(names)) == len(names), "two files of the core have one name"
+    return calls_between({name: build / f"fast-{name}.o" for name in names})
+
+
+def test_each_folder_is_a_floor() -> None:
+    assert {path.name for path in CORE.iterdir() if path.is_dir()} == set(FLOORS)
+
+
+def test_floors_call_downwards(core_calls: Calls) -> None:
+    height = {path.stem: FLOORS.index(path.parent.name) for path in CORE.glob("*/*.c")}
+    upwards = [
+        f"{FLOORS[height[name]]}/{name}.c calls {', '.join(sorted(symbols))} of"
+        f" {FLOORS[height[other]]}/{other}.c, which is higher"
+        for name, others in core_calls.items()
+        for other, symbols in others.items()
+        if height[other] > height[name]
+    ]
+    assert not upwards, "\n".join(upwards)
+
+
+def test_no_files_call_each_other_in_a_circle(core_calls: Calls) -> None:
+    assert sum(map(len, core_calls.values())) > 100, "the calls were not found"
+    assert not circles(core_calls)
+
+
+def test_floors_include_downwards() -> None:
+    """A header is not included by a floor below its own."""
+    for path in sorted(CORE.glob("*/*.[ch]")):
+        height = FLOORS.index(path.parent.name)
+        for folder in re.findall(r'^#include "(\w+)/', path.read_text(), re.M):
+            assert FLOORS.index(folder) <= height, f"{path.relative_to(CORE)} includes {folder}/"
