@@ -11,6 +11,9 @@
 
 #include "rfsm.h"
 #include "trace.h"
+#include "space/space.h"
+#include "tree/tree.h"
+#include "checkpoint/checkpoint.h"
 
 #define RUNS	32	/* that can be on their way without memory */
 /*

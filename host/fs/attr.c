@@ -8,6 +8,7 @@
 #include <linux/xattr.h>
 
 #include "rfsm.h"
+#include "tree/xattr.h"
 
 static int get_value(struct inode *inode, const char *name, void *value,
 		     size_t size)

@@ -465,6 +465,7 @@ const struct rfs_dev_ops rfsm_dev_ops = {
 	.report = dev_report,
 	.now = dev_now,
 	.may_exceed = rfsm_may_exceed,
+	.victim = rfsm_victim,
 };
 
 /*

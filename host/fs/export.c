@@ -3,6 +3,7 @@
 #include <linux/exportfs.h>
 
 #include "rfsm.h"
+#include "tree/tree.h"
 
 /* A handle may be of long ago: -ESTALE, unless its inode is there. */
 static struct inode *get_inode(struct super_block *sb, u64 ino, u32 gen)

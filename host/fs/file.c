@@ -12,6 +12,8 @@
 #include <linux/uio.h>
 
 #include "rfsm.h"
+#include "space/space.h"
+#include "tree/tree.h"
 
 /*
  * Direct I/O goes through the page cache: the OOB's checksum needs pages that

@@ -11,6 +11,9 @@
 
 #include "rfsm.h"
 #include "trace.h"
+#include "buffer/buffer.h"
+#include "space/space.h"
+#include "checkpoint/checkpoint.h"
 
 static struct kmem_cache *inode_cache, *buf_cache;
 struct workqueue_struct *rfsm_reads;

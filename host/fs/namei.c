@@ -4,6 +4,7 @@
 #include <linux/slab.h>
 
 #include "rfsm.h"
+#include "tree/dir.h"
 
 static struct dentry *lookup(struct inode *dir, struct dentry *dentry,
 			     unsigned int flags)

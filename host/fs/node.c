@@ -5,6 +5,8 @@
 #include <linux/writeback.h>
 
 #include "rfsm.h"
+#include "tree/tree.h"
+#include "tree/xattr.h"
 
 static struct timespec64 time_of(__le64 ns)
 {

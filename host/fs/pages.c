@@ -10,6 +10,7 @@
 #include <linux/writeback.h>
 
 #include "rfsm.h"
+#include "tree/tree.h"
 
 #define OWED		1UL	/* a place */
 #define HOLE		2UL	/* and that it was a hole */

@@ -9,6 +9,7 @@
 #include <linux/time64.h>
 
 #include "rfsm.h"
+#include "tree/quota.h"
 
 /* What Q_GETFMT answers: limits of 64 bits */
 static struct quota_format_type format = { .qf_fmt_id = QFMT_VFS_V1 };

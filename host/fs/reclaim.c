@@ -6,6 +6,7 @@
 #include <linux/writeback.h>
 
 #include "rfsm.h"
+#include "space/space.h"
 
 /*
  * Dirty pages are written first: they are owed room, and with much memory that is

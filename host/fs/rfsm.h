@@ -17,7 +17,9 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
-#include "rfs.h"
+#include "log/log.h"
+#include "clean/clean.h"
+#include "ops/ops.h"
 
 #define RFSM_APPEND_MAX	64	/* blocks of one append or read: OOBs of a page */
 
@@ -176,6 +178,7 @@ extern struct workqueue_struct *rfsm_reads;	/* reads that are repeated */
 int rfsm_sync(struct rfsm *m, u32 flags);
 
 /* stats.c */
+void rfsm_victim(void *dev, u32 zone, u32 live, u32 cap);	/* a trace event */
 int rfsm_stats_init(struct rfsm *m);
 void rfsm_stats_exit(struct rfsm *m);
 int rfsm_stats_module_init(void);

@@ -245,10 +245,9 @@ void rfsm_stats_module_exit(void)
 	kobject_put(parent);
 }
 
-void rfs_saw_victim(const struct rfs_fs *fs, u32 zone)
+void rfsm_victim(void *p, u32 zone, u32 live, u32 cap)
 {
-	const struct rfsm_dev *dev = fs->dev;
+	const struct rfsm_dev *dev = p;
 
-	trace_rfs_victim(dev->bdev->bd_dev, zone, fs->zone[zone].live,
-			 fs->zone[zone].cap);
+	trace_rfs_victim(dev->bdev->bd_dev, zone, live, cap);
 }

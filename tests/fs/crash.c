@@ -19,6 +19,11 @@
 
 #include "option.h"
 #include "workload.h"
+#include "space/space.h"
+#include "tree/dir.h"
+#include "checkpoint/checkpoint.h"
+#include "ops/ops.h"
+#include "tools/tools.h"
 
 #define ARENA		(192U << 20)
 

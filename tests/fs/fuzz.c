@@ -24,6 +24,14 @@ const char *program = "fuzz_drive";
 #include "coverage.h"
 #include "memdev.h"
 #include "option.h"
+#include "tree/tree.h"
+#include "tree/dir.h"
+#include "tree/xattr.h"
+#include "tree/quota.h"
+#include "checkpoint/checkpoint.h"
+#include "clean/clean.h"
+#include "ops/ops.h"
+#include "tools/tools.h"
 
 #define ZONES	28
 #define CAP	62

@@ -13,6 +13,14 @@
 
 #include "memdev.h"
 #include "option.h"
+#include "tree/tree.h"
+#include "tree/dir.h"
+#include "tree/xattr.h"
+#include "log/log.h"
+#include "checkpoint/checkpoint.h"
+#include "clean/clean.h"
+#include "ops/ops.h"
+#include "tools/tools.h"
 
 #define ZONES		24
 #define ZONE_CAP	62

@@ -3,6 +3,11 @@
 #include <stdio.h>
 
 #include "oracle.h"
+#include "tree/tree.h"
+#include "tree/dir.h"
+#include "tree/xattr.h"
+#include "tree/quota.h"
+#include "tools/tools.h"
 
 static u64 mix(u64 x, u64 y)
 {

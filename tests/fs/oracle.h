@@ -12,7 +12,7 @@
 #ifndef ORACLE_H
 #define ORACLE_H
 
-#include "rfs.h"
+#include "volume/volume.h"
 
 #define NODES_MAX	4096
 #define NEVER		(~0U)

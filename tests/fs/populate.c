@@ -7,6 +7,9 @@
 #include <stdio.h>
 
 #include "device.h"
+#include "checkpoint/checkpoint.h"
+#include "ops/ops.h"
+#include "tools/tools.h"
 
 const char *program = "populate";
 

@@ -15,7 +15,12 @@
 #include <stdio.h>
 
 #include "option.h"
-#include "rfs.h"
+#include "space/space.h"
+#include "tree/tree.h"
+#include "log/log.h"
+#include "checkpoint/checkpoint.h"
+#include "ops/ops.h"
+#include "tools/tools.h"
 
 #define FILES_MAX	300000
 

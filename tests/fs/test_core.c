@@ -4,6 +4,15 @@
 
 #include "check.h"
 #include "memdev.h"
+#include "space/space.h"
+#include "tree/tree.h"
+#include "tree/dir.h"
+#include "tree/xattr.h"
+#include "log/log.h"
+#include "checkpoint/checkpoint.h"
+#include "clean/clean.h"
+#include "ops/ops.h"
+#include "tools/tools.h"
 
 static Test *tests;
 

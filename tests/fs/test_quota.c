@@ -2,6 +2,14 @@
 /* Quotas of the core: usage, limits, on a drive in memory. */
 #include "check.h"
 #include "memdev.h"
+#include "space/space.h"
+#include "tree/tree.h"
+#include "tree/quota.h"
+#include "log/log.h"
+#include "checkpoint/checkpoint.h"
+#include "clean/clean.h"
+#include "ops/ops.h"
+#include "tools/tools.h"
 
 #define CAP	250
 #define ALICE	1000

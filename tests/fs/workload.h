@@ -13,6 +13,9 @@
 
 #include "memdev.h"
 #include "oracle.h"
+#include "space/space.h"
+#include "log/log.h"
+#include "clean/clean.h"
 
 #define ZONES		28
 #define ZONE_CAP	62

@@ -3,7 +3,7 @@
 #ifndef RFS_DEVICE_H
 #define RFS_DEVICE_H
 
-#include "rfs.h"
+#include "volume/device.h"
 
 struct rfs_device {
 	const struct rfs_dev_ops *ops;

@@ -8,7 +8,7 @@
 #ifndef RFS_MEMDEV_H
 #define RFS_MEMDEV_H
 
-#include "rfs.h"
+#include "volume/device.h"
 
 enum mem_state {
 	MEM_ABSENT,	/* reads as zeroes, page metadata too */

@@ -2,6 +2,11 @@
 #include <stdio.h>
 
 #include "device.h"
+#include "tree/tree.h"
+#include "tree/dir.h"
+#include "tree/xattr.h"
+#include "tree/quota.h"
+#include "ops/ops.h"
 
 const char *program = "dump.rfs";
 

@@ -3,6 +3,9 @@
 #include <stdio.h>
 
 #include "device.h"
+#include "checkpoint/checkpoint.h"
+#include "ops/ops.h"
+#include "tools/tools.h"
 
 const char *program = "fsck.rfs";
 

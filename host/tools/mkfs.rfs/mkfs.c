@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include "device.h"
+#include "checkpoint/checkpoint.h"
+#include "tools/tools.h"
 
 const char *program = "mkfs.rfs";
 

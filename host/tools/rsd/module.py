@@ -15,7 +15,7 @@ from rsd.errors import RsdError
 from rsd.progress import Progress
 
 # What of host/fs the module is made of.
-SOURCES = ("Makefile", "*.c", "*.h", "core/*.h", "core/*/*.c", "core/*/*.h")
+SOURCES = ("Makefile", "*.c", "*.h", "core/*/*.c", "core/*/*.h")
 
 # The kernel was built in /out/build, and its makefiles name that path.
 MAKE = f"make -s -j$JOBS -C {buildroot.LINUX_SOURCE} O=/out/build M=/module"

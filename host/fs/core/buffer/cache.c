@@ -3,7 +3,7 @@
  * Metadata blocks in memory, by type and number. Dirty ones stay until
  * a check-point; clean ones are dropped oldest first, between operations.
  */
-#include "rfs.h"
+#include "buffer/buffer.h"
 
 /* Nodes have one space of numbers, whatever they are. */
 static u8 class_of(u8 type)

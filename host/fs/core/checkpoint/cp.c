@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Check-points: writing one, finding the newest. */
-#include "rfs.h"
+#include "space/space.h"
+#include "tree/tree.h"
+#include "log/log.h"
+#include "checkpoint/checkpoint.h"
 
 /* How dirty blocks are written, those of some types at a time */
 struct pass {

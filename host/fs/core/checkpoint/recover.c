@@ -4,7 +4,10 @@
  * window (OFTL 4.1): the log as a prefix, then the data pages. Changes memory
  * only; the check-point that ends it is the caller's.
  */
-#include "rfs.h"
+#include "tree/tree.h"
+#include "tree/quota.h"
+#include "log/log.h"
+#include "checkpoint/checkpoint.h"
 
 struct page {
 	struct rfs_oob oob;

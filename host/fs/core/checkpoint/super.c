@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The superblock, at the start of each check-point zone. */
-#include "rfs.h"
+#include "checkpoint/checkpoint.h"
 
 static int append_block(struct rfs_fs *fs, u32 zone, void *block)
 {

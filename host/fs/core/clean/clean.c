@@ -3,7 +3,10 @@
  * Cleaning: data of victims is appended to its groups, metadata is written anew
  * by the check-point. The check-point after it makes the victims free.
  */
-#include "rfs.h"
+#include "space/space.h"
+#include "tree/tree.h"
+#include "log/log.h"
+#include "clean/clean.h"
 
 /* A victim's live blocks, at most, of so many of its blocks */
 static u32 most_live(enum rfs_clean how, u32 cap)
@@ -719,6 +722,12 @@ static struct cleaner *cleaner_new(const struct rfs_fs *fs)
 	return NULL;
 }
 
+static void saw_victim(const struct rfs_fs *fs, u32 nr)
+{
+	if (fs->ops->victim)
+		fs->ops->victim(fs->dev, nr, fs->zone[nr].live, fs->zone[nr].cap);
+}
+
 /*
  * Victims, up to RFS_VICTIMS; -ENOENT if there is none; STOP: not all of them were
  * gone through, so the next round has the rest.
@@ -735,7 +744,7 @@ static int clean_more(struct rfs_fs *fs, struct cleaner *c, enum rfs_clean how)
 		return -ENOENT;
 	c->kept = how != RFS_CLEAN_HARD;
 	for (c->done = 0; c->done < c->victims; c->done++)
-		rfs_saw_victim(fs, c->victim[c->done]);
+		saw_victim(fs, c->victim[c->done]);
 	fs->stats.victims += c->victims;
 	for (c->done = 0; c->done < c->victims; c->done++) {
 		ret = move_victim(fs, c, c->victim[c->done]);
@@ -943,7 +952,7 @@ int rfs_compact(struct rfs_fs *fs,
 	if (!c)
 		return -ENOMEM;
 	fs->stats.victims++;
-	rfs_saw_victim(fs, nr);
+	saw_victim(fs, nr);
 	ret = fs->geo.oob_bytes ? move_zone(fs, c, nr) :
 				  move_summaries(fs, c, nr);
 	cleaner_free(c);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Checksums of headers and of page metadata. */
-#include "rfs.h"
+#include "format/format.h"
 
 static u32 head_crc(const struct rfs_head *head)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Sizes of a volume that follow from the device, see "Sizes" in doc/design.md. */
-#include "rfs.h"
+#include "format/format.h"
 
 void rfs_layout(u32 zones, u32 zone_cap, bool oob, struct rfs_layout *out)
 {

@@ -3,7 +3,11 @@
  * What each record of the log changes: at once when it is made, and again when
  * recovery finds it.
  */
-#include "rfs.h"
+#include "tree/tree.h"
+#include "tree/dir.h"
+#include "tree/xattr.h"
+#include "tree/quota.h"
+#include "log/log.h"
 
 static u8 type_of(u32 mode)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* A change as a record: it is filled in, applied, and added to the log. */
-#include "rfs.h"
+#include "tree/tree.h"
+#include "log/log.h"
 
 void rfs_rec_init(struct rfs_fs *fs, struct rfs_rec *rec, u8 op, u32 ino)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The log of changes: records into blocks. */
-#include "rfs.h"
+#include "space/space.h"
+#include "log/log.h"
 
 /* A block takes nothing more. */
 static void close_block(struct rfs_fs *fs)

@@ -3,7 +3,9 @@
  * Transactions (OFTL 4.1): pages of a file that are seen after a power cut together
  * or not at all, and what the index and the inode say once they have landed.
  */
-#include "rfs.h"
+#include "space/space.h"
+#include "tree/tree.h"
+#include "log/log.h"
 
 /* The pointer to a block, from its page metadata; time: when it was written. */
 void rfs_ptr_of(const struct rfs_fs *fs, const struct rfs_oob *oob, u64 addr,

@@ -4,7 +4,11 @@
  * metadata that it makes dirty. Where others clean and write check-points, the
  * answer is that they have to; else it is done here.
  */
-#include "rfs.h"
+#include "space/space.h"
+#include "tree/tree.h"
+#include "checkpoint/checkpoint.h"
+#include "clean/clean.h"
+#include "ops/ops.h"
 
 /* Where others clean and write check-points: nothing but the answer. */
 static int ask_for_room(const struct rfs_fs *fs, u32 blocks)

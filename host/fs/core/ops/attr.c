@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Changes of an inode's owner, mode, flags and times. */
-#include "rfs.h"
+#include "tree/tree.h"
+#include "tree/quota.h"
+#include "log/log.h"
+#include "ops/ops.h"
 
 /*
  * Those to whom an inode would go have room for it, and entries: who has some

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Mounting, unmounting. */
-#include "rfs.h"
+#include "space/space.h"
+#include "tree/quota.h"
+#include "checkpoint/checkpoint.h"
+#include "ops/ops.h"
 
 #define CLEAN_MAX	2048	/* clean metadata blocks that are kept */
 

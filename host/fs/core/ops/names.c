@@ -3,7 +3,11 @@
  * Changes of names: create, link, unlink, rename. Each makes a record, which
  * log/apply.c applies, now and in recovery.
  */
-#include "rfs.h"
+#include "tree/tree.h"
+#include "tree/dir.h"
+#include "tree/quota.h"
+#include "log/log.h"
+#include "ops/ops.h"
 
 static int commit(struct rfs_fs *fs, struct rfs_rec *rec, const char *name1,
 		  const char *name2)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* A place for each block of a file that is to be written. */
-#include "rfs.h"
+#include "tree/tree.h"
+#include "tree/quota.h"
+#include "ops/ops.h"
 
 /* May its owners have one block more, and the nodes that lead to it? */
 static int may_fill(struct rfs_fs *fs, u32 ino, u64 block)

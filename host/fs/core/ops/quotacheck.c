@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Usage of quotas against what all inodes say: to check it, and to make it. */
-#include "rfs.h"
+#include "space/space.h"
+#include "tree/tree.h"
+#include "tree/quota.h"
+#include "ops/ops.h"
 
 #define MAP_INODES	(RFS_MAP_ENTRIES * RFS_BLOCK_INODES)
 

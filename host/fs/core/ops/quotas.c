@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Quotas are switched on and off, and limits are set. */
-#include "rfs.h"
+#include "tree/tree.h"
+#include "tree/quota.h"
+#include "log/log.h"
+#include "checkpoint/checkpoint.h"
+#include "ops/ops.h"
 
 int rfs_quota_set(struct rfs_fs *fs, u32 type, u32 id,
 		  const struct rfs_quota *limits)

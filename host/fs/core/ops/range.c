@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Changes of a file's size and of ranges of it: truncate, punch, reserve. */
-#include "rfs.h"
+#include "space/space.h"
+#include "tree/tree.h"
+#include "tree/quota.h"
+#include "log/log.h"
+#include "ops/ops.h"
 
 int rfs_truncate(struct rfs_fs *fs, u32 ino, u64 size, bool grows)
 {

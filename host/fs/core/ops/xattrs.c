@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* An extended attribute is set or removed. */
-#include "rfs.h"
+#include "tree/tree.h"
+#include "tree/xattr.h"
+#include "tree/quota.h"
+#include "log/log.h"
+#include "ops/ops.h"
 
 /* May its owners have a block for attributes, if it has none? */
 static int may_have(struct rfs_fs *fs, u32 ino)

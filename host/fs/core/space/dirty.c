@@ -3,7 +3,7 @@
  * How much may be dirty: what a check-point writes has to find room, on a full
  * volume too (C.3, rule 8; "Bounds" in doc/design.md).
  */
-#include "rfs.h"
+#include "space/space.h"
 
 #define SPARE_ZONES	2	/* for cleaning, after the check-point */
 #define DIRTY_LEAST	16	/* blocks: a few may always be */

@@ -4,7 +4,7 @@
  * when the oldest has landed another goes out, so the drive has work all the time.
  * Where few zones may be active, or there is no page metadata, each is waited for.
  */
-#include "rfs.h"
+#include "space/space.h"
 
 bool rfs_together(const struct rfs_fs *fs)
 {

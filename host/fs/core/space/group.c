@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Which data goes together: the policy of SFS on a volume (SFS 3.3 to 3.5). */
-#include "rfs.h"
+#include "space/space.h"
 
 const struct rfs_policy rfs_policy_default = {
 	.groups = 4,

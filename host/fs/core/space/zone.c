@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Zones: appending to streams, summaries, what is in use. */
-#include "rfs.h"
+#include "space/space.h"
 
 /*
  * How many zones are written at a time ("Open zones" in doc/design.md). Of what

@@ -9,7 +9,12 @@
 #include <stdio.h>
 #endif
 
-#include "rfs.h"
+#include "tree/tree.h"
+#include "tree/dir.h"
+#include "tree/xattr.h"
+#include "tree/quota.h"
+#include "ops/ops.h"
+#include "tools/tools.h"
 
 struct check {
 	struct rfs_fs *fs;

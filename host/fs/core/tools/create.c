@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Making a volume. */
-#include "rfs.h"
+#include "tree/tree.h"
+#include "checkpoint/checkpoint.h"
+#include "ops/ops.h"
+#include "tools/tools.h"
 
 /* After those before it, of which zones may keep the superblock; and so on. */
 static u64 time_of_mkfs(struct rfs_fs *fs)

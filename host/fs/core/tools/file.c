@@ -3,7 +3,11 @@
  * Reading and writing files without a page cache, as the tools and the tests do. The
  * module has its own way.
  */
-#include "rfs.h"
+#include "space/space.h"
+#include "tree/tree.h"
+#include "log/log.h"
+#include "ops/ops.h"
+#include "tools/tools.h"
 
 static int promise_all(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u32 *holes)
 {

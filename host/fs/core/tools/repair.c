@@ -7,7 +7,12 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "rfs.h"
+#include "space/space.h"
+#include "tree/tree.h"
+#include "tree/dir.h"
+#include "tree/xattr.h"
+#include "ops/ops.h"
+#include "tools/tools.h"
 #include "tools/repair.h"
 
 #define MAP_INODES	(RFS_MAP_ENTRIES * RFS_BLOCK_INODES)

@@ -3,7 +3,7 @@
 #ifndef RFS_REPAIR_H
 #define RFS_REPAIR_H
 
-#include "rfs.h"
+#include "tools/tools.h"
 
 struct rfs_walk {
 	struct rfs_fs *fs;

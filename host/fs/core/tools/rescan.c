@@ -5,7 +5,10 @@
  * inodes still exist; then the log and the data pages since are applied, as
  * after a power cut. design.md, "Rescan".
  */
-#include "rfs.h"
+#include "tree/tree.h"
+#include "checkpoint/checkpoint.h"
+#include "ops/ops.h"
+#include "tools/tools.h"
 #include "tools/repair.h"
 
 /* A block of inodes, or a node, on the medium */

@@ -3,7 +3,7 @@
  * What leads to a dirty block is dirty too, long before the check-point makes it so:
  * then the number of dirty blocks says what that will write.
  */
-#include "rfs.h"
+#include "tree/tree.h"
 
 /* The block of a map that leads to a dirty one; NULL: none, or it cannot be had. */
 static struct rfs_buf *map_of(struct rfs_fs *fs, const struct rfs_buf *buf)

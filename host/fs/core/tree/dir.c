@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Directories: a B+ tree of name hashes in the blocks of the directory. */
-#include "rfs.h"
+#include "tree/tree.h"
+#include "tree/dir.h"
 
 static int block_get(struct rfs_fs *fs, struct rfs_dinode *di, u32 block,
 		     struct rfs_buf **out)

@@ -5,7 +5,8 @@
  * inode. What is no file, as a directory, has blocks that are nodes themselves:
  * where a file's tree has a pointer, theirs has a number.
  */
-#include "rfs.h"
+#include "space/space.h"
+#include "tree/tree.h"
 
 struct tree {
 	struct rfs_fs *fs;

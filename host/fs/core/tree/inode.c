@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Inode map and inodes. */
-#include "rfs.h"
+#include "tree/tree.h"
 
 #define MAP_INODES	(RFS_MAP_ENTRIES * RFS_BLOCK_INODES)
 #define FULL		((1U << RFS_BLOCK_INODES) - 1)	/* all of a block */

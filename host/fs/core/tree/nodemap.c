@@ -4,7 +4,8 @@
  * attributes or of quotas, to its address. Who leads to a node has its number, so
  * a node that moves changes a word here, and nothing else.
  */
-#include "rfs.h"
+#include "space/space.h"
+#include "tree/tree.h"
 
 #define USED	1	/* in the high bits of a word: the number is in use */
 

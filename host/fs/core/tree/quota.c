@@ -5,7 +5,8 @@
  * inode a block, or makes, frees or gives away an inode, changes the entries of
  * its owners, in recovery too: usage is as safe from power cuts as inodes are.
  */
-#include "rfs.h"
+#include "tree/tree.h"
+#include "tree/quota.h"
 
 #define ENTRY_BLOCKS	RFS_QUOTA_OFF(0, ~0U)	/* and one more of groups */
 

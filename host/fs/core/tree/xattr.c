@@ -4,7 +4,8 @@
  * order they were set. A change is a record with the name and the value, which
  * ops/xattrs.c makes.
  */
-#include "rfs.h"
+#include "tree/tree.h"
+#include "tree/xattr.h"
 
 static u32 entry_bytes(u32 len, u32 value_len)
 {

@@ -3,7 +3,7 @@
  * What blocks, page metadata and summaries have of the volume: its versions, its clock,
  * its keys.
  */
-#include "rfs.h"
+#include "volume/volume.h"
 
 u64 rfs_next_version(struct rfs_fs *fs, u32 count)
 {

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Metadata blocks in memory. */
+#ifndef RFS_BUFFER_H
+#define RFS_BUFFER_H
+
+#include "volume/volume.h"
+
+/* A metadata block in memory */
+struct rfs_buf {
+	struct rfs_buf *hash_next;
+	struct rfs_buf *prev, *next;	/* in the list of dirty or of clean */
+	u64 off;		/* of a node its number; else as in the head */
+	u64 addr;		/* 0: never written */
+	u8 class;		/* its type, but of nodes RFS_INDEX */
+	bool dirty;
+	bool sent;		/* as it is now, and has not landed yet */
+	union {
+		struct rfs_head head;
+		struct rfs_node node;
+		struct rfs_inodes inodes;
+		struct rfs_table table;
+		struct rfs_quotas quotas;
+		u8 bytes[RFS_BLOCK_BYTES];
+	};
+};
+
+/* Of a node any type finds it, by its number; off of others is as in the head */
+struct rfs_buf *rfs_buf_find(struct rfs_fs *fs, u8 type, u64 off);
+int rfs_buf_read(struct rfs_fs *fs, u8 type, u64 off, u64 addr,
+		 struct rfs_buf **out);
+
+/* off: as in the head */
+int rfs_buf_new(struct rfs_fs *fs, u8 type, u32 ino, u32 gen, u64 off,
+		struct rfs_buf **out);
+void rfs_buf_dirty(struct rfs_fs *fs, struct rfs_buf *buf);
+void rfs_buf_drop(struct rfs_fs *fs, struct rfs_buf *buf);
+
+/* A dirty block is at addr now: it is clean, unless it was changed since. */
+void rfs_buf_written(struct rfs_fs *fs, struct rfs_buf *buf, u64 addr);
+void rfs_cache_trim(struct rfs_fs *fs, u32 keep);
+
+#endif

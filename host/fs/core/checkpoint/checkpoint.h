@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Check-points, and what is recovered beyond the newest. */
+#ifndef RFS_CHECKPOINT_H
+#define RFS_CHECKPOINT_H
+
+#include "volume/volume.h"
+
+int rfs_super_load(struct rfs_fs *fs);
+void rfs_super_fill(struct rfs_fs *fs);
+int rfs_super_write(struct rfs_fs *fs, u32 zone);
+int rfs_checkpoint(struct rfs_fs *fs, u32 flags);
+int rfs_cp_load(struct rfs_fs *fs);
+int rfs_recover(struct rfs_fs *fs);
+u8 rfs_stream_of(u8 type);
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Cleaning: zones become free. */
+#ifndef RFS_CLEAN_H
+#define RFS_CLEAN_H
+
+#include "volume/volume.h"
+
+enum rfs_clean {
+	RFS_CLEAN_IDLE,		/* what costs little, while nobody is at work */
+	RFS_CLEAN_EARLY,	/* what is worth it, before anybody waits */
+	RFS_CLEAN_NOW,		/* what the policy says */
+	RFS_CLEAN_HARD,		/* that was in vain: what gives most room */
+};
+
+/* Blocks of one group that cleaning moves together */
+struct rfs_copy {
+	u32 nr;			/* below RFS_COPIES, of those in use */
+	u32 n;
+	u32 stream;
+	bool sent;		/* by @copy_send */
+	struct rfs_oob oob[RFS_SUM_ENTRIES];
+	u64 from[RFS_SUM_ENTRIES];
+	bool cached[RFS_SUM_ENTRIES];
+	bool there[RFS_SUM_ENTRIES];	/* its content is in memory */
+	void *block[RFS_SUM_ENTRIES];
+	void *memory;		/* of them, from the start of a page on */
+};
+
+#define RFS_COPIES	16
+
+/* Those that nobody has changed are to be appended, with these stamps */
+int rfs_copy_begin(struct rfs_fs *fs, struct rfs_copy *copy);
+
+/* n of its blocks are where addr says */
+int rfs_copy_done(struct rfs_fs *fs, const struct rfs_copy *copy, u32 first,
+		  u32 n, const u64 *addr);
+
+/* Up to RFS_VICTIMS victims; -ENOENT if there is none */
+int rfs_clean(struct rfs_fs *fs, enum rfs_clean how);
+
+/*
+ * Room is short, and a zone of metadata or maps has blocks that are dead, in all
+ * as many as a check-point's tables and more. Then rfs_compact() gets them back:
+ * nothing of files is copied for it. checkpoint() is rfs_checkpoint(), or what the
+ * caller has for it.
+ */
+bool rfs_compact_due(const struct rfs_fs *fs);
+int rfs_compact(struct rfs_fs *fs,
+		int (*checkpoint)(struct rfs_fs *fs, u32 flags));
+
+/*
+ * Few zones are free, and fewer than when it was last asked: *seen is the
+ * caller's, ~0 at first.
+ */
+bool rfs_clean_due(const struct rfs_fs *fs, u32 *seen);
+
+/* There is something to be cleaned while nobody is at work. */
+bool rfs_idle_due(const struct rfs_fs *fs);
+
+/*
+ * Clean as much as makes the check-point worth it that is to come after it: it
+ * costs what is dirty, however many zones it makes free. 0: it is to come;
+ * -ENOENT: early, there is too little that it would make free.
+ */
+int rfs_clean_some(struct rfs_fs *fs, enum rfs_clean how);
+
+#endif

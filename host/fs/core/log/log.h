@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Changes as records, and transactions of data. */
+#ifndef RFS_LOG_H
+#define RFS_LOG_H
+
+#include "volume/volume.h"
+
+#define RFS_LOG_KEPT	3	/* that a record may reach into */
+
+/* An inode with a record (name, truncate, ...) that is not yet durable */
+struct rfs_pending {
+	u32 ino;		/* 0: an empty place of the table */
+	bool before_data;	/* durable before a page of the file */
+};
+
+/* What removes pages of the updating window */
+struct rfs_tomb {
+	u32 ino;
+	u32 gen;
+	u64 from, to;		/* blocks that are gone */
+	u64 cut_block;		/* block that is cut, if cut_len is not 0 */
+	u32 cut_len;
+	u64 version;
+	bool punch;		/* what it removes was still written */
+};
+
+/* Memory for one more record, before it is applied */
+int rfs_log_room(struct rfs_fs *fs);
+int rfs_log_add(struct rfs_fs *fs, const struct rfs_rec *rec, const void *name1,
+		const void *name2);
+int rfs_log_sync(struct rfs_fs *fs);	/* what was added is durable */
+
+/* Nothing is pending any more: it is on the medium, or a check-point has it */
+void rfs_log_durable(struct rfs_fs *fs);
+bool rfs_log_empty(const struct rfs_fs *fs);	/* all was written */
+bool rfs_log_pending(struct rfs_fs *fs, u32 ino, bool before_data);
+int rfs_apply(struct rfs_fs *fs, const struct rfs_rec *rec, const u8 *name1,
+	      const u8 *name2);
+
+/* The record of a change, to be filled in; takes a version */
+void rfs_rec_init(struct rfs_fs *fs, struct rfs_rec *rec, u8 op, u32 ino);
+
+/*
+ * Apply it and log it with what follows it (NULL: nothing); its generation and
+ * lengths are filled in. -ENOSPC: nothing was changed; after another error the
+ * volume only reads.
+ */
+int rfs_commit(struct rfs_fs *fs, struct rfs_rec *rec, const void *first,
+	       u32 len1, const void *second, u32 len2);
+
+#define RFS_RANGE_MAX	(16 * RFS_FANOUT)	/* blocks of one record */
+
+int rfs_free_orphans(struct rfs_fs *fs);
+
+/* An inode, whatever it says of its names, with its blocks; not logged */
+int rfs_forget(struct rfs_fs *fs, u32 ino);
+void rfs_ptr_of(const struct rfs_fs *fs, const struct rfs_oob *oob, u64 addr,
+		u64 time, struct rfs_ptr *ptr);
+
+#define RFS_TXN_MAX	256	/* blocks */
+
+/* Blocks of a file that are seen after a crash together or not at all */
+struct rfs_txn {
+	u64 block;
+	u64 version;		/* of the first */
+	u64 time;
+	u32 ino, gen;
+	u32 n;
+	u32 len;		/* valid bytes of the last */
+};
+
+/* Of n blocks that were promised; time: the file's mtime */
+int rfs_begin(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u32 len, u64 time,
+	      struct rfs_txn *txn);
+
+/*
+ * The page metadata of *n of its blocks, but for checksums. Those after *n then
+ * belong into another stream.
+ */
+int rfs_fill(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from, u32 *n,
+	     struct rfs_oob *oob, u32 *stream);
+
+/* n blocks of a transaction are where addr says */
+int rfs_done(struct rfs_fs *fs, const struct rfs_oob *oob, u32 n,
+	     const u64 *addr);
+
+/* mtime and ctime of a file that has this page, unless it has newer ones */
+void rfs_date(struct rfs_dinode *di, const struct rfs_oob *oob);
+
+#endif

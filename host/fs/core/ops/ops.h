@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What is done with a volume: mount, operations on files, quotas. */
+#ifndef RFS_OPS_H
+#define RFS_OPS_H
+
+#include "volume/volume.h"
+
+int rfs_make_room(struct rfs_fs *fs, u32 blocks, u32 more);
+
+/* -ENOBUFS: a check-point first, or rfs_compact(), where others make room */
+int rfs_make_room_to_free(struct rfs_fs *fs);
+
+struct rfs_new {
+	u32 mode, uid, gid, rdev;
+	u32 flags;		/* FS_*_FL */
+	const char *target;	/* of a symlink */
+	const void *xattrs;	/* of others, as rfs_xattr_pack() makes them */
+	u32 xattr_bytes;
+};
+
+/* Without a name (NULL) until rfs_link(), a file is an orphan */
+int rfs_create(struct rfs_fs *fs, u32 dir, const char *name,
+	       const struct rfs_new *how, u32 *ino);
+int rfs_link(struct rfs_fs *fs, u32 dir, const char *name, u32 ino);
+
+/* A file or empty directory; its inode stays until rfs_free_orphan() */
+int rfs_unlink(struct rfs_fs *fs, u32 dir, const char *name, u32 *ino);
+
+/* how: owner of the whiteout that takes the name's place, else NULL */
+int rfs_rename(struct rfs_fs *fs, u32 dir1, const char *name1, u32 dir2,
+	       const char *name2, u32 flags, const struct rfs_new *how);
+
+/*
+ * grows: it was smaller, also with what is not written yet. Else what is
+ * reserved behind the new end is given back.
+ */
+int rfs_truncate(struct rfs_fs *fs, u32 ino, u64 size, bool grows);
+
+/* keep: all of them are reserved, and stay so; RFS_RANGE_MAX at most */
+int rfs_punch(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool keep);
+
+/*
+ * Set room aside for the holes among the first blocks of *from..to - 1; *from is
+ * then where to go on. -ENOSPC: there is too little, for all or for the next.
+ */
+int rfs_reserve(struct rfs_fs *fs, u32 ino, u64 *from, u64 to);
+
+/*
+ * Blocks that files can still have: what is free without the index nodes that so
+ * many of them need. rfs_reserve() of as many succeeds, unless zones have to be
+ * cleaned before and cannot be.
+ */
+u64 rfs_available(const struct rfs_fs *fs);
+
+/* Would rfs_setattr() be refused now? What it refuses with, else 0. */
+int rfs_may_give(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr,
+		 u64 held);
+
+/*
+ * A record of atime, mtime and ctime alone: pages that are on their way have no
+ * say in these any more
+ */
+int rfs_log_times(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *times);
+
+/* The same without a record: the next check-point has them */
+int rfs_set_times(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *times);
+
+/*
+ * mode, uid, gid, flags, atime and mtime of attr; held: holes that pages of the
+ * inode are promised
+ */
+int rfs_setattr(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr,
+		u64 held);
+int rfs_free_orphan(struct rfs_fs *fs, u32 ino);
+
+/* target has 4096 bytes; without a terminator, *len says how many */
+int rfs_readlink(struct rfs_fs *fs, u32 ino, u8 *target, u32 *len);
+
+/*
+ * Set, or remove if value is NULL. mode: permissions that change along with it,
+ * 0 if none do. -ENOSPC if the inode's attributes would not fit into a block.
+ */
+int rfs_xattr_set(struct rfs_fs *fs, u32 ino, const char *name,
+		  const void *value, u32 len, u32 flags, u32 mode);
+
+/*
+ * Usage is counted from now on; it is counted anew unless it was kept all the
+ * time. -ENOSPC: there is no room for them.
+ */
+int rfs_quota_on(struct rfs_fs *fs);
+void rfs_quota_off(struct rfs_fs *fs);	/* it is not, and not enforced */
+int rfs_quota_room(struct rfs_fs *fs);	/* for quotacheck.c */
+
+/* Limits and ends of grace, by a record; usage stays what it is */
+int rfs_quota_set(struct rfs_fs *fs, u32 type, u32 id,
+		  const struct rfs_quota *limits);
+
+enum rfs_quota_fix {
+	RFS_QUOTA_LOOK,		/* nothing is changed */
+	RFS_QUOTA_REPAIR,	/* it is right then, in memory */
+	RFS_QUOTA_COUNT,	/* the same, with cleaning and check-points */
+};
+
+typedef void rfs_differs(void *arg, u32 type, u32 id, const struct rfs_quota *is,
+			 u64 blocks, u64 inodes);
+
+/*
+ * Usage against all inodes. differs: is told of each that is not right, may be
+ * NULL. -ENOSPC: there is no room for more entries.
+ */
+int rfs_quota_compare(struct rfs_fs *fs, enum rfs_quota_fix fix,
+		      rfs_differs *differs, void *arg);
+
+/*
+ * A block of a file will be written: there will be room for it. *hole says what
+ * rfs_unpromise() wants to know, after rfs_done() or instead of it.
+ */
+int rfs_promise(struct rfs_fs *fs, u32 ino, u64 block, bool *hole);
+void rfs_unpromise(struct rfs_fs *fs, u32 ino, u32 blocks, u32 holes);
+int rfs_mount(const struct rfs_dev_ops *ops, void *dev,
+	      const struct rfs_geometry *geo, bool read_only, u32 teeth,
+	      struct rfs_fs **out);
+int rfs_tables_alloc(struct rfs_fs *fs);	/* and the state of all zones */
+void rfs_resume_zones(struct rfs_fs *fs);
+int rfs_unmount(struct rfs_fs *fs);	/* with a check-point */
+void rfs_drop(struct rfs_fs *fs);	/* without */
+
+#endif

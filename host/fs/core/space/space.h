@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Zones: appending to them, what is in use of them, how much room there is. */
+#ifndef RFS_SPACE_H
+#define RFS_SPACE_H
+
+#include "volume/volume.h"
+
+/* A summary, until it is written */
+struct rfs_sum {
+	struct rfs_sum *next;
+	u32 zone;
+	u32 count;		/* blocks it will list */
+	u32 known;		/* of them, where they are is known, or never */
+	bool full;
+	struct rfs_summary block;
+};
+
+/* Room in a zone that an append was given */
+struct rfs_place {
+	u32 zone;
+	u32 n;			/* blocks */
+	u32 slot;		/* the first of them in sum */
+	struct rfs_sum *sum;	/* lists them; may be NULL */
+};
+
+#define RFS_TRIES	3	/* zones that are tried when appends fail */
+
+/* A block is at addr; may be NULL. `what` and `how` are the caller's. */
+typedef int (*rfs_landed)(struct rfs_fs *fs, void *what, const void *how,
+			  u64 addr);
+
+/* Blocks of one append, of a check-point or the log */
+struct rfs_flight {
+	struct rfs_send send;
+	struct rfs_place place;
+	struct rfs_sum *sum;	/* it is this one; else NULL */
+	u32 stream;
+	u32 n;
+	rfs_landed landed;
+	const void *how;
+	void *what[RFS_SUM_ENTRIES];
+	const void *data[RFS_SUM_ENTRIES];
+	struct rfs_oob oob[RFS_SUM_ENTRIES];
+};
+
+#define RFS_TABLES	4	/* blocks of TIMB and zone table on their way */
+
+/* What is under way of it, see flight.c */
+struct rfs_air {
+	struct rfs_flight next;	/* which is being filled */
+	struct rfs_flight flight[RFS_TOGETHER];
+	u32 first, count;	/* the oldest of these, and how many */
+	u32 blocks;		/* of them, those that are no summaries */
+	bool failed;		/* one has, or is not sent: zones are not as expected */
+	u32 tables;		/* of the next, in use */
+	union {
+		struct rfs_head head;
+		struct rfs_table timb;
+		struct rfs_ztab ztab;
+	} table[RFS_TABLES];
+};
+
+void rfs_streams_init(struct rfs_fs *fs);	/* they are */
+
+/* From now on; fewer groups if the drive allows fewer open zones */
+void rfs_policy_set(struct rfs_fs *fs, const struct rfs_policy *policy);
+void rfs_finish_zones(struct rfs_fs *fs);	/* that nobody goes on with */
+
+/*
+ * Appends in flight together, with page metadata: room for up to n blocks, or
+ * for all of them, the append, and where they are. Then summaries may be due. A check-point waits
+ * until all that were given room are placed and no summary is left.
+ */
+int rfs_place(struct rfs_fs *fs, u32 stream, u32 n, bool all,
+	      struct rfs_place *place);
+bool rfs_zone_failed(int error);	/* or can it be tried again? */
+void rfs_placed(struct rfs_fs *fs, const struct rfs_place *place,
+		const struct rfs_oob *oob, u64 addr, int error);
+struct rfs_sum *rfs_sum_next(struct rfs_fs *fs, struct rfs_oob *oob);
+void rfs_sum_done(struct rfs_fs *fs, struct rfs_sum *sum, u64 addr, int error);
+void rfs_sums_write(struct rfs_fs *fs);
+void rfs_sums_drop(struct rfs_fs *fs);
+
+/* All in one, and summaries; addr has an element for each block */
+int rfs_append(struct rfs_fs *fs, u32 stream, u32 n, const void *const *data,
+	       struct rfs_oob *oob, u64 *addr);
+
+/* A block is in use from now on, or no longer; @ptr of data, else NULL */
+int rfs_live(struct rfs_fs *fs, u64 addr, int delta, const struct rfs_ptr *ptr);
+void rfs_live_map(struct rfs_fs *fs, u64 addr, int delta);
+
+/* Of user_blocks, those that are in use or spoken for */
+static inline u64 rfs_used(const struct rfs_fs *fs)
+{
+	return fs->live + fs->new_dirty + fs->promised + fs->reserved;
+}
+
+int rfs_free_zones(struct rfs_fs *fs);
+
+/* Zones that are free and could not be reset yet */
+void rfs_reset_free(struct rfs_fs *fs);
+bool rfs_room_low(const struct rfs_fs *fs, u32 blocks);
+bool rfs_together(const struct rfs_fs *fs);	/* are there several at a time? */
+
+/*
+ * A block goes out with the next append; landed() is called when it is there, by
+ * this or one of the next two. data is left alone until then.
+ */
+int rfs_fly(struct rfs_fs *fs, u32 stream, const void *data,
+	    const struct rfs_oob *oob, rfs_landed landed, void *what,
+	    const void *how);
+int rfs_land(struct rfs_fs *fs);	/* until all of these have */
+
+/* And the summaries that have become due, also after an error */
+int rfs_land_sums(struct rfs_fs *fs);
+
+/* Dirty metadata blocks at which operations wait for a check-point */
+u32 rfs_dirty_most(const struct rfs_fs *fs);
+
+/* Is that reached? With all the reserve free it is no less than dirty_max. */
+static inline bool rfs_dirty_full(const struct rfs_fs *fs)
+{
+	return (fs->dirty.count >= fs->dirty_max ||
+		fs->free_zones < fs->low_zones) &&
+	       fs->dirty.count >= rfs_dirty_most(fs);
+}
+
+/* Another check-point of dirty_max may not find room with a zone left. */
+bool rfs_room_tight(const struct rfs_fs *fs);
+
+/* So much is dirty, long before others wait, that a check-point is to come. */
+bool rfs_dirty_due(const struct rfs_fs *fs);
+bool rfs_checkpoint_due(const struct rfs_fs *fs);
+
+/*
+ * Blocks that may become dirty beside what is, and so many copies, so that this many
+ * zones are still free after the check-point
+ */
+u64 rfs_room_beside(const struct rfs_fs *fs, u64 copies, u32 zones);
+
+/* Blocks a page of a file makes dirty as it lands: leaf, inode, a map of each */
+#define RFS_ABOVE	4
+
+/*
+ * Pages of files that may be on their way while nobody looks at what is dirty: each
+ * may be the only block of nodes of its own.
+ */
+u32 rfs_pages_at_once(const struct rfs_fs *fs);
+extern const struct rfs_policy rfs_policy_default;
+u64 rfs_ptr_ticks(const struct rfs_ptr *ptr);
+u32 rfs_data_stream(const struct rfs_fs *fs, const struct rfs_dinode *di,
+		    const struct rfs_ptr *ptr, u64 now);
+void rfs_segment(const struct rfs_fs *fs, u32 nr, u64 now,
+		 struct rfs_segment *out);
+void rfs_regroup(struct rfs_fs *fs);
+
+#endif

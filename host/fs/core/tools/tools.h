@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* For programs and tests, not for the module: making, checking, repairing a volume. */
+#ifndef RFS_TOOLS_H
+#define RFS_TOOLS_H
+
+#include "volume/volume.h"
+
+/* What tells a volume from others. The keys are random, and nobody else's. */
+struct rfs_id {
+	u8 uuid[16];
+	u8 hash_key[16];
+	u8 summary_key[16];
+};
+
+/*
+ * Make the volume. geo->zones may be fewer than the device has. The zones are
+ * reset. -ENOSPC if rfs_layout() asks for more, -EMFILE if !rfs_limits_ok().
+ */
+int rfs_mkfs(const struct rfs_dev_ops *ops, void *dev,
+	     const struct rfs_geometry *geo, const struct rfs_id *id,
+	     const char *label);
+
+/* A new one for zones of cap blocks; -ENOSPC: see rfs_layout() */
+int rfs_super_make(struct rfs_fs *fs, u32 cap, const struct rfs_id *id,
+		   const char *label, u64 created);
+int rfs_root_make(struct rfs_fs *fs);	/* an empty one */
+
+/* n whole blocks as one transaction; len: valid bytes of the last */
+int rfs_write(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
+	      const void *const *data, u32 len);
+
+/* A block as a reader sees it; a hole reads as zeroes */
+int rfs_read(struct rfs_fs *fs, u32 ino, u64 block, void *data);
+int rfs_fsync(struct rfs_fs *fs, u32 ino);
+
+struct rfs_report {
+	void (*say)(void *arg, const char *text);
+	void *arg;
+	u64 faults;
+	u64 losses;		/* rfs_repair(): of them, what took something away */
+	u64 files, dirs, blocks;
+	bool read_data;		/* and verify checksums */
+};
+
+int rfs_check(struct rfs_fs *fs, struct rfs_report *report);
+
+/* repair.c: makes it consistent; report says how. In memory only */
+int rfs_repair(struct rfs_fs *fs, struct rfs_report *report);
+
+/*
+ * rescan.c: mounts a volume whose check-points cannot be used, with a new one.
+ * -EINVAL: nothing of a volume is there.
+ */
+struct rfs_rescue {
+	u64 pages;		/* of the volume */
+	u64 bad_meta;		/* of them metadata that cannot be used */
+	u64 forgotten;		/* inodes that were deleted */
+	u64 doubtful;		/* inodes without a name, perhaps deleted */
+	bool super_lost;	/* the superblock is a new one */
+	bool older;		/* the last check-point was not whole */
+	bool damaged;		/* things lack: the report says which */
+};
+
+int rfs_rescan(const struct rfs_dev_ops *ops, void *dev,
+	       const struct rfs_geometry *geo, struct rfs_report *report,
+	       struct rfs_rescue *out, struct rfs_fs **fs);
+
+/* What was counted of inodes: memory for each 8064 of which one is asked for */
+struct rfs_tally {
+	u32 links;		/* names */
+	u32 subdirs;
+	bool inner;		/* named in a directory that is lost */
+};
+
+struct rfs_tallies {
+	struct rfs_tally **part;
+	u32 parts;
+};
+
+int rfs_tallies_init(const struct rfs_fs *fs, struct rfs_tallies *t);
+void rfs_tallies_exit(struct rfs_tallies *t);
+
+/* Of an inode that may exist; NULL if there is no memory */
+struct rfs_tally *rfs_tally(struct rfs_tallies *t, u32 ino);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What users and groups have, and may have. */
+#ifndef RFS_QUOTA_H
+#define RFS_QUOTA_H
+
+#include "buffer/buffer.h"
+
+/* Blocks that pages of somebody's files were promised; by type and id */
+struct rfs_held {
+	struct rfs_held *next;
+	u32 type, id;
+	u64 blocks;
+};
+
+void rfs_quota_recovered(struct rfs_fs *fs);	/* all of the window is applied */
+
+/* What there is of a user or group; *held: blocks promised besides */
+int rfs_quota_get(struct rfs_fs *fs, u32 type, u32 id, struct rfs_quota *out,
+		  u64 *held);
+
+/* The first id, from *id on, of which there is something; -ENOENT if none */
+int rfs_quota_next(struct rfs_fs *fs, u32 type, u32 *id);
+
+/* How long a soft limit may be exceeded, in s */
+int rfs_quota_grace(struct rfs_fs *fs, u32 type, u64 *space, u64 *inodes);
+
+/* The first block of quotas from *off on; -ENOENT if there is none */
+int rfs_quota_block(struct rfs_fs *fs, u64 *off, struct rfs_buf **out);
+int rfs_quota_entry(struct rfs_fs *fs, u32 type, u32 id, bool create,
+		    struct rfs_quota **out, struct rfs_buf **buf);
+
+#define RFS_QUOTA_BOTH	(1U << RFS_QUOTA_USER | 1U << RFS_QUOTA_GROUP)
+
+/*
+ * May the owners have so many blocks and inodes more? -EDQUOT if not. Types: a
+ * bit for each that is asked about; id has all.
+ */
+int rfs_quota_may(struct rfs_fs *fs, u32 types, const u32 *id, u64 blocks,
+		  u64 inodes);
+
+/* The same, of the owners of an inode, and blocks */
+int rfs_quota_may_grow(struct rfs_fs *fs, u32 ino, u64 blocks);
+
+/* For log/apply.c: what a record says */
+int rfs_quota_apply(struct rfs_fs *fs, const struct rfs_rec *rec,
+		    const u8 *limits);
+
+/* Of a type, its owner has so many blocks and inodes more; only if counting */
+int rfs_quota_charge(struct rfs_fs *fs, u32 type, u32 id, s64 blocks,
+		     s64 inodes);
+
+/* Both owners of an inode */
+int rfs_quota_add(struct rfs_fs *fs, const struct rfs_dinode *di, s64 blocks,
+		  s64 inodes);
+
+/* Blocks that were promised to an inode's pages, or no longer */
+int rfs_quota_hold(struct rfs_fs *fs, const struct rfs_dinode *di, s64 blocks);
+int rfs_quota_hold_one(struct rfs_fs *fs, u32 type, u32 id, s64 blocks);
+void rfs_quota_forget(struct rfs_fs *fs);	/* what is held */
+u32 rfs_owner(const struct rfs_dinode *di, u32 type);
+
+#endif

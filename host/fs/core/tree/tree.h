@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Inodes, nodes and their maps, and the blocks of files and directories. */
+#ifndef RFS_TREE_H
+#define RFS_TREE_H
+
+#include "buffer/buffer.h"
+
+/*
+ * All that is above a dirty block is dirty, too, as it will be by the check-point:
+ * fs->dirty.count is what that writes, but for tables and summaries.
+ */
+void rfs_make_above_dirty(struct rfs_fs *fs);
+
+static inline void rfs_dirty_above(struct rfs_fs *fs)
+{
+	if (fs->dirty.seen != fs->dirty.last)
+		rfs_make_above_dirty(fs);
+}
+
+int rfs_iget(struct rfs_fs *fs, u32 ino, struct rfs_dinode **out,
+	     struct rfs_buf **buf);
+int rfs_ialloc(struct rfs_fs *fs, u32 *ino);
+int rfs_iset(struct rfs_fs *fs, u32 ino, struct rfs_dinode **out,
+	     struct rfs_buf **buf);
+int rfs_ifree(struct rfs_fs *fs, u32 ino);
+int rfs_imap_get(struct rfs_fs *fs, u32 block, bool create,
+		 struct rfs_buf **out);
+
+/* What a node says that it is */
+struct rfs_node_id {
+	u8 type;
+	u8 level;		/* is compared if it is an index node */
+	u32 ino, gen;
+	u32 place;		/* see RFS_NODE_KEY() */
+};
+
+/* The TIMB word of a block of the node map */
+static inline u64 *rfs_nmap_word(struct rfs_fs *fs, u32 block)
+{
+	return &fs->timb[fs->imap_blocks + block];
+}
+
+/* A word of it has changed; at: of all */
+static inline void rfs_timb_dirty(struct rfs_fs *fs, u32 at)
+{
+	fs->timb_dirty[at / RFS_MAP_ENTRIES] = true;
+}
+
+int rfs_nmap_get(struct rfs_fs *fs, u32 block, bool create,
+		 struct rfs_buf **out);
+
+/* Where a node is; *addr is 0 if it was never written, *used: it has a number */
+int rfs_node_where(struct rfs_fs *fs, u32 number, u64 *addr, bool *used);
+
+/* A new one, dirty; *number is 0 after an error */
+int rfs_node_new(struct rfs_fs *fs, const struct rfs_node_id *id, u32 *number,
+		 struct rfs_buf **out);
+
+/* -EUCLEAN: the number is not in use, or it is another node's */
+int rfs_node_get(struct rfs_fs *fs, const struct rfs_node_id *id, u32 number,
+		 struct rfs_buf **out);
+int rfs_node_free(struct rfs_fs *fs, u32 number);
+
+/* For cp.c: the block of the map with its word; it was written to addr */
+int rfs_node_map(struct rfs_fs *fs, u32 number, struct rfs_buf **map);
+int rfs_node_moved(struct rfs_fs *fs, u32 number, u64 addr);
+
+/* For repair.c, rescan.c, which count what is live: it is there; it is not */
+void rfs_node_led(struct rfs_fs *fs, u32 number, bool led);
+int rfs_node_adopt(struct rfs_fs *fs, u32 number, u64 addr);
+int rfs_node_forget(struct rfs_fs *fs, u32 number);
+
+/* How many pointers or numbers an inode has, by its kind and height */
+u32 rfs_tops(const struct rfs_dinode *di);
+bool rfs_ptr_ok(const struct rfs_ptr *ptr);	/* is it of a kind that is known? */
+
+/* A block of what is no file; *out is NULL if there is none */
+int rfs_block_get(struct rfs_fs *fs, u32 ino, u8 type, u32 block,
+		  struct rfs_buf **out);
+int rfs_block_new(struct rfs_fs *fs, u32 ino, u8 type, u8 level, u32 block,
+		  struct rfs_buf **out);
+int rfs_map_get(struct rfs_fs *fs, u32 ino, u64 block, struct rfs_ptr *out);
+int rfs_map_set(struct rfs_fs *fs, u32 ino, u64 block,
+		const struct rfs_ptr *ptr);
+
+/*
+ * The first block in from..to - 1 that is data, or a hole; `to` if none is.
+ * -EAGAIN: go on at *out, so that others get their turn.
+ */
+int rfs_map_seek(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool for_data,
+		 u64 *out);
+
+/* Blocks from..to - 1 are gone; keep: reserved from then on */
+int rfs_map_prune(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool keep);
+
+/* Holes among from..to - 1 are reserved */
+int rfs_map_reserve(struct rfs_fs *fs, u32 ino, u64 from, u64 to);
+
+struct rfs_extent {
+	u64 block, addr;	/* the first; addr is 0 if they are reserved */
+	u64 n;			/* blocks; 0: there is none */
+};
+
+#define RFS_EXTENT_MAX	65536	/* blocks */
+
+/* Nodes that are to be made for from..to - 1 */
+int rfs_map_needs(struct rfs_fs *fs, u32 ino, u64 from, u64 to, u64 *nodes);
+
+/*
+ * The first run of blocks that are in a row, or reserved, in *from..to - 1.
+ * -EAGAIN: none so far, go on at *from, so that others get their turn.
+ */
+int rfs_map_extent(struct rfs_fs *fs, u32 ino, u64 *from, u64 to,
+		   struct rfs_extent *out);
+
+/* A file's pointer to a block; NULL: there is none, and no create */
+int rfs_map_slot(struct rfs_fs *fs, u32 ino, u64 block, bool create,
+		 struct rfs_ptr **slot, struct rfs_buf **buf);
+
+/* An inode has so many blocks more: so have its owners */
+static inline int rfs_blocks_add(struct rfs_fs *fs, struct rfs_dinode *di,
+				 s64 delta)
+{
+	di->blocks = cpu_to_le64(le64_to_cpu(di->blocks) + delta);
+	return fs->counting ? fs->up->charge(fs, di, delta, 0) : 0;
+}
+
+#endif

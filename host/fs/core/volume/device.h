@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The drive, as the core sees it. */
+#ifndef RFS_VOLUME_DEVICE_H
+#define RFS_VOLUME_DEVICE_H
+
+#include "plat/rfs_plat.h"
+#include "format/rfs_format.h"
+
+struct rfs_copy;
+struct rfs_send;
+
+enum rfs_dev_cond {
+	RFS_DEV_OK,
+	RFS_DEV_READ_ONLY,
+	RFS_DEV_OFFLINE,
+};
+
+struct rfs_dev_zone {
+	u32 cap;		/* blocks */
+	u32 wp;			/* blocks */
+	enum rfs_dev_cond cond;
+};
+
+/**
+ * struct rfs_dev_ops - the drive
+ * @append: blocks to the end of a zone; may return before they are written,
+ *	data and oob are copied or kept by then. @oob is ignored without OOB.
+ *	Says where the first block goes.
+ * @append_begin: the same, but it may be under way when this returns, data and
+ *	oob stay; each of up to RFS_TOGETHER has a number of its own. May be NULL,
+ *	as @append_end, and is not used where few zones may be active
+ * @append_end: until it is written, or has failed
+ * @wait: until all appends are written; the first error among them
+ * @read: a block and, unless NULL, its OOB; -EIO if it is unreadable
+ * @copy_read: begin to read the blocks of a copy that are not there; they are
+ *	after @copy_wait, unless they cannot be read; may be NULL
+ * @copy_wait: see there; others may use the volume meanwhile
+ * @copy_send: begin to append a copy: rfs_copy_begin(), which may leave less of
+ *	it, rfs_place(), and when a part has landed rfs_placed(), rfs_copy_done();
+ *	others may use the volume meanwhile; may be NULL
+ * @copy_land: until all of it has landed, or failed; others may use the volume
+ * @cached: the content of a file's block, if it is in memory and nothing that is
+ *	not on the drive; may be NULL
+ * @pause: a place in long work where others may use the volume; may be NULL
+ * @rest: a moment, in which nobody else uses the volume but reads that are on
+ *	their way end; may be NULL if @reset is never busy
+ * @reset: a zone; -EBUSY: not now, somebody reads it
+ * @finish: no more will be written to the zone, it is full
+ * @close: it is not written now; both may be NULL where no limit is
+ * @flush: what was written before is durable
+ * @report: state of a zone
+ * @now: ns since 1970
+ * @may_exceed: who asks for this is not bound by quotas; may be NULL
+ * @victim: a zone is about to be cleaned, with so many blocks in use of so many;
+ *	may be NULL
+ */
+struct rfs_dev_ops {
+	int (*append)(void *dev, u32 zone, u32 blocks, const void *const *data,
+		      const struct rfs_oob *oob, u64 *addr);
+	void (*append_begin)(void *dev, struct rfs_send *send);
+	void (*append_end)(void *dev, struct rfs_send *send);
+	int (*wait)(void *dev);
+	int (*read)(void *dev, u64 addr, void *data, struct rfs_oob *oob);
+	int (*copy_read)(void *dev, struct rfs_copy *copy);
+	void (*copy_wait)(void *dev, struct rfs_copy *copy);
+	int (*copy_send)(void *dev, struct rfs_copy *copy);
+	int (*copy_land)(void *dev, struct rfs_copy *copy);
+	bool (*cached)(void *dev, u32 ino, u64 block, void *data);
+	void (*pause)(void *dev);
+	void (*rest)(void *dev);
+	int (*reset)(void *dev, u32 zone);
+	int (*finish)(void *dev, u32 zone);
+	int (*close)(void *dev, u32 zone);
+	int (*flush)(void *dev);
+	int (*report)(void *dev, u32 zone, struct rfs_dev_zone *out);
+	u64 (*now)(void *dev);
+	bool (*may_exceed)(void *dev);
+	void (*victim)(void *dev, u32 zone, u32 live, u32 cap);
+};
+
+struct rfs_geometry {
+	u32 zones;
+	u32 zone_blocks;
+	u32 oob_bytes;		/* 0, or RFS_OOB_BYTES and more */
+	bool volatile_cache;
+	u32 append_max;		/* blocks of one append; 0: any number */
+	/* zones that may be open, or partly filled; 0: any number */
+	u32 max_open, max_active;
+};
+
+#define RFS_OPEN_MIN	3	/* with fewer there is no volume */
+#define RFS_ACTIVE_MIN	4
+
+/* An append among others that are in flight */
+struct rfs_send {
+	u32 nr;			/* below RFS_TOGETHER, of those under way */
+	u32 zone;
+	u32 n;			/* blocks */
+	const void *const *data;
+	const struct rfs_oob *oob;
+	u64 addr;		/* of the first, then */
+	int error;
+};
+
+#define RFS_TOGETHER	7	/* of them at most */
+
+/* Does the drive allow as many open and active zones as there must be? */
+static inline bool rfs_limits_ok(const struct rfs_geometry *geo)
+{
+	return (!geo->max_open || geo->max_open >= RFS_OPEN_MIN) &&
+	       (!geo->max_active || geo->max_active >= RFS_ACTIVE_MIN);
+}
+
+#endif

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A volume that is mounted: what the files of the core share. One caller at a time;
+ * functions return 0 or a negative errno: -EUCLEAN for a medium that contradicts
+ * itself, -EIO for one that fails.
+ */
+#ifndef RFS_VOLUME_H
+#define RFS_VOLUME_H
+
+#include "format/format.h"
+#include "policy/policy.h"
+#include "volume/device.h"
+
+struct rfs_air;
+struct rfs_buf;
+struct rfs_held;
+struct rfs_pending;
+struct rfs_sum;
+struct rfs_tomb;
+struct rfs_fs;
+
+/* A zone, as in the zone table and beyond */
+struct rfs_zone_info {
+	u64 sum_time;
+	u64 sum_wcount;
+	u32 cap;
+	u32 wp;
+	u32 cp_wp;		/* of the check-point that was loaded */
+	u32 live;		/* blocks, those of maps included */
+	u32 maps;		/* of them maps, TIMB and zone table */
+	u32 summary;
+	u32 flying;		/* blocks below wp that may not be there yet */
+	u32 *sum_at;		/* where its summaries are; may be NULL */
+	u32 sums_known;		/* of them, since it was opened in this mount */
+	u64 last;		/* ticks: data: youngest block; else when opened */
+	u8 state;
+	u8 stream;
+	u8 cond;
+	bool window;		/* holds pages since the check-point */
+	bool cleaning;		/* now */
+	bool cleaned;		/* since the check-point */
+};
+
+/* A stream's open zone and the blocks that no summary lists yet */
+struct rfs_tail {
+	u32 zone;		/* 0 if none */
+	struct rfs_sum *sum;	/* NULL if there are none */
+};
+
+struct rfs_list {
+	struct rfs_buf *first, *last;
+	struct rfs_buf *seen;	/* up to it what is above is dirty, too */
+	u32 count;
+};
+
+#define RFS_HASH	4096
+#define RFS_LOG_BLOCKS	RFS_SUM_ENTRIES	/* in memory: an append, if it has to be */
+
+enum rfs_quota_type {
+	RFS_QUOTA_USER,
+	RFS_QUOTA_GROUP,
+	RFS_QUOTA_TYPES
+};
+
+#define RFS_HELD_HASH	64
+
+struct rfs_recovered {
+	u64 pages_read;
+	u64 pages_window;	/* with a stamp of the window */
+	u64 pages_bad;		/* below a write pointer, not readable */
+	u64 records;
+	u64 records_failed;	/* in a rescue */
+	u64 scan_ns, log_ns, data_ns;	/* time that its steps took */
+	u64 log_gap;		/* log blocks after the first gap */
+	u64 txns_dropped;	/* incomplete transactions */
+	u64 pages_dropped;	/* pages no inode or a tombstone claims */
+	u64 pages_applied;
+	u64 orphans;
+	u64 last_version;	/* of the last record replayed; 0 if none */
+};
+
+struct rfs_stats {
+	u64 written[RFS_TYPES];	/* blocks */
+	u64 data[RFS_GROUPS_MAX];	/* of them new data, by group */
+	u64 copies[RFS_GROUPS_MAX];	/* and data that cleaning has moved */
+	u64 copied;
+	u64 copied_maps;	/* inode map and TIMB, that were not dirty */
+	u64 checkpoints;
+	u64 resets;
+	u64 victims;
+	u64 clean_reads;
+	u64 clean_cached;	/* blocks that need not be read */
+};
+
+/* How data is grouped and cleaned: mount options */
+struct rfs_policy {
+	u32 groups;		/* 1 to RFS_GROUPS_MAX */
+	enum rfs_gc gc;
+	enum rfs_quantize quantize;
+};
+
+/**
+ * struct rfs_upcalls - what lower files ask of higher ones
+ * @charge: the owners of an inode have so many blocks and inodes more, or fewer:
+ *	who makes a node or frees an inode changes the quotas, which are in nodes of
+ *	inode 1 themselves
+ */
+struct rfs_upcalls {
+	int (*charge)(struct rfs_fs *fs, const struct rfs_dinode *di, s64 blocks,
+		      s64 inodes);
+};
+
+struct rfs_fs {
+	const struct rfs_dev_ops *ops;
+	const struct rfs_upcalls *up;
+	void *dev;
+	struct rfs_geometry geo;
+	struct rfs_super super;
+	u32 volume;
+	u64 user_blocks;	/* that can be promised */
+	u32 low_zones;		/* fewer free ones: clean first */
+	u32 dirty_max;
+	u32 window_max;		/* blocks */
+
+	u64 behind;		/* ns that the clock of the machine is */
+	u64 version;		/* next */
+	u64 cp_version;		/* of the check-point: the window's first */
+	u64 cp_seq;
+	u32 cp_nth;		/* metadata blocks written since the last one */
+	u32 cp_mirror[RFS_CP_MIRRORS];
+	u64 window_blocks;
+
+	struct rfs_zone_info *zone;
+	struct rfs_tail tail[RFS_STREAMS];
+	u8 tail_of[RFS_STREAMS];	/* where open zones are few, streams share */
+	u32 meta_tails, data_tails;	/* how many may have a zone */
+	struct rfs_policy policy;
+	u64 group_hot[RFS_GROUPS_MAX];	/* coldest first */
+	u64 *hot;		/* room for that of each zone */
+	u32 active_max;		/* zones, but for check-points; 0: any number */
+	struct rfs_sum *sums;	/* that can be written */
+	u32 free_zones;
+	u32 zone_cursor;
+	u64 live;		/* blocks of all zones */
+	u64 data_live;
+
+	u32 imap_blocks, nmap_blocks, timb_blocks, ztab_blocks;
+	/* TIMB word of each block of the inode map, then of the node map */
+	u64 *timb;
+	u64 *timb_addr;
+	u64 *ztab_addr;
+	bool *timb_dirty;
+	struct rfs_zone *ztab;	/* as last written */
+	u32 orphans;
+	u32 next_ino;
+	u32 next_node;		/* no number below it is free */
+	u8 *led;		/* numbers that something leads to; see repair.c */
+	u64 inodes;
+
+	struct rfs_buf *hash[RFS_HASH];
+	struct rfs_list dirty, clean;
+	u32 new_dirty;		/* dirty and never written */
+	struct rfs_air *air;
+	u64 owed;		/* data blocks that were promised a place */
+	u64 promised;		/* of them, those that fill holes */
+	u64 reserved;		/* holes of files that room is kept for */
+	u32 clean_max;
+
+	/* records that are not written: blocks, more of them when needed */
+	struct rfs_head *log[RFS_LOG_BLOCKS];
+	u32 log_most;		/* blocks, then they are written */
+	u32 log_full;		/* that take nothing more */
+	u32 log_used;		/* bytes of the next */
+	u64 lsn;		/* of the first */
+	struct rfs_pending *pending;	/* hashed by inode */
+	u32 pendings, pending_room;	/* used; places, a power of 2 */
+
+	bool replaying;
+	bool recovering;	/* and the pages of the window */
+	bool rescuing;		/* what is damaged is left out */
+	bool keyless;		/* and the keys of the volume are not known yet */
+	bool read_only;
+	bool threaded;		/* others make room: -EAGAIN asks them to */
+	bool stuck;		/* they cannot: -ENOSPC instead */
+	bool futile;		/* to compact metadata, until a zone is free */
+	struct rfs_tomb *tomb;
+	u32 tombs, tomb_room;
+	struct rfs_recovered recovered;
+	struct rfs_stats stats;
+	u32 teeth;		/* tests only: what to leave out */
+
+	bool counting;		/* usage of quotas is kept */
+	bool miscounted;	/* but it is not right: anew at the next mount */
+	u32 enforced;		/* limits; a bit for each rfs_quota_type */
+	struct rfs_held *held[RFS_HELD_HASH];
+};
+
+/* Rules that a test breaks to see that it notices */
+#define RFS_TEETH_TXN		0x1	/* keep incomplete transactions */
+#define RFS_TEETH_RESET		0x2	/* reset without a check-point */
+#define RFS_TEETH_TOMB		0x4	/* truncates leave no tombstone */
+
+void rfs_head_init(struct rfs_fs *fs, struct rfs_head *head, u8 type, u32 ino,
+		   u32 gen, u64 off);
+void rfs_head_date(struct rfs_fs *fs, struct rfs_head *head);
+u64 rfs_name_hash(const struct rfs_fs *fs, const void *name, u32 len);
+
+/* Of volumes without page metadata; the rest of the header is filled in */
+void rfs_summary_seal(const struct rfs_fs *fs, struct rfs_summary *sum,
+		      u64 stamp);
+bool rfs_summary_ok(const struct rfs_fs *fs, const struct rfs_summary *sum,
+		    u64 addr);
+u64 rfs_next_version(struct rfs_fs *fs, u32 count);
+
+/*
+ * It is on the medium: those to come are above it. One at the end of the range
+ * stays there, see rfs_numbers_left(); a rescue leaves it out.
+ */
+static inline void rfs_version_seen(struct rfs_fs *fs, u64 version)
+{
+	if (!fs->rescuing || version < RFS_VERSION_END)
+		fs->version = max(fs->version,
+				  min(version, RFS_VERSION_END) + 1);
+}
+
+/*
+ * Is there room for numbers after those that were found? A volume without it was
+ * mounted a million times, or somebody made it so: it is not written.
+ */
+static inline bool rfs_numbers_left(const struct rfs_fs *fs)
+{
+	return fs->version < RFS_VERSION_END && fs->lsn < RFS_LSN_END &&
+	       fs->cp_seq < RFS_SEQ_END;
+}
+
+void rfs_oob_meta(struct rfs_fs *fs, struct rfs_oob *oob,
+		  const struct rfs_head *head);
+bool rfs_addr_ok(const struct rfs_fs *fs, u64 addr);
+
+/* Pages that so many blocks may take: without page metadata, alone, two each */
+static inline u64 rfs_pages_of(const struct rfs_fs *fs, u64 blocks)
+{
+	return fs->geo.oob_bytes ? blocks : 2 * blocks;
+}
+
+/* Blocks that so many pages have room for, however they come */
+static inline u64 rfs_blocks_in(const struct rfs_fs *fs, u64 pages)
+{
+	return fs->geo.oob_bytes ? pages : pages / 2;
+}
+
+u64 rfs_ticks(const struct rfs_fs *fs, u64 time);
+u64 rfs_now(const struct rfs_fs *fs);
+u64 rfs_clock(const struct rfs_fs *fs);	/* ns since 1970, or ahead of that */
+
+#endif
