@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
+
 from programs import fs_programs
 from rsd.artifacts import REPOSITORY
 from rsd.cache import Cache
