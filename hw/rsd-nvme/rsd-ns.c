@@ -567,7 +567,8 @@ static const Property rsd_ns_props[] = {
     DEFINE_PROP_STRING("trace", RsdNamespace, trace),
     DEFINE_PROP_STRING("op-log", RsdNamespace, op_log),
     DEFINE_PROP_UINT64("cut-at-op", RsdNamespace, cut_at_op, 0),
-    DEFINE_PROP_UINT64("cut-at-time", RsdNamespace, cut_at_time, UINT64_MAX),
+    DEFINE_PROP_UNSIGNED("cut-at-time", RsdNamespace, cut_at_time, UINT64_MAX,
+                         rsd_prop_ns, uint64_t),
     DEFINE_PROP_STRING("cut-outcomes", RsdNamespace, cut_outcomes),
     DEFINE_PROP_BOOL("host-sync", RsdNamespace, host_sync, false),
 };
@@ -593,7 +594,7 @@ static void rsd_ns_class_init(ObjectClass *oc, void *data)
     object_class_property_set_description(oc, "cut-at-op",
         "the power is cut when this operation is done (default 0: never)");
     object_class_property_set_description(oc, "cut-at-time",
-        "the power is cut at this virtual time, in ns (default: never)");
+        "the power is cut at this virtual time, in ns or as 4s (default: never)");
     object_class_property_set_description(oc, "cut-outcomes",
         "what becomes of what is in flight at that cut: a seed, or a letter "
         "each: a = absent, t = torn, c = complete (default 0)");

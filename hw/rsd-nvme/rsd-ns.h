@@ -98,6 +98,13 @@ size_t rsd_ns_vendor_log(NvmeNamespace *ns, uint8_t lid, void *buf);
  */
 void rsd_conv_init(NvmeNamespace *ns);
 
+/*
+ * Takes a time in ns, as a number or with a unit (rsd-props.c). False if it is
+ * none. rsd_prop_ns is of properties that are such a time.
+ */
+bool rsd_visit_ns(Visitor *v, const char *name, uint64_t *ns, Error **errp);
+extern const PropertyInfo rsd_prop_ns;
+
 /* The data path (rsd-io.c). See NvmeNamespaceOps for what each does. */
 uint16_t rsd_ns_prepare(NvmeNamespace *ns, NvmeRequest *req, uint64_t slba,
                         uint32_t nlb);

@@ -7,8 +7,68 @@
 
 #include "qemu/osdep.h"
 #include "qapi/error.h"
-#include "qapi/visitor.h"
+#include "qapi/visitor-impl.h"
 #include "rsd-ns.h"
+#include "core/rsd-units.h"
+
+/* What QMP and JSON give is a number; -device and -global give text. */
+static bool rsd_prop_is_number(Visitor *v, const char *name)
+{
+    GenericAlternate *value = NULL;
+    bool number;
+
+    /* the visitor of -global has text only, and no alternates */
+    if (!v->start_alternate ||
+        !visit_start_alternate(v, name, &value, sizeof(*value), NULL)) {
+        return false;
+    }
+    number = value->type == QTYPE_QNUM;
+    visit_end_alternate(v, (void **)&value);
+    g_free(value);
+    return number;
+}
+
+bool rsd_visit_ns(Visitor *v, const char *name, uint64_t *ns, Error **errp)
+{
+    g_autofree char *text = NULL;
+
+    if (rsd_prop_is_number(v, name)) {
+        return visit_type_uint64(v, name, ns, errp);
+    }
+    if (!visit_type_str(v, name, &text, errp)) {
+        return false;
+    }
+    if (!rsd_parse_ns(text, ns)) {
+        error_setg(errp, "'%s' is '%s', must be " RSD_NS_FORM ", such as 25us",
+                   name, text);
+        return false;
+    }
+    return true;
+}
+
+static void rsd_prop_get_ns(Object *obj, Visitor *v, const char *name,
+                            void *opaque, Error **errp)
+{
+    visit_type_uint64(v, name, object_field_prop_ptr(obj, opaque), errp);
+}
+
+static void rsd_prop_set_ns(Object *obj, Visitor *v, const char *name,
+                            void *opaque, Error **errp)
+{
+    rsd_visit_ns(v, name, object_field_prop_ptr(obj, opaque), errp);
+}
+
+static void rsd_prop_default_ns(ObjectProperty *op, const Property *prop)
+{
+    object_property_set_default_uint(op, prop->defval.u);
+}
+
+const PropertyInfo rsd_prop_ns = {
+    .type = "uint64",
+    .get = rsd_prop_get_ns,
+    .set = rsd_prop_set_ns,
+    .set_default_value = rsd_prop_default_ns,
+};
 
 static bool rsd_prop_settable(Object *obj, const RsdProp *prop, Error **errp)
 {
@@ -49,6 +109,10 @@ static void rsd_prop_set_num(Object *obj, Visitor *v, const char *name,
     }
     if (prop->kind == RSD_PROP_SIZE) {
         if (!visit_type_size(v, name, &value, errp)) {
+            return;
+        }
+    } else if (!strcmp(prop->unit, "ns")) {
+        if (!rsd_visit_ns(v, name, &value, errp)) {
             return;
         }
     } else if (!visit_type_uint64(v, name, &value, errp)) {

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -124,6 +125,44 @@ def test_at_a_bound(qemu: str, media: Path, name: str, value: int) -> None:
 )
 def test_not_a_number(qemu: str, media: Path, name: str, value: str) -> None:
     assert name in refusal(qemu, media, LEAST | {name: value})
+
+
+@pytest.mark.parametrize(
+    ("given", "name", "ns"),
+    [
+        ("t-read=25us", "t-read", 25_000),
+        ("t-prog=1.5ms", "t-prog", 1_500_000),
+        ("t-erase=7", "t-erase", 7),
+        ("cut-at-time=4s", "cut-at-time", 4_000_000_000),
+        ("cut-at-time=4000000000", "cut-at-time", 4_000_000_000),
+    ],
+)
+@pytest.mark.parametrize("form", ["device", "json", "global"])
+def test_times_have_units(qemu: str, media: Path, given: str, name: str, ns: int, form: str) -> None:
+    value = given.split("=")[1]
+    args = device_args(media, LEAST)
+    args[-1] += ""
+    if form == "device":
+        args[-1] += f",{given}"
+    elif form == "global":
+        args += ["-global", f"rsd-ns.{given}"]
+    else:
+        driver, *rest = args[-1].split(",")
+        pairs = [word.split("=") for word in rest]
+        options: dict[str, object] = {"driver": driver, **{k: v for k, v in pairs}}
+        options |= {k: v for k, v in LEAST.items()} | {name: int(value) if value.isdigit() else value}
+        args[-1] = json.dumps(options)
+    with Qemu(qemu, args) as machine:
+        assert machine.qom_get("/machine/peripheral/ns0", name) == ns
+
+
+@pytest.mark.parametrize("name", ["t-read", "cut-at-time"])
+@pytest.mark.parametrize("value", ["25xs", "1.5", "1.23456us", "99999999999s", "us"])
+def test_a_time_that_is_none_is_refused_with_its_units(
+    qemu: str, media: Path, name: str, value: str
+) -> None:
+    message = refusal(qemu, media, LEAST | {name: value})
+    assert f"'{name}' is '{value}', must be a number of ns, or one with a unit" in message
 
 
 @pytest.mark.parametrize("name", CHOICES)

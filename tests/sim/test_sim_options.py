@@ -51,6 +51,15 @@ def test_settings_reach_the_drive(sim: Simulator) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "ns"),
+    [("60000", 60_000), ("60000ns", 60_000), ("25us", 25_000), ("1.5ms", 1_500_000), ("1s", 10**9)],
+)
+def test_times_have_units(sim: Simulator, text: str, ns: int) -> None:
+    settings = sim.json("--set", f"t-read={text}", "--requests", "0")["settings"]
+    assert settings["t-read"] == ns
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["fly"], "fly: expected an option"),
@@ -82,6 +91,13 @@ def test_settings_reach_the_drive(sim: Simulator) -> None:
         (["--set", "ways"], "expected PROPERTY=VALUE"),
         (["--set", "wings=2"], "there is no such property"),
         (["--set", "ways=two"], "--set ways=two: expected a whole number"),
+        (["--set", "ways=2us"], "--set ways=2us: expected a whole number"),
+        (["--set", "t-read=2m"], "--set t-read=2m: expected a number of ns, or one with a unit"),
+        (["--set", "t-read=1.5"], "--set t-read=1.5: expected a number of ns"),
+        (["--set", "t-read=1.2345us"], "--set t-read=1.2345us: expected a number of ns"),
+        (["--set", "t-read=99999999999s"], "--set t-read=99999999999s: expected a number of ns"),
+        (["--fill", "0"], "--fill 0: allowed is above 0 to 100 percent"),
+        (["--fill", "101"], "--fill 101: allowed is above 0 to 100 percent"),
         (["--set", "queue=fast"], "--set queue=fast: allowed is way, global"),
         (["--format", "csv"], "--format csv: allowed is native, iolog"),
         (["--format", "msr"], "name one by --trace"),
@@ -124,6 +140,24 @@ def test_output(sim: Simulator, tmp_path: Path) -> None:
     done = sim.run(*SMALL, "--json", "--output", "file")
     assert done.stdout == b""
     assert (tmp_path / "file").read_bytes() == printed.stdout
+
+
+def test_progress_without_a_terminal_is_a_line_by_the_clock(
+    sim: Simulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In each stage; standard output does not change."""
+    work = ("--set", "ftl=page", "--precondition", "0.01", "--requests", "5000", "--json")
+    monkeypatch.setenv("RSD_HEARTBEAT_S", "1000")
+    quiet = sim.run(*work)
+    assert quiet.stderr == b""
+    monkeypatch.setenv("RSD_HEARTBEAT_S", "0.001")
+    told = sim.run(*work)
+    assert told.stdout == quiet.stdout
+    lines = told.stderr.decode().splitlines()
+    for stage in ("filling", "overwriting", "running"):
+        found = [line for line in lines if line.startswith(f"rsdsim: {stage} ")]
+        assert found, stage
+        assert all(re.fullmatch(r".* \d+% \d+, \d+ a second, \d+ s left", line) for line in found)
 
 
 def test_the_benchs_settings_are_accepted(sim: Simulator) -> None:

@@ -68,6 +68,13 @@ bool gen_parse_pattern(const char *text, struct gen_config *cfg)
 	return false;
 }
 
+uint64_t gen_filled(const struct gen_config *cfg, uint64_t items)
+{
+	uint64_t filled = items * (cfg->fill / 100);
+
+	return cfg->fill < 100 ? filled + !filled : items;
+}
+
 static uint64_t common_divisor(uint64_t a, uint64_t b)
 {
 	while (b) {
@@ -248,7 +255,7 @@ static void init_zones(struct gen *g, RsdDrive *drive)
 
 	if (g->cfg.trims)
 		die("--trims: zones have no trim, they are reset when they are full; leave it out");
-	g->items = g->geo.num_zones;
+	g->items = gen_filled(&g->cfg, g->geo.num_zones);
 	g->zones = calloc(g->items, sizeof(*g->zones));
 	if (!g->zones)
 		die("no memory for %" PRIu64 " zones", g->items);
@@ -280,10 +287,10 @@ struct source *gen_open(const struct gen_config *cfg, RsdDrive *drive,
 	if (g->geo.zoned)
 		init_zones(g, drive);
 	else
-		g->items = g->geo.lbas / cfg->nlb;
+		g->items = gen_filled(cfg, g->geo.lbas) / cfg->nlb;
 	if (!g->items)
-		die("--size: a request of %u blocks does not fit the namespace of %" PRIu64 ": choose a smaller one",
-		    cfg->nlb, g->geo.lbas);
+		die("--size: a request of %u blocks does not fit the namespace's %" PRIu64 " that are used: choose a smaller one",
+		    cfg->nlb, gen_filled(cfg, g->geo.lbas));
 	zipf_init(&g->zipf, g->items, cfg->theta);
 	g->hot_items = g->items * (cfg->hot_space / 100);
 	if (!g->hot_items)

@@ -16,6 +16,7 @@ struct gen_config {
 	bool append;			/* writes are zone appends */
 	double reads, trims;		/* percent of all; the rest are writes */
 	double rate;			/* requests a second; 0: closed loop */
+	double fill;			/* percent of the namespace, the first ones, that are used */
 	uint64_t seed;
 };
 
@@ -24,6 +25,9 @@ struct gen_config {
  * False if it is none of them, or a number is not allowed.
  */
 bool gen_parse_pattern(const char *text, struct gen_config *cfg);
+
+/* So much of @items, which are blocks or zones, is used: one at least */
+uint64_t gen_filled(const struct gen_config *cfg, uint64_t items);
 
 /*
  * An endless source for a namespace. Addresses are multiples of the request's

@@ -6,6 +6,7 @@
 
 #include "error.h"
 #include "options.h"
+#include "rsd-units.h"
 
 #define DEFAULT_DEPTH 32
 #define DEFAULT_REQUESTS 100000
@@ -139,10 +140,14 @@ static void set_property(struct options *o, const char *value)
 	o->given[prop - rsd_props] = o->settings_given = true;
 	if (prop->kind == RSD_PROP_ENUM)
 		set_enum(prop, equals + 1, number);
-	else if (!take_number(equals + 1, prop->kind == RSD_PROP_SIZE, number))
-		die_usage("--set %s: expected a whole number%s; rsdsim --list has the properties",
-			  value, prop->kind == RSD_PROP_SIZE ?
-			  ", with or without " SUFFIXES : "");
+	else if (!strcmp(prop->unit, "ns") ?
+		 !rsd_parse_ns(equals + 1, number) :
+		 !take_number(equals + 1, prop->kind == RSD_PROP_SIZE, number))
+		die_usage("--set %s: expected %s; rsdsim --list has the properties",
+			  value, !strcmp(prop->unit, "ns") ? RSD_NS_FORM :
+			  prop->kind == RSD_PROP_SIZE ?
+			  "a whole number, with or without " SUFFIXES :
+			  "a whole number");
 }
 
 static void set_media(struct options *o, const char *value)
@@ -176,6 +181,13 @@ static void set_precondition(struct options *o, const char *value)
 		p->times = fraction("precondition", value, 1000,
 				    "none, fill, steady or a number of capacities from 0 to 1000");
 	}
+}
+
+static void set_fill(struct options *o, const char *value)
+{
+	o->gen.fill = fraction("fill", value, 100, "above 0 to 100 percent");
+	if (!o->gen.fill)
+		bad_value("fill", value, "above 0 to 100 percent");
 }
 
 /*
@@ -341,6 +353,8 @@ static const struct option options[] = {
 	  "0, or 1 for the conventional one of conv-blocks (0)" },
 	{ "precondition", "HOW", set_precondition,
 	  "none; fill: the whole once in sequence; N: then N capacities of writes by the pattern; steady: then the work to be measured, in rounds of a capacity, until its write amplification is steady or 100 rounds are done (none)" },
+	{ "fill", "PERCENT", set_fill,
+	  "only the first PERCENT of the namespace are preconditioned and used by generated work, the rest is never written (100)" },
 	{ "age", "FILE", set_age,
 	  "make a new media file, aged by --precondition (steady), for a guest to start from; --requests is 0 unless given" },
 	{ "list", NULL, show_list, "print properties and presets" },
@@ -493,7 +507,10 @@ void options_parse(struct options *o, int argc, char **argv)
 	int i;
 
 	*o = (struct options){
-		.gen = { .pattern = PATTERN_UNIFORM, .nlb = 1, .seed = 1 },
+		.gen = {
+			.pattern = PATTERN_UNIFORM, .nlb = 1, .seed = 1,
+			.fill = 100,
+		},
 	};
 	o->given = calloc(rsd_num_props, sizeof(*o->given));
 	if (!o->given)

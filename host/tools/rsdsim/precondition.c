@@ -24,7 +24,15 @@ static uint64_t capacity(const RsdGeometry *geo)
 	return geo->zoned ? geo->num_zones * geo->zone_capacity : geo->lbas;
 }
 
-/* All of a namespace once, zone by zone if it has zones */
+/* What of these is used, by --fill */
+static uint64_t used(const RsdGeometry *geo, const struct gen_config *cfg)
+{
+	return geo->zoned ?
+	       gen_filled(cfg, geo->num_zones) * geo->zone_capacity :
+	       gen_filled(cfg, geo->lbas);
+}
+
+/* What is used of a namespace once, zone by zone if it has zones */
 struct filler {
 	struct source source;	/* first */
 	const struct sim *sim;
@@ -79,7 +87,8 @@ static void refused_fill(struct source *source, const struct request *r)
 		f->offset = f->end;
 }
 
-static void fill(struct sim *sim, struct precondition *p)
+static void fill(struct sim *sim, struct precondition *p,
+		 const struct gen_config *cfg)
 {
 	bool zoned = sim->geo.zoned;
 	struct filler filler = {
@@ -88,13 +97,14 @@ static void fill(struct sim *sim, struct precondition *p)
 			.refused = refused_fill,
 		},
 		.sim = sim,
-		.zones = zoned ? sim->geo.num_zones : 1,
-		.end = zoned ? sim->geo.zone_capacity : sim->geo.lbas,
+		.zones = zoned ? gen_filled(cfg, sim->geo.num_zones) : 1,
+		.end = zoned ? sim->geo.zone_capacity :
+			       gen_filled(cfg, sim->geo.lbas),
 		.fresh = !zoned,
 	};
 	RsdCounters before, after;
 
-	progress_begin("filling", capacity(&sim->geo) / FILL_BLOCKS);
+	progress_begin("filling", used(&sim->geo, cfg) / FILL_BLOCKS);
 	rsd_counters(sim->drive, &before);
 	sim_run_closed(sim, &filler.source, DEPTH, UINT64_MAX);
 	rsd_counters(sim->drive, &after);
@@ -193,7 +203,7 @@ static uint64_t flash_blocks(const struct sim *sim)
 static void become_steady(struct sim *sim, struct precondition *p,
 			  const struct gen_config *cfg, struct round *round)
 {
-	uint64_t blocks = capacity(&sim->geo), flash = flash_blocks(sim);
+	uint64_t blocks = used(&sim->geo, cfg), flash = flash_blocks(sim);
 	double turnover = gen_turnover(round->work);
 	double amplification[PRECONDITION_MAX];
 	/* the fill has programmed each block once */
@@ -236,7 +246,7 @@ static void overwrite(struct sim *sim, struct precondition *p,
 	}
 	round.work = gen_open(&work, sim->drive, sim->ns);
 	if (p->kind == PRECONDITION_TIMES) {
-		uint64_t blocks = p->times * capacity(&sim->geo);
+		uint64_t blocks = p->times * used(&sim->geo, cfg);
 
 		progress_begin("overwriting", blocks / work.nlb);
 		run_round(sim, p, &round, blocks, 0);
@@ -270,7 +280,7 @@ void precondition_run(struct sim *sim, struct precondition *p,
 {
 	if (p->kind == PRECONDITION_NONE)
 		return;
-	fill(sim, p);
+	fill(sim, p, cfg);
 	if (p->kind != PRECONDITION_FILL)
 		overwrite(sim, p, cfg);
 	sim_rest(sim);

@@ -19,7 +19,7 @@ struct precondition {
 	double write_amplification;	/* of all of these, or the last round */
 	/* of PRECONDITION_STEADY */
 	bool steady;		/* it was reached */
-	uint32_t rounds;	/* a round writes as much as the namespace has */
+	uint32_t rounds;	/* a round writes as much as the fill has */
 	double range, slope;	/* of the last ones, see steady.h */
 };
 
@@ -27,7 +27,8 @@ struct precondition {
 #define PRECONDITION_MAX 100
 
 /*
- * Writes the whole namespace once in sequence. Then, by the pattern and in the
+ * Writes the namespace once in sequence, or so much of it as @cfg->fill says;
+ * this part is what is called the capacity here. Then, by the pattern and in the
  * size of @cfg: PRECONDITION_TIMES writes alone, the capacity N times;
  * PRECONDITION_STEADY does the work of @cfg, reads and trims included, round by
  * round until it is steady (steady.h), but not before all flash was programmed

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -11,11 +12,12 @@
 #define WIDTH 30
 #define CALLS_A_LOOK 1024	/* at the clock */
 #define INTERVAL_S 0.1
+#define LINE_INTERVAL_S 30.0	/* that of host/tools/rsd/progress.py, too */
 
 static struct {
 	const char *title;
-	uint64_t total, done;
-	double started, shown;
+	uint64_t total;
+	double started, shown, interval;
 	unsigned int calls;
 	bool terminal, visible;
 } bar;
@@ -28,14 +30,31 @@ static double now_s(void)
 	return ts.tv_sec + ts.tv_nsec * 1e-9;
 }
 
+/* RSD_HEARTBEAT_S is another interval of lines, for tests. */
+static double line_interval_s(void)
+{
+	const char *text = getenv("RSD_HEARTBEAT_S");
+	double given = text ? strtod(text, NULL) : 0;
+
+	return given > 0 ? given : LINE_INTERVAL_S;
+}
+
 void progress_begin(const char *title, uint64_t total)
 {
+	double now = now_s();
+
 	progress_clear();
-	bar.terminal = isatty(STDERR_FILENO);
+	if (!bar.title) {
+		bar.terminal = isatty(STDERR_FILENO);
+		bar.interval = bar.terminal ? INTERVAL_S : line_interval_s();
+		bar.shown = now;
+	}
+	/* lines go on counting from the last one: a bar may be shorter than that */
+	if (bar.terminal)
+		bar.shown = now;
 	bar.title = title;
 	bar.total = total;
-	bar.started = now_s();
-	bar.shown = bar.started;
+	bar.started = now;
 	bar.calls = 0;
 }
 
@@ -46,26 +65,30 @@ static void show(uint64_t done, double now)
 		      (double)done / bar.total : 1;
 	int filled = part * WIDTH;
 
-	fprintf(stderr, "\r\033[K%-13s ", bar.title);
+	fprintf(stderr, bar.terminal ? "\r\033[K%-13s " : "rsdsim: %s ",
+		bar.title);
+	if (bar.total && bar.terminal)
+		fprintf(stderr, "[%.*s%*s] ", filled,
+			"##############################", WIDTH - filled, "");
 	if (bar.total)
-		fprintf(stderr, "[%.*s%*s] %3.0f%%", filled,
-			"##############################", WIDTH - filled, "",
-			part * 100);
-	fprintf(stderr, " %" PRIu64 ", %.0f a second", done, done / elapsed);
+		fprintf(stderr, "%3.0f%% ", part * 100);
+	fprintf(stderr, "%" PRIu64 ", %.0f a second", done, done / elapsed);
 	if (bar.total && done)
 		fprintf(stderr, ", %.0f s left", elapsed / part - elapsed);
+	if (!bar.terminal)
+		putc('\n', stderr);
 	fflush(stderr);
-	bar.visible = true;
+	bar.visible = bar.terminal;
 }
 
 void progress_set(uint64_t done)
 {
 	double now;
 
-	if (!bar.terminal || ++bar.calls % CALLS_A_LOOK)
+	if (++bar.calls % CALLS_A_LOOK)
 		return;
 	now = now_s();
-	if (now - bar.shown < INTERVAL_S)
+	if (now - bar.shown < bar.interval)
 		return;
 	bar.shown = now;
 	show(done, now);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A bar on stderr while it is a terminal; nothing at all elsewhere. */
+/* On stderr: a bar while it is a terminal, elsewhere a line every half minute. */
 #ifndef RSDSIM_PROGRESS_H
 #define RSDSIM_PROGRESS_H
 

@@ -211,6 +211,9 @@ static void json_precondition(const struct report *r)
 
 	printf("  \"precondition\": {\n    \"kind\": \"%s\",\n",
 	       kinds[p->kind]);
+	if (r->options->gen.fill < 100)
+		printf("    \"fill_percent\": %.17g,\n",
+		       r->options->gen.fill);
 	printf("    \"filled_blocks\": %" PRIu64 ",\n    \"written_blocks\": %" PRIu64,
 	       p->filled, p->written);
 	if (p->kind == PRECONDITION_STEADY)
@@ -370,6 +373,9 @@ static void table_drive(const struct report *r, const struct figures *f)
 	       "over-provisioning", over_provision(r->sim));
 	if (r->precondition->kind != PRECONDITION_NONE)
 		table_precondition(r->precondition);
+	if (r->options->gen.fill < 100)
+		printf("  %-20s the first %g%% of it\n", "used",
+		       r->options->gen.fill);
 	if (never_written(r))
 		printf("  %-20s nothing was ever written to the drive\n",
 		       "before measuring");
