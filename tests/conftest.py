@@ -19,7 +19,7 @@ ORDER = "lint unit model fs guests sim tools runner device compare docs".split()
 
 # Where tests boot guests.
 GUESTS = re.compile(
-    r"^tests/(guest/|fs/guest/|runner/test_(guest|saved)\.py|"
+    r"^tests/(guest/|fs/guest/|runner/test_(guest\w*|saved)\.py|docs/test_commands\.py|"
     r"compare/test_(repeat|stack_repeat|every_stack)\.py)"
 )
 

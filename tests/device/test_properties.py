@@ -138,10 +138,11 @@ def test_not_a_number(qemu: str, media: Path, name: str, value: str) -> None:
     ],
 )
 @pytest.mark.parametrize("form", ["device", "json", "global"])
-def test_times_have_units(qemu: str, media: Path, given: str, name: str, ns: int, form: str) -> None:
+def test_times_have_units(
+    qemu: str, media: Path, given: str, name: str, ns: int, form: str
+) -> None:
     value = given.split("=")[1]
     args = device_args(media, LEAST)
-    args[-1] += ""
     if form == "device":
         args[-1] += f",{given}"
     elif form == "global":
@@ -150,7 +151,9 @@ def test_times_have_units(qemu: str, media: Path, given: str, name: str, ns: int
         driver, *rest = args[-1].split(",")
         pairs = [word.split("=") for word in rest]
         options: dict[str, object] = {"driver": driver, **{k: v for k, v in pairs}}
-        options |= {k: v for k, v in LEAST.items()} | {name: int(value) if value.isdigit() else value}
+        options |= {k: v for k, v in LEAST.items()} | {
+            name: int(value) if value.isdigit() else value
+        }
         args[-1] = json.dumps(options)
     with Qemu(qemu, args) as machine:
         assert machine.qom_get("/machine/peripheral/ns0", name) == ns

@@ -246,7 +246,7 @@ def test_diff(rsdctl: Path, tmp_path: Path, raw: bool) -> None:
     assert line(done.stdout, "host_write_pages") == ["100", "300", "+200", "pages"]
     assert line(done.stdout, "blocks_used") == ["10", "4", "-6", "blocks"]
     assert "map_bytes" not in done.stdout
-    assert "write amplification between: 1.250" in done.stdout
+    assert "write amplification of the drive between: 1.250" in done.stdout
     assert "mean queue wait between: 100 ns" in done.stdout
 
     result = json.loads(run(rsdctl, "diff", "--json", before, after).stdout)

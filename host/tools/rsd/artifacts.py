@@ -62,9 +62,18 @@ class Artifacts:
         return {name: sha for name, sha in self.hashes.items() if rfs or name not in RFS_HASHES}
 
 
-def ensure(cache: Cache, progress: Progress, *, kernel: str = "release") -> Artifacts:
-    """Build or find everything. An imported image takes the place of ours."""
+def ensure(
+    cache: Cache, progress: Progress, *, kernel: str = "release", packages: Sequence[str] = ()
+) -> Artifacts:
+    """Build or find everything. An imported image takes the place of ours.
+
+    `packages` are Debian's, which the guest has besides its own.
+    """
     foreign = image.imported(cache)
+    if foreign is not None and packages:
+        raise RsdError(
+            f"--packages {','.join(packages)}: the imported image is as it is", "./rsd image reset"
+        )
     if foreign is not None:
         return _with_imported(cache, progress, foreign, kernel)
     guest = REPOSITORY / "guest"
@@ -72,7 +81,7 @@ def ensure(cache: Cache, progress: Progress, *, kernel: str = "release") -> Arti
         {
             "qemu": lambda: qemu.ensure(cache, progress, REPOSITORY),
             "kernel": lambda: _kernel(cache, progress, kernel),
-            "root": lambda: image.ensure_root(cache, progress),
+            "root": lambda: image.ensure_root(cache, progress, packages),
             "tools": lambda: guesttools.ensure(cache, progress, REPOSITORY),
             "module": lambda: module.ensure(cache, progress, REPOSITORY, kernel),
         }

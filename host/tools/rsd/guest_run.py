@@ -1,13 +1,19 @@
 """`./rsd shell` and `./rsd run`."""
 
 import argparse
+import contextlib
+import dataclasses
 import os
+import re
 import shlex
+import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
-from rsd import artifacts, machine, packages, systems
+from rsd import artifacts, machine, media_file, packages, systems, written
 from rsd.artifacts import Artifacts
 from rsd.cache import Cache
 from rsd.errors import RsdError
@@ -23,6 +29,7 @@ STATUS = {
     Outcome.VIRTUAL_TIMEOUT: 203,
     Outcome.WALL_TIMEOUT: 204,
     Outcome.LOST: 205,
+    Outcome.INTERRUPTED: 130,
 }
 
 ADVICE = {
@@ -31,9 +38,13 @@ ADVICE = {
     Outcome.VIRTUAL_TIMEOUT: "raise --virtual-limit (seconds of the guest's clock)",
     Outcome.WALL_TIMEOUT: "raise --wall-limit (seconds of your clock)",
     Outcome.LOST: "the command itself may have switched the guest off",
+    Outcome.INTERRUPTED: "a signal asked ./rsd to end it",
 }
 
 CONSOLE_TAIL_LINES = 30
+
+# Of 4 KiB: what the kernel and mount read of a drive to find out what is on it is less.
+LEAST_UNWRITTEN = 1024
 
 # With 32 the kernel does not start, with 48 it does; the debug kernel needs more.
 LEAST_MEMORY_MIB = 64
@@ -61,10 +72,33 @@ def add_arguments(parser: argparse.ArgumentParser, *, shell: bool) -> None:
         "deleted at the end)",
     )
     parser.add_argument(
+        "--precondition",
+        metavar="HOW",
+        help="what is written to the drive before the guest starts. fill: all of it, once; N: then"
+        " N times as much, at random; steady: at random, until its write amplification is steady"
+        " (default: nothing). docs/preconditioning.md has more",
+    )
+    parser.add_argument(
+        "--fill",
+        type=_percent,
+        metavar="PERCENT",
+        help="--precondition writes only to the first PERCENT of the drive; without that, they are"
+        " filled once (default: 100)",
+    )
+    parser.add_argument(
         "--in", type=Path, dest="in_dir", metavar="DIR", help="what the guest finds in /in"
     )
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="where the guest's /out is copied at the end"
+    )
+    parser.add_argument(
+        "--packages",
+        type=_packages,
+        action="extend",
+        default=[],
+        metavar="NAME[,NAME...]",
+        help="Debian packages that the guest has besides its own; the first run with them builds an"
+        " image, in minutes",
     )
     parser.add_argument(
         "--kernel", choices=("release", "debug"), default="release", help="default: release"
@@ -105,6 +139,13 @@ def add_arguments(parser: argparse.ArgumentParser, *, shell: bool) -> None:
         default="auto",
         help="without --icount: auto takes KVM if a guest starts with it (default: auto)",
     )
+    parser.add_argument(
+        "--print-command",
+        type=Path,
+        metavar="DIR",
+        help="run nothing: make what QEMU opens in DIR, and print QEMU's command line"
+        " (docs/own-qemu.md)",
+    )
     add_install_argument(parser)
     parser.add_argument(
         "--virtual-limit",
@@ -119,7 +160,10 @@ def add_arguments(parser: argparse.ArgumentParser, *, shell: bool) -> None:
         type=_positive,
         default=None if shell else 3600,
         metavar="SECONDS",
-        help=f"end the guest after this time on your clock (default: {'none' if shell else 3600})",
+        help=f"end the guest after this time on your clock (default: {'none' if shell else 3600})"
+        + (
+            "" if shell else "; what is in /out by then is copied, as it is after Ctrl-C or SIGTERM"
+        ),
     )
     if not shell:
         parser.add_argument("command", nargs="+", metavar="CMD", help="what to run, after --")
@@ -138,39 +182,59 @@ def run(arguments: argparse.Namespace) -> int:
     cache, progress = Cache(), Progress()
     built = _set_up(arguments, cache, progress)
     with cache.scratch("out") as out:
+        common = _common(arguments, cache, built)
+        if arguments.print_command:
+            job = GuestJob(script=shlex.join(arguments.command), **common)
+            return _print_command(job, arguments, cache, built, progress)
+        common["media"] = _drive(arguments, cache, progress, arguments.media or out / "media")
+        out_dir = out / "out"
+        out_dir.mkdir()
         job = GuestJob(
             script=shlex.join(arguments.command),
             cold=arguments.cold,
-            out_dir=_made(arguments.out) if arguments.out else out,
-            **_common(arguments, cache, built),
+            out_dir=_made(arguments.out) if arguments.out else out_dir,
+            **common,
         )
-        result = machine.run_guest(job, built, cache=cache, on_output=_print_output)
-    return report(result, progress)
+        before = media_file.counters(job.media) if job.media else None
+        with _ends_by_signal() as stop:
+            result = machine.run_guest(job, built, cache=cache, on_output=_print_output, stop=stop)
+        if job.media:
+            _warn_of_reads(before, media_file.counters(job.media), progress)
+    return report(result, progress, arguments.out)
 
 
 def shell(arguments: argparse.Namespace) -> int:
     """`./rsd shell`: a guest on the user's terminal."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not arguments.print_command and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise RsdError("shell needs a terminal", "./rsd run -- sh -c '...' runs a script")
     _check(arguments)
     cache, progress = Cache(), Progress()
     built = _set_up(arguments, cache, progress)
+    common = _common(arguments, cache, built)
+    if arguments.print_command:
+        return _print_command(GuestJob(script="", **common), arguments, cache, built, progress)
     out_dir = _made(arguments.out) if arguments.out else None
-    job = GuestJob(script="", out_dir=out_dir, **_common(arguments, cache, built))
-    outcome = machine.run_shell(job, built, cache=cache, terminal=os.get_terminal_size())
+    with cache.scratch("drive") as scratch:
+        common["media"] = _drive(arguments, cache, progress, arguments.media or scratch / "media")
+        job = GuestJob(script="", out_dir=out_dir, **common)
+        outcome = machine.run_shell(job, built, cache=cache, terminal=os.get_terminal_size())
     if outcome in (Outcome.VIRTUAL_TIMEOUT, Outcome.WALL_TIMEOUT):
         progress.say(f"{outcome.value}: {ADVICE[outcome]}")
         return STATUS[outcome]
     return 0
 
 
-def report(result: GuestResult, progress: Progress) -> int:
+def report(result: GuestResult, progress: Progress, out: Path | None = None) -> int:
     """Say how a run ended if it was not by itself; gives our exit status."""
     if result.outcome is Outcome.EXITED:
         assert result.status is not None
         return result.status
-    tail = result.console.splitlines()[-CONSOLE_TAIL_LINES:]
-    progress.say("\n".join(["the end of the guest's console:", *(f"  | {line}" for line in tail)]))
+    if not result.complete:
+        tail = [f"  | {line}" for line in result.console.splitlines()[-CONSOLE_TAIL_LINES:]]
+        progress.say("\n".join(["the end of the guest's console:", *tail]))
+    if out is not None:
+        how = f"is in {out}" if result.complete else "is lost"
+        progress.say(f"what was in the guest's /out {how}")
     progress.say(
         f"{result.outcome.value} after {result.wall_s:.0f} s of wall time: "
         f"{ADVICE[result.outcome]} (exit status {STATUS[result.outcome]})"
@@ -191,13 +255,91 @@ def _check(arguments: argparse.Namespace) -> None:
         )
     if arguments.in_dir is not None and not arguments.in_dir.is_dir():
         raise RsdError(f"--in {arguments.in_dir}: not a directory", "name one that exists")
+    if arguments.precondition or arguments.fill:
+        written.check(arguments.system, arguments.precondition, arguments.media)
     if arguments.accel == "kvm" and arguments.icount:
         raise RsdError("--accel kvm: virtual time needs tcg", "add --no-icount")
 
 
 def _set_up(arguments: argparse.Namespace, cache: Cache, progress: Progress) -> Artifacts:
     packages.ensure(progress, install=not arguments.no_install)
-    return artifacts.ensure(cache, progress, kernel=arguments.kernel)
+    return artifacts.ensure(
+        cache, progress, kernel=arguments.kernel, packages=sorted(set(arguments.packages))
+    )
+
+
+@contextlib.contextmanager
+def _ends_by_signal() -> Iterator[machine.Stop]:
+    """SIGINT, SIGTERM and SIGHUP ask a guest that runs to end; a second one ends us."""
+    stop = machine.Stop()
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        if stop.asked or not stop.heeded:
+            raise KeyboardInterrupt
+        stop.asked = True
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    handlers = {number: signal.signal(number, ask) for number in numbers}
+    try:
+        yield stop
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def _drive(
+    arguments: argparse.Namespace, cache: Cache, progress: Progress, media: Path
+) -> Path | None:
+    """The media file of a run: written as --precondition says, if it says so; None is a new one."""
+    how = arguments.precondition or ("fill" if arguments.fill else None)
+    if how is None:
+        return arguments.media if arguments.system == "none" else media
+    settings = dict(arguments.properties)
+    source = written.drive(arguments.system, settings, how, arguments.fill, cache, progress)
+    written.copy_media(source, media)
+    return media
+
+
+def _warn_of_reads(
+    before: media_file.Counters | None, after: media_file.Counters | None, progress: Progress
+) -> None:
+    """Figures of reads that no flash was asked for are not the drive's."""
+    if after is None:
+        return
+    read, unwritten = after.host_read_pages, after.unwritten_reads
+    if before is not None:
+        read, unwritten = read - before.host_read_pages, unwritten - before.unwritten_reads
+    if unwritten >= LEAST_UNWRITTEN and unwritten * 2 > read:
+        progress.say(
+            f"warning: {unwritten:,} of the {read:,} blocks of 4 KiB that were read had never been"
+            " written: that takes the flash no time, and is no figure of the drive\n"
+            "  try: --precondition fill, which writes the drive first"
+        )
+
+
+def _print_command(
+    job: GuestJob,
+    arguments: argparse.Namespace,
+    cache: Cache,
+    built: Artifacts,
+    progress: Progress,
+) -> int:
+    """--print-command: the command line, an option a line, as a shell takes it."""
+    directory = arguments.print_command.absolute()
+    directory.mkdir(parents=True, exist_ok=True)
+    if any(directory.iterdir()):
+        raise RsdError(f"--print-command {directory}: it is not empty", "name a new directory")
+    media = _drive(arguments, cache, progress, arguments.media or directory / "media")
+    job = dataclasses.replace(job, media=media)
+    interactive = arguments.function is shell
+    words = machine.standalone(job, built, directory, interactive=interactive)
+    lines: list[list[str]] = []
+    for word in words:
+        if word.startswith("-") or not lines:
+            lines.append([])
+        lines[-1].append(word)
+    print(" \\\n    ".join(shlex.join(line) for line in lines))
+    return 0
 
 
 def _common(arguments: argparse.Namespace, cache: Cache, built: Artifacts) -> dict[str, Any]:
@@ -208,7 +350,6 @@ def _common(arguments: argparse.Namespace, cache: Cache, built: Artifacts) -> di
     return {
         "system": arguments.system,
         "namespace": dict(arguments.properties),
-        "media": arguments.media,
         "inputs": arguments.in_dir,
         "deterministic": arguments.icount,
         "guest_speed": arguments.guest_speed,
@@ -241,6 +382,21 @@ def _property(text: str) -> tuple[str, str]:
     if name in systems.OURS_TO_SET:
         raise argparse.ArgumentTypeError(f"{text}: {name} is not to be set; --media names the file")
     return name, value
+
+
+def _percent(text: str) -> float:
+    value = float(text)
+    if not 0 < value <= 100:
+        raise argparse.ArgumentTypeError(f"{text}: must be above 0 and up to 100 percent")
+    return value
+
+
+def _packages(text: str) -> list[str]:
+    names = text.split(",")
+    for name in names:
+        if not re.fullmatch(r"[a-z0-9][a-z0-9+.-]+", name):
+            raise argparse.ArgumentTypeError(f"{name!r}: is not the name of a Debian package")
+    return names
 
 
 def _positive(text: str) -> int:

@@ -9,7 +9,7 @@ import json
 import shutil
 import struct
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rsd import buildroot, debian
@@ -63,19 +63,22 @@ def make_same(archive: Path) -> None:
                 tar.addfile(member, io.BytesIO(content.encode()))
 
 
-def ensure_root(cache: Cache, progress: Progress) -> Path:
-    """A directory with `root.erofs` and `manifest.json`."""
+def ensure_root(cache: Cache, progress: Progress, more: Sequence[str] = ()) -> Path:
+    """A directory with `root.erofs` and `manifest.json`, of PACKAGES and `more`."""
     index = debian.release(cache, progress).index
-    key = hash_inputs(index, PACKAGES, _MAKE, SAME_EVERYWHERE)
+    packages = [*PACKAGES, *more]
+    key = hash_inputs(index, packages, _MAKE, SAME_EVERYWHERE)
 
     def build(partial: Path) -> None:
         image = partial / "root.erofs"
         archive = partial / "root.tar"
-        with progress.step("guest root: trixie and its benchmarks") as step:
+        with progress.step(
+            f"guest root: {', '.join(['trixie and its benchmarks', *more])}"
+        ) as step:
             log = cache.log("root")
             # mmdebstrap's user namespace must be able to write beside the archive.
             partial.chmod(0o777)
-            buildroot.bootstrap(PACKAGES, archive, step=step, log=log)
+            buildroot.bootstrap(packages, archive, step=step, log=log)
             partial.chmod(0o755)
             make_same(archive)
         root = buildroot.ensure(cache, progress)

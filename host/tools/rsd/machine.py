@@ -12,6 +12,7 @@ when there is none yet for this QEMU, kernel, root, init, firmware and machine.
 """
 
 import contextlib
+import dataclasses
 import enum
 import os
 import signal
@@ -65,6 +66,11 @@ TCG_CPU = "max,+rdrand,-rdseed,-erms,-fsrm,-fsrs,-fsrc,-fzrm,-la57,-smap,-pku"
 
 POLL_S = 0.02
 
+# A guest that is to end early, for the wall limit or a signal, has so long to leave its results. It
+# is told again and again: one that still boots does not listen yet.
+GRACE_S = 60
+REPEAT_S = 1
+
 
 class Outcome(enum.Enum):
     """How a run ended. Only EXITED has a status of the command's own."""
@@ -75,6 +81,7 @@ class Outcome(enum.Enum):
     VIRTUAL_TIMEOUT = "virtual time-out"
     WALL_TIMEOUT = "wall time-out"
     LOST = "guest ended without a result"
+    INTERRUPTED = "interrupted"
 
 
 @dataclass(frozen=True)
@@ -119,10 +126,19 @@ class GuestJob:
     extra_qemu_args: tuple[str, ...] = ()
 
 
+@dataclass
+class Stop:
+    """Asks a run to end early and to leave its results. `heeded` while there is a guest to end."""
+
+    asked: bool = False
+    heeded: bool = False
+
+
 @dataclass(frozen=True)
 class GuestResult:
     """What a run gave. `status` is the script's exit status, None unless EXITED.
 
+    `complete` says that /out was copied, which can be so of a run that was ended early, too.
     `output` is what the script printed, `console` what the kernel did. `virtual_s` is the
     guest's time from before to after the script; `qemu_cpu_s` QEMU's user and system time
     for the whole run, with the boot if this QEMU booted, and `qemu_switches` how often a thread
@@ -140,6 +156,7 @@ class GuestResult:
     hashes: Mapping[str, str]
     qemu_command: tuple[str, ...]
     qemu_switches: int = 0
+    complete: bool = True
 
 
 class QemuFailed(RsdError):
@@ -163,11 +180,13 @@ def run_guest(
     *,
     cache: Cache | None = None,
     on_output: Callable[[bytes], None] = lambda data: None,
+    stop: Stop | None = None,
 ) -> GuestResult:
     """Start a guest, run the job's script in it, and wait for its end.
 
     `built` saves looking for QEMU and the image again; without it they are built if they
-    are missing. `on_output` gets what the script prints, while it prints it. Raises
+    are missing. `on_output` gets what the script prints, while it prints it. `stop` may be set from
+    elsewhere, by a signal's handler; the outcome is INTERRUPTED then. Raises
     QemuFailed if QEMU fails, RsdError for a job that cannot run; every other end is in the
     result. QEMU is gone when this returns or raises.
     """
@@ -190,12 +209,14 @@ def run_guest(
                 *("-chardev", f"socket,id=qmp,fd={theirs.fileno()}"),
                 *("-mon", "chardev=qmp,mode=control"),
             )
-            end = _attend(job, command, scratch, theirs.fileno(), monitor, on_output)
+            end = _attend(
+                job, command, scratch, theirs.fileno(), monitor, on_output, stop or Stop()
+            )
         console = _text(scratch / "console")
         if begin is not None:
             console = _text(begin / "console") + console
         raw = exchange.read_result(scratch / "result", out_dir)
-        if raw is None and end.status != 0 and not end.wall_timeout:
+        if raw is None and end.status != 0 and end.early is None:
             raise QemuFailed(end.status, _text(scratch / "stderr"), command)
         outcome = _judge(raw, end, monitor, console)
         return GuestResult(
@@ -210,7 +231,25 @@ def run_guest(
             hashes=built.deciding(rfs=job.rfs),
             qemu_command=command,
             qemu_switches=end.switches,
+            complete=raw is not None,
         )
+
+
+def standalone(job: GuestJob, built: Artifacts, directory: Path, *, interactive: bool) -> list[str]:
+    """QEMU's command line for a guest that boots by itself, with its files in `directory`.
+
+    That exists. The first serial line is the terminal; the script's output goes to
+    `directory`/output.
+    """
+    settings: dict[str, str | int] = {"mode": "run"}
+    if interactive:
+        settings = {"mode": "shell", "rows": 24, "columns": 80, "term": "vt100"}
+    job = dataclasses.replace(job, media=job.media or directory / "media")
+    media = _prepare(job, built, directory, settings)
+    lines = ["-serial", "mon:stdio"]
+    if not interactive:
+        lines += ["-serial", f"file:{directory / 'output'}"]
+    return [*qemu_command(job, built, directory, media, interactive=interactive), *lines]
 
 
 def run_shell(
@@ -384,10 +423,10 @@ def kernel_command_line(job: GuestJob, *, interactive: bool) -> str:
 
 @dataclass(frozen=True)
 class _End:
-    """How the QEMU process ended."""
+    """How the QEMU process ended. `early` is why it was told to, if it was."""
 
     status: int
-    wall_timeout: bool
+    early: Outcome | None
     wall_s: float
     cpu_s: float
     switches: int
@@ -428,12 +467,14 @@ def _attend(
     monitor_fd: int,
     monitor: Monitor,
     on_output: Callable[[bytes], None],
+    stop: Stop,
 ) -> _End:
-    """Run QEMU to its end, or to the wall limit."""
+    """Run QEMU to its end. At the wall limit, or when `stop` is set, the guest is told to end."""
     started = time.monotonic()
     output_path = scratch / "output"
     output_path.touch()
-    wall_timeout = False
+    early: Outcome | None = None
+    told = killed = float("inf")
     with (scratch / "stderr").open("wb") as stderr, output_path.open("rb") as output:
         process = subprocess.Popen(
             _tied_to_us(command),
@@ -444,6 +485,7 @@ def _attend(
             process_group=0,
         )
         try:
+            stop.heeded = True
             while True:
                 # wait4 rather than poll: it is the only one that gives the CPU time of
                 # this child alone.
@@ -453,21 +495,37 @@ def _attend(
                     on_output(data)
                 if pid:
                     break
-                limit = job.wall_limit_s
-                if limit is not None and time.monotonic() - started > limit:
-                    wall_timeout = True
+                now = time.monotonic()
+                if early is None:
+                    early = _ends_early(job, now - started, stop)
+                    if early is not None:
+                        killed, told = now + GRACE_S, now
+                if now >= told:
+                    monitor.execute("chardev-send-break", {"id": "output"})
+                    told = now + REPEAT_S
+                if now >= killed:
                     process.kill()
                 time.sleep(POLL_S)
             process.returncode = os.waitstatus_to_exitcode(status)
         finally:
+            stop.heeded = False
             _kill(process)
     return _End(
         process.returncode,
-        wall_timeout,
+        early,
         time.monotonic() - started,
         usage.ru_utime + usage.ru_stime,
         usage.ru_nvcsw,
     )
+
+
+def _ends_early(job: GuestJob, wall_s: float, stop: Stop) -> Outcome | None:
+    """Why a run is to end that has taken so long, if it is."""
+    if stop.asked:
+        return Outcome.INTERRUPTED
+    if job.wall_limit_s is not None and wall_s > job.wall_limit_s:
+        return Outcome.WALL_TIMEOUT
+    return None
 
 
 def _judge(raw: exchange.RawResult | None, end: _End, monitor: Monitor, console: str) -> Outcome:
@@ -478,9 +536,12 @@ def _judge(raw: exchange.RawResult | None, end: _End, monitor: Monitor, console:
                 " or could not be archived",
                 "leave less in /out",
             )
+        if raw.outcome == "cut-off":
+            assert end.early is not None
+            return end.early
         return Outcome.VIRTUAL_TIMEOUT if raw.outcome == "timed-out" else Outcome.EXITED
-    if end.wall_timeout:
-        return Outcome.WALL_TIMEOUT
+    if end.early is not None:
+        return end.early
     # Softlockup and hung-task detectors end in a panic too, but what happened is a hang.
     if "Kernel panic - not syncing" in console:
         hung = ("softlockup: hung tasks", "hung_task: blocked tasks")

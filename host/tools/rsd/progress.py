@@ -4,6 +4,7 @@ Everything goes to standard error: standard output belongs to the guest's comman
 """
 
 import contextlib
+import os
 import sys
 import threading
 import time
@@ -14,8 +15,14 @@ if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
     from rich.progress import TaskID
 
-# A plain log says "still running" this often, so that CI does not look dead.
+# A plain log says "still running" this often, so that CI does not look dead; RSD_HEARTBEAT_S is
+# another interval, for tests.
 HEARTBEAT_S = 30.0
+
+
+def heartbeat_s() -> float:
+    """Seconds from one line of a step that still runs to the next."""
+    return float(os.environ.get("RSD_HEARTBEAT_S", HEARTBEAT_S))
 
 
 class Step:
@@ -26,7 +33,7 @@ class Step:
         self.started = time.monotonic()
         self._owner = owner
         self._task = task
-        self._reported = self.started
+        self._newest = ""
 
     @property
     def elapsed_s(self) -> float:
@@ -37,9 +44,13 @@ class Step:
         """Show `text` beside the title; in plain form, at every heartbeat only."""
         if self._task is not None and self._owner.live is not None:
             self._owner.live.update(self._task, detail=text.strip()[:100])
-        elif time.monotonic() - self._reported >= HEARTBEAT_S:
-            self._reported = time.monotonic()
-            self._owner.say(f"{self.title}: still running, {self.elapsed_s:.0f} s: {text.strip()}")
+        self._newest = text.strip()
+
+    def beat(self, ended: threading.Event) -> None:
+        """Say at every heartbeat that it still runs, whether there is output or not."""
+        while not ended.wait(heartbeat_s()):
+            newest = f": {self._newest}" if self._newest else ""
+            self._owner.say(f"{self.title}: still running, {self.elapsed_s:.0f} s{newest}")
 
 
 class Progress:
@@ -64,13 +75,17 @@ class Progress:
     def step(self, title: str) -> Iterator[Step]:
         """Show `title` while the block runs, then how long it took."""
         step = Step(self, title, self._begin(title))
+        ended = threading.Event()
         if not self._tty:
             self.say(f"{title} ...")
+            threading.Thread(target=step.beat, args=(ended,), daemon=True).start()
         try:
             yield step
         except BaseException:
+            ended.set()
             self._end(step, "failed after")
             raise
+        ended.set()
         self.timings.append((title, step.elapsed_s))
         self._end(step, "done in")
 

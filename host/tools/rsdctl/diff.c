@@ -87,7 +87,7 @@ static void print_table(FILE *out, const struct snapshot *before,
 	if (!changed)
 		fputs("nothing changed\n", out);
 	if (d->has_write_amplification)
-		fprintf(out, "write amplification between: %.3f\n",
+		fprintf(out, "write amplification of the drive between: %.3f\n",
 			d->write_amplification);
 	if (d->has_mean_queue_wait) {
 		human_ns(wait, sizeof(wait), d->mean_queue_wait_ns);

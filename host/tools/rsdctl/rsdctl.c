@@ -5,9 +5,11 @@
  */
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "amplification.h"
 #include "device.h"
 #include "diff.h"
 #include "fault.h"
@@ -139,6 +141,15 @@ static int run_fail(int argc, char **argv, bool json)
 	return fault(argc ? argv[0] : NULL, power.fault, power.op);
 }
 
+static struct amplification_options amplified;
+
+static int run_amplification(int argc, char **argv, bool json)
+{
+	(void)argc;
+	amplified.json = json;
+	return amplification(argv, &amplified);
+}
+
 static const struct command commands[] = {
 	{ "show", 0, 1, true, run_show,
 	  "usage: rsdctl show [--json] [DEVICE]\n"
@@ -163,6 +174,14 @@ static const struct command commands[] = {
 	  "usage: rsdctl counters\n"
 	  "Prints the name, unit and meaning of each counter, in the order of the log page.\n"
 	  "Example: rsdctl counters | grep wear\n", NULL },
+	{ "amplification", 1, INT_MAX, true, run_amplification,
+	  "usage: rsdctl amplification [--json] [--device DEVICE] [--written BYTES]\n"
+	  "                            -- PROGRAM [ARGUMENTS]\n"
+	  "Runs PROGRAM, syncs, and prints what it wrote, what its file system made of\n"
+	  "that, and what the drive programmed; on any file system of DEVICE, whose\n"
+	  "namespaces count together. The exit status is PROGRAM's. --written: what it\n"
+	  "wrote, where that is not by write(2) but by io_uring, libaio or mapped files.\n"
+	  "Example: rsdctl amplification -- cp -r /usr/lib/python3.13 /mnt\n", "dw" },
 	{ "oplog", 0, 1, true, run_oplog,
 	  "usage: rsdctl oplog [--json] [--list N | --in-flight N | --restart] [DEVICE]\n"
 	  "Shows how far the operation log of DEVICE goes. --list: 100 operations from\n"
@@ -201,6 +220,7 @@ static const char help[] =
 "  save FILE [DEVICE]          keep the log page as it is\n"
 "  decode [--json] FILE        show a log page kept by save or nvme get-log\n"
 "  counters                    name, unit and meaning of each counter\n"
+"  amplification -- PROGRAM    write amplification of all layers while it runs\n"
 "  oplog [DEVICE]              how far its operation log goes\n"
 "  rewind --op N [DEVICE]      it is as after a power cut at operation N\n"
 "  cut [DEVICE]                a power cut now\n"
@@ -222,6 +242,8 @@ static const struct option long_options[] = {
 	{ "read-only", required_argument, NULL, 'R' },
 	{ "offline", required_argument, NULL, 'O' },
 	{ "unreadable", required_argument, NULL, 'U' },
+	{ "device", required_argument, NULL, 'd' },
+	{ "written", required_argument, NULL, 'w' },
 	{ }
 };
 
@@ -232,6 +254,19 @@ static bool take_option(const struct command *command, int opt)
 
 	if (!command->options || !strchr(command->options, opt))
 		return false;
+	if (opt == 'd') {
+		amplified.device = optarg;
+		return true;
+	}
+	if (opt == 'w') {
+		errno = 0;
+		amplified.written = strtoull(optarg, &end, 10);
+		amplified.has_written = true;
+		if (*optarg >= '0' && *optarg <= '9' && !*end && !errno)
+			return true;
+		error("%s: %s is not a number of bytes", command->name, optarg);
+		return false;
+	}
 	power.list |= opt == 'l';
 	power.in_flight |= opt == 'i';
 	power.restart |= opt == 'r';
@@ -260,8 +295,10 @@ static int run_command(const struct command *command, int argc, char **argv)
 	bool json = false;
 	int opt, args;
 
-	while ((opt = getopt_long(argc, argv, "h", long_options,
-				  NULL)) != -1) {
+	/* +: what is behind the first argument is a program's own */
+	while ((opt = getopt_long(argc, argv,
+				  command->run == run_amplification ? "+h" : "h",
+				  long_options, NULL)) != -1) {
 		switch (opt) {
 		case 'j':
 			json = true;
@@ -307,7 +344,7 @@ int main(int argc, char **argv)
 		if (!strcmp(argv[1], command->name))
 			break;
 	if (!command->name) {
-		error("no command %s: show, diff, save, decode, counters, oplog, rewind, cut or fail; see rsdctl --help",
+		error("no command %s: show, diff, save, decode, counters, amplification, oplog, rewind, cut or fail; see rsdctl --help",
 		      argv[1]);
 		return EXIT_USAGE;
 	}

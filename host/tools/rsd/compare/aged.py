@@ -5,12 +5,10 @@ One capacity in sequence, then uniform random writes of 4 KiB, until the transla
 no free flash left but its own and collects, or merges, all the time.
 """
 
-import subprocess
 from pathlib import Path
 
-from rsd import sim
-from rsd.cache import Cache, hash_inputs
-from rsd.errors import RsdError
+from rsd import sim, written
+from rsd.cache import Cache
 from rsd.progress import Progress
 from rsd.systems import get_drive
 
@@ -24,38 +22,13 @@ AGING = {"page": "2", "dftl": "2", "block": "0.05", "fast": "0.2"}
 
 def sim_arguments(system: str) -> list[str]:
     """rsdsim's options for the drive that systems.py names so."""
-    options = dict(get_drive(system).namespace)
-    del options["media"]
-    words = ["--preset", options.pop("preset")]
-    for name, value in options.items():
-        words += ["--set", f"{name}={value}"]
-    aging = AGING[options["ftl"]]
-    return [*words, "--pattern", "uniform", "--size", "4K", "--precondition", aging]
+    aging = AGING[get_drive(system).namespace["ftl"]]
+    words = ["--pattern", "uniform", "--size", "4K", "--precondition", aging]
+    return [*written.arguments(system, {}), *words]
 
 
 def aged_drive(system: str, cache: Cache, progress: Progress) -> Path:
     """A media file in the cache, aged. It is not to be changed."""
     program = sim.ensure(cache, progress)
-    arguments = sim_arguments(system)
-
-    def build(partial: Path) -> None:
-        media = partial / "media"
-        with progress.step(f"{system}: aging the drive"):
-            command = [str(program.path), "--age", str(media), *arguments, "--json"]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode != 0:
-                raise RsdError(f"{system}: aging: {done.stderr.strip()}")
-            (partial / "aging.json").write_text(done.stdout)
-            shrink_media(media)
-
-    return cache.entry("aged", hash_inputs(program.identity, arguments), build) / "media"
-
-
-def copy_media(source: Path, target: Path) -> None:
-    """A copy that can be changed; holes stay holes."""
-    subprocess.run(["cp", "--sparse=always", "--reflink=auto", source, target], check=True)
-
-
-def shrink_media(media: Path) -> None:
-    """Give the disk its zeroes back: aged drives have little else."""
-    subprocess.run(["fallocate", "--dig-holes", media], check=True)
+    title = f"{system}: aging the drive"
+    return written.make(title, sim_arguments(system), program, cache, progress)

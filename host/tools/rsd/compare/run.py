@@ -16,7 +16,7 @@ from typing import Protocol
 from rsd.artifacts import Artifacts
 from rsd.cache import Cache, hash_inputs
 from rsd.compare import kept
-from rsd.compare.aged import aged_drive, copy_media
+from rsd.compare.aged import aged_drive
 from rsd.compare.benchmarks import Benchmark
 from rsd.compare.cells import SYSTEMS, Cell, applies, drive_properties
 from rsd.compare.figures import BadOutput, Figure, cell_figures
@@ -25,6 +25,7 @@ from rsd.errors import RsdError, words
 from rsd.machine import GUEST_SPEED_SHIFT, GuestJob, GuestResult, Outcome, run_guest
 from rsd.progress import Progress, Step
 from rsd.systems import get_drive
+from rsd.written import copy_media
 
 # Ours twice, to show that the runs are identical; QEMU's own more often, to show its spread.
 REPETITIONS_OURS = 2

@@ -18,7 +18,6 @@ from pathlib import Path
 from rsd.artifacts import Artifacts
 from rsd.cache import Cache, hash_inputs
 from rsd.compare import drive_latency, kept, stack_script
-from rsd.compare.aged import copy_media, shrink_media
 from rsd.compare.benchmarks import Benchmark
 from rsd.compare.cells import Level
 from rsd.compare.figures import BadOutput, Figure
@@ -28,6 +27,7 @@ from rsd.compare.stacks import STACKS, Scale, Stack
 from rsd.errors import RsdError, words
 from rsd.machine import GUEST_SPEED_SHIFT, GuestJob, GuestResult, Outcome, run_guest
 from rsd.progress import Progress
+from rsd.written import copy_media, shrink_media
 
 # Of the guest's clock and of ours; a file system that hangs must not hold up the others.
 VIRTUAL_LIMIT_S = 3000

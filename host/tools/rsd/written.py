@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Drives that were written before a guest starts: rsdsim writes them, and the cache keeps them."""
+
+import re
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from rsd import sim, systems
+from rsd.cache import Cache, hash_inputs
+from rsd.errors import RsdError
+from rsd.progress import Progress
+
+# Capacities of writes, at most: rsdsim's own limit
+MOST_CAPACITIES = 1000
+
+
+def check(system: str, how: str | None, media: Path | None) -> None:
+    """Refuse what cannot be written before, and say why."""
+    drive = systems.SYSTEMS[systems.check_name(system)]
+    if drive is None or drive.raw_media:
+        raise RsdError(
+            f"--precondition: system {system} has no flash that could be written before",
+            "--system page-ftl, or another one of ours",
+        )
+    if how not in (None, "fill", "steady"):
+        try:
+            allowed = 0 <= float(how) <= MOST_CAPACITIES
+        except ValueError:
+            allowed = False
+        if not allowed:
+            raise RsdError(
+                f"--precondition {how}: must be fill, steady or a number of capacities, up to"
+                f" {MOST_CAPACITIES}",
+                "docs/preconditioning.md",
+            )
+    if media is not None and media.exists():
+        raise RsdError(
+            f"--precondition: {media} exists, and may hold what you want to keep",
+            "name a new --media FILE, or leave --precondition out to go on with this one",
+        )
+
+
+def arguments(system: str, properties: Mapping[str, str]) -> list[str]:
+    """rsdsim's options for the drive of this system, with these other properties of it."""
+    options = dict(systems.get_drive(system).namespace) | dict(properties)
+    del options["media"]
+    words = ["--preset", options.pop("preset")]
+    for name, value in options.items():
+        words += ["--set", f"{name}={value}"]
+    return words
+
+
+def drive(
+    system: str,
+    properties: Mapping[str, str],
+    how: str,
+    fill: float | None,
+    cache: Cache,
+    progress: Progress,
+) -> Path:
+    """A media file in the cache, written as `how` says of rsdsim. It is not to be changed.
+
+    Properties that rsdsim does not have, such as op-log, are of the run alone.
+    """
+    program = sim.ensure(cache, progress)
+    listed = subprocess.run([program.path, "--list"], capture_output=True, text=True, check=True)
+    known = set(re.findall(r"^([a-z][\w-]*) ", listed.stdout, re.MULTILINE)) | {"preset"}
+    words = arguments(system, {k: v for k, v in properties.items() if k in known})
+    words += ["--precondition", how]
+    if fill is not None:
+        words += ["--fill", f"{fill:g}"]
+    return make(
+        f"{system}: writing the drive before the guest starts", words, program, cache, progress
+    )
+
+
+def make(
+    title: str, words: list[str], program: sim.Simulator, cache: Cache, progress: Progress
+) -> Path:
+    """The media file that rsdsim makes with these options; made once."""
+
+    def build(partial: Path) -> None:
+        media = partial / "media"
+        with progress.step(title):
+            command = [str(program.path), "--age", str(media), *words, "--json"]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                raise RsdError(f"{title}: {done.stderr.strip()}")
+            (partial / "aging.json").write_text(done.stdout)
+            shrink_media(media)
+
+    return cache.entry("aged", hash_inputs(program.identity, words), build) / "media"
+
+
+def copy_media(source: Path, target: Path) -> None:
+    """A copy that can be changed; holes stay holes."""
+    subprocess.run(["cp", "--sparse=always", "--reflink=auto", source, target], check=True)
+
+
+def shrink_media(media: Path) -> None:
+    """Give the disk its zeroes back: aged drives have little else."""
+    subprocess.run(["fallocate", "--dig-holes", media], check=True)
