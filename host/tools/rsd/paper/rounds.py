@@ -20,7 +20,6 @@ from pathlib import Path
 from rsd.artifacts import Artifacts
 from rsd.cache import Cache, hash_inputs
 from rsd.compare import kept, stack_script
-from rsd.compare.aged import copy_media
 from rsd.compare.benchmarks import Benchmark
 from rsd.compare.cells import MIB
 from rsd.compare.figures import counters, read_json
@@ -43,6 +42,7 @@ from rsd.errors import RsdError
 from rsd.machine import run_guest
 from rsd.paper.entry import Scale
 from rsd.progress import Progress
+from rsd.written import copy_media
 
 # Two rounds that differ by less are called the same.
 STEADY = 0.02
