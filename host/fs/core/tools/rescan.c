@@ -9,7 +9,7 @@
 #include "checkpoint/checkpoint.h"
 #include "ops/ops.h"
 #include "tools/tools.h"
-#include "tools/repair.h"
+#include "tools/walk.h"
 
 /* A block of inodes, or a node, on the medium */
 struct found {

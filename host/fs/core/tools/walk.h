@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A walk over all that a volume has in use, for repair.c and rescan.c. */
-#ifndef RFS_REPAIR_H
-#define RFS_REPAIR_H
+/*
+ * A walk over all that a volume has in use, for repair.c and rescan.c: what is not
+ * as it should be is left out, and the report says so.
+ */
+#ifndef RFS_WALK_H
+#define RFS_WALK_H
 
+#include "tree/dir.h"
 #include "tools/tools.h"
+
+#define U(x)		((unsigned long long)(x))
+#define MAP_INODES	(RFS_MAP_ENTRIES * RFS_BLOCK_INODES)
 
 struct rfs_walk {
 	struct rfs_fs *fs;
@@ -31,6 +38,10 @@ void rfs_walk_exit(struct rfs_walk *w);
 /* A block at addr can be in use, and nobody has claimed it */
 bool rfs_walk_free(const struct rfs_walk *w, u64 addr);
 void rfs_walk_claim(struct rfs_walk *w, u64 addr);
+/* Something was found that leads to the node with this number */
+bool rfs_walk_led(const struct rfs_walk *w, u32 number);
+/* Words of blocks of inodes that cannot be read are gone */
+int rfs_walk_unreadable(struct rfs_walk *w);
 /* Inode map, node map, TIMB, zone table, blocks of inodes */
 int rfs_walk_maps(struct rfs_walk *w);
 /* Numbers that nothing leads to, after all was walked, are free */
@@ -38,6 +49,14 @@ int rfs_walk_nodes(struct rfs_walk *w);
 int rfs_walk_push(struct rfs_walk *w, u32 ino);
 int rfs_walk_push_tops(struct rfs_walk *w);
 int rfs_walk_run(struct rfs_walk *w);
+/* All that an inode leads to; *blocks: of how many it is made */
+int rfs_walk_blocks(struct rfs_walk *w, struct rfs_dinode *di,
+		    struct rfs_buf *buf, u64 *blocks);
+/* One name of a directory; *keep: it may stay */
+int rfs_walk_name(struct rfs_walk *w, u32 dir, const struct rfs_entry *e,
+		  bool *keep);
+/* Inodes that no name leads to go to lost+found, or are freed */
+int rfs_walk_lost(struct rfs_walk *w);
 bool rfs_walk_reached(struct rfs_walk *w, u32 ino);
 /* All blocks of an inode are there, and nobody has claimed them */
 int rfs_walk_whole(struct rfs_walk *w, struct rfs_dinode *di, bool *ok);

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* What an inode leads to: its blocks, nodes and extended attributes. */
+#include "space/space.h"
+#include "tree/tree.h"
+#include "tree/xattr.h"
+#include "tools/walk.h"
+
+/* Is at a pointer's address what it should be? Blocks of data by their OOB. */
+static int ptr_ok(struct rfs_walk *w, const struct rfs_dinode *di,
+		  const struct rfs_ptr *slot, u64 block, bool *ok)
+{
+	u32 ino = le32_to_cpu(di->ino);
+	struct rfs_fs *fs = w->fs;
+	u64 addr = rfs_addr(slot->addr);
+	struct rfs_oob oob;
+
+	*ok = rfs_ptr_ok(slot);
+	if (!*ok || slot->kind != RFS_PTR_BLOCK)
+		return 0;
+	*ok = rfs_walk_free(w, addr) && rfs_high(slot->addr) &&
+	      rfs_high(slot->addr) <= RFS_BLOCK_BYTES &&
+	      block * RFS_BLOCK_BYTES < le64_to_cpu(di->size) &&
+	      (!w->there || w->there[addr / 8] & 1 << addr % 8);
+	if (!*ok || !fs->geo.oob_bytes)
+		return 0;
+	if (fs->ops->read(fs->dev, addr, w->block, &oob)) {
+		rfs_walk_say(w, "inode %u: block %llu is not readable; it stays",
+			     ino, U(block));
+		*ok = false;
+		return 0;
+	}
+	*ok = rfs_oob_ok(&oob, fs->volume) && oob.type == RFS_DATA &&
+	      le32_to_cpu(oob.ino) == ino && oob.gen == di->gen &&
+	      le64_to_cpu(oob.off) == block;
+	return 0;
+}
+
+bool rfs_walk_led(const struct rfs_walk *w, u32 number)
+{
+	return w->fs->led[number / 8] & 1 << number % 8;
+}
+
+/* The node with a number, if it is what it should be; else *out is NULL. */
+static int node_ok(struct rfs_walk *w, const struct rfs_node_id *id, u32 number,
+		   struct rfs_buf **out)
+{
+	struct rfs_fs *fs = w->fs;
+	bool used;
+	u64 addr;
+	int ret = rfs_node_where(fs, number, &addr, &used);
+
+	*out = NULL;
+	if (!ret && used && !rfs_walk_led(w, number) &&
+	    (addr ? rfs_walk_free(w, addr) : !!rfs_buf_find(fs, id->type,
+							    number)))
+		ret = rfs_node_get(fs, id, number, out);
+	return ret == -ENOMEM ? ret : 0;
+}
+
+/* It is in use from now on. */
+static int claim_node(struct rfs_walk *w, u32 number)
+{
+	bool used;
+	u64 addr;
+	int ret = rfs_node_where(w->fs, number, &addr, &used);
+
+	rfs_node_led(w->fs, number, true);
+	if (ret || !addr)	/* dirty, and never written */
+		return ret;
+	rfs_walk_claim(w, addr);
+	return rfs_live(w->fs, addr, 1, NULL);
+}
+
+static struct rfs_node_id tree_id(const struct rfs_dinode *di, u32 level,
+				  u64 place)
+{
+	u32 ino = le32_to_cpu(di->ino);
+	u8 type = level ? RFS_INDEX : ino == RFS_QUOTA_INO ? RFS_QUOTA :
+							     RFS_DIR;
+
+	return (struct rfs_node_id){ type, level, ino, le32_to_cpu(di->gen),
+				     place };
+}
+
+static int walk_ptr(struct rfs_walk *w, const struct rfs_dinode *di,
+		    struct rfs_ptr *slot, struct rfs_buf *holder, u64 block,
+		    u64 *blocks)
+{
+	bool ok;
+	int ret = ptr_ok(w, di, slot, block, &ok);
+
+	if (ret)
+		return ret;
+	if (!ok) {
+		rfs_walk_lose(w, "inode %u: block %llu is not at address %llu",
+			      le32_to_cpu(di->ino), U(block),
+			      U(rfs_addr(slot->addr)));
+		memset(slot, 0, sizeof(*slot));
+		rfs_buf_dirty(w->fs, holder);
+		return 0;
+	}
+	if (slot->kind == RFS_PTR_HOLE)
+		return 0;
+	++*blocks;
+	if (slot->kind == RFS_PTR_RESERVED) {
+		w->fs->reserved++;
+		return 0;
+	}
+	rfs_walk_claim(w, rfs_addr(slot->addr));
+	return rfs_live(w->fs, rfs_addr(slot->addr), 1, slot);
+}
+
+/* All under a number: what is right is in use, what is not is left out. */
+static int walk_tree(struct rfs_walk *w, const struct rfs_dinode *di,
+		     __le32 *slot, struct rfs_buf *holder, u32 level,
+		     u64 place, u64 *blocks)
+{
+	struct rfs_node_id id = tree_id(di, level, place);
+	bool file = S_ISREG(le32_to_cpu(di->mode));
+	u32 number = le32_to_cpu(*slot), i;
+	struct rfs_buf *node;
+	int ret;
+
+	if (!number)
+		return 0;
+	ret = node_ok(w, &id, number, &node);
+	if (ret)
+		return ret;
+	if (!node) {
+		rfs_walk_lose(w, "inode %u: %s %llu is not node %u",
+			      id.ino, level ? "index node" : "block", U(place),
+			      number);
+		*slot = 0;
+		rfs_buf_dirty(w->fs, holder);
+		return 0;
+	}
+	ret = claim_node(w, number);
+	++*blocks;
+	if (ret || !level)
+		return ret;
+	if (file && level == 1) {
+		for (i = 0; !ret && i < RFS_FANOUT; i++)
+			ret = walk_ptr(w, di, &node->node.ptr[i], node,
+				       place * RFS_FANOUT + i, blocks);
+	} else {
+		for (i = 0; !ret && i < RFS_NODE_FANOUT; i++)
+			ret = walk_tree(w, di, &node->node.number[i], node,
+					level - 1, place * RFS_NODE_FANOUT + i,
+					blocks);
+	}
+	/* a big file has more of them than there should be in memory */
+	if (!ret && !node->dirty && file)
+		rfs_buf_drop(w->fs, node);
+	return ret;
+}
+
+/* Is all under a number right? Nothing is changed. */
+static int tree_ok(struct rfs_walk *w, const struct rfs_dinode *di, u32 number,
+		   u32 level, u64 place, bool *ok)
+{
+	struct rfs_node_id id = tree_id(di, level, place);
+	struct rfs_buf *node;
+	int ret = 0;
+	u32 i;
+
+	*ok = true;
+	if (number)
+		ret = node_ok(w, &id, number, &node);
+	if (ret || !number)
+		return ret;
+	*ok = node;
+	if (!node || !level)
+		return 0;
+	if (S_ISREG(le32_to_cpu(di->mode)) && level == 1) {
+		for (i = 0; !ret && *ok && i < RFS_FANOUT; i++)
+			ret = ptr_ok(w, di, &node->node.ptr[i],
+				     place * RFS_FANOUT + i, ok);
+	} else {
+		for (i = 0; !ret && *ok && i < RFS_NODE_FANOUT; i++)
+			ret = tree_ok(w, di, le32_to_cpu(node->node.number[i]),
+				      level - 1, place * RFS_NODE_FANOUT + i,
+				      ok);
+	}
+	return ret;
+}
+
+/* Can the attributes of an inode, which it has, be read? */
+static int xattrs_ok(struct rfs_walk *w, const struct rfs_dinode *di, bool *ok)
+{
+	struct rfs_node_id id = { RFS_XATTR, 0, le32_to_cpu(di->ino),
+				  le32_to_cpu(di->gen), 0 };
+	const struct rfs_xattr *x = NULL;
+	struct rfs_buf *buf;
+	u32 at = 0;
+	int ret = node_ok(w, &id, le32_to_cpu(di->xattr), &buf);
+
+	*ok = buf;
+	if (ret || !buf)
+		return ret;
+	do {
+		ret = rfs_xattr_next(w->fs, id.ino, &at, &x);
+	} while (!ret && x);
+	*ok = !ret && at;
+	return ret == -ENOMEM ? ret : 0;
+}
+
+static int walk_xattrs(struct rfs_walk *w, struct rfs_dinode *di,
+		       struct rfs_buf *ibuf, u64 *blocks)
+{
+	bool ok;
+	int ret;
+
+	if (!di->xattr)
+		return 0;
+	ret = xattrs_ok(w, di, &ok);
+	if (ret)
+		return ret;
+	if (ok) {
+		++*blocks;
+		return claim_node(w, le32_to_cpu(di->xattr));
+	}
+	rfs_walk_lose(w, "inode %u: its extended attributes are damaged",
+		      le32_to_cpu(di->ino));
+	di->xattr = 0;
+	rfs_buf_dirty(w->fs, ibuf);
+	return 0;
+}
+
+int rfs_walk_whole(struct rfs_walk *w, struct rfs_dinode *di, bool *ok)
+{
+	bool direct = S_ISREG(le32_to_cpu(di->mode)) && !di->height;
+	u32 i, n = rfs_tops(di);
+	int ret = 0;
+
+	*ok = di->height <= RFS_HEIGHT_MAX;
+	if (*ok && di->xattr)
+		ret = xattrs_ok(w, di, ok);
+	for (i = 0; !ret && *ok && i < n; i++)
+		ret = direct ? ptr_ok(w, di, &di->ptr[i], i, ok) :
+		      tree_ok(w, di, le32_to_cpu(di->node[i]), di->height, i,
+			      ok);
+	return ret;
+}
+
+int rfs_walk_blocks(struct rfs_walk *w, struct rfs_dinode *di,
+		    struct rfs_buf *buf, u64 *blocks)
+{
+	bool direct = S_ISREG(le32_to_cpu(di->mode)) && !di->height;
+	u32 i, n = rfs_tops(di);
+	int ret = 0;
+
+	*blocks = 0;
+	for (i = 0; !ret && i < n; i++)
+		ret = direct ? walk_ptr(w, di, &di->ptr[i], buf, i, blocks) :
+		      walk_tree(w, di, &di->node[i], buf, di->height, i,
+				blocks);
+	return ret ? ret : walk_xattrs(w, di, buf, blocks);
+}
