@@ -66,6 +66,12 @@ def test_systems_that_are_equal_in_the_paper_have_no_order() -> None:
     assert Claim("x", "", {"a": 1, "b": 1}, {"a": 1, "b": 1.1}, "a").verdict is Verdict.REPRODUCED
 
 
+def test_an_order_without_numbers_can_only_be_had() -> None:
+    claim = Claim("x", "", {"a": 2, "b": 1}, {"a": 2, "b": 1}, ranks=True)
+    assert claim.verdict is Verdict.DIRECTION
+    assert Claim("x", "", {"a": 2, "b": 1}, {"a": 1, "b": 2}, ranks=True).verdict is Verdict.NOT
+
+
 def test_a_limit_holds_or_not() -> None:
     assert Limit("x", "", 0.002, 0.0019).verdict is Verdict.REPRODUCED
     assert Limit("x", "", 0.002, 0.002).verdict is Verdict.NOT

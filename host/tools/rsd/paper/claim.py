@@ -30,7 +30,8 @@ class Claim:
     The values are compared in parts of `reference`'s, as drives and machines differ; without one
     they are compared as they are. `beside` are systems that the paper has not. A system that is
     missing in `measured` could not do the work; `note` says why, and names the command whose output
-    shows what else is said.
+    shows what else is said. With `ranks` the paper shows an order without numbers: its values are
+    ranks, and there is no more to have than the direction.
     """
 
     what: str
@@ -40,6 +41,7 @@ class Claim:
     reference: str | None = None
     beside: Mapping[str, float] = field(default_factory=dict)
     note: str = ""
+    ranks: bool = False
 
     def parts(self, values: Mapping[str, float]) -> dict[str, float]:
         """Values in parts of the reference's."""
@@ -55,7 +57,9 @@ class Claim:
         paper, measured = self.parts(self.paper), self.parts(self.measured)
         if not paper.keys() <= measured.keys():
             return Verdict.NOT
-        if all(_near(measured[system], value) for system, value in paper.items()):
+        if not self.ranks and all(
+            _near(measured[system], value) for system, value in paper.items()
+        ):
             return Verdict.REPRODUCED
         pairs = [(a, b) for a, b in itertools.permutations(paper, 2) if paper[a] < paper[b]]
         ordered = pairs and all(measured[a] < measured[b] for a, b in pairs)

@@ -3,7 +3,6 @@
 
 import argparse
 import json
-import shlex
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -22,7 +21,7 @@ from rsd.guest_run import add_install_argument
 from rsd.paper import hfm, oftl, redo, risa, sfs
 from rsd.paper.claim import Claim, Limit, Verdict
 from rsd.paper.entry import DEFAULT, Entry, Paper, Scale
-from rsd.paper.record import number, record
+from rsd.paper.record import number, order, record
 from rsd.progress import Progress
 
 PAPERS = {paper.name: paper for paper in (redo.PAPER, risa.PAPER, sfs.PAPER, oftl.PAPER, hfm.PAPER)}
@@ -194,6 +193,8 @@ def _cells(claim: Claim | Limit) -> tuple[str, str, str]:
             for system, value in values.items()
         )
 
+    if claim.ranks:
+        return order(dict(claim.paper)), ours(claim.measured), ours(claim.beside)
     parts = claim.parts(claim.paper)
     paper = "\n".join(
         f"{system}: {number(value)}" + (f" ({parts[system]:.2f})" if claim.reference else "")
@@ -202,11 +203,23 @@ def _cells(claim: Claim | Limit) -> tuple[str, str, str]:
     return paper, ours(claim.measured), ours(claim.beside)
 
 
+def _command(paper: Paper, figures: list[str], scale: Scale) -> str:
+    """What measures the same again."""
+    words = ["./rsd", "paper", paper.name]
+    if figures != [entry.name for entry in paper.entries if entry.run]:
+        words += figures
+    if scale.capacities != DEFAULT.capacities:
+        words += ["--capacities", f"{scale.capacities:g}"]
+    if scale.live != DEFAULT.live:
+        words += ["--live", str(scale.live)]
+    return " ".join(words)
+
+
 def _content(paper: Paper, scale: Scale, found: Found, context: Context) -> dict[str, Any]:
     return {
         "schema": 1,
         "paper": paper.name,
-        "command": shlex.join(["./rsd", *sys.argv[1:]]),
+        "command": _command(paper, list(found), scale),
         "scale": asdict(scale),
         "figures": {
             name: [{**asdict(claim), "verdict": claim.verdict.value} for claim in claims]

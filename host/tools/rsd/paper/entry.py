@@ -27,15 +27,13 @@ DEFAULT = Scale(capacities=8, live=60)
 class Entry:
     """`name` as on the command line; `shows` is a sentence.
 
-    `run` measures. Where it is None, `missing` says what it wants. `minutes` are those of two
-    cores, with nothing in the cache but the guest, and were measured.
+    `run` measures. Where it is None, `missing` says what it needs.
     """
 
     name: str
     shows: str
     run: Callable[[Context, Scale], list[Claim | Limit]] | None = None
     missing: str = ""
-    minutes: float = 0
 
 
 @dataclass(frozen=True)

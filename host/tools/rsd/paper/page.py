@@ -41,7 +41,9 @@ def _entry(entry: Entry, claims: Sequence[Claim | Limit] | None) -> Iterator[str
     if claims is None:
         yield f"<p>Not measured{f': {html.escape(entry.missing)}' if entry.missing else ''}.</p>"
         return
-    compared = [claim for claim in claims if isinstance(claim, Claim) and claim.measured]
+    compared = [
+        claim for claim in claims if isinstance(claim, Claim) and claim.measured and not claim.ranks
+    ]
     if compared:
         yield f"<figure>{bars(compared)}</figure>"
     yield '<div class="scroll"><table><thead><tr><th>what</th><th>system</th><th>the paper</th>'
@@ -64,7 +66,7 @@ def _rows(claim: Claim | Limit) -> Iterator[str]:
         yield _row(
             claim.what if at == 0 else "",
             system,
-            "" if paper is None else f"{paper:,.6g}",
+            "" if paper is None else f"rank {paper:g}" if claim.ranks else f"{paper:,.6g}",
             "" if value is None else f"{value:,.6g}",
             claim if at == 0 else None,
         )

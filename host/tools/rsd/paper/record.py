@@ -80,7 +80,13 @@ def _values(claim: dict[str, Any]) -> tuple[str, str, str]:
         )
 
     base = measured.get(reference)
-    return shown(paper, paper.get(reference)), shown(measured, base), shown(beside, base)
+    theirs = order(paper) if claim["ranks"] else shown(paper, paper.get(reference))
+    return theirs, shown(measured, base), shown(beside, base)
+
+
+def order(ranks: dict[str, float]) -> str:
+    """What a paper shows without numbers."""
+    return "from most to least: " + ", ".join(sorted(ranks, key=lambda name: -ranks[name]))
 
 
 def number(value: float) -> str:

@@ -80,6 +80,7 @@ def _compared(found: Found, what: str, unit: str) -> list[Claim | Limit]:
                 {EXT4: ext4, F2FS: f2fs * ftl, RISA: risa},
                 values,
                 RISA,
+                ranks=what == "erasures",
                 note="; ".join(filter(None, (cell.note for cell in cells.values()))),
             )
         )

@@ -193,9 +193,9 @@ def figure10(context: Context, scale: Scale) -> list[Claim | Limit]:
             Claim(
                 f"segments, {TITLES[work]}, 70% full, share by what is live in them",
                 "",
-                # The figure's bars are not printed as numbers: the order is what is compared.
-                {"nearly empty or full": 1.0, "between 20 and 80% live": 0.0},
+                {"nearly empty or full": 2, "between 20 and 80% live": 1},
                 ends,
+                ranks=True,
                 note=f"percent of segments, 5% of live blocks a bar: {shown}",
             )
         )
