@@ -139,6 +139,7 @@ struct rfsm {
 	struct kobject kobj;	/* in /sys/fs/rfs */
 	struct completion kobj_gone;
 	bool kobj_there;
+	struct dentry *debug;		/* in debugfs */
 };
 
 struct rfsm_inode {

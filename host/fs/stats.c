@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/* /sys/fs/rfs/DEVICE: a file a counter; the table of README.md has them. */
+/*
+ * Counters: /sys/fs/rfs/DEVICE has a file for each number, debugfs has tables. The
+ * tables of README.md list them all.
+ */
+#include <linux/debugfs.h>
 #include <linux/kobject.h>
+#include <linux/seq_file.h>
 #include <linux/sysfs.h>
 
 #include "rfsm.h"
@@ -10,8 +15,9 @@
 
 struct counter {
 	struct attribute attr;
-	size_t at;		/* in struct rfs_fs, if there is no show */
+	size_t at;		/* in struct rfs_fs; 0: it is another */
 	ssize_t (*show)(struct rfsm *m, char *to);
+	enum rfsm_cause cause;	/* of check-points, if it is neither of these */
 };
 
 #define FILE(file)	.attr = { .name = #file, .mode = 0444 }
@@ -23,6 +29,8 @@ struct counter {
 	static_assert(sizeof(((struct rfs_fs *)0)->field) == sizeof(u64))
 #define SHOWN(file) \
 	static struct counter stat_##file = { FILE(file), .show = show_##file }
+#define CAUSE(file, which) \
+	static struct counter stat_##file = { FILE(file), .cause = which }
 
 static u64 total(const u64 *of)
 {
@@ -32,17 +40,6 @@ static u64 total(const u64 *of)
 	for (i = 0; i < RFS_GROUPS_MAX; i++)
 		sum += of[i];
 	return sum;
-}
-
-static ssize_t each(const u64 *of, u32 n, char *to)
-{
-	ssize_t at = 0;
-	u32 i;
-
-	for (i = 0; i < n; i++)
-		at += sysfs_emit_at(to, at, "%llu%c", of[i],
-				    i + 1 < n ? ' ' : '\n');
-	return at;
 }
 
 /* In thousandths, as a decimal fraction */
@@ -55,14 +52,16 @@ static ssize_t ratio(u64 part, u64 whole, char *to)
 
 static ssize_t show_written_data(struct rfsm *m, char *to)
 {
-	return each(m->fs->stats.data, RFS_GROUPS_MAX, to);
+	return sysfs_emit(to, "%llu\n", total(m->fs->stats.data));
 }
+
 SHOWN(written_data);
 
 static ssize_t show_written_copies(struct rfsm *m, char *to)
 {
-	return each(m->fs->stats.copies, RFS_GROUPS_MAX, to);
+	return sysfs_emit(to, "%llu\n", total(m->fs->stats.copies));
 }
+
 SHOWN(written_copies);
 
 COUNTER(written_log, stats.written[RFS_LOG]);
@@ -93,6 +92,7 @@ static ssize_t show_copies_a_new_block(struct rfsm *m, char *to)
 {
 	return ratio(total(m->fs->stats.copies), total(m->fs->stats.data), to);
 }
+
 SHOWN(copies_a_new_block);
 
 /* SFS 4.1, with all blocks at one price */
@@ -103,43 +103,21 @@ static ssize_t show_write_cost(struct rfsm *m, char *to)
 	return ratio(new + m->fs->stats.clean_reads +
 		     total(m->fs->stats.copies), new, to);
 }
+
 SHOWN(write_cost);
-
-static ssize_t show_checkpoint_causes(struct rfsm *m, char *to)
-{
-	return each(m->causes, RFSM_CP_CAUSES, to);
-}
-SHOWN(checkpoint_causes);
-
-static ssize_t show_group_hotness(struct rfsm *m, char *to)
-{
-	return each(m->fs->group_hot, RFS_GROUPS_MAX, to);
-}
-SHOWN(group_hotness);
 
 static ssize_t show_free_zones(struct rfsm *m, char *to)
 {
 	return sysfs_emit(to, "%u\n", m->fs->free_zones);
 }
+
 SHOWN(free_zones);
 
-#define BARS	20	/* of 5% each */
-
-/* SFS figure 10: how many zones are how full of what is in use */
-static ssize_t show_utilization(struct rfsm *m, char *to)
-{
-	u64 zones[BARS] = { 0 };
-	u32 nr;
-
-	for (nr = RFS_CP_ZONES; nr < m->fs->geo.zones; nr++) {
-		const struct rfs_zone_info *z = &m->fs->zone[nr];
-
-		if (z->state == RFS_Z_USED && z->cap)
-			zones[min((u64)z->live * BARS / z->cap, BARS - 1)]++;
-	}
-	return each(zones, BARS, to);
-}
-SHOWN(utilization);
+CAUSE(checkpoints_sync, RFSM_CP_SYNC);
+CAUSE(checkpoints_interval, RFSM_CP_INTERVAL);
+CAUSE(checkpoints_bound, RFSM_CP_BOUND);
+CAUSE(checkpoints_room, RFSM_CP_ROOM);
+CAUSE(checkpoints_unmount, RFSM_CP_UNMOUNT);
 
 static struct attribute *stat_attrs[] = {
 	&stat_written_data.attr,
@@ -161,12 +139,14 @@ static struct attribute *stat_attrs[] = {
 	&stat_clean_reads.attr,
 	&stat_copies_a_new_block.attr,
 	&stat_write_cost.attr,
-	&stat_group_hotness.attr,
 	&stat_resets.attr,
 	&stat_free_zones.attr,
-	&stat_utilization.attr,
 	&stat_checkpoints.attr,
-	&stat_checkpoint_causes.attr,
+	&stat_checkpoints_sync.attr,
+	&stat_checkpoints_interval.attr,
+	&stat_checkpoints_bound.attr,
+	&stat_checkpoints_room.attr,
+	&stat_checkpoints_unmount.attr,
 	&stat_recovery_pages_read.attr,
 	&stat_recovery_pages_applied.attr,
 	&stat_recovery_records.attr,
@@ -177,7 +157,7 @@ static struct attribute *stat_attrs[] = {
 };
 ATTRIBUTE_GROUPS(stat);
 
-static ssize_t show(struct kobject *kobj, struct attribute *attr, char *to)
+static ssize_t stat_show(struct kobject *kobj, struct attribute *attr, char *to)
 {
 	struct rfsm *m = container_of(kobj, struct rfsm, kobj);
 	const struct counter *c = container_of(attr, struct counter, attr);
@@ -186,27 +166,68 @@ static ssize_t show(struct kobject *kobj, struct attribute *attr, char *to)
 	rfsm_lock(m);
 	if (c->show)
 		bytes = c->show(m, to);
-	else
+	else if (c->at)
 		bytes = sysfs_emit(to, "%llu\n",
 				   *(u64 *)((char *)m->fs + c->at));
+	else
+		bytes = sysfs_emit(to, "%llu\n", m->causes[c->cause]);
 	rfsm_unlock(m);
 	return bytes;
 }
 
-static void gone(struct kobject *kobj)
+static void stat_release(struct kobject *kobj)
 {
 	complete(&container_of(kobj, struct rfsm, kobj)->kobj_gone);
 }
 
-static const struct sysfs_ops stat_ops = { .show = show };
+static const struct sysfs_ops stat_ops = { .show = stat_show };
 
 static const struct kobj_type stat_type = {
 	.default_groups = stat_groups,
 	.sysfs_ops = &stat_ops,
-	.release = gone,
+	.release = stat_release,
 };
 
+#define BARS	20	/* of 5% each */
+
+/* SFS figure 10: how many zones are how full of what is in use */
+static int utilization_show(struct seq_file *seq, void *unused)
+{
+	struct rfsm *m = seq->private;
+	u32 zones[BARS] = { 0 };
+	u32 nr;
+
+	rfsm_lock(m);
+	for (nr = RFS_CP_ZONES; nr < m->fs->geo.zones; nr++) {
+		const struct rfs_zone_info *z = &m->fs->zone[nr];
+
+		if (z->state == RFS_Z_USED && z->cap)
+			zones[min((u64)z->live * BARS / z->cap, BARS - 1)]++;
+	}
+	rfsm_unlock(m);
+	for (nr = 0; nr < BARS; nr++)
+		seq_printf(seq, "%u%% %u\n", nr * 100 / BARS, zones[nr]);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(utilization);
+
+static int groups_show(struct seq_file *seq, void *unused)
+{
+	struct rfsm *m = seq->private;
+	u32 i;
+
+	seq_puts(seq, "group data copies hotness\n");
+	rfsm_lock(m);
+	for (i = 0; i < m->fs->policy.groups; i++)
+		seq_printf(seq, "%u %llu %llu %llu\n", i, m->fs->stats.data[i],
+			   m->fs->stats.copies[i], m->fs->group_hot[i]);
+	rfsm_unlock(m);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(groups);
+
 static struct kobject *parent;	/* /sys/fs/rfs */
+static struct dentry *debug_parent;	/* /sys/kernel/debug/rfs */
 
 int rfsm_stats_init(struct rfsm *m)
 {
@@ -219,8 +240,13 @@ int rfsm_stats_init(struct rfsm *m)
 	if (ret) {	/* it is not in sysfs, so kobject_del() is not for it */
 		kobject_put(&m->kobj);
 		wait_for_completion(&m->kobj_gone);
+		return ret;
 	}
-	return ret;
+	m->debug = debugfs_create_dir(m->sb->s_id, debug_parent);
+	debugfs_create_file("groups", 0444, m->debug, m, &groups_fops);
+	debugfs_create_file("utilization", 0444, m->debug, m,
+			    &utilization_fops);
+	return 0;
 }
 
 /* Returns when nobody reads them any more. */
@@ -229,6 +255,7 @@ void rfsm_stats_exit(struct rfsm *m)
 	if (!m->kobj_there)
 		return;
 	m->kobj_there = false;
+	debugfs_remove(m->debug);
 	kobject_del(&m->kobj);
 	kobject_put(&m->kobj);
 	wait_for_completion(&m->kobj_gone);
@@ -237,11 +264,15 @@ void rfsm_stats_exit(struct rfsm *m)
 int __init rfsm_stats_module_init(void)
 {
 	parent = kobject_create_and_add("rfs", fs_kobj);
-	return parent ? 0 : -ENOMEM;
+	if (!parent)
+		return -ENOMEM;
+	debug_parent = debugfs_create_dir("rfs", NULL);
+	return 0;
 }
 
 void rfsm_stats_module_exit(void)
 {
+	debugfs_remove(debug_parent);
 	kobject_put(parent);
 }
 

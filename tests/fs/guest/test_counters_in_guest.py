@@ -12,6 +12,7 @@ from rsd.artifacts import REPOSITORY
 pytestmark = pytest.mark.guest
 
 COUNTERS = "file in `/sys/fs/rfs/DEVICE`"
+TABLES = "file in `/sys/kernel/debug/rfs/DEVICE`"
 EVENTS = "event in `/sys/kernel/tracing/events/rfs`"
 
 
@@ -41,10 +42,13 @@ fsfreeze -f /mnt
 rsdctl show --json $drive > /out/after.json
 cd /sys/fs/rfs/nvme0n1
 for file in *; do echo "$file = $(cat $file)"; done > /out/counters
+cd /sys/kernel/debug/rfs/nvme0n1
+for file in *; do sed "s/^/$file = /" $file; done > /out/tables
 ls -d /sys/kernel/tracing/events/rfs/*/ > /out/events
 fsfreeze -u /mnt
 end
 test ! -e /sys/fs/rfs/nvme0n1
+test ! -e /sys/kernel/debug/rfs/nvme0n1
 cat /sys/kernel/tracing/trace > /out/trace
 """
 
@@ -54,26 +58,37 @@ def test_counters_and_events(run: Run) -> None:
     lines = (result.out_dir / "counters").read_text().splitlines()
     values = dict(line.split(" = ") for line in lines)
     assert values.keys() == documented(COUNTERS)
-    numbers = {name: list(map(float, text.split())) for name, text in values.items()}
-    written = sum(sum(found) for name, found in numbers.items() if name.startswith("written_"))
+    numbers = {name: float(text) for name, text in values.items()}
+    written = sum(found for name, found in numbers.items() if name.startswith("written_"))
     drive = [
         json.loads((result.out_dir / f"{name}.json").read_text())["counters"]
         for name in ("before", "after")
     ]
     pages = [counters["host_write_pages"]["value"] for counters in drive]
     assert written == pages[1] - pages[0]
-    data, copies = sum(numbers["written_data"]), sum(numbers["written_copies"])
+    data, copies = numbers["written_data"], numbers["written_copies"]
     assert data == 24 * 256 + 28 * 256
     assert copies > 0
-    assert numbers["copies_a_new_block"] == [pytest.approx(copies / data, abs=0.001)]
-    cost = (data + copies + numbers["clean_reads"][0]) / data
-    assert numbers["write_cost"] == [pytest.approx(cost, abs=0.001)]
-    assert numbers["cleaned_zones"][0] > 0
-    assert len(numbers["utilization"]) == 20
-    assert sum(numbers["utilization"]) > 20
+    assert numbers["copies_a_new_block"] == pytest.approx(copies / data, abs=0.001)
+    cost = (data + copies + numbers["clean_reads"]) / data
+    assert numbers["write_cost"] == pytest.approx(cost, abs=0.001)
+    assert numbers["cleaned_zones"] > 0
     # the mount's has no cause
-    assert sum(numbers["checkpoint_causes"]) == numbers["checkpoints"][0] - 1
-    assert numbers["checkpoint_causes"][0] >= 1
+    causes = [found for name, found in numbers.items() if name.startswith("checkpoints_")]
+    assert len(causes) == 5
+    assert sum(causes) == numbers["checkpoints"] - 1
+    assert numbers["checkpoints_sync"] >= 1
+
+    rows = [line.split(" = ") for line in (result.out_dir / "tables").read_text().splitlines()]
+    assert {name for name, _ in rows} == documented(TABLES)
+    heading, *groups = [row.split() for name, row in rows if name == "groups"]
+    assert heading == ["group", "data", "copies", "hotness"]
+    assert [int(row[0]) for row in groups] == list(range(4))
+    assert sum(int(row[1]) for row in groups) == data
+    assert sum(int(row[2]) for row in groups) == copies
+    bars = [row.split() for name, row in rows if name == "utilization"]
+    assert [row[0] for row in bars] == [f"{5 * nr}%" for nr in range(20)]
+    assert sum(int(row[1]) for row in bars) > 20
 
     events = {line.split("/")[-2] for line in (result.out_dir / "events").read_text().split()}
     assert events == documented(EVENTS)

@@ -281,7 +281,7 @@ static u64 list_word(const struct rfs_fs *fs, u32 i)
 static void fill_cp(struct rfs_fs *fs, struct rfs_cp *cp, u32 blocks, u32 flags)
 {
 	struct rfs_table *more = (struct rfs_table *)cp;
-	u32 i, j;
+	u32 next = RFS_CP_LIST_FIRST, i, j;
 
 	rfs_head_init(fs, &cp->head, RFS_CP, 0, 0, 0);
 	cp->seq = cpu_to_le64(fs->cp_seq + 1);
@@ -305,8 +305,8 @@ static void fill_cp(struct rfs_fs *fs, struct rfs_cp *cp, u32 blocks, u32 flags)
 		cp->list[i] = cpu_to_le64(list_word(fs, i));
 	for (i = 1; i < blocks; i++) {
 		rfs_head_init(fs, &more[i].head, RFS_CP, 0, 0, i);
-		for (j = 0; j < RFS_CP_LIST_MORE; j++)
-			more[i].word[j] = cpu_to_le64(list_word(fs, RFS_CP_LIST_FIRST + (i - 1) * RFS_CP_LIST_MORE + j));
+		for (j = 0; j < RFS_CP_LIST_MORE; j++, next++)
+			more[i].word[j] = cpu_to_le64(list_word(fs, next));
 	}
 }
 
@@ -707,12 +707,13 @@ static int load_timb(struct rfs_fs *fs, const struct rfs_cp *cp,
 static int load_zone_entry(struct rfs_fs *fs, u32 nr, const struct rfs_zone *e)
 {
 	struct rfs_zone_info *z = &fs->zone[nr];
+	bool of_cps = nr < RFS_CP_ZONES;
 
 	if (e->state > RFS_Z_DEAD || e->stream >= RFS_STREAMS ||
 	    le32_to_cpu(e->live) > z->cap || le32_to_cpu(e->wp) > z->cap ||
 	    le32_to_cpu(e->summary) > z->cap)
 		return -EUCLEAN;
-	if ((nr < RFS_CP_ZONES) != (e->state == RFS_Z_CP))
+	if (of_cps ? e->state != RFS_Z_CP : e->state == RFS_Z_CP)
 		return -EUCLEAN;
 	z->state = e->state;
 	if (z->state == RFS_Z_DEAD)	/* it may have been for once */

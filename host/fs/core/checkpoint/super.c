@@ -38,6 +38,7 @@ void rfs_super_fill(struct rfs_fs *fs)
 
 static int super_ok(const struct rfs_fs *fs, const struct rfs_super *super)
 {
+	bool oob = fs->geo.oob_bytes >= RFS_OOB_BYTES;
 	struct rfs_layout layout;
 
 	if (le32_to_cpu(super->head.magic) != RFS_BLOCK_MAGIC)
@@ -48,7 +49,7 @@ static int super_ok(const struct rfs_fs *fs, const struct rfs_super *super)
 	    le32_to_cpu(super->incompat) & ~RFS_INCOMPAT_KNOWN)
 		return -EOPNOTSUPP;
 	rfs_layout(le32_to_cpu(super->zones), le32_to_cpu(super->zone_cap),
-		   fs->geo.oob_bytes >= RFS_OOB_BYTES, &layout);
+		   oob, &layout);
 	if (le32_to_cpu(super->zones) > fs->geo.zones ||
 	    le32_to_cpu(super->zones) < layout.need_zones ||
 	    le32_to_cpu(super->zone_blocks) != fs->geo.zone_blocks ||
@@ -57,8 +58,7 @@ static int super_ok(const struct rfs_fs *fs, const struct rfs_super *super)
 	    le32_to_cpu(super->reserve_zones) != layout.reserve_zones ||
 	    le32_to_cpu(super->dirty_max) != layout.dirty_max ||
 	    le32_to_cpu(super->max_nodes) != layout.max_nodes ||
-	    !(le32_to_cpu(super->incompat) & RFS_INCOMPAT_SUMMARY) !=
-	    (fs->geo.oob_bytes >= RFS_OOB_BYTES))
+	    !(le32_to_cpu(super->incompat) & RFS_INCOMPAT_SUMMARY) != oob)
 		return -EUCLEAN;
 	return 0;
 }

@@ -101,15 +101,15 @@ enum rfs_quota_fix {
 	RFS_QUOTA_COUNT,	/* the same, with cleaning and check-points */
 };
 
-typedef void rfs_differs(void *arg, u32 type, u32 id, const struct rfs_quota *is,
-			 u64 blocks, u64 inodes);
-
 /*
  * Usage against all inodes. differs: is told of each that is not right, may be
  * NULL. -ENOSPC: there is no room for more entries.
  */
 int rfs_quota_compare(struct rfs_fs *fs, enum rfs_quota_fix fix,
-		      rfs_differs *differs, void *arg);
+		      void (*differs)(void *arg, u32 type, u32 id,
+				      const struct rfs_quota *is, u64 blocks,
+				      u64 inodes),
+		      void *arg);
 
 /*
  * A block of a file will be written: there will be room for it. *hole says what

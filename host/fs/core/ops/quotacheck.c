@@ -139,7 +139,8 @@ struct compare {
 	struct rfs_fs *fs;
 	struct usages u;
 	enum rfs_quota_fix fix;
-	rfs_differs *differs;
+	void (*differs)(void *arg, u32 type, u32 id, const struct rfs_quota *is,
+			u64 blocks, u64 inodes);
 	void *arg;
 };
 
@@ -234,7 +235,10 @@ static int compare_missing(const struct compare *c)
 }
 
 int rfs_quota_compare(struct rfs_fs *fs, enum rfs_quota_fix fix,
-		      rfs_differs *differs, void *arg)
+		      void (*differs)(void *arg, u32 type, u32 id,
+				      const struct rfs_quota *is, u64 blocks,
+				      u64 inodes),
+		      void *arg)
 {
 	struct compare c = { .fs = fs, .fix = fix, .differs = differs,
 			     .arg = arg };

@@ -15,7 +15,7 @@
 
 /*
  * Hotness of a block, a file or the live blocks of a segment: writes / age, in
- * ticks of whatever clock (RFS: 1/65536 s; the simulator: a write). Of a
+ * ticks of whatever clock (RFS: 1/256 s; the simulator: a write). Of a
  * segment both are sums, so that it is the mean of the one by the mean of the
  * other. An age of 0 counts as 1, more than the highest number as that.
  */

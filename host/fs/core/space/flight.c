@@ -140,8 +140,10 @@ static int send_next(struct rfs_fs *fs)
 }
 
 int rfs_fly(struct rfs_fs *fs, u32 stream, const void *data,
-	    const struct rfs_oob *oob, rfs_landed landed, void *what,
-	    const void *how)
+	    const struct rfs_oob *oob,
+	    int (*landed)(struct rfs_fs *fs, void *what, const void *how,
+			  u64 addr),
+	    void *what, const void *how)
 {
 	struct rfs_flight *next = &fs->air->next;
 	int ret = 0;

@@ -25,10 +25,6 @@ struct rfs_place {
 
 #define RFS_TRIES	3	/* zones that are tried when appends fail */
 
-/* A block is at addr; may be NULL. `what` and `how` are the caller's. */
-typedef int (*rfs_landed)(struct rfs_fs *fs, void *what, const void *how,
-			  u64 addr);
-
 /* Blocks of one append, of a check-point or the log */
 struct rfs_flight {
 	struct rfs_send send;
@@ -36,7 +32,8 @@ struct rfs_flight {
 	struct rfs_sum *sum;	/* it is this one; else NULL */
 	u32 stream;
 	u32 n;
-	rfs_landed landed;
+	/* a block is at addr; may be NULL. `what` and `how` are the caller's */
+	int (*landed)(struct rfs_fs *fs, void *what, const void *how, u64 addr);
 	const void *how;
 	void *what[RFS_SUM_ENTRIES];
 	const void *data[RFS_SUM_ENTRIES];
@@ -107,8 +104,10 @@ bool rfs_together(const struct rfs_fs *fs);	/* are there several at a time? */
  * this or one of the next two. data is left alone until then.
  */
 int rfs_fly(struct rfs_fs *fs, u32 stream, const void *data,
-	    const struct rfs_oob *oob, rfs_landed landed, void *what,
-	    const void *how);
+	    const struct rfs_oob *oob,
+	    int (*landed)(struct rfs_fs *fs, void *what, const void *how,
+			  u64 addr),
+	    void *what, const void *how);
 int rfs_land(struct rfs_fs *fs);	/* until all of these have */
 
 /* And the summaries that have become due, also after an error */

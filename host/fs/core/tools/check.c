@@ -320,7 +320,9 @@ static int check_links(struct check *c, const struct rfs_dinode *di)
 		return 0;
 	want = tally->links;
 	if (S_ISDIR(le32_to_cpu(di->mode))) {
-		if (want != (ino != RFS_ROOT_INO) && di->nlink)
+		u32 names = ino == RFS_ROOT_INO ? 0 : 1;
+
+		if (want != names && di->nlink)
 			fault(c, "directory %u: has %u names", ino, want);
 		want = di->nlink ? 2 + tally->subdirs : 0;
 	}

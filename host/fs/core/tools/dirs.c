@@ -108,7 +108,7 @@ int rfs_walk_name(struct rfs_walk *w, u32 dir, const struct rfs_entry *e,
 	*keep = false;
 	if (ret) {
 		rfs_walk_lose(w, "directory %u: \"%.*s\" is inode %u, which does not exist",
-			     dir, e->len, e->name, e->ino);
+			      dir, e->len, e->name, e->ino);
 		return ret == -ENOMEM ? ret : 0;
 	}
 	tally = rfs_tally(&w->tallies, e->ino);
@@ -118,7 +118,7 @@ int rfs_walk_name(struct rfs_walk *w, u32 dir, const struct rfs_entry *e,
 	is_dir = S_ISDIR(le32_to_cpu(di->mode));
 	if (is_dir && (tally->links || e->ino == RFS_ROOT_INO)) {
 		rfs_walk_lose(w, "directory %u: \"%.*s\" is a second name of directory %u",
-			     dir, e->len, e->name, e->ino);
+			      dir, e->len, e->name, e->ino);
 		return 0;
 	}
 	*keep = true;

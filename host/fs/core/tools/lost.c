@@ -79,7 +79,7 @@ static int attach(struct rfs_walk *w, u32 ino)
 		di->parent = cpu_to_le32(dir);
 	rfs_buf_dirty(w->fs, buf);
 	rfs_walk_lose(w, "inode %u: nobody names it, now %s/#%u", ino,
-		     LOST_FOUND, ino);
+		      LOST_FOUND, ino);
 	w->lost++;
 	ret = rfs_dir_add(w->fs, dir, entry.name, entry.len, ino, entry.type);
 	if (!ret)

@@ -25,7 +25,7 @@ static int walk_map(struct rfs_walk *w, u32 block, u64 *inodes)
 			continue;
 		if (!fresh && (!rfs_high(*word) || !rfs_walk_free(w, addr))) {
 			rfs_walk_lose(w, "inode map %u: word %u leads nowhere",
-				     block, i);
+				      block, i);
 			*word = 0;
 			rfs_buf_dirty(fs, map);
 			continue;
@@ -179,8 +179,8 @@ int rfs_walk_unreadable(struct rfs_walk *w)
 				continue;
 			}
 			rfs_walk_lose(w, "inodes %u to %u: not readable",
-				     off * RFS_BLOCK_INODES,
-				     (off + 1) * RFS_BLOCK_INODES - 1);
+				      off * RFS_BLOCK_INODES,
+				      (off + 1) * RFS_BLOCK_INODES - 1);
 			map->table.word[i] = ret || !bits ? 0 :
 				rfs_word(rfs_addr(map->table.word[i]), bits);
 			rfs_buf_dirty(fs, map);

@@ -87,8 +87,10 @@ int rfs_ialloc(struct rfs_fs *fs, u32 *ino)
 			for (; left; left -= n, tried += n, fs->next_ino += n) {
 				u32 at = fs->next_ino % MAP_INODES;
 				u32 slot = at % RFS_BLOCK_INODES;
-				u32 bits = map ? rfs_high(map->table.word[at / RFS_BLOCK_INODES]) : 0;
+				u32 bits = 0;
 
+				if (map)
+					bits = rfs_high(map->table.word[at / RFS_BLOCK_INODES]);
 				n = bits == FULL ? RFS_BLOCK_INODES - slot : 1;
 				n = min(n, left);
 				if (bits & 1U << slot)

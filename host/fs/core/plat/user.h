@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The kernel's words for programs that are made from the core. */
+#ifndef RFS_USER_H
+#define RFS_USER_H
+
+#include <endian.h>
+#include <errno.h>
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int64_t s64;
+
+#define cpu_to_le16(x)	htole16(x)
+#define cpu_to_le32(x)	htole32(x)
+#define cpu_to_le64(x)	htole64(x)
+#define le16_to_cpu(x)	le16toh(x)
+#define le32_to_cpu(x)	le32toh(x)
+#define le64_to_cpu(x)	le64toh(x)
+#define min(a, b)	((a) < (b) ? (a) : (b))
+#define max(a, b)	((a) > (b) ? (a) : (b))
+#define min_t(type, a, b)	min((type)(a), (type)(b))
+#define max_t(type, a, b)	max((type)(a), (type)(b))
+#define DIV_ROUND_UP(a, b)	(((a) + (b) - 1) / (b))
+
+void *rfs_alloc(size_t bytes);	/* zeroed; NULL if there is no memory */
+void rfs_free(void *memory);
+u32 rfs_crc(u32 crc, const void *data, size_t bytes);
+u64 rfs_siphash(const __le64 key[2], const void *data, u32 len);
+
+static inline void rfs_sort(void *base, size_t n, size_t bytes,
+			    int (*cmp)(const void *a, const void *b))
+{
+	qsort(base, n, bytes, cmp);
+}
+
+#ifndef EUCLEAN
+#define EUCLEAN	117
+#endif
+
+#endif
