@@ -73,12 +73,16 @@ static void endio(struct bio *bio)
 {
 	struct run *run = bio->bi_private;
 	struct rfsm *m = run->m;
+	struct rfsm_landing *here;
+	int cpu = get_cpu();
 
+	here = per_cpu_ptr(m->landing, cpu);
 	/* once it is in the list, an unmount may go on, but see there */
 	rcu_read_lock();
-	if (llist_add(&run->node, &m->done))
-		queue_work(m->queue, &m->work);
+	if (llist_add(&run->node, &here->done))
+		queue_work_on(cpu, m->queue, &here->work);
 	rcu_read_unlock();
+	put_cpu();
 }
 
 /* bio and OOBs are there; pages and where to are added. */
@@ -344,9 +348,11 @@ static struct run *next_sum(struct rfsm *m)
 
 static void work(struct work_struct *work)
 {
-	struct rfsm *m = container_of(work, struct rfsm, work);
-	struct llist_node *list = llist_del_all(&m->done);
+	struct rfsm_landing *here = container_of(work, struct rfsm_landing,
+						 work);
+	struct llist_node *list = llist_del_all(&here->done);
 	struct run *run, *next, *sums = NULL;
+	struct rfsm *m = here->m;
 
 	list = llist_reverse_order(list);
 	llist_for_each_entry_safe(run, next, list, node) {
@@ -614,12 +620,20 @@ int rfsm_checkpoint(struct rfsm *m, u32 flags)
 
 int rfsm_append_init(struct rfsm *m)
 {
-	int ret;
+	int ret, cpu;
 
 	m->pages_most = PAGES_FIRST;
-	init_llist_head(&m->done);
 	init_llist_head(&m->later);
-	INIT_WORK(&m->work, work);
+	m->landing = alloc_percpu(struct rfsm_landing);
+	if (!m->landing)
+		return -ENOMEM;
+	for_each_possible_cpu(cpu) {
+		struct rfsm_landing *landing = per_cpu_ptr(m->landing, cpu);
+
+		landing->m = m;
+		init_llist_head(&landing->done);
+		INIT_WORK(&landing->work, work);
+	}
 	INIT_DELAYED_WORK(&m->retry, retry);
 	ret = mempool_init_slab_pool(&m->runs, RUNS, run_cache);
 	if (!ret)
@@ -635,9 +649,8 @@ int rfsm_append_init(struct rfsm *m)
 		ret = rfsm_bioset_init(&m->sum_bios, SUMS);
 	if (ret)
 		return ret;
-	m->queue = alloc_ordered_workqueue("rfs/%pg",
-					   WQ_MEM_RECLAIM | WQ_HIGHPRI,
-					   m->sb->s_bdev);
+	m->queue = alloc_workqueue("rfs/%pg", WQ_MEM_RECLAIM | WQ_HIGHPRI, 0,
+				   m->sb->s_bdev);
 	return m->queue ? 0 : -ENOMEM;
 }
 
@@ -646,11 +659,14 @@ void rfsm_append_exit(struct rfsm *m)
 	if (m->queue) {
 		/* summaries that nobody waited for */
 		wait_event(m->gate_wait, !READ_ONCE(m->flying));
+		rfsm_reset_stop(m);
 		cancel_delayed_work_sync(&m->retry);
 		synchronize_rcu();	/* endio() is done with the queue */
 		destroy_workqueue(m->queue);
 		m->queue = NULL;
 	}
+	free_percpu(m->landing);
+	m->landing = NULL;
 	bioset_exit(&m->sum_bios);
 	mempool_exit(&m->sum_pages);
 	mempool_exit(&m->sum_runs);

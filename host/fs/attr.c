@@ -16,9 +16,7 @@ static int get_value(struct inode *inode, const char *name, void *value,
 	struct rfsm *m = rfsm_of(inode->i_sb);
 	int ret;
 
-	rfsm_lock(m);
-	ret = rfs_xattr_get(m->fs, inode->i_ino, name, value, size);
-	rfsm_unlock(m);
+	rfsm_look(m, ret, rfs_xattr_get(m->fs, inode->i_ino, name, value, size));
 	return ret < 0 ? rfsm_failed(m, ret) : ret;
 }
 
@@ -38,9 +36,7 @@ static int set_value(struct inode *inode, const char *name, const void *value,
 				      how, mode));
 	if (ret)
 		return ret;
-	rfsm_lock(m);
 	rfsm_reload(inode);
-	rfsm_unlock(m);
 	return 0;
 }
 
@@ -87,35 +83,42 @@ static bool hidden(const struct rfs_xattr *x)
 	return x->len > len && !memcmp(x->name, XATTR_TRUSTED_PREFIX, len);
 }
 
-ssize_t rfsm_listxattr(struct dentry *dentry, char *list, size_t size)
+/* Under the volume lock: the names' bytes, or an error */
+static ssize_t list_names(struct rfsm *m, u32 ino, bool all, char *list,
+			  size_t size)
 {
-	struct inode *inode = d_inode(dentry);
-	struct rfsm *m = rfsm_of(inode->i_sb);
-	bool all = capable(CAP_SYS_ADMIN);
 	const struct rfs_xattr *x;
 	ssize_t used = 0;
 	u32 at = 0;
 	int ret;
 
-	rfsm_lock(m);
 	for (;;) {
-		ret = rfs_xattr_next(m->fs, inode->i_ino, &at, &x);
-		if (ret || !x)
-			break;
+		ret = rfs_xattr_next(m->fs, ino, &at, &x);
+		if (ret)
+			return ret;
+		if (!x)
+			return used;
 		if (hidden(x) && !all)
 			continue;
-		if (size && used + x->len + 1 > size) {
-			ret = -ERANGE;
-			break;
-		}
+		if (size && used + x->len + 1 > size)
+			return -ERANGE;
 		if (size) {
 			memcpy(list + used, x->name, x->len);
 			list[used + x->len] = '\0';
 		}
 		used += x->len + 1;
 	}
-	rfsm_unlock(m);
-	return ret ? rfsm_failed(m, ret) : used;
+}
+
+ssize_t rfsm_listxattr(struct dentry *dentry, char *list, size_t size)
+{
+	struct inode *inode = d_inode(dentry);
+	struct rfsm *m = rfsm_of(inode->i_sb);
+	bool all = capable(CAP_SYS_ADMIN);
+	ssize_t ret;
+
+	rfsm_look(m, ret, list_names(m, inode->i_ino, all, list, size));
+	return ret < 0 ? rfsm_failed(m, ret) : ret;
 }
 
 struct posix_acl *rfsm_get_acl(struct inode *inode, int type, bool rcu)
@@ -295,7 +298,6 @@ int rfsm_fileattr_set(struct mnt_idmap *idmap, struct dentry *dentry,
 		      struct fileattr *fa)
 {
 	struct inode *inode = d_inode(dentry);
-	struct rfsm *m = rfsm_of(inode->i_sb);
 	int ret;
 
 	if (fileattr_has_fsx(fa) || fa->flags & ~SETTABLE)
@@ -303,8 +305,6 @@ int rfsm_fileattr_set(struct mnt_idmap *idmap, struct dentry *dentry,
 	ret = rfsm_log_attributes(inode, fa->flags);
 	if (ret)
 		return ret;
-	rfsm_lock(m);
 	rfsm_reload(inode);
-	rfsm_unlock(m);
 	return 0;
 }

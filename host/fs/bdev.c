@@ -6,6 +6,7 @@
 
 #include "rfsm.h"
 #include "trace.h"
+#include "space/space.h"
 
 #define SECTORS		(RFS_BLOCK_BYTES >> SECTOR_SHIFT)	/* of a block */
 
@@ -136,13 +137,16 @@ static void dev_append_begin(void *opaque, struct rfs_send *send)
 
 static void dev_append_end(void *opaque, struct rfs_send *send)
 {
+	struct rfsm *m = container_of(opaque, struct rfsm, dev);
 	struct rfsm_dev *dev = opaque;
 	struct rfsm_send *s = &dev->sends[send->nr];
 
 	send->error = -EIO;
 	if (!s->bio)
 		return;
+	rfsm_lend(m);
 	wait_for_completion_io(&s->done);
+	rfsm_take_back(m);
 	send->error = blk_status_to_errno(s->bio->bi_status);
 	send->addr = s->bio->bi_iter.bi_sector / SECTORS;
 	bio_put(s->bio);
@@ -233,6 +237,50 @@ static int dev_read(void *opaque, u64 addr, void *data, struct rfs_oob *oob)
 	if (!dev->zones)
 		dev->ahead = 0;	/* others write too now */
 	return 0;
+}
+
+static int dev_scan(void *opaque, u64 addr, void *data, struct rfs_oob *oob)
+{
+	struct rfsm *m = container_of(opaque, struct rfsm, dev);
+	struct rfsm_dev *dev = opaque;
+	struct page *page;
+	struct bio *bio;
+	void *oobs;
+	int ret;
+
+	rfsm_unlock(m);
+	page = mempool_alloc(&m->fetch_pages, GFP_NOIO);
+	bio = rfsm_bio(dev, REQ_OP_READ | REQ_SYNC | REQ_META, 1, addr, &oobs);
+	rfsm_bio_oobs(dev, bio, oobs, 1);
+	__bio_add_page(bio, page, RFS_BLOCK_BYTES, 0);
+	ret = dev->dead || submit_bio_wait(bio) ? -EIO : 0;
+	rfsm_bio_oobs_back(dev, oobs, 1);
+	memcpy(data, page_address(page), RFS_BLOCK_BYTES);
+	if (oob && oobs)
+		memcpy(oob, oobs, sizeof(*oob));
+	rfsm_bio_put(dev, bio, oobs);
+	mempool_free(page, &m->fetch_pages);
+	rfsm_lock(m);
+	return ret;
+}
+
+/* One cleans at a time */
+static void dev_fetch(void *opaque)
+{
+	struct rfsm *m = container_of(opaque, struct rfsm, dev);
+
+	rfsm_asked(m, &m->cleaner_asks, -EINPROGRESS);
+	rfsm_unlock(m);
+	rfsm_answer(m, &m->cleaner_asks);
+	rfsm_lock(m);
+	rfsm_ask(m, &m->cleaner_asks);
+}
+
+static void dev_fetched(void *opaque)
+{
+	struct rfsm *m = container_of(opaque, struct rfsm, dev);
+
+	rfsm_asked(m, &m->cleaner_asks, 0);
 }
 
 static void part_endio(struct bio *bio)
@@ -326,11 +374,17 @@ static int dev_copy_land(void *opaque, struct rfs_copy *copy)
 
 static int manage(struct rfsm_dev *dev, u32 zone, enum req_op op)
 {
+	struct rfsm *m = container_of(dev, struct rfsm, dev);
+	int ret;
+
 	if (dev->dead)
 		return -EIO;
-	return blkdev_zone_mgmt(dev->bdev, op,
-				(sector_t)zone * dev->zone_sectors,
-				dev->zone_sectors);
+	rfsm_lend(m);
+	ret = blkdev_zone_mgmt(dev->bdev, op,
+			       (sector_t)zone * dev->zone_sectors,
+			       dev->zone_sectors);
+	rfsm_take_back(m);
+	return ret;
 }
 
 /*
@@ -350,6 +404,80 @@ static int dev_reset(void *opaque, u32 zone)
 	ret = manage(dev, zone, REQ_OP_ZONE_RESET);
 	trace_rfs_reset(dev->bdev->bd_dev, zone, ret);
 	return ret;
+}
+
+static void reset_endio(struct bio *bio)
+{
+	struct rfsm_reset *r = bio->bi_private;
+
+	queue_work(r->m->queue, &r->work);
+}
+
+/* It is over: the next one may begin. */
+static void reset_over(struct work_struct *work)
+{
+	struct rfsm_reset *r = container_of(work, struct rfsm_reset, work);
+	int error = blk_status_to_errno(r->bio.bi_status);
+	struct rfsm *m = r->m;
+	u32 zone = r->zone;
+
+	bio_uninit(&r->bio);
+	trace_rfs_reset(m->dev.bdev->bd_dev, zone, error);
+	rfsm_lock_to_look(m);
+	r->busy = false;
+	rfs_reset_done(m->fs, zone, error);
+	rfs_reset_next(m->fs);
+	rfsm_unlock(m);
+	wake_up_all(&m->gate_wait);
+}
+
+/*
+ * One zone at a time: an erase takes all dies of a zone for some milliseconds, and
+ * who reads or writes waits for no more than one.
+ */
+static int dev_reset_begin(void *opaque, u32 zone)
+{
+	struct rfsm *m = container_of(opaque, struct rfsm, dev);
+	struct rfsm_reset *r = &m->reset;
+
+	if (m->dev.dead)
+		return -EIO;
+	if (r->busy || r->stops || atomic_read(&m->dev.reads[zone]))
+		return -EBUSY;
+	r->m = m;
+	r->zone = zone;
+	r->busy = true;
+	INIT_WORK(&r->work, reset_over);
+	bio_init(&r->bio, m->dev.bdev, NULL, 0, REQ_OP_ZONE_RESET | REQ_SYNC);
+	r->bio.bi_iter.bi_sector = (sector_t)zone * m->dev.zone_sectors;
+	r->bio.bi_private = r;
+	r->bio.bi_end_io = reset_endio;
+	submit_bio(&r->bio);
+	return 0;
+}
+
+void rfsm_reset_free(struct rfsm *m)
+{
+	rfs_reset_next(m->fs);
+	while (m->reset.busy) {
+		rfsm_unlock(m);
+		wait_event(m->gate_wait, !READ_ONCE(m->reset.busy));
+		rfsm_lock(m);
+		rfs_reset_next(m->fs);
+	}
+}
+
+void rfsm_reset_stop(struct rfsm *m)
+{
+	rfsm_lock(m);
+	m->reset.stops = true;
+	rfsm_unlock(m);
+	wait_event(m->gate_wait, !READ_ONCE(m->reset.busy));
+}
+
+static void dev_quiet(void *opaque, bool begins)
+{
+	rfsm_quiet(container_of(opaque, struct rfsm, dev), begins);
 }
 
 static int dev_finish(void *opaque, u32 zone)
@@ -378,16 +506,39 @@ static void dev_pause(void *opaque)
 	rfsm_lock(m);
 }
 
+/* stat(2) tells without the lock */
+static void dev_blocks(void *opaque, u32 ino, u64 blocks)
+{
+	struct rfsm *m = container_of(opaque, struct rfsm, dev);
+	struct inode *inode;
+
+	rcu_read_lock();
+	inode = find_inode_by_ino_rcu(m->sb, ino);
+	if (inode)
+		WRITE_ONCE(rfsm_inode(inode)->blocks, blocks);
+	rcu_read_unlock();
+}
+
 static void dev_rest(void *opaque)
 {
+	struct rfsm *m = container_of(opaque, struct rfsm, dev);
+
+	rfsm_lend(m);
 	schedule_timeout_uninterruptible(1);
+	rfsm_take_back(m);
 }
 
 static int dev_flush(void *opaque)
 {
-	struct rfsm_dev *dev = opaque;
+	struct rfsm *m = container_of(opaque, struct rfsm, dev);
+	int ret;
 
-	return dev->dead ? -EIO : blkdev_issue_flush(dev->bdev);
+	if (m->dev.dead)
+		return -EIO;
+	rfsm_lend(m);
+	ret = blkdev_issue_flush(m->dev.bdev);
+	rfsm_take_back(m);
+	return ret;
 }
 
 static int note_zone(struct blk_zone *zone, unsigned int index, void *data)
@@ -451,6 +602,9 @@ const struct rfs_dev_ops rfsm_dev_ops = {
 	.append_end = dev_append_end,
 	.wait = dev_wait,
 	.read = dev_read,
+	.scan = dev_scan,
+	.fetch = dev_fetch,
+	.fetched = dev_fetched,
 	.copy_read = dev_copy_read,
 	.copy_wait = dev_copy_wait,
 	.copy_send = dev_copy_send,
@@ -459,13 +613,17 @@ const struct rfs_dev_ops rfsm_dev_ops = {
 	.pause = dev_pause,
 	.rest = dev_rest,
 	.reset = dev_reset,
+	.reset_begin = dev_reset_begin,
+	.quiet = dev_quiet,
 	.finish = dev_finish,
 	.close = dev_close,
 	.flush = dev_flush,
 	.report = dev_report,
 	.now = dev_now,
+	.blocks = dev_blocks,
 	.may_exceed = rfsm_may_exceed,
 	.victim = rfsm_victim,
+	.frees_orphans = true,
 };
 
 /*

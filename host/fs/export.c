@@ -39,20 +39,26 @@ static struct dentry *fh_to_parent(struct super_block *sb, struct fid *fid,
 	return generic_fh_to_parent(sb, fid, len, type, get_inode);
 }
 
+/* Under the volume lock */
+static int parent_of(struct rfsm *m, u32 ino, u32 *parent)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret = rfs_iget(m->fs, ino, &di, &buf);
+
+	if (!ret)
+		*parent = le32_to_cpu(di->parent);
+	return ret;
+}
+
 static struct dentry *get_parent(struct dentry *child)
 {
 	struct inode *inode = d_inode(child);
 	struct rfsm *m = rfsm_of(inode->i_sb);
-	struct rfs_dinode *di;
-	struct rfs_buf *buf;
 	u32 parent = 0;
 	int ret;
 
-	rfsm_lock(m);
-	ret = rfs_iget(m->fs, inode->i_ino, &di, &buf);
-	if (!ret)
-		parent = le32_to_cpu(di->parent);
-	rfsm_unlock(m);
+	rfsm_look(m, ret, parent_of(m, inode->i_ino, &parent));
 	if (ret)
 		return ERR_PTR(rfsm_failed(m, ret));
 	return d_obtain_alias(rfsm_iget(inode->i_sb, parent));

@@ -127,11 +127,10 @@ static loff_t seek_data(struct file *file, loff_t pos, bool data)
 	if (ret)
 		return ret;
 	do {	/* others have their turn between */
-		rfsm_lock(m);
-		ret = rfs_map_seek(m->fs, inode->i_ino, block,
-				   DIV_ROUND_UP_ULL(size, PAGE_SIZE), data,
-				   &block);
-		rfsm_unlock(m);
+		rfsm_look(m, ret,
+			  rfs_map_seek(m->fs, inode->i_ino, block,
+				       DIV_ROUND_UP_ULL(size, PAGE_SIZE), data,
+				       &block));
 	} while (ret == -EAGAIN && !fatal_signal_pending(current));
 	if (ret == -EAGAIN)
 		return -EINTR;
@@ -164,6 +163,7 @@ static int punch(struct inode *inode, loff_t pos, loff_t end, bool keep)
 	struct address_space *mapping = inode->i_mapping;
 	struct rfsm *m = rfsm_of(inode->i_sb);
 	u64 from = DIV_ROUND_UP_ULL(pos, PAGE_SIZE), to = end >> PAGE_SHIFT;
+	bool more = true;
 	u64 next;
 	int ret;
 
@@ -183,18 +183,19 @@ static int punch(struct inode *inode, loff_t pos, loff_t end, bool keep)
 	filemap_invalidate_lock(mapping);
 	truncate_pagecache_range(inode, from << PAGE_SHIFT,
 				 (to << PAGE_SHIFT) - 1);
-	do {
+	while (!ret && !keep && more)
+		rfsm_do(m, ret, rfs_shorten(m->fs, inode->i_ino, from, &to,
+					    false, &more));
+	while (!ret && from < to) {
 		next = keep ? min(to, from + RFS_RANGE_MAX) : to;
 		rfsm_do(m, ret, rfs_punch(m->fs, inode->i_ino, from, next,
 					  keep));
 		from = next;
-	} while (!ret && from < to);
+	}
 	filemap_invalidate_unlock(mapping);
 	if (ret)
 		return ret;
-	rfsm_lock(m);
 	rfsm_reload(inode);
-	rfsm_unlock(m);
 	/* the record has set both */
 	inode_set_mtime_to_ts(inode, inode_get_ctime(inode));
 	return 0;
@@ -217,9 +218,7 @@ static int reserve(struct inode *inode, loff_t pos, loff_t end)
 		if (!ret && fatal_signal_pending(current))
 			ret = -EINTR;
 	}
-	rfsm_lock(m);
 	rfsm_reload(inode);
-	rfsm_unlock(m);
 	/* the record has set both */
 	inode_set_mtime_to_ts(inode, inode_get_ctime(inode));
 	return ret;
@@ -267,9 +266,8 @@ static int extent_at(struct inode *inode, u64 from, u64 to,
 	int ret;
 
 	do {	/* others have their turn between */
-		rfsm_lock(m);
-		ret = rfs_map_extent(m->fs, inode->i_ino, &from, to, out);
-		rfsm_unlock(m);
+		rfsm_look(m, ret,
+			  rfs_map_extent(m->fs, inode->i_ino, &from, to, out));
 	} while (ret == -EAGAIN && !fatal_signal_pending(current));
 	if (ret == -EAGAIN)
 		return -EINTR;
@@ -463,7 +461,7 @@ static int trim(struct rfsm *m, struct fstrim_range *range)
 	rfsm_lock(m);
 	ret = rfsm_checkpoint(m, 0);
 	if (!ret)
-		rfs_reset_free(m->fs);
+		rfsm_reset_free(m);
 	range->len = (u64)empty_zones(m->fs, from, to) *
 		     le32_to_cpu(m->fs->super.zone_cap);
 	/* of zones that no file gets statfs(2) knows nothing */

@@ -6,6 +6,7 @@
 #include <linux/module.h>
 #include <linux/sched/mm.h>
 #include <linux/seq_file.h>
+#include <linux/shrinker.h>
 #include <linux/slab.h>
 #include <linux/statfs.h>
 
@@ -32,29 +33,6 @@ void *rfs_alloc(size_t bytes)
 void rfs_free(void *memory)
 {
 	kvfree(memory);
-}
-
-void rfsm_lock(struct rfsm *m)
-{
-	mutex_lock(&m->lock);
-	m->nofs = memalloc_nofs_save();
-}
-
-bool rfsm_trylock(struct rfsm *m)
-{
-	if (!mutex_trylock(&m->lock))
-		return false;
-	m->nofs = memalloc_nofs_save();
-	return true;
-}
-
-void rfsm_unlock(struct rfsm *m)
-{
-	/* between operations nobody has a pointer to a block */
-	if (m->fs->clean.count > m->fs->clean_max)
-		rfs_cache_trim(m->fs, m->fs->clean_max);
-	memalloc_nofs_restore(m->nofs);
-	mutex_unlock(&m->lock);
 }
 
 bool rfsm_dead(const struct rfsm *m)
@@ -128,20 +106,22 @@ static int statfs(struct dentry *dentry, struct kstatfs *st)
 {
 	struct rfsm *m = rfsm_of(dentry->d_sb);
 	struct rfs_fs *fs = m->fs;
-	u64 used;
+	struct rfsm_usage usage;
+	unsigned int seq;
 
-	rfsm_lock(m);
-	used = rfs_used(fs);
+	do {
+		seq = read_seqcount_begin(&m->usage_seq);
+		usage = m->usage;
+	} while (read_seqcount_retry(&m->usage_seq, seq));
 	st->f_type = RFS_BLOCK_MAGIC;
 	st->f_bsize = RFS_BLOCK_BYTES;
 	st->f_blocks = fs->user_blocks;
-	st->f_bfree = fs->user_blocks - min(used, fs->user_blocks);
-	st->f_bavail = rfs_available(fs);
+	st->f_bfree = usage.free;
+	st->f_bavail = usage.available;
 	st->f_files = le32_to_cpu(fs->super.max_inodes) - RFS_ROOT_INO;
-	st->f_ffree = st->f_files - min(fs->inodes, st->f_files);
+	st->f_ffree = st->f_files - min(usage.inodes, st->f_files);
 	st->f_namelen = RFS_NAME_MAX;
 	st->f_fsid = uuid_to_fsid(fs->super.uuid);
-	rfsm_unlock(m);
 	return 0;
 }
 
@@ -187,6 +167,9 @@ static struct inode *alloc_inode(struct super_block *sb)
 	if (!ri)
 		return NULL;
 	ri->promised = 0;
+	ri->round = 0;
+	ri->taken = 0;
+	ri->blocks = 0;
 	ri->fresh = 0;
 	ri->flags = 0;
 	ri->next = 0;
@@ -206,6 +189,51 @@ static void init_once(void *memory)
 	inode_init_once(&ri->vfs);
 }
 
+/* Metadata blocks that can be read again */
+static unsigned long count_cached(struct shrinker *shrinker,
+				  struct shrink_control *sc)
+{
+	const struct rfsm *m = shrinker->private_data;
+
+	return READ_ONCE(m->fs->clean.count);
+}
+
+/* From reclaim: whoever holds the lock may wait for memory. */
+static unsigned long free_cached(struct shrinker *shrinker,
+				 struct shrink_control *sc)
+{
+	struct rfsm *m = shrinker->private_data;
+	u32 before, count;
+
+	if (!mutex_trylock(&m->lock))
+		return SHRINK_STOP;
+	before = m->fs->clean.count;
+	count = min_t(u64, sc->nr_to_scan, before);
+	rfs_cache_trim(m->fs, before - count);
+	mutex_unlock(&m->lock);
+	return count;
+}
+
+/* As much metadata stays in memory as there is no better use for. */
+static int shrinker_start(struct rfsm *m)
+{
+	m->shrinker = shrinker_alloc(0, "rfs-meta:%pg", m->sb->s_bdev);
+	if (!m->shrinker)
+		return -ENOMEM;
+	m->shrinker->count_objects = count_cached;
+	m->shrinker->scan_objects = free_cached;
+	m->shrinker->private_data = m;
+	shrinker_register(m->shrinker);
+	return 0;
+}
+
+static void shrinker_stop(struct rfsm *m)
+{
+	if (m->shrinker)
+		shrinker_free(m->shrinker);
+	m->shrinker = NULL;
+}
+
 /* Nothing is left to write then: all inodes are gone. */
 static void put_super(struct super_block *sb)
 {
@@ -216,29 +244,9 @@ static void put_super(struct super_block *sb)
 		rfsm_sync(m, RFS_CP_UNMOUNT);
 	rfsm_stats_exit(m);
 	rfsm_append_exit(m);
+	shrinker_stop(m);
 	rfs_drop(m->fs);
 	m->fs = NULL;
-}
-
-/* Metadata blocks that can be read again */
-static long cached_blocks(struct super_block *sb, struct shrink_control *sc)
-{
-	return READ_ONCE(rfsm_of(sb)->fs->clean.count);
-}
-
-/* From reclaim: whoever holds the lock may wait for memory. */
-static long free_cached(struct super_block *sb, struct shrink_control *sc)
-{
-	struct rfsm *m = rfsm_of(sb);
-	u32 before, count;
-
-	if (!mutex_trylock(&m->lock))
-		return 0;
-	before = m->fs->clean.count;
-	count = min_t(u64, sc->nr_to_scan, before);
-	rfs_cache_trim(m->fs, before - count);
-	mutex_unlock(&m->lock);
-	return count;
 }
 
 static int freeze_fs(struct super_block *sb)
@@ -261,8 +269,6 @@ static const struct super_operations super_ops = {
 	.sync_fs = sync_fs,
 	.freeze_fs = freeze_fs,
 	.shutdown = shutdown,
-	.nr_cached_objects = cached_blocks,
-	.free_cached_objects = free_cached,
 	.statfs = statfs,
 	.show_options = show_options,
 };
@@ -346,6 +352,8 @@ static int mount_core(struct rfsm *m)
 	switch (ret) {
 	case 0:
 		m->fs->threaded = true;
+		m->fs->clean_max = ~0U;	/* the shrinker says how many */
+		m->orphan = m->fs->orphans;
 		if (m->fs->meta_tails < RFS_S_DATA)
 			pr_info("rfs: %pg: %u zones may be open and %u active at a time: metadata shares %u\n",
 				sb->s_bdev, geo.max_open, geo.max_active,
@@ -382,7 +390,9 @@ static int fill_super(struct super_block *sb, struct fs_context *fc)
 	m->sb = sb;
 	m->opt = *opt;
 	mutex_init(&m->lock);
+	seqcount_mutex_init(&m->usage_seq, &m->lock);
 	init_waitqueue_head(&m->gate_wait);
+	init_waitqueue_head(&m->quiet_over);
 	init_waitqueue_head(&m->wake);
 	init_waitqueue_head(&m->room);
 	sb->s_fs_info = m;
@@ -404,11 +414,15 @@ static int fill_super(struct super_block *sb, struct fs_context *fc)
 	if (!sb_rdonly(sb) && bdev_read_only(sb->s_bdev))
 		return -EACCES;
 	m->clean_ro = sb_rdonly(sb);
-	ret = mount_core(m);
+	ret = rfsm_fetch_init(m);
 	if (!ret)
-		ret = rfsm_quota_init(m);
+		ret = mount_core(m);
+	if (!ret)
+		ret = shrinker_start(m);
 	if (!ret)
 		ret = rfsm_append_init(m);
+	if (!ret)
+		ret = rfsm_quota_init(m);
 	if (!ret)
 		ret = rfsm_stats_init(m);
 	if (ret)
@@ -439,8 +453,10 @@ static void kill_sb(struct super_block *sb)
 	if (m->fs) {
 		rfsm_stats_exit(m);
 		rfsm_append_exit(m);
+		shrinker_stop(m);
 		rfs_drop(m->fs);
 	}
+	rfsm_fetch_exit(m);
 	rfsm_dev_close(&m->dev);
 	kfree(m);
 }
@@ -679,8 +695,7 @@ static int __init rfsm_init(void)
 					init_once);
 	buf_cache = kmem_cache_create("rfs_buf", sizeof(struct rfs_buf), 0,
 				      SLAB_RECLAIM_ACCOUNT, NULL);
-	rfsm_reads = alloc_workqueue("rfs-read", WQ_UNBOUND | WQ_MEM_RECLAIM,
-				     0);
+	rfsm_reads = alloc_workqueue("rfs-read", WQ_HIGHPRI | WQ_MEM_RECLAIM, 0);
 	ret = inode_cache && buf_cache && rfsm_reads ?
 	      rfsm_append_module_init() : -ENOMEM;
 	if (ret)

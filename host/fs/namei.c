@@ -16,10 +16,8 @@ static struct dentry *lookup(struct inode *dir, struct dentry *dentry,
 
 	if (dentry->d_name.len > RFS_NAME_MAX)
 		return ERR_PTR(-ENAMETOOLONG);
-	rfsm_lock(m);
-	ret = rfs_dir_find(m->fs, dir->i_ino, dentry->d_name.name,
-			   dentry->d_name.len, &ino);
-	rfsm_unlock(m);
+	rfsm_look(m, ret, rfs_dir_find(m->fs, dir->i_ino, dentry->d_name.name,
+				       dentry->d_name.len, &ino));
 	if (!ret)
 		inode = rfsm_iget(dir->i_sb, ino);
 	else if (ret != -ENOENT)
@@ -33,13 +31,9 @@ static struct dentry *lookup(struct inode *dir, struct dentry *dentry,
 
 static void reload(struct inode *dir, struct inode *inode)
 {
-	struct rfsm *m = rfsm_of(dir->i_sb);
-
-	rfsm_lock(m);
 	rfsm_reload(dir);
 	if (inode)
 		rfsm_reload(inode);
-	rfsm_unlock(m);
 }
 
 /* Names are durable at once where that is asked for. */
@@ -218,9 +212,8 @@ static int iterate(struct file *file, struct dir_context *ctx)
 	if (!entry)
 		return -ENOMEM;
 	for (;;) {
-		rfsm_lock(m);
-		ret = rfs_dir_next(m->fs, dir->i_ino, ctx->pos - 2, entry);
-		rfsm_unlock(m);
+		rfsm_look(m, ret, rfs_dir_next(m->fs, dir->i_ino, ctx->pos - 2,
+					       entry));
 		if (ret || !dir_emit(ctx, entry->name, entry->len, entry->ino,
 				     entry->type))
 			break;
@@ -252,9 +245,7 @@ static const char *get_link(struct dentry *dentry, struct inode *inode,
 	target = kmalloc(PATH_MAX + 1, GFP_KERNEL);
 	if (!target)
 		return ERR_PTR(-ENOMEM);
-	rfsm_lock(m);
-	ret = rfs_readlink(m->fs, inode->i_ino, target, &len);
-	rfsm_unlock(m);
+	rfsm_look(m, ret, rfs_readlink(m->fs, inode->i_ino, target, &len));
 	if (ret) {
 		kfree(target);
 		return ERR_PTR(rfsm_failed(m, ret));

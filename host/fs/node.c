@@ -52,37 +52,45 @@ void rfsm_refresh(struct inode *inode, const struct rfs_dinode *di)
 	set_nlink(inode, le32_to_cpu(di->nlink));
 	set_flags(inode, le32_to_cpu(di->flags));
 	inode_set_ctime_to_ts(inode, time_of(di->ctime));
-	inode->i_blocks = (le64_to_cpu(di->blocks) + rfsm_inode(inode)->promised)
-			  << (12 - SECTOR_SHIFT);
+	WRITE_ONCE(rfsm_inode(inode)->blocks, le64_to_cpu(di->blocks));
 	if (!S_ISDIR(inode->i_mode))
 		return;
 	inode_set_mtime_to_ts(inode, time_of(di->mtime));
 	i_size_write(inode, le64_to_cpu(di->size));
 }
 
+/* Under the volume lock */
+static int reload(struct rfsm *m, struct inode *inode)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret = rfs_iget(m->fs, inode->i_ino, &di, &buf);
+
+	if (!ret)
+		rfsm_refresh(inode, di);
+	return ret;
+}
+
 void rfsm_reload(struct inode *inode)
 {
 	struct rfsm *m = rfsm_of(inode->i_sb);
-	struct rfs_dinode *di;
-	struct rfs_buf *buf;
-
-	if (rfs_iget(m->fs, inode->i_ino, &di, &buf) == 0)
-		rfsm_refresh(inode, di);
-}
-
-static int fill(struct inode *inode)
-{
-	struct rfsm *m = rfsm_of(inode->i_sb);
-	struct rfs_dinode *di;
-	struct rfs_buf *buf;
-	const struct rfs_xattr *x;
-	u32 rdev = 0, at = 0;
 	int ret;
 
-	rfsm_lock(m);
-	ret = rfs_iget(m->fs, inode->i_ino, &di, &buf);
+	rfsm_look(m, ret, reload(m, inode));
+}
+
+/* Under the volume lock */
+static int fill_from(struct rfsm *m, struct inode *inode, u32 *rdev)
+{
+	const struct rfs_xattr *x;
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	u32 at = 0;
+	int ret = rfs_iget(m->fs, inode->i_ino, &di, &buf);
+
 	if (!ret) {
 		rfsm_refresh(inode, di);
+		rfsm_inode(inode)->btime = time_of(di->btime);
 		inode->i_generation = le32_to_cpu(di->gen);
 		inode_set_mtime_to_ts(inode, time_of(di->mtime));
 		inode_set_atime_to_ts(inode, time_of(di->atime));
@@ -92,13 +100,22 @@ static int fill(struct inode *inode)
 		if (i_size_read(inode) < 0 ||
 		    i_size_read(inode) > inode->i_sb->s_maxbytes)
 			ret = -EUCLEAN;
-		rdev = le32_to_cpu(di->rdev);
+		*rdev = le32_to_cpu(di->rdev);
 	}
 	if (!ret)
 		ret = rfs_xattr_next(m->fs, inode->i_ino, &at, &x);
 	if (!ret && !x)
 		cache_no_acl(inode);
-	rfsm_unlock(m);
+	return ret;
+}
+
+static int fill(struct inode *inode)
+{
+	struct rfsm *m = rfsm_of(inode->i_sb);
+	u32 rdev = 0;
+	int ret;
+
+	rfsm_look(m, ret, fill_from(m, inode, &rdev));
 	if (ret)
 		return ret;
 	switch (inode->i_mode & S_IFMT) {
@@ -182,6 +199,7 @@ struct inode *rfsm_born(struct inode *inode, u32 ino)
 void rfsm_evict_inode(struct inode *inode)
 {
 	struct rfsm *m = rfsm_of(inode->i_sb);
+	bool more;
 	int ret;
 
 	truncate_inode_pages_final(&inode->i_data);
@@ -189,7 +207,9 @@ void rfsm_evict_inode(struct inode *inode)
 	if (inode->i_nlink || is_bad_inode(inode) || m->fs->read_only)
 		return;
 	sb_start_intwrite(inode->i_sb);
-	rfsm_do(m, ret, rfs_free_orphan(m->fs, inode->i_ino));
+	do {	/* others have their turn between */
+		rfsm_do(m, ret, rfs_free_some(m->fs, inode->i_ino, &more));
+	} while (!ret && more);
 	sb_end_intwrite(inode->i_sb);
 }
 
@@ -217,6 +237,8 @@ int rfsm_set_size(struct inode *inode, loff_t size)
 {
 	struct rfsm *m = rfsm_of(inode->i_sb);
 	loff_t old = i_size_read(inode);
+	u64 to = RFS_FILE_BLOCKS;
+	bool more = true;
 	int ret = 0;
 
 	if (!S_ISREG(inode->i_mode))
@@ -229,11 +251,14 @@ int rfsm_set_size(struct inode *inode, loff_t size)
 		goto out;
 	/* no page that goes is on its way to the drive after this */
 	truncate_setsize(inode, size);
-	rfsm_do(m, ret, rfs_truncate(m->fs, inode->i_ino, size,
-				     size > old));
-	rfsm_lock(m);
+	while (!ret && size <= old && more)
+		rfsm_do(m, ret, rfs_shorten(m->fs, inode->i_ino,
+					    DIV_ROUND_UP_ULL(size, PAGE_SIZE),
+					    &to, true, &more));
+	if (!ret)
+		rfsm_do(m, ret, rfs_truncate(m->fs, inode->i_ino, size,
+					     size > old));
 	rfsm_reload(inode);
-	rfsm_unlock(m);
 	if (!ret)	/* both are the record's */
 		inode_set_mtime_to_ts(inode, inode_get_ctime(inode));
 out:
@@ -296,7 +321,6 @@ int rfsm_setattr(struct mnt_idmap *idmap, struct dentry *dentry,
 	struct inode *inode = d_inode(dentry);
 	unsigned int logged = ATTR_MODE | ATTR_UID | ATTR_GID | ATTR_ATIME |
 			      ATTR_MTIME;
-	struct rfsm *m = rfsm_of(inode->i_sb);
 	int ret = setattr_prepare(idmap, dentry, attr);
 
 	if (ret)
@@ -332,9 +356,7 @@ int rfsm_setattr(struct mnt_idmap *idmap, struct dentry *dentry,
 	}
 	ret = rfsm_log_attributes(inode, rfsm_inode(inode)->flags);
 	/* its time; or as before: the new owner may have had no room */
-	rfsm_lock(m);
 	rfsm_reload(inode);
-	rfsm_unlock(m);
 	return ret;
 }
 
@@ -342,26 +364,11 @@ int rfsm_getattr(struct mnt_idmap *idmap, const struct path *path,
 		 struct kstat *stat, u32 mask, unsigned int flags)
 {
 	struct inode *inode = d_inode(path->dentry);
-	struct rfsm *m = rfsm_of(inode->i_sb);
-	struct rfs_dinode *di;
-	struct rfs_buf *buf;
-	int ret = 0;
 
-	if (mask & (STATX_BTIME | STATX_BLOCKS)) {
-		rfsm_lock(m);
-		ret = rfs_iget(m->fs, inode->i_ino, &di, &buf);
-		if (!ret) {
-			inode->i_blocks = (le64_to_cpu(di->blocks) +
-					   rfsm_inode(inode)->promised)
-					  << (12 - SECTOR_SHIFT);
-			stat->btime = time_of(di->btime);
-			stat->result_mask |= STATX_BTIME;
-		}
-		rfsm_unlock(m);
-	}
-	if (ret)
-		return ret;
 	generic_fillattr(idmap, mask, inode, stat);
+	stat->blocks = rfsm_blocks(inode) << (12 - SECTOR_SHIFT);
+	stat->btime = rfsm_inode(inode)->btime;
+	stat->result_mask |= STATX_BTIME;
 	generic_fill_statx_attr(inode, stat);
 	if (rfsm_inode(inode)->flags & FS_NODUMP_FL)
 		stat->attributes |= STATX_ATTR_NODUMP;

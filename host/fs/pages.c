@@ -14,6 +14,7 @@
 
 #define OWED		1UL	/* a place */
 #define HOLE		2UL	/* and that it was a hole */
+#define LITTLE		64	/* pages */
 
 static struct rfsm *rfsm_of_folio(const struct folio *folio)
 {
@@ -21,22 +22,54 @@ static struct rfsm *rfsm_of_folio(const struct folio *folio)
 }
 
 /*
- * Room for a folio that will be dirty; it is locked. -EAGAIN: unlock it and
- * wait for room. Under the volume lock.
+ * Who has dirtied many pages of a file since room was made last leaves the last
+ * zone to those who need little, until it has waited for more.
  */
-static int promise(struct rfsm *m, struct inode *inode, struct folio *folio)
+static u32 leaves(struct rfsm *m, struct rfsm_inode *ri)
 {
-	bool hole;
+	u64 round = READ_ONCE(m->rounds);
+
+	if (ri->round != round) {
+		ri->round = round;
+		ri->taken = 0;
+	}
+	return ri->taken < LITTLE ? 0 : le32_to_cpu(m->fs->super.zone_cap);
+}
+
+/*
+ * Room for a folio that will be dirty; it is locked. -EAGAIN: unlock it and
+ * wait for room. If there is none to be had, -ENOSPC instead.
+ */
+static int promise(struct rfsm *m, struct inode *inode, struct folio *folio,
+		   enum rfsm_waited waited)
+{
+	struct rfsm_ask ask = { 0 };
+	bool hole, miss;
 	int ret;
 
 	if (folio_test_private(folio))
 		return 0;
-	ret = rfs_promise(m->fs, inode->i_ino, folio->index, &hole);
-	if (ret)
-		return ret;
-	rfsm_inode(inode)->promised += hole;
-	folio_attach_private(folio, (void *)(OWED | (hole ? HOLE : 0)));
-	return 0;
+	do {
+		rfsm_lock(m);
+		m->fs->stuck = waited == RFSM_STUCK;
+		m->fs->leaves = waited ? 0 : leaves(m, rfsm_inode(inode));
+		rfsm_ask(m, &ask);
+		ret = rfs_promise(m->fs, inode->i_ino, folio->index, &hole);
+		miss = rfsm_asked(m, &ask, ret);
+		m->fs->stuck = false;
+		m->fs->leaves = 0;
+		if (!ret) {
+			rfsm_inode(inode)->taken++;
+			WRITE_ONCE(rfsm_inode(inode)->promised,
+				   rfsm_inode(inode)->promised + hole);
+			folio_attach_private(folio, (void *)(OWED |
+							     (hole ? HOLE : 0)));
+		}
+		rfsm_unlock(m);
+		if (miss)
+			rfsm_answer(m, &ask);
+	} while (miss);
+	return ret;
 }
 
 void rfsm_unpromise(struct rfsm *m, struct inode *inode, struct folio *folio)
@@ -46,7 +79,9 @@ void rfsm_unpromise(struct rfsm *m, struct inode *inode, struct folio *folio)
 	if (!folio_test_private(folio))
 		return;
 	hole = (unsigned long)folio_detach_private(folio) & HOLE;
-	rfsm_inode(inode)->promised -= hole;
+	/* after its block has been counted: see rfsm_blocks() */
+	smp_store_release(&rfsm_inode(inode)->promised,
+			  rfsm_inode(inode)->promised - hole);
 	rfs_unpromise(m->fs, inode->i_ino, 1, hole);
 }
 
@@ -161,9 +196,8 @@ static void read_end(struct read *r)
 }
 
 /* One of several blocks could not be read: the others can. */
-static void read_singly(struct work_struct *work)
+static void read_singly(struct read *r)
 {
-	struct read *r = container_of(work, struct read, work);
 	struct rfsm *m = r->m;
 	u32 i;
 
@@ -182,21 +216,30 @@ static void read_singly(struct work_struct *work)
 	read_end(r);
 }
 
-static void read_endio(struct bio *bio)
+/* Checksums take some 25 us for a bio: not in an interrupt */
+static void read_over(struct work_struct *work)
 {
-	struct read *r = bio->bi_private;
+	struct read *r = container_of(work, struct read, work);
 	u32 i, step = r->m->dev.oob_bytes;
+	struct bio *bio = r->bio;
 
 	if (bio->bi_status && r->n > 1) {
-		INIT_WORK(&r->work, read_singly);
-		queue_work(rfsm_reads, &r->work);
+		read_singly(r);
 		return;
 	}
 	for (i = 0; i < r->n; i++)
 		r->ok[i] = !bio->bi_status &&
 			   read_ok(r, i, r->oob ? r->oob + i * step : NULL);
-	rfsm_bio_put(&r->m->dev, r->bio, r->oob);
+	rfsm_bio_put(&r->m->dev, bio, r->oob);
 	read_end(r);
+}
+
+static void read_endio(struct bio *bio)
+{
+	struct read *r = bio->bi_private;
+
+	INIT_WORK(&r->work, read_over);
+	queue_work(rfsm_reads, &r->work);
 }
 
 static void read_submit(struct read *r)
@@ -216,23 +259,29 @@ static void read_submit(struct read *r)
 
 /*
  * Where a block is, for a read that begins now: its zone is not reset before
- * read_drop(). A hole has address 0. Whoever has the lock may wait for reads to
- * end, so that in *r is sent before it is waited for.
+ * read_drop(). A hole has address 0. Where the index has to be read first, what is
+ * in *r is sent before that.
  */
 static int look_up(struct rfsm *m, struct inode *inode, u64 block, u64 *addr,
 		   u32 *len, struct read **r)
 {
+	struct rfsm_ask ask = { 0 };
 	struct rfs_ptr ptr;
 	int ret;
 
 	rfsm_used(m);
-	if (!rfsm_trylock(m)) {
+	for (;;) {
+		rfsm_lock_to_look(m);
+		rfsm_ask(m, &ask);
+		ret = rfs_map_get(m->fs, inode->i_ino, block, &ptr);
+		if (!rfsm_asked(m, &ask, ret))
+			break;
+		rfsm_unlock(m);
 		if (*r)
 			read_submit(*r);
 		*r = NULL;
-		rfsm_lock(m);
+		rfsm_answer(m, &ask);
 	}
-	ret = rfs_map_get(m->fs, inode->i_ino, block, &ptr);
 	*addr = rfs_addr(ptr.addr);
 	*len = rfs_high(ptr.addr);
 	if (!ret && *addr && (!rfs_addr_ok(m->fs, *addr) ||
@@ -321,8 +370,9 @@ static int folio_get_promised(struct inode *inode, pgoff_t index,
 			      struct folio **out)
 {
 	struct rfsm *m = rfsm_of(inode->i_sb);
+	enum rfsm_waited waited = RFSM_NOT_YET;
 	struct folio *folio;
-	int ret, stuck = 0;
+	int ret;
 
 	for (;;) {
 		folio = __filemap_get_folio(inode->i_mapping, index,
@@ -330,11 +380,7 @@ static int folio_get_promised(struct inode *inode, pgoff_t index,
 					    mapping_gfp_mask(inode->i_mapping));
 		if (IS_ERR(folio))
 			return PTR_ERR(folio);
-		rfsm_lock(m);
-		m->fs->stuck = stuck;
-		ret = promise(m, inode, folio);
-		m->fs->stuck = false;
-		rfsm_unlock(m);
+		ret = promise(m, inode, folio, waited);
 		if (!ret) {
 			*out = folio;
 			return 0;
@@ -343,7 +389,7 @@ static int folio_get_promised(struct inode *inode, pgoff_t index,
 		folio_put(folio);
 		if (ret != -EAGAIN)
 			return rfsm_failed(m, ret);
-		stuck = rfsm_wait_room(m);
+		waited = rfsm_wait_room(m) ? RFSM_STUCK : RFSM_WAITED;
 	}
 }
 
@@ -441,9 +487,7 @@ static int is_hole(struct inode *inode, u64 block)
 		if (written)
 			return 0;
 	}
-	rfsm_lock(m);
-	ret = rfs_map_get(m->fs, inode->i_ino, block, &ptr);
-	rfsm_unlock(m);
+	rfsm_look(m, ret, rfs_map_get(m->fs, inode->i_ino, block, &ptr));
 	return ret ? rfsm_failed(m, ret) : !rfs_addr(ptr.addr);
 }
 
@@ -474,7 +518,8 @@ vm_fault_t rfsm_page_mkwrite(struct vm_fault *vmf)
 	struct inode *inode = file_inode(vmf->vma->vm_file);
 	struct address_space *mapping = inode->i_mapping;
 	struct rfsm *m = rfsm_of(inode->i_sb);
-	int ret = 0, stuck = 0;
+	enum rfsm_waited waited = RFSM_NOT_YET;
+	int ret = 0;
 
 	sb_start_pagefault(inode->i_sb);
 	file_update_time(vmf->vma->vm_file);
@@ -487,16 +532,12 @@ vm_fault_t rfsm_page_mkwrite(struct vm_fault *vmf)
 			break;
 		}
 		folio_wait_stable(folio);
-		rfsm_lock(m);
-		m->fs->stuck = stuck;
-		ret = promise(m, inode, folio);
-		m->fs->stuck = false;
-		rfsm_unlock(m);
+		ret = promise(m, inode, folio, waited);
 		if (ret != -EAGAIN)
 			break;
 		folio_unlock(folio);
 		filemap_invalidate_unlock_shared(mapping);
-		stuck = rfsm_wait_room(m);
+		waited = rfsm_wait_room(m) ? RFSM_STUCK : RFSM_WAITED;
 	}
 	if (!ret)
 		folio_mark_dirty(folio);
@@ -558,9 +599,7 @@ static int batch_add(struct inode *inode, struct rfsm_batch *b,
 	}
 	/* who had the page pinned may have dirtied it behind our back */
 	if (!folio_test_private(folio)) {
-		rfsm_lock(m);
-		ret = promise(m, inode, folio);
-		rfsm_unlock(m);
+		ret = promise(m, inode, folio, RFSM_WAITED);
 		if (ret == -EAGAIN) {
 			folio_redirty_for_writepage(wbc, folio);
 			WRITE_ONCE(rfsm_inode(inode)->put_off, true);

@@ -52,9 +52,7 @@ static int get_dqblk(struct super_block *sb, struct kqid qid,
 
 	if (!is_on(m, qid.type))
 		return -ESRCH;
-	rfsm_lock(m);
-	ret = rfs_quota_get(m->fs, qid.type, id, &q, &held);
-	rfsm_unlock(m);
+	rfsm_look(m, ret, rfs_quota_get(m->fs, qid.type, id, &q, &held));
 	if (ret)
 		return rfsm_failed(m, ret);
 	tell(&q, held, out);
@@ -70,9 +68,7 @@ static int get_nextdqblk(struct super_block *sb, struct kqid *qid,
 
 	if (!is_on(m, qid->type))
 		return -ESRCH;
-	rfsm_lock(m);
-	ret = rfs_quota_next(m->fs, qid->type, &id);
-	rfsm_unlock(m);
+	rfsm_look(m, ret, rfs_quota_next(m->fs, qid->type, &id));
 	if (ret)
 		return ret == -ENOENT ? ret : rfsm_failed(m, ret);
 	*qid = make_kqid(sb->s_user_ns, qid->type, id);

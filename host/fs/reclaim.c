@@ -34,6 +34,12 @@ static u64 room_left(const struct rfs_fs *fs)
 	return blocks;
 }
 
+/* What everybody asks for, and a zone that is left to who needs little */
+static u32 more_room(const struct rfs_fs *fs)
+{
+	return RFSM_APPEND_MAX + le32_to_cpu(fs->super.zone_cap);
+}
+
 /*
  * Zones are what who waits lacks? If not, it waits for a check-point, which may
  * have been written meanwhile. Data that is to be overwritten or deleted soon
@@ -46,7 +52,7 @@ static bool zones_lack(struct rfsm *m)
 	bool lack;
 
 	rfsm_lock(m);
-	lack = fs->read_only || rfs_room_low(fs, RFSM_APPEND_MAX);
+	lack = fs->read_only || rfs_room_low(fs, more_room(fs));
 	m->seeking = lack;
 	if (!lack && rfs_dirty_full(fs))
 		ret = rfsm_checkpoint(m, 0);
@@ -79,7 +85,7 @@ static int checkpoint_of(struct rfs_fs *fs, u32 flags)
 static bool room_there(const struct rfs_fs *fs)
 {
 	return !rfs_dirty_full(fs) &&
-	       !rfs_room_low(fs, RFSM_APPEND_MAX);
+	       !rfs_room_low(fs, more_room(fs));
 }
 
 /* Room for who waits for it; false: there is none to be had. */
@@ -101,7 +107,7 @@ static bool make_room(struct rfsm *m)
 			break;
 		if (!ret && rfs_compact_due(fs))
 			ret = rfs_compact(fs, checkpoint_of);
-		else if (!ret && rfs_room_low(fs, RFSM_APPEND_MAX))
+		else if (!ret && rfs_room_low(fs, more_room(fs)))
 			ret = clean(m, futile ? RFS_CLEAN_HARD :
 						RFS_CLEAN_NOW);
 		if (!ret)
@@ -114,7 +120,10 @@ static bool make_room(struct rfsm *m)
 		}
 		futile = room_left(fs) > best ? 0 : futile + 1;
 		best = max(best, room_left(fs));
-	} while (!ret && rfs_room_low(fs, RFSM_APPEND_MAX) && futile < FUTILE);
+		/* the zone that is left to others is not sought in vain */
+	} while (!ret && rfs_room_low(fs, futile ? RFSM_APPEND_MAX :
+						   more_room(fs)) &&
+		 futile < FUTILE);
 	if (!ret && rfs_room_low(fs, RFSM_APPEND_MAX))
 		ret = -ENOSPC;
 	rfsm_unlock(m);
@@ -200,6 +209,37 @@ static void write_now(struct work_struct *work)
 		up_read(&m->sb->s_umount);
 	}
 	sb_end_intwrite(m->sb);
+}
+
+/*
+ * Who had no name when it was mounted is deleted while others are at work. Those who
+ * lose theirs later come before these in the list, and are their users' matter.
+ */
+static void free_orphans(struct work_struct *work)
+{
+	struct rfsm *m = container_of(to_delayed_work(work), struct rfsm,
+				      freeing);
+	bool more = false;
+	u32 next;
+	int ret = 0;
+
+	while (!ret && m->orphan && !READ_ONCE(m->stops)) {
+		if (!sb_start_intwrite_trylock(m->sb)) {	/* frozen */
+			queue_delayed_work(system_unbound_wq, &m->freeing,
+					   HZ / 10);
+			return;
+		}
+		if (!more)
+			rfsm_look(m, ret, rfs_orphan_next(m->fs, m->orphan,
+							  &next));
+		if (!ret)
+			rfsm_do(m, ret, rfs_free_some(m->fs, m->orphan, &more));
+		if (!ret && !more)
+			m->orphan = next;
+		sb_end_intwrite(m->sb);
+	}
+	if (ret)
+		rfsm_failed(m, ret);
 }
 
 static int thread(void *arg)
@@ -306,10 +346,13 @@ int rfsm_thread_start(struct rfsm *m)
 	m->used = jiffies;
 	m->idle_seen = m->used - 1;
 	INIT_WORK(&m->writing, write_now);
+	INIT_DELAYED_WORK(&m->freeing, free_orphans);
+	WRITE_ONCE(m->stops, false);
 	task = kthread_run(thread, m, "rfs/%pg", m->sb->s_bdev);
 	if (IS_ERR(task))
 		return PTR_ERR(task);
 	m->thread = task;
+	queue_delayed_work(system_unbound_wq, &m->freeing, 0);
 	return 0;
 }
 
@@ -317,6 +360,9 @@ void rfsm_thread_stop(struct rfsm *m)
 {
 	if (!m->thread)
 		return;
+	/* it may wait for the thread */
+	WRITE_ONCE(m->stops, true);
+	cancel_delayed_work_sync(&m->freeing);
 	kthread_stop(m->thread);
 	m->thread = NULL;
 	/* it does not wait for s_umount */

@@ -2,7 +2,7 @@
 /*
  * The module: what Linux needs around the core. Locks, outer to inner: inode,
  * invalidate_lock, folio, volume (rfsm_lock). All of the core is under the
- * volume lock; nobody waits for room under a folio lock.
+ * volume lock; nobody waits for room under a folio lock. doc/design.md, "Locks".
  */
 #ifndef RFSM_H
 #define RFSM_H
@@ -11,9 +11,11 @@
 #include <linux/completion.h>
 #include <linux/fs.h>
 #include <linux/kobject.h>
+#include <linux/list.h>
 #include <linux/llist.h>
 #include <linux/mempool.h>
 #include <linux/mutex.h>
+#include <linux/seqlock.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
@@ -82,6 +84,23 @@ struct rfsm_dev {
 	bool dead;		/* shut down: all fails */
 };
 
+/* Appends that came back on a CPU, which it looks at by itself */
+struct rfsm_landing {
+	struct rfsm *m;
+	struct work_struct work;
+	struct llist_head done;
+};
+
+/* A zone that is being reset */
+struct rfsm_reset {
+	struct rfsm *m;
+	struct work_struct work;
+	struct bio bio;
+	u32 zone;
+	bool busy;		/* under the volume lock */
+	bool stops;		/* none is begun any more */
+};
+
 /* Consecutive folios under writeback: a transaction */
 struct rfsm_batch {
 	u32 n;
@@ -99,17 +118,41 @@ enum rfsm_cause {
 	RFSM_CP_CAUSES
 };
 
+struct rfsm_fetch;
+
+/* An operation that says which block it misses; zero at first */
+struct rfsm_ask {
+	struct rfsm_fetch *fetch;	/* what is read for it */
+	u64 addr;
+};
+
+/* What statfs(2) says: as it was when the volume lock was last given back */
+struct rfsm_usage {
+	u64 free, available, inodes;	/* blocks that are free; inodes in use */
+};
+
 struct rfsm {
 	struct super_block *sb;
 	struct rfs_fs *fs;
 	struct mutex lock;
 	unsigned int nofs;	/* of who holds it */
+	/* above 0: by one task, which may lend the lock to who only looks */
+	u32 quiet;
+	struct task_struct *quiet_by;
+	unsigned int lent_nofs;
+	wait_queue_head_t quiet_over;
+	struct list_head fetching;	/* metadata blocks that are being read */
+	mempool_t fetches, fetch_pages;
+	struct rfsm_ask cleaner_asks;
+	struct shrinker *shrinker;	/* of metadata blocks in memory */
+	seqcount_mutex_t usage_seq;	/* read without the lock */
+	struct rfsm_usage usage;
 	struct rfsm_options opt;
 	struct rfsm_dev dev;
-	/* appends on their way; under the lock but for done */
+	/* appends on their way; under the lock, but for those that landed */
 	struct workqueue_struct *queue;
-	struct work_struct work;
-	struct llist_head done, later;
+	struct rfsm_landing __percpu *landing;
+	struct llist_head later;
 	struct delayed_work retry;
 	mempool_t batches, txns, runs, sum_runs, sum_pages;
 	struct bio_set sum_bios;
@@ -119,8 +162,11 @@ struct rfsm {
 	u32 pages_most;		/* that may be, for what the drive does */
 	u32 gate;		/* check-points that wait for them */
 	wait_queue_head_t gate_wait;
+	struct rfsm_reset reset;
 
 	struct work_struct writing;	/* rfsm_write_soon() */
+	struct delayed_work freeing;	/* of inodes that were orphans at the mount */
+	u32 orphan;		/* the next of these; 0: none is left */
 	struct task_struct *thread;
 	wait_queue_head_t wake;		/* the thread */
 	wait_queue_head_t room;		/* who waits for it */
@@ -132,6 +178,7 @@ struct rfsm {
 	u64 rounds;		/* of the thread, that sought room */
 	bool stuck;		/* the last one found none */
 	bool put_off;		/* pages are dirty that writeback had to leave so */
+	bool stops;		/* the thread and what it has others do */
 	bool clean_ro;		/* read-only because it was asked for */
 	bool seeking;		/* the thread seeks room */
 	bool cleaning;		/* it moves blocks */
@@ -144,6 +191,10 @@ struct rfsm {
 
 struct rfsm_inode {
 	u64 promised;		/* dirty pages that fill holes */
+	u64 blocks;		/* as the core counts them */
+	struct timespec64 btime;
+	u64 round;		/* of the thread, since which so many pages */
+	u32 taken;		/* were dirtied */
 	u64 fresh;		/* bytes written in a row, since they were sent */
 	loff_t next;		/* where the last write ended */
 	u32 flags;		/* FS_*_FL */
@@ -162,15 +213,64 @@ static inline struct rfsm_inode *rfsm_inode(struct inode *inode)
 	return container_of(inode, struct rfsm_inode, vfs);
 }
 
+/*
+ * Blocks of an inode, those of pages that are to fill holes included. Without a
+ * lock: while a page lands both may have it, never neither.
+ */
+static inline u64 rfsm_blocks(struct inode *inode)
+{
+	/* before the other, which has it first: see rfsm_unpromise() */
+	u64 promised = smp_load_acquire(&rfsm_inode(inode)->promised);
+
+	return READ_ONCE(rfsm_inode(inode)->blocks) + promised;
+}
+
 static inline sector_t rfsm_sector(u64 addr)
 {
 	return addr << (12 - SECTOR_SHIFT);
 }
 
-/* fs.c */
+/* fetch.c */
+/* To change the volume, or to look at it; never held while the drive is waited for */
 void rfsm_lock(struct rfsm *m);
-bool rfsm_trylock(struct rfsm *m);
-void rfsm_unlock(struct rfsm *m);
+/* To look only: does not wait for who writes a check-point or the log */
+void rfsm_lock_to_look(struct rfsm *m);
+void rfsm_unlock(struct rfsm *m);	/* of both */
+/* Others may look, but not change, whenever who calls this lends the lock */
+void rfsm_quiet(struct rfsm *m, bool begins);
+/* Around waits for the drive; nothing where rfsm_quiet() has not begun */
+void rfsm_lend(struct rfsm *m);
+void rfsm_take_back(struct rfsm *m);
+
+/*
+ * Under the lock: before an operation of the core, and after it with its result.
+ * True: it has missed a block, which rfsm_answer() reads with no lock held. Then
+ * it is to be tried again.
+ */
+void rfsm_ask(struct rfsm *m, struct rfsm_ask *ask);
+bool rfsm_asked(struct rfsm *m, struct rfsm_ask *ask, int ret);
+void rfsm_answer(struct rfsm *m, struct rfsm_ask *ask);
+int rfsm_fetch_init(struct rfsm *m);
+void rfsm_fetch_exit(struct rfsm *m);
+
+/* An operation of the core that changes nothing; ret is its result */
+#define rfsm_look(m, ret, op)						\
+do {									\
+	struct rfsm_ask ask_ = { 0 };					\
+	bool miss_;							\
+									\
+	do {								\
+		rfsm_lock_to_look(m);					\
+		rfsm_ask(m, &ask_);					\
+		(ret) = (op);						\
+		miss_ = rfsm_asked(m, &ask_, ret);			\
+		rfsm_unlock(m);						\
+		if (miss_)						\
+			rfsm_answer(m, &ask_);				\
+	} while (miss_);						\
+} while (0)
+
+/* fs.c */
 /* After a failed operation: what the option errors= says. Returns ret. */
 int rfsm_failed(struct rfsm *m, int ret);
 bool rfsm_dead(const struct rfsm *m);
@@ -216,6 +316,14 @@ void rfsm_thread_stop(struct rfsm *m);
 int rfsm_tidy(struct rfsm *m);
 /* Wait until there may be room; 1 if there is none to be had */
 int rfsm_wait_room(struct rfsm *m);
+
+/* Has who asks for room waited for it, and was there any? */
+enum rfsm_waited {
+	RFSM_NOT_YET,
+	RFSM_WAITED,
+	RFSM_STUCK,
+};
+
 /* After an operation: is a check-point due? */
 void rfsm_kick(struct rfsm *m);
 /* Somebody is at work: idle time begins anew */
@@ -233,17 +341,23 @@ void rfsm_write_soon(struct rfsm *m);
  */
 #define rfsm_do(m, ret, op)						\
 do {									\
+	struct rfsm_ask ask_ = { 0 };					\
 	int stuck_ = 0;							\
+	bool miss_;							\
 									\
 	for (;;) {							\
 		rfsm_lock(m);						\
 		(m)->fs->stuck = stuck_;				\
+		rfsm_ask(m, &ask_);					\
 		(ret) = (op);						\
+		miss_ = rfsm_asked(m, &ask_, ret);			\
 		(m)->fs->stuck = false;					\
 		if ((ret) == -ENOBUFS)					\
 			(ret) = rfsm_tidy(m);				\
 		rfsm_unlock(m);						\
-		if ((ret) == -ENOBUFS)					\
+		if (miss_)						\
+			rfsm_answer(m, &ask_);				\
+		if (miss_ || (ret) == -ENOBUFS)				\
 			continue;					\
 		if ((ret) != -EAGAIN)					\
 			break;						\
@@ -258,6 +372,9 @@ do {									\
 /* bdev.c */
 struct page *rfsm_page_of(const void *block);
 extern const struct rfs_dev_ops rfsm_dev_ops;
+/* Until all zones that are free and not read are reset; drops the volume lock */
+void rfsm_reset_free(struct rfsm *m);
+void rfsm_reset_stop(struct rfsm *m);	/* until none is, and none will be */
 int rfsm_dev_open(struct rfsm_dev *dev, struct super_block *sb,
 		  struct rfs_geometry *geo);
 void rfsm_dev_mounted(struct rfsm_dev *dev);
@@ -282,7 +399,7 @@ struct inode *rfsm_iget_if(struct super_block *sb, u32 ino);
  */
 struct inode *rfsm_born(struct inode *inode, u32 ino);
 void rfsm_refresh(struct inode *inode, const struct rfs_dinode *di);
-/* The same, from the core; under the volume lock */
+/* The same, from the core */
 void rfsm_reload(struct inode *inode);
 void rfsm_evict_inode(struct inode *inode);
 /* The three times, as Linux has them */

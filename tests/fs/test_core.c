@@ -790,6 +790,235 @@ TEST(orphans)
 	end(fs, dev);
 }
 
+#define LEAVES	200
+
+/* A file with so many index nodes, each of which leads to one block */
+static u32 sparse_file(struct rfs_fs *fs, const char *name)
+{
+	u32 ino, i;
+
+	CHECK_EQ(rfs_create(fs, 2, name, &file, &ino), 0);
+	for (i = 0; i < LEAVES; i++)
+		put(fs, ino, (u64)i * RFS_FANOUT, i + 1, RFS_BLOCK_BYTES);
+	return ino;
+}
+
+/*
+ * An operation that misses a block has changed nothing, says where the block is, and
+ * takes what was read for it if that is the one.
+ */
+TEST(asked_for)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	u8 content[RFS_BLOCK_BYTES];
+	struct rfs_fetched got = { .data = content };
+	u32 ino = sparse_file(fs, "f"), asked = 0, gone;
+	u64 live;
+	int ret;
+
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	live = fs->live;
+	rfs_cache_trim(fs, 0);
+	do {
+		fs->asking = true;
+		ret = rfs_unlink(fs, 2, "f", &gone);
+		fs->asking = false;
+		fs->fetched = NULL;
+		if (ret != -EINPROGRESS)
+			break;
+		CHECK(rfs_log_empty(fs));
+		CHECK_EQ(fs->dirty.count, 0);
+		CHECK_EQ(fs->live, live);
+		asked++;
+		CHECK(asked < 20);
+		got.addr = fs->want;
+		got.error = fs->ops->read(dev, got.addr, content, NULL);
+		/* now and then it is another one: it counts for nothing */
+		if (asked % 3 == 0)
+			got.addr++;
+		fs->fetched = &got;
+	} while (true);
+	CHECK_EQ(ret, 0);
+	CHECK_EQ(gone, ino);
+	CHECK(asked >= 4);
+	/* what cannot be read is told to who asked */
+	rfs_checkpoint(fs, 0);
+	rfs_cache_trim(fs, 0);
+	fs->asking = true;
+	CHECK_EQ(rfs_unlink(fs, 2, "g", &gone), -EINPROGRESS);
+	got.addr = fs->want;
+	got.error = -EIO;
+	fs->fetched = &got;
+	CHECK_EQ(rfs_unlink(fs, 2, "g", &gone), -EIO);
+	fs->asking = false;
+	fs->fetched = NULL;
+	CHECK_EQ(rfs_unlink(fs, 2, "g", &gone), -ENOENT);
+	check_clean(fs);
+	end(fs, dev);
+}
+
+/* What is deleted goes in parts; recovery goes on with what is left. */
+TEST(deleted_in_parts)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	u64 used = fs->live;
+	u32 parts = 0, ino, i;
+	bool more = true;
+
+	ino = sparse_file(fs, "f");
+	CHECK_EQ(rfs_unlink(fs, 2, "f", &ino), 0);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	for (i = 0; i < 2; i++) {
+		CHECK_EQ(rfs_free_some(fs, ino, &more), 0);
+		CHECK(more);
+		CHECK(fs->pruned <= (i + 1) * RFS_PRUNE_NODES);
+	}
+	check_clean(fs);
+	CHECK_EQ(rfs_free_some(fs, ino, &more), 0);
+	CHECK(more);
+	rfs_drop(fs);
+	fs = mount(dev);
+	CHECK_EQ(fs->recovered.orphans, 1);
+	CHECK_EQ(fs->inodes, 1);
+	check_clean(fs);
+	CHECK(fs->live <= used + 4);
+	/* who has a name is not deleted */
+	ino = sparse_file(fs, "g");
+	CHECK_EQ(rfs_free_some(fs, ino, &more), -EUCLEAN);
+	CHECK_EQ(rfs_unlink(fs, 2, "g", &ino), 0);
+	do {
+		CHECK_EQ(rfs_free_some(fs, ino, &more), 0);
+		parts++;
+	} while (more);
+	CHECK(parts >= LEAVES / RFS_PRUNE_NODES);
+	CHECK_EQ(fs->inodes, 1);
+	check_clean(fs);
+	end(fs, dev);
+}
+
+/* Deletions that recovery would do again are bounded: a check-point comes. */
+TEST(deletions_are_bounded)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	u32 ino = sparse_file(fs, "f"), i;
+	bool more;
+	u64 seq;
+
+	CHECK_EQ(rfs_unlink(fs, 2, "f", &ino), 0);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	seq = fs->cp_seq;
+	CHECK_EQ(rfs_free_some(fs, ino, &more), 0);
+	CHECK_EQ(fs->cp_seq, seq);
+	CHECK(fs->pruned >= RFS_PRUNE_NODES);
+	for (i = 0; fs->pruned < 2048; i++)
+		fs->pruned += RFS_PRUNE_NODES;
+	fs->threaded = true;
+	CHECK_EQ(rfs_free_some(fs, ino, &more), -ENOBUFS);
+	fs->threaded = false;
+	CHECK_EQ(rfs_free_some(fs, ino, &more), 0);
+	CHECK_EQ(fs->cp_seq, seq + 1);
+	CHECK(fs->pruned <= RFS_PRUNE_NODES);
+	check_clean(fs);
+	end(fs, dev);
+}
+
+/* A file with many nodes is cut from its end on, as if its owner had. */
+TEST(shortened)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	u64 to = RFS_FILE_BLOCKS, from = 10 * RFS_FANOUT, last;
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	u32 ino = sparse_file(fs, "f"), i, steps = 0;
+	bool more;
+
+	for (more = true; more; steps++) {
+		CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
+		last = le64_to_cpu(di->size);
+		CHECK_EQ(rfs_shorten(fs, ino, from, &to, true, &more), 0);
+		CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
+		CHECK_EQ(le64_to_cpu(di->size) < last, more);
+	}
+	CHECK_EQ(steps, 1 + (LEAVES - 10) / RFS_PRUNE_NODES);
+	CHECK_EQ(rfs_truncate(fs, ino, from * RFS_BLOCK_BYTES, false), 0);
+	for (i = 0; i < 10; i++)
+		expect(fs, ino, (u64)i * RFS_FANOUT, i + 1, RFS_BLOCK_BYTES);
+	check_clean(fs);
+	/* a range in its middle, of another */
+	ino = sparse_file(fs, "g");
+	to = 190 * RFS_FANOUT;
+	for (more = true; more;)
+		CHECK_EQ(rfs_shorten(fs, ino, from, &to, false, &more), 0);
+	CHECK_EQ(rfs_punch(fs, ino, from, to, false), 0);
+	for (i = 0; i < LEAVES; i++) {
+		bool gone = i >= 10 && i < 190;
+
+		expect(fs, ino, (u64)i * RFS_FANOUT, gone ? 0 : i + 1,
+		       RFS_BLOCK_BYTES);
+	}
+	CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
+	CHECK_EQ(le64_to_cpu(di->size),
+		 ((LEAVES - 1ULL) * RFS_FANOUT + 1) * RFS_BLOCK_BYTES);
+	check_clean(fs);
+	end(fs, dev);
+}
+
+static u32 to_reset;		/* a zone; 0: none is */
+
+static int begin_reset(void *dev, u32 zone)
+{
+	(void)dev;
+	if (to_reset)
+		return -EBUSY;
+	to_reset = zone;
+	return 0;
+}
+
+/* Zones are reset one after the other; what is written goes elsewhere meanwhile. */
+TEST(reset_meanwhile)
+{
+	struct rfs_dev_ops ops = memdev_ops;
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs;
+	u32 ino, i, nr, seen = 0;
+
+	ops.reset_begin = begin_reset;
+	CHECK_EQ(rfs_mount(&ops, dev, &geometry, false, 0, &fs), 0);
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	fs->threaded = true;
+	for (i = 0; i < 4 * CAP; i++)
+		put(fs, ino, i % 8, i + 1, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	CHECK(to_reset);
+	while (to_reset) {
+		nr = to_reset;
+		CHECK(fs->zone[nr].resetting);
+		CHECK_EQ(fs->zone[nr].state, RFS_Z_FREE);
+		for (i = 0; i < CAP; i++)
+			put(fs, ino, i % 8, i + 1, RFS_BLOCK_BYTES);
+		CHECK_EQ(fs->zone[nr].state, RFS_Z_FREE);
+		CHECK_EQ(memdev_ops.reset(dev, nr), 0);
+		to_reset = 0;
+		rfs_reset_done(fs, nr, 0);
+		CHECK_EQ(fs->zone[nr].wp, 0);
+		if (++seen < 3)
+			rfs_reset_next(fs);
+	}
+	CHECK_EQ(seen, 3);
+	/* of one that fails nobody takes it */
+	CHECK(rfs_reset_next(fs));
+	rfs_reset_done(fs, to_reset, -EIO);
+	CHECK_EQ(fs->zone[to_reset].cond, RFS_DEV_READ_ONLY);
+	to_reset = 0;
+	fs->threaded = false;
+	check_clean(fs);
+	end(fs, dev);
+}
+
 /* They go in any order, and but for lists of older versions without a search. */
 TEST(orphans_in_any_order)
 {

@@ -77,12 +77,54 @@ static void must(const char *what, int ret)
 }
 
 /* A change of the core; one that must wait for room is not made. */
-static void done(struct run *r, const char *what, int ret)
+static void finished(struct run *r, const char *what, int ret)
 {
 	if (r->air && (ret == -EAGAIN || ret == -ENOSPC))
 		longjmp(r->wait, 1);
 	must(what, ret);
 }
+
+/* With air, little metadata stays in memory, and is read when nothing has begun. */
+static void ask(struct run *r)
+{
+	if (!r->air)
+		return;
+	rfs_cache_trim(r->fs, pick(r, 16));
+	r->fs->asking = true;
+}
+
+/* Is the operation to be done again, with the block that it has missed? */
+static bool missed(struct run *r, int ret)
+{
+	static u8 content[RFS_BLOCK_BYTES];
+	static struct rfs_fetched got = { .data = content };
+
+	r->fs->asking = false;
+	r->fs->fetched = NULL;
+	if (ret != -EINPROGRESS)
+		return false;
+	got.addr = r->fs->want;
+	got.error = r->ops.read(r->dev, got.addr, content, NULL);
+	r->fs->fetched = &got;
+	r->asked++;
+	return true;
+}
+
+#define ASKING(r, ret, op)						\
+do {									\
+	do {								\
+		ask(r);							\
+		(ret) = (op);						\
+	} while (missed(r, ret));					\
+} while (0)
+
+#define done(r, what, op)						\
+do {									\
+	int ret_;							\
+									\
+	ASKING(r, ret_, op);						\
+	finished(r, what, ret_);					\
+} while (0)
 
 static u32 ino_of(struct run *r, u32 node)
 {
@@ -310,7 +352,7 @@ static void free_inode(struct run *r, u32 node)
 	land(r, node, 0, ~0ULL);
 	/* as the module has it: this one takes from the reserve, and goes on */
 	r->fs->stuck = true;
-	must("free", rfs_free_orphan(r->fs, ino_of(r, node)));
+	done(r, "free", rfs_free_orphan(r->fs, ino_of(r, node)));
 	r->fs->stuck = false;
 }
 
@@ -458,12 +500,12 @@ static void do_xattr(struct run *r)
 	had = &r->o->node[name->child].xattr[which];
 	if (pick(r, 3))
 		id = 1 + pick(r, 1U << 30);
-	ret = rfs_xattr_set(r->fs, ino_of(r, name->child), oracle_xattr[which],
-			    id ? value : NULL, id ? oracle_value(id, value) : 0,
-			    0, 0);
+	ASKING(r, ret, rfs_xattr_set(r->fs, ino_of(r, name->child),
+				     oracle_xattr[which], id ? value : NULL,
+				     id ? oracle_value(id, value) : 0, 0, 0));
 	if (!id && !*had && ret == -ENODATA)
 		return;
-	done(r, "xattr", ret);
+	finished(r, "xattr", ret);
 	*had = id;
 	changed(r, name->child);
 }
@@ -623,10 +665,10 @@ static void promise(struct run *r, u32 ino, u64 block, u32 n, u32 *holes)
 
 	*holes = 0;
 	for (i = 0; i < n; i++) {
-		ret = rfs_promise(r->fs, ino, block + i, &hole);
+		ASKING(r, ret, rfs_promise(r->fs, ino, block + i, &hole));
 		if (ret)
 			rfs_unpromise(r->fs, ino, i, *holes);
-		done(r, "promise", ret);
+		finished(r, "promise", ret);
 		*holes += hole;
 	}
 }
@@ -934,6 +976,33 @@ static int copy_read(void *dev, struct rfs_copy *copy)
 	return 0;
 }
 
+/* What the cleaner reads by itself */
+static int scan(void *dev, u64 addr, void *data, struct rfs_oob *oob)
+{
+	if (pick(running, 8) == 0)
+		pause_cleaning(dev);
+	return memdev_ops.read(dev, addr, data, oob);
+}
+
+static void fetch(void *dev)
+{
+	static u8 content[RFS_BLOCK_BYTES];
+	static struct rfs_fetched got = { .data = content };
+	u64 addr = running->fs->want;
+
+	got.error = memdev_ops.read(dev, addr, content, NULL);
+	if (pick(running, 4) == 0)
+		pause_cleaning(dev);
+	got.addr = addr;
+	running->fs->fetched = &got;
+}
+
+static void fetched(void *dev)
+{
+	(void)dev;
+	running->fs->fetched = NULL;
+}
+
 static void copy_wait(void *dev, struct rfs_copy *copy)
 {
 	u32 i;
@@ -1086,6 +1155,9 @@ void record(struct run *r, struct memdev *base)
 		r->ops.append_begin = append_begin;
 		r->ops.append_end = append_end;
 		r->ops.pause = pause_cleaning;
+		r->ops.scan = scan;
+		r->ops.fetch = fetch;
+		r->ops.fetched = fetched;
 		r->ops.copy_read = copy_read;
 		r->ops.copy_wait = copy_wait;
 		r->ops.copy_send = copy_send;

@@ -94,6 +94,7 @@ struct run {
 	u32 tmp;		/* a node that had no name yet, or 0 */
 	jmp_buf wait;		/* there: what waits for room */
 	u64 pauses;
+	u64 asked;		/* blocks that operations missed */
 	u64 overtaken;		/* blocks that changed while they were moved */
 };
 

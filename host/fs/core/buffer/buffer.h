@@ -38,5 +38,21 @@ void rfs_buf_drop(struct rfs_fs *fs, struct rfs_buf *buf);
 /* A dirty block is at addr now: it is clean, unless it was changed since. */
 void rfs_buf_written(struct rfs_fs *fs, struct rfs_buf *buf, u64 addr);
 void rfs_cache_trim(struct rfs_fs *fs, u32 keep);
+/*
+ * From here on to rfs_ask_on() what is not in memory is read at once: what has
+ * begun is not to be begun again.
+ */
+static inline bool rfs_ask_off(struct rfs_fs *fs)
+{
+	bool asking = fs->asking;
+
+	fs->asking = false;
+	return asking;
+}
+
+static inline void rfs_ask_on(struct rfs_fs *fs, bool asking)
+{
+	fs->asking = asking;
+}
 
 #endif

@@ -95,7 +95,26 @@ static bool is_it(const struct rfs_fs *fs, const struct rfs_buf *buf)
 	       buf->off == (rfs_is_node(head->type) ? off >> 32 : off);
 }
 
-/* From memory, else from addr; -EUCLEAN if something else is there. */
+/*
+ * Where the caller can do so (rfs_fs.asking) a block is read while nobody holds
+ * the volume: it is told which (-EINPROGRESS), reads it, and asks again. What it
+ * has read then counts if the block is still looked for at that address.
+ */
+static int fill(struct rfs_fs *fs, struct rfs_buf *buf, u64 addr)
+{
+	const struct rfs_fetched *got = fs->fetched;
+
+	if (!got || got->addr != addr)
+		return fs->ops->read(fs->dev, addr, buf->bytes, NULL);
+	if (!got->error)
+		memcpy(buf->bytes, got->data, RFS_BLOCK_BYTES);
+	return got->error;
+}
+
+/*
+ * From memory, else from addr; -EUCLEAN if something else is there, -EINPROGRESS:
+ * see above.
+ */
 int rfs_buf_read(struct rfs_fs *fs, u8 type, u64 off, u64 addr,
 		 struct rfs_buf **out)
 {
@@ -107,10 +126,14 @@ int rfs_buf_read(struct rfs_fs *fs, u8 type, u64 off, u64 addr,
 		return 0;
 	if (!rfs_addr_ok(fs, addr))
 		return -EUCLEAN;
+	if (fs->asking && (!fs->fetched || fs->fetched->addr != addr)) {
+		fs->want = addr;
+		return -EINPROGRESS;
+	}
 	buf = insert(fs, class_of(type), off);
 	if (!buf)
 		return -ENOMEM;
-	ret = fs->ops->read(fs->dev, addr, buf->bytes, NULL);
+	ret = fill(fs, buf, addr);
 	if (!ret && !is_it(fs, buf))
 		ret = -EUCLEAN;
 	if (ret) {

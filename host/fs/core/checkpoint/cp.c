@@ -566,7 +566,7 @@ static void tables_again(struct rfs_fs *fs)
  * last check-point is as it was. For want of memory or of room it can be tried
  * again; after an error of the device the volume is read-only.
  */
-int rfs_checkpoint(struct rfs_fs *fs, u32 flags)
+static int checkpoint(struct rfs_fs *fs, u32 flags)
 {
 	int ret = fs->read_only ? -EROFS : 0;
 	u32 nr;
@@ -585,6 +585,7 @@ int rfs_checkpoint(struct rfs_fs *fs, u32 flags)
 		return ret;
 	}
 	fs->cp_nth = 0;
+	fs->pruned = 0;
 	rfs_log_durable(fs);
 	fs->window_blocks = 0;
 	for (nr = 0; nr < fs->geo.zones; nr++) {
@@ -599,6 +600,18 @@ int rfs_checkpoint(struct rfs_fs *fs, u32 flags)
 	fs->stats.checkpoints++;
 	ret = rfs_free_zones(fs);
 	rfs_cache_trim(fs, fs->clean_max);
+	return ret;
+}
+
+int rfs_checkpoint(struct rfs_fs *fs, u32 flags)
+{
+	bool asking = rfs_ask_off(fs);
+	int ret;
+
+	rfs_quiet(fs, true);
+	ret = checkpoint(fs, flags);
+	rfs_quiet(fs, false);
+	rfs_ask_on(fs, asking);
 	return ret;
 }
 

@@ -644,7 +644,8 @@ int rfs_recover(struct rfs_fs *fs)
 		ret = apply_data(fs, &p);
 	fs->recovered.data_ns = lap(fs, &start);
 	/* else after the check-point: what that makes dirty is not bounded */
-	if (!ret && (fs->read_only || fs->rescuing))
+	if (!ret && ((fs->read_only && !fs->ops->frees_orphans) ||
+		     fs->rescuing))
 		ret = rfs_free_orphans(fs);
 	if (!ret)
 		ret = outdate(fs, &p);

@@ -378,24 +378,58 @@ static int queue_copy(struct rfs_fs *fs, struct cleaner *c,
 	return ret;
 }
 
+/*
+ * A block of a victim, while others use the volume. Nobody resets a zone that is
+ * being cleaned; one that is compacted is nobody else's matter until a check-point.
+ */
+static int scan(struct rfs_fs *fs, u64 addr, void *data, struct rfs_oob *oob)
+{
+	const struct rfs_zone_info *z = &fs->zone[addr / fs->geo.zone_blocks];
+
+	fs->stats.clean_reads++;
+	if (fs->ops->scan && fs->threaded && z->cleaning)
+		return fs->ops->scan(fs->dev, addr, data, oob);
+	return fs->ops->read(fs->dev, addr, data, oob);
+}
+
+/* The pointer to a block; what leads to it is read while others use the volume. */
+static int look_up(struct rfs_fs *fs, const struct rfs_oob *from,
+		   struct rfs_dinode **di, struct rfs_ptr **at,
+		   struct rfs_buf **buf)
+{
+	bool asks = fs->ops->fetch && fs->threaded;
+	int ret;
+
+	for (;;) {
+		fs->asking = asks;
+		ret = rfs_iget(fs, le32_to_cpu(from->ino), di, buf);
+		*at = NULL;
+		if (!ret && (*di)->gen == from->gen)
+			ret = rfs_map_slot(fs, le32_to_cpu(from->ino),
+					   le64_to_cpu(from->off), false, at,
+					   buf);
+		fs->asking = false;
+		if (fs->fetched)
+			fs->ops->fetched(fs->dev);
+		if (ret != -EINPROGRESS)
+			return ret == -ENOENT ? 0 : ret;
+		fs->ops->fetch(fs->dev);
+	}
+}
+
 /* A data block goes to its group if it is what the index says. */
 static int move_data(struct rfs_fs *fs, struct cleaner *c,
 		     const struct rfs_oob *from, u64 addr)
 {
-	u32 ino = le32_to_cpu(from->ino), stream;
 	struct rfs_copy **slot, *copy;
 	struct rfs_dinode *di;
+	u32 stream;
 	struct rfs_oob *oob;
 	struct rfs_ptr *at, ptr;
 	struct rfs_buf *buf;
 	int ret;
 
-	ret = rfs_iget(fs, ino, &di, &buf);
-	if (ret == -ENOENT || (!ret && di->gen != from->gen))
-		return 0;
-	if (!ret)
-		ret = rfs_map_slot(fs, ino, le64_to_cpu(from->off), false,
-				   &at, &buf);
+	ret = look_up(fs, from, &di, &at, &buf);
 	if (ret || !at || rfs_addr(at->addr) != addr)
 		return ret;
 	ptr = *at;
@@ -544,8 +578,7 @@ static int move_zone(struct rfs_fs *fs, struct cleaner *c, u32 nr)
 	for (at = fs->zone[nr].wp; at-- > 0 && fs->zone[nr].live;) {
 		if (c->seen[at])
 			continue;
-		fs->stats.clean_reads++;
-		ret = fs->ops->read(fs->dev, start + at, c->block, &oob);
+		ret = scan(fs, start + at, c->block, &oob);
 		if (ret || !rfs_oob_ok(&oob, fs->volume))
 			continue;
 		if (oob.type != RFS_SUMMARY)
@@ -571,8 +604,7 @@ static int move_summaries(struct rfs_fs *fs, struct cleaner *c, u32 nr)
 	int ret;
 
 	for (at = 0; at < fs->zone[nr].wp; at++) {
-		fs->stats.clean_reads++;
-		ret = fs->ops->read(fs->dev, start + at, sum, NULL);
+		ret = scan(fs, start + at, sum, NULL);
 		if (ret || !rfs_summary_ok(fs, sum, start + at))
 			continue;
 		n = min_t(u32, le16_to_cpu(sum->head.count), RFS_SUM_ENTRIES);

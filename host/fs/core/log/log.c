@@ -211,8 +211,10 @@ bool rfs_log_empty(const struct rfs_fs *fs)
 
 int rfs_log_sync(struct rfs_fs *fs)
 {
-	int ret = rfs_log_empty(fs) ? 0 : send(fs);
+	int ret;
 
+	rfs_quiet(fs, true);
+	ret = rfs_log_empty(fs) ? 0 : send(fs);
 	if (ret == -EIO)
 		fs->read_only = true;
 	if (!ret)
@@ -221,6 +223,7 @@ int rfs_log_sync(struct rfs_fs *fs)
 		ret = fs->ops->flush(fs->dev);
 	if (!ret)
 		rfs_log_durable(fs);
+	rfs_quiet(fs, false);
 	return ret;
 }
 

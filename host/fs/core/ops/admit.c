@@ -13,7 +13,7 @@
 /* Where others clean and write check-points: nothing but the answer. */
 static int ask_for_room(const struct rfs_fs *fs, u32 blocks)
 {
-	if (!rfs_dirty_full(fs) && !rfs_room_low(fs, blocks))
+	if (!rfs_dirty_full(fs) && !rfs_room_low(fs, blocks + fs->leaves))
 		return 0;
 	return fs->stuck ? -ENOSPC : -EAGAIN;
 }

@@ -78,12 +78,14 @@ int rfs_setattr(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr,
 {
 	u32 type, types, old[RFS_QUOTA_TYPES];
 	struct rfs_rec rec;
+	bool asking;
 	int ret = may_setattr(fs, ino, attr, held, old, &types);
 
 	if (ret)
 		return ret;
 	attr_rec(fs, &rec, ino, attr);
 	ret = rfs_commit(fs, &rec, NULL, 0, NULL, 0);
+	asking = rfs_ask_off(fs);
 	for (type = 0; !ret && type < RFS_QUOTA_TYPES; type++) {
 		if (!(types & 1U << type) || !held)
 			continue;
@@ -92,6 +94,7 @@ int rfs_setattr(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr,
 			ret = rfs_quota_hold_one(fs, type,
 						 rfs_owner(attr, type), held);
 	}
+	rfs_ask_on(fs, asking);
 	return ret;
 }
 

@@ -136,7 +136,7 @@ static int free_orphans(struct rfs_fs *fs)
 {
 	int ret = 0;
 
-	if (!fs->orphans)
+	if (!fs->orphans || fs->ops->frees_orphans)
 		return 0;
 	while (!ret && fs->orphans) {
 		ret = rfs_free_orphan(fs, fs->orphans);

@@ -178,17 +178,6 @@ int rfs_rename(struct rfs_fs *fs, u32 dir1, const char *name1, u32 dir2,
 	return commit(fs, &rec, name1, name2);
 }
 
-int rfs_free_orphan(struct rfs_fs *fs, u32 ino)
-{
-	struct rfs_rec rec;
-	int ret = rfs_make_room_to_free(fs);
-
-	if (ret)
-		return ret;
-	rfs_rec_init(fs, &rec, RFS_OP_FREE, ino);
-	return commit(fs, &rec, NULL, NULL);
-}
-
 int rfs_readlink(struct rfs_fs *fs, u32 ino, u8 *target, u32 *len)
 {
 	struct rfs_dinode *di;

@@ -73,6 +73,19 @@ int rfs_setattr(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr,
 		u64 held);
 int rfs_free_orphan(struct rfs_fs *fs, u32 ino);
 
+/* A part of that: *more says whether there is more */
+int rfs_free_some(struct rfs_fs *fs, u32 ino, bool *more);
+
+/* The orphan after this one; 0: there is none */
+int rfs_orphan_next(struct rfs_fs *fs, u32 ino, u32 *next);
+
+/*
+ * Before rfs_truncate(), or rfs_punch() without keep, of blocks from..*to - 1: of a
+ * range with many nodes the end goes at once. *more: do so again, up to *to.
+ */
+int rfs_shorten(struct rfs_fs *fs, u32 ino, u64 from, u64 *to, bool truncate,
+		bool *more);
+
 /* target has 4096 bytes; without a terminator, *len says how many */
 int rfs_readlink(struct rfs_fs *fs, u32 ino, u8 *target, u32 *len);
 

@@ -30,6 +30,7 @@ int rfs_promise(struct rfs_fs *fs, u32 ino, u64 block, bool *hole)
 {
 	struct rfs_ptr *slot;
 	struct rfs_buf *buf;
+	bool asking;
 	int ret = rfs_map_slot(fs, ino, block, false, &slot, &buf);
 
 	if (ret)
@@ -40,10 +41,13 @@ int rfs_promise(struct rfs_fs *fs, u32 ino, u64 block, bool *hole)
 		ret = may_fill(fs, ino, block);
 	if (!ret)
 		ret = rfs_make_room(fs, 1, *hole ? 2 + RFS_HEIGHT_MAX : 0);
-	if (!ret)
-		ret = rfs_map_slot(fs, ino, block, true, &slot, &buf);
+	if (ret)
+		return ret;
+	asking = rfs_ask_off(fs);
+	ret = rfs_map_slot(fs, ino, block, true, &slot, &buf);
 	if (!ret && *hole && fs->counting)
 		ret = hold(fs, ino, 1);
+	rfs_ask_on(fs, asking);
 	if (ret)
 		return ret;
 	/* it will be: so the bound of what is dirty holds for what is owed */

@@ -94,8 +94,12 @@ static inline u64 rfs_used(const struct rfs_fs *fs)
 
 int rfs_free_zones(struct rfs_fs *fs);
 
-/* Zones that are free and could not be reset yet */
-void rfs_reset_free(struct rfs_fs *fs);
+/*
+ * The next zone that is free is reset, where @reset_begin is there; true: it has
+ * begun. Then rfs_reset_done() says how it went, and another one may be due.
+ */
+bool rfs_reset_next(struct rfs_fs *fs);
+void rfs_reset_done(struct rfs_fs *fs, u32 nr, int error);
 bool rfs_room_low(const struct rfs_fs *fs, u32 blocks);
 bool rfs_together(const struct rfs_fs *fs);	/* are there several at a time? */
 

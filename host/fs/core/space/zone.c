@@ -261,7 +261,63 @@ static int make_active(struct rfs_fs *fs, bool data)
 	return data && active_data(fs) >= max ? -EBUSY : 0;
 }
 
-/* A free zone for a stream. -EBUSY: each of them is being read. */
+/* Are zones reset while others go on? Nobody does while it is mounted. */
+static bool resets_later(const struct rfs_fs *fs)
+{
+	return fs->threaded && fs->ops->reset_begin;
+}
+
+bool rfs_reset_next(struct rfs_fs *fs)
+{
+	u32 nr;
+
+	for (nr = RFS_CP_ZONES; resets_later(fs) && nr < fs->geo.zones; nr++) {
+		struct rfs_zone_info *z = &fs->zone[nr];
+
+		if (z->state != RFS_Z_FREE || !z->wp || z->resetting ||
+		    z->cond != RFS_DEV_OK ||
+		    fs->ops->reset_begin(fs->dev, nr))
+			continue;
+		z->resetting = true;
+		return true;
+	}
+	return false;
+}
+
+void rfs_reset_done(struct rfs_fs *fs, u32 nr, int error)
+{
+	struct rfs_zone_info *z = &fs->zone[nr];
+
+	z->resetting = false;
+	if (error) {
+		z->cond = RFS_DEV_READ_ONLY;
+		return;
+	}
+	z->wp = 0;
+	fs->stats.resets++;
+}
+
+/* It is to be written now. -EBUSY: it is being read, or reset. */
+static int reset_now(struct rfs_fs *fs, u32 nr)
+{
+	struct rfs_zone_info *z = &fs->zone[nr];
+	int ret;
+
+	if (!z->wp || z->cond != RFS_DEV_OK)
+		return 0;
+	if (z->resetting)
+		return -EBUSY;
+	if (!resets_later(fs))
+		return fs->ops->reset(fs->dev, nr);
+	ret = fs->ops->reset_begin(fs->dev, nr);
+	z->resetting |= !ret;
+	return ret ? ret : -EBUSY;
+}
+
+/*
+ * A free zone for a stream. -EBUSY: each of them is being read, or reset. The drive
+ * may say that a reset has failed only when the zone is asked for.
+ */
 static int take_zone(struct rfs_fs *fs, u32 stream)
 {
 	struct rfs_tail *tail = tail_of(fs, stream);
@@ -275,8 +331,7 @@ static int take_zone(struct rfs_fs *fs, u32 stream)
 
 		if (z->state != RFS_Z_FREE)
 			continue;
-		ret = z->wp && z->cond == RFS_DEV_OK ?
-		      fs->ops->reset(fs->dev, nr) : 0;
+		ret = reset_now(fs, nr);
 		if (ret == -EBUSY) {
 			busy = true;	/* another time */
 			continue;
@@ -686,25 +741,12 @@ int rfs_free_zones(struct rfs_fs *fs)
 		z->state = RFS_Z_FREE;
 		fs->free_zones++;
 		fs->futile = false;
-		if (z->wp && fs->ops->reset(fs->dev, nr) == 0) {
+		if (z->wp && !resets_later(fs) &&
+		    fs->ops->reset(fs->dev, nr) == 0) {
 			z->wp = 0;
 			fs->stats.resets++;
 		}
 	}
+	rfs_reset_next(fs);
 	return 0;
-}
-
-void rfs_reset_free(struct rfs_fs *fs)
-{
-	u32 nr;
-
-	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++) {
-		struct rfs_zone_info *z = &fs->zone[nr];
-
-		if (z->state != RFS_Z_FREE || !z->wp ||
-		    z->cond != RFS_DEV_OK || fs->ops->reset(fs->dev, nr))
-			continue;
-		z->wp = 0;
-		fs->stats.resets++;
-	}
 }

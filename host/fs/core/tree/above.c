@@ -25,6 +25,7 @@ static struct rfs_buf *map_of(struct rfs_fs *fs, const struct rfs_buf *buf)
 void rfs_make_above_dirty(struct rfs_fs *fs)
 {
 	struct rfs_list *dirty = &fs->dirty;
+	bool asking = rfs_ask_off(fs);
 
 	while (dirty->seen != dirty->last) {
 		struct rfs_buf *buf = dirty->seen ? dirty->seen->next :
@@ -35,4 +36,5 @@ void rfs_make_above_dirty(struct rfs_fs *fs)
 		if (map && !map->dirty)
 			rfs_buf_dirty(fs, map);
 	}
+	rfs_ask_on(fs, asking);
 }

@@ -403,6 +403,7 @@ struct prune {
 	struct tree t;
 	u64 from, to;
 	u64 gone;		/* blocks */
+	u32 nodes;		/* that may still be read, then -EAGAIN */
 	bool keep;
 };
 
@@ -461,9 +462,13 @@ static int prune(struct prune *p, __le32 *slot, struct rfs_buf *holder,
 		return 0;
 	if (!level)
 		return prune_number(p, slot, holder);
+	if (!p->nodes)
+		return -EAGAIN;
 	ret = read_node(&p->t, le32_to_cpu(*slot), level, place, &node);
 	if (ret)
 		return ret;
+	p->nodes--;
+	p->t.fs->pruned++;
 	if (p->t.file && level == 1) {
 		for (i = 0; !ret && i < RFS_FANOUT; i++)
 			ret = prune_ptr(p, &node->node.ptr[i], node, start + i);
@@ -477,10 +482,14 @@ static int prune(struct prune *p, __le32 *slot, struct rfs_buf *holder,
 	return prune_number(p, slot, holder);
 }
 
-int rfs_map_prune(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool keep)
+/* Whatever comes, what is gone is accounted for, and what is not is there. */
+static int prune_some(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool keep,
+		      u32 nodes)
 {
-	struct prune p = { .from = from, .to = to, .keep = keep };
+	struct prune p = { .from = from, .to = to, .keep = keep,
+			   .nodes = nodes };
 	struct rfs_dinode *di;
+	bool asking;
 	u32 i, n;
 	int ret;
 
@@ -496,13 +505,70 @@ int rfs_map_prune(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool keep)
 			ret = prune(&p, &di->node[i], p.t.ibuf, di->height, i);
 	}
 	rfs_buf_dirty(fs, p.t.ibuf);
+	asking = rfs_ask_off(fs);
 	if (p.gone) {
 		int err = rfs_blocks_add(fs, di, -(s64)p.gone);
 
 		ret = ret ? ret : err;
 	}
+	rfs_ask_on(fs, asking);
 	if (!ret && !from && to == ~0ULL)
 		di->height = 0;
+	return ret;
+}
+
+int rfs_map_prune(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool keep)
+{
+	return prune_some(fs, ino, from, to, keep, ~0U);
+}
+
+int rfs_map_empty(struct rfs_fs *fs, u32 ino)
+{
+	return prune_some(fs, ino, 0, ~0ULL, false, RFS_PRUNE_NODES);
+}
+
+/* Leaves, from the last one on */
+struct tail {
+	struct tree t;
+	u64 from, to;		/* blocks that are looked at */
+	u64 at;			/* the first block of the leaf before the last */
+	u32 left;		/* leaves that are still to be looked at */
+};
+
+static int find_tail(struct tail *p, __le32 number, u32 level, u64 place)
+{
+	u64 size = span(true, level), start = place * size;
+	struct rfs_buf *node;
+	int ret = 0;
+	u32 i;
+
+	if (!number || start >= p->to || start + size <= p->from || !p->left)
+		return 0;
+	ret = read_node(&p->t, le32_to_cpu(number), level, place, &node);
+	if (ret)
+		return ret;
+	if (level == 1) {
+		p->at = start;
+		p->left--;
+		return 0;
+	}
+	for (i = RFS_NODE_FANOUT; !ret && i-- > 0;)
+		ret = find_tail(p, node->node.number[i], level - 1,
+				place * RFS_NODE_FANOUT + i);
+	return ret;
+}
+
+int rfs_map_tail(struct rfs_fs *fs, u32 ino, u64 from, u64 to, u64 *at)
+{
+	struct tail p = { .from = from, .to = to, .at = from,
+			  .left = RFS_PRUNE_NODES };
+	u32 i;
+	int ret = tree_get(fs, ino, &p.t);
+
+	if (!ret && p.t.file && p.t.di->height)
+		for (i = RFS_TOPS; !ret && i-- > 0;)
+			ret = find_tail(&p, p.t.di->node[i], p.t.di->height, i);
+	*at = p.left ? from : max(from, p.at);
 	return ret;
 }
 

@@ -93,6 +93,20 @@ int rfs_map_seek(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool for_data,
 /* Blocks from..to - 1 are gone; keep: reserved from then on */
 int rfs_map_prune(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool keep);
 
+#define RFS_PRUNE_NODES	64	/* index nodes that are looked at in one hold */
+
+/*
+ * Some of what a file has that nobody can look at any more: -EAGAIN: there is more,
+ * -EINPROGRESS as rfs_buf_read(). Nothing is logged.
+ */
+int rfs_map_empty(struct rfs_fs *fs, u32 ino);
+
+/*
+ * From *at on a file has no more than RFS_PRUNE_NODES leaves among from..to - 1, which
+ * are in memory then; `from` if these are all
+ */
+int rfs_map_tail(struct rfs_fs *fs, u32 ino, u64 from, u64 to, u64 *at);
+
 /* Holes among from..to - 1 are reserved */
 int rfs_map_reserve(struct rfs_fs *fs, u32 ino, u64 from, u64 to);
 
@@ -122,6 +136,9 @@ static inline int rfs_blocks_add(struct rfs_fs *fs, struct rfs_dinode *di,
 				 s64 delta)
 {
 	di->blocks = cpu_to_le64(le64_to_cpu(di->blocks) + delta);
+	if (fs->ops->blocks)
+		fs->ops->blocks(fs->dev, le32_to_cpu(di->ino),
+				le64_to_cpu(di->blocks));
 	return fs->counting ? fs->up->charge(fs, di, delta, 0) : 0;
 }
 

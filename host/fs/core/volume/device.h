@@ -32,6 +32,11 @@ struct rfs_dev_zone {
  * @append_end: until it is written, or has failed
  * @wait: until all appends are written; the first error among them
  * @read: a block and, unless NULL, its OOB; -EIO if it is unreadable
+ * @scan: the same for who goes through a victim; others may use the volume
+ *	meanwhile. May be NULL: @read is used
+ * @fetch: the block at rfs_fs.want is read while others may use the volume; it is
+ *	in rfs_fs.fetched then, until @fetched. May be NULL, as @fetched: then
+ *	nobody asks
  * @copy_read: begin to read the blocks of a copy that are not there; they are
  *	after @copy_wait, unless they cannot be read; may be NULL
  * @copy_wait: see there; others may use the volume meanwhile
@@ -45,11 +50,19 @@ struct rfs_dev_zone {
  * @rest: a moment, in which nobody else uses the volume but reads that are on
  *	their way end; may be NULL if @reset is never busy
  * @reset: a zone; -EBUSY: not now, somebody reads it
+ * @reset_begin: begin to reset a zone, rfs_reset_done() is due when it is over;
+ *	-EBUSY: not now, somebody reads it, or another zone is being reset. May be
+ *	NULL: @reset is used
+ * @quiet: until @quiet with false, others may look at the volume while the drive
+ *	is waited for, but change nothing; may be NULL
  * @finish: no more will be written to the zone, it is full
  * @close: it is not written now; both may be NULL where no limit is
  * @flush: what was written before is durable
  * @report: state of a zone
  * @now: ns since 1970
+ * @blocks: an inode has so many now; may be NULL
+ * @frees_orphans: who uses the volume frees those that are there when it is
+ *	mounted, by rfs_free_some()
  * @may_exceed: who asks for this is not bound by quotas; may be NULL
  * @victim: a zone is about to be cleaned, with so many blocks in use of so many;
  *	may be NULL
@@ -61,6 +74,9 @@ struct rfs_dev_ops {
 	void (*append_end)(void *dev, struct rfs_send *send);
 	int (*wait)(void *dev);
 	int (*read)(void *dev, u64 addr, void *data, struct rfs_oob *oob);
+	int (*scan)(void *dev, u64 addr, void *data, struct rfs_oob *oob);
+	void (*fetch)(void *dev);
+	void (*fetched)(void *dev);
 	int (*copy_read)(void *dev, struct rfs_copy *copy);
 	void (*copy_wait)(void *dev, struct rfs_copy *copy);
 	int (*copy_send)(void *dev, struct rfs_copy *copy);
@@ -69,11 +85,15 @@ struct rfs_dev_ops {
 	void (*pause)(void *dev);
 	void (*rest)(void *dev);
 	int (*reset)(void *dev, u32 zone);
+	int (*reset_begin)(void *dev, u32 zone);
+	void (*quiet)(void *dev, bool begins);
 	int (*finish)(void *dev, u32 zone);
 	int (*close)(void *dev, u32 zone);
 	int (*flush)(void *dev);
 	int (*report)(void *dev, u32 zone, struct rfs_dev_zone *out);
 	u64 (*now)(void *dev);
+	void (*blocks)(void *dev, u32 ino, u64 blocks);
+	bool frees_orphans;
 	bool (*may_exceed)(void *dev);
 	void (*victim)(void *dev, u32 zone, u32 live, u32 cap);
 };

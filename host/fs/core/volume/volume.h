@@ -37,6 +37,7 @@ struct rfs_zone_info {
 	u8 stream;
 	u8 cond;
 	bool window;		/* holds pages since the check-point */
+	bool resetting;		/* now, while others go on */
 	bool cleaning;		/* now */
 	bool cleaned;		/* since the check-point */
 };
@@ -54,6 +55,14 @@ struct rfs_list {
 };
 
 #define RFS_HASH	4096
+
+/* A block that was read for who was told to (rfs_fs.asking); its zone stays */
+struct rfs_fetched {
+	u64 addr;
+	const void *data;
+	int error;
+};
+
 #define RFS_LOG_BLOCKS	RFS_SUM_ENTRIES	/* in memory: an append, if it has to be */
 
 enum rfs_quota_type {
@@ -157,9 +166,15 @@ struct rfs_fs {
 	u8 *led;		/* numbers that something leads to; see repair.c */
 	u64 inodes;
 
+	/* metadata that is read while nobody holds the volume, see cache.c */
+	bool asking;		/* a block that is not in memory: -EINPROGRESS */
+	u64 want;		/* where that is */
+	const struct rfs_fetched *fetched;	/* was read since; or NULL */
+
 	struct rfs_buf *hash[RFS_HASH];
 	struct rfs_list dirty, clean;
 	u32 new_dirty;		/* dirty and never written */
+	u32 pruned;		/* nodes that were read to be emptied, see shrink.c */
 	struct rfs_air *air;
 	u64 owed;		/* data blocks that were promised a place */
 	u64 promised;		/* of them, those that fill holes */
@@ -182,6 +197,7 @@ struct rfs_fs {
 	bool read_only;
 	bool threaded;		/* others make room: -EAGAIN asks them to */
 	bool stuck;		/* they cannot: -ENOSPC instead */
+	u32 leaves;		/* blocks that who asks leaves to who needs little */
 	bool futile;		/* to compact metadata, until a zone is free */
 	struct rfs_tomb *tomb;
 	u32 tombs, tomb_room;
@@ -252,5 +268,12 @@ static inline u64 rfs_blocks_in(const struct rfs_fs *fs, u64 pages)
 u64 rfs_ticks(const struct rfs_fs *fs, u64 time);
 u64 rfs_now(const struct rfs_fs *fs);
 u64 rfs_clock(const struct rfs_fs *fs);	/* ns since 1970, or ahead of that */
+
+/* While the drive is waited for others may look, not change */
+static inline void rfs_quiet(struct rfs_fs *fs, bool begins)
+{
+	if (fs->ops->quiet)
+		fs->ops->quiet(fs->dev, begins);
+}
 
 #endif
