@@ -121,6 +121,12 @@ def test_repetitions_are_apart(tmp_path: Path) -> None:
         ("stock", 3),
     ]
     assert all(applies(cell, "stock") for cell in found[0].cells)
+    assert not any(plan.cold for plan in found)
+
+
+def test_only_the_second_run_of_ours_is_cold(tmp_path: Path) -> None:
+    found = plans(["stock", "rsd"], ALL_CELLS, tmp_path, cold=True)
+    assert [(plan.system, plan.number) for plan in found if plan.cold] == [("rsd", 2)]
 
 
 def test_the_table_has_every_load_and_no_control_codes_when_piped() -> None:

@@ -108,6 +108,8 @@ def test_plans_of_a_level_are_repeated(tmp_path: Path) -> None:
     assert plans[0].system != plans[1].system
     (rare,) = selection.select(Level.FULL, ["ext4-page"], ["risa-mariadb"]).benchmarks
     assert len(stack_plans([rare], tmp_path, keep=True)) == 1
+    cold = stack_plans([rare], tmp_path, keep=True, cold=True)
+    assert [(plan.number, plan.cold) for plan in cold] == [(1, False), (2, True)]
 
 
 # The scripts
@@ -330,6 +332,22 @@ def guests(monkeypatch: pytest.MonkeyPatch) -> Iterator[Guests]:
 
 def plan(tmp_path: Path, name: str, number: int = 1, *, keep: bool = True) -> StackPlan:
     return StackPlan("f2fs-rsd", number, BY_NAME[name], tmp_path / f"raw.{number}", keep)
+
+
+def test_only_a_cold_run_boots_and_it_is_kept_apart(
+    tmp_path: Path, built: Artifacts, guests: Guests
+) -> None:
+    cache = Cache(tmp_path / "cache")
+    usual = plan(tmp_path, "small-postmark")
+    for one in (usual, dataclasses.replace(usual, cold=True)):
+        assert not run_stack(one, built, cache, Progress()).failures
+        shutil.rmtree(tmp_path / "raw.1")
+    # Both begin with the same aged volume.
+    assert [("age.py" in job.script, job.cold) for job in guests.jobs] == [
+        (True, False),
+        (False, False),
+        (False, True),
+    ]
 
 
 def test_what_finished_is_kept(tmp_path: Path, built: Artifacts, guests: Guests) -> None:

@@ -67,6 +67,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="only this cell or benchmark, or those whose names begin so, repeatable",
     )
+    parser.add_argument(
+        "--cold",
+        action="store_true",
+        help="the second run of each of our systems boots its guests, where the first goes on from "
+        "the saved one: that the runs are identical holds for both ways",
+    )
     parser.add_argument("--list", action="store_true", help="print the cells, run nothing")
     parser.add_argument(
         "--out",
@@ -95,9 +101,9 @@ def main(arguments: argparse.Namespace) -> int:
     keep = arguments.level is Level.FULL
     todo = [
         functools.partial(run_plan, plan, built, cache, progress)
-        for plan in plans(chosen.drives, chosen.cells, raw, keep=keep)
+        for plan in plans(chosen.drives, chosen.cells, raw, keep=keep, cold=arguments.cold)
     ]
-    on_stacks = stack_plans(chosen.benchmarks, raw, keep=keep)
+    on_stacks = stack_plans(chosen.benchmarks, raw, keep=keep, cold=arguments.cold)
     outlook = Outlook(on_stacks, built, cache) if keep else None
     todo += [
         functools.partial(_run_stack, plan, built, cache, progress, outlook) for plan in on_stacks

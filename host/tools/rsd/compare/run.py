@@ -38,7 +38,8 @@ CONSOLE_TAIL_LINES = 20
 class Plan:
     """The cells of a drive, once. `directory` gets their raw output.
 
-    `keep`: what a guest gave is left in, or taken from, the cache.
+    `keep`: what a guest gave is left in, or taken from, the cache. `cold`: the guests boot, and do
+    not go on from the saved one.
     """
 
     system: str
@@ -46,11 +47,12 @@ class Plan:
     cells: tuple[Cell, ...]
     directory: Path
     keep: bool = False
+    cold: bool = False
 
     @property
     def title(self) -> str:
         """For progress lines."""
-        return f"{self.system}, run {self.number}"
+        return f"{self.system}, run {self.number}{', cold' if self.cold else ''}"
 
 
 class AnyPlan(Protocol):
@@ -84,15 +86,24 @@ class Run:
 
 
 def plans(
-    systems: Sequence[str], cells: Sequence[Cell], raw: Path, *, keep: bool = False
+    systems: Sequence[str],
+    cells: Sequence[Cell],
+    raw: Path,
+    *,
+    keep: bool = False,
+    cold: bool = False,
 ) -> list[Plan]:
-    """The guests to start, the repetitions of a system apart from each other."""
+    """The guests to start, the repetitions of a system apart from each other.
+
+    `cold`: the second run of ours boots. QEMU's own always do.
+    """
     rounds: dict[str, int] = {
         name: REPETITIONS_OURS if SYSTEMS[name].ours else REPETITIONS_STOCK for name in systems
     }
     chosen = {name: tuple(c for c in cells if applies(c, name)) for name in systems}
+    boots = {name: cold and SYSTEMS[name].ours for name in systems}
     return [
-        Plan(name, number, chosen[name], raw / f"{name}.{number}", keep)
+        Plan(name, number, chosen[name], raw / f"{name}.{number}", keep, boots[name] and number > 1)
         for number in range(1, max(rounds.values(), default=0) + 1)
         for name in systems
         if number <= rounds[name] and chosen[name]
@@ -171,6 +182,7 @@ def _guest(
         GUEST_SPEED_SHIFT,
         script,
         plan.number,
+        plan.cold,
     )
     if plan.keep and (entry := cache.find("cell", key)):
         result, more = kept.read(entry)
@@ -188,6 +200,7 @@ def _guest(
             media=media,
             rfs=False,
             out_dir=plan.directory,
+            cold=plan.cold,
             namespace=properties,
             # QEMU's own drives work in host time. If the guest's clock skipped idle time as it
             # does with ours, it would run ahead of them: seconds pass, and commands time out,

@@ -49,13 +49,17 @@ class _OutOfSpace(Exception):
 
 @dataclass(frozen=True)
 class StackPlan:
-    """One benchmark on one stack, once. `keep`: its result is left in, or taken from, the cache."""
+    """One benchmark on one stack, once. `keep`: its result is left in, or taken from, the cache.
+
+    `cold`: the benchmark's guest boots, and does not go on from the saved one.
+    """
 
     system: str
     number: int
     benchmark: Benchmark
     directory: Path
     keep: bool
+    cold: bool = False
 
     @property
     def cells(self) -> tuple[Benchmark, ...]:
@@ -65,19 +69,34 @@ class StackPlan:
     @property
     def title(self) -> str:
         """For progress lines."""
-        return f"{self.system}, {self.benchmark.name}, run {self.number}"
+        cold = ", cold" if self.cold else ""
+        return f"{self.system}, {self.benchmark.name}, run {self.number}{cold}"
 
 
 def stack_plans(
-    chosen: Sequence[tuple[str, Benchmark]], raw: Path, *, keep: bool
+    chosen: Sequence[tuple[str, Benchmark]], raw: Path, *, keep: bool, cold: bool = False
 ) -> list[StackPlan]:
-    """The guests to start. Neighbours differ in their stack, so that each ages its own first."""
+    """The guests to start. Neighbours differ in their stack, so that each ages its own first.
+
+    `cold`: on drives of ours there is a second run, and it boots.
+    """
+
+    def boots(system: str) -> bool:
+        return cold and STACKS[system].ours
 
     def rounds(system: str, benchmark: Benchmark) -> int:
-        return REPETITIONS[max(STACKS[system].level, benchmark.level)]
+        usual = REPETITIONS[max(STACKS[system].level, benchmark.level)]
+        return 2 if boots(system) else usual
 
     return [
-        StackPlan(system, number, benchmark, raw / f"{system}.{number}", keep)
+        StackPlan(
+            system,
+            number,
+            benchmark,
+            raw / f"{system}.{number}",
+            keep,
+            boots(system) and number > 1,
+        )
         for number in range(1, max(REPETITIONS.values()) + 1)
         for system, benchmark in chosen
         if number <= rounds(system, benchmark)
@@ -137,7 +156,11 @@ def cell_key(plan: StackPlan, built: Artifacts) -> str:
     """Everything that decides the result of a plan."""
     script = stack_script.measure(STACKS[plan.system], plan.benchmark)
     return hash_inputs(
-        volume_key(plan.system, plan.benchmark.scale, built), script, plan.number, kept.FORMAT
+        volume_key(plan.system, plan.benchmark.scale, built),
+        script,
+        plan.number,
+        plan.cold,
+        kept.FORMAT,
     )
 
 
@@ -209,7 +232,7 @@ def _measure(
         copy_media(aged, media)
         trace = scratch / "trace" if stack.ours else None
         job = stack_job(stack, plan.benchmark.scale, script, media, target / kept.RAW, trace)
-        result = run_guest(job, built, cache=cache)
+        result = run_guest(dataclasses.replace(job, cold=plan.cold), built, cache=cache)
         if ran_out_of_space(result, target):
             return
         if why := guest_failure(result):
