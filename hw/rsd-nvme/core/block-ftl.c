@@ -142,6 +142,7 @@ static uint32_t block_write(BlockMap *map, Cmd *cmd, uint32_t index,
         } else {
             lb->data = to;
         }
+        rsd_map_lblock_changed(map, lblock);
     }
     if (page > to->next) {
         rsd_map_refuse(map, cmd,
@@ -156,8 +157,18 @@ static uint32_t block_write(BlockMap *map, Cmd *cmd, uint32_t index,
     return n;
 }
 
+static uint32_t class(BlockMap *map, uint64_t lpn)
+{
+    uint32_t lblock = lpn / map->span;
+    const LBlock *lb = &map->lblocks[lblock];
+
+    return lb->log || (lb->data && lpn % map->span >= lb->data->next)
+           ? WAIT_NOTHING : WAIT_GROUP + 2 * rsd_map_group(map, lblock);
+}
+
 static const BlockPolicy block_policy = {
     .write = block_write,
+    .class = class,
     .job_done = job_done,
     .log_dropped = log_dropped,
     .extra = 1,

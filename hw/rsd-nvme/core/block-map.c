@@ -110,6 +110,60 @@ Place rsd_map_find(BlockMap *map, uint64_t lpn)
 }
 
 /*
+ * What commands wait for
+ */
+
+static uint32_t lblock_of(const BlockMap *map, const Cmd *cmd)
+{
+    return (cmd->pub.lba + cmd->progress) / map->span;
+}
+
+/* What a command that waits, and follows no other one, waits for */
+static uint32_t class_of(BlockMap *map, const Cmd *cmd)
+{
+    if (cmd->pub.op != RSD_WRITE || map->ns->drive->failed) {
+        return WAIT_NOTHING;
+    }
+    if (map->lblocks[lblock_of(map, cmd)].job) {
+        return WAIT_JOB;
+    }
+    return map->policy->class(map, cmd->pub.lba + cmd->progress);
+}
+
+static void set_class(BlockMap *map, Cmd *cmd, uint32_t class)
+{
+    cmd->class = class;
+    if (class == WAIT_JOB) {
+        rsd_waits_mark(&map->waits, cmd, NULL);
+        return;
+    }
+    set_bit(map->mask, class, true);
+    rsd_waits_mark(&map->waits, cmd, map->mask);
+    set_bit(map->mask, class, false);
+}
+
+void rsd_map_lblock_changed(BlockMap *map, uint32_t lblock)
+{
+    for (Cmd *cmd = map->lblocks[lblock].waiting; cmd; cmd = cmd->peer_next) {
+        set_class(map, cmd, class_of(map, cmd));
+    }
+}
+
+static void worth_all(BlockMap *map)
+{
+    memset(map->worth, 0xff, map->waits.width * sizeof(uint64_t));
+}
+
+void rsd_map_group_changed(BlockMap *map, uint32_t group)
+{
+    if (map->policy->linked) {
+        worth_all(map);
+    } else {
+        set_bit(map->worth, WAIT_GROUP + 2 * group, true);
+    }
+}
+
+/*
  * Units
  */
 
@@ -231,6 +285,7 @@ Unit *rsd_unit_take(BlockMap *map, uint32_t group, uint32_t lblock, bool worn,
         map->owner[block] = unit;
         unit->lane[lane].block = block;
     }
+    rsd_map_group_changed(map, group);
     return unit;
 }
 
@@ -242,6 +297,7 @@ static void make_free(BlockMap *map, uint32_t block)
     rsd_nand_mark(&drive->media, block, 0);
     rsd_pool_insert(drive, &map->pools[block / drive->die_blocks], block);
     map->retry = true;
+    rsd_map_group_changed(map, block / drive->die_blocks / map->lanes);
 }
 
 /* Nothing of it is wanted or pending. */
@@ -277,6 +333,7 @@ static void release_unit(BlockMap *map, Unit *unit)
             map->retry = true;  /* nothing is going to be done */
         }
     }
+    rsd_map_group_changed(map, group - map->groups);
     rsd_unit_free(map, unit);
 }
 
@@ -321,6 +378,7 @@ void rsd_unit_retire(BlockMap *map, Unit *unit, RsdCause cause)
     if (unit->pending) {
         unit->retired = true;
         map->groups[unit->group].erasing++;
+        rsd_map_group_changed(map, unit->group);
         rsd_list_append(&map->retired, unit);
     } else {
         release_unit(map, unit);
@@ -359,6 +417,8 @@ static void erase_done(BlockMap *map, const Op *op)
 void rsd_unit_append(BlockMap *map, Unit *unit, Cmd *cmd, uint32_t index,
                      uint64_t lpn, uint32_t n)
 {
+    Cmd *next;
+
     for (uint32_t i = 0; i < n; i++) {
         rsd_map_add_content(map, lpn + i);
     }
@@ -380,6 +440,11 @@ void rsd_unit_append(BlockMap *map, Unit *unit, Cmd *cmd, uint32_t index,
         index += run;
         lpn += run;
         n -= run;
+    }
+    /* a write that waits may go on behind it now */
+    next = rsd_waits_at(&map->waits, lpn);
+    if (next && !next->follows && next->peers) {
+        set_class(map, next, class_of(map, next));
     }
 }
 
@@ -441,6 +506,7 @@ static void drop_if_empty(BlockMap *map, uint32_t lblock)
         rsd_unit_retire(map, lb->data, RSD_CAUSE_HOST);
         lb->data = NULL;
     }
+    rsd_map_lblock_changed(map, lblock);
 }
 
 static void trim(BlockMap *map, uint64_t lpn, uint64_t n)
@@ -484,32 +550,9 @@ void rsd_map_refuse(BlockMap *map, Cmd *cmd, RsdStatus status)
     }
 }
 
-static bool overlap(const Cmd *a, const Cmd *b)
-{
-    uint64_t from_a = a->pub.lba + a->progress, end_a = a->pub.lba + a->pub.nlb;
-    uint64_t from_b = b->pub.lba + b->progress, end_b = b->pub.lba + b->pub.nlb;
-
-    return from_a < end_b && from_b < end_a &&
-           !(a->pub.op == RSD_READ && b->pub.op == RSD_READ);
-}
-
 static bool is_trim(const Cmd *cmd)
 {
     return cmd->pub.op == RSD_TRIM || cmd->pub.op == RSD_WRITE_ZEROES;
-}
-
-/* Are writes that a trim overlaps, submitted before it, not done? */
-static bool writes_in_flight(const BlockMap *map, const Cmd *trim)
-{
-    for (const Cmd *cmd = map->ns->drive->cmds; cmd; cmd = cmd->next) {
-        if (cmd->submitted && cmd->pending && cmd->pub.op == RSD_WRITE &&
-            cmd->pub.ns == trim->pub.ns && cmd->seq < trim->seq &&
-            cmd->pub.lba < trim->pub.lba + trim->pub.nlb &&
-            trim->pub.lba < cmd->pub.lba + cmd->pub.nlb) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* The command fails: it does not wait for what begun grains have of it. */
@@ -556,7 +599,7 @@ static bool attempt(BlockMap *map, Cmd *cmd)
         return true;
     }
     if (is_trim(cmd)) {
-        if (writes_in_flight(map, cmd)) {
+        if (rsd_write_in_flight(map->ns, cmd)) {
             return false;
         }
         trim(map, pub->lba, pub->nlb);
@@ -588,51 +631,130 @@ static bool attempt(BlockMap *map, Cmd *cmd)
     return true;
 }
 
-/* Does it overlap a command that waits, up to itself if it does? */
-static bool is_blocked(const BlockMap *map, const Cmd *cmd)
+/*
+ * Commands that wait
+ */
+
+static void leave_peers(Cmd *cmd)
 {
-    if (cmd->pub.op == RSD_FLUSH) {
-        return false;
+    if (!cmd->peers) {
+        return;
     }
-    for (const Cmd *c = map->wait_head; c && c != cmd; c = c->wait_next) {
-        if (overlap(c, cmd)) {
-            return true;
-        }
+    if (cmd->peer_prev) {
+        cmd->peer_prev->peer_next = cmd->peer_next;
+    } else {
+        *cmd->peers = cmd->peer_next;
     }
-    return false;
+    if (cmd->peer_next) {
+        cmd->peer_next->peer_prev = cmd->peer_prev;
+    }
+    cmd->peers = NULL;
 }
 
-/* It does not wait any more; before: the one before it, NULL: none */
-static void stop_waiting(BlockMap *map, Cmd *before, Cmd *cmd)
+static void join_peers(BlockMap *map, Cmd *cmd)
 {
-    if (before) {
-        before->wait_next = cmd->wait_next;
-    } else {
-        map->wait_head = cmd->wait_next;
+    Cmd **list = &map->lblocks[lblock_of(map, cmd)].waiting;
+
+    if (cmd->peers == list) {
+        return;
     }
-    if (!cmd->wait_next) {
-        map->wait_tail = before;
+    leave_peers(cmd);
+    cmd->peers = list;
+    cmd->peer_prev = NULL;
+    cmd->peer_next = *list;
+    if (*list) {
+        (*list)->peer_prev = cmd;
     }
+    *list = cmd;
+}
+
+/* Is it to be looked at, and when? */
+static void mark(BlockMap *map, Cmd *cmd)
+{
+    if (is_trim(cmd) && !map->ns->drive->failed) {
+        rsd_waits_follow_write(&map->waits, cmd);
+    }
+    if (cmd->follows) {
+        rsd_waits_mark(&map->waits, cmd, NULL);
+        return;
+    }
+    if (cmd->pub.op == RSD_WRITE) {
+        join_peers(map, cmd);
+    }
+    set_class(map, cmd, class_of(map, cmd));
+}
+
+static void freed(Ns *ns, Cmd *cmd)
+{
+    mark(ns->state, cmd);
+}
+
+/* The drive has failed: nobody is to wait for what will not come. */
+static void mark_all(BlockMap *map)
+{
+    for (Cmd *cmd = map->waits.head; cmd; cmd = cmd->wait_next) {
+        if (!rsd_waits_blocker(&map->waits, cmd)) {
+            set_class(map, cmd, WAIT_NOTHING);
+        }
+    }
+    map->all_marked = true;
+}
+
+static void start_waiting(BlockMap *map, Cmd *cmd)
+{
+    cmd->pending++;
+    map->trims += is_trim(cmd);
+    rsd_waits_add(&map->waits, cmd);
+    mark(map, cmd);
+}
+
+static void stop_waiting(BlockMap *map, Cmd *cmd)
+{
+    leave_peers(cmd);
+    rsd_waits_remove(&map->waits, cmd);
     map->trims -= is_trim(cmd);
     rsd_cmd_drop(map->ns->drive, cmd);
+}
+
+/* Lets a command go on. If that changes nothing, it need not be tried again. */
+static void look_at(BlockMap *map, Cmd *cmd)
+{
+    uint32_t class = cmd->class, progress = cmd->progress;
+    bool done;
+
+    set_bit(map->worth, class, class == WAIT_NOTHING);
+    done = attempt(map, cmd);
+    if (done || cmd->progress != progress) {
+        set_bit(map->worth, class, true);
+    }
+    if (map->policy->linked && done && cmd->pub.op != RSD_READ) {
+        worth_all(map);         /* a trim may have emptied a log block */
+    }
+    if (done) {
+        stop_waiting(map, cmd);
+        return;
+    }
+    if (cmd->progress != progress) {
+        rsd_waits_went_on(&map->waits, cmd);
+    }
+    mark(map, cmd);
 }
 
 /* Lets commands that wait go on as far as they can. */
 static void attempt_waiting(BlockMap *map)
 {
     while (map->retry) {
-        Cmd *before = NULL, *cmd = map->wait_head;
+        uint32_t from = 0;
+        Cmd *cmd;
 
         map->retry = false;
-        while (cmd) {
-            Cmd *next = cmd->wait_next;
-
-            if (is_blocked(map, cmd) || !attempt(map, cmd)) {
-                before = cmd;
-            } else {
-                stop_waiting(map, before, cmd);
-            }
-            cmd = next;
+        worth_all(map);
+        if (map->ns->drive->failed && !map->all_marked) {
+            mark_all(map);
+        }
+        while ((cmd = rsd_waits_next(&map->waits, from, map->worth))) {
+            from = cmd->place + 1;
+            look_at(map, cmd);
         }
     }
 }
@@ -658,12 +780,12 @@ static void retry_waiting(BlockMap *map)
     }
     attempt_waiting(map);
     /* they wait for merges that the host has no space or memory for */
-    while (map->num_stalled && !failed && map->wait_head && !busy(map)) {
-        Cmd *cmd = map->wait_head;
+    while (map->num_stalled && !failed && map->waits.head && !busy(map)) {
+        Cmd *cmd = map->waits.head;
 
         rsd_map_refuse(map, cmd, map->stalled);
         give_up(map, cmd);
-        stop_waiting(map, NULL, cmd);
+        stop_waiting(map, cmd);
         map->retry = true;
         attempt_waiting(map);
     }
@@ -671,20 +793,15 @@ static void retry_waiting(BlockMap *map)
 
 static RsdStatus submit(BlockMap *map, Cmd *cmd)
 {
-    cmd->progress = 0;
-    if (is_trim(cmd)) {
-        cmd->seq = map->ns->drive->seq;
+    bool flush = cmd->pub.op == RSD_FLUSH;
+
+    if (!rsd_waits_reserve(&map->waits)) {
+        return RSD_E_NOMEM;
     }
-    if (is_blocked(map, cmd) || !attempt(map, cmd)) {
-        cmd->pending++;
-        map->trims += is_trim(cmd);
-        cmd->wait_next = NULL;
-        if (map->wait_head) {
-            map->wait_tail->wait_next = cmd;
-        } else {
-            map->wait_head = cmd;
-        }
-        map->wait_tail = cmd;
+    cmd->progress = 0;
+    if ((!flush && rsd_waits_blocker(&map->waits, cmd)) ||
+        !attempt(map, cmd)) {
+        start_waiting(map, cmd);
     } else if (cmd->pub.status != RSD_OK && !cmd->progress) {
         return cmd->pub.status;
     }
@@ -810,6 +927,8 @@ void rsd_merge_check(BlockMap *map, uint32_t lblock)
         drop_if_empty(map, lblock);
     }
     map->retry = true;
+    rsd_map_lblock_changed(map, lblock);
+    rsd_map_group_changed(map, rsd_map_group(map, lblock));
 }
 
 void rsd_map_format(BlockMap *map)
@@ -919,6 +1038,11 @@ static size_t owner_size(const RsdDrive *drive)
     return (size_t)drive->dies * drive->die_blocks * sizeof(Unit *);
 }
 
+static size_t mask_size(const BlockMap *map)
+{
+    return map->waits.width * sizeof(uint64_t);
+}
+
 bool rsd_map_init(BlockMap *map, Ns *ns, const BlockPolicy *policy,
                   char err[RSD_ERR_LEN])
 {
@@ -926,6 +1050,11 @@ bool rsd_map_init(BlockMap *map, Ns *ns, const BlockPolicy *policy,
 
     map->ns = ns;
     map->policy = policy;
+    map->waits = (Waits){
+        .ns = ns, .freed = freed, .rest_counts = true,
+        .width = rsd_div_round_up(WAIT_GROUP + 2 * rsd_map_groups(ns), 64),
+    };
+    ns->waits = &map->waits;
     map->lanes = num_lanes(ns);
     map->span = rsd_map_span(ns);
     map->grain = drive->unit;
@@ -937,8 +1066,10 @@ bool rsd_map_init(BlockMap *map, Ns *ns, const BlockPolicy *policy,
     map->owner = rsd_alloc(drive, owner_size(drive));
     map->valid = rsd_alloc(drive, bitmap_size(ns));
     map->least_wear = rsd_alloc(drive, drive->dies * sizeof(uint32_t));
-    if (map->groups && map->lblocks && map->pools && map->owner &&
-        map->valid && map->least_wear) {
+    map->worth = rsd_alloc(drive, mask_size(map));
+    map->mask = rsd_alloc(drive, mask_size(map));
+    if (map->worth && map->mask && map->groups && map->lblocks &&
+        map->pools && map->owner && map->valid && map->least_wear) {
         uint32_t d = 0;
 
         while (d < drive->dies && rsd_pool_init(ns, &map->pools[d])) {
@@ -986,4 +1117,7 @@ void rsd_map_fini(BlockMap *map)
     rsd_release(drive, map->owner, owner_size(drive));
     rsd_release(drive, map->valid, bitmap_size(map->ns));
     rsd_release(drive, map->least_wear, drive->dies * sizeof(uint32_t));
+    rsd_release(drive, map->worth, mask_size(map));
+    rsd_release(drive, map->mask, mask_size(map));
+    rsd_waits_fini(&map->waits);
 }

@@ -60,6 +60,7 @@ typedef struct LBlock {
     Unit *data;                 /* NULL: none */
     Unit *log;                  /* replacement, or sequential log block */
     Job *job;                   /* that copies to one of its units */
+    Cmd *waiting;               /* writes to it that wait, by peer_next */
     uint32_t live;              /* LBAs that have content */
 } LBlock;
 
@@ -102,6 +103,19 @@ typedef struct Place {
     uint32_t block, page;       /* RSD_NONE: it has no content */
 } Place;
 
+/*
+ * What a write waits for that would do nothing if it were looked at. Two that
+ * wait for the same do the same: when the first one has changed nothing, the
+ * others need not be looked at.
+ */
+typedef enum WaitClass {
+    WAIT_NOTHING,               /* it is to be looked at */
+    WAIT_LOG,                   /* room in the random log */
+    WAIT_GROUP,                 /* + 2 * group: a unit of the group; */
+    WAIT_GROUP_LOG,             /* ... as the sequential log block, too */
+    WAIT_JOB = UINT32_MAX,      /* the end of its logical block's job */
+} WaitClass;
+
 typedef struct BlockPolicy {
     /*
      * Queues programs for pages of one logical block, LBAs lpn to lpn + n - 1,
@@ -121,6 +135,13 @@ typedef struct BlockPolicy {
     void (*forget)(BlockMap *map, uint64_t lpn);
     /* The unit is taken from its logical block. May be NULL */
     void (*log_dropped)(BlockMap *map, Unit *log);
+    /*
+     * What a write from an LBA on would wait for, if anything, its logical
+     * block having no job
+     */
+    uint32_t (*class)(BlockMap *map, uint64_t lpn);
+    /* What one group has decides about writes to others. */
+    bool linked;
     /* units that a group needs beside data */
     uint32_t extra;
 } BlockPolicy;
@@ -145,9 +166,12 @@ struct BlockMap {
     Job *free_jobs;
     uint32_t num_stalled;       /* lanes of jobs, */
     RsdStatus stalled;          /* and why one of them last was */
-    Cmd *wait_head, *wait_tail; /* in their order, RSD_WRITE and others */
-    uint32_t trims;             /* of these, trims */
+    Waits waits;                /* the commands that wait */
+    uint64_t *worth;            /* classes of which one is to be looked at */
+    uint64_t *mask;             /* of a command */
+    uint32_t trims;             /* of those that wait, trims */
     bool retry;                 /* something that they wait for has come */
+    bool all_marked;            /* since the drive failed */
     /*
      * Programs of the host in flight, by the era their command began in. A
      * page that they replace may be erased when its era's are done.
@@ -181,6 +205,10 @@ void rsd_map_op_done(BlockMap *map, Op *op);
 void rsd_map_op_buffered(BlockMap *map, Op *op);
 void rsd_map_kept(BlockMap *map, uint64_t lba);
 void rsd_map_format(BlockMap *map);
+
+/* What writes to a group, or to a logical block, wait for may have come. */
+void rsd_map_group_changed(BlockMap *map, uint32_t group);
+void rsd_map_lblock_changed(BlockMap *map, uint32_t lblock);
 
 /* Where an LBA's content is */
 Place rsd_map_find(BlockMap *map, uint64_t lpn);

@@ -55,7 +55,7 @@
 #include "internal.h"
 
 #define SLOT_BYTES (RSD_PAGE_SIZE + RSD_OOB_SIZE)
-#define HASH_SIZE 4096u
+#define FIRST_HASH 4096u         /* chains of the hash, a power of 2 */
 
 typedef struct BufSlot {
     Cmd *cmd;                   /* waits until it is programmed, or NULL */
@@ -67,7 +67,7 @@ struct BufUnit {
     Op op;                      /* its program. First: see unit_of() */
     Queued queued;              /* behind it: see rsd_op_queued() */
     BufUnit *hash_next;
-    BufUnit *prev, *next;       /* of begun ones, or of closed ones */
+    BufUnit *prev, *next;       /* in its list: see list_of() */
     uint64_t seq;               /* of a closed one */
     uint64_t since;             /* Power.ops when it was closed */
     uint32_t block, page;       /* its first slot */
@@ -98,19 +98,25 @@ static BufUnitList *list_of(Buffer *buf, const BufUnit *unit)
     if (unit->op.failed) {
         return &buf->failed;
     }
-    return unit->closed ? &buf->closed[unit->op.ns] : &buf->begun;
+    if (unit->closed) {
+        return &buf->closed[unit->op.ns];
+    }
+    return unit->taken ? &buf->begun : &buf->coming;
 }
 
-static uint32_t hash(uint32_t block, uint32_t page)
+/* The chain that a unit of that first slot is in */
+static BufUnit **chain_of(const Buffer *buf, uint32_t block, uint32_t page)
 {
-    return (block * 0x9e3779b1u ^ page * 0x85ebca77u) >> 20 & (HASH_SIZE - 1);
+    uint32_t key = block * 0x9e3779b1u ^ page * 0x85ebca77u;
+
+    return &buf->hash[(key ^ key >> 15) & (buf->chains - 1)];
 }
 
 /* The youngest unit of that first slot, or NULL */
 static BufUnit *find(const RsdDrive *drive, uint32_t block, uint32_t page)
 {
-    BufUnit *unit = drive->buffer.on ? drive->buffer.hash[hash(block, page)]
-                                  : NULL;
+    BufUnit *unit = drive->buffer.on ? *chain_of(&drive->buffer, block, page)
+                                     : NULL;
 
     while (unit && (unit->block != block || unit->page != page)) {
         unit = unit->hash_next;
@@ -175,6 +181,39 @@ static void put_free(RsdDrive *drive, BufUnit *unit)
     drive->buffer.num_free++;
 }
 
+static size_t hash_size(uint32_t chains)
+{
+    return chains * sizeof(BufUnit *);
+}
+
+/* Longer chains do no harm but to speed, if there is no memory for more. */
+static void add_chains(RsdDrive *drive)
+{
+    Buffer *buf = &drive->buffer;
+    uint32_t old = buf->chains;
+    BufUnit **from = buf->hash;
+    BufUnit **to = rsd_alloc(drive, hash_size(2 * old));
+
+    if (!to) {
+        return;
+    }
+    buf->hash = to;
+    buf->chains = 2 * old;
+    for (uint32_t i = 0; i < old; i++) {
+        for (BufUnit *unit = from[i], *next; unit; unit = next) {
+            BufUnit **link = chain_of(buf, unit->block, unit->page);
+
+            next = unit->hash_next;
+            while (*link) {
+                link = &(*link)->hash_next;     /* the youngest stay first */
+            }
+            unit->hash_next = NULL;
+            *link = unit;
+        }
+    }
+    rsd_release(drive, from, hash_size(old));
+}
+
 RsdStatus rsd_buffer_reserve(RsdDrive *drive, uint64_t units)
 {
     Buffer *buf = &drive->buffer;
@@ -192,6 +231,9 @@ RsdStatus rsd_buffer_reserve(RsdDrive *drive, uint64_t units)
         buf->num_units++;
         put_free(drive, unit);
     }
+    if (buf->num_units > buf->chains) {
+        add_chains(drive);
+    }
     /* each unit has a place once something of it is taken */
     return rsd_media_reserve_places(&drive->media, want);
 }
@@ -200,7 +242,7 @@ static BufUnit *new_unit(RsdDrive *drive, uint32_t ns, uint32_t block,
                       uint32_t page)
 {
     Buffer *buf = &drive->buffer;
-    BufUnit *unit = buf->free, **head = &buf->hash[hash(block, page)];
+    BufUnit *unit = buf->free, **head = chain_of(buf, block, page);
 
     buf->free = unit->next;
     buf->num_free--;
@@ -222,20 +264,31 @@ static BufUnit *new_unit(RsdDrive *drive, uint32_t ns, uint32_t block,
     unit->closed = unit->dropped = false;
     unit->hash_next = *head;
     *head = unit;
-    list_add(&buf->begun, unit);
+    list_add(&buf->coming, unit);
+    drive->blocks[block].buffered++;
     return unit;
+}
+
+/* Something of a unit will be taken, if it is the first. */
+static void begin_unit(Buffer *buf, BufUnit *unit)
+{
+    if (!unit->taken) {
+        list_remove(&buf->coming, unit);
+        list_add(&buf->begun, unit);
+    }
 }
 
 /* The unit is no longer here; it is freed with its operation. */
 static void remove_unit(RsdDrive *drive, BufUnit *unit)
 {
     Buffer *buf = &drive->buffer;
-    BufUnit **link = &buf->hash[hash(unit->block, unit->page)];
+    BufUnit **link = chain_of(buf, unit->block, unit->page);
 
     while (*link != unit) {
         link = &(*link)->hash_next;
     }
     *link = unit->hash_next;
+    drive->blocks[unit->block].buffered--;
     list_remove(list_of(buf, unit), unit);
     if (unit->place != RSD_NONE) {
         rsd_media_drop_unit(&drive->media, unit->place);
@@ -402,13 +455,18 @@ static void make_safe_in_place(RsdDrive *drive, BufUnit *unit, Cmd *cmd)
 
 void rsd_buffer_protect(Ns *ns, uint32_t block)
 {
-    BufUnit *unit = ns->drive->buffer.begun.head;
+    RsdDrive *drive = ns->drive;
+    BufUnit *unit = NULL;
 
-    while (unit && unit->block != block) {
-        unit = unit->next;
+    if (!drive->blocks[block].buffered) {
+        return;
     }
-    if (unit) {
-        make_safe_in_place(ns->drive, unit, NULL);
+    for (uint32_t page = 0; page < drive->pages; page += drive->unit) {
+        unit = find(drive, block, page);
+        if (unit && !unit->closed) {
+            make_safe_in_place(drive, unit, NULL);
+            return;
+        }
     }
 }
 
@@ -502,6 +560,7 @@ static bool take_slot(RsdDrive *drive, Op *op)
         return false;
     }
     assert(unit && unit->taken == slot && unit->came > slot);
+    begin_unit(buf, unit);
     unit->taken++;
     if (awaits_program(drive, op) && op->cmd->pub.status == RSD_OK) {
         unit->slots[slot].cmd = op->cmd;
@@ -659,6 +718,7 @@ static BufUnit *bring_slot(RsdDrive *drive, uint32_t ns, uint32_t block,
         }
     }
     unit->came++;
+    begin_unit(&drive->buffer, unit);
     unit->taken++;
     return unit;
 }
@@ -862,14 +922,41 @@ static void refuse_write(Cmd *cmd)
     }
 }
 
+/* Of the units in a list that are not closed, or failed, a block's go. */
+static void drop_units(Ns *ns, const BufUnitList *list, uint32_t block)
+{
+    RsdDrive *drive = ns->drive;
+
+    for (BufUnit *unit = list->head, *next; unit; unit = next) {
+        next = unit->next;
+        if (unit->block != block) {
+            continue;
+        }
+        for (uint32_t i = 0; ns->geo.zoned && !unit->closed && i < unit->taken;
+             i++) {
+            refuse_write(unit->slots[i].cmd);
+        }
+        if (!unit->closed) {
+            /* conventional: what replaces it is safe */
+            tell(drive, unit, 0, unit->taken);
+        }
+        remove_unit(drive, unit);
+        put_free(drive, unit);
+    }
+}
+
 void rsd_buffer_drop(Ns *ns, uint32_t block)
 {
     RsdDrive *drive = ns->drive;
     Buffer *buf = &drive->buffer;
-    /* nothing may be taken before all of it is gone */
-    bool held = rsd_buffer_hold(drive);
     OpList old = buf->queue;
+    bool held;
 
+    if (!drive->blocks[block].buffered) {
+        return;
+    }
+    /* nothing may be taken before all of it is gone */
+    held = rsd_buffer_hold(drive);
     buf->queue = (OpList){ NULL, NULL };
     for (Op *op = old.head, *next; op; op = next) {
         next = op->next;
@@ -882,25 +969,9 @@ void rsd_buffer_drop(Ns *ns, uint32_t block)
             rsd_op_list_add(&buf->queue, op);
         }
     }
-    for (BufUnit *unit = buf->begun.head, *next; unit; unit = next) {
-        next = unit->next;
-        if (unit->block == block) {
-            for (uint32_t i = 0; ns->geo.zoned && i < unit->taken; i++) {
-                refuse_write(unit->slots[i].cmd);
-            }
-            /* conventional: what replaces it is safe */
-            tell(drive, unit, 0, unit->taken);
-            remove_unit(drive, unit);
-            put_free(drive, unit);
-        }
-    }
-    for (BufUnit *unit = buf->failed.head, *next; unit; unit = next) {
-        next = unit->next;
-        if (unit->block == block) {
-            remove_unit(drive, unit);
-            put_free(drive, unit);
-        }
-    }
+    drop_units(ns, &buf->begun, block);
+    drop_units(ns, &buf->coming, block);
+    drop_units(ns, &buf->failed, block);
     /* what is queued will be programmed, but must not come back when opened */
     for (BufUnit *unit = buf->closed[ns->index].head; unit;
          unit = unit->next) {
@@ -919,6 +990,7 @@ void rsd_buffer_drop(Ns *ns, uint32_t block)
 void rsd_buffer_trim(Ns *ns, uint64_t lba, uint64_t n)
 {
     const Buffer *buf = &ns->drive->buffer;
+    /* what is to come, and overlaps the trim, is of writes that it is before */
     BufUnit *const lists[] = { buf->begun.head, buf->closed[ns->index].head };
 
     for (size_t l = 0; l < sizeof(lists) / sizeof(lists[0]); l++) {
@@ -954,7 +1026,8 @@ void rsd_buffer_drop_area(Ns *ns, uint32_t zone)
 
 bool rsd_buffer_queued(const Ns *ns, uint32_t block)
 {
-    const BufUnit *unit = ns->drive->buffer.closed[ns->index].head;
+    const BufUnit *unit = ns->drive->blocks[block].buffered
+                              ? ns->drive->buffer.closed[ns->index].head : NULL;
 
     while (unit && (unit->block != block || unit->dropped)) {
         unit = unit->next;
@@ -1053,7 +1126,8 @@ bool rsd_buffer_init(RsdDrive *drive)
     if (!buf->on) {
         return true;
     }
-    buf->hash = rsd_alloc(drive, HASH_SIZE * sizeof(BufUnit *));
+    buf->chains = FIRST_HASH;
+    buf->hash = rsd_alloc(drive, hash_size(buf->chains));
     return buf->hash;
 }
 
@@ -1084,6 +1158,7 @@ bool rsd_buffer_load(RsdDrive *drive, char err[RSD_ERR_LEN])
             return false;
         }
         unit = new_unit(drive, 0, rec->block, rec->page);
+        begin_unit(&drive->buffer, unit);
         unit->op.ns = rec->block % drive->die_blocks >= drive->ns[0].end;
         unit->came = unit->taken = unit->safe = rec->taken;
         unit->place = place;
@@ -1183,6 +1258,12 @@ void rsd_buffer_fini(RsdDrive *drive)
         buf->begun.head = unit->next;
         dispose(drive, unit);
     }
+    while (buf->coming.head) {
+        BufUnit *unit = buf->coming.head;
+
+        buf->coming.head = unit->next;
+        dispose(drive, unit);
+    }
     for (uint32_t ns = 0; ns < RSD_MAX_NAMESPACES; ns++) {
         while (buf->closed[ns].head) {
             BufUnit *unit = buf->closed[ns].head;
@@ -1203,5 +1284,5 @@ void rsd_buffer_fini(RsdDrive *drive)
         buf->free = unit->next;
         dispose(drive, unit);
     }
-    rsd_release(drive, buf->hash, HASH_SIZE * sizeof(BufUnit *));
+    rsd_release(drive, buf->hash, hash_size(buf->chains));
 }

@@ -378,6 +378,9 @@ void rsd_cmd_drop(RsdDrive *drive, Cmd *cmd)
     if (--cmd->pending) {
         return;
     }
+    if (cmd->in_flight) {
+        rsd_write_ends(cmd, &drive->ns[cmd->pub.ns]);
+    }
     if (drive->host.on) {
         rsd_host_leave(drive, cmd);
     } else {
@@ -489,8 +492,12 @@ static RsdStatus begin_cmd(RsdDrive *drive, Cmd *cmd)
         rsd_power_command(drive, cmd->pub.op, cmd->pub.lba);
     }
     cmd->pending = 1;           /* until all of it is queued */
+    cmd->begun = ++drive->begun;
     if (cmd->pub.op == RSD_WRITE) {
         cmd->seq = drive->seq;
+        if (ns->watches_writes) {
+            rsd_write_begins(cmd, ns);
+        }
     }
     if (cmd->pub.op == RSD_FLUSH && rsd_buffered(ns->drive) &&
         !drive->cfg.plp) {
@@ -502,6 +509,8 @@ static RsdStatus begin_cmd(RsdDrive *drive, Cmd *cmd)
     status = ns->personality->submit(ns, cmd);
     if (status == RSD_OK && cmd->pub.op == RSD_WRITE) {
         drive->seq += cmd->pub.nlb;
+    } else if (cmd->in_flight) {
+        rsd_write_ends(cmd, ns);
     }
     return status;
 }
@@ -779,6 +788,9 @@ void rsd_drive_stop(RsdDrive *drive)
         next = cmd->next;
         /* one that nobody has given up is kept, waiting for nothing */
         cmd->pending = cmd->submitted ? 0 : cmd->pending;
+        cmd->waits = cmd->in_flight = false;
+        cmd->follows = cmd->followers = NULL;
+        cmd->peers = NULL;
         if (cmd->submitted && cmd->detached) {
             free_cmd(drive, cmd);
         }
@@ -787,6 +799,9 @@ void rsd_drive_stop(RsdDrive *drive)
     drive->in_flight = 0;
     for (uint32_t i = 0; i < drive->num_ns; i++) {
         drive->ns[i].personality->close(&drive->ns[i]);
+        drive->ns[i].waits = NULL;
+        drive->ns[i].writes = NULL;
+        drive->ns[i].watches_writes = false;
     }
     rsd_zrwa_fini(drive);
     rsd_buffer_fini(drive);

@@ -483,6 +483,9 @@ static uint32_t fast_write(BlockMap *map, Cmd *cmd, uint32_t index,
     if (!to) {
         return 0;
     }
+    if (!to->next) {
+        rsd_map_lblock_changed(map, lblock);
+    }
     rsd_unit_append(map, to, cmd, index, lpn, n);
     for (uint32_t i = 0; i < n; i++) {
         forget(map, lpn + i);
@@ -494,8 +497,26 @@ static uint32_t fast_write(BlockMap *map, Cmd *cmd, uint32_t index,
     return n;
 }
 
+/* As fast_write() decides */
+static uint32_t class(BlockMap *map, uint64_t lpn)
+{
+    uint32_t lblock = lpn / map->span, page = lpn % map->span;
+    uint32_t group = rsd_map_group(map, lblock);
+    const LBlock *lb = &map->lblocks[lblock];
+
+    if (lb->log || (lb->data && page == lb->data->next)) {
+        return WAIT_NOTHING;
+    }
+    if (page) {
+        return WAIT_LOG;
+    }
+    return (lb->data ? WAIT_GROUP_LOG : WAIT_GROUP) + 2 * group;
+}
+
 static const BlockPolicy fast_policy = {
     .write = fast_write,
+    .class = class,
+    .linked = true,
     .job_done = job_done,
     .find = find,
     .forget = forget,

@@ -6,6 +6,8 @@
  *     zrwa.c      random write areas of zones, in that buffer
  *     host.c      processors and link: what is before and after the flash
  *     queue.c     what personalities queue: reads, programs, erases
+ *     wait.c      commands that wait in a personality
+ *     spans.c     ranges of LBAs, and which of them overlap
  *     segment.c   the RSD personality: segment map, resets, wear levelling
  *     page-ftl.c  the page-mapping personality: map, frontiers, collection
  *     block-ftl.c the block-mapping personality
@@ -190,6 +192,7 @@ typedef struct RsdMedia {
     uint32_t places;            /* for units */
     uint32_t backed;            /* of these, with host space */
     uint8_t *place_state;       /* see media.c */
+    uint32_t first_free, first_bare;    /* no such place is before these */
     /*
      * The host failed to store a page. Those behind it in its block cannot be
      * programmed any more, and there is something that cannot be read.
@@ -379,6 +382,16 @@ bool rsd_nand_is_torn(const RsdMedia *media, uint32_t block, uint32_t page);
  * Commands and operations
  */
 
+/* A range of LBAs in a tree: see spans.c. The caller sets the first four. */
+typedef struct Span {
+    uint64_t from, end;
+    uint64_t order;             /* which of two is older */
+    bool read;
+    struct Span *left, *right;
+    uint64_t oldest;            /* order of the oldest one below */
+    uint64_t furthest[2];       /* end of any below, of any that is no read */
+} Span;
+
 typedef struct Cmd {
     RsdCmd pub;                 /* first: the caller's view */
     struct Cmd *prev, *next;    /* all commands of the drive */
@@ -394,7 +407,6 @@ typedef struct Cmd {
      */
     uint64_t seq;
     uint32_t progress;          /* the personality's: pages dealt with */
-    struct Cmd *wait_next;      /* the personality's: commands that wait */
     /* Of map-cache.c: pages translated, cache entries it may fill, state */
     uint32_t translated;
     uint32_t slots;
@@ -402,7 +414,35 @@ typedef struct Cmd {
     uint8_t era;                /* the personality's: see block-map.h */
     bool submitted;             /* and not yet returned */
     bool detached;
+    bool waits;                 /* see wait.c, as of what is below */
+    bool in_flight;             /* it is in Ns.writes */
+    uint32_t place;
+    uint32_t class;             /* the personality's: what it waits for */
+    uint64_t begun;             /* its number among those handed over */
+    struct Cmd *wait_prev, *wait_next;
+    struct Cmd *follows;        /* what it must let go first, */
+    struct Cmd *follow_prev, *follow_next;      /* others that follow that, */
+    struct Cmd *followers;      /* and the first one of those that follow it */
+    /* the personality's: others that wait for the same, and their list */
+    struct Cmd *peer_prev, *peer_next, **peers;
+    Span span;                  /* while it waits */
+    Span write;                 /* while it is in flight */
 } Cmd;
+
+/* The commands that wait in a namespace: see wait.c. */
+typedef struct Waits {
+    struct Ns *ns;
+    bool rest_counts;           /* what is done of a command is in no way */
+    uint32_t width;             /* words of a mask; 0: there are no masks */
+    /* Nothing is before the command any more: it is to have a mask. */
+    void (*freed)(struct Ns *ns, Cmd *cmd);
+    Cmd *head, *tail;           /* in their order */
+    uint32_t len;
+    Span *spans;
+    Cmd **at;                   /* by place */
+    uint64_t *masks;            /* a tree, its root at 1 */
+    uint32_t places, next_place;
+} Waits;
 
 /*
  * Operations on one zone between two barriers (reset, finish). A barrier
@@ -598,6 +638,8 @@ typedef struct Buffer {
     uint64_t size, used;        /* slots; used: of closed units */
     uint64_t seq;               /* of the unit closed last */
     BufUnit **hash;             /* by block and first slot, youngest first */
+    uint32_t chains;            /* of it, a power of 2 */
+    BufUnitList coming;         /* nothing of them is taken yet */
     BufUnitList begun;
     BufUnitList closed[RSD_MAX_NAMESPACES];        /* by seq */
     BufUnitList failed;         /* could not be programmed */
@@ -667,6 +709,7 @@ typedef struct Block {
     uint32_t erases:31;       /* erases queued or going on */
     uint32_t obsolete:1;      /* needs one more */
     uint32_t queued;            /* operations in its die's queue, or begun */
+    uint32_t buffered;          /* units of it in the write buffer */
 } Block;
 
 /*
@@ -687,6 +730,9 @@ typedef struct Ns {
     /* its blocks are [first, end) of each die */
     uint32_t first, end;
     uint32_t visible;           /* blocks of a die that are not spares */
+    Waits *waits;               /* the personality's; NULL: it has none */
+    Span *writes;               /* in flight, once somebody has asked */
+    bool watches_writes;
 } Ns;
 
 /* Blocks of the namespace in a die that the factory does not know to be bad */
@@ -814,6 +860,7 @@ struct RsdDrive {
     Zrwa zrwa;
     Block *blocks;
     uint64_t seq;               /* of the next page written, see Cmd.seq */
+    uint64_t begun;             /* commands, see Cmd.begun */
 
     Op *free_ops;
     uint32_t num_free_ops;
@@ -1134,6 +1181,48 @@ void rsd_host_event(RsdDrive *drive, uint32_t list);
  * that block is torn?
  */
 bool rsd_map_can_tear(const Ns *ns, uint32_t block);
+
+/* spans.c */
+
+void rsd_span_add(Span **root, Span *span);
+void rsd_span_remove(Span **root, Span *span);
+/*
+ * One that overlaps a range and is older, and that is no read, if the range is
+ * one of a read; NULL: there is none. Of these the one that begins last, of
+ * equal ones the youngest: when all that overlap each other go in order, it is
+ * the last one to go.
+ */
+Span *rsd_span_find(Span *root, const Span *of);
+/* The oldest one that begins there, or NULL */
+Span *rsd_span_at(Span *root, uint64_t from);
+
+/* wait.c */
+
+/* After this one more can be added. False: there is no memory */
+bool rsd_waits_reserve(Waits *w);
+void rsd_waits_fini(Waits *w);
+/* The command waits, behind all others. It has no bits yet. */
+void rsd_waits_add(Waits *w, Cmd *cmd);
+void rsd_waits_remove(Waits *w, Cmd *cmd);
+/* Its progress has changed. With rest_counts */
+void rsd_waits_went_on(Waits *w, Cmd *cmd);
+/* One before it that waits and has to go on first, or NULL */
+Cmd *rsd_waits_blocker(const Waits *w, const Cmd *cmd);
+/* The first one of which what counts begins at that LBA, or NULL */
+Cmd *rsd_waits_at(const Waits *w, uint64_t lba);
+/* Its bits from now on; NULL: none */
+void rsd_waits_mark(Waits *w, Cmd *cmd, const uint64_t *mask);
+/* The first one, from that place on, that has a bit of those, or NULL */
+Cmd *rsd_waits_next(const Waits *w, uint32_t from, const uint64_t *want);
+/* A trim waits for a write in flight, if it overlaps one. */
+void rsd_waits_follow_write(Waits *w, Cmd *cmd);
+/*
+ * Writes of the namespace in flight are known from the first question on: a
+ * write that was begun before a command and overlaps it, or NULL.
+ */
+Cmd *rsd_write_in_flight(Ns *ns, const Cmd *cmd);
+void rsd_write_begins(Cmd *cmd, Ns *ns);
+void rsd_write_ends(Cmd *cmd, Ns *ns);
 
 /* queue.c: for conventional namespaces */
 

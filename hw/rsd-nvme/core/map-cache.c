@@ -78,6 +78,7 @@ typedef struct MapPage {
     uint32_t where;             /* flash page + 1; 0: it was never written */
     uint32_t entries;           /* first one in the cache, or RSD_NONE */
     uint32_t writing;           /* programs of it in flight */
+    Cmd *waiting;               /* in STAGE_LOAD for it, by peer_next */
     bool loading;
     bool updating;              /* an update that no victim waits for, */
     bool composed;              /* its content being decided, */
@@ -614,6 +615,32 @@ static uint32_t span(const MapCache *c, const Cmd *cmd)
     return left < most ? left : most;
 }
 
+static void set_stage(PageFtl *ftl, Cmd *cmd, uint8_t stage)
+{
+    MapPage *page = &ftl->cache->pages[(cmd->pub.lba + cmd->progress) /
+                                       ENTRIES];
+
+    if (cmd->stage == STAGE_LOAD) {
+        if (cmd->peer_prev) {
+            cmd->peer_prev->peer_next = cmd->peer_next;
+        } else {
+            page->waiting = cmd->peer_next;
+        }
+        if (cmd->peer_next) {
+            cmd->peer_next->peer_prev = cmd->peer_prev;
+        }
+    }
+    cmd->stage = stage;
+    if (stage == STAGE_LOAD) {
+        cmd->peer_prev = NULL;
+        cmd->peer_next = page->waiting;
+        if (page->waiting) {
+            page->waiting->peer_prev = cmd;
+        }
+        page->waiting = cmd;
+    }
+}
+
 /* Its map page has been read: its entries come into the cache. */
 static void fill(PageFtl *ftl, Cmd *cmd)
 {
@@ -691,11 +718,12 @@ bool rsd_cache_translate(PageFtl *ftl, Cmd *cmd, uint32_t *end)
             }
             c->free -= cmd->slots;
             c->wanted -= cmd->slots;
-            cmd->stage = c->pages[map_page].where ? STAGE_LOAD : STAGE_LOADED;
+            set_stage(ftl, cmd, c->pages[map_page].where ? STAGE_LOAD
+                                                         : STAGE_LOADED);
         }
         if (cmd->stage == STAGE_LOAD && !c->pages[map_page].loading &&
             is_buffered(ftl, map_page)) {
-            cmd->stage = STAGE_LOADED;
+            set_stage(ftl, cmd, STAGE_LOADED);
         }
         if (cmd->stage == STAGE_LOAD) {
             Job *job = c->pages[map_page].loading ? NULL
@@ -727,7 +755,31 @@ void rsd_cache_give_up(PageFtl *ftl, Cmd *cmd)
         c->free += cmd->slots;
     }
     cmd->slots = 0;
-    cmd->stage = STAGE_NEW;
+    set_stage(ftl, cmd, STAGE_NEW);
+}
+
+uint32_t rsd_cache_awaits(const PageFtl *ftl, const Cmd *cmd)
+{
+    uint32_t map_page = (cmd->pub.lba + cmd->progress) / ENTRIES;
+
+    if (cmd->stage == STAGE_ROOM) {
+        return cmd->slots;
+    }
+    return cmd->stage == STAGE_LOAD && ftl->cache->pages[map_page].loading
+           ? UINT32_MAX : 0;
+}
+
+uint32_t rsd_cache_grants(const PageFtl *ftl)
+{
+    const MapCache *c = ftl->cache;
+
+    /* make_room(), or update_owed(), has something to do */
+    if (c->owed || (ftl->drive->read_only && !c->stopped) ||
+        (c->free + c->leaving < c->wanted &&
+         (c->probation.len || c->guarded.len))) {
+        return UINT32_MAX - 1;
+    }
+    return c->free < UINT32_MAX - 1 ? c->free : UINT32_MAX - 1;
 }
 
 void rsd_cache_written(PageFtl *ftl, uint32_t lpn)
@@ -867,14 +919,14 @@ bool rsd_cache_copy(PageFtl *ftl, uint32_t number, uint8_t *buf)
 
 static void loaded(PageFtl *ftl, uint32_t map_page)
 {
-    const MapCache *c = ftl->cache;
+    MapPage *page = &ftl->cache->pages[map_page];
 
-    c->pages[map_page].loading = false;
-    for (Cmd *cmd = ftl->wait_head; cmd; cmd = cmd->wait_next) {
-        if (cmd->stage == STAGE_LOAD &&
-            (cmd->pub.lba + cmd->progress) / ENTRIES == map_page) {
-            cmd->stage = STAGE_LOADED;
-        }
+    page->loading = false;
+    while (page->waiting) {
+        Cmd *cmd = page->waiting;
+
+        set_stage(ftl, cmd, STAGE_LOADED);
+        rsd_page_mark(ftl, cmd);
     }
 }
 

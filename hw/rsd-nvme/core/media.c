@@ -746,11 +746,19 @@ void rsd_media_close(RsdMedia *media)
     }
 }
 
+static void set_place_free(RsdMedia *media, uint32_t place)
+{
+    media->place_state[place] = PLACE_FREE;
+    if (place < media->first_free) {
+        media->first_free = place;
+    }
+}
+
 void rsd_media_power_on(RsdMedia *media)
 {
     for (uint32_t i = 0; i < media->places; i++) {
         if (media->place_state[i] == PLACE_USED) {
-            media->place_state[i] = PLACE_FREE;
+            set_place_free(media, i);
         }
     }
     media->failed = false;
@@ -890,18 +898,19 @@ RsdStatus rsd_media_reserve_places(RsdMedia *media, uint64_t count)
     if (count > media->places) {
         count = media->places;
     }
-    for (uint32_t i = 0; media->backed < count; i++) {
+    for (uint32_t i = media->first_bare; media->backed < count; i++) {
         int ret;
 
         if (media->place_state[i] != PLACE_BARE) {
             continue;
         }
+        media->first_bare = i;
         ret = back(media, unit_at(media, i), media->unit_bytes);
         if (ret) {
             return ret == -ENOSPC || ret == -EDQUOT ? RSD_E_NOSPC
                                                     : RSD_E_MEDIA;
         }
-        media->place_state[i] = PLACE_FREE;
+        set_place_free(media, i);
         media->backed++;
     }
     return RSD_OK;
@@ -909,13 +918,15 @@ RsdStatus rsd_media_reserve_places(RsdMedia *media, uint64_t count)
 
 uint32_t rsd_media_place(RsdMedia *media)
 {
-    uint32_t place = 0;
+    const uint8_t *from = media->place_state + media->first_free;
+    const uint8_t *found = memchr(from, PLACE_FREE,
+                                  media->places - media->first_free);
+    uint32_t place;
 
-    while (media->place_state[place] != PLACE_FREE) {
-        assert(place + 1 < media->places);
-        place++;
-    }
+    assert(found);
+    place = found - media->place_state;
     media->place_state[place] = PLACE_USED;
+    media->first_free = place + 1;
     return place;
 }
 
@@ -985,7 +996,7 @@ void rsd_media_drop_unit(RsdMedia *media, uint32_t place)
 
     rsd_media_note(media, &media->units[place].taken, &none, sizeof(none));
     __atomic_store_n(&media->units[place].taken, 0, __ATOMIC_RELEASE);
-    media->place_state[place] = PLACE_FREE;
+    set_place_free(media, place);
 }
 
 /*

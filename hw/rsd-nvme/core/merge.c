@@ -226,6 +226,8 @@ RsdStatus rsd_merge(BlockMap *map, uint32_t lblock, Unit *to, uint32_t end,
     map->lblocks[lblock].job = job;
     map->groups[rsd_map_group(map, lblock)].jobs++;
     map->groups[rsd_map_group(map, lblock)].merges += kind != RSD_JOB_FILL;
+    rsd_map_lblock_changed(map, lblock);
+    rsd_map_group_changed(map, rsd_map_group(map, lblock));
     for (uint32_t lane = 0; lane < map->lanes; lane++) {
         job->running += next_page(map, job, lane) || job->lane[lane].stalled;
     }

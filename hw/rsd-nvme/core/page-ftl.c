@@ -1097,10 +1097,9 @@ static void erased(PageFtl *ftl, Op *op)
 
 static bool go_on(PageFtl *ftl, Cmd *cmd);
 
-static bool overlap(const Cmd *a, const Cmd *b)
+static bool is_trim(const Cmd *cmd)
 {
-    return a->pub.lba < b->pub.lba + b->pub.nlb &&
-           b->pub.lba < a->pub.lba + a->pub.nlb;
+    return cmd->pub.op == RSD_TRIM || cmd->pub.op == RSD_WRITE_ZEROES;
 }
 
 /*
@@ -1111,42 +1110,116 @@ static bool overlap(const Cmd *a, const Cmd *b)
  */
 static bool must_wait(const PageFtl *ftl, const Cmd *cmd)
 {
-    bool reads = cmd->pub.op == RSD_READ;
-
-    if (!ftl->cache && !reads) {
-        return ftl->wait_head && ftl->wait_head != cmd;
+    if (!ftl->waits.head) {
+        return false;
     }
-    if (cmd->pub.op == RSD_WRITE && ftl->no_room) {
+    if (!ftl->cache && cmd->pub.op != RSD_READ) {
         return true;
     }
-    for (const Cmd *c = ftl->wait_head; c && c != cmd; c = c->wait_next) {
-        if (!(reads && c->pub.op == RSD_READ) && overlap(c, cmd)) {
-            return true;
+    return (cmd->pub.op == RSD_WRITE && ftl->no_room) ||
+           rsd_waits_blocker(&ftl->waits, cmd);
+}
+
+/*
+ * With a cache, what waiting commands wait for, as wait.c has it: two words,
+ * the second one for writes. Bit 0: to be looked at in any case. Bit n: for n
+ * entries of the cache, or, from LARGE on, for so many or more.
+ */
+enum { WAIT_OTHERS, WAIT_WRITES, WAIT_WORDS };
+
+#define LARGE 48u
+
+static uint32_t bit_of(uint32_t entries)
+{
+    uint32_t bit = LARGE, least = LARGE;
+
+    if (entries < LARGE) {
+        return entries;
+    }
+    while (bit < 63 && entries >= least + least / 2) {
+        least += least / 2;
+        bit++;
+    }
+    return bit;
+}
+
+void rsd_page_mark(PageFtl *ftl, Cmd *cmd)
+{
+    uint64_t mask[WAIT_WORDS] = { 0 };
+    uint32_t entries;
+
+    if (!cmd->waits) {
+        return;
+    }
+    if (is_trim(cmd) && !ftl->drive->failed) {
+        rsd_waits_follow_write(&ftl->waits, cmd);
+    }
+    entries = rsd_cache_awaits(ftl, cmd);
+    if (!cmd->follows && entries != UINT32_MAX) {
+        mask[cmd->pub.op == RSD_WRITE ? WAIT_WRITES : WAIT_OTHERS] =
+            UINT64_C(1) << bit_of(entries);
+    }
+    rsd_waits_mark(&ftl->waits, cmd, mask);
+}
+
+static void freed(Ns *ns, Cmd *cmd)
+{
+    rsd_page_mark(ns->state, cmd);
+}
+
+/* All are to be looked at, but for those that others are before. */
+static void mark_all(PageFtl *ftl)
+{
+    for (Cmd *cmd = ftl->waits.head; cmd; cmd = cmd->wait_next) {
+        uint64_t mask[WAIT_WORDS] = { 0 };
+
+        if (!rsd_waits_blocker(&ftl->waits, cmd)) {
+            mask[cmd->pub.op == RSD_WRITE ? WAIT_WRITES : WAIT_OTHERS] = 1;
+            rsd_waits_mark(&ftl->waits, cmd, mask);
         }
     }
-    return false;
+}
+
+/* The next one to look at, from a place on */
+static Cmd *next_waiting(PageFtl *ftl, uint32_t from)
+{
+    uint64_t mask = (UINT64_C(2) << bit_of(rsd_cache_grants(ftl))) - 1;
+    uint64_t want[WAIT_WORDS] = { mask, ftl->no_room ? 0 : mask };
+
+    return rsd_waits_next(&ftl->waits, from, want);
+}
+
+static void stop_waiting(PageFtl *ftl, Cmd *cmd)
+{
+    rsd_waits_remove(&ftl->waits, cmd);
+    rsd_cmd_drop(ftl->drive, cmd);
 }
 
 /* One pass over the commands that wait */
 static void go_on_all(PageFtl *ftl)
 {
-    Cmd **link = &ftl->wait_head, *cmd, *last = NULL;
+    Cmd *cmd;
 
     ftl->retry = false;
     ftl->no_room = false;
-    while ((cmd = *link)) {
-        if (must_wait(ftl, cmd) || !go_on(ftl, cmd)) {
-            if (!ftl->cache) {
-                return;
-            }
-            last = cmd;
-            link = &cmd->wait_next;
-            continue;
+    while (!ftl->cache && (cmd = ftl->waits.head)) {
+        if (!go_on(ftl, cmd)) {
+            return;
         }
-        *link = cmd->wait_next;
-        rsd_cmd_drop(ftl->drive, cmd);
+        stop_waiting(ftl, cmd);
     }
-    ftl->wait_tail = last;
+    if (ftl->drive->failed && !ftl->all_marked) {
+        mark_all(ftl);          /* nobody is to wait for what will not come */
+        ftl->all_marked = true;
+    }
+    for (uint32_t from = 0; ftl->cache && (cmd = next_waiting(ftl, from));) {
+        from = cmd->place + 1;
+        if (go_on(ftl, cmd)) {
+            stop_waiting(ftl, cmd);
+        } else {
+            rsd_page_mark(ftl, cmd);
+        }
+    }
 }
 
 /* Is something going on that a command may wait for? */
@@ -1213,32 +1286,38 @@ static RsdStatus refusal(PageFtl *ftl)
 /* Goes on with commands that wait, if they can. */
 static void resume(PageFtl *ftl)
 {
+    bool all = !ftl->cache;
+
     ftl->going = true;
     for (;;) {
         Cmd *cmd;
 
         go_on_all(ftl);
-        if (!ftl->wait_head || something_happens(ftl)) {
+        if (!ftl->waits.head || something_happens(ftl)) {
             break;
         }
         if (ftl->retry) {
             continue;
         }
+        if (!all) {
+            mark_all(ftl);      /* each says why it cannot go on, if so */
+            all = true;
+            continue;
+        }
         /* nothing is going to change */
-        cmd = ftl->wait_head;
+        cmd = ftl->waits.head;
         if (cmd->pub.status == RSD_OK) {
             cmd->pub.status = refusal(ftl);
         }
         give_up(ftl, cmd);
-        ftl->wait_head = cmd->wait_next;
-        rsd_cmd_drop(ftl->drive, cmd);
+        stop_waiting(ftl, cmd);
     }
     ftl->going = false;
 }
 
 static void maybe_resume(PageFtl *ftl)
 {
-    if (ftl->wait_head && !ftl->going && (ftl->retry || !busy(ftl))) {
+    if (ftl->waits.head && !ftl->going && (ftl->retry || !busy(ftl))) {
         resume(ftl);
     }
 }
@@ -1279,7 +1358,7 @@ static void page_op_buffered(Ns *ns, Op *op)
     }
     rsd_op_finish(ns->drive, op);
     /* a trim may wait for it */
-    ftl->retry |= ftl->wait_head && ftl->wait_head->pub.op != RSD_WRITE;
+    ftl->retry |= ftl->waits.head && ftl->waits.head->pub.op != RSD_WRITE;
     ftl->going = going;
     maybe_resume(ftl);
 }
@@ -1305,8 +1384,8 @@ static void page_op_done(Ns *ns, Op *op)
         copy_read(ftl, op);
     } else if (op->kind == OP_PROGRAM) {
         /* a trim may wait for it */
-        ftl->retry |= ftl->wait_head && (ftl->cache ||
-                                         ftl->wait_head->pub.op != RSD_WRITE);
+        ftl->retry |= ftl->waits.head &&
+                      (ftl->cache || ftl->waits.head->pub.op != RSD_WRITE);
         if (op->unit) {
             unit_programmed(ftl, op);
         } else {
@@ -1323,29 +1402,13 @@ static void page_op_done(Ns *ns, Op *op)
  * Commands
  */
 
-/* Those that wait behind the command have made no progress. */
-static bool overlaps_writes_in_flight(const PageFtl *ftl, const Cmd *cmd)
-{
-    for (const Cmd *c = ftl->drive->cmds; c; c = c->next) {
-        if (c->submitted && c->pending && c->progress &&
-            c->pub.op == RSD_WRITE && c->pub.ns == cmd->pub.ns &&
-            overlap(c, cmd)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void append_waiting(PageFtl *ftl, Cmd *cmd)
 {
     cmd->pending++;
-    cmd->wait_next = NULL;
-    if (ftl->wait_head) {
-        ftl->wait_tail->wait_next = cmd;
-    } else {
-        ftl->wait_head = cmd;
+    rsd_waits_add(&ftl->waits, cmd);
+    if (ftl->cache) {
+        rsd_page_mark(ftl, cmd);
     }
-    ftl->wait_tail = cmd;
 }
 
 /* Queues a read up to page end. Its operations must be reserved. */
@@ -1484,7 +1547,7 @@ static bool go_on(PageFtl *ftl, Cmd *cmd)
         return true;
     }
     if (cmd->pub.op != RSD_READ && cmd->pub.op != RSD_WRITE) {
-        if (overlaps_writes_in_flight(ftl, cmd)) {
+        if (rsd_write_in_flight(ftl->ns, cmd)) {
             ftl->refusal = RSD_E_ORDER; /* not that of another command */
             return false;
         }
@@ -1527,6 +1590,9 @@ static RsdStatus page_submit(Ns *ns, Cmd *cmd)
     default:
         return RSD_E_RANGE;
     }
+    if (!rsd_waits_reserve(&ftl->waits)) {
+        return RSD_E_NOMEM;
+    }
     cmd->progress = 0;
     if (rsd_map_pages_of(ns) && !ftl->cache &&
         (cmd->pub.op == RSD_READ || cmd->pub.op == RSD_WRITE)) {
@@ -1539,7 +1605,7 @@ static RsdStatus page_submit(Ns *ns, Cmd *cmd)
         ftl->going = true;
         done = go_on(ftl, cmd);
         waits = !done && (something_happens(ftl) || cmd->progress ||
-                          ftl->wait_head);
+                          ftl->waits.head);
         ftl->going = false;
         if (done) {
             return RSD_OK;
@@ -2118,6 +2184,7 @@ static void page_close(Ns *ns)
         rsd_release(drive, ftl->dies[d].lists, lists_size(ftl));
     }
     rsd_cache_fini(ftl);
+    rsd_waits_fini(&ftl->waits);
     rsd_release(drive, ftl->dies, drive->dies * sizeof(PageDie));
     rsd_release(drive, ftl->frontiers,
                 ftl->num_frontiers * sizeof(Frontier));
@@ -2183,6 +2250,10 @@ static bool page_open(Ns *ns, char err[RSD_ERR_LEN])
         ftl->drive = drive;
         ftl->ns = ns;
         ftl->num_frontiers = num_frontiers(drive);
+        ftl->waits.ns = ns;
+        ftl->waits.freed = freed;
+        ftl->waits.width = rsd_map_is_cached(ns) ? WAIT_WORDS : 0;
+        ns->waits = &ftl->waits;
     }
     if (!ftl || !init(ftl)) {
         rsd_set_error(err, "no memory for the map of %llu pages: choose a "

@@ -101,7 +101,8 @@ typedef struct PageFtl {
     uint64_t low;               /* gc-unit=all: collect when there are fewer */
     uint64_t good;              /* blocks that are not bad */
     uint64_t in_flight;         /* operations other than the host's reads */
-    Cmd *wait_head, *wait_tail; /* commands that wait, in their order */
+    Waits waits;                /* the commands that wait */
+    bool all_marked;            /* since the drive failed */
     bool retry;                 /* one of them may go on now */
     bool no_room;               /* a write waits for free pages */
     bool going;                 /* those that wait are gone on with later */
@@ -137,6 +138,8 @@ uint32_t rsd_page_take_block(PageFtl *ftl, Frontier *f);
 void rsd_page_close_block(PageFtl *ftl, uint32_t block);
 /* Queues the next reads of a die's victim, or its erase. */
 void rsd_page_advance_victim(PageFtl *ftl, uint32_t die);
+/* What a command needs has changed; it may not be one that waits. */
+void rsd_page_mark(PageFtl *ftl, Cmd *cmd);
 
 /* map-cache.c */
 
@@ -156,6 +159,16 @@ void rsd_cache_fini(PageFtl *ftl);
 bool rsd_cache_translate(PageFtl *ftl, Cmd *cmd, uint32_t *end);
 /* The command fails: what it was promised of the cache is free again. */
 void rsd_cache_give_up(PageFtl *ftl, Cmd *cmd);
+/*
+ * What a command waits for: 0 = for nothing of the cache; UINT32_MAX = for its
+ * map page, and rsd_page_mark() follows; else for so many entries.
+ */
+uint32_t rsd_cache_awaits(const PageFtl *ftl, const Cmd *cmd);
+/*
+ * Commands that wait for more entries than that need not be looked at now:
+ * rsd_cache_translate() would do nothing.
+ */
+uint32_t rsd_cache_grants(const PageFtl *ftl);
 /* The host wrote or trimmed a logical page. */
 void rsd_cache_written(PageFtl *ftl, uint32_t lpn);
 void rsd_cache_trimmed(PageFtl *ftl, uint32_t lpn);
