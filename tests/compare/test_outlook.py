@@ -46,7 +46,10 @@ def test_counts_and_estimate(
     assert len(todo) == 4
     nothing = "rsd: 4 benchmarks on file systems to do, 0 are kept; 2 volumes to age; "
     assert said(Outlook(todo, built, cache), capsys) == (
-        nothing + "about 0 min of processor time, and 6 guests of which none ran before"
+        # 4 benchmarks of 41 s and 2 agings of 128 s
+        nothing
+        + "about 7 min of processor time; 6 of the guests never ran here, and are guessed by"
+        " the size of their drive"
     )
     # of another version; a cell of a bare drive says nothing here
     keep(cache, "cell", "a", system="ext4-page", benchmark="redo-postmark", qemu_cpu_s=3000)

@@ -106,7 +106,7 @@ def _parser(command: list[str]) -> argparse.ArgumentParser:
         commands,
         "run",
         "run CMD as root in a guest, copy /out back, exit with CMD's status",
-        "./rsd run --system stock -- fio --name=r --rw=randread --filename=/dev/nvme0n1"
+        "./rsd run --precondition fill -- fio --name=r --rw=randread --filename=/dev/nvme0n1"
         " --direct=1 --size=64M",
         guest_run.run,
         f"{drives}\n\n{EXIT_STATUSES}",

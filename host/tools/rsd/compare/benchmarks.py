@@ -9,6 +9,7 @@ whose reserve is counted in zones.
 import enum
 import shlex
 from dataclasses import dataclass
+from pathlib import Path
 
 from rsd.compare.cells import KIB, MIB, Level
 from rsd.compare.stacks import REDO, RISA, SMALL, Scale
@@ -22,6 +23,20 @@ class Output(enum.Enum):
     POSTMARK = "postmark's terse report"
     BONNIE = "bonnie++'s CSV line"
     SQLITE = "the shell's timer lines"
+    DESCRIBED = "what the benchmark's figures say"
+
+
+@dataclass(frozen=True)
+class Described:
+    """A figure of a benchmark from elsewhere (own.py): a number in a file that it leaves in $out.
+
+    `pattern` is a regular expression with one group; its last match counts.
+    """
+
+    metric: str
+    unit: str
+    pattern: str
+    file: str = "report"
 
 
 @dataclass(frozen=True)
@@ -31,7 +46,8 @@ class Benchmark:
     `setup`, `run` and `teardown` are shell, executed in a fresh directory of the file system; only
     `run` and the sync after it are measured. $out is where output goes. `work` is how much `run`
     does, in `unit`s; `written` how many bytes it writes to files, where that is known beforehand.
-    `live_mib` is about what its files hold at the most.
+    `live_mib` is about what its files hold at the most. `inputs` is a directory, /in in the guest;
+    `figures` are those of Output.DESCRIBED.
     """
 
     name: str
@@ -47,6 +63,8 @@ class Benchmark:
     teardown: str = ":"
     phases: tuple[str, ...] = ()
     written: int | None = None
+    inputs: Path | None = None
+    figures: tuple[Described, ...] = ()
 
 
 def _fio(phase: str, *options: str) -> str:

@@ -16,7 +16,7 @@ from rich.console import Console
 from rsd import artifacts, packages
 from rsd.artifacts import REPOSITORY, Artifacts
 from rsd.cache import Cache
-from rsd.compare import results, table
+from rsd.compare import own, record, results, table
 from rsd.compare.benchmarks import BENCHMARKS
 from rsd.compare.cells import ALL_CELLS, SYSTEMS, Level, applies
 from rsd.compare.outlook import Outlook
@@ -73,6 +73,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the second run of each of our systems boots its guests, where the first goes on from "
         "the saved one: that the runs are identical holds for both ways",
     )
+    parser.add_argument(
+        "--benchmark",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a benchmark of your own on the file systems, repeatable: docs/comparing.md",
+    )
     parser.add_argument("--list", action="store_true", help="print the cells, run nothing")
     parser.add_argument(
         "--out",
@@ -82,12 +90,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="where results.json, results.csv, report.html and raw/ go; an older comparison "
         "there is replaced (default: build/compare/latest)",
     )
+    parser.add_argument(
+        "--record",
+        action="store_true",
+        help="keep what the documents show in docs/results, docs/comparing.md and docs/compare.svg",
+    )
     add_install_argument(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Measure, print, write. 1 if a cell failed or our runs differ, 0 otherwise."""
-    chosen = select(arguments.level, arguments.system, arguments.workload)
+    own_benchmarks = [own.read(path) for path in arguments.benchmark]
+    chosen = select(arguments.level, arguments.system, arguments.workload, own_benchmarks)
     if arguments.list:
         _print_list(arguments.level)
         return 0
@@ -124,6 +138,8 @@ def main(arguments: argparse.Namespace) -> int:
 
     with naming(out), progress.step("report"):
         page.write(content, out / "report.html")
+    if arguments.record:
+        progress.say(f"the documents show {record.record(REPOSITORY, content)}")
     progress.say(f"figures: {out / MARK}; report: {out / 'report.html'}; raw output: {out / 'raw'}")
     return _verdict(content, progress)
 

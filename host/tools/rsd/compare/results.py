@@ -46,6 +46,8 @@ def results(runs: Sequence[Run], cells: Sequence[Cell], built: Artifacts) -> dic
     }
     measured = {cell.name for run in wholes for cell in run.plan.cells}
     benchmarks = [benchmark for benchmark in BENCHMARKS if benchmark.name in measured]
+    on_stacks = [cell for run in wholes for cell in run.plan.cells if isinstance(cell, Benchmark)]
+    benchmarks += [one for one in dict.fromkeys(on_stacks) if one not in BENCHMARKS]
     order = [cell.name for cell in (*cells, *benchmarks)]
     ours_first = sorted(by_system, key=lambda name: not ours(name))
     records = [record for name in ours_first for record in _records(name, by_system[name], order)]

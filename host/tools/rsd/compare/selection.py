@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Which cells and benchmarks on which systems: a level, and names given on the command line."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rsd.compare.benchmarks import BENCHMARKS, Benchmark
@@ -22,19 +22,25 @@ class Selection:
     benchmarks: tuple[tuple[str, Benchmark], ...]
 
 
-def select(level: Level, systems: Iterable[str], workloads: Iterable[str]) -> Selection:
+def select(
+    level: Level, systems: Iterable[str], workloads: Iterable[str], own: Sequence[Benchmark] = ()
+) -> Selection:
     """What a level measures. What is named exactly is measured whatever its level is.
 
-    Raises RsdError for a name that does not exist, and when nothing is left.
+    `own` are benchmarks from elsewhere: without `workloads` they alone are measured. Raises
+    RsdError for a name that does not exist, and when nothing is left.
     """
     systems, workloads = list(systems), list(workloads)
+    all_benchmarks = (*BENCHMARKS, *own)
+    if own:
+        workloads += [benchmark.name for benchmark in own]
     for name in systems:
         if name not in SYSTEMS and name not in STACKS:
             raise RsdError(
                 f"unknown system {name!r}: compare has {', '.join((*SYSTEMS, *STACKS))}", LIST
             )
     for name in workloads:
-        if not any(_names(name, thing) for thing in (*ALL_CELLS, *BENCHMARKS)):
+        if not any(_names(name, thing) for thing in (*ALL_CELLS, *all_benchmarks)):
             families = ", ".join((*(family.name for family in FAMILIES), *GROUPS))
             raise RsdError(f"unknown workload {name!r}: there is {families}, and their cells", LIST)
     cells = tuple(cell for cell in ALL_CELLS if _wanted(cell, level, workloads))
@@ -46,7 +52,7 @@ def select(level: Level, systems: Iterable[str], workloads: Iterable[str]) -> Se
     )
     benchmarks = tuple(
         (name, benchmark)
-        for benchmark in BENCHMARKS
+        for benchmark in all_benchmarks
         if _wanted(benchmark, level, workloads)
         for name, stack in STACKS.items()
         if (name in systems if systems else stack.level <= level)
@@ -57,7 +63,7 @@ def select(level: Level, systems: Iterable[str], workloads: Iterable[str]) -> Se
         where = ", ".join(systems) or "any system of this level"
         if level < Level.FULL:
             # Raises what is below if there is nothing of them at any level.
-            select(Level.FULL, systems, workloads)
+            select(Level.FULL, systems, workloads, own)
             raise RsdError(
                 f"nothing to measure: {what} on {where} is of a higher level",
                 f"--full, or a whole name from {LIST}",

@@ -179,7 +179,18 @@ def _bonnie(benchmark: Benchmark, directory: Path) -> Iterator[Figure]:
     yield from ()
 
 
+def _described(benchmark: Benchmark, directory: Path) -> Iterator[Figure]:
+    for one in benchmark.figures:
+        try:
+            found = re.findall(one.pattern, (directory / one.file).read_text(), re.M)
+            value = float(found[-1])
+        except (OSError, ValueError, IndexError) as error:
+            raise BadOutput(f"{one.file}: no number like {one.pattern!r} ({error})") from error
+        yield Figure(one.metric, value, one.unit, "virtual")
+
+
 _PARSERS: dict[Output, Any] = {
+    Output.DESCRIBED: _described,
     Output.FIO: _fio,
     Output.SYSBENCH: _sysbench,
     Output.SQLITE: _sqlite,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rsd.artifacts import Artifacts
-from rsd.cache import Cache, hash_inputs
+from rsd.cache import Cache, hash_inputs, hash_tree
 from rsd.compare import drive_latency, kept, stack_script
 from rsd.compare.benchmarks import Benchmark
 from rsd.compare.cells import Level
@@ -155,12 +155,14 @@ def volume_key(system: str, scale: Scale, built: Artifacts) -> str:
 def cell_key(plan: StackPlan, built: Artifacts) -> str:
     """Everything that decides the result of a plan."""
     script = stack_script.measure(STACKS[plan.system], plan.benchmark)
+    inputs = [hash_tree(plan.benchmark.inputs)] if plan.benchmark.inputs else []
     return hash_inputs(
         volume_key(plan.system, plan.benchmark.scale, built),
         script,
         plan.number,
         plan.cold,
         kept.FORMAT,
+        *inputs,
     )
 
 
@@ -232,7 +234,8 @@ def _measure(
         copy_media(aged, media)
         trace = scratch / "trace" if stack.ours else None
         job = stack_job(stack, plan.benchmark.scale, script, media, target / kept.RAW, trace)
-        result = run_guest(dataclasses.replace(job, cold=plan.cold), built, cache=cache)
+        job = dataclasses.replace(job, cold=plan.cold, inputs=plan.benchmark.inputs)
+        result = run_guest(job, built, cache=cache)
         if ran_out_of_space(result, target):
             return
         if why := guest_failure(result):

@@ -374,3 +374,11 @@ def svg(figure: Figure) -> str:
     for colour, variable in VARIABLES.items():
         text = text.replace(colour, variable)
     return re.sub(r"(font: [\d.]*\s*[\d.]+px) [^;\"]*", r"\1 var(--font)", text)
+
+
+def standalone(element: str) -> str:
+    """What svg() gave, as a file: with colours of its own, on white."""
+    for colour, variable in VARIABLES.items():
+        element = element.replace(variable, colour)
+    element = element.replace("var(--font)", "sans-serif")
+    return element.replace("<svg ", '<svg style="background: #fff" ', 1)
