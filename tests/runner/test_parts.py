@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tarfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -57,6 +58,12 @@ def test_help_has_an_example(command: str) -> None:
         (["run", "--accel", "kvm", "--", "true"], "--accel kvm: virtual time needs tcg"),
         (["run", "--memory", "63", "--", "true"], "--memory 63: a guest needs 64 MiB"),
         (["image", "swap"], "swap"),
+        (["run", "--fill", "0", "--", "true"], "0: must be above 0 and up to 100 percent"),
+        (["run", "--precondition", "often", "--", "true"], "must be fill, steady or a number"),
+        (["run", "--system", "stock", "--fill", "9", "--", "true"], "stock has no flash"),
+        (["run", "--fill", "9", "--media", "/dev/null", "--", "true"], "/dev/null exists"),
+        (["run", "--packages", "gcc,GCC", "--", "true"], "'GCC': is not the name of a Debian"),
+        (["compare", "--benchmark", "/proc/no"], "--benchmark /proc/no: "),
     ],
 )
 def test_bad_usage_is_named(arguments: Sequence[str], message: str) -> None:
@@ -125,6 +132,23 @@ def test_a_failed_step_shows_its_end_its_log_and_a_hint(tmp_path: Path) -> None:
     assert f"whole log: {log}" in text
     assert "try: count less" in text
     assert "\n50\n" in log.read_text()
+
+
+def test_a_step_that_prints_nothing_says_that_it_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By the clock, while it runs, with the newest line of its output if there was one."""
+    monkeypatch.setenv("RSD_HEARTBEAT_S", "0.05")
+    progress = Progress()
+    with progress.step("silent") as step:
+        time.sleep(0.2)
+        step.detail("compiled half")
+        time.sleep(0.2)
+    said = capsys.readouterr().err
+    assert "rsd: silent: still running, 0 s\n" in said
+    assert "rsd: silent: still running, 0 s: compiled half\n" in said
+    time.sleep(0.2)
+    assert capsys.readouterr().err == ""
 
 
 def test_kernel_options_that_did_not_stick_are_found() -> None:
