@@ -302,6 +302,14 @@ int rfsm_tidy(struct rfsm *m)
 	return ret ? ret : -ENOBUFS;
 }
 
+static bool round_over(const struct rfsm *m, u64 round)
+{
+	u64 now = READ_ONCE(m->rounds);
+
+	return now > round + 1 || (now > round && !READ_ONCE(m->want_room)) ||
+	       !m->thread;
+}
+
 int rfsm_wait_room(struct rfsm *m)
 {
 	u64 round = READ_ONCE(m->rounds);
@@ -311,9 +319,7 @@ int rfsm_wait_room(struct rfsm *m)
 	WRITE_ONCE(m->want_room, true);
 	wake_up(&m->wake);
 	/* the round under way may not have seen what is asked for */
-	wait_event(m->room, READ_ONCE(m->rounds) > round + 1 ||
-			    (READ_ONCE(m->rounds) > round &&
-			     !READ_ONCE(m->want_room)) || !m->thread);
+	wait_event(m->room, round_over(m, round));
 	return READ_ONCE(m->stuck) || !m->thread;
 }
 

@@ -134,7 +134,7 @@ struct rfsm_usage {
 struct rfsm {
 	struct super_block *sb;
 	struct rfs_fs *fs;
-	struct mutex lock;
+	struct mutex lock;	/* of fs, and what is said to be under it */
 	unsigned int nofs;	/* of who holds it */
 	/* above 0: by one task, which may lend the lock to who only looks */
 	u32 quiet;
@@ -278,8 +278,10 @@ void rfsm_shutdown(struct rfsm *m);
 extern struct workqueue_struct *rfsm_reads;	/* reads that are repeated */
 int rfsm_sync(struct rfsm *m, u32 flags);
 
-/* stats.c */
+/* trace.c */
 void rfsm_victim(void *dev, u32 zone, u32 live, u32 cap);	/* a trace event */
+
+/* stats.c */
 int rfsm_stats_init(struct rfsm *m);
 void rfsm_stats_exit(struct rfsm *m);
 int rfsm_stats_module_init(void);

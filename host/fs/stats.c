@@ -10,9 +10,6 @@
 
 #include "rfsm.h"
 
-#define CREATE_TRACE_POINTS
-#include "trace.h"
-
 struct counter {
 	struct attribute attr;
 	size_t at;		/* in struct rfs_fs; 0: it is another */
@@ -274,11 +271,4 @@ void rfsm_stats_module_exit(void)
 {
 	debugfs_remove(debug_parent);
 	kobject_put(parent);
-}
-
-void rfsm_victim(void *p, u32 zone, u32 live, u32 cap)
-{
-	const struct rfsm_dev *dev = p;
-
-	trace_rfs_victim(dev->bdev->bd_dev, zone, live, cap);
 }

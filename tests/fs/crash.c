@@ -3,7 +3,7 @@
  * Runs a workload, then cuts the power after each of its operations in many
  * ways, and each time mounts, checks and asks the oracle.
  *
- *	crash WORKLOAD [seed=N] [points=N] [oob=0|64] [volatile=1] [teeth=NAME]
+ *	crash WORKLOAD [seed=N] [points=N] [oob=0|64] [volatile=1] [inject=NAME]
  *	      [open=N] [active=N] [rescan=1|2] [groups=N] [gc=N] [quantize=N]
  *	      [air=1] [quota=1]
  *
@@ -89,7 +89,7 @@ static const char *write_on(struct crash *c, struct memdev *dev,
 	*fs = NULL;
 	if (!ret)
 		ret = rfs_mount(&memdev_ops, dev, &c->r.dev->geo, false,
-				c->r.teeth & ~RFS_TEETH_RESET, fs);
+				c->r.inject & ~RFS_INJECT_RESET, fs);
 	if (!ret)
 		ret = rfs_dir_find(*fs, RFS_ROOT_INO, name, 7, &ino);
 	for (i = 0; !ret && i < 12; i++) {
@@ -160,7 +160,7 @@ static const char *verify(struct crash *c, struct memdev *dev, u32 ops,
 		ret = rescan(c, dev, &fs);
 	else
 		ret = rfs_mount(&memdev_ops, dev, &c->r.dev->geo, false,
-				c->r.teeth & ~RFS_TEETH_RESET, &fs);
+				c->r.inject & ~RFS_INJECT_RESET, &fs);
 	if (ret) {
 		snprintf(text, sizeof(text), "%s fails with %d",
 			 c->rescan ? "rescan" : "mount", ret);
@@ -321,20 +321,20 @@ static struct option opt[OPTIONS + 1] = {
 };
 
 #define USAGE								\
-	"usage: crash WORKLOAD [NAME=N]... [teeth=RULE]...\n"		\
+	"usage: crash WORKLOAD [NAME=N]... [inject=RULE]...\n"		\
 	"Records a workload, cuts its power at points of it, and checks what a\n" \
-	"mount finds. Workloads are in workload.c. teeth: without the RULE\n" \
+	"mount finds. Workloads are in workload.c. inject: without the RULE\n" \
 	"transaction, reset or tombstone, to see it fail. Exit status: 0 all is as\n" \
 	"promised, 1 not, 2 wrong arguments. Example: crash mixed seed=5 air=1"
 
 /* The rules that arguments leave out; these arguments are taken away */
-static u32 teeth(int *argc, char **argv)
+static u32 inject(int *argc, char **argv)
 {
 	static const char *const name[] = {
-		"teeth=transaction", "teeth=reset", "teeth=tombstone"
+		"inject=transaction", "inject=reset", "inject=tombstone"
 	};
 	static const u32 rule[] = {
-		RFS_TEETH_TXN, RFS_TEETH_RESET, RFS_TEETH_TOMB
+		RFS_INJECT_TXN, RFS_INJECT_RESET, RFS_INJECT_TOMB
 	};
 	u32 found = 0, n;
 	int i, kept = 2;
@@ -396,7 +396,7 @@ int main(int argc, char **argv)
 	struct timespec start, end;
 	bool failed;
 
-	c.r.teeth = teeth(&argc, argv);
+	c.r.inject = inject(&argc, argv);
 	options(argc, argv, 2, USAGE, opt);
 	geo.oob_bytes = opt[OOB].value;
 	geo.volatile_cache = opt[VOLATILE].value;

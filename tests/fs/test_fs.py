@@ -26,7 +26,7 @@ WORKLOADS = [
 ]
 CORE_TESTS = ("test_core", "test_policy", "test_quota")
 # Where each rule that can be left out is missed first.
-TEETH = {"transaction": "overwrite", "reset": "clean", "tombstone": "truncate"}
+INJECTED = {"transaction": "overwrite", "reset": "clean", "tombstone": "truncate"}
 
 
 @pytest.fixture(scope="module")
@@ -103,10 +103,10 @@ def test_crash_sanitized(build: Path, workload: str) -> None:
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
 
 
-@pytest.mark.parametrize(("rule", "workload"), TEETH.items())
-def test_teeth(build: Path, rule: str, workload: str) -> None:
+@pytest.mark.parametrize(("rule", "workload"), INJECTED.items())
+def test_fault_injection(build: Path, rule: str, workload: str) -> None:
     """With a rule left out, a crash point fails within 1,000."""
-    done = run(build / "crash", workload, "points=1000", f"teeth={rule}")
+    done = run(build / "crash", workload, "points=1000", f"inject={rule}")
     assert done.returncode == 1, f"{rule} is not missed: {done.stdout}{done.stderr}"
     assert "FAILED" in done.stdout
 
@@ -114,7 +114,7 @@ def test_teeth(build: Path, rule: str, workload: str) -> None:
 @pytest.mark.parametrize(
     "command",
     ["crash mixed pionts=5", "crash mixed points=abc", "crash mixed gc=3", "crash nothing"]
-    + ["crash mixed teeth=none", "fuzz rounds=", "nomem seed=-1"],
+    + ["crash mixed inject=none", "fuzz rounds=", "nomem seed=-1"],
 )
 def test_wrong_options_are_refused(build: Path, command: str) -> None:
     """What is mistyped must not pass for a test of something else."""
@@ -218,4 +218,4 @@ def test_design_names_tests() -> None:
     named = set(re.findall(r"test_core: (\w+)", text))
     assert named
     assert named <= set(cases())
-    assert set(re.findall(r"teeth: (\w+)", text)) == set(TEETH)
+    assert set(re.findall(r"inject: (\w+)", text)) == set(INJECTED)

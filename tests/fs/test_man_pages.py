@@ -68,6 +68,35 @@ def test_mount_options() -> None:
         assert f".B {value}" in described
 
 
+def names(text: str, title: str) -> set[str]:
+    """The names in the first column of a table."""
+    table = text[text.index(title) :].split("\n\n")[0]
+    return set(re.findall(r"`([a-z_]+)", " ".join(row.split("|")[1] for row in table.splitlines())))
+
+
+def test_kernel_documentation() -> None:
+    """doc/rfs.rst has the mount options, counters, tables and events of README.md, no others."""
+    readme = (REPOSITORY / "host/fs/README.md").read_text()
+    text = (REPOSITORY / "host/fs/doc/rfs.rst").read_text()
+    options = text[text.index("\nMount options\n") : text.index("\nWhat is supported\n")]
+    rows = readme[readme.index("| mount option") :].split("\n\n")[0].splitlines()[2:]
+    said = {
+        name
+        for row in rows
+        for name in re.findall(r"`([a-z]+)(?:=[^`]*)?`", row.split("|")[1])
+        if f"`{name}=" in row or "quota" in name
+    }
+    assert said == set(re.findall(r"``([a-z]+)(?:=%\w)?``", options))
+    for section, title in {
+        "sysfs": "| `written_data`",
+        "debugfs": "| `groups`",
+        "Trace events": "| `rfs_append`",
+    }.items():
+        table = text[text.index(f"\n{section}\n=") :].split("\n====", 3)
+        found = re.findall(r"^([a-z_]+) {2,}", "".join(table[2:3]), re.M)
+        assert set(found) == names(readme, title), section
+
+
 def test_rsdctl() -> None:
     """The commands and options that it takes, and their arguments, are those described."""
     source = (RSDCTL / "rsdctl.c").read_text()

@@ -1164,7 +1164,7 @@ void record(struct run *r, struct memdev *base)
 		r->ops.copy_land = copy_land;
 	}
 	must("mkfs", rfs_mkfs(&memdev_ops, r->dev, geo, &id, "crash"));
-	must("mount", rfs_mount(&r->ops, r->dev, geo, false, r->teeth, &r->fs));
+	must("mount", rfs_mount(&r->ops, r->dev, geo, false, r->inject, &r->fs));
 	rfs_policy_set(r->fs, &r->policy);
 	r->quota |= r->w->weight[LIMIT] > 0;
 	if (r->quota)

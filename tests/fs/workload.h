@@ -84,7 +84,7 @@ struct run {
 	u32 dirs;
 	struct mark *mark;
 	u32 marks;
-	u32 teeth;
+	u32 inject;
 	struct rfs_policy policy;
 	bool quota;		/* usage is counted */
 	bool air;

@@ -9,7 +9,7 @@
 #include "log/log.h"
 #include "checkpoint/checkpoint.h"
 
-struct page {
+struct window_page {
 	struct rfs_oob oob;
 	u64 addr;
 	bool dropped;
@@ -21,20 +21,20 @@ struct log_page {
 };
 
 /* A block of inodes, or a node */
-struct left {
+struct leftover {
 	u8 type;
 	u64 off;		/* of a node its number */
 };
 
-struct pages {
-	struct page *data;
+struct window {
+	struct window_page *data;
 	struct log_page *log;
-	struct left *left;	/* by a check-point that was not finished */
+	struct leftover *left;	/* by a check-point that was not finished */
 	u32 datas, logs, lefts, data_room, log_room, left_room;
 };
 
 /* A bigger copy of an array; frees the old one. */
-static void *grow(void *old, u32 used, u32 *room, size_t bytes)
+static void *grow_array(void *old, u32 used, u32 *room, size_t bytes)
 {
 	u32 more = *room ? 2 * *room : 256;
 	void *memory = rfs_alloc(more * bytes);
@@ -48,10 +48,10 @@ static void *grow(void *old, u32 used, u32 *room, size_t bytes)
 	return memory;
 }
 
-static int note_data(struct pages *p, const struct rfs_oob *oob, u64 addr)
+static int note_data(struct window *p, const struct rfs_oob *oob, u64 addr)
 {
 	if (p->datas == p->data_room) {
-		void *memory = grow(p->data, p->datas, &p->data_room,
+		void *memory = grow_array(p->data, p->datas, &p->data_room,
 				    sizeof(*p->data));
 
 		if (!memory)
@@ -64,10 +64,10 @@ static int note_data(struct pages *p, const struct rfs_oob *oob, u64 addr)
 	return 0;
 }
 
-static int note_log(struct pages *p, u64 lsn, u64 addr)
+static int note_log(struct window *p, u64 lsn, u64 addr)
 {
 	if (p->logs == p->log_room) {
-		void *memory = grow(p->log, p->logs, &p->log_room,
+		void *memory = grow_array(p->log, p->logs, &p->log_room,
 				    sizeof(*p->log));
 
 		if (!memory)
@@ -79,10 +79,10 @@ static int note_log(struct pages *p, u64 lsn, u64 addr)
 	return 0;
 }
 
-static int note_left(struct pages *p, u8 type, u64 off)
+static int note_left(struct window *p, u8 type, u64 off)
 {
 	if (p->lefts == p->left_room) {
-		void *memory = grow(p->left, p->lefts, &p->left_room,
+		void *memory = grow_array(p->left, p->lefts, &p->left_room,
 				    sizeof(*p->left));
 
 		if (!memory)
@@ -111,7 +111,7 @@ u8 rfs_stream_of(u8 type)
 }
 
 /* A page that is what its OOB says. Returns 1 if it is not of the window. */
-static int note_page(struct rfs_fs *fs, struct pages *p,
+static int note_page(struct rfs_fs *fs, struct window *p,
 		     struct rfs_zone_info *z, const struct rfs_oob *oob,
 		     u64 addr)
 {
@@ -147,7 +147,7 @@ static bool data_ok(const struct rfs_oob *oob, const void *block)
 }
 
 /* Without page metadata: the blocks that the summary at addr lists. */
-static int scan_listed(struct rfs_fs *fs, struct pages *p,
+static int scan_listed(struct rfs_fs *fs, struct window *p,
 		       struct rfs_zone_info *z, const struct rfs_summary *sum,
 		       u64 addr, u32 left, void *block)
 {
@@ -172,7 +172,7 @@ static int scan_listed(struct rfs_fs *fs, struct pages *p,
 	return ret < 0 ? ret : (int)n;
 }
 
-static int scan_summaries(struct rfs_fs *fs, struct pages *p, u32 nr, u32 from,
+static int scan_summaries(struct rfs_fs *fs, struct window *p, u32 nr, u32 from,
 			  u8 *block)
 {
 	struct rfs_zone_info *z = &fs->zone[nr];
@@ -207,7 +207,7 @@ static int scan_summaries(struct rfs_fs *fs, struct pages *p, u32 nr, u32 from,
 	return 0;
 }
 
-static int scan_pages(struct rfs_fs *fs, struct pages *p, u32 nr, u32 from,
+static int scan_pages(struct rfs_fs *fs, struct window *p, u32 nr, u32 from,
 		      u8 *block)
 {
 	struct rfs_zone_info *z = &fs->zone[nr];
@@ -234,7 +234,7 @@ static int scan_pages(struct rfs_fs *fs, struct pages *p, u32 nr, u32 from,
 	return 0;
 }
 
-static int scan(struct rfs_fs *fs, struct pages *p)
+static int scan_zones(struct rfs_fs *fs, struct window *p)
 {
 	u8 *block = rfs_alloc(2 * RFS_BLOCK_BYTES);
 	u32 nr;
@@ -273,7 +273,7 @@ static int by_lsn(const void *a, const void *b)
 
 static int by_version(const void *a, const void *b)
 {
-	const struct page *x = a, *y = b;
+	const struct window_page *x = a, *y = b;
 	u64 v = le64_to_cpu(x->oob.version), w = le64_to_cpu(y->oob.version);
 
 	if (v != w)
@@ -291,7 +291,7 @@ struct partial {
  * A rescue may have taken an inode for one in use that was freed before: that
  * its number is taken anew says so.
  */
-static int make_way(struct rfs_fs *fs, const struct rfs_rec *rec)
+static int forget_older(struct rfs_fs *fs, const struct rfs_rec *rec)
 {
 	u32 ino = le32_to_cpu(rec->ino);
 	struct rfs_dinode *di;
@@ -318,7 +318,7 @@ static int replay_record(struct rfs_fs *fs, const struct rfs_rec *rec)
 	    len1 > RFS_NAME_MAX)
 		return -EUCLEAN;
 	rfs_version_seen(fs, le64_to_cpu(rec->version));
-	ret = fs->rescuing ? make_way(fs, rec) : 0;
+	ret = fs->rescuing ? forget_older(fs, rec) : 0;
 	if (!ret)
 		ret = rfs_apply(fs, rec, name, name + len1);
 	if (fs->rescuing && ret && ret != -ENOMEM && ret != -EIO) {
@@ -361,8 +361,8 @@ static int replay_bytes(struct rfs_fs *fs, struct partial *part, const u8 *from,
 	return 0;
 }
 
-static int replay(struct rfs_fs *fs, const struct pages *p,
-		  struct partial *part, struct rfs_head *block)
+static int replay_blocks(struct rfs_fs *fs, const struct window *p,
+			 struct partial *part, struct rfs_head *block)
 {
 	u64 next = fs->lsn;
 	u32 i;
@@ -391,7 +391,7 @@ static int replay(struct rfs_fs *fs, const struct pages *p,
 	return 0;
 }
 
-static int replay_log(struct rfs_fs *fs, struct pages *p)
+static int replay_log(struct rfs_fs *fs, struct window *p)
 {
 	struct partial *part = rfs_alloc(sizeof(*part));
 	struct rfs_head *block = rfs_alloc(RFS_BLOCK_BYTES);
@@ -401,7 +401,7 @@ static int replay_log(struct rfs_fs *fs, struct pages *p)
 		if (p->logs)
 			rfs_sort(p->log, p->logs, sizeof(*p->log), by_lsn);
 		fs->replaying = true;
-		ret = replay(fs, p, part, block);
+		ret = replay_blocks(fs, p, part, block);
 		fs->replaying = false;
 	}
 	rfs_free(part);
@@ -413,7 +413,7 @@ static int replay_log(struct rfs_fs *fs, struct pages *p)
  * An append that failed half done was repeated in another zone: the same page
  * twice. Copies are left: they carry no transaction, the last one is applied.
  */
-static void drop_twins(struct pages *p)
+static void drop_twins(struct window *p)
 {
 	u32 i, kept = 0;
 
@@ -429,7 +429,7 @@ static void drop_twins(struct pages *p)
 }
 
 /* Is the page at i the first of a transaction that is there as a whole? */
-static u32 complete_from(const struct pages *p, u32 i)
+static u32 complete_from(const struct window *p, u32 i)
 {
 	u64 first = le64_to_cpu(p->data[i].oob.version);
 	u32 n;
@@ -448,7 +448,7 @@ static u32 complete_from(const struct pages *p, u32 i)
 }
 
 /* Pages are in the order of their versions, so a transaction's are together. */
-static void drop_incomplete(struct rfs_fs *fs, struct pages *p)
+static void drop_incomplete(struct rfs_fs *fs, struct window *p)
 {
 	u32 i = 0, n;
 
@@ -462,7 +462,7 @@ static void drop_incomplete(struct rfs_fs *fs, struct pages *p)
 			i += n;
 			continue;
 		}
-		if (!(fs->teeth & RFS_TEETH_TXN)) {
+		if (!(fs->inject & RFS_INJECT_TXN)) {
 			p->data[i].dropped = true;
 			fs->recovered.txns_dropped++;
 		}
@@ -496,7 +496,7 @@ static u32 first_tomb(const struct rfs_fs *fs, u32 ino)
 }
 
 /* What the tombstones leave of a page; they may cut it. */
-static enum fate fate(const struct rfs_fs *fs, struct rfs_oob *oob)
+static enum fate fate_of(const struct rfs_fs *fs, struct rfs_oob *oob)
 {
 	u64 block = le64_to_cpu(oob->off), version = le64_to_cpu(oob->version);
 	u32 ino = le32_to_cpu(oob->ino), i;
@@ -518,7 +518,7 @@ static enum fate fate(const struct rfs_fs *fs, struct rfs_oob *oob)
 	return fate;
 }
 
-static int apply_page(struct rfs_fs *fs, struct page *page)
+static int apply_page(struct rfs_fs *fs, struct window_page *page)
 {
 	struct rfs_oob *oob = &page->oob;
 	u32 ino = le32_to_cpu(oob->ino);
@@ -533,7 +533,7 @@ static int apply_page(struct rfs_fs *fs, struct page *page)
 	if (ret && ret != -ENOENT)
 		return ret;
 	if (!ret && di->gen == oob->gen && S_ISREG(le32_to_cpu(di->mode)))
-		left = fate(fs, oob);
+		left = fate_of(fs, oob);
 	if (left == KEPT) {
 		rfs_ptr_of(fs, oob, page->addr, le64_to_cpu(oob->time),
 			   &ptr);
@@ -559,7 +559,7 @@ static int apply_page(struct rfs_fs *fs, struct page *page)
 	return 0;
 }
 
-static int apply_data(struct rfs_fs *fs, struct pages *p)
+static int apply_data(struct rfs_fs *fs, struct window *p)
 {
 	u32 i;
 	int ret = 0;
@@ -577,7 +577,7 @@ static int apply_data(struct rfs_fs *fs, struct pages *p)
 }
 
 /* Where what is in use of it is, 0 if nothing is */
-static int left_at(struct rfs_fs *fs, const struct left *left, u64 *addr)
+static int leftover_at(struct rfs_fs *fs, const struct leftover *left, u64 *addr)
 {
 	struct rfs_buf *map;
 	bool used;
@@ -599,7 +599,7 @@ static int left_at(struct rfs_fs *fs, const struct left *left, u64 *addr)
  * are newer than those in use. These are written once more, so that of a number
  * the newest block is always the right one: --rescan relies on it.
  */
-static int outdate(struct rfs_fs *fs, const struct pages *p)
+static int rewrite_leftovers(struct rfs_fs *fs, const struct window *p)
 {
 	struct rfs_buf *buf;
 	u64 addr;
@@ -607,7 +607,7 @@ static int outdate(struct rfs_fs *fs, const struct pages *p)
 	int ret;
 
 	for (i = 0; i < p->lefts; i++) {
-		ret = left_at(fs, &p->left[i], &addr);
+		ret = leftover_at(fs, &p->left[i], &addr);
 		if (!ret && addr)
 			ret = rfs_buf_read(fs, p->left[i].type, p->left[i].off,
 					   addr, &buf);
@@ -620,7 +620,7 @@ static int outdate(struct rfs_fs *fs, const struct pages *p)
 }
 
 /* ns since then, and from now on */
-static u64 lap(struct rfs_fs *fs, u64 *since)
+static u64 lap_ns(struct rfs_fs *fs, u64 *since)
 {
 	u64 now = fs->ops->now(fs->dev), ns = now - *since;
 
@@ -631,24 +631,24 @@ static u64 lap(struct rfs_fs *fs, u64 *since)
 int rfs_recover(struct rfs_fs *fs)
 {
 	u64 start = fs->ops->now(fs->dev);
-	struct pages p = { 0 };
+	struct window p = { 0 };
 	int ret;
 
 	fs->recovering = true;
-	ret = scan(fs, &p);
-	fs->recovered.scan_ns = lap(fs, &start);
+	ret = scan_zones(fs, &p);
+	fs->recovered.scan_ns = lap_ns(fs, &start);
 	if (!ret)
 		ret = replay_log(fs, &p);
-	fs->recovered.log_ns = lap(fs, &start);
+	fs->recovered.log_ns = lap_ns(fs, &start);
 	if (!ret)
 		ret = apply_data(fs, &p);
-	fs->recovered.data_ns = lap(fs, &start);
+	fs->recovered.data_ns = lap_ns(fs, &start);
 	/* else after the check-point: what that makes dirty is not bounded */
 	if (!ret && ((fs->read_only && !fs->ops->frees_orphans) ||
 		     fs->rescuing))
 		ret = rfs_free_orphans(fs);
 	if (!ret)
-		ret = outdate(fs, &p);
+		ret = rewrite_leftovers(fs, &p);
 	fs->recovering = false;
 	if (!ret && fs->counting)
 		rfs_quota_recovered(fs);

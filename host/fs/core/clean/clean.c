@@ -820,7 +820,7 @@ static int clean_end(struct rfs_fs *fs, struct cleaner *c, int ret)
 		z->cleaning = false;
 		z->cleaned = !ret;
 	}
-	if (victims && fs->teeth & RFS_TEETH_RESET)
+	if (victims && fs->inject & RFS_INJECT_RESET)
 		rfs_free_zones(fs);
 	return !ret && none ? -ENOENT : ret;
 }

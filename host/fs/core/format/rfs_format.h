@@ -634,7 +634,7 @@ struct rfs_summary {
 #ifdef __KERNEL__
 #define RFS_ASSERT(cond)	static_assert(cond)
 #else
-#define RFS_ASSERT(cond)	_Static_assert(cond, #cond)
+#define RFS_ASSERT(cond)	static_assert(cond, #cond)
 #endif
 #define RFS_SIZE(type, bytes)	RFS_ASSERT(sizeof(struct type) == (bytes))
 #define RFS_AT(type, field, at)	RFS_ASSERT(offsetof(struct type, field) == (at))

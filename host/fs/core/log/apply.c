@@ -44,7 +44,7 @@ static int touch_dir(struct rfs_fs *fs, u32 dir, const struct rfs_rec *rec,
 
 static int note_tomb(struct rfs_fs *fs, struct rfs_tomb tomb)
 {
-	if (!fs->replaying || fs->teeth & RFS_TEETH_TOMB)
+	if (!fs->replaying || fs->inject & RFS_INJECT_TOMB)
 		return 0;
 	if (fs->tombs == fs->tomb_room) {
 		u32 room = fs->tomb_room ? 2 * fs->tomb_room : 64;

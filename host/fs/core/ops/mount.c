@@ -177,7 +177,7 @@ static int load(struct rfs_fs *fs, bool read_only)
 }
 
 int rfs_mount(const struct rfs_dev_ops *ops, void *dev,
-	      const struct rfs_geometry *geo, bool read_only, u32 teeth,
+	      const struct rfs_geometry *geo, bool read_only, u32 inject,
 	      struct rfs_fs **out)
 {
 	struct rfs_fs *fs = rfs_alloc(sizeof(*fs));
@@ -189,7 +189,7 @@ int rfs_mount(const struct rfs_dev_ops *ops, void *dev,
 	fs->ops = ops;
 	fs->dev = dev;
 	fs->geo = *geo;
-	fs->teeth = teeth;
+	fs->inject = inject;
 	ret = rfs_limits_ok(geo) || read_only ? 0 : -EMFILE;
 	if (fs->geo.oob_bytes < RFS_OOB_BYTES)
 		fs->geo.oob_bytes = 0;

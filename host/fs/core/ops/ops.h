@@ -131,7 +131,7 @@ int rfs_quota_compare(struct rfs_fs *fs, enum rfs_quota_fix fix,
 int rfs_promise(struct rfs_fs *fs, u32 ino, u64 block, bool *hole);
 void rfs_unpromise(struct rfs_fs *fs, u32 ino, u32 blocks, u32 holes);
 int rfs_mount(const struct rfs_dev_ops *ops, void *dev,
-	      const struct rfs_geometry *geo, bool read_only, u32 teeth,
+	      const struct rfs_geometry *geo, bool read_only, u32 inject,
 	      struct rfs_fs **out);
 int rfs_tables_alloc(struct rfs_fs *fs);	/* and the state of all zones */
 void rfs_resume_zones(struct rfs_fs *fs);

@@ -203,7 +203,7 @@ struct rfs_fs {
 	u32 tombs, tomb_room;
 	struct rfs_recovered recovered;
 	struct rfs_stats stats;
-	u32 teeth;		/* tests only: what to leave out */
+	u32 inject;		/* fault injection, for tests: rules that are left out */
 
 	bool counting;		/* usage of quotas is kept */
 	bool miscounted;	/* but it is not right: anew at the next mount */
@@ -211,10 +211,10 @@ struct rfs_fs {
 	struct rfs_held *held[RFS_HELD_HASH];
 };
 
-/* Rules that a test breaks to see that it notices */
-#define RFS_TEETH_TXN		0x1	/* keep incomplete transactions */
-#define RFS_TEETH_RESET		0x2	/* reset without a check-point */
-#define RFS_TEETH_TOMB		0x4	/* truncates leave no tombstone */
+/* Fault injection: rules that a test leaves out to see that it notices */
+#define RFS_INJECT_TXN		0x1	/* keep incomplete transactions */
+#define RFS_INJECT_RESET		0x2	/* reset without a check-point */
+#define RFS_INJECT_TOMB		0x4	/* truncates leave no tombstone */
 
 void rfs_head_init(struct rfs_fs *fs, struct rfs_head *head, u8 type, u32 ino,
 		   u32 gen, u64 off);
