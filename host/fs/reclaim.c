@@ -62,7 +62,14 @@ static bool zones_lack(struct rfsm *m)
 	return lack;
 }
 
-#define FUTILE	8	/* rounds without a gain, then there is none */
+/*
+ * Rounds without a gain, then there is none: a victim may be cleaned in pieces of
+ * half of dirty_max, and metadata be compacted after each.
+ */
+static u32 rounds_most(const struct rfs_fs *fs)
+{
+	return 8 + 4 * (fs->zone[RFS_CP_ZONES].cap / fs->dirty_max);
+}
 
 static int clean(struct rfsm *m, enum rfs_clean how)
 {
@@ -105,7 +112,7 @@ static bool make_room(struct rfsm *m)
 		ret = fs->read_only ? -EROFS : 0;
 		if (!ret && room_there(fs))
 			break;
-		if (!ret && rfs_compact_due(fs))
+		if (!ret && rfs_compact_due(fs, futile))
 			ret = rfs_compact(fs, checkpoint_of);
 		else if (!ret && rfs_room_low(fs, more_room(fs)))
 			ret = clean(m, futile ? RFS_CLEAN_HARD :
@@ -123,7 +130,7 @@ static bool make_room(struct rfsm *m)
 		/* the zone that is left to others is not sought in vain */
 	} while (!ret && rfs_room_low(fs, futile ? RFSM_APPEND_MAX :
 						   more_room(fs)) &&
-		 futile < FUTILE);
+		 futile < rounds_most(fs));
 	if (!ret && rfs_room_low(fs, RFSM_APPEND_MAX))
 		ret = -ENOSPC;
 	rfsm_unlock(m);
@@ -291,7 +298,7 @@ int rfsm_tidy(struct rfsm *m)
 {
 	int ret;
 
-	ret = rfs_compact_due(m->fs) ? rfs_compact(m->fs, checkpoint_of) :
+	ret = rfs_compact_due(m->fs, false) ? rfs_compact(m->fs, checkpoint_of) :
 				       rfsm_checkpoint(m, 0);
 	if (ret == -ENOMEM) {	/* there may be some in a moment */
 		rfsm_unlock(m);

@@ -55,6 +55,8 @@ static u32 items, names, dirs[64], ndirs;
 static u64 draws;
 static char what[200];		/* the last operation */
 static bool verbose;
+static const char *broken;	/* of the proof: what does not hold */
+static char broken_at[200];	/* in which operation */
 
 static u32 pick(u32 n)
 {
@@ -199,6 +201,21 @@ static bool drive_new(void)
 			    sizeof(*drive.page));
 	drive.wp = calloc(drive.geo.zones, sizeof(*drive.wp));
 	return true;
+}
+
+/* The proof's invariant does not hold: the setting ends with that. */
+static void note_broken(const struct rfs_fs *at, const char *text)
+{
+	if (broken)
+		return;
+	broken = text;
+	memcpy(broken_at, what, sizeof(what));
+	if (verbose)
+		printf("%s: %s: %u dirty, %u maps, %u zones free (%u low), %u of metadata, %llu of %llu blocks\n",
+		       what, text, at->dirty.count, at->maps, at->free_zones,
+		       at->low_zones, at->meta_zones,
+		       (unsigned long long)rfs_used(at),
+		       (unsigned long long)at->user_blocks);
 }
 
 #define OP(...)	snprintf(what, sizeof(what), __VA_ARGS__)
@@ -494,6 +511,7 @@ static int setting(u32 rounds)
 	u32 i, keep;
 	int ret;
 
+	broken = NULL;
 	OP("mkfs");
 	ret = rfs_mkfs(&drive_ops, NULL, &drive.geo, &id, "space");
 	OP("mount");
@@ -510,7 +528,7 @@ static int setting(u32 rounds)
 	/* 95 to 100% full */
 	for (keep = items - items * pick(6) / 100; !ret && items > keep; )
 		ret = drop(pick(items));
-	for (i = 0; !ret && !fs->read_only && i < rounds; i++) {
+	for (i = 0; !ret && !fs->read_only && !broken && i < rounds; i++) {
 		if (verbose)
 			printf("round %u: %u files, %llu of %llu blocks, %u of %u zones free (%u low), %u dirty of %u\n",
 			       i, items, (unsigned long long)fs->live,
@@ -521,7 +539,8 @@ static int setting(u32 rounds)
 	}
 	if (!ret && fs->read_only)
 		ret = -EROFS;
-	return ret ? ret : check();
+	ret = ret ? ret : check();
+	return !ret && broken ? -ENOSPC : ret;
 }
 
 int main(int argc, char **argv)
@@ -537,6 +556,7 @@ int main(int argc, char **argv)
 	int ret;
 
 	options(argc, argv, 1, "usage: space [NAME=N]...", opt);
+	rfs_broken = note_broken;
 	verbose = opt[3].value;
 	item = calloc(FILES_MAX, sizeof(*item));
 	memset(common, 0x5a, sizeof(common));
@@ -548,10 +568,12 @@ int main(int argc, char **argv)
 		done++;
 		ret = setting(opt[2].value);
 		if (ret)
-			printf("seed %llu: %u zones of %u blocks, %u of page metadata, %u open: %s: %d%s\n",
+			printf("seed %llu: %u zones of %u blocks, %u of page metadata, %u open: %s%s%s: %d%s\n",
 			       (unsigned long long)seed, drive.geo.zones,
 			       drive.cap, drive.geo.oob_bytes,
-			       drive.geo.max_open, what, ret,
+			       drive.geo.max_open, broken ? broken : "",
+			       broken ? ", at " : "", broken ? broken_at : what,
+			       ret,
 			       fs && fs->read_only ? ", read-only" : "");
 		fflush(stdout);
 		failed += !!ret;

@@ -532,7 +532,7 @@ TEST(quota_cleaned)
 			CHECK_EQ(put(fs, ino, k), 0);
 		CHECK_EQ(rfs_checkpoint(fs, 0), 0);
 	}
-	for (i = 0; i < 20 && !rfs_clean(fs, RFS_CLEAN_HARD); i++)
+	for (i = 0; i < 20 && !rfs_clean(fs, RFS_CLEAN_NOW); i++)
 		CHECK_EQ(rfs_checkpoint(fs, 0), 0);
 	CHECK(fs->stats.victims > 0);
 	CHECK_EQ(rfs_unmount(fs), 0);

@@ -1087,7 +1087,10 @@ static void make_room(struct run *r)
 	u32 futile = 0, best = r->fs->free_zones;
 
 	do {
-		if (rfs_room_low(r->fs, TOGETHER))
+		land_all(r);
+		if (rfs_compact_due(r->fs, futile))
+			must("compact", rfs_compact(r->fs, rfs_checkpoint));
+		else if (rfs_room_low(r->fs, TOGETHER))
 			must("clean", clean(r, futile ? RFS_CLEAN_HARD :
 					       RFS_CLEAN_NOW));
 		checkpoint(r);
@@ -1179,7 +1182,7 @@ void record(struct run *r, struct memdev *base)
 	r->air = false;
 	r->mark = calloc(r->w->steps + 1, sizeof(*r->mark));
 	if (r->w->slack) {
-		blocks = (r->fs->user_blocks - r->fs->live - r->w->slack) / 4 * 4;
+		blocks = (rfs_available(r->fs) - r->w->slack) / 4 * 4;
 		/* node 1: blocks behind what is looked at, never rewritten */
 		do_create(r, S_IFREG);
 		for (i = 0; i < blocks; i += 4)

@@ -572,6 +572,7 @@ static int checkpoint(struct rfs_fs *fs, u32 flags)
 	u32 nr;
 
 	if (!ret) {
+		rfs_prove(fs, RFS_AT_CHECKPOINT);
 		rfs_finish_zones(fs);
 		ret = write_all(fs);
 	}
@@ -712,6 +713,7 @@ static int load_timb(struct rfs_fs *fs, const struct rfs_cp *cp,
 				break;
 			fs->timb[at] = le64_to_cpu(table->word[j]);
 			rfs_live_map(fs, fs->timb[at] & RFS_ADDR_MASK, 1);
+			fs->maps += !!(fs->timb[at] & RFS_ADDR_MASK);
 		}
 	}
 	return 0;

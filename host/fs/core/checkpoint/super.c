@@ -55,7 +55,6 @@ static int super_ok(const struct rfs_fs *fs, const struct rfs_super *super)
 	    le32_to_cpu(super->zone_blocks) != fs->geo.zone_blocks ||
 	    le32_to_cpu(super->zone_cap) > fs->geo.zone_blocks ||
 	    le32_to_cpu(super->max_inodes) != layout.max_inodes ||
-	    le32_to_cpu(super->reserve_zones) != layout.reserve_zones ||
 	    le32_to_cpu(super->dirty_max) != layout.dirty_max ||
 	    le32_to_cpu(super->max_nodes) != layout.max_nodes ||
 	    !(le32_to_cpu(super->incompat) & RFS_INCOMPAT_SUMMARY) != oob)

@@ -9,7 +9,7 @@
 #include "clean/clean.h"
 
 /* A victim's live blocks, at most, of so many of its blocks */
-static u32 most_live(enum rfs_clean how, u32 cap)
+static u32 most_live(const struct rfs_fs *fs, enum rfs_clean how, u32 cap)
 {
 	switch (how) {
 	case RFS_CLEAN_IDLE:
@@ -19,7 +19,7 @@ static u32 most_live(enum rfs_clean how, u32 cap)
 	case RFS_CLEAN_NOW:
 		return cap - cap / 16 - 1;	/* more is little gained */
 	default:
-		return cap;
+		return fs->holds - 1;	/* of the next none is gained */
 	}
 }
 
@@ -36,7 +36,10 @@ static u32 victim(const struct rfs_fs *fs, enum rfs_clean how, u64 now)
 		if (z->state != RFS_Z_USED || z->window || z->cleaning ||
 		    z->cond != RFS_DEV_OK || z->cleaned || !z->live)
 			continue;	/* or it waits for the check-point */
-		if (z->live > most_live(how, z->cap))
+		if (z->live > most_live(fs, how, z->cap))
+			continue;
+		/* metadata is compacted then, which always gains */
+		if (how == RFS_CLEAN_HARD && z->stream < RFS_S_DATA)
 			continue;
 		rfs_segment(fs, nr, now, &seg);
 		if (best && !rfs_better_victim(gc, &seg, &best_seg))
@@ -715,18 +718,22 @@ static void cleaner_free(struct cleaner *c)
 /* Those who write wait below this */
 static u32 zones_owed(const struct rfs_fs *fs)
 {
-	return fs->low_zones + 1 +
+	return rfs_zones_kept(fs) + 1 +
 	       rfs_pages_of(fs, fs->owed) / le32_to_cpu(fs->super.zone_cap);
 }
 
-#define LEFT	16	/* blocks of room, in any case: for deletes */
-
-/* Half of the room is left to others, who change metadata meanwhile. */
+/*
+ * Room for what comes between and for compaction; half of what is beyond is left
+ * to others, who change metadata meanwhile.
+ */
 static u64 leave(struct rfs_fs *fs, enum rfs_clean how)
 {
+	u64 kept = rfs_room_kept(fs), room;
+
 	rfs_dirty_above(fs);
-	return how == RFS_CLEAN_HARD ? LEFT :
-				       LEFT + rfs_room_beside(fs, 0, 1) / 2;
+	room = rfs_room_beside(fs, 0, 1);
+	return how == RFS_CLEAN_HARD || room < kept ? kept :
+						      kept + (room - kept) / 2;
 }
 
 /*
@@ -904,6 +911,8 @@ int rfs_clean(struct rfs_fs *fs, enum rfs_clean how)
 	if (!c)
 		return -ENOMEM;
 	c->least = leave(fs, how);
+	if (how == RFS_CLEAN_HARD)
+		rfs_close_groups(fs);
 	do {	/* what is above several is written once */
 		ret = clean_more(fs, c, how);
 	} while (!ret && how == RFS_CLEAN_HARD && clean_wanted(fs));
@@ -913,22 +922,13 @@ int rfs_clean(struct rfs_fs *fs, enum rfs_clean how)
 	return !ret && none && !worth(fs) ? -ENOSPC : ret;
 }
 
-/* Pages of a zone that nothing is in, but for its summaries */
-static u32 dead_in(const struct rfs_zone_info *z)
-{
-	u32 sums = z->cap / (RFS_SUM_ENTRIES + 1) + 1;
-
-	return z->cap > z->live + sums ? z->cap - z->live - sums : 0;
-}
-
 /*
- * The zone of metadata or maps with the fewest blocks in use, if rewriting these
- * gains more than the tables that a check-point writes besides; 0: there is none.
- * Zones of the log have none in use, and are free after a check-point.
+ * The zone of metadata or maps with the fewest blocks in use, if it is worth
+ * compacting; 0: there is none. Zones of the log have none in use, and are free
+ * after a check-point.
  */
 static u32 compactable(const struct rfs_fs *fs)
 {
-	u32 least = fs->timb_blocks + fs->ztab_blocks + RFS_S_DATA;
 	u32 nr, best = 0;
 
 	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++) {
@@ -939,11 +939,28 @@ static u32 compactable(const struct rfs_fs *fs)
 			continue;
 		if (!z->live && !z->window)
 			continue;	/* the check-point frees it */
-		if (dead_in(z) > max(least, z->cap / 16) &&
+		if (rfs_worth_compacting(fs, z) &&
 		    (!best || z->live < fs->zone[best].live))
 			best = nr;
 	}
 	return best;
+}
+
+/* Dead blocks of all that are worth it: do they make up for what it costs? */
+static bool compaction_gains(const struct rfs_fs *fs)
+{
+	u64 dead = 0, gain = rfs_compact_gain(rfs_above(fs));
+	u32 nr;
+
+	for (nr = RFS_CP_ZONES; dead < gain && nr < fs->geo.zones; nr++) {
+		const struct rfs_zone_info *z = &fs->zone[nr];
+
+		if (z->state == RFS_Z_USED && z->stream < RFS_S_DATA &&
+		    z->cond == RFS_DEV_OK && (z->live || z->window) &&
+		    rfs_worth_compacting(fs, z))
+			dead += fs->holds - z->live;
+	}
+	return dead >= gain;
 }
 
 /* One that copies nothing: what it goes through is metadata. */
@@ -963,9 +980,29 @@ static struct cleaner *compactor_new(const struct rfs_fs *fs)
 	return NULL;
 }
 
-bool rfs_compact_due(const struct rfs_fs *fs)
+bool rfs_compact_due(const struct rfs_fs *fs, bool zones_lack)
 {
-	return !fs->futile && rfs_room_tight(fs) && compactable(fs);
+	return !fs->futile && (zones_lack || rfs_room_tight(fs)) &&
+	       compaction_gains(fs);
+}
+
+/* Victims until their dead blocks are more than what is written besides */
+static int compact_zones(struct rfs_fs *fs, struct cleaner *c)
+{
+	u64 dead = 0, gain = rfs_compact_gain(rfs_above(fs));
+	int ret = 0;
+	u32 nr;
+
+	while (!ret && dead < gain && (nr = compactable(fs))) {
+		fs->stats.victims++;
+		saw_victim(fs, nr);
+		dead += fs->holds - fs->zone[nr].live;
+		memset(c->seen, 0, fs->geo.zone_blocks);
+		ret = fs->geo.oob_bytes ? move_zone(fs, c, nr) :
+					  move_summaries(fs, c, nr);
+		fs->zone[nr].cleaned = !ret;
+	}
+	return ret;
 }
 
 int rfs_compact(struct rfs_fs *fs,
@@ -973,24 +1010,18 @@ int rfs_compact(struct rfs_fs *fs,
 {
 	struct cleaner *c;
 	int ret;
-	u32 nr;
 
 	/* its blocks are all dead or counted, and those of others free */
 	ret = checkpoint(fs, 0);
-	nr = compactable(fs);
-	if (ret || !nr)
+	if (ret || !compaction_gains(fs))
 		return ret;
 	c = compactor_new(fs);
 	if (!c)
 		return -ENOMEM;
-	fs->stats.victims++;
-	saw_victim(fs, nr);
-	ret = fs->geo.oob_bytes ? move_zone(fs, c, nr) :
-				  move_summaries(fs, c, nr);
+	ret = compact_zones(fs, c);
 	cleaner_free(c);
 	if (ret && ret != STOP)
 		return ret;
-	fs->zone[nr].cleaned = !ret;
 	fs->futile = ret && !fs->dirty.count;
 	return checkpoint(fs, 0);
 }
@@ -1013,6 +1044,8 @@ int rfs_clean_some(struct rfs_fs *fs, enum rfs_clean how)
 	if (!c)
 		return -ENOMEM;
 	c->least = leave(fs, how);
+	if (how == RFS_CLEAN_HARD)
+		rfs_close_groups(fs);
 	while (!ret && (how == RFS_CLEAN_IDLE ? idle_more(fs) && rounds < IDLY :
 						clean_wanted(fs))) {
 		ret = clean_more(fs, c, how);

@@ -39,12 +39,12 @@ int rfs_copy_done(struct rfs_fs *fs, const struct rfs_copy *copy, u32 first,
 int rfs_clean(struct rfs_fs *fs, enum rfs_clean how);
 
 /*
- * Room is short, and a zone of metadata or maps has blocks that are dead, in all
- * as many as a check-point's tables and more. Then rfs_compact() gets them back:
- * nothing of files is copied for it. checkpoint() is rfs_checkpoint(), or what the
- * caller has for it.
+ * Room is short, or zones lack, and zones of metadata have more dead blocks than
+ * are written to get them back. That is what rfs_compact() does: nothing of files
+ * is copied for it. checkpoint() is rfs_checkpoint(), or what the caller has for
+ * it.
  */
-bool rfs_compact_due(const struct rfs_fs *fs);
+bool rfs_compact_due(const struct rfs_fs *fs, bool zones_lack);
 int rfs_compact(struct rfs_fs *fs,
 		int (*checkpoint)(struct rfs_fs *fs, u32 flags));
 

@@ -36,13 +36,31 @@ static inline u32 rfs_volume_of(const struct rfs_super *super)
 }
 
 struct rfs_layout {
-	u32 dirty_max, reserve_zones, cp_blocks;
+	u32 dirty_max, cp_blocks;
+	u32 reserve_zones;	/* that users cannot fill */
+	u32 low_zones;		/* of them, those that nothing is being filled of */
 	u32 imap_blocks, nmap_blocks, timb_blocks, ztab_blocks;
 	u64 max_inodes, max_nodes;
 	u32 need_zones;		/* fewer are refused */
 };
 
 void rfs_layout(u32 zones, u32 zone_cap, bool oob, struct rfs_layout *out);
+
+/* sizes.c: see "Room" in doc/design.md */
+#define RFS_OP_BLOCKS	48	/* dirty ones of an operation, but for maps */
+#define RFS_GROUPS_KEPT	4	/* the reserve has so many zones for groups */
+
+u32 rfs_slack(u32 holds);
+/* What a round of compaction gains if so many blocks are above what it moves */
+u64 rfs_compact_gain(u64 above);
+u64 rfs_scratch(u32 holds, u64 above);	/* what it writes at most */
+/* append_max: blocks of one append; 0: any number */
+u32 rfs_sums_each(bool oob, u32 append_max);
+/* In use, in a zone, if a victim with fewer gives more than its copies take */
+u32 rfs_zone_holds(u32 cap, u32 dirty_max, u32 sums);
+u64 rfs_blocks_in(u64 pages, u32 sums);
+/* Zones of the reserve, but for those being filled, if there are so many maps */
+u32 rfs_low_zones(u32 cap, u32 dirty_max, u64 tables, u64 maps, u32 sums);
 
 static inline bool rfs_is_node(u8 type)
 {

@@ -6,7 +6,7 @@ void rfs_layout(u32 zones, u32 zone_cap, bool oob, struct rfs_layout *out)
 {
 	u64 pool = zones > RFS_CP_ZONES ?
 		   (u64)(zones - RFS_CP_ZONES) * zone_cap : 0;
-	u64 block_inodes = RFS_BLOCK_INODES, map = RFS_MAP_ENTRIES, rewritten;
+	u64 block_inodes = RFS_BLOCK_INODES, map = RFS_MAP_ENTRIES;
 	u32 list;
 
 	memset(out, 0, sizeof(*out));
@@ -23,22 +23,15 @@ void rfs_layout(u32 zones, u32 zone_cap, bool oob, struct rfs_layout *out)
 	if (list > RFS_CP_LIST_FIRST)
 		out->cp_blocks += DIV_ROUND_UP(list - RFS_CP_LIST_FIRST,
 					       (u32)RFS_CP_LIST_MORE);
-	rewritten = 2ULL * (out->dirty_max + out->timb_blocks +
-			    out->ztab_blocks) +
-		    min(out->imap_blocks + out->nmap_blocks,
-			2 * out->dirty_max);
-	if (!oob)	/* a summary with each */
-		rewritten *= 2;
-	out->reserve_zones = 7 + 2;
-	if (zone_cap)
-		out->reserve_zones += DIV_ROUND_UP(rewritten, (u64)zone_cap);
-	/*
-	 * What cleaning leaves in a zone weighs more in a small one. This is
-	 * not derived: see "Not proven" in doc/design.md.
-	 */
-	if (zone_cap && zone_cap < 64)
-		out->reserve_zones += zones / (2 * zone_cap);
-	out->need_zones = RFS_CP_ZONES + out->reserve_zones + 4;
-	if (zone_cap < 1 + 2 * out->cp_blocks || zone_cap < 8)
+	if (zone_cap < 1 + 2 * out->cp_blocks || zone_cap < 8) {
 		out->need_zones = ~0U;
+		return;
+	}
+	/* without page metadata by appends of 8 blocks; a mount asks the drive */
+	out->low_zones = rfs_low_zones(zone_cap, out->dirty_max,
+				       out->timb_blocks + out->ztab_blocks, 0,
+				       rfs_sums_each(oob, 8));
+	/* beside those being filled: of log, metadata, maps, and four groups */
+	out->reserve_zones = RFS_S_DATA + RFS_GROUPS_KEPT + out->low_zones;
+	out->need_zones = RFS_CP_ZONES + out->reserve_zones + 4;
 }

@@ -19,52 +19,57 @@ static int ask_for_room(const struct rfs_fs *fs, u32 blocks)
 }
 
 /*
- * Before a change: room for `blocks` to be appended, by which the blocks in use
- * grow by `more`. A bound that was reached forces a check-point; where free
+ * Rounds of cleaning until each zone of data was a victim once, in pieces of half
+ * of dirty_max and with compaction after each: then all of them are full.
+ */
+static u32 rounds_most(const struct rfs_fs *fs)
+{
+	u32 cap = le32_to_cpu(fs->super.zone_cap);
+
+	return 2 * fs->geo.zones * (2 + cap / (fs->dirty_max / 2));
+}
+
+/*
+ * Before a change. A bound that was reached forces a check-point; where free
  * zones lack, a check-point frees those that are dead, and cleaning those that
  * are nearly so.
  */
-int rfs_make_room(struct rfs_fs *fs, u32 blocks, u32 more)
+int rfs_make_room(struct rfs_fs *fs, u32 blocks, u64 data, u32 meta)
 {
 	enum rfs_clean how = RFS_CLEAN_NOW;
-	u32 tries = 2 * fs->geo.zones, before;
+	u32 tries = rounds_most(fs), before;
 	int ret;
 
 	if (fs->read_only)
 		return -EROFS;
 	rfs_dirty_above(fs);
-	if (!fs->threaded && (rfs_checkpoint_due(fs) || rfs_dirty_full(fs))) {
-		ret = rfs_checkpoint(fs, 0);
-		if (ret)
-			return ret;
-	}
-	if (more && rfs_used(fs) + more > fs->user_blocks)
+	if ((data || meta) && rfs_used_with(fs, data, meta) > fs->user_blocks)
 		return -ENOSPC;
 	if (fs->threaded)
 		return ask_for_room(fs, blocks);
-	while (rfs_room_low(fs, blocks)) {
+	ret = rfs_make_room_to_free(fs);
+	while (!ret && (rfs_room_low(fs, blocks) ||
+			rfs_compact_due(fs, false))) {
 		if (!tries--)
 			return -ENOSPC;
-		if (rfs_compact_due(fs)) {
+		if (rfs_compact_due(fs, how == RFS_CLEAN_HARD)) {
 			ret = rfs_compact(fs, rfs_checkpoint);
-			if (ret)
-				return ret;
 			continue;
 		}
 		before = fs->free_zones;
 		ret = rfs_clean(fs, how);
 		if (ret == -ENOSPC && how != RFS_CLEAN_HARD) {
 			how = RFS_CLEAN_HARD;	/* which uses all the room */
+			ret = 0;
 			continue;
 		}
-		if (ret && ret != -ENOENT)
-			return ret;
-		ret = rfs_checkpoint(fs, 0);
-		if (ret)
-			return ret;
+		if (!ret || ret == -ENOENT)
+			ret = rfs_checkpoint(fs, 0);
 		how = fs->free_zones > before ? RFS_CLEAN_NOW : RFS_CLEAN_HARD;
 	}
-	return 0;
+	if (!ret)
+		rfs_prove(fs, RFS_AT_ADMISSION);
+	return ret;
 }
 
 /*
@@ -81,11 +86,15 @@ int rfs_make_room_to_free(struct rfs_fs *fs)
 		return ret;
 	rfs_dirty_above(fs);
 	if (fs->threaded)
-		return rfs_dirty_full(fs) || rfs_compact_due(fs) ? -ENOBUFS : 0;
+		return rfs_dirty_full(fs) || rfs_compact_due(fs, false) ?
+		       -ENOBUFS : 0;
+	rfs_prove(fs, RFS_AT_OPERATION);
 	if (rfs_checkpoint_due(fs) || rfs_dirty_full(fs))
 		ret = rfs_checkpoint(fs, 0);
-	while (!ret && rfs_compact_due(fs))
+	while (!ret && rfs_compact_due(fs, false))
 		ret = rfs_compact(fs, rfs_checkpoint);
+	if (!ret)
+		rfs_prove(fs, RFS_AT_ADMISSION);
 	return ret;
 }
 
@@ -101,7 +110,7 @@ int rfs_quota_room(struct rfs_fs *fs)
 	if (fs->read_only)
 		return rfs_dirty_full(fs) ? -ENOSPC : 0;
 	fs->threaded = false;
-	ret = rfs_make_room(fs, 0, 1 + RFS_HEIGHT_MAX);
+	ret = rfs_make_room(fs, 0, 0, 1 + RFS_HEIGHT_MAX);
 	fs->threaded = threaded;
 	return ret;
 }

@@ -26,7 +26,7 @@ static int may_give(struct rfs_fs *fs, const struct rfs_dinode *di,
 		ret = rfs_quota_entry(fs, type, id[type], false, &q, &buf);
 		more += !q;
 	}
-	return ret || !more ? ret : rfs_make_room(fs, 0, more);
+	return ret || !more ? ret : rfs_make_room(fs, 0, 0, more);
 }
 
 /* types: a bit for each owner that changes; old: those before */

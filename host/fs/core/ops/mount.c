@@ -12,30 +12,13 @@ static void *table(size_t n, size_t bytes)
 	return rfs_alloc((n ? n : 1) * bytes);
 }
 
-/*
- * In a zone that cleaning has filled: also the last is one, however few blocks
- * it lists. Without page metadata each append has one: what remains of a victim
- * may be less than an append, and the zone may end within one.
- */
-static u32 summaries(const struct rfs_fs *fs, u32 cap)
-{
-	u32 each = RFS_SUM_ENTRIES + 1;
-
-	if (fs->geo.oob_bytes)
-		return DIV_ROUND_UP(cap, each);
-	if (fs->geo.append_max)
-		each = min(each, fs->geo.append_max);
-	return DIV_ROUND_UP(cap, each) + 2;
-}
-
 static const struct rfs_upcalls upcalls = {
 	.charge = rfs_quota_add,
 };
 
 int rfs_tables_alloc(struct rfs_fs *fs)
 {
-	u32 nr, usable = 0, cap = le32_to_cpu(fs->super.zone_cap);
-	u32 reserve = le32_to_cpu(fs->super.reserve_zones);
+	u32 nr, usable = 0, cap = le32_to_cpu(fs->super.zone_cap), reserve;
 	int ret;
 
 	fs->up = &upcalls;
@@ -76,10 +59,15 @@ int rfs_tables_alloc(struct rfs_fs *fs)
 	}
 	fs->cp_mirror[0] = fs->zone[0].cond == RFS_DEV_OK ? 0 : 2;
 	fs->cp_mirror[1] = fs->zone[1].cond == RFS_DEV_OK ? 1 : 2;
+	fs->sums_each = rfs_sums_each(fs->geo.oob_bytes,
+				      fs->geo.append_max);
+	fs->holds = rfs_zone_holds(cap, fs->dirty_max, fs->sums_each);
+	fs->low_zones = rfs_low_zones(cap, fs->dirty_max,
+				      fs->timb_blocks + fs->ztab_blocks, 0,
+				      fs->sums_each);
+	reserve = RFS_S_DATA + RFS_GROUPS_KEPT + fs->low_zones;
 	if (usable > reserve)
-		fs->user_blocks = (u64)(usable - reserve) *
-				  (cap - summaries(fs, cap));
-	fs->low_zones = reserve - 7;	/* of the reserve, those not open */
+		fs->user_blocks = (u64)(usable - reserve) * fs->holds;
 	fs->window_max = min((u64)fs->geo.zones * cap / 16, (u64)20 * cap);
 	fs->window_max = min(fs->window_max, (u32)(640U << 20) / RFS_BLOCK_BYTES);
 	return 0;
@@ -109,6 +97,7 @@ void rfs_resume_zones(struct rfs_fs *fs)
 	u32 nr;
 
 	fs->free_zones = 0;
+	fs->meta_zones = 0;
 	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++) {
 		struct rfs_zone_info *z = &fs->zone[nr];
 		struct rfs_tail *tail = tail_for(fs, z->stream);
@@ -120,6 +109,7 @@ void rfs_resume_zones(struct rfs_fs *fs)
 				fs->free_zones++;
 			continue;
 		}
+		fs->meta_zones += z->stream < RFS_S_DATA;
 		if (z->state != RFS_Z_OPEN && !z->window)
 			continue;
 		z->state = RFS_Z_USED;

@@ -72,7 +72,7 @@ int rfs_create(struct rfs_fs *fs, u32 dir, const char *name,
 	int ret = may_own(fs, how, !!how->xattr_bytes);
 
 	if (!ret)
-		ret = rfs_make_room(fs, 0, 5 + !!how->xattr_bytes +
+		ret = rfs_make_room(fs, 0, 0, 5 + !!how->xattr_bytes +
 				    owner_blocks(fs));
 	if (!ret && name)
 		ret = free_name(fs, dir, name);
@@ -94,7 +94,7 @@ int rfs_create(struct rfs_fs *fs, u32 dir, const char *name,
 int rfs_link(struct rfs_fs *fs, u32 dir, const char *name, u32 ino)
 {
 	struct rfs_rec rec;
-	int ret = rfs_make_room(fs, 0, 3);
+	int ret = rfs_make_room(fs, 0, 0, 3);
 
 	if (!ret)
 		ret = free_name(fs, dir, name);
@@ -140,7 +140,7 @@ int rfs_rename(struct rfs_fs *fs, u32 dir1, const char *name1, u32 dir2,
 {
 	u32 ino, victim = 0, white = 0;
 	struct rfs_rec rec;
-	int ret = rfs_make_room(fs, 0, flags & RFS_REC_WHITEOUT ?
+	int ret = rfs_make_room(fs, 0, 0, flags & RFS_REC_WHITEOUT ?
 				5 + owner_blocks(fs) : 3);
 
 	if (!ret && flags & RFS_REC_WHITEOUT)

@@ -5,7 +5,11 @@
 
 #include "volume/volume.h"
 
-int rfs_make_room(struct rfs_fs *fs, u32 blocks, u32 more);
+/*
+ * Room for `blocks` of files to be appended, by which blocks in use grow by `data`
+ * of files and `meta` of metadata at most. -ENOSPC: these are more than there are.
+ */
+int rfs_make_room(struct rfs_fs *fs, u32 blocks, u64 data, u32 meta);
 
 /* -ENOBUFS: a check-point first, or rfs_compact(), where others make room */
 int rfs_make_room_to_free(struct rfs_fs *fs);

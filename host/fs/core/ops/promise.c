@@ -40,7 +40,8 @@ int rfs_promise(struct rfs_fs *fs, u32 ino, u64 block, bool *hole)
 	if (*hole && fs->enforced)
 		ret = may_fill(fs, ino, block);
 	if (!ret)
-		ret = rfs_make_room(fs, 1, *hole ? 2 + RFS_HEIGHT_MAX : 0);
+		ret = rfs_make_room(fs, 1, *hole,
+				    *hole ? 1 + RFS_HEIGHT_MAX : 0);
 	if (ret)
 		return ret;
 	asking = rfs_ask_off(fs);

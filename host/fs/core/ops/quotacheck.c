@@ -174,7 +174,7 @@ static int room(const struct compare *c)
 	if (c->fix == RFS_QUOTA_COUNT)
 		return rfs_quota_room(fs);
 	if (c->fix == RFS_QUOTA_REPAIR &&
-	    rfs_used(fs) + 1 + RFS_HEIGHT_MAX > fs->user_blocks)
+	    rfs_used_with(fs, 0, 1 + RFS_HEIGHT_MAX) > fs->user_blocks)
 		return -ENOSPC;
 	return 0;
 }

@@ -16,7 +16,7 @@ int rfs_quota_set(struct rfs_fs *fs, u32 type, u32 id,
 
 	if (ret)
 		return ret;
-	ret = q ? rfs_make_room_to_free(fs) : rfs_make_room(fs, 0, 2);
+	ret = q ? rfs_make_room_to_free(fs) : rfs_make_room(fs, 0, 0, 2);
 	if (ret)
 		return ret;
 	rfs_rec_init(fs, &rec, RFS_OP_QUOTA, RFS_QUOTA_INO);

@@ -51,16 +51,18 @@ static int count_holes(struct rfs_fs *fs, u32 ino, u64 from, u64 to, u64 *holes)
 
 u64 rfs_available(const struct rfs_fs *fs)
 {
-	u64 free = fs->user_blocks - min(fs->user_blocks, rfs_used(fs));
+	u64 used = rfs_used(fs), free, need;
 	/* what rfs_reserve() asks for beyond, and nodes that are begun */
 	u64 ends = 2 + RFS_HEIGHT_MAX + RFS_RANGE_MAX / RFS_FANOUT +
 		   RFS_HEIGHT_MAX;
 
-	if (free <= ends)
+	if (used >= fs->user_blocks)
 		return 0;
-	free -= ends;
-	/* a node for 252 blocks, one for 252 of these, and so on: 1/251 */
-	return free - DIV_ROUND_UP(free, (u64)RFS_FANOUT);
+	free = fs->user_blocks - used;
+	/* a node for 252 blocks, one for 1008 of these, and so on: 1/251 */
+	need = DIV_ROUND_UP(free, (u64)RFS_FANOUT - 1) + ends;
+	need = rfs_used_with(fs, 0, need) - used;
+	return free > need ? free - need : 0;
 }
 
 int rfs_reserve(struct rfs_fs *fs, u32 ino, u64 *from, u64 to)
@@ -85,7 +87,7 @@ int rfs_reserve(struct rfs_fs *fs, u32 ino, u64 *from, u64 to)
 	    min(fs->user_blocks, rfs_used(fs)))
 		return -ENOSPC;
 	/* a node for each 252 blocks, one more at an end, those above */
-	ret = rfs_make_room(fs, 0, !holes ? 0 : holes + 2 + RFS_HEIGHT_MAX +
+	ret = rfs_make_room(fs, 0, holes, !holes ? 0 : 2 + RFS_HEIGHT_MAX +
 			    (end - *from) / RFS_FANOUT);
 	if (ret)
 		return ret;

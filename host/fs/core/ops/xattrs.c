@@ -24,7 +24,7 @@ int rfs_xattr_set(struct rfs_fs *fs, u32 ino, const char *name,
 
 	if (!*name || strlen(name) > RFS_NAME_MAX)
 		return -ERANGE;
-	ret = value ? rfs_make_room(fs, 0, 2) : rfs_make_room_to_free(fs);
+	ret = value ? rfs_make_room(fs, 0, 0, 2) : rfs_make_room_to_free(fs);
 	if (ret)
 		return ret;
 	ret = rfs_xattr_get(fs, ino, name, NULL, 0);

@@ -6,7 +6,7 @@
 #include "space/space.h"
 
 #define SPARE_ZONES	2	/* for cleaning, after the check-point */
-#define DIRTY_LEAST	16	/* blocks: a few may always be */
+#define DIRTY_LEAST	1	/* block: the next is waited for */
 #define DIRTY_MORE	8192	/* blocks in memory, and how long a check-point is */
 
 /* Pages that are left in zones of streams, the last two of each for summaries */
@@ -34,9 +34,11 @@ static u64 room(const struct rfs_fs *fs, u64 data, u32 zones)
 {
 	u64 kept = fs->log_most + fs->timb_blocks + fs->ztab_blocks;
 	u32 groups = min(fs->policy.groups, fs->data_tails);
-	u64 have = tail_room(fs, RFS_S_DATA, RFS_S_DATA + groups - 1), pages;
+	u64 have = tail_room(fs, RFS_S_DATA, RFS_S_DATA + groups - 1), blocks;
 	u64 cap = le32_to_cpu(fs->super.zone_cap);
 
+	if (fs->sums_each)	/* as rfs_low_zones() counts them */
+		kept += fs->log_most + RFS_S_DATA;
 	data = rfs_pages_of(fs, data + data / 32);
 	zones += rfs_pages_of(fs, fs->owed) / cap;
 	if (data > have) {
@@ -44,32 +46,33 @@ static u64 room(const struct rfs_fs *fs, u64 data, u32 zones)
 		if (fs->free_zones < zones)
 			return 0;
 	}
-	pages = tail_room(fs, 0, RFS_S_DATA - 1);
+	blocks = rfs_blocks_in(tail_room(fs, 0, RFS_S_DATA - 1), fs->sums_each);
 	if (fs->free_zones > zones)
-		pages += (fs->free_zones - zones) * cap;
-	pages = rfs_blocks_in(fs, pages - pages / 32);
-	return pages > kept ? pages - kept : 0;
+		blocks += (fs->free_zones - zones) *
+			  rfs_blocks_in(cap, fs->sums_each);
+	return blocks > kept ? blocks - kept : 0;
 }
 
 /*
- * dirty_max, if there is room for it, as there is in the reserve, beside pages of
- * files that are on their way. More where zones are left for cleaning after it:
+ * dirty_max, if there is room for it, as there is in the reserve, beside what the
+ * check-point leaves to others. More where zones are left for cleaning after it:
  * fewer check-points write less.
  */
 u32 rfs_dirty_most(const struct rfs_fs *fs)
 {
-	u32 most = min(4 * fs->dirty_max, (u32)DIRTY_MORE);
-	u64 way = fs->dirty_max / 2 + DIRTY_LEAST, blocks, more;
+	u32 most = max(fs->dirty_max,
+		       min(4 * fs->dirty_max, (u32)DIRTY_MORE));
+	u64 kept = rfs_room_kept(fs), blocks, more;
 
-	blocks = min_t(u64, room(fs, 0, 1), fs->dirty_max + way);
-	more = min_t(u64, room(fs, 0, SPARE_ZONES), most + way);
+	blocks = min_t(u64, room(fs, 0, 0), fs->dirty_max + kept);
+	more = min_t(u64, room(fs, 0, SPARE_ZONES), most + kept);
 	blocks = max(blocks, more);
-	return blocks > way + DIRTY_LEAST ? blocks - way : DIRTY_LEAST;
+	return blocks > kept + DIRTY_LEAST ? blocks - kept : DIRTY_LEAST;
 }
 
 bool rfs_room_tight(const struct rfs_fs *fs)
 {
-	return room(fs, 0, 1) < 3ULL * fs->dirty_max / 2 + DIRTY_LEAST;
+	return room(fs, 0, 0) < fs->dirty_max + rfs_room_kept(fs);
 }
 
 bool rfs_dirty_due(const struct rfs_fs *fs)
@@ -104,7 +107,7 @@ u32 rfs_pages_at_once(const struct rfs_fs *fs)
 /* Fewer zones are free than what is owed, `blocks` more and the rest need. */
 bool rfs_room_low(const struct rfs_fs *fs, u32 blocks)
 {
-	return fs->free_zones < fs->low_zones +
+	return fs->free_zones < rfs_zones_kept(fs) +
 	       rfs_pages_of(fs, fs->owed + blocks) /
 	       le32_to_cpu(fs->super.zone_cap);
 }

@@ -61,6 +61,9 @@ void rfs_streams_init(struct rfs_fs *fs);	/* they are */
 
 /* From now on; fewer groups if the drive allows fewer open zones */
 void rfs_policy_set(struct rfs_fs *fs, const struct rfs_policy *policy);
+
+/* Data goes to no more than RFS_GROUPS_KEPT for now: other zones can be cleaned */
+void rfs_close_groups(struct rfs_fs *fs);
 void rfs_finish_zones(struct rfs_fs *fs);	/* that nobody goes on with */
 
 /*
@@ -86,10 +89,21 @@ int rfs_append(struct rfs_fs *fs, u32 stream, u32 n, const void *const *data,
 int rfs_live(struct rfs_fs *fs, u64 addr, int delta, const struct rfs_ptr *ptr);
 void rfs_live_map(struct rfs_fs *fs, u64 addr, int delta);
 
-/* Of user_blocks, those that are in use or spoken for */
+/* room.c: see "Room" in doc/design.md; in blocks */
+u64 rfs_above(const struct rfs_fs *fs);	/* maps and tables that there are */
+bool rfs_worth_compacting(const struct rfs_fs *fs,
+			  const struct rfs_zone_info *z);
+
+/* Room that a check-point leaves to what comes between, and to compaction */
+u64 rfs_room_kept(const struct rfs_fs *fs);
+u64 rfs_zones_claimed(const struct rfs_fs *fs);	/* by metadata */
+u32 rfs_zones_kept(const struct rfs_fs *fs);	/* data may not have these */
+
+/* Of user_blocks, those in use or spoken for, and so many blocks more */
+u64 rfs_used_with(const struct rfs_fs *fs, u64 data, u64 meta);
 static inline u64 rfs_used(const struct rfs_fs *fs)
 {
-	return fs->live + fs->new_dirty + fs->promised + fs->reserved;
+	return rfs_used_with(fs, 0, 0);
 }
 
 int rfs_free_zones(struct rfs_fs *fs);

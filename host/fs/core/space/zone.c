@@ -184,17 +184,24 @@ static void close_zone(struct rfs_fs *fs, struct rfs_tail *tail)
 	tail->zone = 0;
 }
 
+static void close_from(struct rfs_fs *fs, u32 stream)
+{
+	for (; stream < RFS_STREAMS; stream++)
+		if (fs->tail[stream].zone)
+			close_zone(fs, &fs->tail[stream]);
+}
+
 void rfs_policy_set(struct rfs_fs *fs, const struct rfs_policy *policy)
 {
-	u32 stream;
-
 	fs->policy = *policy;
 	fs->policy.groups = min(policy->groups, fs->data_tails);
 	/* nobody would go on with them */
-	for (stream = RFS_S_DATA + fs->policy.groups; stream < RFS_STREAMS;
-	     stream++)
-		if (fs->tail[stream].zone)
-			close_zone(fs, &fs->tail[stream]);
+	close_from(fs, RFS_S_DATA + fs->policy.groups);
+}
+
+void rfs_close_groups(struct rfs_fs *fs)
+{
+	close_from(fs, RFS_S_DATA + RFS_GROUPS_KEPT);
 }
 
 /*
@@ -338,6 +345,8 @@ static int take_zone(struct rfs_fs *fs, u32 stream)
 		}
 		fs->free_zones--;
 		z->state = RFS_Z_USED;
+		z->stream = stream;
+		fs->meta_zones += stream < RFS_S_DATA;
 		if (z->cond != RFS_DEV_OK)
 			continue;
 		if (z->wp) {
@@ -357,7 +366,6 @@ static int take_zone(struct rfs_fs *fs, u32 stream)
 		z->sum_wcount = 0;
 		z->last = stream < RFS_S_DATA ? rfs_now(fs) : 0;
 		z->state = RFS_Z_OPEN;
-		z->stream = stream;
 		tail->zone = nr;
 		fs->zone_cursor = nr + 1;
 		return 0;
@@ -734,6 +742,7 @@ int rfs_free_zones(struct rfs_fs *fs)
 
 		if (z->state != RFS_Z_USED || z->live || z->cleaning)
 			continue;
+		fs->meta_zones -= z->stream < RFS_S_DATA;
 		if (z->cond != RFS_DEV_OK || z->cap < 2) {
 			z->state = RFS_Z_DEAD;
 			continue;

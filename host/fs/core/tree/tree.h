@@ -142,4 +142,23 @@ static inline int rfs_blocks_add(struct rfs_fs *fs, struct rfs_dinode *di,
 	return fs->counting ? fs->up->charge(fs, di, delta, 0) : 0;
 }
 
+/*
+ * proof.c: is it as the proof says? Outside the kernel, if somebody wants to be
+ * told: what is not is then rfs_broken()'s.
+ */
+enum rfs_proof {
+	RFS_AT_OPERATION,	/* one has ended, before another is admitted */
+	RFS_AT_ADMISSION,	/* it is admitted */
+	RFS_AT_CHECKPOINT,	/* which begins */
+};
+
+#ifdef __KERNEL__
+static inline void rfs_prove(struct rfs_fs *fs, enum rfs_proof at)
+{
+}
+#else
+extern void (*rfs_broken)(const struct rfs_fs *fs, const char *what);
+void rfs_prove(struct rfs_fs *fs, enum rfs_proof at);
+#endif
+
 #endif

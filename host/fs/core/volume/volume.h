@@ -127,7 +127,9 @@ struct rfs_fs {
 	struct rfs_super super;
 	u32 volume;
 	u64 user_blocks;	/* that can be promised */
-	u32 low_zones;		/* fewer free ones: clean first */
+	u32 low_zones;		/* fewer free ones: clean first; see sizes.c */
+	u32 holds;		/* blocks in use that a zone has room for */
+	u32 sums_each;		/* summaries of 63 blocks; 0: see sizes.c */
 	u32 dirty_max;
 	u32 window_max;		/* blocks */
 
@@ -149,11 +151,13 @@ struct rfs_fs {
 	u32 active_max;		/* zones, but for check-points; 0: any number */
 	struct rfs_sum *sums;	/* that can be written */
 	u32 free_zones;
+	u32 meta_zones;		/* that are not: of log, metadata, maps */
 	u32 zone_cursor;
 	u64 live;		/* blocks of all zones */
 	u64 data_live;
 
 	u32 imap_blocks, nmap_blocks, timb_blocks, ztab_blocks;
+	u32 maps;		/* blocks of both maps that there are */
 	/* TIMB word of each block of the inode map, then of the node map */
 	u64 *timb;
 	u64 *timb_addr;
@@ -175,6 +179,7 @@ struct rfs_fs {
 	struct rfs_list dirty, clean;
 	u32 new_dirty;		/* dirty and never written */
 	u32 pruned;		/* nodes that were read to be emptied, see shrink.c */
+	u32 dirty_before;	/* for rfs_prove(): when one was admitted */
 	struct rfs_air *air;
 	u64 owed;		/* data blocks that were promised a place */
 	u64 promised;		/* of them, those that fill holes */
@@ -257,12 +262,6 @@ bool rfs_addr_ok(const struct rfs_fs *fs, u64 addr);
 static inline u64 rfs_pages_of(const struct rfs_fs *fs, u64 blocks)
 {
 	return fs->geo.oob_bytes ? blocks : 2 * blocks;
-}
-
-/* Blocks that so many pages have room for, however they come */
-static inline u64 rfs_blocks_in(const struct rfs_fs *fs, u64 pages)
-{
-	return fs->geo.oob_bytes ? pages : pages / 2;
 }
 
 u64 rfs_ticks(const struct rfs_fs *fs, u64 time);

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * How much a check-point, the compaction of metadata and the cleaning of data may
+ * write at most, and so the reserve: functions of a volume's sizes. The proof is in
+ * "Room" of doc/design.md; names in brackets are its quantities. Sizes are in
+ * blocks where nothing else is said.
+ */
+#include "format/format.h"
+
+#define SLACK	16	/* a 16th of a zone of metadata may stay dead */
+
+/* [d] Dead blocks with which a zone of metadata is not worth compacting. */
+u32 rfs_slack(u32 holds)
+{
+	return DIV_ROUND_UP(holds, SLACK);
+}
+
+/* What a round of compaction has to gain so that more is free after it. */
+u64 rfs_compact_gain(u64 above)
+{
+	/* a summary for 63 blocks, and a begun one for each of the streams */
+	return above + above / RFS_SUM_ENTRIES + RFS_S_DATA + 1;
+}
+
+/*
+ * [K] What a round of compaction writes at most, if so many blocks (maps and
+ * tables) lie above what it moves: its victims have as many dead blocks as those
+ * above take, summaries included, and one more.
+ */
+u64 rfs_scratch(u32 holds, u64 above)
+{
+	u64 gain = rfs_compact_gain(above);
+
+	return DIV_ROUND_UP(gain, (u64)rfs_slack(holds)) * (holds - rfs_slack(holds)) +
+	       above;
+}
+
+/*
+ * Summaries with so many blocks as one lists, RFS_SUM_ENTRIES, if each append has
+ * one; 0: they go on from one append to the next.
+ */
+u32 rfs_sums_each(bool oob, u32 append_max)
+{
+	u32 most = RFS_SUM_ENTRIES;
+
+	if (oob)
+		return 0;
+	if (append_max)
+		most = min(most, max(append_max, 2U) - 1);
+	return DIV_ROUND_UP((u32)RFS_SUM_ENTRIES, most);
+}
+
+/*
+ * Blocks that a zone can have in use. A victim with fewer takes less than a zone
+ * where it is copied to. With a summary in each append the zone may end within
+ * one, and what is copied between two check-points ends in one that is not full.
+ */
+u32 rfs_zone_holds(u32 cap, u32 dirty_max, u32 sums)
+{
+	u32 most;
+
+	if (!sums)
+		return cap - DIV_ROUND_UP(cap, (u32)RFS_SUM_ENTRIES + 1);
+	most = DIV_ROUND_UP((u64)cap * sums, (u64)RFS_SUM_ENTRIES + sums) + 1 +
+	       cap / (dirty_max / 2);
+	return cap > most + 2 ? cap - most : 2;
+}
+
+/*
+ * Blocks of metadata that so many pages of a zone have room for. One of 32 is more
+ * than the summaries that full appends have: zones end within one.
+ */
+u64 rfs_blocks_in(u64 pages, u32 sums)
+{
+	pages -= DIV_ROUND_UP(pages, 32ULL);
+	return sums ? pages * RFS_SUM_ENTRIES / (RFS_SUM_ENTRIES + sums) :
+		      pages;
+}
+
+/*
+ * What is free beyond the zones that are being filled, when data may take no more
+ * of it: [D + W + t + K] for a check-point and the compaction after it, a zone that
+ * data is copied to, and one that a user has begun.
+ */
+u32 rfs_low_zones(u32 cap, u32 dirty_max, u64 tables, u64 maps, u32 sums)
+{
+	u32 holds = cap - DIV_ROUND_UP(cap, (u32)RFS_SUM_ENTRIES + 1);
+	u32 log = min_t(u32, dirty_max / 8, (u32)RFS_SUM_ENTRIES);
+	u64 blocks = dirty_max + dirty_max / 2 + RFS_OP_BLOCKS + maps + log +
+		     tables + rfs_scratch(holds, tables + maps);
+
+	if (sums)	/* the log's are alone, the last append of each stream short */
+		blocks += log + RFS_S_DATA;
+	/* one that data is being copied to, one that a user has begun */
+	return DIV_ROUND_UP(blocks, rfs_blocks_in(cap, sums)) + 2;
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Room: what metadata may claim of a volume, beyond its blocks that are in use, so
+ * that a check-point, the compaction of metadata and the cleaning of data always
+ * have the blocks that they write. The proof is in "Room" of doc/design.md; the
+ * names in brackets are its quantities. All sizes are in blocks.
+ */
+#include "space/space.h"
+
+u64 rfs_above(const struct rfs_fs *fs)
+{
+	return (u64)fs->maps + fs->timb_blocks + fs->ztab_blocks;
+}
+
+bool rfs_worth_compacting(const struct rfs_fs *fs,
+			  const struct rfs_zone_info *z)
+{
+	return z->live + rfs_slack(fs->holds) <= fs->holds;
+}
+
+/* [W + K] beside the dirty blocks and the tables of the next check-point */
+u64 rfs_room_kept(const struct rfs_fs *fs)
+{
+	u32 cap = le32_to_cpu(fs->super.zone_cap);
+	u32 holds = cap - DIV_ROUND_UP(cap, (u32)RFS_SUM_ENTRIES + 1);
+
+	return fs->dirty_max / 2 + RFS_OP_BLOCKS + fs->maps +
+	       rfs_scratch(holds, rfs_above(fs));
+}
+
+/*
+ * [Q] Blocks that metadata claims: those in use, and those to come of which
+ * `more` are asked for; a second copy of all that lies above them, which dies as
+ * it is written anew; for each the part of a zone that stays dead. Then what the
+ * maps that are in use add to the reserve.
+ */
+static u64 claim(const struct rfs_fs *fs, u64 more, u64 maps)
+{
+	u64 meta = fs->live - fs->data_live + fs->new_dirty + more + maps +
+		   rfs_above(fs);
+	u32 low = rfs_low_zones(le32_to_cpu(fs->super.zone_cap), fs->dirty_max,
+				fs->timb_blocks + fs->ztab_blocks,
+				fs->maps + maps, fs->sums_each);
+	u32 dead = rfs_slack(fs->holds);
+
+	return meta + DIV_ROUND_UP(meta * dead, (u64)(fs->holds - dead)) +
+	       (u64)(low - fs->low_zones) * fs->holds;
+}
+
+u64 rfs_used_with(const struct rfs_fs *fs, u64 data, u64 meta)
+{
+	/* numbers are given lowest first: at the end of each map, a new block */
+	u64 maps = meta ? meta / RFS_MAP_ENTRIES + 2 : 0;
+
+	return fs->data_live + fs->promised + fs->reserved + data +
+	       claim(fs, meta, maps);
+}
+
+/* [B*] Zones that metadata takes when it is compact, those being filled too */
+u64 rfs_zones_claimed(const struct rfs_fs *fs)
+{
+	return claim(fs, 0, 0) / fs->holds + fs->meta_tails;
+}
+
+/* Those beyond what it has: data may not take them. */
+static u32 zones_ahead(const struct rfs_fs *fs)
+{
+	u64 zones = rfs_zones_claimed(fs);
+
+	return zones > fs->meta_zones ? zones - fs->meta_zones : 0;
+}
+
+u32 rfs_zones_kept(const struct rfs_fs *fs)
+{
+	return fs->low_zones + zones_ahead(fs);
+}

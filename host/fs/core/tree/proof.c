@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Is it as the proof in "Room" of doc/design.md says? Asked at each admission and
+ * before each check-point; not in the kernel.
+ */
+#include "space/space.h"
+#include "tree/tree.h"
+
+#ifndef __KERNEL__
+void (*rfs_broken)(const struct rfs_fs *fs, const char *what);
+
+/* Zones that data would leave if metadata were compact */
+static s64 zones_left(const struct rfs_fs *fs)
+{
+	return (s64)fs->free_zones + fs->meta_zones -
+	       (s64)rfs_zones_claimed(fs);
+}
+
+static const char *wrong(struct rfs_fs *fs, enum rfs_proof at)
+{
+	u64 room = rfs_room_beside(fs, 0, 0) + fs->dirty.count;
+
+	if (at == RFS_AT_CHECKPOINT)
+		return fs->dirty.count > room ?
+		       "a check-point writes more than there is room for" : NULL;
+	if (at == RFS_AT_OPERATION)
+		return fs->dirty.count > fs->dirty_before + RFS_OP_BLOCKS +
+					 fs->maps ?
+		       "an operation has made more dirty than is kept for it" :
+		       NULL;
+	fs->dirty_before = fs->dirty.count;
+	if (fs->dirty.count + rfs_room_kept(fs) > room)
+		return "what is dirty takes the room that is kept";
+	if (rfs_room_tight(fs))
+		return "metadata is compact, and room is short";
+	if (zones_left(fs) + 2 < fs->low_zones)
+		return "data has taken zones of the reserve";
+	return NULL;
+}
+
+void rfs_prove(struct rfs_fs *fs, enum rfs_proof at)
+{
+	const char *what;
+
+	if (!rfs_broken || fs->read_only)
+		return;
+	rfs_dirty_above(fs);
+	what = wrong(fs, at);
+	if (what)
+		rfs_broken(fs, what);
+}
+#endif
