@@ -30,6 +30,7 @@ MOST_WORKERS = 8
 EXIT_STATUSES = """\
 exit status: that of CMD, or
   2    usage or set-up failed; nothing ran
+  130  a signal asked the guest to end
   201  the guest's kernel panicked
   202  the guest hung until its watchdog fired
   203  CMD reached --virtual-limit
