@@ -3685,6 +3685,45 @@ TEST(xattrs_cleaned)
 	end(fs, dev);
 }
 
+/*
+ * A check-point that is cut off may leave nodes whose numbers are in a block of
+ * the map that never came to be: they are not in use, cleaning goes over them.
+ */
+TEST(nodes_of_no_map)
+{
+	static struct rfs_node node;
+	const void *data = &node;
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	struct rfs_oob oob;
+	u32 ino, zone, i;
+	bool used;
+	u64 addr;
+
+	/* something that is in use is in the zone, too */
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	CHECK_EQ(rfs_xattr_set(fs, ino, "user.a", "v", 1, 0, 0), 0);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	rfs_head_init(fs, &node.head, RFS_INDEX, 99, 1,
+		      RFS_NODE_KEY(5 * RFS_MAP_ENTRIES, 0));
+	rfs_oob_meta(fs, &oob, &node.head);
+	CHECK_EQ(rfs_append(fs, RFS_S_META, 1, &data, &oob, &addr), 0);
+	zone = addr / geometry.zone_blocks;
+	CHECK_EQ(rfs_node_where(fs, 5 * RFS_MAP_ENTRIES, &addr, &used), 0);
+	CHECK(!used && !addr);
+	for (i = 0; fs->zone[zone].state != RFS_Z_USED; i++) {
+		CHECK_EQ(rfs_xattr_set(fs, 2, "user.i", &i, sizeof(i), 0, 0), 0);
+		CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	}
+	for (i = 0; fs->zone[zone].state == RFS_Z_USED && i < 100; i++) {
+		CHECK_EQ(rfs_clean(fs, RFS_CLEAN_NOW), 0);
+		CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	}
+	CHECK(i < 100);
+	check_clean(fs);
+	end(fs, dev);
+}
+
 /* What cleaning moves of the inode map is counted, unless it was dirty anyway. */
 TEST(inode_map_cleaned)
 {

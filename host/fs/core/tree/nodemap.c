@@ -42,18 +42,25 @@ static int word_get(struct rfs_fs *fs, u32 number, struct rfs_buf **map,
 	return 0;
 }
 
+/*
+ * A check-point that was not finished may have left nodes with numbers of which
+ * the map has no block: these are not in use.
+ */
 int rfs_node_where(struct rfs_fs *fs, u32 number, u64 *addr, bool *used)
 {
 	struct rfs_buf *map;
-	__le64 *word;
-	int ret = word_get(fs, number, &map, &word);
+	__le64 word;
+	int ret = number && number < le32_to_cpu(fs->super.max_nodes) ?
+		  rfs_nmap_get(fs, number / RFS_MAP_ENTRIES, false, &map) :
+		  -EUCLEAN;
 
 	*addr = 0;
 	*used = false;
-	if (ret)
+	if (ret || !map)
 		return ret;
-	*addr = rfs_addr(*word);
-	*used = rfs_high(*word) == USED;
+	word = map->table.word[number % RFS_MAP_ENTRIES];
+	*addr = rfs_addr(word);
+	*used = rfs_high(word) == USED;
 	return 0;
 }
 
