@@ -414,7 +414,8 @@ static int fill(struct rfsm *m, const struct txn *txn, u32 from, u32 *n,
 static int append_run(struct rfsm *m, struct txn *txn, u32 *done,
 		      blk_opf_t flags)
 {
-	u32 most = min(txn->core.n - *done, m->fs->geo.append_max), i;
+	u32 most = min(txn->core.n - *done, m->fs->geo.append_max), n, i;
+	struct rfsm_ask ask = { 0 };
 	struct rfs_oob *oob;
 	struct run *run;
 	int ret;
@@ -427,8 +428,17 @@ static int append_run(struct rfsm *m, struct txn *txn, u32 *done,
 					 pages_most(m) / 2);
 	run = run_alloc(m, txn, most, flags);
 	oob = run->oob;
-	rfsm_lock(m);
-	ret = fill(m, txn, *done, &most, oob, &run->stream);
+	for (;;) {
+		n = most;
+		rfsm_lock(m);
+		rfsm_ask(m, &ask);
+		ret = fill(m, txn, *done, &n, oob, &run->stream);
+		if (!rfsm_asked(m, &ask, ret))
+			break;
+		rfsm_unlock(m);
+		rfsm_answer(m, &ask);
+	}
+	most = n;
 	if (!ret)
 		ret = rfs_place(m->fs, run->stream, most, false, &run->place);
 	while (ret == -EBUSY) {	/* all free zones are being read */

@@ -410,7 +410,8 @@ static void reset_endio(struct bio *bio)
 {
 	struct rfsm_reset *r = bio->bi_private;
 
-	queue_work(r->m->queue, &r->work);
+	/* not where appends land: who waits for this may keep these waiting */
+	queue_work(rfsm_reads, &r->work);
 }
 
 /* It is over: the next one may begin. */
@@ -473,6 +474,8 @@ void rfsm_reset_stop(struct rfsm *m)
 	m->reset.stops = true;
 	rfsm_unlock(m);
 	wait_event(m->gate_wait, !READ_ONCE(m->reset.busy));
+	if (m->reset.m)
+		flush_work(&m->reset.work);
 }
 
 static void dev_quiet(void *opaque, bool begins)

@@ -77,6 +77,7 @@ COUNTER(copied_inode_map, stats.copied_maps);
 COUNTER(cleaned_zones, stats.victims);
 COUNTER(clean_reads, stats.clean_reads);
 COUNTER(resets, stats.resets);
+COUNTER(waited_reads, stats.waited_reads);
 COUNTER(checkpoints, stats.checkpoints);
 COUNTER(recovery_pages_read, recovered.pages_read);
 COUNTER(recovery_pages_applied, recovered.pages_applied);
@@ -137,6 +138,7 @@ static struct attribute *stat_attrs[] = {
 	&stat_copies_a_new_block.attr,
 	&stat_write_cost.attr,
 	&stat_resets.attr,
+	&stat_waited_reads.attr,
 	&stat_free_zones.attr,
 	&stat_checkpoints.attr,
 	&stat_checkpoints_sync.attr,

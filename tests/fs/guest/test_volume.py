@@ -5,7 +5,7 @@ import json
 import re
 
 import pytest
-from mounted import SMALL, Run, Volume, script
+from mounted import SMALL, VOLUMES, Run, Volume, script
 
 pytestmark = pytest.mark.guest
 
@@ -491,6 +491,54 @@ for i in range(1, {files}, 2): os.unlink(f"file number {{i}}")
         """,
         virtual_limit_s=0,
     )
+
+
+COLD = """
+start
+cd /mnt
+mkdir d0 d1 d2 d3
+seq 1500 | sed 's,.*,d0/&\\nd1/&\\nd2/&\\nd3/&,' | xargs touch
+cat >/tmp/sparse.py <<'END'
+import os, random, sys
+random.seed(1)
+fd = os.open("/mnt/large", os.O_CREAT | os.O_RDWR)
+for i in range(600):
+    # each block has an index node of its own
+    at = 252 * 4096 * (i if sys.argv[1] == "make" else random.randrange(600))
+    if sys.argv[1] == "read":
+        assert os.pread(fd, 1, at)
+    else:
+        os.pwrite(fd, b"x", at)
+END
+python3 /tmp/sparse.py make
+cp -a large other
+again
+waited() { cat /sys/fs/rfs/nvme0n1/waited_reads; }
+before=$(waited)
+cd /mnt
+find . -type f -name '*7*' | xargs stat >/dev/null
+python3 /tmp/sparse.py read
+python3 /tmp/sparse.py write
+sync
+seq 300 | sed 's,^,d1/new,' | xargs touch
+for i in $(seq 40); do mv d1/$i d2/moved$i; done
+seq 1 3 1500 | sed 's,^,d3/,' | xargs rm
+truncate -s 1m other
+fallocate -p -o 4m -l 400m large
+rm large
+sync
+echo waited $(($(waited) - before))
+end
+"""
+
+
+def test_metadata_is_read_without_the_volume(run: Run) -> None:
+    """What is not in memory is read while others are at work, but for some blocks."""
+    result = run(script(VOLUMES["rfs"], COLD))
+    found = re.search(r"^waited (\d+)", result.output, re.M)
+    assert found, result.output
+    # Without that each index node would be: more than 1,800.
+    assert int(found[1]) <= 20
 
 
 @pytest.mark.parametrize("times", [3, pytest.param(30, marks=pytest.mark.long)])

@@ -104,8 +104,10 @@ static int fill(struct rfs_fs *fs, struct rfs_buf *buf, u64 addr)
 {
 	const struct rfs_fetched *got = fs->fetched;
 
-	if (!got || got->addr != addr)
+	if (!got || got->addr != addr) {
+		fs->stats.waited_reads++;
 		return fs->ops->read(fs->dev, addr, buf->bytes, NULL);
+	}
 	if (!got->error)
 		memcpy(buf->bytes, got->data, RFS_BLOCK_BYTES);
 	return got->error;

@@ -63,6 +63,16 @@ int rfs_iget(struct rfs_fs *fs, u32 ino, struct rfs_dinode **out,
 	return le32_to_cpu((*out)->ino) == ino ? 0 : -EUCLEAN;
 }
 
+/* The block of an inode that is to be made, while that has not begun */
+static int look_at(struct rfs_fs *fs, u32 ino, const struct rfs_buf *map)
+{
+	u32 block = ino / RFS_BLOCK_INODES;
+	u64 addr = rfs_addr(map->table.word[block % RFS_MAP_ENTRIES]);
+	struct rfs_buf *buf;
+
+	return addr ? rfs_buf_read(fs, RFS_INODES, block, addr, &buf) : 0;
+}
+
 /*
  * The lowest number that is not in use, so that inodes that are stay together
  * and few blocks of them change; it is only taken by rfs_iset().
@@ -96,7 +106,7 @@ int rfs_ialloc(struct rfs_fs *fs, u32 *ino)
 				if (bits & 1U << slot)
 					continue;
 				*ino = fs->next_ino;
-				return 0;
+				return map ? look_at(fs, *ino, map) : 0;
 			}
 		}
 		tried += left;

@@ -98,6 +98,7 @@ struct rfs_stats {
 	u64 resets;
 	u64 victims;
 	u64 clean_reads;
+	u64 waited_reads;	/* of metadata, which others had to wait for */
 	u64 clean_cached;	/* blocks that need not be read */
 };
 
