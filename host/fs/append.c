@@ -556,8 +556,9 @@ void rfsm_append(struct rfsm *m, struct inode *inode, struct folio **folio,
 		rfsm_kick(m);
 }
 
-int rfsm_copy_send(struct rfsm *m, struct rfs_copy *copy)
+int rfsm_copy_send(void *dev, struct rfs_copy *copy)
 {
+	struct rfsm *m = container_of(dev, struct rfsm, dev);
 	struct rfsm_copy *host = &m->dev.copies[copy->nr];
 	struct txn *txn;
 	u32 i;
@@ -584,48 +585,6 @@ int rfsm_copy_send(struct rfsm *m, struct rfs_copy *copy)
 	append_runs(m, txn, 0, 0, 0);
 	rfsm_lock(m);
 	return 0;
-}
-
-static enum rfsm_cause cause_of(const struct rfsm *m, u32 flags)
-{
-	if (flags & RFS_CP_UNMOUNT)
-		return RFSM_CP_UNMOUNT;
-	if (current != m->thread)
-		return RFSM_CP_SYNC;
-	if (m->seeking)
-		return RFSM_CP_ROOM;
-	return rfs_checkpoint_due(m->fs) ? RFSM_CP_BOUND : RFSM_CP_INTERVAL;
-}
-
-int rfsm_checkpoint(struct rfsm *m, u32 flags)
-{
-	enum rfsm_cause cause = cause_of(m, flags);
-	u32 dirty = m->fs->dirty.count;
-	u64 began;
-	int ret;
-
-	m->gate++;
-	while (m->flying) {
-		rfsm_unlock(m);
-		wait_event(m->gate_wait, !READ_ONCE(m->flying));
-		rfsm_lock(m);
-	}
-	/* that became due with what landed last; else they go with the rest */
-	if (!rfs_together(m->fs))
-		rfs_sums_write(m->fs);
-	began = ktime_get_ns();
-	ret = rfs_checkpoint(m->fs, flags);
-	m->causes[cause] += !ret;
-	if (ret == -ENOMEM || ret == -ENOSPC)
-		pr_warn_ratelimited("rfs: %pg: no check-point for want of %s: %u blocks are dirty, %u zones free; it is tried again\n",
-				    m->sb->s_bdev,
-				    ret == -ENOMEM ? "memory" : "room", dirty,
-				    m->fs->free_zones);
-	trace_rfs_checkpoint(m->dev.bdev->bd_dev, m->fs->cp_seq, cause, dirty,
-			     ktime_get_ns() - began, ret);
-	if (!--m->gate)
-		wake_up_all(&m->gate_wait);
-	return ret;
 }
 
 int rfsm_append_init(struct rfsm *m)

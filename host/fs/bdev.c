@@ -356,11 +356,6 @@ static void dev_copy_wait(void *opaque, struct rfs_copy *copy)
 						   copy->block[i], NULL);
 }
 
-static int dev_copy_send(void *opaque, struct rfs_copy *copy)
-{
-	return rfsm_copy_send(container_of(opaque, struct rfsm, dev), copy);
-}
-
 static int dev_copy_land(void *opaque, struct rfs_copy *copy)
 {
 	struct rfsm *m = container_of(opaque, struct rfsm, dev);
@@ -493,13 +488,6 @@ static int dev_close(void *opaque, u32 zone)
 	return manage(opaque, zone, REQ_OP_ZONE_CLOSE);
 }
 
-static bool dev_cached(void *opaque, u32 ino, u64 block, void *data)
-{
-	struct rfsm *m = container_of(opaque, struct rfsm, dev);
-
-	return rfsm_cached(m->sb, ino, block, data);
-}
-
 static void dev_pause(void *opaque)
 {
 	struct rfsm *m = container_of(opaque, struct rfsm, dev);
@@ -599,7 +587,8 @@ static u64 dev_now(void *opaque)
 	return timespec64_to_ns(&now);
 }
 
-const struct rfs_dev_ops rfsm_dev_ops = {
+/* What files above this one do is added when the volume is mounted. */
+static const struct rfs_dev_ops drive_ops = {
 	.append = dev_append,
 	.append_begin = dev_append_begin,
 	.append_end = dev_append_end,
@@ -610,9 +599,7 @@ const struct rfs_dev_ops rfsm_dev_ops = {
 	.fetched = dev_fetched,
 	.copy_read = dev_copy_read,
 	.copy_wait = dev_copy_wait,
-	.copy_send = dev_copy_send,
 	.copy_land = dev_copy_land,
-	.cached = dev_cached,
 	.pause = dev_pause,
 	.rest = dev_rest,
 	.reset = dev_reset,
@@ -624,7 +611,6 @@ const struct rfs_dev_ops rfsm_dev_ops = {
 	.report = dev_report,
 	.now = dev_now,
 	.blocks = dev_blocks,
-	.may_exceed = rfsm_may_exceed,
 	.victim = rfsm_victim,
 	.frees_orphans = true,
 };
@@ -701,6 +687,7 @@ int rfsm_dev_open(struct rfsm_dev *dev, struct super_block *sb,
 		return -EINVAL;
 	}
 	dev->bdev = bdev;
+	dev->ops = drive_ops;
 	dev->zone_sectors = bdev_zone_sectors(bdev);
 	dev->zone_count = bdev_nr_zones(bdev);
 	find_oob(dev);

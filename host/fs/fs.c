@@ -16,75 +16,7 @@
 #include "space/space.h"
 #include "checkpoint/checkpoint.h"
 
-static struct kmem_cache *inode_cache, *buf_cache;
-struct workqueue_struct *rfsm_reads;
-
-void *rfs_alloc(size_t bytes)
-{
-	/* as many as there are metadata blocks in memory: no power of two */
-	if (bytes == sizeof(struct rfs_buf))
-		return kmem_cache_zalloc(buf_cache, GFP_NOFS | __GFP_NOFAIL);
-	/* what operations need is small, and they cannot be left half done */
-	if (bytes <= 2 * PAGE_SIZE)
-		return kzalloc(bytes, GFP_NOFS | __GFP_NOFAIL);
-	return kvzalloc(bytes, GFP_NOFS);
-}
-
-void rfs_free(void *memory)
-{
-	kvfree(memory);
-}
-
-bool rfsm_dead(const struct rfsm *m)
-{
-	return READ_ONCE(m->dev.dead);
-}
-
-void rfsm_shutdown(struct rfsm *m)
-{
-	rfsm_lock(m);
-	WRITE_ONCE(m->dev.dead, true);
-	m->fs->read_only = true;
-	rfsm_unlock(m);
-	pr_warn("rfs: %pg: shut down\n", m->sb->s_bdev);
-}
-
-/* An error of the core: of metadata, or it has stopped writing. */
-int rfsm_failed(struct rfsm *m, int ret)
-{
-	struct super_block *sb = m->sb;
-
-	if (ret == -EROFS && !m->clean_ro)
-		ret = -EIO;
-	if ((ret != -EIO && ret != -EUCLEAN) || rfsm_dead(m))
-		return ret;
-	if (m->opt.errors == RFSM_ERRORS_PANIC)
-		panic("rfs: %pg: error %d\n", sb->s_bdev, ret);
-	pr_err_ratelimited("rfs: %pg: error %d%s\n", sb->s_bdev, ret,
-			   m->opt.errors == RFSM_ERRORS_RO ?
-			   ", read-only" : "");
-	if (m->opt.errors == RFSM_ERRORS_RO && !sb_rdonly(sb)) {
-		m->fs->read_only = true;
-		sb->s_flags |= SB_RDONLY;
-	}
-	return ret;
-}
-
-/* A check-point, unless nothing has changed since the last one. */
-int rfsm_sync(struct rfsm *m, u32 flags)
-{
-	struct rfs_fs *fs = m->fs;
-	int ret = 0;
-
-	rfsm_lock(m);
-	if (fs->read_only)
-		ret = m->clean_ro ? 0 : -EROFS;
-	else if (flags || fs->window_blocks || fs->dirty.count ||
-		 !rfs_log_empty(fs))
-		ret = rfsm_checkpoint(m, flags);
-	rfsm_unlock(m);
-	return ret ? rfsm_failed(m, ret) : 0;
-}
+static struct kmem_cache *inode_cache;
 
 /* Pages that writeback has put off are written first, as fsync() does it. */
 static int sync_fs(struct super_block *sb, int wait)
@@ -296,7 +228,7 @@ static void say_format(const struct rfsm *m, const struct rfs_geometry *geo)
 
 	if (!fs)
 		return;
-	fs->ops = &rfsm_dev_ops;
+	fs->ops = &m->dev.ops;
 	fs->dev = (void *)&m->dev;
 	fs->geo = *geo;
 	rfs_super_load(fs);
@@ -343,8 +275,11 @@ static int mount_core(struct rfsm *m)
 	ret = rfsm_dev_open(&m->dev, sb, &geo);
 	if (ret)
 		return ret;
+	m->dev.ops.copy_send = rfsm_copy_send;
+	m->dev.ops.cached = rfsm_cached;
+	m->dev.ops.may_exceed = rfsm_may_exceed;
 	nofs = memalloc_nofs_save();
-	ret = rfs_mount(&rfsm_dev_ops, &m->dev, &geo, sb_rdonly(sb), 0, &m->fs);
+	ret = rfs_mount(&m->dev.ops, &m->dev, &geo, sb_rdonly(sb), 0, &m->fs);
 	memalloc_nofs_restore(nofs);
 	if (ret == -EOPNOTSUPP || ret == -EROFS)
 		say_format(m, &geo);
@@ -377,6 +312,15 @@ static int mount_core(struct rfsm *m)
 	return ret;
 }
 
+static const struct rfsm_kinds inode_kinds = {
+	.file_iops = &rfsm_file_iops,
+	.file_fops = &rfsm_file_fops,
+	.dir_iops = &rfsm_dir_iops,
+	.dir_fops = &rfsm_dir_fops,
+	.symlink_iops = &rfsm_symlink_iops,
+	.special_iops = &rfsm_special_iops,
+};
+
 static int fill_super(struct super_block *sb, struct fs_context *fc)
 {
 	const struct rfsm_options *opt = fc->fs_private;
@@ -389,6 +333,7 @@ static int fill_super(struct super_block *sb, struct fs_context *fc)
 		return -ENOMEM;
 	m->sb = sb;
 	m->opt = *opt;
+	m->kinds = &inode_kinds;
 	mutex_init(&m->lock);
 	seqcount_mutex_init(&m->usage_seq, &m->lock);
 	init_waitqueue_head(&m->gate_wait);
@@ -693,11 +638,11 @@ static int __init rfsm_init(void)
 	inode_cache = kmem_cache_create("rfs_inode", sizeof(struct rfsm_inode),
 					0, SLAB_RECLAIM_ACCOUNT | SLAB_ACCOUNT,
 					init_once);
-	buf_cache = kmem_cache_create("rfs_buf", sizeof(struct rfs_buf), 0,
-				      SLAB_RECLAIM_ACCOUNT, NULL);
 	rfsm_reads = alloc_workqueue("rfs-read", WQ_HIGHPRI | WQ_MEM_RECLAIM, 0);
-	ret = inode_cache && buf_cache && rfsm_reads ?
-	      rfsm_append_module_init() : -ENOMEM;
+	ret = rfsm_mem_module_init();
+	if (!ret)
+		ret = inode_cache && rfsm_reads ? rfsm_append_module_init() :
+						  -ENOMEM;
 	if (ret)
 		goto out_caches;
 	ret = rfsm_stats_module_init();
@@ -710,7 +655,7 @@ static int __init rfsm_init(void)
 out_caches:
 	if (rfsm_reads)
 		destroy_workqueue(rfsm_reads);
-	kmem_cache_destroy(buf_cache);
+	rfsm_mem_module_exit();
 	kmem_cache_destroy(inode_cache);
 	return ret;
 }
@@ -722,7 +667,7 @@ static void __exit rfsm_exit(void)
 	destroy_workqueue(rfsm_reads);
 	rfsm_append_module_exit();
 	rcu_barrier();	/* inodes are freed after a grace period */
-	kmem_cache_destroy(buf_cache);
+	rfsm_mem_module_exit();
 	kmem_cache_destroy(inode_cache);
 }
 

@@ -112,6 +112,7 @@ static int fill_from(struct rfsm *m, struct inode *inode, u32 *rdev)
 static int fill(struct inode *inode)
 {
 	struct rfsm *m = rfsm_of(inode->i_sb);
+	const struct rfsm_kinds *kinds = m->kinds;
 	u32 rdev = 0;
 	int ret;
 
@@ -120,22 +121,22 @@ static int fill(struct inode *inode)
 		return ret;
 	switch (inode->i_mode & S_IFMT) {
 	case S_IFREG:
-		inode->i_op = &rfsm_file_iops;
-		inode->i_fop = &rfsm_file_fops;
+		inode->i_op = kinds->file_iops;
+		inode->i_fop = kinds->file_fops;
 		inode->i_mapping->a_ops = &rfsm_aops;
 		break;
 	case S_IFDIR:
-		inode->i_op = &rfsm_dir_iops;
-		inode->i_fop = &rfsm_dir_fops;
+		inode->i_op = kinds->dir_iops;
+		inode->i_fop = kinds->dir_fops;
 		break;
 	case S_IFLNK:
-		inode->i_op = &rfsm_symlink_iops;
+		inode->i_op = kinds->symlink_iops;
 		break;
 	case S_IFCHR:
 	case S_IFBLK:
 	case S_IFIFO:
 	case S_IFSOCK:
-		inode->i_op = &rfsm_special_iops;
+		inode->i_op = kinds->special_iops;
 		init_special_inode(inode, inode->i_mode, new_decode_dev(rdev));
 		break;
 	default:
@@ -286,77 +287,6 @@ int rfsm_log_attributes(struct inode *inode, u32 flags)
 	to.gid = cpu_to_le32(i_gid_read(inode));
 	rfsm_times(inode, &to);
 	rfsm_do(m, ret, set_attributes(m, inode, &to));
-	return ret;
-}
-
-/*
- * Before a change of owner takes permissions away: would a quota refuse it?
- * Others may use what there is of it until then.
- */
-static int may_give(struct mnt_idmap *idmap, struct inode *inode,
-		    const struct iattr *attr)
-{
-	kuid_t uid = from_vfsuid(idmap, inode->i_sb->s_user_ns,
-				 attr->ia_vfsuid);
-	kgid_t gid = from_vfsgid(idmap, inode->i_sb->s_user_ns,
-				 attr->ia_vfsgid);
-	struct rfsm *m = rfsm_of(inode->i_sb);
-	struct rfs_dinode to = { 0 };
-	int ret;
-
-	to.uid = cpu_to_le32(attr->ia_valid & ATTR_UID ?
-			     from_kuid(inode->i_sb->s_user_ns, uid) :
-			     i_uid_read(inode));
-	to.gid = cpu_to_le32(attr->ia_valid & ATTR_GID ?
-			     from_kgid(inode->i_sb->s_user_ns, gid) :
-			     i_gid_read(inode));
-	rfsm_do(m, ret, rfs_may_give(m->fs, inode->i_ino, &to,
-				     rfsm_inode(inode)->promised));
-	return ret;
-}
-
-int rfsm_setattr(struct mnt_idmap *idmap, struct dentry *dentry,
-		 struct iattr *attr)
-{
-	struct inode *inode = d_inode(dentry);
-	unsigned int logged = ATTR_MODE | ATTR_UID | ATTR_GID | ATTR_ATIME |
-			      ATTR_MTIME;
-	int ret = setattr_prepare(idmap, dentry, attr);
-
-	if (ret)
-		return ret;
-	if (attr->ia_valid & ATTR_SIZE) {
-		/* blocks reserved after the end go also if it stays */
-		if (attr->ia_size != i_size_read(inode) ||
-		    !(attr->ia_valid & ATTR_OPEN)) {
-			ret = rfsm_set_size(inode, attr->ia_size);
-			if (ret)
-				return ret;
-			/* the record of the size has the time as well */
-			if (!(attr->ia_valid & ATTR_MTIME_SET))
-				attr->ia_valid &= ~(ATTR_MTIME | ATTR_CTIME);
-		}
-	}
-	/* before there is another owner, for whom no bit may be set by then */
-	if (attr->ia_valid & ATTR_MODE) {
-		if (attr->ia_valid & (ATTR_UID | ATTR_GID))
-			ret = may_give(idmap, inode, attr);
-		if (!ret)
-			ret = rfsm_acl_chmod(inode, attr->ia_mode);
-		if (ret < 0)
-			return ret;
-		if (ret)
-			logged &= ~ATTR_MODE;
-	}
-	setattr_copy(idmap, inode, attr);
-	if (!(attr->ia_valid & logged)) {
-		if (attr->ia_valid & ATTR_CTIME)
-			mark_inode_dirty(inode);
-		return 0;
-	}
-	ret = rfsm_log_attributes(inode, rfsm_inode(inode)->flags);
-	/* its time; or as before: the new owner may have had no room */
-	rfsm_reload(inode);
 	return ret;
 }
 

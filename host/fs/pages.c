@@ -12,77 +12,11 @@
 #include "rfsm.h"
 #include "tree/tree.h"
 
-#define OWED		1UL	/* a place */
-#define HOLE		2UL	/* and that it was a hole */
-#define LITTLE		64	/* pages */
+struct workqueue_struct *rfsm_reads;
 
 static struct rfsm *rfsm_of_folio(const struct folio *folio)
 {
 	return rfsm_of(folio->mapping->host->i_sb);
-}
-
-/*
- * Who has dirtied many pages of a file since room was made last leaves the last
- * zone to those who need little, until it has waited for more.
- */
-static u32 leaves(struct rfsm *m, struct rfsm_inode *ri)
-{
-	u64 round = READ_ONCE(m->rounds);
-
-	if (ri->round != round) {
-		ri->round = round;
-		ri->taken = 0;
-	}
-	return ri->taken < LITTLE ? 0 : le32_to_cpu(m->fs->super.zone_cap);
-}
-
-/*
- * Room for a folio that will be dirty; it is locked. -EAGAIN: unlock it and
- * wait for room. If there is none to be had, -ENOSPC instead.
- */
-static int promise(struct rfsm *m, struct inode *inode, struct folio *folio,
-		   enum rfsm_waited waited)
-{
-	struct rfsm_ask ask = { 0 };
-	bool hole, miss;
-	int ret;
-
-	if (folio_test_private(folio))
-		return 0;
-	do {
-		rfsm_lock(m);
-		m->fs->stuck = waited == RFSM_STUCK;
-		m->fs->leaves = waited ? 0 : leaves(m, rfsm_inode(inode));
-		rfsm_ask(m, &ask);
-		ret = rfs_promise(m->fs, inode->i_ino, folio->index, &hole);
-		miss = rfsm_asked(m, &ask, ret);
-		m->fs->stuck = false;
-		m->fs->leaves = 0;
-		if (!ret) {
-			rfsm_inode(inode)->taken++;
-			WRITE_ONCE(rfsm_inode(inode)->promised,
-				   rfsm_inode(inode)->promised + hole);
-			folio_attach_private(folio, (void *)(OWED |
-							     (hole ? HOLE : 0)));
-		}
-		rfsm_unlock(m);
-		if (miss)
-			rfsm_answer(m, &ask);
-	} while (miss);
-	return ret;
-}
-
-void rfsm_unpromise(struct rfsm *m, struct inode *inode, struct folio *folio)
-{
-	bool hole;
-
-	if (!folio_test_private(folio))
-		return;
-	hole = (unsigned long)folio_detach_private(folio) & HOLE;
-	/* after its block has been counted: see rfsm_blocks() */
-	smp_store_release(&rfsm_inode(inode)->promised,
-			  rfsm_inode(inode)->promised - hole);
-	rfs_unpromise(m->fs, inode->i_ino, 1, hole);
 }
 
 static void invalidate_folio(struct folio *folio, size_t offset, size_t length)
@@ -107,8 +41,9 @@ static bool release_folio(struct folio *folio, gfp_t gfp)
  * that changes under the volume lock, before writeback ends. The inode may go
  * meanwhile, but not while a folio of it is locked.
  */
-bool rfsm_cached(struct super_block *sb, u32 ino, u64 block, void *data)
+bool rfsm_cached(void *dev, u32 ino, u64 block, void *data)
 {
+	struct super_block *sb = container_of(dev, struct rfsm, dev)->sb;
 	struct address_space *mapping = NULL;
 	struct folio *folio = NULL;
 	struct inode *inode;
@@ -380,7 +315,7 @@ static int folio_get_promised(struct inode *inode, pgoff_t index,
 					    mapping_gfp_mask(inode->i_mapping));
 		if (IS_ERR(folio))
 			return PTR_ERR(folio);
-		ret = promise(m, inode, folio, waited);
+		ret = rfsm_promise(m, inode, folio, waited);
 		if (!ret) {
 			*out = folio;
 			return 0;
@@ -532,7 +467,7 @@ vm_fault_t rfsm_page_mkwrite(struct vm_fault *vmf)
 			break;
 		}
 		folio_wait_stable(folio);
-		ret = promise(m, inode, folio, waited);
+		ret = rfsm_promise(m, inode, folio, waited);
 		if (ret != -EAGAIN)
 			break;
 		folio_unlock(folio);
@@ -599,7 +534,7 @@ static int batch_add(struct inode *inode, struct rfsm_batch *b,
 	}
 	/* who had the page pinned may have dirtied it behind our back */
 	if (!folio_test_private(folio)) {
-		ret = promise(m, inode, folio, RFSM_WAITED);
+		ret = rfsm_promise(m, inode, folio, RFSM_WAITED);
 		if (ret == -EAGAIN) {
 			folio_redirty_for_writepage(wbc, folio);
 			WRITE_ONCE(rfsm_inode(inode)->put_off, true);

@@ -81,13 +81,6 @@ static int clean(struct rfsm *m, enum rfs_clean how)
 	return ret;
 }
 
-static int checkpoint_of(struct rfs_fs *fs, u32 flags)
-{
-	struct rfsm_dev *dev = fs->dev;
-
-	return rfsm_checkpoint(container_of(dev, struct rfsm, dev), flags);
-}
-
 /* Does nobody who asks now have to wait? Somebody may have made room since. */
 static bool room_there(const struct rfs_fs *fs)
 {
@@ -113,7 +106,7 @@ static bool make_room(struct rfsm *m)
 		if (!ret && room_there(fs))
 			break;
 		if (!ret && rfs_compact_due(fs, futile))
-			ret = rfs_compact(fs, checkpoint_of);
+			ret = rfs_compact(fs, rfsm_checkpoint_of);
 		else if (!ret && rfs_room_low(fs, more_room(fs)))
 			ret = clean(m, futile ? RFS_CLEAN_HARD :
 						RFS_CLEAN_NOW);
@@ -197,13 +190,6 @@ static long nap(const struct rfsm *m, unsigned long synced)
 	return max(left, 1L);
 }
 
-static bool work_due(const struct rfsm *m)
-{
-	return READ_ONCE(m->want_room) ||
-	       (!m->fs->read_only && (rfs_checkpoint_due(m->fs) ||
-				      READ_ONCE(m->want_clean)));
-}
-
 /* Not by the thread, which may be cleaning meanwhile */
 static void write_now(struct work_struct *work)
 {
@@ -261,7 +247,7 @@ static int thread(void *arg)
 	while (!kthread_freezable_should_stop(NULL)) {
 		bool found;
 
-		wait_event_freezable_timeout(m->wake, work_due(m) ||
+		wait_event_freezable_timeout(m->wake, rfsm_work_due(m) ||
 					     kthread_should_stop(),
 					     nap(m, synced));
 		if (kthread_should_stop())
@@ -292,61 +278,6 @@ static int thread(void *arg)
 		wake_up_all(&m->room);
 	}
 	return 0;
-}
-
-int rfsm_tidy(struct rfsm *m)
-{
-	int ret;
-
-	ret = rfs_compact_due(m->fs, false) ? rfs_compact(m->fs, checkpoint_of) :
-				       rfsm_checkpoint(m, 0);
-	if (ret == -ENOMEM) {	/* there may be some in a moment */
-		rfsm_unlock(m);
-		schedule_timeout_uninterruptible(HZ / 50);
-		rfsm_lock(m);
-		ret = 0;
-	}
-	return ret ? ret : -ENOBUFS;
-}
-
-static bool round_over(const struct rfsm *m, u64 round)
-{
-	u64 now = READ_ONCE(m->rounds);
-
-	return now > round + 1 || (now > round && !READ_ONCE(m->want_room)) ||
-	       !m->thread;
-}
-
-int rfsm_wait_room(struct rfsm *m)
-{
-	u64 round = READ_ONCE(m->rounds);
-
-	if (current == m->thread)
-		return 1;
-	WRITE_ONCE(m->want_room, true);
-	wake_up(&m->wake);
-	/* the round under way may not have seen what is asked for */
-	wait_event(m->room, round_over(m, round));
-	return READ_ONCE(m->stuck) || !m->thread;
-}
-
-void rfsm_kick(struct rfsm *m)
-{
-	u32 seen = READ_ONCE(m->seen_free);
-
-	/* looked at without the lock: the thread looks again */
-	if (rfs_clean_due(m->fs, &seen))
-		WRITE_ONCE(m->want_clean, true);
-	WRITE_ONCE(m->seen_free, seen);
-	if (work_due(m))
-		wake_up(&m->wake);
-}
-
-void rfsm_write_soon(struct rfsm *m)
-{
-	/* a machine that is suspended writes nothing */
-	if (m->thread && !work_pending(&m->writing))
-		queue_work(system_freezable_wq, &m->writing);
 }
 
 int rfsm_thread_start(struct rfsm *m)

@@ -64,6 +64,7 @@ struct rfsm_send {
 
 /* The drive, as the core sees it */
 struct rfsm_dev {
+	struct rfs_dev_ops ops;	/* what the core asks for */
 	struct block_device *bdev;
 	u32 zone_sectors;
 	u32 oob_bytes;		/* page metadata of a block on the drive */
@@ -131,7 +132,23 @@ struct rfsm_usage {
 	u64 free, available, inodes;	/* blocks that are free; inodes in use */
 };
 
+/**
+ * struct rfsm_kinds - what inodes can do, by their kind
+ *
+ * Inodes are made below the files that have these operations: who mounts hands the
+ * table over.
+ */
+struct rfsm_kinds {
+	const struct inode_operations *file_iops;
+	const struct file_operations *file_fops;
+	const struct inode_operations *dir_iops;
+	const struct file_operations *dir_fops;
+	const struct inode_operations *symlink_iops;
+	const struct inode_operations *special_iops;
+};
+
 struct rfsm {
+	const struct rfsm_kinds *kinds;
 	struct super_block *sb;
 	struct rfs_fs *fs;
 	struct mutex lock;	/* of fs, and what is said to be under it */
@@ -270,13 +287,14 @@ do {									\
 	} while (miss_);						\
 } while (0)
 
-/* fs.c */
+/* mem.c */
+int rfsm_mem_module_init(void);
+void rfsm_mem_module_exit(void);
+
+/* error.c */
 /* After a failed operation: what the option errors= says. Returns ret. */
 int rfsm_failed(struct rfsm *m, int ret);
 bool rfsm_dead(const struct rfsm *m);
-void rfsm_shutdown(struct rfsm *m);
-extern struct workqueue_struct *rfsm_reads;	/* reads that are repeated */
-int rfsm_sync(struct rfsm *m, u32 flags);
 
 /* trace.c */
 void rfsm_victim(void *dev, u32 zone, u32 live, u32 cap);	/* a trace event */
@@ -287,35 +305,9 @@ void rfsm_stats_exit(struct rfsm *m);
 int rfsm_stats_module_init(void);
 void rfsm_stats_module_exit(void);
 
-/* append.c */
-int rfsm_append_init(struct rfsm *m);
-void rfsm_append_exit(struct rfsm *m);
-/*
- * Write n consecutive folios under writeback as a transaction; len: valid bytes
- * of the last. Writeback ends later, errors go to the mapping.
- */
-void rfsm_append(struct rfsm *m, struct inode *inode, struct folio **folio,
-		 u32 n, u32 len, bool sync);
-/* A copy is appended; under the volume lock, which it drops */
-int rfsm_copy_send(struct rfsm *m, struct rfs_copy *copy);
-/* Under the volume lock, which it drops while it waits for appends */
-int rfsm_checkpoint(struct rfsm *m, u32 flags);
-int __init rfsm_append_module_init(void);
-void rfsm_append_module_exit(void);
-
-/* quota.c */
-int rfsm_quota_init(struct rfsm *m);
-bool rfsm_may_exceed(void *dev);
-
-/* reclaim.c */
-int rfsm_thread_start(struct rfsm *m);
-void rfsm_thread_stop(struct rfsm *m);
-/*
- * What a change that asks for nothing new needs: a check-point, metadata compacted.
- * Under the lock; -ENOBUFS: it is done. Nobody is waited for but what is in flight,
- * so writeback and whoever drops an inode can do it.
- */
-int rfsm_tidy(struct rfsm *m);
+/* wake.c */
+/* Is there something that the thread has to do? */
+bool rfsm_work_due(const struct rfsm *m);
 /* Wait until there may be room; 1 if there is none to be had */
 int rfsm_wait_room(struct rfsm *m);
 
@@ -337,6 +329,53 @@ static inline void rfsm_used(struct rfsm *m)
 /* Dirty pages of all files are sent, by Linux's writeback */
 void rfsm_write_soon(struct rfsm *m);
 
+/* checkpoint.c */
+/* Under the volume lock, which it drops while it waits for appends */
+int rfsm_checkpoint(struct rfsm *m, u32 flags);
+/* The same, for rfs_compact() */
+int rfsm_checkpoint_of(struct rfs_fs *fs, u32 flags);
+/* A check-point, unless nothing has changed since the last one */
+int rfsm_sync(struct rfsm *m, u32 flags);
+/* Nothing is written any more, and all fails */
+void rfsm_shutdown(struct rfsm *m);
+/*
+ * What a change that asks for nothing new needs: a check-point, metadata compacted.
+ * Under the lock; -ENOBUFS: it is done. Nobody is waited for but what is in flight,
+ * so writeback and whoever drops an inode can do it.
+ */
+int rfsm_tidy(struct rfsm *m);
+
+/* promise.c */
+/*
+ * Room for a folio that will be dirty; it is locked. -EAGAIN: unlock it and wait for
+ * room.
+ */
+int rfsm_promise(struct rfsm *m, struct inode *inode, struct folio *folio,
+		 enum rfsm_waited waited);
+/* Give back what a folio was promised; under the volume lock */
+void rfsm_unpromise(struct rfsm *m, struct inode *inode, struct folio *folio);
+
+/* append.c */
+int rfsm_append_init(struct rfsm *m);
+void rfsm_append_exit(struct rfsm *m);
+/*
+ * Write n consecutive folios under writeback as a transaction; len: valid bytes
+ * of the last. Writeback ends later, errors go to the mapping.
+ */
+void rfsm_append(struct rfsm *m, struct inode *inode, struct folio **folio,
+		 u32 n, u32 len, bool sync);
+/* A copy is appended; under the volume lock, which it drops */
+int rfsm_copy_send(void *dev, struct rfs_copy *copy);
+int __init rfsm_append_module_init(void);
+void rfsm_append_module_exit(void);
+
+/* quota.c */
+int rfsm_quota_init(struct rfsm *m);
+bool rfsm_may_exceed(void *dev);
+
+/* reclaim.c */
+int rfsm_thread_start(struct rfsm *m);
+void rfsm_thread_stop(struct rfsm *m);
 /*
  * An operation of the core, again after each wait for room; ret is its result.
  * Not under a folio lock.
@@ -373,7 +412,6 @@ do {									\
 
 /* bdev.c */
 struct page *rfsm_page_of(const void *block);
-extern const struct rfs_dev_ops rfsm_dev_ops;
 /* Until all zones that are free and not read are reset; drops the volume lock */
 void rfsm_reset_free(struct rfsm *m);
 void rfsm_reset_stop(struct rfsm *m);	/* until none is, and none will be */
@@ -450,9 +488,8 @@ int rfsm_fsync(struct file *file, loff_t start, loff_t end, int datasync);
  * The content of a file's block as it is on the drive, if the page cache has
  * it. Under the volume lock; waits for nothing.
  */
-bool rfsm_cached(struct super_block *sb, u32 ino, u64 block, void *data);
-/* Give back what a folio was promised; under the volume lock */
-void rfsm_unpromise(struct rfsm *m, struct inode *inode, struct folio *folio);
+bool rfsm_cached(void *dev, u32 ino, u64 block, void *data);
+extern struct workqueue_struct *rfsm_reads;	/* reads that are repeated */
 extern const struct address_space_operations rfsm_aops;
 vm_fault_t rfsm_page_mkwrite(struct vm_fault *vmf);
 /* Bytes of the page of the old end after it are zero */

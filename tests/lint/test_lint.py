@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from calls import calls_between, circles
 
 from programs import is_checked, mark_checked
 from rsd import buildroot, debian, kernel, module, qemu
@@ -129,3 +130,9 @@ def test_module(rsd_cache: Cache, tmp_path: Path) -> None:
     said = (source / "said").read_text()
     if said:
         pytest.fail(said, pytrace=False)
+    # The module's own files are in an order, too: none calls one that leads back to it.
+    names = [path.stem for path in source.glob("*.c") if not path.name.endswith(".mod.c")]
+    calls = calls_between({name: source / f"{name}.o" for name in names})
+    assert sum(map(len, calls.values())) > 50, "the calls were not found"
+    round_and_round = circles(calls)
+    assert not round_and_round, f"{len(round_and_round)} files: {', '.join(round_and_round)}"

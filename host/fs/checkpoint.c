@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Check-points: a gate is closed until all that is in flight has landed
+ * (doc/design.md, "Check-point").
+ */
+#include <linux/blkdev.h>
+
+#include "rfsm.h"
+#include "trace.h"
+#include "space/space.h"
+#include "checkpoint/checkpoint.h"
+
+static enum rfsm_cause cause_of(const struct rfsm *m, u32 flags)
+{
+	if (flags & RFS_CP_UNMOUNT)
+		return RFSM_CP_UNMOUNT;
+	if (current != m->thread)
+		return RFSM_CP_SYNC;
+	if (m->seeking)
+		return RFSM_CP_ROOM;
+	return rfs_checkpoint_due(m->fs) ? RFSM_CP_BOUND : RFSM_CP_INTERVAL;
+}
+
+int rfsm_checkpoint(struct rfsm *m, u32 flags)
+{
+	enum rfsm_cause cause = cause_of(m, flags);
+	u32 dirty = m->fs->dirty.count;
+	u64 began;
+	int ret;
+
+	m->gate++;
+	while (m->flying) {
+		rfsm_unlock(m);
+		wait_event(m->gate_wait, !READ_ONCE(m->flying));
+		rfsm_lock(m);
+	}
+	/* that became due with what landed last; else they go with the rest */
+	if (!rfs_together(m->fs))
+		rfs_sums_write(m->fs);
+	began = ktime_get_ns();
+	ret = rfs_checkpoint(m->fs, flags);
+	m->causes[cause] += !ret;
+	if (ret == -ENOMEM || ret == -ENOSPC)
+		pr_warn_ratelimited("rfs: %pg: no check-point for want of %s: %u blocks are dirty, %u zones free; it is tried again\n",
+				    m->sb->s_bdev,
+				    ret == -ENOMEM ? "memory" : "room", dirty,
+				    m->fs->free_zones);
+	trace_rfs_checkpoint(m->dev.bdev->bd_dev, m->fs->cp_seq, cause, dirty,
+			     ktime_get_ns() - began, ret);
+	if (!--m->gate)
+		wake_up_all(&m->gate_wait);
+	return ret;
+}
+
+void rfsm_shutdown(struct rfsm *m)
+{
+	rfsm_lock(m);
+	WRITE_ONCE(m->dev.dead, true);
+	m->fs->read_only = true;
+	rfsm_unlock(m);
+	pr_warn("rfs: %pg: shut down\n", m->sb->s_bdev);
+}
+
+/* A check-point, unless nothing has changed since the last one. */
+int rfsm_sync(struct rfsm *m, u32 flags)
+{
+	struct rfs_fs *fs = m->fs;
+	int ret = 0;
+
+	rfsm_lock(m);
+	if (fs->read_only)
+		ret = m->clean_ro ? 0 : -EROFS;
+	else if (flags || fs->window_blocks || fs->dirty.count ||
+		 !rfs_log_empty(fs))
+		ret = rfsm_checkpoint(m, flags);
+	rfsm_unlock(m);
+	return ret ? rfsm_failed(m, ret) : 0;
+}
+
+int rfsm_checkpoint_of(struct rfs_fs *fs, u32 flags)
+{
+	struct rfsm_dev *dev = fs->dev;
+
+	return rfsm_checkpoint(container_of(dev, struct rfsm, dev), flags);
+}
+
+int rfsm_tidy(struct rfsm *m)
+{
+	int ret;
+
+	if (rfs_compact_due(m->fs, false))
+		ret = rfs_compact(m->fs, rfsm_checkpoint_of);
+	else
+		ret = rfsm_checkpoint(m, 0);
+	if (ret == -ENOMEM) {	/* there may be some in a moment */
+		rfsm_unlock(m);
+		schedule_timeout_uninterruptible(HZ / 50);
+		rfsm_lock(m);
+		ret = 0;
+	}
+	return ret ? ret : -ENOBUFS;
+}

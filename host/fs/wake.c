@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Asking the thread of reclaim.c for room, and waiting for it. */
+#include <linux/workqueue.h>
+
+#include "rfsm.h"
+#include "space/space.h"
+
+bool rfsm_work_due(const struct rfsm *m)
+{
+	return READ_ONCE(m->want_room) ||
+	       (!m->fs->read_only && (rfs_checkpoint_due(m->fs) ||
+				      READ_ONCE(m->want_clean)));
+}
+
+static bool round_over(const struct rfsm *m, u64 round)
+{
+	u64 now = READ_ONCE(m->rounds);
+
+	return now > round + 1 || (now > round && !READ_ONCE(m->want_room)) ||
+	       !m->thread;
+}
+
+int rfsm_wait_room(struct rfsm *m)
+{
+	u64 round = READ_ONCE(m->rounds);
+
+	if (current == m->thread)
+		return 1;
+	WRITE_ONCE(m->want_room, true);
+	wake_up(&m->wake);
+	/* the round under way may not have seen what is asked for */
+	wait_event(m->room, round_over(m, round));
+	return READ_ONCE(m->stuck) || !m->thread;
+}
+
+void rfsm_kick(struct rfsm *m)
+{
+	u32 seen = READ_ONCE(m->seen_free);
+
+	/* looked at without the lock: the thread looks again */
+	if (rfs_clean_due(m->fs, &seen))
+		WRITE_ONCE(m->want_clean, true);
+	WRITE_ONCE(m->seen_free, seen);
+	if (rfsm_work_due(m))
+		wake_up(&m->wake);
+}
+
+void rfsm_write_soon(struct rfsm *m)
+{
+	/* a machine that is suspended writes nothing */
+	if (m->thread && !work_pending(&m->writing))
+		queue_work(system_freezable_wq, &m->writing);
+}
