@@ -914,7 +914,7 @@ TEST(deletions_are_bounded)
 	CHECK_EQ(rfs_free_some(fs, ino, &more), 0);
 	CHECK_EQ(fs->cp_seq, seq);
 	CHECK(fs->pruned >= RFS_PRUNE_NODES);
-	for (i = 0; fs->pruned < 2048; i++)
+	for (i = 0; fs->pruned < 4096; i++)
 		fs->pruned += RFS_PRUNE_NODES;
 	fs->threaded = true;
 	CHECK_EQ(rfs_free_some(fs, ino, &more), -ENOBUFS);

@@ -537,7 +537,7 @@ def test_metadata_is_read_without_the_volume(run: Run) -> None:
     result = run(script(VOLUMES["rfs"], COLD))
     found = re.search(r"^waited (\d+)", result.output, re.M)
     assert found, result.output
-    # Without that each index node would be: more than 1,800.
+    # Were each read under the lock, it would be 1,616.
     assert int(found[1]) <= 20
 
 

@@ -8,7 +8,7 @@
 #include "checkpoint/checkpoint.h"
 #include "ops/ops.h"
 
-#define PRUNED_MOST	2048	/* nodes, of all that is deleted between check-points */
+#define PRUNED_MOST	4096	/* nodes, of all that is deleted between check-points */
 
 /*
  * Deletions are logged, and recovery does them again from the last check-point on: so
