@@ -260,7 +260,11 @@ Unit *rsd_unit_take(BlockMap *map, uint32_t group, uint32_t lblock, bool worn,
     uint32_t die = group * map->lanes;
     Unit *unit;
 
-    *wait = false;
+    *wait = map->groups[group].levelling;
+    if (*wait) {
+        *status = RSD_E_NOBLOCK;        /* see block-wear.c */
+        return NULL;
+    }
     for (uint32_t lane = 0; lane < map->lanes; lane++) {
         if (!map->pools[die + lane].len) {
             *status = RSD_E_NOBLOCK;
@@ -929,6 +933,9 @@ void rsd_merge_check(BlockMap *map, uint32_t lblock)
     map->retry = true;
     rsd_map_lblock_changed(map, lblock);
     rsd_map_group_changed(map, rsd_map_group(map, lblock));
+    if (job->kind != RSD_JOB_FILL) {
+        rsd_wear_go_on(map, rsd_map_group(map, lblock));
+    }
 }
 
 void rsd_map_format(BlockMap *map)

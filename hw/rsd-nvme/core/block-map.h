@@ -96,6 +96,8 @@ typedef struct Group {
     uint32_t jobs;
     uint32_t merges;            /* of these, what is not RSD_JOB_FILL */
     bool reserve_used;          /* a job has the unit kept for merges */
+    bool levelling;             /* that job is one of wear levelling */
+    uint32_t worn;              /* block erased since that calls for it, + 1 */
 } Group;
 
 /* Where a page is */
@@ -309,6 +311,8 @@ void rsd_merge_fini(BlockMap *map);
 
 /* A block was erased, but by a move: begins one if it is time. */
 void rsd_wear_level(BlockMap *map, uint32_t block);
+/* A job is done: the same, if a block was erased meanwhile. */
+void rsd_wear_go_on(BlockMap *map, uint32_t group);
 /* The job of a move is done. */
 void rsd_wear_done(BlockMap *map, Job *job);
 

@@ -8,7 +8,10 @@
  * the most worn free blocks of all dies, and it is the mean of their counts
  * that has to differ.
  *
- * A move is a merge (merge.c), one a group at a time.
+ * A move is a merge (merge.c), one a group at a time, and no unit of the group
+ * is given to anybody else meanwhile. Otherwise what the host goes on to write
+ * would be before each page of the move in the queue of its die, and hot blocks
+ * would be erased many times before a cold one has been moved.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -80,9 +83,12 @@ void rsd_wear_level(BlockMap *map, uint32_t block)
     bool wait;
     Unit *to;
 
-    if (!threshold || group->reserve_used || group->merges ||
-        rsd_rec_erases(drive->media.rec[block]) <=
-        map->least_wear[die] + threshold) {
+    if (!threshold || rsd_rec_erases(drive->media.rec[block]) <=
+                      map->least_wear[die] + threshold) {
+        return;
+    }
+    if (group->reserve_used) {
+        group->worn = block + 1;
         return;
     }
     from = least_worn(map, die);
@@ -94,19 +100,30 @@ void rsd_wear_level(BlockMap *map, uint32_t block)
     if (!to) {
         return;                 /* tried again after the next erase */
     }
-    group->reserve_used = true;
+    group->reserve_used = group->levelling = true;
     if (rsd_merge(map, lblock, to, rsd_map_length(map, lblock),
                   RSD_JOB_WEAR) != RSD_OK) {
-        group->reserve_used = false;
+        group->reserve_used = group->levelling = false;
         rsd_unit_retire(map, to, RSD_CAUSE_WEAR);
+    }
+}
+
+void rsd_wear_go_on(BlockMap *map, uint32_t group)
+{
+    uint32_t block = map->groups[group].worn - 1;
+
+    if (block != RSD_NONE && !map->groups[group].reserve_used) {
+        map->groups[group].worn = 0;
+        rsd_wear_level(map, block);
     }
 }
 
 void rsd_wear_done(BlockMap *map, Job *job)
 {
     LBlock *lb = &map->lblocks[job->lblock];
+    Group *group = &map->groups[job->to->group];
 
-    map->groups[job->to->group].reserve_used = false;
+    group->reserve_used = group->levelling = false;
     map->ns->drive->count->wear_moves += map->lanes;
     rsd_unit_retire(map, lb->data, RSD_CAUSE_WEAR);
     lb->data = job->to;
