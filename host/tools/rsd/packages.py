@@ -47,6 +47,7 @@ REQUIREMENTS: Sequence[Requirement] = (
     Requirement("libglib2.0-dev", "to build QEMU", _library("glib-2.0")),
     Requirement("libpixman-1-dev", "to build QEMU", _library("pixman-1")),
     Requirement("libfdt-dev", "to build QEMU", _file("/usr/include/libfdt.h")),
+    Requirement("libslirp-dev", "to build QEMU", _library("slirp")),
     Requirement("zlib1g-dev", "to build QEMU", _library("zlib")),
     Requirement("patch", "to patch QEMU", _command("patch")),
     Requirement("rsync", "to update build trees", _command("rsync")),
