@@ -10,6 +10,8 @@
 
 #define SECTORS		(RFS_BLOCK_BYTES >> SECTOR_SHIFT)	/* of a block */
 
+struct workqueue_struct *rfsm_reads;
+
 /*
  * What the core does has bios and pages for OOBs of its own: the appends that
  * hold the others may wait for it.

@@ -12,8 +12,6 @@
 #include "rfsm.h"
 #include "tree/tree.h"
 
-struct workqueue_struct *rfsm_reads;
-
 static struct rfsm *rfsm_of_folio(const struct folio *folio)
 {
 	return rfsm_of(folio->mapping->host->i_sb);

@@ -489,7 +489,8 @@ int rfsm_fsync(struct file *file, loff_t start, loff_t end, int datasync);
  * it. Under the volume lock; waits for nothing.
  */
 bool rfsm_cached(void *dev, u32 ino, u64 block, void *data);
-extern struct workqueue_struct *rfsm_reads;	/* reads that are repeated */
+/* repeats reads that failed, ends resets */
+extern struct workqueue_struct *rfsm_reads;
 extern const struct address_space_operations rfsm_aops;
 vm_fault_t rfsm_page_mkwrite(struct vm_fault *vmf);
 /* Bytes of the page of the old end after it are zero */

@@ -139,7 +139,7 @@ def test_a_cell_that_fails(
     assert run(file, "--store", store) == 1
     captured = capsys.readouterr()
     assert captured.err.count("FAILED: ./rsd sim") == 2
-    assert "--set t-prog=-1: expected a whole number" in captured.err
+    assert "--set t-prog=-1: expected a number of ns" in captured.err
     assert len(rows(store)) == 2
     assert not list(store.rglob("*.partial"))
 
