@@ -31,7 +31,7 @@ CORE_SOURCES = (
     "tests/unit/*.[ch]",
     "tests/unit/Makefile",
     "tests/model/replay.c",
-    "hw/rsd-nvme/core/*",
+    "hw/rsd-nvme/core/**/*.[ch]",
 )
 
 

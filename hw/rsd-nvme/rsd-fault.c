@@ -1,14 +1,14 @@
 /*
  * Faults on command, for tests of the software above: a zone fails, as of a
  * drive that runs out of good blocks; written blocks cannot be read any more,
- * as of flash that lost its charge. The command C4h of core/rsd-vendor.h.
+ * as of flash that lost its charge. The command C4h of core/api/rsd-vendor.h.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
 #include "qemu/osdep.h"
 #include "rsd-ns.h"
-#include "core/rsd-vendor.h"
+#include "core/api/rsd-vendor.h"
 
 static uint16_t rsd_fault_unreadable(RsdFlash *flash, uint64_t lba, uint32_t n)
 {

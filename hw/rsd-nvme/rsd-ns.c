@@ -22,8 +22,8 @@
 #include "qapi/visitor.h"
 #include "hw/qdev-properties.h"
 #include "rsd-ns.h"
-#include "core/power.h"
-#include "core/trace.h"
+#include "core/api/rsd-power.h"
+#include "core/api/trace.h"
 #include "trace.h"
 
 #define RSD_DEFAULT_PRESET "risa"

@@ -9,8 +9,8 @@
 
 #include "qemu/timer.h"
 #include "hw/nvme/nvme.h"
-#include "core/rsd.h"
-#include "core/rsd-vendor.h"
+#include "core/api/rsd.h"
+#include "core/api/rsd-vendor.h"
 
 #define TYPE_RSD_NS_BASE "rsd-ns-base"
 OBJECT_DECLARE_SIMPLE_TYPE(RsdNsBase, RSD_NS_BASE)
@@ -136,7 +136,7 @@ void rsd_flash_arm(RsdFlash *flash);
 void rsd_flash_timer(void *opaque);
 
 /*
- * Recording of a native trace (rsd-record.c, core/trace.h). The calls are to
+ * Recording of a native trace (rsd-record.c, core/api/trace.h). The calls are to
  * come in the order of those of the drive; recorder NULL: nothing is done.
  */
 RsdRecorder *rsd_record_open(const char *path, RsdFlash *flash,

@@ -1,5 +1,5 @@
 /*
- * Power cuts and rewinding, for the host: the commands of core/rsd-vendor.h.
+ * Power cuts and rewinding, for the host: the commands of core/api/rsd-vendor.h.
  *
  * A drive that lost its power is a dead controller. Hosts know what to do with
  * one: they reset it, and ask it anew what it has. So that is when the power
@@ -19,8 +19,8 @@
 #include "qemu/error-report.h"
 #include "qapi/error.h"
 #include "rsd-ns.h"
-#include "core/power.h"
-#include "core/rsd-vendor.h"
+#include "core/api/rsd-power.h"
+#include "core/api/rsd-vendor.h"
 #include "trace.h"
 
 QEMU_BUILD_BUG_ON(RSD_VENDOR_BYTES != NVME_NS_VENDOR_BYTES);

@@ -1,5 +1,5 @@
 /*
- * The settings of core/rsd-props.h as properties of the device, each with its
+ * The settings of core/api/rsd-props.h as properties of the device, each with its
  * default, range and description for -device rsd-ns,help.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
@@ -9,7 +9,7 @@
 #include "qapi/error.h"
 #include "qapi/visitor-impl.h"
 #include "rsd-ns.h"
-#include "core/rsd-units.h"
+#include "core/api/rsd-units.h"
 
 /* What QMP and JSON give is a number; -device and -global give text. */
 static bool rsd_prop_is_number(Visitor *v, const char *name)

@@ -12,7 +12,7 @@
 #include "qapi/error.h"
 #include "system/system.h"
 #include "rsd-ns.h"
-#include "core/trace.h"
+#include "core/api/trace.h"
 
 struct RsdRecorder {
     RsdFlash *flash;

@@ -74,7 +74,7 @@ FIRST_COUNTERS = [
     "wear_moves",
     "endurance",
 ]
-HEADER = Path(__file__).resolve().parents[2] / "hw" / "rsd-nvme" / "core" / "rsd-log.h"
+HEADER = Path(__file__).resolve().parents[2] / "hw" / "rsd-nvme" / "core" / "api" / "rsd-log.h"
 COUNTERS = re.findall(r"^    RSD_COUNTER\((\w+),", HEADER.read_text(), re.MULTILINE)
 assert COUNTERS[: len(FIRST_COUNTERS)] == FIRST_COUNTERS, "new counters come at the end"
 

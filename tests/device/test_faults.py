@@ -17,7 +17,7 @@ from qtest import QemuError
 from zns import Action, Zs, blocks_of, pattern
 
 BLOCK_BAD = 1 << 56
-MEDIA_C = Path(__file__).resolve().parents[2] / "hw" / "rsd-nvme" / "core" / "media.c"
+MEDIA_C = Path(__file__).resolve().parents[2] / "hw" / "rsd-nvme" / "core" / "media" / "media.c"
 # Where the media file's header says where the block records are
 (RECORDS_AT,) = map(int, re.findall(r"^AT\(rec_off, (\d+)\);", MEDIA_C.read_text(), re.MULTILINE))
 

@@ -14,14 +14,14 @@ from qtest import Qemu, QemuError, start_error
 
 U64_MAX = (1 << 64) - 1
 
-# The settings as core/rsd-props.h has them: name, lowest, highest; name, names of its values.
+# The settings as core/api/rsd-props.h has them: name, lowest, highest; name, names of its values.
 CORE = Path(__file__).resolve().parents[2] / "hw" / "rsd-nvme" / "core"
 _NUMBER = r"(?:[^,()]|\([^)]*\))+"
 RANGES: dict[str, tuple[int, int]] = {
     name: (int(low), U64_MAX if high == "UINT64_MAX" else int(high))
     for name, low, high in re.findall(
         rf'^    RSD_(?:NUM|SIZE)\(\w+, "([\w-]+)",\s+{_NUMBER},\s*(\d+),\s*(\w+),',
-        (CORE / "rsd-props.h").read_text().replace("\\\n", "\n"),
+        (CORE / "api/rsd-props.h").read_text().replace("\\\n", "\n"),
         re.MULTILINE,
     )
 }
@@ -29,7 +29,7 @@ _NAMES = {
     array: re.findall(r'"([\w-]+)"', values)
     for array, values in re.findall(
         r"^const char \*const (\w+)\[\] = \{([^}]*)\}",
-        (CORE / "config.c").read_text(),
+        (CORE / "api/config.c").read_text(),
         re.MULTILINE,
     )
 }
@@ -37,7 +37,7 @@ CHOICES: dict[str, list[str]] = {
     name: _NAMES[array]
     for name, array in re.findall(
         r'^    RSD_ENUM\(\w+, "([\w-]+)",\s+\w+,\s+(\w+),',
-        (CORE / "rsd-props.h").read_text().replace("\\\n", "\n"),
+        (CORE / "api/rsd-props.h").read_text().replace("\\\n", "\n"),
         re.MULTILINE,
     )
 }

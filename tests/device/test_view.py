@@ -20,7 +20,7 @@ ZONES, PAGES = 6, 16
 
 @pytest.fixture(scope="module")
 def rsdview(rsd_cache: Cache) -> Path:
-    sources = ["host/tools/rsdview/*", "hw/rsd-nvme/core/*"]
+    sources = ["host/tools/rsdview/*", "hw/rsd-nvme/core/**/*.[ch]"]
     command = ["host/tools/rsdview", "CFLAGS=-O1 -g -Werror"]
     return made(rsd_cache, "rsdview", sources, command) / "rsdview"
 

@@ -20,8 +20,8 @@ def source_tables() -> dict[str, str]:
     with tempfile.TemporaryDirectory() as directory:
         program = Path(directory, "dump_tables")
         subprocess.run(
-            ["cc", "-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", f"-I{CORE}"]
-            + ["-o", program, ROOT / "tests/docs/dump_tables.c", *sorted(CORE.glob("*.c"))],
+            ["cc", "-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", f"-I{CORE}/api"]
+            + ["-o", program, ROOT / "tests/docs/dump_tables.c", *sorted(CORE.rglob("*.c"))],
             check=True,
         )
         text = subprocess.run([program], check=True, capture_output=True, text=True).stdout

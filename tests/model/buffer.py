@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The write buffer of the reference model. The rules are those of core/buffer.c's header."""
+"""The write buffer of the reference model. The rules are those of core/buffer/buffer.c's header."""
 
 from collections import deque
 from collections.abc import Callable
@@ -33,7 +33,7 @@ class Entry:
 
 @dataclass(eq=False)
 class Area:
-    """A random write area, whose rules are those of core/zrwa.c's header."""
+    """A random write area, whose rules are those of core/ftl/zone/zrwa.c's header."""
 
     start: int  # in the zone
     pages: dict[int, Tags] = field(default_factory=dict)  # by offset in the zone

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A die of the reference model: what it does, step by step, and how long that takes.
 
-The rules are those of core/sched.c's header. A die has an array and, with cache=on, a second
+The rules are those of core/array/sched.c's header. A die has an array and, with cache=on, a second
 register: while a page read is on its way out, or a program's status is asked for, that step is in
 `register`; `preload` is a program whose data comes in while the array still programs the one
 before.

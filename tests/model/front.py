@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The controller of the reference model, before and behind the flash: firmware and the host's link.
 
-The rules are those of core/host.c's header.
+The rules are those of core/front/host.c's header.
 """
 
 from collections import deque

@@ -145,7 +145,7 @@ PATTERNS: dict[str, Callable[[], Draw]] = {
 @pytest.fixture(scope="module")
 def measured(rsd_cache: Cache) -> Measured:
     """The drive's write amplification by load, gc-frontiers and pattern."""
-    sources = ["host/tools/rsdsim/*", "hw/rsd-nvme/core/*"]
+    sources = ["host/tools/rsdsim/*", "hw/rsd-nvme/core/**/*.[ch]"]
     program = made(rsd_cache, "rsdsim-fast", sources, ["host/tools/rsdsim"]) / "rsdsim"
     found: dict[tuple[str, str, str], float] = {}
 

@@ -15,7 +15,7 @@ SANITIZE = "-O1 -g -Werror -fsanitize=address,undefined -fno-sanitize-recover=al
 @pytest.fixture(scope="session")
 def program(rsd_cache: Cache) -> Path:
     """The program, its drive refusing what NAND refuses by assertions."""
-    sources = ["host/tools/rsdsim/*", "hw/rsd-nvme/core/*"]
+    sources = ["host/tools/rsdsim/*", "hw/rsd-nvme/core/**/*.[ch]"]
     command = ["host/tools/rsdsim", f"CFLAGS={SANITIZE}", "CPPFLAGS=-DRSD_ASSERT_NAND"]
     return made(rsd_cache, "rsdsim", sources, command) / "rsdsim"
 

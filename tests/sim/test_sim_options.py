@@ -30,7 +30,7 @@ def test_help(sim: Simulator) -> None:
 
 def test_list_has_every_property(sim: Simulator) -> None:
     text = sim.run("--list").stdout.decode()
-    source = (ROOT / "hw/rsd-nvme/core/rsd-props.h").read_text()
+    source = (ROOT / "hw/rsd-nvme/core/api/rsd-props.h").read_text()
     table = source[source.index("#define RSD_PROPS(") :]
     properties = re.findall(r'RSD_(?:NUM|SIZE|ENUM)\(\w+, "([\w-]+)"', table)
     assert len(properties) > 20

@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "host" / "tools" / "rsdctl"
-HEADER = ROOT / "hw" / "rsd-nvme" / "core" / "rsd-log.h"
+HEADER = ROOT / "hw" / "rsd-nvme" / "core" / "api" / "rsd-log.h"
 SANITIZE = "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all"
 
 PAGE_BYTES = 4096

@@ -7,7 +7,7 @@
 
 #include "conventional.h"
 #include "internal.h"
-#include "power.h"
+#include "rsd-power.h"
 
 #define MAX_IN_FLIGHT 12u
 

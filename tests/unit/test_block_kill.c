@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "conventional.h"
-#include "power.h"
+#include "rsd-power.h"
 #include "stores.h"
 
 /* Pages: block records, trim bits, units of the buffer */

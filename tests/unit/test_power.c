@@ -14,7 +14,7 @@
 
 #include "conventional.h"
 #include "internal.h"
-#include "power.h"
+#include "rsd-power.h"
 #include "stores.h"
 
 #define MAX_LIVES 200

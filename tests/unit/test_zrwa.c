@@ -9,7 +9,7 @@
 
 #include "harness.h"
 #include "internal.h"
-#include "power.h"
+#include "rsd-power.h"
 
 enum { CMD = 10, XFER = 100, READ = 1000, PROG = 20000, ERASE = 30000 };
 enum { PROGRAM = CMD + XFER + PROG };

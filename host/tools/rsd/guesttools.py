@@ -29,7 +29,7 @@ def ensure(cache: Cache, progress: Progress, repository: Path) -> Path:
     root = buildroot.ensure(cache, progress)
     tools = [name for name in C_TOOLS if (repository / "host/tools" / name / "Makefile").exists()]
     scripts = repository / "guest/bin"
-    headers = sorted((repository / "hw/rsd-nvme").rglob("*.h"))
+    headers = sorted((repository / "hw/rsd-nvme/core/api").glob("*.h"))
     key = hash_inputs(
         root.identity,
         [(name, hash_tree(repository / "host/tools" / name)) for name in tools],

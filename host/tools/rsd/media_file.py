@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a run did to a drive, by the counters in its media file (hw/rsd-nvme/core/media.c)."""
+"""What a run did to a drive, by the counters in its media file (hw/rsd-nvme/core/media/media.c)."""
 
 import struct
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ VERSION = 5
 HEADER = struct.Struct("<8sI")
 COUNTERS_AT = 264  # the header's counter_off
 
-# Places in the table of hw/rsd-nvme/core/rsd-log.h
+# Places in the table of hw/rsd-nvme/core/api/rsd-log.h
 HOST_READ_PAGES = 2
 UNWRITTEN_READS = 28
 

@@ -17,7 +17,7 @@
 #ifndef RSDVIEW_VIEW_H
 #define RSDVIEW_VIEW_H
 
-#include "power.h"
+#include "rsd-power.h"
 
 struct rsdview;
 

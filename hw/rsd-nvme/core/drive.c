@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "internal.h"
-#include "power.h"
+#include "api/rsd-power.h"
 
 #define OPS_AT_ONCE 1024u       /* operations allocated together */
 

@@ -31,7 +31,7 @@
 #ifndef RSD_INTERNAL_H
 #define RSD_INTERNAL_H
 
-#include "rsd.h"
+#include "api/rsd.h"
 
 #define RSD_PAGE_SIZE 4096u
 /* Bytes of OOB that the array keeps a page, whatever the host sees of it */

@@ -109,8 +109,8 @@ def presets(context: Context) -> list[Row]:
         program = Path(directory) / "run_workload"
         with context.progress.step("presets: build") as step:
             run_logged(
-                ["cc", "-std=c11", "-D_GNU_SOURCE", "-O2", f"-I{CORE}", "-o", program, SOURCE]
-                + sorted(CORE.glob("*.c")),
+                ["cc", "-std=c11", "-D_GNU_SOURCE", "-O2", f"-I{CORE}/api", "-o", program, SOURCE]
+                + sorted(CORE.rglob("*.c")),
                 step=step,
                 log=context.cache.log("bench-presets"),
                 hint="the first 'error:' in the log is the one to look at",

@@ -18,7 +18,7 @@ from rsd.compare.figures import BadOutput, counters, read_json
 NAME = "drive.json"
 PERCENTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999}
 
-# hw/rsd-nvme/core/trace.h
+# hw/rsd-nvme/core/api/trace.h
 _HEADER = struct.Struct("<8sII")
 _RECORD = struct.Struct("<QQQIIHHBBBBII")
 _MAGIC = (b"RSDTRACE", 1)

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "internal.h"
-#include "power.h"
+#include "../internal.h"
+#include "../api/rsd-power.h"
 
 bool rsd_outcomes_parse(const char *text, RsdOutcomes *outcomes)
 {

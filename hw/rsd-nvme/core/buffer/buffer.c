@@ -52,7 +52,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "internal.h"
+#include "../internal.h"
 
 #define SLOT_BYTES (RSD_PAGE_SIZE + RSD_OOB_SIZE)
 #define FIRST_HASH 4096u         /* chains of the hash, a power of 2 */

@@ -55,7 +55,7 @@
 
 #include <string.h>
 
-#include "internal.h"
+#include "../../internal.h"
 
 #define SLOT_BYTES (RSD_PAGE_SIZE + RSD_OOB_SIZE)
 

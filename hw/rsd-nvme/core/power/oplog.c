@@ -50,8 +50,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "internal.h"
-#include "power.h"
+#include "../internal.h"
+#include "../api/rsd-power.h"
 
 #define MAGIC "RSDOPLOG"
 #define VERSION 1u

@@ -79,7 +79,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "internal.h"
+#include "../../internal.h"
 
 enum { FREE, USED, INVALID };   /* STAT of RISA 3.2.1 */
 

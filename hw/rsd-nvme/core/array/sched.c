@@ -67,7 +67,7 @@
 
 #include <stddef.h>
 
-#include "internal.h"
+#include "../internal.h"
 
 #define CHILDREN 4u             /* of a heap node */
 #define SOURCE_BITS 16

@@ -47,8 +47,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "internal.h"
-#include "power.h"
+#include "../internal.h"
+#include "../api/rsd-power.h"
 
 #define MAGIC "RSDMEDIA"
 #define VERSION 5u

@@ -25,7 +25,7 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
-#include "internal.h"
+#include "../internal.h"
 
 /* Lists of commands, and sources of events: */
 enum {

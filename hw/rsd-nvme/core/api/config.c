@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "internal.h"
+#include "../internal.h"
 
 const char *const rsd_ftl_names[] = {
     "rsd", "page", "dftl", "block", "fast", NULL

@@ -27,7 +27,7 @@
 #ifndef RSD_BLOCK_MAP_H
 #define RSD_BLOCK_MAP_H
 
-#include "internal.h"
+#include "../../internal.h"
 
 typedef struct BlockMap BlockMap;
 typedef struct Job Job;

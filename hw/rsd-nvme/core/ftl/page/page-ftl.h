@@ -8,7 +8,7 @@
 #ifndef RSD_PAGE_FTL_H
 #define RSD_PAGE_FTL_H
 
-#include "internal.h"
+#include "../../internal.h"
 
 typedef struct MapCache MapCache;
 

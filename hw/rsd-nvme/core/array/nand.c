@@ -23,7 +23,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "internal.h"
+#include "../internal.h"
 
 #ifdef RSD_ASSERT_NAND
 #define REFUSE(what, status) do { assert(!(what)); return status; } while (0)
