@@ -1,5 +1,5 @@
 /*
- * Power cuts and rewinding, for the host: the commands of core/api/rsd-vendor.h.
+ * Power cuts and rewinding, for the host: commands of core/api/rsd-vendor.h.
  *
  * A drive that lost its power is a dead controller. Hosts know what to do with
  * one: they reset it, and ask it anew what it has. So that is when the power

@@ -1,6 +1,6 @@
 /*
- * The settings of core/api/rsd-props.h as properties of the device, each with its
- * default, range and description for -device rsd-ns,help.
+ * The settings of core/api/rsd-props.h as properties of the device, each with
+ * its default, range and description for -device rsd-ns,help.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */

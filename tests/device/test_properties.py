@@ -33,6 +33,9 @@ _NAMES = {
         re.MULTILINE,
     )
 }
+_NAMES["rsd_ftl_names"] = re.findall(
+    r"^    X\(\w+, \d+, (\w+),", (CORE / "api/rsd-props.h").read_text(), re.MULTILINE
+)
 CHOICES: dict[str, list[str]] = {
     name: _NAMES[array]
     for name, array in re.findall(

@@ -82,7 +82,7 @@ MUTANTS = (
     Mutant(
         "over-provisioning of one per cent more",
         "over-provision",
-        "array/nand.c",
+        "ftl/share.c",
         "* 100 / (100 + drive->cfg.over_provision);",
         "* 100 / (101 + drive->cfg.over_provision);",
     ),

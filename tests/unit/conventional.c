@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "conventional.h"
-#include "internal.h"
+#include "floors.h"
 #include "rsd-power.h"
 
 #define MAX_IN_FLIGHT 12u

@@ -6,7 +6,7 @@
  */
 
 #include "conventional.h"
-#include "internal.h"
+#include "floors.h"
 
 enum { ERASE = 30000 };
 

@@ -6,7 +6,7 @@
  */
 
 #include "harness.h"
-#include "internal.h"
+#include "floors.h"
 
 /* One die: blocks are easy to follow */
 static RsdConfig one_die(uint64_t blocks, uint64_t spares)

@@ -6,7 +6,7 @@
  */
 
 #include "harness.h"
-#include "internal.h"
+#include "floors.h"
 
 enum { CMD = 10, XFER = 100, READ = 1000, PROG = 20000, ERASE = 30000 };
 

@@ -8,7 +8,7 @@
 #include <errno.h>
 
 #include "conventional.h"
-#include "internal.h"
+#include "floors.h"
 
 /* The host has no more space, or memory for operations (linked by --wrap) */
 static bool disk_full;

@@ -6,7 +6,7 @@
  */
 
 #include "conventional.h"
-#include "internal.h"
+#include "floors.h"
 
 /*
  * 2 channels, 2 ways, blocks of 8 pages: 33 logical blocks on 48, and a log of

@@ -12,7 +12,7 @@
 #include <errno.h>
 
 #include "conventional.h"
-#include "internal.h"
+#include "floors.h"
 
 /* Stores and loads until the host's disk fails, for good or once (--wrap) */
 static uint64_t calls_left = UINT64_MAX;

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "internal.h"
+#include "floors.h"
 #include "stores.h"
 
 /* Pages: block records, segment map, zone records, units of the buffer */

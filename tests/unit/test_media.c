@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "harness.h"
-#include "internal.h"
+#include "floors.h"
 
 /* Where the header's fields are: written down here a second time */
 enum {

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "harness.h"
-#include "internal.h"
+#include "floors.h"
 
 static RsdMedia media;
 

@@ -6,7 +6,7 @@
  */
 
 #include "conventional.h"
-#include "internal.h"
+#include "floors.h"
 
 /* 2 channels, 2 ways; 256 LBAs on 352 pages, 32 of them in spare blocks */
 static RsdConfig page_config(void)

@@ -6,7 +6,7 @@
  */
 
 #include "conventional.h"
-#include "internal.h"
+#include "floors.h"
 
 /* 2 channels, 2 ways, blocks of 48 slots */
 static RsdConfig unit_config(const UnitKind *kind)

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "conventional.h"
-#include "internal.h"
+#include "floors.h"
 #include "rsd-power.h"
 #include "stores.h"
 

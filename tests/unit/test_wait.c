@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "harness.h"
-#include "internal.h"
+#include "floors.h"
 
 #define SPANS 400
 #define LBAS 500

@@ -5,7 +5,7 @@
  */
 
 #include "harness.h"
-#include "internal.h"
+#include "floors.h"
 
 /* One die, 4 blocks of 8 pages and some spares, each living 10 erases */
 static RsdConfig mortal_config(uint64_t spares)
@@ -33,28 +33,28 @@ TEST(lives_are_spread_around_endurance)
     RsdConfig cfg = small_config();
     uint64_t least = UINT64_MAX, most = 0, sum = 0;
 
-    CHECK(rsd_nand_life(&cfg, 0) == UINT64_MAX);
+    CHECK(rsd_factory_life(&cfg, 0) == UINT64_MAX);
     cfg.endurance = 1000;
     cfg.life_spread = 20;
     for (uint64_t b = 0; b < 10000; b++) {
-        uint64_t life = rsd_nand_life(&cfg, b);
+        uint64_t life = rsd_factory_life(&cfg, b);
 
         least = life < least ? life : least;
         most = life > most ? life : most;
         sum += life;
-        CHECK_EQ(life, rsd_nand_life(&cfg, b));
+        CHECK_EQ(life, rsd_factory_life(&cfg, b));
     }
     CHECK_EQ(least, 800);
     CHECK_EQ(most, 1200);
     /* the mean of 401 equally likely values, 115.8 their deviation */
     CHECK(sum / 10000 >= 995 && sum / 10000 <= 1005);
     cfg.seed++;
-    CHECK(rsd_nand_life(&cfg, 0) != rsd_nand_life(&cfg, 1) ||
-          rsd_nand_life(&cfg, 2) != rsd_nand_life(&cfg, 3));
+    CHECK(rsd_factory_life(&cfg, 0) != rsd_factory_life(&cfg, 1) ||
+          rsd_factory_life(&cfg, 2) != rsd_factory_life(&cfg, 3));
     cfg.endurance = 1;
     cfg.life_spread = 100;
     for (uint64_t b = 0; b < 100; b++) {
-        CHECK(rsd_nand_life(&cfg, b) >= 1 && rsd_nand_life(&cfg, b) <= 2);
+        CHECK(rsd_factory_life(&cfg, b) >= 1 && rsd_factory_life(&cfg, b) <= 2);
     }
 }
 
@@ -154,8 +154,8 @@ TEST(a_dying_block_is_replaced)
     cfg.endurance = 4;
     cfg.life_spread = 50;       /* 2 to 6 */
     for (cfg.seed = 1;; cfg.seed++) {
-        if (rsd_nand_life(&cfg, 0) == 2 && rsd_nand_life(&cfg, 1) == 4 &&
-            rsd_nand_life(&cfg, 2) == 5) {
+        if (rsd_factory_life(&cfg, 0) == 2 && rsd_factory_life(&cfg, 1) == 4 &&
+            rsd_factory_life(&cfg, 2) == 5) {
             break;
         }
     }

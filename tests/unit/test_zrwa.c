@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "harness.h"
-#include "internal.h"
+#include "floors.h"
 #include "rsd-power.h"
 
 enum { CMD = 10, XFER = 100, READ = 1000, PROG = 20000, ERASE = 30000 };

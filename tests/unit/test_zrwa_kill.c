@@ -6,7 +6,7 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
-#include "internal.h"
+#include "floors.h"
 #include "stores.h"
 
 /* Tables of a page each: block records, map, zones, units, area pages */

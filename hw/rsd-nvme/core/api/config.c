@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../internal.h"
+#include "config.h"
 
-const char *const rsd_ftl_names[] = {
-    "rsd", "page", "dftl", "block", "fast", NULL
-};
+#define NAME(NAME, number, name, doc, traits) [number] = #name
+const char *const rsd_ftl_names[] = { RSD_FTLS_LIST(NAME), NULL };
+#undef NAME
 const char *const rsd_gc_policy_names[] = {
     "greedy", "cost-benefit", "fifo", NULL
 };
@@ -211,6 +211,15 @@ const RsdPreset *rsd_preset_find(const char *name)
     return NULL;
 }
 
+#define TRAITS(NAME, number, name, doc, traits) [number] = traits
+bool rsd_ftl_is(const RsdConfig *cfg, unsigned trait)
+{
+    static const unsigned traits[] = { RSD_FTLS_LIST(TRAITS) };
+
+    return traits[cfg->ftl] & trait;
+}
+#undef TRAITS
+
 void rsd_set_error(char err[RSD_ERR_LEN], const char *fmt, ...)
 {
     va_list ap;
@@ -257,7 +266,7 @@ static bool check_zrwa(const RsdConfig *cfg, char *err)
                      cfg->channels * cfg->ways * rsd_unit_slots(cfg) *
                      RSD_PAGE_SIZE;
 
-    if (cfg->ftl != RSD_FTL_RSD) {
+    if (!rsd_ftl_is(cfg, RSD_FTL_ZONED)) {
         rsd_set_error(err, "zrwa=%llu: with ftl=%s there are no zones; leave "
                       "zrwa out, or choose ftl=rsd",
                       (unsigned long long)cfg->zrwa, rsd_ftl_names[cfg->ftl]);
@@ -364,7 +373,7 @@ bool rsd_config_check(const RsdConfig *cfg, char err[RSD_ERR_LEN])
                       (unsigned long long)RSD_MAX_BLOCKS);
         return false;
     }
-    if (cfg->conv_blocks && cfg->ftl != RSD_FTL_RSD) {
+    if (cfg->conv_blocks && !rsd_ftl_is(cfg, RSD_FTL_ZONED)) {
         rsd_set_error(err, "conv-blocks=%llu: with ftl=%s all of the drive is "
                       "conventional; leave conv-blocks out, or choose ftl=rsd",
                       (unsigned long long)cfg->conv_blocks,
@@ -378,14 +387,14 @@ bool rsd_config_check(const RsdConfig *cfg, char err[RSD_ERR_LEN])
                       (unsigned long long)cfg->blocks);
         return false;
     }
-    if (cfg->ftl != RSD_FTL_RSD && cfg->oob > RSD_SPARE_OFFSET) {
+    if (!rsd_ftl_is(cfg, RSD_FTL_ZONED) && cfg->oob > RSD_SPARE_OFFSET) {
         rsd_set_error(err, "oob=%llu: allowed is 0, 16 or 64 bytes with "
                       "ftl=%s, which keeps its own in the rest of the page's "
                       "OOB; choose one of them",
                       (unsigned long long)cfg->oob, rsd_ftl_names[cfg->ftl]);
         return false;
     }
-    zones = cfg->ftl == RSD_FTL_RSD
+    zones = rsd_ftl_is(cfg, RSD_FTL_ZONED)
                 ? (cfg->blocks - cfg->conv_blocks) *
                   (cfg->segment == RSD_SEGMENT_WAY ? cfg->ways : 1) : 0;
     if (cfg->zrwa && !check_zrwa(cfg, err)) {
@@ -401,4 +410,15 @@ bool rsd_config_check(const RsdConfig *cfg, char err[RSD_ERR_LEN])
         return false;
     }
     return true;
+}
+
+uint64_t rsd_random(uint64_t seed, uint64_t index)
+{
+    /* splitmix64 (Steele, Lea, Flood 2014), its state being seed + index */
+    uint64_t z = seed * UINT64_C(0xd1342543de82ef95) +
+                 (index + 1) * UINT64_C(0x9e3779b97f4a7c15);
+
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
 }

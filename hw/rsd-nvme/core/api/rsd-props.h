@@ -47,9 +47,7 @@
     RSD_NUM(seed, "seed", 1, 0, UINT64_MAX, 1, "",                           \
             "seed of everything random in the drive")                        \
     RSD_ENUM(ftl, "ftl", RSD_FTL_RSD, rsd_ftl_names, 1,                      \
-             "what the drive does with its flash: rsd = zones (RISA 3.2), "  \
-             "page = page map (RISA 4.1), dftl = page map with a cached map "\
-             "(RISA 4.2), block = block map (REDO 4), fast = FAST (SFS 4.4)")\
+             "what the drive does with its flash" RSD_FTLS(RSD_FTL_DOC))     \
     RSD_NUM(conv_blocks, "conv-blocks", 0, 0, 1048576, 1, "blocks",          \
             "flash blocks of each way, out of blocks, for a conventional "   \
             "namespace under ftl=page that shares the flash with the "       \
@@ -197,9 +195,41 @@
     RSD_SIZE(zd_ext, "zd-ext", 0, 0, 16320, 1, "bytes",                      \
              "zone descriptor extension, a multiple of 64")
 
-typedef enum RsdFtl {
-    RSD_FTL_RSD, RSD_FTL_PAGE, RSD_FTL_DFTL, RSD_FTL_BLOCK, RSD_FTL_FAST
-} RsdFtl;
+/* What a translation layer is, or can, beyond the plainest one */
+enum {
+    /* its namespace has zones; else it is conventional: any LBA at any time */
+    RSD_FTL_ZONED = 1,
+    /* units of the write buffer that are begun can be filled up, */
+    RSD_FTL_PADS = 2,
+    /* and each flash block may have one; else each zone, or a die a few */
+    RSD_FTL_BEGINS_EVERYWHERE = 4,
+};
+
+/*
+ * The translation layers. Of each: its number, which is on media and never
+ * changes; its name, as "ftl" and in rsd_ftl_NAME, its table (ftl/ftl.h); what
+ * it is; its traits, from above. A new one is a line here and a folder of
+ * ftl/. Between two of them stands what follows X: of a list, a comma.
+ */
+#define RSD_FTLS(X, ...)                                                 \
+    X(RSD, 0, rsd, "zones (RISA 3.2)", RSD_FTL_ZONED)                    \
+    __VA_ARGS__                                                          \
+    X(PAGE, 1, page, "page map (RISA 4.1)", RSD_FTL_PADS)                \
+    __VA_ARGS__                                                          \
+    X(DFTL, 2, dftl, "page map with a cached map (RISA 4.2)",            \
+      RSD_FTL_PADS)                                                      \
+    __VA_ARGS__                                                          \
+    X(BLOCK, 3, block, "block map (REDO 4)", RSD_FTL_BEGINS_EVERYWHERE)  \
+    __VA_ARGS__                                                          \
+    X(FAST, 4, fast, "FAST (SFS 4.4)", RSD_FTL_BEGINS_EVERYWHERE)
+
+#define RSD_NIL
+#define RSD_FTLS_LIST(X) RSD_FTLS(X, RSD_NIL, RSD_NIL)
+
+#define RSD_FTL_DOC(NAME, number, name, doc, traits) "; " #name " = " doc
+#define RSD_FTL_NUMBER(NAME, number, name, doc, traits) RSD_FTL_##NAME = number
+typedef enum RsdFtl { RSD_FTLS_LIST(RSD_FTL_NUMBER) } RsdFtl;
+#undef RSD_FTL_NUMBER
 typedef enum RsdCell {
     RSD_CELL_SLC, RSD_CELL_MLC, RSD_CELL_TLC, RSD_CELL_QLC
 } RsdCell;

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../internal.h"
+#include "config.h"
 #include "trace.h"
 
 #define MAX_SETTINGS 65536u     /* bytes; more is not ours */

@@ -23,7 +23,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "../internal.h"
+#include "array.h"
 
 #ifdef RSD_ASSERT_NAND
 #define REFUSE(what, status) do { assert(!(what)); return status; } while (0)
@@ -72,9 +72,7 @@ RsdStatus rsd_nand_program(RsdMedia *media, uint32_t block, uint32_t page,
     if (media->data) {
         static const uint8_t zeroes[RSD_PAGE_SIZE];
 
-        if (media->log) {
-            rsd_oplog_page(media->log, block, page);
-        }
+        rsd_media_note_page(media, block, page);
         if (!rsd_media_store(media, block, page, data ? data : zeroes)) {
             media->failed = true;
             return RSD_E_MEDIA;
@@ -111,9 +109,7 @@ RsdStatus rsd_nand_program_unit(RsdMedia *media, uint32_t block, uint32_t page,
     for (uint32_t i = 0; media->data && i < n; i++) {
         const uint8_t *from = slots ? slots + i * sizeof(zeroes) : zeroes;
 
-        if (media->log) {
-            rsd_oplog_page(media->log, block, page + i);
-        }
+        rsd_media_note_page(media, block, page + i);
         if (!rsd_media_store(media, block, page + i, from)) {
             media->failed = true;
             return RSD_E_MEDIA;
@@ -192,9 +188,7 @@ static bool store_torn(RsdMedia *media, uint32_t block, uint32_t page)
 
         memcpy(data + i * sizeof(word), &word, sizeof(word));
     }
-    if (media->log) {
-        rsd_oplog_page(media->log, block, page);
-    }
+    rsd_media_note_page(media, block, page);
     if (!rsd_media_store(media, block, page, data)) {
         return false;
     }
@@ -242,9 +236,7 @@ RsdStatus rsd_nand_tear_block(RsdMedia *media, uint32_t block)
                   (rsd_rec_flags(media->rec[block]) & RSD_BLOCK_WORN));
     for (uint32_t p = 0; media->data && p < rsd_rec_next(media->rec[block]);
          p++) {
-        if (media->log) {
-            rsd_oplog_page(media->log, block, p);
-        }
+        rsd_media_note_page(media, block, p);
         memset(rsd_media_oob(media, block, p), 0, RSD_OOB_SIZE);
     }
     return RSD_OK;
@@ -258,101 +250,4 @@ void rsd_nand_mark(RsdMedia *media, uint32_t block, uint32_t flags)
              (RSD_BLOCK_BAD | RSD_BLOCK_GROWN | RSD_BLOCK_TORN);
     set_record(media, block,
                rsd_rec(rsd_rec_erases(rec), rsd_rec_next(rec), flags));
-}
-
-uint64_t rsd_random(uint64_t seed, uint64_t index)
-{
-    /* splitmix64 (Steele, Lea, Flood 2014), its state being seed + index */
-    uint64_t z = seed * UINT64_C(0xd1342543de82ef95) +
-                 (index + 1) * UINT64_C(0x9e3779b97f4a7c15);
-
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
-
-/* Sets the lives of blocks apart from what else the seed decides */
-#define LIFE_SALT UINT64_C(0x6c69666573616c74)
-
-uint64_t rsd_nand_life(const RsdConfig *cfg, uint64_t block)
-{
-    uint64_t spread = cfg->endurance * cfg->life_spread / 100;
-    uint64_t life;
-
-    if (!cfg->life_spread) {
-        return UINT64_MAX;
-    }
-    life = cfg->endurance - spread +
-           rsd_random(cfg->seed ^ LIFE_SALT, block) % (2 * spread + 1);
-    return life ? life : 1;
-}
-
-/* Does the factory know it to be bad? */
-static bool is_bad_when_new(const RsdConfig *cfg, uint64_t block)
-{
-    return rsd_random(cfg->seed, block) % 1000000 < cfg->bad_ppm;
-}
-
-uint32_t rsd_nand_good_when_new(const Ns *ns, uint32_t die)
-{
-    uint64_t first = (uint64_t)die * ns->drive->die_blocks;
-    uint32_t good = 0;
-
-    for (uint32_t b = ns->first; b < ns->end; b++) {
-        good += !is_bad_when_new(&ns->drive->cfg, first + b);
-    }
-    return good;
-}
-
-uint64_t rsd_exported_pages(const Ns *ns)
-{
-    const RsdDrive *drive = ns->drive;
-    uint64_t good = 0;
-
-    for (uint32_t die = 0; die < drive->dies; die++) {
-        good += rsd_nand_good_when_new(ns, die);
-    }
-    return good * drive->pages * 100 / (100 + drive->cfg.over_provision);
-}
-
-bool rsd_nand_place_bad(const RsdConfig *cfg, uint64_t *rec,
-                        char err[RSD_ERR_LEN])
-{
-    uint32_t die_blocks = cfg->blocks + cfg->spare_blocks;
-    /* what a conventional namespace loses, it lacks as over-provisioning */
-    uint32_t zoned = cfg->ftl == RSD_FTL_RSD ? cfg->blocks - cfg->conv_blocks
-                                             : 0;
-    uint32_t dies = cfg->channels * cfg->ways;
-
-    if (!cfg->bad_ppm) {
-        return true;
-    }
-    for (uint32_t d = 0; d < dies; d++) {
-        uint32_t good = zoned + cfg->spare_blocks;
-
-        for (uint32_t b = 0; b < die_blocks; b++) {
-            uint64_t i = (uint64_t)d * die_blocks + b;
-
-            if (is_bad_when_new(cfg, i)) {
-                rec[i] = rsd_rec(0, 0, RSD_BLOCK_BAD);
-                good -= b < zoned + cfg->spare_blocks;
-            }
-        }
-        if (good < zoned) {
-            rsd_set_error(err, "bad-blocks-ppm=%llu and seed=%llu leave "
-                          "channel %llu way %llu with %u good blocks of %u, "
-                          "but %u are needed for the zones: raise spare-blocks "
-                          "(now %llu) by %llu or more, lower bad-blocks-ppm, "
-                          "or try another seed",
-                          (unsigned long long)cfg->bad_ppm,
-                          (unsigned long long)cfg->seed,
-                          (unsigned long long)(d % cfg->channels),
-                          (unsigned long long)(d / cfg->channels),
-                          good, zoned + (uint32_t)cfg->spare_blocks, zoned,
-                          (unsigned long long)cfg->spare_blocks,
-                          (unsigned long long)(zoned - good));
-            return false;
-        }
-    }
-    return true;
 }

@@ -67,7 +67,7 @@
 
 #include <stddef.h>
 
-#include "../internal.h"
+#include "array.h"
 
 #define CHILDREN 4u             /* of a heap node */
 #define SOURCE_BITS 16
@@ -191,7 +191,7 @@ static void cancel(Sched *s, uint32_t source)
 static size_t num_sources(const RsdDrive *drive)
 {
     return DIE_SOURCES * (size_t)drive->dies + drive->cfg.channels +
-           RSD_HOST_LISTS + 1;
+           RSD_TIMERS + 1;
 }
 
 static size_t heap_size(const RsdDrive *drive)
@@ -344,8 +344,8 @@ static void run_array(RsdDrive *drive, Die *die, uint64_t from)
     die->state = WORKING;
     die->array_end = from + array_time(drive, &die->array);
     push_die(drive, die, FROM_ARRAY, die->array_end);
-    if (rsd_power_watched(drive)) {
-        rsd_power_begin(drive, &die->array);
+    if (drive->watched) {
+        drive->up->step_begin(drive, &die->array);
     }
 }
 
@@ -829,32 +829,12 @@ void rsd_sched_settle(RsdDrive *drive)
     arbitrate_all(drive);
 }
 
-static bool has_background(const RsdDrive *drive, uint32_t d)
-{
-    for (uint32_t i = 0; i < drive->num_ns; i++) {
-        if (drive->ns[i].personality->has_background(&drive->ns[i], d)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool start_background(RsdDrive *drive, uint32_t d)
-{
-    for (uint32_t i = 0; i < drive->num_ns; i++) {
-        if (drive->ns[i].personality->background(&drive->ns[i], d)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void arm_idle(RsdDrive *drive, uint32_t d)
 {
     Sched *s = &drive->sched;
     Die *die = &s->dies[d];
 
-    if (!die->idle_armed && has_background(drive, d)) {
+    if (!die->idle_armed && drive->up->has_idle_work(drive, d)) {
         die->idle_armed = true;
         push_die(drive, die, FROM_IDLE,
                  die->idle_since + drive->cfg.idle_erase_ns);
@@ -924,8 +904,8 @@ static void finish_step(RsdDrive *drive, Die *die, Step *step)
     bool background = op->background;
 
     account(drive, die, step);
-    if (rsd_power_watched(drive)) {
-        rsd_power_end(drive, step);
+    if (drive->watched) {
+        drive->up->step_done(drive, step);
     }
     rsd_op_execute(drive, step);
     step->op = NULL;
@@ -940,14 +920,11 @@ static void finish_step(RsdDrive *drive, Die *die, Step *step)
     op->index = step->index + step->slots - 1;
     die->begun--;
     drive->blocks[op->block].queued--;
-    if (op->unit) {
-        rsd_buffer_programmed(drive, op);
-    }
-    drive->ns[op->ns].personality->op_done(&drive->ns[op->ns], op);
+    drive->up->op_done(drive, op);
     dispatch(drive, die);
     if (die_idle(die)) {
         /* once begun, background work goes on until the host comes */
-        if (background && start_background(drive, die - drive->sched.dies)) {
+        if (background && drive->up->idle(drive, die - drive->sched.dies)) {
             return;
         }
         die->idle_since = drive->sched.now;
@@ -1032,7 +1009,7 @@ static void idle_event(RsdDrive *drive, Die *die)
         arm_idle(drive, d);     /* it has worked meanwhile */
         return;
     }
-    start_background(drive, d);
+    drive->up->idle(drive, d);
 }
 
 /* A bus is free, or a command is due in the controller. */
@@ -1043,10 +1020,10 @@ static void other_event(RsdDrive *drive, uint32_t source)
     if (source < drive->cfg.channels) {
         s->buses[source].armed = false;
         s->kicked |= UINT64_C(1) << source;
-    } else if (source < drive->cfg.channels + RSD_HOST_LISTS) {
-        rsd_host_event(drive, source - drive->cfg.channels);
+    } else if (source < drive->cfg.channels + RSD_TIMERS) {
+        drive->up->timer(drive, source - drive->cfg.channels);
     } else {
-        rsd_power_event(drive);
+        drive->up->interrupt(drive);
     }
 }
 
@@ -1054,19 +1031,19 @@ static void other_event(RsdDrive *drive, uint32_t source)
  * Time
  */
 
-void rsd_sched_host_event(RsdDrive *drive, uint32_t list, uint64_t when)
+void rsd_sched_timer(RsdDrive *drive, uint32_t timer, uint64_t when)
 {
     push(&drive->sched, when,
-         DIE_SOURCES * drive->dies + drive->cfg.channels + list);
+         DIE_SOURCES * drive->dies + drive->cfg.channels + timer);
 }
 
-void rsd_sched_power_event(RsdDrive *drive, uint64_t when)
+void rsd_sched_interrupt(RsdDrive *drive, uint64_t when)
 {
     Sched *s = &drive->sched;
 
     sift_up(s, s->heap_len++,
             (Event){ when, DIE_SOURCES * drive->dies + drive->cfg.channels +
-                           RSD_HOST_LISTS });
+                           RSD_TIMERS });
 }
 
 uint32_t rsd_sched_in_flight(const RsdDrive *drive, uint32_t d,

@@ -34,9 +34,9 @@
  * there is safe for good. With plp=off, a flush waits until all writes that
  * came before it are taken, and then until they are safe.
  *
- * Random write areas (zrwa.c) are a part of the buffer set aside. What is
- * written to them, and committed of them, takes its turn in the same queue; the
- * slots that are committed come and are taken then, one by one.
+ * Random write areas (ftl/zone/zrwa.c) are a part of the buffer set aside. What
+ * is written to them, and committed of them, takes its turn in the same queue;
+ * the slots that are committed come and are taken then, one by one.
  *
  * A unit that the host's disk fails to store stays here and can be read; the
  * drive is read-only then. What waits for it fails, and so does a flush.
@@ -52,7 +52,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "../internal.h"
+#include "buffer.h"
 
 #define SLOT_BYTES (RSD_PAGE_SIZE + RSD_OOB_SIZE)
 #define FIRST_HASH 4096u         /* chains of the hash, a power of 2 */
@@ -115,7 +115,7 @@ static BufUnit **chain_of(const Buffer *buf, uint32_t block, uint32_t page)
 /* The youngest unit of that first slot, or NULL */
 static BufUnit *find(const RsdDrive *drive, uint32_t block, uint32_t page)
 {
-    BufUnit *unit = drive->buffer.on ? *chain_of(&drive->buffer, block, page)
+    BufUnit *unit = drive->buffer->on ? *chain_of(drive->buffer, block, page)
                                      : NULL;
 
     while (unit && (unit->block != block || unit->page != page)) {
@@ -176,9 +176,9 @@ static void dispose(RsdDrive *drive, BufUnit *unit)
 
 static void put_free(RsdDrive *drive, BufUnit *unit)
 {
-    unit->next = drive->buffer.free;
-    drive->buffer.free = unit;
-    drive->buffer.num_free++;
+    unit->next = drive->buffer->free;
+    drive->buffer->free = unit;
+    drive->buffer->num_free++;
 }
 
 static size_t hash_size(uint32_t chains)
@@ -189,7 +189,7 @@ static size_t hash_size(uint32_t chains)
 /* Longer chains do no harm but to speed, if there is no memory for more. */
 static void add_chains(RsdDrive *drive)
 {
-    Buffer *buf = &drive->buffer;
+    Buffer *buf = drive->buffer;
     uint32_t old = buf->chains;
     BufUnit **from = buf->hash;
     BufUnit **to = rsd_alloc(drive, hash_size(2 * old));
@@ -216,7 +216,7 @@ static void add_chains(RsdDrive *drive)
 
 RsdStatus rsd_buffer_reserve(RsdDrive *drive, uint64_t units)
 {
-    Buffer *buf = &drive->buffer;
+    Buffer *buf = drive->buffer;
     uint64_t want = buf->num_units - buf->num_free + buf->promised + units;
 
     if (!buf->on) {
@@ -241,7 +241,7 @@ RsdStatus rsd_buffer_reserve(RsdDrive *drive, uint64_t units)
 static BufUnit *new_unit(RsdDrive *drive, uint32_t ns, uint32_t block,
                       uint32_t page)
 {
-    Buffer *buf = &drive->buffer;
+    Buffer *buf = drive->buffer;
     BufUnit *unit = buf->free, **head = chain_of(buf, block, page);
 
     buf->free = unit->next;
@@ -281,7 +281,7 @@ static void begin_unit(Buffer *buf, BufUnit *unit)
 /* The unit is no longer here; it is freed with its operation. */
 static void remove_unit(RsdDrive *drive, BufUnit *unit)
 {
-    Buffer *buf = &drive->buffer;
+    Buffer *buf = drive->buffer;
     BufUnit **link = chain_of(buf, unit->block, unit->page);
 
     while (*link != unit) {
@@ -396,18 +396,15 @@ static bool awaits_program(const RsdDrive *drive, const Op *op)
 
 static void close_unit(RsdDrive *drive, BufUnit *unit, const Op *by)
 {
-    Buffer *buf = &drive->buffer;
+    Buffer *buf = drive->buffer;
 
     list_remove(&buf->begun, unit);
     unit->closed = true;
     unit->seq = ++buf->seq;
-    unit->since = drive->power.ops;
+    unit->since = drive->ops;
     list_add(&buf->closed[unit->op.ns], unit);
     buf->used += drive->unit;
-    if (drive->ns[unit->op.ns].geo.zoned && by->epoch) {
-        unit->op.epoch = by->epoch;
-        by->epoch->refs++;
-    }
+    buf->up->closed(&drive->ns[unit->op.ns], &unit->op, by);
     rsd_sched_queue(drive, &unit->op);
 }
 
@@ -417,11 +414,11 @@ static void tell(RsdDrive *drive, const BufUnit *unit, uint32_t from,
 {
     Ns *ns = &drive->ns[unit->op.ns];
 
-    for (uint32_t i = from; ns->personality->kept && i < to; i++) {
+    for (uint32_t i = from; i < to; i++) {
         const BufSlot *slot = &unit->slots[i];
 
         if (slot->cause == RSD_CAUSE_HOST && slot->lba != UINT64_MAX) {
-            ns->personality->kept(ns, slot->lba);
+            drive->buffer->up->kept(ns, slot->lba);
         }
     }
 }
@@ -483,12 +480,12 @@ static bool secure(RsdDrive *drive, BufUnit *unit, Cmd *cmd)
         make_safe(drive, unit, cmd);
         return true;
     }
-    if (!ns->personality->pad) {
+    if (!drive->buffer->up->pads(ns)) {
         make_safe_in_place(drive, unit, cmd);
         return true;
     }
     if (unit->came < drive->unit) {
-        ns->personality->pad(ns, unit->block);
+        drive->buffer->up->pad(ns, unit->block);
     }
     if (unit->came < drive->unit) {
         cmd->pub.status = RSD_E_NOMEM;
@@ -502,7 +499,7 @@ static void secure_cmd(RsdDrive *drive, Cmd *cmd)
 {
     BufUnit *next;
 
-    for (BufUnit *unit = drive->buffer.begun.head; unit; unit = next) {
+    for (BufUnit *unit = drive->buffer->begun.head; unit; unit = next) {
         uint32_t waits = 0;
 
         next = unit->next;
@@ -523,7 +520,7 @@ static void secure_cmd(RsdDrive *drive, Cmd *cmd)
 
 void rsd_buffer_give_up(RsdDrive *drive, Cmd *cmd)
 {
-    for (BufUnit *unit = drive->buffer.begun.head; unit; unit = unit->next) {
+    for (BufUnit *unit = drive->buffer->begun.head; unit; unit = unit->next) {
         for (uint32_t i = 0; i < unit->taken; i++) {
             if (unit->slots[i].cmd == cmd) {
                 unit->slots[i].cmd = NULL;
@@ -545,13 +542,13 @@ static void finish_op(RsdDrive *drive, Op *op)
         unit->slots[slot].lba == cmd->lba + cmd->nlb - 1) {
         secure_cmd(drive, op->cmd);
     }
-    ns->personality->op_buffered(ns, op);
+    drive->buffer->up->op_buffered(ns, op);
 }
 
 /* Takes the next slot of the operation. False: there is no room. */
 static bool take_slot(RsdDrive *drive, Op *op)
 {
-    Buffer *buf = &drive->buffer;
+    Buffer *buf = drive->buffer;
     uint32_t slot = op->page % drive->unit;
     BufUnit *unit = find(drive, op->block, op->page - slot);
     bool closes = slot + 1 == drive->unit;
@@ -591,7 +588,7 @@ static bool has_host_page(const BufUnit *unit)
 /* A flush has come to the head of the queue: all before it is taken. */
 static void begin_flush(RsdDrive *drive, Op *op)
 {
-    Buffer *buf = &drive->buffer;
+    Buffer *buf = drive->buffer;
     OpList *list = &buf->flushes[op->ns];
     bool filling = false;
 
@@ -601,7 +598,7 @@ static void begin_flush(RsdDrive *drive, Op *op)
         }
     }
     if (!op->page && drive->ns[op->ns].geo.zoned) {
-        rsd_zrwa_secure(drive, op->cmd);
+        buf->up->areas_secure(drive, op->cmd);
     }
     for (BufUnit *unit = buf->begun.head, *next; unit && !op->page;
          unit = next) {
@@ -632,18 +629,18 @@ static void leave_area(RsdDrive *drive, Op *op, bool taken)
     if (taken && awaits_program(drive, op)) {
         secure_cmd(drive, op->cmd);
     }
-    drive->buffer.promised -= op->stride;
-    rsd_zrwa_taken(drive, op);
-    ns->personality->op_buffered(ns, op);
+    drive->buffer->promised -= op->stride;
+    drive->buffer->up->area_taken(drive, op);
+    drive->buffer->up->op_buffered(ns, op);
 }
 
 /* Takes what there is room for. */
 static void take(RsdDrive *drive)
 {
-    Buffer *buf = &drive->buffer;
+    Buffer *buf = drive->buffer;
 
     if (buf->taking) {
-        return;                 /* a personality's answer to what goes on */
+        return;                 /* an answer from above to what goes on */
     }
     buf->taking = true;
     while (buf->queue.head) {
@@ -651,17 +648,17 @@ static void take(RsdDrive *drive)
 
         bool taken = true;
 
-        if (op->zrwa) {
-            taken = rsd_zrwa_take(drive, op);
+        if (op->area) {
+            taken = buf->up->area_take(drive, op);
         }
-        while (!op->zrwa && op->count && taken) {
+        while (!op->area && op->count && taken) {
             taken = take_slot(drive, op);
         }
         if (!taken) {
             break;
         }
         buf->queue.head = op->next;
-        if (op->zrwa) {
+        if (op->area) {
             leave_area(drive, op, true);
         } else if (op->kind == OP_PROGRAM) {
             finish_op(drive, op);
@@ -685,15 +682,15 @@ void rsd_buffer_write(RsdDrive *drive, Op *op)
         fill_slot(drive, unit, op, index);
         index += (page + 1) % drive->unit ? 1 : op->stride;
     }
-    rsd_op_list_add(&drive->buffer.queue, op);
+    rsd_op_list_add(&drive->buffer->queue, op);
     take(drive);
 }
 
 void rsd_buffer_queue_area(RsdDrive *drive, Op *op, uint32_t units)
 {
     op->stride = units;
-    drive->buffer.promised += units;
-    rsd_op_list_add(&drive->buffer.queue, op);
+    drive->buffer->promised += units;
+    rsd_op_list_add(&drive->buffer->queue, op);
     take(drive);
 }
 
@@ -718,7 +715,7 @@ static BufUnit *bring_slot(RsdDrive *drive, uint32_t ns, uint32_t block,
         }
     }
     unit->came++;
-    begin_unit(&drive->buffer, unit);
+    begin_unit(drive->buffer, unit);
     unit->taken++;
     return unit;
 }
@@ -726,7 +723,7 @@ static BufUnit *bring_slot(RsdDrive *drive, uint32_t ns, uint32_t block,
 bool rsd_buffer_commit(RsdDrive *drive, Op *op, uint32_t block, uint32_t page,
                        const uint8_t *payload, RsdCause cause, bool safe)
 {
-    Buffer *buf = &drive->buffer;
+    Buffer *buf = drive->buffer;
     uint32_t slot = page % drive->unit;
     bool closes = slot + 1 == drive->unit;
     BufUnit *unit;
@@ -773,7 +770,7 @@ void rsd_buffer_flush(Ns *ns, Cmd *cmd)
     op->cmd = cmd;
     op->count = 0;
     cmd->pending++;
-    rsd_op_list_add(&ns->drive->buffer.queue, op);
+    rsd_op_list_add(&ns->drive->buffer->queue, op);
     take(ns->drive);
 }
 
@@ -834,7 +831,7 @@ bool rsd_buffer_read_page(RsdDrive *drive, uint32_t block, uint32_t page,
  */
 static void keep_failed(RsdDrive *drive, BufUnit *unit)
 {
-    Buffer *buf = &drive->buffer;
+    Buffer *buf = drive->buffer;
 
     list_remove(&buf->closed[unit->op.ns], unit);
     list_add(&buf->failed, unit);
@@ -856,7 +853,7 @@ static void keep_failed(RsdDrive *drive, BufUnit *unit)
 
 void rsd_buffer_programmed(RsdDrive *drive, Op *op)
 {
-    Buffer *buf = &drive->buffer;
+    Buffer *buf = drive->buffer;
     BufUnit *unit = unit_of(op);
     BufUnitList *closed = &buf->closed[op->ns];
     OpList *flushes = &buf->flushes[op->ns];
@@ -878,13 +875,13 @@ void rsd_buffer_programmed(RsdDrive *drive, Op *op)
         flushes->head = flush->next;
         rsd_op_finish(drive, flush);
     }
-    op->buf = NULL;             /* not the personality's */
+    op->buf = NULL;             /* not for those above */
     take(drive);
 }
 
 bool rsd_buffer_busy(const Ns *ns)
 {
-    const Buffer *buf = &ns->drive->buffer;
+    const Buffer *buf = ns->drive->buffer;
 
     return buf->queue.head || buf->closed[ns->index].head;
 }
@@ -901,15 +898,15 @@ uint64_t rsd_buffer_lba(const Op *op, uint32_t slot)
 
 bool rsd_buffer_hold(RsdDrive *drive)
 {
-    bool held = drive->buffer.taking;
+    bool held = drive->buffer->taking;
 
-    drive->buffer.taking = true;
+    drive->buffer->taking = true;
     return held;
 }
 
 void rsd_buffer_go_on(RsdDrive *drive, bool held)
 {
-    drive->buffer.taking = held;
+    drive->buffer->taking = held;
     take(drive);
 }
 
@@ -948,7 +945,7 @@ static void drop_units(Ns *ns, const BufUnitList *list, uint32_t block)
 void rsd_buffer_drop(Ns *ns, uint32_t block)
 {
     RsdDrive *drive = ns->drive;
-    Buffer *buf = &drive->buffer;
+    Buffer *buf = drive->buffer;
     OpList old = buf->queue;
     bool held;
 
@@ -960,11 +957,11 @@ void rsd_buffer_drop(Ns *ns, uint32_t block)
     buf->queue = (OpList){ NULL, NULL };
     for (Op *op = old.head, *next; op; op = next) {
         next = op->next;
-        if (op->kind == OP_PROGRAM && !op->zrwa && op->block == block) {
+        if (op->kind == OP_PROGRAM && !op->area && op->block == block) {
             if (ns->geo.zoned) {
                 refuse_write(op->cmd);
             }
-            ns->personality->op_buffered(ns, op);
+            drive->buffer->up->op_buffered(ns, op);
         } else {
             rsd_op_list_add(&buf->queue, op);
         }
@@ -989,7 +986,7 @@ void rsd_buffer_drop(Ns *ns, uint32_t block)
 
 void rsd_buffer_trim(Ns *ns, uint64_t lba, uint64_t n)
 {
-    const Buffer *buf = &ns->drive->buffer;
+    const Buffer *buf = ns->drive->buffer;
     /* what is to come, and overlaps the trim, is of writes that it is before */
     BufUnit *const lists[] = { buf->begun.head, buf->closed[ns->index].head };
 
@@ -1009,13 +1006,13 @@ void rsd_buffer_trim(Ns *ns, uint64_t lba, uint64_t n)
 
 void rsd_buffer_drop_area(Ns *ns, uint32_t zone)
 {
-    Buffer *buf = &ns->drive->buffer;
+    Buffer *buf = ns->drive->buffer;
     OpList old = buf->queue;
 
     buf->queue = (OpList){ NULL, NULL };
     for (Op *op = old.head, *next; op; op = next) {
         next = op->next;
-        if (op->zrwa && op->block == zone) {
+        if (op->area && op->block == zone) {
             refuse_write(op->cmd);
             leave_area(ns->drive, op, false);
         } else {
@@ -1026,8 +1023,9 @@ void rsd_buffer_drop_area(Ns *ns, uint32_t zone)
 
 bool rsd_buffer_queued(const Ns *ns, uint32_t block)
 {
+    const Buffer *buf = ns->drive->buffer;
     const BufUnit *unit = ns->drive->blocks[block].buffered
-                              ? ns->drive->buffer.closed[ns->index].head : NULL;
+                              ? buf->closed[ns->index].head : NULL;
 
     while (unit && (unit->block != block || unit->dropped)) {
         unit = unit->next;
@@ -1053,7 +1051,7 @@ const Op *rsd_buffer_next_volatile(const RsdDrive *drive, uint64_t *seq,
     const BufUnit *found = NULL;
 
     for (uint32_t ns = 0; ns < drive->num_ns; ns++) {
-        const BufUnit *unit = drive->buffer.closed[ns].head;
+        const BufUnit *unit = drive->buffer->closed[ns].head;
 
         while (unit && (unit->seq <= *seq || unit->safe)) {
             unit = unit->next;
@@ -1081,7 +1079,7 @@ uint64_t rsd_buffer_closed(const Op *op, uint64_t *since)
 void rsd_buffer_count_anew(RsdDrive *drive)
 {
     for (uint32_t ns = 0; ns < drive->num_ns; ns++) {
-        for (BufUnit *unit = drive->buffer.closed[ns].head; unit;
+        for (BufUnit *unit = drive->buffer->closed[ns].head; unit;
              unit = unit->next) {
             unit->since = 0;
         }
@@ -1090,7 +1088,7 @@ void rsd_buffer_count_anew(RsdDrive *drive)
 
 uint32_t rsd_buffer_safe(const RsdDrive *drive, uint32_t block)
 {
-    const Buffer *buf = &drive->buffer;
+    const Buffer *buf = drive->buffer;
     const BufUnit *lists[] = { buf->begun.head, buf->closed[0].head };
     uint32_t end = 0;
 
@@ -1119,7 +1117,7 @@ const uint8_t *rsd_buffer_oob(const RsdDrive *drive, uint32_t block,
 bool rsd_buffer_init(RsdDrive *drive)
 {
     const RsdConfig *cfg = &drive->cfg;
-    Buffer *buf = &drive->buffer;
+    Buffer *buf = drive->buffer;
 
     buf->on = rsd_buffer_on(cfg);
     buf->size = rsd_buffer_slots(cfg);
@@ -1158,7 +1156,7 @@ bool rsd_buffer_load(RsdDrive *drive, char err[RSD_ERR_LEN])
             return false;
         }
         unit = new_unit(drive, 0, rec->block, rec->page);
-        begin_unit(&drive->buffer, unit);
+        begin_unit(drive->buffer, unit);
         unit->op.ns = rec->block % drive->die_blocks >= drive->ns[0].end;
         unit->came = unit->taken = unit->safe = rec->taken;
         unit->place = place;
@@ -1225,9 +1223,9 @@ static bool continues(const Ns *ns, const BufUnit *unit)
 void rsd_buffer_settle(Ns *ns)
 {
     RsdDrive *drive = ns->drive;
-    Buffer *buf = &drive->buffer;
+    Buffer *buf = drive->buffer;
     BufUnit *unit = ns->geo.zoned ? NULL : buf->begun.head;
-    bool fills_up = ns->personality->pad;
+    bool fills_up = buf->up->pads(ns);
 
     /* the units of a block are in any order here */
     while (unit) {
@@ -1250,7 +1248,7 @@ void rsd_buffer_settle(Ns *ns)
 
 void rsd_buffer_fini(RsdDrive *drive)
 {
-    Buffer *buf = &drive->buffer;
+    Buffer *buf = drive->buffer;
 
     while (buf->begun.head) {
         BufUnit *unit = buf->begun.head;

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "../internal.h"
+#include "front.h"
 
 #define INFO(field, unit, doc) { #field, unit, doc },
 const RsdCounterInfo rsd_counter_info[] = { RSD_COUNTERS(INFO) };

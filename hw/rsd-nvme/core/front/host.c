@@ -25,7 +25,7 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
-#include "../internal.h"
+#include "front.h"
 
 /* Lists of commands, and sources of events: */
 enum {
@@ -39,7 +39,7 @@ void rsd_host_init(RsdDrive *drive)
 {
     const RsdConfig *cfg = &drive->cfg;
 
-    drive->host.on = cfg->t_fw_read_ns || cfg->t_fw_write_ns ||
+    drive->host->on = cfg->t_fw_read_ns || cfg->t_fw_write_ns ||
                      cfg->t_fw_append_ns || cfg->t_fw_zone_ns ||
                      cfg->t_fw_page_ns || cfg->t_link_ns ||
                      cfg->t_lat_read_ns || cfg->t_lat_write_ns ||
@@ -85,7 +85,7 @@ static uint64_t use(uint64_t *free_at, uint64_t from, uint64_t time)
 /* The command is due at a time not before that of those in the list. */
 static void wait_until(RsdDrive *drive, uint32_t list, Cmd *cmd, uint64_t due)
 {
-    HostList *l = &drive->host.lists[list];
+    HostList *l = &drive->host->lists[list];
 
     cmd->due = due;
     cmd->done_next = NULL;
@@ -93,7 +93,7 @@ static void wait_until(RsdDrive *drive, uint32_t list, Cmd *cmd, uint64_t due)
         l->tail->done_next = cmd;
     } else {
         l->head = cmd;
-        rsd_sched_host_event(drive, list, due);
+        rsd_sched_timer(drive, list, due);
     }
     l->tail = cmd;
 }
@@ -101,7 +101,7 @@ static void wait_until(RsdDrive *drive, uint32_t list, Cmd *cmd, uint64_t due)
 void rsd_host_enter(RsdDrive *drive, Cmd *cmd)
 {
     const RsdConfig *cfg = &drive->cfg;
-    Host *host = &drive->host;
+    Host *host = drive->host;
     uint32_t list = cmd->pub.op == RSD_READ ? ENTERING_READS
                                             : ENTERING_OTHERS;
     uint64_t *core = &host->core_free[0], due;
@@ -129,7 +129,7 @@ void rsd_host_leave(RsdDrive *drive, Cmd *cmd)
     switch (cmd->pub.op) {
     case RSD_READ:
         list = LEAVING_READS;
-        due = use(&drive->host.out_free, due,
+        due = use(&drive->host->out_free, due,
                   cmd->pub.nlb * cfg->t_link_ns) + cfg->t_lat_read_ns;
         break;
     case RSD_WRITE:
@@ -148,7 +148,7 @@ void rsd_host_leave(RsdDrive *drive, Cmd *cmd)
         break;
     }
     if (due == drive->sched.now) {
-        rsd_cmd_complete(drive, cmd);
+        drive->host->complete(drive, cmd);
     } else {
         wait_until(drive, list, cmd, due);
     }
@@ -156,20 +156,20 @@ void rsd_host_leave(RsdDrive *drive, Cmd *cmd)
 
 void rsd_host_event(RsdDrive *drive, uint32_t list)
 {
-    HostList *l = &drive->host.lists[list];
+    HostList *l = &drive->host->lists[list];
 
     while (l->head && l->head->due <= drive->sched.now) {
         Cmd *cmd = l->head;
 
         l->head = cmd->done_next;
         if (list >= LEAVING_READS) {
-            rsd_cmd_complete(drive, cmd);
+            drive->host->complete(drive, cmd);
         } else {
-            rsd_cmd_hand_over(drive, cmd);
+            drive->host->hand_over(drive, cmd);
         }
     }
     if (l->head) {
-        rsd_sched_host_event(drive, list, l->head->due);
+        rsd_sched_timer(drive, list, l->head->due);
     }
 }
 
@@ -177,7 +177,7 @@ uint32_t rsd_zone_waiting(const RsdDrive *drive, uint32_t zone)
 {
     uint32_t ops = 0;
 
-    for (const Cmd *cmd = drive->host.lists[ENTERING_OTHERS].head; cmd;
+    for (const Cmd *cmd = drive->host->lists[ENTERING_OTHERS].head; cmd;
          cmd = cmd->done_next) {
         if (!cmd->pub.ns && cmd->pub.op != RSD_FLUSH &&
             cmd->pub.lba >> drive->ns[0].zone_shift == zone) {

@@ -5,7 +5,7 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
-#include "../internal.h"
+#include "ftl.h"
 
 /* Numbers here are the die's own; base leads to the drive's. */
 typedef struct View {

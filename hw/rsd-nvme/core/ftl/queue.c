@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../internal.h"
+#include "ftl.h"
 
 #define BUF_SIZE (RSD_PAGE_SIZE + RSD_OOB_SIZE)
 

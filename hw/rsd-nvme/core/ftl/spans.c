@@ -11,7 +11,7 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
-#include "../internal.h"
+#include "ftl.h"
 
 /* Is a before b in the tree? */
 static bool before(const Span *a, const Span *b)

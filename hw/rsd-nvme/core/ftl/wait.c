@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../internal.h"
+#include "ftl.h"
 
 #define FIRST_PLACES 64u
 

@@ -47,8 +47,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "../internal.h"
-#include "../api/rsd-power.h"
+#include "media.h"
 
 #define MAGIC "RSDMEDIA"
 #define VERSION 5u
@@ -183,17 +182,16 @@ static uint64_t after(uint64_t off, uint64_t bytes)
  */
 static uint32_t count_places(const RsdConfig *cfg, uint64_t zones)
 {
-    const Personality *personality = rsd_personality_of(cfg->ftl);
     uint64_t full = rsd_buffer_slots(cfg) / rsd_unit_slots(cfg);
     uint64_t dies = cfg->channels * cfg->ways;
 
     if (!rsd_buffer_on(cfg)) {
         return 0;
     }
-    if (personality->begins_everywhere) {
+    if (rsd_ftl_is(cfg, RSD_FTL_BEGINS_EVERYWHERE)) {
         return full + dies * (cfg->blocks + cfg->spare_blocks);
     }
-    if (!cfg->plp && personality->pad) {
+    if (!cfg->plp && rsd_ftl_is(cfg, RSD_FTL_PADS)) {
         return 0;               /* begun ones are filled up instead */
     }
     return full + zones + BEGUN_UNITS * dies;
@@ -212,7 +210,7 @@ static uint32_t count_zrwa_places(const RsdConfig *cfg)
 static void make_header(const RsdConfig *cfg, RsdMediaHeader *h)
 {
     uint64_t dies = cfg->channels * cfg->ways;
-    bool zoned = cfg->ftl == RSD_FTL_RSD;
+    bool zoned = rsd_ftl_is(cfg, RSD_FTL_ZONED);
     uint64_t conv_blocks = zoned ? cfg->conv_blocks : cfg->blocks;
     uint64_t zones = (cfg->blocks - conv_blocks) *
                      (cfg->segment == RSD_SEGMENT_WAY ? cfg->ways : 1);
@@ -372,7 +370,7 @@ static bool fill_file(const char *path, int fd, const RsdConfig *cfg, char *err)
                           path, (ull)n);
             return false;
         }
-        ok = rsd_nand_place_bad(cfg, rec, err);
+        ok = rsd_factory_place_bad(cfg, rec, err);
         if (ok && !write_all(fd, rec, n * sizeof(*rec), header.rec_off)) {
             rsd_set_error(err, "%s: cannot write the block records: %s",
                           path, strerror(errno));
@@ -729,7 +727,7 @@ bool rsd_media_open_memory(RsdMedia *media, const RsdConfig *cfg,
     media->units = NULL;        /* nothing survives */
     media->places = 0;
     media->zrwa_places = 0;
-    if (!rsd_nand_place_bad(cfg, media->rec, err)) {
+    if (!rsd_factory_place_bad(cfg, media->rec, err)) {
         rsd_media_close(media);
         return false;
     }
@@ -738,7 +736,6 @@ bool rsd_media_open_memory(RsdMedia *media, const RsdConfig *cfg,
 
 void rsd_media_close(RsdMedia *media)
 {
-    rsd_oplog_close(media->log);
     munmap(media->base, media->mapped);
     free(media->place_state);
     if (media->locked >= 0) {
@@ -785,6 +782,33 @@ void rsd_media_set_oob(RsdMedia *media, uint32_t ns, uint32_t oob)
         rsd_media_note(media, &media->header->oob[ns], &value, sizeof(value));
         media->header->oob[ns] = oob;
     }
+}
+
+void rsd_media_save_zone(RsdMedia *media, uint32_t zone, uint8_t state,
+                         uint8_t attrs)
+{
+    RsdMediaZone *z = &media->zones[zone];
+    RsdMediaZone will = *z;
+
+    will.state = state;
+    will.attrs = attrs;
+    rsd_media_note(media, z, &will, sizeof(will));
+    z->state = state;
+    z->attrs = attrs;
+}
+
+void rsd_media_save_ext(RsdMedia *media, uint32_t zone, const uint8_t *ext,
+                        uint32_t len)
+{
+    static const uint8_t zeroes[16320]; /* the most that zd-ext can be */
+    uint8_t *to = media->ext + (size_t)zone * len;
+
+    if (!len) {
+        return;
+    }
+    ext = ext ? ext : zeroes;
+    rsd_media_note(media, to, ext, len);
+    memcpy(to, ext, len);
 }
 
 uint64_t rsd_media_get_log_id(const RsdMedia *media)
@@ -959,7 +983,7 @@ bool rsd_media_store_unit(RsdMedia *media, uint32_t place, uint32_t block,
     RsdMediaUnit *unit = &media->units[place];
     off_t at = unit_at(media, place) + from * (off_t)SLOT_BYTES;
 
-    if (media->log) {
+    if (media->journal) {
         RsdMediaUnit will = *unit;
 
         if (!from) {
@@ -967,7 +991,8 @@ bool rsd_media_store_unit(RsdMedia *media, uint32_t place, uint32_t block,
             will.page = page;
         }
         will.taken = to;
-        rsd_oplog_data(media->log, at, (to - from) * SLOT_BYTES);
+        media->journal->before_data(media->journal_state, at,
+                                    (to - from) * SLOT_BYTES);
         rsd_media_note(media, unit, &will, sizeof(will));
     }
     if (!from) {
@@ -1011,8 +1036,9 @@ static off_t zrwa_at(const RsdMedia *media, uint32_t place)
 bool rsd_media_store_zrwa(RsdMedia *media, uint32_t place, uint64_t word,
                           const uint8_t *payload)
 {
-    if (media->log) {
-        rsd_oplog_data(media->log, zrwa_at(media, place), SLOT_BYTES);
+    if (media->journal) {
+        media->journal->before_data(media->journal_state,
+                                    zrwa_at(media, place), SLOT_BYTES);
         rsd_media_note(media, &media->zrwa[place], &word, sizeof(word));
     }
     if (!store_at(media, zrwa_at(media, place), payload, SLOT_BYTES)) {
@@ -1038,7 +1064,10 @@ void rsd_media_drop_zrwa(RsdMedia *media, uint32_t place)
 
 void rsd_media_release(RsdMedia *media, uint32_t block)
 {
-    if (media->fd >= 0 && !(media->log && rsd_oplog_keeps(media->log, block))) {
+    const RsdJournal *journal = media->journal;
+
+    if (media->fd >= 0 &&
+        !(journal && journal->keeps(media->journal_state, block))) {
         /* if it fails, the space is merely kept */
         allocate(media->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                  media->data_off + block * media->stride, media->stride);

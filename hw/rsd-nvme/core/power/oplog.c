@@ -50,8 +50,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../internal.h"
-#include "../api/rsd-power.h"
+#include "power.h"
 
 #define MAGIC "RSDOPLOG"
 #define VERSION 1u
@@ -485,8 +484,10 @@ void rsd_oplog_power(Oplog *log, uint64_t now, bool waiting)
     commit(log, r);
 }
 
-void rsd_oplog_store(Oplog *log, uint64_t off, const void *value, uint32_t len)
+static void before_store(void *state, uint64_t off, const void *value,
+                         uint32_t len)
 {
+    Oplog *log = state;
     LogRecord *r = new_record(log, BYTES, len);
 
     if (!r) {
@@ -518,13 +519,14 @@ static void save(Oplog *log, uint64_t off, uint32_t len)
     commit(log, r);
 }
 
-void rsd_oplog_data(Oplog *log, uint64_t off, uint32_t len)
+static void before_data(void *state, uint64_t off, uint32_t len)
 {
-    save(log, off, len);
+    save(state, off, len);
 }
 
-void rsd_oplog_page(Oplog *log, uint32_t block, uint32_t page)
+static void before_page(void *state, uint32_t block, uint32_t page)
 {
+    Oplog *log = state;
     const RsdMedia *media = log->media;
 
     if (page < log->kept[block]) {
@@ -535,8 +537,10 @@ void rsd_oplog_page(Oplog *log, uint32_t block, uint32_t page)
     }
 }
 
-bool rsd_oplog_keeps(const Oplog *log, uint32_t block)
+static bool keeps(const void *state, uint32_t block)
 {
+    const Oplog *log = state;
+
     return log->kept[block];
 }
 
@@ -1059,6 +1063,13 @@ static bool open_file(Oplog *log, const char *path, bool view, char *err)
     return true;
 }
 
+static const RsdJournal journal = {
+    .before_store = before_store,
+    .before_data = before_data,
+    .before_page = before_page,
+    .keeps = keeps,
+};
+
 bool rsd_oplog_open(RsdMedia *media, const char *path, uint32_t dies,
                     uint64_t blocks, char err[RSD_ERR_LEN])
 {
@@ -1077,7 +1088,8 @@ bool rsd_oplog_open(RsdMedia *media, const char *path, uint32_t dies,
     if (!log->dies || !log->kept) {
         rsd_set_error(err, "no memory for the operation log");
     } else if (open_file(log, path, media->fd < 0, err)) {
-        media->log = log;
+        media->journal = &journal;
+        media->journal_state = log;
         return true;
     }
     rsd_oplog_close(log);

@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../internal.h"
-#include "../api/rsd-power.h"
+#include "power.h"
 
 bool rsd_outcomes_parse(const char *text, RsdOutcomes *outcomes)
 {
@@ -83,8 +82,8 @@ static bool is_destaged(const RsdDrive *drive, const RsdOutcomes *outcomes,
 
 void rsd_power_begin(RsdDrive *drive, const Step *step)
 {
-    if (step->op->kind != OP_READ && drive->media.log) {
-        rsd_oplog_start(drive->media.log, step->op, step->page,
+    if (step->op->kind != OP_READ && drive->power->log) {
+        rsd_oplog_start(drive->power->log, step->op, step->page,
                         rsd_buffer_protects(step->op), drive->sched.now);
     }
 }
@@ -92,18 +91,18 @@ void rsd_power_begin(RsdDrive *drive, const Step *step)
 /* An operation is going to be done, at this moment. */
 static void count_op(RsdDrive *drive)
 {
-    Power *power = &drive->power;
+    Power *power = drive->power;
 
-    if (++power->ops == power->cut_op) {
-        rsd_sched_power_event(drive, drive->sched.now);
+    if (++drive->ops == power->cut_op) {
+        rsd_sched_interrupt(drive, drive->sched.now);
     }
 }
 
 void rsd_power_end(RsdDrive *drive, const Step *step)
 {
     if (step->op->kind != OP_READ) {
-        if (drive->media.log) {
-            rsd_oplog_done(drive->media.log, step->op, step->page,
+        if (drive->power->log) {
+            rsd_oplog_done(drive->power->log, step->op, step->page,
                            drive->sched.now);
         }
         count_op(drive);
@@ -112,8 +111,8 @@ void rsd_power_end(RsdDrive *drive, const Step *step)
 
 void rsd_power_command(RsdDrive *drive, uint32_t what, uint64_t lba)
 {
-    if (drive->media.log) {
-        rsd_oplog_command(drive->media.log, what, lba, drive->sched.now);
+    if (drive->power->log) {
+        rsd_oplog_command(drive->power->log, what, lba, drive->sched.now);
     }
     count_op(drive);
 }
@@ -182,20 +181,20 @@ void rsd_power_cut(RsdDrive *drive, const RsdOutcomes *outcomes)
     InFlight *all;
     uint32_t n = 0;
 
-    if (drive->power.off) {
+    if (drive->power->off) {
         return;
     }
-    drive->power.off = true;
+    drive->power->off = true;
     rsd_sched_halt(drive);
-    if (drive->media.log) {
+    if (drive->power->log) {
         RsdOplogInfo info;
         uint64_t seq = 0;
         uint32_t page;
 
-        rsd_oplog_power(drive->media.log, drive->sched.now,
+        rsd_oplog_power(drive->power->log, drive->sched.now,
                         rsd_buffer_next_volatile(drive, &seq, &page));
         rsd_oplog_info(drive, &info);
-        drive->power.ops = info.ops;
+        drive->ops = info.ops;
     }
     all = malloc(drive->dies * RSD_DIE_STEPS * sizeof(*all));
     for (uint32_t d = 0; all && d < drive->dies; d++) {
@@ -226,10 +225,10 @@ void rsd_power_cut(RsdDrive *drive, const RsdOutcomes *outcomes)
 bool rsd_power_cut_later(RsdDrive *drive, uint64_t op, uint64_t time_ns,
                          const RsdOutcomes *outcomes)
 {
-    Power *power = &drive->power;
+    Power *power = drive->power;
     char *list = NULL;
 
-    if ((op && op <= power->ops) || time_ns < drive->sched.now) {
+    if ((op && op <= drive->ops) || time_ns < drive->sched.now) {
         return false;
     }
     if (outcomes->list) {
@@ -239,37 +238,26 @@ bool rsd_power_cut_later(RsdDrive *drive, uint64_t op, uint64_t time_ns,
         }
     }
     power->cut_op = op;
-    power->counts |= op > 0;
+    drive->watched |= op > 0;
     power->seed = outcomes->seed;
     free(power->list);
     power->list = list;
     if (time_ns != UINT64_MAX) {
-        rsd_sched_power_event(drive, time_ns);
+        rsd_sched_interrupt(drive, time_ns);
     }
     return true;
 }
 
 void rsd_power_event(RsdDrive *drive)
 {
-    RsdOutcomes outcomes = { drive->power.list, drive->power.seed };
+    RsdOutcomes outcomes = { drive->power->list, drive->power->seed };
 
     rsd_power_cut(drive, &outcomes);
 }
 
 bool rsd_power_is_off(const RsdDrive *drive)
 {
-    return drive->power.off;
-}
-
-bool rsd_power_on(RsdDrive *drive, char err[RSD_ERR_LEN])
-{
-    rsd_drive_stop(drive);
-    if (!rsd_drive_start(drive, err)) {
-        drive->power.off = true;
-        return false;
-    }
-    drive->power.off = false;
-    return true;
+    return drive->power->off;
 }
 
 /*
@@ -289,10 +277,11 @@ bool rsd_power_open_log(RsdDrive *drive, const char *path,
                         (uint64_t)drive->dies * drive->die_blocks, err)) {
         return false;
     }
-    rsd_oplog_power(drive->media.log, 0, false);
+    drive->power->log = drive->media.journal_state;
+    rsd_oplog_power(drive->power->log, 0, false);
     rsd_oplog_info(drive, &info);
-    drive->power.counts = true;
-    drive->power.ops = info.ops;
+    drive->watched = true;
+    drive->ops = info.ops;
     return true;
 }
 
@@ -334,7 +323,7 @@ static bool end_logged(RsdDrive *drive, uint64_t op,
         } else if (erase) {
             ok = rsd_nand_erase(media, logged.block) == RSD_OK;
         } else {
-            ok = rsd_oplog_content(media->log, op, i, drive->unit, content) &&
+            ok = rsd_oplog_content(drive->power->log, op, i, drive->unit, content) &&
                  rsd_nand_program_unit(media, logged.block, logged.page,
                                        drive->unit, content) == RSD_OK;
         }
@@ -343,8 +332,8 @@ static bool end_logged(RsdDrive *drive, uint64_t op,
     return ok;
 }
 
-bool rsd_rewind(RsdDrive *drive, uint64_t op, const RsdOutcomes *outcomes,
-                char err[RSD_ERR_LEN])
+bool rsd_power_can_rewind(const RsdDrive *drive, uint64_t op,
+                          char err[RSD_ERR_LEN])
 {
     RsdOplogInfo info;
 
@@ -354,32 +343,32 @@ bool rsd_rewind(RsdDrive *drive, uint64_t op, const RsdOutcomes *outcomes,
         return false;
     }
     if (info.broken || op > info.ops) {
-        return rsd_oplog_go(drive->media.log, op, err);
+        return rsd_oplog_go(drive->power->log, op, err);
     }
-    rsd_drive_stop(drive);
-    drive->power.off = true;
-    if (!rsd_oplog_go(drive->media.log, op, err)) {
+    return true;
+}
+
+bool rsd_power_rewind(RsdDrive *drive, uint64_t op,
+                      const RsdOutcomes *outcomes, char err[RSD_ERR_LEN])
+{
+    if (!rsd_oplog_go(drive->power->log, op, err)) {
         return false;
     }
     if (!end_logged(drive, op, outcomes)) {
         rsd_set_error(err, "the host's disk, or its memory, is full, or fails");
         return false;
     }
-    if (!rsd_drive_start(drive, err)) {
-        return false;
-    }
-    drive->power.off = false;
     return true;
 }
 
 bool rsd_oplog_restart(RsdDrive *drive, char err[RSD_ERR_LEN])
 {
-    if (!drive->media.log) {
+    if (!drive->power->log) {
         rsd_set_error(err, "no operation log is kept: set op-log");
         return false;
     }
-    rsd_oplog_begin(drive->media.log);
-    drive->power.ops = 0;
+    rsd_oplog_begin(drive->power->log);
+    drive->ops = 0;
     rsd_buffer_count_anew(drive);
     return true;
 }
@@ -387,19 +376,19 @@ bool rsd_oplog_restart(RsdDrive *drive, char err[RSD_ERR_LEN])
 void rsd_oplog_info(const RsdDrive *drive, RsdOplogInfo *info)
 {
     *info = (RsdOplogInfo){ 0 };
-    if (drive->media.log) {
-        rsd_oplog_get_info(drive->media.log, info);
+    if (drive->power->log) {
+        rsd_oplog_get_info(drive->power->log, info);
     }
 }
 
 bool rsd_oplog_op(const RsdDrive *drive, uint64_t op, RsdLogged *logged)
 {
-    return drive->media.log && rsd_oplog_get_op(drive->media.log, op, logged);
+    return drive->power->log && rsd_oplog_get_op(drive->power->log, op, logged);
 }
 
 bool rsd_oplog_in_flight(const RsdDrive *drive, uint64_t op, uint32_t i,
                          RsdLogged *logged)
 {
-    return drive->media.log &&
-           rsd_oplog_get_in_flight(drive->media.log, op, i, logged);
+    return drive->power->log &&
+           rsd_oplog_get_in_flight(drive->power->log, op, i, logged);
 }

@@ -243,7 +243,7 @@ static bool begin_background(Ns *ns, uint32_t die)
     return no_background(ns, die);
 }
 
-const Personality rsd_block_personality = {
+const Personality rsd_ftl_block = {
     .geometry = block_geometry,
     .open = block_open,
     .close = block_close,
@@ -251,7 +251,6 @@ const Personality rsd_block_personality = {
     .op_done = block_op_done,
     .op_buffered = block_op_buffered,
     .kept = block_kept,
-    .begins_everywhere = true,
     .can_tear = rsd_map_can_tear,
     .has_background = no_background,
     .background = begin_background,

@@ -27,7 +27,7 @@
 #ifndef RSD_BLOCK_MAP_H
 #define RSD_BLOCK_MAP_H
 
-#include "../../internal.h"
+#include "../ftl.h"
 
 typedef struct BlockMap BlockMap;
 typedef struct Job Job;
@@ -330,5 +330,11 @@ bool rsd_map_recover(BlockMap *map, bool (*log)(BlockMap *map, Unit *unit),
 const RsdSpare *rsd_map_spare(const BlockMap *map, uint32_t block,
                               uint32_t page);
 bool rsd_map_trimmed(const BlockMap *map, uint64_t lpn);
+
+/*
+ * With ftl=block: can the drive be opened if the program of a page of
+ * that block is torn?
+ */
+bool rsd_map_can_tear(const Ns *ns, uint32_t block);
 
 #endif

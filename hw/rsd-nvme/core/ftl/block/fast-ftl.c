@@ -682,7 +682,7 @@ static bool begin_background(Ns *ns, uint32_t die)
     return no_background(ns, die);
 }
 
-const Personality rsd_fast_personality = {
+const Personality rsd_ftl_fast = {
     .geometry = fast_geometry,
     .open = fast_open,
     .close = fast_close,
@@ -690,7 +690,6 @@ const Personality rsd_fast_personality = {
     .op_done = fast_op_done,
     .op_buffered = fast_op_buffered,
     .kept = fast_kept,
-    .begins_everywhere = true,
     .has_background = no_background,
     .background = begin_background,
     .format = fast_format,

@@ -123,13 +123,13 @@ struct MapCache {
 
 uint64_t rsd_map_pages_of(const Ns *ns)
 {
-    return ns->personality == &rsd_dftl_personality
+    return ns->personality == &rsd_ftl_dftl
            ? rsd_div_round_up(ns->geo.lbas, ENTRIES) : 0;
 }
 
 bool rsd_map_is_cached(const Ns *ns)
 {
-    return ns->personality == &rsd_dftl_personality &&
+    return ns->personality == &rsd_ftl_dftl &&
            ns->drive->cfg.map_cache / ENTRY_BYTES < ns->geo.lbas;
 }
 

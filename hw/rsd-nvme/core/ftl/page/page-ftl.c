@@ -2284,7 +2284,7 @@ static bool page_open(Ns *ns, char err[RSD_ERR_LEN])
     return true;
 }
 
-const Personality rsd_page_personality = {
+const Personality rsd_ftl_page = {
     .geometry = page_geometry,
     .open = page_open,
     .close = page_close,
@@ -2297,7 +2297,7 @@ const Personality rsd_page_personality = {
     .format = page_format,
 };
 
-const Personality rsd_dftl_personality = {
+const Personality rsd_ftl_dftl = {
     .geometry = page_geometry,
     .open = page_open,
     .close = page_close,

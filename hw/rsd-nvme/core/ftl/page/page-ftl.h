@@ -8,7 +8,7 @@
 #ifndef RSD_PAGE_FTL_H
 #define RSD_PAGE_FTL_H
 
-#include "../../internal.h"
+#include "../ftl.h"
 
 typedef struct MapCache MapCache;
 

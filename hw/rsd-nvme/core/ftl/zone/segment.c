@@ -79,7 +79,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../internal.h"
+#include "zone.h"
 
 enum { FREE, USED, INVALID };   /* STAT of RISA 3.2.1 */
 
@@ -114,13 +114,13 @@ typedef struct SegDie {
     bool look;
 } SegDie;
 
-struct Segments {
+typedef struct Segments {
     uint32_t lanes;             /* of a zone */
     Zone *zones;
     SegDie *dies;
     Epoch *free_epochs;
     uint32_t num_free_epochs;
-};
+} Segments;
 
 /* The namespace of the zones: always the first */
 static Ns *zoned(RsdDrive *drive)
@@ -329,7 +329,7 @@ typedef enum Turn { LAST, FIRST, IDLE } Turn;
 static void queue_op(RsdDrive *drive, Op *op, Cmd *cmd, Epoch *epoch)
 {
     op->cmd = cmd;
-    op->epoch = epoch;
+    op->job = epoch;
     if (cmd) {
         cmd->pending++;
     }
@@ -608,7 +608,7 @@ static bool is_dying(const RsdDrive *drive, uint32_t block)
 
     return drive->cfg.life_spread && (b->erases || b->obsolete) &&
            rsd_rec_erases(drive->media.rec[block]) + UINT64_C(0) + b->erases +
-           b->obsolete >= rsd_nand_life(&drive->cfg, block);
+           b->obsolete >= rsd_factory_life(&drive->cfg, block);
 }
 
 /*
@@ -726,7 +726,7 @@ static void read_behind(RsdDrive *drive, Cmd *cmd, uint32_t index, uint32_t n,
                (size_t)n * cmd->oob_len);
     }
     cmd->unwritten += n;
-    for (uint32_t i = 0; drive->zrwa.in_use && i < n; i++) {
+    for (uint32_t i = 0; drive->zrwa->in_use && i < n; i++) {
         cmd->unwritten -= rsd_zrwa_read(drive, cmd, index + i, zone,
                                         offset + i);
     }
@@ -850,7 +850,7 @@ static RsdStatus queue_area(RsdDrive *drive, Cmd *cmd, uint32_t zone,
 static uint32_t implied_commit(const RsdDrive *drive, uint64_t next,
                                uint64_t end)
 {
-    uint64_t flush = drive->zrwa.flush, last = next + drive->zrwa.size;
+    uint64_t flush = drive->zrwa->flush, last = next + drive->zrwa->size;
 
     return end > last ? rsd_div_round_up(end - last, flush) * flush : 0;
 }
@@ -863,7 +863,7 @@ static RsdStatus submit_write(RsdDrive *drive, Cmd *cmd, uint32_t zone)
 
     if (rsd_zrwa_of(drive, zone)) {
         if (cmd->pub.append || offset < next ||
-            end > next + 2 * drive->zrwa.size) {
+            end > next + 2 * drive->zrwa->size) {
             return RSD_E_ORDER;
         }
         return queue_area(drive, cmd, zone, offset,
@@ -882,8 +882,8 @@ static RsdStatus submit_commit(RsdDrive *drive, Cmd *cmd, uint32_t zone)
 
     if (!rsd_zrwa_of(drive, zone) ||
         offset != segments(drive)->zones[zone].submitted ||
-        cmd->pub.nlb % drive->zrwa.flush ||
-        cmd->pub.nlb > drive->zrwa.size) {
+        cmd->pub.nlb % drive->zrwa->flush ||
+        cmd->pub.nlb > drive->zrwa->size) {
         return RSD_E_ORDER;
     }
     return queue_area(drive, cmd, zone, 0, cmd->pub.nlb);
@@ -972,8 +972,8 @@ static void seg_format(Ns *ns)
 
     for (uint32_t zone = 0; zone < drive->ns[0].geo.num_zones; zone++) {
         detach_zone(drive, zone);
-        rsd_zone_save(drive, zone, 0, 0);
-        rsd_zone_set_ext(drive, zone, NULL);
+        rsd_media_save_zone(&drive->media, zone, 0, 0);
+        rsd_media_save_ext(&drive->media, zone, NULL, drive->cfg.zd_ext);
     }
 }
 
@@ -1194,6 +1194,17 @@ static void advance_move(RsdDrive *drive, uint32_t die)
     make_obsolete(drive, move->src, RSD_BLOCK_WORN);
 }
 
+/* A unit that the buffer closes counts as what was queued for its slots. */
+static void seg_closed(Op *unit, const Op *by)
+{
+    Epoch *epoch = by->job;
+
+    if (epoch) {
+        unit->job = epoch;
+        epoch->refs++;
+    }
+}
+
 static bool seg_has_background(const Ns *ns, uint32_t die)
 {
     const RsdDrive *drive = ns->drive;
@@ -1255,7 +1266,7 @@ static void level_busy(RsdDrive *drive, uint32_t die)
 /* The write buffer has what the operation was to program. */
 static void seg_op_buffered(Ns *ns, Op *op)
 {
-    Epoch *epoch = op->epoch;
+    Epoch *epoch = op->job;
 
     rsd_op_finish(ns->drive, op);
     if (epoch) {
@@ -1268,7 +1279,7 @@ static void seg_op_done(Ns *ns, Op *op)
     RsdDrive *drive = ns->drive;
     uint32_t die = op->die;
     SegDie *sd = &segments(drive)->dies[die];
-    Epoch *epoch = op->epoch;
+    Epoch *epoch = op->job;
     bool moves = sd->move && sd->move->op == op;
     bool busy = moves ? !op->background : op->kind == OP_PROGRAM;
 
@@ -1352,6 +1363,14 @@ static uint64_t seg_written(const Ns *ns, uint32_t zone)
         }
     }
     return written;
+}
+
+static void seg_zone(const Ns *ns, uint32_t zone, RsdZone *info)
+{
+    info->written = seg_written(ns, zone);
+    info->next = rsd_seg_next(ns->drive, zone);
+    info->zrwa = rsd_zrwa_of(ns->drive, zone);
+    info->zrwa_pages = rsd_zrwa_holds(ns->drive, zone);
 }
 
 /* Is the file consistent? Finds out which block is whose; changes nothing. */
@@ -1584,6 +1603,7 @@ static bool seg_open(Ns *ns, char err[RSD_ERR_LEN])
     if (!seg) {
         return no_memory(err);
     }
+    drive->zrwa->locate = rsd_seg_locate;
     seg->lanes = drive->ns[0].geo.zone_capacity / drive->pages;
     seg->zones = rsd_alloc(drive, drive->ns[0].geo.num_zones * sizeof(Zone));
     seg->dies = rsd_alloc(drive, drive->dies * sizeof(SegDie));
@@ -1621,15 +1641,16 @@ static bool seg_open(Ns *ns, char err[RSD_ERR_LEN])
     return true;
 }
 
-const Personality rsd_segment_personality = {
+const Personality rsd_ftl_rsd = {
     .geometry = seg_geometry,
     .open = seg_open,
     .close = seg_close,
     .submit = seg_submit,
     .op_done = seg_op_done,
     .op_buffered = seg_op_buffered,
+    .closed = seg_closed,
     .has_background = seg_has_background,
     .background = seg_background,
-    .written = seg_written,
+    .zone = seg_zone,
     .format = seg_format,
 };

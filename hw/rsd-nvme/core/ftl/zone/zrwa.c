@@ -55,7 +55,7 @@
 
 #include <string.h>
 
-#include "../../internal.h"
+#include "zone.h"
 
 #define SLOT_BYTES (RSD_PAGE_SIZE + RSD_OOB_SIZE)
 
@@ -87,12 +87,12 @@ struct ZrwaArea {
 
 static ZrwaArea *area_at(const RsdDrive *drive, uint32_t zone)
 {
-    return drive->zrwa.areas ? drive->zrwa.areas[zone] : NULL;
+    return drive->zrwa->areas ? drive->zrwa->areas[zone] : NULL;
 }
 
 static uint32_t ring(const RsdDrive *drive, uint64_t offset)
 {
-    return offset % drive->zrwa.size;
+    return offset % drive->zrwa->size;
 }
 
 static uint8_t *payload_of(const ZrwaArea *area, uint32_t i)
@@ -102,12 +102,12 @@ static uint8_t *payload_of(const ZrwaArea *area, uint32_t i)
 
 static size_t area_size(const RsdDrive *drive)
 {
-    return sizeof(ZrwaArea) + drive->zrwa.size * sizeof(ZrwaPage);
+    return sizeof(ZrwaArea) + drive->zrwa->size * sizeof(ZrwaPage);
 }
 
 static void dispose(RsdDrive *drive, ZrwaArea *area)
 {
-    rsd_release(drive, area->payload, (size_t)drive->zrwa.size * SLOT_BYTES);
+    rsd_release(drive, area->payload, (size_t)drive->zrwa->size * SLOT_BYTES);
     rsd_release(drive, area, area_size(drive));
 }
 
@@ -120,25 +120,25 @@ static ZrwaArea *new_area(RsdDrive *drive, uint32_t zone)
     }
     if (drive->media.data) {
         area->payload = rsd_alloc(drive,
-                                  (size_t)drive->zrwa.size * SLOT_BYTES);
+                                  (size_t)drive->zrwa->size * SLOT_BYTES);
         if (!area->payload) {
             dispose(drive, area);
             return NULL;
         }
     }
     area->zone = zone;
-    for (uint32_t i = 0; i < drive->zrwa.size; i++) {
+    for (uint32_t i = 0; i < drive->zrwa->size; i++) {
         area->pages[i].place = RSD_NONE;
     }
-    drive->zrwa.areas[zone] = area;
-    drive->zrwa.in_use++;
+    drive->zrwa->areas[zone] = area;
+    drive->zrwa->in_use++;
     return area;
 }
 
 static void free_place(RsdDrive *drive, uint32_t place)
 {
     rsd_media_drop_zrwa(&drive->media, place);
-    drive->zrwa.free_places[drive->zrwa.num_free++] = place;
+    drive->zrwa->free_places[drive->zrwa->num_free++] = place;
 }
 
 /* The page is in the area no more. */
@@ -163,11 +163,11 @@ static void free_area(RsdDrive *drive, ZrwaArea *area)
 {
     /* from here on its words mean nothing */
     mark_zone(drive, area->zone, 0);
-    for (uint32_t i = 0; i < drive->zrwa.size; i++) {
+    for (uint32_t i = 0; i < drive->zrwa->size; i++) {
         clear_page(drive, &area->pages[i]);
     }
-    drive->zrwa.areas[area->zone] = NULL;
-    drive->zrwa.in_use--;
+    drive->zrwa->areas[area->zone] = NULL;
+    drive->zrwa->in_use--;
     dispose(drive, area);
 }
 
@@ -193,7 +193,7 @@ static bool put_in_file(RsdDrive *drive, const ZrwaArea *area,
 static void store_page(RsdDrive *drive, ZrwaArea *area, uint64_t offset,
                        Cmd *cmd)
 {
-    Zrwa *zrwa = &drive->zrwa;
+    Zrwa *zrwa = drive->zrwa;
     ZrwaPage *page = &area->pages[ring(drive, offset)];
     uint32_t old = page->place, place;
 
@@ -243,8 +243,8 @@ RsdStatus rsd_zrwa_open(RsdDrive *drive, uint32_t zone, uint64_t next)
     if (rsd_zrwa_of(drive, zone)) {
         return RSD_OK;
     }
-    if (drive->zrwa.in_use >= drive->cfg.zrwa || area_at(drive, zone) ||
-        next % drive->zrwa.flush ||
+    if (drive->zrwa->in_use >= drive->cfg.zrwa || area_at(drive, zone) ||
+        next % drive->zrwa->flush ||
         next == drive->ns[0].geo.zone_capacity) {
         return RSD_E_NOZRWA;
     }
@@ -263,13 +263,13 @@ void rsd_zrwa_queue(Ns *ns, Cmd *cmd, ZrwaArea *area, ZrwaKind kind,
 {
     Op *op = rsd_op_new(ns, OP_PROGRAM, RSD_CAUSE_HOST, 0);
 
-    op->zrwa = kind;
+    op->area = kind;
     op->block = area->zone;
     op->page = offset;
     op->count = count;
     op->cmd = cmd;
     cmd->pending++;
-    op->epoch = epoch;
+    op->job = epoch;
     epoch->refs++;
     area->queued++;
     if (kind == ZRWA_WRITE && offset + count > area->end) {
@@ -303,7 +303,7 @@ bool rsd_zrwa_holds(const RsdDrive *drive, uint32_t zone)
 {
     const ZrwaArea *area = rsd_zrwa_of(drive, zone);
 
-    for (uint32_t i = 0; area && i < drive->zrwa.size; i++) {
+    for (uint32_t i = 0; area && i < drive->zrwa->size; i++) {
         if (area->pages[i].written) {
             return true;
         }
@@ -329,12 +329,12 @@ static const Op *find_queued(const RsdDrive *drive, const ZrwaArea *area,
     const Op *found = NULL;
     uint32_t left = area->queued;
 
-    for (const Op *op = drive->buffer.queue.head; left; op = op->next) {
-        if (!op->zrwa || op->block != area->zone) {
+    for (const Op *op = drive->buffer->queue.head; left; op = op->next) {
+        if (!op->area || op->block != area->zone) {
             continue;
         }
         left--;
-        if (op->zrwa == ZRWA_WRITE && offset >= op->page &&
+        if (op->area == ZRWA_WRITE && offset >= op->page &&
             offset - op->page < op->count) {
             found = op;
         }
@@ -359,7 +359,7 @@ bool rsd_zrwa_read(RsdDrive *drive, Cmd *cmd, uint32_t index, uint32_t zone,
         rsd_cmd_payload(drive, op->ns, op->cmd,
                         op->index + (offset - op->page), slot);
         from = slot;
-    } else if (offset - area->start < drive->zrwa.size &&
+    } else if (offset - area->start < drive->zrwa->size &&
                area->pages[i].written) {
         from = payload_of(area, i);
     } else {
@@ -385,7 +385,7 @@ bool rsd_zrwa_read(RsdDrive *drive, Cmd *cmd, uint32_t index, uint32_t zone,
 static bool commit_page(RsdDrive *drive, ZrwaArea *area, Op *op)
 {
     uint32_t i = ring(drive, area->start), page;
-    uint32_t block = rsd_seg_locate(drive, area->zone, area->start, &page);
+    uint32_t block = drive->zrwa->locate(drive, area->zone, area->start, &page);
     bool written = area->pages[i].written;
 
     if (!rsd_buffer_commit(drive, op, block, page,
@@ -394,7 +394,7 @@ static bool commit_page(RsdDrive *drive, ZrwaArea *area, Op *op)
                            area->pages[i].place != RSD_NONE)) {
         return false;
     }
-    if (op->zrwa == ZRWA_COMMIT) {
+    if (op->area == ZRWA_COMMIT) {
         drive->count->zrwa_explicit++;
     } else {
         drive->count->zrwa_implicit++;
@@ -443,11 +443,11 @@ bool rsd_zrwa_take(RsdDrive *drive, Op *op)
         if (!op->count) {
             return true;
         }
-        if (op->zrwa == ZRWA_COMMIT) {
+        if (op->area == ZRWA_COMMIT) {
             area->owed = op->count;
             op->count = 0;
-        } else if (op->page - area->start >= drive->zrwa.size) {
-            area->owed = drive->zrwa.flush;
+        } else if (op->page - area->start >= drive->zrwa->size) {
+            area->owed = drive->zrwa->flush;
         } else {
             take_page(drive, area, op);
         }
@@ -465,7 +465,7 @@ void rsd_zrwa_taken(RsdDrive *drive, const Op *op)
 
 void rsd_zrwa_secure(RsdDrive *drive, Cmd *cmd)
 {
-    uint32_t left = drive->zrwa.in_use;
+    uint32_t left = drive->zrwa->in_use;
 
     for (uint32_t zone = 0; left; zone++) {
         ZrwaArea *area = area_at(drive, zone);
@@ -474,7 +474,7 @@ void rsd_zrwa_secure(RsdDrive *drive, Cmd *cmd)
             continue;
         }
         left--;
-        for (uint32_t n = 0; n < drive->zrwa.size; n++) {
+        for (uint32_t n = 0; n < drive->zrwa->size; n++) {
             ZrwaPage *page = &area->pages[ring(drive, area->start + n)];
 
             if (page->written && !page->safe) {
@@ -510,7 +510,7 @@ static bool check_word(const RsdDrive *drive, uint32_t place, char *err)
 
 bool rsd_zrwa_load(RsdDrive *drive, char err[RSD_ERR_LEN])
 {
-    Zrwa *zrwa = &drive->zrwa;
+    Zrwa *zrwa = drive->zrwa;
     const RsdMedia *media = &drive->media;
     uint32_t zones = drive->ns[0].geo.num_zones;
 
@@ -588,7 +588,7 @@ uint64_t rsd_zrwa_settle(Ns *ns, uint32_t zone, uint64_t next)
         uint64_t offset = (uint32_t)word;
 
         if (word && word_zone(word) == zone && offset >= next &&
-            offset < next + drive->zrwa.size) {
+            offset < next + drive->zrwa->size) {
             take_in(drive, area, place);
             any = true;
             if (offset >= area->end) {
@@ -596,9 +596,9 @@ uint64_t rsd_zrwa_settle(Ns *ns, uint32_t zone, uint64_t next)
             }
         }
     }
-    while (area->start % drive->zrwa.flush) {
+    while (area->start % drive->zrwa->flush) {
         uint32_t i = ring(drive, area->start), page;
-        uint32_t block = rsd_seg_locate(drive, zone, area->start, &page);
+        uint32_t block = drive->zrwa->locate(drive, zone, area->start, &page);
         bool written = area->pages[i].written;
 
         rsd_buffer_commit_now(ns, block, page,
@@ -616,7 +616,7 @@ uint64_t rsd_zrwa_settle(Ns *ns, uint32_t zone, uint64_t next)
 
 void rsd_zrwa_settled(RsdDrive *drive)
 {
-    Zrwa *zrwa = &drive->zrwa;
+    Zrwa *zrwa = drive->zrwa;
     const RsdMedia *media = &drive->media;
 
     zrwa->num_free = 0;
@@ -633,7 +633,7 @@ void rsd_zrwa_settled(RsdDrive *drive)
 
 void rsd_zrwa_fini(RsdDrive *drive)
 {
-    Zrwa *zrwa = &drive->zrwa;
+    Zrwa *zrwa = drive->zrwa;
     uint32_t zones = drive->ns[0].geo.num_zones;
 
     for (uint32_t zone = 0; zrwa->areas && zone < zones; zone++) {

@@ -1,0 +1,463 @@
+/*
+ * rsd core, floor of the array: dies, buses and their queues, what NAND
+ * refuses, operations, and what is common to all of a drive. The array carries
+ * out page operations and knows neither zones nor maps, no buffer and no power
+ * cut: what it has to tell goes through ArrayUp.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#ifndef RSD_ARRAY_H
+#define RSD_ARRAY_H
+
+#include "../media/media.h"
+
+/*
+ * The array: see nand.c. Blocks are numbered through the drive:
+ * die * blocks of a die + block of the die.
+ */
+
+/* NULL data or oob: zeroes. oob_len bytes of OOB, zeroes after them. */
+RsdStatus rsd_nand_program(RsdMedia *media, uint32_t block, uint32_t page,
+                           const uint8_t *data, const uint8_t *oob,
+                           uint32_t oob_len);
+/* A unit of n slots at once; of each: data, OOB. NULL: zeroes */
+RsdStatus rsd_nand_program_unit(RsdMedia *media, uint32_t block, uint32_t page,
+                                uint32_t n, const uint8_t *slots);
+/* NULL data or oob: not wanted */
+RsdStatus rsd_nand_read(RsdMedia *media, uint32_t block, uint32_t page,
+                        uint8_t *data, uint8_t *oob, uint32_t oob_len);
+/* The host's space for it stays until rsd_media_release(). */
+RsdStatus rsd_nand_erase(RsdMedia *media, uint32_t block);
+/* Sets the flags in a block's record: RSD_BLOCK_...; a bad one stays bad. */
+void rsd_nand_mark(RsdMedia *media, uint32_t block, uint32_t flags);
+/*
+ * Power fails while a unit of n slots is programmed, or while a block is
+ * erased: its content is gone.
+ */
+RsdStatus rsd_nand_tear(RsdMedia *media, uint32_t block, uint32_t page,
+                        uint32_t n);
+/* A programmed page becomes a torn one. */
+RsdStatus rsd_nand_spoil(RsdMedia *media, uint32_t block, uint32_t page);
+RsdStatus rsd_nand_tear_block(RsdMedia *media, uint32_t block);
+/* Is the page programmed, but torn? */
+bool rsd_nand_is_torn(const RsdMedia *media, uint32_t block, uint32_t page);
+
+/*
+ * Commands and operations
+ */
+
+/* A range of LBAs in a tree: see spans.c. The caller sets the first four. */
+typedef struct Span {
+    uint64_t from, end;
+    uint64_t order;             /* which of two is older */
+    bool read;
+    struct Span *left, *right;
+    uint64_t oldest;            /* order of the oldest one below */
+    uint64_t furthest[2];       /* end of any below, of any that is no read */
+} Span;
+
+typedef struct Waits Waits;
+
+typedef struct Cmd {
+    RsdCmd pub;                 /* first: the caller's view */
+    struct Cmd *prev, *next;    /* all commands of the drive */
+    struct Cmd *done_next;      /* also in the lists of host.c */
+    uint64_t due;               /* ns: see host.c */
+    size_t size;                /* of its memory */
+    uint32_t pending;           /* operations and barriers it waits for */
+    uint32_t oob_len;           /* of a page, in pub.oob */
+    uint32_t unwritten;         /* pages read that were never written */
+    /*
+     * Of a write to a conventional namespace: sequence number of its first
+     * page, the others follow. From rsd_submit(), in the order of submission.
+     */
+    uint64_t seq;
+    uint32_t progress;          /* the personality's: pages dealt with */
+    /* Of map-cache.c: pages translated, cache entries it may fill, state */
+    uint32_t translated;
+    uint32_t slots;
+    uint8_t stage;
+    uint8_t era;                /* the personality's: see block-map.h */
+    bool submitted;             /* and not yet returned */
+    bool detached;
+    bool waits;                 /* see wait.c, as of what is below */
+    bool in_flight;             /* it is in Ns.writes */
+    uint32_t place;
+    uint32_t class;             /* the personality's: what it waits for */
+    uint64_t begun;             /* its number among those handed over */
+    struct Cmd *wait_prev, *wait_next;
+    struct Cmd *follows;        /* what it must let go first, */
+    struct Cmd *follow_prev, *follow_next;      /* others that follow that, */
+    struct Cmd *followers;      /* and the first one of those that follow it */
+    /* the personality's: others that wait for the same, and their list */
+    struct Cmd *peer_prev, *peer_next, **peers;
+    Span span;                  /* while it waits */
+    Span write;                 /* while it is in flight */
+} Cmd;
+
+typedef enum RsdCause {
+    RSD_CAUSE_HOST,
+    RSD_CAUSE_CLEAN,
+    RSD_CAUSE_MERGE,
+    RSD_CAUSE_WEAR,
+    RSD_CAUSE_MAP,
+    RSD_CAUSE_PAD,
+} RsdCause;
+
+typedef enum OpKind { OP_READ, OP_PROGRAM, OP_ERASE } OpKind;
+
+/*
+ * A run of slots of one block, carried out step by step (sched.c): what a
+ * command wants of a die is next to each other in its queue anyway.
+ */
+typedef struct Op {
+    struct Op *next;            /* in its queue, or in the free list */
+    Cmd *cmd;                   /* NULL: nobody waits for it */
+    void *job;                  /* of whoever queued it; see there */
+    uint64_t enqueued;          /* ns */
+    /*
+     * Of an op without command: of each slot its data, then RSD_OOB_SIZE bytes
+     * of OOB; NULL without payload.
+     */
+    uint8_t *buf;
+    uint32_t block;             /* drive-wide number */
+    /* slot of the block: the next to begin, or, when all is done, the last */
+    uint32_t page;
+    uint32_t count;             /* slots left to begin */
+    uint32_t index;             /* of the next one in the command */
+    /* from one unit's last index to the next unit's first */
+    uint32_t stride;
+    uint16_t die;
+    uint8_t kind:2;           /* OpKind */
+    uint8_t cause:3;          /* RsdCause */
+    uint8_t background:1;     /* the drive's own work, done while idle */
+    uint8_t ns:1;             /* namespace */
+    uint8_t unit:1;           /* the write buffer's: see buffer.c */
+    uint8_t failed:1;         /* the host's disk did: see rsd_op_execute() */
+    uint8_t area:2;           /* not 0: to an area of units: see buffer.c */
+} Op;
+
+_Static_assert(sizeof(Op) <= 64, "an operation is a cache line");
+
+/*
+ * What an operation has besides, behind it in memory, in a drive with suspend
+ * alone: see rsd_op_queued().
+ */
+typedef struct Queued {
+    Op *prev;                   /* in its queue */
+    Op *left, *right;           /* in its heap; left: in BlockOrder.waiting */
+    uint64_t number;            /* in the order of queueing */
+    uint32_t writers;           /* of its block that were queued before */
+} Queued;
+
+static inline Queued *rsd_op_queued(const Op *op)
+{
+    return (Queued *)(op + 1);
+}
+
+/*
+ * The event machine: see sched.c.
+ */
+
+typedef struct Event {
+    uint64_t when;
+    uint64_t order;             /* serial number, source in the low bits */
+} Event;
+
+/*
+ * With suspend: programs and erases of a block, "writers", and the reads that
+ * have some of them before.
+ */
+typedef struct BlockOrder {
+    Op *waiting, *last;         /* reads, in order */
+    uint32_t queued;            /* writers ever queued */
+    uint32_t left;              /* of these, the array is done with */
+} BlockOrder;
+
+/* What the array does at a time: a part of an operation. op NULL: none */
+typedef struct Step {
+    Op *op;
+    uint64_t start;             /* ns: of its first tenure */
+    uint32_t page;              /* first slot */
+    uint32_t index;             /* of that slot in the command */
+    uint16_t slots;
+    uint8_t pages;              /* NAND pages, of an erase blocks */
+    uint8_t type;               /* of the pages: 0 = LSB, ... */
+    bool last;                  /* of its operation */
+    bool begun;                 /* start is valid */
+    bool alone;                 /* a read with retries */
+    uint32_t retries;           /* left */
+} Step;
+
+/* A die's place in a bus's queue */
+typedef struct Want {
+    struct Want *next;
+    uint16_t die;
+    uint8_t what;               /* see sched.c */
+} Want;
+
+typedef struct Die {
+    Op *op;                     /* being done, with slots left to begin */
+    Op *head, *tail;            /* queue=way */
+    Op *first_read;             /* with suspend: heap of eligible ones */
+    /*
+     * load: a program whose data goes to the cache register; array: the step
+     * that the array does; out: a page on its way out, or status
+     */
+    Step load, array, out;
+    Step held;                  /* suspended */
+    Op *held_op;                /* put aside for reads, with slots left */
+    Want wants[3];
+    uint64_t array_end;         /* ns */
+    uint64_t held_left;         /* ns of array time of the step held */
+    uint64_t busy_until;        /* ns: accounted up to then */
+    uint64_t idle_since;        /* ns */
+    uint32_t queued;            /* operations waiting, in any queue */
+    uint32_t begun;             /* operations not done */
+    uint32_t ahead;             /* reads before a program or an erase */
+    uint64_t programmed;        /* slots, but not by wear levelling */
+    uint16_t channel;
+    uint8_t state;              /* of the array, see sched.c */
+    bool loaded;                /* load is in the cache register */
+    bool idle_armed;            /* an idle event is in the heap */
+} Die;
+
+typedef struct WantList {
+    Want *head, *tail;
+} WantList;
+
+typedef struct Bus {
+    WantList brief;             /* commands without data */
+    WantList data;              /* programs, and pages read */
+    uint64_t free_at;
+    bool armed;                 /* an event at free_at is in the heap */
+} Bus;
+
+typedef struct Sched {
+    uint64_t now;
+    uint64_t serial;
+    uint64_t read_ns[4], prog_ns[4];    /* by page type */
+    uint32_t row;               /* slots of a row, */
+    uint32_t unit;              /* of a unit, */
+    uint32_t page;              /* of a page */
+    uint32_t types;
+    bool cache, suspend, plain; /* plain: neither of them */
+    bool small;                 /* all pages alike, each a unit, no retries */
+    Event *heap;
+    uint32_t heap_len;
+    uint32_t *places;           /* in the heap, by source; with suspend */
+    BlockOrder *order;          /* by block; with suspend */
+    /* operations so far, those that went first apart; with suspend */
+    uint64_t queued, queued_first;
+    uint64_t kicked;            /* channels to arbitrate, a bit each */
+    Die *dies;
+    Bus *buses;
+    Op *head, *tail;            /* queue=global */
+} Sched;
+
+/* Timers of those above */
+#define RSD_TIMERS 5u
+
+typedef struct OpList {
+    Op *head, *tail;
+} OpList;
+
+/*
+ * What is known of a block while the drive is open. Operations on a block are
+ * carried out in the order they were queued, so it may be given to a new owner
+ * while programs of the last one still wait, provided that an erase is queued
+ * between them. "obsolete" says that this erase is yet to be queued.
+ */
+typedef struct Block {
+    uint32_t owner;             /* map entry that names it, or RSD_NONE */
+    uint32_t pos;               /* in its pool's heap, or RSD_NONE */
+    uint32_t erases:31;       /* erases queued or going on */
+    uint32_t obsolete:1;      /* needs one more */
+    uint32_t queued;            /* operations in its die's queue, or begun */
+    uint32_t buffered;          /* units of it in the write buffer */
+} Block;
+
+/*
+ * A namespace: a personality on its share of every die's blocks.
+ */
+
+typedef struct Personality Personality;
+
+typedef struct Ns {
+    RsdDrive *drive;
+    const Personality *personality;
+    void *state;                /* the personality's, NULL when closed */
+    RsdGeometry geo;
+    uint32_t index;             /* its number */
+    uint32_t zone_shift;        /* log2 of geo.zone_size */
+    uint32_t oob;               /* bytes of a page that the host sees */
+    /* its blocks are [first, end) of each die */
+    uint32_t first, end;
+    uint32_t visible;           /* blocks of a die that are not spares */
+    Waits *waits;               /* the personality's; NULL: it has none */
+    Span *writes;               /* in flight, once somebody has asked */
+    bool watches_writes;
+} Ns;
+
+/*
+ * What the array tells those above. The table is handed over when the drive is
+ * made. All of it is called while events are carried out.
+ */
+typedef struct ArrayUp {
+    /*
+     * The array begins a step, and has ended it but not yet carried it out:
+     * with RsdDrive.watched alone.
+     */
+    void (*step_begin)(RsdDrive *drive, const Step *step);
+    void (*step_done)(RsdDrive *drive, const Step *step);
+    /*
+     * An operation is done, all its pages included. It, its buffer and the
+     * count it has in its command are for the callee to drop.
+     */
+    void (*op_done)(RsdDrive *drive, Op *op);
+    /* An operation that is not of the stock (Op.unit) is freed. */
+    void (*op_freed)(RsdDrive *drive, Op *op);
+    /* The command waits for nothing any more. */
+    void (*cmd_done)(RsdDrive *drive, Cmd *cmd);
+    /* Is there work for an idle die? */
+    bool (*has_idle_work)(const RsdDrive *drive, uint32_t die);
+    /* Starts some of it. False if there was none after all. */
+    bool (*idle)(RsdDrive *drive, uint32_t die);
+    /* The time of rsd_sched_timer(), and of rsd_sched_interrupt(), has come. */
+    void (*timer)(RsdDrive *drive, uint32_t timer);
+    void (*interrupt)(RsdDrive *drive);
+} ArrayUp;
+
+struct RsdDrive {
+    RsdConfig cfg;
+    Ns ns[RSD_MAX_NAMESPACES];
+    uint32_t num_ns;
+    uint32_t dies;
+    uint32_t die_blocks;        /* spares included */
+    uint32_t pages;             /* of a block: slots */
+    uint32_t unit;              /* slots programmed at once */
+    /* too many blocks are worn out, or: */
+    bool read_only;
+    /* The host's disk failed. Nothing is to be moved, or erased, any more. */
+    bool failed;
+    uint32_t health_changes;    /* since it was opened */
+
+    const ArrayUp *up;
+    RsdMedia media;
+    RsdCounters *count;         /* sums, in the media */
+    Sched sched;
+    /* of the floors above, each known to its own alone */
+    struct Buffer *buffer;
+    struct Zrwa *zrwa;
+    struct Host *host;
+    struct Power *power;
+    Block *blocks;
+    uint64_t seq;               /* of the next page written, see Cmd.seq */
+    uint64_t begun;             /* commands, see Cmd.begun */
+
+    Op *free_ops;
+    uint32_t num_free_ops;
+    void *op_chunks;
+    Cmd *cmds;                  /* all that exist */
+    Cmd *free_cmds;             /* without buffers, for reuse */
+    Cmd *done_head, *done_tail;
+    void *free_bufs;            /* see rsd_buf_new() */
+    void *buf_chunks;
+    uint32_t in_flight;         /* submitted and not completed */
+    uint64_t ram_bytes;
+    /* what changes the flash is counted: see rsd-power.h */
+    bool watched;
+    uint64_t ops;               /* since the drive was opened, or the log's */
+};
+
+/* Memory that counts as the drive's. NULL if there is none. Zeroed. */
+void *rsd_alloc(RsdDrive *drive, size_t size);
+void rsd_release(RsdDrive *drive, void *mem, size_t size);
+
+/* op.c */
+
+/* Operations are allocated together, so many at least. */
+#define RSD_OPS_AT_ONCE 1024u
+/* After that many rsd_op_new() cannot fail. */
+bool rsd_op_reserve(RsdDrive *drive, uint64_t count);
+/* Frees the stock, and what of it is still in use. */
+void rsd_ops_fini(RsdDrive *drive);
+
+static inline void rsd_op_list_add(OpList *list, Op *op)
+{
+    op->next = NULL;
+    if (list->head) {
+        list->tail->next = op;
+    } else {
+        list->head = op;
+    }
+    list->tail = op;
+}
+
+/* Of one page (page 0), unless the caller changes that. */
+Op *rsd_op_new(Ns *ns, OpKind kind, RsdCause cause, uint32_t block);
+void rsd_op_free(RsdDrive *drive, Op *op);
+/* Frees it; its command, if any, waits for one operation less. */
+void rsd_op_finish(RsdDrive *drive, Op *op);
+/*
+ * Does a step in the array, its time being over. If the host fails to store it,
+ * or to load what the drive itself wants to read, the operation has failed, and
+ * the drive is read-only until it is opened again: what would have been moved
+ * or was only to be found in the write buffer is still there.
+ */
+void rsd_op_execute(RsdDrive *drive, const Step *step);
+/* One of those that the command waits for is done. */
+void rsd_cmd_drop(RsdDrive *drive, Cmd *cmd);
+
+/* The OOB of a page that the host writes to a conventional namespace */
+void rsd_compose_oob(const Cmd *cmd, uint32_t index, const uint8_t *host,
+                     uint8_t oob[RSD_OOB_SIZE]);
+
+/* health.c */
+
+/*
+ * Bad blocks of a die, and how many of them the factory did not know, from the
+ * block records.
+ */
+uint32_t rsd_count_bad(const RsdDrive *drive, uint32_t die, uint32_t *grown);
+/* For opening: read-only if a die has lost more blocks than it had spares. */
+void rsd_drive_look_at_spares(RsdDrive *drive, uint32_t die);
+/* A block was erased: if its life has ended, the erase has failed. */
+void rsd_drive_age_block(RsdDrive *drive, uint32_t block);
+/* Too many blocks are worn out: the drive is read-only from now on. */
+void rsd_drive_wear_out(RsdDrive *drive);
+/*
+ * No block is to be had for a write, and nothing will change that: the status
+ * for it. If blocks have died, the drive is worn out.
+ */
+RsdStatus rsd_drive_no_block(RsdDrive *drive);
+/* The host's disk has failed to keep what it should. */
+void rsd_drive_fail(RsdDrive *drive);
+
+/* sched.c */
+
+bool rsd_sched_init(RsdDrive *drive);
+void rsd_sched_fini(RsdDrive *drive);
+/* Carries out all events up to and including now. */
+void rsd_sched_run(RsdDrive *drive, uint64_t now);
+bool rsd_sched_next(const RsdDrive *drive, uint64_t *when);
+void rsd_sched_queue(RsdDrive *drive, Op *op);
+/* Before all that waits for its die: nothing of its block may be queued. */
+void rsd_sched_queue_first(RsdDrive *drive, Op *op);
+/* After the last rsd_sched_queue() of a submission. */
+void rsd_sched_settle(RsdDrive *drive);
+/* Timers for those above: ArrayUp.timer; each is set for one time at most. */
+void rsd_sched_timer(RsdDrive *drive, uint32_t timer, uint64_t when);
+/* There is new background work for a die, idle from now on. */
+void rsd_sched_background(RsdDrive *drive, uint32_t die);
+/* One for ArrayUp.interrupt, before all other events of that time; only one */
+void rsd_sched_interrupt(RsdDrive *drive, uint64_t when);
+/* What a die has begun to program or to erase, in order */
+#define RSD_DIE_STEPS 3u
+uint32_t rsd_sched_in_flight(const RsdDrive *drive, uint32_t die,
+                             const Step *steps[RSD_DIE_STEPS]);
+/* No events any more */
+void rsd_sched_halt(RsdDrive *drive);
+
+#endif

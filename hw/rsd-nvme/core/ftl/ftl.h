@@ -1,0 +1,239 @@
+/*
+ * rsd core, floor of the translation layers: what one is (Personality), and
+ * what it may ask besides what the floors below offer: free blocks by wear
+ * (pool.c), a conventional namespace's operations (queue.c), commands that wait
+ * in their order (wait.c).
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#ifndef RSD_FTL_H
+#define RSD_FTL_H
+
+#include "../buffer/buffer.h"
+
+/* The commands that wait in a namespace: see wait.c. */
+struct Waits {
+    struct Ns *ns;
+    bool rest_counts;           /* what is done of a command is in no way */
+    uint32_t width;             /* words of a mask; 0: there are no masks */
+    /* Nothing is before the command any more: it is to have a mask. */
+    void (*freed)(struct Ns *ns, Cmd *cmd);
+    Cmd *head, *tail;           /* in their order */
+    uint32_t len;
+    Span *spans;
+    Cmd **at;                   /* by place */
+    uint64_t *masks;            /* a tree, its root at 1 */
+    uint32_t places, next_place;
+};
+
+/*
+ * Free blocks of a die, least worn first: see pool.c.
+ */
+
+typedef struct Pool {
+    uint32_t *heap;             /* numbers within the die */
+    uint32_t first, end;        /* numbers of the blocks that may be in it */
+    uint32_t len;
+    uint32_t obsolete;          /* of these, obsolete */
+    uint32_t obsolete_hint;     /* no such block has a lower number */
+} Pool;
+
+/* Blocks of the namespace in a die that the factory does not know to be bad */
+uint32_t rsd_nand_good_when_new(const Ns *ns, uint32_t die);
+/* Logical pages that over-provision leaves the host of a conventional one */
+uint64_t rsd_exported_pages(const Ns *ns);
+
+/*
+ * A personality: what the drive does with the array. A new one is a file with
+ * such a table, a value of "ftl" in rsd-props.h and a line in drive.c.
+ *
+ * It decides at submission where pages go, and queues operations (queue.c).
+ * Operations on a die are carried out in the order in which they were queued
+ * as far as they concern the same block. They happen, in the array, when they
+ * complete: op_done() is called right after.
+ *
+ * The file has to make sense after any prefix of the stores into it. What is
+ * not in the file (pages with their OOB, block records, RsdMedia.map, .trim,
+ * .zones) is gone when the process is killed; open() has to make do with it.
+ */
+struct Personality {
+    /*
+     * Fills ns->geo, all other members of ns but state being valid. False and
+     * err: these settings leave no usable drive.
+     */
+    bool (*geometry)(Ns *ns, char err[RSD_ERR_LEN]);
+    /*
+     * Recovers its state from the media. False and err: the file is as it was;
+     * close() will be called.
+     */
+    bool (*open)(Ns *ns, char err[RSD_ERR_LEN]);
+    void (*close)(Ns *ns);
+    /*
+     * Queues the operations; cmd->pending is counted up for each, and for
+     * whatever else the command must wait for (rsd_cmd_drop() counts down).
+     * The command was checked to be within the namespace. Anything but RSD_OK:
+     * nothing was changed. A failure that is noticed later is stored in
+     * cmd->pub.status.
+     */
+    RsdStatus (*submit)(Ns *ns, Cmd *cmd);
+    /*
+     * An operation is done, all its pages included. It, its buffer and the
+     * count it has in its command (rsd_op_finish()) are the personality's to
+     * drop. If it failed, it must not be what content depends on: see
+     * RsdDrive.failed. What a unit of the write buffer that failed was to
+     * program can still be read (rsd_buffer_read()).
+     */
+    void (*op_done)(Ns *ns, Op *op);
+    /*
+     * With a write buffer: the data of a program it queued is there, but, if
+     * it failed, not safe, as it should be with plp=on. The operation is the
+     * personality's to drop as above. When the unit is programmed, op_done()
+     * gets another one: page is the unit's last slot, it has no command and no
+     * buffer.
+     */
+    void (*op_buffered)(Ns *ns, Op *op);
+    /*
+     * Conventional, with a write buffer: the unit begun in this block must be
+     * filled up now: rsd_queue_pad() of the rest, and go on behind it. NULL:
+     * none can be.
+     */
+    void (*pad)(Ns *ns, uint32_t block);
+    /*
+     * A page of the host that a program brought, and was not trimmed since
+     * (rsd_buffer_trim()), is programmed, or in the protected part of the
+     * buffer: before op_done(). May be NULL
+     */
+    void (*kept)(Ns *ns, uint64_t lba);
+    /*
+     * The buffer closes a unit, whose last slot came with that operation, and
+     * queues its program. May be NULL
+     */
+    void (*closed)(Op *unit, const Op *by);
+    /*
+     * Can a power cut tear a page of this block? False where recovery would
+     * have no room for the rest of it: the page is absent then. NULL: always;
+     * so it is with two namespaces.
+     */
+    bool (*can_tear)(const Ns *ns, uint32_t block);
+    /* Is there work for an idle die? */
+    bool (*has_background)(const Ns *ns, uint32_t die);
+    /* Starts some of it. False if there was none after all. */
+    bool (*background)(Ns *ns, uint32_t die);
+    /* Everything is as if it had never been written. */
+    void (*format)(Ns *ns);
+    /* Zoned only: fills in info->written and what is below it. */
+    void (*zone)(const Ns *ns, uint32_t zone, RsdZone *info);
+};
+
+/* The tables of RSD_FTLS */
+#define RSD_FTL_TABLE(NAME, number, name, doc, traits) rsd_ftl_##name
+extern const Personality RSD_FTLS_LIST(RSD_FTL_TABLE);
+#undef RSD_FTL_TABLE
+
+/* spans.c */
+
+void rsd_span_add(Span **root, Span *span);
+void rsd_span_remove(Span **root, Span *span);
+/*
+ * One that overlaps a range and is older, and that is no read, if the range is
+ * one of a read; NULL: there is none. Of these the one that begins last, of
+ * equal ones the youngest: when all that overlap each other go in order, it is
+ * the last one to go.
+ */
+Span *rsd_span_find(Span *root, const Span *of);
+/* The oldest one that begins there, or NULL */
+Span *rsd_span_at(Span *root, uint64_t from);
+
+/* wait.c */
+
+/* After this one more can be added. False: there is no memory */
+bool rsd_waits_reserve(Waits *w);
+void rsd_waits_fini(Waits *w);
+/* The command waits, behind all others. It has no bits yet. */
+void rsd_waits_add(Waits *w, Cmd *cmd);
+void rsd_waits_remove(Waits *w, Cmd *cmd);
+/* Its progress has changed. With rest_counts */
+void rsd_waits_went_on(Waits *w, Cmd *cmd);
+/* One before it that waits and has to go on first, or NULL */
+Cmd *rsd_waits_blocker(const Waits *w, const Cmd *cmd);
+/* The first one of which what counts begins at that LBA, or NULL */
+Cmd *rsd_waits_at(const Waits *w, uint64_t lba);
+/* Its bits from now on; NULL: none */
+void rsd_waits_mark(Waits *w, Cmd *cmd, const uint64_t *mask);
+/* The first one, from that place on, that has a bit of those, or NULL */
+Cmd *rsd_waits_next(const Waits *w, uint32_t from, const uint64_t *want);
+/* A trim waits for a write in flight, if it overlaps one. */
+void rsd_waits_follow_write(Waits *w, Cmd *cmd);
+/*
+ * Writes of the namespace in flight are known from the first question on: a
+ * write that was begun before a command and overlaps it, or NULL.
+ */
+Cmd *rsd_write_in_flight(Ns *ns, const Cmd *cmd);
+void rsd_write_begins(Cmd *cmd, Ns *ns);
+void rsd_write_ends(Cmd *cmd, Ns *ns);
+
+/* queue.c: for conventional namespaces */
+
+/*
+ * A buffer for a page with its OOB, from a stock that grows. rsd_buf_free()
+ * takes NULL. NULL, too, if there is no memory, and without payload.
+ */
+uint8_t *rsd_buf_new(RsdDrive *drive);
+void rsd_buf_free(RsdDrive *drive, uint8_t *buf);
+/* Frees the stock, and what of it is still in use. */
+void rsd_bufs_fini(RsdDrive *drive);
+/* The drive's part of the OOB in such a buffer. NULL for NULL */
+RsdSpare *rsd_buf_spare(uint8_t *buf);
+
+/*
+ * Each of these needs one operation (rsd_op_reserve()), which op_done() gets.
+ * Pages are queued to a block in their order. A page that is to be read may
+ * still be queued to be programmed.
+ *
+ * Reads pages [page, page + n) of a block for page index and following of a
+ * command, data and OOB.
+ */
+void rsd_queue_read(Ns *ns, Cmd *cmd, uint32_t index, uint32_t block,
+                    uint32_t page, uint32_t n);
+/* Programs page index and following of a write command. */
+void rsd_queue_write(Ns *ns, Cmd *cmd, uint32_t index, uint32_t block,
+                     uint32_t page, uint32_t n);
+/*
+ * Reads a page into buf, or programs it from buf, for the drive itself. buf is
+ * in op->buf for op_done(), whose caller it belongs to; NULL in a drive
+ * without payload. Op.job is NULL, or, of a program, what is given; with a
+ * write buffer, op_buffered() may have got it when this returns, and
+ * rsd_buffer_lba() gives the tag.
+ */
+Op *rsd_queue_copy_read(Ns *ns, RsdCause cause, uint32_t block, uint32_t page,
+                        uint8_t *buf);
+void rsd_queue_copy_write(Ns *ns, RsdCause cause, uint32_t block,
+                          uint32_t page, uint8_t *buf, void *job,
+                          uint64_t tag);
+/* Filler for the slots, which belong to one unit. With a write buffer only */
+void rsd_queue_pad(Ns *ns, uint32_t block, uint32_t page, uint32_t n);
+/* The block's programs and reads so far are carried out before. */
+Op *rsd_queue_erase(Ns *ns, RsdCause cause, uint32_t block);
+
+/* pool.c */
+
+/*
+ * Blocks are ordered by the erase count they will have when they can be
+ * programmed; of equal ones, those already erased come first, then those of
+ * lower number.
+ */
+
+/* For the blocks of a namespace. False if there is no memory. */
+bool rsd_pool_init(Ns *ns, Pool *pool);
+/* Takes in the namespace's blocks in the die whose pos is not RSD_NONE. */
+void rsd_pool_fill(RsdDrive *drive, Pool *pool, uint32_t die);
+void rsd_pool_fini(RsdDrive *drive, Pool *pool);
+void rsd_pool_insert(RsdDrive *drive, Pool *pool, uint32_t block);
+void rsd_pool_remove(RsdDrive *drive, Pool *pool, uint32_t block);
+/* An erase is done. */
+void rsd_pool_update(RsdDrive *drive, Pool *pool, uint32_t block);
+/* Lowest-numbered obsolete block, or RSD_NONE. */
+uint32_t rsd_pool_first_obsolete(RsdDrive *drive, Pool *pool, uint32_t die);
+
+#endif

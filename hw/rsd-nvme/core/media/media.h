@@ -1,0 +1,277 @@
+/*
+ * rsd core, floor of the media: the file behind the array, or anonymous memory
+ * in its place. It stores and loads; what may be stored where is the array's.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#ifndef RSD_MEDIA_H
+#define RSD_MEDIA_H
+
+#include "../api/config.h"
+
+/*
+ * Block records. One 64-bit word a flash block, so that a block changes its
+ * state by a single store, which a killed process has made or has not made.
+ */
+
+enum {
+    RSD_BLOCK_BAD = 1,      /* never used, or no longer */
+    RSD_BLOCK_DIRTY = 2,    /* content is obsolete: erase before programming */
+    RSD_BLOCK_WORN = 4,     /* made dirty by wear levelling, not by the host */
+    RSD_BLOCK_GROWN = 8,    /* bad, but not from the factory */
+    RSD_BLOCK_TORN = 16,    /* has torn pages: see nand.c */
+};
+
+/* erases: bits 0 to 31, next page to program: 32 to 55, flags: 56 to 63 */
+static inline uint64_t rsd_rec(uint32_t erases, uint32_t next, uint32_t flags)
+{
+    return erases | (uint64_t)next << 32 | (uint64_t)flags << 56;
+}
+
+static inline uint32_t rsd_rec_erases(uint64_t rec)
+{
+    return (uint32_t)rec;
+}
+
+static inline uint32_t rsd_rec_next(uint64_t rec)
+{
+    return (uint32_t)(rec >> 32) & 0xffffff;
+}
+
+static inline uint32_t rsd_rec_flags(uint64_t rec)
+{
+    return (uint32_t)(rec >> 56);
+}
+
+/*
+ * The file, or anonymous memory in its place: see media.c.
+ */
+
+typedef struct RsdMediaHeader RsdMediaHeader;
+
+typedef struct RsdMediaZone {
+    uint8_t state;
+    uint8_t attrs;
+    uint8_t zrwa;               /* 1: it has a random write area */
+    uint8_t reserved[5];
+} RsdMediaZone;
+
+_Static_assert(offsetof(RsdMediaZone, zrwa) == 2, "zrwa");
+_Static_assert(sizeof(RsdMediaZone) == 8, "a zone record is 8 bytes");
+
+/* A unit in the write buffer that survives: see buffer.c. */
+typedef struct RsdMediaUnit {
+    uint32_t taken;             /* its slots, from the first; 0: not in use */
+    uint32_t block;             /* drive-wide number */
+    uint32_t page;              /* its first slot there */
+    uint32_t reserved;
+} RsdMediaUnit;
+
+_Static_assert(offsetof(RsdMediaUnit, taken) == 0, "taken");
+_Static_assert(offsetof(RsdMediaUnit, block) == 4, "block");
+_Static_assert(offsetof(RsdMediaUnit, page) == 8, "page");
+_Static_assert(sizeof(RsdMediaUnit) == 16, "a unit record is 16 bytes");
+
+/*
+ * The journal: what wants to know of a change of the file before it happens, so
+ * that it can be undone. The media calls it and knows nothing else of it.
+ */
+typedef struct RsdJournal {
+    /* These bytes of the tables will be at that place of the file. */
+    void (*before_store)(void *state, uint64_t off, const void *value,
+                         uint32_t len);
+    /* Bytes behind the tables are overwritten; */
+    void (*before_data)(void *state, uint64_t off, uint32_t len);
+    /* a page is, if it matters. */
+    void (*before_page)(void *state, uint32_t block, uint32_t page);
+    /* Is what was programmed in that block still wanted? */
+    bool (*keeps)(const void *state, uint32_t block);
+} RsdJournal;
+
+typedef struct RsdMedia {
+    int fd;                     /* -1: what is stored stays in memory */
+    int locked;                 /* the file, also of a view; -1: none */
+    const RsdJournal *journal;  /* NULL: none is kept */
+    void *journal_state;
+    uint8_t *base;
+    uint64_t mapped;            /* bytes from base */
+    uint64_t table_bytes;       /* of these, tables */
+    RsdMediaHeader *header;     /* NULL in memory */
+    uint64_t *rec;              /* block records, die by die */
+    uint32_t *map;
+    uint64_t *trim;             /* a bit an LBA, 1: trimmed; conventional */
+    RsdMediaZone *zones;
+    uint8_t *ext;
+    RsdCounters *counters;
+    uint8_t *data;              /* NULL in memory */
+    uint64_t data_off;
+    uint64_t stride;            /* bytes of a block: pages, then their OOB */
+    uint32_t pages;             /* of a block */
+    RsdMediaUnit *units;        /* NULL in memory, and if none survives */
+    uint64_t unit_off, unit_bytes;      /* in the file: first one, each */
+    uint32_t places;            /* for units */
+    uint32_t backed;            /* of these, with host space */
+    uint8_t *place_state;       /* see media.c */
+    uint32_t first_free, first_bare;    /* no such place is before these */
+    /*
+     * The host failed to store a page. Those behind it in its block cannot be
+     * programmed any more, and there is something that cannot be read.
+     */
+    bool failed;
+    uint64_t *zrwa;             /* a word a place: see zrwa.c */
+    uint64_t zrwa_off;          /* in the file: the first place */
+    uint32_t zrwa_places;
+} RsdMedia;
+
+/*
+ * On failure err is set, nothing is held and the file is as it was. A view
+ * never changes the file: what is stored stays in memory.
+ */
+bool rsd_media_open(RsdMedia *media, const char *path, RsdConfig *cfg,
+                    bool view, char err[RSD_ERR_LEN]);
+bool rsd_media_open_memory(RsdMedia *media, const RsdConfig *cfg,
+                           char err[RSD_ERR_LEN]);
+void rsd_media_close(RsdMedia *media);
+int rsd_media_msync(RsdMedia *media);
+/* The write buffer is empty: its places are free until they are claimed. */
+void rsd_media_power_on(RsdMedia *media);
+/* Which log knows all that happened to the file; 0: none does */
+uint64_t rsd_media_get_log_id(const RsdMedia *media);
+void rsd_media_set_log_id(RsdMedia *media, uint64_t id);
+/* Bytes of the file, within one part. False if the host fails to. */
+bool rsd_media_get(const RsdMedia *media, uint64_t off, void *to,
+                   uint32_t len);
+bool rsd_media_put(const RsdMedia *media, uint64_t off, const void *from,
+                   uint32_t len);
+/* OOB bytes that the host sees of namespace 0, or of 1, kept in the file */
+uint32_t rsd_media_get_oob(const RsdMedia *media, uint32_t ns);
+void rsd_media_set_oob(RsdMedia *media, uint32_t ns, uint32_t oob);
+/* A zone's record, and its extension (ext NULL: zeroes) of len bytes */
+void rsd_media_save_zone(RsdMedia *media, uint32_t zone, uint8_t state,
+                         uint8_t attrs);
+void rsd_media_save_ext(RsdMedia *media, uint32_t zone, const uint8_t *ext,
+                        uint32_t len);
+/* Host space for a block, so that storing into it cannot fail. 0 or -errno */
+int rsd_media_reserve(RsdMedia *media, uint32_t block);
+/* Gives that space back; the content is lost. */
+void rsd_media_release(RsdMedia *media, uint32_t block);
+
+/*
+ * Puts a page into the file by a system call, which is cheaper than the fault
+ * of a first store into the mapping. False if the host fails to.
+ */
+bool rsd_media_store(RsdMedia *media, uint32_t block, uint32_t page,
+                     const uint8_t *data);
+/* The same the other way. */
+bool rsd_media_load(RsdMedia *media, uint32_t block, uint32_t page,
+                    uint8_t *data);
+
+/*
+ * Places for units of the write buffer. All of it does nothing in memory.
+ *
+ * Host space for so many places in use at once (all there are at most): storing
+ * into them cannot fail then.
+ */
+RsdStatus rsd_media_reserve_places(RsdMedia *media, uint64_t count);
+/* A free place with host space. There is one, if it was reserved. */
+uint32_t rsd_media_place(RsdMedia *media);
+/* This one is in use, as its record says. False: no host space */
+bool rsd_media_claim_place(RsdMedia *media, uint32_t place);
+/*
+ * Adds slots from "from" to "to" of a unit, data then OOB each, and says so.
+ * False if the host fails to.
+ */
+bool rsd_media_store_unit(RsdMedia *media, uint32_t place, uint32_t block,
+                          uint32_t page, const uint8_t *payload, uint32_t from,
+                          uint32_t to);
+bool rsd_media_load_unit(RsdMedia *media, uint32_t place, uint8_t *payload,
+                         uint32_t slots);
+/* Is there something of the unit that begins at that slot of a block? */
+bool rsd_media_has_unit(const RsdMedia *media, uint32_t block, uint32_t page);
+/* The place is free. */
+void rsd_media_drop_unit(RsdMedia *media, uint32_t place);
+
+/*
+ * Places for pages of random write areas; each has a word, which is 0 while it
+ * is not in use, and host space. There are none in memory.
+ */
+/* Stores a page, data then OOB, then its word. False if the host fails to. */
+bool rsd_media_store_zrwa(RsdMedia *media, uint32_t place, uint64_t word,
+                          const uint8_t *payload);
+bool rsd_media_load_zrwa(RsdMedia *media, uint32_t place, uint8_t *payload);
+/* The place is not in use. */
+void rsd_media_drop_zrwa(RsdMedia *media, uint32_t place);
+
+/* To be called before each store into a table, with what will be there. */
+static inline void rsd_media_note(RsdMedia *media, const void *at,
+                                  const void *value, uint32_t len)
+{
+    if (media->journal) {
+        media->journal->before_store(media->journal_state,
+                                     (const uint8_t *)at - media->base, value,
+                                     len);
+    }
+}
+
+/* The same before a page is stored. */
+static inline void rsd_media_note_page(RsdMedia *media, uint32_t block,
+                                       uint32_t page)
+{
+    if (media->journal) {
+        media->journal->before_page(media->journal_state, block, page);
+    }
+}
+
+static inline uint8_t *rsd_media_page(const RsdMedia *media, uint32_t block,
+                                      uint32_t page)
+{
+    return media->data + block * media->stride +
+           (uint64_t)page * RSD_PAGE_SIZE;
+}
+
+static inline uint8_t *rsd_media_oob(const RsdMedia *media, uint32_t block,
+                                     uint32_t page)
+{
+    return media->data + block * media->stride +
+           (uint64_t)media->pages * RSD_PAGE_SIZE +
+           (uint64_t)page * RSD_OOB_SIZE;
+}
+
+/*
+ * What the drive notes in the OOB of each page of a conventional namespace,
+ * from which it rebuilds its map. Little-endian.
+ */
+typedef struct RsdSpare {
+    uint32_t magic;             /* RSD_SPARE_MAGIC: not filler */
+    uint32_t kind;              /* the personality's: 0 = a page of the host */
+    uint64_t lpn;               /* logical page (LBA), or what kind says */
+    uint64_t seq;               /* of two pages of an lpn the higher is newer */
+    uint32_t copy;              /* 1: made by collection, or levelling */
+    uint8_t reserved[36];
+} RsdSpare;
+
+#define RSD_SPARE_MAGIC UINT32_C(0x45524153)
+
+_Static_assert(offsetof(RsdSpare, magic) == 0, "magic");
+_Static_assert(offsetof(RsdSpare, kind) == 4, "kind");
+_Static_assert(offsetof(RsdSpare, lpn) == 8, "lpn");
+_Static_assert(offsetof(RsdSpare, seq) == 16, "seq");
+_Static_assert(offsetof(RsdSpare, copy) == 24, "copy");
+_Static_assert(RSD_SPARE_OFFSET + sizeof(RsdSpare) == RSD_OOB_SIZE,
+               "the drive's part of the OOB is at its end");
+
+/* factory.c: what the seed decides of blocks */
+
+/* Does the factory know it to be bad? Numbered through the drive */
+bool rsd_factory_is_bad(const RsdConfig *cfg, uint64_t block);
+/*
+ * Marks the factory bad blocks in fresh records. False and err if a die would
+ * keep fewer good blocks than the host sees.
+ */
+bool rsd_factory_place_bad(const RsdConfig *cfg, uint64_t *rec,
+                           char err[RSD_ERR_LEN]);
+/* How often a block can be erased: the last time, it fails. (life-spread) */
+uint64_t rsd_factory_life(const RsdConfig *cfg, uint64_t block);
+
+#endif
