@@ -171,6 +171,23 @@ def test_a_native_trace_is_work_for_another_drive(sim: Simulator, recorded: Path
     assert result["results"]["requests"] == commands
 
 
+def test_zones_on_a_drive_without(sim: Simulator, tmp_path: Path) -> None:
+    """A page map takes what was written in zones; a reset is a trim of the zone's blocks."""
+    trace = tmp_path / "trace"
+    zoned = sim.json(*SMALL, "--requests", "3000", "--append", "--record", trace)
+    before = {name: one["after"] for name, one in zoned["results"]["counters"].items()}
+    assert before["zone_resets"] > 10
+    page = ("--set", "ftl=page", "--set", "blocks=40")
+    result = sim.json(*SMALL, *page, "--trace", trace)["results"]
+    after = {name: one["after"] for name, one in result["counters"].items()}
+    assert result["requests"] == 3000
+    assert result["operations"]["trim"]["requests"] == before["zone_resets"]
+    assert after["host_write_pages"] == before["host_write_pages"]
+    # What is written and trimmed a zone at a time leaves nothing to copy.
+    assert after["prog_clean"] == 0
+    assert result["erases"]["clean"] == after["erase_clean"] > 0
+
+
 def test_a_torn_trace_ends_before_the_tear(sim: Simulator, recorded: Path) -> None:
     content = recorded.read_bytes()
     start = header_bytes(recorded)

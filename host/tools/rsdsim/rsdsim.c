@@ -186,7 +186,7 @@ static struct source *open_source(const struct options *o,
 	if (o->format)
 		return trace_open_text(o->trace, o->format, sim->geo.lbas,
 				       o->wrap, !o->depth);
-	return trace_open_native(o->trace, sim->ns, sim->geo.lbas, o->wrap);
+	return trace_open_native(o->trace, sim->ns, &sim->geo, o->wrap);
 }
 
 static void end_recording(struct sim *sim)

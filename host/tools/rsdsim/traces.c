@@ -25,6 +25,7 @@ struct trace_source {
 	/* native */
 	RsdTraceReader *reader;
 	uint32_t ns;
+	uint64_t zone_lbas;	/* its drive has zones and this one has none */
 };
 
 static struct trace_source *new_source(uint64_t lbas, bool wrap, bool timed)
@@ -158,6 +159,33 @@ static const RsdOp native_ops[] = {
 	[RSD_TRACE_ZRWA_COMMIT] = RSD_ZRWA_COMMIT,
 };
 
+/* Whether it means anything to a drive without zones. */
+static bool without_zones(uint8_t op)
+{
+	return op != RSD_TRACE_ZONE_FINISH && op != RSD_TRACE_ZRWA_OPEN &&
+	       op != RSD_TRACE_ZRWA_COMMIT;
+}
+
+static bool is_request(const struct trace_source *t,
+		       const RsdTraceRecord *record)
+{
+	return record->kind == RSD_TRACE_SUBMIT && record->ns == t->ns &&
+	       record->op != RSD_TRACE_FORMAT &&
+	       (!t->zone_lbas || without_zones(record->op));
+}
+
+/* What was said of a whole zone is said of the blocks that it had. */
+static void place_zone(struct trace_source *t, struct request *r, uint64_t lba)
+{
+	if (!t->zone_lbas) {
+		place(t, r, lba, 1);
+		return;
+	}
+	r->op = RSD_TRIM;
+	place(t, r, lba, t->lbas - lba < t->zone_lbas && lba < t->lbas ?
+	      t->lbas - lba : t->zone_lbas);
+}
+
 static enum next next_native(struct source *source, struct request *r)
 {
 	struct trace_source *t = (struct trace_source *)source;
@@ -171,18 +199,19 @@ static enum next next_native(struct source *source, struct request *r)
 			die("%s", err);
 		if (!ret)
 			return NEXT_END;
-	} while (record.kind != RSD_TRACE_SUBMIT || record.ns != t->ns ||
-		 record.op == RSD_TRACE_FORMAT);
+	} while (!is_request(t, &record));
 	place_time(t, r, record.time);
 	r->op = native_ops[record.op];
 	r->fua = record.flags & RSD_TRACE_FUA;
-	r->append = record.flags & RSD_TRACE_APPEND;
+	r->append = record.flags & RSD_TRACE_APPEND && !t->zone_lbas;
 	r->lba = record.lba;
 	r->nlb = record.nlb;
 	switch (r->op) {
 	case RSD_FLUSH:
 		break;
 	case RSD_ZONE_RESET:
+		place_zone(t, r, record.lba);
+		break;
 	case RSD_ZONE_FINISH:
 	case RSD_ZRWA_OPEN:
 		place(t, r, record.lba, 1);
@@ -201,10 +230,26 @@ static void close_native(struct source *source)
 	free(t);
 }
 
-struct source *trace_open_native(const char *path, uint32_t ns, uint64_t lbas,
-				 bool wrap)
+/* The LBAs from one zone of its drive to the next; 0 if that has no zones. */
+static uint64_t recorded_zone_lbas(const char *path, const RsdConfig *cfg,
+				   uint32_t ns)
 {
-	struct trace_source *t = new_source(lbas, wrap, true);
+	char err[RSD_ERR_LEN];
+	RsdGeometry geo = { .zoned = false };
+	RsdDrive *drive = rsd_open(NULL, cfg, err);
+
+	if (!drive)
+		die("%s: its drive: %s", path, err);
+	if (ns < rsd_num_namespaces(drive))
+		rsd_geometry(drive, ns, &geo);
+	rsd_close(drive);
+	return geo.zoned ? geo.zone_size : 0;
+}
+
+struct source *trace_open_native(const char *path, uint32_t ns,
+				 const RsdGeometry *geo, bool wrap)
+{
+	struct trace_source *t = new_source(geo->lbas, wrap, true);
 	char err[RSD_ERR_LEN];
 	RsdConfig cfg;
 	uint64_t hash;
@@ -220,6 +265,8 @@ struct source *trace_open_native(const char *path, uint32_t ns, uint64_t lbas,
 	if (rsd_trace_torn(t->reader))
 		warn("%s: its last record has %u bytes of %zu: the recorder was killed; the trace ends before it",
 		     path, rsd_trace_torn(t->reader), sizeof(RsdTraceRecord));
+	if (!geo->zoned)
+		t->zone_lbas = recorded_zone_lbas(path, &cfg, ns);
 	/* about: half of the records are completions */
 	t->source.total = rsd_trace_records(t->reader) / 2;
 	return &t->source;

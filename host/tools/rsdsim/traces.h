@@ -17,9 +17,11 @@ struct source *trace_open_text(const char *path, const struct format *format,
 
 /*
  * The requests of a native trace to namespace @ns of its drive, whatever the
- * drive was. The path "-" is not possible.
+ * drive was, for one of @geo. If that has no zones and the trace's drive had,
+ * a zone's reset is a trim of its blocks, and what else concerns zones is left
+ * out. The path "-" is not possible.
  */
-struct source *trace_open_native(const char *path, uint32_t ns, uint64_t lbas,
-				 bool wrap);
+struct source *trace_open_native(const char *path, uint32_t ns,
+				 const RsdGeometry *geo, bool wrap);
 
 #endif

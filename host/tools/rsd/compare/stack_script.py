@@ -56,10 +56,20 @@ _DRIVES = "drive=/dev/nvme0n1\nsecond=/dev/nvme0n2\n"
 
 def age(stack: Stack, scale: Scale) -> str:
     """Make the file system and age it with age.py."""
-    file_system = stack.file_system
     raw = scale.raw_mib * MIB
     amounts = [int(raw * stack.fill), int(raw * stack.written)]
     amounts += [AGING_REST_S if stack.ours else 0, AGING_KEEP]
+    return make(
+        stack,
+        f"mkdir {VOLUME}/aged || exit 3\n"
+        + f"cat >/tmp/age.py <<'END'\n{AGE.read_text()}END\n"
+        + f"must python3 /tmp/age.py {VOLUME}/aged {' '.join(map(str, amounts))}\n",
+    )
+
+
+def make(stack: Stack, fill: str) -> str:
+    """Make the file system, and `fill` it, mounted on VOLUME."""
+    file_system = stack.file_system
     return (
         _PROLOGUE
         + _DRIVES
@@ -67,9 +77,7 @@ def age(stack: Stack, scale: Scale) -> str:
         + f"must {file_system.mkfs}\n"
         + f'mounted "{file_system.mount}"\n'
         + file_system.after_mount
-        + f"mkdir {VOLUME}/aged || exit 3\n"
-        + f"cat >/tmp/age.py <<'END'\n{AGE.read_text()}END\n"
-        + f"must python3 /tmp/age.py {VOLUME}/aged {' '.join(map(str, amounts))}\n"
+        + fill
         + "df -k /vol >/out/space\n"
         + _UNMOUNT
         + f"sleep {REST_S if stack.ours else 0}\n"

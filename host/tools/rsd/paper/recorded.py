@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Work on a file system in a guest, recorded at the drive and replayed on other drives (SFS 4.4).
+
+A volume is filled to a share of what its file system offers: a file that stays, as SFS's dummy
+blocks, and one that is overwritten. The overwriting, the same blocks in the same order for each
+file system, goes on for 20/32 of the flash before it counts and 8/32 while it does: 20 and 8 GB on
+SFS's 32. Both parts are recorded by the drive. rsdsim then replays them on SFS's simulated flash
+(512 KB blocks of 4 KB pages, 10% beyond what the host sees), the second counts.
+
+From RFS, which writes zones, a zone's reset comes to a drive without zones as a trim.
+"""
+
+import dataclasses
+import json
+import math
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rsd import sim
+from rsd.bench.base import Context
+from rsd.cache import hash_inputs, hash_tree
+from rsd.compare import kept, stack_script
+from rsd.compare.benchmarks import Benchmark, Output
+from rsd.compare.cells import MIB, Level
+from rsd.compare.run import Run, guest_failure, run_all
+from rsd.compare.stack_figures import run_seconds
+from rsd.compare.stack_run import ran_out_of_space, stack_job
+from rsd.compare.stacks import EXT4_NODISCARD, REDO, RFS, RFS_ONE_GROUP, FileSystem, Stack
+from rsd.errors import RsdError
+from rsd.machine import run_guest
+from rsd.paper.rounds import blocks_taken
+
+BLOCK = 4096
+# Blocks of all the flash
+FLASH = REDO.raw_mib * MIB // BLOCK
+# SFS does not say how large its workloads' files are: as in its cleaning experiments (sfs.py)
+HOT = 12
+# Of the flash: written before it counts, and while it does
+AGE, MEASURE = 20 / 32, 8 / 32
+# Of the volume, what may be dirty in the page cache (sfs.py)
+DIRTY = 0.00125
+
+# 512 MiB beyond 10%, which is RSD's capacity, too
+_FLASH = {"blocks": "278", "over-provision": "10"}
+FTLS = ("page", "fast")
+WORKS = ("zipf", "uniform", "oltp")
+
+
+def _btrfs(options: str) -> FileSystem:
+    return FileSystem(
+        "mkfs.btrfs -q -f -d single -m single $drive",
+        f"mount -t btrfs -o ssd,nodiscard{options} $drive",
+    )
+
+
+def _page(file_system: FileSystem) -> Stack:
+    return Stack(file_system, "page-ftl", Level.FULL, "", namespace=_FLASH)
+
+
+SYSTEMS = {
+    "SFS": Stack(RFS, "rsd", Level.FULL, ""),
+    "LFS-CB": Stack(RFS_ONE_GROUP, "rsd", Level.FULL, ""),
+    "ext4": _page(EXT4_NODISCARD),
+    "btrfs-nodatacow": _page(_btrfs(",nodatacow")),
+    "btrfs": _page(_btrfs("")),
+}
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What a drive did in the part that counts: pages it programmed a page written, blocks taken
+    into use."""
+
+    amplification: float
+    taken: int
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A workload on a file system. `seconds` are the guest's; `drives` by FTL.
+
+    `no_space`: the file system had no room for it.
+    """
+
+    seconds: float
+    drives: dict[str, Replayed]
+    no_space: bool = False
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is run; a plan of the kind that runs are made of."""
+
+    system: str
+    work: str
+    fill: int
+    number: int = 1
+    directory: Path = Path()
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        return (self.work,)
+
+    @property
+    def title(self) -> str:
+        return f"{self.system}, {self.work}, {self.fill}% full"
+
+
+def hot_blocks() -> int:
+    """Blocks of the file that is overwritten, as sfssim rounds them."""
+    return math.ceil(FLASH * HOT / 100)
+
+
+def measure(
+    context: Context, systems: Sequence[str], works: Sequence[str], fill: int
+) -> dict[tuple[str, str], Recorded]:
+    """By workload and system, as many at once as there are cores. Raises RsdError."""
+    # Both are built before anything that would build them twice at once.
+    sim.ensure(context.cache, context.progress)
+    sim.ensure_sfssim(context.cache, context.progress)
+    plans = [_Plan(system, work, fill) for work in works for system in systems]
+    found: dict[tuple[str, str], Recorded] = {}
+
+    def one(plan: _Plan) -> Run:
+        found[plan.work, plan.system] = _measure(plan, context)
+        return Run(plan)
+
+    run_all([lambda plan=plan: one(plan) for plan in plans])  # type: ignore[misc]
+    return found
+
+
+def _measure(plan: _Plan, context: Context) -> Recorded:
+    recorded = _record(plan, context)
+    if not (recorded / "2").exists():
+        return Recorded(0, {}, no_space=True)
+    drives = {ftl: _replay(recorded, ftl, plan, context) for ftl in FTLS}
+    return Recorded(run_seconds(recorded / "2"), drives)
+
+
+def _record(plan: _Plan, context: Context) -> Path:
+    """A directory with both parts: guests' output, and traces. Without 2: there was no room."""
+    cache, built, stack = context.cache, context.built, SYSTEMS[plan.system]
+    aging = int(FLASH * AGE)
+    writes = aging + int(FLASH * MEASURE)
+    rewrite = "python3 /in/rewrite.py /vol/hot /in/list"
+    limit = f"echo {int(REDO.raw_mib * MIB * DIRTY)} >/proc/sys/vm/dirty_bytes\n"
+    fill = (
+        limit
+        + "offered=$(df -k --output=avail /vol | tail -1)\n"
+        + f"cold=$((offered * 1024 * {plan.fill} / 100 - {hot_blocks() * BLOCK}))\n"
+        + f"must dd if=/dev/zero of=/vol/cold bs={MIB} count=$cold iflag=count_bytes\n"
+        + f"must dd if=/dev/zero of=/vol/hot bs={BLOCK} count={hot_blocks()}\n"
+        + f"sync\nmust {rewrite} 0 {aging}\n"
+    )
+    work = Benchmark(
+        name=plan.work,
+        title=plan.title,
+        scale=REDO,
+        level=Level.FULL,
+        output=Output.DESCRIBED,
+        run=f"{rewrite} {aging} {writes}",
+        work=writes - aging,
+        unit="writes",
+        live_mib=0,
+    )
+    scripts = (stack_script.make(stack, fill), stack_script.measure(stack, work, limit))
+    program = sim.ensure_sfssim(cache, context.progress)
+    key = hash_inputs(
+        built.deciding(rfs=stack.rfs),
+        dataclasses.asdict(stack.system),
+        stack.properties(REDO),
+        scripts,
+        plan.work,
+        program.parent.name,
+        hash_tree(Path(__file__).parent),
+        kept.FORMAT,
+    )
+
+    def build(target: Path) -> None:
+        inputs = target / "in"
+        inputs.mkdir()
+        _list(program, plan, inputs / "list", writes)
+        rewriter = Path(__file__).with_name("rewrite.py")
+        (inputs / "rewrite.py").write_bytes(rewriter.read_bytes())
+        with context.progress.step(plan.title), cache.scratch("recorded") as scratch:
+            for part, script in enumerate(scripts, 1):
+                raw = target / str(part)
+                trace = target / f"trace{part}"
+                job = stack_job(stack, REDO, script, scratch / "media", raw, trace)
+                result = run_guest(dataclasses.replace(job, inputs=inputs), built, cache=cache)
+                if ran_out_of_space(result, target):
+                    return
+                if why := guest_failure(result):
+                    raise RsdError(f"{plan.title}, part {part}: {why}")
+
+    return cache.entry("recorded", key, build)
+
+
+def _list(program: Path, plan: _Plan, target: Path, writes: int) -> None:
+    """The blocks of sfssim's workload, in a file as rewrite.py wants it."""
+    # The simulator's volume is the flash; without a page cache its trace is the work itself.
+    segments, blocks = 1024, FLASH // 1024
+    words = [f"segments={segments}", f"blocks={blocks}", "fill=85", f"set={HOT}", "cache=0"]
+    words += [f"work={plan.work}", "theta=0.99", "seed=1", f"age={AGE}", f"writes={MEASURE}"]
+    done = subprocess.run(
+        [program, *words, f"trace={target}"], capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        raise RsdError(f"sfssim {' '.join(words)}: {done.stderr.strip()}")
+    if (size := target.stat().st_size) < writes * 4:
+        raise RsdError(f"sfssim {' '.join(words)}: {size // 4} writes, {writes} are needed")
+
+
+def _replay(recorded: Path, ftl: str, plan: _Plan, context: Context) -> Replayed:
+    """Both parts on a new drive; what it did in the second."""
+    program = sim.ensure(context.cache, context.progress)
+    settings = {**_FLASH, "ftl": ftl}
+    drive = ["--preset=redo", *(f"--set={name}={value}" for name, value in settings.items())]
+    with (
+        context.progress.step(f"{plan.title}, replayed on {ftl}"),
+        context.cache.scratch("replay") as scratch,
+    ):
+        media = scratch / "media"
+        parts = [[*drive, f"--age={media}", "--precondition=none"], [f"--media={media}"]]
+        for part, options in enumerate(parts, 1):
+            words = [*options, f"--trace={recorded}/trace{part}", "--json"]
+            done = subprocess.run(
+                [program.path, *words], capture_output=True, text=True, check=False
+            )
+            if done.returncode != 0:
+                raise RsdError(f"rsdsim {' '.join(words)}: {done.stderr.strip()}")
+    results: dict[str, Any] = json.loads(done.stdout)["results"]
+    when = [
+        {name: int(one[which]) for name, one in results["counters"].items()}
+        for which in ("before", "after")
+    ]
+    return Replayed(float(results["write_amplification"]["total"]), blocks_taken(*when))

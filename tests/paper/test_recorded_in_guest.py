@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Work on a file system, recorded in a guest: each overwrites the same, and replays are its own."""
+
+import array
+from pathlib import Path
+
+import pytest
+
+from rsd import sim
+from rsd.artifacts import Artifacts
+from rsd.bench.base import Context
+from rsd.cache import Cache
+from rsd.paper import recorded
+from rsd.progress import Progress
+
+pytestmark = pytest.mark.guest
+
+
+def test_the_list_is_the_work_on_the_hot_file(rsd_cache: Cache, tmp_path: Path) -> None:
+    program = sim.ensure_sfssim(rsd_cache, Progress())
+    for work in recorded.WORKS:
+        target = tmp_path / work
+        recorded._list(program, recorded._Plan("SFS", work, 85), target, recorded.FLASH // 2)
+        written = array.array("I", target.read_bytes())
+        assert len(written) >= recorded.FLASH * (recorded.AGE + recorded.MEASURE)
+        assert max(written) < recorded.hot_blocks()
+        # uniform work has no block twice as often as it must, the others have
+        often = max(map(written.count, set(written[:1000])))
+        mean = len(written) / recorded.hot_blocks()
+        assert (often > 4 * mean) == (work != "uniform")
+
+
+def test_recorded_and_replayed(
+    built: Artifacts, rsd_cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A log of zones leaves a drive's garbage collection nothing to copy, work in place does."""
+    # a file of 20 MiB, which is overwritten three times and once
+    monkeypatch.setattr(recorded, "HOT", 4)
+    monkeypatch.setattr(recorded, "AGE", 3 / 25)
+    monkeypatch.setattr(recorded, "MEASURE", 1 / 25)
+    context = Context(built, rsd_cache, Progress())
+    found = recorded.measure(context, ["SFS", "ext4"], ["uniform"], 95)
+    rfs, ext4 = (found["uniform", name] for name in ("SFS", "ext4"))
+    assert not rfs.no_space and not ext4.no_space
+    # 5,242 blocks were written, in blocks of 128 pages
+    for one in (rfs, ext4):
+        assert one.seconds > 0
+        assert all(drive.taken >= 41 for drive in one.drives.values())
+    assert rfs.drives["page"].amplification < 1.05
+    assert rfs.drives["fast"].amplification < ext4.drives["fast"].amplification
+    again = {
+        ftl: recorded._replay(
+            recorded._record(recorded._Plan("SFS", "uniform", 95), context),
+            ftl,
+            recorded._Plan("SFS", "uniform", 95),
+            context,
+        )
+        for ftl in recorded.FTLS
+    }
+    assert again == rfs.drives
