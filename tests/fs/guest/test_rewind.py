@@ -70,8 +70,8 @@ def in_mid_air(result: GuestResult) -> tuple[int, int]:
     return within[0], within[1]
 
 
-# A drive of which little is left: 28 zones of 256 KiB
-TINY = {**SMALL, "blocks": "28", "pages": "16"}
+# A drive of which little is left: 31 zones of 256 KiB
+TINY = {**SMALL, "blocks": "31", "pages": "16"}
 
 
 def many(points: int, options: str) -> object:

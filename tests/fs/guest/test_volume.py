@@ -234,6 +234,55 @@ def test_times_of_a_full_volume(run: Run, volume: Volume) -> None:
     )
 
 
+# Files of one block, until there is no room
+FILL_UP = """
+fill_up() {
+    python3 -c 'import errno, itertools
+for i in itertools.count():
+    try:
+        with open(f"/mnt/{i}", "xb", buffering=0) as file:
+            file.write(b"x" * 4096)
+    except OSError as error:
+        assert error.errno == errno.ENOSPC
+        break
+print("files:", i)
+assert i > 90000'
+}
+"""
+
+
+@pytest.mark.long
+def test_times_of_a_full_large_volume(run: Run, volume: Volume) -> None:
+    """The same at the size of REDO's drive: a hundred thousand files of one block."""
+    if volume.system != "rsd":
+        pytest.skip("a drive for RFS")
+    run(
+        script(
+            volume,
+            FILL_UP
+            + """
+            start
+            fill_up
+            sync
+            mount -o remount,strictatime /mnt
+            for round in 1 2; do
+                find /mnt -type f -exec cat {} + > /dev/null
+                sync
+            done
+            find /mnt -name '*7' -delete
+            truncate -s 0 /mnt/1*1
+            sync
+            echo y > /mnt/again
+            again
+            test $(cat /mnt/again) = y
+            umount /mnt
+            fsck.rfs -n $drive
+            """,
+        ),
+        system="rsd-redo",
+    )
+
+
 def test_reserved_on_full_volume(run: Run, volume: Volume) -> None:
     """What was preallocated can be written when nothing else can, also after a remount."""
     check(

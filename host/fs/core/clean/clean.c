@@ -946,10 +946,16 @@ static u32 compactable(const struct rfs_fs *fs)
 	return best;
 }
 
+/* With so many dead blocks in its victims a round of compaction gains. */
+static u64 gain_least(const struct rfs_fs *fs)
+{
+	return rfs_compact_gain(fs->maps, rfs_tables(fs), fs->sums_each);
+}
+
 /* Dead blocks of all that are worth it: do they make up for what it costs? */
 static bool compaction_gains(const struct rfs_fs *fs)
 {
-	u64 dead = 0, gain = rfs_compact_gain(rfs_above(fs));
+	u64 dead = 0, gain = gain_least(fs);
 	u32 nr;
 
 	for (nr = RFS_CP_ZONES; dead < gain && nr < fs->geo.zones; nr++) {
@@ -982,6 +988,8 @@ static struct cleaner *compactor_new(const struct rfs_fs *fs)
 
 bool rfs_compact_due(const struct rfs_fs *fs, bool zones_lack)
 {
+	/* with fewer zones than it claims, data would not get those it leaves */
+	zones_lack &= fs->meta_zones > rfs_zones_claimed(fs);
 	return !fs->futile && (zones_lack || rfs_room_tight(fs)) &&
 	       compaction_gains(fs);
 }
@@ -989,7 +997,7 @@ bool rfs_compact_due(const struct rfs_fs *fs, bool zones_lack)
 /* Victims until their dead blocks are more than what is written besides */
 static int compact_zones(struct rfs_fs *fs, struct cleaner *c)
 {
-	u64 dead = 0, gain = rfs_compact_gain(rfs_above(fs));
+	u64 dead = 0, gain = gain_least(fs);
 	int ret = 0;
 	u32 nr;
 
@@ -1005,16 +1013,37 @@ static int compact_zones(struct rfs_fs *fs, struct cleaner *c)
 	return ret;
 }
 
+/* Pages that metadata has; who writes data meanwhile does not change them. */
+static u64 pages_taken(const struct rfs_fs *fs)
+{
+	u64 pages = 0;
+	u32 nr;
+
+	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++) {
+		const struct rfs_zone_info *z = &fs->zone[nr];
+
+		if (z->stream >= RFS_S_DATA)
+			continue;
+		if (z->state == RFS_Z_OPEN)
+			pages += z->wp;
+		else if (z->state == RFS_Z_USED)
+			pages += z->cap;
+	}
+	return pages;
+}
+
 int rfs_compact(struct rfs_fs *fs,
 		int (*checkpoint)(struct rfs_fs *fs, u32 flags))
 {
 	struct cleaner *c;
+	u64 before;
 	int ret;
 
 	/* its blocks are all dead or counted, and those of others free */
-	ret = checkpoint(fs, 0);
+	ret = fs->dirty.count || fs->window_blocks ? checkpoint(fs, 0) : 0;
 	if (ret || !compaction_gains(fs))
 		return ret;
+	before = pages_taken(fs);
 	c = compactor_new(fs);
 	if (!c)
 		return -ENOMEM;
@@ -1022,8 +1051,10 @@ int rfs_compact(struct rfs_fs *fs,
 	cleaner_free(c);
 	if (ret && ret != STOP)
 		return ret;
-	fs->futile = ret && !fs->dirty.count;
-	return checkpoint(fs, 0);
+	ret = checkpoint(fs, 0);
+	if (!ret)
+		fs->futile = pages_taken(fs) >= before;
+	return ret;
 }
 
 #define PAYS	4	/* early: times what a check-point writes */

@@ -51,9 +51,13 @@ void rfs_layout(u32 zones, u32 zone_cap, bool oob, struct rfs_layout *out);
 #define RFS_GROUPS_KEPT	4	/* the reserve has so many zones for groups */
 
 u32 rfs_slack(u32 holds);
+#define RFS_TABLES	4	/* blocks of TIMB and zone table in an append */
+
+u64 rfs_short_appends(u64 tables, u32 sums);
 /* What a round of compaction gains if so many blocks are above what it moves */
-u64 rfs_compact_gain(u64 above);
-u64 rfs_scratch(u32 holds, u64 above);	/* what it writes at most */
+u64 rfs_compact_gain(u64 maps, u64 tables, u32 sums);
+/* And what it writes at most */
+u64 rfs_scratch(u32 holds, u64 maps, u64 tables, u32 sums);
 /* append_max: blocks of one append; 0: any number */
 u32 rfs_sums_each(bool oob, u32 append_max);
 /* In use, in a zone, if a victim with fewer gives more than its copies take */

@@ -15,24 +15,40 @@ u32 rfs_slack(u32 holds)
 	return DIV_ROUND_UP(holds, SLACK);
 }
 
-/* What a round of compaction has to gain so that more is free after it. */
-u64 rfs_compact_gain(u64 above)
+/*
+ * Summaries that a check-point writes beside those of full appends, without page
+ * metadata: of the last nodes and inodes, of the last maps, of the tables, and of
+ * an append that a zone's end parts in two.
+ */
+u64 rfs_short_appends(u64 tables, u32 sums)
 {
+	return sums ? RFS_S_DATA + DIV_ROUND_UP(tables, (u64)RFS_TABLES) *
+				   min(sums, (u32)RFS_TABLES) : 0;
+}
+
+/* What a round of compaction has to gain so that more is free after it. */
+u64 rfs_compact_gain(u64 maps, u64 tables, u32 sums)
+{
+	u64 above = maps + tables;
+
+	if (sums)
+		return above + maps * sums / RFS_SUM_ENTRIES +
+		       rfs_short_appends(tables, sums) + 1;
 	/* a summary for 63 blocks, and a begun one for each of the streams */
 	return above + above / RFS_SUM_ENTRIES + RFS_S_DATA + 1;
 }
 
 /*
- * [K] What a round of compaction writes at most, if so many blocks (maps and
- * tables) lie above what it moves: its victims have as many dead blocks as those
+ * [K] What a round of compaction writes at most, if so many blocks of maps and
+ * tables lie above what it moves: its victims have as many dead blocks as those
  * above take, summaries included, and one more.
  */
-u64 rfs_scratch(u32 holds, u64 above)
+u64 rfs_scratch(u32 holds, u64 maps, u64 tables, u32 sums)
 {
-	u64 gain = rfs_compact_gain(above);
+	u64 gain = rfs_compact_gain(maps, tables, sums);
 
 	return DIV_ROUND_UP(gain, (u64)rfs_slack(holds)) * (holds - rfs_slack(holds)) +
-	       above;
+	       maps + tables + rfs_short_appends(tables, sums);
 }
 
 /*
@@ -84,13 +100,13 @@ u64 rfs_blocks_in(u64 pages, u32 sums)
  */
 u32 rfs_low_zones(u32 cap, u32 dirty_max, u64 tables, u64 maps, u32 sums)
 {
-	u32 holds = cap - DIV_ROUND_UP(cap, (u32)RFS_SUM_ENTRIES + 1);
+	u32 holds = rfs_zone_holds(cap, dirty_max, sums);
 	u32 log = min_t(u32, dirty_max / 8, (u32)RFS_SUM_ENTRIES);
 	u64 blocks = dirty_max + dirty_max / 2 + RFS_OP_BLOCKS + maps + log +
-		     tables + rfs_scratch(holds, tables + maps);
+		     tables + rfs_scratch(holds, maps, tables, sums);
 
-	if (sums)	/* the log's are alone, the last append of each stream short */
-		blocks += log + RFS_S_DATA;
+	if (sums)	/* the log's are alone */
+		blocks += log + rfs_short_appends(tables, sums);
 	/* one that data is being copied to, one that a user has begun */
 	return DIV_ROUND_UP(blocks, rfs_blocks_in(cap, sums)) + 2;
 }

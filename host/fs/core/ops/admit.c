@@ -65,7 +65,9 @@ int rfs_make_room(struct rfs_fs *fs, u32 blocks, u64 data, u32 meta)
 		}
 		if (!ret || ret == -ENOENT)
 			ret = rfs_checkpoint(fs, 0);
-		how = fs->free_zones > before ? RFS_CLEAN_NOW : RFS_CLEAN_HARD;
+		/* what the policy prefers may be metadata, again and again */
+		if (fs->free_zones <= before)
+			how = RFS_CLEAN_HARD;
 	}
 	if (!ret)
 		rfs_prove(fs, RFS_AT_ADMISSION);

@@ -32,13 +32,14 @@ static u64 tail_room(const struct rfs_fs *fs, u32 first, u32 last)
  */
 static u64 room(const struct rfs_fs *fs, u64 data, u32 zones)
 {
-	u64 kept = fs->log_most + fs->timb_blocks + fs->ztab_blocks;
+	u64 kept = fs->log_most + rfs_tables(fs);
 	u32 groups = min(fs->policy.groups, fs->data_tails);
 	u64 have = tail_room(fs, RFS_S_DATA, RFS_S_DATA + groups - 1), blocks;
 	u64 cap = le32_to_cpu(fs->super.zone_cap);
 
 	if (fs->sums_each)	/* as rfs_low_zones() counts them */
-		kept += fs->log_most + RFS_S_DATA;
+		kept += fs->log_most +
+			rfs_short_appends(rfs_tables(fs), fs->sums_each);
 	data = rfs_pages_of(fs, data + data / 32);
 	zones += rfs_pages_of(fs, fs->owed) / cap;
 	if (data > have) {

@@ -7,9 +7,9 @@
  */
 #include "space/space.h"
 
-u64 rfs_above(const struct rfs_fs *fs)
+u64 rfs_tables(const struct rfs_fs *fs)
 {
-	return (u64)fs->maps + fs->timb_blocks + fs->ztab_blocks;
+	return (u64)fs->timb_blocks + fs->ztab_blocks;
 }
 
 bool rfs_worth_compacting(const struct rfs_fs *fs,
@@ -21,11 +21,8 @@ bool rfs_worth_compacting(const struct rfs_fs *fs,
 /* [W + K] beside the dirty blocks and the tables of the next check-point */
 u64 rfs_room_kept(const struct rfs_fs *fs)
 {
-	u32 cap = le32_to_cpu(fs->super.zone_cap);
-	u32 holds = cap - DIV_ROUND_UP(cap, (u32)RFS_SUM_ENTRIES + 1);
-
 	return fs->dirty_max / 2 + RFS_OP_BLOCKS + fs->maps +
-	       rfs_scratch(holds, rfs_above(fs));
+	       rfs_scratch(fs->holds, fs->maps, rfs_tables(fs), fs->sums_each);
 }
 
 /*
@@ -37,10 +34,10 @@ u64 rfs_room_kept(const struct rfs_fs *fs)
 static u64 claim(const struct rfs_fs *fs, u64 more, u64 maps)
 {
 	u64 meta = fs->live - fs->data_live + fs->new_dirty + more + maps +
-		   rfs_above(fs);
+		   fs->maps + rfs_tables(fs);
 	u32 low = rfs_low_zones(le32_to_cpu(fs->super.zone_cap), fs->dirty_max,
-				fs->timb_blocks + fs->ztab_blocks,
-				fs->maps + maps, fs->sums_each);
+				rfs_tables(fs), fs->maps + maps,
+				fs->sums_each);
 	u32 dead = rfs_slack(fs->holds);
 
 	return meta + DIV_ROUND_UP(meta * dead, (u64)(fs->holds - dead)) +

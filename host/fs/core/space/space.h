@@ -40,8 +40,6 @@ struct rfs_flight {
 	struct rfs_oob oob[RFS_SUM_ENTRIES];
 };
 
-#define RFS_TABLES	4	/* blocks of TIMB and zone table on their way */
-
 /* What is under way of it, see flight.c */
 struct rfs_air {
 	struct rfs_flight next;	/* which is being filled */
@@ -90,7 +88,7 @@ int rfs_live(struct rfs_fs *fs, u64 addr, int delta, const struct rfs_ptr *ptr);
 void rfs_live_map(struct rfs_fs *fs, u64 addr, int delta);
 
 /* room.c: see "Room" in doc/design.md; in blocks */
-u64 rfs_above(const struct rfs_fs *fs);	/* maps and tables that there are */
+u64 rfs_tables(const struct rfs_fs *fs);	/* blocks of TIMB and zone table */
 bool rfs_worth_compacting(const struct rfs_fs *fs,
 			  const struct rfs_zone_info *z);
 
