@@ -741,17 +741,31 @@ class PageDrive:
         if int(self.cfg.get("wl-share", 50)) and self._uneven(number) and room:
             self._begin_levelling(number, idle=False)
 
+    def _rests(self, block: FlashBlock) -> bool:
+        """Whether copies or levelling fill it, and all that it was given is programmed."""
+        worn = self.worn[block.die]
+        filling = {self._frontier(block.die).for_copies.block} if self.own else set()
+        filling |= {worn.block} if worn else set()
+        given = block.given
+        return (
+            block.state == OPEN
+            and block in filling
+            and bool(given)
+            and all(page.programmed for page in given)
+        )
+
     def _begin_levelling(self, number: int, idle: bool) -> bool:
-        """Moves what the least worn full block has to the most worn free one, or what is left.
+        """Moves what the least worn block has that is full, or rests, to the most worn free one, or
+        what is left of the block that levelling fills.
 
         A die that need not be idle does so if it is a share at most of what others programmed.
         """
         self.dies[number].look = False
         blocks = self.blocks[number]
-        full = [block for block in blocks if block.state == FULL]
-        if not full:
+        movable = [block for block in blocks if block.state == FULL or self._rests(block)]
+        if not movable:
             return False
-        source = min(full, key=FlashBlock.least_worn)
+        source = min(movable, key=FlashBlock.least_worn)
         share = int(self.cfg.get("wl-share", 50))
         others = self.dies[number].programmed - self.levelled[number]
         if not idle and source.valid() * 100 > others * share:
@@ -759,9 +773,12 @@ class PageDrive:
             return False
         least = source.erases + int(self.cfg["wl-threshold"]) - (not idle)
         worn = self.worn[number]
-        if worn is None or worn.room < source.valid() or worn.block.erases <= least:
+        copies = self._frontier(number).for_copies
+        lost = copies.left(self.slots) if copies.block is source else 0
+        space = self._space(self._frontier(number)) - lost
+        used_up = worn is None or worn.room < source.valid() or worn.block.erases <= least
+        if worn is None or used_up or worn.block is source:
             free = [block for block in blocks if block.state == FREE]
-            space = self._space(self._frontier(number))
             fresh = max(free, key=lambda block: (block.erases, -block.number), default=None)
             if fresh is None or fresh.erases <= least or space < 2 * self.slots:
                 return False
@@ -769,6 +786,11 @@ class PageDrive:
                 self._make_full(worn.block)
             fresh.state = OPEN
             self.worn[number] = Worn(fresh, self.slots)
+        elif copies.block is source and space < self.slots:
+            return False
+        if copies.block is source:
+            copies.block = None
+            self._make_full(source)
         self._begin_victim(source, "wear", idle)
         return True
 

@@ -182,7 +182,7 @@ def test_a_part_of_a_drive_is_less_write_amplification(sim: Simulator) -> None:
 
 @pytest.mark.parametrize("ftl", ["page", "dftl"])
 def test_policies_of_collection(sim: Simulator, ftl: str) -> None:
-    """Skewed writes tell them apart; not with a cached map: hw/rsd-nvme/README.md says why."""
+    """Skewed writes tell them apart; with a cached map not fifo: hw/rsd-nvme/README.md says why."""
     found = {}
     for policy in ("greedy", "cost-benefit", "fifo"):
         result = sim.json(
@@ -191,8 +191,8 @@ def test_policies_of_collection(sim: Simulator, ftl: str) -> None:
             *("--precondition", "3", "--pattern", "hotcold=90/10", "--requests", "30000"),
         )
         found[policy] = result["results"]["write_amplification"]["clean"]
+    assert found["cost-benefit"] < 0.9 * found["greedy"]
     if ftl == "page":
-        assert found["cost-benefit"] < 0.9 * found["greedy"]
         assert found["fifo"] > 1.1 * found["greedy"]
     else:
-        assert max(found.values()) == pytest.approx(min(found.values()), rel=0.06)
+        assert found["fifo"] == pytest.approx(found["greedy"], rel=0.1)

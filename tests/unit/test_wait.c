@@ -121,12 +121,12 @@ static const Cmd *first_conflict(const Crowd *c, const Cmd *cmd)
 }
 
 /* As rsd_waits_next(), one by one */
-static const Cmd *next_of(const Crowd *c, uint32_t from, const uint64_t *want)
+static const Cmd *next_of(const Crowd *c, uint64_t from, const uint64_t *want)
 {
     for (const Cmd *cmd = c->waits.head; cmd; cmd = cmd->wait_next) {
         const uint64_t *mask = c->masks[cmd - c->cmds];
 
-        if (cmd->place >= from &&
+        if (cmd->begun >= from &&
             ((mask[0] & want[0]) || (mask[1] & want[1]))) {
             return cmd;
         }
@@ -137,13 +137,13 @@ static const Cmd *next_of(const Crowd *c, uint32_t from, const uint64_t *want)
 static void check_crowd(Crowd *c, uint64_t r)
 {
     uint64_t want[WIDTH] = { UINT64_C(1) << r % 64, r >> 32 & r >> 20 };
-    uint32_t from = 0;
+    uint64_t from = 0;
 
     for (int i = 0; i < 5; i++) {
         const Cmd *cmd = rsd_waits_next(&c->waits, from, want);
 
         CHECK(cmd == next_of(c, from, want));
-        from = cmd ? cmd->place + 1 : 0;
+        from = cmd ? cmd->begun + 1 : 0;
     }
     for (const Cmd *cmd = c->waits.head; cmd; cmd = cmd->wait_next) {
         const Cmd *first = first_conflict(c, cmd);

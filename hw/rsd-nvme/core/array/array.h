@@ -47,14 +47,27 @@ bool rsd_nand_is_torn(const RsdMedia *media, uint32_t block, uint32_t page);
  * Commands and operations
  */
 
+/* Ranges of LBAs that begin at the same one, by age: reads, or others */
+typedef struct SpanList {
+    struct Span *first, *last;
+    uint64_t reach;             /* none of them has ended further on */
+} SpanList;
+
+/* Of the ranges that begin at an LBA, one is in the tree for all. */
+typedef struct SpanNode {
+    struct Span *left, *right;
+    SpanList list[2];           /* of those that are no reads, of reads */
+    uint64_t oldest;            /* order of the oldest one below */
+    uint64_t furthest[2];       /* reach of all below, without reads */
+} SpanNode;
+
 /* A range of LBAs in a tree: see spans.c. The caller sets the first four. */
 typedef struct Span {
     uint64_t from, end;
     uint64_t order;             /* which of two is older */
     bool read;
-    struct Span *left, *right;
-    uint64_t oldest;            /* order of the oldest one below */
-    uint64_t furthest[2];       /* end of any below, of any that is no read */
+    struct Span *older, *younger;       /* in its list */
+    SpanNode node;              /* of the one that is in the tree */
 } Span;
 
 typedef struct Waits Waits;
@@ -83,7 +96,8 @@ typedef struct Cmd {
     bool detached;
     bool waits;                 /* see wait.c, as of what is below */
     bool in_flight;             /* it is in Ns.writes */
-    uint32_t place;
+    uint32_t slot;              /* of its mask; RSD_NONE: it has none */
+    struct Cmd *below[2];       /* in the tree: before it, behind it */
     uint32_t class;             /* the personality's: what it waits for */
     uint64_t begun;             /* its number among those handed over */
     struct Cmd *wait_prev, *wait_next;

@@ -22,9 +22,10 @@ struct Waits {
     Cmd *head, *tail;           /* in their order */
     uint32_t len;
     Span *spans;
-    Cmd **at;                   /* by place */
-    uint64_t *masks;            /* a tree, its root at 1 */
-    uint32_t places, next_place;
+    Cmd *marked;                /* root of the tree of those with a mask */
+    uint64_t *masks;            /* by slot: the command's, and that below it */
+    uint32_t *free_slots;       /* those that nobody has, num_free of them */
+    uint32_t slots, num_free;
 };
 
 /*
@@ -161,8 +162,8 @@ Cmd *rsd_waits_blocker(const Waits *w, const Cmd *cmd);
 Cmd *rsd_waits_at(const Waits *w, uint64_t lba);
 /* Its bits from now on; NULL: none */
 void rsd_waits_mark(Waits *w, Cmd *cmd, const uint64_t *mask);
-/* The first one, from that place on, that has a bit of those, or NULL */
-Cmd *rsd_waits_next(const Waits *w, uint32_t from, const uint64_t *want);
+/* The first one, of Cmd.begun from that on, that has such a bit, or NULL */
+Cmd *rsd_waits_next(const Waits *w, uint64_t from, const uint64_t *want);
 /* A trim waits for a write in flight, if it overlaps one. */
 void rsd_waits_follow_write(Waits *w, Cmd *cmd);
 /*

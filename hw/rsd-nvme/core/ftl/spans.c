@@ -2,66 +2,74 @@
  * Ranges of LBAs in a tree, to find those that overlap another one without
  * looking at all.
  *
- * The tree is in order of where ranges begin, of equal ones in order of age. A
- * node knows of those below it, itself included, how old the oldest one is, and
- * how far they go. It is a treap (Aragon and Seidel, "Randomized search trees",
- * 1989): a heap by a number that is as good as random, here made of the order,
- * which keeps it balanced.
+ * The tree has a node for each LBA that ranges begin at, in order of these: so
+ * it is no deeper the more ranges there are, once they begin everywhere. One of
+ * the ranges is the node, and has two lists of them by age, of reads and of
+ * others. A node knows of those below it, itself included, how old the oldest
+ * one is, and how far they go at most. It is a treap (Aragon and Seidel,
+ * "Randomized search trees", 1989): a heap by a number that is as good as
+ * random, here made of the LBA, which keeps it balanced.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
 #include "ftl.h"
 
-/* Is a before b in the tree? */
-static bool before(const Span *a, const Span *b)
-{
-    return a->from != b->from ? a->from < b->from : a->order < b->order;
-}
-
-/* Multiplied by 2^64 divided by the golden ratio (Knuth, volume 3, 6.4) */
+/* No two LBAs have the same: rsd_random() takes each number to another one. */
 static uint64_t priority(const Span *span)
 {
-    return (span->order + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    return rsd_random(0, span->from);
 }
 
-static void take_in(Span *span, const Span *below)
+static uint64_t furthest(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static void take_in(SpanNode *node, const Span *below)
 {
     if (!below) {
         return;
     }
-    if (below->oldest < span->oldest) {
-        span->oldest = below->oldest;
+    if (below->node.oldest < node->oldest) {
+        node->oldest = below->node.oldest;
     }
     for (int i = 0; i < 2; i++) {
-        if (below->furthest[i] > span->furthest[i]) {
-            span->furthest[i] = below->furthest[i];
-        }
+        node->furthest[i] = furthest(node->furthest[i],
+                                     below->node.furthest[i]);
     }
 }
 
 /* What is below it has changed. */
 static void look_below(Span *span)
 {
-    span->oldest = span->order;
-    span->furthest[false] = span->end;
-    span->furthest[true] = span->read ? 0 : span->end;
-    take_in(span, span->left);
-    take_in(span, span->right);
+    SpanNode *node = &span->node;
+
+    node->oldest = UINT64_MAX;
+    for (int i = 0; i < 2; i++) {
+        if (node->list[i].first && node->list[i].first->order < node->oldest) {
+            node->oldest = node->list[i].first->order;
+        }
+    }
+    node->furthest[true] = node->list[false].reach;
+    node->furthest[false] = furthest(node->list[false].reach,
+                                     node->list[true].reach);
+    take_in(node, node->left);
+    take_in(node, node->right);
 }
 
-/* Divides a tree into what is before a range, and what is not. */
-static void split(Span *root, const Span *at, Span **left, Span **right)
+/* Divides a tree into what is before an LBA, and what is behind it. */
+static void split(Span *root, uint64_t at, Span **left, Span **right)
 {
     if (!root) {
         *left = *right = NULL;
         return;
     }
-    if (before(root, at)) {
-        split(root->right, at, &root->right, right);
+    if (root->from < at) {
+        split(root->node.right, at, &root->node.right, right);
         *left = root;
     } else {
-        split(root->left, at, left, &root->left);
+        split(root->node.left, at, left, &root->node.left);
         *right = root;
     }
     look_below(root);
@@ -74,74 +82,147 @@ static Span *merge(Span *left, Span *right)
         return left ? left : right;
     }
     if (priority(left) > priority(right)) {
-        left->right = merge(left->right, right);
+        left->node.right = merge(left->node.right, right);
         look_below(left);
         return left;
     }
-    right->left = merge(left, right->left);
+    right->node.left = merge(left, right->node.left);
     look_below(right);
     return right;
 }
 
+/* Most are the youngest ones; those that went on are among the oldest. */
+static void list_add(SpanList *list, Span *span)
+{
+    Span *after = list->last;
+
+    if (after && after->order > span->order) {
+        Span *behind = list->first;
+
+        while (behind->order < span->order) {
+            behind = behind->younger;
+        }
+        after = behind->older;
+    }
+    span->older = after;
+    span->younger = after ? after->younger : list->first;
+    *(after ? &after->younger : &list->first) = span;
+    *(span->younger ? &span->younger->older : &list->last) = span;
+    list->reach = furthest(list->reach, span->end);
+}
+
+static void list_remove(SpanList *list, Span *span)
+{
+    *(span->older ? &span->older->younger : &list->first) = span->younger;
+    *(span->younger ? &span->younger->older : &list->last) = span->older;
+    if (!list->first) {
+        list->reach = 0;
+    }
+}
+
 void rsd_span_add(Span **root, Span *span)
 {
-    span->left = span->right = NULL;
-    look_below(span);
+    span->node = (SpanNode){ .oldest = span->order };
+    span->node.furthest[false] = span->end;
+    span->node.furthest[true] = span->read ? 0 : span->end;
     while (*root && priority(*root) > priority(span)) {
-        take_in(*root, span);
-        root = before(*root, span) ? &(*root)->right : &(*root)->left;
+        take_in(&(*root)->node, span);
+        root = (*root)->from < span->from ? &(*root)->node.right
+                                          : &(*root)->node.left;
     }
-    split(*root, span, &span->left, &span->right);
+    if (*root && (*root)->from == span->from) {
+        list_add(&(*root)->node.list[span->read], span);
+        take_in(&(*root)->node, span);
+        return;
+    }
+    split(*root, span->from, &span->node.left, &span->node.right);
+    list_add(&span->node.list[span->read], span);
     look_below(span);
     *root = span;
 }
 
 void rsd_span_remove(Span **root, Span *span)
 {
-    Span *node = *root;
+    Span *at = *root;
+    SpanNode *node = &at->node;
 
-    if (node == span) {
-        *root = merge(span->left, span->right);
-        return;
+    if (at->from != span->from) {
+        rsd_span_remove(at->from < span->from ? &node->right : &node->left,
+                        span);
+    } else {
+        list_remove(&node->list[span->read], span);
+        if (!node->list[false].first && !node->list[true].first) {
+            *root = merge(node->left, node->right);
+            return;
+        }
+        if (at == span) {
+            *root = node->list[node->list[true].first != NULL].first;
+            (*root)->node = *node;
+        }
     }
-    rsd_span_remove(before(node, span) ? &node->right : &node->left, span);
-    if (node->oldest == span->order || node->furthest[false] == span->end ||
-        node->furthest[true] == span->end) {
-        look_below(node);       /* else it knew nothing by this one */
+    look_below(*root);
+}
+
+/*
+ * The youngest one of a list that is older than a range and reaches it. It is
+ * looked for from both ends, because most ranges are either the youngest or
+ * among the oldest ones.
+ */
+static Span *list_find(const SpanList *list, const Span *of)
+{
+    Span *next = list->first, *found = list->last;
+
+    while (next && next->order < of->order && found->order >= of->order) {
+        next = next->younger;
+        found = found->older;
     }
+    if (next && next->order >= of->order) {
+        found = next->older;
+    }
+    while (found && found->end <= of->from) {
+        found = found->older;
+    }
+    return found;
 }
 
 Span *rsd_span_find(Span *root, const Span *of)
 {
-    while (root && root->oldest < of->order &&
-           root->furthest[of->read] > of->from) {
+    while (root && root->node.oldest < of->order &&
+           root->node.furthest[of->read] > of->from) {
         if (root->from < of->end) {
-            Span *found = rsd_span_find(root->right, of);
+            Span *found = rsd_span_find(root->node.right, of), *read = NULL;
 
             if (found) {
                 return found;
             }
-            if (root->order < of->order && root->end > of->from &&
-                !(of->read && root->read)) {
-                return root;
+            found = list_find(&root->node.list[false], of);
+            if (!of->read) {
+                read = list_find(&root->node.list[true], of);
+            }
+            if (read && (!found || read->order > found->order)) {
+                found = read;
+            }
+            if (found) {
+                return found;
             }
         }
-        root = root->left;
+        root = root->node.left;
     }
     return NULL;
 }
 
 Span *rsd_span_at(Span *root, uint64_t from)
 {
-    Span *found = NULL;
+    const Span *read, *other;
 
-    while (root) {
-        if (root->from < from) {
-            root = root->right;
-        } else {
-            found = root->from == from ? root : found;
-            root = root->left;
-        }
+    while (root && root->from != from) {
+        root = root->from < from ? root->node.right : root->node.left;
     }
-    return found;
+    if (!root) {
+        return NULL;
+    }
+    other = root->node.list[false].first;
+    read = root->node.list[true].first;
+    return (Span *)(!other || (read && read->order < other->order) ? read
+                                                                   : other);
 }

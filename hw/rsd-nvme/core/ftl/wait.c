@@ -6,8 +6,10 @@
  * their order. To look at each of them would take time in proportion to their
  * number, for every change. So each has a mask that says what it waits for,
  * bits that mean what the personality wants them to, and rsd_waits_next() leads
- * to the next one that has one of given bits. Masks are in a tree over the
- * places that commands have: a node has the bits of all that are below it.
+ * to the next one that has one of given bits. Commands that have a mask are in a
+ * tree, in their order: a node has the bits of all that are below it. Of those
+ * that overlap only the first one has a mask. So the tree is no deeper the more
+ * commands wait, once they are for all of the drive.
  *
  * Order. A command that overlaps one that came before it and waits must not be
  * looked at, unless both are reads. It follows one of these, and has no bit
@@ -23,7 +25,7 @@
 
 #include "ftl.h"
 
-#define FIRST_PLACES 64u
+#define FIRST_SLOTS 64u
 
 static Cmd *cmd_of(Span *span, size_t offset)
 {
@@ -145,47 +147,142 @@ Cmd *rsd_write_in_flight(Ns *ns, const Cmd *cmd)
  * Masks
  */
 
-static size_t places_size(uint32_t places)
+static size_t mask_size(const Waits *w)
 {
-    return places * sizeof(Cmd *);
+    return w->width * sizeof(uint64_t);
 }
 
-static size_t masks_size(const Waits *w, uint32_t places)
+static size_t masks_size(const Waits *w, uint32_t slots)
 {
-    return (size_t)2 * places * w->width * sizeof(uint64_t);
+    return 2 * slots * mask_size(w);
 }
 
-static uint64_t *mask_at(const Waits *w, uint32_t node)
+/* The command's own one */
+static uint64_t *mask_of(const Waits *w, const Cmd *cmd)
 {
-    return w->masks + (size_t)node * w->width;
+    return w->masks + (size_t)2 * cmd->slot * w->width;
+}
+
+/* The bits of all below it, itself included */
+static uint64_t *sum_of(const Waits *w, const Cmd *cmd)
+{
+    return mask_of(w, cmd) + w->width;
+}
+
+static uint64_t priority(const Cmd *cmd)
+{
+    return rsd_random(0, cmd->begun);
+}
+
+/* True: the sum has changed. */
+static bool sum_up(Waits *w, Cmd *cmd)
+{
+    const uint64_t *mask = mask_of(w, cmd);
+    const uint64_t *before = cmd->below[0] ? sum_of(w, cmd->below[0]) : mask;
+    const uint64_t *behind = cmd->below[1] ? sum_of(w, cmd->below[1]) : mask;
+    uint64_t *sum = sum_of(w, cmd), changed = 0;
+
+    for (uint32_t i = 0; i < w->width; i++) {
+        uint64_t all = mask[i] | before[i] | behind[i];
+
+        changed |= sum[i] ^ all;
+        sum[i] = all;
+    }
+    return changed;
+}
+
+/* Divides a tree into those before a command, and those behind it. */
+static void split(Waits *w, Cmd *root, const Cmd *at, Cmd *parts[2])
+{
+    Cmd *inner[2];
+    bool is_before;
+
+    if (!root) {
+        parts[0] = parts[1] = NULL;
+        return;
+    }
+    is_before = root->begun < at->begun;
+    split(w, root->below[is_before], at, inner);
+    root->below[is_before] = inner[!is_before];
+    parts[is_before] = inner[is_before];
+    parts[!is_before] = root;
+    sum_up(w, root);
+}
+
+/* Of two trees, all of the first one being before the second one */
+static Cmd *join(Waits *w, Cmd *first, Cmd *second)
+{
+    if (!first || !second) {
+        return first ? first : second;
+    }
+    if (priority(first) > priority(second)) {
+        first->below[1] = join(w, first->below[1], second);
+        sum_up(w, first);
+        return first;
+    }
+    second->below[0] = join(w, first, second->below[0]);
+    sum_up(w, second);
+    return second;
+}
+
+/* Puts a command that has a mask in the tree, and gives its new root. */
+static Cmd *put(Waits *w, Cmd *root, Cmd *cmd)
+{
+    bool behind;
+
+    if (!root || priority(root) < priority(cmd)) {
+        split(w, root, cmd, cmd->below);
+        sum_up(w, cmd);
+        return cmd;
+    }
+    behind = root->begun < cmd->begun;
+    root->below[behind] = put(w, root->below[behind], cmd);
+    sum_up(w, root);
+    return root;
+}
+
+/* Where the tree's node is that is the command */
+static Cmd **link_to(Cmd **root, const Cmd *cmd)
+{
+    while (*root != cmd) {
+        root = &(*root)->below[(*root)->begun < cmd->begun];
+    }
+    return root;
+}
+
+/* A command below has another mask. True: the sum has changed, too. */
+static bool sum_up_from(Waits *w, Cmd *root, const Cmd *cmd)
+{
+    return (root == cmd ||
+            sum_up_from(w, root->below[root->begun < cmd->begun], cmd)) &&
+           sum_up(w, root);
 }
 
 void rsd_waits_mark(Waits *w, Cmd *cmd, const uint64_t *mask)
 {
-    uint32_t node = w->places + cmd->place;
-
-    for (uint32_t i = 0; i < w->width; i++) {
-        mask_at(w, node)[i] = mask ? mask[i] : 0;
+    if (cmd->slot == RSD_NONE) {
+        if (mask) {
+            cmd->slot = w->free_slots[--w->num_free];
+            memcpy(mask_of(w, cmd), mask, mask_size(w));
+            w->marked = put(w, w->marked, cmd);
+        }
+        return;
     }
-    while (node /= 2) {
-        uint64_t *to = mask_at(w, node), *a = mask_at(w, 2 * node);
-        uint64_t changed = 0;
-
-        for (uint32_t i = 0; i < w->width; i++) {
-            uint64_t both = a[i] | a[i + w->width];
-
-            changed |= both ^ to[i];
-            to[i] = both;
-        }
-        if (!changed) {
-            return;
-        }
+    if (mask) {
+        memcpy(mask_of(w, cmd), mask, mask_size(w));
+    } else {
+        memset(mask_of(w, cmd), 0, mask_size(w));
+    }
+    sum_up_from(w, w->marked, cmd);
+    if (!mask) {
+        *link_to(&w->marked, cmd) = join(w, cmd->below[0], cmd->below[1]);
+        w->free_slots[w->num_free++] = cmd->slot;
+        cmd->slot = RSD_NONE;
     }
 }
 
-static bool has(const Waits *w, uint32_t node, const uint64_t *want)
+static bool has(const Waits *w, const uint64_t *mask, const uint64_t *want)
 {
-    const uint64_t *mask = mask_at(w, node);
     uint64_t common = 0;
 
     for (uint32_t i = 0; i < w->width; i++) {
@@ -194,84 +291,66 @@ static bool has(const Waits *w, uint32_t node, const uint64_t *want)
     return common;
 }
 
-Cmd *rsd_waits_next(const Waits *w, uint32_t from, const uint64_t *want)
+static Cmd *next_below(const Waits *w, Cmd *root, uint64_t from,
+                       const uint64_t *want)
 {
-    uint32_t node = w->places + from;
+    while (root && has(w, sum_of(w, root), want)) {
+        if (root->begun >= from) {
+            Cmd *found = next_below(w, root->below[0], from, want);
 
-    if (from >= w->next_place) {
-        return NULL;
-    }
-    while (!has(w, node, want)) {
-        while (node & 1) {
-            node /= 2;
-            if (!node) {
-                return NULL;
+            if (found) {
+                return found;
+            }
+            if (has(w, mask_of(w, root), want)) {
+                return root;
             }
         }
-        node++;
+        root = root->below[1];
     }
-    while (node < w->places) {
-        node *= 2;
-        node += !has(w, node, want);
-    }
-    return w->at[node - w->places];
+    return NULL;
 }
 
-/* The same of all that wait, in new memory: they move to its first places. */
-static void move_all(Waits *w, Cmd **at, uint64_t *masks, uint32_t places)
+Cmd *rsd_waits_next(const Waits *w, uint64_t from, const uint64_t *want)
 {
-    uint32_t n = 0;
-
-    for (Cmd *cmd = w->head; cmd; cmd = cmd->wait_next) {
-        memcpy(masks + (size_t)(places + n) * w->width,
-               mask_at(w, w->places + cmd->place),
-               w->width * sizeof(uint64_t));
-        at[n] = cmd;
-        cmd->place = n++;
-    }
-    for (uint32_t node = places - 1; node; node--) {
-        for (uint32_t i = 0; i < w->width; i++) {
-            masks[(size_t)node * w->width + i] =
-                masks[(size_t)2 * node * w->width + i] |
-                masks[((size_t)2 * node + 1) * w->width + i];
-        }
-    }
-    w->next_place = n;
+    return next_below(w, w->marked, from, want);
 }
 
 bool rsd_waits_reserve(Waits *w)
 {
     RsdDrive *drive = w->ns->drive;
-    uint32_t places = w->places ? w->places : FIRST_PLACES;
+    uint32_t slots = w->slots ? 2 * w->slots : FIRST_SLOTS;
+    uint32_t *free_slots;
     uint64_t *masks;
-    Cmd **at;
 
-    if (!w->width || w->next_place < w->places) {
+    if (!w->width || w->len < w->slots) {
         return true;
     }
-    /* so that this does not come again before as many have come */
-    while (w->len > places / 2) {
-        places *= 2;
-    }
-    at = rsd_alloc(drive, places_size(places));
-    masks = rsd_alloc(drive, masks_size(w, places));
-    if (!at || !masks) {
-        rsd_release(drive, at, places_size(places));
-        rsd_release(drive, masks, masks_size(w, places));
+    free_slots = rsd_alloc(drive, slots * sizeof(*free_slots));
+    masks = rsd_alloc(drive, masks_size(w, slots));
+    if (!free_slots || !masks) {
+        rsd_release(drive, free_slots, slots * sizeof(*free_slots));
+        rsd_release(drive, masks, masks_size(w, slots));
         return false;
     }
-    move_all(w, at, masks, places);
+    if (w->slots) {
+        memcpy(free_slots, w->free_slots, w->num_free * sizeof(*free_slots));
+        memcpy(masks, w->masks, masks_size(w, w->slots));
+    }
+    for (uint32_t slot = slots; slot > w->slots; slot--) {
+        free_slots[w->num_free++] = slot - 1;
+    }
     rsd_waits_fini(w);
-    w->at = at;
+    w->free_slots = free_slots;
     w->masks = masks;
-    w->places = places;
+    w->slots = slots;
     return true;
 }
 
 void rsd_waits_fini(Waits *w)
 {
-    rsd_release(w->ns->drive, w->at, places_size(w->places));
-    rsd_release(w->ns->drive, w->masks, masks_size(w, w->places));
+    rsd_release(w->ns->drive, w->free_slots,
+                w->slots * sizeof(*w->free_slots));
+    rsd_release(w->ns->drive, w->masks, masks_size(w, w->slots));
 }
 
 /*
@@ -298,7 +377,6 @@ void rsd_waits_add(Waits *w, Cmd *cmd)
         w->tail->wait_next = cmd;
     } else {
         w->head = cmd;
-        w->next_place = 0;
     }
     w->tail = cmd;
     w->len++;
@@ -306,8 +384,7 @@ void rsd_waits_add(Waits *w, Cmd *cmd)
     cmd->span = waiting_span(w, cmd);
     rsd_span_add(&w->spans, &cmd->span);
     if (w->width) {
-        cmd->place = w->next_place++;
-        w->at[cmd->place] = cmd;
+        cmd->slot = RSD_NONE;
         find_another(w, cmd);
     }
 }

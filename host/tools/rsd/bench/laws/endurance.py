@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Laws: wear, its levelling, bad blocks, and the end of a drive's life."""
 
+import itertools
 from collections.abc import Iterator
 from math import sqrt
 
@@ -31,7 +32,8 @@ WORN: dict[str, Setting] = {
 }
 BLOCKS = 2 * (64 + 4)
 # A tenth of the space gets all the writes: without levelling, the rest is never erased.
-HOT = "--pattern hotcold=100/10 --size 8K --precondition fill"
+HOT_TENTH = "--pattern hotcold=100/10 --precondition fill"
+HOT = f"{HOT_TENTH} --size 8K"
 LEVEL: dict[str, Setting] = {
     "channels": 1,
     "ways": 2,
@@ -173,13 +175,13 @@ def _none(sim: Simulator) -> Iterator[Point]:
     yield point(40, got.after("wear_max") - got.after("wear_min"), got)
 
 
-def _spread(sim: Simulator, ftl: str) -> Iterator[Point]:
-    for depth in (8, 256):
+def _spread(sim: Simulator, ftl: str, *, requests: int, **drive: Setting) -> Iterator[Point]:
+    for over_provision, size, depth in itertools.product((10, 20), ("8K", "128K"), (8, 256)):
         got = sim.run(
-            f"{HOT} --requests 60000 --depth {depth}",
-            **LEVEL,
+            f"{HOT_TENTH} --size {size} --requests {requests} --depth {depth}",
+            **(LEVEL | drive),
             ftl=ftl,
-            over_provision=20,
+            over_provision=over_provision,
             wl_threshold=THRESHOLD,
         )
         yield point(THRESHOLD + 2, got.after("wear_max") - got.after("wear_min"), got)
@@ -193,7 +195,7 @@ def _spread(sim: Simulator, ftl: str) -> Iterator[Point]:
     AT_MOST,
 )
 def _levelling(sim: Simulator) -> Iterator[Point]:
-    yield from _spread(sim, "rsd")
+    yield from _spread(sim, "rsd", requests=20_000)
 
 
 @BOOK.law(
@@ -204,8 +206,19 @@ def _levelling(sim: Simulator) -> Iterator[Point]:
     AT_MOST,
 )
 def _levelling_pages(sim: Simulator) -> Iterator[Point]:
-    for ftl in ("page", "dftl"):
-        yield from _spread(sim, ftl)
+    yield from _spread(sim, "page", requests=20_000)
+    yield from _spread(sim, "dftl", requests=20_000, map_cache=4096)
+
+
+@BOOK.law(
+    "static-levelling-blocks",
+    "The same of FAST's blocks. It levels each way by itself, so the drive has one.",
+    LEVELLING,
+    0.0,
+    AT_MOST,
+)
+def _levelling_blocks(sim: Simulator) -> Iterator[Point]:
+    yield from _spread(sim, "fast", requests=3000, ways=1)
 
 
 @BOOK.law(

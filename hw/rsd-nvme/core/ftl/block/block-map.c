@@ -748,7 +748,7 @@ static void look_at(BlockMap *map, Cmd *cmd)
 static void attempt_waiting(BlockMap *map)
 {
     while (map->retry) {
-        uint32_t from = 0;
+        uint64_t from = 0;
         Cmd *cmd;
 
         map->retry = false;
@@ -757,7 +757,7 @@ static void attempt_waiting(BlockMap *map)
             mark_all(map);
         }
         while ((cmd = rsd_waits_next(&map->waits, from, map->worth))) {
-            from = cmd->place + 1;
+            from = cmd->begun + 1;
             look_at(map, cmd);
         }
     }

@@ -1,12 +1,12 @@
 /*
  * Static wear levelling of drives that map whole blocks. If a block was erased,
- * but by levelling, and erase counts within its die differ by more than
- * wl-threshold: let S be the least worn block of the die that is data and at
- * rest, T the most worn free one. If T's count exceeds S's by more than the
- * threshold, the content of S is copied to T, which takes its place: cold data
- * then rests on the worn block. With stripe=all, S stands for its unit, T for
- * the most worn free blocks of all dies, and it is the mean of their counts
- * that has to differ.
+ * but by levelling, and erase counts within its die differ by wl-threshold or
+ * more: let S be the least worn block of the die that is data and at rest, T the
+ * most worn free one. If T's count exceeds S's by the threshold or more, the
+ * content of S is copied to T, which takes its place: cold data then rests on
+ * the worn block. With stripe=all, S stands for its unit, T for the most worn
+ * free blocks of all dies, and it is the mean of their counts that has to
+ * differ.
  *
  * A move is a merge (merge.c), one a group at a time, and no unit of the group
  * is given to anybody else meanwhile. Otherwise what the host goes on to write
@@ -53,7 +53,7 @@ static uint32_t least_worn(BlockMap *map, uint32_t die)
     return found;
 }
 
-/* Do the most worn free blocks exceed a unit's by the threshold? */
+/* Do the most worn free blocks exceed a unit's by the threshold or more? */
 static bool worth_a_move(const BlockMap *map, const Unit *unit)
 {
     const RsdDrive *drive = map->ns->drive;
@@ -69,7 +69,7 @@ static bool worth_a_move(const BlockMap *map, const Unit *unit)
         worn += rsd_rec_erases(drive->media.rec[rsd_map_free_block(map, die,
                                                                    true)]);
     }
-    return worn > wear + map->lanes * drive->cfg.wl_threshold;
+    return worn >= wear + map->lanes * drive->cfg.wl_threshold;
 }
 
 void rsd_wear_level(BlockMap *map, uint32_t block)
@@ -83,7 +83,7 @@ void rsd_wear_level(BlockMap *map, uint32_t block)
     bool wait;
     Unit *to;
 
-    if (!threshold || rsd_rec_erases(drive->media.rec[block]) <=
+    if (!threshold || rsd_rec_erases(drive->media.rec[block]) <
                       map->least_wear[die] + threshold) {
         return;
     }

@@ -78,6 +78,7 @@ typedef struct MapPage {
     uint32_t where;             /* flash page + 1; 0: it was never written */
     uint32_t entries;           /* first one in the cache, or RSD_NONE */
     uint32_t writing;           /* programs of it in flight */
+    uint64_t looked;            /* MapCache.looks when it was counted last */
     Cmd *waiting;               /* in STAGE_LOAD for it, by peer_next */
     bool loading;
     bool updating;              /* an update that no victim waits for, */
@@ -116,6 +117,7 @@ struct MapCache {
     uint32_t owed;              /* map pages of which an update is */
     bool stopped;               /* see stop_writing() */
     uint32_t formats;           /* see rsd_cache_format() */
+    uint64_t looks;             /* calls of rsd_cache_updates() */
     uint32_t turn;              /* frontier of the next map page */
     Job *stalled, *free_jobs;
     JobChunk *chunks;
@@ -850,6 +852,29 @@ void rsd_cache_format(PageFtl *ftl)
 /*
  * Victims
  */
+
+uint32_t rsd_cache_updates(const PageFtl *ftl, uint32_t block)
+{
+    MapCache *c = ftl->cache;
+    uint32_t end = rsd_rec_next(ftl->drive->media.rec[block]), n = 0;
+
+    if (ftl->blocks[block].map) {
+        return 0;               /* only the directory changes */
+    }
+    c->looks++;
+    for (uint32_t page = 0; page < end; page++) {
+        uint32_t number = page_number(ftl, block, page);
+        uint32_t lpn = ftl->p2l[number];
+        MapPage *map_page = &c->pages[lpn / ENTRIES];
+
+        if (ftl->l2p[lpn] == number + 1 && !c->index[lpn] &&
+            map_page->looked != c->looks) {
+            map_page->looked = c->looks;
+            n++;
+        }
+    }
+    return n;
+}
 
 void rsd_cache_moved(PageFtl *ftl, Victim *v, uint32_t lpn)
 {

@@ -59,8 +59,10 @@
  * worn free block was erased wl-threshold times more than the least worn full
  * one, and what is valid in that is at most wl-share percent of what others have
  * programmed in the die since it last levelled, or since the drive was opened.
- * What levelling fills is closed when all else waits for free pages. A block
- * that is being filled is not moved, however little it is worn.
+ * What levelling fills is closed when all else waits for free pages. It, and
+ * what copies or map pages fill, may be the least worn one, too: if all that it
+ * was given is programmed, it is closed and moved, for it may rest half full for
+ * long.
  *
  * Survival of SIGKILL. A write is acknowledged when its page is programmed, or,
  * with ack=buffer, taken by the write buffer (which survives with plp=on). Once
@@ -618,15 +620,16 @@ static uint32_t better(const PageFtl *ftl, uint32_t a, uint32_t b)
 }
 
 /*
- * Does a collection free more pages than the map's updates may take? One that
- * does not, and that nobody waits for, would call for the next without end.
+ * With a cache: does a collection free more pages than its copies, the map's
+ * updates and filler take? One that does not would call for the next without
+ * end.
  */
 static bool gains(const PageFtl *ftl, uint32_t block)
 {
-    uint64_t valid = ftl->blocks[block].valid;
-    uint64_t updates = rsd_map_pages_of(ftl->ns);
+    uint64_t valid = ftl->blocks[block].valid + reserve_filler(ftl->ns);
+    uint64_t pages = ftl->drive->pages;
 
-    return valid + (valid < updates ? valid : updates) < ftl->drive->pages;
+    return valid < pages && valid + rsd_cache_updates(ftl, block) < pages;
 }
 
 /* What a die would collect, or RSD_NONE */
@@ -653,18 +656,20 @@ static uint32_t choose(PageFtl *ftl, uint32_t die)
     /*
      * After a crash in the middle of a collection there may be less room. With
      * a cache, a victim costs map pages, too, and the first in or the oldest
-     * may cost more than it gives: when the host waits, what gives most.
+     * may cost more than it gives. The first in is not even chosen if it gives
+     * something while the host waits: others having been chosen before it, it
+     * would be as soon as it gives next to nothing.
      */
     if (block == RSD_NONE || !fits(ftl, f, block) ||
-        (ftl->cache && !has_room(ftl, f))) {
+        (ftl->cache && (!gains(ftl, block) ||
+                        (drive->cfg.gc_policy == RSD_GC_FIFO &&
+                         !has_room(ftl, f))))) {
         block = least_valid(ftl, pd);
     }
+    /* what gives nothing is collected only if the host waits */
     if (ftl->cache && has_room(ftl, f) && block != RSD_NONE &&
         !gains(ftl, block)) {
-        block = least_valid(ftl, pd);
-        if (block != RSD_NONE && !gains(ftl, block)) {
-            return RSD_NONE;
-        }
+        return RSD_NONE;
     }
     return block != RSD_NONE && fits(ftl, taker(ftl, block), block)
                ? block : RSD_NONE;
@@ -1147,6 +1152,7 @@ void rsd_page_mark(PageFtl *ftl, Cmd *cmd)
 {
     uint64_t mask[WAIT_WORDS] = { 0 };
     uint32_t entries;
+    bool any;
 
     if (!cmd->waits) {
         return;
@@ -1155,11 +1161,12 @@ void rsd_page_mark(PageFtl *ftl, Cmd *cmd)
         rsd_waits_follow_write(&ftl->waits, cmd);
     }
     entries = rsd_cache_awaits(ftl, cmd);
-    if (!cmd->follows && entries != UINT32_MAX) {
+    any = !cmd->follows && entries != UINT32_MAX;
+    if (any) {
         mask[cmd->pub.op == RSD_WRITE ? WAIT_WRITES : WAIT_OTHERS] =
             UINT64_C(1) << bit_of(entries);
     }
-    rsd_waits_mark(&ftl->waits, cmd, mask);
+    rsd_waits_mark(&ftl->waits, cmd, any ? mask : NULL);
 }
 
 static void freed(Ns *ns, Cmd *cmd)
@@ -1180,8 +1187,8 @@ static void mark_all(PageFtl *ftl)
     }
 }
 
-/* The next one to look at, from a place on */
-static Cmd *next_waiting(PageFtl *ftl, uint32_t from)
+/* The next one to look at, of Cmd.begun from that on */
+static Cmd *next_waiting(PageFtl *ftl, uint64_t from)
 {
     uint64_t mask = (UINT64_C(2) << bit_of(rsd_cache_grants(ftl))) - 1;
     uint64_t want[WAIT_WORDS] = { mask, ftl->no_room ? 0 : mask };
@@ -1212,8 +1219,8 @@ static void go_on_all(PageFtl *ftl)
         mark_all(ftl);          /* nobody is to wait for what will not come */
         ftl->all_marked = true;
     }
-    for (uint32_t from = 0; ftl->cache && (cmd = next_waiting(ftl, from));) {
-        from = cmd->place + 1;
+    for (uint64_t from = 0; ftl->cache && (cmd = next_waiting(ftl, from));) {
+        from = cmd->begun + 1;
         if (go_on(ftl, cmd)) {
             stop_waiting(ftl, cmd);
         } else {
@@ -1649,15 +1656,32 @@ static bool has_empty(const PageFtl *ftl, const PageDie *pd)
            pd->lists[0] != RSD_NONE;
 }
 
-static uint32_t least_worn_full(const PageFtl *ftl, uint32_t die)
+/*
+ * Is it a block that copies, levelling or map pages fill, and nothing of it in
+ * flight? Of the host's pages more come soon, or nothing wears.
+ */
+static bool rests(PageFtl *ftl, uint32_t block)
+{
+    const PageDie *pd = &ftl->dies[die_of(ftl, block)];
+    const Frontier *f = frontier_of(ftl, die_of(ftl, block));
+    uint32_t next = rsd_rec_next(ftl->drive->media.rec[block]);
+
+    return ftl->blocks[block].state == BLOCK_OPEN && next &&
+           ((block == pd->worn && next == pd->worn_page) ||
+            (block == f->copies.block && next == f->copies.page) ||
+            (block == f->map.block && next == f->map.page));
+}
+
+/* The least worn block that may be moved */
+static uint32_t least_worn(PageFtl *ftl, uint32_t die)
 {
     uint32_t base = die * ftl->drive->die_blocks, best = RSD_NONE;
     const uint64_t *rec = ftl->drive->media.rec;
 
     for (uint32_t b = base + ftl->ns->first; b < base + ftl->ns->end; b++) {
-        if (ftl->blocks[b].state == BLOCK_FULL &&
-            (best == RSD_NONE ||
-             rsd_rec_erases(rec[b]) < rsd_rec_erases(rec[best]))) {
+        if ((best == RSD_NONE ||
+             rsd_rec_erases(rec[b]) < rsd_rec_erases(rec[best])) &&
+            (ftl->blocks[b].state == BLOCK_FULL || rests(ftl, b))) {
             best = b;
         }
     }
@@ -1707,6 +1731,14 @@ static bool open_worn(PageFtl *ftl, uint32_t die, uint32_t block,
     return true;
 }
 
+/* Pages for copies that are lost if the block is closed */
+static uint32_t lost(PageFtl *ftl, uint32_t block)
+{
+    Frontier *f = frontier_of(ftl, die_of(ftl, block));
+
+    return f->copies.block == block ? pages_left(ftl, &f->copies) : 0;
+}
+
 /* May a die that need not be idle copy what is valid in the block? */
 static bool has_share(const PageFtl *ftl, uint32_t die, uint32_t block)
 {
@@ -1722,8 +1754,9 @@ static bool begin_levelling(PageFtl *ftl, uint32_t die, bool idle)
 {
     const RsdDrive *drive = ftl->drive;
     PageDie *pd = &ftl->dies[die];
-    uint32_t src = least_worn_full(ftl, die), dst = pd->worn;
-    uint64_t least;
+    Frontier *f = frontier_of(ftl, die);
+    uint32_t src = least_worn(ftl, die), dst = pd->worn;
+    uint64_t least, keep = idle ? drive->pages : ftl->reserve;
 
     pd->look = false;
     if (src == RSD_NONE) {
@@ -1735,15 +1768,25 @@ static bool begin_levelling(PageFtl *ftl, uint32_t die, bool idle)
     }
     least = rsd_rec_erases(drive->media.rec[src]) + drive->cfg.wl_threshold -
             !idle;
-    if (dst == RSD_NONE ||
+    if (dst == RSD_NONE || dst == src ||
         drive->pages - pd->worn_page < ftl->blocks[src].valid ||
         rsd_rec_erases(drive->media.rec[dst]) <= least) {
         dst = most_worn_free(ftl, die);
         if (dst == RSD_NONE ||
             rsd_rec_erases(drive->media.rec[dst]) <= least ||
-            !open_worn(ftl, die, dst, idle ? drive->pages : ftl->reserve)) {
+            !open_worn(ftl, die, dst, keep + lost(ftl, src))) {
             return false;
         }
+    }
+    if (ftl->blocks[src].state == BLOCK_OPEN) {
+        OpenBlock *open = f->copies.block == src ? &f->copies : &f->map;
+
+        if (f->space - f->owed < ftl->reserve + lost(ftl, src)) {
+            return false;
+        }
+        f->space -= lost(ftl, src);
+        *open = (OpenBlock){ RSD_NONE, 0 };
+        make_full(ftl, src);
     }
     begin_victim(ftl, src, RSD_CAUSE_WEAR, idle);
     return true;

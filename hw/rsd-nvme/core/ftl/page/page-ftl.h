@@ -174,6 +174,8 @@ void rsd_cache_written(PageFtl *ftl, uint32_t lpn);
 void rsd_cache_trimmed(PageFtl *ftl, uint32_t lpn);
 /* All LBAs will be trimmed: map pages have no content, nor has the cache. */
 void rsd_cache_format(PageFtl *ftl);
+/* Map pages that would be updated if what is valid in the block were moved */
+uint32_t rsd_cache_updates(const PageFtl *ftl, uint32_t block);
 /* A page of a victim was given a new place. */
 void rsd_cache_moved(PageFtl *ftl, Victim *v, uint32_t lpn);
 /* Updates the map pages of what was moved; true when all that is done. */
