@@ -35,29 +35,59 @@ BINARY = "qemu-system-x86_64"
 
 def ensure(cache: Cache, progress: Progress, repository: Path) -> Path:
     """A directory with the QEMU binary and `manifest.json`, for this repository's sources."""
-    version = debian.release(cache, progress).qemu_version
-    patches = sorted((repository / "qemu-patches").glob("*.patch"))
     device = repository / "hw" / "rsd-nvme"
-    inputs = {
-        "debian_version": version,
-        "patches": hash_inputs([hash_file(path) for path in patches]),
-        "device": _device_hash(device),
-        "configure": CONFIGURE,
-        "compiler": _first_line(["gcc", "--version"]),
-    }
+    inputs = {**_series(cache, progress, repository), "device": _device_hash(device)}
 
     def build(partial: Path) -> None:
         with cache.lock("qemu-tree"):
-            tree = build_tree(cache, inputs)
-            _sync_patches(cache, progress, tree, version, patches, inputs["patches"])
-            _sync_device(tree, device, inputs["device"])
+            tree = _patched_tree(cache, progress, repository, inputs)
             with progress.step("QEMU: build") as step:
-                _compile(cache, step, tree)
+                _compile(cache, step, tree, BINARY)
             shutil.copy2(tree / "build" / BINARY, partial / BINARY)
         manifest = {"qemu_sha256": hash_file(partial / BINARY), **inputs}
         (partial / "manifest.json").write_text(json.dumps(manifest, indent=2))
 
     return cache.entry("qemu", hash_inputs(inputs), build)
+
+
+def qtest(cache: Cache, progress: Progress, repository: Path, name: str) -> Path:
+    """A test program of QEMU's own tests/qtest, as our series has it."""
+    inputs = _series(cache, progress, repository)
+
+    def build(partial: Path) -> None:
+        with cache.lock("qemu-tree"):
+            device = _device_hash(repository / "hw" / "rsd-nvme")
+            tree = _patched_tree(cache, progress, repository, {**inputs, "device": device})
+            with progress.step(f"QEMU: {name}") as step:
+                _compile(cache, step, tree, f"tests/qtest/{name}")
+            shutil.copy2(tree / "build/tests/qtest" / name, partial / name)
+
+    return cache.entry("qtest", hash_inputs(inputs, name), build) / name
+
+
+def _series(cache: Cache, progress: Progress, repository: Path) -> dict[str, object]:
+    """What QEMU is built from, without our device."""
+    return {
+        "debian_version": debian.release(cache, progress).qemu_version,
+        "patches": hash_inputs([hash_file(path) for path in _patches(repository)]),
+        "configure": CONFIGURE,
+        "compiler": _first_line(["gcc", "--version"]),
+    }
+
+
+def _patches(repository: Path) -> list[Path]:
+    return sorted((repository / "qemu-patches").glob("*.patch"))
+
+
+def _patched_tree(
+    cache: Cache, progress: Progress, repository: Path, inputs: dict[str, object]
+) -> Path:
+    """The warm tree with this repository's sources. Call it with the lock of the tree."""
+    tree = build_tree(cache, inputs)
+    version = str(inputs["debian_version"])
+    _sync_patches(cache, progress, tree, version, _patches(repository), inputs["patches"])
+    _sync_device(tree, repository / "hw" / "rsd-nvme", inputs["device"])
+    return tree
 
 
 def build_tree(cache: Cache, inputs: dict[str, object]) -> Path:
@@ -159,7 +189,8 @@ def _device_hash(device: Path) -> str:
     return hash_tree(device, skip_suffixes=(".md",))
 
 
-def _compile(cache: Cache, step: Step, tree: Path) -> None:
+def _compile(cache: Cache, step: Step, tree: Path, target: str) -> None:
+    """Make ninja's `target`, the build directory first if need be."""
     build = tree / "build"
     build.mkdir(exist_ok=True)
     log = cache.log("qemu-build")
@@ -177,7 +208,7 @@ def _compile(cache: Cache, step: Step, tree: Path) -> None:
             hint="see the log's last lines for what configure misses",
         )
     run_logged(
-        ["ninja", "-C", build, f"-j{len(os.sched_getaffinity(0))}", BINARY],
+        ["ninja", "-C", build, f"-j{len(os.sched_getaffinity(0))}", target],
         step=step,
         log=log,
         append=True,
