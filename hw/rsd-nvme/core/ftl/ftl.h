@@ -46,8 +46,14 @@ uint32_t rsd_nand_good_when_new(const Ns *ns, uint32_t die);
 uint64_t rsd_exported_pages(const Ns *ns);
 
 /*
- * A personality: what the drive does with the array. A new one is a file with
- * such a table, a value of "ftl" in rsd-props.h and a line in drive.c.
+ * A personality: what the drive does with the array. A new one is a folder with
+ * such a table, rsd_ftl_NAME, and a line of RSD_FTLS in api/rsd-props.h;
+ * tests/unit/ftl-plain is a template, tests/unit/test_ftl.c tries all of them.
+ *
+ * What is promised to the host is theirs to keep: commands that overlap take
+ * effect in the order of submission; pages that were never written, or trimmed,
+ * read as zeroes and are counted in cmd->unwritten (rsd_read_unwritten()); what
+ * is acknowledged survives a power cut.
  *
  * It decides at submission where pages go, and queues operations (queue.c).
  * Operations on a die are carried out in the order in which they were queued
@@ -87,7 +93,8 @@ struct Personality {
      */
     void (*op_done)(Ns *ns, Op *op);
     /*
-     * With a write buffer: the data of a program it queued is there, but, if
+     * With a write buffer (NULL: geometry() refuses settings that have one,
+     * rsd_buffer_on()): the data of a program it queued is there, but, if
      * it failed, not safe, as it should be with plp=on. The operation is the
      * personality's to drop as above. When the unit is programmed, op_done()
      * gets another one: page is the unit's last slot, it has no command and no
@@ -117,7 +124,7 @@ struct Personality {
      * so it is with two namespaces.
      */
     bool (*can_tear)(const Ns *ns, uint32_t block);
-    /* Is there work for an idle die? */
+    /* Is there work for an idle die? Both NULL: there is never any. */
     bool (*has_background)(const Ns *ns, uint32_t die);
     /* Starts some of it. False if there was none after all. */
     bool (*background)(Ns *ns, uint32_t die);
@@ -173,6 +180,40 @@ void rsd_waits_follow_write(Waits *w, Cmd *cmd);
 Cmd *rsd_write_in_flight(Ns *ns, const Cmd *cmd);
 void rsd_write_begins(Cmd *cmd, Ns *ns);
 void rsd_write_ends(Cmd *cmd, Ns *ns);
+
+/* line.c: instead of wait.c, where speed does not matter */
+
+typedef struct Line {
+    Cmd *head, *tail;
+} Line;
+
+/* The command waits behind all others, and counts that as something pending. */
+void rsd_line_add(Line *line, Cmd *cmd);
+/*
+ * Something may have changed. go_on() does what can be done of a command; true:
+ * it has nothing more to do but to wait for its operations, or it has failed,
+ * as its status says.
+ */
+void rsd_line_go_on(Line *line, Ns *ns, bool (*go_on)(Ns *ns, Cmd *cmd));
+
+/* pages.c: for conventional namespaces */
+
+/* Page index of a read was never written: zeroes, and counted. */
+void rsd_read_unwritten(Cmd *cmd, uint32_t index);
+/* The bit that says that an LBA was trimmed and not written since */
+bool rsd_media_trimmed(const RsdMedia *media, uint64_t lba);
+void rsd_media_set_trimmed(RsdMedia *media, uint64_t lba, bool to);
+/* What the drive noted of a programmed page; NULL: filler, or it is torn */
+const RsdSpare *rsd_page_spare(const RsdMedia *media, uint32_t block,
+                               uint32_t page);
+/*
+ * For opening: of each programmed page that has it, in the order of dies,
+ * blocks and pages. Drive.seq is higher than any of them then. False and err:
+ * an LBA is beyond the end.
+ */
+bool rsd_scan_pages(Ns *ns, void (*found)(Ns *, uint32_t block, uint32_t page,
+                                          const RsdSpare *spare),
+                    char err[RSD_ERR_LEN]);
 
 /* queue.c: for conventional namespaces */
 
