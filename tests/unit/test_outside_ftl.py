@@ -20,8 +20,19 @@ from rsd.cache import Cache, hash_inputs
 LIST = "api/rsd-props.h"
 LAST = 'X(FAST, 4, fast, "FAST (SFS 4.4)", RSD_FTL_BEGINS_EVERYWHERE)'
 LINE = 'X(PLAIN, 5, plain, "the plainest page map", 0)'
-FOLDERS = ("hw/rsd-nvme/core", "tests/unit", "tests/model", "host/tools/rsdsim")
-SIM_SOURCES = ("host/tools/rsdsim/*", "tests/unit/ftl-plain/*", "tests/unit/test_outside_ftl.py")
+FOLDERS = (
+    "hw/rsd-nvme/core",
+    "tests/unit",
+    "tests/model",
+    "host/tools/rsdsim",
+    "host/tools/common",
+)
+SIM_SOURCES = (
+    "host/tools/rsdsim/*",
+    "host/tools/common/*",
+    "tests/unit/ftl-plain/*",
+    "tests/unit/test_outside_ftl.py",
+)
 
 
 def copy_with_plain(root: Path) -> None:

@@ -44,11 +44,6 @@
 #include "block-map.h"
 
 
-static BlockMap *map_of(const Ns *ns)
-{
-    return ns->state;
-}
-
 /* Completes a replacement block and puts it in the data block's place. */
 static RsdStatus merge(BlockMap *map, uint32_t lblock)
 {
@@ -200,59 +195,16 @@ static bool block_open(Ns *ns, char err[RSD_ERR_LEN])
 static void block_close(Ns *ns)
 {
     if (ns->state) {
-        rsd_map_fini(map_of(ns));
+        rsd_map_fini(ns->state);
         rsd_release(ns->drive, ns->state, sizeof(BlockMap));
         ns->state = NULL;
     }
-}
-
-static RsdStatus block_submit(Ns *ns, Cmd *cmd)
-{
-    return rsd_map_submit(map_of(ns), cmd);
-}
-
-static void block_op_done(Ns *ns, Op *op)
-{
-    rsd_map_op_done(map_of(ns), op);
-}
-
-static void block_op_buffered(Ns *ns, Op *op)
-{
-    rsd_map_op_buffered(map_of(ns), op);
-}
-
-static void block_kept(Ns *ns, uint64_t lba)
-{
-    rsd_map_kept(map_of(ns), lba);
-}
-
-static void block_format(Ns *ns)
-{
-    rsd_map_format(map_of(ns));
-}
-
-static bool no_background(const Ns *ns, uint32_t die)
-{
-    (void)ns;
-    (void)die;
-    return false;               /* merges are made when a write needs them */
-}
-
-static bool begin_background(Ns *ns, uint32_t die)
-{
-    return no_background(ns, die);
 }
 
 const Personality rsd_ftl_block = {
     .geometry = block_geometry,
     .open = block_open,
     .close = block_close,
-    .submit = block_submit,
-    .op_done = block_op_done,
-    .op_buffered = block_op_buffered,
-    .kept = block_kept,
     .can_tear = rsd_map_can_tear,
-    .has_background = no_background,
-    .background = begin_background,
-    .format = block_format,
+    RSD_MAP_CALLBACKS,
 };

@@ -813,8 +813,9 @@ static RsdStatus submit(BlockMap *map, Cmd *cmd)
     return RSD_OK;
 }
 
-RsdStatus rsd_map_submit(BlockMap *map, Cmd *cmd)
+RsdStatus rsd_map_submit(Ns *ns, Cmd *cmd)
 {
+    BlockMap *map = ns->state;
     bool held = rsd_buffer_hold(map->ns->drive);
     RsdStatus status = submit(map, cmd);
 
@@ -823,8 +824,10 @@ RsdStatus rsd_map_submit(BlockMap *map, Cmd *cmd)
 }
 
 /* A page of the host is safe: it is the content, whatever was trimmed before */
-void rsd_map_kept(BlockMap *map, uint64_t lba)
+void rsd_map_kept(Ns *ns, uint64_t lba)
 {
+    BlockMap *map = ns->state;
+
     if (rsd_map_trimmed(map, lba)) {
         set_trimmed(map, lba, false);
     }
@@ -838,7 +841,7 @@ static void host_program_done(BlockMap *map, const Op *op)
     const RsdDrive *drive = map->ns->drive;
 
     if (!op->failed && (!rsd_buffered(drive) || drive->cfg.plp)) {
-        rsd_map_kept(map, lpn);
+        rsd_map_kept(map->ns, lpn);
     }
     map->retry |= map->trims > 0;
     if (!--map->era_ops[op->cmd->era]) {
@@ -867,8 +870,10 @@ static void grain_done(BlockMap *map, const Op *op)
     }
 }
 
-void rsd_map_op_buffered(BlockMap *map, Op *op)
+void rsd_map_op_buffered(Ns *ns, Op *op)
 {
+    BlockMap *map = ns->state;
+
     map->retry |= map->ns->drive->failed;
     if (op->cmd) {
         host_program_done(map, op);
@@ -899,8 +904,9 @@ static void op_done(BlockMap *map, Op *op)
     retry_waiting(map);
 }
 
-void rsd_map_op_done(BlockMap *map, Op *op)
+void rsd_map_op_done(Ns *ns, Op *op)
 {
+    BlockMap *map = ns->state;
     bool held = rsd_buffer_hold(map->ns->drive);
 
     op_done(map, op);
@@ -938,8 +944,9 @@ void rsd_merge_check(BlockMap *map, uint32_t lblock)
     }
 }
 
-void rsd_map_format(BlockMap *map)
+void rsd_map_format(Ns *ns)
 {
+    BlockMap *map = ns->state;
     bool held = rsd_buffer_hold(map->ns->drive);
 
     trim(map, 0, map->ns->geo.lbas);

@@ -202,11 +202,22 @@ bool rsd_map_init(BlockMap *map, Ns *ns, const BlockPolicy *policy,
 /* Frees what the map owns, units named by logical blocks included. */
 void rsd_map_fini(BlockMap *map);
 
-RsdStatus rsd_map_submit(BlockMap *map, Cmd *cmd);
-void rsd_map_op_done(BlockMap *map, Op *op);
-void rsd_map_op_buffered(BlockMap *map, Op *op);
-void rsd_map_kept(BlockMap *map, uint64_t lba);
-void rsd_map_format(BlockMap *map);
+/*
+ * What both tables have: ns->state begins with the map. Merges are made when a
+ * write needs them, so there is nothing for an idle die.
+ */
+RsdStatus rsd_map_submit(Ns *ns, Cmd *cmd);
+void rsd_map_op_done(Ns *ns, Op *op);
+void rsd_map_op_buffered(Ns *ns, Op *op);
+void rsd_map_kept(Ns *ns, uint64_t lba);
+void rsd_map_format(Ns *ns);
+
+#define RSD_MAP_CALLBACKS                   \
+    .submit = rsd_map_submit,               \
+    .op_done = rsd_map_op_done,             \
+    .op_buffered = rsd_map_op_buffered,     \
+    .kept = rsd_map_kept,                   \
+    .format = rsd_map_format
 
 /* What writes to a group, or to a logical block, wait for may have come. */
 void rsd_map_group_changed(BlockMap *map, uint32_t group);

@@ -79,11 +79,6 @@ static FastFtl *fast_of(BlockMap *map)
     return (FastFtl *)map;
 }
 
-static BlockMap *map_of(const Ns *ns)
-{
-    return ns->state;
-}
-
 static Group *group_of(BlockMap *map, uint32_t lblock)
 {
     return &map->groups[rsd_map_group(map, lblock)];
@@ -645,52 +640,9 @@ static void fast_close(Ns *ns)
     ns->state = NULL;
 }
 
-static RsdStatus fast_submit(Ns *ns, Cmd *cmd)
-{
-    return rsd_map_submit(map_of(ns), cmd);
-}
-
-static void fast_op_done(Ns *ns, Op *op)
-{
-    rsd_map_op_done(map_of(ns), op);
-}
-
-static void fast_op_buffered(Ns *ns, Op *op)
-{
-    rsd_map_op_buffered(map_of(ns), op);
-}
-
-static void fast_kept(Ns *ns, uint64_t lba)
-{
-    rsd_map_kept(map_of(ns), lba);
-}
-
-static void fast_format(Ns *ns)
-{
-    rsd_map_format(map_of(ns));
-}
-
-static bool no_background(const Ns *ns, uint32_t die)
-{
-    (void)ns;
-    (void)die;
-    return false;               /* merges are made when a write needs them */
-}
-
-static bool begin_background(Ns *ns, uint32_t die)
-{
-    return no_background(ns, die);
-}
-
 const Personality rsd_ftl_fast = {
     .geometry = fast_geometry,
     .open = fast_open,
     .close = fast_close,
-    .submit = fast_submit,
-    .op_done = fast_op_done,
-    .op_buffered = fast_op_buffered,
-    .kept = fast_kept,
-    .has_background = no_background,
-    .background = begin_background,
-    .format = fast_format,
+    RSD_MAP_CALLBACKS,
 };
