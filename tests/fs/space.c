@@ -6,7 +6,7 @@
  * rounds of overwriting, times, deleting, creating until there is no room,
  * check-points, mounts, power cuts.
  *
- *	space [settings=N] [seed=N] [rounds=N] [verbose=1]
+ *	space [settings=N] [seed=N] [rounds=N] [progress=N] [verbose=1]
  *
  * No operation but one that asks for something new may answer ENOSPC, none may
  * fail, and the volume never ends read-only. Prints a line, and one for each
@@ -550,6 +550,7 @@ int main(int argc, char **argv)
 		{ "seed", 1, 0, 1ULL << 40, "of the first setting" },
 		{ "rounds", 20, 0, 1000, "of changes in each" },
 		{ "verbose", 0, 0, 1, "what each is like" },
+		{ "progress", 0, 0, 1ULL << 40, "a line after so many settings" },
 		{ 0 }
 	};
 	u64 seed, done = 0, failed = 0;
@@ -575,8 +576,13 @@ int main(int argc, char **argv)
 			       broken ? ", at " : "", broken ? broken_at : what,
 			       ret,
 			       fs && fs->read_only ? ", read-only" : "");
-		fflush(stdout);
 		failed += !!ret;
+		if (opt[4].value && !(done % opt[4].value))
+			printf("%llu settings so far, %llu failed, the last with seed %llu\n",
+			       (unsigned long long)done,
+			       (unsigned long long)failed,
+			       (unsigned long long)seed);
+		fflush(stdout);
 		if (fs)
 			rfs_drop(fs);
 		fs = NULL;
