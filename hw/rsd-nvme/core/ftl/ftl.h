@@ -132,6 +132,8 @@ struct Personality {
     void (*format)(Ns *ns);
     /* Zoned only: fills in info->written and what is below it. */
     void (*zone)(const Ns *ns, uint32_t zone, RsdZone *info);
+    /* The layer's own: which it is of tables that share their callbacks */
+    unsigned variant;
 };
 
 /* The tables of RSD_FTLS */

@@ -125,13 +125,13 @@ struct MapCache {
 
 uint64_t rsd_map_pages_of(const Ns *ns)
 {
-    return ns->personality == &rsd_ftl_dftl
+    return ns->personality->variant == PAGE_DFTL
            ? rsd_div_round_up(ns->geo.lbas, ENTRIES) : 0;
 }
 
 bool rsd_map_is_cached(const Ns *ns)
 {
-    return ns->personality == &rsd_ftl_dftl &&
+    return ns->personality->variant == PAGE_DFTL &&
            ns->drive->cfg.map_cache / ENTRY_BYTES < ns->geo.lbas;
 }
 

@@ -1429,15 +1429,7 @@ static void read_pages(PageFtl *ftl, Cmd *cmd, uint32_t end)
 
         n = 1;
         if (!map[i]) {
-            cmd->unwritten++;
-            if (cmd->pub.data) {
-                memset(cmd->pub.data + (size_t)i * RSD_PAGE_SIZE, 0,
-                       RSD_PAGE_SIZE);
-            }
-            if (cmd->pub.oob) {
-                memset(cmd->pub.oob + (size_t)i * cmd->oob_len, 0,
-                       cmd->oob_len);
-            }
+            rsd_read_unwritten(cmd, i);
             continue;
         }
         while (i + n < end && map[i + n] == map[i] + n &&
@@ -2327,28 +2319,17 @@ static bool page_open(Ns *ns, char err[RSD_ERR_LEN])
     return true;
 }
 
-const Personality rsd_ftl_page = {
-    .geometry = page_geometry,
-    .open = page_open,
-    .close = page_close,
-    .submit = page_submit,
-    .op_done = page_op_done,
-    .op_buffered = page_op_buffered,
-    .pad = page_pad,
-    .has_background = page_has_background,
-    .background = page_background,
-    .format = page_format,
-};
+#define CALLBACKS                                   \
+    .geometry = page_geometry,                      \
+    .open = page_open,                              \
+    .close = page_close,                            \
+    .submit = page_submit,                          \
+    .op_done = page_op_done,                        \
+    .op_buffered = page_op_buffered,                \
+    .pad = page_pad,                                \
+    .has_background = page_has_background,          \
+    .background = page_background,                  \
+    .format = page_format
 
-const Personality rsd_ftl_dftl = {
-    .geometry = page_geometry,
-    .open = page_open,
-    .close = page_close,
-    .submit = page_submit,
-    .op_done = page_op_done,
-    .op_buffered = page_op_buffered,
-    .pad = page_pad,
-    .has_background = page_has_background,
-    .background = page_background,
-    .format = page_format,
-};
+const Personality rsd_ftl_page = { CALLBACKS, .variant = PAGE_WHOLE };
+const Personality rsd_ftl_dftl = { CALLBACKS, .variant = PAGE_DFTL };

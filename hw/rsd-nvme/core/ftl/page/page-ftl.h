@@ -12,6 +12,9 @@
 
 typedef struct MapCache MapCache;
 
+/* Personality.variant: is the whole map in RAM, or a part of it? */
+enum { PAGE_WHOLE, PAGE_DFTL };
+
 /* Logical pages that a trim passes over at once if none has content */
 #define MAP_SPAN 1024u
 
