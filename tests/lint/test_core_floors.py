@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 import pytest
-from calls import Calls, calls_between
+from calls import Calls, calls_between, circles
 
 from programs import core_programs
 from rsd.artifacts import REPOSITORY
@@ -68,6 +68,14 @@ def test_floors_call_downwards(core_calls: Calls) -> None:
         if not may_use(where[name], where[other])
     ]
     assert not upwards, "\n".join(upwards)
+
+
+def test_no_files_call_each_other_in_a_circle(core_calls: Calls) -> None:
+    """But those of one map, within its folder."""
+    knots = {path.stem for path in SOURCES if folder(path) in ("ftl/page", "ftl/block")}
+    others = {name: calls.keys() - knots for name, calls in core_calls.items()}
+    round_and_round = circles({name: others[name] for name in others.keys() - knots})
+    assert not round_and_round, ", ".join(round_and_round)
 
 
 def test_floors_include_downwards() -> None:
