@@ -24,7 +24,7 @@ class Context:
 class Row:
     """One figure. `passed` is None for a figure that nothing is required of.
 
-    And for one that is not what it must be but what is on record, for the reason in `deviation`.
+    `why` says what limits one that is not what it must be; it changes no verdict.
     """
 
     what: str
@@ -34,7 +34,7 @@ class Row:
     unit: str
     clock: str
     passed: bool | None
-    deviation: str = ""
+    why: str = ""
 
 
 @dataclass(frozen=True)
