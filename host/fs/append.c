@@ -28,6 +28,13 @@
 /* At most, while zones are cleaned: that many copies are on their way, too */
 #define PAGES_CLEANING	512
 /*
+ * And while somebody is there who waits for little: the drive takes what it is given
+ * in turn, so a page waits for all that was sent before it.
+ */
+#define PAGES_SPARING	128
+#define COPIES_SPARING	3
+#define SPARING_FOR	(HZ / 10)
+/*
  * Summaries on their way, at most. Those who have the runs of folios wait for
  * them, so they have memory of their own.
  */
@@ -43,6 +50,7 @@ struct txn {
 	struct rfs_copy *copy;	/* or NULL */
 	struct rfs_txn core;
 	u32 left;		/* appends, and one while more will come */
+	bool little;		/* of who writes little, and waits for it */
 	int error;
 	struct folio *folio[RFS_TXN_MAX];
 	struct page *page[RFS_TXN_MAX];	/* of the folio, or a copy */
@@ -144,10 +152,25 @@ static void run_free(struct run *run)
 }
 
 /* Under the volume lock: a transaction or a summary less is on its way. */
-static void land(struct rfsm *m)
+static void land(struct rfsm *m, const struct txn *txn)
 {
-	if (!--m->flying)
+	bool all = !--m->flying, copy = txn && txn->copy;
+
+	m->copies_flying -= copy;
+	if (txn && !txn->little)
+		all |= !--m->bulk_flying;
+	if (!txn)
+		all |= !m->sums;
+	if (all || (copy && wq_has_sleeper(&m->gate_wait)))
 		wake_up_all(&m->gate_wait);
+}
+
+/* Under the volume lock: a transaction is on its way. */
+static void fly(struct rfsm *m, const struct txn *txn)
+{
+	m->flying++;
+	m->bulk_flying += !txn->little;
+	m->copies_flying += !!txn->copy;
 }
 
 /* Under the volume lock; true if it was the last: then txn_end() is due. */
@@ -160,7 +183,7 @@ static bool txn_put(struct rfsm *m, struct txn *txn, int error)
 		return false;
 	for (i = 0; !txn->copy && i < txn->core.n; i++)
 		rfsm_unpromise(m, txn->inode, txn->folio[i]);
-	land(m);
+	land(m, txn);
 	return true;
 }
 
@@ -201,6 +224,8 @@ static u32 pages_most(const struct rfsm *m)
 {
 	u32 most = min(READ_ONCE(m->pages_most), rfs_pages_at_once(m->fs));
 
+	if (rfsm_spares(m, SPARING_FOR))
+		most = min_t(u32, most, PAGES_SPARING);
 	return READ_ONCE(m->cleaning) ? min_t(u32, most, PAGES_CLEANING) : most;
 }
 
@@ -213,11 +238,19 @@ static void pace(struct rfsm *m, const struct run *run)
 {
 	u64 took = ktime_get_ns() - run->sent, done;
 
-	if (2 * run->ahead < m->pages_most || READ_ONCE(m->cleaning))
+	if (2 * run->ahead < m->pages_most || READ_ONCE(m->cleaning) ||
+	    rfsm_spares(m, SPARING_FOR))
 		return;
 	done = run->ahead * QUEUE_NS / (took + 1);
 	done = clamp_t(u64, done, PAGES_LEAST, PAGES_MOST);
 	m->pages_most = (7 * m->pages_most + done) / 8;
+}
+
+/* So many pages of a file are on their way. */
+static void fly_pages(struct rfsm *m, const struct txn *txn, int pages)
+{
+	m->pages_flying += pages;
+	m->bulk_pages += txn->little ? 0 : pages;
 }
 
 /* It is over; returns its transaction if that has ended. */
@@ -231,8 +264,8 @@ static struct txn *run_over(struct run *run, int error)
 		rfsm_unpromise(m, run->txn->inode,
 			       run->txn->folio[run->first + i]);
 	if (!run->txn->copy)
-		m->pages_flying -= run->n;
-	if (m->pages_flying <= pages_most(m) / 2 &&
+		fly_pages(m, run->txn, -run->n);
+	if (m->bulk_pages <= pages_most(m) / 2 &&
 	    wq_has_sleeper(&m->gate_wait))
 		wake_up_all(&m->gate_wait);
 	return txn_put(m, run->txn, error) ? run->txn : NULL;
@@ -293,7 +326,7 @@ static struct txn *run_done(struct run *run)
 	if (run->sum) {
 		rfs_sum_done(fs, run->sum, addr, error);
 		m->sums--;
-		land(m);
+		land(m, NULL);
 		return NULL;
 	}
 	if (!run->txn->copy)
@@ -410,6 +443,22 @@ static int fill(struct rfsm *m, const struct txn *txn, u32 from, u32 *n,
 	return 0;
 }
 
+/*
+ * More pages are on their way than what they make dirty has room for, or, of who
+ * writes much, than the drive needs. Looked at without the lock.
+ */
+static bool too_many(const struct rfsm *m, const struct txn *txn)
+{
+	return READ_ONCE(m->pages_flying) >= rfs_pages_at_once(m->fs) ||
+	       (!txn->little && READ_ONCE(m->bulk_pages) >= pages_most(m));
+}
+
+static bool few_enough(const struct rfsm *m, const struct txn *txn)
+{
+	return READ_ONCE(m->pages_flying) < rfs_pages_at_once(m->fs) &&
+	       (txn->little || READ_ONCE(m->bulk_pages) <= pages_most(m) / 2);
+}
+
 /* An append of what is left of a transaction; *done grows. */
 static int append_run(struct rfsm *m, struct txn *txn, u32 *done,
 		      blk_opf_t flags)
@@ -423,9 +472,8 @@ static int append_run(struct rfsm *m, struct txn *txn, u32 *done,
 	if (!txn->copy)
 		most = min(most, rfs_pages_at_once(m->fs));
 	/* more would not be faster, only what comes after them slower */
-	if (!txn->copy && READ_ONCE(m->pages_flying) >= pages_most(m))
-		wait_event(m->gate_wait, READ_ONCE(m->pages_flying) <=
-					 pages_most(m) / 2);
+	if (!txn->copy && too_many(m, txn))
+		wait_event(m->gate_wait, few_enough(m, txn));
 	run = run_alloc(m, txn, most, flags);
 	oob = run->oob;
 	for (;;) {
@@ -449,7 +497,8 @@ static int append_run(struct rfsm *m, struct txn *txn, u32 *done,
 	}
 	if (!ret) {
 		txn->left++;
-		m->pages_flying += txn->copy ? 0 : run->place.n;
+		if (!txn->copy)
+			fly_pages(m, txn, run->place.n);
 		run->ahead = m->pages_flying;
 	}
 	rfsm_unlock(m);
@@ -483,22 +532,32 @@ static void append_runs(struct rfsm *m, struct txn *txn, u32 done,
 		txn_end(m, txn);
 }
 
-/* Under the volume lock, which it drops while it waits for check-points */
-static void wait_gate(struct rfsm *m)
+static bool gate_closed(const struct rfsm *m, const struct txn *txn)
 {
-	while (m->gate) {
+	return READ_ONCE(m->gate) || (READ_ONCE(m->drain) && !txn->little);
+}
+
+/* Under the volume lock, which it drops while it waits for check-points */
+static void wait_gate(struct rfsm *m, const struct txn *txn)
+{
+	while (gate_closed(m, txn)) {
 		rfsm_unlock(m);
-		wait_event(m->gate_wait, !READ_ONCE(m->gate));
+		wait_event(m->gate_wait, !gate_closed(m, txn));
 		rfsm_lock(m);
 	}
 }
 
-/* The window, or what is dirty, is beyond what recovery is to be spared. */
-static bool overdue(struct rfs_fs *fs)
+/*
+ * The window, or what is dirty, is beyond what recovery is to be spared. Of the
+ * window, those who write much see to it.
+ */
+static bool overdue(struct rfs_fs *fs, const struct txn *txn)
 {
+	u64 window = (txn->little ? 3 : 2) * (u64)fs->window_max;
+
 	rfs_dirty_above(fs);
-	return !fs->read_only && (fs->window_blocks >= 2 * fs->window_max ||
-				  rfs_dirty_full(fs));
+	return !fs->read_only &&
+	       (fs->window_blocks >= window || rfs_dirty_full(fs));
 }
 
 /*
@@ -516,6 +575,14 @@ static struct page *stable_page(struct folio *folio)
 	return copy;
 }
 
+/* Under the volume lock: from now on who writes much leaves more to others. */
+static void wrote_little(struct rfsm *m)
+{
+	WRITE_ONCE(m->little, jiffies);
+	WRITE_ONCE(m->littles, true);
+	rfsm_set_ahead(m);
+}
+
 void rfsm_append(struct rfsm *m, struct inode *inode, struct folio **folio,
 		 u32 n, u32 len, bool sync)
 {
@@ -528,20 +595,23 @@ void rfsm_append(struct rfsm *m, struct inode *inode, struct folio **folio,
 	txn->inode = inode;
 	txn->copy = NULL;
 	txn->left = 1;
+	txn->little = sync && rfsm_is_little(inode);
 	txn->error = 0;
 	memcpy(txn->folio, folio, n * sizeof(*folio));
 	for (i = 0; i < n; i++)
 		txn->page[i] = stable_page(folio[i]);
 	rfsm_lock(m);
-	wait_gate(m);
+	if (txn->little)
+		wrote_little(m);
+	wait_gate(m, txn);
 	/* the thread may be in writeback, and so wait for this */
-	if (overdue(m->fs)) {
+	if (overdue(m->fs, txn)) {
 		ret = rfsm_checkpoint(m, 0);
 		if (ret)
 			rfsm_failed(m, ret);
-		wait_gate(m);
+		wait_gate(m, txn);
 	}
-	m->flying++;
+	fly(m, txn);
 	ret = rfs_begin(m->fs, inode->i_ino, folio[0]->index, n, len,
 			timespec64_to_ns(&mtime), &txn->core);
 	txn->core.n = n;	/* also after an error */
@@ -556,6 +626,12 @@ void rfsm_append(struct rfsm *m, struct inode *inode, struct folio **folio,
 		rfsm_kick(m);
 }
 
+/* That may be on their way; looked at without the lock */
+static u32 copies_most(const struct rfsm *m)
+{
+	return rfsm_spares(m, SPARING_FOR) ? COPIES_SPARING : RFS_COPIES;
+}
+
 int rfsm_copy_send(void *dev, struct rfs_copy *copy)
 {
 	struct rfsm *m = container_of(dev, struct rfsm, dev);
@@ -566,17 +642,19 @@ int rfsm_copy_send(void *dev, struct rfs_copy *copy)
 
 	rfsm_unlock(m);
 	txn = mempool_alloc(&m->txns, GFP_NOIO);
+	txn->copy = copy;
+	txn->little = false;
 	reinit_completion(&host->landed);
+	wait_event(m->gate_wait, READ_ONCE(m->copies_flying) < copies_most(m));
 	rfsm_lock(m);
-	wait_gate(m);
+	wait_gate(m, txn);
 	ret = rfs_copy_begin(m->fs, copy);
 	if (ret) {
 		mempool_free(txn, &m->txns);
 		return ret;
 	}
-	m->flying++;
+	fly(m, txn);
 	rfsm_unlock(m);
-	txn->copy = copy;
 	txn->left = 1;
 	txn->error = 0;
 	txn->core.n = copy->n;

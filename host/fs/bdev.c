@@ -146,9 +146,15 @@ static void dev_append_end(void *opaque, struct rfs_send *send)
 	send->error = -EIO;
 	if (!s->bio)
 		return;
-	rfsm_lend(m);
+	if (send->early)
+		rfsm_unlock(m);
+	else
+		rfsm_lend(m);
 	wait_for_completion_io(&s->done);
-	rfsm_take_back(m);
+	if (send->early)
+		rfsm_lock(m);
+	else
+		rfsm_take_back(m);
 	send->error = blk_status_to_errno(s->bio->bi_status);
 	send->addr = s->bio->bi_iter.bi_sector / SECTORS;
 	bio_put(s->bio);

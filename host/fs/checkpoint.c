@@ -21,23 +21,60 @@ static enum rfsm_cause cause_of(const struct rfsm *m, u32 flags)
 	return rfs_checkpoint_due(m->fs) ? RFSM_CP_BOUND : RFSM_CP_INTERVAL;
 }
 
-int rfsm_checkpoint(struct rfsm *m, u32 flags)
+/* Until what is written by those who write much has landed; others go on. */
+static void drain(struct rfsm *m)
+{
+	m->drain++;
+	while (m->bulk_flying) {
+		rfsm_unlock(m);
+		wait_event(m->gate_wait, !READ_ONCE(m->bulk_flying));
+		rfsm_lock(m);
+	}
+}
+
+/* Others go on, too, who write little or change names */
+static void write_early(struct rfsm *m)
+{
+	if (m->early)
+		return;		/* it is being done */
+	m->early = true;
+	rfs_write_early(m->fs);
+	m->early = false;
+	wake_up_all(&m->gate_wait);
+	/* summaries that are on their way need not keep anybody waiting */
+	while (m->sums) {
+		rfsm_unlock(m);
+		wait_event(m->gate_wait, !READ_ONCE(m->sums));
+		rfsm_lock(m);
+	}
+}
+
+static bool all_landed(const struct rfsm *m)
+{
+	return !READ_ONCE(m->flying) && !READ_ONCE(m->early);
+}
+
+static int write(struct rfsm *m, u32 flags, bool early)
 {
 	enum rfsm_cause cause = cause_of(m, flags);
 	u32 dirty = m->fs->dirty.count;
-	u64 began;
+	u64 began, held;
 	int ret;
 
+	drain(m);
+	began = ktime_get_ns();
+	if (early)
+		write_early(m);
+	held = ktime_get_ns();
 	m->gate++;
-	while (m->flying) {
+	while (!all_landed(m)) {
 		rfsm_unlock(m);
-		wait_event(m->gate_wait, !READ_ONCE(m->flying));
+		wait_event(m->gate_wait, all_landed(m));
 		rfsm_lock(m);
 	}
 	/* that became due with what landed last; else they go with the rest */
 	if (!rfs_together(m->fs))
 		rfs_sums_write(m->fs);
-	began = ktime_get_ns();
 	ret = rfs_checkpoint(m->fs, flags);
 	m->causes[cause] += !ret;
 	if (ret == -ENOMEM || ret == -ENOSPC)
@@ -46,10 +83,18 @@ int rfsm_checkpoint(struct rfsm *m, u32 flags)
 				    ret == -ENOMEM ? "memory" : "room", dirty,
 				    m->fs->free_zones);
 	trace_rfs_checkpoint(m->dev.bdev->bd_dev, m->fs->cp_seq, cause, dirty,
-			     ktime_get_ns() - began, ret);
-	if (!--m->gate)
-		wake_up_all(&m->gate_wait);
+			     ktime_get_ns() - began, ktime_get_ns() - held, ret);
+	m->drain--;
+	m->gate--;
+	wake_up_all(&m->gate_wait);
+	/* it may have made room for those who need little */
+	wake_up_all(&m->room);
 	return ret;
+}
+
+int rfsm_checkpoint(struct rfsm *m, u32 flags)
+{
+	return write(m, flags, !flags);
 }
 
 void rfsm_shutdown(struct rfsm *m)
@@ -81,7 +126,8 @@ int rfsm_checkpoint_of(struct rfs_fs *fs, u32 flags)
 {
 	struct rfsm_dev *dev = fs->dev;
 
-	return rfsm_checkpoint(container_of(dev, struct rfsm, dev), flags);
+	/* compaction counts on what the check-point writes, and nothing besides */
+	return write(container_of(dev, struct rfsm, dev), flags, false);
 }
 
 int rfsm_tidy(struct rfsm *m)

@@ -364,7 +364,7 @@ static int write_range(struct file *file, loff_t start, loff_t end)
 		ret = file_write_and_wait_range(file, start, end);
 		if (ret || !READ_ONCE(ri->put_off))
 			return ret;
-		if (rfsm_wait_room(rfsm_of(inode->i_sb)))
+		if (rfsm_wait_room(rfsm_of(inode->i_sb), false))
 			return -ENOSPC;
 	}
 }

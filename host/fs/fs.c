@@ -27,7 +27,7 @@ static int sync_fs(struct super_block *sb, int wait)
 		return 0;
 	while (READ_ONCE(m->put_off) && !m->fs->read_only) {
 		WRITE_ONCE(m->put_off, false);
-		if (rfsm_wait_room(m))
+		if (rfsm_wait_room(m, false))
 			return -ENOSPC;
 		sync_inodes_sb(sb);
 	}
@@ -101,6 +101,7 @@ static struct inode *alloc_inode(struct super_block *sb)
 	ri->promised = 0;
 	ri->round = 0;
 	ri->taken = 0;
+	ri->owed = 0;
 	ri->blocks = 0;
 	ri->fresh = 0;
 	ri->flags = 0;

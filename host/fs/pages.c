@@ -322,7 +322,8 @@ static int folio_get_promised(struct inode *inode, pgoff_t index,
 		folio_put(folio);
 		if (ret != -EAGAIN)
 			return rfsm_failed(m, ret);
-		waited = rfsm_wait_room(m) ? RFSM_STUCK : RFSM_WAITED;
+		waited = rfsm_wait_room(m, rfsm_is_little(inode)) ?
+			 RFSM_STUCK : RFSM_WAITED;
 	}
 }
 
@@ -470,7 +471,8 @@ vm_fault_t rfsm_page_mkwrite(struct vm_fault *vmf)
 			break;
 		folio_unlock(folio);
 		filemap_invalidate_unlock_shared(mapping);
-		waited = rfsm_wait_room(m) ? RFSM_STUCK : RFSM_WAITED;
+		waited = rfsm_wait_room(m, rfsm_is_little(inode)) ?
+			 RFSM_STUCK : RFSM_WAITED;
 	}
 	if (!ret)
 		folio_mark_dirty(folio);

@@ -10,11 +10,11 @@
 
 #define OWED		1UL	/* a place */
 #define HOLE		2UL	/* and that it was a hole */
-#define LITTLE		64	/* pages */
 
 /*
- * Who has dirtied many pages of a file since room was made last leaves the last
- * zone to those who need little, until it has waited for more.
+ * Who has dirtied many pages of a file since room was made last, and has many that
+ * are not written, leaves the last zones to those who need little, until it has
+ * waited for more.
  */
 static u32 leaves(struct rfsm *m, struct rfsm_inode *ri)
 {
@@ -24,7 +24,8 @@ static u32 leaves(struct rfsm *m, struct rfsm_inode *ri)
 		ri->round = round;
 		ri->taken = 0;
 	}
-	return ri->taken < LITTLE ? 0 : le32_to_cpu(m->fs->super.zone_cap);
+	return ri->taken < RFSM_LITTLE || ri->owed <= RFSM_LITTLE ?
+	       0 : rfsm_left(m);
 }
 
 /*
@@ -51,6 +52,8 @@ int rfsm_promise(struct rfsm *m, struct inode *inode, struct folio *folio,
 		m->fs->leaves = 0;
 		if (!ret) {
 			rfsm_inode(inode)->taken++;
+			WRITE_ONCE(rfsm_inode(inode)->owed,
+				   rfsm_inode(inode)->owed + 1);
 			WRITE_ONCE(rfsm_inode(inode)->promised,
 				   rfsm_inode(inode)->promised + hole);
 			folio_attach_private(folio, (void *)(OWED |
@@ -73,5 +76,6 @@ void rfsm_unpromise(struct rfsm *m, struct inode *inode, struct folio *folio)
 	/* after its block has been counted: see rfsm_blocks() */
 	smp_store_release(&rfsm_inode(inode)->promised,
 			  rfsm_inode(inode)->promised - hole);
+	WRITE_ONCE(rfsm_inode(inode)->owed, rfsm_inode(inode)->owed - 1);
 	rfs_unpromise(m->fs, inode->i_ino, 1, hole);
 }

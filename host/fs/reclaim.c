@@ -34,10 +34,10 @@ static u64 room_left(const struct rfs_fs *fs)
 	return blocks;
 }
 
-/* What everybody asks for, and a zone that is left to who needs little */
-static u32 more_room(const struct rfs_fs *fs)
+/* What everybody asks for, and zones that are left to who needs little */
+static u32 more_room(const struct rfsm *m)
 {
-	return RFSM_APPEND_MAX + le32_to_cpu(fs->super.zone_cap);
+	return RFSM_APPEND_MAX + rfsm_left(m);
 }
 
 /*
@@ -52,7 +52,8 @@ static bool zones_lack(struct rfsm *m)
 	bool lack;
 
 	rfsm_lock(m);
-	lack = fs->read_only || rfs_room_low(fs, more_room(fs));
+	rfsm_set_ahead(m);
+	lack = fs->read_only || rfs_room_low(fs, more_room(m));
 	m->seeking = lack;
 	if (!lack && rfs_dirty_full(fs))
 		ret = rfsm_checkpoint(m, 0);
@@ -82,10 +83,10 @@ static int clean(struct rfsm *m, enum rfs_clean how)
 }
 
 /* Does nobody who asks now have to wait? Somebody may have made room since. */
-static bool room_there(const struct rfs_fs *fs)
+static bool room_there(const struct rfsm *m)
 {
-	return !rfs_dirty_full(fs) &&
-	       !rfs_room_low(fs, more_room(fs));
+	return !rfs_dirty_full(m->fs) &&
+	       !rfs_room_low(m->fs, more_room(m));
 }
 
 /* Room for who waits for it; false: there is none to be had. */
@@ -103,11 +104,11 @@ static bool make_room(struct rfsm *m)
 	best = room_left(fs);
 	do {
 		ret = fs->read_only ? -EROFS : 0;
-		if (!ret && room_there(fs))
+		if (!ret && room_there(m))
 			break;
 		if (!ret && rfs_compact_due(fs, futile))
 			ret = rfs_compact(fs, rfsm_checkpoint_of);
-		else if (!ret && rfs_room_low(fs, more_room(fs)))
+		else if (!ret && rfs_room_low(fs, more_room(m)))
 			ret = clean(m, futile ? RFS_CLEAN_HARD :
 						RFS_CLEAN_NOW);
 		if (!ret)
@@ -122,7 +123,7 @@ static bool make_room(struct rfsm *m)
 		best = max(best, room_left(fs));
 		/* the zone that is left to others is not sought in vain */
 	} while (!ret && rfs_room_low(fs, futile ? RFSM_APPEND_MAX :
-						   more_room(fs)) &&
+						   more_room(m)) &&
 		 futile < rounds_most(fs));
 	if (!ret && rfs_room_low(fs, RFSM_APPEND_MAX))
 		ret = -ENOSPC;
@@ -138,6 +139,7 @@ static void clean_early(struct rfsm *m)
 	int ret;
 
 	rfsm_lock(m);
+	rfsm_set_ahead(m);
 	ret = clean(m, RFS_CLEAN_EARLY);
 	if (!ret)
 		ret = rfsm_checkpoint(m, 0);

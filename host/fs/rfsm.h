@@ -70,10 +70,10 @@ struct rfsm_dev {
 	u32 oob_bytes;		/* page metadata of a block on the drive */
 	u32 unused_bytes;	/* that RFS has no use for */
 	struct bio_set bios, core_bios;
-	struct rfsm_send sends[RFS_TOGETHER + 1];
-	struct page *core_oob[RFS_TOGETHER + 1];
+	struct rfsm_send sends[RFS_SENDS];
+	struct page *core_oob[RFS_SENDS];
 	mempool_t oob_pages;
-	struct page *bounce[(RFS_TOGETHER + 1) * RFSM_APPEND_MAX];
+	struct page *bounce[RFS_SENDS * RFSM_APPEND_MAX];
 	u32 append_max;		/* blocks */
 	u64 next_read;		/* would go on from the last one */
 	u64 ahead_from;		/* the bounce pages have these blocks */
@@ -175,9 +175,14 @@ struct rfsm {
 	struct bio_set sum_bios;
 	u32 sums;		/* summaries */
 	u32 flying;		/* transactions and summaries */
+	u32 bulk_flying;	/* of them, those of who writes much */
+	u32 copies_flying;	/* and of these, copies */
 	u32 pages_flying;	/* of transactions of files */
+	u32 bulk_pages;		/* of them, those of who writes much */
 	u32 pages_most;		/* that may be, for what the drive does */
-	u32 gate;		/* check-points that wait for them */
+	u32 drain;		/* check-points that wait for who writes much */
+	u32 gate;		/* and those that wait for all */
+	bool early;		/* rfs_write_early() is under way */
 	wait_queue_head_t gate_wait;
 	struct rfsm_reset reset;
 
@@ -190,6 +195,8 @@ struct rfsm {
 	bool want_room;
 	bool want_clean;
 	unsigned long used;		/* jiffies: when somebody was at work */
+	unsigned long little;		/* and wrote little, and waited for it */
+	bool littles;			/* has anybody, ever? */
 	unsigned long idle_seen;	/* that then nothing was to be cleaned */
 	u32 seen_free;		/* of rfs_clean_due() */
 	u64 rounds;		/* of the thread, that sought room */
@@ -210,6 +217,7 @@ struct rfsm_inode {
 	u64 promised;		/* dirty pages that fill holes */
 	u64 blocks;		/* as the core counts them */
 	struct timespec64 btime;
+	u32 owed;		/* pages that were promised a place */
 	u64 round;		/* of the thread, since which so many pages */
 	u32 taken;		/* were dirtied */
 	u64 fresh;		/* bytes written in a row, since they were sent */
@@ -308,8 +316,31 @@ void rfsm_stats_module_exit(void);
 /* wake.c */
 /* Is there something that the thread has to do? */
 bool rfsm_work_due(const struct rfsm *m);
-/* Wait until there may be room; 1 if there is none to be had */
-int rfsm_wait_room(struct rfsm *m);
+/* Wait until there may be room, or little; 1 if there is none to be had */
+int rfsm_wait_room(struct rfsm *m, bool little);
+
+/*
+ * Who writes little, and waits until it is on the drive, is spared: others write less
+ * at a time, and leave zones that are free.
+ */
+#define RFSM_LITTLE	64	/* pages of a file that are not written yet */
+
+static inline bool rfsm_is_little(struct inode *inode)
+{
+	return READ_ONCE(rfsm_inode(inode)->owed) <= RFSM_LITTLE;
+}
+
+/* Somebody has written little within so many jiffies */
+static inline bool rfsm_spares(const struct rfsm *m, unsigned long within)
+{
+	return READ_ONCE(m->littles) &&
+	       time_before(jiffies, READ_ONCE(m->little) + within);
+}
+
+/* Under the lock: how many zones are cleaned ahead for them is set */
+void rfsm_set_ahead(struct rfsm *m);
+/* Blocks that who writes much leaves to others */
+u32 rfsm_left(const struct rfsm *m);
 
 /* Has who asks for room waited for it, and was there any? */
 enum rfsm_waited {
@@ -402,7 +433,7 @@ do {									\
 			continue;					\
 		if ((ret) != -EAGAIN)					\
 			break;						\
-		stuck_ = rfsm_wait_room(m);				\
+		stuck_ = rfsm_wait_room(m, false);			\
 	}								\
 	rfsm_used(m);							\
 	rfsm_kick(m);							\

@@ -70,15 +70,16 @@ TRACE_EVENT(rfs_victim,
 );
 
 TRACE_EVENT(rfs_checkpoint,
-	TP_PROTO(dev_t dev, u64 number, int cause, u32 dirty, u64 ns,
+	TP_PROTO(dev_t dev, u64 number, int cause, u32 dirty, u64 ns, u64 held,
 		 int error),
-	TP_ARGS(dev, number, cause, dirty, ns, error),
+	TP_ARGS(dev, number, cause, dirty, ns, held, error),
 	TP_STRUCT__entry(
 		__field(dev_t, dev)
 		__field(u64, number)
 		__field(int, cause)
 		__field(u32, dirty)
 		__field(u64, ns)
+		__field(u64, held)
 		__field(int, error)
 	),
 	TP_fast_assign(
@@ -87,9 +88,10 @@ TRACE_EVENT(rfs_checkpoint,
 		__entry->cause = cause;
 		__entry->dirty = dirty;
 		__entry->ns = ns;
+		__entry->held = held;
 		__entry->error = error;
 	),
-	TP_printk(RFS_DEV_FORMAT "number %llu cause %s dirty %u ns %llu error %d",
+	TP_printk(RFS_DEV_FORMAT "number %llu cause %s dirty %u ns %llu held %llu error %d",
 		  MAJOR(__entry->dev), MINOR(__entry->dev), __entry->number,
 		  __print_symbolic(__entry->cause,
 				   { RFSM_CP_SYNC, "sync" },
@@ -97,7 +99,7 @@ TRACE_EVENT(rfs_checkpoint,
 				   { RFSM_CP_BOUND, "bound" },
 				   { RFSM_CP_ROOM, "room" },
 				   { RFSM_CP_UNMOUNT, "unmount" }),
-		  __entry->dirty, __entry->ns, __entry->error)
+		  __entry->dirty, __entry->ns, __entry->held, __entry->error)
 );
 
 TRACE_EVENT(rfs_recovery,

@@ -381,8 +381,9 @@ static void tell(const struct crash *c, double seconds, bool failed)
 	       (unsigned long long)stats->copied,
 	       (unsigned long long)stats->resets);
 	if (c->r.air)
-		printf("%llu pauses of cleaning, %llu blocks changed while copied, %llu read without the volume, ",
+		printf("%llu pauses of cleaning, %llu operations beside a check-point, %llu blocks changed while copied, %llu read without the volume, ",
 		       (unsigned long long)c->r.pauses,
+		       (unsigned long long)c->r.beside,
 		       (unsigned long long)c->r.overtaken,
 		       (unsigned long long)c->r.asked);
 	printf("%.0f points a CPU second: %s\n", c->points / seconds,

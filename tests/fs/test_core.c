@@ -3455,6 +3455,85 @@ TEST(metadata_in_flight)
 	end(fs, dev);
 }
 
+static void begin_at_once(void *dev, struct rfs_send *send)
+{
+	send->error = memdev_ops.append(dev, send->zone, send->n, send->data,
+					send->oob, &send->addr);
+}
+
+static void (*amid)(void);	/* what others do, once */
+
+static void others_meanwhile(void *dev, struct rfs_send *send)
+{
+	void (*act)(void) = amid;
+
+	(void)dev;
+	if (!act || !send->early)
+		return;
+	amid = NULL;
+	act();
+}
+
+static struct rfs_fs *shared;
+static u32 kept_ino, gone_ino;
+
+static void change_and_drop(void)
+{
+	u32 i, ino;
+
+	for (i = 0; i < 300; i += 3)
+		put(shared, kept_ino, i * RFS_FANOUT, 7 + i, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_unlink(shared, 2, "gone", &ino), 0);
+	CHECK_EQ(rfs_free_orphan(shared, ino), 0);
+	CHECK_EQ(rfs_create(shared, 2, "new", &file, &ino), 0);
+	for (i = 0; i < 50; i++)	/* with numbers that were those of others */
+		put(shared, ino, i * RFS_FANOUT, 9 + i, RFS_BLOCK_BYTES);
+}
+
+/*
+ * What is dirty is written before a check-point while others change it, drop it, and
+ * use its numbers anew; the check-point has little left to write.
+ */
+TEST(written_early)
+{
+	struct rfs_geometry geo = { .zones = 40, .zone_blocks = 512,
+				    .oob_bytes = 64 };
+	struct rfs_dev_ops ops = memdev_ops;
+	struct memdev *dev = new_dev(&geo);
+	u64 before;
+	u32 i;
+
+	ops.append_begin = begin_at_once;
+	ops.append_end = others_meanwhile;
+	CHECK_EQ(rfs_mount(&ops, dev, &geo, false, 0, &shared), 0);
+	CHECK_EQ(rfs_create(shared, 2, "kept", &file, &kept_ino), 0);
+	CHECK_EQ(rfs_create(shared, 2, "gone", &file, &gone_ino), 0);
+	shared->dirty_max = 800;
+	for (i = 0; i < 300; i++) {
+		put(shared, kept_ino, i * RFS_FANOUT, i, RFS_BLOCK_BYTES);
+		if (i < 60)
+			put(shared, gone_ino, i * RFS_FANOUT, i, RFS_BLOCK_BYTES);
+	}
+	amid = change_and_drop;
+	rfs_write_early(shared);
+	CHECK(!amid);
+	CHECK(shared->early_blocks > 200);
+	CHECK(shared->dirty.count > 100);
+	CHECK(shared->dirty.count < 200);
+	before = shared->stats.written[RFS_INDEX];
+	CHECK_EQ(rfs_checkpoint(shared, 0), 0);
+	CHECK(shared->stats.written[RFS_INDEX] - before < 200);
+	CHECK_EQ(shared->early_blocks, 0);
+	rfs_drop(shared);
+	shared = mount(dev);
+	for (i = 0; i < 300; i++)
+		expect(shared, kept_ino, i * RFS_FANOUT, i % 3 ? i : 7 + i,
+		       RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_unlink(shared, 2, "gone", &i), -ENOENT);
+	check_clean(shared);
+	end(shared, dev);
+}
+
 /*
  * The log's last block, which has room, is on the medium when another one fails
  * for good: it takes nothing more, or the medium would hold two that differ.

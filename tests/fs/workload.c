@@ -830,9 +830,29 @@ static void do_fsync(struct run *r)
 		       r->o->node[name->child].changes);
 }
 
+/* While what is dirty is written before a check-point, others act; none begins then. */
+static void write_early(struct run *r)
+{
+	u32 most = r->fs->geo.append_max;
+	jmp_buf wait;
+
+	memcpy(wait, r->wait, sizeof(wait));
+	r->early = true;
+	/* so that others go on many times */
+	r->fs->geo.append_max = 1 + pick(r, 6);
+	rfs_write_early(r->fs);
+	r->fs->geo.append_max = most;
+	r->early = false;
+	memcpy(r->wait, wait, sizeof(wait));
+}
+
 /* All is durable then. */
 static void checkpoint(struct run *r)
 {
+	if (r->early)
+		return;
+	if (r->air && pick(r, 4))
+		write_early(r);
 	land_all(r);
 	must("check-point", rfs_checkpoint(r->fs, 0));
 	oracle_promise(r->o, r->dev->ops, NEVER, r->o->changes);
@@ -935,8 +955,34 @@ static void pause_cleaning(void *dev)
 		try_to_act(r);
 }
 
-/* Appends of a check-point that are under way */
-static struct rfs_send *sent[RFS_TOGETHER];
+/* Appends of a check-point that are under way, or of what is written before it */
+static struct rfs_send *sent[RFS_SENDS];
+static u8 copied[RFS_SENDS][RFS_SUM_ENTRIES][RFS_BLOCK_BYTES];
+
+static void copy_early(struct rfs_send *s)
+{
+	static const void *data[RFS_SENDS][RFS_SUM_ENTRIES];
+	u32 i;
+
+	for (i = 0; i < s->n; i++) {
+		memcpy(copied[s->nr][i], s->data[i], RFS_BLOCK_BYTES);
+		data[s->nr][i] = copied[s->nr][i];
+	}
+	s->data = data[s->nr];
+}
+
+/* Others act, and what they have in flight lands. */
+static void go_on(struct run *r)
+{
+	u32 n = pick(r, 4);
+
+	while (n--) {
+		try_to_act(r);
+		r->beside++;
+		if (pick(r, 2))
+			land_any(r);
+	}
+}
 
 static void append_sent(void *dev, u32 nr)
 {
@@ -949,8 +995,11 @@ static void append_sent(void *dev, u32 nr)
 
 static void append_begin(void *dev, struct rfs_send *send)
 {
-	assert(send->nr < RFS_TOGETHER && !sent[send->nr]);
+	assert(send->nr < RFS_SENDS && send->nr != RFS_TOGETHER &&
+	       !sent[send->nr]);
 	sent[send->nr] = send;
+	if (send->early)
+		copy_early(send);
 	if (pick(running, 2))
 		append_sent(dev, send->nr);
 }
@@ -958,10 +1007,12 @@ static void append_begin(void *dev, struct rfs_send *send)
 /* Those that wait go in any order, and some longer than this one. */
 static void append_end(void *dev, struct rfs_send *send)
 {
-	u32 at = pick(running, RFS_TOGETHER), i;
+	u32 at = pick(running, RFS_SENDS), i;
 
-	for (i = 0; i < RFS_TOGETHER && sent[send->nr]; i++) {
-		u32 nr = (at + i) % RFS_TOGETHER;
+	if (send->early)
+		go_on(running);
+	for (i = 0; i < RFS_SENDS && sent[send->nr]; i++) {
+		u32 nr = (at + i) % RFS_SENDS;
 
 		if (sent[nr])
 			append_sent(dev, nr);
@@ -1110,7 +1161,7 @@ static void step_in_air(struct run *r)
 	while (pick(r, 3) == 0 && land_any(r))
 		;
 	/* and of its own accord */
-	if (rfs_checkpoint_due(r->fs)) {
+	if (rfs_checkpoint_due(r->fs) || pick(r, 16) == 0) {
 		checkpoint(r);
 	} else if (rfs_clean_due(r->fs, &seen) && pick(r, 2)) {
 		must("clean", clean(r, RFS_CLEAN_EARLY));

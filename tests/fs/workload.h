@@ -89,11 +89,13 @@ struct run {
 	bool quota;		/* usage is counted */
 	bool air;
 	bool cleaning;
+	bool early;		/* what is dirty is being written, others go on */
 	struct flight flight[FLIGHTS];
 	struct moving moving[RFS_COPIES];
 	u32 tmp;		/* a node that had no name yet, or 0 */
 	jmp_buf wait;		/* there: what waits for room */
 	u64 pauses;
+	u64 beside;		/* operations beside what was written early */
 	u64 asked;		/* blocks that operations missed */
 	u64 overtaken;		/* blocks that changed while they were moved */
 };

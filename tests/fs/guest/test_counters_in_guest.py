@@ -96,5 +96,6 @@ def test_counters_and_events(run: Run) -> None:
     for event in events:
         assert f" {event}: " in trace, trace[-3000:]
     assert re.search(
-        r"rfs_checkpoint: \d+:\d+ number \d+ cause unmount dirty \d+ ns \d{6,} error 0", trace
+        r"rfs_checkpoint: \d+:\d+ number \d+ cause unmount dirty \d+ ns \d{6,} held \d{6,} error 0",
+        trace,
     )

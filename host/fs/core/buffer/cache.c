@@ -34,6 +34,8 @@ static void take_out(struct rfs_list *list, struct rfs_buf *buf)
 {
 	if (list->seen == buf)
 		list->seen = buf->prev;
+	if (list->early == buf)
+		list->early = buf->next;
 	if (buf->prev)
 		buf->prev->next = buf->next;
 	else
@@ -82,7 +84,9 @@ static void forget(struct rfs_fs *fs, struct rfs_buf *buf)
 		at = &(*at)->hash_next;
 	*at = buf->hash_next;
 	take_out(buf->dirty ? &fs->dirty : &fs->clean, buf);
-	rfs_free(buf);
+	buf->gone = buf->early;
+	if (!buf->early)
+		rfs_free(buf);
 }
 
 static bool is_it(const struct rfs_fs *fs, const struct rfs_buf *buf)

@@ -9,6 +9,15 @@ int rfs_super_load(struct rfs_fs *fs);
 void rfs_super_fill(struct rfs_fs *fs);
 int rfs_super_write(struct rfs_fs *fs, u32 zone);
 int rfs_checkpoint(struct rfs_fs *fs, u32 flags);
+
+/*
+ * Before it, where there is room: what is dirty is written, and others may use the
+ * volume whenever this waits for the drive, but for check-points and cleaning.
+ */
+void rfs_write_early(struct rfs_fs *fs);
+int rfs_early_alloc(struct rfs_fs *fs);
+/* A node or block of inodes was at old, and is in use at buf->addr now. */
+int rfs_settle(struct rfs_fs *fs, struct rfs_buf *buf, u64 old);
 int rfs_cp_load(struct rfs_fs *fs);
 int rfs_recover(struct rfs_fs *fs);
 u8 rfs_stream_of(u8 type);

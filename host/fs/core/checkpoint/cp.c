@@ -82,7 +82,7 @@ static int prepare_mapped(struct rfs_fs *fs, struct rfs_buf *buf)
 	return 1;
 }
 
-static int settle_mapped(struct rfs_fs *fs, struct rfs_buf *buf, u64 old)
+int rfs_settle(struct rfs_fs *fs, struct rfs_buf *buf, u64 old)
 {
 	return buf->head.type == RFS_INODES ? settle_inodes(fs, buf, old) :
 	       rfs_node_moved(fs, buf->off, buf->addr);
@@ -127,7 +127,7 @@ static int send_buf(struct rfs_fs *fs, struct rfs_buf *buf,
 {
 	struct rfs_oob oob;
 
-	rfs_head_date(fs, &buf->head);
+	rfs_head_date(fs, &buf->head, false);
 	rfs_oob_meta(fs, &oob, &buf->head);
 	rfs_head_seal(&buf->head, le64_to_cpu(oob.stamp));
 	buf->sent = true;
@@ -155,7 +155,7 @@ static int write_pass(struct rfs_fs *fs, const struct pass *pass)
 static int write_passes(struct rfs_fs *fs)
 {
 	struct pass mapped = { is_mapped, RFS_S_META, prepare_mapped,
-			       settle_mapped };
+			       rfs_settle };
 	struct pass maps = { is_map, RFS_S_IMAP, prepare_map, settle_map };
 	int ret = write_pass(fs, &mapped);
 
@@ -196,7 +196,7 @@ static int send_table(struct rfs_fs *fs, u32 nr, u64 *addr)
 	struct rfs_head *head = &fs->air->table[nr].head;
 	struct rfs_oob oob;
 
-	rfs_head_date(fs, head);
+	rfs_head_date(fs, head, false);
 	rfs_oob_meta(fs, &oob, head);
 	rfs_head_seal(head, le64_to_cpu(oob.stamp));
 	return rfs_fly(fs, RFS_S_IMAP, head, &oob, landed_table, addr, NULL);
@@ -587,6 +587,7 @@ static int checkpoint(struct rfs_fs *fs, u32 flags)
 	}
 	fs->cp_nth = 0;
 	fs->pruned = 0;
+	fs->early_blocks = 0;
 	rfs_log_durable(fs);
 	fs->window_blocks = 0;
 	for (nr = 0; nr < fs->geo.zones; nr++) {

@@ -835,7 +835,7 @@ static int clean_end(struct rfs_fs *fs, struct cleaner *c, int ret)
 /* Free zones below which cleaning begins */
 static u32 clean_below(const struct rfs_fs *fs)
 {
-	return zones_owed(fs) + fs->geo.zones / 64;
+	return zones_owed(fs) + fs->geo.zones / 64 + fs->ahead;
 }
 
 #define WORTH	16	/* times what a check-point writes */

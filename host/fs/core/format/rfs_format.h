@@ -128,8 +128,9 @@ struct rfs_oob {
  *	of this header with 0 in @off and @crc
  * @stamp: as in the OOB
  * @addr: address the block was written for, of summaries without OOB; of types
- *	3 to 8, 12 to 14 the LSN of the first log block after it, and in the high 24
- *	bits how many such blocks its check-point wrote before it; of a
+ *	3 to 8, 12 to 14 the LSN of the first log block after it, in the 23 bits
+ *	above its 40 how many such blocks its check-point wrote before it, and in
+ *	the highest whether it was written early, while others went on; of a
  *	check-point's first block how many blocks files have reserved; else 0
  * @prev: of summaries zone offset + 1 of one before it in its zone, 0 if none; of
  *	types 3 to 8, 12 to 14 low half of the number of the check-point it was written for
@@ -154,7 +155,8 @@ struct rfs_head {
 /* @addr of blocks that a check-point writes */
 #define RFS_LSN_BITS		40
 #define RFS_LSN_END		((1ULL << RFS_LSN_BITS) - (1U << 20))
-#define RFS_NTH_MAX		((1U << (64 - RFS_LSN_BITS)) - 1)
+#define RFS_NTH_EARLY		(1U << (63 - RFS_LSN_BITS))	/* see early.c */
+#define RFS_NTH_MAX		(RFS_NTH_EARLY - 1)
 
 #define RFS_BODY_BYTES		(RFS_BLOCK_BYTES - sizeof(struct rfs_head))
 

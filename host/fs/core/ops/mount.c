@@ -36,6 +36,8 @@ int rfs_tables_alloc(struct rfs_fs *fs)
 			 sizeof(*fs->ztab));
 	fs->log_most = min_t(u32, fs->dirty_max / 8, RFS_LOG_BLOCKS);
 	fs->air = rfs_alloc(sizeof(*fs->air));
+	if (rfs_early_alloc(fs))
+		return -ENOMEM;
 	if (!fs->zone || !fs->hot || !fs->timb || !fs->timb_addr ||
 	    !fs->timb_dirty || !fs->ztab_addr || !fs->ztab || !fs->air)
 		return -ENOMEM;
@@ -222,6 +224,7 @@ void rfs_drop(struct rfs_fs *fs)
 	for (nr = 0; nr < RFS_LOG_BLOCKS; nr++)
 		rfs_free(fs->log[nr]);
 	rfs_free(fs->air);
+	rfs_free(fs->early);
 	rfs_free(fs->pending);
 	rfs_free(fs->tomb);
 	rfs_free(fs);

@@ -28,11 +28,12 @@ static u64 tail_room(const struct rfs_fs *fs, u32 first, u32 last)
 /*
  * Blocks of metadata that there is room for now, beside so many of data, what was
  * promised, the log in memory and tables, but for so many zones. One of each 64
- * blocks is a summary, and of appends that end early one more.
+ * blocks is a summary, and of appends that end early one more. What was written
+ * before a check-point recovery would write again, were there none.
  */
 static u64 room(const struct rfs_fs *fs, u64 data, u32 zones)
 {
-	u64 kept = fs->log_most + rfs_tables(fs);
+	u64 kept = fs->log_most + rfs_tables(fs) + fs->early_blocks;
 	u32 groups = min(fs->policy.groups, fs->data_tails);
 	u64 have = tail_room(fs, RFS_S_DATA, RFS_S_DATA + groups - 1), blocks;
 	u64 cap = le32_to_cpu(fs->super.zone_cap);

@@ -20,6 +20,7 @@ struct found {
 /* Up to where a check-point has written metadata */
 struct cut {
 	u64 stamp;		/* of the last block of it */
+	u64 late;		/* of the last that was not written early; 0: none */
 	u64 lsn;		/* first log block after it */
 	u32 seq;
 };
@@ -50,7 +51,7 @@ struct rescan {
 /* Which blocks of the newest check-point are there */
 static void note_nth(struct rescan *r, const struct rfs_head *head)
 {
-	u32 nth = le64_to_cpu(head->addr) >> RFS_LSN_BITS;
+	u32 nth = le64_to_cpu(head->addr) >> RFS_LSN_BITS & RFS_NTH_MAX;
 	u64 epoch = le64_to_cpu(head->stamp) >> RFS_EPOCH_SHIFT;
 	u32 seq = le32_to_cpu(head->prev);
 
@@ -71,10 +72,15 @@ static void note_nth(struct rescan *r, const struct rfs_head *head)
 		r->ends = r->ends ? min(r->ends, nth) : nth;
 }
 
-/* Is it in the check-point zones, or was something written after it? */
+/*
+ * Is it in the check-point zones, or was something written after it? Others go on
+ * beside what is written early, so that proves nothing.
+ */
 static bool committed(const struct rescan *r)
 {
-	return r->written > r->cut[0].stamp || r->seq >= r->cut[0].seq;
+	const struct cut *cut = &r->cut[0];
+
+	return (cut->late && r->written > cut->stamp) || r->seq >= cut->seq;
 }
 
 /* Has the newest check-point all it needs? As far as that can be known. */
@@ -84,6 +90,8 @@ static bool whole(const struct rescan *r)
 
 	if (committed(r))
 		return true;
+	if (!r->cut[0].late)
+		return false;
 	for (i = 0; i < end; i++)
 		if (!(r->nth[i / 8] & 1 << i % 8))
 			return false;
@@ -96,14 +104,19 @@ static void note_cut(struct rescan *r, const struct rfs_head *head)
 			   .lsn = le64_to_cpu(head->addr) &
 				  ((1ULL << RFS_LSN_BITS) - 1),
 			   .seq = le32_to_cpu(head->prev) };
+	u32 nth = le64_to_cpu(head->addr) >> RFS_LSN_BITS;
+	u64 late;
 
+	new.late = nth & RFS_NTH_EARLY ? 0 : new.stamp;
 	note_nth(r, head);
 	if (new.seq > r->cut[0].seq) {
 		r->cut[1] = r->cut[0];
 		r->cut[0] = new;
 	} else if (new.seq == r->cut[0].seq) {
+		late = max(new.late, r->cut[0].late);
 		if (new.stamp > r->cut[0].stamp)
 			r->cut[0] = new;
+		r->cut[0].late = late;
 	} else if (new.seq > r->cut[1].seq ||
 		   (new.seq == r->cut[1].seq &&
 		    new.stamp > r->cut[1].stamp)) {

@@ -27,9 +27,11 @@ struct rfs_dev_zone {
  *	data and oob are copied or kept by then. @oob is ignored without OOB.
  *	Says where the first block goes.
  * @append_begin: the same, but it may be under way when this returns, data and
- *	oob stay; each of up to RFS_TOGETHER has a number of its own. May be NULL,
- *	as @append_end, and is not used where few zones may be active
- * @append_end: until it is written, or has failed
+ *	oob stay; each has a number of its own below RFS_SENDS, never RFS_TOGETHER.
+ *	May be NULL, as @append_end, and is not used where few zones may be active.
+ *	Of those that are @early, data is copied by then, and only oob stays
+ * @append_end: until it is written, or has failed. Others may use the volume
+ *	meanwhile if it is @early
  * @wait: until all appends are written; the first error among them
  * @read: a block and, unless NULL, its OOB; -EIO if it is unreadable
  * @scan: the same for who goes through a victim; others may use the volume
@@ -113,16 +115,18 @@ struct rfs_geometry {
 
 /* An append among others that are in flight */
 struct rfs_send {
-	u32 nr;			/* below RFS_TOGETHER, of those under way */
+	u32 nr;			/* below RFS_SENDS, of those under way */
 	u32 zone;
 	u32 n;			/* blocks */
 	const void *const *data;
 	const struct rfs_oob *oob;
 	u64 addr;		/* of the first, then */
 	int error;
+	bool early;		/* see @append_end */
 };
 
 #define RFS_TOGETHER	7	/* of them at most */
+#define RFS_SENDS	(2 * RFS_TOGETHER + 1)	/* their numbers, and one that is free */
 
 /* Does the drive allow as many open and active zones as there must be? */
 static inline bool rfs_limits_ok(const struct rfs_geometry *geo)

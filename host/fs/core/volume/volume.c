@@ -53,10 +53,12 @@ void rfs_head_init(struct rfs_fs *fs, struct rfs_head *head, u8 type, u32 ino,
 }
 
 /* Of a block that a check-point writes: what --rescan has to know of that. */
-void rfs_head_date(struct rfs_fs *fs, struct rfs_head *head)
+void rfs_head_date(struct rfs_fs *fs, struct rfs_head *head, bool early)
 {
 	u64 nth = min(fs->cp_nth, RFS_NTH_MAX);
 
+	if (early)
+		nth |= RFS_NTH_EARLY;
 	fs->cp_nth++;
 	head->addr = cpu_to_le64(fs->lsn | nth << RFS_LSN_BITS);
 	head->prev = cpu_to_le32((u32)(fs->cp_seq + 1));

@@ -12,6 +12,7 @@
 #include "volume/device.h"
 
 struct rfs_air;
+struct rfs_early;
 struct rfs_buf;
 struct rfs_held;
 struct rfs_pending;
@@ -51,6 +52,7 @@ struct rfs_tail {
 struct rfs_list {
 	struct rfs_buf *first, *last;
 	struct rfs_buf *seen;	/* up to it what is above is dirty, too */
+	struct rfs_buf *early;	/* the next that rfs_write_early() looks at */
 	u32 count;
 };
 
@@ -182,6 +184,8 @@ struct rfs_fs {
 	u32 pruned;		/* nodes that were read to be emptied, see shrink.c */
 	u32 dirty_before;	/* for rfs_prove(): when one was admitted */
 	struct rfs_air *air;
+	struct rfs_early *early;
+	u32 early_blocks;	/* written since the check-point, before the next */
 	u64 owed;		/* data blocks that were promised a place */
 	u64 promised;		/* of them, those that fill holes */
 	u64 reserved;		/* holes of files that room is kept for */
@@ -204,6 +208,7 @@ struct rfs_fs {
 	bool threaded;		/* others make room: -EAGAIN asks them to */
 	bool stuck;		/* they cannot: -ENOSPC instead */
 	u32 leaves;		/* blocks that who asks leaves to who needs little */
+	u32 ahead;		/* zones that are cleaned for them before they ask */
 	bool futile;		/* to compact metadata, until a zone is free */
 	struct rfs_tomb *tomb;
 	u32 tombs, tomb_room;
@@ -224,7 +229,7 @@ struct rfs_fs {
 
 void rfs_head_init(struct rfs_fs *fs, struct rfs_head *head, u8 type, u32 ino,
 		   u32 gen, u64 off);
-void rfs_head_date(struct rfs_fs *fs, struct rfs_head *head);
+void rfs_head_date(struct rfs_fs *fs, struct rfs_head *head, bool early);
 u64 rfs_name_hash(const struct rfs_fs *fs, const void *name, u32 len);
 
 /* Of volumes without page metadata; the rest of the header is filled in */
