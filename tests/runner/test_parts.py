@@ -42,6 +42,23 @@ def test_help_has_an_example(command: str) -> None:
     assert f"./rsd {command}" in done.stdout.split("example", 1)[1]
 
 
+def test_options_of_pytest_need_no_word_before_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`./rsd test -k media`, as the help has it."""
+    commands: list[list[str]] = []
+    monkeypatch.setattr(cli.packages, "ensure", lambda *_, **__: None)
+    monkeypatch.setattr(cli.artifacts, "ensure", lambda *_: None)
+    monkeypatch.setattr(
+        cli.subprocess,
+        "run",
+        lambda command, **_: commands.append(command) or subprocess.CompletedProcess(command, 0),
+    )
+    for words in (["-k", "media"], ["-x", "--durations=5", "tests/sim", "-q"], ["tests/sim", "-x"]):
+        assert cli.main(["test", *words]) == 0
+        assert commands[-1][-len(words) :] == words
+    assert cli.main(["test", "--no-install", "-k", "media"]) == 0
+    assert commands[-1][-2:] == ["-k", "media"] and "--no-install" not in commands[-1]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

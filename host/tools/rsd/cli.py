@@ -46,7 +46,13 @@ def main(arguments: list[str]) -> int:
         if arguments[:1] == ["sim"]:
             # Its options are rsdsim's own, which argparse need not know.
             return sim.main(arguments[1:])
-        parsed = _parser(arguments[:1]).parse_args(arguments)
+        parser = _parser(arguments[:1])
+        parsed, others = parser.parse_known_args(arguments)
+        if arguments[:1] == ["test"]:
+            # Options before the first word that is none are pytest's, too.
+            parsed.pytest = others + parsed.pytest
+        elif others:
+            parser.error(f"unrecognized arguments: {' '.join(others)}")
         return int(parsed.function(parsed))
     except RsdError as error:
         print(f"rsd: {error}", file=sys.stderr)
