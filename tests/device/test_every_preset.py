@@ -13,7 +13,7 @@ from qtest import Qemu
 from test_properties import CORE, help_lines
 from zns import BLOCK, Action, Namespace, Zs, blocks_of
 
-PRESETS = re.findall(r'^    \{ "([\w-]+)",$', (CORE / "config.c").read_text(), re.MULTILINE)
+PRESETS = re.findall(r'^    \{ "([\w-]+)",$', (CORE / "api/config.c").read_text(), re.MULTILINE)
 NVM_COMMAND_SET = b"\x04\x01\x00\x00\x00"
 
 
