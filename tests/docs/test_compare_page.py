@@ -28,3 +28,8 @@ def test_every_column_is_explained() -> None:
     for head in heads:
         for title in head.strip("|").split("|")[2:]:
             assert title.strip().removesuffix(" us").removesuffix(" of IOPS") in explained, title
+
+
+def test_no_result_names_a_place_of_one_machine() -> None:
+    for path in (REPOSITORY / "docs" / "results").glob("*.json"):
+        assert ".cache/" not in path.read_text(), path.name

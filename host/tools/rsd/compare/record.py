@@ -40,6 +40,8 @@ def shown(content: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "configuration": {
             **configuration,
+            "systems": _without_paths(configuration["systems"]),
+            "stacks": _without_paths(configuration["stacks"]),
             "workloads": {name: configuration["workloads"][name] for name in WORKLOADS},
             "benchmarks": {name: configuration["benchmarks"][name] for name in BENCHMARKS},
         },
@@ -53,6 +55,14 @@ def shown(content: Mapping[str, Any]) -> dict[str, Any]:
             }
             for system, repeat in content["repeatability"].items()
         },
+    }
+
+
+def _without_paths(systems: Mapping[str, Any]) -> dict[str, Any]:
+    """QEMU's command lines name places of one machine; properties and hashes say the rest."""
+    return {
+        name: {key: value for key, value in system.items() if key != "qemu"}
+        for name, system in systems.items()
     }
 
 
