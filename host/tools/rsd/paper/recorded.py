@@ -21,13 +21,13 @@ from typing import Any
 
 from rsd import sim
 from rsd.bench.base import Context
-from rsd.cache import hash_inputs, hash_tree
+from rsd.cache import hash_file, hash_inputs
 from rsd.compare import kept, stack_script
 from rsd.compare.benchmarks import Benchmark, Output
 from rsd.compare.cells import MIB, Level
 from rsd.compare.run import Run, guest_failure, run_all
 from rsd.compare.stack_figures import run_seconds
-from rsd.compare.stack_run import ran_out_of_space, stack_job
+from rsd.compare.stack_run import NO_SPACE, ran_out_of_space, stack_job
 from rsd.compare.stacks import EXT4_NODISCARD, REDO, RFS, RFS_ONE_GROUP, FileSystem, Stack
 from rsd.errors import RsdError
 from rsd.machine import run_guest
@@ -47,6 +47,7 @@ DIRTY = 0.00125
 _FLASH = {"blocks": "278", "over-provision": "10"}
 FTLS = ("page", "fast")
 WORKS = ("zipf", "uniform", "oltp")
+REWRITE = Path(__file__).with_name("rewrite.py")
 
 
 def _btrfs(options: str) -> FileSystem:
@@ -134,14 +135,14 @@ def measure(
 
 def _measure(plan: _Plan, context: Context) -> Recorded:
     recorded = _record(plan, context)
-    if not (recorded / "2").exists():
+    if (recorded / NO_SPACE).exists():
         return Recorded(0, {}, no_space=True)
     drives = {ftl: _replay(recorded, ftl, plan, context) for ftl in FTLS}
     return Recorded(run_seconds(recorded / "2"), drives)
 
 
 def _record(plan: _Plan, context: Context) -> Path:
-    """A directory with both parts: guests' output, and traces. Without 2: there was no room."""
+    """A directory with both parts: guests' output, and traces. Or with NO_SPACE."""
     cache, built, stack = context.cache, context.built, SYSTEMS[plan.system]
     aging = int(FLASH * AGE)
     writes = aging + int(FLASH * MEASURE)
@@ -175,7 +176,7 @@ def _record(plan: _Plan, context: Context) -> Path:
         scripts,
         plan.work,
         program.parent.name,
-        hash_tree(Path(__file__).parent),
+        [hash_file(path) for path in (Path(__file__), REWRITE)],
         kept.FORMAT,
     )
 
@@ -183,8 +184,7 @@ def _record(plan: _Plan, context: Context) -> Path:
         inputs = target / "in"
         inputs.mkdir()
         _list(program, plan, inputs / "list", writes)
-        rewriter = Path(__file__).with_name("rewrite.py")
-        (inputs / "rewrite.py").write_bytes(rewriter.read_bytes())
+        (inputs / REWRITE.name).write_bytes(REWRITE.read_bytes())
         with context.progress.step(plan.title), cache.scratch("recorded") as scratch:
             for part, script in enumerate(scripts, 1):
                 raw = target / str(part)
@@ -215,26 +215,37 @@ def _list(program: Path, plan: _Plan, target: Path, writes: int) -> None:
 
 
 def _replay(recorded: Path, ftl: str, plan: _Plan, context: Context) -> Replayed:
-    """Both parts on a new drive; what it did in the second."""
+    """What a new drive did in the second of both parts; in, or from, the cache."""
     program = sim.ensure(context.cache, context.progress)
-    settings = {**_FLASH, "ftl": ftl}
-    drive = ["--preset=redo", *(f"--set={name}={value}" for name, value in settings.items())]
-    with (
-        context.progress.step(f"{plan.title}, replayed on {ftl}"),
-        context.cache.scratch("replay") as scratch,
-    ):
-        media = scratch / "media"
-        parts = [[*drive, f"--age={media}", "--precondition=none"], [f"--media={media}"]]
-        for part, options in enumerate(parts, 1):
-            words = [*options, f"--trace={recorded}/trace{part}", "--json"]
-            done = subprocess.run(
-                [program.path, *words], capture_output=True, text=True, check=False
-            )
-            if done.returncode != 0:
-                raise RsdError(f"rsdsim {' '.join(words)}: {done.stderr.strip()}")
-    results: dict[str, Any] = json.loads(done.stdout)["results"]
+    key = hash_inputs(program.identity, recorded.name, ftl, hash_file(Path(__file__)))
+
+    def build(target: Path) -> None:
+        with context.progress.step(f"{plan.title}, replayed on {ftl}"):
+            _simulate(program.path, recorded, ftl, target)
+
+    return _replayed(context.cache.entry("replayed", key, build))
+
+
+def _replayed(directory: Path) -> Replayed:
+    """What _simulate() left there says."""
+    results: dict[str, Any] = json.loads((directory / "2.json").read_text())["results"]
     when = [
         {name: int(one[which]) for name, one in results["counters"].items()}
         for which in ("before", "after")
     ]
     return Replayed(float(results["write_amplification"]["total"]), blocks_taken(*when))
+
+
+def _simulate(program: Path, recorded: Path, ftl: str, target: Path) -> None:
+    """Both parts, one after the other on a drive; a JSON of each."""
+    settings = {**_FLASH, "ftl": ftl}
+    drive = ["--preset=redo", *(f"--set={name}={value}" for name, value in settings.items())]
+    media = target / "media"
+    parts = [[*drive, f"--age={media}", "--precondition=none"], [f"--media={media}"]]
+    for part, options in enumerate(parts, 1):
+        words = [*options, f"--trace={recorded}/trace{part}", "--json"]
+        words += [f"--output={target}/{part}.json"]
+        done = subprocess.run([program, *words], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise RsdError(f"rsdsim {' '.join(words)}: {done.stderr.strip()}")
+    media.unlink()
