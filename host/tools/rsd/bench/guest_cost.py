@@ -31,7 +31,7 @@ LIMIT_SHORTEST_S = 1.5
 WHY_SHARE = {
     32: "a guest that has always something to do is interrupted amid its code by each timer of the"
     " drive: two TBs are looked up for each, and translated unless that happened at the same"
-    " instruction before; a sixth of the time is the host's kernel reading the drive's file",
+    " instruction before; and the host's kernel takes its part to read the drive's file",
 }
 
 # strace makes each system call some twenty times as long.
