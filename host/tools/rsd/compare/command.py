@@ -20,12 +20,13 @@ from rsd.compare import own, record, results, table
 from rsd.compare.benchmarks import BENCHMARKS
 from rsd.compare.cells import ALL_CELLS, SYSTEMS, Level, applies
 from rsd.compare.outlook import Outlook
-from rsd.compare.run import Run, plans, run_all, run_plan
+from rsd.compare.run import Run, plans, run_plan
 from rsd.compare.selection import select
 from rsd.compare.stack_run import REPETITIONS, StackPlan, run_stack, stack_plans
 from rsd.compare.stacks import STACKS
 from rsd.errors import RsdError, naming
 from rsd.guest_run import add_install_argument
+from rsd.parallel import run_all
 from rsd.progress import Progress
 
 DEFAULT_OUT = REPOSITORY / "build" / "compare" / "latest"

@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Runs the cells in guests: one guest a system and repetition, as many at once as cores."""
+"""Runs the cells in guests: one guest a system and repetition."""
 
-import concurrent.futures
 import dataclasses
-import os
 import shutil
-import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -108,25 +105,6 @@ def plans(
         for name in systems
         if number <= rounds[name] and chosen[name]
     ]
-
-
-def run_all(todo: Sequence[Callable[[], Run]]) -> list[Run]:
-    """Do all runs, as many at once as there are cores. An interrupt ends all."""
-    workers = min(len(os.sched_getaffinity(0)), len(todo))
-    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
-        futures = [pool.submit(run) for run in todo]
-        try:
-            for future in concurrent.futures.as_completed(futures):
-                future.result()
-        except BaseException:
-            for future in futures:
-                future.cancel()
-            # Again and again: one may be about to start its guest.
-            while not all(future.done() for future in futures):
-                _kill_children()
-                time.sleep(0.1)
-            raise
-        return [future.result() for future in futures]
 
 
 def run_plan(plan: Plan, built: Artifacts, cache: Cache, progress: Progress) -> Run:
@@ -294,13 +272,6 @@ def _first_error(directory: Path, status: str | None) -> str:
     lines = path.read_text(errors="replace").splitlines() if path.exists() else []
     text = next((line for line in lines if line.strip()), "no message")
     return f"status {status}: {text}"
-
-
-def _kill_children() -> None:
-    """End the guests that other threads wait for. All our children are such guests."""
-    for children in Path("/proc/self/task").glob("*/children"):
-        for pid in children.read_text().split():
-            os.kill(int(pid), signal.SIGKILL)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ From RFS, which writes zones, a zone's reset comes to a drive without zones as a
 """
 
 import dataclasses
+import functools
 import json
 import math
 import subprocess
@@ -25,13 +26,14 @@ from rsd.cache import hash_file, hash_inputs
 from rsd.compare import kept, stack_script
 from rsd.compare.benchmarks import Benchmark, Output
 from rsd.compare.cells import MIB, Level
-from rsd.compare.run import Run, guest_failure, run_all
+from rsd.compare.run import guest_failure
 from rsd.compare.stack_figures import run_seconds
 from rsd.compare.stack_run import NO_SPACE, ran_out_of_space, stack_job
 from rsd.compare.stacks import EXT4_NODISCARD, REDO, RFS, RFS_ONE_GROUP, FileSystem, Stack
 from rsd.errors import RsdError
 from rsd.machine import run_guest
 from rsd.paper.rounds import blocks_taken
+from rsd.parallel import run_all
 
 BLOCK = 4096
 # Blocks of all the flash
@@ -93,17 +95,11 @@ class Recorded:
 
 @dataclass(frozen=True)
 class _Plan:
-    """What is run; a plan of the kind that runs are made of."""
+    """What is run: a workload on a file system."""
 
     system: str
     work: str
     fill: int
-    number: int = 1
-    directory: Path = Path()
-
-    @property
-    def cells(self) -> tuple[str, ...]:
-        return (self.work,)
 
     @property
     def title(self) -> str:
@@ -123,14 +119,8 @@ def measure(
     sim.ensure(context.cache, context.progress)
     sim.ensure_sfssim(context.cache, context.progress)
     plans = [_Plan(system, work, fill) for work in works for system in systems]
-    found: dict[tuple[str, str], Recorded] = {}
-
-    def one(plan: _Plan) -> Run:
-        found[plan.work, plan.system] = _measure(plan, context)
-        return Run(plan)
-
-    run_all([lambda plan=plan: one(plan) for plan in plans])  # type: ignore[misc]
-    return found
+    found = run_all([functools.partial(_measure, plan, context) for plan in plans])
+    return {(plan.work, plan.system): recorded for plan, recorded in zip(plans, found, strict=True)}
 
 
 def _measure(plan: _Plan, context: Context) -> Recorded:

@@ -12,6 +12,7 @@ the stock of erased blocks shrank, each of which costs an erasure later.
 """
 
 import dataclasses
+import functools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from rsd.compare import kept, stack_script
 from rsd.compare.benchmarks import Benchmark
 from rsd.compare.cells import MIB
 from rsd.compare.figures import counters, read_json
-from rsd.compare.run import Run, guest_failure, run_all
+from rsd.compare.run import guest_failure
 from rsd.compare.stack_figures import (
     CAUSES,
     drive_figures,
@@ -41,6 +42,7 @@ from rsd.compare.stacks import STACKS
 from rsd.errors import RsdError
 from rsd.machine import run_guest
 from rsd.paper.entry import Scale
+from rsd.parallel import run_all
 from rsd.progress import Progress
 from rsd.written import copy_media
 
@@ -122,33 +124,19 @@ def measure(
 ) -> dict[tuple[str, str], Rounds]:
     """By benchmark and stack, as many at once as there are cores. Raises RsdError."""
     plans = [_Plan(stack, benchmark, scale) for benchmark in benchmarks for stack in stacks]
-    found: dict[tuple[str, str], Rounds] = {}
-
-    def one(plan: _Plan) -> Run:
-        found[plan.benchmark.name, plan.stack] = _run(plan, built, cache, progress)
-        return Run(plan)
-
-    run_all([lambda plan=plan: one(plan) for plan in plans])  # type: ignore[misc]
-    return found
+    found = run_all([functools.partial(_run, plan, built, cache, progress) for plan in plans])
+    return {
+        (plan.benchmark.name, plan.stack): rounds for plan, rounds in zip(plans, found, strict=True)
+    }
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """What is measured; a plan of the kind that runs are made of."""
+    """What is measured: a benchmark in rounds on a stack."""
 
     stack: str
     benchmark: Benchmark
     scale: Scale
-    number: int = 1
-    directory: Path = Path()
-
-    @property
-    def system(self) -> str:
-        return self.stack
-
-    @property
-    def cells(self) -> tuple[Benchmark, ...]:
-        return (self.benchmark,)
 
     @property
     def title(self) -> str:
