@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -12,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from rsd import artifacts, cli, exchange, guesttools, kernel, machine, packages, systems
+from rsd import artifacts, cli, exchange, first_run, guesttools, kernel, machine, packages, systems
+from rsd import progress as progress_module
 from rsd.artifacts import REPOSITORY, Artifacts
 from rsd.bench import base, command
 from rsd.cache import Cache
@@ -166,6 +168,63 @@ def test_a_step_that_prints_nothing_says_that_it_runs(
     assert "rsd: silent: still running, 0 s: compiled half\n" in said
     time.sleep(0.2)
     assert capsys.readouterr().err == ""
+
+
+def test_a_set_up_says_how_far_it_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """By the clock, in one line of all steps, without what a compiler prints."""
+    monkeypatch.setenv("RSD_HEARTBEAT_S", "0.05")
+    monkeypatch.setattr(progress_module, "TRUST_S", 0.001)
+    progress = Progress()
+    with progress.expect({"index": 10, "build": 60, "kernel": 130}):
+        with progress.step("index"):
+            pass
+        with progress.step("build") as build, progress.step("kernel") as kernel_step:
+            script = "echo '[1/3] cc a'; echo warning; sleep 0.3"
+            kernel_step.counter = lambda: (60, 120)
+            run_logged(["sh", "-c", script], step=build, log=tmp_path / "log", hint="")
+        with progress.step("of something older"):
+            time.sleep(0.2)
+    said = capsys.readouterr().err
+    # 10, a third of 60, half of 130: 95 of 200
+    how_far = r"rsd: 1 of 3 steps done, 48% of the work, about \d+ s left"
+    assert re.search(how_far + r"; build \(1 of 3\); kernel \(60 of 120\)\n", said), said
+    assert "warning" not in said
+    assert "rsd: of something older: still running, 0 s\n" in said
+    assert re.search("3 of 3 steps done, 100% of the work, about 0 s left\n", said)
+    assert [title for title, _, _ in progress.timings] == [
+        "index",
+        "kernel",
+        "build",
+        "of something older",
+    ]
+    time.sleep(0.2)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_step_knows_the_processor_time_of_its_command(tmp_path: Path) -> None:
+    """That of its children, too."""
+    spend = "import time\nwhile time.process_time() < 0.3: pass"
+    with Progress().step("spending") as step:
+        command = ["sh", "-c", '"$0" -c "$1"; true', sys.executable, spend]
+        run_logged(command, step=step, log=tmp_path / "log", hint="")
+    assert 0.3 <= step.cpu_s < 5
+
+
+def test_steps_to_come_are_those_without_any_result(tmp_path: Path) -> None:
+    results = tmp_path / "docs/results"
+    results.mkdir(parents=True)
+    steps = [{"step": title, "wall_s": 2, "cpu_s": 3} for title in first_run.STEPS]
+    cache = Cache(tmp_path / "cache")
+    assert first_run.to_come(tmp_path, cache) == {}
+    (results / "setup-2026-01-01.json").write_text(json.dumps({"steps": steps}))
+    assert first_run.to_come(tmp_path, cache) == dict.fromkeys(first_run.STEPS, 3)
+    (cache.root / "release.json").touch()
+    (cache.root / "qemu").mkdir()
+    (cache.root / "kernel-release/key").mkdir(parents=True)
+    left = set(first_run.STEPS) - {"Debian index", "guest kernel, release"}
+    assert set(first_run.to_come(tmp_path, cache)) == left
 
 
 def test_kernel_options_that_did_not_stick_are_found() -> None:

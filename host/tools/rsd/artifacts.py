@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rsd import guesttools, image, module, qemu
+from rsd import first_run, guesttools, image, module, qemu
 from rsd import kernel as guest_kernel
 from rsd.cache import Cache, hash_file
 from rsd.errors import RsdError
@@ -77,15 +77,16 @@ def ensure(
     if foreign is not None:
         return _with_imported(cache, progress, foreign, kernel)
     guest = REPOSITORY / "guest"
-    built = _in_parallel(
-        {
-            "qemu": lambda: qemu.ensure(cache, progress, REPOSITORY),
-            "kernel": lambda: _kernel(cache, progress, kernel),
-            "root": lambda: image.ensure_root(cache, progress, packages),
-            "tools": lambda: guesttools.ensure(cache, progress, REPOSITORY),
-            "module": lambda: module.ensure(cache, progress, REPOSITORY, kernel),
-        }
-    )
+    with progress.expect(first_run.to_come(REPOSITORY, cache)):
+        built = _in_parallel(
+            {
+                "qemu": lambda: qemu.ensure(cache, progress, REPOSITORY),
+                "kernel": lambda: _kernel(cache, progress, kernel),
+                "root": lambda: image.ensure_root(cache, progress, packages),
+                "tools": lambda: guesttools.ensure(cache, progress, REPOSITORY),
+                "module": lambda: module.ensure(cache, progress, REPOSITORY, kernel),
+            }
+        )
     return Artifacts(
         qemu=built["qemu"] / qemu.BINARY,
         kernel=built["kernel"] / "vmlinux",

@@ -7,11 +7,12 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
-from rsd import artifacts, debian, guest_run, image, packages, sim, systems
+from rsd import artifacts, debian, first_run, guest_run, image, packages, sim, systems
 from rsd.artifacts import REPOSITORY
 from rsd.cache import Cache
 from rsd.errors import RsdError, words
@@ -97,6 +98,12 @@ def _parser(command: list[str]) -> argparse.ArgumentParser:
     )
     setup.add_argument(
         "--update", action="store_true", help="look for newer Debian packages, and use them"
+    )
+
+    setup.add_argument(
+        "--record",
+        action="store_true",
+        help="with an empty cache: keep what each step took in docs/results and docs/first-run.md",
     )
 
     shell = _add(
@@ -235,8 +242,12 @@ def _add_lazy(
 def _setup(arguments: argparse.Namespace) -> int:
     cache, progress = Cache(), Progress()
     packages.ensure(progress, install=not arguments.no_install)
+    began = time.monotonic()
     debian.release(cache, progress, update=arguments.update)
     built = artifacts.ensure(cache, progress, kernel=arguments.kernel)
+    if arguments.record:
+        kept = first_run.record(REPOSITORY, cache, progress, time.monotonic() - began)
+        progress.say(f"docs/first-run.md shows {kept}")
     for name, digest in built.hashes.items():
         progress.say(f"{name:9} sha256 {digest}")
     progress.say(f"QEMU is {built.qemu}")

@@ -101,7 +101,7 @@ def pristine_source(cache: Cache, progress: Progress, version: str) -> Path:
 
     def build(partial: Path) -> None:
         log = cache.log("qemu-source")
-        with progress.step(f"QEMU: source {version}") as step:
+        with progress.step("QEMU: source") as step:
             debian.download_source(cache, step, "qemu", version, partial)
             (archive,) = partial.glob("qemu_*.orig.tar.xz")
             source = partial / "src"

@@ -1,4 +1,4 @@
-"""Run a command as a step: its output in a log, its last line in the progress display."""
+"""Run a command as a step: its output goes to a log, its last line to a terminal's display."""
 
 import collections
 import os
@@ -59,14 +59,25 @@ def run_logged(
                 out.write(line)
                 if line.strip():
                     tail.append(line.rstrip())
-                    step.detail(line)
-            status = process.wait()
+                    step.output(line)
+            status = _wait(process, step)
         finally:
             _kill(process)
             with _guard:
                 _running.discard(process)
     if status != 0:
         raise StepFailed(step.title, status, log, list(tail), hint)
+
+
+def _wait(process: subprocess.Popen[str], step: Step) -> int:
+    """The exit status; the processor time of the command and its children goes to the step."""
+    try:
+        _, status, usage = os.wait4(process.pid, 0)
+    except ChildProcessError:  # stop_all was faster
+        return process.wait()
+    process.returncode = os.waitstatus_to_exitcode(status)
+    step.cpu_s += usage.ru_utime + usage.ru_stime
+    return process.returncode
 
 
 def stop_all() -> None:
