@@ -16,7 +16,11 @@ import pytest
 
 from rsd.artifacts import REPOSITORY, Artifacts
 
-PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+PAGES = [
+    REPOSITORY / "README.md",
+    REPOSITORY / "CONTRIBUTING.md",
+    *sorted((REPOSITORY / "docs").glob("*.md")),
+]
 BLOCK = re.compile(r"(<!-- long -->\n)?^```(sh|text)\n(.*?)^```$", re.M | re.S)
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 PATIENCE_S = 1800

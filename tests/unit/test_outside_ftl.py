@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A translation layer from outside: its folder and a line of RSD_FTLS, with nothing else touched.
 
-tests/unit/ftl-plain is the template for one. It is put into a copy of the core; the conformance
-test (test_ftl.c) finds it in the list and tries it, and rsdsim has it by its name.
+tests/unit/ftl-plain is the template for one. It is put into a copy of the core, with the line that
+CONTRIBUTING.md has; the conformance test (test_ftl.c) finds it in the list and tries it, and rsdsim
+has it by its name.
 """
 
 import json
@@ -13,13 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from examples import apply, examples
 from programs import CORE_SOURCES, hash_files
 from rsd.artifacts import REPOSITORY
 from rsd.cache import Cache, hash_inputs
 
-LIST = "api/rsd-props.h"
-LAST = 'X(FAST, 4, fast, "FAST (SFS 4.4)", RSD_FTL_BEGINS_EVERYWHERE)'
-LINE = 'X(PLAIN, 5, plain, "the plainest page map", 0)'
+LINE = examples()["ftl"]
 FOLDERS = (
     "hw/rsd-nvme/core",
     "tests/unit",
@@ -40,9 +40,7 @@ def copy_with_plain(root: Path) -> None:
         shutil.copytree(REPOSITORY / folder, root / folder)
     core = root / FOLDERS[0]
     shutil.copytree(REPOSITORY / "tests/unit/ftl-plain", core / "ftl/plain")
-    text = (core / LIST).read_text()
-    assert text.count(LAST) == 1
-    (core / LIST).write_text(text.replace(LAST, f"{LAST} __VA_ARGS__ {LINE}"))
+    apply(LINE, root)
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +58,7 @@ def programs(rsd_cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Path
             )
             assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
 
-    key = hash_inputs(hash_files((*CORE_SOURCES, *SIM_SOURCES)))
+    key = hash_inputs(LINE, hash_files((*CORE_SOURCES, *SIM_SOURCES)))
     return rsd_cache.entry("test-outside", key, build)
 
 
