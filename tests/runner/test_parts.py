@@ -34,7 +34,7 @@ def rsd(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-COMMANDS = ("setup", "shell", "run", "compare", "bench", "test", "image", "clean")
+COMMANDS = ("setup", "shell", "run", "compare", "bench", "test", "image", "site", "clean")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

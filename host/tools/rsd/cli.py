@@ -191,6 +191,10 @@ def _parser(command: list[str]) -> argparse.ArgumentParser:
     )
     add_install_argument(images)
 
+    _add_lazy(
+        commands, "site", "make a web site of the documents, with search", "./rsd site", command
+    )
+
     clean = _add(commands, "clean", "delete the cache", "./rsd clean", _clean)
     clean.add_argument(
         "--old",
