@@ -34,7 +34,19 @@ def rsd(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-COMMANDS = ("setup", "shell", "run", "compare", "bench", "test", "image", "site", "clean")
+COMMANDS = (
+    "setup",
+    "shell",
+    "run",
+    "compare",
+    "bench",
+    "test",
+    "image",
+    "cite",
+    "artifact",
+    "site",
+    "clean",
+)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -192,6 +192,21 @@ def _parser(command: list[str]) -> argparse.ArgumentParser:
     add_install_argument(images)
 
     _add_lazy(
+        commands,
+        "cite",
+        "print how to cite this, with the versions and hashes that decide a figure",
+        "./rsd cite",
+        command,
+    )
+    _add_lazy(
+        commands,
+        "artifact",
+        "pack a paper's figures with what they should be, or verify them elsewhere",
+        "./rsd artifact verify paper.tar",
+        command,
+        "reproduce",
+    )
+    _add_lazy(
         commands, "site", "make a web site of the documents, with search", "./rsd site", command
     )
 
@@ -230,15 +245,16 @@ def _add_lazy(
     summary: str,
     example: str,
     command: list[str],
+    module: str = "",
 ) -> None:
-    """A command in a package of its own, with `add_arguments(parser)` and `main(args)`.
+    """A command in a module of its own, with `add_arguments(parser)` and `main(args)`.
 
-    The package is only loaded for its own command: `./rsd run` would wait for it as well.
+    The module is only loaded for its own command: `./rsd run` would wait for it as well.
     """
     if command != [name]:
         commands.add_parser(name, help=summary)
         return
-    package = importlib.import_module(f"rsd.{name}")
+    package = importlib.import_module(f"rsd.{module or name}")
     parser = _add(commands, name, summary, example, package.main)
     package.add_arguments(parser)
 

@@ -73,7 +73,7 @@ def build(out: Path, cache: Cache, progress: Progress) -> None:
     """Write the site to `out`, which is empty, a former site or not there."""
     if out.exists() and any(out.iterdir()) and not (out / "search").is_dir():
         raise RsdError(f"--out {out}: not empty, and no site", "name another directory")
-    packages = _mkdocs(cache, progress)
+    packages = mkdocs(cache, progress)
     with cache.scratch("site") as scratch, progress.step("site") as step, naming(out):
         stage(scratch / "pages")
         shutil.copy2(CONFIGURATION, scratch / "mkdocs.yml")
@@ -89,7 +89,7 @@ def build(out: Path, cache: Cache, progress: Progress) -> None:
         )
 
 
-def _mkdocs(cache: Cache, progress: Progress) -> Path:
+def mkdocs(cache: Cache, progress: Progress) -> Path:
     """A directory of Python packages."""
 
     def install(partial: Path) -> None:
