@@ -14,7 +14,12 @@ from rsd.errors import RsdError
 from rsd.progress import Progress
 from rsd.steps import stop_all
 
-REPOSITORY = Path(__file__).resolve().parents[3]
+_HERE = Path(__file__).resolve()
+IS_CLONE = (_HERE.parents[3] / "hw/rsd-nvme").is_dir()
+# A clone; or what pip installed of one (pyproject.toml): the sources of all that is built, no tests
+REPOSITORY = _HERE.parents[3] if IS_CLONE else _HERE.parent / "tree"
+# Where results go: of an installed program, below the current directory.
+OUTPUTS = REPOSITORY / "build" if IS_CLONE else Path("build")
 
 # Of Artifacts.hashes, those of what only a guest with RFS has
 RFS_HASHES = ("rfs-tools", "module")

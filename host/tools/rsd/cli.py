@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 
 from rsd import artifacts, debian, first_run, guest_run, image, packages, sim, systems
-from rsd.artifacts import REPOSITORY
+from rsd.artifacts import IS_CLONE, REPOSITORY
 from rsd.cache import Cache
 from rsd.errors import RsdError, words
 from rsd.guest_run import add_install_argument
@@ -27,6 +27,9 @@ BROKEN_PIPE = 141
 
 # Processes of ./rsd test. More would wait for the longest file of tests.
 MOST_WORKERS = 8
+
+# What these need is in the repository, and not in what pip installs of it.
+FOR_CLONES = ("bench", "site", "test")
 
 EXIT_STATUSES = """\
 exit status: that of CMD, or
@@ -47,6 +50,7 @@ def main(arguments: list[str]) -> int:
         if arguments[:1] == ["sim"]:
             # Its options are rsdsim's own, which argparse need not know.
             return sim.main(arguments[1:])
+        _check_installed(arguments)
         parser = _parser(arguments[:1])
         parsed, others = parser.parse_known_args(arguments)
         if arguments[:1] == ["test"]:
@@ -71,6 +75,15 @@ def main(arguments: list[str]) -> int:
         stop_all()
         print("rsd: interrupted", file=sys.stderr)
         return INTERRUPTED
+
+
+def _check_installed(arguments: list[str]) -> None:
+    for_clones = arguments[:1] and arguments[0] in FOR_CLONES or "--record" in arguments
+    if for_clones and not IS_CLONE:
+        raise RsdError(
+            f"{' '.join(arguments[:1])}: this rsd was installed without tests and documents",
+            "clone the repository, and run ./rsd there",
+        )
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

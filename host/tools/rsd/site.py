@@ -15,13 +15,13 @@ import shutil
 import sys
 from pathlib import Path
 
-from rsd.artifacts import REPOSITORY
+from rsd.artifacts import OUTPUTS, REPOSITORY
 from rsd.cache import Cache, hash_file, hash_inputs
 from rsd.errors import RsdError, naming
 from rsd.progress import Progress
 from rsd.steps import run_logged
 
-DEFAULT_OUT = REPOSITORY / "build" / "site"
+DEFAULT_OUT = OUTPUTS / "site"
 CONFIGURATION = REPOSITORY / "docs" / "mkdocs.yml"
 REQUIREMENTS = REPOSITORY / "docs" / "requirements.txt"
 

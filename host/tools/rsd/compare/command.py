@@ -14,7 +14,7 @@ from typing import Any
 from rich.console import Console
 
 from rsd import artifacts, packages
-from rsd.artifacts import REPOSITORY, Artifacts
+from rsd.artifacts import OUTPUTS, REPOSITORY, Artifacts
 from rsd.cache import Cache
 from rsd.compare import own, record, results, table
 from rsd.compare.benchmarks import BENCHMARKS
@@ -29,7 +29,7 @@ from rsd.guest_run import add_install_argument
 from rsd.parallel import run_all
 from rsd.progress import Progress
 
-DEFAULT_OUT = REPOSITORY / "build" / "compare" / "latest"
+DEFAULT_OUT = OUTPUTS / "compare" / "latest"
 MARK = "results.json"
 CSV = "results.csv"
 PLAIN_WIDTH = 150

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rsd import artifacts, packages
-from rsd.artifacts import REPOSITORY
+from rsd.artifacts import OUTPUTS, REPOSITORY
 from rsd.bench.base import Context
 from rsd.cache import Cache
 from rsd.errors import RsdError, naming
@@ -25,7 +25,7 @@ from rsd.paper.record import number, order, record
 from rsd.progress import Progress
 
 PAPERS = {paper.name: paper for paper in (redo.PAPER, risa.PAPER, sfs.PAPER, oftl.PAPER, hfm.PAPER)}
-DEFAULT_OUT = REPOSITORY / "build" / "paper"
+DEFAULT_OUT = OUTPUTS / "paper"
 PLAIN_WIDTH = 170
 COLOURS = {Verdict.REPRODUCED: "green", Verdict.DIRECTION: "yellow", Verdict.NOT: "bold red"}
 LIVE = (20, 90)

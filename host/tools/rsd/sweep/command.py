@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rsd import sim
-from rsd.artifacts import REPOSITORY
+from rsd.artifacts import OUTPUTS
 from rsd.cache import Cache
 from rsd.errors import RsdError, StepFailed, naming
 from rsd.progress import Progress, Step
@@ -19,7 +19,7 @@ from rsd.sweep import grid, snakemake, table
 from rsd.sweep.grid import Cell
 from rsd.sweep.store import Store
 
-DEFAULT_STORE = REPOSITORY / "build" / "sweep"
+DEFAULT_STORE = OUTPUTS / "sweep"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
