@@ -51,9 +51,10 @@ def test_the_recipe_copies_what_setup_reads() -> None:
         ["git", "ls-files"], cwd=REPOSITORY, capture_output=True, text=True, check=True
     ).stdout.split()
     for name in ignored:
-        plain = name.removeprefix("**/").removesuffix("/*")
-        if not name.startswith("!"):
-            assert not any(plain in path.split("/") for path in tracked), name
+        anywhere, plain = name.startswith("**/"), name.removeprefix("**/").removesuffix("/*")
+        for path in tracked:
+            folders = path.split("/")[:-1]
+            assert plain not in (folders if anywhere else folders[:1]), f"{name}: {path}"
 
 
 def schema(linters: Path, name: str) -> Callable[[Any], Any]:
