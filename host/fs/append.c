@@ -81,10 +81,10 @@ static void endio(struct bio *bio)
 {
 	struct run *run = bio->bi_private;
 	struct rfsm *m = run->m;
-	struct rfsm_landing *here;
+	struct rfsm_completions *here;
 	int cpu = get_cpu();
 
-	here = per_cpu_ptr(m->landing, cpu);
+	here = per_cpu_ptr(m->completions, cpu);
 	/* once it is in the list, an unmount may go on, but see there */
 	rcu_read_lock();
 	if (llist_add(&run->node, &here->done))
@@ -152,13 +152,13 @@ static void run_free(struct run *run)
 }
 
 /* Under the volume lock: a transaction or a summary less is on its way. */
-static void land(struct rfsm *m, const struct txn *txn)
+static void inflight_sub(struct rfsm *m, const struct txn *txn)
 {
-	bool all = !--m->flying, copy = txn && txn->copy;
+	bool all = !--m->inflight, copy = txn && txn->copy;
 
-	m->copies_flying -= copy;
+	m->inflight_copies -= copy;
 	if (txn && !txn->little)
-		all |= !--m->bulk_flying;
+		all |= !--m->inflight_bulk;
 	if (!txn)
 		all |= !m->sums;
 	if (all || (copy && wq_has_sleeper(&m->gate_wait)))
@@ -166,11 +166,11 @@ static void land(struct rfsm *m, const struct txn *txn)
 }
 
 /* Under the volume lock: a transaction is on its way. */
-static void fly(struct rfsm *m, const struct txn *txn)
+static void inflight_add(struct rfsm *m, const struct txn *txn)
 {
-	m->flying++;
-	m->bulk_flying += !txn->little;
-	m->copies_flying += !!txn->copy;
+	m->inflight++;
+	m->inflight_bulk += !txn->little;
+	m->inflight_copies += !!txn->copy;
 }
 
 /* Under the volume lock; true if it was the last: then txn_end() is due. */
@@ -182,8 +182,8 @@ static bool txn_put(struct rfsm *m, struct txn *txn, int error)
 	if (--txn->left)
 		return false;
 	for (i = 0; !txn->copy && i < txn->core.n; i++)
-		rfsm_unpromise(m, txn->inode, txn->folio[i]);
-	land(m, txn);
+		rfsm_unreserve(m, txn->inode, txn->folio[i]);
+	inflight_sub(m, txn);
 	return true;
 }
 
@@ -196,7 +196,7 @@ static void txn_end(struct rfsm *m, struct txn *txn)
 
 		copy->error = txn->error;
 		mempool_free(txn, &m->txns);
-		complete(&copy->landed);
+		complete(&copy->written);
 		return;
 	}
 	if (txn->error)
@@ -247,10 +247,10 @@ static void pace(struct rfsm *m, const struct run *run)
 }
 
 /* So many pages of a file are on their way. */
-static void fly_pages(struct rfsm *m, const struct txn *txn, int pages)
+static void inflight_pages_add(struct rfsm *m, const struct txn *txn, int pages)
 {
-	m->pages_flying += pages;
-	m->bulk_pages += txn->little ? 0 : pages;
+	m->inflight_pages += pages;
+	m->inflight_bulk_pages += txn->little ? 0 : pages;
 }
 
 /* It is over; returns its transaction if that has ended. */
@@ -259,13 +259,15 @@ static struct txn *run_over(struct run *run, int error)
 	struct rfsm *m = run->m;
 	u32 i;
 
-	/* they are in use now: not counted twice until the last has landed */
+	/*
+	 * they are in use now: not counted twice until the last has completed
+	 */
 	for (i = 0; !run->txn->copy && i < run->n; i++)
-		rfsm_unpromise(m, run->txn->inode,
+		rfsm_unreserve(m, run->txn->inode,
 			       run->txn->folio[run->first + i]);
 	if (!run->txn->copy)
-		fly_pages(m, run->txn, -run->n);
-	if (m->bulk_pages <= pages_most(m) / 2 &&
+		inflight_pages_add(m, run->txn, -run->n);
+	if (m->inflight_bulk_pages <= pages_most(m) / 2 &&
 	    wq_has_sleeper(&m->gate_wait))
 		wake_up_all(&m->gate_wait);
 	return txn_put(m, run->txn, error) ? run->txn : NULL;
@@ -326,7 +328,7 @@ static struct txn *run_done(struct run *run)
 	if (run->sum) {
 		rfs_sum_done(fs, run->sum, addr, error);
 		m->sums--;
-		land(m, NULL);
+		inflight_sub(m, NULL);
 		return NULL;
 	}
 	if (!run->txn->copy)
@@ -345,7 +347,7 @@ static struct txn *run_done(struct run *run)
 		error = run->txn->copy ?
 			rfs_copy_done(fs, run->txn->copy, run->first, run->n,
 				      addrs) :
-			rfs_done(fs, run->oob, run->n, addrs);
+			rfs_txn_done(fs, run->oob, run->n, addrs);
 		if (error)
 			error = rfsm_failed(m, error);
 	}
@@ -375,14 +377,15 @@ static struct run *next_sum(struct rfsm *m)
 	memcpy(page_address(run->page), &sum->block, RFS_BLOCK_BYTES);
 	memcpy(run->oob, &oob, sizeof(oob));
 	m->sums++;
-	m->flying++;
+	m->inflight++;
 	return run;
 }
 
 static void work(struct work_struct *work)
 {
-	struct rfsm_landing *here = container_of(work, struct rfsm_landing,
-						 work);
+	struct rfsm_completions *here = container_of(work,
+						     struct rfsm_completions,
+						     work);
 	struct llist_node *list = llist_del_all(&here->done);
 	struct run *run, *next, *sums = NULL;
 	struct rfsm *m = here->m;
@@ -421,13 +424,14 @@ static int append_listed(struct rfsm *m, const struct txn *txn)
 	oob = rfs_alloc(RFS_SUM_ENTRIES * sizeof(*oob));
 	for (done = 0; !ret && done < txn->core.n; done += part) {
 		part = min(txn->core.n - done, (u32)RFS_SUM_ENTRIES);
-		ret = rfs_fill(m->fs, &txn->core, done, &part, oob, &stream);
+		ret = rfs_txn_fill(m->fs, &txn->core, done, &part, oob,
+				   &stream);
 		for (i = 0; i < part; i++)
 			data[i] = page_address(txn->page[done + i]);
 		if (!ret)
 			ret = rfs_append(m->fs, stream, part, data, oob, addr);
 		if (!ret)
-			ret = rfs_done(m->fs, oob, part, addr);
+			ret = rfs_txn_done(m->fs, oob, part, addr);
 	}
 	rfs_free(oob);
 	return ret;
@@ -437,7 +441,7 @@ static int fill(struct rfsm *m, const struct txn *txn, u32 from, u32 *n,
 		struct rfs_oob *oob, u32 *stream)
 {
 	if (!txn->copy)
-		return rfs_fill(m->fs, &txn->core, from, n, oob, stream);
+		return rfs_txn_fill(m->fs, &txn->core, from, n, oob, stream);
 	memcpy(oob, &txn->copy->oob[from], *n * sizeof(*oob));
 	*stream = txn->copy->stream;
 	return 0;
@@ -449,14 +453,16 @@ static int fill(struct rfsm *m, const struct txn *txn, u32 from, u32 *n,
  */
 static bool too_many(const struct rfsm *m, const struct txn *txn)
 {
-	return READ_ONCE(m->pages_flying) >= rfs_pages_at_once(m->fs) ||
-	       (!txn->little && READ_ONCE(m->bulk_pages) >= pages_most(m));
+	return READ_ONCE(m->inflight_pages) >= rfs_pages_at_once(m->fs) ||
+	       (!txn->little && READ_ONCE(m->inflight_bulk_pages) >=
+		pages_most(m));
 }
 
 static bool few_enough(const struct rfsm *m, const struct txn *txn)
 {
-	return READ_ONCE(m->pages_flying) < rfs_pages_at_once(m->fs) &&
-	       (txn->little || READ_ONCE(m->bulk_pages) <= pages_most(m) / 2);
+	return READ_ONCE(m->inflight_pages) < rfs_pages_at_once(m->fs) &&
+	       (txn->little || READ_ONCE(m->inflight_bulk_pages) <=
+		pages_most(m) / 2);
 }
 
 /* An append of what is left of a transaction; *done grows. */
@@ -498,8 +504,8 @@ static int append_run(struct rfsm *m, struct txn *txn, u32 *done,
 	if (!ret) {
 		txn->left++;
 		if (!txn->copy)
-			fly_pages(m, txn, run->place.n);
-		run->ahead = m->pages_flying;
+			inflight_pages_add(m, txn, run->place.n);
+		run->ahead = m->inflight_pages;
 	}
 	rfsm_unlock(m);
 	if (ret) {
@@ -555,7 +561,7 @@ static bool overdue(struct rfs_fs *fs, const struct txn *txn)
 {
 	u64 window = (txn->little ? 3 : 2) * (u64)fs->window_max;
 
-	rfs_dirty_above(fs);
+	rfs_dirty_parents(fs);
 	return !fs->read_only &&
 	       (fs->window_blocks >= window || rfs_dirty_full(fs));
 }
@@ -611,9 +617,9 @@ void rfsm_append(struct rfsm *m, struct inode *inode, struct folio **folio,
 			rfsm_failed(m, ret);
 		wait_gate(m, txn);
 	}
-	fly(m, txn);
-	ret = rfs_begin(m->fs, inode->i_ino, folio[0]->index, n, len,
-			timespec64_to_ns(&mtime), &txn->core);
+	inflight_add(m, txn);
+	ret = rfs_txn_begin(m->fs, inode->i_ino, folio[0]->index, n, len,
+			    timespec64_to_ns(&mtime), &txn->core);
 	txn->core.n = n;	/* also after an error */
 	if (!ret && !m->fs->geo.oob_bytes) {
 		ret = append_listed(m, txn);
@@ -621,7 +627,7 @@ void rfsm_append(struct rfsm *m, struct inode *inode, struct folio **folio,
 	}
 	rfsm_unlock(m);
 	append_runs(m, txn, done, sync ? REQ_SYNC : 0, ret);
-	/* else work() does when it has landed */
+	/* else work() does when it has completed */
 	if (done)
 		rfsm_kick(m);
 }
@@ -632,7 +638,7 @@ static u32 copies_most(const struct rfsm *m)
 	return rfsm_spares(m, SPARING_FOR) ? COPIES_SPARING : RFS_COPIES;
 }
 
-int rfsm_copy_send(void *dev, struct rfs_copy *copy)
+int rfsm_copy_write(void *dev, struct rfs_copy *copy)
 {
 	struct rfsm *m = container_of(dev, struct rfsm, dev);
 	struct rfsm_copy *host = &m->dev.copies[copy->nr];
@@ -644,8 +650,9 @@ int rfsm_copy_send(void *dev, struct rfs_copy *copy)
 	txn = mempool_alloc(&m->txns, GFP_NOIO);
 	txn->copy = copy;
 	txn->little = false;
-	reinit_completion(&host->landed);
-	wait_event(m->gate_wait, READ_ONCE(m->copies_flying) < copies_most(m));
+	reinit_completion(&host->written);
+	wait_event(m->gate_wait, READ_ONCE(m->inflight_copies) <
+		   copies_most(m));
 	rfsm_lock(m);
 	wait_gate(m, txn);
 	ret = rfs_copy_begin(m->fs, copy);
@@ -653,7 +660,7 @@ int rfsm_copy_send(void *dev, struct rfs_copy *copy)
 		mempool_free(txn, &m->txns);
 		return ret;
 	}
-	fly(m, txn);
+	inflight_add(m, txn);
 	rfsm_unlock(m);
 	txn->left = 1;
 	txn->error = 0;
@@ -671,15 +678,16 @@ int rfsm_append_init(struct rfsm *m)
 
 	m->pages_most = PAGES_FIRST;
 	init_llist_head(&m->later);
-	m->landing = alloc_percpu(struct rfsm_landing);
-	if (!m->landing)
+	m->completions = alloc_percpu(struct rfsm_completions);
+	if (!m->completions)
 		return -ENOMEM;
 	for_each_possible_cpu(cpu) {
-		struct rfsm_landing *landing = per_cpu_ptr(m->landing, cpu);
+		struct rfsm_completions *completions =
+			per_cpu_ptr(m->completions, cpu);
 
-		landing->m = m;
-		init_llist_head(&landing->done);
-		INIT_WORK(&landing->work, work);
+		completions->m = m;
+		init_llist_head(&completions->done);
+		INIT_WORK(&completions->work, work);
 	}
 	INIT_DELAYED_WORK(&m->retry, retry);
 	ret = mempool_init_slab_pool(&m->runs, RUNS, run_cache);
@@ -705,15 +713,15 @@ void rfsm_append_exit(struct rfsm *m)
 {
 	if (m->queue) {
 		/* summaries that nobody waited for */
-		wait_event(m->gate_wait, !READ_ONCE(m->flying));
+		wait_event(m->gate_wait, !READ_ONCE(m->inflight));
 		rfsm_reset_stop(m);
 		cancel_delayed_work_sync(&m->retry);
 		synchronize_rcu();	/* endio() is done with the queue */
 		destroy_workqueue(m->queue);
 		m->queue = NULL;
 	}
-	free_percpu(m->landing);
-	m->landing = NULL;
+	free_percpu(m->completions);
+	m->completions = NULL;
 	bioset_exit(&m->sum_bios);
 	mempool_exit(&m->sum_pages);
 	mempool_exit(&m->sum_runs);

@@ -88,47 +88,48 @@ static struct page **bounce_of(struct rfsm_dev *dev, u32 nth)
 	return &dev->bounce[nth * RFSM_APPEND_MAX];
 }
 
-static struct bio *append_bio(struct rfsm_dev *dev, const struct rfs_send *send)
+static struct bio *append_bio(struct rfsm_dev *dev,
+			      const struct rfs_append_req *req)
 {
-	struct page **bounce = bounce_of(dev, send->nr);
+	struct page **bounce = bounce_of(dev, req->nr);
 	struct bio *bio;
 	void *page;
 	u32 i;
 
-	if (WARN_ON_ONCE(send->n > RFSM_APPEND_MAX))
+	if (WARN_ON_ONCE(req->n > RFSM_APPEND_MAX))
 		return NULL;
-	bio = core_bio(dev, REQ_OP_ZONE_APPEND, send->n,
-		       (u64)send->zone * (dev->zone_sectors / SECTORS),
-		       send->nr, &page);
+	bio = core_bio(dev, REQ_OP_ZONE_APPEND, req->n,
+		       (u64)req->zone * (dev->zone_sectors / SECTORS),
+		       req->nr, &page);
 	if (dev->oob_bytes)
-		memcpy(page, send->oob, send->n * sizeof(*send->oob));
-	rfsm_bio_oobs(dev, bio, page, send->n);
-	for (i = 0; i < send->n; i++) {
+		memcpy(page, req->oob, req->n * sizeof(*req->oob));
+	rfsm_bio_oobs(dev, bio, page, req->n);
+	for (i = 0; i < req->n; i++) {
 		/* blocks of the core lie anywhere; the drive wants pages */
-		memcpy(page_address(bounce[i]), send->data[i], RFS_BLOCK_BYTES);
+		memcpy(page_address(bounce[i]), req->data[i], RFS_BLOCK_BYTES);
 		/* the bio was made for so many, and the drive takes them */
 		WARN_ON_ONCE(bio_add_zone_append_page(bio, bounce[i],
 						      RFS_BLOCK_BYTES, 0) !=
 			     RFS_BLOCK_BYTES);
 	}
-	trace_rfs_append(dev->bdev->bd_dev, send->zone, send->n, false);
+	trace_rfs_append(dev->bdev->bd_dev, req->zone, req->n, false);
 	return bio;
 }
 
 static void append_endio(struct bio *bio)
 {
-	struct rfsm_send *s = bio->bi_private;
+	struct rfsm_append_req *s = bio->bi_private;
 
 	complete(&s->done);
 }
 
-static void dev_append_begin(void *opaque, struct rfs_send *send)
+static void dev_append_submit(void *opaque, struct rfs_append_req *req)
 {
 	struct rfsm_dev *dev = opaque;
-	struct rfsm_send *s = &dev->sends[send->nr];
+	struct rfsm_append_req *s = &dev->reqs[req->nr];
 
 	dev->ahead = 0;
-	s->bio = dev->dead ? NULL : append_bio(dev, send);
+	s->bio = dev->dead ? NULL : append_bio(dev, req);
 	if (!s->bio)
 		return;
 	reinit_completion(&s->done);
@@ -137,26 +138,26 @@ static void dev_append_begin(void *opaque, struct rfs_send *send)
 	submit_bio(s->bio);
 }
 
-static void dev_append_end(void *opaque, struct rfs_send *send)
+static void dev_append_wait(void *opaque, struct rfs_append_req *req)
 {
 	struct rfsm *m = container_of(opaque, struct rfsm, dev);
 	struct rfsm_dev *dev = opaque;
-	struct rfsm_send *s = &dev->sends[send->nr];
+	struct rfsm_append_req *s = &dev->reqs[req->nr];
 
-	send->error = -EIO;
+	req->error = -EIO;
 	if (!s->bio)
 		return;
-	if (send->early)
+	if (req->early)
 		rfsm_unlock(m);
 	else
 		rfsm_lend(m);
 	wait_for_completion_io(&s->done);
-	if (send->early)
+	if (req->early)
 		rfsm_lock(m);
 	else
 		rfsm_take_back(m);
-	send->error = blk_status_to_errno(s->bio->bi_status);
-	send->addr = s->bio->bi_iter.bi_sector / SECTORS;
+	req->error = blk_status_to_errno(s->bio->bi_status);
+	req->addr = s->bio->bi_iter.bi_sector / SECTORS;
 	bio_put(s->bio);
 }
 
@@ -164,15 +165,15 @@ static int dev_append(void *opaque, u32 zone, u32 blocks,
 		      const void *const *data, const struct rfs_oob *oob,
 		      u64 *addr)
 {
-	struct rfs_send send = {
-		.nr = RFSM_ALONE, .zone = zone, .n = blocks, .data = data,
+	struct rfs_append_req req = {
+		.nr = RFSM_REQ_SYNC, .zone = zone, .n = blocks, .data = data,
 		.oob = oob,
 	};
 
-	dev_append_begin(opaque, &send);
-	dev_append_end(opaque, &send);
-	*addr = send.addr;
-	return send.error;
+	dev_append_submit(opaque, &req);
+	dev_append_wait(opaque, &req);
+	*addr = req.addr;
+	return req.error;
 }
 
 /* dev_append() returns when the blocks are written. */
@@ -186,13 +187,13 @@ static int dev_wait(void *opaque)
 /* n consecutive blocks and their OOBs, into the bounce pages. */
 static int read_blocks(struct rfsm_dev *dev, u64 addr, u32 n)
 {
-	struct page **bounce = bounce_of(dev, RFSM_ALONE);
+	struct page **bounce = bounce_of(dev, RFSM_REQ_SYNC);
 	struct bio *bio;
 	void *oob;
 	u32 i;
 	int ret;
 
-	bio = core_bio(dev, REQ_OP_READ, n, addr, RFSM_ALONE, &oob);
+	bio = core_bio(dev, REQ_OP_READ, n, addr, RFSM_REQ_SYNC, &oob);
 	rfsm_bio_oobs(dev, bio, oob, n);
 	for (i = 0; i < n; i++)
 		__bio_add_page(bio, bounce[i], RFS_BLOCK_BYTES, 0);
@@ -219,7 +220,7 @@ static u32 read_ahead(struct rfsm_dev *dev, u64 addr)
 static int dev_read(void *opaque, u64 addr, void *data, struct rfs_oob *oob)
 {
 	struct rfsm_dev *dev = opaque;
-	struct page *oobs = dev->core_oob[RFSM_ALONE];
+	struct page *oobs = dev->core_oob[RFSM_REQ_SYNC];
 	u64 at = addr - dev->ahead_from;
 
 	if (dev->dead)
@@ -236,7 +237,7 @@ static int dev_read(void *opaque, u64 addr, void *data, struct rfs_oob *oob)
 		}
 		at = 0;
 	}
-	memcpy(data, page_address(bounce_of(dev, RFSM_ALONE)[at]),
+	memcpy(data, page_address(bounce_of(dev, RFSM_REQ_SYNC)[at]),
 	       RFS_BLOCK_BYTES);
 	if (oob && oobs)
 		memcpy(oob, page_address(oobs) + at * sizeof(*oob),
@@ -349,7 +350,7 @@ static int dev_copy_read(void *opaque, struct rfs_copy *copy)
 	return 0;
 }
 
-static void dev_copy_wait(void *opaque, struct rfs_copy *copy)
+static void dev_copy_read_wait(void *opaque, struct rfs_copy *copy)
 {
 	struct rfsm *m = container_of(opaque, struct rfsm, dev);
 	u32 i;
@@ -364,13 +365,13 @@ static void dev_copy_wait(void *opaque, struct rfs_copy *copy)
 						   copy->block[i], NULL);
 }
 
-static int dev_copy_land(void *opaque, struct rfs_copy *copy)
+static int dev_copy_write_wait(void *opaque, struct rfs_copy *copy)
 {
 	struct rfsm *m = container_of(opaque, struct rfsm, dev);
 	struct rfsm_copy *c = &m->dev.copies[copy->nr];
 
 	rfsm_unlock(m);
-	wait_for_completion_io(&c->landed);
+	wait_for_completion_io(&c->written);
 	rfsm_lock(m);
 	return c->error;
 }
@@ -392,7 +393,7 @@ static int manage(struct rfsm_dev *dev, u32 zone, enum req_op op)
 
 /*
  * Not while a read is on its way that looked up an address in the zone (C.3,
- * rule 4). It is not waited for here; the core may, see dev_rest().
+ * rule 4). It is not waited for here; the core may, see dev_delay().
  */
 static int dev_reset(void *opaque, u32 zone)
 {
@@ -413,7 +414,9 @@ static void reset_endio(struct bio *bio)
 {
 	struct rfsm_reset *r = bio->bi_private;
 
-	/* not where appends land: who waits for this may keep these waiting */
+	/*
+	 * not where appends complete: who waits for this may keep these waiting
+	 */
 	queue_work(rfsm_reads, &r->work);
 }
 
@@ -496,7 +499,7 @@ static int dev_close(void *opaque, u32 zone)
 	return manage(opaque, zone, REQ_OP_ZONE_CLOSE);
 }
 
-static void dev_pause(void *opaque)
+static void dev_yield(void *opaque)
 {
 	struct rfsm *m = container_of(opaque, struct rfsm, dev);
 
@@ -518,7 +521,7 @@ static void dev_blocks(void *opaque, u32 ino, u64 blocks)
 	rcu_read_unlock();
 }
 
-static void dev_rest(void *opaque)
+static void dev_delay(void *opaque)
 {
 	struct rfsm *m = container_of(opaque, struct rfsm, dev);
 
@@ -598,18 +601,18 @@ static u64 dev_now(void *opaque)
 /* What files above this one do is added when the volume is mounted. */
 static const struct rfs_dev_ops drive_ops = {
 	.append = dev_append,
-	.append_begin = dev_append_begin,
-	.append_end = dev_append_end,
+	.append_submit = dev_append_submit,
+	.append_wait = dev_append_wait,
 	.wait = dev_wait,
 	.read = dev_read,
 	.scan = dev_scan,
 	.fetch = dev_fetch,
 	.fetched = dev_fetched,
 	.copy_read = dev_copy_read,
-	.copy_wait = dev_copy_wait,
-	.copy_land = dev_copy_land,
-	.pause = dev_pause,
-	.rest = dev_rest,
+	.copy_read_wait = dev_copy_read_wait,
+	.copy_write_wait = dev_copy_write_wait,
+	.yield = dev_yield,
+	.delay = dev_delay,
 	.reset = dev_reset,
 	.reset_begin = dev_reset_begin,
 	.quiet = dev_quiet,
@@ -663,7 +666,7 @@ static int alloc_all(struct rfsm_dev *dev)
 	if (!ret)
 		ret = mempool_init_page_pool(&dev->oob_pages, 64, 0);
 	for (i = 0; !ret && i < ARRAY_SIZE(dev->core_oob); i++) {
-		init_completion(&dev->sends[i].done);
+		init_completion(&dev->reqs[i].done);
 		dev->core_oob[i] = alloc_page(GFP_KERNEL);
 		if (!dev->core_oob[i])
 			ret = -ENOMEM;
@@ -678,7 +681,7 @@ static int alloc_all(struct rfsm_dev *dev)
 	dev->copies = kvcalloc(RFS_COPIES, sizeof(*dev->copies), GFP_KERNEL);
 	for (i = 0; dev->copies && i < RFS_COPIES; i++) {
 		init_completion(&dev->copies[i].read);
-		init_completion(&dev->copies[i].landed);
+		init_completion(&dev->copies[i].written);
 	}
 	return ret || (dev->zones && dev->reads && dev->copies) ? ret : -ENOMEM;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Check-points: a gate is closed until all that is in flight has landed
+ * Check-points: a gate is closed until all that is in flight has completed
  * (doc/design.md, "Check-point").
  */
 #include <linux/blkdev.h>
@@ -21,13 +21,13 @@ static enum rfsm_cause cause_of(const struct rfsm *m, u32 flags)
 	return rfs_checkpoint_due(m->fs) ? RFSM_CP_BOUND : RFSM_CP_INTERVAL;
 }
 
-/* Until what is written by those who write much has landed; others go on. */
+/* Until what is written by those who write much has completed; others go on. */
 static void drain(struct rfsm *m)
 {
 	m->drain++;
-	while (m->bulk_flying) {
+	while (m->inflight_bulk) {
 		rfsm_unlock(m);
-		wait_event(m->gate_wait, !READ_ONCE(m->bulk_flying));
+		wait_event(m->gate_wait, !READ_ONCE(m->inflight_bulk));
 		rfsm_lock(m);
 	}
 }
@@ -49,9 +49,9 @@ static void write_early(struct rfsm *m)
 	}
 }
 
-static bool all_landed(const struct rfsm *m)
+static bool all_completed(const struct rfsm *m)
 {
-	return !READ_ONCE(m->flying) && !READ_ONCE(m->early);
+	return !READ_ONCE(m->inflight) && !READ_ONCE(m->early);
 }
 
 static int write(struct rfsm *m, u32 flags, bool early)
@@ -67,13 +67,15 @@ static int write(struct rfsm *m, u32 flags, bool early)
 		write_early(m);
 	held = ktime_get_ns();
 	m->gate++;
-	while (!all_landed(m)) {
+	while (!all_completed(m)) {
 		rfsm_unlock(m);
-		wait_event(m->gate_wait, all_landed(m));
+		wait_event(m->gate_wait, all_completed(m));
 		rfsm_lock(m);
 	}
-	/* that became due with what landed last; else they go with the rest */
-	if (!rfs_together(m->fs))
+	/*
+	 * that became due with what completed last; else they go with the rest
+	 */
+	if (!rfs_io_parallel(m->fs))
 		rfs_sums_write(m->fs);
 	ret = rfs_checkpoint(m->fs, flags);
 	m->causes[cause] += !ret;

@@ -124,7 +124,7 @@ static void put_fetch(struct rfsm *m, struct rfsm_fetch *f)
 
 void rfsm_ask(struct rfsm *m, struct rfsm_ask *ask)
 {
-	m->fs->asking = true;
+	m->fs->nowait = true;
 	m->fs->fetched = ask->fetch ? &ask->fetch->got : NULL;
 }
 
@@ -132,14 +132,14 @@ bool rfsm_asked(struct rfsm *m, struct rfsm_ask *ask, int ret)
 {
 	struct rfsm_fetch *f;
 
-	m->fs->asking = false;
+	m->fs->nowait = false;
 	m->fs->fetched = NULL;
 	if (ask->fetch)
 		put_fetch(m, ask->fetch);
 	ask->fetch = NULL;
 	if (ret != -EINPROGRESS)
 		return false;
-	ask->addr = m->fs->want;
+	ask->addr = m->fs->missed;
 	list_for_each_entry(f, &m->fetching, list) {
 		if (f->got.addr != ask->addr)
 			continue;

@@ -54,11 +54,11 @@ static void write_early(struct inode *inode, loff_t pos, ssize_t bytes)
 
 	ri->fresh = pos == ri->next ? ri->fresh + bytes : bytes;
 	ri->next = pos + bytes;
-	if (ri->fresh >= EARLY && !READ_ONCE(m->pages_flying)) {
+	if (ri->fresh >= EARLY && !READ_ONCE(m->inflight_pages)) {
 		ri->fresh = 0;
 		filemap_flush(inode->i_mapping);
-	} else if (READ_ONCE(m->fs->owed) >=
-		   SCATTERED + READ_ONCE(m->pages_flying)) {
+	} else if (READ_ONCE(m->fs->rsv_blocks) >=
+		   SCATTERED + READ_ONCE(m->inflight_pages)) {
 		rfsm_write_soon(m);
 	}
 }
@@ -156,7 +156,7 @@ static loff_t llseek(struct file *file, loff_t pos, int whence)
 
 /*
  * Blocks as a whole go; of those at the ends a part becomes zero. keep: they
- * were reserved, and stay so.
+ * were preallocated, and stay so.
  */
 static int punch(struct inode *inode, loff_t pos, loff_t end, bool keep)
 {
@@ -202,7 +202,7 @@ static int punch(struct inode *inode, loff_t pos, loff_t end, bool keep)
 }
 
 /*
- * Room for the holes in a range is set aside. What was reserved stays so if
+ * Room for the holes in a range is set aside. What was preallocated stays so if
  * there is too little for the rest.
  */
 static int reserve(struct inode *inode, loff_t pos, loff_t end)
@@ -214,7 +214,8 @@ static int reserve(struct inode *inode, loff_t pos, loff_t end)
 	/* holes that are written to have their room: not twice */
 	ret = filemap_write_and_wait_range(inode->i_mapping, pos, end - 1);
 	while (!ret && from < to) {
-		rfsm_do(m, ret, rfs_reserve(m->fs, inode->i_ino, &from, to));
+		rfsm_do(m, ret,
+			rfs_preallocate(m->fs, inode->i_ino, &from, to));
 		if (!ret && fatal_signal_pending(current))
 			ret = -EINTR;
 	}
@@ -274,7 +275,7 @@ static int extent_at(struct inode *inode, u64 from, u64 to,
 	return ret ? rfsm_failed(m, ret) : 0;
 }
 
-/* What is reserved has no address yet. */
+/* What is preallocated has no address yet. */
 static int tell_extent(struct fiemap_extent_info *info,
 		       const struct rfs_extent *e, bool last)
 {

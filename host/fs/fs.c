@@ -98,10 +98,10 @@ static struct inode *alloc_inode(struct super_block *sb)
 
 	if (!ri)
 		return NULL;
-	ri->promised = 0;
+	ri->rsv_holes = 0;
 	ri->round = 0;
 	ri->taken = 0;
-	ri->owed = 0;
+	ri->rsv_pages = 0;
 	ri->blocks = 0;
 	ri->fresh = 0;
 	ri->flags = 0;
@@ -178,7 +178,7 @@ static void put_super(struct super_block *sb)
 	rfsm_stats_exit(m);
 	rfsm_append_exit(m);
 	shrinker_stop(m);
-	rfs_drop(m->fs);
+	rfs_unmount_nosync(m->fs);
 	m->fs = NULL;
 }
 
@@ -276,7 +276,7 @@ static int mount_core(struct rfsm *m)
 	ret = rfsm_dev_open(&m->dev, sb, &geo);
 	if (ret)
 		return ret;
-	m->dev.ops.copy_send = rfsm_copy_send;
+	m->dev.ops.copy_write = rfsm_copy_write;
 	m->dev.ops.cached = rfsm_cached;
 	m->dev.ops.may_exceed = rfsm_may_exceed;
 	nofs = memalloc_nofs_save();
@@ -290,10 +290,10 @@ static int mount_core(struct rfsm *m)
 		m->fs->threaded = true;
 		m->fs->clean_max = ~0U;	/* the shrinker says how many */
 		m->orphan = m->fs->orphans;
-		if (m->fs->meta_tails < RFS_S_DATA)
+		if (m->fs->meta_active < RFS_S_DATA)
 			pr_info("rfs: %pg: %u zones may be open and %u active at a time: metadata shares %u\n",
 				sb->s_bdev, geo.max_open, geo.max_active,
-				m->fs->meta_tails);
+				m->fs->meta_active);
 		set_policy(m, &m->opt.policy);
 		say_recovered(m);
 		break;
@@ -400,7 +400,7 @@ static void kill_sb(struct super_block *sb)
 		rfsm_stats_exit(m);
 		rfsm_append_exit(m);
 		shrinker_stop(m);
-		rfs_drop(m->fs);
+		rfs_unmount_nosync(m->fs);
 	}
 	rfsm_fetch_exit(m);
 	rfsm_dev_close(&m->dev);

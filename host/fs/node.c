@@ -267,12 +267,12 @@ out:
 	return ret;
 }
 
-/* Under the volume lock: what pages were promised goes along. */
+/* Under the volume lock: what is reserved for pages goes along. */
 static int set_attributes(struct rfsm *m, struct inode *inode,
 			  const struct rfs_dinode *to)
 {
 	return rfs_setattr(m->fs, inode->i_ino, to,
-			   rfsm_inode(inode)->promised);
+			   rfsm_inode(inode)->rsv_holes);
 }
 
 int rfsm_log_attributes(struct inode *inode, u32 flags)

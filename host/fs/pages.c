@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The page cache. A dirty folio's private value says what it was promised; it
- * is given back when the folio is written or dropped.
+ * The page cache. A dirty folio's private value says what was reserved for it;
+ * it is given back when the folio is written or dropped.
  */
 #include <linux/blkdev.h>
 #include <linux/mm.h>
@@ -24,11 +24,11 @@ static void invalidate_folio(struct folio *folio, size_t offset, size_t length)
 	if (offset || length < folio_size(folio) || !folio_test_private(folio))
 		return;
 	rfsm_lock(m);
-	rfsm_unpromise(m, folio->mapping->host, folio);
+	rfsm_unreserve(m, folio->mapping->host, folio);
 	rfsm_unlock(m);
 }
 
-/* A dirty folio is never released, and a clean one has no promise. */
+/* A dirty folio is never released, and a clean one has no reservation. */
 static bool release_folio(struct folio *folio, gfp_t gfp)
 {
 	return false;
@@ -299,7 +299,7 @@ static int read_now(struct inode *inode, struct folio *folio)
 }
 
 /* A folio that may be dirtied, locked. */
-static int folio_get_promised(struct inode *inode, pgoff_t index,
+static int folio_get_reserved(struct inode *inode, pgoff_t index,
 			      struct folio **out)
 {
 	struct rfsm *m = rfsm_of(inode->i_sb);
@@ -313,7 +313,7 @@ static int folio_get_promised(struct inode *inode, pgoff_t index,
 					    mapping_gfp_mask(inode->i_mapping));
 		if (IS_ERR(folio))
 			return PTR_ERR(folio);
-		ret = rfsm_promise(m, inode, folio, waited);
+		ret = rfsm_reserve(m, inode, folio, waited);
 		if (!ret) {
 			*out = folio;
 			return 0;
@@ -323,11 +323,11 @@ static int folio_get_promised(struct inode *inode, pgoff_t index,
 		if (ret != -EAGAIN)
 			return rfsm_failed(m, ret);
 		waited = rfsm_wait_room(m, rfsm_is_little(inode)) ?
-			 RFSM_STUCK : RFSM_WAITED;
+			 RFSM_NO_SPACE : RFSM_WAITED;
 	}
 }
 
-/* It was promised room and stays clean. */
+/* Room was reserved for it, and it stays clean. */
 static void give_back(struct inode *inode, struct folio *folio)
 {
 	struct rfsm *m = rfsm_of(inode->i_sb);
@@ -335,7 +335,7 @@ static void give_back(struct inode *inode, struct folio *folio)
 	if (folio_test_dirty(folio))
 		return;
 	rfsm_lock(m);
-	rfsm_unpromise(m, inode, folio);
+	rfsm_unreserve(m, inode, folio);
 	rfsm_unlock(m);
 }
 
@@ -350,7 +350,7 @@ static int write_begin(struct file *file, struct address_space *mapping,
 	int ret;
 
 again:
-	ret = folio_get_promised(inode, pos >> PAGE_SHIFT, &folio);
+	ret = folio_get_reserved(inode, pos >> PAGE_SHIFT, &folio);
 	if (ret)
 		return ret;
 	rfsm_kick(rfsm_of(inode->i_sb));
@@ -466,13 +466,13 @@ vm_fault_t rfsm_page_mkwrite(struct vm_fault *vmf)
 			break;
 		}
 		folio_wait_stable(folio);
-		ret = rfsm_promise(m, inode, folio, waited);
+		ret = rfsm_reserve(m, inode, folio, waited);
 		if (ret != -EAGAIN)
 			break;
 		folio_unlock(folio);
 		filemap_invalidate_unlock_shared(mapping);
 		waited = rfsm_wait_room(m, rfsm_is_little(inode)) ?
-			 RFSM_STUCK : RFSM_WAITED;
+			 RFSM_NO_SPACE : RFSM_WAITED;
 	}
 	if (!ret)
 		folio_mark_dirty(folio);
@@ -534,7 +534,7 @@ static int batch_add(struct inode *inode, struct rfsm_batch *b,
 	}
 	/* who had the page pinned may have dirtied it behind our back */
 	if (!folio_test_private(folio)) {
-		ret = rfsm_promise(m, inode, folio, RFSM_WAITED);
+		ret = rfsm_reserve(m, inode, folio, RFSM_WAITED);
 		if (ret == -EAGAIN) {
 			folio_redirty_for_writepage(wbc, folio);
 			WRITE_ONCE(rfsm_inode(inode)->put_off, true);

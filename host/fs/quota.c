@@ -28,14 +28,14 @@ bool rfsm_may_exceed(void *dev)
 	return capable(CAP_SYS_RESOURCE);
 }
 
-static void tell(const struct rfs_quota *q, u64 held, struct qc_dqblk *out)
+static void tell(const struct rfs_quota *q, u64 rsv, struct qc_dqblk *out)
 {
 	memset(out, 0, sizeof(*out));
 	out->d_spc_hardlimit = le64_to_cpu(q->space_hard);
 	out->d_spc_softlimit = le64_to_cpu(q->space_soft);
 	out->d_ino_hardlimit = le64_to_cpu(q->inodes_hard);
 	out->d_ino_softlimit = le64_to_cpu(q->inodes_soft);
-	out->d_space = (le64_to_cpu(q->blocks) + held) * RFS_BLOCK_BYTES;
+	out->d_space = (le64_to_cpu(q->blocks) + rsv) * RFS_BLOCK_BYTES;
 	out->d_ino_count = le64_to_cpu(q->inodes);
 	out->d_spc_timer = le64_to_cpu(q->space_end);
 	out->d_ino_timer = le64_to_cpu(q->inodes_end);
@@ -47,15 +47,15 @@ static int get_dqblk(struct super_block *sb, struct kqid qid,
 	u32 id = from_kqid(sb->s_user_ns, qid);
 	struct rfsm *m = rfsm_of(sb);
 	struct rfs_quota q;
-	u64 held;
+	u64 rsv;
 	int ret;
 
 	if (!is_on(m, qid.type))
 		return -ESRCH;
-	rfsm_look(m, ret, rfs_quota_get(m->fs, qid.type, id, &q, &held));
+	rfsm_look(m, ret, rfs_quota_get(m->fs, qid.type, id, &q, &rsv));
 	if (ret)
 		return rfsm_failed(m, ret);
-	tell(&q, held, out);
+	tell(&q, rsv, out);
 	return 0;
 }
 
@@ -79,8 +79,8 @@ static int get_nextdqblk(struct super_block *sb, struct kqid *qid,
 static int change(struct rfsm *m, u32 type, u32 id, const struct qc_dqblk *to)
 {
 	struct rfs_quota q;
-	u64 held;
-	int ret = rfs_quota_get(m->fs, type, id, &q, &held);
+	u64 rsv;
+	int ret = rfs_quota_get(m->fs, type, id, &q, &rsv);
 
 	if (ret)
 		return ret;

@@ -9,12 +9,12 @@
 #include "space/space.h"
 
 /*
- * Dirty pages are written first: they are owed room, and with much memory that is
- * so many zones that cleaning for them would copy far more.
+ * Dirty pages are written first: room is reserved for them, and with much
+ * memory that is so many zones that cleaning for them would copy far more.
  */
 static void write_back(struct rfsm *m)
 {
-	if (!m->fs->owed || !down_read_trylock(&m->sb->s_umount))
+	if (!m->fs->rsv_blocks || !down_read_trylock(&m->sb->s_umount))
 		return;
 	sync_inodes_sb(m->sb);
 	up_read(&m->sb->s_umount);
@@ -27,7 +27,7 @@ static u64 room_left(const struct rfs_fs *fs)
 	u32 i, zone;
 
 	for (i = RFS_S_DATA; i < RFS_STREAMS; i++) {
-		zone = fs->tail[i].zone;
+		zone = fs->active[i].zone;
 		if (zone)
 			blocks += fs->zone[zone].cap - fs->zone[zone].wp;
 	}
@@ -37,7 +37,7 @@ static u64 room_left(const struct rfs_fs *fs)
 /* What everybody asks for, and zones that are left to who needs little */
 static u32 more_room(const struct rfsm *m)
 {
-	return RFSM_APPEND_MAX + rfsm_left(m);
+	return RFSM_APPEND_MAX + rfsm_withheld(m);
 }
 
 /*
@@ -154,7 +154,7 @@ static void clean_early(struct rfsm *m)
 static bool idle(const struct rfsm *m)
 {
 	return time_after_eq(jiffies, READ_ONCE(m->used) + IDLE) &&
-	       !READ_ONCE(m->pages_flying);
+	       !READ_ONCE(m->inflight_pages);
 }
 
 /* While nobody is at work: some zones, then it is seen whether somebody is. */
@@ -262,7 +262,7 @@ static int thread(void *arg)
 		if (READ_ONCE(m->want_room)) {
 			WRITE_ONCE(m->want_room, false);
 			found = make_room(m);
-			WRITE_ONCE(m->stuck, !found);
+			WRITE_ONCE(m->no_space, !found);
 			WRITE_ONCE(m->rounds, m->rounds + 1);
 		} else if (READ_ONCE(m->want_clean)) {
 			WRITE_ONCE(m->want_clean, false);

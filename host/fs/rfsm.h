@@ -48,16 +48,16 @@ struct rfsm_part {
 /* A struct rfs_copy on its way */
 struct rfsm_copy {
 	atomic_t reading;	/* parts */
-	struct completion read, landed;
+	struct completion read, written;
 	int error;
 	struct rfsm_part part[RFS_SUM_ENTRIES];
 };
 
 /* What reads, and appends that are waited for, use: one besides those together */
-#define RFSM_ALONE	RFS_TOGETHER
+#define RFSM_REQ_SYNC	RFS_IO_DEPTH
 
 /* An append of the core that is under way */
-struct rfsm_send {
+struct rfsm_append_req {
 	struct bio *bio;	/* NULL: it was not sent */
 	struct completion done;
 };
@@ -70,10 +70,10 @@ struct rfsm_dev {
 	u32 oob_bytes;		/* page metadata of a block on the drive */
 	u32 unused_bytes;	/* that RFS has no use for */
 	struct bio_set bios, core_bios;
-	struct rfsm_send sends[RFS_SENDS];
-	struct page *core_oob[RFS_SENDS];
+	struct rfsm_append_req reqs[RFS_IO_REQS];
+	struct page *core_oob[RFS_IO_REQS];
 	mempool_t oob_pages;
-	struct page *bounce[RFS_SENDS * RFSM_APPEND_MAX];
+	struct page *bounce[RFS_IO_REQS * RFSM_APPEND_MAX];
 	u32 append_max;		/* blocks */
 	u64 next_read;		/* would go on from the last one */
 	u64 ahead_from;		/* the bounce pages have these blocks */
@@ -86,7 +86,7 @@ struct rfsm_dev {
 };
 
 /* Appends that came back on a CPU, which it looks at by itself */
-struct rfsm_landing {
+struct rfsm_completions {
 	struct rfsm *m;
 	struct work_struct work;
 	struct llist_head done;
@@ -166,19 +166,19 @@ struct rfsm {
 	struct rfsm_usage usage;
 	struct rfsm_options opt;
 	struct rfsm_dev dev;
-	/* appends on their way; under the lock, but for those that landed */
+	/* appends on their way; under the lock, but for those that completed */
 	struct workqueue_struct *queue;
-	struct rfsm_landing __percpu *landing;
+	struct rfsm_completions __percpu *completions;
 	struct llist_head later;
 	struct delayed_work retry;
 	mempool_t batches, txns, runs, sum_runs, sum_pages;
 	struct bio_set sum_bios;
 	u32 sums;		/* summaries */
-	u32 flying;		/* transactions and summaries */
-	u32 bulk_flying;	/* of them, those of who writes much */
-	u32 copies_flying;	/* and of these, copies */
-	u32 pages_flying;	/* of transactions of files */
-	u32 bulk_pages;		/* of them, those of who writes much */
+	u32 inflight;		/* transactions and summaries */
+	u32 inflight_bulk;	/* of them, those of who writes much */
+	u32 inflight_copies;	/* and of these, copies */
+	u32 inflight_pages;	/* of transactions of files */
+	u32 inflight_bulk_pages;	/* of them, those of who writes much */
 	u32 pages_most;		/* that may be, for what the drive does */
 	u32 drain;		/* check-points that wait for who writes much */
 	u32 gate;		/* and those that wait for all */
@@ -200,7 +200,7 @@ struct rfsm {
 	unsigned long idle_seen;	/* that then nothing was to be cleaned */
 	u32 seen_free;		/* of rfs_clean_due() */
 	u64 rounds;		/* of the thread, that sought room */
-	bool stuck;		/* the last one found none */
+	bool no_space;		/* the last one found none */
 	bool put_off;		/* pages are dirty that writeback had to leave so */
 	bool stops;		/* the thread and what it has others do */
 	bool clean_ro;		/* read-only because it was asked for */
@@ -214,10 +214,10 @@ struct rfsm {
 };
 
 struct rfsm_inode {
-	u64 promised;		/* dirty pages that fill holes */
+	u64 rsv_holes;		/* dirty pages that fill holes */
 	u64 blocks;		/* as the core counts them */
 	struct timespec64 btime;
-	u32 owed;		/* pages that were promised a place */
+	u32 rsv_pages;		/* pages for which a place is reserved */
 	u64 round;		/* of the thread, since which so many pages */
 	u32 taken;		/* were dirtied */
 	u64 fresh;		/* bytes written in a row, since they were sent */
@@ -240,14 +240,14 @@ static inline struct rfsm_inode *rfsm_inode(struct inode *inode)
 
 /*
  * Blocks of an inode, those of pages that are to fill holes included. Without a
- * lock: while a page lands both may have it, never neither.
+ * lock: while a page completes both may have it, never neither.
  */
 static inline u64 rfsm_blocks(struct inode *inode)
 {
-	/* before the other, which has it first: see rfsm_unpromise() */
-	u64 promised = smp_load_acquire(&rfsm_inode(inode)->promised);
+	/* before the other, which has it first: see rfsm_unreserve() */
+	u64 rsv = smp_load_acquire(&rfsm_inode(inode)->rsv_holes);
 
-	return READ_ONCE(rfsm_inode(inode)->blocks) + promised;
+	return READ_ONCE(rfsm_inode(inode)->blocks) + rsv;
 }
 
 static inline sector_t rfsm_sector(u64 addr)
@@ -327,7 +327,7 @@ int rfsm_wait_room(struct rfsm *m, bool little);
 
 static inline bool rfsm_is_little(struct inode *inode)
 {
-	return READ_ONCE(rfsm_inode(inode)->owed) <= RFSM_LITTLE;
+	return READ_ONCE(rfsm_inode(inode)->rsv_pages) <= RFSM_LITTLE;
 }
 
 /* Somebody has written little within so many jiffies */
@@ -340,13 +340,13 @@ static inline bool rfsm_spares(const struct rfsm *m, unsigned long within)
 /* Under the lock: how many zones are cleaned ahead for them is set */
 void rfsm_set_ahead(struct rfsm *m);
 /* Blocks that who writes much leaves to others */
-u32 rfsm_left(const struct rfsm *m);
+u32 rfsm_withheld(const struct rfsm *m);
 
 /* Has who asks for room waited for it, and was there any? */
 enum rfsm_waited {
 	RFSM_NOT_YET,
 	RFSM_WAITED,
-	RFSM_STUCK,
+	RFSM_NO_SPACE,
 };
 
 /* After an operation: is a check-point due? */
@@ -376,15 +376,15 @@ void rfsm_shutdown(struct rfsm *m);
  */
 int rfsm_tidy(struct rfsm *m);
 
-/* promise.c */
+/* reserve.c */
 /*
  * Room for a folio that will be dirty; it is locked. -EAGAIN: unlock it and wait for
  * room.
  */
-int rfsm_promise(struct rfsm *m, struct inode *inode, struct folio *folio,
+int rfsm_reserve(struct rfsm *m, struct inode *inode, struct folio *folio,
 		 enum rfsm_waited waited);
-/* Give back what a folio was promised; under the volume lock */
-void rfsm_unpromise(struct rfsm *m, struct inode *inode, struct folio *folio);
+/* The reservation of a folio ends; under the volume lock */
+void rfsm_unreserve(struct rfsm *m, struct inode *inode, struct folio *folio);
 
 /* append.c */
 int rfsm_append_init(struct rfsm *m);
@@ -396,7 +396,7 @@ void rfsm_append_exit(struct rfsm *m);
 void rfsm_append(struct rfsm *m, struct inode *inode, struct folio **folio,
 		 u32 n, u32 len, bool sync);
 /* A copy is appended; under the volume lock, which it drops */
-int rfsm_copy_send(void *dev, struct rfs_copy *copy);
+int rfsm_copy_write(void *dev, struct rfs_copy *copy);
 int __init rfsm_append_module_init(void);
 void rfsm_append_module_exit(void);
 
@@ -414,16 +414,16 @@ void rfsm_thread_stop(struct rfsm *m);
 #define rfsm_do(m, ret, op)						\
 do {									\
 	struct rfsm_ask ask_ = { 0 };					\
-	int stuck_ = 0;							\
+	int no_space_ = 0;						\
 	bool miss_;							\
 									\
 	for (;;) {							\
 		rfsm_lock(m);						\
-		(m)->fs->stuck = stuck_;				\
+		(m)->fs->no_space = no_space_;				\
 		rfsm_ask(m, &ask_);					\
 		(ret) = (op);						\
 		miss_ = rfsm_asked(m, &ask_, ret);			\
-		(m)->fs->stuck = false;					\
+		(m)->fs->no_space = false;				\
 		if ((ret) == -ENOBUFS)					\
 			(ret) = rfsm_tidy(m);				\
 		rfsm_unlock(m);						\
@@ -433,7 +433,7 @@ do {									\
 			continue;					\
 		if ((ret) != -EAGAIN)					\
 			break;						\
-		stuck_ = rfsm_wait_room(m, false);			\
+		no_space_ = rfsm_wait_room(m, false);			\
 	}								\
 	rfsm_used(m);							\
 	rfsm_kick(m);							\

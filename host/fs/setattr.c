@@ -26,7 +26,7 @@ static int may_give(struct mnt_idmap *idmap, struct inode *inode,
 			     from_kgid(inode->i_sb->s_user_ns, gid) :
 			     i_gid_read(inode));
 	rfsm_do(m, ret, rfs_may_give(m->fs, inode->i_ino, &to,
-				     rfsm_inode(inode)->promised));
+				     rfsm_inode(inode)->rsv_holes));
 	return ret;
 }
 

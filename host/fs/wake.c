@@ -26,7 +26,7 @@ void rfsm_set_ahead(struct rfsm *m)
 	fs->ahead = rfsm_spares(m, AHEAD_FOR) ? min_t(u64, free, AHEAD) : 0;
 }
 
-u32 rfsm_left(const struct rfsm *m)
+u32 rfsm_withheld(const struct rfsm *m)
 {
 	return (1 + m->fs->ahead) * le32_to_cpu(m->fs->super.zone_cap);
 }
@@ -57,7 +57,7 @@ int rfsm_wait_room(struct rfsm *m, bool little)
 	wait_event(m->room, round_over(m, round) || (little && little_room(m)));
 	if (!round_over(m, round))
 		return 0;
-	return READ_ONCE(m->stuck) || !m->thread;
+	return READ_ONCE(m->no_space) || !m->thread;
 }
 
 void rfsm_kick(struct rfsm *m)

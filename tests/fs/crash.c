@@ -5,9 +5,9 @@
  *
  *	crash WORKLOAD [seed=N] [points=N] [oob=0|64] [volatile=1] [inject=NAME]
  *	      [open=N] [active=N] [rescan=1|2] [groups=N] [gc=N] [quantize=N]
- *	      [air=1] [quota=1]
+ *	      [async=1] [quota=1]
  *
- * air: see workload.h.
+ * async: see workload.h.
  * rescan: the check-point zones are empty then, with 2 the inode map is gone
  * too; the volume is not mounted but rescanned. With 2 the power is cut between
  * steps only: of a check-point under way it cannot be known how far it had come.
@@ -85,7 +85,7 @@ static const char *write_on(struct crash *c, struct memdev *dev,
 	}
 	if (!ret)
 		ret = rfs_fsync(*fs, ino);
-	rfs_drop(*fs);
+	rfs_unmount_nosync(*fs);
 	*fs = NULL;
 	if (!ret)
 		ret = rfs_mount(&memdev_ops, dev, &c->r.dev->geo, false,
@@ -137,12 +137,12 @@ static int rescan(struct crash *c, struct memdev *dev, struct rfs_fs **fs)
 	if (ret)
 		return ret;
 	if (mounted)
-		rfs_drop(*fs);
+		rfs_unmount_nosync(*fs);
 	wipe(c, dev);
 	ret = rfs_rescan(&memdev_ops, dev, &c->r.dev->geo, &report, &rescue, fs);
 	c->older += rescue.older;
 	if (!ret && rescue.damaged) {
-		rfs_drop(*fs);
+		rfs_unmount_nosync(*fs);
 		ret = -EUCLEAN;
 	}
 	return ret;
@@ -180,7 +180,7 @@ static const char *verify(struct crash *c, struct memdev *dev, u32 ops,
 	if (!fault && dev->refused)
 		fault = "too many zones open or active";
 	if (fs)
-		rfs_drop(fs);
+		rfs_unmount_nosync(fs);
 	return fault;
 }
 
@@ -299,7 +299,7 @@ static const char *cut_everywhere(struct crash *c, u32 points)
 
 enum {
 	POINTS, SEED, OOB, VOLATILE, OPEN, ACTIVE, POLICY_GROUPS, GC, QUANTIZE,
-	AIR, WITH_QUOTA, RESCAN, OPTIONS
+	ASYNC, WITH_QUOTA, RESCAN, OPTIONS
 };
 
 static struct option opt[OPTIONS + 1] = {
@@ -314,7 +314,7 @@ static struct option opt[OPTIONS + 1] = {
 		 "0 cost-hotness, 1 cost-benefit, 2 greedy" },
 	[QUANTIZE] = { "quantize", 0, 0, RFS_QUANTIZES - 1,
 		       "numbers of enum rfs_quantize" },
-	[AIR] = { "air", 0, 0, 1, "1: appends in flight together, as the module's" },
+	[ASYNC] = { "async", 0, 0, 1, "1: several appends in flight, as the module's" },
 	[WITH_QUOTA] = { "quota", 0, 0, 1, "1: usage is counted" },
 	[RESCAN] = { "rescan", 0, 0, 2,
 		     "1: check-points are lost, 2: the inode map, too" },
@@ -325,7 +325,7 @@ static struct option opt[OPTIONS + 1] = {
 	"Records a workload, cuts its power at points of it, and checks what a\n" \
 	"mount finds. Workloads are in workload.c. inject: without the RULE\n" \
 	"transaction, reset or tombstone, to see it fail. Exit status: 0 all is as\n" \
-	"promised, 1 not, 2 wrong arguments. Example: crash mixed seed=5 air=1"
+	"promised, 1 not, 2 wrong arguments. Example: crash mixed seed=5 async=1"
 
 /* The rules that arguments leave out; these arguments are taken away */
 static u32 inject(int *argc, char **argv)
@@ -380,7 +380,7 @@ static void tell(const struct crash *c, double seconds, bool failed)
 	       (unsigned long long)stats->checkpoints,
 	       (unsigned long long)stats->copied,
 	       (unsigned long long)stats->resets);
-	if (c->r.air)
+	if (c->r.async)
 		printf("%llu pauses of cleaning, %llu operations beside a check-point, %llu blocks changed while copied, %llu read without the volume, ",
 		       (unsigned long long)c->r.pauses,
 		       (unsigned long long)c->r.beside,
@@ -408,7 +408,7 @@ int main(int argc, char **argv)
 	c.r.policy.groups = opt[POLICY_GROUPS].value;
 	c.r.policy.gc = opt[GC].value;
 	c.r.policy.quantize = opt[QUANTIZE].value;
-	c.r.air = opt[AIR].value;
+	c.r.async = opt[ASYNC].value;
 	c.r.quota = opt[WITH_QUOTA].value;
 	c.rescan = opt[RESCAN].value;
 	c.r.dev = memdev_new(&geo, ZONE_CAP, ARENA, true);
@@ -421,7 +421,7 @@ int main(int argc, char **argv)
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
 	tell(&c, end.tv_sec - start.tv_sec +
 	     (end.tv_nsec - start.tv_nsec) / 1e9, failed);
-	rfs_drop(c.r.fs);
+	rfs_unmount_nosync(c.r.fs);
 	oracle_free(c.r.o);
 	free(c.r.mark);
 	memdev_free(c.r.dev);

@@ -76,7 +76,7 @@ static void make(struct memdev *dev)
 		if (i % 30 == 0) {
 			u64 at = i;
 
-			assert(!rfs_reserve(fs, ino, &at, i + 40));
+			assert(!rfs_preallocate(fs, ino, &at, i + 40));
 		}
 		if (i % 5 == 0)
 			assert(!rfs_xattr_set(fs, ino, "user.a", block, i, 0,
@@ -106,7 +106,7 @@ static void make(struct memdev *dev)
 			assert(!rfs_fsync(fs, ino));
 	}
 	assert(!rfs_fsync(fs, ino));
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 }
 
 enum where { STATE, DATA, OOB };
@@ -330,10 +330,10 @@ static void quotas(struct rfs_fs *fs, u32 budget)
 {
 	struct rfs_quota q = { .space_hard = cpu_to_le64(400 << 12) };
 	u32 id = 0;
-	u64 held;
+	u64 rsv;
 
 	while (budget-- && !rfs_quota_next(fs, RFS_QUOTA_USER, &id))
-		rfs_quota_get(fs, RFS_QUOTA_USER, id++, &q, &held);
+		rfs_quota_get(fs, RFS_QUOTA_USER, id++, &q, &rsv);
 	if (!rfs_quota_on(fs))
 		fs->enforced = RFS_QUOTA_BOTH;
 	rfs_quota_set(fs, RFS_QUOTA_USER, 1000, &q);
@@ -364,7 +364,7 @@ static void change(struct rfs_fs *fs)
 	if (!rfs_dir_find(fs, 2, "later-3", 7, &ino)) {
 		u64 at = 2;
 
-		rfs_reserve(fs, ino, &at, 20);
+		rfs_preallocate(fs, ino, &at, 20);
 		rfs_punch(fs, ino, 2, 18, true);
 		rfs_write(fs, ino, 10, 1, &data, 4096);
 	}
@@ -405,7 +405,7 @@ static bool rescue(const struct memdev *from)
 	if (rfs_rescan(&memdev_ops, dev, &dev->geo, &report, &out, &fs))
 		return false;
 	good = sound(fs);
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	return good;
 }
 
@@ -433,7 +433,7 @@ static void live(struct memdev *dev, bool read_only, bool rescued,
 	}
 	quotas(fs, budget);
 	change(fs);
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 }
 
 #define CORPUS	4096

@@ -219,7 +219,7 @@ static int op_reserve(struct model *m, u32 nr)
 
 	if (ret)
 		return ret == -ENOENT ? 0 : ret;
-	ret = rfs_reserve(fs, ino, &from, to);
+	ret = rfs_preallocate(fs, ino, &from, to);
 	if (ret)
 		return ret == -ENOSPC ? 0 : ret;
 	return rfs_fsync(fs, ino);
@@ -331,7 +331,7 @@ static const char *settle(struct model *before, struct model *after)
 
 	if (again) {
 		if (fs)
-			rfs_drop(fs);
+			rfs_unmount_nosync(fs);
 		if (mount())
 			return "the next mount fails";
 		fault = check();
@@ -390,7 +390,7 @@ static const char *run(u32 steps, struct tally *tally)
 	if (!fault && !holds(&model))
 		fault = "not what was promised";
 	if (fs)
-		rfs_drop(fs);
+		rfs_unmount_nosync(fs);
 	memdev_free(dev);
 	return fault;
 }

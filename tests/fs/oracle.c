@@ -294,7 +294,7 @@ static bool removed(const struct oracle *o, const struct content *c, u32 w,
 	u32 i;
 
 	each_event(o, c, e, i, o->event[w - 1].next) {
-		if (e->type == EV_WRITE || e->type == EV_RESERVE ||
+		if (e->type == EV_WRITE || e->type == EV_PREALLOC ||
 		    e->change >= c->changes)
 			continue;
 		if (e->type == EV_PUNCH && b >= e->block &&
@@ -442,13 +442,13 @@ static const char *check_reserved(struct oracle *o, struct rfs_fs *fs,
 			to = FILE_BLOCKS;
 		}
 		for (b = from; b < to && b < FILE_BLOCKS; b++)
-			reserved[b] = e->type == EV_RESERVE;
+			reserved[b] = e->type == EV_PREALLOC;
 	}
 	for (b = 0; b < FILE_BLOCKS; b++) {
 		if (rfs_map_get(fs, f->ino, b, &ptr))
 			NO("node %u block %u: no pointer", f->node, b);
 		if (!rfs_addr(ptr.addr) && reserved[b] !=
-		    (ptr.kind == RFS_PTR_RESERVED))
+		    (ptr.kind == RFS_PTR_PREALLOC))
 			NO("node %u block %u: %sreserved", f->node, b,
 			   reserved[b] ? "not " : "");
 	}
@@ -490,7 +490,7 @@ const char *oracle_check(struct oracle *o, struct rfs_fs *fs, u32 ops,
 	const char *fault;
 	u32 least = 0, i, f, id[XATTRS];
 	struct rfs_quota quota;
-	u64 held;
+	u64 rsv;
 
 	memset(&t, 0, sizeof(t));
 	t.o = o;
@@ -507,7 +507,7 @@ const char *oracle_check(struct oracle *o, struct rfs_fs *fs, u32 ops,
 	if (fault)
 		return fault;
 	for (i = 0; i < OWNERS; i++) {
-		if (rfs_quota_get(fs, RFS_QUOTA_GROUP, 1 + i, &quota, &held))
+		if (rfs_quota_get(fs, RFS_QUOTA_GROUP, 1 + i, &quota, &rsv))
 			NO("quota of group %u cannot be read", 1 + i);
 		t.digest += hash_limit(i, le64_to_cpu(quota.inodes_hard));
 	}

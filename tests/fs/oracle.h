@@ -36,13 +36,13 @@ struct name {
 	char name[64];
 };
 
-enum event_type { EV_WRITE, EV_SIZE, EV_PUNCH, EV_RESERVE };
+enum event_type { EV_WRITE, EV_SIZE, EV_PUNCH, EV_PREALLOC };
 
 struct event {			/* change of a file's content; from 1 on */
 	u32 next;		/* of the same file; 0: none */
 	enum event_type type;
 	u32 node;
-	u64 block;		/* WRITE, PUNCH, RESERVE: first */
+	u64 block;		/* WRITE, PUNCH, PREALLOC: first */
 	u32 n;
 	u32 len;		/* WRITE: of the last block */
 	u64 size;		/* SIZE */

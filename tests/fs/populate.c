@@ -57,7 +57,7 @@ int main(int argc, char **argv)
 		if (argc > 2)
 			ret = ret ? ret : rfs_unmount(fs);
 		else
-			rfs_drop(fs);
+			rfs_unmount_nosync(fs);
 	}
 	if (ret)
 		complain("%s: %s", argv[1], rfs_error(ret));

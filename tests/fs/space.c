@@ -443,16 +443,16 @@ static int power_cut(void)
 		drive.power = 1 + pick(fs ? fs->dirty.count + 20 : 200);
 		if (fs) {
 			rfs_checkpoint(fs, 0);
-			rfs_drop(fs);
+			rfs_unmount_nosync(fs);
 			fs = NULL;
 		} else if (!mount()) {
-			rfs_drop(fs);
+			rfs_unmount_nosync(fs);
 			fs = NULL;
 		}
 	}
 	drive.power = ~0ULL;
 	if (fs)
-		rfs_drop(fs);
+		rfs_unmount_nosync(fs);
 	OP("mount after a power cut");
 	return mount();
 }
@@ -584,7 +584,7 @@ int main(int argc, char **argv)
 			       (unsigned long long)seed);
 		fflush(stdout);
 		if (fs)
-			rfs_drop(fs);
+			rfs_unmount_nosync(fs);
 		fs = NULL;
 		drive_free();
 	}

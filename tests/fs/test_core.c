@@ -127,7 +127,7 @@ static u32 appended(const struct memdev *dev, u32 from)
 static void end(struct rfs_fs *fs, struct memdev *dev)
 {
 	if (fs)
-		rfs_drop(fs);
+		rfs_unmount_nosync(fs);
 	memdev_free(dev);
 }
 
@@ -258,7 +258,7 @@ TEST(newer_format)
 		rfs_head_seal(&super[zone].head, 5);
 	}
 	CHECK_EQ(rfs_mount(&memdev_ops, dev, &geometry, false, 0, &fs), -EROFS);
-	rfs_drop(mount_ro(dev));
+	rfs_unmount_nosync(mount_ro(dev));
 	memdev_free(dev);
 }
 
@@ -293,7 +293,7 @@ TEST(big_directory)
 		CHECK_EQ(rfs_free_orphan(fs, ino), 0);
 	}
 	CHECK_EQ(rfs_log_sync(fs), 0);
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	fs = mount(dev);
 	for (i = 0; i < 10000; i++) {
 		snprintf(name, sizeof(name), "name-%u", i);
@@ -402,7 +402,7 @@ TEST(leaves_of_one_hash)
 		CHECK_EQ(rfs_create(fs, top, name, &file, &ino), 0);
 	}
 	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	fs = mount(dev);
 	while (rfs_dir_next(fs, top, entry.pos, &entry) == 0) {
 		CHECK(entry.pos > last);
@@ -471,7 +471,7 @@ TEST(forged_summary)
 	CHECK_EQ(rfs_write(fs, ino, 0, 2, data, RFS_BLOCK_BYTES), 0);
 	CHECK_EQ(rfs_map_get(fs, ino, 0, &ptr), 0);
 	CHECK_EQ(rfs_addr(ptr.addr), addr);
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	dev->page[addr - 1].state = MEM_TORN;
 	fs = mount(dev);
 	expect(fs, victim, 0, 7, RFS_BLOCK_BYTES);
@@ -511,7 +511,7 @@ TEST(sparse)
 	expect(fs, ino, 100000, 0, 0);
 	check_clean(fs);
 	/* by recovery too */
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	fs = mount(dev);
 	for (i = 0; i < sizeof(at) / sizeof(*at); i++)
 		expect(fs, ino, at[i], i + 1, RFS_BLOCK_BYTES);
@@ -548,7 +548,7 @@ TEST(symlinks)
 	}
 	CHECK_EQ(rfs_fsync(fs, ino), 0);
 	for (round = 0; round < 3; round++) {
-		rfs_drop(fs);
+		rfs_unmount_nosync(fs);
 		fs = mount(dev);
 		for (i = 0; i < 4; i++) {
 			name[0] = '0' + i;
@@ -664,7 +664,7 @@ TEST(copy_loses_to_newer)
 	CHECK_EQ(rfs_truncate(fs, ino, 100 * RFS_BLOCK_BYTES + 9, false), 0);
 	CHECK_EQ(rfs_fsync(fs, ino), 0);
 	for (round = 0; round < 2; round++) {
-		rfs_drop(fs);
+		rfs_unmount_nosync(fs);
 		fs = mount(dev);
 		CHECK(!round == (fs->recovered.pages_dropped > 100));
 		expect(fs, ino, 4, 1, RFS_BLOCK_BYTES);
@@ -783,7 +783,7 @@ TEST(orphans)
 	expect(fs, ino[1], 0, 2, RFS_BLOCK_BYTES);
 	CHECK_EQ(rfs_free_orphan(fs, ino[1]), 0);
 	check_clean(fs);
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	fs = mount(dev);
 	CHECK_EQ(fs->recovered.orphans, 2);
 	CHECK_EQ(fs->inodes, 1);
@@ -822,9 +822,9 @@ TEST(asked_for)
 	live = fs->live;
 	rfs_cache_trim(fs, 0);
 	do {
-		fs->asking = true;
+		fs->nowait = true;
 		ret = rfs_unlink(fs, 2, "f", &gone);
-		fs->asking = false;
+		fs->nowait = false;
 		fs->fetched = NULL;
 		if (ret != -EINPROGRESS)
 			break;
@@ -833,7 +833,7 @@ TEST(asked_for)
 		CHECK_EQ(fs->live, live);
 		asked++;
 		CHECK(asked < 20);
-		got.addr = fs->want;
+		got.addr = fs->missed;
 		got.error = fs->ops->read(dev, got.addr, content, NULL);
 		/* now and then it is another one: it counts for nothing */
 		if (asked % 3 == 0)
@@ -846,13 +846,13 @@ TEST(asked_for)
 	/* what cannot be read is told to who asked */
 	rfs_checkpoint(fs, 0);
 	rfs_cache_trim(fs, 0);
-	fs->asking = true;
+	fs->nowait = true;
 	CHECK_EQ(rfs_unlink(fs, 2, "g", &gone), -EINPROGRESS);
-	got.addr = fs->want;
+	got.addr = fs->missed;
 	got.error = -EIO;
 	fs->fetched = &got;
 	CHECK_EQ(rfs_unlink(fs, 2, "g", &gone), -EIO);
-	fs->asking = false;
+	fs->nowait = false;
 	fs->fetched = NULL;
 	CHECK_EQ(rfs_unlink(fs, 2, "g", &gone), -ENOENT);
 	check_clean(fs);
@@ -879,7 +879,7 @@ TEST(deleted_in_parts)
 	check_clean(fs);
 	CHECK_EQ(rfs_free_some(fs, ino, &more), 0);
 	CHECK(more);
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	fs = mount(dev);
 	CHECK_EQ(fs->recovered.orphans, 1);
 	CHECK_EQ(fs->inodes, 1);
@@ -1045,7 +1045,7 @@ TEST(orphans_in_any_order)
 	CHECK_EQ(le32_to_cpu(di->parent), 2);
 	check_clean(fs);
 	CHECK_EQ(rfs_fsync(fs, ino[0]), 0);
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	fs = mount(dev);
 	CHECK_EQ(fs->inodes, 2);
 	for (i = 0; i < 4; i++)
@@ -1055,7 +1055,7 @@ TEST(orphans_in_any_order)
 	di->next_orphan = cpu_to_le32(ino[3]);
 	CHECK_EQ(rfs_free_orphan(fs, ino[0]), 0);
 	CHECK_EQ(rfs_free_orphan(fs, ino[1]), 0);
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	end(mount(dev), dev);
 }
 
@@ -1072,7 +1072,7 @@ TEST(temporary_files)
 	CHECK_EQ(rfs_link(fs, 2, "late", ino[1]), 0);
 	CHECK_EQ(rfs_fsync(fs, ino[1]), 0);
 	check_clean(fs);
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	fs = mount(dev);
 	CHECK_EQ(fs->recovered.orphans, 2);
 	CHECK_EQ(rfs_dir_find(fs, 2, "late", 4, &found), 0);
@@ -1098,9 +1098,9 @@ TEST(times_set_in_flight)
 	u32 ino, n = 1, stream;
 
 	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
-	CHECK_EQ(rfs_promise(fs, ino, 0, &hole), 0);
-	CHECK_EQ(rfs_begin(fs, ino, 0, 1, RFS_BLOCK_BYTES, 1111, &txn), 0);
-	CHECK_EQ(rfs_fill(fs, &txn, 0, &n, &oob, &stream), 0);
+	CHECK_EQ(rfs_reserve(fs, ino, 0, &hole), 0);
+	CHECK_EQ(rfs_txn_begin(fs, ino, 0, 1, RFS_BLOCK_BYTES, 1111, &txn), 0);
+	CHECK_EQ(rfs_txn_fill(fs, &txn, 0, &n, &oob, &stream), 0);
 	rfs_oob_seal(&oob, block);
 	CHECK_EQ(rfs_place(fs, RFS_S_DATA, 1, false, &place), 0);
 	CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
@@ -1109,8 +1109,8 @@ TEST(times_set_in_flight)
 	CHECK_EQ(rfs_setattr(fs, ino, &attr, 0), 0);
 	CHECK_EQ(memdev_ops.append(dev, place.zone, 1, &data, &oob, &addr), 0);
 	rfs_placed(fs, &place, &oob, addr, 0);
-	CHECK_EQ(rfs_done(fs, &oob, 1, &addr), 0);
-	rfs_unpromise(fs, ino, 1, hole);
+	CHECK_EQ(rfs_txn_done(fs, &oob, 1, &addr), 0);
+	rfs_unreserve(fs, ino, 1, hole);
 	CHECK_EQ(rfs_unmount(fs), 0);
 	fs = mount(dev);
 	CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
@@ -1118,27 +1118,31 @@ TEST(times_set_in_flight)
 	end(fs, dev);
 }
 
-/* A transaction of one page, given a version now; it lands with flown(). */
-struct flown {
+/*
+ * A transaction of one page, given a version now; it completes with
+ * complete_page().
+ */
+struct submitted {
 	struct rfs_oob oob;
 	struct rfs_place place;
 	bool hole;
 };
 
-static void fly(struct rfs_fs *fs, u32 ino, u64 at, u64 time, struct flown *f)
+static void submit_page(struct rfs_fs *fs, u32 ino, u64 at, u64 time,
+			struct submitted *f)
 {
 	struct rfs_txn txn;
 	u32 n = 1, stream;
 
-	CHECK_EQ(rfs_promise(fs, ino, at, &f->hole), 0);
-	CHECK_EQ(rfs_begin(fs, ino, at, 1, RFS_BLOCK_BYTES, time, &txn), 0);
-	CHECK_EQ(rfs_fill(fs, &txn, 0, &n, &f->oob, &stream), 0);
+	CHECK_EQ(rfs_reserve(fs, ino, at, &f->hole), 0);
+	CHECK_EQ(rfs_txn_begin(fs, ino, at, 1, RFS_BLOCK_BYTES, time, &txn), 0);
+	CHECK_EQ(rfs_txn_fill(fs, &txn, 0, &n, &f->oob, &stream), 0);
 	rfs_oob_seal(&f->oob, block);
 	CHECK_EQ(rfs_place(fs, stream, 1, false, &f->place), 0);
 }
 
-static void flown(struct rfs_fs *fs, struct memdev *dev, u32 ino,
-		  const struct flown *f)
+static void complete_page(struct rfs_fs *fs, struct memdev *dev, u32 ino,
+			  const struct submitted *f)
 {
 	const void *data = block;
 	u64 addr;
@@ -1146,8 +1150,8 @@ static void flown(struct rfs_fs *fs, struct memdev *dev, u32 ino,
 	CHECK_EQ(memdev_ops.append(dev, f->place.zone, 1, &data, &f->oob,
 				   &addr), 0);
 	rfs_placed(fs, &f->place, &f->oob, addr, 0);
-	CHECK_EQ(rfs_done(fs, &f->oob, 1, &addr), 0);
-	rfs_unpromise(fs, ino, 1, f->hole);
+	CHECK_EQ(rfs_txn_done(fs, &f->oob, 1, &addr), 0);
+	rfs_unreserve(fs, ino, 1, f->hole);
 }
 
 static void expect_times(struct rfs_fs *fs, u32 ino, u64 mtime, u64 ctime)
@@ -1160,24 +1164,24 @@ static void expect_times(struct rfs_fs *fs, u32 ino, u64 mtime, u64 ctime)
 	CHECK_EQ(le64_to_cpu(di->ctime), ctime);
 }
 
-/* Of two transactions the newer one's time counts, whichever lands last. */
+/* Of two transactions the newer one's time counts, whichever completes last. */
 TEST(times_land_in_any_order)
 {
 	struct memdev *dev = new_dev(&geometry);
 	struct rfs_fs *fs = mount(dev);
-	struct flown older, newer;
+	struct submitted older, newer;
 	u64 now;
 	u32 ino;
 
 	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
 	now = memdev_ops.now(dev);
-	fly(fs, ino, 0, now + 1000, &older);
-	fly(fs, ino, 1, now + 2000, &newer);
-	flown(fs, dev, ino, &newer);
-	flown(fs, dev, ino, &older);
+	submit_page(fs, ino, 0, now + 1000, &older);
+	submit_page(fs, ino, 1, now + 2000, &newer);
+	complete_page(fs, dev, ino, &newer);
+	complete_page(fs, dev, ino, &older);
 	expect_times(fs, ino, now + 2000, now + 2000);
 	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	fs = mount(dev);
 	expect_times(fs, ino, now + 2000, now + 2000);
 	end(fs, dev);
@@ -1190,14 +1194,14 @@ static void times_after(int (*change)(struct rfs_fs *fs, u32 ino), bool mtime)
 	struct rfs_fs *fs = mount(dev);
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
-	struct flown page;
+	struct submitted page;
 	u64 now, before, changed;
 	u32 ino;
 
 	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
 	now = memdev_ops.now(dev);
-	fly(fs, ino, 0, now, &page);
-	flown(fs, dev, ino, &page);
+	submit_page(fs, ino, 0, now, &page);
+	complete_page(fs, dev, ino, &page);
 	before = now;
 	while (memdev_ops.now(dev) <= now + 1000)
 		;
@@ -1209,7 +1213,7 @@ static void times_after(int (*change)(struct rfs_fs *fs, u32 ino), bool mtime)
 		before = changed;
 	expect_times(fs, ino, before, changed);
 	CHECK_EQ(rfs_fsync(fs, ino), 0);
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	fs = mount(dev);
 	CHECK(fs->recovered.pages_applied);
 	expect_times(fs, ino, before, changed);
@@ -1220,7 +1224,7 @@ static int then_reserve(struct rfs_fs *fs, u32 ino)
 {
 	u64 from = 10;
 
-	return rfs_reserve(fs, ino, &from, 20);
+	return rfs_preallocate(fs, ino, &from, 20);
 }
 
 static int then_punch(struct rfs_fs *fs, u32 ino)
@@ -1267,7 +1271,7 @@ TEST(log_that_cannot_be_written)
 	for (zone = 0; zone < dev->geo.zones; zone++)
 		dev->cond[zone] = RFS_DEV_OK;
 	CHECK_EQ(rfs_create(fs, 2, "g", &file, &ino), -EROFS);
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	memdev_free(dev);
 }
 
@@ -1324,7 +1328,7 @@ TEST(log_in_memory)
 	/* more than there is memory for */
 	create_many(fs, 2 * some, 4 * some);
 	CHECK_EQ(log_blocks(fs), 2 * fs->log_most - 1);
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 
 	fs = mount(dev);
 	CHECK_EQ(fs->recovered.log_gap, 0);
@@ -1357,7 +1361,7 @@ TEST(log_sent_again)
 		create_many(fs, n, n + 1);
 		n++;
 		CHECK_EQ(rfs_log_sync(fs), 0);
-		z = &fs->zone[fs->tail[RFS_S_LOG].zone];
+		z = &fs->zone[fs->active[RFS_S_LOG].zone];
 	} while (z->cap - z->wp != 4);
 	create_many(fs, n, n + 200);
 	CHECK(fs->log_full >= 4 && fs->log_used);
@@ -1369,7 +1373,7 @@ TEST(log_sent_again)
 	CHECK(fs->pendings);
 	create_many(fs, n + 200, n + 205);
 	CHECK_EQ(rfs_log_sync(fs), 0);
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 
 	fs = mount(dev);
 	CHECK_EQ(fs->recovered.log_gap, 0);
@@ -1449,7 +1453,7 @@ TEST(short_files)
 		for (i = 0; i < RFS_DIRECT; i++)
 			expect(fs, ino, i, i + 1, 4096);
 		expect(fs, ino, RFS_DIRECT, 0, 0);
-		rfs_drop(fs);
+		rfs_unmount_nosync(fs);
 		fs = mount(dev);
 	}
 	CHECK_EQ(rfs_punch(fs, ino, 2, 4, false), 0);
@@ -1471,7 +1475,7 @@ TEST(short_files)
 		for (i = 0; i <= RFS_DIRECT; i++)
 			expect(fs, ino, i, i == 2 || i == 3 ? 0 : i + 1,
 			       i == 6 ? 5 : 4096);
-		rfs_drop(fs);
+		rfs_unmount_nosync(fs);
 		fs = mount(dev);
 	}
 	CHECK_EQ(rfs_truncate(fs, ino, 4096, false), 0);
@@ -1496,24 +1500,24 @@ TEST(short_files_reserved)
 
 	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
 	put(fs, ino, 3, 1, 4096);
-	CHECK_EQ(rfs_reserve(fs, ino, &from, RFS_DIRECT), 0);
-	CHECK_EQ(fs->reserved, 5);
+	CHECK_EQ(rfs_preallocate(fs, ino, &from, RFS_DIRECT), 0);
+	CHECK_EQ(fs->prealloc, 5);
 	CHECK_EQ(height(fs, ino), 0);
 	put(fs, ino, 2, 2, 4096);
 	CHECK_EQ(rfs_punch(fs, ino, 3, 4, true), 0);
-	CHECK_EQ(fs->reserved, 5);
+	CHECK_EQ(fs->prealloc, 5);
 	check_clean(fs);
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	fs = mount(dev);
-	CHECK_EQ(fs->reserved, 5);
+	CHECK_EQ(fs->prealloc, 5);
 	put(fs, ino, 300, 3, 4096);
 	CHECK_EQ(height(fs, ino), 1);
 	CHECK_EQ(blocks_of(fs, ino), 6 + 1 + 2);
-	CHECK_EQ(fs->reserved, 5);
+	CHECK_EQ(fs->prealloc, 5);
 	expect(fs, ino, 2, 2, 4096);
 	check_clean(fs);
 	CHECK_EQ(rfs_truncate(fs, ino, 0, false), 0);
-	CHECK_EQ(fs->reserved, 0);
+	CHECK_EQ(fs->prealloc, 0);
 	end(fs, dev);
 }
 
@@ -1537,7 +1541,7 @@ TEST(short_files_and_symlinks)
 			CHECK_EQ(rfs_readlink(fs, ino, block, &len), 0);
 			CHECK_EQ(len, l);
 			CHECK(!memcmp(block, target, l));
-			rfs_drop(fs);
+			rfs_unmount_nosync(fs);
 			fs = mount(dev);
 		}
 		CHECK_EQ(rfs_unlink(fs, 2, l <= RFS_INLINE_MAX ? "a" : "b", &ino), 0);
@@ -1566,7 +1570,7 @@ TEST(holes_of_a_dense_file)
 		calls++;
 	CHECK_EQ(calls, 2);
 	CHECK_EQ(at, blocks);
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	memdev_free(dev);
 }
 
@@ -1595,7 +1599,7 @@ TEST(unmounted_is_whole)
 			fs = mount_ro(dev);
 			CHECK_EQ(fs->recovered.pages_window, 0);
 			CHECK_EQ(fs->recovered.pages_bad, 0);
-			rfs_drop(fs);
+			rfs_unmount_nosync(fs);
 		}
 		memdev_free(dev);
 	}
@@ -1610,7 +1614,7 @@ TEST(read_only_writes_nothing)
 	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
 	put(fs, ino, 0, 7, 70);
 	CHECK_EQ(rfs_fsync(fs, ino), 0);
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	at = dev->ops;
 	fs = mount_ro(dev);
 	CHECK_EQ(fs->recovered.pages_applied, 1);
@@ -1633,7 +1637,7 @@ TEST(epochs)
 
 		CHECK(fs->version >> RFS_EPOCH_SHIFT > epoch);
 		epoch = fs->version >> RFS_EPOCH_SHIFT;
-		rfs_drop(fs);
+		rfs_unmount_nosync(fs);
 	}
 	memdev_free(dev);
 }
@@ -1658,13 +1662,13 @@ static void made_with(u64 version, u64 lsn, u64 seq, bool checkpoint)
 	CHECK_EQ(rfs_fsync(fs, ino), 0);
 	if (checkpoint)
 		CHECK_EQ(rfs_checkpoint(fs, 0), 0);
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	CHECK_EQ(rfs_mount(&memdev_ops, dev, &geometry, false, 0, &fs),
 		 -EUCLEAN);
 	/* what is there can be read, and what is older be had again */
 	fs = mount_ro(dev);
 	expect(fs, ino, 0, 7, 4096);
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	CHECK_EQ(rfs_rescan(&memdev_ops, dev, &geometry, &report, &out, &fs),
 		 0);
 	expect(fs, ino, 0, 7, 4096);
@@ -1698,7 +1702,7 @@ TEST(checkpoint_zone_fails)
 	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
 	put(fs, ino, 0, 3, RFS_BLOCK_BYTES);
 	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	for (zone = 0; zone < 2; zone++) {
 		dev->cond[zone] = RFS_DEV_OFFLINE;
 		fs = mount(dev);
@@ -1714,7 +1718,7 @@ TEST(checkpoint_zone_fails)
 	dev->cond[1] = RFS_DEV_READ_ONLY;
 	put(fs, ino, 0, 4, RFS_BLOCK_BYTES);
 	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	dev->cond[1] = RFS_DEV_OFFLINE;
 	fs = mount(dev);
 	expect(fs, ino, 0, 4, RFS_BLOCK_BYTES);
@@ -1742,7 +1746,7 @@ TEST(made_anew)
 		CHECK_EQ(rfs_unmount(fs), 0);
 		fs = mount(dev);
 		check_clean(fs);
-		rfs_drop(fs);
+		rfs_unmount_nosync(fs);
 		dev->cond[zone] = RFS_DEV_OK;
 	}
 	end(NULL, dev);
@@ -1776,7 +1780,7 @@ TEST(any_checkpoint_zone_fails)
 			CHECK_EQ(rfs_mount(&memdev_ops, cut, &geo, true, 0,
 					   &found), 0);
 			CHECK_EQ(rfs_dir_find(found, 2, "f", 1, &nr), 0);
-			rfs_drop(found);
+			rfs_unmount_nosync(found);
 			cut->cond[zone] = RFS_DEV_OK;
 		}
 	}
@@ -1810,7 +1814,7 @@ static void write_within(u32 max_open, u32 max_active, u32 oob)
 		}
 		check_clean(fs);
 		CHECK(fs->stats.victims > 0);
-		rfs_drop(fs);	/* and what was open is partly filled */
+		rfs_unmount_nosync(fs);	/* and what was open is partly filled */
 		memset(dev->open, 0, geo.zones * sizeof(*dev->open));
 	}
 	CHECK_EQ(dev->refused, 0);
@@ -1845,7 +1849,7 @@ TEST(few_open_zones)
 	end(fs, dev);
 }
 
-/* Data on its way holds its zone: no other is begun before it has landed. */
+/* Data on its way holds its zone: no other is begun before it has completed. */
 TEST(zone_in_flight)
 {
 	struct rfs_geometry geo = geometry;
@@ -1897,11 +1901,11 @@ TEST(left_zones_are_finished)
 	fs = mount(dev);
 	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
 	for (i = 0; i < 3; i++) {	/* three zones of data are begun */
-		fs->tail[fs->tail_of[RFS_S_DATA]].zone = 0;
+		fs->active[fs->active_of[RFS_S_DATA]].zone = 0;
 		put(fs, ino, i, i + 1, RFS_BLOCK_BYTES);
 	}
 	CHECK_EQ(rfs_fsync(fs, ino), 0);
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	geo.max_open = 5;	/* one for data */
 	CHECK_EQ(rfs_mount(&memdev_ops, dev, &geo, false, 0, &fs), 0);
 	for (zone = RFS_CP_ZONES, partly = 0; zone < geo.zones; zone++)
@@ -1929,7 +1933,7 @@ TEST(victim_goes_offline)
 	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
 	CHECK_EQ(rfs_create(fs, 2, "cold", &file, &cold), 0);
 	put(fs, cold, 0, 9, RFS_BLOCK_BYTES);
-	gone = fs->tail[RFS_S_DATA].zone;
+	gone = fs->active[RFS_S_DATA].zone;
 	for (i = 0; i < 2500; i++)
 		put(fs, ino, i, 1, RFS_BLOCK_BYTES);
 	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
@@ -1959,14 +1963,14 @@ TEST(dead_zone_comes_back)
 	rfs_policy_set(fs, &one_group);
 	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
 	put(fs, ino, 0, 3, RFS_BLOCK_BYTES);
-	zone = fs->tail[RFS_S_DATA].zone;
+	zone = fs->active[RFS_S_DATA].zone;
 	fs->zone[zone].cond = RFS_DEV_READ_ONLY;
 	put(fs, ino, 0, 4, RFS_BLOCK_BYTES);
 	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
 	CHECK_EQ(fs->zone[zone].state, RFS_Z_DEAD);
 	put(fs, ino, 1, 5, RFS_BLOCK_BYTES);
 	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	fs = mount(dev);
 	CHECK_EQ(fs->zone[zone].state, RFS_Z_FREE);
 	expect(fs, ino, 0, 4, RFS_BLOCK_BYTES);
@@ -1988,7 +1992,7 @@ TEST(data_zone_fails)
 	CHECK(zone_of(fs, ino, 1) != zone);
 	check_clean(fs);
 	dev->cond[zone] = RFS_DEV_OFFLINE;
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	fs = mount(dev);
 	CHECK_EQ(rfs_read(fs, ino, 0, block), -EIO);
 	expect(fs, ino, 1, 4, RFS_BLOCK_BYTES);
@@ -2040,7 +2044,7 @@ TEST(repeated_append_is_one)
 	CHECK_EQ(fail_type, 0);
 	CHECK_EQ(rfs_create(fs, 2, "g2", &file, &g), 0);
 	CHECK_EQ(rfs_fsync(fs, g), 0);
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 
 	fs = mount(dev);
 	for (i = 0; i < 8; i++) {
@@ -2099,7 +2103,7 @@ TEST(endless_numbers)
 	}
 	buf->head.count = cpu_to_le16(RFS_DX_ENTRIES);
 	CHECK_EQ(rfs_dir_next(fs, 2, 0, &entry), -EUCLEAN);
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	memdev_free(dev);
 }
 
@@ -2166,12 +2170,12 @@ TEST(bounds)
 	CHECK(fs->stats.checkpoints > 10);
 	CHECK(most_dirty > fs->dirty_max);
 	CHECK(most_window <= fs->window_max + 20);
-	/* what is owed, and zones that are not free, are not counted on */
+	/* what is reserved, and zones that are not free, are not counted on */
 	most = rfs_dirty_most(fs);
-	fs->owed = (u64)fs->free_zones * CAP;
+	fs->rsv_blocks = (u64)fs->free_zones * CAP;
 	CHECK(rfs_dirty_most(fs) < most);
 	most = rfs_dirty_most(fs);
-	fs->owed = 0;
+	fs->rsv_blocks = 0;
 	free_zones = fs->free_zones;
 	fs->free_zones = 0;
 	CHECK_EQ(rfs_dirty_most(fs), most);
@@ -2179,7 +2183,10 @@ TEST(bounds)
 	end(fs, dev);
 }
 
-/* Pages that were promised room land, also where each has a summary of its own. */
+/*
+ * Pages that room is reserved for are written, also where each has a summary of
+ * its own.
+ */
 TEST(promised_pages_land)
 {
 	enum { FILL = 63 * 95 };
@@ -2202,7 +2209,7 @@ TEST(promised_pages_land)
 	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
 	fs->threaded = true;
 	/* 1009 is prime: no two are neighbours */
-	while (n < FILL && !rfs_promise(fs, ino, n * 1009 % FILL, &hole))
+	while (n < FILL && !rfs_reserve(fs, ino, n * 1009 % FILL, &hole))
 		n++;
 	CHECK(n > 100);
 	CHECK(n < FILL);
@@ -2211,11 +2218,12 @@ TEST(promised_pages_land)
 			CHECK_EQ(rfs_checkpoint(fs, 0), 0);
 		at = i * 1009 % FILL;
 		one = 1;
-		CHECK_EQ(rfs_begin(fs, ino, at, 1, RFS_BLOCK_BYTES, i, &txn), 0);
-		CHECK_EQ(rfs_fill(fs, &txn, 0, &one, &oob, &stream), 0);
+		CHECK_EQ(rfs_txn_begin(fs, ino, at, 1, RFS_BLOCK_BYTES, i,
+				       &txn), 0);
+		CHECK_EQ(rfs_txn_fill(fs, &txn, 0, &one, &oob, &stream), 0);
 		CHECK_EQ(rfs_append(fs, stream, 1, &data, &oob, &addr), 0);
-		CHECK_EQ(rfs_done(fs, &oob, 1, &addr), 0);
-		rfs_unpromise(fs, ino, 1, 0);
+		CHECK_EQ(rfs_txn_done(fs, &oob, 1, &addr), 0);
+		rfs_unreserve(fs, ino, 1, 0);
 	}
 	fs->threaded = false;
 	check_clean(fs);
@@ -2267,7 +2275,7 @@ static void checkpoint_as_counted(struct rfs_fs *fs)
 	u64 before = metadata_written(fs);
 	u32 counted;
 
-	rfs_dirty_above(fs);
+	rfs_dirty_parents(fs);
 	counted = fs->dirty.count;
 	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
 	CHECK_EQ(metadata_written(fs) - before, counted);
@@ -2318,8 +2326,8 @@ static void dirty_most(const struct rfs_geometry *geo, u32 cap, u32 files,
 		CHECK_EQ(rfs_checkpoint(fs, 0), -EIO);
 	else
 		checkpoint_as_counted(fs);
-	rfs_drop(fs);
-	rfs_drop(mount_ro(dev));
+	rfs_unmount_nosync(fs);
+	rfs_unmount_nosync(mount_ro(dev));
 	for (i = 0; power < 1000 && i < 5; i++) {
 		power_for = power;
 		CHECK_EQ(rfs_mount(&ops, dev, geo, false, 0, &fs), -EIO);
@@ -2456,7 +2464,7 @@ static void full_of_sparse(u32 oob_bytes, u64 at)
 				continue;
 			CHECK_EQ(ret, -ENOSPC);
 			CHECK(!fs->read_only);
-			rfs_drop(fs);
+			rfs_unmount_nosync(fs);
 			fs = mount(dev);
 			for (j = 0; j < 20; j++, deleted++) {
 				snprintf(name, sizeof(name), "f%u-15", deleted);
@@ -2549,7 +2557,7 @@ TEST(many_orphans)
 		CHECK_EQ(rfs_unlink(fs, 2, name, &gone), 0);
 	}
 	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	fs = mount(dev);
 	CHECK_EQ(fs->recovered.orphans, FILES);
 	CHECK_EQ(fs->inodes, 2);
@@ -2599,7 +2607,7 @@ TEST(checkpoint_tried_again)
 		if (ret)
 			CHECK_EQ(rfs_checkpoint(fs, 0), 0);
 		check_clean(fs);
-		rfs_drop(fs);
+		rfs_unmount_nosync(fs);
 		CHECK_EQ(rfs_mount(&ops, dev, &geometry, false, 0, &fs), 0);
 		expect(fs, ino[49], 20, (u8)(nth + 49), RFS_BLOCK_BYTES);
 		check_clean(fs);
@@ -2675,7 +2683,7 @@ TEST(number_without_past)
 	before = dev->ops;
 	put(fs, ino, 0, 3, RFS_BLOCK_BYTES);
 	CHECK_EQ(appended(dev, before), 2);
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	fs = mount(dev);
 	CHECK_EQ(rfs_dir_find(fs, 2, "old", 3, &gone), -ENOENT);
 	expect(fs, ino, 0, 3, RFS_BLOCK_BYTES);
@@ -2699,7 +2707,7 @@ TEST(write_counts)
 	CHECK_EQ(rfs_map_get(fs, ino, 7, &before), 0);
 	CHECK_EQ(le16_to_cpu(before.wcount), 5);
 	CHECK_EQ(rfs_fsync(fs, ino), 0);
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	fs = mount(dev);
 	CHECK_EQ(rfs_map_get(fs, ino, 7, &after), 0);
 	CHECK(!memcmp(&before, &after, sizeof(before)));
@@ -2913,7 +2921,7 @@ TEST(groups_shrink)
 	CHECK_EQ(dev->refused, 0);
 	policy.groups = 1;
 	rfs_policy_set(fs, &policy);
-	CHECK_EQ(fs->tail[fs->tail_of[RFS_S_DATA + 1]].zone, 0);
+	CHECK_EQ(fs->active[fs->active_of[RFS_S_DATA + 1]].zone, 0);
 	end(fs, dev);
 }
 
@@ -2981,14 +2989,14 @@ TEST(cached_blocks_are_not_read)
 		/* what is open is not cleaned; block 0 was new, so is apart */
 		fs->zone[zone_of(fs, ino, 1)].state = RFS_Z_USED;
 		for (i = RFS_S_DATA; i < RFS_STREAMS; i++)
-			fs->tail[i].zone = 0;
+			fs->active[i].zone = 0;
 		fs->zone[zone_of(fs, ino, 1)].window = false;
 		CHECK_EQ(rfs_clean(fs, RFS_CLEAN_HARD), 0);
 		CHECK_EQ(fs->stats.clean_cached, cache_lies ? 0 : 99);
 		check_clean(fs);
 		for (i = 0; i < 200; i++)
 			expect(fs, ino, i, i, RFS_BLOCK_BYTES);
-		rfs_drop(fs);
+		rfs_unmount_nosync(fs);
 		if (cache_lies)
 			break;
 	}
@@ -3041,7 +3049,7 @@ static struct rfs_fs *ready_to_clean(struct memdev *dev,
 		    RFS_BLOCK_BYTES);
 	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
 	for (i = RFS_S_DATA; i < RFS_STREAMS; i++) {
-		u32 *zone = &fs->tail[fs->tail_of[i]].zone;
+		u32 *zone = &fs->active[fs->active_of[i]].zone;
 
 		if (*zone)
 			fs->zone[*zone].state = RFS_Z_USED;
@@ -3068,7 +3076,7 @@ static void cut_amid_cleaning(void (*in_pause)(void *dev),
 	struct rfs_fs *fs;
 	u32 at;
 
-	ops.pause = in_pause;
+	ops.yield = in_pause;
 	for (at = 1;; at++) {
 		dev = new_dev(&geometry);
 		fs = ready_to_clean(dev, &ops, &cleaned_ino);
@@ -3080,7 +3088,7 @@ static void cut_amid_cleaning(void (*in_pause)(void *dev),
 		if (write)
 			write(fs);
 		CHECK_EQ(rfs_fsync(fs, cleaned_ino), 0);
-		rfs_drop(fs);
+		rfs_unmount_nosync(fs);
 		fs = mount(dev);
 		verify(fs);
 		check_clean(fs);
@@ -3132,11 +3140,11 @@ TEST(truncated_before_cleaning)
 	put(fs, ino, 1000, 8, RFS_BLOCK_BYTES);
 	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
 	CHECK_EQ(rfs_truncate(fs, ino, 1000 * RFS_BLOCK_BYTES + 9, false), 0);
-	fs->tail[fs->tail_of[RFS_S_DATA]].zone = 0;
+	fs->active[fs->active_of[RFS_S_DATA]].zone = 0;
 	fs->zone[zone_of(fs, ino, 1000)].state = RFS_Z_USED;
 	while (!rfs_clean(fs, RFS_CLEAN_HARD))
 		;
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	fs = mount(dev);
 	CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
 	if (le64_to_cpu(di->size) > 1000 * RFS_BLOCK_BYTES + 9)
@@ -3155,7 +3163,7 @@ TEST(deleted_amid_cleaning)
 	struct rfs_fs *fs;
 	u32 ino;
 
-	ops.pause = delete_in_pause;
+	ops.yield = delete_in_pause;
 	fs = ready_to_clean(dev, &ops, &ino);
 	pausing = fs;
 	CHECK_EQ(rfs_clean(fs, RFS_CLEAN_HARD), 0);
@@ -3275,7 +3283,7 @@ TEST(busy_amid_cleaning)
 	struct rfs_fs *fs;
 	u32 ino, nr;
 
-	ops.pause = end_reads;
+	ops.yield = end_reads;
 	ops.reset = reset_unless_read;
 	fs = ready_to_clean(dev, &ops, &ino);
 	for (nr = RFS_CP_ZONES; nr < geometry.zones; nr++)
@@ -3300,7 +3308,7 @@ TEST(checkpoint_waits_for_reads)
 	u32 ino, i;
 	int ret = 0;
 
-	ops.rest = end_reads;
+	ops.delay = end_reads;
 	ops.reset = reset_unless_read;
 	CHECK_EQ(rfs_mount(&ops, dev, &geometry, false, 0, &fs), 0);
 	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
@@ -3313,7 +3321,7 @@ TEST(checkpoint_waits_for_reads)
 	}
 	CHECK(ret == -EBUSY || rests);
 	for (i = 0; i < RFS_S_DATA; i++) {
-		u32 *zone = &fs->tail[fs->tail_of[i]].zone;
+		u32 *zone = &fs->active[fs->active_of[i]].zone;
 
 		if (*zone)
 			fs->zone[*zone].state = RFS_Z_USED;
@@ -3390,24 +3398,24 @@ static void moments_with(u32 oob_bytes)
 
 /* Appends under way: now, at most; the one that is to fail */
 static u32 together, most_together, fail_in;
-static struct rfs_send *begun[RFS_TOGETHER];
+static struct rfs_append_req *begun[RFS_IO_DEPTH];
 
-static void append_begin(void *dev, struct rfs_send *send)
+static void append_submit(void *dev, struct rfs_append_req *req)
 {
 	(void)dev;
-	CHECK(send->nr < RFS_TOGETHER && !begun[send->nr]);
-	begun[send->nr] = send;
+	CHECK(req->nr < RFS_IO_DEPTH && !begun[req->nr]);
+	begun[req->nr] = req;
 	together++;
 	most_together = max(most_together, together);
 }
 
 /* Those that were begun last are written first; one of them fails. */
-static void append_end(void *dev, struct rfs_send *send)
+static void append_wait(void *dev, struct rfs_append_req *req)
 {
 	u32 i;
 
-	for (i = RFS_TOGETHER; i-- > 0;) {
-		struct rfs_send *s = begun[i];
+	for (i = RFS_IO_DEPTH; i-- > 0;) {
+		struct rfs_append_req *s = begun[i];
 
 		begun[i] = NULL;
 		if (s && fail_in && !--fail_in)
@@ -3416,7 +3424,7 @@ static void append_end(void *dev, struct rfs_send *send)
 			s->error = memdev_ops.append(dev, s->zone, s->n, s->data,
 						     s->oob, &s->addr);
 	}
-	CHECK(!begun[send->nr]);
+	CHECK(!begun[req->nr]);
 	together--;
 }
 
@@ -3428,8 +3436,8 @@ TEST(metadata_in_flight)
 	u32 ino, i, nth, failed = 0, nr;
 	struct rfs_fs *fs;
 
-	ops.append_begin = append_begin;
-	ops.append_end = append_end;
+	ops.append_submit = append_submit;
+	ops.append_wait = append_wait;
 	CHECK_EQ(rfs_mount(&ops, dev, &geometry, false, 0, &fs), 0);
 	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
 	fs->dirty_max = 1000;
@@ -3443,11 +3451,11 @@ TEST(metadata_in_flight)
 		CHECK_EQ(fail_in, 0);
 	}
 	append_error = 0;
-	CHECK_EQ(most_together, RFS_TOGETHER);
+	CHECK_EQ(most_together, RFS_IO_DEPTH);
 	for (nr = 0; nr < geometry.zones; nr++)
 		failed += fs->zone[nr].cond == RFS_DEV_READ_ONLY;
 	CHECK_EQ(failed, 1);	/* but not for errors of the moment */
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	fs = mount(dev);
 	for (i = 0; i < 400; i++)
 		expect(fs, ino, i * RFS_FANOUT, 5 + i, RFS_BLOCK_BYTES);
@@ -3455,20 +3463,20 @@ TEST(metadata_in_flight)
 	end(fs, dev);
 }
 
-static void begin_at_once(void *dev, struct rfs_send *send)
+static void begin_at_once(void *dev, struct rfs_append_req *req)
 {
-	send->error = memdev_ops.append(dev, send->zone, send->n, send->data,
-					send->oob, &send->addr);
+	req->error = memdev_ops.append(dev, req->zone, req->n, req->data,
+				       req->oob, &req->addr);
 }
 
 static void (*amid)(void);	/* what others do, once */
 
-static void others_meanwhile(void *dev, struct rfs_send *send)
+static void others_meanwhile(void *dev, struct rfs_append_req *req)
 {
 	void (*act)(void) = amid;
 
 	(void)dev;
-	if (!act || !send->early)
+	if (!act || !req->early)
 		return;
 	amid = NULL;
 	act();
@@ -3503,8 +3511,8 @@ TEST(written_early)
 	u64 before;
 	u32 i;
 
-	ops.append_begin = begin_at_once;
-	ops.append_end = others_meanwhile;
+	ops.append_submit = begin_at_once;
+	ops.append_wait = others_meanwhile;
 	CHECK_EQ(rfs_mount(&ops, dev, &geo, false, 0, &shared), 0);
 	CHECK_EQ(rfs_create(shared, 2, "kept", &file, &kept_ino), 0);
 	CHECK_EQ(rfs_create(shared, 2, "gone", &file, &gone_ino), 0);
@@ -3524,7 +3532,7 @@ TEST(written_early)
 	CHECK_EQ(rfs_checkpoint(shared, 0), 0);
 	CHECK(shared->stats.written[RFS_INDEX] - before < 200);
 	CHECK_EQ(shared->early_blocks, 0);
-	rfs_drop(shared);
+	rfs_unmount_nosync(shared);
 	shared = mount(dev);
 	for (i = 0; i < 300; i++)
 		expect(shared, kept_ino, i * RFS_FANOUT, i % 3 ? i : 7 + i,
@@ -3549,15 +3557,15 @@ TEST(log_block_is_not_added_to)
 	u64 written;
 	u32 n = 0, nr;
 
-	ops.append_begin = append_begin;
-	ops.append_end = append_end;
+	ops.append_submit = append_submit;
+	ops.append_wait = append_wait;
 	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, &id, ""), 0);
 	CHECK_EQ(rfs_mount(&ops, dev, &geo, false, 0, &fs), 0);
 	do {
 		create_many(fs, n, n + 1);
 		n++;
 		CHECK_EQ(rfs_log_sync(fs), 0);
-		z = &fs->zone[fs->tail[RFS_S_LOG].zone];
+		z = &fs->zone[fs->active[RFS_S_LOG].zone];
 	} while (z->cap - z->wp != 4);
 	/* what is left of this zone, and all of the next one */
 	while (fs->log_full < 3 + 15 - 1 || !fs->log_used) {
@@ -3580,7 +3588,7 @@ TEST(log_block_is_not_added_to)
 	hide_free(fs, RFS_Z_USED, RFS_Z_FREE);
 	create_many(fs, n, n + 5);
 	CHECK_EQ(rfs_log_sync(fs), 0);
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 
 	fs = mount(dev);
 	CHECK_EQ(fs->recovered.log_gap, 0);
@@ -3590,8 +3598,8 @@ TEST(log_block_is_not_added_to)
 }
 
 /* 63 pages as the module writes them; the last of them may fail. */
-static void land(struct rfs_fs *fs, struct memdev *dev, u32 ino, u64 at,
-		 int error)
+static void complete_append(struct rfs_fs *fs, struct memdev *dev, u32 ino,
+			    u64 at, int error)
 {
 	const void *data[RFS_SUM_ENTRIES];
 	struct rfs_oob oob[RFS_SUM_ENTRIES];
@@ -3602,15 +3610,15 @@ static void land(struct rfs_fs *fs, struct memdev *dev, u32 ino, u64 at,
 	bool hole;
 
 	for (i = 0; i < RFS_SUM_ENTRIES; i++) {
-		CHECK_EQ(rfs_promise(fs, ino, at + i, &hole), 0);
+		CHECK_EQ(rfs_reserve(fs, ino, at + i, &hole), 0);
 		data[i] = block;
 	}
-	CHECK_EQ(rfs_begin(fs, ino, at, i, RFS_BLOCK_BYTES, 1, &txn), 0);
+	CHECK_EQ(rfs_txn_begin(fs, ino, at, i, RFS_BLOCK_BYTES, 1, &txn), 0);
 	for (i = 0; i < RFS_SUM_ENTRIES; i += place.n) {
 		int ret = error;
 
 		n = RFS_SUM_ENTRIES - i;
-		CHECK_EQ(rfs_fill(fs, &txn, i, &n, oob, &stream), 0);
+		CHECK_EQ(rfs_txn_fill(fs, &txn, i, &n, oob, &stream), 0);
 		CHECK_EQ(rfs_place(fs, stream, n, false, &place), 0);
 		for (j = 0; j < place.n; j++)
 			rfs_oob_seal(&oob[j], block);
@@ -3621,9 +3629,9 @@ static void land(struct rfs_fs *fs, struct memdev *dev, u32 ino, u64 at,
 		for (j = 1; j < place.n; j++)
 			addr[j] = addr[0] + j;
 		if (!ret)
-			CHECK_EQ(rfs_done(fs, oob, place.n, addr), 0);
+			CHECK_EQ(rfs_txn_done(fs, oob, place.n, addr), 0);
 	}
-	rfs_unpromise(fs, ino, RFS_SUM_ENTRIES, RFS_SUM_ENTRIES);
+	rfs_unreserve(fs, ino, RFS_SUM_ENTRIES, RFS_SUM_ENTRIES);
 }
 
 /*
@@ -3637,17 +3645,18 @@ TEST(summary_of_a_failed_zone)
 	struct rfs_fs *fs;
 	u32 ino, i;
 
-	ops.append_begin = append_begin;
-	ops.append_end = append_end;
+	ops.append_submit = append_submit;
+	ops.append_wait = append_wait;
 	CHECK_EQ(rfs_mount(&ops, dev, &geometry, false, 0, &fs), 0);
 	fs->threaded = true;
 	rfs_policy_set(fs, &one_group);
 	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
 	for (i = 0; i < 48; i++)
-		land(fs, dev, ino, i * RFS_SUM_ENTRIES, i == 47 ? -EIO : 0);
+		complete_append(fs, dev, ino, i * RFS_SUM_ENTRIES, i == 47 ?
+				-EIO : 0);
 	CHECK(fs->sums && fs->sums->next);
 	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	fs = mount(dev);
 	check_clean(fs);
 	end(fs, dev);
@@ -3899,7 +3908,7 @@ TEST(node_moves)
 	CHECK_EQ(rfs_node_where(fs, buf->off, &before, &used), 0);
 	CHECK(used && before == buf->addr);
 	rfs_buf_dirty(fs, buf);
-	rfs_dirty_above(fs);
+	rfs_dirty_parents(fs);
 	CHECK_EQ(fs->dirty.count, 2);
 	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
 	CHECK_EQ(fs->stats.written[RFS_INDEX], index + 1);
@@ -3908,7 +3917,7 @@ TEST(node_moves)
 		 others);
 	CHECK_EQ(rfs_node_where(fs, buf->off, &addr, &used), 0);
 	CHECK(used && addr != before);
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	fs = mount(dev);
 	expect(fs, ino, far, 7, 4096);
 	check_clean(fs);
@@ -3934,7 +3943,7 @@ TEST(one_node_on_the_way)
 	CHECK_EQ(height(fs, ino), 2);
 	CHECK_EQ(blocks_of(fs, ino), 1002 + 6 + 1);
 	check_clean(fs);
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	fs = mount(dev);
 	expect(fs, ino, 999, (u8)1000, 4096);
 	expect(fs, ino, RFS_TOPS * RFS_FANOUT - 1, 7, 4096);
@@ -3983,7 +3992,7 @@ TEST(node_numbers_anew)
 static void reserve(struct rfs_fs *fs, u32 ino, u64 from, u64 to)
 {
 	while (from < to)
-		CHECK_EQ(rfs_reserve(fs, ino, &from, to), 0);
+		CHECK_EQ(rfs_preallocate(fs, ino, &from, to), 0);
 }
 
 /* Faults that fsck finds, made right by rfs_repair(). */
@@ -4022,11 +4031,11 @@ TEST(repair_counts)
 	CHECK_EQ(rfs_dir_set(fs, top, "f", 1, ino, 4), 0);
 	fs->inodes += 2;
 	fs->timb[0] += 3ULL << RFS_ADDR_BITS;
-	fs->zone[fs->tail[RFS_S_DATA].zone].live += 5;
+	fs->zone[fs->active[RFS_S_DATA].zone].live += 5;
 	reserve(fs, ino, 5, 9);
-	fs->reserved += 3;
+	fs->prealloc += 3;
 	CHECK_EQ(repaired(fs, &losses), 8);
-	CHECK_EQ(fs->reserved, 4);
+	CHECK_EQ(fs->prealloc, 4);
 	CHECK_EQ(losses, 0);
 	expect(fs, ino, 3, 7, 4096);
 	end(fs, dev);
@@ -4086,7 +4095,7 @@ TEST(repair_blocks)
 /* Pointers of kinds that are kept for later are damage today. */
 TEST(pointer_kinds)
 {
-	static const u8 kinds[] = { RFS_PTR_HOLE, RFS_PTR_RESERVED,
+	static const u8 kinds[] = { RFS_PTR_HOLE, RFS_PTR_PREALLOC,
 				    RFS_PTR_PIECE, RFS_PTR_ELSEWHERE, 200 };
 	struct memdev *dev = new_dev(&geometry);
 	struct rfs_fs *fs = mount(dev);
@@ -4223,7 +4232,7 @@ TEST(rescan_unfinished)
 	base = dev->ops;
 	put(fs, ino, 5000, 8, 4096);
 	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	cut = memdev_new(&geometry, CAP, 1 << 20, false);
 	for (at = 0; at < dev->ops; at++) {
 		const struct mem_op *op = &dev->op[at];
@@ -4235,7 +4244,7 @@ TEST(rescan_unfinished)
 	fs = mount(cut);
 	expect(fs, ino, 0, 7, 4096);
 	put(fs, ino, 1, 9, 4096);
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	fs = rescue(cut, 0, 0, &out);
 	CHECK(!out.damaged && !out.older);
 	expect(fs, ino, 1, 9, 4096);
@@ -4295,7 +4304,7 @@ TEST(rescan_lost_directory)
 	put(fs, other_ino, 0, 8, 4096);
 	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
 	put(fs, ino, 1, 9, 4096);
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	fs = rescue(dev, RFS_DIR, top, &out);
 	CHECK(out.damaged);
 	CHECK_EQ(out.doubtful, 1);
@@ -4316,7 +4325,7 @@ static u64 reserved_of(struct rfs_fs *fs, u32 ino, u64 from, u64 to)
 
 	for (; from < to; from++) {
 		CHECK_EQ(rfs_map_get(fs, ino, from, &ptr), 0);
-		n += ptr.kind == RFS_PTR_RESERVED;
+		n += ptr.kind == RFS_PTR_PREALLOC;
 	}
 	return n;
 }
@@ -4333,9 +4342,9 @@ TEST(reserved)
 	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
 	put(fs, ino, 3, 9, 4096);
 	reserve(fs, ino, 0, 1);
-	CHECK_EQ(fs->reserved, 1);
+	CHECK_EQ(fs->prealloc, 1);
 	reserve(fs, ino, 0, 300);
-	CHECK_EQ(fs->reserved, 299);
+	CHECK_EQ(fs->prealloc, 299);
 	expect(fs, ino, 0, 0, 4096);
 	expect(fs, ino, 3, 9, 4096);
 	check_clean(fs);
@@ -4352,39 +4361,39 @@ TEST(reserved)
 	CHECK_EQ(extent.n, 0);
 	/* a write takes one, also after a power cut */
 	put(fs, ino, 260, 8, 100);
-	CHECK_EQ(fs->reserved, 298);
+	CHECK_EQ(fs->prealloc, 298);
 	CHECK_EQ(rfs_fsync(fs, ino), 0);
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	fs = mount(dev);
-	CHECK_EQ(fs->reserved, 298);
+	CHECK_EQ(fs->prealloc, 298);
 	CHECK_EQ(reserved_of(fs, ino, 0, 1000), 298);
 	check_clean(fs);
 	/* zeroing keeps them, growing too, punching and shrinking do not */
 	CHECK_EQ(rfs_punch(fs, ino, 2, 10, true), 0);
 	CHECK_EQ(reserved_of(fs, ino, 0, 300), 299);
 	CHECK_EQ(rfs_punch(fs, ino, 0, 10, false), 0);
-	CHECK_EQ(fs->reserved, 289);
+	CHECK_EQ(fs->prealloc, 289);
 	CHECK_EQ(rfs_truncate(fs, ino, 270 * 4096, true), 0);
-	CHECK_EQ(fs->reserved, 289);
+	CHECK_EQ(fs->prealloc, 289);
 	CHECK_EQ(rfs_truncate(fs, ino, 1 << 30, true), 0);
-	CHECK_EQ(fs->reserved, 289);
+	CHECK_EQ(fs->prealloc, 289);
 	CHECK_EQ(rfs_truncate(fs, ino, 20 * 4096, false), 0);
-	CHECK_EQ(fs->reserved, 10);
+	CHECK_EQ(fs->prealloc, 10);
 	/* what makes the file longer may not be written yet: it shrinks */
 	CHECK_EQ(rfs_truncate(fs, ino, 25 * 4096, false), 0);
-	CHECK_EQ(fs->reserved, 10);
+	CHECK_EQ(fs->prealloc, 10);
 	CHECK_EQ(rfs_truncate(fs, ino, 0, false), 0);
 	reserve(fs, ino, 0, 10);
 	CHECK_EQ(rfs_truncate(fs, ino, 3 * 4096, false), 0);
-	CHECK_EQ(fs->reserved, 3);
+	CHECK_EQ(fs->prealloc, 3);
 	check_clean(fs);
 	CHECK_EQ(rfs_unlink(fs, 2, "f", &ino), 0);
 	CHECK_EQ(rfs_free_orphan(fs, ino), 0);
-	CHECK_EQ(fs->reserved, 0);
+	CHECK_EQ(fs->prealloc, 0);
 	/* more than there is: refused as a whole */
 	CHECK_EQ(rfs_create(fs, 2, "g", &file, &other_ino), 0);
-	CHECK_EQ(rfs_reserve(fs, other_ino, &at, fs->user_blocks), -ENOSPC);
-	CHECK_EQ(fs->reserved, 0);
+	CHECK_EQ(rfs_preallocate(fs, other_ino, &at, fs->user_blocks), -ENOSPC);
+	CHECK_EQ(fs->prealloc, 0);
 	check_clean(fs);
 	end(fs, dev);
 }
@@ -4435,7 +4444,7 @@ TEST(available)
 		CHECK(n > 3000);
 		CHECK_EQ(rfs_create(fs, 2, "all", &file, &ino), 0);
 		for (from = 0; from < n;)
-			CHECK_EQ(rfs_reserve(fs, ino, &from, n), 0);
+			CHECK_EQ(rfs_preallocate(fs, ino, &from, n), 0);
 		/* and it is not far less than there is */
 		CHECK(rfs_available(fs) < 50);
 		CHECK_EQ(rfs_unlink(fs, 2, "all", &ino), 0);
@@ -4468,7 +4477,7 @@ TEST(reserved_when_full)
 	for (round = 1; round <= 2; round++)
 		for (i = 0; i < 1500; i++)
 			put(fs, ino, i * 7 % 1500, round, 4096);
-	CHECK_EQ(fs->reserved, 0);
+	CHECK_EQ(fs->prealloc, 0);
 	CHECK_EQ(rfs_write(fs, ino, 1500, 1, &data, 4096), -ENOSPC);
 	for (i = 0; i < 1500; i++)
 		expect(fs, ino, i, 2, 4096);

@@ -55,7 +55,7 @@ static struct rfs_fs *mount_new(struct memdev **dev)
 
 static void end(struct rfs_fs *fs, struct memdev *dev)
 {
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	memdev_free(dev);
 }
 
@@ -79,9 +79,9 @@ static void check_clean(struct rfs_fs *fs)
 static struct rfs_quota of(struct rfs_fs *fs, u32 type, u32 id)
 {
 	struct rfs_quota q;
-	u64 held;
+	u64 rsv;
 
-	CHECK_EQ(rfs_quota_get(fs, type, id, &q, &held), 0);
+	CHECK_EQ(rfs_quota_get(fs, type, id, &q, &rsv), 0);
 	return q;
 }
 
@@ -119,7 +119,7 @@ static int put(struct rfs_fs *fs, u32 ino, u64 at)
 	return rfs_write(fs, ino, at, 1, &data, RFS_BLOCK_BYTES);
 }
 
-static int chown_to(struct rfs_fs *fs, u32 ino, u32 uid, u32 gid, u64 held)
+static int chown_to(struct rfs_fs *fs, u32 ino, u32 uid, u32 gid, u64 rsv)
 {
 	struct rfs_dinode attr, *di;
 	struct rfs_buf *buf;
@@ -128,7 +128,7 @@ static int chown_to(struct rfs_fs *fs, u32 ino, u32 uid, u32 gid, u64 held)
 	attr = *di;
 	attr.uid = cpu_to_le32(uid);
 	attr.gid = cpu_to_le32(gid);
-	return rfs_setattr(fs, ino, &attr, held);
+	return rfs_setattr(fs, ino, &attr, rsv);
 }
 
 static void remove_file(struct rfs_fs *fs, const char *name)
@@ -154,7 +154,7 @@ TEST(quota_usage)
 	expect(fs, RFS_QUOTA_USER, ALICE, 5, 1);
 	expect(fs, RFS_QUOTA_GROUP, STAFF, 5, 1);
 	check_clean(fs);
-	CHECK_EQ(rfs_reserve(fs, ino, &from, 110), 0);
+	CHECK_EQ(rfs_preallocate(fs, ino, &from, 110), 0);
 	CHECK_EQ(put(fs, ino, 105), 0);
 	expect(fs, RFS_QUOTA_USER, ALICE, 15, 1);
 	CHECK_EQ(rfs_punch(fs, ino, 100, 103, false), 0);
@@ -211,7 +211,7 @@ TEST(quota_recovered)
 	CHECK_EQ(rfs_fsync(fs, ino), 0);
 	create(fs, "lost", &alices);
 	limit(fs, RFS_QUOTA_USER, BOB, 1, 1);
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	fs = mount(dev);
 	expect(fs, RFS_QUOTA_USER, ALICE, 31, 1);
 	CHECK_EQ(le64_to_cpu(of(fs, RFS_QUOTA_USER, ALICE).space_hard),
@@ -277,7 +277,7 @@ TEST(quota_hard)
 	expect(fs, RFS_QUOTA_USER, ALICE, 13, 1);
 	CHECK_EQ(put(fs, ino, 1), 0);
 	CHECK_EQ(put(fs, ino, 2), -EDQUOT);
-	CHECK_EQ(rfs_reserve(fs, ino, &from, 1010), -EDQUOT);
+	CHECK_EQ(rfs_preallocate(fs, ino, &from, 1010), -EDQUOT);
 	CHECK_EQ(rfs_xattr_set(fs, ino, "user.a", "x", 1, 0, 0), -EDQUOT);
 	/* inodes */
 	create(fs, "g", &alices);
@@ -413,35 +413,35 @@ TEST(quota_soft)
 	end(fs, dev);
 }
 
-/* Pages that are promised a block count, and go along to a new owner. */
+/* Blocks that are reserved for pages count, and go along to a new owner. */
 TEST(quota_held)
 {
 	struct memdev *dev;
 	struct rfs_fs *fs = mount_new(&dev);
 	u32 ino = create(fs, "f", &alices), i;
 	struct rfs_quota q;
-	u64 held;
+	u64 rsv;
 	bool hole;
 
 	CHECK_EQ(put(fs, ino, RFS_DIRECT), 0);	/* and a node */
 	limit(fs, RFS_QUOTA_USER, ALICE, 6, 0);
 	limit(fs, RFS_QUOTA_USER, BOB, 5, 0);
 	for (i = 1; i <= 4; i++)
-		CHECK_EQ(rfs_promise(fs, ino, i, &hole), 0);
-	CHECK_EQ(rfs_promise(fs, ino, 5, &hole), -EDQUOT);
-	CHECK_EQ(rfs_quota_get(fs, RFS_QUOTA_USER, ALICE, &q, &held), 0);
-	CHECK_EQ(held, 4);
+		CHECK_EQ(rfs_reserve(fs, ino, i, &hole), 0);
+	CHECK_EQ(rfs_reserve(fs, ino, 5, &hole), -EDQUOT);
+	CHECK_EQ(rfs_quota_get(fs, RFS_QUOTA_USER, ALICE, &q, &rsv), 0);
+	CHECK_EQ(rsv, 4);
 	CHECK_EQ(chown_to(fs, ino, BOB, STAFF, 4), -EDQUOT);
-	rfs_unpromise(fs, ino, 1, 1);
+	rfs_unreserve(fs, ino, 1, 1);
 	CHECK_EQ(chown_to(fs, ino, BOB, STAFF, 3), 0);
-	CHECK_EQ(rfs_quota_get(fs, RFS_QUOTA_USER, ALICE, &q, &held), 0);
-	CHECK_EQ(held + le64_to_cpu(q.blocks), 0);
-	CHECK_EQ(rfs_quota_get(fs, RFS_QUOTA_USER, BOB, &q, &held), 0);
-	CHECK_EQ(held, 3);
+	CHECK_EQ(rfs_quota_get(fs, RFS_QUOTA_USER, ALICE, &q, &rsv), 0);
+	CHECK_EQ(rsv + le64_to_cpu(q.blocks), 0);
+	CHECK_EQ(rfs_quota_get(fs, RFS_QUOTA_USER, BOB, &q, &rsv), 0);
+	CHECK_EQ(rsv, 3);
 	CHECK_EQ(le64_to_cpu(q.blocks), 2);
-	rfs_unpromise(fs, ino, 3, 3);
-	for (i = 0; i < RFS_HELD_HASH; i++)
-		CHECK(!fs->held[i]);
+	rfs_unreserve(fs, ino, 3, 3);
+	for (i = 0; i < RFS_QUOTA_RSV_HASH; i++)
+		CHECK(!fs->quota_rsv[i]);
 	check_clean(fs);
 	end(fs, dev);
 }
@@ -572,7 +572,7 @@ TEST(quota_ranges)
 		before = le64_to_cpu(di->blocks);
 		CHECK_EQ(rfs_map_needs(fs, ino, from, range[i].to, &nodes), 0);
 		holes = range[i].to - from - (range[i].first && !from);
-		CHECK_EQ(rfs_reserve(fs, ino, &from, range[i].to), 0);
+		CHECK_EQ(rfs_preallocate(fs, ino, &from, range[i].to), 0);
 		CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
 		CHECK_EQ(le64_to_cpu(di->blocks), before + holes + nodes);
 		remove_file(fs, name);
@@ -600,7 +600,7 @@ TEST(quota_unreadable)
 	limit(fs, RFS_QUOTA_USER, ALICE, 9, 9);
 	CHECK_EQ(rfs_fsync(fs, ino), 0);
 	CHECK_EQ(rfs_log_sync(fs), 0);
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	dev->page[addr].state = MEM_TORN;
 	fs = mount(dev);
 	CHECK_EQ(rfs_read(fs, ino, 1, block), 0);
@@ -644,7 +644,7 @@ TEST(quota_no_room)
 	fs = mount(dev);
 	CHECK_EQ(rfs_quota_on(fs), -ENOSPC);
 	CHECK(!fs->counting && !fs->read_only);
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	fs = mount(dev);
 	CHECK_EQ(put(fs, ino, 5), 0);
 	CHECK_EQ(rfs_truncate(fs, ino, 5 * RFS_BLOCK_BYTES, false), 0);
@@ -670,7 +670,7 @@ TEST(quota_grace_kept)
 	q.space_end = cpu_to_le64(5);
 	CHECK_EQ(rfs_quota_set(fs, RFS_QUOTA_USER, ALICE, &q), 0);
 	CHECK_EQ(rfs_log_sync(fs), 0);
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	fs = mount(dev);
 	CHECK_EQ(le64_to_cpu(of(fs, RFS_QUOTA_USER, ALICE).space_end), 5);
 	CHECK_EQ(rfs_truncate(fs, ino, 0, false), 0);

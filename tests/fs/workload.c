@@ -29,8 +29,8 @@ const struct workload workloads[] = {
 	{ "truncate", 500, 4, { [CREATE] = 1, [WRITE] = 8, [OVERWRITE] = 4,
 				[TRUNCATE] = 6, [PUNCH] = 3, [FSYNC] = 5,
 				[WAIT] = 3, [RENAME] = 1 } },
-	{ "reserve", 500, 4, { [CREATE] = 1, [WRITE] = 8, [OVERWRITE] = 4,
-			       [TRUNCATE] = 4, [PUNCH] = 3, [RESERVE] = 8,
+	{ "prealloc", 500, 4, { [CREATE] = 1, [WRITE] = 8, [OVERWRITE] = 4,
+			       [TRUNCATE] = 4, [PUNCH] = 3, [PREALLOC] = 8,
 			       [FSYNC] = 5, [WAIT] = 3, [UNLINK] = 1 } },
 	{ "attributes", 600, 8, { [CREATE] = 6, [MKDIR] = 1, [UNLINK] = 4,
 				  [RENAME] = 2, [WHITEOUT] = 3, [CHGRP] = 2,
@@ -44,14 +44,15 @@ const struct workload workloads[] = {
 			     [WAIT] = 1 }, 270 },
 	{ "quota", 500, 8, { [CREATE] = 6, [MKDIR] = 1, [UNLINK] = 4,
 			     [CHGRP] = 6, [LIMIT] = 5, [TRUNCATE] = 2,
-			     [PUNCH] = 1, [RESERVE] = 1, [XATTR] = 2,
+			     [PUNCH] = 1, [PREALLOC] = 1, [XATTR] = 2,
 			     [WHITEOUT] = 1, [TMPFILE] = 1, [WRITE] = 8,
 			     [OVERWRITE] = 2, [FSYNC] = 6, [SYNC] = 1,
 			     [WAIT] = 2 } },
 	{ "mixed", 500, 16, { [CREATE] = 4, [MKDIR] = 1, [LINK] = 1,
 			      [UNLINK] = 3, [RMDIR] = 1, [RENAME] = 3,
 			      [EXCHANGE] = 1, [TRUNCATE] = 2, [PUNCH] = 1,
-			      [CHGRP] = 1, [XATTR] = 2, [WHITEOUT] = 1, [RESERVE] = 1,
+			      [CHGRP] =
+				1, [XATTR] = 2, [WHITEOUT] = 1, [PREALLOC] = 1,
 			      [WRITE] = 8, [OVERWRITE] = 6,
 			      [CHMOD] = 1, [TMPFILE] = 1,
 			      [FSYNC] = 5, [SYNC] = 1, [WAIT] = 2 } },
@@ -79,18 +80,21 @@ static void must(const char *what, int ret)
 /* A change of the core; one that must wait for room is not made. */
 static void finished(struct run *r, const char *what, int ret)
 {
-	if (r->air && (ret == -EAGAIN || ret == -ENOSPC))
+	if (r->async && (ret == -EAGAIN || ret == -ENOSPC))
 		longjmp(r->wait, 1);
 	must(what, ret);
 }
 
-/* With air, little metadata stays in memory, and is read when nothing has begun. */
+/*
+ * With async, little metadata stays in memory, and is read when nothing has
+ * begun.
+ */
 static void ask(struct run *r)
 {
-	if (!r->air)
+	if (!r->async)
 		return;
 	rfs_cache_trim(r->fs, pick(r, 16));
-	r->fs->asking = true;
+	r->fs->nowait = true;
 }
 
 /* Is the operation to be done again, with the block that it has missed? */
@@ -99,11 +103,11 @@ static bool missed(struct run *r, int ret)
 	static u8 content[RFS_BLOCK_BYTES];
 	static struct rfs_fetched got = { .data = content };
 
-	r->fs->asking = false;
+	r->fs->nowait = false;
 	r->fs->fetched = NULL;
 	if (ret != -EINPROGRESS)
 		return false;
-	got.addr = r->fs->want;
+	got.addr = r->fs->missed;
 	got.error = r->ops.read(r->dev, got.addr, content, NULL);
 	r->fs->fetched = &got;
 	r->asked++;
@@ -164,32 +168,33 @@ static void new_name(struct run *r, u32 *dir, char *name)
 		strcat(name, "-with-more-in-its-name-than-others-have");
 }
 
-/* Has all of it been sent, and landed? */
-static void end_flight(struct run *r, struct flight *f)
+/* Has all of it been sent, and completed? */
+static void end_inflight(struct run *r, struct inflight *f)
 {
 	u32 i;
 
 	for (i = 0; i < f->parts; i++)
-		if (!f->part[i].landed)
+		if (!f->part[i].completed)
 			return;
 	if (f->sent < f->txn.n)
 		return;
-	rfs_unpromise(r->fs, f->txn.ino, f->txn.n, f->holes);
+	rfs_unreserve(r->fs, f->txn.ino, f->txn.n, f->holes);
 	f->node = 0;
 }
 
-static void land_part(struct run *r, struct flight *f, struct part *p)
+static void complete_part(struct run *r, struct inflight *f, struct part *p)
 {
 	u64 addr[TXN_BLOCKS];
 	u32 i;
 
-	p->landed = true;
-	memdev_land(r->dev, p->op, p->place.n);
+	p->completed = true;
+	memdev_complete(r->dev, p->op, p->place.n);
 	rfs_placed(r->fs, &p->place, f->oob + p->first, p->addr, 0);
 	for (i = 0; i < p->place.n; i++)
 		addr[i] = p->addr + i;
-	must("land", rfs_done(r->fs, f->oob + p->first, p->place.n, addr));
-	end_flight(r, f);
+	must("complete",
+	     rfs_txn_done(r->fs, f->oob + p->first, p->place.n, addr));
+	end_inflight(r, f);
 	rfs_sums_write(r->fs);
 }
 
@@ -198,18 +203,19 @@ static void land_copied(struct run *r, struct moving *m, struct part *p)
 	u64 addr[RFS_SUM_ENTRIES], before = r->fs->stats.copied;
 	u32 i;
 
-	p->landed = true;
-	memdev_land(r->dev, p->op, p->place.n);
+	p->completed = true;
+	memdev_complete(r->dev, p->op, p->place.n);
 	rfs_placed(r->fs, &p->place, m->copy->oob + p->first, p->addr, 0);
 	for (i = 0; i < p->place.n; i++)
 		addr[i] = p->addr + i;
-	must("land a copy", rfs_copy_done(r->fs, m->copy, p->first, p->place.n,
-					  addr));
+	must("complete a copy",
+	     rfs_copy_done(r->fs, m->copy, p->first, p->place.n,
+			   addr));
 	r->overtaken += p->place.n - (r->fs->stats.copied - before);
 	rfs_sums_write(r->fs);
 }
 
-/* A part of what cleaning moves, if any is in the air */
+/* A part of what cleaning moves, if any is in flight */
 static bool land_any_copied(struct run *r)
 {
 	u32 at = pick(r, RFS_COPIES), i, n;
@@ -218,7 +224,7 @@ static bool land_any_copied(struct run *r)
 		struct moving *m = &r->moving[(at + i) % RFS_COPIES];
 
 		for (n = 0; m->copy && n < m->parts; n++) {
-			if (m->part[n].landed)
+			if (m->part[n].completed)
 				continue;
 			land_copied(r, m, &m->part[n]);
 			return true;
@@ -227,7 +233,7 @@ static bool land_any_copied(struct run *r)
 	return false;
 }
 
-/* Something that is in the air, if anything is */
+/* Something that is in flight, if anything is */
 static bool land_any(struct run *r)
 {
 	u32 at = pick(r, FLIGHTS), i;
@@ -235,15 +241,15 @@ static bool land_any(struct run *r)
 	if (r->cleaning && pick(r, 3) == 0 && land_any_copied(r))
 		return true;
 	for (i = 0; i < FLIGHTS; i++) {
-		struct flight *f = &r->flight[(at + i) % FLIGHTS];
+		struct inflight *f = &r->inflight[(at + i) % FLIGHTS];
 		u32 part = f->parts ? pick(r, f->parts) : 0, n;
 
 		for (n = 0; f->node && n < f->parts; n++) {
 			struct part *p = &f->part[(part + n) % f->parts];
 
-			if (p->landed)
+			if (p->completed)
 				continue;
-			land_part(r, f, p);
+			complete_part(r, f, p);
 			return true;
 		}
 	}
@@ -257,19 +263,19 @@ static void land_all(struct run *r)
 }
 
 /* Blocks of a file that something is to be done with */
-static void land(struct run *r, u32 node, u64 from, u64 to)
+static void complete(struct run *r, u32 node, u64 from, u64 to)
 {
 	u32 i, j;
 
 	for (i = 0; i < FLIGHTS; i++) {
-		struct flight *f = &r->flight[i];
+		struct inflight *f = &r->inflight[i];
 
 		if (f->node != node + 1 || f->txn.block >= to ||
 		    f->txn.block + f->txn.n <= from)
 			continue;
 		for (j = 0; j < f->parts; j++)
-			if (!f->part[j].landed)
-				land_part(r, f, &f->part[j]);
+			if (!f->part[j].completed)
+				complete_part(r, f, &f->part[j]);
 	}
 }
 
@@ -349,11 +355,11 @@ static void free_inode(struct run *r, u32 node)
 {
 	if (r->o->node[node].nlink || !pick(r, 8))
 		return;
-	land(r, node, 0, ~0ULL);
+	complete(r, node, 0, ~0ULL);
 	/* as the module has it: this one takes from the reserve, and goes on */
-	r->fs->stuck = true;
+	r->fs->no_space = true;
 	done(r, "free", rfs_free_orphan(r->fs, ino_of(r, node)));
-	r->fs->stuck = false;
+	r->fs->no_space = false;
 }
 
 static bool empty(struct run *r, u32 node)
@@ -552,7 +558,7 @@ static void do_truncate(struct run *r)
 	if (size % RFS_BLOCK_BYTES < 16 || pick(r, 3) == 0)
 		size -= size % RFS_BLOCK_BYTES;
 	grows = size > r->o->node[name->child].size;
-	land(r, name->child, size / RFS_BLOCK_BYTES, ~0ULL);
+	complete(r, name->child, size / RFS_BLOCK_BYTES, ~0ULL);
 	done(r, "truncate", rfs_truncate(r->fs, ino_of(r, name->child), size,
 				      grows));
 	e = oracle_event(r->o, EV_SIZE, name->child);
@@ -570,7 +576,7 @@ static void do_punch(struct run *r)
 
 	if (!name || (r->w->slack && name->child == 1))
 		return;
-	land(r, name->child, from, from + n);
+	complete(r, name->child, from, from + n);
 	done(r, "punch", rfs_punch(r->fs, ino_of(r, name->child), from,
 				from + n, false));
 	e = oracle_event(r->o, EV_PUNCH, name->child);
@@ -590,9 +596,9 @@ static void do_reserve(struct run *r)
 	if (!name || (r->w->slack && name->child == 1))
 		return;
 	ino = ino_of(r, name->child);
-	land(r, name->child, from, from + n);
-	done(r, "reserve", rfs_reserve(r->fs, ino, &at, from + n));
-	e = oracle_event(r->o, EV_RESERVE, name->child);
+	complete(r, name->child, from, from + n);
+	done(r, "preallocate", rfs_preallocate(r->fs, ino, &at, from + n));
+	e = oracle_event(r->o, EV_PREALLOC, name->child);
 	e->block = from;
 	e->n = n;
 	changed(r, name->child);
@@ -606,14 +612,14 @@ static void do_reserve(struct run *r)
 	changed(r, name->child);
 }
 
-/* What its blocks on their way were promised goes along with it. */
+/* What is reserved for its blocks in flight goes along with it. */
 static u32 held_by(const struct run *r, u32 node)
 {
 	u32 i, held = 0;
 
 	for (i = 0; i < FLIGHTS; i++)
-		if (r->flight[i].node == node + 1)
-			held += r->flight[i].holes;
+		if (r->inflight[i].node == node + 1)
+			held += r->inflight[i].holes;
 	return held;
 }
 
@@ -657,7 +663,7 @@ static void fill(struct run *r, u64 block, u32 n, const void **data)
 	}
 }
 
-static void promise(struct run *r, u32 ino, u64 block, u32 n, u32 *holes)
+static void reserve(struct run *r, u32 ino, u64 block, u32 n, u32 *holes)
 {
 	bool hole;
 	u32 i;
@@ -665,23 +671,23 @@ static void promise(struct run *r, u32 ino, u64 block, u32 n, u32 *holes)
 
 	*holes = 0;
 	for (i = 0; i < n; i++) {
-		ASKING(r, ret, rfs_promise(r->fs, ino, block + i, &hole));
+		ASKING(r, ret, rfs_reserve(r->fs, ino, block + i, &hole));
 		if (ret)
-			rfs_unpromise(r->fs, ino, i, *holes);
-		finished(r, "promise", ret);
+			rfs_unreserve(r->fs, ino, i, *holes);
+		finished(r, "reserve", ret);
 		*holes += hole;
 	}
 }
 
 /* An append of what is left of a transaction */
-static void submit(struct run *r, struct flight *f, const void *const *data)
+static void submit(struct run *r, struct inflight *f, const void *const *data)
 {
 	u32 from = f->sent, n = f->txn.n - from, stream, i;
 	struct part *p = &f->part[f->parts];
 	int ret;
 
-	must("fill", rfs_fill(r->fs, &f->txn, from, &n, f->oob + from,
-			      &stream));
+	must("fill", rfs_txn_fill(r->fs, &f->txn, from, &n, f->oob + from,
+				  &stream));
 	while ((ret = rfs_place(r->fs, stream, n, false, &p->place)) == -EBUSY)
 		if (!land_any(r))
 			break;
@@ -689,7 +695,7 @@ static void submit(struct run *r, struct flight *f, const void *const *data)
 	for (i = from; i < from + p->place.n; i++)
 		rfs_oob_seal(&f->oob[i], data[i]);
 	p->first = from;
-	p->landed = false;
+	p->completed = false;
 	p->op = r->dev->ops;
 	r->dev->hold = true;
 	must("append", r->ops.append(r->dev, p->place.zone, p->place.n,
@@ -699,30 +705,30 @@ static void submit(struct run *r, struct flight *f, const void *const *data)
 	f->sent += p->place.n;
 }
 
-static void fly(struct run *r, u32 node, u64 block, u32 n, u32 len)
+static void write_async(struct run *r, u32 node, u64 block, u32 n, u32 len)
 {
 	const void *data[TXN_BLOCKS];
-	struct flight *f = r->flight;
+	struct inflight *f = r->inflight;
 	u32 holes;
 
-	land(r, node, block, block + n);
-	promise(r, ino_of(r, node), block, n, &holes);
-	while (f->node && ++f < r->flight + FLIGHTS)
+	complete(r, node, block, block + n);
+	reserve(r, ino_of(r, node), block, n, &holes);
+	while (f->node && ++f < r->inflight + FLIGHTS)
 		;
-	if (f == r->flight + FLIGHTS) {
+	if (f == r->inflight + FLIGHTS) {
 		land_all(r);
-		f = r->flight;
+		f = r->inflight;
 	}
 	fill(r, block, n, data);
-	must("begin", rfs_begin(r->fs, ino_of(r, node), block, n, len,
-				r->ops.now(r->dev), &f->txn));
+	must("begin", rfs_txn_begin(r->fs, ino_of(r, node), block, n, len,
+				    r->ops.now(r->dev), &f->txn));
 	f->node = node + 1;
 	f->holes = holes;
 	f->parts = 0;
 	f->sent = 0;
 	while (f->sent < n)
 		submit(r, f, data);
-	end_flight(r, f);
+	end_inflight(r, f);
 }
 
 static void put_blocks(struct run *r, u32 node, u64 block, u32 n, u32 len)
@@ -738,8 +744,8 @@ static void write_blocks(struct run *r, u32 node, u64 block, u32 n, u32 len)
 {
 	struct event *e;
 
-	if (r->air && r->dev->geo.oob_bytes)
-		fly(r, node, block, n, len);
+	if (r->async && r->dev->geo.oob_bytes)
+		write_async(r, node, block, n, len);
 	else
 		put_blocks(r, node, block, n, len);
 	e = oracle_event(r->o, EV_WRITE, node);
@@ -822,7 +828,7 @@ static void do_fsync(struct run *r)
 
 	if (!name)
 		return;
-	land(r, name->child, 0, ~0ULL);
+	complete(r, name->child, 0, ~0ULL);
 	if (pick(r, 2))
 		land_any(r);
 	must("fsync", rfs_fsync(r->fs, ino_of(r, name->child)));
@@ -851,7 +857,7 @@ static void checkpoint(struct run *r)
 {
 	if (r->early)
 		return;
-	if (r->air && pick(r, 4))
+	if (r->async && pick(r, 4))
 		write_early(r);
 	land_all(r);
 	must("check-point", rfs_checkpoint(r->fs, 0));
@@ -901,7 +907,7 @@ static void act(struct run *r)
 	case PUNCH:
 		do_punch(r);
 		break;
-	case RESERVE:
+	case PREALLOC:
 		do_reserve(r);
 		break;
 	case CHMOD:
@@ -939,7 +945,7 @@ static void try_to_act(struct run *r)
 		act(r);
 }
 
-static struct run *running;	/* with air */
+static struct run *running;	/* with async */
 
 /* While the cleaner has left the volume to others */
 static void pause_cleaning(void *dev)
@@ -956,12 +962,12 @@ static void pause_cleaning(void *dev)
 }
 
 /* Appends of a check-point that are under way, or of what is written before it */
-static struct rfs_send *sent[RFS_SENDS];
-static u8 copied[RFS_SENDS][RFS_SUM_ENTRIES][RFS_BLOCK_BYTES];
+static struct rfs_append_req *sent[RFS_IO_REQS];
+static u8 copied[RFS_IO_REQS][RFS_SUM_ENTRIES][RFS_BLOCK_BYTES];
 
-static void copy_early(struct rfs_send *s)
+static void copy_early(struct rfs_append_req *s)
 {
-	static const void *data[RFS_SENDS][RFS_SUM_ENTRIES];
+	static const void *data[RFS_IO_REQS][RFS_SUM_ENTRIES];
 	u32 i;
 
 	for (i = 0; i < s->n; i++) {
@@ -986,33 +992,33 @@ static void go_on(struct run *r)
 
 static void append_sent(void *dev, u32 nr)
 {
-	struct rfs_send *s = sent[nr];
+	struct rfs_append_req *s = sent[nr];
 
 	sent[nr] = NULL;
 	s->error = memdev_ops.append(dev, s->zone, s->n, s->data, s->oob,
 				     &s->addr);
 }
 
-static void append_begin(void *dev, struct rfs_send *send)
+static void append_submit(void *dev, struct rfs_append_req *req)
 {
-	assert(send->nr < RFS_SENDS && send->nr != RFS_TOGETHER &&
-	       !sent[send->nr]);
-	sent[send->nr] = send;
-	if (send->early)
-		copy_early(send);
+	assert(req->nr < RFS_IO_REQS && req->nr != RFS_IO_DEPTH &&
+	       !sent[req->nr]);
+	sent[req->nr] = req;
+	if (req->early)
+		copy_early(req);
 	if (pick(running, 2))
-		append_sent(dev, send->nr);
+		append_sent(dev, req->nr);
 }
 
 /* Those that wait go in any order, and some longer than this one. */
-static void append_end(void *dev, struct rfs_send *send)
+static void append_wait(void *dev, struct rfs_append_req *req)
 {
-	u32 at = pick(running, RFS_SENDS), i;
+	u32 at = pick(running, RFS_IO_REQS), i;
 
-	if (send->early)
+	if (req->early)
 		go_on(running);
-	for (i = 0; i < RFS_SENDS && sent[send->nr]; i++) {
-		u32 nr = (at + i) % RFS_SENDS;
+	for (i = 0; i < RFS_IO_REQS && sent[req->nr]; i++) {
+		u32 nr = (at + i) % RFS_IO_REQS;
 
 		if (sent[nr])
 			append_sent(dev, nr);
@@ -1039,7 +1045,7 @@ static void fetch(void *dev)
 {
 	static u8 content[RFS_BLOCK_BYTES];
 	static struct rfs_fetched got = { .data = content };
-	u64 addr = running->fs->want;
+	u64 addr = running->fs->missed;
 
 	got.error = memdev_ops.read(dev, addr, content, NULL);
 	if (pick(running, 4) == 0)
@@ -1054,7 +1060,7 @@ static void fetched(void *dev)
 	running->fs->fetched = NULL;
 }
 
-static void copy_wait(void *dev, struct rfs_copy *copy)
+static void copy_read_wait(void *dev, struct rfs_copy *copy)
 {
 	u32 i;
 
@@ -1065,7 +1071,7 @@ static void copy_wait(void *dev, struct rfs_copy *copy)
 							  copy->block[i], NULL);
 }
 
-static int copy_send(void *dev, struct rfs_copy *copy)
+static int copy_write(void *dev, struct rfs_copy *copy)
 {
 	struct run *r = running;
 	struct moving *m = &r->moving[copy->nr];
@@ -1089,7 +1095,7 @@ static int copy_send(void *dev, struct rfs_copy *copy)
 		for (i = done; i < done + p->place.n; i++)
 			rfs_oob_seal(&copy->oob[i], copy->block[i]);
 		p->first = done;
-		p->landed = false;
+		p->completed = false;
 		p->op = r->dev->ops;
 		r->dev->hold = true;
 		must("append", r->ops.append(dev, p->place.zone, p->place.n,
@@ -1105,7 +1111,7 @@ static int copy_send(void *dev, struct rfs_copy *copy)
 	return 0;
 }
 
-static int copy_land(void *dev, struct rfs_copy *copy)
+static int copy_write_wait(void *dev, struct rfs_copy *copy)
 {
 	struct run *r = running;
 	struct moving *m = &r->moving[copy->nr];
@@ -1113,7 +1119,7 @@ static int copy_land(void *dev, struct rfs_copy *copy)
 
 	pause_cleaning(dev);
 	for (i = 0; i < m->parts; i++)
-		if (!m->part[i].landed)
+		if (!m->part[i].completed)
 			land_copied(r, m, &m->part[i]);
 	m->copy = NULL;
 	return 0;
@@ -1200,22 +1206,22 @@ void record(struct run *r, struct memdev *base)
 	static const struct rfs_id id = { "crash harness 1", "a key for hashes",
 						  "a key to be safe" };
 	const struct rfs_geometry *geo = &r->dev->geo;
-	bool air = r->air;
+	bool async = r->async;
 	u32 i, blocks;
 
 	r->ops = memdev_ops;
-	if (r->air) {
+	if (r->async) {
 		running = r;
-		r->ops.append_begin = append_begin;
-		r->ops.append_end = append_end;
-		r->ops.pause = pause_cleaning;
+		r->ops.append_submit = append_submit;
+		r->ops.append_wait = append_wait;
+		r->ops.yield = pause_cleaning;
 		r->ops.scan = scan;
 		r->ops.fetch = fetch;
 		r->ops.fetched = fetched;
 		r->ops.copy_read = copy_read;
-		r->ops.copy_wait = copy_wait;
-		r->ops.copy_send = copy_send;
-		r->ops.copy_land = copy_land;
+		r->ops.copy_read_wait = copy_read_wait;
+		r->ops.copy_write = copy_write;
+		r->ops.copy_write_wait = copy_write_wait;
 	}
 	must("mkfs", rfs_mkfs(&memdev_ops, r->dev, geo, &id, "crash"));
 	must("mount", rfs_mount(&r->ops, r->dev, geo, false, r->inject, &r->fs));
@@ -1230,7 +1236,7 @@ void record(struct run *r, struct memdev *base)
 	r->o->node[0].ino = RFS_ROOT_INO;
 	r->dirs = 1;
 	oracle_change(r->o);
-	r->air = false;
+	r->async = false;
 	r->mark = calloc(r->w->steps + 1, sizeof(*r->mark));
 	if (r->w->slack) {
 		blocks = (rfs_available(r->fs) - r->w->slack) / 4 * 4;
@@ -1248,10 +1254,10 @@ void record(struct run *r, struct memdev *base)
 	r->dev->ops = 0;
 	memdev_copy(base, r->dev);
 	/* the arena of dev holds the pages of base: it is not copied */
-	r->air = air;
-	r->fs->threaded = air;
+	r->async = async;
+	r->fs->threaded = async;
 	for (i = 0; i < r->w->steps; i++) {
-		if (r->air)
+		if (r->async)
 			step_in_air(r);
 		else
 			step(r);

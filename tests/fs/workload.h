@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Changes of a volume by a seed, of which the oracle is told. With `air` the
+ * Changes of a volume by a seed, of which the oracle is told. With `async` the
  * core is used as the module uses it: appends, also those of cleaning, are in
- * flight together and land in any order, room is made by check-points and
+ * flight together and complete in any order, room is made by check-points and
  * cleaning on demand, and where cleaning waits or pauses, others write, delete,
  * and write check-points.
  */
@@ -25,7 +25,7 @@
 
 enum action {
 	CREATE, MKDIR, TMPFILE, LINK, UNLINK, RMDIR, RENAME, EXCHANGE, WHITEOUT,
-	TRUNCATE, PUNCH, RESERVE, CHMOD, CHGRP, LIMIT, XATTR, WRITE, OVERWRITE,
+	TRUNCATE, PUNCH, PREALLOC, CHMOD, CHGRP, LIMIT, XATTR, WRITE, OVERWRITE,
 	FSYNC, SYNC, WAIT, ACTIONS
 };
 
@@ -49,12 +49,12 @@ struct part {
 	u64 addr;
 	u32 first;		/* block of the transaction */
 	u32 op;			/* of its first block, in the device's notes */
-	bool landed;
+	bool completed;
 };
 
 #define TXN_BLOCKS	4
 
-struct flight {
+struct inflight {
 	u32 node;		/* + 1; 0: this one is free */
 	struct rfs_txn txn;
 	u32 holes;
@@ -87,10 +87,10 @@ struct run {
 	u32 inject;
 	struct rfs_policy policy;
 	bool quota;		/* usage is counted */
-	bool air;
+	bool async;
 	bool cleaning;
 	bool early;		/* what is dirty is being written, others go on */
-	struct flight flight[FLIGHTS];
+	struct inflight inflight[FLIGHTS];
 	struct moving moving[RFS_COPIES];
 	u32 tmp;		/* a node that had no name yet, or 0 */
 	jmp_buf wait;		/* there: what waits for room */

@@ -189,7 +189,7 @@ static int mem_flush(void *opaque)
 	return 0;
 }
 
-void memdev_land(struct memdev *dev, u32 op, u32 n)
+void memdev_complete(struct memdev *dev, u32 op, u32 n)
 {
 	for (; n; n--)
 		dev->op[op++].held = false;

@@ -62,7 +62,7 @@ static int dump_super(struct rfs_fs *fs)
 	printf("inodes %llu; blocks in use %llu of %llu, data %llu; zones free %u\n",
 	       U(fs->inodes), U(fs->live), U(fs->user_blocks),
 	       U(fs->data_live), fs->free_zones);
-	printf("reserved blocks %llu\n", U(fs->reserved));
+	printf("reserved blocks %llu\n", U(fs->prealloc));
 	return 0;
 }
 
@@ -180,7 +180,7 @@ static int dump_inode(struct rfs_fs *fs, u32 ino)
 			printf(" %llu", U(rfs_addr(di->ptr[i].addr)));
 		printf("\n");
 	} else {
-		for (i = 0; i < rfs_tops(di); i++)
+		for (i = 0; i < rfs_root_slots(di); i++)
 			if (di->node[i])
 				dump_node(fs, "below", le32_to_cpu(di->node[i]));
 	}
@@ -224,7 +224,7 @@ static int dump_extent(struct rfs_fs *fs, u32 ino,
 		if (ret)
 			break;
 		printf("%llu ", U(extent->block + i));
-		if (ptr.kind == RFS_PTR_RESERVED)
+		if (ptr.kind == RFS_PTR_PREALLOC)
 			printf("reserved\n");
 		else
 			printf("%llu %u %u %u\n", U(rfs_addr(ptr.addr)),
@@ -396,7 +396,7 @@ int main(int argc, char **argv)
 	ret = rfs_mount(device.ops, device.dev, &device.geo, true, 0, &fs);
 	if (!ret) {
 		ret = what->dump ? what->dump(fs) : what->dump_nr(fs, nr);
-		rfs_drop(fs);
+		rfs_unmount_nosync(fs);
 	}
 	if (ret && ret != -ERANGE)
 		complain("%s: %s", device.path, ret == -ENOENT ?

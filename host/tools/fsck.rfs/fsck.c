@@ -101,7 +101,7 @@ static int look_at(const struct rfs_device *device, const struct options *o,
 		if (fs->recovered.log_gap)
 			printf("log: %llu blocks after a gap; they were not acknowledged, or the medium has failed\n",
 			       U(fs->recovered.log_gap));
-		rfs_drop(fs);
+		rfs_unmount_nosync(fs);
 	}
 	rfs_device_close(&over);
 	if (ret == -EUCLEAN || ret == -EINVAL)
@@ -134,7 +134,7 @@ static int repair(const struct rfs_device *device, bool silent, u64 *losses)
 		ret = rfs_check(fs, &after);
 	*losses = report.losses;
 	if (ret || after.faults) {
-		rfs_drop(fs);
+		rfs_unmount_nosync(fs);
 		return ret ? ret : -EUCLEAN;
 	}
 	return rfs_unmount(fs);
@@ -231,7 +231,7 @@ static int rescan_on(const struct rfs_device *device, bool silent)
 	report.read_data = true;
 	ret = rfs_check(fs, &report);
 	if (ret) {
-		rfs_drop(fs);
+		rfs_unmount_nosync(fs);
 		return ret;
 	}
 	ret = rfs_unmount(fs);

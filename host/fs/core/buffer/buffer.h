@@ -13,7 +13,7 @@ struct rfs_buf {
 	u64 addr;		/* 0: never written */
 	u8 class;		/* its type, but of nodes RFS_INDEX */
 	bool dirty;
-	bool sent;		/* as it is now, and has not landed yet */
+	bool sent;		/* as it is now, and has not completed yet */
 	bool early;		/* on its way, while others may change or drop it */
 	bool gone;		/* dropped since: who sent it frees it */
 	union {
@@ -41,20 +41,20 @@ void rfs_buf_drop(struct rfs_fs *fs, struct rfs_buf *buf);
 void rfs_buf_written(struct rfs_fs *fs, struct rfs_buf *buf, u64 addr);
 void rfs_cache_trim(struct rfs_fs *fs, u32 keep);
 /*
- * From here on to rfs_ask_on() what is not in memory is read at once: what has
- * begun is not to be begun again.
+ * From here on to rfs_nowait_restore() what is not in memory is read at once:
+ * what has begun is not to be begun again.
  */
-static inline bool rfs_ask_off(struct rfs_fs *fs)
+static inline bool rfs_nowait_off(struct rfs_fs *fs)
 {
-	bool asking = fs->asking;
+	bool nowait = fs->nowait;
 
-	fs->asking = false;
-	return asking;
+	fs->nowait = false;
+	return nowait;
 }
 
-static inline void rfs_ask_on(struct rfs_fs *fs, bool asking)
+static inline void rfs_nowait_restore(struct rfs_fs *fs, bool nowait)
 {
-	fs->asking = asking;
+	fs->nowait = nowait;
 }
 
 #endif

@@ -100,7 +100,7 @@ static bool is_it(const struct rfs_fs *fs, const struct rfs_buf *buf)
 }
 
 /*
- * Where the caller can do so (rfs_fs.asking) a block is read while nobody holds
+ * Where the caller can do so (rfs_fs.nowait) a block is read while nobody holds
  * the volume: it is told which (-EINPROGRESS), reads it, and asks again. What it
  * has read then counts if the block is still looked for at that address.
  */
@@ -132,8 +132,8 @@ int rfs_buf_read(struct rfs_fs *fs, u8 type, u64 off, u64 addr,
 		return 0;
 	if (!rfs_addr_ok(fs, addr))
 		return -EUCLEAN;
-	if (fs->asking && (!fs->fetched || fs->fetched->addr != addr)) {
-		fs->want = addr;
+	if (fs->nowait && (!fs->fetched || fs->fetched->addr != addr)) {
+		fs->missed = addr;
 		return -EINPROGRESS;
 	}
 	buf = insert(fs, class_of(type), off);

@@ -17,7 +17,7 @@ int rfs_checkpoint(struct rfs_fs *fs, u32 flags);
 void rfs_write_early(struct rfs_fs *fs);
 int rfs_early_alloc(struct rfs_fs *fs);
 /* A node or block of inodes was at old, and is in use at buf->addr now. */
-int rfs_settle(struct rfs_fs *fs, struct rfs_buf *buf, u64 old);
+int rfs_block_moved(struct rfs_fs *fs, struct rfs_buf *buf, u64 old);
 int rfs_cp_load(struct rfs_fs *fs);
 int rfs_recover(struct rfs_fs *fs);
 u8 rfs_stream_of(u8 type);

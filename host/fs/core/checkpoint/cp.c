@@ -12,7 +12,7 @@ struct pass {
 	/* 1: write it; 0: it is gone */
 	int (*prepare)(struct rfs_fs *fs, struct rfs_buf *buf);
 	/* it was at old and is written; may make blocks of the next pass dirty */
-	int (*settle)(struct rfs_fs *fs, struct rfs_buf *buf, u64 old);
+	int (*moved)(struct rfs_fs *fs, struct rfs_buf *buf, u64 old);
 };
 
 static int word_of(struct rfs_fs *fs, const struct rfs_buf *buf,
@@ -39,18 +39,18 @@ static int prepare_inodes(struct rfs_fs *fs, struct rfs_buf *buf)
 		return 1;
 	*word = 0;	/* no inode in use */
 	rfs_buf_drop(fs, buf);
-	return old ? rfs_live(fs, old, -1, NULL) : 0;
+	return old ? rfs_count_live(fs, old, -1, NULL) : 0;
 }
 
 /* A block that was moved is in use where it is now. */
 static int move_live(struct rfs_fs *fs, u64 from, u64 to)
 {
-	int ret = rfs_live(fs, to, 1, NULL);
+	int ret = rfs_count_live(fs, to, 1, NULL);
 
-	return ret || !from ? ret : rfs_live(fs, from, -1, NULL);
+	return ret || !from ? ret : rfs_count_live(fs, from, -1, NULL);
 }
 
-static int settle_inodes(struct rfs_fs *fs, struct rfs_buf *buf, u64 old)
+static int inodes_moved(struct rfs_fs *fs, struct rfs_buf *buf, u64 old)
 {
 	struct rfs_buf *map;
 	__le64 *word;
@@ -82,9 +82,9 @@ static int prepare_mapped(struct rfs_fs *fs, struct rfs_buf *buf)
 	return 1;
 }
 
-int rfs_settle(struct rfs_fs *fs, struct rfs_buf *buf, u64 old)
+int rfs_block_moved(struct rfs_fs *fs, struct rfs_buf *buf, u64 old)
 {
-	return buf->head.type == RFS_INODES ? settle_inodes(fs, buf, old) :
+	return buf->head.type == RFS_INODES ? inodes_moved(fs, buf, old) :
 	       rfs_node_moved(fs, buf->off, buf->addr);
 }
 
@@ -100,26 +100,27 @@ static int prepare_map(struct rfs_fs *fs, struct rfs_buf *buf)
 	return 1;
 }
 
-static int settle_map(struct rfs_fs *fs, struct rfs_buf *buf, u64 old)
+static int map_moved(struct rfs_fs *fs, struct rfs_buf *buf, u64 old)
 {
 	u32 at = buf->off + (buf->head.type == RFS_NMAP ? fs->imap_blocks : 0);
 
-	rfs_live_map(fs, old, -1);
-	rfs_live_map(fs, buf->addr, 1);
+	rfs_count_live_map(fs, old, -1);
+	rfs_count_live_map(fs, buf->addr, 1);
 	fs->timb[at] = buf->addr | (fs->timb[at] & ~RFS_ADDR_MASK);
 	rfs_timb_dirty(fs, at);
 	return 0;
 }
 
-/* A block of a pass has landed. */
-static int landed_buf(struct rfs_fs *fs, void *what, const void *how, u64 addr)
+/* A block of a pass has completed. */
+static int buf_complete(struct rfs_fs *fs, void *what, const void *how,
+			u64 addr)
 {
 	const struct pass *pass = how;
 	struct rfs_buf *buf = what;
 	u64 old = buf->addr;
 
 	rfs_buf_written(fs, buf, addr);
-	return pass->settle(fs, buf, old);
+	return pass->moved(fs, buf, old);
 }
 
 static int send_buf(struct rfs_fs *fs, struct rfs_buf *buf,
@@ -127,12 +128,12 @@ static int send_buf(struct rfs_fs *fs, struct rfs_buf *buf,
 {
 	struct rfs_oob oob;
 
-	rfs_head_date(fs, &buf->head, false);
+	rfs_head_number(fs, &buf->head, false);
 	rfs_oob_meta(fs, &oob, &buf->head);
 	rfs_head_seal(&buf->head, le64_to_cpu(oob.stamp));
 	buf->sent = true;
-	return rfs_fly(fs, pass->stream, buf->bytes, &oob, landed_buf, buf,
-		       pass);
+	return rfs_io_submit(fs, pass->stream, buf->bytes, &oob, buf_complete,
+			     buf, pass);
 }
 
 static int write_pass(struct rfs_fs *fs, const struct pass *pass)
@@ -148,29 +149,29 @@ static int write_pass(struct rfs_fs *fs, const struct pass *pass)
 		if (ret == 1)
 			ret = send_buf(fs, buf, pass);
 	}
-	error = rfs_land(fs);	/* in any case: those know the pass */
+	error = rfs_io_wait(fs);	/* in any case: those know the pass */
 	return ret < 0 ? ret : error;
 }
 
 static int write_passes(struct rfs_fs *fs)
 {
 	struct pass mapped = { is_mapped, RFS_S_META, prepare_mapped,
-			       rfs_settle };
-	struct pass maps = { is_map, RFS_S_IMAP, prepare_map, settle_map };
+			       rfs_block_moved };
+	struct pass maps = { is_map, RFS_S_IMAP, prepare_map, map_moved };
 	int ret = write_pass(fs, &mapped);
 
 	return ret ? ret : write_pass(fs, &maps);
 }
 
 /* A block of a table that is kept in memory as a whole. */
-static int landed_table(struct rfs_fs *fs, void *what, const void *how,
-			u64 addr)
+static int table_complete(struct rfs_fs *fs, void *what, const void *how,
+			  u64 addr)
 {
 	u64 *at = what;
 
 	(void)how;
-	rfs_live_map(fs, *at, -1);
-	rfs_live_map(fs, addr, 1);
+	rfs_count_live_map(fs, *at, -1);
+	rfs_count_live_map(fs, addr, 1);
 	*at = addr;
 	return 0;
 }
@@ -178,28 +179,29 @@ static int landed_table(struct rfs_fs *fs, void *what, const void *how,
 /* One of the blocks that tables are written from, with a header; `nr` is which */
 static int new_table(struct rfs_fs *fs, u8 type, u64 off, u32 *nr)
 {
-	struct rfs_air *air = fs->air;
+	struct rfs_ioq *ioq = fs->ioq;
 	int ret = 0;
 
-	if (air->tables == RFS_TABLES) {
-		ret = rfs_land(fs);
-		air->tables = 0;
+	if (ioq->tables == RFS_TABLES) {
+		ret = rfs_io_wait(fs);
+		ioq->tables = 0;
 	}
-	*nr = air->tables++;
-	memset(&air->table[*nr], 0, sizeof(air->table[*nr]));
-	rfs_head_init(fs, &air->table[*nr].head, type, 0, 0, off);
+	*nr = ioq->tables++;
+	memset(&ioq->table[*nr], 0, sizeof(ioq->table[*nr]));
+	rfs_head_init(fs, &ioq->table[*nr].head, type, 0, 0, off);
 	return ret;
 }
 
 static int send_table(struct rfs_fs *fs, u32 nr, u64 *addr)
 {
-	struct rfs_head *head = &fs->air->table[nr].head;
+	struct rfs_head *head = &fs->ioq->table[nr].head;
 	struct rfs_oob oob;
 
-	rfs_head_date(fs, head, false);
+	rfs_head_number(fs, head, false);
 	rfs_oob_meta(fs, &oob, head);
 	rfs_head_seal(head, le64_to_cpu(oob.stamp));
-	return rfs_fly(fs, RFS_S_IMAP, head, &oob, landed_table, addr, NULL);
+	return rfs_io_submit(fs, RFS_S_IMAP, head, &oob, table_complete, addr,
+			     NULL);
 }
 
 static int write_timb(struct rfs_fs *fs)
@@ -217,7 +219,7 @@ static int write_timb(struct rfs_fs *fs)
 			u32 at = i * RFS_MAP_ENTRIES + j;
 
 			if (at < fs->imap_blocks + fs->nmap_blocks)
-				fs->air->table[nr].timb.word[j] =
+				fs->ioq->table[nr].timb.word[j] =
 					cpu_to_le64(fs->timb[at]);
 		}
 		ret = send_table(fs, nr, &fs->timb_addr[i]);
@@ -251,7 +253,7 @@ static int write_ztab(struct rfs_fs *fs)
 		ret = new_table(fs, RFS_ZTAB, i, &nr);
 		if (ret)
 			break;
-		now = fs->air->table[nr].ztab.zone;
+		now = fs->ioq->table[nr].ztab.zone;
 		for (j = 0; j < RFS_ZTAB_ENTRIES; j++) {
 			u32 zone = i * RFS_ZTAB_ENTRIES + j;
 
@@ -261,7 +263,7 @@ static int write_ztab(struct rfs_fs *fs)
 		image = &fs->ztab[i * RFS_ZTAB_ENTRIES];
 		if (fs->ztab_addr[i] &&
 		    !memcmp(image, now, RFS_ZTAB_ENTRIES * sizeof(*now))) {
-			fs->air->tables--;
+			fs->ioq->tables--;
 			continue;
 		}
 		memcpy(image, now, RFS_ZTAB_ENTRIES * sizeof(*now));
@@ -298,7 +300,7 @@ static void fill_cp(struct rfs_fs *fs, struct rfs_cp *cp, u32 blocks, u32 flags)
 	cp->inodes = cpu_to_le64(fs->inodes);
 	cp->live = cpu_to_le64(fs->live);
 	cp->data_live = cpu_to_le64(fs->data_live);
-	cp->head.addr = cpu_to_le64(fs->reserved);
+	cp->head.addr = cpu_to_le64(fs->prealloc);
 	for (i = 0; i < fs->policy.groups; i++)
 		cp->group_hot[i] = cpu_to_le64(fs->group_hot[i]);
 	for (i = 0; i < RFS_CP_LIST_FIRST; i++)
@@ -351,7 +353,7 @@ static int write_mirror(struct rfs_fs *fs, u32 zone, bool anew, const void *cp,
 		ret = fs->ops->flush(fs->dev);
 	/* the other one is to be open */
 	if (!ret && fs->geo.max_open && fs->ops->close && z->wp < z->cap &&
-	    fs->geo.max_open < fs->meta_tails + fs->data_tails + 2)
+	    fs->geo.max_open < fs->meta_active + fs->data_active + 2)
 		ret = fs->ops->close(fs->dev, zone);
 	if (rfs_zone_failed(ret))
 		z->cond = RFS_DEV_READ_ONLY;
@@ -409,11 +411,11 @@ static int write_copy(struct rfs_fs *fs, u32 *mirror, const void *cp,
 static bool write_both(struct rfs_fs *fs, const void *cp, u32 blocks,
 		       const struct rfs_oob *oob)
 {
-	struct rfs_send send[RFS_CP_MIRRORS] = { 0 };
+	struct rfs_append_req send[RFS_CP_MIRRORS] = { 0 };
 	bool done = true;
 	u32 i;
 
-	if (!fs->ops->append_begin || fs->active_max || blocks > 1)
+	if (!fs->ops->append_submit || fs->active_max || blocks > 1)
 		return false;
 	for (i = 0; i < RFS_CP_MIRRORS; i++) {
 		struct rfs_zone_info *z = &fs->zone[fs->cp_mirror[i]];
@@ -427,11 +429,11 @@ static bool write_both(struct rfs_fs *fs, const void *cp, u32 blocks,
 		send[i].oob = oob;
 	}
 	for (i = 0; i < RFS_CP_MIRRORS; i++)
-		fs->ops->append_begin(fs->dev, &send[i]);
+		fs->ops->append_submit(fs->dev, &send[i]);
 	for (i = 0; i < RFS_CP_MIRRORS; i++) {
 		struct rfs_zone_info *z = &fs->zone[send[i].zone];
 
-		fs->ops->append_end(fs->dev, &send[i]);
+		fs->ops->append_wait(fs->dev, &send[i]);
 		if (!send[i].error &&
 		    misplaced(fs, send[i].zone, send[i].addr))
 			send[i].error = -EIO;
@@ -507,24 +509,24 @@ out:
 }
 
 /*
- * What is in the zone table has landed, or is with it in flight: where that
+ * What is in the zone table has completed, or is with it in flight: where that
  * fails, zones are not as the table says, which is written once more.
  */
 static int write_tables(struct rfs_fs *fs)
 {
 	int ret, error;
 
-	if (!rfs_together(fs))
+	if (!rfs_io_parallel(fs))
 		rfs_sums_write(fs);
 	ret = write_timb(fs);
 	do {
-		fs->air->failed = false;
+		fs->ioq->failed = false;
 		if (!ret)
 			ret = write_ztab(fs);
-		error = rfs_land_sums(fs);
+		error = rfs_io_wait_sums(fs);
 		ret = ret ? ret : error;
-		fs->air->tables = 0;
-	} while (!ret && fs->air->failed);
+		fs->ioq->tables = 0;
+	} while (!ret && fs->ioq->failed);
 	return ret;
 }
 
@@ -537,7 +539,7 @@ static int write_all(struct rfs_fs *fs)
 		ret = -EUCLEAN;
 	if (!ret)
 		ret = write_tables(fs);
-	error = rfs_land_sums(fs);	/* also of what was before an error */
+	error = rfs_io_wait_sums(fs);	/* also of what was before an error */
 	ret = ret ? ret : error;
 	if (!ret)
 		ret = fs->ops->wait(fs->dev);
@@ -548,7 +550,8 @@ static int write_all(struct rfs_fs *fs)
 
 /*
  * What was sent of tables may not be there: all of them are written the next
- * time. What has landed of other blocks is in use, and need not be written again.
+ * time. What was written of other blocks is in use, and need not be written
+ * again.
  */
 static void tables_again(struct rfs_fs *fs)
 {
@@ -558,7 +561,7 @@ static void tables_again(struct rfs_fs *fs)
 		fs->timb_dirty[i] = true;
 	memset(fs->ztab, 0xff, (size_t)fs->ztab_blocks * RFS_ZTAB_ENTRIES *
 			       sizeof(*fs->ztab));
-	fs->air->tables = 0;
+	fs->ioq->tables = 0;
 }
 
 /*
@@ -607,13 +610,13 @@ static int checkpoint(struct rfs_fs *fs, u32 flags)
 
 int rfs_checkpoint(struct rfs_fs *fs, u32 flags)
 {
-	bool asking = rfs_ask_off(fs);
+	bool nowait = rfs_nowait_off(fs);
 	int ret;
 
 	rfs_quiet(fs, true);
 	ret = checkpoint(fs, flags);
 	rfs_quiet(fs, false);
-	rfs_ask_on(fs, asking);
+	rfs_nowait_restore(fs, nowait);
 	return ret;
 }
 
@@ -706,14 +709,14 @@ static int load_timb(struct rfs_fs *fs, const struct rfs_cp *cp,
 				 &table->head);
 		if (ret)
 			return ret;
-		rfs_live_map(fs, fs->timb_addr[i], 1);
+		rfs_count_live_map(fs, fs->timb_addr[i], 1);
 		for (j = 0; j < RFS_MAP_ENTRIES; j++) {
 			u32 at = i * RFS_MAP_ENTRIES + j;
 
 			if (at >= fs->imap_blocks + fs->nmap_blocks)
 				break;
 			fs->timb[at] = le64_to_cpu(table->word[j]);
-			rfs_live_map(fs, fs->timb[at] & RFS_ADDR_MASK, 1);
+			rfs_count_live_map(fs, fs->timb[at] & RFS_ADDR_MASK, 1);
 			fs->maps += !!(fs->timb[at] & RFS_ADDR_MASK);
 		}
 	}
@@ -765,7 +768,7 @@ static int load_ztab(struct rfs_fs *fs, const struct rfs_cp *cp,
 
 	for (i = 0; i < fs->ztab_blocks; i++) {
 		fs->ztab_addr[i] = cp_entry(cp, fs->timb_blocks + i);
-		rfs_live_map(fs, fs->ztab_addr[i], 1);
+		rfs_count_live_map(fs, fs->ztab_addr[i], 1);
 	}
 	for (i = 0; i < fs->ztab_blocks; i++) {
 		ret = read_block(fs, fs->ztab_addr[i], RFS_ZTAB, i,
@@ -853,7 +856,7 @@ int rfs_cp_load(struct rfs_fs *fs)
 	fs->inodes = le64_to_cpu(best->inodes);
 	fs->data_live = le64_to_cpu(best->data_live);
 	fs->counting = le32_to_cpu(best->flags) & RFS_CP_COUNTED;
-	fs->reserved = le64_to_cpu(best->head.addr);
+	fs->prealloc = le64_to_cpu(best->head.addr);
 	for (zone = 0; zone < RFS_GROUPS_MAX; zone++)
 		fs->group_hot[zone] = le64_to_cpu(best->group_hot[zone]);
 	fs->behind = 0;

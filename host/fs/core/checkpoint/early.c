@@ -12,7 +12,7 @@
 
 /* Appends of it that are under way */
 struct rfs_early {
-	struct rfs_flight flight[RFS_TOGETHER];
+	struct rfs_io io[RFS_IO_DEPTH];
 	u32 first, count;	/* the oldest of these, and how many */
 };
 
@@ -50,14 +50,14 @@ static bool takes(struct rfs_fs *fs, const struct rfs_buf *buf)
 }
 
 /* Up to so many of them, from fs->dirty.early on */
-static u32 choose(struct rfs_fs *fs, struct rfs_flight *f, u32 most)
+static u32 choose(struct rfs_fs *fs, struct rfs_io *io, u32 most)
 {
 	struct rfs_buf *buf = fs->dirty.early;
 	u32 n = 0;
 
 	for (; buf && n < most; buf = buf->next)
 		if (takes(fs, buf))
-			f->what[n++] = buf;
+			io->what[n++] = buf;
 	fs->dirty.early = buf;
 	return n;
 }
@@ -66,45 +66,48 @@ static u32 choose(struct rfs_fs *fs, struct rfs_flight *f, u32 most)
 static int send(struct rfs_fs *fs, u32 *left)
 {
 	struct rfs_early *early = fs->early;
-	u32 nr = (early->first + early->count) % RFS_TOGETHER, n, i;
-	struct rfs_flight *f = &early->flight[nr];
+	u32 nr = (early->first + early->count) % RFS_IO_DEPTH, n, i;
+	struct rfs_io *io = &early->io[nr];
 	int ret;
 
-	rfs_dirty_above(fs);
-	n = choose(fs, f, min_t(u32, *left, RFS_SUM_ENTRIES));
+	rfs_dirty_parents(fs);
+	n = choose(fs, io, min_t(u32, *left, RFS_SUM_ENTRIES));
 	if (!n)
 		return 0;
-	ret = rfs_place(fs, RFS_S_META, n, false, &f->place);
+	ret = rfs_place(fs, RFS_S_META, n, false, &io->place);
 	if (ret)
 		return ret;
-	f->n = f->place.n;
-	*left -= f->n;
-	if (f->n < n)
-		fs->dirty.early = f->what[f->n];
-	for (i = 0; i < f->n; i++) {
-		struct rfs_buf *buf = f->what[i];
+	io->n = io->place.n;
+	*left -= io->n;
+	if (io->n < n)
+		fs->dirty.early = io->what[io->n];
+	for (i = 0; i < io->n; i++) {
+		struct rfs_buf *buf = io->what[i];
 
-		rfs_head_date(fs, &buf->head, true);
-		rfs_oob_meta(fs, &f->oob[i], &buf->head);
-		rfs_head_seal(&buf->head, le64_to_cpu(f->oob[i].stamp));
-		rfs_oob_seal(&f->oob[i], buf->bytes);
-		f->data[i] = buf->bytes;
+		rfs_head_number(fs, &buf->head, true);
+		rfs_oob_meta(fs, &io->oob[i], &buf->head);
+		rfs_head_seal(&buf->head, le64_to_cpu(io->oob[i].stamp));
+		rfs_oob_seal(&io->oob[i], buf->bytes);
+		io->data[i] = buf->bytes;
 		buf->sent = true;
 		buf->early = true;
 	}
-	f->send.nr = RFS_TOGETHER + 1 + nr;
-	f->send.early = true;
-	f->send.zone = f->place.zone;
-	f->send.n = f->n;
-	f->send.data = f->data;
-	f->send.oob = f->oob;
+	io->req.nr = RFS_IO_DEPTH + 1 + nr;
+	io->req.early = true;
+	io->req.zone = io->place.zone;
+	io->req.n = io->n;
+	io->req.data = io->data;
+	io->req.oob = io->oob;
 	early->count++;
-	fs->ops->append_begin(fs->dev, &f->send);
+	fs->ops->append_submit(fs->dev, &io->req);
 	return 0;
 }
 
-/* A block has landed; others may have changed or dropped it since it was sent. */
-static int landed(struct rfs_fs *fs, struct rfs_buf *buf, u64 addr)
+/*
+ * A block has completed; others may have changed or dropped it since it was
+ * sent.
+ */
+static int early_complete(struct rfs_fs *fs, struct rfs_buf *buf, u64 addr)
 {
 	u64 old = buf->addr;
 
@@ -119,30 +122,30 @@ static int landed(struct rfs_fs *fs, struct rfs_buf *buf, u64 addr)
 	}
 	fs->early_blocks++;
 	rfs_buf_written(fs, buf, addr);
-	return rfs_settle(fs, buf, old);
+	return rfs_block_moved(fs, buf, old);
 }
 
-/* Until the oldest append has landed; others use the volume meanwhile. */
-static int land_oldest(struct rfs_fs *fs)
+/* Until the oldest append has completed; others use the volume meanwhile. */
+static int early_wait(struct rfs_fs *fs)
 {
 	struct rfs_early *early = fs->early;
-	struct rfs_flight *f = &early->flight[early->first];
+	struct rfs_io *io = &early->io[early->first];
 	int ret = 0, error;
 	u32 i;
 
-	fs->ops->append_end(fs->dev, &f->send);
-	fs->asking = false;
-	early->first = (early->first + 1) % RFS_TOGETHER;
+	fs->ops->append_wait(fs->dev, &io->req);
+	fs->nowait = false;
+	early->first = (early->first + 1) % RFS_IO_DEPTH;
 	early->count--;
-	rfs_placed(fs, &f->place, f->oob, f->send.addr, f->send.error);
-	for (i = 0; i < f->n; i++) {
-		error = landed(fs, f->what[i],
-			       f->send.error ? 0 : f->send.addr + i);
+	rfs_placed(fs, &io->place, io->oob, io->req.addr, io->req.error);
+	for (i = 0; i < io->n; i++) {
+		error = early_complete(fs, io->what[i],
+				       io->req.error ? 0 : io->req.addr + i);
 		ret = ret ? ret : error;
 	}
 	if (ret)
 		fs->read_only = true;	/* it may be half done */
-	return ret ? ret : f->send.error;
+	return ret ? ret : io->req.error;
 }
 
 /*
@@ -161,19 +164,20 @@ static struct rfs_buf *second(struct rfs_fs *fs)
 void rfs_write_early(struct rfs_fs *fs)
 {
 	u32 left = fs->dirty.count;
-	bool asking;
+	bool nowait;
 	int ret = 0;
 
-	if (!rfs_together(fs) || fs->read_only || left < fs->dirty_max / LEAST)
+	if (!rfs_io_parallel(fs) || fs->read_only || left <
+	    fs->dirty_max / LEAST)
 		return;
-	asking = rfs_ask_off(fs);
-	rfs_dirty_above(fs);
+	nowait = rfs_nowait_off(fs);
+	rfs_dirty_parents(fs);
 	fs->dirty.early = second(fs);
 	while (!ret && left && fs->dirty.early && !fs->read_only && roomy(fs))
-		ret = fs->early->count == RFS_TOGETHER ? land_oldest(fs) :
+		ret = fs->early->count == RFS_IO_DEPTH ? early_wait(fs) :
 							 send(fs, &left);
 	while (fs->early->count)
-		land_oldest(fs);
+		early_wait(fs);
 	fs->dirty.early = NULL;
-	rfs_ask_on(fs, asking);
+	rfs_nowait_restore(fs, nowait);
 }

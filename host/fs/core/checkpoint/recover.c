@@ -552,7 +552,7 @@ static int apply_page(struct rfs_fs *fs, struct window_page *page)
 	end = block * RFS_BLOCK_BYTES + le16_to_cpu(oob->len);
 	if (end > le64_to_cpu(di->size))
 		di->size = cpu_to_le64(end);
-	rfs_date(di, oob);
+	rfs_page_times(di, oob);
 	di->last_write = oob->time;
 	di->wcount = cpu_to_le64(le64_to_cpu(di->wcount) + 1);
 	rfs_buf_dirty(fs, buf);

@@ -73,7 +73,7 @@ static u32 victims(struct rfs_fs *fs, enum rfs_clean how, u32 *nr)
 
 /*
  * Blocks on their way: of data they are filled in, read and appended, and when
- * they have landed, entered in the index. Several are under way at a time.
+ * they have completed, entered in the index. Several are under way at a time.
  */
 struct cleaner {
 	u32 copies;		/* that there was memory for */
@@ -142,8 +142,8 @@ static int read_begin(struct rfs_fs *fs, struct rfs_copy *copy)
 /* Until what is to be read is there, or cannot be */
 static void read_end(struct rfs_fs *fs, struct rfs_copy *copy)
 {
-	if (fs->ops->copy_wait)
-		fs->ops->copy_wait(fs->dev, copy);
+	if (fs->ops->copy_read_wait)
+		fs->ops->copy_read_wait(fs->dev, copy);
 }
 
 /*
@@ -246,7 +246,7 @@ int rfs_copy_done(struct rfs_fs *fs, const struct rfs_copy *copy, u32 first,
 	return 0;
 }
 
-/* All at once, and it has landed */
+/* All at once, and it has completed */
 static int append_now(struct rfs_fs *fs, struct rfs_copy *copy)
 {
 	u64 addr[RFS_SUM_ENTRIES];
@@ -259,10 +259,10 @@ static int append_now(struct rfs_fs *fs, struct rfs_copy *copy)
 		ret = rfs_append(fs, copy->stream, copy->n,
 				 (const void *const *)copy->block, copy->oob,
 				 addr);
-		if (ret != -EBUSY || !fs->ops->pause)
+		if (ret != -EBUSY || !fs->ops->yield)
 			break;
 		/* a zone waits for what is on its way to it */
-		fs->ops->pause(fs->dev);
+		fs->ops->yield(fs->dev);
 	} while (!fs->read_only);
 	return ret ? ret : rfs_copy_done(fs, copy, 0, copy->n, addr);
 }
@@ -277,27 +277,27 @@ static int send_next(struct rfs_fs *fs, struct cleaner *c)
 	c->waiting -= copy->n;
 	drop_unreadable(fs, copy);
 	/* without page metadata appends to a zone go one after the other */
-	if (copy->n && fs->ops->copy_send && fs->geo.oob_bytes &&
+	if (copy->n && fs->ops->copy_write && fs->geo.oob_bytes &&
 	    fs->threaded) {
-		ret = fs->ops->copy_send(fs->dev, copy);
+		ret = fs->ops->copy_write(fs->dev, copy);
 		copy->sent = !ret;
 		return ret;
 	}
 	ret = append_now(fs, copy);
-	if (!ret && fs->ops->pause)
-		fs->ops->pause(fs->dev);
+	if (!ret && fs->ops->yield)
+		fs->ops->yield(fs->dev);
 	return ret || !fs->read_only ? ret : -EROFS;
 }
 
-/* Until the oldest has landed */
-static int land_next(struct rfs_fs *fs, struct cleaner *c)
+/* Until the oldest has completed */
+static int copy_wait_next(struct rfs_fs *fs, struct cleaner *c)
 {
 	struct rfs_copy *copy = c->queue[0];
 
 	c->queued--;
 	memmove(c->queue, c->queue + 1, c->queued * sizeof(*c->queue));
 	c->idle[c->idles++] = copy;
-	return copy->sent ? fs->ops->copy_land(fs->dev, copy) : 0;
+	return copy->sent ? fs->ops->copy_write_wait(fs->dev, copy) : 0;
 }
 
 static void copy_free(struct rfs_copy *copy)
@@ -347,7 +347,7 @@ static int take_copy(struct rfs_fs *fs, struct cleaner *c,
 
 	while (!ret && !c->idles && !add_copy(c))
 		ret = c->reading == c->queued ? send_next(fs, c) :
-		      land_next(fs, c);
+		      copy_wait_next(fs, c);
 	if (ret)
 		return ret;
 	*out = c->idle[--c->idles];
@@ -404,14 +404,14 @@ static int look_up(struct rfs_fs *fs, const struct rfs_oob *from,
 	int ret;
 
 	for (;;) {
-		fs->asking = asks;
+		fs->nowait = asks;
 		ret = rfs_iget(fs, le32_to_cpu(from->ino), di, buf);
 		*at = NULL;
 		if (!ret && (*di)->gen == from->gen)
 			ret = rfs_map_slot(fs, le32_to_cpu(from->ino),
 					   le64_to_cpu(from->off), false, at,
 					   buf);
-		fs->asking = false;
+		fs->nowait = false;
 		if (fs->fetched)
 			fs->ops->fetched(fs->dev);
 		if (ret != -EINPROGRESS)
@@ -436,7 +436,7 @@ static int move_data(struct rfs_fs *fs, struct cleaner *c,
 	if (ret || !at || rfs_addr(at->addr) != addr)
 		return ret;
 	ptr = *at;
-	/* as it will be when the copy lands */
+	/* as it will be when the copy completes */
 	rfs_buf_dirty(fs, buf);
 	stream = rfs_data_stream(fs, di, &ptr, c->now);
 	slot = &c->filling[min(stream - RFS_S_DATA, c->shared - 1)];
@@ -532,7 +532,7 @@ static int move_meta(struct rfs_fs *fs, const struct rfs_oob *from, u64 addr)
 static int move(struct rfs_fs *fs, struct cleaner *c, const struct rfs_oob *from,
 		u64 addr)
 {
-	rfs_dirty_above(fs);
+	rfs_dirty_parents(fs);
 	if (rfs_room_beside(fs, c->waiting + 1, c->kept) < c->least)
 		return STOP;
 	c->any = true;
@@ -716,10 +716,11 @@ static void cleaner_free(struct cleaner *c)
 }
 
 /* Those who write wait below this */
-static u32 zones_owed(const struct rfs_fs *fs)
+static u32 zones_reserved(const struct rfs_fs *fs)
 {
 	return rfs_zones_kept(fs) + 1 +
-	       rfs_pages_of(fs, fs->owed) / le32_to_cpu(fs->super.zone_cap);
+	       rfs_pages_of(fs,
+			    fs->rsv_blocks) / le32_to_cpu(fs->super.zone_cap);
 }
 
 /*
@@ -730,7 +731,7 @@ static u64 leave(struct rfs_fs *fs, enum rfs_clean how)
 {
 	u64 kept = rfs_room_kept(fs), room;
 
-	rfs_dirty_above(fs);
+	rfs_dirty_parents(fs);
 	room = rfs_room_beside(fs, 0, 1);
 	return how == RFS_CLEAN_HARD || room < kept ? kept :
 						      kept + (room - kept) / 2;
@@ -753,7 +754,7 @@ static struct cleaner *cleaner_new(const struct rfs_fs *fs)
 	while (c->copies < fs->policy.groups + 3 && add_copy(c))
 		;
 	c->shared = min(fs->policy.groups, c->copies);
-	if (!fs->geo.oob_bytes && fs->free_zones <= zones_owed(fs))
+	if (!fs->geo.oob_bytes && fs->free_zones <= zones_reserved(fs))
 		c->shared = min(c->shared, 1U);
 	if (c->seen && c->block && c->copies)
 		return c;
@@ -794,8 +795,8 @@ static int clean_more(struct rfs_fs *fs, struct cleaner *c, enum rfs_clean how)
 }
 
 /*
- * All copies land, and zones are no victims any more; ret: of what was before.
- * Where it failed they may be cleaned another time.
+ * All copies complete, and zones are no victims any more; ret: of what was
+ * before. Where it failed they may be cleaned another time.
  */
 static int clean_end(struct rfs_fs *fs, struct cleaner *c, int ret)
 {
@@ -813,7 +814,7 @@ static int clean_end(struct rfs_fs *fs, struct cleaner *c, int ret)
 	for (; c->reading; c->reading--)
 		read_end(fs, c->queue[c->queued - c->reading]);
 	while (c->queued) {
-		error = land_next(fs, c);
+		error = copy_wait_next(fs, c);
 		ret = ret ? ret : error;
 	}
 	for (; c->done < c->victims; c->done++)
@@ -835,7 +836,7 @@ static int clean_end(struct rfs_fs *fs, struct cleaner *c, int ret)
 /* Free zones below which cleaning begins */
 static u32 clean_below(const struct rfs_fs *fs)
 {
-	return zones_owed(fs) + fs->geo.zones / 64 + fs->ahead;
+	return zones_reserved(fs) + fs->geo.zones / 64 + fs->ahead;
 }
 
 #define WORTH	16	/* times what a check-point writes */

@@ -17,7 +17,7 @@ struct rfs_copy {
 	u32 nr;			/* below RFS_COPIES, of those in use */
 	u32 n;
 	u32 stream;
-	bool sent;		/* by @copy_send */
+	bool sent;		/* by @copy_write */
 	struct rfs_oob oob[RFS_SUM_ENTRIES];
 	u64 from[RFS_SUM_ENTRIES];
 	bool cached[RFS_SUM_ENTRIES];

@@ -131,7 +131,7 @@ struct rfs_oob {
  *	3 to 8, 12 to 14 the LSN of the first log block after it, in the 23 bits
  *	above its 40 how many such blocks its check-point wrote before it, and in
  *	the highest whether it was written early, while others went on; of a
- *	check-point's first block how many blocks files have reserved; else 0
+ *	check-point's first block how many blocks are preallocated; else 0
  * @prev: of summaries zone offset + 1 of one before it in its zone, 0 if none; of
  *	types 3 to 8, 12 to 14 low half of the number of the check-point it was written for
  * @uuid: the rest of the volume's uuid, of which @volume is the beginning
@@ -330,7 +330,7 @@ struct rfs_ztab {
 enum rfs_ptr_kind {
 	RFS_PTR_HOLE = 0,	/* nothing: all of the pointer is 0 */
 	RFS_PTR_BLOCK = 1,	/* a block */
-	RFS_PTR_RESERVED = 2,	/* nothing yet, but there will be room for it */
+	RFS_PTR_PREALLOC = 2,	/* nothing yet, but there will be room for it */
 	RFS_PTR_PIECE = 3,	/* kept for a part of a block; not used */
 	RFS_PTR_ELSEWHERE = 4,	/* kept for another device; not used */
 };
@@ -390,7 +390,7 @@ struct rfs_node {
  *          an inode without a name, but the first, the one before it in the list
  * @next_orphan: next inode without a name, 0 at the end
  * @size: bytes
- * @blocks: data, directory, index, attribute blocks in use, and reserved
+ * @blocks: data, directory, index, attribute blocks in use, and preallocated
  * @atime: ns since 1970
  * @mtime: ns since 1970
  * @ctime: ns since 1970
@@ -557,7 +557,7 @@ enum rfs_op {
 	RFS_OP_PUNCH = 7,
 	RFS_OP_FREE = 8,
 	RFS_OP_XATTR = 9,
-	RFS_OP_RESERVE = 10,
+	RFS_OP_PREALLOC = 10,
 	RFS_OP_QUOTA = 11,
 	RFS_OPS
 };
@@ -566,8 +566,8 @@ enum rfs_op {
 #define RFS_REC_EXCHANGE	0x1	/* RENAME: both names stay, swapped */
 #define RFS_REC_WHITEOUT	0x2	/* RENAME: the first is a whiteout then */
 #define RFS_REC_REMOVE		0x4	/* XATTR: without a value, it is gone */
-#define RFS_REC_GROW		0x8	/* SIZE: it grows, what is reserved stays */
-#define RFS_REC_KEEP		0x10	/* PUNCH: the blocks are reserved then */
+#define RFS_REC_GROW		0x8	/* SIZE: it grows, what is preallocated stays */
+#define RFS_REC_KEEP		0x10	/* PUNCH: the blocks are preallocated then */
 
 /**
  * struct rfs_rec - record of the log, followed by up to two names or the like
@@ -590,9 +590,9 @@ enum rfs_op {
  * @pad2: 0
  * @version: of the change: earlier pages it removes have lower ones
  * @time: of the change, ns since 1970
- * @arg1: SIZE: new size; PUNCH, RESERVE: first block; ATTR: atime; RENAME:
+ * @arg1: SIZE: new size; PUNCH, PREALLOC: first block; ATTR: atime; RENAME:
  *	the whiteout's inode
- * @arg2: PUNCH, RESERVE: block after the last; ATTR: mtime; RENAME: the
+ * @arg2: PUNCH, PREALLOC: block after the last; ATTR: mtime; RENAME: the
  *	whiteout's gen
  */
 struct rfs_rec {

@@ -434,7 +434,7 @@ static int apply_punch(struct rfs_fs *fs, const struct rfs_rec *rec)
 	return 0;
 }
 
-static int apply_reserve(struct rfs_fs *fs, const struct rfs_rec *rec)
+static int apply_prealloc(struct rfs_fs *fs, const struct rfs_rec *rec)
 {
 	u64 from = le64_to_cpu(rec->arg1), to = le64_to_cpu(rec->arg2);
 	u32 ino = le32_to_cpu(rec->ino);
@@ -446,7 +446,7 @@ static int apply_reserve(struct rfs_fs *fs, const struct rfs_rec *rec)
 		return ret;
 	if (!S_ISREG(le32_to_cpu(di->mode)) || to - from > RFS_RANGE_MAX)
 		return -EUCLEAN;
-	ret = rfs_map_reserve(fs, ino, from, to);
+	ret = rfs_map_preallocate(fs, ino, from, to);
 	if (ret)
 		return ret;
 	di->attr_version = rec->version;
@@ -514,8 +514,8 @@ int rfs_apply(struct rfs_fs *fs, const struct rfs_rec *rec, const u8 *name1,
 		return apply_punch(fs, rec);
 	case RFS_OP_FREE:
 		return apply_free(fs, le32_to_cpu(rec->ino));
-	case RFS_OP_RESERVE:
-		return apply_reserve(fs, rec);
+	case RFS_OP_PREALLOC:
+		return apply_prealloc(fs, rec);
 	case RFS_OP_XATTR:
 		return rfs_xattr_apply(fs, rec, name1, name2);
 	case RFS_OP_QUOTA:

@@ -17,7 +17,7 @@ int rfs_commit(struct rfs_fs *fs, struct rfs_rec *rec, const void *first,
 {
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
-	bool asking;
+	bool nowait;
 	int ret;
 
 	rec->len1 = cpu_to_le16(len1);
@@ -32,12 +32,12 @@ int rfs_commit(struct rfs_fs *fs, struct rfs_rec *rec, const void *first,
 	ret = rfs_log_room(fs);
 	if (ret)
 		return ret;
-	asking = rfs_ask_off(fs);
+	nowait = rfs_nowait_off(fs);
 	ret = rfs_apply(fs, rec, first, second);
 	if (!ret)
 		ret = rfs_log_add(fs, rec, first, second);
 	if (ret && ret != -ENOSPC)	/* with that nothing was changed */
 		fs->read_only = true;	/* it may be half done */
-	rfs_ask_on(fs, asking);
+	rfs_nowait_restore(fs, nowait);
 	return ret;
 }

@@ -41,9 +41,10 @@ static int send(struct rfs_fs *fs)
 		head->count = count;
 		rfs_oob_meta(fs, &oob, head);
 		rfs_head_seal(head, le64_to_cpu(oob.stamp));
-		ret = rfs_fly(fs, RFS_S_LOG, head, &oob, NULL, NULL, NULL);
+		ret = rfs_io_submit(fs, RFS_S_LOG, head, &oob, NULL, NULL,
+				    NULL);
 	}
-	error = rfs_land_sums(fs);
+	error = rfs_io_wait_sums(fs);
 	if (ret || error)
 		return ret ? ret : error;
 	fs->lsn += fs->log_full;

@@ -69,22 +69,22 @@ struct rfs_txn {
 	u32 len;		/* valid bytes of the last */
 };
 
-/* Of n blocks that were promised; time: the file's mtime */
-int rfs_begin(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u32 len, u64 time,
-	      struct rfs_txn *txn);
+/* Of n blocks that were reserved; time: the file's mtime */
+int rfs_txn_begin(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u32 len,
+		  u64 time, struct rfs_txn *txn);
 
 /*
  * The page metadata of *n of its blocks, but for checksums. Those after *n then
  * belong into another stream.
  */
-int rfs_fill(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from, u32 *n,
-	     struct rfs_oob *oob, u32 *stream);
+int rfs_txn_fill(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from, u32 *n,
+		 struct rfs_oob *oob, u32 *stream);
 
 /* n blocks of a transaction are where addr says */
-int rfs_done(struct rfs_fs *fs, const struct rfs_oob *oob, u32 n,
-	     const u64 *addr);
+int rfs_txn_done(struct rfs_fs *fs, const struct rfs_oob *oob, u32 n,
+		 const u64 *addr);
 
 /* mtime and ctime of a file that has this page, unless it has newer ones */
-void rfs_date(struct rfs_dinode *di, const struct rfs_oob *oob);
+void rfs_page_times(struct rfs_dinode *di, const struct rfs_oob *oob);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Transactions (OFTL 4.1): pages of a file that are seen after a power cut together
- * or not at all, and what the index and the inode say once they have landed.
+ * or not at all, and what the index and the inode say once they have completed.
  */
 #include "space/space.h"
 #include "tree/tree.h"
@@ -20,8 +20,8 @@ void rfs_ptr_of(const struct rfs_fs *fs, const struct rfs_oob *oob, u64 addr,
 	ptr->frac = ticks;
 }
 
-int rfs_fill(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from, u32 *n,
-	     struct rfs_oob *oob, u32 *stream)
+int rfs_txn_fill(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from, u32 *n,
+		 struct rfs_oob *oob, u32 *stream)
 {
 	u64 now = rfs_now(fs);
 	struct rfs_dinode *di = NULL;
@@ -81,8 +81,8 @@ static int set_ptrs(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
 	return ret;
 }
 
-int rfs_begin(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u32 len, u64 time,
-	      struct rfs_txn *txn)
+int rfs_txn_begin(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u32 len,
+		  u64 time, struct rfs_txn *txn)
 {
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
@@ -112,10 +112,11 @@ int rfs_begin(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u32 len, u64 time,
 
 /*
  * A page has the file's mtime with it. A record or another transaction that set
- * mtime after this page got its version is newer, in whatever order they land.
- * Records of names and extended attributes set ctime alone, which only grows.
+ * mtime after this page got its version is newer, in whatever order they
+ * complete. Records of names and extended attributes set ctime alone, which
+ * only grows.
  */
-void rfs_date(struct rfs_dinode *di, const struct rfs_oob *oob)
+void rfs_page_times(struct rfs_dinode *di, const struct rfs_oob *oob)
 {
 	s64 time = le64_to_cpu(oob->time);
 
@@ -130,8 +131,8 @@ void rfs_date(struct rfs_dinode *di, const struct rfs_oob *oob)
 		di->ctime = oob->time;
 }
 
-int rfs_done(struct rfs_fs *fs, const struct rfs_oob *oob, u32 n,
-	     const u64 *addr)
+int rfs_txn_done(struct rfs_fs *fs, const struct rfs_oob *oob, u32 n,
+		 const u64 *addr)
 {
 	u32 ino = le32_to_cpu(oob->ino);
 	u64 block = le64_to_cpu(oob->off), end;
@@ -147,7 +148,7 @@ int rfs_done(struct rfs_fs *fs, const struct rfs_oob *oob, u32 n,
 	end = (block + n - 1) * RFS_BLOCK_BYTES + le16_to_cpu(oob[n - 1].len);
 	if (end > le64_to_cpu(di->size))
 		di->size = cpu_to_le64(end);
-	rfs_date(di, oob);
+	rfs_page_times(di, oob);
 	di->last_write = cpu_to_le64(time);
 	di->wcount = cpu_to_le64(le64_to_cpu(di->wcount) + n);
 	rfs_buf_dirty(fs, buf);

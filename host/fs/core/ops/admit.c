@@ -13,9 +13,9 @@
 /* Where others clean and write check-points: nothing but the answer. */
 static int ask_for_room(const struct rfs_fs *fs, u32 blocks)
 {
-	if (!rfs_dirty_full(fs) && !rfs_room_low(fs, blocks + fs->leaves))
+	if (!rfs_dirty_full(fs) && !rfs_room_low(fs, blocks + fs->withheld))
 		return 0;
-	return fs->stuck ? -ENOSPC : -EAGAIN;
+	return fs->no_space ? -ENOSPC : -EAGAIN;
 }
 
 /*
@@ -42,7 +42,7 @@ int rfs_make_room(struct rfs_fs *fs, u32 blocks, u64 data, u32 meta)
 
 	if (fs->read_only)
 		return -EROFS;
-	rfs_dirty_above(fs);
+	rfs_dirty_parents(fs);
 	if ((data || meta) && rfs_used_with(fs, data, meta) > fs->user_blocks)
 		return -ENOSPC;
 	if (fs->threaded)
@@ -86,7 +86,7 @@ int rfs_make_room_to_free(struct rfs_fs *fs)
 
 	if (ret)
 		return ret;
-	rfs_dirty_above(fs);
+	rfs_dirty_parents(fs);
 	if (fs->threaded)
 		return rfs_dirty_full(fs) || rfs_compact_due(fs, false) ?
 		       -ENOBUFS : 0;

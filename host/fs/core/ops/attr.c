@@ -10,11 +10,11 @@
  * already can be given files on a full volume, too.
  */
 static int may_give(struct rfs_fs *fs, const struct rfs_dinode *di,
-		    const struct rfs_dinode *attr, u32 types, u64 held)
+		    const struct rfs_dinode *attr, u32 types, u64 rsv)
 {
 	u32 id[RFS_QUOTA_TYPES] = { le32_to_cpu(attr->uid),
 				    le32_to_cpu(attr->gid) };
-	int ret = rfs_quota_may(fs, types, id, le64_to_cpu(di->blocks) + held,
+	int ret = rfs_quota_may(fs, types, id, le64_to_cpu(di->blocks) + rsv,
 				1);
 	struct rfs_quota *q;
 	struct rfs_buf *buf;
@@ -31,7 +31,7 @@ static int may_give(struct rfs_fs *fs, const struct rfs_dinode *di,
 
 /* types: a bit for each owner that changes; old: those before */
 static int may_setattr(struct rfs_fs *fs, u32 ino,
-		       const struct rfs_dinode *attr, u64 held,
+		       const struct rfs_dinode *attr, u64 rsv,
 		       u32 old[RFS_QUOTA_TYPES], u32 *types)
 {
 	struct rfs_dinode *di;
@@ -49,15 +49,15 @@ static int may_setattr(struct rfs_fs *fs, u32 ino,
 		if (fs->counting && old[type] != rfs_owner(attr, type))
 			*types |= 1U << type;
 	}
-	return *types ? may_give(fs, di, attr, *types, held) : 0;
+	return *types ? may_give(fs, di, attr, *types, rsv) : 0;
 }
 
 int rfs_may_give(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr,
-		 u64 held)
+		 u64 rsv)
 {
 	u32 old[RFS_QUOTA_TYPES], types;
 
-	return may_setattr(fs, ino, attr, held, old, &types);
+	return may_setattr(fs, ino, attr, rsv, old, &types);
 }
 
 /* The record by which an inode gets what attr has */
@@ -74,27 +74,27 @@ static void attr_rec(struct rfs_fs *fs, struct rfs_rec *rec, u32 ino,
 }
 
 int rfs_setattr(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr,
-		u64 held)
+		u64 rsv)
 {
 	u32 type, types, old[RFS_QUOTA_TYPES];
 	struct rfs_rec rec;
-	bool asking;
-	int ret = may_setattr(fs, ino, attr, held, old, &types);
+	bool nowait;
+	int ret = may_setattr(fs, ino, attr, rsv, old, &types);
 
 	if (ret)
 		return ret;
 	attr_rec(fs, &rec, ino, attr);
 	ret = rfs_commit(fs, &rec, NULL, 0, NULL, 0);
-	asking = rfs_ask_off(fs);
+	nowait = rfs_nowait_off(fs);
 	for (type = 0; !ret && type < RFS_QUOTA_TYPES; type++) {
-		if (!(types & 1U << type) || !held)
+		if (!(types & 1U << type) || !rsv)
 			continue;
-		ret = rfs_quota_hold_one(fs, type, old[type], -(s64)held);
+		ret = rfs_quota_reserve_one(fs, type, old[type], -(s64)rsv);
 		if (!ret)
-			ret = rfs_quota_hold_one(fs, type,
-						 rfs_owner(attr, type), held);
+			ret = rfs_quota_reserve_one(fs, type,
+						    rfs_owner(attr, type), rsv);
 	}
-	rfs_ask_on(fs, asking);
+	rfs_nowait_restore(fs, nowait);
 	return ret;
 }
 

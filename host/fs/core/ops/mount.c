@@ -35,11 +35,11 @@ int rfs_tables_alloc(struct rfs_fs *fs)
 	fs->ztab = table((size_t)fs->ztab_blocks * RFS_ZTAB_ENTRIES,
 			 sizeof(*fs->ztab));
 	fs->log_most = min_t(u32, fs->dirty_max / 8, RFS_LOG_BLOCKS);
-	fs->air = rfs_alloc(sizeof(*fs->air));
+	fs->ioq = rfs_alloc(sizeof(*fs->ioq));
 	if (rfs_early_alloc(fs))
 		return -ENOMEM;
 	if (!fs->zone || !fs->hot || !fs->timb || !fs->timb_addr ||
-	    !fs->timb_dirty || !fs->ztab_addr || !fs->ztab || !fs->air)
+	    !fs->timb_dirty || !fs->ztab_addr || !fs->ztab || !fs->ioq)
 		return -ENOMEM;
 	fs->clean_max = CLEAN_MAX;
 	for (nr = 0; nr < fs->geo.zones; nr++) {
@@ -75,22 +75,25 @@ int rfs_tables_alloc(struct rfs_fs *fs)
 	return 0;
 }
 
-/* The tail that goes on with a zone: of data, another group's if need be. */
-static struct rfs_tail *tail_for(struct rfs_fs *fs, u32 stream)
+/*
+ * The active segment that goes on with a zone: of data, another group's if need
+ * be.
+ */
+static struct rfs_active_seg *resume_seg(struct rfs_fs *fs, u32 stream)
 {
-	struct rfs_tail *tail = &fs->tail[fs->tail_of[stream]];
+	struct rfs_active_seg *seg = &fs->active[fs->active_of[stream]];
 	u32 i;
 
 	if (stream < RFS_S_DATA)
-		return tail;
-	if (stream < RFS_S_DATA + fs->policy.groups && !tail->zone)
-		return tail;
+		return seg;
+	if (stream < RFS_S_DATA + fs->policy.groups && !seg->zone)
+		return seg;
 	for (i = 0; i < fs->policy.groups; i++) {
-		tail = &fs->tail[fs->tail_of[RFS_S_DATA + i]];
-		if (!tail->zone)
+		seg = &fs->active[fs->active_of[RFS_S_DATA + i]];
+		if (!seg->zone)
 			break;
 	}
-	return tail;
+	return seg;
 }
 
 /* Each stream goes on in an open zone, if it has one with room. */
@@ -102,7 +105,7 @@ void rfs_resume_zones(struct rfs_fs *fs)
 	fs->meta_zones = 0;
 	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++) {
 		struct rfs_zone_info *z = &fs->zone[nr];
-		struct rfs_tail *tail = tail_for(fs, z->stream);
+		struct rfs_active_seg *seg = resume_seg(fs, z->stream);
 
 		if (z->state == RFS_Z_FREE) {
 			if (z->cond != RFS_DEV_OK || z->cap < 2)
@@ -115,10 +118,10 @@ void rfs_resume_zones(struct rfs_fs *fs)
 		if (z->state != RFS_Z_OPEN && !z->window)
 			continue;
 		z->state = RFS_Z_USED;
-		if (!tail->zone && z->cond == RFS_DEV_OK &&
+		if (!seg->zone && z->cond == RFS_DEV_OK &&
 		    z->wp + 2 <= z->cap) {
 			z->state = RFS_Z_OPEN;
-			tail->zone = nr;
+			seg->zone = nr;
 		}
 	}
 }
@@ -188,7 +191,7 @@ int rfs_mount(const struct rfs_dev_ops *ops, void *dev,
 	if (!ret)
 		ret = load(fs, read_only);
 	if (ret) {
-		rfs_drop(fs);
+		rfs_unmount_nosync(fs);
 		return ret;
 	}
 	*out = fs;
@@ -199,11 +202,11 @@ int rfs_unmount(struct rfs_fs *fs)
 {
 	int ret = fs->read_only ? 0 : rfs_checkpoint(fs, RFS_CP_UNMOUNT);
 
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	return ret;
 }
 
-void rfs_drop(struct rfs_fs *fs)
+void rfs_unmount_nosync(struct rfs_fs *fs)
 {
 	u32 nr;
 
@@ -223,7 +226,7 @@ void rfs_drop(struct rfs_fs *fs)
 	rfs_free(fs->ztab);
 	for (nr = 0; nr < RFS_LOG_BLOCKS; nr++)
 		rfs_free(fs->log[nr]);
-	rfs_free(fs->air);
+	rfs_free(fs->ioq);
 	rfs_free(fs->early);
 	rfs_free(fs->pending);
 	rfs_free(fs->tomb);

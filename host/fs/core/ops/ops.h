@@ -36,29 +36,29 @@ int rfs_rename(struct rfs_fs *fs, u32 dir1, const char *name1, u32 dir2,
 
 /*
  * grows: it was smaller, also with what is not written yet. Else what is
- * reserved behind the new end is given back.
+ * preallocated behind the new end is given back.
  */
 int rfs_truncate(struct rfs_fs *fs, u32 ino, u64 size, bool grows);
 
-/* keep: all of them are reserved, and stay so; RFS_RANGE_MAX at most */
+/* keep: all of them are preallocated, and stay so; RFS_RANGE_MAX at most */
 int rfs_punch(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool keep);
 
 /*
  * Set room aside for the holes among the first blocks of *from..to - 1; *from is
  * then where to go on. -ENOSPC: there is too little, for all or for the next.
  */
-int rfs_reserve(struct rfs_fs *fs, u32 ino, u64 *from, u64 to);
+int rfs_preallocate(struct rfs_fs *fs, u32 ino, u64 *from, u64 to);
 
 /*
- * Blocks that files can still have: what is free without the index nodes that so
- * many of them need. rfs_reserve() of as many succeeds, unless zones have to be
- * cleaned before and cannot be.
+ * Blocks that files can still have: what is free without the index nodes that
+ * so many of them need. rfs_preallocate() of as many succeeds, unless zones
+ * have to be cleaned before and cannot be.
  */
 u64 rfs_available(const struct rfs_fs *fs);
 
 /* Would rfs_setattr() be refused now? What it refuses with, else 0. */
 int rfs_may_give(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr,
-		 u64 held);
+		 u64 rsv);
 
 /*
  * A record of atime, mtime and ctime alone: pages that are on their way have no
@@ -70,11 +70,11 @@ int rfs_log_times(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *times);
 int rfs_set_times(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *times);
 
 /*
- * mode, uid, gid, flags, atime and mtime of attr; held: holes that pages of the
- * inode are promised
+ * mode, uid, gid, flags, atime and mtime of attr; rsv: holes that pages of the
+ * inode have reserved
  */
 int rfs_setattr(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr,
-		u64 held);
+		u64 rsv);
 int rfs_free_orphan(struct rfs_fs *fs, u32 ino);
 
 /* A part of that: *more says whether there is more */
@@ -130,16 +130,16 @@ int rfs_quota_compare(struct rfs_fs *fs, enum rfs_quota_fix fix,
 
 /*
  * A block of a file will be written: there will be room for it. *hole says what
- * rfs_unpromise() wants to know, after rfs_done() or instead of it.
+ * rfs_unreserve() wants to know, after rfs_txn_done() or instead of it.
  */
-int rfs_promise(struct rfs_fs *fs, u32 ino, u64 block, bool *hole);
-void rfs_unpromise(struct rfs_fs *fs, u32 ino, u32 blocks, u32 holes);
+int rfs_reserve(struct rfs_fs *fs, u32 ino, u64 block, bool *hole);
+void rfs_unreserve(struct rfs_fs *fs, u32 ino, u32 blocks, u32 holes);
 int rfs_mount(const struct rfs_dev_ops *ops, void *dev,
 	      const struct rfs_geometry *geo, bool read_only, u32 inject,
 	      struct rfs_fs **out);
 int rfs_tables_alloc(struct rfs_fs *fs);	/* and the state of all zones */
 void rfs_resume_zones(struct rfs_fs *fs);
 int rfs_unmount(struct rfs_fs *fs);	/* with a check-point */
-void rfs_drop(struct rfs_fs *fs);	/* without */
+void rfs_unmount_nosync(struct rfs_fs *fs);	/* without */
 
 #endif

@@ -52,7 +52,7 @@ static int count_holes(struct rfs_fs *fs, u32 ino, u64 from, u64 to, u64 *holes)
 u64 rfs_available(const struct rfs_fs *fs)
 {
 	u64 used = rfs_used(fs), free, need;
-	/* what rfs_reserve() asks for beyond, and nodes that are begun */
+	/* what rfs_preallocate() asks for beyond, and nodes that are begun */
 	u64 ends = 2 + RFS_HEIGHT_MAX + RFS_RANGE_MAX / RFS_FANOUT +
 		   RFS_HEIGHT_MAX;
 
@@ -65,7 +65,7 @@ u64 rfs_available(const struct rfs_fs *fs)
 	return free > need ? free - need : 0;
 }
 
-int rfs_reserve(struct rfs_fs *fs, u32 ino, u64 *from, u64 to)
+int rfs_preallocate(struct rfs_fs *fs, u32 ino, u64 *from, u64 to)
 {
 	u64 end = min(to, *from + RFS_RANGE_MAX), holes, has, nodes = 0;
 	struct rfs_dinode *di;
@@ -81,7 +81,7 @@ int rfs_reserve(struct rfs_fs *fs, u32 ino, u64 *from, u64 to)
 		ret = rfs_quota_may_grow(fs, ino, holes + nodes);
 	if (ret)
 		return ret;
-	/* more than the volume has is refused before any of it is reserved */
+	/* more than the volume has is refused before any of it is preallocated */
 	has = le64_to_cpu(di->blocks);
 	if (to - *from > has && to - *from - has > fs->user_blocks -
 	    min(fs->user_blocks, rfs_used(fs)))
@@ -92,7 +92,7 @@ int rfs_reserve(struct rfs_fs *fs, u32 ino, u64 *from, u64 to)
 	if (ret)
 		return ret;
 	/* without holes too: a power cut may lose what is in them now */
-	rfs_rec_init(fs, &rec, RFS_OP_RESERVE, ino);
+	rfs_rec_init(fs, &rec, RFS_OP_PREALLOC, ino);
 	rec.arg1 = cpu_to_le64(*from);
 	rec.arg2 = cpu_to_le64(end);
 	ret = rfs_commit(fs, &rec, NULL, 0, NULL, 0);

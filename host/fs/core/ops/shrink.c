@@ -88,7 +88,7 @@ int rfs_shorten(struct rfs_fs *fs, u32 ino, u64 from, u64 *to, bool truncate,
 	if (!ret)
 		ret = bound_pruned(fs);
 	if (!ret)
-		ret = rfs_map_tail(fs, ino, from, *to, &at);
+		ret = rfs_map_last_part(fs, ino, from, *to, &at);
 	if (!ret)
 		ret = rfs_iget(fs, ino, &di, &buf);
 	if (ret || at == from)

@@ -10,13 +10,13 @@
 #define DIRTY_MORE	8192	/* blocks in memory, and how long a check-point is */
 
 /* Pages that are left in zones of streams, the last two of each for summaries */
-static u64 tail_room(const struct rfs_fs *fs, u32 first, u32 last)
+static u64 active_room(const struct rfs_fs *fs, u32 first, u32 last)
 {
 	u64 pages = 0;
 	u32 i;
 
 	for (i = first; i <= last; i++) {
-		u32 nr = fs->tail[i].zone;
+		u32 nr = fs->active[i].zone;
 		const struct rfs_zone_info *z = &fs->zone[nr];
 
 		if (nr && z->cond == RFS_DEV_OK && z->wp + 2 < z->cap)
@@ -27,28 +27,29 @@ static u64 tail_room(const struct rfs_fs *fs, u32 first, u32 last)
 
 /*
  * Blocks of metadata that there is room for now, beside so many of data, what was
- * promised, the log in memory and tables, but for so many zones. One of each 64
+ * reserved, the log in memory and tables, but for so many zones. One of each 64
  * blocks is a summary, and of appends that end early one more. What was written
  * before a check-point recovery would write again, were there none.
  */
 static u64 room(const struct rfs_fs *fs, u64 data, u32 zones)
 {
 	u64 kept = fs->log_most + rfs_tables(fs) + fs->early_blocks;
-	u32 groups = min(fs->policy.groups, fs->data_tails);
-	u64 have = tail_room(fs, RFS_S_DATA, RFS_S_DATA + groups - 1), blocks;
+	u32 groups = min(fs->policy.groups, fs->data_active);
+	u64 have = active_room(fs, RFS_S_DATA, RFS_S_DATA + groups - 1), blocks;
 	u64 cap = le32_to_cpu(fs->super.zone_cap);
 
 	if (fs->sums_each)	/* as rfs_low_zones() counts them */
 		kept += fs->log_most +
 			rfs_short_appends(rfs_tables(fs), fs->sums_each);
 	data = rfs_pages_of(fs, data + data / 32);
-	zones += rfs_pages_of(fs, fs->owed) / cap;
+	zones += rfs_pages_of(fs, fs->rsv_blocks) / cap;
 	if (data > have) {
 		zones += DIV_ROUND_UP(data - have, cap);
 		if (fs->free_zones < zones)
 			return 0;
 	}
-	blocks = rfs_blocks_in(tail_room(fs, 0, RFS_S_DATA - 1), fs->sums_each);
+	blocks = rfs_blocks_in(active_room(fs, 0, RFS_S_DATA - 1),
+			       fs->sums_each);
 	if (fs->free_zones > zones)
 		blocks += (fs->free_zones - zones) *
 			  rfs_blocks_in(cap, fs->sums_each);
@@ -103,13 +104,15 @@ u32 rfs_pages_at_once(const struct rfs_fs *fs)
 
 	if (fs->free_zones > fs->low_zones)
 		blocks += (fs->free_zones - fs->low_zones) * cap;
-	return max_t(u64, blocks / RFS_ABOVE, 1);
+	return max_t(u64, blocks / RFS_PARENTS, 1);
 }
 
-/* Fewer zones are free than what is owed, `blocks` more and the rest need. */
+/*
+ * Fewer zones are free than what is reserved, `blocks` more and the rest need.
+ */
 bool rfs_room_low(const struct rfs_fs *fs, u32 blocks)
 {
 	return fs->free_zones < rfs_zones_kept(fs) +
-	       rfs_pages_of(fs, fs->owed + blocks) /
+	       rfs_pages_of(fs, fs->rsv_blocks + blocks) /
 	       le32_to_cpu(fs->super.zone_cap);
 }

@@ -49,14 +49,14 @@ u64 rfs_used_with(const struct rfs_fs *fs, u64 data, u64 meta)
 	/* numbers are given lowest first: at the end of each map, a new block */
 	u64 maps = meta ? meta / RFS_MAP_ENTRIES + 2 : 0;
 
-	return fs->data_live + fs->promised + fs->reserved + data +
+	return fs->data_live + fs->rsv_holes + fs->prealloc + data +
 	       claim(fs, meta, maps);
 }
 
 /* [B*] Zones that metadata takes when it is compact, those being filled too */
 u64 rfs_zones_claimed(const struct rfs_fs *fs)
 {
-	return claim(fs, 0, 0) / fs->holds + fs->meta_tails;
+	return claim(fs, 0, 0) / fs->holds + fs->meta_active;
 }
 
 /* Those beyond what it has: data may not take them. */

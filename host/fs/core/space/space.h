@@ -26,24 +26,25 @@ struct rfs_place {
 #define RFS_TRIES	3	/* zones that are tried when appends fail */
 
 /* Blocks of one append, of a check-point or the log */
-struct rfs_flight {
-	struct rfs_send send;
+struct rfs_io {
+	struct rfs_append_req req;
 	struct rfs_place place;
 	struct rfs_sum *sum;	/* it is this one; else NULL */
 	u32 stream;
 	u32 n;
 	/* a block is at addr; may be NULL. `what` and `how` are the caller's */
-	int (*landed)(struct rfs_fs *fs, void *what, const void *how, u64 addr);
+	int (*complete)(struct rfs_fs *fs, void *what, const void *how,
+			u64 addr);
 	const void *how;
 	void *what[RFS_SUM_ENTRIES];
 	const void *data[RFS_SUM_ENTRIES];
 	struct rfs_oob oob[RFS_SUM_ENTRIES];
 };
 
-/* What is under way of it, see flight.c */
-struct rfs_air {
-	struct rfs_flight next;	/* which is being filled */
-	struct rfs_flight flight[RFS_TOGETHER];
+/* What is under way of it, see inflight.c */
+struct rfs_ioq {
+	struct rfs_io next;	/* which is being filled */
+	struct rfs_io io[RFS_IO_DEPTH];
 	u32 first, count;	/* the oldest of these, and how many */
 	u32 blocks;		/* of them, those that are no summaries */
 	bool failed;		/* one has, or is not sent: zones are not as expected */
@@ -84,8 +85,9 @@ int rfs_append(struct rfs_fs *fs, u32 stream, u32 n, const void *const *data,
 	       struct rfs_oob *oob, u64 *addr);
 
 /* A block is in use from now on, or no longer; @ptr of data, else NULL */
-int rfs_live(struct rfs_fs *fs, u64 addr, int delta, const struct rfs_ptr *ptr);
-void rfs_live_map(struct rfs_fs *fs, u64 addr, int delta);
+int rfs_count_live(struct rfs_fs *fs, u64 addr, int delta,
+		   const struct rfs_ptr *ptr);
+void rfs_count_live_map(struct rfs_fs *fs, u64 addr, int delta);
 
 /* room.c: see "Room" in doc/design.md; in blocks */
 u64 rfs_tables(const struct rfs_fs *fs);	/* blocks of TIMB and zone table */
@@ -113,21 +115,22 @@ int rfs_free_zones(struct rfs_fs *fs);
 bool rfs_reset_next(struct rfs_fs *fs);
 void rfs_reset_done(struct rfs_fs *fs, u32 nr, int error);
 bool rfs_room_low(const struct rfs_fs *fs, u32 blocks);
-bool rfs_together(const struct rfs_fs *fs);	/* are there several at a time? */
+/* Are there several appends at a time? */
+bool rfs_io_parallel(const struct rfs_fs *fs);
 
 /*
- * A block goes out with the next append; landed() is called when it is there, by
- * this or one of the next two. data is left alone until then.
+ * A block goes out with the next append; complete() is called when it is there,
+ * by this or one of the next two. data is left alone until then.
  */
-int rfs_fly(struct rfs_fs *fs, u32 stream, const void *data,
-	    const struct rfs_oob *oob,
-	    int (*landed)(struct rfs_fs *fs, void *what, const void *how,
-			  u64 addr),
-	    void *what, const void *how);
-int rfs_land(struct rfs_fs *fs);	/* until all of these have */
+int rfs_io_submit(struct rfs_fs *fs, u32 stream, const void *data,
+		  const struct rfs_oob *oob,
+		  int (*complete)(struct rfs_fs *fs, void *what,
+				  const void *how, u64 addr),
+		  void *what, const void *how);
+int rfs_io_wait(struct rfs_fs *fs);	/* until all of these have */
 
 /* And the summaries that have become due, also after an error */
-int rfs_land_sums(struct rfs_fs *fs);
+int rfs_io_wait_sums(struct rfs_fs *fs);
 
 /* Dirty metadata blocks at which operations wait for a check-point */
 u32 rfs_dirty_most(const struct rfs_fs *fs);
@@ -153,8 +156,11 @@ bool rfs_checkpoint_due(const struct rfs_fs *fs);
  */
 u64 rfs_room_beside(const struct rfs_fs *fs, u64 copies, u32 zones);
 
-/* Blocks a page of a file makes dirty as it lands: leaf, inode, a map of each */
-#define RFS_ABOVE	4
+/*
+ * Blocks a page of a file makes dirty as it completes: leaf, inode, a map of
+ * each
+ */
+#define RFS_PARENTS	4
 
 /*
  * Pages of files that may be on their way while nobody looks at what is dirty: each

@@ -16,29 +16,29 @@ void rfs_streams_init(struct rfs_fs *fs)
 	if (geo->max_active)
 		budget = min(budget, geo->max_active - RFS_CP_MIRRORS);
 	fs->active_max = budget == ~0U ? 0 : budget;
-	fs->meta_tails = min(budget - 1, (u32)RFS_S_DATA);
-	fs->data_tails = min(budget - fs->meta_tails, (u32)RFS_GROUPS_MAX);
+	fs->meta_active = min(budget - 1, (u32)RFS_S_DATA);
+	fs->data_active = min(budget - fs->meta_active, (u32)RFS_GROUPS_MAX);
 	/* the inode map shares with other metadata, then the log does */
 	for (stream = 0; stream < RFS_S_DATA; stream++)
-		fs->tail_of[stream] = min(stream, fs->meta_tails - 1);
+		fs->active_of[stream] = min(stream, fs->meta_active - 1);
 	for (; stream < RFS_STREAMS; stream++)
-		fs->tail_of[stream] = min(stream, RFS_S_DATA +
-					  fs->data_tails - 1);
+		fs->active_of[stream] = min(stream, RFS_S_DATA +
+					    fs->data_active - 1);
 }
 
-static struct rfs_tail *tail_of(struct rfs_fs *fs, u32 stream)
+static struct rfs_active_seg *active_seg(struct rfs_fs *fs, u32 stream)
 {
-	return &fs->tail[fs->tail_of[stream]];
+	return &fs->active[fs->active_of[stream]];
 }
 
-static int place_sum(struct rfs_tail *tail)
+static int place_sum(struct rfs_active_seg *seg)
 {
-	if (tail->sum)
+	if (seg->sum)
 		return 0;
-	tail->sum = rfs_alloc(sizeof(*tail->sum));
-	if (!tail->sum)
+	seg->sum = rfs_alloc(sizeof(*seg->sum));
+	if (!seg->sum)
 		return -ENOMEM;
-	tail->sum->zone = tail->zone;
+	seg->sum->zone = seg->zone;
 	return 0;
 }
 
@@ -52,14 +52,14 @@ static void sum_ready(struct rfs_fs *fs, struct rfs_sum *sum)
 	*at = sum;
 }
 
-/* No more blocks for the tail's summary, but its own. */
-static void sum_full(struct rfs_fs *fs, struct rfs_tail *tail)
+/* No more blocks for the active segment's summary, but its own. */
+static void sum_full(struct rfs_fs *fs, struct rfs_active_seg *seg)
 {
-	struct rfs_sum *sum = tail->sum;
+	struct rfs_sum *sum = seg->sum;
 
-	tail->sum = NULL;
+	seg->sum = NULL;
 	fs->zone[sum->zone].wp++;
-	fs->zone[sum->zone].flying++;
+	fs->zone[sum->zone].inflight++;
 	sum->full = true;
 	if (sum->known == sum->count)
 		sum_ready(fs, sum);
@@ -69,7 +69,7 @@ static void sum_free(struct rfs_fs *fs, struct rfs_sum *sum, bool written)
 {
 	if (!written)
 		fs->zone[sum->zone].wp--;
-	fs->zone[sum->zone].flying--;
+	fs->zone[sum->zone].inflight--;
 	rfs_free(sum);
 }
 
@@ -89,7 +89,7 @@ struct rfs_sum *rfs_sum_next(struct rfs_fs *fs, struct rfs_oob *oob)
 		fs->sums = sum->next;
 		if (z->cond != RFS_DEV_OK) {
 			sum_free(fs, sum, false);
-			fs->air->failed = true;	/* the zone is shorter */
+			fs->ioq->failed = true;	/* the zone is shorter */
 			continue;
 		}
 		block = &sum->block;
@@ -176,25 +176,25 @@ void rfs_sums_write(struct rfs_fs *fs)
 	}
 }
 
-static void close_zone(struct rfs_fs *fs, struct rfs_tail *tail)
+static void close_zone(struct rfs_fs *fs, struct rfs_active_seg *seg)
 {
-	if (tail->sum)
-		sum_full(fs, tail);
-	fs->zone[tail->zone].state = RFS_Z_USED;
-	tail->zone = 0;
+	if (seg->sum)
+		sum_full(fs, seg);
+	fs->zone[seg->zone].state = RFS_Z_USED;
+	seg->zone = 0;
 }
 
 static void close_from(struct rfs_fs *fs, u32 stream)
 {
 	for (; stream < RFS_STREAMS; stream++)
-		if (fs->tail[stream].zone)
-			close_zone(fs, &fs->tail[stream]);
+		if (fs->active[stream].zone)
+			close_zone(fs, &fs->active[stream]);
 }
 
 void rfs_policy_set(struct rfs_fs *fs, const struct rfs_policy *policy)
 {
 	fs->policy = *policy;
-	fs->policy.groups = min(policy->groups, fs->data_tails);
+	fs->policy.groups = min(policy->groups, fs->data_active);
 	/* nobody would go on with them */
 	close_from(fs, RFS_S_DATA + fs->policy.groups);
 }
@@ -220,7 +220,7 @@ static void finish_zone(struct rfs_fs *fs, u32 nr)
 
 static bool is_active(const struct rfs_zone_info *z)
 {
-	return z->flying || (z->wp && z->wp < z->cap);
+	return z->inflight || (z->wp && z->wp < z->cap);
 }
 
 void rfs_finish_zones(struct rfs_fs *fs)
@@ -230,7 +230,7 @@ void rfs_finish_zones(struct rfs_fs *fs)
 	for (nr = RFS_CP_ZONES; fs->active_max && nr < fs->geo.zones; nr++) {
 		struct rfs_zone_info *z = &fs->zone[nr];
 
-		if (is_active(z) && z->state != RFS_Z_OPEN && !z->flying)
+		if (is_active(z) && z->state != RFS_Z_OPEN && !z->inflight)
 			finish_zone(fs, nr);
 	}
 }
@@ -252,11 +252,11 @@ static u32 active_data(const struct rfs_fs *fs)
 /*
  * Room for one more active zone, for data or for something else: that always
  * has it, since what was written to the zone before is there, but for its
- * summary. -EBUSY: when data on its way has landed.
+ * summary. -EBUSY: when data on its way has completed.
  */
 static int make_active(struct rfs_fs *fs, bool data)
 {
-	u32 max = fs->active_max - fs->meta_tails;
+	u32 max = fs->active_max - fs->meta_active;
 
 	if (!fs->active_max)
 		return 0;
@@ -327,7 +327,7 @@ static int reset_now(struct rfs_fs *fs, u32 nr)
  */
 static int take_zone(struct rfs_fs *fs, u32 stream)
 {
-	struct rfs_tail *tail = tail_of(fs, stream);
+	struct rfs_active_seg *seg = active_seg(fs, stream);
 	bool busy = false;
 	u32 i;
 	int ret;
@@ -366,7 +366,7 @@ static int take_zone(struct rfs_fs *fs, u32 stream)
 		z->sum_wcount = 0;
 		z->last = stream < RFS_S_DATA ? rfs_now(fs) : 0;
 		z->state = RFS_Z_OPEN;
-		tail->zone = nr;
+		seg->zone = nr;
 		fs->zone_cursor = nr + 1;
 		return 0;
 	}
@@ -388,9 +388,9 @@ static int open_zone(struct rfs_fs *fs, u32 stream)
 		return ret;
 	if (stream >= RFS_S_DATA)
 		rfs_regroup(fs);	/* as often as SFS: for each segment */
-	while ((ret = take_zone(fs, stream)) == -EBUSY && fs->ops->rest &&
+	while ((ret = take_zone(fs, stream)) == -EBUSY && fs->ops->delay &&
 	       stream < RFS_S_DATA && rests++ < RESTS)
-		fs->ops->rest(fs->dev);
+		fs->ops->delay(fs->dev);
 	return ret;
 }
 
@@ -439,10 +439,12 @@ static int append_listed(struct rfs_fs *fs, u32 zone, u32 n,
 	return 0;
 }
 
-/* How many blocks, of n, an append to the tail's zone can have now. */
-static u32 fit(const struct rfs_fs *fs, const struct rfs_tail *tail, u32 n)
+/*
+ * How many blocks, of n, an append to the active segment's zone can have now.
+ */
+static u32 fit(const struct rfs_fs *fs, const struct rfs_active_seg *seg, u32 n)
 {
-	const struct rfs_zone_info *z = &fs->zone[tail->zone];
+	const struct rfs_zone_info *z = &fs->zone[seg->zone];
 	u32 room = z->wp < z->cap ? z->cap - z->wp : 0;
 
 	if (z->cond != RFS_DEV_OK || !room)
@@ -451,10 +453,10 @@ static u32 fit(const struct rfs_fs *fs, const struct rfs_tail *tail, u32 n)
 		n = min(n, fs->geo.append_max - !fs->geo.oob_bytes);
 	if (!fs->geo.oob_bytes)
 		return min(n, min(room - 1, (u32)RFS_SUM_ENTRIES));
-	if (room == 1 && !tail->sum)
+	if (room == 1 && !seg->sum)
 		return 1;	/* in no summary: cleaning reads its OOB */
 	n = min(n, room - 1);
-	return min(n, (u32)RFS_SUM_ENTRIES - (tail->sum ? tail->sum->count : 0));
+	return min(n, (u32)RFS_SUM_ENTRIES - (seg->sum ? seg->sum->count : 0));
 }
 
 /*
@@ -476,9 +478,9 @@ static void fill_up(struct rfs_fs *fs, u32 zone)
 
 static bool has_room(const struct rfs_fs *fs, u32 stream)
 {
-	const struct rfs_tail *tail = &fs->tail[fs->tail_of[stream]];
+	const struct rfs_active_seg *seg = &fs->active[fs->active_of[stream]];
 
-	return tail->zone && fit(fs, tail, 1);
+	return seg->zone && fit(fs, seg, 1);
 }
 
 /*
@@ -503,32 +505,32 @@ static u32 with_room(const struct rfs_fs *fs, u32 stream)
 }
 
 /*
- * The tail has a zone with room for at least a block, or for all of them; *n is
- * for how many.
+ * The active segment has a zone with room for at least a block, or for all of
+ * them; *n is for how many.
  */
 static int find_room(struct rfs_fs *fs, u32 stream, bool all, u32 *n)
 {
-	struct rfs_tail *tail = tail_of(fs, stream);
+	struct rfs_active_seg *seg = active_seg(fs, stream);
 	int ret;
 
 	for (;;) {
 		u32 most;
 
-		if (!tail->zone) {
+		if (!seg->zone) {
 			ret = open_zone(fs, stream);
 			if (ret)
 				return ret;
 		}
-		most = fit(fs, tail, *n);
+		most = fit(fs, seg, *n);
 		if (most && (most == *n || !all)) {
 			*n = most;
 			return 0;
 		}
-		if (most && tail->sum) {
-			sum_full(fs, tail);	/* the next one has more room */
+		if (most && seg->sum) {
+			sum_full(fs, seg);	/* the next one has more room */
 		} else {
-			fill_up(fs, tail->zone);
-			close_zone(fs, tail);
+			fill_up(fs, seg->zone);
+			close_zone(fs, seg);
 		}
 	}
 }
@@ -537,34 +539,34 @@ int rfs_place(struct rfs_fs *fs, u32 stream, u32 n, bool all,
 	      struct rfs_place *place)
 {
 	struct rfs_zone_info *z;
-	struct rfs_tail *tail;
+	struct rfs_active_seg *seg;
 	bool listed;
 	int ret;
 
 	stream = with_room(fs, stream);
-	tail = tail_of(fs, stream);
+	seg = active_seg(fs, stream);
 	ret = find_room(fs, stream, all, &n);
 	if (ret)
 		return ret;
-	z = &fs->zone[tail->zone];
+	z = &fs->zone[seg->zone];
 	listed = z->cap - z->wp > 1;
 	if (listed)
-		ret = place_sum(tail);
+		ret = place_sum(seg);
 	if (ret)
 		return ret;
-	place->zone = tail->zone;
+	place->zone = seg->zone;
 	place->n = n;
-	place->sum = listed ? tail->sum : NULL;
+	place->sum = listed ? seg->sum : NULL;
 	place->slot = 0;
 	z->wp += n;
-	z->flying += n;
+	z->inflight += n;
 	z->window = true;
 	if (!listed)
 		return 0;
-	place->slot = tail->sum->count;
-	tail->sum->count += n;
-	if (tail->sum->count == RFS_SUM_ENTRIES || z->cap - z->wp == 1)
-		sum_full(fs, tail);
+	place->slot = seg->sum->count;
+	seg->sum->count += n;
+	if (seg->sum->count == RFS_SUM_ENTRIES || z->cap - z->wp == 1)
+		sum_full(fs, seg);
 	return 0;
 }
 
@@ -591,7 +593,7 @@ void rfs_placed(struct rfs_fs *fs, const struct rfs_place *place,
 	struct rfs_sum *sum = place->sum;
 	u32 i;
 
-	z->flying -= place->n;
+	z->inflight -= place->n;
 	note_error(z, error);
 	if (error) {
 		z->wp -= place->n;
@@ -615,8 +617,8 @@ void rfs_placed(struct rfs_fs *fs, const struct rfs_place *place,
 /* -ENOMEM: no zone is to blame, and it can be tried again any time. */
 static int append_failed(struct rfs_fs *fs, int error)
 {
-	if (!rfs_zone_failed(error) && fs->ops->rest)
-		fs->ops->rest(fs->dev);
+	if (!rfs_zone_failed(error) && fs->ops->delay)
+		fs->ops->delay(fs->dev);
 	return error == -ENOMEM || error == -EAGAIN ? -ENOMEM : -EIO;
 }
 
@@ -645,7 +647,7 @@ static int append_some(struct rfs_fs *fs, u32 stream, u32 *n,
 	ret = find_room(fs, stream, false, n);
 	if (ret)
 		return ret;
-	zone = tail_of(fs, stream)->zone;
+	zone = active_seg(fs, stream)->zone;
 	z = &fs->zone[zone];
 	ret = append_listed(fs, zone, *n, data, oob, addr);
 	if (ret == -ENOMEM)
@@ -698,10 +700,11 @@ void rfs_sums_drop(struct rfs_fs *fs)
 		rfs_free(sum);
 	}
 	for (i = 0; i < RFS_STREAMS; i++)
-		rfs_free(fs->tail[i].sum);
+		rfs_free(fs->active[i].sum);
 }
 
-int rfs_live(struct rfs_fs *fs, u64 addr, int delta, const struct rfs_ptr *ptr)
+int rfs_count_live(struct rfs_fs *fs, u64 addr, int delta,
+		   const struct rfs_ptr *ptr)
 {
 	struct rfs_zone_info *z;
 
@@ -723,7 +726,7 @@ int rfs_live(struct rfs_fs *fs, u64 addr, int delta, const struct rfs_ptr *ptr)
 }
 
 /* The same of a block of inode map, TIMB or zone table. */
-void rfs_live_map(struct rfs_fs *fs, u64 addr, int delta)
+void rfs_count_live_map(struct rfs_fs *fs, u64 addr, int delta)
 {
 	if (!addr || !rfs_addr_ok(fs, addr))
 		return;

@@ -35,9 +35,9 @@ static int ptr_ok(struct rfs_walk *w, const struct rfs_dinode *di,
 	return 0;
 }
 
-bool rfs_walk_led(const struct rfs_walk *w, u32 number)
+bool rfs_walk_referenced(const struct rfs_walk *w, u32 number)
 {
-	return w->fs->led[number / 8] & 1 << number % 8;
+	return w->fs->referenced[number / 8] & 1 << number % 8;
 }
 
 /* The node with a number, if it is what it should be; else *out is NULL. */
@@ -50,7 +50,7 @@ static int node_ok(struct rfs_walk *w, const struct rfs_node_id *id, u32 number,
 	int ret = rfs_node_where(fs, number, &addr, &used);
 
 	*out = NULL;
-	if (!ret && used && !rfs_walk_led(w, number) &&
+	if (!ret && used && !rfs_walk_referenced(w, number) &&
 	    (addr ? rfs_walk_free(w, addr) : !!rfs_buf_find(fs, id->type,
 							    number)))
 		ret = rfs_node_get(fs, id, number, out);
@@ -64,11 +64,11 @@ static int claim_node(struct rfs_walk *w, u32 number)
 	u64 addr;
 	int ret = rfs_node_where(w->fs, number, &addr, &used);
 
-	rfs_node_led(w->fs, number, true);
+	rfs_node_reference(w->fs, number, true);
 	if (ret || !addr)	/* dirty, and never written */
 		return ret;
 	rfs_walk_claim(w, addr);
-	return rfs_live(w->fs, addr, 1, NULL);
+	return rfs_count_live(w->fs, addr, 1, NULL);
 }
 
 static struct rfs_node_id tree_id(const struct rfs_dinode *di, u32 level,
@@ -102,12 +102,12 @@ static int walk_ptr(struct rfs_walk *w, const struct rfs_dinode *di,
 	if (slot->kind == RFS_PTR_HOLE)
 		return 0;
 	++*blocks;
-	if (slot->kind == RFS_PTR_RESERVED) {
-		w->fs->reserved++;
+	if (slot->kind == RFS_PTR_PREALLOC) {
+		w->fs->prealloc++;
 		return 0;
 	}
 	rfs_walk_claim(w, rfs_addr(slot->addr));
-	return rfs_live(w->fs, rfs_addr(slot->addr), 1, slot);
+	return rfs_count_live(w->fs, rfs_addr(slot->addr), 1, slot);
 }
 
 /* All under a number: what is right is in use, what is not is left out. */
@@ -229,7 +229,7 @@ static int walk_xattrs(struct rfs_walk *w, struct rfs_dinode *di,
 int rfs_walk_whole(struct rfs_walk *w, struct rfs_dinode *di, bool *ok)
 {
 	bool direct = S_ISREG(le32_to_cpu(di->mode)) && !di->height;
-	u32 i, n = rfs_tops(di);
+	u32 i, n = rfs_root_slots(di);
 	int ret = 0;
 
 	*ok = di->height <= RFS_HEIGHT_MAX;
@@ -246,7 +246,7 @@ int rfs_walk_blocks(struct rfs_walk *w, struct rfs_dinode *di,
 		    struct rfs_buf *buf, u64 *blocks)
 {
 	bool direct = S_ISREG(le32_to_cpu(di->mode)) && !di->height;
-	u32 i, n = rfs_tops(di);
+	u32 i, n = rfs_root_slots(di);
 	int ret = 0;
 
 	*blocks = 0;

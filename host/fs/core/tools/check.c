@@ -20,11 +20,11 @@ struct check {
 	struct rfs_fs *fs;
 	struct rfs_report *report;
 	u8 *seen;		/* a bit each block of the volume */
-	u8 *led;		/* and each node number: something leads to it */
+	u8 *referenced;		/* and node numbers in use */
 	u32 *live;		/* blocks found in each zone */
 	struct rfs_tallies tallies;
 	u8 *block;
-	u64 reserved;		/* holes that room is kept for */
+	u64 prealloc;		/* holes that room is kept for */
 };
 
 #define MAP_INODES	(RFS_MAP_ENTRIES * RFS_BLOCK_INODES)
@@ -136,7 +136,7 @@ static struct rfs_buf *check_node(struct check *c, const struct rfs_node_id *id,
 	*claimed = claim(c, addr, what, id->ino, id->place);
 	if (!*claimed)
 		return NULL;
-	c->led[number / 8] |= 1 << number % 8;
+	c->referenced[number / 8] |= 1 << number % 8;
 	ret = rfs_node_get(c->fs, id, number, &node);
 	if (!ret)
 		return node;
@@ -159,8 +159,8 @@ static u64 check_ptr(struct check *c, const struct rfs_dinode *di,
 	}
 	if (ptr->kind == RFS_PTR_HOLE)
 		return 0;
-	if (ptr->kind == RFS_PTR_RESERVED) {
-		c->reserved++;
+	if (ptr->kind == RFS_PTR_PREALLOC) {
+		c->prealloc++;
 		return 1;
 	}
 	if (!claim(c, rfs_addr(ptr->addr), "file", ino, block))
@@ -288,7 +288,7 @@ static int check_inode(struct check *c, u32 ino)
 		fault(c, "inode %u: height %u", ino, di->height);
 		return 0;
 	}
-	n = rfs_tops(di);
+	n = rfs_root_slots(di);
 	for (i = 0; i < n; i++) {
 		if (S_ISREG(le32_to_cpu(di->mode)) && !di->height)
 			blocks += check_ptr(c, di, &di->ptr[i], i);
@@ -427,7 +427,7 @@ static int check_nmap(struct check *c, u32 block)
 			continue;
 		used++;
 		if (number >= le32_to_cpu(fs->super.max_nodes) ||
-		    !(c->led[number / 8] & 1 << number % 8))
+		    !(c->referenced[number / 8] & 1 << number % 8))
 			fault(c, "node %u: nothing leads to it", number);
 	}
 	if (!ret && used != word >> RFS_ADDR_BITS)
@@ -537,10 +537,10 @@ static int check_all(struct check *c)
 		ret = check_names(c);
 	if (!ret)
 		ret = check_quotas(c);
-	if (!ret && c->reserved != fs->reserved)
+	if (!ret && c->prealloc != fs->prealloc)
 		fault(c, "the check-point says %llu reserved blocks, there are %llu",
-		      (unsigned long long)fs->reserved,
-		      (unsigned long long)c->reserved);
+		      (unsigned long long)fs->prealloc,
+		      (unsigned long long)c->prealloc);
 	for (i = RFS_CP_ZONES; !ret && i < fs->geo.zones; i++) {
 		if (c->live[i] != fs->zone[i].live)
 			fault(c, "zone %u: says %u blocks in use, has %u", i,
@@ -562,16 +562,16 @@ int rfs_check(struct rfs_fs *fs, struct rfs_report *report)
 	if (fs->dirty.count)
 		return -EBUSY;
 	c.seen = rfs_alloc(blocks / 8 + 1);
-	c.led = rfs_alloc(fs->nmap_blocks * (RFS_MAP_ENTRIES / 8));
+	c.referenced = rfs_alloc(fs->nmap_blocks * (RFS_MAP_ENTRIES / 8));
 	c.live = rfs_alloc(fs->geo.zones * sizeof(*c.live));
 	c.block = rfs_alloc(RFS_BLOCK_BYTES);
-	if (c.seen && c.led && c.live && c.block)
+	if (c.seen && c.referenced && c.live && c.block)
 		ret = rfs_tallies_init(fs, &c.tallies);
 	if (!ret)
 		ret = check_all(&c);
 	rfs_tallies_exit(&c.tallies);
 	rfs_free(c.seen);
-	rfs_free(c.led);
+	rfs_free(c.referenced);
 	rfs_free(c.live);
 	rfs_free(c.block);
 	return ret;

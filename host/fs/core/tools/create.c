@@ -134,6 +134,6 @@ int rfs_mkfs(const struct rfs_dev_ops *ops, void *dev,
 		ret = rfs_root_make(fs);
 	if (!ret)
 		ret = rfs_checkpoint(fs, RFS_CP_UNMOUNT);
-	rfs_drop(fs);
+	rfs_unmount_nosync(fs);
 	return ret;
 }

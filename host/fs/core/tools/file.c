@@ -9,16 +9,16 @@
 #include "ops/ops.h"
 #include "tools/tools.h"
 
-static int promise_all(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u32 *holes)
+static int reserve_all(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u32 *holes)
 {
 	bool hole;
 	u32 i;
 	int ret;
 
 	for (i = 0, *holes = 0; i < n; i++) {
-		ret = rfs_promise(fs, ino, block + i, &hole);
+		ret = rfs_reserve(fs, ino, block + i, &hole);
 		if (ret) {
-			rfs_unpromise(fs, ino, i, *holes);
+			rfs_unreserve(fs, ino, i, *holes);
 			return ret;
 		}
 		*holes += hole;
@@ -38,23 +38,23 @@ int rfs_write(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
 
 	if (n > RFS_TXN_MAX)
 		return -EINVAL;
-	ret = promise_all(fs, ino, block, n, &holes);
+	ret = reserve_all(fs, ino, block, n, &holes);
 	if (ret)
 		return ret;
 	oob = rfs_alloc(n * sizeof(*oob));
 	addr = rfs_alloc(n * sizeof(*addr));
-	ret = oob && addr ? rfs_begin(fs, ino, block, n, len, now, &txn) :
+	ret = oob && addr ? rfs_txn_begin(fs, ino, block, n, len, now, &txn) :
 			    -ENOMEM;
 	for (done = 0; !ret && done < n; done += part) {
 		part = min(n - done, (u32)RFS_SUM_ENTRIES);
-		ret = rfs_fill(fs, &txn, done, &part, oob + done, &stream);
+		ret = rfs_txn_fill(fs, &txn, done, &part, oob + done, &stream);
 		if (!ret)
 			ret = rfs_append(fs, stream, part, data + done,
 					 oob + done, addr + done);
 	}
 	if (!ret)
-		ret = rfs_done(fs, oob, n, addr);
-	rfs_unpromise(fs, ino, n, holes);
+		ret = rfs_txn_done(fs, oob, n, addr);
+	rfs_unreserve(fs, ino, n, holes);
 	rfs_free(oob);
 	rfs_free(addr);
 	return ret;

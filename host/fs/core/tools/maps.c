@@ -32,7 +32,7 @@ static int walk_map(struct rfs_walk *w, u32 block, u64 *inodes)
 		}
 		if (!fresh) {
 			rfs_walk_claim(w, addr);
-			ret = rfs_live(fs, addr, 1, NULL);
+			ret = rfs_count_live(fs, addr, 1, NULL);
 			if (ret)
 				return ret;
 		}
@@ -59,7 +59,7 @@ static int walk_nmap(struct rfs_walk *w, u32 block)
 	u32 i, used = 0;
 	int ret;
 
-	rfs_live_map(fs, *timb & RFS_ADDR_MASK, 1);
+	rfs_count_live_map(fs, *timb & RFS_ADDR_MASK, 1);
 	ret = rfs_nmap_get(fs, block, false, &map);
 	if (ret)
 		return ret;
@@ -102,7 +102,8 @@ int rfs_walk_nodes(struct rfs_walk *w)
 			ret = rfs_nmap_get(fs, block, false, &map);
 			if (ret || !map)
 				break;
-			if (!map->table.word[i] || rfs_walk_led(w, number))
+			if (!map->table.word[i] ||
+			    rfs_walk_referenced(w, number))
 				continue;
 			if (!fs->rescuing)
 				rfs_walk_say(w, "node %u: nothing leads to it",
@@ -124,12 +125,12 @@ int rfs_walk_maps(struct rfs_walk *w)
 
 	for (i = 0; i < fs->timb_blocks; i++)
 		if (fs->timb_addr[i])
-			rfs_live_map(fs, fs->timb_addr[i], 1);
+			rfs_count_live_map(fs, fs->timb_addr[i], 1);
 	for (i = 0; i < fs->ztab_blocks; i++)
 		if (fs->ztab_addr[i])
-			rfs_live_map(fs, fs->ztab_addr[i], 1);
+			rfs_count_live_map(fs, fs->ztab_addr[i], 1);
 	for (i = 0; !ret && i < fs->imap_blocks; i++) {
-		rfs_live_map(fs, fs->timb[i] & RFS_ADDR_MASK, 1);
+		rfs_count_live_map(fs, fs->timb[i] & RFS_ADDR_MASK, 1);
 		ret = walk_map(w, i, &inodes);
 		rfs_cache_trim(fs, fs->clean_max);
 	}

@@ -62,9 +62,9 @@ int rfs_repair(struct rfs_fs *fs, struct rfs_report *report)
 		ret = rfs_walk_links(&w);
 	if (!ret)
 		ret = rfs_walk_nodes(&w);
-	if (!ret && fs->reserved != w.reserved)
+	if (!ret && fs->prealloc != w.prealloc)
 		rfs_walk_say(&w, "the check-point says %llu reserved blocks, there are %llu",
-			     U(w.reserved), U(fs->reserved));
+			     U(w.prealloc), U(fs->prealloc));
 	if (!ret)
 		fix_zones(&w);
 	if (!ret && counting && rfs_iget(fs, RFS_QUOTA_INO, &di, &buf)) {

@@ -381,7 +381,7 @@ static int blank(struct rescan *r, const struct cut *cut)
 	fs->geo = old->geo;
 	fs->super = old->super;
 	rfs_super_fill(fs);
-	rfs_drop(old);
+	rfs_unmount_nosync(old);
 	r->fs = fs;
 	ret = rfs_tables_alloc(fs);
 	if (ret)
@@ -672,7 +672,7 @@ out:
 	if (!ret)
 		*fs = r.fs;
 	else if (r.fs)
-		rfs_drop(r.fs);
+		rfs_unmount_nosync(r.fs);
 	rfs_free(r.found);
 	rfs_free(r.newest);
 	rfs_free(r.stream);

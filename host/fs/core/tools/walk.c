@@ -46,9 +46,10 @@ int rfs_walk_init(struct rfs_walk *w, struct rfs_fs *fs,
 	w->fs = fs;
 	w->report = report;
 	w->seen = rfs_alloc(blocks / 8 + 1);
-	fs->led = rfs_alloc(fs->nmap_blocks * (RFS_MAP_ENTRIES / 8));
+	fs->referenced = rfs_alloc(fs->nmap_blocks * (RFS_MAP_ENTRIES / 8));
 	w->block = rfs_alloc(RFS_BLOCK_BYTES);
-	if (!w->seen || !fs->led || !w->block || rfs_tallies_init(fs, &w->tallies))
+	if (!w->seen || !fs->referenced || !w->block ||
+	    rfs_tallies_init(fs, &w->tallies))
 		return -ENOMEM;
 	for (nr = 0; nr < fs->geo.zones; nr++) {
 		fs->zone[nr].live = 0;
@@ -57,8 +58,8 @@ int rfs_walk_init(struct rfs_walk *w, struct rfs_fs *fs,
 		fs->zone[nr].sum_wcount = 0;
 	}
 	fs->live = 0;
-	w->reserved = fs->reserved;
-	fs->reserved = 0;
+	w->prealloc = fs->prealloc;
+	fs->prealloc = 0;
 	fs->data_live = 0;
 	return 0;
 }
@@ -67,8 +68,8 @@ void rfs_walk_exit(struct rfs_walk *w)
 {
 	rfs_tallies_exit(&w->tallies);
 	rfs_free(w->seen);
-	rfs_free(w->fs->led);
-	w->fs->led = NULL;
+	rfs_free(w->fs->referenced);
+	w->fs->referenced = NULL;
 	rfs_free(w->block);
 	rfs_free(w->stack);
 }

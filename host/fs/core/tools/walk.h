@@ -21,7 +21,7 @@ struct rfs_walk {
 	u8 *block;
 	u32 *stack;		/* inodes that are to be walked */
 	u32 depth, room;
-	u64 reserved;		/* blocks, as the check-point had it */
+	u64 prealloc;		/* blocks, as the check-point had it */
 	u64 dirs_bad;		/* directories of which names may lack */
 	u64 lost;		/* inodes that went to lost+found */
 	u64 forgotten;		/* rescan.c: that were deleted */
@@ -39,7 +39,7 @@ void rfs_walk_exit(struct rfs_walk *w);
 bool rfs_walk_free(const struct rfs_walk *w, u64 addr);
 void rfs_walk_claim(struct rfs_walk *w, u64 addr);
 /* Something was found that leads to the node with this number */
-bool rfs_walk_led(const struct rfs_walk *w, u32 number);
+bool rfs_walk_referenced(const struct rfs_walk *w, u32 number);
 /* Words of blocks of inodes that cannot be read are gone */
 int rfs_walk_unreadable(struct rfs_walk *w);
 /* Inode map, node map, TIMB, zone table, blocks of inodes */

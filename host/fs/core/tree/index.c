@@ -31,7 +31,7 @@ static int tree_get(struct rfs_fs *fs, u32 ino, struct tree *t)
 	return t->di->height > RFS_HEIGHT_MAX ? -EUCLEAN : 0;
 }
 
-u32 rfs_tops(const struct rfs_dinode *di)
+u32 rfs_root_slots(const struct rfs_dinode *di)
 {
 	if (S_ISLNK(le32_to_cpu(di->mode)))
 		return 1;
@@ -58,7 +58,7 @@ static bool in_use(const struct rfs_ptr *ptr)
 bool rfs_ptr_ok(const struct rfs_ptr *ptr)
 {
 	return ptr->kind == RFS_PTR_BLOCK ? rfs_addr(ptr->addr) :
-	       !ptr->addr && ptr->kind <= RFS_PTR_RESERVED;
+	       !ptr->addr && ptr->kind <= RFS_PTR_PREALLOC;
 }
 
 /* Blocks that can be found with so many levels */
@@ -321,7 +321,7 @@ static u64 pass_ptrs(struct tree *t, struct rfs_buf *holder, u64 block,
 static u64 pass_numbers(struct tree *t, struct rfs_buf *holder, u64 block,
 			bool there)
 {
-	u32 n = holder == t->ibuf ? rfs_tops(t->di) : RFS_NODE_FANOUT, i;
+	u32 n = holder == t->ibuf ? rfs_root_slots(t->di) : RFS_NODE_FANOUT, i;
 	u32 at = block % n;
 
 	for (i = at; i < n; i++)
@@ -360,11 +360,11 @@ int rfs_map_seek(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool for_data,
 	return ret;
 }
 
-static int add_reserved(struct rfs_fs *fs, int delta)
+static int add_prealloc(struct rfs_fs *fs, int delta)
 {
-	if (delta < 0 && !fs->reserved)
+	if (delta < 0 && !fs->prealloc)
 		return -EUCLEAN;
-	fs->reserved += delta;
+	fs->prealloc += delta;
 	return 0;
 }
 
@@ -380,14 +380,14 @@ int rfs_map_set(struct rfs_fs *fs, u32 ino, u64 block,
 	if (!ret)
 		ret = rfs_iget(fs, ino, &di, &ibuf);
 	if (!ret)
-		ret = rfs_live(fs, rfs_addr(ptr->addr), 1, ptr);
+		ret = rfs_count_live(fs, rfs_addr(ptr->addr), 1, ptr);
 	if (ret)
 		return ret;
 	/* a block that only moves leaves its inode alone */
 	if (slot->kind == RFS_PTR_BLOCK) {
-		ret = rfs_live(fs, rfs_addr(slot->addr), -1, slot);
-	} else if (slot->kind == RFS_PTR_RESERVED) {
-		ret = add_reserved(fs, -1);
+		ret = rfs_count_live(fs, rfs_addr(slot->addr), -1, slot);
+	} else if (slot->kind == RFS_PTR_PREALLOC) {
+		ret = add_prealloc(fs, -1);
 	} else {
 		ret = rfs_blocks_add(fs, di, 1);
 		rfs_buf_dirty(fs, ibuf);
@@ -407,7 +407,7 @@ struct prune {
 	bool keep;
 };
 
-/* A block's pointer that is nothing any more, or a reserved hole. */
+/* A block's pointer that is nothing any more, or a preallocated hole. */
 static int prune_ptr(struct prune *p, struct rfs_ptr *slot,
 		     struct rfs_buf *holder, u64 block)
 {
@@ -415,20 +415,20 @@ static int prune_ptr(struct prune *p, struct rfs_ptr *slot,
 	int ret;
 
 	if (block < p->from || block >= p->to || !in_use(slot) ||
-	    (slot->kind == RFS_PTR_RESERVED && p->keep))
+	    (slot->kind == RFS_PTR_PREALLOC && p->keep))
 		return 0;
 	if (!rfs_ptr_ok(slot))
 		return -EUCLEAN;
 	if (slot->kind == RFS_PTR_BLOCK)
-		ret = rfs_live(fs, rfs_addr(slot->addr), -1, slot);
+		ret = rfs_count_live(fs, rfs_addr(slot->addr), -1, slot);
 	else
-		ret = add_reserved(fs, -1);
+		ret = add_prealloc(fs, -1);
 	if (ret)
 		return ret;
 	memset(slot, 0, sizeof(*slot));
 	if (p->keep) {
-		slot->kind = RFS_PTR_RESERVED;
-		add_reserved(fs, 1);
+		slot->kind = RFS_PTR_PREALLOC;
+		add_prealloc(fs, 1);
 	} else {
 		p->gone++;
 	}
@@ -489,7 +489,7 @@ static int prune_some(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool keep,
 	struct prune p = { .from = from, .to = to, .keep = keep,
 			   .nodes = nodes };
 	struct rfs_dinode *di;
-	bool asking;
+	bool nowait;
 	u32 i, n;
 	int ret;
 
@@ -497,7 +497,7 @@ static int prune_some(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool keep,
 	if (ret)
 		return ret;
 	di = p.t.di;
-	n = rfs_tops(di);
+	n = rfs_root_slots(di);
 	for (i = 0; !ret && i < n; i++) {
 		if (p.t.file && !di->height)
 			ret = prune_ptr(&p, &di->ptr[i], p.t.ibuf, i);
@@ -505,13 +505,13 @@ static int prune_some(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool keep,
 			ret = prune(&p, &di->node[i], p.t.ibuf, di->height, i);
 	}
 	rfs_buf_dirty(fs, p.t.ibuf);
-	asking = rfs_ask_off(fs);
+	nowait = rfs_nowait_off(fs);
 	if (p.gone) {
 		int err = rfs_blocks_add(fs, di, -(s64)p.gone);
 
 		ret = ret ? ret : err;
 	}
-	rfs_ask_on(fs, asking);
+	rfs_nowait_restore(fs, nowait);
 	if (!ret && !from && to == ~0ULL)
 		di->height = 0;
 	return ret;
@@ -528,14 +528,15 @@ int rfs_map_empty(struct rfs_fs *fs, u32 ino)
 }
 
 /* Leaves, from the last one on */
-struct tail {
+struct last_part {
 	struct tree t;
 	u64 from, to;		/* blocks that are looked at */
 	u64 at;			/* the first block of the leaf before the last */
 	u32 left;		/* leaves that are still to be looked at */
 };
 
-static int find_tail(struct tail *p, __le32 number, u32 level, u64 place)
+static int find_last_part(struct last_part *p, __le32 number, u32 level,
+			  u64 place)
 {
 	u64 size = span(true, level), start = place * size;
 	struct rfs_buf *node;
@@ -553,26 +554,27 @@ static int find_tail(struct tail *p, __le32 number, u32 level, u64 place)
 		return 0;
 	}
 	for (i = RFS_NODE_FANOUT; !ret && i-- > 0;)
-		ret = find_tail(p, node->node.number[i], level - 1,
-				place * RFS_NODE_FANOUT + i);
+		ret = find_last_part(p, node->node.number[i], level - 1,
+				     place * RFS_NODE_FANOUT + i);
 	return ret;
 }
 
-int rfs_map_tail(struct rfs_fs *fs, u32 ino, u64 from, u64 to, u64 *at)
+int rfs_map_last_part(struct rfs_fs *fs, u32 ino, u64 from, u64 to, u64 *at)
 {
-	struct tail p = { .from = from, .to = to, .at = from,
+	struct last_part p = { .from = from, .to = to, .at = from,
 			  .left = RFS_PRUNE_NODES };
 	u32 i;
 	int ret = tree_get(fs, ino, &p.t);
 
 	if (!ret && p.t.file && p.t.di->height)
 		for (i = RFS_TOPS; !ret && i-- > 0;)
-			ret = find_tail(&p, p.t.di->node[i], p.t.di->height, i);
+			ret = find_last_part(&p, p.t.di->node[i],
+					     p.t.di->height, i);
 	*at = p.left ? from : max(from, p.at);
 	return ret;
 }
 
-int rfs_map_reserve(struct rfs_fs *fs, u32 ino, u64 from, u64 to)
+int rfs_map_preallocate(struct rfs_fs *fs, u32 ino, u64 from, u64 to)
 {
 	struct rfs_buf *buf, *ibuf;
 	struct rfs_dinode *di;
@@ -583,8 +585,8 @@ int rfs_map_reserve(struct rfs_fs *fs, u32 ino, u64 from, u64 to)
 		ret = rfs_map_slot(fs, ino, from, true, &slot, &buf);
 		if (ret || in_use(slot))
 			continue;
-		slot->kind = RFS_PTR_RESERVED;
-		add_reserved(fs, 1);
+		slot->kind = RFS_PTR_PREALLOC;
+		add_prealloc(fs, 1);
 		rfs_buf_dirty(fs, buf);
 		rfs_buf_dirty(fs, ibuf);
 		ret = rfs_blocks_add(fs, di, 1);

@@ -121,16 +121,16 @@ static int take_number(struct rfs_fs *fs, u32 *number, struct rfs_buf **map)
 	return -EUCLEAN;
 }
 
-void rfs_node_led(struct rfs_fs *fs, u32 number, bool led)
+void rfs_node_reference(struct rfs_fs *fs, u32 number, bool referenced)
 {
 	u8 bit = 1 << number % 8;
 
-	if (!fs->led)
+	if (!fs->referenced)
 		return;
-	if (led)
-		fs->led[number / 8] |= bit;
+	if (referenced)
+		fs->referenced[number / 8] |= bit;
 	else
-		fs->led[number / 8] &= ~bit;
+		fs->referenced[number / 8] &= ~bit;
 }
 
 int rfs_node_new(struct rfs_fs *fs, const struct rfs_node_id *id, u32 *number,
@@ -151,7 +151,7 @@ int rfs_node_new(struct rfs_fs *fs, const struct rfs_node_id *id, u32 *number,
 	map->table.word[*number % RFS_MAP_ENTRIES] = rfs_word(0, USED);
 	rfs_buf_dirty(fs, map);
 	count_node(fs, *number, 1);
-	rfs_node_led(fs, *number, true);
+	rfs_node_reference(fs, *number, true);
 	return 0;
 }
 
@@ -193,7 +193,7 @@ int rfs_node_free(struct rfs_fs *fs, u32 number)
 	if (!ret && rfs_high(*word) != USED)
 		ret = -EUCLEAN;
 	if (!ret && rfs_addr(*word))
-		ret = rfs_live(fs, rfs_addr(*word), -1, NULL);
+		ret = rfs_count_live(fs, rfs_addr(*word), -1, NULL);
 	if (ret)
 		return ret;
 	buf = rfs_buf_find(fs, RFS_INDEX, number);
@@ -202,7 +202,7 @@ int rfs_node_free(struct rfs_fs *fs, u32 number)
 	*word = 0;
 	rfs_buf_dirty(fs, map);
 	count_node(fs, number, -1);
-	rfs_node_led(fs, number, false);
+	rfs_node_reference(fs, number, false);
 	fs->next_node = min(fs->next_node, number);
 	return 0;
 }
@@ -259,9 +259,9 @@ int rfs_node_moved(struct rfs_fs *fs, u32 number, u64 addr)
 	if (ret)
 		return ret;
 	old = rfs_addr(*word);
-	ret = rfs_live(fs, addr, 1, NULL);
+	ret = rfs_count_live(fs, addr, 1, NULL);
 	if (!ret && old)
-		ret = rfs_live(fs, old, -1, NULL);
+		ret = rfs_count_live(fs, old, -1, NULL);
 	if (ret)
 		return ret;
 	*word = rfs_word(addr, USED);

@@ -44,7 +44,7 @@ void rfs_prove(struct rfs_fs *fs, enum rfs_proof at)
 
 	if (!rfs_broken || fs->read_only)
 		return;
-	rfs_dirty_above(fs);
+	rfs_dirty_parents(fs);
 	what = wrong(fs, at);
 	if (what)
 		rfs_broken(fs, what);

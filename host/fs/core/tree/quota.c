@@ -67,7 +67,7 @@ static __le64 end_of(const struct rfs_fs *fs, u64 used, __le64 soft, __le64 end,
 }
 
 /* Grace begins, or is not needed any more. */
-static int settle(struct rfs_fs *fs, u32 type, struct rfs_quota *q)
+static int update_grace(struct rfs_fs *fs, u32 type, struct rfs_quota *q)
 {
 	u64 bytes = le64_to_cpu(q->blocks) * RFS_BLOCK_BYTES, space, inodes;
 	int ret;
@@ -109,7 +109,7 @@ static int charge(struct rfs_fs *fs, u32 type, u32 id, s64 blocks, s64 inodes)
 	q->blocks = sum(fs, q->blocks, blocks);
 	q->inodes = sum(fs, q->inodes, inodes);
 	rfs_buf_dirty(fs, buf);
-	return fs->recovering ? 0 : settle(fs, type, q);
+	return fs->recovering ? 0 : update_grace(fs, type, q);
 }
 
 /* Usage can be counted anew: no file suffers if it cannot be kept. */
@@ -138,7 +138,7 @@ void rfs_quota_recovered(struct rfs_fs *fs)
 			continue;
 		for (i = 0; i < RFS_QUOTA_ENTRIES; i++)
 			if ((u64)off / RFS_QUOTA_TYPES * RFS_QUOTA_ENTRIES + i <
-			    RFS_QUOTA_GRACE && settle(fs, off %
+			    RFS_QUOTA_GRACE && update_grace(fs, off %
 				RFS_QUOTA_TYPES, &buf->quotas.entry[i]))
 				fs->miscounted = true;
 	}
@@ -158,18 +158,19 @@ int rfs_quota_add(struct rfs_fs *fs, const struct rfs_dinode *di, s64 blocks,
 	return ret;
 }
 
-static struct rfs_held **held_at(struct rfs_fs *fs, u32 type, u32 id)
+static struct rfs_quota_rsv **rsv_at(struct rfs_fs *fs, u32 type, u32 id)
 {
-	struct rfs_held **at = &fs->held[(id * 2 + type) % RFS_HELD_HASH];
+	struct rfs_quota_rsv **at = &fs->quota_rsv[(id * 2 +
+						    type) % RFS_QUOTA_RSV_HASH];
 
 	while (*at && ((*at)->type != type || (*at)->id != id))
 		at = &(*at)->next;
 	return at;
 }
 
-int rfs_quota_hold_one(struct rfs_fs *fs, u32 type, u32 id, s64 blocks)
+int rfs_quota_reserve_one(struct rfs_fs *fs, u32 type, u32 id, s64 blocks)
 {
-	struct rfs_held **at = held_at(fs, type, id), *h = *at;
+	struct rfs_quota_rsv **at = rsv_at(fs, type, id), *h = *at;
 
 	if (!h && blocks <= 0)
 		return 0;
@@ -189,29 +190,30 @@ int rfs_quota_hold_one(struct rfs_fs *fs, u32 type, u32 id, s64 blocks)
 	return 0;
 }
 
-int rfs_quota_hold(struct rfs_fs *fs, const struct rfs_dinode *di, s64 blocks)
+int rfs_quota_reserve(struct rfs_fs *fs, const struct rfs_dinode *di,
+		      s64 blocks)
 {
-	int ret = rfs_quota_hold_one(fs, RFS_QUOTA_USER,
-				     rfs_owner(di, RFS_QUOTA_USER), blocks);
+	int ret = rfs_quota_reserve_one(fs, RFS_QUOTA_USER,
+					rfs_owner(di, RFS_QUOTA_USER), blocks);
 
 	if (ret)
 		return ret;
-	ret = rfs_quota_hold_one(fs, RFS_QUOTA_GROUP,
-				 rfs_owner(di, RFS_QUOTA_GROUP), blocks);
+	ret = rfs_quota_reserve_one(fs, RFS_QUOTA_GROUP,
+				    rfs_owner(di, RFS_QUOTA_GROUP), blocks);
 	if (ret)
-		rfs_quota_hold_one(fs, RFS_QUOTA_USER,
-				   rfs_owner(di, RFS_QUOTA_USER), -blocks);
+		rfs_quota_reserve_one(fs, RFS_QUOTA_USER,
+				      rfs_owner(di, RFS_QUOTA_USER), -blocks);
 	return ret;
 }
 
 void rfs_quota_forget(struct rfs_fs *fs)
 {
-	struct rfs_held *h;
+	struct rfs_quota_rsv *h;
 	u32 i;
 
-	for (i = 0; i < RFS_HELD_HASH; i++) {
-		while ((h = fs->held[i])) {
-			fs->held[i] = h->next;
+	for (i = 0; i < RFS_QUOTA_RSV_HASH; i++) {
+		while ((h = fs->quota_rsv[i])) {
+			fs->quota_rsv[i] = h->next;
 			rfs_free(h);
 		}
 	}
@@ -233,7 +235,7 @@ int rfs_quota_may(struct rfs_fs *fs, u32 types, const u32 *id, u64 blocks,
 
 	for (type = 0; type < RFS_QUOTA_TYPES; type++) {
 		struct rfs_quota *q;
-		struct rfs_held *h;
+		struct rfs_quota_rsv *h;
 		struct rfs_buf *buf;
 		u64 want;
 		int ret;
@@ -245,7 +247,7 @@ int rfs_quota_may(struct rfs_fs *fs, u32 types, const u32 *id, u64 blocks,
 			return ret;
 		if (!q)
 			continue;
-		h = *held_at(fs, type, id[type]);
+		h = *rsv_at(fs, type, id[type]);
 		want = le64_to_cpu(q->blocks) + (h ? h->blocks : 0) + blocks;
 		if ((blocks && over(want * RFS_BLOCK_BYTES, q->space_hard,
 				    q->space_soft, q->space_end, now)) ||
@@ -276,9 +278,9 @@ int rfs_quota_may_grow(struct rfs_fs *fs, u32 ino, u64 blocks)
 }
 
 int rfs_quota_get(struct rfs_fs *fs, u32 type, u32 id, struct rfs_quota *out,
-		  u64 *held)
+		  u64 *rsv)
 {
-	struct rfs_held *h = *held_at(fs, type, id);
+	struct rfs_quota_rsv *h = *rsv_at(fs, type, id);
 	struct rfs_quota *q;
 	struct rfs_buf *buf;
 	int ret = rfs_quota_entry(fs, type, id, false, &q, &buf);
@@ -286,7 +288,7 @@ int rfs_quota_get(struct rfs_fs *fs, u32 type, u32 id, struct rfs_quota *out,
 	memset(out, 0, sizeof(*out));
 	if (!ret && q)
 		*out = *q;
-	*held = h ? h->blocks : 0;
+	*rsv = h ? h->blocks : 0;
 	return ret;
 }
 
@@ -313,7 +315,7 @@ int rfs_quota_apply(struct rfs_fs *fs, const struct rfs_rec *rec,
 	*q = new;
 	rfs_buf_dirty(fs, buf);
 	return id == RFS_QUOTA_GRACE || fs->recovering ? 0 :
-	       settle(fs, type, q);
+	       update_grace(fs, type, q);
 }
 
 int rfs_quota_block(struct rfs_fs *fs, u64 *off, struct rfs_buf **out)

@@ -5,18 +5,18 @@
 
 #include "buffer/buffer.h"
 
-/* Blocks that pages of somebody's files were promised; by type and id */
-struct rfs_held {
-	struct rfs_held *next;
+/* Blocks reserved for dirty pages of somebody's files; by type and id */
+struct rfs_quota_rsv {
+	struct rfs_quota_rsv *next;
 	u32 type, id;
 	u64 blocks;
 };
 
 void rfs_quota_recovered(struct rfs_fs *fs);	/* all of the window is applied */
 
-/* What there is of a user or group; *held: blocks promised besides */
+/* What there is of a user or group; *rsv: blocks reserved besides */
 int rfs_quota_get(struct rfs_fs *fs, u32 type, u32 id, struct rfs_quota *out,
-		  u64 *held);
+		  u64 *rsv);
 
 /* The first id, from *id on, of which there is something; -ENOENT if none */
 int rfs_quota_next(struct rfs_fs *fs, u32 type, u32 *id);
@@ -53,9 +53,10 @@ int rfs_quota_charge(struct rfs_fs *fs, u32 type, u32 id, s64 blocks,
 int rfs_quota_add(struct rfs_fs *fs, const struct rfs_dinode *di, s64 blocks,
 		  s64 inodes);
 
-/* Blocks that were promised to an inode's pages, or no longer */
-int rfs_quota_hold(struct rfs_fs *fs, const struct rfs_dinode *di, s64 blocks);
-int rfs_quota_hold_one(struct rfs_fs *fs, u32 type, u32 id, s64 blocks);
+/* Blocks are reserved for an inode's pages, or no longer */
+int rfs_quota_reserve(struct rfs_fs *fs, const struct rfs_dinode *di,
+		      s64 blocks);
+int rfs_quota_reserve_one(struct rfs_fs *fs, u32 type, u32 id, s64 blocks);
 void rfs_quota_forget(struct rfs_fs *fs);	/* what is held */
 u32 rfs_owner(const struct rfs_dinode *di, u32 type);
 

@@ -9,12 +9,12 @@
  * All that is above a dirty block is dirty, too, as it will be by the check-point:
  * fs->dirty.count is what that writes, but for tables and summaries.
  */
-void rfs_make_above_dirty(struct rfs_fs *fs);
+void rfs_dirty_new_parents(struct rfs_fs *fs);
 
-static inline void rfs_dirty_above(struct rfs_fs *fs)
+static inline void rfs_dirty_parents(struct rfs_fs *fs)
 {
 	if (fs->dirty.seen != fs->dirty.last)
-		rfs_make_above_dirty(fs);
+		rfs_dirty_new_parents(fs);
 }
 
 int rfs_iget(struct rfs_fs *fs, u32 ino, struct rfs_dinode **out,
@@ -66,12 +66,12 @@ int rfs_node_map(struct rfs_fs *fs, u32 number, struct rfs_buf **map);
 int rfs_node_moved(struct rfs_fs *fs, u32 number, u64 addr);
 
 /* For repair.c, rescan.c, which count what is live: it is there; it is not */
-void rfs_node_led(struct rfs_fs *fs, u32 number, bool led);
+void rfs_node_reference(struct rfs_fs *fs, u32 number, bool referenced);
 int rfs_node_adopt(struct rfs_fs *fs, u32 number, u64 addr);
 int rfs_node_forget(struct rfs_fs *fs, u32 number);
 
 /* How many pointers or numbers an inode has, by its kind and height */
-u32 rfs_tops(const struct rfs_dinode *di);
+u32 rfs_root_slots(const struct rfs_dinode *di);
 bool rfs_ptr_ok(const struct rfs_ptr *ptr);	/* is it of a kind that is known? */
 
 /* A block of what is no file; *out is NULL if there is none */
@@ -90,7 +90,7 @@ int rfs_map_set(struct rfs_fs *fs, u32 ino, u64 block,
 int rfs_map_seek(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool for_data,
 		 u64 *out);
 
-/* Blocks from..to - 1 are gone; keep: reserved from then on */
+/* Blocks from..to - 1 are gone; keep: preallocated from then on */
 int rfs_map_prune(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool keep);
 
 #define RFS_PRUNE_NODES	64	/* index nodes that are looked at in one hold */
@@ -105,13 +105,13 @@ int rfs_map_empty(struct rfs_fs *fs, u32 ino);
  * From *at on a file has no more than RFS_PRUNE_NODES leaves among from..to - 1, which
  * are in memory then; `from` if these are all
  */
-int rfs_map_tail(struct rfs_fs *fs, u32 ino, u64 from, u64 to, u64 *at);
+int rfs_map_last_part(struct rfs_fs *fs, u32 ino, u64 from, u64 to, u64 *at);
 
-/* Holes among from..to - 1 are reserved */
-int rfs_map_reserve(struct rfs_fs *fs, u32 ino, u64 from, u64 to);
+/* Holes among from..to - 1 are preallocated */
+int rfs_map_preallocate(struct rfs_fs *fs, u32 ino, u64 from, u64 to);
 
 struct rfs_extent {
-	u64 block, addr;	/* the first; addr is 0 if they are reserved */
+	u64 block, addr;	/* the first; addr: 0 if preallocated */
 	u64 n;			/* blocks; 0: there is none */
 };
 
@@ -121,7 +121,7 @@ struct rfs_extent {
 int rfs_map_needs(struct rfs_fs *fs, u32 ino, u64 from, u64 to, u64 *nodes);
 
 /*
- * The first run of blocks that are in a row, or reserved, in *from..to - 1.
+ * The first run of blocks that are in a row, or preallocated, in *from..to - 1.
  * -EAGAIN: none so far, go on at *from, so that others get their turn.
  */
 int rfs_map_extent(struct rfs_fs *fs, u32 ino, u64 *from, u64 to,

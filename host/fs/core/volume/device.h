@@ -7,7 +7,7 @@
 #include "format/rfs_format.h"
 
 struct rfs_copy;
-struct rfs_send;
+struct rfs_append_req;
 
 enum rfs_dev_cond {
 	RFS_DEV_OK,
@@ -26,30 +26,32 @@ struct rfs_dev_zone {
  * @append: blocks to the end of a zone; may return before they are written,
  *	data and oob are copied or kept by then. @oob is ignored without OOB.
  *	Says where the first block goes.
- * @append_begin: the same, but it may be under way when this returns, data and
- *	oob stay; each has a number of its own below RFS_SENDS, never RFS_TOGETHER.
- *	May be NULL, as @append_end, and is not used where few zones may be active.
+ * @append_submit: the same, but it may be under way when this returns, data and
+ *	oob stay; each has a number of its own below RFS_IO_REQS, never
+ *	RFS_IO_DEPTH. May be NULL, as @append_wait, and is not used where few
+ *	zones may be active.
  *	Of those that are @early, data is copied by then, and only oob stays
- * @append_end: until it is written, or has failed. Others may use the volume
+ * @append_wait: until it is written, or has failed. Others may use the volume
  *	meanwhile if it is @early
  * @wait: until all appends are written; the first error among them
  * @read: a block and, unless NULL, its OOB; -EIO if it is unreadable
  * @scan: the same for who goes through a victim; others may use the volume
  *	meanwhile. May be NULL: @read is used
- * @fetch: the block at rfs_fs.want is read while others may use the volume; it is
- *	in rfs_fs.fetched then, until @fetched. May be NULL, as @fetched: then
- *	nobody asks
+ * @fetch: the block at rfs_fs.missed is read while others may use the volume;
+ *	it is in rfs_fs.fetched then, until @fetched. May be NULL, as @fetched:
+ *	then nobody asks
  * @copy_read: begin to read the blocks of a copy that are not there; they are
- *	after @copy_wait, unless they cannot be read; may be NULL
- * @copy_wait: see there; others may use the volume meanwhile
- * @copy_send: begin to append a copy: rfs_copy_begin(), which may leave less of
- *	it, rfs_place(), and when a part has landed rfs_placed(), rfs_copy_done();
- *	others may use the volume meanwhile; may be NULL
- * @copy_land: until all of it has landed, or failed; others may use the volume
+ *	after @copy_read_wait, unless they cannot be read; may be NULL
+ * @copy_read_wait: see there; others may use the volume meanwhile
+ * @copy_write: begin to append a copy: rfs_copy_begin(), which may leave less
+ *	of it, rfs_place(), and when a part has completed rfs_placed(),
+ *	rfs_copy_done(); others may use the volume meanwhile; may be NULL
+ * @copy_write_wait: until all of it has completed, or failed; others may use
+ *	the volume
  * @cached: the content of a file's block, if it is in memory and nothing that is
  *	not on the drive; may be NULL
- * @pause: a place in long work where others may use the volume; may be NULL
- * @rest: a moment, in which nobody else uses the volume but reads that are on
+ * @yield: a place in long work where others may use the volume; may be NULL
+ * @delay: a moment, in which nobody else uses the volume but reads that are on
  *	their way end; may be NULL if @reset is never busy
  * @reset: a zone; -EBUSY: not now, somebody reads it
  * @reset_begin: begin to reset a zone, rfs_reset_done() is due when it is over;
@@ -72,20 +74,20 @@ struct rfs_dev_zone {
 struct rfs_dev_ops {
 	int (*append)(void *dev, u32 zone, u32 blocks, const void *const *data,
 		      const struct rfs_oob *oob, u64 *addr);
-	void (*append_begin)(void *dev, struct rfs_send *send);
-	void (*append_end)(void *dev, struct rfs_send *send);
+	void (*append_submit)(void *dev, struct rfs_append_req *req);
+	void (*append_wait)(void *dev, struct rfs_append_req *req);
 	int (*wait)(void *dev);
 	int (*read)(void *dev, u64 addr, void *data, struct rfs_oob *oob);
 	int (*scan)(void *dev, u64 addr, void *data, struct rfs_oob *oob);
 	void (*fetch)(void *dev);
 	void (*fetched)(void *dev);
 	int (*copy_read)(void *dev, struct rfs_copy *copy);
-	void (*copy_wait)(void *dev, struct rfs_copy *copy);
-	int (*copy_send)(void *dev, struct rfs_copy *copy);
-	int (*copy_land)(void *dev, struct rfs_copy *copy);
+	void (*copy_read_wait)(void *dev, struct rfs_copy *copy);
+	int (*copy_write)(void *dev, struct rfs_copy *copy);
+	int (*copy_write_wait)(void *dev, struct rfs_copy *copy);
 	bool (*cached)(void *dev, u32 ino, u64 block, void *data);
-	void (*pause)(void *dev);
-	void (*rest)(void *dev);
+	void (*yield)(void *dev);
+	void (*delay)(void *dev);
 	int (*reset)(void *dev, u32 zone);
 	int (*reset_begin)(void *dev, u32 zone);
 	void (*quiet)(void *dev, bool begins);
@@ -114,19 +116,19 @@ struct rfs_geometry {
 #define RFS_ACTIVE_MIN	4
 
 /* An append among others that are in flight */
-struct rfs_send {
-	u32 nr;			/* below RFS_SENDS, of those under way */
+struct rfs_append_req {
+	u32 nr;			/* below RFS_IO_REQS, of those under way */
 	u32 zone;
 	u32 n;			/* blocks */
 	const void *const *data;
 	const struct rfs_oob *oob;
 	u64 addr;		/* of the first, then */
 	int error;
-	bool early;		/* see @append_end */
+	bool early;		/* see @append_wait */
 };
 
-#define RFS_TOGETHER	7	/* of them at most */
-#define RFS_SENDS	(2 * RFS_TOGETHER + 1)	/* their numbers, and one that is free */
+#define RFS_IO_DEPTH	7	/* of them at most */
+#define RFS_IO_REQS	(2 * RFS_IO_DEPTH + 1)	/* their numbers, and a free one */
 
 /* Does the drive allow as many open and active zones as there must be? */
 static inline bool rfs_limits_ok(const struct rfs_geometry *geo)

@@ -53,7 +53,7 @@ void rfs_head_init(struct rfs_fs *fs, struct rfs_head *head, u8 type, u32 ino,
 }
 
 /* Of a block that a check-point writes: what --rescan has to know of that. */
-void rfs_head_date(struct rfs_fs *fs, struct rfs_head *head, bool early)
+void rfs_head_number(struct rfs_fs *fs, struct rfs_head *head, bool early)
 {
 	u64 nth = min(fs->cp_nth, RFS_NTH_MAX);
 

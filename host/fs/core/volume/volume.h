@@ -11,10 +11,10 @@
 #include "policy/policy.h"
 #include "volume/device.h"
 
-struct rfs_air;
+struct rfs_ioq;
 struct rfs_early;
 struct rfs_buf;
-struct rfs_held;
+struct rfs_quota_rsv;
 struct rfs_pending;
 struct rfs_sum;
 struct rfs_tomb;
@@ -30,7 +30,7 @@ struct rfs_zone_info {
 	u32 live;		/* blocks, those of maps included */
 	u32 maps;		/* of them maps, TIMB and zone table */
 	u32 summary;
-	u32 flying;		/* blocks below wp that may not be there yet */
+	u32 inflight;		/* blocks below wp that may not be there yet */
 	u32 *sum_at;		/* where its summaries are; may be NULL */
 	u32 sums_known;		/* of them, since it was opened in this mount */
 	u64 last;		/* ticks: data: youngest block; else when opened */
@@ -44,7 +44,7 @@ struct rfs_zone_info {
 };
 
 /* A stream's open zone and the blocks that no summary lists yet */
-struct rfs_tail {
+struct rfs_active_seg {
 	u32 zone;		/* 0 if none */
 	struct rfs_sum *sum;	/* NULL if there are none */
 };
@@ -58,7 +58,7 @@ struct rfs_list {
 
 #define RFS_HASH	4096
 
-/* A block that was read for who was told to (rfs_fs.asking); its zone stays */
+/* A block that was read for who was told to (rfs_fs.nowait); its zone stays */
 struct rfs_fetched {
 	u64 addr;
 	const void *data;
@@ -73,7 +73,7 @@ enum rfs_quota_type {
 	RFS_QUOTA_TYPES
 };
 
-#define RFS_HELD_HASH	64
+#define RFS_QUOTA_RSV_HASH	64
 
 struct rfs_recovered {
 	u64 pages_read;
@@ -129,7 +129,7 @@ struct rfs_fs {
 	struct rfs_geometry geo;
 	struct rfs_super super;
 	u32 volume;
-	u64 user_blocks;	/* that can be promised */
+	u64 user_blocks;	/* that can be reserved */
 	u32 low_zones;		/* fewer free ones: clean first; see sizes.c */
 	u32 holds;		/* blocks in use that a zone has room for */
 	u32 sums_each;		/* summaries of 63 blocks; 0: see sizes.c */
@@ -145,9 +145,9 @@ struct rfs_fs {
 	u64 window_blocks;
 
 	struct rfs_zone_info *zone;
-	struct rfs_tail tail[RFS_STREAMS];
-	u8 tail_of[RFS_STREAMS];	/* where open zones are few, streams share */
-	u32 meta_tails, data_tails;	/* how many may have a zone */
+	struct rfs_active_seg active[RFS_STREAMS];
+	u8 active_of[RFS_STREAMS];	/* few open zones: streams share */
+	u32 meta_active, data_active;	/* how many may have a zone */
 	struct rfs_policy policy;
 	u64 group_hot[RFS_GROUPS_MAX];	/* coldest first */
 	u64 *hot;		/* room for that of each zone */
@@ -170,12 +170,12 @@ struct rfs_fs {
 	u32 orphans;
 	u32 next_ino;
 	u32 next_node;		/* no number below it is free */
-	u8 *led;		/* numbers that something leads to; see repair.c */
+	u8 *referenced;		/* numbers in use; see repair.c */
 	u64 inodes;
 
 	/* metadata that is read while nobody holds the volume, see cache.c */
-	bool asking;		/* a block that is not in memory: -EINPROGRESS */
-	u64 want;		/* where that is */
+	bool nowait;		/* not in memory: -EINPROGRESS */
+	u64 missed;		/* where that is */
 	const struct rfs_fetched *fetched;	/* was read since; or NULL */
 
 	struct rfs_buf *hash[RFS_HASH];
@@ -183,12 +183,12 @@ struct rfs_fs {
 	u32 new_dirty;		/* dirty and never written */
 	u32 pruned;		/* nodes that were read to be emptied, see shrink.c */
 	u32 dirty_before;	/* for rfs_prove(): when one was admitted */
-	struct rfs_air *air;
+	struct rfs_ioq *ioq;
 	struct rfs_early *early;
 	u32 early_blocks;	/* written since the check-point, before the next */
-	u64 owed;		/* data blocks that were promised a place */
-	u64 promised;		/* of them, those that fill holes */
-	u64 reserved;		/* holes of files that room is kept for */
+	u64 rsv_blocks;		/* data blocks for which a place is reserved */
+	u64 rsv_holes;		/* of them, those that fill holes */
+	u64 prealloc;		/* holes of files that room is kept for */
 	u32 clean_max;
 
 	/* records that are not written: blocks, more of them when needed */
@@ -206,8 +206,8 @@ struct rfs_fs {
 	bool keyless;		/* and the keys of the volume are not known yet */
 	bool read_only;
 	bool threaded;		/* others make room: -EAGAIN asks them to */
-	bool stuck;		/* they cannot: -ENOSPC instead */
-	u32 leaves;		/* blocks that who asks leaves to who needs little */
+	bool no_space;		/* they cannot: -ENOSPC instead */
+	u32 withheld;		/* blocks kept for who needs little */
 	u32 ahead;		/* zones that are cleaned for them before they ask */
 	bool futile;		/* to compact metadata, until a zone is free */
 	struct rfs_tomb *tomb;
@@ -219,7 +219,7 @@ struct rfs_fs {
 	bool counting;		/* usage of quotas is kept */
 	bool miscounted;	/* but it is not right: anew at the next mount */
 	u32 enforced;		/* limits; a bit for each rfs_quota_type */
-	struct rfs_held *held[RFS_HELD_HASH];
+	struct rfs_quota_rsv *quota_rsv[RFS_QUOTA_RSV_HASH];
 };
 
 /* Fault injection: rules that a test leaves out to see that it notices */
@@ -229,7 +229,7 @@ struct rfs_fs {
 
 void rfs_head_init(struct rfs_fs *fs, struct rfs_head *head, u8 type, u32 ino,
 		   u32 gen, u64 off);
-void rfs_head_date(struct rfs_fs *fs, struct rfs_head *head, bool early);
+void rfs_head_number(struct rfs_fs *fs, struct rfs_head *head, bool early);
 u64 rfs_name_hash(const struct rfs_fs *fs, const void *name, u32 len);
 
 /* Of volumes without page metadata; the rest of the header is filled in */

@@ -22,10 +22,10 @@ static struct rfs_buf *map_of(struct rfs_fs *fs, const struct rfs_buf *buf)
  * In the order in which they became dirty, so that each is looked at once. What
  * cannot be read now does not fail whoever comes by, but the check-point.
  */
-void rfs_make_above_dirty(struct rfs_fs *fs)
+void rfs_dirty_new_parents(struct rfs_fs *fs)
 {
 	struct rfs_list *dirty = &fs->dirty;
-	bool asking = rfs_ask_off(fs);
+	bool nowait = rfs_nowait_off(fs);
 
 	while (dirty->seen != dirty->last) {
 		struct rfs_buf *buf = dirty->seen ? dirty->seen->next :
@@ -36,5 +36,5 @@ void rfs_make_above_dirty(struct rfs_fs *fs)
 		if (map && !map->dirty)
 			rfs_buf_dirty(fs, map);
 	}
-	rfs_ask_on(fs, asking);
+	rfs_nowait_restore(fs, nowait);
 }

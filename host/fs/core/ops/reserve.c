@@ -19,23 +19,23 @@ static int hold(struct rfs_fs *fs, u32 ino, s64 blocks)
 	struct rfs_buf *buf;
 	int ret = rfs_iget(fs, ino, &di, &buf);
 
-	return ret ? ret : rfs_quota_hold(fs, di, blocks);
+	return ret ? ret : rfs_quota_reserve(fs, di, blocks);
 }
 
 /*
- * The promise of design.md, question 9. The index nodes that the block needs
- * are made and dirty now, so that what they take is counted.
+ * The reservation of design.md, question 9. The index nodes that the block
+ * needs are made and dirty now, so that what they take is counted.
  */
-int rfs_promise(struct rfs_fs *fs, u32 ino, u64 block, bool *hole)
+int rfs_reserve(struct rfs_fs *fs, u32 ino, u64 block, bool *hole)
 {
 	struct rfs_ptr *slot;
 	struct rfs_buf *buf;
-	bool asking;
+	bool nowait;
 	int ret = rfs_map_slot(fs, ino, block, false, &slot, &buf);
 
 	if (ret)
 		return ret;
-	/* what is reserved has its room already */
+	/* what is preallocated has its room already */
 	*hole = !slot || slot->kind == RFS_PTR_HOLE;
 	if (*hole && fs->enforced)
 		ret = may_fill(fs, ino, block);
@@ -44,24 +44,26 @@ int rfs_promise(struct rfs_fs *fs, u32 ino, u64 block, bool *hole)
 				    *hole ? 1 + RFS_HEIGHT_MAX : 0);
 	if (ret)
 		return ret;
-	asking = rfs_ask_off(fs);
+	nowait = rfs_nowait_off(fs);
 	ret = rfs_map_slot(fs, ino, block, true, &slot, &buf);
 	if (!ret && *hole && fs->counting)
 		ret = hold(fs, ino, 1);
-	rfs_ask_on(fs, asking);
+	rfs_nowait_restore(fs, nowait);
 	if (ret)
 		return ret;
-	/* it will be: so the bound of what is dirty holds for what is owed */
+	/*
+	 * it will be: so the bound of what is dirty holds for what is reserved
+	 */
 	rfs_buf_dirty(fs, buf);
-	fs->owed++;
-	fs->promised += *hole;
+	fs->rsv_blocks++;
+	fs->rsv_holes += *hole;
 	return 0;
 }
 
-void rfs_unpromise(struct rfs_fs *fs, u32 ino, u32 blocks, u32 holes)
+void rfs_unreserve(struct rfs_fs *fs, u32 ino, u32 blocks, u32 holes)
 {
 	if (holes && fs->counting)
 		hold(fs, ino, -(s64)holes);
-	fs->owed -= blocks;
-	fs->promised -= holes;
+	fs->rsv_blocks -= blocks;
+	fs->rsv_holes -= holes;
 }
