@@ -31,9 +31,9 @@
  * And while somebody is there who waits for little: the drive takes what it is given
  * in turn, so a page waits for all that was sent before it.
  */
-#define PAGES_SPARING	128
-#define COPIES_SPARING	3
-#define SPARING_FOR	(HZ / 10)
+#define PAGES_FAVOUR	128
+#define COPIES_FAVOUR	3
+#define FAVOUR_FOR	(HZ / 10)
 /*
  * Summaries on their way, at most. Those who have the runs of folios wait for
  * them, so they have memory of their own.
@@ -50,7 +50,7 @@ struct txn {
 	struct rfs_copy *copy;	/* or NULL */
 	struct rfs_txn core;
 	u32 left;		/* appends, and one while more will come */
-	bool little;		/* of who writes little, and waits for it */
+	bool small;		/* of who writes little, and waits for it */
 	int error;
 	struct folio *folio[RFS_TXN_MAX];
 	struct page *page[RFS_TXN_MAX];	/* of the folio, or a copy */
@@ -59,7 +59,7 @@ struct txn {
 /* An append, of pages of a transaction or of a summary */
 struct run {
 	struct llist_node node;
-	struct rfsm *m;
+	struct rfs_sb_info *sbi;
 	struct txn *txn;	/* NULL: a summary */
 	struct rfs_place place;
 	struct rfs_sum *sum;
@@ -80,15 +80,15 @@ static struct kmem_cache *run_cache, *txn_cache;
 static void endio(struct bio *bio)
 {
 	struct run *run = bio->bi_private;
-	struct rfsm *m = run->m;
+	struct rfs_sb_info *sbi = run->sbi;
 	struct rfsm_completions *here;
 	int cpu = get_cpu();
 
-	here = per_cpu_ptr(m->completions, cpu);
+	here = per_cpu_ptr(sbi->completions, cpu);
 	/* once it is in the list, an unmount may go on, but see there */
 	rcu_read_lock();
 	if (llist_add(&run->node, &here->done))
-		queue_work_on(cpu, m->queue, &here->work);
+		queue_work_on(cpu, sbi->queue, &here->work);
 	rcu_read_unlock();
 	put_cpu();
 }
@@ -96,7 +96,7 @@ static void endio(struct bio *bio)
 /* bio and OOBs are there; pages and where to are added. */
 static void submit(struct run *run)
 {
-	struct rfsm_dev *dev = &run->m->dev;
+	struct rfsm_dev *dev = &run->sbi->dev;
 	struct bio *bio = run->bio;
 	u32 zone = run->sum ? run->sum->zone : run->place.zone, i;
 
@@ -123,58 +123,58 @@ static void submit(struct run *run)
 		submit_bio(bio);
 }
 
-static struct run *run_alloc(struct rfsm *m, struct txn *txn, u32 n,
+static struct run *run_alloc(struct rfs_sb_info *sbi, struct txn *txn, u32 n,
 			     blk_opf_t flags)
 {
-	struct run *run = mempool_alloc(&m->runs, GFP_NOIO);
+	struct run *run = mempool_alloc(&sbi->runs, GFP_NOIO);
 
 	memset(run, 0, sizeof(*run));
-	run->m = m;
+	run->sbi = sbi;
 	run->txn = txn;
-	run->bio = rfsm_bio(&m->dev, REQ_OP_ZONE_APPEND | flags, n, 0,
+	run->bio = rfsm_bio(&sbi->dev, REQ_OP_ZONE_APPEND | flags, n, 0,
 			    &run->oob);
 	return run;
 }
 
 static void run_free(struct run *run)
 {
-	struct rfsm *m = run->m;
+	struct rfs_sb_info *sbi = run->sbi;
 
 	if (run->page) {
 		bio_put(run->bio);
-		mempool_free(run->page, &m->sum_pages);
-		mempool_free(virt_to_page(run->oob), &m->sum_pages);
-		mempool_free(run, &m->sum_runs);
+		mempool_free(run->page, &sbi->sum_pages);
+		mempool_free(virt_to_page(run->oob), &sbi->sum_pages);
+		mempool_free(run, &sbi->sum_runs);
 		return;
 	}
-	rfsm_bio_put(&m->dev, run->bio, run->oob);
-	mempool_free(run, &m->runs);
+	rfsm_bio_put(&sbi->dev, run->bio, run->oob);
+	mempool_free(run, &sbi->runs);
 }
 
 /* Under the volume lock: a transaction or a summary less is on its way. */
-static void inflight_sub(struct rfsm *m, const struct txn *txn)
+static void inflight_sub(struct rfs_sb_info *sbi, const struct txn *txn)
 {
-	bool all = !--m->inflight, copy = txn && txn->copy;
+	bool all = !--sbi->inflight, copy = txn && txn->copy;
 
-	m->inflight_copies -= copy;
-	if (txn && !txn->little)
-		all |= !--m->inflight_bulk;
+	sbi->inflight_copies -= copy;
+	if (txn && !txn->small)
+		all |= !--sbi->inflight_bulk;
 	if (!txn)
-		all |= !m->sums;
-	if (all || (copy && wq_has_sleeper(&m->gate_wait)))
-		wake_up_all(&m->gate_wait);
+		all |= !sbi->sums;
+	if (all || (copy && wq_has_sleeper(&sbi->gate_wait)))
+		wake_up_all(&sbi->gate_wait);
 }
 
 /* Under the volume lock: a transaction is on its way. */
-static void inflight_add(struct rfsm *m, const struct txn *txn)
+static void inflight_add(struct rfs_sb_info *sbi, const struct txn *txn)
 {
-	m->inflight++;
-	m->inflight_bulk += !txn->little;
-	m->inflight_copies += !!txn->copy;
+	sbi->inflight++;
+	sbi->inflight_bulk += !txn->small;
+	sbi->inflight_copies += !!txn->copy;
 }
 
 /* Under the volume lock; true if it was the last: then txn_end() is due. */
-static bool txn_put(struct rfsm *m, struct txn *txn, int error)
+static bool txn_put(struct rfs_sb_info *sbi, struct txn *txn, int error)
 {
 	u32 i;
 
@@ -182,20 +182,20 @@ static bool txn_put(struct rfsm *m, struct txn *txn, int error)
 	if (--txn->left)
 		return false;
 	for (i = 0; !txn->copy && i < txn->core.n; i++)
-		rfsm_unreserve(m, txn->inode, txn->folio[i]);
-	inflight_sub(m, txn);
+		rfsm_unreserve(sbi, txn->inode, txn->folio[i]);
+	inflight_sub(sbi, txn);
 	return true;
 }
 
-static void txn_end(struct rfsm *m, struct txn *txn)
+static void txn_end(struct rfs_sb_info *sbi, struct txn *txn)
 {
 	u32 i, n = txn->core.n;
 
 	if (txn->copy) {
-		struct rfsm_copy *copy = &m->dev.copies[txn->copy->nr];
+		struct rfsm_copy *copy = &sbi->dev.copies[txn->copy->nr];
 
 		copy->error = txn->error;
-		mempool_free(txn, &m->txns);
+		mempool_free(txn, &sbi->txns);
 		complete(&copy->written);
 		return;
 	}
@@ -206,13 +206,14 @@ static void txn_end(struct rfsm *m, struct txn *txn)
 			__free_page(txn->page[i]);
 		folio_end_writeback(txn->folio[i]);
 	}
-	mempool_free(txn, &m->txns);
+	mempool_free(txn, &sbi->txns);
 }
 
 /* Another place for an append that failed, now; under the volume lock. */
 static bool run_again(struct run *run)
 {
-	int ret = rfs_place(run->m->fs, run->stream, run->n, true, &run->place);
+	int ret = rfs_place(run->sbi->fs, run->stream, run->n, true,
+			    &run->place);
 
 	run->again = !ret;
 	run->later = ret == -EBUSY;	/* all free zones are being read */
@@ -220,13 +221,14 @@ static bool run_again(struct run *run)
 }
 
 /* Pages of files that may be on their way; looked at without the lock */
-static u32 pages_most(const struct rfsm *m)
+static u32 pages_most(const struct rfs_sb_info *sbi)
 {
-	u32 most = min(READ_ONCE(m->pages_most), rfs_pages_at_once(m->fs));
+	u32 most = min(READ_ONCE(sbi->pages_most), rfs_pages_at_once(sbi->fs));
 
-	if (rfsm_spares(m, SPARING_FOR))
-		most = min_t(u32, most, PAGES_SPARING);
-	return READ_ONCE(m->cleaning) ? min_t(u32, most, PAGES_CLEANING) : most;
+	if (rfsm_favour_small(sbi, FAVOUR_FOR))
+		most = min_t(u32, most, PAGES_FAVOUR);
+	return READ_ONCE(sbi->cleaning) ? min_t(u32, most,
+						PAGES_CLEANING) : most;
 }
 
 /*
@@ -234,80 +236,81 @@ static u32 pages_most(const struct rfsm *m)
  * the drive does in QUEUE_NS. Where they were few, or others were there, it could
  * have done more.
  */
-static void pace(struct rfsm *m, const struct run *run)
+static void pace(struct rfs_sb_info *sbi, const struct run *run)
 {
 	u64 took = ktime_get_ns() - run->sent, done;
 
-	if (2 * run->ahead < m->pages_most || READ_ONCE(m->cleaning) ||
-	    rfsm_spares(m, SPARING_FOR))
+	if (2 * run->ahead < sbi->pages_most || READ_ONCE(sbi->cleaning) ||
+	    rfsm_favour_small(sbi, FAVOUR_FOR))
 		return;
 	done = run->ahead * QUEUE_NS / (took + 1);
 	done = clamp_t(u64, done, PAGES_LEAST, PAGES_MOST);
-	m->pages_most = (7 * m->pages_most + done) / 8;
+	sbi->pages_most = (7 * sbi->pages_most + done) / 8;
 }
 
 /* So many pages of a file are on their way. */
-static void inflight_pages_add(struct rfsm *m, const struct txn *txn, int pages)
+static void inflight_pages_add(struct rfs_sb_info *sbi, const struct txn *txn,
+			       int pages)
 {
-	m->inflight_pages += pages;
-	m->inflight_bulk_pages += txn->little ? 0 : pages;
+	sbi->inflight_pages += pages;
+	sbi->inflight_bulk_pages += txn->small ? 0 : pages;
 }
 
 /* It is over; returns its transaction if that has ended. */
 static struct txn *run_over(struct run *run, int error)
 {
-	struct rfsm *m = run->m;
+	struct rfs_sb_info *sbi = run->sbi;
 	u32 i;
 
 	/*
 	 * they are in use now: not counted twice until the last has completed
 	 */
 	for (i = 0; !run->txn->copy && i < run->n; i++)
-		rfsm_unreserve(m, run->txn->inode,
+		rfsm_unreserve(sbi, run->txn->inode,
 			       run->txn->folio[run->first + i]);
 	if (!run->txn->copy)
-		inflight_pages_add(m, run->txn, -run->n);
-	if (m->inflight_bulk_pages <= pages_most(m) / 2 &&
-	    wq_has_sleeper(&m->gate_wait))
-		wake_up_all(&m->gate_wait);
-	return txn_put(m, run->txn, error) ? run->txn : NULL;
+		inflight_pages_add(sbi, run->txn, -run->n);
+	if (sbi->inflight_bulk_pages <= pages_most(sbi) / 2 &&
+	    wq_has_sleeper(&sbi->gate_wait))
+		wake_up_all(&sbi->gate_wait);
+	return txn_put(sbi, run->txn, error) ? run->txn : NULL;
 }
 
 /* Not under the volume lock: on with an append that was looked at under it. */
 static void run_next(struct run *run, struct txn *ended)
 {
-	struct rfsm *m = run->m;
+	struct rfs_sb_info *sbi = run->sbi;
 
 	if (run->again) {
 		run->again = false;
-		bio_reset(run->bio, m->dev.bdev, REQ_OP_ZONE_APPEND);
+		bio_reset(run->bio, sbi->dev.bdev, REQ_OP_ZONE_APPEND);
 		submit(run);
 	} else if (run->later) {
-		llist_add(&run->node, &m->later);
-		queue_delayed_work(m->queue, &m->retry, 1);
+		llist_add(&run->node, &sbi->later);
+		queue_delayed_work(sbi->queue, &sbi->retry, 1);
 	} else {
 		run_free(run);
 		if (ended)
-			txn_end(m, ended);
+			txn_end(sbi, ended);
 	}
 }
 
 static void retry(struct work_struct *work)
 {
-	struct rfsm *m = container_of(to_delayed_work(work), struct rfsm,
-				      retry);
-	struct llist_node *list = llist_del_all(&m->later);
+	struct rfs_sb_info *sbi = container_of(to_delayed_work(work),
+					       struct rfs_sb_info, retry);
+	struct llist_node *list = llist_del_all(&sbi->later);
 	struct run *run, *next;
 
 	llist_for_each_entry_safe(run, next, list, node) {
 		struct txn *ended = NULL;
 
-		rfsm_lock(m);
-		if (m->dev.dead || !run_again(run)) {
+		rfsm_lock(sbi);
+		if (sbi->dev.dead || !run_again(run)) {
 			run->later = false;
 			ended = run_over(run, -EIO);
 		}
-		rfsm_unlock(m);
+		rfsm_unlock(sbi);
 		run_next(run, ended);
 	}
 }
@@ -318,8 +321,8 @@ static void retry(struct work_struct *work)
  */
 static struct txn *run_done(struct run *run)
 {
-	struct rfsm *m = run->m;
-	struct rfs_fs *fs = m->fs;
+	struct rfs_sb_info *sbi = run->sbi;
+	struct rfs_fs *fs = sbi->fs;
 	u64 addr = run->bio->bi_iter.bi_sector >> (12 - SECTOR_SHIFT);
 	int error = blk_status_to_errno(run->bio->bi_status);
 	u64 addrs[RFSM_APPEND_MAX];
@@ -327,15 +330,15 @@ static struct txn *run_done(struct run *run)
 
 	if (run->sum) {
 		rfs_sum_done(fs, run->sum, addr, error);
-		m->sums--;
-		inflight_sub(m, NULL);
+		sbi->sums--;
+		inflight_sub(sbi, NULL);
 		return NULL;
 	}
 	if (!run->txn->copy)
-		pace(m, run);
-	rfsm_bio_oobs_back(&m->dev, run->oob, run->n);
+		pace(sbi, run);
+	rfsm_bio_oobs_back(&sbi->dev, run->oob, run->n);
 	rfs_placed(fs, &run->place, run->oob, addr, error);
-	if (error && ++run->tries < RFS_TRIES && !m->dev.dead) {
+	if (error && ++run->tries < RFS_TRIES && !sbi->dev.dead) {
 		/* of the moment: in the next one */
 		run->later = !rfs_zone_failed(error);
 		if (run->later || run_again(run))
@@ -349,35 +352,35 @@ static struct txn *run_done(struct run *run)
 				      addrs) :
 			rfs_txn_done(fs, run->oob, run->n, addrs);
 		if (error)
-			error = rfsm_failed(m, error);
+			error = rfsm_failed(sbi, error);
 	}
 	return run_over(run, error);
 }
 
 /* A summary that can be written; under the volume lock. */
-static struct run *next_sum(struct rfsm *m)
+static struct run *next_sum(struct rfs_sb_info *sbi)
 {
 	struct rfs_oob oob;
 	struct rfs_sum *sum;
 	struct run *run;
 
 	/* the others when one of these is back */
-	sum = m->sums < SUMS ? rfs_sum_next(m->fs, &oob) : NULL;
+	sum = sbi->sums < SUMS ? rfs_sum_next(sbi->fs, &oob) : NULL;
 	if (!sum)
 		return NULL;
-	run = mempool_alloc(&m->sum_runs, GFP_NOIO);
+	run = mempool_alloc(&sbi->sum_runs, GFP_NOIO);
 	memset(run, 0, sizeof(*run));
-	run->m = m;
-	run->bio = bio_alloc_bioset(m->dev.bdev, 1, REQ_OP_ZONE_APPEND,
-				    GFP_NOIO, &m->sum_bios);
-	run->page = mempool_alloc(&m->sum_pages, GFP_NOIO);
-	run->oob = page_address(mempool_alloc(&m->sum_pages, GFP_NOIO));
+	run->sbi = sbi;
+	run->bio = bio_alloc_bioset(sbi->dev.bdev, 1, REQ_OP_ZONE_APPEND,
+				    GFP_NOIO, &sbi->sum_bios);
+	run->page = mempool_alloc(&sbi->sum_pages, GFP_NOIO);
+	run->oob = page_address(mempool_alloc(&sbi->sum_pages, GFP_NOIO));
 	run->sum = sum;
 	run->n = 1;
 	memcpy(page_address(run->page), &sum->block, RFS_BLOCK_BYTES);
 	memcpy(run->oob, &oob, sizeof(oob));
-	m->sums++;
-	m->inflight++;
+	sbi->sums++;
+	sbi->inflight++;
 	return run;
 }
 
@@ -388,32 +391,32 @@ static void work(struct work_struct *work)
 						     work);
 	struct llist_node *list = llist_del_all(&here->done);
 	struct run *run, *next, *sums = NULL;
-	struct rfsm *m = here->m;
+	struct rfs_sb_info *sbi = here->sbi;
 
 	list = llist_reverse_order(list);
 	llist_for_each_entry_safe(run, next, list, node) {
 		struct txn *ended;
 
-		rfsm_lock(m);
+		rfsm_lock(sbi);
 		ended = run_done(run);
-		rfsm_unlock(m);
+		rfsm_unlock(sbi);
 		run_next(run, ended);
 	}
 	/* after the memory of those that came back is free again */
-	rfsm_lock(m);
-	while ((run = next_sum(m))) {
+	rfsm_lock(sbi);
+	while ((run = next_sum(sbi))) {
 		run->node.next = sums ? &sums->node : NULL;
 		sums = run;
 	}
-	rfsm_unlock(m);
+	rfsm_unlock(sbi);
 	if (sums)
 		llist_for_each_entry_safe(run, next, &sums->node, node)
 			submit(run);
-	rfsm_kick(m);
+	rfsm_kick(sbi);
 }
 
 /* Without page metadata: one append after the other, each with a summary. */
-static int append_listed(struct rfsm *m, const struct txn *txn)
+static int append_listed(struct rfs_sb_info *sbi, const struct txn *txn)
 {
 	const void *data[RFS_SUM_ENTRIES];
 	u64 addr[RFS_SUM_ENTRIES];
@@ -424,24 +427,25 @@ static int append_listed(struct rfsm *m, const struct txn *txn)
 	oob = rfs_alloc(RFS_SUM_ENTRIES * sizeof(*oob));
 	for (done = 0; !ret && done < txn->core.n; done += part) {
 		part = min(txn->core.n - done, (u32)RFS_SUM_ENTRIES);
-		ret = rfs_txn_fill(m->fs, &txn->core, done, &part, oob,
+		ret = rfs_txn_fill(sbi->fs, &txn->core, done, &part, oob,
 				   &stream);
 		for (i = 0; i < part; i++)
 			data[i] = page_address(txn->page[done + i]);
 		if (!ret)
-			ret = rfs_append(m->fs, stream, part, data, oob, addr);
+			ret = rfs_append(sbi->fs, stream, part, data, oob,
+					 addr);
 		if (!ret)
-			ret = rfs_txn_done(m->fs, oob, part, addr);
+			ret = rfs_txn_done(sbi->fs, oob, part, addr);
 	}
 	rfs_free(oob);
 	return ret;
 }
 
-static int fill(struct rfsm *m, const struct txn *txn, u32 from, u32 *n,
-		struct rfs_oob *oob, u32 *stream)
+static int fill(struct rfs_sb_info *sbi, const struct txn *txn, u32 from,
+		u32 *n, struct rfs_oob *oob, u32 *stream)
 {
 	if (!txn->copy)
-		return rfs_txn_fill(m->fs, &txn->core, from, n, oob, stream);
+		return rfs_txn_fill(sbi->fs, &txn->core, from, n, oob, stream);
 	memcpy(oob, &txn->copy->oob[from], *n * sizeof(*oob));
 	*stream = txn->copy->stream;
 	return 0;
@@ -451,63 +455,63 @@ static int fill(struct rfsm *m, const struct txn *txn, u32 from, u32 *n,
  * More pages are on their way than what they make dirty has room for, or, of who
  * writes much, than the drive needs. Looked at without the lock.
  */
-static bool too_many(const struct rfsm *m, const struct txn *txn)
+static bool too_many(const struct rfs_sb_info *sbi, const struct txn *txn)
 {
-	return READ_ONCE(m->inflight_pages) >= rfs_pages_at_once(m->fs) ||
-	       (!txn->little && READ_ONCE(m->inflight_bulk_pages) >=
-		pages_most(m));
+	return READ_ONCE(sbi->inflight_pages) >= rfs_pages_at_once(sbi->fs) ||
+	       (!txn->small && READ_ONCE(sbi->inflight_bulk_pages) >=
+		pages_most(sbi));
 }
 
-static bool few_enough(const struct rfsm *m, const struct txn *txn)
+static bool few_enough(const struct rfs_sb_info *sbi, const struct txn *txn)
 {
-	return READ_ONCE(m->inflight_pages) < rfs_pages_at_once(m->fs) &&
-	       (txn->little || READ_ONCE(m->inflight_bulk_pages) <=
-		pages_most(m) / 2);
+	return READ_ONCE(sbi->inflight_pages) < rfs_pages_at_once(sbi->fs) &&
+	       (txn->small || READ_ONCE(sbi->inflight_bulk_pages) <=
+		pages_most(sbi) / 2);
 }
 
 /* An append of what is left of a transaction; *done grows. */
-static int append_run(struct rfsm *m, struct txn *txn, u32 *done,
+static int append_run(struct rfs_sb_info *sbi, struct txn *txn, u32 *done,
 		      blk_opf_t flags)
 {
-	u32 most = min(txn->core.n - *done, m->fs->geo.append_max), n, i;
-	struct rfsm_ask ask = { 0 };
+	u32 most = min(txn->core.n - *done, sbi->fs->geo.append_max), n, i;
+	struct rfsm_miss miss = { 0 };
 	struct rfs_oob *oob;
 	struct run *run;
 	int ret;
 
 	if (!txn->copy)
-		most = min(most, rfs_pages_at_once(m->fs));
+		most = min(most, rfs_pages_at_once(sbi->fs));
 	/* more would not be faster, only what comes after them slower */
-	if (!txn->copy && too_many(m, txn))
-		wait_event(m->gate_wait, few_enough(m, txn));
-	run = run_alloc(m, txn, most, flags);
+	if (!txn->copy && too_many(sbi, txn))
+		wait_event(sbi->gate_wait, few_enough(sbi, txn));
+	run = run_alloc(sbi, txn, most, flags);
 	oob = run->oob;
 	for (;;) {
 		n = most;
-		rfsm_lock(m);
-		rfsm_ask(m, &ask);
-		ret = fill(m, txn, *done, &n, oob, &run->stream);
-		if (!rfsm_asked(m, &ask, ret))
+		rfsm_lock(sbi);
+		rfsm_miss_begin(sbi, &miss);
+		ret = fill(sbi, txn, *done, &n, oob, &run->stream);
+		if (!rfsm_miss_end(sbi, &miss, ret))
 			break;
-		rfsm_unlock(m);
-		rfsm_answer(m, &ask);
+		rfsm_unlock(sbi);
+		rfsm_miss_read(sbi, &miss);
 	}
 	most = n;
 	if (!ret)
-		ret = rfs_place(m->fs, run->stream, most, false, &run->place);
+		ret = rfs_place(sbi->fs, run->stream, most, false, &run->place);
 	while (ret == -EBUSY) {	/* all free zones are being read */
-		rfsm_unlock(m);
+		rfsm_unlock(sbi);
 		schedule_timeout_uninterruptible(1);
-		rfsm_lock(m);
-		ret = rfs_place(m->fs, run->stream, most, false, &run->place);
+		rfsm_lock(sbi);
+		ret = rfs_place(sbi->fs, run->stream, most, false, &run->place);
 	}
 	if (!ret) {
 		txn->left++;
 		if (!txn->copy)
-			inflight_pages_add(m, txn, run->place.n);
-		run->ahead = m->inflight_pages;
+			inflight_pages_add(sbi, txn, run->place.n);
+		run->ahead = sbi->inflight_pages;
 	}
-	rfsm_unlock(m);
+	rfsm_unlock(sbi);
 	if (ret) {
 		run_free(run);
 		return ret;
@@ -522,34 +526,34 @@ static int append_run(struct rfsm *m, struct txn *txn, u32 *done,
 }
 
 /* The rest of a transaction, from done on; ret: what went wrong before. */
-static void append_runs(struct rfsm *m, struct txn *txn, u32 done,
+static void append_runs(struct rfs_sb_info *sbi, struct txn *txn, u32 done,
 			blk_opf_t flags, int ret)
 {
 	bool last;
 
 	while (!ret && done < txn->core.n)
-		ret = append_run(m, txn, &done, flags);
+		ret = append_run(sbi, txn, &done, flags);
 	if (ret)
-		ret = rfsm_failed(m, ret);
-	rfsm_lock(m);
-	last = txn_put(m, txn, ret);
-	rfsm_unlock(m);
+		ret = rfsm_failed(sbi, ret);
+	rfsm_lock(sbi);
+	last = txn_put(sbi, txn, ret);
+	rfsm_unlock(sbi);
 	if (last)
-		txn_end(m, txn);
+		txn_end(sbi, txn);
 }
 
-static bool gate_closed(const struct rfsm *m, const struct txn *txn)
+static bool gate_closed(const struct rfs_sb_info *sbi, const struct txn *txn)
 {
-	return READ_ONCE(m->gate) || (READ_ONCE(m->drain) && !txn->little);
+	return READ_ONCE(sbi->gate) || (READ_ONCE(sbi->drain) && !txn->small);
 }
 
 /* Under the volume lock, which it drops while it waits for check-points */
-static void wait_gate(struct rfsm *m, const struct txn *txn)
+static void wait_gate(struct rfs_sb_info *sbi, const struct txn *txn)
 {
-	while (gate_closed(m, txn)) {
-		rfsm_unlock(m);
-		wait_event(m->gate_wait, !gate_closed(m, txn));
-		rfsm_lock(m);
+	while (gate_closed(sbi, txn)) {
+		rfsm_unlock(sbi);
+		wait_event(sbi->gate_wait, !gate_closed(sbi, txn));
+		rfsm_lock(sbi);
 	}
 }
 
@@ -559,7 +563,7 @@ static void wait_gate(struct rfsm *m, const struct txn *txn)
  */
 static bool overdue(struct rfs_fs *fs, const struct txn *txn)
 {
-	u64 window = (txn->little ? 3 : 2) * (u64)fs->window_max;
+	u64 window = (txn->small ? 3 : 2) * (u64)fs->window_max;
 
 	rfs_dirty_parents(fs);
 	return !fs->read_only &&
@@ -582,152 +586,152 @@ static struct page *stable_page(struct folio *folio)
 }
 
 /* Under the volume lock: from now on who writes much leaves more to others. */
-static void wrote_little(struct rfsm *m)
+static void wrote_small(struct rfs_sb_info *sbi)
 {
-	WRITE_ONCE(m->little, jiffies);
-	WRITE_ONCE(m->littles, true);
-	rfsm_set_ahead(m);
+	WRITE_ONCE(sbi->small, jiffies);
+	WRITE_ONCE(sbi->small_seen, true);
+	rfsm_set_ahead(sbi);
 }
 
-void rfsm_append(struct rfsm *m, struct inode *inode, struct folio **folio,
-		 u32 n, u32 len, bool sync)
+void rfsm_append(struct rfs_sb_info *sbi, struct inode *inode,
+		 struct folio **folio, u32 n, u32 len, bool sync)
 {
 	struct timespec64 mtime = inode_get_mtime(inode);
-	struct txn *txn = mempool_alloc(&m->txns, GFP_NOIO);
+	struct txn *txn = mempool_alloc(&sbi->txns, GFP_NOIO);
 	u32 done = 0, i;
 	int ret;
 
-	rfsm_used(m);
+	rfsm_set_busy(sbi);
 	txn->inode = inode;
 	txn->copy = NULL;
 	txn->left = 1;
-	txn->little = sync && rfsm_is_little(inode);
+	txn->small = sync && rfsm_is_small_writer(inode);
 	txn->error = 0;
 	memcpy(txn->folio, folio, n * sizeof(*folio));
 	for (i = 0; i < n; i++)
 		txn->page[i] = stable_page(folio[i]);
-	rfsm_lock(m);
-	if (txn->little)
-		wrote_little(m);
-	wait_gate(m, txn);
+	rfsm_lock(sbi);
+	if (txn->small)
+		wrote_small(sbi);
+	wait_gate(sbi, txn);
 	/* the thread may be in writeback, and so wait for this */
-	if (overdue(m->fs, txn)) {
-		ret = rfsm_checkpoint(m, 0);
+	if (overdue(sbi->fs, txn)) {
+		ret = rfsm_checkpoint(sbi, 0);
 		if (ret)
-			rfsm_failed(m, ret);
-		wait_gate(m, txn);
+			rfsm_failed(sbi, ret);
+		wait_gate(sbi, txn);
 	}
-	inflight_add(m, txn);
-	ret = rfs_txn_begin(m->fs, inode->i_ino, folio[0]->index, n, len,
+	inflight_add(sbi, txn);
+	ret = rfs_txn_begin(sbi->fs, inode->i_ino, folio[0]->index, n, len,
 			    timespec64_to_ns(&mtime), &txn->core);
 	txn->core.n = n;	/* also after an error */
-	if (!ret && !m->fs->geo.oob_bytes) {
-		ret = append_listed(m, txn);
+	if (!ret && !sbi->fs->geo.oob_bytes) {
+		ret = append_listed(sbi, txn);
 		done = n;
 	}
-	rfsm_unlock(m);
-	append_runs(m, txn, done, sync ? REQ_SYNC : 0, ret);
+	rfsm_unlock(sbi);
+	append_runs(sbi, txn, done, sync ? REQ_SYNC : 0, ret);
 	/* else work() does when it has completed */
 	if (done)
-		rfsm_kick(m);
+		rfsm_kick(sbi);
 }
 
 /* That may be on their way; looked at without the lock */
-static u32 copies_most(const struct rfsm *m)
+static u32 copies_most(const struct rfs_sb_info *sbi)
 {
-	return rfsm_spares(m, SPARING_FOR) ? COPIES_SPARING : RFS_COPIES;
+	return rfsm_favour_small(sbi, FAVOUR_FOR) ? COPIES_FAVOUR : RFS_COPIES;
 }
 
 int rfsm_copy_write(void *dev, struct rfs_copy *copy)
 {
-	struct rfsm *m = container_of(dev, struct rfsm, dev);
-	struct rfsm_copy *host = &m->dev.copies[copy->nr];
+	struct rfs_sb_info *sbi = container_of(dev, struct rfs_sb_info, dev);
+	struct rfsm_copy *host = &sbi->dev.copies[copy->nr];
 	struct txn *txn;
 	u32 i;
 	int ret;
 
-	rfsm_unlock(m);
-	txn = mempool_alloc(&m->txns, GFP_NOIO);
+	rfsm_unlock(sbi);
+	txn = mempool_alloc(&sbi->txns, GFP_NOIO);
 	txn->copy = copy;
-	txn->little = false;
+	txn->small = false;
 	reinit_completion(&host->written);
-	wait_event(m->gate_wait, READ_ONCE(m->inflight_copies) <
-		   copies_most(m));
-	rfsm_lock(m);
-	wait_gate(m, txn);
-	ret = rfs_copy_begin(m->fs, copy);
+	wait_event(sbi->gate_wait, READ_ONCE(sbi->inflight_copies) <
+		   copies_most(sbi));
+	rfsm_lock(sbi);
+	wait_gate(sbi, txn);
+	ret = rfs_copy_begin(sbi->fs, copy);
 	if (ret) {
-		mempool_free(txn, &m->txns);
+		mempool_free(txn, &sbi->txns);
 		return ret;
 	}
-	inflight_add(m, txn);
-	rfsm_unlock(m);
+	inflight_add(sbi, txn);
+	rfsm_unlock(sbi);
 	txn->left = 1;
 	txn->error = 0;
 	txn->core.n = copy->n;
 	for (i = 0; i < copy->n; i++)
 		txn->page[i] = rfsm_page_of(copy->block[i]);
-	append_runs(m, txn, 0, 0, 0);
-	rfsm_lock(m);
+	append_runs(sbi, txn, 0, 0, 0);
+	rfsm_lock(sbi);
 	return 0;
 }
 
-int rfsm_append_init(struct rfsm *m)
+int rfsm_append_init(struct rfs_sb_info *sbi)
 {
 	int ret, cpu;
 
-	m->pages_most = PAGES_FIRST;
-	init_llist_head(&m->later);
-	m->completions = alloc_percpu(struct rfsm_completions);
-	if (!m->completions)
+	sbi->pages_most = PAGES_FIRST;
+	init_llist_head(&sbi->later);
+	sbi->completions = alloc_percpu(struct rfsm_completions);
+	if (!sbi->completions)
 		return -ENOMEM;
 	for_each_possible_cpu(cpu) {
 		struct rfsm_completions *completions =
-			per_cpu_ptr(m->completions, cpu);
+			per_cpu_ptr(sbi->completions, cpu);
 
-		completions->m = m;
+		completions->sbi = sbi;
 		init_llist_head(&completions->done);
 		INIT_WORK(&completions->work, work);
 	}
-	INIT_DELAYED_WORK(&m->retry, retry);
-	ret = mempool_init_slab_pool(&m->runs, RUNS, run_cache);
+	INIT_DELAYED_WORK(&sbi->retry, retry);
+	ret = mempool_init_slab_pool(&sbi->runs, RUNS, run_cache);
 	if (!ret)
-		ret = mempool_init_slab_pool(&m->txns, 4, txn_cache);
+		ret = mempool_init_slab_pool(&sbi->txns, 4, txn_cache);
 	if (!ret)
-		ret = mempool_init_kmalloc_pool(&m->batches, 4,
+		ret = mempool_init_kmalloc_pool(&sbi->batches, 4,
 						sizeof(struct rfsm_batch));
 	if (!ret)
-		ret = mempool_init_slab_pool(&m->sum_runs, SUMS, run_cache);
+		ret = mempool_init_slab_pool(&sbi->sum_runs, SUMS, run_cache);
 	if (!ret)
-		ret = mempool_init_page_pool(&m->sum_pages, 2 * SUMS, 0);
+		ret = mempool_init_page_pool(&sbi->sum_pages, 2 * SUMS, 0);
 	if (!ret)
-		ret = rfsm_bioset_init(&m->sum_bios, SUMS);
+		ret = rfsm_bioset_init(&sbi->sum_bios, SUMS);
 	if (ret)
 		return ret;
-	m->queue = alloc_workqueue("rfs/%pg", WQ_MEM_RECLAIM | WQ_HIGHPRI, 0,
-				   m->sb->s_bdev);
-	return m->queue ? 0 : -ENOMEM;
+	sbi->queue = alloc_workqueue("rfs/%pg", WQ_MEM_RECLAIM | WQ_HIGHPRI, 0,
+				     sbi->sb->s_bdev);
+	return sbi->queue ? 0 : -ENOMEM;
 }
 
-void rfsm_append_exit(struct rfsm *m)
+void rfsm_append_exit(struct rfs_sb_info *sbi)
 {
-	if (m->queue) {
+	if (sbi->queue) {
 		/* summaries that nobody waited for */
-		wait_event(m->gate_wait, !READ_ONCE(m->inflight));
-		rfsm_reset_stop(m);
-		cancel_delayed_work_sync(&m->retry);
+		wait_event(sbi->gate_wait, !READ_ONCE(sbi->inflight));
+		rfsm_reset_stop(sbi);
+		cancel_delayed_work_sync(&sbi->retry);
 		synchronize_rcu();	/* endio() is done with the queue */
-		destroy_workqueue(m->queue);
-		m->queue = NULL;
+		destroy_workqueue(sbi->queue);
+		sbi->queue = NULL;
 	}
-	free_percpu(m->completions);
-	m->completions = NULL;
-	bioset_exit(&m->sum_bios);
-	mempool_exit(&m->sum_pages);
-	mempool_exit(&m->sum_runs);
-	mempool_exit(&m->batches);
-	mempool_exit(&m->txns);
-	mempool_exit(&m->runs);
+	free_percpu(sbi->completions);
+	sbi->completions = NULL;
+	bioset_exit(&sbi->sum_bios);
+	mempool_exit(&sbi->sum_pages);
+	mempool_exit(&sbi->sum_runs);
+	mempool_exit(&sbi->batches);
+	mempool_exit(&sbi->txns);
+	mempool_exit(&sbi->runs);
 }
 
 int __init rfsm_append_module_init(void)

@@ -13,18 +13,19 @@
 static int get_value(struct inode *inode, const char *name, void *value,
 		     size_t size)
 {
-	struct rfsm *m = rfsm_of(inode->i_sb);
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	int ret;
 
-	rfsm_look(m, ret, rfs_xattr_get(m->fs, inode->i_ino, name, value, size));
-	return ret < 0 ? rfsm_failed(m, ret) : ret;
+	rfsm_query(sbi, ret,
+		   rfs_xattr_get(sbi->fs, inode->i_ino, name, value, size));
+	return ret < 0 ? rfsm_failed(sbi, ret) : ret;
 }
 
 /* Under the inode lock. mode: unless 0, permissions that change with it */
 static int set_value(struct inode *inode, const char *name, const void *value,
 		     size_t size, int flags, umode_t mode)
 {
-	struct rfsm *m = rfsm_of(inode->i_sb);
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	u32 how = 0;
 	int ret;
 
@@ -32,8 +33,9 @@ static int set_value(struct inode *inode, const char *name, const void *value,
 		how |= RFS_XATTR_CREATE;
 	if (flags & XATTR_REPLACE)
 		how |= RFS_XATTR_REPLACE;
-	rfsm_do(m, ret, rfs_xattr_set(m->fs, inode->i_ino, name, value, size,
-				      how, mode));
+	rfsm_update(sbi, ret,
+		    rfs_xattr_set(sbi->fs, inode->i_ino, name, value, size,
+				  how, mode));
 	if (ret)
 		return ret;
 	rfsm_reload(inode);
@@ -84,8 +86,8 @@ static bool hidden(const struct rfs_xattr *x)
 }
 
 /* Under the volume lock: the names' bytes, or an error */
-static ssize_t list_names(struct rfsm *m, u32 ino, bool all, char *list,
-			  size_t size)
+static ssize_t list_names(struct rfs_sb_info *sbi, u32 ino, bool all,
+			  char *list, size_t size)
 {
 	const struct rfs_xattr *x;
 	ssize_t used = 0;
@@ -93,7 +95,7 @@ static ssize_t list_names(struct rfsm *m, u32 ino, bool all, char *list,
 	int ret;
 
 	for (;;) {
-		ret = rfs_xattr_next(m->fs, ino, &at, &x);
+		ret = rfs_xattr_next(sbi->fs, ino, &at, &x);
 		if (ret)
 			return ret;
 		if (!x)
@@ -113,12 +115,12 @@ static ssize_t list_names(struct rfsm *m, u32 ino, bool all, char *list,
 ssize_t rfsm_listxattr(struct dentry *dentry, char *list, size_t size)
 {
 	struct inode *inode = d_inode(dentry);
-	struct rfsm *m = rfsm_of(inode->i_sb);
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	bool all = capable(CAP_SYS_ADMIN);
 	ssize_t ret;
 
-	rfsm_look(m, ret, list_names(m, inode->i_ino, all, list, size));
-	return ret < 0 ? rfsm_failed(m, ret) : ret;
+	rfsm_query(sbi, ret, list_names(sbi, inode->i_ino, all, list, size));
+	return ret < 0 ? rfsm_failed(sbi, ret) : ret;
 }
 
 struct posix_acl *rfsm_get_acl(struct inode *inode, int type, bool rcu)
@@ -194,7 +196,7 @@ int rfsm_set_acl(struct mnt_idmap *idmap, struct dentry *dentry,
 			inode->i_mode = mode;
 			inode_set_ctime_current(inode);
 			ret = rfsm_log_attributes(inode,
-						  rfsm_inode(inode)->flags);
+						  RFS_I(inode)->flags);
 		}
 	}
 	if (!ret)
@@ -259,11 +261,11 @@ int rfsm_inherit(struct inode *dir, struct rfs_new *how)
 	__le32 *image = NULL;
 	int ret;
 
-	how->flags = rfsm_inode(dir)->flags & (FS_NODUMP_FL | FS_NOATIME_FL);
+	how->flags = RFS_I(dir)->flags & (FS_NODUMP_FL | FS_NOATIME_FL);
 	if (S_ISREG(mode) || S_ISDIR(mode))
-		how->flags |= rfsm_inode(dir)->flags & FS_SYNC_FL;
+		how->flags |= RFS_I(dir)->flags & FS_SYNC_FL;
 	if (S_ISDIR(mode))
-		how->flags |= rfsm_inode(dir)->flags & FS_DIRSYNC_FL;
+		how->flags |= RFS_I(dir)->flags & FS_DIRSYNC_FL;
 	ret = posix_acl_create(dir, &mode, &initial, &access);
 	if (ret)
 		return ret;
@@ -290,7 +292,7 @@ int rfsm_inherit(struct inode *dir, struct rfs_new *how)
 
 int rfsm_fileattr_get(struct dentry *dentry, struct fileattr *fa)
 {
-	fileattr_fill_flags(fa, rfsm_inode(d_inode(dentry))->flags & SETTABLE);
+	fileattr_fill_flags(fa, RFS_I(d_inode(dentry))->flags & SETTABLE);
 	return 0;
 }
 

@@ -140,7 +140,7 @@ static void dev_append_submit(void *opaque, struct rfs_append_req *req)
 
 static void dev_append_wait(void *opaque, struct rfs_append_req *req)
 {
-	struct rfsm *m = container_of(opaque, struct rfsm, dev);
+	struct rfs_sb_info *sbi = container_of(opaque, struct rfs_sb_info, dev);
 	struct rfsm_dev *dev = opaque;
 	struct rfsm_append_req *s = &dev->reqs[req->nr];
 
@@ -148,14 +148,14 @@ static void dev_append_wait(void *opaque, struct rfs_append_req *req)
 	if (!s->bio)
 		return;
 	if (req->early)
-		rfsm_unlock(m);
+		rfsm_unlock(sbi);
 	else
-		rfsm_lend(m);
+		rfsm_lend(sbi);
 	wait_for_completion_io(&s->done);
 	if (req->early)
-		rfsm_lock(m);
+		rfsm_lock(sbi);
 	else
-		rfsm_take_back(m);
+		rfsm_take_back(sbi);
 	req->error = blk_status_to_errno(s->bio->bi_status);
 	req->addr = s->bio->bi_iter.bi_sector / SECTORS;
 	bio_put(s->bio);
@@ -250,15 +250,15 @@ static int dev_read(void *opaque, u64 addr, void *data, struct rfs_oob *oob)
 
 static int dev_scan(void *opaque, u64 addr, void *data, struct rfs_oob *oob)
 {
-	struct rfsm *m = container_of(opaque, struct rfsm, dev);
+	struct rfs_sb_info *sbi = container_of(opaque, struct rfs_sb_info, dev);
 	struct rfsm_dev *dev = opaque;
 	struct page *page;
 	struct bio *bio;
 	void *oobs;
 	int ret;
 
-	rfsm_unlock(m);
-	page = mempool_alloc(&m->fetch_pages, GFP_NOIO);
+	rfsm_unlock(sbi);
+	page = mempool_alloc(&sbi->fetch_pages, GFP_NOIO);
 	bio = rfsm_bio(dev, REQ_OP_READ | REQ_SYNC | REQ_META, 1, addr, &oobs);
 	rfsm_bio_oobs(dev, bio, oobs, 1);
 	__bio_add_page(bio, page, RFS_BLOCK_BYTES, 0);
@@ -268,28 +268,28 @@ static int dev_scan(void *opaque, u64 addr, void *data, struct rfs_oob *oob)
 	if (oob && oobs)
 		memcpy(oob, oobs, sizeof(*oob));
 	rfsm_bio_put(dev, bio, oobs);
-	mempool_free(page, &m->fetch_pages);
-	rfsm_lock(m);
+	mempool_free(page, &sbi->fetch_pages);
+	rfsm_lock(sbi);
 	return ret;
 }
 
 /* One cleans at a time */
 static void dev_fetch(void *opaque)
 {
-	struct rfsm *m = container_of(opaque, struct rfsm, dev);
+	struct rfs_sb_info *sbi = container_of(opaque, struct rfs_sb_info, dev);
 
-	rfsm_asked(m, &m->cleaner_asks, -EINPROGRESS);
-	rfsm_unlock(m);
-	rfsm_answer(m, &m->cleaner_asks);
-	rfsm_lock(m);
-	rfsm_ask(m, &m->cleaner_asks);
+	rfsm_miss_end(sbi, &sbi->cleaner_miss, -EINPROGRESS);
+	rfsm_unlock(sbi);
+	rfsm_miss_read(sbi, &sbi->cleaner_miss);
+	rfsm_lock(sbi);
+	rfsm_miss_begin(sbi, &sbi->cleaner_miss);
 }
 
 static void dev_fetched(void *opaque)
 {
-	struct rfsm *m = container_of(opaque, struct rfsm, dev);
+	struct rfs_sb_info *sbi = container_of(opaque, struct rfs_sb_info, dev);
 
-	rfsm_asked(m, &m->cleaner_asks, 0);
+	rfsm_miss_end(sbi, &sbi->cleaner_miss, 0);
 }
 
 static void part_endio(struct bio *bio)
@@ -352,12 +352,12 @@ static int dev_copy_read(void *opaque, struct rfs_copy *copy)
 
 static void dev_copy_read_wait(void *opaque, struct rfs_copy *copy)
 {
-	struct rfsm *m = container_of(opaque, struct rfsm, dev);
+	struct rfs_sb_info *sbi = container_of(opaque, struct rfs_sb_info, dev);
 	u32 i;
 
-	rfsm_unlock(m);
-	wait_for_completion_io(&m->dev.copies[copy->nr].read);
-	rfsm_lock(m);
+	rfsm_unlock(sbi);
+	wait_for_completion_io(&sbi->dev.copies[copy->nr].read);
+	rfsm_lock(sbi);
 	/* one of a run may have spoilt the others */
 	for (i = 0; i < copy->n; i++)
 		if (!copy->there[i])
@@ -367,27 +367,27 @@ static void dev_copy_read_wait(void *opaque, struct rfs_copy *copy)
 
 static int dev_copy_write_wait(void *opaque, struct rfs_copy *copy)
 {
-	struct rfsm *m = container_of(opaque, struct rfsm, dev);
-	struct rfsm_copy *c = &m->dev.copies[copy->nr];
+	struct rfs_sb_info *sbi = container_of(opaque, struct rfs_sb_info, dev);
+	struct rfsm_copy *c = &sbi->dev.copies[copy->nr];
 
-	rfsm_unlock(m);
+	rfsm_unlock(sbi);
 	wait_for_completion_io(&c->written);
-	rfsm_lock(m);
+	rfsm_lock(sbi);
 	return c->error;
 }
 
 static int manage(struct rfsm_dev *dev, u32 zone, enum req_op op)
 {
-	struct rfsm *m = container_of(dev, struct rfsm, dev);
+	struct rfs_sb_info *sbi = container_of(dev, struct rfs_sb_info, dev);
 	int ret;
 
 	if (dev->dead)
 		return -EIO;
-	rfsm_lend(m);
+	rfsm_lend(sbi);
 	ret = blkdev_zone_mgmt(dev->bdev, op,
 			       (sector_t)zone * dev->zone_sectors,
 			       dev->zone_sectors);
-	rfsm_take_back(m);
+	rfsm_take_back(sbi);
 	return ret;
 }
 
@@ -425,17 +425,17 @@ static void reset_over(struct work_struct *work)
 {
 	struct rfsm_reset *r = container_of(work, struct rfsm_reset, work);
 	int error = blk_status_to_errno(r->bio.bi_status);
-	struct rfsm *m = r->m;
+	struct rfs_sb_info *sbi = r->sbi;
 	u32 zone = r->zone;
 
 	bio_uninit(&r->bio);
-	trace_rfs_reset(m->dev.bdev->bd_dev, zone, error);
-	rfsm_lock_to_look(m);
+	trace_rfs_reset(sbi->dev.bdev->bd_dev, zone, error);
+	rfsm_lock_query(sbi);
 	r->busy = false;
-	rfs_reset_done(m->fs, zone, error);
-	rfs_reset_next(m->fs);
-	rfsm_unlock(m);
-	wake_up_all(&m->gate_wait);
+	rfs_reset_done(sbi->fs, zone, error);
+	rfs_reset_next(sbi->fs);
+	rfsm_unlock(sbi);
+	wake_up_all(&sbi->gate_wait);
 }
 
 /*
@@ -444,49 +444,49 @@ static void reset_over(struct work_struct *work)
  */
 static int dev_reset_begin(void *opaque, u32 zone)
 {
-	struct rfsm *m = container_of(opaque, struct rfsm, dev);
-	struct rfsm_reset *r = &m->reset;
+	struct rfs_sb_info *sbi = container_of(opaque, struct rfs_sb_info, dev);
+	struct rfsm_reset *r = &sbi->reset;
 
-	if (m->dev.dead)
+	if (sbi->dev.dead)
 		return -EIO;
-	if (r->busy || r->stops || atomic_read(&m->dev.reads[zone]))
+	if (r->busy || r->stops || atomic_read(&sbi->dev.reads[zone]))
 		return -EBUSY;
-	r->m = m;
+	r->sbi = sbi;
 	r->zone = zone;
 	r->busy = true;
 	INIT_WORK(&r->work, reset_over);
-	bio_init(&r->bio, m->dev.bdev, NULL, 0, REQ_OP_ZONE_RESET | REQ_SYNC);
-	r->bio.bi_iter.bi_sector = (sector_t)zone * m->dev.zone_sectors;
+	bio_init(&r->bio, sbi->dev.bdev, NULL, 0, REQ_OP_ZONE_RESET | REQ_SYNC);
+	r->bio.bi_iter.bi_sector = (sector_t)zone * sbi->dev.zone_sectors;
 	r->bio.bi_private = r;
 	r->bio.bi_end_io = reset_endio;
 	submit_bio(&r->bio);
 	return 0;
 }
 
-void rfsm_reset_free(struct rfsm *m)
+void rfsm_reset_free(struct rfs_sb_info *sbi)
 {
-	rfs_reset_next(m->fs);
-	while (m->reset.busy) {
-		rfsm_unlock(m);
-		wait_event(m->gate_wait, !READ_ONCE(m->reset.busy));
-		rfsm_lock(m);
-		rfs_reset_next(m->fs);
+	rfs_reset_next(sbi->fs);
+	while (sbi->reset.busy) {
+		rfsm_unlock(sbi);
+		wait_event(sbi->gate_wait, !READ_ONCE(sbi->reset.busy));
+		rfsm_lock(sbi);
+		rfs_reset_next(sbi->fs);
 	}
 }
 
-void rfsm_reset_stop(struct rfsm *m)
+void rfsm_reset_stop(struct rfs_sb_info *sbi)
 {
-	rfsm_lock(m);
-	m->reset.stops = true;
-	rfsm_unlock(m);
-	wait_event(m->gate_wait, !READ_ONCE(m->reset.busy));
-	if (m->reset.m)
-		flush_work(&m->reset.work);
+	rfsm_lock(sbi);
+	sbi->reset.stops = true;
+	rfsm_unlock(sbi);
+	wait_event(sbi->gate_wait, !READ_ONCE(sbi->reset.busy));
+	if (sbi->reset.sbi)
+		flush_work(&sbi->reset.work);
 }
 
 static void dev_quiet(void *opaque, bool begins)
 {
-	rfsm_quiet(container_of(opaque, struct rfsm, dev), begins);
+	rfsm_quiet(container_of(opaque, struct rfs_sb_info, dev), begins);
 }
 
 static int dev_finish(void *opaque, u32 zone)
@@ -501,45 +501,45 @@ static int dev_close(void *opaque, u32 zone)
 
 static void dev_yield(void *opaque)
 {
-	struct rfsm *m = container_of(opaque, struct rfsm, dev);
+	struct rfs_sb_info *sbi = container_of(opaque, struct rfs_sb_info, dev);
 
-	rfsm_unlock(m);
+	rfsm_unlock(sbi);
 	cond_resched();
-	rfsm_lock(m);
+	rfsm_lock(sbi);
 }
 
 /* stat(2) tells without the lock */
 static void dev_blocks(void *opaque, u32 ino, u64 blocks)
 {
-	struct rfsm *m = container_of(opaque, struct rfsm, dev);
+	struct rfs_sb_info *sbi = container_of(opaque, struct rfs_sb_info, dev);
 	struct inode *inode;
 
 	rcu_read_lock();
-	inode = find_inode_by_ino_rcu(m->sb, ino);
+	inode = find_inode_by_ino_rcu(sbi->sb, ino);
 	if (inode)
-		WRITE_ONCE(rfsm_inode(inode)->blocks, blocks);
+		WRITE_ONCE(RFS_I(inode)->blocks, blocks);
 	rcu_read_unlock();
 }
 
 static void dev_delay(void *opaque)
 {
-	struct rfsm *m = container_of(opaque, struct rfsm, dev);
+	struct rfs_sb_info *sbi = container_of(opaque, struct rfs_sb_info, dev);
 
-	rfsm_lend(m);
+	rfsm_lend(sbi);
 	schedule_timeout_uninterruptible(1);
-	rfsm_take_back(m);
+	rfsm_take_back(sbi);
 }
 
 static int dev_flush(void *opaque)
 {
-	struct rfsm *m = container_of(opaque, struct rfsm, dev);
+	struct rfs_sb_info *sbi = container_of(opaque, struct rfs_sb_info, dev);
 	int ret;
 
-	if (m->dev.dead)
+	if (sbi->dev.dead)
 		return -EIO;
-	rfsm_lend(m);
-	ret = blkdev_issue_flush(m->dev.bdev);
-	rfsm_take_back(m);
+	rfsm_lend(sbi);
+	ret = blkdev_issue_flush(sbi->dev.bdev);
+	rfsm_take_back(sbi);
 	return ret;
 }
 

@@ -10,118 +10,119 @@
 #include "space/space.h"
 #include "checkpoint/checkpoint.h"
 
-static enum rfsm_cause cause_of(const struct rfsm *m, u32 flags)
+static enum rfsm_cause cause_of(const struct rfs_sb_info *sbi, u32 flags)
 {
 	if (flags & RFS_CP_UNMOUNT)
 		return RFSM_CP_UNMOUNT;
-	if (current != m->thread)
+	if (current != sbi->thread)
 		return RFSM_CP_SYNC;
-	if (m->seeking)
+	if (sbi->seeking)
 		return RFSM_CP_ROOM;
-	return rfs_checkpoint_due(m->fs) ? RFSM_CP_BOUND : RFSM_CP_INTERVAL;
+	return rfs_checkpoint_due(sbi->fs) ? RFSM_CP_BOUND : RFSM_CP_INTERVAL;
 }
 
 /* Until what is written by those who write much has completed; others go on. */
-static void drain(struct rfsm *m)
+static void drain(struct rfs_sb_info *sbi)
 {
-	m->drain++;
-	while (m->inflight_bulk) {
-		rfsm_unlock(m);
-		wait_event(m->gate_wait, !READ_ONCE(m->inflight_bulk));
-		rfsm_lock(m);
+	sbi->drain++;
+	while (sbi->inflight_bulk) {
+		rfsm_unlock(sbi);
+		wait_event(sbi->gate_wait, !READ_ONCE(sbi->inflight_bulk));
+		rfsm_lock(sbi);
 	}
 }
 
 /* Others go on, too, who write little or change names */
-static void write_early(struct rfsm *m)
+static void write_early(struct rfs_sb_info *sbi)
 {
-	if (m->early)
+	if (sbi->early)
 		return;		/* it is being done */
-	m->early = true;
-	rfs_write_early(m->fs);
-	m->early = false;
-	wake_up_all(&m->gate_wait);
+	sbi->early = true;
+	rfs_write_early(sbi->fs);
+	sbi->early = false;
+	wake_up_all(&sbi->gate_wait);
 	/* summaries that are on their way need not keep anybody waiting */
-	while (m->sums) {
-		rfsm_unlock(m);
-		wait_event(m->gate_wait, !READ_ONCE(m->sums));
-		rfsm_lock(m);
+	while (sbi->sums) {
+		rfsm_unlock(sbi);
+		wait_event(sbi->gate_wait, !READ_ONCE(sbi->sums));
+		rfsm_lock(sbi);
 	}
 }
 
-static bool all_completed(const struct rfsm *m)
+static bool all_completed(const struct rfs_sb_info *sbi)
 {
-	return !READ_ONCE(m->inflight) && !READ_ONCE(m->early);
+	return !READ_ONCE(sbi->inflight) && !READ_ONCE(sbi->early);
 }
 
-static int write(struct rfsm *m, u32 flags, bool early)
+static int write(struct rfs_sb_info *sbi, u32 flags, bool early)
 {
-	enum rfsm_cause cause = cause_of(m, flags);
-	u32 dirty = m->fs->dirty.count;
+	enum rfsm_cause cause = cause_of(sbi, flags);
+	u32 dirty = sbi->fs->dirty.count;
 	u64 began, held;
 	int ret;
 
-	drain(m);
+	drain(sbi);
 	began = ktime_get_ns();
 	if (early)
-		write_early(m);
+		write_early(sbi);
 	held = ktime_get_ns();
-	m->gate++;
-	while (!all_completed(m)) {
-		rfsm_unlock(m);
-		wait_event(m->gate_wait, all_completed(m));
-		rfsm_lock(m);
+	sbi->gate++;
+	while (!all_completed(sbi)) {
+		rfsm_unlock(sbi);
+		wait_event(sbi->gate_wait, all_completed(sbi));
+		rfsm_lock(sbi);
 	}
 	/*
 	 * that became due with what completed last; else they go with the rest
 	 */
-	if (!rfs_io_parallel(m->fs))
-		rfs_sums_write(m->fs);
-	ret = rfs_checkpoint(m->fs, flags);
-	m->causes[cause] += !ret;
+	if (!rfs_io_parallel(sbi->fs))
+		rfs_sums_write(sbi->fs);
+	ret = rfs_checkpoint(sbi->fs, flags);
+	sbi->causes[cause] += !ret;
 	if (ret == -ENOMEM || ret == -ENOSPC)
 		pr_warn_ratelimited("rfs: %pg: no check-point for want of %s: %u blocks are dirty, %u zones free; it is tried again\n",
-				    m->sb->s_bdev,
+				    sbi->sb->s_bdev,
 				    ret == -ENOMEM ? "memory" : "room", dirty,
-				    m->fs->free_zones);
-	trace_rfs_checkpoint(m->dev.bdev->bd_dev, m->fs->cp_seq, cause, dirty,
+				    sbi->fs->free_zones);
+	trace_rfs_checkpoint(sbi->dev.bdev->bd_dev, sbi->fs->cp_seq, cause,
+			     dirty,
 			     ktime_get_ns() - began, ktime_get_ns() - held, ret);
-	m->drain--;
-	m->gate--;
-	wake_up_all(&m->gate_wait);
+	sbi->drain--;
+	sbi->gate--;
+	wake_up_all(&sbi->gate_wait);
 	/* it may have made room for those who need little */
-	wake_up_all(&m->room);
+	wake_up_all(&sbi->room);
 	return ret;
 }
 
-int rfsm_checkpoint(struct rfsm *m, u32 flags)
+int rfsm_checkpoint(struct rfs_sb_info *sbi, u32 flags)
 {
-	return write(m, flags, !flags);
+	return write(sbi, flags, !flags);
 }
 
-void rfsm_shutdown(struct rfsm *m)
+void rfsm_shutdown(struct rfs_sb_info *sbi)
 {
-	rfsm_lock(m);
-	WRITE_ONCE(m->dev.dead, true);
-	m->fs->read_only = true;
-	rfsm_unlock(m);
-	pr_warn("rfs: %pg: shut down\n", m->sb->s_bdev);
+	rfsm_lock(sbi);
+	WRITE_ONCE(sbi->dev.dead, true);
+	sbi->fs->read_only = true;
+	rfsm_unlock(sbi);
+	pr_warn("rfs: %pg: shut down\n", sbi->sb->s_bdev);
 }
 
 /* A check-point, unless nothing has changed since the last one. */
-int rfsm_sync(struct rfsm *m, u32 flags)
+int rfsm_sync(struct rfs_sb_info *sbi, u32 flags)
 {
-	struct rfs_fs *fs = m->fs;
+	struct rfs_fs *fs = sbi->fs;
 	int ret = 0;
 
-	rfsm_lock(m);
+	rfsm_lock(sbi);
 	if (fs->read_only)
-		ret = m->clean_ro ? 0 : -EROFS;
+		ret = sbi->clean_ro ? 0 : -EROFS;
 	else if (flags || fs->window_blocks || fs->dirty.count ||
 		 !rfs_log_empty(fs))
-		ret = rfsm_checkpoint(m, flags);
-	rfsm_unlock(m);
-	return ret ? rfsm_failed(m, ret) : 0;
+		ret = rfsm_checkpoint(sbi, flags);
+	rfsm_unlock(sbi);
+	return ret ? rfsm_failed(sbi, ret) : 0;
 }
 
 int rfsm_checkpoint_of(struct rfs_fs *fs, u32 flags)
@@ -129,21 +130,21 @@ int rfsm_checkpoint_of(struct rfs_fs *fs, u32 flags)
 	struct rfsm_dev *dev = fs->dev;
 
 	/* compaction counts on what the check-point writes, and nothing besides */
-	return write(container_of(dev, struct rfsm, dev), flags, false);
+	return write(container_of(dev, struct rfs_sb_info, dev), flags, false);
 }
 
-int rfsm_tidy(struct rfsm *m)
+int rfsm_compact(struct rfs_sb_info *sbi)
 {
 	int ret;
 
-	if (rfs_compact_due(m->fs, false))
-		ret = rfs_compact(m->fs, rfsm_checkpoint_of);
+	if (rfs_compact_due(sbi->fs, false))
+		ret = rfs_compact(sbi->fs, rfsm_checkpoint_of);
 	else
-		ret = rfsm_checkpoint(m, 0);
+		ret = rfsm_checkpoint(sbi, 0);
 	if (ret == -ENOMEM) {	/* there may be some in a moment */
-		rfsm_unlock(m);
+		rfsm_unlock(sbi);
 		schedule_timeout_uninterruptible(HZ / 50);
-		rfsm_lock(m);
+		rfsm_lock(sbi);
 		ret = 0;
 	}
 	return ret ? ret : -ENOBUFS;

@@ -4,27 +4,27 @@
 
 #include "rfsm.h"
 
-bool rfsm_dead(const struct rfsm *m)
+bool rfsm_dead(const struct rfs_sb_info *sbi)
 {
-	return READ_ONCE(m->dev.dead);
+	return READ_ONCE(sbi->dev.dead);
 }
 
 /* An error of the core: of metadata, or it has stopped writing. */
-int rfsm_failed(struct rfsm *m, int ret)
+int rfsm_failed(struct rfs_sb_info *sbi, int ret)
 {
-	struct super_block *sb = m->sb;
+	struct super_block *sb = sbi->sb;
 
-	if (ret == -EROFS && !m->clean_ro)
+	if (ret == -EROFS && !sbi->clean_ro)
 		ret = -EIO;
-	if ((ret != -EIO && ret != -EUCLEAN) || rfsm_dead(m))
+	if ((ret != -EIO && ret != -EUCLEAN) || rfsm_dead(sbi))
 		return ret;
-	if (m->opt.errors == RFSM_ERRORS_PANIC)
+	if (sbi->opt.errors == RFSM_ERRORS_PANIC)
 		panic("rfs: %pg: error %d\n", sb->s_bdev, ret);
 	pr_err_ratelimited("rfs: %pg: error %d%s\n", sb->s_bdev, ret,
-			   m->opt.errors == RFSM_ERRORS_RO ?
+			   sbi->opt.errors == RFSM_ERRORS_RO ?
 			   ", read-only" : "");
-	if (m->opt.errors == RFSM_ERRORS_RO && !sb_rdonly(sb)) {
-		m->fs->read_only = true;
+	if (sbi->opt.errors == RFSM_ERRORS_RO && !sb_rdonly(sb)) {
+		sbi->fs->read_only = true;
 		sb->s_flags |= SB_RDONLY;
 	}
 	return ret;

@@ -8,16 +8,16 @@
 /* A handle may be of long ago: -ESTALE, unless its inode is there. */
 static struct inode *get_inode(struct super_block *sb, u64 ino, u32 gen)
 {
-	struct rfsm *m = rfsm_of(sb);
+	struct rfs_sb_info *sbi = RFS_SB(sb);
 	struct inode *inode;
 
-	if (ino < RFS_ROOT_INO || ino >= le32_to_cpu(m->fs->super.max_inodes))
+	if (ino < RFS_ROOT_INO || ino >= le32_to_cpu(sbi->fs->super.max_inodes))
 		return ERR_PTR(-ESTALE);
 	inode = rfsm_iget_if(sb, ino);
 	if (inode == ERR_PTR(-ENOENT))
 		return ERR_PTR(-ESTALE);
 	if (IS_ERR(inode))
-		return ERR_PTR(rfsm_failed(m, PTR_ERR(inode)));
+		return ERR_PTR(rfsm_failed(sbi, PTR_ERR(inode)));
 	/* a file without a name is there as long as somebody has it open */
 	if (inode->i_generation != gen ||
 	    (!inode->i_nlink && S_ISDIR(inode->i_mode))) {
@@ -40,11 +40,11 @@ static struct dentry *fh_to_parent(struct super_block *sb, struct fid *fid,
 }
 
 /* Under the volume lock */
-static int parent_of(struct rfsm *m, u32 ino, u32 *parent)
+static int parent_of(struct rfs_sb_info *sbi, u32 ino, u32 *parent)
 {
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
-	int ret = rfs_iget(m->fs, ino, &di, &buf);
+	int ret = rfs_iget(sbi->fs, ino, &di, &buf);
 
 	if (!ret)
 		*parent = le32_to_cpu(di->parent);
@@ -54,22 +54,22 @@ static int parent_of(struct rfsm *m, u32 ino, u32 *parent)
 static struct dentry *get_parent(struct dentry *child)
 {
 	struct inode *inode = d_inode(child);
-	struct rfsm *m = rfsm_of(inode->i_sb);
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	u32 parent = 0;
 	int ret;
 
-	rfsm_look(m, ret, parent_of(m, inode->i_ino, &parent));
+	rfsm_query(sbi, ret, parent_of(sbi, inode->i_ino, &parent));
 	if (ret)
-		return ERR_PTR(rfsm_failed(m, ret));
+		return ERR_PTR(rfsm_failed(sbi, ret));
 	return d_obtain_alias(rfsm_iget(inode->i_sb, parent));
 }
 
 static int commit_metadata(struct inode *inode)
 {
-	struct rfsm *m = rfsm_of(inode->i_sb);
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	int ret;
 
-	rfsm_do(m, ret, rfs_log_sync(m->fs));
+	rfsm_update(sbi, ret, rfs_log_sync(sbi->fs));
 	return ret;
 }
 

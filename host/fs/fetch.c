@@ -25,28 +25,28 @@ struct rfsm_fetch {
 	struct bio_vec vec;
 };
 
-void rfsm_lock_to_look(struct rfsm *m)
+void rfsm_lock_query(struct rfs_sb_info *sbi)
 {
-	mutex_lock(&m->lock);
-	m->nofs = memalloc_nofs_save();
+	mutex_lock(&sbi->lock);
+	sbi->nofs = memalloc_nofs_save();
 }
 
-void rfsm_lock(struct rfsm *m)
+void rfsm_lock(struct rfs_sb_info *sbi)
 {
 	for (;;) {
-		mutex_lock(&m->lock);
-		if (!m->quiet)
+		mutex_lock(&sbi->lock);
+		if (!sbi->quiet)
 			break;
-		mutex_unlock(&m->lock);
-		wait_event(m->quiet_over, !READ_ONCE(m->quiet));
+		mutex_unlock(&sbi->lock);
+		wait_event(sbi->quiet_over, !READ_ONCE(sbi->quiet));
 	}
-	m->nofs = memalloc_nofs_save();
+	sbi->nofs = memalloc_nofs_save();
 }
 
 /* For who asks without the lock */
-static void publish(struct rfsm *m)
+static void publish(struct rfs_sb_info *sbi)
 {
-	const struct rfs_fs *fs = m->fs;
+	const struct rfs_fs *fs = sbi->fs;
 	u64 used = rfs_used(fs);
 	struct rfsm_usage now = {
 		.free = fs->user_blocks - min(used, fs->user_blocks),
@@ -54,111 +54,111 @@ static void publish(struct rfsm *m)
 		.inodes = fs->inodes,
 	};
 
-	write_seqcount_begin(&m->usage_seq);
-	m->usage = now;
-	write_seqcount_end(&m->usage_seq);
+	write_seqcount_begin(&sbi->usage_seq);
+	sbi->usage = now;
+	write_seqcount_end(&sbi->usage_seq);
 }
 
-void rfsm_unlock(struct rfsm *m)
+void rfsm_unlock(struct rfs_sb_info *sbi)
 {
-	publish(m);
+	publish(sbi);
 	/* between operations nobody has a pointer to a block */
-	if (m->fs->clean.count > m->fs->clean_max)
-		rfs_cache_trim(m->fs, m->fs->clean_max);
-	memalloc_nofs_restore(m->nofs);
-	mutex_unlock(&m->lock);
+	if (sbi->fs->clean.count > sbi->fs->clean_max)
+		rfs_cache_trim(sbi->fs, sbi->fs->clean_max);
+	memalloc_nofs_restore(sbi->nofs);
+	mutex_unlock(&sbi->lock);
 }
 
-void rfsm_quiet(struct rfsm *m, bool begins)
+void rfsm_quiet(struct rfs_sb_info *sbi, bool begins)
 {
 	/* while it is mounted nobody else is there, and the lock is not held */
-	if (!m->fs)
+	if (!sbi->fs)
 		return;
 	if (begins) {
-		m->quiet_by = current;
-		WRITE_ONCE(m->quiet, m->quiet + 1);
+		sbi->quiet_by = current;
+		WRITE_ONCE(sbi->quiet, sbi->quiet + 1);
 		return;
 	}
-	WRITE_ONCE(m->quiet, m->quiet - 1);
-	if (!m->quiet)
-		wake_up_all(&m->quiet_over);
+	WRITE_ONCE(sbi->quiet, sbi->quiet - 1);
+	if (!sbi->quiet)
+		wake_up_all(&sbi->quiet_over);
 }
 
 /* Is the lock held by us, and may others look while we wait for the drive? */
-static bool is_quiet(const struct rfsm *m)
+static bool is_quiet(const struct rfs_sb_info *sbi)
 {
-	return READ_ONCE(m->quiet) && m->quiet_by == current;
+	return READ_ONCE(sbi->quiet) && sbi->quiet_by == current;
 }
 
-void rfsm_lend(struct rfsm *m)
+void rfsm_lend(struct rfs_sb_info *sbi)
 {
-	if (!is_quiet(m))
+	if (!is_quiet(sbi))
 		return;
-	m->lent_nofs = m->nofs;
-	mutex_unlock(&m->lock);
+	sbi->lent_nofs = sbi->nofs;
+	mutex_unlock(&sbi->lock);
 }
 
-void rfsm_take_back(struct rfsm *m)
+void rfsm_take_back(struct rfs_sb_info *sbi)
 {
-	if (!is_quiet(m))
+	if (!is_quiet(sbi))
 		return;
-	mutex_lock(&m->lock);
-	m->nofs = m->lent_nofs;
+	mutex_lock(&sbi->lock);
+	sbi->nofs = sbi->lent_nofs;
 }
 
-static u32 zone_of(const struct rfsm *m, u64 addr)
+static u32 zone_of(const struct rfs_sb_info *sbi, u64 addr)
 {
-	return addr / m->fs->geo.zone_blocks;
+	return addr / sbi->fs->geo.zone_blocks;
 }
 
-static void put_fetch(struct rfsm *m, struct rfsm_fetch *f)
+static void put_fetch(struct rfs_sb_info *sbi, struct rfsm_fetch *f)
 {
 	if (--f->users)
 		return;
 	list_del(&f->list);
 	/* from now on its zone may be reset */
-	atomic_dec(&m->dev.reads[zone_of(m, f->got.addr)]);
-	mempool_free(f->page, &m->fetch_pages);
-	mempool_free(f, &m->fetches);
+	atomic_dec(&sbi->dev.reads[zone_of(sbi, f->got.addr)]);
+	mempool_free(f->page, &sbi->fetch_pages);
+	mempool_free(f, &sbi->fetches);
 }
 
-void rfsm_ask(struct rfsm *m, struct rfsm_ask *ask)
+void rfsm_miss_begin(struct rfs_sb_info *sbi, struct rfsm_miss *miss)
 {
-	m->fs->nowait = true;
-	m->fs->fetched = ask->fetch ? &ask->fetch->got : NULL;
+	sbi->fs->nowait = true;
+	sbi->fs->fetched = miss->fetch ? &miss->fetch->got : NULL;
 }
 
-bool rfsm_asked(struct rfsm *m, struct rfsm_ask *ask, int ret)
+bool rfsm_miss_end(struct rfs_sb_info *sbi, struct rfsm_miss *miss, int ret)
 {
 	struct rfsm_fetch *f;
 
-	m->fs->nowait = false;
-	m->fs->fetched = NULL;
-	if (ask->fetch)
-		put_fetch(m, ask->fetch);
-	ask->fetch = NULL;
+	sbi->fs->nowait = false;
+	sbi->fs->fetched = NULL;
+	if (miss->fetch)
+		put_fetch(sbi, miss->fetch);
+	miss->fetch = NULL;
 	if (ret != -EINPROGRESS)
 		return false;
-	ask->addr = m->fs->missed;
-	list_for_each_entry(f, &m->fetching, list) {
-		if (f->got.addr != ask->addr)
+	miss->addr = sbi->fs->missed;
+	list_for_each_entry(f, &sbi->fetching, list) {
+		if (f->got.addr != miss->addr)
 			continue;
 		f->users++;
-		ask->fetch = f;
+		miss->fetch = f;
 		return true;
 	}
 	/* nobody resets its zone before it is read */
-	atomic_inc(&m->dev.reads[zone_of(m, ask->addr)]);
+	atomic_inc(&sbi->dev.reads[zone_of(sbi, miss->addr)]);
 	return true;
 }
 
-static int read_block(struct rfsm *m, struct rfsm_fetch *f)
+static int read_block(struct rfs_sb_info *sbi, struct rfsm_fetch *f)
 {
 	int ret;
 
-	if (rfsm_dead(m))
+	if (rfsm_dead(sbi))
 		return -EIO;
-	bio_init(&f->bio, m->dev.bdev, &f->vec, 1,
+	bio_init(&f->bio, sbi->dev.bdev, &f->vec, 1,
 		 REQ_OP_READ | REQ_SYNC | REQ_META);
 	f->bio.bi_iter.bi_sector = rfsm_sector(f->got.addr);
 	__bio_add_page(&f->bio, f->page, RFS_BLOCK_BYTES, 0);
@@ -167,44 +167,45 @@ static int read_block(struct rfsm *m, struct rfsm_fetch *f)
 	return ret ? -EIO : 0;
 }
 
-void rfsm_answer(struct rfsm *m, struct rfsm_ask *ask)
+void rfsm_miss_read(struct rfs_sb_info *sbi, struct rfsm_miss *miss)
 {
 	unsigned int nofs = memalloc_nofs_save();
-	struct rfsm_fetch *f = ask->fetch;
+	struct rfsm_fetch *f = miss->fetch;
 
 	if (f) {
 		wait_for_completion_io(&f->done);
 		goto out;
 	}
-	f = mempool_alloc(&m->fetches, GFP_NOFS);
-	f->page = mempool_alloc(&m->fetch_pages, GFP_NOFS);
-	f->got.addr = ask->addr;
+	f = mempool_alloc(&sbi->fetches, GFP_NOFS);
+	f->page = mempool_alloc(&sbi->fetch_pages, GFP_NOFS);
+	f->got.addr = miss->addr;
 	f->got.data = page_address(f->page);
 	f->users = 1;
 	init_completion(&f->done);
 	/* who misses it from here on waits; two may read it who came before */
-	mutex_lock(&m->lock);
-	list_add(&f->list, &m->fetching);
-	mutex_unlock(&m->lock);
-	f->got.error = read_block(m, f);
+	mutex_lock(&sbi->lock);
+	list_add(&f->list, &sbi->fetching);
+	mutex_unlock(&sbi->lock);
+	f->got.error = read_block(sbi, f);
 	complete_all(&f->done);
-	ask->fetch = f;
+	miss->fetch = f;
 out:
 	memalloc_nofs_restore(nofs);
 }
 
-int rfsm_fetch_init(struct rfsm *m)
+int rfsm_fetch_init(struct rfs_sb_info *sbi)
 {
 	int ret;
 
-	INIT_LIST_HEAD(&m->fetching);
-	ret = mempool_init_kmalloc_pool(&m->fetches, FETCHES,
+	INIT_LIST_HEAD(&sbi->fetching);
+	ret = mempool_init_kmalloc_pool(&sbi->fetches, FETCHES,
 					sizeof(struct rfsm_fetch));
-	return ret ? ret : mempool_init_page_pool(&m->fetch_pages, FETCHES, 0);
+	return ret ? ret : mempool_init_page_pool(&sbi->fetch_pages, FETCHES,
+						  0);
 }
 
-void rfsm_fetch_exit(struct rfsm *m)
+void rfsm_fetch_exit(struct rfs_sb_info *sbi)
 {
-	mempool_exit(&m->fetch_pages);
-	mempool_exit(&m->fetches);
+	mempool_exit(&sbi->fetch_pages);
+	mempool_exit(&sbi->fetches);
 }

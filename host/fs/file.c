@@ -49,17 +49,17 @@ static ssize_t write_locked(struct kiocb *iocb, struct iov_iter *from)
  */
 static void write_early(struct inode *inode, loff_t pos, ssize_t bytes)
 {
-	struct rfsm_inode *ri = rfsm_inode(inode);
-	struct rfsm *m = rfsm_of(inode->i_sb);
+	struct rfs_inode_info *ri = RFS_I(inode);
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 
 	ri->fresh = pos == ri->next ? ri->fresh + bytes : bytes;
 	ri->next = pos + bytes;
-	if (ri->fresh >= EARLY && !READ_ONCE(m->inflight_pages)) {
+	if (ri->fresh >= EARLY && !READ_ONCE(sbi->inflight_pages)) {
 		ri->fresh = 0;
 		filemap_flush(inode->i_mapping);
-	} else if (READ_ONCE(m->fs->rsv_blocks) >=
-		   SCATTERED + READ_ONCE(m->inflight_pages)) {
-		rfsm_write_soon(m);
+	} else if (READ_ONCE(sbi->fs->rsv_blocks) >=
+		   SCATTERED + READ_ONCE(sbi->inflight_pages)) {
+		rfsm_write_soon(sbi);
 	}
 }
 
@@ -69,7 +69,7 @@ static ssize_t write_iter(struct kiocb *iocb, struct iov_iter *from)
 	bool direct = iocb->ki_flags & IOCB_DIRECT;
 	ssize_t ret;
 
-	if (rfsm_dead(rfsm_of(inode->i_sb)))
+	if (rfsm_dead(RFS_SB(inode->i_sb)))
 		return -EIO;
 	inode_lock(inode);
 	ret = write_locked(iocb, from);
@@ -95,7 +95,7 @@ static ssize_t read_iter(struct kiocb *iocb, struct iov_iter *to)
 	loff_t pos = iocb->ki_pos;
 	ssize_t ret;
 
-	if (rfsm_dead(rfsm_of(inode->i_sb)))
+	if (rfsm_dead(RFS_SB(inode->i_sb)))
 		return -EIO;
 	iocb->ki_flags &= ~IOCB_DIRECT;
 	ret = generic_file_read_iter(iocb, to);
@@ -115,7 +115,7 @@ static int open(struct inode *inode, struct file *file)
 static loff_t seek_data(struct file *file, loff_t pos, bool data)
 {
 	struct inode *inode = file_inode(file);
-	struct rfsm *m = rfsm_of(inode->i_sb);
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	loff_t size = i_size_read(inode);
 	u64 block = pos >> PAGE_SHIFT;
 	int ret;
@@ -127,15 +127,15 @@ static loff_t seek_data(struct file *file, loff_t pos, bool data)
 	if (ret)
 		return ret;
 	do {	/* others have their turn between */
-		rfsm_look(m, ret,
-			  rfs_map_seek(m->fs, inode->i_ino, block,
-				       DIV_ROUND_UP_ULL(size, PAGE_SIZE), data,
-				       &block));
+		rfsm_query(sbi, ret,
+			   rfs_map_seek(sbi->fs, inode->i_ino, block,
+					DIV_ROUND_UP_ULL(size, PAGE_SIZE), data,
+					&block));
 	} while (ret == -EAGAIN && !fatal_signal_pending(current));
 	if (ret == -EAGAIN)
 		return -EINTR;
 	if (ret)
-		return rfsm_failed(m, ret);
+		return rfsm_failed(sbi, ret);
 	pos = max_t(loff_t, pos, block << PAGE_SHIFT);
 	if (pos >= size && data)
 		return -ENXIO;
@@ -161,7 +161,7 @@ static loff_t llseek(struct file *file, loff_t pos, int whence)
 static int punch(struct inode *inode, loff_t pos, loff_t end, bool keep)
 {
 	struct address_space *mapping = inode->i_mapping;
-	struct rfsm *m = rfsm_of(inode->i_sb);
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	u64 from = DIV_ROUND_UP_ULL(pos, PAGE_SIZE), to = end >> PAGE_SHIFT;
 	bool more = true;
 	u64 next;
@@ -184,12 +184,14 @@ static int punch(struct inode *inode, loff_t pos, loff_t end, bool keep)
 	truncate_pagecache_range(inode, from << PAGE_SHIFT,
 				 (to << PAGE_SHIFT) - 1);
 	while (!ret && !keep && more)
-		rfsm_do(m, ret, rfs_shorten(m->fs, inode->i_ino, from, &to,
-					    false, &more));
+		rfsm_update(sbi, ret,
+			    rfs_shorten(sbi->fs, inode->i_ino, from, &to,
+					false, &more));
 	while (!ret && from < to) {
 		next = keep ? min(to, from + RFS_RANGE_MAX) : to;
-		rfsm_do(m, ret, rfs_punch(m->fs, inode->i_ino, from, next,
-					  keep));
+		rfsm_update(sbi, ret,
+			    rfs_punch(sbi->fs, inode->i_ino, from, next,
+				      keep));
 		from = next;
 	}
 	filemap_invalidate_unlock(mapping);
@@ -208,14 +210,14 @@ static int punch(struct inode *inode, loff_t pos, loff_t end, bool keep)
 static int reserve(struct inode *inode, loff_t pos, loff_t end)
 {
 	u64 from = pos >> PAGE_SHIFT, to = DIV_ROUND_UP_ULL(end, PAGE_SIZE);
-	struct rfsm *m = rfsm_of(inode->i_sb);
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	int ret;
 
 	/* holes that are written to have their room: not twice */
 	ret = filemap_write_and_wait_range(inode->i_mapping, pos, end - 1);
 	while (!ret && from < to) {
-		rfsm_do(m, ret,
-			rfs_preallocate(m->fs, inode->i_ino, &from, to));
+		rfsm_update(sbi, ret,
+			    rfs_preallocate(sbi->fs, inode->i_ino, &from, to));
 		if (!ret && fatal_signal_pending(current))
 			ret = -EINTR;
 	}
@@ -263,16 +265,17 @@ static long fallocate(struct file *file, int mode, loff_t pos, loff_t len)
 static int extent_at(struct inode *inode, u64 from, u64 to,
 		     struct rfs_extent *out)
 {
-	struct rfsm *m = rfsm_of(inode->i_sb);
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	int ret;
 
 	do {	/* others have their turn between */
-		rfsm_look(m, ret,
-			  rfs_map_extent(m->fs, inode->i_ino, &from, to, out));
+		rfsm_query(sbi, ret,
+			   rfs_map_extent(sbi->fs, inode->i_ino, &from, to,
+					  out));
 	} while (ret == -EAGAIN && !fatal_signal_pending(current));
 	if (ret == -EAGAIN)
 		return -EINTR;
-	return ret ? rfsm_failed(m, ret) : 0;
+	return ret ? rfsm_failed(sbi, ret) : 0;
 }
 
 /* What is preallocated has no address yet. */
@@ -334,8 +337,8 @@ static int sync_log(struct rfs_fs *fs, struct inode *inode, bool *data)
  */
 static int log_atime(struct inode *inode)
 {
-	struct rfsm_inode *ri = rfsm_inode(inode);
-	struct rfsm *m = rfsm_of(inode->i_sb);
+	struct rfs_inode_info *ri = RFS_I(inode);
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	struct rfs_dinode times = { 0 };
 	s64 atime;
 	int ret;
@@ -344,7 +347,7 @@ static int log_atime(struct inode *inode)
 	atime = le64_to_cpu(times.atime);
 	if (ri->logged_atime == atime)
 		return 0;
-	rfsm_do(m, ret, rfs_log_times(m->fs, inode->i_ino, &times));
+	rfsm_update(sbi, ret, rfs_log_times(sbi->fs, inode->i_ino, &times));
 	if (!ret)
 		ri->logged_atime = atime;
 	return ret;
@@ -357,15 +360,15 @@ static int log_atime(struct inode *inode)
 static int write_range(struct file *file, loff_t start, loff_t end)
 {
 	struct inode *inode = file_inode(file);
-	struct rfsm_inode *ri = rfsm_inode(inode);
+	struct rfs_inode_info *ri = RFS_I(inode);
 	int ret;
 
 	for (;;) {
-		WRITE_ONCE(ri->put_off, false);
+		WRITE_ONCE(ri->deferred, false);
 		ret = file_write_and_wait_range(file, start, end);
-		if (ret || !READ_ONCE(ri->put_off))
+		if (ret || !READ_ONCE(ri->deferred))
 			return ret;
-		if (rfsm_wait_room(rfsm_of(inode->i_sb), false))
+		if (rfsm_wait_room(RFS_SB(inode->i_sb), false))
 			return -ENOSPC;
 	}
 }
@@ -373,23 +376,23 @@ static int write_range(struct file *file, loff_t start, loff_t end)
 int rfsm_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 {
 	struct inode *inode = file_inode(file);
-	struct rfsm *m = rfsm_of(inode->i_sb);
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	bool data = false;
 	int ret = 0;
 
-	if (rfsm_dead(m))
+	if (rfsm_dead(sbi))
 		return -EIO;
 	if (S_ISREG(inode->i_mode))
 		ret = write_range(file, start, end);
-	if (ret || m->clean_ro)
+	if (ret || sbi->clean_ro)
 		return ret;
 	if (!datasync && inode->i_sb->s_flags & SB_LAZYTIME)
 		ret = log_atime(inode);
 	if (ret)
 		return ret;
-	rfsm_do(m, ret, sync_log(m->fs, inode, &data));
+	rfsm_update(sbi, ret, sync_log(sbi->fs, inode, &data));
 	/* not under the lock: others need not wait for it */
-	if (!ret && data && m->fs->geo.volatile_cache)
+	if (!ret && data && sbi->fs->geo.volatile_cache)
 		ret = blkdev_issue_flush(inode->i_sb->s_bdev);
 	return ret;
 }
@@ -400,7 +403,7 @@ enum { SHUTDOWN_SYNC, SHUTDOWN_LOG, SHUTDOWN_NOW };
 
 static int do_shutdown(struct super_block *sb, u32 how)
 {
-	struct rfsm *m = rfsm_of(sb);
+	struct rfs_sb_info *sbi = RFS_SB(sb);
 	int ret = 0;
 
 	switch (how) {
@@ -410,17 +413,17 @@ static int do_shutdown(struct super_block *sb, u32 how)
 		up_read(&sb->s_umount);
 		break;
 	case SHUTDOWN_LOG:	/* and times, which no record has */
-		rfsm_lock(m);
-		if (!m->fs->read_only)
-			ret = rfsm_checkpoint(m, 0);
-		rfsm_unlock(m);
+		rfsm_lock(sbi);
+		if (!sbi->fs->read_only)
+			ret = rfsm_checkpoint(sbi, 0);
+		rfsm_unlock(sbi);
 		break;
 	case SHUTDOWN_NOW:
 		break;
 	default:
 		return -EINVAL;
 	}
-	rfsm_shutdown(m);
+	rfsm_shutdown(sbi);
 	return ret;
 }
 
@@ -441,17 +444,17 @@ static u32 empty_zones(const struct rfs_fs *fs, u32 from, u32 to)
  * is nothing to do, and its length becomes what of them is free and was reset,
  * now or before.
  */
-static int trim(struct rfsm *m, struct fstrim_range *range)
+static int trim(struct rfs_sb_info *sbi, struct fstrim_range *range)
 {
-	u64 zone = (u64)m->fs->geo.zone_blocks << PAGE_SHIFT;
-	u64 all = m->fs->geo.zones * zone;
+	u64 zone = (u64)sbi->fs->geo.zone_blocks << PAGE_SHIFT;
+	u64 all = sbi->fs->geo.zones * zone;
 	u32 from, to;
 	int ret;
 
 	if (range->start >= all || range->len < PAGE_SIZE ||
 	    range->minlen > zone)
 		return -EINVAL;
-	if (m->fs->read_only)
+	if (sbi->fs->read_only)
 		return -EROFS;
 	from = div64_u64(range->start + zone - 1, zone);
 	to = div64_u64(range->start + min(range->len, all - range->start),
@@ -459,16 +462,16 @@ static int trim(struct rfsm *m, struct fstrim_range *range)
 	range->len = 0;
 	if (from >= to)
 		return 0;
-	rfsm_lock(m);
-	ret = rfsm_checkpoint(m, 0);
+	rfsm_lock(sbi);
+	ret = rfsm_checkpoint(sbi, 0);
 	if (!ret)
-		rfsm_reset_free(m);
-	range->len = (u64)empty_zones(m->fs, from, to) *
-		     le32_to_cpu(m->fs->super.zone_cap);
+		rfsm_reset_free(sbi);
+	range->len = (u64)empty_zones(sbi->fs, from, to) *
+		     le32_to_cpu(sbi->fs->super.zone_cap);
 	/* of zones that no file gets statfs(2) knows nothing */
-	range->len = min(range->len, m->fs->user_blocks) * RFS_BLOCK_BYTES;
-	rfsm_unlock(m);
-	return ret ? rfsm_failed(m, ret) : 0;
+	range->len = min(range->len, sbi->fs->user_blocks) * RFS_BLOCK_BYTES;
+	rfsm_unlock(sbi);
+	return ret ? rfsm_failed(sbi, ret) : 0;
 }
 
 static int do_trim(struct super_block *sb, struct fstrim_range __user *arg)
@@ -478,7 +481,7 @@ static int do_trim(struct super_block *sb, struct fstrim_range __user *arg)
 
 	if (copy_from_user(&range, arg, sizeof(range)))
 		return -EFAULT;
-	ret = trim(rfsm_of(sb), &range);
+	ret = trim(RFS_SB(sb), &range);
 	if (!ret && copy_to_user(arg, &range, sizeof(range)))
 		ret = -EFAULT;
 	return ret;

@@ -21,30 +21,30 @@ static struct kmem_cache *inode_cache;
 /* Pages that writeback has put off are written first, as fsync() does it. */
 static int sync_fs(struct super_block *sb, int wait)
 {
-	struct rfsm *m = rfsm_of(sb);
+	struct rfs_sb_info *sbi = RFS_SB(sb);
 
 	if (!wait)
 		return 0;
-	while (READ_ONCE(m->put_off) && !m->fs->read_only) {
-		WRITE_ONCE(m->put_off, false);
-		if (rfsm_wait_room(m, false))
+	while (READ_ONCE(sbi->deferred) && !sbi->fs->read_only) {
+		WRITE_ONCE(sbi->deferred, false);
+		if (rfsm_wait_room(sbi, false))
 			return -ENOSPC;
 		sync_inodes_sb(sb);
 	}
-	return rfsm_sync(m, 0);
+	return rfsm_sync(sbi, 0);
 }
 
 static int statfs(struct dentry *dentry, struct kstatfs *st)
 {
-	struct rfsm *m = rfsm_of(dentry->d_sb);
-	struct rfs_fs *fs = m->fs;
+	struct rfs_sb_info *sbi = RFS_SB(dentry->d_sb);
+	struct rfs_fs *fs = sbi->fs;
 	struct rfsm_usage usage;
 	unsigned int seq;
 
 	do {
-		seq = read_seqcount_begin(&m->usage_seq);
-		usage = m->usage;
-	} while (read_seqcount_retry(&m->usage_seq, seq));
+		seq = read_seqcount_begin(&sbi->usage_seq);
+		usage = sbi->usage;
+	} while (read_seqcount_retry(&sbi->usage_seq, seq));
 	st->f_type = RFS_BLOCK_MAGIC;
 	st->f_bsize = RFS_BLOCK_BYTES;
 	st->f_blocks = fs->user_blocks;
@@ -78,23 +78,23 @@ static const char *const quantize_names[] = {
 
 static int show_options(struct seq_file *seq, struct dentry *root)
 {
-	const struct rfsm *m = rfsm_of(root->d_sb);
+	const struct rfs_sb_info *sbi = RFS_SB(root->d_sb);
 
-	seq_printf(seq, ",commit=%u,errors=%s", m->opt.commit,
-		   error_names[m->opt.errors]);
-	seq_printf(seq, ",groups=%u,gc=%s,quantize=%s", m->opt.policy.groups,
-		   gc_names[m->opt.policy.gc],
-		   quantize_names[m->opt.policy.quantize]);
-	if (m->opt.quota & 1U << RFS_QUOTA_USER)
+	seq_printf(seq, ",commit=%u,errors=%s", sbi->opt.commit,
+		   error_names[sbi->opt.errors]);
+	seq_printf(seq, ",groups=%u,gc=%s,quantize=%s", sbi->opt.policy.groups,
+		   gc_names[sbi->opt.policy.gc],
+		   quantize_names[sbi->opt.policy.quantize]);
+	if (sbi->opt.quota & 1U << RFS_QUOTA_USER)
 		seq_puts(seq, ",usrquota");
-	if (m->opt.quota & 1U << RFS_QUOTA_GROUP)
+	if (sbi->opt.quota & 1U << RFS_QUOTA_GROUP)
 		seq_puts(seq, ",grpquota");
 	return 0;
 }
 
 static struct inode *alloc_inode(struct super_block *sb)
 {
-	struct rfsm_inode *ri = alloc_inode_sb(sb, inode_cache, GFP_KERNEL);
+	struct rfs_inode_info *ri = alloc_inode_sb(sb, inode_cache, GFP_KERNEL);
 
 	if (!ri)
 		return NULL;
@@ -106,18 +106,18 @@ static struct inode *alloc_inode(struct super_block *sb)
 	ri->fresh = 0;
 	ri->flags = 0;
 	ri->next = 0;
-	ri->put_off = false;
+	ri->deferred = false;
 	return &ri->vfs;
 }
 
 static void free_inode(struct inode *inode)
 {
-	kmem_cache_free(inode_cache, rfsm_inode(inode));
+	kmem_cache_free(inode_cache, RFS_I(inode));
 }
 
 static void init_once(void *memory)
 {
-	struct rfsm_inode *ri = memory;
+	struct rfs_inode_info *ri = memory;
 
 	inode_init_once(&ri->vfs);
 }
@@ -126,71 +126,71 @@ static void init_once(void *memory)
 static unsigned long count_cached(struct shrinker *shrinker,
 				  struct shrink_control *sc)
 {
-	const struct rfsm *m = shrinker->private_data;
+	const struct rfs_sb_info *sbi = shrinker->private_data;
 
-	return READ_ONCE(m->fs->clean.count);
+	return READ_ONCE(sbi->fs->clean.count);
 }
 
 /* From reclaim: whoever holds the lock may wait for memory. */
 static unsigned long free_cached(struct shrinker *shrinker,
 				 struct shrink_control *sc)
 {
-	struct rfsm *m = shrinker->private_data;
+	struct rfs_sb_info *sbi = shrinker->private_data;
 	u32 before, count;
 
-	if (!mutex_trylock(&m->lock))
+	if (!mutex_trylock(&sbi->lock))
 		return SHRINK_STOP;
-	before = m->fs->clean.count;
+	before = sbi->fs->clean.count;
 	count = min_t(u64, sc->nr_to_scan, before);
-	rfs_cache_trim(m->fs, before - count);
-	mutex_unlock(&m->lock);
+	rfs_cache_trim(sbi->fs, before - count);
+	mutex_unlock(&sbi->lock);
 	return count;
 }
 
 /* As much metadata stays in memory as there is no better use for. */
-static int shrinker_start(struct rfsm *m)
+static int shrinker_start(struct rfs_sb_info *sbi)
 {
-	m->shrinker = shrinker_alloc(0, "rfs-meta:%pg", m->sb->s_bdev);
-	if (!m->shrinker)
+	sbi->shrinker = shrinker_alloc(0, "rfs-meta:%pg", sbi->sb->s_bdev);
+	if (!sbi->shrinker)
 		return -ENOMEM;
-	m->shrinker->count_objects = count_cached;
-	m->shrinker->scan_objects = free_cached;
-	m->shrinker->private_data = m;
-	shrinker_register(m->shrinker);
+	sbi->shrinker->count_objects = count_cached;
+	sbi->shrinker->scan_objects = free_cached;
+	sbi->shrinker->private_data = sbi;
+	shrinker_register(sbi->shrinker);
 	return 0;
 }
 
-static void shrinker_stop(struct rfsm *m)
+static void shrinker_stop(struct rfs_sb_info *sbi)
 {
-	if (m->shrinker)
-		shrinker_free(m->shrinker);
-	m->shrinker = NULL;
+	if (sbi->shrinker)
+		shrinker_free(sbi->shrinker);
+	sbi->shrinker = NULL;
 }
 
 /* Nothing is left to write then: all inodes are gone. */
 static void put_super(struct super_block *sb)
 {
-	struct rfsm *m = rfsm_of(sb);
+	struct rfs_sb_info *sbi = RFS_SB(sb);
 
-	rfsm_thread_stop(m);
-	if (!m->fs->read_only)
-		rfsm_sync(m, RFS_CP_UNMOUNT);
-	rfsm_stats_exit(m);
-	rfsm_append_exit(m);
-	shrinker_stop(m);
-	rfs_unmount_nosync(m->fs);
-	m->fs = NULL;
+	rfsm_thread_stop(sbi);
+	if (!sbi->fs->read_only)
+		rfsm_sync(sbi, RFS_CP_UNMOUNT);
+	rfsm_stats_exit(sbi);
+	rfsm_append_exit(sbi);
+	shrinker_stop(sbi);
+	rfs_unmount_nosync(sbi->fs);
+	sbi->fs = NULL;
 }
 
 static int freeze_fs(struct super_block *sb)
 {
-	return sb_rdonly(sb) ? 0 : rfsm_sync(rfsm_of(sb), RFS_CP_UNMOUNT);
+	return sb_rdonly(sb) ? 0 : rfsm_sync(RFS_SB(sb), RFS_CP_UNMOUNT);
 }
 
 /* The drive is gone. */
 static void shutdown(struct super_block *sb)
 {
-	rfsm_shutdown(rfsm_of(sb));
+	rfsm_shutdown(RFS_SB(sb));
 }
 
 static const struct super_operations super_ops = {
@@ -206,40 +206,41 @@ static const struct super_operations super_ops = {
 	.show_options = show_options,
 };
 
-static void say_recovered(const struct rfsm *m)
+static void say_recovered(const struct rfs_sb_info *sbi)
 {
-	const struct rfs_recovered *r = &m->fs->recovered;
+	const struct rfs_recovered *r = &sbi->fs->recovered;
 
-	trace_rfs_recovery(m->sb->s_bdev->bd_dev, r->pages_read, r->records,
+	trace_rfs_recovery(sbi->sb->s_bdev->bd_dev, r->pages_read, r->records,
 			   r->pages_applied);
 	if (!r->pages_window)
 		return;
 	pr_info("rfs: %pg: recovered: %llu pages read, %llu data pages and %llu records applied, %llu pages not readable\n",
-		m->sb->s_bdev, r->pages_read, r->pages_applied, r->records,
+		sbi->sb->s_bdev, r->pages_read, r->pages_applied, r->records,
 		r->pages_bad);
 	if (r->log_gap)
 		pr_warn("rfs: %pg: %llu log blocks after a gap: if the power was not cut, the medium has failed\n",
-			m->sb->s_bdev, r->log_gap);
+			sbi->sb->s_bdev, r->log_gap);
 }
 
 /* Why this version does not mount a volume, or only for reading */
-static void say_format(const struct rfsm *m, const struct rfs_geometry *geo)
+static void say_format(const struct rfs_sb_info *sbi,
+		       const struct rfs_geometry *geo)
 {
 	struct rfs_fs *fs = kvzalloc(sizeof(*fs), GFP_KERNEL);
 
 	if (!fs)
 		return;
-	fs->ops = &m->dev.ops;
-	fs->dev = (void *)&m->dev;
+	fs->ops = &sbi->dev.ops;
+	fs->dev = (void *)&sbi->dev;
 	fs->geo = *geo;
 	rfs_super_load(fs);
 	if (le32_to_cpu(fs->super.version) < RFS_FORMAT_VERSION)
 		pr_err("rfs: %pg: made by an older version: format %u, which this one does not read (it reads %u); copy the files with the version that made it, then run mkfs.rfs\n",
-		       m->sb->s_bdev, le32_to_cpu(fs->super.version),
+		       sbi->sb->s_bdev, le32_to_cpu(fs->super.version),
 		       RFS_FORMAT_VERSION);
 	else
 		pr_err("rfs: %pg: made by a newer version: format %u (known: %u), features not known: incompat %#x, ro_compat %#x\n",
-		       m->sb->s_bdev, le32_to_cpu(fs->super.version),
+		       sbi->sb->s_bdev, le32_to_cpu(fs->super.version),
 		       RFS_FORMAT_VERSION,
 		       le32_to_cpu(fs->super.incompat) & ~RFS_INCOMPAT_KNOWN,
 		       le32_to_cpu(fs->super.ro_compat) & ~RFS_RO_COMPAT_KNOWN);
@@ -255,47 +256,48 @@ static int may_write(const struct rfs_fs *fs)
 }
 
 /* The options groups, gc and quantize, from now on. */
-static void set_policy(struct rfsm *m, const struct rfs_policy *policy)
+static void set_policy(struct rfs_sb_info *sbi, const struct rfs_policy *policy)
 {
-	rfsm_lock(m);
-	rfs_policy_set(m->fs, policy);
-	rfsm_unlock(m);
-	if (m->fs->policy.groups < policy->groups)
+	rfsm_lock(sbi);
+	rfs_policy_set(sbi->fs, policy);
+	rfsm_unlock(sbi);
+	if (sbi->fs->policy.groups < policy->groups)
 		pr_info("rfs: %pg: %u groups, not %u: %u zones may be open and %u active at a time\n",
-			m->sb->s_bdev, m->fs->policy.groups, policy->groups,
-			m->fs->geo.max_open, m->fs->geo.max_active);
+			sbi->sb->s_bdev, sbi->fs->policy.groups, policy->groups,
+			sbi->fs->geo.max_open, sbi->fs->geo.max_active);
 }
 
-static int mount_core(struct rfsm *m)
+static int mount_core(struct rfs_sb_info *sbi)
 {
-	struct super_block *sb = m->sb;
+	struct super_block *sb = sbi->sb;
 	struct rfs_geometry geo = { 0 };
 	unsigned int nofs;
 	int ret;
 
-	ret = rfsm_dev_open(&m->dev, sb, &geo);
+	ret = rfsm_dev_open(&sbi->dev, sb, &geo);
 	if (ret)
 		return ret;
-	m->dev.ops.copy_write = rfsm_copy_write;
-	m->dev.ops.cached = rfsm_cached;
-	m->dev.ops.may_exceed = rfsm_may_exceed;
+	sbi->dev.ops.copy_write = rfsm_copy_write;
+	sbi->dev.ops.cached = rfsm_cached;
+	sbi->dev.ops.may_exceed = rfsm_may_exceed;
 	nofs = memalloc_nofs_save();
-	ret = rfs_mount(&m->dev.ops, &m->dev, &geo, sb_rdonly(sb), 0, &m->fs);
+	ret = rfs_mount(&sbi->dev.ops, &sbi->dev, &geo, sb_rdonly(sb), 0,
+			&sbi->fs);
 	memalloc_nofs_restore(nofs);
 	if (ret == -EOPNOTSUPP || ret == -EROFS)
-		say_format(m, &geo);
-	rfsm_dev_mounted(&m->dev);
+		say_format(sbi, &geo);
+	rfsm_dev_mounted(&sbi->dev);
 	switch (ret) {
 	case 0:
-		m->fs->threaded = true;
-		m->fs->clean_max = ~0U;	/* the shrinker says how many */
-		m->orphan = m->fs->orphans;
-		if (m->fs->meta_active < RFS_S_DATA)
+		sbi->fs->threaded = true;
+		sbi->fs->clean_max = ~0U;	/* the shrinker says how many */
+		sbi->orphan = sbi->fs->orphans;
+		if (sbi->fs->meta_active < RFS_S_DATA)
 			pr_info("rfs: %pg: %u zones may be open and %u active at a time: metadata shares %u\n",
 				sb->s_bdev, geo.max_open, geo.max_active,
-				m->fs->meta_active);
-		set_policy(m, &m->opt.policy);
-		say_recovered(m);
+				sbi->fs->meta_active);
+		set_policy(sbi, &sbi->opt.policy);
+		say_recovered(sbi);
 		break;
 	case -EOPNOTSUPP:
 		ret = -EINVAL;
@@ -313,7 +315,7 @@ static int mount_core(struct rfsm *m)
 	return ret;
 }
 
-static const struct rfsm_kinds inode_kinds = {
+static const struct rfsm_inode_ops inode_kinds = {
 	.file_iops = &rfsm_file_iops,
 	.file_fops = &rfsm_file_fops,
 	.dir_iops = &rfsm_dir_iops,
@@ -325,23 +327,23 @@ static const struct rfsm_kinds inode_kinds = {
 static int fill_super(struct super_block *sb, struct fs_context *fc)
 {
 	const struct rfsm_options *opt = fc->fs_private;
-	struct rfsm *m;
+	struct rfs_sb_info *sbi;
 	struct inode *root;
 	int ret;
 
-	m = kzalloc(sizeof(*m), GFP_KERNEL);
-	if (!m)
+	sbi = kzalloc(sizeof(*sbi), GFP_KERNEL);
+	if (!sbi)
 		return -ENOMEM;
-	m->sb = sb;
-	m->opt = *opt;
-	m->kinds = &inode_kinds;
-	mutex_init(&m->lock);
-	seqcount_mutex_init(&m->usage_seq, &m->lock);
-	init_waitqueue_head(&m->gate_wait);
-	init_waitqueue_head(&m->quiet_over);
-	init_waitqueue_head(&m->wake);
-	init_waitqueue_head(&m->room);
-	sb->s_fs_info = m;
+	sbi->sb = sb;
+	sbi->opt = *opt;
+	sbi->kinds = &inode_kinds;
+	mutex_init(&sbi->lock);
+	seqcount_mutex_init(&sbi->usage_seq, &sbi->lock);
+	init_waitqueue_head(&sbi->gate_wait);
+	init_waitqueue_head(&sbi->quiet_over);
+	init_waitqueue_head(&sbi->wake);
+	init_waitqueue_head(&sbi->room);
+	sb->s_fs_info = sbi;
 	sb->s_op = &super_ops;
 	sb->s_xattr = rfsm_xattr_handlers;
 	sb->s_export_op = &rfsm_export_ops;
@@ -359,21 +361,21 @@ static int fill_super(struct super_block *sb, struct fs_context *fc)
 		return -EINVAL;
 	if (!sb_rdonly(sb) && bdev_read_only(sb->s_bdev))
 		return -EACCES;
-	m->clean_ro = sb_rdonly(sb);
-	ret = rfsm_fetch_init(m);
+	sbi->clean_ro = sb_rdonly(sb);
+	ret = rfsm_fetch_init(sbi);
 	if (!ret)
-		ret = mount_core(m);
+		ret = mount_core(sbi);
 	if (!ret)
-		ret = shrinker_start(m);
+		ret = shrinker_start(sbi);
 	if (!ret)
-		ret = rfsm_append_init(m);
+		ret = rfsm_append_init(sbi);
 	if (!ret)
-		ret = rfsm_quota_init(m);
+		ret = rfsm_quota_init(sbi);
 	if (!ret)
-		ret = rfsm_stats_init(m);
+		ret = rfsm_stats_init(sbi);
 	if (ret)
 		return ret;
-	super_set_uuid(sb, m->fs->super.uuid, sizeof(m->fs->super.uuid));
+	super_set_uuid(sb, sbi->fs->super.uuid, sizeof(sbi->fs->super.uuid));
 	root = rfsm_iget(sb, RFS_ROOT_INO);
 	if (IS_ERR(root))
 		return PTR_ERR(root);
@@ -384,27 +386,27 @@ static int fill_super(struct super_block *sb, struct fs_context *fc)
 	sb->s_root = d_make_root(root);
 	if (!sb->s_root)
 		return -ENOMEM;
-	return sb_rdonly(sb) ? 0 : rfsm_thread_start(m);
+	return sb_rdonly(sb) ? 0 : rfsm_thread_start(sbi);
 }
 
 static void kill_sb(struct super_block *sb)
 {
-	struct rfsm *m;
+	struct rfs_sb_info *sbi;
 
 	kill_block_super(sb);
-	m = rfsm_of(sb);
-	if (!m)
+	sbi = RFS_SB(sb);
+	if (!sbi)
 		return;
 	/* put_super() is not called if the root was never there */
-	if (m->fs) {
-		rfsm_stats_exit(m);
-		rfsm_append_exit(m);
-		shrinker_stop(m);
-		rfs_unmount_nosync(m->fs);
+	if (sbi->fs) {
+		rfsm_stats_exit(sbi);
+		rfsm_append_exit(sbi);
+		shrinker_stop(sbi);
+		rfs_unmount_nosync(sbi->fs);
 	}
-	rfsm_fetch_exit(m);
-	rfsm_dev_close(&m->dev);
-	kfree(m);
+	rfsm_fetch_exit(sbi);
+	rfsm_dev_close(&sbi->dev);
+	kfree(sbi);
 }
 
 enum {
@@ -524,74 +526,74 @@ static int get_tree(struct fs_context *fc)
 	return get_tree_bdev(fc, fill_super);
 }
 
-static int to_read_only(struct rfsm *m)
+static int to_read_only(struct rfs_sb_info *sbi)
 {
 	int ret;
 
-	if (m->fs->read_only)
+	if (sbi->fs->read_only)
 		return 0;	/* after an error */
-	rfsm_thread_stop(m);
-	ret = rfsm_sync(m, RFS_CP_UNMOUNT);
+	rfsm_thread_stop(sbi);
+	ret = rfsm_sync(sbi, RFS_CP_UNMOUNT);
 	if (ret) {
-		rfsm_thread_start(m);
+		rfsm_thread_start(sbi);
 		return ret;
 	}
-	m->fs->read_only = true;
-	m->clean_ro = true;
+	sbi->fs->read_only = true;
+	sbi->clean_ro = true;
 	return 0;
 }
 
 /* What recovery found on a read-only mount is in memory only until then. */
-static int to_read_write(struct rfsm *m)
+static int to_read_write(struct rfs_sb_info *sbi)
 {
 	int ret;
 
-	if (bdev_read_only(m->sb->s_bdev))
+	if (bdev_read_only(sbi->sb->s_bdev))
 		return -EACCES;
-	if (rfsm_dead(m))
+	if (rfsm_dead(sbi))
 		return -EIO;
-	if (!m->clean_ro) {
+	if (!sbi->clean_ro) {
 		pr_err("rfs: %pg: not after an error: unmount, run fsck.rfs\n",
-		       m->sb->s_bdev);
+		       sbi->sb->s_bdev);
 		return -EROFS;
 	}
-	ret = may_write(m->fs);
+	ret = may_write(sbi->fs);
 	if (ret) {
-		pr_err("rfs: %pg: can only be read\n", m->sb->s_bdev);
+		pr_err("rfs: %pg: can only be read\n", sbi->sb->s_bdev);
 		return ret == -EMFILE ? -EINVAL : ret;
 	}
-	rfsm_lock(m);
-	m->fs->read_only = false;
-	ret = rfsm_checkpoint(m, 0);
-	rfsm_unlock(m);
+	rfsm_lock(sbi);
+	sbi->fs->read_only = false;
+	ret = rfsm_checkpoint(sbi, 0);
+	rfsm_unlock(sbi);
 	if (!ret)
-		ret = rfsm_thread_start(m);
+		ret = rfsm_thread_start(sbi);
 	if (ret)
-		m->fs->read_only = true;
+		sbi->fs->read_only = true;
 	else
-		m->clean_ro = false;
+		sbi->clean_ro = false;
 	return ret;
 }
 
 static int reconfigure(struct fs_context *fc)
 {
 	struct super_block *sb = fc->root->d_sb;
-	struct rfsm *m = rfsm_of(sb);
+	struct rfs_sb_info *sbi = RFS_SB(sb);
 	const struct rfsm_options *opt = fc->fs_private;
 	bool read_only = fc->sb_flags & SB_RDONLY;
 	int ret = 0;
 
 	/* usage is counted from the mount on, or not */
-	if (opt->quota != m->opt.quota)
+	if (opt->quota != sbi->opt.quota)
 		return invalfc(fc, "usrquota, grpquota: when it is mounted");
 	sync_filesystem(sb);
 	if (read_only && !sb_rdonly(sb))
-		ret = to_read_only(m);
+		ret = to_read_only(sbi);
 	else if (!read_only && sb_rdonly(sb))
-		ret = to_read_write(m);
+		ret = to_read_write(sbi);
 	if (!ret) {
-		m->opt = *opt;
-		set_policy(m, &m->opt.policy);
+		sbi->opt = *opt;
+		set_policy(sbi, &sbi->opt.policy);
 	}
 	return ret;
 }
@@ -617,7 +619,7 @@ static int init_fs_context(struct fs_context *fc)
 	opt->commit = 30;
 	opt->policy = rfs_policy_default;
 	if (fc->purpose == FS_CONTEXT_FOR_RECONFIGURE)
-		*opt = rfsm_of(fc->root->d_sb)->opt;
+		*opt = RFS_SB(fc->root->d_sb)->opt;
 	fc->fs_private = opt;
 	fc->ops = &context_ops;
 	return 0;
@@ -636,7 +638,8 @@ static int __init rfsm_init(void)
 {
 	int ret;
 
-	inode_cache = kmem_cache_create("rfs_inode", sizeof(struct rfsm_inode),
+	inode_cache = kmem_cache_create("rfs_inode",
+					sizeof(struct rfs_inode_info),
 					0, SLAB_RECLAIM_ACCOUNT | SLAB_ACCOUNT,
 					init_once);
 	rfsm_reads = alloc_workqueue("rfs-read", WQ_HIGHPRI | WQ_MEM_RECLAIM, 0);

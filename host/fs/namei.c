@@ -9,22 +9,23 @@
 static struct dentry *lookup(struct inode *dir, struct dentry *dentry,
 			     unsigned int flags)
 {
-	struct rfsm *m = rfsm_of(dir->i_sb);
+	struct rfs_sb_info *sbi = RFS_SB(dir->i_sb);
 	struct inode *inode = NULL;
 	u32 ino;
 	int ret;
 
 	if (dentry->d_name.len > RFS_NAME_MAX)
 		return ERR_PTR(-ENAMETOOLONG);
-	rfsm_look(m, ret, rfs_dir_find(m->fs, dir->i_ino, dentry->d_name.name,
-				       dentry->d_name.len, &ino));
+	rfsm_query(sbi, ret,
+		   rfs_dir_find(sbi->fs, dir->i_ino, dentry->d_name.name,
+				dentry->d_name.len, &ino));
 	if (!ret)
 		inode = rfsm_iget(dir->i_sb, ino);
 	else if (ret != -ENOENT)
-		return ERR_PTR(rfsm_failed(m, ret));
+		return ERR_PTR(rfsm_failed(sbi, ret));
 	if (!IS_ERR_OR_NULL(inode) && !inode->i_nlink) {
 		iput(inode);	/* a second name of what was deleted */
-		return ERR_PTR(rfsm_failed(m, -EUCLEAN));
+		return ERR_PTR(rfsm_failed(sbi, -EUCLEAN));
 	}
 	return d_splice_alias(inode, dentry);
 }
@@ -39,11 +40,11 @@ static void reload(struct inode *dir, struct inode *inode)
 /* Names are durable at once where that is asked for. */
 static int sync_names(struct inode *dir)
 {
-	struct rfsm *m = rfsm_of(dir->i_sb);
+	struct rfs_sb_info *sbi = RFS_SB(dir->i_sb);
 	int ret = 0;
 
 	if (IS_DIRSYNC(dir))
-		rfsm_do(m, ret, rfs_log_sync(m->fs));
+		rfsm_update(sbi, ret, rfs_log_sync(sbi->fs));
 	return ret;
 }
 
@@ -52,7 +53,7 @@ static struct inode *make_inode(struct mnt_idmap *idmap, struct inode *dir,
 				const char *target)
 {
 	struct user_namespace *ns = dir->i_sb->s_user_ns;
-	struct rfsm *m = rfsm_of(dir->i_sb);
+	struct rfs_sb_info *sbi = RFS_SB(dir->i_sb);
 	struct rfs_new how = { .rdev = new_encode_dev(rdev),
 			       .target = target };
 	struct inode *inode;
@@ -73,11 +74,12 @@ static struct inode *make_inode(struct mnt_idmap *idmap, struct inode *dir,
 		return ERR_PTR(-ENOMEM);
 	ret = rfsm_inherit(dir, &how);
 	if (!ret)
-		rfsm_do(m, ret, rfs_create(m->fs, dir->i_ino, name, &how,
-					   &ino));
+		rfsm_update(sbi, ret,
+			    rfs_create(sbi->fs, dir->i_ino, name, &how,
+				       &ino));
 	kfree(how.xattrs);
 	if (!ret)
-		return rfsm_born(inode, ino);
+		return rfsm_init_new_inode(inode, ino);
 	iput(inode);
 	return ERR_PTR(ret);
 }
@@ -139,12 +141,12 @@ static int symlink(struct mnt_idmap *idmap, struct inode *dir,
 
 static int link(struct dentry *from, struct inode *dir, struct dentry *dentry)
 {
-	struct rfsm *m = rfsm_of(dir->i_sb);
+	struct rfs_sb_info *sbi = RFS_SB(dir->i_sb);
 	struct inode *inode = d_inode(from);
 	int ret;
 
-	rfsm_do(m, ret, rfs_link(m->fs, dir->i_ino, dentry->d_name.name,
-				 inode->i_ino));
+	rfsm_update(sbi, ret, rfs_link(sbi->fs, dir->i_ino, dentry->d_name.name,
+				       inode->i_ino));
 	if (ret)
 		return ret;
 	reload(dir, inode);
@@ -155,12 +157,13 @@ static int link(struct dentry *from, struct inode *dir, struct dentry *dentry)
 
 static int unlink(struct inode *dir, struct dentry *dentry)
 {
-	struct rfsm *m = rfsm_of(dir->i_sb);
+	struct rfs_sb_info *sbi = RFS_SB(dir->i_sb);
 	u32 ino;
 	int ret;
 
-	rfsm_do(m, ret, rfs_unlink(m->fs, dir->i_ino, dentry->d_name.name,
-				   &ino));
+	rfsm_update(sbi, ret,
+		    rfs_unlink(sbi->fs, dir->i_ino, dentry->d_name.name,
+			       &ino));
 	if (ret)
 		return ret;
 	reload(dir, d_inode(dentry));
@@ -172,7 +175,7 @@ static int rename(struct mnt_idmap *idmap, struct inode *dir1,
 		  struct dentry *dentry2, unsigned int flags)
 {
 	struct user_namespace *ns = dir1->i_sb->s_user_ns;
-	struct rfsm *m = rfsm_of(dir1->i_sb);
+	struct rfs_sb_info *sbi = RFS_SB(dir1->i_sb);
 	struct rfs_new how = { 0 };
 	u32 ours = 0;
 	int ret;
@@ -187,9 +190,10 @@ static int rename(struct mnt_idmap *idmap, struct inode *dir1,
 		how.uid = from_kuid(ns, mapped_fsuid(idmap, ns));
 		how.gid = from_kgid(ns, mapped_fsgid(idmap, ns));
 	}
-	rfsm_do(m, ret, rfs_rename(m->fs, dir1->i_ino, dentry1->d_name.name,
-				   dir2->i_ino, dentry2->d_name.name, ours,
-				   &how));
+	rfsm_update(sbi, ret,
+		    rfs_rename(sbi->fs, dir1->i_ino, dentry1->d_name.name,
+			       dir2->i_ino, dentry2->d_name.name, ours,
+			       &how));
 	if (ret)
 		return ret;
 	reload(dir1, d_inode(dentry1));
@@ -202,7 +206,7 @@ static int rename(struct mnt_idmap *idmap, struct inode *dir1,
 static int iterate(struct file *file, struct dir_context *ctx)
 {
 	struct inode *dir = file_inode(file);
-	struct rfsm *m = rfsm_of(dir->i_sb);
+	struct rfs_sb_info *sbi = RFS_SB(dir->i_sb);
 	struct rfs_entry *entry;
 	int ret;
 
@@ -212,8 +216,9 @@ static int iterate(struct file *file, struct dir_context *ctx)
 	if (!entry)
 		return -ENOMEM;
 	for (;;) {
-		rfsm_look(m, ret, rfs_dir_next(m->fs, dir->i_ino, ctx->pos - 2,
-					       entry));
+		rfsm_query(sbi, ret,
+			   rfs_dir_next(sbi->fs, dir->i_ino, ctx->pos - 2,
+					entry));
 		if (ret || !dir_emit(ctx, entry->name, entry->len, entry->ino,
 				     entry->type))
 			break;
@@ -221,7 +226,7 @@ static int iterate(struct file *file, struct dir_context *ctx)
 	}
 	kfree(entry);
 	if (ret && ret != -ENOENT)
-		return rfsm_failed(m, ret);
+		return rfsm_failed(sbi, ret);
 	return 0;
 }
 
@@ -235,7 +240,7 @@ static loff_t llseek(struct file *file, loff_t pos, int whence)
 static const char *get_link(struct dentry *dentry, struct inode *inode,
 			    struct delayed_call *done)
 {
-	struct rfsm *m = rfsm_of(inode->i_sb);
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	char *target;
 	u32 len;
 	int ret;
@@ -245,10 +250,10 @@ static const char *get_link(struct dentry *dentry, struct inode *inode,
 	target = kmalloc(PATH_MAX + 1, GFP_KERNEL);
 	if (!target)
 		return ERR_PTR(-ENOMEM);
-	rfsm_look(m, ret, rfs_readlink(m->fs, inode->i_ino, target, &len));
+	rfsm_query(sbi, ret, rfs_readlink(sbi->fs, inode->i_ino, target, &len));
 	if (ret) {
 		kfree(target);
-		return ERR_PTR(rfsm_failed(m, ret));
+		return ERR_PTR(rfsm_failed(sbi, ret));
 	}
 	target[len] = '\0';
 	set_delayed_call(done, kfree_link, target);

@@ -39,7 +39,7 @@ static void set_flags(struct inode *inode, u32 flags)
 		if (flags & pairs[i].ours)
 			set |= pairs[i].theirs;
 	}
-	rfsm_inode(inode)->flags = flags;
+	RFS_I(inode)->flags = flags;
 	inode_set_flags(inode, set, mask);
 }
 
@@ -52,7 +52,7 @@ void rfsm_refresh(struct inode *inode, const struct rfs_dinode *di)
 	set_nlink(inode, le32_to_cpu(di->nlink));
 	set_flags(inode, le32_to_cpu(di->flags));
 	inode_set_ctime_to_ts(inode, time_of(di->ctime));
-	WRITE_ONCE(rfsm_inode(inode)->blocks, le64_to_cpu(di->blocks));
+	WRITE_ONCE(RFS_I(inode)->blocks, le64_to_cpu(di->blocks));
 	if (!S_ISDIR(inode->i_mode))
 		return;
 	inode_set_mtime_to_ts(inode, time_of(di->mtime));
@@ -60,11 +60,11 @@ void rfsm_refresh(struct inode *inode, const struct rfs_dinode *di)
 }
 
 /* Under the volume lock */
-static int reload(struct rfsm *m, struct inode *inode)
+static int reload(struct rfs_sb_info *sbi, struct inode *inode)
 {
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
-	int ret = rfs_iget(m->fs, inode->i_ino, &di, &buf);
+	int ret = rfs_iget(sbi->fs, inode->i_ino, &di, &buf);
 
 	if (!ret)
 		rfsm_refresh(inode, di);
@@ -73,28 +73,28 @@ static int reload(struct rfsm *m, struct inode *inode)
 
 void rfsm_reload(struct inode *inode)
 {
-	struct rfsm *m = rfsm_of(inode->i_sb);
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	int ret;
 
-	rfsm_look(m, ret, reload(m, inode));
+	rfsm_query(sbi, ret, reload(sbi, inode));
 }
 
 /* Under the volume lock */
-static int fill_from(struct rfsm *m, struct inode *inode, u32 *rdev)
+static int fill_from(struct rfs_sb_info *sbi, struct inode *inode, u32 *rdev)
 {
 	const struct rfs_xattr *x;
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
 	u32 at = 0;
-	int ret = rfs_iget(m->fs, inode->i_ino, &di, &buf);
+	int ret = rfs_iget(sbi->fs, inode->i_ino, &di, &buf);
 
 	if (!ret) {
 		rfsm_refresh(inode, di);
-		rfsm_inode(inode)->btime = time_of(di->btime);
+		RFS_I(inode)->btime = time_of(di->btime);
 		inode->i_generation = le32_to_cpu(di->gen);
 		inode_set_mtime_to_ts(inode, time_of(di->mtime));
 		inode_set_atime_to_ts(inode, time_of(di->atime));
-		rfsm_inode(inode)->logged_atime =
+		RFS_I(inode)->logged_atime =
 			buf->dirty ? S64_MIN : le64_to_cpu(di->atime);
 		i_size_write(inode, le64_to_cpu(di->size));
 		if (i_size_read(inode) < 0 ||
@@ -103,7 +103,7 @@ static int fill_from(struct rfsm *m, struct inode *inode, u32 *rdev)
 		*rdev = le32_to_cpu(di->rdev);
 	}
 	if (!ret)
-		ret = rfs_xattr_next(m->fs, inode->i_ino, &at, &x);
+		ret = rfs_xattr_next(sbi->fs, inode->i_ino, &at, &x);
 	if (!ret && !x)
 		cache_no_acl(inode);
 	return ret;
@@ -111,12 +111,12 @@ static int fill_from(struct rfsm *m, struct inode *inode, u32 *rdev)
 
 static int fill(struct inode *inode)
 {
-	struct rfsm *m = rfsm_of(inode->i_sb);
-	const struct rfsm_kinds *kinds = m->kinds;
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
+	const struct rfsm_inode_ops *kinds = sbi->kinds;
 	u32 rdev = 0;
 	int ret;
 
-	rfsm_look(m, ret, fill_from(m, inode, &rdev));
+	rfsm_query(sbi, ret, fill_from(sbi, inode, &rdev));
 	if (ret)
 		return ret;
 	switch (inode->i_mode & S_IFMT) {
@@ -175,10 +175,10 @@ struct inode *rfsm_iget(struct super_block *sb, u32 ino)
 		return inode;
 	/* a name without an inode is damage */
 	ret = ret == -ENOENT ? -EUCLEAN : ret;
-	return ERR_PTR(rfsm_failed(rfsm_of(sb), ret));
+	return ERR_PTR(rfsm_failed(RFS_SB(sb), ret));
 }
 
-struct inode *rfsm_born(struct inode *inode, u32 ino)
+struct inode *rfsm_init_new_inode(struct inode *inode, u32 ino)
 {
 	struct super_block *sb = inode->i_sb;
 	int ret;
@@ -191,7 +191,7 @@ struct inode *rfsm_born(struct inode *inode, u32 ino)
 	ret = fill(inode);
 	if (ret) {
 		iget_failed(inode);
-		return ERR_PTR(rfsm_failed(rfsm_of(sb), ret));
+		return ERR_PTR(rfsm_failed(RFS_SB(sb), ret));
 	}
 	return inode;
 }
@@ -199,17 +199,18 @@ struct inode *rfsm_born(struct inode *inode, u32 ino)
 /* The last link is gone and nobody has it open: the inode is free. */
 void rfsm_evict_inode(struct inode *inode)
 {
-	struct rfsm *m = rfsm_of(inode->i_sb);
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	bool more;
 	int ret;
 
 	truncate_inode_pages_final(&inode->i_data);
 	clear_inode(inode);
-	if (inode->i_nlink || is_bad_inode(inode) || m->fs->read_only)
+	if (inode->i_nlink || is_bad_inode(inode) || sbi->fs->read_only)
 		return;
 	sb_start_intwrite(inode->i_sb);
 	do {	/* others have their turn between */
-		rfsm_do(m, ret, rfs_free_some(m->fs, inode->i_ino, &more));
+		rfsm_update(sbi, ret,
+			    rfs_free_some(sbi->fs, inode->i_ino, &more));
 	} while (!ret && more);
 	sb_end_intwrite(inode->i_sb);
 }
@@ -220,7 +221,7 @@ void rfsm_evict_inode(struct inode *inode)
  */
 int rfsm_write_inode(struct inode *inode, struct writeback_control *wbc)
 {
-	struct rfsm *m = rfsm_of(inode->i_sb);
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	struct rfs_dinode times = {
 		.atime = ns_of(inode_get_atime(inode)),
 		.mtime = ns_of(inode_get_mtime(inode)),
@@ -228,15 +229,15 @@ int rfsm_write_inode(struct inode *inode, struct writeback_control *wbc)
 	};
 	int ret;
 
-	if (m->fs->read_only || !inode->i_nlink)
+	if (sbi->fs->read_only || !inode->i_nlink)
 		return 0;
-	rfsm_do(m, ret, rfs_set_times(m->fs, inode->i_ino, &times));
+	rfsm_update(sbi, ret, rfs_set_times(sbi->fs, inode->i_ino, &times));
 	return ret;
 }
 
 int rfsm_set_size(struct inode *inode, loff_t size)
 {
-	struct rfsm *m = rfsm_of(inode->i_sb);
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	loff_t old = i_size_read(inode);
 	u64 to = RFS_FILE_BLOCKS;
 	bool more = true;
@@ -253,12 +254,13 @@ int rfsm_set_size(struct inode *inode, loff_t size)
 	/* no page that goes is on its way to the drive after this */
 	truncate_setsize(inode, size);
 	while (!ret && size <= old && more)
-		rfsm_do(m, ret, rfs_shorten(m->fs, inode->i_ino,
-					    DIV_ROUND_UP_ULL(size, PAGE_SIZE),
-					    &to, true, &more));
+		rfsm_update(sbi, ret, rfs_shorten(sbi->fs, inode->i_ino,
+						  DIV_ROUND_UP_ULL(size,
+								   PAGE_SIZE),
+						  &to, true, &more));
 	if (!ret)
-		rfsm_do(m, ret, rfs_truncate(m->fs, inode->i_ino, size,
-					     size > old));
+		rfsm_update(sbi, ret, rfs_truncate(sbi->fs, inode->i_ino, size,
+						   size > old));
 	rfsm_reload(inode);
 	if (!ret)	/* both are the record's */
 		inode_set_mtime_to_ts(inode, inode_get_ctime(inode));
@@ -268,16 +270,16 @@ out:
 }
 
 /* Under the volume lock: what is reserved for pages goes along. */
-static int set_attributes(struct rfsm *m, struct inode *inode,
+static int set_attributes(struct rfs_sb_info *sbi, struct inode *inode,
 			  const struct rfs_dinode *to)
 {
-	return rfs_setattr(m->fs, inode->i_ino, to,
-			   rfsm_inode(inode)->rsv_holes);
+	return rfs_setattr(sbi->fs, inode->i_ino, to,
+			   RFS_I(inode)->rsv_holes);
 }
 
 int rfsm_log_attributes(struct inode *inode, u32 flags)
 {
-	struct rfsm *m = rfsm_of(inode->i_sb);
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	struct rfs_dinode to = { 0 };
 	int ret;
 
@@ -286,7 +288,7 @@ int rfsm_log_attributes(struct inode *inode, u32 flags)
 	to.uid = cpu_to_le32(i_uid_read(inode));
 	to.gid = cpu_to_le32(i_gid_read(inode));
 	rfsm_times(inode, &to);
-	rfsm_do(m, ret, set_attributes(m, inode, &to));
+	rfsm_update(sbi, ret, set_attributes(sbi, inode, &to));
 	return ret;
 }
 
@@ -297,10 +299,10 @@ int rfsm_getattr(struct mnt_idmap *idmap, const struct path *path,
 
 	generic_fillattr(idmap, mask, inode, stat);
 	stat->blocks = rfsm_blocks(inode) << (12 - SECTOR_SHIFT);
-	stat->btime = rfsm_inode(inode)->btime;
+	stat->btime = RFS_I(inode)->btime;
 	stat->result_mask |= STATX_BTIME;
 	generic_fill_statx_attr(inode, stat);
-	if (rfsm_inode(inode)->flags & FS_NODUMP_FL)
+	if (RFS_I(inode)->flags & FS_NODUMP_FL)
 		stat->attributes |= STATX_ATTR_NODUMP;
 	stat->attributes_mask |= STATX_ATTR_NODUMP;
 	/* direct I/O goes through the page cache: any will do */

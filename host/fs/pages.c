@@ -12,20 +12,20 @@
 #include "rfsm.h"
 #include "tree/tree.h"
 
-static struct rfsm *rfsm_of_folio(const struct folio *folio)
+static struct rfs_sb_info *rfsm_of_folio(const struct folio *folio)
 {
-	return rfsm_of(folio->mapping->host->i_sb);
+	return RFS_SB(folio->mapping->host->i_sb);
 }
 
 static void invalidate_folio(struct folio *folio, size_t offset, size_t length)
 {
-	struct rfsm *m = rfsm_of_folio(folio);
+	struct rfs_sb_info *sbi = rfsm_of_folio(folio);
 
 	if (offset || length < folio_size(folio) || !folio_test_private(folio))
 		return;
-	rfsm_lock(m);
-	rfsm_unreserve(m, folio->mapping->host, folio);
-	rfsm_unlock(m);
+	rfsm_lock(sbi);
+	rfsm_unreserve(sbi, folio->mapping->host, folio);
+	rfsm_unlock(sbi);
 }
 
 /* A dirty folio is never released, and a clean one has no reservation. */
@@ -41,7 +41,7 @@ static bool release_folio(struct folio *folio, gfp_t gfp)
  */
 bool rfsm_cached(void *dev, u32 ino, u64 block, void *data)
 {
-	struct super_block *sb = container_of(dev, struct rfsm, dev)->sb;
+	struct super_block *sb = container_of(dev, struct rfs_sb_info, dev)->sb;
 	struct address_space *mapping = NULL;
 	struct folio *folio = NULL;
 	struct inode *inode;
@@ -72,7 +72,7 @@ bool rfsm_cached(void *dev, u32 ino, u64 block, void *data)
 
 /* A read on its way: folios and what is valid of each */
 struct read {
-	struct rfsm *m;
+	struct rfs_sb_info *sbi;
 	struct inode *inode;
 	struct work_struct work;
 	struct bio *bio;
@@ -84,10 +84,10 @@ struct read {
 	bool ok[RFSM_APPEND_MAX];
 };
 
-static bool block_ok(const struct rfsm *m, const struct inode *inode,
+static bool block_ok(const struct rfs_sb_info *sbi, const struct inode *inode,
 		     const struct folio *folio, const struct rfs_oob *oob)
 {
-	return rfs_oob_ok(oob, m->fs->volume) && oob->type == RFS_DATA &&
+	return rfs_oob_ok(oob, sbi->fs->volume) && oob->type == RFS_DATA &&
 	       le32_to_cpu(oob->ino) == inode->i_ino &&
 	       le32_to_cpu(oob->gen) == inode->i_generation &&
 	       le64_to_cpu(oob->off) == folio->index &&
@@ -95,11 +95,11 @@ static bool block_ok(const struct rfsm *m, const struct inode *inode,
 	       ~rfs_crc(~0U, folio_address(folio), RFS_BLOCK_BYTES);
 }
 
-static void read_drop(struct rfsm *m, u64 addr)
+static void read_drop(struct rfs_sb_info *sbi, u64 addr)
 {
-	u32 zone = addr / m->fs->geo.zone_blocks;
+	u32 zone = addr / sbi->fs->geo.zone_blocks;
 
-	atomic_dec(&m->dev.reads[zone]);
+	atomic_dec(&sbi->dev.reads[zone]);
 }
 
 /* Is a block what it should be? Its folio then is as a reader sees it. */
@@ -107,9 +107,9 @@ static bool read_ok(struct read *r, u32 i, const struct rfs_oob *oob)
 {
 	struct folio *folio = r->folio[i];
 
-	if (oob && !block_ok(r->m, r->inode, folio, oob)) {
+	if (oob && !block_ok(r->sbi, r->inode, folio, oob)) {
 		pr_err_ratelimited("rfs: %pg: inode %lu block %lu: not what is at address %llu\n",
-				   r->m->sb->s_bdev, r->inode->i_ino,
+				   r->sbi->sb->s_bdev, r->inode->i_ino,
 				   folio->index, r->addr + i);
 		return false;
 	}
@@ -122,7 +122,7 @@ static void read_end(struct read *r)
 {
 	u32 i;
 
-	read_drop(r->m, r->addr);
+	read_drop(r->sbi, r->addr);
 	for (i = 0; i < r->n; i++)
 		folio_end_read(r->folio[i], r->ok[i]);
 	kfree(r);
@@ -131,20 +131,20 @@ static void read_end(struct read *r)
 /* One of several blocks could not be read: the others can. */
 static void read_singly(struct read *r)
 {
-	struct rfsm *m = r->m;
+	struct rfs_sb_info *sbi = r->sbi;
 	u32 i;
 
 	/* first, since others that are repeated may wait for its memory */
-	rfsm_bio_put(&m->dev, r->bio, r->oob);
+	rfsm_bio_put(&sbi->dev, r->bio, r->oob);
 	for (i = 0; i < r->n; i++) {
 		void *oob;
-		struct bio *bio = rfsm_bio(&m->dev, REQ_OP_READ, 1,
+		struct bio *bio = rfsm_bio(&sbi->dev, REQ_OP_READ, 1,
 					   r->addr + i, &oob);
 
-		rfsm_bio_oobs(&m->dev, bio, oob, 1);
+		rfsm_bio_oobs(&sbi->dev, bio, oob, 1);
 		bio_add_folio_nofail(bio, r->folio[i], RFS_BLOCK_BYTES, 0);
 		r->ok[i] = !submit_bio_wait(bio) && read_ok(r, i, oob);
-		rfsm_bio_put(&m->dev, bio, oob);
+		rfsm_bio_put(&sbi->dev, bio, oob);
 	}
 	read_end(r);
 }
@@ -153,7 +153,7 @@ static void read_singly(struct read *r)
 static void read_over(struct work_struct *work)
 {
 	struct read *r = container_of(work, struct read, work);
-	u32 i, step = r->m->dev.oob_bytes;
+	u32 i, step = r->sbi->dev.oob_bytes;
 	struct bio *bio = r->bio;
 
 	if (bio->bi_status && r->n > 1) {
@@ -163,7 +163,7 @@ static void read_over(struct work_struct *work)
 	for (i = 0; i < r->n; i++)
 		r->ok[i] = !bio->bi_status &&
 			   read_ok(r, i, r->oob ? r->oob + i * step : NULL);
-	rfsm_bio_put(&r->m->dev, bio, r->oob);
+	rfsm_bio_put(&r->sbi->dev, bio, r->oob);
 	read_end(r);
 }
 
@@ -180,8 +180,8 @@ static void read_submit(struct read *r)
 	struct bio *bio;
 	u32 i;
 
-	bio = rfsm_bio(&r->m->dev, REQ_OP_READ, r->n, r->addr, &r->oob);
-	rfsm_bio_oobs(&r->m->dev, bio, r->oob, r->n);
+	bio = rfsm_bio(&r->sbi->dev, REQ_OP_READ, r->n, r->addr, &r->oob);
+	rfsm_bio_oobs(&r->sbi->dev, bio, r->oob, r->n);
 	for (i = 0; i < r->n; i++)
 		bio_add_folio_nofail(bio, r->folio[i], RFS_BLOCK_BYTES, 0);
 	bio->bi_private = r;
@@ -195,47 +195,47 @@ static void read_submit(struct read *r)
  * read_drop(). A hole has address 0. Where the index has to be read first, what is
  * in *r is sent before that.
  */
-static int look_up(struct rfsm *m, struct inode *inode, u64 block, u64 *addr,
-		   u32 *len, struct read **r)
+static int look_up(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
+		   u64 *addr, u32 *len, struct read **r)
 {
-	struct rfsm_ask ask = { 0 };
+	struct rfsm_miss miss = { 0 };
 	struct rfs_ptr ptr;
 	int ret;
 
-	rfsm_used(m);
+	rfsm_set_busy(sbi);
 	for (;;) {
-		rfsm_lock_to_look(m);
-		rfsm_ask(m, &ask);
-		ret = rfs_map_get(m->fs, inode->i_ino, block, &ptr);
-		if (!rfsm_asked(m, &ask, ret))
+		rfsm_lock_query(sbi);
+		rfsm_miss_begin(sbi, &miss);
+		ret = rfs_map_get(sbi->fs, inode->i_ino, block, &ptr);
+		if (!rfsm_miss_end(sbi, &miss, ret))
 			break;
-		rfsm_unlock(m);
+		rfsm_unlock(sbi);
 		if (*r)
 			read_submit(*r);
 		*r = NULL;
-		rfsm_answer(m, &ask);
+		rfsm_miss_read(sbi, &miss);
 	}
 	*addr = rfs_addr(ptr.addr);
 	*len = rfs_high(ptr.addr);
-	if (!ret && *addr && (!rfs_addr_ok(m->fs, *addr) ||
+	if (!ret && *addr && (!rfs_addr_ok(sbi->fs, *addr) ||
 			      *len > RFS_BLOCK_BYTES))
 		ret = -EUCLEAN;
 	if (!ret && *addr)
-		atomic_inc(&m->dev.reads[*addr / m->fs->geo.zone_blocks]);
-	rfsm_unlock(m);
-	return ret ? rfsm_failed(m, ret) : 0;
+		atomic_inc(&sbi->dev.reads[*addr / sbi->fs->geo.zone_blocks]);
+	rfsm_unlock(sbi);
+	return ret ? rfsm_failed(sbi, ret) : 0;
 }
 
 /* Add a locked folio to the read in *r, or begin another. */
 static void read_add(struct inode *inode, struct folio *folio, struct read **r)
 {
-	struct rfsm *m = rfsm_of(inode->i_sb);
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	struct read *now;
 	u64 addr;
 	u32 len;
 	int ret;
 
-	ret = look_up(m, inode, folio->index, &addr, &len, r);
+	ret = look_up(sbi, inode, folio->index, &addr, &len, r);
 	now = *r;
 	if (ret) {
 		folio_end_read(folio, false);
@@ -247,18 +247,18 @@ static void read_add(struct inode *inode, struct folio *folio, struct read **r)
 		return;
 	}
 	if (now && (addr != now->addr + now->n ||
-		    now->n == m->fs->geo.append_max ||
-		    addr % m->fs->geo.zone_blocks == 0)) {
+		    now->n == sbi->fs->geo.append_max ||
+		    addr % sbi->fs->geo.zone_blocks == 0)) {
 		read_submit(now);
 		now = NULL;
 	}
 	if (!now) {
 		now = kzalloc(sizeof(*now), GFP_NOFS | __GFP_NOFAIL);
-		now->m = m;
+		now->sbi = sbi;
 		now->inode = inode;
 		now->addr = addr;
 	} else {
-		read_drop(m, addr);	/* the first holds the zone */
+		read_drop(sbi, addr);	/* the first holds the zone */
 	}
 	now->folio[now->n] = folio;
 	now->len[now->n++] = len;
@@ -302,7 +302,7 @@ static int read_now(struct inode *inode, struct folio *folio)
 static int folio_get_reserved(struct inode *inode, pgoff_t index,
 			      struct folio **out)
 {
-	struct rfsm *m = rfsm_of(inode->i_sb);
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	enum rfsm_waited waited = RFSM_NOT_YET;
 	struct folio *folio;
 	int ret;
@@ -313,7 +313,7 @@ static int folio_get_reserved(struct inode *inode, pgoff_t index,
 					    mapping_gfp_mask(inode->i_mapping));
 		if (IS_ERR(folio))
 			return PTR_ERR(folio);
-		ret = rfsm_reserve(m, inode, folio, waited);
+		ret = rfsm_reserve(sbi, inode, folio, waited);
 		if (!ret) {
 			*out = folio;
 			return 0;
@@ -321,8 +321,8 @@ static int folio_get_reserved(struct inode *inode, pgoff_t index,
 		folio_unlock(folio);
 		folio_put(folio);
 		if (ret != -EAGAIN)
-			return rfsm_failed(m, ret);
-		waited = rfsm_wait_room(m, rfsm_is_little(inode)) ?
+			return rfsm_failed(sbi, ret);
+		waited = rfsm_wait_room(sbi, rfsm_is_small_writer(inode)) ?
 			 RFSM_NO_SPACE : RFSM_WAITED;
 	}
 }
@@ -330,13 +330,13 @@ static int folio_get_reserved(struct inode *inode, pgoff_t index,
 /* Room was reserved for it, and it stays clean. */
 static void give_back(struct inode *inode, struct folio *folio)
 {
-	struct rfsm *m = rfsm_of(inode->i_sb);
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 
 	if (folio_test_dirty(folio))
 		return;
-	rfsm_lock(m);
-	rfsm_unreserve(m, inode, folio);
-	rfsm_unlock(m);
+	rfsm_lock(sbi);
+	rfsm_unreserve(sbi, inode, folio);
+	rfsm_unlock(sbi);
 }
 
 static int write_begin(struct file *file, struct address_space *mapping,
@@ -353,7 +353,7 @@ again:
 	ret = folio_get_reserved(inode, pos >> PAGE_SHIFT, &folio);
 	if (ret)
 		return ret;
-	rfsm_kick(rfsm_of(inode->i_sb));
+	rfsm_kick(RFS_SB(inode->i_sb));
 	if (folio_test_uptodate(folio) || len == PAGE_SIZE) {
 		*out = folio;
 		return 0;
@@ -407,7 +407,7 @@ static int write_end(struct file *file, struct address_space *mapping,
 /* Neither the medium nor the page cache has anything: 1, 0, or an error */
 static int is_hole(struct inode *inode, u64 block)
 {
-	struct rfsm *m = rfsm_of(inode->i_sb);
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	struct rfs_ptr ptr;
 	struct folio *folio;
 	bool written;
@@ -421,8 +421,8 @@ static int is_hole(struct inode *inode, u64 block)
 		if (written)
 			return 0;
 	}
-	rfsm_look(m, ret, rfs_map_get(m->fs, inode->i_ino, block, &ptr));
-	return ret ? rfsm_failed(m, ret) : !rfs_addr(ptr.addr);
+	rfsm_query(sbi, ret, rfs_map_get(sbi->fs, inode->i_ino, block, &ptr));
+	return ret ? rfsm_failed(sbi, ret) : !rfs_addr(ptr.addr);
 }
 
 int rfsm_zero(struct inode *inode, loff_t pos, u32 len)
@@ -451,7 +451,7 @@ vm_fault_t rfsm_page_mkwrite(struct vm_fault *vmf)
 	struct folio *folio = page_folio(vmf->page);
 	struct inode *inode = file_inode(vmf->vma->vm_file);
 	struct address_space *mapping = inode->i_mapping;
-	struct rfsm *m = rfsm_of(inode->i_sb);
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	enum rfsm_waited waited = RFSM_NOT_YET;
 	int ret = 0;
 
@@ -466,12 +466,12 @@ vm_fault_t rfsm_page_mkwrite(struct vm_fault *vmf)
 			break;
 		}
 		folio_wait_stable(folio);
-		ret = rfsm_reserve(m, inode, folio, waited);
+		ret = rfsm_reserve(sbi, inode, folio, waited);
 		if (ret != -EAGAIN)
 			break;
 		folio_unlock(folio);
 		filemap_invalidate_unlock_shared(mapping);
-		waited = rfsm_wait_room(m, rfsm_is_little(inode)) ?
+		waited = rfsm_wait_room(sbi, rfsm_is_small_writer(inode)) ?
 			 RFSM_NO_SPACE : RFSM_WAITED;
 	}
 	if (!ret)
@@ -484,7 +484,7 @@ vm_fault_t rfsm_page_mkwrite(struct vm_fault *vmf)
 		return VM_FAULT_LOCKED;
 	if (ret == -EFAULT)
 		return VM_FAULT_NOPAGE;
-	return vmf_fs_error(rfsm_failed(m, ret));
+	return vmf_fs_error(rfsm_failed(sbi, ret));
 }
 
 /*
@@ -511,7 +511,7 @@ int rfsm_zero_tail(struct inode *inode, loff_t old_size)
 static void batch_write(struct inode *inode, struct rfsm_batch *b, bool sync)
 {
 	if (b->n)
-		rfsm_append(rfsm_of(inode->i_sb), inode, b->folio, b->n, b->len,
+		rfsm_append(RFS_SB(inode->i_sb), inode, b->folio, b->n, b->len,
 			    sync);
 	b->n = 0;
 }
@@ -524,7 +524,7 @@ static void batch_write(struct inode *inode, struct rfsm_batch *b, bool sync)
 static int batch_add(struct inode *inode, struct rfsm_batch *b,
 		     struct folio *folio, struct writeback_control *wbc)
 {
-	struct rfsm *m = rfsm_of(inode->i_sb);
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	loff_t size = i_size_read(inode), pos = folio_pos(folio);
 	int ret;
 
@@ -534,11 +534,11 @@ static int batch_add(struct inode *inode, struct rfsm_batch *b,
 	}
 	/* who had the page pinned may have dirtied it behind our back */
 	if (!folio_test_private(folio)) {
-		ret = rfsm_reserve(m, inode, folio, RFSM_WAITED);
+		ret = rfsm_reserve(sbi, inode, folio, RFSM_WAITED);
 		if (ret == -EAGAIN) {
 			folio_redirty_for_writepage(wbc, folio);
-			WRITE_ONCE(rfsm_inode(inode)->put_off, true);
-			WRITE_ONCE(m->put_off, true);
+			WRITE_ONCE(RFS_I(inode)->deferred, true);
+			WRITE_ONCE(sbi->deferred, true);
 			folio_unlock(folio);
 			return 0;
 		}
@@ -561,13 +561,13 @@ static int writepages(struct address_space *mapping,
 {
 	bool sync = wbc->sync_mode == WB_SYNC_ALL;
 	struct inode *inode = mapping->host;
-	struct rfsm *m = rfsm_of(inode->i_sb);
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	struct folio *folio = NULL;
 	struct rfsm_batch *b;
 	int error;
 
 	/* before a folio is locked: nobody waits for who waits for this */
-	b = mempool_alloc(&m->batches, GFP_NOFS);
+	b = mempool_alloc(&sbi->batches, GFP_NOFS);
 	b->n = 0;
 	while ((folio = writeback_iter(mapping, wbc, folio, &error))) {
 		if (b->n && (b->n == RFS_TXN_MAX || b->len < RFS_BLOCK_BYTES ||
@@ -576,7 +576,7 @@ static int writepages(struct address_space *mapping,
 		error = batch_add(inode, b, folio, wbc);
 	}
 	batch_write(inode, b, sync);
-	mempool_free(b, &m->batches);
+	mempool_free(b, &sbi->batches);
 	return error;
 }
 

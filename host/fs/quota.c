@@ -18,9 +18,9 @@ static const unsigned int enforce_flags[RFS_QUOTA_TYPES] = {
 	FS_QUOTA_UDQ_ENFD, FS_QUOTA_GDQ_ENFD,
 };
 
-static bool is_on(const struct rfsm *m, u32 type)
+static bool is_on(const struct rfs_sb_info *sbi, u32 type)
 {
-	return type < RFS_QUOTA_TYPES && m->opt.quota & 1U << type;
+	return type < RFS_QUOTA_TYPES && sbi->opt.quota & 1U << type;
 }
 
 bool rfsm_may_exceed(void *dev)
@@ -45,16 +45,16 @@ static int get_dqblk(struct super_block *sb, struct kqid qid,
 		     struct qc_dqblk *out)
 {
 	u32 id = from_kqid(sb->s_user_ns, qid);
-	struct rfsm *m = rfsm_of(sb);
+	struct rfs_sb_info *sbi = RFS_SB(sb);
 	struct rfs_quota q;
 	u64 rsv;
 	int ret;
 
-	if (!is_on(m, qid.type))
+	if (!is_on(sbi, qid.type))
 		return -ESRCH;
-	rfsm_look(m, ret, rfs_quota_get(m->fs, qid.type, id, &q, &rsv));
+	rfsm_query(sbi, ret, rfs_quota_get(sbi->fs, qid.type, id, &q, &rsv));
 	if (ret)
-		return rfsm_failed(m, ret);
+		return rfsm_failed(sbi, ret);
 	tell(&q, rsv, out);
 	return 0;
 }
@@ -63,24 +63,25 @@ static int get_nextdqblk(struct super_block *sb, struct kqid *qid,
 			 struct qc_dqblk *out)
 {
 	u32 id = from_kqid(sb->s_user_ns, *qid);
-	struct rfsm *m = rfsm_of(sb);
+	struct rfs_sb_info *sbi = RFS_SB(sb);
 	int ret;
 
-	if (!is_on(m, qid->type))
+	if (!is_on(sbi, qid->type))
 		return -ESRCH;
-	rfsm_look(m, ret, rfs_quota_next(m->fs, qid->type, &id));
+	rfsm_query(sbi, ret, rfs_quota_next(sbi->fs, qid->type, &id));
 	if (ret)
-		return ret == -ENOENT ? ret : rfsm_failed(m, ret);
+		return ret == -ENOENT ? ret : rfsm_failed(sbi, ret);
 	*qid = make_kqid(sb->s_user_ns, qid->type, id);
 	return get_dqblk(sb, *qid, out);
 }
 
 /* Those limits that are asked for, by a record; under the volume lock. */
-static int change(struct rfsm *m, u32 type, u32 id, const struct qc_dqblk *to)
+static int change(struct rfs_sb_info *sbi, u32 type, u32 id,
+		  const struct qc_dqblk *to)
 {
 	struct rfs_quota q;
 	u64 rsv;
-	int ret = rfs_quota_get(m->fs, type, id, &q, &rsv);
+	int ret = rfs_quota_get(sbi->fs, type, id, &q, &rsv);
 
 	if (ret)
 		return ret;
@@ -96,7 +97,7 @@ static int change(struct rfsm *m, u32 type, u32 id, const struct qc_dqblk *to)
 		q.space_end = cpu_to_le64(to->d_spc_timer);
 	if (to->d_fieldmask & QC_INO_TIMER)
 		q.inodes_end = cpu_to_le64(to->d_ino_timer);
-	return rfs_quota_set(m->fs, type, id, &q);
+	return rfs_quota_set(sbi->fs, type, id, &q);
 }
 
 /* Usage is what it is: it cannot be set. */
@@ -106,41 +107,41 @@ static int set_dqblk(struct super_block *sb, struct kqid qid,
 	int mask = QC_SPC_HARD | QC_SPC_SOFT | QC_INO_HARD | QC_INO_SOFT |
 		   QC_SPC_TIMER | QC_INO_TIMER;
 	u32 id = from_kqid(sb->s_user_ns, qid);
-	struct rfsm *m = rfsm_of(sb);
+	struct rfs_sb_info *sbi = RFS_SB(sb);
 	int ret;
 
-	if (!is_on(m, qid.type))
+	if (!is_on(sbi, qid.type))
 		return -ESRCH;
 	if (to->d_fieldmask & ~mask)
 		return -EINVAL;
-	rfsm_do(m, ret, change(m, qid.type, id, to));
+	rfsm_update(sbi, ret, change(sbi, qid.type, id, to));
 	return ret;
 }
 
 static int get_state(struct super_block *sb, struct qc_state *state)
 {
-	struct rfsm *m = rfsm_of(sb);
+	struct rfs_sb_info *sbi = RFS_SB(sb);
 	u64 space, inodes;
 	u32 type;
 	int ret = 0;
 
 	memset(state, 0, sizeof(*state));
-	rfsm_lock(m);
+	rfsm_lock(sbi);
 	for (type = 0; !ret && type < RFS_QUOTA_TYPES; type++) {
 		struct qc_type_state *s = &state->s_state[type];
 
-		if (!is_on(m, type))
+		if (!is_on(sbi, type))
 			continue;
 		s->flags = QCI_ACCT_ENABLED | QCI_SYSFILE;
-		if (m->fs->enforced & 1U << type)
+		if (sbi->fs->enforced & 1U << type)
 			s->flags |= QCI_LIMITS_ENFORCED;
 		s->ino = RFS_QUOTA_INO;
-		ret = rfs_quota_grace(m->fs, type, &space, &inodes);
+		ret = rfs_quota_grace(sbi->fs, type, &space, &inodes);
 		s->spc_timelimit = space;
 		s->ino_timelimit = inodes;
 	}
-	rfsm_unlock(m);
-	return ret ? rfsm_failed(m, ret) : 0;
+	rfsm_unlock(sbi);
+	return ret ? rfsm_failed(sbi, ret) : 0;
 }
 
 /* How long soft limits may be exceeded; of an id that nobody has */
@@ -149,40 +150,40 @@ static int set_info(struct super_block *sb, int type, struct qc_info *info)
 	struct qc_dqblk to = { .d_fieldmask = info->i_fieldmask,
 			       .d_spc_timer = info->i_spc_timelimit,
 			       .d_ino_timer = info->i_ino_timelimit };
-	struct rfsm *m = rfsm_of(sb);
+	struct rfs_sb_info *sbi = RFS_SB(sb);
 	int ret;
 
-	if (!is_on(m, type))
+	if (!is_on(sbi, type))
 		return -ESRCH;
 	to.d_fieldmask &= ~QC_FLAGS;
 	if (to.d_fieldmask & ~(QC_SPC_TIMER | QC_INO_TIMER) || info->i_flags)
 		return -EINVAL;
-	rfsm_do(m, ret, change(m, type, RFS_QUOTA_GRACE, &to));
+	rfsm_update(sbi, ret, change(sbi, type, RFS_QUOTA_GRACE, &to));
 	return ret;
 }
 
 /* Usage is counted from mount to unmount; whether limits hold can be changed. */
 static int enforce(struct super_block *sb, unsigned int flags, bool on)
 {
-	struct rfsm *m = rfsm_of(sb);
+	struct rfs_sb_info *sbi = RFS_SB(sb);
 	u32 type;
 	int ret = 0;
 
-	rfsm_lock(m);
+	rfsm_lock(sbi);
 	for (type = 0; type < RFS_QUOTA_TYPES; type++) {
 		u32 bit = 1U << type;
 
 		if (!(flags & enforce_flags[type]))
 			continue;
-		if (!is_on(m, type))
+		if (!is_on(sbi, type))
 			ret = -ESRCH;
-		else if (!(m->fs->enforced & bit) == !on)
+		else if (!(sbi->fs->enforced & bit) == !on)
 			ret = on ? -EBUSY : -EEXIST;
 		else
-			m->fs->enforced ^= bit;
+			sbi->fs->enforced ^= bit;
 		flags &= ~enforce_flags[type];
 	}
-	rfsm_unlock(m);
+	rfsm_unlock(sbi);
 	return flags ? -EINVAL : ret;
 }
 
@@ -198,7 +199,7 @@ static int disable(struct super_block *sb, unsigned int flags)
 
 static int sync(struct super_block *sb, int type)
 {
-	return rfsm_sync(rfsm_of(sb), 0);
+	return rfsm_sync(RFS_SB(sb), 0);
 }
 
 static const struct quotactl_ops ops = {
@@ -216,29 +217,29 @@ static const struct quotactl_ops ops = {
  * A volume that was counted goes on being counted while it is recovered. What
  * the options say is so from here on.
  */
-int rfsm_quota_init(struct rfsm *m)
+int rfsm_quota_init(struct rfs_sb_info *sbi)
 {
-	struct super_block *sb = m->sb;
+	struct super_block *sb = sbi->sb;
 	u32 type;
 	int ret = 0;
 
 	sb->s_qcop = &ops;
 	sb->s_quota_types = QTYPE_MASK_USR | QTYPE_MASK_GRP;
-	if (!m->opt.quota) {
-		rfs_quota_off(m->fs);
+	if (!sbi->opt.quota) {
+		rfs_quota_off(sbi->fs);
 		return 0;
 	}
-	rfsm_lock(m);
-	ret = rfs_quota_on(m->fs);
-	m->fs->enforced = m->opt.quota;
-	rfsm_unlock(m);
+	rfsm_lock(sbi);
+	ret = rfs_quota_on(sbi->fs);
+	sbi->fs->enforced = sbi->opt.quota;
+	rfsm_unlock(sbi);
 	if (ret == -ENOSPC)
 		pr_err("rfs: %pg: no room to count quotas\n", sb->s_bdev);
 	if (ret)
 		return ret;
 	/* all that Linux itself looks at, and only for Q_GETFMT */
 	for (type = 0; type < RFS_QUOTA_TYPES; type++) {
-		if (!is_on(m, type))
+		if (!is_on(sbi, type))
 			continue;
 		sb_dqopt(sb)->info[type].dqi_format = &format;
 		sb_dqopt(sb)->flags |= dquot_state_flag(DQUOT_USAGE_ENABLED |

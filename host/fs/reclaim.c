@@ -12,12 +12,12 @@
  * Dirty pages are written first: room is reserved for them, and with much
  * memory that is so many zones that cleaning for them would copy far more.
  */
-static void write_back(struct rfsm *m)
+static void write_back(struct rfs_sb_info *sbi)
 {
-	if (!m->fs->rsv_blocks || !down_read_trylock(&m->sb->s_umount))
+	if (!sbi->fs->rsv_blocks || !down_read_trylock(&sbi->sb->s_umount))
 		return;
-	sync_inodes_sb(m->sb);
-	up_read(&m->sb->s_umount);
+	sync_inodes_sb(sbi->sb);
+	up_read(&sbi->sb->s_umount);
 }
 
 /* Blocks that can be written: a victim may give less than a zone. */
@@ -35,9 +35,9 @@ static u64 room_left(const struct rfs_fs *fs)
 }
 
 /* What everybody asks for, and zones that are left to who needs little */
-static u32 more_room(const struct rfsm *m)
+static u32 more_room(const struct rfs_sb_info *sbi)
 {
-	return RFSM_APPEND_MAX + rfsm_withheld(m);
+	return RFSM_APPEND_MAX + rfsm_withheld(sbi);
 }
 
 /*
@@ -45,21 +45,21 @@ static u32 more_room(const struct rfsm *m)
  * have been written meanwhile. Data that is to be overwritten or deleted soon
  * need not be written for that.
  */
-static bool zones_lack(struct rfsm *m)
+static bool zones_lack(struct rfs_sb_info *sbi)
 {
-	struct rfs_fs *fs = m->fs;
+	struct rfs_fs *fs = sbi->fs;
 	int ret = 0;
 	bool lack;
 
-	rfsm_lock(m);
-	rfsm_set_ahead(m);
-	lack = fs->read_only || rfs_room_low(fs, more_room(m));
-	m->seeking = lack;
+	rfsm_lock(sbi);
+	rfsm_set_ahead(sbi);
+	lack = fs->read_only || rfs_room_low(fs, more_room(sbi));
+	sbi->seeking = lack;
 	if (!lack && rfs_dirty_full(fs))
-		ret = rfsm_checkpoint(m, 0);
-	rfsm_unlock(m);
+		ret = rfsm_checkpoint(sbi, 0);
+	rfsm_unlock(sbi);
 	if (ret)
-		rfsm_failed(m, ret);
+		rfsm_failed(sbi, ret);
 	return lack;
 }
 
@@ -72,122 +72,122 @@ static u32 rounds_most(const struct rfs_fs *fs)
 	return 8 + 4 * (fs->zone[RFS_CP_ZONES].cap / fs->dirty_max);
 }
 
-static int clean(struct rfsm *m, enum rfs_clean how)
+static int clean(struct rfs_sb_info *sbi, enum rfs_clean how)
 {
 	int ret;
 
-	WRITE_ONCE(m->cleaning, true);
-	ret = rfs_clean_some(m->fs, how);
-	WRITE_ONCE(m->cleaning, false);
+	WRITE_ONCE(sbi->cleaning, true);
+	ret = rfs_clean_some(sbi->fs, how);
+	WRITE_ONCE(sbi->cleaning, false);
 	return ret;
 }
 
 /* Does nobody who asks now have to wait? Somebody may have made room since. */
-static bool room_there(const struct rfsm *m)
+static bool room_there(const struct rfs_sb_info *sbi)
 {
-	return !rfs_dirty_full(m->fs) &&
-	       !rfs_room_low(m->fs, more_room(m));
+	return !rfs_dirty_full(sbi->fs) &&
+	       !rfs_room_low(sbi->fs, more_room(sbi));
 }
 
 /* Room for who waits for it; false: there is none to be had. */
-static bool make_room(struct rfsm *m)
+static bool make_room(struct rfs_sb_info *sbi)
 {
-	struct rfs_fs *fs = m->fs;
+	struct rfs_fs *fs = sbi->fs;
 	u32 futile = 0;
 	u64 best;
 	int ret;
 
-	if (!zones_lack(m))
+	if (!zones_lack(sbi))
 		return true;
-	write_back(m);
-	rfsm_lock(m);
+	write_back(sbi);
+	rfsm_lock(sbi);
 	best = room_left(fs);
 	do {
 		ret = fs->read_only ? -EROFS : 0;
-		if (!ret && room_there(m))
+		if (!ret && room_there(sbi))
 			break;
 		if (!ret && rfs_compact_due(fs, futile))
 			ret = rfs_compact(fs, rfsm_checkpoint_of);
-		else if (!ret && rfs_room_low(fs, more_room(m)))
-			ret = clean(m, futile ? RFS_CLEAN_HARD :
+		else if (!ret && rfs_room_low(fs, more_room(sbi)))
+			ret = clean(sbi, futile ? RFS_CLEAN_HARD :
 						RFS_CLEAN_NOW);
 		if (!ret)
-			ret = rfsm_checkpoint(m, 0);
+			ret = rfsm_checkpoint(sbi, 0);
 		if (ret == -ENOMEM) {	/* there may be some in a moment */
-			rfsm_unlock(m);
+			rfsm_unlock(sbi);
 			schedule_timeout_uninterruptible(HZ / 50);
-			rfsm_lock(m);
+			rfsm_lock(sbi);
 			ret = 0;
 		}
 		futile = room_left(fs) > best ? 0 : futile + 1;
 		best = max(best, room_left(fs));
 		/* the zone that is left to others is not sought in vain */
 	} while (!ret && rfs_room_low(fs, futile ? RFSM_APPEND_MAX :
-						   more_room(m)) &&
+						   more_room(sbi)) &&
 		 futile < rounds_most(fs));
 	if (!ret && rfs_room_low(fs, RFSM_APPEND_MAX))
 		ret = -ENOSPC;
-	rfsm_unlock(m);
+	rfsm_unlock(sbi);
 	if (ret && ret != -ENOSPC)
-		rfsm_failed(m, ret);
+		rfsm_failed(sbi, ret);
 	return !ret;
 }
 
 /* In the background: before anybody waits. */
-static void clean_early(struct rfsm *m)
+static void clean_early(struct rfs_sb_info *sbi)
 {
 	int ret;
 
-	rfsm_lock(m);
-	rfsm_set_ahead(m);
-	ret = clean(m, RFS_CLEAN_EARLY);
+	rfsm_lock(sbi);
+	rfsm_set_ahead(sbi);
+	ret = clean(sbi, RFS_CLEAN_EARLY);
 	if (!ret)
-		ret = rfsm_checkpoint(m, 0);
-	WRITE_ONCE(m->seen_free, m->fs->free_zones);
-	rfsm_unlock(m);
+		ret = rfsm_checkpoint(sbi, 0);
+	WRITE_ONCE(sbi->seen_free, sbi->fs->free_zones);
+	rfsm_unlock(sbi);
 	if (ret && ret != -ENOENT)
-		rfsm_failed(m, ret);
+		rfsm_failed(sbi, ret);
 }
 
 #define IDLE	(2 * HZ)
 
-static bool idle(const struct rfsm *m)
+static bool idle(const struct rfs_sb_info *sbi)
 {
-	return time_after_eq(jiffies, READ_ONCE(m->used) + IDLE) &&
-	       !READ_ONCE(m->inflight_pages);
+	return time_after_eq(jiffies, READ_ONCE(sbi->last_busy) + IDLE) &&
+	       !READ_ONCE(sbi->inflight_pages);
 }
 
 /* While nobody is at work: some zones, then it is seen whether somebody is. */
-static void clean_idle(struct rfsm *m)
+static void clean_idle(struct rfs_sb_info *sbi)
 {
-	unsigned long used = READ_ONCE(m->used);
+	unsigned long used = READ_ONCE(sbi->last_busy);
 	int ret = -ENOENT;
 
-	rfsm_lock(m);
-	m->seeking = true;
-	if (rfs_idle_due(m->fs))
-		ret = clean(m, RFS_CLEAN_IDLE);
+	rfsm_lock(sbi);
+	sbi->seeking = true;
+	if (rfs_idle_due(sbi->fs))
+		ret = clean(sbi, RFS_CLEAN_IDLE);
 	if (!ret)
-		ret = rfsm_checkpoint(m, 0);
-	if (ret || !rfs_idle_due(m->fs))
-		m->idle_seen = used;
-	rfsm_unlock(m);
+		ret = rfsm_checkpoint(sbi, 0);
+	if (ret || !rfs_idle_due(sbi->fs))
+		sbi->idle_seen = used;
+	rfsm_unlock(sbi);
 	if (ret && ret != -ENOENT)
-		rfsm_failed(m, ret);
+		rfsm_failed(sbi, ret);
 }
 
-static long sync_left(const struct rfsm *m, unsigned long synced)
+static long sync_left(const struct rfs_sb_info *sbi, unsigned long synced)
 {
-	return (long)(synced + m->opt.commit * HZ - jiffies);
+	return (long)(synced + sbi->opt.commit * HZ - jiffies);
 }
 
 /* How long the thread sleeps if nobody wakes it */
-static long nap(const struct rfsm *m, unsigned long synced)
+static long nap(const struct rfs_sb_info *sbi, unsigned long synced)
 {
-	unsigned long used = READ_ONCE(m->used);
-	long left = sync_left(m, synced);
+	unsigned long used = READ_ONCE(sbi->last_busy);
+	long left = sync_left(sbi, synced);
 
-	if (m->idle_seen != used && !m->fs->read_only)
+	if (sbi->idle_seen != used && !sbi->fs->read_only)
 		left = min(left, (long)(used + IDLE - jiffies));
 	return max(left, 1L);
 }
@@ -195,15 +195,16 @@ static long nap(const struct rfsm *m, unsigned long synced)
 /* Not by the thread, which may be cleaning meanwhile */
 static void write_now(struct work_struct *work)
 {
-	struct rfsm *m = container_of(work, struct rfsm, writing);
+	struct rfs_sb_info *sbi = container_of(work, struct rfs_sb_info,
+					       writing);
 
-	if (!sb_start_intwrite_trylock(m->sb))
+	if (!sb_start_intwrite_trylock(sbi->sb))
 		return;		/* frozen */
-	if (down_read_trylock(&m->sb->s_umount)) {
-		writeback_inodes_sb(m->sb, WB_REASON_BACKGROUND);
-		up_read(&m->sb->s_umount);
+	if (down_read_trylock(&sbi->sb->s_umount)) {
+		writeback_inodes_sb(sbi->sb, WB_REASON_BACKGROUND);
+		up_read(&sbi->sb->s_umount);
 	}
-	sb_end_intwrite(m->sb);
+	sb_end_intwrite(sbi->sb);
 }
 
 /*
@@ -212,34 +213,36 @@ static void write_now(struct work_struct *work)
  */
 static void free_orphans(struct work_struct *work)
 {
-	struct rfsm *m = container_of(to_delayed_work(work), struct rfsm,
-				      freeing);
+	struct rfs_sb_info *sbi = container_of(to_delayed_work(work),
+					       struct rfs_sb_info, freeing);
 	bool more = false;
 	u32 next;
 	int ret = 0;
 
-	while (!ret && m->orphan && !READ_ONCE(m->stops)) {
-		if (!sb_start_intwrite_trylock(m->sb)) {	/* frozen */
-			queue_delayed_work(system_unbound_wq, &m->freeing,
+	while (!ret && sbi->orphan && !READ_ONCE(sbi->stops)) {
+		if (!sb_start_intwrite_trylock(sbi->sb)) {	/* frozen */
+			queue_delayed_work(system_unbound_wq, &sbi->freeing,
 					   HZ / 10);
 			return;
 		}
 		if (!more)
-			rfsm_look(m, ret, rfs_orphan_next(m->fs, m->orphan,
-							  &next));
+			rfsm_query(sbi, ret,
+				   rfs_orphan_next(sbi->fs, sbi->orphan,
+						   &next));
 		if (!ret)
-			rfsm_do(m, ret, rfs_free_some(m->fs, m->orphan, &more));
+			rfsm_update(sbi, ret,
+				    rfs_free_some(sbi->fs, sbi->orphan, &more));
 		if (!ret && !more)
-			m->orphan = next;
-		sb_end_intwrite(m->sb);
+			sbi->orphan = next;
+		sb_end_intwrite(sbi->sb);
 	}
 	if (ret)
-		rfsm_failed(m, ret);
+		rfsm_failed(sbi, ret);
 }
 
 static int thread(void *arg)
 {
-	struct rfsm *m = arg;
+	struct rfs_sb_info *sbi = arg;
 	unsigned long synced = jiffies;
 
 	/* others wait for check-points and room, who may use up the CPU */
@@ -249,69 +252,69 @@ static int thread(void *arg)
 	while (!kthread_freezable_should_stop(NULL)) {
 		bool found;
 
-		wait_event_freezable_timeout(m->wake, rfsm_work_due(m) ||
+		wait_event_freezable_timeout(sbi->wake, rfsm_work_due(sbi) ||
 					     kthread_should_stop(),
-					     nap(m, synced));
+					     nap(sbi, synced));
 		if (kthread_should_stop())
 			break;
-		if (!sb_start_intwrite_trylock(m->sb)) {
+		if (!sb_start_intwrite_trylock(sbi->sb)) {
 			schedule_timeout_interruptible(HZ / 10);
 			continue;	/* frozen */
 		}
-		m->seeking = true;
-		if (READ_ONCE(m->want_room)) {
-			WRITE_ONCE(m->want_room, false);
-			found = make_room(m);
-			WRITE_ONCE(m->no_space, !found);
-			WRITE_ONCE(m->rounds, m->rounds + 1);
-		} else if (READ_ONCE(m->want_clean)) {
-			WRITE_ONCE(m->want_clean, false);
-			clean_early(m);
-		} else if (rfs_checkpoint_due(m->fs) ||
-			   sync_left(m, synced) <= 0) {
-			m->seeking = false;
-			if (rfsm_sync(m, 0))	/* there may be more in a moment */
+		sbi->seeking = true;
+		if (READ_ONCE(sbi->want_room)) {
+			WRITE_ONCE(sbi->want_room, false);
+			found = make_room(sbi);
+			WRITE_ONCE(sbi->no_space, !found);
+			WRITE_ONCE(sbi->rounds, sbi->rounds + 1);
+		} else if (READ_ONCE(sbi->want_clean)) {
+			WRITE_ONCE(sbi->want_clean, false);
+			clean_early(sbi);
+		} else if (rfs_checkpoint_due(sbi->fs) ||
+			   sync_left(sbi, synced) <= 0) {
+			sbi->seeking = false;
+			if (rfsm_sync(sbi, 0))	/* more may come */
 				schedule_timeout_interruptible(HZ / 50);
 			synced = jiffies;
-		} else if (idle(m)) {
-			clean_idle(m);
+		} else if (idle(sbi)) {
+			clean_idle(sbi);
 		}
-		sb_end_intwrite(m->sb);
-		wake_up_all(&m->room);
+		sb_end_intwrite(sbi->sb);
+		wake_up_all(&sbi->room);
 	}
 	return 0;
 }
 
-int rfsm_thread_start(struct rfsm *m)
+int rfsm_thread_start(struct rfs_sb_info *sbi)
 {
 	struct task_struct *task;
 
-	if (m->thread)
+	if (sbi->thread)
 		return 0;
-	m->seen_free = ~0U;
-	m->used = jiffies;
-	m->idle_seen = m->used - 1;
-	INIT_WORK(&m->writing, write_now);
-	INIT_DELAYED_WORK(&m->freeing, free_orphans);
-	WRITE_ONCE(m->stops, false);
-	task = kthread_run(thread, m, "rfs/%pg", m->sb->s_bdev);
+	sbi->seen_free = ~0U;
+	sbi->last_busy = jiffies;
+	sbi->idle_seen = sbi->last_busy - 1;
+	INIT_WORK(&sbi->writing, write_now);
+	INIT_DELAYED_WORK(&sbi->freeing, free_orphans);
+	WRITE_ONCE(sbi->stops, false);
+	task = kthread_run(thread, sbi, "rfs/%pg", sbi->sb->s_bdev);
 	if (IS_ERR(task))
 		return PTR_ERR(task);
-	m->thread = task;
-	queue_delayed_work(system_unbound_wq, &m->freeing, 0);
+	sbi->thread = task;
+	queue_delayed_work(system_unbound_wq, &sbi->freeing, 0);
 	return 0;
 }
 
-void rfsm_thread_stop(struct rfsm *m)
+void rfsm_thread_stop(struct rfs_sb_info *sbi)
 {
-	if (!m->thread)
+	if (!sbi->thread)
 		return;
 	/* it may wait for the thread */
-	WRITE_ONCE(m->stops, true);
-	cancel_delayed_work_sync(&m->freeing);
-	kthread_stop(m->thread);
-	m->thread = NULL;
+	WRITE_ONCE(sbi->stops, true);
+	cancel_delayed_work_sync(&sbi->freeing);
+	kthread_stop(sbi->thread);
+	sbi->thread = NULL;
 	/* it does not wait for s_umount */
-	cancel_work_sync(&m->writing);
-	wake_up_all(&m->room);
+	cancel_work_sync(&sbi->writing);
+	wake_up_all(&sbi->room);
 }

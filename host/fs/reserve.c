@@ -16,58 +16,60 @@
  * are not written, leaves the last zones to those who need little, until it has
  * waited for more.
  */
-static u32 withheld(struct rfsm *m, struct rfsm_inode *ri)
+static u32 withheld(struct rfs_sb_info *sbi, struct rfs_inode_info *ri)
 {
-	u64 round = READ_ONCE(m->rounds);
+	u64 round = READ_ONCE(sbi->rounds);
 
 	if (ri->round != round) {
 		ri->round = round;
 		ri->taken = 0;
 	}
-	return ri->taken < RFSM_LITTLE || ri->rsv_pages <= RFSM_LITTLE ?
-	       0 : rfsm_withheld(m);
+	return ri->taken < RFSM_SMALL_PAGES || ri->rsv_pages <=
+		RFSM_SMALL_PAGES ?
+	       0 : rfsm_withheld(sbi);
 }
 
 /*
  * Room for a folio that will be dirty; it is locked. -EAGAIN: unlock it and
  * wait for room. If there is none to be had, -ENOSPC instead.
  */
-int rfsm_reserve(struct rfsm *m, struct inode *inode, struct folio *folio,
-		 enum rfsm_waited waited)
+int rfsm_reserve(struct rfs_sb_info *sbi, struct inode *inode,
+		 struct folio *folio, enum rfsm_waited waited)
 {
-	struct rfsm_ask ask = { 0 };
-	bool hole, miss;
+	struct rfsm_miss miss = { 0 };
+	bool hole, again;
 	int ret;
 
 	if (folio_test_private(folio))
 		return 0;
 	do {
-		rfsm_lock(m);
-		m->fs->no_space = waited == RFSM_NO_SPACE;
-		m->fs->withheld = waited ? 0 : withheld(m, rfsm_inode(inode));
-		rfsm_ask(m, &ask);
-		ret = rfs_reserve(m->fs, inode->i_ino, folio->index, &hole);
-		miss = rfsm_asked(m, &ask, ret);
-		m->fs->no_space = false;
-		m->fs->withheld = 0;
+		rfsm_lock(sbi);
+		sbi->fs->no_space = waited == RFSM_NO_SPACE;
+		sbi->fs->withheld = waited ? 0 : withheld(sbi, RFS_I(inode));
+		rfsm_miss_begin(sbi, &miss);
+		ret = rfs_reserve(sbi->fs, inode->i_ino, folio->index, &hole);
+		again = rfsm_miss_end(sbi, &miss, ret);
+		sbi->fs->no_space = false;
+		sbi->fs->withheld = 0;
 		if (!ret) {
-			rfsm_inode(inode)->taken++;
-			WRITE_ONCE(rfsm_inode(inode)->rsv_pages,
-				   rfsm_inode(inode)->rsv_pages + 1);
-			WRITE_ONCE(rfsm_inode(inode)->rsv_holes,
-				   rfsm_inode(inode)->rsv_holes + hole);
+			RFS_I(inode)->taken++;
+			WRITE_ONCE(RFS_I(inode)->rsv_pages,
+				   RFS_I(inode)->rsv_pages + 1);
+			WRITE_ONCE(RFS_I(inode)->rsv_holes,
+				   RFS_I(inode)->rsv_holes + hole);
 			folio_attach_private(folio, (void *)(RSV_PLACE |
 							     (hole ? RSV_HOLE :
 							      0)));
 		}
-		rfsm_unlock(m);
-		if (miss)
-			rfsm_answer(m, &ask);
-	} while (miss);
+		rfsm_unlock(sbi);
+		if (again)
+			rfsm_miss_read(sbi, &miss);
+	} while (again);
 	return ret;
 }
 
-void rfsm_unreserve(struct rfsm *m, struct inode *inode, struct folio *folio)
+void rfsm_unreserve(struct rfs_sb_info *sbi, struct inode *inode,
+		    struct folio *folio)
 {
 	bool hole;
 
@@ -75,9 +77,9 @@ void rfsm_unreserve(struct rfsm *m, struct inode *inode, struct folio *folio)
 		return;
 	hole = (unsigned long)folio_detach_private(folio) & RSV_HOLE;
 	/* after its block has been counted: see rfsm_blocks() */
-	smp_store_release(&rfsm_inode(inode)->rsv_holes,
-			  rfsm_inode(inode)->rsv_holes - hole);
-	WRITE_ONCE(rfsm_inode(inode)->rsv_pages, rfsm_inode(inode)->rsv_pages -
+	smp_store_release(&RFS_I(inode)->rsv_holes,
+			  RFS_I(inode)->rsv_holes - hole);
+	WRITE_ONCE(RFS_I(inode)->rsv_pages, RFS_I(inode)->rsv_pages -
 		   1);
-	rfs_unreserve(m->fs, inode->i_ino, 1, hole);
+	rfs_unreserve(sbi->fs, inode->i_ino, 1, hole);
 }

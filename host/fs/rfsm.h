@@ -87,14 +87,14 @@ struct rfsm_dev {
 
 /* Appends that came back on a CPU, which it looks at by itself */
 struct rfsm_completions {
-	struct rfsm *m;
+	struct rfs_sb_info *sbi;
 	struct work_struct work;
 	struct llist_head done;
 };
 
 /* A zone that is being reset */
 struct rfsm_reset {
-	struct rfsm *m;
+	struct rfs_sb_info *sbi;
 	struct work_struct work;
 	struct bio bio;
 	u32 zone;
@@ -122,7 +122,7 @@ enum rfsm_cause {
 struct rfsm_fetch;
 
 /* An operation that says which block it misses; zero at first */
-struct rfsm_ask {
+struct rfsm_miss {
 	struct rfsm_fetch *fetch;	/* what is read for it */
 	u64 addr;
 };
@@ -133,12 +133,12 @@ struct rfsm_usage {
 };
 
 /**
- * struct rfsm_kinds - what inodes can do, by their kind
+ * struct rfsm_inode_ops - what inodes can do, by their kind
  *
  * Inodes are made below the files that have these operations: who mounts hands the
  * table over.
  */
-struct rfsm_kinds {
+struct rfsm_inode_ops {
 	const struct inode_operations *file_iops;
 	const struct file_operations *file_fops;
 	const struct inode_operations *dir_iops;
@@ -147,8 +147,8 @@ struct rfsm_kinds {
 	const struct inode_operations *special_iops;
 };
 
-struct rfsm {
-	const struct rfsm_kinds *kinds;
+struct rfs_sb_info {
+	const struct rfsm_inode_ops *kinds;
 	struct super_block *sb;
 	struct rfs_fs *fs;
 	struct mutex lock;	/* of fs, and what is said to be under it */
@@ -160,7 +160,7 @@ struct rfsm {
 	wait_queue_head_t quiet_over;
 	struct list_head fetching;	/* metadata blocks that are being read */
 	mempool_t fetches, fetch_pages;
-	struct rfsm_ask cleaner_asks;
+	struct rfsm_miss cleaner_miss;
 	struct shrinker *shrinker;	/* of metadata blocks in memory */
 	seqcount_mutex_t usage_seq;	/* read without the lock */
 	struct rfsm_usage usage;
@@ -194,14 +194,14 @@ struct rfsm {
 	wait_queue_head_t room;		/* who waits for it */
 	bool want_room;
 	bool want_clean;
-	unsigned long used;		/* jiffies: when somebody was at work */
-	unsigned long little;		/* and wrote little, and waited for it */
-	bool littles;			/* has anybody, ever? */
+	unsigned long last_busy;	/* jiffies: when somebody was at work */
+	unsigned long small;		/* and wrote little and waited */
+	bool small_seen;		/* has anybody, ever? */
 	unsigned long idle_seen;	/* that then nothing was to be cleaned */
 	u32 seen_free;		/* of rfs_clean_due() */
 	u64 rounds;		/* of the thread, that sought room */
 	bool no_space;		/* the last one found none */
-	bool put_off;		/* pages are dirty that writeback had to leave so */
+	bool deferred;		/* writeback had to leave pages dirty */
 	bool stops;		/* the thread and what it has others do */
 	bool clean_ro;		/* read-only because it was asked for */
 	bool seeking;		/* the thread seeks room */
@@ -213,7 +213,7 @@ struct rfsm {
 	struct dentry *debug;		/* in debugfs */
 };
 
-struct rfsm_inode {
+struct rfs_inode_info {
 	u64 rsv_holes;		/* dirty pages that fill holes */
 	u64 blocks;		/* as the core counts them */
 	struct timespec64 btime;
@@ -224,18 +224,18 @@ struct rfsm_inode {
 	loff_t next;		/* where the last write ended */
 	u32 flags;		/* FS_*_FL */
 	s64 logged_atime;	/* ns; which a record or check-point has */
-	bool put_off;		/* writeback has left a page dirty for want of room */
+	bool deferred;		/* writeback had no room for a page */
 	struct inode vfs;
 };
 
-static inline struct rfsm *rfsm_of(const struct super_block *sb)
+static inline struct rfs_sb_info *RFS_SB(const struct super_block *sb)
 {
 	return sb->s_fs_info;
 }
 
-static inline struct rfsm_inode *rfsm_inode(struct inode *inode)
+static inline struct rfs_inode_info *RFS_I(struct inode *inode)
 {
-	return container_of(inode, struct rfsm_inode, vfs);
+	return container_of(inode, struct rfs_inode_info, vfs);
 }
 
 /*
@@ -245,9 +245,9 @@ static inline struct rfsm_inode *rfsm_inode(struct inode *inode)
 static inline u64 rfsm_blocks(struct inode *inode)
 {
 	/* before the other, which has it first: see rfsm_unreserve() */
-	u64 rsv = smp_load_acquire(&rfsm_inode(inode)->rsv_holes);
+	u64 rsv = smp_load_acquire(&RFS_I(inode)->rsv_holes);
 
-	return READ_ONCE(rfsm_inode(inode)->blocks) + rsv;
+	return READ_ONCE(RFS_I(inode)->blocks) + rsv;
 }
 
 static inline sector_t rfsm_sector(u64 addr)
@@ -257,42 +257,42 @@ static inline sector_t rfsm_sector(u64 addr)
 
 /* fetch.c */
 /* To change the volume, or to look at it; never held while the drive is waited for */
-void rfsm_lock(struct rfsm *m);
+void rfsm_lock(struct rfs_sb_info *sbi);
 /* To look only: does not wait for who writes a check-point or the log */
-void rfsm_lock_to_look(struct rfsm *m);
-void rfsm_unlock(struct rfsm *m);	/* of both */
+void rfsm_lock_query(struct rfs_sb_info *sbi);
+void rfsm_unlock(struct rfs_sb_info *sbi);	/* of both */
 /* Others may look, but not change, whenever who calls this lends the lock */
-void rfsm_quiet(struct rfsm *m, bool begins);
+void rfsm_quiet(struct rfs_sb_info *sbi, bool begins);
 /* Around waits for the drive; nothing where rfsm_quiet() has not begun */
-void rfsm_lend(struct rfsm *m);
-void rfsm_take_back(struct rfsm *m);
+void rfsm_lend(struct rfs_sb_info *sbi);
+void rfsm_take_back(struct rfs_sb_info *sbi);
 
 /*
- * Under the lock: before an operation of the core, and after it with its result.
- * True: it has missed a block, which rfsm_answer() reads with no lock held. Then
- * it is to be tried again.
+ * Under the lock: before an operation of the core, and after it with its
+ * result. True: it has missed a block, which rfsm_miss_read() reads with no
+ * lock held. Then it is to be tried again.
  */
-void rfsm_ask(struct rfsm *m, struct rfsm_ask *ask);
-bool rfsm_asked(struct rfsm *m, struct rfsm_ask *ask, int ret);
-void rfsm_answer(struct rfsm *m, struct rfsm_ask *ask);
-int rfsm_fetch_init(struct rfsm *m);
-void rfsm_fetch_exit(struct rfsm *m);
+void rfsm_miss_begin(struct rfs_sb_info *sbi, struct rfsm_miss *miss);
+bool rfsm_miss_end(struct rfs_sb_info *sbi, struct rfsm_miss *miss, int ret);
+void rfsm_miss_read(struct rfs_sb_info *sbi, struct rfsm_miss *miss);
+int rfsm_fetch_init(struct rfs_sb_info *sbi);
+void rfsm_fetch_exit(struct rfs_sb_info *sbi);
 
 /* An operation of the core that changes nothing; ret is its result */
-#define rfsm_look(m, ret, op)						\
+#define rfsm_query(sbi, ret, op)					\
 do {									\
-	struct rfsm_ask ask_ = { 0 };					\
-	bool miss_;							\
+	struct rfsm_miss miss_ = { 0 };					\
+	bool again_;							\
 									\
 	do {								\
-		rfsm_lock_to_look(m);					\
-		rfsm_ask(m, &ask_);					\
+		rfsm_lock_query(sbi);					\
+		rfsm_miss_begin(sbi, &miss_);				\
 		(ret) = (op);						\
-		miss_ = rfsm_asked(m, &ask_, ret);			\
-		rfsm_unlock(m);						\
-		if (miss_)						\
-			rfsm_answer(m, &ask_);				\
-	} while (miss_);						\
+		again_ = rfsm_miss_end(sbi, &miss_, ret);		\
+		rfsm_unlock(sbi);					\
+		if (again_)						\
+			rfsm_miss_read(sbi, &miss_);			\
+	} while (again_);						\
 } while (0)
 
 /* mem.c */
@@ -301,46 +301,47 @@ void rfsm_mem_module_exit(void);
 
 /* error.c */
 /* After a failed operation: what the option errors= says. Returns ret. */
-int rfsm_failed(struct rfsm *m, int ret);
-bool rfsm_dead(const struct rfsm *m);
+int rfsm_failed(struct rfs_sb_info *sbi, int ret);
+bool rfsm_dead(const struct rfs_sb_info *sbi);
 
 /* trace.c */
 void rfsm_victim(void *dev, u32 zone, u32 live, u32 cap);	/* a trace event */
 
 /* stats.c */
-int rfsm_stats_init(struct rfsm *m);
-void rfsm_stats_exit(struct rfsm *m);
+int rfsm_stats_init(struct rfs_sb_info *sbi);
+void rfsm_stats_exit(struct rfs_sb_info *sbi);
 int rfsm_stats_module_init(void);
 void rfsm_stats_module_exit(void);
 
 /* wake.c */
 /* Is there something that the thread has to do? */
-bool rfsm_work_due(const struct rfsm *m);
+bool rfsm_work_due(const struct rfs_sb_info *sbi);
 /* Wait until there may be room, or little; 1 if there is none to be had */
-int rfsm_wait_room(struct rfsm *m, bool little);
+int rfsm_wait_room(struct rfs_sb_info *sbi, bool small);
 
 /*
  * Who writes little, and waits until it is on the drive, is spared: others write less
  * at a time, and leave zones that are free.
  */
-#define RFSM_LITTLE	64	/* pages of a file that are not written yet */
+#define RFSM_SMALL_PAGES	64	/* pages of a file, not written yet */
 
-static inline bool rfsm_is_little(struct inode *inode)
+static inline bool rfsm_is_small_writer(struct inode *inode)
 {
-	return READ_ONCE(rfsm_inode(inode)->rsv_pages) <= RFSM_LITTLE;
+	return READ_ONCE(RFS_I(inode)->rsv_pages) <= RFSM_SMALL_PAGES;
 }
 
 /* Somebody has written little within so many jiffies */
-static inline bool rfsm_spares(const struct rfsm *m, unsigned long within)
+static inline bool rfsm_favour_small(const struct rfs_sb_info *sbi,
+				     unsigned long within)
 {
-	return READ_ONCE(m->littles) &&
-	       time_before(jiffies, READ_ONCE(m->little) + within);
+	return READ_ONCE(sbi->small_seen) &&
+	       time_before(jiffies, READ_ONCE(sbi->small) + within);
 }
 
 /* Under the lock: how many zones are cleaned ahead for them is set */
-void rfsm_set_ahead(struct rfsm *m);
+void rfsm_set_ahead(struct rfs_sb_info *sbi);
 /* Blocks that who writes much leaves to others */
-u32 rfsm_withheld(const struct rfsm *m);
+u32 rfsm_withheld(const struct rfs_sb_info *sbi);
 
 /* Has who asks for room waited for it, and was there any? */
 enum rfsm_waited {
@@ -350,102 +351,104 @@ enum rfsm_waited {
 };
 
 /* After an operation: is a check-point due? */
-void rfsm_kick(struct rfsm *m);
+void rfsm_kick(struct rfs_sb_info *sbi);
 /* Somebody is at work: idle time begins anew */
-static inline void rfsm_used(struct rfsm *m)
+static inline void rfsm_set_busy(struct rfs_sb_info *sbi)
 {
-	WRITE_ONCE(m->used, jiffies);
+	WRITE_ONCE(sbi->last_busy, jiffies);
 }
 
 /* Dirty pages of all files are sent, by Linux's writeback */
-void rfsm_write_soon(struct rfsm *m);
+void rfsm_write_soon(struct rfs_sb_info *sbi);
 
 /* checkpoint.c */
 /* Under the volume lock, which it drops while it waits for appends */
-int rfsm_checkpoint(struct rfsm *m, u32 flags);
+int rfsm_checkpoint(struct rfs_sb_info *sbi, u32 flags);
 /* The same, for rfs_compact() */
 int rfsm_checkpoint_of(struct rfs_fs *fs, u32 flags);
 /* A check-point, unless nothing has changed since the last one */
-int rfsm_sync(struct rfsm *m, u32 flags);
+int rfsm_sync(struct rfs_sb_info *sbi, u32 flags);
 /* Nothing is written any more, and all fails */
-void rfsm_shutdown(struct rfsm *m);
+void rfsm_shutdown(struct rfs_sb_info *sbi);
 /*
  * What a change that asks for nothing new needs: a check-point, metadata compacted.
  * Under the lock; -ENOBUFS: it is done. Nobody is waited for but what is in flight,
  * so writeback and whoever drops an inode can do it.
  */
-int rfsm_tidy(struct rfsm *m);
+int rfsm_compact(struct rfs_sb_info *sbi);
 
 /* reserve.c */
 /*
  * Room for a folio that will be dirty; it is locked. -EAGAIN: unlock it and wait for
  * room.
  */
-int rfsm_reserve(struct rfsm *m, struct inode *inode, struct folio *folio,
-		 enum rfsm_waited waited);
+int rfsm_reserve(struct rfs_sb_info *sbi, struct inode *inode,
+		 struct folio *folio, enum rfsm_waited waited);
 /* The reservation of a folio ends; under the volume lock */
-void rfsm_unreserve(struct rfsm *m, struct inode *inode, struct folio *folio);
+void rfsm_unreserve(struct rfs_sb_info *sbi, struct inode *inode,
+		    struct folio *folio);
 
 /* append.c */
-int rfsm_append_init(struct rfsm *m);
-void rfsm_append_exit(struct rfsm *m);
+int rfsm_append_init(struct rfs_sb_info *sbi);
+void rfsm_append_exit(struct rfs_sb_info *sbi);
 /*
  * Write n consecutive folios under writeback as a transaction; len: valid bytes
  * of the last. Writeback ends later, errors go to the mapping.
  */
-void rfsm_append(struct rfsm *m, struct inode *inode, struct folio **folio,
-		 u32 n, u32 len, bool sync);
+void rfsm_append(struct rfs_sb_info *sbi, struct inode *inode,
+		 struct folio **folio, u32 n, u32 len, bool sync);
 /* A copy is appended; under the volume lock, which it drops */
 int rfsm_copy_write(void *dev, struct rfs_copy *copy);
 int __init rfsm_append_module_init(void);
 void rfsm_append_module_exit(void);
 
 /* quota.c */
-int rfsm_quota_init(struct rfsm *m);
+int rfsm_quota_init(struct rfs_sb_info *sbi);
 bool rfsm_may_exceed(void *dev);
 
 /* reclaim.c */
-int rfsm_thread_start(struct rfsm *m);
-void rfsm_thread_stop(struct rfsm *m);
+int rfsm_thread_start(struct rfs_sb_info *sbi);
+void rfsm_thread_stop(struct rfs_sb_info *sbi);
 /*
  * An operation of the core, again after each wait for room; ret is its result.
  * Not under a folio lock.
  */
-#define rfsm_do(m, ret, op)						\
+#define rfsm_update(sbi, ret, op)					\
 do {									\
-	struct rfsm_ask ask_ = { 0 };					\
+	struct rfsm_miss miss_ = { 0 };					\
 	int no_space_ = 0;						\
-	bool miss_;							\
+	bool again_;							\
 									\
 	for (;;) {							\
-		rfsm_lock(m);						\
-		(m)->fs->no_space = no_space_;				\
-		rfsm_ask(m, &ask_);					\
+		rfsm_lock(sbi);						\
+		(sbi)->fs->no_space = no_space_;			\
+		rfsm_miss_begin(sbi, &miss_);				\
 		(ret) = (op);						\
-		miss_ = rfsm_asked(m, &ask_, ret);			\
-		(m)->fs->no_space = false;				\
+		again_ = rfsm_miss_end(sbi, &miss_, ret);		\
+		(sbi)->fs->no_space = false;				\
 		if ((ret) == -ENOBUFS)					\
-			(ret) = rfsm_tidy(m);				\
-		rfsm_unlock(m);						\
-		if (miss_)						\
-			rfsm_answer(m, &ask_);				\
-		if (miss_ || (ret) == -ENOBUFS)				\
+			(ret) = rfsm_compact(sbi);			\
+		rfsm_unlock(sbi);					\
+		if (again_)						\
+			rfsm_miss_read(sbi, &miss_);			\
+		if (again_ || (ret) == -ENOBUFS)			\
 			continue;					\
 		if ((ret) != -EAGAIN)					\
 			break;						\
-		no_space_ = rfsm_wait_room(m, false);			\
+		no_space_ = rfsm_wait_room(sbi, false);			\
 	}								\
-	rfsm_used(m);							\
-	rfsm_kick(m);							\
+	rfsm_set_busy(sbi);						\
+	rfsm_kick(sbi);							\
 	if (ret)							\
-		(ret) = rfsm_failed(m, ret);				\
+		(ret) = rfsm_failed(sbi, ret);				\
 } while (0)
 
 /* bdev.c */
 struct page *rfsm_page_of(const void *block);
 /* Until all zones that are free and not read are reset; drops the volume lock */
-void rfsm_reset_free(struct rfsm *m);
-void rfsm_reset_stop(struct rfsm *m);	/* until none is, and none will be */
+void rfsm_reset_free(struct rfs_sb_info *sbi);
+/* Until none is, and none will be */
+void rfsm_reset_stop(struct rfs_sb_info *sbi);
 int rfsm_dev_open(struct rfsm_dev *dev, struct super_block *sb,
 		  struct rfs_geometry *geo);
 void rfsm_dev_mounted(struct rfsm_dev *dev);
@@ -468,7 +471,7 @@ struct inode *rfsm_iget_if(struct super_block *sb, u32 ino);
  * A new inode becomes one that the core has just made, which is still I_NEW if
  * no file handle was before us; or an error, and gone
  */
-struct inode *rfsm_born(struct inode *inode, u32 ino);
+struct inode *rfsm_init_new_inode(struct inode *inode, u32 ino);
 void rfsm_refresh(struct inode *inode, const struct rfs_dinode *di);
 /* The same, from the core */
 void rfsm_reload(struct inode *inode);

@@ -15,7 +15,7 @@ static int may_give(struct mnt_idmap *idmap, struct inode *inode,
 				 attr->ia_vfsuid);
 	kgid_t gid = from_vfsgid(idmap, inode->i_sb->s_user_ns,
 				 attr->ia_vfsgid);
-	struct rfsm *m = rfsm_of(inode->i_sb);
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	struct rfs_dinode to = { 0 };
 	int ret;
 
@@ -25,8 +25,8 @@ static int may_give(struct mnt_idmap *idmap, struct inode *inode,
 	to.gid = cpu_to_le32(attr->ia_valid & ATTR_GID ?
 			     from_kgid(inode->i_sb->s_user_ns, gid) :
 			     i_gid_read(inode));
-	rfsm_do(m, ret, rfs_may_give(m->fs, inode->i_ino, &to,
-				     rfsm_inode(inode)->rsv_holes));
+	rfsm_update(sbi, ret, rfs_may_give(sbi->fs, inode->i_ino, &to,
+					   RFS_I(inode)->rsv_holes));
 	return ret;
 }
 
@@ -69,7 +69,7 @@ int rfsm_setattr(struct mnt_idmap *idmap, struct dentry *dentry,
 			mark_inode_dirty(inode);
 		return 0;
 	}
-	ret = rfsm_log_attributes(inode, rfsm_inode(inode)->flags);
+	ret = rfsm_log_attributes(inode, RFS_I(inode)->flags);
 	/* its time; or as before: the new owner may have had no room */
 	rfsm_reload(inode);
 	return ret;

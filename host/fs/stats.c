@@ -13,7 +13,7 @@
 struct counter {
 	struct attribute attr;
 	size_t at;		/* in struct rfs_fs; 0: it is another */
-	ssize_t (*show)(struct rfsm *m, char *to);
+	ssize_t (*show)(struct rfs_sb_info *sbi, char *to);
 	enum rfsm_cause cause;	/* of check-points, if it is neither of these */
 };
 
@@ -47,16 +47,16 @@ static ssize_t ratio(u64 part, u64 whole, char *to)
 	return sysfs_emit(to, "%llu.%03llu\n", value / 1000, value % 1000);
 }
 
-static ssize_t show_written_data(struct rfsm *m, char *to)
+static ssize_t show_written_data(struct rfs_sb_info *sbi, char *to)
 {
-	return sysfs_emit(to, "%llu\n", total(m->fs->stats.data));
+	return sysfs_emit(to, "%llu\n", total(sbi->fs->stats.data));
 }
 
 SHOWN(written_data);
 
-static ssize_t show_written_copies(struct rfsm *m, char *to)
+static ssize_t show_written_copies(struct rfs_sb_info *sbi, char *to)
 {
-	return sysfs_emit(to, "%llu\n", total(m->fs->stats.copies));
+	return sysfs_emit(to, "%llu\n", total(sbi->fs->stats.copies));
 }
 
 SHOWN(written_copies);
@@ -86,27 +86,28 @@ COUNTER(recovery_scan_ns, recovered.scan_ns);
 COUNTER(recovery_log_ns, recovered.log_ns);
 COUNTER(recovery_data_ns, recovered.data_ns);
 
-static ssize_t show_copies_a_new_block(struct rfsm *m, char *to)
+static ssize_t show_copies_a_new_block(struct rfs_sb_info *sbi, char *to)
 {
-	return ratio(total(m->fs->stats.copies), total(m->fs->stats.data), to);
+	return ratio(total(sbi->fs->stats.copies), total(sbi->fs->stats.data),
+		     to);
 }
 
 SHOWN(copies_a_new_block);
 
 /* SFS 4.1, with all blocks at one price */
-static ssize_t show_write_cost(struct rfsm *m, char *to)
+static ssize_t show_write_cost(struct rfs_sb_info *sbi, char *to)
 {
-	u64 new = total(m->fs->stats.data);
+	u64 new = total(sbi->fs->stats.data);
 
-	return ratio(new + m->fs->stats.clean_reads +
-		     total(m->fs->stats.copies), new, to);
+	return ratio(new + sbi->fs->stats.clean_reads +
+		     total(sbi->fs->stats.copies), new, to);
 }
 
 SHOWN(write_cost);
 
-static ssize_t show_free_zones(struct rfsm *m, char *to)
+static ssize_t show_free_zones(struct rfs_sb_info *sbi, char *to)
 {
-	return sysfs_emit(to, "%u\n", m->fs->free_zones);
+	return sysfs_emit(to, "%u\n", sbi->fs->free_zones);
 }
 
 SHOWN(free_zones);
@@ -158,25 +159,25 @@ ATTRIBUTE_GROUPS(stat);
 
 static ssize_t stat_show(struct kobject *kobj, struct attribute *attr, char *to)
 {
-	struct rfsm *m = container_of(kobj, struct rfsm, kobj);
+	struct rfs_sb_info *sbi = container_of(kobj, struct rfs_sb_info, kobj);
 	const struct counter *c = container_of(attr, struct counter, attr);
 	ssize_t bytes;
 
-	rfsm_lock(m);
+	rfsm_lock(sbi);
 	if (c->show)
-		bytes = c->show(m, to);
+		bytes = c->show(sbi, to);
 	else if (c->at)
 		bytes = sysfs_emit(to, "%llu\n",
-				   *(u64 *)((char *)m->fs + c->at));
+				   *(u64 *)((char *)sbi->fs + c->at));
 	else
-		bytes = sysfs_emit(to, "%llu\n", m->causes[c->cause]);
-	rfsm_unlock(m);
+		bytes = sysfs_emit(to, "%llu\n", sbi->causes[c->cause]);
+	rfsm_unlock(sbi);
 	return bytes;
 }
 
 static void stat_release(struct kobject *kobj)
 {
-	complete(&container_of(kobj, struct rfsm, kobj)->kobj_gone);
+	complete(&container_of(kobj, struct rfs_sb_info, kobj)->kobj_gone);
 }
 
 static const struct sysfs_ops stat_ops = { .show = stat_show };
@@ -192,18 +193,18 @@ static const struct kobj_type stat_type = {
 /* SFS figure 10: how many zones are how full of what is in use */
 static int utilization_show(struct seq_file *seq, void *unused)
 {
-	struct rfsm *m = seq->private;
+	struct rfs_sb_info *sbi = seq->private;
 	u32 zones[BARS] = { 0 };
 	u32 nr;
 
-	rfsm_lock(m);
-	for (nr = RFS_CP_ZONES; nr < m->fs->geo.zones; nr++) {
-		const struct rfs_zone_info *z = &m->fs->zone[nr];
+	rfsm_lock(sbi);
+	for (nr = RFS_CP_ZONES; nr < sbi->fs->geo.zones; nr++) {
+		const struct rfs_zone_info *z = &sbi->fs->zone[nr];
 
 		if (z->state == RFS_Z_USED && z->cap)
 			zones[min((u64)z->live * BARS / z->cap, BARS - 1)]++;
 	}
-	rfsm_unlock(m);
+	rfsm_unlock(sbi);
 	for (nr = 0; nr < BARS; nr++)
 		seq_printf(seq, "%u%% %u\n", nr * 100 / BARS, zones[nr]);
 	return 0;
@@ -212,15 +213,16 @@ DEFINE_SHOW_ATTRIBUTE(utilization);
 
 static int groups_show(struct seq_file *seq, void *unused)
 {
-	struct rfsm *m = seq->private;
+	struct rfs_sb_info *sbi = seq->private;
 	u32 i;
 
 	seq_puts(seq, "group data copies hotness\n");
-	rfsm_lock(m);
-	for (i = 0; i < m->fs->policy.groups; i++)
-		seq_printf(seq, "%u %llu %llu %llu\n", i, m->fs->stats.data[i],
-			   m->fs->stats.copies[i], m->fs->group_hot[i]);
-	rfsm_unlock(m);
+	rfsm_lock(sbi);
+	for (i = 0; i < sbi->fs->policy.groups; i++)
+		seq_printf(seq, "%u %llu %llu %llu\n", i,
+			   sbi->fs->stats.data[i],
+			   sbi->fs->stats.copies[i], sbi->fs->group_hot[i]);
+	rfsm_unlock(sbi);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(groups);
@@ -228,36 +230,36 @@ DEFINE_SHOW_ATTRIBUTE(groups);
 static struct kobject *parent;	/* /sys/fs/rfs */
 static struct dentry *debug_parent;	/* /sys/kernel/debug/rfs */
 
-int rfsm_stats_init(struct rfsm *m)
+int rfsm_stats_init(struct rfs_sb_info *sbi)
 {
 	int ret;
 
-	init_completion(&m->kobj_gone);
-	ret = kobject_init_and_add(&m->kobj, &stat_type, parent, "%s",
-				   m->sb->s_id);
-	m->kobj_there = !ret;
+	init_completion(&sbi->kobj_gone);
+	ret = kobject_init_and_add(&sbi->kobj, &stat_type, parent, "%s",
+				   sbi->sb->s_id);
+	sbi->kobj_there = !ret;
 	if (ret) {	/* it is not in sysfs, so kobject_del() is not for it */
-		kobject_put(&m->kobj);
-		wait_for_completion(&m->kobj_gone);
+		kobject_put(&sbi->kobj);
+		wait_for_completion(&sbi->kobj_gone);
 		return ret;
 	}
-	m->debug = debugfs_create_dir(m->sb->s_id, debug_parent);
-	debugfs_create_file("groups", 0444, m->debug, m, &groups_fops);
-	debugfs_create_file("utilization", 0444, m->debug, m,
+	sbi->debug = debugfs_create_dir(sbi->sb->s_id, debug_parent);
+	debugfs_create_file("groups", 0444, sbi->debug, sbi, &groups_fops);
+	debugfs_create_file("utilization", 0444, sbi->debug, sbi,
 			    &utilization_fops);
 	return 0;
 }
 
 /* Returns when nobody reads them any more. */
-void rfsm_stats_exit(struct rfsm *m)
+void rfsm_stats_exit(struct rfs_sb_info *sbi)
 {
-	if (!m->kobj_there)
+	if (!sbi->kobj_there)
 		return;
-	m->kobj_there = false;
-	debugfs_remove(m->debug);
-	kobject_del(&m->kobj);
-	kobject_put(&m->kobj);
-	wait_for_completion(&m->kobj_gone);
+	sbi->kobj_there = false;
+	debugfs_remove(sbi->debug);
+	kobject_del(&sbi->kobj);
+	kobject_put(&sbi->kobj);
+	wait_for_completion(&sbi->kobj_gone);
 }
 
 int __init rfsm_stats_module_init(void)
