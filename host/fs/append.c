@@ -45,7 +45,7 @@
  * the index, since a crash before that takes all of them back. Or what cleaning
  * moves, each block by itself.
  */
-struct txn {
+struct rfsm_txn {
 	struct inode *inode;
 	struct rfs_copy *copy;	/* or NULL */
 	struct rfs_txn core;
@@ -57,10 +57,10 @@ struct txn {
 };
 
 /* An append, of pages of a transaction or of a summary */
-struct run {
+struct rfsm_io {
 	struct llist_node node;
 	struct rfs_sb_info *sbi;
-	struct txn *txn;	/* NULL: a summary */
+	struct rfsm_txn *txn;	/* NULL: a summary */
 	struct rfs_place place;
 	struct rfs_sum *sum;
 	struct page *page;	/* of a summary */
@@ -75,84 +75,86 @@ struct run {
 	bool later;		/* it may have one soon */
 };
 
-static struct kmem_cache *run_cache, *txn_cache;
+static struct kmem_cache *io_cache, *txn_cache;
 
-static void endio(struct bio *bio)
+static void rfsm_io_endio(struct bio *bio)
 {
-	struct run *run = bio->bi_private;
-	struct rfs_sb_info *sbi = run->sbi;
+	struct rfsm_io *io = bio->bi_private;
+	struct rfs_sb_info *sbi = io->sbi;
 	struct rfsm_completions *here;
 	int cpu = get_cpu();
 
 	here = per_cpu_ptr(sbi->completions, cpu);
 	/* once it is in the list, an unmount may go on, but see there */
 	rcu_read_lock();
-	if (llist_add(&run->node, &here->done))
+	if (llist_add(&io->node, &here->done))
 		queue_work_on(cpu, sbi->queue, &here->work);
 	rcu_read_unlock();
 	put_cpu();
 }
 
 /* bio and OOBs are there; pages and where to are added. */
-static void submit(struct run *run)
+static void rfsm_io_submit(struct rfsm_io *io)
 {
-	struct rfsm_dev *dev = &run->sbi->dev;
-	struct bio *bio = run->bio;
-	u32 zone = run->sum ? run->sum->zone : run->place.zone, i;
+	struct rfsm_dev *dev = &io->sbi->dev;
+	struct bio *bio = io->bio;
+	u32 zone = io->sum ? io->sum->zone : io->place.zone, i;
 
 	bio->bi_iter.bi_sector = (sector_t)zone * dev->zone_sectors;
-	bio->bi_private = run;
-	bio->bi_end_io = endio;
-	rfsm_bio_oobs(dev, bio, run->oob, run->n);
-	for (i = 0; i < run->n; i++) {
-		struct page *page = run->page;
+	bio->bi_private = io;
+	bio->bi_end_io = rfsm_io_endio;
+	rfsm_bio_oobs(dev, bio, io->oob, io->n);
+	for (i = 0; i < io->n; i++) {
+		struct page *page = io->page;
 
-		if (run->txn)
-			page = run->txn->page[run->first + i];
+		if (io->txn)
+			page = io->txn->page[io->first + i];
 		/* the bio was made for so many, and the drive takes them */
 		WARN_ON_ONCE(bio_add_zone_append_page(bio, page,
 						      RFS_BLOCK_BYTES, 0) !=
 			     RFS_BLOCK_BYTES);
 	}
-	run->sent = ktime_get_ns();
-	trace_rfs_append(dev->bdev->bd_dev, zone, run->n,
-			 run->txn && !run->txn->copy);
+	io->sent = ktime_get_ns();
+	trace_rfs_append(dev->bdev->bd_dev, zone, io->n,
+			 io->txn && !io->txn->copy);
 	if (dev->dead)
 		bio_io_error(bio);
 	else
 		submit_bio(bio);
 }
 
-static struct run *run_alloc(struct rfs_sb_info *sbi, struct txn *txn, u32 n,
-			     blk_opf_t flags)
+static struct rfsm_io *rfsm_io_alloc(struct rfs_sb_info *sbi,
+				     struct rfsm_txn *txn, u32 n,
+				     blk_opf_t flags)
 {
-	struct run *run = mempool_alloc(&sbi->runs, GFP_NOIO);
+	struct rfsm_io *io = mempool_alloc(&sbi->runs, GFP_NOIO);
 
-	memset(run, 0, sizeof(*run));
-	run->sbi = sbi;
-	run->txn = txn;
-	run->bio = rfsm_bio(&sbi->dev, REQ_OP_ZONE_APPEND | flags, n, 0,
-			    &run->oob);
-	return run;
+	memset(io, 0, sizeof(*io));
+	io->sbi = sbi;
+	io->txn = txn;
+	io->bio = rfsm_bio(&sbi->dev, REQ_OP_ZONE_APPEND | flags, n, 0,
+			   &io->oob);
+	return io;
 }
 
-static void run_free(struct run *run)
+static void rfsm_io_free(struct rfsm_io *io)
 {
-	struct rfs_sb_info *sbi = run->sbi;
+	struct rfs_sb_info *sbi = io->sbi;
 
-	if (run->page) {
-		bio_put(run->bio);
-		mempool_free(run->page, &sbi->sum_pages);
-		mempool_free(virt_to_page(run->oob), &sbi->sum_pages);
-		mempool_free(run, &sbi->sum_runs);
+	if (io->page) {
+		bio_put(io->bio);
+		mempool_free(io->page, &sbi->sum_pages);
+		mempool_free(virt_to_page(io->oob), &sbi->sum_pages);
+		mempool_free(io, &sbi->sum_runs);
 		return;
 	}
-	rfsm_bio_put(&sbi->dev, run->bio, run->oob);
-	mempool_free(run, &sbi->runs);
+	rfsm_bio_put(&sbi->dev, io->bio, io->oob);
+	mempool_free(io, &sbi->runs);
 }
 
 /* Under the volume lock: a transaction or a summary less is on its way. */
-static void inflight_sub(struct rfs_sb_info *sbi, const struct txn *txn)
+static void rfsm_inflight_sub(struct rfs_sb_info *sbi,
+			      const struct rfsm_txn *txn)
 {
 	bool all = !--sbi->inflight, copy = txn && txn->copy;
 
@@ -166,15 +168,19 @@ static void inflight_sub(struct rfs_sb_info *sbi, const struct txn *txn)
 }
 
 /* Under the volume lock: a transaction is on its way. */
-static void inflight_add(struct rfs_sb_info *sbi, const struct txn *txn)
+static void rfsm_inflight_add(struct rfs_sb_info *sbi,
+			      const struct rfsm_txn *txn)
 {
 	sbi->inflight++;
 	sbi->inflight_bulk += !txn->small;
 	sbi->inflight_copies += !!txn->copy;
 }
 
-/* Under the volume lock; true if it was the last: then txn_end() is due. */
-static bool txn_put(struct rfs_sb_info *sbi, struct txn *txn, int error)
+/*
+ * Under the volume lock; true if it was the last: then rfsm_txn_end() is due.
+ */
+static bool rfsm_txn_put(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
+			 int error)
 {
 	u32 i;
 
@@ -183,11 +189,11 @@ static bool txn_put(struct rfs_sb_info *sbi, struct txn *txn, int error)
 		return false;
 	for (i = 0; !txn->copy && i < txn->core.n; i++)
 		rfsm_unreserve(sbi, txn->inode, txn->folio[i]);
-	inflight_sub(sbi, txn);
+	rfsm_inflight_sub(sbi, txn);
 	return true;
 }
 
-static void txn_end(struct rfs_sb_info *sbi, struct txn *txn)
+static void rfsm_txn_end(struct rfs_sb_info *sbi, struct rfsm_txn *txn)
 {
 	u32 i, n = txn->core.n;
 
@@ -210,18 +216,18 @@ static void txn_end(struct rfs_sb_info *sbi, struct txn *txn)
 }
 
 /* Another place for an append that failed, now; under the volume lock. */
-static bool run_again(struct run *run)
+static bool rfsm_io_again(struct rfsm_io *io)
 {
-	int ret = rfs_place(run->sbi->fs, run->stream, run->n, true,
-			    &run->place);
+	int ret = rfs_place(io->sbi->fs, io->stream, io->n, true,
+			    &io->place);
 
-	run->again = !ret;
-	run->later = ret == -EBUSY;	/* all free zones are being read */
-	return run->again || run->later;
+	io->again = !ret;
+	io->later = ret == -EBUSY;	/* all free zones are being read */
+	return io->again || io->later;
 }
 
 /* Pages of files that may be on their way; looked at without the lock */
-static u32 pages_most(const struct rfs_sb_info *sbi)
+static u32 rfsm_pages_most(const struct rfs_sb_info *sbi)
 {
 	u32 most = min(READ_ONCE(sbi->pages_most), rfs_pages_at_once(sbi->fs));
 
@@ -236,82 +242,82 @@ static u32 pages_most(const struct rfs_sb_info *sbi)
  * the drive does in QUEUE_NS. Where they were few, or others were there, it could
  * have done more.
  */
-static void pace(struct rfs_sb_info *sbi, const struct run *run)
+static void rfsm_adapt_depth(struct rfs_sb_info *sbi, const struct rfsm_io *io)
 {
-	u64 took = ktime_get_ns() - run->sent, done;
+	u64 took = ktime_get_ns() - io->sent, done;
 
-	if (2 * run->ahead < sbi->pages_most || READ_ONCE(sbi->cleaning) ||
+	if (2 * io->ahead < sbi->pages_most || READ_ONCE(sbi->cleaning) ||
 	    rfsm_favour_small(sbi, FAVOUR_FOR))
 		return;
-	done = run->ahead * QUEUE_NS / (took + 1);
+	done = io->ahead * QUEUE_NS / (took + 1);
 	done = clamp_t(u64, done, PAGES_LEAST, PAGES_MOST);
 	sbi->pages_most = (7 * sbi->pages_most + done) / 8;
 }
 
 /* So many pages of a file are on their way. */
-static void inflight_pages_add(struct rfs_sb_info *sbi, const struct txn *txn,
-			       int pages)
+static void rfsm_inflight_pages_add(struct rfs_sb_info *sbi,
+				    const struct rfsm_txn *txn, int pages)
 {
 	sbi->inflight_pages += pages;
 	sbi->inflight_bulk_pages += txn->small ? 0 : pages;
 }
 
 /* It is over; returns its transaction if that has ended. */
-static struct txn *run_over(struct run *run, int error)
+static struct rfsm_txn *rfsm_io_over(struct rfsm_io *io, int error)
 {
-	struct rfs_sb_info *sbi = run->sbi;
+	struct rfs_sb_info *sbi = io->sbi;
 	u32 i;
 
 	/*
 	 * they are in use now: not counted twice until the last has completed
 	 */
-	for (i = 0; !run->txn->copy && i < run->n; i++)
-		rfsm_unreserve(sbi, run->txn->inode,
-			       run->txn->folio[run->first + i]);
-	if (!run->txn->copy)
-		inflight_pages_add(sbi, run->txn, -run->n);
-	if (sbi->inflight_bulk_pages <= pages_most(sbi) / 2 &&
+	for (i = 0; !io->txn->copy && i < io->n; i++)
+		rfsm_unreserve(sbi, io->txn->inode,
+			       io->txn->folio[io->first + i]);
+	if (!io->txn->copy)
+		rfsm_inflight_pages_add(sbi, io->txn, -io->n);
+	if (sbi->inflight_bulk_pages <= rfsm_pages_most(sbi) / 2 &&
 	    wq_has_sleeper(&sbi->gate_wait))
 		wake_up_all(&sbi->gate_wait);
-	return txn_put(sbi, run->txn, error) ? run->txn : NULL;
+	return rfsm_txn_put(sbi, io->txn, error) ? io->txn : NULL;
 }
 
 /* Not under the volume lock: on with an append that was looked at under it. */
-static void run_next(struct run *run, struct txn *ended)
+static void rfsm_io_next(struct rfsm_io *io, struct rfsm_txn *ended)
 {
-	struct rfs_sb_info *sbi = run->sbi;
+	struct rfs_sb_info *sbi = io->sbi;
 
-	if (run->again) {
-		run->again = false;
-		bio_reset(run->bio, sbi->dev.bdev, REQ_OP_ZONE_APPEND);
-		submit(run);
-	} else if (run->later) {
-		llist_add(&run->node, &sbi->later);
+	if (io->again) {
+		io->again = false;
+		bio_reset(io->bio, sbi->dev.bdev, REQ_OP_ZONE_APPEND);
+		rfsm_io_submit(io);
+	} else if (io->later) {
+		llist_add(&io->node, &sbi->later);
 		queue_delayed_work(sbi->queue, &sbi->retry, 1);
 	} else {
-		run_free(run);
+		rfsm_io_free(io);
 		if (ended)
-			txn_end(sbi, ended);
+			rfsm_txn_end(sbi, ended);
 	}
 }
 
-static void retry(struct work_struct *work)
+static void rfsm_io_retry(struct work_struct *work)
 {
 	struct rfs_sb_info *sbi = container_of(to_delayed_work(work),
 					       struct rfs_sb_info, retry);
 	struct llist_node *list = llist_del_all(&sbi->later);
-	struct run *run, *next;
+	struct rfsm_io *io, *next;
 
-	llist_for_each_entry_safe(run, next, list, node) {
-		struct txn *ended = NULL;
+	llist_for_each_entry_safe(io, next, list, node) {
+		struct rfsm_txn *ended = NULL;
 
 		rfsm_lock(sbi);
-		if (sbi->dev.dead || !run_again(run)) {
-			run->later = false;
-			ended = run_over(run, -EIO);
+		if (sbi->dev.dead || !rfsm_io_again(io)) {
+			io->later = false;
+			ended = rfsm_io_over(io, -EIO);
 		}
 		rfsm_unlock(sbi);
-		run_next(run, ended);
+		rfsm_io_next(io, ended);
 	}
 }
 
@@ -319,104 +325,105 @@ static void retry(struct work_struct *work)
  * An append came back: into the index, or once more elsewhere. Returns its
  * transaction if that has ended.
  */
-static struct txn *run_done(struct run *run)
+static struct rfsm_txn *rfsm_io_done(struct rfsm_io *io)
 {
-	struct rfs_sb_info *sbi = run->sbi;
+	struct rfs_sb_info *sbi = io->sbi;
 	struct rfs_fs *fs = sbi->fs;
-	u64 addr = run->bio->bi_iter.bi_sector >> (12 - SECTOR_SHIFT);
-	int error = blk_status_to_errno(run->bio->bi_status);
+	u64 addr = io->bio->bi_iter.bi_sector >> (12 - SECTOR_SHIFT);
+	int error = blk_status_to_errno(io->bio->bi_status);
 	u64 addrs[RFSM_APPEND_MAX];
 	u32 i;
 
-	if (run->sum) {
-		rfs_sum_done(fs, run->sum, addr, error);
+	if (io->sum) {
+		rfs_sum_done(fs, io->sum, addr, error);
 		sbi->sums--;
-		inflight_sub(sbi, NULL);
+		rfsm_inflight_sub(sbi, NULL);
 		return NULL;
 	}
-	if (!run->txn->copy)
-		pace(sbi, run);
-	rfsm_bio_oobs_back(&sbi->dev, run->oob, run->n);
-	rfs_placed(fs, &run->place, run->oob, addr, error);
-	if (error && ++run->tries < RFS_TRIES && !sbi->dev.dead) {
+	if (!io->txn->copy)
+		rfsm_adapt_depth(sbi, io);
+	rfsm_bio_oobs_back(&sbi->dev, io->oob, io->n);
+	rfs_placed(fs, &io->place, io->oob, addr, error);
+	if (error && ++io->tries < RFS_TRIES && !sbi->dev.dead) {
 		/* of the moment: in the next one */
-		run->later = !rfs_zone_failed(error);
-		if (run->later || run_again(run))
+		io->later = !rfs_zone_failed(error);
+		if (io->later || rfsm_io_again(io))
 			return NULL;
 	}
-	for (i = 0; i < run->n; i++)
+	for (i = 0; i < io->n; i++)
 		addrs[i] = addr + i;
 	if (!error) {
-		error = run->txn->copy ?
-			rfs_copy_done(fs, run->txn->copy, run->first, run->n,
+		error = io->txn->copy ?
+			rfs_copy_done(fs, io->txn->copy, io->first, io->n,
 				      addrs) :
-			rfs_txn_done(fs, run->oob, run->n, addrs);
+			rfs_txn_done(fs, io->oob, io->n, addrs);
 		if (error)
 			error = rfsm_failed(sbi, error);
 	}
-	return run_over(run, error);
+	return rfsm_io_over(io, error);
 }
 
 /* A summary that can be written; under the volume lock. */
-static struct run *next_sum(struct rfs_sb_info *sbi)
+static struct rfsm_io *rfsm_next_summary(struct rfs_sb_info *sbi)
 {
 	struct rfs_oob oob;
 	struct rfs_sum *sum;
-	struct run *run;
+	struct rfsm_io *io;
 
 	/* the others when one of these is back */
 	sum = sbi->sums < SUMS ? rfs_sum_next(sbi->fs, &oob) : NULL;
 	if (!sum)
 		return NULL;
-	run = mempool_alloc(&sbi->sum_runs, GFP_NOIO);
-	memset(run, 0, sizeof(*run));
-	run->sbi = sbi;
-	run->bio = bio_alloc_bioset(sbi->dev.bdev, 1, REQ_OP_ZONE_APPEND,
-				    GFP_NOIO, &sbi->sum_bios);
-	run->page = mempool_alloc(&sbi->sum_pages, GFP_NOIO);
-	run->oob = page_address(mempool_alloc(&sbi->sum_pages, GFP_NOIO));
-	run->sum = sum;
-	run->n = 1;
-	memcpy(page_address(run->page), &sum->block, RFS_BLOCK_BYTES);
-	memcpy(run->oob, &oob, sizeof(oob));
+	io = mempool_alloc(&sbi->sum_runs, GFP_NOIO);
+	memset(io, 0, sizeof(*io));
+	io->sbi = sbi;
+	io->bio = bio_alloc_bioset(sbi->dev.bdev, 1, REQ_OP_ZONE_APPEND,
+				   GFP_NOIO, &sbi->sum_bios);
+	io->page = mempool_alloc(&sbi->sum_pages, GFP_NOIO);
+	io->oob = page_address(mempool_alloc(&sbi->sum_pages, GFP_NOIO));
+	io->sum = sum;
+	io->n = 1;
+	memcpy(page_address(io->page), &sum->block, RFS_BLOCK_BYTES);
+	memcpy(io->oob, &oob, sizeof(oob));
 	sbi->sums++;
 	sbi->inflight++;
-	return run;
+	return io;
 }
 
-static void work(struct work_struct *work)
+static void rfsm_completions_work(struct work_struct *work)
 {
 	struct rfsm_completions *here = container_of(work,
 						     struct rfsm_completions,
 						     work);
 	struct llist_node *list = llist_del_all(&here->done);
-	struct run *run, *next, *sums = NULL;
+	struct rfsm_io *io, *next, *sums = NULL;
 	struct rfs_sb_info *sbi = here->sbi;
 
 	list = llist_reverse_order(list);
-	llist_for_each_entry_safe(run, next, list, node) {
-		struct txn *ended;
+	llist_for_each_entry_safe(io, next, list, node) {
+		struct rfsm_txn *ended;
 
 		rfsm_lock(sbi);
-		ended = run_done(run);
+		ended = rfsm_io_done(io);
 		rfsm_unlock(sbi);
-		run_next(run, ended);
+		rfsm_io_next(io, ended);
 	}
 	/* after the memory of those that came back is free again */
 	rfsm_lock(sbi);
-	while ((run = next_sum(sbi))) {
-		run->node.next = sums ? &sums->node : NULL;
-		sums = run;
+	while ((io = rfsm_next_summary(sbi))) {
+		io->node.next = sums ? &sums->node : NULL;
+		sums = io;
 	}
 	rfsm_unlock(sbi);
 	if (sums)
-		llist_for_each_entry_safe(run, next, &sums->node, node)
-			submit(run);
+		llist_for_each_entry_safe(io, next, &sums->node, node)
+			rfsm_io_submit(io);
 	rfsm_kick(sbi);
 }
 
 /* Without page metadata: one append after the other, each with a summary. */
-static int append_listed(struct rfs_sb_info *sbi, const struct txn *txn)
+static int rfsm_append_listed(struct rfs_sb_info *sbi,
+			      const struct rfsm_txn *txn)
 {
 	const void *data[RFS_SUM_ENTRIES];
 	u64 addr[RFS_SUM_ENTRIES];
@@ -441,8 +448,8 @@ static int append_listed(struct rfs_sb_info *sbi, const struct txn *txn)
 	return ret;
 }
 
-static int fill(struct rfs_sb_info *sbi, const struct txn *txn, u32 from,
-		u32 *n, struct rfs_oob *oob, u32 *stream)
+static int rfsm_fill_oobs(struct rfs_sb_info *sbi, const struct rfsm_txn *txn,
+			  u32 from, u32 *n, struct rfs_oob *oob, u32 *stream)
 {
 	if (!txn->copy)
 		return rfs_txn_fill(sbi->fs, &txn->core, from, n, oob, stream);
@@ -455,42 +462,44 @@ static int fill(struct rfs_sb_info *sbi, const struct txn *txn, u32 from,
  * More pages are on their way than what they make dirty has room for, or, of who
  * writes much, than the drive needs. Looked at without the lock.
  */
-static bool too_many(const struct rfs_sb_info *sbi, const struct txn *txn)
+static bool rfsm_too_many_in_flight(const struct rfs_sb_info *sbi,
+				    const struct rfsm_txn *txn)
 {
 	return READ_ONCE(sbi->inflight_pages) >= rfs_pages_at_once(sbi->fs) ||
 	       (!txn->small && READ_ONCE(sbi->inflight_bulk_pages) >=
-		pages_most(sbi));
+		rfsm_pages_most(sbi));
 }
 
-static bool few_enough(const struct rfs_sb_info *sbi, const struct txn *txn)
+static bool rfsm_few_in_flight(const struct rfs_sb_info *sbi,
+			       const struct rfsm_txn *txn)
 {
 	return READ_ONCE(sbi->inflight_pages) < rfs_pages_at_once(sbi->fs) &&
 	       (txn->small || READ_ONCE(sbi->inflight_bulk_pages) <=
-		pages_most(sbi) / 2);
+		rfsm_pages_most(sbi) / 2);
 }
 
 /* An append of what is left of a transaction; *done grows. */
-static int append_run(struct rfs_sb_info *sbi, struct txn *txn, u32 *done,
-		      blk_opf_t flags)
+static int rfsm_append_one(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
+			   u32 *done, blk_opf_t flags)
 {
 	u32 most = min(txn->core.n - *done, sbi->fs->geo.append_max), n, i;
 	struct rfsm_miss miss = { 0 };
 	struct rfs_oob *oob;
-	struct run *run;
+	struct rfsm_io *io;
 	int ret;
 
 	if (!txn->copy)
 		most = min(most, rfs_pages_at_once(sbi->fs));
 	/* more would not be faster, only what comes after them slower */
-	if (!txn->copy && too_many(sbi, txn))
-		wait_event(sbi->gate_wait, few_enough(sbi, txn));
-	run = run_alloc(sbi, txn, most, flags);
-	oob = run->oob;
+	if (!txn->copy && rfsm_too_many_in_flight(sbi, txn))
+		wait_event(sbi->gate_wait, rfsm_few_in_flight(sbi, txn));
+	io = rfsm_io_alloc(sbi, txn, most, flags);
+	oob = io->oob;
 	for (;;) {
 		n = most;
 		rfsm_lock(sbi);
 		rfsm_miss_begin(sbi, &miss);
-		ret = fill(sbi, txn, *done, &n, oob, &run->stream);
+		ret = rfsm_fill_oobs(sbi, txn, *done, &n, oob, &io->stream);
 		if (!rfsm_miss_end(sbi, &miss, ret))
 			break;
 		rfsm_unlock(sbi);
@@ -498,61 +507,62 @@ static int append_run(struct rfs_sb_info *sbi, struct txn *txn, u32 *done,
 	}
 	most = n;
 	if (!ret)
-		ret = rfs_place(sbi->fs, run->stream, most, false, &run->place);
+		ret = rfs_place(sbi->fs, io->stream, most, false, &io->place);
 	while (ret == -EBUSY) {	/* all free zones are being read */
 		rfsm_unlock(sbi);
 		schedule_timeout_uninterruptible(1);
 		rfsm_lock(sbi);
-		ret = rfs_place(sbi->fs, run->stream, most, false, &run->place);
+		ret = rfs_place(sbi->fs, io->stream, most, false, &io->place);
 	}
 	if (!ret) {
 		txn->left++;
 		if (!txn->copy)
-			inflight_pages_add(sbi, txn, run->place.n);
-		run->ahead = sbi->inflight_pages;
+			rfsm_inflight_pages_add(sbi, txn, io->place.n);
+		io->ahead = sbi->inflight_pages;
 	}
 	rfsm_unlock(sbi);
 	if (ret) {
-		run_free(run);
+		rfsm_io_free(io);
 		return ret;
 	}
-	run->first = *done;
-	run->n = run->place.n;
-	for (i = 0; i < run->n; i++)
-		rfs_oob_seal(&oob[i], page_address(txn->page[run->first + i]));
-	*done += run->n;
-	submit(run);
+	io->first = *done;
+	io->n = io->place.n;
+	for (i = 0; i < io->n; i++)
+		rfs_oob_seal(&oob[i], page_address(txn->page[io->first + i]));
+	*done += io->n;
+	rfsm_io_submit(io);
 	return 0;
 }
 
 /* The rest of a transaction, from done on; ret: what went wrong before. */
-static void append_runs(struct rfs_sb_info *sbi, struct txn *txn, u32 done,
-			blk_opf_t flags, int ret)
+static void rfsm_append_all(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
+			    u32 done, blk_opf_t flags, int ret)
 {
 	bool last;
 
 	while (!ret && done < txn->core.n)
-		ret = append_run(sbi, txn, &done, flags);
+		ret = rfsm_append_one(sbi, txn, &done, flags);
 	if (ret)
 		ret = rfsm_failed(sbi, ret);
 	rfsm_lock(sbi);
-	last = txn_put(sbi, txn, ret);
+	last = rfsm_txn_put(sbi, txn, ret);
 	rfsm_unlock(sbi);
 	if (last)
-		txn_end(sbi, txn);
+		rfsm_txn_end(sbi, txn);
 }
 
-static bool gate_closed(const struct rfs_sb_info *sbi, const struct txn *txn)
+static bool rfsm_gate_closed(const struct rfs_sb_info *sbi,
+			     const struct rfsm_txn *txn)
 {
 	return READ_ONCE(sbi->gate) || (READ_ONCE(sbi->drain) && !txn->small);
 }
 
 /* Under the volume lock, which it drops while it waits for check-points */
-static void wait_gate(struct rfs_sb_info *sbi, const struct txn *txn)
+static void rfsm_wait_gate(struct rfs_sb_info *sbi, const struct rfsm_txn *txn)
 {
-	while (gate_closed(sbi, txn)) {
+	while (rfsm_gate_closed(sbi, txn)) {
 		rfsm_unlock(sbi);
-		wait_event(sbi->gate_wait, !gate_closed(sbi, txn));
+		wait_event(sbi->gate_wait, !rfsm_gate_closed(sbi, txn));
 		rfsm_lock(sbi);
 	}
 }
@@ -561,7 +571,8 @@ static void wait_gate(struct rfs_sb_info *sbi, const struct txn *txn)
  * The window, or what is dirty, is beyond what recovery is to be spared. Of the
  * window, those who write much see to it.
  */
-static bool overdue(struct rfs_fs *fs, const struct txn *txn)
+static bool rfsm_checkpoint_overdue(struct rfs_fs *fs,
+				    const struct rfsm_txn *txn)
 {
 	u64 window = (txn->small ? 3 : 2) * (u64)fs->window_max;
 
@@ -574,7 +585,7 @@ static bool overdue(struct rfs_fs *fs, const struct txn *txn)
  * Nobody maps or writes a folio under writeback anew, but who had it pinned
  * before, for direct I/O of another file, changes it under the checksum.
  */
-static struct page *stable_page(struct folio *folio)
+static struct page *rfsm_stable_page(struct folio *folio)
 {
 	struct page *page = folio_page(folio, 0), *copy;
 
@@ -586,7 +597,7 @@ static struct page *stable_page(struct folio *folio)
 }
 
 /* Under the volume lock: from now on who writes much leaves more to others. */
-static void wrote_small(struct rfs_sb_info *sbi)
+static void rfsm_wrote_small(struct rfs_sb_info *sbi)
 {
 	WRITE_ONCE(sbi->small, jiffies);
 	WRITE_ONCE(sbi->small_seen, true);
@@ -597,7 +608,7 @@ void rfsm_append(struct rfs_sb_info *sbi, struct inode *inode,
 		 struct folio **folio, u32 n, u32 len, bool sync)
 {
 	struct timespec64 mtime = inode_get_mtime(inode);
-	struct txn *txn = mempool_alloc(&sbi->txns, GFP_NOIO);
+	struct rfsm_txn *txn = mempool_alloc(&sbi->txns, GFP_NOIO);
 	u32 done = 0, i;
 	int ret;
 
@@ -609,35 +620,35 @@ void rfsm_append(struct rfs_sb_info *sbi, struct inode *inode,
 	txn->error = 0;
 	memcpy(txn->folio, folio, n * sizeof(*folio));
 	for (i = 0; i < n; i++)
-		txn->page[i] = stable_page(folio[i]);
+		txn->page[i] = rfsm_stable_page(folio[i]);
 	rfsm_lock(sbi);
 	if (txn->small)
-		wrote_small(sbi);
-	wait_gate(sbi, txn);
+		rfsm_wrote_small(sbi);
+	rfsm_wait_gate(sbi, txn);
 	/* the thread may be in writeback, and so wait for this */
-	if (overdue(sbi->fs, txn)) {
+	if (rfsm_checkpoint_overdue(sbi->fs, txn)) {
 		ret = rfsm_checkpoint(sbi, 0);
 		if (ret)
 			rfsm_failed(sbi, ret);
-		wait_gate(sbi, txn);
+		rfsm_wait_gate(sbi, txn);
 	}
-	inflight_add(sbi, txn);
+	rfsm_inflight_add(sbi, txn);
 	ret = rfs_txn_begin(sbi->fs, inode->i_ino, folio[0]->index, n, len,
 			    timespec64_to_ns(&mtime), &txn->core);
 	txn->core.n = n;	/* also after an error */
 	if (!ret && !sbi->fs->geo.oob_bytes) {
-		ret = append_listed(sbi, txn);
+		ret = rfsm_append_listed(sbi, txn);
 		done = n;
 	}
 	rfsm_unlock(sbi);
-	append_runs(sbi, txn, done, sync ? REQ_SYNC : 0, ret);
-	/* else work() does when it has completed */
+	rfsm_append_all(sbi, txn, done, sync ? REQ_SYNC : 0, ret);
+	/* else rfsm_completions_work() does when it has completed */
 	if (done)
 		rfsm_kick(sbi);
 }
 
 /* That may be on their way; looked at without the lock */
-static u32 copies_most(const struct rfs_sb_info *sbi)
+static u32 rfsm_copies_most(const struct rfs_sb_info *sbi)
 {
 	return rfsm_favour_small(sbi, FAVOUR_FOR) ? COPIES_FAVOUR : RFS_COPIES;
 }
@@ -646,7 +657,7 @@ int rfsm_copy_write(void *dev, struct rfs_copy *copy)
 {
 	struct rfs_sb_info *sbi = container_of(dev, struct rfs_sb_info, dev);
 	struct rfsm_copy *host = &sbi->dev.copies[copy->nr];
-	struct txn *txn;
+	struct rfsm_txn *txn;
 	u32 i;
 	int ret;
 
@@ -656,22 +667,22 @@ int rfsm_copy_write(void *dev, struct rfs_copy *copy)
 	txn->small = false;
 	reinit_completion(&host->written);
 	wait_event(sbi->gate_wait, READ_ONCE(sbi->inflight_copies) <
-		   copies_most(sbi));
+		   rfsm_copies_most(sbi));
 	rfsm_lock(sbi);
-	wait_gate(sbi, txn);
+	rfsm_wait_gate(sbi, txn);
 	ret = rfs_copy_begin(sbi->fs, copy);
 	if (ret) {
 		mempool_free(txn, &sbi->txns);
 		return ret;
 	}
-	inflight_add(sbi, txn);
+	rfsm_inflight_add(sbi, txn);
 	rfsm_unlock(sbi);
 	txn->left = 1;
 	txn->error = 0;
 	txn->core.n = copy->n;
 	for (i = 0; i < copy->n; i++)
 		txn->page[i] = rfsm_page_of(copy->block[i]);
-	append_runs(sbi, txn, 0, 0, 0);
+	rfsm_append_all(sbi, txn, 0, 0, 0);
 	rfsm_lock(sbi);
 	return 0;
 }
@@ -691,17 +702,17 @@ int rfsm_append_init(struct rfs_sb_info *sbi)
 
 		completions->sbi = sbi;
 		init_llist_head(&completions->done);
-		INIT_WORK(&completions->work, work);
+		INIT_WORK(&completions->work, rfsm_completions_work);
 	}
-	INIT_DELAYED_WORK(&sbi->retry, retry);
-	ret = mempool_init_slab_pool(&sbi->runs, RUNS, run_cache);
+	INIT_DELAYED_WORK(&sbi->retry, rfsm_io_retry);
+	ret = mempool_init_slab_pool(&sbi->runs, RUNS, io_cache);
 	if (!ret)
 		ret = mempool_init_slab_pool(&sbi->txns, 4, txn_cache);
 	if (!ret)
 		ret = mempool_init_kmalloc_pool(&sbi->batches, 4,
 						sizeof(struct rfsm_batch));
 	if (!ret)
-		ret = mempool_init_slab_pool(&sbi->sum_runs, SUMS, run_cache);
+		ret = mempool_init_slab_pool(&sbi->sum_runs, SUMS, io_cache);
 	if (!ret)
 		ret = mempool_init_page_pool(&sbi->sum_pages, 2 * SUMS, 0);
 	if (!ret)
@@ -720,7 +731,8 @@ void rfsm_append_exit(struct rfs_sb_info *sbi)
 		wait_event(sbi->gate_wait, !READ_ONCE(sbi->inflight));
 		rfsm_reset_stop(sbi);
 		cancel_delayed_work_sync(&sbi->retry);
-		synchronize_rcu();	/* endio() is done with the queue */
+		/* rfsm_io_endio() is done with the queue */
+		synchronize_rcu();
 		destroy_workqueue(sbi->queue);
 		sbi->queue = NULL;
 	}
@@ -736,11 +748,11 @@ void rfsm_append_exit(struct rfs_sb_info *sbi)
 
 int __init rfsm_append_module_init(void)
 {
-	run_cache = kmem_cache_create("rfs_run", sizeof(struct run), 0, 0,
+	io_cache = kmem_cache_create("rfs_run", sizeof(struct rfsm_io), 0, 0,
+				     NULL);
+	txn_cache = kmem_cache_create("rfs_txn", sizeof(struct rfsm_txn), 0, 0,
 				      NULL);
-	txn_cache = kmem_cache_create("rfs_txn", sizeof(struct txn), 0, 0,
-				      NULL);
-	if (run_cache && txn_cache)
+	if (io_cache && txn_cache)
 		return 0;
 	rfsm_append_module_exit();
 	return -ENOMEM;
@@ -749,5 +761,5 @@ int __init rfsm_append_module_init(void)
 void rfsm_append_module_exit(void)
 {
 	kmem_cache_destroy(txn_cache);
-	kmem_cache_destroy(run_cache);
+	kmem_cache_destroy(io_cache);
 }

@@ -10,8 +10,8 @@
 #include "rfsm.h"
 #include "tree/xattr.h"
 
-static int get_value(struct inode *inode, const char *name, void *value,
-		     size_t size)
+static int rfsm_get_xattr(struct inode *inode, const char *name, void *value,
+			  size_t size)
 {
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	int ret;
@@ -22,8 +22,9 @@ static int get_value(struct inode *inode, const char *name, void *value,
 }
 
 /* Under the inode lock. mode: unless 0, permissions that change with it */
-static int set_value(struct inode *inode, const char *name, const void *value,
-		     size_t size, int flags, umode_t mode)
+static int rfsm_set_xattr(struct inode *inode, const char *name,
+			  const void *value,
+			  size_t size, int flags, umode_t mode)
 {
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	u32 how = 0;
@@ -42,43 +43,48 @@ static int set_value(struct inode *inode, const char *name, const void *value,
 	return 0;
 }
 
-static int get(const struct xattr_handler *handler, struct dentry *dentry,
-	       struct inode *inode, const char *name, void *value, size_t size)
+static int rfsm_xattr_get(const struct xattr_handler *handler,
+			  struct dentry *dentry,
+			  struct inode *inode, const char *name, void *value,
+			  size_t size)
 {
-	return get_value(inode, xattr_full_name(handler, name), value, size);
+	return rfsm_get_xattr(inode, xattr_full_name(handler, name), value,
+			      size);
 }
 
-static int set(const struct xattr_handler *handler, struct mnt_idmap *idmap,
-	       struct dentry *dentry, struct inode *inode, const char *name,
-	       const void *value, size_t size, int flags)
+static int rfsm_xattr_set(const struct xattr_handler *handler,
+			  struct mnt_idmap *idmap,
+			  struct dentry *dentry, struct inode *inode,
+			  const char *name,
+			  const void *value, size_t size, int flags)
 {
-	return set_value(inode, xattr_full_name(handler, name), value, size,
-			 flags, 0);
+	return rfsm_set_xattr(inode, xattr_full_name(handler, name), value,
+			      size, flags, 0);
 }
 
 static const struct xattr_handler user_handler = {
 	.prefix = XATTR_USER_PREFIX,
-	.get = get,
-	.set = set,
+	.get = rfsm_xattr_get,
+	.set = rfsm_xattr_set,
 };
 
 static const struct xattr_handler trusted_handler = {
 	.prefix = XATTR_TRUSTED_PREFIX,
-	.get = get,
-	.set = set,
+	.get = rfsm_xattr_get,
+	.set = rfsm_xattr_set,
 };
 
 static const struct xattr_handler security_handler = {
 	.prefix = XATTR_SECURITY_PREFIX,
-	.get = get,
-	.set = set,
+	.get = rfsm_xattr_get,
+	.set = rfsm_xattr_set,
 };
 
 const struct xattr_handler *const rfsm_xattr_handlers[] = {
 	&user_handler, &trusted_handler, &security_handler, NULL,
 };
 
-static bool hidden(const struct rfs_xattr *x)
+static bool rfsm_xattr_hidden(const struct rfs_xattr *x)
 {
 	size_t len = strlen(XATTR_TRUSTED_PREFIX);
 
@@ -86,8 +92,8 @@ static bool hidden(const struct rfs_xattr *x)
 }
 
 /* Under the volume lock: the names' bytes, or an error */
-static ssize_t list_names(struct rfs_sb_info *sbi, u32 ino, bool all,
-			  char *list, size_t size)
+static ssize_t rfsm_list_xattrs(struct rfs_sb_info *sbi, u32 ino, bool all,
+				char *list, size_t size)
 {
 	const struct rfs_xattr *x;
 	ssize_t used = 0;
@@ -100,7 +106,7 @@ static ssize_t list_names(struct rfs_sb_info *sbi, u32 ino, bool all,
 			return ret;
 		if (!x)
 			return used;
-		if (hidden(x) && !all)
+		if (rfsm_xattr_hidden(x) && !all)
 			continue;
 		if (size && used + x->len + 1 > size)
 			return -ERANGE;
@@ -119,7 +125,8 @@ ssize_t rfsm_listxattr(struct dentry *dentry, char *list, size_t size)
 	bool all = capable(CAP_SYS_ADMIN);
 	ssize_t ret;
 
-	rfsm_query(sbi, ret, list_names(sbi, inode->i_ino, all, list, size));
+	rfsm_query(sbi, ret,
+		   rfsm_list_xattrs(sbi, inode->i_ino, all, list, size));
 	return ret < 0 ? rfsm_failed(sbi, ret) : ret;
 }
 
@@ -135,8 +142,8 @@ struct posix_acl *rfsm_get_acl(struct inode *inode, int type, bool rcu)
 	value = kmalloc(RFS_BODY_BYTES, GFP_NOFS);
 	if (!value)
 		return ERR_PTR(-ENOMEM);
-	ret = get_value(inode, posix_acl_xattr_name(type), value,
-			RFS_BODY_BYTES);
+	ret = rfsm_get_xattr(inode, posix_acl_xattr_name(type), value,
+			     RFS_BODY_BYTES);
 	if (ret == -ENODATA)
 		acl = NULL;
 	else
@@ -147,8 +154,8 @@ struct posix_acl *rfsm_get_acl(struct inode *inode, int type, bool rcu)
 }
 
 /* The attribute's value, to be freed; *size is of how many bytes. */
-static void *acl_value(struct inode *inode, const struct posix_acl *acl,
-		       size_t *size)
+static void *rfsm_acl_value(struct inode *inode, const struct posix_acl *acl,
+			    size_t *size)
 {
 	void *value;
 	int ret;
@@ -184,11 +191,11 @@ int rfsm_set_acl(struct mnt_idmap *idmap, struct dentry *dentry,
 			return ret;
 	}
 	if (kept)
-		value = acl_value(inode, kept, &size);
+		value = rfsm_acl_value(inode, kept, &size);
 	if (IS_ERR(value))
 		return PTR_ERR(value);
-	ret = set_value(inode, posix_acl_xattr_name(type), value, size, 0,
-			mode);
+	ret = rfsm_set_xattr(inode, posix_acl_xattr_name(type), value, size, 0,
+			     mode);
 	kfree(value);
 	if (ret == -ENODATA) {	/* there was none to remove */
 		ret = 0;
@@ -223,11 +230,12 @@ int rfsm_acl_chmod(struct inode *inode, umode_t mode)
 	ret = __posix_acl_chmod(&acl, GFP_NOFS, mode);	/* it may be another */
 	if (ret)
 		return ret;
-	value = acl_value(inode, acl, &size);
+	value = rfsm_acl_value(inode, acl, &size);
 	ret = PTR_ERR_OR_ZERO(value);
 	if (!ret) {
-		ret = set_value(inode, posix_acl_xattr_name(ACL_TYPE_ACCESS),
-				value, size, 0, mode);
+		ret = rfsm_set_xattr(inode,
+				     posix_acl_xattr_name(ACL_TYPE_ACCESS),
+				     value, size, 0, mode);
 		kfree(value);
 	}
 	if (!ret)
@@ -236,8 +244,8 @@ int rfsm_acl_chmod(struct inode *inode, umode_t mode)
 	return ret ? ret : 1;
 }
 
-static int pack(struct inode *dir, const struct posix_acl *acl, int type,
-		__le32 *image, u32 *used)
+static int rfsm_pack_xattrs(struct inode *dir, const struct posix_acl *acl,
+			    int type, __le32 *image, u32 *used)
 {
 	size_t size;
 	void *value;
@@ -245,7 +253,7 @@ static int pack(struct inode *dir, const struct posix_acl *acl, int type,
 
 	if (!acl)
 		return 0;
-	value = acl_value(dir, acl, &size);
+	value = rfsm_acl_value(dir, acl, &size);
 	if (IS_ERR(value))
 		return PTR_ERR(value);
 	ret = rfs_xattr_pack(image, used, posix_acl_xattr_name(type), value,
@@ -272,12 +280,13 @@ int rfsm_inherit(struct inode *dir, struct rfs_new *how)
 	how->mode = mode;
 	if (initial || access) {
 		image = kzalloc(RFS_BODY_BYTES, GFP_NOFS);
-		ret = image ? pack(dir, access, ACL_TYPE_ACCESS, image,
-				   &how->xattr_bytes) : -ENOMEM;
+		ret = image ? rfsm_pack_xattrs(dir, access, ACL_TYPE_ACCESS,
+					       image,
+					       &how->xattr_bytes) : -ENOMEM;
 	}
 	if (!ret)
-		ret = pack(dir, initial, ACL_TYPE_DEFAULT, image,
-			   &how->xattr_bytes);
+		ret = rfsm_pack_xattrs(dir, initial, ACL_TYPE_DEFAULT, image,
+				       &how->xattr_bytes);
 	posix_acl_release(initial);
 	posix_acl_release(access);
 	if (ret)

@@ -16,8 +16,8 @@ struct workqueue_struct *rfsm_reads;
  * What the core does has bios and pages for OOBs of its own: the appends that
  * hold the others may wait for it.
  */
-static struct bio *core_bio(struct rfsm_dev *dev, blk_opf_t op, u32 blocks,
-			    u64 addr, u32 nth, void **oob)
+static struct bio *rfsm_core_bio(struct rfsm_dev *dev, blk_opf_t op, u32 blocks,
+				 u64 addr, u32 nth, void **oob)
 {
 	struct bio *bio;
 
@@ -83,24 +83,24 @@ void rfsm_bio_put(struct rfsm_dev *dev, struct bio *bio, void *oob)
 }
 
 /* The pages of the nth append that is under way */
-static struct page **bounce_of(struct rfsm_dev *dev, u32 nth)
+static struct page **rfsm_bounce_pages(struct rfsm_dev *dev, u32 nth)
 {
 	return &dev->bounce[nth * RFSM_APPEND_MAX];
 }
 
-static struct bio *append_bio(struct rfsm_dev *dev,
-			      const struct rfs_append_req *req)
+static struct bio *rfsm_append_bio(struct rfsm_dev *dev,
+				   const struct rfs_append_req *req)
 {
-	struct page **bounce = bounce_of(dev, req->nr);
+	struct page **bounce = rfsm_bounce_pages(dev, req->nr);
 	struct bio *bio;
 	void *page;
 	u32 i;
 
 	if (WARN_ON_ONCE(req->n > RFSM_APPEND_MAX))
 		return NULL;
-	bio = core_bio(dev, REQ_OP_ZONE_APPEND, req->n,
-		       (u64)req->zone * (dev->zone_sectors / SECTORS),
-		       req->nr, &page);
+	bio = rfsm_core_bio(dev, REQ_OP_ZONE_APPEND, req->n,
+			    (u64)req->zone * (dev->zone_sectors / SECTORS),
+			    req->nr, &page);
 	if (dev->oob_bytes)
 		memcpy(page, req->oob, req->n * sizeof(*req->oob));
 	rfsm_bio_oobs(dev, bio, page, req->n);
@@ -116,29 +116,29 @@ static struct bio *append_bio(struct rfsm_dev *dev,
 	return bio;
 }
 
-static void append_endio(struct bio *bio)
+static void rfsm_append_endio(struct bio *bio)
 {
 	struct rfsm_append_req *s = bio->bi_private;
 
 	complete(&s->done);
 }
 
-static void dev_append_submit(void *opaque, struct rfs_append_req *req)
+static void rfsm_dev_append_submit(void *opaque, struct rfs_append_req *req)
 {
 	struct rfsm_dev *dev = opaque;
 	struct rfsm_append_req *s = &dev->reqs[req->nr];
 
 	dev->ahead = 0;
-	s->bio = dev->dead ? NULL : append_bio(dev, req);
+	s->bio = dev->dead ? NULL : rfsm_append_bio(dev, req);
 	if (!s->bio)
 		return;
 	reinit_completion(&s->done);
 	s->bio->bi_private = s;
-	s->bio->bi_end_io = append_endio;
+	s->bio->bi_end_io = rfsm_append_endio;
 	submit_bio(s->bio);
 }
 
-static void dev_append_wait(void *opaque, struct rfs_append_req *req)
+static void rfsm_dev_append_wait(void *opaque, struct rfs_append_req *req)
 {
 	struct rfs_sb_info *sbi = container_of(opaque, struct rfs_sb_info, dev);
 	struct rfsm_dev *dev = opaque;
@@ -161,23 +161,23 @@ static void dev_append_wait(void *opaque, struct rfs_append_req *req)
 	bio_put(s->bio);
 }
 
-static int dev_append(void *opaque, u32 zone, u32 blocks,
-		      const void *const *data, const struct rfs_oob *oob,
-		      u64 *addr)
+static int rfsm_dev_append(void *opaque, u32 zone, u32 blocks,
+			   const void *const *data, const struct rfs_oob *oob,
+			   u64 *addr)
 {
 	struct rfs_append_req req = {
 		.nr = RFSM_REQ_SYNC, .zone = zone, .n = blocks, .data = data,
 		.oob = oob,
 	};
 
-	dev_append_submit(opaque, &req);
-	dev_append_wait(opaque, &req);
+	rfsm_dev_append_submit(opaque, &req);
+	rfsm_dev_append_wait(opaque, &req);
 	*addr = req.addr;
 	return req.error;
 }
 
-/* dev_append() returns when the blocks are written. */
-static int dev_wait(void *opaque)
+/* rfsm_dev_append() returns when the blocks are written. */
+static int rfsm_dev_wait(void *opaque)
 {
 	struct rfsm_dev *dev = opaque;
 
@@ -185,15 +185,15 @@ static int dev_wait(void *opaque)
 }
 
 /* n consecutive blocks and their OOBs, into the bounce pages. */
-static int read_blocks(struct rfsm_dev *dev, u64 addr, u32 n)
+static int rfsm_read_blocks(struct rfsm_dev *dev, u64 addr, u32 n)
 {
-	struct page **bounce = bounce_of(dev, RFSM_REQ_SYNC);
+	struct page **bounce = rfsm_bounce_pages(dev, RFSM_REQ_SYNC);
 	struct bio *bio;
 	void *oob;
 	u32 i;
 	int ret;
 
-	bio = core_bio(dev, REQ_OP_READ, n, addr, RFSM_REQ_SYNC, &oob);
+	bio = rfsm_core_bio(dev, REQ_OP_READ, n, addr, RFSM_REQ_SYNC, &oob);
 	rfsm_bio_oobs(dev, bio, oob, n);
 	for (i = 0; i < n; i++)
 		__bio_add_page(bio, bounce[i], RFS_BLOCK_BYTES, 0);
@@ -207,7 +207,7 @@ static int read_blocks(struct rfsm_dev *dev, u64 addr, u32 n)
  * While mounting, which reads the updating window page by page: many blocks at
  * once. How many there are from addr on, up to the zone's write pointer.
  */
-static u32 read_ahead(struct rfsm_dev *dev, u64 addr)
+static u32 rfsm_read_ahead(struct rfsm_dev *dev, u64 addr)
 {
 	u32 blocks = dev->zone_sectors / SECTORS, off = addr % blocks, n;
 
@@ -217,7 +217,8 @@ static u32 read_ahead(struct rfsm_dev *dev, u64 addr)
 	return n > off ? min(n - off, dev->append_max) : 1;
 }
 
-static int dev_read(void *opaque, u64 addr, void *data, struct rfs_oob *oob)
+static int rfsm_dev_read(void *opaque, u64 addr, void *data,
+			 struct rfs_oob *oob)
 {
 	struct rfsm_dev *dev = opaque;
 	struct page *oobs = dev->core_oob[RFSM_REQ_SYNC];
@@ -227,17 +228,17 @@ static int dev_read(void *opaque, u64 addr, void *data, struct rfs_oob *oob)
 		return -EIO;
 	if (addr < dev->ahead_from || at >= dev->ahead) {
 		dev->ahead_from = addr;
-		dev->ahead = read_ahead(dev, addr);
+		dev->ahead = rfsm_read_ahead(dev, addr);
 		/* one of many may not be readable: then one by one */
-		if (dev->ahead > 1 && read_blocks(dev, addr, dev->ahead))
+		if (dev->ahead > 1 && rfsm_read_blocks(dev, addr, dev->ahead))
 			dev->ahead = 1;
-		if (dev->ahead == 1 && read_blocks(dev, addr, 1)) {
+		if (dev->ahead == 1 && rfsm_read_blocks(dev, addr, 1)) {
 			dev->ahead = 0;
 			return -EIO;
 		}
 		at = 0;
 	}
-	memcpy(data, page_address(bounce_of(dev, RFSM_REQ_SYNC)[at]),
+	memcpy(data, page_address(rfsm_bounce_pages(dev, RFSM_REQ_SYNC)[at]),
 	       RFS_BLOCK_BYTES);
 	if (oob && oobs)
 		memcpy(oob, page_address(oobs) + at * sizeof(*oob),
@@ -248,7 +249,8 @@ static int dev_read(void *opaque, u64 addr, void *data, struct rfs_oob *oob)
 	return 0;
 }
 
-static int dev_scan(void *opaque, u64 addr, void *data, struct rfs_oob *oob)
+static int rfsm_dev_scan(void *opaque, u64 addr, void *data,
+			 struct rfs_oob *oob)
 {
 	struct rfs_sb_info *sbi = container_of(opaque, struct rfs_sb_info, dev);
 	struct rfsm_dev *dev = opaque;
@@ -274,7 +276,7 @@ static int dev_scan(void *opaque, u64 addr, void *data, struct rfs_oob *oob)
 }
 
 /* One cleans at a time */
-static void dev_fetch(void *opaque)
+static void rfsm_dev_fetch(void *opaque)
 {
 	struct rfs_sb_info *sbi = container_of(opaque, struct rfs_sb_info, dev);
 
@@ -285,14 +287,14 @@ static void dev_fetch(void *opaque)
 	rfsm_miss_begin(sbi, &sbi->cleaner_miss);
 }
 
-static void dev_fetched(void *opaque)
+static void rfsm_dev_fetched(void *opaque)
 {
 	struct rfs_sb_info *sbi = container_of(opaque, struct rfs_sb_info, dev);
 
 	rfsm_miss_end(sbi, &sbi->cleaner_miss, 0);
 }
 
-static void part_endio(struct bio *bio)
+static void rfsm_copy_read_endio(struct bio *bio)
 {
 	struct rfsm_part *part = bio->bi_private;
 	u32 i;
@@ -312,7 +314,7 @@ struct page *rfsm_page_of(const void *block)
 }
 
 /* A bio for each run of consecutive blocks that are not there */
-static int dev_copy_read(void *opaque, struct rfs_copy *copy)
+static int rfsm_dev_copy_read(void *opaque, struct rfs_copy *copy)
 {
 	struct rfsm_dev *dev = opaque;
 	struct rfsm_copy *c = &dev->copies[copy->nr];
@@ -338,7 +340,7 @@ static int dev_copy_read(void *opaque, struct rfs_copy *copy)
 		part->there = copy->there + i;
 		part->n = k;
 		bio->bi_private = part;
-		bio->bi_end_io = part_endio;
+		bio->bi_end_io = rfsm_copy_read_endio;
 		for (j = i; j < i + k; j++)
 			__bio_add_page(bio, rfsm_page_of(copy->block[j]),
 				       RFS_BLOCK_BYTES, 0);
@@ -350,7 +352,7 @@ static int dev_copy_read(void *opaque, struct rfs_copy *copy)
 	return 0;
 }
 
-static void dev_copy_read_wait(void *opaque, struct rfs_copy *copy)
+static void rfsm_dev_copy_read_wait(void *opaque, struct rfs_copy *copy)
 {
 	struct rfs_sb_info *sbi = container_of(opaque, struct rfs_sb_info, dev);
 	u32 i;
@@ -361,11 +363,11 @@ static void dev_copy_read_wait(void *opaque, struct rfs_copy *copy)
 	/* one of a run may have spoilt the others */
 	for (i = 0; i < copy->n; i++)
 		if (!copy->there[i])
-			copy->there[i] = !dev_read(opaque, copy->from[i],
-						   copy->block[i], NULL);
+			copy->there[i] = !rfsm_dev_read(opaque, copy->from[i],
+							copy->block[i], NULL);
 }
 
-static int dev_copy_write_wait(void *opaque, struct rfs_copy *copy)
+static int rfsm_dev_copy_write_wait(void *opaque, struct rfs_copy *copy)
 {
 	struct rfs_sb_info *sbi = container_of(opaque, struct rfs_sb_info, dev);
 	struct rfsm_copy *c = &sbi->dev.copies[copy->nr];
@@ -376,7 +378,7 @@ static int dev_copy_write_wait(void *opaque, struct rfs_copy *copy)
 	return c->error;
 }
 
-static int manage(struct rfsm_dev *dev, u32 zone, enum req_op op)
+static int rfsm_zone_manage(struct rfsm_dev *dev, u32 zone, enum req_op op)
 {
 	struct rfs_sb_info *sbi = container_of(dev, struct rfs_sb_info, dev);
 	int ret;
@@ -393,9 +395,9 @@ static int manage(struct rfsm_dev *dev, u32 zone, enum req_op op)
 
 /*
  * Not while a read is on its way that looked up an address in the zone (C.3,
- * rule 4). It is not waited for here; the core may, see dev_delay().
+ * rule 4). It is not waited for here; the core may, see rfsm_dev_delay().
  */
-static int dev_reset(void *opaque, u32 zone)
+static int rfsm_dev_reset(void *opaque, u32 zone)
 {
 	struct rfsm_dev *dev = opaque;
 	int ret;
@@ -405,12 +407,12 @@ static int dev_reset(void *opaque, u32 zone)
 	dev->ahead = 0;
 	if (atomic_read(&dev->reads[zone]))
 		return -EBUSY;
-	ret = manage(dev, zone, REQ_OP_ZONE_RESET);
+	ret = rfsm_zone_manage(dev, zone, REQ_OP_ZONE_RESET);
 	trace_rfs_reset(dev->bdev->bd_dev, zone, ret);
 	return ret;
 }
 
-static void reset_endio(struct bio *bio)
+static void rfsm_reset_endio(struct bio *bio)
 {
 	struct rfsm_reset *r = bio->bi_private;
 
@@ -421,7 +423,7 @@ static void reset_endio(struct bio *bio)
 }
 
 /* It is over: the next one may begin. */
-static void reset_over(struct work_struct *work)
+static void rfsm_reset_over(struct work_struct *work)
 {
 	struct rfsm_reset *r = container_of(work, struct rfsm_reset, work);
 	int error = blk_status_to_errno(r->bio.bi_status);
@@ -442,7 +444,7 @@ static void reset_over(struct work_struct *work)
  * One zone at a time: an erase takes all dies of a zone for some milliseconds, and
  * who reads or writes waits for no more than one.
  */
-static int dev_reset_begin(void *opaque, u32 zone)
+static int rfsm_dev_reset_begin(void *opaque, u32 zone)
 {
 	struct rfs_sb_info *sbi = container_of(opaque, struct rfs_sb_info, dev);
 	struct rfsm_reset *r = &sbi->reset;
@@ -454,11 +456,11 @@ static int dev_reset_begin(void *opaque, u32 zone)
 	r->sbi = sbi;
 	r->zone = zone;
 	r->busy = true;
-	INIT_WORK(&r->work, reset_over);
+	INIT_WORK(&r->work, rfsm_reset_over);
 	bio_init(&r->bio, sbi->dev.bdev, NULL, 0, REQ_OP_ZONE_RESET | REQ_SYNC);
 	r->bio.bi_iter.bi_sector = (sector_t)zone * sbi->dev.zone_sectors;
 	r->bio.bi_private = r;
-	r->bio.bi_end_io = reset_endio;
+	r->bio.bi_end_io = rfsm_reset_endio;
 	submit_bio(&r->bio);
 	return 0;
 }
@@ -484,22 +486,22 @@ void rfsm_reset_stop(struct rfs_sb_info *sbi)
 		flush_work(&sbi->reset.work);
 }
 
-static void dev_quiet(void *opaque, bool begins)
+static void rfsm_dev_quiet(void *opaque, bool begins)
 {
 	rfsm_quiet(container_of(opaque, struct rfs_sb_info, dev), begins);
 }
 
-static int dev_finish(void *opaque, u32 zone)
+static int rfsm_dev_finish_zone(void *opaque, u32 zone)
 {
-	return manage(opaque, zone, REQ_OP_ZONE_FINISH);
+	return rfsm_zone_manage(opaque, zone, REQ_OP_ZONE_FINISH);
 }
 
-static int dev_close(void *opaque, u32 zone)
+static int rfsm_dev_close_zone(void *opaque, u32 zone)
 {
-	return manage(opaque, zone, REQ_OP_ZONE_CLOSE);
+	return rfsm_zone_manage(opaque, zone, REQ_OP_ZONE_CLOSE);
 }
 
-static void dev_yield(void *opaque)
+static void rfsm_dev_yield(void *opaque)
 {
 	struct rfs_sb_info *sbi = container_of(opaque, struct rfs_sb_info, dev);
 
@@ -509,7 +511,7 @@ static void dev_yield(void *opaque)
 }
 
 /* stat(2) tells without the lock */
-static void dev_blocks(void *opaque, u32 ino, u64 blocks)
+static void rfsm_dev_blocks(void *opaque, u32 ino, u64 blocks)
 {
 	struct rfs_sb_info *sbi = container_of(opaque, struct rfs_sb_info, dev);
 	struct inode *inode;
@@ -521,7 +523,7 @@ static void dev_blocks(void *opaque, u32 ino, u64 blocks)
 	rcu_read_unlock();
 }
 
-static void dev_delay(void *opaque)
+static void rfsm_dev_delay(void *opaque)
 {
 	struct rfs_sb_info *sbi = container_of(opaque, struct rfs_sb_info, dev);
 
@@ -530,7 +532,7 @@ static void dev_delay(void *opaque)
 	rfsm_take_back(sbi);
 }
 
-static int dev_flush(void *opaque)
+static int rfsm_dev_flush(void *opaque)
 {
 	struct rfs_sb_info *sbi = container_of(opaque, struct rfs_sb_info, dev);
 	int ret;
@@ -543,7 +545,7 @@ static int dev_flush(void *opaque)
 	return ret;
 }
 
-static int note_zone(struct blk_zone *zone, unsigned int index, void *data)
+static int rfsm_note_zone(struct blk_zone *zone, unsigned int index, void *data)
 {
 	struct rfs_dev_zone *out = data;
 
@@ -575,7 +577,7 @@ static int note_zone(struct blk_zone *zone, unsigned int index, void *data)
 	return 0;
 }
 
-static int dev_report(void *opaque, u32 zone, struct rfs_dev_zone *out)
+static int rfsm_dev_report(void *opaque, u32 zone, struct rfs_dev_zone *out)
 {
 	struct rfsm_dev *dev = opaque;
 	int ret;
@@ -585,11 +587,11 @@ static int dev_report(void *opaque, u32 zone, struct rfs_dev_zone *out)
 		return 0;
 	}
 	ret = blkdev_report_zones(dev->bdev, (sector_t)zone * dev->zone_sectors,
-				  1, note_zone, out);
+				  1, rfsm_note_zone, out);
 	return ret == 1 ? 0 : -EIO;
 }
 
-static u64 dev_now(void *opaque)
+static u64 rfsm_dev_now(void *opaque)
 {
 	struct timespec64 now;
 
@@ -600,28 +602,28 @@ static u64 dev_now(void *opaque)
 
 /* What files above this one do is added when the volume is mounted. */
 static const struct rfs_dev_ops drive_ops = {
-	.append = dev_append,
-	.append_submit = dev_append_submit,
-	.append_wait = dev_append_wait,
-	.wait = dev_wait,
-	.read = dev_read,
-	.scan = dev_scan,
-	.fetch = dev_fetch,
-	.fetched = dev_fetched,
-	.copy_read = dev_copy_read,
-	.copy_read_wait = dev_copy_read_wait,
-	.copy_write_wait = dev_copy_write_wait,
-	.yield = dev_yield,
-	.delay = dev_delay,
-	.reset = dev_reset,
-	.reset_begin = dev_reset_begin,
-	.quiet = dev_quiet,
-	.finish = dev_finish,
-	.close = dev_close,
-	.flush = dev_flush,
-	.report = dev_report,
-	.now = dev_now,
-	.blocks = dev_blocks,
+	.append = rfsm_dev_append,
+	.append_submit = rfsm_dev_append_submit,
+	.append_wait = rfsm_dev_append_wait,
+	.wait = rfsm_dev_wait,
+	.read = rfsm_dev_read,
+	.scan = rfsm_dev_scan,
+	.fetch = rfsm_dev_fetch,
+	.fetched = rfsm_dev_fetched,
+	.copy_read = rfsm_dev_copy_read,
+	.copy_read_wait = rfsm_dev_copy_read_wait,
+	.copy_write_wait = rfsm_dev_copy_write_wait,
+	.yield = rfsm_dev_yield,
+	.delay = rfsm_dev_delay,
+	.reset = rfsm_dev_reset,
+	.reset_begin = rfsm_dev_reset_begin,
+	.quiet = rfsm_dev_quiet,
+	.finish = rfsm_dev_finish_zone,
+	.close = rfsm_dev_close_zone,
+	.flush = rfsm_dev_flush,
+	.report = rfsm_dev_report,
+	.now = rfsm_dev_now,
+	.blocks = rfsm_dev_blocks,
 	.victim = rfsm_victim,
 	.frees_orphans = true,
 };
@@ -630,7 +632,7 @@ static const struct rfs_dev_ops drive_ops = {
  * Page metadata that RFS can use: 64 bytes or more that nobody else checks.
  * Less stays zero.
  */
-static void find_oob(struct rfsm_dev *dev)
+static void rfsm_find_oob(struct rfsm_dev *dev)
 {
 	struct blk_integrity *bi = blk_get_integrity(dev->bdev->bd_disk);
 
@@ -655,7 +657,7 @@ int rfsm_bioset_init(struct bio_set *bios, u32 n)
 	return bioset_integrity_create(bios, n) ? -ENOMEM : 0;
 }
 
-static int alloc_all(struct rfsm_dev *dev)
+static int rfsm_dev_alloc(struct rfsm_dev *dev)
 {
 	u32 i;
 	int ret;
@@ -701,7 +703,7 @@ int rfsm_dev_open(struct rfsm_dev *dev, struct super_block *sb,
 	dev->ops = drive_ops;
 	dev->zone_sectors = bdev_zone_sectors(bdev);
 	dev->zone_count = bdev_nr_zones(bdev);
-	find_oob(dev);
+	rfsm_find_oob(dev);
 	/* OOBs of an append are in one page */
 	most = min_t(u32, RFSM_APPEND_MAX,
 		     queue_max_zone_append_sectors(bdev_get_queue(bdev)) /
@@ -715,10 +717,10 @@ int rfsm_dev_open(struct rfsm_dev *dev, struct super_block *sb,
 		       most);
 		return -EINVAL;
 	}
-	ret = alloc_all(dev);
+	ret = rfsm_dev_alloc(dev);
 	if (ret)
 		return ret;
-	ret = blkdev_report_zones(bdev, 0, dev->zone_count, note_zone,
+	ret = blkdev_report_zones(bdev, 0, dev->zone_count, rfsm_note_zone,
 				  dev->zones);
 	if (ret < 0)
 		return ret;

@@ -10,7 +10,8 @@
 #include "space/space.h"
 #include "checkpoint/checkpoint.h"
 
-static enum rfsm_cause cause_of(const struct rfs_sb_info *sbi, u32 flags)
+static enum rfsm_cause rfsm_checkpoint_cause(const struct rfs_sb_info *sbi,
+					     u32 flags)
 {
 	if (flags & RFS_CP_UNMOUNT)
 		return RFSM_CP_UNMOUNT;
@@ -22,7 +23,7 @@ static enum rfsm_cause cause_of(const struct rfs_sb_info *sbi, u32 flags)
 }
 
 /* Until what is written by those who write much has completed; others go on. */
-static void drain(struct rfs_sb_info *sbi)
+static void rfsm_drain_bulk(struct rfs_sb_info *sbi)
 {
 	sbi->drain++;
 	while (sbi->inflight_bulk) {
@@ -33,7 +34,7 @@ static void drain(struct rfs_sb_info *sbi)
 }
 
 /* Others go on, too, who write little or change names */
-static void write_early(struct rfs_sb_info *sbi)
+static void rfsm_checkpoint_early(struct rfs_sb_info *sbi)
 {
 	if (sbi->early)
 		return;		/* it is being done */
@@ -49,27 +50,27 @@ static void write_early(struct rfs_sb_info *sbi)
 	}
 }
 
-static bool all_completed(const struct rfs_sb_info *sbi)
+static bool rfsm_all_completed(const struct rfs_sb_info *sbi)
 {
 	return !READ_ONCE(sbi->inflight) && !READ_ONCE(sbi->early);
 }
 
-static int write(struct rfs_sb_info *sbi, u32 flags, bool early)
+static int rfsm_write_checkpoint(struct rfs_sb_info *sbi, u32 flags, bool early)
 {
-	enum rfsm_cause cause = cause_of(sbi, flags);
+	enum rfsm_cause cause = rfsm_checkpoint_cause(sbi, flags);
 	u32 dirty = sbi->fs->dirty.count;
 	u64 began, held;
 	int ret;
 
-	drain(sbi);
+	rfsm_drain_bulk(sbi);
 	began = ktime_get_ns();
 	if (early)
-		write_early(sbi);
+		rfsm_checkpoint_early(sbi);
 	held = ktime_get_ns();
 	sbi->gate++;
-	while (!all_completed(sbi)) {
+	while (!rfsm_all_completed(sbi)) {
 		rfsm_unlock(sbi);
-		wait_event(sbi->gate_wait, all_completed(sbi));
+		wait_event(sbi->gate_wait, rfsm_all_completed(sbi));
 		rfsm_lock(sbi);
 	}
 	/*
@@ -97,7 +98,7 @@ static int write(struct rfs_sb_info *sbi, u32 flags, bool early)
 
 int rfsm_checkpoint(struct rfs_sb_info *sbi, u32 flags)
 {
-	return write(sbi, flags, !flags);
+	return rfsm_write_checkpoint(sbi, flags, !flags);
 }
 
 void rfsm_shutdown(struct rfs_sb_info *sbi)
@@ -130,7 +131,8 @@ int rfsm_checkpoint_of(struct rfs_fs *fs, u32 flags)
 	struct rfsm_dev *dev = fs->dev;
 
 	/* compaction counts on what the check-point writes, and nothing besides */
-	return write(container_of(dev, struct rfs_sb_info, dev), flags, false);
+	return rfsm_write_checkpoint(container_of(dev, struct rfs_sb_info, dev),
+				     flags, false);
 }
 
 int rfsm_compact(struct rfs_sb_info *sbi)

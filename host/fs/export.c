@@ -6,7 +6,7 @@
 #include "tree/tree.h"
 
 /* A handle may be of long ago: -ESTALE, unless its inode is there. */
-static struct inode *get_inode(struct super_block *sb, u64 ino, u32 gen)
+static struct inode *rfsm_get_inode(struct super_block *sb, u64 ino, u32 gen)
 {
 	struct rfs_sb_info *sbi = RFS_SB(sb);
 	struct inode *inode;
@@ -27,20 +27,20 @@ static struct inode *get_inode(struct super_block *sb, u64 ino, u32 gen)
 	return inode;
 }
 
-static struct dentry *fh_to_dentry(struct super_block *sb, struct fid *fid,
-				   int len, int type)
+static struct dentry *rfsm_fh_to_dentry(struct super_block *sb, struct fid *fid,
+					int len, int type)
 {
-	return generic_fh_to_dentry(sb, fid, len, type, get_inode);
+	return generic_fh_to_dentry(sb, fid, len, type, rfsm_get_inode);
 }
 
-static struct dentry *fh_to_parent(struct super_block *sb, struct fid *fid,
-				   int len, int type)
+static struct dentry *rfsm_fh_to_parent(struct super_block *sb, struct fid *fid,
+					int len, int type)
 {
-	return generic_fh_to_parent(sb, fid, len, type, get_inode);
+	return generic_fh_to_parent(sb, fid, len, type, rfsm_get_inode);
 }
 
 /* Under the volume lock */
-static int parent_of(struct rfs_sb_info *sbi, u32 ino, u32 *parent)
+static int rfsm_parent_of(struct rfs_sb_info *sbi, u32 ino, u32 *parent)
 {
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
@@ -51,20 +51,20 @@ static int parent_of(struct rfs_sb_info *sbi, u32 ino, u32 *parent)
 	return ret;
 }
 
-static struct dentry *get_parent(struct dentry *child)
+static struct dentry *rfsm_get_parent(struct dentry *child)
 {
 	struct inode *inode = d_inode(child);
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	u32 parent = 0;
 	int ret;
 
-	rfsm_query(sbi, ret, parent_of(sbi, inode->i_ino, &parent));
+	rfsm_query(sbi, ret, rfsm_parent_of(sbi, inode->i_ino, &parent));
 	if (ret)
 		return ERR_PTR(rfsm_failed(sbi, ret));
 	return d_obtain_alias(rfsm_iget(inode->i_sb, parent));
 }
 
-static int commit_metadata(struct inode *inode)
+static int rfsm_commit_metadata(struct inode *inode)
 {
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	int ret;
@@ -75,8 +75,8 @@ static int commit_metadata(struct inode *inode)
 
 const struct export_operations rfsm_export_ops = {
 	.encode_fh = generic_encode_ino32_fh,
-	.fh_to_dentry = fh_to_dentry,
-	.fh_to_parent = fh_to_parent,
-	.get_parent = get_parent,
-	.commit_metadata = commit_metadata,
+	.fh_to_dentry = rfsm_fh_to_dentry,
+	.fh_to_parent = rfsm_fh_to_parent,
+	.get_parent = rfsm_get_parent,
+	.commit_metadata = rfsm_commit_metadata,
 };

@@ -44,7 +44,7 @@ void rfsm_lock(struct rfs_sb_info *sbi)
 }
 
 /* For who asks without the lock */
-static void publish(struct rfs_sb_info *sbi)
+static void rfsm_publish_usage(struct rfs_sb_info *sbi)
 {
 	const struct rfs_fs *fs = sbi->fs;
 	u64 used = rfs_used(fs);
@@ -61,7 +61,7 @@ static void publish(struct rfs_sb_info *sbi)
 
 void rfsm_unlock(struct rfs_sb_info *sbi)
 {
-	publish(sbi);
+	rfsm_publish_usage(sbi);
 	/* between operations nobody has a pointer to a block */
 	if (sbi->fs->clean.count > sbi->fs->clean_max)
 		rfs_cache_trim(sbi->fs, sbi->fs->clean_max);
@@ -85,14 +85,14 @@ void rfsm_quiet(struct rfs_sb_info *sbi, bool begins)
 }
 
 /* Is the lock held by us, and may others look while we wait for the drive? */
-static bool is_quiet(const struct rfs_sb_info *sbi)
+static bool rfsm_is_quiet(const struct rfs_sb_info *sbi)
 {
 	return READ_ONCE(sbi->quiet) && sbi->quiet_by == current;
 }
 
 void rfsm_lend(struct rfs_sb_info *sbi)
 {
-	if (!is_quiet(sbi))
+	if (!rfsm_is_quiet(sbi))
 		return;
 	sbi->lent_nofs = sbi->nofs;
 	mutex_unlock(&sbi->lock);
@@ -100,24 +100,24 @@ void rfsm_lend(struct rfs_sb_info *sbi)
 
 void rfsm_take_back(struct rfs_sb_info *sbi)
 {
-	if (!is_quiet(sbi))
+	if (!rfsm_is_quiet(sbi))
 		return;
 	mutex_lock(&sbi->lock);
 	sbi->nofs = sbi->lent_nofs;
 }
 
-static u32 zone_of(const struct rfs_sb_info *sbi, u64 addr)
+static u32 rfsm_zone_of(const struct rfs_sb_info *sbi, u64 addr)
 {
 	return addr / sbi->fs->geo.zone_blocks;
 }
 
-static void put_fetch(struct rfs_sb_info *sbi, struct rfsm_fetch *f)
+static void rfsm_put_fetch(struct rfs_sb_info *sbi, struct rfsm_fetch *f)
 {
 	if (--f->users)
 		return;
 	list_del(&f->list);
 	/* from now on its zone may be reset */
-	atomic_dec(&sbi->dev.reads[zone_of(sbi, f->got.addr)]);
+	atomic_dec(&sbi->dev.reads[rfsm_zone_of(sbi, f->got.addr)]);
 	mempool_free(f->page, &sbi->fetch_pages);
 	mempool_free(f, &sbi->fetches);
 }
@@ -135,7 +135,7 @@ bool rfsm_miss_end(struct rfs_sb_info *sbi, struct rfsm_miss *miss, int ret)
 	sbi->fs->nowait = false;
 	sbi->fs->fetched = NULL;
 	if (miss->fetch)
-		put_fetch(sbi, miss->fetch);
+		rfsm_put_fetch(sbi, miss->fetch);
 	miss->fetch = NULL;
 	if (ret != -EINPROGRESS)
 		return false;
@@ -148,11 +148,11 @@ bool rfsm_miss_end(struct rfs_sb_info *sbi, struct rfsm_miss *miss, int ret)
 		return true;
 	}
 	/* nobody resets its zone before it is read */
-	atomic_inc(&sbi->dev.reads[zone_of(sbi, miss->addr)]);
+	atomic_inc(&sbi->dev.reads[rfsm_zone_of(sbi, miss->addr)]);
 	return true;
 }
 
-static int read_block(struct rfs_sb_info *sbi, struct rfsm_fetch *f)
+static int rfsm_fetch_block(struct rfs_sb_info *sbi, struct rfsm_fetch *f)
 {
 	int ret;
 
@@ -186,7 +186,7 @@ void rfsm_miss_read(struct rfs_sb_info *sbi, struct rfsm_miss *miss)
 	mutex_lock(&sbi->lock);
 	list_add(&f->list, &sbi->fetching);
 	mutex_unlock(&sbi->lock);
-	f->got.error = read_block(sbi, f);
+	f->got.error = rfsm_fetch_block(sbi, f);
 	complete_all(&f->done);
 	miss->fetch = f;
 out:

@@ -19,14 +19,14 @@
  * Direct I/O goes through the page cache: the OOB's checksum needs pages that
  * nobody changes, and one path is enough. What it leaves there is dropped.
  */
-static void drop_cached(struct inode *inode, loff_t pos, ssize_t bytes)
+static void rfsm_drop_cached(struct inode *inode, loff_t pos, ssize_t bytes)
 {
 	if (bytes > 0)
 		invalidate_mapping_pages(inode->i_mapping, pos >> PAGE_SHIFT,
 					 (pos + bytes - 1) >> PAGE_SHIFT);
 }
 
-static ssize_t write_locked(struct kiocb *iocb, struct iov_iter *from)
+static ssize_t rfsm_write_locked(struct kiocb *iocb, struct iov_iter *from)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
 	ssize_t ret = generic_write_checks(iocb, from);
@@ -47,7 +47,7 @@ static ssize_t write_locked(struct kiocb *iocb, struct iov_iter *from)
  * What is written here and there waits longer, for its neighbours. Linux's own
  * thread sends that: a writer may have to wait for a page that is on its way.
  */
-static void write_early(struct inode *inode, loff_t pos, ssize_t bytes)
+static void rfsm_write_behind(struct inode *inode, loff_t pos, ssize_t bytes)
 {
 	struct rfs_inode_info *ri = RFS_I(inode);
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
@@ -63,7 +63,7 @@ static void write_early(struct inode *inode, loff_t pos, ssize_t bytes)
 	}
 }
 
-static ssize_t write_iter(struct kiocb *iocb, struct iov_iter *from)
+static ssize_t rfsm_file_write_iter(struct kiocb *iocb, struct iov_iter *from)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
 	bool direct = iocb->ki_flags & IOCB_DIRECT;
@@ -72,10 +72,10 @@ static ssize_t write_iter(struct kiocb *iocb, struct iov_iter *from)
 	if (rfsm_dead(RFS_SB(inode->i_sb)))
 		return -EIO;
 	inode_lock(inode);
-	ret = write_locked(iocb, from);
+	ret = rfsm_write_locked(iocb, from);
 	inode_unlock(inode);
 	if (ret > 0 && !direct)
-		write_early(inode, iocb->ki_pos - ret, ret);
+		rfsm_write_behind(inode, iocb->ki_pos - ret, ret);
 	if (ret > 0 && direct) {
 		loff_t pos = iocb->ki_pos - ret;
 		int err = filemap_write_and_wait_range(inode->i_mapping, pos,
@@ -83,12 +83,12 @@ static ssize_t write_iter(struct kiocb *iocb, struct iov_iter *from)
 
 		if (err)
 			return err;
-		drop_cached(inode, pos, ret);
+		rfsm_drop_cached(inode, pos, ret);
 	}
 	return ret > 0 ? generic_write_sync(iocb, ret) : ret;
 }
 
-static ssize_t read_iter(struct kiocb *iocb, struct iov_iter *to)
+static ssize_t rfsm_file_read_iter(struct kiocb *iocb, struct iov_iter *to)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
 	bool direct = iocb->ki_flags & IOCB_DIRECT;
@@ -101,18 +101,18 @@ static ssize_t read_iter(struct kiocb *iocb, struct iov_iter *to)
 	ret = generic_file_read_iter(iocb, to);
 	if (direct) {
 		iocb->ki_flags |= IOCB_DIRECT;
-		drop_cached(inode, pos, ret);
+		rfsm_drop_cached(inode, pos, ret);
 	}
 	return ret;
 }
 
-static int open(struct inode *inode, struct file *file)
+static int rfsm_file_open(struct inode *inode, struct file *file)
 {
 	file->f_mode |= FMODE_CAN_ODIRECT;
 	return generic_file_open(inode, file);
 }
 
-static loff_t seek_data(struct file *file, loff_t pos, bool data)
+static loff_t rfsm_seek_data(struct file *file, loff_t pos, bool data)
 {
 	struct inode *inode = file_inode(file);
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
@@ -142,14 +142,14 @@ static loff_t seek_data(struct file *file, loff_t pos, bool data)
 	return vfs_setpos(file, min(pos, size), inode->i_sb->s_maxbytes);
 }
 
-static loff_t llseek(struct file *file, loff_t pos, int whence)
+static loff_t rfsm_file_llseek(struct file *file, loff_t pos, int whence)
 {
 	struct inode *inode = file_inode(file);
 
 	if (whence != SEEK_DATA && whence != SEEK_HOLE)
 		return generic_file_llseek(file, pos, whence);
 	inode_lock_shared(inode);
-	pos = seek_data(file, pos, whence == SEEK_DATA);
+	pos = rfsm_seek_data(file, pos, whence == SEEK_DATA);
 	inode_unlock_shared(inode);
 	return pos;
 }
@@ -158,7 +158,8 @@ static loff_t llseek(struct file *file, loff_t pos, int whence)
  * Blocks as a whole go; of those at the ends a part becomes zero. keep: they
  * were preallocated, and stay so.
  */
-static int punch(struct inode *inode, loff_t pos, loff_t end, bool keep)
+static int rfsm_punch_hole(struct inode *inode, loff_t pos, loff_t end,
+			   bool keep)
 {
 	struct address_space *mapping = inode->i_mapping;
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
@@ -207,7 +208,7 @@ static int punch(struct inode *inode, loff_t pos, loff_t end, bool keep)
  * Room for the holes in a range is set aside. What was preallocated stays so if
  * there is too little for the rest.
  */
-static int reserve(struct inode *inode, loff_t pos, loff_t end)
+static int rfsm_preallocate(struct inode *inode, loff_t pos, loff_t end)
 {
 	u64 from = pos >> PAGE_SHIFT, to = DIV_ROUND_UP_ULL(end, PAGE_SIZE);
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
@@ -227,7 +228,8 @@ static int reserve(struct inode *inode, loff_t pos, loff_t end)
 	return ret;
 }
 
-static int allocate(struct file *file, int mode, loff_t pos, loff_t end)
+static int rfsm_allocate_range(struct file *file, int mode, loff_t pos,
+			       loff_t end)
 {
 	struct inode *inode = file_inode(file);
 	bool grows = !(mode & FALLOC_FL_KEEP_SIZE) && end > i_size_read(inode);
@@ -238,15 +240,15 @@ static int allocate(struct file *file, int mode, loff_t pos, loff_t end)
 	if (!ret)
 		ret = file_modified(file);
 	if (!ret && !punches)
-		ret = reserve(inode, pos, end);
+		ret = rfsm_preallocate(inode, pos, end);
 	if (!ret && (punches || zeroes))
-		ret = punch(inode, pos, end, zeroes);
+		ret = rfsm_punch_hole(inode, pos, end, zeroes);
 	if (!ret && grows)
 		ret = rfsm_set_size(inode, end);
 	return ret;
 }
 
-static long fallocate(struct file *file, int mode, loff_t pos, loff_t len)
+static long rfsm_fallocate(struct file *file, int mode, loff_t pos, loff_t len)
 {
 	struct inode *inode = file_inode(file);
 	int what = mode & ~FALLOC_FL_KEEP_SIZE;
@@ -257,13 +259,13 @@ static long fallocate(struct file *file, int mode, loff_t pos, loff_t len)
 		return -EOPNOTSUPP;
 	inode_lock(inode);
 	inode_dio_wait(inode);
-	ret = allocate(file, mode, pos, pos + len);
+	ret = rfsm_allocate_range(file, mode, pos, pos + len);
 	inode_unlock(inode);
 	return ret;
 }
 
-static int extent_at(struct inode *inode, u64 from, u64 to,
-		     struct rfs_extent *out)
+static int rfsm_extent_at(struct inode *inode, u64 from, u64 to,
+			  struct rfs_extent *out)
 {
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	int ret;
@@ -279,8 +281,8 @@ static int extent_at(struct inode *inode, u64 from, u64 to,
 }
 
 /* What is preallocated has no address yet. */
-static int tell_extent(struct fiemap_extent_info *info,
-		       const struct rfs_extent *e, bool last)
+static int rfsm_tell_extent(struct fiemap_extent_info *info,
+			    const struct rfs_extent *e, bool last)
 {
 	u32 flags = last ? FIEMAP_EXTENT_LAST : 0;
 
@@ -291,8 +293,8 @@ static int tell_extent(struct fiemap_extent_info *info,
 				       e->n << PAGE_SHIFT, flags);
 }
 
-static int fiemap(struct inode *inode, struct fiemap_extent_info *info,
-		  u64 start, u64 len)
+static int rfsm_fiemap(struct inode *inode, struct fiemap_extent_info *info,
+		       u64 start, u64 len)
 {
 	u64 most = inode->i_sb->s_maxbytes >> PAGE_SHIFT, end;
 	struct rfs_extent now, next;
@@ -305,12 +307,12 @@ static int fiemap(struct inode *inode, struct fiemap_extent_info *info,
 		return ret;
 	end = DIV_ROUND_UP_ULL(start + len, PAGE_SIZE);
 	inode_lock_shared(inode);
-	ret = extent_at(inode, start >> PAGE_SHIFT, most, &next);
+	ret = rfsm_extent_at(inode, start >> PAGE_SHIFT, most, &next);
 	while (!ret && next.n && next.block < end) {
 		now = next;
-		ret = extent_at(inode, now.block + now.n, most, &next);
+		ret = rfsm_extent_at(inode, now.block + now.n, most, &next);
 		if (!ret)
-			ret = tell_extent(info, &now, !next.n);
+			ret = rfsm_tell_extent(info, &now, !next.n);
 		if (fatal_signal_pending(current))
 			ret = -EINTR;
 	}
@@ -322,7 +324,7 @@ static int fiemap(struct inode *inode, struct fiemap_extent_info *info,
  * The records that fsync promises; of a directory all, any may be of a name in
  * it. *data: there are none, what is promised was written before.
  */
-static int sync_log(struct rfs_fs *fs, struct inode *inode, bool *data)
+static int rfsm_sync_log(struct rfs_fs *fs, struct inode *inode, bool *data)
 {
 	if (fs->read_only)
 		return -EROFS;	/* what is not durable will not be */
@@ -335,7 +337,7 @@ static int sync_log(struct rfs_fs *fs, struct inode *inode, bool *data)
  * With lazytime, fsync is for times of reads, too (mount(8)). Without, they are
  * left to check-points: a page for each fsync after a read would be dear.
  */
-static int log_atime(struct inode *inode)
+static int rfsm_log_atime(struct inode *inode)
 {
 	struct rfs_inode_info *ri = RFS_I(inode);
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
@@ -357,7 +359,7 @@ static int log_atime(struct inode *inode)
  * A page that somebody had pinned may have been put off for want of room. Then
  * this waits for it, which writeback itself cannot do.
  */
-static int write_range(struct file *file, loff_t start, loff_t end)
+static int rfsm_file_write_range(struct file *file, loff_t start, loff_t end)
 {
 	struct inode *inode = file_inode(file);
 	struct rfs_inode_info *ri = RFS_I(inode);
@@ -383,14 +385,14 @@ int rfsm_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 	if (rfsm_dead(sbi))
 		return -EIO;
 	if (S_ISREG(inode->i_mode))
-		ret = write_range(file, start, end);
+		ret = rfsm_file_write_range(file, start, end);
 	if (ret || sbi->clean_ro)
 		return ret;
 	if (!datasync && inode->i_sb->s_flags & SB_LAZYTIME)
-		ret = log_atime(inode);
+		ret = rfsm_log_atime(inode);
 	if (ret)
 		return ret;
-	rfsm_update(sbi, ret, sync_log(sbi->fs, inode, &data));
+	rfsm_update(sbi, ret, rfsm_sync_log(sbi->fs, inode, &data));
 	/* not under the lock: others need not wait for it */
 	if (!ret && data && sbi->fs->geo.volatile_cache)
 		ret = blkdev_issue_flush(inode->i_sb->s_bdev);
@@ -401,7 +403,7 @@ int rfsm_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 
 enum { SHUTDOWN_SYNC, SHUTDOWN_LOG, SHUTDOWN_NOW };
 
-static int do_shutdown(struct super_block *sb, u32 how)
+static int rfsm_do_shutdown(struct super_block *sb, u32 how)
 {
 	struct rfs_sb_info *sbi = RFS_SB(sb);
 	int ret = 0;
@@ -428,7 +430,7 @@ static int do_shutdown(struct super_block *sb, u32 how)
 }
 
 /* Of zones from..to - 1, those that hold nothing and are ready to be written */
-static u32 empty_zones(const struct rfs_fs *fs, u32 from, u32 to)
+static u32 rfsm_empty_zones(const struct rfs_fs *fs, u32 from, u32 to)
 {
 	u32 n = 0;
 
@@ -444,7 +446,7 @@ static u32 empty_zones(const struct rfs_fs *fs, u32 from, u32 to)
  * is nothing to do, and its length becomes what of them is free and was reset,
  * now or before.
  */
-static int trim(struct rfs_sb_info *sbi, struct fstrim_range *range)
+static int rfsm_trim_zones(struct rfs_sb_info *sbi, struct fstrim_range *range)
 {
 	u64 zone = (u64)sbi->fs->geo.zone_blocks << PAGE_SHIFT;
 	u64 all = sbi->fs->geo.zones * zone;
@@ -466,7 +468,7 @@ static int trim(struct rfs_sb_info *sbi, struct fstrim_range *range)
 	ret = rfsm_checkpoint(sbi, 0);
 	if (!ret)
 		rfsm_reset_free(sbi);
-	range->len = (u64)empty_zones(sbi->fs, from, to) *
+	range->len = (u64)rfsm_empty_zones(sbi->fs, from, to) *
 		     le32_to_cpu(sbi->fs->super.zone_cap);
 	/* of zones that no file gets statfs(2) knows nothing */
 	range->len = min(range->len, sbi->fs->user_blocks) * RFS_BLOCK_BYTES;
@@ -474,14 +476,14 @@ static int trim(struct rfs_sb_info *sbi, struct fstrim_range *range)
 	return ret ? rfsm_failed(sbi, ret) : 0;
 }
 
-static int do_trim(struct super_block *sb, struct fstrim_range __user *arg)
+static int rfsm_trim(struct super_block *sb, struct fstrim_range __user *arg)
 {
 	struct fstrim_range range;
 	int ret;
 
 	if (copy_from_user(&range, arg, sizeof(range)))
 		return -EFAULT;
-	ret = trim(RFS_SB(sb), &range);
+	ret = rfsm_trim_zones(RFS_SB(sb), &range);
 	if (!ret && copy_to_user(arg, &range, sizeof(range)))
 		ret = -EFAULT;
 	return ret;
@@ -505,13 +507,13 @@ long rfsm_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 		ret = mnt_want_write_file(file);
 		if (ret)
 			return ret;
-		ret = do_trim(sb, (struct fstrim_range __user *)arg);
+		ret = rfsm_trim(sb, (struct fstrim_range __user *)arg);
 		mnt_drop_write_file(file);
 		return ret;
 	}
 	if (get_user(how, (u32 __user *)arg))
 		return -EFAULT;
-	return do_shutdown(sb, how);
+	return rfsm_do_shutdown(sb, how);
 }
 
 static const struct vm_operations_struct vm_ops = {
@@ -520,7 +522,7 @@ static const struct vm_operations_struct vm_ops = {
 	.page_mkwrite = rfsm_page_mkwrite,
 };
 
-static int mmap(struct file *file, struct vm_area_struct *vma)
+static int rfsm_file_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	file_accessed(file);
 	vma->vm_ops = &vm_ops;
@@ -535,18 +537,18 @@ const struct inode_operations rfsm_file_iops = {
 	.set_acl = rfsm_set_acl,
 	.fileattr_get = rfsm_fileattr_get,
 	.fileattr_set = rfsm_fileattr_set,
-	.fiemap = fiemap,
+	.fiemap = rfsm_fiemap,
 };
 
 const struct file_operations rfsm_file_fops = {
-	.llseek = llseek,
-	.read_iter = read_iter,
-	.write_iter = write_iter,
-	.mmap = mmap,
-	.open = open,
+	.llseek = rfsm_file_llseek,
+	.read_iter = rfsm_file_read_iter,
+	.write_iter = rfsm_file_write_iter,
+	.mmap = rfsm_file_mmap,
+	.open = rfsm_file_open,
 	.fsync = rfsm_fsync,
 	.splice_read = filemap_splice_read,
 	.splice_write = iter_file_splice_write,
-	.fallocate = fallocate,
+	.fallocate = rfsm_fallocate,
 	.unlocked_ioctl = rfsm_ioctl,
 };

@@ -19,7 +19,7 @@
 static struct kmem_cache *inode_cache;
 
 /* Pages that writeback has put off are written first, as fsync() does it. */
-static int sync_fs(struct super_block *sb, int wait)
+static int rfsm_sync_fs(struct super_block *sb, int wait)
 {
 	struct rfs_sb_info *sbi = RFS_SB(sb);
 
@@ -34,7 +34,7 @@ static int sync_fs(struct super_block *sb, int wait)
 	return rfsm_sync(sbi, 0);
 }
 
-static int statfs(struct dentry *dentry, struct kstatfs *st)
+static int rfsm_statfs(struct dentry *dentry, struct kstatfs *st)
 {
 	struct rfs_sb_info *sbi = RFS_SB(dentry->d_sb);
 	struct rfs_fs *fs = sbi->fs;
@@ -76,7 +76,7 @@ static const char *const quantize_names[] = {
 	[RFS_Q_LOGARITHMIC] = "logarithmic",
 };
 
-static int show_options(struct seq_file *seq, struct dentry *root)
+static int rfsm_show_options(struct seq_file *seq, struct dentry *root)
 {
 	const struct rfs_sb_info *sbi = RFS_SB(root->d_sb);
 
@@ -92,7 +92,7 @@ static int show_options(struct seq_file *seq, struct dentry *root)
 	return 0;
 }
 
-static struct inode *alloc_inode(struct super_block *sb)
+static struct inode *rfsm_alloc_inode(struct super_block *sb)
 {
 	struct rfs_inode_info *ri = alloc_inode_sb(sb, inode_cache, GFP_KERNEL);
 
@@ -110,12 +110,12 @@ static struct inode *alloc_inode(struct super_block *sb)
 	return &ri->vfs;
 }
 
-static void free_inode(struct inode *inode)
+static void rfsm_free_inode(struct inode *inode)
 {
 	kmem_cache_free(inode_cache, RFS_I(inode));
 }
 
-static void init_once(void *memory)
+static void rfsm_init_once(void *memory)
 {
 	struct rfs_inode_info *ri = memory;
 
@@ -123,8 +123,8 @@ static void init_once(void *memory)
 }
 
 /* Metadata blocks that can be read again */
-static unsigned long count_cached(struct shrinker *shrinker,
-				  struct shrink_control *sc)
+static unsigned long rfsm_count_cached(struct shrinker *shrinker,
+				       struct shrink_control *sc)
 {
 	const struct rfs_sb_info *sbi = shrinker->private_data;
 
@@ -132,8 +132,8 @@ static unsigned long count_cached(struct shrinker *shrinker,
 }
 
 /* From reclaim: whoever holds the lock may wait for memory. */
-static unsigned long free_cached(struct shrinker *shrinker,
-				 struct shrink_control *sc)
+static unsigned long rfsm_free_cached(struct shrinker *shrinker,
+				      struct shrink_control *sc)
 {
 	struct rfs_sb_info *sbi = shrinker->private_data;
 	u32 before, count;
@@ -148,19 +148,19 @@ static unsigned long free_cached(struct shrinker *shrinker,
 }
 
 /* As much metadata stays in memory as there is no better use for. */
-static int shrinker_start(struct rfs_sb_info *sbi)
+static int rfsm_shrinker_start(struct rfs_sb_info *sbi)
 {
 	sbi->shrinker = shrinker_alloc(0, "rfs-meta:%pg", sbi->sb->s_bdev);
 	if (!sbi->shrinker)
 		return -ENOMEM;
-	sbi->shrinker->count_objects = count_cached;
-	sbi->shrinker->scan_objects = free_cached;
+	sbi->shrinker->count_objects = rfsm_count_cached;
+	sbi->shrinker->scan_objects = rfsm_free_cached;
 	sbi->shrinker->private_data = sbi;
 	shrinker_register(sbi->shrinker);
 	return 0;
 }
 
-static void shrinker_stop(struct rfs_sb_info *sbi)
+static void rfsm_shrinker_stop(struct rfs_sb_info *sbi)
 {
 	if (sbi->shrinker)
 		shrinker_free(sbi->shrinker);
@@ -168,7 +168,7 @@ static void shrinker_stop(struct rfs_sb_info *sbi)
 }
 
 /* Nothing is left to write then: all inodes are gone. */
-static void put_super(struct super_block *sb)
+static void rfsm_put_super(struct super_block *sb)
 {
 	struct rfs_sb_info *sbi = RFS_SB(sb);
 
@@ -177,36 +177,36 @@ static void put_super(struct super_block *sb)
 		rfsm_sync(sbi, RFS_CP_UNMOUNT);
 	rfsm_stats_exit(sbi);
 	rfsm_append_exit(sbi);
-	shrinker_stop(sbi);
+	rfsm_shrinker_stop(sbi);
 	rfs_unmount_nosync(sbi->fs);
 	sbi->fs = NULL;
 }
 
-static int freeze_fs(struct super_block *sb)
+static int rfsm_freeze_fs(struct super_block *sb)
 {
 	return sb_rdonly(sb) ? 0 : rfsm_sync(RFS_SB(sb), RFS_CP_UNMOUNT);
 }
 
 /* The drive is gone. */
-static void shutdown(struct super_block *sb)
+static void rfsm_shutdown_sb(struct super_block *sb)
 {
 	rfsm_shutdown(RFS_SB(sb));
 }
 
 static const struct super_operations super_ops = {
-	.alloc_inode = alloc_inode,
-	.free_inode = free_inode,
+	.alloc_inode = rfsm_alloc_inode,
+	.free_inode = rfsm_free_inode,
 	.write_inode = rfsm_write_inode,
 	.evict_inode = rfsm_evict_inode,
-	.put_super = put_super,
-	.sync_fs = sync_fs,
-	.freeze_fs = freeze_fs,
-	.shutdown = shutdown,
-	.statfs = statfs,
-	.show_options = show_options,
+	.put_super = rfsm_put_super,
+	.sync_fs = rfsm_sync_fs,
+	.freeze_fs = rfsm_freeze_fs,
+	.shutdown = rfsm_shutdown_sb,
+	.statfs = rfsm_statfs,
+	.show_options = rfsm_show_options,
 };
 
-static void say_recovered(const struct rfs_sb_info *sbi)
+static void rfsm_say_recovered(const struct rfs_sb_info *sbi)
 {
 	const struct rfs_recovered *r = &sbi->fs->recovered;
 
@@ -223,8 +223,8 @@ static void say_recovered(const struct rfs_sb_info *sbi)
 }
 
 /* Why this version does not mount a volume, or only for reading */
-static void say_format(const struct rfs_sb_info *sbi,
-		       const struct rfs_geometry *geo)
+static void rfsm_say_format(const struct rfs_sb_info *sbi,
+			    const struct rfs_geometry *geo)
 {
 	struct rfs_fs *fs = kvzalloc(sizeof(*fs), GFP_KERNEL);
 
@@ -248,7 +248,7 @@ static void say_format(const struct rfs_sb_info *sbi,
 }
 
 /* What a volume may lack to be written, beside what a mount has checked. */
-static int may_write(const struct rfs_fs *fs)
+static int rfsm_may_write(const struct rfs_fs *fs)
 {
 	if (le32_to_cpu(fs->super.ro_compat) & ~RFS_RO_COMPAT_KNOWN)
 		return -EROFS;
@@ -256,7 +256,8 @@ static int may_write(const struct rfs_fs *fs)
 }
 
 /* The options groups, gc and quantize, from now on. */
-static void set_policy(struct rfs_sb_info *sbi, const struct rfs_policy *policy)
+static void rfsm_set_policy(struct rfs_sb_info *sbi,
+			    const struct rfs_policy *policy)
 {
 	rfsm_lock(sbi);
 	rfs_policy_set(sbi->fs, policy);
@@ -267,7 +268,7 @@ static void set_policy(struct rfs_sb_info *sbi, const struct rfs_policy *policy)
 			sbi->fs->geo.max_open, sbi->fs->geo.max_active);
 }
 
-static int mount_core(struct rfs_sb_info *sbi)
+static int rfsm_mount_core(struct rfs_sb_info *sbi)
 {
 	struct super_block *sb = sbi->sb;
 	struct rfs_geometry geo = { 0 };
@@ -285,7 +286,7 @@ static int mount_core(struct rfs_sb_info *sbi)
 			&sbi->fs);
 	memalloc_nofs_restore(nofs);
 	if (ret == -EOPNOTSUPP || ret == -EROFS)
-		say_format(sbi, &geo);
+		rfsm_say_format(sbi, &geo);
 	rfsm_dev_mounted(&sbi->dev);
 	switch (ret) {
 	case 0:
@@ -296,8 +297,8 @@ static int mount_core(struct rfs_sb_info *sbi)
 			pr_info("rfs: %pg: %u zones may be open and %u active at a time: metadata shares %u\n",
 				sb->s_bdev, geo.max_open, geo.max_active,
 				sbi->fs->meta_active);
-		set_policy(sbi, &sbi->opt.policy);
-		say_recovered(sbi);
+		rfsm_set_policy(sbi, &sbi->opt.policy);
+		rfsm_say_recovered(sbi);
 		break;
 	case -EOPNOTSUPP:
 		ret = -EINVAL;
@@ -324,7 +325,7 @@ static const struct rfsm_inode_ops inode_kinds = {
 	.special_iops = &rfsm_special_iops,
 };
 
-static int fill_super(struct super_block *sb, struct fs_context *fc)
+static int rfsm_fill_super(struct super_block *sb, struct fs_context *fc)
 {
 	const struct rfsm_options *opt = fc->fs_private;
 	struct rfs_sb_info *sbi;
@@ -364,9 +365,9 @@ static int fill_super(struct super_block *sb, struct fs_context *fc)
 	sbi->clean_ro = sb_rdonly(sb);
 	ret = rfsm_fetch_init(sbi);
 	if (!ret)
-		ret = mount_core(sbi);
+		ret = rfsm_mount_core(sbi);
 	if (!ret)
-		ret = shrinker_start(sbi);
+		ret = rfsm_shrinker_start(sbi);
 	if (!ret)
 		ret = rfsm_append_init(sbi);
 	if (!ret)
@@ -389,7 +390,7 @@ static int fill_super(struct super_block *sb, struct fs_context *fc)
 	return sb_rdonly(sb) ? 0 : rfsm_thread_start(sbi);
 }
 
-static void kill_sb(struct super_block *sb)
+static void rfsm_kill_sb(struct super_block *sb)
 {
 	struct rfs_sb_info *sbi;
 
@@ -397,11 +398,11 @@ static void kill_sb(struct super_block *sb)
 	sbi = RFS_SB(sb);
 	if (!sbi)
 		return;
-	/* put_super() is not called if the root was never there */
+	/* rfsm_put_super() is not called if the root was never there */
 	if (sbi->fs) {
 		rfsm_stats_exit(sbi);
 		rfsm_append_exit(sbi);
-		shrinker_stop(sbi);
+		rfsm_shrinker_stop(sbi);
 		rfs_unmount_nosync(sbi->fs);
 	}
 	rfsm_fetch_exit(sbi);
@@ -446,7 +447,9 @@ static const struct fs_parameter_spec parameters[] = {
 	fsparam_enum("quantize", OPT_QUANTIZE, quantize_table),
 	fsparam_flag("usrquota", OPT_USRQUOTA),
 	fsparam_flag("grpquota", OPT_GRPQUOTA),
-	/* what people write for other file systems: see refused() */
+	/*
+	 * what people write for other file systems: see rfsm_option_refused()
+	 */
 	fsparam_flag("quota", OPT_USRQUOTA),
 	fsparam_flag("noquota", OPT_NOQUOTA),
 	fsparam_flag_no("acl", OPT_ACL),
@@ -458,8 +461,8 @@ static const struct fs_parameter_spec parameters[] = {
 };
 
 /* What RFS always does can be asked for, and not be turned off. */
-static int refused(struct fs_context *fc, int which,
-		   const struct fs_parse_result *result)
+static int rfsm_option_refused(struct fs_context *fc, int which,
+			       const struct fs_parse_result *result)
 {
 	if (which == OPT_NORECOVERY)
 		return invalfc(fc, "norecovery: recovery is in memory until a check-point, and -o ro writes none: mount with ro");
@@ -476,7 +479,7 @@ static int refused(struct fs_context *fc, int which,
 	return invalfc(fc, "nobarrier: the drive is flushed if it has a volatile cache: leave it out");
 }
 
-static int parse_param(struct fs_context *fc, struct fs_parameter *param)
+static int rfsm_parse_param(struct fs_context *fc, struct fs_parameter *param)
 {
 	struct rfsm_options *opt = fc->fs_private;
 	struct fs_parse_result result;
@@ -516,17 +519,17 @@ static int parse_param(struct fs_context *fc, struct fs_parameter *param)
 	case OPT_DISCARD:
 	case OPT_BARRIER:
 	case OPT_NORECOVERY:
-		return refused(fc, which, &result);
+		return rfsm_option_refused(fc, which, &result);
 	}
 	return which;
 }
 
-static int get_tree(struct fs_context *fc)
+static int rfsm_get_tree(struct fs_context *fc)
 {
-	return get_tree_bdev(fc, fill_super);
+	return get_tree_bdev(fc, rfsm_fill_super);
 }
 
-static int to_read_only(struct rfs_sb_info *sbi)
+static int rfsm_to_read_only(struct rfs_sb_info *sbi)
 {
 	int ret;
 
@@ -544,7 +547,7 @@ static int to_read_only(struct rfs_sb_info *sbi)
 }
 
 /* What recovery found on a read-only mount is in memory only until then. */
-static int to_read_write(struct rfs_sb_info *sbi)
+static int rfsm_to_read_write(struct rfs_sb_info *sbi)
 {
 	int ret;
 
@@ -557,7 +560,7 @@ static int to_read_write(struct rfs_sb_info *sbi)
 		       sbi->sb->s_bdev);
 		return -EROFS;
 	}
-	ret = may_write(sbi->fs);
+	ret = rfsm_may_write(sbi->fs);
 	if (ret) {
 		pr_err("rfs: %pg: can only be read\n", sbi->sb->s_bdev);
 		return ret == -EMFILE ? -EINVAL : ret;
@@ -575,7 +578,7 @@ static int to_read_write(struct rfs_sb_info *sbi)
 	return ret;
 }
 
-static int reconfigure(struct fs_context *fc)
+static int rfsm_reconfigure(struct fs_context *fc)
 {
 	struct super_block *sb = fc->root->d_sb;
 	struct rfs_sb_info *sbi = RFS_SB(sb);
@@ -588,29 +591,29 @@ static int reconfigure(struct fs_context *fc)
 		return invalfc(fc, "usrquota, grpquota: when it is mounted");
 	sync_filesystem(sb);
 	if (read_only && !sb_rdonly(sb))
-		ret = to_read_only(sbi);
+		ret = rfsm_to_read_only(sbi);
 	else if (!read_only && sb_rdonly(sb))
-		ret = to_read_write(sbi);
+		ret = rfsm_to_read_write(sbi);
 	if (!ret) {
 		sbi->opt = *opt;
-		set_policy(sbi, &sbi->opt.policy);
+		rfsm_set_policy(sbi, &sbi->opt.policy);
 	}
 	return ret;
 }
 
-static void free_fc(struct fs_context *fc)
+static void rfsm_free_fc(struct fs_context *fc)
 {
 	kfree(fc->fs_private);
 }
 
 static const struct fs_context_operations context_ops = {
-	.parse_param = parse_param,
-	.get_tree = get_tree,
-	.reconfigure = reconfigure,
-	.free = free_fc,
+	.parse_param = rfsm_parse_param,
+	.get_tree = rfsm_get_tree,
+	.reconfigure = rfsm_reconfigure,
+	.free = rfsm_free_fc,
 };
 
-static int init_fs_context(struct fs_context *fc)
+static int rfsm_init_fs_context(struct fs_context *fc)
 {
 	struct rfsm_options *opt = kzalloc(sizeof(*opt), GFP_KERNEL);
 
@@ -628,9 +631,9 @@ static int init_fs_context(struct fs_context *fc)
 static struct file_system_type type = {
 	.owner = THIS_MODULE,
 	.name = "rfs",
-	.kill_sb = kill_sb,
+	.kill_sb = rfsm_kill_sb,
 	.fs_flags = FS_REQUIRES_DEV,
-	.init_fs_context = init_fs_context,
+	.init_fs_context = rfsm_init_fs_context,
 	.parameters = parameters,
 };
 
@@ -641,7 +644,7 @@ static int __init rfsm_init(void)
 	inode_cache = kmem_cache_create("rfs_inode",
 					sizeof(struct rfs_inode_info),
 					0, SLAB_RECLAIM_ACCOUNT | SLAB_ACCOUNT,
-					init_once);
+					rfsm_init_once);
 	rfsm_reads = alloc_workqueue("rfs-read", WQ_HIGHPRI | WQ_MEM_RECLAIM, 0);
 	ret = rfsm_mem_module_init();
 	if (!ret)

@@ -6,8 +6,8 @@
 #include "rfsm.h"
 #include "tree/dir.h"
 
-static struct dentry *lookup(struct inode *dir, struct dentry *dentry,
-			     unsigned int flags)
+static struct dentry *rfsm_lookup(struct inode *dir, struct dentry *dentry,
+				  unsigned int flags)
 {
 	struct rfs_sb_info *sbi = RFS_SB(dir->i_sb);
 	struct inode *inode = NULL;
@@ -30,7 +30,7 @@ static struct dentry *lookup(struct inode *dir, struct dentry *dentry,
 	return d_splice_alias(inode, dentry);
 }
 
-static void reload(struct inode *dir, struct inode *inode)
+static void rfsm_reload_both(struct inode *dir, struct inode *inode)
 {
 	rfsm_reload(dir);
 	if (inode)
@@ -38,7 +38,7 @@ static void reload(struct inode *dir, struct inode *inode)
 }
 
 /* Names are durable at once where that is asked for. */
-static int sync_names(struct inode *dir)
+static int rfsm_sync_names(struct inode *dir)
 {
 	struct rfs_sb_info *sbi = RFS_SB(dir->i_sb);
 	int ret = 0;
@@ -48,9 +48,9 @@ static int sync_names(struct inode *dir)
 	return ret;
 }
 
-static struct inode *make_inode(struct mnt_idmap *idmap, struct inode *dir,
-				const char *name, umode_t mode, dev_t rdev,
-				const char *target)
+static struct inode *rfsm_make_inode(struct mnt_idmap *idmap, struct inode *dir,
+				     const char *name, umode_t mode, dev_t rdev,
+				     const char *target)
 {
 	struct user_namespace *ns = dir->i_sb->s_user_ns;
 	struct rfs_sb_info *sbi = RFS_SB(dir->i_sb);
@@ -84,27 +84,27 @@ static struct inode *make_inode(struct mnt_idmap *idmap, struct inode *dir,
 	return ERR_PTR(ret);
 }
 
-static int make(struct mnt_idmap *idmap, struct inode *dir,
-		struct dentry *dentry, umode_t mode, dev_t rdev,
-		const char *target)
+static int rfsm_make_entry(struct mnt_idmap *idmap, struct inode *dir,
+			   struct dentry *dentry, umode_t mode, dev_t rdev,
+			   const char *target)
 {
-	struct inode *inode = make_inode(idmap, dir, dentry->d_name.name, mode,
-					 rdev, target);
+	struct inode *inode = rfsm_make_inode(idmap, dir, dentry->d_name.name,
+					      mode, rdev, target);
 
 	if (IS_ERR(inode))
 		return PTR_ERR(inode);
-	reload(dir, NULL);
+	rfsm_reload_both(dir, NULL);
 	if (inode->i_state & I_NEW)
 		d_instantiate_new(dentry, inode);
 	else	/* a file handle had it first */
 		d_instantiate(dentry, inode);
-	return sync_names(dir);
+	return rfsm_sync_names(dir);
 }
 
-static int tmpfile(struct mnt_idmap *idmap, struct inode *dir,
-		   struct file *file, umode_t mode)
+static int rfsm_tmpfile(struct mnt_idmap *idmap, struct inode *dir,
+			struct file *file, umode_t mode)
 {
-	struct inode *inode = make_inode(idmap, dir, NULL, mode, 0, NULL);
+	struct inode *inode = rfsm_make_inode(idmap, dir, NULL, mode, 0, NULL);
 
 	if (IS_ERR(inode))
 		return finish_open_simple(file, PTR_ERR(inode));
@@ -115,31 +115,32 @@ static int tmpfile(struct mnt_idmap *idmap, struct inode *dir,
 	return finish_open_simple(file, 0);
 }
 
-static int create(struct mnt_idmap *idmap, struct inode *dir,
-		  struct dentry *dentry, umode_t mode, bool excl)
+static int rfsm_create(struct mnt_idmap *idmap, struct inode *dir,
+		       struct dentry *dentry, umode_t mode, bool excl)
 {
-	return make(idmap, dir, dentry, mode, 0, NULL);
+	return rfsm_make_entry(idmap, dir, dentry, mode, 0, NULL);
 }
 
-static int mknod(struct mnt_idmap *idmap, struct inode *dir,
-		 struct dentry *dentry, umode_t mode, dev_t rdev)
+static int rfsm_mknod(struct mnt_idmap *idmap, struct inode *dir,
+		      struct dentry *dentry, umode_t mode, dev_t rdev)
 {
-	return make(idmap, dir, dentry, mode, rdev, NULL);
+	return rfsm_make_entry(idmap, dir, dentry, mode, rdev, NULL);
 }
 
-static int mkdir(struct mnt_idmap *idmap, struct inode *dir,
-		 struct dentry *dentry, umode_t mode)
+static int rfsm_mkdir(struct mnt_idmap *idmap, struct inode *dir,
+		      struct dentry *dentry, umode_t mode)
 {
-	return make(idmap, dir, dentry, mode | S_IFDIR, 0, NULL);
+	return rfsm_make_entry(idmap, dir, dentry, mode | S_IFDIR, 0, NULL);
 }
 
-static int symlink(struct mnt_idmap *idmap, struct inode *dir,
-		   struct dentry *dentry, const char *target)
+static int rfsm_symlink(struct mnt_idmap *idmap, struct inode *dir,
+			struct dentry *dentry, const char *target)
 {
-	return make(idmap, dir, dentry, S_IFLNK | 0777, 0, target);
+	return rfsm_make_entry(idmap, dir, dentry, S_IFLNK | 0777, 0, target);
 }
 
-static int link(struct dentry *from, struct inode *dir, struct dentry *dentry)
+static int rfsm_link(struct dentry *from, struct inode *dir,
+		     struct dentry *dentry)
 {
 	struct rfs_sb_info *sbi = RFS_SB(dir->i_sb);
 	struct inode *inode = d_inode(from);
@@ -149,13 +150,13 @@ static int link(struct dentry *from, struct inode *dir, struct dentry *dentry)
 				       inode->i_ino));
 	if (ret)
 		return ret;
-	reload(dir, inode);
+	rfsm_reload_both(dir, inode);
 	ihold(inode);
 	d_instantiate(dentry, inode);
-	return sync_names(dir);
+	return rfsm_sync_names(dir);
 }
 
-static int unlink(struct inode *dir, struct dentry *dentry)
+static int rfsm_unlink(struct inode *dir, struct dentry *dentry)
 {
 	struct rfs_sb_info *sbi = RFS_SB(dir->i_sb);
 	u32 ino;
@@ -166,13 +167,13 @@ static int unlink(struct inode *dir, struct dentry *dentry)
 			       &ino));
 	if (ret)
 		return ret;
-	reload(dir, d_inode(dentry));
-	return sync_names(dir);
+	rfsm_reload_both(dir, d_inode(dentry));
+	return rfsm_sync_names(dir);
 }
 
-static int rename(struct mnt_idmap *idmap, struct inode *dir1,
-		  struct dentry *dentry1, struct inode *dir2,
-		  struct dentry *dentry2, unsigned int flags)
+static int rfsm_rename(struct mnt_idmap *idmap, struct inode *dir1,
+		       struct dentry *dentry1, struct inode *dir2,
+		       struct dentry *dentry2, unsigned int flags)
 {
 	struct user_namespace *ns = dir1->i_sb->s_user_ns;
 	struct rfs_sb_info *sbi = RFS_SB(dir1->i_sb);
@@ -196,14 +197,14 @@ static int rename(struct mnt_idmap *idmap, struct inode *dir1,
 			       &how));
 	if (ret)
 		return ret;
-	reload(dir1, d_inode(dentry1));
-	reload(dir2, d_inode(dentry2));
-	ret = sync_names(dir1);
-	return ret ? ret : sync_names(dir2);
+	rfsm_reload_both(dir1, d_inode(dentry1));
+	rfsm_reload_both(dir2, d_inode(dentry2));
+	ret = rfsm_sync_names(dir1);
+	return ret ? ret : rfsm_sync_names(dir2);
 }
 
 /* Positions 0 and 1 are . and .., what follows are the core's. */
-static int iterate(struct file *file, struct dir_context *ctx)
+static int rfsm_iterate_dir(struct file *file, struct dir_context *ctx)
 {
 	struct inode *dir = file_inode(file);
 	struct rfs_sb_info *sbi = RFS_SB(dir->i_sb);
@@ -231,14 +232,14 @@ static int iterate(struct file *file, struct dir_context *ctx)
 }
 
 /* Positions are of hashes: they go beyond what a file may have. */
-static loff_t llseek(struct file *file, loff_t pos, int whence)
+static loff_t rfsm_dir_llseek(struct file *file, loff_t pos, int whence)
 {
 	return generic_file_llseek_size(file, pos, whence, S64_MAX,
 					i_size_read(file_inode(file)));
 }
 
-static const char *get_link(struct dentry *dentry, struct inode *inode,
-			    struct delayed_call *done)
+static const char *rfsm_get_link(struct dentry *dentry, struct inode *inode,
+				 struct delayed_call *done)
 {
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	char *target;
@@ -261,16 +262,16 @@ static const char *get_link(struct dentry *dentry, struct inode *inode,
 }
 
 const struct inode_operations rfsm_dir_iops = {
-	.lookup = lookup,
-	.create = create,
-	.link = link,
-	.unlink = unlink,
-	.symlink = symlink,
-	.mkdir = mkdir,
-	.rmdir = unlink,
-	.mknod = mknod,
-	.rename = rename,
-	.tmpfile = tmpfile,
+	.lookup = rfsm_lookup,
+	.create = rfsm_create,
+	.link = rfsm_link,
+	.unlink = rfsm_unlink,
+	.symlink = rfsm_symlink,
+	.mkdir = rfsm_mkdir,
+	.rmdir = rfsm_unlink,
+	.mknod = rfsm_mknod,
+	.rename = rfsm_rename,
+	.tmpfile = rfsm_tmpfile,
 	.setattr = rfsm_setattr,
 	.getattr = rfsm_getattr,
 	.listxattr = rfsm_listxattr,
@@ -281,7 +282,7 @@ const struct inode_operations rfsm_dir_iops = {
 };
 
 const struct inode_operations rfsm_symlink_iops = {
-	.get_link = get_link,
+	.get_link = rfsm_get_link,
 	.setattr = rfsm_setattr,
 	.getattr = rfsm_getattr,
 	.listxattr = rfsm_listxattr,
@@ -297,8 +298,8 @@ const struct inode_operations rfsm_special_iops = {
 
 const struct file_operations rfsm_dir_fops = {
 	.read = generic_read_dir,
-	.iterate_shared = iterate,
-	.llseek = llseek,
+	.iterate_shared = rfsm_iterate_dir,
+	.llseek = rfsm_dir_llseek,
 	.fsync = rfsm_fsync,
 	.unlocked_ioctl = rfsm_ioctl,
 };

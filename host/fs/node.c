@@ -8,24 +8,24 @@
 #include "tree/tree.h"
 #include "tree/xattr.h"
 
-static struct timespec64 time_of(__le64 ns)
+static struct timespec64 rfsm_time_of(__le64 ns)
 {
 	return ns_to_timespec64(le64_to_cpu(ns));
 }
 
-static __le64 ns_of(struct timespec64 time)
+static __le64 rfsm_ns_of(struct timespec64 time)
 {
 	return cpu_to_le64(timespec64_to_ns(&time));
 }
 
 void rfsm_times(struct inode *inode, struct rfs_dinode *out)
 {
-	out->atime = ns_of(inode_get_atime(inode));
-	out->mtime = ns_of(inode_get_mtime(inode));
-	out->ctime = ns_of(inode_get_ctime(inode));
+	out->atime = rfsm_ns_of(inode_get_atime(inode));
+	out->mtime = rfsm_ns_of(inode_get_mtime(inode));
+	out->ctime = rfsm_ns_of(inode_get_ctime(inode));
 }
 
-static void set_flags(struct inode *inode, u32 flags)
+static void rfsm_set_flags(struct inode *inode, u32 flags)
 {
 	static const struct { u32 ours, theirs; } pairs[] = {
 		{ FS_SYNC_FL, S_SYNC }, { FS_APPEND_FL, S_APPEND },
@@ -50,17 +50,17 @@ void rfsm_refresh(struct inode *inode, const struct rfs_dinode *di)
 	i_uid_write(inode, le32_to_cpu(di->uid));
 	i_gid_write(inode, le32_to_cpu(di->gid));
 	set_nlink(inode, le32_to_cpu(di->nlink));
-	set_flags(inode, le32_to_cpu(di->flags));
-	inode_set_ctime_to_ts(inode, time_of(di->ctime));
+	rfsm_set_flags(inode, le32_to_cpu(di->flags));
+	inode_set_ctime_to_ts(inode, rfsm_time_of(di->ctime));
 	WRITE_ONCE(RFS_I(inode)->blocks, le64_to_cpu(di->blocks));
 	if (!S_ISDIR(inode->i_mode))
 		return;
-	inode_set_mtime_to_ts(inode, time_of(di->mtime));
+	inode_set_mtime_to_ts(inode, rfsm_time_of(di->mtime));
 	i_size_write(inode, le64_to_cpu(di->size));
 }
 
 /* Under the volume lock */
-static int reload(struct rfs_sb_info *sbi, struct inode *inode)
+static int rfsm_reload_inode(struct rfs_sb_info *sbi, struct inode *inode)
 {
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
@@ -76,11 +76,12 @@ void rfsm_reload(struct inode *inode)
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	int ret;
 
-	rfsm_query(sbi, ret, reload(sbi, inode));
+	rfsm_query(sbi, ret, rfsm_reload_inode(sbi, inode));
 }
 
 /* Under the volume lock */
-static int fill_from(struct rfs_sb_info *sbi, struct inode *inode, u32 *rdev)
+static int rfsm_fill_inode_from(struct rfs_sb_info *sbi, struct inode *inode,
+				u32 *rdev)
 {
 	const struct rfs_xattr *x;
 	struct rfs_dinode *di;
@@ -90,10 +91,10 @@ static int fill_from(struct rfs_sb_info *sbi, struct inode *inode, u32 *rdev)
 
 	if (!ret) {
 		rfsm_refresh(inode, di);
-		RFS_I(inode)->btime = time_of(di->btime);
+		RFS_I(inode)->btime = rfsm_time_of(di->btime);
 		inode->i_generation = le32_to_cpu(di->gen);
-		inode_set_mtime_to_ts(inode, time_of(di->mtime));
-		inode_set_atime_to_ts(inode, time_of(di->atime));
+		inode_set_mtime_to_ts(inode, rfsm_time_of(di->mtime));
+		inode_set_atime_to_ts(inode, rfsm_time_of(di->atime));
 		RFS_I(inode)->logged_atime =
 			buf->dirty ? S64_MIN : le64_to_cpu(di->atime);
 		i_size_write(inode, le64_to_cpu(di->size));
@@ -109,14 +110,14 @@ static int fill_from(struct rfs_sb_info *sbi, struct inode *inode, u32 *rdev)
 	return ret;
 }
 
-static int fill(struct inode *inode)
+static int rfsm_fill_inode(struct inode *inode)
 {
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	const struct rfsm_inode_ops *kinds = sbi->kinds;
 	u32 rdev = 0;
 	int ret;
 
-	rfsm_query(sbi, ret, fill_from(sbi, inode, &rdev));
+	rfsm_query(sbi, ret, rfsm_fill_inode_from(sbi, inode, &rdev));
 	if (ret)
 		return ret;
 	switch (inode->i_mode & S_IFMT) {
@@ -154,7 +155,7 @@ struct inode *rfsm_iget_if(struct super_block *sb, u32 ino)
 		return ERR_PTR(-ENOMEM);
 	if (!(inode->i_state & I_NEW))
 		return inode;
-	ret = fill(inode);
+	ret = rfsm_fill_inode(inode);
 	/* O_TMPFILE has just made it, or it could not be freed: not ours */
 	if (!ret && !inode->i_nlink)
 		ret = -ENOENT;
@@ -188,7 +189,7 @@ struct inode *rfsm_init_new_inode(struct inode *inode, u32 ino)
 		iput(inode);
 		return rfsm_iget(sb, ino);
 	}
-	ret = fill(inode);
+	ret = rfsm_fill_inode(inode);
 	if (ret) {
 		iget_failed(inode);
 		return ERR_PTR(rfsm_failed(RFS_SB(sb), ret));
@@ -223,9 +224,9 @@ int rfsm_write_inode(struct inode *inode, struct writeback_control *wbc)
 {
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	struct rfs_dinode times = {
-		.atime = ns_of(inode_get_atime(inode)),
-		.mtime = ns_of(inode_get_mtime(inode)),
-		.ctime = ns_of(inode_get_ctime(inode)),
+		.atime = rfsm_ns_of(inode_get_atime(inode)),
+		.mtime = rfsm_ns_of(inode_get_mtime(inode)),
+		.ctime = rfsm_ns_of(inode_get_ctime(inode)),
 	};
 	int ret;
 
@@ -270,8 +271,8 @@ out:
 }
 
 /* Under the volume lock: what is reserved for pages goes along. */
-static int set_attributes(struct rfs_sb_info *sbi, struct inode *inode,
-			  const struct rfs_dinode *to)
+static int rfsm_set_attributes(struct rfs_sb_info *sbi, struct inode *inode,
+			       const struct rfs_dinode *to)
 {
 	return rfs_setattr(sbi->fs, inode->i_ino, to,
 			   RFS_I(inode)->rsv_holes);
@@ -288,7 +289,7 @@ int rfsm_log_attributes(struct inode *inode, u32 flags)
 	to.uid = cpu_to_le32(i_uid_read(inode));
 	to.gid = cpu_to_le32(i_gid_read(inode));
 	rfsm_times(inode, &to);
-	rfsm_update(sbi, ret, set_attributes(sbi, inode, &to));
+	rfsm_update(sbi, ret, rfsm_set_attributes(sbi, inode, &to));
 	return ret;
 }
 

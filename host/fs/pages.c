@@ -17,7 +17,8 @@ static struct rfs_sb_info *rfsm_of_folio(const struct folio *folio)
 	return RFS_SB(folio->mapping->host->i_sb);
 }
 
-static void invalidate_folio(struct folio *folio, size_t offset, size_t length)
+static void rfsm_invalidate_folio(struct folio *folio, size_t offset,
+				  size_t length)
 {
 	struct rfs_sb_info *sbi = rfsm_of_folio(folio);
 
@@ -29,7 +30,7 @@ static void invalidate_folio(struct folio *folio, size_t offset, size_t length)
 }
 
 /* A dirty folio is never released, and a clean one has no reservation. */
-static bool release_folio(struct folio *folio, gfp_t gfp)
+static bool rfsm_release_folio(struct folio *folio, gfp_t gfp)
 {
 	return false;
 }
@@ -84,8 +85,9 @@ struct read {
 	bool ok[RFSM_APPEND_MAX];
 };
 
-static bool block_ok(const struct rfs_sb_info *sbi, const struct inode *inode,
-		     const struct folio *folio, const struct rfs_oob *oob)
+static bool rfsm_block_ok(const struct rfs_sb_info *sbi,
+			  const struct inode *inode,
+			  const struct folio *folio, const struct rfs_oob *oob)
 {
 	return rfs_oob_ok(oob, sbi->fs->volume) && oob->type == RFS_DATA &&
 	       le32_to_cpu(oob->ino) == inode->i_ino &&
@@ -95,7 +97,7 @@ static bool block_ok(const struct rfs_sb_info *sbi, const struct inode *inode,
 	       ~rfs_crc(~0U, folio_address(folio), RFS_BLOCK_BYTES);
 }
 
-static void read_drop(struct rfs_sb_info *sbi, u64 addr)
+static void rfsm_read_drop(struct rfs_sb_info *sbi, u64 addr)
 {
 	u32 zone = addr / sbi->fs->geo.zone_blocks;
 
@@ -103,11 +105,11 @@ static void read_drop(struct rfs_sb_info *sbi, u64 addr)
 }
 
 /* Is a block what it should be? Its folio then is as a reader sees it. */
-static bool read_ok(struct read *r, u32 i, const struct rfs_oob *oob)
+static bool rfsm_read_ok(struct read *r, u32 i, const struct rfs_oob *oob)
 {
 	struct folio *folio = r->folio[i];
 
-	if (oob && !block_ok(r->sbi, r->inode, folio, oob)) {
+	if (oob && !rfsm_block_ok(r->sbi, r->inode, folio, oob)) {
 		pr_err_ratelimited("rfs: %pg: inode %lu block %lu: not what is at address %llu\n",
 				   r->sbi->sb->s_bdev, r->inode->i_ino,
 				   folio->index, r->addr + i);
@@ -118,18 +120,18 @@ static bool read_ok(struct read *r, u32 i, const struct rfs_oob *oob)
 }
 
 /* The folios come last: after them the volume may be unmounted. */
-static void read_end(struct read *r)
+static void rfsm_read_end(struct read *r)
 {
 	u32 i;
 
-	read_drop(r->sbi, r->addr);
+	rfsm_read_drop(r->sbi, r->addr);
 	for (i = 0; i < r->n; i++)
 		folio_end_read(r->folio[i], r->ok[i]);
 	kfree(r);
 }
 
 /* One of several blocks could not be read: the others can. */
-static void read_singly(struct read *r)
+static void rfsm_read_singly(struct read *r)
 {
 	struct rfs_sb_info *sbi = r->sbi;
 	u32 i;
@@ -143,39 +145,40 @@ static void read_singly(struct read *r)
 
 		rfsm_bio_oobs(&sbi->dev, bio, oob, 1);
 		bio_add_folio_nofail(bio, r->folio[i], RFS_BLOCK_BYTES, 0);
-		r->ok[i] = !submit_bio_wait(bio) && read_ok(r, i, oob);
+		r->ok[i] = !submit_bio_wait(bio) && rfsm_read_ok(r, i, oob);
 		rfsm_bio_put(&sbi->dev, bio, oob);
 	}
-	read_end(r);
+	rfsm_read_end(r);
 }
 
 /* Checksums take some 25 us for a bio: not in an interrupt */
-static void read_over(struct work_struct *work)
+static void rfsm_read_over(struct work_struct *work)
 {
 	struct read *r = container_of(work, struct read, work);
 	u32 i, step = r->sbi->dev.oob_bytes;
 	struct bio *bio = r->bio;
 
 	if (bio->bi_status && r->n > 1) {
-		read_singly(r);
+		rfsm_read_singly(r);
 		return;
 	}
 	for (i = 0; i < r->n; i++)
 		r->ok[i] = !bio->bi_status &&
-			   read_ok(r, i, r->oob ? r->oob + i * step : NULL);
+			   rfsm_read_ok(r, i, r->oob ? r->oob + i * step :
+					NULL);
 	rfsm_bio_put(&r->sbi->dev, bio, r->oob);
-	read_end(r);
+	rfsm_read_end(r);
 }
 
-static void read_endio(struct bio *bio)
+static void rfsm_read_endio(struct bio *bio)
 {
 	struct read *r = bio->bi_private;
 
-	INIT_WORK(&r->work, read_over);
+	INIT_WORK(&r->work, rfsm_read_over);
 	queue_work(rfsm_reads, &r->work);
 }
 
-static void read_submit(struct read *r)
+static void rfsm_read_submit(struct read *r)
 {
 	struct bio *bio;
 	u32 i;
@@ -185,18 +188,18 @@ static void read_submit(struct read *r)
 	for (i = 0; i < r->n; i++)
 		bio_add_folio_nofail(bio, r->folio[i], RFS_BLOCK_BYTES, 0);
 	bio->bi_private = r;
-	bio->bi_end_io = read_endio;
+	bio->bi_end_io = rfsm_read_endio;
 	r->bio = bio;
 	submit_bio(bio);
 }
 
 /*
  * Where a block is, for a read that begins now: its zone is not reset before
- * read_drop(). A hole has address 0. Where the index has to be read first, what is
- * in *r is sent before that.
+ * rfsm_read_drop(). A hole has address 0. Where the index has to be read first,
+ * what is in *r is sent before that.
  */
-static int look_up(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
-		   u64 *addr, u32 *len, struct read **r)
+static int rfsm_read_look_up(struct rfs_sb_info *sbi, struct inode *inode,
+			     u64 block, u64 *addr, u32 *len, struct read **r)
 {
 	struct rfsm_miss miss = { 0 };
 	struct rfs_ptr ptr;
@@ -211,7 +214,7 @@ static int look_up(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
 			break;
 		rfsm_unlock(sbi);
 		if (*r)
-			read_submit(*r);
+			rfsm_read_submit(*r);
 		*r = NULL;
 		rfsm_miss_read(sbi, &miss);
 	}
@@ -227,7 +230,8 @@ static int look_up(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
 }
 
 /* Add a locked folio to the read in *r, or begin another. */
-static void read_add(struct inode *inode, struct folio *folio, struct read **r)
+static void rfsm_read_add(struct inode *inode, struct folio *folio,
+			  struct read **r)
 {
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	struct read *now;
@@ -235,7 +239,7 @@ static void read_add(struct inode *inode, struct folio *folio, struct read **r)
 	u32 len;
 	int ret;
 
-	ret = look_up(sbi, inode, folio->index, &addr, &len, r);
+	ret = rfsm_read_look_up(sbi, inode, folio->index, &addr, &len, r);
 	now = *r;
 	if (ret) {
 		folio_end_read(folio, false);
@@ -249,7 +253,7 @@ static void read_add(struct inode *inode, struct folio *folio, struct read **r)
 	if (now && (addr != now->addr + now->n ||
 		    now->n == sbi->fs->geo.append_max ||
 		    addr % sbi->fs->geo.zone_blocks == 0)) {
-		read_submit(now);
+		rfsm_read_submit(now);
 		now = NULL;
 	}
 	if (!now) {
@@ -258,49 +262,49 @@ static void read_add(struct inode *inode, struct folio *folio, struct read **r)
 		now->inode = inode;
 		now->addr = addr;
 	} else {
-		read_drop(sbi, addr);	/* the first holds the zone */
+		rfsm_read_drop(sbi, addr);	/* the first holds the zone */
 	}
 	now->folio[now->n] = folio;
 	now->len[now->n++] = len;
 	*r = now;
 }
 
-static int read_folio(struct file *file, struct folio *folio)
+static int rfsm_read_folio(struct file *file, struct folio *folio)
 {
 	struct read *r = NULL;
 
-	read_add(folio->mapping->host, folio, &r);
+	rfsm_read_add(folio->mapping->host, folio, &r);
 	if (r)
-		read_submit(r);
+		rfsm_read_submit(r);
 	return 0;
 }
 
-static void readahead(struct readahead_control *rac)
+static void rfsm_readahead(struct readahead_control *rac)
 {
 	struct read *r = NULL;
 	struct folio *folio;
 
 	while ((folio = readahead_folio(rac)))
-		read_add(rac->mapping->host, folio, &r);
+		rfsm_read_add(rac->mapping->host, folio, &r);
 	if (r)
-		read_submit(r);
+		rfsm_read_submit(r);
 }
 
 /* The content of a locked folio that is not up to date, now. */
-static int read_now(struct inode *inode, struct folio *folio)
+static int rfsm_read_now(struct inode *inode, struct folio *folio)
 {
 	struct read *r = NULL;
 
-	read_add(inode, folio, &r);
+	rfsm_read_add(inode, folio, &r);
 	if (r)
-		read_submit(r);
+		rfsm_read_submit(r);
 	folio_lock(folio);
 	return folio_test_uptodate(folio) ? 0 : -EIO;
 }
 
 /* A folio that may be dirtied, locked. */
-static int folio_get_reserved(struct inode *inode, pgoff_t index,
-			      struct folio **out)
+static int rfsm_folio_get_reserved(struct inode *inode, pgoff_t index,
+				   struct folio **out)
 {
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	enum rfsm_waited waited = RFSM_NOT_YET;
@@ -328,7 +332,7 @@ static int folio_get_reserved(struct inode *inode, pgoff_t index,
 }
 
 /* Room was reserved for it, and it stays clean. */
-static void give_back(struct inode *inode, struct folio *folio)
+static void rfsm_folio_unreserve(struct inode *inode, struct folio *folio)
 {
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 
@@ -339,9 +343,9 @@ static void give_back(struct inode *inode, struct folio *folio)
 	rfsm_unlock(sbi);
 }
 
-static int write_begin(struct file *file, struct address_space *mapping,
-		       loff_t pos, unsigned int len, struct folio **out,
-		       void **data)
+static int rfsm_write_begin(struct file *file, struct address_space *mapping,
+			    loff_t pos, unsigned int len, struct folio **out,
+			    void **data)
 {
 	struct inode *inode = mapping->host;
 	size_t from = offset_in_page(pos);
@@ -350,7 +354,7 @@ static int write_begin(struct file *file, struct address_space *mapping,
 	int ret;
 
 again:
-	ret = folio_get_reserved(inode, pos >> PAGE_SHIFT, &folio);
+	ret = rfsm_folio_get_reserved(inode, pos >> PAGE_SHIFT, &folio);
 	if (ret)
 		return ret;
 	rfsm_kick(RFS_SB(inode->i_sb));
@@ -364,7 +368,7 @@ again:
 		*out = folio;
 		return 0;
 	}
-	ret = read_now(inode, folio);
+	ret = rfsm_read_now(inode, folio);
 	if (!ret && folio->mapping == mapping) {
 		/* it was unlocked: somebody may have written it meanwhile */
 		folio_wait_stable(folio);
@@ -373,7 +377,7 @@ again:
 			return 0;
 		}
 	} else if (folio->mapping == mapping) {
-		give_back(inode, folio);
+		rfsm_folio_unreserve(inode, folio);
 	}
 	folio_unlock(folio);
 	folio_put(folio);
@@ -382,9 +386,9 @@ again:
 	goto again;
 }
 
-static int write_end(struct file *file, struct address_space *mapping,
-		     loff_t pos, unsigned int len, unsigned int copied,
-		     struct folio *folio, void *data)
+static int rfsm_write_end(struct file *file, struct address_space *mapping,
+			  loff_t pos, unsigned int len, unsigned int copied,
+			  struct folio *folio, void *data)
 {
 	struct inode *inode = mapping->host;
 
@@ -397,7 +401,7 @@ static int write_end(struct file *file, struct address_space *mapping,
 		if (pos + copied > i_size_read(inode))
 			i_size_write(inode, pos + copied);
 	} else {
-		give_back(inode, folio);
+		rfsm_folio_unreserve(inode, folio);
 	}
 	folio_unlock(folio);
 	folio_put(folio);
@@ -405,7 +409,7 @@ static int write_end(struct file *file, struct address_space *mapping,
 }
 
 /* Neither the medium nor the page cache has anything: 1, 0, or an error */
-static int is_hole(struct inode *inode, u64 block)
+static int rfsm_is_hole(struct inode *inode, u64 block)
 {
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	struct rfs_ptr ptr;
@@ -434,15 +438,15 @@ int rfsm_zero(struct inode *inode, loff_t pos, u32 len)
 
 	if (!len || pos >= size)
 		return 0;
-	ret = is_hole(inode, pos >> PAGE_SHIFT);
+	ret = rfsm_is_hole(inode, pos >> PAGE_SHIFT);
 	if (ret)
 		return min(ret, 0);
 	len = min_t(loff_t, len, size - pos);
-	ret = write_begin(NULL, mapping, pos, len, &folio, NULL);
+	ret = rfsm_write_begin(NULL, mapping, pos, len, &folio, NULL);
 	if (ret)
 		return ret;
 	folio_zero_range(folio, offset_in_page(pos), len);
-	write_end(NULL, mapping, pos, len, len, folio, NULL);
+	rfsm_write_end(NULL, mapping, pos, len, len, folio, NULL);
 	return 0;
 }
 
@@ -508,7 +512,8 @@ int rfsm_zero_tail(struct inode *inode, loff_t old_size)
 	return 0;
 }
 
-static void batch_write(struct inode *inode, struct rfsm_batch *b, bool sync)
+static void rfsm_batch_write(struct inode *inode, struct rfsm_batch *b,
+			     bool sync)
 {
 	if (b->n)
 		rfsm_append(RFS_SB(inode->i_sb), inode, b->folio, b->n, b->len,
@@ -521,8 +526,8 @@ static void batch_write(struct inode *inode, struct rfsm_batch *b, bool sync)
  * make room for first is dirty again, since writeback cannot wait for them: they
  * may wait for it. Who wants it written waits, and has it written again.
  */
-static int batch_add(struct inode *inode, struct rfsm_batch *b,
-		     struct folio *folio, struct writeback_control *wbc)
+static int rfsm_batch_add(struct inode *inode, struct rfsm_batch *b,
+			  struct folio *folio, struct writeback_control *wbc)
 {
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	loff_t size = i_size_read(inode), pos = folio_pos(folio);
@@ -556,8 +561,8 @@ static int batch_add(struct inode *inode, struct rfsm_batch *b,
 	return 0;
 }
 
-static int writepages(struct address_space *mapping,
-		      struct writeback_control *wbc)
+static int rfsm_writepages(struct address_space *mapping,
+			   struct writeback_control *wbc)
 {
 	bool sync = wbc->sync_mode == WB_SYNC_ALL;
 	struct inode *inode = mapping->host;
@@ -572,22 +577,22 @@ static int writepages(struct address_space *mapping,
 	while ((folio = writeback_iter(mapping, wbc, folio, &error))) {
 		if (b->n && (b->n == RFS_TXN_MAX || b->len < RFS_BLOCK_BYTES ||
 			     folio->index != b->folio[0]->index + b->n))
-			batch_write(inode, b, sync);
-		error = batch_add(inode, b, folio, wbc);
+			rfsm_batch_write(inode, b, sync);
+		error = rfsm_batch_add(inode, b, folio, wbc);
 	}
-	batch_write(inode, b, sync);
+	rfsm_batch_write(inode, b, sync);
 	mempool_free(b, &sbi->batches);
 	return error;
 }
 
 const struct address_space_operations rfsm_aops = {
-	.read_folio = read_folio,
-	.readahead = readahead,
-	.write_begin = write_begin,
-	.write_end = write_end,
-	.writepages = writepages,
+	.read_folio = rfsm_read_folio,
+	.readahead = rfsm_readahead,
+	.write_begin = rfsm_write_begin,
+	.write_end = rfsm_write_end,
+	.writepages = rfsm_writepages,
 	.dirty_folio = filemap_dirty_folio,
-	.invalidate_folio = invalidate_folio,
-	.release_folio = release_folio,
+	.invalidate_folio = rfsm_invalidate_folio,
+	.release_folio = rfsm_release_folio,
 	.migrate_folio = filemap_migrate_folio,
 };

@@ -18,7 +18,7 @@ static const unsigned int enforce_flags[RFS_QUOTA_TYPES] = {
 	FS_QUOTA_UDQ_ENFD, FS_QUOTA_GDQ_ENFD,
 };
 
-static bool is_on(const struct rfs_sb_info *sbi, u32 type)
+static bool rfsm_quota_is_on(const struct rfs_sb_info *sbi, u32 type)
 {
 	return type < RFS_QUOTA_TYPES && sbi->opt.quota & 1U << type;
 }
@@ -28,7 +28,8 @@ bool rfsm_may_exceed(void *dev)
 	return capable(CAP_SYS_RESOURCE);
 }
 
-static void tell(const struct rfs_quota *q, u64 rsv, struct qc_dqblk *out)
+static void rfsm_quota_fill_dqblk(const struct rfs_quota *q, u64 rsv,
+				  struct qc_dqblk *out)
 {
 	memset(out, 0, sizeof(*out));
 	out->d_spc_hardlimit = le64_to_cpu(q->space_hard);
@@ -41,8 +42,8 @@ static void tell(const struct rfs_quota *q, u64 rsv, struct qc_dqblk *out)
 	out->d_ino_timer = le64_to_cpu(q->inodes_end);
 }
 
-static int get_dqblk(struct super_block *sb, struct kqid qid,
-		     struct qc_dqblk *out)
+static int rfsm_get_dqblk(struct super_block *sb, struct kqid qid,
+			  struct qc_dqblk *out)
 {
 	u32 id = from_kqid(sb->s_user_ns, qid);
 	struct rfs_sb_info *sbi = RFS_SB(sb);
@@ -50,34 +51,34 @@ static int get_dqblk(struct super_block *sb, struct kqid qid,
 	u64 rsv;
 	int ret;
 
-	if (!is_on(sbi, qid.type))
+	if (!rfsm_quota_is_on(sbi, qid.type))
 		return -ESRCH;
 	rfsm_query(sbi, ret, rfs_quota_get(sbi->fs, qid.type, id, &q, &rsv));
 	if (ret)
 		return rfsm_failed(sbi, ret);
-	tell(&q, rsv, out);
+	rfsm_quota_fill_dqblk(&q, rsv, out);
 	return 0;
 }
 
-static int get_nextdqblk(struct super_block *sb, struct kqid *qid,
-			 struct qc_dqblk *out)
+static int rfsm_get_nextdqblk(struct super_block *sb, struct kqid *qid,
+			      struct qc_dqblk *out)
 {
 	u32 id = from_kqid(sb->s_user_ns, *qid);
 	struct rfs_sb_info *sbi = RFS_SB(sb);
 	int ret;
 
-	if (!is_on(sbi, qid->type))
+	if (!rfsm_quota_is_on(sbi, qid->type))
 		return -ESRCH;
 	rfsm_query(sbi, ret, rfs_quota_next(sbi->fs, qid->type, &id));
 	if (ret)
 		return ret == -ENOENT ? ret : rfsm_failed(sbi, ret);
 	*qid = make_kqid(sb->s_user_ns, qid->type, id);
-	return get_dqblk(sb, *qid, out);
+	return rfsm_get_dqblk(sb, *qid, out);
 }
 
 /* Those limits that are asked for, by a record; under the volume lock. */
-static int change(struct rfs_sb_info *sbi, u32 type, u32 id,
-		  const struct qc_dqblk *to)
+static int rfsm_quota_change(struct rfs_sb_info *sbi, u32 type, u32 id,
+			     const struct qc_dqblk *to)
 {
 	struct rfs_quota q;
 	u64 rsv;
@@ -101,8 +102,8 @@ static int change(struct rfs_sb_info *sbi, u32 type, u32 id,
 }
 
 /* Usage is what it is: it cannot be set. */
-static int set_dqblk(struct super_block *sb, struct kqid qid,
-		     struct qc_dqblk *to)
+static int rfsm_set_dqblk(struct super_block *sb, struct kqid qid,
+			  struct qc_dqblk *to)
 {
 	int mask = QC_SPC_HARD | QC_SPC_SOFT | QC_INO_HARD | QC_INO_SOFT |
 		   QC_SPC_TIMER | QC_INO_TIMER;
@@ -110,15 +111,15 @@ static int set_dqblk(struct super_block *sb, struct kqid qid,
 	struct rfs_sb_info *sbi = RFS_SB(sb);
 	int ret;
 
-	if (!is_on(sbi, qid.type))
+	if (!rfsm_quota_is_on(sbi, qid.type))
 		return -ESRCH;
 	if (to->d_fieldmask & ~mask)
 		return -EINVAL;
-	rfsm_update(sbi, ret, change(sbi, qid.type, id, to));
+	rfsm_update(sbi, ret, rfsm_quota_change(sbi, qid.type, id, to));
 	return ret;
 }
 
-static int get_state(struct super_block *sb, struct qc_state *state)
+static int rfsm_quota_get_state(struct super_block *sb, struct qc_state *state)
 {
 	struct rfs_sb_info *sbi = RFS_SB(sb);
 	u64 space, inodes;
@@ -130,7 +131,7 @@ static int get_state(struct super_block *sb, struct qc_state *state)
 	for (type = 0; !ret && type < RFS_QUOTA_TYPES; type++) {
 		struct qc_type_state *s = &state->s_state[type];
 
-		if (!is_on(sbi, type))
+		if (!rfsm_quota_is_on(sbi, type))
 			continue;
 		s->flags = QCI_ACCT_ENABLED | QCI_SYSFILE;
 		if (sbi->fs->enforced & 1U << type)
@@ -145,7 +146,8 @@ static int get_state(struct super_block *sb, struct qc_state *state)
 }
 
 /* How long soft limits may be exceeded; of an id that nobody has */
-static int set_info(struct super_block *sb, int type, struct qc_info *info)
+static int rfsm_quota_set_info(struct super_block *sb, int type,
+			       struct qc_info *info)
 {
 	struct qc_dqblk to = { .d_fieldmask = info->i_fieldmask,
 			       .d_spc_timer = info->i_spc_timelimit,
@@ -153,17 +155,19 @@ static int set_info(struct super_block *sb, int type, struct qc_info *info)
 	struct rfs_sb_info *sbi = RFS_SB(sb);
 	int ret;
 
-	if (!is_on(sbi, type))
+	if (!rfsm_quota_is_on(sbi, type))
 		return -ESRCH;
 	to.d_fieldmask &= ~QC_FLAGS;
 	if (to.d_fieldmask & ~(QC_SPC_TIMER | QC_INO_TIMER) || info->i_flags)
 		return -EINVAL;
-	rfsm_update(sbi, ret, change(sbi, type, RFS_QUOTA_GRACE, &to));
+	rfsm_update(sbi, ret,
+		    rfsm_quota_change(sbi, type, RFS_QUOTA_GRACE, &to));
 	return ret;
 }
 
 /* Usage is counted from mount to unmount; whether limits hold can be changed. */
-static int enforce(struct super_block *sb, unsigned int flags, bool on)
+static int rfsm_quota_enforce(struct super_block *sb, unsigned int flags,
+			      bool on)
 {
 	struct rfs_sb_info *sbi = RFS_SB(sb);
 	u32 type;
@@ -175,7 +179,7 @@ static int enforce(struct super_block *sb, unsigned int flags, bool on)
 
 		if (!(flags & enforce_flags[type]))
 			continue;
-		if (!is_on(sbi, type))
+		if (!rfsm_quota_is_on(sbi, type))
 			ret = -ESRCH;
 		else if (!(sbi->fs->enforced & bit) == !on)
 			ret = on ? -EBUSY : -EEXIST;
@@ -187,30 +191,30 @@ static int enforce(struct super_block *sb, unsigned int flags, bool on)
 	return flags ? -EINVAL : ret;
 }
 
-static int enable(struct super_block *sb, unsigned int flags)
+static int rfsm_quota_enable(struct super_block *sb, unsigned int flags)
 {
-	return enforce(sb, flags, true);
+	return rfsm_quota_enforce(sb, flags, true);
 }
 
-static int disable(struct super_block *sb, unsigned int flags)
+static int rfsm_quota_disable(struct super_block *sb, unsigned int flags)
 {
-	return enforce(sb, flags, false);
+	return rfsm_quota_enforce(sb, flags, false);
 }
 
-static int sync(struct super_block *sb, int type)
+static int rfsm_quota_sync(struct super_block *sb, int type)
 {
 	return rfsm_sync(RFS_SB(sb), 0);
 }
 
 static const struct quotactl_ops ops = {
-	.quota_enable = enable,
-	.quota_disable = disable,
-	.quota_sync = sync,
-	.set_info = set_info,
-	.get_dqblk = get_dqblk,
-	.get_nextdqblk = get_nextdqblk,
-	.set_dqblk = set_dqblk,
-	.get_state = get_state,
+	.quota_enable = rfsm_quota_enable,
+	.quota_disable = rfsm_quota_disable,
+	.quota_sync = rfsm_quota_sync,
+	.set_info = rfsm_quota_set_info,
+	.get_dqblk = rfsm_get_dqblk,
+	.get_nextdqblk = rfsm_get_nextdqblk,
+	.set_dqblk = rfsm_set_dqblk,
+	.get_state = rfsm_quota_get_state,
 };
 
 /*
@@ -239,7 +243,7 @@ int rfsm_quota_init(struct rfs_sb_info *sbi)
 		return ret;
 	/* all that Linux itself looks at, and only for Q_GETFMT */
 	for (type = 0; type < RFS_QUOTA_TYPES; type++) {
-		if (!is_on(sbi, type))
+		if (!rfsm_quota_is_on(sbi, type))
 			continue;
 		sb_dqopt(sb)->info[type].dqi_format = &format;
 		sb_dqopt(sb)->flags |= dquot_state_flag(DQUOT_USAGE_ENABLED |

@@ -12,7 +12,7 @@
  * Dirty pages are written first: room is reserved for them, and with much
  * memory that is so many zones that cleaning for them would copy far more.
  */
-static void write_back(struct rfs_sb_info *sbi)
+static void rfsm_write_back(struct rfs_sb_info *sbi)
 {
 	if (!sbi->fs->rsv_blocks || !down_read_trylock(&sbi->sb->s_umount))
 		return;
@@ -21,7 +21,7 @@ static void write_back(struct rfs_sb_info *sbi)
 }
 
 /* Blocks that can be written: a victim may give less than a zone. */
-static u64 room_left(const struct rfs_fs *fs)
+static u64 rfsm_room_left(const struct rfs_fs *fs)
 {
 	u64 blocks = (u64)fs->free_zones * fs->zone[RFS_CP_ZONES].cap;
 	u32 i, zone;
@@ -35,7 +35,7 @@ static u64 room_left(const struct rfs_fs *fs)
 }
 
 /* What everybody asks for, and zones that are left to who needs little */
-static u32 more_room(const struct rfs_sb_info *sbi)
+static u32 rfsm_more_room(const struct rfs_sb_info *sbi)
 {
 	return RFSM_APPEND_MAX + rfsm_withheld(sbi);
 }
@@ -45,7 +45,7 @@ static u32 more_room(const struct rfs_sb_info *sbi)
  * have been written meanwhile. Data that is to be overwritten or deleted soon
  * need not be written for that.
  */
-static bool zones_lack(struct rfs_sb_info *sbi)
+static bool rfsm_zones_lack(struct rfs_sb_info *sbi)
 {
 	struct rfs_fs *fs = sbi->fs;
 	int ret = 0;
@@ -53,7 +53,7 @@ static bool zones_lack(struct rfs_sb_info *sbi)
 
 	rfsm_lock(sbi);
 	rfsm_set_ahead(sbi);
-	lack = fs->read_only || rfs_room_low(fs, more_room(sbi));
+	lack = fs->read_only || rfs_room_low(fs, rfsm_more_room(sbi));
 	sbi->seeking = lack;
 	if (!lack && rfs_dirty_full(fs))
 		ret = rfsm_checkpoint(sbi, 0);
@@ -67,12 +67,12 @@ static bool zones_lack(struct rfs_sb_info *sbi)
  * Rounds without a gain, then there is none: a victim may be cleaned in pieces of
  * half of dirty_max, and metadata be compacted after each.
  */
-static u32 rounds_most(const struct rfs_fs *fs)
+static u32 rfsm_rounds_most(const struct rfs_fs *fs)
 {
 	return 8 + 4 * (fs->zone[RFS_CP_ZONES].cap / fs->dirty_max);
 }
 
-static int clean(struct rfs_sb_info *sbi, enum rfs_clean how)
+static int rfsm_clean_round(struct rfs_sb_info *sbi, enum rfs_clean how)
 {
 	int ret;
 
@@ -83,33 +83,33 @@ static int clean(struct rfs_sb_info *sbi, enum rfs_clean how)
 }
 
 /* Does nobody who asks now have to wait? Somebody may have made room since. */
-static bool room_there(const struct rfs_sb_info *sbi)
+static bool rfsm_room_there(const struct rfs_sb_info *sbi)
 {
 	return !rfs_dirty_full(sbi->fs) &&
-	       !rfs_room_low(sbi->fs, more_room(sbi));
+	       !rfs_room_low(sbi->fs, rfsm_more_room(sbi));
 }
 
 /* Room for who waits for it; false: there is none to be had. */
-static bool make_room(struct rfs_sb_info *sbi)
+static bool rfsm_make_room(struct rfs_sb_info *sbi)
 {
 	struct rfs_fs *fs = sbi->fs;
 	u32 futile = 0;
 	u64 best;
 	int ret;
 
-	if (!zones_lack(sbi))
+	if (!rfsm_zones_lack(sbi))
 		return true;
-	write_back(sbi);
+	rfsm_write_back(sbi);
 	rfsm_lock(sbi);
-	best = room_left(fs);
+	best = rfsm_room_left(fs);
 	do {
 		ret = fs->read_only ? -EROFS : 0;
-		if (!ret && room_there(sbi))
+		if (!ret && rfsm_room_there(sbi))
 			break;
 		if (!ret && rfs_compact_due(fs, futile))
 			ret = rfs_compact(fs, rfsm_checkpoint_of);
-		else if (!ret && rfs_room_low(fs, more_room(sbi)))
-			ret = clean(sbi, futile ? RFS_CLEAN_HARD :
+		else if (!ret && rfs_room_low(fs, rfsm_more_room(sbi)))
+			ret = rfsm_clean_round(sbi, futile ? RFS_CLEAN_HARD :
 						RFS_CLEAN_NOW);
 		if (!ret)
 			ret = rfsm_checkpoint(sbi, 0);
@@ -119,12 +119,12 @@ static bool make_room(struct rfs_sb_info *sbi)
 			rfsm_lock(sbi);
 			ret = 0;
 		}
-		futile = room_left(fs) > best ? 0 : futile + 1;
-		best = max(best, room_left(fs));
+		futile = rfsm_room_left(fs) > best ? 0 : futile + 1;
+		best = max(best, rfsm_room_left(fs));
 		/* the zone that is left to others is not sought in vain */
 	} while (!ret && rfs_room_low(fs, futile ? RFSM_APPEND_MAX :
-						   more_room(sbi)) &&
-		 futile < rounds_most(fs));
+						   rfsm_more_room(sbi)) &&
+		 futile < rfsm_rounds_most(fs));
 	if (!ret && rfs_room_low(fs, RFSM_APPEND_MAX))
 		ret = -ENOSPC;
 	rfsm_unlock(sbi);
@@ -134,13 +134,13 @@ static bool make_room(struct rfs_sb_info *sbi)
 }
 
 /* In the background: before anybody waits. */
-static void clean_early(struct rfs_sb_info *sbi)
+static void rfsm_clean_early(struct rfs_sb_info *sbi)
 {
 	int ret;
 
 	rfsm_lock(sbi);
 	rfsm_set_ahead(sbi);
-	ret = clean(sbi, RFS_CLEAN_EARLY);
+	ret = rfsm_clean_round(sbi, RFS_CLEAN_EARLY);
 	if (!ret)
 		ret = rfsm_checkpoint(sbi, 0);
 	WRITE_ONCE(sbi->seen_free, sbi->fs->free_zones);
@@ -151,14 +151,14 @@ static void clean_early(struct rfs_sb_info *sbi)
 
 #define IDLE	(2 * HZ)
 
-static bool idle(const struct rfs_sb_info *sbi)
+static bool rfsm_is_idle(const struct rfs_sb_info *sbi)
 {
 	return time_after_eq(jiffies, READ_ONCE(sbi->last_busy) + IDLE) &&
 	       !READ_ONCE(sbi->inflight_pages);
 }
 
 /* While nobody is at work: some zones, then it is seen whether somebody is. */
-static void clean_idle(struct rfs_sb_info *sbi)
+static void rfsm_clean_idle(struct rfs_sb_info *sbi)
 {
 	unsigned long used = READ_ONCE(sbi->last_busy);
 	int ret = -ENOENT;
@@ -166,7 +166,7 @@ static void clean_idle(struct rfs_sb_info *sbi)
 	rfsm_lock(sbi);
 	sbi->seeking = true;
 	if (rfs_idle_due(sbi->fs))
-		ret = clean(sbi, RFS_CLEAN_IDLE);
+		ret = rfsm_clean_round(sbi, RFS_CLEAN_IDLE);
 	if (!ret)
 		ret = rfsm_checkpoint(sbi, 0);
 	if (ret || !rfs_idle_due(sbi->fs))
@@ -176,16 +176,17 @@ static void clean_idle(struct rfs_sb_info *sbi)
 		rfsm_failed(sbi, ret);
 }
 
-static long sync_left(const struct rfs_sb_info *sbi, unsigned long synced)
+static long rfsm_sync_left(const struct rfs_sb_info *sbi, unsigned long synced)
 {
 	return (long)(synced + sbi->opt.commit * HZ - jiffies);
 }
 
 /* How long the thread sleeps if nobody wakes it */
-static long nap(const struct rfs_sb_info *sbi, unsigned long synced)
+static long rfsm_thread_sleep(const struct rfs_sb_info *sbi,
+			      unsigned long synced)
 {
 	unsigned long used = READ_ONCE(sbi->last_busy);
-	long left = sync_left(sbi, synced);
+	long left = rfsm_sync_left(sbi, synced);
 
 	if (sbi->idle_seen != used && !sbi->fs->read_only)
 		left = min(left, (long)(used + IDLE - jiffies));
@@ -193,7 +194,7 @@ static long nap(const struct rfs_sb_info *sbi, unsigned long synced)
 }
 
 /* Not by the thread, which may be cleaning meanwhile */
-static void write_now(struct work_struct *work)
+static void rfsm_write_dirty(struct work_struct *work)
 {
 	struct rfs_sb_info *sbi = container_of(work, struct rfs_sb_info,
 					       writing);
@@ -211,7 +212,7 @@ static void write_now(struct work_struct *work)
  * Who had no name when it was mounted is deleted while others are at work. Those who
  * lose theirs later come before these in the list, and are their users' matter.
  */
-static void free_orphans(struct work_struct *work)
+static void rfsm_free_orphans(struct work_struct *work)
 {
 	struct rfs_sb_info *sbi = container_of(to_delayed_work(work),
 					       struct rfs_sb_info, freeing);
@@ -240,7 +241,7 @@ static void free_orphans(struct work_struct *work)
 		rfsm_failed(sbi, ret);
 }
 
-static int thread(void *arg)
+static int rfsm_thread(void *arg)
 {
 	struct rfs_sb_info *sbi = arg;
 	unsigned long synced = jiffies;
@@ -254,7 +255,7 @@ static int thread(void *arg)
 
 		wait_event_freezable_timeout(sbi->wake, rfsm_work_due(sbi) ||
 					     kthread_should_stop(),
-					     nap(sbi, synced));
+					     rfsm_thread_sleep(sbi, synced));
 		if (kthread_should_stop())
 			break;
 		if (!sb_start_intwrite_trylock(sbi->sb)) {
@@ -264,20 +265,20 @@ static int thread(void *arg)
 		sbi->seeking = true;
 		if (READ_ONCE(sbi->want_room)) {
 			WRITE_ONCE(sbi->want_room, false);
-			found = make_room(sbi);
+			found = rfsm_make_room(sbi);
 			WRITE_ONCE(sbi->no_space, !found);
 			WRITE_ONCE(sbi->rounds, sbi->rounds + 1);
 		} else if (READ_ONCE(sbi->want_clean)) {
 			WRITE_ONCE(sbi->want_clean, false);
-			clean_early(sbi);
+			rfsm_clean_early(sbi);
 		} else if (rfs_checkpoint_due(sbi->fs) ||
-			   sync_left(sbi, synced) <= 0) {
+			   rfsm_sync_left(sbi, synced) <= 0) {
 			sbi->seeking = false;
 			if (rfsm_sync(sbi, 0))	/* more may come */
 				schedule_timeout_interruptible(HZ / 50);
 			synced = jiffies;
-		} else if (idle(sbi)) {
-			clean_idle(sbi);
+		} else if (rfsm_is_idle(sbi)) {
+			rfsm_clean_idle(sbi);
 		}
 		sb_end_intwrite(sbi->sb);
 		wake_up_all(&sbi->room);
@@ -294,10 +295,10 @@ int rfsm_thread_start(struct rfs_sb_info *sbi)
 	sbi->seen_free = ~0U;
 	sbi->last_busy = jiffies;
 	sbi->idle_seen = sbi->last_busy - 1;
-	INIT_WORK(&sbi->writing, write_now);
-	INIT_DELAYED_WORK(&sbi->freeing, free_orphans);
+	INIT_WORK(&sbi->writing, rfsm_write_dirty);
+	INIT_DELAYED_WORK(&sbi->freeing, rfsm_free_orphans);
 	WRITE_ONCE(sbi->stops, false);
-	task = kthread_run(thread, sbi, "rfs/%pg", sbi->sb->s_bdev);
+	task = kthread_run(rfsm_thread, sbi, "rfs/%pg", sbi->sb->s_bdev);
 	if (IS_ERR(task))
 		return PTR_ERR(task);
 	sbi->thread = task;

@@ -16,7 +16,8 @@
  * are not written, leaves the last zones to those who need little, until it has
  * waited for more.
  */
-static u32 withheld(struct rfs_sb_info *sbi, struct rfs_inode_info *ri)
+static u32 rfsm_withheld_from(struct rfs_sb_info *sbi,
+			      struct rfs_inode_info *ri)
 {
 	u64 round = READ_ONCE(sbi->rounds);
 
@@ -45,7 +46,8 @@ int rfsm_reserve(struct rfs_sb_info *sbi, struct inode *inode,
 	do {
 		rfsm_lock(sbi);
 		sbi->fs->no_space = waited == RFSM_NO_SPACE;
-		sbi->fs->withheld = waited ? 0 : withheld(sbi, RFS_I(inode));
+		sbi->fs->withheld = waited ?
+				    0 : rfsm_withheld_from(sbi, RFS_I(inode));
 		rfsm_miss_begin(sbi, &miss);
 		ret = rfs_reserve(sbi->fs, inode->i_ino, folio->index, &hole);
 		again = rfsm_miss_end(sbi, &miss, ret);

@@ -8,8 +8,8 @@
  * Before a change of owner takes permissions away: would a quota refuse it?
  * Others may use what there is of it until then.
  */
-static int may_give(struct mnt_idmap *idmap, struct inode *inode,
-		    const struct iattr *attr)
+static int rfsm_may_chown(struct mnt_idmap *idmap, struct inode *inode,
+			  const struct iattr *attr)
 {
 	kuid_t uid = from_vfsuid(idmap, inode->i_sb->s_user_ns,
 				 attr->ia_vfsuid);
@@ -55,7 +55,7 @@ int rfsm_setattr(struct mnt_idmap *idmap, struct dentry *dentry,
 	/* before there is another owner, for whom no bit may be set by then */
 	if (attr->ia_valid & ATTR_MODE) {
 		if (attr->ia_valid & (ATTR_UID | ATTR_GID))
-			ret = may_give(idmap, inode, attr);
+			ret = rfsm_may_chown(idmap, inode, attr);
 		if (!ret)
 			ret = rfsm_acl_chmod(inode, attr->ia_mode);
 		if (ret < 0)

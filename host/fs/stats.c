@@ -25,11 +25,13 @@ struct counter {
 	}; \
 	static_assert(sizeof(((struct rfs_fs *)0)->field) == sizeof(u64))
 #define SHOWN(file) \
-	static struct counter stat_##file = { FILE(file), .show = show_##file }
+	static struct counter stat_##file = { \
+		FILE(file), .show = rfsm_show_##file, \
+	}
 #define CAUSE(file, which) \
 	static struct counter stat_##file = { FILE(file), .cause = which }
 
-static u64 total(const u64 *of)
+static u64 rfsm_stat_total(const u64 *of)
 {
 	u64 sum = 0;
 	u32 i;
@@ -40,23 +42,23 @@ static u64 total(const u64 *of)
 }
 
 /* In thousandths, as a decimal fraction */
-static ssize_t ratio(u64 part, u64 whole, char *to)
+static ssize_t rfsm_stat_ratio(u64 part, u64 whole, char *to)
 {
 	u64 value = whole ? div64_u64(1000 * part, whole) : 0;
 
 	return sysfs_emit(to, "%llu.%03llu\n", value / 1000, value % 1000);
 }
 
-static ssize_t show_written_data(struct rfs_sb_info *sbi, char *to)
+static ssize_t rfsm_show_written_data(struct rfs_sb_info *sbi, char *to)
 {
-	return sysfs_emit(to, "%llu\n", total(sbi->fs->stats.data));
+	return sysfs_emit(to, "%llu\n", rfsm_stat_total(sbi->fs->stats.data));
 }
 
 SHOWN(written_data);
 
-static ssize_t show_written_copies(struct rfs_sb_info *sbi, char *to)
+static ssize_t rfsm_show_written_copies(struct rfs_sb_info *sbi, char *to)
 {
-	return sysfs_emit(to, "%llu\n", total(sbi->fs->stats.copies));
+	return sysfs_emit(to, "%llu\n", rfsm_stat_total(sbi->fs->stats.copies));
 }
 
 SHOWN(written_copies);
@@ -86,26 +88,26 @@ COUNTER(recovery_scan_ns, recovered.scan_ns);
 COUNTER(recovery_log_ns, recovered.log_ns);
 COUNTER(recovery_data_ns, recovered.data_ns);
 
-static ssize_t show_copies_a_new_block(struct rfs_sb_info *sbi, char *to)
+static ssize_t rfsm_show_copies_a_new_block(struct rfs_sb_info *sbi, char *to)
 {
-	return ratio(total(sbi->fs->stats.copies), total(sbi->fs->stats.data),
-		     to);
+	return rfsm_stat_ratio(rfsm_stat_total(sbi->fs->stats.copies),
+			       rfsm_stat_total(sbi->fs->stats.data), to);
 }
 
 SHOWN(copies_a_new_block);
 
 /* SFS 4.1, with all blocks at one price */
-static ssize_t show_write_cost(struct rfs_sb_info *sbi, char *to)
+static ssize_t rfsm_show_write_cost(struct rfs_sb_info *sbi, char *to)
 {
-	u64 new = total(sbi->fs->stats.data);
+	u64 new = rfsm_stat_total(sbi->fs->stats.data);
 
-	return ratio(new + sbi->fs->stats.clean_reads +
-		     total(sbi->fs->stats.copies), new, to);
+	return rfsm_stat_ratio(new + sbi->fs->stats.clean_reads +
+			       rfsm_stat_total(sbi->fs->stats.copies), new, to);
 }
 
 SHOWN(write_cost);
 
-static ssize_t show_free_zones(struct rfs_sb_info *sbi, char *to)
+static ssize_t rfsm_show_free_zones(struct rfs_sb_info *sbi, char *to)
 {
 	return sysfs_emit(to, "%u\n", sbi->fs->free_zones);
 }
@@ -157,7 +159,8 @@ static struct attribute *stat_attrs[] = {
 };
 ATTRIBUTE_GROUPS(stat);
 
-static ssize_t stat_show(struct kobject *kobj, struct attribute *attr, char *to)
+static ssize_t rfsm_stat_show(struct kobject *kobj, struct attribute *attr,
+			      char *to)
 {
 	struct rfs_sb_info *sbi = container_of(kobj, struct rfs_sb_info, kobj);
 	const struct counter *c = container_of(attr, struct counter, attr);
@@ -175,23 +178,23 @@ static ssize_t stat_show(struct kobject *kobj, struct attribute *attr, char *to)
 	return bytes;
 }
 
-static void stat_release(struct kobject *kobj)
+static void rfsm_stat_release(struct kobject *kobj)
 {
 	complete(&container_of(kobj, struct rfs_sb_info, kobj)->kobj_gone);
 }
 
-static const struct sysfs_ops stat_ops = { .show = stat_show };
+static const struct sysfs_ops stat_ops = { .show = rfsm_stat_show };
 
 static const struct kobj_type stat_type = {
 	.default_groups = stat_groups,
 	.sysfs_ops = &stat_ops,
-	.release = stat_release,
+	.release = rfsm_stat_release,
 };
 
 #define BARS	20	/* of 5% each */
 
 /* SFS figure 10: how many zones are how full of what is in use */
-static int utilization_show(struct seq_file *seq, void *unused)
+static int rfsm_utilization_show(struct seq_file *seq, void *unused)
 {
 	struct rfs_sb_info *sbi = seq->private;
 	u32 zones[BARS] = { 0 };
@@ -209,9 +212,9 @@ static int utilization_show(struct seq_file *seq, void *unused)
 		seq_printf(seq, "%u%% %u\n", nr * 100 / BARS, zones[nr]);
 	return 0;
 }
-DEFINE_SHOW_ATTRIBUTE(utilization);
+DEFINE_SHOW_ATTRIBUTE(rfsm_utilization);
 
-static int groups_show(struct seq_file *seq, void *unused)
+static int rfsm_groups_show(struct seq_file *seq, void *unused)
 {
 	struct rfs_sb_info *sbi = seq->private;
 	u32 i;
@@ -225,7 +228,7 @@ static int groups_show(struct seq_file *seq, void *unused)
 	rfsm_unlock(sbi);
 	return 0;
 }
-DEFINE_SHOW_ATTRIBUTE(groups);
+DEFINE_SHOW_ATTRIBUTE(rfsm_groups);
 
 static struct kobject *parent;	/* /sys/fs/rfs */
 static struct dentry *debug_parent;	/* /sys/kernel/debug/rfs */
@@ -244,9 +247,9 @@ int rfsm_stats_init(struct rfs_sb_info *sbi)
 		return ret;
 	}
 	sbi->debug = debugfs_create_dir(sbi->sb->s_id, debug_parent);
-	debugfs_create_file("groups", 0444, sbi->debug, sbi, &groups_fops);
+	debugfs_create_file("groups", 0444, sbi->debug, sbi, &rfsm_groups_fops);
 	debugfs_create_file("utilization", 0444, sbi->debug, sbi,
-			    &utilization_fops);
+			    &rfsm_utilization_fops);
 	return 0;
 }
 

@@ -32,7 +32,7 @@ u32 rfsm_withheld(const struct rfs_sb_info *sbi)
 	return (1 + sbi->fs->ahead) * le32_to_cpu(sbi->fs->super.zone_cap);
 }
 
-static bool round_over(const struct rfs_sb_info *sbi, u64 round)
+static bool rfsm_round_over(const struct rfs_sb_info *sbi, u64 round)
 {
 	u64 now = READ_ONCE(sbi->rounds);
 
@@ -41,7 +41,7 @@ static bool round_over(const struct rfs_sb_info *sbi, u64 round)
 }
 
 /* Who needs little need not wait until there is more; looked at without the lock */
-static bool small_room(const struct rfs_sb_info *sbi)
+static bool rfsm_small_room(const struct rfs_sb_info *sbi)
 {
 	return !rfs_dirty_full(sbi->fs) && !rfs_room_low(sbi->fs, 1);
 }
@@ -55,9 +55,9 @@ int rfsm_wait_room(struct rfs_sb_info *sbi, bool small)
 	WRITE_ONCE(sbi->want_room, true);
 	wake_up(&sbi->wake);
 	/* the round under way may not have seen what is asked for */
-	wait_event(sbi->room, round_over(sbi, round) ||
-		   (small && small_room(sbi)));
-	if (!round_over(sbi, round))
+	wait_event(sbi->room, rfsm_round_over(sbi, round) ||
+		   (small && rfsm_small_room(sbi)));
+	if (!rfsm_round_over(sbi, round))
 		return 0;
 	return READ_ONCE(sbi->no_space) || !sbi->thread;
 }

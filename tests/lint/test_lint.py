@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Style of every file in git: QEMU's and the kernel's checkpatch, ruff, shellcheck, sparse."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -110,6 +111,10 @@ def test_kernel_style(rsd_cache: Cache, kernel_checkpatch: Path) -> None:
     check_style(rsd_cache, kernel_checkpatch, *MODULE_FILES, strict=True)
 
 
+# Functions of the module that the kernel's macros make, by their names.
+GENERATED = "(perf_trace|trace_event_raw_event|trace_raw_output)_rfs_|(init|cleanup)_module$"
+
+
 def test_module(rsd_cache: Cache, tmp_path: Path) -> None:
     """Neither W=1 (which reads kernel-doc comments too) nor sparse has anything to say."""
     progress = Progress()
@@ -136,3 +141,12 @@ def test_module(rsd_cache: Cache, tmp_path: Path) -> None:
     assert sum(map(len, calls.values())) > 50, "the calls were not found"
     round_and_round = circles(calls)
     assert not round_and_round, f"{len(round_and_round)} files: {', '.join(round_and_round)}"
+    # And a backtrace tells what it is from: names begin with a prefix, and are there once.
+    symbols = subprocess.run(["nm", source / "rfs.o"], capture_output=True, text=True, check=True)
+    functions = re.findall(r"^\w+ [tT] ([a-z]\w*)", symbols.stdout, re.M)
+    functions = [name for name in functions if not re.match(GENERATED, name)]
+    assert len(functions) > 300, "the functions were not found"
+    without = [name for name in functions if not name.startswith(("rfs_", "rfsm_"))]
+    assert not without, f"no prefix: {', '.join(without)}"
+    twice = sorted({name for name in functions if functions.count(name) > 1})
+    assert not twice, f"in two files: {', '.join(twice)}"

@@ -6,19 +6,19 @@
 #include "buffer/buffer.h"
 
 /* Nodes have one space of numbers, whatever they are. */
-static u8 class_of(u8 type)
+static u8 rfs_buf_class(u8 type)
 {
 	return rfs_is_node(type) ? RFS_INDEX : type;
 }
 
-static struct rfs_buf **bucket(struct rfs_fs *fs, u8 class, u64 off)
+static struct rfs_buf **rfs_buf_bucket(struct rfs_fs *fs, u8 class, u64 off)
 {
 	u64 x = off * 0x9e3779b97f4a7c15ULL ^ class;
 
 	return &fs->hash[(x ^ x >> 29 ^ x >> 47) % RFS_HASH];
 }
 
-static void put_last(struct rfs_list *list, struct rfs_buf *buf)
+static void rfs_buf_list_add(struct rfs_list *list, struct rfs_buf *buf)
 {
 	buf->next = NULL;
 	buf->prev = list->last;
@@ -30,7 +30,7 @@ static void put_last(struct rfs_list *list, struct rfs_buf *buf)
 	list->count++;
 }
 
-static void take_out(struct rfs_list *list, struct rfs_buf *buf)
+static void rfs_buf_list_del(struct rfs_list *list, struct rfs_buf *buf)
 {
 	if (list->seen == buf)
 		list->seen = buf->prev;
@@ -49,21 +49,21 @@ static void take_out(struct rfs_list *list, struct rfs_buf *buf)
 
 struct rfs_buf *rfs_buf_find(struct rfs_fs *fs, u8 type, u64 off)
 {
-	u8 class = class_of(type);
-	struct rfs_buf *buf = *bucket(fs, class, off);
+	u8 class = rfs_buf_class(type);
+	struct rfs_buf *buf = *rfs_buf_bucket(fs, class, off);
 
 	while (buf && (buf->class != class || buf->off != off))
 		buf = buf->hash_next;
 	if (buf && !buf->dirty) {
-		take_out(&fs->clean, buf);
-		put_last(&fs->clean, buf);
+		rfs_buf_list_del(&fs->clean, buf);
+		rfs_buf_list_add(&fs->clean, buf);
 	}
 	return buf;
 }
 
-static struct rfs_buf *insert(struct rfs_fs *fs, u8 class, u64 off)
+static struct rfs_buf *rfs_buf_hash(struct rfs_fs *fs, u8 class, u64 off)
 {
-	struct rfs_buf **at = bucket(fs, class, off);
+	struct rfs_buf **at = rfs_buf_bucket(fs, class, off);
 	struct rfs_buf *buf = rfs_alloc(sizeof(*buf));
 
 	if (!buf)
@@ -72,29 +72,29 @@ static struct rfs_buf *insert(struct rfs_fs *fs, u8 class, u64 off)
 	buf->off = off;
 	buf->hash_next = *at;
 	*at = buf;
-	put_last(&fs->clean, buf);
+	rfs_buf_list_add(&fs->clean, buf);
 	return buf;
 }
 
-static void forget(struct rfs_fs *fs, struct rfs_buf *buf)
+static void rfs_buf_unhash(struct rfs_fs *fs, struct rfs_buf *buf)
 {
-	struct rfs_buf **at = bucket(fs, buf->class, buf->off);
+	struct rfs_buf **at = rfs_buf_bucket(fs, buf->class, buf->off);
 
 	while (*at != buf)
 		at = &(*at)->hash_next;
 	*at = buf->hash_next;
-	take_out(buf->dirty ? &fs->dirty : &fs->clean, buf);
+	rfs_buf_list_del(buf->dirty ? &fs->dirty : &fs->clean, buf);
 	buf->gone = buf->early;
 	if (!buf->early)
 		rfs_free(buf);
 }
 
-static bool is_it(const struct rfs_fs *fs, const struct rfs_buf *buf)
+static bool rfs_buf_matches(const struct rfs_fs *fs, const struct rfs_buf *buf)
 {
 	const struct rfs_head *head = &buf->head;
 	u64 off = le64_to_cpu(head->off);
 
-	return class_of(head->type) == buf->class &&
+	return rfs_buf_class(head->type) == buf->class &&
 	       rfs_head_ok(head, fs->volume, head->type) &&
 	       buf->off == (rfs_is_node(head->type) ? off >> 32 : off);
 }
@@ -104,7 +104,7 @@ static bool is_it(const struct rfs_fs *fs, const struct rfs_buf *buf)
  * the volume: it is told which (-EINPROGRESS), reads it, and asks again. What it
  * has read then counts if the block is still looked for at that address.
  */
-static int fill(struct rfs_fs *fs, struct rfs_buf *buf, u64 addr)
+static int rfs_buf_fill(struct rfs_fs *fs, struct rfs_buf *buf, u64 addr)
 {
 	const struct rfs_fetched *got = fs->fetched;
 
@@ -136,14 +136,14 @@ int rfs_buf_read(struct rfs_fs *fs, u8 type, u64 off, u64 addr,
 		fs->missed = addr;
 		return -EINPROGRESS;
 	}
-	buf = insert(fs, class_of(type), off);
+	buf = rfs_buf_hash(fs, rfs_buf_class(type), off);
 	if (!buf)
 		return -ENOMEM;
-	ret = fill(fs, buf, addr);
-	if (!ret && !is_it(fs, buf))
+	ret = rfs_buf_fill(fs, buf, addr);
+	if (!ret && !rfs_buf_matches(fs, buf))
 		ret = -EUCLEAN;
 	if (ret) {
-		forget(fs, buf);
+		rfs_buf_unhash(fs, buf);
 		return ret;
 	}
 	buf->addr = addr;
@@ -155,8 +155,8 @@ int rfs_buf_read(struct rfs_fs *fs, u8 type, u64 off, u64 addr,
 int rfs_buf_new(struct rfs_fs *fs, u8 type, u32 ino, u32 gen, u64 off,
 		struct rfs_buf **out)
 {
-	struct rfs_buf *buf = insert(fs, class_of(type),
-				     rfs_is_node(type) ? off >> 32 : off);
+	struct rfs_buf *buf = rfs_buf_hash(fs, rfs_buf_class(type),
+					   rfs_is_node(type) ? off >> 32 : off);
 
 	if (!buf)
 		return -ENOMEM;
@@ -172,8 +172,8 @@ void rfs_buf_dirty(struct rfs_fs *fs, struct rfs_buf *buf)
 	buf->sent = false;
 	if (buf->dirty)
 		return;
-	take_out(&fs->clean, buf);
-	put_last(&fs->dirty, buf);
+	rfs_buf_list_del(&fs->clean, buf);
+	rfs_buf_list_add(&fs->dirty, buf);
 	buf->dirty = true;
 	fs->new_dirty += !buf->addr;
 }
@@ -183,7 +183,7 @@ void rfs_buf_drop(struct rfs_fs *fs, struct rfs_buf *buf)
 {
 	if (buf->dirty)
 		fs->new_dirty -= !buf->addr;
-	forget(fs, buf);
+	rfs_buf_unhash(fs, buf);
 }
 
 void rfs_buf_written(struct rfs_fs *fs, struct rfs_buf *buf, u64 addr)
@@ -193,13 +193,13 @@ void rfs_buf_written(struct rfs_fs *fs, struct rfs_buf *buf, u64 addr)
 	if (!buf->sent)
 		return;
 	buf->sent = false;
-	take_out(&fs->dirty, buf);
-	put_last(&fs->clean, buf);
+	rfs_buf_list_del(&fs->dirty, buf);
+	rfs_buf_list_add(&fs->clean, buf);
 	buf->dirty = false;
 }
 
 void rfs_cache_trim(struct rfs_fs *fs, u32 keep)
 {
 	while (fs->clean.count > keep)
-		forget(fs, fs->clean.first);
+		rfs_buf_unhash(fs, fs->clean.first);
 }

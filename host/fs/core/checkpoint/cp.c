@@ -15,8 +15,8 @@ struct pass {
 	int (*moved)(struct rfs_fs *fs, struct rfs_buf *buf, u64 old);
 };
 
-static int word_of(struct rfs_fs *fs, const struct rfs_buf *buf,
-		   struct rfs_buf **map, __le64 **word)
+static int rfs_map_word(struct rfs_fs *fs, const struct rfs_buf *buf,
+			struct rfs_buf **map, __le64 **word)
 {
 	int ret = rfs_imap_get(fs, buf->off / RFS_MAP_ENTRIES, true, map);
 
@@ -25,12 +25,12 @@ static int word_of(struct rfs_fs *fs, const struct rfs_buf *buf,
 	return ret;
 }
 
-static int prepare_inodes(struct rfs_fs *fs, struct rfs_buf *buf)
+static int rfs_prepare_inodes(struct rfs_fs *fs, struct rfs_buf *buf)
 {
 	u64 old = buf->addr;
 	struct rfs_buf *map;
 	__le64 *word;
-	int ret = word_of(fs, buf, &map, &word);
+	int ret = rfs_map_word(fs, buf, &map, &word);
 
 	if (ret)
 		return ret;
@@ -43,38 +43,38 @@ static int prepare_inodes(struct rfs_fs *fs, struct rfs_buf *buf)
 }
 
 /* A block that was moved is in use where it is now. */
-static int move_live(struct rfs_fs *fs, u64 from, u64 to)
+static int rfs_move_live(struct rfs_fs *fs, u64 from, u64 to)
 {
 	int ret = rfs_count_live(fs, to, 1, NULL);
 
 	return ret || !from ? ret : rfs_count_live(fs, from, -1, NULL);
 }
 
-static int inodes_moved(struct rfs_fs *fs, struct rfs_buf *buf, u64 old)
+static int rfs_inodes_moved(struct rfs_fs *fs, struct rfs_buf *buf, u64 old)
 {
 	struct rfs_buf *map;
 	__le64 *word;
-	int ret = word_of(fs, buf, &map, &word);
+	int ret = rfs_map_word(fs, buf, &map, &word);
 
 	if (ret)
 		return ret;
 	*word = rfs_word(buf->addr, rfs_high(*word));
-	return move_live(fs, old, buf->addr);
+	return rfs_move_live(fs, old, buf->addr);
 }
 
 /* Nodes and blocks of inodes: what leads to them is in the maps alone. */
-static bool is_mapped(u8 type)
+static bool rfs_is_mapped(u8 type)
 {
 	return rfs_is_node(type) || type == RFS_INODES;
 }
 
-static int prepare_mapped(struct rfs_fs *fs, struct rfs_buf *buf)
+static int rfs_prepare_mapped(struct rfs_fs *fs, struct rfs_buf *buf)
 {
 	struct rfs_buf *map;
 	int ret;
 
 	if (buf->head.type == RFS_INODES)
-		return prepare_inodes(fs, buf);
+		return rfs_prepare_inodes(fs, buf);
 	ret = rfs_node_map(fs, buf->off, &map);
 	if (ret)
 		return ret;
@@ -84,23 +84,23 @@ static int prepare_mapped(struct rfs_fs *fs, struct rfs_buf *buf)
 
 int rfs_block_moved(struct rfs_fs *fs, struct rfs_buf *buf, u64 old)
 {
-	return buf->head.type == RFS_INODES ? inodes_moved(fs, buf, old) :
+	return buf->head.type == RFS_INODES ? rfs_inodes_moved(fs, buf, old) :
 	       rfs_node_moved(fs, buf->off, buf->addr);
 }
 
-static bool is_map(u8 type)
+static bool rfs_is_map(u8 type)
 {
 	return type == RFS_IMAP || type == RFS_NMAP;
 }
 
-static int prepare_map(struct rfs_fs *fs, struct rfs_buf *buf)
+static int rfs_prepare_map(struct rfs_fs *fs, struct rfs_buf *buf)
 {
 	(void)fs;
 	(void)buf;
 	return 1;
 }
 
-static int map_moved(struct rfs_fs *fs, struct rfs_buf *buf, u64 old)
+static int rfs_map_moved(struct rfs_fs *fs, struct rfs_buf *buf, u64 old)
 {
 	u32 at = buf->off + (buf->head.type == RFS_NMAP ? fs->imap_blocks : 0);
 
@@ -112,8 +112,8 @@ static int map_moved(struct rfs_fs *fs, struct rfs_buf *buf, u64 old)
 }
 
 /* A block of a pass has completed. */
-static int buf_complete(struct rfs_fs *fs, void *what, const void *how,
-			u64 addr)
+static int rfs_buf_complete(struct rfs_fs *fs, void *what, const void *how,
+			    u64 addr)
 {
 	const struct pass *pass = how;
 	struct rfs_buf *buf = what;
@@ -123,8 +123,8 @@ static int buf_complete(struct rfs_fs *fs, void *what, const void *how,
 	return pass->moved(fs, buf, old);
 }
 
-static int send_buf(struct rfs_fs *fs, struct rfs_buf *buf,
-		    const struct pass *pass)
+static int rfs_send_buf(struct rfs_fs *fs, struct rfs_buf *buf,
+			const struct pass *pass)
 {
 	struct rfs_oob oob;
 
@@ -132,11 +132,11 @@ static int send_buf(struct rfs_fs *fs, struct rfs_buf *buf,
 	rfs_oob_meta(fs, &oob, &buf->head);
 	rfs_head_seal(&buf->head, le64_to_cpu(oob.stamp));
 	buf->sent = true;
-	return rfs_io_submit(fs, pass->stream, buf->bytes, &oob, buf_complete,
-			     buf, pass);
+	return rfs_io_submit(fs, pass->stream, buf->bytes, &oob,
+			     rfs_buf_complete, buf, pass);
 }
 
-static int write_pass(struct rfs_fs *fs, const struct pass *pass)
+static int rfs_write_pass(struct rfs_fs *fs, const struct pass *pass)
 {
 	struct rfs_buf *buf, *next;
 	int ret = 0, error;
@@ -147,25 +147,26 @@ static int write_pass(struct rfs_fs *fs, const struct pass *pass)
 			continue;
 		ret = pass->prepare(fs, buf);
 		if (ret == 1)
-			ret = send_buf(fs, buf, pass);
+			ret = rfs_send_buf(fs, buf, pass);
 	}
 	error = rfs_io_wait(fs);	/* in any case: those know the pass */
 	return ret < 0 ? ret : error;
 }
 
-static int write_passes(struct rfs_fs *fs)
+static int rfs_write_passes(struct rfs_fs *fs)
 {
-	struct pass mapped = { is_mapped, RFS_S_META, prepare_mapped,
+	struct pass mapped = { rfs_is_mapped, RFS_S_META, rfs_prepare_mapped,
 			       rfs_block_moved };
-	struct pass maps = { is_map, RFS_S_IMAP, prepare_map, map_moved };
-	int ret = write_pass(fs, &mapped);
+	struct pass maps = { rfs_is_map, RFS_S_IMAP, rfs_prepare_map,
+			     rfs_map_moved };
+	int ret = rfs_write_pass(fs, &mapped);
 
-	return ret ? ret : write_pass(fs, &maps);
+	return ret ? ret : rfs_write_pass(fs, &maps);
 }
 
 /* A block of a table that is kept in memory as a whole. */
-static int table_complete(struct rfs_fs *fs, void *what, const void *how,
-			  u64 addr)
+static int rfs_table_complete(struct rfs_fs *fs, void *what, const void *how,
+			      u64 addr)
 {
 	u64 *at = what;
 
@@ -177,7 +178,7 @@ static int table_complete(struct rfs_fs *fs, void *what, const void *how,
 }
 
 /* One of the blocks that tables are written from, with a header; `nr` is which */
-static int new_table(struct rfs_fs *fs, u8 type, u64 off, u32 *nr)
+static int rfs_new_table(struct rfs_fs *fs, u8 type, u64 off, u32 *nr)
 {
 	struct rfs_ioq *ioq = fs->ioq;
 	int ret = 0;
@@ -192,7 +193,7 @@ static int new_table(struct rfs_fs *fs, u8 type, u64 off, u32 *nr)
 	return ret;
 }
 
-static int send_table(struct rfs_fs *fs, u32 nr, u64 *addr)
+static int rfs_send_table(struct rfs_fs *fs, u32 nr, u64 *addr)
 {
 	struct rfs_head *head = &fs->ioq->table[nr].head;
 	struct rfs_oob oob;
@@ -200,11 +201,11 @@ static int send_table(struct rfs_fs *fs, u32 nr, u64 *addr)
 	rfs_head_number(fs, head, false);
 	rfs_oob_meta(fs, &oob, head);
 	rfs_head_seal(head, le64_to_cpu(oob.stamp));
-	return rfs_io_submit(fs, RFS_S_IMAP, head, &oob, table_complete, addr,
-			     NULL);
+	return rfs_io_submit(fs, RFS_S_IMAP, head, &oob, rfs_table_complete,
+			     addr, NULL);
 }
 
-static int write_timb(struct rfs_fs *fs)
+static int rfs_write_timb(struct rfs_fs *fs)
 {
 	u32 i, j, nr;
 	int ret = 0;
@@ -212,7 +213,7 @@ static int write_timb(struct rfs_fs *fs)
 	for (i = 0; !ret && i < fs->timb_blocks; i++) {
 		if (!fs->timb_dirty[i])
 			continue;
-		ret = new_table(fs, RFS_TIMB, i, &nr);
+		ret = rfs_new_table(fs, RFS_TIMB, i, &nr);
 		if (ret)
 			break;
 		for (j = 0; j < RFS_MAP_ENTRIES; j++) {
@@ -222,13 +223,14 @@ static int write_timb(struct rfs_fs *fs)
 				fs->ioq->table[nr].timb.word[j] =
 					cpu_to_le64(fs->timb[at]);
 		}
-		ret = send_table(fs, nr, &fs->timb_addr[i]);
+		ret = rfs_send_table(fs, nr, &fs->timb_addr[i]);
 		fs->timb_dirty[i] = false;
 	}
 	return ret;
 }
 
-static void zone_entry(const struct rfs_fs *fs, u32 nr, struct rfs_zone *out)
+static void rfs_zone_entry(const struct rfs_fs *fs, u32 nr,
+			   struct rfs_zone *out)
 {
 	const struct rfs_zone_info *z = &fs->zone[nr];
 
@@ -243,14 +245,14 @@ static void zone_entry(const struct rfs_fs *fs, u32 nr, struct rfs_zone *out)
 	out->sum_wcount = cpu_to_le64(z->sum_wcount);
 }
 
-static int write_ztab(struct rfs_fs *fs)
+static int rfs_write_ztab(struct rfs_fs *fs)
 {
 	struct rfs_zone *image, *now;
 	u32 i, j, nr;
 	int ret = 0;
 
 	for (i = 0; !ret && i < fs->ztab_blocks; i++) {
-		ret = new_table(fs, RFS_ZTAB, i, &nr);
+		ret = rfs_new_table(fs, RFS_ZTAB, i, &nr);
 		if (ret)
 			break;
 		now = fs->ioq->table[nr].ztab.zone;
@@ -258,7 +260,7 @@ static int write_ztab(struct rfs_fs *fs)
 			u32 zone = i * RFS_ZTAB_ENTRIES + j;
 
 			if (zone < fs->geo.zones)
-				zone_entry(fs, zone, &now[j]);
+				rfs_zone_entry(fs, zone, &now[j]);
 		}
 		image = &fs->ztab[i * RFS_ZTAB_ENTRIES];
 		if (fs->ztab_addr[i] &&
@@ -267,12 +269,12 @@ static int write_ztab(struct rfs_fs *fs)
 			continue;
 		}
 		memcpy(image, now, RFS_ZTAB_ENTRIES * sizeof(*now));
-		ret = send_table(fs, nr, &fs->ztab_addr[i]);
+		ret = rfs_send_table(fs, nr, &fs->ztab_addr[i]);
 	}
 	return ret;
 }
 
-static u64 list_word(const struct rfs_fs *fs, u32 i)
+static u64 rfs_list_word(const struct rfs_fs *fs, u32 i)
 {
 	if (i < fs->timb_blocks)
 		return fs->timb_addr[i];
@@ -280,7 +282,8 @@ static u64 list_word(const struct rfs_fs *fs, u32 i)
 	return i < fs->ztab_blocks ? fs->ztab_addr[i] : 0;
 }
 
-static void fill_cp(struct rfs_fs *fs, struct rfs_cp *cp, u32 blocks, u32 flags)
+static void rfs_fill_cp(struct rfs_fs *fs, struct rfs_cp *cp, u32 blocks,
+			u32 flags)
 {
 	struct rfs_table *more = (struct rfs_table *)cp;
 	u32 next = RFS_CP_LIST_FIRST, i, j;
@@ -304,11 +307,11 @@ static void fill_cp(struct rfs_fs *fs, struct rfs_cp *cp, u32 blocks, u32 flags)
 	for (i = 0; i < fs->policy.groups; i++)
 		cp->group_hot[i] = cpu_to_le64(fs->group_hot[i]);
 	for (i = 0; i < RFS_CP_LIST_FIRST; i++)
-		cp->list[i] = cpu_to_le64(list_word(fs, i));
+		cp->list[i] = cpu_to_le64(rfs_list_word(fs, i));
 	for (i = 1; i < blocks; i++) {
 		rfs_head_init(fs, &more[i].head, RFS_CP, 0, 0, i);
 		for (j = 0; j < RFS_CP_LIST_MORE; j++, next++)
-			more[i].word[j] = cpu_to_le64(list_word(fs, next));
+			more[i].word[j] = cpu_to_le64(rfs_list_word(fs, next));
 	}
 }
 
@@ -317,14 +320,15 @@ static void fill_cp(struct rfs_fs *fs, struct rfs_cp *cp, u32 blocks, u32 flags)
  * pointer was, for which z->wp stands. A device that drops writes and says it
  * did not (dm-flakey) gives the address that it was given: that of the zone.
  */
-static bool misplaced(const struct rfs_fs *fs, u32 zone, u64 addr)
+static bool rfs_misplaced(const struct rfs_fs *fs, u32 zone, u64 addr)
 {
 	return addr != (u64)zone * fs->geo.zone_blocks + fs->zone[zone].wp;
 }
 
 /* To one check-point zone, at its end or, if it begins anew, its start. */
-static int write_mirror(struct rfs_fs *fs, u32 zone, bool anew, const void *cp,
-			u32 blocks, const struct rfs_oob *oob)
+static int rfs_write_mirror(struct rfs_fs *fs, u32 zone, bool anew,
+			    const void *cp,
+			    u32 blocks, const struct rfs_oob *oob)
 {
 	struct rfs_zone_info *z = &fs->zone[zone];
 	u32 i;
@@ -342,7 +346,7 @@ static int write_mirror(struct rfs_fs *fs, u32 zone, bool anew, const void *cp,
 		const void *data = (const u8 *)cp + i * RFS_BLOCK_BYTES;
 
 		ret = fs->ops->append(fs->dev, zone, 1, &data, &oob[i], &addr);
-		if (!ret && misplaced(fs, zone, addr))
+		if (!ret && rfs_misplaced(fs, zone, addr))
 			ret = -EIO;
 		z->wp += !ret;
 		fs->stats.written[RFS_CP] += !ret;
@@ -361,7 +365,7 @@ static int write_mirror(struct rfs_fs *fs, u32 zone, bool anew, const void *cp,
 }
 
 /* The zone among the three that is no mirror and works, else 3. */
-static u32 spare(const struct rfs_fs *fs)
+static u32 rfs_spare_zone(const struct rfs_fs *fs)
 {
 	u32 zone, i;
 
@@ -380,8 +384,8 @@ static u32 spare(const struct rfs_fs *fs)
  * two copies of the check-point before until there is one of this. Without a
  * spare zone a full mirror begins anew.
  */
-static int write_copy(struct rfs_fs *fs, u32 *mirror, const void *cp,
-		      u32 blocks, const struct rfs_oob *oob)
+static int rfs_cp_write_copy(struct rfs_fs *fs, u32 *mirror, const void *cp,
+			     u32 blocks, const struct rfs_oob *oob)
 {
 	u32 zone = *mirror, other;
 	struct rfs_zone_info *z = &fs->zone[zone];
@@ -389,17 +393,17 @@ static int write_copy(struct rfs_fs *fs, u32 *mirror, const void *cp,
 	int ret = -EIO;
 
 	if (!full && z->cond == RFS_DEV_OK)
-		ret = write_mirror(fs, zone, !z->wp, cp, blocks, oob);
-	other = ret ? spare(fs) : RFS_CP_ZONES;
+		ret = rfs_write_mirror(fs, zone, !z->wp, cp, blocks, oob);
+	other = ret ? rfs_spare_zone(fs) : RFS_CP_ZONES;
 	if (other < RFS_CP_ZONES) {
 		if (fs->active_max && z->wp < z->cap && fs->ops->finish)
 			fs->ops->finish(fs->dev, zone);
-		ret = write_mirror(fs, other, true, cp, blocks, oob);
+		ret = rfs_write_mirror(fs, other, true, cp, blocks, oob);
 		if (!ret)
 			*mirror = other;
 	}
 	if (ret && full && z->cond == RFS_DEV_OK)
-		ret = write_mirror(fs, zone, true, cp, blocks, oob);
+		ret = rfs_write_mirror(fs, zone, true, cp, blocks, oob);
 	return ret;
 }
 
@@ -408,8 +412,8 @@ static int write_copy(struct rfs_fs *fs, u32 *mirror, const void *cp,
  * is there until it is in one of them. False: one after the other, and those that
  * have failed elsewhere.
  */
-static bool write_both(struct rfs_fs *fs, const void *cp, u32 blocks,
-		       const struct rfs_oob *oob)
+static bool rfs_cp_write_both(struct rfs_fs *fs, const void *cp, u32 blocks,
+			      const struct rfs_oob *oob)
 {
 	struct rfs_append_req send[RFS_CP_MIRRORS] = { 0 };
 	bool done = true;
@@ -435,7 +439,7 @@ static bool write_both(struct rfs_fs *fs, const void *cp, u32 blocks,
 
 		fs->ops->append_wait(fs->dev, &send[i]);
 		if (!send[i].error &&
-		    misplaced(fs, send[i].zone, send[i].addr))
+		    rfs_misplaced(fs, send[i].zone, send[i].addr))
 			send[i].error = -EIO;
 		z->wp += !send[i].error;
 		fs->stats.written[RFS_CP] += !send[i].error;
@@ -447,17 +451,17 @@ static bool write_both(struct rfs_fs *fs, const void *cp, u32 blocks,
 	       !(fs->geo.volatile_cache && fs->ops->flush(fs->dev));
 }
 
-static int write_mirrors(struct rfs_fs *fs, const void *cp, u32 blocks,
-			 const struct rfs_oob *oob)
+static int rfs_write_mirrors(struct rfs_fs *fs, const void *cp, u32 blocks,
+			     const struct rfs_oob *oob)
 {
 	bool done = false, memory = false;
 	u32 i;
 	int ret;
 
-	if (write_both(fs, cp, blocks, oob))
+	if (rfs_cp_write_both(fs, cp, blocks, oob))
 		return 0;
 	for (i = 0; i < RFS_CP_MIRRORS; i++) {
-		ret = write_copy(fs, &fs->cp_mirror[i], cp, blocks, oob);
+		ret = rfs_cp_write_copy(fs, &fs->cp_mirror[i], cp, blocks, oob);
 		done |= !ret;
 		memory |= ret == -ENOMEM;
 	}
@@ -466,7 +470,7 @@ static int write_mirrors(struct rfs_fs *fs, const void *cp, u32 blocks,
 	return memory ? -ENOMEM : -EIO;
 }
 
-static u32 cp_blocks(const struct rfs_fs *fs)
+static u32 rfs_cp_blocks_of(const struct rfs_fs *fs)
 {
 	u32 entries = fs->timb_blocks + fs->ztab_blocks;
 
@@ -476,9 +480,9 @@ static u32 cp_blocks(const struct rfs_fs *fs)
 				(u32)RFS_CP_LIST_MORE);
 }
 
-static int write_cp(struct rfs_fs *fs, u32 flags)
+static int rfs_write_cp(struct rfs_fs *fs, u32 flags)
 {
-	u32 blocks = cp_blocks(fs), i;
+	u32 blocks = rfs_cp_blocks_of(fs), i;
 	struct rfs_oob *oob;
 	struct rfs_cp *cp;
 	u64 stamp;
@@ -488,7 +492,7 @@ static int write_cp(struct rfs_fs *fs, u32 flags)
 	oob = rfs_alloc(blocks * sizeof(*oob));
 	if (!cp || !oob)
 		goto out;
-	fill_cp(fs, cp, blocks, flags);
+	rfs_fill_cp(fs, cp, blocks, flags);
 	for (i = 0; i < blocks; i++)
 		rfs_oob_meta(fs, &oob[i], &cp[i].head);
 	stamp = le64_to_cpu(oob[0].stamp);
@@ -497,9 +501,9 @@ static int write_cp(struct rfs_fs *fs, u32 flags)
 		rfs_head_seal(&cp[i].head, stamp);
 		rfs_oob_seal(&oob[i], &cp[i]);
 	}
-	/* superblocks that write_mirror() adds have stamps in the window */
+	/* superblocks that rfs_write_mirror() adds have stamps in the window */
 	fs->cp_version = fs->version;
-	ret = write_mirrors(fs, cp, blocks, oob);
+	ret = rfs_write_mirrors(fs, cp, blocks, oob);
 	if (!ret)
 		fs->cp_seq++;
 out:
@@ -512,17 +516,17 @@ out:
  * What is in the zone table has completed, or is with it in flight: where that
  * fails, zones are not as the table says, which is written once more.
  */
-static int write_tables(struct rfs_fs *fs)
+static int rfs_write_tables(struct rfs_fs *fs)
 {
 	int ret, error;
 
 	if (!rfs_io_parallel(fs))
 		rfs_sums_write(fs);
-	ret = write_timb(fs);
+	ret = rfs_write_timb(fs);
 	do {
 		fs->ioq->failed = false;
 		if (!ret)
-			ret = write_ztab(fs);
+			ret = rfs_write_ztab(fs);
 		error = rfs_io_wait_sums(fs);
 		ret = ret ? ret : error;
 		fs->ioq->tables = 0;
@@ -530,15 +534,15 @@ static int write_tables(struct rfs_fs *fs)
 	return ret;
 }
 
-static int write_all(struct rfs_fs *fs)
+static int rfs_cp_write_all(struct rfs_fs *fs)
 {
 	int ret, error;
 
-	ret = write_passes(fs);
+	ret = rfs_write_passes(fs);
 	if (!ret && fs->dirty.count)
 		ret = -EUCLEAN;
 	if (!ret)
-		ret = write_tables(fs);
+		ret = rfs_write_tables(fs);
 	error = rfs_io_wait_sums(fs);	/* also of what was before an error */
 	ret = ret ? ret : error;
 	if (!ret)
@@ -553,7 +557,7 @@ static int write_all(struct rfs_fs *fs)
  * time. What was written of other blocks is in use, and need not be written
  * again.
  */
-static void tables_again(struct rfs_fs *fs)
+static void rfs_tables_again(struct rfs_fs *fs)
 {
 	u32 i;
 
@@ -569,7 +573,7 @@ static void tables_again(struct rfs_fs *fs)
  * last check-point is as it was. For want of memory or of room it can be tried
  * again; after an error of the device the volume is read-only.
  */
-static int checkpoint(struct rfs_fs *fs, u32 flags)
+static int rfs_checkpoint_once(struct rfs_fs *fs, u32 flags)
 {
 	int ret = fs->read_only ? -EROFS : 0;
 	u32 nr;
@@ -577,13 +581,13 @@ static int checkpoint(struct rfs_fs *fs, u32 flags)
 	if (!ret) {
 		rfs_prove(fs, RFS_AT_CHECKPOINT);
 		rfs_finish_zones(fs);
-		ret = write_all(fs);
+		ret = rfs_cp_write_all(fs);
 	}
 	if (!ret)
-		ret = write_cp(fs, flags);
+		ret = rfs_write_cp(fs, flags);
 	if (ret) {
 		if (ret == -ENOMEM || ret == -ENOSPC)
-			tables_again(fs);
+			rfs_tables_again(fs);
 		else
 			fs->read_only = true;
 		return ret;
@@ -614,17 +618,17 @@ int rfs_checkpoint(struct rfs_fs *fs, u32 flags)
 	int ret;
 
 	rfs_quiet(fs, true);
-	ret = checkpoint(fs, flags);
+	ret = rfs_checkpoint_once(fs, flags);
 	rfs_quiet(fs, false);
 	rfs_nowait_restore(fs, nowait);
 	return ret;
 }
 
 /* The check-point whose last block is at addr; NULL if it is none. */
-static int load_ending(struct rfs_fs *fs, u64 addr, u32 before,
-		       struct rfs_cp *last, struct rfs_cp **out)
+static int rfs_load_ending(struct rfs_fs *fs, u64 addr, u32 before,
+			   struct rfs_cp *last, struct rfs_cp **out)
 {
-	u32 blocks = cp_blocks(fs), i;
+	u32 blocks = rfs_cp_blocks_of(fs), i;
 	struct rfs_cp *cp;
 	int ret = fs->ops->read(fs->dev, addr, last, NULL);
 
@@ -655,7 +659,7 @@ static int load_ending(struct rfs_fs *fs, u64 addr, u32 before,
 }
 
 /* The newest valid check-point of a zone, read backwards from its end. */
-static int load_zone(struct rfs_fs *fs, u32 zone, struct rfs_cp **out)
+static int rfs_load_zone(struct rfs_fs *fs, u32 zone, struct rfs_cp **out)
 {
 	u64 start = (u64)zone * fs->geo.zone_blocks;
 	struct rfs_cp *last = rfs_alloc(sizeof(*last));
@@ -666,12 +670,12 @@ static int load_zone(struct rfs_fs *fs, u32 zone, struct rfs_cp **out)
 		return -ENOMEM;
 	*out = NULL;
 	for (at = fs->zone[zone].wp; !ret && !*out && at > 1; at--)
-		ret = load_ending(fs, start + at - 1, at - 1, last, out);
+		ret = rfs_load_ending(fs, start + at - 1, at - 1, last, out);
 	rfs_free(last);
 	return ret || *out ? ret : -ENOENT;
 }
 
-static u64 cp_entry(const struct rfs_cp *cp, u32 i)
+static u64 rfs_cp_entry(const struct rfs_cp *cp, u32 i)
 {
 	const struct rfs_table *more = (const struct rfs_table *)cp;
 
@@ -681,8 +685,8 @@ static u64 cp_entry(const struct rfs_cp *cp, u32 i)
 	return le64_to_cpu(more[1 + i / RFS_CP_LIST_MORE].word[i % RFS_CP_LIST_MORE]);
 }
 
-static int read_block(struct rfs_fs *fs, u64 addr, u8 type, u64 off,
-		      struct rfs_head *out)
+static int rfs_cp_read_block(struct rfs_fs *fs, u64 addr, u8 type, u64 off,
+			     struct rfs_head *out)
 {
 	int ret;
 
@@ -695,18 +699,18 @@ static int read_block(struct rfs_fs *fs, u64 addr, u8 type, u64 off,
 	return ret;
 }
 
-static int load_timb(struct rfs_fs *fs, const struct rfs_cp *cp,
-		     struct rfs_table *table)
+static int rfs_load_timb(struct rfs_fs *fs, const struct rfs_cp *cp,
+			 struct rfs_table *table)
 {
 	u32 i, j;
 	int ret;
 
 	for (i = 0; i < fs->timb_blocks; i++) {
-		fs->timb_addr[i] = cp_entry(cp, i);
+		fs->timb_addr[i] = rfs_cp_entry(cp, i);
 		if (!fs->timb_addr[i])
 			continue;
-		ret = read_block(fs, fs->timb_addr[i], RFS_TIMB, i,
-				 &table->head);
+		ret = rfs_cp_read_block(fs, fs->timb_addr[i], RFS_TIMB, i,
+					&table->head);
 		if (ret)
 			return ret;
 		rfs_count_live_map(fs, fs->timb_addr[i], 1);
@@ -723,7 +727,8 @@ static int load_timb(struct rfs_fs *fs, const struct rfs_cp *cp,
 	return 0;
 }
 
-static int load_zone_entry(struct rfs_fs *fs, u32 nr, const struct rfs_zone *e)
+static int rfs_load_zone_entry(struct rfs_fs *fs, u32 nr,
+			       const struct rfs_zone *e)
 {
 	struct rfs_zone_info *z = &fs->zone[nr];
 	bool of_cps = nr < RFS_CP_ZONES;
@@ -760,19 +765,19 @@ static int load_zone_entry(struct rfs_fs *fs, u32 nr, const struct rfs_zone *e)
 	return 0;
 }
 
-static int load_ztab(struct rfs_fs *fs, const struct rfs_cp *cp,
-		     struct rfs_ztab *table)
+static int rfs_load_ztab(struct rfs_fs *fs, const struct rfs_cp *cp,
+			 struct rfs_ztab *table)
 {
 	u32 i, j;
 	int ret;
 
 	for (i = 0; i < fs->ztab_blocks; i++) {
-		fs->ztab_addr[i] = cp_entry(cp, fs->timb_blocks + i);
+		fs->ztab_addr[i] = rfs_cp_entry(cp, fs->timb_blocks + i);
 		rfs_count_live_map(fs, fs->ztab_addr[i], 1);
 	}
 	for (i = 0; i < fs->ztab_blocks; i++) {
-		ret = read_block(fs, fs->ztab_addr[i], RFS_ZTAB, i,
-				 &table->head);
+		ret = rfs_cp_read_block(fs, fs->ztab_addr[i], RFS_ZTAB, i,
+					&table->head);
 		if (ret)
 			return ret;
 		memcpy(&fs->ztab[i * RFS_ZTAB_ENTRIES], table->zone,
@@ -782,7 +787,7 @@ static int load_ztab(struct rfs_fs *fs, const struct rfs_cp *cp,
 
 			if (nr >= fs->geo.zones)
 				break;
-			ret = load_zone_entry(fs, nr, &table->zone[j]);
+			ret = rfs_load_zone_entry(fs, nr, &table->zone[j]);
 			if (ret)
 				return ret;
 		}
@@ -790,16 +795,16 @@ static int load_ztab(struct rfs_fs *fs, const struct rfs_cp *cp,
 	return 0;
 }
 
-static int load_tables(struct rfs_fs *fs, const struct rfs_cp *cp)
+static int rfs_load_tables(struct rfs_fs *fs, const struct rfs_cp *cp)
 {
 	struct rfs_table *table = rfs_alloc(sizeof(*table));
 	int ret;
 
 	if (!table)
 		return -ENOMEM;
-	ret = load_timb(fs, cp, table);
+	ret = rfs_load_timb(fs, cp, table);
 	if (!ret)
-		ret = load_ztab(fs, cp, (struct rfs_ztab *)table);
+		ret = rfs_load_ztab(fs, cp, (struct rfs_ztab *)table);
 	rfs_free(table);
 	return ret;
 }
@@ -820,7 +825,7 @@ int rfs_cp_load(struct rfs_fs *fs)
 
 		if (fs->zone[zone].cond == RFS_DEV_OFFLINE)
 			continue;
-		ret = load_zone(fs, zone, &cp);
+		ret = rfs_load_zone(fs, zone, &cp);
 		if (ret == -ENOENT)
 			continue;
 		if (ret) {
@@ -862,7 +867,7 @@ int rfs_cp_load(struct rfs_fs *fs)
 	fs->behind = 0;
 	if (le64_to_cpu(best->time) > rfs_clock(fs))
 		fs->behind = le64_to_cpu(best->time) - rfs_clock(fs);
-	ret = load_tables(fs, best);
+	ret = rfs_load_tables(fs, best);
 	rfs_free(best);
 	return ret;
 }

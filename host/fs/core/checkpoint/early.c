@@ -26,14 +26,14 @@ int rfs_early_alloc(struct rfs_fs *fs)
  * It takes a page that recovery, should it come to that, cannot use for writing the
  * block anew: so this goes on only while there is more room than is ever needed.
  */
-static bool roomy(const struct rfs_fs *fs)
+static bool rfs_early_has_room(const struct rfs_fs *fs)
 {
 	return rfs_room_beside(fs, 0, 1) >=
 	       rfs_room_kept(fs) + RFS_SUM_ENTRIES;
 }
 
 /* A block that leads somewhere, and is not on its way */
-static bool takes(struct rfs_fs *fs, const struct rfs_buf *buf)
+static bool rfs_early_takes(struct rfs_fs *fs, const struct rfs_buf *buf)
 {
 	struct rfs_buf *map;
 
@@ -50,20 +50,20 @@ static bool takes(struct rfs_fs *fs, const struct rfs_buf *buf)
 }
 
 /* Up to so many of them, from fs->dirty.early on */
-static u32 choose(struct rfs_fs *fs, struct rfs_io *io, u32 most)
+static u32 rfs_early_choose(struct rfs_fs *fs, struct rfs_io *io, u32 most)
 {
 	struct rfs_buf *buf = fs->dirty.early;
 	u32 n = 0;
 
 	for (; buf && n < most; buf = buf->next)
-		if (takes(fs, buf))
+		if (rfs_early_takes(fs, buf))
 			io->what[n++] = buf;
 	fs->dirty.early = buf;
 	return n;
 }
 
 /* The next append; *left: blocks that may be sent, those that others add excepted */
-static int send(struct rfs_fs *fs, u32 *left)
+static int rfs_early_send(struct rfs_fs *fs, u32 *left)
 {
 	struct rfs_early *early = fs->early;
 	u32 nr = (early->first + early->count) % RFS_IO_DEPTH, n, i;
@@ -71,7 +71,7 @@ static int send(struct rfs_fs *fs, u32 *left)
 	int ret;
 
 	rfs_dirty_parents(fs);
-	n = choose(fs, io, min_t(u32, *left, RFS_SUM_ENTRIES));
+	n = rfs_early_choose(fs, io, min_t(u32, *left, RFS_SUM_ENTRIES));
 	if (!n)
 		return 0;
 	ret = rfs_place(fs, RFS_S_META, n, false, &io->place);
@@ -107,7 +107,7 @@ static int send(struct rfs_fs *fs, u32 *left)
  * A block has completed; others may have changed or dropped it since it was
  * sent.
  */
-static int early_complete(struct rfs_fs *fs, struct rfs_buf *buf, u64 addr)
+static int rfs_early_complete(struct rfs_fs *fs, struct rfs_buf *buf, u64 addr)
 {
 	u64 old = buf->addr;
 
@@ -126,7 +126,7 @@ static int early_complete(struct rfs_fs *fs, struct rfs_buf *buf, u64 addr)
 }
 
 /* Until the oldest append has completed; others use the volume meanwhile. */
-static int early_wait(struct rfs_fs *fs)
+static int rfs_early_wait(struct rfs_fs *fs)
 {
 	struct rfs_early *early = fs->early;
 	struct rfs_io *io = &early->io[early->first];
@@ -139,8 +139,9 @@ static int early_wait(struct rfs_fs *fs)
 	early->count--;
 	rfs_placed(fs, &io->place, io->oob, io->req.addr, io->req.error);
 	for (i = 0; i < io->n; i++) {
-		error = early_complete(fs, io->what[i],
-				       io->req.error ? 0 : io->req.addr + i);
+		error = rfs_early_complete(fs, io->what[i],
+					   io->req.error ? 0 : io->req.addr +
+					   i);
 		ret = ret ? ret : error;
 	}
 	if (ret)
@@ -152,11 +153,11 @@ static int early_wait(struct rfs_fs *fs)
  * One that could be written is left to the check-point, so that there is a block of
  * each that was written when nobody else was at work: see rescan.c.
  */
-static struct rfs_buf *second(struct rfs_fs *fs)
+static struct rfs_buf *rfs_early_second(struct rfs_fs *fs)
 {
 	struct rfs_buf *buf = fs->dirty.first;
 
-	while (buf && !takes(fs, buf))
+	while (buf && !rfs_early_takes(fs, buf))
 		buf = buf->next;
 	return buf ? buf->next : NULL;
 }
@@ -172,12 +173,14 @@ void rfs_write_early(struct rfs_fs *fs)
 		return;
 	nowait = rfs_nowait_off(fs);
 	rfs_dirty_parents(fs);
-	fs->dirty.early = second(fs);
-	while (!ret && left && fs->dirty.early && !fs->read_only && roomy(fs))
-		ret = fs->early->count == RFS_IO_DEPTH ? early_wait(fs) :
-							 send(fs, &left);
+	fs->dirty.early = rfs_early_second(fs);
+	while (!ret && left && fs->dirty.early && !fs->read_only &&
+	       rfs_early_has_room(fs))
+		ret = fs->early->count == RFS_IO_DEPTH ? rfs_early_wait(fs) :
+							 rfs_early_send(fs,
+									&left);
 	while (fs->early->count)
-		early_wait(fs);
+		rfs_early_wait(fs);
 	fs->dirty.early = NULL;
 	rfs_nowait_restore(fs, nowait);
 }

@@ -34,7 +34,7 @@ struct window {
 };
 
 /* A bigger copy of an array; frees the old one. */
-static void *grow_array(void *old, u32 used, u32 *room, size_t bytes)
+static void *rfs_grow_array(void *old, u32 used, u32 *room, size_t bytes)
 {
 	u32 more = *room ? 2 * *room : 256;
 	void *memory = rfs_alloc(more * bytes);
@@ -48,10 +48,10 @@ static void *grow_array(void *old, u32 used, u32 *room, size_t bytes)
 	return memory;
 }
 
-static int note_data(struct window *p, const struct rfs_oob *oob, u64 addr)
+static int rfs_note_data(struct window *p, const struct rfs_oob *oob, u64 addr)
 {
 	if (p->datas == p->data_room) {
-		void *memory = grow_array(p->data, p->datas, &p->data_room,
+		void *memory = rfs_grow_array(p->data, p->datas, &p->data_room,
 				    sizeof(*p->data));
 
 		if (!memory)
@@ -64,10 +64,10 @@ static int note_data(struct window *p, const struct rfs_oob *oob, u64 addr)
 	return 0;
 }
 
-static int note_log(struct window *p, u64 lsn, u64 addr)
+static int rfs_note_log(struct window *p, u64 lsn, u64 addr)
 {
 	if (p->logs == p->log_room) {
-		void *memory = grow_array(p->log, p->logs, &p->log_room,
+		void *memory = rfs_grow_array(p->log, p->logs, &p->log_room,
 				    sizeof(*p->log));
 
 		if (!memory)
@@ -79,10 +79,10 @@ static int note_log(struct window *p, u64 lsn, u64 addr)
 	return 0;
 }
 
-static int note_left(struct window *p, u8 type, u64 off)
+static int rfs_note_left(struct window *p, u8 type, u64 off)
 {
 	if (p->lefts == p->left_room) {
-		void *memory = grow_array(p->left, p->lefts, &p->left_room,
+		void *memory = rfs_grow_array(p->left, p->lefts, &p->left_room,
 				    sizeof(*p->left));
 
 		if (!memory)
@@ -111,9 +111,9 @@ u8 rfs_stream_of(u8 type)
 }
 
 /* A page that is what its OOB says. Returns 1 if it is not of the window. */
-static int note_page(struct rfs_fs *fs, struct window *p,
-		     struct rfs_zone_info *z, const struct rfs_oob *oob,
-		     u64 addr)
+static int rfs_note_page(struct rfs_fs *fs, struct window *p,
+			 struct rfs_zone_info *z, const struct rfs_oob *oob,
+			 u64 addr)
 {
 	u64 stamp = le64_to_cpu(oob->stamp);
 
@@ -130,26 +130,27 @@ static int note_page(struct rfs_fs *fs, struct window *p,
 			z->stream = rfs_stream_of(oob->type);
 	}
 	if (oob->type == RFS_DATA)
-		return note_data(p, oob, addr);
+		return rfs_note_data(p, oob, addr);
 	if (oob->type == RFS_LOG)
-		return note_log(p, le64_to_cpu(oob->off), addr);
+		return rfs_note_log(p, le64_to_cpu(oob->off), addr);
 	if (oob->type == RFS_INODES)
-		return note_left(p, oob->type, le64_to_cpu(oob->off));
+		return rfs_note_left(p, oob->type, le64_to_cpu(oob->off));
 	if (rfs_is_node(oob->type))
-		return note_left(p, oob->type, le64_to_cpu(oob->off) >> 32);
+		return rfs_note_left(p, oob->type, le64_to_cpu(oob->off) >> 32);
 	return 0;
 }
 
-static bool data_ok(const struct rfs_oob *oob, const void *block)
+static bool rfs_page_data_ok(const struct rfs_oob *oob, const void *block)
 {
 	return le32_to_cpu(oob->data_crc) ==
 	       ~rfs_crc(~0U, block, RFS_BLOCK_BYTES);
 }
 
 /* Without page metadata: the blocks that the summary at addr lists. */
-static int scan_listed(struct rfs_fs *fs, struct window *p,
-		       struct rfs_zone_info *z, const struct rfs_summary *sum,
-		       u64 addr, u32 left, void *block)
+static int rfs_scan_listed(struct rfs_fs *fs, struct window *p,
+			   struct rfs_zone_info *z,
+			   const struct rfs_summary *sum,
+			   u64 addr, u32 left, void *block)
 {
 	u32 n = min_t(u32, le16_to_cpu(sum->head.count), RFS_SUM_ENTRIES);
 	u32 i;
@@ -163,17 +164,17 @@ static int scan_listed(struct rfs_fs *fs, struct window *p,
 		if (oob->type == 0 || oob->type >= RFS_TYPES ||
 		    le16_to_cpu(oob->len) > RFS_BLOCK_BYTES ||
 		    fs->ops->read(fs->dev, addr + 1 + i, block, NULL) ||
-		    !data_ok(oob, block)) {
+		    !rfs_page_data_ok(oob, block)) {
 			fs->recovered.pages_bad++;
 			continue;
 		}
-		ret = note_page(fs, p, z, oob, addr + 1 + i);
+		ret = rfs_note_page(fs, p, z, oob, addr + 1 + i);
 	}
 	return ret < 0 ? ret : (int)n;
 }
 
-static int scan_summaries(struct rfs_fs *fs, struct window *p, u32 nr, u32 from,
-			  u8 *block)
+static int rfs_scan_summaries(struct rfs_fs *fs, struct window *p, u32 nr,
+			      u32 from, u8 *block)
 {
 	struct rfs_zone_info *z = &fs->zone[nr];
 	u64 start = (u64)nr * fs->geo.zone_blocks;
@@ -197,8 +198,8 @@ static int scan_summaries(struct rfs_fs *fs, struct window *p, u32 nr, u32 from,
 			continue;
 		}
 		rfs_version_seen(fs, le64_to_cpu(sum->head.stamp));
-		ret = scan_listed(fs, p, z, sum, start + at, z->wp - at - 1,
-				  block + RFS_BLOCK_BYTES);
+		ret = rfs_scan_listed(fs, p, z, sum, start + at, z->wp - at - 1,
+				      block + RFS_BLOCK_BYTES);
 		if (ret < 0)
 			return ret;
 		z->summary = at + 1;
@@ -207,8 +208,8 @@ static int scan_summaries(struct rfs_fs *fs, struct window *p, u32 nr, u32 from,
 	return 0;
 }
 
-static int scan_pages(struct rfs_fs *fs, struct window *p, u32 nr, u32 from,
-		      u8 *block)
+static int rfs_scan_pages(struct rfs_fs *fs, struct window *p, u32 nr, u32 from,
+			  u8 *block)
 {
 	struct rfs_zone_info *z = &fs->zone[nr];
 	u64 addr = (u64)nr * fs->geo.zone_blocks + from;
@@ -220,11 +221,11 @@ static int scan_pages(struct rfs_fs *fs, struct window *p, u32 nr, u32 from,
 		fs->recovered.pages_read++;
 		ret = fs->ops->read(fs->dev, addr, block, &oob);
 		if (ret || !rfs_oob_ok(&oob, fs->volume) ||
-		    !data_ok(&oob, block)) {
+		    !rfs_page_data_ok(&oob, block)) {
 			fs->recovered.pages_bad++;
 			continue;
 		}
-		ret = note_page(fs, p, z, &oob, addr);
+		ret = rfs_note_page(fs, p, z, &oob, addr);
 		if (ret < 0)
 			return ret;
 		/* freed before the check-point and not reset after it */
@@ -234,7 +235,7 @@ static int scan_pages(struct rfs_fs *fs, struct window *p, u32 nr, u32 from,
 	return 0;
 }
 
-static int scan_zones(struct rfs_fs *fs, struct window *p)
+static int rfs_scan_zones(struct rfs_fs *fs, struct window *p)
 {
 	u8 *block = rfs_alloc(2 * RFS_BLOCK_BYTES);
 	u32 nr;
@@ -252,9 +253,9 @@ static int scan_zones(struct rfs_fs *fs, struct window *p)
 		if (!ret && z->wp <= z->cp_wp)
 			continue;
 		if (!ret && fs->geo.oob_bytes)
-			ret = scan_pages(fs, p, nr, z->cp_wp, block);
+			ret = rfs_scan_pages(fs, p, nr, z->cp_wp, block);
 		else if (!ret)
-			ret = scan_summaries(fs, p, nr, z->cp_wp, block);
+			ret = rfs_scan_summaries(fs, p, nr, z->cp_wp, block);
 		if (!ret && z->state == RFS_Z_FREE && z->window) {
 			z->state = RFS_Z_USED;
 			z->summary = fs->geo.oob_bytes ? 0 : z->summary;
@@ -264,14 +265,14 @@ static int scan_zones(struct rfs_fs *fs, struct window *p)
 	return ret;
 }
 
-static int by_lsn(const void *a, const void *b)
+static int rfs_by_lsn(const void *a, const void *b)
 {
 	const struct log_page *x = a, *y = b;
 
 	return x->lsn < y->lsn ? -1 : x->lsn > y->lsn;
 }
 
-static int by_version(const void *a, const void *b)
+static int rfs_by_version(const void *a, const void *b)
 {
 	const struct window_page *x = a, *y = b;
 	u64 v = le64_to_cpu(x->oob.version), w = le64_to_cpu(y->oob.version);
@@ -291,7 +292,7 @@ struct partial {
  * A rescue may have taken an inode for one in use that was freed before: that
  * its number is taken anew says so.
  */
-static int forget_older(struct rfs_fs *fs, const struct rfs_rec *rec)
+static int rfs_forget_older(struct rfs_fs *fs, const struct rfs_rec *rec)
 {
 	u32 ino = le32_to_cpu(rec->ino);
 	struct rfs_dinode *di;
@@ -308,7 +309,7 @@ static int forget_older(struct rfs_fs *fs, const struct rfs_rec *rec)
 	return rfs_forget(fs, ino);
 }
 
-static int replay_record(struct rfs_fs *fs, const struct rfs_rec *rec)
+static int rfs_replay_record(struct rfs_fs *fs, const struct rfs_rec *rec)
 {
 	const u8 *name = (const u8 *)(rec + 1);
 	u32 len1 = le16_to_cpu(rec->len1), len2 = le16_to_cpu(rec->len2);
@@ -318,7 +319,7 @@ static int replay_record(struct rfs_fs *fs, const struct rfs_rec *rec)
 	    len1 > RFS_NAME_MAX)
 		return -EUCLEAN;
 	rfs_version_seen(fs, le64_to_cpu(rec->version));
-	ret = fs->rescuing ? forget_older(fs, rec) : 0;
+	ret = fs->rescuing ? rfs_forget_older(fs, rec) : 0;
 	if (!ret)
 		ret = rfs_apply(fs, rec, name, name + len1);
 	if (fs->rescuing && ret && ret != -ENOMEM && ret != -EIO) {
@@ -331,8 +332,8 @@ static int replay_record(struct rfs_fs *fs, const struct rfs_rec *rec)
 	return ret == 0 || ret == -ENOMEM || ret == -EIO ? ret : -EUCLEAN;
 }
 
-static int replay_bytes(struct rfs_fs *fs, struct partial *part, const u8 *from,
-			u32 bytes)
+static int rfs_replay_bytes(struct rfs_fs *fs, struct partial *part,
+			    const u8 *from, u32 bytes)
 {
 	struct rfs_rec *rec = (struct rfs_rec *)part->bytes;
 
@@ -353,7 +354,7 @@ static int replay_bytes(struct rfs_fs *fs, struct partial *part, const u8 *from,
 			return -EUCLEAN;
 		if (part->fill < want)
 			continue;
-		ret = replay_record(fs, rec);
+		ret = rfs_replay_record(fs, rec);
 		if (ret)
 			return ret;
 		part->fill = 0;
@@ -361,8 +362,8 @@ static int replay_bytes(struct rfs_fs *fs, struct partial *part, const u8 *from,
 	return 0;
 }
 
-static int replay_blocks(struct rfs_fs *fs, const struct window *p,
-			 struct partial *part, struct rfs_head *block)
+static int rfs_replay_blocks(struct rfs_fs *fs, const struct window *p,
+			     struct partial *part, struct rfs_head *block)
 {
 	u64 next = fs->lsn;
 	u32 i;
@@ -376,8 +377,8 @@ static int replay_blocks(struct rfs_fs *fs, const struct window *p,
 		    le64_to_cpu(block->off) != next ||
 		    le16_to_cpu(block->count) > RFS_BODY_BYTES)
 			return -EUCLEAN;
-		ret = replay_bytes(fs, part, (u8 *)(block + 1),
-				   le16_to_cpu(block->count));
+		ret = rfs_replay_bytes(fs, part, (u8 *)(block + 1),
+				       le16_to_cpu(block->count));
 		if (ret)
 			return ret;
 		/* an append that failed was repeated: the same block twice */
@@ -391,7 +392,7 @@ static int replay_blocks(struct rfs_fs *fs, const struct window *p,
 	return 0;
 }
 
-static int replay_log(struct rfs_fs *fs, struct window *p)
+static int rfs_replay_log(struct rfs_fs *fs, struct window *p)
 {
 	struct partial *part = rfs_alloc(sizeof(*part));
 	struct rfs_head *block = rfs_alloc(RFS_BLOCK_BYTES);
@@ -399,9 +400,9 @@ static int replay_log(struct rfs_fs *fs, struct window *p)
 
 	if (part && block) {
 		if (p->logs)
-			rfs_sort(p->log, p->logs, sizeof(*p->log), by_lsn);
+			rfs_sort(p->log, p->logs, sizeof(*p->log), rfs_by_lsn);
 		fs->replaying = true;
-		ret = replay_blocks(fs, p, part, block);
+		ret = rfs_replay_blocks(fs, p, part, block);
 		fs->replaying = false;
 	}
 	rfs_free(part);
@@ -413,7 +414,7 @@ static int replay_log(struct rfs_fs *fs, struct window *p)
  * An append that failed half done was repeated in another zone: the same page
  * twice. Copies are left: they carry no transaction, the last one is applied.
  */
-static void drop_twins(struct window *p)
+static void rfs_drop_twins(struct window *p)
 {
 	u32 i, kept = 0;
 
@@ -429,7 +430,7 @@ static void drop_twins(struct window *p)
 }
 
 /* Is the page at i the first of a transaction that is there as a whole? */
-static u32 complete_from(const struct window *p, u32 i)
+static u32 rfs_complete_from(const struct window *p, u32 i)
 {
 	u64 first = le64_to_cpu(p->data[i].oob.version);
 	u32 n;
@@ -448,7 +449,7 @@ static u32 complete_from(const struct window *p, u32 i)
 }
 
 /* Pages are in the order of their versions, so a transaction's are together. */
-static void drop_incomplete(struct rfs_fs *fs, struct window *p)
+static void rfs_drop_incomplete(struct rfs_fs *fs, struct window *p)
 {
 	u32 i = 0, n;
 
@@ -457,7 +458,7 @@ static void drop_incomplete(struct rfs_fs *fs, struct window *p)
 			i++;
 			continue;
 		}
-		n = complete_from(p, i);
+		n = rfs_complete_from(p, i);
 		if (n) {
 			i += n;
 			continue;
@@ -472,7 +473,7 @@ static void drop_incomplete(struct rfs_fs *fs, struct window *p)
 
 enum fate { KEPT, PUNCHED, GONE };
 
-static int by_ino(const void *a, const void *b)
+static int rfs_by_ino(const void *a, const void *b)
 {
 	const struct rfs_tomb *x = a, *y = b;
 
@@ -480,7 +481,7 @@ static int by_ino(const void *a, const void *b)
 }
 
 /* The first tombstone of an inode or one behind it; they are sorted. */
-static u32 first_tomb(const struct rfs_fs *fs, u32 ino)
+static u32 rfs_first_tomb(const struct rfs_fs *fs, u32 ino)
 {
 	u32 low = 0, high = fs->tombs;
 
@@ -496,13 +497,13 @@ static u32 first_tomb(const struct rfs_fs *fs, u32 ino)
 }
 
 /* What the tombstones leave of a page; they may cut it. */
-static enum fate fate_of(const struct rfs_fs *fs, struct rfs_oob *oob)
+static enum fate rfs_fate_of(const struct rfs_fs *fs, struct rfs_oob *oob)
 {
 	u64 block = le64_to_cpu(oob->off), version = le64_to_cpu(oob->version);
 	u32 ino = le32_to_cpu(oob->ino), i;
 	enum fate fate = KEPT;
 
-	for (i = first_tomb(fs, ino); i < fs->tombs; i++) {
+	for (i = rfs_first_tomb(fs, ino); i < fs->tombs; i++) {
 		const struct rfs_tomb *t = &fs->tomb[i];
 
 		if (t->ino != ino)
@@ -518,7 +519,7 @@ static enum fate fate_of(const struct rfs_fs *fs, struct rfs_oob *oob)
 	return fate;
 }
 
-static int apply_page(struct rfs_fs *fs, struct window_page *page)
+static int rfs_apply_page(struct rfs_fs *fs, struct window_page *page)
 {
 	struct rfs_oob *oob = &page->oob;
 	u32 ino = le32_to_cpu(oob->ino);
@@ -533,7 +534,7 @@ static int apply_page(struct rfs_fs *fs, struct window_page *page)
 	if (ret && ret != -ENOENT)
 		return ret;
 	if (!ret && di->gen == oob->gen && S_ISREG(le32_to_cpu(di->mode)))
-		left = fate_of(fs, oob);
+		left = rfs_fate_of(fs, oob);
 	if (left == KEPT) {
 		rfs_ptr_of(fs, oob, page->addr, le64_to_cpu(oob->time),
 			   &ptr);
@@ -559,25 +560,26 @@ static int apply_page(struct rfs_fs *fs, struct window_page *page)
 	return 0;
 }
 
-static int apply_data(struct rfs_fs *fs, struct window *p)
+static int rfs_apply_data(struct rfs_fs *fs, struct window *p)
 {
 	u32 i;
 	int ret = 0;
 
 	if (p->datas)
-		rfs_sort(p->data, p->datas, sizeof(*p->data), by_version);
+		rfs_sort(p->data, p->datas, sizeof(*p->data), rfs_by_version);
 	if (fs->tombs)
-		rfs_sort(fs->tomb, fs->tombs, sizeof(*fs->tomb), by_ino);
-	drop_twins(p);
-	drop_incomplete(fs, p);
+		rfs_sort(fs->tomb, fs->tombs, sizeof(*fs->tomb), rfs_by_ino);
+	rfs_drop_twins(p);
+	rfs_drop_incomplete(fs, p);
 	for (i = 0; !ret && i < p->datas; i++)
 		if (!p->data[i].dropped)
-			ret = apply_page(fs, &p->data[i]);
+			ret = rfs_apply_page(fs, &p->data[i]);
 	return ret;
 }
 
 /* Where what is in use of it is, 0 if nothing is */
-static int leftover_at(struct rfs_fs *fs, const struct leftover *left, u64 *addr)
+static int rfs_leftover_at(struct rfs_fs *fs, const struct leftover *left,
+			   u64 *addr)
 {
 	struct rfs_buf *map;
 	bool used;
@@ -599,7 +601,7 @@ static int leftover_at(struct rfs_fs *fs, const struct leftover *left, u64 *addr
  * are newer than those in use. These are written once more, so that of a number
  * the newest block is always the right one: --rescan relies on it.
  */
-static int rewrite_leftovers(struct rfs_fs *fs, const struct window *p)
+static int rfs_rewrite_leftovers(struct rfs_fs *fs, const struct window *p)
 {
 	struct rfs_buf *buf;
 	u64 addr;
@@ -607,7 +609,7 @@ static int rewrite_leftovers(struct rfs_fs *fs, const struct window *p)
 	int ret;
 
 	for (i = 0; i < p->lefts; i++) {
-		ret = leftover_at(fs, &p->left[i], &addr);
+		ret = rfs_leftover_at(fs, &p->left[i], &addr);
 		if (!ret && addr)
 			ret = rfs_buf_read(fs, p->left[i].type, p->left[i].off,
 					   addr, &buf);
@@ -620,7 +622,7 @@ static int rewrite_leftovers(struct rfs_fs *fs, const struct window *p)
 }
 
 /* ns since then, and from now on */
-static u64 lap_ns(struct rfs_fs *fs, u64 *since)
+static u64 rfs_lap_ns(struct rfs_fs *fs, u64 *since)
 {
 	u64 now = fs->ops->now(fs->dev), ns = now - *since;
 
@@ -635,20 +637,20 @@ int rfs_recover(struct rfs_fs *fs)
 	int ret;
 
 	fs->recovering = true;
-	ret = scan_zones(fs, &p);
-	fs->recovered.scan_ns = lap_ns(fs, &start);
+	ret = rfs_scan_zones(fs, &p);
+	fs->recovered.scan_ns = rfs_lap_ns(fs, &start);
 	if (!ret)
-		ret = replay_log(fs, &p);
-	fs->recovered.log_ns = lap_ns(fs, &start);
+		ret = rfs_replay_log(fs, &p);
+	fs->recovered.log_ns = rfs_lap_ns(fs, &start);
 	if (!ret)
-		ret = apply_data(fs, &p);
-	fs->recovered.data_ns = lap_ns(fs, &start);
+		ret = rfs_apply_data(fs, &p);
+	fs->recovered.data_ns = rfs_lap_ns(fs, &start);
 	/* else after the check-point: what that makes dirty is not bounded */
 	if (!ret && ((fs->read_only && !fs->ops->frees_orphans) ||
 		     fs->rescuing))
 		ret = rfs_free_orphans(fs);
 	if (!ret)
-		ret = rewrite_leftovers(fs, &p);
+		ret = rfs_rewrite_leftovers(fs, &p);
 	fs->recovering = false;
 	if (!ret && fs->counting)
 		rfs_quota_recovered(fs);

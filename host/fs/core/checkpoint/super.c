@@ -2,7 +2,7 @@
 /* The superblock, at the start of each check-point zone. */
 #include "checkpoint/checkpoint.h"
 
-static int append_block(struct rfs_fs *fs, u32 zone, void *block)
+static int rfs_append_block(struct rfs_fs *fs, u32 zone, void *block)
 {
 	struct rfs_oob oob;
 	u64 addr;
@@ -17,7 +17,7 @@ static int append_block(struct rfs_fs *fs, u32 zone, void *block)
 /* A superblock as the first block of a check-point zone. */
 int rfs_super_write(struct rfs_fs *fs, u32 zone)
 {
-	return append_block(fs, zone, &fs->super);
+	return rfs_append_block(fs, zone, &fs->super);
 }
 
 /* What super says, into fs. */
@@ -36,7 +36,7 @@ void rfs_super_fill(struct rfs_fs *fs)
 	fs->ztab_blocks = layout.ztab_blocks;
 }
 
-static int super_ok(const struct rfs_fs *fs, const struct rfs_super *super)
+static int rfs_super_ok(const struct rfs_fs *fs, const struct rfs_super *super)
 {
 	bool oob = fs->geo.oob_bytes >= RFS_OOB_BYTES;
 	struct rfs_layout layout;
@@ -80,7 +80,7 @@ int rfs_super_load(struct rfs_fs *fs)
 		ret = fs->ops->read(fs->dev, (u64)zone * fs->geo.zone_blocks,
 				    &fs->super, NULL);
 		if (!ret)
-			ret = super_ok(fs, &fs->super);
+			ret = rfs_super_ok(fs, &fs->super);
 		if (ret && ret != -EOPNOTSUPP) {
 			if (!valid && ret != -EINVAL)
 				found = ret;

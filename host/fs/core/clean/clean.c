@@ -9,7 +9,7 @@
 #include "clean/clean.h"
 
 /* A victim's live blocks, at most, of so many of its blocks */
-static u32 most_live(const struct rfs_fs *fs, enum rfs_clean how, u32 cap)
+static u32 rfs_most_live(const struct rfs_fs *fs, enum rfs_clean how, u32 cap)
 {
 	switch (how) {
 	case RFS_CLEAN_IDLE:
@@ -24,7 +24,7 @@ static u32 most_live(const struct rfs_fs *fs, enum rfs_clean how, u32 cap)
 }
 
 /* The best zone to clean that is not yet chosen; 0: there is none. */
-static u32 victim(const struct rfs_fs *fs, enum rfs_clean how, u64 now)
+static u32 rfs_find_victim(const struct rfs_fs *fs, enum rfs_clean how, u64 now)
 {
 	enum rfs_gc gc = how == RFS_CLEAN_HARD ? RFS_GC_GREEDY : fs->policy.gc;
 	struct rfs_segment seg, best_seg = { 0 };
@@ -36,7 +36,7 @@ static u32 victim(const struct rfs_fs *fs, enum rfs_clean how, u64 now)
 		if (z->state != RFS_Z_USED || z->window || z->cleaning ||
 		    z->cond != RFS_DEV_OK || z->cleaned || !z->live)
 			continue;	/* or it waits for the check-point */
-		if (z->live > most_live(fs, how, z->cap))
+		if (z->live > rfs_most_live(fs, how, z->cap))
 			continue;
 		/* metadata is compacted then, which always gains */
 		if (how == RFS_CLEAN_HARD && z->stream < RFS_S_DATA)
@@ -54,13 +54,13 @@ static u32 victim(const struct rfs_fs *fs, enum rfs_clean how, u64 now)
  * Several at once, so that what is alike in them goes together; what is live of
  * them takes no more room than a zone.
  */
-static u32 victims(struct rfs_fs *fs, enum rfs_clean how, u32 *nr)
+static u32 rfs_find_victims(struct rfs_fs *fs, enum rfs_clean how, u32 *nr)
 {
 	u64 now = rfs_now(fs);
 	u32 n, live = 0;
 
 	for (n = 0; n < RFS_VICTIMS; n++) {
-		nr[n] = victim(fs, how, now);
+		nr[n] = rfs_find_victim(fs, how, now);
 		if (!nr[n])
 			break;
 		live += fs->zone[nr[n]].live;
@@ -98,23 +98,23 @@ struct cleaner {
 #define READING		4	/* copies that are read at a time */
 #define SUMS_AHEAD	8	/* summaries that are read at a time */
 
-static bool data_ok(const struct rfs_copy *copy, u32 i)
+static bool rfs_copy_data_ok(const struct rfs_copy *copy, u32 i)
 {
 	return le32_to_cpu(copy->oob[i].data_crc) ==
 	       ~rfs_crc(~0U, copy->block[i], RFS_BLOCK_BYTES);
 }
 
 /* What the page cache has need not be read (RISA 4.3.1). */
-static bool cached(struct rfs_fs *fs, struct rfs_copy *copy, u32 i)
+static bool rfs_copy_cached(struct rfs_fs *fs, struct rfs_copy *copy, u32 i)
 {
 	return fs->ops->cached &&
 	       fs->ops->cached(fs->dev, le32_to_cpu(copy->oob[i].ino),
 			       le64_to_cpu(copy->oob[i].off), copy->block[i]) &&
-	       data_ok(copy, i);
+	       rfs_copy_data_ok(copy, i);
 }
 
 /* Take entry i as entry n, from now on. */
-static void keep(struct rfs_copy *copy, u32 n, u32 i)
+static void rfs_copy_keep(struct rfs_copy *copy, u32 n, u32 i)
 {
 	void *block = copy->block[n];
 
@@ -124,7 +124,7 @@ static void keep(struct rfs_copy *copy, u32 n, u32 i)
 	copy->block[i] = block;
 }
 
-static int read_begin(struct rfs_fs *fs, struct rfs_copy *copy)
+static int rfs_copy_read_begin(struct rfs_fs *fs, struct rfs_copy *copy)
 {
 	u32 i;
 
@@ -140,7 +140,7 @@ static int read_begin(struct rfs_fs *fs, struct rfs_copy *copy)
 }
 
 /* Until what is to be read is there, or cannot be */
-static void read_end(struct rfs_fs *fs, struct rfs_copy *copy)
+static void rfs_copy_read_end(struct rfs_fs *fs, struct rfs_copy *copy)
 {
 	if (fs->ops->copy_read_wait)
 		fs->ops->copy_read_wait(fs->dev, copy);
@@ -150,13 +150,14 @@ static void read_end(struct rfs_fs *fs, struct rfs_copy *copy)
  * Those that cannot be read, or are not what they were, stay where they are, and
  * so does their zone.
  */
-static void drop_unreadable(struct rfs_fs *fs, struct rfs_copy *copy)
+static void rfs_copy_drop_unreadable(struct rfs_fs *fs, struct rfs_copy *copy)
 {
 	u32 i, all = copy->n;
 
 	for (i = 0, copy->n = 0; i < all; i++) {
-		if (copy->there[i] && (copy->cached[i] || data_ok(copy, i)))
-			keep(copy, copy->n++, i);
+		if (copy->there[i] &&
+		    (copy->cached[i] || rfs_copy_data_ok(copy, i)))
+			rfs_copy_keep(copy, copy->n++, i);
 		else
 			fs->zone[copy->from[i] / fs->geo.zone_blocks].cond =
 				RFS_DEV_READ_ONLY;
@@ -168,7 +169,7 @@ static void drop_unreadable(struct rfs_fs *fs, struct rfs_copy *copy)
  * written since it was collected, while others used the volume, recovery would
  * take the copy for newer than what the check-point has.
  */
-static int drop_changed(struct rfs_fs *fs, struct rfs_copy *copy)
+static int rfs_copy_drop_changed(struct rfs_fs *fs, struct rfs_copy *copy)
 {
 	u32 i, all = copy->n;
 	struct rfs_ptr ptr;
@@ -181,7 +182,7 @@ static int drop_changed(struct rfs_fs *fs, struct rfs_copy *copy)
 			return ret;
 		if (ret || rfs_addr(ptr.addr) != copy->from[i])
 			continue;
-		keep(copy, copy->n, i);
+		rfs_copy_keep(copy, copy->n, i);
 		copy->oob[copy->n++].len = cpu_to_le16(rfs_high(ptr.addr));
 	}
 	return 0;
@@ -191,7 +192,7 @@ static int drop_changed(struct rfs_fs *fs, struct rfs_copy *copy)
  * A copy of a block that a truncate has cut is as long as the truncate left it,
  * so that record comes first (C.3, rule 1), as before any other page of the file.
  */
-static int cuts_durable(struct rfs_fs *fs, const struct rfs_copy *copy)
+static int rfs_cuts_durable(struct rfs_fs *fs, const struct rfs_copy *copy)
 {
 	u32 i;
 
@@ -207,11 +208,11 @@ static int cuts_durable(struct rfs_fs *fs, const struct rfs_copy *copy)
  */
 int rfs_copy_begin(struct rfs_fs *fs, struct rfs_copy *copy)
 {
-	int ret = fs->read_only ? -EROFS : drop_changed(fs, copy);
+	int ret = fs->read_only ? -EROFS : rfs_copy_drop_changed(fs, copy);
 	u32 i;
 
 	if (!ret)
-		ret = cuts_durable(fs, copy);
+		ret = rfs_cuts_durable(fs, copy);
 	for (i = 0; !ret && i < copy->n; i++)
 		copy->oob[i].stamp = cpu_to_le64(rfs_next_version(fs, 1));
 	return ret;
@@ -247,7 +248,7 @@ int rfs_copy_done(struct rfs_fs *fs, const struct rfs_copy *copy, u32 first,
 }
 
 /* All at once, and it has completed */
-static int append_now(struct rfs_fs *fs, struct rfs_copy *copy)
+static int rfs_copy_append_now(struct rfs_fs *fs, struct rfs_copy *copy)
 {
 	u64 addr[RFS_SUM_ENTRIES];
 	int ret;
@@ -268,14 +269,14 @@ static int append_now(struct rfs_fs *fs, struct rfs_copy *copy)
 }
 
 /* Append the oldest of those that are being read. */
-static int send_next(struct rfs_fs *fs, struct cleaner *c)
+static int rfs_copy_send_next(struct rfs_fs *fs, struct cleaner *c)
 {
 	struct rfs_copy *copy = c->queue[c->queued - c->reading--];
 	int ret;
 
-	read_end(fs, copy);
+	rfs_copy_read_end(fs, copy);
 	c->waiting -= copy->n;
-	drop_unreadable(fs, copy);
+	rfs_copy_drop_unreadable(fs, copy);
 	/* without page metadata appends to a zone go one after the other */
 	if (copy->n && fs->ops->copy_write && fs->geo.oob_bytes &&
 	    fs->threaded) {
@@ -283,14 +284,14 @@ static int send_next(struct rfs_fs *fs, struct cleaner *c)
 		copy->sent = !ret;
 		return ret;
 	}
-	ret = append_now(fs, copy);
+	ret = rfs_copy_append_now(fs, copy);
 	if (!ret && fs->ops->yield)
 		fs->ops->yield(fs->dev);
 	return ret || !fs->read_only ? ret : -EROFS;
 }
 
 /* Until the oldest has completed */
-static int copy_wait_next(struct rfs_fs *fs, struct cleaner *c)
+static int rfs_copy_wait_next(struct rfs_fs *fs, struct cleaner *c)
 {
 	struct rfs_copy *copy = c->queue[0];
 
@@ -300,7 +301,7 @@ static int copy_wait_next(struct rfs_fs *fs, struct cleaner *c)
 	return copy->sent ? fs->ops->copy_write_wait(fs->dev, copy) : 0;
 }
 
-static void copy_free(struct rfs_copy *copy)
+static void rfs_copy_free(struct rfs_copy *copy)
 {
 	if (!copy)
 		return;
@@ -308,7 +309,7 @@ static void copy_free(struct rfs_copy *copy)
 	rfs_free(copy);
 }
 
-static struct rfs_copy *copy_new(u32 nr)
+static struct rfs_copy *rfs_copy_new(u32 nr)
 {
 	struct rfs_copy *copy = rfs_alloc(sizeof(*copy));
 	u32 i;
@@ -318,7 +319,7 @@ static struct rfs_copy *copy_new(u32 nr)
 	copy->nr = nr;
 	copy->memory = rfs_alloc(RFS_SUM_ENTRIES * RFS_BLOCK_BYTES);
 	if (!copy->memory) {
-		copy_free(copy);
+		rfs_copy_free(copy);
 		return NULL;
 	}
 	for (i = 0; i < RFS_SUM_ENTRIES; i++)
@@ -327,9 +328,10 @@ static struct rfs_copy *copy_new(u32 nr)
 }
 
 /* One more, if there is memory */
-static bool add_copy(struct cleaner *c)
+static bool rfs_add_copy(struct cleaner *c)
 {
-	struct rfs_copy *copy = c->copies < RFS_COPIES ? copy_new(c->copies) :
+	struct rfs_copy *copy =
+		c->copies < RFS_COPIES ? rfs_copy_new(c->copies) :
 							 NULL;
 
 	if (!copy)
@@ -340,14 +342,14 @@ static bool add_copy(struct cleaner *c)
 }
 
 /* One that can be filled */
-static int take_copy(struct rfs_fs *fs, struct cleaner *c,
-		     struct rfs_copy **out)
+static int rfs_take_copy(struct rfs_fs *fs, struct cleaner *c,
+			 struct rfs_copy **out)
 {
 	int ret = 0;
 
-	while (!ret && !c->idles && !add_copy(c))
-		ret = c->reading == c->queued ? send_next(fs, c) :
-		      copy_wait_next(fs, c);
+	while (!ret && !c->idles && !rfs_add_copy(c))
+		ret = c->reading == c->queued ? rfs_copy_send_next(fs, c) :
+		      rfs_copy_wait_next(fs, c);
 	if (ret)
 		return ret;
 	*out = c->idle[--c->idles];
@@ -357,18 +359,18 @@ static int take_copy(struct rfs_fs *fs, struct cleaner *c,
 }
 
 /* It is full, or there is no more: it will be read and appended. */
-static int queue_copy(struct rfs_fs *fs, struct cleaner *c,
-		      struct rfs_copy *copy)
+static int rfs_queue_copy(struct rfs_fs *fs, struct cleaner *c,
+			  struct rfs_copy *copy)
 {
 	u32 i;
 	int ret;
 
 	for (i = 0; i < copy->n; i++) {
-		copy->cached[i] = cached(fs, copy, i);
+		copy->cached[i] = rfs_copy_cached(fs, copy, i);
 		copy->there[i] = copy->cached[i];
 		fs->stats.clean_cached += copy->cached[i];
 	}
-	ret = read_begin(fs, copy);
+	ret = rfs_copy_read_begin(fs, copy);
 	if (ret) {
 		c->idle[c->idles++] = copy;
 		return ret;
@@ -377,7 +379,7 @@ static int queue_copy(struct rfs_fs *fs, struct cleaner *c,
 	c->queue[c->queued++] = copy;
 	c->reading++;
 	while (!ret && c->reading > READING)
-		ret = send_next(fs, c);
+		ret = rfs_copy_send_next(fs, c);
 	return ret;
 }
 
@@ -385,7 +387,8 @@ static int queue_copy(struct rfs_fs *fs, struct cleaner *c,
  * A block of a victim, while others use the volume. Nobody resets a zone that is
  * being cleaned; one that is compacted is nobody else's matter until a check-point.
  */
-static int scan(struct rfs_fs *fs, u64 addr, void *data, struct rfs_oob *oob)
+static int rfs_clean_scan(struct rfs_fs *fs, u64 addr, void *data,
+			  struct rfs_oob *oob)
 {
 	const struct rfs_zone_info *z = &fs->zone[addr / fs->geo.zone_blocks];
 
@@ -396,9 +399,9 @@ static int scan(struct rfs_fs *fs, u64 addr, void *data, struct rfs_oob *oob)
 }
 
 /* The pointer to a block; what leads to it is read while others use the volume. */
-static int look_up(struct rfs_fs *fs, const struct rfs_oob *from,
-		   struct rfs_dinode **di, struct rfs_ptr **at,
-		   struct rfs_buf **buf)
+static int rfs_clean_look_up(struct rfs_fs *fs, const struct rfs_oob *from,
+			     struct rfs_dinode **di, struct rfs_ptr **at,
+			     struct rfs_buf **buf)
 {
 	bool asks = fs->ops->fetch && fs->threaded;
 	int ret;
@@ -421,8 +424,8 @@ static int look_up(struct rfs_fs *fs, const struct rfs_oob *from,
 }
 
 /* A data block goes to its group if it is what the index says. */
-static int move_data(struct rfs_fs *fs, struct cleaner *c,
-		     const struct rfs_oob *from, u64 addr)
+static int rfs_move_data(struct rfs_fs *fs, struct cleaner *c,
+			 const struct rfs_oob *from, u64 addr)
 {
 	struct rfs_copy **slot, *copy;
 	struct rfs_dinode *di;
@@ -432,7 +435,7 @@ static int move_data(struct rfs_fs *fs, struct cleaner *c,
 	struct rfs_buf *buf;
 	int ret;
 
-	ret = look_up(fs, from, &di, &at, &buf);
+	ret = rfs_clean_look_up(fs, from, &di, &at, &buf);
 	if (ret || !at || rfs_addr(at->addr) != addr)
 		return ret;
 	ptr = *at;
@@ -441,7 +444,7 @@ static int move_data(struct rfs_fs *fs, struct cleaner *c,
 	stream = rfs_data_stream(fs, di, &ptr, c->now);
 	slot = &c->filling[min(stream - RFS_S_DATA, c->shared - 1)];
 	if (!*slot) {
-		ret = take_copy(fs, c, slot);
+		ret = rfs_take_copy(fs, c, slot);
 		if (ret)
 			return ret;
 	}
@@ -458,10 +461,10 @@ static int move_data(struct rfs_fs *fs, struct cleaner *c,
 	if (copy->n < RFS_SUM_ENTRIES)
 		return 0;
 	*slot = NULL;
-	return queue_copy(fs, c, copy);
+	return rfs_queue_copy(fs, c, copy);
 }
 
-static int redirty(struct rfs_fs *fs, u8 type, u64 off, u64 addr)
+static int rfs_redirty(struct rfs_fs *fs, u8 type, u64 off, u64 addr)
 {
 	struct rfs_buf *buf;
 	int ret = rfs_buf_read(fs, type, off, addr, &buf);
@@ -475,7 +478,8 @@ static int redirty(struct rfs_fs *fs, u8 type, u64 off, u64 addr)
 }
 
 /* A node is what the map says, whoever has its number. */
-static int move_node(struct rfs_fs *fs, const struct rfs_oob *from, u64 addr)
+static int rfs_move_node(struct rfs_fs *fs, const struct rfs_oob *from,
+			 u64 addr)
 {
 	u32 number = le64_to_cpu(from->off) >> 32;
 	bool used;
@@ -484,25 +488,26 @@ static int move_node(struct rfs_fs *fs, const struct rfs_oob *from, u64 addr)
 
 	if (ret || at != addr)
 		return ret;
-	return redirty(fs, from->type, number, addr);
+	return rfs_redirty(fs, from->type, number, addr);
 }
 
 /* A metadata block is written anew by the check-point. */
-static int move_meta(struct rfs_fs *fs, const struct rfs_oob *from, u64 addr)
+static int rfs_move_meta(struct rfs_fs *fs, const struct rfs_oob *from,
+			 u64 addr)
 {
 	u64 off = le64_to_cpu(from->off), at;
 	struct rfs_buf *buf;
 	int ret;
 
 	if (rfs_is_node(from->type))
-		return move_node(fs, from, addr);
+		return rfs_move_node(fs, from, addr);
 	switch (from->type) {
 	case RFS_INODES:
 		ret = rfs_imap_get(fs, off / RFS_MAP_ENTRIES, false, &buf);
 		if (ret || !buf ||
 		    rfs_addr(buf->table.word[off % RFS_MAP_ENTRIES]) != addr)
 			return ret;
-		return redirty(fs, RFS_INODES, off, addr);
+		return rfs_redirty(fs, RFS_INODES, off, addr);
 	case RFS_IMAP:
 	case RFS_NMAP:
 		if (off >= (from->type == RFS_IMAP ? fs->imap_blocks :
@@ -511,7 +516,7 @@ static int move_meta(struct rfs_fs *fs, const struct rfs_oob *from, u64 addr)
 		at = off + (from->type == RFS_IMAP ? 0 : fs->imap_blocks);
 		if ((fs->timb[at] & RFS_ADDR_MASK) != addr)
 			return 0;
-		return redirty(fs, from->type, off, addr);
+		return rfs_redirty(fs, from->type, off, addr);
 	case RFS_TIMB:
 		if (off < fs->timb_blocks && fs->timb_addr[off] == addr) {
 			fs->stats.copied_maps += !fs->timb_dirty[off];
@@ -529,21 +534,21 @@ static int move_meta(struct rfs_fs *fs, const struct rfs_oob *from, u64 addr)
 
 #define STOP	1	/* there is no room for more, before a check-point */
 
-static int move(struct rfs_fs *fs, struct cleaner *c, const struct rfs_oob *from,
-		u64 addr)
+static int rfs_move_block(struct rfs_fs *fs, struct cleaner *c,
+			  const struct rfs_oob *from, u64 addr)
 {
 	rfs_dirty_parents(fs);
 	if (rfs_room_beside(fs, c->waiting + 1, c->kept) < c->least)
 		return STOP;
 	c->any = true;
 	if (from->type == RFS_DATA)
-		return move_data(fs, c, from, addr);
-	return move_meta(fs, from, addr);
+		return rfs_move_data(fs, c, from, addr);
+	return rfs_move_meta(fs, from, addr);
 }
 
 /* Blocks that a summary lists; marks them in seen. */
-static int move_listed(struct rfs_fs *fs, struct cleaner *c, u32 nr,
-		       const struct rfs_summary *sum)
+static int rfs_move_listed(struct rfs_fs *fs, struct cleaner *c, u32 nr,
+			   const struct rfs_summary *sum)
 {
 	u64 start = (u64)nr * fs->geo.zone_blocks;
 	u32 n = min_t(u32, le16_to_cpu(sum->head.count), RFS_SUM_ENTRIES), i;
@@ -559,7 +564,7 @@ static int move_listed(struct rfs_fs *fs, struct cleaner *c, u32 nr,
 		if (c->seen[off])
 			continue;
 		c->seen[off] = true;
-		ret = move(fs, c, &sum->entry[i], start + off);
+		ret = rfs_move_block(fs, c, &sum->entry[i], start + off);
 		if (ret)
 			return ret;
 	}
@@ -570,7 +575,7 @@ static int move_listed(struct rfs_fs *fs, struct cleaner *c, u32 nr,
  * The zone backwards, so that a summary comes before the blocks it lists: what
  * is read is summaries, and blocks that no summary lists.
  */
-static int move_zone(struct rfs_fs *fs, struct cleaner *c, u32 nr)
+static int rfs_move_zone(struct rfs_fs *fs, struct cleaner *c, u32 nr)
 {
 	u64 start = (u64)nr * fs->geo.zone_blocks;
 	struct rfs_summary *sum = (struct rfs_summary *)c->block;
@@ -581,13 +586,13 @@ static int move_zone(struct rfs_fs *fs, struct cleaner *c, u32 nr)
 	for (at = fs->zone[nr].wp; at-- > 0 && fs->zone[nr].live;) {
 		if (c->seen[at])
 			continue;
-		ret = scan(fs, start + at, c->block, &oob);
+		ret = rfs_clean_scan(fs, start + at, c->block, &oob);
 		if (ret || !rfs_oob_ok(&oob, fs->volume))
 			continue;
 		if (oob.type != RFS_SUMMARY)
-			ret = move(fs, c, &oob, start + at);
+			ret = rfs_move_block(fs, c, &oob, start + at);
 		else if (rfs_head_ok(&sum->head, fs->volume, RFS_SUMMARY))
-			ret = move_listed(fs, c, nr, sum);
+			ret = rfs_move_listed(fs, c, nr, sum);
 		if (ret)
 			return ret;
 	}
@@ -599,7 +604,7 @@ static int move_zone(struct rfs_fs *fs, struct cleaner *c, u32 nr)
  * summary is trusted to say where the next one is: a power cut may have left
  * one whose blocks are not there, and others in their place.
  */
-static int move_summaries(struct rfs_fs *fs, struct cleaner *c, u32 nr)
+static int rfs_move_summaries(struct rfs_fs *fs, struct cleaner *c, u32 nr)
 {
 	u64 start = (u64)nr * fs->geo.zone_blocks;
 	struct rfs_summary *sum = (struct rfs_summary *)c->block;
@@ -607,13 +612,14 @@ static int move_summaries(struct rfs_fs *fs, struct cleaner *c, u32 nr)
 	int ret;
 
 	for (at = 0; at < fs->zone[nr].wp; at++) {
-		ret = scan(fs, start + at, sum, NULL);
+		ret = rfs_clean_scan(fs, start + at, sum, NULL);
 		if (ret || !rfs_summary_ok(fs, sum, start + at))
 			continue;
 		n = min_t(u32, le16_to_cpu(sum->head.count), RFS_SUM_ENTRIES);
 		n = min(n, fs->zone[nr].wp - at - 1);
 		for (i = 0; i < n; i++) {
-			ret = move(fs, c, &sum->entry[i], start + at + 1 + i);
+			ret = rfs_move_block(fs, c, &sum->entry[i], start + at +
+					     1 + i);
 			if (ret)
 				return ret;
 		}
@@ -622,7 +628,8 @@ static int move_summaries(struct rfs_fs *fs, struct cleaner *c, u32 nr)
 }
 
 /* Begin to read summaries of a zone, from the nth on; copy->n: how many. */
-static int read_sums(struct rfs_fs *fs, struct rfs_copy *copy, u32 nr, u32 nth)
+static int rfs_read_sums(struct rfs_fs *fs, struct rfs_copy *copy, u32 nr,
+			 u32 nth)
 {
 	const struct rfs_zone_info *z = &fs->zone[nr];
 	u32 i;
@@ -633,12 +640,12 @@ static int read_sums(struct rfs_fs *fs, struct rfs_copy *copy, u32 nr, u32 nth)
 				z->sum_at[nth + i];
 		copy->there[i] = false;
 	}
-	return copy->n ? read_begin(fs, copy) : 0;
+	return copy->n ? rfs_copy_read_begin(fs, copy) : 0;
 }
 
 /* Blocks that summaries list, which have been read */
-static int move_sums(struct rfs_fs *fs, struct cleaner *c, u32 nr,
-		     struct rfs_copy *copy)
+static int rfs_move_sums(struct rfs_fs *fs, struct cleaner *c, u32 nr,
+			 struct rfs_copy *copy)
 {
 	u32 i;
 	int ret = 0;
@@ -650,7 +657,7 @@ static int move_sums(struct rfs_fs *fs, struct cleaner *c, u32 nr,
 						    RFS_SUMMARY))
 			continue;
 		c->seen[copy->from[i] % fs->geo.zone_blocks] = true;
-		ret = move_listed(fs, c, nr, sum);
+		ret = rfs_move_listed(fs, c, nr, sum);
 	}
 	return ret;
 }
@@ -659,64 +666,64 @@ static int move_sums(struct rfs_fs *fs, struct cleaner *c, u32 nr,
  * What the summaries list that were written since the zone was opened. They may
  * all be on one die: some are read while those before are gone through.
  */
-static int move_known(struct rfs_fs *fs, struct cleaner *c, u32 nr)
+static int rfs_move_known(struct rfs_fs *fs, struct cleaner *c, u32 nr)
 {
 	struct rfs_copy *now, *next;
 	u32 nth;
 	int ret;
 
-	ret = take_copy(fs, c, &next);
+	ret = rfs_take_copy(fs, c, &next);
 	if (ret)
 		return ret;
-	ret = take_copy(fs, c, &now);
+	ret = rfs_take_copy(fs, c, &now);
 	if (ret) {
 		c->idle[c->idles++] = next;
 		return ret;
 	}
-	ret = read_sums(fs, next, nr, 0);
+	ret = rfs_read_sums(fs, next, nr, 0);
 	for (nth = 0; !ret && next->n; nth += now->n) {
 		struct rfs_copy *read = next;
 
 		next = now;
 		now = read;
-		ret = read_sums(fs, next, nr, nth + now->n);
-		read_end(fs, now);
+		ret = rfs_read_sums(fs, next, nr, nth + now->n);
+		rfs_copy_read_end(fs, now);
 		if (!ret)
-			ret = move_sums(fs, c, nr, now);
+			ret = rfs_move_sums(fs, c, nr, now);
 		if (ret && next->n)
-			read_end(fs, next);
+			rfs_copy_read_end(fs, next);
 	}
 	c->idle[c->idles++] = now;
 	c->idle[c->idles++] = next;
 	return ret;
 }
 
-static int move_victim(struct rfs_fs *fs, struct cleaner *c, u32 nr)
+static int rfs_move_victim(struct rfs_fs *fs, struct cleaner *c, u32 nr)
 {
 	int ret = 0;
 
 	memset(c->seen, 0, fs->geo.zone_blocks);
 	if (!fs->geo.oob_bytes)
-		return move_summaries(fs, c, nr);
+		return rfs_move_summaries(fs, c, nr);
 	/* two copies for them, and others that go on */
 	if (fs->zone[nr].sum_at && c->copies > c->shared + 2)
-		ret = move_known(fs, c, nr);
-	return ret ? ret : move_zone(fs, c, nr);
+		ret = rfs_move_known(fs, c, nr);
+	return ret ? ret : rfs_move_zone(fs, c, nr);
 }
 
-static void cleaner_free(struct cleaner *c)
+static void rfs_cleaner_free(struct cleaner *c)
 {
 	if (!c)
 		return;
 	while (c->copies--)
-		copy_free(c->copy[c->copies]);
+		rfs_copy_free(c->copy[c->copies]);
 	rfs_free(c->seen);
 	rfs_free(c->block);
 	rfs_free(c);
 }
 
 /* Those who write wait below this */
-static u32 zones_reserved(const struct rfs_fs *fs)
+static u32 rfs_zones_reserved(const struct rfs_fs *fs)
 {
 	return rfs_zones_kept(fs) + 1 +
 	       rfs_pages_of(fs,
@@ -727,7 +734,7 @@ static u32 zones_reserved(const struct rfs_fs *fs)
  * Room for what comes between and for compaction; half of what is beyond is left
  * to others, who change metadata meanwhile.
  */
-static u64 leave(struct rfs_fs *fs, enum rfs_clean how)
+static u64 rfs_clean_leave(struct rfs_fs *fs, enum rfs_clean how)
 {
 	u64 kept = rfs_room_kept(fs), room;
 
@@ -743,7 +750,7 @@ static u64 leave(struct rfs_fs *fs, enum rfs_clean how)
  * zones are few and each append has a summary: it may list few blocks else, and
  * what is cleaned takes more room than it gives.
  */
-static struct cleaner *cleaner_new(const struct rfs_fs *fs)
+static struct cleaner *rfs_cleaner_new(const struct rfs_fs *fs)
 {
 	struct cleaner *c = rfs_alloc(sizeof(*c));
 
@@ -751,18 +758,18 @@ static struct cleaner *cleaner_new(const struct rfs_fs *fs)
 		return NULL;
 	c->seen = rfs_alloc(fs->geo.zone_blocks);
 	c->block = rfs_alloc(RFS_BLOCK_BYTES);
-	while (c->copies < fs->policy.groups + 3 && add_copy(c))
+	while (c->copies < fs->policy.groups + 3 && rfs_add_copy(c))
 		;
 	c->shared = min(fs->policy.groups, c->copies);
-	if (!fs->geo.oob_bytes && fs->free_zones <= zones_reserved(fs))
+	if (!fs->geo.oob_bytes && fs->free_zones <= rfs_zones_reserved(fs))
 		c->shared = min(c->shared, 1U);
 	if (c->seen && c->block && c->copies)
 		return c;
-	cleaner_free(c);
+	rfs_cleaner_free(c);
 	return NULL;
 }
 
-static void saw_victim(const struct rfs_fs *fs, u32 nr)
+static void rfs_saw_victim(const struct rfs_fs *fs, u32 nr)
 {
 	if (fs->ops->victim)
 		fs->ops->victim(fs->dev, nr, fs->zone[nr].live, fs->zone[nr].cap);
@@ -772,22 +779,23 @@ static void saw_victim(const struct rfs_fs *fs, u32 nr)
  * Victims, up to RFS_VICTIMS; -ENOENT if there is none; STOP: not all of them were
  * gone through, so the next round has the rest.
  */
-static int clean_more(struct rfs_fs *fs, struct cleaner *c, enum rfs_clean how)
+static int rfs_clean_more(struct rfs_fs *fs, struct cleaner *c,
+			  enum rfs_clean how)
 {
 	int ret = 0;
 
 	c->now = rfs_now(fs);
 	if (how == RFS_CLEAN_NOW && fs->free_zones + 1 < fs->low_zones)
 		how = RFS_CLEAN_HARD;	/* the cheapest first */
-	c->victims = victims(fs, how, c->victim);
+	c->victims = rfs_find_victims(fs, how, c->victim);
 	if (!c->victims)
 		return -ENOENT;
 	c->kept = how != RFS_CLEAN_HARD;
 	for (c->done = 0; c->done < c->victims; c->done++)
-		saw_victim(fs, c->victim[c->done]);
+		rfs_saw_victim(fs, c->victim[c->done]);
 	fs->stats.victims += c->victims;
 	for (c->done = 0; c->done < c->victims; c->done++) {
-		ret = move_victim(fs, c, c->victim[c->done]);
+		ret = rfs_move_victim(fs, c, c->victim[c->done]);
 		if (ret)
 			break;
 	}
@@ -798,7 +806,7 @@ static int clean_more(struct rfs_fs *fs, struct cleaner *c, enum rfs_clean how)
  * All copies complete, and zones are no victims any more; ret: of what was
  * before. Where it failed they may be cleaned another time.
  */
-static int clean_end(struct rfs_fs *fs, struct cleaner *c, int ret)
+static int rfs_clean_end(struct rfs_fs *fs, struct cleaner *c, int ret)
 {
 	bool none = ret == -ENOENT, victims = false;
 	u32 i;
@@ -808,13 +816,13 @@ static int clean_end(struct rfs_fs *fs, struct cleaner *c, int ret)
 		ret = 0;
 	for (i = 0; !ret && i < c->shared; i++)
 		if (c->filling[i])
-			ret = queue_copy(fs, c, c->filling[i]);
+			ret = rfs_queue_copy(fs, c, c->filling[i]);
 	while (!ret && c->reading)
-		ret = send_next(fs, c);
+		ret = rfs_copy_send_next(fs, c);
 	for (; c->reading; c->reading--)
-		read_end(fs, c->queue[c->queued - c->reading]);
+		rfs_copy_read_end(fs, c->queue[c->queued - c->reading]);
 	while (c->queued) {
-		error = copy_wait_next(fs, c);
+		error = rfs_copy_wait_next(fs, c);
 		ret = ret ? ret : error;
 	}
 	for (; c->done < c->victims; c->done++)
@@ -834,9 +842,9 @@ static int clean_end(struct rfs_fs *fs, struct cleaner *c, int ret)
 }
 
 /* Free zones below which cleaning begins */
-static u32 clean_below(const struct rfs_fs *fs)
+static u32 rfs_clean_below(const struct rfs_fs *fs)
 {
-	return zones_reserved(fs) + fs->geo.zones / 64 + fs->ahead;
+	return rfs_zones_reserved(fs) + fs->geo.zones / 64 + fs->ahead;
 }
 
 #define WORTH	16	/* times what a check-point writes */
@@ -845,25 +853,25 @@ static u32 clean_below(const struct rfs_fs *fs)
  * And up to which it goes: what is free without need makes zones fuller, which
  * then are cleaned with more in use; but each round costs a check-point.
  */
-static u32 clean_up_to(const struct rfs_fs *fs)
+static u32 rfs_clean_up_to(const struct rfs_fs *fs)
 {
 	u32 some = fs->geo.zones / 64;
 	u32 worth = WORTH * (u64)fs->dirty.count /
 		    le32_to_cpu(fs->super.zone_cap);
 
-	return clean_below(fs) + min(max(worth, some), 3 * some);
+	return rfs_clean_below(fs) + min(max(worth, some), 3 * some);
 }
 
 bool rfs_clean_due(const struct rfs_fs *fs, u32 *seen)
 {
 	u32 before = *seen;
 
-	*seen = fs->free_zones < clean_below(fs) ? fs->free_zones : ~0U;
+	*seen = fs->free_zones < rfs_clean_below(fs) ? fs->free_zones : ~0U;
 	return !fs->read_only && *seen < before;
 }
 
 /* Zones that the next check-point makes free */
-static u32 to_be_free(const struct rfs_fs *fs)
+static u32 rfs_to_be_free(const struct rfs_fs *fs)
 {
 	u32 nr, n = 0;
 
@@ -876,9 +884,9 @@ static u32 to_be_free(const struct rfs_fs *fs)
 	return n;
 }
 
-static bool clean_wanted(const struct rfs_fs *fs)
+static bool rfs_clean_wanted(const struct rfs_fs *fs)
 {
-	return fs->free_zones + to_be_free(fs) < clean_up_to(fs);
+	return fs->free_zones + rfs_to_be_free(fs) < rfs_clean_up_to(fs);
 }
 
 /*
@@ -886,41 +894,41 @@ static bool clean_wanted(const struct rfs_fs *fs)
  * be done later while somebody waits: until half of all are free, so that what
  * dies by itself has time to.
  */
-static bool idle_more(const struct rfs_fs *fs)
+static bool rfs_idle_more(const struct rfs_fs *fs)
 {
-	return 2 * (fs->free_zones + to_be_free(fs)) < fs->geo.zones;
+	return 2 * (fs->free_zones + rfs_to_be_free(fs)) < fs->geo.zones;
 }
 
 bool rfs_idle_due(const struct rfs_fs *fs)
 {
-	return !fs->read_only && idle_more(fs) &&
-	       victim(fs, RFS_CLEAN_IDLE, rfs_now(fs));
+	return !fs->read_only && rfs_idle_more(fs) &&
+	       rfs_find_victim(fs, RFS_CLEAN_IDLE, rfs_now(fs));
 }
 
 /* Would a check-point change anything? Each takes some of what room is left. */
-static bool worth(const struct rfs_fs *fs)
+static bool rfs_clean_worth(const struct rfs_fs *fs)
 {
-	return fs->dirty.count || to_be_free(fs);
+	return fs->dirty.count || rfs_to_be_free(fs);
 }
 
 int rfs_clean(struct rfs_fs *fs, enum rfs_clean how)
 {
-	struct cleaner *c = cleaner_new(fs);
+	struct cleaner *c = rfs_cleaner_new(fs);
 	bool none;
 	int ret;
 
 	if (!c)
 		return -ENOMEM;
-	c->least = leave(fs, how);
+	c->least = rfs_clean_leave(fs, how);
 	if (how == RFS_CLEAN_HARD)
 		rfs_close_groups(fs);
 	do {	/* what is above several is written once */
-		ret = clean_more(fs, c, how);
-	} while (!ret && how == RFS_CLEAN_HARD && clean_wanted(fs));
+		ret = rfs_clean_more(fs, c, how);
+	} while (!ret && how == RFS_CLEAN_HARD && rfs_clean_wanted(fs));
 	none = ret == STOP && !c->any;
-	ret = clean_end(fs, c, ret);
-	cleaner_free(c);
-	return !ret && none && !worth(fs) ? -ENOSPC : ret;
+	ret = rfs_clean_end(fs, c, ret);
+	rfs_cleaner_free(c);
+	return !ret && none && !rfs_clean_worth(fs) ? -ENOSPC : ret;
 }
 
 /*
@@ -928,7 +936,7 @@ int rfs_clean(struct rfs_fs *fs, enum rfs_clean how)
  * compacting; 0: there is none. Zones of the log have none in use, and are free
  * after a check-point.
  */
-static u32 compactable(const struct rfs_fs *fs)
+static u32 rfs_compactable(const struct rfs_fs *fs)
 {
 	u32 nr, best = 0;
 
@@ -948,15 +956,15 @@ static u32 compactable(const struct rfs_fs *fs)
 }
 
 /* With so many dead blocks in its victims a round of compaction gains. */
-static u64 gain_least(const struct rfs_fs *fs)
+static u64 rfs_gain_least(const struct rfs_fs *fs)
 {
 	return rfs_compact_gain(fs->maps, rfs_tables(fs), fs->sums_each);
 }
 
 /* Dead blocks of all that are worth it: do they make up for what it costs? */
-static bool compaction_gains(const struct rfs_fs *fs)
+static bool rfs_compaction_gains(const struct rfs_fs *fs)
 {
-	u64 dead = 0, gain = gain_least(fs);
+	u64 dead = 0, gain = rfs_gain_least(fs);
 	u32 nr;
 
 	for (nr = RFS_CP_ZONES; dead < gain && nr < fs->geo.zones; nr++) {
@@ -971,7 +979,7 @@ static bool compaction_gains(const struct rfs_fs *fs)
 }
 
 /* One that copies nothing: what it goes through is metadata. */
-static struct cleaner *compactor_new(const struct rfs_fs *fs)
+static struct cleaner *rfs_compactor_new(const struct rfs_fs *fs)
 {
 	struct cleaner *c = rfs_alloc(sizeof(*c));
 
@@ -983,7 +991,7 @@ static struct cleaner *compactor_new(const struct rfs_fs *fs)
 	c->shared = 1;
 	if (c->seen && c->block)
 		return c;
-	cleaner_free(c);
+	rfs_cleaner_free(c);
 	return NULL;
 }
 
@@ -992,30 +1000,30 @@ bool rfs_compact_due(const struct rfs_fs *fs, bool zones_lack)
 	/* with fewer zones than it claims, data would not get those it leaves */
 	zones_lack &= fs->meta_zones > rfs_zones_claimed(fs);
 	return !fs->futile && (zones_lack || rfs_room_tight(fs)) &&
-	       compaction_gains(fs);
+	       rfs_compaction_gains(fs);
 }
 
 /* Victims until their dead blocks are more than what is written besides */
-static int compact_zones(struct rfs_fs *fs, struct cleaner *c)
+static int rfs_compact_zones(struct rfs_fs *fs, struct cleaner *c)
 {
-	u64 dead = 0, gain = gain_least(fs);
+	u64 dead = 0, gain = rfs_gain_least(fs);
 	int ret = 0;
 	u32 nr;
 
-	while (!ret && dead < gain && (nr = compactable(fs))) {
+	while (!ret && dead < gain && (nr = rfs_compactable(fs))) {
 		fs->stats.victims++;
-		saw_victim(fs, nr);
+		rfs_saw_victim(fs, nr);
 		dead += fs->holds - fs->zone[nr].live;
 		memset(c->seen, 0, fs->geo.zone_blocks);
-		ret = fs->geo.oob_bytes ? move_zone(fs, c, nr) :
-					  move_summaries(fs, c, nr);
+		ret = fs->geo.oob_bytes ? rfs_move_zone(fs, c, nr) :
+					  rfs_move_summaries(fs, c, nr);
 		fs->zone[nr].cleaned = !ret;
 	}
 	return ret;
 }
 
 /* Pages that metadata has; who writes data meanwhile does not change them. */
-static u64 pages_taken(const struct rfs_fs *fs)
+static u64 rfs_pages_taken(const struct rfs_fs *fs)
 {
 	u64 pages = 0;
 	u32 nr;
@@ -1042,19 +1050,19 @@ int rfs_compact(struct rfs_fs *fs,
 
 	/* its blocks are all dead or counted, and those of others free */
 	ret = fs->dirty.count || fs->window_blocks ? checkpoint(fs, 0) : 0;
-	if (ret || !compaction_gains(fs))
+	if (ret || !rfs_compaction_gains(fs))
 		return ret;
-	before = pages_taken(fs);
-	c = compactor_new(fs);
+	before = rfs_pages_taken(fs);
+	c = rfs_compactor_new(fs);
 	if (!c)
 		return -ENOMEM;
-	ret = compact_zones(fs, c);
-	cleaner_free(c);
+	ret = rfs_compact_zones(fs, c);
+	rfs_cleaner_free(c);
 	if (ret && ret != STOP)
 		return ret;
 	ret = checkpoint(fs, 0);
 	if (!ret)
-		fs->futile = pages_taken(fs) >= before;
+		fs->futile = rfs_pages_taken(fs) >= before;
 	return ret;
 }
 
@@ -1072,27 +1080,28 @@ int rfs_clean_some(struct rfs_fs *fs, enum rfs_clean how)
 
 	if (fs->read_only)
 		return -EROFS;
-	c = cleaner_new(fs);
+	c = rfs_cleaner_new(fs);
 	if (!c)
 		return -ENOMEM;
-	c->least = leave(fs, how);
+	c->least = rfs_clean_leave(fs, how);
 	if (how == RFS_CLEAN_HARD)
 		rfs_close_groups(fs);
-	while (!ret && (how == RFS_CLEAN_IDLE ? idle_more(fs) && rounds < IDLY :
-						clean_wanted(fs))) {
-		ret = clean_more(fs, c, how);
+	while (!ret &&
+	       (how == RFS_CLEAN_IDLE ? rfs_idle_more(fs) && rounds < IDLY :
+						rfs_clean_wanted(fs))) {
+		ret = rfs_clean_more(fs, c, how);
 		rounds++;
 		if (rfs_dirty_due(fs))
 			break;
 	}
 	none = ret == STOP && !c->any;
-	ret = clean_end(fs, c, ret);
-	cleaner_free(c);
+	ret = rfs_clean_end(fs, c, ret);
+	rfs_cleaner_free(c);
 	if (ret && ret != -ENOENT)
 		return ret;
-	if (none && !worth(fs))
+	if (none && !rfs_clean_worth(fs))
 		return how <= RFS_CLEAN_EARLY ? -ENOENT : -ENOSPC;
-	gain = (u64)to_be_free(fs) * cap;
+	gain = (u64)rfs_to_be_free(fs) * cap;
 	return how == RFS_CLEAN_EARLY &&
 	       (!gain || gain < PAYS * (u64)fs->dirty.count) ? -ENOENT : 0;
 }

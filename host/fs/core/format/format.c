@@ -2,7 +2,7 @@
 /* Checksums of headers and of page metadata. */
 #include "format/format.h"
 
-static u32 head_crc(const struct rfs_head *head)
+static u32 rfs_head_crc(const struct rfs_head *head)
 {
 	const u8 *block = (const u8 *)head;
 	u32 crc = rfs_crc(~0U, block, offsetof(struct rfs_head, crc));
@@ -14,17 +14,17 @@ static u32 head_crc(const struct rfs_head *head)
 void rfs_head_seal(struct rfs_head *head, u64 stamp)
 {
 	head->stamp = cpu_to_le64(stamp);
-	head->crc = cpu_to_le32(head_crc(head));
+	head->crc = cpu_to_le32(rfs_head_crc(head));
 }
 
 bool rfs_head_ok(const struct rfs_head *head, u32 volume, u8 type)
 {
 	return le32_to_cpu(head->magic) == RFS_BLOCK_MAGIC &&
 	       le32_to_cpu(head->volume) == volume && head->type == type &&
-	       le32_to_cpu(head->crc) == head_crc(head);
+	       le32_to_cpu(head->crc) == rfs_head_crc(head);
 }
 
-static u32 oob_crc(const struct rfs_oob *oob)
+static u32 rfs_oob_crc(const struct rfs_oob *oob)
 {
 	return ~rfs_crc(~0U, oob, offsetof(struct rfs_oob, crc));
 }
@@ -32,7 +32,7 @@ static u32 oob_crc(const struct rfs_oob *oob)
 void rfs_oob_seal(struct rfs_oob *oob, const void *data)
 {
 	oob->data_crc = cpu_to_le32(~rfs_crc(~0U, data, RFS_BLOCK_BYTES));
-	oob->crc = cpu_to_le32(oob_crc(oob));
+	oob->crc = cpu_to_le32(rfs_oob_crc(oob));
 }
 
 bool rfs_oob_ok(const struct rfs_oob *oob, u32 volume)
@@ -41,5 +41,5 @@ bool rfs_oob_ok(const struct rfs_oob *oob, u32 volume)
 	       le32_to_cpu(oob->volume) == volume &&
 	       oob->type > 0 && oob->type < RFS_TYPES &&
 	       le16_to_cpu(oob->len) <= RFS_BLOCK_BYTES &&
-	       le32_to_cpu(oob->crc) == oob_crc(oob);
+	       le32_to_cpu(oob->crc) == rfs_oob_crc(oob);
 }

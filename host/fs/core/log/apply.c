@@ -9,18 +9,19 @@
 #include "tree/quota.h"
 #include "log/log.h"
 
-static u8 type_of(u32 mode)
+static u8 rfs_type_of(u32 mode)
 {
 	return mode >> 12 & 15;
 }
 
-static void add_links(struct rfs_dinode *di, int delta)
+static void rfs_add_links(struct rfs_dinode *di, int delta)
 {
 	di->nlink = cpu_to_le32(le32_to_cpu(di->nlink) + delta);
 }
 
-static void touch(struct rfs_fs *fs, struct rfs_dinode *di,
-		  struct rfs_buf *buf, const struct rfs_rec *rec, bool content)
+static void rfs_touch_inode(struct rfs_fs *fs, struct rfs_dinode *di,
+			    struct rfs_buf *buf, const struct rfs_rec *rec,
+			    bool content)
 {
 	di->ctime = rec->time;
 	if (content)
@@ -28,8 +29,8 @@ static void touch(struct rfs_fs *fs, struct rfs_dinode *di,
 	rfs_buf_dirty(fs, buf);
 }
 
-static int touch_dir(struct rfs_fs *fs, u32 dir, const struct rfs_rec *rec,
-		     int links)
+static int rfs_touch_dir(struct rfs_fs *fs, u32 dir, const struct rfs_rec *rec,
+			 int links)
 {
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
@@ -37,12 +38,12 @@ static int touch_dir(struct rfs_fs *fs, u32 dir, const struct rfs_rec *rec,
 
 	if (ret)
 		return ret;
-	add_links(di, links);
-	touch(fs, di, buf, rec, true);
+	rfs_add_links(di, links);
+	rfs_touch_inode(fs, di, buf, rec, true);
 	return 0;
 }
 
-static int note_tomb(struct rfs_fs *fs, struct rfs_tomb tomb)
+static int rfs_note_tomb(struct rfs_fs *fs, struct rfs_tomb tomb)
 {
 	if (!fs->replaying || fs->inject & RFS_INJECT_TOMB)
 		return 0;
@@ -63,8 +64,8 @@ static int note_tomb(struct rfs_fs *fs, struct rfs_tomb tomb)
 }
 
 /* A symlink's target beyond the inode is in a block of its own. */
-static int set_target(struct rfs_fs *fs, struct rfs_dinode *di,
-		      const u8 *target, u32 len)
+static int rfs_set_target(struct rfs_fs *fs, struct rfs_dinode *di,
+			  const u8 *target, u32 len)
 {
 	u32 here = min_t(u32, len, RFS_INLINE_MAX);
 	struct rfs_buf *buf;
@@ -86,7 +87,7 @@ static int set_target(struct rfs_fs *fs, struct rfs_dinode *di,
 }
 
 /* Orphans say who is before them in the list: they leave it without a search. */
-static void set_before(struct rfs_fs *fs, __le32 next, __le32 before)
+static void rfs_set_before(struct rfs_fs *fs, __le32 next, __le32 before)
 {
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
@@ -99,17 +100,17 @@ static void set_before(struct rfs_fs *fs, __le32 next, __le32 before)
 }
 
 /* An inode without a name. */
-static void to_orphans(struct rfs_fs *fs, struct rfs_dinode *di)
+static void rfs_to_orphans(struct rfs_fs *fs, struct rfs_dinode *di)
 {
 	di->nlink = 0;
 	di->next_orphan = cpu_to_le32(fs->orphans);
-	set_before(fs, di->next_orphan, di->ino);
+	rfs_set_before(fs, di->next_orphan, di->ino);
 	fs->orphans = le32_to_cpu(di->ino);
 }
 
 /* A new inode, as its record has it, is its owners'. */
-static int set_inode(struct rfs_fs *fs, struct rfs_dinode *di,
-		     const struct rfs_rec *rec, __le32 gen, u32 nlink)
+static int rfs_set_inode(struct rfs_fs *fs, struct rfs_dinode *di,
+			 const struct rfs_rec *rec, __le32 gen, u32 nlink)
 {
 	di->gen = gen;
 	di->mode = rec->mode;
@@ -126,7 +127,8 @@ static int set_inode(struct rfs_fs *fs, struct rfs_dinode *di,
 }
 
 /* An inode with what it has goes from its owner to another. */
-static int give(struct rfs_fs *fs, const struct rfs_dinode *di, u32 type, u32 to)
+static int rfs_give_inode(struct rfs_fs *fs, const struct rfs_dinode *di,
+			  u32 type, u32 to)
 {
 	s64 blocks = le64_to_cpu(di->blocks);
 	int ret;
@@ -137,8 +139,8 @@ static int give(struct rfs_fs *fs, const struct rfs_dinode *di, u32 type, u32 to
 	return ret ? ret : rfs_quota_charge(fs, type, to, blocks, 1);
 }
 
-static int apply_create(struct rfs_fs *fs, const struct rfs_rec *rec,
-			const u8 *name, const u8 *more)
+static int rfs_apply_create(struct rfs_fs *fs, const struct rfs_rec *rec,
+			    const u8 *name, const u8 *more)
 {
 	u32 ino = le32_to_cpu(rec->ino), dir = le32_to_cpu(rec->dir1);
 	u32 mode = le32_to_cpu(rec->mode), len2 = le16_to_cpu(rec->len2);
@@ -153,29 +155,29 @@ static int apply_create(struct rfs_fs *fs, const struct rfs_rec *rec,
 		return ret;
 	di->rdev = rec->rdev;
 	di->flags = rec->iflags;
-	ret = set_inode(fs, di, rec, rec->gen, S_ISDIR(mode) ? 2 : 1);
+	ret = rfs_set_inode(fs, di, rec, rec->gen, S_ISDIR(mode) ? 2 : 1);
 	if (ret)
 		return ret;
 	if (!rec->len1) {	/* O_TMPFILE */
-		to_orphans(fs, di);
+		rfs_to_orphans(fs, di);
 		return rfs_xattr_fill(fs, di, buf, more, len2);
 	}
 	ret = rfs_dir_add(fs, dir, name, le16_to_cpu(rec->len1), ino,
-			  type_of(mode));
+			  rfs_type_of(mode));
 	if (!ret && S_ISLNK(mode))
-		ret = set_target(fs, di, more, len2);
+		ret = rfs_set_target(fs, di, more, len2);
 	else if (!ret)
 		ret = rfs_xattr_fill(fs, di, buf, more, len2);
 	if (ret) {
 		rfs_ifree(fs, ino);
 		return ret;
 	}
-	return touch_dir(fs, dir, rec, S_ISDIR(mode));
+	return rfs_touch_dir(fs, dir, rec, S_ISDIR(mode));
 }
 
 /* The orphan before another, which is not the first. */
-static int find_before(struct rfs_fs *fs, const struct rfs_dinode *of,
-		       struct rfs_dinode **di, struct rfs_buf **buf)
+static int rfs_find_before(struct rfs_fs *fs, const struct rfs_dinode *of,
+			   struct rfs_dinode **di, struct rfs_buf **buf)
 {
 	u32 at = fs->orphans, mark = at, steps = 0, limit = 1;
 	int ret;
@@ -203,7 +205,7 @@ static int find_before(struct rfs_fs *fs, const struct rfs_dinode *of,
 	return -EUCLEAN;
 }
 
-static int leave_orphans(struct rfs_fs *fs, const struct rfs_dinode *of)
+static int rfs_leave_orphans(struct rfs_fs *fs, const struct rfs_dinode *of)
 {
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
@@ -213,17 +215,17 @@ static int leave_orphans(struct rfs_fs *fs, const struct rfs_dinode *of)
 		fs->orphans = le32_to_cpu(of->next_orphan);
 		return 0;
 	}
-	ret = find_before(fs, of, &di, &buf);
+	ret = rfs_find_before(fs, of, &di, &buf);
 	if (ret)
 		return ret;
 	di->next_orphan = of->next_orphan;
 	rfs_buf_dirty(fs, buf);
-	set_before(fs, of->next_orphan, di->ino);
+	rfs_set_before(fs, of->next_orphan, di->ino);
 	return 0;
 }
 
-static int apply_link(struct rfs_fs *fs, const struct rfs_rec *rec,
-		      const u8 *name)
+static int rfs_apply_link(struct rfs_fs *fs, const struct rfs_rec *rec,
+			  const u8 *name)
 {
 	u32 ino = le32_to_cpu(rec->ino), dir = le32_to_cpu(rec->dir1);
 	struct rfs_dinode *di;
@@ -233,22 +235,22 @@ static int apply_link(struct rfs_fs *fs, const struct rfs_rec *rec,
 	ret = rfs_iget(fs, ino, &di, &buf);
 	if (!ret)
 		ret = rfs_dir_add(fs, dir, name, le16_to_cpu(rec->len1), ino,
-				  type_of(le32_to_cpu(di->mode)));
+				  rfs_type_of(le32_to_cpu(di->mode)));
 	if (!ret && !di->nlink) {
-		ret = leave_orphans(fs, di);
+		ret = rfs_leave_orphans(fs, di);
 		di->next_orphan = 0;
 		di->parent = rec->dir1;
 	}
 	if (ret)
 		return ret;
-	add_links(di, 1);
-	touch(fs, di, buf, rec, false);
-	return touch_dir(fs, dir, rec, 0);
+	rfs_add_links(di, 1);
+	rfs_touch_inode(fs, di, buf, rec, false);
+	return rfs_touch_dir(fs, dir, rec, 0);
 }
 
 /* One name less; without any the inode is an orphan. */
-static int lose_name(struct rfs_fs *fs, u32 ino, u32 dir,
-		     const struct rfs_rec *rec)
+static int rfs_lose_name(struct rfs_fs *fs, u32 ino, u32 dir,
+			 const struct rfs_rec *rec)
 {
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
@@ -260,38 +262,38 @@ static int lose_name(struct rfs_fs *fs, u32 ino, u32 dir,
 	is_dir = S_ISDIR(le32_to_cpu(di->mode));
 	if (!di->nlink)
 		return -EUCLEAN;
-	add_links(di, is_dir ? -(int)le32_to_cpu(di->nlink) : -1);
+	rfs_add_links(di, is_dir ? -(int)le32_to_cpu(di->nlink) : -1);
 	if (!di->nlink)
-		to_orphans(fs, di);
-	touch(fs, di, buf, rec, false);
-	return touch_dir(fs, dir, rec, is_dir ? -1 : 0);
+		rfs_to_orphans(fs, di);
+	rfs_touch_inode(fs, di, buf, rec, false);
+	return rfs_touch_dir(fs, dir, rec, is_dir ? -1 : 0);
 }
 
-static int apply_unlink(struct rfs_fs *fs, const struct rfs_rec *rec,
-			const u8 *name)
+static int rfs_apply_unlink(struct rfs_fs *fs, const struct rfs_rec *rec,
+			    const u8 *name)
 {
 	u32 dir = le32_to_cpu(rec->dir1);
 	int ret = rfs_dir_remove(fs, dir, name, le16_to_cpu(rec->len1));
 
-	return ret ? ret : lose_name(fs, le32_to_cpu(rec->ino), dir, rec);
+	return ret ? ret : rfs_lose_name(fs, le32_to_cpu(rec->ino), dir, rec);
 }
 
 /* A directory that comes from dir1 to dir2 */
-static int move_dir(struct rfs_fs *fs, struct rfs_dinode *di, u32 dir1,
-		    u32 dir2, const struct rfs_rec *rec)
+static int rfs_move_dir(struct rfs_fs *fs, struct rfs_dinode *di, u32 dir1,
+			u32 dir2, const struct rfs_rec *rec)
 {
 	int ret;
 
 	if (!S_ISDIR(le32_to_cpu(di->mode)) || dir1 == dir2)
 		return 0;
 	di->parent = cpu_to_le32(dir2);
-	ret = touch_dir(fs, dir1, rec, -1);
-	return ret ? ret : touch_dir(fs, dir2, rec, 1);
+	ret = rfs_touch_dir(fs, dir1, rec, -1);
+	return ret ? ret : rfs_touch_dir(fs, dir2, rec, 1);
 }
 
 /* The first name is a device 0:0 from now on, as overlayfs wants it. */
-static int put_whiteout(struct rfs_fs *fs, const struct rfs_rec *rec,
-			const u8 *name1)
+static int rfs_put_whiteout(struct rfs_fs *fs, const struct rfs_rec *rec,
+			    const u8 *name1)
 {
 	u32 ino = le64_to_cpu(rec->arg1), mode = le32_to_cpu(rec->mode);
 	struct rfs_dinode *di;
@@ -300,16 +302,16 @@ static int put_whiteout(struct rfs_fs *fs, const struct rfs_rec *rec,
 
 	if (ret)
 		return ret;
-	ret = set_inode(fs, di, rec, cpu_to_le32((u32)le64_to_cpu(rec->arg2)),
-			1);
+	ret = rfs_set_inode(fs, di, rec,
+			    cpu_to_le32((u32)le64_to_cpu(rec->arg2)), 1);
 	if (ret)
 		return ret;
 	return rfs_dir_set(fs, le32_to_cpu(rec->dir1), name1,
-			   le16_to_cpu(rec->len1), ino, type_of(mode));
+			   le16_to_cpu(rec->len1), ino, rfs_type_of(mode));
 }
 
-static int apply_rename(struct rfs_fs *fs, const struct rfs_rec *rec,
-			const u8 *name1, const u8 *name2)
+static int rfs_apply_rename(struct rfs_fs *fs, const struct rfs_rec *rec,
+			    const u8 *name1, const u8 *name2)
 {
 	u32 ino = le32_to_cpu(rec->ino), victim = le32_to_cpu(rec->victim);
 	u32 dir1 = le32_to_cpu(rec->dir1), dir2 = le32_to_cpu(rec->dir2);
@@ -324,7 +326,7 @@ static int apply_rename(struct rfs_fs *fs, const struct rfs_rec *rec,
 		ret = rfs_iget(fs, victim, &vi, &vbuf);
 	if (ret)
 		return ret;
-	type = type_of(le32_to_cpu(di->mode));
+	type = rfs_type_of(le32_to_cpu(di->mode));
 	if (victim)
 		ret = rfs_dir_set(fs, dir2, name2, len2, ino, type);
 	else
@@ -335,36 +337,38 @@ static int apply_rename(struct rfs_fs *fs, const struct rfs_rec *rec,
 		if (!victim)
 			return -EUCLEAN;
 		ret = rfs_dir_set(fs, dir1, name1, len1, victim,
-				  type_of(le32_to_cpu(vi->mode)));
+				  rfs_type_of(le32_to_cpu(vi->mode)));
 		if (!ret)
-			ret = move_dir(fs, vi, dir2, dir1, rec);
-		touch(fs, vi, vbuf, rec, false);
+			ret = rfs_move_dir(fs, vi, dir2, dir1, rec);
+		rfs_touch_inode(fs, vi, vbuf, rec, false);
 	} else {
 		if (rec->flags & RFS_REC_WHITEOUT)
-			ret = put_whiteout(fs, rec, name1);
+			ret = rfs_put_whiteout(fs, rec, name1);
 		else
 			ret = rfs_dir_remove(fs, dir1, name1, len1);
 		if (!ret && victim)
-			ret = lose_name(fs, victim, dir2, rec);
+			ret = rfs_lose_name(fs, victim, dir2, rec);
 	}
 	if (!ret)
-		ret = move_dir(fs, di, dir1, dir2, rec);
-	touch(fs, di, buf, rec, false);
+		ret = rfs_move_dir(fs, di, dir1, dir2, rec);
+	rfs_touch_inode(fs, di, buf, rec, false);
 	if (!ret)
-		ret = touch_dir(fs, dir1, rec, 0);
-	return ret ? ret : touch_dir(fs, dir2, rec, 0);
+		ret = rfs_touch_dir(fs, dir1, rec, 0);
+	return ret ? ret : rfs_touch_dir(fs, dir2, rec, 0);
 }
 
-static int apply_attr(struct rfs_fs *fs, const struct rfs_rec *rec)
+static int rfs_apply_attr(struct rfs_fs *fs, const struct rfs_rec *rec)
 {
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
 	int ret = rfs_iget(fs, le32_to_cpu(rec->ino), &di, &buf);
 
 	if (!ret)
-		ret = give(fs, di, RFS_QUOTA_USER, le32_to_cpu(rec->uid));
+		ret = rfs_give_inode(fs, di, RFS_QUOTA_USER,
+				     le32_to_cpu(rec->uid));
 	if (!ret)
-		ret = give(fs, di, RFS_QUOTA_GROUP, le32_to_cpu(rec->gid));
+		ret = rfs_give_inode(fs, di, RFS_QUOTA_GROUP,
+				     le32_to_cpu(rec->gid));
 	if (ret)
 		return ret;
 	di->mode = cpu_to_le32((le32_to_cpu(di->mode) & S_IFMT) |
@@ -380,7 +384,7 @@ static int apply_attr(struct rfs_fs *fs, const struct rfs_rec *rec)
 	return 0;
 }
 
-static int apply_size(struct rfs_fs *fs, const struct rfs_rec *rec)
+static int rfs_apply_size(struct rfs_fs *fs, const struct rfs_rec *rec)
 {
 	u32 ino = le32_to_cpu(rec->ino);
 	u64 size = le64_to_cpu(rec->arg1), block = size / RFS_BLOCK_BYTES;
@@ -393,7 +397,7 @@ static int apply_size(struct rfs_fs *fs, const struct rfs_rec *rec)
 	struct rfs_ptr *slot;
 	int ret;
 
-	ret = note_tomb(fs, tomb);
+	ret = rfs_note_tomb(fs, tomb);
 	if (!ret && !(rec->flags & RFS_REC_GROW))
 		ret = rfs_map_prune(fs, ino, tomb.from, tomb.to, false);
 	if (!ret)
@@ -402,7 +406,7 @@ static int apply_size(struct rfs_fs *fs, const struct rfs_rec *rec)
 		return ret;
 	di->size = rec->arg1;
 	di->attr_version = rec->version;
-	touch(fs, di, buf, rec, true);
+	rfs_touch_inode(fs, di, buf, rec, true);
 	ret = rfs_map_slot(fs, ino, block, false, &slot, &holder);
 	if (ret || !cut || !slot || rfs_high(slot->addr) <= cut)
 		return ret;
@@ -411,7 +415,7 @@ static int apply_size(struct rfs_fs *fs, const struct rfs_rec *rec)
 	return 0;
 }
 
-static int apply_punch(struct rfs_fs *fs, const struct rfs_rec *rec)
+static int rfs_apply_punch(struct rfs_fs *fs, const struct rfs_rec *rec)
 {
 	u32 ino = le32_to_cpu(rec->ino);
 	struct rfs_tomb tomb = { .ino = ino, .gen = le32_to_cpu(rec->gen),
@@ -421,7 +425,7 @@ static int apply_punch(struct rfs_fs *fs, const struct rfs_rec *rec)
 	struct rfs_buf *buf;
 	int ret;
 
-	ret = note_tomb(fs, tomb);
+	ret = rfs_note_tomb(fs, tomb);
 	if (!ret)
 		ret = rfs_map_prune(fs, ino, tomb.from, tomb.to,
 				    rec->flags & RFS_REC_KEEP);
@@ -430,11 +434,11 @@ static int apply_punch(struct rfs_fs *fs, const struct rfs_rec *rec)
 	if (ret)
 		return ret;
 	di->attr_version = rec->version;
-	touch(fs, di, buf, rec, true);
+	rfs_touch_inode(fs, di, buf, rec, true);
 	return 0;
 }
 
-static int apply_prealloc(struct rfs_fs *fs, const struct rfs_rec *rec)
+static int rfs_apply_prealloc(struct rfs_fs *fs, const struct rfs_rec *rec)
 {
 	u64 from = le64_to_cpu(rec->arg1), to = le64_to_cpu(rec->arg2);
 	u32 ino = le32_to_cpu(rec->ino);
@@ -450,11 +454,11 @@ static int apply_prealloc(struct rfs_fs *fs, const struct rfs_rec *rec)
 	if (ret)
 		return ret;
 	di->attr_version = rec->version;
-	touch(fs, di, buf, rec, true);
+	rfs_touch_inode(fs, di, buf, rec, true);
 	return 0;
 }
 
-static int apply_free(struct rfs_fs *fs, u32 ino)
+static int rfs_apply_free(struct rfs_fs *fs, u32 ino)
 {
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
@@ -465,7 +469,7 @@ static int apply_free(struct rfs_fs *fs, u32 ino)
 		return ret;
 	if (di->nlink)
 		return -EUCLEAN;
-	ret = leave_orphans(fs, di);
+	ret = rfs_leave_orphans(fs, di);
 	if (!ret)
 		ret = rfs_map_prune(fs, ino, 0, ~0ULL, false);
 	if (!ret)
@@ -476,7 +480,7 @@ static int apply_free(struct rfs_fs *fs, u32 ino)
 }
 
 /* The record's inode, unless it makes one, must be of its generation. */
-static int check_gen(struct rfs_fs *fs, const struct rfs_rec *rec)
+static int rfs_check_gen(struct rfs_fs *fs, const struct rfs_rec *rec)
 {
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
@@ -493,29 +497,29 @@ static int check_gen(struct rfs_fs *fs, const struct rfs_rec *rec)
 int rfs_apply(struct rfs_fs *fs, const struct rfs_rec *rec, const u8 *name1,
 	      const u8 *name2)
 {
-	int ret = check_gen(fs, rec);
+	int ret = rfs_check_gen(fs, rec);
 
 	if (ret)
 		return ret;
 	switch (rec->op) {
 	case RFS_OP_CREATE:
-		return apply_create(fs, rec, name1, name2);
+		return rfs_apply_create(fs, rec, name1, name2);
 	case RFS_OP_LINK:
-		return apply_link(fs, rec, name1);
+		return rfs_apply_link(fs, rec, name1);
 	case RFS_OP_UNLINK:
-		return apply_unlink(fs, rec, name1);
+		return rfs_apply_unlink(fs, rec, name1);
 	case RFS_OP_RENAME:
-		return apply_rename(fs, rec, name1, name2);
+		return rfs_apply_rename(fs, rec, name1, name2);
 	case RFS_OP_ATTR:
-		return apply_attr(fs, rec);
+		return rfs_apply_attr(fs, rec);
 	case RFS_OP_SIZE:
-		return apply_size(fs, rec);
+		return rfs_apply_size(fs, rec);
 	case RFS_OP_PUNCH:
-		return apply_punch(fs, rec);
+		return rfs_apply_punch(fs, rec);
 	case RFS_OP_FREE:
-		return apply_free(fs, le32_to_cpu(rec->ino));
+		return rfs_apply_free(fs, le32_to_cpu(rec->ino));
 	case RFS_OP_PREALLOC:
-		return apply_prealloc(fs, rec);
+		return rfs_apply_prealloc(fs, rec);
 	case RFS_OP_XATTR:
 		return rfs_xattr_apply(fs, rec, name1, name2);
 	case RFS_OP_QUOTA:
@@ -530,7 +534,7 @@ int rfs_free_orphans(struct rfs_fs *fs)
 	int ret = 0;
 
 	while (!ret && fs->orphans) {
-		ret = apply_free(fs, fs->orphans);
+		ret = rfs_apply_free(fs, fs->orphans);
 		fs->recovered.orphans += !ret;
 	}
 	return ret;
@@ -545,6 +549,6 @@ int rfs_forget(struct rfs_fs *fs, u32 ino)
 	if (ret)
 		return ret;
 	if (di->nlink)
-		to_orphans(fs, di);
-	return apply_free(fs, ino);
+		rfs_to_orphans(fs, di);
+	return rfs_apply_free(fs, ino);
 }

@@ -4,13 +4,13 @@
 #include "log/log.h"
 
 /* A block takes nothing more. */
-static void close_block(struct rfs_fs *fs)
+static void rfs_log_close_block(struct rfs_fs *fs)
 {
 	fs->log[fs->log_full++]->count = cpu_to_le16(fs->log_used);
 	fs->log_used = 0;
 }
 
-static void empty(struct rfs_fs *fs)
+static void rfs_log_block_empty(struct rfs_fs *fs)
 {
 	u32 i;
 
@@ -25,14 +25,14 @@ static void empty(struct rfs_fs *fs)
  * Write what there is. After an error the medium may hold some of it: it may be
  * sent again, but with nothing more in its blocks.
  */
-static int send(struct rfs_fs *fs)
+static int rfs_log_send(struct rfs_fs *fs)
 {
 	struct rfs_oob oob;
 	u32 i;
 	int ret = 0, error;
 
 	if (fs->log_used)
-		close_block(fs);
+		rfs_log_close_block(fs);
 	for (i = 0; !ret && i < fs->log_full; i++) {
 		struct rfs_head *head = fs->log[i];
 		__le16 count = head->count;
@@ -48,18 +48,18 @@ static int send(struct rfs_fs *fs)
 	if (ret || error)
 		return ret ? ret : error;
 	fs->lsn += fs->log_full;
-	empty(fs);
+	rfs_log_block_empty(fs);
 	return 0;
 }
 
-static int put(struct rfs_fs *fs, const void *from, u32 bytes)
+static int rfs_log_put(struct rfs_fs *fs, const void *from, u32 bytes)
 {
 	int ret;
 
 	while (bytes) {
 		u32 n = min(bytes, (u32)RFS_BODY_BYTES - fs->log_used);
 
-		ret = fs->log_full == fs->log_most ? send(fs) : 0;
+		ret = fs->log_full == fs->log_most ? rfs_log_send(fs) : 0;
 		if (ret)
 			return ret;
 		if (from) {
@@ -70,7 +70,7 @@ static int put(struct rfs_fs *fs, const void *from, u32 bytes)
 		fs->log_used += n;
 		bytes -= n;
 		if (fs->log_used == RFS_BODY_BYTES)
-			close_block(fs);
+			rfs_log_close_block(fs);
 	}
 	return 0;
 }
@@ -78,7 +78,7 @@ static int put(struct rfs_fs *fs, const void *from, u32 bytes)
 #define PENDING_ROOM	256	/* places, at first */
 
 /* Where an inode is in the table, or would be; one place at least is empty. */
-static struct rfs_pending *pending_at(const struct rfs_fs *fs, u32 ino)
+static struct rfs_pending *rfs_pending_at(const struct rfs_fs *fs, u32 ino)
 {
 	u32 at = ino * 0x9e3779b1U;
 
@@ -92,7 +92,7 @@ static struct rfs_pending *pending_at(const struct rfs_fs *fs, u32 ino)
 	}
 }
 
-static int more_pending(struct rfs_fs *fs)
+static int rfs_log_more_pending(struct rfs_fs *fs)
 {
 	struct rfs_pending *old = fs->pending;
 	u32 room = fs->pending_room, i;
@@ -106,7 +106,7 @@ static int more_pending(struct rfs_fs *fs)
 	}
 	for (i = 0; i < room; i++)
 		if (old[i].ino)
-			*pending_at(fs, old[i].ino) = old[i];
+			*rfs_pending_at(fs, old[i].ino) = old[i];
 	rfs_free(old);
 	return 0;
 }
@@ -114,7 +114,7 @@ static int more_pending(struct rfs_fs *fs)
 #define RECORD_INODES	3	/* that a record is about, at most */
 
 /* The blocks that a record may reach into: those at the end, or the first ones */
-static int more_blocks(struct rfs_fs *fs)
+static int rfs_log_more_blocks(struct rfs_fs *fs)
 {
 	u32 i;
 
@@ -133,16 +133,16 @@ static int more_blocks(struct rfs_fs *fs)
 int rfs_log_room(struct rfs_fs *fs)
 {
 	u32 most = fs->pendings + RECORD_INODES;
-	int ret = more_blocks(fs);
+	int ret = rfs_log_more_blocks(fs);
 
 	if (ret)
 		return ret;
-	return 2 * most > fs->pending_room ? more_pending(fs) : 0;
+	return 2 * most > fs->pending_room ? rfs_log_more_pending(fs) : 0;
 }
 
-static void note_pending(struct rfs_fs *fs, u32 ino, bool before_data)
+static void rfs_note_pending(struct rfs_fs *fs, u32 ino, bool before_data)
 {
-	struct rfs_pending *place = pending_at(fs, ino);
+	struct rfs_pending *place = rfs_pending_at(fs, ino);
 
 	fs->pendings += !place->ino;
 	place->ino = ino;
@@ -150,10 +150,10 @@ static void note_pending(struct rfs_fs *fs, u32 ino, bool before_data)
 }
 
 /* Who had its number before is told apart by the generation: no page waits. */
-static void note_new(struct rfs_fs *fs, u32 ino)
+static void rfs_log_note_new(struct rfs_fs *fs, u32 ino)
 {
-	note_pending(fs, ino, false);
-	pending_at(fs, ino)->before_data = false;
+	rfs_note_pending(fs, ino, false);
+	rfs_pending_at(fs, ino)->before_data = false;
 }
 
 void rfs_log_durable(struct rfs_fs *fs)
@@ -164,7 +164,7 @@ void rfs_log_durable(struct rfs_fs *fs)
 		rfs_free(fs->log[i]);
 		fs->log[i] = NULL;
 	}
-	empty(fs);
+	rfs_log_block_empty(fs);
 	if (fs->pending_room > PENDING_ROOM) {
 		rfs_free(fs->pending);
 		fs->pending = NULL;
@@ -187,21 +187,21 @@ int rfs_log_add(struct rfs_fs *fs, const struct rfs_rec *rec, const void *name1,
 	if (ret)
 		return ret;
 	if (rec->op == RFS_OP_CREATE)
-		note_new(fs, le32_to_cpu(rec->ino));
+		rfs_log_note_new(fs, le32_to_cpu(rec->ino));
 	else
-		note_pending(fs, le32_to_cpu(rec->ino), removes);
+		rfs_note_pending(fs, le32_to_cpu(rec->ino), removes);
 	if (rec->victim)
-		note_pending(fs, le32_to_cpu(rec->victim), true);
+		rfs_note_pending(fs, le32_to_cpu(rec->victim), true);
 	if (rec->op == RFS_OP_RENAME && rec->arg1)
-		note_new(fs, le64_to_cpu(rec->arg1));
-	ret = put(fs, rec, sizeof(*rec));
+		rfs_log_note_new(fs, le64_to_cpu(rec->arg1));
+	ret = rfs_log_put(fs, rec, sizeof(*rec));
 	if (!ret)
-		ret = put(fs, name1, len1);
+		ret = rfs_log_put(fs, name1, len1);
 	if (!ret)
-		ret = put(fs, name2, len2);
+		ret = rfs_log_put(fs, name2, len2);
 	if (!ret)
-		ret = put(fs, NULL, le32_to_cpu(rec->bytes) - sizeof(*rec) -
-			  len1 - len2);
+		ret = rfs_log_put(fs, NULL, le32_to_cpu(rec->bytes) -
+				  sizeof(*rec) - len1 - len2);
 	return ret;
 }
 
@@ -215,7 +215,7 @@ int rfs_log_sync(struct rfs_fs *fs)
 	int ret;
 
 	rfs_quiet(fs, true);
-	ret = rfs_log_empty(fs) ? 0 : send(fs);
+	ret = rfs_log_empty(fs) ? 0 : rfs_log_send(fs);
 	if (ret == -EIO)
 		fs->read_only = true;
 	if (!ret)
@@ -235,6 +235,6 @@ bool rfs_log_pending(struct rfs_fs *fs, u32 ino, bool before_data)
 
 	if (!fs->pendings)
 		return false;
-	place = pending_at(fs, ino);
+	place = rfs_pending_at(fs, ino);
 	return place->ino && (place->before_data || !before_data);
 }

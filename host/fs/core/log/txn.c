@@ -67,8 +67,8 @@ int rfs_txn_fill(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from, u32 *n,
 	return 0;
 }
 
-static int set_ptrs(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
-		    const struct rfs_oob *oob, const u64 *addr, u64 time)
+static int rfs_set_ptrs(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
+			const struct rfs_oob *oob, const u64 *addr, u64 time)
 {
 	struct rfs_ptr ptr;
 	u32 i;
@@ -139,7 +139,7 @@ int rfs_txn_done(struct rfs_fs *fs, const struct rfs_oob *oob, u32 n,
 	u64 time = le64_to_cpu(oob->time) + fs->behind;
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
-	int ret = set_ptrs(fs, ino, block, n, oob, addr, time);
+	int ret = rfs_set_ptrs(fs, ino, block, n, oob, addr, time);
 
 	if (!ret)
 		ret = rfs_iget(fs, ino, &di, &buf);

@@ -11,7 +11,7 @@
 #include "ops/ops.h"
 
 /* Where others clean and write check-points: nothing but the answer. */
-static int ask_for_room(const struct rfs_fs *fs, u32 blocks)
+static int rfs_ask_for_room(const struct rfs_fs *fs, u32 blocks)
 {
 	if (!rfs_dirty_full(fs) && !rfs_room_low(fs, blocks + fs->withheld))
 		return 0;
@@ -22,7 +22,7 @@ static int ask_for_room(const struct rfs_fs *fs, u32 blocks)
  * Rounds of cleaning until each zone of data was a victim once, in pieces of half
  * of dirty_max and with compaction after each: then all of them are full.
  */
-static u32 rounds_most(const struct rfs_fs *fs)
+static u32 rfs_admit_rounds_most(const struct rfs_fs *fs)
 {
 	u32 cap = le32_to_cpu(fs->super.zone_cap);
 
@@ -37,7 +37,7 @@ static u32 rounds_most(const struct rfs_fs *fs)
 int rfs_make_room(struct rfs_fs *fs, u32 blocks, u64 data, u32 meta)
 {
 	enum rfs_clean how = RFS_CLEAN_NOW;
-	u32 tries = rounds_most(fs), before;
+	u32 tries = rfs_admit_rounds_most(fs), before;
 	int ret;
 
 	if (fs->read_only)
@@ -46,7 +46,7 @@ int rfs_make_room(struct rfs_fs *fs, u32 blocks, u64 data, u32 meta)
 	if ((data || meta) && rfs_used_with(fs, data, meta) > fs->user_blocks)
 		return -ENOSPC;
 	if (fs->threaded)
-		return ask_for_room(fs, blocks);
+		return rfs_ask_for_room(fs, blocks);
 	ret = rfs_make_room_to_free(fs);
 	while (!ret && (rfs_room_low(fs, blocks) ||
 			rfs_compact_due(fs, false))) {

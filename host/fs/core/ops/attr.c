@@ -9,8 +9,8 @@
  * Those to whom an inode would go have room for it, and entries: who has some
  * already can be given files on a full volume, too.
  */
-static int may_give(struct rfs_fs *fs, const struct rfs_dinode *di,
-		    const struct rfs_dinode *attr, u32 types, u64 rsv)
+static int rfs_quota_may_take(struct rfs_fs *fs, const struct rfs_dinode *di,
+			      const struct rfs_dinode *attr, u32 types, u64 rsv)
 {
 	u32 id[RFS_QUOTA_TYPES] = { le32_to_cpu(attr->uid),
 				    le32_to_cpu(attr->gid) };
@@ -30,9 +30,9 @@ static int may_give(struct rfs_fs *fs, const struct rfs_dinode *di,
 }
 
 /* types: a bit for each owner that changes; old: those before */
-static int may_setattr(struct rfs_fs *fs, u32 ino,
-		       const struct rfs_dinode *attr, u64 rsv,
-		       u32 old[RFS_QUOTA_TYPES], u32 *types)
+static int rfs_may_setattr(struct rfs_fs *fs, u32 ino,
+			   const struct rfs_dinode *attr, u64 rsv,
+			   u32 old[RFS_QUOTA_TYPES], u32 *types)
 {
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
@@ -49,7 +49,7 @@ static int may_setattr(struct rfs_fs *fs, u32 ino,
 		if (fs->counting && old[type] != rfs_owner(attr, type))
 			*types |= 1U << type;
 	}
-	return *types ? may_give(fs, di, attr, *types, rsv) : 0;
+	return *types ? rfs_quota_may_take(fs, di, attr, *types, rsv) : 0;
 }
 
 int rfs_may_give(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr,
@@ -57,12 +57,12 @@ int rfs_may_give(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr,
 {
 	u32 old[RFS_QUOTA_TYPES], types;
 
-	return may_setattr(fs, ino, attr, rsv, old, &types);
+	return rfs_may_setattr(fs, ino, attr, rsv, old, &types);
 }
 
 /* The record by which an inode gets what attr has */
-static void attr_rec(struct rfs_fs *fs, struct rfs_rec *rec, u32 ino,
-		     const struct rfs_dinode *attr)
+static void rfs_attr_rec(struct rfs_fs *fs, struct rfs_rec *rec, u32 ino,
+			 const struct rfs_dinode *attr)
 {
 	rfs_rec_init(fs, rec, RFS_OP_ATTR, ino);
 	rec->mode = attr->mode;
@@ -79,11 +79,11 @@ int rfs_setattr(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr,
 	u32 type, types, old[RFS_QUOTA_TYPES];
 	struct rfs_rec rec;
 	bool nowait;
-	int ret = may_setattr(fs, ino, attr, rsv, old, &types);
+	int ret = rfs_may_setattr(fs, ino, attr, rsv, old, &types);
 
 	if (ret)
 		return ret;
-	attr_rec(fs, &rec, ino, attr);
+	rfs_attr_rec(fs, &rec, ino, attr);
 	ret = rfs_commit(fs, &rec, NULL, 0, NULL, 0);
 	nowait = rfs_nowait_off(fs);
 	for (type = 0; !ret && type < RFS_QUOTA_TYPES; type++) {
@@ -109,7 +109,7 @@ int rfs_log_times(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *times)
 		ret = rfs_iget(fs, ino, &di, &buf);
 	if (ret)
 		return ret;
-	attr_rec(fs, &rec, ino, di);
+	rfs_attr_rec(fs, &rec, ino, di);
 	rec.arg1 = times->atime;
 	rec.arg2 = times->mtime;
 	rec.time = times->ctime;

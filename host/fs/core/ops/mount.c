@@ -7,7 +7,7 @@
 
 #define CLEAN_MAX	2048	/* clean metadata blocks that are kept */
 
-static void *table(size_t n, size_t bytes)
+static void *rfs_table_alloc(size_t n, size_t bytes)
 {
 	return rfs_alloc((n ? n : 1) * bytes);
 }
@@ -25,15 +25,18 @@ int rfs_tables_alloc(struct rfs_fs *fs)
 	rfs_streams_init(fs);
 	rfs_policy_set(fs, &rfs_policy_default);
 	fs->geo.zones = le32_to_cpu(fs->super.zones);
-	fs->zone = table(fs->geo.zones, sizeof(*fs->zone));
-	fs->hot = table(fs->geo.zones, sizeof(*fs->hot));
-	fs->timb = table(fs->imap_blocks + fs->nmap_blocks,
-			 sizeof(*fs->timb));
-	fs->timb_addr = table(fs->timb_blocks, sizeof(*fs->timb_addr));
-	fs->timb_dirty = table(fs->timb_blocks, sizeof(*fs->timb_dirty));
-	fs->ztab_addr = table(fs->ztab_blocks, sizeof(*fs->ztab_addr));
-	fs->ztab = table((size_t)fs->ztab_blocks * RFS_ZTAB_ENTRIES,
-			 sizeof(*fs->ztab));
+	fs->zone = rfs_table_alloc(fs->geo.zones, sizeof(*fs->zone));
+	fs->hot = rfs_table_alloc(fs->geo.zones, sizeof(*fs->hot));
+	fs->timb = rfs_table_alloc(fs->imap_blocks + fs->nmap_blocks,
+				   sizeof(*fs->timb));
+	fs->timb_addr = rfs_table_alloc(fs->timb_blocks,
+					sizeof(*fs->timb_addr));
+	fs->timb_dirty = rfs_table_alloc(fs->timb_blocks,
+					 sizeof(*fs->timb_dirty));
+	fs->ztab_addr = rfs_table_alloc(fs->ztab_blocks,
+					sizeof(*fs->ztab_addr));
+	fs->ztab = rfs_table_alloc((size_t)fs->ztab_blocks * RFS_ZTAB_ENTRIES,
+				   sizeof(*fs->ztab));
 	fs->log_most = min_t(u32, fs->dirty_max / 8, RFS_LOG_BLOCKS);
 	fs->ioq = rfs_alloc(sizeof(*fs->ioq));
 	if (rfs_early_alloc(fs))
@@ -79,7 +82,7 @@ int rfs_tables_alloc(struct rfs_fs *fs)
  * The active segment that goes on with a zone: of data, another group's if need
  * be.
  */
-static struct rfs_active_seg *resume_seg(struct rfs_fs *fs, u32 stream)
+static struct rfs_active_seg *rfs_resume_seg(struct rfs_fs *fs, u32 stream)
 {
 	struct rfs_active_seg *seg = &fs->active[fs->active_of[stream]];
 	u32 i;
@@ -105,7 +108,7 @@ void rfs_resume_zones(struct rfs_fs *fs)
 	fs->meta_zones = 0;
 	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++) {
 		struct rfs_zone_info *z = &fs->zone[nr];
-		struct rfs_active_seg *seg = resume_seg(fs, z->stream);
+		struct rfs_active_seg *seg = rfs_resume_seg(fs, z->stream);
 
 		if (z->state == RFS_Z_FREE) {
 			if (z->cond != RFS_DEV_OK || z->cap < 2)
@@ -127,7 +130,7 @@ void rfs_resume_zones(struct rfs_fs *fs)
 }
 
 /* One by one, with check-points as others have them: there may be any number. */
-static int free_orphans(struct rfs_fs *fs)
+static int rfs_mount_free_orphans(struct rfs_fs *fs)
 {
 	int ret = 0;
 
@@ -141,7 +144,7 @@ static int free_orphans(struct rfs_fs *fs)
 	return ret ? ret : rfs_checkpoint(fs, 0);
 }
 
-static int load(struct rfs_fs *fs, bool read_only)
+static int rfs_load_volume(struct rfs_fs *fs, bool read_only)
 {
 	int ret = rfs_super_load(fs);
 
@@ -168,7 +171,7 @@ static int load(struct rfs_fs *fs, bool read_only)
 		ret = fs->ops->flush(fs->dev);
 	if (!ret)
 		ret = rfs_checkpoint(fs, 0);
-	return ret ? ret : free_orphans(fs);
+	return ret ? ret : rfs_mount_free_orphans(fs);
 }
 
 int rfs_mount(const struct rfs_dev_ops *ops, void *dev,
@@ -189,7 +192,7 @@ int rfs_mount(const struct rfs_dev_ops *ops, void *dev,
 	if (fs->geo.oob_bytes < RFS_OOB_BYTES)
 		fs->geo.oob_bytes = 0;
 	if (!ret)
-		ret = load(fs, read_only);
+		ret = rfs_load_volume(fs, read_only);
 	if (ret) {
 		rfs_unmount_nosync(fs);
 		return ret;

@@ -9,14 +9,14 @@
 #include "log/log.h"
 #include "ops/ops.h"
 
-static int commit(struct rfs_fs *fs, struct rfs_rec *rec, const char *name1,
-		  const char *name2)
+static int rfs_commit_names(struct rfs_fs *fs, struct rfs_rec *rec,
+			    const char *name1, const char *name2)
 {
 	return rfs_commit(fs, rec, name1, name1 ? strlen(name1) : 0, name2,
 			  name2 ? strlen(name2) : 0);
 }
 
-static int name_ok(const char *name)
+static int rfs_name_ok(const char *name)
 {
 	size_t len = strlen(name);
 
@@ -25,10 +25,10 @@ static int name_ok(const char *name)
 	return len ? 0 : -EINVAL;
 }
 
-static int free_name(struct rfs_fs *fs, u32 dir, const char *name)
+static int rfs_free_name(struct rfs_fs *fs, u32 dir, const char *name)
 {
 	u32 ino;
-	int ret = name_ok(name);
+	int ret = rfs_name_ok(name);
 
 	if (!ret)
 		ret = rfs_dir_find(fs, dir, name, strlen(name), &ino);
@@ -38,13 +38,13 @@ static int free_name(struct rfs_fs *fs, u32 dir, const char *name)
 }
 
 /* Entries of owners who had nothing yet */
-static u32 owner_blocks(const struct rfs_fs *fs)
+static u32 rfs_owner_blocks(const struct rfs_fs *fs)
 {
 	return fs->counting ? RFS_QUOTA_TYPES : 0;
 }
 
 /* May its owners have one inode more, with so many blocks? */
-static int may_own(struct rfs_fs *fs, const struct rfs_new *how, u64 blocks)
+static int rfs_may_own(struct rfs_fs *fs, const struct rfs_new *how, u64 blocks)
 {
 	u32 id[RFS_QUOTA_TYPES] = { how->uid, how->gid };
 
@@ -56,7 +56,7 @@ static int may_own(struct rfs_fs *fs, const struct rfs_new *how, u64 blocks)
  * that had its number before. Each mount has an epoch of its own, in which the
  * low half begins anew.
  */
-static __le32 generation(__le64 version)
+static __le32 rfs_new_gen(__le64 version)
 {
 	u64 v = le64_to_cpu(version);
 
@@ -69,19 +69,19 @@ int rfs_create(struct rfs_fs *fs, u32 dir, const char *name,
 	const void *more = how->target ? how->target : how->xattrs;
 	u32 bytes = how->target ? strlen(how->target) : how->xattr_bytes;
 	struct rfs_rec rec;
-	int ret = may_own(fs, how, !!how->xattr_bytes);
+	int ret = rfs_may_own(fs, how, !!how->xattr_bytes);
 
 	if (!ret)
 		ret = rfs_make_room(fs, 0, 0, 5 + !!how->xattr_bytes +
-				    owner_blocks(fs));
+				    rfs_owner_blocks(fs));
 	if (!ret && name)
-		ret = free_name(fs, dir, name);
+		ret = rfs_free_name(fs, dir, name);
 	if (!ret)
 		ret = rfs_ialloc(fs, ino);
 	if (ret)
 		return ret;
 	rfs_rec_init(fs, &rec, RFS_OP_CREATE, *ino);
-	rec.gen = generation(rec.version);
+	rec.gen = rfs_new_gen(rec.version);
 	rec.dir1 = cpu_to_le32(dir);
 	rec.mode = cpu_to_le32(how->mode);
 	rec.uid = cpu_to_le32(how->uid);
@@ -97,16 +97,16 @@ int rfs_link(struct rfs_fs *fs, u32 dir, const char *name, u32 ino)
 	int ret = rfs_make_room(fs, 0, 0, 3);
 
 	if (!ret)
-		ret = free_name(fs, dir, name);
+		ret = rfs_free_name(fs, dir, name);
 	if (ret)
 		return ret;
 	rfs_rec_init(fs, &rec, RFS_OP_LINK, ino);
 	rec.dir1 = cpu_to_le32(dir);
-	return commit(fs, &rec, name, NULL);
+	return rfs_commit_names(fs, &rec, name, NULL);
 }
 
 /* May a directory go? */
-static int check_empty(struct rfs_fs *fs, u32 ino)
+static int rfs_check_empty(struct rfs_fs *fs, u32 ino)
 {
 	struct rfs_entry entry;
 	int ret = rfs_dir_next(fs, ino, 0, &entry);
@@ -122,16 +122,16 @@ int rfs_unlink(struct rfs_fs *fs, u32 dir, const char *name, u32 *ino)
 	int ret = rfs_make_room_to_free(fs);
 
 	if (!ret)
-		ret = name_ok(name);
+		ret = rfs_name_ok(name);
 	if (!ret)
 		ret = rfs_dir_find(fs, dir, name, strlen(name), ino);
 	if (!ret)
-		ret = check_empty(fs, *ino);
+		ret = rfs_check_empty(fs, *ino);
 	if (ret)
 		return ret;
 	rfs_rec_init(fs, &rec, RFS_OP_UNLINK, *ino);
 	rec.dir1 = cpu_to_le32(dir);
-	return commit(fs, &rec, name, NULL);
+	return rfs_commit_names(fs, &rec, name, NULL);
 }
 
 /* Whether a directory is another one or above it is the caller's matter. */
@@ -141,12 +141,12 @@ int rfs_rename(struct rfs_fs *fs, u32 dir1, const char *name1, u32 dir2,
 	u32 ino, victim = 0, white = 0;
 	struct rfs_rec rec;
 	int ret = rfs_make_room(fs, 0, 0, flags & RFS_REC_WHITEOUT ?
-				5 + owner_blocks(fs) : 3);
+				5 + rfs_owner_blocks(fs) : 3);
 
 	if (!ret && flags & RFS_REC_WHITEOUT)
-		ret = may_own(fs, how, 0);
+		ret = rfs_may_own(fs, how, 0);
 	if (!ret)
-		ret = name_ok(name2);
+		ret = rfs_name_ok(name2);
 	if (!ret)
 		ret = rfs_dir_find(fs, dir1, name1, strlen(name1), &ino);
 	if (ret)
@@ -155,7 +155,7 @@ int rfs_rename(struct rfs_fs *fs, u32 dir1, const char *name1, u32 dir2,
 	if (ret == -ENOENT && !(flags & RFS_REC_EXCHANGE))
 		ret = 0;
 	else if (!ret && victim != ino && !(flags & RFS_REC_EXCHANGE))
-		ret = check_empty(fs, victim);
+		ret = rfs_check_empty(fs, victim);
 	if (ret || victim == ino)
 		return ret;
 	if (flags & RFS_REC_WHITEOUT) {
@@ -166,7 +166,7 @@ int rfs_rename(struct rfs_fs *fs, u32 dir1, const char *name1, u32 dir2,
 	rfs_rec_init(fs, &rec, RFS_OP_RENAME, ino);
 	if (white) {
 		rec.arg1 = cpu_to_le64(white);
-		rec.arg2 = cpu_to_le64(le32_to_cpu(generation(rec.version)));
+		rec.arg2 = cpu_to_le64(le32_to_cpu(rfs_new_gen(rec.version)));
 		rec.mode = cpu_to_le32(S_IFCHR);
 		rec.uid = cpu_to_le32(how->uid);
 		rec.gid = cpu_to_le32(how->gid);
@@ -175,7 +175,7 @@ int rfs_rename(struct rfs_fs *fs, u32 dir1, const char *name1, u32 dir2,
 	rec.dir1 = cpu_to_le32(dir1);
 	rec.dir2 = cpu_to_le32(dir2);
 	rec.victim = cpu_to_le32(victim);
-	return commit(fs, &rec, name1, name2);
+	return rfs_commit_names(fs, &rec, name1, name2);
 }
 
 int rfs_readlink(struct rfs_fs *fs, u32 ino, u8 *target, u32 *len)

@@ -18,12 +18,12 @@ struct usages {
 	u32 n, room;		/* a power of 2 */
 };
 
-static u64 key_of(u32 type, u32 id)
+static u64 rfs_qc_key_of(u32 type, u32 id)
 {
 	return ((u64)type << 32 | id) + 1;
 }
 
-static struct usage *place_of(const struct usages *u, u64 key)
+static struct usage *rfs_qc_place_of(const struct usages *u, u64 key)
 {
 	u64 at = key * 0x9e3779b97f4a7c15ULL >> 32;
 
@@ -33,7 +33,7 @@ static struct usage *place_of(const struct usages *u, u64 key)
 	return &u->at[at & (u->room - 1)];
 }
 
-static int grow(struct usages *u)
+static int rfs_qc_grow(struct usages *u)
 {
 	struct usages more = { .n = u->n, .room = u->room ? 2 * u->room : 64 };
 	u32 i;
@@ -43,23 +43,23 @@ static int grow(struct usages *u)
 		return -ENOMEM;
 	for (i = 0; i < u->room; i++)
 		if (u->at[i].key)
-			*place_of(&more, u->at[i].key) = u->at[i];
+			*rfs_qc_place_of(&more, u->at[i].key) = u->at[i];
 	rfs_free(u->at);
 	*u = more;
 	return 0;
 }
 
-static int count_inode(struct usages *u, const struct rfs_dinode *di)
+static int rfs_qc_count_inode(struct usages *u, const struct rfs_dinode *di)
 {
 	u32 type;
 
 	for (type = 0; type < RFS_QUOTA_TYPES; type++) {
-		u64 key = key_of(type, rfs_owner(di, type));
+		u64 key = rfs_qc_key_of(type, rfs_owner(di, type));
 		struct usage *place;
 
-		if (2 * (u->n + 1) > u->room && grow(u))
+		if (2 * (u->n + 1) > u->room && rfs_qc_grow(u))
 			return -ENOMEM;
-		place = place_of(u, key);
+		place = rfs_qc_place_of(u, key);
 		u->n += !place->key;
 		place->key = key;
 		place->blocks += le64_to_cpu(di->blocks);
@@ -68,14 +68,14 @@ static int count_inode(struct usages *u, const struct rfs_dinode *di)
 	return 0;
 }
 
-static int by_key(const void *a, const void *b)
+static int rfs_qc_by_key(const void *a, const void *b)
 {
 	const struct usage *x = a, *y = b;
 
 	return x->key < y->key ? -1 : x->key > y->key;
 }
 
-static void put_in_order(struct usages *u)
+static void rfs_qc_put_in_order(struct usages *u)
 {
 	u32 i, n = 0;
 
@@ -83,11 +83,11 @@ static void put_in_order(struct usages *u)
 		if (u->at[i].key)
 			u->at[n++] = u->at[i];
 	if (n)
-		rfs_sort(u->at, n, sizeof(*u->at), by_key);
+		rfs_sort(u->at, n, sizeof(*u->at), rfs_qc_by_key);
 }
 
 /* What is not there is nothing. */
-static struct usage find(const struct usages *u, u64 key)
+static struct usage rfs_qc_find(const struct usages *u, u64 key)
 {
 	struct usage none = { .key = key };
 	u32 low = 0, high = u->n;
@@ -106,7 +106,7 @@ static struct usage find(const struct usages *u, u64 key)
 }
 
 /* An inode that cannot be read is somebody else's fault. */
-static int count(struct rfs_fs *fs, struct usages *u)
+static int rfs_qc_count(struct rfs_fs *fs, struct usages *u)
 {
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
@@ -124,7 +124,7 @@ static int count(struct rfs_fs *fs, struct usages *u)
 			ret = rfs_iget(fs, ino, &di, &buf);
 			if (ret == -ENOMEM)
 				return ret;
-			ret = ret ? 0 : count_inode(u, di);
+			ret = ret ? 0 : rfs_qc_count_inode(u, di);
 			if (ret)
 				return ret;
 			if (i % RFS_BLOCK_INODES == RFS_BLOCK_INODES - 1)
@@ -145,10 +145,10 @@ struct compare {
 };
 
 /* An entry against what was counted; *changed: it was made to fit. */
-static void compare(const struct compare *c, u32 type, u32 id,
-		    struct rfs_quota *q, bool *changed)
+static void rfs_qc_compare(const struct compare *c, u32 type, u32 id,
+			   struct rfs_quota *q, bool *changed)
 {
-	struct usage have = find(&c->u, key_of(type, id));
+	struct usage have = rfs_qc_find(&c->u, rfs_qc_key_of(type, id));
 
 	if (le64_to_cpu(q->blocks) == have.blocks &&
 	    le64_to_cpu(q->inodes) == have.inodes)
@@ -166,7 +166,7 @@ static void compare(const struct compare *c, u32 type, u32 id,
  * Before a block is changed or made. A repair writes no check-point before all
  * is right, so it does not clean either.
  */
-static int room(const struct compare *c)
+static int rfs_qc_room(const struct compare *c)
 {
 	struct rfs_fs *fs = c->fs;
 
@@ -179,7 +179,7 @@ static int room(const struct compare *c)
 	return 0;
 }
 
-static int compare_blocks(const struct compare *c)
+static int rfs_qc_compare_blocks(const struct compare *c)
 {
 	struct rfs_buf *buf;
 	u64 off, id;
@@ -189,7 +189,7 @@ static int compare_blocks(const struct compare *c)
 	for (off = 0;; off++) {
 		bool changed = false;
 
-		ret = c->fix == RFS_QUOTA_COUNT ? room(c) : 0;
+		ret = c->fix == RFS_QUOTA_COUNT ? rfs_qc_room(c) : 0;
 		if (!ret)
 			ret = rfs_quota_block(c->fs, &off, &buf);
 		if (ret)
@@ -197,15 +197,15 @@ static int compare_blocks(const struct compare *c)
 		id = off / RFS_QUOTA_TYPES * RFS_QUOTA_ENTRIES;
 		for (i = 0; i < RFS_QUOTA_ENTRIES; i++)
 			if (id + i < RFS_QUOTA_GRACE)
-				compare(c, off % RFS_QUOTA_TYPES, id + i,
-					&buf->quotas.entry[i], &changed);
+				rfs_qc_compare(c, off % RFS_QUOTA_TYPES, id + i,
+					       &buf->quotas.entry[i], &changed);
 		if (changed)
 			rfs_buf_dirty(c->fs, buf);
 	}
 }
 
 /* Those who have something, and no entry */
-static int compare_missing(const struct compare *c)
+static int rfs_qc_compare_missing(const struct compare *c)
 {
 	struct rfs_quota *q, none = { 0 };
 	struct rfs_buf *buf;
@@ -218,16 +218,16 @@ static int compare_missing(const struct compare *c)
 
 		ret = rfs_quota_entry(c->fs, type, id, false, &q, &buf);
 		if (!ret && !q && c->fix)
-			ret = room(c);
+			ret = rfs_qc_room(c);
 		if (!ret && !q && c->fix)
 			ret = rfs_quota_entry(c->fs, type, id, true, &q, &buf);
 		if (ret)
 			return ret;
 		changed = false;
 		if (!q)
-			compare(c, type, id, &none, &changed);
+			rfs_qc_compare(c, type, id, &none, &changed);
 		else if (c->fix)
-			compare(c, type, id, q, &changed);
+			rfs_qc_compare(c, type, id, q, &changed);
 		if (changed)
 			rfs_buf_dirty(c->fs, buf);
 	}
@@ -242,14 +242,14 @@ int rfs_quota_compare(struct rfs_fs *fs, enum rfs_quota_fix fix,
 {
 	struct compare c = { .fs = fs, .fix = fix, .differs = differs,
 			     .arg = arg };
-	int ret = count(fs, &c.u);
+	int ret = rfs_qc_count(fs, &c.u);
 
 	if (!ret) {
-		put_in_order(&c.u);
-		ret = compare_blocks(&c);
+		rfs_qc_put_in_order(&c.u);
+		ret = rfs_qc_compare_blocks(&c);
 	}
 	if (!ret)
-		ret = compare_missing(&c);
+		ret = rfs_qc_compare_missing(&c);
 	rfs_free(c.u.at);
 	return ret;
 }

@@ -25,7 +25,7 @@ int rfs_quota_set(struct rfs_fs *fs, u32 type, u32 id,
 	return rfs_commit(fs, &rec, NULL, 0, limits, sizeof(*limits));
 }
 
-static int make_inode(struct rfs_fs *fs)
+static int rfs_make_quota_inode(struct rfs_fs *fs)
 {
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
@@ -55,7 +55,7 @@ int rfs_quota_on(struct rfs_fs *fs)
 	fs->counting = false;
 	ret = rfs_quota_room(fs);
 	if (!ret)
-		ret = make_inode(fs);
+		ret = rfs_make_quota_inode(fs);
 	if (!ret)
 		ret = rfs_quota_compare(fs, RFS_QUOTA_COUNT, NULL, NULL);
 	if (ret)

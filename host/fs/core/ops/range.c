@@ -37,7 +37,8 @@ int rfs_punch(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool keep)
 	return rfs_commit(fs, &rec, NULL, 0, NULL, 0);
 }
 
-static int count_holes(struct rfs_fs *fs, u32 ino, u64 from, u64 to, u64 *holes)
+static int rfs_count_holes(struct rfs_fs *fs, u32 ino, u64 from, u64 to,
+			   u64 *holes)
 {
 	struct rfs_ptr ptr;
 	int ret = 0;
@@ -74,7 +75,7 @@ int rfs_preallocate(struct rfs_fs *fs, u32 ino, u64 *from, u64 to)
 	int ret = rfs_iget(fs, ino, &di, &buf);
 
 	if (!ret)
-		ret = count_holes(fs, ino, *from, end, &holes);
+		ret = rfs_count_holes(fs, ino, *from, end, &holes);
 	if (!ret && fs->enforced)
 		ret = rfs_map_needs(fs, ino, *from, end, &nodes);
 	if (!ret && holes)

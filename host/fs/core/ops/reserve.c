@@ -5,7 +5,7 @@
 #include "ops/ops.h"
 
 /* May its owners have one block more, and the nodes that lead to it? */
-static int may_fill(struct rfs_fs *fs, u32 ino, u64 block)
+static int rfs_may_fill_hole(struct rfs_fs *fs, u32 ino, u64 block)
 {
 	u64 nodes;
 	int ret = rfs_map_needs(fs, ino, block, block + 1, &nodes);
@@ -13,7 +13,7 @@ static int may_fill(struct rfs_fs *fs, u32 ino, u64 block)
 	return ret ? ret : rfs_quota_may_grow(fs, ino, 1ULL + nodes);
 }
 
-static int hold(struct rfs_fs *fs, u32 ino, s64 blocks)
+static int rfs_reserve_quota(struct rfs_fs *fs, u32 ino, s64 blocks)
 {
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
@@ -38,7 +38,7 @@ int rfs_reserve(struct rfs_fs *fs, u32 ino, u64 block, bool *hole)
 	/* what is preallocated has its room already */
 	*hole = !slot || slot->kind == RFS_PTR_HOLE;
 	if (*hole && fs->enforced)
-		ret = may_fill(fs, ino, block);
+		ret = rfs_may_fill_hole(fs, ino, block);
 	if (!ret)
 		ret = rfs_make_room(fs, 1, *hole,
 				    *hole ? 1 + RFS_HEIGHT_MAX : 0);
@@ -47,7 +47,7 @@ int rfs_reserve(struct rfs_fs *fs, u32 ino, u64 block, bool *hole)
 	nowait = rfs_nowait_off(fs);
 	ret = rfs_map_slot(fs, ino, block, true, &slot, &buf);
 	if (!ret && *hole && fs->counting)
-		ret = hold(fs, ino, 1);
+		ret = rfs_reserve_quota(fs, ino, 1);
 	rfs_nowait_restore(fs, nowait);
 	if (ret)
 		return ret;
@@ -63,7 +63,7 @@ int rfs_reserve(struct rfs_fs *fs, u32 ino, u64 block, bool *hole)
 void rfs_unreserve(struct rfs_fs *fs, u32 ino, u32 blocks, u32 holes)
 {
 	if (holes && fs->counting)
-		hold(fs, ino, -(s64)holes);
+		rfs_reserve_quota(fs, ino, -(s64)holes);
 	fs->rsv_blocks -= blocks;
 	fs->rsv_holes -= holes;
 }

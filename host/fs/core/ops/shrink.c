@@ -15,7 +15,7 @@
  * that a mount does not take long, there is one after so many nodes. -ENOBUFS: who
  * calls the core is to make it, and ask again.
  */
-static int bound_pruned(struct rfs_fs *fs)
+static int rfs_bound_pruned(struct rfs_fs *fs)
 {
 	if (fs->pruned < PRUNED_MOST)
 		return 0;
@@ -35,7 +35,7 @@ int rfs_free_some(struct rfs_fs *fs, u32 ino, bool *more)
 
 	*more = false;
 	if (!ret)
-		ret = bound_pruned(fs);
+		ret = rfs_bound_pruned(fs);
 	if (!ret)
 		ret = rfs_iget(fs, ino, &di, &buf);
 	if (!ret && di->nlink)
@@ -86,7 +86,7 @@ int rfs_shorten(struct rfs_fs *fs, u32 ino, u64 from, u64 *to, bool truncate,
 
 	*more = false;
 	if (!ret)
-		ret = bound_pruned(fs);
+		ret = rfs_bound_pruned(fs);
 	if (!ret)
 		ret = rfs_map_last_part(fs, ino, from, *to, &at);
 	if (!ret)

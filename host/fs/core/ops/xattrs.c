@@ -7,7 +7,7 @@
 #include "ops/ops.h"
 
 /* May its owners have a block for attributes, if it has none? */
-static int may_have(struct rfs_fs *fs, u32 ino)
+static int rfs_may_have(struct rfs_fs *fs, u32 ino)
 {
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
@@ -35,7 +35,7 @@ int rfs_xattr_set(struct rfs_fs *fs, u32 ino, const char *name,
 	if (len > RFS_BODY_BYTES)
 		return -ENOSPC;
 	if (value) {
-		ret = may_have(fs, ino);
+		ret = rfs_may_have(fs, ino);
 		if (ret)
 			return ret;
 	}

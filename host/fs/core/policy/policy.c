@@ -23,7 +23,7 @@ u64 rfs_hotness(u64 writes, u64 age)
  */
 #define LOG_SHIFT	57
 
-static u64 to_log(u64 hot)
+static u64 rfs_to_log(u64 hot)
 {
 	u32 whole = hot ? 63 - __builtin_clzll(hot) : 0;
 	u64 part = hot << (63 - whole) << 1;
@@ -31,7 +31,7 @@ static u64 to_log(u64 hot)
 	return (u64)whole << LOG_SHIFT | part >> (64 - LOG_SHIFT);
 }
 
-static u64 from_log(u64 log)
+static u64 rfs_from_log(u64 log)
 {
 	u32 whole = log >> LOG_SHIFT;
 	u64 part = log << (64 - LOG_SHIFT);
@@ -39,14 +39,14 @@ static u64 from_log(u64 log)
 	return 1ULL << whole | (whole ? part >> (64 - whole) : 0);
 }
 
-static int by_hotness(const void *a, const void *b)
+static int rfs_by_hotness(const void *a, const void *b)
 {
 	u64 x = *(const u64 *)a, y = *(const u64 *)b;
 
 	return x < y ? -1 : x > y;
 }
 
-static u64 mean(const u64 *hot, u32 n)
+static u64 rfs_mean_hotness(const u64 *hot, u32 n)
 {
 	unsigned __int128 sum = 0;
 	u32 shift = 0, i;
@@ -58,15 +58,15 @@ static u64 mean(const u64 *hot, u32 n)
 	return (u64)sum / n << shift;
 }
 
-static u64 middle(u64 a, u64 b)
+static u64 rfs_middle_hotness(u64 a, u64 b)
 {
 	return a / 2 + b / 2 + (a & b & 1);
 }
 
 /* Index of the first that is nearer to the hotter of two groups. */
-static u32 border(const u64 *hot, u32 n, u64 cold, u64 hotter)
+static u32 rfs_group_border(const u64 *hot, u32 n, u64 cold, u64 hotter)
 {
-	u64 at = middle(cold, hotter);
+	u64 at = rfs_middle_hotness(cold, hotter);
 	u32 low = 0, high = n;
 
 	while (low < high) {
@@ -85,13 +85,14 @@ static u32 border(const u64 *hot, u32 n, u64 cold, u64 hotter)
  * own. Else a group of what was as hot as nothing is any more, since a volume is
  * filled faster than it is written afterwards, would take nothing for long.
  */
-static bool revive(const u64 *hot, u32 n, u64 *group, u32 k)
+static bool rfs_quantize_revive(const u64 *hot, u32 n, u64 *group, u32 k)
 {
 	u64 farthest = 0, start = 0;
 	u32 i, j, from = 0, to, idle = k;
 
 	for (i = 0; i < k; i++, from = to) {
-		to = i + 1 < k ? border(hot, n, group[i], group[i + 1]) : n;
+		to = i + 1 < k ? rfs_group_border(hot, n, group[i],
+						  group[i + 1]) : n;
 		if (to <= from) {
 			to = from;
 			idle = i;
@@ -110,7 +111,7 @@ static bool revive(const u64 *hot, u32 n, u64 *group, u32 k)
 	if (idle == k || !farthest)
 		return false;
 	group[idle] = start;
-	rfs_sort(group, k, sizeof(*group), by_hotness);
+	rfs_sort(group, k, sizeof(*group), rfs_by_hotness);
 	return true;
 }
 
@@ -118,7 +119,7 @@ static bool revive(const u64 *hot, u32 n, u64 *group, u32 k)
  * Like k-means on a line: sorted groups have sorted segments. A group that is
  * next to none stays what it was.
  */
-static bool refine(const u64 *hot, u32 n, u64 *group, u32 k)
+static bool rfs_quantize_refine(const u64 *hot, u32 n, u64 *group, u32 k)
 {
 	bool changed = false;
 	u32 i, from = 0, to;
@@ -126,18 +127,19 @@ static bool refine(const u64 *hot, u32 n, u64 *group, u32 k)
 	for (i = 0; i < k; i++, from = to) {
 		u64 was = group[i];
 
-		to = i + 1 < k ? border(hot, n, was, group[i + 1]) : n;
+		to = i + 1 < k ? rfs_group_border(hot, n, was,
+						  group[i + 1]) : n;
 		if (to <= from) {
 			to = from;
 			continue;
 		}
-		group[i] = mean(hot + from, to - from);
+		group[i] = rfs_mean_hotness(hot + from, to - from);
 		changed |= group[i] != was;
 	}
 	return changed;
 }
 
-static void iterative(u64 *hot, u32 n, u64 *group, u32 k)
+static void rfs_quantize_iterative(u64 *hot, u32 n, u64 *group, u32 k)
 {
 	u32 i, rounds;
 
@@ -148,10 +150,11 @@ static void iterative(u64 *hot, u32 n, u64 *group, u32 k)
 		if (n <= k)
 			return;
 	}
-	rfs_sort(group, k, sizeof(*group), by_hotness);
-	for (i = 0; i < k && revive(hot, n, group, k);)
+	rfs_sort(group, k, sizeof(*group), rfs_by_hotness);
+	for (i = 0; i < k && rfs_quantize_revive(hot, n, group, k);)
 		i++;
-	for (rounds = 0; rounds < ROUNDS && refine(hot, n, group, k);)
+	for (rounds = 0; rounds < ROUNDS &&
+	     rfs_quantize_refine(hot, n, group, k);)
 		rounds++;
 }
 
@@ -162,13 +165,13 @@ void rfs_quantize(enum rfs_quantize how, u64 *hot, u32 n, u64 *group, u32 k)
 
 	if (!n)
 		return;
-	rfs_sort(hot, n, sizeof(*hot), by_hotness);
+	rfs_sort(hot, n, sizeof(*hot), rfs_by_hotness);
 	switch (how) {
 	case RFS_Q_EQUI_WIDTH:
 		for (i = 0; i < k; i++) {
 			from = (u64)i * n / k;
 			to = max_t(u32, (u64)(i + 1) * n / k, from + 1);
-			group[i] = mean(hot + from, to - from);
+			group[i] = rfs_mean_hotness(hot + from, to - from);
 		}
 		break;
 	case RFS_Q_EQUI_HEIGHT:
@@ -178,30 +181,32 @@ void rfs_quantize(enum rfs_quantize how, u64 *hot, u32 n, u64 *group, u32 k)
 		break;
 	case RFS_Q_LOGARITHMIC:
 		for (i = 0; i < n; i++)
-			hot[i] = to_log(hot[i]);
+			hot[i] = rfs_to_log(hot[i]);
 		for (i = 0; i < k; i++)
-			group[i] = to_log(group[i]);
-		iterative(hot, n, group, k);
+			group[i] = rfs_to_log(group[i]);
+		rfs_quantize_iterative(hot, n, group, k);
 		for (i = 0; i < k; i++)
-			group[i] = from_log(group[i]);
+			group[i] = rfs_from_log(group[i]);
 		break;
 	default:
-		iterative(hot, n, group, k);
+		rfs_quantize_iterative(hot, n, group, k);
 	}
 }
 
-static u64 border_of(enum rfs_quantize how, u64 cold, u64 hotter)
+static u64 rfs_group_border_of(enum rfs_quantize how, u64 cold, u64 hotter)
 {
 	if (how == RFS_Q_LOGARITHMIC)
-		return from_log(middle(to_log(cold), to_log(hotter)));
-	return middle(cold, hotter);
+		return rfs_from_log(rfs_middle_hotness(rfs_to_log(cold),
+						       rfs_to_log(hotter)));
+	return rfs_middle_hotness(cold, hotter);
 }
 
 u32 rfs_group_of(enum rfs_quantize how, const u64 *group, u32 k, u64 hot)
 {
 	u32 i;
 
-	for (i = 0; i + 1 < k && hot > border_of(how, group[i], group[i + 1]);)
+	for (i = 0; i + 1 < k && hot >
+	     rfs_group_border_of(how, group[i], group[i + 1]);)
 		i++;
 	return i;
 }

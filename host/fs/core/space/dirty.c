@@ -10,7 +10,7 @@
 #define DIRTY_MORE	8192	/* blocks in memory, and how long a check-point is */
 
 /* Pages that are left in zones of streams, the last two of each for summaries */
-static u64 active_room(const struct rfs_fs *fs, u32 first, u32 last)
+static u64 rfs_active_room(const struct rfs_fs *fs, u32 first, u32 last)
 {
 	u64 pages = 0;
 	u32 i;
@@ -31,11 +31,12 @@ static u64 active_room(const struct rfs_fs *fs, u32 first, u32 last)
  * blocks is a summary, and of appends that end early one more. What was written
  * before a check-point recovery would write again, were there none.
  */
-static u64 room(const struct rfs_fs *fs, u64 data, u32 zones)
+static u64 rfs_dirty_room(const struct rfs_fs *fs, u64 data, u32 zones)
 {
 	u64 kept = fs->log_most + rfs_tables(fs) + fs->early_blocks;
 	u32 groups = min(fs->policy.groups, fs->data_active);
-	u64 have = active_room(fs, RFS_S_DATA, RFS_S_DATA + groups - 1), blocks;
+	u64 have = rfs_active_room(fs, RFS_S_DATA, RFS_S_DATA + groups -
+				   1), blocks;
 	u64 cap = le32_to_cpu(fs->super.zone_cap);
 
 	if (fs->sums_each)	/* as rfs_low_zones() counts them */
@@ -48,7 +49,7 @@ static u64 room(const struct rfs_fs *fs, u64 data, u32 zones)
 		if (fs->free_zones < zones)
 			return 0;
 	}
-	blocks = rfs_blocks_in(active_room(fs, 0, RFS_S_DATA - 1),
+	blocks = rfs_blocks_in(rfs_active_room(fs, 0, RFS_S_DATA - 1),
 			       fs->sums_each);
 	if (fs->free_zones > zones)
 		blocks += (fs->free_zones - zones) *
@@ -67,15 +68,15 @@ u32 rfs_dirty_most(const struct rfs_fs *fs)
 		       min(4 * fs->dirty_max, (u32)DIRTY_MORE));
 	u64 kept = rfs_room_kept(fs), blocks, more;
 
-	blocks = min_t(u64, room(fs, 0, 0), fs->dirty_max + kept);
-	more = min_t(u64, room(fs, 0, SPARE_ZONES), most + kept);
+	blocks = min_t(u64, rfs_dirty_room(fs, 0, 0), fs->dirty_max + kept);
+	more = min_t(u64, rfs_dirty_room(fs, 0, SPARE_ZONES), most + kept);
 	blocks = max(blocks, more);
 	return blocks > kept + DIRTY_LEAST ? blocks - kept : DIRTY_LEAST;
 }
 
 bool rfs_room_tight(const struct rfs_fs *fs)
 {
-	return room(fs, 0, 0) < fs->dirty_max + rfs_room_kept(fs);
+	return rfs_dirty_room(fs, 0, 0) < fs->dirty_max + rfs_room_kept(fs);
 }
 
 bool rfs_dirty_due(const struct rfs_fs *fs)
@@ -93,7 +94,7 @@ bool rfs_checkpoint_due(const struct rfs_fs *fs)
 
 u64 rfs_room_beside(const struct rfs_fs *fs, u64 copies, u32 zones)
 {
-	u64 blocks = room(fs, copies, zones);
+	u64 blocks = rfs_dirty_room(fs, copies, zones);
 
 	return blocks > fs->dirty.count ? blocks - fs->dirty.count : 0;
 }

@@ -13,7 +13,7 @@ u64 rfs_ptr_ticks(const struct rfs_ptr *ptr)
 	return (u64)le32_to_cpu(ptr->time) << 8 | ptr->frac;
 }
 
-static u64 age(u64 now, u64 then)
+static u64 rfs_zone_age(u64 now, u64 then)
 {
 	return now > then ? now - then : 0;
 }
@@ -29,12 +29,15 @@ u32 rfs_data_stream(const struct rfs_fs *fs, const struct rfs_dinode *di,
 
 	if (fs->policy.groups == 1)
 		return RFS_S_DATA;
-	if (ptr->wcount)
+	if (ptr->wcount) {
 		hot = rfs_hotness(le16_to_cpu(ptr->wcount),
-				  age(now, rfs_ptr_ticks(ptr)));
-	else
+				  rfs_zone_age(now, rfs_ptr_ticks(ptr)));
+	} else {
+		u64 last = rfs_ticks(fs, le64_to_cpu(di->last_write));
+
 		hot = rfs_hotness(le64_to_cpu(di->wcount),
-				  age(now, rfs_ticks(fs, le64_to_cpu(di->last_write))));
+				  rfs_zone_age(now, last));
+	}
 	return RFS_S_DATA + rfs_group_of(fs->policy.quantize, fs->group_hot,
 					  fs->policy.groups, hot);
 }
@@ -50,9 +53,10 @@ void rfs_segment(const struct rfs_fs *fs, u32 nr, u64 now,
 
 	out->live = z->live;
 	out->cap = z->cap;
-	out->age = age(now, z->last);
+	out->age = rfs_zone_age(now, z->last);
 	out->hot = z->stream < RFS_S_DATA ? rfs_hotness(1, out->age) :
-		   rfs_hotness(z->sum_wcount, age(now * z->live, z->sum_time));
+		   rfs_hotness(z->sum_wcount,
+			       rfs_zone_age(now * z->live, z->sum_time));
 }
 
 /* The hotness of each group anew, from the zones that have been filled. */

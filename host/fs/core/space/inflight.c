@@ -12,7 +12,7 @@ bool rfs_io_parallel(const struct rfs_fs *fs)
 	return fs->geo.oob_bytes && fs->ops->append_submit && !fs->active_max;
 }
 
-static struct rfs_io *io_begin(struct rfs_fs *fs)
+static struct rfs_io *rfs_io_begin(struct rfs_fs *fs)
 {
 	struct rfs_ioq *ioq = fs->ioq;
 	struct rfs_io *io;
@@ -26,7 +26,7 @@ static struct rfs_io *io_begin(struct rfs_fs *fs)
 }
 
 /* As many summaries as have room */
-static void send_sums(struct rfs_fs *fs)
+static void rfs_io_send_sums(struct rfs_fs *fs)
 {
 	struct rfs_ioq *ioq = fs->ioq;
 	struct rfs_io *io;
@@ -37,7 +37,7 @@ static void send_sums(struct rfs_fs *fs)
 		sum = rfs_sum_next(fs, &oob);
 		if (!sum)
 			return;
-		io = io_begin(fs);
+		io = rfs_io_begin(fs);
 		io->sum = sum;
 		io->data[0] = &sum->block;
 		io->oob[0] = oob;
@@ -47,7 +47,8 @@ static void send_sums(struct rfs_fs *fs)
 	}
 }
 
-static int io_complete(struct rfs_fs *fs, struct rfs_io *io, const u64 *addr)
+static int rfs_io_complete(struct rfs_fs *fs, struct rfs_io *io,
+			   const u64 *addr)
 {
 	u32 i;
 	int ret = 0;
@@ -58,16 +59,16 @@ static int io_complete(struct rfs_fs *fs, struct rfs_io *io, const u64 *addr)
 }
 
 /* In another zone, or once more; waited for */
-static int write_now(struct rfs_fs *fs, struct rfs_io *io)
+static int rfs_io_write_now(struct rfs_fs *fs, struct rfs_io *io)
 {
 	u64 addr[RFS_SUM_ENTRIES];
 	int ret = rfs_append(fs, io->stream, io->n, io->data, io->oob, addr);
 
-	return ret ? ret : io_complete(fs, io, addr);
+	return ret ? ret : rfs_io_complete(fs, io, addr);
 }
 
 /* Until the oldest has completed */
-static int io_wait_first(struct rfs_fs *fs)
+static int rfs_io_wait_first(struct rfs_fs *fs)
 {
 	u64 addr[RFS_SUM_ENTRIES];
 	struct rfs_ioq *ioq = fs->ioq;
@@ -89,17 +90,17 @@ static int io_wait_first(struct rfs_fs *fs)
 	if (req->error) {
 		if (!rfs_zone_failed(req->error) && fs->ops->delay)
 			fs->ops->delay(fs->dev);
-		return write_now(fs, io);
+		return rfs_io_write_now(fs, io);
 	}
 	for (i = 0; i < io->n; i++)
 		addr[i] = req->addr + i;
-	ret = io_complete(fs, io, addr);
-	send_sums(fs);
+	ret = rfs_io_complete(fs, io, addr);
+	rfs_io_send_sums(fs);
 	return ret;
 }
 
 /* What is in ioq->next goes out, maybe in several appends. */
-static int send_next(struct rfs_fs *fs)
+static int rfs_io_send_next(struct rfs_fs *fs)
 {
 	struct rfs_ioq *ioq = fs->ioq;
 	struct rfs_io *next = &ioq->next, *io;
@@ -110,19 +111,19 @@ static int send_next(struct rfs_fs *fs)
 	next->n = 0;
 	if (!rfs_io_parallel(fs)) {
 		next->n = n;
-		ret = write_now(fs, next);
+		ret = rfs_io_write_now(fs, next);
 		next->n = 0;
 		return ret;
 	}
 	for (done = 0; done < n; done += place.n) {
 		while (!ret && ioq->count == RFS_IO_DEPTH)
-			ret = io_wait_first(fs);
+			ret = rfs_io_wait_first(fs);
 		if (!ret)
 			ret = rfs_place(fs, next->stream, n - done, false,
 					&place);
 		if (ret)
 			return ret;
-		io = io_begin(fs);
+		io = rfs_io_begin(fs);
 		io->place = place;
 		io->sum = NULL;
 		io->stream = next->stream;
@@ -153,7 +154,7 @@ int rfs_io_submit(struct rfs_fs *fs, u32 stream, const void *data,
 
 	if (next->n && (next->stream != stream || next->complete != complete ||
 			next->how != how))
-		ret = send_next(fs);
+		ret = rfs_io_send_next(fs);
 	next->stream = stream;
 	next->complete = complete;
 	next->how = how;
@@ -162,16 +163,16 @@ int rfs_io_submit(struct rfs_fs *fs, u32 stream, const void *data,
 	next->oob[next->n] = *oob;
 	rfs_oob_seal(&next->oob[next->n], data);
 	if (++next->n == RFS_SUM_ENTRIES && !ret)
-		ret = send_next(fs);
+		ret = rfs_io_send_next(fs);
 	return ret;
 }
 
 int rfs_io_wait(struct rfs_fs *fs)
 {
-	int ret = fs->ioq->next.n ? send_next(fs) : 0, error;
+	int ret = fs->ioq->next.n ? rfs_io_send_next(fs) : 0, error;
 
 	while (fs->ioq->blocks) {
-		error = io_wait_first(fs);
+		error = rfs_io_wait_first(fs);
 		ret = ret ? ret : error;
 	}
 	return ret;
@@ -184,10 +185,10 @@ int rfs_io_wait_sums(struct rfs_fs *fs)
 	if (!rfs_io_parallel(fs))
 		rfs_sums_write(fs);
 	else
-		send_sums(fs);
+		rfs_io_send_sums(fs);
 	while (fs->ioq->count) {
-		io_wait_first(fs);
-		send_sums(fs);
+		rfs_io_wait_first(fs);
+		rfs_io_send_sums(fs);
 	}
 	return ret;
 }

@@ -31,7 +31,7 @@ u64 rfs_room_kept(const struct rfs_fs *fs)
  * it is written anew; for each the part of a zone that stays dead. Then what the
  * maps that are in use add to the reserve.
  */
-static u64 claim(const struct rfs_fs *fs, u64 more, u64 maps)
+static u64 rfs_metadata_claim(const struct rfs_fs *fs, u64 more, u64 maps)
 {
 	u64 meta = fs->live - fs->data_live + fs->new_dirty + more + maps +
 		   fs->maps + rfs_tables(fs);
@@ -50,17 +50,17 @@ u64 rfs_used_with(const struct rfs_fs *fs, u64 data, u64 meta)
 	u64 maps = meta ? meta / RFS_MAP_ENTRIES + 2 : 0;
 
 	return fs->data_live + fs->rsv_holes + fs->prealloc + data +
-	       claim(fs, meta, maps);
+	       rfs_metadata_claim(fs, meta, maps);
 }
 
 /* [B*] Zones that metadata takes when it is compact, those being filled too */
 u64 rfs_zones_claimed(const struct rfs_fs *fs)
 {
-	return claim(fs, 0, 0) / fs->holds + fs->meta_active;
+	return rfs_metadata_claim(fs, 0, 0) / fs->holds + fs->meta_active;
 }
 
 /* Those beyond what it has: data may not take them. */
-static u32 zones_ahead(const struct rfs_fs *fs)
+static u32 rfs_zones_ahead(const struct rfs_fs *fs)
 {
 	u64 zones = rfs_zones_claimed(fs);
 
@@ -69,5 +69,5 @@ static u32 zones_ahead(const struct rfs_fs *fs)
 
 u32 rfs_zones_kept(const struct rfs_fs *fs)
 {
-	return fs->low_zones + zones_ahead(fs);
+	return fs->low_zones + rfs_zones_ahead(fs);
 }

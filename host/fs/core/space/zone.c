@@ -26,12 +26,12 @@ void rfs_streams_init(struct rfs_fs *fs)
 					    fs->data_active - 1);
 }
 
-static struct rfs_active_seg *active_seg(struct rfs_fs *fs, u32 stream)
+static struct rfs_active_seg *rfs_active_seg(struct rfs_fs *fs, u32 stream)
 {
 	return &fs->active[fs->active_of[stream]];
 }
 
-static int place_sum(struct rfs_active_seg *seg)
+static int rfs_place_sum(struct rfs_active_seg *seg)
 {
 	if (seg->sum)
 		return 0;
@@ -43,7 +43,7 @@ static int place_sum(struct rfs_active_seg *seg)
 }
 
 /* A summary whose blocks are all known can be written. */
-static void sum_ready(struct rfs_fs *fs, struct rfs_sum *sum)
+static void rfs_sum_ready(struct rfs_fs *fs, struct rfs_sum *sum)
 {
 	struct rfs_sum **at = &fs->sums;
 
@@ -53,7 +53,7 @@ static void sum_ready(struct rfs_fs *fs, struct rfs_sum *sum)
 }
 
 /* No more blocks for the active segment's summary, but its own. */
-static void sum_full(struct rfs_fs *fs, struct rfs_active_seg *seg)
+static void rfs_sum_full(struct rfs_fs *fs, struct rfs_active_seg *seg)
 {
 	struct rfs_sum *sum = seg->sum;
 
@@ -62,10 +62,10 @@ static void sum_full(struct rfs_fs *fs, struct rfs_active_seg *seg)
 	fs->zone[sum->zone].inflight++;
 	sum->full = true;
 	if (sum->known == sum->count)
-		sum_ready(fs, sum);
+		rfs_sum_ready(fs, sum);
 }
 
-static void sum_free(struct rfs_fs *fs, struct rfs_sum *sum, bool written)
+static void rfs_sum_free(struct rfs_fs *fs, struct rfs_sum *sum, bool written)
 {
 	if (!written)
 		fs->zone[sum->zone].wp--;
@@ -88,7 +88,7 @@ struct rfs_sum *rfs_sum_next(struct rfs_fs *fs, struct rfs_oob *oob)
 
 		fs->sums = sum->next;
 		if (z->cond != RFS_DEV_OK) {
-			sum_free(fs, sum, false);
+			rfs_sum_free(fs, sum, false);
 			fs->ioq->failed = true;	/* the zone is shorter */
 			continue;
 		}
@@ -123,22 +123,22 @@ bool rfs_zone_failed(int error)
 	return true;
 }
 
-static void note_error(struct rfs_zone_info *z, int error)
+static void rfs_note_error(struct rfs_zone_info *z, int error)
 {
 	if (rfs_zone_failed(error))
 		z->cond = RFS_DEV_READ_ONLY;
 }
 
 /* A zone may have a few more summaries: those are found by reading it. */
-static u32 sums_most(const struct rfs_zone_info *z)
+static u32 rfs_sums_most(const struct rfs_zone_info *z)
 {
 	return z->cap / RFS_SUM_ENTRIES + 4;
 }
 
 /* For cleaning, which reads them all at once */
-static void note_sum(struct rfs_zone_info *z, u32 at)
+static void rfs_note_sum(struct rfs_zone_info *z, u32 at)
 {
-	if (z->sum_at && z->sums_known < sums_most(z))
+	if (z->sum_at && z->sums_known < rfs_sums_most(z))
 		z->sum_at[z->sums_known++] = at;
 }
 
@@ -150,15 +150,15 @@ void rfs_sum_done(struct rfs_fs *fs, struct rfs_sum *sum, u64 addr, int error)
 {
 	struct rfs_zone_info *z = &fs->zone[sum->zone];
 
-	note_error(z, error);
+	rfs_note_error(z, error);
 	if (!error) {
 		z->summary = max_t(u32, z->summary,
 				   addr % fs->geo.zone_blocks + 1);
-		note_sum(z, addr % fs->geo.zone_blocks);
+		rfs_note_sum(z, addr % fs->geo.zone_blocks);
 		fs->window_blocks++;
 		fs->stats.written[RFS_SUMMARY]++;
 	}
-	sum_free(fs, sum, !error);
+	rfs_sum_free(fs, sum, !error);
 }
 
 void rfs_sums_write(struct rfs_fs *fs)
@@ -176,19 +176,19 @@ void rfs_sums_write(struct rfs_fs *fs)
 	}
 }
 
-static void close_zone(struct rfs_fs *fs, struct rfs_active_seg *seg)
+static void rfs_close_zone(struct rfs_fs *fs, struct rfs_active_seg *seg)
 {
 	if (seg->sum)
-		sum_full(fs, seg);
+		rfs_sum_full(fs, seg);
 	fs->zone[seg->zone].state = RFS_Z_USED;
 	seg->zone = 0;
 }
 
-static void close_from(struct rfs_fs *fs, u32 stream)
+static void rfs_close_from(struct rfs_fs *fs, u32 stream)
 {
 	for (; stream < RFS_STREAMS; stream++)
 		if (fs->active[stream].zone)
-			close_zone(fs, &fs->active[stream]);
+			rfs_close_zone(fs, &fs->active[stream]);
 }
 
 void rfs_policy_set(struct rfs_fs *fs, const struct rfs_policy *policy)
@@ -196,19 +196,19 @@ void rfs_policy_set(struct rfs_fs *fs, const struct rfs_policy *policy)
 	fs->policy = *policy;
 	fs->policy.groups = min(policy->groups, fs->data_active);
 	/* nobody would go on with them */
-	close_from(fs, RFS_S_DATA + fs->policy.groups);
+	rfs_close_from(fs, RFS_S_DATA + fs->policy.groups);
 }
 
 void rfs_close_groups(struct rfs_fs *fs)
 {
-	close_from(fs, RFS_S_DATA + RFS_GROUPS_KEPT);
+	rfs_close_from(fs, RFS_S_DATA + RFS_GROUPS_KEPT);
 }
 
 /*
  * Partly filled, and nobody goes on: of a power cut, or after an error. On the
  * drive such a zone is active until it is finished.
  */
-static void finish_zone(struct rfs_fs *fs, u32 nr)
+static void rfs_finish_zone(struct rfs_fs *fs, u32 nr)
 {
 	struct rfs_zone_info *z = &fs->zone[nr];
 
@@ -218,7 +218,7 @@ static void finish_zone(struct rfs_fs *fs, u32 nr)
 	z->wp = z->cap;
 }
 
-static bool is_active(const struct rfs_zone_info *z)
+static bool rfs_is_active(const struct rfs_zone_info *z)
 {
 	return z->inflight || (z->wp && z->wp < z->cap);
 }
@@ -230,20 +230,20 @@ void rfs_finish_zones(struct rfs_fs *fs)
 	for (nr = RFS_CP_ZONES; fs->active_max && nr < fs->geo.zones; nr++) {
 		struct rfs_zone_info *z = &fs->zone[nr];
 
-		if (is_active(z) && z->state != RFS_Z_OPEN && !z->inflight)
-			finish_zone(fs, nr);
+		if (rfs_is_active(z) && z->state != RFS_Z_OPEN && !z->inflight)
+			rfs_finish_zone(fs, nr);
 	}
 }
 
 /* Zones of data that the drive may count as active */
-static u32 active_data(const struct rfs_fs *fs)
+static u32 rfs_active_data(const struct rfs_fs *fs)
 {
 	u32 nr, used = 0;
 
 	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++) {
 		const struct rfs_zone_info *z = &fs->zone[nr];
 
-		used += is_active(z) && z->stream >= RFS_S_DATA &&
+		used += rfs_is_active(z) && z->stream >= RFS_S_DATA &&
 			z->cond == RFS_DEV_OK;
 	}
 	return used;
@@ -254,22 +254,22 @@ static u32 active_data(const struct rfs_fs *fs)
  * has it, since what was written to the zone before is there, but for its
  * summary. -EBUSY: when data on its way has completed.
  */
-static int make_active(struct rfs_fs *fs, bool data)
+static int rfs_make_active(struct rfs_fs *fs, bool data)
 {
 	u32 max = fs->active_max - fs->meta_active;
 
 	if (!fs->active_max)
 		return 0;
 	rfs_finish_zones(fs);
-	if (data && active_data(fs) < max)
+	if (data && rfs_active_data(fs) < max)
 		return 0;
 	rfs_sums_write(fs);
 	rfs_finish_zones(fs);
-	return data && active_data(fs) >= max ? -EBUSY : 0;
+	return data && rfs_active_data(fs) >= max ? -EBUSY : 0;
 }
 
 /* Are zones reset while others go on? Nobody does while it is mounted. */
-static bool resets_later(const struct rfs_fs *fs)
+static bool rfs_resets_later(const struct rfs_fs *fs)
 {
 	return fs->threaded && fs->ops->reset_begin;
 }
@@ -278,7 +278,8 @@ bool rfs_reset_next(struct rfs_fs *fs)
 {
 	u32 nr;
 
-	for (nr = RFS_CP_ZONES; resets_later(fs) && nr < fs->geo.zones; nr++) {
+	for (nr = RFS_CP_ZONES; rfs_resets_later(fs) && nr < fs->geo.zones;
+	     nr++) {
 		struct rfs_zone_info *z = &fs->zone[nr];
 
 		if (z->state != RFS_Z_FREE || !z->wp || z->resetting ||
@@ -305,7 +306,7 @@ void rfs_reset_done(struct rfs_fs *fs, u32 nr, int error)
 }
 
 /* It is to be written now. -EBUSY: it is being read, or reset. */
-static int reset_now(struct rfs_fs *fs, u32 nr)
+static int rfs_reset_now(struct rfs_fs *fs, u32 nr)
 {
 	struct rfs_zone_info *z = &fs->zone[nr];
 	int ret;
@@ -314,7 +315,7 @@ static int reset_now(struct rfs_fs *fs, u32 nr)
 		return 0;
 	if (z->resetting)
 		return -EBUSY;
-	if (!resets_later(fs))
+	if (!rfs_resets_later(fs))
 		return fs->ops->reset(fs->dev, nr);
 	ret = fs->ops->reset_begin(fs->dev, nr);
 	z->resetting |= !ret;
@@ -325,9 +326,9 @@ static int reset_now(struct rfs_fs *fs, u32 nr)
  * A free zone for a stream. -EBUSY: each of them is being read, or reset. The drive
  * may say that a reset has failed only when the zone is asked for.
  */
-static int take_zone(struct rfs_fs *fs, u32 stream)
+static int rfs_take_zone(struct rfs_fs *fs, u32 stream)
 {
-	struct rfs_active_seg *seg = active_seg(fs, stream);
+	struct rfs_active_seg *seg = rfs_active_seg(fs, stream);
 	bool busy = false;
 	u32 i;
 	int ret;
@@ -338,7 +339,7 @@ static int take_zone(struct rfs_fs *fs, u32 stream)
 
 		if (z->state != RFS_Z_FREE)
 			continue;
-		ret = reset_now(fs, nr);
+		ret = rfs_reset_now(fs, nr);
 		if (ret == -EBUSY) {
 			busy = true;	/* another time */
 			continue;
@@ -360,7 +361,7 @@ static int take_zone(struct rfs_fs *fs, u32 stream)
 		z->summary = 0;
 		z->sums_known = 0;
 		if (!z->sum_at && fs->geo.oob_bytes)
-			z->sum_at = rfs_alloc(sums_most(z) *
+			z->sum_at = rfs_alloc(rfs_sums_most(z) *
 					      sizeof(*z->sum_at));
 		z->sum_time = 0;
 		z->sum_wcount = 0;
@@ -379,16 +380,16 @@ static int take_zone(struct rfs_fs *fs, u32 stream)
  * Who writes data is told that all free zones are being read, and waits. A
  * check-point cannot be left halfway.
  */
-static int open_zone(struct rfs_fs *fs, u32 stream)
+static int rfs_open_zone(struct rfs_fs *fs, u32 stream)
 {
 	u32 rests = 0;
-	int ret = make_active(fs, stream >= RFS_S_DATA);
+	int ret = rfs_make_active(fs, stream >= RFS_S_DATA);
 
 	if (ret)
 		return ret;
 	if (stream >= RFS_S_DATA)
 		rfs_regroup(fs);	/* as often as SFS: for each segment */
-	while ((ret = take_zone(fs, stream)) == -EBUSY && fs->ops->delay &&
+	while ((ret = rfs_take_zone(fs, stream)) == -EBUSY && fs->ops->delay &&
 	       stream < RFS_S_DATA && rests++ < RESTS)
 		fs->ops->delay(fs->dev);
 	return ret;
@@ -398,9 +399,9 @@ static int open_zone(struct rfs_fs *fs, u32 stream)
  * Without page metadata: a summary and its blocks in one append. It holds its
  * own address, so appends to one zone are not in flight together.
  */
-static int append_listed(struct rfs_fs *fs, u32 zone, u32 n,
-			 const void *const *data, const struct rfs_oob *oob,
-			 u64 *addr)
+static int rfs_append_listed(struct rfs_fs *fs, u32 zone, u32 n,
+			     const void *const *data, const struct rfs_oob *oob,
+			     u64 *addr)
 {
 	struct rfs_zone_info *z = &fs->zone[zone];
 	u64 at = (u64)zone * fs->geo.zone_blocks + z->wp;
@@ -442,7 +443,8 @@ static int append_listed(struct rfs_fs *fs, u32 zone, u32 n,
 /*
  * How many blocks, of n, an append to the active segment's zone can have now.
  */
-static u32 fit(const struct rfs_fs *fs, const struct rfs_active_seg *seg, u32 n)
+static u32 rfs_zone_fit(const struct rfs_fs *fs,
+			const struct rfs_active_seg *seg, u32 n)
 {
 	const struct rfs_zone_info *z = &fs->zone[seg->zone];
 	u32 room = z->wp < z->cap ? z->cap - z->wp : 0;
@@ -463,24 +465,24 @@ static u32 fit(const struct rfs_fs *fs, const struct rfs_active_seg *seg, u32 n)
  * Without page metadata the last block of a zone may be too little for anything
  * but a summary of nothing. A zone that is not full stays active on the drive.
  */
-static void fill_up(struct rfs_fs *fs, u32 zone)
+static void rfs_fill_up(struct rfs_fs *fs, u32 zone)
 {
 	struct rfs_zone_info *z = &fs->zone[zone];
 	u64 addr;
 
 	if (fs->geo.oob_bytes || z->cond != RFS_DEV_OK || z->cap - z->wp != 1 ||
-	    append_listed(fs, zone, 0, NULL, NULL, &addr))
+	    rfs_append_listed(fs, zone, 0, NULL, NULL, &addr))
 		return;
 	z->wp++;
 	z->window = true;
 	fs->window_blocks++;
 }
 
-static bool has_room(const struct rfs_fs *fs, u32 stream)
+static bool rfs_has_room(const struct rfs_fs *fs, u32 stream)
 {
 	const struct rfs_active_seg *seg = &fs->active[fs->active_of[stream]];
 
-	return seg->zone && fit(fs, seg, 1);
+	return seg->zone && rfs_zone_fit(fs, seg, 1);
 }
 
 /*
@@ -489,17 +491,17 @@ static bool has_room(const struct rfs_fs *fs, u32 stream)
  * last of all for metadata, so that a check-point finds room as long as there is
  * some in the zones it goes to.
  */
-static u32 with_room(const struct rfs_fs *fs, u32 stream)
+static u32 rfs_with_room(const struct rfs_fs *fs, u32 stream)
 {
 	bool data = stream >= RFS_S_DATA;
 	u32 first = data ? RFS_S_DATA : 0, i;
 
 	if (fs->free_zones >= (data ? fs->low_zones : 2) ||
-	    has_room(fs, stream))
+	    rfs_has_room(fs, stream))
 		return stream;
 	i = data ? RFS_S_DATA + fs->policy.groups : RFS_S_DATA;
 	while (i-- > first)
-		if (has_room(fs, i))
+		if (rfs_has_room(fs, i))
 			return i;
 	return stream;
 }
@@ -508,29 +510,29 @@ static u32 with_room(const struct rfs_fs *fs, u32 stream)
  * The active segment has a zone with room for at least a block, or for all of
  * them; *n is for how many.
  */
-static int find_room(struct rfs_fs *fs, u32 stream, bool all, u32 *n)
+static int rfs_find_room(struct rfs_fs *fs, u32 stream, bool all, u32 *n)
 {
-	struct rfs_active_seg *seg = active_seg(fs, stream);
+	struct rfs_active_seg *seg = rfs_active_seg(fs, stream);
 	int ret;
 
 	for (;;) {
 		u32 most;
 
 		if (!seg->zone) {
-			ret = open_zone(fs, stream);
+			ret = rfs_open_zone(fs, stream);
 			if (ret)
 				return ret;
 		}
-		most = fit(fs, seg, *n);
+		most = rfs_zone_fit(fs, seg, *n);
 		if (most && (most == *n || !all)) {
 			*n = most;
 			return 0;
 		}
 		if (most && seg->sum) {
-			sum_full(fs, seg);	/* the next one has more room */
+			rfs_sum_full(fs, seg);	/* the next one has more room */
 		} else {
-			fill_up(fs, seg->zone);
-			close_zone(fs, seg);
+			rfs_fill_up(fs, seg->zone);
+			rfs_close_zone(fs, seg);
 		}
 	}
 }
@@ -543,15 +545,15 @@ int rfs_place(struct rfs_fs *fs, u32 stream, u32 n, bool all,
 	bool listed;
 	int ret;
 
-	stream = with_room(fs, stream);
-	seg = active_seg(fs, stream);
-	ret = find_room(fs, stream, all, &n);
+	stream = rfs_with_room(fs, stream);
+	seg = rfs_active_seg(fs, stream);
+	ret = rfs_find_room(fs, stream, all, &n);
 	if (ret)
 		return ret;
 	z = &fs->zone[seg->zone];
 	listed = z->cap - z->wp > 1;
 	if (listed)
-		ret = place_sum(seg);
+		ret = rfs_place_sum(seg);
 	if (ret)
 		return ret;
 	place->zone = seg->zone;
@@ -566,12 +568,12 @@ int rfs_place(struct rfs_fs *fs, u32 stream, u32 n, bool all,
 	place->slot = seg->sum->count;
 	seg->sum->count += n;
 	if (seg->sum->count == RFS_SUM_ENTRIES || z->cap - z->wp == 1)
-		sum_full(fs, seg);
+		rfs_sum_full(fs, seg);
 	return 0;
 }
 
-static void count(struct rfs_fs *fs, const struct rfs_zone_info *z,
-		  const struct rfs_oob *oob, u32 n)
+static void rfs_count_written(struct rfs_fs *fs, const struct rfs_zone_info *z,
+			      const struct rfs_oob *oob, u32 n)
 {
 	u32 group = z->stream >= RFS_S_DATA ? z->stream - RFS_S_DATA : 0, i;
 
@@ -594,12 +596,12 @@ void rfs_placed(struct rfs_fs *fs, const struct rfs_place *place,
 	u32 i;
 
 	z->inflight -= place->n;
-	note_error(z, error);
+	rfs_note_error(z, error);
 	if (error) {
 		z->wp -= place->n;
 	} else {
 		fs->window_blocks += place->n;
-		count(fs, z, oob, place->n);
+		rfs_count_written(fs, z, oob, place->n);
 	}
 	if (!sum)
 		return;
@@ -611,11 +613,11 @@ void rfs_placed(struct rfs_fs *fs, const struct rfs_place *place,
 	}
 	sum->known += place->n;
 	if (sum->full && sum->known == sum->count)
-		sum_ready(fs, sum);
+		rfs_sum_ready(fs, sum);
 }
 
 /* -ENOMEM: no zone is to blame, and it can be tried again any time. */
-static int append_failed(struct rfs_fs *fs, int error)
+static int rfs_append_failed(struct rfs_fs *fs, int error)
 {
 	if (!rfs_zone_failed(error) && fs->ops->delay)
 		fs->ops->delay(fs->dev);
@@ -623,9 +625,9 @@ static int append_failed(struct rfs_fs *fs, int error)
 }
 
 /* One append of up to n blocks; *n is of how many then. */
-static int append_some(struct rfs_fs *fs, u32 stream, u32 *n,
-		       const void *const *data, const struct rfs_oob *oob,
-		       u64 *addr)
+static int rfs_append_some(struct rfs_fs *fs, u32 stream, u32 *n,
+			   const void *const *data, const struct rfs_oob *oob,
+			   u64 *addr)
 {
 	struct rfs_place place;
 	struct rfs_zone_info *z;
@@ -641,25 +643,25 @@ static int append_some(struct rfs_fs *fs, u32 stream, u32 *n,
 				      addr);
 		rfs_placed(fs, &place, oob, *addr, ret);
 		rfs_sums_write(fs);
-		return ret ? append_failed(fs, ret) : 0;
+		return ret ? rfs_append_failed(fs, ret) : 0;
 	}
-	stream = with_room(fs, stream);
-	ret = find_room(fs, stream, false, n);
+	stream = rfs_with_room(fs, stream);
+	ret = rfs_find_room(fs, stream, false, n);
 	if (ret)
 		return ret;
-	zone = active_seg(fs, stream)->zone;
+	zone = rfs_active_seg(fs, stream)->zone;
 	z = &fs->zone[zone];
-	ret = append_listed(fs, zone, *n, data, oob, addr);
+	ret = rfs_append_listed(fs, zone, *n, data, oob, addr);
 	if (ret == -ENOMEM)
 		return ret;
 	if (ret) {
-		note_error(z, ret);
-		return append_failed(fs, ret);
+		rfs_note_error(z, ret);
+		return rfs_append_failed(fs, ret);
 	}
 	z->wp += *n + 1;
 	z->window = true;
 	fs->window_blocks += *n + 1;
-	count(fs, z, oob, *n);
+	rfs_count_written(fs, z, oob, *n);
 	return 0;
 }
 
@@ -676,8 +678,8 @@ int rfs_append(struct rfs_fs *fs, u32 stream, u32 n, const void *const *data,
 
 		part = n - done;
 		first = 0;
-		ret = append_some(fs, stream, &part, data + done, oob + done,
-				  &first);
+		ret = rfs_append_some(fs, stream, &part, data + done, oob +
+				      done, &first);
 		if ((ret == -EIO || ret == -ENOMEM) && ++failed < RFS_TRIES)
 			continue;	/* in another zone, or once more */
 		if (ret)
@@ -753,7 +755,7 @@ int rfs_free_zones(struct rfs_fs *fs)
 		z->state = RFS_Z_FREE;
 		fs->free_zones++;
 		fs->futile = false;
-		if (z->wp && !resets_later(fs) &&
+		if (z->wp && !rfs_resets_later(fs) &&
 		    fs->ops->reset(fs->dev, nr) == 0) {
 			z->wp = 0;
 			fs->stats.resets++;

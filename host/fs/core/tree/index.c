@@ -15,19 +15,19 @@ struct tree {
 	bool file;
 };
 
-static bool is_file(const struct rfs_dinode *di)
+static bool rfs_is_file(const struct rfs_dinode *di)
 {
 	return S_ISREG(le32_to_cpu(di->mode));
 }
 
-static int tree_get(struct rfs_fs *fs, u32 ino, struct tree *t)
+static int rfs_tree_get(struct rfs_fs *fs, u32 ino, struct tree *t)
 {
 	int ret = rfs_iget(fs, ino, &t->di, &t->ibuf);
 
 	if (ret)
 		return ret;
 	t->fs = fs;
-	t->file = is_file(t->di);
+	t->file = rfs_is_file(t->di);
 	return t->di->height > RFS_HEIGHT_MAX ? -EUCLEAN : 0;
 }
 
@@ -35,11 +35,11 @@ u32 rfs_root_slots(const struct rfs_dinode *di)
 {
 	if (S_ISLNK(le32_to_cpu(di->mode)))
 		return 1;
-	return is_file(di) && !di->height ? RFS_DIRECT : RFS_TOPS;
+	return rfs_is_file(di) && !di->height ? RFS_DIRECT : RFS_TOPS;
 }
 
 /* Blocks of a file below what is at a level */
-static u64 span(bool file, u32 level)
+static u64 rfs_span(bool file, u32 level)
 {
 	u64 blocks = 1;
 
@@ -50,7 +50,7 @@ static u64 span(bool file, u32 level)
 	return blocks * (file ? RFS_FANOUT : RFS_NODE_FANOUT);
 }
 
-static bool in_use(const struct rfs_ptr *ptr)
+static bool rfs_index_in_use(const struct rfs_ptr *ptr)
 {
 	return ptr->kind != RFS_PTR_HOLE;
 }
@@ -62,25 +62,26 @@ bool rfs_ptr_ok(const struct rfs_ptr *ptr)
 }
 
 /* Blocks that can be found with so many levels */
-static u64 reach(const struct rfs_dinode *di, u32 height)
+static u64 rfs_index_reach(const struct rfs_dinode *di, u32 height)
 {
-	bool file = is_file(di);
+	bool file = rfs_is_file(di);
 
 	if (S_ISLNK(le32_to_cpu(di->mode)))
 		return 1;
-	return (file && !height ? RFS_DIRECT : RFS_TOPS) * span(file, height);
+	return (file && !height ? RFS_DIRECT : RFS_TOPS) * rfs_span(file,
+								    height);
 }
 
 /* Does the inode lead to anything? A node will have it if the tree grows. */
-static bool has_top(const struct rfs_dinode *di)
+static bool rfs_has_top(const struct rfs_dinode *di)
 {
 	static const __le32 none[RFS_TOPS];
 
 	return memcmp(di->node, none, sizeof(none));
 }
 
-static int make_node(struct tree *t, u32 level, u64 place, u32 *number,
-		     struct rfs_buf **out)
+static int rfs_make_node(struct tree *t, u32 level, u64 place, u32 *number,
+			 struct rfs_buf **out)
 {
 	struct rfs_node_id id = { RFS_INDEX, level, le32_to_cpu(t->di->ino),
 				  le32_to_cpu(t->di->gen), place };
@@ -92,8 +93,8 @@ static int make_node(struct tree *t, u32 level, u64 place, u32 *number,
 	return rfs_blocks_add(t->fs, t->di, 1);
 }
 
-static int read_node(struct tree *t, u32 number, u32 level, u64 place,
-		     struct rfs_buf **out)
+static int rfs_read_node(struct tree *t, u32 number, u32 level, u64 place,
+			 struct rfs_buf **out)
 {
 	struct rfs_node_id id = { RFS_INDEX, level, le32_to_cpu(t->di->ino),
 				  le32_to_cpu(t->di->gen), place };
@@ -102,7 +103,7 @@ static int read_node(struct tree *t, u32 number, u32 level, u64 place,
 }
 
 /* One level more: what the inode leads to is the first below it. */
-static int grow(struct tree *t)
+static int rfs_index_grow(struct tree *t)
 {
 	struct rfs_dinode *di = t->di;
 	u8 level = di->height + 1;
@@ -112,8 +113,8 @@ static int grow(struct tree *t)
 
 	if (level > RFS_HEIGHT_MAX || S_ISLNK(le32_to_cpu(di->mode)))
 		return -EFBIG;
-	if (has_top(di)) {
-		ret = make_node(t, level, 0, &number, &buf);
+	if (rfs_has_top(di)) {
+		ret = rfs_make_node(t, level, 0, &number, &buf);
 		if (!number)
 			return ret;
 		memcpy(buf->bytes + sizeof(buf->head), di->node,
@@ -128,7 +129,7 @@ static int grow(struct tree *t)
 }
 
 /* Of the inode or an index node above a level: where the number is */
-static __le32 *number_at(struct tree *t, struct rfs_buf *holder, u64 place)
+static __le32 *rfs_number_at(struct tree *t, struct rfs_buf *holder, u64 place)
 {
 	return holder == t->ibuf ? &t->di->node[place] :
 	       &holder->node.number[place % RFS_NODE_FANOUT];
@@ -139,8 +140,8 @@ static __le32 *number_at(struct tree *t, struct rfs_buf *holder, u64 place)
  * pointer or number of the block: an index node, or the inode. *out is NULL if
  * there is none and no create.
  */
-static int find_holder(struct tree *t, u32 level, u64 block, bool create,
-		       struct rfs_buf **out)
+static int rfs_find_holder(struct tree *t, u32 level, u64 block, bool create,
+			   struct rfs_buf **out)
 {
 	struct rfs_buf *holder = t->ibuf, *node;
 	u32 at;
@@ -149,22 +150,23 @@ static int find_holder(struct tree *t, u32 level, u64 block, bool create,
 	*out = NULL;
 	if (block >= (t->file ? RFS_FILE_BLOCKS : 1ULL << 32))
 		return create ? -EFBIG : 0;
-	while (level > t->di->height || block >= reach(t->di, t->di->height)) {
+	while (level > t->di->height || block >=
+	       rfs_index_reach(t->di, t->di->height)) {
 		if (!create)
 			return 0;
-		ret = grow(t);
+		ret = rfs_index_grow(t);
 		if (ret)
 			return ret;
 	}
 	for (at = t->di->height; at > level; at--) {
-		u64 place = block / span(t->file, at);
-		__le32 *slot = number_at(t, holder, place);
+		u64 place = block / rfs_span(t->file, at);
+		__le32 *slot = rfs_number_at(t, holder, place);
 		u32 number = le32_to_cpu(*slot);
 
 		if (number) {
-			ret = read_node(t, number, at, place, &node);
+			ret = rfs_read_node(t, number, at, place, &node);
 		} else if (create) {
-			ret = make_node(t, at, place, &number, &node);
+			ret = rfs_make_node(t, at, place, &number, &node);
 			if (number) {
 				*slot = cpu_to_le32(number);
 				rfs_buf_dirty(t->fs, holder);
@@ -180,7 +182,8 @@ static int find_holder(struct tree *t, u32 level, u64 block, bool create,
 	return 0;
 }
 
-static struct rfs_ptr *ptr_at(struct tree *t, struct rfs_buf *holder, u64 block)
+static struct rfs_ptr *rfs_ptr_at(struct tree *t, struct rfs_buf *holder,
+				  u64 block)
 {
 	return holder == t->ibuf ? &t->di->ptr[block] :
 	       &holder->node.ptr[block % RFS_FANOUT];
@@ -190,17 +193,17 @@ int rfs_map_slot(struct rfs_fs *fs, u32 ino, u64 block, bool create,
 		 struct rfs_ptr **slot, struct rfs_buf **buf)
 {
 	struct tree t;
-	int ret = tree_get(fs, ino, &t);
+	int ret = rfs_tree_get(fs, ino, &t);
 
 	*slot = NULL;
 	if (ret)
 		return ret;
 	if (!t.file)
 		return create ? -EUCLEAN : 0;
-	ret = find_holder(&t, 0, block, create, buf);
+	ret = rfs_find_holder(&t, 0, block, create, buf);
 	if (ret || !*buf)
 		return ret;
-	*slot = ptr_at(&t, *buf, block);
+	*slot = rfs_ptr_at(&t, *buf, block);
 	if (rfs_ptr_ok(*slot))
 		return 0;
 	*slot = NULL;
@@ -225,16 +228,16 @@ int rfs_block_get(struct rfs_fs *fs, u32 ino, u8 type, u32 block,
 	struct rfs_buf *holder;
 	struct tree t;
 	u32 number;
-	int ret = tree_get(fs, ino, &t);
+	int ret = rfs_tree_get(fs, ino, &t);
 
 	*out = NULL;
 	if (!ret && t.file)
 		ret = -EUCLEAN;
 	if (!ret)
-		ret = find_holder(&t, 0, block, false, &holder);
+		ret = rfs_find_holder(&t, 0, block, false, &holder);
 	if (ret || !holder)
 		return ret;
-	number = le32_to_cpu(*number_at(&t, holder, block));
+	number = le32_to_cpu(*rfs_number_at(&t, holder, block));
 	if (number) {
 		struct rfs_node_id id = { type, 0, ino,
 					  le32_to_cpu(t.di->gen), block };
@@ -250,13 +253,13 @@ int rfs_block_new(struct rfs_fs *fs, u32 ino, u8 type, u8 level, u32 block,
 	struct rfs_buf *holder;
 	struct tree t;
 	u32 number;
-	int ret = tree_get(fs, ino, &t);
+	int ret = rfs_tree_get(fs, ino, &t);
 
 	if (!ret && t.file)
 		ret = -EUCLEAN;
 	if (!ret)
-		ret = find_holder(&t, 0, block, true, &holder);
-	if (!ret && *number_at(&t, holder, block))
+		ret = rfs_find_holder(&t, 0, block, true, &holder);
+	if (!ret && *rfs_number_at(&t, holder, block))
 		ret = -EUCLEAN;
 	if (!ret) {
 		struct rfs_node_id id = { type, level, ino,
@@ -266,66 +269,68 @@ int rfs_block_new(struct rfs_fs *fs, u32 ino, u8 type, u8 level, u32 block,
 	}
 	if (ret)
 		return ret;
-	*number_at(&t, holder, block) = cpu_to_le32(number);
+	*rfs_number_at(&t, holder, block) = cpu_to_le32(number);
 	rfs_buf_dirty(fs, holder);
 	rfs_buf_dirty(fs, t.ibuf);
 	return rfs_blocks_add(fs, t.di, 1);
 }
 
 /* Blocks from `block` on that one missing node leaves out; 0: it is there. */
-static int hole_at(struct tree *t, u64 block, u64 *blocks)
+static int rfs_hole_at(struct tree *t, u64 block, u64 *blocks)
 {
 	struct rfs_buf *holder;
 	u32 level;
 	int ret;
 
-	ret = find_holder(t, 0, block, false, &holder);
+	ret = rfs_find_holder(t, 0, block, false, &holder);
 	for (level = 1; !ret && !holder && level <= RFS_HEIGHT_MAX; level++) {
-		*blocks = span(t->file, level) - block % span(t->file, level);
-		ret = find_holder(t, level, block, false, &holder);
+		u64 span = rfs_span(t->file, level);
+
+		*blocks = span - block % span;
+		ret = rfs_find_holder(t, level, block, false, &holder);
 	}
 	return ret;
 }
 
 #define SEEK_NODES	64	/* looked at in one call */
 
-static bool hole(const struct rfs_ptr *ptr)
+static bool rfs_ptr_is_hole(const struct rfs_ptr *ptr)
 {
 	return ptr->kind != RFS_PTR_BLOCK;
 }
 
-static bool data(const struct rfs_ptr *ptr)
+static bool rfs_ptr_is_data(const struct rfs_ptr *ptr)
 {
 	return ptr->kind == RFS_PTR_BLOCK;
 }
 
-static bool nothing(const struct rfs_ptr *ptr)
+static bool rfs_ptr_is_nothing(const struct rfs_ptr *ptr)
 {
-	return !in_use(ptr);
+	return !rfs_index_in_use(ptr);
 }
 
 /* How many from a file's block on, within what holds its pointer, are such */
-static u64 pass_ptrs(struct tree *t, struct rfs_buf *holder, u64 block,
-		     bool (*such)(const struct rfs_ptr *ptr))
+static u64 rfs_pass_ptrs(struct tree *t, struct rfs_buf *holder, u64 block,
+			 bool (*such)(const struct rfs_ptr *ptr))
 {
 	u32 n = holder == t->ibuf ? RFS_DIRECT : RFS_FANOUT, i;
 	u32 at = block % n;
 
 	for (i = at; i < n; i++)
-		if (!such(ptr_at(t, holder, block - at + i)))
+		if (!such(rfs_ptr_at(t, holder, block - at + i)))
 			break;
 	return i - at;
 }
 
 /* The same of what is no file: blocks that are there, or are not */
-static u64 pass_numbers(struct tree *t, struct rfs_buf *holder, u64 block,
-			bool there)
+static u64 rfs_pass_numbers(struct tree *t, struct rfs_buf *holder, u64 block,
+			    bool there)
 {
 	u32 n = holder == t->ibuf ? rfs_root_slots(t->di) : RFS_NODE_FANOUT, i;
 	u32 at = block % n;
 
 	for (i = at; i < n; i++)
-		if (!*number_at(t, holder, block - at + i) == there)
+		if (!*rfs_number_at(t, holder, block - at + i) == there)
 			break;
 	return i - at;
 }
@@ -337,20 +342,21 @@ int rfs_map_seek(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool for_data,
 	struct tree t;
 	u32 nodes = 0;
 	u64 skip;
-	int ret = tree_get(fs, ino, &t);
+	int ret = rfs_tree_get(fs, ino, &t);
 
 	for (*out = from; !ret && *out < to; *out += skip) {
 		if (nodes++ == SEEK_NODES)
 			return -EAGAIN;
 		skip = 0;
-		ret = find_holder(&t, 0, *out, false, &holder);
+		ret = rfs_find_holder(&t, 0, *out, false, &holder);
 		if (!ret && holder && t.file)
-			skip = pass_ptrs(&t, holder, *out,
-					 for_data ? hole : data);
+			skip = rfs_pass_ptrs(&t, holder, *out,
+					     for_data ? rfs_ptr_is_hole :
+					     rfs_ptr_is_data);
 		else if (!ret && holder)
-			skip = pass_numbers(&t, holder, *out, !for_data);
+			skip = rfs_pass_numbers(&t, holder, *out, !for_data);
 		else if (!ret && for_data)
-			ret = hole_at(&t, *out, &skip);
+			ret = rfs_hole_at(&t, *out, &skip);
 		if (ret)
 			return ret;
 		if (!skip)
@@ -360,7 +366,7 @@ int rfs_map_seek(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool for_data,
 	return ret;
 }
 
-static int add_prealloc(struct rfs_fs *fs, int delta)
+static int rfs_add_prealloc(struct rfs_fs *fs, int delta)
 {
 	if (delta < 0 && !fs->prealloc)
 		return -EUCLEAN;
@@ -387,7 +393,7 @@ int rfs_map_set(struct rfs_fs *fs, u32 ino, u64 block,
 	if (slot->kind == RFS_PTR_BLOCK) {
 		ret = rfs_count_live(fs, rfs_addr(slot->addr), -1, slot);
 	} else if (slot->kind == RFS_PTR_PREALLOC) {
-		ret = add_prealloc(fs, -1);
+		ret = rfs_add_prealloc(fs, -1);
 	} else {
 		ret = rfs_blocks_add(fs, di, 1);
 		rfs_buf_dirty(fs, ibuf);
@@ -408,13 +414,13 @@ struct prune {
 };
 
 /* A block's pointer that is nothing any more, or a preallocated hole. */
-static int prune_ptr(struct prune *p, struct rfs_ptr *slot,
-		     struct rfs_buf *holder, u64 block)
+static int rfs_prune_ptr(struct prune *p, struct rfs_ptr *slot,
+			 struct rfs_buf *holder, u64 block)
 {
 	struct rfs_fs *fs = p->t.fs;
 	int ret;
 
-	if (block < p->from || block >= p->to || !in_use(slot) ||
+	if (block < p->from || block >= p->to || !rfs_index_in_use(slot) ||
 	    (slot->kind == RFS_PTR_PREALLOC && p->keep))
 		return 0;
 	if (!rfs_ptr_ok(slot))
@@ -422,13 +428,13 @@ static int prune_ptr(struct prune *p, struct rfs_ptr *slot,
 	if (slot->kind == RFS_PTR_BLOCK)
 		ret = rfs_count_live(fs, rfs_addr(slot->addr), -1, slot);
 	else
-		ret = add_prealloc(fs, -1);
+		ret = rfs_add_prealloc(fs, -1);
 	if (ret)
 		return ret;
 	memset(slot, 0, sizeof(*slot));
 	if (p->keep) {
 		slot->kind = RFS_PTR_PREALLOC;
-		add_prealloc(fs, 1);
+		rfs_add_prealloc(fs, 1);
 	} else {
 		p->gone++;
 	}
@@ -437,7 +443,8 @@ static int prune_ptr(struct prune *p, struct rfs_ptr *slot,
 }
 
 /* A number that is none any more; its node is gone. */
-static int prune_number(struct prune *p, __le32 *slot, struct rfs_buf *holder)
+static int rfs_prune_number(struct prune *p, __le32 *slot,
+			    struct rfs_buf *holder)
 {
 	int ret = rfs_node_free(p->t.fs, le32_to_cpu(*slot));
 
@@ -450,10 +457,10 @@ static int prune_number(struct prune *p, __le32 *slot, struct rfs_buf *holder)
 }
 
 /* What is at a level, and all below it */
-static int prune(struct prune *p, __le32 *slot, struct rfs_buf *holder,
-		 u32 level, u64 place)
+static int rfs_index_prune(struct prune *p, __le32 *slot,
+			   struct rfs_buf *holder, u32 level, u64 place)
 {
-	u64 size = span(p->t.file, level), start = place * size;
+	u64 size = rfs_span(p->t.file, level), start = place * size;
 	struct rfs_buf *node;
 	int ret;
 	u32 i;
@@ -461,30 +468,32 @@ static int prune(struct prune *p, __le32 *slot, struct rfs_buf *holder,
 	if (!*slot || start >= p->to || start + size <= p->from)
 		return 0;
 	if (!level)
-		return prune_number(p, slot, holder);
+		return rfs_prune_number(p, slot, holder);
 	if (!p->nodes)
 		return -EAGAIN;
-	ret = read_node(&p->t, le32_to_cpu(*slot), level, place, &node);
+	ret = rfs_read_node(&p->t, le32_to_cpu(*slot), level, place, &node);
 	if (ret)
 		return ret;
 	p->nodes--;
 	p->t.fs->pruned++;
 	if (p->t.file && level == 1) {
 		for (i = 0; !ret && i < RFS_FANOUT; i++)
-			ret = prune_ptr(p, &node->node.ptr[i], node, start + i);
+			ret = rfs_prune_ptr(p, &node->node.ptr[i], node, start +
+					    i);
 	} else {
 		for (i = 0; !ret && i < RFS_NODE_FANOUT; i++)
-			ret = prune(p, &node->node.number[i], node, level - 1,
-				    place * RFS_NODE_FANOUT + i);
+			ret = rfs_index_prune(p, &node->node.number[i], node,
+					      level - 1,
+					      place * RFS_NODE_FANOUT + i);
 	}
 	if (ret || p->keep || start < p->from || start + size > p->to)
 		return ret;
-	return prune_number(p, slot, holder);
+	return rfs_prune_number(p, slot, holder);
 }
 
 /* Whatever comes, what is gone is accounted for, and what is not is there. */
-static int prune_some(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool keep,
-		      u32 nodes)
+static int rfs_prune_some(struct rfs_fs *fs, u32 ino, u64 from, u64 to,
+			  bool keep, u32 nodes)
 {
 	struct prune p = { .from = from, .to = to, .keep = keep,
 			   .nodes = nodes };
@@ -493,16 +502,17 @@ static int prune_some(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool keep,
 	u32 i, n;
 	int ret;
 
-	ret = tree_get(fs, ino, &p.t);
+	ret = rfs_tree_get(fs, ino, &p.t);
 	if (ret)
 		return ret;
 	di = p.t.di;
 	n = rfs_root_slots(di);
 	for (i = 0; !ret && i < n; i++) {
 		if (p.t.file && !di->height)
-			ret = prune_ptr(&p, &di->ptr[i], p.t.ibuf, i);
+			ret = rfs_prune_ptr(&p, &di->ptr[i], p.t.ibuf, i);
 		else
-			ret = prune(&p, &di->node[i], p.t.ibuf, di->height, i);
+			ret = rfs_index_prune(&p, &di->node[i], p.t.ibuf,
+					      di->height, i);
 	}
 	rfs_buf_dirty(fs, p.t.ibuf);
 	nowait = rfs_nowait_off(fs);
@@ -519,12 +529,12 @@ static int prune_some(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool keep,
 
 int rfs_map_prune(struct rfs_fs *fs, u32 ino, u64 from, u64 to, bool keep)
 {
-	return prune_some(fs, ino, from, to, keep, ~0U);
+	return rfs_prune_some(fs, ino, from, to, keep, ~0U);
 }
 
 int rfs_map_empty(struct rfs_fs *fs, u32 ino)
 {
-	return prune_some(fs, ino, 0, ~0ULL, false, RFS_PRUNE_NODES);
+	return rfs_prune_some(fs, ino, 0, ~0ULL, false, RFS_PRUNE_NODES);
 }
 
 /* Leaves, from the last one on */
@@ -535,17 +545,17 @@ struct last_part {
 	u32 left;		/* leaves that are still to be looked at */
 };
 
-static int find_last_part(struct last_part *p, __le32 number, u32 level,
-			  u64 place)
+static int rfs_find_last_part(struct last_part *p, __le32 number, u32 level,
+			      u64 place)
 {
-	u64 size = span(true, level), start = place * size;
+	u64 size = rfs_span(true, level), start = place * size;
 	struct rfs_buf *node;
 	int ret = 0;
 	u32 i;
 
 	if (!number || start >= p->to || start + size <= p->from || !p->left)
 		return 0;
-	ret = read_node(&p->t, le32_to_cpu(number), level, place, &node);
+	ret = rfs_read_node(&p->t, le32_to_cpu(number), level, place, &node);
 	if (ret)
 		return ret;
 	if (level == 1) {
@@ -554,8 +564,8 @@ static int find_last_part(struct last_part *p, __le32 number, u32 level,
 		return 0;
 	}
 	for (i = RFS_NODE_FANOUT; !ret && i-- > 0;)
-		ret = find_last_part(p, node->node.number[i], level - 1,
-				     place * RFS_NODE_FANOUT + i);
+		ret = rfs_find_last_part(p, node->node.number[i], level - 1,
+					 place * RFS_NODE_FANOUT + i);
 	return ret;
 }
 
@@ -564,12 +574,12 @@ int rfs_map_last_part(struct rfs_fs *fs, u32 ino, u64 from, u64 to, u64 *at)
 	struct last_part p = { .from = from, .to = to, .at = from,
 			  .left = RFS_PRUNE_NODES };
 	u32 i;
-	int ret = tree_get(fs, ino, &p.t);
+	int ret = rfs_tree_get(fs, ino, &p.t);
 
 	if (!ret && p.t.file && p.t.di->height)
 		for (i = RFS_TOPS; !ret && i-- > 0;)
-			ret = find_last_part(&p, p.t.di->node[i],
-					     p.t.di->height, i);
+			ret = rfs_find_last_part(&p, p.t.di->node[i],
+						 p.t.di->height, i);
 	*at = p.left ? from : max(from, p.at);
 	return ret;
 }
@@ -583,10 +593,10 @@ int rfs_map_preallocate(struct rfs_fs *fs, u32 ino, u64 from, u64 to)
 
 	for (; !ret && from < to; from++) {
 		ret = rfs_map_slot(fs, ino, from, true, &slot, &buf);
-		if (ret || in_use(slot))
+		if (ret || rfs_index_in_use(slot))
 			continue;
 		slot->kind = RFS_PTR_PREALLOC;
-		add_prealloc(fs, 1);
+		rfs_add_prealloc(fs, 1);
 		rfs_buf_dirty(fs, buf);
 		rfs_buf_dirty(fs, ibuf);
 		ret = rfs_blocks_add(fs, di, 1);
@@ -595,13 +605,13 @@ int rfs_map_preallocate(struct rfs_fs *fs, u32 ino, u64 from, u64 to)
 }
 
 /* Is there a node of a level over a block, as the tree is? */
-static int has_node(struct tree *t, u32 level, u64 block, bool *has)
+static int rfs_has_node(struct tree *t, u32 level, u64 block, bool *has)
 {
 	struct rfs_buf *holder;
-	int ret = find_holder(t, level, block, false, &holder);
+	int ret = rfs_find_holder(t, level, block, false, &holder);
 
 	*has = !ret && holder &&
-	       *number_at(t, holder, block / span(t->file, level));
+	       *rfs_number_at(t, holder, block / rfs_span(t->file, level));
 	return ret;
 }
 
@@ -610,23 +620,24 @@ int rfs_map_needs(struct rfs_fs *fs, u32 ino, u64 from, u64 to, u64 *nodes)
 	u32 height, level;
 	struct tree t;
 	bool grows, has;
-	int ret = tree_get(fs, ino, &t);
+	int ret = rfs_tree_get(fs, ino, &t);
 
 	*nodes = 0;
 	if (ret)
 		return ret;
-	grows = has_top(t.di);
+	grows = rfs_has_top(t.di);
 	for (height = t.di->height; height < RFS_HEIGHT_MAX &&
-	     to > reach(t.di, height); height++)
+	     to > rfs_index_reach(t.di, height); height++)
 		*nodes += grows;
 	for (level = 1; level <= height; level++) {
-		u64 size = span(t.file, level), place = from / size;
+		u64 size = rfs_span(t.file, level), place = from / size;
 
 		for (; !ret && place <= (to - 1) / size; place++) {
 			/* the first of a level that the tree grows by */
 			has = grows && !place && level > t.di->height;
 			if (!has)
-				ret = has_node(&t, level, place * size, &has);
+				ret = rfs_has_node(&t, level, place * size,
+						   &has);
 			*nodes += !has;
 		}
 	}
@@ -634,8 +645,8 @@ int rfs_map_needs(struct rfs_fs *fs, u32 ino, u64 from, u64 to, u64 *nodes)
 }
 
 /* From the first block in use on that *from is */
-static int count_extent(struct rfs_fs *fs, u32 ino, u64 from, u64 to,
-			struct rfs_extent *out)
+static int rfs_count_extent(struct rfs_fs *fs, u32 ino, u64 from, u64 to,
+			    struct rfs_extent *out)
 {
 	struct rfs_ptr ptr;
 	int ret = 0;
@@ -647,7 +658,7 @@ static int count_extent(struct rfs_fs *fs, u32 ino, u64 from, u64 to,
 			out->block = from;
 			out->addr = rfs_addr(ptr.addr);
 		}
-		if (ret || !in_use(&ptr) || rfs_addr(ptr.addr) !=
+		if (ret || !rfs_index_in_use(&ptr) || rfs_addr(ptr.addr) !=
 		    (out->addr ? out->addr + out->n : 0))
 			break;
 	}
@@ -661,7 +672,7 @@ int rfs_map_extent(struct rfs_fs *fs, u32 ino, u64 *from, u64 to,
 	struct tree t;
 	u32 nodes = 0;
 	u64 skip;
-	int ret = tree_get(fs, ino, &t);
+	int ret = rfs_tree_get(fs, ino, &t);
 
 	memset(out, 0, sizeof(*out));
 	if (!ret && !t.file)
@@ -670,15 +681,16 @@ int rfs_map_extent(struct rfs_fs *fs, u32 ino, u64 *from, u64 to,
 		if (nodes++ == SEEK_NODES)
 			return -EAGAIN;
 		skip = 0;
-		ret = find_holder(&t, 0, *from, false, &holder);
+		ret = rfs_find_holder(&t, 0, *from, false, &holder);
 		if (!ret && holder)
-			skip = pass_ptrs(&t, holder, *from, nothing);
+			skip = rfs_pass_ptrs(&t, holder, *from,
+					     rfs_ptr_is_nothing);
 		else if (!ret)
-			ret = hole_at(&t, *from, &skip);
+			ret = rfs_hole_at(&t, *from, &skip);
 		if (ret)
 			return ret;
 		if (!skip)
-			return count_extent(fs, ino, *from, to, out);
+			return rfs_count_extent(fs, ino, *from, to, out);
 	}
 	return ret;
 }

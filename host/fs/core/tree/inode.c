@@ -24,8 +24,8 @@ int rfs_imap_get(struct rfs_fs *fs, u32 block, bool create,
 }
 
 /* The word of an inode's block, in its inode-map block. */
-static int word_get(struct rfs_fs *fs, u32 ino, bool create,
-		    struct rfs_buf **map, __le64 **word)
+static int rfs_imap_word_get(struct rfs_fs *fs, u32 ino, bool create,
+			     struct rfs_buf **map, __le64 **word)
 {
 	int ret = rfs_imap_get(fs, ino / MAP_INODES, create, map);
 
@@ -47,7 +47,7 @@ int rfs_iget(struct rfs_fs *fs, u32 ino, struct rfs_dinode **out,
 
 	*buf = rfs_buf_find(fs, RFS_INODES, ino / RFS_BLOCK_INODES);
 	if (!*buf) {
-		ret = word_get(fs, ino, false, &map, &word);
+		ret = rfs_imap_word_get(fs, ino, false, &map, &word);
 		if (ret)
 			return ret;
 		if (!(rfs_high(*word) & 1U << ino % RFS_BLOCK_INODES))
@@ -64,7 +64,8 @@ int rfs_iget(struct rfs_fs *fs, u32 ino, struct rfs_dinode **out,
 }
 
 /* The block of an inode that is to be made, while that has not begun */
-static int look_at(struct rfs_fs *fs, u32 ino, const struct rfs_buf *map)
+static int rfs_imap_look_at(struct rfs_fs *fs, u32 ino,
+			    const struct rfs_buf *map)
 {
 	u32 block = ino / RFS_BLOCK_INODES;
 	u64 addr = rfs_addr(map->table.word[block % RFS_MAP_ENTRIES]);
@@ -106,7 +107,8 @@ int rfs_ialloc(struct rfs_fs *fs, u32 *ino)
 				if (bits & 1U << slot)
 					continue;
 				*ino = fs->next_ino;
-				return map ? look_at(fs, *ino, map) : 0;
+				return map ? rfs_imap_look_at(fs, *ino,
+							      map) : 0;
 			}
 		}
 		tried += left;
@@ -117,7 +119,7 @@ int rfs_ialloc(struct rfs_fs *fs, u32 *ino)
 	return -ENOSPC;
 }
 
-static void count_inode(struct rfs_fs *fs, u32 ino, int delta)
+static void rfs_inode_count(struct rfs_fs *fs, u32 ino, int delta)
 {
 	u32 block = ino / MAP_INODES;
 
@@ -137,7 +139,7 @@ int rfs_iset(struct rfs_fs *fs, u32 ino, struct rfs_dinode **out,
 
 	if (ino >= le32_to_cpu(fs->super.max_inodes) || ino < RFS_QUOTA_INO)
 		return -EUCLEAN;
-	ret = word_get(fs, ino, true, &map, &word);
+	ret = rfs_imap_word_get(fs, ino, true, &map, &word);
 	if (ret)
 		return ret;
 	if (rfs_high(*word) & 1U << slot)
@@ -158,7 +160,7 @@ int rfs_iset(struct rfs_fs *fs, u32 ino, struct rfs_dinode **out,
 	*word = rfs_word(rfs_addr(*word), rfs_high(*word) | 1U << slot);
 	rfs_buf_dirty(fs, map);
 	rfs_buf_dirty(fs, *buf);
-	count_inode(fs, ino, 1);
+	rfs_inode_count(fs, ino, 1);
 	*out = &(*buf)->inodes.inode[slot];
 	memset(*out, 0, sizeof(**out));
 	(*out)->ino = cpu_to_le32(ino);
@@ -176,7 +178,7 @@ int rfs_ifree(struct rfs_fs *fs, u32 ino)
 
 	ret = rfs_iget(fs, ino, &di, &buf);
 	if (!ret)
-		ret = word_get(fs, ino, false, &map, &word);
+		ret = rfs_imap_word_get(fs, ino, false, &map, &word);
 	if (!ret && fs->counting)
 		ret = fs->up->charge(fs, di, -(s64)le64_to_cpu(di->blocks), -1);
 	if (ret)
@@ -186,6 +188,6 @@ int rfs_ifree(struct rfs_fs *fs, u32 ino)
 	*word = rfs_word(rfs_addr(*word), rfs_high(*word) & ~(1U << slot));
 	rfs_buf_dirty(fs, map);
 	rfs_buf_dirty(fs, buf);
-	count_inode(fs, ino, -1);
+	rfs_inode_count(fs, ino, -1);
 	return 0;
 }

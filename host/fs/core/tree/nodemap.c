@@ -27,8 +27,8 @@ int rfs_nmap_get(struct rfs_fs *fs, u32 block, bool create,
 	return create ? rfs_buf_new(fs, RFS_NMAP, 0, 0, block, out) : 0;
 }
 
-static int word_get(struct rfs_fs *fs, u32 number, struct rfs_buf **map,
-		    __le64 **word)
+static int rfs_nmap_word_get(struct rfs_fs *fs, u32 number,
+			     struct rfs_buf **map, __le64 **word)
 {
 	int ret = number < le32_to_cpu(fs->super.max_nodes) ?
 		  rfs_nmap_get(fs, number / RFS_MAP_ENTRIES, false, map) :
@@ -64,7 +64,7 @@ int rfs_node_where(struct rfs_fs *fs, u32 number, u64 *addr, bool *used)
 	return 0;
 }
 
-static void count_node(struct rfs_fs *fs, u32 number, int delta)
+static void rfs_node_count(struct rfs_fs *fs, u32 number, int delta)
 {
 	u32 block = number / RFS_MAP_ENTRIES;
 
@@ -73,7 +73,8 @@ static void count_node(struct rfs_fs *fs, u32 number, int delta)
 }
 
 /* The first block of the map from *block on in which a number is free */
-static int find_block(struct rfs_fs *fs, u32 *block, struct rfs_buf **map)
+static int rfs_nmap_find_block(struct rfs_fs *fs, u32 *block,
+			       struct rfs_buf **map)
 {
 	u32 tried;
 
@@ -93,7 +94,7 @@ static int find_block(struct rfs_fs *fs, u32 *block, struct rfs_buf **map)
  * The lowest number that is free, so that few blocks of the map change; there is
  * none below fs->next_node.
  */
-static int take_number(struct rfs_fs *fs, u32 *number, struct rfs_buf **map)
+static int rfs_take_number(struct rfs_fs *fs, u32 *number, struct rfs_buf **map)
 {
 	u32 max = le32_to_cpu(fs->super.max_nodes), rounds;
 	u32 first = fs->next_node / RFS_MAP_ENTRIES, block = first;
@@ -102,7 +103,7 @@ static int take_number(struct rfs_fs *fs, u32 *number, struct rfs_buf **map)
 	for (rounds = 0; rounds <= fs->nmap_blocks; rounds++, block++) {
 		u32 i;
 
-		ret = find_block(fs, &block, map);
+		ret = rfs_nmap_find_block(fs, &block, map);
 		if (ret)
 			return ret;
 		i = !rounds && block == first ?
@@ -137,7 +138,7 @@ int rfs_node_new(struct rfs_fs *fs, const struct rfs_node_id *id, u32 *number,
 		 struct rfs_buf **out)
 {
 	struct rfs_buf *map;
-	int ret = take_number(fs, number, &map);
+	int ret = rfs_take_number(fs, number, &map);
 
 	if (!ret)
 		ret = rfs_buf_new(fs, id->type, id->ino, id->gen,
@@ -150,12 +151,13 @@ int rfs_node_new(struct rfs_fs *fs, const struct rfs_node_id *id, u32 *number,
 	(*out)->head.level = id->level;
 	map->table.word[*number % RFS_MAP_ENTRIES] = rfs_word(0, USED);
 	rfs_buf_dirty(fs, map);
-	count_node(fs, *number, 1);
+	rfs_node_count(fs, *number, 1);
 	rfs_node_reference(fs, *number, true);
 	return 0;
 }
 
-static bool is_node(const struct rfs_head *head, const struct rfs_node_id *id)
+static bool rfs_node_matches(const struct rfs_head *head,
+			     const struct rfs_node_id *id)
 {
 	return head->type == id->type && le32_to_cpu(head->ino) == id->ino &&
 	       le32_to_cpu(head->gen) == id->gen &&
@@ -177,7 +179,7 @@ int rfs_node_get(struct rfs_fs *fs, const struct rfs_node_id *id, u32 number,
 			ret = used ? rfs_buf_read(fs, id->type, number, addr,
 						  out) : -EUCLEAN;
 	}
-	if (!ret && !is_node(&(*out)->head, id))
+	if (!ret && !rfs_node_matches(&(*out)->head, id))
 		ret = -EUCLEAN;
 	if (ret)
 		*out = NULL;
@@ -188,7 +190,7 @@ int rfs_node_free(struct rfs_fs *fs, u32 number)
 {
 	struct rfs_buf *map, *buf;
 	__le64 *word;
-	int ret = word_get(fs, number, &map, &word);
+	int ret = rfs_nmap_word_get(fs, number, &map, &word);
 
 	if (!ret && rfs_high(*word) != USED)
 		ret = -EUCLEAN;
@@ -201,7 +203,7 @@ int rfs_node_free(struct rfs_fs *fs, u32 number)
 		rfs_buf_drop(fs, buf);
 	*word = 0;
 	rfs_buf_dirty(fs, map);
-	count_node(fs, number, -1);
+	rfs_node_count(fs, number, -1);
 	rfs_node_reference(fs, number, false);
 	fs->next_node = min(fs->next_node, number);
 	return 0;
@@ -219,7 +221,7 @@ int rfs_node_adopt(struct rfs_fs *fs, u32 number, u64 addr)
 	if (ret)
 		return ret;
 	if (!map->table.word[at])
-		count_node(fs, number, 1);
+		rfs_node_count(fs, number, 1);
 	map->table.word[at] = rfs_word(addr, USED);
 	rfs_buf_dirty(fs, map);
 	return 0;
@@ -229,7 +231,7 @@ int rfs_node_forget(struct rfs_fs *fs, u32 number)
 {
 	struct rfs_buf *map, *buf;
 	__le64 *word;
-	int ret = word_get(fs, number, &map, &word);
+	int ret = rfs_nmap_word_get(fs, number, &map, &word);
 
 	if (ret || !*word)
 		return ret;
@@ -238,7 +240,7 @@ int rfs_node_forget(struct rfs_fs *fs, u32 number)
 		rfs_buf_drop(fs, buf);
 	*word = 0;
 	rfs_buf_dirty(fs, map);
-	count_node(fs, number, -1);
+	rfs_node_count(fs, number, -1);
 	return 0;
 }
 
@@ -246,7 +248,7 @@ int rfs_node_map(struct rfs_fs *fs, u32 number, struct rfs_buf **map)
 {
 	__le64 *word;
 
-	return word_get(fs, number, map, &word);
+	return rfs_nmap_word_get(fs, number, map, &word);
 }
 
 int rfs_node_moved(struct rfs_fs *fs, u32 number, u64 addr)
@@ -254,7 +256,7 @@ int rfs_node_moved(struct rfs_fs *fs, u32 number, u64 addr)
 	struct rfs_buf *map;
 	__le64 *word;
 	u64 old;
-	int ret = word_get(fs, number, &map, &word);
+	int ret = rfs_nmap_word_get(fs, number, &map, &word);
 
 	if (ret)
 		return ret;

@@ -6,7 +6,8 @@
 #include "tree/tree.h"
 
 /* The block of a map that leads to a dirty one; NULL: none, or it cannot be had. */
-static struct rfs_buf *map_of(struct rfs_fs *fs, const struct rfs_buf *buf)
+static struct rfs_buf *rfs_map_of_buf(struct rfs_fs *fs,
+				      const struct rfs_buf *buf)
 {
 	struct rfs_buf *map = NULL;
 	int ret = 0;
@@ -32,7 +33,7 @@ void rfs_dirty_new_parents(struct rfs_fs *fs)
 						    dirty->first, *map;
 
 		dirty->seen = buf;
-		map = map_of(fs, buf);
+		map = rfs_map_of_buf(fs, buf);
 		if (map && !map->dirty)
 			rfs_buf_dirty(fs, map);
 	}

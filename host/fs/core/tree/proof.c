@@ -10,13 +10,13 @@
 void (*rfs_broken)(const struct rfs_fs *fs, const char *what);
 
 /* Zones that data would leave if metadata were compact */
-static s64 zones_left(const struct rfs_fs *fs)
+static s64 rfs_proof_zones_left(const struct rfs_fs *fs)
 {
 	return (s64)fs->free_zones + fs->meta_zones -
 	       (s64)rfs_zones_claimed(fs);
 }
 
-static const char *wrong(struct rfs_fs *fs, enum rfs_proof at)
+static const char *rfs_proof_wrong(struct rfs_fs *fs, enum rfs_proof at)
 {
 	u64 room = rfs_room_beside(fs, 0, 0) + fs->dirty.count;
 
@@ -33,7 +33,7 @@ static const char *wrong(struct rfs_fs *fs, enum rfs_proof at)
 		return "what is dirty takes the room that is kept";
 	if (rfs_room_tight(fs))
 		return "metadata is compact, and room is short";
-	if (zones_left(fs) + 2 < fs->low_zones)
+	if (rfs_proof_zones_left(fs) + 2 < fs->low_zones)
 		return "data has taken zones of the reserve";
 	return NULL;
 }
@@ -45,7 +45,7 @@ void rfs_prove(struct rfs_fs *fs, enum rfs_proof at)
 	if (!rfs_broken || fs->read_only)
 		return;
 	rfs_dirty_parents(fs);
-	what = wrong(fs, at);
+	what = rfs_proof_wrong(fs, at);
 	if (what)
 		rfs_broken(fs, what);
 }

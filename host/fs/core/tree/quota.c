@@ -15,8 +15,8 @@ u32 rfs_owner(const struct rfs_dinode *di, u32 type)
 	return le32_to_cpu(type == RFS_QUOTA_USER ? di->uid : di->gid);
 }
 
-static int block_get(struct rfs_fs *fs, u64 off, bool create,
-		     struct rfs_buf **out)
+static int rfs_quota_block_get(struct rfs_fs *fs, u64 off, bool create,
+			       struct rfs_buf **out)
 {
 	int ret = rfs_block_get(fs, RFS_QUOTA_INO, RFS_QUOTA, off, out);
 
@@ -31,7 +31,7 @@ static int block_get(struct rfs_fs *fs, u64 off, bool create,
 int rfs_quota_entry(struct rfs_fs *fs, u32 type, u32 id, bool create,
 		    struct rfs_quota **out, struct rfs_buf **buf)
 {
-	int ret = block_get(fs, RFS_QUOTA_OFF(type, id), create, buf);
+	int ret = rfs_quota_block_get(fs, RFS_QUOTA_OFF(type, id), create, buf);
 
 	*out = NULL;
 	if (!ret && *buf)
@@ -52,22 +52,22 @@ int rfs_quota_grace(struct rfs_fs *fs, u32 type, u64 *space, u64 *inodes)
 	return ret;
 }
 
-static u64 now_s(const struct rfs_fs *fs)
+static u64 rfs_now_s(const struct rfs_fs *fs)
 {
 	return fs->ops->now(fs->dev) / 1000000000U;
 }
 
 /* When grace ends of what is used and has a soft limit */
-static __le64 end_of(const struct rfs_fs *fs, u64 used, __le64 soft, __le64 end,
-		     u64 grace)
+static __le64 rfs_quota_end(const struct rfs_fs *fs, u64 used, __le64 soft,
+			    __le64 end, u64 grace)
 {
 	if (!soft || used <= le64_to_cpu(soft))
 		return 0;
-	return end ? end : cpu_to_le64(now_s(fs) + grace);
+	return end ? end : cpu_to_le64(rfs_now_s(fs) + grace);
 }
 
 /* Grace begins, or is not needed any more. */
-static int update_grace(struct rfs_fs *fs, u32 type, struct rfs_quota *q)
+static int rfs_update_grace(struct rfs_fs *fs, u32 type, struct rfs_quota *q)
 {
 	u64 bytes = le64_to_cpu(q->blocks) * RFS_BLOCK_BYTES, space, inodes;
 	int ret;
@@ -80,14 +80,15 @@ static int update_grace(struct rfs_fs *fs, u32 type, struct rfs_quota *q)
 	ret = rfs_quota_grace(fs, type, &space, &inodes);
 	if (ret)
 		return ret;
-	q->space_end = end_of(fs, bytes, q->space_soft, q->space_end, space);
-	q->inodes_end = end_of(fs, le64_to_cpu(q->inodes), q->inodes_soft,
-			       q->inodes_end, inodes);
+	q->space_end = rfs_quota_end(fs, bytes, q->space_soft, q->space_end,
+				     space);
+	q->inodes_end = rfs_quota_end(fs, le64_to_cpu(q->inodes),
+				      q->inodes_soft, q->inodes_end, inodes);
 	return 0;
 }
 
 /* Less than nothing is a fault of the medium: counted anew at a mount. */
-static __le64 sum(struct rfs_fs *fs, __le64 of, s64 delta)
+static __le64 rfs_quota_sum(struct rfs_fs *fs, __le64 of, s64 delta)
 {
 	u64 value = le64_to_cpu(of);
 
@@ -98,7 +99,8 @@ static __le64 sum(struct rfs_fs *fs, __le64 of, s64 delta)
 	return cpu_to_le64(value + delta);
 }
 
-static int charge(struct rfs_fs *fs, u32 type, u32 id, s64 blocks, s64 inodes)
+static int rfs_quota_charge_one(struct rfs_fs *fs, u32 type, u32 id, s64 blocks,
+				s64 inodes)
 {
 	struct rfs_quota *q;
 	struct rfs_buf *buf;
@@ -106,17 +108,17 @@ static int charge(struct rfs_fs *fs, u32 type, u32 id, s64 blocks, s64 inodes)
 
 	if (ret)
 		return ret;
-	q->blocks = sum(fs, q->blocks, blocks);
-	q->inodes = sum(fs, q->inodes, inodes);
+	q->blocks = rfs_quota_sum(fs, q->blocks, blocks);
+	q->inodes = rfs_quota_sum(fs, q->inodes, inodes);
 	rfs_buf_dirty(fs, buf);
-	return fs->recovering ? 0 : update_grace(fs, type, q);
+	return fs->recovering ? 0 : rfs_update_grace(fs, type, q);
 }
 
 /* Usage can be counted anew: no file suffers if it cannot be kept. */
 int rfs_quota_charge(struct rfs_fs *fs, u32 type, u32 id, s64 blocks,
 		     s64 inodes)
 {
-	int ret = charge(fs, type, id, blocks, inodes);
+	int ret = rfs_quota_charge_one(fs, type, id, blocks, inodes);
 
 	fs->miscounted |= ret;
 	return ret == -ENOMEM ? ret : 0;
@@ -138,7 +140,7 @@ void rfs_quota_recovered(struct rfs_fs *fs)
 			continue;
 		for (i = 0; i < RFS_QUOTA_ENTRIES; i++)
 			if ((u64)off / RFS_QUOTA_TYPES * RFS_QUOTA_ENTRIES + i <
-			    RFS_QUOTA_GRACE && update_grace(fs, off %
+			    RFS_QUOTA_GRACE && rfs_update_grace(fs, off %
 				RFS_QUOTA_TYPES, &buf->quotas.entry[i]))
 				fs->miscounted = true;
 	}
@@ -158,7 +160,8 @@ int rfs_quota_add(struct rfs_fs *fs, const struct rfs_dinode *di, s64 blocks,
 	return ret;
 }
 
-static struct rfs_quota_rsv **rsv_at(struct rfs_fs *fs, u32 type, u32 id)
+static struct rfs_quota_rsv **rfs_quota_rsv_at(struct rfs_fs *fs, u32 type,
+					       u32 id)
 {
 	struct rfs_quota_rsv **at = &fs->quota_rsv[(id * 2 +
 						    type) % RFS_QUOTA_RSV_HASH];
@@ -170,7 +173,7 @@ static struct rfs_quota_rsv **rsv_at(struct rfs_fs *fs, u32 type, u32 id)
 
 int rfs_quota_reserve_one(struct rfs_fs *fs, u32 type, u32 id, s64 blocks)
 {
-	struct rfs_quota_rsv **at = rsv_at(fs, type, id), *h = *at;
+	struct rfs_quota_rsv **at = rfs_quota_rsv_at(fs, type, id), *h = *at;
 
 	if (!h && blocks <= 0)
 		return 0;
@@ -219,7 +222,8 @@ void rfs_quota_forget(struct rfs_fs *fs)
 	}
 }
 
-static bool over(u64 want, __le64 hard, __le64 soft, __le64 end, u64 now)
+static bool rfs_quota_over(u64 want, __le64 hard, __le64 soft, __le64 end,
+			   u64 now)
 {
 	if (hard && want > le64_to_cpu(hard))
 		return true;
@@ -230,7 +234,7 @@ static bool over(u64 want, __le64 hard, __le64 soft, __le64 end, u64 now)
 int rfs_quota_may(struct rfs_fs *fs, u32 types, const u32 *id, u64 blocks,
 		  u64 inodes)
 {
-	u64 now = fs->enforced ? now_s(fs) : 0;
+	u64 now = fs->enforced ? rfs_now_s(fs) : 0;
 	u32 type;
 
 	for (type = 0; type < RFS_QUOTA_TYPES; type++) {
@@ -247,13 +251,14 @@ int rfs_quota_may(struct rfs_fs *fs, u32 types, const u32 *id, u64 blocks,
 			return ret;
 		if (!q)
 			continue;
-		h = *rsv_at(fs, type, id[type]);
+		h = *rfs_quota_rsv_at(fs, type, id[type]);
 		want = le64_to_cpu(q->blocks) + (h ? h->blocks : 0) + blocks;
-		if ((blocks && over(want * RFS_BLOCK_BYTES, q->space_hard,
+		if ((blocks &&
+		     rfs_quota_over(want * RFS_BLOCK_BYTES, q->space_hard,
 				    q->space_soft, q->space_end, now)) ||
-		    (inodes && over(le64_to_cpu(q->inodes) + inodes,
-				    q->inodes_hard, q->inodes_soft,
-				    q->inodes_end, now)))
+		    (inodes && rfs_quota_over(le64_to_cpu(q->inodes) + inodes,
+					      q->inodes_hard, q->inodes_soft,
+					      q->inodes_end, now)))
 			return fs->ops->may_exceed &&
 			       fs->ops->may_exceed(fs->dev) ? 0 : -EDQUOT;
 	}
@@ -280,7 +285,7 @@ int rfs_quota_may_grow(struct rfs_fs *fs, u32 ino, u64 blocks)
 int rfs_quota_get(struct rfs_fs *fs, u32 type, u32 id, struct rfs_quota *out,
 		  u64 *rsv)
 {
-	struct rfs_quota_rsv *h = *rsv_at(fs, type, id);
+	struct rfs_quota_rsv *h = *rfs_quota_rsv_at(fs, type, id);
 	struct rfs_quota *q;
 	struct rfs_buf *buf;
 	int ret = rfs_quota_entry(fs, type, id, false, &q, &buf);
@@ -315,7 +320,7 @@ int rfs_quota_apply(struct rfs_fs *fs, const struct rfs_rec *rec,
 	*q = new;
 	rfs_buf_dirty(fs, buf);
 	return id == RFS_QUOTA_GRACE || fs->recovering ? 0 :
-	       update_grace(fs, type, q);
+	       rfs_update_grace(fs, type, q);
 }
 
 int rfs_quota_block(struct rfs_fs *fs, u64 *off, struct rfs_buf **out)
@@ -331,7 +336,7 @@ int rfs_quota_block(struct rfs_fs *fs, u64 *off, struct rfs_buf **out)
 	*off = from;
 	if (*off >= end)
 		return -ENOENT;
-	ret = block_get(fs, *off, false, out);
+	ret = rfs_quota_block_get(fs, *off, false, out);
 	return ret || *out ? ret : -EUCLEAN;
 }
 

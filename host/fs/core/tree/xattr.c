@@ -7,18 +7,19 @@
 #include "tree/tree.h"
 #include "tree/xattr.h"
 
-static u32 entry_bytes(u32 len, u32 value_len)
+static u32 rfs_xattr_entry_bytes(u32 len, u32 value_len)
 {
 	return (sizeof(struct rfs_xattr) + len + value_len + 3) / 4 * 4;
 }
 
-static u32 bytes_of(const struct rfs_xattr *x)
+static u32 rfs_xattr_bytes_of(const struct rfs_xattr *x)
 {
-	return entry_bytes(x->len, le16_to_cpu(x->value_len));
+	return rfs_xattr_entry_bytes(x->len, le16_to_cpu(x->value_len));
 }
 
 /* The entry at *at of used bytes, *at is after it then; -ENODATA at the end. */
-static int step(const u8 *body, u32 used, u32 *at, const struct rfs_xattr **out)
+static int rfs_xattr_step(const u8 *body, u32 used, u32 *at,
+			  const struct rfs_xattr **out)
 {
 	const struct rfs_xattr *x = (const struct rfs_xattr *)(body + *at);
 
@@ -26,29 +27,30 @@ static int step(const u8 *body, u32 used, u32 *at, const struct rfs_xattr **out)
 		return -EUCLEAN;
 	if (*at == used)
 		return -ENODATA;
-	if (used - *at < sizeof(*x) || !x->len || used - *at < bytes_of(x))
+	if (used - *at < sizeof(*x) || !x->len || used - *at <
+	    rfs_xattr_bytes_of(x))
 		return -EUCLEAN;
-	*at += bytes_of(x);
+	*at += rfs_xattr_bytes_of(x);
 	*out = x;
 	return 0;
 }
 
 /* The one of a name; *at is where it ends. */
-static int find(const u8 *body, u32 used, const void *name, u32 len, u32 *at,
-		const struct rfs_xattr **out)
+static int rfs_xattr_find(const u8 *body, u32 used, const void *name, u32 len,
+			  u32 *at, const struct rfs_xattr **out)
 {
 	int ret;
 
 	*at = 0;
 	do {
-		ret = step(body, used, at, out);
+		ret = rfs_xattr_step(body, used, at, out);
 	} while (!ret && ((*out)->len != len ||
 			  memcmp((*out)->name, name, len)));
 	return ret;
 }
 
-static void put(u8 *body, u32 *used, const void *name, u32 len,
-		const void *value, u32 value_len)
+static void rfs_xattr_put(u8 *body, u32 *used, const void *name, u32 len,
+			  const void *value, u32 value_len)
 {
 	struct rfs_xattr *x = (struct rfs_xattr *)(body + *used);
 
@@ -57,15 +59,15 @@ static void put(u8 *body, u32 *used, const void *name, u32 len,
 	memcpy(x->name, name, len);
 	if (value_len)
 		memcpy(x->name + len, value, value_len);
-	*used += bytes_of(x);
+	*used += rfs_xattr_bytes_of(x);
 }
 
-static u8 *body_of(struct rfs_buf *buf)
+static u8 *rfs_xattr_body_of(struct rfs_buf *buf)
 {
 	return buf->bytes + sizeof(struct rfs_head);
 }
 
-static struct rfs_node_id id_of(const struct rfs_dinode *di)
+static struct rfs_node_id rfs_xattr_id_of(const struct rfs_dinode *di)
 {
 	return (struct rfs_node_id){ .type = RFS_XATTR,
 				     .ino = le32_to_cpu(di->ino),
@@ -73,10 +75,10 @@ static struct rfs_node_id id_of(const struct rfs_dinode *di)
 }
 
 /* An inode's block; *out is NULL if it has none. */
-static int block_get(struct rfs_fs *fs, const struct rfs_dinode *di,
-		     struct rfs_buf **out)
+static int rfs_xattr_block_get(struct rfs_fs *fs, const struct rfs_dinode *di,
+			       struct rfs_buf **out)
 {
-	struct rfs_node_id id = id_of(di);
+	struct rfs_node_id id = rfs_xattr_id_of(di);
 
 	*out = NULL;
 	if (!di->xattr)
@@ -84,24 +86,24 @@ static int block_get(struct rfs_fs *fs, const struct rfs_dinode *di,
 	return rfs_node_get(fs, &id, le32_to_cpu(di->xattr), out);
 }
 
-static int add_block(struct rfs_fs *fs, struct rfs_dinode *di,
-		     struct rfs_buf *ibuf, int delta)
+static int rfs_xattr_add_block(struct rfs_fs *fs, struct rfs_dinode *di,
+			       struct rfs_buf *ibuf, int delta)
 {
 	rfs_buf_dirty(fs, ibuf);
 	return rfs_blocks_add(fs, di, delta);
 }
 
-static int block_new(struct rfs_fs *fs, struct rfs_dinode *di,
-		     struct rfs_buf *ibuf, struct rfs_buf **out)
+static int rfs_xattr_block_new(struct rfs_fs *fs, struct rfs_dinode *di,
+			       struct rfs_buf *ibuf, struct rfs_buf **out)
 {
-	struct rfs_node_id id = id_of(di);
+	struct rfs_node_id id = rfs_xattr_id_of(di);
 	u32 number;
 	int ret = rfs_node_new(fs, &id, &number, out);
 
 	if (ret)
 		return ret;
 	di->xattr = cpu_to_le32(number);
-	return add_block(fs, di, ibuf, 1);
+	return rfs_xattr_add_block(fs, di, ibuf, 1);
 }
 
 int rfs_xattr_drop(struct rfs_fs *fs, struct rfs_dinode *di,
@@ -115,7 +117,7 @@ int rfs_xattr_drop(struct rfs_fs *fs, struct rfs_dinode *di,
 	if (ret)
 		return ret;
 	di->xattr = 0;
-	return add_block(fs, di, ibuf, -1);
+	return rfs_xattr_add_block(fs, di, ibuf, -1);
 }
 
 int rfs_xattr_fill(struct rfs_fs *fs, struct rfs_dinode *di,
@@ -130,13 +132,13 @@ int rfs_xattr_fill(struct rfs_fs *fs, struct rfs_dinode *di,
 		return 0;
 	if (bytes > RFS_BODY_BYTES)
 		return -EUCLEAN;
-	ret = block_new(fs, di, ibuf, &buf);
+	ret = rfs_xattr_block_new(fs, di, ibuf, &buf);
 	if (ret)
 		return ret;
-	memcpy(body_of(buf), image, bytes);
+	memcpy(rfs_xattr_body_of(buf), image, bytes);
 	buf->head.count = cpu_to_le16(bytes);
 	do {
-		ret = step(body_of(buf), bytes, &at, &x);
+		ret = rfs_xattr_step(rfs_xattr_body_of(buf), bytes, &at, &x);
 	} while (!ret);
 	return ret == -ENODATA ? 0 : ret;
 }
@@ -144,53 +146,55 @@ int rfs_xattr_fill(struct rfs_fs *fs, struct rfs_dinode *di,
 int rfs_xattr_pack(__le32 *image, u32 *used, const char *name, const void *value,
 		   u32 len)
 {
-	if (*used + entry_bytes(strlen(name), len) > RFS_BODY_BYTES)
+	if (*used + rfs_xattr_entry_bytes(strlen(name), len) > RFS_BODY_BYTES)
 		return -ENOSPC;
-	put((u8 *)image, used, name, strlen(name), value, len);
+	rfs_xattr_put((u8 *)image, used, name, strlen(name), value, len);
 	return 0;
 }
 
 /* Without the entry that ends at `end` */
-static u32 cut(u8 *body, u32 used, u32 end, u32 bytes)
+static u32 rfs_xattr_cut(u8 *body, u32 used, u32 end, u32 bytes)
 {
 	memmove(body + end - bytes, body + end, used - end);
 	memset(body + used - bytes, 0, bytes);
 	return used - bytes;
 }
 
-static int change(struct rfs_fs *fs, struct rfs_dinode *di,
-		  struct rfs_buf *ibuf, const struct rfs_rec *rec,
-		  const u8 *name, const u8 *value)
+static int rfs_xattr_change(struct rfs_fs *fs, struct rfs_dinode *di,
+			    struct rfs_buf *ibuf, const struct rfs_rec *rec,
+			    const u8 *name, const u8 *value)
 {
 	u32 len = le16_to_cpu(rec->len1), value_len = le16_to_cpu(rec->len2);
 	bool gone = rec->flags & RFS_REC_REMOVE;
 	u32 used, end = 0, old = 0, more;
 	const struct rfs_xattr *x;
 	struct rfs_buf *buf;
-	int ret = block_get(fs, di, &buf);
+	int ret = rfs_xattr_block_get(fs, di, &buf);
 
 	if (ret)
 		return ret;
 	used = buf ? le16_to_cpu(buf->head.count) : 0;
-	ret = buf ? find(body_of(buf), used, name, len, &end, &x) : -ENODATA;
+	ret = buf ? rfs_xattr_find(rfs_xattr_body_of(buf), used, name, len,
+				   &end, &x) : -ENODATA;
 	if (!ret)
-		old = bytes_of(x);
+		old = rfs_xattr_bytes_of(x);
 	else if (ret != -ENODATA || gone)
 		return ret;
-	more = gone ? 0 : entry_bytes(len, value_len);
+	more = gone ? 0 : rfs_xattr_entry_bytes(len, value_len);
 	if (used - old + more > RFS_BODY_BYTES)
 		return -ENOSPC;
 	if (used - old + more == 0)
 		return rfs_xattr_drop(fs, di, ibuf);
 	if (!buf) {
-		ret = block_new(fs, di, ibuf, &buf);
+		ret = rfs_xattr_block_new(fs, di, ibuf, &buf);
 		if (ret)
 			return ret;
 	}
 	if (old)
-		used = cut(body_of(buf), used, end, old);
+		used = rfs_xattr_cut(rfs_xattr_body_of(buf), used, end, old);
 	if (!gone)
-		put(body_of(buf), &used, name, len, value, value_len);
+		rfs_xattr_put(rfs_xattr_body_of(buf), &used, name, len, value,
+			      value_len);
 	buf->head.count = cpu_to_le16(used);
 	rfs_buf_dirty(fs, buf);
 	return 0;
@@ -207,7 +211,7 @@ int rfs_xattr_apply(struct rfs_fs *fs, const struct rfs_rec *rec,
 		return -EUCLEAN;
 	ret = rfs_iget(fs, le32_to_cpu(rec->ino), &di, &ibuf);
 	if (!ret)
-		ret = change(fs, di, ibuf, rec, name, value);
+		ret = rfs_xattr_change(fs, di, ibuf, rec, name, value);
 	if (ret)
 		return ret;
 	if (rec->mode)
@@ -227,16 +231,17 @@ int rfs_xattr_next(struct rfs_fs *fs, u32 ino, u32 *at,
 
 	*out = NULL;
 	if (!ret)
-		ret = block_get(fs, di, &buf);
+		ret = rfs_xattr_block_get(fs, di, &buf);
 	if (ret || !buf)
 		return ret;
-	ret = step(body_of(buf), le16_to_cpu(buf->head.count), at, out);
+	ret = rfs_xattr_step(rfs_xattr_body_of(buf),
+			     le16_to_cpu(buf->head.count), at, out);
 	return ret == -ENODATA ? 0 : ret;
 }
 
 /* 0 and the entry, or -ENODATA */
-static int look_up(struct rfs_fs *fs, u32 ino, const char *name,
-		   const struct rfs_xattr **out)
+static int rfs_xattr_look_up(struct rfs_fs *fs, u32 ino, const char *name,
+			     const struct rfs_xattr **out)
 {
 	struct rfs_buf *ibuf, *buf;
 	struct rfs_dinode *di;
@@ -244,18 +249,19 @@ static int look_up(struct rfs_fs *fs, u32 ino, const char *name,
 	int ret = rfs_iget(fs, ino, &di, &ibuf);
 
 	if (!ret)
-		ret = block_get(fs, di, &buf);
+		ret = rfs_xattr_block_get(fs, di, &buf);
 	if (ret)
 		return ret;
-	return buf ? find(body_of(buf), le16_to_cpu(buf->head.count), name,
-			  strlen(name), &at, out) : -ENODATA;
+	return buf ? rfs_xattr_find(rfs_xattr_body_of(buf),
+				    le16_to_cpu(buf->head.count), name,
+				    strlen(name), &at, out) : -ENODATA;
 }
 
 int rfs_xattr_get(struct rfs_fs *fs, u32 ino, const char *name, void *value,
 		  u32 room)
 {
 	const struct rfs_xattr *x;
-	int ret = look_up(fs, ino, name, &x), len;
+	int ret = rfs_xattr_look_up(fs, ino, name, &x), len;
 
 	if (ret)
 		return ret;

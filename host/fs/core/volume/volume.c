@@ -74,7 +74,8 @@ u64 rfs_name_hash(const struct rfs_fs *fs, const void *name, u32 len)
  * append it is read in the search for the next one. Whoever writes the file knows
  * the volume's uuid and can guess the address, but has never seen a code.
  */
-static u64 code_of(const struct rfs_fs *fs, const struct rfs_head *head)
+static u64 rfs_summary_code(const struct rfs_fs *fs,
+			    const struct rfs_head *head)
 {
 	struct rfs_head copy = *head;
 
@@ -87,7 +88,7 @@ void rfs_summary_seal(const struct rfs_fs *fs, struct rfs_summary *sum,
 		      u64 stamp)
 {
 	sum->head.stamp = cpu_to_le64(stamp);
-	sum->head.off = cpu_to_le64(code_of(fs, &sum->head));
+	sum->head.off = cpu_to_le64(rfs_summary_code(fs, &sum->head));
 	rfs_head_seal(&sum->head, stamp);
 }
 
@@ -97,7 +98,7 @@ bool rfs_summary_ok(const struct rfs_fs *fs, const struct rfs_summary *sum,
 	return rfs_head_ok(&sum->head, fs->volume, RFS_SUMMARY) &&
 	       le64_to_cpu(sum->head.addr) == addr &&
 	       (fs->keyless || le64_to_cpu(sum->head.off) ==
-			       code_of(fs, &sum->head));
+			       rfs_summary_code(fs, &sum->head));
 }
 
 /* Ticks of 1/256 s from the creation of the volume to a time in ns. */
