@@ -21,7 +21,7 @@ def test_the_list_is_the_work_on_the_hot_file(rsd_cache: Cache, tmp_path: Path) 
     program = sim.ensure_sfssim(rsd_cache, Progress())
     for work in recorded.WORKS:
         target = tmp_path / work
-        recorded._list(program, recorded._Plan("SFS", work, 85), target, recorded.FLASH // 2)
+        recorded._list(program, recorded.Plan("SFS", work, 85), target, recorded.FLASH // 2)
         written = array.array("I", target.read_bytes())
         assert len(written) >= recorded.FLASH * (recorded.AGE + recorded.MEASURE)
         assert max(written) < recorded.hot_blocks()
@@ -40,7 +40,7 @@ def test_recorded_and_replayed(
     monkeypatch.setattr(recorded, "AGE", 3 / 25)
     monkeypatch.setattr(recorded, "MEASURE", 1 / 25)
     context = Context(built, rsd_cache, Progress())
-    found = recorded.measure(context, ["SFS", "ext4"], ["uniform"], 95)
+    found = recorded.measure(recorded.plans(["SFS", "ext4"], ["uniform"], 95), context)
     rfs, ext4 = (found["uniform", name] for name in ("SFS", "ext4"))
     assert not rfs.no_space and not ext4.no_space
     # 5,242 blocks were written, in blocks of 128 pages
@@ -50,7 +50,7 @@ def test_recorded_and_replayed(
     assert rfs.drives["page"].amplification < 1.05
     assert rfs.drives["fast"].amplification < ext4.drives["fast"].amplification
     # done anew, and not taken from the cache
-    traces = recorded._record(recorded._Plan("SFS", "uniform", 95), context)
+    traces = recorded.unit(recorded.Plan("SFS", "uniform", 95), context).run(context.cache)
     program = sim.ensure(rsd_cache, Progress()).path
     for ftl in recorded.FTLS:
         (again := tmp_path / ftl).mkdir()
@@ -66,4 +66,4 @@ def test_no_room_in_the_part_that_counts(
     (tmp_path / NO_SPACE).write_text("No space left on device")
     monkeypatch.setattr(recorded, "_record", lambda *arguments: tmp_path)
     context = Context(built, rsd_cache, Progress())
-    assert recorded._measure(recorded._Plan("btrfs", "zipf", 85), context).no_space
+    assert recorded._measure(recorded.Plan("btrfs", "zipf", 85), context).no_space

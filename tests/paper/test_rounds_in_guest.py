@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rsd.artifacts import Artifacts
+from rsd.bench.base import Context
 from rsd.cache import Cache
 from rsd.compare import benchmarks, stack_run, stack_script
 from rsd.compare.run import guest_failure
@@ -55,8 +56,8 @@ def test_rounds_go_on_and_are_the_same_again(
     for at in (1, 2):
         target = tmp_path / f"rounds{at}"
         target.mkdir()
-        plan = rounds._Plan(NAME, TINY, Scale(capacities=0.1, live=30))
-        rounds._measure(plan, target, built, rsd_cache, Progress())
+        plan = rounds.Plan(NAME, TINY, Scale(capacities=0.1, live=30))
+        rounds._measure(plan, Context(built, rsd_cache, Progress()), target)
         found.append(json.loads((target / "rounds.json").read_text()))
     assert found[0] == found[1]
     one, two = found[0]["rounds"][:2]

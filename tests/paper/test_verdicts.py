@@ -197,7 +197,7 @@ def test_blocks_taken_are_what_was_programmed(directory: Path) -> None:
 def test_a_round_is_read_from_what_the_guest_left(directory: Path, tmp_path: Path) -> None:
     raw = tmp_path / "1" / "raw"
     shutil.copytree(directory, raw)
-    one = rounds._round(rounds._Plan("ext4-page", BY_NAME[directory.name], DEFAULT), raw)
+    one = rounds._round(rounds.Plan("ext4-page", BY_NAME[directory.name], DEFAULT), raw)
     before, after = (counters(read_json(raw / w / "counters.json")) for w in ("before", "after"))
     assert one.written == after["prog_host"] - before["prog_host"] > 0
     assert one.all_written == after["host_write_pages"] - before["host_write_pages"] > 0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rsd import image
+from rsd import artifacts, image, qemu
 from rsd.cache import Cache
 from rsd.errors import RsdError
 
@@ -16,6 +16,13 @@ from rsd.errors import RsdError
 @pytest.fixture
 def cache(tmp_path: Path) -> Cache:
     return Cache(tmp_path / "cache")
+
+
+def qemu_that(directory: Path, does: str) -> Path:
+    """A program in QEMU's place."""
+    path = directory / "qemu"
+    path.write_text(f"#!/bin/sh\n{does}\n")
+    return path
 
 
 @pytest.fixture
@@ -30,7 +37,8 @@ def exported(tmp_path: Path) -> Path:
         (tmp_path / name).write_bytes(name.encode() * 1000)
     target = tmp_path / "image.tar"
     parts = {name: tmp_path / name for name in ("vmlinux", "root.erofs")}
-    image.export(target, parts, {"tools": tools, "modules": modules}, "release")
+    parts[image.QEMU] = qemu_that(tmp_path, "exit 0")
+    image.export(target, parts, {"tools": tools, "modules": modules}, "release", "sources")
     return target
 
 
@@ -67,6 +75,26 @@ def test_another_archive_is_refused(cache: Cache, tmp_path: Path) -> None:
         pass
     with pytest.raises(RsdError, match="not an exported image"):
         image.import_(cache, archive)
+
+
+def test_a_qemu_that_does_not_start_is_refused(cache: Cache, tmp_path: Path) -> None:
+    program = qemu_that(tmp_path, "echo libslirp.so.0: cannot open >&2; exit 127")
+    target = tmp_path / "image.tar"
+    image.export(target, {image.QEMU: program}, {}, "release", "sources")
+    with pytest.raises(RsdError, match=r"does not start here: libslirp\.so\.0: cannot open"):
+        image.import_(cache, target)
+    assert image.imported(cache) is None
+
+
+def test_a_ready_made_qemu_is_of_the_same_sources(
+    cache: Cache, exported: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With another drive in the clone than in the image, QEMU has to be built."""
+    assert not artifacts.ready_made(cache)
+    image.import_(cache, exported)
+    assert not artifacts.ready_made(cache)
+    monkeypatch.setattr(qemu, "sources", lambda repository: "sources")
+    assert artifacts.ready_made(cache)
 
 
 def test_the_root_is_a_partition(tmp_path: Path) -> None:

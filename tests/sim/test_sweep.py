@@ -2,13 +2,10 @@
 """`./rsd sweep`: which cells, which are run, what comes out."""
 
 import argparse
-import ast
 import contextlib
 import csv
 import json
 import os
-import re
-import shutil
 import subprocess
 import sys
 import time
@@ -238,51 +235,6 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None
         grid.read(file, "sources")
     with pytest.raises(RsdError, match="No such file"):
         grid.read(tmp_path / "none.toml", "sources")
-
-
-def test_snakemake(simulator: Simulator, file: Path, tmp_path: Path) -> None:
-    """The workflow's text, and the engine's own opinion where there is one."""
-    store = tmp_path / "it's here"
-    assert run(file, "--snakemake", store) == 0
-    cells = grid.read(file, "sources")
-    content = json.loads((store / "cells.json").read_text())
-    assert content == {cell.key: list(cell.arguments) for cell in cells}
-    rules, python = parse_snakefile((store / "Snakefile").read_text())
-    ast.parse(python)
-    assert set(rules) == {"all", "cell"}
-    assert set(rules["cell"]) == {"output", "log", "params", "shell"}
-    for values in (value for rule in rules.values() for value in rule.values()):
-        ast.parse(f"call({values})")
-    shell = ast.literal_eval(rules["cell"]["shell"])
-    assert re.findall(r"\{([^}]*)\}", shell) == [
-        *("params.rsdsim:q", "params.arguments:q", "output:q", "log:q")
-    ]
-    if engine := shutil.which("snakemake"):
-        subprocess.run([engine, "--cores", "1", "--quiet"], cwd=store, check=True, timeout=600)
-        before = stamps(store)
-        assert len(before) == 4
-        assert run(file, "--store", store) == 0
-        assert stamps(store) == before
-
-
-def parse_snakefile(text: str) -> tuple[dict[str, dict[str, str]], str]:
-    """Rules by name with their parts, and the Python between them."""
-    rules: dict[str, dict[str, str]] = {}
-    python = []
-    parts: dict[str, str] | None = None
-    part = ""
-    for line in text.splitlines():
-        if match := re.fullmatch(r"rule (\w+):", line):
-            parts = rules[match[1]] = {}
-        elif parts is not None and (match := re.fullmatch(r"    (\w+):", line)):
-            part = match[1]
-            parts[part] = ""
-        elif parts is not None and line.startswith("        "):
-            parts[part] += line.strip()
-        else:
-            parts = None if line else parts
-            python.append(line)
-    return rules, "\n".join(python)
 
 
 def test_sim_takes_its_own_options(

@@ -112,6 +112,17 @@ def ensure(
     )
 
 
+def ready_made(cache: Cache) -> bool:
+    """Whether an imported image has all that a guest needs, and nothing is to be built here."""
+    foreign = image.imported(cache)
+    return foreign is not None and _has_our_qemu(foreign)
+
+
+def _has_our_qemu(foreign: Path) -> bool:
+    manifest = json.loads((foreign / "manifest.json").read_text())
+    return bool(manifest["qemu_sources"] == qemu.sources(REPOSITORY))
+
+
 def _kernel(cache: Cache, progress: Progress, flavour: str) -> Path:
     return guest_kernel.ensure(cache, progress, REPOSITORY / "guest/kernel", flavour)
 
@@ -124,11 +135,16 @@ def _with_imported(cache: Cache, progress: Progress, foreign: Path, flavour: str
             f"--kernel {manifest['kernel']}, or ./rsd image reset",
         )
     progress.say(f"using the imported image {foreign.name}")
-    built = qemu.ensure(cache, progress, REPOSITORY)
+    if _has_our_qemu(foreign):
+        program, digest = foreign / image.QEMU, manifest["sha256"][image.QEMU]
+    else:
+        progress.say("its QEMU has other patches, or another drive, than this clone: building ours")
+        built = qemu.ensure(cache, progress, REPOSITORY)
+        program, digest = built / qemu.BINARY, _digest(built, "qemu_sha256")
     init = foreign / "init"
     firmware = (foreign / "firmware",)
     return Artifacts(
-        qemu=built / qemu.BINARY,
+        qemu=program,
         kernel=foreign / "vmlinux",
         root=foreign / "root.erofs",
         init=init,
@@ -136,7 +152,7 @@ def _with_imported(cache: Cache, progress: Progress, foreign: Path, flavour: str
         modules=foreign / "modules",
         firmware=firmware,
         hashes={
-            "qemu": _digest(built, "qemu_sha256"),
+            "qemu": digest,
             "kernel": manifest["sha256"]["vmlinux"],
             "root": manifest["sha256"]["root.erofs"],
             **_tools_hashes(foreign / "tools"),

@@ -12,9 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
-from rsd import artifacts, debian, first_run, guest_run, image, packages, sim, systems
+from rsd import artifacts, debian, first_run, guest_run, image, packages, qemu, sim, systems
 from rsd.artifacts import IS_CLONE, REPOSITORY
 from rsd.cache import Cache
+from rsd.cluster import environment
 from rsd.errors import RsdError, words
 from rsd.guest_run import add_install_argument
 from rsd.kernel import FLAVOURS
@@ -112,11 +113,15 @@ def _parser(command: list[str]) -> argparse.ArgumentParser:
     setup.add_argument(
         "--update", action="store_true", help="look for newer Debian packages, and use them"
     )
-
     setup.add_argument(
         "--record",
         action="store_true",
         help="with an empty cache: keep what each step took in docs/results and docs/first-run.md",
+    )
+    setup.add_argument(
+        "--cluster",
+        action="store_true",
+        help="Snakemake, too, which runs workflows: docs/cluster.md",
     )
 
     shell = _add(
@@ -188,7 +193,7 @@ def _parser(command: list[str]) -> argparse.ArgumentParser:
     images = _add(
         commands,
         "image",
-        "exchange the guest's kernel, root and tools, to repeat somebody's run",
+        "exchange QEMU and the guest's kernel, root and tools, to repeat somebody's run",
         "./rsd image export image.tar",
         _image,
     )
@@ -284,6 +289,8 @@ def _setup(arguments: argparse.Namespace) -> int:
     for name, digest in built.hashes.items():
         progress.say(f"{name:9} sha256 {digest}")
     progress.say(f"QEMU is {built.qemu}")
+    if arguments.cluster:
+        progress.say(f"Snakemake is {environment.ensure(cache, progress)}")
     progress.say(f"everything is in {cache.root}; next: ./rsd shell")
     return 0
 
@@ -317,10 +324,11 @@ def _image(arguments: argparse.Namespace) -> int:
     packages.ensure(progress, install=not arguments.no_install)
     built = artifacts.ensure(cache, progress, kernel=arguments.kernel)
     parts = {"vmlinux": built.kernel, "root.erofs": built.root, "init": built.init}
+    parts[image.QEMU] = built.qemu
     for name, path in artifacts.firmware_files(built.firmware).items():
         parts[f"firmware/{name}"] = path
     trees = {"tools": built.tools, "modules": built.modules}
-    image.export(arguments.file, parts, trees, arguments.kernel)
+    image.export(arguments.file, parts, trees, arguments.kernel, qemu.sources(REPOSITORY))
     return 0
 
 

@@ -262,7 +262,8 @@ def _check(arguments: argparse.Namespace) -> None:
 
 
 def _set_up(arguments: argparse.Namespace, cache: Cache, progress: Progress) -> Artifacts:
-    packages.ensure(progress, install=not arguments.no_install)
+    if not artifacts.ready_made(cache):
+        packages.ensure(progress, install=not arguments.no_install)
     return artifacts.ensure(
         cache, progress, kernel=arguments.kernel, packages=sorted(set(arguments.packages))
     )

@@ -1,13 +1,14 @@
 """The guest's root: trixie's tools as one EROFS image, and images from elsewhere.
 
-An imported image (kernel, root, init, tools and firmware, from `./rsd image export` on another
-machine) replaces the built one until `./rsd image reset`.
+An imported image (QEMU, kernel, root, init, tools and firmware, from `./rsd image export` on
+another machine) replaces the built one until `./rsd image reset`.
 """
 
 import io
 import json
 import shutil
 import struct
+import subprocess
 import tarfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -132,16 +133,22 @@ def imported(cache: Cache) -> Path | None:
     return path
 
 
-# 2: firmware and init are in it; 3: the module; 4: the program that stops a guest to be saved
-FORMAT = 4
+# 2: firmware and init are in it; 3: the module; 4: the program that stops a guest to be saved;
+# 5: QEMU, with a hash of this repository's part of its sources
+FORMAT = 5
 
 HOW = "./rsd image export FILE makes one"
+# Its name in an image
+QEMU = "qemu/qemu-system-x86_64"
 
 
 def export(
-    target: Path, parts: Mapping[str, Path], trees: Mapping[str, Path], flavour: str
+    target: Path, parts: Mapping[str, Path], trees: Mapping[str, Path], flavour: str, sources: str
 ) -> None:
-    """Write an image that `import_` takes: files and directories by their name in it."""
+    """Write an image that `import_` takes: files and directories by their name in it.
+
+    `sources` is qemu.sources() of the repository that its QEMU was built from.
+    """
     files = dict(parts)
     for name, tree in trees.items():
         below = sorted(path for path in tree.rglob("*") if path.is_file())
@@ -149,6 +156,7 @@ def export(
     manifest = {
         "format": FORMAT,
         "kernel": flavour,
+        "qemu_sources": sources,
         "sha256": {name: hash_file(path) for name, path in files.items()},
     }
     unfinished = target.with_name(f"{target.name}.part")
@@ -193,11 +201,24 @@ def import_(cache: Cache, archive: Path) -> str:
             path = partial / name
             if not path.is_file() or hash_file(path) != digest:
                 raise RsdError(f"image {archive}: {name} is damaged", "export it again")
+        _check_starts(archive, partial / QEMU)
         (partial / "tools").mkdir(exist_ok=True)
 
     cache.entry("image", key, build)
     (cache.root / "imported").write_text(key)
     return key
+
+
+def _check_starts(archive: Path, program: Path) -> None:
+    """Its QEMU was built elsewhere: libraries may be missing here."""
+    program.chmod(0o755)
+    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RsdError(
+            f"image {archive}: its QEMU does not start here: {done.stderr.strip()}",
+            "install the library (Debian: libglib2.0-0, libpixman-1-0, libfdt1, libslirp0), or "
+            "export on an older system",
+        )
 
 
 def reset(cache: Cache) -> None:

@@ -50,6 +50,12 @@ def ensure(cache: Cache, progress: Progress, repository: Path) -> Path:
     return cache.entry("qemu", hash_inputs(inputs), build)
 
 
+def sources(repository: Path) -> str:
+    """A hash of what this repository puts into QEMU: patches, device, options of its build."""
+    device = _device_hash(repository / "hw" / "rsd-nvme")
+    return hash_inputs([hash_file(path) for path in _patches(repository)], CONFIGURE, device)
+
+
 def qtest(cache: Cache, progress: Progress, repository: Path, name: str) -> Path:
     """A test program of QEMU's own tests/qtest, as our series has it."""
     inputs = _series(cache, progress, repository)

@@ -16,13 +16,14 @@ from rich.console import Console
 from rsd import artifacts, packages
 from rsd.artifacts import OUTPUTS, REPOSITORY, Artifacts
 from rsd.cache import Cache
+from rsd.cluster import options
 from rsd.compare import own, record, results, table
 from rsd.compare.benchmarks import BENCHMARKS
 from rsd.compare.cells import ALL_CELLS, SYSTEMS, Level, applies
 from rsd.compare.outlook import Outlook
 from rsd.compare.run import Run, plans, run_plan
 from rsd.compare.selection import select
-from rsd.compare.stack_run import REPETITIONS, StackPlan, run_stack, stack_plans
+from rsd.compare.stack_run import REPETITIONS, StackPlan, run_stack, stack_plans, unit
 from rsd.compare.stacks import STACKS
 from rsd.errors import RsdError, naming
 from rsd.guest_run import add_install_argument
@@ -97,6 +98,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="keep what the documents show in docs/results, docs/comparing.md and docs/compare.svg",
     )
     add_install_argument(parser)
+    options.add_arguments(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -106,14 +108,25 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.list:
         _print_list(arguments.level)
         return 0
+    keep = arguments.level is Level.FULL
+    options.check(arguments)
+    if (arguments.snakemake or arguments.store or arguments.cell) and not keep:
+        raise RsdError("--snakemake, --store and --cell are of --full", "add --full")
     progress = Progress()
-    out = _fresh(arguments.out)
-    packages.ensure(progress, install=not arguments.no_install)
+    out = None if arguments.snakemake or arguments.cell else _fresh(arguments.out)
     cache = Cache()
+    if not artifacts.ready_made(cache):
+        packages.ensure(progress, install=not arguments.no_install)
     built = artifacts.ensure(cache, progress)
+    units = [
+        unit(plan, built, cache, progress)
+        for plan in stack_plans(chosen.benchmarks, Path(), keep=keep, cold=arguments.cold)
+    ]
+    if options.handle(arguments, _words(arguments), units, built, cache, progress):
+        return 0
+    assert out is not None
     started = time.monotonic()
     raw = out / "raw"
-    keep = arguments.level is Level.FULL
     todo = [
         functools.partial(run_plan, plan, built, cache, progress)
         for plan in plans(chosen.drives, chosen.cells, raw, keep=keep, cold=arguments.cold)
@@ -143,6 +156,15 @@ def main(arguments: argparse.Namespace) -> int:
         progress.say(f"the documents show {record.record(REPOSITORY, content)}")
     progress.say(f"figures: {out / MARK}; report: {out / 'report.html'}; raw output: {out / 'raw'}")
     return _verdict(content, progress)
+
+
+def _words(arguments: argparse.Namespace) -> list[str]:
+    """What chooses the same cells, after ./rsd. Bare drives are quick, and measured here."""
+    words = ["compare", "--full"]
+    for option in ("system", "workload"):
+        words += [f"--{option}={name}" for name in getattr(arguments, option)]
+    words += [f"--benchmark={path.absolute()}" for path in arguments.benchmark]
+    return words + (["--cold"] if arguments.cold else [])
 
 
 def _run_stack(

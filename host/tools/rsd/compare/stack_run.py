@@ -17,6 +17,7 @@ from pathlib import Path
 
 from rsd.artifacts import Artifacts
 from rsd.cache import Cache, hash_inputs, hash_tree
+from rsd.cluster.unit import Unit
 from rsd.compare import drive_latency, kept, stack_script
 from rsd.compare.benchmarks import Benchmark
 from rsd.compare.cells import Level
@@ -109,33 +110,38 @@ def run_stack(plan: StackPlan, built: Artifacts, cache: Cache, progress: Progres
     name = plan.benchmark.name
     raw = plan.directory / name
     try:
-        aged = aged_volume(plan.system, plan.benchmark.scale, built, cache, progress)
-        if (aged / NO_SPACE).exists():
-            raise _OutOfSpace("while it was aged")
-        script = stack_script.measure(STACKS[plan.system], plan.benchmark)
-        key = cell_key(plan, built)
-
-        def build(target: Path) -> None:
-            _measure(plan, script, aged / "media", target, built, cache, progress)
-
+        work = unit(plan, built, cache, progress)
         if plan.keep:
-            shutil.copytree(cache.entry("cell", key, build), raw, dirs_exist_ok=True)
+            shutil.copytree(work.run(cache), raw, dirs_exist_ok=True)
         else:
             raw.mkdir(parents=True, exist_ok=True)
-            build(raw)
+            work.build(raw)
         if (raw / NO_SPACE).exists():
-            raise _OutOfSpace("in the benchmark")
+            raise _OutOfSpace
         result, _ = kept.read(raw)
         run.results.append(result)
         run.wall_s[name] = result.wall_s
         run.figures[name] = stack_figures(STACKS[plan.system], plan.benchmark, raw / kept.RAW)
-    except _OutOfSpace as error:
+    except _OutOfSpace:
         run.figures[name] = [Figure("no_space", 1, "", "count")]
-        progress.say(f"{plan.title}: the file system ran out of space {error}")
+        progress.say(f"{plan.title}: the file system ran out of space")
     except (RsdError, OSError, subprocess.CalledProcessError) as error:
         run.failures[name] = words(error)
         progress.say(f"FAILED: {plan.title}: {words(error)}")
     return run
+
+
+def unit(plan: StackPlan, built: Artifacts, cache: Cache, progress: Progress) -> Unit:
+    """Its entry has the raw output of the plan's guest. Or NO_SPACE, also of the aging."""
+
+    def build(target: Path) -> None:
+        aged = aged_volume(plan.system, plan.benchmark.scale, built, cache, progress)
+        if (aged / NO_SPACE).exists():
+            shutil.copy2(aged / NO_SPACE, target / NO_SPACE)
+        else:
+            _measure(plan, aged / "media", target, built, cache, progress)
+
+    return Unit(plan.title, "cell", cell_key(plan, built), build)
 
 
 def volume_key(system: str, scale: Scale, built: Artifacts) -> str:
@@ -221,7 +227,6 @@ def stack_job(
 
 def _measure(
     plan: StackPlan,
-    script: str,
     aged: Path,
     target: Path,
     built: Artifacts,
@@ -229,6 +234,7 @@ def _measure(
     progress: Progress,
 ) -> None:
     stack = STACKS[plan.system]
+    script = stack_script.measure(stack, plan.benchmark)
     with progress.step(plan.title), cache.scratch("stack") as scratch:
         media = scratch / "media"
         copy_media(aged, media)

@@ -16,6 +16,7 @@ from rsd import artifacts, packages
 from rsd.artifacts import OUTPUTS, REPOSITORY
 from rsd.bench.base import Context
 from rsd.cache import Cache
+from rsd.cluster import options
 from rsd.errors import RsdError, naming
 from rsd.guest_run import add_install_argument
 from rsd.paper import hfm, oftl, redo, risa, sfs
@@ -77,6 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="where NAME.json and NAME.html go (default: build/paper)",
     )
     add_install_argument(parser)
+    options.add_arguments(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -91,6 +93,7 @@ def main(arguments: argparse.Namespace) -> int:
     scale = _scale(arguments)
     if arguments.record and arguments.figure:
         raise RsdError("--record is of a whole paper", "leave out the names of figures")
+    options.check(arguments)
     try:
         arguments.out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -98,9 +101,14 @@ def main(arguments: argparse.Namespace) -> int:
             f"--out {arguments.out}: {error.strerror}", "name another directory"
         ) from error
     progress = Progress()
-    packages.ensure(progress, install=not arguments.no_install)
     cache = Cache()
+    if not artifacts.ready_made(cache):
+        packages.ensure(progress, install=not arguments.no_install)
     context = Context(artifacts.ensure(cache, progress), cache, progress)
+    words = _words(paper, [entry.name for entry in entries], scale)
+    units = {unit.key: unit for entry in entries for unit in entry.units(context, scale)}
+    if options.handle(arguments, words, [*units.values()], context.built, cache, progress):
+        return 0
     found: Found = {}
     for entry in entries:
         assert entry.run is not None
@@ -203,23 +211,23 @@ def _cells(claim: Claim | Limit) -> tuple[str, str, str]:
     return paper, ours(claim.measured), ours(claim.beside)
 
 
-def _command(paper: Paper, figures: list[str], scale: Scale) -> str:
-    """What measures the same again."""
-    words = ["./rsd", "paper", paper.name]
+def _words(paper: Paper, figures: list[str], scale: Scale) -> list[str]:
+    """What measures the same again, after ./rsd."""
+    words = ["paper", paper.name]
     if figures != [entry.name for entry in paper.entries if entry.run]:
         words += figures
     if scale.capacities != DEFAULT.capacities:
         words += ["--capacities", f"{scale.capacities:g}"]
     if scale.live != DEFAULT.live:
         words += ["--live", str(scale.live)]
-    return " ".join(words)
+    return words
 
 
 def _content(paper: Paper, scale: Scale, found: Found, context: Context) -> dict[str, Any]:
     return {
         "schema": 1,
         "paper": paper.name,
-        "command": _command(paper, list(found), scale),
+        "command": " ".join(["./rsd", *_words(paper, list(found), scale)]),
         "scale": asdict(scale),
         "figures": {
             name: [{**asdict(claim), "verdict": claim.verdict.value} for claim in claims]

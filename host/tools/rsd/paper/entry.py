@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A table or a figure of a paper: a row of `./rsd paper --list`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rsd.bench.base import Context
+from rsd.cluster.unit import Unit
 from rsd.paper.claim import Claim, Limit
 
 
@@ -27,13 +28,15 @@ DEFAULT = Scale(capacities=8, live=60)
 class Entry:
     """`name` as on the command line; `shows` is a sentence.
 
-    `run` measures. Where it is None, `missing` says what it needs.
+    `run` measures. Where it is None, `missing` says what it needs. `units` are its guests, those of
+    other entries may be the same ones.
     """
 
     name: str
     shows: str
     run: Callable[[Context, Scale], list[Claim | Limit]] | None = None
     missing: str = ""
+    units: Callable[[Context, Scale], Sequence[Unit]] = lambda context, scale: ()
 
 
 @dataclass(frozen=True)

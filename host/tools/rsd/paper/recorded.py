@@ -15,7 +15,7 @@ import functools
 import json
 import math
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from typing import Any
 from rsd import sim
 from rsd.bench.base import Context
 from rsd.cache import hash_file, hash_inputs
+from rsd.cluster.unit import Unit
 from rsd.compare import kept, stack_script
 from rsd.compare.benchmarks import Benchmark, Output
 from rsd.compare.cells import MIB, Level
@@ -94,7 +95,7 @@ class Recorded:
 
 
 @dataclass(frozen=True)
-class _Plan:
+class Plan:
     """What is run: a workload on a file system."""
 
     system: str
@@ -103,6 +104,7 @@ class _Plan:
 
     @property
     def title(self) -> str:
+        """For progress lines."""
         return f"{self.system}, {self.work}, {self.fill}% full"
 
 
@@ -111,28 +113,30 @@ def hot_blocks() -> int:
     return math.ceil(FLASH * HOT / 100)
 
 
-def measure(
-    context: Context, systems: Sequence[str], works: Sequence[str], fill: int
-) -> dict[tuple[str, str], Recorded]:
+def plans(systems: Iterable[str], works: Iterable[str], fill: int) -> list[Plan]:
+    """Each workload on each system, on a volume filled to `fill` percent."""
+    return [Plan(system, work, fill) for work in works for system in systems]
+
+
+def measure(todo: Sequence[Plan], context: Context) -> dict[tuple[str, str], Recorded]:
     """By workload and system, as many at once as there are cores. Raises RsdError."""
     # Both are built before anything that would build them twice at once.
     sim.ensure(context.cache, context.progress)
     sim.ensure_sfssim(context.cache, context.progress)
-    plans = [_Plan(system, work, fill) for work in works for system in systems]
-    found = run_all([functools.partial(_measure, plan, context) for plan in plans])
-    return {(plan.work, plan.system): recorded for plan, recorded in zip(plans, found, strict=True)}
+    found = run_all([functools.partial(_measure, plan, context) for plan in todo])
+    return {(plan.work, plan.system): recorded for plan, recorded in zip(todo, found, strict=True)}
 
 
-def _measure(plan: _Plan, context: Context) -> Recorded:
-    recorded = _record(plan, context)
+def _measure(plan: Plan, context: Context) -> Recorded:
+    recorded = unit(plan, context).run(context.cache)
     if (recorded / NO_SPACE).exists():
         return Recorded(0, {}, no_space=True)
     drives = {ftl: _replay(recorded, ftl, plan, context) for ftl in FTLS}
     return Recorded(run_seconds(recorded / "2"), drives)
 
 
-def _record(plan: _Plan, context: Context) -> Path:
-    """A directory with both parts: guests' output, and traces. Or with NO_SPACE."""
+def unit(plan: Plan, context: Context) -> Unit:
+    """Its entry has both parts: guests' output, and traces. Or NO_SPACE."""
     cache, built, stack = context.cache, context.built, SYSTEMS[plan.system]
     aging = int(FLASH * AGE)
     writes = aging + int(FLASH * MEASURE)
@@ -186,10 +190,10 @@ def _record(plan: _Plan, context: Context) -> Path:
                 if why := guest_failure(result):
                     raise RsdError(f"{plan.title}, part {part}: {why}")
 
-    return cache.entry("recorded", key, build)
+    return Unit(plan.title, "recorded", key, build)
 
 
-def _list(program: Path, plan: _Plan, target: Path, writes: int) -> None:
+def _list(program: Path, plan: Plan, target: Path, writes: int) -> None:
     """The blocks of sfssim's workload, in a file as rewrite.py wants it."""
     # The simulator's volume is the flash; without a page cache its trace is the work itself.
     segments, blocks = 1024, FLASH // 1024
@@ -204,7 +208,7 @@ def _list(program: Path, plan: _Plan, target: Path, writes: int) -> None:
         raise RsdError(f"sfssim {' '.join(words)}: {size // 4} writes, {writes} are needed")
 
 
-def _replay(recorded: Path, ftl: str, plan: _Plan, context: Context) -> Replayed:
+def _replay(recorded: Path, ftl: str, plan: Plan, context: Context) -> Replayed:
     """What a new drive did in the second of both parts; in, or from, the cache."""
     program = sim.ensure(context.cache, context.progress)
     key = hash_inputs(program.identity, recorded.name, ftl, hash_file(Path(__file__)))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from statistics import geometric_mean
 
 from rsd.bench.base import Context
+from rsd.cluster.unit import Unit
 from rsd.compare.benchmarks import BENCHMARKS
 from rsd.paper import rounds
 from rsd.paper.claim import Claim, Limit
@@ -49,10 +50,17 @@ OPERATIONS_OF = {"redo-bonnie": 0.51, "redo-iozone": 0.05}
 Found = Mapping[tuple[str, str], Rounds]
 
 
-def _measured(context: Context, scale: Scale) -> Found:
+def _plans(scale: Scale) -> list[rounds.Plan]:
     chosen = [one for one in BENCHMARKS if one.name in TABLE1]
-    stacks = [*SYSTEMS.values(), *BESIDE.values()]
-    return rounds.measure(stacks, chosen, scale, context.built, context.cache, context.progress)
+    return rounds.plans([*SYSTEMS.values(), *BESIDE.values()], chosen, scale)
+
+
+def _units(context: Context, scale: Scale) -> list[Unit]:
+    return [rounds.unit(plan, context) for plan in _plans(scale)]
+
+
+def _measured(context: Context, scale: Scale) -> Found:
+    return rounds.measure(_plans(scale), context)
 
 
 def _values(
@@ -160,9 +168,9 @@ PAPER = Paper(
     "S. Lee, J. Kim, A. Mithal: Refactored Design of I/O Architecture for Flash Storage. "
     "IEEE Computer Architecture Letters 14(1), 2015",
     (
-        Entry("table1", "block erasures of five benchmarks on four systems", table1),
+        Entry("table1", "block erasures of five benchmarks on four systems", table1, units=_units),
         Entry("table2", "sizes of the mapping tables", table2),
-        Entry("figure7", "how many I/O operations the flash does less", figure7),
-        Entry("figure8", "run times of the five benchmarks", figure8),
+        Entry("figure7", "how many I/O operations the flash does less", figure7, units=_units),
+        Entry("figure8", "run times of the five benchmarks", figure8, units=_units),
     ),
 )

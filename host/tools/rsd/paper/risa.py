@@ -10,6 +10,7 @@ So flash programs of the same work are compared, in parts of RISA's.
 from collections.abc import Mapping
 
 from rsd.bench.base import Context
+from rsd.cluster.unit import Unit
 from rsd.compare.benchmarks import BENCHMARKS
 from rsd.paper import rounds
 from rsd.paper.claim import Claim, Limit
@@ -35,12 +36,22 @@ SHARE_OF_ROUNDS = 0.25
 Found = Mapping[tuple[str, str], Rounds]
 
 
-def _measured(context: Context, scale: Scale, stacks: Mapping[str, str]) -> Found:
+def _plans(scale: Scale, stacks: Mapping[str, str]) -> list[rounds.Plan]:
     chosen = [one for one in BENCHMARKS if one.name in TABLE4]
     smaller = Scale(scale.capacities * SHARE_OF_ROUNDS, scale.live)
-    return rounds.measure(
-        list(stacks.values()), chosen, smaller, context.built, context.cache, context.progress
-    )
+    return rounds.plans(stacks.values(), chosen, smaller)
+
+
+def _units(context: Context, scale: Scale) -> list[Unit]:
+    return [rounds.unit(plan, context) for plan in _plans(scale, SYSTEMS)]
+
+
+def _map_units(context: Context, scale: Scale) -> list[Unit]:
+    return [rounds.unit(plan, context) for plan in _plans(scale, {RISA: SYSTEMS[RISA]})]
+
+
+def _measured(context: Context, scale: Scale, stacks: Mapping[str, str]) -> Found:
+    return rounds.measure(_plans(scale, stacks), context)
 
 
 def table2(context: Context, scale: Scale) -> list[Claim | Limit]:
@@ -118,14 +129,14 @@ PAPER = Paper(
     "RISA: Reduced I/O System Architecture (the project has its text without a title page)",
     (
         Entry("table2", "sizes of the mapping tables", table2),
-        Entry("table4", "write amplification of three systems", table4),
+        Entry("table4", "write amplification of three systems", table4, units=_units),
         Entry("figure7", "fio's throughput", missing=_TIMES),
         Entry("figure8", "tiobench's throughput and latency", missing=_TIMES),
         Entry("figure9", "iozone's throughput by request size", missing=_TIMES),
         Entry("figure10", "transactions a second", missing=_TIMES),
         Entry("figure11", "run times of Hadoop's applications", missing=_HADOOP),
-        Entry("figure12", "erasures, in parts of ext4's", figure12),
-        Entry("figure13", "what the inode map costs", figure13),
+        Entry("figure12", "erasures, in parts of ext4's", figure12, units=_units),
+        Entry("figure13", "what the inode map costs", figure13, units=_map_units),
         Entry(
             "figure14",
             "write amplification by the size of a segment",

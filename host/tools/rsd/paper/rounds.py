@@ -14,12 +14,13 @@ the stock of erased blocks shrank, each of which costs an erasure later.
 import dataclasses
 import functools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rsd.artifacts import Artifacts
-from rsd.cache import Cache, hash_inputs
+from rsd.bench.base import Context
+from rsd.cache import hash_inputs
+from rsd.cluster.unit import Unit
 from rsd.compare import kept, stack_script
 from rsd.compare.benchmarks import Benchmark
 from rsd.compare.cells import MIB
@@ -43,7 +44,6 @@ from rsd.errors import RsdError
 from rsd.machine import run_guest
 from rsd.paper.entry import Scale
 from rsd.parallel import run_all
-from rsd.progress import Progress
 from rsd.written import copy_media
 
 # Two rounds that differ by less are called the same.
@@ -114,24 +114,8 @@ def _same(one: int, other: int) -> bool:
     return abs(one - other) <= STEADY * max(one, other)
 
 
-def measure(
-    stacks: Sequence[str],
-    benchmarks: Sequence[Benchmark],
-    scale: Scale,
-    built: Artifacts,
-    cache: Cache,
-    progress: Progress,
-) -> dict[tuple[str, str], Rounds]:
-    """By benchmark and stack, as many at once as there are cores. Raises RsdError."""
-    plans = [_Plan(stack, benchmark, scale) for benchmark in benchmarks for stack in stacks]
-    found = run_all([functools.partial(_run, plan, built, cache, progress) for plan in plans])
-    return {
-        (plan.benchmark.name, plan.stack): rounds for plan, rounds in zip(plans, found, strict=True)
-    }
-
-
 @dataclass(frozen=True)
-class _Plan:
+class Plan:
     """What is measured: a benchmark in rounds on a stack."""
 
     stack: str
@@ -140,21 +124,39 @@ class _Plan:
 
     @property
     def title(self) -> str:
+        """For progress lines."""
         return f"{self.stack}, {self.benchmark.name}"
 
 
-def _run(plan: _Plan, built: Artifacts, cache: Cache, progress: Progress) -> Rounds:
-    """The rounds, or what the cache has of them."""
+def plans(stacks: Iterable[str], benchmarks: Sequence[Benchmark], scale: Scale) -> list[Plan]:
+    """Each benchmark on each stack."""
+    return [Plan(stack, benchmark, scale) for benchmark in benchmarks for stack in stacks]
+
+
+def measure(todo: Sequence[Plan], context: Context) -> dict[tuple[str, str], Rounds]:
+    """By benchmark and stack, as many at once as there are cores. Raises RsdError."""
+    units = [unit(plan, context) for plan in todo]
+    found = run_all([functools.partial(one.run, context.cache) for one in units])
+    return {
+        (plan.benchmark.name, plan.stack): _read(plan, entry)
+        for plan, entry in zip(todo, found, strict=True)
+    }
+
+
+def unit(plan: Plan, context: Context) -> Unit:
+    """Its entry has each round's raw output, and the figures of all."""
     key = hash_inputs(
-        volume_key(plan.stack, plan.benchmark.scale, built),
+        volume_key(plan.stack, plan.benchmark.scale, context.built),
         [_script(plan, number) for number in (1, 2)],
         dataclasses.asdict(plan.scale),
         [STEADY, PATIENCE, kept.FORMAT],
     )
-    kept_in = cache.entry(
-        "rounds", key, lambda target: _measure(plan, target, built, cache, progress)
-    )
-    facts = json.loads((kept_in / "rounds.json").read_text())
+    return Unit(plan.title, "rounds", key, functools.partial(_measure, plan, context))
+
+
+def _read(plan: Plan, entry: Path) -> Rounds:
+    """The rounds that an entry of the cache has."""
+    facts = json.loads((entry / "rounds.json").read_text())
     rounds = tuple(Round(**one) for one in facts["rounds"])
     return Rounds(plan.stack, plan.benchmark, rounds, facts["no_space"])
 
@@ -166,7 +168,7 @@ def ballast(benchmark: Benchmark, live: int) -> int:
     return max(0, scale.raw_mib * MIB * live // 100 - aged - benchmark.live_mib * MIB)
 
 
-def _script(plan: _Plan, number: int) -> str:
+def _script(plan: Plan, number: int) -> str:
     """A round's script. The first makes room what it is to be; each removes what the last left."""
     stack = STACKS[plan.stack]
     prepare = f"rm -rf {stack_script.VOLUME}/bench\n"
@@ -175,7 +177,8 @@ def _script(plan: _Plan, number: int) -> str:
     return stack_script.measure(stack, plan.benchmark, prepare)
 
 
-def _measure(plan: _Plan, target: Path, built: Artifacts, cache: Cache, progress: Progress) -> None:
+def _measure(plan: Plan, context: Context, target: Path) -> None:
+    built, cache, progress = context.built, context.cache, context.progress
     rounds: list[Round] = []
     no_space = False
     capacity = plan.benchmark.scale.raw_mib * MIB // PAGE
@@ -213,7 +216,7 @@ def _measure(plan: _Plan, target: Path, built: Artifacts, cache: Cache, progress
     (target / "rounds.json").write_text(json.dumps(facts, indent=1) + "\n")
 
 
-def _round(plan: _Plan, raw: Path) -> Round:
+def _round(plan: Plan, raw: Path) -> Round:
     """From what a round left behind."""
     found = [*drive_figures(raw)]
     if STACKS[plan.stack].file_system.counters:

@@ -17,6 +17,7 @@ from typing import Any
 
 from rsd import sim
 from rsd.bench.base import Context
+from rsd.cluster.unit import Unit
 from rsd.errors import RsdError
 from rsd.paper import recorded
 from rsd.paper.claim import Claim, Limit
@@ -229,7 +230,7 @@ Found = Mapping[tuple[str, str], Recorded]
 
 def figure9(context: Context, scale: Scale) -> list[Claim | Limit]:
     """Writes a second in the guest, 90% full, against LFS-CB."""
-    found = recorded.measure(context, ["SFS", "LFS-CB"], list(THROUGHPUT_90), 90)
+    found = recorded.measure(_logs(), context)
     return [
         Claim(
             f"writes a second, {TITLES[work]}, 90% full",
@@ -242,8 +243,24 @@ def figure9(context: Context, scale: Scale) -> list[Claim | Limit]:
     ]
 
 
+def _logs() -> list[recorded.Plan]:
+    return recorded.plans(["SFS", "LFS-CB"], THROUGHPUT_90, 90)
+
+
+def _all() -> list[recorded.Plan]:
+    return recorded.plans(recorded.SYSTEMS, recorded.WORKS, 85)
+
+
 def _found(context: Context) -> Found:
-    return recorded.measure(context, list(recorded.SYSTEMS), recorded.WORKS, 85)
+    return recorded.measure(_all(), context)
+
+
+def _log_units(context: Context, scale: Scale) -> list[Unit]:
+    return [recorded.unit(plan, context) for plan in _logs()]
+
+
+def _units(context: Context, scale: Scale) -> list[Unit]:
+    return [recorded.unit(plan, context) for plan in _all()]
 
 
 def _each(
@@ -335,15 +352,15 @@ PAPER = Paper(
         Entry("figure6", "cleaning by the way to quantize hotness", figure6),
         Entry("figure7", "cleaning by the choice of victims", figure7),
         Entry("figure8", "write cost against a plain log, 90% full", figure8),
-        Entry("figure9", "throughput against a plain log, 90% full", figure9),
+        Entry("figure9", "throughput against a plain log, 90% full", figure9, units=_log_units),
         Entry("figure10", "segments by their live blocks", figure10),
         Entry(
             "figure11",
             "throughput on three drives",
             missing="needs the three drives it measured: SSD-H, SSD-M and SSD-L",
         ),
-        Entry("figure12", "throughput against other file systems", figure12),
-        Entry("figure13", "write amplification in the drive", figure13),
-        Entry("figure14", "erasures in the drive", figure14),
+        Entry("figure12", "throughput against other file systems", figure12, units=_units),
+        Entry("figure13", "write amplification in the drive", figure13, units=_units),
+        Entry("figure14", "erasures in the drive", figure14, units=_units),
     ),
 )

@@ -5,6 +5,7 @@ import argparse
 import concurrent.futures
 import os
 import shlex
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,14 +13,18 @@ from pathlib import Path
 from rsd import sim
 from rsd.artifacts import OUTPUTS
 from rsd.cache import Cache
+from rsd.cluster import cell as cluster
+from rsd.cluster.snakemake import Workflow
 from rsd.errors import RsdError, StepFailed, naming
 from rsd.progress import Progress, Step
 from rsd.steps import run_logged, stop_all
-from rsd.sweep import grid, snakemake, table
+from rsd.sweep import grid, table
 from rsd.sweep.grid import Cell
 from rsd.sweep.store import Store
 
 DEFAULT_STORE = OUTPUTS / "sweep"
+# Of rsdsim, enough for 64 GiB; for larger drives there is Snakemake's --set-resources.
+MEMORY_MIB = 2048
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,7 +65,7 @@ def main(arguments: argparse.Namespace) -> int:
         return 0
     if arguments.snakemake is not None:
         store = Store(arguments.snakemake, "--snakemake")
-        snakemake.write(store.directory, arguments.file, cells, simulator.path)
+        _workflow(store.directory, arguments.file, cells, simulator.path)
         progress.say(f"{len(cells)} cells in {store.directory / 'Snakefile'}")
         return 0
     store = Store(arguments.store or DEFAULT_STORE / arguments.file.stem)
@@ -78,6 +83,31 @@ def main(arguments: argparse.Namespace) -> int:
     for failure in failures:
         progress.say(f"FAILED: {failure}")
     return int(bool(failures))
+
+
+def _workflow(directory: Path, sweep: Path, cells: Sequence[Cell], simulator: Path) -> None:
+    """The cells with a copy of the simulator, which is all that a cell needs."""
+    own = directory.absolute() / simulator.name
+    partial = own.with_suffix(".part")
+    with naming(directory):
+        shutil.copy2(simulator, partial)
+        partial.rename(own)
+        words = ["sweep", str(sweep.absolute())]
+        Workflow(
+            cells=[
+                cluster.Cell(
+                    cell.key,
+                    " ".join(f"{name}={value}" for name, value in cell.axes.items()),
+                    [*cell.arguments, "--json", "--output"],
+                )
+                for cell in cells
+            ],
+            program=own,
+            memory_mib=MEMORY_MIB,
+            suffix=".json",
+            made_by=["./rsd", *words, "--snakemake", str(directory.absolute())],
+            afterwards=["./rsd", *words, "--store", str(directory.absolute())],
+        ).write(directory)
 
 
 def _run(

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Snakemake, in a folder of the cache: nothing but workflows needs it."""
+
+import sys
+from pathlib import Path
+
+from rsd.cache import Cache, hash_file, hash_inputs
+from rsd.progress import Progress
+from rsd.steps import run_logged
+
+REQUIREMENTS = Path(__file__).with_name("requirements.txt")
+# Snakemake starts itself again for each job, on another machine, too.
+LAUNCHER = """\
+#!/bin/sh
+here=$(CDPATH='' cd -- "$(dirname -- "$(readlink -f -- "$0")")" && pwd -P)
+PYTHONPATH=$here/packages exec {python} -m snakemake "$@"
+"""
+
+
+def ensure(cache: Cache, progress: Progress) -> Path:
+    """The command snakemake, with its executor for Slurm."""
+    key = hash_inputs(hash_file(REQUIREMENTS), sys.executable, sys.version, LAUNCHER)
+
+    def build(partial: Path) -> None:
+        with progress.step("Snakemake") as step:
+            run_logged(
+                [
+                    *(sys.executable, "-m", "pip", "install", "--disable-pip-version-check"),
+                    *("--no-deps", "--require-hashes", "--requirement", REQUIREMENTS),
+                    *("--target", partial / "packages"),
+                ],
+                step=step,
+                log=cache.log("snakemake"),
+                hint="check the network (or PIP_INDEX_URL), and that the cache has 300 MB of room",
+            )
+        launcher = partial / "snakemake"
+        launcher.write_text(LAUNCHER.format(python=sys.executable))
+        launcher.chmod(0o755)
+
+    return cache.entry("snakemake", key, build) / "snakemake"

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Work whose result is an entry of the cache, done here or elsewhere."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rsd.cache import Cache
+
+
+@dataclass(frozen=True)
+class Unit:
+    """`build` fills the directory that becomes the entry `kind`/`key`. `title` is for people."""
+
+    title: str
+    kind: str
+    key: str
+    build: Callable[[Path], None]
+
+    def run(self, cache: Cache) -> Path:
+        """The entry: what the cache has, or built now."""
+        return cache.entry(self.kind, self.key, self.build)
