@@ -30,8 +30,8 @@ LIMIT_SHORTEST_S = 1.5
 # What limits the share, by queue depth
 WHY_SHARE = {
     32: "a guest that has always something to do is interrupted amid its code by each timer of the"
-    " drive: two TBs are looked up for each, and translated unless that happened at the same"
-    " instruction before; and the host's kernel takes its part to read the drive's file",
+    " drive, and what follows is translated unless that happened at the same instruction before;"
+    " lookups of the targets of jumps wait for memory",
 }
 
 # strace makes each system call some twenty times as long.
