@@ -49,6 +49,7 @@ struct item {
 static u8 common[RFS_BLOCK_BYTES];
 static const struct rfs_id id = { .uuid = "space harness" };
 static struct drive drive;
+static void *spare;		/* pages that nobody has, each with the next's address */
 static struct rfs_fs *fs;
 static struct item *item;
 static u32 items, names, dirs[64], ndirs;
@@ -67,6 +68,25 @@ static u32 pick(u32 n)
 static u32 between(u32 least, u32 most)
 {
 	return least + pick(most - least + 1);
+}
+
+/* A page to be written whole */
+static void *page_get(void)
+{
+	void *page = spare;
+
+	if (!page)
+		return malloc(RFS_BLOCK_BYTES);
+	memcpy(&spare, page, sizeof(spare));
+	return page;
+}
+
+static void page_put(void *page)
+{
+	if (!page || page == common)
+		return;
+	memcpy(page, &spare, sizeof(spare));
+	spare = page;
 }
 
 static int drive_append(void *dev, u32 zone, u32 blocks,
@@ -88,7 +108,7 @@ static int drive_append(void *dev, u32 zone, u32 blocks,
 		struct page *page = &drive.page[*addr + i];
 
 		if (memcmp(data[i], common, RFS_BLOCK_BYTES)) {
-			page->data = malloc(RFS_BLOCK_BYTES);
+			page->data = page_get();
 			memcpy(page->data, data[i], RFS_BLOCK_BYTES);
 		} else {
 			page->data = common;
@@ -105,9 +125,10 @@ static int drive_read(void *dev, u64 addr, void *data, struct rfs_oob *oob)
 	const struct page *page = &drive.page[addr];
 
 	(void)dev;
-	memset(data, 0, RFS_BLOCK_BYTES);
 	if (page->data)
 		memcpy(data, page->data, RFS_BLOCK_BYTES);
+	else
+		memset(data, 0, RFS_BLOCK_BYTES);
 	if (oob)
 		*oob = page->oob;
 	return 0;
@@ -121,8 +142,7 @@ static int drive_reset(void *dev, u32 zone)
 	if (!drive.power)
 		return -EIO;
 	for (; at < end; at++) {
-		if (drive.page[at].data != common)
-			free(drive.page[at].data);
+		page_put(drive.page[at].data);
 		memset(&drive.page[at], 0, sizeof(drive.page[at]));
 	}
 	drive.wp[zone] = 0;

@@ -8,6 +8,16 @@
 
 static Test *first_test, **last_test = &first_test;
 
+/*
+ * The sanitizer keeps what was freed lately, to see who still uses it: 256 MiB,
+ * whose page tables are copied at each fork() of a test.
+ */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+    return "quarantine_size_mb=1";
+}
+
 void check_register(Test *test)
 {
     *last_test = test;
