@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What every test may ask for: the cache, QEMU, a built guest. And in what order tests run."""
 
+import os
 import re
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -51,6 +53,7 @@ def built(rsd_cache: Cache) -> Artifacts:
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("rsd")
     group.addoption("--long", action="store_true", help="also what takes minutes or hours")
+    group.addoption("--cpu", metavar="N", type=int, help="what took most processor time, N of them")
     group.addoption("--volume", default="rfs", help="file system of tests/fs/guest (rfs)")
     group.addoption("--guest-kernel", default="release", help="kernel of tests/fs/guest (release)")
     group.addoption("--keep", metavar="DIR", help="test_endurance.py: the volume, to go on with it")
@@ -98,8 +101,54 @@ class FailuresAtOnce:
             self._terminal.write_line(f"FAILED {report.nodeid} ({report.when})")
 
 
+# The processor time at the start of a test's phase
+BEGAN = pytest.StashKey[float]()
+
+
+def _cpu_s() -> float:
+    """Processor time of this process, and of those it waited for."""
+    return sum(os.times()[:4])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    item.stash[BEGAN] = _cpu_s()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Each report has the processor time of its phase."""
+    report = yield
+    now = _cpu_s()
+    report.cpu_s = now - item.stash[BEGAN]
+    item.stash[BEGAN] = now
+    return report
+
+
+class ProcessorTime:
+    """Says in the end which tests, set-ups and tear-downs took most."""
+
+    def __init__(self, many: int) -> None:
+        self._many = many
+        self._taken: list[tuple[float, str]] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._taken.append((report.cpu_s, f"{report.when:<8} {report.nodeid}"))
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        total = sum(cpu_s for cpu_s, _ in self._taken)
+        terminalreporter.section(f"{total:.0f} s of processor time")
+        for cpu_s, what in sorted(self._taken, reverse=True)[: self._many]:
+            terminalreporter.write_line(f"{cpu_s:.2f} s {what}")
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     if terminal is not None:  # the processes of ./rsd test have none
         config.pluginmanager.register(FailuresAtOnce(terminal))
+        if many := config.getoption("--cpu"):
+            config.pluginmanager.register(ProcessorTime(many))
