@@ -136,7 +136,7 @@ class ProcessorTime:
         self._taken: list[tuple[float, str]] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._taken.append((report.cpu_s, f"{report.when:<8} {report.nodeid}"))
+        self._taken.append((getattr(report, "cpu_s", 0.0), f"{report.when:<8} {report.nodeid}"))
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         total = sum(cpu_s for cpu_s, _ in self._taken)
