@@ -143,7 +143,7 @@ def test_module(rsd_cache: Cache, tmp_path: Path) -> None:
     assert not round_and_round, f"{len(round_and_round)} files: {', '.join(round_and_round)}"
     # And a backtrace tells what it is from: names begin with a prefix, and are there once.
     symbols = subprocess.run(["nm", source / "rfs.o"], capture_output=True, text=True, check=True)
-    functions = re.findall(r"^\w+ [tT] ([a-z]\w*)", symbols.stdout, re.M)
+    functions = re.findall(r"^\w+ [tT] ([a-z]\w*)$", symbols.stdout, re.M)
     functions = [name for name in functions if not re.match(GENERATED, name)]
     assert len(functions) > 300, "the functions were not found"
     without = [name for name in functions if not name.startswith(("rfs_", "rfsm_"))]
