@@ -25,12 +25,14 @@ DRIVE = ("hw/rsd-nvme/core", "host/tools/rsdsim")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `cite`."""
-    parser.add_argument("--json", action="store_true", help="the versions and hashes as JSON alone")
+    parser.add_argument(
+        "--json", action="store_true", help="Print the versions and hashes as JSON."
+    )
     parser.add_argument(
         "--compare",
         metavar="FILE",
-        help="print nothing but what differs from FILE, written by --json; exit status 1 if"
-        " something does",
+        help="Print what differs from FILE, which --json wrote. The exit status is 1 if something"
+        " does.",
     )
     add_install_argument(parser)
 

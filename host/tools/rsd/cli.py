@@ -33,8 +33,8 @@ MOST_WORKERS = 8
 FOR_CLONES = ("bench", "site", "test")
 
 EXIT_STATUSES = """\
-exit status: that of CMD, or
-  2    usage or set-up failed; nothing ran
+The exit status is that of CMD, or
+  2    the usage is wrong, or building failed; nothing ran
   130  a signal asked the guest to end
   201  the guest's kernel panicked
   202  the guest hung until its watchdog fired
@@ -95,39 +95,43 @@ def _parser(command: list[str]) -> argparse.ArgumentParser:
     """The parser. `command` is the one that is asked for, if any: the others load no code."""
     parser = argparse.ArgumentParser(
         prog="./rsd",
-        description="A virtual SSD, a guest to use it from, and measurements of both. "
-        "Every command first sets up what it needs.",
+        description="A virtual SSD in QEMU, a Linux guest that uses it, and measurements of both. "
+        "Every command first builds what it needs and is not there yet.",
         epilog="example: ./rsd run -- nvme list",
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     drives = f"systems:\n{systems.describe()}"
 
-    setup = _add(commands, "setup", "build everything, run nothing", "./rsd setup", _setup)
+    setup = _add(
+        commands, "setup", "build everything that other commands need", "./rsd setup", _setup
+    )
     add_install_argument(setup)
     setup.add_argument(
         "--kernel",
         choices=tuple(FLAVOURS),
         default="release",
-        help="debug: with KASAN, lockdep and more, ten times slower (default: release)",
+        help="The guest's kernel. debug finds faults of the kernel and of RFS, with KASAN and"
+        " lockdep, and is ten times slower (default: release).",
     )
     setup.add_argument(
-        "--update", action="store_true", help="look for newer Debian packages, and use them"
+        "--update", action="store_true", help="Look for newer Debian packages, and build with them."
     )
     setup.add_argument(
         "--record",
         action="store_true",
-        help="with an empty cache: keep what each step took in docs/results and docs/first-run.md",
+        help="Keep what each step took in docs/results and docs/first-run.md. The cache must be"
+        " empty.",
     )
     setup.add_argument(
         "--cluster",
         action="store_true",
-        help="Snakemake, too, which runs workflows: docs/cluster.md",
+        help="Install Snakemake as well, which runs workflows (docs/cluster.md).",
     )
 
     shell = _add(
         commands,
         "shell",
-        "a guest on your terminal (leave with exit, or Ctrl-A X)",
+        "start a guest on your terminal; exit or Ctrl-A X leaves it",
         "./rsd shell --system stock-zns --in ./jobs --out ./results",
         guest_run.shell,
         drives,
@@ -137,7 +141,7 @@ def _parser(command: list[str]) -> argparse.ArgumentParser:
     run = _add(
         commands,
         "run",
-        "run CMD as root in a guest, copy /out back, exit with CMD's status",
+        "run a command in a guest, and exit with its status",
         "./rsd run --precondition fill -- fio --name=r --rw=randread --filename=/dev/nvme0n1"
         " --direct=1 --size=64M",
         guest_run.run,
@@ -146,12 +150,16 @@ def _parser(command: list[str]) -> argparse.ArgumentParser:
     guest_run.add_arguments(run, shell=False)
 
     _add_lazy(
-        commands, "compare", "measure the systems side by side", "./rsd compare --quick", command
+        commands,
+        "compare",
+        "measure drives and file systems side by side",
+        "./rsd compare --quick",
+        command,
     )
     _add(
         commands,
         "sim",
-        "run work or a trace on the drive alone, without a guest",
+        "run generated work or a trace on the drive alone, without a guest",
         "./rsd sim --set ftl=page --precondition steady --pattern zipf=0.99",
         lambda parsed: sim.main([]),
     )
@@ -165,7 +173,7 @@ def _parser(command: list[str]) -> argparse.ArgumentParser:
     _add_lazy(
         commands,
         "bench",
-        "measure the device model and the host's cost",
+        "measure the model of the drive, and what it costs the host",
         "./rsd bench risa mapping",
         command,
     )
@@ -173,7 +181,7 @@ def _parser(command: list[str]) -> argparse.ArgumentParser:
     _add_lazy(
         commands,
         "paper",
-        "measure the papers' tables and figures again, each with a verdict",
+        "measure the papers' tables and figures again, and compare them by rule",
         "./rsd paper redo table1",
         command,
     )
@@ -181,31 +189,36 @@ def _parser(command: list[str]) -> argparse.ArgumentParser:
     test = _add(
         commands,
         "test",
-        "lint, unit, device and guest tests, through pytest on all cores",
+        "run the tests on all cores, with pytest",
         "./rsd test -k media",
         _test,
-        "pytest's own options can follow; -n 0 runs one test at a time, in one process, which -s"
-        " needs",
+        "Options of pytest can follow. -n 0 runs one test at a time in one process, which -s needs;"
+        " --long adds the tests that take minutes or hours.",
     )
     add_install_argument(test)
-    test.add_argument("pytest", nargs=argparse.REMAINDER, help="passed on to pytest")
+    test.add_argument(
+        "pytest", nargs=argparse.REMAINDER, help="Folders, files and options of pytest."
+    )
 
     images = _add(
         commands,
         "image",
-        "exchange QEMU and the guest's kernel, root and tools, to repeat somebody's run",
+        "hand on QEMU and the guest as a file, to repeat a run elsewhere or without a network",
         "./rsd image export image.tar",
         _image,
     )
     images.add_argument(
         "action",
         choices=("export", "import", "reset"),
-        help="export: write FILE, of what is in use; import: use FILE's from now on; "
-        "reset: use what is built here again",
+        help="export writes QEMU and the guest that are in use to FILE. import uses"
+        " FILE's from now on. reset goes back to what is built here.",
     )
-    images.add_argument("file", nargs="?", type=Path, metavar="FILE", help="a tar file")
+    images.add_argument("file", nargs="?", type=Path, metavar="FILE", help="The tar file.")
     images.add_argument(
-        "--kernel", choices=tuple(FLAVOURS), default="release", help="of export (default: release)"
+        "--kernel",
+        choices=tuple(FLAVOURS),
+        default="release",
+        help="The kernel that export writes (default: release).",
     )
     add_install_argument(images)
 
@@ -228,12 +241,12 @@ def _parser(command: list[str]) -> argparse.ArgumentParser:
         commands, "site", "make a web site of the documents, with search", "./rsd site", command
     )
 
-    clean = _add(commands, "clean", "delete the cache", "./rsd clean", _clean)
+    clean = _add(commands, "clean", "delete what was built", "./rsd clean", _clean)
     clean.add_argument(
         "--old",
         action="store_true",
-        help="only QEMUs, tools, saved guests, and what compare keeps (those in use, too); not "
-        "the slow builds",
+        help="Delete only what is made again in minutes: QEMU, programs, saved guests, what compare"
+        " keeps. Kernels and images stay.",
     )
     return parser
 
@@ -249,7 +262,7 @@ def _add(
     parser = commands.add_parser(
         name,
         help=summary,
-        description=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
         epilog="\n\n".join(filter(None, [details, f"example:\n  {example}"])),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -54,8 +54,14 @@ def to_come(root: Path, cache: Cache) -> dict[str, float]:
         return {}
     missing = {place for place in STEPS.values() if not _is_there(cache.root / place)}
     return {
-        one["step"]: one["cpu_s"] for one in recorded["steps"] if STEPS.get(one["step"]) in missing
+        one["step"]: _cost(one) for one in recorded["steps"] if STEPS.get(one["step"]) in missing
     }
+
+
+def _cost(step: dict[str, Any]) -> float:
+    """Processor seconds of a recorded step, or its wall time if nothing better was kept."""
+    seconds: float = step["wall_s"] if step["cpu_s"] is None else step["cpu_s"]
+    return seconds
 
 
 def _is_there(place: Path) -> bool:
@@ -107,19 +113,22 @@ def _mib(place: Path) -> int:
 
 def table(content: dict[str, Any]) -> str:
     """The page's tables: time by step, disk by folder of the cache."""
-    total = sum(one["cpu_s"] for one in content["steps"])
+    total = sum(map(_cost, content["steps"]))
     lines = [
-        f"Of {content['date']}, `./rsd setup --record` with an empty cache: {total / 60:.0f} min"
-        " of processor time in all.",
+        f"Of {content['date']}, a set-up with an empty cache on {content['processors']} processors:"
+        f" {content['wall_s'] / 60:.0f} minutes. {content.get('note', '')}".rstrip(),
         "",
-        "| step | processor seconds | share |",
-        "| --- | --- | --- |",
+        "| step | seconds | processor seconds | share |",
+        "| --- | --- | --- | --- |",
     ]
-    for one in sorted(content["steps"], key=lambda one: -one["cpu_s"]):
-        share = f"{100 * one['cpu_s'] / total:.0f}%"
-        lines.append(f"| {one['step']} | {one['cpu_s']:.0f} | {share} |")
-    sizes = content["mib"]
-    lines += ["", f"The cache takes {sum(sizes.values()) / 1024:.1f} GiB:", ""]
-    lines += ["| folder | MiB |", "| --- | --- |"]
-    lines += [f"| `{name}` | {mib:,} |" for name, mib in sorted(sizes.items(), key=lambda i: -i[1])]
+    for one in sorted(content["steps"], key=_cost, reverse=True):
+        cpu = "" if one["cpu_s"] is None else f"{one['cpu_s']:.0f}"
+        share = f"{100 * _cost(one) / total:.0f}%"
+        lines.append(f"| {one['step']} | {one['wall_s']:.0f} | {cpu} | {share} |")
+    if sizes := content["mib"]:
+        lines += ["", f"The cache takes {sum(sizes.values()) / 1024:.1f} GiB:", ""]
+        lines += ["| folder | MiB |", "| --- | --- |"]
+        lines += [
+            f"| `{name}` | {mib:,} |" for name, mib in sorted(sizes.items(), key=lambda i: -i[1])
+        ]
     return "\n".join(lines) + "\n"

@@ -53,7 +53,10 @@ LEAST_MEMORY_MIB = 64
 def add_arguments(parser: argparse.ArgumentParser, *, shell: bool) -> None:
     """The options of `shell` and `run`."""
     parser.add_argument(
-        "--system", default="rsd", metavar="NAME", help="the drive, see below (default: rsd)"
+        "--system",
+        default="rsd",
+        metavar="NAME",
+        help="The drive that the guest has; those there are stand below (default: rsd).",
     )
     parser.add_argument(
         "--set",
@@ -62,34 +65,35 @@ def add_arguments(parser: argparse.ArgumentParser, *, shell: bool) -> None:
         default=[],
         dest="properties",
         metavar="PROPERTY=VALUE",
-        help="another value of a property of the drive, repeatable; hw/rsd-nvme/README.md has them",
+        help="Give a property of the drive another value. Repeatable. hw/rsd-nvme/README.md has"
+        " every property.",
     )
     parser.add_argument(
         "--media",
         type=Path,
         metavar="FILE",
-        help="keep the drive's data in FILE, made if missing (default: a fresh drive, "
-        "deleted at the end)",
+        help="Keep the drive's data in FILE, which is made if it is missing (default: the drive is"
+        " new, and is deleted at the end).",
     )
     parser.add_argument(
         "--precondition",
         metavar="HOW",
-        help="what is written to the drive before the guest starts. fill: all of it, once; N: then"
-        " N times as much, at random; steady: at random, until its write amplification is steady"
-        " (default: nothing). docs/preconditioning.md has more",
+        help="Write to the drive before the guest starts. fill writes all of it once; a number N"
+        " then writes N times as much at random; steady writes at random until the write"
+        " amplification is steady (default: nothing is written). docs/preconditioning.md has more.",
     )
     parser.add_argument(
         "--fill",
         type=_percent,
         metavar="PERCENT",
-        help="--precondition writes only to the first PERCENT of the drive; without that, they are"
-        " filled once (default: 100)",
+        help="Let --precondition write to the first PERCENT of the drive only. Without"
+        " --precondition, this part is filled once (default: 100).",
     )
     parser.add_argument(
-        "--in", type=Path, dest="in_dir", metavar="DIR", help="what the guest finds in /in"
+        "--in", type=Path, dest="in_dir", metavar="DIR", help="Copy DIR into the guest, as /in."
     )
     parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="where the guest's /out is copied at the end"
+        "--out", type=Path, metavar="DIR", help="Copy the guest's /out to DIR at the end."
     )
     parser.add_argument(
         "--packages",
@@ -97,32 +101,36 @@ def add_arguments(parser: argparse.ArgumentParser, *, shell: bool) -> None:
         action="extend",
         default=[],
         metavar="NAME[,NAME...]",
-        help="Debian packages that the guest has besides its own; the first run with them builds an"
-        " image, in minutes",
+        help="Add Debian packages to the guest's own. The first run with them builds an image,"
+        " which takes minutes.",
     )
     parser.add_argument(
-        "--kernel", choices=("release", "debug"), default="release", help="default: release"
+        "--kernel",
+        choices=("release", "debug"),
+        default="release",
+        help="The guest's kernel. debug finds faults of the kernel and of RFS, and is ten times"
+        " slower (default: release).",
     )
     parser.add_argument(
         "--memory",
         type=int,
         default=1024,
         metavar="MIB",
-        help=f"guest memory, {LEAST_MEMORY_MIB} or more (default: 1024)",
+        help=f"The guest's memory, {LEAST_MEMORY_MIB} MiB or more (default: 1024).",
     )
     parser.add_argument(
         "--icount",
         action=argparse.BooleanOptionalAction,
         default=not shell,
-        help="deterministic virtual time, one run like the next "
-        f"(default: {'off' if shell else 'on'})",
+        help="Use virtual time, which counts the guest's instructions: the same command gives the"
+        f" same bytes each time (default: {'off' if shell else 'on'}).",
     )
     if not shell:
         parser.add_argument(
             "--cold",
             action="store_true",
-            help="with --icount, boot a guest for this run alone (default: go on from one that has "
-            "booted, and was saved when it was needed first)",
+            help="With --icount, boot a guest for this run alone. It gives the same bytes, later"
+            " (default: go on from a guest that has booted and was saved).",
         )
     parser.add_argument(
         "--guest-speed",
@@ -130,21 +138,22 @@ def add_arguments(parser: argparse.ArgumentParser, *, shell: bool) -> None:
         choices=machine.GUEST_SPEED_RANGE,
         default=machine.GUEST_SPEED_SHIFT,
         metavar="SHIFT",
-        help="with --icount, one guest instruction takes 2^SHIFT ns, -4 to 10 "
-        f"(default: {machine.GUEST_SPEED_SHIFT})",
+        help="With --icount, let an instruction of the guest take 2^SHIFT ns, -4 to 10"
+        f" (default: {machine.GUEST_SPEED_SHIFT}).",
     )
     parser.add_argument(
         "--accel",
         choices=("auto", "tcg", "kvm"),
         default="auto",
-        help="without --icount: auto takes KVM if a guest starts with it (default: auto)",
+        help="Without --icount, what runs the guest. auto takes KVM where a guest starts with it"
+        " (default: auto).",
     )
     parser.add_argument(
         "--print-command",
         type=Path,
         metavar="DIR",
-        help="run nothing: make what QEMU opens in DIR, and print QEMU's command line"
-        " (docs/own-qemu.md)",
+        help="Run nothing. Make the files that QEMU opens in DIR, and print QEMU's command line,"
+        " to be changed (docs/own-qemu.md).",
     )
     add_install_argument(parser)
     parser.add_argument(
@@ -152,27 +161,36 @@ def add_arguments(parser: argparse.ArgumentParser, *, shell: bool) -> None:
         type=_positive,
         default=0 if shell else 600,
         metavar="SECONDS",
-        help="end the guest's command after this time on the guest's clock "
-        f"(default: {'none' if shell else 600})",
+        help="End the guest's command after this time of the guest's clock "
+        f"(default: {'no limit' if shell else 600}).",
     )
     parser.add_argument(
         "--wall-limit",
         type=_positive,
         default=None if shell else 3600,
         metavar="SECONDS",
-        help=f"end the guest after this time on your clock (default: {'none' if shell else 3600})"
+        help="End the guest after this time of your clock"
         + (
-            "" if shell else "; what is in /out by then is copied, as it is after Ctrl-C or SIGTERM"
+            " (default: no limit)."
+            if shell
+            else " (default: 3600). What is in /out by then is copied, as after Ctrl-C or SIGTERM."
         ),
     )
     if not shell:
-        parser.add_argument("command", nargs="+", metavar="CMD", help="what to run, after --")
+        parser.add_argument(
+            "command",
+            nargs="+",
+            metavar="CMD",
+            help="The command and its arguments, behind --. It runs as root.",
+        )
 
 
 def add_install_argument(parser: argparse.ArgumentParser) -> None:
     """--no-install, for every command that may set things up."""
     parser.add_argument(
-        "--no-install", action="store_true", help="only list missing packages, do not install"
+        "--no-install",
+        action="store_true",
+        help="Install nothing. Missing Debian packages are listed, and end the command.",
     )
 
 

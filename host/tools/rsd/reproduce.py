@@ -73,20 +73,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "action",
         choices=("pack", "verify"),
-        help="pack: run the commands of FILE.toml, write FILE.tar; verify: run those of FILE.tar,"
-        " compare",
-    )
-    parser.add_argument("file", type=Path, metavar="FILE", help="a description, or an artifact")
-    parser.add_argument(
-        "--out", type=Path, metavar="TAR", help="where pack writes (default: beside FILE)"
+        help="pack runs the commands of FILE.toml, and writes FILE.tar. verify runs those of"
+        " FILE.tar, and compares.",
     )
     parser.add_argument(
-        "--figure", action="append", default=[], metavar="NAME", help="only this one, repeatable"
+        "file", type=Path, metavar="FILE", help="A description for pack, an artifact for verify."
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="TAR", help="Let pack write there (default: beside FILE)."
+    )
+    parser.add_argument(
+        "--figure",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="Verify this one only. Repeatable.",
     )
     parser.add_argument(
         "--list",
         action="store_true",
-        help="print the commands, run nothing: an artifact may be somebody else's program",
+        help="Print the commands, and run nothing: an artifact may be somebody else's program.",
     )
     add_install_argument(parser)
 

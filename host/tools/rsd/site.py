@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=DEFAULT_OUT,
         metavar="DIR",
-        help="where the site goes; an older one there is replaced (default: build/site)",
+        help="Write the site there. An older one there is replaced (default: build/site).",
     )
     parser.add_argument(
         "--serve",
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const=8000,
         metavar="PORT",
-        help="then serve it to browsers on this machine, at this port (default: 8000)",
+        help="Then serve it to browsers on this machine, at this port (default: 8000).",
     )
 
 

@@ -344,53 +344,56 @@ static void show_help(struct options *o, const char *value);
 
 static const struct option options[] = {
 	{ .arg = "Drive" },
-	{ "preset", "NAME", set_preset, "settings to start from (risa)" },
+	{ "preset", "NAME", set_preset, "Start from the settings of this preset (risa)." },
 	{ "set", "PROPERTY=VALUE", set_property,
-	  "another value of a property; may be repeated" },
+	  "Give a property another value. Repeatable." },
 	{ "media", "FILE", set_media,
-	  "an existing media file, which is changed and gives the geometry; else a new drive in memory" },
+	  "Run on this media file, which has the geometry and is changed (else on a new drive in memory)." },
 	{ "namespace", "N", set_namespace,
-	  "0, or 1 for the conventional one of conv-blocks (0)" },
+	  "Use namespace N: 0, or 1, the conventional one of conv-blocks (0)." },
 	{ "precondition", "HOW", set_precondition,
-	  "none; fill: the whole once in sequence; N: then N capacities of writes by the pattern; steady: then the work to be measured, in rounds of a capacity, until its write amplification is steady or 100 rounds are done (none)" },
+	  "Write to the drive before the work begins. fill writes all of it once, in sequence. N then writes N capacities by the pattern. steady then runs the work to be measured, in rounds of a capacity, until its write amplification is steady or 100 rounds are done (none)." },
 	{ "fill", "PERCENT", set_fill,
-	  "only the first PERCENT of the namespace are preconditioned and used by generated work, the rest is never written (100)" },
+	  "Precondition and use the first PERCENT of the namespace only; the rest is never written (100)." },
 	{ "age", "FILE", set_age,
-	  "make a new media file, aged by --precondition (steady), for a guest to start from; --requests is 0 unless given" },
-	{ "list", NULL, show_list, "print properties and presets" },
+	  "Make a new media file, which --precondition ages (steady), for a guest to start from. Unless --requests is given, no work follows." },
+	{ "list", NULL, show_list, "Print every property and preset." },
 	{ .arg = "Generated work" },
 	{ "pattern", "PATTERN", set_pattern,
-	  "sequential, uniform, zipf=THETA, hotcold=ACCESSES/SPACE in percent, as 90/1 (uniform)" },
-	{ "reads", "PERCENT", set_reads, "of the requests (0)" },
+	  "Draw addresses so: sequential, uniform, zipf=THETA, or hotcold=ACCESSES/SPACE in percent, such as 90/1 (uniform)." },
+	{ "reads", "PERCENT", set_reads,
+	  "Let PERCENT of the requests be reads (0)." },
 	{ "trims", "PERCENT", set_trims,
-	  "of the requests; the rest are writes (0)" },
+	  "Let PERCENT of the requests be trims. What is neither is a write (0)." },
 	{ "append", NULL, set_append,
-	  "writes to zones are zone appends, which some firmware takes longer for" },
-	{ "size", "BYTES", set_size, "of a request (4K)" },
-	{ "requests", "N", set_requests, "how many (100000; of a trace: all)" },
+	  "Write to zones by zone appends, which take some firmware longer." },
+	{ "size", "BYTES", set_size, "Let a request have this size (4K)." },
+	{ "requests", "N", set_requests,
+	  "Run N requests (100000; of a trace: all)." },
 	{ "depth", "N", set_depth,
-	  "closed loop: so many are in flight (32; of a trace: open loop)" },
+	  "Keep N requests in flight, a closed loop (32; a trace: open loop)." },
 	{ "rate", "N", set_rate,
-	  "open loop: so many a second, by chance (Poisson)" },
-	{ "seed", "N", set_seed, "of the generator (1)" },
+	  "Submit N requests a second, an open loop; the times are random (Poisson)." },
+	{ "seed", "N", set_seed, "Seed the generator (1)." },
 	{ .arg = "Traces" },
 	{ "trace", "FILE", set_trace,
-	  "requests from a file; - is standard input" },
-	{ "format", "NAME", set_format, "of it: native, or one below (native)" },
+	  "Take the requests from a file; - is standard input." },
+	{ "format", "NAME", set_format,
+	  "The trace has this format: native, or one of those below (native)." },
 	{ "wrap", NULL, set_wrap,
-	  "take addresses modulo the namespace instead of refusing those beyond" },
+	  "Take addresses modulo the namespace's size, instead of refusing those beyond it." },
 	{ "record", "FILE", set_record,
-	  "write a native trace of all that the drive is asked" },
+	  "Write a native trace of all that the drive is asked." },
 	{ "replay", "FILE", set_replay,
-	  "a native trace exactly, with its drive's settings, on --media: a copy of the media it began with (else: a new drive)" },
+	  "Repeat a native trace exactly, with the settings of its drive. --media names a copy of the media that it began with (else a new drive)." },
 	{ "check", NULL, set_check,
-	  "with --replay: exit 1 unless all completions and counters are the trace's" },
+	  "With --replay, compare all completions and counters with the trace's. The exit status is 1 if one differs." },
 	{ .arg = "Output" },
-	{ "json", NULL, set_json, "JSON instead of a table" },
-	{ "output", "FILE", set_output, "write there instead of to the terminal" },
+	{ "json", NULL, set_json, "Print JSON instead of a table." },
+	{ "output", "FILE", set_output, "Print to this file." },
 	{ "host-time", NULL, set_host_time,
-	  "also what it cost the host, which differs from run to run" },
-	{ "help", NULL, show_help, "print this" },
+	  "Print also what the run cost the host, which differs from run to run." },
+	{ "help", NULL, show_help, "Print this." },
 	{ }
 };
 
@@ -432,8 +435,9 @@ static void show_help(struct options *o, const char *value)
 	(void)o;
 	(void)value;
 	puts("usage: rsdsim [OPTION]...\n"
-	     "Runs generated work or a trace on a simulated rsd drive and prints what it did.\n"
-	     "Time is the drive's own; the same command line gives the same output anywhere.");
+	     "Runs generated work or a trace on a simulated drive, and prints what happened.\n"
+	     "Time is that of the drive: the same command prints the same on any machine.\n"
+	     "What is in brackets is the default.");
 	for (option = options; option->name || option->arg; option++) {
 		int column;
 
@@ -449,8 +453,9 @@ static void show_help(struct options *o, const char *value)
 	puts("\nFormats");
 	for (format = formats; format->name; format++)
 		print_wrapped(format->doc, printf("  %s", format->name));
-	puts("\nExit status: 0 done, 1 failed or --check found differences, 2 wrong usage.\n"
-	     "Example, the steady state of a page-mapped drive under skewed writes:\n"
+	puts("\nThe exit status is 0 if all is done, 1 if the run failed or --check found a\n"
+	     "difference, 2 if the usage is wrong.\n\n"
+	     "Example: the steady state of a page-mapped drive under skewed writes:\n"
 	     "  rsdsim --set ftl=page --precondition steady --pattern zipf=0.99");
 	exit(EXIT_OK);
 }

@@ -76,15 +76,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "name",
         nargs="*",
         metavar="NAME",
-        help=f"only these (default: all, which takes hours): {', '.join(BENCHES)}",
+        help=f"Run these only (default: all, which takes hours): {', '.join(BENCHES)}.",
     )
-    parser.add_argument("--list", action="store_true", help="print the benches, run nothing")
+    parser.add_argument(
+        "--list", action="store_true", help="Print what each measures, and run nothing."
+    )
     parser.add_argument(
         "--out",
         type=Path,
         default=DEFAULT_OUT,
         metavar="DIR",
-        help="where bench.json goes (default: build/bench/latest)",
+        help="Write bench.json there (default: build/bench/latest).",
     )
     add_install_argument(parser)
     laws.add_arguments(parser)

@@ -45,35 +45,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_const",
         const=Level.QUICK,
         default=Level.DEFAULT,
-        help="few cells, about 3 minutes on 2 cores (default: about 10)",
+        help="Measure less: about 3 minutes on 2 cores, where the default takes about 10.",
     )
     level.add_argument(
         "--full",
         dest="level",
         action="store_const",
         const=Level.FULL,
-        help="every cell of the table; what finished is kept in the cache, so that it can be "
-        "interrupted and started again",
+        help="Measure everything, in hours. What is finished is kept, so that the command can be"
+        " interrupted and started again.",
     )
     parser.add_argument(
         "--system",
         action="append",
         default=[],
         metavar="NAME",
-        help=f"only this system, repeatable: {', '.join((*SYSTEMS, *STACKS))}",
+        help="Measure this drive or file system only. Repeatable: "
+        f"{', '.join((*SYSTEMS, *STACKS))}.",
     )
     parser.add_argument(
         "--workload",
         action="append",
         default=[],
         metavar="NAME",
-        help="only this cell or benchmark, or those whose names begin so, repeatable",
+        help="Measure this cell or benchmark only, or those whose names begin so. Repeatable.",
     )
     parser.add_argument(
         "--cold",
         action="store_true",
-        help="the second run of each of our systems boots its guests, where the first goes on from "
-        "the saved one: that the runs are identical holds for both ways",
+        help="Boot the guests of each second run, where the first goes on from the saved one. Both"
+        " have to give the same bytes.",
     )
     parser.add_argument(
         "--benchmark",
@@ -81,21 +82,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="a benchmark of your own on the file systems, repeatable: docs/comparing.md",
+        help="Run a benchmark of your own on the file systems (docs/comparing.md). Repeatable.",
     )
-    parser.add_argument("--list", action="store_true", help="print the cells, run nothing")
+    parser.add_argument(
+        "--list", action="store_true", help="Print what there is to measure, and run nothing."
+    )
     parser.add_argument(
         "--out",
         type=Path,
         default=DEFAULT_OUT,
         metavar="DIR",
-        help="where results.json, results.csv, report.html and raw/ go; an older comparison "
-        "there is replaced (default: build/compare/latest)",
+        help="Write results.json, results.csv, report.html and raw/ there. An older comparison"
+        " there is replaced (default: build/compare/latest).",
     )
     parser.add_argument(
         "--record",
         action="store_true",
-        help="keep what the documents show in docs/results, docs/comparing.md and docs/compare.svg",
+        help="Keep what the documents show in docs/results, docs/comparing.md and"
+        " docs/compare.svg.",
     )
     add_install_argument(parser)
     options.add_arguments(parser)

@@ -36,46 +36,47 @@ Found = dict[str, list[Claim | Limit]]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `paper`."""
-    parser.add_argument("name", nargs="?", metavar="NAME", help=f"of {', '.join(PAPERS)}")
+    parser.add_argument("name", nargs="?", metavar="NAME", help=f"The paper: {', '.join(PAPERS)}.")
     parser.add_argument(
         "figure",
         nargs="*",
         metavar="FIGURE",
-        help="only these of its tables and figures, as table1 (default: all that can be measured)",
+        help="Measure these of its tables and figures only, such as table1 (default: all that can"
+        " be measured).",
     )
     parser.add_argument(
         "--list",
         action="store_true",
-        help="print every table and figure of the papers, with what is missing; run nothing",
+        help="Print every table and figure of the papers, and what each needs. Run nothing.",
     )
     parser.add_argument(
         "--capacities",
         type=float,
         default=DEFAULT.capacities,
         metavar="N",
-        help="how often the host writes REDO's drive full before a benchmark counts, and a quarter "
-        f"as often RISA's (default: {DEFAULT.capacities:g})",
+        help="Write REDO's drive full N times before a benchmark counts, and RISA's a quarter as"
+        f" often (default: {DEFAULT.capacities:g}).",
     )
     parser.add_argument(
         "--live",
         type=int,
         default=DEFAULT.live,
         metavar="PERCENT",
-        help=f"of the flash, what holds data meanwhile, {LIVE[0]} to {LIVE[1]} "
-        f"(default: {DEFAULT.live})",
+        help=f"Let PERCENT of the flash hold data meanwhile, {LIVE[0]} to {LIVE[1]}"
+        f" (default: {DEFAULT.live}).",
     )
     parser.add_argument(
         "--record",
         action="store_true",
-        help="of the whole paper: keep the result under docs/results, and show it in "
-        "docs/papers.md",
+        help="Measure the whole paper, keep the result in docs/results, and show it in"
+        " docs/papers.md.",
     )
     parser.add_argument(
         "--out",
         type=Path,
         default=DEFAULT_OUT,
         metavar="DIR",
-        help="where NAME.json and NAME.html go (default: build/paper)",
+        help="Write NAME.json and NAME.html there (default: build/paper).",
     )
     add_install_argument(parser)
     options.add_arguments(parser)

@@ -31,24 +31,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `sweep`."""
     assert grid.__doc__ is not None and parser.epilog is not None
     parser.epilog = f"{grid.__doc__}\n{parser.epilog}"
-    parser.add_argument("file", type=Path, metavar="FILE", help="the sweep, TOML or JSON: below")
+    parser.add_argument(
+        "file",
+        type=Path,
+        metavar="FILE",
+        help="The file that describes the sweep, in TOML or JSON. Its fields stand below.",
+    )
     parser.add_argument(
         "--store",
         type=Path,
         metavar="DIR",
-        help="where finished cells are kept, and results.csv and results.txt go "
-        "(default: build/sweep/ and FILE's name)",
+        help="Keep finished cells there, and write results.csv and results.txt"
+        " (default: build/sweep/ and FILE's name).",
     )
     parser.add_argument(
-        "--jobs", type=int, metavar="N", help="cells at once (default: as many as processors)"
+        "--jobs",
+        type=int,
+        metavar="N",
+        help="Run N cells at once (default: one for each processor).",
     )
-    parser.add_argument("--list", action="store_true", help="print the cells, run nothing")
+    parser.add_argument("--list", action="store_true", help="Print the cells, and run nothing.")
     parser.add_argument(
         "--snakemake",
         type=Path,
         metavar="DIR",
-        help="run nothing, but write a Snakemake workflow there, to run on a cluster; "
-        "its results are in the same form: --store DIR then prints the table",
+        help="Run nothing. Write a Snakemake workflow there, for a cluster. --store DIR then"
+        " prints the table of its results.",
     )
 
 

@@ -32,28 +32,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="TEXT",
-        help="laws with this in their name or subject; may be repeated",
+        help="Try the laws with this in their name or subject only. Repeatable.",
     )
     group.add_argument(
-        "--jobs", type=int, metavar="N", help="laws at a time (default: one a processor)"
+        "--jobs",
+        type=int,
+        metavar="N",
+        help="Try N laws at a time (default: one for each processor).",
     )
     group.add_argument(
         "--random",
         type=int,
         default=0,
         metavar="N",
-        help="besides, N random settings within the laws' validity",
+        help="Try N random settings besides, for which the laws are valid.",
     )
     group.add_argument(
-        "--random-seed", type=int, default=1, metavar="SEED", help="of the settings (default: 1)"
+        "--random-seed",
+        type=int,
+        default=1,
+        metavar="SEED",
+        help="The seed of these settings (default: 1).",
     )
     group.add_argument(
-        "--commands", action="store_true", help="print the commands of the figures shown, too"
+        "--commands", action="store_true", help="Print the commands of the figures shown, too."
     )
     group.add_argument(
         "--record",
         action="store_true",
-        help="keep the result in docs/results and in the table of docs/laws.md",
+        help="Keep the result in docs/results, and show it in docs/laws.md.",
     )
 
 
