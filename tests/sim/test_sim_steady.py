@@ -79,6 +79,37 @@ def test_what_is_not_steady_is_said(sim: Simulator, pattern: str) -> None:
     assert b"rsdsim: --precondition steady: not steady after 100 capacities" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("work", "levelling"),
+    [
+        (("--pattern", "hotcold=100/10"), "ahead"),
+        (("--pattern", "hotcold=90/10"), "ahead"),
+        (("--pattern", "hotcold=90/10", "--set", "wl-threshold=8"), "runs"),
+        (("--pattern", "hotcold=90/10", "--set", "wl-threshold=0"), "none"),
+        (("--set", "over-provision=28"), "none"),
+    ],
+    ids=["never erased", "on its way", "running", "off", "even"],
+)
+def test_levelling_is_foreseen(sim: Simulator, work: tuple[str, ...], levelling: str) -> None:
+    """Amplification may be steady long before wear levelling begins: that is said."""
+    arguments = (*DRIVE, *work, "--requests", "10")
+    start = sim.json(*arguments)["precondition"]
+    assert (start["steady"], start["levelling"]) == (True, levelling)
+    done = sim.run(*arguments)
+    ahead = levelling == "ahead"
+    assert (b"capacities but for wear levelling" in done.stdout) == ahead
+    assert (b"steady but for static wear levelling" in done.stderr) == ahead
+
+
+def test_levelling_that_runs_is_in_it(sim: Simulator) -> None:
+    """What is called steady with levelling in it stays so; before it began it would not."""
+    work = ("--set", "wl-threshold=8", "--pattern", "hotcold=90/10")
+    written = sim.json(*DRIVE, *work, "--requests", "0")["precondition"]["written_blocks"]
+    short, long = (sim.json(*DRIVE, *work, "--requests", str(n * written)) for n in (1, 4))
+    assert short["results"]["write_amplification"]["wear"] > 0
+    assert amplification(short) == pytest.approx(amplification(long), rel=0.03)
+
+
 def test_requests_as_large_as_the_drive(sim: Simulator) -> None:
     start = sim.json(*DRIVE, "--size", "8M", "--requests", "1")["precondition"]
     assert start["filled_blocks"] > 2048

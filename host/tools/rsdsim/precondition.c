@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "error.h"
 #include "precondition.h"
-#include "steady.h"
 
 #define DEPTH 64		/* requests in flight of what is not the work */
 #define FILL_BLOCKS 32		/* 128 KiB a request */
@@ -200,6 +199,21 @@ static uint64_t flash_blocks(const struct sim *sim)
 	return all;
 }
 
+/* Erase counts, and what levelling has programmed since a moment */
+static struct wear wear_since(const struct sim *sim, const RsdCounters *start)
+{
+	RsdCounters now;
+	uint64_t good;
+
+	rsd_counters(sim->drive, &now);
+	good = now.blocks_total - now.blocks_bad;
+	return (struct wear){
+		.spread = good ? now.wear_max - now.wear_min : 0,
+		.mean = good ? (double)now.wear_sum / good : 0,
+		.levelled = now.prog_wear - start->prog_wear,
+	};
+}
+
 static void become_steady(struct sim *sim, struct precondition *p,
 			  const struct gen_config *cfg, struct round *round)
 {
@@ -208,20 +222,30 @@ static void become_steady(struct sim *sim, struct precondition *p,
 	double amplification[PRECONDITION_MAX];
 	/* the fill has programmed each block once */
 	double programmed = p->filled, last;
-	struct steady s = { .amplification = amplification };
+	struct wear wear[PRECONDITION_MAX];
+	struct steady s = {
+		.amplification = amplification,
+		.wear = wear,
+		.threshold = rsd_config(sim->drive)->wl_threshold,
+	};
+	RsdCounters start;
 
+	rsd_counters(sim->drive, &start);
 	s.least = turnover < PRECONDITION_MAX ? turnover + 1 : UINT32_MAX;
 	while (!p->steady && s.rounds < PRECONDITION_MAX) {
 		progress_begin("to steadiness", blocks / cfg->nlb);
 		last = run_round(sim, p, round, blocks, cfg->rate);
 		if (!last)
 			break;		/* the drive is worn out */
+		wear[s.rounds] = wear_since(sim, &start);
 		amplification[s.rounds++] = last;
 		programmed += last * blocks;
 		if (programmed < flash)
 			s.first = s.rounds;
 		p->steady = steady_look(&s);
 	}
+	if (p->steady)
+		p->levelling = steady_levelling(&s);
 	p->rounds = s.rounds;
 	p->range = s.range;
 	p->slope = s.slope;
@@ -288,4 +312,6 @@ void precondition_run(struct sim *sim, struct precondition *p,
 	if (p->kind == PRECONDITION_STEADY && !p->steady)
 		warn("--precondition steady: not steady after %u capacities, the last with a write amplification of %.3f: what is measured may change by itself",
 		     p->rounds, p->write_amplification);
+	if (p->levelling == LEVELLING_AHEAD)
+		warn("--precondition steady: steady but for static wear levelling, which is still to begin or has only begun: what it costs is not in it; wl-threshold and wl-share say when, and how much at most");
 }

@@ -5,6 +5,7 @@
 
 #include "gen.h"
 #include "sim.h"
+#include "steady.h"
 
 enum precondition_kind { PRECONDITION_NONE, PRECONDITION_FILL,
 			 PRECONDITION_STEADY, PRECONDITION_TIMES };
@@ -19,6 +20,7 @@ struct precondition {
 	double write_amplification;	/* of all of these, or the last round */
 	/* of PRECONDITION_STEADY */
 	bool steady;		/* it was reached */
+	enum levelling levelling;	/* if so: is static levelling in it? */
 	uint32_t rounds;	/* a round writes as much as the fill has */
 	double range, slope;	/* of the last ones, see steady.h */
 };

@@ -208,6 +208,7 @@ static void json_precondition(const struct report *r)
 	static const char *const kinds[] = {
 		"none", "fill", "steady", "times",
 	};
+	static const char *const levelling[] = { "none", "ahead", "runs" };
 
 	printf("  \"precondition\": {\n    \"kind\": \"%s\",\n",
 	       kinds[p->kind]);
@@ -220,6 +221,9 @@ static void json_precondition(const struct report *r)
 		printf(",\n    \"steady\": %s,\n    \"capacities\": %u,\n    \"range\": %.6f,\n    \"slope\": %.6f",
 		       p->steady ? "true" : "false", p->rounds, p->range,
 		       p->slope);
+	if (p->kind == PRECONDITION_STEADY && p->steady)
+		printf(",\n    \"levelling\": \"%s\"",
+		       levelling[p->levelling]);
 	if (p->written)
 		printf(",\n    \"write_amplification\": %.6f",
 		       p->write_amplification);
@@ -339,7 +343,9 @@ static void table_precondition(const struct precondition *p)
 	printf("  %-20s %" PRIu64 " blocks in sequence, %" PRIu64 " by the pattern",
 	       "preconditioned by", p->filled, p->written);
 	if (p->kind == PRECONDITION_STEADY && p->steady)
-		printf(": steady after %u capacities", p->rounds);
+		printf(": steady after %u capacities%s", p->rounds,
+		       p->levelling == LEVELLING_AHEAD ?
+		       " but for wear levelling" : "");
 	if (p->kind == PRECONDITION_STEADY && !p->steady)
 		printf(": not steady after %u capacities", p->rounds);
 	putchar('\n');

@@ -22,7 +22,7 @@ bool steady_look(struct steady *s)
 	if (s->rounds < s->least ||
 	    s->rounds < s->first + length * STEADY_PARTS)
 		return false;
-	start = s->rounds - length * STEADY_PARTS;
+	start = s->start = s->rounds - length * STEADY_PARTS;
 	for (i = 0; i < STEADY_PARTS; i++) {
 		part[i] = mean(s->amplification + start + i * length, length);
 		if (!i || part[i] < least)
@@ -38,4 +38,24 @@ bool steady_look(struct steady *s)
 	s->slope = (STEADY_PARTS - 1) * fit / average;
 	return s->range <= STEADY_RANGE && s->slope <= STEADY_SLOPE &&
 	       s->slope >= -STEADY_SLOPE;
+}
+
+enum levelling steady_levelling(const struct steady *s)
+{
+	const struct wear *now, *then;
+	double more = 0;
+
+	if (!s->threshold || !s->rounds)
+		return LEVELLING_NONE;
+	now = &s->wear[s->rounds - 1];
+	then = &s->wear[s->start];
+	if (now->levelled)
+		return then->levelled &&
+		       now->mean - then->mean >= s->threshold ?
+		       LEVELLING_RUNS : LEVELLING_AHEAD;
+	if (now->spread > then->spread)
+		more = (double)(now->spread - then->spread) /
+		       (s->rounds - 1 - s->start);
+	return now->spread + more * STEADY_LONGER * s->rounds >= s->threshold ?
+	       LEVELLING_AHEAD : LEVELLING_NONE;
 }

@@ -20,12 +20,39 @@
 #define STEADY_RANGE 0.02
 #define STEADY_SLOPE 0.005
 
+/*
+ * Static wear levelling begins when erase counts differ by a threshold, which
+ * may be long after the amplification has become steady, and costs programs
+ * from then on. It is on its way if the counts lie apart by so much more in
+ * each round of the window that they reach the threshold in a run this many
+ * times as long. Once it has begun it repeats itself when each block was erased
+ * as often as the threshold: less than that tells nothing about its cost.
+ */
+#define STEADY_LONGER 10
+
+enum levelling {
+	LEVELLING_NONE,		/* it is off, or will not begin */
+	LEVELLING_AHEAD,	/* it will begin, or is in its first turn */
+	LEVELLING_RUNS,		/* the window has a whole turn of it */
+};
+
+/* The drive after a round */
+struct wear {
+	uint64_t spread;	/* of the blocks' erase counts, most less least */
+	double mean;		/* of them */
+	uint64_t levelled;	/* pages that levelling has programmed */
+};
+
 struct steady {
 	double *amplification;	/* of each round */
+	struct wear *wear;	/* after each */
+	uint64_t threshold;	/* of levelling; 0: there is none */
 	uint32_t rounds;
 	uint32_t first;		/* rounds that are not looked at */
 	uint32_t least;		/* rounds until it can be steady */
-	double range, slope;	/* of the last window, parts of its average */
+	/* of the last window */
+	uint32_t start;		/* its first round */
+	double range, slope;	/* parts of its average */
 };
 
 /*
@@ -33,5 +60,8 @@ struct steady {
  * Sets range and slope of the window.
  */
 bool steady_look(struct steady *s);
+
+/* What levelling is about to do to it, after steady_look() */
+enum levelling steady_levelling(const struct steady *s);
 
 #endif

@@ -162,6 +162,8 @@ bool rsd_waits_reserve(Waits *w);
 void rsd_waits_fini(Waits *w);
 /* The command waits, behind all others. It has no bits yet. */
 void rsd_waits_add(Waits *w, Cmd *cmd);
+/* The same, after rsd_waits_blocker() has given what it follows, or NULL */
+void rsd_waits_add_behind(Waits *w, Cmd *cmd, Cmd *to);
 void rsd_waits_remove(Waits *w, Cmd *cmd);
 /* Its progress has changed. With rest_counts */
 void rsd_waits_went_on(Waits *w, Cmd *cmd);

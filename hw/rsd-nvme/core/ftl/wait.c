@@ -181,13 +181,16 @@ static bool sum_up(Waits *w, Cmd *cmd)
     const uint64_t *before = cmd->below[0] ? sum_of(w, cmd->below[0]) : mask;
     const uint64_t *behind = cmd->below[1] ? sum_of(w, cmd->below[1]) : mask;
     uint64_t *sum = sum_of(w, cmd), changed = 0;
+    uint32_t i = w->width;
 
-    for (uint32_t i = 0; i < w->width; i++) {
-        uint64_t all = mask[i] | before[i] | behind[i];
+    do {
+        uint64_t all;
 
+        i--;
+        all = mask[i] | before[i] | behind[i];
         changed |= sum[i] ^ all;
         sum[i] = all;
-    }
+    } while (i);
     return changed;
 }
 
@@ -225,29 +228,35 @@ static Cmd *join(Waits *w, Cmd *first, Cmd *second)
     return second;
 }
 
-/* Puts a command that has a mask in the tree, and gives its new root. */
-static Cmd *put(Waits *w, Cmd *root, Cmd *cmd)
+/* Puts a command that has a mask in the tree. */
+static void put(Waits *w, Cmd *cmd)
 {
-    bool behind;
+    const uint64_t *mask = mask_of(w, cmd);
+    uint64_t its = priority(cmd);
+    Cmd **root = &w->marked;
 
-    if (!root || priority(root) < priority(cmd)) {
-        split(w, root, cmd, cmd->below);
-        sum_up(w, cmd);
-        return cmd;
-    }
-    behind = root->begun < cmd->begun;
-    root->below[behind] = put(w, root->below[behind], cmd);
-    sum_up(w, root);
-    return root;
-}
+    while (*root && priority(*root) >= its) {
+        uint64_t *sum = sum_of(w, *root);
 
-/* Where the tree's node is that is the command */
-static Cmd **link_to(Cmd **root, const Cmd *cmd)
-{
-    while (*root != cmd) {
+        for (uint32_t i = 0; i < w->width; i++) {
+            sum[i] |= mask[i];
+        }
         root = &(*root)->below[(*root)->begun < cmd->begun];
     }
-    return root;
+    split(w, *root, cmd, cmd->below);
+    sum_up(w, cmd);
+    *root = cmd;
+}
+
+/* Takes a command out of the tree. True: the sum has changed. */
+static bool take_out(Waits *w, Cmd **root, const Cmd *cmd)
+{
+    if (*root == cmd) {
+        *root = join(w, cmd->below[0], cmd->below[1]);
+        return true;
+    }
+    return take_out(w, &(*root)->below[(*root)->begun < cmd->begun], cmd) &&
+           sum_up(w, *root);
 }
 
 /* A command below has another mask. True: the sum has changed, too. */
@@ -264,30 +273,29 @@ void rsd_waits_mark(Waits *w, Cmd *cmd, const uint64_t *mask)
         if (mask) {
             cmd->slot = w->free_slots[--w->num_free];
             memcpy(mask_of(w, cmd), mask, mask_size(w));
-            w->marked = put(w, w->marked, cmd);
+            put(w, cmd);
         }
         return;
     }
-    if (mask) {
-        memcpy(mask_of(w, cmd), mask, mask_size(w));
-    } else {
-        memset(mask_of(w, cmd), 0, mask_size(w));
-    }
-    sum_up_from(w, w->marked, cmd);
     if (!mask) {
-        *link_to(&w->marked, cmd) = join(w, cmd->below[0], cmd->below[1]);
+        take_out(w, &w->marked, cmd);
         w->free_slots[w->num_free++] = cmd->slot;
         cmd->slot = RSD_NONE;
+    } else if (memcmp(mask_of(w, cmd), mask, mask_size(w))) {
+        memcpy(mask_of(w, cmd), mask, mask_size(w));
+        sum_up_from(w, w->marked, cmd);
     }
 }
 
 static bool has(const Waits *w, const uint64_t *mask, const uint64_t *want)
 {
     uint64_t common = 0;
+    uint32_t i = w->width;
 
-    for (uint32_t i = 0; i < w->width; i++) {
+    do {
+        i--;
         common |= mask[i] & want[i];
-    }
+    } while (i);
     return common;
 }
 
@@ -369,7 +377,7 @@ Cmd *rsd_waits_at(const Waits *w, uint64_t lba)
     return cmd_of(rsd_span_at(w->spans, lba), offsetof(Cmd, span));
 }
 
-void rsd_waits_add(Waits *w, Cmd *cmd)
+void rsd_waits_add_behind(Waits *w, Cmd *cmd, Cmd *to)
 {
     cmd->wait_prev = w->tail;
     cmd->wait_next = NULL;
@@ -385,6 +393,16 @@ void rsd_waits_add(Waits *w, Cmd *cmd)
     rsd_span_add(&w->spans, &cmd->span);
     if (w->width) {
         cmd->slot = RSD_NONE;
+        if (to) {
+            follow(cmd, to);
+        }
+    }
+}
+
+void rsd_waits_add(Waits *w, Cmd *cmd)
+{
+    rsd_waits_add_behind(w, cmd, NULL);
+    if (w->width) {
         find_another(w, cmd);
     }
 }

@@ -283,7 +283,7 @@ def _apart_uniform(sim: Simulator) -> Iterator[Point]:
 @BOOK.law(
     "over-provision",
     "over-provision is (flash - user) / user, the spare blocks being flash.",
-    "SNIA dictionary, over-provisioning; issue 16, L.1",
+    "SNIA dictionary, over-provisioning",
     0.002,
 )
 def _over_provision(sim: Simulator) -> Iterator[Point]:
@@ -299,7 +299,7 @@ def _over_provision(sim: Simulator) -> Iterator[Point]:
     "spares-are-flash",
     "Drives of as many blocks in all and one over-provision have one amplification, however many "
     "of the blocks are called spare.",
-    "SNIA dictionary, over-provisioning; issue 16, L.1",
+    "SNIA dictionary, over-provisioning",
     0.02,
 )
 def _spares(sim: Simulator) -> Iterator[Point]:
@@ -467,7 +467,7 @@ def _whole_blocks(sim: Simulator) -> Iterator[Point]:
 @BOOK.law(
     "steady-is-steady",
     "What --precondition steady calls steady stays so: ten times the work has the amplification.",
-    "SNIA PTS 2.0.2, 2.1.24: steady state; issue 16, L.3",
+    "SNIA PTS 2.0.2, 2.1.24: steady state",
     0.03,
 )
 def _steady(sim: Simulator) -> Iterator[Point]:
@@ -500,7 +500,7 @@ def _steady(sim: Simulator) -> Iterator[Point]:
 @BOOK.law(
     "steady-from-below",
     "hotcold=99/1 rests at 1.0 for long: what is called steady is what 150 capacities lead to.",
-    "SNIA PTS 2.0.2, 2.1.24: steady state; issue 16, L.3",
+    "SNIA PTS 2.0.2, 2.1.24: steady state",
     0.03,
 )
 def _steady_from_below(sim: Simulator) -> Iterator[Point]:

@@ -276,7 +276,7 @@ INVARIANTS = (
     Invariant(
         "throughput",
         "Bytes a second are bytes read and written, not trimmed or never written, by the time.",
-        "issue 16, L.1; " + OUTPUT,
+        OUTPUT,
         EQUAL,
         1e-6,
         lambda got: (

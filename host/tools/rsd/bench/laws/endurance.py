@@ -19,7 +19,7 @@ from rsd.bench.laws.conservation import total
 
 BOOK = book("endurance")
 BUDGET = "a drive's erases are its blocks times their endurance"
-LEVELLING = "issue 16, L.1: static levelling runs under load"
+LEVELLING = "hw/rsd-nvme/README.md, Properties (wl-threshold)"
 WORN: dict[str, Setting] = {
     "channels": 1,
     "ways": 2,
@@ -239,7 +239,7 @@ def _share(sim: Simulator) -> Iterator[Point]:
 @BOOK.law(
     "levelled-life",
     "hotcold=100/10: with static levelling a drive lives three times as long as without.",
-    "issue 16, L.3",
+    "without levelling hot and spare blocks alone are worn, with it all are: Chang, SAC 2007",
     0.0,
     AT_LEAST,
 )

@@ -32,7 +32,7 @@ def equal(one: Result, other: Result) -> Iterator[Point]:
 @BOOK.law(
     "whole-map-cached",
     "dftl with its whole map in RAM is the page map.",
-    "DFTL, section 3; issue 16, L.1",
+    "DFTL, section 3",
 )
 def _whole_map(sim: Simulator) -> Iterator[Point]:
     for pattern in ("uniform", "zipf=0.99"):

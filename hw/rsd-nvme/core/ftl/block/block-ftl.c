@@ -137,11 +137,17 @@ static uint32_t block_write(BlockMap *map, Cmd *cmd, uint32_t index,
         } else {
             lb->data = to;
         }
-        rsd_map_lblock_changed(map, lblock);
+        if (page == to->next) {
+            rsd_map_lblock_changed(map, lblock);
+        }
     }
     if (page > to->next) {
-        rsd_map_refuse(map, cmd,
-                       rsd_merge(map, lblock, to, page, RSD_JOB_FILL));
+        RsdStatus status = rsd_merge(map, lblock, to, page, RSD_JOB_FILL);
+
+        rsd_map_refuse(map, cmd, status);
+        if (status != RSD_OK) {
+            rsd_map_lblock_changed(map, lblock);
+        }
         return 0;
     }
     rsd_unit_append(map, to, cmd, index, lpn, n);

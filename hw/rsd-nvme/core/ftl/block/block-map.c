@@ -30,6 +30,7 @@
  */
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "block-map.h"
@@ -133,8 +134,9 @@ static uint32_t class_of(BlockMap *map, const Cmd *cmd)
 static void set_class(BlockMap *map, Cmd *cmd, uint32_t class)
 {
     cmd->class = class;
-    if (class == WAIT_JOB) {
-        rsd_waits_mark(&map->waits, cmd, NULL);
+    if (class == WAIT_JOB || class == WAIT_PEER) {
+        /* It stays in the tree: most come and go several times. */
+        rsd_waits_mark(&map->waits, cmd, map->mask);
         return;
     }
     set_bit(map->mask, class, true);
@@ -142,10 +144,37 @@ static void set_class(BlockMap *map, Cmd *cmd, uint32_t class)
     set_bit(map->mask, class, false);
 }
 
+/*
+ * Of the writes to a logical block that are to be looked at, only the oldest
+ * one is, if it will go on or begin a job: the others wait for that.
+ */
+static bool waits_for_peers(const BlockMap *map)
+{
+    return !map->policy->linked && !map->ns->drive->failed;
+}
+
 void rsd_map_lblock_changed(BlockMap *map, uint32_t lblock)
 {
+    Cmd *oldest = NULL;
+
     for (Cmd *cmd = map->lblocks[lblock].waiting; cmd; cmd = cmd->peer_next) {
-        set_class(map, cmd, class_of(map, cmd));
+        uint32_t class = class_of(map, cmd);
+        Cmd *younger = cmd;
+
+        if (class != WAIT_NOTHING || !waits_for_peers(map)) {
+            set_class(map, cmd, class);
+            continue;
+        }
+        if (!oldest || cmd->begun < oldest->begun) {
+            younger = oldest;
+            oldest = cmd;
+        }
+        if (younger) {
+            set_class(map, younger, WAIT_PEER);
+        }
+    }
+    if (oldest) {
+        set_class(map, oldest, WAIT_NOTHING);
     }
 }
 
@@ -410,6 +439,7 @@ static void erase_done(BlockMap *map, const Op *op)
     if (rsd_rec_flags(drive->media.rec[block]) & RSD_BLOCK_BAD) {
         look_at_group(map, group - map->groups);
         map->retry = true;      /* what waits for it waits in vain */
+        rsd_map_group_changed(map, group - map->groups);
         return;
     }
     make_free(map, block);
@@ -704,17 +734,32 @@ static void mark_all(BlockMap *map)
     map->all_marked = true;
 }
 
-static void start_waiting(BlockMap *map, Cmd *cmd)
+static void start_waiting(BlockMap *map, Cmd *cmd, Cmd *behind)
 {
     cmd->pending++;
     map->trims += is_trim(cmd);
-    rsd_waits_add(&map->waits, cmd);
+    rsd_waits_add_behind(&map->waits, cmd, behind);
     mark(map, cmd);
+}
+
+/*
+ * A write of some peers has gone on, or is done. If it was to be looked at,
+ * others may have waited for it.
+ */
+static void let_peers_on(BlockMap *map, Cmd **peers, uint32_t class)
+{
+    if (peers && class == WAIT_NOTHING && waits_for_peers(map)) {
+        rsd_map_lblock_changed(map, (LBlock *)((char *)peers -
+                               offsetof(LBlock, waiting)) - map->lblocks);
+    }
 }
 
 static void stop_waiting(BlockMap *map, Cmd *cmd)
 {
+    Cmd **peers = cmd->peers;
+
     leave_peers(cmd);
+    let_peers_on(map, peers, cmd->class);
     rsd_waits_remove(&map->waits, cmd);
     map->trims -= is_trim(cmd);
     rsd_cmd_drop(map->ns->drive, cmd);
@@ -724,6 +769,7 @@ static void stop_waiting(BlockMap *map, Cmd *cmd)
 static void look_at(BlockMap *map, Cmd *cmd)
 {
     uint32_t class = cmd->class, progress = cmd->progress;
+    Cmd **peers = cmd->peers;
     bool done;
 
     set_bit(map->worth, class, class == WAIT_NOTHING);
@@ -741,7 +787,13 @@ static void look_at(BlockMap *map, Cmd *cmd)
     if (cmd->progress != progress) {
         rsd_waits_went_on(&map->waits, cmd);
     }
+    class = cmd->class;
     mark(map, cmd);
+    /* what begins or ends a job has looked at them */
+    if (cmd->progress != progress ||
+        (cmd->class != class && cmd->class != WAIT_JOB)) {
+        let_peers_on(map, peers, class);
+    }
 }
 
 /* Lets commands that wait go on as far as they can. */
@@ -752,7 +804,9 @@ static void attempt_waiting(BlockMap *map)
         Cmd *cmd;
 
         map->retry = false;
-        worth_all(map);
+        if (map->policy->linked) {
+            worth_all(map);
+        }
         if (map->ns->drive->failed && !map->all_marked) {
             mark_all(map);
         }
@@ -797,15 +851,16 @@ static void retry_waiting(BlockMap *map)
 
 static RsdStatus submit(BlockMap *map, Cmd *cmd)
 {
-    bool flush = cmd->pub.op == RSD_FLUSH;
+    Cmd *behind;
 
     if (!rsd_waits_reserve(&map->waits)) {
         return RSD_E_NOMEM;
     }
     cmd->progress = 0;
-    if ((!flush && rsd_waits_blocker(&map->waits, cmd)) ||
-        !attempt(map, cmd)) {
-        start_waiting(map, cmd);
+    behind = cmd->pub.op == RSD_FLUSH ? NULL
+                                      : rsd_waits_blocker(&map->waits, cmd);
+    if (behind || !attempt(map, cmd)) {
+        start_waiting(map, cmd, behind);
     } else if (cmd->pub.status != RSD_OK && !cmd->progress) {
         return cmd->pub.status;
     }
@@ -1094,6 +1149,7 @@ bool rsd_map_init(BlockMap *map, Ns *ns, const BlockPolicy *policy,
                 map->groups[g].logical = rsd_map_logical(ns, g);
                 look_at_group(map, g);
             }
+            worth_all(map);
             return true;
         }
     }

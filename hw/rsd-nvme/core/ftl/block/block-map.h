@@ -115,7 +115,8 @@ typedef enum WaitClass {
     WAIT_LOG,                   /* room in the random log */
     WAIT_GROUP,                 /* + 2 * group: a unit of the group; */
     WAIT_GROUP_LOG,             /* ... as the sequential log block, too */
-    WAIT_JOB = UINT32_MAX,      /* the end of its logical block's job */
+    WAIT_PEER = UINT32_MAX - 1, /* an older write to its logical block */
+    WAIT_JOB,                   /* the end of its logical block's job */
 } WaitClass;
 
 typedef struct BlockPolicy {
