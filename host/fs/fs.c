@@ -73,7 +73,7 @@ static const char *const quantize_names[] = {
 	[RFS_Q_ITERATIVE] = "iterative",
 	[RFS_Q_EQUI_WIDTH] = "equi-width",
 	[RFS_Q_EQUI_HEIGHT] = "equi-height",
-	[RFS_Q_LOGARITHMIC] = "logarithmic",
+	[RFS_Q_BALANCED] = "balanced",
 };
 
 static int rfsm_show_options(struct seq_file *seq, struct dentry *root)
@@ -435,7 +435,7 @@ static const struct constant_table quantize_table[] = {
 	{ "iterative", RFS_Q_ITERATIVE },
 	{ "equi-width", RFS_Q_EQUI_WIDTH },
 	{ "equi-height", RFS_Q_EQUI_HEIGHT },
-	{ "logarithmic", RFS_Q_LOGARITHMIC },
+	{ "balanced", RFS_Q_BALANCED },
 	{}
 };
 

@@ -63,6 +63,7 @@ LIMITS = ("open=3", "active=4")
     "options",
     [
         (),
+        ("gc=1", "quantize=3"),
         ("oob=0", "groups=6", "gc=1", "quantize=1"),
         ("volatile=1", "groups=1", "gc=2"),
         ("groups=3", "gc=1", "quantize=2", *LIMITS),

@@ -126,23 +126,73 @@ TEST(quantize_equi)
 	CHECK_EQ(group[3], 700);
 }
 
-/* Each power of 2 is as far from the next: 2^1 and 2^41 meet at 2^21. */
-TEST(quantize_logarithmic)
+/* Of four groups each would have had a quarter of what came. */
+TEST(quantize_balanced)
 {
-	u64 hot[] = { 0, 1, 2, 4, 8, 1ULL << 40, 1ULL << 41, 1ULL << 42 };
-	u64 hotter[] = { 1, 2, 4, 8, 1ULL << 40, 1ULL << 50 };
-	u64 group[2] = { 0 }, linear[2] = { 0 };
+	struct rfs_traffic t = { 0 };
+	u64 group[4] = { 0 }, hot;
+	u32 i, n[4] = { 0 };
 
-	rfs_quantize(RFS_Q_LOGARITHMIC, hot, 8, group, 2);
-	CHECK_EQ(group[0], 2);		/* the mean of 0, 0, 1, 2, 3 is 1.2 */
-	CHECK_EQ(group[1], 1ULL << 41);
-	CHECK_EQ(rfs_group_of(RFS_Q_LOGARITHMIC, group, 2, 0), 0);
-	CHECK_EQ(rfs_group_of(RFS_Q_LOGARITHMIC, group, 2, 1ULL << 21), 0);
-	CHECK_EQ(rfs_group_of(RFS_Q_LOGARITHMIC, group, 2, 3ULL << 20), 1);
-	CHECK_EQ(rfs_group_of(RFS_Q_LOGARITHMIC, group, 2, ~0ULL), 1);
-	/* the other way the hottest has a group for itself */
-	rfs_quantize(RFS_Q_ITERATIVE, hotter, 6, linear, 2);
-	CHECK_EQ(linear[1], 1ULL << 50);
+	for (i = 0; i < RFS_BARS - 1; i++)
+		rfs_traffic_add(&t, i);
+	rfs_balance(&t, 1 << 20, group, 4);
+	CHECK_EQ(group[3], 0);		/* too little to tell from */
+	memset(&t, 0, sizeof(t));
+	for (i = 0; i < 4000; i++)
+		rfs_traffic_add(&t, 1ULL << i % 60);
+	rfs_balance(&t, 1 << 20, group, 4);
+	for (i = 0; i < 4000; i++) {
+		hot = 1ULL << i % 60;
+		n[rfs_group_of(RFS_Q_BALANCED, group, 4, hot)]++;
+	}
+	for (i = 0; i < 4; i++)
+		CHECK(n[i] > 900 && n[i] < 1100);
+	CHECK_EQ(rfs_group_of(RFS_Q_BALANCED, group, 4, 0), 0);
+	CHECK_EQ(rfs_group_of(RFS_Q_BALANCED, group, 4, ~0ULL), 3);
+	CHECK_EQ(rfs_group_of(RFS_Q_BALANCED, group, 4, group[1]), 1);
+	CHECK_EQ(rfs_group_of(RFS_Q_BALANCED, group, 4, group[1] + 1), 2);
+}
+
+/* Each bar ends where the next begins, at most 13% above where it began. */
+TEST(quantize_balanced_bars)
+{
+	u64 group[1] = { 0 }, hot, last;
+	u32 i;
+
+	for (hot = 1; hot < 1ULL << 62; hot += hot / 3 + 1) {
+		struct rfs_traffic t = { 0 };
+
+		for (i = 0; i < RFS_BARS; i++)
+			rfs_traffic_add(&t, hot);
+		rfs_balance(&t, 1 << 20, group, 1);
+		CHECK(group[0] >= hot && group[0] - hot <= hot / 8);
+		memset(&t, 0, sizeof(t));
+		for (i = 0; i < RFS_BARS; i++)
+			rfs_traffic_add(&t, group[0] + 1);
+		last = group[0];
+		rfs_balance(&t, 1 << 20, group, 1);
+		CHECK(group[0] > last);
+	}
+}
+
+/* After some windows what was before it is as good as forgotten. */
+TEST(quantize_balanced_follows)
+{
+	struct rfs_traffic t = { 0 };
+	u64 group[2] = { 0 };
+	u32 i;
+
+	for (i = 0; i < 10000; i++)
+		rfs_traffic_add(&t, 1ULL << (20 + i % 8));
+	rfs_balance(&t, 1000, group, 2);
+	CHECK(group[0] >= 1ULL << 23 && group[0] < 1ULL << 24);
+	for (i = 0; i < 10000; i++) {
+		rfs_traffic_add(&t, 1ULL << (10 + i % 8));
+		if (i % 500 == 0)
+			rfs_balance(&t, 1000, group, 2);
+	}
+	CHECK(group[0] >= 1ULL << 13 && group[0] < 1ULL << 14);
+	CHECK(t.all < 2000);
 }
 
 TEST(victims)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* SFS's experiments (FAST 2012, section 4) without a drive; see -h. */
+#include <endian.h>
 #include <stdio.h>
 
 #include "cache.h"
@@ -23,20 +24,24 @@ static const char usage[] =
 	"  cache=0.5                   percent of the volume that may be dirty in the page cache\n"
 	"  age=2 writes=2              blocks written before and while it counts, times the volume\n"
 	"  groups=4                    1 to 6\n"
-	"  quantize=iterative          or equi-width, equi-height (as SFS names them),\n"
-	"                              logarithmic (our own)\n"
-	"  gc=cost-hotness             or cost-benefit, greedy\n"
+	"  quantize=balanced           or iterative, equi-width, equi-height (SFS and its names)\n"
+	"  gc=cost-benefit             or cost-hotness, greedy\n"
+	"  know=past                   or an oracle: of each block its rate, or its next write;\n"
+	"                              hotness is that, or 1 by what is left until then\n"
+	"  lives=0.3,1,3               borders between groups: lives left, in parts of what\n"
+	"                              is written again; else by quantize=\n"
 	"  trace=FILE                  what is written again: 32 bits, little-endian, for each block\n"
 	"Prints one JSON object.\n";
 
 static const char *const gcs[] = { "cost-hotness", "cost-benefit", "greedy" };
 static const char *const quantizes[] = { "iterative", "equi-width",
-					 "equi-height", "logarithmic" };
+					 "equi-height", "balanced" };
+static const char *const knows[] = { "past", "rate", "next" };
 
 struct options {
 	struct volume_config volume;
 	double reserve, fill, set, theta, cache, age, writes;
-	const char *work, *trace;
+	const char *work, *trace, *lives;
 	u64 seed;
 };
 
@@ -105,6 +110,10 @@ static void set_one(struct options *o, const char *word)
 	else if (IS("quantize"))
 		o->volume.quantize = one_of(word, value, quantizes,
 					    RFS_QUANTIZES);
+	else if (IS("know"))
+		o->volume.know = one_of(word, value, knows, 3);
+	else if (IS("lives"))
+		o->lives = value;
 	else if (IS("gc"))
 		o->volume.gc = one_of(word, value, gcs, RFS_GCS);
 	else
@@ -151,6 +160,8 @@ static void report(const struct options *o, const struct volume *v, u64 aged,
 	       v->cfg.segments, v->cfg.blocks, o->reserve);
 	printf("\"groups\": %u, \"quantize\": \"%s\", \"gc\": \"%s\", ",
 	       v->cfg.groups, quantizes[v->cfg.quantize], gcs[v->cfg.gc]);
+	printf("\"know\": \"%s\", \"lives\": \"%s\", ",
+	       knows[v->cfg.know], o->lives ? o->lives : "");
 	printf("\"file_blocks\": [%u, %u], \"aged\": %llu, ", v->file[0].to,
 	       v->file[1].to - v->file[1].from, (unsigned long long)aged);
 	printf("\"seed\": %llu, \"writes\": %llu, \"copies\": %llu, ",
@@ -169,17 +180,123 @@ static void report(const struct options *o, const struct volume *v, u64 aged,
 	printf("}\n");
 }
 
+/* Where what leaves the page cache goes */
+struct sink {
+	struct volume *volume;
+	FILE *trace;		/* NULL: none is kept */
+	u32 *list;		/* or here, and the volume is not written */
+	u64 n, room;
+};
+
+static void to_volume(void *to, u32 block)
+{
+	struct sink *s = to;
+	struct volume_file *file = &s->volume->file[1];
+	u32 word = htole32(block - file->from);
+
+	/* what cannot be written shows when the file is closed */
+	if (s->trace)
+		fwrite(&word, sizeof(word), 1, s->trace);
+	volume_write(s->volume, file, block);
+}
+
+static void to_list(void *to, u32 block)
+{
+	struct sink *s = to;
+
+	if (s->n < s->room)
+		s->list[s->n++] = block;
+}
+
+/*
+ * When each block is next written, of each write; and how often in all. What is
+ * not written again is as if it were after twice the time.
+ */
+static bool look_ahead(const struct sink *s, u32 filled, u64 *future, u64 *rate)
+{
+	u64 end = filled + s->n, i;
+	u64 *next = malloc(filled * sizeof(*next));
+
+	if (!next)
+		return false;
+	for (i = 0; i < filled; i++)
+		next[i] = 2 * end;
+	for (i = end; i-- > 0;) {
+		u32 block = i < filled ? i : s->list[i - filled];
+
+		future[i] = next[block];
+		next[block] = i + 1;
+		rate[block]++;
+	}
+	free(next);
+	return true;
+}
+
+/* The same work as will be written, before it is: for who knows the future */
+static bool foresee(struct options *o, u32 from, u32 to)
+{
+	u64 all = (u64)o->volume.segments * o->volume.blocks, *future, *rate;
+	struct sink sink = { .room = all * (o->age + o->writes + o->cache / 100) +
+				     2 };
+	struct work *work = work_new(o->work, to - from, o->theta, o->seed);
+	struct cache cache;
+	bool ok;
+
+	sink.list = calloc(sink.room, sizeof(*sink.list));
+	future = calloc(to + sink.room, sizeof(*future));
+	rate = calloc(all, sizeof(*rate));
+	ok = work && sink.list && future && rate &&
+	     cache_init(&cache, all, all * o->cache / 100, to_list, &sink);
+	while (ok && sink.n < sink.room)
+		cache_write(&cache, from + work_next(work));
+	if (ok)
+		ok = look_ahead(&sink, to, future, rate);
+	o->volume.future = future;
+	o->volume.rate = o->volume.know == KNOW_RATE ? rate : NULL;
+	o->volume.end = to + sink.n;
+	if (work)
+		work_free(work);
+	free(sink.list);
+	return ok;
+}
+
+/* Lives left, shortest first, of blocks of each group but the coldest */
+static void set_borders(struct options *o, u32 blocks)
+{
+	const char *at = o->lives;
+	u32 i = o->volume.groups - 1;
+	char *end;
+	double life;
+
+	if (!at)
+		return;
+	o->volume.quantize = RFS_Q_BALANCED;
+	o->volume.border[i] = ~0ULL;
+	while (i-- > 0) {
+		life = strtod(at, &end);
+		if (end == at || !(life > 0) || life > 1e6 ||
+		    *end != (i ? ',' : 0))
+			refuse("lives", "not as many numbers as there are borders");
+		o->volume.border[i] = rfs_hotness(1, max(1., life * blocks));
+		at = end + 1;
+	}
+}
+
 int main(int argc, char **argv)
 {
 	struct options o = {
-		.volume = { .segments = 1024, .blocks = 8192, .groups = 4 },
+		.volume = { .segments = 1024, .blocks = 8192, .groups = 4,
+			    .gc = RFS_GC_COST_BENEFIT,
+			    .quantize = RFS_Q_BALANCED },
 		.reserve = 5, .fill = 85, .set = 20, .theta = 0.99,
 		.cache = 0.5, .age = 2, .writes = 2, .work = "zipf", .seed = 1,
 	};
 	u64 all, i, filled, before, copied, victims, live;
 	struct volume_file *file;
+	struct sink sink = { 0 };
 	struct cache cache;
 	struct volume *v;
+	u32 from, to;
 	struct work *work;
 	int arg;
 
@@ -195,37 +312,43 @@ int main(int argc, char **argv)
 	all = (u64)o.volume.segments * o.volume.blocks;
 	if (o.set >= o.fill)
 		refuse("set", "is all that is in use, or more");
-	v = volume_new(&o.volume);
-	if (!v || !cache_init(&cache, v, all, all * o.cache / 100))
-		refuse("segments", "there is not the memory");
-	file = &v->file[1];
-	v->file[0].to = all * (o.fill - o.set) / 100;
-	file->from = v->file[0].to;
-	file->to = all * o.fill / 100;
-	work = work_new(o.work, file->to - file->from, o.theta, o.seed);
+	from = all * (o.fill - o.set) / 100;
+	to = all * o.fill / 100;
+	work = work_new(o.work, to - from, o.theta, o.seed);
 	if (!work)
 		refuse("work", "no such workload, or too few blocks for it");
-	for (i = 0; i < file->to && !v->full; i++)
-		volume_write(v, &v->file[i >= file->from], i);
+	set_borders(&o, to - from);
+	if (o.volume.know != KNOW_PAST && !foresee(&o, from, to))
+		refuse("know", "there is not the memory");
+	v = volume_new(&o.volume);
+	sink.volume = v;
+	if (!v || !cache_init(&cache, all, all * o.cache / 100, to_volume, &sink))
+		refuse("segments", "there is not the memory");
+	file = &v->file[1];
+	v->file[0].to = from;
+	file->from = from;
+	file->to = to;
+	for (i = 0; i < to && !v->full; i++)
+		volume_write(v, &v->file[i >= from], i);
 	if (o.trace) {
-		cache.trace = fopen(o.trace, "wb");
-		if (!cache.trace)
+		sink.trace = fopen(o.trace, "wb");
+		if (!sink.trace)
 			refuse("trace", "cannot be written");
 	}
 	filled = v->now;
 	before = all * o.age + v->now;
 	while (v->now < before && !v->full)
-		cache_write(&cache, file, file->from + work_next(work));
+		cache_write(&cache, from + work_next(work));
 	before = v->now;
 	copied = v->copies;
 	victims = v->cleaned;
 	live = v->cleaned_live;
 	memset(v->in_group, 0, sizeof(v->in_group));
 	while (v->now < before + all * o.writes && !v->full)
-		cache_write(&cache, file, file->from + work_next(work));
+		cache_write(&cache, from + work_next(work));
 	if (v->full)
 		refuse("fill", "no room is left, and nothing to clean");
-	if (cache.trace && (ferror(cache.trace) | fclose(cache.trace)))
+	if (sink.trace && (ferror(sink.trace) | fclose(sink.trace)))
 		refuse("trace", "cannot be written");
 	report(&o, v, before - filled, v->now - before, v->copies - copied,
 	       v->cleaned - victims, v->cleaned_live - live);

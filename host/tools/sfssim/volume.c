@@ -8,9 +8,28 @@ static u64 age(const struct volume *v, u64 time)
 	return v->now - time;
 }
 
+static u64 block_hotness(const struct volume *v, u32 block)
+{
+	switch (v->cfg.know) {
+	case KNOW_RATE:
+		return rfs_hotness(v->known[block], v->cfg.end);
+	case KNOW_NEXT:
+		return rfs_hotness(1, v->known[block] - v->now);
+	default:
+		return rfs_hotness(v->writes[block], age(v, v->time[block]));
+	}
+}
+
 static u64 segment_hotness(const struct volume *v, const struct segment *s)
 {
-	return rfs_hotness(s->writes, v->now * s->live - s->times);
+	switch (v->cfg.know) {
+	case KNOW_RATE:
+		return rfs_hotness(s->known, v->cfg.end * s->live);
+	case KNOW_NEXT:
+		return rfs_hotness(s->live, s->known - v->now * s->live);
+	default:
+		return rfs_hotness(s->writes, v->now * s->live - s->times);
+	}
 }
 
 static bool closed(const struct volume *v, u32 nr)
@@ -28,8 +47,13 @@ static void quantize(struct volume *v)
 {
 	u32 nr, n = 0;
 
-	if (v->cfg.groups == 1)
+	if (v->cfg.groups == 1 || v->cfg.border[0])
 		return;
+	if (v->cfg.quantize == RFS_Q_BALANCED) {
+		rfs_balance(&v->traffic, v->cfg.segments * v->cfg.blocks /
+					 RFS_WINDOW, v->group, v->cfg.groups);
+		return;
+	}
 	for (nr = 0; nr < v->cfg.segments; nr++)
 		if (v->seg[nr].live && closed(v, nr))
 			v->hot[n++] = segment_hotness(v, &v->seg[nr]);
@@ -61,12 +85,20 @@ static void put(struct volume *v, u32 block, u64 hot)
 	s->live++;
 	s->writes += v->writes[block];
 	s->times += v->time[block];
+	s->known += v->known[block];
 	s->youngest = max(s->youngest, v->time[block]);
 	v->owner[at] = block;
 	v->at[block] = at;
 	v->in_group[group]++;
 	if (s->fill == v->cfg.blocks)
 		v->open[group] = NONE;
+}
+
+/* Into its group, whose traffic it is */
+static void place(struct volume *v, u32 block, u64 hot)
+{
+	rfs_traffic_add(&v->traffic, hot);
+	put(v, block, hot);
 }
 
 /* A segment with nothing live is free at once. */
@@ -78,6 +110,7 @@ static void drop(struct volume *v, u32 block)
 	s->live--;
 	s->writes -= v->writes[block];
 	s->times -= v->time[block];
+	s->known -= v->known[block];
 	if (!s->live && closed(v, nr)) {
 		s->used = false;
 		v->free++;
@@ -121,8 +154,7 @@ static void clean(struct volume *v, u32 nr)
 			continue;
 		drop(v, block);
 		left--;
-		put(v, block, rfs_hotness(v->writes[block],
-					  age(v, v->time[block])));
+		place(v, block, block_hotness(v, block));
 	}
 }
 
@@ -144,12 +176,13 @@ static void make_room(struct volume *v)
 
 void volume_write(struct volume *v, struct volume_file *file, u32 block)
 {
+	bool again = v->at[block] != NONE;
 	u64 hot;
 
 	make_room(v);
 	v->now++;
-	if (v->at[block] != NONE) {
-		hot = rfs_hotness(v->writes[block], age(v, v->time[block]));
+	if (again) {
+		hot = block_hotness(v, block);
 		drop(v, block);
 	} else {
 		hot = rfs_hotness(file->writes, age(v, file->last));
@@ -158,7 +191,14 @@ void volume_write(struct volume *v, struct volume_file *file, u32 block)
 	v->time[block] = v->now;
 	file->writes++;
 	file->last = v->now;
-	put(v, block, hot);
+	if (v->cfg.know == KNOW_NEXT)
+		v->known[block] = v->cfg.future[v->now - 1];
+	if (v->cfg.know != KNOW_PAST)
+		hot = block_hotness(v, block);
+	if (again)
+		place(v, block, hot);
+	else
+		put(v, block, hot);
 }
 
 struct volume *volume_new(const struct volume_config *cfg)
@@ -175,13 +215,17 @@ struct volume *volume_new(const struct volume_config *cfg)
 	v->at = malloc(blocks * sizeof(*v->at));
 	v->writes = calloc(blocks, sizeof(*v->writes));
 	v->time = calloc(blocks, sizeof(*v->time));
+	v->known = calloc(blocks, sizeof(*v->known));
 	if (!v->seg || !v->hot || !v->owner || !v->at || !v->writes ||
-	    !v->time) {
+	    !v->time || !v->known) {
 		volume_free(v);
 		return NULL;
 	}
 	memset(v->at, 0xff, blocks * sizeof(*v->at));
 	memset(v->open, 0xff, sizeof(v->open));
+	if (cfg->rate)
+		memcpy(v->known, cfg->rate, blocks * sizeof(*v->known));
+	memcpy(v->group, cfg->border, sizeof(v->group));
 	v->free = cfg->segments;
 	return v;
 }
@@ -194,5 +238,6 @@ void volume_free(struct volume *v)
 	free(v->at);
 	free(v->writes);
 	free(v->time);
+	free(v->known);
 	free(v);
 }

@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A log-structured volume of segments that holds no data: where blocks are, how
- * hot they are, and what cleaning copies. Its clock is the writes of the user.
+ * hot they are, and what cleaning copies. Its clock is the writes of the user;
+ * what is known of them besides makes an oracle of it.
  */
 #ifndef SFSSIM_VOLUME_H
 #define SFSSIM_VOLUME_H
 
 #include "policy/policy.h"
+
+/* What is known of a block besides what SFS counts */
+enum volume_know {
+	KNOW_PAST,		/* nothing */
+	KNOW_RATE,		/* how often it is written in all */
+	KNOW_NEXT,		/* when it is written next */
+};
 
 struct volume_config {
 	u32 segments, blocks;	/* of a segment */
@@ -14,6 +22,11 @@ struct volume_config {
 	u32 groups;
 	enum rfs_gc gc;
 	enum rfs_quantize quantize;
+	enum volume_know know;
+	const u64 *future;	/* KNOW_NEXT: when what is written nth is again */
+	const u64 *rate;	/* KNOW_RATE: of each block, writes */
+	u64 end;		/* KNOW_RATE: in as many of the user's */
+	u64 border[RFS_GROUPS_MAX];	/* hottest of each group; 0: quantize */
 };
 
 /* A file is blocks from..to - 1; SFS's file hotness is of new ones */
@@ -25,6 +38,7 @@ struct volume_file {
 struct segment {
 	u32 live, fill;
 	u64 writes, times;	/* sums, of live blocks */
+	u64 known;		/* and rates, or times of next writes */
 	u64 youngest;
 	bool used;
 };
@@ -39,11 +53,13 @@ struct volume {
 	u64 cleaned, cleaned_live;	/* victims, and what was live in them */
 	u64 in_group[RFS_GROUPS_MAX];	/* blocks written to each, both kinds */
 	u64 group[RFS_GROUPS_MAX];
+	struct rfs_traffic traffic;
 	struct segment *seg;
 	u32 *owner;		/* of each place: the block that was put there */
 	u32 *at;		/* of each block: its place; ~0: none */
 	u16 *writes;		/* of each block, saturating as on the medium */
 	u64 *time;		/* of each block's last write */
+	u64 *known;		/* of each block: its rate, or its next write */
 	u64 *hot;		/* room for quantization */
 	u32 open[RFS_GROUPS_MAX];	/* segments; ~0: none */
 	u32 free, cursor;

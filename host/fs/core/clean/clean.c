@@ -442,6 +442,7 @@ static int rfs_move_data(struct rfs_fs *fs, struct cleaner *c,
 	/* as it will be when the copy completes */
 	rfs_buf_dirty(fs, buf);
 	stream = rfs_data_stream(fs, di, &ptr, c->now);
+	rfs_count_traffic(fs, &ptr, c->now);
 	slot = &c->filling[min(stream - RFS_S_DATA, c->shared - 1)];
 	if (!*slot) {
 		ret = rfs_take_copy(fs, c, slot);

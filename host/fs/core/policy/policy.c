@@ -17,26 +17,35 @@ u64 rfs_hotness(u64 writes, u64 age)
 	return shift < RFS_HOT_SHIFT ? ~0ULL : writes / age;
 }
 
-/*
- * The logarithm to base 2, times 2^LOG_SHIFT, and back. Between powers of 2 it
- * is a straight line, at most 0.09 too low (J. N. Mitchell, 1962). 0 is as 1.
- */
-#define LOG_SHIFT	57
+/* Bars of the traffic in which hotness doubles, as a power of 2 */
+#define BARS_SHIFT	3
 
-static u64 rfs_to_log(u64 hot)
+/*
+ * The bar of a hotness. Between powers of 2 the logarithm is taken for a straight
+ * line, at most 0.09 too low (J. N. Mitchell, 1962). 0 is as 1.
+ */
+static u32 rfs_bar_of(u64 hot)
 {
 	u32 whole = hot ? 63 - __builtin_clzll(hot) : 0;
 	u64 part = hot << (63 - whole) << 1;
 
-	return (u64)whole << LOG_SHIFT | part >> (64 - LOG_SHIFT);
+	return whole << BARS_SHIFT | part >> (64 - BARS_SHIFT);
 }
 
-static u64 rfs_from_log(u64 log)
+/*
+ * The hottest of a bar: the last below what the next begins with, which is a
+ * fraction where bars are closer than numbers.
+ */
+static u64 rfs_hottest_of(u32 bar)
 {
-	u32 whole = log >> LOG_SHIFT;
-	u64 part = log << (64 - LOG_SHIFT);
+	u32 whole = ++bar >> BARS_SHIFT;
+	u64 part = (u64)bar << (64 - BARS_SHIFT);
+	u64 next;
 
-	return 1ULL << whole | (whole ? part >> (64 - whole) : 0);
+	if (bar == RFS_BARS)
+		return ~0ULL;
+	next = 1ULL << whole | (whole ? part >> (64 - whole) : 0);
+	return next - !(part << whole);
 }
 
 static int rfs_by_hotness(const void *a, const void *b)
@@ -179,35 +188,45 @@ void rfs_quantize(enum rfs_quantize how, u64 *hot, u32 n, u64 *group, u32 k)
 		for (i = 0; i < k; i++)
 			group[i] = hot[0] + (2 * i + 1) * step;
 		break;
-	case RFS_Q_LOGARITHMIC:
-		for (i = 0; i < n; i++)
-			hot[i] = rfs_to_log(hot[i]);
-		for (i = 0; i < k; i++)
-			group[i] = rfs_to_log(group[i]);
-		rfs_quantize_iterative(hot, n, group, k);
-		for (i = 0; i < k; i++)
-			group[i] = rfs_from_log(group[i]);
-		break;
 	default:
 		rfs_quantize_iterative(hot, n, group, k);
 	}
 }
 
-static u64 rfs_group_border_of(enum rfs_quantize how, u64 cold, u64 hotter)
+void rfs_traffic_add(struct rfs_traffic *t, u64 hot)
 {
-	if (how == RFS_Q_LOGARITHMIC)
-		return rfs_from_log(rfs_middle_hotness(rfs_to_log(cold),
-						       rfs_to_log(hotter)));
-	return rfs_middle_hotness(cold, hotter);
+	t->bar[rfs_bar_of(hot)]++;
+	t->all++;
+}
+
+void rfs_balance(struct rfs_traffic *t, u32 window, u64 *group, u32 k)
+{
+	u32 bar, i = 0;
+	u64 below = 0;
+
+	if (t->all < RFS_BARS)
+		return;
+	for (bar = 0; bar < RFS_BARS; bar++) {
+		below += t->bar[bar];
+		while (i < k && below * k >= (u64)t->all * (i + 1))
+			group[i++] = rfs_hottest_of(bar);
+	}
+	if (t->all <= window)
+		return;
+	for (bar = 0, t->all = 0; bar < RFS_BARS; bar++) {
+		t->bar[bar] /= 2;
+		t->all += t->bar[bar];
+	}
 }
 
 u32 rfs_group_of(enum rfs_quantize how, const u64 *group, u32 k, u64 hot)
 {
 	u32 i;
 
-	for (i = 0; i + 1 < k && hot >
-	     rfs_group_border_of(how, group[i], group[i + 1]);)
-		i++;
+	for (i = 0; i + 1 < k; i++)
+		if (hot <= (how == RFS_Q_BALANCED ? group[i] :
+			    rfs_middle_hotness(group[i], group[i + 1])))
+			break;
 	return i;
 }
 

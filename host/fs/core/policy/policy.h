@@ -29,18 +29,42 @@ enum rfs_quantize {
 	RFS_Q_ITERATIVE,
 	RFS_Q_EQUI_WIDTH,
 	RFS_Q_EQUI_HEIGHT,
-	RFS_Q_LOGARITHMIC,	/* iterative, of hotness's logarithm; not SFS's */
+	RFS_Q_BALANCED,		/* each group is given as much; not SFS's */
 	RFS_QUANTIZES
 };
 
 /*
  * The hotness of each of k groups, coldest first, from that of n segments:
  * `hot` is not the same afterwards. What is iterative starts from what group[]
- * has, all 0 at first.
+ * has, all 0 at first. Not for what is balanced.
  */
 void rfs_quantize(enum rfs_quantize how, u64 *hot, u32 n, u64 *group, u32 k);
 
-/* The group whose hotness is next to it, the colder of two */
+/*
+ * What was given to groups lately, by its hotness: each bar is 1.09 times as hot
+ * as the one before.
+ */
+#define RFS_BARS	512
+
+struct rfs_traffic {
+	u32 bar[RFS_BARS];
+	u32 all;
+};
+
+/* A block of this hotness is written or copied. */
+void rfs_traffic_add(struct rfs_traffic *t, u64 hot);
+
+#define RFS_WINDOW	16	/* of traffic: what part of the volume's blocks */
+
+/*
+ * The balanced groups, so that each would have been given as much of the traffic:
+ * group[] is the hottest that belongs to each. What came more than `window`
+ * blocks ago counts for half, and so on. Until there is traffic of RFS_BARS blocks
+ * groups stay as they are.
+ */
+void rfs_balance(struct rfs_traffic *t, u32 window, u64 *group, u32 k);
+
+/* The group whose hotness is next to it, the colder of two; or the balanced one */
 u32 rfs_group_of(enum rfs_quantize how, const u64 *group, u32 k, u64 hot);
 
 enum rfs_gc {

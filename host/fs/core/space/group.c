@@ -5,7 +5,7 @@
 const struct rfs_policy rfs_policy_default = {
 	.groups = 4,
 	.gc = RFS_GC_COST_BENEFIT,
-	.quantize = RFS_Q_ITERATIVE,
+	.quantize = RFS_Q_BALANCED,
 };
 
 u64 rfs_ptr_ticks(const struct rfs_ptr *ptr)
@@ -16,6 +16,12 @@ u64 rfs_ptr_ticks(const struct rfs_ptr *ptr)
 static u64 rfs_zone_age(u64 now, u64 then)
 {
 	return now > then ? now - then : 0;
+}
+
+static u64 rfs_ptr_hotness(const struct rfs_ptr *ptr, u64 now)
+{
+	return rfs_hotness(le16_to_cpu(ptr->wcount),
+			   rfs_zone_age(now, rfs_ptr_ticks(ptr)));
 }
 
 /*
@@ -30,8 +36,7 @@ u32 rfs_data_stream(const struct rfs_fs *fs, const struct rfs_dinode *di,
 	if (fs->policy.groups == 1)
 		return RFS_S_DATA;
 	if (ptr->wcount) {
-		hot = rfs_hotness(le16_to_cpu(ptr->wcount),
-				  rfs_zone_age(now, rfs_ptr_ticks(ptr)));
+		hot = rfs_ptr_hotness(ptr, now);
 	} else {
 		u64 last = rfs_ticks(fs, le64_to_cpu(di->last_write));
 
@@ -40,6 +45,13 @@ u32 rfs_data_stream(const struct rfs_fs *fs, const struct rfs_dinode *di,
 	}
 	return RFS_S_DATA + rfs_group_of(fs->policy.quantize, fs->group_hot,
 					  fs->policy.groups, hot);
+}
+
+/* Of a new block nothing is known: only others say what groups are for. */
+void rfs_count_traffic(struct rfs_fs *fs, const struct rfs_ptr *ptr, u64 now)
+{
+	if (fs->policy.quantize == RFS_Q_BALANCED && ptr->wcount)
+		rfs_traffic_add(&fs->traffic, rfs_ptr_hotness(ptr, now));
 }
 
 /*
@@ -59,7 +71,7 @@ void rfs_segment(const struct rfs_fs *fs, u32 nr, u64 now,
 			       rfs_zone_age(now * z->live, z->sum_time));
 }
 
-/* The hotness of each group anew, from the zones that have been filled. */
+/* The hotness of each group anew: from what was written, or from filled zones */
 void rfs_regroup(struct rfs_fs *fs)
 {
 	struct rfs_segment seg;
@@ -68,6 +80,12 @@ void rfs_regroup(struct rfs_fs *fs)
 
 	if (fs->policy.groups == 1)
 		return;
+	if (fs->policy.quantize == RFS_Q_BALANCED) {
+		rfs_balance(&fs->traffic, fs->geo.zones / RFS_WINDOW *
+					  le32_to_cpu(fs->super.zone_cap),
+			    fs->group_hot, fs->policy.groups);
+		return;
+	}
 	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++) {
 		const struct rfs_zone_info *z = &fs->zone[nr];
 

@@ -171,6 +171,7 @@ extern const struct rfs_policy rfs_policy_default;
 u64 rfs_ptr_ticks(const struct rfs_ptr *ptr);
 u32 rfs_data_stream(const struct rfs_fs *fs, const struct rfs_dinode *di,
 		    const struct rfs_ptr *ptr, u64 now);
+void rfs_count_traffic(struct rfs_fs *fs, const struct rfs_ptr *ptr, u64 now);
 void rfs_segment(const struct rfs_fs *fs, u32 nr, u64 now,
 		 struct rfs_segment *out);
 void rfs_regroup(struct rfs_fs *fs);

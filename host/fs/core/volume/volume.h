@@ -151,6 +151,7 @@ struct rfs_fs {
 	struct rfs_policy policy;
 	u64 group_hot[RFS_GROUPS_MAX];	/* coldest first */
 	u64 *hot;		/* room for that of each zone */
+	struct rfs_traffic traffic;	/* of balanced groups, since the mount */
 	u32 active_max;		/* zones, but for check-points; 0: any number */
 	struct rfs_sum *sums;	/* that can be written */
 	u32 free_zones;

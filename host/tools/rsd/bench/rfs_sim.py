@@ -52,7 +52,7 @@ STATE = {
     "theta": 0.99,
     "seed": 1,
     "cache": 0.5,
-    "quantize": "iterative",
+    "quantize": "balanced",
 }
 GROUPS = (4, 1)
 GC = "cost-benefit"
