@@ -42,6 +42,7 @@ COMMANDS = (
     "bench",
     "test",
     "image",
+    "package",
     "cite",
     "artifact",
     "site",

@@ -224,6 +224,13 @@ def _parser(command: list[str]) -> argparse.ArgumentParser:
 
     _add_lazy(
         commands,
+        "package",
+        "build Debian packages of the runner, of RFS's tools and of its module",
+        "./rsd package --check",
+        command,
+    )
+    _add_lazy(
+        commands,
         "cite",
         "print how to cite this, with the versions and hashes that decide a figure",
         "./rsd cite",
