@@ -93,7 +93,11 @@ def test_format_to_each_metadata_size(run: Run) -> None:
     run(
         """
         for lbaf in 3 1 0 2; do
-            nvme format /dev/nvme0n1 --lbaf=$lbaf --force
+            # From 6.12.117 on, Linux looks for no partitions on a drive with zones, and nvme-cli
+            # takes that for a failure of the format that it reported before.
+            nvme format /dev/nvme0n1 --lbaf=$lbaf --force >said 2>&1 ||
+                grep "failed to re-read partition table" said
+            grep "Success formatting namespace:1" said
             sleep 1
             case $lbaf in 0) size=0 oob=;; 1) size=16 oob=--oob;; 2) size=64 oob=--oob;;
                 *) size=128 oob=--oob;; esac
