@@ -127,6 +127,7 @@ static bool rfsm_make_room(struct rfs_sb_info *sbi)
 		 futile < rfsm_rounds_most(fs));
 	if (!ret && rfs_room_low(fs, RFSM_APPEND_MAX))
 		ret = -ENOSPC;
+	fs->meta_asked = 0;	/* who still waits asks again */
 	rfsm_unlock(sbi);
 	if (ret && ret != -ENOSPC)
 		rfsm_failed(sbi, ret);

@@ -1154,9 +1154,10 @@ static void make_room(struct run *r)
 		futile = r->fs->free_zones > best ? 0 : futile + 1;
 		best = max(best, r->fs->free_zones);
 	} while (rfs_room_low(r->fs, TOGETHER) && futile < FUTILE);
+	r->fs->meta_asked = 0;
 }
 
-static void step_in_air(struct run *r)
+static void step_async(struct run *r)
 {
 	u32 seen = ~0U;
 
@@ -1258,7 +1259,7 @@ void record(struct run *r, struct memdev *base)
 	r->fs->threaded = async;
 	for (i = 0; i < r->w->steps; i++) {
 		if (r->async)
-			step_in_air(r);
+			step_async(r);
 		else
 			step(r);
 		note_mark(r);

@@ -10,12 +10,24 @@
 #include "clean/clean.h"
 #include "ops/ops.h"
 
-/* Where others clean and write check-points: nothing but the answer. */
-static int rfs_ask_for_room(const struct rfs_fs *fs, u32 blocks)
+/*
+ * Where others clean and write check-points: nothing but the answer. They make
+ * room for the most that waits.
+ */
+static int rfs_ask_for_room(struct rfs_fs *fs, u32 blocks, u32 meta)
 {
-	if (!rfs_dirty_full(fs) && !rfs_room_low(fs, blocks + fs->withheld))
+	u32 asked = fs->meta_asked;
+	bool low;
+
+	fs->meta_asked = meta;
+	low = rfs_room_low(fs, blocks + fs->withheld);
+	fs->meta_asked = asked;
+	if (!low && !rfs_dirty_full(fs))
 		return 0;
-	return fs->no_space ? -ENOSPC : -EAGAIN;
+	if (fs->no_space)
+		return -ENOSPC;
+	fs->meta_asked = max(asked, meta);
+	return -EAGAIN;
 }
 
 /*
@@ -46,12 +58,16 @@ int rfs_make_room(struct rfs_fs *fs, u32 blocks, u64 data, u32 meta)
 	if ((data || meta) && rfs_used_with(fs, data, meta) > fs->user_blocks)
 		return -ENOSPC;
 	if (fs->threaded)
-		return rfs_ask_for_room(fs, blocks);
+		return rfs_ask_for_room(fs, blocks, meta);
 	ret = rfs_make_room_to_free(fs);
+	/* with what it adds to the claim of metadata */
+	fs->meta_asked = meta;
 	while (!ret && (rfs_room_low(fs, blocks) ||
 			rfs_compact_due(fs, false))) {
-		if (!tries--)
-			return -ENOSPC;
+		if (!tries--) {
+			ret = -ENOSPC;
+			break;
+		}
 		if (rfs_compact_due(fs, how == RFS_CLEAN_HARD)) {
 			ret = rfs_compact(fs, rfs_checkpoint);
 			continue;
@@ -69,6 +85,7 @@ int rfs_make_room(struct rfs_fs *fs, u32 blocks, u64 data, u32 meta)
 		if (fs->free_zones <= before)
 			how = RFS_CLEAN_HARD;
 	}
+	fs->meta_asked = 0;
 	if (!ret)
 		rfs_prove(fs, RFS_AT_ADMISSION);
 	return ret;

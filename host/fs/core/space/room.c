@@ -44,25 +44,36 @@ static u64 rfs_metadata_claim(const struct rfs_fs *fs, u64 more, u64 maps)
 	       (u64)(low - fs->low_zones) * fs->holds;
 }
 
+/* Numbers are given lowest first: at the end of each map, a new block */
+static u64 rfs_maps_of(u64 meta)
+{
+	return meta ? meta / RFS_MAP_ENTRIES + 2 : 0;
+}
+
 u64 rfs_used_with(const struct rfs_fs *fs, u64 data, u64 meta)
 {
-	/* numbers are given lowest first: at the end of each map, a new block */
-	u64 maps = meta ? meta / RFS_MAP_ENTRIES + 2 : 0;
-
 	return fs->data_live + fs->rsv_holes + fs->prealloc + data +
-	       rfs_metadata_claim(fs, meta, maps);
+	       rfs_metadata_claim(fs, meta, rfs_maps_of(meta));
 }
 
 /* [B*] Zones that metadata takes when it is compact, those being filled too */
-u64 rfs_zones_claimed(const struct rfs_fs *fs)
+static u64 rfs_zones_claimed_with(const struct rfs_fs *fs, u64 meta)
 {
-	return rfs_metadata_claim(fs, 0, 0) / fs->holds + fs->meta_active;
+	return rfs_metadata_claim(fs, meta, rfs_maps_of(meta)) / fs->holds +
+	       fs->meta_active;
 }
 
-/* Those beyond what it has: data may not take them. */
+u64 rfs_zones_claimed(const struct rfs_fs *fs)
+{
+	return rfs_zones_claimed_with(fs, 0);
+}
+
+/*
+ * Those beyond what it has, with what is asked for now: data may not take them.
+ */
 static u32 rfs_zones_ahead(const struct rfs_fs *fs)
 {
-	u64 zones = rfs_zones_claimed(fs);
+	u64 zones = rfs_zones_claimed_with(fs, fs->meta_asked);
 
 	return zones > fs->meta_zones ? zones - fs->meta_zones : 0;
 }

@@ -209,6 +209,7 @@ struct rfs_fs {
 	bool threaded;		/* others make room: -EAGAIN asks them to */
 	bool no_space;		/* they cannot: -ENOSPC instead */
 	u32 withheld;		/* blocks kept for who needs little */
+	u32 meta_asked;		/* of metadata that wait for room */
 	u32 ahead;		/* zones that are cleaned for them before they ask */
 	bool futile;		/* to compact metadata, until a zone is free */
 	struct rfs_tomb *tomb;
