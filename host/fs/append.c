@@ -591,6 +591,7 @@ static struct page *rfsm_stable_page(struct folio *folio)
 
 	if (!folio_maybe_dma_pinned(folio))
 		return page;
+	/* its dirty bit is gone: whoever waits for writeback waits for this */
 	copy = alloc_page(GFP_NOIO | __GFP_NOFAIL);
 	copy_page(page_address(copy), page_address(page));
 	return copy;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The drive: bios with page metadata, and what the core asks of it. */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/blk-integrity.h>
 #include <linux/blkdev.h>
 #include <linux/slab.h>
@@ -696,7 +698,7 @@ int rfsm_dev_open(struct rfsm_dev *dev, struct super_block *sb,
 	int ret;
 
 	if (!bdev_is_zoned(bdev)) {
-		pr_err("rfs: %pg: not a zoned device\n", bdev);
+		pr_err("%pg: not a zoned device\n", bdev);
 		return -EINVAL;
 	}
 	dev->bdev = bdev;
@@ -713,7 +715,7 @@ int rfsm_dev_open(struct rfsm_dev *dev, struct super_block *sb,
 		most = min_t(u32, most, PAGE_SIZE /
 			     max(dev->oob_bytes, dev->unused_bytes));
 	if (most < 2) {
-		pr_err("rfs: %pg: appends of %u blocks are too small\n", bdev,
+		pr_err("%pg: appends of %u blocks are too small\n", bdev,
 		       most);
 		return -EINVAL;
 	}

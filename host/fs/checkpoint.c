@@ -3,6 +3,8 @@
  * Check-points: a gate is closed until all that is in flight has completed
  * (doc/design.md, "Check-point").
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/blkdev.h>
 
 #include "rfsm.h"
@@ -81,7 +83,7 @@ static int rfsm_write_checkpoint(struct rfs_sb_info *sbi, u32 flags, bool early)
 	ret = rfs_checkpoint(sbi->fs, flags);
 	sbi->causes[cause] += !ret;
 	if (ret == -ENOMEM || ret == -ENOSPC)
-		pr_warn_ratelimited("rfs: %pg: no check-point for want of %s: %u blocks are dirty, %u zones free; it is tried again\n",
+		pr_warn_ratelimited("%pg: no check-point for want of %s: %u blocks are dirty, %u zones free; it is tried again\n",
 				    sbi->sb->s_bdev,
 				    ret == -ENOMEM ? "memory" : "room", dirty,
 				    sbi->fs->free_zones);
@@ -107,7 +109,7 @@ void rfsm_shutdown(struct rfs_sb_info *sbi)
 	WRITE_ONCE(sbi->dev.dead, true);
 	sbi->fs->read_only = true;
 	rfsm_unlock(sbi);
-	pr_warn("rfs: %pg: shut down\n", sbi->sb->s_bdev);
+	pr_warn("%pg: shut down\n", sbi->sb->s_bdev);
 }
 
 /* A check-point, unless nothing has changed since the last one. */

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What an error of the core makes of the volume. */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/blkdev.h>
 
 #include "rfsm.h"
@@ -20,7 +22,7 @@ int rfsm_failed(struct rfs_sb_info *sbi, int ret)
 		return ret;
 	if (sbi->opt.errors == RFSM_ERRORS_PANIC)
 		panic("rfs: %pg: error %d\n", sb->s_bdev, ret);
-	pr_err_ratelimited("rfs: %pg: error %d%s\n", sb->s_bdev, ret,
+	pr_err_ratelimited("%pg: error %d%s\n", sb->s_bdev, ret,
 			   sbi->opt.errors == RFSM_ERRORS_RO ?
 			   ", read-only" : "");
 	if (sbi->opt.errors == RFSM_ERRORS_RO && !sb_rdonly(sb)) {

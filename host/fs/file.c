@@ -370,8 +370,9 @@ static int rfsm_file_write_range(struct file *file, loff_t start, loff_t end)
 		ret = file_write_and_wait_range(file, start, end);
 		if (ret || !READ_ONCE(ri->deferred))
 			return ret;
-		if (rfsm_wait_room(RFS_SB(inode->i_sb), false))
-			return -ENOSPC;
+		ret = rfsm_wait_room(RFS_SB(inode->i_sb), false);
+		if (ret)
+			return ret < 0 ? ret : -ENOSPC;
 	}
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Mounting, options, errors, and what Linux asks of a volume as a whole. */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/blkdev.h>
 #include <linux/fs_context.h>
 #include <linux/fs_parser.h>
@@ -22,13 +24,15 @@ static struct kmem_cache *inode_cache;
 static int rfsm_sync_fs(struct super_block *sb, int wait)
 {
 	struct rfs_sb_info *sbi = RFS_SB(sb);
+	int ret;
 
 	if (!wait)
 		return 0;
 	while (READ_ONCE(sbi->deferred) && !sbi->fs->read_only) {
 		WRITE_ONCE(sbi->deferred, false);
-		if (rfsm_wait_room(sbi, false))
-			return -ENOSPC;
+		ret = rfsm_wait_room(sbi, false);
+		if (ret)
+			return ret < 0 ? ret : -ENOSPC;
 		sync_inodes_sb(sb);
 	}
 	return rfsm_sync(sbi, 0);
@@ -214,11 +218,11 @@ static void rfsm_say_recovered(const struct rfs_sb_info *sbi)
 			   r->pages_applied);
 	if (!r->pages_window)
 		return;
-	pr_info("rfs: %pg: recovered: %llu pages read, %llu data pages and %llu records applied, %llu pages not readable\n",
+	pr_info("%pg: recovered: %llu pages read, %llu data pages and %llu records applied, %llu pages not readable\n",
 		sbi->sb->s_bdev, r->pages_read, r->pages_applied, r->records,
 		r->pages_bad);
 	if (r->log_gap)
-		pr_warn("rfs: %pg: %llu log blocks after a gap: if the power was not cut, the medium has failed\n",
+		pr_warn("%pg: %llu log blocks after a gap: if the power was not cut, the medium has failed\n",
 			sbi->sb->s_bdev, r->log_gap);
 }
 
@@ -235,11 +239,11 @@ static void rfsm_say_format(const struct rfs_sb_info *sbi,
 	fs->geo = *geo;
 	rfs_super_load(fs);
 	if (le32_to_cpu(fs->super.version) < RFS_FORMAT_VERSION)
-		pr_err("rfs: %pg: made by an older version: format %u, which this one does not read (it reads %u); copy the files with the version that made it, then run mkfs.rfs\n",
+		pr_err("%pg: made by an older version: format %u, which this one does not read (it reads %u); copy the files with the version that made it, then run mkfs.rfs\n",
 		       sbi->sb->s_bdev, le32_to_cpu(fs->super.version),
 		       RFS_FORMAT_VERSION);
 	else
-		pr_err("rfs: %pg: made by a newer version: format %u (known: %u), features not known: incompat %#x, ro_compat %#x\n",
+		pr_err("%pg: made by a newer version: format %u (known: %u), features not known: incompat %#x, ro_compat %#x\n",
 		       sbi->sb->s_bdev, le32_to_cpu(fs->super.version),
 		       RFS_FORMAT_VERSION,
 		       le32_to_cpu(fs->super.incompat) & ~RFS_INCOMPAT_KNOWN,
@@ -263,7 +267,7 @@ static void rfsm_set_policy(struct rfs_sb_info *sbi,
 	rfs_policy_set(sbi->fs, policy);
 	rfsm_unlock(sbi);
 	if (sbi->fs->policy.groups < policy->groups)
-		pr_info("rfs: %pg: %u groups, not %u: %u zones may be open and %u active at a time\n",
+		pr_info("%pg: %u groups, not %u: %u zones may be open and %u active at a time\n",
 			sbi->sb->s_bdev, sbi->fs->policy.groups, policy->groups,
 			sbi->fs->geo.max_open, sbi->fs->geo.max_active);
 }
@@ -294,7 +298,7 @@ static int rfsm_mount_core(struct rfs_sb_info *sbi)
 		sbi->fs->clean_max = ~0U;	/* the shrinker says how many */
 		sbi->orphan = sbi->fs->orphans;
 		if (sbi->fs->meta_active < RFS_S_DATA)
-			pr_info("rfs: %pg: %u zones may be open and %u active at a time: metadata shares %u\n",
+			pr_info("%pg: %u zones may be open and %u active at a time: metadata shares %u\n",
 				sb->s_bdev, geo.max_open, geo.max_active,
 				sbi->fs->meta_active);
 		rfsm_set_policy(sbi, &sbi->opt.policy);
@@ -304,10 +308,10 @@ static int rfsm_mount_core(struct rfs_sb_info *sbi)
 		ret = -EINVAL;
 		break;
 	case -EUCLEAN:
-		pr_err("rfs: %pg: damaged; run fsck.rfs\n", sb->s_bdev);
+		pr_err("%pg: damaged; run fsck.rfs\n", sb->s_bdev);
 		break;
 	case -EMFILE:
-		pr_err("rfs: %pg: %u zones may be open and %u active at a time (0: any number); %u and %u are the least\n",
+		pr_err("%pg: %u zones may be open and %u active at a time (0: any number); %u and %u are the least\n",
 		       sb->s_bdev, geo.max_open, geo.max_active, RFS_OPEN_MIN,
 		       RFS_ACTIVE_MIN);
 		ret = -EINVAL;
@@ -556,13 +560,13 @@ static int rfsm_to_read_write(struct rfs_sb_info *sbi)
 	if (rfsm_dead(sbi))
 		return -EIO;
 	if (!sbi->clean_ro) {
-		pr_err("rfs: %pg: not after an error: unmount, run fsck.rfs\n",
+		pr_err("%pg: not after an error: unmount, run fsck.rfs\n",
 		       sbi->sb->s_bdev);
 		return -EROFS;
 	}
 	ret = rfsm_may_write(sbi->fs);
 	if (ret) {
-		pr_err("rfs: %pg: can only be read\n", sbi->sb->s_bdev);
+		pr_err("%pg: can only be read\n", sbi->sb->s_bdev);
 		return ret == -EMFILE ? -EINVAL : ret;
 	}
 	rfsm_lock(sbi);
@@ -641,12 +645,16 @@ static int __init rfsm_init(void)
 {
 	int ret;
 
+	/* a page of the cache is a block, as Kconfig says */
+	BUILD_BUG_ON(PAGE_SIZE != RFS_BLOCK_BYTES);
 	inode_cache = kmem_cache_create("rfs_inode",
 					sizeof(struct rfs_inode_info),
 					0, SLAB_RECLAIM_ACCOUNT | SLAB_ACCOUNT,
 					rfsm_init_once);
 	rfsm_reads = alloc_workqueue("rfs-read", WQ_HIGHPRI | WQ_MEM_RECLAIM, 0);
 	ret = rfsm_mem_module_init();
+	if (!ret)
+		ret = rfsm_pages_module_init();
 	if (!ret)
 		ret = inode_cache && rfsm_reads ? rfsm_append_module_init() :
 						  -ENOMEM;
@@ -662,6 +670,7 @@ static int __init rfsm_init(void)
 out_caches:
 	if (rfsm_reads)
 		destroy_workqueue(rfsm_reads);
+	rfsm_pages_module_exit();
 	rfsm_mem_module_exit();
 	kmem_cache_destroy(inode_cache);
 	return ret;
@@ -674,6 +683,7 @@ static void __exit rfsm_exit(void)
 	destroy_workqueue(rfsm_reads);
 	rfsm_append_module_exit();
 	rcu_barrier();	/* inodes are freed after a grace period */
+	rfsm_pages_module_exit();
 	rfsm_mem_module_exit();
 	kmem_cache_destroy(inode_cache);
 }

@@ -9,13 +9,21 @@ static struct kmem_cache *buf_cache;
 
 void *rfs_alloc(size_t bytes)
 {
+	return kvzalloc(bytes, GFP_NOFS);
+}
+
+/*
+ * The proof in "Room" of doc/design.md speaks of operations that are done to
+ * their end: one that has begun waits for the block, the summary or the count
+ * that it needs next. Each is a page and a little at most, and how many are
+ * needed before the next check-point frees them is bounded by what may be dirty.
+ */
+void *rfs_alloc_nofail(size_t bytes)
+{
 	/* as many as there are metadata blocks in memory: no power of two */
 	if (bytes == sizeof(struct rfs_buf))
 		return kmem_cache_zalloc(buf_cache, GFP_NOFS | __GFP_NOFAIL);
-	/* what operations need is small, and they cannot be left half done */
-	if (bytes <= 2 * PAGE_SIZE)
-		return kzalloc(bytes, GFP_NOFS | __GFP_NOFAIL);
-	return kvzalloc(bytes, GFP_NOFS);
+	return kzalloc(bytes, GFP_NOFS | __GFP_NOFAIL);
 }
 
 void rfs_free(void *memory)

@@ -3,6 +3,8 @@
  * The page cache. A dirty folio's private value says what was reserved for it;
  * it is given back when the folio is written or dropped.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/blkdev.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
@@ -72,7 +74,7 @@ bool rfsm_cached(void *dev, u32 ino, u64 block, void *data)
 }
 
 /* A read on its way: folios and what is valid of each */
-struct read {
+struct rfsm_read {
 	struct rfs_sb_info *sbi;
 	struct inode *inode;
 	struct work_struct work;
@@ -84,6 +86,21 @@ struct read {
 	u16 len[RFSM_APPEND_MAX];
 	bool ok[RFSM_APPEND_MAX];
 };
+
+#define READS	16	/* in flight that need no memory */
+
+static mempool_t read_pool;
+
+int __init rfsm_pages_module_init(void)
+{
+	return mempool_init_kmalloc_pool(&read_pool, READS,
+					 sizeof(struct rfsm_read));
+}
+
+void rfsm_pages_module_exit(void)
+{
+	mempool_exit(&read_pool);
+}
 
 static bool rfsm_block_ok(const struct rfs_sb_info *sbi,
 			  const struct inode *inode,
@@ -105,12 +122,12 @@ static void rfsm_read_drop(struct rfs_sb_info *sbi, u64 addr)
 }
 
 /* Is a block what it should be? Its folio then is as a reader sees it. */
-static bool rfsm_read_ok(struct read *r, u32 i, const struct rfs_oob *oob)
+static bool rfsm_read_ok(struct rfsm_read *r, u32 i, const struct rfs_oob *oob)
 {
 	struct folio *folio = r->folio[i];
 
 	if (oob && !rfsm_block_ok(r->sbi, r->inode, folio, oob)) {
-		pr_err_ratelimited("rfs: %pg: inode %lu block %lu: not what is at address %llu\n",
+		pr_err_ratelimited("%pg: inode %lu block %lu: not what is at address %llu\n",
 				   r->sbi->sb->s_bdev, r->inode->i_ino,
 				   folio->index, r->addr + i);
 		return false;
@@ -120,18 +137,18 @@ static bool rfsm_read_ok(struct read *r, u32 i, const struct rfs_oob *oob)
 }
 
 /* The folios come last: after them the volume may be unmounted. */
-static void rfsm_read_end(struct read *r)
+static void rfsm_read_end(struct rfsm_read *r)
 {
 	u32 i;
 
 	rfsm_read_drop(r->sbi, r->addr);
 	for (i = 0; i < r->n; i++)
 		folio_end_read(r->folio[i], r->ok[i]);
-	kfree(r);
+	mempool_free(r, &read_pool);
 }
 
 /* One of several blocks could not be read: the others can. */
-static void rfsm_read_singly(struct read *r)
+static void rfsm_read_singly(struct rfsm_read *r)
 {
 	struct rfs_sb_info *sbi = r->sbi;
 	u32 i;
@@ -154,7 +171,7 @@ static void rfsm_read_singly(struct read *r)
 /* Checksums take some 25 us for a bio: not in an interrupt */
 static void rfsm_read_over(struct work_struct *work)
 {
-	struct read *r = container_of(work, struct read, work);
+	struct rfsm_read *r = container_of(work, struct rfsm_read, work);
 	u32 i, step = r->sbi->dev.oob_bytes;
 	struct bio *bio = r->bio;
 
@@ -172,13 +189,13 @@ static void rfsm_read_over(struct work_struct *work)
 
 static void rfsm_read_endio(struct bio *bio)
 {
-	struct read *r = bio->bi_private;
+	struct rfsm_read *r = bio->bi_private;
 
 	INIT_WORK(&r->work, rfsm_read_over);
 	queue_work(rfsm_reads, &r->work);
 }
 
-static void rfsm_read_submit(struct read *r)
+static void rfsm_read_submit(struct rfsm_read *r)
 {
 	struct bio *bio;
 	u32 i;
@@ -199,7 +216,7 @@ static void rfsm_read_submit(struct read *r)
  * what is in *r is sent before that.
  */
 static int rfsm_read_look_up(struct rfs_sb_info *sbi, struct inode *inode,
-			     u64 block, u64 *addr, u32 *len, struct read **r)
+			     u64 block, u64 *addr, u32 *len, struct rfsm_read **r)
 {
 	struct rfsm_miss miss = { 0 };
 	struct rfs_ptr ptr;
@@ -231,10 +248,10 @@ static int rfsm_read_look_up(struct rfs_sb_info *sbi, struct inode *inode,
 
 /* Add a locked folio to the read in *r, or begin another. */
 static void rfsm_read_add(struct inode *inode, struct folio *folio,
-			  struct read **r)
+			  struct rfsm_read **r)
 {
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
-	struct read *now;
+	struct rfsm_read *now;
 	u64 addr;
 	u32 len;
 	int ret;
@@ -257,7 +274,8 @@ static void rfsm_read_add(struct inode *inode, struct folio *folio,
 		now = NULL;
 	}
 	if (!now) {
-		now = kzalloc(sizeof(*now), GFP_NOFS | __GFP_NOFAIL);
+		now = mempool_alloc(&read_pool, GFP_NOFS);
+		memset(now, 0, sizeof(*now));
 		now->sbi = sbi;
 		now->inode = inode;
 		now->addr = addr;
@@ -271,7 +289,7 @@ static void rfsm_read_add(struct inode *inode, struct folio *folio,
 
 static int rfsm_read_folio(struct file *file, struct folio *folio)
 {
-	struct read *r = NULL;
+	struct rfsm_read *r = NULL;
 
 	rfsm_read_add(folio->mapping->host, folio, &r);
 	if (r)
@@ -281,7 +299,7 @@ static int rfsm_read_folio(struct file *file, struct folio *folio)
 
 static void rfsm_readahead(struct readahead_control *rac)
 {
-	struct read *r = NULL;
+	struct rfsm_read *r = NULL;
 	struct folio *folio;
 
 	while ((folio = readahead_folio(rac)))
@@ -293,7 +311,7 @@ static void rfsm_readahead(struct readahead_control *rac)
 /* The content of a locked folio that is not up to date, now. */
 static int rfsm_read_now(struct inode *inode, struct folio *folio)
 {
-	struct read *r = NULL;
+	struct rfsm_read *r = NULL;
 
 	rfsm_read_add(inode, folio, &r);
 	if (r)
@@ -326,8 +344,10 @@ static int rfsm_folio_get_reserved(struct inode *inode, pgoff_t index,
 		folio_put(folio);
 		if (ret != -EAGAIN)
 			return rfsm_failed(sbi, ret);
-		waited = rfsm_wait_room(sbi, rfsm_is_small_writer(inode)) ?
-			 RFSM_NO_SPACE : RFSM_WAITED;
+		ret = rfsm_wait_room(sbi, rfsm_is_small_writer(inode));
+		if (ret < 0)
+			return ret;
+		waited = ret ? RFSM_NO_SPACE : RFSM_WAITED;
 	}
 }
 
@@ -475,8 +495,13 @@ vm_fault_t rfsm_page_mkwrite(struct vm_fault *vmf)
 			break;
 		folio_unlock(folio);
 		filemap_invalidate_unlock_shared(mapping);
-		waited = rfsm_wait_room(sbi, rfsm_is_small_writer(inode)) ?
-			 RFSM_NO_SPACE : RFSM_WAITED;
+		ret = rfsm_wait_room(sbi, rfsm_is_small_writer(inode));
+		if (ret < 0) {
+			/* whoever is killed does not come back to the page */
+			sb_end_pagefault(inode->i_sb);
+			return VM_FAULT_NOPAGE;
+		}
+		waited = ret ? RFSM_NO_SPACE : RFSM_WAITED;
 	}
 	if (!ret)
 		folio_mark_dirty(folio);

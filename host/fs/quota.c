@@ -4,6 +4,8 @@
  * inode gets a block (core/tree/quota.c); dquot_*() are not used. What is here says
  * so in Linux's words.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/capability.h>
 #include <linux/quotaops.h>
 #include <linux/time64.h>
@@ -238,7 +240,7 @@ int rfsm_quota_init(struct rfs_sb_info *sbi)
 	sbi->fs->enforced = sbi->opt.quota;
 	rfsm_unlock(sbi);
 	if (ret == -ENOSPC)
-		pr_err("rfs: %pg: no room to count quotas\n", sb->s_bdev);
+		pr_err("%pg: no room to count quotas\n", sb->s_bdev);
 	if (ret)
 		return ret;
 	/* all that Linux itself looks at, and only for Q_GETFMT */

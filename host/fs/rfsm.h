@@ -316,7 +316,10 @@ void rfsm_stats_module_exit(void);
 /* wake.c */
 /* Is there something that the thread has to do? */
 bool rfsm_work_due(const struct rfs_sb_info *sbi);
-/* Wait until there may be room, or little; 1 if there is none to be had */
+/*
+ * Wait until there may be room, or little; 1 if there is none to be had, -EINTR if
+ * whoever waits is killed
+ */
 int rfsm_wait_room(struct rfs_sb_info *sbi, bool small);
 
 /*
@@ -436,6 +439,10 @@ do {									\
 		if ((ret) != -EAGAIN)					\
 			break;						\
 		no_space_ = rfsm_wait_room(sbi, false);			\
+		if (no_space_ < 0) {					\
+			(ret) = no_space_;				\
+			break;						\
+		}							\
 	}								\
 	rfsm_set_busy(sbi);						\
 	rfsm_kick(sbi);							\
@@ -525,6 +532,8 @@ int rfsm_fsync(struct file *file, loff_t start, loff_t end, int datasync);
 bool rfsm_cached(void *dev, u32 ino, u64 block, void *data);
 /* repeats reads that failed, ends resets */
 extern struct workqueue_struct *rfsm_reads;
+int rfsm_pages_module_init(void);
+void rfsm_pages_module_exit(void);
 extern const struct address_space_operations rfsm_aops;
 vm_fault_t rfsm_page_mkwrite(struct vm_fault *vmf);
 /* Bytes of the page of the old end after it are zero */

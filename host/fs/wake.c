@@ -49,14 +49,17 @@ static bool rfsm_small_room(const struct rfs_sb_info *sbi)
 int rfsm_wait_room(struct rfs_sb_info *sbi, bool small)
 {
 	u64 round = READ_ONCE(sbi->rounds);
+	int ret;
 
 	if (current == sbi->thread)
 		return 1;
 	WRITE_ONCE(sbi->want_room, true);
 	wake_up(&sbi->wake);
 	/* the round under way may not have seen what is asked for */
-	wait_event(sbi->room, rfsm_round_over(sbi, round) ||
-		   (small && rfsm_small_room(sbi)));
+	ret = wait_event_killable(sbi->room, rfsm_round_over(sbi, round) ||
+				  (small && rfsm_small_room(sbi)));
+	if (ret)
+		return -EINTR;
 	if (!rfsm_round_over(sbi, round))
 		return 0;
 	return READ_ONCE(sbi->no_space) || !sbi->thread;

@@ -115,6 +115,13 @@ def test_kernel_style(rsd_cache: Cache, kernel_checkpatch: Path) -> None:
 GENERATED = "(perf_trace|trace_event_raw_event|trace_raw_output)_rfs_|(init|cleanup)_module$"
 
 
+def is_called_at_home(source: Path, name: str) -> bool:
+    """A file of the module calls what it defines: its name is there once more."""
+    files = [*source.glob("*.c"), *source.glob("core/*/*.c")]
+    texts = [path.read_text() for path in files if path.parent.name != "tools"]
+    return sum(len(re.findall(rf"\b{name}\b", text)) for text in texts) > 1
+
+
 def test_module(rsd_cache: Cache, tmp_path: Path) -> None:
     """Neither W=1 (which reads kernel-doc comments too) nor sparse has anything to say."""
     progress = Progress()
@@ -150,3 +157,11 @@ def test_module(rsd_cache: Cache, tmp_path: Path) -> None:
     assert not without, f"no prefix: {', '.join(without)}"
     twice = sorted({name for name in functions if functions.count(name) > 1})
     assert not twice, f"in two files: {', '.join(twice)}"
+    # What only the tools use is not in the module.
+    objects = [*source.glob("*.o"), *source.glob("core/*/*.o")]
+    objects = [path for path in objects if path.name not in ("rfs.o", "rfs.mod.o")]
+    said = subprocess.run(["nm", *objects], capture_output=True, text=True, check=True).stdout
+    used = set(re.findall(r"^ +U (\w+)$", said, re.M))
+    unused = sorted(set(re.findall(r"^\w+ T (rfsm?_\w+)$", said, re.M)) - used)
+    own = [name for name in unused if not is_called_at_home(source, name)]
+    assert not own, f"nobody in the module calls {', '.join(own)}"

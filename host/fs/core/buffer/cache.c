@@ -64,7 +64,7 @@ struct rfs_buf *rfs_buf_find(struct rfs_fs *fs, u8 type, u64 off)
 static struct rfs_buf *rfs_buf_hash(struct rfs_fs *fs, u8 class, u64 off)
 {
 	struct rfs_buf **at = rfs_buf_bucket(fs, class, off);
-	struct rfs_buf *buf = rfs_alloc(sizeof(*buf));
+	struct rfs_buf *buf = rfs_alloc_nofail(sizeof(*buf));
 
 	if (!buf)
 		return NULL;

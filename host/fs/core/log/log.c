@@ -123,7 +123,7 @@ static int rfs_log_more_blocks(struct rfs_fs *fs)
 			&fs->log[(fs->log_full + i) % fs->log_most];
 
 		if (!*block)
-			*block = rfs_alloc(RFS_BLOCK_BYTES);
+			*block = rfs_alloc_nofail(RFS_BLOCK_BYTES);
 		if (!*block)
 			return -ENOMEM;
 	}

@@ -201,14 +201,6 @@ int rfs_mount(const struct rfs_dev_ops *ops, void *dev,
 	return 0;
 }
 
-int rfs_unmount(struct rfs_fs *fs)
-{
-	int ret = fs->read_only ? 0 : rfs_checkpoint(fs, RFS_CP_UNMOUNT);
-
-	rfs_unmount_nosync(fs);
-	return ret;
-}
-
 void rfs_unmount_nosync(struct rfs_fs *fs)
 {
 	u32 nr;

@@ -139,7 +139,6 @@ int rfs_mount(const struct rfs_dev_ops *ops, void *dev,
 	      struct rfs_fs **out);
 int rfs_tables_alloc(struct rfs_fs *fs);	/* and the state of all zones */
 void rfs_resume_zones(struct rfs_fs *fs);
-int rfs_unmount(struct rfs_fs *fs);	/* with a check-point */
-void rfs_unmount_nosync(struct rfs_fs *fs);	/* without */
+void rfs_unmount_nosync(struct rfs_fs *fs);	/* without a check-point */
 
 #endif

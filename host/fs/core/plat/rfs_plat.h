@@ -15,6 +15,9 @@
 #include <linux/string.h>
 
 void *rfs_alloc(size_t bytes);	/* zeroed; NULL if there is no memory */
+
+/* The same, for what has begun: it waits */
+void *rfs_alloc_nofail(size_t bytes);
 void rfs_free(void *memory);
 
 static inline u32 rfs_crc(u32 crc, const void *data, size_t bytes)

@@ -35,7 +35,7 @@ static int rfs_place_sum(struct rfs_active_seg *seg)
 {
 	if (seg->sum)
 		return 0;
-	seg->sum = rfs_alloc(sizeof(*seg->sum));
+	seg->sum = rfs_alloc_nofail(sizeof(*seg->sum));
 	if (!seg->sum)
 		return -ENOMEM;
 	seg->sum->zone = seg->zone;
@@ -411,7 +411,7 @@ static int rfs_append_listed(struct rfs_fs *fs, u32 zone, u32 n,
 	u32 i;
 	int ret;
 
-	sum = rfs_alloc(sizeof(*sum));
+	sum = rfs_alloc_nofail(sizeof(*sum));
 	if (!sum)
 		return -ENOMEM;
 	rfs_head_init(fs, &sum->head, RFS_SUMMARY, 0, 0, 0);

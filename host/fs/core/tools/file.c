@@ -6,6 +6,7 @@
 #include "space/space.h"
 #include "tree/tree.h"
 #include "log/log.h"
+#include "checkpoint/checkpoint.h"
 #include "ops/ops.h"
 #include "tools/tools.h"
 
@@ -100,5 +101,13 @@ int rfs_fsync(struct rfs_fs *fs, u32 ino)
 	ret = fs->ops->wait(fs->dev);
 	if (!ret && fs->geo.volatile_cache)
 		ret = fs->ops->flush(fs->dev);
+	return ret;
+}
+
+int rfs_unmount(struct rfs_fs *fs)
+{
+	int ret = fs->read_only ? 0 : rfs_checkpoint(fs, RFS_CP_UNMOUNT);
+
+	rfs_unmount_nosync(fs);
 	return ret;
 }

@@ -32,6 +32,7 @@ int rfs_write(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
 /* A block as a reader sees it; a hole reads as zeroes */
 int rfs_read(struct rfs_fs *fs, u32 ino, u64 block, void *data);
 int rfs_fsync(struct rfs_fs *fs, u32 ino);
+int rfs_unmount(struct rfs_fs *fs);	/* with a check-point */
 
 struct rfs_report {
 	void (*say)(void *arg, const char *text);

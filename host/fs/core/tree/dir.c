@@ -428,6 +428,7 @@ static void rfs_dir_entry_out(const struct rfs_dirent *entry,
 	memcpy(out->name, entry->name, entry->len);
 }
 
+#ifndef __KERNEL__	/* for the tools */
 int rfs_dir_entry(struct rfs_fs *fs, u32 dir, u32 block, u32 *at,
 		  struct rfs_entry *out)
 {
@@ -449,6 +450,7 @@ int rfs_dir_entry(struct rfs_fs *fs, u32 dir, u32 block, u32 *at,
 	*at += le16_to_cpu(entry->rec);
 	return 0;
 }
+#endif
 
 #define POS_HASH	8	/* where the hash is in a position */
 

@@ -209,6 +209,7 @@ int rfs_node_free(struct rfs_fs *fs, u32 number)
 	return 0;
 }
 
+#ifndef __KERNEL__	/* for the tools */
 int rfs_node_adopt(struct rfs_fs *fs, u32 number, u64 addr)
 {
 	u32 at = number % RFS_MAP_ENTRIES;
@@ -243,6 +244,7 @@ int rfs_node_forget(struct rfs_fs *fs, u32 number)
 	rfs_node_count(fs, number, -1);
 	return 0;
 }
+#endif
 
 int rfs_node_map(struct rfs_fs *fs, u32 number, struct rfs_buf **map)
 {

@@ -178,7 +178,7 @@ int rfs_quota_reserve_one(struct rfs_fs *fs, u32 type, u32 id, s64 blocks)
 	if (!h && blocks <= 0)
 		return 0;
 	if (!h) {
-		h = rfs_alloc(sizeof(*h));
+		h = rfs_alloc_nofail(sizeof(*h));
 		if (!h)
 			return -ENOMEM;
 		h->type = type;
