@@ -128,11 +128,13 @@ class Progress:
             return
         self._shares, self._done, self._began = dict(shares), set(), time.monotonic()
         ended = threading.Event()
-        threading.Thread(target=self._beat, args=(ended,), daemon=True).start()
+        beat = threading.Thread(target=self._beat, args=(ended,), daemon=True)
+        beat.start()
         try:
             yield
         finally:
             ended.set()
+            beat.join()  # it reads the shares
             self._shares = {}
 
     def outlook(self) -> str:

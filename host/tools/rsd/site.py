@@ -15,6 +15,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from rsd import pip
 from rsd.artifacts import OUTPUTS, REPOSITORY
 from rsd.cache import Cache, hash_file, hash_inputs
 from rsd.errors import RsdError, naming
@@ -93,17 +94,7 @@ def mkdocs(cache: Cache, progress: Progress) -> Path:
     """A directory of Python packages."""
 
     def install(partial: Path) -> None:
-        with progress.step("MkDocs") as step:
-            run_logged(
-                [
-                    *(sys.executable, "-m", "pip", "install", "--disable-pip-version-check"),
-                    *("--no-deps", "--only-binary", ":all:", "--require-hashes"),
-                    *("--target", partial, "-r", REQUIREMENTS),
-                ],
-                step=step,
-                log=cache.log("mkdocs"),
-                hint="check the network, or PIP_INDEX_URL",
-            )
+        pip.install(REQUIREMENTS, partial, "MkDocs", cache, progress)
 
     return cache.entry("mkdocs", hash_inputs(sys.version, hash_file(REQUIREMENTS)), install)
 

@@ -4,9 +4,9 @@
 import sys
 from pathlib import Path
 
+from rsd import pip
 from rsd.cache import Cache, hash_file, hash_inputs
 from rsd.progress import Progress
-from rsd.steps import run_logged
 
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 # Snakemake starts itself again for each job, on another machine, too.
@@ -22,17 +22,7 @@ def ensure(cache: Cache, progress: Progress) -> Path:
     key = hash_inputs(hash_file(REQUIREMENTS), sys.executable, sys.version, LAUNCHER)
 
     def build(partial: Path) -> None:
-        with progress.step("Snakemake") as step:
-            run_logged(
-                [
-                    *(sys.executable, "-m", "pip", "install", "--disable-pip-version-check"),
-                    *("--no-deps", "--require-hashes", "--requirement", REQUIREMENTS),
-                    *("--target", partial / "packages"),
-                ],
-                step=step,
-                log=cache.log("snakemake"),
-                hint="check the network (or PIP_INDEX_URL), and that the cache has 300 MB of room",
-            )
+        pip.install(REQUIREMENTS, partial / "packages", "Snakemake", cache, progress)
         launcher = partial / "snakemake"
         launcher.write_text(LAUNCHER.format(python=sys.executable))
         launcher.chmod(0o755)
