@@ -225,6 +225,21 @@ def test_a_step_knows_the_processor_time_of_its_command(tmp_path: Path) -> None:
     assert 0.3 <= step.cpu_s < 5
 
 
+def test_an_imported_guest_asks_no_archive(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """./rsd setup of it works without a network; --update asks all the same."""
+    asked: list[bool] = []
+    monkeypatch.setenv("RSD_CACHE", str(tmp_path))
+    monkeypatch.setattr(packages, "ensure", lambda *_, **__: None)
+    monkeypatch.setattr(cli.image, "imported", lambda _: tmp_path)
+    monkeypatch.setattr(cli.debian, "release", lambda *_, update: asked.append(update))
+    nothing = Artifacts(*[tmp_path] * 6, (), {})  # type: ignore[arg-type]
+    monkeypatch.setattr(artifacts, "ensure", lambda *_, **__: nothing)
+    assert cli.main(["setup"]) == 0 and asked == []
+    assert cli.main(["setup", "--update"]) == 0 and asked == [True]
+    monkeypatch.setattr(cli.image, "imported", lambda _: None)
+    assert cli.main(["setup"]) == 0 and asked == [True, False]
+
+
 def test_steps_to_come_are_those_without_any_result(tmp_path: Path) -> None:
     results = tmp_path / "docs/results"
     results.mkdir(parents=True)

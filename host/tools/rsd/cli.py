@@ -301,7 +301,8 @@ def _setup(arguments: argparse.Namespace) -> int:
     cache, progress = Cache(), Progress()
     packages.ensure(progress, install=not arguments.no_install)
     began = time.monotonic()
-    debian.release(cache, progress, update=arguments.update)
+    if arguments.update or image.imported(cache) is None:
+        debian.release(cache, progress, update=arguments.update)
     built = artifacts.ensure(cache, progress, kernel=arguments.kernel)
     if arguments.record:
         kept = first_run.record(REPOSITORY, cache, progress, time.monotonic() - began)
