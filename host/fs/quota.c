@@ -115,6 +115,9 @@ static int rfsm_set_dqblk(struct super_block *sb, struct kqid qid,
 
 	if (!rfsm_quota_is_on(sbi, qid.type))
 		return -ESRCH;
+	/* the quota tools set all timers; there is no realtime device */
+	if (!to->d_rt_spc_timer)
+		to->d_fieldmask &= ~QC_RT_SPC_TIMER;
 	if (to->d_fieldmask & ~mask)
 		return -EINVAL;
 	rfsm_update(sbi, ret, rfsm_quota_change(sbi, qid.type, id, to));
@@ -160,6 +163,8 @@ static int rfsm_quota_set_info(struct super_block *sb, int type,
 	if (!rfsm_quota_is_on(sbi, type))
 		return -ESRCH;
 	to.d_fieldmask &= ~QC_FLAGS;
+	if (!info->i_rt_spc_timelimit)
+		to.d_fieldmask &= ~QC_RT_SPC_TIMER;
 	if (to.d_fieldmask & ~(QC_SPC_TIMER | QC_INO_TIMER) || info->i_flags)
 		return -EINVAL;
 	rfsm_update(sbi, ret,

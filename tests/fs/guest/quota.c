@@ -391,6 +391,26 @@ static struct fs_disk_quota xget(int type, uint32_t id)
 	return q;
 }
 
+/* As quota's tools do on XFS, and with their patch on RFS: all timers, of root */
+TEST(timers)
+{
+	struct fs_disk_quota q = { .d_version = FS_DQUOT_VERSION, .d_flags = FS_USER_QUOTA,
+				   .d_fieldmask = FS_DQ_TIMER_MASK, .d_btimer = 5, .d_itimer = 6 };
+	struct if_dqinfo info;
+
+	OK(control(Q_XSETQLIM, USRQUOTA, 0, &q));
+	OK(control(Q_GETINFO, USRQUOTA, 0, &info));
+	CHECK(info.dqi_bgrace == 5 && info.dqi_igrace == 6);
+	q.d_rtbtimer = 7;	/* there is no realtime device */
+	FAILS(control(Q_XSETQLIM, USRQUOTA, 0, &q), EINVAL);
+	FAILS(control(Q_XSETQLIM, USRQUOTA, OTHER, &q), EINVAL);
+	q.d_rtbtimer = 0;
+	OK(control(Q_XSETQLIM, USRQUOTA, OTHER, &q));
+	info.dqi_bgrace = info.dqi_igrace = 7 * 24 * 3600;
+	info.dqi_valid = IIF_BGRACE | IIF_IGRACE;
+	OK(control(Q_SETINFO, USRQUOTA, 0, &info));
+}
+
 /* Who changes a limit waits until it is thawed; reading goes on. */
 TEST(frozen)
 {
