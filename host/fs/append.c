@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Writing: appends in flight together. The volume lock is held to give an
- * append its room and to note where it went, not while it is on its way. A
+ * append its room and to note where it went, not while it is in flight. A
  * check-point closes a gate and waits for all (doc/design.md, "Check-point").
  */
 #include <linux/blk-integrity.h>
@@ -15,9 +15,9 @@
 #include "tree/tree.h"
 #include "checkpoint/checkpoint.h"
 
-#define RUNS	32	/* that can be on their way without memory */
+#define RUNS	32	/* in flight that need no memory */
 /*
- * Pages of files that are on their way: as many as the drive does in QUEUE_NS.
+ * Pages of files that are in flight: as many as the drive does in QUEUE_NS.
  * With more it would not be faster, but who deletes or writes again what is on
  * its way waits for that, and it was written in vain.
  */
@@ -25,7 +25,7 @@
 #define PAGES_FIRST	256
 #define PAGES_LEAST	64
 #define PAGES_MOST	2048
-/* At most, while zones are cleaned: that many copies are on their way, too */
+/* At most, while zones are cleaned: that many copies are in flight, too */
 #define PAGES_CLEANING	512
 /*
  * And while somebody is there who waits for little: the drive takes what it is given
@@ -35,7 +35,7 @@
 #define COPIES_FAVOUR	3
 #define FAVOUR_FOR	(HZ / 10)
 /*
- * Summaries on their way, at most. Those who have the runs of folios wait for
+ * Summaries in flight, at most. Those who have the runs of folios wait for
  * them, so they have memory of their own.
  */
 #define SUMS	32
@@ -70,7 +70,7 @@ struct rfsm_io {
 	u32 stream;		/* of their group */
 	u32 tries;
 	u64 sent;		/* ns */
-	u32 ahead;		/* pages on their way, with it */
+	u32 ahead;		/* pages in flight, with it */
 	bool again;		/* it has another place now */
 	bool later;		/* it may have one soon */
 };
@@ -152,7 +152,7 @@ static void rfsm_io_free(struct rfsm_io *io)
 	mempool_free(io, &sbi->runs);
 }
 
-/* Under the volume lock: a transaction or a summary less is on its way. */
+/* Under the volume lock: a transaction or a summary less is in flight. */
 static void rfsm_inflight_sub(struct rfs_sb_info *sbi,
 			      const struct rfsm_txn *txn)
 {
@@ -167,7 +167,7 @@ static void rfsm_inflight_sub(struct rfs_sb_info *sbi,
 		wake_up_all(&sbi->gate_wait);
 }
 
-/* Under the volume lock: a transaction is on its way. */
+/* Under the volume lock: a transaction is in flight. */
 static void rfsm_inflight_add(struct rfs_sb_info *sbi,
 			      const struct rfsm_txn *txn)
 {
@@ -226,7 +226,7 @@ static bool rfsm_io_again(struct rfsm_io *io)
 	return io->again || io->later;
 }
 
-/* Pages of files that may be on their way; looked at without the lock */
+/* Pages of files that may be in flight; looked at without the lock */
 static u32 rfsm_pages_most(const struct rfs_sb_info *sbi)
 {
 	u32 most = min(READ_ONCE(sbi->pages_most), rfs_pages_at_once(sbi->fs));
@@ -238,7 +238,7 @@ static u32 rfsm_pages_most(const struct rfs_sb_info *sbi)
 }
 
 /*
- * An append came back after so long, and so many pages were on their way: what
+ * An append came back after so long, and so many pages were in flight: what
  * the drive does in QUEUE_NS. Where they were few, or others were there, it could
  * have done more.
  */
@@ -254,7 +254,7 @@ static void rfsm_adapt_depth(struct rfs_sb_info *sbi, const struct rfsm_io *io)
 	sbi->pages_most = (7 * sbi->pages_most + done) / 8;
 }
 
-/* So many pages of a file are on their way. */
+/* So many pages of a file are in flight. */
 static void rfsm_inflight_pages_add(struct rfs_sb_info *sbi,
 				    const struct rfsm_txn *txn, int pages)
 {
@@ -459,7 +459,7 @@ static int rfsm_fill_oobs(struct rfs_sb_info *sbi, const struct rfsm_txn *txn,
 }
 
 /*
- * More pages are on their way than what they make dirty has room for, or, of who
+ * More pages are in flight than what they make dirty has room for, or, of who
  * writes much, than the drive needs. Looked at without the lock.
  */
 static bool rfsm_too_many_in_flight(const struct rfs_sb_info *sbi,
@@ -648,7 +648,7 @@ void rfsm_append(struct rfs_sb_info *sbi, struct inode *inode,
 		rfsm_kick(sbi);
 }
 
-/* That may be on their way; looked at without the lock */
+/* That may be in flight; looked at without the lock */
 static u32 rfsm_copies_most(const struct rfs_sb_info *sbi)
 {
 	return rfsm_favour_small(sbi, FAVOUR_FOR) ? COPIES_FAVOUR : RFS_COPIES;

@@ -396,8 +396,9 @@ static int rfsm_zone_manage(struct rfsm_dev *dev, u32 zone, enum req_op op)
 }
 
 /*
- * Not while a read is on its way that looked up an address in the zone (C.3,
- * rule 4). It is not waited for here; the core may, see rfsm_dev_delay().
+ * A zone is not reset while a read is in flight that looked up an address in it
+ * (rule 4 of doc/design.md). This does not wait for it; the core may, see
+ * rfsm_dev_delay().
  */
 static int rfsm_dev_reset(void *opaque, u32 zone)
 {

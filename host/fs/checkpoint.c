@@ -44,7 +44,7 @@ static void rfsm_checkpoint_early(struct rfs_sb_info *sbi)
 	rfs_write_early(sbi->fs);
 	sbi->early = false;
 	wake_up_all(&sbi->gate_wait);
-	/* summaries that are on their way need not keep anybody waiting */
+	/* summaries that are in flight need not keep anybody waiting */
 	while (sbi->sums) {
 		rfsm_unlock(sbi);
 		wait_event(sbi->gate_wait, !READ_ONCE(sbi->sums));

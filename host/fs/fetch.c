@@ -12,9 +12,9 @@
 #include "space/space.h"
 #include "buffer/buffer.h"
 
-#define FETCHES	16	/* that can be on their way without memory */
+#define FETCHES	16	/* in flight that need no memory */
 
-/* A block on its way. In the volume's list; all but the bio under its lock */
+/* A block in flight. In the volume's list; all but the bio under its lock */
 struct rfsm_fetch {
 	struct list_head list;
 	struct rfs_fetched got;

@@ -40,12 +40,12 @@ static ssize_t rfsm_write_locked(struct kiocb *iocb, struct iov_iter *from)
 }
 
 #define EARLY		(8 << 20)	/* bytes: some appends to every die */
-#define SCATTERED	4096		/* pages: what is on its way lasts */
+#define SCATTERED	4096		/* pages: what is in flight lasts */
 
 /*
  * Linux begins to write when a tenth of memory is dirty: the drive has time.
  * What is written here and there waits longer, for its neighbours. Linux's own
- * thread sends that: a writer may have to wait for a page that is on its way.
+ * thread sends that: a writer may have to wait for a page that is in flight.
  */
 static void rfsm_write_behind(struct inode *inode, loff_t pos, ssize_t bytes)
 {

@@ -252,7 +252,7 @@ int rfsm_set_size(struct inode *inode, loff_t size)
 		ret = rfsm_zero_tail(inode, old);
 	if (ret)
 		goto out;
-	/* no page that goes is on its way to the drive after this */
+	/* no page that goes is in flight to the drive after this */
 	truncate_setsize(inode, size);
 	while (!ret && size <= old && more)
 		rfsm_update(sbi, ret, rfs_shorten(sbi->fs, inode->i_ino,

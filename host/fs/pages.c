@@ -73,7 +73,7 @@ bool rfsm_cached(void *dev, u32 ino, u64 block, void *data)
 	return found;
 }
 
-/* A read on its way: folios and what is valid of each */
+/* A read in flight: folios and what is valid of each */
 struct rfsm_read {
 	struct rfs_sb_info *sbi;
 	struct inode *inode;

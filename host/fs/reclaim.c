@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The thread that writes check-points and cleans (C.3, rule 7). */
+/* The thread that writes check-points and cleans (rule 7 of doc/design.md). */
 #include <linux/backing-dev.h>
 #include <linux/freezer.h>
 #include <linux/kthread.h>

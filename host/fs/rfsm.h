@@ -45,7 +45,7 @@ struct rfsm_part {
 	u32 n;
 };
 
-/* A struct rfs_copy on its way */
+/* A struct rfs_copy in flight */
 struct rfsm_copy {
 	atomic_t reading;	/* parts */
 	struct completion read, written;
@@ -166,7 +166,7 @@ struct rfs_sb_info {
 	struct rfsm_usage usage;
 	struct rfsm_options opt;
 	struct rfsm_dev dev;
-	/* appends on their way; under the lock, but for those that completed */
+	/* appends in flight; under the lock, but for those that completed */
 	struct workqueue_struct *queue;
 	struct rfsm_completions __percpu *completions;
 	struct llist_head later;

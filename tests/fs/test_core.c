@@ -1082,7 +1082,7 @@ TEST(temporary_files)
 	end(fs, dev);
 }
 
-/* An append is on its way while somebody sets times: those are newer. */
+/* An append is in flight while somebody sets times: those are newer. */
 TEST(times_set_in_flight)
 {
 	struct memdev *dev = new_dev(&geometry);
@@ -1849,7 +1849,7 @@ TEST(few_open_zones)
 	end(fs, dev);
 }
 
-/* Data on its way holds its zone: no other is begun before it has completed. */
+/* Data in flight holds its zone: no other is begun before it has completed. */
 TEST(zone_in_flight)
 {
 	struct rfs_geometry geo = geometry;

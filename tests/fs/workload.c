@@ -256,7 +256,7 @@ static bool land_any(struct run *r)
 	return r->cleaning && land_any_copied(r);
 }
 
-static void land_all(struct run *r)
+static void complete_all(struct run *r)
 {
 	while (land_any(r))
 		;
@@ -716,7 +716,7 @@ static void write_async(struct run *r, u32 node, u64 block, u32 n, u32 len)
 	while (f->node && ++f < r->inflight + FLIGHTS)
 		;
 	if (f == r->inflight + FLIGHTS) {
-		land_all(r);
+		complete_all(r);
 		f = r->inflight;
 	}
 	fill(r, block, n, data);
@@ -859,7 +859,7 @@ static void checkpoint(struct run *r)
 		return;
 	if (r->async && pick(r, 4))
 		write_early(r);
-	land_all(r);
+	complete_all(r);
 	must("check-point", rfs_checkpoint(r->fs, 0));
 	oracle_promise(r->o, r->dev->ops, NEVER, r->o->changes);
 }
@@ -1144,7 +1144,7 @@ static void make_room(struct run *r)
 	u32 futile = 0, best = r->fs->free_zones;
 
 	do {
-		land_all(r);
+		complete_all(r);
 		if (rfs_compact_due(r->fs, futile))
 			must("compact", rfs_compact(r->fs, rfs_checkpoint));
 		else if (rfs_room_low(r->fs, TOGETHER))
@@ -1264,7 +1264,7 @@ void record(struct run *r, struct memdev *base)
 			step(r);
 		note_mark(r);
 	}
-	land_all(r);
+	complete_all(r);
 	if (r->dev->refused)
 		die("too many zones open or active", r->dev->refused);
 }

@@ -43,7 +43,7 @@ struct mark {			/* after a step */
 	u32 ops, changes, events;
 };
 
-/* A part of a transaction that is on its way */
+/* A part of a transaction that is in flight */
 struct part {
 	struct rfs_place place;
 	u64 addr;
@@ -66,7 +66,7 @@ struct inflight {
 
 #define COPY_PARTS	RFS_SUM_ENTRIES
 
-/* What cleaning moves, on its way */
+/* What cleaning moves, in flight */
 struct moving {
 	struct rfs_copy *copy;	/* NULL: this one is free */
 	struct part part[COPY_PARTS];

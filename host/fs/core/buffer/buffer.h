@@ -14,7 +14,7 @@ struct rfs_buf {
 	u8 class;		/* its type, but of nodes RFS_INDEX */
 	bool dirty;
 	bool sent;		/* as it is now, and has not completed yet */
-	bool early;		/* on its way, while others may change or drop it */
+	bool early;		/* in flight, while others may change or drop it */
 	bool gone;		/* dropped since: who sent it frees it */
 	union {
 		struct rfs_head head;

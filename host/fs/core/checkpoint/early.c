@@ -32,7 +32,7 @@ static bool rfs_early_has_room(const struct rfs_fs *fs)
 	       rfs_room_kept(fs) + RFS_SUM_ENTRIES;
 }
 
-/* A block that leads somewhere, and is not on its way */
+/* A block that leads somewhere, and is not in flight */
 static bool rfs_early_takes(struct rfs_fs *fs, const struct rfs_buf *buf)
 {
 	struct rfs_buf *map;

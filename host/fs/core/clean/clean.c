@@ -72,7 +72,7 @@ static u32 rfs_find_victims(struct rfs_fs *fs, enum rfs_clean how, u32 *nr)
 }
 
 /*
- * Blocks on their way: of data they are filled in, read and appended, and when
+ * Blocks in flight: of data they are filled in, read and appended, and when
  * they have completed, entered in the index. Several are under way at a time.
  */
 struct cleaner {
@@ -190,7 +190,8 @@ static int rfs_copy_drop_changed(struct rfs_fs *fs, struct rfs_copy *copy)
 
 /*
  * A copy of a block that a truncate has cut is as long as the truncate left it,
- * so that record comes first (C.3, rule 1), as before any other page of the file.
+ * so that record comes first, as before any other page of the file (rule 1 of
+ * doc/design.md).
  */
 static int rfs_cuts_durable(struct rfs_fs *fs, const struct rfs_copy *copy)
 {
@@ -219,8 +220,9 @@ int rfs_copy_begin(struct rfs_fs *fs, struct rfs_copy *copy)
 }
 
 /*
- * By compare-and-swap: what others have changed while the copy was on its way
- * is what they say, and the copy is of no use (C.3, rule 4).
+ * The copy enters the index by compare-and-swap: what others have changed while
+ * it was in flight is what they say, and the copy is of no use (rule 4 of
+ * doc/design.md).
  */
 int rfs_copy_done(struct rfs_fs *fs, const struct rfs_copy *copy, u32 first,
 		  u32 n, const u64 *addr)
@@ -262,7 +264,7 @@ static int rfs_copy_append_now(struct rfs_fs *fs, struct rfs_copy *copy)
 				 addr);
 		if (ret != -EBUSY || !fs->ops->yield)
 			break;
-		/* a zone waits for what is on its way to it */
+		/* a zone waits for what is in flight to it */
 		fs->ops->yield(fs->dev);
 	} while (!fs->read_only);
 	return ret ? ret : rfs_copy_done(fs, copy, 0, copy->n, addr);

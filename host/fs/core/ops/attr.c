@@ -130,7 +130,7 @@ int rfs_set_times(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *times)
 	if (!S_ISDIR(le32_to_cpu(di->mode))) {	/* else these are newer */
 		di->mtime = times->mtime;
 		di->ctime = times->ctime;
-		/* pages on their way may have older ones */
+		/* pages in flight may have older ones */
 		di->attr_version = cpu_to_le64(rfs_next_version(fs, 1));
 	}
 	rfs_buf_dirty(fs, buf);

@@ -61,7 +61,7 @@ int rfs_may_give(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr,
 		 u64 rsv);
 
 /*
- * A record of atime, mtime and ctime alone: pages that are on their way have no
+ * A record of atime, mtime and ctime alone: pages that are in flight have no
  * say in these any more
  */
 int rfs_log_times(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *times);

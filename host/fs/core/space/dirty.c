@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * How much may be dirty: what a check-point writes has to find room, on a full
- * volume too (C.3, rule 8; "Bounds" in doc/design.md).
+ * volume too (questions 8 and 9 of doc/design.md).
  */
 #include "space/space.h"
 

@@ -163,7 +163,7 @@ u64 rfs_room_beside(const struct rfs_fs *fs, u64 copies, u32 zones);
 #define RFS_PARENTS	4
 
 /*
- * Pages of files that may be on their way while nobody looks at what is dirty: each
+ * Pages of files that may be in flight while nobody looks at what is dirty: each
  * may be the only block of nodes of its own.
  */
 u32 rfs_pages_at_once(const struct rfs_fs *fs);

@@ -75,7 +75,7 @@ static void rfs_sum_free(struct rfs_fs *fs, struct rfs_sum *sum, bool written)
 
 /*
  * The next summary to be written: its block is sealed, *oob is its page
- * metadata. It says where the last one is that is written: those on their way
+ * metadata. It says where the last one is that is written: those in flight
  * together are not found by that, but by reading the zone backwards.
  */
 struct rfs_sum *rfs_sum_next(struct rfs_fs *fs, struct rfs_oob *oob)
@@ -252,7 +252,7 @@ static u32 rfs_active_data(const struct rfs_fs *fs)
 /*
  * Room for one more active zone, for data or for something else: that always
  * has it, since what was written to the zone before is there, but for its
- * summary. -EBUSY: when data on its way has completed.
+ * summary. -EBUSY: when data in flight has completed.
  */
 static int rfs_make_active(struct rfs_fs *fs, bool data)
 {
