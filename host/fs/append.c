@@ -16,6 +16,7 @@
 #include "checkpoint/checkpoint.h"
 
 #define RUNS	32	/* in flight that need no memory */
+#define OOBS_HERE	4	/* so many need no page of their own */
 /*
  * Pages of files that are in flight: as many as the drive does in QUEUE_NS.
  * With more it would not be faster, but who deletes or writes again what is on
@@ -66,6 +67,7 @@ struct rfsm_io {
 	struct page *page;	/* of a summary */
 	struct bio *bio;
 	void *oob;
+	u8 few[OOBS_HERE * RFS_OOB_BYTES] __aligned(8);	/* OOBs, if they fit */
 	u32 first, n;		/* pages */
 	u32 stream;		/* of their group */
 	u32 tries;
@@ -132,6 +134,8 @@ static struct rfsm_io *rfsm_io_alloc(struct rfs_sb_info *sbi,
 	memset(io, 0, sizeof(*io));
 	io->sbi = sbi;
 	io->txn = txn;
+	if (n * sbi->dev.oob_bytes <= sizeof(io->few))
+		io->oob = io->few;
 	io->bio = rfsm_bio(&sbi->dev, REQ_OP_ZONE_APPEND | flags, n, 0,
 			   &io->oob);
 	return io;
@@ -148,7 +152,8 @@ static void rfsm_io_free(struct rfsm_io *io)
 		mempool_free(io, &sbi->sum_runs);
 		return;
 	}
-	rfsm_bio_put(&sbi->dev, io->bio, io->oob);
+	rfsm_bio_put(&sbi->dev, io->bio, io->oob == io->few ? NULL :
+		     io->oob);
 	mempool_free(io, &sbi->runs);
 }
 
@@ -226,10 +231,16 @@ static bool rfsm_io_again(struct rfsm_io *io)
 	return io->again || io->later;
 }
 
+static u32 rfsm_pages_at_once(const struct rfs_sb_info *sbi)
+{
+	/* no lock: it is a bound that a page more or less does no harm to */
+	return data_race(rfs_pages_at_once(sbi->fs));
+}
+
 /* Pages of files that may be in flight; looked at without the lock */
 static u32 rfsm_pages_most(const struct rfs_sb_info *sbi)
 {
-	u32 most = min(READ_ONCE(sbi->pages_most), rfs_pages_at_once(sbi->fs));
+	u32 most = min(READ_ONCE(sbi->pages_most), rfsm_pages_at_once(sbi));
 
 	if (rfsm_favour_small(sbi, FAVOUR_FOR))
 		most = min_t(u32, most, PAGES_FAVOUR);
@@ -398,6 +409,7 @@ static void rfsm_completions_work(struct work_struct *work)
 	struct llist_node *list = llist_del_all(&here->done);
 	struct rfsm_io *io, *next, *sums = NULL;
 	struct rfs_sb_info *sbi = here->sbi;
+	bool due = false;
 
 	list = llist_reverse_order(list);
 	llist_for_each_entry_safe(io, next, list, node) {
@@ -405,16 +417,19 @@ static void rfsm_completions_work(struct work_struct *work)
 
 		rfsm_lock(sbi);
 		ended = rfsm_io_done(io);
+		due = sbi->fs->sums;
 		rfsm_unlock(sbi);
 		rfsm_io_next(io, ended);
 	}
 	/* after the memory of those that came back is free again */
-	rfsm_lock(sbi);
-	while ((io = rfsm_next_summary(sbi))) {
-		io->node.next = sums ? &sums->node : NULL;
-		sums = io;
+	if (due) {
+		rfsm_lock(sbi);
+		while ((io = rfsm_next_summary(sbi))) {
+			io->node.next = sums ? &sums->node : NULL;
+			sums = io;
+		}
+		rfsm_unlock(sbi);
 	}
-	rfsm_unlock(sbi);
 	if (sums)
 		llist_for_each_entry_safe(io, next, &sums->node, node)
 			rfsm_io_submit(io);
@@ -465,7 +480,7 @@ static int rfsm_fill_oobs(struct rfs_sb_info *sbi, const struct rfsm_txn *txn,
 static bool rfsm_too_many_in_flight(const struct rfs_sb_info *sbi,
 				    const struct rfsm_txn *txn)
 {
-	return READ_ONCE(sbi->inflight_pages) >= rfs_pages_at_once(sbi->fs) ||
+	return READ_ONCE(sbi->inflight_pages) >= rfsm_pages_at_once(sbi) ||
 	       (!txn->small && READ_ONCE(sbi->inflight_bulk_pages) >=
 		rfsm_pages_most(sbi));
 }
@@ -473,7 +488,7 @@ static bool rfsm_too_many_in_flight(const struct rfs_sb_info *sbi,
 static bool rfsm_few_in_flight(const struct rfs_sb_info *sbi,
 			       const struct rfsm_txn *txn)
 {
-	return READ_ONCE(sbi->inflight_pages) < rfs_pages_at_once(sbi->fs) &&
+	return READ_ONCE(sbi->inflight_pages) < rfsm_pages_at_once(sbi) &&
 	       (txn->small || READ_ONCE(sbi->inflight_bulk_pages) <=
 		rfsm_pages_most(sbi) / 2);
 }
@@ -489,7 +504,7 @@ static int rfsm_append_one(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 	int ret;
 
 	if (!txn->copy)
-		most = min(most, rfs_pages_at_once(sbi->fs));
+		most = min(most, rfsm_pages_at_once(sbi));
 	/* more would not be faster, only what comes after them slower */
 	if (!txn->copy && rfsm_too_many_in_flight(sbi, txn))
 		wait_event(sbi->gate_wait, rfsm_few_in_flight(sbi, txn));
@@ -515,7 +530,8 @@ static int rfsm_append_one(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 		ret = rfs_place(sbi->fs, io->stream, most, false, &io->place);
 	}
 	if (!ret) {
-		txn->left++;
+		/* the last one ends the transaction */
+		txn->left += io->place.n < txn->core.n - *done;
 		if (!txn->copy)
 			rfsm_inflight_pages_add(sbi, txn, io->place.n);
 		io->ahead = sbi->inflight_pages;
@@ -538,10 +554,14 @@ static int rfsm_append_one(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 static void rfsm_append_all(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 			    u32 done, blk_opf_t flags, int ret)
 {
-	bool last;
+	u32 n = txn->core.n;
+	bool last = done == n;
 
-	while (!ret && done < txn->core.n)
+	/* once the last append is sent the transaction may be over */
+	while (!ret && done < n)
 		ret = rfsm_append_one(sbi, txn, &done, flags);
+	if (!ret && !last)
+		return;
 	if (ret)
 		ret = rfsm_failed(sbi, ret);
 	rfsm_lock(sbi);

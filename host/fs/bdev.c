@@ -35,7 +35,8 @@ static struct bio *rfsm_core_bio(struct rfsm_dev *dev, blk_opf_t op, u32 blocks,
 
 /*
  * A bio for so many blocks and, on a drive with page metadata, a page for
- * their OOBs, which rfsm_bio_oobs() adds. Waits for memory of the mempools.
+ * their OOBs, which rfsm_bio_oobs() adds; if *oob is there, these zeroes of the
+ * caller's instead. Waits for memory of the mempools.
  */
 struct bio *rfsm_bio(struct rfsm_dev *dev, blk_opf_t op, u32 blocks, u64 addr,
 		     void **oob)
@@ -44,8 +45,9 @@ struct bio *rfsm_bio(struct rfsm_dev *dev, blk_opf_t op, u32 blocks, u64 addr,
 
 	bio = bio_alloc_bioset(dev->bdev, blocks, op, GFP_NOIO, &dev->bios);
 	bio->bi_iter.bi_sector = rfsm_sector(addr);
-	*oob = NULL;
-	if (dev->oob_bytes) {
+	if (!dev->oob_bytes) {
+		*oob = NULL;
+	} else if (!*oob) {
 		*oob = page_address(mempool_alloc(&dev->oob_pages, GFP_NOIO));
 		memset(*oob, 0, PAGE_SIZE);
 	}
@@ -66,7 +68,8 @@ void rfsm_bio_oobs(struct rfsm_dev *dev, struct bio *bio, void *oob, u32 n)
 	}
 	/* neither fails: one of the pool's payloads has room for a page */
 	bio_integrity_alloc(bio, GFP_NOIO, 1);
-	bio_integrity_add_page(bio, virt_to_page(oob), n * step, 0);
+	bio_integrity_add_page(bio, virt_to_page(oob), n * step,
+			       offset_in_page(oob));
 }
 
 void rfsm_bio_oobs_back(struct rfsm_dev *dev, void *oob, u32 n)
@@ -258,7 +261,7 @@ static int rfsm_dev_scan(void *opaque, u64 addr, void *data,
 	struct rfsm_dev *dev = opaque;
 	struct page *page;
 	struct bio *bio;
-	void *oobs;
+	void *oobs = NULL;
 	int ret;
 
 	rfsm_unlock(sbi);

@@ -46,16 +46,8 @@ void rfsm_lock(struct rfs_sb_info *sbi)
 /* For who asks without the lock */
 static void rfsm_publish_usage(struct rfs_sb_info *sbi)
 {
-	const struct rfs_fs *fs = sbi->fs;
-	u64 used = rfs_used(fs);
-	struct rfsm_usage now = {
-		.free = fs->user_blocks - min(used, fs->user_blocks),
-		.available = rfs_available(fs),
-		.inodes = fs->inodes,
-	};
-
 	write_seqcount_begin(&sbi->usage_seq);
-	sbi->usage = now;
+	rfs_usage_get(sbi->fs, &sbi->usage);
 	write_seqcount_end(&sbi->usage_seq);
 }
 

@@ -393,7 +393,11 @@ int rfsm_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 		ret = rfsm_log_atime(inode);
 	if (ret)
 		return ret;
-	rfsm_update(sbi, ret, rfsm_sync_log(sbi->fs, inode, &data));
+	/* what this inode has was noted before, by who gave the lock back */
+	if (!READ_ONCE(sbi->fs->pendings) && !READ_ONCE(sbi->fs->read_only))
+		data = true;
+	else
+		rfsm_update(sbi, ret, rfsm_sync_log(sbi->fs, inode, &data));
 	/* not under the lock: others need not wait for it */
 	if (!ret && data && sbi->fs->geo.volatile_cache)
 		ret = blkdev_issue_flush(inode->i_sb->s_bdev);

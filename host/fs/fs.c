@@ -42,8 +42,9 @@ static int rfsm_statfs(struct dentry *dentry, struct kstatfs *st)
 {
 	struct rfs_sb_info *sbi = RFS_SB(dentry->d_sb);
 	struct rfs_fs *fs = sbi->fs;
-	struct rfsm_usage usage;
+	struct rfs_usage usage;
 	unsigned int seq;
+	u64 used;
 
 	do {
 		seq = read_seqcount_begin(&sbi->usage_seq);
@@ -52,8 +53,9 @@ static int rfsm_statfs(struct dentry *dentry, struct kstatfs *st)
 	st->f_type = RFS_BLOCK_MAGIC;
 	st->f_bsize = RFS_BLOCK_BYTES;
 	st->f_blocks = fs->user_blocks;
-	st->f_bfree = usage.free;
-	st->f_bavail = usage.available;
+	used = rfs_used_then(fs, &usage, 0, 0);
+	st->f_bfree = fs->user_blocks - min(used, fs->user_blocks);
+	st->f_bavail = rfs_available_then(fs, &usage);
 	st->f_files = le32_to_cpu(fs->super.max_inodes) - RFS_ROOT_INO;
 	st->f_ffree = st->f_files - min(usage.inodes, st->f_files);
 	st->f_namelen = RFS_NAME_MAX;

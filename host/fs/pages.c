@@ -156,7 +156,7 @@ static void rfsm_read_singly(struct rfsm_read *r)
 	/* first, since others that are repeated may wait for its memory */
 	rfsm_bio_put(&sbi->dev, r->bio, r->oob);
 	for (i = 0; i < r->n; i++) {
-		void *oob;
+		void *oob = NULL;
 		struct bio *bio = rfsm_bio(&sbi->dev, REQ_OP_READ, 1,
 					   r->addr + i, &oob);
 
@@ -210,23 +210,69 @@ static void rfsm_read_submit(struct rfsm_read *r)
 	submit_bio(bio);
 }
 
+#define FOUND	32	/* blocks that are looked up at a time */
+
 /*
- * Where a block is, for a read that begins now: its zone is not reset before
- * rfsm_read_drop(). A hole has address 0. Where the index has to be read first,
- * what is in *r is sent before that.
+ * Where blocks of a file are that follow each other, for reads that begin now:
+ * their zones are not reset before rfsm_read_drop(). A hole has address 0.
+ */
+struct rfsm_found {
+	u32 n, next;		/* how many; the first of them that is left */
+	u64 addr[FOUND];
+	u16 len[FOUND];
+};
+
+/* Those that lie together in the index, of `most` from a block on */
+static int rfsm_look_at(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
+			u32 most, struct rfsm_found *f)
+{
+	struct rfs_ptrs ptrs;
+	u32 i;
+	int ret = rfs_map_ptrs(sbi->fs, inode->i_ino, block, false, &ptrs);
+
+	if (ret)
+		return ret;
+	most = min(most, min_t(u32, ptrs.n, FOUND));
+	for (i = 0; i < most; i++) {
+		u64 addr = 0;
+
+		f->len[i] = 0;
+		if (ptrs.at) {
+			const struct rfs_ptr *ptr = &ptrs.at[i];
+
+			addr = rfs_addr(ptr->addr);
+			f->len[i] = rfs_high(ptr->addr);
+			if (!rfs_ptr_ok(ptr) ||
+			    (addr && (!rfs_addr_ok(sbi->fs, addr) ||
+				      f->len[i] > RFS_BLOCK_BYTES)))
+				break;
+		}
+		f->addr[i] = addr;
+		if (addr)
+			atomic_inc(&sbi->dev.reads[addr /
+						   sbi->fs->geo.zone_blocks]);
+	}
+	f->n = i;
+	f->next = 0;
+	return i ? 0 : -EUCLEAN;
+}
+
+/*
+ * Where the index has to be read first, what is in *r is sent before that. At
+ * least one block is found.
  */
 static int rfsm_read_look_up(struct rfs_sb_info *sbi, struct inode *inode,
-			     u64 block, u64 *addr, u32 *len, struct rfsm_read **r)
+			     u64 block, u32 most, struct rfsm_found *f,
+			     struct rfsm_read **r)
 {
 	struct rfsm_miss miss = { 0 };
-	struct rfs_ptr ptr;
 	int ret;
 
 	rfsm_set_busy(sbi);
 	for (;;) {
 		rfsm_lock_query(sbi);
 		rfsm_miss_begin(sbi, &miss);
-		ret = rfs_map_get(sbi->fs, inode->i_ino, block, &ptr);
+		ret = rfsm_look_at(sbi, inode, block, most, f);
 		if (!rfsm_miss_end(sbi, &miss, ret))
 			break;
 		rfsm_unlock(sbi);
@@ -235,33 +281,30 @@ static int rfsm_read_look_up(struct rfs_sb_info *sbi, struct inode *inode,
 		*r = NULL;
 		rfsm_miss_read(sbi, &miss);
 	}
-	*addr = rfs_addr(ptr.addr);
-	*len = rfs_high(ptr.addr);
-	if (!ret && *addr && (!rfs_addr_ok(sbi->fs, *addr) ||
-			      *len > RFS_BLOCK_BYTES))
-		ret = -EUCLEAN;
-	if (!ret && *addr)
-		atomic_inc(&sbi->dev.reads[*addr / sbi->fs->geo.zone_blocks]);
 	rfsm_unlock(sbi);
 	return ret ? rfsm_failed(sbi, ret) : 0;
 }
 
-/* Add a locked folio to the read in *r, or begin another. */
-static void rfsm_read_add(struct inode *inode, struct folio *folio,
-			  struct rfsm_read **r)
+/*
+ * Add a locked folio to the read in *r, or begin another. If it is not in *f, it
+ * is looked up, with those after it, `most` in all, which are to follow.
+ */
+static void rfsm_read_add(struct inode *inode, struct folio *folio, u32 most,
+			  struct rfsm_found *f, struct rfsm_read **r)
 {
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	struct rfsm_read *now;
 	u64 addr;
 	u32 len;
-	int ret;
 
-	ret = rfsm_read_look_up(sbi, inode, folio->index, &addr, &len, r);
-	now = *r;
-	if (ret) {
+	if (f->next == f->n &&
+	    rfsm_read_look_up(sbi, inode, folio->index, most, f, r)) {
 		folio_end_read(folio, false);
 		return;
 	}
+	now = *r;
+	addr = f->addr[f->next];
+	len = f->len[f->next++];
 	if (!addr) {
 		folio_zero_range(folio, 0, folio_size(folio));
 		folio_end_read(folio, true);
@@ -289,9 +332,10 @@ static void rfsm_read_add(struct inode *inode, struct folio *folio,
 
 static int rfsm_read_folio(struct file *file, struct folio *folio)
 {
+	struct rfsm_found found = { 0 };
 	struct rfsm_read *r = NULL;
 
-	rfsm_read_add(folio->mapping->host, folio, &r);
+	rfsm_read_add(folio->mapping->host, folio, 1, &found, &r);
 	if (r)
 		rfsm_read_submit(r);
 	return 0;
@@ -299,11 +343,14 @@ static int rfsm_read_folio(struct file *file, struct folio *folio)
 
 static void rfsm_readahead(struct readahead_control *rac)
 {
+	struct rfsm_found found = { 0 };
 	struct rfsm_read *r = NULL;
 	struct folio *folio;
 
+	/* one page each, one after the other, so all that is found is used */
 	while ((folio = readahead_folio(rac)))
-		rfsm_read_add(rac->mapping->host, folio, &r);
+		rfsm_read_add(rac->mapping->host, folio, readahead_count(rac),
+			      &found, &r);
 	if (r)
 		rfsm_read_submit(r);
 }
@@ -311,9 +358,10 @@ static void rfsm_readahead(struct readahead_control *rac)
 /* The content of a locked folio that is not up to date, now. */
 static int rfsm_read_now(struct inode *inode, struct folio *folio)
 {
+	struct rfsm_found found = { 0 };
 	struct rfsm_read *r = NULL;
 
-	rfsm_read_add(inode, folio, &r);
+	rfsm_read_add(inode, folio, 1, &found, &r);
 	if (r)
 		rfsm_read_submit(r);
 	folio_lock(folio);

@@ -14,7 +14,8 @@
  */
 static void rfsm_write_back(struct rfs_sb_info *sbi)
 {
-	if (!sbi->fs->rsv_blocks || !down_read_trylock(&sbi->sb->s_umount))
+	if (!READ_ONCE(sbi->fs->rsv_blocks) ||
+	    !down_read_trylock(&sbi->sb->s_umount))
 		return;
 	sync_inodes_sb(sbi->sb);
 	up_read(&sbi->sb->s_umount);
@@ -272,7 +273,7 @@ static int rfsm_thread(void *arg)
 		} else if (READ_ONCE(sbi->want_clean)) {
 			WRITE_ONCE(sbi->want_clean, false);
 			rfsm_clean_early(sbi);
-		} else if (rfs_checkpoint_due(sbi->fs) ||
+		} else if (rfsm_checkpoint_due(sbi) ||
 			   rfsm_sync_left(sbi, synced) <= 0) {
 			sbi->seeking = false;
 			if (rfsm_sync(sbi, 0))	/* more may come */

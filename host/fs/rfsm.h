@@ -19,6 +19,7 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
+#include "space/space.h"
 #include "log/log.h"
 #include "clean/clean.h"
 #include "ops/ops.h"
@@ -127,11 +128,6 @@ struct rfsm_miss {
 	u64 addr;
 };
 
-/* What statfs(2) says: as it was when the volume lock was last given back */
-struct rfsm_usage {
-	u64 free, available, inodes;	/* blocks that are free; inodes in use */
-};
-
 /**
  * struct rfsm_inode_ops - what inodes can do, by their kind
  *
@@ -162,8 +158,9 @@ struct rfs_sb_info {
 	mempool_t fetches, fetch_pages;
 	struct rfsm_miss cleaner_miss;
 	struct shrinker *shrinker;	/* of metadata blocks in memory */
-	seqcount_mutex_t usage_seq;	/* read without the lock */
-	struct rfsm_usage usage;
+	/* for statfs(2), without the lock: as it was when that was given back */
+	seqcount_mutex_t usage_seq;
+	struct rfs_usage usage;
 	struct rfsm_options opt;
 	struct rfsm_dev dev;
 	/* appends in flight; under the lock, but for those that completed */
@@ -314,7 +311,8 @@ int rfsm_stats_module_init(void);
 void rfsm_stats_module_exit(void);
 
 /* wake.c */
-/* Is there something that the thread has to do? */
+/* Both without the lock. Is there something that the thread has to do? */
+bool rfsm_checkpoint_due(const struct rfs_sb_info *sbi);
 bool rfsm_work_due(const struct rfs_sb_info *sbi);
 /*
  * Wait until there may be room, or little; 1 if there is none to be had, -EINTR if

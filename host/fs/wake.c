@@ -5,11 +5,17 @@
 #include "rfsm.h"
 #include "space/space.h"
 
+bool rfsm_checkpoint_due(const struct rfs_sb_info *sbi)
+{
+	/* no lock: who acts on it looks again with the lock */
+	return data_race(rfs_checkpoint_due(sbi->fs));
+}
+
 bool rfsm_work_due(const struct rfs_sb_info *sbi)
 {
 	return READ_ONCE(sbi->want_room) ||
-	       (!sbi->fs->read_only && (rfs_checkpoint_due(sbi->fs) ||
-					READ_ONCE(sbi->want_clean)));
+	       (!READ_ONCE(sbi->fs->read_only) &&
+		(rfsm_checkpoint_due(sbi) || READ_ONCE(sbi->want_clean)));
 }
 
 #define AHEAD		6	/* zones: what a round of cleaning takes at most */
@@ -43,7 +49,8 @@ static bool rfsm_round_over(const struct rfs_sb_info *sbi, u64 round)
 /* Who needs little need not wait until there is more; looked at without the lock */
 static bool rfsm_small_room(const struct rfs_sb_info *sbi)
 {
-	return !rfs_dirty_full(sbi->fs) && !rfs_room_low(sbi->fs, 1);
+	/* no lock: who was to wait asks for a reservation again */
+	return data_race(!rfs_dirty_full(sbi->fs) && !rfs_room_low(sbi->fs, 1));
 }
 
 int rfsm_wait_room(struct rfs_sb_info *sbi, bool small)
@@ -70,7 +77,7 @@ void rfsm_kick(struct rfs_sb_info *sbi)
 	u32 seen = READ_ONCE(sbi->seen_free);
 
 	/* looked at without the lock: the thread looks again */
-	if (rfs_clean_due(sbi->fs, &seen))
+	if (data_race(rfs_clean_due(sbi->fs, &seen)))
 		WRITE_ONCE(sbi->want_clean, true);
 	WRITE_ONCE(sbi->seen_free, seen);
 	if (rfsm_work_due(sbi))

@@ -1565,7 +1565,7 @@ TEST(holes_of_a_dense_file)
 	CHECK_EQ(rfs_map_get(fs, ino, 0, &ptr), 0);
 	/* nobody reads them: all at one address */
 	for (block = 1; block < blocks; block++)
-		CHECK_EQ(rfs_map_set(fs, ino, block, &ptr), 0);
+		CHECK_EQ(rfs_map_set(fs, ino, block, 1, &ptr), 0);
 	while (rfs_map_seek(fs, ino, at, blocks + 5, false, &at) == -EAGAIN)
 		calls++;
 	CHECK_EQ(calls, 2);

@@ -16,6 +16,7 @@ struct rfs_buf {
 	bool sent;		/* as it is now, and has not completed yet */
 	bool early;		/* in flight, while others may change or drop it */
 	bool gone;		/* dropped since: who sent it frees it */
+	bool checked;		/* of a directory's leaf: its entries fit */
 	union {
 		struct rfs_head head;
 		struct rfs_node node;

@@ -161,7 +161,8 @@ int rfs_buf_new(struct rfs_fs *fs, u8 type, u32 ino, u32 gen, u64 off,
 	if (!buf)
 		return -ENOMEM;
 	rfs_head_init(fs, &buf->head, type, ino, gen, off);
-	fs->maps += type == RFS_IMAP || type == RFS_NMAP;
+	if (type == RFS_IMAP || type == RFS_NMAP)
+		rfs_maps_add(fs, 1);
 	rfs_buf_dirty(fs, buf);
 	*out = buf;
 	return 0;

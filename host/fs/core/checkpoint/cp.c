@@ -702,7 +702,7 @@ static int rfs_cp_read_block(struct rfs_fs *fs, u64 addr, u8 type, u64 off,
 static int rfs_load_timb(struct rfs_fs *fs, const struct rfs_cp *cp,
 			 struct rfs_table *table)
 {
-	u32 i, j;
+	u32 i, j, maps = 0;
 	int ret;
 
 	for (i = 0; i < fs->timb_blocks; i++) {
@@ -721,9 +721,10 @@ static int rfs_load_timb(struct rfs_fs *fs, const struct rfs_cp *cp,
 				break;
 			fs->timb[at] = le64_to_cpu(table->word[j]);
 			rfs_count_live_map(fs, fs->timb[at] & RFS_ADDR_MASK, 1);
-			fs->maps += !!(fs->timb[at] & RFS_ADDR_MASK);
+			maps += !!(fs->timb[at] & RFS_ADDR_MASK);
 		}
 	}
+	rfs_maps_add(fs, maps);
 	return 0;
 }
 

@@ -538,7 +538,7 @@ static int rfs_apply_page(struct rfs_fs *fs, struct window_page *page)
 	if (left == KEPT) {
 		rfs_ptr_of(fs, oob, page->addr, le64_to_cpu(oob->time),
 			   &ptr);
-		ret = rfs_map_set(fs, ino, block, &ptr);
+		ret = rfs_map_set(fs, ino, block, 1, &ptr);
 		if (ret)
 			return ret;
 		fs->recovered.pages_applied++;

@@ -241,7 +241,7 @@ int rfs_copy_done(struct rfs_fs *fs, const struct rfs_copy *copy, u32 first,
 		if (ret || rfs_addr(ptr.addr) != copy->from[i])
 			continue;
 		ptr.addr = rfs_word(addr[i - first], rfs_high(ptr.addr));
-		ret = rfs_map_set(fs, ino, off, &ptr);
+		ret = rfs_map_set(fs, ino, off, 1, &ptr);
 		if (ret)
 			return ret;
 		fs->stats.copied++;

@@ -23,33 +23,41 @@ void rfs_ptr_of(const struct rfs_fs *fs, const struct rfs_oob *oob, u64 addr,
 int rfs_txn_fill(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from, u32 *n,
 		 struct rfs_oob *oob, u32 *stream)
 {
+	static const struct rfs_ptr hole;
+	const struct rfs_ptr *old;
 	u64 now = rfs_now(fs);
 	struct rfs_dinode *di = NULL;
+	struct rfs_ptrs ptrs = { 0 };
 	struct rfs_buf *buf;
-	struct rfs_ptr old;
 	u32 i, to;
 	int ret;
 
 	memset(oob, 0, *n * sizeof(*oob));
-	for (i = from; i < from + *n; i++, oob++) {
+	for (i = from; i < from + *n; i++, oob++, ptrs.n--) {
 		bool last = i + 1 == txn->n;
 
-		ret = rfs_map_get(fs, txn->ino, txn->block + i, &old);
-		if (ret)
-			return ret;
-		if (!old.wcount && !di) {	/* its file's hotness counts */
+		if (!ptrs.n) {
+			ret = rfs_map_ptrs(fs, txn->ino, txn->block + i, false,
+					   &ptrs);
+			if (ret)
+				return ret;
+		}
+		old = ptrs.at ? ptrs.at++ : &hole;
+		if (!rfs_ptr_ok(old))
+			return -EUCLEAN;
+		if (!old->wcount && !di) {	/* its file's hotness counts */
 			ret = rfs_iget(fs, txn->ino, &di, &buf);
 			if (ret)
 				return ret;
 		}
-		to = rfs_data_stream(fs, di, &old, now);
+		to = rfs_data_stream(fs, di, old, now);
 		if (i == from)
 			*stream = to;
 		if (to != *stream) {
 			*n = i - from;
 			break;
 		}
-		rfs_count_traffic(fs, &old, now);
+		rfs_count_traffic(fs, old, now);
 		oob->magic = cpu_to_le16(RFS_OOB_MAGIC);
 		oob->type = RFS_DATA;
 		oob->volume = cpu_to_le32(fs->volume);
@@ -62,22 +70,27 @@ int rfs_txn_fill(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from, u32 *n,
 		oob->len = cpu_to_le16(last ? txn->len : RFS_BLOCK_BYTES);
 		oob->txn_idx = cpu_to_le16(i);
 		oob->txn_cnt = cpu_to_le16(last ? txn->n : 0);
-		oob->wcount = cpu_to_le16(min(le16_to_cpu(old.wcount) + 1,
+		oob->wcount = cpu_to_le16(min(le16_to_cpu(old->wcount) + 1,
 					      0xffff));
 	}
 	return 0;
 }
 
+#define PTRS	16	/* that are made at a time, on the stack */
+
 static int rfs_set_ptrs(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
 			const struct rfs_oob *oob, const u64 *addr, u64 time)
 {
-	struct rfs_ptr ptr;
-	u32 i;
+	struct rfs_ptr ptr[PTRS];
+	u32 done, some, i;
 	int ret = 0;
 
-	for (i = 0; !ret && i < n; i++) {
-		rfs_ptr_of(fs, &oob[i], addr[i], time, &ptr);
-		ret = rfs_map_set(fs, ino, block + i, &ptr);
+	for (done = 0; !ret && done < n; done += some) {
+		some = min(n - done, (u32)PTRS);
+		for (i = 0; i < some; i++)
+			rfs_ptr_of(fs, &oob[done + i], addr[done + i], time,
+				   &ptr[i]);
+		ret = rfs_map_set(fs, ino, block + done, some, ptr);
 	}
 	return ret;
 }

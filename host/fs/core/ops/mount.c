@@ -70,6 +70,7 @@ int rfs_tables_alloc(struct rfs_fs *fs)
 	fs->low_zones = rfs_low_zones(cap, fs->dirty_max,
 				      fs->timb_blocks + fs->ztab_blocks, 0,
 				      fs->sums_each);
+	rfs_maps_add(fs, 0);
 	reserve = RFS_S_DATA + RFS_GROUPS_KEPT + fs->low_zones;
 	if (usable > reserve)
 		fs->user_blocks = (u64)(usable - reserve) * fs->holds;

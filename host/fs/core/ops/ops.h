@@ -5,6 +5,8 @@
 
 #include "volume/volume.h"
 
+struct rfs_usage;
+
 /*
  * Room for `blocks` of files to be appended, by which blocks in use grow by `data`
  * of files and `meta` of metadata at most. -ENOSPC: these are more than there are.
@@ -54,7 +56,7 @@ int rfs_preallocate(struct rfs_fs *fs, u32 ino, u64 *from, u64 to);
  * so many of them need. rfs_preallocate() of as many succeeds, unless zones
  * have to be cleaned before and cannot be.
  */
-u64 rfs_available(const struct rfs_fs *fs);
+u64 rfs_available_then(const struct rfs_fs *fs, const struct rfs_usage *then);
 
 /* Would rfs_setattr() be refused now? What it refuses with, else 0. */
 int rfs_may_give(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *attr,

@@ -50,9 +50,9 @@ static int rfs_count_holes(struct rfs_fs *fs, u32 ino, u64 from, u64 to,
 	return ret;
 }
 
-u64 rfs_available(const struct rfs_fs *fs)
+u64 rfs_available_then(const struct rfs_fs *fs, const struct rfs_usage *then)
 {
-	u64 used = rfs_used(fs), free, need;
+	u64 used = rfs_used_then(fs, then, 0, 0), free, need;
 	/* what rfs_preallocate() asks for beyond, and nodes that are begun */
 	u64 ends = 2 + RFS_HEIGHT_MAX + RFS_RANGE_MAX / RFS_FANOUT +
 		   RFS_HEIGHT_MAX;
@@ -62,7 +62,7 @@ u64 rfs_available(const struct rfs_fs *fs)
 	free = fs->user_blocks - used;
 	/* a node for 252 blocks, one for 1008 of these, and so on: 1/251 */
 	need = DIV_ROUND_UP(free, (u64)RFS_FANOUT - 1) + ends;
-	need = rfs_used_with(fs, 0, need) - used;
+	need = rfs_used_then(fs, then, 0, need) - used;
 	return free > need ? free - need : 0;
 }
 

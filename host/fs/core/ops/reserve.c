@@ -45,7 +45,9 @@ int rfs_reserve(struct rfs_fs *fs, u32 ino, u64 block, bool *hole)
 	if (ret)
 		return ret;
 	nowait = rfs_nowait_off(fs);
-	ret = rfs_map_slot(fs, ino, block, true, &slot, &buf);
+	/* what was found may be gone where room was made here */
+	if (!slot || !fs->threaded)
+		ret = rfs_map_slot(fs, ino, block, true, &slot, &buf);
 	if (!ret && *hole && fs->counting)
 		ret = rfs_reserve_quota(fs, ino, 1);
 	rfs_nowait_restore(fs, nowait);

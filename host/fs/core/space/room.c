@@ -31,14 +31,20 @@ u64 rfs_room_kept(const struct rfs_fs *fs)
  * it is written anew; for each the part of a zone that stays dead. Then what the
  * maps that are in use add to the reserve.
  */
-static u64 rfs_metadata_claim(const struct rfs_fs *fs, u64 more, u64 maps)
+static inline u64 rfs_metadata_claim(const struct rfs_fs *fs,
+				     const struct rfs_usage *now,
+				     u64 more, u64 maps)
 {
-	u64 meta = fs->live - fs->data_live + fs->new_dirty + more + maps +
-		   fs->maps + rfs_tables(fs);
-	u32 low = rfs_low_zones(le32_to_cpu(fs->super.zone_cap), fs->dirty_max,
-				rfs_tables(fs), fs->maps + maps,
-				fs->sums_each);
-	u32 dead = rfs_slack(fs->holds);
+	u64 meta = now->live - now->data_live + now->new_dirty + more + maps +
+		   now->maps + rfs_tables(fs);
+	u32 dead = rfs_slack(fs->holds), low = now->low_now;
+
+	if (maps == RFS_MAPS_NEXT)
+		low = now->low_next;
+	else if (maps)
+		low = rfs_low_zones(le32_to_cpu(fs->super.zone_cap),
+				    fs->dirty_max, rfs_tables(fs),
+				    now->maps + maps, fs->sums_each);
 
 	return meta + DIV_ROUND_UP(meta * dead, (u64)(fs->holds - dead)) +
 	       (u64)(low - fs->low_zones) * fs->holds;
@@ -47,20 +53,32 @@ static u64 rfs_metadata_claim(const struct rfs_fs *fs, u64 more, u64 maps)
 /* Numbers are given lowest first: at the end of each map, a new block */
 static u64 rfs_maps_of(u64 meta)
 {
-	return meta ? meta / RFS_MAP_ENTRIES + 2 : 0;
+	return meta ? meta / RFS_MAP_ENTRIES + RFS_MAPS_NEXT : 0;
+}
+
+u64 rfs_used_then(const struct rfs_fs *fs, const struct rfs_usage *then,
+		  u64 data, u64 meta)
+{
+	return then->data_live + then->rsv_holes + then->prealloc + data +
+	       rfs_metadata_claim(fs, then, meta, rfs_maps_of(meta));
 }
 
 u64 rfs_used_with(const struct rfs_fs *fs, u64 data, u64 meta)
 {
-	return fs->data_live + fs->rsv_holes + fs->prealloc + data +
-	       rfs_metadata_claim(fs, meta, rfs_maps_of(meta));
+	struct rfs_usage now;
+
+	rfs_usage_get(fs, &now);
+	return rfs_used_then(fs, &now, data, meta);
 }
 
 /* [B*] Zones that metadata takes when it is compact, those being filled too */
 static u64 rfs_zones_claimed_with(const struct rfs_fs *fs, u64 meta)
 {
-	return rfs_metadata_claim(fs, meta, rfs_maps_of(meta)) / fs->holds +
-	       fs->meta_active;
+	struct rfs_usage now;
+
+	rfs_usage_get(fs, &now);
+	return rfs_metadata_claim(fs, &now, meta, rfs_maps_of(meta)) /
+	       fs->holds + fs->meta_active;
 }
 
 u64 rfs_zones_claimed(const struct rfs_fs *fs)

@@ -99,7 +99,34 @@ u64 rfs_room_kept(const struct rfs_fs *fs);
 u64 rfs_zones_claimed(const struct rfs_fs *fs);	/* by metadata */
 u32 rfs_zones_kept(const struct rfs_fs *fs);	/* data may not have these */
 
-/* Of user_blocks, those in use or spoken for, and so many blocks more */
+/* What changes of a volume, and says how much of it is in use */
+struct rfs_usage {
+	u64 live, data_live;	/* blocks, as in struct rfs_fs */
+	u64 rsv_holes, prealloc;
+	u64 inodes;
+	u32 new_dirty, maps;
+	u32 low_now, low_next;
+};
+
+static inline void rfs_usage_get(const struct rfs_fs *fs, struct rfs_usage *out)
+{
+	out->live = fs->live;
+	out->data_live = fs->data_live;
+	out->rsv_holes = fs->rsv_holes;
+	out->prealloc = fs->prealloc;
+	out->inodes = fs->inodes;
+	out->new_dirty = fs->new_dirty;
+	out->maps = fs->maps;
+	out->low_now = fs->low_now;
+	out->low_next = fs->low_next;
+}
+
+/*
+ * Of user_blocks, those in use or spoken for, and so many blocks more; of what
+ * was in use then, or now. Of fs, the first looks only at what never changes.
+ */
+u64 rfs_used_then(const struct rfs_fs *fs, const struct rfs_usage *then,
+		  u64 data, u64 meta);
 u64 rfs_used_with(const struct rfs_fs *fs, u64 data, u64 meta);
 static inline u64 rfs_used(const struct rfs_fs *fs)
 {

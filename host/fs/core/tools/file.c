@@ -111,3 +111,11 @@ int rfs_unmount(struct rfs_fs *fs)
 	rfs_unmount_nosync(fs);
 	return ret;
 }
+
+u64 rfs_available(const struct rfs_fs *fs)
+{
+	struct rfs_usage now;
+
+	rfs_usage_get(fs, &now);
+	return rfs_available_then(fs, &now);
+}

@@ -34,6 +34,8 @@ int rfs_read(struct rfs_fs *fs, u32 ino, u64 block, void *data);
 int rfs_fsync(struct rfs_fs *fs, u32 ino);
 int rfs_unmount(struct rfs_fs *fs);	/* with a check-point */
 
+u64 rfs_available(const struct rfs_fs *fs);	/* rfs_available_then(), now */
+
 struct rfs_report {
 	void (*say)(void *arg, const char *text);
 	void *arg;

@@ -3,8 +3,9 @@
 #include "tree/tree.h"
 #include "tree/dir.h"
 
-static int rfs_dir_block_get(struct rfs_fs *fs, struct rfs_dinode *di,
-			     u32 block, struct rfs_buf **out)
+/* A block of a directory; what is in it may still be anything. */
+static int rfs_dir_read_block(struct rfs_fs *fs, struct rfs_dinode *di,
+			      u32 block, struct rfs_buf **out)
 {
 	int ret = rfs_block_get(fs, le32_to_cpu(di->ino), RFS_DIR, block, out);
 
@@ -55,7 +56,7 @@ static struct rfs_dx *rfs_dx_of(struct rfs_buf *buf)
 }
 
 /* The entry at a place of a leaf; NULL if it does not fit its block. */
-static struct rfs_dirent *rfs_dir_entry_at(struct rfs_buf *buf, u32 at)
+static struct rfs_dirent *rfs_dir_look_at(struct rfs_buf *buf, u32 at)
 {
 	struct rfs_dirent *entry = (struct rfs_dirent *)(rfs_dir_body(buf) +
 							 at);
@@ -68,6 +69,57 @@ static struct rfs_dirent *rfs_dir_entry_at(struct rfs_buf *buf, u32 at)
 	    at + rec > rfs_dir_used(buf))
 		return NULL;
 	return entry;
+}
+
+/*
+ * This is done once for each leaf that was read: what is added or removed later
+ * leaves it so. From then on its entries are taken as they are.
+ */
+static int rfs_dir_check_leaf(struct rfs_buf *buf)
+{
+	struct rfs_dirent *entry;
+	u32 at;
+
+	for (at = 0; at < rfs_dir_used(buf); at += le16_to_cpu(entry->rec)) {
+		entry = rfs_dir_look_at(buf, at);
+		if (!entry)
+			return -EUCLEAN;
+	}
+	buf->checked = true;
+	return 0;
+}
+
+/* Of a leaf that was checked */
+static struct rfs_dirent *rfs_dir_entry_at(struct rfs_buf *buf, u32 at)
+{
+	return (struct rfs_dirent *)(rfs_dir_body(buf) + at);
+}
+
+static int rfs_dir_block_get(struct rfs_fs *fs, struct rfs_dinode *di,
+			     u32 block, struct rfs_buf **out)
+{
+	int ret = rfs_dir_read_block(fs, di, block, out);
+
+	if (ret || (*out)->head.level || (*out)->checked)
+		return ret;
+	return rfs_dir_check_leaf(*out);
+}
+
+/*
+ * The first entry with the upper part of a hash, or after it; rfs_dir_used() if
+ * none is.
+ */
+static u32 rfs_dir_first_of(struct rfs_buf *buf, u32 top)
+{
+	u32 at, end = rfs_dir_used(buf);
+	struct rfs_dirent *entry;
+
+	for (at = 0; at < end; at += le16_to_cpu(entry->rec)) {
+		entry = rfs_dir_entry_at(buf, at);
+		if (le32_to_cpu(entry->hash) >= top)
+			break;
+	}
+	return at;
 }
 
 #define MORE_BITS	22	/* of a hash, beside the 32 that an entry has */
@@ -175,10 +227,9 @@ static int rfs_dir_search(struct rfs_fs *fs, u32 dir, const void *name, u32 len,
 		ret = rfs_dir_leaf_get(fs, di, hash, buf, &above);
 	if (ret)
 		return ret;
-	for (at = 0; at < rfs_dir_used(*buf); at += le16_to_cpu(entry->rec)) {
+	for (at = rfs_dir_first_of(*buf, rfs_dir_top_of(hash)); at <
+	     rfs_dir_used(*buf); at += le16_to_cpu(entry->rec)) {
 		entry = rfs_dir_entry_at(*buf, at);
-		if (!entry)
-			return -EUCLEAN;
 		if (le32_to_cpu(entry->hash) > rfs_dir_top_of(hash))
 			break;
 		if (le32_to_cpu(entry->hash) == rfs_dir_top_of(hash) &&
@@ -248,8 +299,6 @@ static int rfs_dir_leaf_cut(const struct rfs_fs *fs, struct rfs_buf *buf,
 	*cut = 0;
 	for (at = 0; at < rfs_dir_used(buf); at += le16_to_cpu(entry->rec)) {
 		entry = rfs_dir_entry_at(buf, at);
-		if (!entry)
-			return -EUCLEAN;
 		if (last && rfs_dir_differs(fs, entry, last)) {
 			*cut = at;
 			if (at >= half)
@@ -363,13 +412,11 @@ int rfs_dir_add(struct rfs_fs *fs, u32 dir, const void *name, u32 len, u32 ino,
 		ret = rfs_dir_leaf_with_room(fs, di, ibuf, hash, rec, &buf);
 	if (ret)
 		return ret;
-	for (at = 0; at < rfs_dir_used(buf); at += le16_to_cpu(entry->rec)) {
+	for (at = rfs_dir_first_of(buf, rfs_dir_top_of(hash)); at <
+	     rfs_dir_used(buf); at += le16_to_cpu(entry->rec)) {
 		entry = rfs_dir_entry_at(buf, at);
-		if (!entry)
-			return -EUCLEAN;
 		if (le32_to_cpu(entry->hash) > rfs_dir_top_of(hash) ||
-		    (le32_to_cpu(entry->hash) == rfs_dir_top_of(hash) &&
-		     rfs_dir_entry_hash(fs, entry) > hash))
+		    rfs_dir_entry_hash(fs, entry) > hash)
 			break;
 	}
 	memmove(rfs_dir_body(buf) + at + rec, rfs_dir_body(buf) + at,
@@ -437,13 +484,14 @@ int rfs_dir_entry(struct rfs_fs *fs, u32 dir, u32 block, u32 *at,
 	struct rfs_buf *buf;
 	int ret = rfs_dir_get(fs, dir, &di, &buf);
 
+	/* those before one that does not fit can be told */
 	if (!ret)
-		ret = rfs_dir_block_get(fs, di, block, &buf);
+		ret = rfs_dir_read_block(fs, di, block, &buf);
 	if (ret)
 		return ret;
 	if (buf->head.level || *at >= rfs_dir_used(buf))
 		return -ENOENT;
-	entry = rfs_dir_entry_at(buf, *at);
+	entry = rfs_dir_look_at(buf, *at);
 	if (!entry)
 		return -EUCLEAN;
 	rfs_dir_entry_out(entry, out);
@@ -468,12 +516,9 @@ static int rfs_dir_leaf_next(const struct rfs_fs *fs, struct rfs_buf *buf,
 	u32 at;
 
 	*out = NULL;
-	for (at = 0; at < rfs_dir_used(buf); at += le16_to_cpu(entry->rec)) {
+	for (at = rfs_dir_first_of(buf, rfs_dir_top_of(*pos >> POS_HASH)); at <
+	     rfs_dir_used(buf); at += le16_to_cpu(entry->rec)) {
 		entry = rfs_dir_entry_at(buf, at);
-		if (!entry)
-			return -EUCLEAN;
-		if (le32_to_cpu(entry->hash) < rfs_dir_top_of(*pos >> POS_HASH))
-			continue;
 		hash = rfs_dir_entry_hash(fs, entry);
 		nth = hash == last ? nth + 1 : 0;
 		last = hash;

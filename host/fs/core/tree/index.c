@@ -41,13 +41,16 @@ u32 rfs_root_slots(const struct rfs_dinode *di)
 /* Blocks of a file below what is at a level */
 static u64 rfs_span(bool file, u32 level)
 {
-	u64 blocks = 1;
+#define ABOVE	((u64)RFS_NODE_FANOUT)
+	static const u64 blocks[2][RFS_HEIGHT_MAX + 1] = {
+		{ 1, ABOVE, ABOVE * ABOVE, ABOVE * ABOVE * ABOVE,
+		  ABOVE * ABOVE * ABOVE * ABOVE },
+		{ 1, RFS_FANOUT, RFS_FANOUT * ABOVE, RFS_FANOUT * ABOVE * ABOVE,
+		  RFS_FANOUT * ABOVE * ABOVE * ABOVE },
+	};
 
-	if (!level)
-		return 1;
-	while (level-- > 1)
-		blocks *= RFS_NODE_FANOUT;
-	return blocks * (file ? RFS_FANOUT : RFS_NODE_FANOUT);
+	return blocks[file][level];
+#undef ABOVE
 }
 
 static bool rfs_index_in_use(const struct rfs_ptr *ptr)
@@ -189,23 +192,38 @@ static struct rfs_ptr *rfs_ptr_at(struct tree *t, struct rfs_buf *holder,
 	       &holder->node.ptr[block % RFS_FANOUT];
 }
 
-int rfs_map_slot(struct rfs_fs *fs, u32 ino, u64 block, bool create,
-		 struct rfs_ptr **slot, struct rfs_buf **buf)
+int rfs_map_ptrs(struct rfs_fs *fs, u32 ino, u64 block, bool create,
+		 struct rfs_ptrs *out)
 {
 	struct tree t;
 	int ret = rfs_tree_get(fs, ino, &t);
 
-	*slot = NULL;
+	out->at = NULL;
+	out->buf = NULL;
+	out->n = RFS_FANOUT - block % RFS_FANOUT;
 	if (ret)
 		return ret;
 	if (!t.file)
 		return create ? -EUCLEAN : 0;
-	ret = rfs_find_holder(&t, 0, block, create, buf);
-	if (ret || !*buf)
+	ret = rfs_find_holder(&t, 0, block, create, &out->buf);
+	if (ret || !out->buf)
 		return ret;
-	*slot = rfs_ptr_at(&t, *buf, block);
-	if (rfs_ptr_ok(*slot))
-		return 0;
+	out->at = rfs_ptr_at(&t, out->buf, block);
+	if (out->buf == t.ibuf)
+		out->n = RFS_DIRECT - block;
+	return 0;
+}
+
+int rfs_map_slot(struct rfs_fs *fs, u32 ino, u64 block, bool create,
+		 struct rfs_ptr **slot, struct rfs_buf **buf)
+{
+	struct rfs_ptrs ptrs;
+	int ret = rfs_map_ptrs(fs, ino, block, create, &ptrs);
+
+	*slot = ret ? NULL : ptrs.at;
+	*buf = ptrs.buf;
+	if (!*slot || rfs_ptr_ok(*slot))
+		return ret;
 	*slot = NULL;
 	return -EUCLEAN;
 }
@@ -374,35 +392,65 @@ static int rfs_add_prealloc(struct rfs_fs *fs, int delta)
 	return 0;
 }
 
-int rfs_map_set(struct rfs_fs *fs, u32 ino, u64 block,
-		const struct rfs_ptr *ptr)
+/* A pointer is another one; *filled grows if it was a hole. */
+static int rfs_set_ptr(struct rfs_fs *fs, struct rfs_ptr *slot,
+		       const struct rfs_ptr *ptr, u32 *filled)
+{
+	int ret = rfs_ptr_ok(slot) ? rfs_count_live(fs, rfs_addr(ptr->addr), 1,
+						    ptr) :
+				     -EUCLEAN;
+
+	if (ret)
+		return ret;
+	if (slot->kind == RFS_PTR_BLOCK)
+		ret = rfs_count_live(fs, rfs_addr(slot->addr), -1, slot);
+	else if (slot->kind == RFS_PTR_PREALLOC)
+		ret = rfs_add_prealloc(fs, -1);
+	else
+		++*filled;
+	if (!ret)
+		*slot = *ptr;
+	return ret;
+}
+
+/* As many pointers as one block has of them; *n is then of how many. */
+static int rfs_set_some(struct rfs_fs *fs, u32 ino, u64 block, u32 *n,
+			const struct rfs_ptr *ptr)
 {
 	struct rfs_dinode *di;
-	struct rfs_ptr *slot;
-	struct rfs_buf *buf, *ibuf;
-	int ret;
+	struct rfs_buf *ibuf;
+	struct rfs_ptrs to;
+	u32 filled = 0, i;
+	int ret, error;
 
-	ret = rfs_map_slot(fs, ino, block, true, &slot, &buf);
+	ret = rfs_map_ptrs(fs, ino, block, true, &to);
 	if (!ret)
 		ret = rfs_iget(fs, ino, &di, &ibuf);
-	if (!ret)
-		ret = rfs_count_live(fs, rfs_addr(ptr->addr), 1, ptr);
 	if (ret)
 		return ret;
+	*n = min(*n, to.n);
+	for (i = 0; !ret && i < *n; i++)
+		ret = rfs_set_ptr(fs, &to.at[i], &ptr[i], &filled);
+	rfs_buf_dirty(fs, to.buf);
 	/* a block that only moves leaves its inode alone */
-	if (slot->kind == RFS_PTR_BLOCK) {
-		ret = rfs_count_live(fs, rfs_addr(slot->addr), -1, slot);
-	} else if (slot->kind == RFS_PTR_PREALLOC) {
-		ret = rfs_add_prealloc(fs, -1);
-	} else {
-		ret = rfs_blocks_add(fs, di, 1);
-		rfs_buf_dirty(fs, ibuf);
-	}
-	if (ret)
+	if (!filled)
 		return ret;
-	*slot = *ptr;
-	rfs_buf_dirty(fs, buf);
-	return 0;
+	error = rfs_blocks_add(fs, di, filled);
+	rfs_buf_dirty(fs, ibuf);
+	return ret ? ret : error;
+}
+
+int rfs_map_set(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
+		const struct rfs_ptr *ptr)
+{
+	u32 done, some;
+	int ret = 0;
+
+	for (done = 0; !ret && done < n; done += some) {
+		some = n - done;
+		ret = rfs_set_some(fs, ino, block + done, &some, ptr + done);
+	}
+	return ret;
 }
 
 struct prune {

@@ -80,7 +80,8 @@ int rfs_block_get(struct rfs_fs *fs, u32 ino, u8 type, u32 block,
 int rfs_block_new(struct rfs_fs *fs, u32 ino, u8 type, u8 level, u32 block,
 		  struct rfs_buf **out);
 int rfs_map_get(struct rfs_fs *fs, u32 ino, u64 block, struct rfs_ptr *out);
-int rfs_map_set(struct rfs_fs *fs, u32 ino, u64 block,
+/* Of n blocks that follow each other; their pointers are ptr[0] and on */
+int rfs_map_set(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
 		const struct rfs_ptr *ptr);
 
 /*
@@ -126,6 +127,17 @@ int rfs_map_needs(struct rfs_fs *fs, u32 ino, u64 from, u64 to, u64 *nodes);
  */
 int rfs_map_extent(struct rfs_fs *fs, u32 ino, u64 *from, u64 to,
 		   struct rfs_extent *out);
+
+/* Pointers that lie one after the other, of blocks that follow each other */
+struct rfs_ptrs {
+	struct rfs_ptr *at;	/* the first; NULL: none, and no create */
+	struct rfs_buf *buf;	/* that has them */
+	u32 n;
+};
+
+/* Those from a file's block on. rfs_ptr_ok() is still to be asked of each. */
+int rfs_map_ptrs(struct rfs_fs *fs, u32 ino, u64 block, bool create,
+		 struct rfs_ptrs *out);
 
 /* A file's pointer to a block; NULL: there is none, and no create */
 int rfs_map_slot(struct rfs_fs *fs, u32 ino, u64 block, bool create,

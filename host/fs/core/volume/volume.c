@@ -13,6 +13,20 @@ u64 rfs_next_version(struct rfs_fs *fs, u32 count)
 	return first;
 }
 
+static u32 rfs_low_with(const struct rfs_fs *fs, u64 maps)
+{
+	return rfs_low_zones(le32_to_cpu(fs->super.zone_cap), fs->dirty_max,
+			     (u64)fs->timb_blocks + fs->ztab_blocks, maps,
+			     fs->sums_each);
+}
+
+void rfs_maps_add(struct rfs_fs *fs, u32 blocks)
+{
+	fs->maps += blocks;
+	fs->low_now = rfs_low_with(fs, fs->maps);
+	fs->low_next = rfs_low_with(fs, (u64)fs->maps + RFS_MAPS_NEXT);
+}
+
 bool rfs_addr_ok(const struct rfs_fs *fs, u64 addr)
 {
 	u64 zone = addr / fs->geo.zone_blocks;

@@ -131,6 +131,8 @@ struct rfs_fs {
 	u32 volume;
 	u64 user_blocks;	/* that can be reserved */
 	u32 low_zones;		/* fewer free ones: clean first; see sizes.c */
+	/* the same with the maps there are, and with RFS_MAPS_NEXT more */
+	u32 low_now, low_next;
 	u32 holds;		/* blocks in use that a zone has room for */
 	u32 sums_each;		/* summaries of 63 blocks; 0: see sizes.c */
 	u32 dirty_max;
@@ -161,7 +163,7 @@ struct rfs_fs {
 	u64 data_live;
 
 	u32 imap_blocks, nmap_blocks, timb_blocks, ztab_blocks;
-	u32 maps;		/* blocks of both maps that there are */
+	u32 maps;		/* blocks of both maps, see rfs_maps_add() */
 	/* TIMB word of each block of the inode map, then of the node map */
 	u64 *timb;
 	u64 *timb_addr;
@@ -240,6 +242,11 @@ void rfs_summary_seal(const struct rfs_fs *fs, struct rfs_summary *sum,
 bool rfs_summary_ok(const struct rfs_fs *fs, const struct rfs_summary *sum,
 		    u64 addr);
 u64 rfs_next_version(struct rfs_fs *fs, u32 count);
+
+#define RFS_MAPS_NEXT	2	/* of each map one, which an operation may add */
+
+/* So many blocks of maps more: what follows from their number is kept with it */
+void rfs_maps_add(struct rfs_fs *fs, u32 blocks);
 
 /*
  * It is on the medium: those to come are above it. One at the end of the range
