@@ -21,8 +21,10 @@ KEPT_S = 2 * 24 * 3600
 # Of the programs of tests/fs
 FS_SOURCES = (
     "tests/fs/*.[ch]",
+    "tests/fs/threads/*.[ch]",
     "tests/fs/Makefile",
     "tests/unit/*.h",
+    "host/fs/*.[ch]",
     "host/fs/core/**/*",
     "host/fs/user/*",
 )

@@ -104,6 +104,18 @@ def test_crash_sanitized(build: Path, workload: str) -> None:
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
 
 
+@pytest.mark.parametrize(
+    "options",
+    ["zones=28 blocks=64 ops=1500", "zones=28 blocks=64 ops=800 threads=8", "ops=1000 seed=3"],
+)
+def test_threads(build: Path, options: str) -> None:
+    """Several threads by the module's own locks, under ThreadSanitizer, and power cuts."""
+    done = run(build / "threads", *options.split())
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    found = re.search(r"([1-9]\d*) check-points, .*, ([1-9]\d*) power cuts", done.stdout)
+    assert found, done.stdout
+
+
 @pytest.mark.parametrize(("rule", "workload"), INJECTED.items())
 def test_fault_injection(build: Path, rule: str, workload: str) -> None:
     """With a rule left out, a crash point fails within 1,000."""

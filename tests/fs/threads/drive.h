@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A zoned drive in memory, of which several commands are under way at a time: threads
+ * of its own take them in any order and end them whenever it suits them.
+ */
+#ifndef RFS_DRIVE_H
+#define RFS_DRIVE_H
+
+#include "memdev.h"
+#include "shim.h"
+
+void drive_start(u32 zones, u32 zone_blocks, u64 seed);
+void drive_stop(void);
+const void *drive_block(u64 addr);	/* while nothing is under way */
+
+/*
+ * What a power cut now would leave: of what is under way some is there, and some is
+ * not. memdev_free() frees it.
+ */
+struct memdev *drive_cut(void);
+
+#endif

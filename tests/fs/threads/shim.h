@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What RFS's module takes from Linux, on POSIX threads: so that its locks, its
+ * appends in flight and its check-points run, as they are, under ThreadSanitizer.
+ * Every <linux/...> header of the module is this one. Memory never lacks. A page
+ * is where its data is. Who waits for a condition looks again each millisecond.
+ */
+#ifndef RFS_SHIM_H
+#define RFS_SHIM_H
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <time.h>
+
+
+#include "plat/rfs_plat.h"
+
+/* Not <unistd.h>, which has other functions of names that the module uses */
+int usleep(unsigned int us);
+
+/* Language and memory */
+typedef int32_t s32;
+typedef unsigned int gfp_t, blk_opf_t;
+typedef unsigned short umode_t;
+typedef u64 sector_t;
+typedef int vm_fault_t;
+typedef int blk_status_t;
+
+#define __percpu
+#define __init
+#define __aligned(n)	__attribute__((aligned(n)))
+#define ERR_PTR(e)	((void *)(long)(e))
+#define PTR_ERR(p)	((long)(p))
+#define IS_ERR(p)	((unsigned long)(p) > (unsigned long)-4096)
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#define container_of(p, type, member)						\
+	((type *)((char *)(p) - offsetof(type, member)))
+#define clamp_t(type, v, lo, hi)	min_t(type, max_t(type, v, lo), hi)
+#define WARN_ON_ONCE(c)	({ bool c_ = (c); assert(!c_); c_; })
+#define S64_MIN		INT64_MIN
+#define NSEC_PER_SEC	1000000000L
+#define NSEC_PER_MSEC	1000000L
+
+enum { GFP_KERNEL, GFP_NOFS, GFP_NOIO, __GFP_NOFAIL = 16 };
+enum { PAGE_SHIFT = 12, PAGE_SIZE = 4096, SECTOR_SHIFT = 9 };
+
+/*
+ * Linux lets a marked read meet a plain write of a word (KCSAN's default), and
+ * data_race() any of its accesses: ThreadSanitizer does not look at them.
+ */
+#if defined(__SANITIZE_THREAD__)
+void AnnotateIgnoreReadsBegin(const char *file, int line);
+void AnnotateIgnoreReadsEnd(const char *file, int line);
+#define IGNORE(on)	AnnotateIgnoreReads##on(__FILE__, __LINE__)
+#else
+#define IGNORE(on)	((void)0)
+#endif
+#define data_race(expr)								\
+	({ IGNORE(Begin); __typeof__(expr) v_ = (expr); IGNORE(End); v_; })
+#define READ_ONCE(x)	data_race(*(const volatile __typeof__(x) *)&(x))
+#define WRITE_ONCE(x, v)	__atomic_store_n(&(x), (v), __ATOMIC_RELAXED)
+#define smp_load_acquire(p)	__atomic_load_n((p), __ATOMIC_ACQUIRE)
+#define smp_store_release(p, v)	__atomic_store_n((p), (v), __ATOMIC_RELEASE)
+
+typedef struct { int n; } atomic_t;
+#define atomic_set(a, v)	__atomic_store_n(&(a)->n, (v), __ATOMIC_SEQ_CST)
+#define atomic_read(a)		__atomic_load_n(&(a)->n, __ATOMIC_SEQ_CST)
+#define atomic_inc(a)		((void)__atomic_add_fetch(&(a)->n, 1, __ATOMIC_SEQ_CST))
+#define atomic_dec(a)		((void)__atomic_sub_fetch(&(a)->n, 1, __ATOMIC_SEQ_CST))
+#define atomic_dec_and_test(a)	(!__atomic_sub_fetch(&(a)->n, 1, __ATOMIC_SEQ_CST))
+
+/* Lists */
+struct list_head { struct list_head *next, *prev; };
+#define INIT_LIST_HEAD(l)	((l)->next = (l)->prev = (l))
+static inline void list_add(struct list_head *e, struct list_head *l)
+{
+	e->next = l->next;
+	e->prev = l;
+	l->next->prev = e;
+	l->next = e;
+}
+
+static inline void list_del(struct list_head *e)
+{
+	e->next->prev = e->prev;
+	e->prev->next = e->next;
+}
+
+#define list_for_each_entry(p, l, m)						\
+	for ((p) = container_of((l)->next, __typeof__(*(p)), m);		\
+	     &(p)->m != (l);							\
+	     (p) = container_of((p)->m.next, __typeof__(*(p)), m))
+
+struct llist_node { struct llist_node *next; };
+struct llist_head { struct llist_node *first; };
+#define init_llist_head(l)	((l)->first = NULL)
+static inline bool llist_add(struct llist_node *n, struct llist_head *l)
+{
+	struct llist_node *first = __atomic_load_n(&l->first, __ATOMIC_RELAXED);
+
+	do {
+		n->next = first;
+	} while (!__atomic_compare_exchange_n(&l->first, &first, n, false,
+					      __ATOMIC_SEQ_CST,
+					      __ATOMIC_SEQ_CST));
+	return !first;
+}
+
+#define llist_del_all(l)							\
+	__atomic_exchange_n(&(l)->first, (struct llist_node *)NULL,		\
+			    __ATOMIC_SEQ_CST)
+static inline struct llist_node *llist_reverse_order(struct llist_node *n)
+{
+	struct llist_node *out = NULL, *next;
+
+	for (; n; n = next) {
+		next = n->next;
+		n->next = out;
+		out = n;
+	}
+	return out;
+}
+
+#define llist_for_each_entry_safe(p, n, node, m)				\
+	for ((p) = (node) ? container_of((node), __typeof__(*(p)), m) : NULL;	\
+	     (p) && ((n) = (p)->m.next ?					\
+		     container_of((p)->m.next, __typeof__(*(p)), m) : NULL,	\
+		     true); (p) = (n))
+
+/* Time: a jiffy is 10 ms */
+#define HZ		100
+typedef s64 ktime_t;
+struct timespec64 { s64 tv_sec; long tv_nsec; };
+u64 ktime_get_ns(void);
+#define jiffies		((unsigned long)(ktime_get_ns() / 10000000))
+#define time_before(a, b)	((long)((a) - (b)) < 0)
+#define time_after_eq(a, b)	(!time_before(a, b))
+static inline s64 timespec64_to_ns(const struct timespec64 *t)
+{
+	return t->tv_sec * NSEC_PER_SEC + t->tv_nsec;
+}
+
+static inline void ktime_get_coarse_real_ts64(struct timespec64 *t)
+{
+	u64 now = ktime_get_ns();
+
+	t->tv_sec = 1700000000 + now / NSEC_PER_SEC;
+	t->tv_nsec = now % NSEC_PER_SEC;
+}
+
+#define schedule_timeout_uninterruptible(ticks)	usleep((ticks) * 1000)
+#define schedule_timeout_interruptible(ticks)	usleep((ticks) * 1000)
+#define cond_resched()	sched_yield()
+
+/* Locks and waits */
+struct mutex { pthread_mutex_t m; };
+#define mutex_init(l)	pthread_mutex_init(&(l)->m, NULL)
+#define mutex_lock(l)	pthread_mutex_lock(&(l)->m)
+#define mutex_unlock(l)	pthread_mutex_unlock(&(l)->m)
+typedef struct { char none; } seqcount_mutex_t;
+#define write_seqcount_begin(s)	((void)(s))
+#define write_seqcount_end(s)	((void)(s))
+#define rcu_read_lock()
+#define rcu_read_unlock()
+#define synchronize_rcu()
+#define memalloc_nofs_save()	0U
+#define memalloc_nofs_restore(f)	((void)(f))
+
+typedef struct {
+	pthread_mutex_t m;
+	pthread_cond_t c;
+	int sleepers;
+} wait_queue_head_t;
+void init_waitqueue_head(wait_queue_head_t *q);
+void wake_up_all(wait_queue_head_t *q);
+void shim_nap(wait_queue_head_t *q);	/* until it is woken, or a millisecond */
+#define wake_up(q)	wake_up_all(q)
+#define wq_has_sleeper(q)	__atomic_load_n(&(q)->sleepers, __ATOMIC_SEQ_CST)
+#define wait_event(q, cond)							\
+	do {									\
+		while (!(cond))							\
+			shim_nap(&(q));						\
+	} while (0)
+#define wait_event_killable(q, cond)	({ wait_event(q, cond); 0; })
+#define wait_event_freezable_timeout(q, cond, ticks)				\
+	do {									\
+		u64 end_ = ktime_get_ns() + (ticks) * 10000000ULL;		\
+										\
+		while (!(cond) && ktime_get_ns() < end_)			\
+			shim_nap(&(q));						\
+	} while (0)
+
+struct completion { pthread_mutex_t m; pthread_cond_t c; bool done; };
+void init_completion(struct completion *c);
+void complete_all(struct completion *c);
+void wait_for_completion_io(struct completion *c);
+#define complete(c)	complete_all(c)
+/* nobody else has it then */
+#define reinit_completion(c)	((c)->done = false)
+
+/* Threads, work */
+struct task_struct { pthread_t thread; int (*func)(void *arg); void *arg; bool stop; };
+extern __thread struct task_struct *current;
+struct task_struct *shim_run(int (*func)(void *arg), void *arg);
+#define kthread_run(func, arg, ...)	shim_run(func, arg)
+void kthread_stop(struct task_struct *task);
+#define kthread_should_stop()	__atomic_load_n(&current->stop, __ATOMIC_SEQ_CST)
+#define kthread_freezable_should_stop(x)	kthread_should_stop()
+#define set_user_nice(task, nice)
+#define set_freezable()
+enum { MIN_NICE = -20, WQ_MEM_RECLAIM = 1, WQ_HIGHPRI = 2 };
+
+struct work_struct {
+	void (*func)(struct work_struct *work);
+	struct work_struct *next;
+	u64 due;
+	bool pending, running;	/* under the lock of all queues */
+};
+struct delayed_work { struct work_struct work; };
+struct workqueue_struct;
+extern struct workqueue_struct *system_freezable_wq, *system_unbound_wq;
+struct workqueue_struct *shim_queue(void);
+#define alloc_workqueue(...)	shim_queue()
+void destroy_workqueue(struct workqueue_struct *q);
+bool shim_queue_work(struct workqueue_struct *q, struct work_struct *w, u64 ticks);
+void shim_cancel(struct work_struct *w);
+void flush_work(struct work_struct *w);
+bool work_pending(struct work_struct *w);
+#define INIT_WORK(w, f)		((w)->func = (f))
+#define INIT_DELAYED_WORK(w, f)	((w)->work.func = (f))
+#define to_delayed_work(w)	container_of(w, struct delayed_work, work)
+#define queue_work(q, w)	shim_queue_work(q, w, 0)
+#define queue_work_on(cpu, q, w)	shim_queue_work(q, w, 0)
+#define queue_delayed_work(q, w, ticks)	shim_queue_work(q, &(w)->work, ticks)
+#define cancel_work_sync(w)	shim_cancel(w)
+#define cancel_delayed_work_sync(w)	shim_cancel(&(w)->work)
+
+#define SHIM_CPUS	2
+#define alloc_percpu(type)	((type *)calloc(SHIM_CPUS, sizeof(type)))
+#define free_percpu(p)		free(p)
+#define per_cpu_ptr(p, cpu)	((p) + (cpu))
+#define for_each_possible_cpu(cpu)	for ((cpu) = 0; (cpu) < SHIM_CPUS; (cpu)++)
+int get_cpu(void);
+#define put_cpu()
+
+/* Memory */
+struct page;	/* its data */
+#define page_address(p)		((void *)(p))
+#define virt_to_page(a)		((struct page *)(a))
+#define offset_in_page(a)	0
+#define is_vmalloc_addr(a)	false
+#define vmalloc_to_page(a)	virt_to_page(a)
+#define alloc_page(gfp)		((struct page *)calloc(1, PAGE_SIZE))
+#define __free_page(p)		free(p)
+#define copy_page(to, from)	memcpy(to, from, PAGE_SIZE)
+#define kvcalloc(n, size, gfp)	calloc(n, size)
+#define kzalloc(size, gfp)	calloc(1, size)
+#define kfree(p)		free(p)
+#define kvfree(p)		free(p)
+struct kmem_cache { size_t size; };
+struct kmem_cache *shim_cache(size_t size);
+#define kmem_cache_create(name, size, align, flags, ctor)	shim_cache(size)
+#define kmem_cache_destroy(c)	free(c)
+typedef struct { size_t size; } mempool_t;
+#define mempool_init_kmalloc_pool(p, n, bytes)	((p)->size = (bytes), 0)
+#define mempool_init_slab_pool(p, n, cache)	((p)->size = (cache)->size, 0)
+#define mempool_init_page_pool(p, n, order)	((p)->size = PAGE_SIZE, 0)
+#define mempool_alloc(p, gfp)	calloc(1, (p)->size)
+#define mempool_free(x, p)	free(x)
+#define mempool_exit(p)
+
+/* What it says goes nowhere, but for errors */
+#define pr_err(...)	shim_said(__func__)
+#define pr_warn(...)	((void)0)
+#define pr_info(...)	((void)0)
+#define pr_err_ratelimited(...)		pr_err(__VA_ARGS__)
+#define pr_warn_ratelimited(...)	pr_warn(__VA_ARGS__)
+#define panic(...)	abort()
+void shim_said(const char *where);
+#define TP_PROTO(...)	__VA_ARGS__
+#define TRACE_EVENT(name, proto, ...)						\
+	static inline void trace_##name(proto) { }
+
+/* The drive */
+struct gendisk { char none; };
+struct block_device { struct gendisk *bd_disk; dev_t bd_dev; };
+struct bio_set { char none; };
+struct bio_vec { struct page *page; };
+struct bio {
+	struct block_device *bi_bdev;
+	blk_opf_t op;
+	struct { sector_t bi_sector; } bi_iter;
+	void *bi_private;
+	void (*bi_end_io)(struct bio *bio);
+	blk_status_t bi_status;
+	struct page *page[64];
+	u32 n;
+	void *oob;
+	struct bio *next;
+	bool kept;		/* not of bio_alloc_bioset() */
+};
+enum req_op {
+	REQ_OP_READ = 0, REQ_OP_ZONE_APPEND = 1, REQ_OP_ZONE_RESET = 2,
+	REQ_OP_ZONE_FINISH = 3, REQ_OP_ZONE_CLOSE = 4, SHIM_OPS = 7,
+};
+enum { REQ_SYNC = 8, REQ_META = 16 };
+#define blk_status_to_errno(s)	(s)
+struct bio *bio_alloc_bioset(struct block_device *bdev, u32 n, blk_opf_t op,
+			     gfp_t gfp, struct bio_set *set);
+void bio_init(struct bio *bio, struct block_device *bdev, struct bio_vec *vec,
+	      u32 n, blk_opf_t op);
+void bio_put(struct bio *bio);
+void bio_reset(struct bio *bio, struct block_device *bdev, blk_opf_t op);
+void submit_bio(struct bio *bio);
+int submit_bio_wait(struct bio *bio);
+#define bio_uninit(bio)
+#define bio_integrity_alloc(bio, gfp, n)
+#define bio_integrity_add_page(bio, page, len, off)	((bio)->oob = (page))
+#define __bio_add_page(bio, p, len, off)	((bio)->page[(bio)->n++] = (p))
+#define bio_add_zone_append_page(bio, p, len, off)				\
+	((bio)->page[(bio)->n++] = (p), (u32)(len))
+#define bio_io_error(bio)							\
+	((bio)->bi_status = -EIO, (bio)->bi_end_io(bio))
+#define bioset_init(...)	0
+#define bioset_integrity_create(...)	0
+#define bioset_exit(s)
+enum { BIOSET_NEED_BVECS };
+
+struct blk_zone { u64 start, wp, capacity; int type, cond; };
+enum { BLK_ZONE_TYPE_CONVENTIONAL = 1 };
+enum {
+	BLK_ZONE_COND_EMPTY = 1, BLK_ZONE_COND_OPEN, BLK_ZONE_COND_FULL,
+	BLK_ZONE_COND_READONLY, BLK_ZONE_COND_OFFLINE,
+};
+struct blk_integrity { int csum_type; u32 tuple_size; };
+enum { BLK_INTEGRITY_CSUM_NONE };
+const struct blk_integrity *shim_integrity(void);
+u32 shim_zone_sectors(void);
+u32 shim_zones(void);
+#define blk_get_integrity(disk)	((struct blk_integrity *)shim_integrity())
+#define bio_integrity_bytes(bi, sectors)	((bi)->tuple_size)
+#define bdev_logical_block_size(b)	4096
+#define bdev_is_zoned(b)	true
+#define bdev_zone_sectors(b)	shim_zone_sectors()
+#define bdev_nr_zones(b)	shim_zones()
+#define bdev_get_queue(b)	(b)
+#define queue_max_zone_append_sectors(q)	(64 * 8)
+#define bdev_max_segments(b)	64
+#define bdev_write_cache(b)	false
+#define bdev_max_open_zones(b)	0
+#define bdev_max_active_zones(b)	0
+int blkdev_report_zones(struct block_device *bdev, sector_t from, u32 n,
+			int (*tell)(struct blk_zone *zone, unsigned int index,
+				    void *data), void *data);
+int blkdev_zone_mgmt(struct block_device *bdev, blk_opf_t op, sector_t from,
+		     sector_t n);
+#define blkdev_issue_flush(b)	0
+
+/* Files */
+struct address_space { struct inode *host; };
+struct inode {
+	unsigned long i_ino;
+	struct super_block *i_sb;
+	struct address_space *i_mapping;
+};
+struct folio {
+	unsigned long index;
+	struct page *page;
+	void *private;
+	bool dirty, writeback;
+	pthread_mutex_t lock;
+	wait_queue_head_t waits;
+};
+struct super_block {
+	struct block_device *s_bdev;
+	void *s_fs_info;
+	unsigned long s_flags;
+	struct rw_semaphore { pthread_rwlock_t l; } s_umount;
+};
+enum { SB_RDONLY = 1, WB_REASON_BACKGROUND = 0 };
+#define sb_rdonly(sb)	((sb)->s_flags & SB_RDONLY)
+#define sb_start_intwrite_trylock(sb)	true
+#define sb_end_intwrite(sb)
+#define down_read_trylock(s)	(!pthread_rwlock_tryrdlock(&(s)->l))
+#define up_read(s)		pthread_rwlock_unlock(&(s)->l)
+/* threads.c */
+void sync_inodes_sb(struct super_block *sb);
+#define writeback_inodes_sb(sb, why)	sync_inodes_sb(sb)
+struct inode *find_inode_by_ino_rcu(struct super_block *sb, unsigned long ino);
+void folio_end_writeback(struct folio *folio);
+#define folio_page(f, n)	((f)->page)
+#define folio_maybe_dma_pinned(f)	false
+#define folio_test_private(f)	((f)->private != NULL)
+#define folio_attach_private(f, p)	((f)->private = (p))
+static inline void *folio_detach_private(struct folio *f)
+{
+	void *p = f->private;
+
+	f->private = NULL;
+	return p;
+}
+
+#define mapping_set_error(mapping, error)	shim_said("mapping_set_error")
+static inline struct timespec64 inode_get_mtime(const struct inode *inode)
+{
+	struct timespec64 now;
+
+	(void)inode;
+	ktime_get_coarse_real_ts64(&now);
+	return now;
+}
+
+/* Of these the module's header has pointers */
+struct kobject { char none; };
+struct inode_operations; struct file_operations; struct xattr_handler;
+struct export_operations; struct address_space_operations; struct shrinker;
+struct dentry; struct posix_acl; struct fileattr; struct mnt_idmap; struct kstat;
+struct path; struct iattr; struct file; struct vm_fault; struct writeback_control;
+
+#endif

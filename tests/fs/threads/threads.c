@@ -1,0 +1,636 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Several threads at work on a volume, by the module's own files of locks,
+ * appends in flight, check-points and cleaning: fetch.c, checkpoint.c, wake.c,
+ * reserve.c, append.c, reclaim.c, bdev.c. Meanwhile power is cut, again and again:
+ * what is on the drive is copied, mounted, checked, and has what fsync promised. In
+ * the end files have what was written last. Built with ThreadSanitizer.
+ */
+#include <inttypes.h>
+
+#include "drive.h"
+#include "rfsm.h"
+#include "space/space.h"
+#include "tree/tree.h"
+#include "tree/dir.h"
+#include "tools/tools.h"
+
+#define PAGES	48	/* of a file */
+#define FILES	24	/* that there may be */
+#define DIRS	3
+
+static const struct { const char *name; u64 most, here; } options[] = {
+	{ "threads", 16, 4 },
+	{ "ops", 100000, 300 },		/* of each */
+	{ "seed", 1ULL << 40, 1 },
+	{ "zones", 1024, 40 },
+	{ "blocks", 65536, 256 },	/* of a zone */
+};
+static u64 option[ARRAY_SIZE(options)];
+enum { THREADS, OPS, SEED, ZONES, BLOCKS };
+
+/* A file: as the VFS and the page cache would have it */
+struct file {
+	pthread_rwlock_t use;	/* for writing: it is made, or goes */
+	struct rfs_inode_info inode;
+	struct address_space mapping;
+	u32 dir;
+	bool there;
+	char name[16];
+	struct folio page[PAGES];
+	/* what fsync has promised of this life of it: stamps of its pages */
+	pthread_mutex_t promise;
+	u64 life;
+	u64 promised[PAGES];
+};
+
+struct worker {
+	pthread_t thread;
+	u64 seed;
+};
+
+static struct rfs_sb_info sbi;
+static struct super_block sb;
+static struct block_device bdev;
+static struct file files[FILES];
+static struct { u32 ino; pthread_mutex_t names; } dirs[DIRS];
+static u64 stamps;	/* what was written last has the highest */
+static bool over;
+
+static void fail(const char *what, int ret)
+{
+	fprintf(stderr, "threads: %s: %d\n", what, ret);
+	exit(1);
+}
+
+void shim_said(const char *where)
+{
+	fail(where, 0);
+}
+
+bool rfsm_may_exceed(void *dev)
+{
+	(void)dev;
+	return false;
+}
+
+void rfsm_victim(void *dev, u32 zone, u32 live, u32 cap)
+{
+	(void)dev;
+	(void)zone;
+	(void)live;
+	(void)cap;
+}
+
+struct inode *find_inode_by_ino_rcu(struct super_block *of, unsigned long ino)
+{
+	u32 i;
+
+	(void)of;
+	for (i = 0; i < FILES; i++)
+		if (READ_ONCE(files[i].inode.vfs.i_ino) == ino)
+			return &files[i].inode.vfs;
+	return NULL;
+}
+
+void folio_end_writeback(struct folio *folio)
+{
+	pthread_mutex_lock(&folio->lock);
+	folio->writeback = false;
+	pthread_mutex_unlock(&folio->lock);
+	wake_up_all(&folio->waits);
+}
+
+/* A page, locked, that is not on its way */
+static void lock_stable(struct folio *folio)
+{
+	pthread_mutex_lock(&folio->lock);
+	while (folio->writeback) {
+		pthread_mutex_unlock(&folio->lock);
+		shim_nap(&folio->waits);
+		pthread_mutex_lock(&folio->lock);
+	}
+}
+
+static u32 some(struct worker *w, u32 most)
+{
+	w->seed = w->seed * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (w->seed >> 33) % most;
+}
+
+/* As folio_get_promised() of pages.c */
+static bool write_page(struct file *f, u32 nr)
+{
+	enum rfsm_waited waited = RFSM_NOT_YET;
+	struct folio *folio = &f->page[nr];
+	int ret;
+
+	for (;;) {
+		lock_stable(folio);
+		ret = rfsm_reserve(&sbi, &f->inode.vfs, folio, waited);
+		if (ret != -EAGAIN)
+			break;
+		pthread_mutex_unlock(&folio->lock);
+		waited = rfsm_wait_room(&sbi, rfsm_is_small_writer(&f->inode.vfs)) ?
+			 RFSM_NO_SPACE : RFSM_WAITED;
+	}
+	if (!ret) {
+		*(u64 *)page_address(folio->page) =
+			__atomic_add_fetch(&stamps, 1, __ATOMIC_SEQ_CST);
+		folio->dirty = true;
+	}
+	pthread_mutex_unlock(&folio->lock);
+	rfsm_kick(&sbi);
+	if (ret && ret != -ENOSPC)
+		fail("a page cannot be promised room", ret);
+	return !ret;
+}
+
+/* As writepages() */
+static void write_back(struct file *f, bool sync)
+{
+	struct folio *batch[PAGES];
+	u32 n = 0, i;
+
+	for (i = 0; i <= PAGES; i++) {
+		struct folio *folio = &f->page[i];
+		bool takes = false;
+
+		if (i < PAGES) {
+			pthread_mutex_lock(&folio->lock);
+			takes = folio->dirty && !folio->writeback;
+			if (takes) {
+				folio->dirty = false;
+				folio->writeback = true;
+			}
+			pthread_mutex_unlock(&folio->lock);
+		}
+		if (takes)
+			batch[n++] = folio;
+		if (!takes && n) {
+			rfsm_append(&sbi, &f->inode.vfs, batch, n,
+				    RFS_BLOCK_BYTES, sync);
+			n = 0;
+		}
+	}
+	for (i = 0; sync && i < PAGES; i++) {
+		lock_stable(&f->page[i]);
+		pthread_mutex_unlock(&f->page[i].lock);
+	}
+}
+
+void sync_inodes_sb(struct super_block *of)
+{
+	u32 i;
+
+	(void)of;
+	for (i = 0; i < FILES; i++) {
+		if (pthread_rwlock_tryrdlock(&files[i].use))
+			continue;	/* it is being made, or deleted */
+		if (files[i].there)
+			write_back(&files[i], true);
+		pthread_rwlock_unlock(&files[i].use);
+	}
+}
+
+/* Another life of a file begins: nothing is promised of it. */
+static void begin_life(struct file *f)
+{
+	pthread_mutex_lock(&f->promise);
+	f->life++;
+	memset(f->promised, 0, sizeof(f->promised));
+	pthread_mutex_unlock(&f->promise);
+}
+
+static void make(struct worker *w, struct file *f)
+{
+	static const struct rfs_new how = { .mode = S_IFREG | 0644 };
+	u32 ino, i;
+	int ret;
+
+	f->dir = some(w, DIRS);
+	snprintf(f->name, sizeof(f->name), "f%u", (u32)(f - files));
+	pthread_mutex_lock(&dirs[f->dir].names);
+	rfsm_update(&sbi, ret, rfs_create(sbi.fs, dirs[f->dir].ino, f->name, &how,
+				    &ino));
+	pthread_mutex_unlock(&dirs[f->dir].names);
+	if (ret == -ENOSPC)
+		return;
+	if (ret)
+		fail("a file cannot be made", ret);
+	WRITE_ONCE(f->inode.vfs.i_ino, ino);
+	begin_life(f);
+	f->inode.blocks = 0;
+	for (i = 0; i < PAGES; i++)
+		*(u64 *)page_address(f->page[i].page) = 0;
+	f->there = true;
+}
+
+/* Nobody uses it. */
+static void delete(struct file *f)
+{
+	bool more;
+	u32 ino, i;
+	int ret;
+
+	begin_life(f);
+	pthread_mutex_lock(&dirs[f->dir].names);
+	rfsm_update(&sbi, ret, rfs_unlink(sbi.fs, dirs[f->dir].ino, f->name, &ino));
+	pthread_mutex_unlock(&dirs[f->dir].names);
+	if (ret)
+		fail("a file cannot be deleted", ret);
+	for (i = 0; i < PAGES; i++) {
+		struct folio *folio = &f->page[i];
+
+		lock_stable(folio);
+		folio->dirty = false;
+		rfsm_lock(&sbi);
+		rfsm_unreserve(&sbi, &f->inode.vfs, folio);
+		rfsm_unlock(&sbi);
+		pthread_mutex_unlock(&folio->lock);
+	}
+	do {
+		rfsm_update(&sbi, ret, rfs_free_some(sbi.fs, ino, &more));
+	} while (!ret && more);
+	if (ret)
+		fail("an inode cannot be freed", ret);
+	WRITE_ONCE(f->inode.vfs.i_ino, 0);
+	f->there = false;
+}
+
+static void move(struct worker *w, struct file *f)
+{
+	u32 from = f->dir, to = some(w, DIRS);
+	int ret;
+
+	pthread_mutex_lock(&dirs[min(from, to)].names);
+	if (from != to)
+		pthread_mutex_lock(&dirs[max(from, to)].names);
+	rfsm_update(&sbi, ret, rfs_rename(sbi.fs, dirs[from].ino, f->name, dirs[to].ino,
+				    f->name, 0, NULL));
+	if (from != to)
+		pthread_mutex_unlock(&dirs[max(from, to)].names);
+	pthread_mutex_unlock(&dirs[min(from, to)].names);
+	if (!ret)
+		f->dir = to;
+	else if (ret != -ENOSPC)
+		fail("a file cannot be renamed", ret);
+}
+
+static void look(struct worker *w, struct file *f)
+{
+	struct rfs_ptr ptr;
+	u32 ino;
+	int ret;
+
+	rfsm_query(&sbi, ret, rfs_map_get(sbi.fs, f->inode.vfs.i_ino, some(w, PAGES),
+				       &ptr));
+	if (ret)
+		fail("a block cannot be found", ret);
+	pthread_mutex_lock(&dirs[f->dir].names);
+	rfsm_query(&sbi, ret, rfs_dir_find(sbi.fs, dirs[f->dir].ino, f->name,
+					strlen(f->name), &ino));
+	pthread_mutex_unlock(&dirs[f->dir].names);
+	if (ret || ino != f->inode.vfs.i_ino)
+		fail("a name cannot be found", ret);
+}
+
+static void sync_file(struct file *f)
+{
+	u64 before[PAGES];
+	u32 i;
+	int ret;
+
+	for (i = 0; i < PAGES; i++) {
+		pthread_mutex_lock(&f->page[i].lock);
+		before[i] = *(u64 *)page_address(f->page[i].page);
+		pthread_mutex_unlock(&f->page[i].lock);
+	}
+	write_back(f, true);
+	rfsm_update(&sbi, ret,
+		    rfs_log_pending(sbi.fs, f->inode.vfs.i_ino, false) ?
+		    rfs_log_sync(sbi.fs) : 0);
+	if (ret)
+		fail("fsync", ret);
+	pthread_mutex_lock(&f->promise);
+	for (i = 0; i < PAGES; i++)
+		f->promised[i] = max(f->promised[i], before[i]);
+	pthread_mutex_unlock(&f->promise);
+}
+
+static void use(struct worker *w, struct file *f, u32 what)
+{
+	u32 i, at = some(w, PAGES), n = 1 + some(w, 8);
+
+	if (what < 50) {
+		for (i = at; i < min(at + n, (u32)PAGES); i++)
+			if (!write_page(f, i))
+				break;
+	} else if (what < 65) {
+		write_back(f, false);
+	} else if (what < 80) {
+		sync_file(f);
+	} else {
+		look(w, f);
+	}
+}
+
+static void *work(void *arg)
+{
+	struct task_struct self = { 0 };
+	struct worker *w = arg;
+	u32 ops = option[OPS];
+	int ret;
+
+	current = &self;
+	while (ops--) {
+		struct file *f = &files[some(w, FILES)];
+		u32 what = some(w, 100);
+
+		if (some(w, 200) == 0) {
+			ret = rfsm_sync(&sbi, 0);
+			if (ret)
+				fail("sync", ret);
+		}
+		if (what < 90) {
+			pthread_rwlock_rdlock(&f->use);
+			if (f->there)
+				use(w, f, some(w, 100));
+			pthread_rwlock_unlock(&f->use);
+			continue;
+		}
+		pthread_rwlock_wrlock(&f->use);
+		if (!f->there)
+			make(w, f);
+		else if (what < 93)
+			delete(f);
+		else
+			move(w, f);
+		pthread_rwlock_unlock(&f->use);
+	}
+	return NULL;
+}
+
+static void say(void *arg, const char *text)
+{
+	(void)arg;
+	fprintf(stderr, "threads: %s\n", text);
+}
+
+/* What was promised of all files at some time */
+struct promises {
+	u64 life;
+	u32 ino;
+	u64 page[PAGES];
+};
+
+static void note_promises(struct promises *p)
+{
+	u32 i;
+
+	for (i = 0; i < FILES; i++, p++) {
+		pthread_mutex_lock(&files[i].promise);
+		p->life = files[i].life;
+		p->ino = READ_ONCE(files[i].inode.vfs.i_ino);
+		memcpy(p->page, files[i].promised, sizeof(p->page));
+		pthread_mutex_unlock(&files[i].promise);
+	}
+}
+
+static void check_promise(struct rfs_fs *fs, const struct promises *p)
+{
+	static __thread u64 block[PAGE_SIZE / sizeof(u64)];
+	u32 i;
+	int ret;
+
+	for (i = 0; i < PAGES; i++) {
+		if (!p->page[i])
+			continue;
+		ret = rfs_read(fs, p->ino, i, block);
+		if (ret || block[0] < p->page[i])
+			fail("a power cut has undone what fsync promised", ret);
+	}
+}
+
+/* Power is cut while all are at work; then a mount finds what was promised. */
+static void cut(void)
+{
+	struct rfs_report report = { .say = say, .read_data = true };
+	static struct promises before[FILES], after[FILES];
+	struct memdev *dev;
+	struct rfs_fs *fs;
+	u32 i;
+	int ret;
+
+	note_promises(before);
+	dev = drive_cut();
+	note_promises(after);
+	ret = rfs_mount(&memdev_ops, dev, &dev->geo, false, 0, &fs);
+	if (ret)
+		fail("mounting after a power cut", ret);
+	ret = rfs_check(fs, &report);
+	if (ret || report.faults)
+		fail("the volume is damaged after a power cut", ret);
+	for (i = 0; i < FILES; i++)
+		if (before[i].life == after[i].life)
+			check_promise(fs, &before[i]);
+	rfs_unmount_nosync(fs);
+	memdev_free(dev);
+}
+
+static void *cut_some(void *arg)
+{
+	u64 *cuts = arg;
+
+	for (; !__atomic_load_n(&over, __ATOMIC_SEQ_CST); ++*cuts) {
+		usleep(10000);
+		cut();
+	}
+	return NULL;
+}
+
+static void prepare_files(void)
+{
+	u32 i, j;
+
+	for (i = 0; i < FILES; i++) {
+		struct file *f = &files[i];
+
+		pthread_rwlock_init(&f->use, NULL);
+		pthread_mutex_init(&f->promise, NULL);
+		f->inode.vfs.i_sb = &sb;
+		f->inode.vfs.i_mapping = &f->mapping;
+		f->mapping.host = &f->inode.vfs;
+		for (j = 0; j < PAGES; j++) {
+			f->page[j].index = j;
+			f->page[j].page = alloc_page(0);
+			pthread_mutex_init(&f->page[j].lock, NULL);
+			init_waitqueue_head(&f->page[j].waits);
+		}
+	}
+}
+
+static void mount(void)
+{
+	static const struct rfs_id id = { .uuid = { 1 }, .hash_key = { 2 } };
+	struct rfs_geometry geo = { 0 };
+	int ret;
+
+	pthread_rwlock_init(&sb.s_umount.l, NULL);
+	sb.s_bdev = &bdev;
+	sb.s_fs_info = &sbi;
+	sbi.sb = &sb;
+	sbi.opt.commit = 1;
+	sbi.opt.policy = rfs_policy_default;
+	mutex_init(&sbi.lock);
+	init_waitqueue_head(&sbi.gate_wait);
+	init_waitqueue_head(&sbi.quiet_over);
+	init_waitqueue_head(&sbi.wake);
+	init_waitqueue_head(&sbi.room);
+	ret = rfsm_append_module_init();
+	ret = ret ? ret : rfsm_fetch_init(&sbi);
+	ret = ret ? ret : rfsm_dev_open(&sbi.dev, &sb, &geo);
+	sbi.dev.ops.copy_write = rfsm_copy_write;
+	ret = ret ? ret : rfs_mkfs(&sbi.dev.ops, &sbi.dev, &geo, &id, "");
+	/* a mount asks anew how zones are */
+	rfsm_dev_mounted(&sbi.dev);
+	ret = ret ? ret : rfs_mount(&sbi.dev.ops, &sbi.dev, &geo, false, 0, &sbi.fs);
+	if (!ret) {
+		sbi.fs->threaded = true;
+		sbi.fs->clean_max = 64;
+	}
+	ret = ret ? ret : rfsm_append_init(&sbi);
+	ret = ret ? ret : rfsm_thread_start(&sbi);
+	if (ret)
+		fail("mounting", ret);
+}
+
+static void make_dirs(void)
+{
+	static const struct rfs_new how = { .mode = S_IFDIR | 0755 };
+	char name[] = "0";
+	u32 i;
+	int ret;
+
+	for (i = 0; i < DIRS; i++, name[0]++) {
+		pthread_mutex_init(&dirs[i].names, NULL);
+		rfsm_update(&sbi, ret, rfs_create(sbi.fs, RFS_ROOT_INO, name, &how,
+					    &dirs[i].ino));
+		if (ret)
+			fail("a directory cannot be made", ret);
+	}
+}
+
+/* What is on the drive is what was written last. */
+static u64 compare(void)
+{
+	u64 pages = 0;
+	u32 i, j;
+
+	for (i = 0; i < FILES; i++) {
+		for (j = 0; files[i].there && j < PAGES; j++) {
+			u64 *page = page_address(files[i].page[j].page);
+			struct rfs_ptr ptr;
+			u64 addr;
+
+			if (rfs_map_get(sbi.fs, files[i].inode.vfs.i_ino, j, &ptr))
+				fail("a block is lost", j);
+			addr = rfs_addr(ptr.addr);
+			if (!addr != !*page ||
+			    (addr && *(const u64 *)drive_block(addr) != *page))
+				fail("a block is not what was written", j);
+			pages += !!addr;
+		}
+	}
+	return pages;
+}
+
+static void finish(u64 cuts)
+{
+	struct rfs_report report = { .say = say, .read_data = true };
+	int ret;
+
+	sync_inodes_sb(&sb);
+	rfsm_thread_stop(&sbi);
+	ret = rfsm_sync(&sbi, RFS_CP_UNMOUNT);
+	if (ret)
+		fail("unmounting", ret);
+	rfsm_append_exit(&sbi);
+	sbi.fs->threaded = false;
+	printf("%" PRIu64 " pages as they were written", compare());
+	ret = rfs_check(sbi.fs, &report);
+	if (ret || report.faults)
+		fail("the volume is damaged", ret);
+	printf(", %" PRIu64 " files, %" PRIu64 " check-points, %" PRIu64
+	       " blocks moved, %" PRIu64 " resets, %" PRIu64
+	       " power cuts\n", report.files,
+	       sbi.fs->stats.checkpoints, sbi.fs->stats.copied,
+	       sbi.fs->stats.resets, cuts);
+	rfs_unmount_nosync(sbi.fs);
+	rfsm_fetch_exit(&sbi);
+	rfsm_dev_close(&sbi.dev);
+	rfsm_append_module_exit();
+}
+
+static void parse(int argc, char **argv)
+{
+	char *end;
+	u32 i, at;
+
+	for (at = 0; at < ARRAY_SIZE(options); at++)
+		option[at] = options[at].here;
+	for (i = 1; i < (u32)argc; i++) {
+		for (at = 0; at < ARRAY_SIZE(options); at++) {
+			size_t len = strlen(options[at].name);
+
+			if (strncmp(argv[i], options[at].name, len) ||
+			    argv[i][len] != '=' || !argv[i][len + 1])
+				continue;
+			option[at] = strtoull(argv[i] + len + 1, &end, 10);
+			if (*end || !option[at] || option[at] > options[at].most)
+				at = ARRAY_SIZE(options);
+			break;
+		}
+		if (at == ARRAY_SIZE(options)) {
+			fprintf(stderr, "usage: threads [threads=4] [ops=300] [seed=1] [zones=40] [blocks=256]\n");
+			exit(2);
+		}
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct task_struct self = { 0 };
+	struct worker *workers;
+	pthread_t cutter;
+	u64 cuts = 0;
+	u32 i;
+
+	parse(argc, argv);
+	current = &self;
+	system_freezable_wq = shim_queue();
+	system_unbound_wq = system_freezable_wq;
+	rfsm_reads = shim_queue();
+	drive_start(option[ZONES], option[BLOCKS], option[SEED]);
+	prepare_files();
+	mount();
+	make_dirs();
+	workers = calloc(option[THREADS], sizeof(*workers));
+	for (i = 0; i < option[THREADS]; i++) {
+		workers[i].seed = option[SEED] * 1000 + i;
+		if (pthread_create(&workers[i].thread, NULL, work, &workers[i]))
+			abort();
+	}
+	if (pthread_create(&cutter, NULL, cut_some, &cuts))
+		abort();
+	for (i = 0; i < option[THREADS]; i++)
+		pthread_join(workers[i].thread, NULL);
+	__atomic_store_n(&over, true, __ATOMIC_SEQ_CST);
+	pthread_join(cutter, NULL);
+	free(workers);
+	finish(cuts);
+	destroy_workqueue(rfsm_reads);
+	destroy_workqueue(system_freezable_wq);
+	drive_stop();
+	return 0;
+}
