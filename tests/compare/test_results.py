@@ -155,7 +155,7 @@ def test_the_report_is_self_contained_and_repeatable(tmp_path: Path) -> None:
 
 
 def test_every_drive_has_a_colour_and_a_marker() -> None:
-    style = (Path(plots.__file__).parent / "style.css").read_text()
+    style = plots.style()
     assert plots.SYSTEM_COLOURS.keys() == plots.MARKERS.keys() == SYSTEMS.keys()
     for name in SYSTEMS:
         assert style.count(f"--{name}: #") == 2  # light and dark

@@ -71,11 +71,26 @@ def test_floors_call_downwards(core_calls: Calls) -> None:
 
 
 def test_no_files_call_each_other_in_a_circle(core_calls: Calls) -> None:
-    """But those of one map, within its folder."""
-    knots = {path.stem for path in SOURCES if folder(path) in ("ftl/page", "ftl/block")}
+    """But those of the block maps, within their folder."""
+    knots = {path.stem for path in SOURCES if folder(path) == "ftl/block"}
     others = {name: calls.keys() - knots for name, calls in core_calls.items()}
     round_and_round = circles({name: others[name] for name in others.keys() - knots})
     assert not round_and_round, ", ".join(round_and_round)
+
+
+@pytest.mark.parametrize("top", ["ftl/page/page-ftl.c", "ftl/zone/segment.c"])
+def test_a_layers_files_call_downwards(core_calls: Calls, top: str) -> None:
+    """In the order in which the layer's uppermost file lists them."""
+    comment = (CORE / top).read_text().partition("*/")[0]
+    order = re.findall(r"^ \*   (\S+)\.c  ", comment, re.M)
+    assert set(order) == {path.stem for path in (CORE / top).parent.glob("*.c")}
+    upwards = [
+        f"{name}.c calls {', '.join(sorted(symbols))} of {other}.c"
+        for name in order
+        for other, symbols in core_calls[name].items()
+        if other in order[: order.index(name)]
+    ]
+    assert not upwards, "\n".join(upwards)
 
 
 def test_floors_include_downwards() -> None:

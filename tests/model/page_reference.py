@@ -3,7 +3,7 @@
 of itself, and when each of them, and so the command, is done.
 
 It has the dies, buses and controller of reference.py, and the rules of the header of
-core/ftl/page/page-ftl.c, in another shape: there are no maps and no lists of blocks. A logical
+core/ftl/page, in another shape: there are no maps and no lists of blocks. A logical
 page is where its last Page is, what a block holds is counted page by page, and a victim is
 found by looking at every block.
 What goes first at one instant is as in reference.py the core's answer.

@@ -89,21 +89,21 @@ MUTANTS = (
     Mutant(
         "greedy choice looks at the first list of two",
         "greedy",
-        "ftl/page/page-ftl.c",
+        "ftl/page/page-map.c",
         "    if (valid < pd->lowest) {\n        pd->lowest = valid;",
         "    if (valid + 4 < pd->lowest) {\n        pd->lowest = valid;",
     ),
     Mutant(
         "a block more is kept free",
         "greedy",
-        "ftl/page/page-ftl.c",
+        "ftl/page/page-geometry.c",
         "    return low < least ? least : low;",
         "    return low <= least ? least + 1 : low;",
     ),
     Mutant(
         "copies go where the host's pages go, and the other way round",
         "frontier",
-        "ftl/page/page-ftl.c",
+        "ftl/page/page-geometry.c",
         "cfg.gc_frontiers == RSD_GC_FRONTIERS_OWN;",
         "cfg.gc_frontiers != RSD_GC_FRONTIERS_OWN;",
     ),
@@ -131,7 +131,7 @@ MUTANTS = (
     Mutant(
         "wear levelling takes twice its share",
         "levelling-share",
-        "ftl/zone/segment.c",
+        "ftl/zone/zone-wear.c",
         "* 100 <= others * drive->cfg.wl_share;",
         "* 50 <= others * drive->cfg.wl_share;",
     ),

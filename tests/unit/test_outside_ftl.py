@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ FOLDERS = (
     "tests/model",
     "host/tools/rsdsim",
     "host/tools/common",
+    "host/tools/rsd",
 )
 SIM_SOURCES = (
     "host/tools/rsdsim/*",
@@ -71,6 +73,31 @@ def test_it_conforms(programs: Path, tmp_path: Path) -> None:
         timeout=600,
     )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+
+
+# Of the Python side: a drive to run and to compare, aged, with a colour and a marker of its own
+USES = """
+from rsd import systems
+from rsd.compare import aged, cells
+from rsd.report import plots
+drive = systems.get_drive("plain-ftl")
+print(drive.namespace["ftl"], cells.SYSTEMS["plain-ftl"].aged)
+print("ftl=plain" in " ".join(aged.sim_arguments("plain-ftl")))
+print(len(set(plots.SYSTEM_COLOURS.values())) == len(plots.MARKERS) == len(cells.SYSTEMS))
+print(plots.style().count("--plain-ftl: #"))
+"""
+
+
+def test_the_runner_has_it(tmp_path: Path) -> None:
+    copy_with_plain(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", USES],
+        env=os.environ | {"PYTHONPATH": str(tmp_path / "host/tools")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout.split() == ["plain", "True", "True", "True", "2"], done.stderr
 
 
 def test_rsdsim_has_it(programs: Path) -> None:

@@ -1,10 +1,14 @@
-"""The drives a guest can be given, by name. To add one, add a row to SYSTEMS."""
+"""The drives a guest can be given, by name. To add one, add a row to SYSTEMS.
+
+A translation layer without zones that no row has (rsd.layers) gets one: RISA's drive with it.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from rsd.errors import RsdError
+from rsd.layers import layers
 
 MIB = 1 << 20
 RAW_MEDIA_BYTES = 2048 * MIB
@@ -14,13 +18,32 @@ OURS_TO_SET = ("id", "bus", "media", "drive")
 
 
 @dataclass(frozen=True)
+class Look:
+    """How plots show a system: colours on light and on dark ground, and matplotlib's marker."""
+
+    light: str
+    dark: str
+    marker: str
+
+
+# Of systems that have none of their own, in the order of SYSTEMS
+OTHER_LOOKS = (
+    Look("#00798c", "#4cc9d9", "<"),
+    Look("#a4452c", "#f2937b", ">"),
+    Look("#5b6c8f", "#a9b8d8", "d"),
+    Look("#8f6f00", "#e0c050", "p"),
+)
+
+
+@dataclass(frozen=True)
 class System:
     """How QEMU makes one kind of drive.
 
     `controller` and `namespace` are -device options; `{media}` in the namespace stands for
     the media file. A system with `raw_media` keeps its data in a plain file that we make;
     the others make their own media file on first use. The guest sees /dev/nvme0n1, and with
-    `second` a conventional namespace on the same flash, /dev/nvme0n2.
+    `second` a conventional namespace on the same flash, /dev/nvme0n2. `aging` is how many
+    capacities of random writes make a conventional drive of ours an aged one (compare/aged.py).
     """
 
     summary: str
@@ -29,9 +52,11 @@ class System:
     driver: str = "nvme-ns"
     raw_media: bool = False
     second: bool = False
+    look: Look | None = None
+    aging: str = ""
 
 
-def _stock(**namespace: str) -> System:
+def _stock(look: Look, **namespace: str) -> System:
     zoned = namespace.get("zoned") == "true"
     return System(
         summary=f"QEMU's own NVMe drive{', zoned' if zoned else ''}, on a 2 GiB raw file",
@@ -43,10 +68,18 @@ def _stock(**namespace: str) -> System:
             **namespace,
         },
         raw_media=True,
+        look=look,
     )
 
 
-def _ours(summary: str, *, second: bool = False, **namespace: str) -> System:
+def _ours(
+    summary: str,
+    *,
+    second: bool = False,
+    look: Look | None = None,
+    aging: str = "",
+    **namespace: str,
+) -> System:
     options = {name.replace("_", "-"): value for name, value in namespace.items()}
     return System(
         summary=f"our virtual SSD, {summary}",
@@ -54,34 +87,65 @@ def _ours(summary: str, *, second: bool = False, **namespace: str) -> System:
         namespace={"media": "{media}", **options},
         driver="rsd-ns",
         second=second,
+        look=look,
+        aging=aging,
     )
 
 
-def _rsd(preset: str) -> System:
-    return _ours(f"preset {preset}, 64 bytes of page metadata", preset=preset, oob="64")
+def _rsd(preset: str, look: Look) -> System:
+    what = f"preset {preset}, 64 bytes of page metadata"
+    return _ours(what, look=look, preset=preset, oob="64")
 
 
-def _ftl(name: str, what: str, over_provision: str = "5", **namespace: str) -> System:
+def _ftl(
+    name: str,
+    what: str,
+    look: Look | None = None,
+    *,
+    aging: str = "2",
+    over_provision: str = "5",
+    **namespace: str,
+) -> System:
     """RISA's drive with an FTL; its over-provisioning is 5% (RISA 4.1), spare blocks included."""
     options = {"ftl": name, "over_provision": over_provision, **namespace}
-    return _ours(f"preset risa, {what}", preset="risa", **options)
+    return _ours(f"preset risa, {what}", look=look, aging=aging, preset="risa", **options)
 
 
-SYSTEMS: dict[str, System | None] = {
+_SYSTEMS: dict[str, System | None] = {
     "none": None,
-    "stock": _stock(),
-    "stock-zns": _stock(**{"zoned": "true", "zoned.zone_size": "16M"}),
-    "rsd": _rsd("risa"),
-    "rsd-redo": _rsd("redo"),
+    "stock": _stock(Look("#8b929c", "#8e98a5", "o")),
+    "stock-zns": _stock(
+        Look("#0f9d94", "#3cc4ba", "s"), **{"zoned": "true", "zoned.zone_size": "16M"}
+    ),
+    "rsd": _rsd("risa", Look("#2f5fd0", "#7ea2ff", "o")),
+    "rsd-redo": _rsd("redo", Look("#d9822b", "#f0a04b", "D")),
     # RISA 4.1: greedy, 1% free, one block of every channel and way at a time. The papers do not
     # say where copies go: as in drives one can buy, to blocks of their own.
-    "page-ftl": _ftl("page", "page-level FTL", gc_unit="all", gc_frontiers="own"),
-    "block-ftl": _ftl("block", "block-level FTL"),
+    "page-ftl": _ftl(
+        "page",
+        "page-level FTL",
+        Look("#b03a6e", "#f07fae", "^"),
+        gc_unit="all",
+        gc_frontiers="own",
+    ),
+    "block-ftl": _ftl("block", "block-level FTL", Look("#7a5c2e", "#c9a566", "v"), aging="0.05"),
     # RISA's log of 5%; what merges need comes on top
-    "fast-ftl": _ftl("fast", "hybrid FTL (FAST)", "9", log_blocks="5"),
+    "fast-ftl": _ftl(
+        "fast",
+        "hybrid FTL (FAST)",
+        Look("#6b8e23", "#a5cc52", "P"),
+        aging="0.2",
+        over_provision="9",
+        log_blocks="5",
+    ),
     # 5% would be hardly more than what a cached map needs beside the data
     "dftl": _ftl(
-        "dftl", "page-level FTL with a cached map", "10", gc_unit="all", gc_frontiers="own"
+        "dftl",
+        "page-level FTL with a cached map",
+        Look("#7d4fc4", "#b79af0", "X"),
+        over_provision="10",
+        gc_unit="all",
+        gc_frontiers="own",
     ),
     # A small namespace that is overwritten all the time needs more flash than the host sees.
     "rsd-conv": _ours(
@@ -93,6 +157,34 @@ SYSTEMS: dict[str, System | None] = {
         second=True,
     ),
 }
+
+
+def _name_of(layer: str) -> str:
+    """The system with a layer that has no row of its own."""
+    return layer if layer.endswith("ftl") else f"{layer}-ftl"
+
+
+def _all_systems() -> dict[str, System | None]:
+    """The rows, then a system for each layer that none of them has."""
+    had = {system.namespace.get("ftl", "rsd") for system in _SYSTEMS.values() if system}
+    return _SYSTEMS | {
+        _name_of(layer.name): _ftl(layer.name, layer.doc, over_provision="20")
+        for layer in layers().values()
+        if layer.name not in had and not layer.zoned
+    }
+
+
+SYSTEMS = _all_systems()
+
+
+def looks() -> dict[str, Look]:
+    """How plots show the systems that have something to compare."""
+    others = iter(OTHER_LOOKS * len(SYSTEMS))
+    return {
+        name: system.look or next(others)
+        for name, system in SYSTEMS.items()
+        if system and not system.second
+    }
 
 
 def describe() -> str:

@@ -160,6 +160,14 @@ static bool add_namespaces(RsdDrive *drive, char err[RSD_ERR_LEN])
         if (!ns->personality->geometry(ns, err)) {
             return false;
         }
+        if (ns->geo.zoned) {
+            drive->zoned = ns;
+        }
+        if (ns->personality->cmd_size > drive->cmd_area) {
+            /* the data behind it is aligned */
+            drive->cmd_area = rsd_div_round_up(ns->personality->cmd_size, 16) *
+                              16;
+        }
     }
     return true;
 }

@@ -33,6 +33,14 @@
 /* Blocks of a die beyond the host's pages, at least: kept, open, one to gain */
 #define NEEDED (KEPT + 3)
 
+/*
+ * The simplest order of commands: one behind the other. Only the first one goes
+ * on; when all of it is queued, it leaves, and the next one is the first.
+ */
+typedef struct Line {
+    Cmd *head, *tail;
+} Line;
+
 typedef struct Filling {
     uint32_t block;             /* RSD_NONE: there is none */
     uint32_t page;              /* the next one of it */
@@ -240,6 +248,31 @@ static bool go_on(Ns *ns, Cmd *cmd)
     return true;
 }
 
+/* The command waits behind all others, and counts that as something pending. */
+static void add_to_line(Line *line, Cmd *cmd)
+{
+    cmd->pending++;
+    cmd->progress = 0;
+    cmd->wait_next = NULL;
+    if (line->head) {
+        line->tail->wait_next = cmd;
+    } else {
+        line->head = cmd;
+    }
+    line->tail = cmd;
+}
+
+/* Something may have changed for the first command of the line. */
+static void go_on_in_line(Plain *p)
+{
+    while (p->line.head && go_on(p->ns, p->line.head)) {
+        Cmd *cmd = p->line.head;
+
+        p->line.head = cmd->wait_next;
+        rsd_cmd_drop(p->ns->drive, cmd);
+    }
+}
+
 static RsdStatus plain_submit(Ns *ns, Cmd *cmd)
 {
     Plain *p = ns->state;
@@ -249,8 +282,8 @@ static RsdStatus plain_submit(Ns *ns, Cmd *cmd)
     case RSD_WRITE:
     case RSD_TRIM:
     case RSD_WRITE_ZEROES:
-        rsd_line_add(&p->line, cmd);
-        rsd_line_go_on(&p->line, ns, go_on);
+        add_to_line(&p->line, cmd);
+        go_on_in_line(p);
         return RSD_OK;
     case RSD_FLUSH:
         return RSD_OK;          /* what is done is programmed */
@@ -345,7 +378,7 @@ static void plain_op_done(Ns *ns, Op *op)
     } else {
         copy_read(p, op);
     }
-    rsd_line_go_on(&p->line, ns, go_on);
+    go_on_in_line(p);
 }
 
 static void plain_format(Ns *ns)
@@ -462,9 +495,10 @@ static bool plain_open(Ns *ns, char err[RSD_ERR_LEN])
     if (!p->map || !p->lbas || !p->valid || !p->dies) {
         goto no_memory;
     }
-    if (!rsd_scan_pages(ns, found, err)) {
+    if (!rsd_verify_pages(ns, 0, err)) {
         return false;
     }
+    rsd_scan_pages(ns, found);
     for (uint32_t die = 0; die < drive->dies; die++) {
         PlainDie *pd = &p->dies[die];
 

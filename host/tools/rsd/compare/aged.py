@@ -12,17 +12,17 @@ from rsd.cache import Cache
 from rsd.progress import Progress
 from rsd.systems import get_drive
 
-# Capacities of random writes, by translation layer. Each write makes block and fast merge whole
-# blocks: a part of what a page map needs overwrites each of their blocks several times. That is
-# enough: write amplification over 200,000 writes more is 12.37 after 2 and 12.39 after 6 of page,
-# 28.08 after 0.2 and 28.07 after 1 of fast (preset risa); of block, over 20,000, 122.1 and 122.2
-# after 0.05 and 0.2, with the over-provisioning that was counted without spares.
-AGING = {"page": "2", "dftl": "2", "block": "0.05", "fast": "0.2"}
-
 
 def sim_arguments(system: str) -> list[str]:
-    """rsdsim's options for the drive that systems.py names so."""
-    aging = AGING[get_drive(system).namespace["ftl"]]
+    """rsdsim's options for the drive that systems.py names so.
+
+    Each write makes block and fast merge whole blocks: a part of what a page map needs (System.
+    aging) overwrites each of their blocks several times. That is enough: write amplification over
+    200,000 writes more is 12.37 after 2 and 12.39 after 6 capacities of page, 28.08 after 0.2 and
+    28.07 after 1 of fast (preset risa); of block, over 20,000, 122.1 and 122.2 after 0.05 and 0.2,
+    with the over-provisioning that was counted without spares.
+    """
+    aging = get_drive(system).aging
     words = ["--pattern", "uniform", "--size", "4K", "--precondition", aging]
     return [*written.arguments(system, {}), *words]
 

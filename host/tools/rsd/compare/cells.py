@@ -8,6 +8,8 @@ depend on how fast the host is. To add a workload, add a row to FAMILIES.
 import enum
 from dataclasses import dataclass
 
+from rsd import systems
+
 KIB = 1 << 10
 MIB = 1 << 20
 
@@ -60,10 +62,7 @@ SYSTEMS = {
     "stock-zns": Traits(zoned=True, oob=False, ours=False),
     "rsd-redo": Traits(zoned=True, oob=True, ours=True, stripe_mib=2),
     "rsd": Traits(zoned=True, oob=True, ours=True, stripe_mib=16),
-    "page-ftl": _AGED,
-    "block-ftl": _AGED,
-    "fast-ftl": _AGED,
-    "dftl": _AGED,
+    **{name: _AGED for name, drive in systems.SYSTEMS.items() if drive and drive.aging},
 }
 
 

@@ -12,7 +12,6 @@ from rsd.paper.claim import Claim, Limit
 from rsd.paper.entry import Entry, Paper
 from rsd.report import plots
 
-STYLE = Path(plots.__file__).parent / "style.css"
 # The paper's bars and ours
 PAPER_COLOUR, OURS_COLOUR = plots.GRID, plots.SYSTEM_COLOURS["rsd"]
 
@@ -23,7 +22,7 @@ def write(paper: Paper, found: Mapping[str, Sequence[Claim | Limit]], path: Path
     path.write_text(
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>rsd paper {paper.name}</title>\n<style>\n{STYLE.read_text()}</style>\n</head>\n"
+        f"<title>rsd paper {paper.name}</title>\n<style>\n{plots.style()}</style>\n</head>\n"
         f"<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
     )
 

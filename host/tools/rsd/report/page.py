@@ -55,7 +55,7 @@ TILES = (
 def write(content: Mapping[str, Any], path: Path) -> None:
     """Write the report of one results.json. Equal content gives equal bytes."""
     results = Results(content)
-    style = (Path(__file__).parent / "style.css").read_text()
+    style = plots.style()
     body = "\n".join(_body(results))
     path.write_text(
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

@@ -4,25 +4,19 @@
 import io
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import matplotlib
 from matplotlib.figure import Figure
 
 from rsd.report.data import Results, label
+from rsd.systems import looks
 
 # Colours that stand for the style sheet's variables; none of them is ever seen.
 INK, MUTED, GRID, PAPER = "#010101", "#020202", "#030303", "#040404"
-SYSTEM_COLOURS = {
-    "stock": "#0a0a01",
-    "stock-zns": "#0a0a02",
-    "rsd-redo": "#0a0a03",
-    "rsd": "#0a0a04",
-    "page-ftl": "#0a0a05",
-    "block-ftl": "#0a0a06",
-    "fast-ftl": "#0a0a07",
-    "dftl": "#0a0a08",
-}
+_LOOKS = looks()
+SYSTEM_COLOURS = {name: f"#0b0a{number:02x}" for number, name in enumerate(_LOOKS)}
 # What the flash did, by cause
 CAUSE_COLOURS = {
     "host": "#0a0a11",
@@ -40,10 +34,17 @@ VARIABLES = {
     **{colour: f"var(--{name})" for name, colour in SYSTEM_COLOURS.items()},
     **{colour: f"var(--cause-{name})" for name, colour in CAUSE_COLOURS.items()},
 }
-MARKERS = {
-    **{"stock": "o", "stock-zns": "s", "rsd-redo": "D", "rsd": "o"},
-    **{"page-ftl": "^", "block-ftl": "v", "fast-ftl": "P", "dftl": "X"},
-}
+MARKERS = {name: look.marker for name, look in _LOOKS.items()}
+
+
+def style() -> str:
+    """The page's style sheet, with the systems' colours."""
+    text = (Path(__file__).parent / "style.css").read_text()
+    for ground in ("light", "dark"):
+        colours = (f"--{name}: {getattr(look, ground)};" for name, look in _LOOKS.items())
+        text = text.replace(f"/* systems, {ground} */", " ".join(colours))
+    return text
+
 
 STYLE: dict[str, Any] = {
     "svg.fonttype": "none",

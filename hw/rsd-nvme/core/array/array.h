@@ -87,10 +87,6 @@ typedef struct Cmd {
      */
     uint64_t seq;
     uint32_t progress;          /* the personality's: pages dealt with */
-    /* Of map-cache.c: pages translated, cache entries it may fill, state */
-    uint32_t translated;
-    uint32_t slots;
-    uint8_t stage;
     uint8_t era;                /* the personality's: see block-map.h */
     bool submitted;             /* and not yet returned */
     bool detached;
@@ -108,7 +104,15 @@ typedef struct Cmd {
     struct Cmd *peer_prev, *peer_next, **peers;
     Span span;                  /* while it waits */
     Span write;                 /* while it is in flight */
+    /* RsdDrive.cmd_area bytes of the personality's, then the data */
+    uint64_t area[];
 } Cmd;
+
+/* What the personality keeps with a command, of Personality.cmd_size bytes */
+static inline void *rsd_cmd_area(const Cmd *cmd)
+{
+    return (void *)cmd->area;
+}
 
 typedef enum RsdCause {
     RSD_CAUSE_HOST,
@@ -347,6 +351,7 @@ struct RsdDrive {
     RsdConfig cfg;
     Ns ns[RSD_MAX_NAMESPACES];
     uint32_t num_ns;
+    Ns *zoned;                  /* the one that has zones, or NULL */
     uint32_t dies;
     uint32_t die_blocks;        /* spares included */
     uint32_t pages;             /* of a block: slots */
@@ -373,6 +378,7 @@ struct RsdDrive {
     Op *free_ops;
     uint32_t num_free_ops;
     void *op_chunks;
+    size_t cmd_area;            /* bytes of Cmd.area */
     Cmd *cmds;                  /* all that exist */
     Cmd *free_cmds;             /* without buffers, for reuse */
     Cmd *done_head, *done_tail;
@@ -384,6 +390,17 @@ struct RsdDrive {
     bool watched;
     uint64_t ops;               /* since the drive was opened, or the log's */
 };
+
+/* The namespace that a block belongs to, by its drive-wide number */
+static inline Ns *rsd_ns_of(RsdDrive *drive, uint32_t block)
+{
+    Ns *ns = drive->ns;
+
+    while (block % drive->die_blocks >= ns->end) {
+        ns++;
+    }
+    return ns;
+}
 
 /* Memory that counts as the drive's. NULL if there is none. Zeroed. */
 void *rsd_alloc(RsdDrive *drive, size_t size);

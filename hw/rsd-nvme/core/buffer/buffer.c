@@ -1157,7 +1157,7 @@ bool rsd_buffer_load(RsdDrive *drive, char err[RSD_ERR_LEN])
         }
         unit = new_unit(drive, 0, rec->block, rec->page);
         begin_unit(drive->buffer, unit);
-        unit->op.ns = rec->block % drive->die_blocks >= drive->ns[0].end;
+        unit->op.ns = rsd_ns_of(drive, rec->block)->index;
         unit->came = unit->taken = unit->safe = rec->taken;
         unit->place = place;
         for (uint32_t i = 0; i < unit->taken; i++) {

@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "front.h"
 
@@ -14,7 +15,7 @@ RsdCmd *rsd_cmd_new(RsdDrive *drive, uint32_t ns, RsdOp op, uint64_t lba,
 {
     bool payload = drive->media.data && (op == RSD_READ || op == RSD_WRITE);
     uint32_t oob = payload ? drive->ns[ns].oob : 0;
-    size_t size = sizeof(Cmd);
+    size_t size = sizeof(Cmd) + drive->cmd_area;
     Cmd *cmd;
 
     if (payload) {
@@ -36,8 +37,9 @@ RsdCmd *rsd_cmd_new(RsdDrive *drive, uint32_t ns, RsdOp op, uint64_t lba,
         .oob_len = oob,
         .next = drive->cmds,
     };
+    memset(cmd->area, 0, drive->cmd_area);
     if (payload) {
-        cmd->pub.data = (uint8_t *)(cmd + 1);
+        cmd->pub.data = (uint8_t *)cmd->area + drive->cmd_area;
     }
     if (oob) {
         cmd->pub.oob = cmd->pub.data + (size_t)nlb * RSD_PAGE_SIZE;
@@ -59,7 +61,7 @@ static void free_cmd(RsdDrive *drive, Cmd *cmd)
     if (cmd->next) {
         cmd->next->prev = cmd->prev;
     }
-    if (cmd->size == sizeof(*cmd)) {
+    if (cmd->size == sizeof(*cmd) + drive->cmd_area) {
         cmd->next = drive->free_cmds;
         drive->free_cmds = cmd;
     } else {
@@ -400,6 +402,7 @@ void rsd_cmds_stop(RsdDrive *drive)
         cmd->waits = cmd->in_flight = false;
         cmd->follows = cmd->followers = NULL;
         cmd->peers = NULL;
+        memset(cmd->area, 0, drive->cmd_area);
         if (cmd->submitted && cmd->detached) {
             free_cmd(drive, cmd);
         }

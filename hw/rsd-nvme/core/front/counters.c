@@ -48,22 +48,20 @@ uint64_t rsd_flash_pages(const RsdDrive *drive, uint32_t ns)
 void rsd_counters(const RsdDrive *drive, RsdCounters *c)
 {
     const RsdConfig *cfg = &drive->cfg;
-    uint64_t block = 0;
+    uint64_t block = 0, map_in_media = 0;
 
     *c = *drive->count;
     for (uint32_t i = 0; i < drive->num_ns; i++) {
         const RsdGeometry *geo = &drive->ns[i].geo;
 
         c->map_bytes += geo->map_bytes;
+        map_in_media += geo->zoned ? geo->map_bytes : 0;
         c->zones += geo->num_zones;
         c->capacity_bytes += (geo->zoned ? geo->num_zones * geo->zone_capacity
                                          : geo->lbas) * RSD_PAGE_SIZE;
         c->flash_bytes += rsd_flash_pages(drive, i) * RSD_PAGE_SIZE;
     }
-    c->ram_bytes = drive->ram_bytes + drive->media.table_bytes;
-    if (drive->ns[0].geo.zoned) {
-        c->ram_bytes -= drive->ns[0].geo.map_bytes;     /* it is a table */
-    }
+    c->ram_bytes = drive->ram_bytes + drive->media.table_bytes - map_in_media;
     c->page_bytes = RSD_PAGE_SIZE;
     c->oob_bytes = drive->ns[0].oob;
     c->endurance = cfg->endurance;

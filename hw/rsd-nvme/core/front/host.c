@@ -179,8 +179,8 @@ uint32_t rsd_zone_waiting(const RsdDrive *drive, uint32_t zone)
 
     for (const Cmd *cmd = drive->host->lists[ENTERING_OTHERS].head; cmd;
          cmd = cmd->done_next) {
-        if (!cmd->pub.ns && cmd->pub.op != RSD_FLUSH &&
-            cmd->pub.lba >> drive->ns[0].zone_shift == zone) {
+        if (cmd->pub.ns == drive->zoned->index && cmd->pub.op != RSD_FLUSH &&
+            cmd->pub.lba >> drive->zoned->zone_shift == zone) {
             ops |= 1u << cmd->pub.op;
         }
     }

@@ -12,10 +12,10 @@ void rsd_zone_get(const RsdDrive *drive, uint32_t zone, RsdZone *info)
         .state = drive->media.zones[zone].state,
         .attrs = drive->media.zones[zone].attrs,
     };
-    if (!drive->ns[0].state) {
+    if (!drive->zoned->state) {
         return;                 /* off, and could not be opened again */
     }
-    drive->ns[0].personality->zone(&drive->ns[0], zone, info);
+    drive->zoned->personality->zone(drive->zoned, zone, info);
 }
 
 void rsd_zone_save(RsdDrive *drive, uint32_t zone, uint8_t state,

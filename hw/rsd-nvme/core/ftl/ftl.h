@@ -42,8 +42,28 @@ typedef struct Pool {
 
 /* Blocks of the namespace in a die that the factory does not know to be bad */
 uint32_t rsd_nand_good_when_new(const Ns *ns, uint32_t die);
+/* Drive-wide numbers of a namespace's blocks, in order */
+#define RSD_FOR_EACH_BLOCK(ns, b)                                    \
+    for (uint64_t b = (ns)->first;                                   \
+         b < (uint64_t)(ns)->drive->dies * (ns)->drive->die_blocks;  \
+         b = rsd_next_block(ns, b))
+
+static inline uint64_t rsd_next_block(const Ns *ns, uint64_t block)
+{
+    uint32_t in_die = ns->drive->die_blocks;
+
+    return ++block % in_die == ns->end % in_die
+               ? block + in_die - ns->end + ns->first : block;
+}
+
 /* Logical pages that over-provision leaves the host of a conventional one */
 uint64_t rsd_exported_pages(const Ns *ns);
+
+/* Erase counts of a namespace's good blocks in a die: see wear.c. */
+typedef struct Wear {
+    uint32_t min, max;
+    uint32_t at_min;            /* blocks of that erase count */
+} Wear;
 
 /*
  * A personality: what the drive does with the array. A new one is a folder with
@@ -120,8 +140,7 @@ struct Personality {
     void (*closed)(Op *unit, const Op *by);
     /*
      * Can a power cut tear a page of this block? False where recovery would
-     * have no room for the rest of it: the page is absent then. NULL: always;
-     * so it is with two namespaces.
+     * have no room for the rest of it: the page is absent then. NULL: always.
      */
     bool (*can_tear)(const Ns *ns, uint32_t block);
     /* Is there work for an idle die? Both NULL: there is never any. */
@@ -134,6 +153,11 @@ struct Personality {
     void (*zone)(const Ns *ns, uint32_t zone, RsdZone *info);
     /* The layer's own: which it is of tables that share their callbacks */
     unsigned variant;
+    /*
+     * Bytes that it keeps with a command: rsd_cmd_area(), zeroes when the
+     * command is new.
+     */
+    size_t cmd_size;
 };
 
 /* The tables of RSD_FTLS */
@@ -185,21 +209,6 @@ Cmd *rsd_write_in_flight(Ns *ns, const Cmd *cmd);
 void rsd_write_begins(Cmd *cmd, Ns *ns);
 void rsd_write_ends(Cmd *cmd, Ns *ns);
 
-/* line.c: instead of wait.c, where speed does not matter */
-
-typedef struct Line {
-    Cmd *head, *tail;
-} Line;
-
-/* The command waits behind all others, and counts that as something pending. */
-void rsd_line_add(Line *line, Cmd *cmd);
-/*
- * Something may have changed. go_on() does what can be done of a command; true:
- * it has nothing more to do but to wait for its operations, or it has failed,
- * as its status says.
- */
-void rsd_line_go_on(Line *line, Ns *ns, bool (*go_on)(Ns *ns, Cmd *cmd));
-
 /* pages.c: for conventional namespaces */
 
 /* Page index of a read was never written: zeroes, and counted. */
@@ -211,13 +220,18 @@ void rsd_media_set_trimmed(RsdMedia *media, uint64_t lba, bool to);
 const RsdSpare *rsd_page_spare(const RsdMedia *media, uint32_t block,
                                uint32_t page);
 /*
- * For opening: of each programmed page that has it, in the order of dies,
- * blocks and pages. Drive.seq is higher than any of them then. False and err:
- * an LBA is beyond the end.
+ * For opening: is everything that pages say about themselves possible? A page
+ * of the host (RsdSpare.kind 0) has an LBA of the namespace, one of the layer's
+ * own a number below "others". Pages in the write buffer are looked at, too.
+ * False and err: the file is corrupt.
  */
-bool rsd_scan_pages(Ns *ns, void (*found)(Ns *, uint32_t block, uint32_t page,
-                                          const RsdSpare *spare),
-                    char err[RSD_ERR_LEN]);
+bool rsd_verify_pages(const Ns *ns, uint64_t others, char err[RSD_ERR_LEN]);
+/*
+ * After that: gives each programmed page that says whose it is, in the order of
+ * dies, blocks and pages. Drive.seq is higher than any of theirs then.
+ */
+void rsd_scan_pages(Ns *ns, void (*found)(Ns *, uint32_t block, uint32_t page,
+                                          const RsdSpare *spare));
 
 /* queue.c: for conventional namespaces */
 
@@ -261,6 +275,13 @@ void rsd_queue_copy_write(Ns *ns, RsdCause cause, uint32_t block,
 void rsd_queue_pad(Ns *ns, uint32_t block, uint32_t page, uint32_t n);
 /* The block's programs and reads so far are carried out before. */
 Op *rsd_queue_erase(Ns *ns, RsdCause cause, uint32_t block);
+
+/* wear.c */
+
+/* Counts anew: for opening, and when a block has died. */
+void rsd_wear_measure(const Ns *ns, uint32_t die, Wear *wear);
+/* A block was erased once more. */
+void rsd_wear_erased(const Ns *ns, uint32_t block, Wear *wear);
 
 /* pool.c */
 

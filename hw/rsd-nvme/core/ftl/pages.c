@@ -48,52 +48,88 @@ const RsdSpare *rsd_page_spare(const RsdMedia *media, uint32_t block,
     return spare->magic == RSD_SPARE_MAGIC ? spare : NULL;
 }
 
-/* Of a block's programmed pages */
-static bool scan_block(Ns *ns, uint32_t block,
-                       void (*found)(Ns *, uint32_t block, uint32_t page,
-                                     const RsdSpare *spare),
-                       char err[RSD_ERR_LEN])
+/* Is what the OOB names, if anything, within the namespace, or the map? */
+static bool verify_oob(const Ns *ns, uint64_t others, const uint8_t *oob,
+                       uint64_t block, uint32_t page, char err[RSD_ERR_LEN])
 {
-    RsdDrive *drive = ns->drive;
-    uint64_t rec = drive->media.rec[block];
+    const RsdSpare *spare = (const RsdSpare *)(oob + RSD_SPARE_OFFSET);
 
-    if (rsd_rec_flags(rec) & (RSD_BLOCK_BAD | RSD_BLOCK_DIRTY)) {
+    if (spare->magic != RSD_SPARE_MAGIC ||
+        spare->lpn < (spare->kind ? others : ns->geo.lbas)) {
         return true;
     }
-    for (uint32_t page = 0; page < rsd_rec_next(rec); page++) {
-        const RsdSpare *spare = rsd_page_spare(&drive->media, block, page);
+    rsd_set_error(err, "the media file is corrupt: page %u of block %llu is "
+                  "said to hold LBA %llu of %llu; restore it from a copy, or "
+                  "remove it", page, (unsigned long long)block,
+                  (unsigned long long)spare->lpn,
+                  (unsigned long long)ns->geo.lbas);
+    return false;
+}
 
-        if (!spare) {
-            continue;           /* filler, or torn */
+/* Of the block's pages that rsd_buffer_settle() will program */
+static bool verify_buffered(const Ns *ns, uint64_t others, uint64_t block,
+                            char err[RSD_ERR_LEN])
+{
+    const RsdDrive *drive = ns->drive;
+    uint32_t page = rsd_rec_next(drive->media.rec[block]), n;
+
+    while ((n = rsd_buffer_has(drive, block, page))) {
+        for (uint32_t i = 0; drive->media.data && i < n; i++) {
+            if (!verify_oob(ns, others, rsd_buffer_oob(drive, block, page, i),
+                            block, page + i, err)) {
+                return false;
+            }
         }
-        if (!spare->kind && spare->lpn >= ns->geo.lbas) {
-            rsd_set_error(err, "the media file is corrupt: page %u of block "
-                          "%u is said to hold LBA %llu of %llu; restore it "
-                          "from a copy, or remove it", page, block,
-                          (unsigned long long)spare->lpn,
-                          (unsigned long long)ns->geo.lbas);
-            return false;
-        }
-        if (spare->seq >= drive->seq) {
-            drive->seq = spare->seq + 1;
-        }
-        found(ns, block, page, spare);
+        page += drive->unit;
     }
     return true;
 }
 
-bool rsd_scan_pages(Ns *ns, void (*found)(Ns *, uint32_t block, uint32_t page,
-                                          const RsdSpare *spare),
-                    char err[RSD_ERR_LEN])
+bool rsd_verify_pages(const Ns *ns, uint64_t others, char err[RSD_ERR_LEN])
 {
     const RsdDrive *drive = ns->drive;
 
-    for (uint32_t die = 0; drive->media.data && die < drive->dies; die++) {
-        for (uint32_t b = ns->first; b < ns->end; b++) {
-            if (!scan_block(ns, die * drive->die_blocks + b, found, err)) {
+    RSD_FOR_EACH_BLOCK(ns, b) {
+        uint32_t next = rsd_rec_next(drive->media.rec[b]);
+
+        if (next > drive->pages) {
+            rsd_set_error(err, "the media file is corrupt: block %llu has %u "
+                          "pages programmed of %u; restore it from a copy, or "
+                          "remove it", (unsigned long long)b, next,
+                          drive->pages);
+            return false;
+        }
+        for (uint32_t p = 0; drive->media.data && p < next; p++) {
+            if (!verify_oob(ns, others, rsd_media_oob(&drive->media, b, p), b,
+                            p, err)) {
                 return false;
             }
         }
+        if (!verify_buffered(ns, others, b, err)) {
+            return false;
+        }
     }
     return true;
+}
+
+void rsd_scan_pages(Ns *ns, void (*found)(Ns *, uint32_t block, uint32_t page,
+                                          const RsdSpare *spare))
+{
+    RsdDrive *drive = ns->drive;
+
+    RSD_FOR_EACH_BLOCK(ns, b) {
+        uint32_t next = rsd_rec_next(drive->media.rec[b]);
+
+        for (uint32_t page = 0; drive->media.data && page < next; page++) {
+            const RsdSpare *spare = rsd_page_spare(&drive->media, b, page);
+
+            if (!spare) {
+                continue;       /* filler, or torn */
+            }
+            if (spare->seq >= drive->seq) {
+                drive->seq = spare->seq + 1;
+            }
+            found(ns, b, page, spare);
+        }
+    }
 }

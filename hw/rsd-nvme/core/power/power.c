@@ -48,12 +48,12 @@ static RsdOutcome chosen(const RsdOutcomes *outcomes, uint32_t i)
  * Of number i of what was in flight; protected: its content is not lost, as the
  * write buffer has it
  */
-static RsdOutcome outcome_of(const RsdDrive *drive,
+static RsdOutcome outcome_of(RsdDrive *drive,
                              const RsdOutcomes *outcomes, uint32_t i,
                              bool erase, uint32_t block, bool protected)
 {
     RsdOutcome outcome = chosen(outcomes, i);
-    const Ns *ns = &drive->ns[0];
+    const Ns *ns = rsd_ns_of(drive, block);
     bool (*can_tear)(const Ns *, uint32_t) = ns->personality->can_tear;
 
     if (outcome == RSD_TORN && !erase &&

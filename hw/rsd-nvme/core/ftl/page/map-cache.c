@@ -34,7 +34,7 @@
  * the next one's turn, and units of map pages are filled up when a victim has
  * been copied to them that cannot be erased before.
  *
- * The simulator itself keeps the true map (page-ftl.c): no content is ever read
+ * The simulator itself keeps the true map (page-map.c): no content is ever read
  * out of a map page, though it is programmed. So the map survives SIGKILL as it
  * does with ftl=page, by the data pages' OOB, and after opening the cache is
  * empty. What a real drive would write of it at power-off, or search after a
@@ -48,11 +48,9 @@
 
 #include "page-ftl.h"
 
-#define ENTRIES (RSD_PAGE_SIZE / (uint32_t)sizeof(uint32_t))
-#define ENTRY_BYTES 8u          /* of the cache: logical and flash page */
 #define KIND_MAP 1u             /* RsdSpare.kind */
 
-/* Cmd.stage */
+/* PageCmd.stage */
 enum {
     STAGE_NEW,
     STAGE_ROOM,                 /* waits for entries to be evicted */
@@ -79,7 +77,7 @@ typedef struct MapPage {
     uint32_t entries;           /* first one in the cache, or RSD_NONE */
     uint32_t writing;           /* programs of it in flight */
     uint64_t looked;            /* MapCache.looks when it was counted last */
-    Cmd *waiting;               /* in STAGE_LOAD for it, by peer_next */
+    Cmd *waiting;               /* in STAGE_LOAD for it, by PageCmd.next */
     bool loading;
     bool updating;              /* an update that no victim waits for, */
     bool composed;              /* its content being decided, */
@@ -123,16 +121,9 @@ struct MapCache {
     JobChunk *chunks;
 };
 
-uint64_t rsd_map_pages_of(const Ns *ns)
+static PageCmd *state_of(const Cmd *cmd)
 {
-    return ns->personality->variant == PAGE_DFTL
-           ? rsd_div_round_up(ns->geo.lbas, ENTRIES) : 0;
-}
-
-bool rsd_map_is_cached(const Ns *ns)
-{
-    return ns->personality->variant == PAGE_DFTL &&
-           ns->drive->cfg.map_cache / ENTRY_BYTES < ns->geo.lbas;
+    return rsd_cmd_area(cmd);
 }
 
 /*
@@ -194,7 +185,7 @@ static void touch(MapCache *c, uint32_t n)
 /* Of a logical page that has none */
 static void insert(MapCache *c, uint32_t lpn)
 {
-    MapPage *page = &c->pages[lpn / ENTRIES];
+    MapPage *page = &c->pages[lpn / MAP_ENTRIES];
     uint32_t n = c->unused;
     Entry *e;
 
@@ -220,7 +211,7 @@ static void forget(MapCache *c, uint32_t n)
     Entry *e = &c->entries[n];
 
     if (e->page_prev == RSD_NONE) {
-        c->pages[e->lpn / ENTRIES].entries = e->page_next;
+        c->pages[e->lpn / MAP_ENTRIES].entries = e->page_next;
     } else {
         c->entries[e->page_prev].page_next = e->page_next;
     }
@@ -321,7 +312,7 @@ static uint32_t take_map_page(PageFtl *ftl, bool for_victim)
 /* What a map page has in flash, with its OOB */
 static void compose(PageFtl *ftl, uint32_t map_page, uint8_t *buf)
 {
-    uint64_t first = (uint64_t)map_page * ENTRIES;
+    uint64_t first = (uint64_t)map_page * MAP_ENTRIES;
     uint64_t n = ftl->ns->geo.lbas - first;
     RsdSpare spare = {
         .magic = RSD_SPARE_MAGIC,
@@ -330,7 +321,7 @@ static void compose(PageFtl *ftl, uint32_t map_page, uint8_t *buf)
         .seq = ftl->drive->seq,
     };
 
-    n = n < ENTRIES ? n : ENTRIES;
+    n = n < MAP_ENTRIES ? n : MAP_ENTRIES;
     memset(buf, 0, RSD_PAGE_SIZE + RSD_OOB_SIZE);
     memcpy(buf, ftl->l2p + first, n * sizeof(uint32_t));
     memcpy(rsd_buf_spare(buf), &spare, sizeof(spare));
@@ -557,13 +548,13 @@ static void make_room(PageFtl *ftl)
         e = &c->entries[n];
         list_remove(c, list, n);
         if (c->stopped || (!e->dirty &&
-                           !c->pages[e->lpn / ENTRIES].writing)) {
+                           !c->pages[e->lpn / MAP_ENTRIES].writing)) {
             forget(c, n);
             continue;
         }
         e->leaving = true;
         c->leaving++;
-        if (e->dirty && !update_once(ftl, e->lpn / ENTRIES)) {
+        if (e->dirty && !update_once(ftl, e->lpn / MAP_ENTRIES)) {
             stay(c, n);
             return;
         }
@@ -610,7 +601,8 @@ static void evict_written(PageFtl *ftl, uint32_t map_page)
 static uint32_t span(const MapCache *c, const Cmd *cmd)
 {
     uint32_t left = cmd->pub.nlb - cmd->progress;
-    uint32_t in_page = ENTRIES - (cmd->pub.lba + cmd->progress) % ENTRIES;
+    uint32_t in_page = MAP_ENTRIES -
+                       (cmd->pub.lba + cmd->progress) % MAP_ENTRIES;
     uint32_t most = c->num_entries / 4;
 
     left = left < in_page ? left : in_page;
@@ -619,25 +611,26 @@ static uint32_t span(const MapCache *c, const Cmd *cmd)
 
 static void set_stage(PageFtl *ftl, Cmd *cmd, uint8_t stage)
 {
+    PageCmd *own = state_of(cmd);
     MapPage *page = &ftl->cache->pages[(cmd->pub.lba + cmd->progress) /
-                                       ENTRIES];
+                                       MAP_ENTRIES];
 
-    if (cmd->stage == STAGE_LOAD) {
-        if (cmd->peer_prev) {
-            cmd->peer_prev->peer_next = cmd->peer_next;
+    if (own->stage == STAGE_LOAD) {
+        if (own->prev) {
+            state_of(own->prev)->next = own->next;
         } else {
-            page->waiting = cmd->peer_next;
+            page->waiting = own->next;
         }
-        if (cmd->peer_next) {
-            cmd->peer_next->peer_prev = cmd->peer_prev;
+        if (own->next) {
+            state_of(own->next)->prev = own->prev;
         }
     }
-    cmd->stage = stage;
+    own->stage = stage;
     if (stage == STAGE_LOAD) {
-        cmd->peer_prev = NULL;
-        cmd->peer_next = page->waiting;
+        own->prev = NULL;
+        own->next = page->waiting;
         if (page->waiting) {
-            page->waiting->peer_prev = cmd;
+            state_of(page->waiting)->prev = cmd;
         }
         page->waiting = cmd;
     }
@@ -646,6 +639,7 @@ static void set_stage(PageFtl *ftl, Cmd *cmd, uint8_t stage)
 /* Its map page has been read: its entries come into the cache. */
 static void fill(PageFtl *ftl, Cmd *cmd)
 {
+    PageCmd *own = state_of(cmd);
     MapCache *c = ftl->cache;
     uint32_t lpn = cmd->pub.lba + cmd->progress, n = span(c, cmd);
 
@@ -653,8 +647,8 @@ static void fill(PageFtl *ftl, Cmd *cmd)
         if (c->index[lpn + i]) {
             continue;
         }
-        if (cmd->slots) {
-            cmd->slots--;
+        if (own->slots) {
+            own->slots--;
         } else if (c->free) {
             c->free--;
         } else {
@@ -662,17 +656,18 @@ static void fill(PageFtl *ftl, Cmd *cmd)
         }
         insert(c, lpn + i);
     }
-    c->free += cmd->slots;
+    c->free += own->slots;
     /* others may evict what is in the cache now */
     ftl->retry |= c->wanted > 0;
-    cmd->slots = 0;
-    cmd->stage = STAGE_NEW;
-    cmd->translated = cmd->progress + n;
+    own->slots = 0;
+    own->stage = STAGE_NEW;
+    own->translated = cmd->progress + n;
 }
 
 /* Begins a translation: are all entries there? Else room is asked for. */
 static bool look_up(PageFtl *ftl, Cmd *cmd)
 {
+    PageCmd *own = state_of(cmd);
     MapCache *c = ftl->cache;
     uint32_t lpn = cmd->pub.lba + cmd->progress, n = span(c, cmd);
     uint32_t missing = 0;
@@ -689,45 +684,46 @@ static bool look_up(PageFtl *ftl, Cmd *cmd)
     ftl->drive->count->map_hits += n - missing;
     ftl->drive->count->map_misses += missing;
     if (!missing) {
-        cmd->translated = cmd->progress + n;
+        own->translated = cmd->progress + n;
         return true;
     }
-    cmd->slots = missing;
-    cmd->stage = STAGE_ROOM;
+    own->slots = missing;
+    own->stage = STAGE_ROOM;
     c->wanted += missing;
     return false;
 }
 
 bool rsd_cache_translate(PageFtl *ftl, Cmd *cmd, uint32_t *end)
 {
+    PageCmd *own = state_of(cmd);
     MapCache *c = ftl->cache;
-    uint32_t map_page = (cmd->pub.lba + cmd->progress) / ENTRIES;
+    uint32_t map_page = (cmd->pub.lba + cmd->progress) / MAP_ENTRIES;
 
     if (c->owed && !ftl->drive->failed) {
         update_owed(ftl);
     }
-    if (cmd->translated <= cmd->progress) {
-        if (cmd->stage == STAGE_NEW && look_up(ftl, cmd)) {
-            *end = cmd->translated;
+    if (own->translated <= cmd->progress) {
+        if (own->stage == STAGE_NEW && look_up(ftl, cmd)) {
+            *end = own->translated;
             return true;
         }
-        if (cmd->stage == STAGE_ROOM) {
+        if (own->stage == STAGE_ROOM) {
             /* unless an update says otherwise */
             ftl->refusal = RSD_E_NOMEM;
             make_room(ftl);
-            if (c->free < cmd->slots) {
+            if (c->free < own->slots) {
                 return false;
             }
-            c->free -= cmd->slots;
-            c->wanted -= cmd->slots;
+            c->free -= own->slots;
+            c->wanted -= own->slots;
             set_stage(ftl, cmd, c->pages[map_page].where ? STAGE_LOAD
                                                          : STAGE_LOADED);
         }
-        if (cmd->stage == STAGE_LOAD && !c->pages[map_page].loading &&
+        if (own->stage == STAGE_LOAD && !c->pages[map_page].loading &&
             is_buffered(ftl, map_page)) {
             set_stage(ftl, cmd, STAGE_LOADED);
         }
-        if (cmd->stage == STAGE_LOAD) {
+        if (own->stage == STAGE_LOAD) {
             Job *job = c->pages[map_page].loading ? NULL
                                                   : new_job(ftl, map_page);
 
@@ -743,31 +739,33 @@ bool rsd_cache_translate(PageFtl *ftl, Cmd *cmd, uint32_t *end)
         }
         fill(ftl, cmd);
     }
-    *end = cmd->translated;
+    *end = own->translated;
     return true;
 }
 
 void rsd_cache_give_up(PageFtl *ftl, Cmd *cmd)
 {
+    PageCmd *own = state_of(cmd);
     MapCache *c = ftl->cache;
 
-    if (cmd->stage == STAGE_ROOM) {
-        c->wanted -= cmd->slots;
+    if (own->stage == STAGE_ROOM) {
+        c->wanted -= own->slots;
     } else {
-        c->free += cmd->slots;
+        c->free += own->slots;
     }
-    cmd->slots = 0;
+    own->slots = 0;
     set_stage(ftl, cmd, STAGE_NEW);
 }
 
 uint32_t rsd_cache_awaits(const PageFtl *ftl, const Cmd *cmd)
 {
-    uint32_t map_page = (cmd->pub.lba + cmd->progress) / ENTRIES;
+    const PageCmd *own = state_of(cmd);
+    uint32_t map_page = (cmd->pub.lba + cmd->progress) / MAP_ENTRIES;
 
-    if (cmd->stage == STAGE_ROOM) {
-        return cmd->slots;
+    if (own->stage == STAGE_ROOM) {
+        return own->slots;
     }
-    return cmd->stage == STAGE_LOAD && ftl->cache->pages[map_page].loading
+    return own->stage == STAGE_LOAD && ftl->cache->pages[map_page].loading
            ? UINT32_MAX : 0;
 }
 
@@ -791,7 +789,7 @@ void rsd_cache_written(PageFtl *ftl, uint32_t lpn)
     if (!c->index[lpn]) {
         /* evicted since, while the command waited for a free page */
         if (!c->free) {
-            update_soon(ftl, lpn / ENTRIES);
+            update_soon(ftl, lpn / MAP_ENTRIES);
             return;
         }
         c->free--;
@@ -806,8 +804,8 @@ void rsd_cache_trimmed(PageFtl *ftl, uint32_t lpn)
 
     if (c->index[lpn]) {
         c->entries[c->index[lpn] - 1].dirty = true;
-    } else if (c->pages[lpn / ENTRIES].where) {
-        update_soon(ftl, lpn / ENTRIES);
+    } else if (c->pages[lpn / MAP_ENTRIES].where) {
+        update_soon(ftl, lpn / MAP_ENTRIES);
     }
 }
 
@@ -865,7 +863,7 @@ uint32_t rsd_cache_updates(const PageFtl *ftl, uint32_t block)
     for (uint32_t page = 0; page < end; page++) {
         uint32_t number = page_number(ftl, block, page);
         uint32_t lpn = ftl->p2l[number];
-        MapPage *map_page = &c->pages[lpn / ENTRIES];
+        MapPage *map_page = &c->pages[lpn / MAP_ENTRIES];
 
         if (ftl->l2p[lpn] == number + 1 && !c->index[lpn] &&
             map_page->looked != c->looks) {
@@ -883,7 +881,7 @@ void rsd_cache_moved(PageFtl *ftl, Victim *v, uint32_t lpn)
     if (c->index[lpn]) {
         c->entries[c->index[lpn] - 1].dirty = true;
     } else {
-        v->moved[v->num_moved++] = lpn / ENTRIES;
+        v->moved[v->num_moved++] = lpn / MAP_ENTRIES;
     }
 }
 
@@ -951,7 +949,7 @@ static void loaded(PageFtl *ftl, uint32_t map_page)
         Cmd *cmd = page->waiting;
 
         set_stage(ftl, cmd, STAGE_LOADED);
-        rsd_page_mark(ftl, cmd);
+        ftl->up->mark(ftl, cmd);
     }
 }
 
@@ -974,7 +972,7 @@ static void end_update(PageFtl *ftl, Job *job)
     evict_written(ftl, job->map_page);
     if (job->die != RSD_NONE && !ftl->dies[job->die].victim.stalled &&
         !ftl->dies[job->die].victim.settling) {
-        rsd_page_advance_victim(ftl, job->die);
+        ftl->up->emptied(ftl, job->die);
     }
 }
 
@@ -1026,7 +1024,7 @@ void rsd_cache_op_done(PageFtl *ftl, Op *op)
 
         ftl->p2l[number] = job->map_page;
         if (page + 1 == ftl->drive->pages) {
-            rsd_page_close_block(ftl, block);
+            ftl->up->closed(ftl, block);
         }
         updated(ftl, job, old);
     }
@@ -1076,7 +1074,7 @@ bool rsd_cache_init(PageFtl *ftl)
     if (!c) {
         return false;
     }
-    c->num_entries = drive->cfg.map_cache / ENTRY_BYTES;
+    c->num_entries = drive->cfg.map_cache / MAP_ENTRY_BYTES;
     empty_cache(c);
     c->pages = rsd_alloc(drive, rsd_map_pages_of(ftl->ns) * sizeof(MapPage));
     c->index = rsd_alloc(drive, ftl->ns->geo.lbas * sizeof(uint32_t));

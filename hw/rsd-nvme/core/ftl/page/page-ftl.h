@@ -1,5 +1,5 @@
 /*
- * What page-ftl.c and map-cache.c share: the page-mapping personality with the
+ * The page-mapping personality with the
  * whole map in RAM (ftl=page), or with a part of it (ftl=dftl).
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
@@ -17,6 +17,10 @@ enum { PAGE_WHOLE, PAGE_DFTL };
 
 /* Logical pages that a trim passes over at once if none has content */
 #define MAP_SPAN 1024u
+
+/* Of the map: entries of a map page, bytes of one in the cache of ftl=dftl */
+#define MAP_ENTRIES (RSD_PAGE_SIZE / (uint32_t)sizeof(uint32_t))
+#define MAP_ENTRY_BYTES 8u      /* logical and flash page */
 
 typedef enum BlockState {
     BLOCK_FREE,
@@ -60,8 +64,7 @@ typedef struct PageDie {
     uint64_t stale;             /* pages of full blocks that are not valid */
     uint32_t worn, worn_page;   /* block that levelling fills, its next page */
     uint64_t levelled;          /* Die.programmed when it last ended */
-    uint32_t wear_min, wear_max;
-    uint32_t at_min;            /* good blocks of that erase count */
+    Wear wear;
     bool look;                  /* something changed for levelling */
 } PageDie;
 
@@ -84,9 +87,22 @@ typedef struct Frontier {
     uint64_t owed;              /* of these, promised to some */
 } Frontier;
 
-typedef struct PageFtl {
+typedef struct PageFtl PageFtl;
+
+/* What the map, and its cache, tell the files above them */
+typedef struct PageUp {
+    /* The die's victim has no valid page, or waits for an update less. */
+    void (*emptied)(PageFtl *ftl, uint32_t die);
+    /* The block's last page is programmed. */
+    void (*closed)(PageFtl *ftl, uint32_t block);
+    /* What a command needs has changed; it may not be one that waits. */
+    void (*mark)(PageFtl *ftl, Cmd *cmd);
+} PageUp;
+
+struct PageFtl {
     RsdDrive *drive;
     Ns *ns;
+    const PageUp *up;
     uint32_t *l2p;              /* flash page + 1, 0: none */
     uint16_t *mapped;           /* of each MAP_SPAN of these, not 0 */
     /* logical page; while in flight, flash page that it replaces + 1 */
@@ -112,7 +128,15 @@ typedef struct PageFtl {
     RsdStatus refusal;          /* why a frontier did not open a block */
     /* why a copy could not be programmed, nothing having changed since */
     RsdStatus stuck;
-} PageFtl;
+};
+
+/* With a cache: what map-cache.c keeps with a command */
+typedef struct PageCmd {
+    uint32_t translated;        /* pages */
+    uint32_t slots;             /* entries that it may fill */
+    uint8_t stage;
+    Cmd *prev, *next;           /* others that wait for the same map page */
+} PageCmd;
 
 /* Number of a flash page within the drive */
 static inline uint32_t page_number(const PageFtl *ftl, uint32_t block,
@@ -131,25 +155,97 @@ static inline Frontier *frontier_of(PageFtl *ftl, uint32_t die)
     return &ftl->frontiers[die % ftl->num_frontiers];
 }
 
-/* page-ftl.c */
+/* What a frontier's copies fill */
+static inline OpenBlock *for_copies(PageFtl *ftl, Frontier *f)
+{
+    return ftl->own ? &f->copies : &f->host;
+}
 
-/* The page's content is of no use any more. */
-void rsd_page_invalidate(PageFtl *ftl, uint32_t number);
-/* A free block with host space, or RSD_NONE: ftl->refusal says why not. */
-uint32_t rsd_page_take_block(PageFtl *ftl, Frontier *f);
-/* Its last page is programmed. */
-void rsd_page_close_block(PageFtl *ftl, uint32_t block);
-/* Queues the next reads of a die's victim, or its erase. */
-void rsd_page_advance_victim(PageFtl *ftl, uint32_t die);
-/* What a command needs has changed; it may not be one that waits. */
-void rsd_page_mark(PageFtl *ftl, Cmd *cmd);
+/* Pages left of a block that is being filled */
+static inline uint32_t pages_left(const PageFtl *ftl, const OpenBlock *open)
+{
+    return open->block == RSD_NONE ? 0 : ftl->drive->pages - open->page;
+}
 
-/* map-cache.c */
+/* page-geometry.c */
 
 /* Pages of the map in flash: 0, unless ftl=dftl */
 uint64_t rsd_map_pages_of(const Ns *ns);
 /* Is the cache smaller than the map? */
 bool rsd_map_is_cached(const Ns *ns);
+/* Write frontiers of a drive with these settings */
+uint32_t rsd_page_num_frontiers(const RsdDrive *drive);
+/* gc-frontiers=own? */
+bool rsd_page_copies_are_apart(const Ns *ns);
+/* The same of a frontier's reserve, and of what has map pages */
+uint32_t rsd_page_reserve_filler(const Ns *ns);
+/* Pages of a frontier that the host does not get */
+uint32_t rsd_page_reserved_pages(const Ns *ns);
+/*
+ * A frontier that has no page for the host has fewer free blocks than that:
+ * see rsd_page_has_room(). Filler alone may be a block's worth.
+ */
+uint32_t rsd_page_least_low(const Ns *ns);
+/* A frontier of so many good blocks collects when fewer are free. */
+uint32_t rsd_page_low_blocks(const Ns *ns, uint64_t good);
+/* Blocks may have died: is the rest enough to go on? */
+void rsd_page_look_at_room(PageFtl *ftl);
+/* Blocks of a frontier's dies, without those that were bad when new */
+uint64_t rsd_page_good_blocks(const Ns *ns, uint32_t first_die, uint32_t step);
+/* Personality.geometry */
+bool rsd_page_geometry(Ns *ns, char err[RSD_ERR_LEN]);
+
+/* page-frontier.c */
+
+/* A free block with host space, or RSD_NONE: ftl->refusal says why not. */
+uint32_t rsd_page_take_block(PageFtl *ftl, Frontier *f);
+/* Pages that a victim's copies will take, with what fills up their last unit */
+uint32_t rsd_page_owed(const PageFtl *ftl, const PageBlock *pb);
+/* The frontier's next page, or RSD_NONE: ftl->refusal says why not. */
+uint32_t rsd_page_take_page(PageFtl *ftl, Frontier *f, OpenBlock *open);
+/* Does a frontier have a page for the host? */
+bool rsd_page_has_room(const PageFtl *ftl, const Frontier *f);
+/* Does the frontier have room for what is valid in the block? */
+bool rsd_page_fits(const PageFtl *ftl, const Frontier *f, uint32_t block);
+/*
+ * The frontier that gets what is valid in a block: its own one, or, if that has
+ * no room, because its reserve has died, the one that has most.
+ */
+Frontier *rsd_page_taker(PageFtl *ftl, uint32_t block);
+/* Fills up the unit in which a block's page is the next one. False: none is */
+bool rsd_page_fill_unit(PageFtl *ftl, uint32_t block, uint32_t *page);
+/* The same of what a frontier fills */
+bool rsd_page_fill_open(PageFtl *ftl, Frontier *f, OpenBlock *open);
+/* Personality.pad */
+void rsd_page_pad(Ns *ns, uint32_t block);
+/* The same of all map pages */
+void rsd_page_fill_map_units(PageFtl *ftl);
+/* Fills up all units, for want of anything else to happen. */
+void rsd_page_fill_all(PageFtl *ftl);
+
+/* page-map.c */
+
+/* A full block leaves its list. */
+void rsd_page_unlink_full(PageFtl *ftl, uint32_t block);
+/* The block is full from now on, and in the list of its valid pages. */
+void rsd_page_make_full(PageFtl *ftl, uint32_t block);
+/* The logical page is in that flash page from now on. */
+void rsd_page_map_page(PageFtl *ftl, uint32_t lpn, uint32_t number);
+/* The page's content is of no use any more. */
+void rsd_page_invalidate(PageFtl *ftl, uint32_t number);
+/*
+ * Is the flash page what the logical page has, or what it falls back to if
+ * pages still to be programmed are lost? Not if it was trimmed since.
+ */
+bool rsd_page_is_content(const PageFtl *ftl, uint32_t lpn, uint32_t number);
+/*
+ * A page was not programmed: its logical page is where it was before, unless it
+ * was trimmed, or written elsewhere since.
+ */
+void rsd_page_unmap_page(PageFtl *ftl, uint32_t number, uint32_t lpn);
+
+/* map-cache.c */
+
 /* A cache. False: there is no memory; rsd_cache_fini() is still called. */
 bool rsd_cache_init(PageFtl *ftl);
 void rsd_cache_fini(PageFtl *ftl);
@@ -198,5 +294,61 @@ void rsd_cache_op_buffered(PageFtl *ftl, Op *op);
 void rsd_cache_retry(PageFtl *ftl);
 /* A page that was found at opening */
 void rsd_cache_recover(PageFtl *ftl, uint32_t number, const RsdSpare *spare);
+
+/* page-collect.c */
+
+/* A full block is to be collected, or levelled. */
+void rsd_page_begin_victim(PageFtl *ftl, uint32_t block, RsdCause cause,
+                           bool idle);
+/* Queues the next reads of a die's victim, or its erase. */
+void rsd_page_advance_victim(PageFtl *ftl, uint32_t die);
+/* Collects what a frontier is in need of. */
+void rsd_page_collect(PageFtl *ftl, Frontier *f);
+/* Goes on with what lacked memory, free pages, or space on the host's disk. */
+void rsd_page_retry_stalled(PageFtl *ftl);
+/* The same, and collects what any frontier is in need of. */
+void rsd_page_collect_everywhere(PageFtl *ftl);
+/* A page of a victim was read. */
+void rsd_page_copy_read(PageFtl *ftl, Op *op);
+/* Its last page is programmed. */
+void rsd_page_close_block(PageFtl *ftl, uint32_t block);
+
+/* page-wear.c */
+
+/* A block was erased in a die that need not be idle. */
+void rsd_page_level_busy(PageFtl *ftl, uint32_t die);
+/* What levelling fills may be collected. False: it fills nothing. */
+bool rsd_page_close_worn(PageFtl *ftl);
+/* Personality.has_background */
+bool rsd_page_has_background(const Ns *ns, uint32_t die);
+/* Begins what an idle die has to do. False: there is nothing to be done. */
+bool rsd_page_begin_background(PageFtl *ftl, uint32_t die);
+
+/* page-submit.c */
+
+/* For opening: no command waits. */
+void rsd_page_waits_init(PageFtl *ftl);
+/* What a command needs has changed; it may not be one that waits. */
+void rsd_page_mark(PageFtl *ftl, Cmd *cmd);
+/* Goes on with commands that wait, if something has changed. */
+void rsd_page_maybe_resume(PageFtl *ftl);
+/* Personality.submit and .format */
+RsdStatus rsd_page_submit(Ns *ns, Cmd *cmd);
+void rsd_page_format(Ns *ns);
+
+/* page-done.c */
+
+/* A page is in the write buffer. */
+void rsd_page_op_buffered(Ns *ns, Op *op);
+/* Personality.op_done and .background */
+void rsd_page_op_done(Ns *ns, Op *op);
+bool rsd_page_background(Ns *ns, uint32_t die);
+
+/* page-recover.c */
+
+/* The blocks that are full, or as good as that, into their lists */
+bool rsd_page_recover_full(PageFtl *ftl);
+/* What every block is; opens the blocks that are to be filled further. */
+bool rsd_page_recover(PageFtl *ftl, char err[RSD_ERR_LEN]);
 
 #endif

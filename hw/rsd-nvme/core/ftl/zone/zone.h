@@ -40,6 +40,104 @@ typedef struct Zrwa {
 
 typedef enum ZrwaKind { ZRWA_NONE, ZRWA_WRITE, ZRWA_COMMIT } ZrwaKind;
 
+/*
+ * The segment map: see zone-map.c.
+ */
+
+/* STAT of RISA 3.2.1, of an entry of the map */
+enum { SEG_FREE, SEG_USED, SEG_INVALID };
+
+#define STATE_SHIFT 30
+#define NUMBER_MASK ((UINT32_C(1) << STATE_SHIFT) - 1)
+
+typedef struct Zone {
+    /* pages, from the start, for which programs were queued */
+    uint64_t submitted;
+    Epoch *head, *tail;         /* oldest, youngest */
+} Zone;
+
+/* A block's move by wear levelling */
+typedef struct Move {
+    bool active;
+    bool loaded;                /* buf holds the page to program */
+    bool programming;           /* and its program is queued or going on */
+    const Op *op;               /* queued or going on, or NULL */
+    uint32_t src, dst;          /* drive-wide numbers */
+    uint32_t page;              /* next slot to copy */
+    uint64_t since;             /* Die.programmed when it began */
+    uint64_t busy;              /* slots copied on a busy die */
+    uint8_t buf[];              /* of a unit: of each slot data, OOB */
+} Move;
+
+typedef struct SegDie {
+    Pool pool;
+    Move *move;                 /* NULL until the first one */
+    Wear wear;
+    /* something changed since levelling found nothing to do */
+    bool look;
+} SegDie;
+
+typedef struct Segments {
+    uint32_t lanes;             /* of a zone */
+    Zone *zones;
+    SegDie *dies;
+    Epoch *free_epochs;
+    uint32_t num_free_epochs;
+} Segments;
+
+/* Where in its die's queue an operation goes */
+typedef enum Turn { TURN_LAST, TURN_FIRST, TURN_IDLE } Turn;
+
+static inline Segments *segments(const RsdDrive *drive)
+{
+    return drive->zoned->state;
+}
+
+static inline uint32_t entry_state(uint32_t entry)
+{
+    return entry >> STATE_SHIFT;
+}
+
+static inline uint32_t first_die(const RsdDrive *drive, uint32_t zone)
+{
+    return drive->cfg.segment == RSD_SEGMENT_WAY
+               ? zone % drive->cfg.ways * drive->cfg.channels : 0;
+}
+
+/* The map's entries of a zone, lane 0 first */
+static inline uint32_t *entries(const RsdDrive *drive, uint32_t zone)
+{
+    return drive->media.map + (size_t)zone * segments(drive)->lanes;
+}
+
+static inline bool is_used(const RsdDrive *drive, uint32_t zone)
+{
+    return entry_state(*entries(drive, zone)) == SEG_USED;
+}
+
+/* Drive-wide number of the block an entry of a die names */
+static inline uint32_t block_of(const RsdDrive *drive, uint32_t die, uint32_t entry)
+{
+    return die * drive->die_blocks + (entry & NUMBER_MASK);
+}
+
+static inline SegDie *seg_die(RsdDrive *drive, uint32_t block)
+{
+    return &segments(drive)->dies[block / drive->die_blocks];
+}
+
+static inline size_t move_size(const RsdDrive *drive)
+{
+    return sizeof(Move) + drive->unit * (RSD_PAGE_SIZE + RSD_OOB_SIZE);
+}
+
+static inline bool moving(const SegDie *sd)
+{
+    return sd->move && sd->move->active;
+}
+
+/* zrwa.c */
+
 /* The random write area that a zone has, or NULL */
 ZrwaArea *rsd_zrwa_of(const RsdDrive *drive, uint32_t zone);
 /* Has the zone lost it, but not all of it is taken? */
@@ -90,12 +188,89 @@ uint64_t rsd_zrwa_settle(Ns *ns, uint32_t zone, uint64_t next);
 void rsd_zrwa_settled(RsdDrive *drive);
 void rsd_zrwa_fini(RsdDrive *drive);
 
-/* segment.c */
+/* zone-map.c */
 
 /* The zone's next slot: all before it were submitted. */
 uint64_t rsd_seg_next(const RsdDrive *drive, uint32_t zone);
 /* The block, and the slot there, of a slot of a zone that is in use */
 uint32_t rsd_seg_locate(const RsdDrive *drive, uint32_t zone, uint64_t offset,
                         uint32_t *page);
+/* Entry number index of the map has that state and block. */
+void rsd_seg_set_entry(RsdDrive *drive, uint32_t index, uint32_t state,
+                      uint32_t block);
+/* An entry whose block is no longer the segment's old one */
+void rsd_seg_clear_entry(RsdDrive *drive, uint32_t index);
+/* Pages of a lane among the first n of its zone */
+uint32_t rsd_seg_lane_pages(const RsdDrive *drive, uint64_t n, uint32_t lane);
+/* Slot of its lane's block where unit number i of a zone begins */
+uint32_t rsd_seg_unit_page(const RsdDrive *drive, uint64_t i);
+/* Pages below the zone's highest programmed page, that one included */
+uint64_t rsd_seg_written(const Ns *ns, uint32_t zone);
+
+/* zone-queue.c */
+
+/* After this so many more epochs can be begun. False: no memory */
+bool rsd_seg_reserve_epochs(RsdDrive *drive, uint64_t count);
+/* The epoch of an operation submitted now */
+Epoch *rsd_seg_current_epoch(Segments *seg, uint32_t zone);
+/* The command waits for what was submitted to the zone so far. */
+void rsd_seg_set_barrier(RsdDrive *drive, uint32_t zone, Cmd *cmd);
+/* One of the epoch's operations is done. */
+void rsd_seg_drop_epoch(RsdDrive *drive, Epoch *epoch);
+/* An operation of the drive's own, with its turn; TURN_IDLE: nothing waits */
+void rsd_seg_queue_own(RsdDrive *drive, Op *op, Turn turn);
+/* Of a block that is obsolete */
+Op *rsd_seg_new_erase(RsdDrive *drive, uint32_t block);
+/* Queues it. */
+void rsd_seg_queue_erase(RsdDrive *drive, uint32_t block, Cmd *cmd,
+                        Epoch *epoch);
+/* Operations that rsd_seg_queue_pages() may need for nlb pages of some zones */
+uint64_t rsd_seg_max_ops(const RsdDrive *drive, uint64_t nlb, uint64_t zones);
+/*
+ * Queues pages [offset, offset + nlb) of a zone in use, the first of them being
+ * page index of the command.
+ */
+void rsd_seg_queue_pages(RsdDrive *drive, OpKind kind, RsdCause cause, Cmd *cmd,
+                        uint32_t zone, uint64_t offset, uint32_t nlb,
+                        uint32_t index);
+/* A unit that the buffer closes counts as what was queued for its slots. */
+void rsd_seg_closed(Op *unit, const Op *by);
+/* The write buffer has what the operation was to program. */
+void rsd_seg_op_buffered(Ns *ns, Op *op);
+
+/* zone-blocks.c */
+
+/* The block's content is of no use: it is free, once erased. */
+void rsd_seg_make_obsolete(RsdDrive *drive, uint32_t block, uint32_t worn);
+/* The blocks of a zone become free; what is queued for them still happens. */
+void rsd_seg_detach_zone(RsdDrive *drive, uint32_t zone);
+/* Is a free block at the end of its life, the erase before its use included? */
+bool rsd_seg_is_dying(const RsdDrive *drive, uint32_t block);
+/* Makes sure that each lane has a free block for the zone. */
+RsdStatus rsd_seg_find_blocks(RsdDrive *drive, uint32_t zone);
+/*
+ * Gives a zone the blocks that rsd_seg_find_blocks() has found. One operation a
+ * lane must be reserved. Anything but RSD_OK: nothing was changed.
+ */
+RsdStatus rsd_seg_attach_zone(RsdDrive *drive, uint32_t zone);
+
+/* zone-wear.c */
+
+/* Personality.has_background, .background and .op_done */
+bool rsd_seg_has_background(const Ns *ns, uint32_t die);
+bool rsd_seg_background(Ns *ns, uint32_t die);
+void rsd_seg_op_done(Ns *ns, Op *op);
+
+/* zone-submit.c */
+
+/* Personality.submit and .format */
+RsdStatus rsd_seg_submit(Ns *ns, Cmd *cmd);
+void rsd_seg_format(Ns *ns);
+
+/* zone-recover.c */
+
+/* Personality.open and .close */
+void rsd_seg_close(Ns *ns);
+bool rsd_seg_open(Ns *ns, char err[RSD_ERR_LEN]);
 
 #endif

@@ -245,7 +245,7 @@ RsdStatus rsd_zrwa_open(RsdDrive *drive, uint32_t zone, uint64_t next)
     }
     if (drive->zrwa->in_use >= drive->cfg.zrwa || area_at(drive, zone) ||
         next % drive->zrwa->flush ||
-        next == drive->ns[0].geo.zone_capacity) {
+        next == drive->zoned->geo.zone_capacity) {
         return RSD_E_NOZRWA;
     }
     area = new_area(drive, zone);
@@ -498,8 +498,8 @@ static bool check_word(const RsdDrive *drive, uint32_t place, char *err)
     uint64_t word = drive->media.zrwa[place];
 
     if (!word || (word & WORD_VALID &&
-                  word_zone(word) < drive->ns[0].geo.num_zones &&
-                  (uint32_t)word < drive->ns[0].geo.zone_capacity)) {
+                  word_zone(word) < drive->zoned->geo.num_zones &&
+                  (uint32_t)word < drive->zoned->geo.zone_capacity)) {
         return true;
     }
     rsd_set_error(err, "the media file is corrupt: entry %u of its random "
@@ -512,11 +512,12 @@ bool rsd_zrwa_load(RsdDrive *drive, char err[RSD_ERR_LEN])
 {
     Zrwa *zrwa = drive->zrwa;
     const RsdMedia *media = &drive->media;
-    uint32_t zones = drive->ns[0].geo.num_zones;
+    uint32_t zones;
 
     if (!drive->cfg.zrwa) {
         return true;
     }
+    zones = drive->zoned->geo.num_zones;
     zrwa->size = rsd_zrwa_slots(&drive->cfg);
     zrwa->flush = drive->cfg.zrwa_flush / RSD_PAGE_SIZE;
     zrwa->areas = rsd_alloc(drive, zones * sizeof(ZrwaArea *));
@@ -634,7 +635,7 @@ void rsd_zrwa_settled(RsdDrive *drive)
 void rsd_zrwa_fini(RsdDrive *drive)
 {
     Zrwa *zrwa = drive->zrwa;
-    uint32_t zones = drive->ns[0].geo.num_zones;
+    uint32_t zones = drive->zoned ? drive->zoned->geo.num_zones : 0;
 
     for (uint32_t zone = 0; zrwa->areas && zone < zones; zone++) {
         if (zrwa->areas[zone]) {
