@@ -10,16 +10,6 @@
 #include "rsd-ns.h"
 #include "core/api/rsd-vendor.h"
 
-static uint16_t rsd_fault_unreadable(RsdFlash *flash, uint64_t lba, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        if (!rsd_zone_spoil(flash->drive, lba + i)) {
-            return NVME_INVALID_FIELD | NVME_DNR;
-        }
-    }
-    return NVME_SUCCESS;
-}
-
 uint16_t rsd_fault_command(NvmeNamespace *ns, const NvmeCmd *cmd)
 {
     RsdFlash *flash = RSD_NS_BASE(ns)->flash;
@@ -28,7 +18,7 @@ uint16_t rsd_fault_command(NvmeNamespace *ns, const NvmeCmd *cmd)
                    (uint64_t)le32_to_cpu(cmd->cdw13) << 32;
     NvmeZone *zone;
 
-    if (flash->recorder || !ns->params.zoned) {
+    if (flash->recorder || !flash->vendor_commands || !ns->params.zoned) {
         return NVME_INVALID_OPCODE | NVME_DNR;
     }
     if (flash->dead) {
@@ -42,7 +32,8 @@ uint16_t rsd_fault_command(NvmeNamespace *ns, const NvmeCmd *cmd)
         return NVME_INVALID_FIELD | NVME_DNR;
     }
     if (what == RSD_FAULT_UNREADABLE && n && n <= ns->zone_size) {
-        return rsd_fault_unreadable(flash, lba, n);
+        return rsd_zone_spoil(flash->drive, lba, n)
+               ? NVME_SUCCESS : NVME_INVALID_FIELD | NVME_DNR;
     }
     if (what != RSD_FAULT_READ_ONLY && what != RSD_FAULT_OFFLINE) {
         return NVME_INVALID_FIELD | NVME_DNR;

@@ -216,7 +216,8 @@ void rsd_ns_cancel(NvmeNamespace *ns, NvmeRequest *req)
         if (!parts->pending) {
             g_free(parts);
         }
-    } else if (rsd_moves_wp(ns, req->opaque) && !rsd_flash(ns)->dead) {
+    } else if (rsd_moves_wp(ns, req->opaque) && !rsd_flash(ns)->dead &&
+               !((RsdCmd *)req->opaque)->gone) {
         /* nobody asks for it any more, but its zone must be right */
         ((RsdCmd *)req->opaque)->opaque = NULL;
     } else {

@@ -344,6 +344,7 @@ static bool rsd_ns_setup(NvmeNamespace *ns, Error **errp)
         goto fail;
     }
     flash->host_sync = rs->host_sync;
+    flash->vendor_commands = rs->vendor_commands;
     rsd_ns_attach(ns, flash, 0);
     rsd_flash_unref(flash);
 
@@ -571,6 +572,7 @@ static const Property rsd_ns_props[] = {
                          rsd_prop_ns, uint64_t),
     DEFINE_PROP_STRING("cut-outcomes", RsdNamespace, cut_outcomes),
     DEFINE_PROP_BOOL("host-sync", RsdNamespace, host_sync, false),
+    DEFINE_PROP_BOOL("vendor-commands", RsdNamespace, vendor_commands, true),
 };
 
 static void rsd_ns_class_init(ObjectClass *oc, void *data)
@@ -600,6 +602,9 @@ static void rsd_ns_class_init(ObjectClass *oc, void *data)
         "each: a = absent, t = torn, c = complete (default 0)");
     object_class_property_set_description(oc, "host-sync",
         "a flush also writes the media file to the host's disk");
+    object_class_property_set_description(oc, "vendor-commands",
+        "the guest may cut the power, rewind, and make zones and blocks fail "
+        "(default on)");
     rsd_ns_class_add_props(oc);
 
     object_class_property_add(oc, "zone-read-only", "uint32", NULL,

@@ -38,6 +38,7 @@ typedef struct RsdFlash {
     NvmeNamespace *ns[RSD_MAX_NAMESPACES];  /* by the drive's numbers */
     unsigned long *unsure;      /* zones: see rsd-io.c; NULL: none so far */
     bool host_sync;
+    bool vendor_commands;       /* C1h and C4h of rsd-vendor.h */
     uint8_t warnings;           /* NVME_SMART_* that the host was told */
     uint32_t health_changes;    /* rsd_health_changes() at that time */
     bool dead;                  /* it has no power, the controller is told */
@@ -68,6 +69,7 @@ struct RsdNamespace {
     uint64_t cut_at_time;       /* ns; UINT64_MAX: never */
     char *cut_outcomes;
     bool host_sync;
+    bool vendor_commands;
 
     NvmeZone *finishing;        /* zone_finish() was called for it */
 };

@@ -146,8 +146,12 @@ static uint16_t rsd_power_command(RsdFlash *flash, uint32_t what,
     RsdOplogInfo info;
 
     rsd_oplog_info(flash->drive, &info);
-    if (flash->recorder || (what != RSD_POWER_CUT && !info.on)) {
+    if (flash->recorder || !flash->vendor_commands ||
+        (what != RSD_POWER_CUT && !info.on)) {
         return NVME_INVALID_OPCODE | NVME_DNR;
+    }
+    if (le32_to_cpu(data->magic) != RSD_POWER_MAGIC) {
+        return NVME_INVALID_FIELD | NVME_DNR;
     }
     data->outcomes[sizeof(data->outcomes) - 1] = 0;
     if (data->by_list) {

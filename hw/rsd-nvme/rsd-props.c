@@ -119,8 +119,12 @@ static void rsd_prop_set_num(Object *obj, Visitor *v, const char *name,
         return;
     }
     if (value < prop->min || value > prop->max) {
-        error_setg(errp, "'%s' is %" PRIu64 ", must be from %" PRIu64 " to %"
-                   PRIu64 "%s%s (%s)", name, value, prop->min, prop->max,
+        g_autofree char *given = value > INT64_MAX
+                                 ? g_strdup_printf("%" PRId64, (int64_t)value)
+                                 : g_strdup_printf("%" PRIu64, value);
+
+        error_setg(errp, "'%s' is %s, must be from %" PRIu64 " to %" PRIu64
+                   "%s%s (%s)", name, given, prop->min, prop->max,
                    *prop->unit ? " " : "", prop->unit, prop->doc);
         return;
     }

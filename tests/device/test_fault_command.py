@@ -55,6 +55,15 @@ def test_blocks_cannot_be_read(drive: OpenDrive) -> None:
         assert d.ns.read(0, 8)[0] == blocks_of(range(8))
 
 
+def test_all_blocks_or_none(drive: OpenDrive) -> None:
+    with drive() as d:
+        d.ns.write(0, blocks_of(range(8))).expect()
+        fail(d, UNREADABLE, 5, 4).expect(Status.INVALID_FIELD)
+        assert d.ns.read(0, 8)[0] == blocks_of(range(8))
+        fail(d, UNREADABLE, 5, 3).expect()
+        assert d.ns.get(7)[0].status == Status.UNRECOVERED_READ
+
+
 def test_a_rewind_undoes_it(drive: OpenDrive, tmp_path: Path) -> None:
     with drive(op_log=str(tmp_path / "log")) as d:
         d.ns.write(0, blocks_of(range(4))).expect()

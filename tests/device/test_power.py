@@ -20,6 +20,7 @@ STATE, OPS, IN_FLIGHT = range(3)
 ON, BRANCH, OFF = 1, 4, 8
 NS_ATTACHMENT = 0x15
 CFS = 2
+MAGIC = 0x72776F70
 
 
 @dataclass
@@ -33,7 +34,7 @@ class Log:
 def power(
     d: Drive, what: int, op: int = 0, outcomes: str | None = None, seed: int = 0, nsid: int = 1
 ) -> Request:
-    data = struct.pack("<QQII", op, seed, outcomes is not None, 0) + (outcomes or "").encode()
+    data = struct.pack("<QQII", op, seed, outcomes is not None, MAGIC) + (outcomes or "").encode()
     with d.controller.memory.buffer(4096, data.ljust(4096, b"\0")) as at:
         return d.controller.admin.run(Command(POWER, nsid=nsid, prp1=at, cdw10=what))
 
@@ -72,6 +73,28 @@ def write_two_zones(d: Drive) -> None:
     """24 programs: 16 pages of zone 0, then 8 of zone 1."""
     d.ns.write(0, blocks_of(range(16))).expect()
     d.ns.write(d.ns.start(1), blocks_of(range(100, 108))).expect()
+
+
+def test_the_power_needs_a_word(drive: OpenDrive) -> None:
+    """No command of zeroes, or of random data, cuts the power."""
+    with drive() as d:
+        for data in (bytes(4096), bytes(range(256)) * 16):
+            for what in (CUT, REWIND, RESTART):
+                with d.controller.memory.buffer(4096, data) as at:
+                    request = d.controller.admin.run(Command(POWER, nsid=1, prp1=at, cdw10=what))
+                request.expect(Status.INVALID_FIELD if what == CUT else Status.INVALID_OPCODE)
+        assert not d.controller.csts() & CFS
+        d.ns.write(0, pattern(1)).expect()
+
+
+def test_commands_can_be_turned_off(drive: OpenDrive, log_path: str) -> None:
+    """For a guest that is not trusted; the log can still be read."""
+    with drive(op_log=log_path, vendor_commands="off") as d:
+        for what in (CUT, REWIND, RESTART):
+            power(d, what).expect(Status.INVALID_OPCODE)
+        d.controller.admin.run(Command(0xC4, nsid=1)).expect(Status.INVALID_OPCODE)
+        assert log(d).flags == ON
+        assert d.ns.states()[0] == Zs.EMPTY
 
 
 @pytest.fixture

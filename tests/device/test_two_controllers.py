@@ -12,7 +12,7 @@ import pytest
 from drive import SMALL
 from nvme import Command, Controller, Io, Request, Status
 from qtest import Qemu
-from test_power import CFS, CUT, NS_ATTACHMENT, POWER, REWIND
+from test_power import CFS, CUT, MAGIC, NS_ATTACHMENT, POWER, REWIND
 from zns import BLOCK, Namespace, Zs, blocks_of, pattern
 
 SETTINGS = SMALL | {"blocks": 24, "pages": 8, "conv-blocks": 16}
@@ -39,7 +39,7 @@ def namespaces(controllers: list[Controller]) -> tuple[Namespace, Namespace]:
 
 def power(controller: Controller, what: int) -> Request:
     """Cut, or rewind to operation 0; what was in flight is absent."""
-    data = struct.pack("<QQII", 0, 0, 1, 0) + b"a" * 64
+    data = struct.pack("<QQII", 0, 0, 1, MAGIC) + b"a" * 64
     with controller.memory.buffer(4096, data.ljust(4096, b"\0")) as at:
         return controller.admin.run(Command(POWER, nsid=1, prp1=at, cdw10=what))
 

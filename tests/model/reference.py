@@ -54,6 +54,7 @@ class Command:
     done_ns: int = -1
     pages: list[Tags] = field(default_factory=list)
     unwritten: int = 0
+    refused: bool = False  # after the controller took it
     waits_for: int = 0  # operations (or earlier operations of the zone) not yet done
     progress: int = 0  # pages that were given a place, of a write to a page map
     seq: int = 0  # pages that were written before, of all writes
@@ -279,6 +280,7 @@ class Drive:
         if cmd.status == "ok":
             self._carry_out(cmd)
         else:
+            cmd.refused = True
             self.front.done(cmd)
 
     def _carry_out(self, cmd: Command) -> None:
@@ -508,7 +510,9 @@ class Drive:
         cmd.done_ns = self.machine.now
         count = self.counters
         pages = cmd.nlb if cmd.status == "ok" else 0
-        if cmd.op == "read":
+        if cmd.refused:
+            pass  # it did nothing
+        elif cmd.op == "read":
             count["host_read_cmds"] += 1
             count["host_read_pages"] += pages
             count["unwritten_reads"] += cmd.unwritten

@@ -155,7 +155,9 @@ def give_areas_room(cfg: Config, unit: int) -> None:
 
 def open_line(cfg: Config) -> str:
     """The script line that opens the drive with a configuration."""
-    return "open MEDIA " + " ".join(f"{name}={value}" for name, value in cfg.items())
+    # the one queue of all dies goes with neither
+    no = ("cache", "suspend") if cfg["queue"] == "global" else ()
+    return "open MEDIA " + " ".join(f"{name}={cfg[name]}" for name in cfg if name not in no)
 
 
 class Writer:

@@ -646,8 +646,8 @@ void set_unit_options(RsdConfig *cfg, uint64_t seed)
     if (rsd_unit_slots(cfg) == 1 && !cfg->write_buffer) {
         cfg->write_buffer = PAGE;
     }
-    cfg->cache = seed / 8 % 2;
-    cfg->suspend = seed / 16 % 2;
+    cfg->cache = seed / 8 % 2 && cfg->queue == RSD_QUEUE_WAY;
+    cfg->suspend = seed / 16 % 2 && cfg->queue == RSD_QUEUE_WAY;
 }
 
 void set_safe_ack(RsdConfig *cfg, uint64_t seed)

@@ -307,6 +307,8 @@ static RsdConfig random_config(Rng *rng)
     cfg.suspend = rng_below(rng, 2);
     cfg.t_status_ns = rng_below(rng, 2) * 7;
     cfg.queue = rng_below(rng, 4) == 0;
+    cfg.cache = cfg.cache && !cfg.queue;
+    cfg.suspend = cfg.suspend && !cfg.queue;
     cfg.segment = rng_below(rng, 2);
     cfg.reset = rng_below(rng, 2);
     cfg.finish = rng_below(rng, 2);

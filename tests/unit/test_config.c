@@ -102,6 +102,39 @@ TEST(enumerations_end_at_their_bound)
     }
 }
 
+TEST(a_negative_number_is_said_as_such)
+{
+    RsdConfig cfg = small_config();
+
+    cfg.blocks = (uint64_t)-1;
+    CHECK_SAYS(check(&cfg), "blocks=-1: allowed is 1 to");
+}
+
+TEST(the_write_buffer_has_whole_pages)
+{
+    RsdConfig cfg = small_config();
+
+    cfg.write_buffer = 1;
+    CHECK_SAYS(check(&cfg), "write-buffer=1: allowed is a multiple of 4096");
+    CHECK_SAYS(check(&cfg), "the next one is 4096");
+    cfg.write_buffer = 4096;
+    CHECK(!*check(&cfg));
+}
+
+TEST(one_queue_for_all_has_no_cache_register)
+{
+    RsdConfig cfg = small_config();
+
+    cfg.queue = RSD_QUEUE_GLOBAL;
+    CHECK(!*check(&cfg));
+    cfg.cache = RSD_ON;
+    CHECK_SAYS(check(&cfg), "cache=on: allowed is off with queue=global");
+    cfg.cache = RSD_OFF;
+    cfg.suspend = RSD_ON;
+    CHECK_SAYS(check(&cfg), "suspend=on: allowed is off with queue=global");
+    CHECK_SAYS(check(&cfg), "leave suspend out, or choose queue=way");
+}
+
 TEST(oob_is_one_of_four)
 {
     for (uint64_t oob = 0; oob <= 128; oob++) {

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
+#include "floors.h"
 #include "harness.h"
 
 enum { CMD = 10, XFER = 100, READ = 1000, PROG = 2000 };
@@ -51,6 +52,48 @@ TEST(each_stage_adds_its_time)
     /* the zone's old block is least in number no longer: none to erase */
     CHECK_EQ(await(&bed, cmd), 907050300 + CMD + XFER + PROG);
     rsd_cmd_free(bed.drive, cmd);
+    bed_close(&bed);
+}
+
+/* Submits a command that is refused only when the firmware comes to it. */
+static void refuse(Bed *bed, RsdOp op, uint64_t lba, RsdStatus status)
+{
+    RsdCmd *cmd = rsd_cmd_new(bed->drive, 0, op, lba, 1);
+
+    CHECK_EQ(rsd_submit(bed->drive, cmd, bed->now), RSD_OK);
+    if (status == RSD_E_READONLY) {
+        bed->drive->read_only = true;
+    }
+    finish(bed, cmd);
+    CHECK_EQ(cmd->status, status);
+    bed->drive->read_only = false;
+    rsd_cmd_free(bed->drive, cmd);
+}
+
+TEST(what_is_refused_late_is_not_counted)
+{
+    RsdConfig cfg = controller();
+    RsdCounters c;
+    Bed bed;
+
+    cfg.t_fw_write_ns = cfg.t_fw_zone_ns = 100;
+    bed = bed_open(&cfg, NULL);
+    refuse(&bed, RSD_WRITE, 5, RSD_E_ORDER);
+    refuse(&bed, RSD_WRITE_ZEROES, 0, RSD_E_READONLY);
+    refuse(&bed, RSD_ZONE_RESET, 0, RSD_E_READONLY);
+    refuse(&bed, RSD_ZONE_FINISH, 0, RSD_E_READONLY);
+    c = counters(&bed);
+    CHECK_EQ(c.host_write_cmds + c.zone_resets + c.zone_finishes, 0);
+    run(&bed, RSD_WRITE, 0, 1, 1);
+    CHECK_EQ(counters(&bed).host_write_cmds, 1);
+    bed_close(&bed);
+
+    cfg.ftl = RSD_FTL_PAGE;
+    cfg.blocks = 64;
+    cfg.over_provision = 28;
+    bed = bed_open(&cfg, NULL);
+    refuse(&bed, RSD_TRIM, 0, RSD_E_READONLY);
+    CHECK_EQ(counters(&bed).trim_cmds, 0);
     bed_close(&bed);
 }
 
@@ -165,8 +208,7 @@ TEST(late_refusals_come_with_the_completion)
     CHECK_EQ(done->done_ns, 100);
     rsd_cmd_free(bed.drive, cmd);
     CHECK_EQ(written(&bed, 0), 0);
-    /* it came and went, but wrote nothing */
-    CHECK_EQ(counters(&bed).host_write_cmds, 1);
+    CHECK_EQ(counters(&bed).host_write_cmds, 0);
     CHECK_EQ(counters(&bed).host_write_pages, 0);
     bed.now = 100;
     run(&bed, RSD_WRITE, 0, 1, 1);

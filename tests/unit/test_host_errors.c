@@ -70,6 +70,10 @@ bool __wrap_rsd_media_store_unit(RsdMedia *media, uint32_t place,
 
 int __real_rsd_media_reserve(RsdMedia *media, uint32_t block);
 int __wrap_rsd_media_reserve(RsdMedia *media, uint32_t block);
+int __real_rsd_media_reserve_slots(RsdMedia *media, uint32_t block,
+                                   uint32_t slots);
+int __wrap_rsd_media_reserve_slots(RsdMedia *media, uint32_t block,
+                                   uint32_t slots);
 RsdStatus __real_rsd_media_reserve_places(RsdMedia *media, uint64_t count);
 RsdStatus __wrap_rsd_media_reserve_places(RsdMedia *media, uint64_t count);
 bool __real_rsd_op_reserve(RsdDrive *drive, uint64_t count);
@@ -85,6 +89,13 @@ static uint64_t memory_left = UINT64_MAX;
 int __wrap_rsd_media_reserve(RsdMedia *media, uint32_t block)
 {
     return disk_full ? -ENOSPC : __real_rsd_media_reserve(media, block);
+}
+
+int __wrap_rsd_media_reserve_slots(RsdMedia *media, uint32_t block,
+                                   uint32_t slots)
+{
+    return disk_full ? -ENOSPC
+                     : __real_rsd_media_reserve_slots(media, block, slots);
 }
 
 RsdStatus __wrap_rsd_media_reserve_places(RsdMedia *media, uint64_t count)

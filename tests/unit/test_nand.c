@@ -68,6 +68,44 @@ static RsdStatus do_erase_bad(void)
     return rsd_nand_erase(&media, 1);
 }
 
+/* What makes a page a torn one, wherever the host can write it */
+TEST(the_host_cannot_tear_a_page)
+{
+    static uint8_t slot[RSD_PAGE_SIZE + RSD_OOB_SIZE], data[RSD_PAGE_SIZE];
+    uint8_t oob[RSD_SPARE_OFFSET];
+
+    RsdConfig cfg = small_config();
+    const char *path = temp_path("torn.rsd");
+    char err[RSD_ERR_LEN];
+
+    CHECK(rsd_media_create(path, &cfg, err));
+    CHECK(rsd_media_open(&media, path, &cfg, false, err));
+    CHECK_EQ(rsd_nand_tear(&media, 0, 0, 1), RSD_OK);
+    CHECK(rsd_nand_is_torn(&media, 0, 0));
+    /* all of the torn page that could be read, as data and as metadata */
+    memcpy(slot, rsd_media_page(&media, 0, 0), RSD_PAGE_SIZE);
+    memcpy(slot + RSD_PAGE_SIZE,
+           rsd_media_oob(&media, 0, 0) + RSD_SPARE_OFFSET, RSD_SPARE_OFFSET);
+    CHECK_EQ(rsd_nand_program_unit(&media, 0, 1, 1, slot), RSD_OK);
+    memcpy(slot, rsd_media_oob(&media, 0, 0) + RSD_SPARE_OFFSET,
+           RSD_SPARE_OFFSET);
+    CHECK_EQ(rsd_nand_program_unit(&media, 0, 2, 1, slot), RSD_OK);
+    for (uint32_t page = 1; page < 3; page++) {
+        CHECK(!rsd_nand_is_torn(&media, 0, page));
+        CHECK_EQ(rsd_nand_read(&media, 0, page, data, oob, sizeof(oob)),
+                 RSD_OK);
+    }
+    CHECK(!memcmp(data, slot, sizeof(data)));
+    /* a copy of a torn page is torn */
+    memcpy(slot + RSD_PAGE_SIZE, rsd_media_oob(&media, 0, 0), RSD_OOB_SIZE);
+    CHECK_EQ(rsd_nand_program_unit(&media, 2, 0, 1, slot), RSD_OK);
+    CHECK_EQ(rsd_nand_read(&media, 2, 0, data, NULL, 0), RSD_E_MEDIA);
+    rsd_media_close(&media);
+    media = (RsdMedia){ 0 };
+    unlink(path);
+    free((char *)path);
+}
+
 /* That status, or an assertion if the array is built with them */
 static void expect_refusal(RsdStatus (*op)(void), RsdStatus want)
 {

@@ -732,6 +732,31 @@ TEST(a_grain_protected_late_is_not_torn)
     bed_close(&bed);
 }
 
+/* Whoever has a command that was in flight can see it, and gives it back. */
+TEST(commands_that_a_cut_took_are_freed)
+{
+    RsdConfig cfg = small_config();
+    RsdOutcomes absent = { .list = "" };
+    char err[RSD_ERR_LEN];
+    uint64_t ram[2];
+
+    for (int n = 0; n < 2; n++) {
+        Bed bed = bed_open(&cfg, temp_path("gone.rsd"));
+        RsdCmd *cmd = n ? begin(&bed, RSD_WRITE, 0, 4, 1) : NULL;
+
+        CHECK(!n || !cmd->gone);
+        rsd_power_cut(bed.drive, &absent);
+        CHECK(rsd_power_on(bed.drive, err));
+        if (n) {
+            CHECK(cmd->gone);
+            rsd_cmd_free(bed.drive, cmd);
+        }
+        ram[n] = counters(&bed).ram_bytes;
+        bed_close(&bed);
+    }
+    CHECK_EQ(ram[1], ram[0]);
+}
+
 /* A torn page among copies alone: they are undone, not copied once more. */
 TEST(torn_copies_are_undone)
 {

@@ -216,6 +216,7 @@ static int fill_power(RsdPowerData *data, const struct power_options *options)
 	char *end;
 
 	memset(data, 0, sizeof(*data));
+	data->magic = RSD_POWER_MAGIC;
 	data->op = options->op;
 	if (*outcomes >= '0' && *outcomes <= '9') {
 		errno = 0;
@@ -367,6 +368,7 @@ int power_oplog(const char *device, const struct power_options *options)
 		return 1;
 	if (options->restart) {
 		memset(&data, 0, sizeof(data));
+		data.magic = RSD_POWER_MAGIC;
 		ret = vendor(&drive, RSD_ADMIN_POWER, RSD_POWER_RESTART, 0,
 			     &data);
 		if (ret)

@@ -247,8 +247,13 @@ static bool check_range(const RsdConfig *cfg, const RsdProp *prop, char *err)
                       prop->name, value, (unsigned long long)prop->min,
                       prop->unit, prop->name);
     } else {
-        rsd_set_error(err, "%s=%llu: allowed is %llu to %llu%s%s; choose a "
-                      "value in that range", prop->name, value,
+        char given[32];
+
+        /* a negative number of whoever gave it */
+        snprintf(given, sizeof(given), value > INT64_MAX ? "%lld" : "%llu",
+                 value);
+        rsd_set_error(err, "%s=%s: allowed is %llu to %llu%s%s; choose a "
+                      "value in that range", prop->name, given,
                       (unsigned long long)prop->min,
                       (unsigned long long)prop->max,
                       *prop->unit ? " " : "", prop->unit);
@@ -321,6 +326,23 @@ bool rsd_config_check(const RsdConfig *cfg, char err[RSD_ERR_LEN])
                       "to 16320 bytes; the next lower one is %llu",
                       (unsigned long long)cfg->zd_ext,
                       (unsigned long long)(cfg->zd_ext / 64 * 64));
+        return false;
+    }
+    if (cfg->write_buffer % RSD_PAGE_SIZE) {
+        rsd_set_error(err, "write-buffer=%llu: allowed is a multiple of 4096 "
+                      "bytes, 0 being none; the next one is %llu",
+                      (unsigned long long)cfg->write_buffer,
+                      (unsigned long long)
+                      (rsd_div_round_up(cfg->write_buffer, RSD_PAGE_SIZE) *
+                       RSD_PAGE_SIZE));
+        return false;
+    }
+    if (cfg->queue == RSD_QUEUE_GLOBAL && (cfg->cache || cfg->suspend)) {
+        const char *name = cfg->cache ? "cache" : "suspend";
+
+        rsd_set_error(err, "%s=on: allowed is off with queue=global, where a "
+                      "way has no queue of its own; leave %s out, or choose "
+                      "queue=way", name, name);
         return false;
     }
     if (cfg->page_size & (cfg->page_size - 1)) {

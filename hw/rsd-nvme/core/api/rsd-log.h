@@ -107,7 +107,8 @@
     RSD_COUNTER(merge_full, "merges",                                        \
                 "pages of several blocks were gathered in one")              \
     RSD_COUNTER(buffer_reads, "pages",                                       \
-                "logical blocks read from the write buffer (no NAND read)")  \
+                "logical blocks that the host read from the write buffer "   \
+                "(no NAND read)")                                            \
     RSD_COUNTER(map_hits, "entries",                                         \
                 "map entries of host commands found in the cache (ftl=dftl)")\
     RSD_COUNTER(map_misses, "entries",                                       \

@@ -132,7 +132,8 @@
              "every way programs at once, unless that is 4 KiB: then 0 = none")\
     RSD_ENUM(ack, "ack", RSD_ACK_PROGRAM, rsd_ack_names, 0,                  \
              "with a write buffer, a write is done when: program = it is "   \
-             "programmed, buffer = it is in the buffer")                     \
+             "programmed, or, of a begun unit and with plp=on, in the "      \
+             "buffer, which survives; buffer = it is in the buffer")         \
     RSD_ENUM(plp, "plp", RSD_ON, rsd_switch_names, 1,                        \
              "power-loss protection: what is in the write buffer survives; " \
              "else a flush waits until it is programmed")                    \

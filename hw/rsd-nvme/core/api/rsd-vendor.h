@@ -1,7 +1,9 @@
 /*
  * The vendor admin commands: power cuts and rewinding (power.h), and faults.
  * Shared by the drive and rsdctl. Little-endian; the data of C1h and C2h is
- * 4096 bytes.
+ * 4096 bytes. The data of C1h has a magic word, so that nobody who tries out
+ * opcodes with whatever data cuts the power. With vendor-commands=off there are
+ * neither C1h nor C4h.
  *
  *     C1h   Power: cdw10 says what
  *           0   cut the power now; data: outcomes. The controller is dead
@@ -23,10 +25,11 @@
  * They are for the drive of the namespace that they name, attached or not.
  *
  *     Invalid Opcode           C1h, C2h: the drive keeps no log; C4h: it has no
- *                              zones; a trace is recorded
- *     Invalid Field            no such operation, bad outcomes, cdw10; C4h: the
+ *                              zones; a trace is recorded; vendor-commands=off
+ *     Invalid Field            no such operation, bad outcomes, cdw10; C1h: no
+ *                              magic word; C4h: the
  *                              zone is offline, or a block is not (yet) in
- *                              flash, those before it being done
+ *                              flash: nothing was done then
  *     LBA Out of Range         C4h: the block
  *     Command Sequence Error   1: a namespace of the drive is attached to
  *                              a controller; the power is cut
@@ -45,6 +48,8 @@
 #define RSD_ADMIN_FAULT 0xc4
 #define RSD_VENDOR_BYTES 4096
 
+#define RSD_POWER_MAGIC UINT32_C(0x72776f70)
+
 enum { RSD_POWER_CUT, RSD_POWER_REWIND, RSD_POWER_RESTART };
 enum { RSD_OPLOG_STATE, RSD_OPLOG_OPS, RSD_OPLOG_IN_FLIGHT };
 enum { RSD_FAULT_READ_ONLY, RSD_FAULT_OFFLINE, RSD_FAULT_UNREADABLE };
@@ -53,7 +58,7 @@ typedef struct RsdPowerData {
     uint64_t op;                /* to rewind to */
     uint64_t seed;
     uint32_t by_list;           /* not 0: outcomes, else seed */
-    uint32_t reserved;
+    uint32_t magic;             /* RSD_POWER_MAGIC */
     char outcomes[4072];        /* letters, see power.h; 0 last */
 } RsdPowerData;
 

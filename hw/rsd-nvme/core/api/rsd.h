@@ -184,10 +184,11 @@ typedef struct RsdZone {
 } RsdZone;
 
 /*
- * For tests: a block of a zone cannot be read from now on. False: it is not in
- * flash, because it was not written or is still on its way.
+ * For tests: so many blocks of zones cannot be read from now on. False: one of
+ * them is not in flash, because it was not written or is still on its way, and
+ * nothing was done.
  */
-bool rsd_zone_spoil(RsdDrive *drive, uint64_t lba);
+bool rsd_zone_spoil(RsdDrive *drive, uint64_t lba, uint32_t nlb);
 void rsd_zone_get(const RsdDrive *drive, uint32_t zone, RsdZone *info);
 /*
  * What was submitted to a zone and has not come to it: bits 1 << RsdOp. Nothing
@@ -255,6 +256,8 @@ typedef struct RsdCmd {
     /* nlb pages; NULL unless READ or WRITE, or without payload */
     uint8_t *data;
     uint8_t *oob;               /* nlb * oob bytes; NULL as above or oob = 0 */
+    /* the power was cut, or the drive rewound: it will never complete */
+    bool gone;
     uint64_t submit_ns;
     uint64_t done_ns;
     void *opaque;               /* the caller's */

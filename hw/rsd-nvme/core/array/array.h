@@ -87,21 +87,18 @@ typedef struct Cmd {
      */
     uint64_t seq;
     uint32_t progress;          /* the personality's: pages dealt with */
-    uint8_t era;                /* the personality's: see block-map.h */
     bool submitted;             /* and not yet returned */
+    bool refused;               /* after it was submitted: it did nothing */
     bool detached;
     bool waits;                 /* see wait.c, as of what is below */
     bool in_flight;             /* it is in Ns.writes */
     uint32_t slot;              /* of its mask; RSD_NONE: it has none */
     struct Cmd *below[2];       /* in the tree: before it, behind it */
-    uint32_t class;             /* the personality's: what it waits for */
     uint64_t begun;             /* its number among those handed over */
     struct Cmd *wait_prev, *wait_next;
     struct Cmd *follows;        /* what it must let go first, */
     struct Cmd *follow_prev, *follow_next;      /* others that follow that, */
     struct Cmd *followers;      /* and the first one of those that follow it */
-    /* the personality's: others that wait for the same, and their list */
-    struct Cmd *peer_prev, *peer_next, **peers;
     Span span;                  /* while it waits */
     Span write;                 /* while it is in flight */
     /* RsdDrive.cmd_area bytes of the personality's, then the data */

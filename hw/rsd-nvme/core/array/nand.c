@@ -9,9 +9,10 @@
  *
  * Torn pages. A page whose program a power cut interrupted is programmed, but
  * neither its data nor its OOB can be read. Its block's record says that there
- * are such pages in it, and 64 bytes that nothing else is likely to have, at
- * the start of its data, that it is one; its OOB is zeroes. So a copy of a page
- * that could not be read is one that cannot be read.
+ * are such pages in it, and 64 bytes in place of the drive's own part of the OOB
+ * that it is one. What the host writes does not come there, but in zones with
+ * oob=128, where all of the OOB is the host's. A copy of a page that could not
+ * be read is one that cannot be read.
  *
  * A refusal is a bug of the layers above. Tests (RSD_ASSERT_NAND) stop there;
  * otherwise the command fails. If the host's disk fails, a page is not
@@ -34,12 +35,17 @@
 #define TORN_WORDS 8u
 #define TORN_SEED UINT64_C(0x746f726e70616765)
 
-static bool is_torn(const uint8_t *data)
+_Static_assert(TORN_WORDS * sizeof(uint64_t) == sizeof(RsdSpare),
+               "the mark fills the drive's part of the OOB");
+
+static bool is_torn(const uint8_t oob[RSD_OOB_SIZE])
 {
+    const uint8_t *mark = oob + RSD_SPARE_OFFSET;
+
     for (uint32_t i = 0; i < TORN_WORDS; i++) {
         uint64_t want = rsd_random(TORN_SEED, i);
 
-        if (memcmp(data + i * sizeof(want), &want, sizeof(want))) {
+        if (memcmp(mark + i * sizeof(want), &want, sizeof(want))) {
             return false;
         }
     }
@@ -114,7 +120,7 @@ RsdStatus rsd_nand_program_unit(RsdMedia *media, uint32_t block, uint32_t page,
             media->failed = true;
             return RSD_E_MEDIA;
         }
-        flags |= is_torn(from) ? RSD_BLOCK_TORN : 0;
+        flags |= is_torn(from + RSD_PAGE_SIZE) ? RSD_BLOCK_TORN : 0;
         memcpy(rsd_media_oob(media, block, page + i), from + RSD_PAGE_SIZE,
                RSD_OOB_SIZE);
     }
@@ -162,7 +168,7 @@ bool rsd_nand_is_torn(const RsdMedia *media, uint32_t block, uint32_t page)
 
     return rsd_rec_flags(rec) & RSD_BLOCK_TORN && media->data &&
            page < rsd_rec_next(rec) &&
-           is_torn(rsd_media_page(media, block, page));
+           is_torn(rsd_media_oob(media, block, page));
 }
 
 RsdStatus rsd_nand_erase(RsdMedia *media, uint32_t block)
@@ -181,18 +187,19 @@ RsdStatus rsd_nand_erase(RsdMedia *media, uint32_t block)
 /* What makes a page a torn one */
 static bool store_torn(RsdMedia *media, uint32_t block, uint32_t page)
 {
-    uint8_t data[RSD_PAGE_SIZE] = { 0 };
+    static const uint8_t zeroes[RSD_PAGE_SIZE];
+    uint8_t *oob = rsd_media_oob(media, block, page);
 
+    rsd_media_note_page(media, block, page);
+    if (!rsd_media_store(media, block, page, zeroes)) {
+        return false;
+    }
+    memset(oob, 0, RSD_SPARE_OFFSET);
     for (uint32_t i = 0; i < TORN_WORDS; i++) {
         uint64_t word = rsd_random(TORN_SEED, i);
 
-        memcpy(data + i * sizeof(word), &word, sizeof(word));
+        memcpy(oob + RSD_SPARE_OFFSET + i * sizeof(word), &word, sizeof(word));
     }
-    rsd_media_note_page(media, block, page);
-    if (!rsd_media_store(media, block, page, data)) {
-        return false;
-    }
-    memset(rsd_media_oob(media, block, page), 0, RSD_OOB_SIZE);
     return true;
 }
 

@@ -811,7 +811,7 @@ void rsd_buffer_read(RsdDrive *drive, Op *op)
                        from + RSD_PAGE_SIZE, op->cmd->oob_len);
             }
         }
-        drive->count->buffer_reads++;
+        drive->count->buffer_reads += op->cmd != NULL;
         op->count--;
     }
 }

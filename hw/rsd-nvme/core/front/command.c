@@ -87,9 +87,8 @@ void rsd_cmd_free(RsdDrive *drive, RsdCmd *pub)
     rsd_cmd_detach(drive, pub);
 }
 
-static void complete(RsdDrive *drive, Cmd *cmd)
+static void count_cmd(RsdCounters *count, const RsdDrive *drive, const Cmd *cmd)
 {
-    RsdCounters *count = drive->count;
     /* one that failed did not read or write what it was asked to */
     bool ok = cmd->pub.status == RSD_OK;
     uint32_t pages = ok ? cmd->pub.nlb : 0;
@@ -128,6 +127,13 @@ static void complete(RsdDrive *drive, Cmd *cmd)
     case RSD_ZRWA_OPEN:
     case RSD_ZRWA_COMMIT:
         break;
+    }
+}
+
+static void complete(RsdDrive *drive, Cmd *cmd)
+{
+    if (!cmd->refused) {
+        count_cmd(drive->count, drive, cmd);
     }
     drive->in_flight--;
     cmd->pub.done_ns = drive->sched.now;
@@ -239,6 +245,7 @@ static void hand_over(RsdDrive *drive, Cmd *cmd)
 
     if (status != RSD_OK) {
         cmd->pub.status = status;
+        cmd->refused = true;
         cmd->pending = 1;
     }
     rsd_cmd_drop(drive, cmd);
@@ -397,14 +404,16 @@ void rsd_cmds_stop(RsdDrive *drive)
 {
     for (Cmd *cmd = drive->cmds, *next; cmd; cmd = next) {
         next = cmd->next;
-        /* one that nobody has given up is kept, waiting for nothing */
+        /* one that nobody has given up is kept until then, for nothing */
         cmd->pending = cmd->submitted ? 0 : cmd->pending;
         cmd->waits = cmd->in_flight = false;
         cmd->follows = cmd->followers = NULL;
-        cmd->peers = NULL;
         memset(cmd->area, 0, drive->cmd_area);
         if (cmd->submitted && cmd->detached) {
             free_cmd(drive, cmd);
+        } else if (cmd->submitted) {
+            cmd->pub.gone = true;
+            cmd->submitted = false;
         }
     }
     drive->done_head = drive->done_tail = NULL;

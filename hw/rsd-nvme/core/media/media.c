@@ -15,8 +15,9 @@
  *     area pages      of random write areas: data, then OOB
  *
  * Each part begins at a multiple of 4096. Integers are little-endian. Parts
- * before the blocks are allocated on the host's disk at creation, a block
- * before its first program (rsd_media_reserve), and given back when it is
+ * before the blocks are allocated on the host's disk at creation, a block, or
+ * the part of it that comes next, before it is programmed (rsd_media_reserve,
+ * rsd_media_reserve_slots), and given back when it is
  * erased, a unit before it is first needed (rsd_media_reserve_places), all area
  * pages at creation: a store into the mapping never meets a full disk.
  *
@@ -826,6 +827,15 @@ static int back(const RsdMedia *media, uint64_t off, uint64_t len)
 {
     return media->fd < 0 ? 0 : allocate(media->fd, FALLOC_FL_KEEP_SIZE, off,
                                         len);
+}
+
+int rsd_media_reserve_slots(RsdMedia *media, uint32_t block, uint32_t slots)
+{
+    uint64_t at = media->data_off + block * media->stride;
+    int ret = back(media, at, (uint64_t)slots * RSD_PAGE_SIZE);
+
+    return ret ? ret : back(media, at + (uint64_t)media->pages * RSD_PAGE_SIZE,
+                            (uint64_t)slots * RSD_OOB_SIZE);
 }
 
 int rsd_media_reserve(RsdMedia *media, uint32_t block)

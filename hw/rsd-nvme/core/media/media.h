@@ -154,6 +154,8 @@ void rsd_media_save_ext(RsdMedia *media, uint32_t zone, const uint8_t *ext,
                         uint32_t len);
 /* Host space for a block, so that storing into it cannot fail. 0 or -errno */
 int rsd_media_reserve(RsdMedia *media, uint32_t block);
+/* The same for its first slots */
+int rsd_media_reserve_slots(RsdMedia *media, uint32_t block, uint32_t slots);
 /* Gives that space back; the content is lost. */
 void rsd_media_release(RsdMedia *media, uint32_t block);
 

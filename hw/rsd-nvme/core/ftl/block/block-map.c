@@ -35,6 +35,11 @@
 
 #include "block-map.h"
 
+static MapCmd *kept(const Cmd *cmd)
+{
+    return rsd_cmd_area(cmd);
+}
+
 typedef unsigned long long ull;
 
 static bool get_bit(const uint64_t *bits, uint64_t i)
@@ -133,7 +138,7 @@ static uint32_t class_of(BlockMap *map, const Cmd *cmd)
 
 static void set_class(BlockMap *map, Cmd *cmd, uint32_t class)
 {
-    cmd->class = class;
+    kept(cmd)->class = class;
     if (class == WAIT_JOB || class == WAIT_PEER) {
         /* It stays in the tree: most come and go several times. */
         rsd_waits_mark(&map->waits, cmd, map->mask);
@@ -157,7 +162,7 @@ void rsd_map_lblock_changed(BlockMap *map, uint32_t lblock)
 {
     Cmd *oldest = NULL;
 
-    for (Cmd *cmd = map->lblocks[lblock].waiting; cmd; cmd = cmd->peer_next) {
+    for (Cmd *cmd = map->lblocks[lblock].waiting; cmd; cmd = kept(cmd)->next) {
         uint32_t class = class_of(map, cmd);
         Cmd *younger = cmd;
 
@@ -467,7 +472,7 @@ void rsd_unit_append(BlockMap *map, Unit *unit, Cmd *cmd, uint32_t index,
             run++;
         }
         unit->pending++;
-        map->era_ops[cmd->era]++;
+        map->era_ops[kept(cmd)->era]++;
         rsd_queue_write(map->ns, cmd, index, lane->block, lane->next, run);
         lane->next += run;
         unit->next += run;
@@ -477,7 +482,7 @@ void rsd_unit_append(BlockMap *map, Unit *unit, Cmd *cmd, uint32_t index,
     }
     /* a write that waits may go on behind it now */
     next = rsd_waits_at(&map->waits, lpn);
-    if (next && !next->follows && next->peers) {
+    if (next && !next->follows && kept(next)->peers) {
         set_class(map, next, class_of(map, next));
     }
 }
@@ -648,7 +653,7 @@ static bool attempt(BlockMap *map, Cmd *cmd)
         return true;
     }
     if (!cmd->progress) {
-        cmd->era = map->era;
+        kept(cmd)->era = map->era;
     }
     while (cmd->progress < pub->nlb && pub->status == RSD_OK) {
         uint64_t lpn = pub->lba + cmd->progress;
@@ -671,33 +676,33 @@ static bool attempt(BlockMap *map, Cmd *cmd)
 
 static void leave_peers(Cmd *cmd)
 {
-    if (!cmd->peers) {
+    if (!kept(cmd)->peers) {
         return;
     }
-    if (cmd->peer_prev) {
-        cmd->peer_prev->peer_next = cmd->peer_next;
+    if (kept(cmd)->prev) {
+        kept(kept(cmd)->prev)->next = kept(cmd)->next;
     } else {
-        *cmd->peers = cmd->peer_next;
+        *kept(cmd)->peers = kept(cmd)->next;
     }
-    if (cmd->peer_next) {
-        cmd->peer_next->peer_prev = cmd->peer_prev;
+    if (kept(cmd)->next) {
+        kept(kept(cmd)->next)->prev = kept(cmd)->prev;
     }
-    cmd->peers = NULL;
+    kept(cmd)->peers = NULL;
 }
 
 static void join_peers(BlockMap *map, Cmd *cmd)
 {
     Cmd **list = &map->lblocks[lblock_of(map, cmd)].waiting;
 
-    if (cmd->peers == list) {
+    if (kept(cmd)->peers == list) {
         return;
     }
     leave_peers(cmd);
-    cmd->peers = list;
-    cmd->peer_prev = NULL;
-    cmd->peer_next = *list;
+    kept(cmd)->peers = list;
+    kept(cmd)->prev = NULL;
+    kept(cmd)->next = *list;
     if (*list) {
-        (*list)->peer_prev = cmd;
+        kept(*list)->prev = cmd;
     }
     *list = cmd;
 }
@@ -756,10 +761,10 @@ static void let_peers_on(BlockMap *map, Cmd **peers, uint32_t class)
 
 static void stop_waiting(BlockMap *map, Cmd *cmd)
 {
-    Cmd **peers = cmd->peers;
+    Cmd **peers = kept(cmd)->peers;
 
     leave_peers(cmd);
-    let_peers_on(map, peers, cmd->class);
+    let_peers_on(map, peers, kept(cmd)->class);
     rsd_waits_remove(&map->waits, cmd);
     map->trims -= is_trim(cmd);
     rsd_cmd_drop(map->ns->drive, cmd);
@@ -768,8 +773,8 @@ static void stop_waiting(BlockMap *map, Cmd *cmd)
 /* Lets a command go on. If that changes nothing, it need not be tried again. */
 static void look_at(BlockMap *map, Cmd *cmd)
 {
-    uint32_t class = cmd->class, progress = cmd->progress;
-    Cmd **peers = cmd->peers;
+    uint32_t class = kept(cmd)->class, progress = cmd->progress;
+    Cmd **peers = kept(cmd)->peers;
     bool done;
 
     set_bit(map->worth, class, class == WAIT_NOTHING);
@@ -787,11 +792,11 @@ static void look_at(BlockMap *map, Cmd *cmd)
     if (cmd->progress != progress) {
         rsd_waits_went_on(&map->waits, cmd);
     }
-    class = cmd->class;
+    class = kept(cmd)->class;
     mark(map, cmd);
     /* what begins or ends a job has looked at them */
     if (cmd->progress != progress ||
-        (cmd->class != class && cmd->class != WAIT_JOB)) {
+        (kept(cmd)->class != class && kept(cmd)->class != WAIT_JOB)) {
         let_peers_on(map, peers, class);
     }
 }
@@ -899,7 +904,7 @@ static void host_program_done(BlockMap *map, const Op *op)
         rsd_map_kept(map->ns, lpn);
     }
     map->retry |= map->trims > 0;
-    if (!--map->era_ops[op->cmd->era]) {
+    if (!--map->era_ops[kept(op->cmd)->era]) {
         map->retry = true;
     }
     if (--unit->pending) {

@@ -60,7 +60,7 @@ typedef struct LBlock {
     Unit *data;                 /* NULL: none */
     Unit *log;                  /* replacement, or sequential log block */
     Job *job;                   /* that copies to one of its units */
-    Cmd *waiting;               /* writes to it that wait, by peer_next */
+    Cmd *waiting;               /* writes to it that wait, by MapCmd.next */
     uint32_t live;              /* LBAs that have content */
 } LBlock;
 
@@ -213,7 +213,16 @@ void rsd_map_op_buffered(Ns *ns, Op *op);
 void rsd_map_kept(Ns *ns, uint64_t lba);
 void rsd_map_format(Ns *ns);
 
+/* What the map keeps with a command */
+typedef struct MapCmd {
+    uint8_t era;                /* it began in: BlockMap.era */
+    uint32_t class;             /* what it waits for */
+    /* other writes that wait for the same logical block, and their list */
+    Cmd *prev, *next, **peers;
+} MapCmd;
+
 #define RSD_MAP_CALLBACKS                   \
+    .cmd_size = sizeof(MapCmd),             \
     .submit = rsd_map_submit,               \
     .op_done = rsd_map_op_done,             \
     .op_buffered = rsd_map_op_buffered,     \

@@ -8,6 +8,9 @@
 
 #include "zone.h"
 
+/* Slots of a block that get the host's space together, at least: 256 KiB */
+#define BACK_SLOTS 64u
+
 void rsd_seg_make_obsolete(RsdDrive *drive, uint32_t block, uint32_t worn)
 {
     SegDie *sd = seg_die(drive, block);
@@ -95,32 +98,44 @@ void rsd_seg_detach_zone(RsdDrive *drive, uint32_t zone)
         }
         rsd_pool_insert(drive, &sd->pool, block);
     }
-    z->submitted = 0;
+    z->submitted = z->backed = 0;
 }
 
-/* Host space for the blocks that rsd_seg_attach_zone() would take */
-static RsdStatus reserve_space(RsdDrive *drive, uint32_t zone)
+/*
+ * A part of each block at a time: a zone may be of gigabytes, and be written by
+ * little.
+ */
+RsdStatus rsd_seg_back(RsdDrive *drive, uint32_t zone, uint64_t end)
 {
     Segments *seg = segments(drive);
-    SegDie *dies = &seg->dies[first_die(drive, zone)];
-    uint32_t base = first_die(drive, zone) * drive->die_blocks;
-    uint32_t lane;
+    Zone *z = &seg->zones[zone];
+    uint32_t die = first_die(drive, zone), lane, block;
+    const uint32_t *map = entries(drive, zone);
+    uint64_t step = rsd_div_round_up(BACK_SLOTS, drive->unit) * drive->unit *
+                    seg->lanes;
+    bool used = is_used(drive, zone);
     int ret = 0;
 
-    for (lane = 0; lane < seg->lanes; lane++) {
-        ret = rsd_media_reserve(&drive->media, base +
-                                lane * drive->die_blocks +
-                                dies[lane].pool.heap[0]);
-        if (ret) {
-            break;
-        }
-    }
-    if (!ret) {
+    if (end <= z->backed) {
         return RSD_OK;
     }
-    for (uint32_t i = 0; i <= lane; i++) {
-        uint32_t block = base + i * drive->die_blocks + dies[i].pool.heap[0];
-
+    end = rsd_div_round_up(end, step) * step;
+    if (end > drive->zoned->geo.zone_capacity) {
+        end = drive->zoned->geo.zone_capacity;
+    }
+    for (lane = 0; !ret && lane < seg->lanes; lane++) {
+        block = block_of(drive, die + lane,
+                         used ? map[lane]
+                              : seg->dies[die + lane].pool.heap[0]);
+        ret = rsd_media_reserve_slots(&drive->media, block,
+                                      rsd_seg_lane_pages(drive, end, lane));
+    }
+    if (!ret) {
+        z->backed = end;
+        return RSD_OK;
+    }
+    for (uint32_t i = 0; !used && i < lane; i++) {
+        block = block_of(drive, die + i, seg->dies[die + i].pool.heap[0]);
         if (!drive->blocks[block].obsolete && !drive->blocks[block].erases) {
             rsd_media_release(&drive->media, block);
         }
@@ -191,16 +206,12 @@ RsdStatus rsd_seg_find_blocks(RsdDrive *drive, uint32_t zone)
     return RSD_OK;
 }
 
-RsdStatus rsd_seg_attach_zone(RsdDrive *drive, uint32_t zone)
+void rsd_seg_attach_zone(RsdDrive *drive, uint32_t zone)
 {
     Segments *seg = segments(drive);
     uint32_t die = first_die(drive, zone);
     uint32_t *map = entries(drive, zone);
-    RsdStatus status = reserve_space(drive, zone);
 
-    if (status != RSD_OK) {
-        return status;
-    }
     /* lane 0 last: it is what makes the segment used */
     for (uint32_t lane = seg->lanes; lane-- > 0;) {
         SegDie *sd = &seg->dies[die + lane];
@@ -227,5 +238,4 @@ RsdStatus rsd_seg_attach_zone(RsdDrive *drive, uint32_t zone)
             rsd_seg_queue_erase(drive, block, NULL, NULL);
         }
     }
-    return RSD_OK;
 }

@@ -75,17 +75,38 @@ uint32_t rsd_seg_locate(const RsdDrive *drive, uint32_t zone, uint64_t offset,
                     entries(drive, zone)[lane]);
 }
 
-bool rsd_zone_spoil(RsdDrive *drive, uint64_t lba)
+/* Where a block is in flash. False: nowhere */
+static bool find_in_flash(const RsdDrive *drive, uint64_t lba, uint32_t *block,
+                          uint32_t *page)
 {
-    uint32_t zone = lba >> drive->zoned->zone_shift, block, page;
+    uint32_t zone = lba >> drive->zoned->zone_shift;
     uint64_t offset = lba & (drive->zoned->geo.zone_size - 1);
 
     if (zone >= drive->zoned->geo.num_zones || !is_used(drive, zone) ||
         offset >= rsd_seg_next(drive, zone)) {
         return false;
     }
-    block = rsd_seg_locate(drive, zone, offset, &page);
-    return rsd_nand_spoil(&drive->media, block, page) == RSD_OK;
+    *block = rsd_seg_locate(drive, zone, offset, page);
+    return *page < rsd_rec_next(drive->media.rec[*block]) &&
+           !(rsd_rec_flags(drive->media.rec[*block]) & RSD_BLOCK_DIRTY);
+}
+
+bool rsd_zone_spoil(RsdDrive *drive, uint64_t lba, uint32_t nlb)
+{
+    uint32_t block, page;
+
+    for (uint32_t i = 0; i < nlb; i++) {
+        if (!find_in_flash(drive, lba + i, &block, &page)) {
+            return false;
+        }
+    }
+    for (uint32_t i = 0; i < nlb; i++) {
+        find_in_flash(drive, lba + i, &block, &page);
+        if (rsd_nand_spoil(&drive->media, block, page) != RSD_OK) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* Pages of a zone up to slot number n - 1 of a lane, that one included */

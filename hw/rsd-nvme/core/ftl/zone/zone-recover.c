@@ -71,24 +71,38 @@ static bool verify(RsdDrive *drive, char err[RSD_ERR_LEN])
     return true;
 }
 
-/*
- * Makes sure that blocks which will be programmed further have host space: a
- * copy of a media file may have lost what was allocated and not yet stored.
- */
-static bool reserve_open_blocks(RsdDrive *drive, char err[RSD_ERR_LEN])
+/* Is a slot below that one not programmed? */
+static bool has_gap(const RsdDrive *drive, uint32_t zone, uint64_t written)
 {
-    RSD_FOR_EACH_BLOCK(drive->zoned, b) {
-        int ret;
+    uint32_t die = first_die(drive, zone), lanes = segments(drive)->lanes;
+    const uint32_t *map = entries(drive, zone);
 
-        if (drive->blocks[b].owner == RSD_NONE ||
-            rsd_rec_next(drive->media.rec[b]) == drive->pages) {
-            continue;
+    for (uint32_t lane = 0; lane < lanes; lane++) {
+        uint64_t rec = drive->media.rec[block_of(drive, die + lane,
+                                                 map[lane])];
+
+        if (rsd_rec_flags(rec) & RSD_BLOCK_DIRTY ||
+            rsd_rec_next(rec) < rsd_seg_lane_pages(drive, written, lane)) {
+            return true;
         }
-        ret = rsd_media_reserve(&drive->media, b);
-        if (ret) {
+    }
+    return false;
+}
+
+/*
+ * Makes sure that gaps which opening will close have host space: a copy of a
+ * media file may have lost what was allocated and not yet stored.
+ */
+static bool reserve_gaps(RsdDrive *drive, char err[RSD_ERR_LEN])
+{
+    for (uint32_t zone = 0; zone < drive->zoned->geo.num_zones; zone++) {
+        uint64_t written = is_used(drive, zone)
+                               ? rsd_seg_written(drive->zoned, zone) : 0;
+
+        if (written && has_gap(drive, zone, written) &&
+            rsd_seg_back(drive, zone, written) != RSD_OK) {
             rsd_set_error(err, "no space on the host's disk for zones that "
-                          "are partly written (%s): free some",
-                          strerror(-ret));
+                          "are partly written: free some");
             return false;
         }
     }
@@ -268,7 +282,7 @@ bool rsd_seg_open(Ns *ns, char err[RSD_ERR_LEN])
     if (!seg->zones || !seg->dies) {
         return no_memory(err);
     }
-    if (!verify(drive, err) || !reserve_open_blocks(drive, err)) {
+    if (!verify(drive, err) || !reserve_gaps(drive, err)) {
         return false;
     }
     for (uint32_t d = 0; d < drive->dies; d++) {

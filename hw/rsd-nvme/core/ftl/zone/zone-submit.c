@@ -81,7 +81,12 @@ static RsdStatus make_ready(RsdDrive *drive, uint32_t zone, uint32_t nlb,
             return status;
         }
     }
-    return is_used(drive, zone) ? RSD_OK : rsd_seg_attach_zone(drive, zone);
+    status = rsd_seg_back(drive, zone,
+                          segments(drive)->zones[zone].submitted + nlb);
+    if (status == RSD_OK && !is_used(drive, zone)) {
+        rsd_seg_attach_zone(drive, zone);
+    }
+    return status;
 }
 
 /* Programs the zone's next nlb pages. */

@@ -53,6 +53,7 @@ enum { SEG_FREE, SEG_USED, SEG_INVALID };
 typedef struct Zone {
     /* pages, from the start, for which programs were queued */
     uint64_t submitted;
+    uint64_t backed;            /* for so many there is host space */
     Epoch *head, *tail;         /* oldest, youngest */
 } Zone;
 
@@ -246,13 +247,18 @@ void rsd_seg_make_obsolete(RsdDrive *drive, uint32_t block, uint32_t worn);
 void rsd_seg_detach_zone(RsdDrive *drive, uint32_t zone);
 /* Is a free block at the end of its life, the erase before its use included? */
 bool rsd_seg_is_dying(const RsdDrive *drive, uint32_t block);
+/*
+ * Host space for a zone's slots up to that one, in its blocks or in those that
+ * rsd_seg_find_blocks() has found for it. Anything but RSD_OK: there is none.
+ */
+RsdStatus rsd_seg_back(RsdDrive *drive, uint32_t zone, uint64_t end);
 /* Makes sure that each lane has a free block for the zone. */
 RsdStatus rsd_seg_find_blocks(RsdDrive *drive, uint32_t zone);
 /*
  * Gives a zone the blocks that rsd_seg_find_blocks() has found. One operation a
- * lane must be reserved. Anything but RSD_OK: nothing was changed.
+ * lane must be reserved.
  */
-RsdStatus rsd_seg_attach_zone(RsdDrive *drive, uint32_t zone);
+void rsd_seg_attach_zone(RsdDrive *drive, uint32_t zone);
 
 /* zone-wear.c */
 
