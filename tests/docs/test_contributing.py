@@ -91,11 +91,13 @@ def test_c_compiles_with_it(name: str, tmp_path: Path) -> None:
 
 
 def test_the_benchmark_is_listed(tmp_path: Path) -> None:
-    shutil.copytree(
-        REPOSITORY / "host/tools/rsd",
-        tmp_path / "host/tools/rsd",
-        ignore=shutil.ignore_patterns("__pycache__"),
-    )
+    # the systems have the drive's list of translation layers
+    for folder in ("host/tools/rsd", "hw/rsd-nvme/core/api"):
+        shutil.copytree(
+            REPOSITORY / folder,
+            tmp_path / folder,
+            ignore=shutil.ignore_patterns("__pycache__"),
+        )
     apply(examples()["benchmark"], tmp_path)
     listed = python(tmp_path, "-m", "rsd", "compare", "--list")
     assert re.search(r"^small-sqlite-wal ", listed, re.M)
