@@ -44,7 +44,9 @@ def test_each_metadata_size(run: Run) -> None:
     run(
         """
         for lbaf in 0 1 3; do
-            nvme format /dev/nvme0n1 --lbaf=$lbaf --force
+            # It exits with 1, since Linux looks for no partitions on a drive with zones.
+            nvme format /dev/nvme0n1 --lbaf=$lbaf --force >said 2>&1 ||
+                grep "failed to re-read partition table" said
             sleep 1
             mkfs.rfs /dev/nvme0n1
             fsck.rfs /dev/nvme0n1
