@@ -84,7 +84,7 @@ def many(points: int, options: str) -> object:
     ("points", "options", "steps", "fill", "drive"),
     [
         pytest.param(100, "", 250, 0, SMALL, id="100"),
-        pytest.param(100, "", 300, 25, TINY, id="100-cleaned"),
+        pytest.param(100, "", 400, 24, TINY, id="100-cleaned"),
         many(2000, ""),
         many(1667, "gc=greedy"),
         many(1667, "gc=cost-benefit,groups=2"),
