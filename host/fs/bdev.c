@@ -441,7 +441,9 @@ static void rfsm_reset_over(struct work_struct *work)
 	rfsm_lock_query(sbi);
 	r->busy = false;
 	rfs_reset_done(sbi->fs, zone, error);
-	rfs_reset_next(sbi->fs);
+	/* erases would delay a check-point, at the end of which they go on */
+	if (!sbi->gate && !sbi->drain)
+		rfs_reset_next(sbi->fs);
 	rfsm_unlock(sbi);
 	wake_up_all(&sbi->gate_wait);
 }
