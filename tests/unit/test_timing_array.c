@@ -323,6 +323,10 @@ TEST(order_within_a_block_is_kept)
             cfg.suspend = seed >> 1 & 1;
             cfg.t_status_ns = seed & 4 ? 100 : 0;
             cfg.queue = seed % 6 == 5;
+            if (cfg.queue) {
+                /* One queue has neither. */
+                cfg.cache = cfg.suspend = 0;
+            }
             cfg.suspend_reads = 1 + seed % 3;
             cfg.idle_erase_ns = 300000;
             cfg.wl_threshold = 2;
