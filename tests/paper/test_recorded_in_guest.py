@@ -64,6 +64,8 @@ def test_no_room_in_the_part_that_counts(
     """What the guest left until then is no result."""
     (tmp_path / "2").mkdir()
     (tmp_path / NO_SPACE).write_text("No space left on device")
-    monkeypatch.setattr(recorded, "_record", lambda *arguments: tmp_path)
+    (cache := Cache(tmp_path / "cache")).entry("recorded", "key", lambda target: None)
+    (entry := cache.root / "recorded" / "key" / NO_SPACE).write_text("No space left on device")
+    monkeypatch.setattr(recorded, "unit", lambda *arguments: Unit("", "recorded", "key", no_build))
     context = Context(built, rsd_cache, Progress())
     assert recorded._measure(recorded.Plan("btrfs", "zipf", 85), context).no_space
