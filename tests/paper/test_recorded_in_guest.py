@@ -10,6 +10,7 @@ from rsd import sim
 from rsd.artifacts import Artifacts
 from rsd.bench.base import Context
 from rsd.cache import Cache
+from rsd.cluster.unit import Unit
 from rsd.compare.stack_run import NO_SPACE
 from rsd.paper import recorded
 from rsd.progress import Progress
@@ -59,13 +60,15 @@ def test_recorded_and_replayed(
 
 
 def test_no_room_in_the_part_that_counts(
-    built: Artifacts, rsd_cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    built: Artifacts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What the guest left until then is no result."""
-    (tmp_path / "2").mkdir()
-    (tmp_path / NO_SPACE).write_text("No space left on device")
-    (cache := Cache(tmp_path / "cache")).entry("recorded", "key", lambda target: None)
-    (entry := cache.root / "recorded" / "key" / NO_SPACE).write_text("No space left on device")
-    monkeypatch.setattr(recorded, "unit", lambda *arguments: Unit("", "recorded", "key", no_build))
-    context = Context(built, rsd_cache, Progress())
+
+    def build(target: Path) -> None:
+        (target / "2").mkdir()
+        (target / NO_SPACE).write_text("No space left on device")
+
+    stopped = Unit("btrfs, zipf", "recorded", "stopped", build)
+    monkeypatch.setattr(recorded, "unit", lambda *arguments: stopped)
+    context = Context(built, Cache(tmp_path / "cache"), Progress())
     assert recorded._measure(recorded.Plan("btrfs", "zipf", 85), context).no_space
