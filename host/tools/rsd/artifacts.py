@@ -11,6 +11,7 @@ from rsd import first_run, guesttools, image, module, qemu
 from rsd import kernel as guest_kernel
 from rsd.cache import Cache, hash_file
 from rsd.errors import RsdError
+from rsd.packages import ensure as ensure_packages
 from rsd.progress import Progress
 from rsd.steps import stop_all
 
@@ -110,6 +111,12 @@ def ensure(
             "firmware": _firmware_hash(FIRMWARE_DIRS),
         },
     )
+
+
+def install_packages(cache: Cache, progress: Progress, *, install: bool) -> None:
+    """What building a guest needs of Debian's packages: nothing where one was imported whole."""
+    if not ready_made(cache):
+        ensure_packages(progress, install=install)
 
 
 def ready_made(cache: Cache) -> bool:

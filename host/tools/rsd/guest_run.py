@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from rsd import artifacts, machine, media_file, packages, systems, written
+from rsd import artifacts, machine, media_file, systems, written
 from rsd.artifacts import Artifacts
 from rsd.cache import Cache
 from rsd.errors import RsdError
@@ -280,8 +280,7 @@ def _check(arguments: argparse.Namespace) -> None:
 
 
 def _set_up(arguments: argparse.Namespace, cache: Cache, progress: Progress) -> Artifacts:
-    if not artifacts.ready_made(cache):
-        packages.ensure(progress, install=not arguments.no_install)
+    artifacts.install_packages(cache, progress, install=not arguments.no_install)
     return artifacts.ensure(
         cache, progress, kernel=arguments.kernel, packages=sorted(set(arguments.packages))
     )

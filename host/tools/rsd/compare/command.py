@@ -13,7 +13,7 @@ from typing import Any
 
 from rich.console import Console
 
-from rsd import artifacts, packages
+from rsd import artifacts
 from rsd.artifacts import OUTPUTS, REPOSITORY, Artifacts
 from rsd.cache import Cache
 from rsd.cluster import options
@@ -119,8 +119,7 @@ def main(arguments: argparse.Namespace) -> int:
     progress = Progress()
     out = None if arguments.snakemake or arguments.cell else _fresh(arguments.out)
     cache = Cache()
-    if not artifacts.ready_made(cache):
-        packages.ensure(progress, install=not arguments.no_install)
+    artifacts.install_packages(cache, progress, install=not arguments.no_install)
     built = artifacts.ensure(cache, progress)
     units = [
         unit(plan, built, cache, progress)

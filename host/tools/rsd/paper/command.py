@@ -12,7 +12,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from rsd import artifacts, packages
+from rsd import artifacts
 from rsd.artifacts import OUTPUTS, REPOSITORY
 from rsd.bench.base import Context
 from rsd.cache import Cache
@@ -103,8 +103,7 @@ def main(arguments: argparse.Namespace) -> int:
         ) from error
     progress = Progress()
     cache = Cache()
-    if not artifacts.ready_made(cache):
-        packages.ensure(progress, install=not arguments.no_install)
+    artifacts.install_packages(cache, progress, install=not arguments.no_install)
     context = Context(artifacts.ensure(cache, progress), cache, progress)
     words = _words(paper, [entry.name for entry in entries], scale)
     units = {unit.key: unit for entry in entries for unit in entry.units(context, scale)}
