@@ -29,6 +29,8 @@ TINY = (
     b._bonnie(REDO, "tiny", 16, 1, FULL),
     *(b._file(REDO, "tiny", name, name, 8 * MIB, mode, FULL) for name, mode in MODES.items()),
     b._mariadb(REDO, "tiny", 500, 6, 50, FULL),
+    b._queries(REDO, "tiny", 500, 6, 30, FULL),
+    *(b._hadoop(REDO, "tiny", name, 1, 16, FULL) for name in b._HADOOP),
 )
 
 

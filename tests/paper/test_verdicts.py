@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rsd.compare.benchmarks import BENCHMARKS
+from rsd.compare.benchmarks import BENCHMARKS, QUERIES
 from rsd.compare.figures import counters, read_json
 from rsd.compare.stacks import STACKS
 from rsd.errors import RsdError
@@ -101,8 +101,9 @@ def test_every_table_and_figure_is_listed(capsys: pytest.CaptureFixture[str]) ->
 def test_stacks_and_benchmarks_of_the_tables_exist() -> None:
     for systems in (redo.SYSTEMS, redo.BESIDE, risa.SYSTEMS):
         assert set(systems.values()) <= STACKS.keys()
-    for table, systems in ((redo.TABLE1, redo.SYSTEMS), (risa.TABLE4, risa.SYSTEMS)):
-        for name in table:
+    risas = (*risa.WRITES, *risa.READS.values(), *risa.TIOBENCH.values())
+    for names, systems in ((redo.TABLE1, redo.SYSTEMS), (risas, risa.SYSTEMS)):
+        for name in names:
             scale = BY_NAME[name].scale
             assert all(scale in STACKS[stack].scales for stack in systems.values())
 
@@ -162,6 +163,52 @@ def test_redos_means_have_their_verdicts(monkeypatch: pytest.MonkeyPatch) -> Non
     mean = claims["erasures, mean against F2FS on page FTL"]
     assert mean.verdict is Verdict.NOT and "could not do all five" in mean.note
     assert "ran out of space" in claims["erasures, redo-bonnie"].note
+
+
+def risas(seconds: dict[str, float], own: dict[str, float]) -> dict[tuple[str, str], Rounds]:
+    """RISA's benchmarks, each in so many seconds by system, all with the same figures."""
+    return {
+        (name, stack): Rounds(
+            stack,
+            BY_NAME[name],
+            (Round(100, 900, 100, 2000, seconds[system], 65536, timb=5, checkpoints=2, own=own),),
+        )
+        for name in (*risa.WRITES, *risa.READS.values(), *risa.TIOBENCH.values())
+        for system, stack in risa.SYSTEMS.items()
+    }
+
+
+def test_risas_orders_have_their_verdicts() -> None:
+    """The text gives orders: two systems that change places change the verdict."""
+    own = {f"{phase}.latency.mean": 50.0 for phase in ("sequential", "random")}
+    own |= {f"{query}.rate": 7.0 for query in QUERIES}
+    lead = risas({risa.RISA: 1.0, risa.EXT4: 1.07, risa.F2FS: 2.0}, own)
+    behind = risas({risa.RISA: 1.0, risa.EXT4: 0.9, risa.F2FS: 2.0}, own)
+
+    def verdicts(claims: list[Claim | Limit]) -> dict[str, Verdict]:
+        return {claim.what: claim.verdict for claim in claims}
+
+    seven = verdicts(risa._figure7(lead))
+    assert seven["throughput, FIO (RW)"] is Verdict.REPRODUCED
+    assert seven["throughput, FIO (RW), the order"] is Verdict.DIRECTION
+    assert seven["throughput, FIO (SR)"] is Verdict.NOT  # F2FS reads at half the rate
+    seven = verdicts(risa._figure7(behind))
+    assert seven["throughput, FIO (RW)"] is Verdict.NOT
+    assert seven["throughput, FIO (RW), the order"] is Verdict.NOT
+    # As fast with any number of threads, and F2FS behind ext4
+    assert {claim.verdict for claim in risa._figure8(lead)} == {Verdict.NOT}
+    # F2FS before ext4 is what figure 9 has
+    assert set(verdicts(risa._figure9(lead)).values()) == {Verdict.NOT}
+    nine = risas({risa.RISA: 1.0, risa.EXT4: 2.0, risa.F2FS: 1.5}, own)
+    assert set(verdicts(risa._figure9(nine)).values()) == {Verdict.DIRECTION}
+    assert len(risa._figure9(nine)) == 8
+    ten = verdicts(risa._figure10(lead))
+    assert ten["queries a second, select"] is Verdict.REPRODUCED
+    assert ten["queries a second, insert"] is Verdict.NOT
+    assert ten["transactions a second, OLTP"] is Verdict.DIRECTION
+    assert set(verdicts(risa._figure11(behind)).values()) == {Verdict.NOT}
+    thirteen = verdicts(risa._figure13(lead))
+    assert thirteen["TIMB blocks a check-point"] is Verdict.REPRODUCED
 
 
 @pytest.mark.parametrize(("last", "steady"), [(980, True), (979, False), (1021, False)])

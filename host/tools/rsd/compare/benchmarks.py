@@ -293,15 +293,31 @@ def _sqlite(
     )
 
 
+# The server needs no tables of its own when it checks no rights.
+_START_MARIADB = """\
+mkdir data && echo 'CREATE DATABASE IF NOT EXISTS sbtest;' >/tmp/init.sql &&
+{ mariadbd --no-defaults --user=root --datadir=$PWD/data --socket=/tmp/db.sock \
+--skip-networking --skip-grant-tables --init-file=/tmp/init.sql \
+--pid-file=/tmp/db.pid >/tmp/db.log 2>&1 & } &&
+for i in $(seq 600); do [ ! -S /tmp/db.sock ] || break; sleep 0.1; done &&
+sleep 1 && """
+_STOP_MARIADB = """\
+kill $(cat /tmp/db.pid)
+for i in $(seq 600); do [ -e /tmp/db.pid ] || break; sleep 0.1; done"""
+
+
+def _mariadb_client(rows: int) -> str:
+    return (
+        "sysbench --rand-seed=1 --histogram=on --db-driver=mysql --mysql-user=root"
+        f" --mysql-socket=/tmp/db.sock --tables=1 --table-size={rows}"
+    )
+
+
 def _mariadb(
     scale: Scale, group: str, rows: int, threads: int, transactions: int, level: Level
 ) -> Benchmark:
-    """sysbench's OLTP on InnoDB with default parameters, as in RISA 4.3.2, with a smaller table.
-
-    The server needs no tables of its own when it checks no rights.
-    """
-    client = "sysbench --rand-seed=1 --histogram=on --db-driver=mysql --mysql-user=root"
-    client += f" --mysql-socket=/tmp/db.sock --tables=1 --table-size={rows} oltp_read_write"
+    """sysbench's OLTP on InnoDB with default parameters, as in RISA 4.3.2, with a smaller table."""
+    client = f"{_mariadb_client(rows)} oltp_read_write"
     return Benchmark(
         name=f"{group}-mariadb",
         title=f"MariaDB, sysbench's read-write OLTP on {rows} rows, {threads} threads, "
@@ -309,18 +325,98 @@ def _mariadb(
         scale=scale,
         level=level,
         output=Output.SYSBENCH,
-        setup="mkdir data && echo 'CREATE DATABASE IF NOT EXISTS sbtest;' >/tmp/init.sql &&\n"
-        "{ mariadbd --no-defaults --user=root --datadir=$PWD/data --socket=/tmp/db.sock "
-        "--skip-networking --skip-grant-tables --init-file=/tmp/init.sql "
-        "--pid-file=/tmp/db.pid >/tmp/db.log 2>&1 & } &&\n"
-        "for i in $(seq 600); do [ ! -S /tmp/db.sock ] || break; sleep 0.1; done &&\n"
-        f"sleep 1 && {client} prepare >/dev/null",
+        setup=f"{_START_MARIADB}{client} prepare >/dev/null",
         run=f"{client} --threads={threads} --time=0 --events={transactions} run >$out/report",
-        teardown="kill $(cat /tmp/db.pid)\n"
-        "for i in $(seq 600); do [ -e /tmp/db.pid ] || break; sleep 0.1; done",
+        teardown=_STOP_MARIADB,
         work=transactions,
         unit="transactions",
         live_mib=rows // 2000,
+    )
+
+
+# sysbench's single queries, as RISA 4.3.2 names them (Non-Trans), and what does them today
+QUERIES = {
+    "select": "oltp_point_select",
+    "update-key": "oltp_update_index",
+    "update-nokey": "oltp_update_non_index",
+    "insert": "oltp_insert",
+    "delete": "oltp_delete",
+}
+
+
+def _queries(
+    scale: Scale, group: str, rows: int, threads: int, queries: int, level: Level
+) -> Benchmark:
+    """sysbench's single queries on InnoDB, one kind after the other (RISA 4.3.2, Non-Trans)."""
+    client = _mariadb_client(rows)
+    commands = [
+        f"{client} {script} --threads={threads} --time=0 --events={queries} run >$out/{query}"
+        for query, script in QUERIES.items()
+    ]
+    return Benchmark(
+        name=f"{group}-queries",
+        title=f"MariaDB, sysbench's single queries on {rows} rows, {threads} threads, {queries} of"
+        f" each kind: {', '.join(QUERIES)}",
+        scale=scale,
+        level=level,
+        output=Output.DESCRIBED,
+        setup=f"{_START_MARIADB}{client} oltp_read_write prepare >/dev/null",
+        run=" &&\n".join(commands),
+        teardown=_STOP_MARIADB,
+        work=queries * len(QUERIES),
+        unit="queries",
+        live_mib=rows // 2000,
+        figures=tuple(
+            Described(
+                f"{query}.rate", "queries/s", r"transactions: +\d+ +\(([\d.]+) per sec", query
+            )
+            for query in QUERIES
+        ),
+    )
+
+
+# What Hadoop's applications do with their files (RISA 4.3.2): a phase, the files it is on, what it
+# does with them, and which part of a file of HDFS each has.
+_HADOOP = {
+    "dfsio": (("write", "input", "write", 1), ("read", "input", "read", 1)),
+    "terasort": (
+        ("map", "input", "read", 1),
+        ("spill", "spill", "write", 1),
+        ("sort", "spill", "read", 1),
+        ("reduce", "output", "write", 1),
+    ),
+    "wordcount": (("count", "input", "read", 1), ("result", "output", "write", 16)),
+}
+
+
+def _hadoop(scale: Scale, group: str, name: str, tasks: int, mib: int, level: Level) -> Benchmark:
+    """A Hadoop application as the file system under HDFS sees it, without Hadoop.
+
+    HDFS keeps its blocks of 128 MiB as files, writes and reads them from end to end, and deletes
+    them whole. Each task has one, of `mib`.
+    """
+    steps = _HADOOP[name]
+
+    def command(phase: str, files: str, mode: str, part: int) -> str:
+        layout = [f"--filename_format={files}.$jobnum", f"--size={mib // part}M"]
+        options = [f"--rw={mode}", "--bs=1M", "--ioengine=psync", f"--numjobs={tasks}"]
+        return _fio(phase, *options, *layout)
+
+    prepare = command("prepare", "input", "write", 1)
+    spilled = any(files == "spill" for _, files, _, _ in steps)
+    return Benchmark(
+        name=f"{group}-{name}",
+        title=f"Hadoop's {name} as its files see it, {tasks} files of {mib} MiB: "
+        + ", ".join(phase if phase == mode else f"{phase} ({mode})" for phase, _, mode, _ in steps),
+        scale=scale,
+        level=level,
+        output=Output.FIO,
+        setup=":" if steps[0][2] == "write" else prepare,
+        run=" &&\n".join([command(*step) for step in steps] + ["rm spill.*"] * spilled),
+        work=sum(tasks * mib / part for *_, part in steps),
+        unit="MiB",
+        live_mib=sum(dict((files, tasks * mib // part) for _, files, _, part in steps).values()),
+        phases=tuple(phase for phase, *_ in steps),
     )
 
 
@@ -356,4 +452,8 @@ BENCHMARKS = (
     _postmark(RISA, "risa", 20000, 100000, FULL),
     _sqlite(RISA, "risa", 100000, 3000, "delete", FULL),
     _mariadb(RISA, "risa", 200000, 6, 4000, FULL),
+    _queries(RISA, "risa", 200000, 6, 3000, FULL),
+    _hadoop(RISA, "risa", "dfsio", 4, 128, FULL),
+    _hadoop(RISA, "risa", "terasort", 2, 128, FULL),
+    _hadoop(RISA, "risa", "wordcount", 4, 128, FULL),
 )

@@ -24,7 +24,7 @@ def stack_figures(stack: Stack, benchmark: Benchmark, directory: Path) -> list[F
     figures = [
         Figure("run_time", round(seconds, 6), "s", "virtual"),
         Figure("throughput", round(benchmark.work / seconds, 3), f"{benchmark.unit}/s", "virtual"),
-        *_PARSERS[benchmark.output](benchmark, directory),
+        *benchmark_figures(benchmark, directory),
     ]
     before, after = _stat(directory / "before"), _stat(directory / "after")
     read, written, discarded = (after[field] - before[field] for field in (2, 6, 13))
@@ -42,6 +42,11 @@ def stack_figures(stack: Stack, benchmark: Benchmark, directory: Path) -> list[F
     if stack.file_system.counters:
         figures += file_system_figures(directory)
     return figures
+
+
+def benchmark_figures(benchmark: Benchmark, directory: Path) -> list[Figure]:
+    """What the benchmark says of itself."""
+    return [*_PARSERS[benchmark.output](benchmark, directory)]
 
 
 def run_seconds(directory: Path) -> float:

@@ -4,14 +4,17 @@
 Its drive for all but Hadoop was 2 GB, 8 channels of 4 ways, its FTL page-level with 5%; ext4
 discarded, the host had 512 MB (4.1, 4.3). What table 4 gives is a write amplification of the file
 system and one of the FTL; their product is what the flash programs for what the application wrote.
-So flash programs of the same work are compared, in parts of RISA's.
+So flash programs of the same work are compared, in parts of RISA's. Figures 7 to 11 are bars
+without numbers: what the text says of them is compared, orders and the few numbers it has. Table
+4's TPC-C is missing: no generator of it is in Debian.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from rsd.bench.base import Context
 from rsd.cluster.unit import Unit
-from rsd.compare.benchmarks import BENCHMARKS
+from rsd.compare.benchmarks import BENCHMARKS, QUERIES
 from rsd.paper import rounds
 from rsd.paper.claim import Claim, Limit
 from rsd.paper.entry import Entry, Paper, Scale
@@ -20,14 +23,50 @@ from rsd.paper.rounds import Rounds
 
 EXT4, F2FS, RISA = "ext4 on page FTL", "F2FS on page FTL", "RISA"
 SYSTEMS = {EXT4: "ext4-page", F2FS: "f2fs-2013-page", RISA: "rfs+rsd"}
-# Table 4: of ext4's FTL, of F2FS, of its FTL, of RISA
-TABLE4 = {
-    "risa-fio-seqwrite": ("FIO (SW)", 1.00, 1.01, 1.00, 1.01),
-    "risa-fio-randwrite": ("FIO (RW)", 1.24, 1.43, 2.80, 1.38),
-    "risa-tiobench-1": ("Tiobench, 1 thread", 1.04, 1.03, 1.02, 1.02),
-    "risa-tiobench-48": ("Tiobench, 48 threads", 1.15, 1.04, 1.02, 1.02),
-    "risa-mariadb": ("OLTP", 1.45, 1.23, 1.78, 1.24),
-}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of table 4, and what stands for it: `of` has names of compare's benchmarks."""
+
+    title: str
+    of: tuple[str, ...]
+    ext4_ftl: float
+    f2fs: float
+    f2fs_ftl: float
+    risa: float
+
+    @property
+    def paper(self) -> dict[str, float]:
+        """Pages that the flash programs for each that the application writes."""
+        return {EXT4: self.ext4_ftl, F2FS: self.f2fs * self.f2fs_ftl, RISA: self.risa}
+
+
+BUFFERED, SYNC = (
+    {size: f"risa-iozone-{size}-{how}" for size in ("4k", "64k", "1m", "16m")}
+    for how in ("buffered", "sync")
+)
+TIOBENCH = {threads: f"risa-tiobench-{threads}" for threads in (1, 8, 48)}
+# Figure 11 in the order of table 4
+HADOOP = {"DFSIO": "risa-dfsio", "TeraSort": "risa-terasort", "WordCount": "risa-wordcount"}
+TABLE4 = (
+    Row("FIO (SW)", ("risa-fio-seqwrite",), 1.00, 1.01, 1.00, 1.01),
+    Row("FIO (RW)", ("risa-fio-randwrite",), 1.24, 1.43, 2.80, 1.38),
+    Row("Tiobench, 1 thread", (TIOBENCH[1],), 1.04, 1.03, 1.02, 1.02),
+    Row("Tiobench, 48 threads", (TIOBENCH[48],), 1.15, 1.04, 1.02, 1.02),
+    Row("Iozone", (*BUFFERED.values(), *SYNC.values()), 1.14, 1.05, 1.09, 1.09),
+    Row("Non-Trans", ("risa-queries",), 1.97, 1.58, 2.90, 1.59),
+    Row("OLTP", ("risa-mariadb",), 1.45, 1.23, 1.78, 1.24),
+    *(Row(title, (name,), 1.0, 1.0, 1.0, 1.0) for title, name in HADOOP.items()),
+)
+WRITES = tuple(name for row in TABLE4 for name in row.of)
+READS = {"FIO (SR)": "risa-fio-seqread", "FIO (RR)": "risa-fio-randread"}
+# The text of 4.3.1: what RISA writes at random, in parts of ext4; a block's latency in us by the
+# number of threads
+RANDOM_WRITES = 1.07
+LATENCY = {1: 41.0, 48: 98.0}
+# The text of 4.5
+TIMB_A_CHECKPOINT = 2.6
 # Figure 13 has bars without numbers; the text says "a very small proportion".
 MAP_SHARE = 0.002
 # A drive of 2 GiB is written a quarter as often as REDO's of 512 MiB, in the same time.
@@ -36,22 +75,30 @@ SHARE_OF_ROUNDS = 0.25
 Found = Mapping[tuple[str, str], Rounds]
 
 
-def _plans(scale: Scale, stacks: Mapping[str, str]) -> list[rounds.Plan]:
-    chosen = [one for one in BENCHMARKS if one.name in TABLE4]
+def _plans(scale: Scale, names: Iterable[str], stacks: Iterable[str]) -> list[rounds.Plan]:
+    wanted = set(names)
+    chosen = [one for one in BENCHMARKS if one.name in wanted]
     smaller = Scale(scale.capacities * SHARE_OF_ROUNDS, scale.live)
-    return rounds.plans(stacks.values(), chosen, smaller)
+    return rounds.plans(stacks, chosen, smaller)
 
 
-def _units(context: Context, scale: Scale) -> list[Unit]:
-    return [rounds.unit(plan, context) for plan in _plans(scale, SYSTEMS)]
+def _entry(
+    name: str,
+    shows: str,
+    claims: Callable[[Found], list[Claim | Limit]],
+    names: Iterable[str],
+    systems: Iterable[str] = tuple(SYSTEMS),
+) -> Entry:
+    """A figure that is of these benchmarks on these systems."""
+    stacks = [SYSTEMS[system] for system in systems]
 
+    def run(context: Context, scale: Scale) -> list[Claim | Limit]:
+        return claims(rounds.measure(_plans(scale, names, stacks), context))
 
-def _map_units(context: Context, scale: Scale) -> list[Unit]:
-    return [rounds.unit(plan, context) for plan in _plans(scale, {RISA: SYSTEMS[RISA]})]
+    def units(context: Context, scale: Scale) -> list[Unit]:
+        return [rounds.unit(plan, context) for plan in _plans(scale, names, stacks)]
 
-
-def _measured(context: Context, scale: Scale, stacks: Mapping[str, str]) -> Found:
-    return rounds.measure(_plans(scale, stacks), context)
+    return Entry(name, shows, run, units=units)
 
 
 def table2(context: Context, scale: Scale) -> list[Claim | Limit]:
@@ -65,45 +112,198 @@ def table2(context: Context, scale: Scale) -> list[Claim | Limit]:
     return map_sizes(context, paper)
 
 
-def table4(context: Context, scale: Scale) -> list[Claim | Limit]:
-    """Programs of the same work, on three systems."""
-    return _compared(_measured(context, scale, SYSTEMS), "programs", "pages")
+def _all(
+    found: Found, names: Sequence[str], of: Callable[[Rounds], float]
+) -> tuple[dict[str, float], str]:
+    """By system the sum over benchmarks, of those that had room for them; and what to say of it."""
+    cells = {system: [found[name, stack] for name in names] for system, stack in SYSTEMS.items()}
+    values = {
+        system: sum(map(of, ours))
+        for system, ours in cells.items()
+        if not any(cell.no_space for cell in ours)
+    }
+    notes = dict.fromkeys(cell.note for ours in cells.values() for cell in ours)
+    return values, "; ".join(filter(None, notes))
 
 
-def figure12(context: Context, scale: Scale) -> list[Claim | Limit]:
-    """Erasures: the paper prints bars. The numbers are table 4's, which they have to follow."""
-    return _compared(_measured(context, scale, SYSTEMS), "erasures", "blocks")
+def _throughput(cell: Rounds) -> float:
+    return cell.benchmark.work / cell.last.seconds
 
 
-def _compared(found: Found, what: str, unit: str) -> list[Claim | Limit]:
-    claims: list[Claim | Limit] = []
-    for name, (title, ext4, f2fs, ftl, risa) in TABLE4.items():
-        cells = {system: found[name, stack] for system, stack in SYSTEMS.items()}
-        values = {
-            system: cell.last.taken if what == "erasures" else cell.last.written + cell.last.copied
-            for system, cell in cells.items()
-            if not cell.no_space
-        }
-        claims.append(
-            Claim(
-                f"{what}, {title}",
-                unit,
-                {EXT4: ext4, F2FS: f2fs * ftl, RISA: risa},
-                values,
-                RISA,
-                ranks=what == "erasures",
-                note="; ".join(filter(None, (cell.note for cell in cells.values()))),
-            )
+def _claim(
+    found: Found,
+    what: str,
+    unit: str,
+    names: Sequence[str],
+    of: Callable[[Rounds], float],
+    paper: Mapping[str, float],
+    reference: str | None = RISA,
+    ranks: bool = False,
+) -> Claim:
+    """The systems against each other."""
+    values, note = _all(found, names, of)
+    here = {system: value for system, value in values.items() if system in paper}
+    beside = {system: value for system, value in values.items() if system not in paper}
+    return Claim(what, unit, paper, here, reference, beside, note, ranks)
+
+
+SAME = dict.fromkeys(SYSTEMS, 1.0)
+# What the text says without numbers: F2FS is the worst, its work is collected twice.
+RISA_EXT4_F2FS = {RISA: 3.0, EXT4: 2.0, F2FS: 1.0}
+RISA_F2FS_EXT4 = {RISA: 3.0, F2FS: 2.0, EXT4: 1.0}
+
+
+def _table4(found: Found) -> list[Claim | Limit]:
+    return [
+        _claim(
+            found,
+            f"programs, {row.title}",
+            "pages",
+            row.of,
+            lambda cell: cell.last.written + cell.last.copied,
+            row.paper,
         )
+        for row in TABLE4
+    ]
+
+
+def _figure12(found: Found) -> list[Claim | Limit]:
+    """Erasures: the paper prints bars. The numbers are table 4's, which they have to follow."""
+    return [
+        _claim(
+            found,
+            f"erasures, {row.title}",
+            "blocks",
+            row.of,
+            lambda cell: cell.last.taken,
+            row.paper,
+            ranks=len(set(row.paper.values())) > 1,
+        )
+        for row in TABLE4
+    ]
+
+
+def _figure7(found: Found) -> list[Claim | Limit]:
+    """The text: all three read, and write in order, as fast as the drive; RISA leads at random."""
+
+    def throughput(
+        title: str,
+        name: str,
+        paper: Mapping[str, float],
+        reference: str = RISA,
+        ranks: bool = False,
+    ) -> Claim:
+        what = f"throughput, {title}"
+        return _claim(found, what, "MiB/s", [name], _throughput, paper, reference, ranks)
+
+    random = "risa-fio-randwrite"
+    return [
+        *(throughput(title, name, SAME) for title, name in READS.items()),
+        throughput("FIO (SW)", "risa-fio-seqwrite", SAME),
+        throughput("FIO (RW)", random, {EXT4: 1.0, RISA: RANDOM_WRITES}, EXT4),
+        throughput("FIO (RW), the order", random, RISA_EXT4_F2FS, ranks=True),
+    ]
+
+
+def _figure8(found: Found) -> list[Claim | Limit]:
+    """The text: RISA and F2FS gain by threads, ext4 suffers; a block of 4 KiB takes longer."""
+    claims: list[Claim | Limit] = [
+        _claim(
+            found,
+            "throughput, Tiobench, 48 threads",
+            "MiB/s",
+            [TIOBENCH[48]],
+            _throughput,
+            {RISA: 2.0, F2FS: 2.0, EXT4: 1.0},
+            ranks=True,
+        )
+    ]
+    for system in (RISA, F2FS):
+        cells = {f"{n} threads": found[name, SYSTEMS[system]] for n, name in TIOBENCH.items()}
+        rank = {name: float(at) for at, name in enumerate(cells)}
+        values = {name: _throughput(cell) for name, cell in cells.items() if not cell.no_space}
+        what = f"throughput of {system} by threads"
+        claims.append(Claim(what, "MiB/s", rank, values, note=_notes(cells.values()), ranks=True))
+    cells = {f"{n} threads": found[TIOBENCH[n], SYSTEMS[RISA]] for n in LATENCY}
+    claims.append(
+        Claim(
+            "latency of a write of 4 KiB, RISA, by threads",
+            "us",
+            dict(zip(cells, LATENCY.values(), strict=True)),
+            {name: _latency(cell) for name, cell in cells.items() if not cell.no_space},
+            next(iter(cells)),
+            note=_notes(cells.values()),
+        )
+    )
     return claims
 
 
-def figure13(context: Context, scale: Scale) -> list[Claim | Limit]:
+def _notes(cells: Iterable[Rounds]) -> str:
+    return "; ".join(filter(None, dict.fromkeys(cell.note for cell in cells)))
+
+
+def _latency(cell: Rounds) -> float:
+    """The mean of both phases: all blocks are written in order, and half as many at random."""
+    in_order, random = (cell.last.own[f"{phase}.latency.mean"] for phase in cell.benchmark.phases)
+    return (2 * in_order + random) / 3
+
+
+def _figure9(found: Found) -> list[Claim | Limit]:
+    """The text: at all sizes RISA is the best, and F2FS better than ext4."""
+    return [
+        _claim(
+            found,
+            f"throughput, Iozone, {how}, requests of {size}",
+            "MiB/s",
+            [name],
+            _throughput,
+            RISA_F2FS_EXT4,
+            ranks=True,
+        )
+        for how, names in (("O_SYNC", SYNC), ("buffered", BUFFERED))
+        for size, name in names.items()
+    ]
+
+
+def _figure10(found: Found) -> list[Claim | Limit]:
+    """The text: a query that only reads is as fast on all; else RISA leads, and F2FS is last."""
+
+    def rate(query: str) -> Callable[[Rounds], float]:
+        return lambda cell: cell.last.own[f"{query}.rate"]
+
+    claims: list[Claim | Limit] = [
+        _claim(
+            found,
+            f"queries a second, {query}",
+            "queries/s",
+            ["risa-queries"],
+            rate(query),
+            SAME if query == "select" else RISA_EXT4_F2FS,
+            ranks=query != "select",
+        )
+        for query in QUERIES
+    ]
+    what = "transactions a second, OLTP"
+    of = ["risa-mariadb"]
+    claims.append(
+        _claim(found, what, "transactions/s", of, _throughput, RISA_EXT4_F2FS, ranks=True)
+    )
+    return claims
+
+
+def _figure11(found: Found) -> list[Claim | Limit]:
+    """The text: the flash collects nothing, and all three are as fast."""
+    return [
+        _claim(found, f"run time, {title}", "s", [name], lambda cell: cell.last.seconds, SAME)
+        for title, name in HADOOP.items()
+    ]
+
+
+def _figure13(found: Found) -> list[Claim | Limit]:
     """What the inode map costs, of all pages read or programmed."""
-    found = _measured(context, scale, {RISA: SYSTEMS[RISA]})
     claims: list[Claim | Limit] = []
-    for name, (title, *_) in TABLE4.items():
-        cell = found[name, SYSTEMS[RISA]]
+    cells = {name: found[name, SYSTEMS[RISA]] for name in WRITES}
+    for name, cell in cells.items():
         if cell.no_space:
             raise AssertionError(cell.note)
         last = cell.last
@@ -111,32 +311,43 @@ def figure13(context: Context, scale: Scale) -> list[Claim | Limit]:
         for text, blocks in (("TIMB blocks", last.timb), ("its cleaning", 2 * last.moved_map)):
             claims.append(
                 Limit(
-                    f"inode map, {title}: {text}, share of all I/O",
+                    f"inode map, {name}: {text}, share of all I/O",
                     "",
                     MAP_SHARE,
                     blocks / last.pages,
                     f"all writes of the inode map: {last.inode_map / last.pages:.3%}",
                 )
             )
+    timb = sum(cell.last.timb for cell in cells.values())
+    checkpoints = sum(cell.last.checkpoints for cell in cells.values())
+    what = "TIMB blocks a check-point"
+    claims.append(Claim(what, "blocks", {RISA: TIMB_A_CHECKPOINT}, {RISA: timb / checkpoints}))
     return claims
 
-
-_TIMES = "the paper prints bars without numbers; table4 has the same benchmarks' programs"
-_HADOOP = "needs Hadoop's I/O pattern as a benchmark of compare"
 
 PAPER = Paper(
     "risa",
     "RISA: Reduced I/O System Architecture (the project has its text without a title page)",
     (
         Entry("table2", "sizes of the mapping tables", table2),
-        Entry("table4", "write amplification of three systems", table4, units=_units),
-        Entry("figure7", "fio's throughput", missing=_TIMES),
-        Entry("figure8", "tiobench's throughput and latency", missing=_TIMES),
-        Entry("figure9", "iozone's throughput by request size", missing=_TIMES),
-        Entry("figure10", "transactions a second", missing=_TIMES),
-        Entry("figure11", "run times of Hadoop's applications", missing=_HADOOP),
-        Entry("figure12", "erasures, in parts of ext4's", figure12, units=_units),
-        Entry("figure13", "what the inode map costs", figure13, units=_map_units),
+        _entry("table4", "write amplification of three systems", _table4, WRITES),
+        _entry("figure7", "fio's throughput", _figure7, (*READS.values(), *WRITES[:2])),
+        _entry("figure8", "tiobench's throughput and latency", _figure8, TIOBENCH.values()),
+        _entry(
+            "figure9",
+            "iozone's throughput by request size",
+            _figure9,
+            (*BUFFERED.values(), *SYNC.values()),
+        ),
+        _entry(
+            "figure10",
+            "queries and transactions a second",
+            _figure10,
+            ("risa-queries", "risa-mariadb"),
+        ),
+        _entry("figure11", "run times of Hadoop's applications", _figure11, HADOOP.values()),
+        _entry("figure12", "erasures, in parts of ext4's", _figure12, WRITES),
+        _entry("figure13", "what the inode map costs", _figure13, WRITES, (RISA,)),
         Entry(
             "figure14",
             "write amplification by the size of a segment",

@@ -15,7 +15,7 @@ import dataclasses
 import functools
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rsd.bench.base import Context
@@ -28,6 +28,7 @@ from rsd.compare.figures import counters, read_json
 from rsd.compare.run import guest_failure
 from rsd.compare.stack_figures import (
     CAUSES,
+    benchmark_figures,
     drive_figures,
     file_system_figures,
     run_seconds,
@@ -61,7 +62,8 @@ class Round:
     `taken`: blocks taken into use. `written`: pages that the host wrote, `copied` those that the
     drive programmed of its own. `pages`: all that were read or programmed. `inode_map`, `timb` and
     `moved_map` are RFS's: blocks of the inode map and of its list that it wrote, and those of both
-    that cleaning moved. `all_written`: host pages since the first round began.
+    that cleaning moved; `checkpoints` are those it wrote. `all_written`: host pages since the first
+    round began. `own`: the benchmark's own figures by metric, as `./rsd compare` has them.
     """
 
     taken: int
@@ -73,6 +75,8 @@ class Round:
     inode_map: int = 0
     timb: int = 0
     moved_map: int = 0
+    checkpoints: int = 0
+    own: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -149,7 +153,7 @@ def unit(plan: Plan, context: Context) -> Unit:
         volume_key(plan.stack, plan.benchmark.scale, context.built),
         [_script(plan, number) for number in (1, 2)],
         dataclasses.asdict(plan.scale),
-        [STEADY, PATIENCE, kept.FORMAT],
+        [STEADY, PATIENCE, kept.FORMAT, *(field.name for field in dataclasses.fields(Round))],
     )
     return Unit(plan.title, "rounds", key, functools.partial(_measure, plan, context))
 
@@ -219,7 +223,8 @@ def _measure(plan: Plan, context: Context, target: Path) -> None:
 def _round(plan: Plan, raw: Path) -> Round:
     """From what a round left behind."""
     found = [*drive_figures(raw)]
-    if STACKS[plan.stack].file_system.counters:
+    counts = bool(STACKS[plan.stack].file_system.counters)
+    if counts:
         found += file_system_figures(raw)
     figures = {figure.metric: figure.value for figure in found}
     begun, ended = (
@@ -237,7 +242,18 @@ def _round(plan: Plan, raw: Path) -> Round:
         inode_map=int(figures.get("rfs.written_inode_map", 0)),
         timb=int(figures.get("rfs.written_timb", 0)),
         moved_map=int(figures.get("rfs.copied_inode_map", 0)),
+        checkpoints=_checkpoints(raw) if counts else 0,
+        own={one.metric: one.value for one in benchmark_figures(plan.benchmark, raw)},
     )
+
+
+def _checkpoints(raw: Path) -> int:
+    """How many RFS wrote."""
+    begun, ended = (
+        int(dict(line.split(":", 1) for line in text.splitlines())["checkpoints"])
+        for text in ((raw / when / "fs").read_text() for when in ("before", "after"))
+    )
+    return ended - begun
 
 
 def blocks_taken(before: Mapping[str, int], after: Mapping[str, int]) -> int:
