@@ -66,11 +66,11 @@ MUTANTS = (
         "die->ahead <= drive->cfg.suspend_reads;",
     ),
     Mutant(
-        "a read is repeated by the retries of a block one erase less worn",
+        "a read is repeated by the retries of a block one erase more worn",
         "retries",
         "array/sched.c",
         "rsd_rec_erases(drive->media.rec[op->block]) /\n",
-        "(rsd_rec_erases(drive->media.rec[op->block]) - 1) /\n",
+        "(rsd_rec_erases(drive->media.rec[op->block]) + 1) /\n",
     ),
     Mutant(
         "bus time of transfers after the array is not counted",

@@ -56,6 +56,7 @@ typedef struct SpanList {
 /* Of the ranges that begin at an LBA, one is in the tree for all. */
 typedef struct SpanNode {
     struct Span *left, *right;
+    uint64_t priority;          /* none below has a higher one */
     SpanList list[2];           /* of those that are no reads, of reads */
     uint64_t oldest;            /* order of the oldest one below */
     uint64_t furthest[2];       /* reach of all below, without reads */
@@ -94,6 +95,8 @@ typedef struct Cmd {
     bool in_flight;             /* it is in Ns.writes */
     uint32_t slot;              /* of its mask; RSD_NONE: it has none */
     struct Cmd *below[2];       /* in the tree: before it, behind it */
+    struct Cmd *above;          /* in the tree; NULL: it is the root */
+    uint64_t priority;          /* none below has a higher one */
     uint64_t begun;             /* its number among those handed over */
     struct Cmd *wait_prev, *wait_next;
     struct Cmd *follows;        /* what it must let go first, */

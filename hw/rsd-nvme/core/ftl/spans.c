@@ -15,12 +15,6 @@
 
 #include "ftl.h"
 
-/* No two LBAs have the same: rsd_random() takes each number to another one. */
-static uint64_t priority(const Span *span)
-{
-    return rsd_random(0, span->from);
-}
-
 static uint64_t furthest(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
@@ -40,10 +34,11 @@ static void take_in(SpanNode *node, const Span *below)
     }
 }
 
-/* What is below it has changed. */
-static void look_below(Span *span)
+/* What is below it has changed. True: what it knows of all has, too. */
+static bool look_below(Span *span)
 {
     SpanNode *node = &span->node;
+    const SpanNode was = *node;
 
     node->oldest = UINT64_MAX;
     for (int i = 0; i < 2; i++) {
@@ -56,6 +51,9 @@ static void look_below(Span *span)
                                      node->list[true].reach);
     take_in(node, node->left);
     take_in(node, node->right);
+    return node->oldest != was.oldest ||
+           node->furthest[false] != was.furthest[false] ||
+           node->furthest[true] != was.furthest[true];
 }
 
 /* Divides a tree into what is before an LBA, and what is behind it. */
@@ -81,7 +79,7 @@ static Span *merge(Span *left, Span *right)
     if (!left || !right) {
         return left ? left : right;
     }
-    if (priority(left) > priority(right)) {
+    if (left->node.priority > right->node.priority) {
         left->node.right = merge(left->node.right, right);
         look_below(left);
         return left;
@@ -122,10 +120,14 @@ static void list_remove(SpanList *list, Span *span)
 
 void rsd_span_add(Span **root, Span *span)
 {
-    span->node = (SpanNode){ .oldest = span->order };
+    /* No two LBAs have the same: rsd_random() takes each to another number. */
+    span->node = (SpanNode){
+        .priority = rsd_random(0, span->from),
+        .oldest = span->order,
+    };
     span->node.furthest[false] = span->end;
     span->node.furthest[true] = span->read ? 0 : span->end;
-    while (*root && priority(*root) > priority(span)) {
+    while (*root && (*root)->node.priority > span->node.priority) {
         take_in(&(*root)->node, span);
         root = (*root)->from < span->from ? &(*root)->node.right
                                           : &(*root)->node.left;
@@ -141,26 +143,34 @@ void rsd_span_add(Span **root, Span *span)
     *root = span;
 }
 
-void rsd_span_remove(Span **root, Span *span)
+/* True: what the root knows of all below it has changed. */
+static bool take_out(Span **root, Span *span)
 {
     Span *at = *root;
     SpanNode *node = &at->node;
 
     if (at->from != span->from) {
-        rsd_span_remove(at->from < span->from ? &node->right : &node->left,
-                        span);
+        if (!take_out(at->from < span->from ? &node->right : &node->left,
+                      span)) {
+            return false;
+        }
     } else {
         list_remove(&node->list[span->read], span);
         if (!node->list[false].first && !node->list[true].first) {
             *root = merge(node->left, node->right);
-            return;
+            return true;
         }
         if (at == span) {
             *root = node->list[node->list[true].first != NULL].first;
             (*root)->node = *node;
         }
     }
-    look_below(*root);
+    return look_below(*root);
+}
+
+void rsd_span_remove(Span **root, Span *span)
+{
+    take_out(root, span);
 }
 
 /*

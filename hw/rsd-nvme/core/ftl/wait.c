@@ -169,11 +169,6 @@ static uint64_t *sum_of(const Waits *w, const Cmd *cmd)
     return mask_of(w, cmd) + w->width;
 }
 
-static uint64_t priority(const Cmd *cmd)
-{
-    return rsd_random(0, cmd->begun);
-}
-
 /* True: the sum has changed. */
 static bool sum_up(Waits *w, Cmd *cmd)
 {
@@ -194,22 +189,45 @@ static bool sum_up(Waits *w, Cmd *cmd)
     return changed;
 }
 
+/* The command and all above it, as far as something changes */
+static void sum_up_from(Waits *w, Cmd *cmd)
+{
+    while (cmd && sum_up(w, cmd)) {
+        cmd = cmd->above;
+    }
+}
+
+/* The command has others below it. */
+static void set_below(Waits *w, Cmd *cmd, Cmd *before, Cmd *behind)
+{
+    cmd->below[0] = before;
+    cmd->below[1] = behind;
+    for (int i = 0; i < 2; i++) {
+        if (cmd->below[i]) {
+            cmd->below[i]->above = cmd;
+        }
+    }
+    sum_up(w, cmd);
+}
+
 /* Divides a tree into those before a command, and those behind it. */
 static void split(Waits *w, Cmd *root, const Cmd *at, Cmd *parts[2])
 {
     Cmd *inner[2];
-    bool is_before;
 
     if (!root) {
         parts[0] = parts[1] = NULL;
-        return;
+    } else if (root->begun < at->begun) {
+        split(w, root->below[1], at, inner);
+        set_below(w, root, root->below[0], inner[0]);
+        parts[0] = root;
+        parts[1] = inner[1];
+    } else {
+        split(w, root->below[0], at, inner);
+        set_below(w, root, inner[1], root->below[1]);
+        parts[0] = inner[0];
+        parts[1] = root;
     }
-    is_before = root->begun < at->begun;
-    split(w, root->below[is_before], at, inner);
-    root->below[is_before] = inner[!is_before];
-    parts[is_before] = inner[is_before];
-    parts[!is_before] = root;
-    sum_up(w, root);
 }
 
 /* Of two trees, all of the first one being before the second one */
@@ -218,13 +236,11 @@ static Cmd *join(Waits *w, Cmd *first, Cmd *second)
     if (!first || !second) {
         return first ? first : second;
     }
-    if (priority(first) > priority(second)) {
-        first->below[1] = join(w, first->below[1], second);
-        sum_up(w, first);
+    if (first->priority > second->priority) {
+        set_below(w, first, first->below[0], join(w, first->below[1], second));
         return first;
     }
-    second->below[0] = join(w, first, second->below[0]);
-    sum_up(w, second);
+    set_below(w, second, join(w, first, second->below[0]), second->below[1]);
     return second;
 }
 
@@ -232,39 +248,39 @@ static Cmd *join(Waits *w, Cmd *first, Cmd *second)
 static void put(Waits *w, Cmd *cmd)
 {
     const uint64_t *mask = mask_of(w, cmd);
-    uint64_t its = priority(cmd);
-    Cmd **root = &w->marked;
+    Cmd **root = &w->marked, *parts[2];
 
-    while (*root && priority(*root) >= its) {
+    /* A treap, as in spans.c */
+    cmd->priority = rsd_random(0, cmd->begun);
+    cmd->above = NULL;
+    while (*root && (*root)->priority >= cmd->priority) {
         uint64_t *sum = sum_of(w, *root);
 
         for (uint32_t i = 0; i < w->width; i++) {
             sum[i] |= mask[i];
         }
+        cmd->above = *root;
         root = &(*root)->below[(*root)->begun < cmd->begun];
     }
-    split(w, *root, cmd, cmd->below);
-    sum_up(w, cmd);
+    split(w, *root, cmd, parts);
+    set_below(w, cmd, parts[0], parts[1]);
     *root = cmd;
 }
 
-/* Takes a command out of the tree. True: the sum has changed. */
-static bool take_out(Waits *w, Cmd **root, const Cmd *cmd)
+/* Takes a command out of the tree. */
+static void take_out(Waits *w, const Cmd *cmd)
 {
-    if (*root == cmd) {
-        *root = join(w, cmd->below[0], cmd->below[1]);
-        return true;
-    }
-    return take_out(w, &(*root)->below[(*root)->begun < cmd->begun], cmd) &&
-           sum_up(w, *root);
-}
+    Cmd *above = cmd->above, *next = join(w, cmd->below[0], cmd->below[1]);
 
-/* A command below has another mask. True: the sum has changed, too. */
-static bool sum_up_from(Waits *w, Cmd *root, const Cmd *cmd)
-{
-    return (root == cmd ||
-            sum_up_from(w, root->below[root->begun < cmd->begun], cmd)) &&
-           sum_up(w, root);
+    if (next) {
+        next->above = above;
+    }
+    if (above) {
+        above->below[above->begun < cmd->begun] = next;
+    } else {
+        w->marked = next;
+    }
+    sum_up_from(w, above);
 }
 
 void rsd_waits_mark(Waits *w, Cmd *cmd, const uint64_t *mask)
@@ -278,12 +294,12 @@ void rsd_waits_mark(Waits *w, Cmd *cmd, const uint64_t *mask)
         return;
     }
     if (!mask) {
-        take_out(w, &w->marked, cmd);
+        take_out(w, cmd);
         w->free_slots[w->num_free++] = cmd->slot;
         cmd->slot = RSD_NONE;
     } else if (memcmp(mask_of(w, cmd), mask, mask_size(w))) {
         memcpy(mask_of(w, cmd), mask, mask_size(w));
-        sum_up_from(w, w->marked, cmd);
+        sum_up_from(w, cmd);
     }
 }
 

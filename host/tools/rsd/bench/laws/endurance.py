@@ -212,13 +212,14 @@ def _levelling_pages(sim: Simulator) -> Iterator[Point]:
 
 @BOOK.law(
     "static-levelling-blocks",
-    "The same of FAST's blocks. It levels each way by itself, so the drive has one.",
+    "The same of block maps and FAST. They level each way by itself, so the drive has one.",
     LEVELLING,
     0.0,
     AT_MOST,
 )
 def _levelling_blocks(sim: Simulator) -> Iterator[Point]:
     yield from _spread(sim, "fast", requests=3000, ways=1)
+    yield from _spread(sim, "block", requests=3000, ways=1)
 
 
 @BOOK.law(

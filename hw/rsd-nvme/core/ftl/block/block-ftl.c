@@ -172,6 +172,7 @@ static const BlockPolicy block_policy = {
     .class = class,
     .job_done = job_done,
     .log_dropped = log_dropped,
+    .settle = merge,
     .extra = 1,
 };
 

@@ -139,6 +139,11 @@ typedef struct BlockPolicy {
     /* The unit is taken from its logical block. May be NULL */
     void (*log_dropped)(BlockMap *map, Unit *log);
     /*
+     * Merges a logical block, whose replacement keeps blocks from being
+     * levelled. NULL: such blocks are in use again by themselves before long.
+     */
+    RsdStatus (*settle)(BlockMap *map, uint32_t lblock);
+    /*
      * What a write from an LBA on would wait for, if anything, its logical
      * block having no job
      */

@@ -8,6 +8,10 @@
  * free blocks of all dies, and it is the mean of their counts that has to
  * differ.
  *
+ * A logical block may keep its replacement block for long, and both of its
+ * blocks with it. If one of them is the least worn, ftl=block merges the two:
+ * one is erased, the other is data at rest.
+ *
  * A move is a merge (merge.c), one a group at a time, and no unit of the group
  * is given to anybody else meanwhile. Otherwise what the host goes on to write
  * would be before each page of the move in the queue of its die, and hot blocks
@@ -26,7 +30,13 @@ static bool at_rest(const BlockMap *map, const Unit *unit)
         return false;
     }
     lb = &map->lblocks[unit->lblock];
-    return lb->data == unit && !lb->log && !lb->job;
+    if (lb->job) {
+        return false;
+    }
+    if (lb->log) {
+        return map->policy->settle && (unit == lb->data || unit == lb->log);
+    }
+    return lb->data == unit;
 }
 
 /* Least worn block of a die that is data at rest, RSD_NONE: there is none */
@@ -96,6 +106,10 @@ void rsd_wear_level(BlockMap *map, uint32_t block)
         return;
     }
     lblock = map->owner[from]->lblock;
+    if (map->lblocks[lblock].log) {
+        map->policy->settle(map, lblock);   /* tried again as below */
+        return;
+    }
     to = rsd_unit_take(map, die / map->lanes, lblock, true, &status, &wait);
     if (!to) {
         return;                 /* tried again after the next erase */
