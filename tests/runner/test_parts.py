@@ -39,6 +39,7 @@ COMMANDS = (
     "shell",
     "run",
     "compare",
+    "watch",
     "bench",
     "test",
     "image",

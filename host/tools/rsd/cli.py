@@ -172,6 +172,13 @@ def _parser(command: list[str]) -> argparse.ArgumentParser:
     )
     _add_lazy(
         commands,
+        "watch",
+        "show what each die did in a recorded run, as a timeline in the browser",
+        "./rsd watch run.trace",
+        command,
+    )
+    _add_lazy(
+        commands,
         "bench",
         "measure the model of the drive, and what it costs the host",
         "./rsd bench risa mapping",

@@ -314,6 +314,8 @@ def _drive(
         return arguments.media if arguments.system == "none" else media
     settings = dict(arguments.properties)
     source = written.drive(arguments.system, settings, how, arguments.fill, cache, progress)
+    if "trace" in settings:
+        progress.say(f"a replay of {settings['trace']} begins with the drive --media {source}")
     written.copy_media(source, media)
     return media
 

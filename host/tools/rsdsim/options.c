@@ -286,6 +286,32 @@ static void set_check(struct options *o, const char *value)
 	o->check = true;
 }
 
+static void set_timeline(struct options *o, const char *value)
+{
+	o->timeline = value;
+}
+
+static uint64_t time_of(const char *option, const char *value)
+{
+	uint64_t ns;
+
+	if (!rsd_parse_ns(value, &ns))
+		bad_value(option, value, RSD_NS_FORM);
+	return ns;
+}
+
+static void set_from(struct options *o, const char *value)
+{
+	o->from = time_of("from", value);
+	o->window_given = true;
+}
+
+static void set_until(struct options *o, const char *value)
+{
+	o->until = time_of("until", value);
+	o->window_given = true;
+}
+
 /*
  * Output
  */
@@ -388,6 +414,12 @@ static const struct option options[] = {
 	  "Repeat a native trace exactly, with the settings of its drive. --media names a copy of the media that it began with (else a new drive)." },
 	{ "check", NULL, set_check,
 	  "With --replay, compare all completions and counters with the trace's. The exit status is 1 if one differs." },
+	{ "timeline", "FILE", set_timeline,
+	  "With --replay, write what each die does to FILE, which Perfetto shows. ./rsd watch does that." },
+	{ "from", "TIME", set_from,
+	  "Let the timeline begin at this time of the trace, such as 1.5ms (0)." },
+	{ "until", "TIME", set_until,
+	  "Let the timeline end at this time of the trace (the end)." },
 	{ .arg = "Output" },
 	{ "json", NULL, set_json, "Print JSON instead of a table." },
 	{ "output", "FILE", set_output, "Print to this file." },
@@ -479,6 +511,12 @@ static void check_combination(struct options *o)
 		die_usage("--replay: the trace says drive and work; only --media, --check and options of output go with it");
 	if (o->check && !o->replay)
 		die_usage("--check: there is nothing to compare with without --replay");
+	if (o->timeline && !o->replay)
+		die_usage("--timeline: it shows a trace: record one by --record, then name it by --replay");
+	if (o->window_given && !o->timeline)
+		die_usage("--from and --until: they are of a timeline: name its file by --timeline");
+	if (o->until <= o->from)
+		die_usage("--until: it must be after --from");
 	if (o->age && o->media)
 		die_usage("--age makes a new file, --media changes one: choose one of them");
 	if (o->depth_given && o->gen.rate)
@@ -516,6 +554,7 @@ void options_parse(struct options *o, int argc, char **argv)
 			.pattern = PATTERN_UNIFORM, .nlb = 1, .seed = 1,
 			.fill = 100,
 		},
+		.until = UINT64_MAX,
 	};
 	o->given = calloc(rsd_num_props, sizeof(*o->given));
 	if (!o->given)

@@ -31,6 +31,9 @@ struct options {
 	/* instead of all that */
 	const char *replay;
 	bool check;
+	const char *timeline;	/* NULL: none */
+	uint64_t from, until;	/* ns of the timeline */
+	bool window_given;	/* either of them */
 	/* output */
 	const char *output;	/* NULL: standard output */
 	bool json;

@@ -18,6 +18,7 @@ struct replay {
 	RsdTraceReader *reader;
 	RsdDrive *drive;
 	bool payload;
+	struct timeline *timeline;	/* NULL: none */
 	struct answer *answers;
 	uint64_t capacity;	/* of answers */
 	struct replay_result result;
@@ -36,7 +37,7 @@ static struct answer *new_answer(struct replay *p)
 	return &p->answers[p->result.commands++];
 }
 
-static void advance(struct replay *p, uint64_t ns)
+static void complete(struct replay *p, uint64_t ns)
 {
 	RsdCmd *cmd;
 
@@ -46,8 +47,24 @@ static void advance(struct replay *p, uint64_t ns)
 			.status = cmd->status,
 			.done = true,
 		};
+		if (p->timeline)
+			timeline_command(p->timeline, cmd,
+					 (uintptr_t)cmd->opaque,
+					 cmd->submit_ns, cmd->done_ns);
 		rsd_cmd_free(p->drive, cmd);
 	}
+}
+
+/* Carries out the events up to @ns: one by one if somebody looks at each. */
+static void advance(struct replay *p, uint64_t ns)
+{
+	uint64_t when;
+
+	while (p->timeline && rsd_next_event(p->drive, &when) && when <= ns) {
+		complete(p, when);
+		timeline_look(p->timeline, when);
+	}
+	complete(p, ns);
 }
 
 static RsdOp core_op(uint8_t op)
@@ -108,7 +125,12 @@ static void submit(struct replay *p, const RsdTraceRecord *record)
 			memset(cmd->oob, 0, (size_t)cmd->nlb *
 			       rsd_oob(p->drive, record->ns));
 	}
+	/* The drive would do that itself, with nobody looking */
+	if (p->timeline)
+		advance(p, record->time);
 	status = rsd_submit(p->drive, cmd, record->time);
+	if (p->timeline)
+		timeline_look(p->timeline, record->time);
 	if (status != RSD_OK) {
 		answer->status = status;
 		answer->done = true;
@@ -159,10 +181,11 @@ static void compare_counters(struct replay *p, uint64_t known)
 }
 
 struct replay_result replay_run(RsdTraceReader *reader, RsdDrive *drive,
-				bool payload)
+				bool payload, struct timeline *timeline)
 {
 	struct replay p = {
 		.reader = reader, .drive = drive, .payload = payload,
+		.timeline = timeline,
 	};
 	uint64_t known = 0, now = 0;
 	char err[RSD_ERR_LEN];

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "rsd.h"
+#include "timeline.h"
 #include "trace.h"
 
 struct replay_result {
@@ -22,10 +23,10 @@ struct replay_result {
  * Carries the trace out on @drive and compares each completion, and the
  * counters at the end. Prints the first completion and the counters that
  * differ. @payload: the drive has its pages' data, as the recorded one had;
- * without, the memory it takes is not compared. Ends the program if the trace
- * is damaged.
+ * without, the memory it takes is not compared. @timeline is told
+ * what happens, unless it is NULL. Ends the program if the trace is damaged.
  */
 struct replay_result replay_run(RsdTraceReader *reader, RsdDrive *drive,
-				bool payload);
+				bool payload, struct timeline *timeline);
 
 #endif

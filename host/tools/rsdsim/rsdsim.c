@@ -11,6 +11,7 @@
 #include "options.h"
 #include "replay.h"
 #include "report.h"
+#include "timeline.h"
 #include "traces.h"
 
 static double cpu_s(void)
@@ -90,6 +91,7 @@ static void check_media(const struct options *o, const RsdConfig *cfg,
 
 static int replay(const struct options *o)
 {
+	struct timeline *timeline = NULL;
 	struct replay_result result;
 	char err[RSD_ERR_LEN];
 	RsdTraceReader *reader;
@@ -110,8 +112,14 @@ static int replay(const struct options *o)
 	drive = rsd_open(o->media, &cfg, err);
 	if (!drive)
 		die("%s", err);
+	if (o->timeline)
+		timeline = timeline_open(o->timeline, drive, o->from,
+					 o->until);
 	start = cpu_s();
-	result = replay_run(reader, drive, o->media);
+	result = replay_run(reader, drive, o->media, timeline);
+	if (timeline && !timeline_close(timeline, result.end_ns))
+		warn("%s has nothing in it: the trace ends at %" PRIu64 " ns",
+		     o->timeline, result.end_ns);
 	equal = !result.different && !result.counters_different;
 	printf(o->json ?
 	       "{\n  \"commands\": %" PRIu64 ",\n  \"completions\": %" PRIu64 ",\n  \"completions_different\": %" PRIu64 ",\n  \"counters\": %" PRIu64 ",\n  \"counters_different\": %" PRIu64 ",\n  \"end_ns\": %" PRIu64 "" :
