@@ -39,6 +39,7 @@ COMMANDS = (
     "shell",
     "run",
     "compare",
+    "top",
     "watch",
     "bench",
     "test",

@@ -172,6 +172,13 @@ def _parser(command: list[str]) -> argparse.ArgumentParser:
     )
     _add_lazy(
         commands,
+        "top",
+        "show what a drive that is in use does: dies, queues, zones, wear",
+        "./rsd top",
+        command,
+    )
+    _add_lazy(
+        commands,
         "watch",
         "show what each die did in a recorded run, as a timeline in the browser",
         "./rsd watch run.trace",
