@@ -52,6 +52,10 @@ TILES = (
 )
 
 
+# Tables that pictures refer to
+LOADS, FLASH = "load-figures", "flash-figures"
+
+
 def write(content: Mapping[str, Any], path: Path) -> None:
     """Write the report of one results.json. Equal content gives equal bytes."""
     results = Results(content)
@@ -71,23 +75,27 @@ def _body(results: Results) -> Iterator[str]:
         "Throughput",
         "Commands completed a second of virtual time. Both axes are logarithmic.",
         plots.depth_curves(results),
+        LOADS,
     )
     yield _section(
         "Every workload",
         "Bytes moved a second of virtual time; each dot is one drive.",
         plots.throughput(results),
+        LOADS,
     )
     yield _section(
         "Latency",
         "Completion latency as the guest saw it, in virtual time. QEMU's own drives have no "
         "model of one: what is shown is how long the host took to do the file I/O.",
         plots.latencies(results),
+        LOADS,
     )
     yield _section(
         "What the flash did",
         "Counted by the drive, from before to after each workload. QEMU's own drives have no "
         "flash to count.",
         plots.nand_work(results),
+        FLASH,
     )
     yield from _stacks(results)
     yield from _spread(results)
@@ -144,11 +152,13 @@ def _tiles(results: Results, system: str) -> Iterator[str]:
         )
 
 
-def _section(title: str, note: str, picture: str | None) -> str:
+def _section(title: str, note: str, picture: str | None, table: str) -> str:
+    """A picture, with a link to the table that has its figures."""
     if picture is None:
         return ""
     return (
-        f'<section><h2>{title}</h2><p class="note">{note}</p><figure>{picture}</figure></section>'
+        f'<section><h2>{title}</h2><p class="note">{note}</p><figure>{picture}'
+        f'<figcaption><a href="#{table}">The same as a table</a></figcaption></figure></section>'
     )
 
 
@@ -236,6 +246,18 @@ def _spread(results: Results) -> Iterator[str]:
             )
     if picture := plots.spreads(results):
         yield f"<figure>{picture}</figure>"
+        spans = [(system, results.deviations(system)) for system in results.systems]
+        rows = [
+            f"<tr><td>{system}</td><td>{len(found)}</td><td>{min(found):+.1f}</td>"
+            f"<td>{max(found):+.1f}</td></tr>"
+            for system, found in spans
+            if found
+        ]
+        yield _table(
+            "IOPS of single runs, against the median run of the same workload",
+            "<th>system</th><th>runs</th><th>lowest, %</th><th>highest, %</th>",
+            rows,
+        )
     yield "</section>"
 
 
@@ -269,6 +291,7 @@ def _tables(results: Results) -> Iterator[str]:
         "Load figures (virtual; wall in the last column)",
         f'<th>workload</th><th class="name">system</th>{heads}<th>wall, s</th>',
         rows,
+        LOADS,
     )
     rows = []
     for workload in results.workloads:
@@ -285,6 +308,7 @@ def _tables(results: Results) -> Iterator[str]:
             "Flash (count; queue wait virtual)",
             f'<th>workload</th><th class="name">system</th>{heads}',
             rows,
+            FLASH,
         )
     admin = list(
         dict.fromkeys(
@@ -310,9 +334,11 @@ def _tables(results: Results) -> Iterator[str]:
     yield "</section>"
 
 
-def _table(title: str, head: str, rows: list[str]) -> str:
+def _table(title: str, head: str, rows: list[str], name: str = "") -> str:
+    """A table that is folded up; a link to `name` unfolds it."""
+    anchor = f' id="{name}"' if name else ""
     return (
-        f'<details><summary>{title}</summary><div class="scroll"><table><tr>{head}</tr>'
+        f'<details><summary>{title}</summary><div class="scroll"{anchor}><table><tr>{head}</tr>'
         f"{''.join(rows)}</table></div></details>"
     )
 
