@@ -401,14 +401,35 @@ static struct rfsm_io *rfsm_next_summary(struct rfs_sb_info *sbi)
 	return io;
 }
 
+/* Those that list only what is there */
+static void rfsm_send_summaries(struct rfs_sb_info *sbi)
+{
+	struct rfsm_io *io, *next, *sums = NULL;
+
+	rfsm_lock(sbi);
+	while ((io = rfsm_next_summary(sbi))) {
+		io->node.next = sums ? &sums->node : NULL;
+		sums = io;
+	}
+	rfsm_unlock(sbi);
+	if (sums)
+		llist_for_each_entry_safe(io, next, &sums->node, node)
+			rfsm_io_submit(io);
+}
+
+static void rfsm_sums_work(struct work_struct *work)
+{
+	rfsm_send_summaries(container_of(work, struct rfs_sb_info, sums_work));
+}
+
 static void rfsm_completions_work(struct work_struct *work)
 {
 	struct rfsm_completions *here = container_of(work,
 						     struct rfsm_completions,
 						     work);
 	struct llist_node *list = llist_del_all(&here->done);
-	struct rfsm_io *io, *next, *sums = NULL;
 	struct rfs_sb_info *sbi = here->sbi;
+	struct rfsm_io *io, *next;
 	bool due = false;
 
 	list = llist_reverse_order(list);
@@ -422,17 +443,8 @@ static void rfsm_completions_work(struct work_struct *work)
 		rfsm_io_next(io, ended);
 	}
 	/* after the memory of those that came back is free again */
-	if (due) {
-		rfsm_lock(sbi);
-		while ((io = rfsm_next_summary(sbi))) {
-			io->node.next = sums ? &sums->node : NULL;
-			sums = io;
-		}
-		rfsm_unlock(sbi);
-	}
-	if (sums)
-		llist_for_each_entry_safe(io, next, &sums->node, node)
-			rfsm_io_submit(io);
+	if (due)
+		rfsm_send_summaries(sbi);
 	rfsm_kick(sbi);
 }
 
@@ -726,6 +738,7 @@ int rfsm_append_init(struct rfs_sb_info *sbi)
 		INIT_WORK(&completions->work, rfsm_completions_work);
 	}
 	INIT_DELAYED_WORK(&sbi->retry, rfsm_io_retry);
+	INIT_WORK(&sbi->sums_work, rfsm_sums_work);
 	ret = mempool_init_slab_pool(&sbi->runs, RUNS, io_cache);
 	if (!ret)
 		ret = mempool_init_slab_pool(&sbi->txns, 4, txn_cache);

@@ -44,9 +44,11 @@ static void rfsm_checkpoint_early(struct rfs_sb_info *sbi)
 	rfs_write_early(sbi->fs);
 	sbi->early = false;
 	wake_up_all(&sbi->gate_wait);
-	/* summaries that are in flight need not keep anybody waiting */
-	while (sbi->sums) {
+	/* nor need the summaries of what was written keep anybody waiting */
+	while (sbi->fs->sums || sbi->sums) {
 		rfsm_unlock(sbi);
+		queue_work(sbi->queue, &sbi->sums_work);
+		flush_work(&sbi->sums_work);
 		wait_event(sbi->gate_wait, !READ_ONCE(sbi->sums));
 		rfsm_lock(sbi);
 	}

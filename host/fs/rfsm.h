@@ -168,6 +168,7 @@ struct rfs_sb_info {
 	struct rfsm_completions __percpu *completions;
 	struct llist_head later;
 	struct delayed_work retry;
+	struct work_struct sums_work;	/* sends summaries */
 	mempool_t batches, txns, runs, sum_runs, sum_pages;
 	struct bio_set sum_bios;
 	u32 sums;		/* summaries */

@@ -3463,6 +3463,61 @@ TEST(metadata_in_flight)
 	end(fs, dev);
 }
 
+/* Types of blocks that were sent before anything was waited for */
+static u32 sent_types;
+static bool waited;
+
+static void land_in_order(void *dev, struct rfs_append_req *req)
+{
+	u32 i;
+
+	for (i = 0; !waited && i < req->n; i++)
+		sent_types |= 1u << ((const struct rfs_head *)req->data[i])->type;
+	req->error = memdev_ops.append(dev, req->zone, req->n, req->data,
+				       req->oob, &req->addr);
+}
+
+static void note_wait(void *dev, struct rfs_append_req *req)
+{
+	(void)dev;
+	(void)req;
+	waited = true;
+}
+
+/* What leads to a block does not wait for it: there is one round, and the end. */
+TEST(checkpoint_in_one_round)
+{
+	struct rfs_dev_ops ops = memdev_ops;
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs;
+	u64 tables;
+	u32 ino, i;
+
+	ops.append_submit = land_in_order;
+	ops.append_wait = note_wait;
+	CHECK_EQ(rfs_mount(&ops, dev, &geometry, false, 0, &fs), 0);
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	for (i = 0; i < 100; i++) {
+		put(fs, ino, i * RFS_FANOUT, i, RFS_BLOCK_BYTES);
+		tables = fs->stats.written[RFS_TIMB];
+		sent_types = 0;
+		waited = false;
+		CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+		CHECK_EQ(sent_types & (1u << RFS_INODES | 1u << RFS_IMAP |
+				       1u << RFS_TIMB | 1u << RFS_ZTAB),
+			 1u << RFS_INODES | 1u << RFS_IMAP | 1u << RFS_TIMB |
+			 1u << RFS_ZTAB);
+		/* nothing had to be written twice, summaries among it or not */
+		CHECK_EQ(fs->stats.written[RFS_TIMB], tables + 1);
+	}
+	rfs_unmount_nosync(fs);
+	fs = mount(dev);
+	for (i = 0; i < 100; i++)
+		expect(fs, ino, i * RFS_FANOUT, i, RFS_BLOCK_BYTES);
+	check_clean(fs);
+	end(fs, dev);
+}
+
 static void begin_at_once(void *dev, struct rfs_append_req *req)
 {
 	req->error = memdev_ops.append(dev, req->zone, req->n, req->data,

@@ -38,6 +38,8 @@ int rfs_buf_new(struct rfs_fs *fs, u8 type, u32 ino, u32 gen, u64 off,
 void rfs_buf_dirty(struct rfs_fs *fs, struct rfs_buf *buf);
 void rfs_buf_drop(struct rfs_fs *fs, struct rfs_buf *buf);
 
+/* A dirty block is sent, and will be at addr. */
+void rfs_buf_placed(struct rfs_fs *fs, struct rfs_buf *buf, u64 addr);
 /* A dirty block is at addr now: it is clean, unless it was changed since. */
 void rfs_buf_written(struct rfs_fs *fs, struct rfs_buf *buf, u64 addr);
 void rfs_cache_trim(struct rfs_fs *fs, u32 keep);

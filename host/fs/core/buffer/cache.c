@@ -187,10 +187,15 @@ void rfs_buf_drop(struct rfs_fs *fs, struct rfs_buf *buf)
 	rfs_buf_unhash(fs, buf);
 }
 
-void rfs_buf_written(struct rfs_fs *fs, struct rfs_buf *buf, u64 addr)
+void rfs_buf_placed(struct rfs_fs *fs, struct rfs_buf *buf, u64 addr)
 {
 	fs->new_dirty -= !buf->addr;
 	buf->addr = addr;
+}
+
+void rfs_buf_written(struct rfs_fs *fs, struct rfs_buf *buf, u64 addr)
+{
+	rfs_buf_placed(fs, buf, addr);
 	if (!buf->sent)
 		return;
 	buf->sent = false;

@@ -11,7 +11,7 @@ struct pass {
 	u32 stream;
 	/* 1: write it; 0: it is gone */
 	int (*prepare)(struct rfs_fs *fs, struct rfs_buf *buf);
-	/* it was at old and is written; may make blocks of the next pass dirty */
+	/* it was at old; makes what leads to it dirty, in the next pass */
 	int (*moved)(struct rfs_fs *fs, struct rfs_buf *buf, u64 old);
 };
 
@@ -59,6 +59,7 @@ static int rfs_inodes_moved(struct rfs_fs *fs, struct rfs_buf *buf, u64 old)
 	if (ret)
 		return ret;
 	*word = rfs_word(buf->addr, rfs_high(*word));
+	rfs_buf_dirty(fs, map);
 	return rfs_move_live(fs, old, buf->addr);
 }
 
@@ -111,17 +112,40 @@ static int rfs_map_moved(struct rfs_fs *fs, struct rfs_buf *buf, u64 old)
 	return 0;
 }
 
-/* A block of a pass has completed. */
-static int rfs_buf_complete(struct rfs_fs *fs, void *what, const void *how,
+/*
+ * A block of a pass is sent. What leads to it need not wait until it has completed:
+ * nobody else writes, so appends land where their zones' write pointers were.
+ */
+static int rfs_buf_expected(struct rfs_fs *fs, void *what, const void *how,
 			    u64 addr)
 {
 	const struct pass *pass = how;
 	struct rfs_buf *buf = what;
 	u64 old = buf->addr;
 
-	rfs_buf_written(fs, buf, addr);
+	rfs_buf_placed(fs, buf, addr);
 	return pass->moved(fs, buf, old);
 }
+
+/*
+ * It has completed. If it is elsewhere, for want of memory or because a zone has
+ * failed, what leads to it may be in flight: that is dirty, and written once more.
+ */
+static int rfs_buf_complete(struct rfs_fs *fs, void *what, const void *how,
+			    u64 addr)
+{
+	const struct pass *pass = how;
+	struct rfs_buf *buf = what;
+	u64 expected = buf->addr;
+
+	rfs_buf_written(fs, buf, addr);
+	return addr == expected ? 0 : pass->moved(fs, buf, expected);
+}
+
+static const struct rfs_io_ops buf_ops = {
+	.expected = rfs_buf_expected,
+	.complete = rfs_buf_complete,
+};
 
 static int rfs_send_buf(struct rfs_fs *fs, struct rfs_buf *buf,
 			const struct pass *pass)
@@ -132,36 +156,48 @@ static int rfs_send_buf(struct rfs_fs *fs, struct rfs_buf *buf,
 	rfs_oob_meta(fs, &oob, &buf->head);
 	rfs_head_seal(&buf->head, le64_to_cpu(oob.stamp));
 	buf->sent = true;
-	return rfs_io_submit(fs, pass->stream, buf->bytes, &oob,
-			     rfs_buf_complete, buf, pass);
+	return rfs_io_submit(fs, pass->stream, buf->bytes, &oob, &buf_ops, buf,
+			     pass);
 }
 
-static int rfs_write_pass(struct rfs_fs *fs, const struct pass *pass)
+/* From a dirty block on, the next one that the pass takes */
+static struct rfs_buf *rfs_pass_next(const struct pass *pass,
+				     struct rfs_buf *buf)
+{
+	while (buf && !pass->takes(buf->head.type))
+		buf = buf->next;
+	return buf;
+}
+
+/* @wait: until all have completed. Else they are sent, and their places known. */
+static int rfs_write_pass(struct rfs_fs *fs, const struct pass *pass, bool wait)
 {
 	struct rfs_buf *buf, *next;
 	int ret = 0, error;
 
-	for (buf = fs->dirty.first; ret >= 0 && buf; buf = next) {
-		next = buf->next;
-		if (!pass->takes(buf->head.type))
-			continue;
+	for (buf = rfs_pass_next(pass, fs->dirty.first); ret >= 0 && buf;
+	     buf = next) {
+		/* not one of the pass before: these complete meanwhile */
+		next = rfs_pass_next(pass, buf->next);
 		ret = pass->prepare(fs, buf);
 		if (ret == 1)
 			ret = rfs_send_buf(fs, buf, pass);
 	}
-	error = rfs_io_wait(fs);	/* in any case: those know the pass */
+	error = wait ? rfs_io_wait(fs) : rfs_io_send(fs);
 	return ret < 0 ? ret : error;
 }
 
-static int rfs_write_passes(struct rfs_fs *fs)
+static int rfs_write_passes(struct rfs_fs *fs, bool wait)
 {
-	struct pass mapped = { rfs_is_mapped, RFS_S_META, rfs_prepare_mapped,
-			       rfs_block_moved };
-	struct pass maps = { rfs_is_map, RFS_S_IMAP, rfs_prepare_map,
-			     rfs_map_moved };
-	int ret = rfs_write_pass(fs, &mapped);
+	static const struct pass mapped = {
+		rfs_is_mapped, RFS_S_META, rfs_prepare_mapped, rfs_block_moved
+	};
+	static const struct pass maps = {
+		rfs_is_map, RFS_S_IMAP, rfs_prepare_map, rfs_map_moved
+	};
+	int ret = rfs_write_pass(fs, &mapped, wait);
 
-	return ret ? ret : rfs_write_pass(fs, &maps);
+	return ret ? ret : rfs_write_pass(fs, &maps, wait);
 }
 
 /* A block of a table that is kept in memory as a whole. */
@@ -176,6 +212,8 @@ static int rfs_table_complete(struct rfs_fs *fs, void *what, const void *how,
 	*at = addr;
 	return 0;
 }
+
+static const struct rfs_io_ops table_ops = { .complete = rfs_table_complete };
 
 /* One of the blocks that tables are written from, with a header; `nr` is which */
 static int rfs_new_table(struct rfs_fs *fs, u8 type, u64 off, u32 *nr)
@@ -201,8 +239,8 @@ static int rfs_send_table(struct rfs_fs *fs, u32 nr, u64 *addr)
 	rfs_head_number(fs, head, false);
 	rfs_oob_meta(fs, &oob, head);
 	rfs_head_seal(head, le64_to_cpu(oob.stamp));
-	return rfs_io_submit(fs, RFS_S_IMAP, head, &oob, rfs_table_complete,
-			     addr, NULL);
+	return rfs_io_submit(fs, RFS_S_IMAP, head, &oob, &table_ops, addr,
+			     NULL);
 }
 
 static int rfs_write_timb(struct rfs_fs *fs)
@@ -216,6 +254,8 @@ static int rfs_write_timb(struct rfs_fs *fs)
 		ret = rfs_new_table(fs, RFS_TIMB, i, &nr);
 		if (ret)
 			break;
+		/* from now on a map that completes elsewhere makes it so again */
+		fs->timb_dirty[i] = false;
 		for (j = 0; j < RFS_MAP_ENTRIES; j++) {
 			u32 at = i * RFS_MAP_ENTRIES + j;
 
@@ -224,7 +264,6 @@ static int rfs_write_timb(struct rfs_fs *fs)
 					cpu_to_le64(fs->timb[at]);
 		}
 		ret = rfs_send_table(fs, nr, &fs->timb_addr[i]);
-		fs->timb_dirty[i] = false;
 	}
 	return ret;
 }
@@ -523,6 +562,8 @@ static int rfs_write_tables(struct rfs_fs *fs)
 	if (!rfs_io_parallel(fs))
 		rfs_sums_write(fs);
 	ret = rfs_write_timb(fs);
+	if (!ret)
+		ret = rfs_io_send(fs);
 	do {
 		fs->ioq->failed = false;
 		if (!ret)
@@ -534,17 +575,36 @@ static int rfs_write_tables(struct rfs_fs *fs)
 	return ret;
 }
 
-static int rfs_cp_write_all(struct rfs_fs *fs)
+/* Blocks of it that are not written as they are now */
+static bool rfs_cp_left(const struct rfs_fs *fs)
 {
-	int ret, error;
+	u32 i;
 
-	ret = rfs_write_passes(fs);
-	if (!ret && fs->dirty.count)
-		ret = -EUCLEAN;
+	for (i = 0; i < fs->timb_blocks; i++)
+		if (fs->timb_dirty[i])
+			return true;
+	return fs->dirty.count;
+}
+
+static int rfs_cp_write_once(struct rfs_fs *fs, bool wait)
+{
+	int ret = rfs_write_passes(fs, wait), error;
+
 	if (!ret)
 		ret = rfs_write_tables(fs);
 	error = rfs_io_wait_sums(fs);	/* also of what was before an error */
-	ret = ret ? ret : error;
+	return ret ? ret : error;
+}
+
+/* All in flight together; then what landed elsewhere than expected, in steps. */
+static int rfs_cp_write_all(struct rfs_fs *fs)
+{
+	int ret = rfs_cp_write_once(fs, false);
+
+	if (!ret && rfs_cp_left(fs))
+		ret = rfs_cp_write_once(fs, true);
+	if (!ret && rfs_cp_left(fs))
+		ret = -EUCLEAN;
 	if (!ret)
 		ret = fs->ops->wait(fs->dev);
 	if (!ret && fs->geo.volatile_cache)

@@ -53,8 +53,19 @@ static int rfs_io_complete(struct rfs_fs *fs, struct rfs_io *io,
 	u32 i;
 	int ret = 0;
 
-	for (i = 0; io->complete && !ret && i < io->n; i++)
-		ret = io->complete(fs, io->what[i], io->how, addr[i]);
+	for (i = 0; io->ops->complete && !ret && i < io->n; i++)
+		ret = io->ops->complete(fs, io->what[i], io->how, addr[i]);
+	return ret;
+}
+
+static int rfs_io_expect(struct rfs_fs *fs, struct rfs_io *io)
+{
+	u32 i;
+	int ret = 0;
+
+	for (i = 0; io->ops->expected && !ret && i < io->n; i++)
+		ret = io->ops->expected(fs, io->what[i], io->how,
+					io->place.addr + i);
 	return ret;
 }
 
@@ -128,7 +139,7 @@ static int rfs_io_send_next(struct rfs_fs *fs)
 		io->sum = NULL;
 		io->stream = next->stream;
 		io->n = place.n;
-		io->complete = next->complete;
+		io->ops = next->ops;
 		io->how = next->how;
 		memcpy(io->what, next->what + done, place.n *
 		       sizeof(*io->what));
@@ -139,24 +150,25 @@ static int rfs_io_send_next(struct rfs_fs *fs)
 		io->req.n = place.n;
 		ioq->blocks++;
 		fs->ops->append_submit(fs->dev, &io->req);
+		ret = rfs_io_expect(fs, io);
+		if (ret)
+			return ret;
 	}
 	return 0;
 }
 
 int rfs_io_submit(struct rfs_fs *fs, u32 stream, const void *data,
-		  const struct rfs_oob *oob,
-		  int (*complete)(struct rfs_fs *fs, void *what,
-				  const void *how, u64 addr),
+		  const struct rfs_oob *oob, const struct rfs_io_ops *ops,
 		  void *what, const void *how)
 {
 	struct rfs_io *next = &fs->ioq->next;
 	int ret = 0;
 
-	if (next->n && (next->stream != stream || next->complete != complete ||
+	if (next->n && (next->stream != stream || next->ops != ops ||
 			next->how != how))
 		ret = rfs_io_send_next(fs);
 	next->stream = stream;
-	next->complete = complete;
+	next->ops = ops;
 	next->how = how;
 	next->what[next->n] = what;
 	next->data[next->n] = data;
@@ -167,9 +179,14 @@ int rfs_io_submit(struct rfs_fs *fs, u32 stream, const void *data,
 	return ret;
 }
 
+int rfs_io_send(struct rfs_fs *fs)
+{
+	return fs->ioq->next.n ? rfs_io_send_next(fs) : 0;
+}
+
 int rfs_io_wait(struct rfs_fs *fs)
 {
-	int ret = fs->ioq->next.n ? rfs_io_send_next(fs) : 0, error;
+	int ret = rfs_io_send(fs), error;
 
 	while (fs->ioq->blocks) {
 		error = rfs_io_wait_first(fs);

@@ -19,11 +19,22 @@ struct rfs_sum {
 struct rfs_place {
 	u32 zone;
 	u32 n;			/* blocks */
+	u64 addr;		/* of the first, if all of the zone land as sent */
 	u32 slot;		/* the first of them in sum */
 	struct rfs_sum *sum;	/* lists them; may be NULL */
 };
 
 #define RFS_TRIES	3	/* zones that are tried when appends fail */
+
+/* What becomes of a block that is sent; each may be NULL. 0 or -errno */
+struct rfs_io_ops {
+	/* it is sent, and will be at addr unless something fails */
+	int (*expected)(struct rfs_fs *fs, void *what, const void *how,
+			u64 addr);
+	/* it is at addr */
+	int (*complete)(struct rfs_fs *fs, void *what, const void *how,
+			u64 addr);
+};
 
 /* Blocks of one append, of a check-point or the log */
 struct rfs_io {
@@ -32,9 +43,7 @@ struct rfs_io {
 	struct rfs_sum *sum;	/* it is this one; else NULL */
 	u32 stream;
 	u32 n;
-	/* a block is at addr; may be NULL. `what` and `how` are the caller's */
-	int (*complete)(struct rfs_fs *fs, void *what, const void *how,
-			u64 addr);
+	const struct rfs_io_ops *ops;	/* `what` and `how` are for these */
 	const void *how;
 	void *what[RFS_SUM_ENTRIES];
 	const void *data[RFS_SUM_ENTRIES];
@@ -146,14 +155,13 @@ bool rfs_room_low(const struct rfs_fs *fs, u32 blocks);
 bool rfs_io_parallel(const struct rfs_fs *fs);
 
 /*
- * A block goes out with the next append; complete() is called when it is there,
- * by this or one of the next two. data is left alone until then.
+ * A block goes out with the next append, at the latest by rfs_io_send(). @ops are
+ * called by this or one of the next three. data is left alone until it has completed.
  */
 int rfs_io_submit(struct rfs_fs *fs, u32 stream, const void *data,
-		  const struct rfs_oob *oob,
-		  int (*complete)(struct rfs_fs *fs, void *what,
-				  const void *how, u64 addr),
+		  const struct rfs_oob *oob, const struct rfs_io_ops *ops,
 		  void *what, const void *how);
+int rfs_io_send(struct rfs_fs *fs);	/* what was submitted goes out */
 int rfs_io_wait(struct rfs_fs *fs);	/* until all of these have */
 
 /* And the summaries that have become due, also after an error */

@@ -60,6 +60,7 @@ static void rfs_sum_full(struct rfs_fs *fs, struct rfs_active_seg *seg)
 	seg->sum = NULL;
 	fs->zone[sum->zone].wp++;
 	fs->zone[sum->zone].inflight++;
+	fs->zone[sum->zone].sums_due++;
 	sum->full = true;
 	if (sum->known == sum->count)
 		rfs_sum_ready(fs, sum);
@@ -87,6 +88,7 @@ struct rfs_sum *rfs_sum_next(struct rfs_fs *fs, struct rfs_oob *oob)
 		struct rfs_zone_info *z = &fs->zone[sum->zone];
 
 		fs->sums = sum->next;
+		z->sums_due--;
 		if (z->cond != RFS_DEV_OK) {
 			rfs_sum_free(fs, sum, false);
 			fs->ioq->failed = true;	/* the zone is shorter */
@@ -560,6 +562,8 @@ int rfs_place(struct rfs_fs *fs, u32 stream, u32 n, bool all,
 	place->n = n;
 	place->sum = listed ? seg->sum : NULL;
 	place->slot = 0;
+	/* summaries go out when all that they list is there */
+	place->addr = (u64)seg->zone * fs->geo.zone_blocks + z->wp - z->sums_due;
 	z->wp += n;
 	z->inflight += n;
 	z->window = true;

@@ -31,6 +31,7 @@ struct rfs_zone_info {
 	u32 maps;		/* of them maps, TIMB and zone table */
 	u32 summary;
 	u32 inflight;		/* blocks below wp that may not be there yet */
+	u32 sums_due;		/* of them, full summaries that are not sent */
 	u32 *sum_at;		/* where its summaries are; may be NULL */
 	u32 sums_known;		/* of them, since it was opened in this mount */
 	u64 last;		/* ticks: data: youngest block; else when opened */
