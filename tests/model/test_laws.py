@@ -101,3 +101,13 @@ def test_a_wrong_drive_is_seen(rsdsim: Path, tmp_path: Path) -> None:
     (failed,) = trials(["read"], wrong, tmp_path, 1)
     assert not failed.holds
     assert "rsdsim: no" in failed.error
+
+
+def test_a_drive_that_writes_nothing_is_seen(rsdsim: Path, tmp_path: Path) -> None:
+    """Write amplification has no value then, which violates a law and does not end the command."""
+    wrong = tmp_path / "wrong"
+    wrong.write_text(f'#!/bin/sh\nexec {rsdsim} "$@" --reads 100\n')
+    wrong.chmod(wrong.stat().st_mode | stat.S_IXUSR)
+    (found,) = trials(["greedy-small-blocks"], wrong, tmp_path, 1)
+    assert not found.holds
+    assert "the host has written nothing" in found.error

@@ -114,7 +114,10 @@ class Result:
     def amplification(self) -> float:
         """NAND bytes programmed a byte written by the host, exactly."""
         causes = ("host", "clean", "merge", "wear", "map", "pad")
-        return self.count(*(f"prog_{cause}" for cause in causes)) / self.count("host_write_pages")
+        written = self.count("host_write_pages")
+        if not written:
+            raise RsdError(f"{self.command}: the host has written nothing")
+        return self.count(*(f"prog_{cause}" for cause in causes)) / written
 
     @property
     def seconds(self) -> float:
