@@ -56,6 +56,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--cpu", metavar="N", type=int, help="what took most processor time, N of them")
     group.addoption("--volume", default="rfs", help="file system of tests/fs/guest (rfs)")
     group.addoption("--guest-kernel", default="release", help="kernel of tests/fs/guest (release)")
+    group.addoption(
+        "--vcpus", type=int, default=1, help="processors of tests/fs/guest at least (1)"
+    )
     group.addoption("--keep", metavar="DIR", help="test_endurance.py: the volume, to go on with it")
 
 

@@ -40,6 +40,10 @@ GUEST_SPEED_RANGE = range(-4, 11)
 # Controller options in real time: what stock has.
 REAL_TIME = {"inline-queues": "off", "dbcs": "on"}
 
+# KASAN keeps a byte for eight of what is mapped: of inputs and results, and of a root image that
+# has up to 1 GiB.
+SHADOW_MIB = (exchange.INPUTS_BYTES + exchange.RESULT_BYTES + (1 << 30)) // 8 >> 20
+
 # The guest's watchdog fires this much after the virtual limit, for a guest that is too
 # stuck to end its script by itself. It counts to 2046 s at most: init feeds it every
 # WATCHDOG_ROUND_S when the limit is beyond that.
@@ -124,6 +128,11 @@ class GuestJob:
     namespace: Mapping[str, str] = field(default_factory=dict)
     machine_args: tuple[str, ...] = ()
     extra_qemu_args: tuple[str, ...] = ()
+
+    @property
+    def machine_mib(self) -> int:
+        """The machine's memory. The debug kernel has as much left as the other, or never boots."""
+        return self.memory_mib + (SHADOW_MIB if self.kernel == "debug" else 0)
 
 
 @dataclass
@@ -305,7 +314,7 @@ def qemu_command(
     saved_guest = []
     if begin is not None:
         saved_guest = [
-            *saved.memory(begin, job.memory_mib, saving=False),
+            *saved.memory(begin, job.machine_mib, saving=False),
             *("-device", saved.STOPPING_DEVICE, "-incoming", "defer"),
         ]
     return [
@@ -333,7 +342,7 @@ def _machine(job: GuestJob, *, interactive: bool = False) -> list[str]:
         clock = ["-rtc", "base=utc"]
     return [
         *("-M", "q35,nvdimm=on", "-smp", str(job.vcpus), *cpu, *clock),
-        *("-m", f"{job.memory_mib}M,slots=3,maxmem={job.memory_mib + 16384}M"),
+        *("-m", f"{job.machine_mib}M,slots=3,maxmem={job.machine_mib + 16384}M"),
         *("-nodefaults", "-no-user-config", "-vga", "none", "-display", "none", "-no-reboot"),
         *("-device", "i6300esb", "-action", "watchdog=poweroff"),
         *("-append", kernel_command_line(job, interactive=interactive)),
@@ -362,7 +371,7 @@ def save_guest(job: GuestJob, built: Artifacts, directory: Path) -> None:
     exchange.write_inputs(directory / "inputs", init=built.init, savepoint=savepoint)
     exchange.create_result(directory / "result")
     machine = [str(built.qemu), *_machine(job), *_files(built, directory)]
-    saved.save([*machine, *saved.memory(directory, job.memory_mib, saving=True)], directory)
+    saved.save([*machine, *saved.memory(directory, job.machine_mib, saving=True)], directory)
     (directory / "inputs").unlink()
     (directory / "result").unlink()
 

@@ -91,17 +91,24 @@ def parts(rsd_cache: Cache, flavour: str) -> Artifacts:
 
 @pytest.fixture
 def run(
-    parts: Artifacts, rsd_cache: Cache, checkers: dict[str, Path], tmp_path: Path, flavour: str
+    request: pytest.FixtureRequest,
+    parts: Artifacts,
+    rsd_cache: Cache,
+    checkers: dict[str, Path],
+    tmp_path: Path,
+    flavour: str,
 ) -> Run:
     """run(script, system="rsd", status=0, ...): a guest in virtual time, with the checkers in /in.
 
     With the debug kernel it is in real time, which takes half as long, and with more than one of
-    `vcpus` too.
+    `vcpus` too, of which there are as many as --vcpus says at least.
     The script runs with PROLOGUE before it. Fails if it ends otherwise than with `status`, or if
     the guest's kernel has found a fault, but where it is to be `faulty`; where memory is to be
     `refused`, reports of that are none. `outcome` is how the guest has to end; `on_output` gets
     what it prints.
     """
+
+    least_vcpus = int(request.config.getoption("--vcpus"))
 
     def start(
         script: str,
@@ -118,7 +125,8 @@ def run(
             "inputs": checkers,
             **CLOCK[flavour],
         }
-        if options.get("vcpus", 1) != 1:
+        options["vcpus"] = max(int(str(options.get("vcpus", 1))), least_vcpus)
+        if options["vcpus"] != 1:
             settings |= {"deterministic": False, "virtual_limit_s": 0}
         settings |= options
         job = GuestJob(
