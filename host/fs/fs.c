@@ -18,6 +18,13 @@
 #include "space/space.h"
 #include "checkpoint/checkpoint.h"
 
+/*
+ * One of so many pages of the machine's memory may be a dirty block of metadata:
+ * names of a large directory are all over its blocks, and each check-point writes
+ * those again that have changed.
+ */
+#define DIRTY_SHARE	8
+
 static struct kmem_cache *inode_cache;
 
 /* Pages that writeback has put off are written first, as fsync() does it. */
@@ -298,6 +305,8 @@ static int rfsm_mount_core(struct rfs_sb_info *sbi)
 	case 0:
 		sbi->fs->threaded = true;
 		sbi->fs->clean_max = ~0U;	/* the shrinker says how many */
+		sbi->fs->dirty_more = max_t(u32, sbi->fs->dirty_more,
+					    totalram_pages() / DIRTY_SHARE);
 		sbi->orphan = sbi->fs->orphans;
 		if (sbi->fs->meta_active < RFS_S_DATA)
 			pr_info("%pg: %u zones may be open and %u active at a time: metadata shares %u\n",

@@ -1918,6 +1918,76 @@ TEST(left_zones_are_finished)
 	end(fs, dev);
 }
 
+/*
+ * A drive that allows more open zones than a volume ever writes is not one that
+ * allows few: nothing waits for zones. What a power cut leaves is still finished.
+ */
+TEST(many_open_zones)
+{
+	struct rfs_geometry geo = geometry;
+	u32 ino, zone, i, partly;
+	struct memdev *dev;
+	struct rfs_fs *fs;
+
+	geo.zones = 100;
+	geo.max_open = 64;
+	geo.max_active = 64;
+	dev = memdev_new(&geo, CAP, 64 << 20, true);
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, &id, ""), 0);
+	fs = mount(dev);
+	CHECK(!fs->active_few);
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	for (i = 0; i < 30; i++) {
+		fs->active[fs->active_of[RFS_S_DATA]].zone = 0;
+		put(fs, ino, i, i + 1, RFS_BLOCK_BYTES);
+	}
+	CHECK_EQ(rfs_fsync(fs, ino), 0);
+	rfs_unmount_nosync(fs);
+	CHECK_EQ(rfs_mount(&memdev_ops, dev, &geo, false, 0, &fs), 0);
+	for (zone = RFS_CP_ZONES, partly = 0; zone < geo.zones; zone++)
+		partly += dev->wp[zone] && dev->wp[zone] < CAP;
+	CHECK(partly <= RFS_STREAMS);
+	CHECK_EQ(dev->refused, 0);
+	check_clean(fs);
+	end(fs, dev);
+	geo.max_open = 20;
+	geo.max_active = 20;
+	dev = memdev_new(&geo, CAP, 64 << 20, true);
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, &id, ""), 0);
+	fs = mount(dev);
+	CHECK(fs->active_few);
+	end(fs, dev);
+}
+
+/* The table of metadata blocks grows with them, and all are found in it. */
+TEST(many_blocks_in_memory)
+{
+	struct rfs_geometry geo = geometry;
+	struct memdev *dev;
+	struct rfs_fs *fs;
+	u32 ino, i, first;
+	struct rfs_ptr ptr;
+	u64 reads;
+
+	geo.zones = 100;
+	dev = memdev_new(&geo, CAP, 128 << 20, true);
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, &id, ""), 0);
+	fs = mount(dev);
+	fs->clean_max = ~0U;
+	first = fs->hash_size;
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	for (i = 0; i < first + 100; i++)	/* a leaf for each */
+		put(fs, ino, (u64)i * RFS_FANOUT, i, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	CHECK(fs->hash_size > first);
+	reads = dev->reads;
+	for (i = 0; i < first + 100; i++)
+		CHECK_EQ(rfs_map_get(fs, ino, (u64)i * RFS_FANOUT, &ptr), 0);
+	CHECK_EQ(dev->reads, reads);
+	check_clean(fs);
+	end(fs, dev);
+}
+
 /* A victim that cannot be read is not tried again and again. */
 TEST(victim_goes_offline)
 {

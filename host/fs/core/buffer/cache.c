@@ -15,7 +15,32 @@ static struct rfs_buf **rfs_buf_bucket(struct rfs_fs *fs, u8 class, u64 off)
 {
 	u64 x = off * 0x9e3779b97f4a7c15ULL ^ class;
 
-	return &fs->hash[(x ^ x >> 29 ^ x >> 47) % RFS_HASH];
+	return &fs->hash[(x ^ x >> 29 ^ x >> 47) & (fs->hash_size - 1)];
+}
+
+/*
+ * A table that is twice as large, as memory may hold millions of blocks. Without
+ * memory for it searches go on to take longer.
+ */
+static void rfs_buf_hash_grow(struct rfs_fs *fs)
+{
+	u32 size = fs->hash_size, nr;
+	struct rfs_buf **old = fs->hash, *buf, *next, **at;
+	struct rfs_buf **table = rfs_alloc(2 * (size_t)size * sizeof(*table));
+
+	if (!table)
+		return;
+	fs->hash = table;
+	fs->hash_size = 2 * size;
+	for (nr = 0; nr < size; nr++) {
+		for (buf = old[nr]; buf; buf = next) {
+			next = buf->hash_next;
+			at = rfs_buf_bucket(fs, buf->class, buf->off);
+			buf->hash_next = *at;
+			*at = buf;
+		}
+	}
+	rfs_free(old);
 }
 
 static void rfs_buf_list_add(struct rfs_list *list, struct rfs_buf *buf)
@@ -63,11 +88,13 @@ struct rfs_buf *rfs_buf_find(struct rfs_fs *fs, u8 type, u64 off)
 
 static struct rfs_buf *rfs_buf_hash(struct rfs_fs *fs, u8 class, u64 off)
 {
-	struct rfs_buf **at = rfs_buf_bucket(fs, class, off);
-	struct rfs_buf *buf = rfs_alloc_nofail(sizeof(*buf));
+	struct rfs_buf *buf = rfs_alloc_nofail(sizeof(*buf)), **at;
 
 	if (!buf)
 		return NULL;
+	if (fs->clean.count + fs->dirty.count >= fs->hash_size)
+		rfs_buf_hash_grow(fs);
+	at = rfs_buf_bucket(fs, class, off);
 	buf->class = class;
 	buf->off = off;
 	buf->hash_next = *at;

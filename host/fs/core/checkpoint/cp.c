@@ -458,7 +458,7 @@ static bool rfs_cp_write_both(struct rfs_fs *fs, const void *cp, u32 blocks,
 	bool done = true;
 	u32 i;
 
-	if (!fs->ops->append_submit || fs->active_max || blocks > 1)
+	if (!fs->ops->append_submit || fs->active_few || blocks > 1)
 		return false;
 	for (i = 0; i < RFS_CP_MIRRORS; i++) {
 		struct rfs_zone_info *z = &fs->zone[fs->cp_mirror[i]];

@@ -5,7 +5,9 @@
 #include "checkpoint/checkpoint.h"
 #include "ops/ops.h"
 
+#define HASH_FIRST	4096	/* places of the table of metadata blocks, which grows */
 #define CLEAN_MAX	2048	/* clean metadata blocks that are kept */
+#define DIRTY_MORE	8192	/* and dirty ones, where their room does not say less */
 
 static void *rfs_table_alloc(size_t n, size_t bytes)
 {
@@ -25,6 +27,8 @@ int rfs_tables_alloc(struct rfs_fs *fs)
 	rfs_streams_init(fs);
 	rfs_policy_set(fs, &rfs_policy_default);
 	fs->geo.zones = le32_to_cpu(fs->super.zones);
+	fs->hash_size = HASH_FIRST;
+	fs->hash = rfs_table_alloc(HASH_FIRST, sizeof(*fs->hash));
 	fs->zone = rfs_table_alloc(fs->geo.zones, sizeof(*fs->zone));
 	fs->hot = rfs_table_alloc(fs->geo.zones, sizeof(*fs->hot));
 	fs->timb = rfs_table_alloc(fs->imap_blocks + fs->nmap_blocks,
@@ -41,10 +45,11 @@ int rfs_tables_alloc(struct rfs_fs *fs)
 	fs->ioq = rfs_alloc(sizeof(*fs->ioq));
 	if (rfs_early_alloc(fs))
 		return -ENOMEM;
-	if (!fs->zone || !fs->hot || !fs->timb || !fs->timb_addr ||
+	if (!fs->hash || !fs->zone || !fs->hot || !fs->timb || !fs->timb_addr ||
 	    !fs->timb_dirty || !fs->ztab_addr || !fs->ztab || !fs->ioq)
 		return -ENOMEM;
 	fs->clean_max = CLEAN_MAX;
+	fs->dirty_more = DIRTY_MORE;
 	for (nr = 0; nr < fs->geo.zones; nr++) {
 		struct rfs_dev_zone state;
 
@@ -216,6 +221,7 @@ void rfs_unmount_nosync(struct rfs_fs *fs)
 	rfs_free(fs->zone);
 	rfs_free(fs->hot);
 	rfs_free(fs->timb);
+	rfs_free(fs->hash);
 	rfs_free(fs->timb_addr);
 	rfs_free(fs->timb_dirty);
 	rfs_free(fs->ztab_addr);

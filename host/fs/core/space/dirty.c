@@ -7,7 +7,6 @@
 
 #define SPARE_ZONES	2	/* for cleaning, after the check-point */
 #define DIRTY_LEAST	1	/* block: the next is waited for */
-#define DIRTY_MORE	8192	/* blocks in memory, and how long a check-point is */
 
 /* Pages that are left in zones of streams, the last two of each for summaries */
 static u64 rfs_active_room(const struct rfs_fs *fs, u32 first, u32 last)
@@ -65,7 +64,7 @@ static u64 rfs_dirty_room(const struct rfs_fs *fs, u64 data, u32 zones)
 u32 rfs_dirty_most(const struct rfs_fs *fs)
 {
 	u32 most = max(fs->dirty_max,
-		       min(4 * fs->dirty_max, (u32)DIRTY_MORE));
+		       min(4 * fs->dirty_max, fs->dirty_more));
 	u64 kept = rfs_room_kept(fs), blocks, more;
 
 	blocks = min_t(u64, rfs_dirty_room(fs, 0, 0), fs->dirty_max + kept);

@@ -9,7 +9,7 @@
 
 bool rfs_io_parallel(const struct rfs_fs *fs)
 {
-	return fs->geo.oob_bytes && fs->ops->append_submit && !fs->active_max;
+	return fs->geo.oob_bytes && fs->ops->append_submit && !fs->active_few;
 }
 
 static struct rfs_io *rfs_io_begin(struct rfs_fs *fs)

@@ -2,6 +2,8 @@
 /* Zones: appending to streams, summaries, what is in use. */
 #include "space/space.h"
 
+#define INFLIGHT_MOST	4096	/* blocks of files, copies and metadata */
+
 /*
  * How many zones are written at a time ("Open zones" in doc/design.md). Of what
  * the drive allows, check-points have one that is open and two that are active.
@@ -16,6 +18,9 @@ void rfs_streams_init(struct rfs_fs *fs)
 	if (geo->max_active)
 		budget = min(budget, geo->max_active - RFS_CP_MIRRORS);
 	fs->active_max = budget == ~0U ? 0 : budget;
+	/* each stream's, those that were filled just now, and what is in flight */
+	fs->active_few = fs->active_max && fs->active_max < 2 * RFS_STREAMS +
+			 INFLIGHT_MOST / le32_to_cpu(fs->super.zone_cap);
 	fs->meta_active = min(budget - 1, (u32)RFS_S_DATA);
 	fs->data_active = min(budget - fs->meta_active, (u32)RFS_GROUPS_MAX);
 	/* the inode map shares with other metadata, then the log does */
@@ -260,7 +265,7 @@ static int rfs_make_active(struct rfs_fs *fs, bool data)
 {
 	u32 max = fs->active_max - fs->meta_active;
 
-	if (!fs->active_max)
+	if (!fs->active_few)
 		return 0;
 	rfs_finish_zones(fs);
 	if (data && rfs_active_data(fs) < max)

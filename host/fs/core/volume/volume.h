@@ -57,8 +57,6 @@ struct rfs_list {
 	u32 count;
 };
 
-#define RFS_HASH	4096
-
 /* A block that was read for who was told to (rfs_fs.nowait); its zone stays */
 struct rfs_fetched {
 	u64 addr;
@@ -156,6 +154,7 @@ struct rfs_fs {
 	u64 *hot;		/* room for that of each zone */
 	struct rfs_traffic traffic;	/* of balanced groups, since the mount */
 	u32 active_max;		/* zones, but for check-points; 0: any number */
+	bool active_few;	/* so few that what is in flight has to be waited for */
 	struct rfs_sum *sums;	/* that can be written */
 	u32 free_zones;
 	u32 meta_zones;		/* that are not: of log, metadata, maps */
@@ -182,7 +181,8 @@ struct rfs_fs {
 	u64 missed;		/* where that is */
 	const struct rfs_fetched *fetched;	/* was read since; or NULL */
 
-	struct rfs_buf *hash[RFS_HASH];
+	struct rfs_buf **hash;
+	u32 hash_size;		/* a power of 2 */
 	struct rfs_list dirty, clean;
 	u32 new_dirty;		/* dirty and never written */
 	u32 pruned;		/* nodes that were read to be emptied, see shrink.c */
@@ -194,6 +194,7 @@ struct rfs_fs {
 	u64 rsv_holes;		/* of them, those that fill holes */
 	u64 prealloc;		/* holes of files that room is kept for */
 	u32 clean_max;
+	u32 dirty_more;		/* blocks that may be dirty where there is room */
 
 	/* records that are not written: blocks, more of them when needed */
 	struct rfs_head *log[RFS_LOG_BLOCKS];
