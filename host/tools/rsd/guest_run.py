@@ -315,7 +315,7 @@ def _drive(
     settings = dict(arguments.properties)
     source = written.drive(arguments.system, settings, how, arguments.fill, cache, progress)
     if "trace" in settings:
-        progress.say(f"a replay of {settings['trace']} begins with the drive --media {source}")
+        progress.say(f"to see the trace: ./rsd watch {settings['trace']} --media {source}")
     written.copy_media(source, media)
     return media
 
