@@ -9,6 +9,11 @@ with the fewest valid pages (greedy) or the one that was filled first (fifo) is 
 That goes on while the host writes: PACE copies for each of its pages, and more if there is no block
 for its next one. So a hot page may become invalid before its turn to be copied comes. PACE is the
 one number of the model that no paper gives: from 1 to 8 it moves amplification by 5%.
+
+The model is not valid for many small dies. Its dies take turns even when one of them is full, and
+PACE does not follow the load. Uniform writes to 32 dies of 68 blocks of 32 pages, at 10%: a die has
+200 spare pages, and its valid pages vary by 30 (standard deviation). The model has 6.60 there. The
+drive has 7.61 with seldom requests, 7.00 at depth 8 and 6.07 at depth 64.
 """
 
 import random
