@@ -750,7 +750,7 @@ int rfsm_append_init(struct rfs_sb_info *sbi)
 	if (!ret)
 		ret = mempool_init_page_pool(&sbi->sum_pages, 2 * SUMS, 0);
 	if (!ret)
-		ret = rfsm_bioset_init(&sbi->sum_bios, SUMS);
+		ret = rfsm_bioset_init(&sbi->sum_bios, SUMS, 0);
 	if (ret)
 		return ret;
 	sbi->queue = alloc_workqueue("rfs/%pg", WQ_MEM_RECLAIM | WQ_HIGHPRI, 0,

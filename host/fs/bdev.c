@@ -655,9 +655,9 @@ static void rfsm_find_oob(struct rfsm_dev *dev)
 		dev->unused_bytes = bio_integrity_bytes(bi, SECTORS);
 }
 
-int rfsm_bioset_init(struct bio_set *bios, u32 n)
+int rfsm_bioset_init(struct bio_set *bios, u32 n, u32 before)
 {
-	int ret = bioset_init(bios, n, 0, BIOSET_NEED_BVECS);
+	int ret = bioset_init(bios, n, before, BIOSET_NEED_BVECS);
 
 	if (ret)
 		return ret;
@@ -670,9 +670,11 @@ static int rfsm_dev_alloc(struct rfsm_dev *dev)
 	u32 i;
 	int ret;
 
-	ret = rfsm_bioset_init(&dev->bios, 64);
+	ret = rfsm_bioset_init(&dev->bios, 64, 0);
 	if (!ret)
-		ret = rfsm_bioset_init(&dev->core_bios, 16);
+		ret = rfsm_bioset_init(&dev->core_bios, 16, 0);
+	if (!ret)
+		ret = rfsm_direct_init(dev);
 	if (!ret)
 		ret = mempool_init_page_pool(&dev->oob_pages, 64, 0);
 	for (i = 0; !ret && i < ARRAY_SIZE(dev->core_oob); i++) {
@@ -766,6 +768,7 @@ void rfsm_dev_close(struct rfsm_dev *dev)
 		if (dev->core_oob[i])
 			__free_page(dev->core_oob[i]);
 	mempool_exit(&dev->oob_pages);
+	bioset_exit(&dev->direct_bios);
 	bioset_exit(&dev->core_bios);
 	bioset_exit(&dev->bios);
 }

@@ -185,6 +185,17 @@ out:
 	memalloc_nofs_restore(nofs);
 }
 
+void rfsm_miss_drop(struct rfs_sb_info *sbi, struct rfsm_miss *miss)
+{
+	if (miss->fetch) {
+		rfsm_lock_query(sbi);
+		rfsm_put_fetch(sbi, miss->fetch);
+		rfsm_unlock(sbi);
+	} else {
+		atomic_dec(&sbi->dev.reads[rfsm_zone_of(sbi, miss->addr)]);
+	}
+}
+
 int rfsm_fetch_init(struct rfs_sb_info *sbi)
 {
 	int ret;

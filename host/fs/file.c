@@ -15,10 +15,7 @@
 #include "space/space.h"
 #include "tree/tree.h"
 
-/*
- * Direct I/O goes through the page cache: the OOB's checksum needs pages that
- * nobody changes, and one path is enough. What it leaves there is dropped.
- */
+/* Direct I/O that went through the page cache leaves nothing there. */
 static void rfsm_drop_cached(struct inode *inode, loff_t pos, ssize_t bytes)
 {
 	if (bytes > 0)
@@ -71,6 +68,9 @@ static ssize_t rfsm_file_write_iter(struct kiocb *iocb, struct iov_iter *from)
 
 	if (rfsm_dead(RFS_SB(inode->i_sb)))
 		return -EIO;
+	/* room may have to be waited for */
+	if (iocb->ki_flags & IOCB_NOWAIT)
+		return -EAGAIN;
 	inode_lock(inode);
 	ret = rfsm_write_locked(iocb, from);
 	inode_unlock(inode);
@@ -88,27 +88,42 @@ static ssize_t rfsm_file_write_iter(struct kiocb *iocb, struct iov_iter *from)
 	return ret > 0 ? generic_write_sync(iocb, ret) : ret;
 }
 
+static ssize_t rfsm_buffered_read(struct kiocb *iocb, struct iov_iter *to)
+{
+	int flags = iocb->ki_flags;
+	ssize_t ret;
+
+	iocb->ki_flags &= ~IOCB_DIRECT;
+	/* to read ahead may have to wait for the index */
+	if (flags & IOCB_NOWAIT)
+		iocb->ki_flags |= IOCB_NOIO;
+	ret = generic_file_read_iter(iocb, to);
+	iocb->ki_flags = flags;
+	return ret;
+}
+
 static ssize_t rfsm_file_read_iter(struct kiocb *iocb, struct iov_iter *to)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
-	bool direct = iocb->ki_flags & IOCB_DIRECT;
-	loff_t pos = iocb->ki_pos;
-	ssize_t ret;
+	ssize_t ret, done;
+	loff_t pos;
 
 	if (rfsm_dead(RFS_SB(inode->i_sb)))
 		return -EIO;
-	iocb->ki_flags &= ~IOCB_DIRECT;
-	ret = generic_file_read_iter(iocb, to);
-	if (direct) {
-		iocb->ki_flags |= IOCB_DIRECT;
-		rfsm_drop_cached(inode, pos, ret);
-	}
-	return ret;
+	if (!(iocb->ki_flags & IOCB_DIRECT))
+		return rfsm_buffered_read(iocb, to);
+	done = rfsm_direct_read(iocb, to);
+	pos = iocb->ki_pos;
+	if (done < 0 || !iov_iter_count(to) || pos >= i_size_read(inode))
+		return done;
+	ret = rfsm_buffered_read(iocb, to);
+	rfsm_drop_cached(inode, pos, ret);
+	return done && ret < 0 ? done : done + ret;
 }
 
 static int rfsm_file_open(struct inode *inode, struct file *file)
 {
-	file->f_mode |= FMODE_CAN_ODIRECT;
+	file->f_mode |= FMODE_CAN_ODIRECT | FMODE_NOWAIT;
 	return generic_file_open(inode, file);
 }
 

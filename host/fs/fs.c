@@ -665,7 +665,7 @@ static int __init rfsm_init(void)
 	rfsm_reads = alloc_workqueue("rfs-read", WQ_HIGHPRI | WQ_MEM_RECLAIM, 0);
 	ret = rfsm_mem_module_init();
 	if (!ret)
-		ret = rfsm_pages_module_init();
+		ret = rfsm_read_module_init();
 	if (!ret)
 		ret = inode_cache && rfsm_reads ? rfsm_append_module_init() :
 						  -ENOMEM;
@@ -681,7 +681,7 @@ static int __init rfsm_init(void)
 out_caches:
 	if (rfsm_reads)
 		destroy_workqueue(rfsm_reads);
-	rfsm_pages_module_exit();
+	rfsm_read_module_exit();
 	rfsm_mem_module_exit();
 	kmem_cache_destroy(inode_cache);
 	return ret;
@@ -694,7 +694,7 @@ static void __exit rfsm_exit(void)
 	destroy_workqueue(rfsm_reads);
 	rfsm_append_module_exit();
 	rcu_barrier();	/* inodes are freed after a grace period */
-	rfsm_pages_module_exit();
+	rfsm_read_module_exit();
 	rfsm_mem_module_exit();
 	kmem_cache_destroy(inode_cache);
 }

@@ -10,6 +10,7 @@
 #include <linux/bio.h>
 #include <linux/completion.h>
 #include <linux/fs.h>
+#include <linux/iomap.h>
 #include <linux/kobject.h>
 #include <linux/list.h>
 #include <linux/llist.h>
@@ -70,7 +71,8 @@ struct rfsm_dev {
 	u32 zone_sectors;
 	u32 oob_bytes;		/* page metadata of a block on the drive */
 	u32 unused_bytes;	/* that RFS has no use for */
-	struct bio_set bios, core_bios;
+	struct bio_set bios, core_bios, direct_bios;
+	struct iomap_dio_ops direct_ops;
 	struct rfsm_append_req reqs[RFS_IO_REQS];
 	struct page *core_oob[RFS_IO_REQS];
 	mempool_t oob_pages;
@@ -273,6 +275,8 @@ void rfsm_take_back(struct rfs_sb_info *sbi);
 void rfsm_miss_begin(struct rfs_sb_info *sbi, struct rfsm_miss *miss);
 bool rfsm_miss_end(struct rfs_sb_info *sbi, struct rfsm_miss *miss, int ret);
 void rfsm_miss_read(struct rfs_sb_info *sbi, struct rfsm_miss *miss);
+/* It is not read: whoever asked does not wait */
+void rfsm_miss_drop(struct rfs_sb_info *sbi, struct rfsm_miss *miss);
 int rfsm_fetch_init(struct rfs_sb_info *sbi);
 void rfsm_fetch_exit(struct rfs_sb_info *sbi);
 
@@ -459,8 +463,11 @@ int rfsm_dev_open(struct rfsm_dev *dev, struct super_block *sb,
 		  struct rfs_geometry *geo);
 void rfsm_dev_mounted(struct rfsm_dev *dev);
 void rfsm_dev_close(struct rfsm_dev *dev);
-/* n bios with page metadata that are always to be had; bioset_exit() */
-int rfsm_bioset_init(struct bio_set *bios, u32 n);
+/*
+ * n bios with page metadata that are always to be had, each with so many bytes
+ * before it; bioset_exit()
+ */
+int rfsm_bioset_init(struct bio_set *bios, u32 n, u32 before);
 struct bio *rfsm_bio(struct rfsm_dev *dev, blk_opf_t op, u32 blocks, u64 addr,
 		     void **oob);
 /* Add OOBs that are one after the other to the bio, as the drive has them */
@@ -523,16 +530,58 @@ extern const struct file_operations rfsm_file_fops;
 long rfsm_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
 int rfsm_fsync(struct file *file, loff_t start, loff_t end, int datasync);
 
+/* read.c */
+/* looks at what was read, repeats reads that failed, ends resets */
+extern struct workqueue_struct *rfsm_reads;
+
+#define RFSM_FOUND	32	/* blocks that are looked up at a time */
+
+/*
+ * Where blocks of a file are that follow each other, for reads that begin now:
+ * their zones are not reset before rfsm_read_drop(). A hole has address 0.
+ */
+struct rfsm_found {
+	u32 n, next;		/* how many; the first of them that is left */
+	u64 addr[RFSM_FOUND];
+	u16 len[RFSM_FOUND];	/* bytes that are valid */
+};
+
+/*
+ * One block at least, and of those after it, `most` in all, which the index has
+ * together. -EINPROGRESS: the index has to be read first, by rfsm_miss_read().
+ */
+int rfsm_look_up(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
+		 u32 most, struct rfsm_found *f, struct rfsm_miss *miss);
+/* The zone of an address is not reset in between */
+void rfsm_read_hold(struct rfs_sb_info *sbi, u64 addr);
+void rfsm_read_drop(struct rfs_sb_info *sbi, u64 addr);
+/* Is what was read the file's block? crc: of its 4 KiB */
+bool rfsm_block_is(const struct rfs_sb_info *sbi, const struct inode *inode,
+		   u64 block, const struct rfs_oob *oob, u32 crc);
+/* The same, and if not the log says so */
+bool rfsm_block_ok(const struct rfs_sb_info *sbi, const struct inode *inode,
+		   u64 block, u64 addr, const struct rfs_oob *oob, u32 crc);
+int rfsm_read_folio(struct file *file, struct folio *folio);
+void rfsm_readahead(struct readahead_control *rac);
+/* The content of a locked folio that is not up to date, now */
+int rfsm_read_now(struct inode *inode, struct folio *folio);
+int rfsm_read_module_init(void);
+void rfsm_read_module_exit(void);
+
+/* direct.c */
+/*
+ * Blocks as a whole, from the drive into the caller's memory; what the page cache
+ * has, and ends of files within a block, are left: 0, or fewer bytes than asked for.
+ */
+ssize_t rfsm_direct_read(struct kiocb *iocb, struct iov_iter *to);
+int rfsm_direct_init(struct rfsm_dev *dev);
+
 /* pages.c */
 /*
  * The content of a file's block as it is on the drive, if the page cache has
  * it. Under the volume lock; waits for nothing.
  */
 bool rfsm_cached(void *dev, u32 ino, u64 block, void *data);
-/* repeats reads that failed, ends resets */
-extern struct workqueue_struct *rfsm_reads;
-int rfsm_pages_module_init(void);
-void rfsm_pages_module_exit(void);
 extern const struct address_space_operations rfsm_aops;
 vm_fault_t rfsm_page_mkwrite(struct vm_fault *vmf);
 /* Bytes of the page of the old end after it are zero */

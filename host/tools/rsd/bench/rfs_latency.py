@@ -154,6 +154,10 @@ for name in cold warm; do
 	echo 1 >/proc/sys/vm/drop_caches
 done
 umount /mnt
+# pages that were never written would be read in no time
+blkzone reset $drive
+fio --name=fill --filename=$drive --rw=write --bs=128k --direct=1 --zonemode=zbd \\
+	--size={NODES * 4096} >/dev/null
 read raw --filename=$drive --size={PART * 4096} --offset_increment={PART * 4096}
 """
 

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Direct reads: from the drive into the caller's memory, any number at a time. Who
+ * asked may write to that memory meanwhile, so a block whose checksum is wrong is
+ * read once more into a page of ours. Direct writes go through the page cache
+ * (file.c): their checksum needs pages that nobody changes.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/blkdev.h>
+#include <linux/bvec.h>
+#include <linux/iomap.h>
+#include <linux/mm.h>
+#include <linux/pagemap.h>
+
+#include "rfsm.h"
+
+/* A bio of iomap's. bio_alloc_bioset() has zeroed nothing but the bio */
+struct rfsm_direct {
+	struct work_struct work;
+	struct inode *inode;
+	bio_end_io_t *end_io;		/* iomap's */
+	struct bvec_iter iter;		/* of the bio, before it was sent */
+	u64 block, addr;
+	void *oob;
+	struct bio bio;			/* last: see bio_alloc_bioset() */
+};
+
+static_assert(RFSM_FOUND <= BITS_PER_LONG);
+
+static struct bvec_iter rfsm_direct_block(const struct rfsm_direct *d, u32 i)
+{
+	struct bvec_iter iter = d->iter;
+
+	bio_advance_iter(&d->bio, &iter, i * RFS_BLOCK_BYTES);
+	iter.bi_size = RFS_BLOCK_BYTES;
+	return iter;
+}
+
+static u32 rfsm_direct_crc(const struct rfsm_direct *d, u32 i)
+{
+	struct bvec_iter iter, from = rfsm_direct_block(d, i);
+	u32 crc = ~0U;
+	struct bio_vec bv;
+
+	__bio_for_each_segment(bv, &d->bio, iter, from)
+		crc = rfs_crc(crc, page_address(bv.bv_page) + bv.bv_offset,
+			      bv.bv_len);
+	return ~crc;
+}
+
+/* A block is read once more, and checked where nobody else can change it. */
+static bool rfsm_direct_again(struct rfsm_direct *d, u32 i)
+{
+	struct bvec_iter iter, from = rfsm_direct_block(d, i);
+	struct rfs_sb_info *sbi = RFS_SB(d->inode->i_sb);
+	struct page *page = mempool_alloc(&sbi->fetch_pages, GFP_NOIO);
+	const char *data = page_address(page);
+	void *oob = NULL;
+	struct bio *bio = rfsm_bio(&sbi->dev, REQ_OP_READ, 1, d->addr + i,
+				   &oob);
+	struct bio_vec bv;
+	bool ok;
+
+	rfsm_bio_oobs(&sbi->dev, bio, oob, 1);
+	__bio_add_page(bio, page, RFS_BLOCK_BYTES, 0);
+	ok = !submit_bio_wait(bio) &&
+	     (!oob || rfsm_block_ok(sbi, d->inode, d->block + i, d->addr + i,
+				    oob, ~rfs_crc(~0U, data, RFS_BLOCK_BYTES)));
+	rfsm_bio_put(&sbi->dev, bio, oob);
+	if (ok) {
+		__bio_for_each_segment(bv, &d->bio, iter, from) {
+			memcpy_to_bvec(&bv, data);
+			data += bv.bv_len;
+		}
+	}
+	mempool_free(page, &sbi->fetch_pages);
+	return ok;
+}
+
+static void rfsm_direct_over(struct work_struct *work)
+{
+	struct rfsm_direct *d = container_of(work, struct rfsm_direct, work);
+	struct rfs_sb_info *sbi = RFS_SB(d->inode->i_sb);
+	u32 i, n = d->iter.bi_size / RFS_BLOCK_BYTES;
+	unsigned long bad = 0;
+
+	for (i = 0; i < n; i++)
+		if (d->bio.bi_status ||
+		    (d->oob &&
+		     !rfsm_block_is(sbi, d->inode, d->block + i,
+				    d->oob + i * sbi->dev.oob_bytes,
+				    rfsm_direct_crc(d, i))))
+			bad |= BIT(i);
+	/* first, since others that are repeated may wait for its memory */
+	if (d->oob)
+		mempool_free(virt_to_page(d->oob), &sbi->dev.oob_pages);
+	d->bio.bi_status = BLK_STS_OK;
+	for_each_set_bit(i, &bad, n)
+		if (!rfsm_direct_again(d, i))
+			d->bio.bi_status = BLK_STS_IOERR;
+	rfsm_read_drop(sbi, d->addr);
+	d->end_io(&d->bio);
+}
+
+/* As in read.c: not in an interrupt */
+static void rfsm_direct_endio(struct bio *bio)
+{
+	struct rfsm_direct *d = container_of(bio, struct rfsm_direct, bio);
+
+	INIT_WORK(&d->work, rfsm_direct_over);
+	queue_work(rfsm_reads, &d->work);
+}
+
+static void rfsm_direct_submit(const struct iomap_iter *iter, struct bio *bio,
+			       loff_t pos)
+{
+	struct rfsm_direct *d = container_of(bio, struct rfsm_direct, bio);
+	struct rfs_sb_info *sbi = RFS_SB(iter->inode->i_sb);
+	struct rfsm_dev *dev = &sbi->dev;
+
+	d->inode = iter->inode;
+	d->iter = bio->bi_iter;
+	d->block = pos >> PAGE_SHIFT;
+	d->addr = bio->bi_iter.bi_sector >> (PAGE_SHIFT - SECTOR_SHIFT);
+	d->oob = NULL;
+	if (dev->oob_bytes) {
+		d->oob = page_address(mempool_alloc(&dev->oob_pages, GFP_NOIO));
+		rfsm_bio_oobs(dev, bio, d->oob,
+			      bio->bi_iter.bi_size / RFS_BLOCK_BYTES);
+	}
+	rfsm_read_hold(sbi, d->addr);
+	d->end_io = bio->bi_end_io;
+	bio->bi_end_io = rfsm_direct_endio;
+	submit_bio(bio);
+}
+
+/* Blocks that lie in a row in one zone, or are holes, of those found */
+static u32 rfsm_direct_run(const struct rfs_sb_info *sbi,
+			   const struct rfsm_found *f)
+{
+	u32 n;
+
+	for (n = 1; n < f->n; n++) {
+		if (!f->addr[0] && !f->addr[n])
+			continue;
+		if (!f->addr[0] || f->addr[n] != f->addr[0] + n ||
+		    f->addr[n] % sbi->fs->geo.zone_blocks == 0 ||
+		    f->len[n] < RFS_BLOCK_BYTES)
+			break;
+	}
+	return n;
+}
+
+static int rfsm_direct_begin(struct inode *inode, loff_t pos, loff_t length,
+			     unsigned int flags, struct iomap *iomap,
+			     struct iomap *srcmap)
+{
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
+	u32 i, n, most = min_t(u64, length >> PAGE_SHIFT, RFSM_FOUND);
+	u64 block = pos >> PAGE_SHIFT;
+	struct rfsm_miss miss = { 0 };
+	struct rfsm_found found;
+	int ret;
+
+	/* what is read at once has its OOBs in a page */
+	most = min(most, sbi->dev.append_max);
+	while ((ret = rfsm_look_up(sbi, inode, block, most, &found, &miss)) ==
+	       -EINPROGRESS) {
+		if (flags & IOMAP_NOWAIT) {
+			rfsm_miss_drop(sbi, &miss);
+			return -EAGAIN;
+		}
+		rfsm_miss_read(sbi, &miss);
+	}
+	if (ret)
+		return rfsm_failed(sbi, ret);
+	n = rfsm_direct_run(sbi, &found);
+	/* the first holds the zone of the others */
+	for (i = 1; i < found.n; i++)
+		if (found.addr[i])
+			rfsm_read_drop(sbi, found.addr[i]);
+	if (found.addr[0] && found.len[0] < RFS_BLOCK_BYTES) {
+		rfsm_read_drop(sbi, found.addr[0]);
+		return -ENOTBLK;	/* the rest has to be made zero */
+	}
+	iomap->bdev = sbi->dev.bdev;
+	iomap->offset = block << PAGE_SHIFT;
+	iomap->length = (u64)n << PAGE_SHIFT;
+	iomap->type = found.addr[0] ? IOMAP_MAPPED : IOMAP_HOLE;
+	iomap->addr = found.addr[0] ? found.addr[0] << PAGE_SHIFT :
+				      IOMAP_NULL_ADDR;
+	return 0;
+}
+
+static int rfsm_direct_end(struct inode *inode, loff_t pos, loff_t length,
+			   ssize_t read, unsigned int flags,
+			   struct iomap *iomap)
+{
+	if (iomap->type == IOMAP_MAPPED)
+		rfsm_read_drop(RFS_SB(inode->i_sb), iomap->addr >> PAGE_SHIFT);
+	return 0;
+}
+
+static const struct iomap_ops rfsm_direct_ops = {
+	.iomap_begin = rfsm_direct_begin,
+	.iomap_end = rfsm_direct_end,
+};
+
+/*
+ * The inode is not locked: a block that is truncated, overwritten or moved
+ * meanwhile stays where it is until it was read.
+ */
+ssize_t rfsm_direct_read(struct kiocb *iocb, struct iov_iter *to)
+{
+	struct inode *inode = file_inode(iocb->ki_filp);
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
+	size_t bytes = iov_iter_count(to);
+	loff_t pos = iocb->ki_pos;
+
+	if (!IS_ALIGNED(pos, RFS_BLOCK_BYTES) ||
+	    !iov_iter_is_aligned(to, bdev_dma_alignment(sbi->dev.bdev),
+				 RFS_BLOCK_BYTES - 1))
+		return 0;
+	if (bytes && filemap_range_has_page(inode->i_mapping, pos,
+					    pos + bytes - 1))
+		return 0;
+	file_accessed(iocb->ki_filp);
+	return iomap_dio_rw(iocb, to, &rfsm_direct_ops, &sbi->dev.direct_ops, 0,
+			    NULL, 0);
+}
+
+int rfsm_direct_init(struct rfsm_dev *dev)
+{
+	dev->direct_ops = (struct iomap_dio_ops){
+		.submit_io = rfsm_direct_submit,
+		.bio_set = &dev->direct_bios,
+	};
+	return rfsm_bioset_init(&dev->direct_bios, 64,
+				offsetof(struct rfsm_direct, bio));
+}
