@@ -674,8 +674,6 @@ static int rfsm_dev_alloc(struct rfsm_dev *dev)
 	if (!ret)
 		ret = rfsm_bioset_init(&dev->core_bios, 16, 0);
 	if (!ret)
-		ret = rfsm_direct_init(dev);
-	if (!ret)
 		ret = mempool_init_page_pool(&dev->oob_pages, 64, 0);
 	for (i = 0; !ret && i < ARRAY_SIZE(dev->core_oob); i++) {
 		init_completion(&dev->reqs[i].done);

@@ -289,6 +289,8 @@ static int rfsm_mount_core(struct rfs_sb_info *sbi)
 	int ret;
 
 	ret = rfsm_dev_open(&sbi->dev, sb, &geo);
+	if (!ret)
+		ret = rfsm_direct_init(&sbi->dev);
 	if (ret)
 		return ret;
 	sbi->dev.ops.copy_write = rfsm_copy_write;

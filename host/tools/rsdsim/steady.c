@@ -43,7 +43,8 @@ bool steady_look(struct steady *s)
 enum levelling steady_levelling(const struct steady *s)
 {
 	const struct wear *now, *then;
-	double more = 0;
+	double more = 0, most = 0, threshold = s->threshold;
+	uint32_t i;
 
 	if (!s->threshold || !s->rounds)
 		return LEVELLING_NONE;
@@ -56,6 +57,10 @@ enum levelling steady_levelling(const struct steady *s)
 	if (now->spread > then->spread)
 		more = (double)(now->spread - then->spread) /
 		       (s->rounds - 1 - s->start);
-	return now->spread + more * STEADY_LONGER * s->rounds >= s->threshold ?
+	for (i = s->start; i < s->rounds; i++)
+		if (s->wear[i].spread > most)
+			most = s->wear[i].spread;
+	return now->spread + more * STEADY_LONGER * s->rounds >= threshold ||
+	       most * most * STEADY_LONGER >= threshold * threshold ?
 	       LEVELLING_AHEAD : LEVELLING_NONE;
 }

@@ -23,9 +23,10 @@
 /*
  * Static wear levelling begins when erase counts differ by a threshold, which
  * may be long after the amplification has become steady, and costs programs
- * from then on. It is on its way if the counts lie apart by so much more in
- * each round of the window that they reach the threshold in a run this many
- * times as long. Once it has begun it repeats itself when each block was erased
+ * from then on. It is on its way if the counts would reach the threshold in a
+ * run this many times as long, be it that they come to lie apart by so much more
+ * in each round of the window, or as erases do that hit blocks by chance: by the
+ * square root of their number. Once it has begun it repeats itself when each block was erased
  * as often as the threshold: less than that tells nothing about its cost.
  */
 #define STEADY_LONGER 10

@@ -286,6 +286,10 @@ void shim_said(const char *where);
 struct gendisk { char none; };
 struct block_device { struct gendisk *bd_disk; dev_t bd_dev; };
 struct bio_set { char none; };
+struct iomap_dio_ops { char none; };
+struct iov_iter;
+struct kiocb;
+struct readahead_control;
 struct bio_vec { struct page *page; };
 struct bio {
 	struct block_device *bi_bdev;
