@@ -13,7 +13,8 @@ one number of the model that no paper gives: from 1 to 8 it moves amplification 
 The model is not valid for many small dies. Its dies take turns even when one of them is full, and
 PACE does not follow the load. Uniform writes to 32 dies of 68 blocks of 32 pages, at 10%: a die has
 200 spare pages, and its valid pages vary by 30 (standard deviation). The model has 6.60 there. The
-drive has 7.61 with seldom requests, 7.00 at depth 8 and 6.07 at depth 64.
+drive has 7.61 with seldom requests, 7.00 at depth 8 and 6.07 at depth 64. law_many_dies.py is for
+these.
 """
 
 import random

@@ -6,6 +6,7 @@ import random
 import pytest
 from law_cached_map import SegmentedLru
 from law_dies import ERASE, PROGRAM, READ, Flash, Request, closed_loop
+from law_many_dies import ManyDies
 from law_merges import BlockMap, Fast
 from law_page_map import OWN, SHARED, Geometry, PageMap, hot_cold, steady, uniform, zipf
 
@@ -79,6 +80,27 @@ def test_copies_of_their_own_help_skew_and_nothing_else() -> None:
     assert found[SHARED, "zipf"] > 1.2 * found[SHARED, "uniform"]
     assert found[OWN, "zipf"] < 1.15 * found[OWN, "uniform"]
     assert found[OWN, "hot"] < found[SHARED, "hot"]
+
+
+def busy(geometry: Geometry, depth: int) -> float:
+    drive = ManyDies(geometry, depth)
+    draw = uniform(geometry.user, random.Random(4))
+    drive.amplification(range(geometry.user))
+    drive.amplification(draw() for _ in range(5 * geometry.user))
+    return drive.amplification(draw() for _ in range(5 * geometry.user))
+
+
+def test_one_die_with_time_is_as_theory_says() -> None:
+    """Two blocks are open, and one is free."""
+    geometry = Geometry(403, 16, 400 * 16 * 100 // 115)
+    assert busy(geometry, 1) == pytest.approx(greedy(0.15, 16), rel=0.02)
+
+
+def test_load_evens_small_dies_out() -> None:
+    """A die that has many valid pages collects more, and is passed over meanwhile."""
+    small, large = Geometry(40, 16, 16 * 550, dies=16), Geometry(640, 16, 16 * 550)
+    assert busy(small, 64) < 0.95 * busy(small, 1)
+    assert busy(large, 64) == pytest.approx(busy(large, 1), rel=0.02)
 
 
 def test_trimmed_pages_are_not_copied() -> None:

@@ -19,6 +19,7 @@ from rsd.bench.laws.base import (
 from rsd.bench.laws.formulas import Class, fifo_classes, trimmed
 
 models()
+from law_many_dies import ManyDies  # noqa: E402
 from law_page_map import (  # noqa: E402
     OWN,
     SHARED,
@@ -35,6 +36,7 @@ GREEDY = "Van Houdt, SIGMETRICS 2013; Desnoyers, SYSTOR 2012 (rsd.bench.amplific
 FIFO = "Menon and Stockmeyer 1998; Desnoyers, SYSTOR 2012 (Lambert W)"
 CLASSES = "Desnoyers, SYSTOR 2012; Van Houdt 2014 (rsd.bench.laws.formulas.fifo_classes)"
 MODEL = "tests/model/law_page_map.py: a page map without time"
+MANY = "tests/model/law_many_dies.py: a page map of many dies, with time"
 # One die, one frontier for host and copies: what theory has. Open and kept free: two blocks.
 THEORY: dict[str, Setting] = {
     "ftl": "page",
@@ -237,6 +239,36 @@ def _two_frontiers_fifo(sim: Simulator) -> Iterator[Point]:
     for pattern in ("uniform", "hotcold=80/20"):
         yield _beside(sim, pattern, OWN, "fifo", DIES)
         yield _beside(sim, pattern, SHARED, "fifo", DIES)
+
+
+@BOOK.law(
+    "many-small-dies",
+    "Uniform writes to 32 dies of few spare pages, from one in flight to two a die: what a die "
+    "copies, and which dies are passed over, is as in the model.",
+    MANY,
+    0.02,
+)
+def _many_dies(sim: Simulator) -> Iterator[Point]:
+    for pages, percent, depths in ((16, 15, (1, 8, 64)), (32, 10, (8,))):
+        drive = DIES | {
+            "channels": 8,
+            "ways": 4,
+            "blocks": 64,
+            "pages": pages,
+            "over_provision": percent,
+        }
+        empty = sim.run("--requests 0", **drive)
+        user = user_pages(empty)
+        geometry = Geometry(flash_pages(empty) // pages // 32, pages, user, 32)
+        for depth in depths:
+            model = ManyDies(geometry, depth)
+            draw = uniform(user, random.Random(depth))
+            model.amplification(range(user))
+            model.amplification(draw() for _ in range(5 * user))
+            expected = model.amplification(draw() for _ in range(5 * user))
+            work = f"--depth {depth} --precondition fill"
+            value, got = _second_half(sim, work, 5 * user, **drive)
+            yield point(expected, value, got)
 
 
 @BOOK.law(
