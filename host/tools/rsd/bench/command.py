@@ -29,6 +29,7 @@ from rsd.bench import (
     rfs_cpu,
     rfs_latency,
     rfs_sim,
+    rfs_vcpus,
     sim,
     steady,
     write_amp,
@@ -55,6 +56,9 @@ BENCHES = {
     "zrwa": Bench("random write areas: programs saved, latency", zrwa.zrwa),
     "rfs-sim": Bench("RFS's cleaning beside sfssim, on the same writes", rfs_sim.rfs_sim),
     "rfs-sim-8g": Bench("the same on 8 GiB: more than an hour", rfs_sim.rfs_sim_8g),
+    "rfs-vcpus": Bench(
+        "four writers and four readers of RFS, two vCPUs by one", rfs_vcpus.rfs_vcpus
+    ),
     "rfs-cpu": Bench("guest instructions of operations, beside ext4 and F2FS", rfs_cpu.rfs_cpu),
     "mapping": Bench("size of the mapping table", device.mapping),
     "core": Bench("speed and memory of the core alone", core.core),
