@@ -1199,15 +1199,17 @@ TEST(phantom_stores)
     RsdConfig cfg = small_config();
     Bed bed = open_logged(&cfg, "drive.rsd");
     char err[RSD_ERR_LEN] = "";
-    const char *copy = temp_path("copy.rsd");
+    const char *copy = temp_path("copy.rsd"), *log = temp_path("copy.log");
     RsdZone zone;
 
     run(&bed, RSD_WRITE, 0, 4, 1);
     rsd_zone_save(bed.drive, 0, 3, 4);
     copy_media(bed.path, copy);
     rsd_zone_save(bed.drive, 0, 5, 6);
+    copy_media(log_path, log);
     rsd_close(bed.drive);
     copy_media(copy, bed.path);
+    copy_media(log, log_path);
     bed.drive = rsd_open_logged(bed.path, log_path, &cfg, err);
     CHECK(bed.drive);
     rewind_to(&bed, 0, "");
@@ -1216,7 +1218,9 @@ TEST(phantom_stores)
     CHECK_EQ(zone.state, 3);
     CHECK_EQ(zone.attrs, 4);
     unlink(copy);
+    unlink(log);
     free((char *)copy);
+    free((char *)log);
     bed_close(&bed);
 }
 
@@ -1496,6 +1500,48 @@ TEST(refusals)
     CHECK(rsd_outcomes_parse("", &o) && o.list);
     CHECK(!rsd_outcomes_parse("12a", &o) && !rsd_outcomes_parse("x", &o));
     bed_close(&bed);
+}
+
+/* Two writes, of which the second goes to another zone if it is to. */
+static void run_of_two(const RsdConfig *cfg, const char *path, const char *log,
+                       bool elsewhere)
+{
+    char err[RSD_ERR_LEN] = "";
+    Bed bed = { .path = path, .cfg = *cfg };
+
+    bed.drive = rsd_open_logged(path, log, cfg, err);
+    CHECK(bed.drive);
+    rsd_geometry(bed.drive, 0, &bed.geo);
+    run(&bed, RSD_WRITE, 0, 1, 1);
+    run(&bed, RSD_WRITE, elsewhere ? bed.geo.zone_size : 1, 1, 2);
+    rsd_close(bed.drive);
+}
+
+/* Neither the host's clock nor its process numbers are in the files. */
+TEST(equal_runs_leave_equal_files)
+{
+    RsdConfig cfg = small_config();
+    const char *path[3] = { temp_path("a.rsd"), temp_path("b.rsd"),
+                            temp_path("c.rsd") };
+    const char *log[3] = { temp_path("a.log"), temp_path("b.log"),
+                           temp_path("c.log") };
+    char err[RSD_ERR_LEN] = "";
+
+    for (int i = 0; i < 3; i++) {
+        CHECK(rsd_media_create(path[i], &cfg, err));
+        run_of_two(&cfg, path[i], log[i], i == 2);
+    }
+    CHECK_EQ(file_hash(path[0]), file_hash(path[1]));
+    CHECK_EQ(file_hash(log[0]), file_hash(log[1]));
+    /* the files of the third were equal when its log began */
+    CHECK(!rsd_open_logged(path[2], log[0], &cfg, err));
+    CHECK_SAYS(err, "is not the log of this media file");
+    for (int i = 0; i < 3; i++) {
+        unlink(path[i]);
+        unlink(log[i]);
+        free((char *)path[i]);
+        free((char *)log[i]);
+    }
 }
 
 /* Records that make no sense are refused, not followed. */

@@ -812,6 +812,25 @@ void rsd_media_save_ext(RsdMedia *media, uint32_t zone, const uint8_t *ext,
     memcpy(to, ext, len);
 }
 
+static uint64_t digest(uint64_t id, const void *data, uint64_t bytes)
+{
+    const uint64_t *word = data;
+
+    for (uint64_t i = 0; i < bytes / sizeof(*word); i++) {
+        id = rsd_random(id, word[i]);
+    }
+    return id;
+}
+
+uint64_t rsd_media_digest(const RsdMedia *media)
+{
+    const RsdMediaHeader *h = media->header;
+    uint64_t id = rsd_random(h->seed, h->log_id);
+
+    id = digest(id, media->rec, h->map_off - h->rec_off);
+    return digest(id, media->counters, sizeof(*media->counters));
+}
+
 uint64_t rsd_media_get_log_id(const RsdMedia *media)
 {
     return media->header->log_id;

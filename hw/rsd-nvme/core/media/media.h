@@ -136,6 +136,11 @@ void rsd_media_close(RsdMedia *media);
 int rsd_media_msync(RsdMedia *media);
 /* The write buffer is empty: its places are free until they are claimed. */
 void rsd_media_power_on(RsdMedia *media);
+/*
+ * A number that tells files apart by what happened to them: their seed, how often
+ * each block was erased, the counters. Equal runs have equal ones.
+ */
+uint64_t rsd_media_digest(const RsdMedia *media);
 /* Which log knows all that happened to the file; 0: none does */
 uint64_t rsd_media_get_log_id(const RsdMedia *media);
 void rsd_media_set_log_id(RsdMedia *media, uint64_t id);

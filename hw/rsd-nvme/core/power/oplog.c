@@ -47,7 +47,6 @@
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "power.h"
@@ -904,13 +903,9 @@ static void reset_index(Oplog *log)
 void rsd_oplog_begin(Oplog *log)
 {
     LogHeader *h = header(log);
-    struct timespec now;
-    uint64_t id;
+    /* tells logs apart; equal runs leave equal files */
+    uint64_t id = rsd_media_digest(log->media) | 1;
 
-    /* tells logs apart; nothing that the drive does depends on it */
-    clock_gettime(CLOCK_REALTIME, &now);
-    id = rsd_random(getpid(), now.tv_sec * UINT64_C(1000000000) +
-                              now.tv_nsec) | 1;
     /* neither's until both have it */
     rsd_media_set_log_id(log->media, 0);
     reset_index(log);
@@ -1096,10 +1091,32 @@ bool rsd_oplog_open(RsdMedia *media, const char *path, uint32_t dies,
     return false;
 }
 
+/*
+ * Files that were equal when their logs began may differ now: what happened last
+ * goes into the identity, so that the log of one is not taken for the other's.
+ */
+static void seal(Oplog *log)
+{
+    LogHeader *h = header(log);
+    uint64_t id = rsd_media_digest(log->media);
+    uint64_t from = h->end - log->last;
+
+    for (; from < h->end; from += sizeof(id)) {
+        id = rsd_random(id, *(uint64_t *)(log->base + from));
+    }
+    id |= 1;
+    rsd_media_set_log_id(log->media, 0);
+    h->id = id;
+    rsd_media_set_log_id(log->media, id);
+}
+
 void rsd_oplog_close(Oplog *log)
 {
     if (!log) {
         return;
+    }
+    if (log->media->journal_state == log && log->media->fd >= 0) {
+        seal(log);
     }
     if (log->base) {
         munmap(log->base, log->size);
