@@ -55,9 +55,21 @@ def release(cache: Cache, progress: Progress, *, update: bool = False) -> Releas
 
 
 def download_source(cache: Cache, step: Step, package: str, version: str, target: Path) -> None:
-    """Download `package`'s source files into `target`, verified."""
+    """Download what `package`'s authors released into `target`, verified."""
+    only = ("--download-only", "--tar-only")
     with cache.lock("apt"):
-        _apt_get(cache, step, "source", "--download-only", f"{package}={version}", cwd=target)
+        _apt_get(cache, step, "source", *only, f"{package}={version}", cwd=target)
+
+
+def source_versions(cache: Cache, package: str) -> list[str]:
+    """The versions of a source package in the remembered index."""
+    command: Sequence[str | Path] = (
+        *("apt-cache", "-c", _configuration(cache)),
+        *("showsrc", "--only-source", package),
+    )
+    listing = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    lines = (line.split() for line in listing.splitlines())
+    return [words[1] for words in lines if words[:1] == ["Version:"]]
 
 
 def _configuration(cache: Cache) -> Path:
@@ -97,13 +109,7 @@ def _apt_get(cache: Cache, step: Step, *words: str, cwd: Path | None = None) -> 
 
 def _qemu_version(cache: Cache) -> str:
     """The newest QEMU in the index. Raises RsdError if it is of another series."""
-    command: Sequence[str | Path] = (
-        *("apt-cache", "-c", _configuration(cache)),
-        *("showsrc", "--only-source", "qemu"),
-    )
-    listing = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    lines = (line.split() for line in listing.splitlines())
-    versions = [words[1] for words in lines if words[:1] == ["Version:"]]
+    versions = source_versions(cache, "qemu")
     for version in versions:
         if version.split(":", 1)[-1].startswith(QEMU_SERIES):
             return version
