@@ -178,11 +178,15 @@ def test_steady_is_judged() -> None:
     trials = [steady.Trial((), called, False, 12, *off) for called, *off in figures]
     # nor does one count that says that levelling is still to come
     trials.append(steady.Trial((), True, True, 12, 1, 2))
-    called, _, near, far = steady.rows(trials)
+    good = [*trials[:2], *trials[3:]]
+    called, ahead, near, far, *unlevelled = steady.rows(trials, good)
     assert (called.value, near.value, far.value) == (4, 0.75, 1)
+    assert ahead.value == 1
     assert (near.passed, far.passed) == (False, False)
-    _, _, near, far = steady.rows([*trials[:2], *trials[3:]])
-    assert (near.passed, far.passed) == (True, True)
+    assert [row.value for row in unlevelled] == [3, 1, 0]
+    assert [row.passed for row in unlevelled] == [None, True, True]
+    *_, called, near, far = steady.rows(good, trials)
+    assert (near.passed, far.passed) == (False, False)
 
 
 @pytest.mark.parametrize("system", ["page-ftl", "block-ftl", "fast-ftl", "dftl"])

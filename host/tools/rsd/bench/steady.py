@@ -7,7 +7,12 @@ for ten times as many. Of both, the write amplification after the preconditionin
 
 Static wear levelling begins when erase counts differ by wl-threshold, which may be long after the
 amplification has become steady, and costs programs from then on. Where rsdsim says that it is still
-to come, a setting is not counted among those called steady; how far off it is then has a row.
+to come, a setting is not counted among those called steady; how far off it is then has a row. So
+that these are tried as well, all settings are run a second time without levelling.
+
+Not among the settings: zones, which copy nothing by themselves; gc-frontiers=shared and
+gc-unit=all; write buffers; planes and pages of more than 4 KiB; an open loop; drives of more than
+48 MiB.
 """
 
 import json
@@ -30,7 +35,7 @@ LONGER = 10
 NEAR = 0.02
 FAR = 0.05
 MUST_BE_NEAR = 0.95
-# Pages of flash: so few that runs are long beside what there is to fill, and 200 take minutes.
+# Pages of flash: so few that runs are long beside what there is to fill, and all take minutes.
 FEWEST, MOST = 4096, 12288
 
 
@@ -120,11 +125,26 @@ def _run(program: Path, arguments: tuple[str, ...], requests: int) -> Any:
     return json.loads(done.stdout)
 
 
-def rows(trials: list[Trial]) -> list[Row]:
-    """The figures of some trials."""
-    steady = [trial for trial in trials if trial.steady and not trial.levelling_ahead]
+def rows(trials: list[Trial], unlevelled: list[Trial]) -> list[Row]:
+    """The figures of some trials, and of the same settings without static wear levelling."""
     ahead = [trial for trial in trials if trial.levelling_ahead]
     furthest = max((trial.off for trial in ahead), default=0.0)
+    levelling = Row(
+        "called steady but for wear levelling",
+        "",
+        f"{len(ahead)}, at most {furthest:.1%} off",
+        len(ahead),
+        "settings",
+        "virtual",
+        None,
+    )
+    called, *judged = _judged("", trials)
+    return [called, levelling, *judged, *_judged("wl-threshold=0: ", unlevelled)]
+
+
+def _judged(which: str, trials: list[Trial]) -> list[Row]:
+    """How many are called steady, and how near these are to the longer runs."""
+    steady = [trial for trial in trials if trial.steady and not trial.levelling_ahead]
     near = sum(trial.off <= NEAR for trial in steady)
     far = sum(trial.off > FAR for trial in steady)
     worst = max(steady, key=lambda trial: trial.off)
@@ -132,7 +152,7 @@ def rows(trials: list[Trial]) -> list[Row]:
     share = near / len(steady)
     return [
         Row(
-            f"settings called steady, of {len(trials)}",
+            f"{which}settings called steady, of {len(trials)}",
             "",
             f"{len(steady)}, after {lengths[0]} to {lengths[-1]} capacities, "
             f"half of them after {lengths[len(lengths) // 2]} or less",
@@ -142,16 +162,7 @@ def rows(trials: list[Trial]) -> list[Row]:
             None,
         ),
         Row(
-            "called steady but for wear levelling",
-            "",
-            f"{len(ahead)}, at most {furthest:.1%} off",
-            len(ahead),
-            "settings",
-            "virtual",
-            None,
-        ),
-        Row(
-            f"of those called steady, within {NEAR:.0%} of a run {LONGER} times as long",
+            f"{which}of those, within {NEAR:.0%} of a run {LONGER} times as long",
             f"{MUST_BE_NEAR:.0%}",
             f"{share:.1%} ({near} of {len(steady)})",
             share,
@@ -160,7 +171,7 @@ def rows(trials: list[Trial]) -> list[Row]:
             share >= MUST_BE_NEAR,
         ),
         Row(
-            f"of those, more than {FAR:.0%} off",
+            f"{which}of those, more than {FAR:.0%} off",
             "0",
             f"{far}; the worst is {worst.off:.1%} off: {shlex.join(worst.arguments)}",
             far,
@@ -174,8 +185,11 @@ def rows(trials: list[Trial]) -> list[Row]:
 def steady(context: Context) -> list[Row]:
     """All of them, on all cores."""
     program = sim.ensure(context.cache, context.progress).path
+    chosen = settings(SETTINGS)
+    chosen += [("--set", "wl-threshold=0", *arguments) for arguments in chosen]
     with (
-        context.progress.step(f"steady: {SETTINGS} settings"),
+        context.progress.step(f"steady: {SETTINGS} settings, with and without wear levelling"),
         ThreadPoolExecutor(os.cpu_count()) as pool,
     ):
-        return rows(list(pool.map(lambda one: attempt(program, one), settings(SETTINGS))))
+        trials = list(pool.map(lambda one: attempt(program, one), chosen))
+    return rows(trials[:SETTINGS], trials[SETTINGS:])
