@@ -384,6 +384,24 @@ u64 __wrap_rfs_name_hash(const struct rfs_fs *fs, const void *name, u32 len)
 	return alike ? (u32)hash : hash;
 }
 
+/* Two volumes of one UUID, which any user can read, hash a name differently. */
+TEST(hash_of_a_secret)
+{
+	static const struct rfs_id other_id = { "0123456789abcde",
+						"a key for others",
+						"a key to be safe" };
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	u64 hash = __real_rfs_name_hash(fs, "name", 4);
+
+	CHECK_EQ(rfs_unmount(fs), 0);
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geometry, &other_id, "test"), 0);
+	fs = mount(dev);
+	CHECK(!memcmp(fs->super.uuid, id.uuid, sizeof(id.uuid)));
+	CHECK(__real_rfs_name_hash(fs, "name", 4) != hash);
+	end(fs, dev);
+}
+
 /* More names than a leaf holds have the hash that their entries keep. */
 TEST(leaves_of_one_hash)
 {
