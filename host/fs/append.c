@@ -26,7 +26,7 @@
 #define PAGES_FIRST	256
 #define PAGES_LEAST	64
 #define PAGES_MOST	2048
-/* At most, while zones are cleaned: that many copies are in flight, too */
+/* No more are, while zones are cleaned: that many copies are in flight, too. */
 #define PAGES_CLEANING	512
 /*
  * And while somebody is there who waits for little: the drive takes what it is given
@@ -237,7 +237,7 @@ static u32 rfsm_pages_at_once(const struct rfs_sb_info *sbi)
 	return data_race(rfs_pages_at_once(sbi->fs));
 }
 
-/* Pages of files that may be in flight; looked at without the lock */
+/* So many pages of files may be in flight. The lock is not needed. */
 static u32 rfsm_pages_most(const struct rfs_sb_info *sbi)
 {
 	u32 most = min(READ_ONCE(sbi->pages_most), rfsm_pages_at_once(sbi));
@@ -589,7 +589,7 @@ static bool rfsm_gate_closed(const struct rfs_sb_info *sbi,
 	return READ_ONCE(sbi->gate) || (READ_ONCE(sbi->drain) && !txn->small);
 }
 
-/* Under the volume lock, which it drops while it waits for check-points */
+/* The caller holds the volume lock; it is dropped while check-points are waited for. */
 static void rfsm_wait_gate(struct rfs_sb_info *sbi, const struct rfsm_txn *txn)
 {
 	while (rfsm_gate_closed(sbi, txn)) {

@@ -21,7 +21,7 @@ static int rfsm_get_xattr(struct inode *inode, const char *name, void *value,
 	return ret < 0 ? rfsm_failed(sbi, ret) : ret;
 }
 
-/* Under the inode lock. mode: unless 0, permissions that change with it */
+/* The caller holds the inode lock. Unless mode is 0, permissions change with it. */
 static int rfsm_set_xattr(struct inode *inode, const char *name,
 			  const void *value,
 			  size_t size, int flags, umode_t mode)
@@ -91,7 +91,7 @@ static bool rfsm_xattr_hidden(const struct rfs_xattr *x)
 	return x->len > len && !memcmp(x->name, XATTR_TRUSTED_PREFIX, len);
 }
 
-/* Under the volume lock: the names' bytes, or an error */
+/* Returns the names' bytes, or an error. The caller holds the volume lock. */
 static ssize_t rfsm_list_xattrs(struct rfs_sb_info *sbi, u32 ino, bool all,
 				char *list, size_t size)
 {

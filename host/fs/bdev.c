@@ -280,7 +280,7 @@ static int rfsm_dev_scan(void *opaque, u64 addr, void *data,
 	return ret;
 }
 
-/* One cleans at a time */
+/* One thread cleans at a time. */
 static void rfsm_dev_fetch(void *opaque)
 {
 	struct rfs_sb_info *sbi = container_of(opaque, struct rfs_sb_info, dev);
@@ -311,7 +311,7 @@ static void rfsm_copy_read_endio(struct bio *bio)
 		complete(&part->copy->read);
 }
 
-/* A page of what rfs_alloc() gave */
+/* Returns the page of a place in what rfs_alloc() gave. */
 struct page *rfsm_page_of(const void *block)
 {
 	return is_vmalloc_addr(block) ? vmalloc_to_page(block) :

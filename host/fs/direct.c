@@ -103,7 +103,7 @@ static void rfsm_direct_over(struct work_struct *work)
 	d->end_io(&d->bio);
 }
 
-/* As in read.c: not in an interrupt */
+/* As in read.c, checksums are not made in an interrupt. */
 static void rfsm_direct_endio(struct bio *bio)
 {
 	struct rfsm_direct *d = container_of(bio, struct rfsm_direct, bio);

@@ -39,7 +39,7 @@ static struct dentry *rfsm_fh_to_parent(struct super_block *sb, struct fid *fid,
 	return generic_fh_to_parent(sb, fid, len, type, rfsm_get_inode);
 }
 
-/* Under the volume lock */
+/* The caller holds the volume lock. */
 static int rfsm_parent_of(struct rfs_sb_info *sbi, u32 ino, u32 *parent)
 {
 	struct rfs_dinode *di;

@@ -43,7 +43,7 @@ void rfsm_lock(struct rfs_sb_info *sbi)
 	sbi->nofs = memalloc_nofs_save();
 }
 
-/* For who asks without the lock */
+/* statfs(2) and others read it without the lock. */
 static void rfsm_publish_usage(struct rfs_sb_info *sbi)
 {
 	write_seqcount_begin(&sbi->usage_seq);

@@ -449,7 +449,7 @@ static int rfsm_do_shutdown(struct super_block *sb, u32 how)
 	return ret;
 }
 
-/* Of zones from..to - 1, those that hold nothing and are ready to be written */
+/* Counts zones from..to - 1 that hold nothing and are ready to be written. */
 static u32 rfsm_empty_zones(const struct rfs_fs *fs, u32 from, u32 to)
 {
 	u32 n = 0;

@@ -235,7 +235,7 @@ static void rfsm_say_recovered(const struct rfs_sb_info *sbi)
 			sbi->sb->s_bdev, r->log_gap);
 }
 
-/* Why this version does not mount a volume, or only for reading */
+/* Says why this version does not mount a volume, or only for reading. */
 static void rfsm_say_format(const struct rfs_sb_info *sbi,
 			    const struct rfs_geometry *geo)
 {
@@ -447,7 +447,7 @@ static const struct constant_table gc_table[] = {
 	{}
 };
 
-/* As SFS names them, see policy.h */
+/* SFS names them so; policy.h says what they are. */
 static const struct constant_table quantize_table[] = {
 	{ "iterative", RFS_Q_ITERATIVE },
 	{ "equi-width", RFS_Q_EQUI_WIDTH },

@@ -59,7 +59,7 @@ void rfsm_refresh(struct inode *inode, const struct rfs_dinode *di)
 	i_size_write(inode, le64_to_cpu(di->size));
 }
 
-/* Under the volume lock */
+/* The caller holds the volume lock. */
 static int rfsm_reload_inode(struct rfs_sb_info *sbi, struct inode *inode)
 {
 	struct rfs_dinode *di;
@@ -79,7 +79,7 @@ void rfsm_reload(struct inode *inode)
 	rfsm_query(sbi, ret, rfsm_reload_inode(sbi, inode));
 }
 
-/* Under the volume lock */
+/* The caller holds the volume lock. */
 static int rfsm_fill_inode_from(struct rfs_sb_info *sbi, struct inode *inode,
 				u32 *rdev)
 {

@@ -180,7 +180,7 @@ static int rfsm_write_end(struct file *file, struct address_space *mapping,
 	return copied;
 }
 
-/* Neither the medium nor the page cache has anything: 1, 0, or an error */
+/* Returns 1 if neither the medium nor the page cache has anything, 0, or an error. */
 static int rfsm_is_hole(struct inode *inode, u64 block)
 {
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);

@@ -114,7 +114,7 @@ static void rfsm_read_singly(struct rfsm_read *r)
 	rfsm_read_end(r);
 }
 
-/* Checksums take some 25 us for a bio: not in an interrupt */
+/* Checksums take some 25 us for a bio, which is too long for an interrupt. */
 static void rfsm_read_over(struct work_struct *work)
 {
 	struct rfsm_read *r = container_of(work, struct rfsm_read, work);

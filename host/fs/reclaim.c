@@ -183,7 +183,7 @@ static long rfsm_sync_left(const struct rfs_sb_info *sbi, unsigned long synced)
 	return (long)(synced + sbi->opt.commit * HZ - jiffies);
 }
 
-/* How long the thread sleeps if nobody wakes it */
+/* The thread sleeps so long if nobody wakes it. */
 static long rfsm_thread_sleep(const struct rfs_sb_info *sbi,
 			      unsigned long synced)
 {

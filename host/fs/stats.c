@@ -41,7 +41,7 @@ static u64 rfsm_stat_total(const u64 *of)
 	return sum;
 }
 
-/* In thousandths, as a decimal fraction */
+/* Shows thousandths as a decimal fraction. */
 static ssize_t rfsm_stat_ratio(u64 part, u64 whole, char *to)
 {
 	u64 value = whole ? div64_u64(1000 * part, whole) : 0;
@@ -96,7 +96,7 @@ static ssize_t rfsm_show_copies_a_new_block(struct rfs_sb_info *sbi, char *to)
 
 SHOWN(copies_a_new_block);
 
-/* SFS 4.1, with all blocks at one price */
+/* This is SFS's (4.1), with all blocks at one price. */
 static ssize_t rfsm_show_write_cost(struct rfs_sb_info *sbi, char *to)
 {
 	u64 new = rfsm_stat_total(sbi->fs->stats.data);
@@ -193,7 +193,7 @@ static const struct kobj_type stat_type = {
 
 #define BARS	20	/* of 5% each */
 
-/* SFS figure 10: how many zones are how full of what is in use */
+/* SFS's figure 10 has how many zones are how full of what is in use. */
 static int rfsm_utilization_show(struct seq_file *seq, void *unused)
 {
 	struct rfs_sb_info *sbi = seq->private;

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Style of every file in git: QEMU's and the kernel's checkpatch, ruff, shellcheck, sparse."""
+"""Style of every file in git: checkpatch (two), ruff, shellcheck, sparse, coccinelle."""
 
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -109,6 +110,29 @@ def test_qemu_style(rsd_cache: Cache, qemu_source: Path) -> None:
 def test_kernel_style(rsd_cache: Cache, kernel_checkpatch: Path) -> None:
     check_style(rsd_cache, kernel_checkpatch, "host/*.c", "host/*.h")
     check_style(rsd_cache, kernel_checkpatch, *MODULE_FILES, strict=True)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("spatch") is None, reason="takes Debian's package coccinelle")
+def test_coccinelle(kernel_checkpatch: Path) -> None:
+    """What `make coccicheck MODE=report` says of a kernel, of the module.
+
+    Scripts with parts in OCaml are left out: they take its compiler besides.
+    """
+    scripts = sorted((kernel_checkpatch.parent / "coccinelle").rglob("*.cocci"))
+    scripts = [path for path in scripts if "ocaml" not in path.read_text()]
+    assert len(scripts) > 50
+    command = "spatch --very-quiet --no-show-diff -D report --no-includes --include-headers".split()
+    for script in scripts:
+        done = subprocess.run(
+            [*command, "--dir", REPOSITORY / "host/fs", "--cocci-file", script],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{script.name}: {done.stderr}"
+        if done.stdout.strip():
+            pytest.fail(f"{script.name}: {done.stdout}", pytrace=False)
 
 
 # Functions of the module that the kernel's macros make, by their names.
