@@ -21,7 +21,7 @@ for at in range(0, os.fstat(file).st_size, 4096):
 """
 
 WORKERS = """
-fio --minimal --directory=/mnt --direct=1 --bs=4k --size=8m --rw=randrw --verify=crc32c \\
+fio --minimal --directory=/mnt --direct=1 --bs=4k --size=3m --rw=randrw --verify=crc32c \\
     --verify_fatal=1 --group_reporting \\
     --name=uring --ioengine=io_uring --iodepth=32 \\
     --name=aio --ioengine=libaio --iodepth=32 \\
