@@ -144,6 +144,18 @@ def test_a_property_that_is_set_is_the_drives(built: Artifacts) -> None:
     _, errors = process.communicate(timeout=300)
     assert process.returncode == 2
     assert "'ways' is 65, must be from 1 to 64" in errors
+    process = rsd("run", "--no-icount", "--set", "t_read=25us", "--", "true")
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == 2
+    assert "try: --set t-read" in errors
+
+
+def test_a_file_of_the_host_that_a_command_names_is_noted(built: Artifacts, tmp_path: Path) -> None:
+    (tmp_path / "job.fio").write_text("[job]\n")
+    process = rsd("run", "--system", "none", "--", "fio", "job.fio", cwd=tmp_path)
+    _, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 1
+    assert "note: job.fio is a file of this machine, which the guest does not see" in errors
 
 
 def test_media_is_kept_if_it_is_named(run: Run, tmp_path: Path) -> None:
@@ -160,8 +172,9 @@ def test_a_panic_is_told(built: Artifacts) -> None:
     process = rsd("run", "--system", "none", "--no-icount", "--", "sh", "-c", script)
     _, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == STATUS[Outcome.PANIC]
-    assert "guest panic" in errors
+    assert "guest panic" in errors and "as the command asked" in errors
     assert "sysrq triggered crash" in errors
+    assert "Call Trace" not in errors
 
 
 def test_a_virtual_time_out_is_told(run: Run) -> None:

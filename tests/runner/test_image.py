@@ -5,12 +5,14 @@ import io
 import struct
 import tarfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from rsd import artifacts, image, qemu
+from rsd import artifacts, buildroot, debian, image, qemu
 from rsd.cache import Cache
-from rsd.errors import RsdError
+from rsd.errors import RsdError, StepFailed
+from rsd.progress import Progress, Step
 
 
 @pytest.fixture
@@ -121,3 +123,18 @@ def test_what_a_bootstrap_makes_up_is_replaced(tmp_path: Path) -> None:
         last = tar.extractfile(tar.getmember("./etc/nvme/hostid"))
         assert last and last.read().decode().strip() == image.HOST_ID
         assert tar.getmember("./var/cache/apt/archives/partial").uid == 0
+
+
+def test_a_package_that_debian_does_not_have_is_named(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(packages: object, target: Path, *, step: Step, log: Path) -> None:
+        log.write_text("Reading package lists...\nE: Unable to locate package nosuch\n")
+        raise StepFailed(step.title, 25, log, [], "check the network")
+
+    monkeypatch.setattr(buildroot, "bootstrap", fail)
+    monkeypatch.setattr(debian, "release", lambda *_: SimpleNamespace(index="index"))
+    with pytest.raises(RsdError, match="--packages nosuch: Debian trixie has no package"):
+        image.ensure_root(cache, Progress(), ["nosuch"])
+    with pytest.raises(StepFailed):
+        image.ensure_root(cache, Progress(), ["another"])

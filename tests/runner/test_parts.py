@@ -147,7 +147,7 @@ def test_a_bench_that_fails_leaves_what_others_found(
     monkeypatch.setattr(packages, "ensure", lambda *_, **__: None)
     monkeypatch.setattr(artifacts, "ensure", lambda *_, **__: nothing)
     monkeypatch.setenv("RSD_CACHE", str(tmp_path / "cache"))
-    assert cli.main(["bench", "--out", str(tmp_path)]) == 2
+    assert cli.main(["bench", "all", "--out", str(tmp_path)]) == 2
     shown = capsys.readouterr()
     assert "speed" in shown.out and "no luck" in shown.err
     assert [r["what"] for r in json.loads((tmp_path / "bench.json").read_text())["rows"]] == [

@@ -244,3 +244,15 @@ def test_sim_takes_its_own_options(
     assert "usage: rsdsim" in capfd.readouterr().out
     assert cli.main(["sim", "--fly"]) == 2
     assert "there is no such option" in capfd.readouterr().err
+
+
+def test_plot(simulator: Simulator, file: Path, tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    assert run(file, "--store", store, "--plot", "iops") == 0
+    picture = (store / "results.svg").read_text()
+    for text in ("pattern=uniform", "pattern=sequential", ">t-prog<", ">iops<"):
+        assert text in picture
+    assert run(file, "--store", store, "--plot", "iops") == 0
+    assert (store / "results.svg").read_text() == picture
+    with pytest.raises(RsdError, match="--plot nosuch: not every cell has a number of this name"):
+        run(file, "--store", store, "--plot", "nosuch")

@@ -8,7 +8,7 @@ import re
 import shlex
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -42,6 +42,9 @@ ADVICE = {
 }
 
 CONSOLE_TAIL_LINES = 30
+
+# What the kernel says of `echo c >/proc/sysrq-trigger`, which ends a test of power cuts.
+ASKED_FOR = "Kernel panic - not syncing: sysrq triggered crash"
 
 # Of 4 KiB: what the kernel and mount read of a drive to find out what is on it is less.
 LEAST_UNWRITTEN = 1024
@@ -218,6 +221,8 @@ def run(arguments: argparse.Namespace) -> int:
             result = machine.run_guest(job, built, cache=cache, on_output=_print_output, stop=stop)
         if job.media:
             _warn_of_reads(before, media_file.counters(job.media), progress)
+    if result.outcome is Outcome.EXITED and result.status:
+        _note_host_files(arguments.command, progress)
     return report(result, progress, arguments.out)
 
 
@@ -247,15 +252,19 @@ def report(result: GuestResult, progress: Progress, out: Path | None = None) -> 
     if result.outcome is Outcome.EXITED:
         assert result.status is not None
         return result.status
+    before, asked_for, _ = result.console.partition(ASKED_FOR)
+    advice = "as the command asked" if asked_for else ADVICE[result.outcome]
     if not result.complete:
-        tail = [f"  | {line}" for line in result.console.splitlines()[-CONSOLE_TAIL_LINES:]]
+        # The kernel's registers and stack are of no use where the command ended it.
+        lines = (before + asked_for if asked_for else result.console).splitlines()
+        tail = [f"  | {line}" for line in lines[-CONSOLE_TAIL_LINES:]]
         progress.say("\n".join(["the end of the guest's console:", *tail]))
     if out is not None:
         how = f"is in {out}" if result.complete else "is lost"
         progress.say(f"what was in the guest's /out {how}")
     progress.say(
         f"{result.outcome.value} after {result.wall_s:.0f} s of wall time: "
-        f"{ADVICE[result.outcome]} (exit status {STATUS[result.outcome]})"
+        f"{advice} (exit status {STATUS[result.outcome]})"
     )
     return STATUS[result.outcome]
 
@@ -335,6 +344,18 @@ def _warn_of_reads(
             " written: that takes the flash no time, and is no figure of the drive\n"
             "  try: --precondition fill, which writes the drive first"
         )
+
+
+def _note_host_files(command: Sequence[str], progress: Progress) -> None:
+    """A command that failed may have looked for files of the current directory."""
+    here = Path.cwd()
+    for word in command:
+        path = Path(word)
+        if word and path.exists() and here in path.resolve().parents:
+            progress.say(
+                f"note: {word} is a file of this machine, which the guest does not see\n"
+                "  try: --in DIR, which copies a directory to the guest's /in"
+            )
 
 
 def _print_command(

@@ -6,6 +6,7 @@ another machine) replaces the built one until `./rsd image reset`.
 
 import io
 import json
+import re
 import shutil
 import struct
 import subprocess
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from rsd import buildroot, debian
 from rsd.cache import Cache, hash_file, hash_inputs
-from rsd.errors import RsdError
+from rsd.errors import RsdError, StepFailed
 from rsd.exchange import NVDIMM_ALIGN
 from rsd.progress import Progress
 from rsd.untar import extract
@@ -32,6 +33,8 @@ PARTITION_START = 1 << 20
 ROOT = f"PARTUUID={DISK_SIGNATURE:08x}-01"
 
 IMAGE_UUID = "7273642d-6e76-6d65-8000-000000000001"
+
+UNKNOWN_PACKAGE = re.compile(r"^E: Unable to locate package (\S+)$", re.M)
 
 _MAKE = f"""
 mkfs.erofs --quiet --tar=f -T{buildroot.SOURCE_DATE_EPOCH} --all-time -U{IMAGE_UUID} \
@@ -79,7 +82,16 @@ def ensure_root(cache: Cache, progress: Progress, more: Sequence[str] = ()) -> P
             log = cache.log("root")
             # mmdebstrap's user namespace must be able to write beside the archive.
             partial.chmod(0o777)
-            buildroot.bootstrap(packages, archive, step=step, log=log)
+            try:
+                buildroot.bootstrap(packages, archive, step=step, log=log)
+            except StepFailed as failure:
+                unknown = UNKNOWN_PACKAGE.search(log.read_text())
+                if unknown is None or unknown[1] not in more:
+                    raise
+                raise RsdError(
+                    f"--packages {unknown[1]}: Debian {debian.SUITE} has no package of this name",
+                    f"https://packages.debian.org/{debian.SUITE}/ has their names",
+                ) from failure
             partial.chmod(0o755)
             make_same(archive)
         root = buildroot.ensure(cache, progress)

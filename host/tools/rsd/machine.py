@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rsd import artifacts, exchange, guesttools, image, saved, systems
+from rsd import artifacts, exchange, guesttools, image, properties, saved, systems
 from rsd.artifacts import Artifacts
 from rsd.cache import Cache, hash_inputs
 from rsd.errors import RsdError
@@ -180,7 +180,7 @@ class QemuFailed(RsdError):
         self.stderr = stderr
         self.command = command
         lines = "".join(f"  | {line}\n" for line in stderr.splitlines()[-15:])
-        super().__init__(f"QEMU {how}\n{lines}".rstrip())
+        super().__init__(f"QEMU {how}\n{lines}".rstrip(), properties.advice(stderr))
 
 
 def run_guest(

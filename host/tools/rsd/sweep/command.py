@@ -50,6 +50,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="Run N cells at once (default: one for each processor).",
     )
+    parser.add_argument(
+        "--plot",
+        metavar="FIGURE",
+        help="Draw a column of results.csv, such as write_amplification.total, in results.svg: over"
+        " the last axis, with a line for each combination of the others.",
+    )
     parser.add_argument("--list", action="store_true", help="Print the cells, and run nothing.")
     parser.add_argument(
         "--snakemake",
@@ -88,6 +94,12 @@ def main(arguments: argparse.Namespace) -> int:
             (store.directory / "results.csv").write_text(table.as_csv(rows))
             (store.directory / "results.txt").write_text(text)
         progress.say(f"results: {store.directory / 'results.csv'}")
+        if arguments.plot is not None:
+            # Only who asks for a plot waits for matplotlib.
+            from rsd.sweep import plot
+
+            plot.save(rows, arguments.plot, store.directory / "results.svg")
+            progress.say(f"plot: {store.directory / 'results.svg'}")
     for failure in failures:
         progress.say(f"FAILED: {failure}")
     return int(bool(failures))

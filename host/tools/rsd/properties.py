@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The names of the drive's properties, from their table: RSD_PROPS of core/api/rsd-props.h."""
+
+import difflib
+import re
+from functools import cache
+
+from rsd.artifacts import REPOSITORY
+
+HEADER = REPOSITORY / "hw/rsd-nvme/core/api/rsd-props.h"
+REFUSED = re.compile(r"Property '[\w-]+\.([^']+)' not found")
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """Those of the table, in its order."""
+    found = re.findall(r'RSD_(?:NUM|SIZE|ENUM)\(\w+, "([a-z-]+)"', HEADER.read_text())
+    assert found, f"{HEADER}: RSD_PROPS has no rows"
+    return tuple(found)
+
+
+def advice(stderr: str) -> str:
+    """What to try if QEMU says that it does not know a property; else nothing."""
+    refused = REFUSED.search(stderr)
+    if refused is None:
+        return ""
+    close = difflib.get_close_matches(refused[1], names(), n=3)
+    every = "./rsd sim --list prints every property"
+    return f"--set {' or '.join(close)}; {every}" if close else every
