@@ -46,8 +46,8 @@ def test_lists_and_tables_are_some(built_site: Path) -> None:
 
 
 def test_a_source_file_has_a_page(built_site: Path) -> None:
-    text = (built_site / "host/tools/rsd/compare/own.py.html").read_text()
-    assert "A benchmark that a file describes" in text
+    text = (built_site / "host/tools/rsd/compare/age.py.html").read_text()
+    assert "Ages a file system" in text
     assert "plain.c.html" in (built_site / "tests/unit/ftl-plain/index.html").read_text()
 
 

@@ -14,7 +14,7 @@
     written = 4096000           bytes that it writes to files, where that is known
 
     [[figures]]                 any number
-    metric = "latency.mean"     latency.mean, .p50, .p99 and the like have columns
+    metric = "latency.mean"     latency.p99 has a column; all are in results.csv
     unit = "us"
     file = "report"             in $out
     pattern = '...'             a regular expression with one group, a number; of several matches,
