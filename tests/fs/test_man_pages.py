@@ -111,7 +111,7 @@ def test_rsdctl() -> None:
     described = re.findall(r"^\.TP\n\.(B|BI) --([a-z-]+)", options, re.M)
     assert {name: "required" if kind == "BI" else "no" for kind, name in described} == taken
     assert "Exit status: 0 done, 1 failed, 2 wrong" in source.replace('\\n"\n"', " ")
-    assert "0 done, 1 failed, 2 wrong usage." in text
+    assert "0 if they succeeded, 1 if they failed, and 2 if the usage was wrong." in text
 
 
 @pytest.mark.skipif(shutil.which("groff") is None, reason="needs groff")
