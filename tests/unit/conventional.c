@@ -637,6 +637,20 @@ void set_unit(RsdConfig *cfg, const UnitKind *kind, uint64_t slots)
     cfg->t_prog_ns = PROG;
 }
 
+uint64_t array_reads(const Bed *bed)
+{
+    const RsdConfig *cfg = &bed->cfg;
+    RsdCounters c = counters(bed);
+    uint64_t units = c.nand_programs * cfg->page_size / PAGE /
+                     rsd_unit_slots(cfg);
+    uint64_t erases = c.erase_on_demand + c.erase_idle;
+    uint64_t reading = c.die_busy_ns - c.bus_busy_ns -
+                       units * cfg->t_prog_ns - erases * cfg->t_erase_ns;
+
+    CHECK_EQ(reading % cfg->t_read_ns, 0);
+    return reading / cfg->t_read_ns;
+}
+
 void set_unit_options(RsdConfig *cfg, uint64_t seed)
 {
     cfg->queue = seed / 2 % 4 == 3 ? RSD_QUEUE_GLOBAL : RSD_QUEUE_WAY;

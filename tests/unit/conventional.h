@@ -160,6 +160,11 @@ enum { CMD = 10, XFER = 100, READ = 1000, PROG = 20000 };
 
 /* Such units, in blocks of so many slots */
 void set_unit(RsdConfig *cfg, const UnitKind *kind, uint64_t slots);
+/*
+ * How often the array has read a row, from the time that its dies were busy: of
+ * a drive whose dies never wait for a bus, all of whose page types take as long
+ */
+uint64_t array_reads(const Bed *bed);
 /* Buffer, queue, levelling, OOB and what a die can, by seed */
 void set_unit_options(RsdConfig *cfg, uint64_t seed);
 /* What is acknowledged is safe, as the World's model says. */

@@ -281,6 +281,8 @@ TEST(merges_by_hand)
     bed_drain(&bed);
     c = counters(&bed);
     CHECK_EQ(c.read_merge, 10);
+    CHECK_EQ(c.nand_reads, 2 + 2 + 1);  /* rows of 4, a plane has 2 of them */
+    CHECK_EQ(array_reads(&bed), 3);
     CHECK_EQ(c.prog_merge, 8);
     CHECK_EQ(c.prog_host, 16);
     CHECK_EQ(c.merge_full, 0);
@@ -291,6 +293,8 @@ TEST(merges_by_hand)
     CHECK_EQ(c.merge_full, 1);
     CHECK_EQ(c.erase_merge, 1);
     CHECK_EQ(c.read_merge, 10 + 5 + 3);
+    CHECK_EQ(c.nand_reads, 5 + 1 + 2 + 2);
+    CHECK_EQ(array_reads(&bed), 3 + 2 + 1);
     CHECK_EQ(c.buffer_reads, 0);        /* none by the host */
     CHECK_EQ(c.prog_merge, 8 + 2 + 5);
     CHECK_EQ(c.prog_host, 17);

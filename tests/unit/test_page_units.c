@@ -264,6 +264,53 @@ TEST(map_pages_go_through_the_buffer)
     bed_close(&bed);
 }
 
+/*
+ * One die, rows of 2 planes and 4 slots. Of each row the host overwrites the
+ * same slots; what is left of it is collected by one read of the array, of those
+ * planes that it is in.
+ */
+static void collected_by_rows(uint32_t overwritten, uint64_t pages)
+{
+    RsdConfig cfg = unit_config(&unit_kinds[4]);
+    uint64_t left = 4 - __builtin_popcount(overwritten);
+    RsdCounters c;
+    Bed bed;
+
+    cfg.channels = 1;
+    cfg.ways = 1;
+    cfg.gc_policy = RSD_GC_FIFO;
+    cfg.ack = RSD_ACK_BUFFER;
+    bed = bed_open(&cfg, temp_path("units.rsd"));
+    for (uint64_t at = 0; at < bed.geo.lbas; at += 4) {
+        run(&bed, RSD_WRITE, at, 4, 1);
+    }
+    for (uint64_t i = 0; counters(&bed).erase_clean == 0; i++) {
+        uint64_t at = i % bed.geo.lbas;
+
+        CHECK(i < 8 * bed.geo.lbas);
+        if (overwritten >> at % 4 & 1) {
+            run(&bed, RSD_WRITE, at, 1, 2);
+        }
+    }
+    bed_drain(&bed);
+    c = counters(&bed);
+    CHECK(c.read_clean >= 12 * left);   /* of the rows of a block */
+    CHECK_EQ(array_reads(&bed) * left, c.read_clean);
+    CHECK_EQ(array_reads(&bed) * pages, c.nand_reads);
+    for (uint64_t at = 0; at < bed.geo.lbas; at++) {
+        expect_pages(&bed, at, 1, overwritten >> at % 4 & 1 ? 2 : 1);
+    }
+    bed_close(&bed);
+}
+
+TEST(collection_reads_rows)
+{
+    collected_by_rows(2, 2);            /* one slot less, of the first plane */
+    collected_by_rows(6, 2);            /* a slot of each plane is left */
+    collected_by_rows(3, 1);            /* the second plane's slots are left */
+    collected_by_rows(7, 1);            /* one slot */
+}
+
 /* Overwritten and trimmed while it is in the buffer: the newest counts. */
 TEST(the_buffer_keeps_the_order)
 {

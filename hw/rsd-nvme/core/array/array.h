@@ -136,16 +136,24 @@ typedef struct Op {
     uint64_t enqueued;          /* ns */
     /*
      * Of an op without command: of each slot its data, then RSD_OOB_SIZE bytes
-     * of OOB; NULL without payload.
+     * of OOB; NULL without payload. With "row" it has room for all slots of the
+     * row, each at its place.
      */
     uint8_t *buf;
     uint32_t block;             /* drive-wide number */
-    /* slot of the block: the next to begin, or, when all is done, the last */
+    /*
+     * slot of the block: the next to begin, or, when all is done, the last;
+     * with "row" the first that is wanted
+     */
     uint32_t page;
     uint32_t count;             /* slots left to begin */
     uint32_t index;             /* of the next one in the command */
-    /* from one unit's last index to the next unit's first */
-    uint32_t stride;
+    union {
+        /* from one unit's last index to the next unit's first */
+        uint32_t stride;
+        /* with "row": the slots of it that are read, a bit each */
+        uint32_t wanted;
+    };
     uint16_t die;
     uint8_t kind:2;           /* OpKind */
     uint8_t cause:3;          /* RsdCause */
@@ -154,6 +162,7 @@ typedef struct Op {
     uint8_t unit:1;           /* the write buffer's: see buffer.c */
     uint8_t failed:1;         /* the host's disk did: see rsd_op_execute() */
     uint8_t area:2;           /* not 0: to an area of units: see buffer.c */
+    uint8_t row:1;            /* the drive itself reads slots of one row */
 } Op;
 
 _Static_assert(sizeof(Op) <= 64, "an operation is a cache line");
@@ -440,6 +449,12 @@ void rsd_op_finish(RsdDrive *drive, Op *op);
 void rsd_op_execute(RsdDrive *drive, const Step *step);
 /* One of those that the command waits for is done. */
 void rsd_cmd_drop(RsdDrive *drive, Cmd *cmd);
+
+/* The first slot of the row that a slot of a block is in */
+static inline uint32_t rsd_row_of(const RsdDrive *drive, uint32_t page)
+{
+    return page - page % drive->sched.row;
+}
 
 /* The OOB of a page that the host writes to a conventional namespace */
 void rsd_compose_oob(const Cmd *cmd, uint32_t index, const uint8_t *host,

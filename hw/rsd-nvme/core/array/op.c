@@ -187,6 +187,28 @@ static RsdStatus execute_slot(RsdDrive *drive, const Step *step, uint32_t i)
                             oob_len);
 }
 
+/* The slots of a row that the drive wants, each to its place in the buffer */
+static RsdStatus read_row(RsdDrive *drive, const Op *op, uint32_t row)
+{
+    RsdMedia *media = &drive->media;
+    RsdStatus status = RSD_OK;
+
+    for (uint32_t i = 0; op->wanted >> i; i++) {
+        uint8_t *to = op->buf ? op->buf + i * RSD_SLOT_BYTES : NULL;
+        RsdStatus one = RSD_OK;
+
+        if (op->wanted >> i & 1) {
+            one = rsd_nand_read(media, op->block, row + i, to,
+                                to ? to + RSD_PAGE_SIZE : NULL, RSD_OOB_SIZE);
+        }
+        /* what the drive copies stays torn */
+        if (one != RSD_OK && !rsd_nand_is_torn(media, op->block, row + i)) {
+            status = one;
+        }
+    }
+    return status;
+}
+
 void rsd_op_execute(RsdDrive *drive, const Step *step)
 {
     Op *op = step->op;
@@ -202,6 +224,10 @@ void rsd_op_execute(RsdDrive *drive, const Step *step)
     if (op->kind == OP_PROGRAM && !op->cmd) {
         status = rsd_nand_program_unit(&drive->media, op->block, step->page,
                                        step->slots, op->buf);
+        slots = 0;
+    }
+    if (op->row) {
+        status = read_row(drive, op, rsd_row_of(drive, step->page));
         slots = 0;
     }
     for (uint32_t i = 0; i < slots; i++) {

@@ -12,7 +12,9 @@
  *
  * tR and tPROG are those of the row's page type, which is its number mod bits
  * of a cell; with one-shot, tPROG is t-prog. Only what was asked for of a row
- * crosses the bus. A step takes effect at its end.
+ * crosses the bus. What the drive itself copies is read by rows, too: the slots
+ * of a row that it wants need not be next to each other. A step takes effect at
+ * its end.
  *
  * Retries (read-retries). A read of a block erased e times is repeated, command
  * to transfer, read-retries * e / endurance times, rounded down.
@@ -608,6 +610,17 @@ static bool choose_op(RsdDrive *drive, Die *die)
     return die->op;
 }
 
+/* Pages that have some of a row's slots */
+static uint32_t count_pages(const Sched *s, uint32_t wanted)
+{
+    uint32_t pages = 0;
+
+    for (; wanted; wanted >>= s->page) {
+        pages += (wanted & ((1u << s->page) - 1)) != 0;
+    }
+    return pages;
+}
+
 /* Takes the next step of the die's operation. */
 static void take_step(RsdDrive *drive, Die *die, Step *step)
 {
@@ -637,6 +650,9 @@ static void take_step(RsdDrive *drive, Die *die, Step *step)
     }
     if (op->kind == OP_ERASE) {
         pages = cfg->planes;
+    } else if (op->row) {
+        slots = op->count;
+        pages = count_pages(s, op->wanted);
     } else if (s->unit > 1) {
         /* a program's run is of whole units */
         slots = op->kind == OP_PROGRAM ? s->unit
@@ -902,6 +918,7 @@ static void finish_step(RsdDrive *drive, Die *die, Step *step)
 {
     Op *op = step->op;
     bool background = op->background;
+    uint32_t last;
 
     account(drive, die, step);
     if (drive->watched) {
@@ -916,8 +933,9 @@ static void finish_step(RsdDrive *drive, Die *die, Step *step)
         dispatch(drive, die);
         return;
     }
-    op->page = step->page + step->slots - 1;
-    op->index = step->index + step->slots - 1;
+    last = op->row ? 0 : step->slots - 1;
+    op->page = step->page + last;
+    op->index = step->index + last;
     die->begun--;
     drive->blocks[op->block].queued--;
     drive->up->op_done(drive, op);

@@ -682,6 +682,7 @@ void rsd_buffer_write(RsdDrive *drive, Op *op)
         fill_slot(drive, unit, op, index);
         index += (page + 1) % drive->unit ? 1 : op->stride;
     }
+    op->buf = NULL;             /* it stays the caller's */
     rsd_op_list_add(&drive->buffer->queue, op);
     take(drive);
 }

@@ -73,7 +73,7 @@ RsdStatus rsd_buffer_reserve(RsdDrive *drive, uint64_t units);
 /*
  * A program comes: consecutive slots of a block, in the block's order; the
  * command, if any, and the epoch count it as they count a queued operation.
- * op_buffered() follows.
+ * What is in its buffer is taken at once. op_buffered() follows.
  */
 void rsd_buffer_write(RsdDrive *drive, Op *op);
 /*

@@ -236,8 +236,9 @@ void rsd_scan_pages(Ns *ns, void (*found)(Ns *, uint32_t block, uint32_t page,
 /* queue.c: for conventional namespaces */
 
 /*
- * A buffer for a page with its OOB, from a stock that grows. rsd_buf_free()
- * takes NULL. NULL, too, if there is no memory, and without payload.
+ * A buffer for the slots of a row, RSD_SLOT_BYTES each, from a stock that
+ * grows. rsd_buf_free() takes NULL. NULL, too, if there is no memory, and
+ * without payload.
  */
 uint8_t *rsd_buf_new(RsdDrive *drive);
 void rsd_buf_free(RsdDrive *drive, uint8_t *buf);
@@ -261,16 +262,26 @@ void rsd_queue_write(Ns *ns, Cmd *cmd, uint32_t index, uint32_t block,
                      uint32_t page, uint32_t n);
 /*
  * Reads a page into buf, or programs it from buf, for the drive itself. buf is
- * in op->buf for op_done(), whose caller it belongs to; NULL in a drive
- * without payload. Op.job is NULL, or, of a program, what is given; with a
- * write buffer, op_buffered() may have got it when this returns, and
- * rsd_buffer_lba() gives the tag.
+ * in op->buf for op_done(), to which it belongs then; NULL in a drive without
+ * payload. Op.job is NULL, or, of a program, what is given. With a write buffer
+ * what is in buf is taken at once, and buf stays the caller's; op_buffered()
+ * may have got the operation when this returns, and rsd_buffer_lba() gives the
+ * tag.
  */
 Op *rsd_queue_copy_read(Ns *ns, RsdCause cause, uint32_t block, uint32_t page,
                         uint8_t *buf);
 void rsd_queue_copy_write(Ns *ns, RsdCause cause, uint32_t block,
                           uint32_t page, uint8_t *buf, void *job,
                           uint64_t tag);
+/*
+ * Reads slots of a row, which begins at slot "row" of the block, by one read of
+ * the array: those whose bit of "wanted", which is not 0, is set. Each goes to
+ * its place in buf, as above. op_done() gets Op.wanted, the first of them in
+ * Op.page, the job, and the tag in Op.index.
+ */
+void rsd_queue_row_read(Ns *ns, RsdCause cause, uint32_t block, uint32_t row,
+                        uint32_t wanted, uint8_t *buf, void *job,
+                        uint32_t tag);
 /* Filler for the slots, which belong to one unit. With a write buffer only */
 void rsd_queue_pad(Ns *ns, uint32_t block, uint32_t page, uint32_t n);
 /* The block's programs and reads so far are carried out before. */

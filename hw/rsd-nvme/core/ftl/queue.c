@@ -11,15 +11,24 @@
 
 #include "ftl.h"
 
-#define BUF_SIZE (RSD_PAGE_SIZE + RSD_OOB_SIZE)
-
 #define BUFS_AT_ONCE 32u        /* buffers allocated together */
 
 typedef struct BufChunk {
     struct BufChunk *next;
     uint64_t reserved;
-    uint8_t bufs[BUFS_AT_ONCE][BUF_SIZE];
+    uint8_t bufs[];
 } BufChunk;
+
+/* Of a buffer: it has room for a row. */
+static size_t buf_size(const RsdDrive *drive)
+{
+    return drive->sched.row * RSD_SLOT_BYTES;
+}
+
+static size_t chunk_size(const RsdDrive *drive)
+{
+    return sizeof(BufChunk) + BUFS_AT_ONCE * buf_size(drive);
+}
 
 uint8_t *rsd_buf_new(RsdDrive *drive)
 {
@@ -29,7 +38,7 @@ uint8_t *rsd_buf_new(RsdDrive *drive)
         return NULL;
     }
     if (!drive->free_bufs) {
-        BufChunk *chunk = rsd_alloc(drive, sizeof(*chunk));
+        BufChunk *chunk = rsd_alloc(drive, chunk_size(drive));
 
         if (!chunk) {
             return NULL;
@@ -37,7 +46,7 @@ uint8_t *rsd_buf_new(RsdDrive *drive)
         chunk->next = drive->buf_chunks;
         drive->buf_chunks = chunk;
         for (uint32_t i = 0; i < BUFS_AT_ONCE; i++) {
-            rsd_buf_free(drive, chunk->bufs[i]);
+            rsd_buf_free(drive, chunk->bufs + i * buf_size(drive));
         }
     }
     buf = drive->free_bufs;
@@ -64,7 +73,7 @@ void rsd_bufs_fini(RsdDrive *drive)
         BufChunk *chunk = drive->buf_chunks;
 
         drive->buf_chunks = chunk->next;
-        rsd_release(drive, chunk, sizeof(*chunk));
+        rsd_release(drive, chunk, chunk_size(drive));
     }
 }
 
@@ -111,17 +120,6 @@ void rsd_queue_write(Ns *ns, Cmd *cmd, uint32_t index, uint32_t block,
     queue_host(ns, OP_PROGRAM, cmd, index, block, page, n);
 }
 
-static Op *queue_own(Ns *ns, OpKind kind, RsdCause cause, uint32_t block,
-                     uint32_t page, uint8_t *buf)
-{
-    Op *op = rsd_op_new(ns, kind, cause, block);
-
-    op->page = page;
-    op->buf = buf;
-    rsd_sched_queue(ns->drive, op);
-    return op;
-}
-
 void rsd_queue_pad(Ns *ns, uint32_t block, uint32_t page, uint32_t n)
 {
     Op *op = rsd_op_new(ns, OP_PROGRAM, RSD_CAUSE_PAD, block);
@@ -132,10 +130,30 @@ void rsd_queue_pad(Ns *ns, uint32_t block, uint32_t page, uint32_t n)
     rsd_buffer_write(ns->drive, op);
 }
 
+void rsd_queue_row_read(Ns *ns, RsdCause cause, uint32_t block, uint32_t row,
+                        uint32_t wanted, uint8_t *buf, void *job, uint32_t tag)
+{
+    Op *op = rsd_op_new(ns, OP_READ, cause, block);
+
+    op->row = true;
+    op->wanted = wanted;
+    op->page = row + __builtin_ctz(wanted);
+    op->count = __builtin_popcount(wanted);
+    op->buf = buf;
+    op->job = job;
+    op->index = tag;
+    rsd_sched_queue(ns->drive, op);
+}
+
 Op *rsd_queue_copy_read(Ns *ns, RsdCause cause, uint32_t block, uint32_t page,
                         uint8_t *buf)
 {
-    return queue_own(ns, OP_READ, cause, block, page, buf);
+    Op *op = rsd_op_new(ns, OP_READ, cause, block);
+
+    op->page = page;
+    op->buf = buf;
+    rsd_sched_queue(ns->drive, op);
+    return op;
 }
 
 void rsd_queue_copy_write(Ns *ns, RsdCause cause, uint32_t block,
@@ -152,5 +170,8 @@ void rsd_queue_copy_write(Ns *ns, RsdCause cause, uint32_t block,
 
 Op *rsd_queue_erase(Ns *ns, RsdCause cause, uint32_t block)
 {
-    return queue_own(ns, OP_ERASE, cause, block, 0, NULL);
+    Op *op = rsd_op_new(ns, OP_ERASE, cause, block);
+
+    rsd_sched_queue(ns->drive, op);
+    return op;
 }

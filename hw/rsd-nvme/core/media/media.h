@@ -265,6 +265,9 @@ _Static_assert(offsetof(RsdSpare, kind) == 4, "kind");
 _Static_assert(offsetof(RsdSpare, lpn) == 8, "lpn");
 _Static_assert(offsetof(RsdSpare, seq) == 16, "seq");
 _Static_assert(offsetof(RsdSpare, copy) == 24, "copy");
+/* Of a page in memory: its data, then its OOB */
+#define RSD_SLOT_BYTES ((size_t)RSD_PAGE_SIZE + RSD_OOB_SIZE)
+
 _Static_assert(RSD_SPARE_OFFSET + sizeof(RsdSpare) == RSD_OOB_SIZE,
                "the drive's part of the OOB is at its end");
 

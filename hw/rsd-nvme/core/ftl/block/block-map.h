@@ -32,6 +32,11 @@
 typedef struct BlockMap BlockMap;
 typedef struct Job Job;
 
+/* Where a page is */
+typedef struct Place {
+    uint32_t block, page;       /* RSD_NONE: it has no content */
+} Place;
+
 typedef struct Lane {
     uint32_t block;             /* drive-wide number */
     uint32_t next;              /* pages of it that are programmed or queued */
@@ -82,7 +87,9 @@ struct Job {
     uint8_t kind;               /* JobKind */
     uint8_t cause;              /* RsdCause */
     struct {
-        uint8_t *buf;           /* NULL without payload */
+        uint8_t *buf;           /* of a row; NULL without payload */
+        Place from;             /* page that was read last, with its row */
+        uint32_t loaded;        /* slots of that not yet programmed: bits */
         bool stalled;           /* the host lacks memory or space for it */
     } lane[];
 };
@@ -99,11 +106,6 @@ typedef struct Group {
     bool levelling;             /* that job is one of wear levelling */
     uint32_t worn;              /* block erased since that calls for it, + 1 */
 } Group;
-
-/* Where a page is */
-typedef struct Place {
-    uint32_t block, page;       /* RSD_NONE: it has no content */
-} Place;
 
 /*
  * What a write waits for that would do nothing if it were looked at. Two that

@@ -4,7 +4,8 @@
  *
  * Each lane of the unit has one page in work: it is read from where its newest
  * content is, whichever die that is in, and programmed. So copies go on in
- * parallel in the dies of a unit, and one after the other in a die. A page that
+ * parallel in the dies of a unit, and one after the other in a die. With a page
+ * the lane reads what it will program soon and the same row has. A page that
  * has no content is filler (RSD_CAUSE_PAD). With a write buffer, a page that is
  * still there is read from there, and one that is there is as good as
  * programmed; but the end of a merge, other than one that merely fills, is when
@@ -54,7 +55,7 @@ static void free_buffers(BlockMap *map, Job *job)
     }
 }
 
-/* A page buffer a lane, if pages have content. False: no memory */
+/* A row's buffer a lane, if pages have content. False: no memory */
 static bool take_buffers(BlockMap *map, Job *job)
 {
     for (uint32_t lane = 0; lane < map->lanes; lane++) {
@@ -74,35 +75,29 @@ static uint64_t lpn_of(const BlockMap *map, const Job *job, uint32_t lane,
            rsd_unit_page(map, lane, page);
 }
 
-/* The lane's number is in a field that only commands need. */
-static void queue_op(BlockMap *map, Job *job, uint32_t lane, OpKind kind,
-                     RsdCause cause, Place at, uint32_t n)
+/*
+ * Queues the program of a lane's next pages, for which there is room. The
+ * lane's number is in a field that only commands need.
+ */
+static void program(BlockMap *map, Job *job, uint32_t number, RsdCause cause,
+                    uint8_t *buf, uint32_t n)
 {
     RsdDrive *drive = map->ns->drive;
-    Op *op = rsd_op_new(map->ns, kind, cause, at.block);
+    Lane *lane = &job->to->lane[number];
+    Op *op = rsd_op_new(map->ns, OP_PROGRAM, cause, lane->block);
 
-    op->page = at.page;
+    op->page = lane->next;
     op->count = n;
-    op->buf = cause == RSD_CAUSE_PAD ? NULL : job->lane[lane].buf;
+    op->buf = buf;
     op->job = job;
-    op->index = lane;
-    if (rsd_buffered(drive) && kind == OP_PROGRAM) {
+    op->index = number;
+    job->copies += cause != RSD_CAUSE_PAD;
+    lane->next += n;
+    if (rsd_buffered(drive)) {
         rsd_buffer_write(drive, op);
     } else {
         rsd_sched_queue(drive, op);
     }
-}
-
-/* Queues the program of a lane's next pages, for which there is room. */
-static void program(BlockMap *map, Job *job, uint32_t number, RsdCause cause,
-                    uint32_t n)
-{
-    Lane *lane = &job->to->lane[number];
-
-    job->copies += cause != RSD_CAUSE_PAD;
-    lane->next += n;
-    queue_op(map, job, number, OP_PROGRAM, cause,
-             (Place){ lane->block, lane->next - n }, n);
 }
 
 /* Room for what the lane will program. False: it is stalled. */
@@ -119,6 +114,90 @@ static bool make_room(BlockMap *map, Job *job, uint32_t number)
     return false;
 }
 
+/* The row that has a page */
+static Place row_of(const BlockMap *map, Place at)
+{
+    return (Place){ at.block, rsd_row_of(map->ns->drive, at.page) };
+}
+
+static bool same_place(Place a, Place b)
+{
+    return a.block == b.block && a.page == b.page;
+}
+
+/*
+ * Reads the page that the lane is to program next and, of the pages that follow
+ * in the lane, as many as a row has, those that are in the same one.
+ */
+static void read_row(BlockMap *map, Job *job, uint32_t number, Place from)
+{
+    RsdDrive *drive = map->ns->drive;
+    uint32_t page = job->to->lane[number].next, wanted = 0;
+    Place row = row_of(map, from);
+
+    for (uint32_t i = 0; i < drive->sched.row &&
+                         rsd_unit_page(map, number, page + i) < job->end; i++) {
+        Place at = rsd_map_find(map, lpn_of(map, job, number, page + i));
+
+        if (at.block != RSD_NONE && same_place(row_of(map, at), row)) {
+            wanted |= 1u << (at.page - row.page);
+        }
+    }
+    job->lane[number].from = from;
+    rsd_queue_row_read(map->ns, job->cause, row.block, row.page, wanted,
+                       job->lane[number].buf, job, number);
+}
+
+/* A slot of the lane's buffer; NULL without payload */
+static uint8_t *slot_of(const Job *job, uint32_t number, uint32_t slot)
+{
+    uint8_t *buf = job->lane[number].buf;
+
+    return buf ? buf + slot * RSD_SLOT_BYTES : NULL;
+}
+
+/* Programs the lane's next page, which was loaded with the row that has it. */
+static void program_loaded(BlockMap *map, Job *job, uint32_t number, Place from)
+{
+    uint32_t slot = from.page - row_of(map, from).page;
+
+    job->lane[number].loaded &= ~(1u << slot);
+    program(map, job, number, job->cause, slot_of(job, number, slot), 1);
+}
+
+static bool is_loaded(const BlockMap *map, const Job *job, uint32_t number,
+                      Place at)
+{
+    Place row = row_of(map, at);
+
+    return same_place(row, row_of(map, job->lane[number].from)) &&
+           job->lane[number].loaded >> (at.page - row.page) & 1;
+}
+
+/* Copies the lane's next page, which has content. */
+static void copy_page(BlockMap *map, Job *job, uint32_t number)
+{
+    RsdDrive *drive = map->ns->drive;
+    Place from = rsd_map_find(map, lpn_of(map, job, number,
+                                          job->to->lane[number].next));
+    uint32_t *loaded = &job->lane[number].loaded;
+    uint8_t *buf;
+
+    if (is_loaded(map, job, number, from)) {
+        program_loaded(map, job, number, from);
+        return;
+    }
+    if (*loaded == (1u << drive->sched.row) - 1) {
+        *loaded = 0;            /* what was loaded lost its content meanwhile */
+    }
+    buf = slot_of(job, number, __builtin_ctz(~*loaded));
+    if (rsd_buffer_read_page(drive, from.block, from.page, buf)) {
+        program(map, job, number, job->cause, buf, 1);
+    } else {
+        read_row(map, job, number, from);
+    }
+}
+
 /*
  * Queues a lane's next operation. One must be reserved. False: it is done, or
  * stalled.
@@ -129,7 +208,6 @@ static bool next_page(BlockMap *map, Job *job, uint32_t number)
     uint32_t page = job->to->lane[number].next, n = 0;
     uint32_t most = rsd_buffered(drive) ? map->grain - page % map->grain
                                         : map->span;
-    Place from;
 
     if (rsd_unit_page(map, number, page) >= job->end ||
         !make_room(map, job, number)) {
@@ -140,15 +218,9 @@ static bool next_page(BlockMap *map, Job *job, uint32_t number)
         n++;
     }
     if (n) {
-        program(map, job, number, RSD_CAUSE_PAD, n);
-        return true;
-    }
-    from = rsd_map_find(map, lpn_of(map, job, number, page));
-    if (rsd_buffer_read_page(drive, from.block, from.page,
-                             job->lane[number].buf)) {
-        program(map, job, number, job->cause, 1);
+        program(map, job, number, RSD_CAUSE_PAD, NULL, n);
     } else {
-        queue_op(map, job, number, OP_READ, job->cause, from, 1);
+        copy_page(map, job, number);
     }
     return true;
 }
@@ -222,6 +294,7 @@ RsdStatus rsd_merge(BlockMap *map, uint32_t lblock, Unit *to, uint32_t end,
     job->running = 0;
     for (uint32_t lane = 0; lane < map->lanes; lane++) {
         job->lane[lane].stalled = false;
+        job->lane[lane].loaded = 0;
     }
     map->lblocks[lblock].job = job;
     map->groups[rsd_map_group(map, lblock)].jobs++;
@@ -243,25 +316,28 @@ void rsd_merge_step(BlockMap *map, Op *op)
     RsdDrive *drive = map->ns->drive;
     Job *job = op->job;
     uint32_t number = op->index;
-    bool loaded = op->kind == OP_READ;
+    bool read = op->kind == OP_READ;
 
     if (drive->failed) {
         /*
          * It ends here; a copy that is not there is read where it was, or from
          * the write buffer.
          */
-        if (op->failed && !loaded && op->cause != RSD_CAUSE_PAD &&
+        if (op->failed && !read && op->cause != RSD_CAUSE_PAD &&
             !rsd_buffered(drive)) {
             job->to->lane[number].next = op->page;
         }
         rsd_op_free(drive, op);
         return;
     }
+    if (read) {
+        job->lane[number].loaded = op->wanted;
+    }
     rsd_op_free(drive, op);
-    if (!loaded) {
+    if (!read) {
         go_on(map, job, number);
     } else if (make_room(map, job, number)) {
-        program(map, job, number, job->cause, 1);
+        program_loaded(map, job, number, job->lane[number].from);
     }
 }
 

@@ -396,6 +396,8 @@ static void write_update(PageFtl *ftl, Job *job)
     if ((payload && !buf) || !program_update(ftl, job, buf)) {
         rsd_buf_free(ftl->drive, buf);
         stall(ftl->cache, job);
+    } else if (rsd_buffered(ftl->drive)) {
+        rsd_buf_free(ftl->drive, buf);
     }
 }
 
@@ -990,7 +992,6 @@ void rsd_cache_op_buffered(PageFtl *ftl, Op *op)
 {
     Job *job = op->job;
 
-    rsd_buf_free(ftl->drive, op->buf);
     ftl->retry = true;
     if (!ftl->drive->failed) {
         ftl->cache->pages[job->map_page].writing--;

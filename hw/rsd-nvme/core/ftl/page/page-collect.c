@@ -25,7 +25,10 @@
 
 #include "page-ftl.h"
 
-/* Copies of a victim in flight: page buffers of the controller */
+/*
+ * Copies of a victim in flight: page buffers of the controller. Of larger rows
+ * there are buffers for two, so that a die reads one while it sends the other.
+ */
 #define COPIES 8u
 
 void rsd_page_begin_victim(PageFtl *ftl, uint32_t block, RsdCause cause,
@@ -92,6 +95,38 @@ static void end_copying(PageFtl *ftl, PageDie *pd)
     }
 }
 
+/* The slot behind the row that a victim's next page is in */
+static uint32_t end_of_row(const PageFtl *ftl, const Victim *v)
+{
+    uint32_t end = rsd_row_of(ftl->drive, v->page) + ftl->drive->sched.row;
+
+    return end < v->end ? end : v->end;
+}
+
+/* What of a victim's row, from its next page on, is to be copied: a bit each */
+static uint32_t current_of_row(const PageFtl *ftl, const Victim *v)
+{
+    uint32_t row = rsd_row_of(ftl->drive, v->page), wanted = 0;
+
+    for (uint32_t page = v->page; page < end_of_row(ftl, v); page++) {
+        uint32_t number = page_number(ftl, v->block, page);
+
+        if (page + AHEAD < v->end) {
+            __builtin_prefetch(&ftl->l2p[ftl->p2l[number + AHEAD]], 1);
+        }
+        wanted |= (uint32_t)is_current(ftl, number) << (page - row);
+    }
+    return wanted;
+}
+
+/* May as much of a victim be read as a row has? */
+static bool has_buffers(const PageFtl *ftl, const Victim *v)
+{
+    uint32_t row = ftl->drive->sched.row;
+
+    return v->copying + row <= (COPIES > 2 * row ? COPIES : 2 * row);
+}
+
 void rsd_page_advance_victim(PageFtl *ftl, uint32_t die)
 {
     RsdDrive *drive = ftl->drive;
@@ -102,29 +137,28 @@ void rsd_page_advance_victim(PageFtl *ftl, uint32_t die)
     if (drive->failed) {
         return;
     }
-    while (ftl->blocks[v->block].valid && v->copying < COPIES &&
+    while (ftl->blocks[v->block].valid && has_buffers(ftl, v) &&
            v->page < v->end) {
-        uint32_t number = page_number(ftl, v->block, v->page);
+        uint32_t wanted = current_of_row(ftl, v);
         uint8_t *buf = NULL;
 
-        if (v->page + AHEAD < v->end) {
-            __builtin_prefetch(&ftl->l2p[ftl->p2l[number + AHEAD]], 1);
-        }
-        if (!is_current(ftl, number)) {
-            v->page++;
-            continue;
-        }
-        if (drive->media.data) {
+        if (wanted && drive->media.data) {
             buf = rsd_buf_new(drive);
         }
-        if (!rsd_op_reserve(drive, 1) || (drive->media.data && !buf)) {
+        if (wanted &&
+            (!rsd_op_reserve(drive, 1) || (drive->media.data && !buf))) {
             rsd_buf_free(drive, buf);
             v->stalled = true;
             return;
         }
-        rsd_queue_copy_read(ftl->ns, v->cause, v->block, v->page++, buf);
-        v->copying++;
-        ftl->in_flight++;
+        if (wanted) {
+            rsd_queue_row_read(ftl->ns, v->cause, v->block,
+                               rsd_row_of(drive, v->page), wanted, buf, NULL,
+                               0);
+            v->copying += __builtin_popcount(wanted);
+            ftl->in_flight++;
+        }
+        v->page = end_of_row(ftl, v);
     }
     if (ftl->blocks[v->block].valid) {
         if (!v->copying && v->page == v->end) {
@@ -386,25 +420,44 @@ static bool program_copy(PageFtl *ftl, Victim *v, uint32_t page, uint8_t *buf)
     return true;
 }
 
+/* A page was read: its program is queued, if it is still wanted and can be. */
+static bool copy_page(PageFtl *ftl, Victim *v, uint32_t page, uint8_t *buf)
+{
+    if (!is_current(ftl, page_number(ftl, v->block, page))) {
+        return false;
+    }
+    if (program_copy(ftl, v, page, buf)) {
+        return true;
+    }
+    ftl->stuck = ftl->refusal;
+    v->stalled = true;
+    v->page = page < v->page ? page : v->page;
+    return false;
+}
+
 void rsd_page_copy_read(PageFtl *ftl, Op *op)
 {
     Victim *v = &ftl->dies[op->die].victim;
-    uint32_t number = page_number(ftl, op->block, op->page);
-    uint32_t die = op->die, page = op->page;
+    uint32_t die = op->die, row = rsd_row_of(ftl->drive, op->page);
+    uint32_t wanted = op->wanted, left = 0, queued = 0;
     uint8_t *buf = op->buf;
 
     rsd_op_finish(ftl->drive, op);
-    if (is_current(ftl, number)) {
-        if (program_copy(ftl, v, page, buf)) {
-            return;
+    for (uint32_t i = 0; wanted >> i; i++) {
+        if (!(wanted >> i & 1)) {
+            continue;
         }
-        ftl->stuck = ftl->refusal;
-        v->stalled = true;
-        v->page = page < v->page ? page : v->page;
+        if (copy_page(ftl, v, row + i, buf ? buf + i * RSD_SLOT_BYTES : NULL)) {
+            queued++;
+        } else {
+            left++;
+        }
     }
-    rsd_buf_free(ftl->drive, buf);
-    v->copying--;
-    if (!v->stalled) {
+    if (!queued || rsd_buffered(ftl->drive)) {
+        rsd_buf_free(ftl->drive, buf);
+    }
+    v->copying -= left;
+    if (left && !v->stalled) {
         rsd_page_advance_victim(ftl, die);
     }
 }

@@ -170,7 +170,6 @@ void rsd_page_op_buffered(Ns *ns, Op *op)
                                    ftl->drive->pages);
         Victim *v = &ftl->dies[die].victim;
 
-        rsd_buf_free(ns->drive, op->buf);
         v->copying--;
         if (!v->stalled) {
             rsd_page_advance_victim(ftl, die);
