@@ -195,7 +195,7 @@ def _parser(command: list[str]) -> argparse.ArgumentParser:
     _add_lazy(
         commands,
         "paper",
-        "measure the papers' tables and figures again, and compare them by rule",
+        "measure the papers' tables and figures again, with a verdict for each",
         "./rsd paper redo table1",
         command,
     )
@@ -217,7 +217,7 @@ def _parser(command: list[str]) -> argparse.ArgumentParser:
     images = _add(
         commands,
         "image",
-        "hand on QEMU and the guest as a file, to repeat a run elsewhere or without a network",
+        "save QEMU and the guest to a file, or use a file's, to repeat a run elsewhere or offline",
         "./rsd image export image.tar",
         _image,
     )

@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, shell: bool) -> None:
         "--system",
         default="rsd",
         metavar="NAME",
-        help="The drive that the guest has; those there are stand below (default: rsd).",
+        help="The drive of the guest. The systems are listed below (default: rsd).",
     )
     parser.add_argument(
         "--set",

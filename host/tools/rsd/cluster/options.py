@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--store",
         type=Path,
         metavar="DIR",
-        help="use the results that this workflow left in DIR; what it has not is measured here",
+        help="use the results that this workflow left in DIR, and measure here what is missing",
     )
     group.add_argument(
         "--cell",

@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "file",
         type=Path,
         metavar="FILE",
-        help="The file that describes the sweep, in TOML or JSON. Its fields stand below.",
+        help="The file that describes the sweep, in TOML or JSON. Its fields are explained below.",
     )
     parser.add_argument(
         "--store",

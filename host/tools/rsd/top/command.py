@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_seconds,
         default=1.0,
         metavar="SECONDS",
-        help="Look so often, by your clock (default: 1).",
+        help="The time between two looks, by your clock (default: 1).",
     )
     parser.add_argument(
         "--once",
