@@ -310,3 +310,20 @@ def test_a_pipe_is_no_media_file(qemu: str, tmp_path: Path, preset: str) -> None
         f"rsd-ns,bus=nvme0,media={pipe}{preset}",
     ]
     assert str(pipe) in start_error(qemu, args)
+
+
+@pytest.mark.parametrize("ftl", ["rsd", "page"])
+def test_what_the_hosts_disk_lost(drive: OpenDrive, media: Path, ftl: str) -> None:
+    """The host cannot load the file any more: commands fail, SMART says so, QEMU goes on."""
+    read_only = 0x08
+    with drive(ftl=ftl, blocks=64, pages=16) as d:
+        d.ns.write(0, blocks_of(range(8))).expect()
+        assert d.controller.get_log(0x02, 512)[0] == 0
+        errors = d.log()["media_errors"]
+        os.truncate(media, 0)
+        d.ns.write(8, pattern(8)).expect(Status.WRITE_FAULT)
+        assert d.ns.get(0)[0].status == Status.UNRECOVERED_READ
+        d.ns.flush().expect(Status.WRITE_FAULT)
+        assert d.controller.get_log(0x02, 512)[0] & read_only
+        assert d.log()["media_errors"] > errors
+        d.qemu.quit()

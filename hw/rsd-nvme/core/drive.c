@@ -204,10 +204,8 @@ static void stop(RsdDrive *drive)
     rsd_media_power_on(&drive->media);
 }
 
-/*
- * Opens what is in the media, the time going on; fails as rsd_open() does.
- */
-static bool start(RsdDrive *drive, char err[RSD_ERR_LEN])
+/* Of start(): all but what the host's disk may do to it */
+static bool open_parts(RsdDrive *drive, char err[RSD_ERR_LEN])
 {
     for (uint32_t i = 0; i < drive->num_ns; i++) {
         if (drive->media.header) {
@@ -238,6 +236,22 @@ static bool start(RsdDrive *drive, char err[RSD_ERR_LEN])
         }
     }
     return true;
+}
+
+/*
+ * Opens what is in the media, the time going on; fails as rsd_open() does.
+ */
+static bool start(RsdDrive *drive, char err[RSD_ERR_LEN])
+{
+    bool ok = open_parts(drive, err);
+
+    if (drive->media.faults.count) {
+        rsd_set_error(err, "the host's disk cannot load a part of the media "
+                      "file, or has no space to store into it: look at the "
+                      "disk, then open the file again");
+        return false;
+    }
+    return ok;
 }
 
 static void destroy(RsdDrive *drive)

@@ -64,6 +64,7 @@ RsdStatus rsd_nand_program(RsdMedia *media, uint32_t block, uint32_t page,
                            uint32_t oob_len)
 {
     uint64_t rec = media->rec[block];
+    uint32_t faults = media->faults.count;
     uint8_t *to;
 
     if (rsd_rec_flags(rec) & RSD_BLOCK_BAD) {
@@ -91,6 +92,10 @@ RsdStatus rsd_nand_program(RsdMedia *media, uint32_t block, uint32_t page,
         }
         memset(to + oob_len, 0, RSD_OOB_SIZE - oob_len);
     }
+    if (media->faults.count != faults) {
+        media->failed = true;
+        return RSD_E_MEDIA;
+    }
     set_record(media, block,
                rsd_rec(rsd_rec_erases(rec), page + 1, rsd_rec_flags(rec)));
     return RSD_OK;
@@ -101,7 +106,7 @@ RsdStatus rsd_nand_program_unit(RsdMedia *media, uint32_t block, uint32_t page,
 {
     static const uint8_t zeroes[RSD_PAGE_SIZE + RSD_OOB_SIZE];
     uint64_t rec = media->rec[block];
-    uint32_t flags = rsd_rec_flags(rec);
+    uint32_t flags = rsd_rec_flags(rec), faults = media->faults.count;
 
     if (flags & RSD_BLOCK_BAD) {
         REFUSE("program in a bad block", RSD_E_MEDIA);
@@ -123,6 +128,10 @@ RsdStatus rsd_nand_program_unit(RsdMedia *media, uint32_t block, uint32_t page,
         flags |= is_torn(from + RSD_PAGE_SIZE) ? RSD_BLOCK_TORN : 0;
         memcpy(rsd_media_oob(media, block, page + i), from + RSD_PAGE_SIZE,
                RSD_OOB_SIZE);
+    }
+    if (media->faults.count != faults) {
+        media->failed = true;
+        return RSD_E_MEDIA;
     }
     /* all of it becomes valid by one store */
     set_record(media, block, rsd_rec(rsd_rec_erases(rec), page + n, flags));
@@ -158,6 +167,10 @@ RsdStatus rsd_nand_read(RsdMedia *media, uint32_t block, uint32_t page,
     }
     if (oob) {
         memcpy(oob, rsd_media_oob(media, block, page), oob_len);
+        if (media->faults.count &&
+            rsd_media_lost(media, rsd_media_oob(media, block, page))) {
+            return RSD_E_MEDIA;
+        }
     }
     return rsd_nand_is_torn(media, block, page) ? RSD_E_MEDIA : RSD_OK;
 }

@@ -213,6 +213,7 @@ void rsd_op_execute(RsdDrive *drive, const Step *step)
 {
     Op *op = step->op;
     uint32_t slots = op->kind == OP_ERASE ? 0 : step->slots;
+    uint32_t faults = drive->media.faults.count;
     RsdStatus status = RSD_OK;
 
     if (op->kind == OP_ERASE) {
@@ -236,6 +237,10 @@ void rsd_op_execute(RsdDrive *drive, const Step *step)
         if (one != RSD_OK) {
             status = one;
         }
+    }
+    if (drive->media.faults.count != faults) {
+        status = RSD_E_MEDIA;
+        rsd_drive_fail(drive);
     }
     if (status != RSD_OK) {
         drive->count->media_errors++;

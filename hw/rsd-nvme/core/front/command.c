@@ -130,8 +130,32 @@ static void count_cmd(RsdCounters *count, const RsdDrive *drive, const Cmd *cmd)
     }
 }
 
+/*
+ * The host could not back the mapping of the media file, or its disk has lost
+ * what was there: see fault.c. The drive is read-only then, and no command but
+ * a read succeeds any more; none does without the tables.
+ */
+static RsdStatus look_at_faults(RsdDrive *drive, bool read)
+{
+    const RsdFaults *faults = &drive->media.faults;
+
+    if (!faults->count) {
+        return RSD_OK;
+    }
+    if (!drive->failed) {
+        drive->count->media_errors++;
+        rsd_drive_fail(drive);
+    }
+    return !read || faults->all_lost ? RSD_E_MEDIA : RSD_OK;
+}
+
 static void complete(RsdDrive *drive, Cmd *cmd)
 {
+    RsdStatus fault = look_at_faults(drive, cmd->pub.op == RSD_READ);
+
+    if (fault != RSD_OK) {
+        cmd->pub.status = fault;
+    }
     if (!cmd->refused) {
         count_cmd(drive->count, drive, cmd);
     }
@@ -255,12 +279,17 @@ RsdStatus rsd_submit(RsdDrive *drive, RsdCmd *pub, uint64_t now)
 {
     Cmd *cmd = (Cmd *)pub;
     Ns *ns = &drive->ns[pub->ns];
-    RsdStatus status = RSD_OK;
+    RsdStatus status = RSD_OK, fault;
 
     assert(!cmd->submitted);
+    rsd_media_may_fault();
     rsd_sched_run(drive, now);
     if (!in_range(&ns->geo, pub)) {
         return RSD_E_RANGE;
+    }
+    fault = look_at_faults(drive, pub->op == RSD_READ);
+    if (fault != RSD_OK) {
+        return fault;
     }
     if (worn_out(drive, pub)) {
         return RSD_E_READONLY;
@@ -277,7 +306,8 @@ RsdStatus rsd_submit(RsdDrive *drive, RsdCmd *pub, uint64_t now)
         rsd_sched_settle(drive);
     }
     if (status != RSD_OK) {
-        return status;
+        fault = look_at_faults(drive, pub->op == RSD_READ);
+        return fault != RSD_OK ? fault : status;
     }
     cmd->submitted = true;
     drive->in_flight++;
@@ -298,6 +328,7 @@ bool rsd_next_event(const RsdDrive *drive, uint64_t *when)
 
 RsdCmd *rsd_advance(RsdDrive *drive, uint64_t now)
 {
+    rsd_media_may_fault();
     rsd_sched_run(drive, now);
     while (drive->done_head) {
         Cmd *cmd = drive->done_head;
@@ -317,6 +348,7 @@ RsdStatus rsd_format(RsdDrive *drive, uint32_t index, uint32_t oob,
 {
     Ns *ns = &drive->ns[index];
 
+    rsd_media_may_fault();
     rsd_sched_run(drive, now);
     if (drive->in_flight || drive->power->off) {
         return RSD_E_ORDER;
@@ -345,7 +377,7 @@ RsdStatus rsd_format(RsdDrive *drive, uint32_t index, uint32_t oob,
     }
     rsd_media_set_oob(&drive->media, index, oob);
     drive->count->formats++;
-    return RSD_OK;
+    return look_at_faults(drive, false);
 }
 
 const char *rsd_status_name(RsdStatus status)

@@ -21,6 +21,7 @@ void rsd_zone_get(const RsdDrive *drive, uint32_t zone, RsdZone *info)
 void rsd_zone_save(RsdDrive *drive, uint32_t zone, uint8_t state,
                    uint8_t attrs)
 {
+    rsd_media_may_fault();
     if (!drive->power->off) {
         rsd_media_save_zone(&drive->media, zone, state, attrs);
     }
@@ -36,6 +37,7 @@ const uint8_t *rsd_zone_ext(const RsdDrive *drive, uint32_t zone)
 
 void rsd_zone_set_ext(RsdDrive *drive, uint32_t zone, const uint8_t *ext)
 {
+    rsd_media_may_fault();
     if (!drive->power->off) {
         rsd_media_save_ext(&drive->media, zone, ext, drive->cfg.zd_ext);
     }

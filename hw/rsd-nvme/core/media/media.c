@@ -695,6 +695,7 @@ bool rsd_media_open(RsdMedia *media, const char *path, RsdConfig *cfg,
     media->header = (RsdMediaHeader *)media->base;
     media->data = media->base + header.data_off;
     set_parts(media, &header, cfg);
+    rsd_media_watch(media);
     media->place_state = calloc(1, header.places + 1);
     if (!media->place_state) {
         rsd_set_error(err, "%s: no memory for its write buffer", path);
@@ -737,6 +738,7 @@ bool rsd_media_open_memory(RsdMedia *media, const RsdConfig *cfg,
 
 void rsd_media_close(RsdMedia *media)
 {
+    rsd_media_unwatch(media);
     munmap(media->base, media->mapped);
     free(media->place_state);
     if (media->locked >= 0) {

@@ -89,6 +89,16 @@ typedef struct RsdJournal {
     bool (*keeps)(const void *state, uint32_t block);
 } RsdJournal;
 
+/* Pages of the mapping that the host could not back: see fault.c. */
+#define RSD_LOST_PAGES 64u
+
+typedef struct RsdFaults {
+    uint32_t count;             /* of pages that are memory now */
+    uint32_t num_lost;
+    bool all_lost;              /* one was of the tables, or they are too many */
+    uint64_t lost[RSD_LOST_PAGES];      /* in the file: those not to be read */
+} RsdFaults;
+
 typedef struct RsdMedia {
     int fd;                     /* -1: what is stored stays in memory */
     int locked;                 /* the file, also of a view; -1: none */
@@ -122,6 +132,8 @@ typedef struct RsdMedia {
     uint64_t *zrwa;             /* a word a place: see zrwa.c */
     uint64_t zrwa_off;          /* in the file: the first place */
     uint32_t zrwa_places;
+    RsdFaults faults;
+    struct RsdMedia *next_watched;
 } RsdMedia;
 
 /*
@@ -270,6 +282,16 @@ _Static_assert(offsetof(RsdSpare, copy) == 24, "copy");
 
 _Static_assert(RSD_SPARE_OFFSET + sizeof(RsdSpare) == RSD_OOB_SIZE,
                "the drive's part of the OOB is at its end");
+
+/* fault.c */
+
+/* From now on the process survives what the host cannot back of the mapping. */
+void rsd_media_watch(RsdMedia *media);
+void rsd_media_unwatch(RsdMedia *media);
+/* To be called in each thread, before it uses a mapping: it may get a SIGBUS. */
+void rsd_media_may_fault(void);
+/* Is what is there in the mapping not what was stored there? */
+bool rsd_media_lost(const RsdMedia *media, const void *at);
 
 /* factory.c: what the seed decides of blocks */
 
