@@ -451,23 +451,29 @@ static void rsd_flush_complete(RsdFlash *flash, RsdCmd *cmd)
     nvme_ns_flush_done(flush, status);
 }
 
-/* Gives the host what was read. */
-static uint16_t rsd_read_out(NvmeRequest *req, RsdCmd *cmd)
+/*
+ * Gives the host what was read. The host may point a read at registers. Those
+ * of the controller itself do nothing then. A doorbell of another controller
+ * with inline queues has its commands carried out in here: they find the read
+ * in flight, so that they cannot change the format of its buffers.
+ */
+static uint16_t rsd_read_out(RsdFlash *flash, NvmeRequest *req, RsdCmd *cmd)
 {
-    NvmeNamespace *ns = req->ns;
     NvmeCtrl *n = nvme_ctrl(req);
     MemReentrancyGuard *guard = &DEVICE(n)->mem_reentrancy_guard;
     bool engaged_in_io = guard->engaged_in_io;
+    uint32_t mlen = cmd->nlb * rsd_oob(flash->drive, cmd->ns);
     uint16_t status;
 
-    /* the host may point a read at the controller's own registers */
     guard->engaged_in_io = true;
-    status = nvme_bounce_data(n, cmd->data, nvme_l2b(ns, cmd->nlb),
+    flash->reading_out = true;
+    status = nvme_bounce_data(n, cmd->data, nvme_l2b(req->ns, cmd->nlb),
                               NVME_TX_DIRECTION_FROM_DEVICE, req);
-    if (!status && ns->lbaf.ms) {
-        status = nvme_bounce_mdata(n, cmd->oob, nvme_m2b(ns, cmd->nlb),
+    if (!status && mlen) {
+        status = nvme_bounce_mdata(n, cmd->oob, mlen,
                                    NVME_TX_DIRECTION_FROM_DEVICE, req);
     }
+    flash->reading_out = false;
     guard->engaged_in_io = engaged_in_io;
 
     return status;
@@ -480,7 +486,7 @@ static void rsd_transfer_complete(RsdFlash *flash, RsdCmd *cmd)
     uint16_t status = rsd_nvme_status(flash, cmd, cmd->status);
 
     if (cmd->op == RSD_READ && !status) {
-        status = rsd_read_out(req, cmd);
+        status = rsd_read_out(flash, req, cmd);
     }
     if (ns && rsd_moves_wp(ns, cmd)) {
         bool refused = cmd->status == RSD_E_NOSPC ||
@@ -556,8 +562,12 @@ uint16_t rsd_ns_format(NvmeNamespace *ns, uint8_t idx)
     uint32_t index = RSD_NS_BASE(ns)->index;
     uint32_t oob = ns->id_ns.lbaf[idx].ms;
     uint64_t now = rsd_ns_now();
-    RsdStatus status = rsd_format(flash->drive, index, oob, now);
+    RsdStatus status;
 
+    if (flash->reading_out) {
+        return NVME_CMD_SEQ_ERROR;
+    }
+    status = rsd_format(flash->drive, index, oob, now);
     rsd_record_format(flash->recorder, index, oob, now, status);
     switch (status) {
     case RSD_OK:

@@ -42,6 +42,7 @@ typedef struct RsdFlash {
     uint8_t warnings;           /* NVME_SMART_* that the host was told */
     uint32_t health_changes;    /* rsd_health_changes() at that time */
     bool dead;                  /* it has no power, the controller is told */
+    bool reading_out;           /* what was read is on its way to the host */
     bool rewind_armed;          /* at the next reset of the controller */
     RsdPowerData rewind;        /* to there; in the host's byte order */
     unsigned refs;

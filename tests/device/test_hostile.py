@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import struct
+from pathlib import Path
 
 import pytest
 from drive import Drive, OpenDrive
-from nvme import BAR0_ADDRESS, PAGE, Admin, Command, Io, Status
-from qtest import NoTimer
-from zns import pattern
+from nvme import BAR0_ADDRESS, PAGE, Admin, Command, Controller, Io, Status
+from qtest import NoTimer, Qemu
+from test_namespaces import shared_args
+from zns import Namespace, pattern
 
 SGL = 1 << 6
 
@@ -57,6 +59,38 @@ def test_a_read_into_the_controllers_registers(drive: OpenDrive, oob: int) -> No
         let_it_happen(d)
         assert d.controller.csts() & 1
         assert d.ns.read(0, 2)[0] == pattern(1) + pattern(2)
+
+
+@pytest.mark.parametrize("oob", [0, 128])
+def test_a_read_that_rings_another_controllers_doorbell(qemu: str, media: Path, oob: int) -> None:
+    """The data is the other's admin tail; what waits there formats the namespace."""
+    args = shared_args(media)
+    args[-1] += f",oob={oob}"
+    with Qemu(qemu, args) as machine:
+        one = Controller(machine, 0)
+        two = Controller(machine, 1, one.memory)
+        space, admin = Namespace(one.create_queue()), two.admin
+        form = Command(Admin.FORMAT, 1, cdw10=0 if oob else 3)
+        machine.write(admin.sq + 64 * admin.tail, form.pack(78))
+        tail = (admin.tail + 1) % admin.depth
+        data = tail.to_bytes(4, "little").ljust(PAGE, b"\0") + pattern(2)
+        metadata = bytes(range(oob)) * 2
+        space.write(0, data, metadata).expect()
+        read = space.io(Io.READ, 0, 2, space.transfer(2))
+        read.prp1 = two.bar + 0x1000
+        read.prp2 = one.memory.alloc(PAGE)
+        read.mptr = one.memory.alloc(PAGE)
+        machine.write(read.mptr, b"\xee" * PAGE)
+        space.queue.run(read).expect()
+        assert machine.read(read.prp2, PAGE) == pattern(2)
+        assert machine.read(read.mptr, PAGE) == metadata.ljust(PAGE, b"\xee")
+        entry = machine.read(admin.cq + 16 * admin.head, 16)
+        cid, status = struct.unpack_from("<HH", entry, 12)
+        assert cid == 78, "the doorbell was rung"
+        assert status >> 1 & 0x7FF == Status.COMMAND_SEQUENCE_ERROR
+        admin.tail, admin.head = tail, admin.head + 1
+        assert space.read(0, 2)[0] == data
+        machine.quit()
 
 
 def test_metadata_into_the_controllers_registers(drive: OpenDrive) -> None:
