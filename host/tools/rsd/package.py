@@ -452,6 +452,8 @@ def _in_fresh_debian(
             [
                 *isolate,
                 *("mmdebstrap", "--variant=apt"),
+                # A terminal of apt may still be open when mmdebstrap unmounts /dev/pts.
+                '--aptopt=Dpkg::Use-Pty "false"',
                 *([f"--include={','.join(include)}"] if include else []),
                 "--customize-hook=mkdir $1/packages",
                 f"--customize-hook=copy-in {' '.join(str(scratch / p.name) for p in archives)}"
