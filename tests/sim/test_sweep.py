@@ -16,7 +16,9 @@ import pytest
 
 from rsd import cli, sim, sweep
 from rsd.artifacts import REPOSITORY
+from rsd.cache import Cache
 from rsd.errors import RsdError
+from rsd.progress import Progress
 from rsd.sim import Simulator
 from rsd.sweep import grid
 
@@ -256,3 +258,23 @@ def test_plot(simulator: Simulator, file: Path, tmp_path: Path) -> None:
     assert (store / "results.svg").read_text() == picture
     with pytest.raises(RsdError, match="--plot nosuch: not every cell has a number of this name"):
         run(file, "--store", store, "--plot", "nosuch")
+
+
+def test_documents_do_not_make_finished_cells_useless(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("tool", "core"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "main.c").write_text("int main(void) { return 0; }\n")
+    monkeypatch.setattr(sim, "REPOSITORY", tmp_path)
+    monkeypatch.setattr(sim, "run_logged", lambda *_, **__: None)
+    cache = Cache(tmp_path / "cache")
+
+    def identity() -> str:
+        return sim.ensure_program(cache, Progress(), "tool", ("tool", "core")).identity
+
+    before = identity()
+    (tmp_path / "tool/README.md").write_text("What it does.\n")
+    assert identity() == before
+    (tmp_path / "core/main.c").write_text("int main(void) { return 1; }\n")
+    assert identity() != before

@@ -51,6 +51,10 @@ def hash_file(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+# What is said of a program does not change what is built.
+DOCUMENTS = (".md", ".8")
+
+
 def hash_tree(root: Path, skip_suffixes: Iterable[str] = ()) -> str:
     """A hash over names, execute bits and contents below `root` (no times, no owners)."""
     digest = hashlib.sha256()

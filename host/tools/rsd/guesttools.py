@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 from rsd import buildroot
-from rsd.cache import Cache, hash_file, hash_inputs, hash_tree
+from rsd.cache import DOCUMENTS, Cache, hash_file, hash_inputs, hash_tree
 from rsd.progress import Progress
 
 # Folders of host/tools with a Makefile: `make -C FOLDER BUILD=DIR` puts programs into DIR.
@@ -32,7 +32,7 @@ def ensure(cache: Cache, progress: Progress, repository: Path) -> Path:
     headers = sorted((repository / "hw/rsd-nvme/core/api").glob("*.h"))
     key = hash_inputs(
         root.identity,
-        [(name, hash_tree(repository / "host/tools" / name)) for name in tools],
+        [(name, hash_tree(repository / "host/tools" / name, DOCUMENTS)) for name in tools],
         [(str(path.relative_to(repository)), hash_file(path)) for path in headers],
         [hash_tree(repository / "host/fs" / name) for name in FS_PARTS],
         hash_tree(repository / "host/tools/common"),

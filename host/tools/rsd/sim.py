@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rsd.artifacts import REPOSITORY
-from rsd.cache import Cache, hash_inputs, hash_tree
+from rsd.cache import DOCUMENTS, Cache, hash_inputs, hash_tree
 from rsd.errors import RsdError
 from rsd.progress import Progress
 from rsd.steps import run_logged
@@ -44,7 +44,7 @@ def ensure_program(
             raise RsdError(f"{program} is missing, to build {name}", f"apt-get install {package}")
     compiler = subprocess.run(["cc", "--version"], capture_output=True, text=True, check=True)
     identity = hash_inputs(
-        compiler.stdout, [(folder, hash_tree(REPOSITORY / folder)) for folder in sources]
+        compiler.stdout, [(folder, hash_tree(REPOSITORY / folder, DOCUMENTS)) for folder in sources]
     )
 
     def build(partial: Path) -> None:
