@@ -6,6 +6,12 @@
  * Data is copied between guest memory and the command's buffers in the first
  * for writes and in the second for reads; nothing waits for the host.
  *
+ * The buffers of all commands in flight take up to command-memory. A guest can
+ * have far more in its queues than that, since all of it may be the same page
+ * of its memory. So a read or write for which there is no memory waits with its
+ * data where it is, and all that come behind it wait, too; they go on, in their
+ * order, when commands are done. To hw/nvme it is in flight like any other.
+ *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
@@ -126,41 +132,31 @@ static void rsd_flash_forget(RsdFlash *flash, RsdCmd *cmd)
     rsd_cmd_detach(flash->drive, cmd);
 }
 
-uint16_t rsd_ns_prepare(NvmeNamespace *ns, NvmeRequest *req, uint64_t slba,
-                        uint32_t nlb)
+/* Is there memory for it, or nothing that would give some back? */
+static bool rsd_has_memory(const RsdFlash *flash, const RsdCmd *what)
 {
-    RsdFlash *flash = rsd_flash(ns);
+    uint64_t page = RSD_LBA_SIZE + rsd_oob(flash->drive, what->ns);
+    uint64_t bytes = what->op == RSD_WRITE_ZEROES ? 0 : what->nlb * page;
+    uint64_t when;
+
+    return rsd_cmd_bytes(flash->drive) + bytes <= flash->command_memory ||
+           !rsd_next_event(flash->drive, &when);
+}
+
+/* Makes the command of a request, with the data of a write. */
+static uint16_t rsd_load(RsdFlash *flash, NvmeRequest *req, const RsdCmd *what)
+{
     NvmeCtrl *n = nvme_ctrl(req);
-    const NvmeRwCmd *rw = (const NvmeRwCmd *)&req->cmd;
-    uint32_t len = nvme_l2b(ns, nlb);
-    uint32_t mlen = nvme_m2b(ns, nlb);
-    RsdOp op = RSD_WRITE;
+    RsdCmd *cmd = rsd_cmd_new(flash->drive, what->ns, what->op, what->lba,
+                              what->nlb);
+    uint32_t mlen = nvme_m2b(req->ns, what->nlb);
     uint16_t status = NVME_SUCCESS;
-    RsdCmd *cmd;
 
-    switch (req->cmd.opcode) {
-    case NVME_CMD_READ:
-        op = RSD_READ;
-        break;
-    case NVME_CMD_WRITE_ZEROES:
-        op = RSD_WRITE_ZEROES;
-        break;
-    }
-
-    if (op != RSD_WRITE_ZEROES && mlen && !req->cmd.mptr) {
-        return NVME_INVALID_FIELD;
-    }
-
-    cmd = rsd_cmd_new(flash->drive, RSD_NS_BASE(ns)->index, op, slba, nlb);
     if (!cmd) {
         return NVME_INTERNAL_DEV_ERROR;
     }
-
-    if (op != RSD_WRITE_ZEROES) {
-        status = nvme_map_dptr(n, &req->sg, len, &req->cmd);
-    }
-    if (!status && op == RSD_WRITE) {
-        status = nvme_bounce_data(n, cmd->data, len,
+    if (what->op == RSD_WRITE) {
+        status = nvme_bounce_data(n, cmd->data, nvme_l2b(req->ns, what->nlb),
                                   NVME_TX_DIRECTION_TO_DEVICE, req);
         if (!status && mlen) {
             status = nvme_bounce_mdata(n, cmd->oob, mlen,
@@ -172,29 +168,86 @@ uint16_t rsd_ns_prepare(NvmeNamespace *ns, NvmeRequest *req, uint64_t slba,
         return status;
     }
 
-    cmd->append = req->cmd.opcode == NVME_CMD_ZONE_APPEND;
-    /* with its volatile write cache off, every write is through */
-    cmd->fua = (le16_to_cpu(rw->control) & NVME_RW_FUA) ||
-               !blk_enable_write_cache(ns->blkconf.blk);
+    cmd->append = what->append;
+    cmd->fua = what->fua;
     cmd->opaque = req;
     req->opaque = cmd;
 
     return NVME_SUCCESS;
 }
 
+uint16_t rsd_ns_prepare(NvmeNamespace *ns, NvmeRequest *req, uint64_t slba,
+                        uint32_t nlb)
+{
+    RsdFlash *flash = rsd_flash(ns);
+    const NvmeRwCmd *rw = (const NvmeRwCmd *)&req->cmd;
+    RsdCmd what = {
+        .op = RSD_WRITE,
+        .ns = RSD_NS_BASE(ns)->index,
+        .lba = slba,
+        .nlb = nlb,
+        .append = req->cmd.opcode == NVME_CMD_ZONE_APPEND,
+        /* with its volatile write cache off, every write is through */
+        .fua = (le16_to_cpu(rw->control) & NVME_RW_FUA) ||
+               !blk_enable_write_cache(ns->blkconf.blk),
+    };
+    uint16_t status;
+
+    switch (req->cmd.opcode) {
+    case NVME_CMD_READ:
+        what.op = RSD_READ;
+        break;
+    case NVME_CMD_WRITE_ZEROES:
+        what.op = RSD_WRITE_ZEROES;
+        break;
+    }
+
+    if (what.op != RSD_WRITE_ZEROES) {
+        if (nvme_m2b(ns, nlb) && !req->cmd.mptr) {
+            return NVME_INVALID_FIELD;
+        }
+        status = nvme_map_dptr(nvme_ctrl(req), &req->sg, nvme_l2b(ns, nlb),
+                               &req->cmd);
+        if (status) {
+            return status;
+        }
+    }
+    if (QTAILQ_EMPTY(&flash->waiting) && rsd_has_memory(flash, &what)) {
+        return rsd_load(flash, req, &what);
+    }
+    flash->prepared = g_new0(RsdWaiting, 1);
+    flash->prepared->req = req;
+    flash->prepared->what = what;
+
+    return NVME_SUCCESS;
+}
+
 void rsd_ns_abandon(NvmeNamespace *ns, NvmeRequest *req)
 {
-    rsd_cmd_free(rsd_flash(ns)->drive, req->opaque);
+    RsdFlash *flash = rsd_flash(ns);
+
+    if (flash->prepared) {
+        g_clear_pointer(&flash->prepared, g_free);
+        return;
+    }
+    rsd_cmd_free(flash->drive, req->opaque);
     req->opaque = NULL;
 }
 
 uint16_t rsd_ns_submit(NvmeNamespace *ns, NvmeRequest *req)
 {
+    RsdFlash *flash = rsd_flash(ns);
     RsdCmd *cmd = req->opaque;
-    RsdStatus status = rsd_flash_start(rsd_flash(ns), cmd, req);
+    RsdStatus status;
 
+    if (flash->prepared) {
+        QTAILQ_INSERT_TAIL(&flash->waiting, flash->prepared, entry);
+        flash->prepared = NULL;
+        return NVME_NO_COMPLETE;
+    }
+    status = rsd_flash_start(flash, cmd, req);
     if (status != RSD_OK) {
-        uint16_t nvme_status = rsd_nvme_status(rsd_flash(ns), cmd, status);
+        uint16_t nvme_status = rsd_nvme_status(flash, cmd, status);
 
         rsd_ns_abandon(ns, req);
         return nvme_status;
@@ -203,9 +256,99 @@ uint16_t rsd_ns_submit(NvmeNamespace *ns, NvmeRequest *req)
     return NVME_NO_COMPLETE;
 }
 
+/*
+ * Zones of which something was refused after hw/nvme had moved the write
+ * pointer, or given the zone a random write area, are unsure until hw/nvme has
+ * what the drive says. That is when nothing waits any more which the drive may
+ * refuse or not. Where only plain writes are concerned it is clear at once:
+ * those behind the refused one are refused, too, as not in order.
+ */
+static void rsd_zone_refused(RsdFlash *flash, const RsdCmd *cmd)
+{
+    NvmeNamespace *ns = flash->ns[0];
+
+    if (!flash->unsure) {
+        flash->unsure = bitmap_new(ns->num_zones);
+    }
+    set_bit(cmd->lba / ns->zone_size, flash->unsure);
+}
+
+/*
+ * A command to a zone is done. If it was refused, plain writes that wait behind
+ * it will be, too; those behind any other one may be carried out.
+ */
+static void rsd_zone_settle(RsdFlash *flash, const RsdCmd *cmd, bool refused)
+{
+    const uint32_t writes = 1u << RSD_WRITE | 1u << RSD_WRITE_ZEROES;
+    NvmeNamespace *ns = flash->ns[0];
+    uint32_t idx, waiting;
+    NvmeZone *zone;
+    RsdZone info;
+    bool had_area;
+
+    if (!flash->unsure || !ns) {
+        return;
+    }
+    idx = cmd->lba / ns->zone_size;
+    if (!test_bit(idx, flash->unsure)) {
+        return;
+    }
+    zone = &ns->zone_array[idx];
+    waiting = rsd_zone_waiting(flash->drive, idx);
+    rsd_zone_get(flash->drive, idx, &info);
+    had_area = zone->d.za & NVME_ZA_ZRWA_VALID;
+    if (waiting &&
+        (!refused || had_area || info.zrwa || waiting & ~writes)) {
+        return;
+    }
+    clear_bit(idx, flash->unsure);
+    if (!info.zrwa) {
+        nvme_ns_release_zrwa(ns, zone);
+    }
+    if (!(info.attrs & RSD_ZA_FINISHED) &&
+        (had_area != info.zrwa || zone->d.wp != zone->d.zslba + info.next)) {
+        nvme_ns_rewind_zone(ns, zone, zone->d.zslba + info.next);
+    }
+}
+
+/* It may be none of those that wait. */
+static void rsd_waiting_cancel(NvmeNamespace *ns, const NvmeRequest *req)
+{
+    RsdFlash *flash = rsd_flash(ns);
+    RsdWaiting *w;
+
+    QTAILQ_FOREACH(w, &flash->waiting, entry) {
+        if (w->req == req) {
+            break;
+        }
+    }
+    if (!w) {
+        return;
+    }
+    QTAILQ_REMOVE(&flash->waiting, w, entry);
+    if (rsd_moves_wp(ns, &w->what) && !w->stale && !flash->dead) {
+        rsd_zone_refused(flash, &w->what);
+        rsd_zone_settle(flash, &w->what, true);
+    }
+    g_free(w);
+}
+
+/* Those of the zone that wait are not at its write pointer any more. */
+static void rsd_waiting_spoil(NvmeNamespace *ns, const NvmeZone *zone)
+{
+    RsdFlash *flash = rsd_flash(ns);
+    RsdWaiting *w;
+
+    QTAILQ_FOREACH(w, &flash->waiting, entry) {
+        w->stale |= rsd_moves_wp(w->req->ns, &w->what) &&
+                    w->what.lba - zone->d.zslba < ns->zone_size;
+    }
+}
+
 void rsd_ns_cancel(NvmeNamespace *ns, NvmeRequest *req)
 {
     if (!req->opaque) {
+        rsd_waiting_cancel(ns, req);
         return;
     }
 
@@ -306,7 +449,14 @@ uint16_t rsd_ns_deallocate(NvmeNamespace *ns, NvmeRequest *req, uint64_t slba,
 uint16_t rsd_ns_zone_reset(NvmeNamespace *ns, NvmeRequest *req,
                            NvmeZone *zone)
 {
-    return rsd_ns_add_part(ns, req, RSD_ZONE_RESET, zone->d.zslba, 0);
+    uint16_t status = rsd_ns_add_part(ns, req, RSD_ZONE_RESET, zone->d.zslba,
+                                      0);
+
+    if (!status) {
+        rsd_waiting_spoil(ns, zone);
+    }
+
+    return status;
 }
 
 uint16_t rsd_ns_zone_finish(NvmeNamespace *ns, NvmeRequest *req,
@@ -316,6 +466,7 @@ uint16_t rsd_ns_zone_finish(NvmeNamespace *ns, NvmeRequest *req,
                                       zone->d.zslba, 0);
 
     if (!status) {
+        rsd_waiting_spoil(ns, zone);
         RSD_NS(ns)->finishing = zone;
     }
 
@@ -355,61 +506,6 @@ void rsd_ns_drop_area(NvmeNamespace *ns, NvmeZone *zone)
         return;
     }
     nvme_ns_release_zrwa(ns, zone);
-}
-
-/*
- * Zones of which something was refused after hw/nvme had moved the write
- * pointer, or given the zone a random write area, are unsure until hw/nvme has
- * what the drive says. That is when nothing waits any more which the drive may
- * refuse or not. Where only plain writes are concerned it is clear at once:
- * those behind the refused one are refused, too, as not in order.
- */
-static void rsd_zone_refused(RsdFlash *flash, const RsdCmd *cmd)
-{
-    NvmeNamespace *ns = flash->ns[0];
-
-    if (!flash->unsure) {
-        flash->unsure = bitmap_new(ns->num_zones);
-    }
-    set_bit(cmd->lba / ns->zone_size, flash->unsure);
-}
-
-/*
- * A command to a zone is done. If it was refused, plain writes that wait behind
- * it will be, too; those behind any other one may be carried out.
- */
-static void rsd_zone_settle(RsdFlash *flash, const RsdCmd *cmd, bool refused)
-{
-    const uint32_t writes = 1u << RSD_WRITE | 1u << RSD_WRITE_ZEROES;
-    NvmeNamespace *ns = flash->ns[0];
-    uint32_t idx, waiting;
-    NvmeZone *zone;
-    RsdZone info;
-    bool had_area;
-
-    if (!flash->unsure || !ns) {
-        return;
-    }
-    idx = cmd->lba / ns->zone_size;
-    if (!test_bit(idx, flash->unsure)) {
-        return;
-    }
-    zone = &ns->zone_array[idx];
-    waiting = rsd_zone_waiting(flash->drive, idx);
-    rsd_zone_get(flash->drive, idx, &info);
-    had_area = zone->d.za & NVME_ZA_ZRWA_VALID;
-    if (waiting &&
-        (!refused || had_area || info.zrwa || waiting & ~writes)) {
-        return;
-    }
-    clear_bit(idx, flash->unsure);
-    if (!info.zrwa) {
-        nvme_ns_release_zrwa(ns, zone);
-    }
-    if (!(info.attrs & RSD_ZA_FINISHED) &&
-        (had_area != info.zrwa || zone->d.wp != zone->d.zslba + info.next)) {
-        nvme_ns_rewind_zone(ns, zone, zone->d.zslba + info.next);
-    }
 }
 
 static void rsd_part_complete(RsdFlash *flash, RsdCmd *cmd)
@@ -507,6 +603,43 @@ static void rsd_transfer_complete(RsdFlash *flash, RsdCmd *cmd)
     }
 }
 
+/* One that waited is the first one now, and there is memory for it. */
+static void rsd_waiting_start(RsdFlash *flash, const RsdWaiting *w)
+{
+    NvmeRequest *req = w->req;
+    RsdStatus started = RSD_E_NOMEM;
+    uint16_t status = w->stale ? NVME_ZONE_INVALID_WRITE
+                               : rsd_load(flash, req, &w->what);
+
+    if (!status) {
+        started = rsd_flash_start(flash, req->opaque, req);
+        if (started == RSD_OK) {
+            return;
+        }
+        status = rsd_nvme_status(flash, &w->what, started);
+        rsd_ns_abandon(req->ns, req);
+    }
+    /* not in order: another one was refused, or it is stale */
+    if (rsd_moves_wp(req->ns, &w->what) && !w->stale &&
+        started != RSD_E_ORDER) {
+        rsd_zone_refused(flash, &w->what);
+        rsd_zone_settle(flash, &w->what, true);
+    }
+    nvme_ns_complete(req, status);
+}
+
+static void rsd_waiting_go_on(RsdFlash *flash)
+{
+    RsdWaiting *w;
+
+    while ((w = QTAILQ_FIRST(&flash->waiting)) && !flash->dead &&
+           rsd_has_memory(flash, &w->what)) {
+        QTAILQ_REMOVE(&flash->waiting, w, entry);
+        rsd_waiting_start(flash, w);
+        g_free(w);
+    }
+}
+
 void rsd_flash_timer(void *opaque)
 {
     RsdFlash *flash = opaque;
@@ -536,6 +669,7 @@ void rsd_flash_timer(void *opaque)
             break;
         }
     }
+    rsd_waiting_go_on(flash);
 
     rsd_flash_arm(flash);
     rsd_flash_check_health(flash);
@@ -564,7 +698,7 @@ uint16_t rsd_ns_format(NvmeNamespace *ns, uint8_t idx)
     uint64_t now = rsd_ns_now();
     RsdStatus status;
 
-    if (flash->reading_out) {
+    if (flash->reading_out || !QTAILQ_EMPTY(&flash->waiting)) {
         return NVME_CMD_SEQ_ERROR;
     }
     status = rsd_format(flash->drive, index, oob, now);

@@ -27,8 +27,6 @@
 #include "trace.h"
 
 #define RSD_DEFAULT_PRESET "risa"
-/* Logical blocks are 4 KiB, whatever the flash page is */
-#define RSD_LBA_SIZE (1 << 12)
 /* SMART warns when less than this part of the spare blocks is left */
 #define RSD_SPARE_THRESHOLD_PERCENT 10
 
@@ -100,6 +98,7 @@ static RsdFlash *rsd_flash_open(const RsdNamespace *rs, const RsdConfig *cfg,
     flash = g_new0(RsdFlash, 1);
     flash->refs = 1;
     flash->drive = drive;
+    QTAILQ_INIT(&flash->waiting);
     flash->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, rsd_flash_timer, flash);
     /* what is so already is in the log page, and no news */
     flash->warnings = rsd_flash_warnings(flash);
@@ -343,6 +342,7 @@ static bool rsd_ns_setup(NvmeNamespace *ns, Error **errp)
     if (!flash) {
         goto fail;
     }
+    flash->command_memory = rs->command_memory;
     flash->host_sync = rs->host_sync;
     flash->vendor_commands = rs->vendor_commands;
     rsd_ns_attach(ns, flash, 0);
@@ -571,6 +571,7 @@ static const Property rsd_ns_props[] = {
     DEFINE_PROP_UNSIGNED("cut-at-time", RsdNamespace, cut_at_time, UINT64_MAX,
                          rsd_prop_ns, uint64_t),
     DEFINE_PROP_STRING("cut-outcomes", RsdNamespace, cut_outcomes),
+    DEFINE_PROP_SIZE("command-memory", RsdNamespace, command_memory, GiB),
     DEFINE_PROP_BOOL("host-sync", RsdNamespace, host_sync, false),
     DEFINE_PROP_BOOL("vendor-commands", RsdNamespace, vendor_commands, true),
 };
@@ -600,6 +601,9 @@ static void rsd_ns_class_init(ObjectClass *oc, void *data)
     object_class_property_set_description(oc, "cut-outcomes",
         "what becomes of what is in flight at that cut: a seed, or a letter "
         "each: a = absent, t = torn, c = complete (default 0)");
+    object_class_property_set_description(oc, "command-memory",
+        "host memory for the data of commands in flight; beyond, they wait "
+        "before it is fetched (default 1G)");
     object_class_property_set_description(oc, "host-sync",
         "a flush also writes the media file to the host's disk");
     object_class_property_set_description(oc, "vendor-commands",

@@ -21,6 +21,9 @@ OBJECT_DECLARE_SIMPLE_TYPE(RsdNamespace, RSD_NS)
 #define TYPE_RSD_NS_CONV "rsd-ns-conv"
 OBJECT_DECLARE_SIMPLE_TYPE(RsdConvNamespace, RSD_NS_CONV)
 
+/* Logical blocks are 4 KiB, whatever the flash page is */
+#define RSD_LBA_SIZE (1 << 12)
+
 /*
  * Besides the attributes NVMe defines, the saved attributes of a zone tell a
  * zone that the host finished from one that was written to its end: only the
@@ -30,6 +33,14 @@ OBJECT_DECLARE_SIMPLE_TYPE(RsdConvNamespace, RSD_NS_CONV)
 
 typedef struct RsdRecorder RsdRecorder;
 
+/* A read or write that waits for memory for its data: see rsd-io.c. */
+typedef struct RsdWaiting {
+    QTAILQ_ENTRY(RsdWaiting) entry;
+    NvmeRequest *req;
+    RsdCmd what;                /* only what the request says */
+    bool stale;                 /* its zone was reset or finished since */
+} RsdWaiting;
+
 /* A drive and what is needed to run it: one, or two namespaces share it. */
 typedef struct RsdFlash {
     RsdDrive *drive;
@@ -37,6 +48,9 @@ typedef struct RsdFlash {
     RsdRecorder *recorder;      /* NULL: no trace is recorded */
     NvmeNamespace *ns[RSD_MAX_NAMESPACES];  /* by the drive's numbers */
     unsigned long *unsure;      /* zones: see rsd-io.c; NULL: none so far */
+    uint64_t command_memory;    /* for commands with their data, in bytes */
+    QTAILQ_HEAD(, RsdWaiting) waiting;  /* in their order */
+    RsdWaiting *prepared;       /* is about to join these */
     bool host_sync;
     bool vendor_commands;       /* C1h and C4h of rsd-vendor.h */
     uint8_t warnings;           /* NVME_SMART_* that the host was told */
@@ -69,6 +83,7 @@ struct RsdNamespace {
     uint64_t cut_at_op;         /* 0: never */
     uint64_t cut_at_time;       /* ns; UINT64_MAX: never */
     char *cut_outcomes;
+    uint64_t command_memory;
     bool host_sync;
     bool vendor_commands;
 

@@ -271,6 +271,8 @@ typedef struct RsdCmd {
  */
 RsdCmd *rsd_cmd_new(RsdDrive *drive, uint32_t ns, RsdOp op, uint64_t lba,
                     uint32_t nlb);
+/* Memory of all commands that have buffers */
+uint64_t rsd_cmd_bytes(const RsdDrive *drive);
 /* One that is in flight is detached, as below, and freed when it is done. */
 void rsd_cmd_free(RsdDrive *drive, RsdCmd *cmd);
 

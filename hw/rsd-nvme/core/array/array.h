@@ -390,6 +390,7 @@ struct RsdDrive {
     size_t cmd_area;            /* bytes of Cmd.area */
     Cmd *cmds;                  /* all that exist */
     Cmd *free_cmds;             /* without buffers, for reuse */
+    uint64_t cmd_bytes;         /* of commands that have buffers */
     Cmd *done_head, *done_tail;
     void *free_bufs;            /* see rsd_buf_new() */
     void *buf_chunks;

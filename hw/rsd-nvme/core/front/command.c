@@ -39,6 +39,7 @@ RsdCmd *rsd_cmd_new(RsdDrive *drive, uint32_t ns, RsdOp op, uint64_t lba,
     };
     memset(cmd->area, 0, drive->cmd_area);
     if (payload) {
+        drive->cmd_bytes += size;
         cmd->pub.data = (uint8_t *)cmd->area + drive->cmd_area;
     }
     if (oob) {
@@ -66,8 +67,14 @@ static void free_cmd(RsdDrive *drive, Cmd *cmd)
         drive->free_cmds = cmd;
     } else {
         drive->ram_bytes -= cmd->size;
+        drive->cmd_bytes -= cmd->size;
         free(cmd);
     }
+}
+
+uint64_t rsd_cmd_bytes(const RsdDrive *drive)
+{
+    return drive->cmd_bytes;
 }
 
 void rsd_cmd_detach(RsdDrive *drive, RsdCmd *pub)
