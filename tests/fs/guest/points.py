@@ -4,8 +4,8 @@
 Rewinds DRIVE to POINTS operations in even distance from FIRST to LAST, each with outcomes of its
 own for what was in flight; mounts it as TYPE with OPTIONS, which may be empty, has `promise check`
 look, writes on, unmounts. At each fourth the program CHECK runs before and after. PROMISES has
-lines "STEP OPERATION": how far the drive's log was when the step had promised. One process, since
-what takes time in a guest is to start programs.
+lines "promised STEP OPERATION": how far the drive's log was when the step had promised. It is one
+process, since what takes time in a guest is to start programs.
 """
 
 import ctypes
@@ -13,6 +13,8 @@ import os
 import subprocess
 import sys
 import time
+
+from drive import Drive
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -35,6 +37,7 @@ def umount() -> None:
 
 
 def point(
+    drive: Drive,
     how: tuple[str, str, str],
     check: list[str],
     seed: str,
@@ -42,7 +45,7 @@ def point(
     op: int,
     step: int,
 ) -> None:
-    call("rsdctl", "rewind", "--op", op, "--outcomes", number, how[0])
+    drive.rewind(op, number)
     if number % 4 == 0:
         call(*check)
     mount(*how)
@@ -61,10 +64,11 @@ def point(
 
 
 def main() -> None:
-    drive, kind, options, points, seed, first, last, promises, *check = sys.argv[1:]
+    device, kind, options, points, seed, first, last, promises, *check = sys.argv[1:]
+    drive = Drive(device)
     count, start, end = int(points), int(first), int(last)
     with open(promises) as stream:
-        promised = [(int(op), int(step)) for step, op in map(str.split, stream)]
+        promised = [(int(op), int(step)) for _, step, op in map(str.split, stream)]
     began = time.time()
     ops = [start + (end - start) * number // (count - 1) for number in range(count)]
     with open("/out/points", "w") as stream:
@@ -72,7 +76,7 @@ def main() -> None:
     for number, op in enumerate(ops):
         step = max((step for at, step in promised if at <= op), default=-1)
         try:
-            point((drive, kind, options), check, seed, number, op, step)
+            point(drive, (device, kind, options), check, seed, number, op, step)
         except (SystemExit, OSError, AssertionError) as error:
             raise SystemExit(
                 f"FAILED: operation {op}, outcomes {number}, step {step} promised: {error}"

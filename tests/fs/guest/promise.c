@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * promise DIR run FROM TO [seed=N] [note=COMMAND]: steps FROM to TO - 1 of a fixed workload.
+ * promise DIR run FROM TO [seed=N] [drive=DEVICE]: steps FROM to TO - 1 of a fixed workload.
  * promise DIR check PROMISED [seed=N]: is what step PROMISED and those before it have
  * promised there, and nothing that cannot be? PROMISED is -1 if none was.
  *
  * A step writes blocks of a file (buffered or mapped), or does something and makes it durable:
  * fsync (also of room set aside), sync, truncate, punch, zero, unlink, rename, exchange with an
  * empty file, rename that leaves a whiteout, replace by a new file (also one made without a name),
- * permissions or an extended attribute. After each of the latter `run` prints "promised STEP". Since a step is a function of seed and number alone, `check` needs no
- * record of what was done. Each block tells its file, place and step.
+ * permissions or an extended attribute. After each of the latter `run` prints "promised STEP", and, with `drive`, how many operations
+ * the log of that namespace's drive has then. Since a step is a function of seed and number alone,
+ * `check` needs no record of what was done. Each block tells its file, place and step.
  *
  * The steps after PROMISED up to the next that promises may have happened, wholly or in parts; a
  * write may be there block by block, a mapped one byte by byte: a page may be written back while it
@@ -19,16 +20,20 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/nvme_ioctl.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
+
+#include "rsd-vendor.h"
 
 #define PAGE 4096
 #define FILES 24
@@ -59,7 +64,7 @@ struct file {
 };
 
 static uint64_t seed = 1;
-static const char *note;
+static int drive = -1;	/* namespace whose operations are counted */
 static struct file files[FILES];
 static unsigned int faults;
 
@@ -395,6 +400,22 @@ static void perform(int number)
 		close(fd);
 }
 
+static unsigned long long operations(int number)
+{
+	static RsdOplogData state;
+	struct nvme_passthru_cmd cmd = {
+		.opcode = RSD_ADMIN_OPLOG,
+		.nsid = ioctl(drive, NVME_IOCTL_ID),
+		.addr = (uintptr_t)&state,
+		.data_len = sizeof(state),
+		.cdw10 = RSD_OPLOG_STATE,
+	};
+
+	if (ioctl(drive, NVME_IOCTL_ADMIN_CMD, &cmd) || state.version != RSD_OPLOG_VERSION)
+		stop(number, "operation log");
+	return state.ops;
+}
+
 static int run(int from, int to)
 {
 	char name[32];
@@ -416,10 +437,11 @@ static int run(int from, int to)
 		perform(number);
 		apply(number, false);
 		if (promises(&s)) {
-			printf("promised %d\n", number);
+			printf("promised %d", number);
+			if (drive >= 0)
+				printf(" %llu", operations(number));
+			printf("\n");
 			fflush(stdout);
-			if (note && system(note))
-				stop(number, note);
 		}
 	}
 	return 0;
@@ -509,9 +531,10 @@ static void check_block(unsigned int file, unsigned int block, const uint32_t *g
 static void check_file(unsigned int file, int last)
 {
 	const struct file *f = &files[file];
+	static uint32_t got[BLOCKS][PAGE / 4];
 	int found = -1, fd, block, name, xattr = -1;
-	uint32_t got[PAGE / 4];
 	struct stat st;
+	ssize_t bytes;
 
 	for (name = 0; name < 2; name++) {
 		if (access(name_of(file, name), F_OK) || left_over(name_of(file, name)))
@@ -540,11 +563,13 @@ static void check_file(unsigned int file, int last)
 		wrong("file %u: no attribute: %s\n", file, strerror(errno));
 	if (xattr != f->xattr)
 		wrong("file %u has the attribute of step %d, not %d\n", file, xattr, f->xattr);
+	bytes = pread(fd, got, sizeof(got), 0);
 	for (block = 0; block < st.st_size / PAGE && block < BLOCKS; block++) {
-		if (pread(fd, got, PAGE, (off_t)block * PAGE) != PAGE)
+		if (bytes < (block + 1) * PAGE &&
+		    pread(fd, got[block], PAGE, (off_t)block * PAGE) != PAGE)
 			wrong("file %u block %d: %s\n", file, block, strerror(errno));
 		else
-			check_block(file, block, got, last);
+			check_block(file, block, got[block], last);
 	}
 	close(fd);
 }
@@ -583,10 +608,10 @@ static bool options(int argc, char **argv, int first)
 	for (; first < argc; first++) {
 		if (!strncmp(argv[first], "seed=", 5))
 			seed = strtoull(argv[first] + 5, NULL, 0);
-		else if (!strncmp(argv[first], "note=", 5))
-			note = argv[first] + 5;
-		else
+		else if (strncmp(argv[first], "drive=", 6))
 			return false;
+		else if ((drive = open(argv[first] + 6, O_RDONLY)) < 0)
+			stop(-1, argv[first] + 6);
 	}
 	return true;
 }
@@ -599,7 +624,7 @@ int main(int argc, char **argv)
 		if (argc > 3 && !strcmp(argv[2], "check") && options(argc, argv, 4))
 			return check(atoi(argv[3]));
 	}
-	fprintf(stderr, "usage: promise DIR run FROM TO [seed=N] [note=COMMAND]\n"
+	fprintf(stderr, "usage: promise DIR run FROM TO [seed=N] [drive=DEVICE]\n"
 		"       promise DIR check PROMISED [seed=N]\n");
 	return 2;
 }

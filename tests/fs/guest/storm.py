@@ -9,28 +9,21 @@ file and directory has one name, and no process has lost a rename that it had ma
 import ctypes
 import os
 import random
-import re
 import subprocess
 import sys
+
+from drive import Drive
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 NOREPLACE, EXCHANGE = 1, 2
 PROCESSES, STEPS, FILES, DIRS, NAMES = 6, 300, 40, 8, 12
 
 
-def call(*words: object) -> str:
+def call(*words: object) -> None:
     """Run a program; what it says is shown if it fails."""
     done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{words}: status {done.returncode}\n{done.stdout}{done.stderr}")
-    return done.stdout
-
-
-def operations(drive: str) -> int:
-    """How many the drive's log has."""
-    found = re.search(r"^operations 0 to (\d+),", call("rsdctl", "oplog", drive), re.M)
-    assert found
-    return int(found[1])
 
 
 def rename(old: tuple[int, str], new: tuple[int, str], flags: int) -> bool:
@@ -54,7 +47,7 @@ def populate() -> None:
     os.sync()
 
 
-def work(me: int, seed: str, directories: list[int], drive: str) -> None:
+def work(me: int, seed: str, directories: list[int], drive: Drive) -> None:
     """Random renames, and one file that this process alone has, whose name counts."""
     choose = random.Random(f"{seed} {me}")
     here, step = directories[0], 0
@@ -73,10 +66,10 @@ def work(me: int, seed: str, directories: list[int], drive: str) -> None:
             if choose.random() < 0.1:
                 how = choose.randrange(3)
                 os.sync() if how == 0 else os.fsync(mine if how == 1 else there)
-                print(operations(drive), step, file=promised)
+                print(drive.operations(), step, file=promised)
 
 
-def storm(seed: str, drive: str) -> None:
+def storm(seed: str, drive: Drive) -> None:
     paths = ["/mnt", *(path for path, _, _ in os.walk("/mnt") if path != "/mnt")]
     directories = [os.open(path, os.O_RDONLY) for path in paths]
     children = []
@@ -116,22 +109,23 @@ def check(op: int) -> None:
 
 
 def main() -> None:
-    drive, points, seed = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    device, points, seed = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    drive = Drive(device)
     populate()
-    first = operations(drive)
+    first = drive.operations()
     storm(seed, drive)
-    last = operations(drive)
+    last = drive.operations()
     check(last)
     call("umount", "/mnt")
-    call("fsck.rfs", drive)
+    call("fsck.rfs", device)
     for number in range(points):
         op = first + (last - first) * number // (points - 1)
         try:
-            call("rsdctl", "rewind", "--op", op, "--outcomes", number, drive)
-            call("mount", "-t", "rfs", drive, "/mnt")
+            drive.rewind(op, number)
+            call("mount", "-t", "rfs", device, "/mnt")
             check(op)
             call("umount", "/mnt")
-            call("fsck.rfs", drive)
+            call("fsck.rfs", device)
         except (SystemExit, AssertionError, OSError) as error:
             raise SystemExit(f"FAILED: operation {op}, outcomes {number}: {error}") from error
     print(f"{points} points of {last - first} operations")

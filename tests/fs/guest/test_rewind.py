@@ -13,6 +13,7 @@ from rsd.machine import GuestResult
 pytestmark = pytest.mark.guest
 
 POINTS = Path(__file__).with_name("points.py")
+DRIVE = Path(__file__).with_name("drive.py")
 STORM = Path(__file__).with_name("storm.py")
 
 # One workload is recorded, with how far the drive's log of operations was at each promise. What
@@ -24,14 +25,12 @@ start %(mount)s
 test %(fill)d -eq 0 || dd if=/dev/zero of=/mnt/fill bs=64k count=%(fill)d
 sync
 first=$(ops)
-/in/promise /mnt run 0 %(steps)d seed=%(seed)d note="rsdctl oplog $drive >>/tmp/ops" >/tmp/promised
+/in/promise /mnt run 0 %(steps)d seed=%(seed)d drive=$drive >/tmp/promised
 last=$(ops)
 end
 test ! -e $events || cp $events/trace /out/trace
 for op in $(seq $first 100 $last); do rsdctl oplog --list $op $drive; done >/out/operations
-cut -d' ' -f2 /tmp/promised >/tmp/steps
-sed -n 's/^operations 0 to \\([0-9]*\\),.*/\\1/p' /tmp/ops | paste -d' ' /tmp/steps - >/tmp/points
-python3 /in/points.py $drive %(kind)s '%(options)s' %(points)d %(seed)d $first $last /tmp/points \
+python3 /in/points.py $drive %(kind)s '%(options)s' %(points)d %(seed)d $first $last /tmp/promised \
     %(check)s
 """
 
@@ -121,7 +120,7 @@ def test_crash_points(
         script(volume, RECORD % values),
         system=volume.system,
         namespace={**volume.namespace, **drive, "op-log": str(tmp_path / "operations")},
-        inputs={**checkers, POINTS.name: POINTS},
+        inputs={**checkers, POINTS.name: POINTS, DRIVE.name: DRIVE},
         virtual_limit_s=0,
         wall_limit_s=None,
     )
@@ -144,7 +143,7 @@ def test_renames_at_once(run: Run, volume: Volume, tmp_path: Path, points: int) 
     result = run(
         script(volume, f"start -o commit=1\npython3 /in/storm.py $drive {points} 5"),
         namespace={**SMALL, "op-log": str(tmp_path / "operations")},
-        inputs={STORM.name: STORM},
+        inputs={STORM.name: STORM, DRIVE.name: DRIVE},
         virtual_limit_s=0,
         wall_limit_s=None,
     )

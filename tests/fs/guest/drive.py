@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""In the guest: a drive's operation log and its rewinding, without starting a program.
+
+A guest takes longer to start rsdctl, with the libraries that it is linked to, than to rewind.
+What is done is the same, for the reasons that host/tools/rsdctl/power.c gives, but for the search
+for others who have the drive open: in these tests there are none. rsdctl has tests of its own.
+"""
+
+import ctypes
+import fcntl
+import os
+import struct
+import time
+
+# ioctls of <linux/nvme_ioctl.h>
+NAMESPACE_NUMBER, ADMIN_COMMAND, RESET = 0x4E40, 0xC0484E41, 0x4E44
+# admin commands: NVMe's, and those of the drive's rsd-vendor.h
+IDENTIFY, ATTACHMENT, POWER, LOG = 0x06, 0x15, 0xC1, 0xC2
+CONTROLLER, ATTACH, DETACH, REWIND, STATE = 1, 0, 1, 1, 0
+IS_REWOUND, MAGIC, BYTES = 4, 0x72776F70, 4096
+
+
+class Drive:
+    """The drive of a namespace's block device."""
+
+    def __init__(self, device: str) -> None:
+        self.device = device
+        namespace = os.open(device, os.O_RDONLY)
+        self.number = fcntl.ioctl(namespace, NAMESPACE_NUMBER)
+        os.close(namespace)
+        self.controller = os.open(device[: device.rindex("n")], os.O_RDWR)
+        (controller,) = struct.unpack_from("<H", self._command(IDENTIFY, 0, CONTROLLER), 78)
+        self.controllers = struct.pack("<2H", 1, controller)
+
+    def _send(self, opcode: int, namespace: int, what: int, data: bytes) -> tuple[int, bytes]:
+        """An admin command: its status and its data."""
+        buffer = ctypes.create_string_buffer(data, BYTES)
+        where = ctypes.addressof(buffer)
+        words = (opcode, 0, 0, namespace, 0, 0, 0, where, 0, BYTES, what)
+        command = bytearray(struct.pack("<BBHIIIQQIII28x", *words))
+        return fcntl.ioctl(self.controller, ADMIN_COMMAND, command), buffer.raw
+
+    def _command(self, opcode: int, namespace: int, what: int, data: bytes = b"") -> bytes:
+        status, answer = self._send(opcode, namespace, what, data)
+        if status:
+            raise SystemExit(f"admin command {opcode:#x}: status {status:#x}")
+        return answer
+
+    def _state(self) -> tuple[int, int, int, tuple[int, ...]]:
+        """The log's flags, how many operations it has, where the drive is, its namespaces."""
+        state = self._command(LOG, self.number, STATE)
+        flags, operations, at, *namespaces = struct.unpack_from("<4xIQQ8x2I", state)
+        return flags, operations, at, tuple(number for number in namespaces if number)
+
+    def operations(self) -> int:
+        """How many operations its log has."""
+        return self._state()[1]
+
+    def rewind(self, operation: int, seed: int) -> None:
+        """Cut the power after an operation; the seed decides what was in flight then."""
+        for number in self._state()[3]:
+            self._command(ATTACHMENT, number, DETACH, self.controllers)
+        power = struct.pack("<QQII", operation, seed, 0, MAGIC)
+        self._command(POWER, self.number, REWIND, power)
+        fcntl.ioctl(self.controller, RESET)
+        # It is attached already and refuses, but then the kernel has looked for it.
+        self._send(ATTACHMENT, self.number, ATTACH, self.controllers)
+        for _ in range(1000):
+            if os.path.exists(self.device):
+                break
+            time.sleep(0.01)
+        flags, _, at, _ = self._state()
+        if not flags & IS_REWOUND or at != operation:
+            raise SystemExit(f"{self.device} is at operation {at}, not {operation}")
