@@ -8,32 +8,12 @@ lines "promised STEP OPERATION": how far the drive's log was when the step had p
 process, since what takes time in a guest is to start programs.
 """
 
-import ctypes
 import os
-import subprocess
 import sys
 import time
 
 from drive import Drive
-
-LIBC = ctypes.CDLL(None, use_errno=True)
-
-
-def call(*words: object) -> None:
-    """Run a program; what it says is shown if it fails."""
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(f"{words}: status {done.returncode}\n{done.stdout}{done.stderr}")
-
-
-def mount(drive: str, kind: str, options: str) -> None:
-    if LIBC.mount(drive.encode(), b"/mnt", kind.encode(), 0, options.encode()):
-        raise SystemExit(f"mount: {os.strerror(ctypes.get_errno())}")
-
-
-def umount() -> None:
-    if LIBC.umount2(b"/mnt", 0):
-        raise SystemExit(f"umount: {os.strerror(ctypes.get_errno())}")
+from mounts import call, mount, umount
 
 
 def point(

@@ -6,24 +6,15 @@ replacing any, and sync. The drive is then rewound to POINTS operations of that;
 file and directory has one name, and no process has lost a rename that it had made durable.
 """
 
-import ctypes
 import os
 import random
-import subprocess
 import sys
 
 from drive import Drive
+from mounts import LIBC, call, mount, umount
 
-LIBC = ctypes.CDLL(None, use_errno=True)
 NOREPLACE, EXCHANGE = 1, 2
 PROCESSES, STEPS, FILES, DIRS, NAMES = 6, 300, 40, 8, 12
-
-
-def call(*words: object) -> None:
-    """Run a program; what it says is shown if it fails."""
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(f"{words}: status {done.returncode}\n{done.stdout}{done.stderr}")
 
 
 def rename(old: tuple[int, str], new: tuple[int, str], flags: int) -> bool:
@@ -116,15 +107,15 @@ def main() -> None:
     storm(seed, drive)
     last = drive.operations()
     check(last)
-    call("umount", "/mnt")
+    umount()
     call("fsck.rfs", device)
     for number in range(points):
         op = first + (last - first) * number // (points - 1)
         try:
             drive.rewind(op, number)
-            call("mount", "-t", "rfs", device, "/mnt")
+            mount(device, "rfs", "")
             check(op)
-            call("umount", "/mnt")
+            umount()
             call("fsck.rfs", device)
         except (SystemExit, AssertionError, OSError) as error:
             raise SystemExit(f"FAILED: operation {op}, outcomes {number}: {error}") from error
