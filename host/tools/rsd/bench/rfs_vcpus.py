@@ -28,7 +28,9 @@ fio() {{ command fio --output-format=json --eta=never --directory=/mnt --thread 
 fio --name=lay --rw=write --bs=1m --size={size}m --numjobs=4 --filename_format='r.$jobnum' \\
 	>/dev/null
 sync
-both="--bs=4k --ioengine=psync --norandommap --size={size}m --numjobs=4 --group_reporting"
+# without --invalidate=0 fio drops what memory has of a file, and reads would wait for the drive
+both="--bs=4k --ioengine=psync --norandommap --invalidate=0 --size={size}m --numjobs=4"
+both="$both --group_reporting"
 fio $both --time_based --runtime={seconds} \\
 	--name=write --rw=randwrite --fdatasync={every} --filename_format='w.$jobnum' \\
 	--name=read --new_group --rw=randread --filename_format='r.$jobnum' >/out/fio.json
