@@ -526,7 +526,9 @@ class PageDrive:
 
     def _begin_victim(self, block: FlashBlock, cause: str, idle: bool) -> None:
         to = self.frontiers.index(self._taker(block))
-        owed = block.valid() if cause == "clean" else 0
+        worn = self.worn[block.die]
+        holds = cause == "wear" and worn is not None and block.valid() <= worn.room
+        owed = 0 if holds else block.valid()
         block.state = VICTIM
         victim = Victim(block, cause, idle, to, owed, list(block.given))
         self.victims[block.die] = victim
@@ -637,14 +639,13 @@ class PageDrive:
             self._advance(die, victim)
             return
         worn = self.worn[die]
-        if victim.cause == "clean":
+        if victim.cause == "wear" and worn and worn.room:
+            target = worn.block
+            worn.room -= 1
+        else:
             frontier = self.frontiers[victim.to]
             target = self._give(frontier, frontier.for_copies)
             victim.owed -= 1
-        else:
-            assert worn
-            target = worn.block
-            worn.room -= 1
         self._program(target, page.lba, page.seq, page.tags, victim.cause)
 
     def _programmed(self, page: Page, op: Operation) -> None:
@@ -756,7 +757,7 @@ class PageDrive:
 
     def _begin_levelling(self, number: int, idle: bool) -> bool:
         """Moves what the least worn block has that is full, or rests, to the most worn free one, or
-        what is left of the block that levelling fills.
+        what is left of the block that levelling fills; what finds no place there goes to the copies.
 
         A die that need not be idle does so if it is a share at most of what others programmed.
         """
@@ -776,7 +777,7 @@ class PageDrive:
         copies = self._frontier(number).for_copies
         lost = copies.left(self.slots) if copies.block is source else 0
         space = self._space(self._frontier(number)) - lost
-        used_up = worn is None or worn.room < source.valid() or worn.block.erases <= least
+        used_up = worn is None or not worn.room or worn.block.erases <= least
         if worn is None or used_up or worn.block is source:
             free = [block for block in blocks if block.state == FREE]
             fresh = max(free, key=lambda block: (block.erases, -block.number), default=None)
@@ -786,6 +787,8 @@ class PageDrive:
                 self._make_full(worn.block)
             fresh.state = OPEN
             self.worn[number] = Worn(fresh, self.slots)
+        elif worn.room < source.valid() and space < self.slots + source.valid():
+            return False
         elif copies.block is source and space < self.slots:
             return False
         if copies.block is source:

@@ -211,6 +211,22 @@ def _levelling_pages(sim: Simulator) -> Iterator[Point]:
 
 
 @BOOK.law(
+    "static-levelling-young",
+    "The same where no data are cold and map pages wear blocks: dftl, uniform, a small map cache.",
+    LEVELLING,
+    0.0,
+    AT_MOST,
+)
+def _levelling_young(sim: Simulator) -> Iterator[Point]:
+    drive = LEVEL | {"ftl": "dftl", "map_cache": 4096, "over_provision": 40, "pages": 32}
+    for blocks, threshold in itertools.product((64, 96), (16, 64)):
+        got = sim.run(
+            "--requests 400000 --depth 32", **(drive | {"blocks": blocks, "wl_threshold": threshold})
+        )
+        yield point(threshold + 2, got.after("wear_max") - got.after("wear_min"), got)
+
+
+@BOOK.law(
     "static-levelling-blocks",
     "The same of block maps and FAST. They level each way by itself, so the drive has one.",
     LEVELLING,

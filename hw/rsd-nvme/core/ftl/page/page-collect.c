@@ -47,8 +47,9 @@ void rsd_page_begin_victim(PageFtl *ftl, uint32_t block, RsdCause cause,
         .block = block,
         .end = rsd_rec_next(ftl->drive->media.rec[block]),
         .to = to - ftl->frontiers,
-        .owed = cause == RSD_CAUSE_CLEAN && !pb->map
-                    ? rsd_page_owed(ftl, pb) : 0,
+        .owed = pb->map || (cause == RSD_CAUSE_WEAR &&
+                            rsd_page_worn_holds(ftl, block))
+                    ? 0 : rsd_page_owed(ftl, pb),
         .moved = moved,
         .cause = pb->map ? RSD_CAUSE_MAP : cause,
         .idle = idle,
@@ -86,9 +87,11 @@ static void end_copying(PageFtl *ftl, PageDie *pd)
 {
     if (pd->victim.cause == RSD_CAUSE_WEAR) {
         rsd_page_fill_unit(ftl, pd->worn, &pd->worn_page);
-    } else if (pd->victim.cause == RSD_CAUSE_MAP) {
+    }
+    if (pd->victim.cause == RSD_CAUSE_MAP) {
         rsd_page_fill_map_units(ftl);
-    } else if (ftl->own) {
+    } else if (ftl->own &&
+               (pd->victim.cause == RSD_CAUSE_CLEAN || pd->victim.owed)) {
         Frontier *f = &ftl->frontiers[pd->victim.to];
 
         rsd_page_fill_open(ftl, f, &f->copies);
@@ -396,15 +399,15 @@ static bool program_copy(PageFtl *ftl, Victim *v, uint32_t page, uint8_t *buf)
     if (ftl->refusal != RSD_OK) {
         return false;
     }
-    if (v->cause == RSD_CAUSE_WEAR) {
+    if (v->cause == RSD_CAUSE_WEAR && pd->worn_page < pages) {
         number = page_number(ftl, pd->worn, pd->worn_page++);
     } else {
         number = rsd_page_take_page(ftl, f, for_copies(ftl, f));
         if (number == RSD_NONE) {
             return false;
         }
-        v->owed--;
-        f->owed--;
+        f->owed -= !!v->owed;
+        v->owed -= !!v->owed;
     }
     lpn = ftl->p2l[page_number(ftl, v->block, page)];
     rsd_page_map_page(ftl, lpn, number);

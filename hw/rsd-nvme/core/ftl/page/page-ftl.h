@@ -319,6 +319,8 @@ void rsd_page_close_block(PageFtl *ftl, uint32_t block);
 void rsd_page_level_busy(PageFtl *ftl, uint32_t die);
 /* What levelling fills may be collected. False: it fills nothing. */
 bool rsd_page_close_worn(PageFtl *ftl);
+/* Has the block that levelling fills a place for all that is valid in a block? */
+bool rsd_page_worn_holds(const PageFtl *ftl, uint32_t block);
 /* Personality.has_background */
 bool rsd_page_has_background(const Ns *ns, uint32_t die);
 /* Begins what an idle die has to do. False: there is nothing to be done. */

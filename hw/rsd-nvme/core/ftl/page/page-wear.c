@@ -9,10 +9,12 @@
  * worn free block was erased wl-threshold times more than the least worn full
  * one, and what is valid in that is at most wl-share percent of what others have
  * programmed in the die since it last levelled, or since the drive was opened.
- * What levelling fills is closed when all else waits for free pages. It, and
- * what copies or map pages fill, may be the least worn one, too: if all that it
- * was given is programmed, it is closed and moved, for it may rest half full for
- * long.
+ * What levelling fills is filled to its end: what of a block has no place in it
+ * goes where other copies go. Closed before that, it would be collected soon, and
+ * the most worn block be erased once more. It is closed when all else waits for
+ * free pages. It, and what copies or map pages fill, may be the least worn one,
+ * too: if all that it was given is programmed, it is closed and moved, for it may
+ * rest half full for long.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -117,6 +119,14 @@ static uint32_t lost(PageFtl *ftl, uint32_t block)
     return f->copies.block == block ? pages_left(ftl, &f->copies) : 0;
 }
 
+bool rsd_page_worn_holds(const PageFtl *ftl, uint32_t block)
+{
+    const PageDie *pd = &ftl->dies[die_of(ftl, block)];
+
+    return pd->worn != RSD_NONE &&
+           ftl->blocks[block].valid <= ftl->drive->pages - pd->worn_page;
+}
+
 /* May a die that need not be idle copy what is valid in the block? */
 static bool has_share(const PageFtl *ftl, uint32_t die, uint32_t block)
 {
@@ -146,8 +156,7 @@ static bool begin_levelling(PageFtl *ftl, uint32_t die, bool idle)
     }
     least = rsd_rec_erases(drive->media.rec[src]) + drive->cfg.wl_threshold -
             !idle;
-    if (dst == RSD_NONE || dst == src ||
-        drive->pages - pd->worn_page < ftl->blocks[src].valid ||
+    if (dst == RSD_NONE || dst == src || pd->worn_page == drive->pages ||
         rsd_rec_erases(drive->media.rec[dst]) <= least) {
         dst = most_worn_free(ftl, die);
         if (dst == RSD_NONE ||
@@ -155,6 +164,10 @@ static bool begin_levelling(PageFtl *ftl, uint32_t die, bool idle)
             !open_worn(ftl, die, dst, keep + lost(ftl, src))) {
             return false;
         }
+    } else if (!rsd_page_worn_holds(ftl, src) &&
+               f->space - f->owed < ftl->reserve + lost(ftl, src) +
+                                    rsd_page_owed(ftl, &ftl->blocks[src])) {
+        return false;
     }
     if (ftl->blocks[src].state == BLOCK_OPEN) {
         OpenBlock *open = f->copies.block == src ? &f->copies : &f->map;
