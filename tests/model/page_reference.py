@@ -757,7 +757,7 @@ class PageDrive:
 
     def _begin_levelling(self, number: int, idle: bool) -> bool:
         """Moves what the least worn block has that is full, or rests, to the most worn free one, or
-        what is left of the block that levelling fills; what finds no place there goes to the copies.
+        what is left of the block that levelling fills. What has no place there goes to the copies.
 
         A die that need not be idle does so if it is a share at most of what others programmed.
         """
@@ -787,10 +787,10 @@ class PageDrive:
                 self._make_full(worn.block)
             fresh.state = OPEN
             self.worn[number] = Worn(fresh, self.slots)
-        elif worn.room < source.valid() and space < self.slots + source.valid():
-            return False
-        elif copies.block is source and space < self.slots:
-            return False
+        else:
+            spills = source.valid() if worn.room < source.valid() else 0
+            if (spills or copies.block is source) and space < self.slots + spills:
+                return False
         if copies.block is source:
             copies.block = None
             self._make_full(source)

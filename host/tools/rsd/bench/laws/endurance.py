@@ -221,7 +221,8 @@ def _levelling_young(sim: Simulator) -> Iterator[Point]:
     drive = LEVEL | {"ftl": "dftl", "map_cache": 4096, "over_provision": 40, "pages": 32}
     for blocks, threshold in itertools.product((64, 96), (16, 64)):
         got = sim.run(
-            "--requests 400000 --depth 32", **(drive | {"blocks": blocks, "wl_threshold": threshold})
+            "--requests 400000 --depth 32",
+            **(drive | {"blocks": blocks, "wl_threshold": threshold}),
         )
         yield point(threshold + 2, got.after("wear_max") - got.after("wear_min"), got)
 

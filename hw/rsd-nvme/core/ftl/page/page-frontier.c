@@ -104,6 +104,14 @@ bool rsd_page_fits(const PageFtl *ftl, const Frontier *f, uint32_t block)
            f->space - f->owed;
 }
 
+bool rsd_page_worn_holds(const PageFtl *ftl, uint32_t block)
+{
+    const PageDie *pd = &ftl->dies[die_of(ftl, block)];
+
+    return pd->worn != RSD_NONE &&
+           ftl->blocks[block].valid <= ftl->drive->pages - pd->worn_page;
+}
+
 Frontier *rsd_page_taker(PageFtl *ftl, uint32_t block)
 {
     Frontier *own = frontier_of(ftl, die_of(ftl, block)), *best = own;

@@ -207,6 +207,8 @@ uint32_t rsd_page_take_page(PageFtl *ftl, Frontier *f, OpenBlock *open);
 bool rsd_page_has_room(const PageFtl *ftl, const Frontier *f);
 /* Does the frontier have room for what is valid in the block? */
 bool rsd_page_fits(const PageFtl *ftl, const Frontier *f, uint32_t block);
+/* Has the block that levelling fills a place for all that is valid in a block? */
+bool rsd_page_worn_holds(const PageFtl *ftl, uint32_t block);
 /*
  * The frontier that gets what is valid in a block: its own one, or, if that has
  * no room, because its reserve has died, the one that has most.
@@ -319,8 +321,6 @@ void rsd_page_close_block(PageFtl *ftl, uint32_t block);
 void rsd_page_level_busy(PageFtl *ftl, uint32_t die);
 /* What levelling fills may be collected. False: it fills nothing. */
 bool rsd_page_close_worn(PageFtl *ftl);
-/* Has the block that levelling fills a place for all that is valid in a block? */
-bool rsd_page_worn_holds(const PageFtl *ftl, uint32_t block);
 /* Personality.has_background */
 bool rsd_page_has_background(const Ns *ns, uint32_t die);
 /* Begins what an idle die has to do. False: there is nothing to be done. */

@@ -119,14 +119,6 @@ static uint32_t lost(PageFtl *ftl, uint32_t block)
     return f->copies.block == block ? pages_left(ftl, &f->copies) : 0;
 }
 
-bool rsd_page_worn_holds(const PageFtl *ftl, uint32_t block)
-{
-    const PageDie *pd = &ftl->dies[die_of(ftl, block)];
-
-    return pd->worn != RSD_NONE &&
-           ftl->blocks[block].valid <= ftl->drive->pages - pd->worn_page;
-}
-
 /* May a die that need not be idle copy what is valid in the block? */
 static bool has_share(const PageFtl *ftl, uint32_t die, uint32_t block)
 {
