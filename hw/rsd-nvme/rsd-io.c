@@ -373,7 +373,7 @@ void rsd_ns_cancel(NvmeNamespace *ns, NvmeRequest *req)
  * What was acknowledged is durable when it is programmed, or in a buffer that
  * survives a power cut; the core knows. It is in the media file's page cache
  * then, where the end of QEMU does not touch it; with host-sync=on it is also
- * brought to the host's disk.
+ * brought to the host's disk, by a flush, by a write with FUA, and by a format.
  */
 uint16_t rsd_ns_flush(NvmeNamespace *ns, NvmeNsFlush *flush)
 {
@@ -535,16 +535,20 @@ static void rsd_part_complete(RsdFlash *flash, RsdCmd *cmd)
     g_free(parts);
 }
 
+/* The status of a command that succeeded, and is to be durable */
+static uint16_t rsd_host_sync(RsdFlash *flash)
+{
+    return flash->host_sync && rsd_media_sync(flash->drive) < 0
+           ? NVME_WRITE_FAULT : NVME_SUCCESS;
+}
+
 static void rsd_flush_complete(RsdFlash *flash, RsdCmd *cmd)
 {
     NvmeNsFlush *flush = cmd->opaque;
     uint16_t status = rsd_nvme_status(flash, cmd, cmd->status);
 
     rsd_cmd_free(flash->drive, cmd);
-    if (!status && flash->host_sync && rsd_media_sync(flash->drive) < 0) {
-        status = NVME_WRITE_FAULT;
-    }
-    nvme_ns_flush_done(flush, status);
+    nvme_ns_flush_done(flush, status ? status : rsd_host_sync(flash));
 }
 
 /*
@@ -583,6 +587,9 @@ static void rsd_transfer_complete(RsdFlash *flash, RsdCmd *cmd)
 
     if (cmd->op == RSD_READ && !status) {
         status = rsd_read_out(flash, req, cmd);
+    }
+    if (cmd->op != RSD_READ && cmd->fua && !status) {
+        status = rsd_host_sync(flash);
     }
     if (ns && rsd_moves_wp(ns, cmd)) {
         bool refused = cmd->status == RSD_E_NOSPC ||
@@ -707,7 +714,7 @@ uint16_t rsd_ns_format(NvmeNamespace *ns, uint8_t idx)
     case RSD_OK:
         rsd_flash_arm(flash);
         rsd_ns_save_dead_zones(ns);
-        return NVME_SUCCESS;
+        return rsd_host_sync(flash);
     case RSD_E_ORDER:
         /* commands are in flight: the host may try again */
         return NVME_CMD_SEQ_ERROR;

@@ -7,6 +7,7 @@
 #ifndef HW_RSD_NVME_RSD_NS_H
 #define HW_RSD_NVME_RSD_NS_H
 
+#include "qemu/notify.h"
 #include "qemu/timer.h"
 #include "hw/nvme/nvme.h"
 #include "core/api/rsd.h"
@@ -52,6 +53,7 @@ typedef struct RsdFlash {
     QTAILQ_HEAD(, RsdWaiting) waiting;  /* in their order */
     RsdWaiting *prepared;       /* is about to join these */
     bool host_sync;
+    Notifier exit;              /* with host_sync */
     bool vendor_commands;       /* C1h and C4h of rsd-vendor.h */
     uint8_t warnings;           /* NVME_SMART_* that the host was told */
     uint32_t health_changes;    /* rsd_health_changes() at that time */

@@ -70,7 +70,7 @@ static void flushed(World *w, bool failed)
 /* Of a command that is done: is it safe? */
 static bool is_safe(const World *w, const RsdCmd *cmd)
 {
-    return !w->lazy || cmd->op != RSD_WRITE || cmd->fua;
+    return !w->lazy || cmd->fua || (cmd->op != RSD_WRITE && !w->bed.synced);
 }
 
 static void completed(World *w, RsdCmd *cmd)
@@ -84,6 +84,9 @@ static void completed(World *w, RsdCmd *cmd)
     }
     w->failures += failed;
     w->statuses |= 1u << cmd->status;
+    if (w->bed.synced && (cmd->fua || cmd->op == RSD_FLUSH)) {
+        CHECK_EQ(rsd_media_sync(w->bed.drive), 0);
+    }
     if (cmd->op == RSD_FLUSH) {
         flushed(w, failed);
     }
