@@ -117,6 +117,7 @@ static RsdStatus rsd_flash_start(RsdFlash *flash, RsdCmd *cmd,
     uint64_t now = rsd_ns_now();
     RsdStatus status = rsd_submit(flash->drive, cmd, now);
 
+    flash->wanted += status == RSD_OK;
     trace_rsd_nvme_submit(cmd->ns, cmd->op, cmd->lba, cmd->nlb, status);
     rsd_record_submit(flash->recorder, cmd, now, status, req);
     rsd_flash_arm(flash);
@@ -128,6 +129,7 @@ static RsdStatus rsd_flash_start(RsdFlash *flash, RsdCmd *cmd,
 
 static void rsd_flash_forget(RsdFlash *flash, RsdCmd *cmd)
 {
+    flash->wanted--;
     rsd_record_detach(flash->recorder, cmd);
     rsd_cmd_detach(flash->drive, cmd);
 }
@@ -356,6 +358,7 @@ void rsd_ns_cancel(NvmeNamespace *ns, NvmeRequest *req)
         RsdParts *parts = req->opaque;
 
         parts->req = NULL;
+        rsd_flash(ns)->wanted -= parts->pending;
         if (!parts->pending) {
             g_free(parts);
         }
@@ -363,6 +366,7 @@ void rsd_ns_cancel(NvmeNamespace *ns, NvmeRequest *req)
                !((RsdCmd *)req->opaque)->gone) {
         /* nobody asks for it any more, but its zone must be right */
         ((RsdCmd *)req->opaque)->opaque = NULL;
+        rsd_flash(ns)->wanted--;
     } else {
         rsd_flash_forget(rsd_flash(ns), req->opaque);
     }
@@ -505,6 +509,7 @@ void rsd_ns_drop_area(NvmeNamespace *ns, NvmeZone *zone)
         rsd_cmd_free(flash->drive, cmd);
         return;
     }
+    flash->wanted--;            /* parts are of no request */
     nvme_ns_release_zrwa(ns, zone);
 }
 
@@ -513,6 +518,7 @@ static void rsd_part_complete(RsdFlash *flash, RsdCmd *cmd)
     RsdParts *parts = cmd->opaque;
     NvmeRequest *req = parts->req;
 
+    flash->wanted -= req != NULL;
     if (cmd->status != RSD_OK && (cmd->op == RSD_ZRWA_OPEN ||
                                   cmd->op == RSD_ZRWA_COMMIT)) {
         rsd_zone_refused(flash, cmd);
@@ -547,6 +553,7 @@ static void rsd_flush_complete(RsdFlash *flash, RsdCmd *cmd)
     NvmeNsFlush *flush = cmd->opaque;
     uint16_t status = rsd_nvme_status(flash, cmd, cmd->status);
 
+    flash->wanted--;
     rsd_cmd_free(flash->drive, cmd);
     nvme_ns_flush_done(flush, status ? status : rsd_host_sync(flash));
 }
@@ -585,6 +592,7 @@ static void rsd_transfer_complete(RsdFlash *flash, RsdCmd *cmd)
     NvmeNamespace *ns = flash->ns[cmd->ns];
     uint16_t status = rsd_nvme_status(flash, cmd, cmd->status);
 
+    flash->wanted -= req != NULL;
     if (cmd->op == RSD_READ && !status) {
         status = rsd_read_out(flash, req, cmd);
     }
@@ -647,6 +655,17 @@ static void rsd_waiting_go_on(RsdFlash *flash)
     }
 }
 
+/* Formats that waited may be possible now. */
+static void rsd_formats_go_on(RsdFlash *flash)
+{
+    for (uint32_t i = 0; i < RSD_MAX_NAMESPACES; i++) {
+        if (flash->formatting[i] && flash->ns[i]) {
+            flash->formatting[i] = false;
+            nvme_ns_format_go_on(flash->ns[i]);
+        }
+    }
+}
+
 void rsd_flash_timer(void *opaque)
 {
     RsdFlash *flash = opaque;
@@ -677,6 +696,7 @@ void rsd_flash_timer(void *opaque)
         }
     }
     rsd_waiting_go_on(flash);
+    rsd_formats_go_on(flash);
 
     rsd_flash_arm(flash);
     rsd_flash_check_health(flash);
@@ -705,10 +725,15 @@ uint16_t rsd_ns_format(NvmeNamespace *ns, uint8_t idx)
     uint64_t now = rsd_ns_now();
     RsdStatus status;
 
-    if (flash->reading_out || !QTAILQ_EMPTY(&flash->waiting)) {
+    if (flash->dead || flash->reading_out || !QTAILQ_EMPTY(&flash->waiting)) {
         return NVME_CMD_SEQ_ERROR;
     }
     status = rsd_format(flash->drive, index, oob, now);
+    if (status == RSD_E_ORDER && !flash->wanted) {
+        /* what the host has forgotten, by a reset, is in flight: it will end */
+        flash->formatting[index] = true;
+        return NVME_NO_COMPLETE;
+    }
     rsd_record_format(flash->recorder, index, oob, now, status);
     switch (status) {
     case RSD_OK:

@@ -52,6 +52,8 @@ typedef struct RsdFlash {
     uint64_t command_memory;    /* for commands with their data, in bytes */
     QTAILQ_HEAD(, RsdWaiting) waiting;  /* in their order */
     RsdWaiting *prepared;       /* is about to join these */
+    uint32_t wanted;            /* commands in flight that somebody waits for */
+    bool formatting[RSD_MAX_NAMESPACES];    /* once nothing is in flight */
     bool host_sync;
     Notifier exit;              /* with host_sync */
     bool vendor_commands;       /* C1h and C4h of rsd-vendor.h */
