@@ -226,7 +226,7 @@ static bool open_parts(RsdDrive *drive, char err[RSD_ERR_LEN])
     rsd_host_init(drive);
     rsd_cmds_start(drive);
     for (uint32_t d = 0; d < drive->dies; d++) {
-        rsd_drive_look_at_spares(drive, d);
+        rsd_count_bad(drive, d);
     }
     for (uint32_t i = 0; i < drive->num_ns; i++) {
         Ns *ns = &drive->ns[i];

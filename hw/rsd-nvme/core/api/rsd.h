@@ -350,10 +350,7 @@ typedef struct RsdHealth {
 
 /* Changes when events are carried out, by rsd_submit() and rsd_advance(). */
 void rsd_health(const RsdDrive *drive, RsdHealth *health);
-/*
- * How often it got worse since the drive was opened: cheap, while rsd_health()
- * looks at every block.
- */
+/* How often it got worse since the drive was opened */
 uint32_t rsd_health_changes(const RsdDrive *drive);
 
 /*
