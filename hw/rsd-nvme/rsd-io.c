@@ -95,7 +95,7 @@ void rsd_flash_arm(RsdFlash *flash)
 /* Tells the host once of each way in which the flash is bad. */
 static void rsd_flash_check_health(RsdFlash *flash)
 {
-    uint32_t changes = rsd_health_changes(flash->drive);
+    uint32_t changes = rsd_health_changes(flash->drive), i = 0;
     uint8_t news;
 
     if (changes == flash->health_changes) {
@@ -105,8 +105,12 @@ static void rsd_flash_check_health(RsdFlash *flash)
 
     news = rsd_flash_warnings(flash) & ~flash->warnings;
     flash->warnings |= news;
+    /* through one of its namespaces: the other one may have been unplugged */
+    while (i < RSD_MAX_NAMESPACES - 1 && !flash->ns[i]) {
+        i++;
+    }
     for (; news; news &= news - 1) {
-        nvme_ns_health_event(flash->ns[0], news & -news);
+        nvme_ns_health_event(flash->ns[i], news & -news);
     }
 }
 
@@ -267,7 +271,7 @@ uint16_t rsd_ns_submit(NvmeNamespace *ns, NvmeRequest *req)
  */
 static void rsd_zone_refused(RsdFlash *flash, const RsdCmd *cmd)
 {
-    NvmeNamespace *ns = flash->ns[0];
+    NvmeNamespace *ns = flash->ns[cmd->ns];
 
     if (!flash->unsure) {
         flash->unsure = bitmap_new(ns->num_zones);
@@ -282,7 +286,7 @@ static void rsd_zone_refused(RsdFlash *flash, const RsdCmd *cmd)
 static void rsd_zone_settle(RsdFlash *flash, const RsdCmd *cmd, bool refused)
 {
     const uint32_t writes = 1u << RSD_WRITE | 1u << RSD_WRITE_ZEROES;
-    NvmeNamespace *ns = flash->ns[0];
+    NvmeNamespace *ns = flash->ns[cmd->ns];
     uint32_t idx, waiting;
     NvmeZone *zone;
     RsdZone info;

@@ -207,12 +207,12 @@ static void stop(RsdDrive *drive)
 /* Of start(): all but what the host's disk may do to it */
 static bool open_parts(RsdDrive *drive, char err[RSD_ERR_LEN])
 {
-    for (uint32_t i = 0; i < drive->num_ns; i++) {
-        if (drive->media.header) {
-            drive->ns[i].oob = rsd_media_get_oob(&drive->media, i);
-        }
+    for (uint32_t i = 0; drive->media.header && i < drive->num_ns; i++) {
+        drive->ns[i].oob = rsd_media_get_oob(&drive->media, i);
     }
-    drive->cfg.oob = drive->ns[0].oob;
+    if (drive->media.header) {
+        drive->cfg.oob = rsd_media_get_oob(&drive->media, 0);
+    }
     drive->blocks = rsd_alloc(drive, blocks_size(drive));
     if (!drive->blocks || !rsd_sched_init(drive) || !rsd_buffer_init(drive) ||
         !rsd_op_reserve(drive, RSD_OPS_AT_ONCE)) {
