@@ -95,7 +95,7 @@ void rsd_flash_arm(RsdFlash *flash)
 /* Tells the host once of each way in which the flash is bad. */
 static void rsd_flash_check_health(RsdFlash *flash)
 {
-    uint32_t changes = rsd_health_changes(flash->drive);
+    uint32_t changes = rsd_health_changes(flash->drive), i = 0;
     uint8_t news;
 
     if (changes == flash->health_changes) {
@@ -105,8 +105,12 @@ static void rsd_flash_check_health(RsdFlash *flash)
 
     news = rsd_flash_warnings(flash) & ~flash->warnings;
     flash->warnings |= news;
+    /* through one of its namespaces: the other one may have been unplugged */
+    while (i < RSD_MAX_NAMESPACES - 1 && !flash->ns[i]) {
+        i++;
+    }
     for (; news; news &= news - 1) {
-        nvme_ns_health_event(flash->ns[0], news & -news);
+        nvme_ns_health_event(flash->ns[i], news & -news);
     }
 }
 
@@ -117,6 +121,7 @@ static RsdStatus rsd_flash_start(RsdFlash *flash, RsdCmd *cmd,
     uint64_t now = rsd_ns_now();
     RsdStatus status = rsd_submit(flash->drive, cmd, now);
 
+    flash->wanted += status == RSD_OK;
     trace_rsd_nvme_submit(cmd->ns, cmd->op, cmd->lba, cmd->nlb, status);
     rsd_record_submit(flash->recorder, cmd, now, status, req);
     rsd_flash_arm(flash);
@@ -128,6 +133,7 @@ static RsdStatus rsd_flash_start(RsdFlash *flash, RsdCmd *cmd,
 
 static void rsd_flash_forget(RsdFlash *flash, RsdCmd *cmd)
 {
+    flash->wanted--;
     rsd_record_detach(flash->recorder, cmd);
     rsd_cmd_detach(flash->drive, cmd);
 }
@@ -265,7 +271,7 @@ uint16_t rsd_ns_submit(NvmeNamespace *ns, NvmeRequest *req)
  */
 static void rsd_zone_refused(RsdFlash *flash, const RsdCmd *cmd)
 {
-    NvmeNamespace *ns = flash->ns[0];
+    NvmeNamespace *ns = flash->ns[cmd->ns];
 
     if (!flash->unsure) {
         flash->unsure = bitmap_new(ns->num_zones);
@@ -280,7 +286,7 @@ static void rsd_zone_refused(RsdFlash *flash, const RsdCmd *cmd)
 static void rsd_zone_settle(RsdFlash *flash, const RsdCmd *cmd, bool refused)
 {
     const uint32_t writes = 1u << RSD_WRITE | 1u << RSD_WRITE_ZEROES;
-    NvmeNamespace *ns = flash->ns[0];
+    NvmeNamespace *ns = flash->ns[cmd->ns];
     uint32_t idx, waiting;
     NvmeZone *zone;
     RsdZone info;
@@ -356,6 +362,7 @@ void rsd_ns_cancel(NvmeNamespace *ns, NvmeRequest *req)
         RsdParts *parts = req->opaque;
 
         parts->req = NULL;
+        rsd_flash(ns)->wanted -= parts->pending;
         if (!parts->pending) {
             g_free(parts);
         }
@@ -363,6 +370,7 @@ void rsd_ns_cancel(NvmeNamespace *ns, NvmeRequest *req)
                !((RsdCmd *)req->opaque)->gone) {
         /* nobody asks for it any more, but its zone must be right */
         ((RsdCmd *)req->opaque)->opaque = NULL;
+        rsd_flash(ns)->wanted--;
     } else {
         rsd_flash_forget(rsd_flash(ns), req->opaque);
     }
@@ -373,7 +381,7 @@ void rsd_ns_cancel(NvmeNamespace *ns, NvmeRequest *req)
  * What was acknowledged is durable when it is programmed, or in a buffer that
  * survives a power cut; the core knows. It is in the media file's page cache
  * then, where the end of QEMU does not touch it; with host-sync=on it is also
- * brought to the host's disk.
+ * brought to the host's disk, by a flush, by a write with FUA, and by a format.
  */
 uint16_t rsd_ns_flush(NvmeNamespace *ns, NvmeNsFlush *flush)
 {
@@ -505,6 +513,7 @@ void rsd_ns_drop_area(NvmeNamespace *ns, NvmeZone *zone)
         rsd_cmd_free(flash->drive, cmd);
         return;
     }
+    flash->wanted--;            /* parts are of no request */
     nvme_ns_release_zrwa(ns, zone);
 }
 
@@ -513,6 +522,7 @@ static void rsd_part_complete(RsdFlash *flash, RsdCmd *cmd)
     RsdParts *parts = cmd->opaque;
     NvmeRequest *req = parts->req;
 
+    flash->wanted -= req != NULL;
     if (cmd->status != RSD_OK && (cmd->op == RSD_ZRWA_OPEN ||
                                   cmd->op == RSD_ZRWA_COMMIT)) {
         rsd_zone_refused(flash, cmd);
@@ -535,16 +545,21 @@ static void rsd_part_complete(RsdFlash *flash, RsdCmd *cmd)
     g_free(parts);
 }
 
+/* The status of a command that succeeded, and is to be durable */
+static uint16_t rsd_host_sync(RsdFlash *flash)
+{
+    return flash->host_sync && rsd_media_sync(flash->drive) < 0
+           ? NVME_WRITE_FAULT : NVME_SUCCESS;
+}
+
 static void rsd_flush_complete(RsdFlash *flash, RsdCmd *cmd)
 {
     NvmeNsFlush *flush = cmd->opaque;
     uint16_t status = rsd_nvme_status(flash, cmd, cmd->status);
 
+    flash->wanted--;
     rsd_cmd_free(flash->drive, cmd);
-    if (!status && flash->host_sync && rsd_media_sync(flash->drive) < 0) {
-        status = NVME_WRITE_FAULT;
-    }
-    nvme_ns_flush_done(flush, status);
+    nvme_ns_flush_done(flush, status ? status : rsd_host_sync(flash));
 }
 
 /*
@@ -581,8 +596,12 @@ static void rsd_transfer_complete(RsdFlash *flash, RsdCmd *cmd)
     NvmeNamespace *ns = flash->ns[cmd->ns];
     uint16_t status = rsd_nvme_status(flash, cmd, cmd->status);
 
+    flash->wanted -= req != NULL;
     if (cmd->op == RSD_READ && !status) {
         status = rsd_read_out(flash, req, cmd);
+    }
+    if (cmd->op != RSD_READ && cmd->fua && !status) {
+        status = rsd_host_sync(flash);
     }
     if (ns && rsd_moves_wp(ns, cmd)) {
         bool refused = cmd->status == RSD_E_NOSPC ||
@@ -640,6 +659,17 @@ static void rsd_waiting_go_on(RsdFlash *flash)
     }
 }
 
+/* Formats that waited may be possible now. */
+static void rsd_formats_go_on(RsdFlash *flash)
+{
+    for (uint32_t i = 0; i < RSD_MAX_NAMESPACES; i++) {
+        if (flash->formatting[i] && flash->ns[i]) {
+            flash->formatting[i] = false;
+            nvme_ns_format_go_on(flash->ns[i]);
+        }
+    }
+}
+
 void rsd_flash_timer(void *opaque)
 {
     RsdFlash *flash = opaque;
@@ -670,6 +700,7 @@ void rsd_flash_timer(void *opaque)
         }
     }
     rsd_waiting_go_on(flash);
+    rsd_formats_go_on(flash);
 
     rsd_flash_arm(flash);
     rsd_flash_check_health(flash);
@@ -698,16 +729,21 @@ uint16_t rsd_ns_format(NvmeNamespace *ns, uint8_t idx)
     uint64_t now = rsd_ns_now();
     RsdStatus status;
 
-    if (flash->reading_out || !QTAILQ_EMPTY(&flash->waiting)) {
+    if (flash->dead || flash->reading_out || !QTAILQ_EMPTY(&flash->waiting)) {
         return NVME_CMD_SEQ_ERROR;
     }
     status = rsd_format(flash->drive, index, oob, now);
+    if (status == RSD_E_ORDER && !flash->wanted) {
+        /* what the host has forgotten, by a reset, is in flight: it will end */
+        flash->formatting[index] = true;
+        return NVME_NO_COMPLETE;
+    }
     rsd_record_format(flash->recorder, index, oob, now, status);
     switch (status) {
     case RSD_OK:
         rsd_flash_arm(flash);
         rsd_ns_save_dead_zones(ns);
-        return NVME_SUCCESS;
+        return rsd_host_sync(flash);
     case RSD_E_ORDER:
         /* commands are in flight: the host may try again */
         return NVME_CMD_SEQ_ERROR;

@@ -18,6 +18,7 @@
 #include "qemu/error-report.h"
 #include "qemu/module.h"
 #include "qemu/units.h"
+#include "system/system.h"
 #include "qapi/error.h"
 #include "qapi/visitor.h"
 #include "hw/qdev-properties.h"
@@ -53,6 +54,9 @@ void rsd_flash_unref(RsdFlash *flash)
     if (flash->recorder) {
         rsd_record_close(flash->recorder);
     }
+    if (flash->host_sync) {
+        qemu_remove_exit_notifier(&flash->exit);
+    }
     timer_free(flash->timer);
     rsd_close(flash->drive);
     g_free(flash->unsure);
@@ -74,6 +78,12 @@ uint8_t rsd_flash_warnings(const RsdFlash *flash)
     return warnings;
 }
 
+/* QEMU ends, and its devices are not told. */
+static void rsd_flash_at_exit(Notifier *notifier, void *data)
+{
+    rsd_sync_end(container_of(notifier, RsdFlash, exit)->drive);
+}
+
 /* Opens a drive, and a log or a trace if one is asked for; one reference. */
 static RsdFlash *rsd_flash_open(const RsdNamespace *rs, const RsdConfig *cfg,
                                 Error **errp)
@@ -89,7 +99,8 @@ static RsdFlash *rsd_flash_open(const RsdNamespace *rs, const RsdConfig *cfg,
         return NULL;
     }
     drive = rs->op_log ? rsd_open_logged(media, rs->op_log, cfg, err)
-                       : rsd_open(media, cfg, err);
+          : rs->host_sync ? rsd_open_synced(media, cfg, err)
+                          : rsd_open(media, cfg, err);
     if (!drive) {
         error_setg(errp, "%s", err);
         return NULL;
@@ -98,6 +109,11 @@ static RsdFlash *rsd_flash_open(const RsdNamespace *rs, const RsdConfig *cfg,
     flash = g_new0(RsdFlash, 1);
     flash->refs = 1;
     flash->drive = drive;
+    flash->host_sync = rs->host_sync;
+    if (flash->host_sync) {
+        flash->exit.notify = rsd_flash_at_exit;
+        qemu_add_exit_notifier(&flash->exit);
+    }
     QTAILQ_INIT(&flash->waiting);
     flash->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, rsd_flash_timer, flash);
     /* what is so already is in the log page, and no news */
@@ -124,8 +140,12 @@ void rsd_ns_attach(NvmeNamespace *ns, RsdFlash *flash, uint32_t index)
     const RsdConfig *cfg = rsd_config(flash->drive);
     RsdNsBase *base = RSD_NS_BASE(ns);
 
-    /* acknowledged from a buffer that a power cut empties */
-    ns->volatile_cache = cfg->ack == RSD_ACK_BUFFER && cfg->plp == RSD_OFF;
+    /*
+     * Acknowledged from a buffer that a power cut empties, or from what the
+     * host's machine has in its memory
+     */
+    ns->volatile_cache = (cfg->ack == RSD_ACK_BUFFER && cfg->plp == RSD_OFF) ||
+                         flash->host_sync;
 
     flash->refs++;
     flash->ns[index] = ns;
@@ -329,6 +349,12 @@ static bool rsd_ns_setup(NvmeNamespace *ns, Error **errp)
         return false;
     }
 
+    if (rs->host_sync && rs->op_log) {
+        error_setg(errp, "'host-sync' does not bring 'op-log' to the host's "
+                   "disk: leave out one of them");
+        return false;
+    }
+
     exists = access(rs->media, F_OK) == 0;
     if (!rsd_ns_settings(rs, &cfg, exists, errp)) {
         return false;
@@ -343,7 +369,6 @@ static bool rsd_ns_setup(NvmeNamespace *ns, Error **errp)
         goto fail;
     }
     flash->command_memory = rs->command_memory;
-    flash->host_sync = rs->host_sync;
     flash->vendor_commands = rs->vendor_commands;
     rsd_ns_attach(ns, flash, 0);
     rsd_flash_unref(flash);
@@ -605,7 +630,7 @@ static void rsd_ns_class_init(ObjectClass *oc, void *data)
         "host memory for the data of commands in flight; beyond, they wait "
         "before it is fetched (default 1G)");
     object_class_property_set_description(oc, "host-sync",
-        "a flush also writes the media file to the host's disk");
+        "what a flush or FUA makes safe is on the host's disk (default off)");
     object_class_property_set_description(oc, "vendor-commands",
         "the guest may cut the power, rewind, and make zones and blocks fail "
         "(default on)");

@@ -7,6 +7,7 @@
 #ifndef HW_RSD_NVME_RSD_NS_H
 #define HW_RSD_NVME_RSD_NS_H
 
+#include "qemu/notify.h"
 #include "qemu/timer.h"
 #include "hw/nvme/nvme.h"
 #include "core/api/rsd.h"
@@ -51,7 +52,10 @@ typedef struct RsdFlash {
     uint64_t command_memory;    /* for commands with their data, in bytes */
     QTAILQ_HEAD(, RsdWaiting) waiting;  /* in their order */
     RsdWaiting *prepared;       /* is about to join these */
+    uint32_t wanted;            /* commands in flight that somebody waits for */
+    bool formatting[RSD_MAX_NAMESPACES];    /* once nothing is in flight */
     bool host_sync;
+    Notifier exit;              /* with host_sync */
     bool vendor_commands;       /* C1h and C4h of rsd-vendor.h */
     uint8_t warnings;           /* NVME_SMART_* that the host was told */
     uint32_t health_changes;    /* rsd_health_changes() at that time */

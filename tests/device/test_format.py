@@ -158,6 +158,41 @@ def test_format_with_writes_in_flight(drive: OpenDrive) -> None:
         assert d.ns.read(0, 16) == (blocks_of(range(16)), pattern(1, 16 * 64))
 
 
+@pytest.mark.parametrize("how", ["write", "read", "zone reset", "format"])
+def test_format_after_a_reset(drive: OpenDrive, how: str) -> None:
+    """What the reset has made the host forget goes on; the format waits for it.
+
+    Another reset ends the wait, and the format.
+    """
+    with drive(reset="erase") as d:
+        data = blocks_of(range(8))
+        d.ns.write(0, data).expect()
+        transfer = d.ns.transfer(8)
+        transfer.fill(data)
+        if how == "zone reset":
+            d.ns.queue.submit(d.ns.send_command(Action.RESET, 0))
+        else:
+            op, lba = (Io.READ, 0) if how == "read" else (Io.WRITE, 8)
+            d.ns.queue.submit(d.ns.io(op, lba, 8, transfer))
+        d.reset_controller()
+        request = d.controller.admin.submit(Command(Admin.FORMAT, 1, cdw10=2))
+        assert not request.done
+        if how == "format":
+            d.reset_controller(100_000_000)
+            assert not request.done
+            assert d.ns.oob == 0
+            assert d.ns.read(0, 8)[0] == data
+            return
+        d.controller.wait(request)
+        request.expect()
+        assert request.latency_ns > 0
+        d.ns.refresh()
+        assert d.ns.oob == 64
+        assert d.ns.states()[0] == Zs.EMPTY
+        d.ns.write(0, data, pattern(1, 8 * 64)).expect()
+        assert d.ns.read(0, 8) == (data, pattern(1, 8 * 64))
+
+
 def test_capacity_is_the_same_after_a_format(drive: OpenDrive) -> None:
     """With zones that are larger than what can be written in them."""
     with drive(channels=3) as d:

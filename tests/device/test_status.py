@@ -373,9 +373,3 @@ def test_bad_commands_in_a_full_queue(drive: OpenDrive) -> None:
             request.expect(status)
         assert d.ns.zone(0).wp == 60
         assert d.ns.read(0, 60)[0] == pattern(3) * 60
-
-
-def test_flush_to_the_host_disk(drive: OpenDrive) -> None:
-    with drive(host_sync="on") as d:
-        d.ns.write(0, pattern(1)).expect()
-        assert d.ns.flush().expect().latency_ns == 0

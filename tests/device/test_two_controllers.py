@@ -53,7 +53,11 @@ def submit(namespace: Namespace, opcode: Io, lba: int) -> Request:
 @pytest.mark.parametrize("cut_by", [0, 1])
 @pytest.mark.parametrize("first", [0, 1])
 def test_power_cut(qemu: str, media: Path, cut_by: int, first: int) -> None:
-    """Both are dead. The drive's power comes back with the first reset, each one with its own."""
+    """Both are dead. The drive's power comes back with the first reset, each one with its own.
+
+    A controller that was not reset posts nothing of what was in flight, however long one waits:
+    its host ends these requests itself, when it resets the controller.
+    """
     with two(qemu, media) as controllers:
         one, other = controllers[first], controllers[1 - first]
         for cut in range(2):

@@ -118,12 +118,24 @@ def test_shutdown_flushes(drive: OpenDrive, waits: bool) -> None:
 
 
 def test_nothing_to_flush(drive: OpenDrive) -> None:
-    """A cache that is not volatile: neither waits."""
-    off = Command(Admin.SET_FEATURES, cdw10=WRITE_CACHE, cdw11=0)
+    """A cache that is not volatile: shutdown does not wait, and the host has no say."""
     with drive(**BUFFERED) as d:
         put(d, 0, UNIT)
-        assert d.controller.admin.run(off).expect().latency_ns == 0
+        for on in range(2):
+            command = Command(Admin.SET_FEATURES, cdw10=WRITE_CACHE, cdw11=on)
+            d.controller.admin.run(command).expect(Status.INVALID_FIELD)
+        get = Command(Admin.GET_FEATURES, cdw10=WRITE_CACHE)
+        d.controller.admin.run(get).expect(Status.INVALID_FIELD)
         d.controller.shutdown()
+
+
+def test_get_features_says_if_it_is_on(drive: OpenDrive) -> None:
+    with drive(**VOLATILE) as d:
+        for on in (0, 1):
+            command = Command(Admin.SET_FEATURES, cdw10=WRITE_CACHE, cdw11=on)
+            d.controller.admin.run(command).expect()
+            get = Command(Admin.GET_FEATURES, cdw10=WRITE_CACHE)
+            assert d.controller.admin.run(get).expect().result == on
 
 
 def test_write_cache_off_flushes(drive: OpenDrive) -> None:

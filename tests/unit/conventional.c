@@ -70,7 +70,7 @@ static void flushed(World *w, bool failed)
 /* Of a command that is done: is it safe? */
 static bool is_safe(const World *w, const RsdCmd *cmd)
 {
-    return !w->lazy || cmd->op != RSD_WRITE || cmd->fua;
+    return !w->lazy || cmd->fua || (cmd->op != RSD_WRITE && !w->bed.synced);
 }
 
 static void completed(World *w, RsdCmd *cmd)
@@ -84,6 +84,9 @@ static void completed(World *w, RsdCmd *cmd)
     }
     w->failures += failed;
     w->statuses |= 1u << cmd->status;
+    if (w->bed.synced && (cmd->fua || cmd->op == RSD_FLUSH)) {
+        CHECK_EQ(rsd_media_sync(w->bed.drive), 0);
+    }
     if (cmd->op == RSD_FLUSH) {
         flushed(w, failed);
     }
@@ -525,6 +528,22 @@ static RsdStatus write_page(Bed *bed, uint64_t at, uint64_t tag)
     return status;
 }
 
+/* What is counted as blocks die is what their records say. */
+static void check_dead_blocks(const RsdDrive *drive)
+{
+    for (uint32_t d = 0; d < drive->dies; d++) {
+        const uint64_t *rec = drive->media.rec + (size_t)d * drive->die_blocks;
+        uint32_t bad = 0, grown = 0;
+
+        for (uint32_t b = 0; b < drive->die_blocks; b++) {
+            bad += !!(rsd_rec_flags(rec[b]) & RSD_BLOCK_BAD);
+            grown += !!(rsd_rec_flags(rec[b]) & RSD_BLOCK_GROWN);
+        }
+        CHECK_EQ(drive->sched.dies[d].bad, bad);
+        CHECK_EQ(drive->sched.dies[d].grown, grown);
+    }
+}
+
 void wear_out(const RsdConfig *base, uint64_t seed)
 {
     static uint64_t tags[MAX_LBAS];
@@ -555,6 +574,7 @@ void wear_out(const RsdConfig *base, uint64_t seed)
         CHECK(health.read_only);
         bed_drain(&bed);
         CHECK(counters(&bed).blocks_grown > 0);
+        check_dead_blocks(bed.drive);
         for (uint64_t i = 0; i < bed.geo.lbas; i++) {
             expect_pages(&bed, i, 1, tags[i]);
         }

@@ -57,7 +57,8 @@ typedef struct World {
     bool may_fail;
     /*
      * What is done need not be safe (ack=buffer, plp=off): a flush makes it,
-     * or FUA; there are both then.
+     * or FUA; there are both then. With Bed.synced trims need it, too, and both
+     * come with a sync.
      */
     bool lazy;
     /* not 0: to be closed is a power cut, with outcomes by seed */

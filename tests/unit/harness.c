@@ -91,7 +91,8 @@ static void open_drive(Bed *bed)
 {
     char err[RSD_ERR_LEN] = "";
 
-    bed->drive = rsd_open(bed->path, &bed->cfg, err);
+    bed->drive = bed->synced ? rsd_open_synced(bed->path, &bed->cfg, err)
+                             : rsd_open(bed->path, &bed->cfg, err);
     if (!bed->drive) {
         FAIL("open: %s", err);
     }

@@ -21,6 +21,7 @@ typedef struct Bed {
     RsdGeometry geo;
     uint64_t now;
     const char *path;           /* NULL: in memory */
+    bool synced;                /* it is opened by rsd_open_synced() */
 } Bed;
 
 /* 2 channels, 2 ways, 4 blocks and 1 spare of 8 pages, no background work */

@@ -520,3 +520,35 @@ TEST(wear_histogram_scales)
     }
     bed_close(&bed);
 }
+
+/* In whatever order the blocks are looked at */
+TEST(wear_histogram_has_every_block)
+{
+    RsdConfig cfg = small_config();
+    Rng rng = { 5 };
+
+    cfg.blocks = 60;
+    for (uint32_t most = 1; most < 5000; most = most * 3 / 2 + 1) {
+        uint64_t want[RSD_LOG_HISTOGRAM] = { 0 };
+        Bed bed = bed_open(&cfg, NULL);
+        uint64_t *rec = bed.drive->media.rec, highest = 0;
+        uint64_t blocks = bed.drive->dies * bed.drive->die_blocks;
+        RsdLogPage page;
+
+        for (uint64_t b = 0; b < blocks; b++) {
+            uint64_t erases = rng_below(&rng, most);
+
+            rec[b] = rsd_rec(erases, 0, 0);
+            highest = erases > highest ? erases : highest;
+        }
+        rsd_log_page(bed.drive, &page);
+        CHECK(highest / page.bucket_erases < RSD_LOG_HISTOGRAM);
+        CHECK(page.bucket_erases == 1 ||
+              highest / (page.bucket_erases / 2) >= RSD_LOG_HISTOGRAM);
+        for (uint64_t b = 0; b < blocks; b++) {
+            want[rsd_rec_erases(rec[b]) / page.bucket_erases]++;
+        }
+        CHECK(!memcmp(page.erase_histogram, want, sizeof(want)));
+        bed_close(&bed);
+    }
+}

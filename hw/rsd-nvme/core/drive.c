@@ -207,12 +207,12 @@ static void stop(RsdDrive *drive)
 /* Of start(): all but what the host's disk may do to it */
 static bool open_parts(RsdDrive *drive, char err[RSD_ERR_LEN])
 {
-    for (uint32_t i = 0; i < drive->num_ns; i++) {
-        if (drive->media.header) {
-            drive->ns[i].oob = rsd_media_get_oob(&drive->media, i);
-        }
+    for (uint32_t i = 0; drive->media.header && i < drive->num_ns; i++) {
+        drive->ns[i].oob = rsd_media_get_oob(&drive->media, i);
     }
-    drive->cfg.oob = drive->ns[0].oob;
+    if (drive->media.header) {
+        drive->cfg.oob = rsd_media_get_oob(&drive->media, 0);
+    }
     drive->blocks = rsd_alloc(drive, blocks_size(drive));
     if (!drive->blocks || !rsd_sched_init(drive) || !rsd_buffer_init(drive) ||
         !rsd_op_reserve(drive, RSD_OPS_AT_ONCE)) {
@@ -226,7 +226,7 @@ static bool open_parts(RsdDrive *drive, char err[RSD_ERR_LEN])
     rsd_host_init(drive);
     rsd_cmds_start(drive);
     for (uint32_t d = 0; d < drive->dies; d++) {
-        rsd_drive_look_at_spares(drive, d);
+        rsd_count_bad(drive, d);
     }
     for (uint32_t i = 0; i < drive->num_ns; i++) {
         Ns *ns = &drive->ns[i];
@@ -287,9 +287,11 @@ static RsdDrive *new_drive(const RsdConfig *cfg)
     return &whole->drive;
 }
 
+typedef enum How { CHANGE, CHANGE_SYNCED, VIEW } How;
+
 /* log NULL: none */
 static RsdDrive *open_drive(const char *path, const char *log,
-                            const RsdConfig *cfg, bool view,
+                            const RsdConfig *cfg, How how,
                             char err[RSD_ERR_LEN])
 {
     RsdDrive *drive;
@@ -302,13 +304,17 @@ static RsdDrive *open_drive(const char *path, const char *log,
         rsd_set_error(err, "no memory for a drive");
         return NULL;
     }
-    if (path ? !rsd_media_open(&drive->media, path, &drive->cfg, view, err)
+    if (path ? !rsd_media_open(&drive->media, path, &drive->cfg, how == VIEW,
+                               err)
              : !rsd_media_open_memory(&drive->media, &drive->cfg, err)) {
         free(drive);
         return NULL;
     }
     drive->count = drive->media.counters;
     if (!add_namespaces(drive, err) ||
+        (how == CHANGE_SYNCED &&
+         !rsd_media_begin_sync(&drive->media, path,
+                               drive->dies * drive->die_blocks, err)) ||
         (log && !rsd_power_open_log(drive, log, err))) {
         rsd_oplog_close(drive->power->log);
         rsd_media_close(&drive->media);
@@ -329,13 +335,19 @@ static RsdDrive *open_drive(const char *path, const char *log,
 RsdDrive *rsd_open(const char *path, const RsdConfig *cfg,
                    char err[RSD_ERR_LEN])
 {
-    return open_drive(path, NULL, cfg, false, err);
+    return open_drive(path, NULL, cfg, CHANGE, err);
+}
+
+RsdDrive *rsd_open_synced(const char *path, const RsdConfig *cfg,
+                          char err[RSD_ERR_LEN])
+{
+    return open_drive(path, NULL, cfg, CHANGE_SYNCED, err);
 }
 
 RsdDrive *rsd_open_logged(const char *path, const char *log_path,
                           const RsdConfig *cfg, char err[RSD_ERR_LEN])
 {
-    return open_drive(path, log_path, cfg, false, err);
+    return open_drive(path, log_path, cfg, CHANGE, err);
 }
 
 RsdDrive *rsd_open_view(const char *path, const char *log_path,
@@ -344,7 +356,7 @@ RsdDrive *rsd_open_view(const char *path, const char *log_path,
     RsdConfig cfg;
 
     return rsd_media_info(path, &cfg, err)
-               ? open_drive(path, log_path, &cfg, true, err) : NULL;
+               ? open_drive(path, log_path, &cfg, VIEW, err) : NULL;
 }
 
 void rsd_close(RsdDrive *drive)
@@ -361,7 +373,12 @@ const RsdConfig *rsd_config(const RsdDrive *drive)
 
 int rsd_media_sync(RsdDrive *drive)
 {
-    return rsd_media_msync(&drive->media);
+    return rsd_media_to_disk(&drive->media);
+}
+
+void rsd_sync_end(RsdDrive *drive)
+{
+    rsd_media_end_sync(&drive->media);
 }
 
 uint32_t rsd_num_namespaces(const RsdDrive *drive)

@@ -495,10 +495,9 @@ static bool plain_open(Ns *ns, char err[RSD_ERR_LEN])
     if (!p->map || !p->lbas || !p->valid || !p->dies) {
         goto no_memory;
     }
-    if (!rsd_verify_pages(ns, 0, err)) {
+    if (!rsd_scan_pages(ns, 0, found, err)) {
         return false;
     }
-    rsd_scan_pages(ns, found);
     for (uint32_t die = 0; die < drive->dies; die++) {
         PlainDie *pd = &p->dies[die];
 

@@ -127,6 +127,19 @@ RsdDrive *rsd_open(const char *path, const RsdConfig *cfg,
                    char err[RSD_ERR_LEN]);
 
 /*
+ * The same, but whatever the host's machine does, its power cuts included, the
+ * file opens to the drive as it was at some rsd_media_sync(), the last one or
+ * one that the drive itself has made since. What was done after it is lost,
+ * also if the process is killed. A second file, PATH.sync, is there until
+ * rsd_close(); the two belong together. Space of the host's disk that a block
+ * had stays when it is erased.
+ */
+RsdDrive *rsd_open_synced(const char *path, const RsdConfig *cfg,
+                          char err[RSD_ERR_LEN]);
+/* For a process that ends without rsd_close(): one sync, and the last. */
+void rsd_sync_end(RsdDrive *drive);
+
+/*
  * Operations in flight are lost, as at a power cut. Frees every command that
  * is left. NULL is allowed.
  */
@@ -135,7 +148,10 @@ void rsd_close(RsdDrive *drive);
 /* The settings in force. Owned by the drive. */
 const RsdConfig *rsd_config(const RsdDrive *drive);
 
-/* Writes the mapping back to the host's disk (msync). 0 or -errno. */
+/*
+ * Everything stored so far is on the host's disk. 0, or -errno; a drive of
+ * rsd_open_synced() stores nothing more after an error.
+ */
 int rsd_media_sync(RsdDrive *drive);
 
 /*
@@ -334,10 +350,7 @@ typedef struct RsdHealth {
 
 /* Changes when events are carried out, by rsd_submit() and rsd_advance(). */
 void rsd_health(const RsdDrive *drive, RsdHealth *health);
-/*
- * How often it got worse since the drive was opened: cheap, while rsd_health()
- * looks at every block.
- */
+/* How often it got worse since the drive was opened */
 uint32_t rsd_health_changes(const RsdDrive *drive);
 
 /*

@@ -244,6 +244,7 @@ typedef struct Die {
     uint32_t begun;             /* operations not done */
     uint32_t ahead;             /* reads before a program or an erase */
     uint64_t programmed;        /* slots, but not by wear levelling */
+    uint32_t bad, grown;        /* blocks; of these, not the factory's */
     uint16_t channel;
     uint8_t state;              /* of the array, see sched.c */
     bool loaded;                /* load is in the cache register */
@@ -464,12 +465,12 @@ void rsd_compose_oob(const Cmd *cmd, uint32_t index, const uint8_t *host,
 /* health.c */
 
 /*
- * Bad blocks of a die, and how many of them the factory did not know, from the
- * block records.
+ * For opening: Die.bad and .grown, from the block records. Read-only, if the
+ * die has lost more blocks than it had spares.
  */
-uint32_t rsd_count_bad(const RsdDrive *drive, uint32_t die, uint32_t *grown);
-/* For opening: read-only if a die has lost more blocks than it had spares. */
-void rsd_drive_look_at_spares(RsdDrive *drive, uint32_t die);
+void rsd_count_bad(RsdDrive *drive, uint32_t die);
+/* Of a die; also if the drive could not be opened again. */
+uint32_t rsd_bad_blocks(const RsdDrive *drive, uint32_t die);
 /* A block was erased: if its life has ended, the erase has failed. */
 void rsd_drive_age_block(RsdDrive *drive, uint32_t block);
 /* Too many blocks are worn out: the drive is read-only from now on. */

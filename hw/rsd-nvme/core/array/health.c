@@ -6,39 +6,53 @@
 
 #include "array.h"
 
-uint32_t rsd_count_bad(const RsdDrive *drive, uint32_t die, uint32_t *grown)
+static void look_at_spares(RsdDrive *drive, const Die *die)
 {
-    const uint64_t *rec = drive->media.rec + (size_t)die * drive->die_blocks;
-    uint32_t bad = 0;
-
-    *grown = 0;
-    for (uint32_t b = 0; b < drive->die_blocks; b++) {
-        bad += rsd_rec_flags(rec[b]) & RSD_BLOCK_BAD ? 1 : 0;
-        *grown += rsd_rec_flags(rec[b]) & RSD_BLOCK_GROWN ? 1 : 0;
-    }
-    return bad;
-}
-
-void rsd_drive_look_at_spares(RsdDrive *drive, uint32_t die)
-{
-    uint32_t grown, bad = rsd_count_bad(drive, die, &grown);
-
-    if (grown && bad > drive->cfg.spare_blocks) {
+    if (die->grown && die->bad > drive->cfg.spare_blocks) {
         drive->read_only = true;
     }
 }
 
+/* Blocks of a die whose record has that flag */
+static uint32_t count(const RsdDrive *drive, uint32_t die, uint32_t flag)
+{
+    const uint64_t *rec = drive->media.rec + (size_t)die * drive->die_blocks;
+    uint32_t n = 0;
+
+    for (uint32_t b = 0; b < drive->die_blocks; b++) {
+        n += rsd_rec_flags(rec[b]) & flag ? 1 : 0;
+    }
+    return n;
+}
+
+void rsd_count_bad(RsdDrive *drive, uint32_t die)
+{
+    Die *d = &drive->sched.dies[die];
+
+    d->bad = count(drive, die, RSD_BLOCK_BAD);
+    d->grown = count(drive, die, RSD_BLOCK_GROWN);
+    look_at_spares(drive, d);
+}
+
+uint32_t rsd_bad_blocks(const RsdDrive *drive, uint32_t die)
+{
+    return drive->sched.dies ? drive->sched.dies[die].bad
+                             : count(drive, die, RSD_BLOCK_BAD);
+}
+
 void rsd_drive_age_block(RsdDrive *drive, uint32_t block)
 {
-    uint32_t die = block / drive->die_blocks;
+    Die *die = &drive->sched.dies[block / drive->die_blocks];
     const uint64_t *rec = &drive->media.rec[block];
 
     if (rsd_rec_erases(*rec) < rsd_factory_life(&drive->cfg, block)) {
         return;
     }
     rsd_nand_mark(&drive->media, block, RSD_BLOCK_BAD | RSD_BLOCK_GROWN);
+    die->bad++;
+    die->grown++;
     drive->health_changes++;
-    rsd_drive_look_at_spares(drive, die);
+    look_at_spares(drive, die);
 }
 
 void rsd_drive_wear_out(RsdDrive *drive)
@@ -50,10 +64,7 @@ void rsd_drive_wear_out(RsdDrive *drive)
 RsdStatus rsd_drive_no_block(RsdDrive *drive)
 {
     for (uint32_t d = 0; d < drive->dies; d++) {
-        uint32_t grown;
-
-        rsd_count_bad(drive, d, &grown);
-        if (grown) {
+        if (drive->sched.dies[d].grown) {
             rsd_drive_wear_out(drive);
             return RSD_E_READONLY;
         }

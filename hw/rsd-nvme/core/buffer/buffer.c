@@ -1221,6 +1221,16 @@ static bool continues(const Ns *ns, const BufUnit *unit)
              !ns->drive->blocks[unit->block].obsolete));
 }
 
+bool rsd_buffer_kept(const Ns *ns)
+{
+    const BufUnit *unit = ns->drive->buffer->begun.head;
+
+    while (unit && unit->op.ns != ns->index) {
+        unit = unit->next;
+    }
+    return unit;
+}
+
 void rsd_buffer_settle(Ns *ns)
 {
     RsdDrive *drive = ns->drive;

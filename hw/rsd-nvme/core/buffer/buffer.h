@@ -171,6 +171,8 @@ void rsd_buffer_restore(Ns *ns, uint32_t block, uint32_t page);
  * on a block, of zones one that has an owner.
  */
 void rsd_buffer_settle(Ns *ns);
+/* For opening: is there something to settle? */
+bool rsd_buffer_kept(const Ns *ns);
 /* For opening: the unit that begins there, if any, is not wanted. */
 void rsd_buffer_forget(RsdDrive *drive, uint32_t block, uint32_t page);
 void rsd_buffer_fini(RsdDrive *drive);

@@ -419,7 +419,7 @@ void rsd_health(const RsdDrive *drive, RsdHealth *health)
     *health = (RsdHealth){ .read_only = drive->read_only };
     health->available_spare = drive->read_only ? 0 : 100;
     for (uint32_t d = 0; spares && d < drive->dies; d++) {
-        uint32_t grown, bad = rsd_count_bad(drive, d, &grown);
+        uint32_t bad = rsd_bad_blocks(drive, d);
         uint64_t left = bad < spares ? (spares - bad) * 100 / spares : 0;
 
         if (left < health->available_spare) {

@@ -11,24 +11,22 @@
 #define INFO(field, unit, doc) { #field, unit, doc },
 const RsdCounterInfo rsd_counter_info[] = { RSD_COUNTERS(INFO) };
 
+typedef enum Kind { KIND_USED, KIND_DIRTY, KIND_ERASED, KINDS } Kind;
+
 /*
- * Which kind of block this is, for the figures that add up to blocks_total.
- * block NULL: the drive is off and could not be opened again.
+ * Which kind of good block this is. block NULL: the drive is off and could not
+ * be opened again.
  */
-static uint64_t *kind_of(RsdCounters *c, uint64_t rec, const Block *block)
+static Kind kind_of(uint64_t rec, const Block *block)
 {
-    if (rsd_rec_flags(rec) & RSD_BLOCK_BAD) {
-        return &c->blocks_bad;
+    bool used = block ? block->pos == RSD_NONE : rsd_rec_next(rec);
+    bool dirty = block ? block->obsolete || block->erases
+                       : rsd_rec_flags(rec) & RSD_BLOCK_DIRTY;
+
+    if (block) {
+        return used ? KIND_USED : dirty ? KIND_DIRTY : KIND_ERASED;
     }
-    if (!block) {
-        return rsd_rec_flags(rec) & RSD_BLOCK_DIRTY ? &c->blocks_dirty
-               : rsd_rec_next(rec) ? &c->blocks_used : &c->blocks_erased;
-    }
-    if (block->pos == RSD_NONE) {
-        return &c->blocks_used;
-    }
-    return block->obsolete || block->erases ? &c->blocks_dirty
-                                            : &c->blocks_erased;
+    return dirty ? KIND_DIRTY : used ? KIND_USED : KIND_ERASED;
 }
 
 uint64_t rsd_flash_pages(const RsdDrive *drive, uint32_t ns)
@@ -45,10 +43,74 @@ uint64_t rsd_flash_pages(const RsdDrive *drive, uint32_t ns)
     return good * drive->pages;
 }
 
-void rsd_counters(const RsdDrive *drive, RsdCounters *c)
+/* Erase counts, in the narrowest buckets of a power of two that hold all */
+typedef struct Histogram {
+    uint64_t *blocks;           /* RSD_LOG_HISTOGRAM of them */
+    uint32_t shift;
+} Histogram;
+
+static void add(Histogram *h, uint64_t erases)
+{
+    while (erases >> h->shift >= RSD_LOG_HISTOGRAM) {
+        h->shift++;
+        for (uint32_t i = 0; i < RSD_LOG_HISTOGRAM; i++) {
+            uint64_t sum = i < RSD_LOG_HISTOGRAM / 2
+                           ? h->blocks[2 * i] + h->blocks[2 * i + 1] : 0;
+
+            h->blocks[i] = sum;
+        }
+    }
+    h->blocks[erases >> h->shift]++;
+}
+
+/* Looks at each block once. */
+static void count_blocks(const RsdDrive *drive, RsdCounters *c, Histogram *h)
+{
+    uint64_t all = 0, min = UINT64_MAX, max = 0, sum = 0;
+    uint64_t kinds[KINDS] = { 0 };
+
+    for (uint32_t d = 0; d < drive->dies; d++) {
+        size_t first = (size_t)d * drive->die_blocks;
+        const uint64_t *rec = drive->media.rec + first;
+        const Block *blocks = drive->blocks ? drive->blocks + first : NULL;
+        uint64_t good = 0;
+
+        for (uint32_t b = 0; b < drive->die_blocks; b++) {
+            uint64_t erases = rsd_rec_erases(rec[b]);
+
+            if (rsd_rec_flags(rec[b]) & RSD_BLOCK_BAD) {
+                c->blocks_bad++;
+                c->blocks_grown += rsd_rec_flags(rec[b]) & RSD_BLOCK_GROWN
+                                   ? 1 : 0;
+                continue;
+            }
+            kinds[kind_of(rec[b], blocks ? &blocks[b] : NULL)]++;
+            good++;
+            sum += erases;
+            min = erases < min ? erases : min;
+            max = erases > max ? erases : max;
+            if (h) {
+                add(h, erases);
+            }
+        }
+        if (good > drive->cfg.blocks) {
+            c->spares_left += good - drive->cfg.blocks;
+        }
+        all += good;
+    }
+    c->flash_bytes = all * drive->pages * RSD_PAGE_SIZE;
+    c->blocks_used = kinds[KIND_USED];
+    c->blocks_dirty = kinds[KIND_DIRTY];
+    c->blocks_erased = kinds[KIND_ERASED];
+    c->wear_min = min;
+    c->wear_max = max;
+    c->wear_sum = sum;
+}
+
+static void fill(const RsdDrive *drive, RsdCounters *c, Histogram *h)
 {
     const RsdConfig *cfg = &drive->cfg;
-    uint64_t block = 0, map_in_media = 0;
+    uint64_t map_in_media = 0;
 
     *c = *drive->count;
     for (uint32_t i = 0; i < drive->num_ns; i++) {
@@ -59,64 +121,35 @@ void rsd_counters(const RsdDrive *drive, RsdCounters *c)
         c->zones += geo->num_zones;
         c->capacity_bytes += (geo->zoned ? geo->num_zones * geo->zone_capacity
                                          : geo->lbas) * RSD_PAGE_SIZE;
-        c->flash_bytes += rsd_flash_pages(drive, i) * RSD_PAGE_SIZE;
     }
     c->ram_bytes = drive->ram_bytes + drive->media.table_bytes - map_in_media;
     c->page_bytes = RSD_PAGE_SIZE;
-    c->oob_bytes = drive->ns[0].oob;
+    c->oob_bytes = cfg->oob;
     c->endurance = cfg->endurance;
     c->blocks_total = (uint64_t)drive->dies * drive->die_blocks;
     c->spares_total = drive->dies * cfg->spare_blocks;
-    c->wear_min = UINT64_MAX;
-    for (uint32_t d = 0; d < drive->dies; d++) {
-        uint64_t good = 0;
+    count_blocks(drive, c, h);
+}
 
-        for (uint32_t b = 0; b < drive->die_blocks; b++, block++) {
-            uint64_t rec = drive->media.rec[block];
-            uint64_t erases = rsd_rec_erases(rec);
-
-            ++*kind_of(c, rec, drive->blocks ? &drive->blocks[block] : NULL);
-            c->blocks_grown += rsd_rec_flags(rec) & RSD_BLOCK_GROWN ? 1 : 0;
-            if (rsd_rec_flags(rec) & RSD_BLOCK_BAD) {
-                continue;
-            }
-            good++;
-            c->wear_sum += erases;
-            if (erases < c->wear_min) {
-                c->wear_min = erases;
-            }
-            if (erases > c->wear_max) {
-                c->wear_max = erases;
-            }
-        }
-        if (good > cfg->blocks) {
-            c->spares_left += good - cfg->blocks;
-        }
-    }
+void rsd_counters(const RsdDrive *drive, RsdCounters *c)
+{
+    fill(drive, c, NULL);
 }
 
 void rsd_log_page(const RsdDrive *drive, RsdLogPage *page)
 {
+    uint64_t blocks[RSD_LOG_HISTOGRAM] = { 0 };
+    Histogram h = { .blocks = blocks };
     RsdCounters c;
-    uint64_t blocks = (uint64_t)drive->dies * drive->die_blocks;
 
     memset(page, 0, sizeof(*page));
-    rsd_counters(drive, &c);
+    fill(drive, &c, &h);
     page->magic = RSD_LOG_MAGIC;
     page->version = RSD_LOG_VERSION;
     page->num_counters = RSD_NUM_COUNTERS;
     memcpy(page->counters, &c, sizeof(c));
-    /* the narrowest buckets, of a power of two, that hold every block */
-    page->bucket_erases = 1;
-    while (c.wear_max / page->bucket_erases >= RSD_LOG_HISTOGRAM) {
-        page->bucket_erases *= 2;
-    }
-    for (uint64_t b = 0; b < blocks; b++) {
-        uint64_t rec = drive->media.rec[b];
-
-        if (!(rsd_rec_flags(rec) & RSD_BLOCK_BAD)) {
-            page->erase_histogram[rsd_rec_erases(rec) /
-                                  page->bucket_erases]++;
-        }
+    page->bucket_erases = UINT64_C(1) << h.shift;
+    for (uint32_t i = 0; i < RSD_LOG_HISTOGRAM; i++) {
+        page->erase_histogram[i] = blocks[i];
     }
 }

@@ -220,18 +220,17 @@ void rsd_media_set_trimmed(RsdMedia *media, uint64_t lba, bool to);
 const RsdSpare *rsd_page_spare(const RsdMedia *media, uint32_t block,
                                uint32_t page);
 /*
- * For opening: is everything that pages say about themselves possible? A page
- * of the host (RsdSpare.kind 0) has an LBA of the namespace, one of the layer's
- * own a number below "others". Pages in the write buffer are looked at, too.
- * False and err: the file is corrupt.
+ * For opening: programs what the write buffer has kept, as far as it can, and
+ * gives each programmed page that says whose it is, in the order of dies, blocks
+ * and pages. Drive.seq is higher than any of theirs then. False and err: the
+ * file is corrupt, and as it was; found() may have been called. For what pages
+ * say about themselves has to be possible: a page of the host (RsdSpare.kind 0)
+ * has an LBA of the namespace, one of the layer's own a number below "others".
  */
-bool rsd_verify_pages(const Ns *ns, uint64_t others, char err[RSD_ERR_LEN]);
-/*
- * After that: gives each programmed page that says whose it is, in the order of
- * dies, blocks and pages. Drive.seq is higher than any of theirs then.
- */
-void rsd_scan_pages(Ns *ns, void (*found)(Ns *, uint32_t block, uint32_t page,
-                                          const RsdSpare *spare));
+bool rsd_scan_pages(Ns *ns, uint64_t others,
+                    void (*found)(Ns *, uint32_t block, uint32_t page,
+                                  const RsdSpare *spare),
+                    char err[RSD_ERR_LEN]);
 
 /* queue.c: for conventional namespaces */
 

@@ -49,15 +49,15 @@ const RsdSpare *rsd_page_spare(const RsdMedia *media, uint32_t block,
 }
 
 /* Is what the OOB names, if anything, within the namespace, or the map? */
-static bool verify_oob(const Ns *ns, uint64_t others, const uint8_t *oob,
-                       uint64_t block, uint32_t page, char err[RSD_ERR_LEN])
+static bool is_possible(const Ns *ns, uint64_t others, const RsdSpare *spare)
 {
-    const RsdSpare *spare = (const RsdSpare *)(oob + RSD_SPARE_OFFSET);
+    return spare->magic != RSD_SPARE_MAGIC ||
+           spare->lpn < (spare->kind ? others : ns->geo.lbas);
+}
 
-    if (spare->magic != RSD_SPARE_MAGIC ||
-        spare->lpn < (spare->kind ? others : ns->geo.lbas)) {
-        return true;
-    }
+static bool refuse(const Ns *ns, const RsdSpare *spare, uint64_t block,
+                   uint32_t page, char err[RSD_ERR_LEN])
+{
     rsd_set_error(err, "the media file is corrupt: page %u of block %llu is "
                   "said to hold LBA %llu of %llu; restore it from a copy, or "
                   "remove it", page, (unsigned long long)block,
@@ -75,9 +75,11 @@ static bool verify_buffered(const Ns *ns, uint64_t others, uint64_t block,
 
     while ((n = rsd_buffer_has(drive, block, page))) {
         for (uint32_t i = 0; drive->media.data && i < n; i++) {
-            if (!verify_oob(ns, others, rsd_buffer_oob(drive, block, page, i),
-                            block, page + i, err)) {
-                return false;
+            const RsdSpare *spare = (const RsdSpare *)
+                (rsd_buffer_oob(drive, block, page, i) + RSD_SPARE_OFFSET);
+
+            if (!is_possible(ns, others, spare)) {
+                return refuse(ns, spare, block, page + i, err);
             }
         }
         page += drive->unit;
@@ -85,7 +87,21 @@ static bool verify_buffered(const Ns *ns, uint64_t others, uint64_t block,
     return true;
 }
 
-bool rsd_verify_pages(const Ns *ns, uint64_t others, char err[RSD_ERR_LEN])
+typedef void Found(Ns *, uint32_t block, uint32_t page, const RsdSpare *spare);
+
+static void take(Ns *ns, uint32_t block, uint32_t page, const RsdSpare *spare,
+                 Found *found)
+{
+    RsdDrive *drive = ns->drive;
+
+    if (spare->seq >= drive->seq) {
+        drive->seq = spare->seq + 1;
+    }
+    found(ns, block, page, spare);
+}
+
+/* Looks at each page, and, with found, takes it. */
+static bool verify(Ns *ns, uint64_t others, Found *found, char err[RSD_ERR_LEN])
 {
     const RsdDrive *drive = ns->drive;
 
@@ -100,9 +116,16 @@ bool rsd_verify_pages(const Ns *ns, uint64_t others, char err[RSD_ERR_LEN])
             return false;
         }
         for (uint32_t p = 0; drive->media.data && p < next; p++) {
-            if (!verify_oob(ns, others, rsd_media_oob(&drive->media, b, p), b,
-                            p, err)) {
-                return false;
+            const RsdSpare *spare = rsd_page_spare(&drive->media, b, p);
+
+            if (!spare) {
+                continue;       /* filler, or torn */
+            }
+            if (!is_possible(ns, others, spare)) {
+                return refuse(ns, spare, b, p, err);
+            }
+            if (found) {
+                take(ns, b, p, spare, found);
             }
         }
         if (!verify_buffered(ns, others, b, err)) {
@@ -112,24 +135,29 @@ bool rsd_verify_pages(const Ns *ns, uint64_t others, char err[RSD_ERR_LEN])
     return true;
 }
 
-void rsd_scan_pages(Ns *ns, void (*found)(Ns *, uint32_t block, uint32_t page,
-                                          const RsdSpare *spare))
+bool rsd_scan_pages(Ns *ns, uint64_t others, Found *found,
+                    char err[RSD_ERR_LEN])
 {
     RsdDrive *drive = ns->drive;
+    bool once = !rsd_buffer_kept(ns);
 
+    if (!verify(ns, others, once ? found : NULL, err)) {
+        return false;
+    }
+    if (once) {
+        return true;
+    }
+    rsd_buffer_settle(ns);
     RSD_FOR_EACH_BLOCK(ns, b) {
         uint32_t next = rsd_rec_next(drive->media.rec[b]);
 
-        for (uint32_t page = 0; drive->media.data && page < next; page++) {
-            const RsdSpare *spare = rsd_page_spare(&drive->media, b, page);
+        for (uint32_t p = 0; drive->media.data && p < next; p++) {
+            const RsdSpare *spare = rsd_page_spare(&drive->media, b, p);
 
-            if (!spare) {
-                continue;       /* filler, or torn */
+            if (spare) {
+                take(ns, b, p, spare, found);
             }
-            if (spare->seq >= drive->seq) {
-                drive->seq = spare->seq + 1;
-            }
-            found(ns, b, page, spare);
         }
     }
+    return true;
 }

@@ -27,7 +27,8 @@
  * that every prefix of them is a valid file; nand.c and segment.c say how they
  * do. A power cut of the host machine may lose anything since the last
  * rsd_media_sync(), in any order: opening then finds a consistent drive, an
- * inconsistency that it reports, or pages of zeroes.
+ * inconsistency that it reports, or pages of zeroes. With host-sync it finds
+ * the drive of that sync: see sync.c.
  *
  * The counters follow the log page's table: new ones are to be added at its
  * end, where a file made before has zeroes.
@@ -100,7 +101,8 @@ struct RsdMediaHeader {
     uint32_t crc;               /* CRC32C of all before it */
     /* of the operation log that knows all that happened; 0: there is none */
     uint64_t log_id;
-    uint8_t reserved2[1712];
+    uint64_t sync_id;           /* see sync.c */
+    uint8_t reserved2[1704];
     uint64_t oob[RSD_MAX_NAMESPACES];   /* changed by format */
     uint8_t reserved3[2032];
 };
@@ -151,6 +153,7 @@ AT(file_bytes, 312);
 AT(places, 320);
 AT(crc, 324);
 AT(log_id, 328);
+AT(sync_id, 336);
 AT(oob, 2048);
 _Static_assert(sizeof(RsdMediaHeader) == ALIGN, "the header is a page");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
@@ -451,6 +454,9 @@ bool rsd_media_create(const char *path, const RsdConfig *cfg,
     }
     store_in_place(fd);
     ok = fill_file(path, fd, cfg, err);
+    if (ok && access(path, F_OK)) {
+        rsd_sync_forget(path);  /* of another file, that is no more */
+    }
     if (ok && link(tmp, path) < 0) {
         rsd_set_error(err, "%s: cannot create the media file: %s%s", path,
                       strerror(errno), errno != EEXIST ? "" :
@@ -664,11 +670,37 @@ static void set_parts(RsdMedia *media, const RsdMediaHeader *h,
     media->pages = h->pages * h->planes * (h->page_size / RSD_PAGE_SIZE);
 }
 
+/* What a sync has left in FILE.sync goes to its place, see sync.c. */
+static bool finish_sync(const char *path, int fd, const RsdSyncFound *found,
+                        char *err)
+{
+    bool ok = true;
+
+    for (uint64_t i = 0, off; ok && i < found->pages; i++) {
+        const uint8_t *page = rsd_sync_page(found, i, &off);
+
+        ok = write_all(fd, page, ALIGN, off);
+    }
+    if (found->buf) {
+        ok = ok && write_all(fd, &found->id, sizeof(found->id),
+                             offsetof(RsdMediaHeader, sync_id)) &&
+             !fdatasync(fd);
+    }
+    if (!ok) {
+        rsd_set_error(err, "%s: cannot store what %s.sync has of it: %s", path,
+                      path, strerror(errno));
+        return false;
+    }
+    rsd_sync_forget(path);
+    return true;
+}
+
 bool rsd_media_open(RsdMedia *media, const char *path, RsdConfig *cfg,
                     bool view, char err[RSD_ERR_LEN])
 {
-    RsdMediaHeader header;
     int fd = open(path, (view ? O_RDONLY : O_RDWR) | O_CLOEXEC);
+    RsdMediaHeader header;
+    RsdSyncFound found;
 
     if (fd < 0) {
         rsd_set_error(err, "%s: cannot open it: %s", path, strerror(errno));
@@ -681,18 +713,32 @@ bool rsd_media_open(RsdMedia *media, const char *path, RsdConfig *cfg,
         close(fd);
         return false;
     }
+    found = rsd_sync_find(path, header.sync_id, header.data_off, err);
+    if (!found.ok || (!view && !finish_sync(path, fd, &found, err))) {
+        free(found.buf);
+        close(fd);
+        return false;
+    }
     media->base = mmap(NULL, header.file_bytes, PROT_READ | PROT_WRITE,
                        view ? MAP_PRIVATE | MAP_NORESERVE : MAP_SHARED, fd, 0);
     if (media->base == MAP_FAILED) {
         rsd_set_error(err, "%s: cannot map its %llu bytes: %s", path,
                       (ull)header.file_bytes, strerror(errno));
+        free(found.buf);
         close(fd);
         return false;
     }
+    for (uint64_t i = 0, off; view && i < found.pages; i++) {
+        const uint8_t *page = rsd_sync_page(&found, i, &off);
+
+        memcpy(media->base + off, page, ALIGN);
+    }
+    free(found.buf);
     media->fd = view ? -1 : fd;
     media->locked = fd;
     media->mapped = header.file_bytes;
     media->header = (RsdMediaHeader *)media->base;
+    media->sync_id = &media->header->sync_id;
     media->data = media->base + header.data_off;
     set_parts(media, &header, cfg);
     rsd_media_watch(media);
@@ -702,7 +748,7 @@ bool rsd_media_open(RsdMedia *media, const char *path, RsdConfig *cfg,
         rsd_media_close(media);
         return false;
     }
-    cfg->oob = header.oob[0];
+    cfg->oob = media->header->oob[0];
     return true;
 }
 
@@ -738,6 +784,7 @@ bool rsd_media_open_memory(RsdMedia *media, const RsdConfig *cfg,
 
 void rsd_media_close(RsdMedia *media)
 {
+    rsd_media_end_sync(media);
     rsd_media_unwatch(media);
     munmap(media->base, media->mapped);
     free(media->place_state);
@@ -762,14 +809,6 @@ void rsd_media_power_on(RsdMedia *media)
         }
     }
     media->failed = false;
-}
-
-int rsd_media_msync(RsdMedia *media)
-{
-    if (media->fd < 0) {
-        return 0;
-    }
-    return msync(media->base, media->mapped, MS_SYNC) < 0 ? -errno : 0;
 }
 
 uint32_t rsd_media_get_oob(const RsdMedia *media, uint32_t ns)
@@ -950,8 +989,8 @@ static off_t unit_at(const RsdMedia *media, uint32_t place)
 
 RsdStatus rsd_media_reserve_places(RsdMedia *media, uint64_t count)
 {
-    if (count > media->places) {
-        count = media->places;
+    if (count > media->places || media->sync) {
+        count = media->places;  /* the more, the fewer syncs: see sync.c */
     }
     for (uint32_t i = media->first_bare; media->backed < count; i++) {
         int ret;
@@ -980,8 +1019,17 @@ uint32_t rsd_media_place(RsdMedia *media)
 
     assert(found);
     place = found - media->place_state;
+    media->first_free = place;
+    /* rather one that can be stored into without a sync */
+    for (uint32_t i = place; media->sync && i < media->places; i++) {
+        if (media->place_state[i] == PLACE_FREE &&
+            !rsd_sync_is_taken(media, i)) {
+            place = i;
+            break;
+        }
+    }
     media->place_state[place] = PLACE_USED;
-    media->first_free = place + 1;
+    media->first_free += place == media->first_free;
     return place;
 }
 

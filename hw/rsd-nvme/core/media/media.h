@@ -134,6 +134,8 @@ typedef struct RsdMedia {
     uint32_t zrwa_places;
     RsdFaults faults;
     struct RsdMedia *next_watched;
+    struct RsdSync *sync;       /* NULL: without host-sync; see sync.c */
+    uint64_t *sync_id;          /* of the last sync in the file; 0: none */
 } RsdMedia;
 
 /*
@@ -145,7 +147,6 @@ bool rsd_media_open(RsdMedia *media, const char *path, RsdConfig *cfg,
 bool rsd_media_open_memory(RsdMedia *media, const RsdConfig *cfg,
                            char err[RSD_ERR_LEN]);
 void rsd_media_close(RsdMedia *media);
-int rsd_media_msync(RsdMedia *media);
 /* The write buffer is empty: its places are free until they are claimed. */
 void rsd_media_power_on(RsdMedia *media);
 /*
@@ -292,6 +293,39 @@ void rsd_media_unwatch(RsdMedia *media);
 void rsd_media_may_fault(void);
 /* Is what is there in the mapping not what was stored there? */
 bool rsd_media_lost(const RsdMedia *media, const void *at);
+
+/* sync.c: a file that survives a power cut of the host's machine */
+
+typedef struct RsdSync RsdSync;
+
+/* What a FILE.sync has; buf NULL: nothing. The caller frees buf. */
+typedef struct RsdSyncFound {
+    bool ok;                    /* else err says why it cannot be used */
+    uint8_t *buf;
+    uint64_t pages;
+    uint64_t id;
+} RsdSyncFound;
+
+/* For a media file whose last sync has that id */
+RsdSyncFound rsd_sync_find(const char *path, uint64_t id, uint64_t table_bytes,
+                           char err[RSD_ERR_LEN]);
+/* Page i of it, ALIGN bytes, and where in the tables it belongs */
+const uint8_t *rsd_sync_page(const RsdSyncFound *found, uint64_t i,
+                             uint64_t *off);
+/* There is none of that media file any more. */
+void rsd_sync_forget(const char *path);
+/*
+ * Before anything is stored: what is on the disk is always the file as it was
+ * at the last rsd_media_to_disk(). False and err: nothing has changed.
+ */
+bool rsd_media_begin_sync(RsdMedia *media, const char *path, uint32_t blocks,
+                          char err[RSD_ERR_LEN]);
+/* One more, and until here. Nothing may be stored after it. */
+void rsd_media_end_sync(RsdMedia *media);
+/* Everything stored is on the host's disk. 0, or -errno, then for good */
+int rsd_media_to_disk(RsdMedia *media);
+/* Does the disk have a unit in that place? */
+bool rsd_sync_is_taken(const RsdMedia *media, uint32_t place);
 
 /* factory.c: what the seed decides of blocks */
 

@@ -140,10 +140,6 @@ static bool page_open(Ns *ns, char err[RSD_ERR_LEN])
                       "smaller drive", (unsigned long long)ns->geo.lbas);
         return false;
     }
-    if (!rsd_verify_pages(ns, rsd_map_pages_of(ns), err)) {
-        return false;
-    }
-    rsd_buffer_settle(ns);
     if (!rsd_page_recover(ftl, err)) {
         return false;
     }

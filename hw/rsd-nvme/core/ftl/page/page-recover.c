@@ -141,7 +141,9 @@ bool rsd_page_recover(PageFtl *ftl, char err[RSD_ERR_LEN])
 {
     RsdDrive *drive = ftl->drive;
 
-    rsd_scan_pages(ftl->ns, found);
+    if (!rsd_scan_pages(ftl->ns, rsd_map_pages_of(ftl->ns), found, err)) {
+        return false;
+    }
     RSD_FOR_EACH_BLOCK(ftl->ns, b) {
         uint64_t rec = drive->media.rec[b];
         Frontier *f = frontier_of(ftl, die_of(ftl, b));
