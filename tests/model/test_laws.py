@@ -17,9 +17,9 @@ from rsd.bench.laws.trial import Record, random_trials, trials
 SETTINGS = int(os.environ.get("RSD_LAW_SETTINGS", "100"))
 # These take seconds each; ./rsd bench laws has them.
 LONG = (
-    "one-frontier two-frontiers two-frontiers-fifo greedy-uniform fifo-uniform dies-are-alike "
-    "skew-is-bounded skew-helps spares-are-flash steady-is-steady steady-from-below fifo-hot-cold "
-    "fifo-worse-with-skew".split()
+    "one-frontier two-frontiers two-frontiers-fifo many-small-dies-skewed greedy-uniform "
+    "fifo-uniform dies-are-alike skew-is-bounded skew-helps spares-are-flash steady-is-steady "
+    "steady-from-below fifo-hot-cold fifo-worse-with-skew".split()
 )
 SUBJECTS = sorted({law.subject for law in LAWS.values()})
 

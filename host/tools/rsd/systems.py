@@ -42,8 +42,8 @@ class System:
     `controller` and `namespace` are -device options; `{media}` in the namespace stands for
     the media file. A system with `raw_media` keeps its data in a plain file that we make;
     the others make their own media file on first use. The guest sees /dev/nvme0n1, and with
-    `second` a conventional namespace on the same flash, /dev/nvme0n2. `aging` is how many
-    capacities of random writes make a conventional drive of ours an aged one (compare/aged.py).
+    `second` a conventional namespace on the same flash, /dev/nvme0n2. `aged`: `./rsd compare`
+    measures it full and worn in (compare/aged.py).
     """
 
     summary: str
@@ -53,7 +53,7 @@ class System:
     raw_media: bool = False
     second: bool = False
     look: Look | None = None
-    aging: str = ""
+    aged: bool = False
 
 
 def _stock(look: Look, **namespace: str) -> System:
@@ -77,7 +77,7 @@ def _ours(
     *,
     second: bool = False,
     look: Look | None = None,
-    aging: str = "",
+    aged: bool = False,
     **namespace: str,
 ) -> System:
     options = {name.replace("_", "-"): value for name, value in namespace.items()}
@@ -88,7 +88,7 @@ def _ours(
         driver="rsd-ns",
         second=second,
         look=look,
-        aging=aging,
+        aged=aged,
     )
 
 
@@ -102,13 +102,12 @@ def _ftl(
     what: str,
     look: Look | None = None,
     *,
-    aging: str = "2",
     over_provision: str = "5",
     **namespace: str,
 ) -> System:
     """RISA's drive with an FTL; its over-provisioning is 5% (RISA 4.1), spare blocks included."""
     options = {"ftl": name, "over_provision": over_provision, **namespace}
-    return _ours(f"preset risa, {what}", look=look, aging=aging, preset="risa", **options)
+    return _ours(f"preset risa, {what}", look=look, aged=True, preset="risa", **options)
 
 
 _SYSTEMS: dict[str, System | None] = {
@@ -128,13 +127,12 @@ _SYSTEMS: dict[str, System | None] = {
         gc_unit="all",
         gc_frontiers="own",
     ),
-    "block-ftl": _ftl("block", "block-level FTL", Look("#7a5c2e", "#c9a566", "v"), aging="0.05"),
+    "block-ftl": _ftl("block", "block-level FTL", Look("#7a5c2e", "#c9a566", "v")),
     # RISA's log of 5%; what merges need comes on top
     "fast-ftl": _ftl(
         "fast",
         "hybrid FTL (FAST)",
         Look("#6b8e23", "#a5cc52", "P"),
-        aging="0.2",
         over_provision="9",
         log_blocks="5",
     ),

@@ -14,6 +14,9 @@ from rsd.progress import Progress
 # Capacities of writes, at most: rsdsim's own limit
 MOST_CAPACITIES = 1000
 
+# What rsdsim printed, beside the media file
+AGING = "aging.json"
+
 
 def check(system: str, how: str | None, media: Path | None) -> None:
     """Refuse what cannot be written before, and say why."""
@@ -87,7 +90,7 @@ def make(
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode != 0:
                 raise RsdError(f"{title}: {done.stderr.strip()}")
-            (partial / "aging.json").write_text(done.stdout)
+            (partial / AGING).write_text(done.stdout)
             shrink_media(media)
 
     return cache.entry("aged", hash_inputs(program.identity, words), build) / "media"

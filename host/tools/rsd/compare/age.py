@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Ages a file system. Runs inside the guest, with python3-minimal's modules only.
 
-    python3 age.py DIRECTORY FILL_BYTES TOTAL_BYTES REST_SECONDS KEEP
+    python3 age.py DIRECTORY FILL_BYTES TOTAL_BYTES REST_SECONDS KEEP [READINGS COMMAND]
 
 Files of 4 KiB to 1 MiB fill FILL_BYTES. Then a file chosen at random is removed and a new one of
 its size written, over and over, until TOTAL_BYTES have been written; so every file system
 gets the same bytes, and what it freed is scattered. In the end all but one file in KEEP go. It
 syncs after each sixteenth of FILL_BYTES and rests after each eighth: cleaners work in idle time.
+
+After each rest from FILL_BYTES on, COMMAND prints the drive's counters into the directory READINGS,
+to a file named after the bytes that were written by then.
 """
 
 import os
@@ -21,10 +24,11 @@ SIZES = ((4, 16), (4, 16), (16, 64), (16, 64), (64, 256), (64, 256))
 class Aging:
     """The files, by number, and a generator that is the same everywhere (Park and Miller)."""
 
-    def __init__(self, directory: str, fill: int, rest: float) -> None:
+    def __init__(self, directory: str, fill: int, rest: float, reading: list[str]) -> None:
         self.directory = directory
         self.fill = fill
         self.rest = rest
+        self.reading = reading
         self.seed = 1
         self.written = 0
         self.made = 0
@@ -53,7 +57,16 @@ class Aging:
             if self.written // step != (self.written + size) // step:
                 os.sync()
                 time.sleep(pause)
+                if pause:
+                    self.read(self.written + size)
         self.written += size
+
+    def read(self, written: int) -> None:
+        """Have the counters read, if that is wanted and it is time."""
+        if self.reading and written >= self.fill:
+            directory, command = self.reading
+            if os.system(f"{command} >{directory}/{written}"):
+                sys.exit(f"{command}: it failed")
 
     def remove(self, index: int) -> int:
         """Remove a file. Gives its size."""
@@ -70,7 +83,7 @@ ZEROES = memoryview(bytes(CHUNK))
 def main() -> None:
     """Fill, replace, thin out."""
     fill, total, rest, keep = int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4]), sys.argv[5]
-    aging = Aging(sys.argv[1], fill, rest)
+    aging = Aging(sys.argv[1], fill, rest, sys.argv[6:8])
     for number in range(16):
         os.mkdir(f"{aging.directory}/{number}")
     while aging.written < fill:

@@ -62,7 +62,7 @@ SYSTEMS = {
     "stock-zns": Traits(zoned=True, oob=False, ours=False),
     "rsd-redo": Traits(zoned=True, oob=True, ours=True, stripe_mib=2),
     "rsd": Traits(zoned=True, oob=True, ours=True, stripe_mib=16),
-    **{name: _AGED for name, drive in systems.SYSTEMS.items() if drive and drive.aging},
+    **{name: _AGED for name, drive in systems.SYSTEMS.items() if drive and drive.aged},
 }
 
 

@@ -14,7 +14,7 @@ RAW = "raw"
 HOST = "host.json"
 
 # Of what is kept of a benchmark: another number when there is more of it
-FORMAT = 2
+FORMAT = 3
 
 _FACTS = ("virtual_s", "wall_s", "qemu_cpu_s", "hashes", "qemu_command")
 

@@ -166,6 +166,7 @@ def _configuration(by_system: dict[str, list[Run]], cells: Sequence[Cell]) -> di
             "controller": dict(system.controller),
             "namespace": dict(system.namespace),
             "runs": len(group),
+            **_aged(group),
             "qemu": [list(part.qemu_command) for part in group[0].results],
             "commands": {
                 cell.name: " ".join(command_line(cell, SYSTEMS[name]))
@@ -200,8 +201,15 @@ def _stack(name: str, group: Sequence[Run]) -> dict[str, Any]:
         "mkfs": stack.file_system.mkfs,
         "mount": stack.file_system.mount,
         "runs": len(group),
+        **_aged(group),
         "qemu": [list(part.qemu_command) for part in group[0].results[:1]],
     }
+
+
+def _aged(group: Sequence[Run]) -> dict[str, Any]:
+    """Whether what the cells began with was steady, by scale. Each run begins with the same."""
+    found = {scale: verdict.to_json() for scale, verdict in group[0].aged.items()}
+    return {"aged": found} if found else {}
 
 
 def _benchmark(benchmark: Benchmark, runs: Sequence[Run]) -> dict[str, Any]:

@@ -13,11 +13,12 @@ from typing import Protocol
 from rsd.artifacts import Artifacts
 from rsd.cache import Cache, hash_inputs
 from rsd.compare import kept
-from rsd.compare.aged import aged_drive
+from rsd.compare.aged import aged_drive, verdict
 from rsd.compare.benchmarks import Benchmark
 from rsd.compare.cells import SYSTEMS, Cell, applies, drive_properties
 from rsd.compare.figures import BadOutput, Figure, cell_figures
 from rsd.compare.script import guest_script
+from rsd.compare.steadiness import Verdict
 from rsd.errors import RsdError, words
 from rsd.machine import GUEST_SPEED_SHIFT, GuestJob, GuestResult, Outcome, run_guest
 from rsd.progress import Progress, Step
@@ -72,7 +73,8 @@ class AnyPlan(Protocol):
 class Run:
     """What a plan gave: figures and wall seconds by cell, and why cells failed.
 
-    `results` has one guest for each set of drive properties that the cells ask for.
+    `results` has one guest for each set of drive properties that the cells ask for. `aged` says of
+    aged drives and volumes whether they were steady, by scale; "" is the scale of bare drives.
     """
 
     plan: AnyPlan
@@ -80,6 +82,7 @@ class Run:
     figures: dict[str, list[Figure]] = field(default_factory=dict)
     wall_s: dict[str, float] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
+    aged: dict[str, Verdict] = field(default_factory=dict)
 
 
 def plans(
@@ -125,6 +128,8 @@ def run_plan(plan: Plan, built: Artifacts, cache: Cache, progress: Progress) -> 
                 break
     if why:
         progress.say(f"FAILED: {plan.title}: {why}")
+    elif SYSTEMS[plan.system].aged:
+        run.aged[""] = verdict(plan.system, cache, progress)
     run.wall_s = watch.wall_s
     for cell in plan.cells:
         directory = plan.directory / cell.name
@@ -298,6 +303,7 @@ def merged(runs: Sequence[Run]) -> list[Run]:
             whole.figures |= run.figures
             whole.wall_s |= run.wall_s
             whole.failures |= run.failures
+            whole.aged |= run.aged
         wholes.append(whole)
     return wholes
 

@@ -8,6 +8,7 @@ and a change anywhere measures again what it touches.
 """
 
 import dataclasses
+import json
 import re
 import shutil
 import subprocess
@@ -18,9 +19,9 @@ from pathlib import Path
 from rsd.artifacts import Artifacts
 from rsd.cache import Cache, hash_inputs, hash_tree
 from rsd.cluster.unit import Unit
-from rsd.compare import drive_latency, kept, stack_script
+from rsd.compare import drive_latency, kept, stack_script, steadiness
 from rsd.compare.benchmarks import Benchmark
-from rsd.compare.cells import Level
+from rsd.compare.cells import MIB, Level
 from rsd.compare.figures import BadOutput, Figure
 from rsd.compare.run import Run, guest_failure
 from rsd.compare.stack_figures import stack_figures
@@ -38,6 +39,10 @@ WALL_LIMIT_S = 3600
 # of this name has what the guest said.
 NO_SPACE = "no-space"
 OUT_OF_SPACE = re.compile(r"No space left on device|disk is full|errno = 28\b|Errcode: 28\b")
+
+# Whether the volume was steady when its aging ended (steadiness.py), in the directory of an aged
+# volume and in that of each benchmark on it
+AGED = "aged.json"
 
 # What is measured in the quick and the default comparison is measured twice, to show that the
 # runs are identical; the rest of the full one once.
@@ -121,6 +126,8 @@ def run_stack(plan: StackPlan, built: Artifacts, cache: Cache, progress: Progres
         result, _ = kept.read(raw)
         run.results.append(result)
         run.wall_s[name] = result.wall_s
+        if aged := steadiness.read(raw / AGED):
+            run.aged[plan.benchmark.scale.name] = aged
         run.figures[name] = stack_figures(STACKS[plan.system], plan.benchmark, raw / kept.RAW)
     except _OutOfSpace:
         run.figures[name] = [Figure("no_space", 1, "", "count")]
@@ -140,6 +147,8 @@ def unit(plan: StackPlan, built: Artifacts, cache: Cache, progress: Progress) ->
             shutil.copy2(aged / NO_SPACE, target / NO_SPACE)
         else:
             _measure(plan, aged / "media", target, built, cache, progress)
+            if (aged / AGED).exists():
+                shutil.copy2(aged / AGED, target / AGED)
 
     return Unit(plan.title, "cell", cell_key(plan, built), build)
 
@@ -194,6 +203,10 @@ def aged_volume(
             if why := guest_failure(result):
                 raise RsdError(f"{system}: aging: {why}")
             shrink_media(media)
+            if stack.ours:
+                readings = partial / kept.RAW / Path(stack_script.READINGS).name
+                verdict = steadiness.of_volume(readings, scale.raw_mib * MIB)
+                (partial / AGED).write_text(json.dumps(verdict.to_json()) + "\n")
             kept.write(result, partial, system=system, scale=scale.name)
 
     return cache.entry("aged", volume_key(system, scale, built), build)

@@ -15,6 +15,8 @@ from rsd.compare.stacks import Scale, Stack
 
 VOLUME = "/vol"
 AGE = Path(__file__).with_name("age.py")
+# Where the guest leaves the drive's counters of each round of the aging
+READINGS = "/out/readings"
 
 # Long enough for every background erasure. Our guests skip idle time, so it costs nothing there.
 REST_S = 5
@@ -59,11 +61,12 @@ def age(stack: Stack, scale: Scale) -> str:
     raw = scale.raw_mib * MIB
     amounts = [int(raw * stack.fill), int(raw * stack.written)]
     amounts += [AGING_REST_S if stack.ours else 0, AGING_KEEP]
+    reading = f' {READINGS} "rsdctl show --json $drive"' if stack.ours else ""
     return make(
         stack,
-        f"mkdir {VOLUME}/aged || exit 3\n"
+        f"mkdir {VOLUME}/aged {READINGS} || exit 3\n"
         + f"cat >/tmp/age.py <<'END'\n{AGE.read_text()}END\n"
-        + f"must python3 /tmp/age.py {VOLUME}/aged {' '.join(map(str, amounts))}\n",
+        + f"must python3 /tmp/age.py {VOLUME}/aged {' '.join(map(str, amounts))}{reading}\n",
     )
 
 

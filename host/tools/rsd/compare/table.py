@@ -8,6 +8,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from rsd.compare.steadiness import Verdict
+
 # Of each direction of a load, and of the whole cell
 LOAD_COLUMNS = (
     ("IOPS", "iops"),
@@ -37,6 +39,18 @@ def print_table(content: Mapping[str, Any], console: Console) -> None:
         _print_drives(content, console)
     if content["configuration"].get("benchmarks"):
         _print_stacks(content, console)
+    for line in aged(content):
+        console.print(line, highlight=False)
+
+
+def aged(content: Mapping[str, Any]) -> list[str]:
+    """Whether what was measured was steady when it began: a line for each aged drive and volume."""
+    configuration = content["configuration"]
+    return [
+        f"{name}, aged{' on ' + scale if scale else ''}: {Verdict(**found)}"
+        for name, facts in (configuration["systems"] | configuration.get("stacks", {})).items()
+        for scale, found in facts.get("aged", {}).items()
+    ]
 
 
 def _print_drives(content: Mapping[str, Any], console: Console) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Laws: write amplification of a page map, against theory and a model of its own."""
 
+import math
 import random
 from collections.abc import Callable, Iterator
 
@@ -19,7 +20,6 @@ from rsd.bench.laws.base import (
 from rsd.bench.laws.formulas import Class, fifo_classes, trimmed
 
 models()
-from law_many_dies import ManyDies  # noqa: E402
 from law_page_map import (  # noqa: E402
     OWN,
     SHARED,
@@ -35,8 +35,7 @@ BOOK = book("write amplification")
 GREEDY = "Van Houdt, SIGMETRICS 2013; Desnoyers, SYSTOR 2012 (rsd.bench.amplification.greedy)"
 FIFO = "Menon and Stockmeyer 1998; Desnoyers, SYSTOR 2012 (Lambert W)"
 CLASSES = "Desnoyers, SYSTOR 2012; Van Houdt 2014 (rsd.bench.laws.formulas.fifo_classes)"
-MODEL = "tests/model/law_page_map.py: a page map without time"
-MANY = "tests/model/law_many_dies.py: a page map of many dies, with time"
+MODEL = "tests/model/law_page_map.py: a page map of dies that take time"
 # One die, one frontier for host and copies: what theory has. Open and kept free: two blocks.
 THEORY: dict[str, Setting] = {
     "ftl": "page",
@@ -49,7 +48,7 @@ THEORY: dict[str, Setting] = {
     "idle_erase": 0,
     "wl_threshold": 0,
 }
-# What the model is compared with: four dies that share the host's pages.
+# Four dies that share the host's pages.
 DIES: dict[str, Setting] = {
     "ftl": "page",
     "channels": 2,
@@ -193,17 +192,28 @@ WORK: dict[str, Draw] = {
 }
 
 
-def _beside(
-    sim: Simulator, pattern: str, frontiers: str, policy: str, drive: dict[str, Setting]
-) -> Point:
-    got = overwritten(
-        sim, f"--depth 8 --pattern {pattern}", gc_frontiers=frontiers, gc_policy=policy, **drive
-    )
-    dies = int(drive["channels"]) * int(drive["ways"])
+# What the model is compared with: fewer blocks, since it takes seconds for each.
+MODELLED = DIES | {"blocks": 64}
+# 32 dies of few spare pages: so few that it matters how many of a die's pages happen to be valid.
+MANY = DIES | {"channels": 8, "ways": 4, "blocks": 64, "pages": 16, "over_provision": 15}
+
+
+def _model(got: Result, depth: int, frontiers: str = OWN, policy: str = "greedy") -> PageMap:
+    """Of the drive of that result."""
+    settings = got.content["settings"]
+    dies = int(settings["channels"]) * int(settings["ways"])
     blocks = got.after("blocks_total") // dies
-    geometry = Geometry(blocks, int(drive["pages"]), user_pages(got), dies)
-    model = PageMap(geometry, policy=policy, frontiers=frontiers)
-    draw = WORK[pattern](geometry.user, random.Random(pattern))
+    geometry = Geometry(blocks, int(settings["pages"]), user_pages(got), dies)
+    reserve = max(2, math.ceil(blocks * int(settings["gc-trigger"]) / 100))
+    return PageMap(geometry, depth, policy=policy, frontiers=frontiers, reserve=reserve)
+
+
+def _beside(sim: Simulator, pattern: str, frontiers: str, policy: str) -> Point:
+    got = overwritten(
+        sim, f"--depth 8 --pattern {pattern}", gc_frontiers=frontiers, gc_policy=policy, **MODELLED
+    )
+    model = _model(got, 8, frontiers, policy)
+    draw = WORK[pattern](user_pages(got), random.Random(pattern))
     return point(steady(model, draw, 6, 4), got.amplification, got)
 
 
@@ -215,7 +225,7 @@ def _beside(
 )
 def _one_frontier(sim: Simulator) -> Iterator[Point]:
     for pattern in WORK:
-        yield _beside(sim, pattern, SHARED, "greedy", DIES)
+        yield _beside(sim, pattern, SHARED, "greedy")
 
 
 @BOOK.law(
@@ -226,7 +236,7 @@ def _one_frontier(sim: Simulator) -> Iterator[Point]:
 )
 def _two_frontiers(sim: Simulator) -> Iterator[Point]:
     for pattern in WORK:
-        yield _beside(sim, pattern, OWN, "greedy", DIES)
+        yield _beside(sim, pattern, OWN, "greedy")
 
 
 @BOOK.law(
@@ -237,38 +247,42 @@ def _two_frontiers(sim: Simulator) -> Iterator[Point]:
 )
 def _two_frontiers_fifo(sim: Simulator) -> Iterator[Point]:
     for pattern in ("uniform", "hotcold=80/20"):
-        yield _beside(sim, pattern, OWN, "fifo", DIES)
-        yield _beside(sim, pattern, SHARED, "fifo", DIES)
+        yield _beside(sim, pattern, OWN, "fifo")
+        yield _beside(sim, pattern, SHARED, "fifo")
+
+
+def _small_dies(sim: Simulator, pattern: str, depth: int, drive: dict[str, Setting]) -> Point:
+    user = user_pages(sim.run("--requests 0", **drive))
+    work = f"--depth {depth} --pattern {pattern} --precondition fill"
+    value, got = _second_half(sim, work, 5 * user, **drive)
+    draw = WORK[pattern](user, random.Random(depth))
+    return point(steady(_model(got, depth), draw, 5, 5), value, got)
 
 
 @BOOK.law(
     "many-small-dies",
     "Uniform writes to 32 dies of few spare pages, from one in flight to two a die: what a die "
     "copies, and which dies are passed over, is as in the model.",
-    MANY,
+    MODEL,
     0.02,
 )
 def _many_dies(sim: Simulator) -> Iterator[Point]:
-    for pages, percent, depths in ((16, 15, (1, 8, 64)), (32, 10, (8,))):
-        drive = DIES | {
-            "channels": 8,
-            "ways": 4,
-            "blocks": 64,
-            "pages": pages,
-            "over_provision": percent,
-        }
-        empty = sim.run("--requests 0", **drive)
-        user = user_pages(empty)
-        geometry = Geometry(flash_pages(empty) // pages // 32, pages, user, 32)
-        for depth in depths:
-            model = ManyDies(geometry, depth)
-            draw = uniform(user, random.Random(depth))
-            model.amplification(range(user))
-            model.amplification(draw() for _ in range(5 * user))
-            expected = model.amplification(draw() for _ in range(5 * user))
-            work = f"--depth {depth} --precondition fill"
-            value, got = _second_half(sim, work, 5 * user, **drive)
-            yield point(expected, value, got)
+    for depth in (1, 8, 64):
+        yield _small_dies(sim, "uniform", depth, MANY)
+    yield _small_dies(sim, "uniform", 8, MANY | {"pages": 32, "over_provision": 10})
+
+
+@BOOK.law(
+    "many-small-dies-skewed",
+    "The same of skewed writes: pages in flight are valid where they were before.",
+    MODEL,
+    0.02,
+)
+def _many_dies_skewed(sim: Simulator) -> Iterator[Point]:
+    for pattern in ("zipf=0.99", "zipf=1.2", "hotcold=90/10"):
+        for depth in (8, 64):
+            yield _small_dies(sim, pattern, depth, MANY)
+    yield _small_dies(sim, "zipf=0.99", 64, MANY | {"pages": 32, "over_provision": 10})
 
 
 @BOOK.law(

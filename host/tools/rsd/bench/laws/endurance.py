@@ -252,6 +252,11 @@ def _share(sim: Simulator) -> Iterator[Point]:
         got = sim.run(f"{HOT} --requests 60000 --depth 64", **LEVEL, wl_threshold=4, wl_share=share)
         moved = got.count("prog_wear")
         yield point(share / 100 * (total(got, "prog") - moved) + 2 * 32, moved, got)
+    for ftl, share in itertools.product(("block", "fast"), (2, 10)):
+        drive = LEVEL | {"ftl": ftl, "over_provision": 20, "wl_threshold": 4, "wl_share": share}
+        got = sim.run(f"{HOT} --requests 3000 --depth 8", **drive)
+        moved = got.count("prog_wear")
+        yield point(share / 100 * (total(got, "prog") - moved) + 2 * 32, moved, got)
 
 
 @BOOK.law(

@@ -105,6 +105,7 @@ typedef struct Group {
     bool reserve_used;          /* a job has the unit kept for merges */
     bool levelling;             /* that job is one of wear levelling */
     uint32_t worn;              /* block erased since that calls for it, + 1 */
+    uint64_t levelled;          /* pages that levelling has moved */
 } Group;
 
 /*

@@ -6,7 +6,9 @@
  * content of S is copied to T, which takes its place: cold data then rests on
  * the worn block. With stripe=all, S stands for its unit, T for the most worn
  * free blocks of all dies, and it is the mean of their counts that has to
- * differ.
+ * differ. And since the drive was opened, levelling has moved at most wl-share
+ * percent of the pages that others have programmed in the dies of the group, S
+ * included. A move that has no share yet is tried again after another such erase.
  *
  * A logical block may keep its replacement block for long, and both of its
  * blocks with it. If one of them is the least worn, ftl=block merges the two:
@@ -82,6 +84,25 @@ static bool worth_a_move(const BlockMap *map, const Unit *unit)
     return worn >= wear + map->lanes * drive->cfg.wl_threshold;
 }
 
+/* Slots that the dies of a group have programmed, but not for levelling */
+static uint64_t others_programmed(const BlockMap *map, const Group *group)
+{
+    uint32_t die = (group - map->groups) * map->lanes;
+    uint64_t programmed = 0;
+
+    for (uint32_t lane = 0; lane < map->lanes; lane++) {
+        programmed += map->ns->drive->sched.dies[die + lane].programmed;
+    }
+    return programmed;
+}
+
+/* May so many pages more be moved? */
+static bool has_share(const BlockMap *map, const Group *group, uint32_t pages)
+{
+    return (group->levelled + pages) * 100 <=
+           others_programmed(map, group) * map->ns->drive->cfg.wl_share;
+}
+
 void rsd_wear_level(BlockMap *map, uint32_t block)
 {
     const RsdDrive *drive = map->ns->drive;
@@ -106,6 +127,9 @@ void rsd_wear_level(BlockMap *map, uint32_t block)
         return;
     }
     lblock = map->owner[from]->lblock;
+    if (!has_share(map, group, rsd_map_length(map, lblock))) {
+        return;
+    }
     if (map->lblocks[lblock].log) {
         map->policy->settle(map, lblock);   /* tried again as below */
         return;
@@ -138,6 +162,7 @@ void rsd_wear_done(BlockMap *map, Job *job)
     Group *group = &map->groups[job->to->group];
 
     group->reserve_used = group->levelling = false;
+    group->levelled += rsd_map_length(map, job->lblock);
     map->ns->drive->count->wear_moves += map->lanes;
     rsd_unit_retire(map, lb->data, RSD_CAUSE_WEAR);
     lb->data = job->to;
