@@ -4473,6 +4473,42 @@ static u64 reserved_of(struct rfs_fs *fs, u32 ino, u64 from, u64 to)
 	return n;
 }
 
+/* Any bytes of a file, over the ends of blocks, beside what is there */
+TEST(written_bytes)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	static u8 want[4 * RFS_BLOCK_BYTES], bytes[2 * RFS_BLOCK_BYTES];
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	u32 ino, i;
+
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	memset(bytes, 7, sizeof(bytes));
+	CHECK_EQ(rfs_write_bytes(fs, ino, 100, bytes, 500), 0);
+	CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
+	CHECK_EQ(le64_to_cpu(di->size), 600);
+	memset(want + 100, 7, 500);
+	memset(bytes, 8, sizeof(bytes));
+	CHECK_EQ(rfs_write_bytes(fs, ino, 4000, bytes, 5000), 0);
+	memset(want + 4000, 8, 5000);
+	memset(bytes, 9, sizeof(bytes));
+	CHECK_EQ(rfs_write_bytes(fs, ino, 550, bytes, 1), 0);
+	want[550] = 9;
+	CHECK_EQ(rfs_fsync(fs, ino), 0);
+	rfs_unmount_nosync(fs);
+	fs = mount(dev);
+	CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
+	CHECK_EQ(le64_to_cpu(di->size), 9000);
+	for (i = 0; i < 4; i++) {
+		CHECK_EQ(rfs_read(fs, ino, i, block), 0);
+		CHECK(!memcmp(block, want + i * RFS_BLOCK_BYTES,
+			      RFS_BLOCK_BYTES));
+	}
+	check_clean(fs);
+	end(fs, dev);
+}
+
 /* What is reserved is counted, over mounts, and given back with its block. */
 TEST(reserved)
 {

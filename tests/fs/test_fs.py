@@ -22,6 +22,7 @@ WORKLOADS = [
     "reuse",
     "clean",
     "quota",
+    "small",
     "mixed",
 ]
 CORE_TESTS = ("test_core", "test_policy", "test_quota")

@@ -48,12 +48,18 @@ const struct workload workloads[] = {
 			     [WHITEOUT] = 1, [TMPFILE] = 1, [WRITE] = 8,
 			     [OVERWRITE] = 2, [FSYNC] = 6, [SYNC] = 1,
 			     [WAIT] = 2 } },
+	{ "small", 600, 8, { [CREATE] = 4, [UNLINK] = 1, [RENAME] = 1,
+			     [TRUNCATE] = 2, [PUNCH] = 1, [PREALLOC] = 1,
+			     [WRITE] = 2, [OVERWRITE] = 2, [SMALL] = 14,
+			     [SMALL_SYNC] = 8, [FSYNC] = 2, [SYNC] = 1,
+			     [WAIT] = 2 } },
 	{ "mixed", 500, 16, { [CREATE] = 4, [MKDIR] = 1, [LINK] = 1,
 			      [UNLINK] = 3, [RMDIR] = 1, [RENAME] = 3,
 			      [EXCHANGE] = 1, [TRUNCATE] = 2, [PUNCH] = 1,
 			      [CHGRP] =
 				1, [XATTR] = 2, [WHITEOUT] = 1, [PREALLOC] = 1,
 			      [WRITE] = 8, [OVERWRITE] = 6,
+			      [SMALL] = 3, [SMALL_SYNC] = 2,
 			      [CHMOD] = 1, [TMPFILE] = 1,
 			      [FSYNC] = 5, [SYNC] = 1, [WAIT] = 2 } },
 	{ "" },
@@ -705,9 +711,9 @@ static void submit(struct run *r, struct inflight *f, const void *const *data)
 	f->sent += p->place.n;
 }
 
-static void write_async(struct run *r, u32 node, u64 block, u32 n, u32 len)
+static void write_async(struct run *r, u32 node, u64 block, u32 n, u32 len,
+			const void *const *data)
 {
-	const void *data[TXN_BLOCKS];
 	struct inflight *f = r->inflight;
 	u32 holes;
 
@@ -719,7 +725,6 @@ static void write_async(struct run *r, u32 node, u64 block, u32 n, u32 len)
 		complete_all(r);
 		f = r->inflight;
 	}
-	fill(r, block, n, data);
 	must("begin", rfs_txn_begin(r->fs, ino_of(r, node), block, n, len,
 				    r->ops.now(r->dev), &f->txn));
 	f->node = node + 1;
@@ -731,23 +736,24 @@ static void write_async(struct run *r, u32 node, u64 block, u32 n, u32 len)
 	end_inflight(r, f);
 }
 
-static void put_blocks(struct run *r, u32 node, u64 block, u32 n, u32 len)
+/* As the run has it: in flight with others, or at once */
+static void put_blocks(struct run *r, u32 node, u64 block, u32 n, u32 len,
+		       const void *const *data)
 {
-	const void *data[TXN_BLOCKS];
-
-	fill(r, block, n, data);
-	done(r, "write", rfs_write(r->fs, ino_of(r, node), block, n, data,
-				   len));
+	if (r->async && r->dev->geo.oob_bytes)
+		write_async(r, node, block, n, len, data);
+	else
+		done(r, "write", rfs_write(r->fs, ino_of(r, node), block, n,
+					   data, len));
 }
 
 static void write_blocks(struct run *r, u32 node, u64 block, u32 n, u32 len)
 {
+	const void *data[TXN_BLOCKS];
 	struct event *e;
 
-	if (r->async && r->dev->geo.oob_bytes)
-		write_async(r, node, block, n, len);
-	else
-		put_blocks(r, node, block, n, len);
+	fill(r, block, n, data);
+	put_blocks(r, node, block, n, len, data);
 	e = oracle_event(r->o, EV_WRITE, node);
 	e->block = block;
 	e->n = n;
@@ -784,6 +790,61 @@ static void do_write(struct run *r, bool over)
 			len = size - last;
 	}
 	write_blocks(r, name->child, block, n, len);
+}
+
+static void fsync_node(struct run *r, u32 node)
+{
+	complete(r, node, 0, ~0ULL);
+	if (pick(r, 2))
+		land_any(r);
+	must("fsync", rfs_fsync(r->fs, ino_of(r, node)));
+	oracle_promise(r->o, r->dev->ops, node, r->o->node[node].changes);
+}
+
+/* Bytes of a block, with the rest of it */
+static void put_bytes(struct run *r, u32 node, u64 block, u32 at, u32 bytes)
+{
+	static u8 content[RFS_BLOCK_BYTES];
+	u64 start = block * RFS_BLOCK_BYTES, size = r->o->node[node].size;
+	const void *data = content;
+	struct event *e;
+	u32 len;
+
+	oracle_block(r->o, node, block, content);
+	oracle_bytes(r->o->events + 1, at, bytes, content + at);
+	size = max_t(u64, size, start + at + bytes);
+	len = min_t(u64, size - start, RFS_BLOCK_BYTES);
+	put_blocks(r, node, block, 1, len, &data);
+	e = oracle_event(r->o, EV_BYTES, node);
+	e->block = block;
+	e->n = 1;
+	e->len = len;
+	e->at = at;
+	e->bytes = bytes;
+	e->page = true;
+	r->o->node[node].size = size;
+}
+
+#define SMALL_MOST	2600	/* bytes that are written by themselves */
+
+/* Some bytes, mostly at a file's end, or somewhere before it */
+static void do_small(struct run *r, bool sync)
+{
+	struct name *name = any_file(r);
+	u32 bytes = 1 + pick(r, pick(r, 3) ? 300 : SMALL_MOST), at, node;
+	u64 off, most = (u64)FILE_MAX * RFS_BLOCK_BYTES;
+
+	if (!name || (r->w->slack && name->child == 1))
+		return;
+	node = name->child;
+	off = r->o->node[node].size;
+	if (off >= most - 1 || (off && pick(r, 3)))
+		off = pick(r, min(off, most - 1));
+	at = off % RFS_BLOCK_BYTES;
+	bytes = min_t(u32, bytes, RFS_BLOCK_BYTES - at);
+	put_bytes(r, node, off / RFS_BLOCK_BYTES, at, bytes);
+	if (sync)
+		fsync_node(r, node);
 }
 
 /* A file that has no name yet gets one, is dropped, or one is made. */
@@ -826,14 +887,8 @@ static void do_fsync(struct run *r)
 {
 	struct name *name = any_name(r, pick(r, 6) == 0);
 
-	if (!name)
-		return;
-	complete(r, name->child, 0, ~0ULL);
-	if (pick(r, 2))
-		land_any(r);
-	must("fsync", rfs_fsync(r->fs, ino_of(r, name->child)));
-	oracle_promise(r->o, r->dev->ops, name->child,
-		       r->o->node[name->child].changes);
+	if (name)
+		fsync_node(r, name->child);
 }
 
 /* While what is dirty is written before a check-point, others act; none begins then. */
@@ -925,6 +980,10 @@ static void act(struct run *r)
 	case WRITE:
 	case OVERWRITE:
 		do_write(r, i == OVERWRITE);
+		break;
+	case SMALL:
+	case SMALL_SYNC:
+		do_small(r, i == SMALL_SYNC);
 		break;
 	case FSYNC:
 		do_fsync(r);
@@ -1243,8 +1302,12 @@ void record(struct run *r, struct memdev *base)
 		blocks = (rfs_available(r->fs) - r->w->slack) / 4 * 4;
 		/* node 1: blocks behind what is looked at, never rewritten */
 		do_create(r, S_IFREG);
-		for (i = 0; i < blocks; i += 4)
-			put_blocks(r, 1, 64 + i, 4, RFS_BLOCK_BYTES);
+		for (i = 0; i < blocks; i += 4) {
+			const void *data[TXN_BLOCKS];
+
+			fill(r, 64 + i, 4, data);
+			put_blocks(r, 1, 64 + i, 4, RFS_BLOCK_BYTES, data);
+		}
 		must("sync", rfs_checkpoint(r->fs, 0));
 		r->o->node[1].size = 0;
 		oracle_event(r->o, EV_SIZE, 1)->size =

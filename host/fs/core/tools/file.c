@@ -61,6 +61,46 @@ int rfs_write(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
 	return ret;
 }
 
+/* Bytes of one block, with the rest of it; content: room for a block */
+static int rfs_write_within(struct rfs_fs *fs, u32 ino, u64 block, u32 at,
+			    const void *bytes, u32 len, u8 *content)
+{
+	u64 start = block * RFS_BLOCK_BYTES, end = start + at + len;
+	const void *data = content;
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret = rfs_read(fs, ino, block, content);
+
+	if (!ret)
+		ret = rfs_iget(fs, ino, &di, &buf);
+	if (ret)
+		return ret;
+	memcpy(content + at, bytes, len);
+	end = max_t(u64, end, le64_to_cpu(di->size)) - start;
+	return rfs_write(fs, ino, block, 1, &data,
+			 min_t(u64, end, RFS_BLOCK_BYTES));
+}
+
+int rfs_write_bytes(struct rfs_fs *fs, u32 ino, u64 off, const void *bytes,
+		    u64 len)
+{
+	u8 *content = rfs_alloc(RFS_BLOCK_BYTES);
+	int ret = content ? 0 : -ENOMEM;
+
+	while (!ret && len) {
+		u32 at = off % RFS_BLOCK_BYTES;
+		u32 n = min_t(u64, len, RFS_BLOCK_BYTES - at);
+
+		ret = rfs_write_within(fs, ino, off / RFS_BLOCK_BYTES, at,
+				       bytes, n, content);
+		bytes = (const u8 *)bytes + n;
+		off += n;
+		len -= n;
+	}
+	rfs_free(content);
+	return ret;
+}
+
 int rfs_read(struct rfs_fs *fs, u32 ino, u64 block, void *data)
 {
 	struct rfs_oob oob;

@@ -29,6 +29,10 @@ int rfs_root_make(struct rfs_fs *fs);	/* an empty one */
 int rfs_write(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
 	      const void *const *data, u32 len);
 
+/* Any bytes, block by block; each block is seen as before it or after */
+int rfs_write_bytes(struct rfs_fs *fs, u32 ino, u64 off, const void *bytes,
+		    u64 len);
+
 /* A block as a reader sees it; a hole reads as zeroes */
 int rfs_read(struct rfs_fs *fs, u32 ino, u64 block, void *data);
 int rfs_fsync(struct rfs_fs *fs, u32 ino);
