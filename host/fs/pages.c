@@ -198,7 +198,8 @@ static int rfsm_is_hole(struct inode *inode, u64 block)
 			return 0;
 	}
 	rfsm_query(sbi, ret, rfs_map_get(sbi->fs, inode->i_ino, block, &ptr));
-	return ret ? rfsm_failed(sbi, ret) : !rfs_addr(ptr.addr);
+	return ret ? rfsm_failed(sbi, ret) :
+		     !rfs_addr(ptr.addr) && ptr.kind != RFS_PTR_PIECE;
 }
 
 int rfsm_zero(struct inode *inode, loff_t pos, u32 len)

@@ -538,12 +538,14 @@ extern struct workqueue_struct *rfsm_reads;
 
 /*
  * Where blocks of a file are that follow each other, for reads that begin now:
- * their zones are not reset before rfsm_read_drop(). A hole has address 0.
+ * their zones are not reset before rfsm_read_drop(). A hole has address 0, so has a
+ * block of which there are only pieces.
  */
 struct rfsm_found {
 	u32 n, next;		/* how many; the first of them that is left */
 	u64 addr[RFSM_FOUND];
 	u16 len[RFSM_FOUND];	/* bytes that are valid */
+	bool pieces[RFSM_FOUND];	/* lie over it */
 };
 
 /*

@@ -286,7 +286,7 @@ struct content {		/* of one file, as it was cut */
 	u32 changes;		/* that the volume has */
 	u32 ops;
 	u32 seen[FILE_BLOCKS];	/* event + 1 of each block, 0: a hole */
-	/* the same, if another event would look alike: the first that does */
+	/* the same, 0 too if another event would look alike */
 	u32 sure[FILE_BLOCKS];
 };
 
@@ -465,7 +465,8 @@ static const char *explain(struct oracle *o, struct content *c, u32 node,
 			break;
 		if (!block_is(o, c, node, b, w, data))
 			continue;
-		c->sure[b] = w && !removed(o, c, w, b, &len) ? w : 0;
+		/* what a later page of the block has kept does not say so */
+		c->sure[b] = !found && w && !removed(o, c, w, b, &len) ? w : 0;
 		if (!found)
 			c->seen[b] = w;
 		found = true;
@@ -615,8 +616,8 @@ static const char *check_reserved(struct oracle *o, struct rfs_fs *fs,
 	for (b = 0; b < FILE_BLOCKS; b++) {
 		if (rfs_map_get(fs, f->ino, b, &ptr))
 			NO("node %u block %u: no pointer", f->node, b);
-		if (!rfs_addr(ptr.addr) && reserved[b] !=
-		    (ptr.kind == RFS_PTR_PREALLOC))
+		if (!rfs_addr(ptr.addr) && ptr.kind != RFS_PTR_PIECE &&
+		    reserved[b] != (ptr.kind == RFS_PTR_PREALLOC))
 			NO("node %u block %u: %sreserved", f->node, b,
 			   reserved[b] ? "not " : "");
 	}

@@ -23,11 +23,12 @@ WORKLOADS = [
     "clean",
     "quota",
     "small",
+    "compact",
     "mixed",
 ]
 CORE_TESTS = ("test_core", "test_policy", "test_quota")
 # Where each rule that can be left out is missed first.
-INJECTED = {"transaction": "overwrite", "reset": "clean", "tombstone": "truncate"}
+INJECTED = {"transaction": "overwrite", "reset": "clean", "tombstone": "truncate", "piece": "small"}
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +73,7 @@ LIMITS = ("open=3", "active=4")
         ("async=1", "gc=2"),
         ("async=1", "gc=1", "groups=2", "volatile=1"),
         ("async=1", *LIMITS),
+        ("pieces=0",),
     ],
     ids=" ".join,
 )

@@ -6,6 +6,7 @@
 #include "workload.h"
 #include "space/space.h"
 #include "tree/tree.h"
+#include "tree/diff.h"
 #include "tree/dir.h"
 #include "tree/xattr.h"
 #include "log/log.h"
@@ -53,6 +54,10 @@ const struct workload workloads[] = {
 			     [WRITE] = 2, [OVERWRITE] = 2, [SMALL] = 14,
 			     [SMALL_SYNC] = 8, [FSYNC] = 2, [SYNC] = 1,
 			     [WAIT] = 2 } },
+	/* so many in two files that their nodes are full most of the time */
+	{ "compact", 700, 2, { [CREATE] = 1, [TRUNCATE] = 1, [PUNCH] = 1,
+			       [OVERWRITE] = 3, [SMALL] = 24, [SMALL_SYNC] = 8,
+			       [FSYNC] = 1, [WAIT] = 4 } },
 	{ "mixed", 500, 16, { [CREATE] = 4, [MKDIR] = 1, [LINK] = 1,
 			      [UNLINK] = 3, [RMDIR] = 1, [RENAME] = 3,
 			      [EXCHANGE] = 1, [TRUNCATE] = 2, [PUNCH] = 1,
@@ -801,28 +806,83 @@ static void fsync_node(struct run *r, u32 node)
 	oracle_promise(r->o, r->dev->ops, node, r->o->node[node].changes);
 }
 
+static void told_bytes(struct run *r, u32 node, u64 block, u32 at, u32 bytes,
+		       bool page)
+{
+	u64 size = r->o->node[node].size;
+	struct event *e = oracle_event(r->o, EV_BYTES, node);
+
+	size = max(size, block * RFS_BLOCK_BYTES + at + bytes);
+	e->block = block;
+	e->n = 1;
+	e->at = at;
+	e->bytes = bytes;
+	e->page = page;
+	r->o->node[node].size = size;
+}
+
 /* Bytes of a block, with the rest of it */
-static void put_bytes(struct run *r, u32 node, u64 block, u32 at, u32 bytes)
+static void put_page(struct run *r, u32 node, u64 block, u32 at, u32 bytes)
 {
 	static u8 content[RFS_BLOCK_BYTES];
 	u64 start = block * RFS_BLOCK_BYTES, size = r->o->node[node].size;
 	const void *data = content;
-	struct event *e;
-	u32 len;
 
 	oracle_block(r->o, node, block, content);
 	oracle_bytes(r->o->events + 1, at, bytes, content + at);
-	size = max_t(u64, size, start + at + bytes);
-	len = min_t(u64, size - start, RFS_BLOCK_BYTES);
-	put_blocks(r, node, block, 1, len, &data);
-	e = oracle_event(r->o, EV_BYTES, node);
-	e->block = block;
-	e->n = 1;
-	e->len = len;
-	e->at = at;
-	e->bytes = bytes;
-	e->page = true;
-	r->o->node[node].size = size;
+	size = max_t(u64, size, start + at + bytes) - start;
+	put_blocks(r, node, block, 1, min_t(u64, size, RFS_BLOCK_BYTES), &data);
+	told_bytes(r, node, block, at, bytes, true);
+}
+
+/* Bytes of a block, into the log; false: they have to go into a page */
+static bool put_piece(struct run *r, u32 node, u64 block, u32 at, u32 bytes)
+{
+	u32 ino = ino_of(r, node), holes;
+	u64 off = block * RFS_BLOCK_BYTES + at;
+	u8 data[RFS_PIECE_MAX];
+	int fits;
+
+	if (!r->pieces || bytes > RFS_PIECE_MAX)
+		return false;
+	complete(r, node, block, block + 1);
+	reserve(r, ino, block, 1, &holes);
+	ASKING(r, fits, rfs_piece_fits(r->fs, ino, off, bytes));
+	if (fits > 0) {
+		oracle_bytes(r->o->events + 1, at, bytes, data);
+		must("piece", rfs_piece(r->fs, ino, off, data, bytes,
+					r->ops.now(r->dev)));
+	}
+	rfs_unreserve(r->fs, ino, 1, holes);
+	must("fits", min(fits, 0));
+	if (fits)
+		told_bytes(r, node, block, at, bytes, false);
+	return fits;
+}
+
+/* A block with pieces is written as a page, so that others have room. */
+static void merge(struct run *r, u32 node)
+{
+	u64 block;
+	int ret;
+
+	ASKING(r, ret, rfs_diff_fullest(r->fs, ino_of(r, node), &block));
+	if (ret == -ENOENT)
+		return;
+	must("fullest", ret);
+	put_page(r, node, block, 0, 0);
+}
+
+static void put_bytes(struct run *r, u32 node, u64 block, u32 at, u32 bytes)
+{
+	if (pick(r, 12) && put_piece(r, node, block, at, bytes))
+		return;
+	if (r->pieces && pick(r, 2)) {
+		merge(r, node);
+		if (put_piece(r, node, block, at, bytes))
+			return;
+	}
+	put_page(r, node, block, at, bytes);
 }
 
 #define SMALL_MOST	2600	/* bytes that are written by themselves */
@@ -1263,8 +1323,8 @@ static void note_mark(struct run *r)
 
 void record(struct run *r, struct memdev *base)
 {
-	static const struct rfs_id id = { "crash harness 1", "a key for hashes",
-						  "a key to be safe" };
+	const struct rfs_id id = { "crash harness 1", "a key for hashes",
+				   "a key to be safe", r->pieces };
 	const struct rfs_geometry *geo = &r->dev->geo;
 	bool async = r->async;
 	u32 i, blocks;
