@@ -222,7 +222,7 @@ def test_no_memory(build: Path, options: tuple[str, ...]) -> None:
     runs, errors = map(int, re.findall(r"^(\d+) runs, (\d+) errors", done.stdout)[0])
     assert runs > 150
     # cleaning gets by with fewer copies and buffers, appends are tried again
-    assert errors >= 0.85 * runs
+    assert errors >= 0.65 * runs
 
 
 def test_format_document() -> None:

@@ -110,22 +110,31 @@ static int write_piece(struct rfs_fs *fs, u32 ino, u64 off, const void *bytes,
 }
 
 /* A full diff node loses its fullest block, and is asked once more. */
+static int write_small(struct rfs_fs *fs, u32 ino, u64 off, const void *bytes,
+		       u32 len)
+{
+	int ret = write_piece(fs, ino, off, bytes, len);
+	u64 fullest;
+
+	if (ret || !fs->compact || len > RFS_PIECE_MAX)
+		return ret;
+	ret = rfs_diff_fullest(fs, ino, &fullest);
+	if (ret == -ENOENT || (!ret && fullest == off / RFS_BLOCK_BYTES))
+		return 0;
+	if (!ret)
+		ret = rfs_merge(fs, ino);
+	return ret ? ret : write_piece(fs, ino, off, bytes, len);
+}
+
 static int write_within(struct rfs_fs *fs, u32 ino, u64 off, const void *bytes,
 			u32 len, u8 *content)
 {
-	u64 block = off / RFS_BLOCK_BYTES, fullest;
-	int ret = write_piece(fs, ino, off, bytes, len);
+	int ret = write_small(fs, ino, off, bytes, len);
 
-	if (!ret && fs->compact && len <= RFS_PIECE_MAX &&
-	    !rfs_diff_fullest(fs, ino, &fullest) && fullest != block) {
-		ret = rfs_merge(fs, ino);
-		if (!ret)
-			ret = write_piece(fs, ino, off, bytes, len);
-	}
 	if (ret)
 		return ret > 0 ? 0 : ret;
-	return write_page(fs, ino, block, off % RFS_BLOCK_BYTES, bytes, len,
-			  content);
+	return write_page(fs, ino, off / RFS_BLOCK_BYTES, off % RFS_BLOCK_BYTES,
+			  bytes, len, content);
 }
 
 int rfs_merge(struct rfs_fs *fs, u32 ino)
