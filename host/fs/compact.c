@@ -8,6 +8,14 @@
 
 #include "rfsm.h"
 
+bool rfsm_log_is_enough(const struct rfs_sb_info *sbi)
+{
+	const struct rfs_fs *fs = sbi->fs;
+
+	return READ_ONCE(fs->compact) && !READ_ONCE(fs->not_logged) &&
+	       !READ_ONCE(fs->read_only);
+}
+
 bool rfsm_small_add(struct inode *inode, struct rfsm_batch *b,
 		    struct folio *folio)
 {
@@ -81,7 +89,7 @@ static bool rfsm_small_piece(struct inode *inode, u32 smalls,
 	return fits > 0;
 }
 
-void rfsm_smalls_write(struct inode *inode, struct rfsm_batch *b)
+void rfsm_smalls_write(struct inode *inode, struct rfsm_batch *b, bool sync)
 {
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	u32 i;
@@ -93,7 +101,7 @@ void rfsm_smalls_write(struct inode *inode, struct rfsm_batch *b)
 		if (rfsm_small_piece(inode, b->smalls, small))
 			folio_end_writeback(folio);
 		else
-			rfsm_append(sbi, inode, &folio, 1, small->len, true);
+			rfsm_append(sbi, inode, &folio, 1, small->len, sync);
 	}
 	if (b->smalls)
 		rfsm_kick(sbi);

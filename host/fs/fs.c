@@ -27,7 +27,10 @@
 
 static struct kmem_cache *inode_cache;
 
-/* Pages that writeback has put off are written first, as fsync() does it. */
+/*
+ * Pages that writeback has put off are written first, as fsync() does it. Then the
+ * log has all that is not durable, unless there are times that no record has.
+ */
 static int rfsm_sync_fs(struct super_block *sb, int wait)
 {
 	struct rfs_sb_info *sbi = RFS_SB(sb);
@@ -42,7 +45,10 @@ static int rfsm_sync_fs(struct super_block *sb, int wait)
 			return ret < 0 ? ret : -ENOSPC;
 		sync_inodes_sb(sb);
 	}
-	return rfsm_sync(sbi, 0);
+	if (!rfsm_log_is_enough(sbi))
+		return rfsm_sync(sbi, 0);
+	rfsm_update(sbi, ret, rfs_log_sync(sbi->fs));
+	return ret;
 }
 
 static int rfsm_statfs(struct dentry *dentry, struct kstatfs *st)

@@ -354,6 +354,19 @@ static int rfsm_batch_add(struct inode *inode, struct rfsm_batch *b,
 	return 0;
 }
 
+/*
+ * Somebody waits for it: fsync, or sync, which sends all before it waits. Where that
+ * makes a check-point, it would write pieces in a block of their own.
+ */
+static bool rfsm_small_wanted(const struct rfs_sb_info *sbi,
+			      const struct writeback_control *wbc)
+{
+	if (wbc->for_sync || wbc->sync_mode != WB_SYNC_ALL)
+		return (wbc->for_sync || wbc->tagged_writepages) &&
+		       rfsm_log_is_enough(sbi);
+	return true;
+}
+
 static int rfsm_writepages(struct address_space *mapping,
 			   struct writeback_control *wbc)
 {
@@ -369,10 +382,10 @@ static int rfsm_writepages(struct address_space *mapping,
 	b->n = 0;
 	b->smalls = 0;
 	while ((folio = writeback_iter(mapping, wbc, folio, &error))) {
-		/* sync(2) makes a check-point, which is not the log's */
-		if (sync && !wbc->for_sync && rfsm_small_add(inode, b, folio)) {
+		if (rfsm_small_wanted(sbi, wbc) &&
+		    rfsm_small_add(inode, b, folio)) {
 			if (b->smalls == RFSM_SMALLS)
-				rfsm_smalls_write(inode, b);
+				rfsm_smalls_write(inode, b, sync);
 			continue;
 		}
 		if (b->n && (b->n == RFS_TXN_MAX || b->len < RFS_BLOCK_BYTES ||
@@ -381,7 +394,7 @@ static int rfsm_writepages(struct address_space *mapping,
 		error = rfsm_batch_add(inode, b, folio, wbc);
 	}
 	rfsm_batch_write(inode, b, sync);
-	rfsm_smalls_write(inode, b);
+	rfsm_smalls_write(inode, b, sync);
 	mempool_free(b, &sbi->batches);
 	return error;
 }

@@ -433,7 +433,9 @@ void rfsm_append_module_exit(void);
 bool rfsm_small_add(struct inode *inode, struct rfsm_batch *b,
 		    struct folio *folio);
 /* They are pieces, or pages if that takes less; writeback ends as of others */
-void rfsm_smalls_write(struct inode *inode, struct rfsm_batch *b);
+void rfsm_smalls_write(struct inode *inode, struct rfsm_batch *b, bool sync);
+/* Does sync(2) need no check-point? Without the lock */
+bool rfsm_log_is_enough(const struct rfs_sb_info *sbi);
 
 /* quota.c */
 int rfsm_quota_init(struct rfs_sb_info *sbi);

@@ -979,6 +979,16 @@ static void checkpoint(struct run *r)
 	oracle_promise(r->o, r->dev->ops, NEVER, r->o->changes);
 }
 
+/* All is durable then, too: pages, and the log that has all else. */
+static void sync_log(struct run *r)
+{
+	if (r->early)
+		return;
+	complete_all(r);
+	must("log", rfs_log_sync(r->fs));
+	oracle_promise(r->o, r->dev->ops, NEVER, r->o->changes);
+}
+
 static void act(struct run *r)
 {
 	u32 total = 0, at, i;
@@ -1049,7 +1059,10 @@ static void act(struct run *r)
 		do_fsync(r);
 		break;
 	case SYNC:
-		checkpoint(r);
+		if (r->pieces && pick(r, 2))
+			sync_log(r);
+		else
+			checkpoint(r);
 		break;
 	case WAIT:
 		land_any(r);

@@ -42,6 +42,43 @@ def test_a_new_file_is_one_page(run: Run, option: str, data: int, log: int) -> N
     assert re.findall(r"^data (\d+) log (\d+)$", output, re.M) == [(str(data), str(log))]
 
 
+# 100 files that one syncfs makes durable; all that was written, and check-points, since.
+SYNCED = """
+start
+sync
+total() { cat /sys/fs/rfs/nvme0n1/written_* | awk '{ sum += $1 } END { print sum }'; }
+checkpoints() { cat /sys/fs/rfs/nvme0n1/checkpoints; }
+cat >/tmp/many.py <<'END'
+for number in range(100):
+    with open(f"/mnt/{number}", "wb") as stream:
+        stream.write(bytes([number]) * 500)
+END
+before=$(total) had=$(checkpoints)
+python3 /tmp/many.py
+sync -f /mnt
+echo written $(($(total) - before)) checkpoints $(($(checkpoints) - had))
+stat -c '%s %Y %Z' /mnt/* >/tmp/before
+shut_down 2
+end
+start
+stat -c '%s %Y %Z' /mnt/* | cmp - /tmp/before
+python3 -c 'for n in range(100): assert open(f"/mnt/{n}", "rb").read() == bytes([n]) * 500'
+before=$(checkpoints)
+sync
+# what was read has other times, which no record has
+test $(checkpoints) -gt $before
+end
+"""
+
+
+def test_one_sync_of_many_files_is_of_the_log(run: Run) -> None:
+    output = run(script(COMPACT, SYNCED), system=COMPACT.system).output
+    found = re.search(r"^written (\d+) checkpoints (\d+)$", output, re.M)
+    assert found
+    assert int(found[1]) <= 20
+    assert int(found[2]) == 0
+
+
 def test_it_is_refused_where_there_are_no_pieces(run: Run) -> None:
     body = """
     mkfs.rfs -q -f $drive

@@ -172,7 +172,7 @@ static void write_back(struct file *f, bool sync)
 				pthread_mutex_unlock(&folio->lock);
 			}
 			if (b.smalls == RFSM_SMALLS)
-				rfsm_smalls_write(&f->inode.vfs, &b);
+				rfsm_smalls_write(&f->inode.vfs, &b, sync);
 		}
 		if (takes)
 			batch[n++] = folio;
@@ -182,7 +182,7 @@ static void write_back(struct file *f, bool sync)
 			n = 0;
 		}
 	}
-	rfsm_smalls_write(&f->inode.vfs, &b);
+	rfsm_smalls_write(&f->inode.vfs, &b, sync);
 	for (i = 0; sync && i < PAGES; i++) {
 		lock_stable(&f->page[i]);
 		pthread_mutex_unlock(&f->page[i].lock);

@@ -605,11 +605,10 @@ static int rfs_apply_page(struct rfs_fs *fs, struct window_page *page)
 		else if (ret)
 			return ret;
 	}
-	if (left == KEPT) {
+	if (left == KEPT)
 		fs->recovered.pages_applied++;
-	} else {
+	else
 		fs->recovered.pages_dropped++;
-	}
 	/* a page that was punched out has made the file longer before */
 	if (left == GONE)
 		return 0;

@@ -719,19 +719,21 @@ static int rfs_count_extent(struct rfs_fs *fs, u32 ino, u64 from, u64 to,
 			    struct rfs_extent *out)
 {
 	struct rfs_ptr ptr;
+	bool pieces;
 	int ret = 0;
 
 	to = min(to, from + RFS_EXTENT_MAX);
 	for (; from < to; from++, out->n++) {
 		ret = rfs_map_get(fs, ino, from, &ptr);
+		pieces = ptr.kind == RFS_PTR_PIECE;
 		if (!out->n) {
 			out->block = from;
 			out->addr = rfs_addr(ptr.addr);
-			out->pieces = ptr.kind == RFS_PTR_PIECE;
+			out->pieces = pieces;
 		}
 		if (ret || !rfs_index_in_use(&ptr) || rfs_addr(ptr.addr) !=
 		    (out->addr ? out->addr + out->n : 0) ||
-		    (ptr.kind == RFS_PTR_PIECE) != out->pieces)
+		    pieces != out->pieces)
 			break;
 	}
 	return ret;

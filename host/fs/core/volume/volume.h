@@ -221,6 +221,7 @@ struct rfs_fs {
 	u32 ahead;		/* zones that are cleaned for them before they ask */
 	bool futile;		/* to compact metadata, until a zone is free */
 	bool compact;		/* small writes may be pieces */
+	bool not_logged;	/* times have changed that only a check-point has */
 	struct rfs_logged *logged;	/* pieces that the log has, the newest first */
 	struct rfs_tomb *tomb;
 	u32 tombs, tomb_room;
