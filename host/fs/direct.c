@@ -135,13 +135,15 @@ static void rfsm_direct_submit(const struct iomap_iter *iter, struct bio *bio,
 	submit_bio(bio);
 }
 
-/* Blocks that lie in a row in one zone, or are holes, of those found */
+/* Blocks that lie in a row in one zone, or are holes, of those found; no pieces */
 static u32 rfsm_direct_run(const struct rfs_sb_info *sbi,
 			   const struct rfsm_found *f)
 {
 	u32 n;
 
 	for (n = 1; n < f->n; n++) {
+		if (f->pieces[n])
+			break;
 		if (!f->addr[0] && !f->addr[n])
 			continue;
 		if (!f->addr[0] || f->addr[n] != f->addr[0] + n ||
@@ -180,9 +182,11 @@ static int rfsm_direct_begin(struct inode *inode, loff_t pos, loff_t length,
 	for (i = 1; i < found.n; i++)
 		if (found.addr[i])
 			rfsm_read_drop(sbi, found.addr[i]);
-	if (found.addr[0] && found.len[0] < RFS_BLOCK_BYTES) {
-		rfsm_read_drop(sbi, found.addr[0]);
-		return -ENOTBLK;	/* the rest has to be made zero */
+	if (found.pieces[0] ||
+	    (found.addr[0] && found.len[0] < RFS_BLOCK_BYTES)) {
+		if (found.addr[0])
+			rfsm_read_drop(sbi, found.addr[0]);
+		return -ENOTBLK;	/* something has to be put over it */
 	}
 	iomap->bdev = sbi->dev.bdev;
 	iomap->offset = block << PAGE_SHIFT;

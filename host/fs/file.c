@@ -295,14 +295,16 @@ static int rfsm_extent_at(struct inode *inode, u64 from, u64 to,
 	return ret ? rfsm_failed(sbi, ret) : 0;
 }
 
-/* What is preallocated has no address yet. */
+/* What is preallocated has no address yet, and pieces have none of their own. */
 static int rfsm_tell_extent(struct fiemap_extent_info *info,
 			    const struct rfs_extent *e, bool last)
 {
 	u32 flags = last ? FIEMAP_EXTENT_LAST : 0;
 
 	if (!e->addr)
-		flags |= FIEMAP_EXTENT_UNWRITTEN | FIEMAP_EXTENT_UNKNOWN;
+		flags |= FIEMAP_EXTENT_UNKNOWN;
+	if (!e->addr && !e->pieces)
+		flags |= FIEMAP_EXTENT_UNWRITTEN;
 	return fiemap_fill_next_extent(info, e->block << PAGE_SHIFT,
 				       e->addr << PAGE_SHIFT,
 				       e->n << PAGE_SHIFT, flags);

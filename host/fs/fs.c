@@ -27,7 +27,10 @@
 
 static struct kmem_cache *inode_cache;
 
-/* Pages that writeback has put off are written first, as fsync() does it. */
+/*
+ * Pages that writeback has put off are written first, as fsync() does it. Then the
+ * log has all that is not durable, unless there are times that no record has.
+ */
 static int rfsm_sync_fs(struct super_block *sb, int wait)
 {
 	struct rfs_sb_info *sbi = RFS_SB(sb);
@@ -42,7 +45,10 @@ static int rfsm_sync_fs(struct super_block *sb, int wait)
 			return ret < 0 ? ret : -ENOSPC;
 		sync_inodes_sb(sb);
 	}
-	return rfsm_sync(sbi, 0);
+	if (!rfsm_log_is_enough(sbi))
+		return rfsm_sync(sbi, 0);
+	rfsm_update(sbi, ret, rfs_log_sync(sbi->fs));
+	return ret;
 }
 
 static int rfsm_statfs(struct dentry *dentry, struct kstatfs *st)
@@ -95,6 +101,7 @@ static int rfsm_show_options(struct seq_file *seq, struct dentry *root)
 
 	seq_printf(seq, ",commit=%u,errors=%s", sbi->opt.commit,
 		   error_names[sbi->opt.errors]);
+	seq_printf(seq, ",compact=%s", sbi->opt.compact ? "on" : "off");
 	seq_printf(seq, ",groups=%u,gc=%s,quantize=%s", sbi->opt.policy.groups,
 		   gc_names[sbi->opt.policy.gc],
 		   quantize_names[sbi->opt.policy.quantize]);
@@ -315,6 +322,7 @@ static int rfsm_mount_core(struct rfs_sb_info *sbi)
 				sb->s_bdev, geo.max_open, geo.max_active,
 				sbi->fs->meta_active);
 		rfsm_set_policy(sbi, &sbi->opt.policy);
+		WRITE_ONCE(sbi->fs->compact, sbi->opt.compact);
 		rfsm_say_recovered(sbi);
 		break;
 	case -EOPNOTSUPP:
@@ -341,6 +349,14 @@ static const struct rfsm_inode_ops inode_kinds = {
 	.symlink_iops = &rfsm_symlink_iops,
 	.special_iops = &rfsm_special_iops,
 };
+
+static int rfsm_compact_ok(struct fs_context *fc, const struct rfs_sb_info *sbi,
+			   const struct rfsm_options *opt)
+{
+	if (!opt->compact || rfs_has_pieces(&sbi->fs->super))
+		return 0;
+	return invalfc(fc, "compact=on: files of this volume can have no pieces: make it with mkfs.rfs -c, or leave the option out");
+}
 
 static int rfsm_fill_super(struct super_block *sb, struct fs_context *fc)
 {
@@ -383,6 +399,8 @@ static int rfsm_fill_super(struct super_block *sb, struct fs_context *fc)
 	ret = rfsm_fetch_init(sbi);
 	if (!ret)
 		ret = rfsm_mount_core(sbi);
+	if (!ret)
+		ret = rfsm_compact_ok(fc, sbi, opt);
 	if (!ret)
 		ret = rfsm_shrinker_start(sbi);
 	if (!ret)
@@ -430,13 +448,19 @@ static void rfsm_kill_sb(struct super_block *sb)
 enum {
 	OPT_COMMIT, OPT_ERRORS, OPT_GROUPS, OPT_GC, OPT_QUANTIZE, OPT_USRQUOTA,
 	OPT_GRPQUOTA, OPT_NOQUOTA, OPT_ACL, OPT_USER_XATTR, OPT_DISCARD,
-	OPT_BARRIER, OPT_NORECOVERY,
+	OPT_BARRIER, OPT_NORECOVERY, OPT_COMPACT,
 };
 
 static const struct constant_table error_table[] = {
 	{ "remount-ro", RFSM_ERRORS_RO },
 	{ "panic", RFSM_ERRORS_PANIC },
 	{ "continue", RFSM_ERRORS_CONTINUE },
+	{}
+};
+
+static const struct constant_table compact_table[] = {
+	{ "off", false },
+	{ "on", true },
 	{}
 };
 
@@ -459,6 +483,7 @@ static const struct constant_table quantize_table[] = {
 static const struct fs_parameter_spec parameters[] = {
 	fsparam_u32("commit", OPT_COMMIT),
 	fsparam_enum("errors", OPT_ERRORS, error_table),
+	fsparam_enum("compact", OPT_COMPACT, compact_table),
 	fsparam_u32("groups", OPT_GROUPS),
 	fsparam_enum("gc", OPT_GC, gc_table),
 	fsparam_enum("quantize", OPT_QUANTIZE, quantize_table),
@@ -510,6 +535,9 @@ static int rfsm_parse_param(struct fs_context *fc, struct fs_parameter *param)
 		return 0;
 	case OPT_ERRORS:
 		opt->errors = result.uint_32;
+		return 0;
+	case OPT_COMPACT:
+		opt->compact = result.uint_32;
 		return 0;
 	case OPT_GROUPS:
 		if (!result.uint_32 || result.uint_32 > RFS_GROUPS_MAX)
@@ -606,6 +634,9 @@ static int rfsm_reconfigure(struct fs_context *fc)
 	/* usage is counted from the mount on, or not */
 	if (opt->quota != sbi->opt.quota)
 		return invalfc(fc, "usrquota, grpquota: when it is mounted");
+	ret = rfsm_compact_ok(fc, sbi, opt);
+	if (ret)
+		return ret;
 	sync_filesystem(sb);
 	if (read_only && !sb_rdonly(sb))
 		ret = rfsm_to_read_only(sbi);
@@ -614,6 +645,7 @@ static int rfsm_reconfigure(struct fs_context *fc)
 	if (!ret) {
 		sbi->opt = *opt;
 		rfsm_set_policy(sbi, &sbi->opt.policy);
+		WRITE_ONCE(sbi->fs->compact, opt->compact);
 	}
 	return ret;
 }

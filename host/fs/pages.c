@@ -25,9 +25,20 @@ static void rfsm_invalidate_folio(struct folio *folio, size_t offset,
 
 	if (offset || length < folio_size(folio) || !folio_test_private(folio))
 		return;
+	folio_clear_checked(folio);
 	rfsm_lock(sbi);
 	rfsm_unreserve(sbi, folio->mapping->host, folio);
 	rfsm_unlock(sbi);
+}
+
+/*
+ * Who dirties a folio and is not rfsm_write_end() does not say which of its bytes
+ * are new: a mapping, or who had it pinned, who does not lock it. All may be.
+ */
+static bool rfsm_dirty_folio(struct address_space *mapping, struct folio *folio)
+{
+	folio_set_checked(folio);
+	return filemap_dirty_folio(mapping, folio);
 }
 
 /* A dirty folio is never released, and a clean one has no reservation. */
@@ -169,7 +180,9 @@ static int rfsm_write_end(struct file *file, struct address_space *mapping,
 		copied = 0;
 	if (copied) {
 		folio_mark_uptodate(folio);
-		folio_mark_dirty(folio);
+		rfsm_dirty_bytes(folio, offset_in_page(pos),
+				 offset_in_page(pos) + copied);
+		filemap_dirty_folio(mapping, folio);
 		if (pos + copied > i_size_read(inode))
 			i_size_write(inode, pos + copied);
 	} else {
@@ -198,7 +211,8 @@ static int rfsm_is_hole(struct inode *inode, u64 block)
 			return 0;
 	}
 	rfsm_query(sbi, ret, rfs_map_get(sbi->fs, inode->i_ino, block, &ptr));
-	return ret ? rfsm_failed(sbi, ret) : !rfs_addr(ptr.addr);
+	return ret ? rfsm_failed(sbi, ret) :
+		     !rfs_addr(ptr.addr) && ptr.kind != RFS_PTR_PIECE;
 }
 
 int rfsm_zero(struct inode *inode, loff_t pos, u32 len)
@@ -330,12 +344,27 @@ static int rfsm_batch_add(struct inode *inode, struct rfsm_batch *b,
 			return -ENOSPC;
 		}
 	}
+	/* before its content is looked at: who changes it then says so again */
+	folio_clear_checked(folio);
 	b->len = min_t(loff_t, RFS_BLOCK_BYTES, size - pos);
 	folio_zero_segment(folio, b->len, RFS_BLOCK_BYTES);
 	folio_start_writeback(folio);
 	folio_unlock(folio);
 	b->folio[b->n++] = folio;
 	return 0;
+}
+
+/*
+ * Somebody waits for it: fsync, or sync, which sends all before it waits. Where that
+ * makes a check-point, it would write pieces in a block of their own.
+ */
+static bool rfsm_small_wanted(const struct rfs_sb_info *sbi,
+			      const struct writeback_control *wbc)
+{
+	if (wbc->for_sync || wbc->sync_mode != WB_SYNC_ALL)
+		return (wbc->for_sync || wbc->tagged_writepages) &&
+		       rfsm_log_is_enough(sbi);
+	return true;
 }
 
 static int rfsm_writepages(struct address_space *mapping,
@@ -351,13 +380,21 @@ static int rfsm_writepages(struct address_space *mapping,
 	/* before a folio is locked: nobody waits for who waits for this */
 	b = mempool_alloc(&sbi->batches, GFP_NOFS);
 	b->n = 0;
+	b->smalls = 0;
 	while ((folio = writeback_iter(mapping, wbc, folio, &error))) {
+		if (rfsm_small_wanted(sbi, wbc) &&
+		    rfsm_small_add(inode, b, folio)) {
+			if (b->smalls == RFSM_SMALLS)
+				rfsm_smalls_write(inode, b, sync);
+			continue;
+		}
 		if (b->n && (b->n == RFS_TXN_MAX || b->len < RFS_BLOCK_BYTES ||
 			     folio->index != b->folio[0]->index + b->n))
 			rfsm_batch_write(inode, b, sync);
 		error = rfsm_batch_add(inode, b, folio, wbc);
 	}
 	rfsm_batch_write(inode, b, sync);
+	rfsm_smalls_write(inode, b, sync);
 	mempool_free(b, &sbi->batches);
 	return error;
 }
@@ -368,7 +405,7 @@ const struct address_space_operations rfsm_aops = {
 	.write_begin = rfsm_write_begin,
 	.write_end = rfsm_write_end,
 	.writepages = rfsm_writepages,
-	.dirty_folio = filemap_dirty_folio,
+	.dirty_folio = rfsm_dirty_folio,
 	.invalidate_folio = rfsm_invalidate_folio,
 	.release_folio = rfsm_release_folio,
 	.migrate_folio = filemap_migrate_folio,

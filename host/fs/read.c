@@ -9,6 +9,7 @@
 
 #include "rfsm.h"
 #include "tree/tree.h"
+#include "tree/diff.h"
 
 /* A read in flight: folios and what is valid of each */
 struct rfsm_read {
@@ -21,6 +22,7 @@ struct rfsm_read {
 	u32 n;
 	struct folio *folio[RFSM_APPEND_MAX];
 	u16 len[RFSM_APPEND_MAX];
+	bool pieces[RFSM_APPEND_MAX];
 	bool ok[RFSM_APPEND_MAX];
 };
 
@@ -69,6 +71,33 @@ void rfsm_read_drop(struct rfs_sb_info *sbi, u64 addr)
 	atomic_dec(&sbi->dev.reads[addr / sbi->fs->geo.zone_blocks]);
 }
 
+/* Pieces of a block, or NULL: how many there are */
+static int rfsm_pieces(struct rfs_sb_info *sbi, unsigned long ino, u64 block,
+		       u8 *data, u32 *n)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret = rfs_iget(sbi->fs, ino, &di, &buf);
+
+	*n = 0;
+	return ret ? ret : rfs_diff_overlay(sbi->fs, di, block, data, n);
+}
+
+/*
+ * Over what is in a folio. It is locked: pieces of its block come and go by
+ * writeback, truncates and punches, which wait for that.
+ */
+static bool rfsm_overlay(struct rfs_sb_info *sbi, struct inode *inode,
+			 struct folio *folio)
+{
+	u32 n;
+	int ret;
+
+	rfsm_query(sbi, ret, rfsm_pieces(sbi, inode->i_ino, folio->index,
+					 folio_address(folio), &n));
+	return !ret || !rfsm_failed(sbi, ret);
+}
+
 /* Is a block what it should be? Its folio then is as a reader sees it. */
 static bool rfsm_read_ok(struct rfsm_read *r, u32 i, const struct rfs_oob *oob)
 {
@@ -79,7 +108,7 @@ static bool rfsm_read_ok(struct rfsm_read *r, u32 i, const struct rfs_oob *oob)
 						RFS_BLOCK_BYTES)))
 		return false;
 	folio_zero_segment(folio, r->len[i], RFS_BLOCK_BYTES);
-	return true;
+	return !r->pieces[i] || rfsm_overlay(r->sbi, r->inode, folio);
 }
 
 /* The folios come last: after them the volume may be unmounted. */
@@ -160,16 +189,26 @@ static void rfsm_read_submit(struct rfsm_read *r)
 static int rfsm_look_at(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
 			u32 most, struct rfsm_found *f)
 {
+	bool any = rfs_has_pieces(&sbi->fs->super);
 	struct rfs_ptrs ptrs;
-	u32 i;
-	int ret = rfs_map_ptrs(sbi->fs, inode->i_ino, block, false, &ptrs);
+	u32 i, pieces = 0;
+	int ret = 0;
 
+	/* the diff node is read before a zone is held */
+	if (any)
+		ret = rfsm_pieces(sbi, inode->i_ino, block, NULL, &pieces);
+	if (!ret)
+		ret = rfs_map_ptrs(sbi->fs, inode->i_ino, block, false, &ptrs);
 	if (ret)
 		return ret;
 	most = min(most, min_t(u32, ptrs.n, RFSM_FOUND));
 	for (i = 0; i < most; i++) {
 		u64 addr = 0;
 
+		if (any && i && rfsm_pieces(sbi, inode->i_ino, block + i, NULL,
+					    &pieces))
+			break;
+		f->pieces[i] = pieces;
 		f->len[i] = 0;
 		if (ptrs.at) {
 			const struct rfs_ptr *ptr = &ptrs.at[i];
@@ -231,6 +270,7 @@ static void rfsm_read_add(struct inode *inode, struct folio *folio, u32 most,
 {
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	struct rfsm_read *now;
+	bool pieces;
 	u64 addr;
 	u32 len;
 
@@ -241,10 +281,12 @@ static void rfsm_read_add(struct inode *inode, struct folio *folio, u32 most,
 	}
 	now = *r;
 	addr = f->addr[f->next];
+	pieces = f->pieces[f->next];
 	len = f->len[f->next++];
 	if (!addr) {
 		folio_zero_range(folio, 0, folio_size(folio));
-		folio_end_read(folio, true);
+		folio_end_read(folio, !pieces || rfsm_overlay(sbi, inode,
+							      folio));
 		return;
 	}
 	if (now && (addr != now->addr + now->n ||
@@ -263,6 +305,7 @@ static void rfsm_read_add(struct inode *inode, struct folio *folio, u32 most,
 		rfsm_read_drop(sbi, addr);	/* the first holds the zone */
 	}
 	now->folio[now->n] = folio;
+	now->pieces[now->n] = pieces;
 	now->len[now->n++] = len;
 	*r = now;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What is reserved for a dirty folio: its private value says it. The
- * reservation ends when the folio is written or dropped.
+ * What is reserved for a dirty folio, and which of its bytes are new: its private
+ * value says both. The reservation ends when the folio is written or dropped.
  */
 #include <linux/pagemap.h>
 
@@ -10,6 +10,8 @@
 
 #define RSV_PLACE		1UL	/* a place */
 #define RSV_HOLE		2UL	/* and that it was a hole */
+#define RSV_FROM		2	/* bits above: the first byte that is new */
+#define RSV_TO			14	/* and the one after the last; 0: not known */
 
 /*
  * Who has dirtied many pages of a file since room was made last, and has many that
@@ -84,4 +86,30 @@ void rfsm_unreserve(struct rfs_sb_info *sbi, struct inode *inode,
 	WRITE_ONCE(RFS_I(inode)->rsv_pages, RFS_I(inode)->rsv_pages -
 		   1);
 	rfs_unreserve(sbi->fs, inode->i_ino, 1, hole);
+}
+
+/* The bytes from..to - 1 of a locked folio that is reserved are new. */
+void rfsm_dirty_bytes(struct folio *folio, u32 from, u32 to)
+{
+	unsigned long value = (unsigned long)folio_get_private(folio);
+	u32 first, last;
+
+	if (!value)
+		return;
+	if (rfsm_new_bytes(folio, &first, &last)) {
+		from = min(from, first);
+		to = max(to, last);
+	}
+	value &= RSV_PLACE | RSV_HOLE;
+	value |= (unsigned long)from << RSV_FROM | (unsigned long)to << RSV_TO;
+	folio_change_private(folio, (void *)value);
+}
+
+bool rfsm_new_bytes(struct folio *folio, u32 *from, u32 *to)
+{
+	unsigned long value = (unsigned long)folio_get_private(folio);
+
+	*from = value >> RSV_FROM & (RFS_BLOCK_BYTES - 1);
+	*to = value >> RSV_TO;
+	return *to;
 }

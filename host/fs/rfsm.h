@@ -38,6 +38,7 @@ struct rfsm_options {
 	enum rfsm_errors errors;
 	struct rfs_policy policy;
 	u32 quota;		/* a bit for each rfs_quota_type that is on */
+	bool compact;		/* small writes may be pieces */
 };
 
 /* Consecutive blocks of a copy that are read */
@@ -105,11 +106,22 @@ struct rfsm_reset {
 	bool stops;		/* none is begun any more */
 };
 
-/* Consecutive folios under writeback: a transaction */
+/* A folio under writeback of which few bytes are new */
+struct rfsm_small {
+	struct folio *folio;
+	u16 from, bytes;
+	u16 len;		/* valid bytes of the block */
+};
+
+#define RFSM_SMALLS	32
+
+/* Consecutive folios under writeback: a transaction; and some beside these */
 struct rfsm_batch {
 	u32 n;
 	u32 len;	/* valid bytes of the last */
 	struct folio *folio[RFS_TXN_MAX];
+	u32 smalls;
+	struct rfsm_small small[RFSM_SMALLS];
 };
 
 /* Why a check-point was written */
@@ -394,6 +406,11 @@ int rfsm_reserve(struct rfs_sb_info *sbi, struct inode *inode,
 void rfsm_unreserve(struct rfs_sb_info *sbi, struct inode *inode,
 		    struct folio *folio);
 
+/* A locked folio that is reserved has new bytes, beside those before */
+void rfsm_dirty_bytes(struct folio *folio, u32 from, u32 to);
+/* Those that it has: all that rfsm_dirty_bytes() was told; false: nothing */
+bool rfsm_new_bytes(struct folio *folio, u32 *from, u32 *to);
+
 /* append.c */
 int rfsm_append_init(struct rfs_sb_info *sbi);
 void rfsm_append_exit(struct rfs_sb_info *sbi);
@@ -407,6 +424,18 @@ void rfsm_append(struct rfs_sb_info *sbi, struct inode *inode,
 int rfsm_copy_write(void *dev, struct rfs_copy *copy);
 int __init rfsm_append_module_init(void);
 void rfsm_append_module_exit(void);
+
+/* compact.c */
+/*
+ * A locked folio, which was dirty and is to be durable, joins the small ones of a
+ * batch, and is unlocked: if few of its bytes are new. Else nothing is done.
+ */
+bool rfsm_small_add(struct inode *inode, struct rfsm_batch *b,
+		    struct folio *folio);
+/* They are pieces, or pages if that takes less; writeback ends as of others */
+void rfsm_smalls_write(struct inode *inode, struct rfsm_batch *b, bool sync);
+/* Does sync(2) need no check-point? Without the lock */
+bool rfsm_log_is_enough(const struct rfs_sb_info *sbi);
 
 /* quota.c */
 int rfsm_quota_init(struct rfs_sb_info *sbi);
@@ -538,12 +567,14 @@ extern struct workqueue_struct *rfsm_reads;
 
 /*
  * Where blocks of a file are that follow each other, for reads that begin now:
- * their zones are not reset before rfsm_read_drop(). A hole has address 0.
+ * their zones are not reset before rfsm_read_drop(). A hole has address 0, so has a
+ * block of which there are only pieces.
  */
 struct rfsm_found {
 	u32 n, next;		/* how many; the first of them that is left */
 	u64 addr[RFSM_FOUND];
 	u16 len[RFSM_FOUND];	/* bytes that are valid */
+	bool pieces[RFSM_FOUND];	/* lie over it */
 };
 
 /*

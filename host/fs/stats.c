@@ -69,6 +69,7 @@ COUNTER(written_index, stats.written[RFS_INDEX]);
 COUNTER(written_inodes, stats.written[RFS_INODES]);
 COUNTER(written_attributes, stats.written[RFS_XATTR]);
 COUNTER(written_quotas, stats.written[RFS_QUOTA]);
+COUNTER(written_pieces, stats.written[RFS_DIFF]);
 COUNTER(written_inode_map, stats.written[RFS_IMAP]);
 COUNTER(written_node_map, stats.written[RFS_NMAP]);
 COUNTER(written_timb, stats.written[RFS_TIMB]);
@@ -80,6 +81,9 @@ COUNTER(cleaned_zones, stats.victims);
 COUNTER(clean_reads, stats.clean_reads);
 COUNTER(resets, stats.resets);
 COUNTER(waited_reads, stats.waited_reads);
+COUNTER(pieces, stats.pieces);
+COUNTER(piece_bytes, stats.piece_bytes);
+COUNTER(piece_merges, stats.merged);
 COUNTER(checkpoints, stats.checkpoints);
 COUNTER(recovery_pages_read, recovered.pages_read);
 COUNTER(recovery_pages_applied, recovered.pages_applied);
@@ -129,6 +133,7 @@ static struct attribute *stat_attrs[] = {
 	&stat_written_inodes.attr,
 	&stat_written_attributes.attr,
 	&stat_written_quotas.attr,
+	&stat_written_pieces.attr,
 	&stat_written_inode_map.attr,
 	&stat_written_node_map.attr,
 	&stat_written_timb.attr,
@@ -142,6 +147,9 @@ static struct attribute *stat_attrs[] = {
 	&stat_write_cost.attr,
 	&stat_resets.attr,
 	&stat_waited_reads.attr,
+	&stat_pieces.attr,
+	&stat_piece_bytes.attr,
+	&stat_piece_merges.attr,
 	&stat_free_zones.attr,
 	&stat_checkpoints.attr,
 	&stat_checkpoints_sync.attr,

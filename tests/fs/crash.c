@@ -5,7 +5,7 @@
  *
  *	crash WORKLOAD [seed=N] [points=N] [oob=0|64] [volatile=1] [inject=NAME]
  *	      [open=N] [active=N] [rescan=1|2] [groups=N] [gc=N] [quantize=N]
- *	      [async=1] [quota=1]
+ *	      [async=1] [quota=1] [pieces=0]
  *
  * async: see workload.h.
  * rescan: the check-point zones are empty then, with 2 the inode map is gone
@@ -299,7 +299,7 @@ static const char *cut_everywhere(struct crash *c, u32 points)
 
 enum {
 	POINTS, SEED, OOB, VOLATILE, OPEN, ACTIVE, POLICY_GROUPS, GC, QUANTIZE,
-	ASYNC, WITH_QUOTA, RESCAN, OPTIONS
+	ASYNC, WITH_QUOTA, WITH_PIECES, RESCAN, OPTIONS
 };
 
 static struct option opt[OPTIONS + 1] = {
@@ -316,6 +316,8 @@ static struct option opt[OPTIONS + 1] = {
 		       "numbers of enum rfs_quantize" },
 	[ASYNC] = { "async", 0, 0, 1, "1: several appends in flight, as the module's" },
 	[WITH_QUOTA] = { "quota", 0, 0, 1, "1: usage is counted" },
+	[WITH_PIECES] = { "pieces", 1, 0, 1,
+			  "1: small writes are pieces where they can be" },
 	[RESCAN] = { "rescan", 0, 0, 2,
 		     "1: check-points are lost, 2: the inode map, too" },
 };
@@ -324,25 +326,29 @@ static struct option opt[OPTIONS + 1] = {
 	"usage: crash WORKLOAD [NAME=N]... [inject=RULE]...\n"		\
 	"Records a workload, cuts its power at points of it, and checks what a\n" \
 	"mount finds. Workloads are in workload.c. inject: without the RULE\n" \
-	"transaction, reset or tombstone, to see it fail. Exit status: 0 all is as\n" \
+	"transaction, reset, tombstone or piece, to see it fail. Exit status: 0 all is as\n" \
 	"promised, 1 not, 2 wrong arguments. Example: crash mixed seed=5 async=1"
+
+#define RULES	4
 
 /* The rules that arguments leave out; these arguments are taken away */
 static u32 inject(int *argc, char **argv)
 {
-	static const char *const name[] = {
-		"inject=transaction", "inject=reset", "inject=tombstone"
+	static const char *const name[RULES] = {
+		"inject=transaction", "inject=reset", "inject=tombstone",
+		"inject=piece"
 	};
-	static const u32 rule[] = {
-		RFS_INJECT_TXN, RFS_INJECT_RESET, RFS_INJECT_TOMB
+	static const u32 rule[RULES] = {
+		RFS_INJECT_TXN, RFS_INJECT_RESET, RFS_INJECT_TOMB,
+		RFS_INJECT_PIECE
 	};
 	u32 found = 0, n;
 	int i, kept = 2;
 
 	for (i = 2; i < *argc; i++) {
-		for (n = 0; n < 3 && strcmp(argv[i], name[n]); n++)
+		for (n = 0; n < RULES && strcmp(argv[i], name[n]); n++)
 			;
-		if (n < 3)
+		if (n < RULES)
 			found |= rule[n];
 		else
 			argv[kept++] = argv[i];
@@ -373,13 +379,15 @@ static void tell(const struct crash *c, double seconds, bool failed)
 	if (c->rescan)
 		printf("%llu of them with the check-point before the last; ",
 		       (unsigned long long)c->older);
-	printf("%s: %u operations, %llu points, %llu cut twice, %.1f blocks in flight, %llu check-points, %llu copied, %llu resets, ",
+	printf("%s: %u operations, %llu points, %llu cut twice, %.1f blocks in flight, %llu check-points, %llu copied, %llu resets, %llu pieces, %llu merged, ",
 	       c->r.w->name, c->r.dev->ops, (unsigned long long)c->points,
 	       (unsigned long long)c->recut,
 	       (double)c->cut_ops / (c->points ? c->points : 1),
 	       (unsigned long long)stats->checkpoints,
 	       (unsigned long long)stats->copied,
-	       (unsigned long long)stats->resets);
+	       (unsigned long long)stats->resets,
+	       (unsigned long long)stats->pieces,
+	       (unsigned long long)stats->merged);
 	if (c->r.async)
 		printf("%llu pauses of cleaning, %llu operations beside a check-point, %llu blocks changed while copied, %llu read without the volume, ",
 		       (unsigned long long)c->r.pauses,
@@ -410,6 +418,7 @@ int main(int argc, char **argv)
 	c.r.policy.quantize = opt[QUANTIZE].value;
 	c.r.async = opt[ASYNC].value;
 	c.r.quota = opt[WITH_QUOTA].value;
+	c.r.pieces = opt[WITH_PIECES].value;
 	c.rescan = opt[RESCAN].value;
 	c.r.dev = memdev_new(&geo, ZONE_CAP, ARENA, true);
 	c.base = memdev_new(&geo, ZONE_CAP, 1, false);

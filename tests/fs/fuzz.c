@@ -48,7 +48,7 @@ static u32 pick(u32 n)
 static void make(struct memdev *dev)
 {
 	static const struct rfs_id id = { "fuzzed volume 1", "a key for hashes",
-						  "a key to be safe" };
+						  "a key to be safe", true };
 	struct rfs_new file = { .mode = S_IFREG | 0644 };
 	struct rfs_new dir = { .mode = S_IFDIR | 0755 };
 	struct rfs_new sym = { .mode = S_IFLNK | 0777, .target = "to nowhere" };
@@ -78,6 +78,8 @@ static void make(struct memdev *dev)
 
 			assert(!rfs_preallocate(fs, ino, &at, i + 40));
 		}
+		if (i % 12 == 0)
+			assert(!rfs_write_bytes(fs, ino, i * 200, block, 9 * i));
 		if (i % 5 == 0)
 			assert(!rfs_xattr_set(fs, ino, "user.a", block, i, 0,
 					      0));
@@ -97,6 +99,7 @@ static void make(struct memdev *dev)
 		sprintf(name, "later-%u", i);
 		assert(!rfs_create(fs, 2, name, &file, &ino));
 		assert(!rfs_write(fs, ino, i, 2, data, 100));
+		assert(!rfs_write_bytes(fs, ino, 700 * i, name, 9));
 		if (i % 3 == 0)
 			assert(!rfs_truncate(fs, ino, 5000, false));
 		if (i % 3 == 1)
@@ -351,6 +354,12 @@ static void change(struct rfs_fs *fs)
 		sprintf(name, "new-%u", i);
 		if (!rfs_create(fs, 2, name, &file, &ino))
 			rfs_write(fs, ino, i * 300, 1, &data, 4096);
+		sprintf(name, "later-%u", i + 10);
+		if (!rfs_dir_find(fs, 2, name, strlen(name), &ino)) {
+			rfs_write_bytes(fs, ino, 100, block, 500);
+			rfs_merge(fs, ino);
+			rfs_truncate(fs, ino, 300, false);
+		}
 		sprintf(name, "later-%u", i);
 		if (!rfs_unlink(fs, 2, name, &ino))
 			rfs_free_orphan(fs, ino);
@@ -400,7 +409,7 @@ static bool rescue(const struct memdev *from)
 	bool good;
 
 	if (!dev)
-		dev = memdev_new(&from->geo, CAP, 16 << 20, false);
+		dev = memdev_new(&from->geo, CAP, 32 << 20, false);
 	memdev_copy(dev, from);
 	if (rfs_rescan(&memdev_ops, dev, &dev->geo, &report, &out, &fs))
 		return false;
@@ -482,7 +491,7 @@ int main(int argc, char **argv)
 	struct rfs_geometry geo = { .zones = ZONES, .zone_blocks = 64,
 				    .oob_bytes = 64 };
 	struct memdev *whole = memdev_new(&geo, CAP, 64 << 20, false);
-	struct memdev *dev = memdev_new(&geo, CAP, 16 << 20, false);
+	struct memdev *dev = memdev_new(&geo, CAP, 32 << 20, false);
 	static u8 store[EDITS][RFS_BLOCK_BYTES + RFS_OOB_BYTES];
 	struct option opt[] = {
 		{ "rounds", 1000, 1, 1ULL << 40, "damaged volumes" },

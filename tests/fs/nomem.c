@@ -45,6 +45,7 @@ struct file {
 	bool there;
 	u32 blocks;		/* its size */
 	u32 id[BLOCKS];		/* of what is in a block; 0: a hole */
+	u32 small[BLOCKS];	/* of bytes that were written later; 0: none */
 	u32 xattr;		/* bytes of its attribute; 0: none */
 };
 
@@ -75,6 +76,25 @@ static void pattern(u32 id, u8 *data)
 {
 	memset(data, id ? id % 251 + 1 : 0, RFS_BLOCK_BYTES);
 	memcpy(data, &id, sizeof(id));
+}
+
+/* Where a few bytes of a block are written by themselves */
+#define SMALL_AT	200
+#define SMALL_BYTES	300
+
+static void small_pattern(u32 id, u8 *data)
+{
+	memset(data, id % 251 + 1, SMALL_BYTES);
+	memcpy(data, &id, sizeof(id));
+}
+
+/* Blocks from..to - 1 of the model are something else, or nothing */
+static void forget_blocks(struct file *file, u32 from, u32 to)
+{
+	for (; from < to; from++) {
+		file->id[from] = 0;
+		file->small[from] = 0;
+	}
 }
 
 static int mount(void)
@@ -117,6 +137,8 @@ static bool holds(const struct model *model)
 			return false;
 		for (i = 0; i < file->blocks; i++) {
 			pattern(file->id[i], want);
+			if (file->small[i])
+				small_pattern(file->small[i], want + SMALL_AT);
 			if (rfs_read(fs, ino, i, got) ||
 			    memcmp(got, want, sizeof(got)))
 				return false;
@@ -184,13 +206,12 @@ static int op_rename(struct model *m, u32 nr)
 static int op_truncate(struct model *m, u32 nr)
 {
 	struct file *file = &m->file[nr];
-	u32 blocks = pick(BLOCKS), i, ino;
+	u32 blocks = pick(BLOCKS), ino;
 	int ret = file->there ? find(nr, &ino) : -ENOENT;
 
 	if (ret)
 		return ret == -ENOENT ? 0 : ret;
-	for (i = blocks; i < BLOCKS; i++)
-		file->id[i] = 0;
+	forget_blocks(file, blocks, BLOCKS);
 	file->blocks = blocks;
 	ret = rfs_truncate(fs, ino, blocks * RFS_BLOCK_BYTES, false);
 	return ret ? ret : rfs_fsync(fs, ino);
@@ -199,13 +220,12 @@ static int op_truncate(struct model *m, u32 nr)
 static int op_punch(struct model *m, u32 nr)
 {
 	struct file *file = &m->file[nr];
-	u32 from = pick(BLOCKS / 2), to = from + 1 + pick(BLOCKS / 2), i, ino;
+	u32 from = pick(BLOCKS / 2), to = from + 1 + pick(BLOCKS / 2), ino;
 	int ret = file->there ? find(nr, &ino) : -ENOENT;
 
 	if (ret)
 		return ret == -ENOENT ? 0 : ret;
-	for (i = from; i < to; i++)
-		file->id[i] = 0;
+	forget_blocks(file, from, to);
 	ret = rfs_punch(fs, ino, from, to, false);
 	return ret ? ret : rfs_fsync(fs, ino);
 }
@@ -251,11 +271,28 @@ static int op_write(struct model *m, u32 nr)
 		return ret == -ENOENT ? 0 : ret;
 	for (i = 0; i < n; i++) {
 		file->id[from + i] = ++ids;
+		file->small[from + i] = 0;
 		pattern(ids, content[i]);
 		data[i] = content[i];
 	}
 	file->blocks = max(file->blocks, from + n);
 	ret = rfs_write(fs, ino, from, n, data, RFS_BLOCK_BYTES);
+	return ret ? ret : rfs_fsync(fs, ino);
+}
+
+static int op_small(struct model *m, u32 nr)
+{
+	struct file *file = &m->file[nr];
+	u32 at = file->blocks ? pick(file->blocks) : 0, ino;
+	u8 bytes[SMALL_BYTES];
+	int ret = file->there && file->blocks ? find(nr, &ino) : -ENOENT;
+
+	if (ret)
+		return ret == -ENOENT ? 0 : ret;
+	file->small[at] = ++ids;
+	small_pattern(ids, bytes);
+	ret = rfs_write_bytes(fs, ino, at * RFS_BLOCK_BYTES + SMALL_AT, bytes,
+			      sizeof(bytes));
 	return ret ? ret : rfs_fsync(fs, ino);
 }
 
@@ -279,7 +316,7 @@ static int op_remount(void)
 /* The model is as it will be if the step succeeds. */
 static int step(struct model *m)
 {
-	u32 what = pick(40), nr = pick(FILES);
+	u32 what = pick(44), nr = pick(FILES);
 
 	if (what < 8)
 		return op_create(m, nr);
@@ -301,6 +338,8 @@ static int step(struct model *m)
 		return rfs_checkpoint(fs, 0);
 	if (what < 27)
 		return op_xattr(m, nr);
+	if (what < 32)
+		return op_small(m, nr);
 	return op_write(m, nr);
 }
 
@@ -355,7 +394,7 @@ struct tally {
 static const char *run(u32 steps, struct tally *tally)
 {
 	static const struct rfs_id id = { "no memory left", "a key for hashes",
-						  "a key to be safe" };
+						  "a key to be safe", true };
 	struct model model = { 0 }, before;
 	const char *fault = NULL;
 	u32 i;

@@ -173,6 +173,14 @@ void oracle_pattern(u32 id, u64 block, u8 *data)
 	memcpy(data + 4, &word, 4);
 }
 
+void oracle_bytes(u32 id, u32 at, u32 bytes, u8 *data)
+{
+	u32 i;
+
+	for (i = 0; i < bytes; i++)
+		data[i] = mix(id, at + i) % 255 + 1;
+}
+
 static char why[300];
 
 #define NO(...)							\
@@ -278,7 +286,8 @@ struct content {		/* of one file, as it was cut */
 	u32 changes;		/* that the volume has */
 	u32 ops;
 	u32 seen[FILE_BLOCKS];	/* event + 1 of each block, 0: a hole */
-	u32 len[FILE_BLOCKS];	/* bytes that are not zero, at least 16 */
+	/* the same, 0 too if another event would look alike */
+	u32 sure[FILE_BLOCKS];
 };
 
 /* The events of a node that there were, in their order; w is their number */
@@ -294,8 +303,8 @@ static bool removed(const struct oracle *o, const struct content *c, u32 w,
 	u32 i;
 
 	each_event(o, c, e, i, o->event[w - 1].next) {
-		if (e->type == EV_WRITE || e->type == EV_PREALLOC ||
-		    e->change >= c->changes)
+		if (e->type == EV_WRITE || e->type == EV_BYTES ||
+		    e->type == EV_PREALLOC || e->change >= c->changes)
 			continue;
 		if (e->type == EV_PUNCH && b >= e->block &&
 		    b < e->block + e->n)
@@ -320,6 +329,154 @@ static bool covers(const struct event *e, u32 node, u64 b)
 	       b < e->block + e->n;
 }
 
+/* Does an event write all of a block, at once? */
+static bool is_page(const struct event *e, u64 b)
+{
+	if (e->type == EV_BYTES)
+		return e->page && e->block == b;
+	return e->type == EV_WRITE && b >= e->block && b < e->block + e->n;
+}
+
+/* What a change of a file's size, or a punch, leaves of a block */
+static void clear(const struct event *e, u64 b, u8 *data)
+{
+	u64 start = b * RFS_BLOCK_BYTES, cut = 0;
+
+	if (e->type == EV_PUNCH && (b < e->block || b >= e->block + e->n))
+		return;
+	if (e->type == EV_SIZE && e->size > start)
+		cut = min_t(u64, e->size - start, RFS_BLOCK_BYTES);
+	memset(data + cut, 0, RFS_BLOCK_BYTES - cut);
+}
+
+static void put_bytes(u32 id, const struct event *e, u8 *data)
+{
+	oracle_bytes(id, e->at, e->bytes, data + e->at);
+}
+
+/* A block as it was after event `last`, in the run */
+static void block_then(const struct oracle *o, u32 node, u64 b, u32 last,
+		       u8 *data)
+{
+	const struct event *e;
+	u32 i;
+
+	memset(data, 0, RFS_BLOCK_BYTES);
+	for (i = o->node[node].first; i && i <= last; i = e->next) {
+		e = &o->event[i - 1];
+		if (e->type == EV_SIZE || e->type == EV_PUNCH) {
+			clear(e, b, data);
+		} else if (e->type == EV_BYTES && e->block == b) {
+			put_bytes(i, e, data);
+		} else if (is_page(e, b)) {
+			oracle_pattern(i, b, data);
+			memset(data + block_len(e, b), 0, RFS_BLOCK_BYTES -
+			       block_len(e, b));
+		}
+	}
+}
+
+void oracle_block(const struct oracle *o, u32 node, u64 block, u8 *data)
+{
+	block_then(o, node, block, ~0U, data);
+}
+
+/*
+ * A block of which the volume has page event w, and of the bytes logged after it
+ * those that it must have, and `some` of those that it may have; *left: how many
+ * of these are left.
+ */
+static void block_cut(struct oracle *o, const struct content *c, u32 node,
+		      u64 b, u32 w, u32 some, u32 *left, u8 *data)
+{
+	const struct event *e;
+	u32 i;
+
+	*left = 0;
+	memset(data, 0, RFS_BLOCK_BYTES);
+	if (w)
+		block_then(o, node, b, w, data);
+	each_event(o, c, e, i, o->node[node].first) {
+		if ((e->type == EV_SIZE || e->type == EV_PUNCH) &&
+		    e->change < c->changes && i > w)
+			clear(e, b, data);
+		if (e->type != EV_BYTES || e->page || e->block != b || i <= w ||
+		    e->change > c->changes)
+			continue;
+		/* the log is there up to somewhere after the last change */
+		if (e->change == c->changes && e->promised > c->ops) {
+			if (!some) {
+				++*left;
+				continue;
+			}
+			some--;
+		}
+		put_bytes(i, e, data);
+	}
+}
+
+/* Is it what is left with event w? Any number of bytes may be logged after it. */
+static bool block_is(struct oracle *o, const struct content *c, u32 node,
+		     u64 b, u32 w, const u8 *data)
+{
+	static u8 want[RFS_BLOCK_BYTES];
+	u32 some = 0, left;
+
+	do {
+		block_cut(o, c, node, b, w, some++, &left, want);
+		if (!memcmp(data, want, sizeof(want)))
+			return true;
+	} while (left);
+	return false;
+}
+
+static bool has_bytes(struct oracle *o, const struct content *c, u32 node,
+		      u64 b)
+{
+	const struct event *e;
+	u32 i;
+
+	each_event(o, c, e, i, o->node[node].first)
+		if (e->type == EV_BYTES && e->block == b)
+			return true;
+	return false;
+}
+
+/* As identify(), of a block of which bytes were written by themselves */
+static const char *explain(struct oracle *o, struct content *c, u32 node,
+			   u64 b, const u8 *data)
+{
+	u32 page[1024], pages = 0, least = 0, i, len = 0;
+	const struct event *e;
+	bool found = false;
+
+	each_event(o, c, e, i, o->node[node].first) {
+		if (!is_page(e, b))
+			continue;
+		assert(pages < sizeof(page) / sizeof(*page));
+		page[pages++] = i;
+		if (e->promised <= c->ops)
+			least = i;
+	}
+	for (i = pages + 1; i-- > 0;) {
+		u32 w = i ? page[i - 1] : 0;
+
+		if (w < least)
+			break;
+		if (!block_is(o, c, node, b, w, data))
+			continue;
+		/* what a later page of the block has kept does not say so */
+		c->sure[b] = !found && w && !removed(o, c, w, b, &len) ? w : 0;
+		if (!found)
+			c->seen[b] = w;
+		found = true;
+	}
+	if (!found)
+		NO("node %u block %llu: not what its writes and bytes make of it",
+		   node, (unsigned long long)b);
+	return NULL;
+}
+
 /* Whose content is it? Fills in seen. */
 static const char *identify(struct oracle *o, struct content *c, u32 node,
 			    u64 b, const u8 *data)
@@ -328,6 +485,8 @@ static const char *identify(struct oracle *o, struct content *c, u32 node,
 	u32 id, len;
 	u64 head;
 
+	if (has_bytes(o, c, node, b))
+		return explain(o, c, node, b, data);
 	memcpy(&head, data, 8);
 	memcpy(&id, data, 4);
 	if (!head) {
@@ -349,6 +508,7 @@ static const char *identify(struct oracle *o, struct content *c, u32 node,
 		NO("node %u block %llu: not quite write %u", node,
 		   (unsigned long long)b, id);
 	c->seen[b] = id;
+	c->sure[b] = id;
 	return NULL;
 }
 
@@ -363,6 +523,15 @@ static const char *check_promises(struct oracle *o, struct content *c,
 		if (e->type == EV_SIZE && e->change < c->changes) {
 			least = e->size;
 			most = e->size;
+		}
+		if (e->type == EV_BYTES) {
+			end = e->block * RFS_BLOCK_BYTES + e->at + e->bytes;
+			most = max(most, end);
+			/* the log has it, before the last change that it has */
+			if (e->promised <= c->ops ||
+			    (!e->page && e->change < c->changes))
+				least = max(least, end);
+			continue;
 		}
 		if (e->type != EV_WRITE)
 			continue;
@@ -396,27 +565,27 @@ static const char *check_whole(struct oracle *o, struct content *c, u32 node,
 	for (b = 0; b < FILE_BLOCKS; b++) {
 		const struct event *e, *before;
 
-		if (!c->seen[b])
+		if (!c->sure[b])
 			continue;
-		e = &o->event[c->seen[b] - 1];
+		e = &o->event[c->sure[b] - 1];
 		if (b * RFS_BLOCK_BYTES >= size)
 			NO("node %u block %llu: beyond its size", node,
 			   (unsigned long long)b);
 		each_event(o, c, before, i, o->node[node].first) {
-			if (i >= c->seen[b])
+			if (i >= c->sure[b])
 				break;
 			if ((before->type == EV_SIZE ||
 			     before->type == EV_PUNCH) &&
 			    before->change >= c->changes)
 				NO("node %u: write %u without truncate %u",
-				   node, c->seen[b], i);
+				   node, c->sure[b], i);
 		}
 		for (other = e->block; other < e->block + e->n; other++) {
 			len = RFS_BLOCK_BYTES;
-			if (!removed(o, c, c->seen[b], other, &len) &&
-			    c->seen[other] < c->seen[b])
+			if (!removed(o, c, c->sure[b], other, &len) &&
+			    c->seen[other] < c->sure[b])
 				NO("node %u: of write %u block %llu is there, %llu is not",
-				   node, c->seen[b], (unsigned long long)b,
+				   node, c->sure[b], (unsigned long long)b,
 				   (unsigned long long)other);
 		}
 	}
@@ -447,8 +616,8 @@ static const char *check_reserved(struct oracle *o, struct rfs_fs *fs,
 	for (b = 0; b < FILE_BLOCKS; b++) {
 		if (rfs_map_get(fs, f->ino, b, &ptr))
 			NO("node %u block %u: no pointer", f->node, b);
-		if (!rfs_addr(ptr.addr) && reserved[b] !=
-		    (ptr.kind == RFS_PTR_PREALLOC))
+		if (!rfs_addr(ptr.addr) && ptr.kind != RFS_PTR_PIECE &&
+		    reserved[b] != (ptr.kind == RFS_PTR_PREALLOC))
 			NO("node %u block %u: %sreserved", f->node, b,
 			   reserved[b] ? "not " : "");
 	}
@@ -463,6 +632,7 @@ static const char *check_file(struct oracle *o, struct rfs_fs *fs,
 	u64 b;
 
 	memset(c->seen, 0, sizeof(c->seen));
+	memset(c->sure, 0, sizeof(c->sure));
 	for (b = 0; b < FILE_BLOCKS && b * RFS_BLOCK_BYTES < f->size; b++) {
 		int ret = rfs_read(fs, f->ino, b, data);
 

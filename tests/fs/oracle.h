@@ -8,6 +8,10 @@
  * least those promised. Content must be, for each block, a write that was not
  * removed by a change among those, no older than one that was promised, and
  * whole: where one block of a write is seen, so are its others.
+ *
+ * Bytes of a block that are written by themselves are checked one by one. Those
+ * that went out with the rest of their block count as a write of all of it as it
+ * was then; those that went into the log are there as far as the log is.
  */
 #ifndef ORACLE_H
 #define ORACLE_H
@@ -36,7 +40,7 @@ struct name {
 	char name[64];
 };
 
-enum event_type { EV_WRITE, EV_SIZE, EV_PUNCH, EV_PREALLOC };
+enum event_type { EV_WRITE, EV_BYTES, EV_SIZE, EV_PUNCH, EV_PREALLOC };
 
 struct event {			/* change of a file's content; from 1 on */
 	u32 next;		/* of the same file; 0: none */
@@ -46,9 +50,11 @@ struct event {			/* change of a file's content; from 1 on */
 	u32 n;
 	u32 len;		/* WRITE: of the last block */
 	u64 size;		/* SIZE */
+	u32 at, bytes;		/* BYTES: of its block, from at on; 0: none */
+	bool page;		/* BYTES: with the rest of its block, not logged */
 	bool keep;		/* SIZE, PUNCH: what is reserved stays so */
 	u32 change;		/* changes of names and inodes before it */
-	u32 promised;		/* WRITE: operations on the medium by then */
+	u32 promised;		/* WRITE, BYTES: operations on the medium by then */
 };
 
 struct oracle {
@@ -76,6 +82,10 @@ struct name *oracle_find(struct oracle *o, u32 dir, const char *name);
 void oracle_del_name(struct oracle *o, struct name *name);
 /* What write number id has in a block */
 void oracle_pattern(u32 id, u64 block, u8 *data);
+/* And what EV_BYTES number id has of its block, from at on */
+void oracle_bytes(u32 id, u32 at, u32 bytes, u8 *data);
+/* A block of a file as it is now, after all that was done */
+void oracle_block(const struct oracle *o, u32 node, u64 block, u8 *data);
 /* Name of an extended attribute; the value of an id, its bytes */
 extern const char *const oracle_xattr[XATTRS];
 u32 oracle_value(u32 id, u8 *value);

@@ -48,7 +48,7 @@ struct item {
 };
 
 static u8 common[RFS_BLOCK_BYTES];
-static const struct rfs_id id = { .uuid = "space harness" };
+static struct rfs_id id = { .uuid = "space harness" };
 static struct drive drive;
 static void *spare;		/* pages that nobody has, each with the next's address */
 static struct rfs_fs *fs;
@@ -230,7 +230,9 @@ static bool drive_new(void)
 	if (drive.geo.zones < layout.need_zones)
 		return false;
 	drive.power = ~0ULL;
-	drive.cached = draws >> 40 & 3;	/* draws nothing: seeds stay what they were */
+	/* both draw nothing: seeds stay what they were */
+	drive.cached = draws >> 40 & 3;
+	id.pieces = draws >> 42 & 1;
 	drive.page = calloc((size_t)drive.geo.zones * blocks,
 			    sizeof(*drive.page));
 	drive.wp = calloc(drive.geo.zones, sizeof(*drive.wp));
@@ -278,12 +280,14 @@ static void name_of(u32 nr, char *name)
 
 static int write_block(const struct item *it, u32 i)
 {
+	u64 block = it->first + i * it->step;
 	const void *data = common;
 
-	OP("write %u, block %llu", it->ino,
-	   (unsigned long long)(it->first + i * it->step));
-	return rfs_write(fs, it->ino, it->first + i * it->step, 1, &data,
-			 RFS_BLOCK_BYTES);
+	OP("write %u, block %llu", it->ino, (unsigned long long)block);
+	if (fs->compact && pick(2))
+		return rfs_write_bytes(fs, it->ino, block * RFS_BLOCK_BYTES +
+				       pick(3000), common, between(1, 1000));
+	return rfs_write(fs, it->ino, block, 1, &data, RFS_BLOCK_BYTES);
 }
 
 /* What there may be no room for; 1: there is none */

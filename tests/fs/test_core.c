@@ -6,6 +6,7 @@
 #include "memdev.h"
 #include "space/space.h"
 #include "tree/tree.h"
+#include "tree/diff.h"
 #include "tree/dir.h"
 #include "tree/xattr.h"
 #include "log/log.h"
@@ -50,12 +51,21 @@ static const struct rfs_new file = { .mode = S_IFREG | 0644 };
 static const struct rfs_new dir = { .mode = S_IFDIR | 0755 };
 static u8 block[RFS_BLOCK_BYTES], other[RFS_BLOCK_BYTES];
 
-static struct memdev *new_dev(const struct rfs_geometry *geo)
+static const struct rfs_id pieces_id = { "0123456789abcde", "a key for hashes",
+					 "a key to be safe", true };
+
+static struct memdev *new_dev_with(const struct rfs_geometry *geo,
+				   const struct rfs_id *how)
 {
 	struct memdev *dev = memdev_new(geo, CAP, 320 << 20, true);
 
-	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, geo, &id, "test"), 0);
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, geo, how, "test"), 0);
 	return dev;
+}
+
+static struct memdev *new_dev(const struct rfs_geometry *geo)
+{
+	return new_dev_with(geo, &id);
 }
 
 static struct rfs_fs *mount(struct memdev *dev)
@@ -4471,6 +4481,337 @@ static u64 reserved_of(struct rfs_fs *fs, u32 ino, u64 from, u64 to)
 		n += ptr.kind == RFS_PTR_PREALLOC;
 	}
 	return n;
+}
+
+/* Any bytes of a file, over the ends of blocks, beside what is there */
+TEST(written_bytes)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	static u8 want[4 * RFS_BLOCK_BYTES], bytes[2 * RFS_BLOCK_BYTES];
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	u32 ino, i;
+
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	memset(bytes, 7, sizeof(bytes));
+	CHECK_EQ(rfs_write_bytes(fs, ino, 100, bytes, 500), 0);
+	CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
+	CHECK_EQ(le64_to_cpu(di->size), 600);
+	memset(want + 100, 7, 500);
+	memset(bytes, 8, sizeof(bytes));
+	CHECK_EQ(rfs_write_bytes(fs, ino, 4000, bytes, 5000), 0);
+	memset(want + 4000, 8, 5000);
+	memset(bytes, 9, sizeof(bytes));
+	CHECK_EQ(rfs_write_bytes(fs, ino, 550, bytes, 1), 0);
+	want[550] = 9;
+	CHECK_EQ(rfs_fsync(fs, ino), 0);
+	rfs_unmount_nosync(fs);
+	fs = mount(dev);
+	CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
+	CHECK_EQ(le64_to_cpu(di->size), 9000);
+	for (i = 0; i < 4; i++) {
+		CHECK_EQ(rfs_read(fs, ino, i, block), 0);
+		CHECK(!memcmp(block, want + i * RFS_BLOCK_BYTES,
+			      RFS_BLOCK_BYTES));
+	}
+	check_clean(fs);
+	end(fs, dev);
+}
+
+/* Bytes of a value, as they are written by themselves */
+static void put_some(struct rfs_fs *fs, u32 ino, u64 off, u8 value, u32 len)
+{
+	u8 bytes[RFS_PIECE_MAX];
+
+	memset(bytes, value, sizeof(bytes));
+	CHECK_EQ(rfs_write_bytes(fs, ino, off, bytes, len), 0);
+}
+
+/* Pieces that lie over a block */
+static u32 pieces_of(struct rfs_fs *fs, u32 ino, u64 at)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	u32 n;
+
+	CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
+	CHECK_EQ(rfs_diff_overlay(fs, di, at, NULL, &n), 0);
+	return n;
+}
+
+static u32 diff_of(struct rfs_fs *fs, u32 ino)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+
+	CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
+	return le32_to_cpu(di->diff);
+}
+
+static u8 byte_of(struct rfs_fs *fs, u32 ino, u64 off)
+{
+	CHECK_EQ(rfs_read(fs, ino, off / RFS_BLOCK_BYTES, block), 0);
+	return block[off % RFS_BLOCK_BYTES];
+}
+
+/* A new file with 500 bytes is one page of the log; without pieces it is two. */
+TEST(piece_of_a_new_file)
+{
+	const struct rfs_id *how[] = { &id, &pieces_id };
+	struct rfs_extent extent;
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	u64 at, from;
+	u32 ino, i, before;
+
+	for (i = 0; i < 2; i++) {
+		struct memdev *dev = new_dev_with(&geometry, how[i]);
+		struct rfs_fs *fs = mount(dev);
+
+		before = dev->ops;
+		CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+		put_some(fs, ino, 0, 7, 500);
+		CHECK_EQ(rfs_fsync(fs, ino), 0);
+		CHECK_EQ(appended(dev, before), i ? 1 : 2);
+		CHECK_EQ(fs->stats.pieces, i);
+		rfs_unmount_nosync(fs);
+		fs = mount(dev);
+		expect(fs, ino, 0, 7, 500);
+		CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
+		CHECK_EQ(le64_to_cpu(di->size), 500);
+		CHECK_EQ(!di->diff, !i);
+		/* it is data, that has no address */
+		CHECK_EQ(fs->prealloc, i);
+		CHECK_EQ(rfs_map_seek(fs, ino, 0, 10, true, &at), 0);
+		CHECK_EQ(at, 0);
+		CHECK_EQ(rfs_map_seek(fs, ino, 0, 10, false, &at), 0);
+		CHECK_EQ(at, 1);
+		from = 0;
+		CHECK_EQ(rfs_map_extent(fs, ino, &from, 10, &extent), 0);
+		CHECK(extent.n == 1 && (!extent.addr) == i && extent.pieces == i);
+		check_clean(fs);
+		end(fs, dev);
+	}
+}
+
+/* Any bytes over any others: all that is written later is seen. */
+TEST(pieces_overlap)
+{
+	struct memdev *dev = new_dev_with(&geometry, &pieces_id);
+	struct rfs_fs *fs = mount(dev);
+	static u8 want[3 * RFS_BLOCK_BYTES];
+	u32 ino, i, n;
+	u64 random = 1;
+
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	put(fs, ino, 0, 1, 4096);
+	memset(want, 1, 4096);
+	for (i = 0; i < 3000; i++) {
+		u32 len, off;
+
+		random = random * 6364136223846793005ULL + 1;
+		len = 1 + (random >> 33) % (i % 7 ? 40 : RFS_PIECE_MAX);
+		off = (random >> 17) % (sizeof(want) - len);
+		put_some(fs, ino, off, i, len);
+		memset(want + off, i, len);
+		if (i % 500 == 0)
+			CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+		if (i % 700 == 0) {
+			CHECK_EQ(rfs_fsync(fs, ino), 0);
+			rfs_unmount_nosync(fs);
+			fs = mount(dev);
+		}
+		for (n = 0; n < 3; n++) {
+			CHECK_EQ(rfs_read(fs, ino, n, block), 0);
+			CHECK(!memcmp(block, want + n * 4096, 4096));
+		}
+	}
+	CHECK(fs->stats.pieces > 100);
+	CHECK(fs->stats.merged > 10);
+	check_clean(fs);
+	end(fs, dev);
+}
+
+/* A page takes the place of older pieces, and of no newer ones. */
+TEST(page_over_pieces)
+{
+	struct memdev *dev = new_dev_with(&geometry, &pieces_id);
+	struct rfs_fs *fs = mount(dev);
+	struct rfs_oob oob;
+	struct rfs_txn txn;
+	u64 addr;
+	u32 ino, n = 1, stream;
+	const void *data = block;
+
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	put_some(fs, ino, 10, 1, 100);
+	put(fs, ino, 0, 2, 4096);
+	CHECK_EQ(diff_of(fs, ino), 0);
+	CHECK_EQ(fs->prealloc, 0);
+	expect(fs, ino, 0, 2, 4096);
+	/* this one is written while a page is on its way that does not have it */
+	CHECK_EQ(rfs_txn_begin(fs, ino, 0, 1, 4096, 5, &txn), 0);
+	put_some(fs, ino, 10, 3, 100);
+	memset(block, 4, sizeof(block));
+	CHECK_EQ(rfs_txn_fill(fs, &txn, 0, &n, &oob, &stream), 0);
+	CHECK_EQ(rfs_append(fs, stream, 1, &data, &oob, &addr), 0);
+	CHECK_EQ(rfs_txn_done(fs, &oob, 1, &addr), 0);
+	CHECK_EQ(byte_of(fs, ino, 9), 4);
+	CHECK_EQ(byte_of(fs, ino, 10), 3);
+	CHECK_EQ(rfs_fsync(fs, ino), 0);
+	rfs_unmount_nosync(fs);
+	fs = mount(dev);
+	CHECK_EQ(byte_of(fs, ino, 9), 4);
+	CHECK_EQ(byte_of(fs, ino, 10), 3);
+	check_clean(fs);
+	end(fs, dev);
+}
+
+/* Truncating, punching and deleting take pieces along, also in recovery. */
+TEST(pieces_are_cut)
+{
+	struct memdev *dev = new_dev_with(&geometry, &pieces_id);
+	struct rfs_fs *fs = mount(dev);
+	u32 ino, other_ino, round;
+	u64 live;
+
+	for (round = 0; round < 2; round++) {
+		live = fs->live;
+		CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+		put_some(fs, ino, 100, 1, 200);
+		put_some(fs, ino, 5000, 2, 200);
+		put_some(fs, ino, 9000, 3, 200);
+		CHECK_EQ(fs->prealloc, 3);
+		CHECK_EQ(rfs_punch(fs, ino, 1, 2, false), 0);
+		CHECK_EQ(pieces_of(fs, ino, 1), 0);
+		CHECK_EQ(rfs_truncate(fs, ino, 9010, false), 0);
+		CHECK_EQ(rfs_truncate(fs, ino, 9200, true), 0);
+		CHECK_EQ(rfs_fsync(fs, ino), 0);
+		if (round) {
+			rfs_unmount_nosync(fs);
+			fs = mount(dev);
+		}
+		CHECK_EQ(fs->prealloc, 2);
+		CHECK_EQ(byte_of(fs, ino, 299), 1);
+		CHECK_EQ(byte_of(fs, ino, 5000), 0);
+		CHECK_EQ(byte_of(fs, ino, 9009), 3);
+		CHECK_EQ(byte_of(fs, ino, 9010), 0);
+		CHECK_EQ(rfs_truncate(fs, ino, 0, false), 0);
+		CHECK_EQ(diff_of(fs, ino), 0);
+		CHECK_EQ(fs->prealloc, 0);
+		put_some(fs, ino, 100, 1, 200);
+		check_clean(fs);
+		CHECK_EQ(rfs_unlink(fs, 2, "f", &other_ino), 0);
+		CHECK_EQ(rfs_free_orphan(fs, ino), 0);
+		CHECK_EQ(fs->prealloc, 0);
+		check_clean(fs);
+		CHECK(!round || fs->live <= live + 1);
+	}
+	end(fs, dev);
+}
+
+/*
+ * Pieces that a page of several has taken the place of keep theirs until the next
+ * check-point: a recovery that does not see the page has to have room for them.
+ */
+TEST(place_of_pieces_is_kept)
+{
+	struct memdev *dev = new_dev_with(&geometry, &pieces_id);
+	struct rfs_fs *fs = mount(dev);
+	const void *data[2] = { block, other };
+	u32 ino, i;
+
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	for (i = 0; i < 3; i++)
+		put_some(fs, ino, i * 4096, 1, 1200);
+	CHECK_EQ(rfs_write(fs, ino, 0, 2, data, 4096), 0);
+	CHECK_EQ(pieces_of(fs, ino, 0), 0);
+	CHECK_EQ(rfs_piece_fits(fs, ino, 20000, 400), 0);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	CHECK_EQ(pieces_of(fs, ino, 0), 0);
+	put_some(fs, ino, 0, 3, 2000);
+	CHECK_EQ(pieces_of(fs, ino, 0), 1);
+	/* the page of one block alone is as good as durable */
+	put(fs, ino, 0, 4, 4096);
+	put_some(fs, ino, 4096, 5, 2000);
+	CHECK_EQ(pieces_of(fs, ino, 1), 1);
+	check_clean(fs);
+	end(fs, dev);
+}
+
+/* A piece keeps room for its block: merging goes on when there is none. */
+TEST(pieces_of_a_full_volume)
+{
+	struct memdev *dev = new_dev_with(&geometry, &pieces_id);
+	struct rfs_fs *fs = mount(dev);
+	u32 small, big, i, pieces;
+	u64 at;
+	int ret = 0;
+
+	CHECK_EQ(rfs_create(fs, 2, "small", &file, &small), 0);
+	CHECK_EQ(rfs_create(fs, 2, "big", &file, &big), 0);
+	for (i = 0; i < 7; i++)
+		put_some(fs, small, i * 4096, 1 + i, 300);
+	pieces = fs->stats.pieces;
+	CHECK_EQ(pieces, 7);
+	for (at = 0; !ret; at++) {
+		const void *data = block;
+
+		ret = rfs_write(fs, big, at, 1, &data, 4096);
+	}
+	CHECK_EQ(ret, -ENOSPC);
+	/* no new block, though */
+	CHECK_EQ(rfs_write_bytes(fs, small, 100 * 4096, block, 10), -ENOSPC);
+	for (i = 0; i < 7; i++)
+		CHECK_EQ(rfs_merge(fs, small), 0);
+	CHECK_EQ(rfs_merge(fs, small), -ENOENT);
+	for (i = 0; i < 7; i++)
+		expect(fs, small, i, 1 + i, 300);
+	CHECK_EQ(fs->prealloc, 0);
+	check_clean(fs);
+	end(fs, dev);
+}
+
+/* What is not as it should be is told, and left out. */
+TEST(damaged_pieces)
+{
+	struct memdev *dev = new_dev_with(&geometry, &pieces_id);
+	struct rfs_fs *fs = mount(dev);
+	struct rfs_report report;
+	struct rfs_dinode *di;
+	struct rfs_buf *buf, *node;
+	u64 losses;
+	u32 ino, way;
+
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	for (way = 0; way < 5; way++) {
+		put_some(fs, ino, 0, 1, 100);
+		put_some(fs, ino, 5000, 1, 100);
+		CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
+		CHECK_EQ(rfs_diff_get(fs, di, &node), 0);
+		if (way == 0)
+			node->diff.piece[1].off = 0;
+		else if (way == 1)
+			node->diff.piece[0].len = cpu_to_le16(4000);
+		else if (way == 2)
+			node->diff.piece[0].at = 0;
+		else if (way == 3)
+			node->head.count = cpu_to_le16(1000);
+		else
+			di->size = cpu_to_le64(5050);
+		node->checked = false;
+		rfs_buf_dirty(fs, node);
+		rfs_buf_dirty(fs, buf);
+		CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+		memset(&report, 0, sizeof(report));
+		CHECK_EQ(rfs_check(fs, &report), 0);
+		CHECK(report.faults > 0);
+		CHECK(repaired(fs, &losses) > 0);
+		CHECK_EQ(losses, 1);
+		CHECK_EQ(diff_of(fs, ino), 0);
+	}
+	end(fs, dev);
 }
 
 /* What is reserved is counted, over mounts, and given back with its block. */

@@ -6,6 +6,7 @@
 #include "workload.h"
 #include "space/space.h"
 #include "tree/tree.h"
+#include "tree/diff.h"
 #include "tree/dir.h"
 #include "tree/xattr.h"
 #include "log/log.h"
@@ -48,12 +49,22 @@ const struct workload workloads[] = {
 			     [WHITEOUT] = 1, [TMPFILE] = 1, [WRITE] = 8,
 			     [OVERWRITE] = 2, [FSYNC] = 6, [SYNC] = 1,
 			     [WAIT] = 2 } },
+	{ "small", 600, 8, { [CREATE] = 4, [UNLINK] = 1, [RENAME] = 1,
+			     [TRUNCATE] = 2, [PUNCH] = 1, [PREALLOC] = 1,
+			     [WRITE] = 2, [OVERWRITE] = 2, [SMALL] = 14,
+			     [SMALL_SYNC] = 8, [FSYNC] = 2, [SYNC] = 1,
+			     [WAIT] = 2 } },
+	/* so many in two files that their nodes are full most of the time */
+	{ "compact", 700, 2, { [CREATE] = 1, [TRUNCATE] = 1, [PUNCH] = 1,
+			       [OVERWRITE] = 3, [SMALL] = 24, [SMALL_SYNC] = 8,
+			       [FSYNC] = 1, [WAIT] = 4 } },
 	{ "mixed", 500, 16, { [CREATE] = 4, [MKDIR] = 1, [LINK] = 1,
 			      [UNLINK] = 3, [RMDIR] = 1, [RENAME] = 3,
 			      [EXCHANGE] = 1, [TRUNCATE] = 2, [PUNCH] = 1,
 			      [CHGRP] =
 				1, [XATTR] = 2, [WHITEOUT] = 1, [PREALLOC] = 1,
 			      [WRITE] = 8, [OVERWRITE] = 6,
+			      [SMALL] = 3, [SMALL_SYNC] = 2,
 			      [CHMOD] = 1, [TMPFILE] = 1,
 			      [FSYNC] = 5, [SYNC] = 1, [WAIT] = 2 } },
 	{ "" },
@@ -705,9 +716,9 @@ static void submit(struct run *r, struct inflight *f, const void *const *data)
 	f->sent += p->place.n;
 }
 
-static void write_async(struct run *r, u32 node, u64 block, u32 n, u32 len)
+static void write_async(struct run *r, u32 node, u64 block, u32 n, u32 len,
+			const void *const *data)
 {
-	const void *data[TXN_BLOCKS];
 	struct inflight *f = r->inflight;
 	u32 holes;
 
@@ -719,7 +730,6 @@ static void write_async(struct run *r, u32 node, u64 block, u32 n, u32 len)
 		complete_all(r);
 		f = r->inflight;
 	}
-	fill(r, block, n, data);
 	must("begin", rfs_txn_begin(r->fs, ino_of(r, node), block, n, len,
 				    r->ops.now(r->dev), &f->txn));
 	f->node = node + 1;
@@ -731,23 +741,24 @@ static void write_async(struct run *r, u32 node, u64 block, u32 n, u32 len)
 	end_inflight(r, f);
 }
 
-static void put_blocks(struct run *r, u32 node, u64 block, u32 n, u32 len)
+/* As the run has it: in flight with others, or at once */
+static void put_blocks(struct run *r, u32 node, u64 block, u32 n, u32 len,
+		       const void *const *data)
 {
-	const void *data[TXN_BLOCKS];
-
-	fill(r, block, n, data);
-	done(r, "write", rfs_write(r->fs, ino_of(r, node), block, n, data,
-				   len));
+	if (r->async && r->dev->geo.oob_bytes)
+		write_async(r, node, block, n, len, data);
+	else
+		done(r, "write", rfs_write(r->fs, ino_of(r, node), block, n,
+					   data, len));
 }
 
 static void write_blocks(struct run *r, u32 node, u64 block, u32 n, u32 len)
 {
+	const void *data[TXN_BLOCKS];
 	struct event *e;
 
-	if (r->async && r->dev->geo.oob_bytes)
-		write_async(r, node, block, n, len);
-	else
-		put_blocks(r, node, block, n, len);
+	fill(r, block, n, data);
+	put_blocks(r, node, block, n, len, data);
 	e = oracle_event(r->o, EV_WRITE, node);
 	e->block = block;
 	e->n = n;
@@ -784,6 +795,116 @@ static void do_write(struct run *r, bool over)
 			len = size - last;
 	}
 	write_blocks(r, name->child, block, n, len);
+}
+
+static void fsync_node(struct run *r, u32 node)
+{
+	complete(r, node, 0, ~0ULL);
+	if (pick(r, 2))
+		land_any(r);
+	must("fsync", rfs_fsync(r->fs, ino_of(r, node)));
+	oracle_promise(r->o, r->dev->ops, node, r->o->node[node].changes);
+}
+
+static void told_bytes(struct run *r, u32 node, u64 block, u32 at, u32 bytes,
+		       bool page)
+{
+	u64 size = r->o->node[node].size;
+	struct event *e = oracle_event(r->o, EV_BYTES, node);
+
+	size = max(size, block * RFS_BLOCK_BYTES + at + bytes);
+	e->block = block;
+	e->n = 1;
+	e->at = at;
+	e->bytes = bytes;
+	e->page = page;
+	r->o->node[node].size = size;
+}
+
+/* Bytes of a block, with the rest of it */
+static void put_page(struct run *r, u32 node, u64 block, u32 at, u32 bytes)
+{
+	static u8 content[RFS_BLOCK_BYTES];
+	u64 start = block * RFS_BLOCK_BYTES, size = r->o->node[node].size;
+	const void *data = content;
+
+	oracle_block(r->o, node, block, content);
+	oracle_bytes(r->o->events + 1, at, bytes, content + at);
+	size = max_t(u64, size, start + at + bytes) - start;
+	put_blocks(r, node, block, 1, min_t(u64, size, RFS_BLOCK_BYTES), &data);
+	told_bytes(r, node, block, at, bytes, true);
+}
+
+/* Bytes of a block, into the log; false: they have to go into a page */
+static bool put_piece(struct run *r, u32 node, u64 block, u32 at, u32 bytes)
+{
+	u32 ino = ino_of(r, node), holes;
+	u64 off = block * RFS_BLOCK_BYTES + at;
+	u8 data[RFS_PIECE_MAX];
+	int fits;
+
+	if (!r->pieces || bytes > RFS_PIECE_MAX)
+		return false;
+	complete(r, node, block, block + 1);
+	reserve(r, ino, block, 1, &holes);
+	ASKING(r, fits, rfs_piece_fits(r->fs, ino, off, bytes));
+	if (fits > 0) {
+		oracle_bytes(r->o->events + 1, at, bytes, data);
+		must("piece", rfs_piece(r->fs, ino, off, data, bytes,
+					r->ops.now(r->dev)));
+	}
+	rfs_unreserve(r->fs, ino, 1, holes);
+	must("fits", min(fits, 0));
+	if (fits)
+		told_bytes(r, node, block, at, bytes, false);
+	return fits;
+}
+
+/* A block with pieces is written as a page, so that others have room. */
+static void merge(struct run *r, u32 node)
+{
+	u64 block;
+	int ret;
+
+	ASKING(r, ret, rfs_diff_fullest(r->fs, ino_of(r, node), &block));
+	if (ret == -ENOENT)
+		return;
+	must("fullest", ret);
+	put_page(r, node, block, 0, 0);
+}
+
+static void put_bytes(struct run *r, u32 node, u64 block, u32 at, u32 bytes)
+{
+	if (pick(r, 12) && put_piece(r, node, block, at, bytes))
+		return;
+	if (r->pieces && pick(r, 2)) {
+		merge(r, node);
+		if (put_piece(r, node, block, at, bytes))
+			return;
+	}
+	put_page(r, node, block, at, bytes);
+}
+
+#define SMALL_MOST	2600	/* bytes that are written by themselves */
+
+/* Some bytes, mostly at a file's end, or somewhere before it */
+static void do_small(struct run *r, bool sync)
+{
+	struct name *name = any_file(r);
+	u32 bytes = 1 + pick(r, pick(r, 3) ? 300 : SMALL_MOST), at, node;
+	u64 off, most = (u64)FILE_MAX * RFS_BLOCK_BYTES;
+
+	if (!name || (r->w->slack && name->child == 1))
+		return;
+	node = name->child;
+	off = r->o->node[node].size;
+	if (off >= most - 1 || (off && pick(r, 3)))
+		off = pick(r, min(off, most - 1));
+	at = off % RFS_BLOCK_BYTES;
+	bytes = min_t(u32, bytes, RFS_BLOCK_BYTES - at);
+	put_bytes(r, node, off / RFS_BLOCK_BYTES, at, bytes);
+	if (sync)
+		fsync_node(r, node);
 }
 
 /* A file that has no name yet gets one, is dropped, or one is made. */
@@ -826,14 +947,8 @@ static void do_fsync(struct run *r)
 {
 	struct name *name = any_name(r, pick(r, 6) == 0);
 
-	if (!name)
-		return;
-	complete(r, name->child, 0, ~0ULL);
-	if (pick(r, 2))
-		land_any(r);
-	must("fsync", rfs_fsync(r->fs, ino_of(r, name->child)));
-	oracle_promise(r->o, r->dev->ops, name->child,
-		       r->o->node[name->child].changes);
+	if (name)
+		fsync_node(r, name->child);
 }
 
 /* While what is dirty is written before a check-point, others act; none begins then. */
@@ -861,6 +976,16 @@ static void checkpoint(struct run *r)
 		write_early(r);
 	complete_all(r);
 	must("check-point", rfs_checkpoint(r->fs, 0));
+	oracle_promise(r->o, r->dev->ops, NEVER, r->o->changes);
+}
+
+/* All is durable then, too: pages, and the log that has all else. */
+static void sync_log(struct run *r)
+{
+	if (r->early)
+		return;
+	complete_all(r);
+	must("log", rfs_log_sync(r->fs));
 	oracle_promise(r->o, r->dev->ops, NEVER, r->o->changes);
 }
 
@@ -926,11 +1051,18 @@ static void act(struct run *r)
 	case OVERWRITE:
 		do_write(r, i == OVERWRITE);
 		break;
+	case SMALL:
+	case SMALL_SYNC:
+		do_small(r, i == SMALL_SYNC);
+		break;
 	case FSYNC:
 		do_fsync(r);
 		break;
 	case SYNC:
-		checkpoint(r);
+		if (r->pieces && pick(r, 2))
+			sync_log(r);
+		else
+			checkpoint(r);
 		break;
 	case WAIT:
 		land_any(r);
@@ -1204,8 +1336,8 @@ static void note_mark(struct run *r)
 
 void record(struct run *r, struct memdev *base)
 {
-	static const struct rfs_id id = { "crash harness 1", "a key for hashes",
-						  "a key to be safe" };
+	const struct rfs_id id = { "crash harness 1", "a key for hashes",
+				   "a key to be safe", r->pieces };
 	const struct rfs_geometry *geo = &r->dev->geo;
 	bool async = r->async;
 	u32 i, blocks;
@@ -1243,8 +1375,12 @@ void record(struct run *r, struct memdev *base)
 		blocks = (rfs_available(r->fs) - r->w->slack) / 4 * 4;
 		/* node 1: blocks behind what is looked at, never rewritten */
 		do_create(r, S_IFREG);
-		for (i = 0; i < blocks; i += 4)
-			put_blocks(r, 1, 64 + i, 4, RFS_BLOCK_BYTES);
+		for (i = 0; i < blocks; i += 4) {
+			const void *data[TXN_BLOCKS];
+
+			fill(r, 64 + i, 4, data);
+			put_blocks(r, 1, 64 + i, 4, RFS_BLOCK_BYTES, data);
+		}
 		must("sync", rfs_checkpoint(r->fs, 0));
 		r->o->node[1].size = 0;
 		oracle_event(r->o, EV_SIZE, 1)->size =

@@ -26,7 +26,7 @@
 enum action {
 	CREATE, MKDIR, TMPFILE, LINK, UNLINK, RMDIR, RENAME, EXCHANGE, WHITEOUT,
 	TRUNCATE, PUNCH, PREALLOC, CHMOD, CHGRP, LIMIT, XATTR, WRITE, OVERWRITE,
-	FSYNC, SYNC, WAIT, ACTIONS
+	SMALL, SMALL_SYNC, FSYNC, SYNC, WAIT, ACTIONS
 };
 
 struct workload {
@@ -87,6 +87,7 @@ struct run {
 	u32 inject;
 	struct rfs_policy policy;
 	bool quota;		/* usage is counted */
+	bool pieces;		/* small writes are pieces where they can be */
 	bool async;
 	bool cleaning;
 	bool early;		/* what is dirty is being written, others go on */

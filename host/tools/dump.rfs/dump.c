@@ -34,7 +34,7 @@ static const char usage[] =
 
 static const char * const types[RFS_TYPES] = {
 	"?", "data", "log", "dir", "index", "inodes", "imap", "timb", "ztab",
-	"cp", "super", "summary", "xattr", "quota", "nmap",
+	"cp", "super", "summary", "xattr", "quota", "nmap", "diff",
 };
 
 static int dump_super(struct rfs_fs *fs)
@@ -174,6 +174,8 @@ static int dump_inode(struct rfs_fs *fs, u32 ino)
 	printf("flags %#x\n", le32_to_cpu(di->flags));
 	if (di->xattr)
 		dump_node(fs, "xattr", le32_to_cpu(di->xattr));
+	if (di->diff)
+		dump_node(fs, "diff", le32_to_cpu(di->diff));
 	if (S_ISREG(le32_to_cpu(di->mode)) && !di->height) {
 		printf("blocks");
 		for (i = 0; i < RFS_DIRECT; i++)
@@ -226,6 +228,8 @@ static int dump_extent(struct rfs_fs *fs, u32 ino,
 		printf("%llu ", U(extent->block + i));
 		if (ptr.kind == RFS_PTR_PREALLOC)
 			printf("reserved\n");
+		else if (ptr.kind == RFS_PTR_PIECE)
+			printf("pieces\n");
 		else
 			printf("%llu %u %u %u\n", U(rfs_addr(ptr.addr)),
 			       rfs_high(ptr.addr), le16_to_cpu(ptr.wcount),

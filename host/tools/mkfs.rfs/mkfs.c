@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <getopt.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -11,7 +12,7 @@
 const char *program = "mkfs.rfs";
 
 static const char usage[] =
-"usage: mkfs.rfs [-f] [-q] [-L LABEL] [-U UUID] DEVICE [SIZE]\n"
+"usage: mkfs.rfs [-f] [-q] [-c] [-L LABEL] [-U UUID] DEVICE [SIZE]\n"
 "       mkfs.rfs -I ZONESxBLOCKS[xCAPACITY] [-m BYTES] ... FILE\n"
 "\n"
 "Make an RFS on a zoned device, or on as many of its first zones as SIZE has\n"
@@ -19,6 +20,7 @@ static const char usage[] =
 "\n"
 "  -f        even if there is something on the device\n"
 "  -q        print nothing\n"
+"  -c        files may have pieces: small writes can share pages\n"
 "  -L LABEL  name of the volume, up to 64 bytes\n"
 "  -U UUID   instead of a random one\n"
 "  -I SPEC   make an image file first: zones, 4 KiB blocks from one zone to\n"
@@ -178,10 +180,11 @@ static int make(struct rfs_device *device, const struct options *o,
 		return 1;
 	}
 	if (!o->quiet)
-		printf("%s: %u zones of %llu KiB, page metadata %s\n",
+		printf("%s: %u zones of %llu KiB, page metadata %s%s\n",
 		       device->path, geo.zones,
 		       (unsigned long long)zone_bytes / 1024,
-		       geo.oob_bytes ? "in the OOB" : "in summaries");
+		       geo.oob_bytes ? "in the OOB" : "in summaries",
+		       o->id.pieces ? ", files may have pieces" : "");
 	return 0;
 }
 
@@ -209,13 +212,16 @@ static bool parse(int argc, char **argv, struct options *o)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "fqhL:U:I:m:")) != -1) {
+	while ((c = getopt(argc, argv, "fqchL:U:I:m:")) != -1) {
 		switch (c) {
 		case 'f':
 			o->force = true;
 			break;
 		case 'q':
 			o->quiet = true;
+			break;
+		case 'c':
+			o->id.pieces = true;
 			break;
 		case 'L':
 			o->label = optarg;
@@ -259,10 +265,11 @@ static bool parse(int argc, char **argv, struct options *o)
 int main(int argc, char **argv)
 {
 	struct options o = { .label = "", .oob = RFS_OOB_BYTES };
+	const ssize_t random = offsetof(struct rfs_id, pieces);
 	struct rfs_device device;
 	int ret;
 
-	if (getrandom(&o.id, sizeof(o.id), 0) != sizeof(o.id)) {
+	if (getrandom(&o.id, random, 0) != random) {
 		complain("no random numbers: %s", strerror(errno));
 		return 1;
 	}

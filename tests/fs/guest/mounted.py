@@ -23,6 +23,9 @@ class Volume:
 
 VOLUMES = {
     "rfs": Volume("rsd", "mkfs.rfs -q -f $drive", "mount -t rfs", "fsck.rfs $drive"),
+    "rfs-compact": Volume(
+        "rsd", "mkfs.rfs -q -f -c $drive", "mount -t rfs -o compact=on", "fsck.rfs $drive"
+    ),
     "ext4": Volume("page-ftl", "mkfs.ext4 -q -F $drive", "mount -t ext4", "e2fsck -fn $drive"),
     "f2fs": Volume("page-ftl", "mkfs.f2fs -q -f $drive", "mount -t f2fs", "fsck.f2fs $drive"),
 }

@@ -367,6 +367,7 @@ struct inode {
 	unsigned long i_ino;
 	struct super_block *i_sb;
 	struct address_space *i_mapping;
+	loff_t i_size;
 };
 struct folio {
 	unsigned long index;
@@ -397,6 +398,15 @@ void folio_end_writeback(struct folio *folio);
 #define folio_maybe_dma_pinned(f)	false
 #define folio_test_private(f)	((f)->private != NULL)
 #define folio_attach_private(f, p)	((f)->private = (p))
+#define folio_get_private(f)	((f)->private)
+#define folio_change_private(f, p)	((f)->private = (p))
+#define folio_test_checked(f)	false
+#define folio_address(f)	page_address((f)->page)
+#define folio_pos(f)		((loff_t)(f)->index << PAGE_SHIFT)
+#define folio_zero_segment(f, from, to)
+#define folio_start_writeback(f)	((f)->writeback = true)
+#define folio_unlock(f)		pthread_mutex_unlock(&(f)->lock)
+#define i_size_read(i)		((i)->i_size)
 static inline void *folio_detach_private(struct folio *f)
 {
 	void *p = f->private;

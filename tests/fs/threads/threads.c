@@ -2,7 +2,7 @@
 /*
  * Several threads at work on a volume, by the module's own files of locks,
  * appends in flight, check-points and cleaning: fetch.c, checkpoint.c, wake.c,
- * reserve.c, append.c, reclaim.c, bdev.c. Meanwhile power is cut, again and again:
+ * reserve.c, append.c, compact.c, reclaim.c, bdev.c. Meanwhile power is cut, again and again:
  * what is on the drive is copied, mounted, checked, and has what fsync promised. In
  * the end files have what was written last. Built with ThreadSanitizer.
  */
@@ -12,6 +12,7 @@
 #include "rfsm.h"
 #include "space/space.h"
 #include "tree/tree.h"
+#include "tree/diff.h"
 #include "tree/dir.h"
 #include "tools/tools.h"
 
@@ -119,7 +120,7 @@ static u32 some(struct worker *w, u32 most)
 }
 
 /* As folio_get_promised() of pages.c */
-static bool write_page(struct file *f, u32 nr)
+static bool write_page(struct file *f, u32 nr, bool small)
 {
 	enum rfsm_waited waited = RFSM_NOT_YET;
 	struct folio *folio = &f->page[nr];
@@ -137,6 +138,7 @@ static bool write_page(struct file *f, u32 nr)
 	if (!ret) {
 		*(u64 *)page_address(folio->page) =
 			__atomic_add_fetch(&stamps, 1, __ATOMIC_SEQ_CST);
+		rfsm_dirty_bytes(folio, 0, small ? sizeof(u64) : PAGE_SIZE);
 		folio->dirty = true;
 	}
 	pthread_mutex_unlock(&folio->lock);
@@ -149,6 +151,7 @@ static bool write_page(struct file *f, u32 nr)
 /* As writepages() */
 static void write_back(struct file *f, bool sync)
 {
+	struct rfsm_batch b = { 0 };
 	struct folio *batch[PAGES];
 	u32 n = 0, i;
 
@@ -159,11 +162,17 @@ static void write_back(struct file *f, bool sync)
 		if (i < PAGES) {
 			pthread_mutex_lock(&folio->lock);
 			takes = folio->dirty && !folio->writeback;
-			if (takes) {
+			if (takes)
 				folio->dirty = false;
-				folio->writeback = true;
+			if (takes && sync &&
+			    rfsm_small_add(&f->inode.vfs, &b, folio)) {
+				takes = false;
+			} else {
+				folio->writeback |= takes;
+				pthread_mutex_unlock(&folio->lock);
 			}
-			pthread_mutex_unlock(&folio->lock);
+			if (b.smalls == RFSM_SMALLS)
+				rfsm_smalls_write(&f->inode.vfs, &b, sync);
 		}
 		if (takes)
 			batch[n++] = folio;
@@ -173,6 +182,7 @@ static void write_back(struct file *f, bool sync)
 			n = 0;
 		}
 	}
+	rfsm_smalls_write(&f->inode.vfs, &b, sync);
 	for (i = 0; sync && i < PAGES; i++) {
 		lock_stable(&f->page[i]);
 		pthread_mutex_unlock(&f->page[i].lock);
@@ -219,6 +229,7 @@ static void make(struct worker *w, struct file *f)
 	if (ret)
 		fail("a file cannot be made", ret);
 	WRITE_ONCE(f->inode.vfs.i_ino, ino);
+	f->inode.vfs.i_size = PAGES * RFS_BLOCK_BYTES;
 	begin_life(f);
 	f->inode.blocks = 0;
 	for (i = 0; i < PAGES; i++)
@@ -321,10 +332,11 @@ static void sync_file(struct file *f)
 static void use(struct worker *w, struct file *f, u32 what)
 {
 	u32 i, at = some(w, PAGES), n = 1 + some(w, 8);
+	bool small = some(w, 2);
 
 	if (what < 50) {
 		for (i = at; i < min(at + n, (u32)PAGES); i++)
-			if (!write_page(f, i))
+			if (!write_page(f, i, small))
 				break;
 	} else if (what < 65) {
 		write_back(f, false);
@@ -472,7 +484,8 @@ static void prepare_files(void)
 
 static void mount(void)
 {
-	static const struct rfs_id id = { .uuid = { 1 }, .hash_key = { 2 } };
+	static const struct rfs_id id = { .uuid = { 1 }, .hash_key = { 2 },
+					  .pieces = true };
 	struct rfs_geometry geo = { 0 };
 	int ret;
 
@@ -522,6 +535,26 @@ static void make_dirs(void)
 }
 
 /* What is on the drive is what was written last. */
+/* The beginning of a block, as a reader sees it; *there: it has a place or pieces */
+static u64 content_of(u32 ino, u32 nr, bool *there)
+{
+	static u64 block[PAGE_SIZE / sizeof(u64)];
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	struct rfs_ptr ptr;
+	u32 pieces;
+
+	if (rfs_map_get(sbi.fs, ino, nr, &ptr) || rfs_iget(sbi.fs, ino, &di, &buf))
+		fail("a block is lost", nr);
+	memset(block, 0, sizeof(block));
+	if (rfs_addr(ptr.addr))
+		memcpy(block, drive_block(rfs_addr(ptr.addr)), sizeof(block));
+	if (rfs_diff_overlay(sbi.fs, di, nr, (u8 *)block, &pieces))
+		fail("pieces are lost", nr);
+	*there = rfs_addr(ptr.addr) || pieces;
+	return block[0];
+}
+
 static u64 compare(void)
 {
 	u64 pages = 0;
@@ -530,16 +563,12 @@ static u64 compare(void)
 	for (i = 0; i < FILES; i++) {
 		for (j = 0; files[i].there && j < PAGES; j++) {
 			u64 *page = page_address(files[i].page[j].page);
-			struct rfs_ptr ptr;
-			u64 addr;
+			bool there;
 
-			if (rfs_map_get(sbi.fs, files[i].inode.vfs.i_ino, j, &ptr))
-				fail("a block is lost", j);
-			addr = rfs_addr(ptr.addr);
-			if (!addr != !*page ||
-			    (addr && *(const u64 *)drive_block(addr) != *page))
+			if (content_of(files[i].inode.vfs.i_ino, j, &there) !=
+			    *page || there != !!*page)
 				fail("a block is not what was written", j);
-			pages += !!addr;
+			pages += there;
 		}
 	}
 	return pages;
@@ -562,10 +591,10 @@ static void finish(u64 cuts)
 	if (ret || report.faults)
 		fail("the volume is damaged", ret);
 	printf(", %" PRIu64 " files, %" PRIu64 " check-points, %" PRIu64
-	       " blocks moved, %" PRIu64 " resets, %" PRIu64
+	       " blocks moved, %" PRIu64 " resets, %" PRIu64 " pieces, %" PRIu64
 	       " power cuts\n", report.files,
 	       sbi.fs->stats.checkpoints, sbi.fs->stats.copied,
-	       sbi.fs->stats.resets, cuts);
+	       sbi.fs->stats.resets, sbi.fs->stats.pieces, cuts);
 	rfs_unmount_nosync(sbi.fs);
 	rfsm_fetch_exit(&sbi);
 	rfsm_dev_close(&sbi.dev);

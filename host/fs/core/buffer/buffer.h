@@ -16,13 +16,14 @@ struct rfs_buf {
 	bool sent;		/* as it is now, and has not completed yet */
 	bool early;		/* in flight, while others may change or drop it */
 	bool gone;		/* dropped since: who sent it frees it */
-	bool checked;		/* of a directory's leaf: its entries fit */
+	bool checked;		/* of a directory's leaf, a diff node: its entries fit */
 	union {
 		struct rfs_head head;
 		struct rfs_node node;
 		struct rfs_inodes inodes;
 		struct rfs_table table;
 		struct rfs_quotas quotas;
+		struct rfs_diff diff;
 		u8 bytes[RFS_BLOCK_BYTES];
 	};
 };

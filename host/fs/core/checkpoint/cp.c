@@ -543,8 +543,10 @@ static int rfs_write_cp(struct rfs_fs *fs, u32 flags)
 	/* superblocks that rfs_write_mirror() adds have stamps in the window */
 	fs->cp_version = fs->version;
 	ret = rfs_write_mirrors(fs, cp, blocks, oob);
-	if (!ret)
+	if (!ret) {
 		fs->cp_seq++;
+		fs->not_logged = false;
+	}
 out:
 	rfs_free(cp);
 	rfs_free(oob);

@@ -5,6 +5,7 @@
  * only; the check-point that ends it is the caller's.
  */
 #include "tree/tree.h"
+#include "tree/diff.h"
 #include "tree/quota.h"
 #include "log/log.h"
 #include "checkpoint/checkpoint.h"
@@ -12,6 +13,7 @@
 struct window_page {
 	struct rfs_oob oob;
 	u64 addr;
+	const struct rfs_logged *piece;	/* it is this one, and no page; else NULL */
 	bool dropped;
 };
 
@@ -59,6 +61,7 @@ static int rfs_note_data(struct window *p, const struct rfs_oob *oob, u64 addr)
 		p->data = memory;
 	}
 	p->data[p->datas].oob = *oob;
+	p->data[p->datas].piece = NULL;
 	p->data[p->datas].dropped = false;
 	p->data[p->datas++].addr = addr;
 	return 0;
@@ -410,6 +413,41 @@ static int rfs_replay_log(struct rfs_fs *fs, struct window *p)
 	return ret;
 }
 
+/* Pieces are as pages of which only so many bytes are there, those of the log. */
+static int rfs_note_pieces(struct rfs_fs *fs, struct window *p)
+{
+	const struct rfs_logged *piece;
+	struct rfs_oob oob = { 0 };
+	int ret = 0;
+
+	for (piece = fs->logged; !ret && piece; piece = piece->next) {
+		u64 at = piece->off % RFS_BLOCK_BYTES;
+
+		oob.ino = cpu_to_le32(piece->ino);
+		oob.gen = cpu_to_le32(piece->gen);
+		oob.off = cpu_to_le64(piece->off / RFS_BLOCK_BYTES);
+		oob.version = cpu_to_le64(piece->version);
+		if (fs->inject & RFS_INJECT_PIECE)
+			oob.version = 0;
+		oob.time = cpu_to_le64(piece->time);
+		oob.len = cpu_to_le16(at + piece->len);
+		ret = rfs_note_data(p, &oob, 0);
+		if (!ret)
+			p->data[p->datas - 1].piece = piece;
+	}
+	return ret;
+}
+
+static void rfs_forget_logged(struct rfs_fs *fs)
+{
+	while (fs->logged) {
+		struct rfs_logged *piece = fs->logged;
+
+		fs->logged = piece->next;
+		rfs_free(piece);
+	}
+}
+
 /*
  * An append that failed half done was repeated in another zone: the same page
  * twice. Copies are left: they carry no transaction, the last one is applied.
@@ -421,7 +459,7 @@ static void rfs_drop_twins(struct window *p)
 	for (i = 0; i < p->datas; i++) {
 		const struct rfs_oob *oob = &p->data[i].oob;
 
-		if (kept && !(oob->flags & RFS_OOB_COPY) &&
+		if (kept && !(oob->flags & RFS_OOB_COPY) && !p->data[i].piece &&
 		    p->data[kept - 1].oob.version == oob->version)
 			continue;
 		p->data[kept++] = p->data[i];
@@ -438,7 +476,8 @@ static u32 rfs_complete_from(const struct window *p, u32 i)
 	for (n = 0; i + n < p->datas; n++) {
 		const struct rfs_oob *oob = &p->data[i + n].oob;
 
-		if (le64_to_cpu(oob->version) != first + n ||
+		if (p->data[i + n].piece ||
+		    le64_to_cpu(oob->version) != first + n ||
 		    le16_to_cpu(oob->txn_idx) != n ||
 		    oob->flags & RFS_OOB_COPY)
 			return 0;
@@ -454,7 +493,7 @@ static void rfs_drop_incomplete(struct rfs_fs *fs, struct window *p)
 	u32 i = 0, n;
 
 	while (i < p->datas) {
-		if (p->data[i].oob.flags & RFS_OOB_COPY) {
+		if (p->data[i].oob.flags & RFS_OOB_COPY || p->data[i].piece) {
 			i++;
 			continue;
 		}
@@ -519,6 +558,30 @@ static enum fate rfs_fate_of(const struct rfs_fs *fs, struct rfs_oob *oob)
 	return fate;
 }
 
+/* What the index and the diff node say of a page that is there, or of a piece */
+static int rfs_place_page(struct rfs_fs *fs, struct rfs_dinode *di,
+			  struct rfs_buf *ibuf, const struct window_page *page)
+{
+	const struct rfs_logged *piece = page->piece;
+	const struct rfs_oob *oob = &page->oob;
+	u32 ino = le32_to_cpu(oob->ino), end = le16_to_cpu(oob->len);
+	u64 block = le64_to_cpu(oob->off), version = le64_to_cpu(oob->version);
+	struct rfs_ptr ptr;
+	int ret;
+
+	if (piece) {
+		u32 at = piece->off % RFS_BLOCK_BYTES;
+
+		return end <= at ? 0 :
+		       rfs_piece_apply(fs, ino, piece->off, end - at, version,
+				       piece->bytes);
+	}
+	rfs_ptr_of(fs, oob, page->addr, le64_to_cpu(oob->time), &ptr);
+	ret = rfs_map_set(fs, ino, block, 1, &ptr);
+	return ret || !di->diff ? ret :
+	       rfs_diff_drop(fs, di, ibuf, block, version, true);
+}
+
 static int rfs_apply_page(struct rfs_fs *fs, struct window_page *page)
 {
 	struct rfs_oob *oob = &page->oob;
@@ -527,7 +590,6 @@ static int rfs_apply_page(struct rfs_fs *fs, struct window_page *page)
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
 	enum fate left = GONE;
-	struct rfs_ptr ptr;
 	int ret;
 
 	ret = rfs_iget(fs, ino, &di, &buf);
@@ -536,15 +598,17 @@ static int rfs_apply_page(struct rfs_fs *fs, struct window_page *page)
 	if (!ret && di->gen == oob->gen && S_ISREG(le32_to_cpu(di->mode)))
 		left = rfs_fate_of(fs, oob);
 	if (left == KEPT) {
-		rfs_ptr_of(fs, oob, page->addr, le64_to_cpu(oob->time),
-			   &ptr);
-		ret = rfs_map_set(fs, ino, block, 1, &ptr);
-		if (ret)
+		ret = rfs_place_page(fs, di, buf, page);
+		/* the medium has lost a page that had taken the place of others */
+		if (ret == -ENOSPC)
+			left = GONE;
+		else if (ret)
 			return ret;
-		fs->recovered.pages_applied++;
-	} else {
-		fs->recovered.pages_dropped++;
 	}
+	if (left == KEPT)
+		fs->recovered.pages_applied++;
+	else
+		fs->recovered.pages_dropped++;
 	/* a page that was punched out has made the file longer before */
 	if (left == GONE)
 		return 0;
@@ -553,9 +617,11 @@ static int rfs_apply_page(struct rfs_fs *fs, struct window_page *page)
 	end = block * RFS_BLOCK_BYTES + le16_to_cpu(oob->len);
 	if (end > le64_to_cpu(di->size))
 		di->size = cpu_to_le64(end);
-	rfs_page_times(di, oob);
-	di->last_write = oob->time;
-	di->wcount = cpu_to_le64(le64_to_cpu(di->wcount) + 1);
+	rfs_content_times(di, oob->version, oob->time);
+	if (!page->piece) {
+		di->last_write = oob->time;
+		di->wcount = cpu_to_le64(le64_to_cpu(di->wcount) + 1);
+	}
 	rfs_buf_dirty(fs, buf);
 	return 0;
 }
@@ -563,9 +629,9 @@ static int rfs_apply_page(struct rfs_fs *fs, struct window_page *page)
 static int rfs_apply_data(struct rfs_fs *fs, struct window *p)
 {
 	u32 i;
-	int ret = 0;
+	int ret = rfs_note_pieces(fs, p);
 
-	if (p->datas)
+	if (!ret && p->datas)
 		rfs_sort(p->data, p->datas, sizeof(*p->data), rfs_by_version);
 	if (fs->tombs)
 		rfs_sort(fs->tomb, fs->tombs, sizeof(*fs->tomb), rfs_by_ino);
@@ -657,6 +723,7 @@ int rfs_recover(struct rfs_fs *fs)
 	rfs_free(p.data);
 	rfs_free(p.log);
 	rfs_free(p.left);
+	rfs_forget_logged(fs);
 	rfs_free(fs->tomb);
 	fs->tomb = NULL;
 	fs->tombs = 0;

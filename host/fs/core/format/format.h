@@ -69,7 +69,13 @@ u32 rfs_low_zones(u32 cap, u32 dirty_max, u64 tables, u64 maps, u32 sums);
 static inline bool rfs_is_node(u8 type)
 {
 	return type == RFS_DIR || type == RFS_INDEX || type == RFS_XATTR ||
-	       type == RFS_QUOTA;
+	       type == RFS_QUOTA || type == RFS_DIFF;
+}
+
+/* Can its files have pieces of blocks? */
+static inline bool rfs_has_pieces(const struct rfs_super *super)
+{
+	return le32_to_cpu(super->incompat) & RFS_INCOMPAT_PIECES;
 }
 
 #endif

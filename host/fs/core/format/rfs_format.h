@@ -33,7 +33,8 @@
 
 /* Features: a bit nobody knows in incompat: no mount; ro_compat: no writing */
 #define RFS_INCOMPAT_SUMMARY	0x1	/* ms=0: backpointers in summaries only */
-#define RFS_INCOMPAT_KNOWN	RFS_INCOMPAT_SUMMARY
+#define RFS_INCOMPAT_PIECES	0x2	/* files may have pieces of blocks */
+#define RFS_INCOMPAT_KNOWN	(RFS_INCOMPAT_SUMMARY | RFS_INCOMPAT_PIECES)
 #define RFS_RO_COMPAT_KNOWN	0
 #define RFS_COMPAT_KNOWN	0
 
@@ -53,11 +54,12 @@ enum rfs_type {
 	RFS_XATTR = 12,		/* extended attributes of an inode */
 	RFS_QUOTA = 13,		/* quotas of users or of groups */
 	RFS_NMAP = 14,		/* node-map block */
+	RFS_DIFF = 15,		/* pieces of blocks of a file */
 	RFS_TYPES
 };
 
 /*
- * Blocks of types 3, 4, 12 and 13 are nodes. A node has a number, by which its
+ * Blocks of types 3, 4, 12, 13 and 15 are nodes. A node has a number, by which its
  * parent names it; the node map says where it is. The key of a node, in OOB and
  * header, is its number and its place: of an index node which one it is of its
  * level, of the others which block of their inode.
@@ -128,12 +130,13 @@ struct rfs_oob {
  *	of this header with 0 in @off and @crc
  * @stamp: as in the OOB
  * @addr: address the block was written for, of summaries without OOB; of types
- *	3 to 8, 12 to 14 the LSN of the first log block after it, in the 23 bits
+ *	3 to 8, 12 to 15 the LSN of the first log block after it, in the 23 bits
  *	above its 40 how many such blocks its check-point wrote before it, and in
  *	the highest whether it was written early, while others went on; of a
- *	check-point's first block how many blocks are preallocated; else 0
+ *	check-point's first block how many blocks without an address there is room
+ *	kept for: preallocated, or of pieces only; else 0
  * @prev: of summaries zone offset + 1 of one before it in its zone, 0 if none; of
- *	types 3 to 8, 12 to 14 low half of the number of the check-point it was written for
+ *	types 3 to 8, 12 to 15 low half of the number of the check-point it was written for
  * @uuid: the rest of the volume's uuid, of which @volume is the beginning
  */
 struct rfs_head {
@@ -331,7 +334,7 @@ enum rfs_ptr_kind {
 	RFS_PTR_HOLE = 0,	/* nothing: all of the pointer is 0 */
 	RFS_PTR_BLOCK = 1,	/* a block */
 	RFS_PTR_PREALLOC = 2,	/* nothing yet, but there will be room for it */
-	RFS_PTR_PIECE = 3,	/* kept for a part of a block; not used */
+	RFS_PTR_PIECE = 3,	/* the same, and pieces of it are in the diff node */
 	RFS_PTR_ELSEWHERE = 4,	/* kept for another device; not used */
 };
 
@@ -390,7 +393,7 @@ struct rfs_node {
  *          an inode without a name, but the first, the one before it in the list
  * @next_orphan: next inode without a name, 0 at the end
  * @size: bytes
- * @blocks: data, directory, index, attribute blocks in use, and preallocated
+ * @blocks: data, directory, index, attribute blocks, its diff node, and preallocated
  * @atime: ns since 1970
  * @mtime: ns since 1970
  * @ctime: ns since 1970
@@ -407,6 +410,7 @@ struct rfs_node {
  * @node: of others: nodes of level @height, or blocks of what is no file
  * @target: of a symlink: node number of the rest of its target, 0 if none
  * @inl: of a symlink: its target, or the beginning of it
+ * @diff: node number of the pieces of its blocks, 0 if none
  * @reserved: 0
  */
 struct rfs_dinode {
@@ -442,7 +446,8 @@ struct rfs_dinode {
 			__u8 inl[RFS_INLINE_MAX];
 		};
 	};
-	__u8 reserved[8];
+	__le32 diff;
+	__u8 reserved[4];
 };
 
 /**
@@ -546,6 +551,37 @@ struct rfs_quotas {
 	struct rfs_quota entry[RFS_QUOTA_ENTRIES];
 };
 
+/**
+ * struct rfs_piece - bytes of a file that lie over its block in the diff node
+ * @off: byte of the file that is the first
+ * @version: of the write; the block's page, if that is newer, has them
+ * @len: bytes, 1 to 2048, all of one block of the file
+ * @at: where they are, from the end of the header on
+ * @died: 0; or a page that is newer has completed: low half of the number that the
+ *	check-point had, or 0xffffffff for 0. Until the next they keep their place
+ */
+struct rfs_piece {
+	__le64 off;
+	__le64 version;
+	__le16 len;
+	__le16 at;
+	__le32 died;
+};
+
+#define RFS_PIECE_MAX	2048
+#define RFS_PIECES	168	/* as many as a block could name */
+
+/**
+ * struct rfs_diff - diff node: pieces of blocks of one file
+ * @head: type RFS_DIFF, count entries are used
+ * @piece: in the order of @off, none of them overlap. Their bytes are in the same
+ *	order at the end of the block, without gaps
+ */
+struct rfs_diff {
+	struct rfs_head head;
+	struct rfs_piece piece[RFS_PIECES];
+};
+
 /* Records of the log of changes */
 enum rfs_op {
 	RFS_OP_CREATE = 1,
@@ -559,6 +595,7 @@ enum rfs_op {
 	RFS_OP_XATTR = 9,
 	RFS_OP_PREALLOC = 10,
 	RFS_OP_QUOTA = 11,
+	RFS_OP_PIECE = 12,
 	RFS_OPS
 };
 
@@ -575,7 +612,7 @@ enum rfs_op {
  * @op: enum rfs_op
  * @flags: RFS_REC_EXCHANGE ...
  * @len1: bytes of the first name after the record; 0 if it has none
- * @len2: bytes of the second name, symlink's target, attributes, value or quota
+ * @len2: bytes of the second name, symlink's target, attributes, value, quota, piece
  * @pad: 0
  * @ino: the inode that changes
  * @gen: of @ino
@@ -591,7 +628,7 @@ enum rfs_op {
  * @version: of the change: earlier pages it removes have lower ones
  * @time: of the change, ns since 1970
  * @arg1: SIZE: new size; PUNCH, PREALLOC: first block; ATTR: atime; RENAME:
- *	the whiteout's inode
+ *	the whiteout's inode; PIECE: first byte
  * @arg2: PUNCH, PREALLOC: block after the last; ATTR: mtime; RENAME: the
  *	whiteout's gen
  */
@@ -772,7 +809,8 @@ RFS_AT(rfs_dinode, ptr, 128);
 RFS_AT(rfs_dinode, node, 128);
 RFS_AT(rfs_dinode, target, 128);
 RFS_AT(rfs_dinode, inl, 132);
-RFS_AT(rfs_dinode, reserved, 240);
+RFS_AT(rfs_dinode, diff, 240);
+RFS_AT(rfs_dinode, reserved, 244);
 
 RFS_SIZE(rfs_inodes, 4096);
 RFS_AT(rfs_inodes, head, 0);
@@ -813,6 +851,17 @@ RFS_AT(rfs_quota, inodes, 56);
 RFS_SIZE(rfs_quotas, 4096);
 RFS_AT(rfs_quotas, head, 0);
 RFS_AT(rfs_quotas, entry, 64);
+
+RFS_SIZE(rfs_piece, 24);
+RFS_AT(rfs_piece, off, 0);
+RFS_AT(rfs_piece, version, 8);
+RFS_AT(rfs_piece, len, 16);
+RFS_AT(rfs_piece, at, 18);
+RFS_AT(rfs_piece, died, 20);
+
+RFS_SIZE(rfs_diff, 4096);
+RFS_AT(rfs_diff, head, 0);
+RFS_AT(rfs_diff, piece, 64);
 
 RFS_SIZE(rfs_rec, 88);
 RFS_AT(rfs_rec, bytes, 0);

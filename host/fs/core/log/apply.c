@@ -4,6 +4,7 @@
  * recovery finds it.
  */
 #include "tree/tree.h"
+#include "tree/diff.h"
 #include "tree/dir.h"
 #include "tree/xattr.h"
 #include "tree/quota.h"
@@ -402,6 +403,8 @@ static int rfs_apply_size(struct rfs_fs *fs, const struct rfs_rec *rec)
 		ret = rfs_map_prune(fs, ino, tomb.from, tomb.to, false);
 	if (!ret)
 		ret = rfs_iget(fs, ino, &di, &buf);
+	if (!ret)
+		ret = rfs_diff_cut(fs, di, buf, size, ~0ULL);
 	if (ret)
 		return ret;
 	di->size = rec->arg1;
@@ -413,6 +416,12 @@ static int rfs_apply_size(struct rfs_fs *fs, const struct rfs_rec *rec)
 	slot->addr = rfs_word(rfs_addr(slot->addr), cut);
 	rfs_buf_dirty(fs, holder);
 	return 0;
+}
+
+/* Where a block begins; behind all, where no file has one */
+static u64 rfs_bytes_to(u64 block)
+{
+	return block < RFS_FILE_BLOCKS ? block * RFS_BLOCK_BYTES : ~0ULL;
 }
 
 static int rfs_apply_punch(struct rfs_fs *fs, const struct rfs_rec *rec)
@@ -431,6 +440,9 @@ static int rfs_apply_punch(struct rfs_fs *fs, const struct rfs_rec *rec)
 				    rec->flags & RFS_REC_KEEP);
 	if (!ret)
 		ret = rfs_iget(fs, ino, &di, &buf);
+	if (!ret)
+		ret = rfs_diff_cut(fs, di, buf, rfs_bytes_to(tomb.from),
+				   rfs_bytes_to(tomb.to));
 	if (ret)
 		return ret;
 	di->attr_version = rec->version;
@@ -458,6 +470,56 @@ static int rfs_apply_prealloc(struct rfs_fs *fs, const struct rfs_rec *rec)
 	return 0;
 }
 
+/* Pages of the window are older and newer: it has its turn among them. */
+static int rfs_note_piece(struct rfs_fs *fs, const struct rfs_rec *rec,
+			  const u8 *bytes)
+{
+	u32 len = le16_to_cpu(rec->len2);
+	struct rfs_logged *noted = rfs_alloc(sizeof(*noted) + len);
+
+	if (!noted)
+		return -ENOMEM;
+	noted->off = le64_to_cpu(rec->arg1);
+	noted->version = le64_to_cpu(rec->version);
+	noted->time = le64_to_cpu(rec->time);
+	noted->ino = le32_to_cpu(rec->ino);
+	noted->gen = le32_to_cpu(rec->gen);
+	noted->len = len;
+	memcpy(noted->bytes, bytes, len);
+	noted->next = fs->logged;
+	fs->logged = noted;
+	return 0;
+}
+
+static int rfs_apply_piece(struct rfs_fs *fs, const struct rfs_rec *rec,
+			   const u8 *bytes)
+{
+	u32 ino = le32_to_cpu(rec->ino), len = le16_to_cpu(rec->len2);
+	u64 off = le64_to_cpu(rec->arg1);
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret = rfs_iget(fs, ino, &di, &buf);
+
+	if (ret)
+		return ret;
+	if (!rfs_has_pieces(&fs->super) || !S_ISREG(le32_to_cpu(di->mode)) ||
+	    !len || len > RFS_PIECE_MAX ||
+	    off % RFS_BLOCK_BYTES + len > RFS_BLOCK_BYTES ||
+	    off / RFS_BLOCK_BYTES >= RFS_FILE_BLOCKS)
+		return -EUCLEAN;
+	if (fs->replaying)
+		return rfs_note_piece(fs, rec, bytes);
+	ret = rfs_piece_apply(fs, ino, off, len, le64_to_cpu(rec->version),
+			      bytes);
+	if (ret)
+		return ret;
+	if (off + len > le64_to_cpu(di->size))
+		di->size = cpu_to_le64(off + len);
+	rfs_content_times(di, rec->version, rec->time);
+	rfs_buf_dirty(fs, buf);
+	return 0;
+}
+
 static int rfs_apply_free(struct rfs_fs *fs, u32 ino)
 {
 	struct rfs_dinode *di;
@@ -474,6 +536,8 @@ static int rfs_apply_free(struct rfs_fs *fs, u32 ino)
 		ret = rfs_map_prune(fs, ino, 0, ~0ULL, false);
 	if (!ret)
 		ret = rfs_xattr_drop(fs, di, buf);
+	if (!ret)
+		ret = rfs_diff_free(fs, di, buf);
 	if (ret)
 		return ret;
 	return rfs_ifree(fs, ino);
@@ -524,6 +588,8 @@ int rfs_apply(struct rfs_fs *fs, const struct rfs_rec *rec, const u8 *name1,
 		return rfs_xattr_apply(fs, rec, name1, name2);
 	case RFS_OP_QUOTA:
 		return rfs_quota_apply(fs, rec, name2);
+	case RFS_OP_PIECE:
+		return rfs_apply_piece(fs, rec, name2);
 	}
 	return -EUCLEAN;
 }

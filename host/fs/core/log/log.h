@@ -24,6 +24,15 @@ struct rfs_tomb {
 	bool punch;		/* what it removes was still written */
 };
 
+/* A piece that a record of the log has, while recovery replays */
+struct rfs_logged {
+	struct rfs_logged *next;
+	u64 off, version, time;
+	u32 ino, gen;
+	u32 len;
+	u8 bytes[];
+};
+
 /* Memory for one more record, before it is applied */
 int rfs_log_room(struct rfs_fs *fs);
 int rfs_log_add(struct rfs_fs *fs, const struct rfs_rec *rec, const void *name1,
@@ -80,11 +89,15 @@ int rfs_txn_begin(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u32 len,
 int rfs_txn_fill(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from, u32 *n,
 		 struct rfs_oob *oob, u32 *stream);
 
-/* n blocks of a transaction are where addr says */
+/* n blocks of a transaction are where addr says, the drive has written them */
 int rfs_txn_done(struct rfs_fs *fs, const struct rfs_oob *oob, u32 n,
 		 const u64 *addr);
 
-/* mtime and ctime of a file that has this page, unless it has newer ones */
-void rfs_page_times(struct rfs_dinode *di, const struct rfs_oob *oob);
+/* mtime and ctime of a file that has this content, unless it has newer ones */
+void rfs_content_times(struct rfs_dinode *di, __le64 version, __le64 time);
+
+/* Bytes of one block of a file are in its diff node; -ENOSPC: they do not fit */
+int rfs_piece_apply(struct rfs_fs *fs, u32 ino, u64 off, u32 len, u64 version,
+		    const u8 *bytes);
 
 #endif

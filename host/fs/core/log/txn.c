@@ -5,6 +5,7 @@
  */
 #include "space/space.h"
 #include "tree/tree.h"
+#include "tree/diff.h"
 #include "log/log.h"
 
 /* The pointer to a block, from its page metadata; time: when it was written. */
@@ -20,6 +21,19 @@ void rfs_ptr_of(const struct rfs_fs *fs, const struct rfs_oob *oob, u64 addr,
 	ptr->frac = ticks;
 }
 
+/* Pieces that the pages will take the place of are in memory then. */
+static int rfs_look_at_pieces(struct rfs_fs *fs, u32 ino)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret;
+
+	if (!rfs_has_pieces(&fs->super))
+		return 0;
+	ret = rfs_iget(fs, ino, &di, &buf);
+	return ret ? ret : rfs_diff_get(fs, di, &buf);
+}
+
 int rfs_txn_fill(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from, u32 *n,
 		 struct rfs_oob *oob, u32 *stream)
 {
@@ -30,8 +44,10 @@ int rfs_txn_fill(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from, u32 *n,
 	struct rfs_ptrs ptrs = { 0 };
 	struct rfs_buf *buf;
 	u32 i, to;
-	int ret;
+	int ret = rfs_look_at_pieces(fs, txn->ino);
 
+	if (ret)
+		return ret;
 	memset(oob, 0, *n * sizeof(*oob));
 	for (i = from; i < from + *n; i++, oob++, ptrs.n--) {
 		bool last = i + 1 == txn->n;
@@ -130,19 +146,48 @@ int rfs_txn_begin(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u32 len,
  * complete. Records of names and extended attributes set ctime alone, which
  * only grows.
  */
-void rfs_page_times(struct rfs_dinode *di, const struct rfs_oob *oob)
+void rfs_content_times(struct rfs_dinode *di, __le64 version, __le64 time)
 {
-	s64 time = le64_to_cpu(oob->time);
-
-	if (le64_to_cpu(oob->version) <= le64_to_cpu(di->attr_version))
+	if (le64_to_cpu(version) <= le64_to_cpu(di->attr_version))
 		return;
-	di->attr_version = oob->version;
+	di->attr_version = version;
 	/* as it was set by utimes(2): the record had another ctime */
-	if (di->mtime == oob->time)
+	if (di->mtime == time)
 		return;
-	di->mtime = oob->time;
-	if (time > (s64)le64_to_cpu(di->ctime))
-		di->ctime = oob->time;
+	di->mtime = time;
+	if ((s64)le64_to_cpu(time) > (s64)le64_to_cpu(di->ctime))
+		di->ctime = time;
+}
+
+int rfs_piece_apply(struct rfs_fs *fs, u32 ino, u64 off, u32 len, u64 version,
+		    const u8 *bytes)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret = rfs_iget(fs, ino, &di, &buf);
+
+	if (!ret)
+		ret = rfs_diff_put(fs, di, buf, off, len, version, bytes);
+	return ret ? ret : rfs_map_piece(fs, di, buf, off / RFS_BLOCK_BYTES);
+}
+
+/*
+ * A recovery from now on sees a page that has completed if it is alone, and the
+ * drive keeps what it has written. Others it sees after the next check-point.
+ */
+static int rfs_drop_pieces(struct rfs_fs *fs, struct rfs_dinode *di,
+			   struct rfs_buf *ibuf, const struct rfs_oob *oob,
+			   u32 n)
+{
+	bool certain = oob->txn_cnt == cpu_to_le16(1) &&
+		       !fs->geo.volatile_cache;
+	u32 i;
+	int ret = 0;
+
+	for (i = 0; !ret && i < n && di->diff; i++)
+		ret = rfs_diff_drop(fs, di, ibuf, le64_to_cpu(oob[i].off),
+				    le64_to_cpu(oob[i].version), certain);
+	return ret;
 }
 
 int rfs_txn_done(struct rfs_fs *fs, const struct rfs_oob *oob, u32 n,
@@ -157,12 +202,14 @@ int rfs_txn_done(struct rfs_fs *fs, const struct rfs_oob *oob, u32 n,
 
 	if (!ret)
 		ret = rfs_iget(fs, ino, &di, &buf);
+	if (!ret && di->diff)
+		ret = rfs_drop_pieces(fs, di, buf, oob, n);
 	if (ret)
 		return ret;
 	end = (block + n - 1) * RFS_BLOCK_BYTES + le16_to_cpu(oob[n - 1].len);
 	if (end > le64_to_cpu(di->size))
 		di->size = cpu_to_le64(end);
-	rfs_page_times(di, oob);
+	rfs_content_times(di, oob->version, oob->time);
 	di->last_write = cpu_to_le64(time);
 	di->wcount = cpu_to_le64(le64_to_cpu(di->wcount) + n);
 	rfs_buf_dirty(fs, buf);

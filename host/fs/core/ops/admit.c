@@ -30,6 +30,21 @@ static int rfs_ask_for_room(struct rfs_fs *fs, u32 blocks, u32 meta)
 	return -EAGAIN;
 }
 
+bool rfs_meta_fits(struct rfs_fs *fs, u32 meta)
+{
+	u32 asked = fs->meta_asked;
+	bool low;
+
+	rfs_dirty_parents(fs);
+	if (rfs_dirty_full(fs) ||
+	    (meta && rfs_used_with(fs, 0, meta) > fs->user_blocks))
+		return false;
+	fs->meta_asked = max(asked, meta);
+	low = rfs_room_low(fs, fs->withheld);
+	fs->meta_asked = asked;
+	return !low;
+}
+
 /*
  * Rounds of cleaning until each zone of data was a victim once, in pieces of half
  * of dirty_max and with compaction after each: then all of them are full.

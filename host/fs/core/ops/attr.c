@@ -126,6 +126,12 @@ int rfs_set_times(struct rfs_fs *fs, u32 ino, const struct rfs_dinode *times)
 		ret = rfs_iget(fs, ino, &di, &buf);
 	if (ret)
 		return ret;
+	/* as the records, pages and pieces that are durable with the log have them */
+	if (fs->compact && di->atime == times->atime &&
+	    (S_ISDIR(le32_to_cpu(di->mode)) || (di->mtime == times->mtime &&
+						di->ctime == times->ctime)))
+		return 0;
+	fs->not_logged = true;
 	di->atime = times->atime;
 	if (!S_ISDIR(le32_to_cpu(di->mode))) {	/* else these are newer */
 		di->mtime = times->mtime;

@@ -162,6 +162,7 @@ static int rfs_load_volume(struct rfs_fs *fs, bool read_only)
 	if (!ret)
 		ret = rfs_cp_load(fs);
 	fs->read_only = read_only;
+	fs->compact = rfs_has_pieces(&fs->super);
 	if (!ret)
 		ret = rfs_recover(fs);
 	if (!ret && !read_only && !rfs_numbers_left(fs))

@@ -13,6 +13,9 @@ struct rfs_usage;
  */
 int rfs_make_room(struct rfs_fs *fs, u32 blocks, u64 data, u32 meta);
 
+/* Is there room for so many blocks of metadata now, without waiting? */
+bool rfs_meta_fits(struct rfs_fs *fs, u32 meta);
+
 /* -ENOBUFS: a check-point first, or rfs_compact(), where others make room */
 int rfs_make_room_to_free(struct rfs_fs *fs);
 
@@ -136,6 +139,19 @@ int rfs_quota_compare(struct rfs_fs *fs, enum rfs_quota_fix fix,
  */
 int rfs_reserve(struct rfs_fs *fs, u32 ino, u64 block, bool *hole);
 void rfs_unreserve(struct rfs_fs *fs, u32 ino, u32 blocks, u32 holes);
+/*
+ * Of a block that is reserved: can so many bytes of it be a piece, at once and
+ * without waiting? 1 or 0; what it cannot have is a page, which always can be.
+ */
+int rfs_piece_fits(struct rfs_fs *fs, u32 ino, u64 off, u32 len);
+
+/*
+ * They are, as rfs_piece_fits() said; time: the file's mtime. rfs_unreserve() then:
+ * its page, whenever it comes, overwrites. Durable by rfs_log_sync()
+ */
+int rfs_piece(struct rfs_fs *fs, u32 ino, u64 off, const void *bytes, u32 len,
+	      u64 time);
+
 int rfs_mount(const struct rfs_dev_ops *ops, void *dev,
 	      const struct rfs_geometry *geo, bool read_only, u32 inject,
 	      struct rfs_fs **out);

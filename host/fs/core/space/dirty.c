@@ -101,10 +101,12 @@ u64 rfs_room_beside(const struct rfs_fs *fs, u64 copies, u32 zones)
 u32 rfs_pages_at_once(const struct rfs_fs *fs)
 {
 	u64 cap = le32_to_cpu(fs->super.zone_cap), blocks = fs->dirty_max / 2;
+	u32 each = RFS_PARENTS + (rfs_has_pieces(&fs->super) ? RFS_DIFF_PARENTS :
+							       0);
 
 	if (fs->free_zones > fs->low_zones)
 		blocks += (fs->free_zones - fs->low_zones) * cap;
-	return max_t(u64, blocks / RFS_PARENTS, 1);
+	return max_t(u64, blocks / each, 1);
 }
 
 /*

@@ -193,9 +193,10 @@ u64 rfs_room_beside(const struct rfs_fs *fs, u64 copies, u32 zones);
 
 /*
  * Blocks a page of a file makes dirty as it completes: leaf, inode, a map of
- * each
+ * each; and a diff node, where there are any, and its map
  */
-#define RFS_PARENTS	4
+#define RFS_PARENTS		4
+#define RFS_DIFF_PARENTS	2
 
 /*
  * Pages of files that may be in flight while nobody looks at what is dirty: each

@@ -2,6 +2,7 @@
 /* What an inode leads to: its blocks, nodes and extended attributes. */
 #include "space/space.h"
 #include "tree/tree.h"
+#include "tree/diff.h"
 #include "tree/xattr.h"
 #include "tools/walk.h"
 
@@ -102,7 +103,7 @@ static int walk_ptr(struct rfs_walk *w, const struct rfs_dinode *di,
 	if (slot->kind == RFS_PTR_HOLE)
 		return 0;
 	++*blocks;
-	if (slot->kind == RFS_PTR_PREALLOC) {
+	if (slot->kind != RFS_PTR_BLOCK) {
 		w->fs->prealloc++;
 		return 0;
 	}
@@ -226,6 +227,45 @@ static int walk_xattrs(struct rfs_walk *w, struct rfs_dinode *di,
 	return 0;
 }
 
+/* Can the pieces of an inode, which it has, be read? */
+static int diff_ok(struct rfs_walk *w, const struct rfs_dinode *di, bool *ok)
+{
+	struct rfs_node_id id = { RFS_DIFF, 0, le32_to_cpu(di->ino),
+				  le32_to_cpu(di->gen), 0 };
+	struct rfs_buf *buf;
+	int ret = node_ok(w, &id, le32_to_cpu(di->diff), &buf);
+
+	*ok = buf && S_ISREG(le32_to_cpu(di->mode)) &&
+	      rfs_has_pieces(&w->fs->super);
+	if (ret || !*ok)
+		return ret;
+	ret = rfs_diff_get(w->fs, di, &buf);
+	*ok = !ret && rfs_diff_end(buf) <= le64_to_cpu(di->size);
+	return ret == -ENOMEM ? ret : 0;
+}
+
+static int walk_diff(struct rfs_walk *w, struct rfs_dinode *di,
+		     struct rfs_buf *ibuf, u64 *blocks)
+{
+	bool ok;
+	int ret;
+
+	if (!di->diff)
+		return 0;
+	ret = diff_ok(w, di, &ok);
+	if (ret)
+		return ret;
+	if (ok) {
+		++*blocks;
+		return claim_node(w, le32_to_cpu(di->diff));
+	}
+	rfs_walk_lose(w, "inode %u: its pieces are damaged",
+		      le32_to_cpu(di->ino));
+	di->diff = 0;
+	rfs_buf_dirty(w->fs, ibuf);
+	return 0;
+}
+
 int rfs_walk_whole(struct rfs_walk *w, struct rfs_dinode *di, bool *ok)
 {
 	bool direct = S_ISREG(le32_to_cpu(di->mode)) && !di->height;
@@ -235,6 +275,8 @@ int rfs_walk_whole(struct rfs_walk *w, struct rfs_dinode *di, bool *ok)
 	*ok = di->height <= RFS_HEIGHT_MAX;
 	if (*ok && di->xattr)
 		ret = xattrs_ok(w, di, ok);
+	if (!ret && *ok && di->diff)
+		ret = diff_ok(w, di, ok);
 	for (i = 0; !ret && *ok && i < n; i++)
 		ret = direct ? ptr_ok(w, di, &di->ptr[i], i, ok) :
 		      tree_ok(w, di, le32_to_cpu(di->node[i]), di->height, i,
@@ -254,5 +296,7 @@ int rfs_walk_blocks(struct rfs_walk *w, struct rfs_dinode *di,
 		ret = direct ? walk_ptr(w, di, &di->ptr[i], buf, i, blocks) :
 		      walk_tree(w, di, &di->node[i], buf, di->height, i,
 				blocks);
-	return ret ? ret : walk_xattrs(w, di, buf, blocks);
+	if (!ret)
+		ret = walk_xattrs(w, di, buf, blocks);
+	return ret ? ret : walk_diff(w, di, buf, blocks);
 }

@@ -11,6 +11,7 @@
 
 #include "tree/tree.h"
 #include "tree/dir.h"
+#include "tree/diff.h"
 #include "tree/xattr.h"
 #include "tree/quota.h"
 #include "ops/ops.h"
@@ -159,7 +160,7 @@ static u64 check_ptr(struct check *c, const struct rfs_dinode *di,
 	}
 	if (ptr->kind == RFS_PTR_HOLE)
 		return 0;
-	if (ptr->kind == RFS_PTR_PREALLOC) {
+	if (ptr->kind != RFS_PTR_BLOCK) {
 		c->prealloc++;
 		return 1;
 	}
@@ -272,6 +273,29 @@ static u32 check_xattrs(struct check *c, const struct rfs_dinode *di)
 	return 1;
 }
 
+/* Returns the number of blocks. */
+static u32 check_diff(struct check *c, const struct rfs_dinode *di)
+{
+	u32 ino = le32_to_cpu(di->ino);
+	struct rfs_node_id id = { RFS_DIFF, 0, ino, le32_to_cpu(di->gen), 0 };
+	struct rfs_buf *node;
+	bool claimed;
+	int ret;
+
+	if (!di->diff)
+		return 0;
+	if (!S_ISREG(le32_to_cpu(di->mode)) || !rfs_has_pieces(&c->fs->super))
+		fault(c, "inode %u: has pieces, which it cannot have", ino);
+	if (!check_node(c, &id, le32_to_cpu(di->diff), "pieces of", &claimed))
+		return claimed;
+	ret = rfs_diff_get(c->fs, di, &node);
+	if (ret)
+		fault(c, "inode %u: its pieces are damaged (%d)", ino, ret);
+	else if (rfs_diff_end(node) > le64_to_cpu(di->size))
+		fault(c, "inode %u: pieces beyond its size", ino);
+	return 1;
+}
+
 static int check_inode(struct check *c, u32 ino)
 {
 	struct rfs_dinode *di;
@@ -297,6 +321,7 @@ static int check_inode(struct check *c, u32 ino)
 					     di->height, i);
 	}
 	blocks += check_xattrs(c, di);
+	blocks += check_diff(c, di);
 	if (blocks != le64_to_cpu(di->blocks))
 		fault(c, "inode %u: says %llu blocks, has %llu", ino,
 		      (unsigned long long)le64_to_cpu(di->blocks),

@@ -5,6 +5,7 @@
  */
 #include "space/space.h"
 #include "tree/tree.h"
+#include "tree/diff.h"
 #include "log/log.h"
 #include "checkpoint/checkpoint.h"
 #include "ops/ops.h"
@@ -31,6 +32,8 @@ int rfs_write(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
 	      const void *const *data, u32 len)
 {
 	u64 now = fs->ops->now(fs->dev);
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
 	struct rfs_oob *oob;
 	struct rfs_txn txn;
 	u64 *addr;
@@ -53,6 +56,11 @@ int rfs_write(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
 			ret = rfs_append(fs, stream, part, data + done,
 					 oob + done, addr + done);
 	}
+	/* pieces give up their place only to what the drive has */
+	if (!ret)
+		ret = rfs_iget(fs, ino, &di, &buf);
+	if (!ret && di->diff)
+		ret = fs->ops->wait(fs->dev);
 	if (!ret)
 		ret = rfs_txn_done(fs, oob, n, addr);
 	rfs_unreserve(fs, ino, n, holes);
@@ -61,23 +69,120 @@ int rfs_write(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
 	return ret;
 }
 
-int rfs_read(struct rfs_fs *fs, u32 ino, u64 block, void *data)
+/* Bytes of one block, with the rest of it; content: room for a block */
+static int write_page(struct rfs_fs *fs, u32 ino, u64 block, u32 at,
+		      const void *bytes, u32 len, u8 *content)
 {
-	struct rfs_oob oob;
-	struct rfs_ptr ptr;
-	u32 len;
-	int ret = rfs_map_get(fs, ino, block, &ptr);
+	u64 start = block * RFS_BLOCK_BYTES, end = start + at + len;
+	const void *data = content;
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret = rfs_read(fs, ino, block, content);
 
+	if (!ret)
+		ret = rfs_iget(fs, ino, &di, &buf);
 	if (ret)
 		return ret;
-	len = rfs_high(ptr.addr);
-	if (!rfs_addr(ptr.addr)) {
+	memcpy(content + at, bytes, len);
+	end = max_t(u64, end, le64_to_cpu(di->size)) - start;
+	return rfs_write(fs, ino, block, 1, &data,
+			 min_t(u64, end, RFS_BLOCK_BYTES));
+}
+
+/* 1: they are a piece now; 0: they have to be in a page */
+static int write_piece(struct rfs_fs *fs, u32 ino, u64 off, const void *bytes,
+		       u32 len)
+{
+	bool hole;
+	int ret, fits;
+
+	if (!fs->compact || len > RFS_PIECE_MAX)
+		return 0;
+	ret = rfs_reserve(fs, ino, off / RFS_BLOCK_BYTES, &hole);
+	if (ret)
+		return ret;
+	fits = rfs_piece_fits(fs, ino, off, len);
+	if (fits > 0)
+		ret = rfs_piece(fs, ino, off, bytes, len,
+				fs->ops->now(fs->dev));
+	rfs_unreserve(fs, ino, 1, hole);
+	return ret ? ret : fits;
+}
+
+/* A full diff node loses its fullest block, and is asked once more. */
+static int write_small(struct rfs_fs *fs, u32 ino, u64 off, const void *bytes,
+		       u32 len)
+{
+	int ret = write_piece(fs, ino, off, bytes, len);
+	u64 fullest;
+
+	if (ret || !fs->compact || len > RFS_PIECE_MAX)
+		return ret;
+	ret = rfs_diff_fullest(fs, ino, &fullest);
+	if (ret == -ENOENT || (!ret && fullest == off / RFS_BLOCK_BYTES))
+		return 0;
+	if (!ret)
+		ret = rfs_merge(fs, ino);
+	return ret ? ret : write_piece(fs, ino, off, bytes, len);
+}
+
+static int write_within(struct rfs_fs *fs, u32 ino, u64 off, const void *bytes,
+			u32 len, u8 *content)
+{
+	int ret = write_small(fs, ino, off, bytes, len);
+
+	if (ret)
+		return ret > 0 ? 0 : ret;
+	return write_page(fs, ino, off / RFS_BLOCK_BYTES, off % RFS_BLOCK_BYTES,
+			  bytes, len, content);
+}
+
+int rfs_merge(struct rfs_fs *fs, u32 ino)
+{
+	u8 *content = rfs_alloc(RFS_BLOCK_BYTES);
+	u64 block;
+	int ret = content ? rfs_diff_fullest(fs, ino, &block) : -ENOMEM;
+
+	if (!ret)
+		ret = write_page(fs, ino, block, 0, content, 0, content);
+	rfs_free(content);
+	return ret;
+}
+
+int rfs_write_bytes(struct rfs_fs *fs, u32 ino, u64 off, const void *bytes,
+		    u64 len)
+{
+	u8 *content = rfs_alloc(RFS_BLOCK_BYTES);
+	int ret = content ? 0 : -ENOMEM;
+
+	while (!ret && len) {
+		u32 at = off % RFS_BLOCK_BYTES;
+		u32 n = min_t(u64, len, RFS_BLOCK_BYTES - at);
+
+		ret = write_within(fs, ino, off, bytes, n, content);
+		bytes = (const u8 *)bytes + n;
+		off += n;
+		len -= n;
+	}
+	rfs_free(content);
+	return ret;
+}
+
+/* What a pointer leads to */
+static int read_page(struct rfs_fs *fs, u32 ino, u64 block,
+		     const struct rfs_ptr *ptr, u8 *data)
+{
+	u32 len = rfs_high(ptr->addr);
+	struct rfs_oob oob;
+	int ret;
+
+	if (!rfs_addr(ptr->addr)) {
 		memset(data, 0, RFS_BLOCK_BYTES);
 		return 0;
 	}
-	if (len > RFS_BLOCK_BYTES || !rfs_addr_ok(fs, rfs_addr(ptr.addr)))
+	if (len > RFS_BLOCK_BYTES || !rfs_addr_ok(fs, rfs_addr(ptr->addr)))
 		return -EUCLEAN;
-	ret = fs->ops->read(fs->dev, rfs_addr(ptr.addr), data,
+	ret = fs->ops->read(fs->dev, rfs_addr(ptr->addr), data,
 			    fs->geo.oob_bytes ? &oob : NULL);
 	if (ret)
 		return ret;
@@ -87,8 +192,23 @@ int rfs_read(struct rfs_fs *fs, u32 ino, u64 block, void *data)
 	     le32_to_cpu(oob.data_crc) !=
 	     ~rfs_crc(~0U, data, RFS_BLOCK_BYTES)))
 		return -EIO;
-	memset((u8 *)data + len, 0, RFS_BLOCK_BYTES - len);
+	memset(data + len, 0, RFS_BLOCK_BYTES - len);
 	return 0;
+}
+
+int rfs_read(struct rfs_fs *fs, u32 ino, u64 block, void *data)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	struct rfs_ptr ptr;
+	u32 pieces;
+	int ret = rfs_map_get(fs, ino, block, &ptr);
+
+	if (!ret)
+		ret = read_page(fs, ino, block, &ptr, data);
+	if (!ret)
+		ret = rfs_iget(fs, ino, &di, &buf);
+	return ret ? ret : rfs_diff_overlay(fs, di, block, data, &pieces);
 }
 
 /* The file's data and all records up to its last one are durable. */

@@ -313,7 +313,8 @@ static int find_super(struct rescan *r)
 {
 	struct rfs_fs *fs = r->fs;
 	u32 nr, cap = ~0U;
-	struct rfs_id id = { 0 };	/* keys: see find_keys() */
+	/* keys: see find_keys(); its files may have had pieces */
+	struct rfs_id id = { .pieces = true };
 	int ret = rfs_super_load(fs);
 
 	if (!ret || ret == -EOPNOTSUPP || ret == -ENOMEM)

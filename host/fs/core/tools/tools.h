@@ -5,11 +5,12 @@
 
 #include "volume/volume.h"
 
-/* What tells a volume from others. The keys are random, and nobody else's. */
+/* What tells a volume from others, and from its size. The keys are random, and nobody else's. */
 struct rfs_id {
 	u8 uuid[16];
 	u8 hash_key[16];
 	u8 summary_key[16];
+	bool pieces;		/* its files may have pieces of blocks */
 };
 
 /*
@@ -28,6 +29,16 @@ int rfs_root_make(struct rfs_fs *fs);	/* an empty one */
 /* n whole blocks as one transaction; len: valid bytes of the last */
 int rfs_write(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
 	      const void *const *data, u32 len);
+
+/*
+ * Any bytes, block by block; each block is seen as before it or after. A small part
+ * of a block is a piece, if that can be
+ */
+int rfs_write_bytes(struct rfs_fs *fs, u32 ino, u64 off, const void *bytes,
+		    u64 len);
+
+/* The block of a file with most bytes in pieces is a page; -ENOENT: there is none */
+int rfs_merge(struct rfs_fs *fs, u32 ino);
 
 /* A block as a reader sees it; a hole reads as zeroes */
 int rfs_read(struct rfs_fs *fs, u32 ino, u64 block, void *data);

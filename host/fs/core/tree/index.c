@@ -61,7 +61,7 @@ static bool rfs_index_in_use(const struct rfs_ptr *ptr)
 bool rfs_ptr_ok(const struct rfs_ptr *ptr)
 {
 	return ptr->kind == RFS_PTR_BLOCK ? rfs_addr(ptr->addr) :
-	       !ptr->addr && ptr->kind <= RFS_PTR_PREALLOC;
+	       !ptr->addr && ptr->kind <= RFS_PTR_PIECE;
 }
 
 /* Blocks that can be found with so many levels */
@@ -312,14 +312,14 @@ static int rfs_hole_at(struct tree *t, u64 block, u64 *blocks)
 
 #define SEEK_NODES	64	/* looked at in one call */
 
-static bool rfs_ptr_is_hole(const struct rfs_ptr *ptr)
-{
-	return ptr->kind != RFS_PTR_BLOCK;
-}
-
 static bool rfs_ptr_is_data(const struct rfs_ptr *ptr)
 {
-	return ptr->kind == RFS_PTR_BLOCK;
+	return ptr->kind == RFS_PTR_BLOCK || ptr->kind == RFS_PTR_PIECE;
+}
+
+static bool rfs_ptr_is_hole(const struct rfs_ptr *ptr)
+{
+	return !rfs_ptr_is_data(ptr);
 }
 
 static bool rfs_ptr_is_nothing(const struct rfs_ptr *ptr)
@@ -404,7 +404,7 @@ static int rfs_set_ptr(struct rfs_fs *fs, struct rfs_ptr *slot,
 		return ret;
 	if (slot->kind == RFS_PTR_BLOCK)
 		ret = rfs_count_live(fs, rfs_addr(slot->addr), -1, slot);
-	else if (slot->kind == RFS_PTR_PREALLOC)
+	else if (rfs_index_in_use(slot))
 		ret = rfs_add_prealloc(fs, -1);
 	else
 		++*filled;
@@ -652,6 +652,28 @@ int rfs_map_preallocate(struct rfs_fs *fs, u32 ino, u64 from, u64 to)
 	return ret;
 }
 
+/* A block without an address has room kept for it, and pieces. */
+int rfs_map_piece(struct rfs_fs *fs, struct rfs_dinode *di,
+		  struct rfs_buf *ibuf, u64 block)
+{
+	struct rfs_ptr *slot;
+	struct rfs_buf *buf;
+	bool hole;
+	int ret = rfs_map_slot(fs, le32_to_cpu(di->ino), block, true, &slot,
+			       &buf);
+
+	if (ret || rfs_ptr_is_data(slot))
+		return ret;
+	hole = !rfs_index_in_use(slot);
+	slot->kind = RFS_PTR_PIECE;
+	rfs_buf_dirty(fs, buf);
+	if (!hole)
+		return 0;
+	rfs_add_prealloc(fs, 1);
+	rfs_buf_dirty(fs, ibuf);
+	return rfs_blocks_add(fs, di, 1);
+}
+
 /* Is there a node of a level over a block, as the tree is? */
 static int rfs_has_node(struct tree *t, u32 level, u64 block, bool *has)
 {
@@ -697,17 +719,21 @@ static int rfs_count_extent(struct rfs_fs *fs, u32 ino, u64 from, u64 to,
 			    struct rfs_extent *out)
 {
 	struct rfs_ptr ptr;
+	bool pieces;
 	int ret = 0;
 
 	to = min(to, from + RFS_EXTENT_MAX);
 	for (; from < to; from++, out->n++) {
 		ret = rfs_map_get(fs, ino, from, &ptr);
+		pieces = ptr.kind == RFS_PTR_PIECE;
 		if (!out->n) {
 			out->block = from;
 			out->addr = rfs_addr(ptr.addr);
+			out->pieces = pieces;
 		}
 		if (ret || !rfs_index_in_use(&ptr) || rfs_addr(ptr.addr) !=
-		    (out->addr ? out->addr + out->n : 0))
+		    (out->addr ? out->addr + out->n : 0) ||
+		    pieces != out->pieces)
 			break;
 	}
 	return ret;

@@ -111,9 +111,14 @@ int rfs_map_last_part(struct rfs_fs *fs, u32 ino, u64 from, u64 to, u64 *at);
 /* Holes among from..to - 1 are preallocated */
 int rfs_map_preallocate(struct rfs_fs *fs, u32 ino, u64 from, u64 to);
 
+/* A block of a file has a piece: if it has nothing else, room is kept for it */
+int rfs_map_piece(struct rfs_fs *fs, struct rfs_dinode *di,
+		  struct rfs_buf *ibuf, u64 block);
+
 struct rfs_extent {
-	u64 block, addr;	/* the first; addr: 0 if preallocated */
+	u64 block, addr;	/* the first; addr: 0 if it is kept for them */
 	u64 n;			/* blocks; 0: there is none */
+	bool pieces;		/* all that there is of them is in the diff node */
 };
 
 #define RFS_EXTENT_MAX	65536	/* blocks */

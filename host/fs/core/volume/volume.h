@@ -18,6 +18,7 @@ struct rfs_quota_rsv;
 struct rfs_pending;
 struct rfs_sum;
 struct rfs_tomb;
+struct rfs_logged;
 struct rfs_fs;
 
 /* A zone, as in the zone table and beyond */
@@ -101,6 +102,9 @@ struct rfs_stats {
 	u64 clean_reads;
 	u64 waited_reads;	/* of metadata, which others had to wait for */
 	u64 clean_cached;	/* blocks that need not be read */
+	u64 pieces;		/* that were logged */
+	u64 piece_bytes;
+	u64 merged;		/* pages that have taken the place of pieces */
 };
 
 /* How data is grouped and cleaned: mount options */
@@ -192,7 +196,7 @@ struct rfs_fs {
 	u32 early_blocks;	/* written since the check-point, before the next */
 	u64 rsv_blocks;		/* data blocks for which a place is reserved */
 	u64 rsv_holes;		/* of them, those that fill holes */
-	u64 prealloc;		/* holes of files that room is kept for */
+	u64 prealloc;		/* holes of files that room is kept for, pieces or not */
 	u32 clean_max;
 	u32 dirty_more;		/* blocks that may be dirty where there is room */
 
@@ -216,6 +220,9 @@ struct rfs_fs {
 	u32 meta_asked;		/* of metadata that wait for room */
 	u32 ahead;		/* zones that are cleaned for them before they ask */
 	bool futile;		/* to compact metadata, until a zone is free */
+	bool compact;		/* small writes may be pieces */
+	bool not_logged;	/* times have changed that only a check-point has */
+	struct rfs_logged *logged;	/* pieces that the log has, the newest first */
 	struct rfs_tomb *tomb;
 	u32 tombs, tomb_room;
 	struct rfs_recovered recovered;
@@ -232,6 +239,7 @@ struct rfs_fs {
 #define RFS_INJECT_TXN		0x1	/* keep incomplete transactions */
 #define RFS_INJECT_RESET		0x2	/* reset without a check-point */
 #define RFS_INJECT_TOMB		0x4	/* truncates leave no tombstone */
+#define RFS_INJECT_PIECE	0x8	/* pieces count as older than any page */
 
 void rfs_head_init(struct rfs_fs *fs, struct rfs_head *head, u8 type, u32 ino,
 		   u32 gen, u64 off);

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Small writes: a folio of which few bytes are new need not be a page on the drive,
+ * since a record of the log can have them (doc/design.md, "Pieces of blocks").
+ */
+#include <linux/mm.h>
+#include <linux/pagemap.h>
+
+#include "rfsm.h"
+
+bool rfsm_log_is_enough(const struct rfs_sb_info *sbi)
+{
+	const struct rfs_fs *fs = sbi->fs;
+
+	return READ_ONCE(fs->compact) && !READ_ONCE(fs->not_logged) &&
+	       !READ_ONCE(fs->read_only);
+}
+
+bool rfsm_small_add(struct inode *inode, struct rfsm_batch *b,
+		    struct folio *folio)
+{
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
+	loff_t left = i_size_read(inode) - folio_pos(folio);
+	struct rfsm_small *small = &b->small[b->smalls];
+	u32 from, to;
+
+	if (!READ_ONCE(sbi->fs->compact) || left <= 0 ||
+	    folio_test_checked(folio) || folio_maybe_dma_pinned(folio) ||
+	    !rfsm_new_bytes(folio, &from, &to))
+		return false;
+	to = min_t(loff_t, to, left);
+	if (from >= to || to - from > RFS_PIECE_MAX)
+		return false;
+	small->folio = folio;
+	small->from = from;
+	small->bytes = to - from;
+	small->len = min_t(loff_t, RFS_BLOCK_BYTES, left);
+	folio_zero_segment(folio, small->len, RFS_BLOCK_BYTES);
+	folio_start_writeback(folio);
+	folio_unlock(folio);
+	b->smalls++;
+	return true;
+}
+
+/*
+ * Under the volume lock. One page is no more than one block of the log, and is not
+ * merged later: a piece takes less if the log is to be written anyway, or has
+ * others.
+ */
+static int rfsm_may_be_piece(struct rfs_fs *fs, struct inode *inode, u32 smalls,
+			     const struct rfsm_small *small)
+{
+	if (smalls < 2 && !rfs_log_pending(fs, inode->i_ino, false))
+		return 0;
+	return rfs_piece_fits(fs, inode->i_ino, folio_pos(small->folio) +
+			      small->from, small->bytes);
+}
+
+/* True: it is a piece, or lost, which the mapping says then. */
+static bool rfsm_small_piece(struct inode *inode, u32 smalls,
+			     const struct rfsm_small *small)
+{
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
+	struct timespec64 mtime = inode_get_mtime(inode);
+	struct folio *folio = small->folio;
+	struct rfsm_miss miss = { 0 };
+	bool again;
+	int ret, fits;
+
+	do {
+		ret = 0;
+		rfsm_lock(sbi);
+		rfsm_miss_begin(sbi, &miss);
+		fits = rfsm_may_be_piece(sbi->fs, inode, smalls, small);
+		again = rfsm_miss_end(sbi, &miss, fits);
+		if (fits > 0) {
+			ret = rfs_piece(sbi->fs, inode->i_ino,
+					folio_pos(folio) + small->from,
+					folio_address(folio) + small->from,
+					small->bytes, timespec64_to_ns(&mtime));
+			rfsm_unreserve(sbi, inode, folio);
+		}
+		rfsm_unlock(sbi);
+		if (again)
+			rfsm_miss_read(sbi, &miss);
+	} while (again);
+	if (ret)
+		mapping_set_error(inode->i_mapping, rfsm_failed(sbi, ret));
+	return fits > 0;
+}
+
+void rfsm_smalls_write(struct inode *inode, struct rfsm_batch *b, bool sync)
+{
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
+	u32 i;
+
+	for (i = 0; i < b->smalls; i++) {
+		const struct rfsm_small *small = &b->small[i];
+		struct folio *folio = small->folio;
+
+		if (rfsm_small_piece(inode, b->smalls, small))
+			folio_end_writeback(folio);
+		else
+			rfsm_append(sbi, inode, &folio, 1, small->len, sync);
+	}
+	if (b->smalls)
+		rfsm_kick(sbi);
+	b->smalls = 0;
+}

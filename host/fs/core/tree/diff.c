@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Compacted updates (OFTL 4.3): small parts of a file's blocks, which lie in one
+ * node over the blocks and are read with them. A page that is written later takes
+ * their place.
+ *
+ * The place of a piece is given to others only when a recovery is sure to see the
+ * page, or the next check-point has it. So what a recovery finds in the log, less
+ * what the pages that it sees have taken, always fits into the node.
+ */
+#include "tree/tree.h"
+#include "tree/diff.h"
+
+static struct rfs_node_id rfs_diff_id_of(const struct rfs_dinode *di)
+{
+	return (struct rfs_node_id){ .type = RFS_DIFF,
+				     .ino = le32_to_cpu(di->ino),
+				     .gen = le32_to_cpu(di->gen) };
+}
+
+static u8 *rfs_diff_body(struct rfs_buf *buf)
+{
+	return buf->bytes + sizeof(struct rfs_head);
+}
+
+static u32 rfs_diff_count(const struct rfs_buf *buf)
+{
+	return le16_to_cpu(buf->head.count);
+}
+
+static u64 rfs_piece_end(const struct rfs_piece *p)
+{
+	return le64_to_cpu(p->off) + le16_to_cpu(p->len);
+}
+
+/* Where the bytes begin */
+static u32 rfs_diff_low(const struct rfs_buf *buf)
+{
+	return rfs_diff_count(buf) ? le16_to_cpu(buf->diff.piece[0].at) :
+				     RFS_BODY_BYTES;
+}
+
+/* Are the pieces and their bytes where they should be? */
+static bool rfs_diff_ok(const struct rfs_buf *buf)
+{
+	u32 n = rfs_diff_count(buf), at = RFS_BODY_BYTES, i;
+	u64 next = ~0ULL;
+
+	if (!n || n >= RFS_PIECES)
+		return false;
+	for (i = n; i-- > 0;) {
+		const struct rfs_piece *p = &buf->diff.piece[i];
+		u32 len = le16_to_cpu(p->len);
+		u64 off = le64_to_cpu(p->off);
+
+		if (!len || len > RFS_PIECE_MAX || len > at ||
+		    le16_to_cpu(p->at) != at - len ||
+		    off % RFS_BLOCK_BYTES + len > RFS_BLOCK_BYTES ||
+		    off / RFS_BLOCK_BYTES >= RFS_FILE_BLOCKS ||
+		    off + len > next)
+			return false;
+		at -= len;
+		next = off;
+	}
+	/* with room for one more: see rfs_diff_clear() */
+	return (n + 1) * sizeof(struct rfs_piece) <= at;
+}
+
+int rfs_diff_get(struct rfs_fs *fs, const struct rfs_dinode *di,
+		 struct rfs_buf **out)
+{
+	struct rfs_node_id id = rfs_diff_id_of(di);
+	int ret;
+
+	*out = NULL;
+	if (!di->diff)
+		return 0;
+	ret = rfs_node_get(fs, &id, le32_to_cpu(di->diff), out);
+	if (ret || (*out)->checked)
+		return ret;
+	if (!rfs_diff_ok(*out)) {
+		*out = NULL;
+		return -EUCLEAN;
+	}
+	(*out)->checked = true;
+	return 0;
+}
+
+static int rfs_diff_add_block(struct rfs_fs *fs, struct rfs_dinode *di,
+			      struct rfs_buf *ibuf, int delta)
+{
+	rfs_buf_dirty(fs, ibuf);
+	return rfs_blocks_add(fs, di, delta);
+}
+
+static int rfs_diff_new(struct rfs_fs *fs, struct rfs_dinode *di,
+			struct rfs_buf *ibuf, struct rfs_buf **out)
+{
+	struct rfs_node_id id = rfs_diff_id_of(di);
+	u32 number;
+	int ret = rfs_node_new(fs, &id, &number, out);
+
+	if (ret)
+		return ret;
+	(*out)->checked = true;
+	di->diff = cpu_to_le32(number);
+	return rfs_diff_add_block(fs, di, ibuf, 1);
+}
+
+int rfs_diff_free(struct rfs_fs *fs, struct rfs_dinode *di,
+		  struct rfs_buf *ibuf)
+{
+	int ret;
+
+	if (!di->diff)
+		return 0;
+	ret = rfs_node_free(fs, le32_to_cpu(di->diff));
+	if (ret)
+		return ret;
+	di->diff = 0;
+	return rfs_diff_add_block(fs, di, ibuf, -1);
+}
+
+/* Since the last check-point; never 0 */
+static u32 rfs_diff_now(const struct rfs_fs *fs)
+{
+	u32 now = fs->cp_seq;
+
+	return now ? now : ~0U;
+}
+
+/* It was in the page of its block before the last check-point. */
+static bool rfs_piece_useless(const struct rfs_fs *fs, const struct rfs_piece *p)
+{
+	return p->died && le32_to_cpu(p->died) != rfs_diff_now(fs);
+}
+
+/* Without n bytes of piece i, from the one at `from` on */
+static void rfs_diff_take(struct rfs_buf *buf, u32 i, u32 from, u32 n)
+{
+	struct rfs_piece *piece = buf->diff.piece;
+	u32 low = rfs_diff_low(buf), at = le16_to_cpu(piece[i].at) + from, j;
+	u8 *body = rfs_diff_body(buf);
+
+	memmove(body + low + n, body + low, at - low);
+	memset(body + low, 0, n);
+	piece[i].len = cpu_to_le16(le16_to_cpu(piece[i].len) - n);
+	for (j = 0; j <= i; j++)
+		piece[j].at = cpu_to_le16(le16_to_cpu(piece[j].at) + n);
+}
+
+static void rfs_diff_remove(struct rfs_buf *buf, u32 i)
+{
+	struct rfs_piece *piece = buf->diff.piece;
+	u32 n = rfs_diff_count(buf) - 1;
+
+	rfs_diff_take(buf, i, 0, le16_to_cpu(piece[i].len));
+	memmove(&piece[i], &piece[i + 1], (n - i) * sizeof(*piece));
+	memset(&piece[n], 0, sizeof(*piece));
+	buf->head.count = cpu_to_le16(n);
+}
+
+/* Piece i becomes two, the second of which begins with the byte at `from`. */
+static void rfs_diff_split(struct rfs_buf *buf, u32 i, u32 from)
+{
+	struct rfs_piece *piece = buf->diff.piece;
+	u32 n = rfs_diff_count(buf);
+
+	memmove(&piece[i + 1], &piece[i], (n - i) * sizeof(*piece));
+	piece[i].len = cpu_to_le16(from);
+	piece[i + 1].off = cpu_to_le64(le64_to_cpu(piece[i].off) + from);
+	piece[i + 1].len = cpu_to_le16(le16_to_cpu(piece[i + 1].len) - from);
+	piece[i + 1].at = cpu_to_le16(le16_to_cpu(piece[i].at) + from);
+	buf->head.count = cpu_to_le16(n + 1);
+}
+
+static void rfs_diff_insert(struct rfs_buf *buf, u32 i, u64 off, u32 len,
+			    u64 version, const u8 *bytes)
+{
+	struct rfs_piece *piece = buf->diff.piece;
+	u32 n = rfs_diff_count(buf), low = rfs_diff_low(buf), end, j;
+	u8 *body = rfs_diff_body(buf);
+
+	end = i < n ? le16_to_cpu(piece[i].at) : RFS_BODY_BYTES;
+	memmove(body + low - len, body + low, end - low);
+	memcpy(body + end - len, bytes, len);
+	for (j = 0; j < i; j++)
+		piece[j].at = cpu_to_le16(le16_to_cpu(piece[j].at) - len);
+	memmove(&piece[i + 1], &piece[i], (n - i) * sizeof(*piece));
+	piece[i].off = cpu_to_le64(off);
+	piece[i].version = cpu_to_le64(version);
+	piece[i].len = cpu_to_le16(len);
+	piece[i].at = cpu_to_le16(end - len);
+	piece[i].died = 0;
+	buf->head.count = cpu_to_le16(n + 1);
+}
+
+/*
+ * What lies in off..end - 1 is gone; a piece in the middle of which it was becomes
+ * two. There must be room for two entries more, or for one if no piece goes on
+ * behind it: rfs_diff_fits() leaves as much. Returns where a piece from off on would
+ * be.
+ */
+static u32 rfs_diff_clear(struct rfs_buf *buf, u64 off, u64 end)
+{
+	u32 i = 0;
+
+	while (i < rfs_diff_count(buf)) {
+		const struct rfs_piece *p = &buf->diff.piece[i];
+		u64 first = le64_to_cpu(p->off), last = rfs_piece_end(p);
+
+		if (last <= off) {
+			i++;
+		} else if (first >= end) {
+			break;
+		} else if (first < off) {
+			rfs_diff_split(buf, i, off - first);
+			i++;
+		} else if (last > end) {
+			rfs_diff_split(buf, i, end - first);
+		} else {
+			rfs_diff_remove(buf, i);
+		}
+	}
+	return i;
+}
+
+#define SPLIT	2	/* entries more that a put needs at most, beside its own */
+
+bool rfs_diff_fits(const struct rfs_fs *fs, const struct rfs_buf *node, u32 len)
+{
+	u32 used = len + (1 + SPLIT) * sizeof(struct rfs_piece), i;
+
+	for (i = 0; node && i < rfs_diff_count(node); i++) {
+		const struct rfs_piece *p = &node->diff.piece[i];
+
+		if (!rfs_piece_useless(fs, p))
+			used += sizeof(*p) + le16_to_cpu(p->len);
+	}
+	return used <= RFS_BODY_BYTES;
+}
+
+int rfs_diff_put(struct rfs_fs *fs, struct rfs_dinode *di, struct rfs_buf *ibuf,
+		 u64 off, u32 len, u64 version, const u8 *bytes)
+{
+	struct rfs_buf *buf;
+	u32 i;
+	int ret = rfs_diff_get(fs, di, &buf);
+
+	if (!ret && !rfs_diff_fits(fs, buf, len))
+		ret = -ENOSPC;
+	if (!ret && !buf)
+		ret = rfs_diff_new(fs, di, ibuf, &buf);
+	if (ret)
+		return ret;
+	for (i = rfs_diff_count(buf); i-- > 0;)
+		if (rfs_piece_useless(fs, &buf->diff.piece[i]))
+			rfs_diff_remove(buf, i);
+	i = rfs_diff_clear(buf, off, off + len);
+	rfs_diff_insert(buf, i, off, len, version, bytes);
+	rfs_buf_dirty(fs, buf);
+	return 0;
+}
+
+int rfs_diff_overlay(struct rfs_fs *fs, const struct rfs_dinode *di, u64 block,
+		     u8 *data, u32 *n)
+{
+	struct rfs_buf *buf;
+	u32 i;
+	int ret = rfs_diff_get(fs, di, &buf);
+
+	*n = 0;
+	if (ret || !buf)
+		return ret;
+	for (i = 0; i < rfs_diff_count(buf); i++) {
+		const struct rfs_piece *p = &buf->diff.piece[i];
+		u64 off = le64_to_cpu(p->off);
+
+		if (p->died || off / RFS_BLOCK_BYTES != block)
+			continue;
+		if (data)
+			memcpy(data + off % RFS_BLOCK_BYTES,
+			       rfs_diff_body(buf) + le16_to_cpu(p->at),
+			       le16_to_cpu(p->len));
+		++*n;
+	}
+	return 0;
+}
+
+/* It was changed; without any piece it goes. */
+static int rfs_diff_changed(struct rfs_fs *fs, struct rfs_dinode *di,
+			    struct rfs_buf *ibuf, struct rfs_buf *buf)
+{
+	if (!rfs_diff_count(buf))
+		return rfs_diff_free(fs, di, ibuf);
+	rfs_buf_dirty(fs, buf);
+	return 0;
+}
+
+int rfs_diff_drop(struct rfs_fs *fs, struct rfs_dinode *di,
+		  struct rfs_buf *ibuf, u64 block, u64 version, bool certain)
+{
+	struct rfs_buf *buf;
+	bool any = false;
+	u32 i;
+	int ret = rfs_diff_get(fs, di, &buf);
+
+	if (ret || !buf)
+		return ret;
+	for (i = rfs_diff_count(buf); i-- > 0;) {
+		struct rfs_piece *p = &buf->diff.piece[i];
+
+		if (le64_to_cpu(p->off) / RFS_BLOCK_BYTES != block ||
+		    le64_to_cpu(p->version) >= version || p->died)
+			continue;
+		if (certain)
+			rfs_diff_remove(buf, i);
+		else
+			p->died = cpu_to_le32(rfs_diff_now(fs));
+		any = true;
+	}
+	fs->stats.merged += any;
+	return any ? rfs_diff_changed(fs, di, ibuf, buf) : 0;
+}
+
+int rfs_diff_cut(struct rfs_fs *fs, struct rfs_dinode *di,
+		 struct rfs_buf *ibuf, u64 from, u64 to)
+{
+	struct rfs_buf *buf;
+	u32 i, kept = 0;
+	int ret = rfs_diff_get(fs, di, &buf);
+
+	if (ret || !buf)
+		return ret;
+	for (i = 0; i < rfs_diff_count(buf); i++) {
+		const struct rfs_piece *p = &buf->diff.piece[i];
+
+		kept += rfs_piece_end(p) <= from || le64_to_cpu(p->off) >= to;
+	}
+	if (kept == rfs_diff_count(buf))
+		return 0;
+	rfs_diff_clear(buf, from, to);
+	return rfs_diff_changed(fs, di, ibuf, buf);
+}
+
+u64 rfs_diff_end(const struct rfs_buf *node)
+{
+	return rfs_piece_end(&node->diff.piece[rfs_diff_count(node) - 1]);
+}
+
+int rfs_diff_fullest(struct rfs_fs *fs, u32 ino, u64 *block)
+{
+	u32 bytes = 0, most = 0, i;
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	u64 last = ~0ULL;
+	int ret = rfs_iget(fs, ino, &di, &buf);
+
+	if (!ret)
+		ret = rfs_diff_get(fs, di, &buf);
+	for (i = 0; !ret && buf && i < rfs_diff_count(buf); i++) {
+		const struct rfs_piece *p = &buf->diff.piece[i];
+		u64 of = le64_to_cpu(p->off) / RFS_BLOCK_BYTES;
+
+		if (p->died)
+			continue;
+		bytes = of == last ? bytes : 0;
+		last = of;
+		bytes += le16_to_cpu(p->len);
+		if (bytes > most) {
+			most = bytes;
+			*block = of;
+		}
+	}
+	return ret || most ? ret : -ENOENT;
+}

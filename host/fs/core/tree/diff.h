@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Pieces of blocks of a file, all in one node, which lie over the blocks. */
+#ifndef RFS_DIFF_H
+#define RFS_DIFF_H
+
+#include "buffer/buffer.h"
+
+/* The node; *out is NULL if the file has none. -EUCLEAN: it is damaged */
+int rfs_diff_get(struct rfs_fs *fs, const struct rfs_dinode *di,
+		 struct rfs_buf **out);
+
+/* Are so many bytes sure to fit in, wherever they are? */
+bool rfs_diff_fits(const struct rfs_fs *fs, const struct rfs_buf *node, u32 len);
+
+/* What was written last, within a block; -ENOSPC: it does not fit */
+int rfs_diff_put(struct rfs_fs *fs, struct rfs_dinode *di, struct rfs_buf *ibuf,
+		 u64 off, u32 len, u64 version, const u8 *bytes);
+
+/*
+ * What there is of a block is copied over its content, of which nothing is
+ * changed without pieces; data may be NULL. *n: how many
+ */
+int rfs_diff_overlay(struct rfs_fs *fs, const struct rfs_dinode *di, u64 block,
+		     u8 *data, u32 *n);
+
+/*
+ * A page of a block has completed: pieces that are older are in it. certain: a
+ * recovery from now on sees the page, so that their place is free.
+ */
+int rfs_diff_drop(struct rfs_fs *fs, struct rfs_dinode *di,
+		  struct rfs_buf *ibuf, u64 block, u64 version, bool certain);
+
+/* Bytes from..to - 1 of the file are gone */
+int rfs_diff_cut(struct rfs_fs *fs, struct rfs_dinode *di,
+		 struct rfs_buf *ibuf, u64 from, u64 to);
+
+/* Of the node of a file: the byte after its last piece */
+u64 rfs_diff_end(const struct rfs_buf *node);
+
+/* The block with most bytes in pieces; -ENOENT: there is none */
+int rfs_diff_fullest(struct rfs_fs *fs, u32 ino, u64 *block);
+
+/* The node goes, with all that is in it */
+int rfs_diff_free(struct rfs_fs *fs, struct rfs_dinode *di,
+		  struct rfs_buf *ibuf);
+
+#endif

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Small writes of a volume that may have pieces of blocks."""
+
+import re
+
+import pytest
+from mounted import VOLUMES, Run, script
+
+pytestmark = pytest.mark.guest
+
+COMPACT = VOLUMES["rfs-compact"]
+
+# A new file of 500 bytes, written and synchronized, 20 times; what the module has written since.
+NEW_FILES = """
+start $OPTIONS
+sync
+written() { cat /sys/fs/rfs/nvme0n1/written_$1; }
+data=$(written data) log=$(written log)
+cat >/tmp/small.py <<'END'
+import os
+for number in range(20):
+    fd = os.open(f"/mnt/{number}", os.O_WRONLY | os.O_CREAT)
+    os.write(fd, bytes([65 + number]) * 500)
+    os.fsync(fd)
+    os.close(fd)
+END
+python3 /tmp/small.py
+echo data $(($(written data) - data)) log $(($(written log) - log))
+shut_down 2
+end
+start
+python3 -c 'for n in range(20): assert open(f"/mnt/{n}", "rb").read() == bytes([65 + n]) * 500'
+end
+"""
+
+
+@pytest.mark.parametrize(("option", "data", "log"), [("on", 0, 20), ("off", 20, 20)])
+def test_a_new_file_is_one_page(run: Run, option: str, data: int, log: int) -> None:
+    """The log has its name and its bytes; after a power cut they are there."""
+    body = NEW_FILES.replace("$OPTIONS", f"-o compact={option}")
+    output = run(script(COMPACT, body), system=COMPACT.system).output
+    assert re.findall(r"^data (\d+) log (\d+)$", output, re.M) == [(str(data), str(log))]
+
+
+# 100 files that one syncfs makes durable; all that was written, and check-points, since.
+SYNCED = """
+start
+sync
+total() { cat /sys/fs/rfs/nvme0n1/written_* | awk '{ sum += $1 } END { print sum }'; }
+checkpoints() { cat /sys/fs/rfs/nvme0n1/checkpoints; }
+cat >/tmp/many.py <<'END'
+for number in range(100):
+    with open(f"/mnt/{number}", "wb") as stream:
+        stream.write(bytes([number]) * 500)
+END
+before=$(total) had=$(checkpoints)
+python3 /tmp/many.py
+sync -f /mnt
+echo written $(($(total) - before)) checkpoints $(($(checkpoints) - had))
+stat -c '%s %Y %Z' /mnt/* >/tmp/before
+shut_down 2
+end
+start
+stat -c '%s %Y %Z' /mnt/* | cmp - /tmp/before
+python3 -c 'for n in range(100): assert open(f"/mnt/{n}", "rb").read() == bytes([n]) * 500'
+before=$(checkpoints)
+sync
+# what was read has other times, which no record has
+test $(checkpoints) -gt $before
+end
+"""
+
+
+def test_one_sync_of_many_files_is_of_the_log(run: Run) -> None:
+    output = run(script(COMPACT, SYNCED), system=COMPACT.system).output
+    found = re.search(r"^written (\d+) checkpoints (\d+)$", output, re.M)
+    assert found
+    assert int(found[1]) <= 20
+    assert int(found[2]) == 0
+
+
+def test_it_is_refused_where_there_are_no_pieces(run: Run) -> None:
+    body = """
+    mkfs.rfs -q -f $drive
+    fails 32 mount -t rfs -o compact=on $drive /mnt 2>/tmp/why
+    mount -t rfs $drive /mnt
+    fails 32 mount -o remount,compact=on /mnt
+    umount /mnt
+    grep "mkfs.rfs -c" /tmp/why
+    """
+    run(script(COMPACT, body), system=COMPACT.system)
+
+
+# Bytes here and there, over pages and pieces, mapped, truncated, against a copy in memory.
+MIXED = """
+start
+cat >/tmp/mixed.py <<'END'
+import mmap, os, random
+rng = random.Random(7)
+files = {}
+for number in range(8):
+    files[number] = bytearray()
+def verify(number):
+    with open(f"/mnt/{number}", "rb") as stream:
+        assert stream.read() == files[number], number
+for step in range(1500):
+    number = rng.randrange(8)
+    want = files[number]
+    fd = os.open(f"/mnt/{number}", os.O_RDWR | os.O_CREAT)
+    act = rng.randrange(20)
+    if act < 13:
+        at = rng.randrange(len(want) + 1) if rng.randrange(3) else len(want)
+        data = rng.randbytes(rng.choice([1, 10, 100, 500, 1500, 6000]))
+        if at + len(data) < 60000:
+            os.pwrite(fd, data, at)
+            want.extend(bytes(max(0, at + len(data) - len(want))))
+            want[at : at + len(data)] = data
+    elif act == 13:
+        size = rng.randrange(60000)
+        os.ftruncate(fd, size)
+        del want[size:]
+        want.extend(bytes(size - len(want)))
+    elif act == 14 and want:
+        with mmap.mmap(fd, 0) as area:
+            at = rng.randrange(len(want))
+            area[at] = want[at] = rng.randrange(256)
+    elif act == 15:
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    elif act == 16:
+        os.posix_fallocate(fd, 0, max(1, len(want)))
+    if rng.randrange(2):
+        os.fsync(fd)
+    if rng.randrange(300) == 0:
+        os.sync()
+    os.close(fd)
+    if step % 50 == 0:
+        with open("/proc/sys/vm/drop_caches", "w") as stream:
+            stream.write("1")
+        verify(number)
+with open("/tmp/want", "wb") as stream:
+    for number in range(8):
+        verify(number)
+        fd = os.open(f"/mnt/{number}", os.O_RDWR | os.O_CREAT)
+        os.fsync(fd)
+        stream.write(files[number])
+END
+python3 /tmp/mixed.py
+cat /mnt/0 /mnt/1 /mnt/2 /mnt/3 /mnt/4 /mnt/5 /mnt/6 /mnt/7 | cmp - /tmp/want
+echo pieces $(cat /sys/fs/rfs/nvme0n1/pieces) merges $(cat /sys/fs/rfs/nvme0n1/piece_merges)
+shut_down 2
+end
+start
+cat /mnt/0 /mnt/1 /mnt/2 /mnt/3 /mnt/4 /mnt/5 /mnt/6 /mnt/7 | cmp - /tmp/want
+again
+cat /mnt/0 /mnt/1 /mnt/2 /mnt/3 /mnt/4 /mnt/5 /mnt/6 /mnt/7 | cmp - /tmp/want
+mkdir /mnt/other
+end
+mount -t rfs $drive /mnt
+cat /mnt/0 /mnt/1 /mnt/2 /mnt/3 /mnt/4 /mnt/5 /mnt/6 /mnt/7 | cmp - /tmp/want
+end
+"""
+
+
+def test_bytes_here_and_there(run: Run) -> None:
+    output = run(script(COMPACT, MIXED), system=COMPACT.system).output
+    found = re.search(r"^pieces (\d+) merges (\d+)$", output, re.M)
+    assert found
+    assert int(found[1]) > 200
+    assert int(found[2]) > 50
