@@ -109,10 +109,17 @@ def test_crash_sanitized(build: Path, workload: str) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    ["zones=28 blocks=64 ops=1500", "zones=28 blocks=64 ops=800 threads=8", "ops=1000 seed=3"],
+    [
+        "zones=28 blocks=64 ops=1500",
+        "zones=28 blocks=64 ops=800 threads=8 pools=2",
+        "ops=1000 seed=3",
+    ],
 )
 def test_threads(build: Path, options: str) -> None:
-    """Several threads by the module's own locks, under ThreadSanitizer, and power cuts."""
+    """Several threads by the module's own locks, under ThreadSanitizer, and power cuts.
+
+    Memory that is waited for under the volume lock ends the program, and with pools=2 memory lacks.
+    """
     done = run(build / "threads", *options.split())
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     found = re.search(r"([1-9]\d*) check-points, .*, ([1-9]\d*) power cuts", done.stdout)

@@ -2,6 +2,7 @@
 /* What the core needs from a C library: memory, crc32c. */
 #include "plat/rfs_plat.h"
 
+#ifndef RFS_MODULE
 void *rfs_alloc(size_t bytes)
 {
 	return calloc(1, bytes);
@@ -11,6 +12,7 @@ void rfs_free(void *memory)
 {
 	free(memory);
 }
+#endif
 
 static u32 table[256];
 

@@ -187,13 +187,12 @@ struct memdev *drive_cut(void)
 struct bio *bio_alloc_bioset(struct block_device *bdev, u32 n, blk_opf_t op,
 			     gfp_t gfp, struct bio_set *set)
 {
-	struct bio *bio = calloc(1, sizeof(*bio));
+	struct bio *bio = mempool_alloc(&set->bios, gfp);
 
 	(void)n;
-	(void)gfp;
-	(void)set;
 	bio->bi_bdev = bdev;
 	bio->op = op;
+	bio->set = set;
 	return bio;
 }
 
@@ -209,12 +208,15 @@ void bio_init(struct bio *bio, struct block_device *bdev, struct bio_vec *vec,
 
 void bio_put(struct bio *bio)
 {
-	free(bio);
+	mempool_free(bio, &bio->set->bios);
 }
 
 void bio_reset(struct bio *bio, struct block_device *bdev, blk_opf_t op)
 {
+	struct bio_set *set = bio->set;
+
 	bio_init(bio, bdev, NULL, 0, op);
+	bio->set = set;
 }
 
 void submit_bio(struct bio *bio)

@@ -232,6 +232,103 @@ bool work_pending(struct work_struct *w)
 	return pending;
 }
 
+/* Of the thread: locks that it holds, and is it within memalloc_nofs_save()? */
+static __thread int locks;
+static __thread unsigned int nofs;
+
+void mutex_lock(struct mutex *l)
+{
+	pthread_mutex_lock(&l->m);
+	locks++;
+}
+
+void mutex_unlock(struct mutex *l)
+{
+	locks--;
+	pthread_mutex_unlock(&l->m);
+}
+
+unsigned int memalloc_nofs_save(void)
+{
+	unsigned int before = nofs;
+
+	nofs = 1;
+	return before;
+}
+
+void memalloc_nofs_restore(unsigned int before)
+{
+	nofs = before;
+}
+
+/*
+ * Reclaim writes pages of files back and waits, or drops inodes: both take the lock
+ * that the caller holds. Linux finds this only when memory lacks.
+ */
+static void check_reclaim(gfp_t gfp)
+{
+	if (!locks || nofs || !(gfp & __GFP_FS))
+		return;
+	fprintf(stderr, "threads: memory is allocated under a lock in a way that may wait for whoever needs the lock (__GFP_FS)\n");
+	abort();
+}
+
+void *shim_alloc(size_t size, gfp_t gfp)
+{
+	check_reclaim(gfp);
+	return calloc(1, size);
+}
+
+bool shim_no_memory;
+
+int shim_pool_init(mempool_t *pool, int kept, size_t size)
+{
+	pool->size = size;
+	pool->kept = kept;
+	pool->left = kept;
+	init_waitqueue_head(&pool->back);
+	return 0;
+}
+
+static bool take_kept(mempool_t *pool)
+{
+	int left = __atomic_load_n(&pool->left, __ATOMIC_SEQ_CST);
+
+	while (left > 0)
+		if (__atomic_compare_exchange_n(&pool->left, &left, left - 1,
+						false, __ATOMIC_SEQ_CST,
+						__ATOMIC_SEQ_CST))
+			return true;
+	return false;
+}
+
+#define LONG_WAIT	60	/* s: the drive and the other threads are slow */
+
+void *mempool_alloc(mempool_t *pool, gfp_t gfp)
+{
+	u64 end = ktime_get_ns() + LONG_WAIT * NSEC_PER_SEC;
+
+	check_reclaim(gfp);
+	while (shim_no_memory && !take_kept(pool)) {
+		shim_nap(&pool->back);
+		if (!locks || ktime_get_ns() < end)
+			continue;
+		fprintf(stderr, "threads: a pool of %d is waited for under a lock, and nobody gives anything back\n",
+			pool->kept);
+		abort();
+	}
+	return calloc(1, pool->size);
+}
+
+void mempool_free(void *element, mempool_t *pool)
+{
+	free(element);
+	if (!shim_no_memory)
+		return;
+	__atomic_add_fetch(&pool->left, 1, __ATOMIC_SEQ_CST);
+	wake_up_all(&pool->back);
+}
+
 struct kmem_cache *shim_cache(size_t size)
 {
 	struct kmem_cache *cache = calloc(1, sizeof(*cache));

@@ -2,8 +2,10 @@
 /*
  * What RFS's module takes from Linux, on POSIX threads: so that its locks, its
  * appends in flight and its check-points run, as they are, under ThreadSanitizer.
- * Every <linux/...> header of the module is this one. Memory never lacks. A page
- * is where its data is. Who waits for a condition looks again each millisecond.
+ * Every <linux/...> header of the module is this one. A page is where its data is.
+ * Who waits for a condition looks again each millisecond. Nothing that is allocated
+ * fails, but what memory would be waited for with a lock held, which might never come,
+ * ends the program (see shim_alloc()).
  */
 #ifndef RFS_SHIM_H
 #define RFS_SHIM_H
@@ -42,7 +44,12 @@ typedef int blk_status_t;
 #define NSEC_PER_SEC	1000000000L
 #define NSEC_PER_MSEC	1000000L
 
-enum { GFP_KERNEL, GFP_NOFS, GFP_NOIO, __GFP_NOFAIL = 16 };
+/* What may be done for memory: wait, write pages, and call file systems */
+enum { __GFP_DIRECT_RECLAIM = 1, __GFP_IO = 2, __GFP_FS = 4, __GFP_NOFAIL = 8 };
+enum {
+	GFP_NOIO = __GFP_DIRECT_RECLAIM, GFP_NOFS = GFP_NOIO | __GFP_IO,
+	GFP_KERNEL = GFP_NOFS | __GFP_FS,
+};
 enum { PAGE_SHIFT = 12, PAGE_SIZE = 4096, SECTOR_SHIFT = 9 };
 
 /*
@@ -156,16 +163,17 @@ static inline void ktime_get_coarse_real_ts64(struct timespec64 *t)
 /* Locks and waits */
 struct mutex { pthread_mutex_t m; };
 #define mutex_init(l)	pthread_mutex_init(&(l)->m, NULL)
-#define mutex_lock(l)	pthread_mutex_lock(&(l)->m)
-#define mutex_unlock(l)	pthread_mutex_unlock(&(l)->m)
+void mutex_lock(struct mutex *l);
+void mutex_unlock(struct mutex *l);
 typedef struct { char none; } seqcount_mutex_t;
 #define write_seqcount_begin(s)	((void)(s))
 #define write_seqcount_end(s)	((void)(s))
 #define rcu_read_lock()
 #define rcu_read_unlock()
 #define synchronize_rcu()
-#define memalloc_nofs_save()	0U
-#define memalloc_nofs_restore(f)	((void)(f))
+/* From the one to the other the thread allocates without __GFP_FS */
+unsigned int memalloc_nofs_save(void);
+void memalloc_nofs_restore(unsigned int before);
 
 typedef struct {
 	pthread_mutex_t m;
@@ -251,23 +259,42 @@ struct page;	/* its data */
 #define offset_in_page(a)	0
 #define is_vmalloc_addr(a)	false
 #define vmalloc_to_page(a)	virt_to_page(a)
-#define alloc_page(gfp)		((struct page *)calloc(1, PAGE_SIZE))
+/*
+ * Zeroed. Where reclaim may call the file system, it waits for what needs the module's
+ * lock: whoever allocates so with a lock held ends the program.
+ */
+void *shim_alloc(size_t size, gfp_t gfp);
+#define alloc_page(gfp)		((struct page *)shim_alloc(PAGE_SIZE, gfp))
 #define __free_page(p)		free(p)
 #define copy_page(to, from)	memcpy(to, from, PAGE_SIZE)
-#define kvcalloc(n, size, gfp)	calloc(n, size)
-#define kzalloc(size, gfp)	calloc(1, size)
+#define kvcalloc(n, size, gfp)	shim_alloc((n) * (size), gfp)
+#define kvzalloc(size, gfp)	shim_alloc(size, gfp)
+#define kzalloc(size, gfp)	shim_alloc(size, gfp)
 #define kfree(p)		free(p)
 #define kvfree(p)		free(p)
 struct kmem_cache { size_t size; };
 struct kmem_cache *shim_cache(size_t size);
 #define kmem_cache_create(name, size, align, flags, ctor)	shim_cache(size)
+#define kmem_cache_zalloc(c, gfp)	shim_alloc((c)->size, gfp)
 #define kmem_cache_destroy(c)	free(c)
-typedef struct { size_t size; } mempool_t;
-#define mempool_init_kmalloc_pool(p, n, bytes)	((p)->size = (bytes), 0)
-#define mempool_init_slab_pool(p, n, cache)	((p)->size = (cache)->size, 0)
-#define mempool_init_page_pool(p, n, order)	((p)->size = PAGE_SIZE, 0)
-#define mempool_alloc(p, gfp)	calloc(1, (p)->size)
-#define mempool_free(x, p)	free(x)
+enum { SLAB_RECLAIM_ACCOUNT };
+
+/*
+ * With shim_no_memory pools have what is kept in them and no more: whoever needs
+ * another one waits until one is given back. With a lock held that must not last.
+ */
+typedef struct {
+	size_t size;
+	int kept, left;
+	wait_queue_head_t back;
+} mempool_t;
+extern bool shim_no_memory;
+int shim_pool_init(mempool_t *pool, int kept, size_t size);
+void *mempool_alloc(mempool_t *pool, gfp_t gfp);
+void mempool_free(void *element, mempool_t *pool);
+#define mempool_init_kmalloc_pool(p, n, bytes)	shim_pool_init(p, n, bytes)
+#define mempool_init_slab_pool(p, n, cache)	shim_pool_init(p, n, (cache)->size)
+#define mempool_init_page_pool(p, n, order)	shim_pool_init(p, n, PAGE_SIZE)
 #define mempool_exit(p)
 
 /* What it says goes nowhere, but for errors */
@@ -285,7 +312,7 @@ void shim_said(const char *where);
 /* The drive */
 struct gendisk { char none; };
 struct block_device { struct gendisk *bd_disk; dev_t bd_dev; };
-struct bio_set { char none; };
+struct bio_set { mempool_t bios; };
 struct iomap_dio_ops { char none; };
 struct iov_iter;
 struct kiocb;
@@ -302,7 +329,7 @@ struct bio {
 	u32 n;
 	void *oob;
 	struct bio *next;
-	bool kept;		/* not of bio_alloc_bioset() */
+	struct bio_set *set;	/* of bio_alloc_bioset(); else NULL */
 };
 enum req_op {
 	REQ_OP_READ = 0, REQ_OP_ZONE_APPEND = 1, REQ_OP_ZONE_RESET = 2,
@@ -326,7 +353,8 @@ int submit_bio_wait(struct bio *bio);
 	((bio)->page[(bio)->n++] = (p), (u32)(len))
 #define bio_io_error(bio)							\
 	((bio)->bi_status = -EIO, (bio)->bi_end_io(bio))
-#define bioset_init(...)	0
+#define bioset_init(set, n, before, flags)	\
+	shim_pool_init(&(set)->bios, n, sizeof(struct bio))
 #define bioset_integrity_create(...)	0
 #define bioset_exit(s)
 enum { BIOSET_NEED_BVECS };

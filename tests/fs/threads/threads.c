@@ -26,9 +26,10 @@ static const struct { const char *name; u64 most, here; } options[] = {
 	{ "seed", 1ULL << 40, 1 },
 	{ "zones", 1024, 40 },
 	{ "blocks", 65536, 256 },	/* of a zone */
+	{ "pools", 2, 1 },	/* 2: they have what is kept in them, and no more */
 };
 static u64 option[ARRAY_SIZE(options)];
-enum { THREADS, OPS, SEED, ZONES, BLOCKS };
+enum { THREADS, OPS, SEED, ZONES, BLOCKS, POOLS };
 
 /* A file: as the VFS and the page cache would have it */
 struct file {
@@ -500,7 +501,8 @@ static void mount(void)
 	init_waitqueue_head(&sbi.quiet_over);
 	init_waitqueue_head(&sbi.wake);
 	init_waitqueue_head(&sbi.room);
-	ret = rfsm_append_module_init();
+	ret = rfsm_mem_module_init();
+	ret = ret ? ret : rfsm_append_module_init();
 	ret = ret ? ret : rfsm_fetch_init(&sbi);
 	ret = ret ? ret : rfsm_dev_open(&sbi.dev, &sb, &geo);
 	sbi.dev.ops.copy_write = rfsm_copy_write;
@@ -599,6 +601,7 @@ static void finish(u64 cuts)
 	rfsm_fetch_exit(&sbi);
 	rfsm_dev_close(&sbi.dev);
 	rfsm_append_module_exit();
+	rfsm_mem_module_exit();
 }
 
 static void parse(int argc, char **argv)
@@ -621,7 +624,7 @@ static void parse(int argc, char **argv)
 			break;
 		}
 		if (at == ARRAY_SIZE(options)) {
-			fprintf(stderr, "usage: threads [threads=4] [ops=300] [seed=1] [zones=40] [blocks=256]\n");
+			fprintf(stderr, "usage: threads [threads=4] [ops=300] [seed=1] [zones=40] [blocks=256] [pools=1]\n");
 			exit(2);
 		}
 	}
@@ -637,6 +640,7 @@ int main(int argc, char **argv)
 
 	parse(argc, argv);
 	current = &self;
+	shim_no_memory = option[POOLS] == 2;
 	system_freezable_wq = shim_queue();
 	system_unbound_wq = system_freezable_wq;
 	rfsm_reads = shim_queue();
