@@ -3496,12 +3496,12 @@ static void moments_with(u32 oob_bytes)
 
 /* Appends under way: now, at most; the one that is to fail */
 static u32 together, most_together, fail_in;
-static struct rfs_append_req *begun[RFS_IO_DEPTH];
+static struct rfs_append_req *begun[RFS_IO_REQS];
 
 static void append_submit(void *dev, struct rfs_append_req *req)
 {
 	(void)dev;
-	CHECK(req->nr < RFS_IO_DEPTH && !begun[req->nr]);
+	CHECK(req->nr < RFS_IO_REQS && !begun[req->nr]);
 	begun[req->nr] = req;
 	together++;
 	most_together = max(most_together, together);
@@ -3512,7 +3512,7 @@ static void append_wait(void *dev, struct rfs_append_req *req)
 {
 	u32 i;
 
-	for (i = RFS_IO_DEPTH; i-- > 0;) {
+	for (i = RFS_IO_REQS; i-- > 0;) {
 		struct rfs_append_req *s = begun[i];
 
 		begun[i] = NULL;
@@ -3524,6 +3524,57 @@ static void append_wait(void *dev, struct rfs_append_req *req)
 	}
 	CHECK(!begun[req->nr]);
 	together--;
+}
+
+/*
+ * Full blocks of the log are in flight while records go on into others. If they
+ * cannot be written there they are written elsewhere, before those that come after.
+ */
+TEST(log_in_flight)
+{
+	struct rfs_dev_ops ops = memdev_ops;
+	struct memdev *dev;
+	struct rfs_fs *fs;
+	u32 n, fails;
+
+	ops.append_submit = append_submit;
+	ops.append_wait = append_wait;
+	for (fails = 0; fails < 3; fails++) {
+		dev = new_dev(&geometry);
+		CHECK_EQ(rfs_mount(&ops, dev, &geometry, false, 0, &fs), 0);
+		append_error = fails == 2 ? -ENOMEM : -EIO;
+		fail_in = !!fails;
+		n = 42 * (fs->log_most + 1);	/* 96 bytes each */
+		create_many(fs, 0, n);
+		CHECK_EQ(together, 1);
+		CHECK(!rfs_log_empty(fs) && fs->log_full < fs->log_most);
+		/* the next are full, too, and wait for the first */
+		create_many(fs, n, 2 * n);
+		CHECK(together && fs->log_full < fs->log_most);
+		CHECK(log_blocks(fs) >= fs->log_most);
+		CHECK_EQ(rfs_log_sync(fs), 0);
+		CHECK_EQ(together, 0);
+		CHECK(log_blocks(fs) >= 2 * fs->log_most);
+		create_many(fs, 2 * n, 3 * n);
+		CHECK(together);
+		rfs_unmount_nosync(fs);
+		CHECK_EQ(together, 0);
+
+		fs = mount(dev);
+		CHECK_EQ(fs->recovered.log_gap, 0);
+		CHECK(created(fs) >= 2 * n);
+		check_clean(fs);
+		/* a check-point has what is in flight, and waits for it */
+		rfs_unmount_nosync(fs);
+		CHECK_EQ(rfs_mount(&ops, dev, &geometry, false, 0, &fs), 0);
+		create_many(fs, 3 * n, 4 * n);
+		CHECK(together);
+		CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+		CHECK_EQ(together, 0);
+		CHECK(rfs_log_empty(fs));
+		check_clean(fs);
+		end(fs, dev);
+	}
 }
 
 /* A check-point's blocks are in flight together, and each is where it says. */

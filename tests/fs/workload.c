@@ -1077,6 +1077,8 @@ static void try_to_act(struct run *r)
 		act(r);
 }
 
+#define LOG_MOST	4	/* blocks of the log, with async */
+
 static struct run *running;	/* with async */
 
 /* While the cleaner has left the volume to others */
@@ -1393,6 +1395,8 @@ void record(struct run *r, struct memdev *base)
 	/* the arena of dev holds the pages of base: it is not copied */
 	r->async = async;
 	r->fs->threaded = async;
+	if (async)	/* it is full often, and sent while others go on */
+		r->fs->log_most = LOG_MOST;
 	for (i = 0; i < r->w->steps; i++) {
 		if (r->async)
 			step_async(r);

@@ -641,6 +641,7 @@ static int rfs_checkpoint_once(struct rfs_fs *fs, u32 flags)
 	u32 nr;
 
 	if (!ret) {
+		rfs_log_settle(fs);
 		rfs_prove(fs, RFS_AT_CHECKPOINT);
 		rfs_finish_zones(fs);
 		ret = rfs_cp_write_all(fs);

@@ -10,19 +10,187 @@ static void rfs_log_close_block(struct rfs_fs *fs)
 	fs->log_used = 0;
 }
 
-static void rfs_log_block_empty(struct rfs_fs *fs)
+static void rfs_log_clear(struct rfs_head **block, u32 n)
 {
 	u32 i;
 
-	for (i = 0; i < fs->log_full + !!fs->log_used; i++)
-		if (fs->log[i])
-			memset(fs->log[i], 0, RFS_BLOCK_BYTES);
+	for (i = 0; i < n; i++)
+		if (block[i])
+			memset(block[i], 0, RFS_BLOCK_BYTES);
+}
+
+static void rfs_log_block_empty(struct rfs_fs *fs)
+{
+	rfs_log_clear(fs->log, fs->log_full + !!fs->log_used);
 	fs->log_full = 0;
 	fs->log_used = 0;
 }
 
+static void rfs_log_seal(struct rfs_fs *fs, struct rfs_head *head, u64 lsn,
+			 struct rfs_oob *oob)
+{
+	__le16 count = head->count;
+
+	rfs_head_init(fs, head, RFS_LOG, 0, 0, lsn);
+	head->count = count;
+	rfs_oob_meta(fs, oob, head);
+	rfs_head_seal(head, le64_to_cpu(oob->stamp));
+}
+
 /* The log is found by its LSNs: nobody points to it. */
 static const struct rfs_io_ops log_ops;
+
+/* Blocks are written, and waited for. */
+static int rfs_log_write(struct rfs_fs *fs, struct rfs_head **block, u32 n,
+			 u64 lsn)
+{
+	struct rfs_oob oob;
+	u32 i;
+	int ret = 0, error;
+
+	for (i = 0; !ret && i < n; i++) {
+		rfs_log_seal(fs, block[i], lsn + i, &oob);
+		ret = rfs_io_submit(fs, RFS_S_LOG, block[i], &oob, &log_ops,
+				    NULL, NULL);
+	}
+	error = rfs_io_wait_sums(fs);
+	return ret ? ret : error;
+}
+
+/*
+ * When all blocks are full they are sent, and records go on into others: changers wait
+ * only if these are full, too, before the first have completed.
+ */
+struct rfs_log_sent {
+	struct rfs_head *block[RFS_LOG_BLOCKS];
+	u32 n;			/* 0: none is in flight */
+	u64 lsn;		/* of the first */
+	bool failed;		/* they are to be sent again, all of them */
+	struct rfs_io io[RFS_LOG_IOS];
+	u32 first, count;	/* the oldest of these, and how many */
+};
+
+int rfs_log_alloc(struct rfs_fs *fs)
+{
+	fs->sent = rfs_alloc(sizeof(*fs->sent));
+	return fs->sent ? 0 : -ENOMEM;
+}
+
+static struct rfs_io *rfs_sent_begin(struct rfs_log_sent *sent)
+{
+	u32 nr = (sent->first + sent->count) % RFS_LOG_IOS;
+	struct rfs_io *io = &sent->io[nr];
+
+	io->req.nr = RFS_LOG_REQ + nr;
+	io->req.data = io->data;
+	io->req.oob = io->oob;
+	return io;
+}
+
+static void rfs_sent_submit(struct rfs_fs *fs, struct rfs_io *io)
+{
+	fs->sent->count++;
+	fs->ops->append_submit(fs->dev, &io->req);
+}
+
+static void rfs_sent_wait_first(struct rfs_fs *fs)
+{
+	struct rfs_log_sent *sent = fs->sent;
+	struct rfs_io *io = &sent->io[sent->first];
+	struct rfs_append_req *req = &io->req;
+
+	fs->ops->append_wait(fs->dev, req);
+	sent->first = (sent->first + 1) % RFS_LOG_IOS;
+	sent->count--;
+	if (io->sum) {
+		rfs_sum_done(fs, io->sum, req->addr, req->error);
+		return;
+	}
+	rfs_placed(fs, &io->place, io->oob, req->addr, req->error);
+	sent->failed |= req->error;
+}
+
+void rfs_log_settle(struct rfs_fs *fs)
+{
+	while (fs->sent->count)
+		rfs_sent_wait_first(fs);
+}
+
+/* Until what was sent is on the medium; after an error it may be asked again. */
+static int rfs_sent_finish(struct rfs_fs *fs)
+{
+	struct rfs_log_sent *sent = fs->sent;
+	int ret = 0;
+
+	rfs_log_settle(fs);
+	if (sent->failed)
+		ret = rfs_log_write(fs, sent->block, sent->n, sent->lsn);
+	if (ret)
+		return ret;
+	sent->failed = false;
+	sent->n = 0;
+	return 0;
+}
+
+/* What was sent before has completed, and so its summary may be due. */
+static void rfs_sent_summary(struct rfs_fs *fs)
+{
+	struct rfs_io *io = rfs_sent_begin(fs->sent);
+
+	io->sum = rfs_sum_next(fs, &io->oob[0]);
+	if (!io->sum)
+		return;
+	io->data[0] = &io->sum->block;
+	io->req.zone = io->sum->zone;
+	io->req.n = 1;
+	rfs_sent_submit(fs, io);
+}
+
+/* The next append of what is sent, of those from `from` on; how many there are */
+static u32 rfs_sent_append(struct rfs_fs *fs, u32 from)
+{
+	struct rfs_log_sent *sent = fs->sent;
+	struct rfs_io *io;
+	u32 i;
+
+	if (sent->count == RFS_LOG_IOS)
+		rfs_sent_wait_first(fs);
+	io = rfs_sent_begin(sent);
+	if (rfs_place(fs, RFS_S_LOG, sent->n - from, false, &io->place))
+		return 0;
+	io->sum = NULL;
+	io->n = io->place.n;
+	for (i = 0; i < io->n; i++) {
+		struct rfs_head *head = sent->block[from + i];
+
+		rfs_log_seal(fs, head, sent->lsn + from + i, &io->oob[i]);
+		rfs_oob_seal(&io->oob[i], head);
+		io->data[i] = head;
+	}
+	io->req.zone = io->place.zone;
+	io->req.n = io->n;
+	rfs_sent_submit(fs, io);
+	return io->n;
+}
+
+/* The blocks, which are full, change places with those that were sent before. */
+static void rfs_log_swap(struct rfs_fs *fs)
+{
+	struct rfs_log_sent *sent = fs->sent;
+	u32 i;
+
+	for (i = 0; i < RFS_LOG_BLOCKS; i++) {
+		struct rfs_head *block = fs->log[i];
+
+		fs->log[i] = sent->block[i];
+		sent->block[i] = block;
+	}
+	sent->n = fs->log_full;
+	sent->lsn = fs->lsn;
+	fs->lsn += sent->n;
+	fs->log_full = 0;
+	rfs_log_clear(fs->log, RFS_LOG_BLOCKS);
+}
 
 /*
  * Write what there is. After an error the medium may hold some of it: it may be
@@ -30,28 +198,41 @@ static const struct rfs_io_ops log_ops;
  */
 static int rfs_log_send(struct rfs_fs *fs)
 {
-	struct rfs_oob oob;
-	u32 i;
-	int ret = 0, error;
+	int ret = rfs_sent_finish(fs);
 
+	if (ret)
+		return ret;
 	if (fs->log_used)
 		rfs_log_close_block(fs);
-	for (i = 0; !ret && i < fs->log_full; i++) {
-		struct rfs_head *head = fs->log[i];
-		__le16 count = head->count;
-
-		rfs_head_init(fs, head, RFS_LOG, 0, 0, fs->lsn + i);
-		head->count = count;
-		rfs_oob_meta(fs, &oob, head);
-		rfs_head_seal(head, le64_to_cpu(oob.stamp));
-		ret = rfs_io_submit(fs, RFS_S_LOG, head, &oob, &log_ops, NULL,
-				    NULL);
-	}
-	error = rfs_io_wait_sums(fs);
-	if (ret || error)
-		return ret ? ret : error;
+	ret = rfs_log_write(fs, fs->log, fs->log_full, fs->lsn);
+	if (ret)
+		return ret;
 	fs->lsn += fs->log_full;
 	rfs_log_block_empty(fs);
+	return 0;
+}
+
+/* All blocks are full. There is room for the next record afterwards. */
+static int rfs_log_send_full(struct rfs_fs *fs)
+{
+	struct rfs_log_sent *sent = fs->sent;
+	u32 done, n;
+	int ret;
+
+	if (!rfs_io_parallel(fs))
+		return rfs_log_send(fs);
+	ret = rfs_sent_finish(fs);
+	if (ret)
+		return ret;
+	rfs_log_swap(fs);
+	rfs_sent_summary(fs);
+	for (done = 0; done < sent->n; done += n) {
+		n = rfs_sent_append(fs, done);
+		if (!n) {
+			sent->failed = true;
+			break;
+		}
+	}
 	return 0;
 }
 
@@ -62,7 +243,7 @@ static int rfs_log_put(struct rfs_fs *fs, const void *from, u32 bytes)
 	while (bytes) {
 		u32 n = min(bytes, (u32)RFS_BODY_BYTES - fs->log_used);
 
-		ret = fs->log_full == fs->log_most ? rfs_log_send(fs) : 0;
+		ret = fs->log_full == fs->log_most ? rfs_log_send_full(fs) : 0;
 		if (ret)
 			return ret;
 		if (from) {
@@ -116,14 +297,20 @@ static int rfs_log_more_pending(struct rfs_fs *fs)
 
 #define RECORD_INODES	3	/* that a record is about, at most */
 
-/* The blocks that a record may reach into: those at the end, or the first ones */
+/*
+ * The blocks that a record may reach into: those at the end, or the first ones, of
+ * these or of those that they change places with
+ */
 static int rfs_log_more_blocks(struct rfs_fs *fs)
 {
+	struct rfs_head **after = rfs_io_parallel(fs) ? fs->sent->block :
+							fs->log;
 	u32 i;
 
 	for (i = 0; i < RFS_LOG_KEPT; i++) {
-		struct rfs_head **block =
-			&fs->log[(fs->log_full + i) % fs->log_most];
+		u32 at = fs->log_full + i;
+		struct rfs_head **block = at < fs->log_most ? &fs->log[at] :
+					  &after[at - fs->log_most];
 
 		if (!*block)
 			*block = rfs_alloc_nofail(RFS_BLOCK_BYTES);
@@ -159,14 +346,35 @@ static void rfs_log_note_new(struct rfs_fs *fs, u32 ino)
 	rfs_pending_at(fs, ino)->before_data = false;
 }
 
-void rfs_log_durable(struct rfs_fs *fs)
+/* There are none after the first that is not there. */
+static void rfs_log_free_blocks(struct rfs_head **block, u32 kept)
 {
 	u32 i;
 
-	for (i = RFS_LOG_KEPT; i < RFS_LOG_BLOCKS; i++) {
-		rfs_free(fs->log[i]);
-		fs->log[i] = NULL;
+	for (i = kept; i < RFS_LOG_BLOCKS && block[i]; i++) {
+		rfs_free(block[i]);
+		block[i] = NULL;
 	}
+}
+
+void rfs_log_free(struct rfs_fs *fs)
+{
+	rfs_log_free_blocks(fs->log, 0);
+	if (!fs->sent)
+		return;
+	/* after an error they may still be in flight */
+	rfs_log_settle(fs);
+	rfs_log_free_blocks(fs->sent->block, 0);
+	rfs_free(fs->sent);
+	fs->sent = NULL;
+}
+
+void rfs_log_durable(struct rfs_fs *fs)
+{
+	rfs_log_free_blocks(fs->log, RFS_LOG_KEPT);
+	rfs_log_free_blocks(fs->sent->block, RFS_LOG_KEPT);
+	fs->sent->n = 0;
+	fs->sent->failed = false;
 	rfs_log_block_empty(fs);
 	if (fs->pending_room > PENDING_ROOM) {
 		rfs_free(fs->pending);
@@ -210,7 +418,7 @@ int rfs_log_add(struct rfs_fs *fs, const struct rfs_rec *rec, const void *name1,
 
 bool rfs_log_empty(const struct rfs_fs *fs)
 {
-	return !fs->log_full && !fs->log_used;
+	return !fs->log_full && !fs->log_used && !fs->sent->n;
 }
 
 int rfs_log_sync(struct rfs_fs *fs)

@@ -33,6 +33,12 @@ struct rfs_logged {
 	u8 bytes[];
 };
 
+int rfs_log_alloc(struct rfs_fs *fs);	/* what is in flight of it */
+void rfs_log_free(struct rfs_fs *fs);
+
+/* Nothing of it is in flight any more, durable or not */
+void rfs_log_settle(struct rfs_fs *fs);
+
 /* Memory for one more record, before it is applied */
 int rfs_log_room(struct rfs_fs *fs);
 int rfs_log_add(struct rfs_fs *fs, const struct rfs_rec *rec, const void *name1,

@@ -2,6 +2,7 @@
 /* Mounting, unmounting. */
 #include "space/space.h"
 #include "tree/quota.h"
+#include "log/log.h"
 #include "checkpoint/checkpoint.h"
 #include "ops/ops.h"
 
@@ -43,7 +44,7 @@ int rfs_tables_alloc(struct rfs_fs *fs)
 				   sizeof(*fs->ztab));
 	fs->log_most = min_t(u32, fs->dirty_max / 8, RFS_LOG_BLOCKS);
 	fs->ioq = rfs_alloc(sizeof(*fs->ioq));
-	if (rfs_early_alloc(fs))
+	if (rfs_early_alloc(fs) || rfs_log_alloc(fs))
 		return -ENOMEM;
 	if (!fs->hash || !fs->zone || !fs->hot || !fs->timb || !fs->timb_addr ||
 	    !fs->timb_dirty || !fs->ztab_addr || !fs->ztab || !fs->ioq)
@@ -212,6 +213,7 @@ void rfs_unmount_nosync(struct rfs_fs *fs)
 {
 	u32 nr;
 
+	rfs_log_free(fs);
 	while (fs->dirty.first)
 		rfs_buf_drop(fs, fs->dirty.first);
 	rfs_cache_trim(fs, 0);
@@ -227,8 +229,6 @@ void rfs_unmount_nosync(struct rfs_fs *fs)
 	rfs_free(fs->timb_dirty);
 	rfs_free(fs->ztab_addr);
 	rfs_free(fs->ztab);
-	for (nr = 0; nr < RFS_LOG_BLOCKS; nr++)
-		rfs_free(fs->log[nr]);
 	rfs_free(fs->ioq);
 	rfs_free(fs->early);
 	rfs_free(fs->pending);

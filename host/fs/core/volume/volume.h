@@ -13,6 +13,7 @@
 
 struct rfs_ioq;
 struct rfs_early;
+struct rfs_log_sent;
 struct rfs_buf;
 struct rfs_quota_rsv;
 struct rfs_pending;
@@ -206,6 +207,7 @@ struct rfs_fs {
 	u32 log_full;		/* that take nothing more */
 	u32 log_used;		/* bytes of the next */
 	u64 lsn;		/* of the first */
+	struct rfs_log_sent *sent;	/* full blocks in flight, see log.c */
 	struct rfs_pending *pending;	/* hashed by inode */
 	u32 pendings, pending_room;	/* used; places, a power of 2 */
 
