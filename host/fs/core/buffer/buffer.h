@@ -15,6 +15,7 @@ struct rfs_buf {
 	bool dirty;
 	bool sent;		/* as it is now, and has not completed yet */
 	bool early;		/* in flight, while others may change or drop it */
+	u32 early_before;	/* the check-point that it was written before */
 	bool gone;		/* dropped since: who sent it frees it */
 	bool checked;		/* of a directory's leaf, a diff node: its entries fit */
 	union {

@@ -9,6 +9,7 @@
 #include "checkpoint/checkpoint.h"
 
 #define LEAST	32	/* one of so many of dirty_max: fewer are written in no time */
+#define ROUNDS	4
 
 /* Appends of it that are under way */
 struct rfs_early {
@@ -32,12 +33,15 @@ static bool rfs_early_has_room(const struct rfs_fs *fs)
 	       rfs_room_kept(fs) + RFS_SUM_ENTRIES;
 }
 
-/* A block that leads somewhere, and is not in flight */
+/*
+ * A block that leads somewhere, and was not written before this check-point. One that
+ * was, and has changed since, would be likely to change again.
+ */
 static bool rfs_early_takes(struct rfs_fs *fs, const struct rfs_buf *buf)
 {
 	struct rfs_buf *map;
 
-	if (buf->early)
+	if (buf->early || buf->early_before == (u32)(fs->cp_seq + 1))
 		return false;
 	if (rfs_is_node(buf->head.type))
 		return !rfs_node_map(fs, buf->off, &map) && map->dirty;
@@ -91,6 +95,7 @@ static int rfs_early_send(struct rfs_fs *fs, u32 *left)
 		io->data[i] = buf->bytes;
 		buf->sent = true;
 		buf->early = true;
+		buf->early_before = fs->cp_seq + 1;
 	}
 	io->req.nr = RFS_IO_DEPTH + 1 + nr;
 	io->req.early = true;
@@ -162,16 +167,12 @@ static struct rfs_buf *rfs_early_second(struct rfs_fs *fs)
 	return buf ? buf->next : NULL;
 }
 
-void rfs_write_early(struct rfs_fs *fs)
+/* As many blocks as are dirty when it begins, at most; how many were sent */
+static u32 rfs_early_round(struct rfs_fs *fs)
 {
-	u32 left = fs->dirty.count;
-	bool nowait;
+	u32 dirty = fs->dirty.count, left = dirty;
 	int ret = 0;
 
-	if (!rfs_io_parallel(fs) || fs->read_only || left <
-	    fs->dirty_max / LEAST)
-		return;
-	nowait = rfs_nowait_off(fs);
 	rfs_dirty_parents(fs);
 	fs->dirty.early = rfs_early_second(fs);
 	while (!ret && left && fs->dirty.early && !fs->read_only &&
@@ -182,5 +183,20 @@ void rfs_write_early(struct rfs_fs *fs)
 	while (fs->early->count)
 		rfs_early_wait(fs);
 	fs->dirty.early = NULL;
+	return ret ? 0 : dirty - left;
+}
+
+void rfs_write_early(struct rfs_fs *fs)
+{
+	u32 least = fs->dirty_max / LEAST, round;
+	bool nowait;
+
+	if (!rfs_io_parallel(fs) || fs->read_only || fs->dirty.count < least)
+		return;
+	nowait = rfs_nowait_off(fs);
+	/* what others have changed meanwhile for the first time is next */
+	for (round = 0; round < ROUNDS; round++)
+		if (rfs_early_round(fs) < least)
+			break;
 	rfs_nowait_restore(fs, nowait);
 }
