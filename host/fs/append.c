@@ -52,6 +52,9 @@ struct rfsm_txn {
 	struct rfs_txn core;
 	u32 left;		/* appends, and one while more will come */
 	bool small;		/* of who writes little, and waits for it */
+	bool begun;		/* it is in flight, and core is filled in */
+	u32 len;		/* valid bytes of the last page */
+	s64 mtime;		/* ns */
 	int error;
 	struct folio *folio[RFS_TXN_MAX];
 	struct page *page[RFS_TXN_MAX];	/* of the folio, or a copy */
@@ -75,6 +78,7 @@ struct rfsm_io {
 	u32 ahead;		/* pages in flight, with it */
 	bool again;		/* it has another place now */
 	bool later;		/* it may have one soon */
+	struct rfsm_txn *ended;	/* it was the last of this one; or NULL */
 };
 
 static struct kmem_cache *io_cache, *txn_cache;
@@ -294,9 +298,10 @@ static struct rfsm_txn *rfsm_io_over(struct rfsm_io *io, int error)
 }
 
 /* Not under the volume lock: on with an append that was looked at under it. */
-static void rfsm_io_next(struct rfsm_io *io, struct rfsm_txn *ended)
+static void rfsm_io_next(struct rfsm_io *io)
 {
 	struct rfs_sb_info *sbi = io->sbi;
+	struct rfsm_txn *ended = io->ended;
 
 	if (io->again) {
 		io->again = false;
@@ -320,15 +325,13 @@ static void rfsm_io_retry(struct work_struct *work)
 	struct rfsm_io *io, *next;
 
 	llist_for_each_entry_safe(io, next, list, node) {
-		struct rfsm_txn *ended = NULL;
-
 		rfsm_lock(sbi);
 		if (sbi->dev.dead || !rfsm_io_again(io)) {
 			io->later = false;
-			ended = rfsm_io_over(io, -EIO);
+			io->ended = rfsm_io_over(io, -EIO);
 		}
 		rfsm_unlock(sbi);
-		rfsm_io_next(io, ended);
+		rfsm_io_next(io);
 	}
 }
 
@@ -422,6 +425,32 @@ static void rfsm_sums_work(struct work_struct *work)
 	rfsm_send_summaries(container_of(work, struct rfs_sb_info, sums_work));
 }
 
+/* Of a list so many pages at least, or all, are looked at in one hold of the lock. */
+#define DONE_AT_ONCE	64
+
+/* Those from `from` on that came back; returns the first that is left. */
+static struct llist_node *rfsm_some_done(struct rfs_sb_info *sbi,
+					 struct llist_node *from, bool *due)
+{
+	struct llist_node *at, *next;
+	u32 pages = 0;
+
+	rfsm_lock(sbi);
+	for (at = from; at && pages < DONE_AT_ONCE; at = at->next) {
+		struct rfsm_io *io = container_of(at, struct rfsm_io, node);
+
+		pages += io->n;
+		io->ended = rfsm_io_done(io);
+	}
+	*due = sbi->fs->sums;
+	rfsm_unlock(sbi);
+	for (; from != at; from = next) {
+		next = from->next;	/* the append may be gone, or sent again */
+		rfsm_io_next(container_of(from, struct rfsm_io, node));
+	}
+	return at;
+}
+
 static void rfsm_completions_work(struct work_struct *work)
 {
 	struct rfsm_completions *here = container_of(work,
@@ -429,19 +458,11 @@ static void rfsm_completions_work(struct work_struct *work)
 						     work);
 	struct llist_node *list = llist_del_all(&here->done);
 	struct rfs_sb_info *sbi = here->sbi;
-	struct rfsm_io *io, *next;
 	bool due = false;
 
 	list = llist_reverse_order(list);
-	llist_for_each_entry_safe(io, next, list, node) {
-		struct rfsm_txn *ended;
-
-		rfsm_lock(sbi);
-		ended = rfsm_io_done(io);
-		due = sbi->fs->sums;
-		rfsm_unlock(sbi);
-		rfsm_io_next(io, ended);
-	}
+	while (list)
+		list = rfsm_some_done(sbi, list, &due);
 	/* after the memory of those that came back is free again */
 	if (due)
 		rfsm_send_summaries(sbi);
@@ -505,84 +526,6 @@ static bool rfsm_few_in_flight(const struct rfs_sb_info *sbi,
 		rfsm_pages_most(sbi) / 2);
 }
 
-/* An append of what is left of a transaction; *done grows. */
-static int rfsm_append_one(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
-			   u32 *done, blk_opf_t flags)
-{
-	u32 most = min(txn->core.n - *done, sbi->fs->geo.append_max), n, i;
-	struct rfsm_miss miss = { 0 };
-	struct rfs_oob *oob;
-	struct rfsm_io *io;
-	int ret;
-
-	if (!txn->copy)
-		most = min(most, rfsm_pages_at_once(sbi));
-	/* more would not be faster, only what comes after them slower */
-	if (!txn->copy && rfsm_too_many_in_flight(sbi, txn))
-		wait_event(sbi->gate_wait, rfsm_few_in_flight(sbi, txn));
-	io = rfsm_io_alloc(sbi, txn, most, flags);
-	oob = io->oob;
-	for (;;) {
-		n = most;
-		rfsm_lock(sbi);
-		rfsm_miss_begin(sbi, &miss);
-		ret = rfsm_fill_oobs(sbi, txn, *done, &n, oob, &io->stream);
-		if (!rfsm_miss_end(sbi, &miss, ret))
-			break;
-		rfsm_unlock(sbi);
-		rfsm_miss_read(sbi, &miss);
-	}
-	most = n;
-	if (!ret)
-		ret = rfs_place(sbi->fs, io->stream, most, false, &io->place);
-	while (ret == -EBUSY) {	/* all free zones are being read */
-		rfsm_unlock(sbi);
-		schedule_timeout_uninterruptible(1);
-		rfsm_lock(sbi);
-		ret = rfs_place(sbi->fs, io->stream, most, false, &io->place);
-	}
-	if (!ret) {
-		/* the last one ends the transaction */
-		txn->left += io->place.n < txn->core.n - *done;
-		if (!txn->copy)
-			rfsm_inflight_pages_add(sbi, txn, io->place.n);
-		io->ahead = sbi->inflight_pages;
-	}
-	rfsm_unlock(sbi);
-	if (ret) {
-		rfsm_io_free(io);
-		return ret;
-	}
-	io->first = *done;
-	io->n = io->place.n;
-	for (i = 0; i < io->n; i++)
-		rfs_oob_seal(&oob[i], page_address(txn->page[io->first + i]));
-	*done += io->n;
-	rfsm_io_submit(io);
-	return 0;
-}
-
-/* The rest of a transaction, from done on; ret: what went wrong before. */
-static void rfsm_append_all(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
-			    u32 done, blk_opf_t flags, int ret)
-{
-	u32 n = txn->core.n;
-	bool last = done == n;
-
-	/* once the last append is sent the transaction may be over */
-	while (!ret && done < n)
-		ret = rfsm_append_one(sbi, txn, &done, flags);
-	if (!ret && !last)
-		return;
-	if (ret)
-		ret = rfsm_failed(sbi, ret);
-	rfsm_lock(sbi);
-	last = rfsm_txn_put(sbi, txn, ret);
-	rfsm_unlock(sbi);
-	if (last)
-		rfsm_txn_end(sbi, txn);
-}
-
 static bool rfsm_gate_closed(const struct rfs_sb_info *sbi,
 			     const struct rfsm_txn *txn)
 {
@@ -637,26 +580,27 @@ static void rfsm_wrote_small(struct rfs_sb_info *sbi)
 	rfsm_set_ahead(sbi);
 }
 
-void rfsm_append(struct rfs_sb_info *sbi, struct inode *inode,
-		 struct folio **folio, u32 n, u32 len, bool sync)
+/* Under the volume lock: a file's transaction is in flight. */
+static int rfsm_txn_begin_now(struct rfs_sb_info *sbi, struct rfsm_txn *txn)
 {
-	struct timespec64 mtime = inode_get_mtime(inode);
-	struct rfsm_txn *txn = mempool_alloc(&sbi->txns, GFP_NOIO);
-	u32 done = 0, i;
+	u32 n = txn->core.n;
 	int ret;
 
-	rfsm_set_busy(sbi);
-	txn->inode = inode;
-	txn->copy = NULL;
-	txn->left = 1;
-	txn->small = sync && rfsm_is_small_writer(inode);
-	txn->error = 0;
-	memcpy(txn->folio, folio, n * sizeof(*folio));
-	for (i = 0; i < n; i++)
-		txn->page[i] = rfsm_stable_page(folio[i]);
-	rfsm_lock(sbi);
 	if (txn->small)
 		rfsm_wrote_small(sbi);
+	rfsm_inflight_add(sbi, txn);
+	txn->begun = true;
+	ret = rfs_txn_begin(sbi->fs, txn->inode->i_ino, txn->folio[0]->index, n,
+			    txn->len, txn->mtime, &txn->core);
+	txn->core.n = n;	/* also after an error */
+	return ret;
+}
+
+/* The same, when it may be; drops the lock while it waits. */
+static int rfsm_txn_begin(struct rfs_sb_info *sbi, struct rfsm_txn *txn)
+{
+	int ret;
+
 	rfsm_wait_gate(sbi, txn);
 	/* the thread may be in writeback, and so wait for this */
 	if (rfsm_checkpoint_overdue(sbi->fs, txn)) {
@@ -665,15 +609,147 @@ void rfsm_append(struct rfs_sb_info *sbi, struct inode *inode,
 			rfsm_failed(sbi, ret);
 		rfsm_wait_gate(sbi, txn);
 	}
-	rfsm_inflight_add(sbi, txn);
-	ret = rfs_txn_begin(sbi->fs, inode->i_ino, folio[0]->index, n, len,
-			    timespec64_to_ns(&mtime), &txn->core);
-	txn->core.n = n;	/* also after an error */
-	if (!ret && !sbi->fs->geo.oob_bytes) {
-		ret = rfsm_append_listed(sbi, txn);
-		done = n;
+	return rfsm_txn_begin_now(sbi, txn);
+}
+
+/*
+ * Memory for an append, and the lock. Most transactions begin in the same hold of the
+ * lock as their first append; what is waited for instead may itself wait for such
+ * memory, so it is given back.
+ */
+static struct rfsm_io *rfsm_io_begin(struct rfs_sb_info *sbi,
+				     struct rfsm_txn *txn, u32 n,
+				     blk_opf_t flags, int *ret)
+{
+	struct rfsm_io *io = rfsm_io_alloc(sbi, txn, n, flags);
+
+	*ret = 0;
+	rfsm_lock(sbi);
+	if (txn->begun)
+		return io;
+	if (!rfsm_gate_closed(sbi, txn) &&
+	    !rfsm_checkpoint_overdue(sbi->fs, txn)) {
+		*ret = rfsm_txn_begin_now(sbi, txn);
+		return io;
 	}
 	rfsm_unlock(sbi);
+	rfsm_io_free(io);
+	rfsm_lock(sbi);
+	*ret = rfsm_txn_begin(sbi, txn);
+	rfsm_unlock(sbi);
+	io = rfsm_io_alloc(sbi, txn, n, flags);
+	rfsm_lock(sbi);
+	return io;
+}
+
+/* An append of what is left of a transaction; *done grows. */
+static int rfsm_append_one(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
+			   u32 *done, blk_opf_t flags)
+{
+	u32 most = min(txn->core.n - *done, sbi->fs->geo.append_max), n = 0, i;
+	struct rfsm_miss miss = { 0 };
+	struct rfs_oob *oob;
+	struct rfsm_io *io;
+	int ret;
+
+	if (!txn->copy)
+		most = min(most, rfsm_pages_at_once(sbi));
+	/* more would not be faster, only what comes after them slower */
+	if (!txn->copy && rfsm_too_many_in_flight(sbi, txn))
+		wait_event(sbi->gate_wait, rfsm_few_in_flight(sbi, txn));
+	io = rfsm_io_begin(sbi, txn, most, flags, &ret);
+	oob = io->oob;
+	while (!ret) {
+		n = most;
+		rfsm_miss_begin(sbi, &miss);
+		ret = rfsm_fill_oobs(sbi, txn, *done, &n, oob, &io->stream);
+		if (!rfsm_miss_end(sbi, &miss, ret))
+			break;
+		ret = 0;
+		rfsm_unlock(sbi);
+		rfsm_miss_read(sbi, &miss);
+		rfsm_lock(sbi);
+	}
+	most = n;
+	if (!ret)
+		ret = rfs_place(sbi->fs, io->stream, most, false, &io->place);
+	while (ret == -EBUSY) {	/* all free zones are being read */
+		rfsm_unlock(sbi);
+		schedule_timeout_uninterruptible(1);
+		rfsm_lock(sbi);
+		ret = rfs_place(sbi->fs, io->stream, most, false, &io->place);
+	}
+	if (!ret) {
+		/* the last one ends the transaction */
+		txn->left += io->place.n < txn->core.n - *done;
+		if (!txn->copy)
+			rfsm_inflight_pages_add(sbi, txn, io->place.n);
+		io->ahead = sbi->inflight_pages;
+	}
+	rfsm_unlock(sbi);
+	if (ret) {
+		rfsm_io_free(io);
+		return ret;
+	}
+	io->first = *done;
+	io->n = io->place.n;
+	for (i = 0; i < io->n; i++)
+		rfs_oob_seal(&oob[i], page_address(txn->page[io->first + i]));
+	*done += io->n;
+	rfsm_io_submit(io);
+	return 0;
+}
+
+/* The rest of a transaction, from done on; ret: what went wrong before. */
+static void rfsm_append_all(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
+			    u32 done, blk_opf_t flags, int ret)
+{
+	u32 n = txn->core.n;
+	bool last = done == n;
+
+	/* once the last append is sent the transaction may be over */
+	while (!ret && done < n)
+		ret = rfsm_append_one(sbi, txn, &done, flags);
+	if (!ret && !last)
+		return;
+	if (ret)
+		ret = rfsm_failed(sbi, ret);
+	rfsm_lock(sbi);
+	last = rfsm_txn_put(sbi, txn, ret);
+	rfsm_unlock(sbi);
+	if (last)
+		rfsm_txn_end(sbi, txn);
+}
+
+void rfsm_append(struct rfs_sb_info *sbi, struct inode *inode,
+		 struct folio **folio, u32 n, u32 len, bool sync)
+{
+	struct timespec64 mtime = inode_get_mtime(inode);
+	struct rfsm_txn *txn = mempool_alloc(&sbi->txns, GFP_NOIO);
+	u32 done = 0, i;
+	int ret = 0;
+
+	rfsm_set_busy(sbi);
+	txn->inode = inode;
+	txn->copy = NULL;
+	txn->core.n = n;
+	txn->left = 1;
+	txn->small = sync && rfsm_is_small_writer(inode);
+	txn->begun = false;
+	txn->len = len;
+	txn->mtime = timespec64_to_ns(&mtime);
+	txn->error = 0;
+	memcpy(txn->folio, folio, n * sizeof(*folio));
+	for (i = 0; i < n; i++)
+		txn->page[i] = rfsm_stable_page(folio[i]);
+	if (!sbi->fs->geo.oob_bytes) {
+		rfsm_lock(sbi);
+		ret = rfsm_txn_begin(sbi, txn);
+		if (!ret)
+			ret = rfsm_append_listed(sbi, txn);
+		rfsm_unlock(sbi);
+		done = n;
+	}
 	rfsm_append_all(sbi, txn, done, sync ? REQ_SYNC : 0, ret);
 	/* else rfsm_completions_work() does when it has completed */
 	if (done)
@@ -698,6 +774,7 @@ int rfsm_copy_write(void *dev, struct rfs_copy *copy)
 	txn = mempool_alloc(&sbi->txns, GFP_NOIO);
 	txn->copy = copy;
 	txn->small = false;
+	txn->begun = true;
 	reinit_completion(&host->written);
 	wait_event(sbi->gate_wait, READ_ONCE(sbi->inflight_copies) <
 		   rfsm_copies_most(sbi));
