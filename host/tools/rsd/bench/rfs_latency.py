@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How long somebody waits for RFS while others make it work.
 
-Who calls stat, appends with fsync, or reads must not wait for a check-point, for cleaning, or for
-the deletion of a large file. The index of a large file is what such a file costs, so here it is
-one whose blocks lie so far apart that each has an index node of its own: 16,000 of them, as many
+Who calls stat, appends with fsync, creates, or reads must not wait for a check-point, for cleaning,
+or for the deletion of a large file. The index of a large file is what such a file costs, so here it
+is one whose blocks lie so far apart that each has an index node of its own: 16,000 of them, as many
 as a dense file of 15.4 GiB has.
 """
 
@@ -28,6 +28,9 @@ PART = NODES // READERS - 1
 READ_SHARE = 0.80
 MOVES = 0.20
 MOUNT_MS = 1000.0
+# A volume of 8 GiB may have so many inodes. Times are taken each time FEW more names are there.
+NAMES, FEW, NAMES_BLOCKS = 1_000_000, 10_000, 512
+CREATE_SHARE = 0.75
 
 # probe.py KIND SECONDS FILE: latencies in us, one a millisecond, to the standard output
 _PROBE = """\
@@ -61,6 +64,22 @@ for i in range({NODES}):
 os.fsync(fd)
 """
 
+# create.py: ns that each FEW of the names took, to the standard output
+_CREATE = f"""\
+import json, os, time
+os.mkdir("/mnt/names")
+dir = os.open("/mnt/names", os.O_RDONLY)
+times = []
+begin = time.monotonic_ns()
+for i in range(1, {NAMES} + 1):
+    os.close(os.open(f"file-{{i:07}}", os.O_CREAT | os.O_WRONLY, 0o644, dir_fd=dir))
+    if i % {FEW} == 0:
+        now = time.monotonic_ns()
+        times.append(now - begin)
+        begin = now
+print(json.dumps(times))
+"""
+
 _PROLOGUE = f"""\
 set -e
 drive=/dev/nvme0n1
@@ -87,6 +106,16 @@ python3 /tmp/probe.py stat 1.5 /mnt/stat >/out/stat.json &
 python3 /tmp/probe.py append 1.5 /mnt/append >/out/append.json
 wait $writer
 wait
+umount /mnt
+fsck.rfs $drive
+"""
+
+_CREATING = f"""\
+mkfs.rfs -q $drive
+mount -t rfs $drive /mnt
+cat >/tmp/create.py <<'END'
+{_CREATE}END
+python3 /tmp/create.py >/out/create.json
 umount /mnt
 fsck.rfs $drive
 """
@@ -168,6 +197,7 @@ def rfs_latency(context: Context) -> list[Row]:
         *_cleaning(context),
         _removing(context),
         _mounting(context),
+        _creating(context),
         *_reading(context),
     ]
 
@@ -261,6 +291,32 @@ def _mounting(context: Context) -> Row:
         "ms",
         "virtual",
         took < MOUNT_MS,
+    )
+
+
+def _creating(context: Context) -> Row:
+    step = context.progress.step(f"RFS: {NAMES:,} names in one directory")
+    with step, context.cache.scratch("out") as out:
+        script = _PROLOGUE + _CREATING
+        blocks = {"blocks": str(NAMES_BLOCKS)}
+        job = GuestJob(system="rsd", script=script, out_dir=out, namespace=blocks)
+        finished(run_guest(job, context.built, cache=context.cache), "rfs-latency")
+        times = _times(out, "create")
+    few = FEW / times[0] * 1e9
+    half = len(times) // 2
+    rate, whole, least = (
+        FEW * len(part) / sum(part) * 1e9 for part in (times[half:], times, [max(times)])
+    )
+    return Row(
+        f"RFS, create in one directory, names {NAMES // 2 + 1:,} to {NAMES:,}, with the "
+        "check-points among them",
+        f"{CREATE_SHARE:.0%} of the rate of the first {FEW:,}, {few:,.0f} a second",
+        f"{rate:,.0f} a second ({rate / few:.1%}; of all {whole / few:.1%}, of the slowest {FEW:,} "
+        f"{least / few:.1%})",
+        rate,
+        "1/s",
+        "virtual",
+        rate >= CREATE_SHARE * few,
     )
 
 
