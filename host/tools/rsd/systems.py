@@ -145,6 +145,11 @@ _SYSTEMS: dict[str, System | None] = {
         gc_unit="all",
         gc_frontiers="own",
     ),
+    "barracuda-320": _ours(
+        "which is a rotating disk of 320 GB, preset barracuda-320",
+        preset="barracuda-320",
+        ftl="disk",
+    ),
     # A small namespace that is overwritten all the time needs more flash than the host sees.
     "rsd-conv": _ours(
         "preset risa, a sixteenth of its flash as a conventional namespace",
@@ -181,14 +186,14 @@ def looks() -> dict[str, Look]:
     return {
         name: system.look or next(others)
         for name, system in SYSTEMS.items()
-        if system and not system.second
+        if system and (system.look or system.aging)
     }
 
 
 def describe() -> str:
     """One line a system, for --help."""
     rows = ((n, s.summary if s else "no drive at all") for n, s in SYSTEMS.items())
-    return "\n".join(f"  {name:10} {summary}" for name, summary in rows)
+    return "\n".join(f"  {name:13} {summary}" for name, summary in rows)
 
 
 def check_name(name: str) -> str:
