@@ -124,6 +124,41 @@ def test_a_comma_in_a_media_name_stays_in_it() -> None:
     assert any("media=/a,,b=c" in word and "oob=16" in word for word in arguments)
 
 
+def test_a_second_drive_shares_nothing_with_the_first() -> None:
+    first = systems.qemu_arguments("stock", Path("/a"), {}, {})
+    second = systems.qemu_arguments("stock", Path("/b"), {}, {}, index=1)
+    names = [
+        set(re.findall(r"\b(?:id|bus|drive|serial|addr)=([\w]+)", " ".join(words)))
+        for words in (first, second)
+    ]
+    assert names[0] == {"nvme0", "ns0", "media", "stock"}
+    assert names[1] == {"nvme1", "ns1", "media1", "second1", "0x11"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--second-set", "ways=2"], "--second-set: there is no second drive"),
+        (["--second-media", "x"], "--second-media: there is no second drive"),
+        (["--second", "none"], "--second none: that is no drive"),
+        (["--second", "floppy"], "unknown system 'floppy'"),
+        (["--system", "none", "--second", "rsd"], "system none has no first drive"),
+        (["--second", "rsd", "--media", "x", "--second-media", "./x"], "the first drive has it"),
+    ],
+)
+def test_second_drives_that_there_cannot_be(
+    options: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["run", *options, "--", "true"]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_disk_is_not_to_be_written_before(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["run", "--system", "barracuda-320", "--precondition", "fill", "--", "true"]
+    assert cli.main(words) == 2
+    assert "barracuda-320 is a disk" in capsys.readouterr().err
+
+
 def test_errors_have_no_traceback(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert cli.main(["image", "import", str(tmp_path / "none.tar")]) == 2
     errors = capsys.readouterr().err
