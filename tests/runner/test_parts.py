@@ -13,7 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from rsd import artifacts, cli, exchange, first_run, guesttools, kernel, machine, packages, systems
+from rsd import (
+    artifacts,
+    cli,
+    exchange,
+    first_run,
+    guesttools,
+    kernel,
+    machine,
+    packages,
+    qemu,
+    systems,
+)
 from rsd import progress as progress_module
 from rsd.artifacts import REPOSITORY, Artifacts
 from rsd.bench import base, command
@@ -122,6 +133,21 @@ def test_a_media_file_that_is_a_link_to_nothing_is_named(tmp_path: Path, system:
 def test_a_comma_in_a_media_name_stays_in_it() -> None:
     arguments = systems.qemu_arguments("rsd", Path("/a,b=c"), {}, {"oob": "16"})
     assert any("media=/a,,b=c" in word and "oob=16" in word for word in arguments)
+
+
+def test_a_new_file_of_the_device_is_looked_for_also_after_a_copy_that_failed(
+    tmp_path: Path,
+) -> None:
+    device, copy = tmp_path / "device", tmp_path / "tree/src/hw/rsd-nvme"
+    for directory in (device, copy):
+        directory.mkdir(parents=True)
+        (directory / "meson.build").touch()
+        os.utime(directory / "meson.build", (0, 0))
+    (device / "new.c").touch()
+    with pytest.raises(RsdError, match="changed while it was copied"):
+        qemu._sync_device(tmp_path / "tree", device, "what it was before")
+    assert (copy / "new.c").exists()
+    assert (copy / "meson.build").stat().st_mtime > 0
 
 
 def test_a_second_drive_shares_nothing_with_the_first() -> None:
