@@ -137,14 +137,13 @@ static RsdFlash *rsd_flash_open(const RsdNamespace *rs, const RsdConfig *cfg,
 
 void rsd_ns_attach(NvmeNamespace *ns, RsdFlash *flash, uint32_t index)
 {
-    const RsdConfig *cfg = rsd_config(flash->drive);
     RsdNsBase *base = RSD_NS_BASE(ns);
 
     /*
-     * Acknowledged from a buffer that a power cut empties, or from what the
-     * host's machine has in its memory
+     * Acknowledged from RAM that a power cut empties, or from what the host's
+     * machine has in its memory
      */
-    ns->volatile_cache = (cfg->ack == RSD_ACK_BUFFER && cfg->plp == RSD_OFF) ||
+    ns->volatile_cache = rsd_is_volatile(rsd_config(flash->drive)) ||
                          flash->host_sync;
 
     flash->refs++;
@@ -509,7 +508,8 @@ void rsd_ns_health(NvmeNamespace *ns, NvmeSmartLog *smart)
     rsd_counters(base->flash->drive, &c);
     rsd_health(base->flash->drive, &health);
     good = c.blocks_total - c.blocks_bad;
-    used = good ? 100 * c.wear_sum / (good * c.endurance) : 100;
+    used = good ? 100 * c.wear_sum / (good * c.endurance)
+                : c.blocks_total ? 100 : 0;     /* a disk has none to wear */
 
     if (!smart->available_spare_threshold ||
         health.available_spare < smart->available_spare) {
@@ -612,7 +612,8 @@ static void rsd_ns_class_init(ObjectClass *oc, void *data)
     object_class_property_set_description(oc, "media",
         "file that holds the flash; created if it does not exist");
     object_class_property_set_description(oc, "preset",
-        "settings to start from: custom, redo, risa, zn540, 980pro or tlc-2024 "
+        "settings to start from: custom, redo, risa, zn540, 980pro, "
+        "tlc-2024 or barracuda-320 "
         "(default risa, or what an existing media file says)");
     object_class_property_set_description(oc, "trace",
         "file to record what the drive does in, for rsdsim; must not exist");

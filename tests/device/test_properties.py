@@ -68,7 +68,7 @@ KNOWN_RANGES: dict[str, tuple[int, int]] = {
     "zd-ext": (0, 16_320),
 }
 KNOWN_CHOICES = {
-    "ftl": ["rsd", "page", "dftl", "block", "fast"],
+    "ftl": ["rsd", "page", "dftl", "block", "fast", "disk"],
     "segment": ["all", "way"],
     "queue": ["way", "global"],
     "reset": ["mark", "erase"],

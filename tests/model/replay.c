@@ -7,7 +7,8 @@
  *     close                      without advancing: what is in flight is lost
  *     sub TIME ID OP LBA NLB TAG submit; OP: read write zeroes reset finish
  *                                flush zopen commit (of a random write area);
- *                                a write's page i holds TAG + i
+ *                                fua (a write with FUA); a write's page i
+ *                                holds TAG + i
  *     detach TIME ID OP ...      the same, and forget the command
  *     adv TIME                   one rsd_advance() loop
  *     step TIME                  from event to event, as rsd_next_event() says
@@ -168,7 +169,7 @@ static void submit(char *args, bool detach)
 	uint64_t now, id, lba, nlb, tag, oob;
 	char name[16];
 	RsdStatus status;
-	bool append;
+	bool append, fua;
 	size_t op = 0;
 	RsdCmd *cmd;
 
@@ -177,9 +178,10 @@ static void submit(char *args, bool detach)
 		   " %" SCNu64, &now, &id, name, &lba, &nlb, &tag) != 6)
 		die("sub", args);
 	append = !strcmp(name, "append");
+	fua = !strcmp(name, "fua");
 	while (op < sizeof(op_names) / sizeof(*op_names) &&
 	       (!op_names[op] ||
-		strcmp(op_names[op], append ? "write" : name)))
+		strcmp(op_names[op], append || fua ? "write" : name)))
 		op++;
 	cmd = rsd_cmd_new(drive, 0, (RsdOp)op, lba, (uint32_t)nlb);
 	if (!cmd)
@@ -188,6 +190,7 @@ static void submit(char *args, bool detach)
 	oob = rsd_config(drive)->oob;
 	cmd->opaque = (void *)(uintptr_t)(id << 8 | oob);
 	cmd->append = append;
+	cmd->fua = fua;
 	if (op == RSD_WRITE && cmd->data) {
 		for (uint64_t i = 0; i < nlb; i++) {
 			fill(cmd->data + i * 4096, 4096, tag + i, DATA_STEP);

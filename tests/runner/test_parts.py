@@ -13,7 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from rsd import artifacts, cli, exchange, first_run, guesttools, kernel, machine, packages, systems
+from rsd import (
+    artifacts,
+    cli,
+    exchange,
+    first_run,
+    guesttools,
+    kernel,
+    machine,
+    packages,
+    qemu,
+    systems,
+)
 from rsd import progress as progress_module
 from rsd.artifacts import REPOSITORY, Artifacts
 from rsd.bench import base, command
@@ -122,6 +133,56 @@ def test_a_media_file_that_is_a_link_to_nothing_is_named(tmp_path: Path, system:
 def test_a_comma_in_a_media_name_stays_in_it() -> None:
     arguments = systems.qemu_arguments("rsd", Path("/a,b=c"), {}, {"oob": "16"})
     assert any("media=/a,,b=c" in word and "oob=16" in word for word in arguments)
+
+
+def test_a_new_file_of_the_device_is_looked_for_also_after_a_copy_that_failed(
+    tmp_path: Path,
+) -> None:
+    device, copy = tmp_path / "device", tmp_path / "tree/src/hw/rsd-nvme"
+    for directory in (device, copy):
+        directory.mkdir(parents=True)
+        (directory / "meson.build").touch()
+        os.utime(directory / "meson.build", (0, 0))
+    (device / "new.c").touch()
+    with pytest.raises(RsdError, match="changed while it was copied"):
+        qemu._sync_device(tmp_path / "tree", device, "what it was before")
+    assert (copy / "new.c").exists()
+    assert (copy / "meson.build").stat().st_mtime > 0
+
+
+def test_a_second_drive_shares_nothing_with_the_first() -> None:
+    first = systems.qemu_arguments("stock", Path("/a"), {}, {})
+    second = systems.qemu_arguments("stock", Path("/b"), {}, {}, index=1)
+    names = [
+        set(re.findall(r"\b(?:id|bus|drive|serial|addr)=([\w]+)", " ".join(words)))
+        for words in (first, second)
+    ]
+    assert names[0] == {"nvme0", "ns0", "media", "stock"}
+    assert names[1] == {"nvme1", "ns1", "media1", "second1", "0x11"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--second-set", "ways=2"], "--second-set: there is no second drive"),
+        (["--second-media", "x"], "--second-media: there is no second drive"),
+        (["--second", "none"], "--second none: that is no drive"),
+        (["--second", "floppy"], "unknown system 'floppy'"),
+        (["--system", "none", "--second", "rsd"], "system none has no first drive"),
+        (["--second", "rsd", "--media", "x", "--second-media", "./x"], "the first drive has it"),
+    ],
+)
+def test_second_drives_that_there_cannot_be(
+    options: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["run", *options, "--", "true"]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_disk_is_not_to_be_written_before(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["run", "--system", "barracuda-320", "--precondition", "fill", "--", "true"]
+    assert cli.main(words) == 2
+    assert "barracuda-320 is a disk" in capsys.readouterr().err
 
 
 def test_errors_have_no_traceback(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

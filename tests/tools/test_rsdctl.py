@@ -40,6 +40,12 @@ PLACES = {
     "blocks_used": 42,
     "wear_max": 48,
     "endurance": 51,
+    "disk_read_pages": 70,
+    "disk_cache_hits": 71,
+    "disk_write_pages": 72,
+    "disk_seeks": 74,
+    "disk_seek_ns": 75,
+    "disk_transfer_ns": 77,
 }
 COUNTERS = HEADER.read_text().count("    RSD_COUNTER(")
 
@@ -169,6 +175,28 @@ def test_decode_for_people(rsdctl: Path) -> None:
     assert line(output, "...") == ["0"]
     assert line(output, "10 to 11") == ["40", "#" * 20]
     assert "12 to 13" not in output
+
+
+def test_decode_of_a_disk(rsdctl: Path) -> None:
+    """It has an arm, and no flash."""
+    page = make_page(
+        {
+            "capacity_bytes": 512 << 20,
+            "disk_read_pages": 12,
+            "disk_cache_hits": 3,
+            "disk_write_pages": 5,
+            "disk_seeks": 7,
+            "disk_seek_ns": 2_500_000,
+            "disk_transfer_ns": 40_000,
+        }
+    )
+    output = run(rsdctl, "decode", "-", stdin=page).stdout
+    assert line(output.partition("Disk")[2], "read") == ["12"]
+    assert line(output, "found in the cache") == ["3"]
+    assert line(output, "written") == ["5"]
+    assert line(output, "seeks")[:3] == ["7,", "2.50", "ms"]
+    assert line(output, "transfer") == ["40.0", "us"]
+    assert not re.search("NAND|flash|Wear|erase", output)
 
 
 def test_older_drive_with_fewer_counters(rsdctl: Path) -> None:

@@ -74,6 +74,10 @@ int __real_rsd_media_reserve_slots(RsdMedia *media, uint32_t block,
                                    uint32_t slots);
 int __wrap_rsd_media_reserve_slots(RsdMedia *media, uint32_t block,
                                    uint32_t slots);
+int __real_rsd_media_reserve_data(RsdMedia *media, uint32_t block,
+                                  uint32_t page, uint32_t n);
+int __wrap_rsd_media_reserve_data(RsdMedia *media, uint32_t block,
+                                  uint32_t page, uint32_t n);
 RsdStatus __real_rsd_media_reserve_places(RsdMedia *media, uint64_t count);
 RsdStatus __wrap_rsd_media_reserve_places(RsdMedia *media, uint64_t count);
 bool __real_rsd_op_reserve(RsdDrive *drive, uint64_t count);
@@ -96,6 +100,13 @@ int __wrap_rsd_media_reserve_slots(RsdMedia *media, uint32_t block,
 {
     return disk_full ? -ENOSPC
                      : __real_rsd_media_reserve_slots(media, block, slots);
+}
+
+int __wrap_rsd_media_reserve_data(RsdMedia *media, uint32_t block,
+                                  uint32_t page, uint32_t n)
+{
+    return disk_full ? -ENOSPC
+                     : __real_rsd_media_reserve_data(media, block, page, n);
 }
 
 RsdStatus __wrap_rsd_media_reserve_places(RsdMedia *media, uint64_t count)
@@ -450,5 +461,72 @@ TEST(a_failed_write_is_undone)
     expect_pages(&bed, 2, 1, 0);
     expect_pages(&bed, 3, 1, 1);
     expect_pages(&bed, 4, 1, 0);
+    bed_close(&bed);
+}
+
+/* Waits for it; what it said */
+static RsdStatus outcome(Bed *bed, RsdCmd *cmd)
+{
+    RsdStatus status;
+
+    for (RsdCmd *done; !(done = rsd_advance(bed->drive, bed->now));) {
+        CHECK(rsd_next_event(bed->drive, &bed->now));
+    }
+    status = cmd->status;
+    rsd_cmd_free(bed->drive, cmd);
+    return status;
+}
+
+/*
+ * A rotating disk: what is in its write cache when the medium fails can be
+ * read, and no flush says that it is safe.
+ */
+TEST(rotating_disk)
+{
+    RsdConfig cfg = config(RSD_FTL_DISK, 0);
+    RsdHealth health;
+    RsdCmd *cmd;
+    Bed bed;
+
+    cfg.disk_write_cache = 16 * PAGE;
+    bed = bed_open(&cfg, temp_path("disk.rsd"));
+    run(&bed, RSD_WRITE, 0, 8, 1);
+    CHECK_EQ(run(&bed, RSD_FLUSH, 0, 0, 0) > 0, true);
+    disk_full = true;
+    CHECK_EQ(refused(&bed, RSD_WRITE, 7, 2), RSD_E_NOSPC);
+    run(&bed, RSD_WRITE, 0, 8, 2);      /* it has space */
+    disk_full = false;
+    run(&bed, RSD_FLUSH, 0, 0, 0);
+    calls_left = 0;
+    CHECK_EQ(outcome(&bed, begin(&bed, RSD_READ, 0, 8, 0)), RSD_E_MEDIA);
+    expect_pages(&bed, 0, 8, 2);
+
+    for_good = true;
+    calls_left = 3;
+    CHECK_EQ(run(&bed, RSD_WRITE, 0, 8, 3), 0);
+    cmd = begin(&bed, RSD_WRITE, 20, 12, 4);    /* there is no room */
+    CHECK_EQ(outcome(&bed, begin(&bed, RSD_FLUSH, 0, 0, 0)), RSD_E_MEDIA);
+    bed_drain(&bed);
+    (void)cmd;
+    calls_left = UINT64_MAX;
+    rsd_health(bed.drive, &health);
+    CHECK(health.read_only);
+    expect_pages(&bed, 0, 8, 3);
+    expect_pages(&bed, 20, 12, 0);
+    CHECK_EQ(refused(&bed, RSD_WRITE, 0, 1), RSD_E_READONLY);
+    bed_reopen(&bed);
+    expect_pages(&bed, 0, 3, 3);
+    expect_pages(&bed, 3, 5, 2);
+
+    /* to the medium at once */
+    cmd = rsd_cmd_new(bed.drive, 0, RSD_WRITE, 4, 1);
+    fill_page(cmd->data, NULL, 0, 4, 5);
+    cmd->fua = true;
+    calls_left = 0;
+    CHECK_EQ(rsd_submit(bed.drive, cmd, bed.now), RSD_OK);
+    CHECK_EQ(outcome(&bed, cmd), RSD_E_MEDIA);
+    calls_left = UINT64_MAX;
+    for_good = false;
+    expect_pages(&bed, 4, 1, 2);
     bed_close(&bed);
 }

@@ -79,6 +79,26 @@ def add_arguments(parser: argparse.ArgumentParser, *, shell: bool) -> None:
         " new, and is deleted at the end).",
     )
     parser.add_argument(
+        "--second",
+        metavar="NAME",
+        help="Give the guest a second drive, /dev/nvme1n1: of one of the systems below (default:"
+        " it has one drive).",
+    )
+    parser.add_argument(
+        "--second-set",
+        type=_second_property,
+        action="append",
+        default=[],
+        metavar="PROPERTY=VALUE",
+        help="The same as --set, for the second drive.",
+    )
+    parser.add_argument(
+        "--second-media",
+        type=Path,
+        metavar="FILE",
+        help="The same as --media, for the second drive.",
+    )
+    parser.add_argument(
         "--precondition",
         metavar="HOW",
         help="Write to the drive before the guest starts. fill writes all of it once; a number N"
@@ -275,6 +295,7 @@ def _check(arguments: argparse.Namespace) -> None:
     if system is None and arguments.properties:
         name, value = arguments.properties[0]
         raise RsdError(f"--set {name}={value}: system none has no drive", "choose another --system")
+    _check_second(arguments)
     if arguments.memory < LEAST_MEMORY_MIB:
         raise RsdError(
             f"--memory {arguments.memory}: a guest needs {LEAST_MEMORY_MIB} MiB",
@@ -286,6 +307,25 @@ def _check(arguments: argparse.Namespace) -> None:
         written.check(arguments.system, arguments.precondition, arguments.media)
     if arguments.accel == "kvm" and arguments.icount:
         raise RsdError("--accel kvm: virtual time needs tcg", "add --no-icount")
+
+
+def _check_second(arguments: argparse.Namespace) -> None:
+    if arguments.second is None:
+        options = {"--second-set": arguments.second_set, "--second-media": arguments.second_media}
+        for option, given in options.items():
+            if given:
+                raise RsdError(f"{option}: there is no second drive", "add --second NAME")
+        return
+    if systems.SYSTEMS[systems.check_name(arguments.second)] is None:
+        raise RsdError("--second none: that is no drive", "choose another one, or leave it out")
+    if arguments.system == "none":
+        raise RsdError(
+            f"--second {arguments.second}: system none has no first drive",
+            f"--system {arguments.second}, without --second",
+        )
+    files = [file.absolute() for file in (arguments.media, arguments.second_media) if file]
+    if len(files) == 2 and files[0] == files[1]:
+        raise RsdError(f"--second-media {files[1]}: the first drive has it", "name another file")
 
 
 def _set_up(arguments: argparse.Namespace, cache: Cache, progress: Progress) -> Artifacts:
@@ -333,7 +373,7 @@ def _warn_of_reads(
     before: media_file.Counters | None, after: media_file.Counters | None, progress: Progress
 ) -> None:
     """Figures of reads that no flash was asked for are not the drive's."""
-    if after is None:
+    if after is None or after.rotates:
         return
     read, unwritten = after.host_read_pages, after.unwritten_reads
     if before is not None:
@@ -391,6 +431,13 @@ def _common(arguments: argparse.Namespace, cache: Cache, built: Artifacts) -> di
     return {
         "system": arguments.system,
         "namespace": dict(arguments.properties),
+        "beside": machine.Beside(
+            arguments.second,
+            arguments.second_media,
+            dict(arguments.second_set),
+        )
+        if arguments.second
+        else None,
         "inputs": arguments.in_dir,
         "deterministic": arguments.icount,
         "guest_speed": arguments.guest_speed,
@@ -416,13 +463,17 @@ def _print_output(data: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def _property(text: str) -> tuple[str, str]:
+def _property(text: str, media: str = "--media") -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not (name and equals):
         raise argparse.ArgumentTypeError(f"{text}: must be PROPERTY=VALUE, such as ways=2")
     if name in systems.OURS_TO_SET:
-        raise argparse.ArgumentTypeError(f"{text}: {name} is not to be set; --media names the file")
+        raise argparse.ArgumentTypeError(f"{text}: {name} is not to be set; {media} names the file")
     return name, value
+
+
+def _second_property(text: str) -> tuple[str, str]:
+    return _property(text, "--second-media")
 
 
 def _percent(text: str) -> float:

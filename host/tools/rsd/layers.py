@@ -12,11 +12,15 @@ HEADER = REPOSITORY / "hw/rsd-nvme/core/api/rsd-props.h"
 
 @dataclass(frozen=True)
 class Layer:
-    """A row of the list. `name` is the value of the property ftl; with `zoned` it has zones."""
+    """A row of the list. `name` is the value of the property ftl; with `zoned` it has zones, and
+    one that `rotates` is a disk. `number` is that of media files.
+    """
 
+    number: int
     name: str
     doc: str
     zoned: bool
+    rotates: bool
 
 
 @cache
@@ -26,4 +30,7 @@ def layers() -> dict[str, Layer]:
     (rows,) = re.findall(r"^#define RSD_FTLS\(X, \.\.\.\)(.*)$", text, re.M)
     found = re.findall(r'X\((\w+), (\d+), (\w+), "([^"]*)",([^()]*)\)', re.sub(r"\s+", " ", rows))
     assert found, f"{HEADER}: RSD_FTLS has no rows"
-    return {name: Layer(name, doc, "RSD_FTL_ZONED" in traits) for _, _, name, doc, traits in found}
+    return {
+        name: Layer(int(number), name, doc, "RSD_FTL_ZONED" in traits, "RSD_FTL_ROTATES" in traits)
+        for _, number, name, doc, traits in found
+    }

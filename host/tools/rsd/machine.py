@@ -89,6 +89,19 @@ class Outcome(enum.Enum):
 
 
 @dataclass(frozen=True)
+class Beside:
+    """A second drive of a guest, /dev/nvme1n1, of any system that has one.
+
+    Its media file is kept; without one it is fresh and goes away with the run. `namespace`
+    overrides properties of its namespace.
+    """
+
+    system: str
+    media: Path | None = None
+    namespace: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class GuestJob:
     """What to run in which guest.
 
@@ -97,7 +110,8 @@ class GuestJob:
     is kept; without one, the drive is fresh and goes away with the run. Without `rfs` the guest
     has neither RFS's module nor its tools, and what it does cannot depend on them: they would lie
     in its memory. `controller` and
-    `namespace` override properties of the system's devices. `out_dir` receives /out; by
+    `namespace` override properties of the system's devices; `beside` is a second drive, whose
+    controller has the same ones. `out_dir` receives /out; by
     default a new temporary directory that the caller owns. Limits are in seconds; a virtual
     limit of 0 and a wall limit of None are none.
 
@@ -126,6 +140,7 @@ class GuestJob:
     vcpus: int = 1
     controller: Mapping[str, str] = field(default_factory=dict)
     namespace: Mapping[str, str] = field(default_factory=dict)
+    beside: Beside | None = None
     machine_args: tuple[str, ...] = ()
     extra_qemu_args: tuple[str, ...] = ()
 
@@ -323,8 +338,20 @@ def qemu_command(
         *_files(built, scratch),
         *saved_guest,
         *systems.qemu_arguments(job.system, media, controller, job.namespace),
+        *_beside(job, scratch, controller),
         *job.extra_qemu_args,
     ]
+
+
+def _beside(job: GuestJob, scratch: Path, controller: Mapping[str, str]) -> list[str]:
+    """QEMU's options for the second drive, if there is one. Its raw file is made, if it has one."""
+    if job.beside is None:
+        return []
+    media = job.beside.media or scratch / "second"
+    systems.prepare_media(job.beside.system, media)
+    return systems.qemu_arguments(
+        job.beside.system, media, controller, job.beside.namespace, index=1
+    )
 
 
 def _machine(job: GuestJob, *, interactive: bool = False) -> list[str]:

@@ -187,10 +187,10 @@ def _sync_device(tree: Path, device: Path, device_key: object) -> None:
     copy = tree / "src/hw/rsd-nvme"
     before = set(copy.rglob("*.c"))
     subprocess.run(["rsync", "-rlpc", "--delete", f"{device}/", f"{copy}/"], check=True)
-    if _device_hash(copy) != device_key:
-        raise RsdError("hw/rsd-nvme changed while it was copied", "start again")
     if set(copy.rglob("*.c")) != before:
         (copy / "meson.build").touch()  # ninja then has its file looked for again
+    if _device_hash(copy) != device_key:
+        raise RsdError("hw/rsd-nvme changed while it was copied", "start again")
 
 
 def _device_hash(device: Path) -> str:

@@ -13,6 +13,10 @@ from rsd.layers import layers
 MIB = 1 << 20
 RAW_MEDIA_BYTES = 2048 * MIB
 
+# Slot of the PCI bus behind which drives beside the first one are. The machine's own devices have
+# slots from 1 on, and from 0x1f on.
+BESIDE_ADDRESS = 0x10
+
 # Properties of the namespace that the command line is made with: nobody else may set them.
 OURS_TO_SET = ("id", "bus", "media", "drive")
 
@@ -145,6 +149,11 @@ _SYSTEMS: dict[str, System | None] = {
         gc_unit="all",
         gc_frontiers="own",
     ),
+    "barracuda-320": _ours(
+        "which is a rotating disk of 320 GB, preset barracuda-320",
+        preset="barracuda-320",
+        ftl="disk",
+    ),
     # A small namespace that is overwritten all the time needs more flash than the host sees.
     "rsd-conv": _ours(
         "preset risa, a sixteenth of its flash as a conventional namespace",
@@ -181,14 +190,14 @@ def looks() -> dict[str, Look]:
     return {
         name: system.look or next(others)
         for name, system in SYSTEMS.items()
-        if system and not system.second
+        if system and (system.look or system.aging)
     }
 
 
 def describe() -> str:
     """One line a system, for --help."""
     rows = ((n, s.summary if s else "no drive at all") for n, s in SYSTEMS.items())
-    return "\n".join(f"  {name:10} {summary}" for name, summary in rows)
+    return "\n".join(f"  {name:13} {summary}" for name, summary in rows)
 
 
 def check_name(name: str) -> str:
@@ -238,20 +247,32 @@ def qemu_arguments(
     media: Path,
     controller: Mapping[str, str],
     namespace: Mapping[str, str],
+    *,
+    index: int = 0,
 ) -> list[str]:
-    """QEMU's options for this drive; the mappings override the system's own properties."""
+    """QEMU's options for this drive; the mappings override the system's own properties.
+
+    Drive number `index` is the guest's /dev/nvme<index>n1. One beside the first has an address on
+    the PCI bus behind whatever the machine may have, so that the guest finds it last.
+    """
     system = SYSTEMS[check_name(name)]
     if system is None:
         return []
+    bus, own = f"nvme{index}", dict(system.namespace)
+    ours = dict(system.controller)
     arguments = []
+    if index:
+        # two controllers of one serial number would be one drive with two paths
+        ours |= {"serial": f"second{index}", "addr": f"{BESIDE_ADDRESS + index:#x}"}
     if system.raw_media:
-        arguments += ["-drive", f"file={comma(media)},if=none,id=media,format=raw"]
+        own["drive"] = f"media{index or ''}"
+        arguments += ["-drive", f"file={comma(media)},if=none,id={own['drive']},format=raw"]
     devices = [
-        ("nvme,id=nvme0", {**system.controller, **controller}),
-        (f"{system.driver},bus=nvme0,id=ns0", {**system.namespace, **namespace}),
+        (f"nvme,id={bus}", {**ours, **controller}),
+        (f"{system.driver},bus={bus},id=ns{index}", {**own, **namespace}),
     ]
     if system.second:
-        devices.append(("rsd-ns-conv,bus=nvme0", {"flash": "ns0"}))
+        devices.append((f"rsd-ns-conv,bus={bus}", {"flash": f"ns{index}"}))
     for driver, properties in devices:
         options = (
             f",{key}={comma(value.replace('{media}', str(media)))}"

@@ -9,6 +9,7 @@ from pathlib import Path
 from rsd import sim, systems
 from rsd.cache import Cache, hash_inputs
 from rsd.errors import RsdError
+from rsd.layers import layers
 from rsd.progress import Progress
 
 # Capacities of writes, at most: rsdsim's own limit
@@ -25,6 +26,11 @@ def check(system: str, how: str | None, media: Path | None) -> None:
         raise RsdError(
             f"--precondition: system {system} has no flash that could be written before",
             "--system page-ftl, or another one of ours",
+        )
+    if drive.namespace.get("ftl") in {layer.name for layer in layers().values() if layer.rotates}:
+        raise RsdError(
+            f"--precondition: system {system} is a disk, which is as fast when it is empty",
+            "leave --precondition and --fill out",
         )
     if how not in (None, "fill", "steady"):
         try:

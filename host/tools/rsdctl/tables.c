@@ -55,6 +55,12 @@ static void row(FILE *out, const struct snapshot *s, const char *label,
 	fputc('\n', out);
 }
 
+/* A disk has no blocks of flash. Other drives do not move an arm. */
+static bool is_disk(const struct snapshot *s)
+{
+	return !s->counters.blocks_total && s->counters.disk_transfer_ns;
+}
+
 static void print_drive(FILE *out, const struct snapshot *s)
 {
 	const RsdCounters *c = &s->counters;
@@ -65,6 +71,11 @@ static void print_drive(FILE *out, const struct snapshot *s)
 		"capacity", bytes, c->capacity_bytes, c->zones);
 	fprintf(out, "  %-20s %" PRIu64 " bytes + %" PRIu64 " bytes of metadata\n",
 		"page", c->page_bytes, c->oob_bytes);
+	if (is_disk(s)) {
+		fprintf(out, "  %-20s %" PRIu64 "\n", "media errors",
+			c->media_errors);
+		return;
+	}
 	fprintf(out, "  %-20s %" PRIu64 ": %" PRIu64 " used, %" PRIu64 " waiting for erasure, %" PRIu64 " erased, %" PRIu64 " bad\n",
 		"flash blocks", c->blocks_total, c->blocks_used,
 		c->blocks_dirty, c->blocks_erased, c->blocks_bad);
@@ -85,6 +96,25 @@ static void print_host(FILE *out, const struct snapshot *s)
 	row(out, s, "format", COUNTER(formats), -1, -1);
 	row(out, s, "zone resets", COUNTER(zone_resets), -1, -1);
 	row(out, s, "zone finishes", COUNTER(zone_finishes), -1, -1);
+}
+
+static void print_arm(FILE *out, const struct snapshot *s)
+{
+	const RsdCounters *c = &s->counters;
+	char seek[24], rotate[24], transfer[24];
+
+	fprintf(out, "\nDisk\n  %-20s %14s\n", "", "pages");
+	row(out, s, "read", COUNTER(disk_read_pages), -1, -1);
+	row(out, s, "  found in the cache", COUNTER(disk_cache_hits), -1, -1);
+	row(out, s, "written", COUNTER(disk_write_pages), -1, -1);
+	row(out, s, "  overwritten before", COUNTER(disk_overwrites), -1, -1);
+	human_ns(seek, sizeof(seek), c->disk_seek_ns);
+	human_ns(rotate, sizeof(rotate), c->disk_rotate_ns);
+	human_ns(transfer, sizeof(transfer), c->disk_transfer_ns);
+	fprintf(out, "  %-20s %" PRIu64 ", %s with head switches\n", "seeks",
+		c->disk_seeks, seek);
+	fprintf(out, "  %-20s %s\n", "rotation", rotate);
+	fprintf(out, "  %-20s %s\n", "transfer", transfer);
 }
 
 static void print_nand(FILE *out, const struct snapshot *s,
@@ -215,6 +245,11 @@ void tables_print(FILE *out, const struct snapshot *s, const char *source)
 	fprintf(out, "Drive %s\n", source);
 	print_drive(out, s);
 	print_host(out, s);
+	if (is_disk(s)) {
+		print_arm(out, s);
+		print_memory(out, s);
+		return;
+	}
 	print_nand(out, s, &d);
 	print_time(out, s, &d);
 	print_memory(out, s);

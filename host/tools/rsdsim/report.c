@@ -45,6 +45,12 @@ struct figures {
 	uint64_t erases[CAUSES], all_erases;
 };
 
+/* A disk takes as long for what was never written as for the rest. */
+static bool is_disk(const struct sim *sim)
+{
+	return rsd_config(sim->drive)->ftl == RSD_FTL_DISK;
+}
+
 static struct figures derive(const struct report *r)
 {
 	struct figures f = { .seconds = (r->sim->now - r->start_ns) * 1e-9 };
@@ -74,7 +80,8 @@ static struct figures derive(const struct report *r)
 		f.failed += r->sim->stats[i].failed;
 	}
 	f.unwritten = f.after.unwritten_reads - r->before.unwritten_reads;
-	f.transferred -= f.unwritten;
+	if (!is_disk(r->sim))
+		f.transferred -= f.unwritten;
 	return f;
 }
 
@@ -360,7 +367,7 @@ static void table_throughput(const struct report *r, const struct figures *f)
 	if (f->trimmed)
 		printf("  trimmed, or written as zeroes: %" PRIu64 " blocks, %.2f MB/s\n",
 		       f->trimmed, byte_rate(f->trimmed, f->seconds) / 1e6);
-	if (f->unwritten)
+	if (f->unwritten && !is_disk(r->sim))
 		printf("  read without ever having been written, or after a trim: %" PRIu64 " blocks, %.2f MB/s\n",
 		       f->unwritten, byte_rate(f->unwritten, f->seconds) / 1e6);
 }
@@ -369,6 +376,12 @@ static void table_drive(const struct report *r, const struct figures *f)
 {
 	const RsdConfig *cfg = rsd_config(r->sim->drive);
 
+	if (is_disk(r->sim)) {
+		printf("Drive\n  %-20s %" PRIu64 " rpm, %" PRIu64 " heads, %.2f GiB\n",
+		       "disk", cfg->disk_rpm, cfg->disk_heads,
+		       (double)r->sim->geo.lbas * LBA_BYTES / (1 << 30));
+		return;
+	}
 	printf("Drive\n  %-20s ftl=%s, %" PRIu64 " channels x %" PRIu64 " ways x %" PRIu64 " blocks x %" PRIu64 " pages of %" PRIu64 " bytes\n",
 	       "flash", rsd_ftl_names[cfg->ftl], cfg->channels, cfg->ways,
 	       cfg->blocks + cfg->spare_blocks, cfg->pages, cfg->page_size);
@@ -459,15 +472,39 @@ static void table_wear(const struct figures *f)
 	}
 }
 
+static void row_of_arm(const char *name, uint64_t ns, const struct figures *f)
+{
+	printf("  %-20s %.6f s, %.1f%% of the time\n", name, ns * 1e-9,
+	       rate(ns * 1e-7, f->seconds));
+}
+
+/* Where a disk's time has gone */
+static void table_disk(const struct report *r, const struct figures *f)
+{
+	const RsdCounters *was = &r->before, *is = &f->after;
+
+	printf("\nArm\n  %-20s %" PRIu64 " blocks read, %" PRIu64 " found in the cache, %" PRIu64 " written\n",
+	       "medium", is->disk_read_pages - was->disk_read_pages,
+	       is->disk_cache_hits - was->disk_cache_hits,
+	       is->disk_write_pages - was->disk_write_pages);
+	row_of_arm("seeks", is->disk_seek_ns - was->disk_seek_ns, f);
+	row_of_arm("rotation", is->disk_rotate_ns - was->disk_rotate_ns, f);
+	row_of_arm("transfer", is->disk_transfer_ns - was->disk_transfer_ns, f);
+}
+
 static void print_table(const struct report *r, const struct figures *f)
 {
 	table_drive(r, f);
 	if (r->sim->requests) {
 		table_throughput(r, f);
 		table_latencies(r->sim);
-		table_causes(f);
+		if (is_disk(r->sim))
+			table_disk(r, f);
+		else
+			table_causes(f);
 	}
-	table_wear(f);
+	if (!is_disk(r->sim))
+		table_wear(f);
 	if (r->options->host_time)
 		printf("\nHost\n  %.3f s of processor time for preconditioning, %.3f s for the rest: %.0f requests a second, %ld KiB\n",
 		       r->host.precondition_cpu_s, r->host.run_cpu_s,
@@ -480,6 +517,8 @@ static void warn_of_figures(const struct report *r, const struct figures *f)
 {
 	const struct op_stats *reads = &r->sim->stats[RSD_READ];
 
+	if (is_disk(r->sim))
+		return;
 	if (r->sim->requests && never_written(r))
 		warn("the drive was never written before the measurement: what it does then says little about it in use; choose --precondition fill or steady");
 	if (f->unwritten)

@@ -59,15 +59,25 @@ static bool idle(RsdDrive *drive, uint32_t die)
     return false;
 }
 
+static void timer(RsdDrive *drive, uint32_t number)
+{
+    if (number < RSD_HOST_LISTS) {
+        rsd_host_event(drive, number);
+    } else {
+        drive->ns[0].personality->timer(&drive->ns[0]);
+    }
+}
+
 static const ArrayUp array_up = {
     .step_begin = rsd_power_begin,
     .step_done = rsd_power_end,
+    .wrote = rsd_power_wrote,
     .op_done = op_done,
     .op_freed = rsd_buffer_free_unit,
     .cmd_done = rsd_cmd_done,
     .has_idle_work = has_idle_work,
     .idle = idle,
-    .timer = rsd_host_event,
+    .timer = timer,
     .interrupt = rsd_power_event,
 };
 

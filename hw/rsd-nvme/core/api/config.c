@@ -168,6 +168,29 @@ static void preset_tlc_2024(RsdConfig *cfg)
     cfg->t_link_ns = 573;
 }
 
+/* Blocks and pages: 625,142,448 sectors of 512 bytes; the rest: PRESETS.md */
+static void preset_barracuda_320(RsdConfig *cfg)
+{
+    preset_custom(cfg);
+    cfg->ftl = RSD_FTL_DISK;
+    cfg->channels = 1;
+    cfg->ways = 1;
+    cfg->blocks = 68909;
+    cfg->pages = 1134;
+    cfg->spare_blocks = 0;
+    cfg->over_provision = 0;
+    cfg->disk_rpm = 7200;
+    cfg->disk_seek_min_ns = 800000;
+    cfg->disk_seek_avg_ns = 8500000;
+    cfg->disk_seek_max_ns = 15900000;
+    cfg->disk_head_switch_ns = 800000;
+    cfg->disk_heads = 2;
+    cfg->disk_zones = 16;
+    cfg->disk_outer_slots = 246;
+    cfg->disk_inner_slots = 118;
+    cfg->t_link_ns = 13653;
+}
+
 const RsdPreset rsd_presets[] = {
     { "custom",
       "the defaults of the table of properties: the geometry and timing of "
@@ -198,6 +221,10 @@ const RsdPreset rsd_presets[] = {
       "an enterprise TLC drive of 2024, 3.84 TB: set from a vendor's figures "
       "for the Micron 7500 (PRESETS.md)",
       preset_tlc_2024 },
+    { "barracuda-320",
+      "a disk of 320 GB, 7,200 rpm, 8.5 ms and about 100 MB/s, as in HFM "
+      "section 4.1 (PRESETS.md)",
+      preset_barracuda_320 },
 };
 const size_t rsd_num_presets = sizeof(rsd_presets) / sizeof(rsd_presets[0]);
 
@@ -219,6 +246,13 @@ bool rsd_ftl_is(const RsdConfig *cfg, unsigned trait)
     return traits[cfg->ftl] & trait;
 }
 #undef TRAITS
+
+bool rsd_is_volatile(const RsdConfig *cfg)
+{
+    return rsd_ftl_is(cfg, RSD_FTL_ROTATES)
+               ? cfg->disk_write_cache > 0
+               : cfg->ack == RSD_ACK_BUFFER && cfg->plp == RSD_OFF;
+}
 
 void rsd_set_error(char err[RSD_ERR_LEN], const char *fmt, ...)
 {
@@ -307,6 +341,80 @@ static bool check_zrwa(const RsdConfig *cfg, char *err)
     return true;
 }
 
+/* What only flash has, and a disk is not to be asked for */
+static bool check_no_flash(const RsdConfig *cfg, char *err)
+{
+    const struct {
+        const char *name;
+        uint64_t value, none;
+    } flash[] = {
+        { "planes", cfg->planes, 1 },
+        { "page-size", cfg->page_size, RSD_PAGE_SIZE },
+        { "one-shot", cfg->one_shot, RSD_OFF },
+        { "bad-blocks-ppm", cfg->bad_ppm, 0 },
+        { "oob", cfg->oob, 0 },
+        { "cache", cfg->cache, RSD_OFF },
+        { "suspend", cfg->suspend, RSD_OFF },
+        { "write-buffer", cfg->write_buffer, 0 },
+        { "life-spread", cfg->life_spread, 0 },
+        { "read-retries", cfg->read_retries, 0 },
+    };
+
+    for (size_t i = 0; i < sizeof(flash) / sizeof(flash[0]); i++) {
+        const RsdProp *prop = rsd_prop_find(flash[i].name);
+
+        if (flash[i].value == flash[i].none) {
+            continue;
+        }
+        if (prop->kind == RSD_PROP_ENUM) {
+            rsd_set_error(err, "%s=%s: with ftl=%s there is no flash; leave "
+                          "%s out", prop->name, prop->names[flash[i].value],
+                          rsd_ftl_names[cfg->ftl], prop->name);
+        } else {
+            rsd_set_error(err, "%s=%llu: with ftl=%s there is no flash, and "
+                          "%llu is allowed alone; leave %s out", prop->name,
+                          (unsigned long long)flash[i].value,
+                          rsd_ftl_names[cfg->ftl],
+                          (unsigned long long)flash[i].none, prop->name);
+        }
+        return false;
+    }
+    return true;
+}
+
+/* A disk's own settings. What an average of seeks can be: see mechanics.c */
+static bool check_disk(const RsdConfig *cfg, char *err)
+{
+    uint64_t min = cfg->disk_seek_min_ns, max = cfg->disk_seek_max_ns;
+    uint64_t least = rsd_div_round_up(115 * min + 20 * max, 135);
+    uint64_t most = (27 * min + 108 * max) / 135;
+
+    if (cfg->disk_inner_slots > cfg->disk_outer_slots) {
+        rsd_set_error(err, "disk-inner-slots=%llu: allowed is up to "
+                      "disk-outer-slots=%llu, as inner tracks are shorter; "
+                      "choose less",
+                      (unsigned long long)cfg->disk_inner_slots,
+                      (unsigned long long)cfg->disk_outer_slots);
+        return false;
+    }
+    if (min > max) {
+        rsd_set_error(err, "disk-seek-min=%llu: allowed is up to "
+                      "disk-seek-max=%llu; choose less",
+                      (unsigned long long)min, (unsigned long long)max);
+        return false;
+    }
+    if (cfg->disk_seek_avg_ns < least || cfg->disk_seek_avg_ns > most) {
+        rsd_set_error(err, "disk-seek-avg=%llu: allowed is %llu to %llu ns, "
+                      "which the average can be with disk-seek-min=%llu and "
+                      "disk-seek-max=%llu; choose a value in that range",
+                      (unsigned long long)cfg->disk_seek_avg_ns,
+                      (unsigned long long)least, (unsigned long long)most,
+                      (unsigned long long)min, (unsigned long long)max);
+        return false;
+    }
+    return true;
+}
+
 bool rsd_config_check(const RsdConfig *cfg, char err[RSD_ERR_LEN])
 {
     uint64_t dies, blocks, capacity, zones;
@@ -343,6 +451,10 @@ bool rsd_config_check(const RsdConfig *cfg, char err[RSD_ERR_LEN])
         rsd_set_error(err, "%s=on: allowed is off with queue=global, where a "
                       "way has no queue of its own; leave %s out, or choose "
                       "queue=way", name, name);
+        return false;
+    }
+    if (rsd_ftl_is(cfg, RSD_FTL_ROTATES) &&
+        (!check_no_flash(cfg, err) || !check_disk(cfg, err))) {
         return false;
     }
     if (cfg->page_size & (cfg->page_size - 1)) {

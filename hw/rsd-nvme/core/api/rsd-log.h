@@ -125,7 +125,26 @@
                 "the same, by a write beyond the area")                      \
     RSD_COUNTER(flash_bytes, "bytes",                                        \
                 "data bytes of the blocks that are not bad; those beyond "   \
-                "capacity_bytes are over-provisioning")
+                "capacity_bytes are over-provisioning")                      \
+    RSD_COUNTER(disk_read_pages, "pages",                                    \
+                "logical blocks that the host's reads waited for to pass "   \
+                "under a head (ftl=disk, as all that follow)")               \
+    RSD_COUNTER(disk_cache_hits, "pages",                                    \
+                "the same, but found in the cache: read before or ahead, or "\
+                "not yet written to the medium")                             \
+    RSD_COUNTER(disk_write_pages, "pages",                                   \
+                "logical blocks written to the medium")                      \
+    RSD_COUNTER(disk_overwrites, "pages",                                    \
+                "logical blocks written again while they were in the write " \
+                "cache: only the last content goes to the medium")           \
+    RSD_COUNTER(disk_seeks, "seeks",                                         \
+                "movements of the arm to another cylinder, but for reading " \
+                "ahead, as the times that follow")                           \
+    RSD_COUNTER(disk_seek_ns, "ns", "time of seeks and head switches")       \
+    RSD_COUNTER(disk_rotate_ns, "ns",                                        \
+                "time of waiting for a logical block to come")               \
+    RSD_COUNTER(disk_transfer_ns, "ns",                                      \
+                "time of logical blocks passing under a head")
 
 #define RSD_COUNTER_FIELD(field, unit, doc) uint64_t field;
 typedef struct RsdCounters {

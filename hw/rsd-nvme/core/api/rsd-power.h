@@ -31,6 +31,10 @@
  * it takes two for. They are absent instead. Then the drive opens as after any
  * other power cut.
  *
+ * A disk (ftl=disk) has no such outcomes: its operations are what it writes to
+ * the medium at a time, and trims. Of a write that is cut, the slots that have
+ * passed under the head are there, and no others. It keeps no log.
+ *
  * The log of operations is a file beside the media file, see oplog.c.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later

@@ -194,7 +194,35 @@
             "repetitions that the ECC needs to read a page of a block "      \
             "erased as often as endurance says; fewer of one less worn")     \
     RSD_SIZE(zd_ext, "zd-ext", 0, 0, 16320, 1, "bytes",                      \
-             "zone descriptor extension, a multiple of 64")
+             "zone descriptor extension, a multiple of 64")                  \
+    RSD_NUM(disk_rpm, "disk-rpm", 7200, 60, 100000, 0, "rpm",                \
+            "revolutions of a disk (ftl=disk, as all that follow)")          \
+    RSD_NUM(disk_seek_min_ns, "disk-seek-min", 800000, 0, 1000000000, 0,     \
+            "ns", "seek to the next cylinder")                               \
+    RSD_NUM(disk_seek_avg_ns, "disk-seek-avg", 8500000, 0, 1000000000, 0,    \
+            "ns", "average of the seeks between all pairs of cylinders")     \
+    RSD_NUM(disk_seek_max_ns, "disk-seek-max", 15900000, 0, 1000000000, 0,   \
+            "ns", "seek over all cylinders")                                 \
+    RSD_NUM(disk_head_switch_ns, "disk-head-switch", 800000, 0, 1000000000,  \
+            0, "ns", "from a track to that of another head")                 \
+    RSD_NUM(disk_heads, "disk-heads", 2, 1, 64, 0, "",                       \
+            "heads, and so tracks of a cylinder")                            \
+    RSD_NUM(disk_zones, "disk-zones", 16, 1, 1024, 0, "",                    \
+            "zones of as many cylinders, whose tracks have as many slots")   \
+    RSD_NUM(disk_outer_slots, "disk-outer-slots", 246, 8, 65536, 0, "",      \
+            "slots of 4 KiB of a track in the first zone, the outermost one")\
+    RSD_NUM(disk_inner_slots, "disk-inner-slots", 118, 8, 65536, 0, "",      \
+            "the same of the last one; those between go down in equal steps")\
+    RSD_NUM(disk_segments, "disk-segments", 16, 0, 1024, 0, "",              \
+            "ranges that the cache can have for reads; 0 = none, and the "   \
+            "disk does not read ahead")                                      \
+    RSD_SIZE(disk_segment_size, "disk-segment-size", 524288, 4096,           \
+             1073741824, 0, "bytes",                                         \
+             "size of such a range, and what is read ahead at most")         \
+    RSD_SIZE(disk_write_cache, "disk-write-cache", 8388608, 0, 1073741824,   \
+             0, "bytes",                                                     \
+             "write cache, which a power cut empties; 0 = a write is done "  \
+             "when it is on the medium")
 
 /* What a translation layer is, or can, beyond the plainest one */
 enum {
@@ -204,6 +232,8 @@ enum {
     RSD_FTL_PADS = 2,
     /* and each flash block may have one; else each zone, or a die a few */
     RSD_FTL_BEGINS_EVERYWHERE = 4,
+    /* it is a disk: blocks of flash are places in the file, and no more */
+    RSD_FTL_ROTATES = 8,
 };
 
 /*
@@ -222,7 +252,9 @@ enum {
     __VA_ARGS__                                                          \
     X(BLOCK, 3, block, "block map (REDO 4)", RSD_FTL_BEGINS_EVERYWHERE)  \
     __VA_ARGS__                                                          \
-    X(FAST, 4, fast, "FAST (SFS 4.4)", RSD_FTL_BEGINS_EVERYWHERE)
+    X(FAST, 4, fast, "FAST (SFS 4.4)", RSD_FTL_BEGINS_EVERYWHERE)        \
+    __VA_ARGS__                                                          \
+    X(DISK, 5, disk, "a rotating disk", RSD_FTL_ROTATES)
 
 #define RSD_NIL
 #define RSD_FTLS_LIST(X) RSD_FTLS(X, RSD_NIL, RSD_NIL)

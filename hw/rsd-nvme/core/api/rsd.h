@@ -88,6 +88,9 @@ const RsdPreset *rsd_preset_find(const char *name);
  */
 bool rsd_config_check(const RsdConfig *cfg, char err[RSD_ERR_LEN]);
 
+/* Can a power cut take what is acknowledged, if no flush came after it? */
+bool rsd_is_volatile(const RsdConfig *cfg);
+
 /*
  * Media files
  */
@@ -177,7 +180,10 @@ typedef struct RsdGeometry {
 
 void rsd_geometry(const RsdDrive *drive, uint32_t ns, RsdGeometry *geo);
 
-/* Pages of the namespace's flash blocks, spares included, that are not bad */
+/*
+ * Pages of the namespace's flash blocks, spares included, that are not bad; of
+ * a disk, all that it has
+ */
 uint64_t rsd_flash_pages(const RsdDrive *drive, uint32_t ns);
 
 /* Bytes of OOB a page that the host sees, as the last format said */

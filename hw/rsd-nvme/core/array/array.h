@@ -284,8 +284,9 @@ typedef struct Sched {
     Op *head, *tail;            /* queue=global */
 } Sched;
 
-/* Timers of those above */
-#define RSD_TIMERS 5u
+/* Timers of those above: of host.c, then one of a translation layer */
+#define RSD_TIMER_FTL 5u
+#define RSD_TIMERS 6u
 
 typedef struct OpList {
     Op *head, *tail;
@@ -339,6 +340,8 @@ typedef struct ArrayUp {
      */
     void (*step_begin)(RsdDrive *drive, const Step *step);
     void (*step_done)(RsdDrive *drive, const Step *step);
+    /* The same of what a translation layer writes without the array */
+    void (*wrote)(RsdDrive *drive);
     /*
      * An operation is done, all its pages included. It, its buffer and the
      * count it has in its command are for the callee to drop.

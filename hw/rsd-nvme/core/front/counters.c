@@ -33,6 +33,9 @@ uint64_t rsd_flash_pages(const RsdDrive *drive, uint32_t ns)
 {
     uint64_t good = 0;
 
+    if (rsd_ftl_is(&drive->cfg, RSD_FTL_ROTATES)) {
+        return drive->ns[ns].geo.lbas;
+    }
     for (uint32_t d = 0; d < drive->dies; d++) {
         const uint64_t *rec = drive->media.rec + (size_t)d * drive->die_blocks;
 
@@ -125,6 +128,9 @@ static void fill(const RsdDrive *drive, RsdCounters *c, Histogram *h)
     c->ram_bytes = drive->ram_bytes + drive->media.table_bytes - map_in_media;
     c->page_bytes = RSD_PAGE_SIZE;
     c->oob_bytes = cfg->oob;
+    if (rsd_ftl_is(cfg, RSD_FTL_ROTATES)) {
+        return;                 /* there is no flash */
+    }
     c->endurance = cfg->endurance;
     c->blocks_total = (uint64_t)drive->dies * drive->die_blocks;
     c->spares_total = drive->dies * cfg->spare_blocks;

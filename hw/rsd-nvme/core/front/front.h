@@ -14,7 +14,7 @@
  * The controller: see host.c.
  */
 
-#define RSD_HOST_LISTS RSD_TIMERS
+#define RSD_HOST_LISTS RSD_TIMER_FTL
 #define RSD_MAX_CORES 64u
 
 typedef struct HostList {

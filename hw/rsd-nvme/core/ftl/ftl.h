@@ -147,6 +147,13 @@ struct Personality {
     bool (*has_background)(const Ns *ns, uint32_t die);
     /* Starts some of it. False if there was none after all. */
     bool (*background)(Ns *ns, uint32_t die);
+    /* RSD_TIMER_FTL, which the layer of namespace 0 has set. May be NULL */
+    void (*timer)(Ns *ns);
+    /*
+     * Power fails. What the layer itself was doing, without an operation of the
+     * array, has left what it has left. May be NULL
+     */
+    void (*power_cut)(Ns *ns);
     /* Everything is as if it had never been written. */
     void (*format)(Ns *ns);
     /* Zoned only: fills in info->written and what is below it. */

@@ -4,7 +4,8 @@
  *     header          one page, below; its last third changes, see there
  *     block records   8 bytes a flash block: erases, next page, flags
  *     segment map     4 bytes a flash block of the zones
- *     trim bits       a bit an LBA of a conventional namespace
+ *     trim bits       a bit an LBA of a conventional namespace: it is trimmed,
+ *                     or, with ftl=disk, written and not trimmed
  *     zone records    8 bytes a zone: what the NVMe side wants kept
  *     zone extensions zd-ext bytes a zone
  *     unit records    16 bytes a unit that the write buffer may keep
@@ -896,6 +897,13 @@ int rsd_media_reserve_slots(RsdMedia *media, uint32_t block, uint32_t slots)
 
     return ret ? ret : back(media, at + (uint64_t)media->pages * RSD_PAGE_SIZE,
                             (uint64_t)slots * RSD_OOB_SIZE);
+}
+
+int rsd_media_reserve_data(RsdMedia *media, uint32_t block, uint32_t page,
+                           uint32_t n)
+{
+    return back(media, rsd_media_page(media, block, page) - media->base,
+                (uint64_t)n * RSD_PAGE_SIZE);
 }
 
 int rsd_media_reserve(RsdMedia *media, uint32_t block)

@@ -110,7 +110,10 @@ typedef struct RsdMedia {
     RsdMediaHeader *header;     /* NULL in memory */
     uint64_t *rec;              /* block records, die by die */
     uint32_t *map;
-    uint64_t *trim;             /* a bit an LBA, 1: trimmed; conventional */
+    union {                     /* a bit an LBA, of a conventional one */
+        uint64_t *trim;         /* 1: trimmed */
+        uint64_t *written;      /* 1: written, not trimmed; with ftl=disk */
+    };
     RsdMediaZone *zones;
     uint8_t *ext;
     RsdCounters *counters;
@@ -174,6 +177,9 @@ void rsd_media_save_ext(RsdMedia *media, uint32_t zone, const uint8_t *ext,
 int rsd_media_reserve(RsdMedia *media, uint32_t block);
 /* The same for its first slots */
 int rsd_media_reserve_slots(RsdMedia *media, uint32_t block, uint32_t slots);
+/* The same for the data alone of n slots of it, from "page" on */
+int rsd_media_reserve_data(RsdMedia *media, uint32_t block, uint32_t page,
+                           uint32_t n);
 /* Gives that space back; the content is lost. */
 void rsd_media_release(RsdMedia *media, uint32_t block);
 

@@ -109,6 +109,11 @@ void rsd_power_end(RsdDrive *drive, const Step *step)
     }
 }
 
+void rsd_power_wrote(RsdDrive *drive)
+{
+    count_op(drive);
+}
+
 void rsd_power_command(RsdDrive *drive, uint32_t what, uint64_t lba)
 {
     if (drive->power->log) {
@@ -196,6 +201,11 @@ void rsd_power_cut(RsdDrive *drive, const RsdOutcomes *outcomes)
         rsd_oplog_info(drive, &info);
         drive->ops = info.ops;
     }
+    for (uint32_t i = 0; i < drive->num_ns; i++) {
+        if (drive->ns[i].personality->power_cut) {
+            drive->ns[i].personality->power_cut(&drive->ns[i]);
+        }
+    }
     all = malloc(drive->dies * RSD_DIE_STEPS * sizeof(*all));
     for (uint32_t d = 0; all && d < drive->dies; d++) {
         const Step *steps[RSD_DIE_STEPS];
@@ -271,6 +281,13 @@ bool rsd_power_open_log(RsdDrive *drive, const char *path,
 
     if (!drive->media.header) {
         rsd_set_error(err, "an operation log needs a media file");
+        return false;
+    }
+    if (rsd_ftl_is(&drive->cfg, RSD_FTL_ROTATES)) {
+        rsd_set_error(err, "op-log: a disk (ftl=%s) overwrites its sectors in "
+                      "place, which the operation log does not keep; leave "
+                      "op-log out, and cut the power with cut-at-op",
+                      rsd_ftl_names[drive->cfg.ftl]);
         return false;
     }
     if (!rsd_oplog_open(&drive->media, path, drive->dies,

@@ -28,6 +28,8 @@ typedef struct Power {
 /* The array begins a step, and has ended it but not yet carried it out. */
 void rsd_power_begin(RsdDrive *drive, const Step *step);
 void rsd_power_end(RsdDrive *drive, const Step *step);
+/* A translation layer is about to have written, without the array. */
+void rsd_power_wrote(RsdDrive *drive);
 /* A command that changes tables is about to; what: see RsdLogged.command */
 void rsd_power_command(RsdDrive *drive, uint32_t what, uint64_t lba);
 /* The time of a cut (rsd_power_cut_later()) has come. */
