@@ -312,5 +312,8 @@ int rfsm_getattr(struct mnt_idmap *idmap, const struct path *path,
 		stat->dio_offset_align = 1;
 		stat->result_mask |= STATX_DIOALIGN;
 	}
+	if (mask & STATX_WRITE_ATOMIC && S_ISREG(inode->i_mode))
+		generic_fill_statx_atomic_writes(stat, PAGE_SIZE,
+						 RFSM_ATOMIC_MAX);
 	return 0;
 }

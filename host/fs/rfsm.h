@@ -205,6 +205,7 @@ struct rfs_sb_info {
 	wait_queue_head_t wake;		/* the thread */
 	wait_queue_head_t room;		/* who waits for it */
 	bool want_room;
+	u32 want_pages;		/* the most that are asked for at once */
 	bool want_clean;
 	unsigned long last_busy;	/* jiffies: when somebody was at work */
 	unsigned long small;		/* and wrote little and waited */
@@ -212,6 +213,7 @@ struct rfs_sb_info {
 	unsigned long idle_seen;	/* that then nothing was to be cleaned */
 	u32 seen_free;		/* of rfs_clean_due() */
 	u64 rounds;		/* of the thread, that sought room */
+	u32 more_pages;		/* the one under way seeks room for */
 	bool no_space;		/* the last one found none */
 	bool deferred;		/* writeback had to leave pages dirty */
 	bool stops;		/* the thread and what it has others do */
@@ -219,6 +221,7 @@ struct rfs_sb_info {
 	bool seeking;		/* the thread seeks room */
 	bool cleaning;		/* it moves blocks */
 	u64 causes[RFSM_CP_CAUSES];	/* of check-points */
+	atomic64_t atomic_writes;	/* rfsm_atomic_write() */
 	struct kobject kobj;	/* in /sys/fs/rfs */
 	struct completion kobj_gone;
 	bool kobj_there;
@@ -336,6 +339,8 @@ bool rfsm_work_due(const struct rfs_sb_info *sbi);
  * whoever waits is killed
  */
 int rfsm_wait_room(struct rfs_sb_info *sbi, bool small);
+/* The same, for so many pages that are reserved together */
+int rfsm_wait_room_for(struct rfs_sb_info *sbi, u32 pages, bool small);
 
 /*
  * Who writes little, and waits until it is on the drive, is spared: others write less
@@ -613,11 +618,24 @@ int rfsm_direct_init(struct rfsm_dev *dev);
  * it. Under the volume lock; waits for nothing.
  */
 bool rfsm_cached(void *dev, u32 ino, u64 block, void *data);
+/* Room was reserved for a locked folio, which stays clean */
+void rfsm_folio_unreserve(struct inode *inode, struct folio *folio);
 extern const struct address_space_operations rfsm_aops;
 vm_fault_t rfsm_page_mkwrite(struct vm_fault *vmf);
 /* Bytes of the page of the old end after it are zero */
 int rfsm_zero_tail(struct inode *inode, loff_t old_size);
 /* Write zeroes within a page, unless it is after the file's end or in a hole */
 int rfsm_zero(struct inode *inode, loff_t pos, u32 len);
+
+/* atomic.c */
+#define RFSM_ATOMIC_MAX	0x100000	/* bytes */
+
+/* Can these bytes be written as one? */
+bool rfsm_whole_blocks(loff_t pos, size_t bytes);
+/*
+ * Write such bytes as one transaction, which is sent and not waited for. All of them
+ * or an error, and then nothing was written. Under the inode lock.
+ */
+ssize_t rfsm_atomic_write(struct kiocb *iocb, struct iov_iter *from);
 
 #endif
