@@ -217,6 +217,7 @@ static void rfsm_txn_end(struct rfs_sb_info *sbi, struct rfsm_txn *txn)
 			__free_page(txn->page[i]);
 		folio_end_writeback(txn->folio[i]);
 	}
+	kfree(txn->core.at);
 	mempool_free(txn, &sbi->txns);
 }
 
@@ -629,6 +630,20 @@ static struct page *rfsm_stable_page(struct folio *folio)
 	return copy;
 }
 
+/* The folios' indices, to be freed; NULL: they follow each other. */
+static u64 *rfsm_indices(struct folio **folio, u32 n)
+{
+	u64 *at;
+	u32 i;
+
+	if (folio[n - 1]->index - folio[0]->index == n - 1)
+		return NULL;
+	at = kmalloc_array(n, sizeof(*at), GFP_NOIO | __GFP_NOFAIL);
+	for (i = 0; i < n; i++)
+		at[i] = folio[i]->index;
+	return at;
+}
+
 /* Under the volume lock: from now on who writes much leaves more to others. */
 static void rfsm_wrote_small(struct rfs_sb_info *sbi)
 {
@@ -642,6 +657,7 @@ void rfsm_append(struct rfs_sb_info *sbi, struct inode *inode,
 {
 	struct timespec64 mtime = inode_get_mtime(inode);
 	struct rfsm_txn *txn = mempool_alloc(&sbi->txns, GFP_NOIO);
+	u64 *at = rfsm_indices(folio, n);
 	u32 done = 0, i;
 	int ret;
 
@@ -669,6 +685,7 @@ void rfsm_append(struct rfs_sb_info *sbi, struct inode *inode,
 	ret = rfs_txn_begin(sbi->fs, inode->i_ino, folio[0]->index, n, len,
 			    timespec64_to_ns(&mtime), &txn->core);
 	txn->core.n = n;	/* also after an error */
+	txn->core.at = at;
 	if (!ret && !sbi->fs->geo.oob_bytes) {
 		ret = rfsm_append_listed(sbi, txn);
 		done = n;

@@ -13,12 +13,12 @@
 
 static_assert(RFS_TXN_MAX * PAGE_SIZE == RFSM_ATOMIC_MAX);
 
-/* Blocks of a file that are to be written */
+/* Blocks of a file that are to be written, in ascending order */
 struct rfsm_atomic {
 	struct inode *inode;
-	pgoff_t first;
 	u32 n;
 	u32 locked;		/* of the folios, from the first on */
+	u32 len;		/* valid bytes of the last */
 	struct folio **data;	/* what is written, where nobody else sees it */
 	struct folio **folio;	/* of the page cache: the same where it had none */
 };
@@ -29,29 +29,27 @@ bool rfsm_whole_blocks(loff_t pos, size_t bytes)
 	       IS_ALIGNED(pos | bytes, PAGE_SIZE);
 }
 
-/* The caller's bytes: before a folio is locked, as its memory may be the file's. */
-static int rfsm_atomic_copy(struct rfsm_atomic *a, struct iov_iter *from)
+/* What is written: before a folio is locked, as it may lie in the file's own memory. */
+static int rfsm_atomic_fill(struct rfsm_atomic *a, rfsm_fill_t *fill, void *arg)
 {
 	gfp_t gfp = mapping_gfp_mask(a->inode->i_mapping);
+	int ret = 0;
 	u32 i;
 
-	for (i = 0; i < a->n; i++) {
+	for (i = 0; !ret && i < a->n; i++) {
 		a->data[i] = filemap_alloc_folio(gfp, 0);
-		if (!a->data[i])
-			return -ENOMEM;
-		if (copy_folio_from_iter(a->data[i], 0, PAGE_SIZE, from) !=
-		    PAGE_SIZE)
-			return -EFAULT;
+		ret = a->data[i] ? fill(a->data[i], i, arg) : -ENOMEM;
 	}
-	return 0;
+	return ret;
 }
 
 /* A locked folio of the page cache; data becomes it if there is none. */
 static struct folio *rfsm_atomic_folio(struct address_space *mapping,
-				       pgoff_t index, struct folio *data)
+				       struct folio *data)
 {
 	/* who reclaims memory is not to wait for what waits for our folios */
 	gfp_t gfp = mapping_gfp_constraint(mapping, ~__GFP_FS) | __GFP_WRITE;
+	pgoff_t index = data->index;
 	struct folio *folio;
 	int ret;
 
@@ -80,7 +78,6 @@ static int rfsm_atomic_lock(struct rfsm_atomic *a, enum rfsm_waited waited)
 
 	while (a->locked < a->n) {
 		folio = rfsm_atomic_folio(inode->i_mapping,
-					  a->first + a->locked,
 					  a->data[a->locked]);
 		if (IS_ERR(folio))
 			return PTR_ERR(folio);
@@ -107,7 +104,7 @@ static void rfsm_atomic_undo(struct rfsm_atomic *a)
 /* The folios have what is written, and go to the drive as one. */
 static void rfsm_atomic_send(struct rfsm_atomic *a, bool sync)
 {
-	loff_t end = (loff_t)(a->first + a->n) << PAGE_SHIFT;
+	loff_t end = folio_pos(a->folio[a->n - 1]) + a->len;
 	struct inode *inode = a->inode;
 	u32 i;
 
@@ -130,8 +127,7 @@ static void rfsm_atomic_send(struct rfsm_atomic *a, bool sync)
 		folio_start_writeback(a->folio[i]);
 		folio_unlock(a->folio[i]);
 	}
-	rfsm_append(RFS_SB(inode->i_sb), inode, a->folio, a->n, PAGE_SIZE,
-		    sync);
+	rfsm_append(RFS_SB(inode->i_sb), inode, a->folio, a->n, a->len, sync);
 }
 
 static void rfsm_atomic_put(struct rfsm_atomic *a)
@@ -145,15 +141,14 @@ static void rfsm_atomic_put(struct rfsm_atomic *a)
 }
 
 /* -EAGAIN: there has to be room first, and then all is to be done again. */
-static int rfsm_atomic_try(struct inode *inode, loff_t pos,
-			   struct iov_iter *from, bool sync,
+static int rfsm_atomic_try(struct inode *inode, u32 n, u32 len, bool sync,
+			   rfsm_fill_t *fill, void *arg,
 			   enum rfsm_waited waited)
 {
-	u32 n = iov_iter_count(from) >> PAGE_SHIFT;
 	struct rfsm_atomic a = {
 		.inode = inode,
-		.first = pos >> PAGE_SHIFT,
 		.n = n,
+		.len = len,
 		.data = kcalloc(2 * n, sizeof(*a.data), GFP_KERNEL),
 	};
 	int ret;
@@ -161,7 +156,7 @@ static int rfsm_atomic_try(struct inode *inode, loff_t pos,
 	if (!a.data)
 		return -ENOMEM;
 	a.folio = a.data + n;
-	ret = rfsm_atomic_copy(&a, from);
+	ret = rfsm_atomic_fill(&a, fill, arg);
 	if (!ret)
 		ret = rfsm_atomic_lock(&a, waited);
 	if (ret)
@@ -173,30 +168,62 @@ static int rfsm_atomic_try(struct inode *inode, loff_t pos,
 	return ret;
 }
 
-ssize_t rfsm_atomic_write(struct kiocb *iocb, struct iov_iter *from)
+int rfsm_atomic_blocks(struct inode *inode, u32 n, u32 len, bool sync,
+		       rfsm_fill_t *fill, void *arg)
 {
-	struct inode *inode = file_inode(iocb->ki_filp);
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
-	bool sync = iocb->ki_flags & (IOCB_DIRECT | IOCB_DSYNC);
 	enum rfsm_waited waited = RFSM_NOT_YET;
-	ssize_t bytes = iov_iter_count(from);
 	int ret;
 
-	for (;;) {
-		ret = rfsm_atomic_try(inode, iocb->ki_pos, from, sync, waited);
-		if (!ret)
-			break;
-		iov_iter_revert(from, bytes - iov_iter_count(from));
-		if (ret != -EAGAIN)
-			return rfsm_failed(sbi, ret);
-		ret = rfsm_wait_room_for(sbi, bytes >> PAGE_SHIFT,
-					 rfsm_is_small_writer(inode));
+	while ((ret = rfsm_atomic_try(inode, n, len, sync, fill, arg,
+				      waited)) == -EAGAIN) {
+		ret = rfsm_wait_room_for(sbi, n, rfsm_is_small_writer(inode));
 		if (ret < 0)
 			return ret;
 		waited = ret ? RFSM_NO_SPACE : RFSM_WAITED;
 	}
+	if (ret)
+		return rfsm_failed(sbi, ret);
 	atomic64_inc(&sbi->atomic_writes);
 	rfsm_kick(sbi);
-	iocb->ki_pos += bytes;
-	return bytes;
+	return 0;
+}
+
+/* The bytes of a call */
+struct rfsm_call {
+	struct iov_iter *from;
+	size_t bytes;
+	pgoff_t first;
+};
+
+static int rfsm_fill_from_call(struct folio *folio, u32 i, void *arg)
+{
+	struct rfsm_call *call = arg;
+
+	if (!i)		/* it may not be the first time */
+		iov_iter_revert(call->from,
+				call->bytes - iov_iter_count(call->from));
+	folio->index = call->first + i;
+	return copy_folio_from_iter(folio, 0, PAGE_SIZE, call->from) ==
+	       PAGE_SIZE ? 0 : -EFAULT;
+}
+
+ssize_t rfsm_atomic_write(struct kiocb *iocb, struct iov_iter *from)
+{
+	bool sync = iocb->ki_flags & (IOCB_DIRECT | IOCB_DSYNC);
+	struct rfsm_call call = {
+		.from = from,
+		.bytes = iov_iter_count(from),
+		.first = iocb->ki_pos >> PAGE_SHIFT,
+	};
+	int ret = rfsm_atomic_blocks(file_inode(iocb->ki_filp),
+				     call.bytes >> PAGE_SHIFT, PAGE_SIZE, sync,
+				     rfsm_fill_from_call, &call);
+
+	if (ret) {
+		iov_iter_revert(from, call.bytes - iov_iter_count(from));
+		return ret;
+	}
+	iocb->ki_pos += call.bytes;
+	return call.bytes;
 }

@@ -299,6 +299,7 @@ int rfsm_getattr(struct mnt_idmap *idmap, const struct path *path,
 	struct inode *inode = d_inode(path->dentry);
 
 	generic_fillattr(idmap, mask, inode, stat);
+	stat->size = max(stat->size, READ_ONCE(RFS_I(inode)->session_size));
 	stat->blocks = rfsm_blocks(inode) << (12 - SECTOR_SHIFT);
 	stat->btime = RFS_I(inode)->btime;
 	stat->result_mask |= STATX_BTIME;

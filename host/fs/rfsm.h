@@ -240,6 +240,8 @@ struct rfs_inode_info {
 	u32 flags;		/* FS_*_FL */
 	s64 logged_atime;	/* ns; which a record or check-point has */
 	bool deferred;		/* writeback had no room for a page */
+	struct rfsm_session *session;	/* under the inode lock */
+	loff_t session_size;	/* of the file with it; 0: there is none */
 	struct inode vfs;
 };
 
@@ -420,8 +422,8 @@ bool rfsm_new_bytes(struct folio *folio, u32 *from, u32 *to);
 int rfsm_append_init(struct rfs_sb_info *sbi);
 void rfsm_append_exit(struct rfs_sb_info *sbi);
 /*
- * Write n consecutive folios under writeback as a transaction; len: valid bytes
- * of the last. Writeback ends later, errors go to the mapping.
+ * Write n folios under writeback, in ascending order, as a transaction; len: valid
+ * bytes of the last. Writeback ends later, errors go to the mapping.
  */
 void rfsm_append(struct rfs_sb_info *sbi, struct inode *inode,
 		 struct folio **folio, u32 n, u32 len, bool sync);
@@ -637,5 +639,26 @@ bool rfsm_whole_blocks(loff_t pos, size_t bytes);
  * or an error, and then nothing was written. Under the inode lock.
  */
 ssize_t rfsm_atomic_write(struct kiocb *iocb, struct iov_iter *from);
+
+/* Gives a folio the content and the index of the i-th block; 0 or an error */
+typedef int rfsm_fill_t(struct folio *folio, u32 i, void *arg);
+
+/*
+ * The same for n blocks, in ascending order, which need not be in a row; len: valid
+ * bytes of the last. For each try to find room all of them are filled anew.
+ */
+int rfsm_atomic_blocks(struct inode *inode, u32 n, u32 len, bool sync,
+		       rfsm_fill_t *fill, void *arg);
+
+/* session.c */
+/* An ioctl of a transaction of a file, or -ENOTTY */
+long rfsm_session_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
+/* Of an inode that has one; the first under its lock, the second takes it */
+ssize_t rfsm_session_write(struct kiocb *iocb, struct iov_iter *from);
+ssize_t rfsm_session_read(struct kiocb *iocb, struct iov_iter *to);
+/* Is there one? Under the inode lock, or else only a hint */
+bool rfsm_has_session(struct inode *inode);
+/* The file is closed: what was not committed is dropped */
+int rfsm_session_release(struct inode *inode, struct file *file);
 
 #endif

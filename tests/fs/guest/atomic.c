@@ -6,6 +6,8 @@
  */
 #define _GNU_SOURCE
 #include <signal.h>
+#include <stdint.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -16,6 +18,11 @@
 #ifndef RWF_ATOMIC
 #define RWF_ATOMIC 0x40
 #endif
+
+#define FEATURES _IOR(0xf5, 12, uint32_t)	/* F2FS_IOC_GET_FEATURES */
+#define START _IO(0xf5, 1)	/* F2FS_IOC_START_ATOMIC_WRITE */
+#define COMMIT _IO(0xf5, 2)	/* F2FS_IOC_COMMIT_ATOMIC_WRITE */
+#define ABORT _IO(0xf5, 5)	/* F2FS_IOC_ABORT_ATOMIC_WRITE */
 
 #define MIB 0x100000
 #define ATOMIC_BIT 0x00010000U		/* STATX_WRITE_ATOMIC */
@@ -295,5 +302,85 @@ TEST(on_a_full_volume)
 	close(other);
 	sync();
 	CHECK(put(fd, data, MIB, size) == MIB);
+	close(fd);
+}
+
+TEST(transactions_of_a_file)
+{
+	unsigned char *data = memory(PAGE, 2);
+	int fd = file(0), other = open("file", O_RDWR);
+	uint32_t features = 0;
+
+	OK(ioctl(fd, FEATURES, &features));
+	CHECK(features & 4);
+	fill(fd, 0, 8 * PAGE, 1);
+	OK(ioctl(fd, START));
+	CHECK(pwrite(fd, data, PAGE, 2 * PAGE) == PAGE);
+	CHECK(pwrite(fd, data, 100, 5 * PAGE + 50) == 100);
+	CHECK(pwrite(fd, data, PAGE, 10 * PAGE + 100) == PAGE);
+	/* who reads the file sees it, and its size */
+	CHECK(all(other, 0, 2 * PAGE, 1) && all(other, 2 * PAGE, PAGE, 2));
+	CHECK(all(fd, 5 * PAGE, 50, 1) && all(fd, 5 * PAGE + 50, 100, 2));
+	CHECK(all(fd, 5 * PAGE + 150, 3 * PAGE - 150, 1) && all(fd, 8 * PAGE, 2 * PAGE + 100, 0));
+	CHECK(all(fd, 10 * PAGE + 100, PAGE, 2));
+	CHECK(size_of(other) == 11 * PAGE + 100);
+	CHECK(pread(fd, data, PAGE, 11 * PAGE) == 100);
+	OK(ioctl(fd, ABORT));
+	CHECK(all(fd, 0, 8 * PAGE, 1));
+	CHECK(size_of(fd) == 8 * PAGE);
+	/* once more, and it is closed */
+	OK(ioctl(other, START));
+	CHECK(write(other, data, PAGE) == PAGE);
+	OK(close(other));
+	CHECK(all(fd, 0, 8 * PAGE, 1));
+	/* and now it counts */
+	memset(data, 3, PAGE);
+	OK(ioctl(fd, START));
+	OK(ioctl(fd, START));
+	CHECK(pwrite(fd, data, PAGE, 0) == PAGE);
+	CHECK(pwrite(fd, data, PAGE, 6 * PAGE) == PAGE);
+	CHECK(pwrite(fd, data, 10, 20 * PAGE) == 10);
+	OK(ioctl(fd, COMMIT));
+	CHECK(size_of(fd) == 20 * PAGE + 10);
+	CHECK(all(fd, 0, PAGE, 3) && all(fd, PAGE, 5 * PAGE, 1) && all(fd, 6 * PAGE, PAGE, 3));
+	CHECK(all(fd, 7 * PAGE, PAGE, 1) && all(fd, 8 * PAGE, 12 * PAGE, 0));
+	CHECK(all(fd, 20 * PAGE, 10, 3));
+	/* it is over: what is written is written */
+	CHECK(pwrite(fd, data, PAGE, 3 * PAGE) == PAGE);
+	OK(ioctl(fd, ABORT));
+	CHECK(all(fd, 3 * PAGE, PAGE, 3));
+	OK(ioctl(fd, COMMIT));
+	close(fd);
+}
+
+TEST(transactions_that_are_refused)
+{
+	unsigned char *data = memory(257 * PAGE, 2);
+	int fd = file(0), other, i;
+
+	fill(fd, 0, 4 * PAGE, 1);
+	other = open("file", O_RDONLY);
+	FAILS(ioctl(other, START), EBADF);
+	close(other);
+	other = open("file", O_RDWR | O_DIRECT);
+	FAILS(ioctl(other, START), EINVAL);
+	close(other);
+	OK(ioctl(fd, START));
+	/* 256 blocks at most: then there is a part of a write, and then an error */
+	CHECK(pwrite(fd, data, 257 * PAGE, 0) == 256 * PAGE);
+	FAILS(pwrite(fd, data, PAGE, 300 * PAGE), EFBIG);
+	CHECK(pwrite(fd, data, PAGE, 17 * PAGE) == PAGE);
+	FAILS(ftruncate(fd, 0), EBUSY);
+	FAILS(fallocate(fd, 0, 0, MIB), EBUSY);
+	OK(ioctl(fd, COMMIT));
+	CHECK(size_of(fd) == 256 * PAGE && all(fd, 0, 256 * PAGE, 2));
+	OK(ioctl(fd, START));
+	for (i = 0; i < 4; i++)
+		CHECK(pwrite(fd, data, 10, i * PAGE + PAGE - 5) == 10);
+	OK(munmap(data + PAGE, PAGE));
+	FAILS(pwrite(fd, data + PAGE, PAGE, 8 * PAGE), EFAULT);
+	CHECK(all(fd, 8 * PAGE, PAGE, 2));
+	OK(ioctl(fd, ABORT));
+	OK(ftruncate(fd, 0));
 	close(fd);
 }

@@ -6,8 +6,9 @@
  * step PROMISED and those before it have promised? PROMISED is -1 if none was.
  *
  * A step writes 1 to 256 blocks of a file as one (RWF_ATOMIC through the page cache or directly, or
- * directly without it), or a few blocks here and there through the page cache, or makes the file
- * durable. After each of the latter `run` prints "promised STEP", and, with `drive`, how many
+ * directly without it), or a few blocks here and there, through the page cache or by F2FS's ioctls
+ * as one, which are committed or dropped, or makes the file durable. After a commit and what makes
+ * durable `run` prints "promised STEP", and, with `drive`, how many
  * operations the log of that namespace's drive has then. A step is a function of seed and number
  * alone, and each block tells its file, place and step, so `check` needs no record of that.
  *
@@ -34,13 +35,17 @@
 #define RWF_ATOMIC 0x40
 #endif
 
+#define START _IO(0xf5, 1)	/* F2FS_IOC_START_ATOMIC_WRITE */
+#define COMMIT _IO(0xf5, 2)	/* F2FS_IOC_COMMIT_ATOMIC_WRITE */
+#define ABORT _IO(0xf5, 5)	/* F2FS_IOC_ABORT_ATOMIC_WRITE */
+
 #define PAGE 4096
 #define FILES 3
 #define BLOCKS 400	/* of a file, at most */
 #define MOST 256	/* blocks of an atomic write */
 #define STEPS 4096	/* that check looks at */
 
-enum kind { BUFFERED, DIRECT, PLAIN, LOOSE, FSYNC };
+enum kind { BUFFERED, DIRECT, PLAIN, LOOSE, BATCH, DROPPED, FSYNC };
 
 struct step {
 	enum kind kind;
@@ -63,8 +68,8 @@ static uint64_t mix(uint64_t z)
 static struct step step_of(int number)
 {
 	static const enum kind kinds[] = {
-		BUFFERED, BUFFERED, BUFFERED, BUFFERED, DIRECT, DIRECT, PLAIN, PLAIN, LOOSE, LOOSE,
-		FSYNC, FSYNC,
+		BUFFERED, BUFFERED, BUFFERED, DIRECT, DIRECT, PLAIN, PLAIN, LOOSE, BATCH, BATCH,
+		DROPPED, FSYNC,
 	};
 	uint64_t r = mix(mix(seed) ^ mix(number + 1));
 	struct step s = {
@@ -86,16 +91,26 @@ static bool is_loose(int number, int block)
 	return mix(mix(number) ^ mix(block)) % 4 == 0;
 }
 
-static bool is_whole(const struct step *s)
+static bool is_row(const struct step *s)
 {
 	return s->kind == BUFFERED || s->kind == DIRECT || s->kind == PLAIN;
+}
+
+static bool is_whole(const struct step *s)
+{
+	return is_row(s) || s->kind == BATCH;
+}
+
+static bool promises(const struct step *s)
+{
+	return s->kind == FSYNC || s->kind == BATCH;
 }
 
 static bool writes(const struct step *s, int number, int file, int block)
 {
 	if (s->file != file || block < s->block || block >= s->block + s->blocks)
 		return false;
-	return is_whole(s) || (s->kind == LOOSE && is_loose(number, block));
+	return is_row(s) || ((s->kind == LOOSE || s->kind == BATCH) && is_loose(number, block));
 }
 
 static void fill(uint64_t *page, int number, int file, int block)
@@ -132,16 +147,23 @@ static void do_step(int number, const struct step *s, char *data)
 		stop(number, "open");
 	for (i = 0; i < s->blocks; i++)
 		fill((uint64_t *)(data + (size_t)i * PAGE), number, s->file, s->block + i);
-	if (is_whole(s)) {
+	if (is_row(s)) {
 		got = pwritev2(fd, &iov, 1, (off_t)s->block * PAGE,
 			       s->kind == PLAIN ? 0 : RWF_ATOMIC);
 		if (got != (ssize_t)iov.iov_len)
 			stop(number, "atomic write");
 	}
-	for (i = 0; s->kind == LOOSE && i < s->blocks; i++)
+	if ((s->kind == BATCH || s->kind == DROPPED) && ioctl(fd, START))
+		stop(number, "start");
+	for (i = 0; !is_row(s) && s->kind != FSYNC && i < s->blocks; i++)
 		if (is_loose(number, s->block + i) &&
 		    pwrite(fd, data + (size_t)i * PAGE, PAGE, (off_t)(s->block + i) * PAGE) != PAGE)
 			stop(number, "write");
+	if (s->kind == BATCH && ioctl(fd, COMMIT))
+		stop(number, "commit");
+	/* else it is closed, which drops it as well */
+	if (s->kind == DROPPED && number % 2 && ioctl(fd, ABORT))
+		stop(number, "abort");
 	if (s->kind == FSYNC && fsync(fd))
 		stop(number, "fsync");
 	close(fd);
@@ -203,7 +225,7 @@ static int run(int from, int to)
 		struct step s = step_of(number);
 
 		do_step(number, &s, data);
-		if (s.kind != FSYNC)
+		if (!promises(&s))
 			continue;
 		printf("promised %d", number);
 		if (drive >= 0)
@@ -257,18 +279,21 @@ static void check_whole(int number, const struct step *s)
 	int *of = seen[s->file], i, there = 0, older = -1;
 
 	for (i = s->block; i < s->block + s->blocks; i++) {
+		if (!writes(s, number, s->file, i))
+			continue;
 		there += of[i] == number;
 		if (of[i] < number)
 			older = i;
 	}
 	if (there && older >= 0) {
-		printf("step %d wrote blocks %d to %d of file %d: %d are there, but block %d is of step %d\n",
-		       number, s->block, s->block + s->blocks - 1, s->file, there, older, of[older]);
+		printf("step %d wrote blocks %d to %d of file %d: %d are there, block %d is of %d\n",
+		       number, s->block, s->block + s->blocks - 1, s->file, there, older,
+		       of[older]);
 		faults++;
 	}
 }
 
-/* What was written before a file's last fsync is there, or what came later. */
+/* What was written up to a file's last fsync or commit is there, or what came later. */
 static void check_promised(int promised)
 {
 	int last[FILES], number, file, block;
@@ -278,14 +303,14 @@ static void check_promised(int promised)
 	for (number = 0; number <= promised; number++) {
 		struct step s = step_of(number);
 
-		if (s.kind == FSYNC)
+		if (promises(&s))
 			last[s.file] = number;
 	}
 	for (number = 0; number <= promised; number++) {
 		struct step s = step_of(number);
 
 		file = s.file;
-		for (block = s.block; number < last[file] && block < s.block + s.blocks; block++)
+		for (block = s.block; number <= last[file] && block < s.block + s.blocks; block++)
 			if (writes(&s, number, file, block) && seen[file][block] < number) {
 				printf("file %d block %d: of step %d, but step %d was promised\n",
 				       file, block, seen[file][block], number);
