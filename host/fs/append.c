@@ -221,6 +221,7 @@ static void rfsm_txn_end(struct rfs_sb_info *sbi, struct rfsm_txn *txn)
 			__free_page(txn->page[i]);
 		folio_end_writeback(txn->folio[i]);
 	}
+	kfree(txn->core.at);
 	mempool_free(txn, &sbi->txns);
 }
 
@@ -572,6 +573,20 @@ static struct page *rfsm_stable_page(struct folio *folio)
 	return copy;
 }
 
+/* The folios' indices, to be freed; NULL: they follow each other. */
+static u64 *rfsm_indices(struct folio **folio, u32 n)
+{
+	u64 *at;
+	u32 i;
+
+	if (folio[n - 1]->index - folio[0]->index == n - 1)
+		return NULL;
+	at = kmalloc_array(n, sizeof(*at), GFP_NOIO | __GFP_NOFAIL);
+	for (i = 0; i < n; i++)
+		at[i] = folio[i]->index;
+	return at;
+}
+
 /* Under the volume lock: from now on who writes much leaves more to others. */
 static void rfsm_wrote_small(struct rfs_sb_info *sbi)
 {
@@ -583,6 +598,7 @@ static void rfsm_wrote_small(struct rfs_sb_info *sbi)
 /* Under the volume lock: a file's transaction is in flight. */
 static int rfsm_txn_begin_now(struct rfs_sb_info *sbi, struct rfsm_txn *txn)
 {
+	u64 *at = txn->core.at;
 	u32 n = txn->core.n;
 	int ret;
 
@@ -593,6 +609,7 @@ static int rfsm_txn_begin_now(struct rfs_sb_info *sbi, struct rfsm_txn *txn)
 	ret = rfs_txn_begin(sbi->fs, txn->inode->i_ino, txn->folio[0]->index, n,
 			    txn->len, txn->mtime, &txn->core);
 	txn->core.n = n;	/* also after an error */
+	txn->core.at = at;
 	return ret;
 }
 
@@ -733,6 +750,7 @@ void rfsm_append(struct rfs_sb_info *sbi, struct inode *inode,
 	txn->inode = inode;
 	txn->copy = NULL;
 	txn->core.n = n;
+	txn->core.at = rfsm_indices(folio, n);
 	txn->left = 1;
 	txn->small = sync && rfsm_is_small_writer(inode);
 	txn->begun = false;

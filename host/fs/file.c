@@ -23,17 +23,54 @@ static void rfsm_drop_cached(struct inode *inode, loff_t pos, ssize_t bytes)
 					 (pos + bytes - 1) >> PAGE_SHIFT);
 }
 
+/*
+ * Whole blocks that are written directly are one transaction, too, as long as there
+ * is room for all of them. Pages of the page cache that are clean make way: who
+ * reads one meanwhile has the old one, not a mixture.
+ */
+static ssize_t rfsm_write_data(struct kiocb *iocb, struct iov_iter *from)
+{
+	bool atomic = iocb->ki_flags & IOCB_ATOMIC;
+	bool direct = iocb->ki_flags & IOCB_DIRECT;
+	size_t bytes = iov_iter_count(from);
+	ssize_t ret = -ENOSPC;
+
+	if (atomic || (direct && rfsm_whole_blocks(iocb->ki_pos, bytes))) {
+		if (direct)
+			rfsm_drop_cached(file_inode(iocb->ki_filp),
+					 iocb->ki_pos, bytes);
+		ret = rfsm_atomic_write(iocb, from);
+	}
+	/* a part of it may have its place */
+	if (!atomic && (ret == -ENOSPC || ret == -EDQUOT))
+		ret = generic_perform_write(iocb, from);
+	return ret;
+}
+
 static ssize_t rfsm_write_locked(struct kiocb *iocb, struct iov_iter *from)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
+	bool session = rfsm_has_session(inode);
+	size_t asked = iov_iter_count(from);
 	ssize_t ret = generic_write_checks(iocb, from);
 
+	if (iocb->ki_flags & IOCB_ATOMIC && ret >= 0) {
+		if (!rfsm_whole_blocks(iocb->ki_pos, asked))
+			return -EINVAL;
+		if (ret < asked)	/* than what a file may have */
+			return -EFBIG;
+	}
 	if (ret <= 0)
 		return ret;
 	ret = file_modified(iocb->ki_filp);
+	if (!ret && session) {
+		if (iocb->ki_flags & IOCB_APPEND)
+			iocb->ki_pos = RFS_I(inode)->session_size;
+		return rfsm_session_write(iocb, from);
+	}
 	if (!ret && iocb->ki_pos > i_size_read(inode))
 		ret = rfsm_zero_tail(inode, i_size_read(inode));
-	return ret ? ret : generic_perform_write(iocb, from);
+	return ret ? ret : rfsm_write_data(iocb, from);
 }
 
 #define EARLY		(8 << 20)	/* bytes: some appends to every die */
@@ -74,7 +111,7 @@ static ssize_t rfsm_file_write_iter(struct kiocb *iocb, struct iov_iter *from)
 	inode_lock(inode);
 	ret = rfsm_write_locked(iocb, from);
 	inode_unlock(inode);
-	if (ret > 0 && !direct)
+	if (ret > 0 && !(iocb->ki_flags & (IOCB_DIRECT | IOCB_ATOMIC)))
 		rfsm_write_behind(inode, iocb->ki_pos - ret, ret);
 	if (ret > 0 && direct) {
 		loff_t pos = iocb->ki_pos - ret;
@@ -110,6 +147,11 @@ static ssize_t rfsm_file_read_iter(struct kiocb *iocb, struct iov_iter *to)
 
 	if (rfsm_dead(RFS_SB(inode->i_sb)))
 		return -EIO;
+	if (unlikely(rfsm_has_session(inode))) {
+		done = rfsm_session_read(iocb, to);
+		if (done != -EAGAIN || iocb->ki_flags & IOCB_NOWAIT)
+			return done;
+	}
 	if (!(iocb->ki_flags & IOCB_DIRECT))
 		return rfsm_buffered_read(iocb, to);
 	done = rfsm_direct_read(iocb, to);
@@ -123,7 +165,8 @@ static ssize_t rfsm_file_read_iter(struct kiocb *iocb, struct iov_iter *to)
 
 static int rfsm_file_open(struct inode *inode, struct file *file)
 {
-	file->f_mode |= FMODE_CAN_ODIRECT | FMODE_NOWAIT;
+	file->f_mode |= FMODE_CAN_ODIRECT | FMODE_NOWAIT |
+			FMODE_CAN_ATOMIC_WRITE;
 	return generic_file_open(inode, file);
 }
 
@@ -274,7 +317,8 @@ static long rfsm_fallocate(struct file *file, int mode, loff_t pos, loff_t len)
 		return -EOPNOTSUPP;
 	inode_lock(inode);
 	inode_dio_wait(inode);
-	ret = rfsm_allocate_range(file, mode, pos, pos + len);
+	ret = rfsm_has_session(inode) ? -EBUSY :
+	      rfsm_allocate_range(file, mode, pos, pos + len);
 	inode_unlock(inode);
 	return ret;
 }
@@ -521,7 +565,7 @@ long rfsm_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 		return put_user(file_inode(file)->i_generation,
 				(int __user *)arg);
 	if (cmd != RFS_IOC_SHUTDOWN && cmd != FITRIM)
-		return -ENOTTY;
+		return rfsm_session_ioctl(file, cmd, arg);
 	if (!capable(CAP_SYS_ADMIN))
 		return -EPERM;
 	if (cmd == FITRIM) {
@@ -568,6 +612,7 @@ const struct file_operations rfsm_file_fops = {
 	.write_iter = rfsm_file_write_iter,
 	.mmap = rfsm_file_mmap,
 	.open = rfsm_file_open,
+	.release = rfsm_session_release,
 	.fsync = rfsm_fsync,
 	.splice_read = filemap_splice_read,
 	.splice_write = iter_file_splice_write,

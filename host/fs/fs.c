@@ -127,6 +127,8 @@ static struct inode *rfsm_alloc_inode(struct super_block *sb)
 	ri->flags = 0;
 	ri->next = 0;
 	ri->deferred = false;
+	ri->session = NULL;
+	ri->session_size = 0;
 	return &ri->vfs;
 }
 

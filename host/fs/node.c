@@ -299,6 +299,7 @@ int rfsm_getattr(struct mnt_idmap *idmap, const struct path *path,
 	struct inode *inode = d_inode(path->dentry);
 
 	generic_fillattr(idmap, mask, inode, stat);
+	stat->size = max(stat->size, READ_ONCE(RFS_I(inode)->session_size));
 	stat->blocks = rfsm_blocks(inode) << (12 - SECTOR_SHIFT);
 	stat->btime = RFS_I(inode)->btime;
 	stat->result_mask |= STATX_BTIME;
@@ -312,5 +313,8 @@ int rfsm_getattr(struct mnt_idmap *idmap, const struct path *path,
 		stat->dio_offset_align = 1;
 		stat->result_mask |= STATX_DIOALIGN;
 	}
+	if (mask & STATX_WRITE_ATOMIC && S_ISREG(inode->i_mode))
+		generic_fill_statx_atomic_writes(stat, PAGE_SIZE,
+						 RFSM_ATOMIC_MAX);
 	return 0;
 }

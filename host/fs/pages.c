@@ -114,8 +114,7 @@ static int rfsm_folio_get_reserved(struct inode *inode, pgoff_t index,
 	}
 }
 
-/* Room was reserved for it, and it stays clean. */
-static void rfsm_folio_unreserve(struct inode *inode, struct folio *folio)
+void rfsm_folio_unreserve(struct inode *inode, struct folio *folio)
 {
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 

@@ -35,10 +35,16 @@ static u64 rfsm_room_left(const struct rfs_fs *fs)
 	return blocks;
 }
 
-/* What everybody asks for, and zones that are left to who needs little */
+/* What everybody asks for, and who asks for most at once */
+static u32 rfsm_least_room(const struct rfs_sb_info *sbi)
+{
+	return max_t(u32, RFSM_APPEND_MAX, sbi->more_pages);
+}
+
+/* And zones that are left to who needs little */
 static u32 rfsm_more_room(const struct rfs_sb_info *sbi)
 {
-	return RFSM_APPEND_MAX + rfsm_withheld(sbi);
+	return rfsm_least_room(sbi) + rfsm_withheld(sbi);
 }
 
 /*
@@ -123,10 +129,10 @@ static bool rfsm_make_room(struct rfs_sb_info *sbi)
 		futile = rfsm_room_left(fs) > best ? 0 : futile + 1;
 		best = max(best, rfsm_room_left(fs));
 		/* the zone that is left to others is not sought in vain */
-	} while (!ret && rfs_room_low(fs, futile ? RFSM_APPEND_MAX :
+	} while (!ret && rfs_room_low(fs, futile ? rfsm_least_room(sbi) :
 						   rfsm_more_room(sbi)) &&
 		 futile < rfsm_rounds_most(fs));
-	if (!ret && rfs_room_low(fs, RFSM_APPEND_MAX))
+	if (!ret && rfs_room_low(fs, rfsm_least_room(sbi)))
 		ret = -ENOSPC;
 	fs->meta_asked = 0;	/* who still waits asks again */
 	rfsm_unlock(sbi);
@@ -267,6 +273,7 @@ static int rfsm_thread(void *arg)
 		sbi->seeking = true;
 		if (READ_ONCE(sbi->want_room)) {
 			WRITE_ONCE(sbi->want_room, false);
+			sbi->more_pages = xchg(&sbi->want_pages, 0);
 			found = rfsm_make_room(sbi);
 			WRITE_ONCE(sbi->no_space, !found);
 			WRITE_ONCE(sbi->rounds, sbi->rounds + 1);

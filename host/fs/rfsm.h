@@ -205,6 +205,7 @@ struct rfs_sb_info {
 	wait_queue_head_t wake;		/* the thread */
 	wait_queue_head_t room;		/* who waits for it */
 	bool want_room;
+	u32 want_pages;		/* the most that are asked for at once */
 	bool want_clean;
 	unsigned long last_busy;	/* jiffies: when somebody was at work */
 	unsigned long small;		/* and wrote little and waited */
@@ -212,6 +213,7 @@ struct rfs_sb_info {
 	unsigned long idle_seen;	/* that then nothing was to be cleaned */
 	u32 seen_free;		/* of rfs_clean_due() */
 	u64 rounds;		/* of the thread, that sought room */
+	u32 more_pages;		/* the one under way seeks room for */
 	bool no_space;		/* the last one found none */
 	bool deferred;		/* writeback had to leave pages dirty */
 	bool stops;		/* the thread and what it has others do */
@@ -219,6 +221,7 @@ struct rfs_sb_info {
 	bool seeking;		/* the thread seeks room */
 	bool cleaning;		/* it moves blocks */
 	u64 causes[RFSM_CP_CAUSES];	/* of check-points */
+	atomic64_t atomic_writes;	/* rfsm_atomic_write() */
 	struct kobject kobj;	/* in /sys/fs/rfs */
 	struct completion kobj_gone;
 	bool kobj_there;
@@ -237,6 +240,8 @@ struct rfs_inode_info {
 	u32 flags;		/* FS_*_FL */
 	s64 logged_atime;	/* ns; which a record or check-point has */
 	bool deferred;		/* writeback had no room for a page */
+	struct rfsm_session *session;	/* under the inode lock */
+	loff_t session_size;	/* of the file with it; 0: there is none */
 	struct inode vfs;
 };
 
@@ -336,6 +341,8 @@ bool rfsm_work_due(const struct rfs_sb_info *sbi);
  * whoever waits is killed
  */
 int rfsm_wait_room(struct rfs_sb_info *sbi, bool small);
+/* The same, for so many pages that are reserved together */
+int rfsm_wait_room_for(struct rfs_sb_info *sbi, u32 pages, bool small);
 
 /*
  * Who writes little, and waits until it is on the drive, is spared: others write less
@@ -415,8 +422,8 @@ bool rfsm_new_bytes(struct folio *folio, u32 *from, u32 *to);
 int rfsm_append_init(struct rfs_sb_info *sbi);
 void rfsm_append_exit(struct rfs_sb_info *sbi);
 /*
- * Write n consecutive folios under writeback as a transaction; len: valid bytes
- * of the last. Writeback ends later, errors go to the mapping.
+ * Write n folios under writeback, in ascending order, as a transaction; len: valid
+ * bytes of the last. Writeback ends later, errors go to the mapping.
  */
 void rfsm_append(struct rfs_sb_info *sbi, struct inode *inode,
 		 struct folio **folio, u32 n, u32 len, bool sync);
@@ -613,11 +620,45 @@ int rfsm_direct_init(struct rfsm_dev *dev);
  * it. Under the volume lock; waits for nothing.
  */
 bool rfsm_cached(void *dev, u32 ino, u64 block, void *data);
+/* Room was reserved for a locked folio, which stays clean */
+void rfsm_folio_unreserve(struct inode *inode, struct folio *folio);
 extern const struct address_space_operations rfsm_aops;
 vm_fault_t rfsm_page_mkwrite(struct vm_fault *vmf);
 /* Bytes of the page of the old end after it are zero */
 int rfsm_zero_tail(struct inode *inode, loff_t old_size);
 /* Write zeroes within a page, unless it is after the file's end or in a hole */
 int rfsm_zero(struct inode *inode, loff_t pos, u32 len);
+
+/* atomic.c */
+#define RFSM_ATOMIC_MAX	0x100000	/* bytes */
+
+/* Can these bytes be written as one? */
+bool rfsm_whole_blocks(loff_t pos, size_t bytes);
+/*
+ * Write such bytes as one transaction, which is sent and not waited for. All of them
+ * or an error, and then nothing was written. Under the inode lock.
+ */
+ssize_t rfsm_atomic_write(struct kiocb *iocb, struct iov_iter *from);
+
+/* Gives a folio the content and the index of the i-th block; 0 or an error */
+typedef int rfsm_fill_t(struct folio *folio, u32 i, void *arg);
+
+/*
+ * The same for n blocks, in ascending order, which need not be in a row; len: valid
+ * bytes of the last. For each try to find room all of them are filled anew.
+ */
+int rfsm_atomic_blocks(struct inode *inode, u32 n, u32 len, bool sync,
+		       rfsm_fill_t *fill, void *arg);
+
+/* session.c */
+/* An ioctl of a transaction of a file, or -ENOTTY */
+long rfsm_session_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
+/* Of an inode that has one; the first under its lock, the second takes it */
+ssize_t rfsm_session_write(struct kiocb *iocb, struct iov_iter *from);
+ssize_t rfsm_session_read(struct kiocb *iocb, struct iov_iter *to);
+/* Is there one? Under the inode lock, or else only a hint */
+bool rfsm_has_session(struct inode *inode);
+/* The file is closed: what was not committed is dropped */
+int rfsm_session_release(struct inode *inode, struct file *file);
 
 #endif

@@ -41,6 +41,8 @@ int rfsm_setattr(struct mnt_idmap *idmap, struct dentry *dentry,
 	if (ret)
 		return ret;
 	if (attr->ia_valid & ATTR_SIZE) {
+		if (rfsm_has_session(inode))
+			return -EBUSY;
 		/* blocks reserved after the end go also if it stays */
 		if (attr->ia_size != i_size_read(inode) ||
 		    !(attr->ia_valid & ATTR_OPEN)) {

@@ -111,6 +111,13 @@ static ssize_t rfsm_show_write_cost(struct rfs_sb_info *sbi, char *to)
 
 SHOWN(write_cost);
 
+static ssize_t rfsm_show_atomic_writes(struct rfs_sb_info *sbi, char *to)
+{
+	return sysfs_emit(to, "%llu\n", atomic64_read(&sbi->atomic_writes));
+}
+
+SHOWN(atomic_writes);
+
 static ssize_t rfsm_show_free_zones(struct rfs_sb_info *sbi, char *to)
 {
 	return sysfs_emit(to, "%u\n", sbi->fs->free_zones);
@@ -127,6 +134,7 @@ CAUSE(checkpoints_unmount, RFSM_CP_UNMOUNT);
 static struct attribute *stat_attrs[] = {
 	&stat_written_data.attr,
 	&stat_written_copies.attr,
+	&stat_atomic_writes.attr,
 	&stat_written_log.attr,
 	&stat_written_directories.attr,
 	&stat_written_index.attr,

@@ -47,29 +47,38 @@ static bool rfsm_round_over(const struct rfs_sb_info *sbi, u64 round)
 }
 
 /* Who needs little need not wait until there is more; looked at without the lock */
-static bool rfsm_small_room(const struct rfs_sb_info *sbi)
+static bool rfsm_small_room(const struct rfs_sb_info *sbi, u32 pages)
 {
 	/* no lock: who was to wait asks for a reservation again */
-	return data_race(!rfs_dirty_full(sbi->fs) && !rfs_room_low(sbi->fs, 1));
+	return data_race(!rfs_dirty_full(sbi->fs) &&
+			 !rfs_room_low(sbi->fs, pages));
 }
 
-int rfsm_wait_room(struct rfs_sb_info *sbi, bool small)
+int rfsm_wait_room_for(struct rfs_sb_info *sbi, u32 pages, bool small)
 {
 	u64 round = READ_ONCE(sbi->rounds);
 	int ret;
 
 	if (current == sbi->thread)
 		return 1;
+	/* a hint, without a lock: who asked in vain asks again */
+	if (pages > READ_ONCE(sbi->want_pages))
+		WRITE_ONCE(sbi->want_pages, pages);
 	WRITE_ONCE(sbi->want_room, true);
 	wake_up(&sbi->wake);
 	/* the round under way may not have seen what is asked for */
 	ret = wait_event_killable(sbi->room, rfsm_round_over(sbi, round) ||
-				  (small && rfsm_small_room(sbi)));
+				  (small && rfsm_small_room(sbi, pages)));
 	if (ret)
 		return -EINTR;
 	if (!rfsm_round_over(sbi, round))
 		return 0;
 	return READ_ONCE(sbi->no_space) || !sbi->thread;
+}
+
+int rfsm_wait_room(struct rfs_sb_info *sbi, bool small)
+{
+	return rfsm_wait_room_for(sbi, 1, small);
 }
 
 void rfsm_kick(struct rfs_sb_info *sbi)

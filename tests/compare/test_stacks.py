@@ -149,7 +149,7 @@ def test_aging_is_the_same_everywhere_and_leaves_a_third(tmp_path: Path) -> None
 def oltp(transactions: int) -> list[str]:
     text = subprocess.run(
         ["awk", "-v", "rows=500", "-v", f"transactions={transactions}", "-v", "journal=delete"]
-        + [benchmarks._OLTP_AWK],
+        + [benchmarks.OLTP_AWK],
         capture_output=True,
         text=True,
         check=True,

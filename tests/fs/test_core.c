@@ -1146,6 +1146,65 @@ TEST(times_set_in_flight)
 	end(fs, dev);
 }
 
+#define SCATTERED	6
+
+/* Blocks of a transaction need not follow each other; it is there as a whole or not. */
+static void scattered(bool whole)
+{
+	static const u64 at[SCATTERED] = { 0, 1, 5, 6, 300, 7777 };
+	u64 addr[SCATTERED], got;
+	struct rfs_oob oob[SCATTERED];
+	u32 ino, i, n = SCATTERED, stream, used;
+	struct memdev *dev = new_dev(&geometry);
+	const void *data[SCATTERED];
+	struct rfs_fs *fs = mount(dev);
+	struct rfs_place place;
+	struct rfs_txn txn;
+	struct rfs_ptr ptr;
+	bool hole;
+
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	for (i = 0; i < n; i++) {
+		CHECK_EQ(rfs_reserve(fs, ino, at[i], &hole), 0);
+		data[i] = block;
+	}
+	CHECK_EQ(rfs_txn_begin(fs, ino, 0, n, 100, 1, &txn), 0);
+	txn.at = at;
+	CHECK_EQ(rfs_txn_fill(fs, &txn, 0, &n, oob, &stream), 0);
+	CHECK_EQ(n, SCATTERED);
+	for (i = 0; i < n; i++)
+		rfs_oob_seal(&oob[i], block);
+	CHECK_EQ(rfs_place(fs, stream, n, false, &place), 0);
+	CHECK_EQ(place.n, n);
+	used = whole ? n : n - 1;
+	CHECK_EQ(memdev_ops.append(dev, place.zone, used, data, oob, addr), 0);
+	rfs_placed(fs, &place, oob, addr[0], 0);
+	if (whole) {
+		for (i = 1; i < n; i++)
+			addr[i] = addr[0] + i;
+		CHECK_EQ(rfs_txn_done(fs, oob, n, addr), 0);
+		for (i = 0; i < n; i++) {
+			CHECK_EQ(rfs_map_get(fs, ino, at[i], &ptr), 0);
+			CHECK_EQ(rfs_addr(ptr.addr), addr[i]);
+		}
+	}
+	rfs_unmount_nosync(fs);
+	fs = mount(dev);
+	for (i = 0; i < n; i++) {
+		CHECK_EQ(rfs_map_get(fs, ino, at[i], &ptr), 0);
+		got = rfs_addr(ptr.addr);
+		CHECK_EQ(got, whole ? addr[0] + i : 0);
+	}
+	end(fs, dev);
+}
+
+TEST(scattered_transaction)
+{
+	scattered(true);
+	scattered(false);
+}
+
 /*
  * A transaction of one page, given a version now; it completes with
  * complete_page().

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""In the guest: points.py DRIVE TYPE OPTIONS POINTS SEED FIRST LAST PROMISES CHECK...
+"""In the guest: points.py DRIVE TYPE OPTIONS POINTS SEED FIRST LAST PROMISES PROGRAM CHECK...
 
 Rewinds DRIVE to POINTS operations in even distance from FIRST to LAST, each with outcomes of its
-own for what was in flight; mounts it as TYPE with OPTIONS, which may be empty, has `promise check`
-look, writes on, unmounts. At each fourth the program CHECK runs before and after. PROMISES has
-lines "promised STEP OPERATION": how far the drive's log was when the step had promised. It is one
-process, since what takes time in a guest is to start programs.
+own for what was in flight; mounts it as TYPE with OPTIONS, which may be empty, has PROGRAM (promise
+or whole) look, writes on, unmounts. At each fourth the program CHECK runs before and after.
+PROMISES has lines "promised STEP OPERATION": how far the drive's log was when the step had
+promised. It is one process, since what takes time in a guest is to start programs.
 """
 
 import os
@@ -19,6 +19,7 @@ from mounts import call, mount, umount
 def point(
     drive: Drive,
     how: tuple[str, str, str],
+    program: str,
     check: list[str],
     seed: str,
     number: int,
@@ -29,7 +30,7 @@ def point(
     if number % 4 == 0:
         call(*check)
     mount(*how)
-    call("/in/promise", "/mnt", "check", step, f"seed={seed}")
+    call(program, "/mnt", "check", step, f"seed={seed}")
     with open("/mnt/after", "w") as stream:
         stream.write(str(op))
     os.rename("/mnt/after", "/mnt/written")
@@ -44,7 +45,7 @@ def point(
 
 
 def main() -> None:
-    device, kind, options, points, seed, first, last, promises, *check = sys.argv[1:]
+    device, kind, options, points, seed, first, last, promises, program, *check = sys.argv[1:]
     drive = Drive(device)
     count, start, end = int(points), int(first), int(last)
     with open(promises) as stream:
@@ -56,7 +57,7 @@ def main() -> None:
     for number, op in enumerate(ops):
         step = max((step for at, step in promised if at <= op), default=-1)
         try:
-            point(drive, (device, kind, options), check, seed, number, op, step)
+            point(drive, (device, kind, options), program, check, seed, number, op, step)
         except (SystemExit, OSError, AssertionError) as error:
             raise SystemExit(
                 f"FAILED: operation {op}, outcomes {number}, step {step} promised: {error}"

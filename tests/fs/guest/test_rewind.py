@@ -32,7 +32,7 @@ end
 test ! -e $events || cp $events/trace /out/trace
 for op in $(seq $first 100 $last); do rsdctl oplog --list $op $drive; done >/out/operations
 python3 /in/points.py $drive %(kind)s '%(options)s' %(points)d %(seed)d $first $last /tmp/promised \
-    %(check)s
+    /in/promise %(check)s
 """
 
 # When zones were cleaned and check-points written, by the clock of the drive's log: in virtual

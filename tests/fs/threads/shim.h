@@ -66,11 +66,13 @@ void AnnotateIgnoreReadsEnd(const char *file, int line);
 #define data_race(expr)								\
 	({ IGNORE(Begin); __typeof__(expr) v_ = (expr); IGNORE(End); v_; })
 #define READ_ONCE(x)	data_race(*(const volatile __typeof__(x) *)&(x))
+#define xchg(p, v)		__atomic_exchange_n((p), (v), __ATOMIC_SEQ_CST)
 #define WRITE_ONCE(x, v)	__atomic_store_n(&(x), (v), __ATOMIC_RELAXED)
 #define smp_load_acquire(p)	__atomic_load_n((p), __ATOMIC_ACQUIRE)
 #define smp_store_release(p, v)	__atomic_store_n((p), (v), __ATOMIC_RELEASE)
 
 typedef struct { int n; } atomic_t;
+typedef struct { long n; } atomic64_t;
 #define atomic_set(a, v)	__atomic_store_n(&(a)->n, (v), __ATOMIC_SEQ_CST)
 #define atomic_read(a)		__atomic_load_n(&(a)->n, __ATOMIC_SEQ_CST)
 #define atomic_inc(a)		((void)__atomic_add_fetch(&(a)->n, 1, __ATOMIC_SEQ_CST))
@@ -270,7 +272,8 @@ void *shim_alloc(size_t size, gfp_t gfp);
 #define kvcalloc(n, size, gfp)	shim_alloc((n) * (size), gfp)
 #define kvzalloc(size, gfp)	shim_alloc(size, gfp)
 #define kzalloc(size, gfp)	shim_alloc(size, gfp)
-#define kfree(p)		free(p)
+#define kfree(p)		free((void *)(p))
+#define kmalloc_array(n, size, gfp)	shim_alloc((n) * (size), gfp)
 #define kvfree(p)		free(p)
 struct kmem_cache { size_t size; };
 struct kmem_cache *shim_cache(size_t size);

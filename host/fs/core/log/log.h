@@ -76,7 +76,8 @@ void rfs_ptr_of(const struct rfs_fs *fs, const struct rfs_oob *oob, u64 addr,
 
 /* Blocks of a file that are seen after a crash together or not at all */
 struct rfs_txn {
-	u64 block;
+	u64 block;		/* the first */
+	const u64 *at;		/* all of them, ascending; NULL: in a row */
 	u64 version;		/* of the first */
 	u64 time;
 	u32 ino, gen;

@@ -43,6 +43,7 @@ int rfs_txn_fill(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from, u32 *n,
 	struct rfs_dinode *di = NULL;
 	struct rfs_ptrs ptrs = { 0 };
 	struct rfs_buf *buf;
+	u64 block = 0;
 	u32 i, to;
 	int ret = rfs_look_at_pieces(fs, txn->ino);
 
@@ -50,14 +51,15 @@ int rfs_txn_fill(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from, u32 *n,
 		return ret;
 	memset(oob, 0, *n * sizeof(*oob));
 	for (i = from; i < from + *n; i++, oob++, ptrs.n--) {
+		u64 next = txn->at ? txn->at[i] : txn->block + i;
 		bool last = i + 1 == txn->n;
 
-		if (!ptrs.n) {
-			ret = rfs_map_ptrs(fs, txn->ino, txn->block + i, false,
-					   &ptrs);
+		if (!ptrs.n || next != block + 1) {
+			ret = rfs_map_ptrs(fs, txn->ino, next, false, &ptrs);
 			if (ret)
 				return ret;
 		}
+		block = next;
 		old = ptrs.at ? ptrs.at++ : &hole;
 		if (!rfs_ptr_ok(old))
 			return -EUCLEAN;
@@ -79,7 +81,7 @@ int rfs_txn_fill(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from, u32 *n,
 		oob->volume = cpu_to_le32(fs->volume);
 		oob->ino = cpu_to_le32(txn->ino);
 		oob->gen = cpu_to_le32(txn->gen);
-		oob->off = cpu_to_le64(txn->block + i);
+		oob->off = cpu_to_le64(block);
 		oob->version = cpu_to_le64(txn->version + i);
 		oob->stamp = oob->version;
 		oob->time = cpu_to_le64(txn->time);
@@ -133,6 +135,7 @@ int rfs_txn_begin(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u32 len,
 	txn->ino = ino;
 	txn->gen = le32_to_cpu(di->gen);
 	txn->block = block;
+	txn->at = NULL;
 	txn->n = n;
 	txn->len = len;
 	txn->time = time;
@@ -190,23 +193,40 @@ static int rfs_drop_pieces(struct rfs_fs *fs, struct rfs_dinode *di,
 	return ret;
 }
 
+/* Of n blocks, those in a row from the first on */
+static u32 rfs_row_of(const struct rfs_oob *oob, u32 n)
+{
+	u32 i;
+
+	for (i = 1; i < n; i++)
+		if (le64_to_cpu(oob[i].off) != le64_to_cpu(oob->off) + i)
+			break;
+	return i;
+}
+
 int rfs_txn_done(struct rfs_fs *fs, const struct rfs_oob *oob, u32 n,
 		 const u64 *addr)
 {
 	u32 ino = le32_to_cpu(oob->ino);
-	u64 block = le64_to_cpu(oob->off), end;
-	u64 time = le64_to_cpu(oob->time) + fs->behind;
+	u64 time = le64_to_cpu(oob->time) + fs->behind, end;
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
-	int ret = rfs_set_ptrs(fs, ino, block, n, oob, addr, time);
+	u32 i, row;
+	int ret = 0;
 
+	for (i = 0; !ret && i < n; i += row) {
+		row = rfs_row_of(&oob[i], n - i);
+		ret = rfs_set_ptrs(fs, ino, le64_to_cpu(oob[i].off), row,
+				   &oob[i], &addr[i], time);
+	}
 	if (!ret)
 		ret = rfs_iget(fs, ino, &di, &buf);
 	if (!ret && di->diff)
 		ret = rfs_drop_pieces(fs, di, buf, oob, n);
 	if (ret)
 		return ret;
-	end = (block + n - 1) * RFS_BLOCK_BYTES + le16_to_cpu(oob[n - 1].len);
+	end = le64_to_cpu(oob[n - 1].off) * RFS_BLOCK_BYTES +
+	      le16_to_cpu(oob[n - 1].len);
 	if (end > le64_to_cpu(di->size))
 		di->size = cpu_to_le64(end);
 	rfs_content_times(di, oob->version, oob->time);

@@ -25,6 +25,7 @@ from rsd.bench import (
     linear,
     presets,
     rfs,
+    rfs_atomic,
     rfs_clean,
     rfs_cpu,
     rfs_latency,
@@ -54,6 +55,9 @@ BENCHES = {
     "rfs": Bench("RFS in the guest: bandwidth, fsync, reads, mounting", rfs.rfs),
     "rfs-clean": Bench("RFS overwritten at random while it cleans", rfs_clean.rfs_clean),
     "rfs-latency": Bench("waits for RFS while others make it work", rfs_latency.rfs_latency),
+    "rfs-atomic": Bench(
+        "databases without journals of their own, as RFS writes atomically", rfs_atomic.rfs_atomic
+    ),
     "zrwa": Bench("random write areas: programs saved, latency", zrwa.zrwa),
     "rfs-sim": Bench("RFS's cleaning beside sfssim, on the same writes", rfs_sim.rfs_sim),
     "rfs-sim-8g": Bench("the same on 8 GiB: more than an hour", rfs_sim.rfs_sim_8g),

@@ -226,7 +226,7 @@ def _sysbench_files(scale: Scale, group: str, mib: int, events: int, level: Leve
 
 # sysbench's oltp_read_write, statement by statement, for the sqlite3 shell. The generator is
 # Park and Miller's, whose products awk's doubles hold exactly.
-_OLTP_AWK = r"""
+OLTP_AWK = r"""
 function pick(n) { seed = seed * 16807 % 2147483647; return 1 + seed % n }
 function text(n,   s) { s = ""; while (length(s) < n) s = s sprintf("%010d-", pick(2000000000));
 	return substr(s, 1, n) }
@@ -282,7 +282,7 @@ def _sqlite(
         scale=scale,
         level=level,
         output=Output.SQLITE,
-        setup=f"cat >/tmp/oltp.awk <<'END'\n{_OLTP_AWK.strip()}\nEND\n"
+        setup=f"cat >/tmp/oltp.awk <<'END'\n{OLTP_AWK.strip()}\nEND\n"
         f"{generate(0)} >/tmp/load.sql && {generate(transactions)} >/tmp/oltp.sql &&\n"
         "sqlite3 oltp.db </tmp/load.sql >/dev/null",
         run="sqlite3 oltp.db </tmp/oltp.sql >/tmp/answers && grep '^Run Time' /tmp/answers "
@@ -293,20 +293,26 @@ def _sqlite(
     )
 
 
-# The server needs no tables of its own when it checks no rights.
-_START_MARIADB = """\
+def start_mariadb(options: str = "") -> str:
+    """Commands, to be followed by one: the server on a directory that is made here.
+
+    It needs no tables of its own when it checks no rights. Each of its `options` ends with a blank.
+    """
+    return f"""\
 mkdir data && echo 'CREATE DATABASE IF NOT EXISTS sbtest;' >/tmp/init.sql &&
-{ mariadbd --no-defaults --user=root --datadir=$PWD/data --socket=/tmp/db.sock \
+{{ mariadbd --no-defaults --user=root --datadir=$PWD/data --socket=/tmp/db.sock \
 --skip-networking --skip-grant-tables --init-file=/tmp/init.sql \
---pid-file=/tmp/db.pid >/tmp/db.log 2>&1 & } &&
+{options}--pid-file=/tmp/db.pid >/tmp/db.log 2>&1 & }} &&
 for i in $(seq 600); do [ ! -S /tmp/db.sock ] || break; sleep 0.1; done &&
 sleep 1 && """
-_STOP_MARIADB = """\
+
+
+STOP_MARIADB = """\
 kill $(cat /tmp/db.pid)
 for i in $(seq 600); do [ -e /tmp/db.pid ] || break; sleep 0.1; done"""
 
 
-def _mariadb_client(rows: int) -> str:
+def mariadb_client(rows: int) -> str:
     return (
         "sysbench --rand-seed=1 --histogram=on --db-driver=mysql --mysql-user=root"
         f" --mysql-socket=/tmp/db.sock --tables=1 --table-size={rows}"
@@ -317,7 +323,7 @@ def _mariadb(
     scale: Scale, group: str, rows: int, threads: int, transactions: int, level: Level
 ) -> Benchmark:
     """sysbench's OLTP on InnoDB with default parameters, as in RISA 4.3.2, with a smaller table."""
-    client = f"{_mariadb_client(rows)} oltp_read_write"
+    client = f"{mariadb_client(rows)} oltp_read_write"
     return Benchmark(
         name=f"{group}-mariadb",
         title=f"MariaDB, sysbench's read-write OLTP on {rows} rows, {threads} threads, "
@@ -325,9 +331,9 @@ def _mariadb(
         scale=scale,
         level=level,
         output=Output.SYSBENCH,
-        setup=f"{_START_MARIADB}{client} prepare >/dev/null",
+        setup=f"{start_mariadb()}{client} prepare >/dev/null",
         run=f"{client} --threads={threads} --time=0 --events={transactions} run >$out/report",
-        teardown=_STOP_MARIADB,
+        teardown=STOP_MARIADB,
         work=transactions,
         unit="transactions",
         live_mib=rows // 2000,
@@ -348,7 +354,7 @@ def _queries(
     scale: Scale, group: str, rows: int, threads: int, queries: int, level: Level
 ) -> Benchmark:
     """sysbench's single queries on InnoDB, one kind after the other (RISA 4.3.2, Non-Trans)."""
-    client = _mariadb_client(rows)
+    client = mariadb_client(rows)
     commands = [
         f"{client} {script} --threads={threads} --time=0 --events={queries} run >$out/{query}"
         for query, script in QUERIES.items()
@@ -360,9 +366,9 @@ def _queries(
         scale=scale,
         level=level,
         output=Output.DESCRIBED,
-        setup=f"{_START_MARIADB}{client} oltp_read_write prepare >/dev/null",
+        setup=f"{start_mariadb()}{client} oltp_read_write prepare >/dev/null",
         run=" &&\n".join(commands),
-        teardown=_STOP_MARIADB,
+        teardown=STOP_MARIADB,
         work=queries * len(QUERIES),
         unit="queries",
         live_mib=rows // 2000,

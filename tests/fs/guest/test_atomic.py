@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Atomic writes: what the calls say, and that no power cut leaves a part of one."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from mounted import SMALL, Run, Volume, script
+
+pytestmark = pytest.mark.guest
+
+HERE = Path(__file__).parent
+IN_THE_GUEST = {name: HERE / name for name in ("points.py", "drive.py", "mounts.py")}
+
+# Without page metadata a transaction is listed in the summaries of its appends. In a volatile
+# buffer any of its pages may be lost that no flush has made safe.
+DRIVES = {
+    "metadata": SMALL,
+    "summaries": {**SMALL, "oob": "0"},
+    "volatile": {**SMALL, "write-buffer": "1048576", "ack": "buffer", "plp": "off"},
+}
+
+# How many writes were one transaction, the file system says.
+RECORD = """
+ops() { rsdctl oplog $drive | sed -n 's/^operations 0 to \\([0-9]*\\),.*/\\1/p'; }
+start -o commit=1
+first=$(ops)
+/in/whole /mnt run 0 %(steps)d seed=%(seed)d drive=$drive >/tmp/promised
+last=$(ops)
+test $(cat /sys/fs/rfs/*/atomic_writes) -gt $((%(steps)d / 2))
+end
+python3 /in/points.py $drive rfs '' %(points)d %(seed)d $first $last /tmp/promised \\
+    /in/whole %(check)s
+"""
+
+
+@pytest.fixture(autouse=True)
+def only_rfs(volume: Volume) -> None:
+    """ext4 and F2FS write atomically only on drives that do."""
+    if volume.system != "rsd":
+        pytest.skip("RFS's promise")
+
+
+@pytest.mark.parametrize("drive", DRIVES.values(), ids=DRIVES)
+@pytest.mark.parametrize("vcpus", [1, 2])
+def test_calls(run: Run, volume: Volume, drive: Mapping[str, str], vcpus: int) -> None:
+    """Sizes, errors, and that nothing was written where there was one."""
+    body = "start; /in/atomic /mnt; end"
+    run(script(volume, body), namespace={**volume.namespace, **drive}, vcpus=vcpus)
+
+
+def seeds(count: int) -> list[object]:
+    """A few, and the others with --long."""
+    return [*range(2), *(pytest.param(n, marks=pytest.mark.long) for n in range(2, count))]
+
+
+@pytest.mark.parametrize("drive", DRIVES.values(), ids=DRIVES)
+@pytest.mark.parametrize("seed", seeds(100))
+def test_power_cuts(
+    run: Run,
+    volume: Volume,
+    checkers: Mapping[str, Path],
+    tmp_path: Path,
+    drive: Mapping[str, str],
+    seed: int,
+) -> None:
+    """At each point: each write is there as a whole or not at all, and what was promised is."""
+    points = 60
+    values = {"steps": 60, "seed": seed, "points": points, "check": volume.check}
+    result = run(
+        script(volume, RECORD % values),
+        namespace={**volume.namespace, **drive, "op-log": str(tmp_path / "operations")},
+        inputs={**checkers, **IN_THE_GUEST},
+        virtual_limit_s=0,
+        wall_limit_s=None,
+    )
+    print(result.output.splitlines()[-1])
+    assert f"{points} points of" in result.output
