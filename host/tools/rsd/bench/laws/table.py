@@ -6,6 +6,7 @@ from rsd.bench.laws import (
     buffering,
     collection,
     conservation,
+    disk,
     endurance,
     equality,
     monotony,
@@ -28,6 +29,7 @@ BOOKS = (
     symmetry.BOOK,
     equality.BOOK,
     endurance.BOOK,
+    disk.BOOK,
 )
 LAWS: dict[str, Law] = {law.name: law for book in BOOKS for law in book.laws}
 assert len(LAWS) == sum(len(book.laws) for book in BOOKS), "two laws have one name"
