@@ -189,14 +189,15 @@ static void rfsm_read_submit(struct rfsm_read *r)
 static int rfsm_look_at(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
 			u32 most, struct rfsm_found *f)
 {
-	bool any = rfs_has_pieces(&sbi->fs->super);
+	struct rfs_dinode *di;
 	struct rfs_ptrs ptrs;
+	struct rfs_buf *buf;
 	u32 i, pieces = 0;
-	int ret = 0;
+	int ret = rfs_iget(sbi->fs, inode->i_ino, &di, &buf);
 
 	/* the diff node is read before a zone is held */
-	if (any)
-		ret = rfsm_pieces(sbi, inode->i_ino, block, NULL, &pieces);
+	if (!ret && di->diff)
+		ret = rfs_diff_overlay(sbi->fs, di, block, NULL, &pieces);
 	if (!ret)
 		ret = rfs_map_ptrs(sbi->fs, inode->i_ino, block, false, &ptrs);
 	if (ret)
@@ -205,8 +206,8 @@ static int rfsm_look_at(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
 	for (i = 0; i < most; i++) {
 		u64 addr = 0;
 
-		if (any && i && rfsm_pieces(sbi, inode->i_ino, block + i, NULL,
-					    &pieces))
+		if (di->diff && i && rfs_diff_overlay(sbi->fs, di, block + i,
+						      NULL, &pieces))
 			break;
 		f->pieces[i] = pieces;
 		f->len[i] = 0;

@@ -604,7 +604,8 @@ static const char *check_reserved(struct oracle *o, struct rfs_fs *fs,
 	each_event(o, c, e, i, o->node[f->node].first) {
 		u64 from = e->block, to = e->block + e->n;
 
-		if (e->type == EV_WRITE || e->keep || e->change >= c->changes)
+		if (e->type == EV_WRITE || e->type == EV_BYTES || e->keep ||
+		    e->change >= c->changes)
 			continue;
 		if (e->type == EV_SIZE) {
 			from = DIV_ROUND_UP(e->size, RFS_BLOCK_BYTES);

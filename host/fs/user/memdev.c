@@ -191,8 +191,12 @@ static int mem_flush(void *opaque)
 
 void memdev_complete(struct memdev *dev, u32 op, u32 n)
 {
-	for (; n; n--)
-		dev->op[op++].held = false;
+	for (; n; n--, op++) {
+		dev->op[op].held = false;
+		/* else it is durable when it is flushed */
+		if (!dev->geo.volatile_cache)
+			dev->op[op].until = min(dev->op[op].until, dev->ops);
+	}
 }
 
 bool memdev_in_flight(const struct memdev *dev, u32 op, u32 ops)

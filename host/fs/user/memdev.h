@@ -61,7 +61,7 @@ struct memdev *memdev_new(const struct rfs_geometry *geo, u32 cap,
 void memdev_free(struct memdev *dev);
 /* Same content, as of now; what was appended to dev before is forgotten */
 void memdev_copy(struct memdev *dev, const struct memdev *from);
-/* n operations that are held are as others from now on */
+/* n operations that are held have completed: without a volatile cache, for good */
 void memdev_complete(struct memdev *dev, u32 op, u32 n);
 /* Is an operation a block that may lack after so many operations? */
 bool memdev_in_flight(const struct memdev *dev, u32 op, u32 ops);
