@@ -598,7 +598,7 @@ static void rfsm_wrote_small(struct rfs_sb_info *sbi)
 /* Under the volume lock: a file's transaction is in flight. */
 static int rfsm_txn_begin_now(struct rfs_sb_info *sbi, struct rfsm_txn *txn)
 {
-	u64 *at = txn->core.at;
+	const u64 *at = txn->core.at;
 	u32 n = txn->core.n;
 	int ret;
 
