@@ -190,7 +190,7 @@ def looks() -> dict[str, Look]:
     return {
         name: system.look or next(others)
         for name, system in SYSTEMS.items()
-        if system and (system.look or system.aging)
+        if system and (system.look or system.aged)
     }
 
 

@@ -23,6 +23,7 @@ from rsd.bench import (
     host_cost,
     laws,
     linear,
+    page,
     presets,
     rfs,
     rfs_atomic,
@@ -98,6 +99,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="Write bench.json there (default: build/bench/latest).",
     )
+    parser.add_argument(
+        "--record",
+        action="store_true",
+        help="Keep the result of each in docs/results, and show it in the documents.",
+    )
     add_install_argument(parser)
     laws.add_arguments(parser)
 
@@ -141,6 +147,10 @@ def main(arguments: argparse.Namespace) -> int:
             with naming(path):
                 path.write_text(json.dumps(_content(rows, context), indent=2) + "\n")
     progress.say(f"figures: {path}")
+    if arguments.record:
+        for name, found in rows.items():
+            kept = page.record(REPOSITORY, name, found, context.built.hashes)
+            progress.say(f"recorded: {kept}")
     return int(any(row.passed is False for found in rows.values() for row in found))
 
 

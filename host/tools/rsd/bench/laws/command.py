@@ -57,11 +57,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--commands", action="store_true", help="Print the commands of the figures shown, too."
     )
-    group.add_argument(
-        "--record",
-        action="store_true",
-        help="Keep the result in docs/results, and show it in docs/laws.md.",
-    )
 
 
 def main(arguments: argparse.Namespace) -> int:
