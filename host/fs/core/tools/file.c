@@ -69,6 +69,33 @@ int rfs_write(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
 	return ret;
 }
 
+int rfs_diff_fullest(struct rfs_fs *fs, u32 ino, u64 *block)
+{
+	u32 bytes = 0, most = 0, i;
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	u64 last = ~0ULL;
+	int ret = rfs_iget(fs, ino, &di, &buf);
+
+	if (!ret)
+		ret = rfs_diff_get(fs, di, &buf);
+	for (i = 0; !ret && buf && i < rfs_diff_count(buf); i++) {
+		const struct rfs_piece *p = &buf->diff.piece[i];
+		u64 of = le64_to_cpu(p->off) / RFS_BLOCK_BYTES;
+
+		if (p->died)
+			continue;
+		bytes = of == last ? bytes : 0;
+		last = of;
+		bytes += le16_to_cpu(p->len);
+		if (bytes > most) {
+			most = bytes;
+			*block = of;
+		}
+	}
+	return ret || most ? ret : -ENOENT;
+}
+
 /* Bytes of one block, with the rest of it; content: room for a block */
 static int write_page(struct rfs_fs *fs, u32 ino, u64 block, u32 at,
 		      const void *bytes, u32 len, u8 *content)

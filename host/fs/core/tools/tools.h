@@ -97,4 +97,7 @@ void rfs_tallies_exit(struct rfs_tallies *t);
 /* Of an inode that may exist; NULL if there is no memory */
 struct rfs_tally *rfs_tally(struct rfs_tallies *t, u32 ino);
 
+/* The block of a file with most bytes in pieces; -ENOENT: there is none */
+int rfs_diff_fullest(struct rfs_fs *fs, u32 ino, u64 *block);
+
 #endif

@@ -23,16 +23,6 @@ static u8 *rfs_diff_body(struct rfs_buf *buf)
 	return buf->bytes + sizeof(struct rfs_head);
 }
 
-static u32 rfs_diff_count(const struct rfs_buf *buf)
-{
-	return le16_to_cpu(buf->head.count);
-}
-
-static u64 rfs_piece_end(const struct rfs_piece *p)
-{
-	return le64_to_cpu(p->off) + le16_to_cpu(p->len);
-}
-
 /* Where the bytes begin */
 static u32 rfs_diff_low(const struct rfs_buf *buf)
 {
@@ -341,36 +331,4 @@ int rfs_diff_cut(struct rfs_fs *fs, struct rfs_dinode *di,
 		return 0;
 	rfs_diff_clear(buf, from, to);
 	return rfs_diff_changed(fs, di, ibuf, buf);
-}
-
-u64 rfs_diff_end(const struct rfs_buf *node)
-{
-	return rfs_piece_end(&node->diff.piece[rfs_diff_count(node) - 1]);
-}
-
-int rfs_diff_fullest(struct rfs_fs *fs, u32 ino, u64 *block)
-{
-	u32 bytes = 0, most = 0, i;
-	struct rfs_dinode *di;
-	struct rfs_buf *buf;
-	u64 last = ~0ULL;
-	int ret = rfs_iget(fs, ino, &di, &buf);
-
-	if (!ret)
-		ret = rfs_diff_get(fs, di, &buf);
-	for (i = 0; !ret && buf && i < rfs_diff_count(buf); i++) {
-		const struct rfs_piece *p = &buf->diff.piece[i];
-		u64 of = le64_to_cpu(p->off) / RFS_BLOCK_BYTES;
-
-		if (p->died)
-			continue;
-		bytes = of == last ? bytes : 0;
-		last = of;
-		bytes += le16_to_cpu(p->len);
-		if (bytes > most) {
-			most = bytes;
-			*block = of;
-		}
-	}
-	return ret || most ? ret : -ENOENT;
 }

@@ -5,6 +5,24 @@
 
 #include "buffer/buffer.h"
 
+/* How many pieces there are */
+static inline u32 rfs_diff_count(const struct rfs_buf *buf)
+{
+	return le16_to_cpu(buf->head.count);
+}
+
+/* The byte after a piece */
+static inline u64 rfs_piece_end(const struct rfs_piece *p)
+{
+	return le64_to_cpu(p->off) + le16_to_cpu(p->len);
+}
+
+/* Of the node of a file: the byte after its last piece */
+static inline u64 rfs_diff_end(const struct rfs_buf *node)
+{
+	return rfs_piece_end(&node->diff.piece[rfs_diff_count(node) - 1]);
+}
+
 /* The node; *out is NULL if the file has none. -EUCLEAN: it is damaged */
 int rfs_diff_get(struct rfs_fs *fs, const struct rfs_dinode *di,
 		 struct rfs_buf **out);
@@ -33,12 +51,6 @@ int rfs_diff_drop(struct rfs_fs *fs, struct rfs_dinode *di,
 /* Bytes from..to - 1 of the file are gone */
 int rfs_diff_cut(struct rfs_fs *fs, struct rfs_dinode *di,
 		 struct rfs_buf *ibuf, u64 from, u64 to);
-
-/* Of the node of a file: the byte after its last piece */
-u64 rfs_diff_end(const struct rfs_buf *node);
-
-/* The block with most bytes in pieces; -ENOENT: there is none */
-int rfs_diff_fullest(struct rfs_fs *fs, u32 ino, u64 *block);
 
 /* The node goes, with all that is in it */
 int rfs_diff_free(struct rfs_fs *fs, struct rfs_dinode *di,
