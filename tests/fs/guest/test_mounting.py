@@ -41,9 +41,10 @@ def test_options(run: Run, volume: Volume) -> None:
         script(
             volume,
             f"""
+            mkfs.rfs -q -f -c $drive    # compact=on wants it
             {tries}
             for bad in nonsense commit=0 commit=x errors=never commit=-1 groups=0 groups=7 \
-                    gc=best quantize=x; do
+                    gc=best quantize=x compact=x; do
                 fails 32 start -o $bad
             done
             start
