@@ -577,3 +577,15 @@ TEST(no_operation_log)
     CHECK(!rsd_open_logged(path, log, &cfg, err));
     CHECK_SAYS(err, "leave op-log out");
 }
+
+TEST(no_host_sync)
+{
+    RsdConfig cfg = disk_config(10);
+    const char *path = temp_path("sync.rsd");
+    char err[RSD_ERR_LEN] = "";
+
+    CHECK(rsd_media_create(path, &cfg, err));
+    CHECK(!rsd_open_synced(path, &cfg, err));
+    CHECK_SAYS(err, "ftl=disk");
+    CHECK_SAYS(err, "leave host-sync out");
+}

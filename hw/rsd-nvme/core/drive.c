@@ -297,6 +297,19 @@ static RsdDrive *new_drive(const RsdConfig *cfg)
     return &whole->drive;
 }
 
+static bool begin_sync(RsdDrive *drive, const char *path,
+                       char err[RSD_ERR_LEN])
+{
+    if (rsd_ftl_is(&drive->cfg, RSD_FTL_ROTATES)) {
+        rsd_set_error(err, "host-sync: a disk (ftl=%s) overwrites its sectors "
+                      "in place, which host-sync cannot undo; leave host-sync "
+                      "out", rsd_ftl_names[drive->cfg.ftl]);
+        return false;
+    }
+    return rsd_media_begin_sync(&drive->media, path,
+                                drive->dies * drive->die_blocks, err);
+}
+
 typedef enum How { CHANGE, CHANGE_SYNCED, VIEW } How;
 
 /* log NULL: none */
@@ -322,9 +335,7 @@ static RsdDrive *open_drive(const char *path, const char *log,
     }
     drive->count = drive->media.counters;
     if (!add_namespaces(drive, err) ||
-        (how == CHANGE_SYNCED &&
-         !rsd_media_begin_sync(&drive->media, path,
-                               drive->dies * drive->die_blocks, err)) ||
+        (how == CHANGE_SYNCED && !begin_sync(drive, path, err)) ||
         (log && !rsd_power_open_log(drive, log, err))) {
         rsd_oplog_close(drive->power->log);
         rsd_media_close(&drive->media);

@@ -135,7 +135,7 @@ RsdDrive *rsd_open(const char *path, const RsdConfig *cfg,
  * one that the drive itself has made since. What was done after it is lost,
  * also if the process is killed. A second file, PATH.sync, is there until
  * rsd_close(); the two belong together. Space of the host's disk that a block
- * had stays when it is erased.
+ * had stays when it is erased. A rotating disk is refused.
  */
 RsdDrive *rsd_open_synced(const char *path, const RsdConfig *cfg,
                           char err[RSD_ERR_LEN]);
