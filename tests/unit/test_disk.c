@@ -358,6 +358,28 @@ TEST(power_cut_after_an_operation)
 }
 
 /* A far command waits for 64 others at most, however many come nearby. */
+/* Zeroes that are written are one operation, as data are. */
+TEST(power_cut_after_zeroes)
+{
+    RsdConfig cfg = disk_config(100);
+    Bed bed = bed_open(&cfg, temp_path("zeroes.rsd"));
+
+    run(&bed, RSD_WRITE, 0, 3, 1);
+    CHECK(rsd_power_cut_later(bed.drive, 2, UINT64_MAX,
+                              &(RsdOutcomes){ 0 }));
+    run(&bed, RSD_WRITE_ZEROES, 0, 3, 0);
+    CHECK(!rsd_power_is_off(bed.drive));
+    begin(&bed, RSD_WRITE, lba_of(1, 0), 3, 2);
+    begin(&bed, RSD_WRITE, lba_of(2, 0), 3, 3);
+    bed_drain(&bed);
+    CHECK(rsd_power_is_off(bed.drive));
+    bed_reopen(&bed);
+    expect_pages(&bed, 0, 3, 0);
+    expect_pages(&bed, lba_of(1, 0), 3, 2);
+    expect_pages(&bed, lba_of(2, 0), 3, 0);
+    bed_close(&bed);
+}
+
 TEST(nobody_starves)
 {
     RsdConfig cfg = disk_config(1000);

@@ -477,6 +477,34 @@ static RsdStatus outcome(Bed *bed, RsdCmd *cmd)
     return status;
 }
 
+/* A write with FUA that fails leaves the cache what it has acknowledged. */
+TEST(a_failed_fua_of_a_disk)
+{
+    RsdConfig cfg = config(RSD_FTL_DISK, 0);
+    RsdCmd *read, *cmd;
+    Bed bed;
+
+    cfg.disk_write_cache = 16 * PAGE;
+    bed = bed_open(&cfg, temp_path("disk.rsd"));
+    read = begin(&bed, RSD_READ, 40, 1, 0);     /* the arm is busy */
+    run(&bed, RSD_WRITE, 0, 8, 1);
+    for_good = true;
+    cmd = rsd_cmd_new(bed.drive, 0, RSD_WRITE, 0, 8);
+    CHECK(cmd);
+    for (uint32_t i = 0; i < 8; i++) {
+        fill_page(cmd->data + i * PAGE, NULL, 0, i, 3);
+    }
+    cmd->fua = true;
+    CHECK_EQ(rsd_submit(bed.drive, cmd, bed.now), RSD_OK);
+    calls_left = 0;
+    CHECK_EQ(outcome(&bed, read), RSD_OK);
+    CHECK_EQ(outcome(&bed, cmd), RSD_E_MEDIA);
+    for_good = false;
+    calls_left = UINT64_MAX;
+    expect_pages(&bed, 0, 8, 1);
+    bed_close(&bed);
+}
+
 /*
  * A rotating disk: what is in its write cache when the medium fails can be
  * read, and no flush says that it is safe.

@@ -236,7 +236,9 @@ static RsdStatus begin_cmd(RsdDrive *drive, Cmd *cmd)
     if (drive->watched &&
         (cmd->pub.op == RSD_ZONE_RESET || cmd->pub.op == RSD_ZONE_FINISH ||
          cmd->pub.op == RSD_TRIM ||
-         (cmd->pub.op == RSD_WRITE_ZEROES && !ns->geo.zoned))) {
+         (cmd->pub.op == RSD_WRITE_ZEROES && !ns->geo.zoned &&
+          /* a disk writes them, and counts that */
+          !rsd_ftl_is(&drive->cfg, RSD_FTL_ROTATES)))) {
         rsd_power_command(drive, cmd->pub.op, cmd->pub.lba);
     }
     cmd->pending = 1;           /* until all of it is queued */

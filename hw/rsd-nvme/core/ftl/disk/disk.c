@@ -354,8 +354,10 @@ static void end_write(Disk *d)
     arrive(d, d->end - d->lba);
     d->doing = RESTING;
     if (cmd) {
-        /* what it was written over with is not to come back */
-        rsd_disk_cache_drop(&d->cache, cmd->pub.lba, cmd->pub.nlb);
+        if (cmd->pub.status == RSD_OK) {
+            /* what it was written over with is not to come back */
+            rsd_disk_cache_drop(&d->cache, cmd->pub.lba, cmd->pub.nlb);
+        }
         finish(d, cmd);
     } else if (d->ns->drive->failed) {
         rsd_disk_cache_take_back(&d->cache);
