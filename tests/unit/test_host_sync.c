@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "conventional.h"
+#include "floors.h"
 #include "rsd-power.h"
 #include "stores.h"
 
@@ -33,6 +35,7 @@ static const char *path;        /* of the media file; NULL: nothing is lost */
 static Bed copy;                /* what is opened of a crash */
 static void (*verify_copy)(void);
 static uint64_t syncs, crashes, every;
+static bool sync_fails;         /* the next one */
 static Rng chance;
 
 static char *beside(const char *of)
@@ -107,6 +110,11 @@ int __wrap_fdatasync(int fd)
     Image *image;
     ssize_t n;
 
+    if (sync_fails) {
+        sync_fails = false;
+        errno = EIO;
+        return -1;
+    }
     if (!path) {
         return 0;
     }
@@ -489,6 +497,60 @@ TEST(closed)
     expect_pages(&bed, 4, 4, 9);
     bed_close(&bed);
     free(name);
+}
+
+/*
+ * A sync fails that was to come before an overwrite: nothing is overwritten,
+ * and what the sync before it made safe is there.
+ */
+TEST(a_failed_sync)
+{
+    RsdConfig cfg = small_config();
+    char err[RSD_ERR_LEN] = "";
+    Bed bed = bed_open(&cfg, temp_path("drive.rsd"));
+    uint32_t n;
+    RsdMedia *m;
+
+    bed.synced = true;
+    bed_reopen(&bed);
+    n = bed.geo.zone_capacity;
+    run(&bed, RSD_WRITE, 0, n, 7);
+    CHECK_EQ(rsd_media_sync(bed.drive), 0);
+    m = &bed.drive->media;
+    sync_fails = true;
+    for (uint32_t b = 0; b < cfg.blocks; b++) {
+        if (rsd_rec_next(m->rec[b])) {
+            CHECK_EQ(rsd_nand_tear_block(m, b), RSD_E_MEDIA);
+        }
+    }
+    CHECK(!sync_fails);
+    CHECK(!rsd_media_store(m, 0, 0, (uint8_t[PAGE]){ 0 }));
+    CHECK_EQ(rsd_media_sync(bed.drive), -EIO);
+    rsd_close(bed.drive);
+    bed.drive = rsd_open(bed.path, &bed.cfg, err);
+    CHECK(bed.drive);
+    expect_pages(&bed, 0, n, 7);
+    bed_close(&bed);
+}
+
+/* Reads change no table but the counters, which an orderly end keeps. */
+TEST(counters_at_the_end)
+{
+    RsdConfig cfg = config(RSD_FTL_PAGE, 0);
+    Bed bed = bed_open(&cfg, temp_path("drive.rsd"));
+    uint64_t reads;
+
+    bed.synced = true;
+    bed_reopen(&bed);
+    run(&bed, RSD_WRITE, 0, 4, 7);
+    CHECK_EQ(rsd_media_sync(bed.drive), 0);
+    reads = counters(&bed).host_read_cmds;
+    expect_pages(&bed, 0, 4, 7);
+    CHECK(counters(&bed).host_read_cmds > reads);
+    reads = counters(&bed).host_read_cmds;
+    bed_reopen(&bed);
+    CHECK_EQ(counters(&bed).host_read_cmds, reads);
+    bed_close(&bed);
 }
 
 TEST(a_file_of_another_time)

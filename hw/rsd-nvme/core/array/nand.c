@@ -257,6 +257,10 @@ RsdStatus rsd_nand_tear_block(RsdMedia *media, uint32_t block)
     for (uint32_t p = 0; media->data && p < rsd_rec_next(media->rec[block]);
          p++) {
         rsd_media_note_page(media, block, p);
+        if (rsd_sync_has_failed(media)) {
+            media->failed = true;
+            return RSD_E_MEDIA;
+        }
         memset(rsd_media_oob(media, block, p), 0, RSD_OOB_SIZE);
     }
     return RSD_OK;

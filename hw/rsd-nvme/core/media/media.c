@@ -921,6 +921,9 @@ static bool store_at(const RsdMedia *media, off_t at, const uint8_t *data,
         memcpy(media->base + at, data, bytes);
         return true;
     }
+    if (rsd_sync_has_failed(media)) {
+        return false;
+    }
     while (done < bytes) {
         ssize_t n = pwrite(media->fd, data + done, bytes - done, at + done);
 

@@ -332,6 +332,8 @@ void rsd_media_end_sync(RsdMedia *media);
 int rsd_media_to_disk(RsdMedia *media);
 /* Does the disk have a unit in that place? */
 bool rsd_sync_is_taken(const RsdMedia *media, uint32_t place);
+/* Did a sync fail? Then nothing is stored outside the tables any more. */
+bool rsd_sync_has_failed(const RsdMedia *media);
 
 /* factory.c: what the seed decides of blocks */
 

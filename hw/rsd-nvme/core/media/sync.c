@@ -337,6 +337,14 @@ static bool commit(RsdMedia *media, RsdSync *s)
     return true;
 }
 
+static int sync_tables(RsdMedia *media, RsdSync *s)
+{
+    if (!s->error && !commit(media, s)) {
+        s->error = -errno;
+    }
+    return s->error;
+}
+
 int rsd_media_to_disk(RsdMedia *media)
 {
     RsdSync *s = media->sync;
@@ -348,10 +356,7 @@ int rsd_media_to_disk(RsdMedia *media)
         return fdatasync(media->fd) < 0 ? -errno : 0;
     }
     /* where nothing was stored, nothing but counters has changed */
-    if (!s->error && s->num_stored && !commit(media, s)) {
-        s->error = -errno;
-    }
-    return s->error;
+    return s->num_stored ? sync_tables(media, s) : s->error;
 }
 
 /*
@@ -420,6 +425,11 @@ static const RsdJournal sync_journal = {
 bool rsd_sync_is_taken(const RsdMedia *media, uint32_t place)
 {
     return media->sync && media->sync->taken[place];
+}
+
+bool rsd_sync_has_failed(const RsdMedia *media)
+{
+    return media->sync && media->sync->error;
 }
 
 /* A name in the directory of that path is on the disk. */
@@ -530,7 +540,7 @@ void rsd_media_end_sync(RsdMedia *media)
         return;
     }
     /* if it fails, FILE.sync is still needed */
-    if (!rsd_media_to_disk(media) && !fdatasync(media->fd)) {
+    if (!sync_tables(media, s) && !fdatasync(media->fd)) {
         unlink(s->path);
     }
     media->journal = NULL;
