@@ -747,6 +747,9 @@ uint16_t rsd_ns_format(NvmeNamespace *ns, uint8_t idx)
     case RSD_E_ORDER:
         /* commands are in flight: the host may try again */
         return NVME_CMD_SEQ_ERROR;
+    case RSD_E_RANGE:
+        /* metadata that the drive has no place for: a disk has none */
+        return NVME_INVALID_FORMAT | NVME_DNR;
     default:
         return NVME_INTERNAL_DEV_ERROR;
     }
