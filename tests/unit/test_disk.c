@@ -6,6 +6,8 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
+#include <unistd.h>
+
 #include "conventional.h"
 #include "rsd-power.h"
 
@@ -585,6 +587,10 @@ TEST(refused_settings)
     open_refused(&cfg, "disk-seek-avg=3000000", "3037038 to 12880000");
     cfg.disk_seek_avg_ns = 13000000;
     open_refused(&cfg, "disk-seek-avg=13000000", "3037038 to 12880000");
+    cfg = disk_config(10);
+    cfg.disk_seek_min_ns = 0;
+    cfg.disk_seek_max_ns = 1;
+    open_refused(&cfg, "disk-seek-min=0 disk-seek-max=1", "larger disk-seek-max");
 }
 
 TEST(no_operation_log)
@@ -610,4 +616,6 @@ TEST(no_host_sync)
     CHECK(!rsd_open_synced(path, &cfg, err));
     CHECK_SAYS(err, "ftl=disk");
     CHECK_SAYS(err, "leave host-sync out");
+    unlink(path);
+    free((char *)path);
 }

@@ -403,6 +403,13 @@ static bool check_disk(const RsdConfig *cfg, char *err)
                       (unsigned long long)min, (unsigned long long)max);
         return false;
     }
+    if (least > most) {
+        rsd_set_error(err, "disk-seek-min=%llu disk-seek-max=%llu: no average "
+                      "in whole ns lies between them; choose a larger "
+                      "disk-seek-max, or the same value for both",
+                      (unsigned long long)min, (unsigned long long)max);
+        return false;
+    }
     if (cfg->disk_seek_avg_ns < least || cfg->disk_seek_avg_ns > most) {
         rsd_set_error(err, "disk-seek-avg=%llu: allowed is %llu to %llu ns, "
                       "which the average can be with disk-seek-min=%llu and "
