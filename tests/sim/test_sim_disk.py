@@ -33,3 +33,13 @@ def test_the_report_is_of_an_arm(sim: Simulator) -> None:
     assert len(shares) == 3
     assert 99 < sum(shares) <= 100.1
     assert not re.search("erase|Flash|Wear", report)
+
+
+def test_a_disk_does_not_become_steady(sim: Simulator) -> None:
+    """It says so at once, and makes no file: also if --age alone asks for it."""
+    for options in (("--age", "x"), ("--precondition", "steady")):
+        done = sim.run("--preset", "barracuda-320", *options)
+        assert done.returncode == 2
+        assert b"a disk (ftl=disk) has no write amplification" in done.stderr
+        assert b"--precondition none or fill" in done.stderr
+    assert not (sim.directory / "x").exists()

@@ -166,6 +166,10 @@ static RsdDrive *open_drive(struct options *o, RsdTrace **record)
 
 	if (o->media)
 		take_geometry(o);
+	if (o->cfg.ftl == RSD_FTL_DISK &&
+	    o->precondition.kind == PRECONDITION_STEADY)
+		die_usage("--precondition steady%s: a disk (ftl=disk) has no write amplification that could become steady, and needs none; give --precondition none or fill",
+			  o->precondition_given ? "" : ", which --age implies");
 	if (o->age && !rsd_media_create(o->age, &o->cfg, err))
 		die("%s", err);
 	if (o->record)
