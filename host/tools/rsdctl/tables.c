@@ -55,10 +55,10 @@ static void row(FILE *out, const struct snapshot *s, const char *label,
 	fputc('\n', out);
 }
 
-/* A disk has no blocks of flash. Other drives do not move an arm. */
+/* A disk has a capacity, but no blocks of flash. */
 static bool is_disk(const struct snapshot *s)
 {
-	return !s->counters.blocks_total && s->counters.disk_transfer_ns;
+	return !s->counters.blocks_total && s->counters.capacity_bytes;
 }
 
 static void print_drive(FILE *out, const struct snapshot *s)
