@@ -24,6 +24,7 @@ from rsd import (
     packages,
     qemu,
     systems,
+    written,
 )
 from rsd import progress as progress_module
 from rsd.artifacts import REPOSITORY, Artifacts
@@ -170,6 +171,7 @@ def test_a_second_drive_shares_nothing_with_the_first() -> None:
         (["--second", "floppy"], "unknown system 'floppy'"),
         (["--system", "none", "--second", "rsd"], "system none has no first drive"),
         (["--second", "rsd", "--media", "x", "--second-media", "./x"], "the first drive has it"),
+        (["--second", "rsd", "--media", "x", "--second-media", "y/../x"], "the first drive has it"),
     ],
 )
 def test_second_drives_that_there_cannot_be(
@@ -183,6 +185,18 @@ def test_a_disk_is_not_to_be_written_before(capsys: pytest.CaptureFixture[str]) 
     words = ["run", "--system", "barracuda-320", "--precondition", "fill", "--", "true"]
     assert cli.main(words) == 2
     assert "barracuda-320 is a disk" in capsys.readouterr().err
+    words = ["run", "--system", "page-ftl", "--set", "ftl=disk", *words[3:]]
+    assert cli.main(words) == 2
+    assert "page-ftl with ftl=disk is a disk" in capsys.readouterr().err
+
+
+def test_a_copy_has_nothing_of_the_file_before(tmp_path: Path) -> None:
+    source, target, kept = (tmp_path / name for name in ("a", "b", "b.sync"))
+    source.write_bytes(b"new")
+    kept.write_bytes(b"of another drive")
+    written.copy_media(source, target)
+    assert target.read_bytes() == b"new"
+    assert not kept.exists()
 
 
 def test_errors_have_no_traceback(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

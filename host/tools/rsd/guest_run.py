@@ -304,7 +304,12 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.in_dir is not None and not arguments.in_dir.is_dir():
         raise RsdError(f"--in {arguments.in_dir}: not a directory", "name one that exists")
     if arguments.precondition or arguments.fill:
-        written.check(arguments.system, arguments.precondition, arguments.media)
+        written.check(
+            arguments.system,
+            dict(arguments.properties),
+            arguments.precondition,
+            arguments.media,
+        )
     if arguments.accel == "kvm" and arguments.icount:
         raise RsdError("--accel kvm: virtual time needs tcg", "add --no-icount")
 
@@ -323,9 +328,11 @@ def _check_second(arguments: argparse.Namespace) -> None:
             f"--second {arguments.second}: system none has no first drive",
             f"--system {arguments.second}, without --second",
         )
-    files = [file.absolute() for file in (arguments.media, arguments.second_media) if file]
+    files = [file.resolve() for file in (arguments.media, arguments.second_media) if file]
     if len(files) == 2 and files[0] == files[1]:
-        raise RsdError(f"--second-media {files[1]}: the first drive has it", "name another file")
+        raise RsdError(
+            f"--second-media {arguments.second_media}: the first drive has it", "name another file"
+        )
 
 
 def _set_up(arguments: argparse.Namespace, cache: Cache, progress: Progress) -> Artifacts:

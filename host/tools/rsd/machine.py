@@ -348,7 +348,7 @@ def _beside(job: GuestJob, scratch: Path, controller: Mapping[str, str]) -> list
     if job.beside is None:
         return []
     media = job.beside.media or scratch / "second"
-    systems.prepare_media(job.beside.system, media)
+    systems.prepare_media(job.beside.system, media, "--second-media")
     return systems.qemu_arguments(
         job.beside.system, media, controller, job.beside.namespace, index=1
     )

@@ -216,8 +216,11 @@ def get_drive(name: str) -> System:
     return system
 
 
-def prepare_media(name: str, media: Path) -> None:
-    """Make the media file if this system needs one made. A file that exists is kept."""
+def prepare_media(name: str, media: Path, option: str = "--media") -> None:
+    """Make the media file, which `option` names, if this system needs one made.
+
+    A file that exists is kept.
+    """
     system = SYSTEMS[check_name(name)]
     if system is None or media.exists():
         return
@@ -233,7 +236,7 @@ def prepare_media(name: str, media: Path) -> None:
             stream.truncate(RAW_MEDIA_BYTES)
     except OSError as error:
         raise RsdError(
-            f"media file {media}: {error.strerror}", "choose another --media FILE"
+            f"media file {media}: {error.strerror}", f"choose another {option} FILE"
         ) from error
 
 

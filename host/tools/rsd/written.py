@@ -19,17 +19,19 @@ MOST_CAPACITIES = 1000
 AGING = "aging.json"
 
 
-def check(system: str, how: str | None, media: Path | None) -> None:
-    """Refuse what cannot be written before, and say why."""
+def check(system: str, properties: Mapping[str, str], how: str | None, media: Path | None) -> None:
+    """Refuse what cannot be written before, and say why. The properties are those of --set."""
     drive = systems.SYSTEMS[systems.check_name(system)]
     if drive is None or drive.raw_media:
         raise RsdError(
             f"--precondition: system {system} has no flash that could be written before",
             "--system page-ftl, or another one of ours",
         )
-    if drive.namespace.get("ftl") in {layer.name for layer in layers().values() if layer.rotates}:
+    ftl = properties.get("ftl", drive.namespace.get("ftl"))
+    if ftl in {layer.name for layer in layers().values() if layer.rotates}:
+        name = f"{system} with ftl={ftl}" if "ftl" in properties else system
         raise RsdError(
-            f"--precondition: system {system} is a disk, which is as fast when it is empty",
+            f"--precondition: system {name} is a disk, which is as fast when it is empty",
             "leave --precondition and --fill out",
         )
     if how not in (None, "fill", "steady"):
@@ -103,7 +105,11 @@ def make(
 
 
 def copy_media(source: Path, target: Path) -> None:
-    """A copy that can be changed; holes stay holes."""
+    """A copy that can be changed; holes stay holes.
+
+    What host-sync keeps beside a file that was there is not the copy's.
+    """
+    target.with_name(f"{target.name}.sync").unlink(missing_ok=True)
     subprocess.run(["cp", "--sparse=always", "--reflink=auto", source, target], check=True)
 
 
