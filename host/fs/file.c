@@ -612,6 +612,7 @@ const struct file_operations rfsm_file_fops = {
 	.write_iter = rfsm_file_write_iter,
 	.mmap = rfsm_file_mmap,
 	.open = rfsm_file_open,
+	.flush = rfsm_session_flush,
 	.release = rfsm_session_release,
 	.fsync = rfsm_fsync,
 	.splice_read = filemap_splice_read,

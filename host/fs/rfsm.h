@@ -658,7 +658,8 @@ ssize_t rfsm_session_write(struct kiocb *iocb, struct iov_iter *from);
 ssize_t rfsm_session_read(struct kiocb *iocb, struct iov_iter *to);
 /* Is there one? Under the inode lock, or else only a hint */
 bool rfsm_has_session(struct inode *inode);
-/* The file is closed: what was not committed is dropped */
+/* The process that has begun it ends, or the file is closed: it is dropped */
+int rfsm_session_flush(struct file *file, fl_owner_t id);
 int rfsm_session_release(struct inode *inode, struct file *file);
 
 #endif

@@ -19,6 +19,7 @@
 
 struct rfsm_session {
 	struct file *file;	/* that has begun it */
+	fl_owner_t owner;	/* whose it was: a process, as of its locks */
 	struct xarray folios;	/* by index */
 	u32 n;
 };
@@ -45,10 +46,13 @@ static int rfsm_session_start(struct file *file)
 	if (!s)
 		return -ENOMEM;
 	s->file = file;
+	s->owner = current->files;
 	xa_init(&s->folios);
 	inode_lock(inode);
-	/* what was written before does not come after it */
-	ret = ri->session ? 0 : filemap_write_and_wait(inode->i_mapping);
+	if (ri->session)
+		ret = ri->session->file == file ? 0 : -EBUSY;
+	else	/* what was written before does not come after it */
+		ret = filemap_write_and_wait(inode->i_mapping);
 	if (!ret && !ri->session) {
 		WRITE_ONCE(ri->session_size, i_size_read(inode));
 		WRITE_ONCE(ri->session, s);
@@ -77,25 +81,52 @@ static void rfsm_session_drop(struct inode *inode)
 	kfree(s);
 }
 
-static void rfsm_session_abort(struct inode *inode)
+/* No other file's; without one there is nothing to drop. */
+static int rfsm_session_abort(struct file *file)
 {
+	struct inode *inode = file_inode(file);
+	struct rfsm_session *s;
+	int ret = 0;
+
+	if (!(file->f_mode & FMODE_WRITE))
+		return -EBADF;
 	inode_lock(inode);
-	rfsm_session_drop(inode);
+	s = RFS_I(inode)->session;
+	if (s && s->file != file)
+		ret = -EINVAL;
+	else
+		rfsm_session_drop(inode);
 	inode_unlock(inode);
+	return ret;
+}
+
+/* owner: whose session it has to be, or NULL */
+static void rfsm_session_end(struct file *file, fl_owner_t owner)
+{
+	struct inode *inode = file_inode(file);
+	struct rfsm_session *s;
+
+	/* no other file frees what this one has begun while it is closed */
+	if (!(file->f_mode & FMODE_WRITE) || !rfsm_has_session(inode))
+		return;
+	inode_lock(inode);
+	s = RFS_I(inode)->session;
+	if (s && s->file == file && (!owner || s->owner == owner))
+		rfsm_session_drop(inode);
+	inode_unlock(inode);
+}
+
+/* Linux gives up the locks of a process that ends after this, but before release */
+int rfsm_session_flush(struct file *file, fl_owner_t id)
+{
+	if (current->flags & PF_EXITING)
+		rfsm_session_end(file, id);
+	return 0;
 }
 
 int rfsm_session_release(struct inode *inode, struct file *file)
 {
-	struct rfsm_session *s = READ_ONCE(RFS_I(inode)->session);
-
-	/* no other file frees what this one has begun while it is closed */
-	if (file->f_mode & FMODE_WRITE && s) {
-		inode_lock(inode);
-		s = RFS_I(inode)->session;
-		if (s && s->file == file)
-			rfsm_session_drop(inode);
-		inode_unlock(inode);
-	}
+	rfsm_session_end(file, NULL);
 	return 0;
 }
 
@@ -137,14 +168,18 @@ static int rfsm_session_send(struct inode *inode, struct rfsm_session *s)
 static int rfsm_session_commit(struct file *file)
 {
 	struct inode *inode = file_inode(file);
-	int ret = 0;
+	struct rfsm_session *s;
+	int ret = -EINVAL;
 
 	if (!(file->f_mode & FMODE_WRITE))
 		return -EBADF;
 	inode_lock(inode);
-	if (RFS_I(inode)->session)
-		ret = rfsm_session_send(inode, RFS_I(inode)->session);
-	rfsm_session_drop(inode);
+	s = RFS_I(inode)->session;
+	/* else what was written is not there, or is not this file's to commit */
+	if (s && s->file == file) {
+		ret = rfsm_session_send(inode, s);
+		rfsm_session_drop(inode);
+	}
 	inode_unlock(inode);
 	return ret ? ret : vfs_fsync(file, 0);
 }
@@ -170,10 +205,8 @@ long rfsm_session_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 		ret = rfsm_session_start(file);
 	else if (cmd == F2FS_IOC_COMMIT_ATOMIC_WRITE)
 		ret = rfsm_session_commit(file);
-	else if (!(file->f_mode & FMODE_WRITE))
-		ret = -EBADF;
 	else
-		rfsm_session_abort(file_inode(file));
+		ret = rfsm_session_abort(file);
 	mnt_drop_write_file(file);
 	return ret;
 }

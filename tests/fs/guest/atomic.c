@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 
 #include "checks.h"
 
@@ -349,7 +350,46 @@ TEST(transactions_of_a_file)
 	CHECK(pwrite(fd, data, PAGE, 3 * PAGE) == PAGE);
 	OK(ioctl(fd, ABORT));
 	CHECK(all(fd, 3 * PAGE, PAGE, 3));
+	/* nor is there anything to commit */
+	FAILS(ioctl(fd, COMMIT), EINVAL);
+	close(fd);
+}
+
+static void child(int fd, int starts)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid) {
+		if (starts && (ioctl(fd, START) || pwrite(fd, "new", 3, 0) != 3))
+			_exit(1);
+		_exit(0);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && !status);
+}
+
+TEST(transactions_of_two_files)
+{
+	int fd = file(0), other = open("file", O_RDWR);
+
+	fill(fd, 0, PAGE, 1);
+	OK(ioctl(fd, START));
+	CHECK(pwrite(fd, "new", 3, 0) == 3);
+	FAILS(ioctl(other, START), EBUSY);
+	FAILS(ioctl(other, COMMIT), EINVAL);
+	FAILS(ioctl(other, ABORT), EINVAL);
+	/* a child that ends has the file as well, and not the transaction */
+	child(fd, 0);
 	OK(ioctl(fd, COMMIT));
+	CHECK(!all(fd, 0, PAGE, 1));
+	fill(fd, 0, PAGE, 1);
+	/* one that ends within its own leaves none, though the file is still open */
+	child(fd, 1);
+	CHECK(all(other, 0, PAGE, 1));
+	FAILS(ioctl(fd, COMMIT), EINVAL);
+	OK(ioctl(other, START));
+	OK(ioctl(other, COMMIT));
+	close(other);
 	close(fd);
 }
 
