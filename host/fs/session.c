@@ -144,7 +144,8 @@ static int rfsm_session_send(struct inode *inode, struct rfsm_session *s)
 	loff_t old = i_size_read(inode), size = RFS_I(inode)->session_size;
 	struct folio **folios, *folio;
 	unsigned long index;
-	u32 n = 0, len;
+	loff_t left;
+	u32 n = 0;
 	int ret = 0;
 
 	if (!s->n)
@@ -154,12 +155,14 @@ static int rfsm_session_send(struct inode *inode, struct rfsm_session *s)
 		return -ENOMEM;
 	xa_for_each(&s->folios, index, folio)
 		folios[n++] = folio;
-	len = min_t(loff_t, PAGE_SIZE,
-		    max(old, size) - folio_pos(folios[n - 1]));
-	if (size > old)
+	left = max(old, size) - folio_pos(folios[n - 1]);
+	if (left <= 0)		/* none of it may be after the end */
+		ret = -EIO;
+	else if (size > old)
 		ret = rfsm_zero_tail(inode, old);
 	if (!ret)
-		ret = rfsm_atomic_blocks(inode, n, len, true,
+		ret = rfsm_atomic_blocks(inode, n, min_t(loff_t, PAGE_SIZE,
+							 left), true,
 					 rfsm_fill_from_session, folios);
 	kfree(folios);
 	return ret;
@@ -275,7 +278,7 @@ static int rfsm_session_put(struct file *file, loff_t pos, size_t n,
 	copied = copy_folio_from_iter(folio, offset_in_page(pos), n, from);
 	if (copied < n) {
 		iov_iter_revert(from, copied);
-		if (whole && made) {	/* nor has it what was there before */
+		if (made) {	/* the size may end before it */
 			xa_erase(&ri->session->folios, index);
 			ri->session->n--;
 			folio_put(folio);

@@ -420,7 +420,11 @@ TEST(transactions_that_are_refused)
 	OK(munmap(data + PAGE, PAGE));
 	FAILS(pwrite(fd, data + PAGE, PAGE, 8 * PAGE), EFAULT);
 	CHECK(all(fd, 8 * PAGE, PAGE, 2));
-	OK(ioctl(fd, ABORT));
+	/* behind the end: the size stays, and there is nothing to commit there */
+	FAILS(pwrite(fd, data + PAGE, 10, 400 * PAGE + 10), EFAULT);
+	CHECK(size_of(fd) == 256 * PAGE);
+	OK(ioctl(fd, COMMIT));
+	CHECK(size_of(fd) == 256 * PAGE);
 	OK(ftruncate(fd, 0));
 	close(fd);
 }
