@@ -47,12 +47,30 @@ static ssize_t rfsm_write_data(struct kiocb *iocb, struct iov_iter *from)
 	return ret;
 }
 
+/* Within a transaction of the file its end is where that has put it */
+static ssize_t rfsm_write_checks(struct kiocb *iocb, struct iov_iter *from)
+{
+	struct inode *inode = file_inode(iocb->ki_filp);
+	int appends = iocb->ki_flags & IOCB_APPEND;
+	ssize_t ret;
+
+	if (!rfsm_has_session(inode))
+		return generic_write_checks(iocb, from);
+	if (iocb->ki_flags & IOCB_ATOMIC)
+		return -EBUSY;	/* part of it might be too much for that */
+	if (appends)
+		iocb->ki_pos = RFS_I(inode)->session_size;
+	iocb->ki_flags &= ~IOCB_APPEND;
+	ret = generic_write_checks(iocb, from);
+	iocb->ki_flags |= appends;
+	return ret;
+}
+
 static ssize_t rfsm_write_locked(struct kiocb *iocb, struct iov_iter *from)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
-	bool session = rfsm_has_session(inode);
 	size_t asked = iov_iter_count(from);
-	ssize_t ret = generic_write_checks(iocb, from);
+	ssize_t ret = rfsm_write_checks(iocb, from);
 
 	if (iocb->ki_flags & IOCB_ATOMIC && ret >= 0) {
 		if (!rfsm_whole_blocks(iocb->ki_pos, asked))
@@ -63,11 +81,8 @@ static ssize_t rfsm_write_locked(struct kiocb *iocb, struct iov_iter *from)
 	if (ret <= 0)
 		return ret;
 	ret = file_modified(iocb->ki_filp);
-	if (!ret && session) {
-		if (iocb->ki_flags & IOCB_APPEND)
-			iocb->ki_pos = RFS_I(inode)->session_size;
+	if (!ret && rfsm_has_session(inode))
 		return rfsm_session_write(iocb, from);
-	}
 	if (!ret && iocb->ki_pos > i_size_read(inode))
 		ret = rfsm_zero_tail(inode, i_size_read(inode));
 	return ret ? ret : rfsm_write_data(iocb, from);

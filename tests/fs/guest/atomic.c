@@ -266,6 +266,28 @@ TEST(as_large_as_a_file_may_be)
 	close(fd);
 }
 
+/* What is appended within a transaction begins where that ends, not the file. */
+TEST(transactions_as_large_as_a_file_may_be)
+{
+	unsigned char *data = memory(4 * PAGE, 1);
+	struct rlimit old, limit;
+	int fd = file(O_APPEND);
+
+	signal(SIGXFSZ, SIG_IGN);
+	OK(getrlimit(RLIMIT_FSIZE, &old));
+	limit = old;
+	limit.rlim_cur = 3 * PAGE;
+	OK(setrlimit(RLIMIT_FSIZE, &limit));
+	OK(ioctl(fd, START));
+	CHECK(write(fd, data, 2 * PAGE) == 2 * PAGE);
+	CHECK(write(fd, data, 2 * PAGE) == PAGE);
+	FAILS(write(fd, data, 1), EFBIG);
+	OK(ioctl(fd, COMMIT));
+	CHECK(size_of(fd) == 3 * PAGE && all(fd, 0, 3 * PAGE, 1));
+	OK(setrlimit(RLIMIT_FSIZE, &old));
+	close(fd);
+}
+
 /* Few blocks are left: all or nothing; and what is there can be written again. */
 TEST(on_a_full_volume)
 {
@@ -410,6 +432,7 @@ TEST(transactions_that_are_refused)
 	CHECK(pwrite(fd, data, 257 * PAGE, 0) == 256 * PAGE);
 	FAILS(pwrite(fd, data, PAGE, 300 * PAGE), EFBIG);
 	CHECK(pwrite(fd, data, PAGE, 17 * PAGE) == PAGE);
+	FAILS(put(fd, data, PAGE, 0), EBUSY);
 	FAILS(ftruncate(fd, 0), EBUSY);
 	FAILS(fallocate(fd, 0, 0, MIB), EBUSY);
 	OK(ioctl(fd, COMMIT));
