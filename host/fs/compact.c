@@ -56,7 +56,10 @@ static int rfsm_may_be_piece(struct rfs_fs *fs, struct inode *inode, u32 smalls,
 			      small->from, small->bytes);
 }
 
-/* True: it is a piece, or lost, which the mapping says then. */
+/*
+ * True: it is a piece, or lost, which the mapping says then. Where the log had no
+ * memory for it and nothing was changed, it has its reservation still.
+ */
 static bool rfsm_small_piece(struct inode *inode, u32 smalls,
 			     const struct rfsm_small *small)
 {
@@ -78,13 +81,16 @@ static bool rfsm_small_piece(struct inode *inode, u32 smalls,
 					folio_pos(folio) + small->from,
 					folio_address(folio) + small->from,
 					small->bytes, timespec64_to_ns(&mtime));
-			rfsm_unreserve(sbi, inode, folio);
+			if (ret == -ENOMEM && !sbi->fs->read_only)
+				fits = ret;
+			else
+				rfsm_unreserve(sbi, inode, folio);
 		}
 		rfsm_unlock(sbi);
 		if (again)
 			rfsm_miss_read(sbi, &miss);
 	} while (again);
-	if (ret)
+	if (ret && fits > 0)
 		mapping_set_error(inode->i_mapping, rfsm_failed(sbi, ret));
 	return fits > 0;
 }
