@@ -28,6 +28,7 @@ typedef unsigned short umode_t;
 typedef u64 sector_t;
 typedef int vm_fault_t;
 typedef int blk_status_t;
+typedef void *fl_owner_t;
 
 #define __percpu
 #define __init
