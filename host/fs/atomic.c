@@ -140,10 +140,13 @@ static void rfsm_atomic_put(struct rfsm_atomic *a)
 		folio_put(a->folio[i]);
 }
 
-/* -EAGAIN: there has to be room first, and then all is to be done again. */
+/*
+ * -EAGAIN: there has to be room first, and then all is to be done again. *locked:
+ * for so many of them there was.
+ */
 static int rfsm_atomic_try(struct inode *inode, u32 n, u32 len, bool sync,
 			   rfsm_fill_t *fill, void *arg,
-			   enum rfsm_waited waited)
+			   enum rfsm_waited waited, u32 *locked)
 {
 	struct rfsm_atomic a = {
 		.inode = inode,
@@ -164,23 +167,33 @@ static int rfsm_atomic_try(struct inode *inode, u32 n, u32 len, bool sync,
 	else
 		rfsm_atomic_send(&a, sync);
 	rfsm_atomic_put(&a);
+	*locked = a.locked;
 	kfree(a.data);
 	return ret;
 }
 
+#define ROUNDS	16	/* of making room, after which no try got further than before */
+
+/*
+ * Blocks that are far apart need as many index nodes that are dirty at once, which a
+ * small volume may never allow, though there is room whenever it is waited for.
+ */
 int rfsm_atomic_blocks(struct inode *inode, u32 n, u32 len, bool sync,
 		       rfsm_fill_t *fill, void *arg)
 {
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	enum rfsm_waited waited = RFSM_NOT_YET;
+	u32 locked = 0, best = 0, vain = 0;
 	int ret;
 
-	while ((ret = rfsm_atomic_try(inode, n, len, sync, fill, arg,
-				      waited)) == -EAGAIN) {
+	while ((ret = rfsm_atomic_try(inode, n, len, sync, fill, arg, waited,
+				      &locked)) == -EAGAIN) {
+		vain = locked > best ? 0 : vain + 1;
+		best = max(best, locked);
 		ret = rfsm_wait_room_for(sbi, n, rfsm_is_small_writer(inode));
 		if (ret < 0)
 			return ret;
-		waited = ret ? RFSM_NO_SPACE : RFSM_WAITED;
+		waited = ret || vain >= ROUNDS ? RFSM_NO_SPACE : RFSM_WAITED;
 	}
 	if (ret)
 		return rfsm_failed(sbi, ret);
