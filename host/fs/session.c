@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Transactions of a file, by the ioctls of F2FS that SQLite uses: what is written
- * after a start is kept here, and seen by who reads the file, until it is written as
- * one or dropped. Mappings show what was committed.
+ * after a start is kept here, and seen by read(2) and stat(2), until it is written as
+ * one or dropped. Mappings, splice, sendfile, SEEK_END, SEEK_DATA and SEEK_HOLE show
+ * what was committed.
  */
 #include <linux/f2fs.h>
 #include <linux/mm.h>
