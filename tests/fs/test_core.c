@@ -4386,6 +4386,30 @@ TEST(pointer_kinds)
 	end(fs, dev);
 }
 
+/* What says that it has pieces is damage on a volume that was made without. */
+TEST(pointer_to_pieces_without_pieces)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	struct rfs_report report = { 0 };
+	struct rfs_ptr *slot;
+	struct rfs_buf *buf;
+	u64 losses;
+	u32 ino;
+
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	reserve(fs, ino, 1, 2);
+	CHECK_EQ(rfs_map_slot(fs, ino, 1, false, &slot, &buf), 0);
+	CHECK_EQ(slot->kind, RFS_PTR_PREALLOC);
+	slot->kind = RFS_PTR_PIECE;
+	rfs_buf_dirty(fs, buf);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	CHECK_EQ(rfs_check(fs, &report), 0);
+	CHECK_EQ(report.faults, 1);
+	CHECK(repaired(fs, &losses) > 0);
+	end(fs, dev);
+}
+
 /* Two that lead to one node, a number that nobody has, a count that is wrong */
 TEST(repair_nodes)
 {

@@ -15,7 +15,8 @@ static int ptr_ok(struct rfs_walk *w, const struct rfs_dinode *di,
 	u64 addr = rfs_addr(slot->addr);
 	struct rfs_oob oob;
 
-	*ok = rfs_ptr_ok(slot);
+	*ok = rfs_ptr_ok(slot) && (slot->kind != RFS_PTR_PIECE ||
+				   rfs_has_pieces(&fs->super));
 	if (!*ok || slot->kind != RFS_PTR_BLOCK)
 		return 0;
 	*ok = rfs_walk_free(w, addr) && rfs_high(slot->addr) &&

@@ -160,6 +160,9 @@ static u64 check_ptr(struct check *c, const struct rfs_dinode *di,
 	}
 	if (ptr->kind == RFS_PTR_HOLE)
 		return 0;
+	if (ptr->kind == RFS_PTR_PIECE && !rfs_has_pieces(&c->fs->super))
+		fault(c, "file %u block %llu: pieces on a volume that was made without",
+		      ino, (unsigned long long)block);
 	if (ptr->kind != RFS_PTR_BLOCK) {
 		c->prealloc++;
 		return 1;
