@@ -156,6 +156,7 @@ def test_decode_for_people(rsdctl: Path) -> None:
             "map_bytes": 4096,
             "ram_bytes": 3 << 20,
             "capacity_bytes": 512 << 20,
+            "blocks_total": 121,
         },
         histogram=(80, 1, 0, 0, 0, 40),
     )
