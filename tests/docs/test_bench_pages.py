@@ -33,7 +33,7 @@ def test_a_table_is_replaced_and_the_rest_stays(tmp_path: Path) -> None:
     text = "# Before\n<!-- table: bench core -->\n{}<!-- end -->\nafter\n<!-- end -->\n"
     document.write_text(text.format("old\n"))
     page.record(tmp_path, "core", ROWS, {"qemu": "1"})
-    page.record(tmp_path, "core-2", ROWS, {})
+    page.record(tmp_path, "core-9", ROWS, {})  # its file would be the last of all by name
     newest = page.newest(tmp_path, "core")
     assert newest["hashes"] == {"qemu": "1"}
     table = page.shown("table", newest)

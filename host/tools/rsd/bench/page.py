@@ -74,11 +74,8 @@ def parts(document: Path, text: str) -> Iterator[tuple[str, str, str, str]]:
 
 def newest(root: Path, name: str) -> dict[str, Any]:
     """The latest of a bench's dated files."""
-    found = sorted(
-        path
-        for path in (root / "docs" / "results").glob(f"bench-{name}-*.json")
-        if re.fullmatch(rf"bench-{name}-[\d-]+\.json", path.name)
-    )
+    date = "-".join(("[0-9]" * 4, "[0-9]" * 2, "[0-9]" * 2))
+    found = sorted((root / "docs" / "results").glob(f"bench-{name}-{date}.json"))
     if not found:
         raise RsdError(
             f"docs/results has no bench-{name}-DATE.json", f"./rsd bench {name} --record"
