@@ -154,6 +154,24 @@ static ssize_t rfsm_buffered_read(struct kiocb *iocb, struct iov_iter *to)
 	return ret;
 }
 
+/*
+ * A direct read of a page that the page cache has. A writer changes such a page
+ * where it is, under the inode's lock: without it the reader would see a mixture.
+ */
+static ssize_t rfsm_direct_cached_read(struct kiocb *iocb, struct iov_iter *to)
+{
+	struct inode *inode = file_inode(iocb->ki_filp);
+	ssize_t ret;
+
+	if (!(iocb->ki_flags & IOCB_NOWAIT))
+		inode_lock_shared(inode);
+	else if (!inode_trylock_shared(inode))
+		return -EAGAIN;
+	ret = rfsm_buffered_read(iocb, to);
+	inode_unlock_shared(inode);
+	return ret;
+}
+
 static ssize_t rfsm_file_read_iter(struct kiocb *iocb, struct iov_iter *to)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
@@ -173,7 +191,7 @@ static ssize_t rfsm_file_read_iter(struct kiocb *iocb, struct iov_iter *to)
 	pos = iocb->ki_pos;
 	if (done < 0 || !iov_iter_count(to) || pos >= i_size_read(inode))
 		return done;
-	ret = rfsm_buffered_read(iocb, to);
+	ret = rfsm_direct_cached_read(iocb, to);
 	rfsm_drop_cached(inode, pos, ret);
 	return done && ret < 0 ? done : done + ret;
 }

@@ -23,6 +23,7 @@
 #define READERS 8
 #define READS 400
 #define ROUNDS 6
+#define OVERWRITES 4000
 
 #define CHECK(what)                                                            \
 	do {                                                                   \
@@ -40,6 +41,15 @@ static atomic_bool over;
 static uint64_t word(unsigned int block, unsigned int round)
 {
 	return (uint64_t)block << 32 | round;
+}
+
+static void same(const uint64_t *page, unsigned int w)
+{
+	if (page[w] == page[0])
+		return;
+	fprintf(stderr, "direct.c: word 0 of a page is %#jx, word %u is %#jx\n",
+		(uintmax_t)page[0], w, (uintmax_t)page[w]);
+	exit(1);
 }
 
 static uint64_t *pages(unsigned int n)
@@ -99,7 +109,7 @@ static void *reader(void *seed)
 			CHECK(page[0] >> 32 == at + k);
 			CHECK((uint32_t)page[0] >= before[k]);
 			for (unsigned int w = 1; w < WORDS; w++)
-				CHECK(page[w] == page[0]);
+				same(page, w);
 		}
 	}
 	free(data);
@@ -116,6 +126,60 @@ static void beside_writers(void)
 		CHECK(pthread_create(&readers[i], NULL, reader, (void *)(i + 1)) == 0);
 	for (unsigned int i = 0; i < READERS; i++)
 		CHECK(pthread_join(readers[i], NULL) == 0);
+	CHECK(pthread_join(writes, NULL) == 0);
+}
+
+static void *block_writer(void *unused)
+{
+	int cached = open(path, O_RDWR), direct = open(path, O_RDWR | O_DIRECT);
+	uint64_t *page = pages(1);
+
+	(void)unused;
+	CHECK(cached >= 0 && direct >= 0);
+	for (unsigned int round = 1; round <= OVERWRITES; round++) {
+		for (unsigned int i = 0; i < WORDS; i++)
+			page[i] = word(0, round);
+		/* most find the page in memory, changed and not written yet */
+		CHECK(pwrite(round % 8 ? cached : direct, page, PAGE, 0) == PAGE);
+		atomic_store(&written[0], round);
+	}
+	atomic_store(&over, true);
+	free(page);
+	close(direct);
+	close(cached);
+	return NULL;
+}
+
+static void *block_reader(void *unused)
+{
+	int fd = open(path, O_RDONLY | O_DIRECT);
+	uint64_t *page = pages(1);
+
+	(void)unused;
+	CHECK(fd >= 0);
+	while (!atomic_load(&over)) {
+		unsigned int before = atomic_load(&written[0]);
+
+		CHECK(pread(fd, page, PAGE, 0) == PAGE);
+		CHECK((uint32_t)page[0] >= before);
+		for (unsigned int w = 1; w < WORDS; w++)
+			same(page, w);
+	}
+	free(page);
+	close(fd);
+	return NULL;
+}
+
+/* A page of the page cache that is overwritten while it is read directly */
+static void beside_overwriter(void)
+{
+	pthread_t reads, writes;
+
+	atomic_store(&over, false);
+	atomic_store(&written[0], 0);
+	CHECK(pthread_create(&writes, NULL, block_writer, NULL) == 0);
+	CHECK(pthread_create(&reads, NULL, block_reader, NULL) == 0);
+	CHECK(pthread_join(reads, NULL) == 0);
 	CHECK(pthread_join(writes, NULL) == 0);
 }
 
@@ -214,6 +278,7 @@ int main(int argc, char **argv)
 	CHECK(fsync(fd) == 0);
 	CHECK(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) == 0);
 	beside_writers();
+	beside_overwriter();
 	beside_scribbler();
 	shapes();
 	without_waiting();
