@@ -75,7 +75,7 @@ def guest_cost(context: Context) -> list[Row]:
             Row(
                 f"thread switches of QEMU a request, queue depth {depth}",
                 f"under {LIMIT_SWITCHES}",
-                f"{switches:.3f}",
+                f"{switches:z.3f}",
                 switches,
                 "",
                 "count",

@@ -48,6 +48,11 @@ class FileSystem:
     after_mount: str = ""
     counters: str = ""
 
+    @property
+    def rfs(self) -> bool:
+        """Whether its guest needs RFS's module and tools."""
+        return self.mkfs.startswith("mkfs.rfs")
+
 
 # nilfs2 keeps every state of the last hour by default, so that a short run on a small drive
 # would fill it: the cleaner may take what is older than a second, and takes it in time.
@@ -161,7 +166,7 @@ class Stack:
     @property
     def rfs(self) -> bool:
         """Whether its guest has RFS's module and tools."""
-        return self.file_system in (RFS, RFS_ONE_GROUP)
+        return self.file_system.rfs
 
     def properties(self, scale: Scale) -> dict[str, str]:
         """The drive's properties at a scale, beside the system's own."""

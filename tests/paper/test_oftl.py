@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""OFTL's workloads: as table 2 says they are, and replayed as they were generated."""
+
+import itertools
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rsd.artifacts import Artifacts
+from rsd.bench.base import Context
+from rsd.cache import Cache
+from rsd.paper import oftl, oftl_work
+from rsd.paper.claim import Verdict
+from rsd.paper.entry import DEFAULT
+from rsd.paper.oftl_work import TABLE, TABLE_PAGE, TABLE_PAGES, WORKLOADS, Write
+from rsd.progress import Progress
+
+
+def _sessions(work: list[Write]) -> list[list[Write]]:
+    ends = [0, *(at for at, one in enumerate(work, 1) if one.last)]
+    assert ends[-1] == len(work)
+    return [work[low:high] for low, high in itertools.pairwise(ends)]
+
+
+def test_table_2_is_that_of_the_paper(built: Artifacts, rsd_cache: Cache) -> None:
+    claims = oftl.table2(Context(built, rsd_cache, Progress()), DEFAULT)
+    assert len(claims) == 3
+    for claim in claims:
+        assert claim.verdict is Verdict.REPRODUCED, claim
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_a_session_is_of_one_file_and_one_kind(name: str) -> None:
+    work = oftl_work.writes(name)
+    assert work == oftl_work.writes(name)
+    assert len(work) == WORKLOADS[name].here
+    ends: dict[int, int] = {}
+    new = 0
+    for session in _sessions(work):
+        (file,) = {one.file for one in session}
+        if file == TABLE and WORKLOADS[name].table:
+            assert all(one.aligned and one.length == TABLE_PAGE for one in session)
+            assert all(one.offset < TABLE_PAGES * TABLE_PAGE for one in session)
+            continue
+        new += file not in ends
+        at = session[0].offset
+        assert 0 <= at - ends.get(file, 0) < oftl_work.PAGE
+        for one in session:
+            assert one.offset == at and one.length > 0
+            at += one.length
+        ends[file] = at
+        # a part of a page may happen to be whole pages
+        assert all(one.aligned for one in session) or sum(one.aligned for one in session) <= 1
+    others = sum(session[0].file != TABLE for session in _sessions(work))
+    assert 0.35 * others < new < 0.65 * others or others < 10
+
+
+def test_a_flush_of_tpc_c_finds_what_ext2_wrote() -> None:
+    """Of the bytes asked: pages that are written again before the file is closed count once."""
+    left = asked = 0
+    for session in _sessions(oftl_work.writes("tpc-c")):
+        asked += sum(one.length for one in session)
+        left += oftl_work.PAGE * len(
+            {
+                page
+                for one in session
+                for page in range(one.offset // 4096, (one.offset + one.length - 1) // 4096 + 1)
+            }
+        )
+    assert abs(left / asked - oftl.SIZES["tpc-c"]["async"][1]) < 0.01
+
+
+@pytest.mark.parametrize("mode", oftl.MODES)
+def test_the_replay_writes_what_the_list_says(mode: str, tmp_path: Path) -> None:
+    work = oftl_work.writes("lasr-3")[:500]
+    (tmp_path / "list").write_bytes(oftl_work.packed(work))
+    content = bytes(range(1, 256)) * 400
+    (tmp_path / "content").write_bytes(content)
+    (files := tmp_path / "files").mkdir()
+    words = [sys.executable, oftl.REPLAY, tmp_path / "list", tmp_path / "content", mode]
+    subprocess.run(words, cwd=files, check=True)
+    sizes: dict[str, int] = {}
+    for one in work:
+        sizes[str(one.file)] = max(sizes.get(str(one.file), 0), one.offset + one.length)
+    assert {path.name: path.stat().st_size for path in files.iterdir()} == sizes
+    # where the list writes there are no zeroes, and a gap is at most the rest of a page
+    for path in files.iterdir():
+        holes = path.read_bytes().count(0)
+        written = sum(one.length for one in work if str(one.file) == path.name)
+        assert path.stat().st_size - written == holes
+    assert os.listdir(files)
+
+
+@pytest.mark.guest
+def test_in_the_guest(built: Artifacts, rsd_cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SYNC programs more than ASYNC; pieces less than whole pages; ext3's journal more than ext2"""
+    context = Context(built, rsd_cache, Progress())
+    writes = oftl_work.writes("lasr-1")[:150]
+    monkeypatch.setattr(oftl_work, "writes", lambda name: writes)
+
+    def cell(system: str, mode: str) -> oftl.Cell:
+        plan = oftl.Plan(system, "lasr-1", mode)
+        return oftl._read(plan, oftl.unit(plan, context).run(rsd_cache))
+
+    ofss = {mode: cell(oftl.OFSS, mode) for mode in oftl.MODES}
+    assert ofss["sync"].size > 2 * ofss["async"].size
+    assert ofss["sync"].seconds > ofss["async"].seconds
+    assert ofss["sync"].size < cell("RFS without pieces", "sync").size
+    ext2, ext3 = cell("Ext2", "sync"), cell("Ext3", "sync")
+    assert ofss["sync"].size < ext2.size < ext3.size
+    assert ext2.count > 1
