@@ -108,10 +108,13 @@ class Flash:
 
 
 class BlockDrive:
-    """A data block, and a replacement block while it is overwritten."""
+    """A data block, and a replacement block while it is overwritten.
 
-    def __init__(self, flash: Flash, groups: int, units: int) -> None:
-        self.flash, self.groups = flash, groups
+    Without `replacements` that is as long as a command is.
+    """
+
+    def __init__(self, flash: Flash, groups: int, units: int, replacements: bool = True) -> None:
+        self.flash, self.groups, self.replacements = flash, groups, replacements
         self.free = [units] * groups
         self.home: dict[int, Unit] = {}
         # Opened first comes first. Value: the unit, and whether copies lie before a host's page
@@ -155,6 +158,12 @@ class BlockDrive:
             self.flash.fill(unit, block, offset)
         self.flash.program(unit, lba, tag)
         if block in self.replacement and len(unit.pages) == self.flash.span:
+            self.merge(block)
+
+    def end_write(self, lba: int) -> None:
+        """A command has written its last page of this logical block."""
+        block = lba // self.flash.span
+        if not self.replacements and block in self.replacement:
             self.merge(block)
 
     def trim(self, lba: int) -> None:

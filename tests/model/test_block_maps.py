@@ -40,6 +40,7 @@ class Setup:
     buffer: int = 0
     ack: str = "program"
     plp: str = "on"
+    replacements: bool = True
 
     @property
     def slots(self) -> int:
@@ -93,14 +94,16 @@ class Setup:
             f"log-blocks={self.log_blocks} wl-threshold=0 oob=16 planes={self.planes} "
             f"page-size={self.page_size} cell={self.cell} "
             f"one-shot={'off' if self.cell == 'slc' else 'on'} write-buffer={self.buffer} "
-            f"ack={self.ack} plp={self.plp}"
+            f"ack={self.ack} plp={self.plp} "
+            f"replacement-blocks={'on' if self.replacements else 'off'}"
         )
 
     def reference(self) -> BlockDrive | FastDrive:
         """The drive that does nothing but what the rules say."""
         flash = Flash(self.span, self.lanes, self.logical * self.span, self.grain)
         if self.ftl == "block":
-            return BlockDrive(flash, self.groups, self.blocks + self.spares)
+            units = self.blocks + self.spares
+            return BlockDrive(flash, self.groups, units, self.replacements)
         return FastDrive(flash, max(2, self.logical * self.log_blocks // 100) - 1)
 
 
@@ -111,6 +114,9 @@ SETUPS = [
     Setup("block", "block", 1, 1, 6, 1, 1, 20),
     Setup("block", "all", 2, 2, 10, 1, 4, 10),
     Setup("block", "all", 3, 1, 8, 1, 1, 0),
+    Setup("block", "block", 2, 2, 9, 1, 8, 20, replacements=False),
+    Setup("block", "all", 2, 2, 8, 1, 4, 10, replacements=False),
+    Setup("block", "block", 2, 1, 9, 1, 6, 20, buffer=4096, replacements=False),
     Setup("fast", "block", 2, 2, 10, 2, 8, 20, 10),
     Setup("fast", "block", 1, 3, 20, 4, 5, 10, 25),
     Setup("fast", "block", 2, 1, 30, 3, 4, 12, 1),
@@ -162,6 +168,9 @@ def run_reference(setup: Setup, commands: list[Command]) -> tuple[list[list[int]
         for n in range(pages):
             if op == "write":
                 drive.write(lba + n, tag + n)
+                last = n + 1 == pages or (lba + n + 1) % setup.span == 0
+                if last and isinstance(drive, BlockDrive):
+                    drive.end_write(lba + n)
             elif op != "read":
                 drive.trim(lba + n)
     return reads, {name: drive.flash.count[name] for name in COUNTED}

@@ -204,6 +204,14 @@ STACKS: dict[str, Stack] = {
     "f2fs-page": _page(F2FS, "F2FS", Level.DEFAULT),
     "f2fs-2013-page": _of_2013("page-ftl", "a page-level FTL"),
     "f2fs-2013-block": _of_2013("block-ftl", "a block-level FTL"),
+    "f2fs-2013-block-plain": Stack(
+        F2FS_2013,
+        "block-ftl",
+        Level.FULL,
+        "F2FS as it was in 2013 on a block-level FTL without replacement blocks, for REDO's table 1",
+        namespace={"replacement-blocks": "off"},
+        scales=(REDO,),
+    ),
     "f2fs-2013-fast": _of_2013("fast-ftl", "a hybrid FTL, FAST"),
     "btrfs-page": _page(BTRFS, "btrfs", Level.FULL),
     # mkfs.xfs wants 300 MB or more.

@@ -3,8 +3,8 @@
 
 The paper does not say its over-provisioning, its F2FS's version, whether ext4 discards, nor how
 long its benchmarks ran; its erasures fill the drive 5 to 45 times. Here the page-level FTL has 5%
-(RISA's, 4.1), ext4 does not discard, as by default, and F2FS is as it was in 2013. Today's F2FS and
-ext4 with discard stand beside them.
+(RISA's, 4.1), ext4 does not discard, as by default, and F2FS is as it was in 2013. A block FTL that
+copies a block for each overwrite, today's F2FS and ext4 with discard stand beside them.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,7 +30,11 @@ SYSTEMS = {
     F2FS_PAGE: "f2fs-2013-page",
     RFS: "rfs+rsd",
 }
-BESIDE = {"today's F2FS on page FTL": "f2fs-page", "ext4 with discard": "ext4-page"}
+BESIDE = {
+    "F2FS on block FTL without replacement blocks": "f2fs-2013-block-plain",
+    "today's F2FS on page FTL": "f2fs-page",
+    "ext4 with discard": "ext4-page",
+}
 
 # Table 1: erasures, in the order of SYSTEMS
 TABLE1 = {

@@ -78,6 +78,11 @@
              "what ftl=block and ftl=fast map at a time: block = a flash "   \
              "block, consecutive ones in consecutive ways (REDO 4), all = "  \
              "a block of every channel and way, striped by pages")           \
+    RSD_ENUM(replacement_blocks, "replacement-blocks", RSD_ON,               \
+             rsd_switch_names, 0,                                            \
+             "ftl=block keeps a replacement block for the writes after one " \
+             "that overwrites; off = it is merged as soon as that write has "\
+             "its pages")                                                    \
     RSD_NUM(log_blocks, "log-blocks", 3, 1, 50, 0, "%",                      \
             "log blocks of ftl=fast, in percent of the flash that the host " \
             "sees, but two at least; one of them is the sequential one")     \

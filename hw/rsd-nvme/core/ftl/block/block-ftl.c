@@ -31,9 +31,12 @@
  *   partial  if it began with the host's pages alone, and the rest was copied
  *   full     if something was copied before a page of the host
  *
- * A replacement block that is full is merged at once. If a die has no erased
- * block for a new one, the replacement block that was opened there first is
- * merged. A logical block of which nothing is left (trim) has no block.
+ * A replacement block that is full is merged at once. With
+ * replacement-blocks=off, each is, as soon as a command has its pages in it:
+ * a plain block map copies a block to overwrite a page of it. If a die has no
+ * erased block for a new one, the replacement block that was opened there
+ * first is merged. A logical block of which nothing is left (trim) has no
+ * block.
  *
  * So each die needs a block more than its logical blocks. Recovery: see
  * block-recover.c.
@@ -151,7 +154,9 @@ static uint32_t block_write(BlockMap *map, Cmd *cmd, uint32_t index,
         return 0;
     }
     rsd_unit_append(map, to, cmd, index, lpn, n);
-    if (to == lb->log && to->next == map->span) {
+    if (to == lb->log &&
+        (to->next == map->span ||
+         map->ns->drive->cfg.replacement_blocks == RSD_OFF)) {
         /* without memory for it, it is merged when it is in the way */
         merge(map, lblock);
     }
