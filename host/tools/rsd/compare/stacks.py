@@ -208,7 +208,7 @@ STACKS: dict[str, Stack] = {
         F2FS_2013,
         "block-ftl",
         Level.FULL,
-        "F2FS as it was in 2013 on a block-level FTL without replacement blocks, for REDO's table 1",
+        "F2FS as in 2013 on a block-level FTL without replacement blocks, for REDO's table 1",
         namespace={"replacement-blocks": "off"},
         scales=(REDO,),
     ),
