@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * String instructions with REP against plain loops: all lengths, directions and sizes, through pages
- * that are not there yet, and with signals in between. Then what they take on the guest's clock:
- * an instruction for each iteration.
+ * that are not there yet, and with signals in between; flags that are read after one. Then what
+ * they take on the guest's clock: an instruction for each iteration.
  *
  *	strings INSTRUCTIONS_A_NS
  */
@@ -18,6 +18,7 @@
 #define AREA (64 << 10)
 #define ROUNDS 100
 #define TIMED (1 << 20)
+#define FLAGGED 1000	/* signals while flags are looked at */
 
 static volatile sig_atomic_t ticks;
 
@@ -114,6 +115,25 @@ static void scans(unsigned int round)
 	munmap(b, AREA);
 }
 
+/* Interrupts come just before the string instruction, too, when the flags have been set. */
+static void flags(void)
+{
+	unsigned char to[8];
+	int until = ticks + FLAGGED;
+
+	for (unsigned int round = 0; ticks < until; round++) {
+		unsigned long a = (unsigned long)rand() % 3, b = (unsigned long)rand() % 3;
+		unsigned long left = (unsigned long)rand() % sizeof(to);
+		unsigned char *d = to, equal, below;
+
+		__asm__ volatile("cmpq %5, %4\n\trep stosb\n\tsete %2\n\tsetb %3"
+				 : "+D"(d), "+c"(left), "=&r"(equal), "=&r"(below)
+				 : "r"(a), "r"(b), "a"(0) : "cc", "memory");
+		if (equal != (a == b) || below != (a < b))
+			die("flags of cmp after rep stosb", round);
+	}
+}
+
 static int64_t now(void)
 {
 	struct timespec t;
@@ -159,8 +179,9 @@ int main(int argc, char **argv)
 		stores(round);
 		scans(round);
 	}
+	flags();
 	setitimer(ITIMER_REAL, &never, NULL);
-	if (ticks < 1000) {
+	if (ticks < 1000 + FLAGGED) {
 		printf("%d signals only\n", (int)ticks);
 		return 1;
 	}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""String instructions under icount: right with faults and signals in between, and counted."""
+"""String instructions under icount: right with faults and interrupts in between, and counted."""
 
 import subprocess
 from pathlib import Path
