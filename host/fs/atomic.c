@@ -11,7 +11,7 @@
 
 #include "rfsm.h"
 
-static_assert(RFS_TXN_MAX * PAGE_SIZE == RFSM_ATOMIC_MAX);
+static_assert((RFS_TXN_MAX - 1) * PAGE_SIZE == RFSM_ATOMIC_MAX);
 
 /* Blocks of a file that are to be written, in ascending order */
 struct rfsm_atomic {

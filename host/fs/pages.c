@@ -387,7 +387,8 @@ static int rfsm_writepages(struct address_space *mapping,
 				rfsm_smalls_write(inode, b, sync);
 			continue;
 		}
-		if (b->n && (b->n == RFS_TXN_MAX || b->len < RFS_BLOCK_BYTES ||
+		if (b->n && (b->n == RFSM_BATCH_MAX ||
+			     b->len < RFS_BLOCK_BYTES ||
 			     folio->index != b->folio[0]->index + b->n))
 			rfsm_batch_write(inode, b, sync);
 		error = rfsm_batch_add(inode, b, folio, wbc);

@@ -115,11 +115,13 @@ struct rfsm_small {
 
 #define RFSM_SMALLS	32
 
+#define RFSM_BATCH_MAX	256	/* blocks that writeback makes a transaction of */
+
 /* Consecutive folios under writeback: a transaction; and some beside these */
 struct rfsm_batch {
 	u32 n;
 	u32 len;	/* valid bytes of the last */
-	struct folio *folio[RFS_TXN_MAX];
+	struct folio *folio[RFSM_BATCH_MAX];
 	u32 smalls;
 	struct rfsm_small small[RFSM_SMALLS];
 };

@@ -417,7 +417,7 @@ TEST(transactions_of_two_files)
 
 TEST(transactions_that_are_refused)
 {
-	unsigned char *data = memory(257 * PAGE, 2);
+	unsigned char *data = memory(258 * PAGE, 2);
 	int fd = file(0), other, i;
 
 	fill(fd, 0, 4 * PAGE, 1);
@@ -428,15 +428,15 @@ TEST(transactions_that_are_refused)
 	FAILS(ioctl(other, START), EINVAL);
 	close(other);
 	OK(ioctl(fd, START));
-	/* 256 blocks at most: then there is a part of a write, and then an error */
-	CHECK(pwrite(fd, data, 257 * PAGE, 0) == 256 * PAGE);
+	/* 257 blocks at most: then there is a part of a write, and then an error */
+	CHECK(pwrite(fd, data, 258 * PAGE, 0) == 257 * PAGE);
 	FAILS(pwrite(fd, data, PAGE, 300 * PAGE), EFBIG);
 	CHECK(pwrite(fd, data, PAGE, 17 * PAGE) == PAGE);
 	FAILS(put(fd, data, PAGE, 0), EBUSY);
 	FAILS(ftruncate(fd, 0), EBUSY);
 	FAILS(fallocate(fd, 0, 0, MIB), EBUSY);
 	OK(ioctl(fd, COMMIT));
-	CHECK(size_of(fd) == 256 * PAGE && all(fd, 0, 256 * PAGE, 2));
+	CHECK(size_of(fd) == 257 * PAGE && all(fd, 0, 257 * PAGE, 2));
 	OK(ioctl(fd, START));
 	for (i = 0; i < 4; i++)
 		CHECK(pwrite(fd, data, 10, i * PAGE + PAGE - 5) == 10);
@@ -445,9 +445,9 @@ TEST(transactions_that_are_refused)
 	CHECK(all(fd, 8 * PAGE, PAGE, 2));
 	/* behind the end: the size stays, and there is nothing to commit there */
 	FAILS(pwrite(fd, data + PAGE, 10, 400 * PAGE + 10), EFAULT);
-	CHECK(size_of(fd) == 256 * PAGE);
+	CHECK(size_of(fd) == 257 * PAGE);
 	OK(ioctl(fd, COMMIT));
-	CHECK(size_of(fd) == 256 * PAGE);
+	CHECK(size_of(fd) == 257 * PAGE);
 	OK(ftruncate(fd, 0));
 	close(fd);
 }

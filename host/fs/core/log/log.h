@@ -72,7 +72,7 @@ int rfs_forget(struct rfs_fs *fs, u32 ino);
 void rfs_ptr_of(const struct rfs_fs *fs, const struct rfs_oob *oob, u64 addr,
 		u64 time, struct rfs_ptr *ptr);
 
-#define RFS_TXN_MAX	256	/* blocks */
+#define RFS_TXN_MAX	257	/* blocks: those that 1 MiB has, from any byte on */
 
 /* Blocks of a file that are seen after a crash together or not at all */
 struct rfs_txn {
