@@ -1,19 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include <stdarg.h>
-#include <stdio.h>
-
+/* A path is opened as what it is; what errors mean. */
 #include "device.h"
-
-void complain(const char *format, ...)
-{
-	va_list args;
-
-	fprintf(stderr, "%s: ", program);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputc('\n', stderr);
-}
 
 int rfs_device_open(const char *path, bool writing, struct rfs_device *out)
 {

@@ -14,7 +14,7 @@ struct rfs_device {
 	void (*close)(void *dev);
 };
 
-/* "PROGRAM: message" on stderr */
+/* "PROGRAM: message" on stderr, or what a library makes of it */
 extern const char *program;
 void complain(const char *format, ...);
 

@@ -6,6 +6,7 @@
  */
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -196,6 +197,23 @@ int rfs_image_create(const char *path, const struct rfs_geometry *geo, u32 cap)
 	return ret ? -1 : 0;
 }
 
+/* Who writes it is alone; others are told so, and who only reads may go on. */
+static int take(struct image *im, const char *path, bool writing,
+		struct rfs_device *out)
+{
+	if (!flock(im->fd, (writing ? LOCK_EX : LOCK_SH) | LOCK_NB))
+		return 0;
+	if (errno == EWOULDBLOCK && !writing) {
+		out->busy = true;
+		return 0;
+	}
+	errno = errno == EWOULDBLOCK ? EBUSY : errno;
+	complain("%s: %s%s", path, strerror(errno), errno == EBUSY ?
+		 "; another process has the volume, and must end or close it first" :
+		 "");
+	return -1;
+}
+
 int rfs_image_open(const char *path, bool writing, struct rfs_device *out)
 {
 	struct image_header header;
@@ -215,10 +233,15 @@ int rfs_image_open(const char *path, bool writing, struct rfs_device *out)
 		image_close(im);
 		return 1;
 	}
+	if (take(im, path, writing, out)) {
+		image_close(im);
+		return -1;
+	}
 	im->cap = le32_to_cpu(header.cap);
 	im->geo.zones = le32_to_cpu(header.zones);
 	im->geo.zone_blocks = le32_to_cpu(header.zone_blocks);
 	im->geo.oob_bytes = le32_to_cpu(header.oob_bytes);
+	im->geo.volatile_cache = true;	/* the page cache of the host */
 	if (fstat(im->fd, &st) || !im->geo.zone_blocks ||
 	    im->cap > im->geo.zone_blocks ||
 	    st.st_size < block_at(im, (u64)im->geo.zones *

@@ -516,7 +516,8 @@ int rfs_zns_open(const char *path, bool writing, struct rfs_device *out)
 	}
 	if (z->fd < 0) {
 		complain("%s: %s%s", path, strerror(errno),
-			 errno == EBUSY ? "; is it mounted?" : "");
+			 errno == EBUSY ?
+			 "; it is mounted, or another process has it" : "");
 		free(z->buffer);
 		free(z);
 		return -1;
