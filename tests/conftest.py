@@ -17,7 +17,7 @@ from rsd.progress import Progress
 
 # The cheap and telling ones first: a lint error or a broken unit needs no guest to show. Then what
 # takes long, so that no process is left alone with it in the end.
-ORDER = "lint unit model fs guests sim tools runner device compare docs".split()
+ORDER = "lint unit model fs oftl guests sim tools runner device compare docs".split()
 
 # Where tests boot guests.
 GUESTS = re.compile(

@@ -28,6 +28,19 @@ FS_SOURCES = (
     "host/fs/core/**/*",
     "host/fs/user/*",
 )
+RFS_TOOLS = ("mkfs", "fsck", "dump")
+SANITIZE = "-O1 -g -Werror -fsanitize=address,undefined -fno-sanitize-recover=all"
+# Of the programs of tests/oftl, and of the library
+OFTL_SOURCES = (
+    "tests/oftl/*.[ch]",
+    "tests/oftl/Makefile",
+    "tests/unit/check.h",
+    "tests/fs/option.h",
+    "hw/rsd-nvme/core/api/*.h",
+    "host/tools/oftl/**/*",
+    "host/fs/core/**/*",
+    "host/fs/user/*",
+)
 # and of tests/unit
 CORE_SOURCES = (
     "tests/unit/*.[ch]",
@@ -80,6 +93,19 @@ def core_programs(cache: Cache) -> Path:
 def fs_programs(cache: Cache) -> Path:
     """What tests/fs/Makefile builds of the core of RFS."""
     return made(cache, "fs", FS_SOURCES, ["tests/fs"])
+
+
+def fs_tools(cache: Cache) -> Path:
+    """mkfs.rfs, fsck.rfs and dump.rfs, with sanitizers."""
+    folders = [f"host/tools/{name}.rfs" for name in RFS_TOOLS]
+    sources = [*FS_SOURCES, *(f"{folder}/*" for folder in folders)]
+    commands = [[folder, f"CFLAGS={SANITIZE}"] for folder in folders]
+    return made(cache, "fs-tools", sources, *commands)
+
+
+def oftl_programs(cache: Cache) -> Path:
+    """What tests/oftl/Makefile builds of objects."""
+    return made(cache, "oftl", OFTL_SOURCES, ["tests/oftl"])
 
 
 def is_checked(cache: Cache, kind: str, key: str) -> bool:

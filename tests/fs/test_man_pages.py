@@ -11,7 +11,11 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parents[2]
 MAN = REPOSITORY / "host/fs/man"
 RSDCTL = REPOSITORY / "host/tools/rsdctl"
-PAGES = [*sorted(MAN.iterdir()), RSDCTL / "rsdctl.8"]
+OFTL = REPOSITORY / "host/tools/oftl"
+PAGES = [
+    *sorted(MAN.iterdir()),
+    *(RSDCTL / "rsdctl.8", OFTL / "liboftl.3", OFTL / "objtool.8"),
+]
 SOURCES = {
     name: REPOSITORY / f"host/tools/{name}.rfs/{name}.c" for name in ("mkfs", "fsck", "dump")
 }

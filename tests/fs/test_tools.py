@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from programs import FS_SOURCES, fs_programs, made
+from programs import RFS_TOOLS, fs_programs, fs_tools
 from rsd.cache import Cache
 
-SANITIZE = "-O1 -g -Werror -fsanitize=address,undefined -fno-sanitize-recover=all"
 UNIT = 4096 + 64 + 8
 ZONES, ZONE_BLOCKS = 48, 256
 PACKAGING = Path(__file__).resolve().parents[2] / "host/fs/packaging"
@@ -69,13 +68,9 @@ class Tools:
 
 @pytest.fixture(scope="module")
 def build(rsd_cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    names = ("mkfs", "fsck", "dump")
-    folders = [f"host/tools/{name}.rfs" for name in names]
-    sources = [*FS_SOURCES, *(f"{folder}/*" for folder in folders)]
-    commands = [[folder, f"CFLAGS={SANITIZE}"] for folder in folders]
-    built = made(rsd_cache, "fs-tools", sources, *commands)
+    built = fs_tools(rsd_cache)
     directory = tmp_path_factory.mktemp("tools")
-    for name in names:
+    for name in RFS_TOOLS:
         (directory / f"{name}.rfs").symlink_to(built / f"{name}.rfs")
     (directory / "populate").symlink_to(fs_programs(rsd_cache) / "populate")
     return directory

@@ -56,9 +56,30 @@ def test_the_runner_has_the_sources_that_pip_installs(
 def test_the_tools_have_their_manual_pages(programs: Path, root: Buildroot, tmp_path: Path) -> None:
     fields = staged("rfs-progs", programs, root, tmp_path)
     assert fields["Source"] == "rsd-nvme" and "libc6" in fields["Depends"]
-    for name in guesttools.RFS_TOOLS:
+    for name in (*guesttools.RFS_TOOLS, "objtool"):
         assert (tmp_path / "usr/sbin" / name).read_text() == name
         assert (tmp_path / f"usr/share/man/man8/{name}.8.gz").exists()
+
+
+def test_the_library_and_what_programs_need_of_it(
+    programs: Path, root: Buildroot, tmp_path: Path
+) -> None:
+    fields = staged("liboftl1", programs, root, tmp_path / "library")
+    assert "libc6" in fields["Depends"]
+    library = tmp_path / "library" / package.LIBRARIES / "liboftl.so.1"
+    assert library.stat().st_mode & 0o777 == 0o644
+    control = tmp_path / "library/DEBIAN"
+    assert (control / "shlibs").read_text() == f"liboftl 1 liboftl1 (>= {__version__})\n"
+    assert (control / "triggers").stat().st_mode & 0o777 == 0o644
+    assert "DEBIAN" not in (control / "md5sums").read_text()
+    fields = staged("liboftl-dev", programs, root, tmp_path / "dev")
+    assert fields["Depends"] == f"liboftl1 (= {__version__})"
+    assert (tmp_path / "dev" / package.LIBRARIES / "liboftl.so").readlink() == Path("liboftl.so.1")
+    assert (tmp_path / "dev/usr/include/oftl.h").is_file()
+    assert (tmp_path / "dev/usr/share/man/man3/liboftl.3.gz").is_file()
+    fields = staged("python3-oftl", programs, root, tmp_path / "python")
+    assert fields["Architecture"] == "all"
+    assert (tmp_path / "python/usr/lib/python3/dist-packages/oftl.py").is_file()
 
 
 def test_the_source_of_the_module_is_whole(programs: Path, root: Buildroot, tmp_path: Path) -> None:

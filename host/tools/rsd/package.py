@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`./rsd package`: Debian packages of the runner, of RFS's tools, and of its module's source.
 
-    rsd-nvme     the command rsd and the sources of what it builds; rsdsim, rsdview, rsdctl, zappend
-    rfs-progs    mkfs.rfs, fsck.rfs, dump.rfs
-    rfs-dkms     the module's source, which dkms builds for each kernel that is installed
+    rsd-nvme       the command rsd and the sources of what it builds; rsdsim, rsdview, rsdctl,
+                   zappend
+    rfs-progs      mkfs.rfs, fsck.rfs, dump.rfs, objtool
+    liboftl1       the library of objects on RFS
+    liboftl-dev    its header and manual page
+    python3-oftl   its binding for Python
+    rfs-dkms       the module's source, which dkms builds for each kernel that is installed
 
 They are for Debian 13, with whose compiler they are built. Equal sources make equal packages.
 `--check` has lintian read them, and installs and uses them in a Debian made for that.
@@ -34,6 +38,8 @@ DEFAULT_OUT = OUTPUTS / "packages"
 MAINTAINER = "The rsd-nvme maintainers <maintainers@rsd-nvme.invalid>"
 DATE = "Thu, 01 Jan 2026 00:00:00 +0000"
 
+OFTL = REPOSITORY / "host/tools/oftl"
+
 # Everything in the packages is made of these.
 SOURCES = ("hw/rsd-nvme", "host", "guest", "qemu-patches")
 
@@ -44,11 +50,18 @@ FLAGS = (
 )
 STRIP = "strip --strip-unneeded --remove-section=.comment --remove-section=.note"
 
-# Programs by package; rfs-progs has those that an administrator runs.
+# Programs by package, and the library.
+LIBRARY = "liboftl.so.1"
 PROGRAMS = {
     "rsd-nvme": ("rsdsim", "rsdview", "rsdctl", "zappend"),
-    "rfs-progs": guesttools.RFS_TOOLS,
+    "rfs-progs": (*guesttools.RFS_TOOLS, "objtool"),
+    "liboftl1": (LIBRARY,),
 }
+# Where they are built, of those whose folder of host/tools has another name.
+FOLDERS = {"objtool": "oftl", LIBRARY: "oftl"}
+# Where they are installed; rfs-progs has those that an administrator runs.
+LIBRARIES = "usr/lib/x86_64-linux-gnu"
+PLACES = {"rsd-nvme": "usr/bin", "rfs-progs": "usr/sbin", "liboftl1": LIBRARIES}
 
 
 @dataclass(frozen=True)
@@ -86,8 +99,37 @@ PACKAGES = (
         "admin",
         "tools of the RFS file system",
         "RFS is a log-structured file system for zoned drives, which writes by appends alone. "
-        "These programs make a volume, check and repair it, and print what is on it.",
+        "These programs make a volume, check and repair it, print what is on it, and store "
+        "objects in it.",
         "${shlibs}",
+    ),
+    Package(
+        "liboftl1",
+        "amd64",
+        "libs",
+        "objects on volumes of the RFS file system",
+        "Objects have numbers, bytes and attributes, and a write of up to 1 MiB at any byte is "
+        "atomic. This library stores them on a volume of RFS, in an image file, on a zoned drive "
+        "or mounted.",
+        "${shlibs}",
+    ),
+    Package(
+        "liboftl-dev",
+        "amd64",
+        "libdevel",
+        "objects on volumes of the RFS file system, for programs in C",
+        "Objects have numbers, bytes and attributes, and a write of up to 1 MiB at any byte is "
+        "atomic. This package has the header of liboftl and its manual page.",
+        f"liboftl1 (= {__version__})",
+    ),
+    Package(
+        "python3-oftl",
+        "all",
+        "python",
+        "objects on volumes of the RFS file system, for programs in Python",
+        "Objects have numbers, bytes and attributes, and a write of up to 1 MiB at any byte is "
+        "atomic. This module calls liboftl.",
+        f"liboftl1 (>= {__version__}), python3 (>= 3.11)",
     ),
     Package(
         "rfs-dkms",
@@ -133,6 +175,9 @@ if [ "$1" = configure ] && [ -x /usr/lib/dkms/common.postinst ]; then
 	/usr/lib/dkms/common.postinst rfs {version} "" "" "$2"
 fi
 """
+# As dh_makeshlibs writes them: who needs the library depends on its package, and ldconfig runs.
+SHLIBS = f"liboftl 1 liboftl1 (>= {__version__})\n"
+TRIGGERS = "activate-noawait ldconfig\n"
 PRERM = """\
 #!/bin/sh
 set -e
@@ -170,6 +215,8 @@ apt-get install -qq -y --no-install-recommends /packages/*.deb linux-headers-amd
 mkfs.rfs -q -I 40x1024 /tmp/volume
 fsck.rfs -n /tmp/volume
 dump.rfs /tmp/volume >/dev/null
+echo content | objtool put /tmp/volume 17
+python3 -c 'import oftl; print(oftl.Volume("/tmp/volume").read(17, 100))' | grep content
 rsdsim --set ftl=page --requests 100 --json >/tmp/one
 rsd sim --set ftl=page --requests 100 --json >/tmp/two
 cmp /tmp/one /tmp/two
@@ -179,8 +226,8 @@ kernel=$(ls /lib/modules)
 dkms build rfs/{version} -k "$kernel"
 dkms install rfs/{version} -k "$kernel"
 modinfo -k "$kernel" -F description rfs
-apt-get purge -qq -y rfs-dkms rfs-progs rsd-nvme
-if ls /usr/share/rsd-nvme /usr/src/rfs-*; then exit 1; fi
+apt-get purge -qq -y rfs-dkms rfs-progs rsd-nvme python3-oftl liboftl-dev liboftl1
+if ls /usr/share/rsd-nvme /usr/src/rfs-* /usr/lib/x86_64-linux-gnu/liboftl*; then exit 1; fi
 echo "used and removed"
 """
 
@@ -251,7 +298,7 @@ def _programs(cache: Cache, progress: Progress, root: Buildroot) -> Path:
     """A directory with the programs, and of each what libraries it needs."""
     names = [name for programs in PROGRAMS.values() for name in programs]
     script = "".join(
-        f"make -j$JOBS -C /src/host/tools/{name} BUILD=/out/{name}.d {FLAGS}\n"
+        f"make -j$JOBS -C /src/host/tools/{FOLDERS.get(name, name)} BUILD=/out/{name}.d {FLAGS}\n"
         f"{STRIP} -o /out/{name} /out/{name}.d/{name}\n"
         f"readelf -d /out/{name} >/out/{name}.needs\nrm -r /out/{name}.d\n"
         for name in names
@@ -268,7 +315,7 @@ def _programs(cache: Cache, progress: Progress, root: Buildroot) -> Path:
             )
 
     folders = ["hw/rsd-nvme/core", "host/fs/core", "host/fs/user", "host/tools/common"]
-    folders += [f"host/tools/{name}" for name in names]
+    folders += sorted({f"host/tools/{FOLDERS.get(name, name)}" for name in names})
     inputs = [hash_tree(REPOSITORY / name) for name in folders]
     return cache.entry("package-programs", hash_inputs(root.identity, script, inputs), make)
 
@@ -281,14 +328,23 @@ def _stage(package: Package, tree: Path, programs: Path, root: Buildroot) -> Non
     """The tree of a package, with its control files."""
     names = PROGRAMS.get(package.name, ())
     for name in names:
-        folder = "usr/sbin" if package.name == "rfs-progs" else "usr/bin"
-        _write(tree / folder / name, (programs / name).read_bytes(), 0o755)
+        mode = 0o644 if name == LIBRARY else 0o755
+        _write(tree / PLACES[package.name] / name, (programs / name).read_bytes(), mode)
     if package.name == "rsd-nvme":
         _stage_runner(tree)
     if package.name == "rfs-progs":
         for path in sorted((REPOSITORY / "host/fs/man").iterdir()):
             _manual(tree, path.name, path.read_text())
-    scripts = {}
+        _manual(tree, "objtool.8", (OFTL / "objtool.8").read_text())
+    if package.name == "liboftl-dev":
+        _write(tree / "usr/include/oftl.h", (OFTL / "oftl.h").read_text())
+        _manual(tree, "liboftl.3", (OFTL / "liboftl.3").read_text())
+        (tree / LIBRARIES).mkdir(parents=True)
+        (tree / LIBRARIES / LIBRARY.removesuffix(".1")).symlink_to(LIBRARY)
+    if package.name == "python3-oftl":
+        module_file = tree / "usr/lib/python3/dist-packages/oftl.py"
+        _write(module_file, (OFTL / "python/oftl.py").read_text())
+    scripts = {"shlibs": SHLIBS, "triggers": TRIGGERS} if package.name == "liboftl1" else {}
     if package.name == "rfs-dkms":
         source = tree / f"usr/src/rfs-{__version__}"
         for pattern in module.SOURCES:
@@ -384,7 +440,8 @@ def _write_control(
     _write(tree / "DEBIAN/control", text)
     _write(tree / "DEBIAN/md5sums", sums)
     for name, script in scripts.items():
-        _write(tree / "DEBIAN" / name, script.format(version=__version__), 0o755)
+        mode = 0o755 if script.startswith("#!") else 0o644
+        _write(tree / "DEBIAN" / name, script.format(version=__version__), mode)
 
 
 def _needed(programs: Path, program: str) -> list[str]:

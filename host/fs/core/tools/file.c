@@ -63,6 +63,7 @@ int rfs_write(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
 		ret = fs->ops->wait(fs->dev);
 	if (!ret)
 		ret = rfs_txn_done(fs, oob, n, addr);
+	fs->loose |= n > 1;
 	rfs_unreserve(fs, ino, n, holes);
 	rfs_free(oob);
 	rfs_free(addr);
@@ -96,24 +97,76 @@ int rfs_diff_fullest(struct rfs_fs *fs, u32 ino, u64 *block)
 	return ret || most ? ret : -ENOENT;
 }
 
+/*
+ * What was written is durable. A page with bytes beside those of a transaction of
+ * several blocks waits for that: else it could be seen where its other blocks are not.
+ */
+static int settle(struct rfs_fs *fs)
+{
+	int ret = fs->loose ? fs->ops->wait(fs->dev) : 0;
+
+	if (!ret && fs->loose && fs->geo.volatile_cache)
+		ret = fs->ops->flush(fs->dev);
+	if (!ret)
+		fs->loose = false;
+	return ret;
+}
+
+/*
+ * Where the bytes end that were given to a block, in it. Behind them it reads as zeroes,
+ * also where the file is longer: a page does not say how long others have made it.
+ */
+static int block_end(struct rfs_fs *fs, u32 ino, u64 block, u32 *end)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	struct rfs_ptr ptr;
+	u32 i;
+	int ret = rfs_map_get(fs, ino, block, &ptr);
+
+	if (!ret)
+		ret = rfs_iget(fs, ino, &di, &buf);
+	if (!ret)
+		ret = rfs_diff_get(fs, di, &buf);
+	if (ret)
+		return ret;
+	*end = rfs_addr(ptr.addr) ? rfs_high(ptr.addr) : 0;
+	for (i = 0; buf && i < rfs_diff_count(buf); i++) {
+		const struct rfs_piece *p = &buf->diff.piece[i];
+
+		if (!p->died && le64_to_cpu(p->off) / RFS_BLOCK_BYTES == block)
+			*end = max_t(u64, *end, rfs_piece_end(p) -
+				     block * RFS_BLOCK_BYTES);
+	}
+	return 0;
+}
+
+/* A block with bytes of it changed, which ends at *end; content: room for a block */
+static int change_block(struct rfs_fs *fs, u32 ino, u64 block, u32 at,
+			const void *bytes, u32 len, u8 *content, u32 *end)
+{
+	int ret = block_end(fs, ino, block, end);
+
+	if (!ret && *end)
+		ret = settle(fs);
+	if (!ret)
+		ret = rfs_read(fs, ino, block, content);
+	if (ret)
+		return ret;
+	memcpy(content + at, bytes, len);
+	*end = max(*end, at + len);
+	return 0;
+}
+
 /* Bytes of one block, with the rest of it; content: room for a block */
 static int write_page(struct rfs_fs *fs, u32 ino, u64 block, u32 at,
 		      const void *bytes, u32 len, u8 *content)
 {
-	u64 start = block * RFS_BLOCK_BYTES, end = start + at + len;
 	const void *data = content;
-	struct rfs_dinode *di;
-	struct rfs_buf *buf;
-	int ret = rfs_read(fs, ino, block, content);
+	u32 end;
+	int ret = change_block(fs, ino, block, at, bytes, len, content, &end);
 
-	if (!ret)
-		ret = rfs_iget(fs, ino, &di, &buf);
-	if (ret)
-		return ret;
-	memcpy(content + at, bytes, len);
-	end = max_t(u64, end, le64_to_cpu(di->size)) - start;
-	return rfs_write(fs, ino, block, 1, &data,
-			 min_t(u64, end, RFS_BLOCK_BYTES));
+	return ret ? ret : rfs_write(fs, ino, block, 1, &data, end);
 }
 
 /* 1: they are a piece now; 0: they have to be in a page */
@@ -195,6 +248,52 @@ int rfs_write_bytes(struct rfs_fs *fs, u32 ino, u64 off, const void *bytes,
 	return ret;
 }
 
+/* The blocks that a write of several touches; its ends with what is beside them */
+struct span {
+	const void *data[RFS_TXN_MAX];
+	u8 head[RFS_BLOCK_BYTES], tail[RFS_BLOCK_BYTES];
+};
+
+static int write_span(struct rfs_fs *fs, u32 ino, u64 off, const u8 *bytes,
+		      u64 len, struct span *s)
+{
+	u64 block = off / RFS_BLOCK_BYTES, done = 0;
+	u32 n = 0, at = off % RFS_BLOCK_BYTES;
+	u32 rest = (off + len) % RFS_BLOCK_BYTES, end = RFS_BLOCK_BYTES;
+	int ret = 0;
+
+	if (at) {
+		done = RFS_BLOCK_BYTES - at;
+		ret = change_block(fs, ino, block, at, bytes, done, s->head,
+				   &end);
+		s->data[n++] = s->head;
+	}
+	for (; done + RFS_BLOCK_BYTES <= len; done += RFS_BLOCK_BYTES)
+		s->data[n++] = bytes + done;
+	if (!ret && rest)
+		ret = change_block(fs, ino, block + n, 0, bytes + done, rest,
+				   s->tail, &end);
+	if (rest)
+		s->data[n++] = s->tail;
+	return ret ? ret : rfs_write(fs, ino, block, n, s->data, end);
+}
+
+int rfs_write_atomic(struct rfs_fs *fs, u32 ino, u64 off, const void *bytes,
+		     u64 len)
+{
+	struct span *s;
+	int ret;
+
+	if (len > RFS_WRITE_MAX)
+		return -EFBIG;
+	if (off % RFS_BLOCK_BYTES + len <= RFS_BLOCK_BYTES)
+		return rfs_write_bytes(fs, ino, off, bytes, len);
+	s = rfs_alloc(sizeof(*s));
+	ret = s ? write_span(fs, ino, off, bytes, len, s) : -ENOMEM;
+	rfs_free(s);
+	return ret;
+}
+
 /* What a pointer leads to */
 static int read_page(struct rfs_fs *fs, u32 ino, u64 block,
 		     const struct rfs_ptr *ptr, u8 *data)
@@ -243,11 +342,15 @@ int rfs_fsync(struct rfs_fs *fs, u32 ino)
 {
 	int ret;
 
-	if (rfs_log_pending(fs, ino, false))
-		return rfs_log_sync(fs);
-	ret = fs->ops->wait(fs->dev);
-	if (!ret && fs->geo.volatile_cache)
-		ret = fs->ops->flush(fs->dev);
+	if (rfs_log_pending(fs, ino, false)) {
+		ret = rfs_log_sync(fs);
+	} else {
+		ret = fs->ops->wait(fs->dev);
+		if (!ret && fs->geo.volatile_cache)
+			ret = fs->ops->flush(fs->dev);
+	}
+	if (!ret)
+		fs->loose = false;
 	return ret;
 }
 

@@ -37,6 +37,15 @@ int rfs_write(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
 int rfs_write_bytes(struct rfs_fs *fs, u32 ino, u64 off, const void *bytes,
 		    u64 len);
 
+#define RFS_WRITE_MAX	(1U << 20)	/* bytes of a write that is seen whole or not */
+
+/*
+ * Up to RFS_WRITE_MAX bytes, from any byte on: after a power cut all of them are seen
+ * or none. -EFBIG: they are more
+ */
+int rfs_write_atomic(struct rfs_fs *fs, u32 ino, u64 off, const void *bytes,
+		     u64 len);
+
 /* The block of a file with most bytes in pieces is a page; -ENOENT: there is none */
 int rfs_merge(struct rfs_fs *fs, u32 ino);
 

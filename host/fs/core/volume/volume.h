@@ -223,6 +223,7 @@ struct rfs_fs {
 	u32 ahead;		/* zones that are cleaned for them before they ask */
 	bool futile;		/* to compact metadata, until a zone is free */
 	bool compact;		/* small writes may be pieces */
+	bool loose;		/* of tools/file.c: a transaction may not be durable */
 	bool not_logged;	/* times have changed that only a check-point has */
 	struct rfs_logged *logged;	/* pieces that the log has, the newest first */
 	struct rfs_tomb *tomb;
