@@ -17,12 +17,12 @@ from rsd.progress import Progress
 
 # The cheap and telling ones first: a lint error or a broken unit needs no guest to show. Then what
 # takes long, so that no process is left alone with it in the end.
-ORDER = "lint unit model fs oftl guests sim tools runner device compare docs".split()
+ORDER = "lint unit model fs oftl guests crash sim tools runner device compare docs".split()
 
 # Where tests boot guests.
 GUESTS = re.compile(
     r"^tests/(guest/|fs/guest/|runner/test_(guest\w*|saved)\.py|docs/test_commands\.py|"
-    r"compare/test_(repeat|stack_repeat|every_stack)\.py)"
+    r"compare/test_(repeat|stack_repeat|every_stack)\.py|crash/test_runs\.py)"
 )
 
 

@@ -51,6 +51,7 @@ COMMANDS = (
     "shell",
     "run",
     "compare",
+    "crash",
     "top",
     "watch",
     "bench",

@@ -165,6 +165,13 @@ def _parser(command: list[str]) -> argparse.ArgumentParser:
     )
     _add_lazy(
         commands,
+        "crash",
+        "cut the power at each operation of a work, and check what is left",
+        "./rsd crash --system ext4-page --work ace:seq1/1-5 --points 40",
+        command,
+    )
+    _add_lazy(
+        commands,
         "sweep",
         "run ./rsd sim over a grid of settings, on all cores",
         "./rsd sweep op.toml",
@@ -368,7 +375,7 @@ def _image(arguments: argparse.Namespace) -> int:
 
 
 # What a new version of the drive makes useless, and what is made anew within minutes.
-OLD = ["qemu", "guest-tools", "module-release", "module-debug", "rsdsim", "aged", "cell", "guest"]
+OLD = "qemu guest-tools module-release module-debug rsdsim rsdview aged cell guest".split()
 
 
 def _clean(arguments: argparse.Namespace) -> int:

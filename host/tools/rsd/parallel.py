@@ -12,12 +12,12 @@ from typing import TypeVar
 Result = TypeVar("Result")
 
 
-def run_all(todo: Sequence[Callable[[], Result]]) -> list[Result]:
-    """The result of each, as many at once as there are cores.
+def run_all(todo: Sequence[Callable[[], Result]], most: int | None = None) -> list[Result]:
+    """The result of each, as many at once as there are cores, or `most`.
 
     The first exception of any, an interrupt included, ends all children and is raised.
     """
-    workers = max(1, min(len(os.sched_getaffinity(0)), len(todo)))
+    workers = max(1, min(most or len(os.sched_getaffinity(0)), len(todo)))
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         futures = [pool.submit(run) for run in todo]
         try:

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "match.h"
 #include "view.h"
 
 #define BLOCK 4096u
@@ -24,13 +25,16 @@ static const char help[] =
 "  zones            of each zone: state, attributes, blocks written\n"
 "  read LBA COUNT   data of so many blocks, or with --oob their OOB; a block\n"
 "                   that is torn is named, and zeroes come in its place\n"
+"  list             each operation, and what was in flight after it\n"
+"  same             which states a reader cannot tell apart; match.h has what it\n"
+"                   is told on standard input, and what it answers\n"
 "  speed            states shown in a second, over all operations\n"
 "\n"
 "--outcomes: what became of each thing in flight, a = absent, t = torn,\n"
 "c = complete, or a seed (default 0). Exit status: 0 done, 1 failed, 2 usage.\n"
 "Example: rsdview --op 120 --outcomes tca drive.rsd drive.log zones\n";
 
-static const char *const kinds[] = { "program", "erase", "command" };
+static const char *const kinds[] = { "program", "erase", "command", "cut" };
 
 static void show_in_flight(const struct rsdview *view, uint64_t op)
 {
@@ -43,6 +47,33 @@ static void show_in_flight(const struct rsdview *view, uint64_t op)
 		       l.protected ? ", protected" :
 		       l.waiting ? ", waits in the write buffer" : "",
 		       l.ends ? "" : ", its end is not known");
+}
+
+/*
+ * "op NUMBER TIME KIND BLOCK PAGE LBA", in which a command has its number as
+ * block and others have LBA 0; "flying KIND BLOCK PAGE SINCE FLAGS", p: cannot
+ * be torn, w: waits in the write buffer
+ */
+static void show_list(const struct rsdview *view)
+{
+	const RsdDrive *drive = rsdview_drive(view);
+	uint64_t op, ops = rsdview_ops(view);
+	RsdLogged l;
+	uint32_t i;
+
+	for (op = 0; op <= ops; op++) {
+		if (rsd_oplog_op(drive, op, &l))
+			printf("op %" PRIu64 " %" PRIu64 " %s %u %u %" PRIu64 "\n",
+			       op, l.time_ns, kinds[l.kind],
+			       l.kind == RSD_LOGGED_COMMAND ? l.command : l.block,
+			       l.page, l.lba);
+		else
+			printf("op %" PRIu64 " 0 start 0 0 0\n", op);
+		for (i = 0; rsd_oplog_in_flight(drive, op, i, &l); i++)
+			printf("flying %s %u %u %" PRIu64 " -%s%s\n",
+			       kinds[l.kind], l.block, l.page, l.time_ns,
+			       l.protected ? "p" : "", l.waiting ? "w" : "");
+	}
 }
 
 static void show_zones(const struct rsdview *view)
@@ -134,6 +165,10 @@ static int run(struct rsdview *view, uint64_t op, bool want_oob, int argc,
 		show_in_flight(view, op);
 	else if (!strcmp(argv[0], "zones") && argc == 1)
 		show_zones(view);
+	else if (!strcmp(argv[0], "list") && argc == 1)
+		show_list(view);
+	else if (!strcmp(argv[0], "same") && argc == 1)
+		return match_states(view, stdin) ? EXIT_FAILED : EXIT_OK;
 	else if (!strcmp(argv[0], "speed") && argc == 1)
 		return show_speed(view);
 	else if (!strcmp(argv[0], "read") && argc == 3 &&

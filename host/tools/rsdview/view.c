@@ -104,11 +104,12 @@ static int start(struct rsdview *view, RsdCmd *cmd)
 							    : -EINVAL;
 }
 
-static int transfer(struct rsdview *view, RsdOp op, uint64_t lba, uint32_t n,
-		    void *data, void *oob)
+static int transfer(struct rsdview *view, uint32_t ns, RsdOp op, uint64_t lba,
+		    uint32_t n, void *data, void *oob)
 {
-	RsdCmd *cmd = rsd_cmd_new(view->drive, 0, op, lba, n);
-	size_t bytes = (size_t)n * BLOCK, meta = (size_t)n * rsdview_oob(view);
+	RsdCmd *cmd = rsd_cmd_new(view->drive, ns, op, lba, n);
+	size_t bytes = (size_t)n * BLOCK;
+	size_t meta = (size_t)n * rsd_oob(view->drive, ns);
 	int ret;
 
 	if (!cmd)
@@ -135,13 +136,19 @@ static int transfer(struct rsdview *view, RsdOp op, uint64_t lba, uint32_t n,
 int rsdview_read(struct rsdview *view, uint64_t lba, uint32_t n, void *data,
 		 void *oob)
 {
-	return transfer(view, RSD_READ, lba, n, data, oob);
+	return transfer(view, 0, RSD_READ, lba, n, data, oob);
+}
+
+int rsdview_read_of(struct rsdview *view, uint32_t ns, uint64_t lba, uint32_t n,
+		    void *data, void *oob)
+{
+	return transfer(view, ns, RSD_READ, lba, n, data, oob);
 }
 
 int rsdview_write(struct rsdview *view, uint64_t lba, uint32_t n,
 		  const void *data, const void *oob)
 {
-	return transfer(view, RSD_WRITE, lba, n, (void *)data, (void *)oob);
+	return transfer(view, 0, RSD_WRITE, lba, n, (void *)data, (void *)oob);
 }
 
 static int command(struct rsdview *view, RsdOp op, uint64_t lba)

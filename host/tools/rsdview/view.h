@@ -46,6 +46,9 @@ void rsdview_zone(const struct rsdview *view, uint32_t zone, RsdZone *info);
 /* @n blocks of 4096 bytes, and their OOB; @oob may be NULL. */
 int rsdview_read(struct rsdview *view, uint64_t lba, uint32_t n, void *data,
 		 void *oob);
+/* The same of another namespace: 1, a conventional one on the same flash */
+int rsdview_read_of(struct rsdview *view, uint32_t ns, uint64_t lba, uint32_t n,
+		    void *data, void *oob);
 int rsdview_write(struct rsdview *view, uint64_t lba, uint32_t n,
 		  const void *data, const void *oob);
 int rsdview_reset(struct rsdview *view, uint32_t zone);

@@ -8,45 +8,18 @@ PROMISES has lines "promised STEP OPERATION": how far the drive's log was when t
 promised. It is one process, since what takes time in a guest is to start programs.
 """
 
-import os
 import sys
 import time
 
 from drive import Drive
-from mounts import call, mount, umount
-
-
-def point(
-    drive: Drive,
-    how: tuple[str, str, str],
-    program: str,
-    check: list[str],
-    seed: str,
-    number: int,
-    op: int,
-    step: int,
-) -> None:
-    drive.rewind(op, number)
-    if number % 4 == 0:
-        call(*check)
-    mount(*how)
-    call(program, "/mnt", "check", step, f"seed={seed}")
-    with open("/mnt/after", "w") as stream:
-        stream.write(str(op))
-    os.rename("/mnt/after", "/mnt/written")
-    os.sync()
-    umount()
-    if number % 4 == 0:
-        call(*check)
-        mount(*how)
-        with open("/mnt/written") as stream:
-            assert stream.read() == str(op)
-        umount()
+from mounts import call
+from state import Failed, Volume, visit
 
 
 def main() -> None:
     device, kind, options, points, seed, first, last, promises, program, *check = sys.argv[1:]
     drive = Drive(device)
+    volume = Volume((device, kind, options), check)
     count, start, end = int(points), int(first), int(last)
     with open(promises) as stream:
         promised = [(int(op), int(step)) for _, step, op in map(str.split, stream)]
@@ -56,9 +29,19 @@ def main() -> None:
         print(*ops, file=stream)
     for number, op in enumerate(ops):
         step = max((step for at, step in promised if at <= op), default=-1)
+        look = [program, "/mnt", "check", step, f"seed={seed}"]
+        fourth = number % 4 == 0
         try:
-            point(drive, (device, kind, options), program, check, seed, number, op, step)
-        except (SystemExit, OSError, AssertionError) as error:
+            visit(
+                drive,
+                volume,
+                op,
+                number,
+                lambda look=look: call(*look),
+                fsck=fourth,
+                thorough=fourth,
+            )
+        except Failed as error:
             raise SystemExit(
                 f"FAILED: operation {op}, outcomes {number}, step {step} promised: {error}"
             ) from error

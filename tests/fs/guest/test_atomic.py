@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 from mounted import SMALL, Run, Volume, script
 
+from rsd.crash.guest import VISITING
+
 pytestmark = pytest.mark.guest
 
 HERE = Path(__file__).parent
-IN_THE_GUEST = {name: HERE / name for name in ("points.py", "drive.py", "mounts.py")}
+IN_THE_GUEST = {"points.py": HERE / "points.py", **VISITING}
 
 # Without page metadata a transaction is listed in the summaries of its appends. In a volatile
 # buffer any of its pages may be lost that no flush has made safe.

@@ -10,14 +10,14 @@ from mounted import SMALL, Run, Volume, script
 from rsd.bench import sqlite
 from rsd.cache import Cache
 from rsd.compare.benchmarks import mariadb_client, start_mariadb
+from rsd.crash.guest import VISITING
 from rsd.progress import Progress
 
 pytestmark = pytest.mark.guest
 
 HERE = Path(__file__).parent
-IN_THE_GUEST = {
-    name: HERE / name for name in ("points.py", "drive.py", "mounts.py", "innodb.py", "sqlite.py")
-}
+PROGRAMS = ("points.py", "innodb.py", "sqlite.py")
+IN_THE_GUEST = {**{name: HERE / name for name in PROGRAMS}, **VISITING}
 ROWS = 2000  # as innodb.py has it
 DRIVE = {**SMALL, "blocks": "192"}
 

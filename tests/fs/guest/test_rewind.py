@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 from mounted import SMALL, Run, Volume, script
 
+from rsd.crash.guest import VISITING
 from rsd.machine import GuestResult
 
 pytestmark = pytest.mark.guest
 
 POINTS = Path(__file__).with_name("points.py")
-# What both programs of the guest import
-SHARED = {name: Path(__file__).with_name(name) for name in ("drive.py", "mounts.py")}
 STORM = Path(__file__).with_name("storm.py")
 
 # One workload is recorded, with how far the drive's log of operations was at each promise. What
@@ -121,7 +120,7 @@ def test_crash_points(
         script(volume, RECORD % values),
         system=volume.system,
         namespace={**volume.namespace, **drive, "op-log": str(tmp_path / "operations")},
-        inputs={**checkers, POINTS.name: POINTS, **SHARED},
+        inputs={**checkers, POINTS.name: POINTS, **VISITING},
         virtual_limit_s=0,
         wall_limit_s=None,
     )
@@ -144,7 +143,7 @@ def test_renames_at_once(run: Run, volume: Volume, tmp_path: Path, points: int) 
     result = run(
         script(volume, f"start -o commit=1\npython3 /in/storm.py $drive {points} 5"),
         namespace={**SMALL, "op-log": str(tmp_path / "operations")},
-        inputs={STORM.name: STORM, **SHARED},
+        inputs={STORM.name: STORM, **VISITING},
         virtual_limit_s=0,
         wall_limit_s=None,
     )

@@ -3,7 +3,7 @@
 
 A guest takes longer to start rsdctl, with the libraries that it is linked to, than to rewind.
 What is done is the same, for the reasons that host/tools/rsdctl/power.c gives, but for the search
-for others who have the drive open: in these tests there are none. rsdctl has tests of its own.
+for others who have the drive open: here there are none. rsdctl has tests of its own.
 """
 
 import ctypes
@@ -56,11 +56,16 @@ class Drive:
         """How many operations its log has."""
         return self._state()[1]
 
-    def rewind(self, operation: int, seed: int) -> None:
-        """Cut the power after an operation; the seed decides what was in flight then."""
+    def rewind(self, operation: int, outcomes: int | str) -> None:
+        """Cut the power after an operation. What became of what was in flight then: a letter each
+        (absent, torn, complete), or a seed that decides.
+        """
         for number in self._state()[3]:
             self._command(ATTACHMENT, number, DETACH, self.controllers)
-        power = struct.pack("<QQII", operation, seed, 0, MAGIC)
+        by_list = isinstance(outcomes, str)
+        power = struct.pack("<QQII", operation, 0 if by_list else outcomes, by_list, MAGIC)
+        if by_list:
+            power += outcomes.encode()
         self._command(POWER, self.number, REWIND, power)
         fcntl.ioctl(self.controller, RESET)
         # It is attached already and refuses, but then the kernel has looked for it.

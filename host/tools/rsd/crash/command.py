@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The command line of `./rsd crash`."""
+
+import argparse
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from rsd import artifacts
+from rsd.artifacts import OUTPUTS
+from rsd.cache import Cache, remove_tree
+from rsd.crash import actions, page, report
+from rsd.crash.campaign import RUN, Campaign, Settings
+from rsd.crash.record import Work
+from rsd.crash.states import ALL
+from rsd.crash.subject import Subject, names
+from rsd.errors import RsdError, naming
+from rsd.guest_run import _property, add_install_argument
+from rsd.progress import Progress
+
+DEFAULT_OUT = OUTPUTS / "crash"
+FAILED = 1
+
+ACTIONS = ("run", "show", "open", "min", "pack")
+
+DETAILS = """\
+  run          explore the states that power cuts leave (the default)
+  show N       print what happened before the power cut of state N, and its verdict
+  open N       a guest in that state, on your terminal; with --do, in virtual time
+  min N        the shortest work, and the fewest outcomes, that fail as state N does
+  pack N       write one file, with which another clone opens the same state
+  open FILE    look at a packed state: is the verdict the same? Then as open N
+
+WORK is a shell script that runs in the volume. After `durable NAME` in it, each power cut has to
+leave a volume for which CHECK, a shell script that runs in the volume too, ends with status 0; its
+arguments are the names that must hold by then. Or WORK is ace:seq1, sequences of one operation and
+one call of fsync, fdatasync or sync, with a check of their own; ace:seq1/N-M are some of them.
+
+The exit status is 0, or
+  1    a state failed
+  2    the usage is wrong, building failed, or the work fails without a power cut"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `crash`."""
+    parser.epilog = f"{DETAILS}\n\n{parser.epilog}"
+    parser.add_argument(
+        "action",
+        nargs="?",
+        default="run",
+        choices=ACTIONS,
+        metavar="ACTION",
+        help=f"What to do, one of {', '.join(ACTIONS)}, which are explained below.",
+    )
+    parser.add_argument(
+        "what", nargs="?", metavar="N", help="The number of a state, or a FILE that pack wrote."
+    )
+    parser.add_argument(
+        "--system",
+        default="rfs+rsd",
+        metavar="NAME",
+        help=f"The file system and its drive: {', '.join(names())} (default: rfs+rsd).",
+    )
+    parser.add_argument(
+        "--work", default="ace:seq1", metavar="WORK", help="What is done (default: ace:seq1)."
+    )
+    parser.add_argument(
+        "--check",
+        type=Path,
+        metavar="CHECK",
+        help="What must hold. Without it, the volume has to be mounted, to take a file, and to"
+        " satisfy its file system's fsck, which each state has to.",
+    )
+    parser.add_argument(
+        "--in",
+        type=Path,
+        dest="in_dir",
+        metavar="DIR",
+        help="Copy DIR into the guests, as /in, for WORK and CHECK.",
+    )
+    parser.add_argument(
+        "--points",
+        default=ALL,
+        type=_points,
+        metavar="N",
+        help="Cut the power after N operations of the drive, in even distance, or after all"
+        " (default: all).",
+    )
+    parser.add_argument(
+        "--outcomes",
+        type=_positive,
+        default=9,
+        metavar="N",
+        help="Explore N combinations at most of what becomes of the operations in flight: each is"
+        " absent, torn, or complete (default: 9, which are all where two are in flight).",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=1, metavar="N", help="Decides which these are (default: 1)."
+    )
+    parser.add_argument(
+        "--set",
+        type=_property,
+        action="append",
+        default=[],
+        dest="properties",
+        metavar="PROPERTY=VALUE",
+        help="Give a property of the drive another value. Repeatable. hw/rsd-nvme/README.md has"
+        " every property.",
+    )
+    parser.add_argument(
+        "--mount-options",
+        default="",
+        metavar="OPTIONS",
+        help="More options of the file system's own, as mount -o takes them.",
+    )
+    parser.add_argument(
+        "--check-limit",
+        type=_positive,
+        default=10,
+        metavar="SECONDS",
+        help="CHECK, and the file system's fsck, have failed after this time of the guest's clock"
+        " (default: 10).",
+    )
+    parser.add_argument(
+        "--jobs",
+        type=_positive,
+        default=len(os.sched_getaffinity(0)),
+        metavar="N",
+        help="Run N guests at once (default: as many as there are cores). It changes no result.",
+    )
+    parser.add_argument(
+        "--budget",
+        type=_duration,
+        metavar="TIME",
+        help="Start no guest after this time, as 90s, 10m or 2h. The same command goes on then"
+        " (default: explore all).",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=DEFAULT_OUT,
+        metavar="DIR",
+        help="The directory of the run, with its reports: report.html, results.json, junit.xml"
+        f" (default: {DEFAULT_OUT}).",
+    )
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="Write the results there as well."
+    )
+    parser.add_argument(
+        "--junit", type=Path, metavar="FILE", help="Write them there as well, for a CI."
+    )
+    parser.add_argument(
+        "--do",
+        metavar="SCRIPT",
+        help="Let open run this shell script in the guest, and end with its status.",
+    )
+    parser.add_argument(
+        "--file",
+        type=Path,
+        metavar="FILE",
+        help="What pack writes (default: state-N.crash in the current directory).",
+    )
+    add_install_argument(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """FAILED if a state failed."""
+    cache, progress = Cache(), Progress()
+    if arguments.action != "run":
+        return _of_one(arguments, cache, progress)
+    if arguments.what is not None:
+        raise RsdError(f"{arguments.what}: run takes options only", "./rsd crash --help")
+    settings = _settings(arguments)
+    artifacts.install_packages(cache, progress, install=not arguments.no_install)
+    built = artifacts.ensure(cache, progress)
+    is_new = not (arguments.out / RUN).exists()
+    campaign = Campaign.begin(arguments.out, settings, built)
+    try:
+        campaign.record(built, cache, progress)
+    except RsdError:
+        # What is asked for has to be another: nothing stands in its way.
+        if is_new:
+            remove_tree(arguments.out)
+        raise
+    explored = campaign.explore(built, cache, progress, arguments.jobs, arguments.budget)
+    results = report.content(campaign, explored)
+    _write(campaign, results, arguments)
+    for line in report.lines(campaign, results):
+        print(line)
+    _say_speed(campaign, results["explored"], progress)
+    shown = arguments.out / "report.html"
+    if not results["complete"]:
+        progress.say(f"{shown} shows what was explored; the same command goes on")
+    elif results["failures"]:
+        progress.say(
+            f"{shown}, or ./rsd crash show {results['failures'][0]['state']}{_where(arguments)}"
+        )
+    else:
+        progress.say(f"{shown} shows all")
+    return FAILED if results["failed"] else 0
+
+
+def _where(arguments: argparse.Namespace) -> str:
+    return "" if arguments.out == DEFAULT_OUT else f" --out {arguments.out}"
+
+
+def _write(campaign: Campaign, results: dict[str, Any], arguments: argparse.Namespace) -> None:
+    text, junit = json.dumps(results, indent=1) + "\n", report.junit(results)
+    files = {
+        arguments.out / actions.RESULTS: text,
+        arguments.out / "junit.xml": junit,
+        arguments.out / "report.html": page.page(campaign, results),
+    }
+    files |= {arguments.json: text} if arguments.json else {}
+    files |= {arguments.junit: junit} if arguments.junit else {}
+    for path, said in files.items():
+        with naming(path):
+            path.write_text(said)
+
+
+def _of_one(arguments: argparse.Namespace, cache: Cache, progress: Progress) -> int:
+    """An action on one state."""
+    action, what = arguments.action, arguments.what
+    if what is None:
+        raise RsdError(f"{action}: the number of a state is missing", "./rsd crash --help")
+    if action == "open" and not arguments.do and not sys.stdin.isatty() and what.isdigit():
+        raise RsdError("open needs a terminal", f"./rsd crash open {what} --do SCRIPT needs none")
+    if action != "show":
+        artifacts.install_packages(cache, progress, install=not arguments.no_install)
+    if action == "open" and not what.isdigit():
+        built = artifacts.ensure(cache, progress)
+        return actions.open_packed(Path(what), arguments.do, built, cache, progress)
+    if not what.isdigit():
+        raise RsdError(f"{action} {what}: must be the number of a state", "./rsd crash --help")
+    campaign = Campaign.open(arguments.out)
+    campaign.load(cache, progress)
+    state = campaign.state(int(what))
+    if action == "show":
+        return actions.show(campaign, state.id)
+    built = artifacts.ensure(cache, progress)
+    if action == "open":
+        return actions.open_state(campaign, state, arguments.do, built, cache, progress)
+    if action == "pack":
+        target = arguments.file or Path(f"state-{state.id}.crash")
+        return actions.pack_state(campaign, state, target, built, cache)
+    return actions.minimise(campaign, state, built, cache, progress, arguments.jobs)
+
+
+def _say_speed(campaign: Campaign, explored: int, progress: Progress) -> None:
+    """Not on standard output: it is not the same each time."""
+    spent = campaign.spent
+    if not spent.looked:
+        return
+    progress.say(
+        f"{explored / spent.wall_s:.0f} states a second, {spent.looked / spent.wall_s:.1f} of them"
+        f" mounted; {spent.looked / spent.guests_s:.1f} mounted a second of the guests' processors"
+    )
+
+
+def _settings(arguments: argparse.Namespace) -> Settings:
+    """Refuses what cannot run, before anything is built for it."""
+    work = Work.named(arguments.work)
+    if arguments.check and not work.script:
+        raise RsdError(f"--check {arguments.check}: {arguments.work} has a check of its own")
+    if arguments.check and not arguments.check.is_file():
+        raise RsdError(f"--check {arguments.check}: no such file", "name a shell script")
+    if arguments.in_dir and not arguments.in_dir.is_dir():
+        raise RsdError(f"--in {arguments.in_dir}: not a directory", "name one that exists")
+    subject = Subject(arguments.system, dict(arguments.properties), arguments.mount_options)
+    _ = subject.stack
+    return Settings(
+        subject,
+        work,
+        arguments.check,
+        arguments.in_dir,
+        arguments.points,
+        arguments.outcomes,
+        arguments.seed,
+        arguments.check_limit,
+    )
+
+
+def _points(text: str) -> str:
+    if text != ALL and (not text.isdigit() or not int(text)):
+        raise argparse.ArgumentTypeError(f"{text}: must be all, or 1 or more")
+    return text
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text}: must be 1 or more")
+    return int(text)
+
+
+def _duration(text: str) -> float:
+    found = re.fullmatch(r"(\d+)([smh])", text)
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text}: must be a time, as 90s, 10m or 2h")
+    return int(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The report of a run: one HTML file without anything from outside."""
+
+import html
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rsd.crash import timeline
+from rsd.crash.campaign import Campaign
+from rsd.report import plots
+
+# Failures whose timeline is shown, and how much of each
+SHOWN, EVENTS = 20, 16
+# The strip of operations, in the units of its SVG; so many columns at most
+WIDTH, HEIGHT, COLUMNS = 1000, 64, 500
+GOOD, BAD, NONE = "var(--good)", "var(--bad)", "var(--grid)"
+
+
+def page(campaign: Campaign, results: Mapping[str, Any]) -> str:
+    """Equal results give equal bytes."""
+    body = "\n".join(_body(campaign, results))
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>rsd crash</title>\n<style>\n{plots.style()}</style>\n</head>\n"
+        f"<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
+    )
+
+
+def _body(campaign: Campaign, results: Mapping[str, Any]) -> Iterator[str]:
+    failed, explored = results["failed"], results["explored"]
+    yield f"<h1>Power cuts under {_text(results['system'])}</h1>"
+    yield (
+        f'<p class="lead">{_text(campaign.title)}: {results["operations"]:,} operations of the '
+        f"drive. A power cut after any of them leaves one of {results['states']:,} states, "
+        "by what became of the operations in flight.</p>"
+    )
+    verdict = f"{failed:,} of {explored:,} states fail" if failed else "No state fails"
+    yield f'<p class="verdict{" bad" if failed else ""}">{verdict}.</p>'
+    if not results["complete"]:
+        left = results["states"] - explored
+        yield f'<p class="verdict bad">{left:,} states were not explored: there was no time.</p>'
+    tiles = (
+        ("states explored", explored),
+        (
+            "of them mounted; each other one has what one of these has, wherever that was read",
+            results["mounted"],
+        ),
+        ("fail", failed),
+    )
+    yield '<div class="tiles">'
+    for what, count in tiles:
+        yield f'<div class="tile"><small>{what}</small><b>{count:,}</b></div>'
+    yield "</div>"
+    yield from _strip(results)
+    yield from _failures(campaign, results)
+    yield from _marks(campaign)
+    yield from _how(results)
+
+
+def _strip(results: Mapping[str, Any]) -> Iterator[str]:
+    """Where in the work states fail: a column for each operation, or for some that are adjacent."""
+    last = results["operations"]
+    columns = min(COLUMNS, last + 1)
+    passed, wrong = [0] * columns, [0] * columns
+    for _, op, _, _, good in results["verdicts"]:
+        (passed if good else wrong)[op * columns // (last + 1)] += 1
+    width = WIDTH / columns
+    bars = []
+    for column, (good, bad) in enumerate(zip(passed, wrong, strict=True)):
+        at = f'x="{column * width:.2f}" width="{width:.2f}"'
+        share = HEIGHT * bad / max(1, good + bad)
+        colour = GOOD if good + bad else NONE
+        bars.append(f'<rect {at} y="0" height="{HEIGHT}" fill="{colour}"/>')
+        if bad:
+            bars.append(f'<rect {at} y="{HEIGHT - share:.1f}" height="{share:.1f}" fill="{BAD}"/>')
+    yield (
+        "<section><h2>Where in the work</h2>"
+        '<p class="note">From the first operation to the last. Green: states pass; red: this share '
+        "of them fails; grey: not explored.</p><figure>"
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" preserveAspectRatio="none" '
+        f'style="height:{HEIGHT}px" aria-label="{results["failed"]} states fail">'
+        f"{''.join(bars)}</svg></figure></section>"
+    )
+
+
+def _failures(campaign: Campaign, results: Mapping[str, Any]) -> Iterator[str]:
+    if not results["failures"]:
+        return
+    yield "<section><h2>What fails</h2>"
+    for failure in results["failures"][:SHOWN]:
+        state = campaign.states[failure["state"]]
+        letters = f", outcomes {failure['outcomes']}" if failure["outcomes"] else ""
+        alike = f", and {len(failure['same']):,} like it" if failure["same"] else ""
+        events = timeline.around(campaign, state, EVENTS)
+        yield (
+            f"<details><summary>State {failure['state']}{alike}: operation "
+            f"{failure['operation']}{letters}; {_text(failure['stage'])}</summary>"
+            f"<p>What held: {_text(failure['holds'])}</p><pre>{_text(failure['said'])}</pre>"
+            f"<pre>{_text(chr(10).join(events))}</pre></details>"
+        )
+    if more := len(results["failures"]) - SHOWN:
+        yield f"<p>{max(0, more):,} more are in results.json.</p>" if more > 0 else ""
+    yield "</section>"
+
+
+def _marks(campaign: Campaign) -> Iterator[str]:
+    names = campaign.marks.names
+    if not names:
+        return
+    rows = "".join(f"<tr><td>{_text(name)}</td><td>{op:,}</td></tr>" for op, name in names)
+    yield (
+        "<section><h2>What had to hold</h2><details><summary>From which operation on</summary>"
+        '<div class="scroll"><table><tr><th>durable</th><th>operation</th></tr>'
+        f"{rows}</table></div></details></section>"
+    )
+
+
+def _how(results: Mapping[str, Any]) -> Iterator[str]:
+    names = ("properties", "mount_options", "points", "outcomes", "seed")
+    facts = {name: results[name] for name in names} | results["hashes"]
+    rows = "".join(
+        f'<tr><td>{_text(name)}</td><td class="name"><code>{_text(_plain(value))}</code></td></tr>'
+        for name, value in facts.items()
+    )
+    yield (
+        "<section><h2>What was run</h2><p>Equal settings and hashes give these bytes again, on any "
+        f'machine.</p><div class="scroll"><table>{rows}</table></div></section>'
+    )
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _text(value: Any) -> str:
+    return html.escape(str(value))

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Does the work once, in a guest, on a drive that keeps a log of its operations."""
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rsd.artifacts import Artifacts
+from rsd.cache import Cache
+from rsd.compare.run import guest_failure
+from rsd.crash.guest import HERE, VISITING, ace
+from rsd.crash.subject import DRIVES, Subject
+from rsd.errors import RsdError
+from rsd.machine import GuestJob, run_guest
+
+VIRTUAL_LIMIT_S = 3000
+# Where its programs are in the guest; beside it is what the user gave
+PROGRAMS = "crash"
+ACE = re.compile(r"ace:seq1(?:/(\d+)(?:-(\d+))?)?")
+
+# Of the work's own status this is none.
+NOT_PREPARED = 203
+TRACE_KIB = 32768
+
+# System calls that change files, by their numbers on x86-64
+CALLS = {
+    **{1: "write", 18: "pwrite64", 20: "writev", 26: "msync", 40: "sendfile", 74: "fsync"},
+    **{75: "fdatasync", 76: "truncate", 77: "ftruncate", 82: "rename", 83: "mkdir", 84: "rmdir"},
+    **{85: "creat", 86: "link", 87: "unlink", 88: "symlink", 90: "chmod", 91: "fchmod"},
+    **{162: "sync", 188: "setxattr", 190: "fsetxattr", 197: "removexattr", 258: "mkdirat"},
+    **{263: "unlinkat", 264: "renameat", 265: "linkat", 266: "symlinkat", 277: "sync_file_range"},
+    **{285: "fallocate", 296: "pwritev", 306: "syncfs", 316: "renameat2", 326: "copy_file_range"},
+}
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is done: a script of the user, or sequences of ace.py, from the first to the last."""
+
+    script: Path | None = None
+    sequences: tuple[int, int] = (0, 0)
+
+    @classmethod
+    def named(cls, text: str) -> "Work":
+        """A file's name, or ace:seq1, ace:seq1/N, ace:seq1/N-M."""
+        if not text.startswith("ace:"):
+            if not Path(text).is_file():
+                raise RsdError(
+                    f"--work {text}: no such file",
+                    "name a shell script, or ace:seq1",
+                )
+            return cls(script=Path(text))
+        count = len(ace.sequences())
+        found = ACE.fullmatch(text)
+        first, last = 1, count
+        if found and found[1]:
+            first = int(found[1])
+            last = int(found[2] or found[1])
+        if not found or not 1 <= first <= last <= count:
+            raise RsdError(
+                f"--work {text}: must be ace:seq1, or ace:seq1/FIRST-LAST of 1 to {count}",
+                "--work ace:seq1/1-10",
+            )
+        return cls(sequences=(first, last))
+
+
+@dataclass(frozen=True)
+class Marks:
+    """How far the drive's log was when something held. An operation, a name; or ace.py's steps."""
+
+    names: tuple[tuple[int, str], ...] = ()
+    ace: dict[str, Any] | None = None
+
+    def key(self, op: int) -> int:
+        """States with different keys have to satisfy different things."""
+        if self.ace is None:
+            return len(self.at(op))
+        done, begun = self.steps(op)
+        return begun * 2 + (begun - done)
+
+    def at(self, op: int) -> list[str]:
+        """The names that must hold after a cut after this operation."""
+        return [name for mark, name in self.names if mark <= op]
+
+    def steps(self, op: int) -> tuple[int, int]:
+        """How many steps were done then, and how many had begun."""
+        assert self.ace is not None
+        steps = self.ace["steps"]
+        return sum(done <= op for _, done in steps), sum(began <= op for began, _ in steps)
+
+    def text(self, op: int) -> str:
+        """For a report."""
+        if self.ace is None:
+            return ", ".join(self.at(op)[-1:]) or "nothing"
+        done, begun = self.steps(op)
+        if not begun:
+            return "nothing has begun"
+        number = self.ace["sequences"][0] + (begun - 1) // ace.STEPS
+        step = ("fill", "operation", "call")[(begun - 1) % ace.STEPS]
+        how = "done" if done == begun else "begun"
+        return f"sequence {number}, {ace.sequences()[number - 1].title}: {step} {how}"
+
+
+def programs() -> dict[str, bytes | str | Path]:
+    """What a guest finds in /in/crash."""
+    files = [*VISITING.values(), *(HERE / name for name in ("ace.py", "ace_work.py", "visit.py"))]
+    return {f"{PROGRAMS}/{path.name}": path for path in (*files, HERE / "durable")}
+
+
+def script(subject: Subject, work: Work) -> str:
+    """What the guest does."""
+    file_system = subject.stack.file_system
+    device, kind, options = subject.mount
+    calls = " || ".join(f"id == {number}" for number in CALLS)
+    if work.script:
+        do = f"PATH=/in/{PROGRAMS}:$PATH sh /in/{PROGRAMS}/work"
+    else:
+        do = f"python3 -B /in/{PROGRAMS}/ace_work.py {work.sequences[0]} {work.sequences[1]} $drive"
+    return f"""\
+set -u
+drive={DRIVES["$drive"]} second={DRIVES["$second"]}
+export RSD_CRASH_DRIVE=$drive
+fail() {{ echo "@failed $1"; shift; cat "$@" 2>/dev/null; exit {NOT_PREPARED}; }}
+must() {{ "$@" >/tmp/prepare 2>&1 || fail "$*" /tmp/prepare; }}
+{file_system.before_mount}
+must {file_system.mkfs}
+must mount -t {kind} {f"-o {options}" if options else ""} {device} /mnt
+{file_system.after_mount}
+sync
+must rsdctl oplog --restart $drive
+tracing=/sys/kernel/tracing
+mountpoint -q $tracing || must mount -t tracefs none $tracing
+echo x86-tsc >$tracing/trace_clock
+echo {TRACE_KIB} >$tracing/buffer_size_kb
+echo 'qid != 0' >$tracing/events/nvme/nvme_setup_cmd/filter
+echo '{calls}' >$tracing/events/raw_syscalls/sys_enter/filter
+: >/out/durable
+: >$tracing/trace
+echo 1 >$tracing/events/nvme/nvme_setup_cmd/enable
+echo 1 >$tracing/events/raw_syscalls/sys_enter/enable
+status=0
+( cd /mnt && {do} ) || status=$?
+if test $status -eq 0; then must umount /mnt; fi
+echo 0 >$tracing/events/raw_syscalls/sys_enter/enable
+echo 0 >$tracing/events/nvme/nvme_setup_cmd/enable
+cp $tracing/trace /out/trace
+exit $status
+"""
+
+
+def inputs(work: Work, given: Path | None) -> dict[str, bytes | str | Path]:
+    """The guest's /in."""
+    found: dict[str, bytes | str | Path] = programs()
+    if given:
+        found |= {path.name: path for path in sorted(given.iterdir())}
+    if work.script:
+        found[f"{PROGRAMS}/work"] = work.script
+    return found
+
+
+def record(
+    subject: Subject,
+    work: Work,
+    given: Path | None,
+    directory: Path,
+    built: Artifacts,
+    cache: Cache,
+) -> Marks:
+    """Leave `media`, `log` and `trace` in a directory. RsdError if the work fails by itself."""
+    out = directory / "record"
+    job = GuestJob(
+        system=subject.stack.drive,
+        script=script(subject, work),
+        media=directory / "media",
+        inputs=inputs(work, given),
+        rfs=subject.stack.rfs,
+        out_dir=out,
+        namespace={**subject.properties, "op-log": str(directory / "log")},
+        virtual_limit_s=VIRTUAL_LIMIT_S,
+        wall_limit_s=None,
+    )
+    result = run_guest(job, built, cache=cache)
+    if result.status:
+        what = "mkfs or mount" if result.status == NOT_PREPARED else "the work"
+        lines = "".join(f"\n  | {line}" for line in result.output.splitlines()[-15:])
+        raise RsdError(
+            f"{what} fails by itself, without a power cut: status {result.status}{lines}",
+            "./rsd run shows the same with the same commands",
+        )
+    if why := guest_failure(result):
+        raise RsdError(f"the work: {why}")
+    (out / "trace").rename(directory / "trace")
+    lines = (out / "durable").read_text().splitlines()
+    pairs = [line.split(" ", 1) for line in lines]
+    done = json.loads((out / "ace").read_text()) if (out / "ace").exists() else None
+    return Marks(tuple((int(op), name) for op, name in pairs), done)

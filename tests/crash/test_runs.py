@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""./rsd crash as a user has it: runs, what they find, what they leave, what they refuse."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rsd.artifacts import REPOSITORY, Artifacts
+from rsd.cache import Cache
+from rsd.crash.campaign import Campaign
+from rsd.progress import Progress
+
+pytestmark = pytest.mark.guest
+
+PATIENCE_S = 1800
+
+FILES = """
+for i in 1 2 3; do
+    echo "$i" >"file$i"
+    {first}
+    {second}
+done
+"""
+SYNC, DURABLE = 'sync "file$i"', 'durable "$i"'
+GOOD = FILES.format(first=SYNC, second=DURABLE)
+# It says so before it is so.
+BAD = FILES.format(first=DURABLE, second=SYNC)
+CHECK = """
+for i in "$@"; do
+    [ "$(cat "file$i")" = "$i" ] || { echo "file$i is lost"; exit 1; }
+done
+"""
+# A drive that loses what waits in its buffer, unless it is told to flush it
+VOLATILE = ["--set", "write-buffer=1M", "--set", "ack=buffer", "--set", "plp=off"]
+
+Crash = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def crash(built: Artifacts, tmp_path: Path) -> Crash:
+    """crash(*arguments, out="run", status=0): ./rsd crash in a directory with good, bad, check."""
+    for name, text in (("good", GOOD), ("bad", BAD), ("check", CHECK)):
+        (tmp_path / name).write_text(text)
+
+    def run(*arguments: str, out: str = "run", status: int = 0) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "rsd", "crash", *arguments, "--out", out],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY / "host/tools")},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        assert done.returncode == status, done.stdout + done.stderr
+        return done
+
+    return run
+
+
+def results(directory: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((directory / "results.json").read_text())
+    return content
+
+
+def reports(directory: Path) -> dict[str, bytes]:
+    names = ("results.json", "junit.xml", "report.html")
+    return {name: (directory / name).read_bytes() for name in names}
+
+
+def test_a_work_that_promises_too_early_is_found(crash: Crash, tmp_path: Path) -> None:
+    """And the same one that does not is not. The bytes are the same again, in pieces too."""
+    few = ["--check", "check", "--points", "4", "--outcomes", "3"]
+    assert "0 states fail" in crash("--work", "good", *few, out="good-run").stdout
+    first = crash("--work", "bad", *few, "--jobs", "2", status=1)
+    found = results(tmp_path / "run")
+    assert found["failed"] and {one["stage"] for one in found["failures"]} == {"check"}
+    assert all("is lost" in one["said"] for one in found["failures"])
+    number = found["failures"][0]["state"]
+    assert f"state {number}" in first.stdout
+
+    # it is interrupted before the first guest, and goes on
+    left = crash("--work", "bad", *few, "--budget", "0s", out="again")
+    assert "not explored, for want of time" in left.stdout
+    assert results(tmp_path / "again")["explored"] == 0
+    second = crash("--work", "bad", *few, "--jobs", "1", out="again", status=1)
+    assert second.stdout == first.stdout
+    assert reports(tmp_path / "again") == reports(tmp_path / "run")
+
+    shown = crash("show", str(number)).stdout
+    assert "power cut after operation" in shown and "NVMe zone append" in shown
+    assert "fsync(" in shown and "durable" in shown and "it fails: check" in shown
+    assert "state 9999: this run has states 0 to" in crash("show", "9999", status=2).stderr
+
+    ls = ["--do", "mount -t rfs /dev/nvme0n1 /mnt && ls /mnt; exit 7"]
+    lost = found["failures"][0]["said"].split("is lost")[0].split()[-1]
+    assert lost not in crash("open", str(number), *ls, status=7).stdout.split()
+
+    assert "fails: check" in crash("pack", str(number), "--file", "one.crash").stdout
+    crash("pack", str(number), "--file", "two.crash")
+    assert (tmp_path / "one.crash").read_bytes() == (tmp_path / "two.crash").read_bytes()
+    assert "it exists" in crash("pack", str(number), "--file", "one.crash", status=2).stderr
+    opened = crash("open", "one.crash").stdout
+    assert "as it did when it was packed" in opened and f"{lost} is lost" in opened
+
+    least = crash("min", str(number)).stdout
+    assert "it fails: check" in least
+    refused = crash("--work", "good", *few, status=2).stderr
+    assert "it has another run, with another work" in refused
+
+
+def test_states_that_are_the_same_have_the_same_verdict(
+    crash: Crash, built: Artifacts, rsd_cache: Cache, tmp_path: Path
+) -> None:
+    """Each state that was not mounted is mounted here, and fails or passes as the other one."""
+    crash("--work", "bad", "--check", "check", "--points", "8", status=1)
+    campaign = Campaign.open(tmp_path / "run")
+    campaign.load(rsd_cache, Progress())
+    found = results(tmp_path / "run")
+    same = [one for one in found["verdicts"] if one[0] != one[3]]
+    assert len(same) == found["explored"] - found["mounted"] > 0
+    states = [campaign.state(number) for number, *_ in same]
+    verdicts = campaign.visitor.visit(states, built, rsd_cache, lambda seconds: None)
+    assert [one.passed for one in verdicts] == [passed for *_, passed in same]
+
+
+def test_barriers_that_are_left_out_are_found(crash: Crash, tmp_path: Path) -> None:
+    work = ["--system", "ext4-page", "--work", "ace:seq1/3-4", "--points", "8", "--outcomes", "3"]
+    crash(*work, *VOLATILE, out="safe")
+    crash(*work, *VOLATILE, "--mount-options", "nobarrier", status=1)
+    assert results(tmp_path / "safe")["failed"] == 0
+    assert results(tmp_path / "run")["failed"] > 0
+
+
+@pytest.mark.parametrize(
+    ("check", "stage", "said"),
+    [
+        ("sleep 1000", "check", "did not end within 10 s"),
+        ("echo c >/proc/sysrq-trigger", "guest", "guest panic"),
+    ],
+    ids=["hangs", "panics"],
+)
+def test_a_check_that_takes_the_guest_along(
+    crash: Crash, tmp_path: Path, check: str, stage: str, said: str
+) -> None:
+    """Only the states that it is said of fail: the others are looked at in another guest."""
+    (tmp_path / "check").write_text(f'case $* in "1 2"*) {check};; esac\n')
+    crash("--work", "good", "--check", "check", "--points", "5", "--outcomes", "1", status=1)
+    found = results(tmp_path / "run")
+    assert found["explored"] == 5 and 0 < found["failed"] < 5
+    for failure in found["failures"]:
+        assert failure["stage"] == stage and said in failure["said"]
+
+
+def test_what_is_refused(crash: Crash, tmp_path: Path) -> None:
+    (tmp_path / "fails").write_text("echo nothing works; exit 4\n")
+    said = crash("--work", "fails", out="fails-run", status=2).stderr
+    assert "the work fails by itself, without a power cut: status 4" in said
+    assert "nothing works" in said
+    small = crash("--work", "good", "--set", "blocks=8", out="small-run", status=2).stderr
+    assert "mkfs or mount fails by itself" in small
+
+    assert "no such file" in crash("--work", "nothing", status=2).stderr
+    assert "a check of its own" in crash("--check", "check", status=2).stderr
+    assert "must be all, or 1 or more" in crash("--points", "0", status=2).stderr
+    few = ["--work", "good", "--check", "check", "--outcomes", "1"]
+    beyond = crash(*few, "--points", "9999", status=2, out="beyond").stderr
+    assert "--points 9999: the work ends with operation" in beyond
+    assert "open needs a terminal" in crash("open", "0", status=2).stderr
+
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/mine").write_text("mine")
+    assert "it is not empty" in crash(*few, out="full", status=2).stderr
+    assert (tmp_path / "full/mine").read_text() == "mine"
+
+    crash(*few, "--points", "2", out="beyond")
+    crash("--work", "bad", "--points", "1", out="run")
+    log = tmp_path / "beyond/log"
+    shutil.copyfile(tmp_path / "run/log", log)
+    not_its = "beyond/log: not what the work left"
+    assert not_its in crash("show", "0", out="beyond", status=2).stderr
+    with log.open("r+b") as stream:
+        stream.truncate(100)
+    assert not_its in crash(*few, "--points", "2", out="beyond", status=2).stderr
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "system",
+    ["f2fs-page", "f2fs-rsd", "f2fs-fast", "btrfs-page", "btrfs-rsd", "nilfs2-page", "xfs-page"],
+)
+def test_every_file_system(crash: Crash, system: str) -> None:
+    crash("--system", system, "--work", "good", "--check", "check", "--points", "20")
