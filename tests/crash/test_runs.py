@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """./rsd crash as a user has it: runs, what they find, what they leave, what they refuse."""
 
+import fcntl
 import json
 import os
 import shutil
@@ -9,6 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -86,6 +88,11 @@ def test_a_work_that_promises_too_early_is_found(crash: Crash, tmp_path: Path) -
     assert all("is lost" in one["said"] for one in found["failures"])
     number = found["failures"][0]["state"]
     assert f"state {number}" in first.stdout
+    cases = ElementTree.parse(tmp_path / "run/junit.xml").findall(".//testcase")
+    assert len(cases) == found["mounted"]
+    assert sum(case.find("failure") is not None for case in cases) == len(found["failures"])
+    page = (tmp_path / "run/report.html").read_text()
+    assert f"State {number}" in page and f"{found['failed']} of {found['explored']} states" in page
 
     # it is interrupted before the first guest, and goes on
     left = crash("--work", "bad", *few, "--budget", "0s", out="again")
@@ -117,11 +124,20 @@ def test_a_work_that_promises_too_early_is_found(crash: Crash, tmp_path: Path) -
     assert "it has another run, with another work" in refused
 
 
+@pytest.mark.parametrize(
+    ("system", "points"),
+    [
+        ("ext4-page", "6"),
+        pytest.param("rfs+rsd", "all", marks=pytest.mark.long),
+        pytest.param("f2fs-rsd", "all", marks=pytest.mark.long),
+    ],
+)
 def test_states_that_are_the_same_have_the_same_verdict(
-    crash: Crash, built: Artifacts, rsd_cache: Cache, tmp_path: Path
+    crash: Crash, built: Artifacts, rsd_cache: Cache, tmp_path: Path, system: str, points: str
 ) -> None:
     """Each state that was not mounted is mounted here, and fails or passes as the other one."""
-    crash("--work", "bad", "--check", "check", "--points", "8", status=1)
+    work = ["--system", system, "--work", "bad", "--check", "check"]
+    crash(*work, "--points", points, status=1)
     campaign = Campaign.open(tmp_path / "run")
     campaign.load(rsd_cache, Progress())
     found = results(tmp_path / "run")
@@ -168,6 +184,8 @@ def test_what_is_refused(crash: Crash, tmp_path: Path) -> None:
     small = crash("--work", "good", "--set", "blocks=8", out="small-run", status=2).stderr
     assert "mkfs or mount fails by itself" in small
 
+    early = ["--work", "bad", "--points", "1"]
+    crash(*early)
     assert "no such file" in crash("--work", "nothing", status=2).stderr
     assert "a check of its own" in crash("--check", "check", status=2).stderr
     assert "must be all, or 1 or more" in crash("--points", "0", status=2).stderr
@@ -176,13 +194,16 @@ def test_what_is_refused(crash: Crash, tmp_path: Path) -> None:
     assert "--points 9999: the work ends with operation" in beyond
     assert "open needs a terminal" in crash("open", "0", status=2).stderr
 
+    with (tmp_path / "run/run.json").open() as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        assert "another ./rsd crash is at work there" in crash(*early, status=2).stderr
+
     (tmp_path / "full").mkdir()
     (tmp_path / "full/mine").write_text("mine")
     assert "it is not empty" in crash(*few, out="full", status=2).stderr
     assert (tmp_path / "full/mine").read_text() == "mine"
 
     crash(*few, "--points", "2", out="beyond")
-    crash("--work", "bad", "--points", "1", out="run")
     log = tmp_path / "beyond/log"
     shutil.copyfile(tmp_path / "run/log", log)
     not_its = "beyond/log: not what the work left"

@@ -207,7 +207,9 @@ def _shorter(
         return None
     first, last = campaign.settings.work.sequences
     _, begun = campaign.marks.steps(state.op)
-    number = first + max(0, begun - 1) // ace.STEPS
+    # While a sequence is filled, what fails is likely to be of the one before.
+    acted = begun - 1 if begun % ace.STEPS != 1 else begun - 2
+    number = first + max(0, acted) // ace.STEPS
     for start in (number, number - 1):
         if start < first or (start, number) == (first, last):
             continue

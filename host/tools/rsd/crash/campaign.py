@@ -11,6 +11,7 @@
 A directory belongs to one run. The same command goes on with it; another is refused.
 """
 
+import fcntl
 import json
 import shutil
 import threading
@@ -102,6 +103,17 @@ class Campaign:
         else:
             _keep(directory, settings, description)
         return cls(directory, _kept(directory, description), description)
+
+    def claim(self) -> None:
+        """Become the only one who changes the directory. RsdError if there is another."""
+        self._claim = (self.directory / RUN).open()
+        try:
+            fcntl.flock(self._claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RsdError(
+                f"--out {self.directory}: another ./rsd crash is at work there",
+                "wait for it to end, or name another directory",
+            ) from None
 
     @classmethod
     def open(cls, directory: Path) -> "Campaign":

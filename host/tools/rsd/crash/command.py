@@ -178,6 +178,7 @@ def main(arguments: argparse.Namespace) -> int:
     built = artifacts.ensure(cache, progress)
     is_new = not (arguments.out / RUN).exists()
     campaign = Campaign.begin(arguments.out, settings, built)
+    campaign.claim()
     try:
         campaign.record(built, cache, progress)
     except RsdError:

@@ -15,7 +15,8 @@ from rsd.crash.subject import DRIVES, Subject
 from rsd.errors import RsdError
 from rsd.machine import GuestJob, run_guest
 
-VIRTUAL_LIMIT_S = 3000
+# Of the guest's clock
+VIRTUAL_LIMIT_S = 600
 # Where its programs are in the guest; beside it is what the user gave
 PROGRAMS = "crash"
 ACE = re.compile(r"ace:seq1(?:/(\d+)(?:-(\d+))?)?")
