@@ -25,8 +25,14 @@ def rsdview(rsd_cache: Cache) -> Path:
     return made(rsd_cache, "rsdview", sources, command) / "rsdview"
 
 
-def run(*args: object, status: int = 0) -> subprocess.CompletedProcess[bytes]:
-    done = subprocess.run([str(arg) for arg in args], capture_output=True, timeout=600, check=False)
+def run(*args: object, status: int = 0, told: str = "") -> subprocess.CompletedProcess[bytes]:
+    done = subprocess.run(
+        [str(arg) for arg in args],
+        input=told.encode(),
+        capture_output=True,
+        timeout=600,
+        check=False,
+    )
     assert done.returncode == status, done.stderr.decode()
     return done
 
@@ -100,3 +106,40 @@ def test_refusals(drive: OpenDrive, media: Path, tmp_path: Path, rsdview: Path) 
     ]:
         assert message in run(rsdview, *args, status=status).stderr.decode()
     assert b"Example" in run(rsdview, "--help").stdout
+
+
+def test_which_states_are_the_same(
+    drive: OpenDrive, media: Path, tmp_path: Path, rsdview: Path
+) -> None:
+    """As host/tools/rsdview/match.h has it."""
+    log_path = tmp_path / "log"
+    with drive(op_log=log_path) as d:
+        d.ns.write(0, blocks_of(range(8))).expect()
+        d.qemu.quit()
+    listed = run(rsdview, media, log_path, "list").stdout.decode().splitlines()
+    assert [line.split()[1] for line in listed if line.startswith("op ")] == list("012345678")
+    after_4 = listed[listed.index(next(x for x in listed if x.startswith("op 4 "))) + 1 :][:4]
+    assert all(line.startswith("flying program ") and line.endswith(" -") for line in after_4)
+
+    states = ["8 - 1", "8 - 1", "4 aaaa 1", "4 cccc 1", "4 taaa 1", "8 - 2", "3 - 1"]
+    told = "".join(f"state {number} {state}\n" for number, state in enumerate(states))
+    # one of a key first, and of an operation; 3 has all that 0 has, 5 has it for another key
+    rounds = [
+        ("next 9", ["look 0", "."]),
+        ("looked 0 0 0 8\nnext 9", ["same 1 0", "same 3 0", "look 2", "look 5", "look 6", "."]),
+        # 2 may have read anything; a torn block is not one that was never written
+        ("looked 2\nlooked 5 0 0 8\nlooked 6 0 0 2\nnext 9", ["look 4", "."]),
+        ("looked 4 0 0 8\nnext 9", ["."]),
+    ]
+    told += "".join(f"{asked}\n" for asked, _ in rounds)
+    answer = run(rsdview, media, log_path, "same", told=told).stdout.decode().splitlines()
+    assert answer == [line for _, lines in rounds for line in lines]
+
+    # of two that were read alike, what was not read does not count
+    told = "state 0 1 - 1\nstate 1 1 aaaa 1\nstate 2 0 aaaa 1\nlooked 0 0 1 1\nnext 9\n"
+    assert "same 1 0" in run(rsdview, media, log_path, "same", told=told).stdout.decode()
+    for line in ("state 1 1 - 1", "looked 0", "nonsense", "next"):
+        said = run(rsdview, media, log_path, "same", status=1, told=f"{line}\n").stderr
+        assert f"at the line: {line}" in said.decode()
+    said = run(rsdview, media, log_path, "same", status=1, told="state 0 9 - 1\nlooked 0 0 0 1\n")
+    assert "there is no operation 9" in said.stderr.decode()

@@ -13,7 +13,7 @@ from typing import Any
 from rsd import machine
 from rsd.artifacts import Artifacts
 from rsd.cache import Cache
-from rsd.crash import pack, report, timeline
+from rsd.crash import pack, record, report, timeline
 from rsd.crash.campaign import Campaign, Settings
 from rsd.crash.guest import ace
 from rsd.crash.record import Work
@@ -81,7 +81,8 @@ def open_state(
 ) -> int:
     """A guest in that state: it does the command, or is on the terminal."""
     drive = DRIVES["$drive"]
-    rewind = f"rsdctl rewind --op {state.op} --outcomes {state.outcomes or 'a'} {drive}"
+    program = f"python3 -B /in/{record.PROGRAMS}/rewind.py"
+    rewind = f"{program} {drive} {state.op} {state.outcomes or 'a'}"
     with cache.scratch("crash") as scratch:
         script = f"{rewind} || exit\n{do or ''}\n"
         job = campaign.visitor.job([state], scratch, script)

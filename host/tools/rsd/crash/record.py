@@ -106,7 +106,8 @@ class Marks:
 
 def programs() -> dict[str, bytes | str | Path]:
     """What a guest finds in /in/crash."""
-    files = [*VISITING.values(), *(HERE / name for name in ("ace.py", "ace_work.py", "visit.py"))]
+    names = ("ace.py", "ace_work.py", "visit.py", "rewind.py")
+    files = [*VISITING.values(), *(HERE / name for name in names)]
     return {f"{PROGRAMS}/{path.name}": path for path in (*files, HERE / "durable")}
 
 

@@ -11,6 +11,7 @@ import fcntl
 import os
 import struct
 import time
+from collections.abc import Callable
 
 # ioctls of <linux/nvme_ioctl.h>
 NAMESPACE_NUMBER, ADMIN_COMMAND, RESET = 0x4E40, 0xC0484E41, 0x4E44
@@ -25,12 +26,11 @@ class Drive:
 
     def __init__(self, device: str) -> None:
         self.device = device
-        namespace = os.open(device, os.O_RDONLY)
-        self.number = fcntl.ioctl(namespace, NAMESPACE_NUMBER)
-        os.close(namespace)
+        self.number = _number(device)
         self.controller = os.open(device[: device.rindex("n")], os.O_RDWR)
         (controller,) = struct.unpack_from("<H", self._command(IDENTIFY, 0, CONTROLLER), 78)
         self.controllers = struct.pack("<2H", 1, controller)
+        self.devices = self._devices()
 
     def _send(self, opcode: int, namespace: int, what: int, data: bytes) -> tuple[int, bytes]:
         """An admin command: its status and its data."""
@@ -70,10 +70,45 @@ class Drive:
         fcntl.ioctl(self.controller, RESET)
         # It is attached already and refuses, but then the kernel has looked for it.
         self._send(ATTACHMENT, self.number, ATTACH, self.controllers)
-        for _ in range(1000):
-            if os.path.exists(self.device):
-                break
-            time.sleep(0.01)
+        self._wait(lambda: all(map(os.path.exists, self.devices.values())))
+        if len(self.devices) > 1 and self._devices() != self.devices:
+            self._attach_in_order()
         flags, _, at, _ = self._state()
         if not flags & IS_REWOUND or at != operation:
             raise SystemExit(f"{self.device} is at operation {at}, not {operation}")
+
+    def _devices(self) -> dict[int, str]:
+        """The block devices of the drive's namespaces, by number."""
+        beginning = self.device[: self.device.rindex("n") + 1]
+        paths = sorted(f"/dev/{name}" for name in os.listdir("/dev"))
+        ours = [path for path in paths if path.startswith(beginning)]
+        # not their partitions
+        return {_number(path): path for path in ours if path[len(beginning) :].isdigit()}
+
+    def _attach_in_order(self) -> None:
+        """Give each namespace its name again. After a reset the kernel looks at several at once,
+        and names them as it comes to them.
+        """
+        for number in self.devices:
+            self._command(ATTACHMENT, number, DETACH, self.controllers)
+        for number, device in sorted(self.devices.items(), key=lambda item: item[1]):
+            self._command(ATTACHMENT, number, ATTACH, self.controllers)
+            self._wait(lambda device=device: os.path.exists(device))
+        if self._devices() != self.devices:
+            raise SystemExit(f"the namespaces are {self._devices()}, not {self.devices}")
+
+    def _wait(self, done: Callable[[], bool]) -> None:
+        for _ in range(1000):
+            if done():
+                return
+            time.sleep(0.01)
+        raise SystemExit(f"{self.device} does not come back")
+
+
+def _number(device: str) -> int:
+    """The number of a namespace."""
+    namespace = os.open(device, os.O_RDONLY)
+    try:
+        return fcntl.ioctl(namespace, NAMESPACE_NUMBER)
+    finally:
+        os.close(namespace)
