@@ -42,13 +42,16 @@ def results_of(campaign: Campaign) -> dict[str, Any]:
 
 def show(campaign: Campaign, number: int) -> int:
     """Print the timeline up to a state's power cut, and the verdict."""
-    state = campaign.state(number)
-    for line in timeline.around(campaign, state, EVENTS):
+    _print_state(campaign, campaign.state(number))
+    return 0
+
+
+def _print_state(campaign: Campaign, state: State) -> None:
+    for line in timeline.before(campaign, state, timeline.events(campaign), EVENTS):
         print(line.rstrip())
     print(f"held: {campaign.marks.text(state.op)}")
     for line in _verdict_lines(campaign, state):
         print(line)
-    return 0
 
 
 def _verdict_lines(campaign: Campaign, state: State) -> list[str]:
@@ -177,11 +180,7 @@ def minimise(
     ]
     least = min(alike or [state], key=_weight)
     print(f"{campaign.title}: state {least.id}")
-    for line in timeline.around(campaign, least, EVENTS):
-        print(line.rstrip())
-    print(f"held: {campaign.marks.text(least.op)}")
-    for line in _verdict_lines(campaign, least):
-        print(line)
+    _print_state(campaign, least)
     progress.say(f"./rsd crash open {least.id} --out {campaign.directory}")
     return 0
 

@@ -74,8 +74,6 @@ class Campaign:
         self.marks = Marks()
         self.operations: list[Operation] = []
         self.states: tuple[State, ...] = ()
-        # timeline.py's, made when it is asked for first
-        self.timeline: Any = None
 
     @property
     def title(self) -> str:

@@ -88,20 +88,21 @@ def _strip(results: Mapping[str, Any]) -> Iterator[str]:
 def _failures(campaign: Campaign, results: Mapping[str, Any]) -> Iterator[str]:
     if not results["failures"]:
         return
+    all_events = timeline.events(campaign)
     yield "<section><h2>What fails</h2>"
     for failure in results["failures"][:SHOWN]:
         state = campaign.states[failure["state"]]
         letters = f", outcomes {failure['outcomes']}" if failure["outcomes"] else ""
         alike = f", and {len(failure['same']):,} like it" if failure["same"] else ""
-        events = timeline.around(campaign, state, EVENTS)
+        events = timeline.before(campaign, state, all_events, EVENTS)
         yield (
             f"<details><summary>State {failure['state']}{alike}: operation "
             f"{failure['operation']}{letters}; {_text(failure['stage'])}</summary>"
             f"<p>What held: {_text(failure['holds'])}</p><pre>{_text(failure['said'])}</pre>"
             f"<pre>{_text(chr(10).join(events))}</pre></details>"
         )
-    if more := len(results["failures"]) - SHOWN:
-        yield f"<p>{max(0, more):,} more are in results.json.</p>" if more > 0 else ""
+    if len(results["failures"]) > SHOWN:
+        yield f"<p>{len(results['failures']) - SHOWN:,} more are in results.json.</p>"
     yield "</section>"
 
 

@@ -26,14 +26,14 @@ NOT_PREPARED = 203
 TRACE_KIB = 32768
 
 # System calls that change files, by their numbers on x86-64
-CALLS = {
-    **{1: "write", 18: "pwrite64", 20: "writev", 26: "msync", 40: "sendfile", 74: "fsync"},
-    **{75: "fdatasync", 76: "truncate", 77: "ftruncate", 82: "rename", 83: "mkdir", 84: "rmdir"},
-    **{85: "creat", 86: "link", 87: "unlink", 88: "symlink", 90: "chmod", 91: "fchmod"},
-    **{162: "sync", 188: "setxattr", 190: "fsetxattr", 197: "removexattr", 258: "mkdirat"},
-    **{263: "unlinkat", 264: "renameat", 265: "linkat", 266: "symlinkat", 277: "sync_file_range"},
-    **{285: "fallocate", 296: "pwritev", 306: "syncfs", 316: "renameat2", 326: "copy_file_range"},
-}
+_NUMBERED = """
+write 1  pwrite64 18  writev 20  msync 26  sendfile 40  fsync 74  fdatasync 75  truncate 76
+ftruncate 77  rename 82  mkdir 83  rmdir 84  creat 85  link 86  unlink 87  symlink 88  chmod 90
+fchmod 91  sync 162  setxattr 188  fsetxattr 190  removexattr 197  mkdirat 258  unlinkat 263
+renameat 264  linkat 265  symlinkat 266  sync_file_range 277  fallocate 285  pwritev 296
+syncfs 306  renameat2 316  copy_file_range 326
+""".split()
+CALLS = dict(zip(map(int, _NUMBERED[1::2]), _NUMBERED[::2], strict=True))
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,9 @@
 All have the time of one clock: in virtual time the guest's TSC counts the drive's nanoseconds.
 """
 
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rsd.crash.campaign import Campaign
@@ -31,20 +32,17 @@ class Event:
 
 def events(campaign: Campaign) -> list[Event]:
     """All of a run's work, in their order."""
-    if campaign.timeline is None:
-        trace = (campaign.directory / "trace").read_text(errors="replace")
-        found = [*_traced(trace), *map(_operation, campaign.operations[1:])]
-        campaign.timeline = sorted(found, key=lambda event: event.time_ns)
-    return campaign.timeline
+    trace = (campaign.directory / "trace").read_text(errors="replace")
+    found = [*_traced(trace), *map(_operation, campaign.operations[1:])]
+    return sorted(found, key=lambda event: event.time_ns)
 
 
-def around(campaign: Campaign, state: State, most: int) -> list[str]:
+def before(campaign: Campaign, state: State, all_events: Sequence[Event], most: int) -> list[str]:
     """The last lines before the power cut of a state, and what was in flight then."""
-    all_events = events(campaign)
     following = campaign.operations[state.op + 1 :]
-    if following:
-        # A cut after an operation happens just before the next one is done.
-        all_events = [event for event in all_events if event.time_ns < following[0].time_ns]
+    # A cut after an operation happens just before the next one is done.
+    end = following[0].time_ns if following else math.inf
+    all_events = [event for event in all_events if event.time_ns < end]
     lines = [f"{'ns':>15}  {'who':16}  what"]
     lines += [f"{e.time_ns:15,}  {e.who:16}  {e.what}" for e in all_events[-most:]]
     lines.append(f"{'':15}  power cut after operation {state.op}")
