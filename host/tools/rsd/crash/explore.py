@@ -19,7 +19,7 @@ from rsd.crash.visit import Verdict
 from rsd.parallel import run_all
 
 # States of a round, of the first one, and of a guest
-ROUND, FIRST_ROUND, GUEST = 512, 64, 64
+ROUND, FIRST_ROUND, GUEST = 512, 128, 128
 
 
 @dataclass
