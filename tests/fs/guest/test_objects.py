@@ -9,11 +9,12 @@ from mounted import SMALL, Run, Volume, script
 
 from programs import oftl_programs
 from rsd.cache import Cache
+from rsd.crash.guest import VISITING
 
 pytestmark = pytest.mark.guest
 
 HERE = Path(__file__).parent
-IN_THE_GUEST = {name: HERE / name for name in ("points.py", "drive.py", "mounts.py")}
+IN_THE_GUEST = {"points.py": HERE / "points.py", **VISITING}
 
 # An object that the mounted volume has is there when it is unmounted, and so on.
 CALLS = """
