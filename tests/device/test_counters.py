@@ -118,6 +118,22 @@ def test_histogram(drive: OpenDrive) -> None:
         assert sum(index * count for index, count in enumerate(histogram)) in (5 // bucket, 5)
 
 
+@pytest.mark.parametrize(
+    ("props", "ways"),
+    [
+        ({"segment": "way"}, 4),
+        ({"segment": "all"}, 1),
+        ({"ftl": "page", "blocks": 96, "pages": 32}, 0),
+    ],
+    ids=str,
+)
+def test_zone_ways(drive: OpenDrive, props: dict[str, str | int], ways: int) -> None:
+    """How many zones make full bandwidth; without zones, none."""
+    with drive(**{"channels": 2, "ways": 4, **props}) as d:
+        page = d.controller.get_log(LOG_ID, 4096, nsid=1)
+        assert struct.unpack_from("<I", page, 16)[0] == ways
+
+
 def test_wear_stays_level_within_a_way(drive: OpenDrive) -> None:
     """One zone is rewritten; the least-worn free block is taken each time."""
     with drive(channels=1, ways=1, blocks=3, spare_blocks=2, pages=1) as d:

@@ -160,7 +160,9 @@ typedef struct RsdLogPage {
     uint16_t version;          /* RSD_LOG_VERSION */
     uint16_t num_counters;     /* counters that follow, in table order */
     uint32_t bucket_erases;    /* width of a histogram bucket, in erases */
-    uint8_t reserved[48];
+    /* zones that make full bandwidth, see RsdGeometry; 0 = there are none */
+    uint32_t zone_ways;
+    uint8_t reserved[44];
     uint64_t counters[RSD_LOG_MAX_COUNTERS];
     /* blocks whose erase count / bucket_erases is the index, last = rest */
     uint64_t erase_histogram[RSD_LOG_HISTOGRAM];

@@ -176,6 +176,8 @@ typedef struct RsdGeometry {
     uint64_t zone_capacity;     /* pages that can be written in a zone */
     /* pages from one zone's start to the next's: the next power of two */
     uint64_t zone_size;
+    /* zones that use all of the flash together, if numbers differ modulo it */
+    uint32_t zone_ways;
 } RsdGeometry;
 
 void rsd_geometry(const RsdDrive *drive, uint32_t ns, RsdGeometry *geo);

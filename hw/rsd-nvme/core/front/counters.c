@@ -153,6 +153,7 @@ void rsd_log_page(const RsdDrive *drive, RsdLogPage *page)
     page->magic = RSD_LOG_MAGIC;
     page->version = RSD_LOG_VERSION;
     page->num_counters = RSD_NUM_COUNTERS;
+    page->zone_ways = drive->zoned ? drive->zoned->geo.zone_ways : 0;
     memcpy(page->counters, &c, sizeof(c));
     page->bucket_erases = UINT64_C(1) << h.shift;
     for (uint32_t i = 0; i < RSD_LOG_HISTOGRAM; i++) {

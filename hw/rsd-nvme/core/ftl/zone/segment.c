@@ -26,7 +26,8 @@ static bool seg_geometry(Ns *ns, char err[RSD_ERR_LEN])
     (void)err;                  /* any settings will do */
     geo->zoned = true;
     geo->max_oob = RSD_OOB_SIZE;
-    geo->num_zones = ns->visible * (by_way ? cfg->ways : 1);
+    geo->zone_ways = by_way ? cfg->ways : 1;
+    geo->num_zones = ns->visible * geo->zone_ways;
     geo->zone_capacity = (uint64_t)ns->drive->pages *
                          (by_way ? cfg->channels : ns->drive->dies);
     while ((UINT64_C(1) << ns->zone_shift) < geo->zone_capacity) {

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Which of its zones a stream appends to. Where a zone is a part of the drive, such
+ * as a way (RISA 4.5), groups and metadata have a zone on each, and an append goes to
+ * the way that has least in flight. "Stripes" of doc/design.md.
+ */
+#include "space/space.h"
+
+/*
+ * How many blocks, of n, an append to the active segment's zone can have now.
+ */
+u32 rfs_zone_fit(const struct rfs_fs *fs, const struct rfs_active_seg *seg,
+		 u32 n)
+{
+	const struct rfs_zone_info *z = &fs->zone[seg->zone];
+	u32 room = z->wp < z->cap ? z->cap - z->wp : 0;
+
+	if (z->cond != RFS_DEV_OK || !room)
+		return 0;
+	if (fs->geo.append_max)	/* without OOB, the summary goes along */
+		n = min(n, fs->geo.append_max - !fs->geo.oob_bytes);
+	if (!fs->geo.oob_bytes)
+		return min(n, min(room - 1, (u32)RFS_SUM_ENTRIES));
+	if (room == 1 && !seg->sum)
+		return 1;	/* in no summary: cleaning reads its OOB */
+	n = min(n, room - 1);
+	return min(n, (u32)RFS_SUM_ENTRIES - (seg->sum ? seg->sum->count : 0));
+}
+
+static bool rfs_seg_has_room(const struct rfs_fs *fs,
+			     const struct rfs_active_seg *seg)
+{
+	return seg->zone && rfs_zone_fit(fs, seg, 1);
+}
+
+u32 rfs_way_with_room(const struct rfs_fs *fs, u32 stream)
+{
+	const struct rfs_active_seg *seg = fs->active[fs->active_of[stream]];
+	u32 way;
+
+	for (way = 0; way < fs->ways; way++)
+		if (rfs_seg_has_room(fs, &seg[way]))
+			break;
+	return way;
+}
+
+static bool rfs_has_room(const struct rfs_fs *fs, u32 stream)
+{
+	return rfs_way_with_room(fs, stream) < fs->ways;
+}
+
+/*
+ * With fewer free zones a group does not open one while another group has room. Those
+ * that metadata claims are left, too, where groups have opened many zones.
+ */
+static u32 rfs_zones_of_last(const struct rfs_fs *fs)
+{
+	return fs->ways > 1 ? rfs_zones_kept(fs) : fs->low_zones;
+}
+
+/*
+ * A group's zone is not opened with one of the last free zones while another
+ * group has room: so data needs no more of these than with one group. Nor is the
+ * last of all for metadata, so that a check-point finds room as long as there is
+ * some in the zones it goes to.
+ */
+u32 rfs_with_room(const struct rfs_fs *fs, u32 stream)
+{
+	bool data = stream >= RFS_S_DATA;
+	u32 first = data ? RFS_S_DATA : 0, i;
+
+	if (fs->free_zones >= (data ? rfs_zones_of_last(fs) : 2) ||
+	    rfs_has_room(fs, stream))
+		return stream;
+	i = data ? RFS_S_DATA + fs->policy.groups : RFS_S_DATA;
+	while (i-- > first)
+		if (rfs_has_room(fs, i))
+			return i;
+	return stream;
+}
+
+/*
+ * May a stream that has room in a zone open another one beside it? It takes none
+ * that data is to wait for, or that a check-point may need.
+ */
+static bool rfs_may_widen(const struct rfs_fs *fs)
+{
+	return fs->free_zones > rfs_zones_kept(fs) + fs->ways &&
+	       rfs_room_beside(fs, 0, 1) >= rfs_room_kept(fs) + RFS_SUM_ENTRIES;
+}
+
+/* The ways of a stream in turn, but those that have less in flight first */
+u32 rfs_way_for(struct rfs_fs *fs, u32 stream)
+{
+	u32 of = fs->active_of[stream], best = fs->ways, i;
+	u32 first = fs->way_next[of], least = 0;
+	bool widens = false, asked = false;
+
+	if (fs->ways == 1 || !rfs_is_striped(stream))
+		return 0;
+	for (i = 0; i < fs->ways; i++) {
+		u32 way = (first + i) % fs->ways, load;
+		const struct rfs_active_seg *seg = &fs->active[of][way];
+		bool room = rfs_seg_has_room(fs, seg);
+
+		if (!room && !asked) {
+			widens = rfs_may_widen(fs);
+			asked = true;
+		}
+		if (!room && !widens)
+			continue;
+		/* where its way had no free zone, it is another one's */
+		load = fs->way_inflight[room ? seg->zone % fs->ways : way];
+		if (best < fs->ways && load >= least)
+			continue;
+		best = way;
+		least = load;
+	}
+	if (best == fs->ways)	/* there is no room in any: one is opened */
+		best = first;
+	fs->way_next[of] = (best + 1) % fs->ways;
+	return best;
+}

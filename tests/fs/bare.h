@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A zoned drive in memory for much data that is all alike: of that it keeps nothing
+ * but page metadata. Nothing gets lost on it, and nothing is in flight.
+ */
+#ifndef BARE_H
+#define BARE_H
+
+#include "volume/device.h"
+
+struct page {
+	u8 *data;		/* NULL: not written; the common block: not ours */
+	struct rfs_oob oob;
+};
+
+struct drive {
+	struct rfs_geometry geo;
+	u32 cap;
+	struct page *page;
+	u32 *wp;
+	u64 time;
+	u64 power;		/* appends until it fails */
+};
+
+extern struct drive drive;
+extern u8 common[RFS_BLOCK_BYTES];	/* what is alike: it may be changed before */
+extern const struct rfs_dev_ops drive_ops;
+
+void drive_begin(void);		/* geo and cap are filled in */
+void drive_end(void);
+
+#endif

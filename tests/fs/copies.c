@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * How much cleaning copies on a drive of so many channels and ways (RISA 4.5, figure
+ * 14): with zones of one flash block of each, or of one of each channel of a way,
+ * over which groups are striped.
+ *
+ *	copies [channels=N] [ways=N] [striped=1] ...
+ *
+ * The drive has blocks of 128 pages, as RISA's. A file has `fill` percent of it, and
+ * is overwritten as OLTP does (host/tools/sfssim), in units of 4 KiB: `age` times
+ * as many blocks as it has, then `writes` percent of them, which count. Prints the
+ * blocks that were written, those that were copied, the zones, and how many of them
+ * groups had open on average.
+ */
+#include <stdio.h>
+
+#include "bare.h"
+#include "option.h"
+#include "work.h"
+#include "checkpoint/checkpoint.h"
+#include "clean/clean.h"
+#include "space/space.h"
+#include "ops/ops.h"
+#include "tools/tools.h"
+
+#define PAGES	128	/* of a flash block */
+
+enum { CHANNELS, WAYS, STRIPED, MIB, FILL, AGE, WRITES, OPTIONS };
+
+static struct option opt[OPTIONS + 1] = {
+	[CHANNELS] = { "channels", 4, 1, 64, "of the drive" },
+	[WAYS] = { "ways", 2, 1, RFS_WAYS_MAX, "of each" },
+	[STRIPED] = { "striped", 0, 0, 1, "1: a zone is on one way" },
+	[MIB] = { "mib", 8192, 256, 1 << 20, "flash, in MiB" },
+	[FILL] = { "fill", 70, 1, 99, "percent that the file has" },
+	[AGE] = { "age", 100, 0, 10000, "percent of it written before" },
+	[WRITES] = { "writes", 50, 1, 10000, "percent of it that count" },
+};
+
+static struct rfs_fs *fs;
+static u32 ino;
+
+static void must(const char *what, int ret)
+{
+	if (!ret)
+		return;
+	fprintf(stderr, "copies: %s: error %d\n", what, -ret);
+	exit(1);
+}
+
+static void make_volume(void)
+{
+	struct rfs_id id = { .uuid = "copies" };
+	u32 ways = opt[WAYS].value;
+
+	drive.cap = opt[CHANNELS].value * PAGES;
+	if (opt[STRIPED].value)
+		id.ways = ways;
+	else
+		drive.cap *= ways;
+	drive.geo.zones = opt[MIB].value * 256 / drive.cap;
+	while (drive.geo.zone_blocks < drive.cap)
+		drive.geo.zone_blocks = max(2 * drive.geo.zone_blocks, 1U);
+	drive.geo.oob_bytes = RFS_OOB_BYTES;
+	drive_begin();
+	must("mkfs", rfs_mkfs(&drive_ops, NULL, &drive.geo, &id, ""));
+	must("mount", rfs_mount(&drive_ops, NULL, &drive.geo, false, 0, &fs));
+	fs->clean_max = ~0U;	/* metadata that is read is not what is asked */
+}
+
+static void put(u32 block)
+{
+	const void *data = common;
+
+	must("write", rfs_write(fs, ino, block, 1, &data, RFS_BLOCK_BYTES));
+}
+
+/* As the module's thread does, so that nobody waits for room */
+static void clean(void)
+{
+	static u32 seen = ~0U;
+	int ret;
+
+	if (!rfs_clean_due(fs, &seen))
+		return;
+	ret = rfs_clean_some(fs, RFS_CLEAN_EARLY);
+	if (!ret)
+		ret = rfs_checkpoint(fs, 0);
+	must("clean", ret == -ENOENT ? 0 : ret);
+	seen = fs->free_zones;
+}
+
+/* Zones that groups are writing */
+static u32 open_zones(void)
+{
+	u32 group, way, n = 0;
+
+	for (group = 0; group < fs->policy.groups; group++)
+		for (way = 0; way < fs->ways; way++)
+			n += !!fs->active[RFS_S_DATA + group][way].zone;
+	return n;
+}
+
+int main(int argc, char **argv)
+{
+	struct rfs_new file = { .mode = S_IFREG | 0600 };
+	u64 blocks, aged, writes, i, copies = 0, open = 0;
+	struct work *work;
+
+	options(argc, argv, 1, "usage: copies [NAME=N]...", opt);
+	memset(common, 0x5a, sizeof(common));
+	make_volume();
+	blocks = opt[MIB].value * 256 * opt[FILL].value / 100;
+	aged = blocks * opt[AGE].value / 100;
+	writes = blocks * opt[WRITES].value / 100;
+	must("create", rfs_create(fs, RFS_ROOT_INO, "f", &file, &ino));
+	for (i = 0; i < blocks; i++)
+		put(i);
+	work = work_new("oltp", blocks, 0, 1);
+	if (!work)
+		must("OLTP of so few blocks", -EINVAL);
+	for (i = 0; i < aged + writes; i++) {
+		if (i == aged)
+			copies = fs->stats.copied;
+		put(work_next(work));
+		clean();
+		open += i < aged ? 0 : open_zones();
+	}
+	copies = fs->stats.copied - copies;
+	printf("{\"written\": %llu, \"copied\": %llu, \"zones\": %u, \"zone_blocks\": %u, \"open_zones\": %.2f}\n",
+	       (unsigned long long)writes, (unsigned long long)copies,
+	       fs->geo.zones, drive.cap, (double)open / writes);
+	work_free(work);
+	rfs_unmount_nosync(fs);
+	drive_end();
+	return 0;
+}
