@@ -27,6 +27,7 @@ FS_SOURCES = (
     "host/fs/*.[ch]",
     "host/fs/core/**/*",
     "host/fs/user/*",
+    "hw/rsd-nvme/core/api/rsd-log.h",
 )
 RFS_TOOLS = ("mkfs", "fsck", "dump")
 SANITIZE = "-O1 -g -Werror -fsanitize=address,undefined -fno-sanitize-recover=all"

@@ -295,6 +295,7 @@ static int rfsm_mount_core(struct rfs_sb_info *sbi)
 	struct super_block *sb = sbi->sb;
 	struct rfs_geometry geo = { 0 };
 	unsigned int nofs;
+	u32 ways;
 	int ret;
 
 	ret = rfsm_dev_open(&sbi->dev, sb, &geo);
@@ -323,6 +324,11 @@ static int rfsm_mount_core(struct rfs_sb_info *sbi)
 			pr_info("%pg: %u zones may be open and %u active at a time: metadata shares %u\n",
 				sb->s_bdev, geo.max_open, geo.max_active,
 				sbi->fs->meta_active);
+		ways = le32_to_cpu(sbi->fs->super.ways);
+		if (sbi->fs->ways < ways)
+			pr_info("%pg: striped over %u zones, not %u: %u zones may be open and %u active at a time\n",
+				sb->s_bdev, sbi->fs->ways, ways, geo.max_open,
+				geo.max_active);
 		rfsm_set_policy(sbi, &sbi->opt.policy);
 		WRITE_ONCE(sbi->fs->compact, sbi->opt.compact);
 		rfsm_say_recovered(sbi);

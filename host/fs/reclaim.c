@@ -25,13 +25,15 @@ static void rfsm_write_back(struct rfs_sb_info *sbi)
 static u64 rfsm_room_left(const struct rfs_fs *fs)
 {
 	u64 blocks = (u64)fs->free_zones * fs->zone[RFS_CP_ZONES].cap;
-	u32 i, zone;
+	u32 i, way, zone;
 
-	for (i = RFS_S_DATA; i < RFS_STREAMS; i++) {
-		zone = fs->active[i].zone;
-		if (zone)
-			blocks += fs->zone[zone].cap - fs->zone[zone].wp;
-	}
+	for (i = RFS_S_DATA; i < RFS_STREAMS; i++)
+		for (way = 0; way < fs->ways; way++) {
+			zone = fs->active[i][way].zone;
+			if (zone)
+				blocks += fs->zone[zone].cap -
+					  fs->zone[zone].wp;
+		}
 	return blocks;
 }
 

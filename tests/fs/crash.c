@@ -5,7 +5,7 @@
  *
  *	crash WORKLOAD [seed=N] [points=N] [oob=0|64] [volatile=1] [inject=NAME]
  *	      [open=N] [active=N] [rescan=1|2] [groups=N] [gc=N] [quantize=N]
- *	      [async=1] [quota=1] [pieces=0]
+ *	      [async=1] [quota=1] [pieces=0] [ways=N]
  *
  * async: see workload.h.
  * rescan: the check-point zones are empty then, with 2 the inode map is gone
@@ -113,7 +113,7 @@ static void wipe(struct crash *c, struct memdev *dev)
 		       ZONE_BLOCKS * sizeof(*dev->page));
 		dev->wp[at] = 0;
 	}
-	for (; c->rescan == 2 && at < ZONES * ZONE_BLOCKS; at++) {
+	for (; c->rescan == 2 && at < dev->geo.zones * ZONE_BLOCKS; at++) {
 		const struct rfs_head *head = (void *)dev->page[at].data;
 
 		if (dev->page[at].state == MEM_OK && rfs_head_ok(head,
@@ -299,7 +299,7 @@ static const char *cut_everywhere(struct crash *c, u32 points)
 
 enum {
 	POINTS, SEED, OOB, VOLATILE, OPEN, ACTIVE, POLICY_GROUPS, GC, QUANTIZE,
-	ASYNC, WITH_QUOTA, WITH_PIECES, RESCAN, OPTIONS
+	ASYNC, WITH_QUOTA, WITH_PIECES, WAYS, RESCAN, OPTIONS
 };
 
 static struct option opt[OPTIONS + 1] = {
@@ -318,6 +318,7 @@ static struct option opt[OPTIONS + 1] = {
 	[WITH_QUOTA] = { "quota", 0, 0, 1, "1: usage is counted" },
 	[WITH_PIECES] = { "pieces", 1, 0, 1,
 			  "1: small writes are pieces where they can be" },
+	[WAYS] = { "ways", 1, 1, 8, "zones that a group stripes over" },
 	[RESCAN] = { "rescan", 0, 0, 2,
 		     "1: check-points are lost, 2: the inode map, too" },
 };
@@ -326,21 +327,21 @@ static struct option opt[OPTIONS + 1] = {
 	"usage: crash WORKLOAD [NAME=N]... [inject=RULE]...\n"		\
 	"Records a workload, cuts its power at points of it, and checks what a\n" \
 	"mount finds. Workloads are in workload.c. inject: without the RULE\n" \
-	"transaction, reset, tombstone or piece, to see it fail. Exit status: 0 all is as\n" \
+	"transaction, reset, tombstone, piece or tail, to see it fail. Exit status: 0 all is as\n" \
 	"promised, 1 not, 2 wrong arguments. Example: crash mixed seed=5 async=1"
 
-#define RULES	4
+#define RULES	5
 
 /* The rules that arguments leave out; these arguments are taken away */
 static u32 inject(int *argc, char **argv)
 {
 	static const char *const name[RULES] = {
 		"inject=transaction", "inject=reset", "inject=tombstone",
-		"inject=piece"
+		"inject=piece", "inject=tail"
 	};
 	static const u32 rule[RULES] = {
 		RFS_INJECT_TXN, RFS_INJECT_RESET, RFS_INJECT_TOMB,
-		RFS_INJECT_PIECE
+		RFS_INJECT_PIECE, RFS_INJECT_TAIL
 	};
 	u32 found = 0, n;
 	int i, kept = 2;
@@ -388,6 +389,8 @@ static void tell(const struct crash *c, double seconds, bool failed)
 	       (unsigned long long)stats->resets,
 	       (unsigned long long)stats->pieces,
 	       (unsigned long long)stats->merged);
+	if (c->r.fs->ways > 1)
+		printf("up to %u zones of a group, ", c->r.widest);
 	if (c->r.async)
 		printf("%llu pauses of cleaning, %llu operations beside a check-point, %llu blocks changed while copied, %llu read without the volume, ",
 		       (unsigned long long)c->r.pauses,
@@ -400,13 +403,15 @@ static void tell(const struct crash *c, double seconds, bool failed)
 
 int main(int argc, char **argv)
 {
-	struct rfs_geometry geo = { .zones = ZONES, .zone_blocks = ZONE_BLOCKS };
+	struct rfs_geometry geo = { .zone_blocks = ZONE_BLOCKS };
 	static struct crash c;
 	struct timespec start, end;
 	bool failed;
 
 	c.r.inject = inject(&argc, argv);
 	options(argc, argv, 2, USAGE, opt);
+	c.r.ways = opt[WAYS].value;
+	geo.zones = ZONES + (c.r.ways - 1) * ZONES_A_WAY;
 	geo.oob_bytes = opt[OOB].value;
 	geo.volatile_cache = opt[VOLATILE].value;
 	geo.max_open = opt[OPEN].value;

@@ -6,7 +6,7 @@
  * rounds of overwriting, times, deleting, creating until there is no room,
  * check-points, mounts, power cuts.
  *
- *	space [settings=N] [seed=N] [rounds=N] [progress=N] [verbose=1]
+ *	space [settings=N] [seed=N] [rounds=N] [progress=N] [verbose=1] [striped=1]
  *
  * No operation but one that asks for something new may answer ENOSPC, none may
  * fail, and the volume never ends read-only. Prints a line, and one for each
@@ -14,6 +14,7 @@
  */
 #include <stdio.h>
 
+#include "bare.h"
 #include "option.h"
 #include "space/space.h"
 #include "tree/tree.h"
@@ -24,21 +25,6 @@
 
 #define FILES_MAX	300000
 
-struct page {
-	u8 *data;		/* NULL: not written; the common block: not ours */
-	struct rfs_oob oob;
-};
-
-struct drive {
-	struct rfs_geometry geo;
-	u32 cap;
-	struct page *page;
-	u32 *wp;
-	u64 time;
-	u64 power;		/* appends until it fails */
-	bool cached;		/* all metadata is kept in memory */
-};
-
 /* Files of one shape: n blocks from `first` on, `step` apart */
 struct item {
 	u32 ino, dir, name;
@@ -47,30 +33,17 @@ struct item {
 	bool is_dir;
 };
 
-static u8 common[RFS_BLOCK_BYTES];
 static struct rfs_id id = { .uuid = "space harness" };
-static struct drive drive;
-static void *spare;		/* pages that nobody has, each with the next's address */
+static bool cached;		/* all metadata is kept in memory */
 static struct rfs_fs *fs;
 static struct item *item;
 static u32 items, names, dirs[64], ndirs;
 static u64 draws;
 static char what[200];		/* the last operation */
 static bool verbose;
+static bool striped;		/* groups are, over 2 to 9 zones */
 static const char *broken;	/* of the proof: what does not hold */
 static char broken_at[200];	/* in which operation */
-
-/*
- * Nothing gets lost on this drive, so of a block a few bytes are enough for a sum:
- * else sums would take a third of the time.
- */
-u32 __real_rfs_crc(u32 crc, const void *data, size_t bytes);
-u32 __wrap_rfs_crc(u32 crc, const void *data, size_t bytes);
-
-u32 __wrap_rfs_crc(u32 crc, const void *data, size_t bytes)
-{
-	return __real_rfs_crc(crc, data, bytes > 256 ? 64 : bytes);
-}
 
 static u32 pick(u32 n)
 {
@@ -81,131 +54,6 @@ static u32 pick(u32 n)
 static u32 between(u32 least, u32 most)
 {
 	return least + pick(most - least + 1);
-}
-
-/* A page to be written whole */
-static void *page_get(void)
-{
-	void *page = spare;
-
-	if (!page)
-		return malloc(RFS_BLOCK_BYTES);
-	memcpy(&spare, page, sizeof(spare));
-	return page;
-}
-
-static void page_put(void *page)
-{
-	if (!page || page == common)
-		return;
-	memcpy(page, &spare, sizeof(spare));
-	spare = page;
-}
-
-static int drive_append(void *dev, u32 zone, u32 blocks,
-			const void *const *data, const struct rfs_oob *oob,
-			u64 *addr)
-{
-	u32 i;
-
-	(void)dev;
-	if (drive.power < blocks) {
-		drive.power = 0;
-		return -EIO;
-	}
-	drive.power -= blocks;
-	if (drive.wp[zone] + blocks > drive.cap)
-		return -ENOSPC;
-	*addr = (u64)zone * drive.geo.zone_blocks + drive.wp[zone];
-	for (i = 0; i < blocks; i++) {
-		struct page *page = &drive.page[*addr + i];
-
-		if (memcmp(data[i], common, RFS_BLOCK_BYTES)) {
-			page->data = page_get();
-			memcpy(page->data, data[i], RFS_BLOCK_BYTES);
-		} else {
-			page->data = common;
-		}
-		if (oob)
-			page->oob = oob[i];
-	}
-	drive.wp[zone] += blocks;
-	return 0;
-}
-
-static int drive_read(void *dev, u64 addr, void *data, struct rfs_oob *oob)
-{
-	const struct page *page = &drive.page[addr];
-
-	(void)dev;
-	if (page->data)
-		memcpy(data, page->data, RFS_BLOCK_BYTES);
-	else
-		memset(data, 0, RFS_BLOCK_BYTES);
-	if (oob)
-		*oob = page->oob;
-	return 0;
-}
-
-static int drive_reset(void *dev, u32 zone)
-{
-	u64 at = (u64)zone * drive.geo.zone_blocks, end = at + drive.cap;
-
-	(void)dev;
-	if (!drive.power)
-		return -EIO;
-	for (; at < end; at++) {
-		page_put(drive.page[at].data);
-		memset(&drive.page[at], 0, sizeof(drive.page[at]));
-	}
-	drive.wp[zone] = 0;
-	return 0;
-}
-
-static int drive_finish(void *dev, u32 zone)
-{
-	(void)dev;
-	drive.wp[zone] = drive.cap;
-	return 0;
-}
-
-static int drive_done(void *dev)
-{
-	(void)dev;
-	return drive.power ? 0 : -EIO;
-}
-
-static int drive_report(void *dev, u32 zone, struct rfs_dev_zone *out)
-{
-	(void)dev;
-	out->cap = drive.cap;
-	out->wp = drive.wp[zone];
-	out->cond = RFS_DEV_OK;
-	return 0;
-}
-
-static u64 drive_now(void *dev)
-{
-	(void)dev;
-	return drive.time += 1000000;
-}
-
-static const struct rfs_dev_ops drive_ops = {
-	.append = drive_append, .wait = drive_done, .flush = drive_done,
-	.read = drive_read, .reset = drive_reset, .finish = drive_finish,
-	.report = drive_report, .now = drive_now,
-};
-
-static void drive_free(void)
-{
-	u32 zone;
-
-	drive.power = ~0ULL;
-	for (zone = 0; drive.page && zone < drive.geo.zones; zone++)
-		drive_reset(NULL, zone);
-	free(drive.page);
-	free(drive.wp);
-	memset(&drive, 0, sizeof(drive));
 }
 
 /* A drive on which there can be a volume */
@@ -226,16 +74,22 @@ static bool drive_new(void)
 	drive.geo.max_active = drive.geo.max_open ?
 			       drive.geo.max_open + between(1, 4) : 0;
 	rfs_layout(drive.geo.zones, drive.cap,
-		   drive.geo.oob_bytes >= RFS_OOB_BYTES, &layout);
+		   drive.geo.oob_bytes >= RFS_OOB_BYTES, 0, &layout);
 	if (drive.geo.zones < layout.need_zones)
 		return false;
-	drive.power = ~0ULL;
-	/* both draw nothing: seeds stay what they were */
-	drive.cached = draws >> 40 & 3;
+	/* these draw nothing: seeds stay what they were */
+	cached = draws >> 40 & 3;
 	id.pieces = draws >> 42 & 1;
-	drive.page = calloc((size_t)drive.geo.zones * blocks,
-			    sizeof(*drive.page));
-	drive.wp = calloc(drive.geo.zones, sizeof(*drive.wp));
+	id.ways = striped ? 2 + (draws >> 43 & 7) : 1;
+	while (id.ways > 1) {	/* as many as mkfs takes */
+		rfs_layout(drive.geo.zones, drive.cap,
+			   drive.geo.oob_bytes >= RFS_OOB_BYTES, id.ways,
+			   &layout);
+		if (drive.geo.zones >= layout.need_zones)
+			break;
+		id.ways--;
+	}
+	drive_begin();
 	return true;
 }
 
@@ -268,7 +122,7 @@ static int mount(void)
 	}
 	rfs_policy_set(fs, &policy);
 	/* Which clean blocks are in memory decides nothing but the time it takes. */
-	if (drive.cached)
+	if (cached)
 		fs->clean_max = ~0U;
 	return 0;
 }
@@ -410,7 +264,7 @@ static int read_all(void)
 		if (!ret) {
 			struct rfs_dinode times = *di;
 
-			times.atime = cpu_to_le64(drive_now(NULL));
+			times.atime = cpu_to_le64(drive_ops.now(NULL));
 			ret = rfs_set_times(fs, item[nr].ino, &times);
 		}
 	}
@@ -593,6 +447,7 @@ int main(int argc, char **argv)
 		{ "rounds", 20, 0, 1000, "of changes in each" },
 		{ "verbose", 0, 0, 1, "what each is like" },
 		{ "progress", 0, 0, 1ULL << 40, "a line after so many settings" },
+		{ "striped", 0, 0, 1, "1: groups stripe over 2 to 9 zones" },
 		{ 0 }
 	};
 	u64 seed, done = 0, failed = 0;
@@ -601,6 +456,7 @@ int main(int argc, char **argv)
 	options(argc, argv, 1, "usage: space [NAME=N]...", opt);
 	rfs_broken = note_broken;
 	verbose = opt[3].value;
+	striped = opt[5].value;
 	item = calloc(FILES_MAX, sizeof(*item));
 	memset(common, 0x5a, sizeof(common));
 	for (seed = opt[1].value; done < opt[0].value; seed++) {
@@ -628,7 +484,7 @@ int main(int argc, char **argv)
 		if (fs)
 			rfs_unmount_nosync(fs);
 		fs = NULL;
-		drive_free();
+		drive_end();
 	}
 	printf("%llu settings, %llu failed\n", (unsigned long long)done,
 	       (unsigned long long)failed);

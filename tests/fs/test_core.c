@@ -199,7 +199,7 @@ TEST(sizes)
 	u32 i;
 
 	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-		rfs_layout(rows[i].zones, rows[i].cap, true, &l);
+		rfs_layout(rows[i].zones, rows[i].cap, true, 1, &l);
 		CHECK_EQ(l.max_inodes, rows[i].inodes);
 		CHECK_EQ(l.max_nodes, rows[i].inodes + 1);
 		CHECK_EQ(l.imap_blocks, rows[i].imap);
@@ -220,7 +220,7 @@ TEST(mkfs_refuses)
 	struct rfs_fs *fs;
 	u32 zones;
 
-	rfs_layout(48, CAP, true, &l);
+	rfs_layout(48, CAP, true, 1, &l);
 	for (zones = l.need_zones - 1; zones <= l.need_zones; zones++) {
 		geo.zones = zones;
 		dev = memdev_new(&geo, CAP, 1 << 20, true);
@@ -1448,7 +1448,7 @@ TEST(log_sent_again)
 		create_many(fs, n, n + 1);
 		n++;
 		CHECK_EQ(rfs_log_sync(fs), 0);
-		z = &fs->zone[fs->active[RFS_S_LOG].zone];
+		z = &fs->zone[fs->active[RFS_S_LOG][0].zone];
 	} while (z->cap - z->wp != 4);
 	create_many(fs, n, n + 200);
 	CHECK(fs->log_full >= 4 && fs->log_used);
@@ -1988,7 +1988,7 @@ TEST(left_zones_are_finished)
 	fs = mount(dev);
 	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
 	for (i = 0; i < 3; i++) {	/* three zones of data are begun */
-		fs->active[fs->active_of[RFS_S_DATA]].zone = 0;
+		fs->active[fs->active_of[RFS_S_DATA]][0].zone = 0;
 		put(fs, ino, i, i + 1, RFS_BLOCK_BYTES);
 	}
 	CHECK_EQ(rfs_fsync(fs, ino), 0);
@@ -2025,7 +2025,7 @@ TEST(many_open_zones)
 	CHECK(!fs->active_few);
 	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
 	for (i = 0; i < 30; i++) {
-		fs->active[fs->active_of[RFS_S_DATA]].zone = 0;
+		fs->active[fs->active_of[RFS_S_DATA]][0].zone = 0;
 		put(fs, ino, i, i + 1, RFS_BLOCK_BYTES);
 	}
 	CHECK_EQ(rfs_fsync(fs, ino), 0);
@@ -2090,7 +2090,7 @@ TEST(victim_goes_offline)
 	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
 	CHECK_EQ(rfs_create(fs, 2, "cold", &file, &cold), 0);
 	put(fs, cold, 0, 9, RFS_BLOCK_BYTES);
-	gone = fs->active[RFS_S_DATA].zone;
+	gone = fs->active[RFS_S_DATA][0].zone;
 	for (i = 0; i < 2500; i++)
 		put(fs, ino, i, 1, RFS_BLOCK_BYTES);
 	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
@@ -2120,7 +2120,7 @@ TEST(dead_zone_comes_back)
 	rfs_policy_set(fs, &one_group);
 	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
 	put(fs, ino, 0, 3, RFS_BLOCK_BYTES);
-	zone = fs->active[RFS_S_DATA].zone;
+	zone = fs->active[RFS_S_DATA][0].zone;
 	fs->zone[zone].cond = RFS_DEV_READ_ONLY;
 	put(fs, ino, 0, 4, RFS_BLOCK_BYTES);
 	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
@@ -3054,6 +3054,163 @@ TEST(groups_apart)
 	end(fs, dev);
 }
 
+static const struct rfs_geometry many_zones = {
+	.zones = 60, .zone_blocks = 256, .oob_bytes = 64,
+};
+static const struct rfs_id striped_id = { "0123456789abcde", "a key for hashes",
+					  "a key to be safe", .ways = 4 };
+
+/* Zones that a stream is writing, each of which must be on a way of its own */
+static u32 zones_of_stream(const struct rfs_fs *fs, u32 stream)
+{
+	u32 way, zone, n = 0;
+
+	for (way = 0; way < fs->ways; way++) {
+		zone = fs->active[stream][way].zone;
+		n += zone > 0;
+		CHECK(!zone || zone % fs->ways == way);
+	}
+	return n;
+}
+
+/* Room for n blocks of the first group, of which nothing is known yet */
+static struct rfs_place flying(struct rfs_fs *fs, u32 n)
+{
+	struct rfs_place place;
+
+	CHECK_EQ(rfs_place(fs, RFS_S_DATA, n, true, &place), 0);
+	return place;
+}
+
+/* Appends go to each way in turn, or to the one that has least in flight. */
+TEST(stripes)
+{
+	struct memdev *dev = new_dev_with(&many_zones, &striped_id);
+	struct rfs_fs *fs = mount(dev);
+	u32 ino, i, zone, before = 0;
+	struct rfs_place place[7];
+
+	rfs_policy_set(fs, &one_group);
+	CHECK_EQ(fs->ways, 4);
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	for (i = 0; i < 40; i++) {
+		put(fs, ino, i, i, RFS_BLOCK_BYTES);
+		zone = zone_of(fs, ino, i);
+		CHECK(!i || zone % 4 == (before + 1) % 4);
+		before = zone;
+	}
+	CHECK_EQ(zones_of_stream(fs, RFS_S_DATA), 4);
+	CHECK_EQ(rfs_fsync(fs, ino), 0);
+	/* one way has 20 blocks in flight: the others get three times 7, then twice */
+	place[0] = flying(fs, 20);
+	for (i = 1; i < 7; i++) {
+		place[i] = flying(fs, 7);
+		CHECK(place[i].zone % 4 != place[0].zone % 4);
+	}
+	for (i = 4; i < 7; i++)
+		CHECK_EQ(place[i].zone, place[i - 3].zone);
+	CHECK_EQ(fs->way_inflight[place[0].zone % 4], 20);
+	CHECK_EQ(fs->way_inflight[place[6].zone % 4], 14);
+	rfs_unmount_nosync(fs);
+	fs = mount(dev);
+	for (i = 0; i < 40; i++)
+		expect(fs, ino, i, i, RFS_BLOCK_BYTES);
+	check_clean(fs);
+	end(fs, dev);
+}
+
+/*
+ * With few free zones a group opens no zone while it has room in another one, until
+ * ENOSPC, and after it, when cleaning keeps few free.
+ */
+TEST(stripes_narrow)
+{
+	struct memdev *dev = new_dev_with(&many_zones, &striped_id);
+	struct rfs_fs *fs = mount(dev);
+	u32 ino, i, zones, blocks = 0, wide = 0, narrow = 0;
+	const void *data = block;
+	bool room, few;
+	u64 cleaned;
+	int ret;
+
+	rfs_policy_set(fs, &one_group);
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	for (i = 0; i < 20000; i++) {
+		few = fs->free_zones <= rfs_zones_kept(fs) + fs->ways;
+		zones = fs->free_zones + fs->meta_zones;
+		cleaned = fs->stats.copied + fs->stats.checkpoints;
+		room = rfs_way_with_room(fs, RFS_S_DATA) < fs->ways;
+		ret = rfs_write(fs, ino, blocks ? i * 7919 % blocks : i, 1,
+				&data, RFS_BLOCK_BYTES);
+		if (ret) {	/* from now on it is seven eighths full */
+			CHECK(ret == -ENOSPC && !blocks);
+			blocks = i - i / 8;
+			CHECK_EQ(rfs_truncate(fs, ino, (u64)blocks *
+					      RFS_BLOCK_BYTES, false), 0);
+			continue;
+		}
+		if (!room || cleaned != fs->stats.copied +
+					fs->stats.checkpoints)
+			continue;
+		if (few)
+			CHECK(fs->free_zones + fs->meta_zones == zones);
+		narrow += few;
+		wide += fs->free_zones + fs->meta_zones < zones;
+	}
+	CHECK(blocks && wide > 20 && narrow > 2000);
+	check_clean(fs);
+	end(fs, dev);
+}
+
+/*
+ * After a power cut groups and metadata go on with a zone on each way; a drive may
+ * allow fewer.
+ */
+TEST(striped_zones_are_resumed)
+{
+	struct memdev *dev = new_dev_with(&many_zones, &striped_id);
+	struct rfs_geometry geo = many_zones;
+	struct rfs_fs *fs = mount(dev);
+	u32 ino, i, zone[4];
+
+	rfs_policy_set(fs, &one_group);
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	for (i = 0; i < 10; i++)
+		put(fs, ino, i, i, RFS_BLOCK_BYTES);
+	for (i = 0; i < 300; i++)	/* a leaf for each: five appends */
+		put(fs, ino, 1000 + (u64)i * RFS_FANOUT, i, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	CHECK_EQ(zones_of_stream(fs, RFS_S_META), 4);
+	for (i = 10; i < 20; i++)
+		put(fs, ino, i, i, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_fsync(fs, ino), 0);
+	for (i = 0; i < 4; i++)
+		zone[i] = fs->active[RFS_S_DATA][i].zone;
+	rfs_unmount_nosync(fs);
+	fs = mount(dev);
+	rfs_policy_set(fs, &one_group);
+	CHECK_EQ(fs->recovered.pages_applied, 10);
+	CHECK_EQ(zones_of_stream(fs, RFS_S_DATA), 4);
+	CHECK_EQ(zones_of_stream(fs, RFS_S_META), 4);
+	for (i = 0; i < 4; i++)
+		CHECK_EQ(fs->active[RFS_S_DATA][i].zone, zone[i]);
+	for (i = 0; i < 20; i++)
+		expect(fs, ino, i, i, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_unmount(fs), 0);
+	geo.max_active = 64;
+	CHECK_EQ(rfs_mount(&memdev_ops, dev, &geo, false, 0, &fs), 0);
+	CHECK_EQ(fs->ways, 3);
+	CHECK(!fs->active_few);
+	check_clean(fs);
+	CHECK_EQ(rfs_unmount(fs), 0);
+	geo.max_active = 8;
+	CHECK_EQ(rfs_mount(&memdev_ops, dev, &geo, false, 0, &fs), 0);
+	CHECK_EQ(fs->ways, 1);
+	CHECK(fs->active_few);
+	check_clean(fs);
+	end(fs, dev);
+}
+
 /* So many zones may be open that there are two for data. */
 TEST(groups_shrink)
 {
@@ -3078,7 +3235,7 @@ TEST(groups_shrink)
 	CHECK_EQ(dev->refused, 0);
 	policy.groups = 1;
 	rfs_policy_set(fs, &policy);
-	CHECK_EQ(fs->active[fs->active_of[RFS_S_DATA + 1]].zone, 0);
+	CHECK_EQ(fs->active[fs->active_of[RFS_S_DATA + 1]][0].zone, 0);
 	end(fs, dev);
 }
 
@@ -3146,7 +3303,7 @@ TEST(cached_blocks_are_not_read)
 		/* what is open is not cleaned; block 0 was new, so is apart */
 		fs->zone[zone_of(fs, ino, 1)].state = RFS_Z_USED;
 		for (i = RFS_S_DATA; i < RFS_STREAMS; i++)
-			fs->active[i].zone = 0;
+			fs->active[i][0].zone = 0;
 		fs->zone[zone_of(fs, ino, 1)].window = false;
 		CHECK_EQ(rfs_clean(fs, RFS_CLEAN_HARD), 0);
 		CHECK_EQ(fs->stats.clean_cached, cache_lies ? 0 : 99);
@@ -3206,7 +3363,7 @@ static struct rfs_fs *ready_to_clean(struct memdev *dev,
 		    RFS_BLOCK_BYTES);
 	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
 	for (i = RFS_S_DATA; i < RFS_STREAMS; i++) {
-		u32 *zone = &fs->active[fs->active_of[i]].zone;
+		u32 *zone = &fs->active[fs->active_of[i]][0].zone;
 
 		if (*zone)
 			fs->zone[*zone].state = RFS_Z_USED;
@@ -3297,7 +3454,7 @@ TEST(truncated_before_cleaning)
 	put(fs, ino, 1000, 8, RFS_BLOCK_BYTES);
 	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
 	CHECK_EQ(rfs_truncate(fs, ino, 1000 * RFS_BLOCK_BYTES + 9, false), 0);
-	fs->active[fs->active_of[RFS_S_DATA]].zone = 0;
+	fs->active[fs->active_of[RFS_S_DATA]][0].zone = 0;
 	fs->zone[zone_of(fs, ino, 1000)].state = RFS_Z_USED;
 	while (!rfs_clean(fs, RFS_CLEAN_HARD))
 		;
@@ -3478,7 +3635,7 @@ TEST(checkpoint_waits_for_reads)
 	}
 	CHECK(ret == -EBUSY || rests);
 	for (i = 0; i < RFS_S_DATA; i++) {
-		u32 *zone = &fs->active[fs->active_of[i]].zone;
+		u32 *zone = &fs->active[fs->active_of[i]][0].zone;
 
 		if (*zone)
 			fs->zone[*zone].state = RFS_Z_USED;
@@ -3828,7 +3985,7 @@ TEST(log_block_is_not_added_to)
 		create_many(fs, n, n + 1);
 		n++;
 		CHECK_EQ(rfs_log_sync(fs), 0);
-		z = &fs->zone[fs->active[RFS_S_LOG].zone];
+		z = &fs->zone[fs->active[RFS_S_LOG][0].zone];
 	} while (z->cap - z->wp != 4);
 	/* what is left of this zone, and all of the next one */
 	while (fs->log_full < 3 + 15 - 1 || !fs->log_used) {
@@ -4294,7 +4451,7 @@ TEST(repair_counts)
 	CHECK_EQ(rfs_dir_set(fs, top, "f", 1, ino, 4), 0);
 	fs->inodes += 2;
 	fs->timb[0] += 3ULL << RFS_ADDR_BITS;
-	fs->zone[fs->active[RFS_S_DATA].zone].live += 5;
+	fs->zone[fs->active[RFS_S_DATA][0].zone].live += 5;
 	reserve(fs, ino, 5, 9);
 	fs->prealloc += 3;
 	CHECK_EQ(repaired(fs, &losses), 8);

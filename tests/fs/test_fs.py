@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """RFS without a kernel: its core, recovery at crash points, damaged volumes, its documents."""
 
+import json
 import re
 import subprocess
 import sys
@@ -28,7 +29,13 @@ WORKLOADS = [
 ]
 CORE_TESTS = ("test_core", "test_policy", "test_quota")
 # Where each rule that can be left out is missed first.
-INJECTED = {"transaction": "overwrite", "reset": "clean", "tombstone": "truncate", "piece": "small"}
+INJECTED = {
+    "transaction": ("overwrite",),
+    "reset": ("clean",),
+    "tombstone": ("truncate",),
+    "piece": ("small",),
+    "tail": ("append", "ways=4"),
+}
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +81,9 @@ LIMITS = ("open=3", "active=4")
         ("async=1", "gc=1", "groups=2", "volatile=1"),
         ("async=1", *LIMITS),
         ("pieces=0",),
+        ("ways=2", "groups=2", "gc=1", "volatile=1"),
+        ("ways=4",),
+        ("ways=4", "async=1", "gc=1", "quantize=3"),
     ],
     ids=" ".join,
 )
@@ -83,9 +93,15 @@ def test_crash(build: Path, workload: str, options: tuple[str, ...]) -> None:
     done = run(build / "crash", workload, "points=1500", *options)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     assert " 1500 points" in done.stdout
+    # a group was striped over as many zones as it may be
+    for ways in (option[5:] for option in options if option.startswith("ways=")):
+        assert f"up to {ways} zones of a group" in done.stdout
 
 
-@pytest.mark.parametrize("options", ["rescan=1", "rescan=1 oob=0", "rescan=2", "rescan=2 oob=0"])
+@pytest.mark.parametrize(
+    "options",
+    ["rescan=1", "rescan=1 oob=0", "rescan=2", "rescan=2 oob=0", "rescan=1 ways=4"],
+)
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_rescan(build: Path, workload: str, options: str) -> None:
     """As test_crash, but with the check-points gone, and with 2 the inode map too."""
@@ -113,6 +129,7 @@ def test_crash_sanitized(build: Path, workload: str) -> None:
         "zones=28 blocks=64 ops=1500",
         "zones=28 blocks=64 ops=800 threads=8 pools=2",
         "ops=1000 seed=3",
+        "zones=40 blocks=64 ops=1000 ways=4",
     ],
 )
 def test_threads(build: Path, options: str) -> None:
@@ -127,9 +144,9 @@ def test_threads(build: Path, options: str) -> None:
 
 
 @pytest.mark.parametrize(("rule", "workload"), INJECTED.items())
-def test_fault_injection(build: Path, rule: str, workload: str) -> None:
+def test_fault_injection(build: Path, rule: str, workload: tuple[str, ...]) -> None:
     """With a rule left out, a crash point fails within 1,000."""
-    done = run(build / "crash", workload, "points=1000", f"inject={rule}")
+    done = run(build / "crash", *workload, "points=1000", f"inject={rule}")
     assert done.returncode == 1, f"{rule} is not missed: {done.stdout}{done.stderr}"
     assert "FAILED" in done.stdout
 
@@ -196,6 +213,12 @@ def test_full_volumes_go_on(build: Path, part: int) -> None:
     space(build, "settings=50", f"seed={1 + 1000 * part}")
 
 
+@pytest.mark.parametrize("part", range(2))
+def test_full_striped_volumes_go_on(build: Path, part: int) -> None:
+    """The same where groups are striped over 2 to 9 zones; the zones come from what is free."""
+    space(build, "settings=50", "striped=1", f"seed={1 + 1000 * part}")
+
+
 def test_a_new_map_block_is_claimed_first(build: Path) -> None:
     """With zones of 32 blocks one create adds two zones to the claim: it waits for these, too."""
     space(build, "settings=1", "seed=5162")
@@ -230,6 +253,19 @@ def test_no_memory(build: Path, options: tuple[str, ...]) -> None:
     assert runs > 150
     # cleaning gets by with fewer copies and buffers, appends are tried again
     assert errors >= 0.65 * runs
+
+
+def test_smaller_zones_copy_less(build: Path) -> None:
+    """RISA 4.5: of 8 channels and 8 ways, a zone has one way instead of all."""
+    found = {}
+    for striped in (0, 1):
+        done = run(build / "copies", "channels=8", "ways=8", "mib=4096", f"striped={striped}")
+        assert done.returncode == 0, done.stderr
+        found[striped] = json.loads(done.stdout)
+    assert found[1]["written"] == found[0]["written"]
+    assert found[1]["copied"] < 0.9 * found[0]["copied"]
+    assert found[0]["open_zones"] <= 4
+    assert found[1]["open_zones"] > 28  # of 32
 
 
 def test_format_document() -> None:

@@ -95,6 +95,17 @@ def test_made_and_checked(volume: Tools) -> None:
     assert "inode 2 generation 1 mode 40755 links 2" in volume.dump("inode", "2")
 
 
+def test_mkfs_ways(tools: Tools) -> None:
+    """Nothing reports them of an image, and without them the volume is as it always was."""
+    for options, ways in (((), 1), (("-w", "1"), 1), (("--ways=4",), 4)):
+        tools.image.unlink(missing_ok=True)
+        done = tools.mkfs("-I", "99x256", *options)
+        assert done.returncode == 0, done.stderr
+        assert ("striped over 4 zones" in done.stdout) == (ways == 4)
+        assert f"\nstriped over {ways} zones\n" in tools.run("dump.rfs", tools.image).stdout
+        assert tools.fsck().returncode == 0
+
+
 def test_mkfs_asks_before_it_overwrites(volume: Tools) -> None:
     before = volume.dump()
     done = volume.mkfs()
@@ -133,6 +144,10 @@ def test_mkfs_size(volume: Tools) -> None:
         (["-U", "12"], "must be 32 hexadecimal digits"),
         (["-L", "x" * 65], "65 bytes; 64 are the most"),
         (["-m", "16"], "-m 16: must be 0 or 64"),
+        (["-w", "0"], "-w 0: must be from 1"),
+        (["--ways=65"], "-w 65: must be from 1, where nothing is striped, to 64"),
+        (["-w", "4x"], "-w 4x: must be from 1"),
+        (["-w", "4", "-m", "0", "-I", "99x256"], "without which zones are not striped over"),
         ([], "No such file"),
     ],
 )

@@ -1329,6 +1329,19 @@ static void step(struct run *r)
 	}
 }
 
+/* Zones that a group has open: the crash points are worth as much as these */
+static void note_width(struct run *r)
+{
+	u32 group, way, zones;
+
+	for (group = 0; group < r->fs->policy.groups; group++) {
+		zones = 0;
+		for (way = 0; way < r->fs->ways; way++)
+			zones += !!r->fs->active[RFS_S_DATA + group][way].zone;
+		r->widest = max(r->widest, zones);
+	}
+}
+
 static void note_mark(struct run *r)
 {
 	r->mark[r->marks].ops = r->dev->ops;
@@ -1339,7 +1352,7 @@ static void note_mark(struct run *r)
 void record(struct run *r, struct memdev *base)
 {
 	const struct rfs_id id = { "crash harness 1", "a key for hashes",
-				   "a key to be safe", r->pieces };
+				   "a key to be safe", r->pieces, r->ways };
 	const struct rfs_geometry *geo = &r->dev->geo;
 	bool async = r->async;
 	u32 i, blocks;
@@ -1374,7 +1387,10 @@ void record(struct run *r, struct memdev *base)
 	r->async = false;
 	r->mark = calloc(r->w->steps + 1, sizeof(*r->mark));
 	if (r->w->slack) {
-		blocks = (rfs_available(r->fs) - r->w->slack) / 4 * 4;
+		blocks = rfs_available(r->fs) - r->w->slack;
+		if (r->ways > 1)	/* that metadata may claim soon */
+			blocks -= ZONE_CAP;
+		blocks = blocks / 4 * 4;
 		/* node 1: blocks behind what is looked at, never rewritten */
 		do_create(r, S_IFREG);
 		for (i = 0; i < blocks; i += 4) {
@@ -1403,6 +1419,7 @@ void record(struct run *r, struct memdev *base)
 		else
 			step(r);
 		note_mark(r);
+		note_width(r);
 	}
 	complete_all(r);
 	if (r->dev->refused)

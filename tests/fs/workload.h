@@ -18,6 +18,7 @@
 #include "clean/clean.h"
 
 #define ZONES		28
+#define ZONES_A_WAY	6	/* more, for each way but one */
 #define ZONE_CAP	62
 #define ZONE_BLOCKS	64
 #define DIRS_MAX	8
@@ -88,6 +89,8 @@ struct run {
 	struct rfs_policy policy;
 	bool quota;		/* usage is counted */
 	bool pieces;		/* small writes are pieces where they can be */
+	u32 ways;		/* zones that a group stripes over */
+	u32 widest;		/* zones that a group had open */
 	bool async;
 	bool cleaning;
 	bool early;		/* what is dirty is being written, others go on */

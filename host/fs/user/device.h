@@ -9,6 +9,7 @@ struct rfs_device {
 	const struct rfs_dev_ops *ops;
 	void *dev;
 	struct rfs_geometry geo;
+	u32 ways;		/* zones that make full bandwidth; 0: nobody says */
 	const char *path;
 	bool busy;		/* opened for reading; somebody else has it, too */
 	void (*close)(void *dev);

@@ -17,11 +17,13 @@
 #include <unistd.h>
 
 #include "device.h"
+#include "rsd-log.h"
 
 #define SECTORS		8	/* of 512 bytes in a block */
 #define OP_FLUSH	0x00
 #define OP_READ		0x02
 #define OP_APPEND	0x7d
+#define ADMIN_LOG	0x02
 #define ADMIN_IDENTIFY	0x06
 #define OOB_MAX		4096
 
@@ -32,6 +34,7 @@ struct zns {
 	bool nvme;
 	u32 nsid;
 	u32 ms;			/* metadata of a block */
+	u32 ways;		/* zones that make full bandwidth, 0: not known */
 	struct rfs_geometry geo;
 	struct rfs_dev_zone *zone;
 	u8 *buffer;		/* a block, then its metadata; page-aligned */
@@ -287,6 +290,22 @@ static int identify(struct zns *z, u32 nsid, u8 cns, u8 *out)
 	return ioctl(z->nvme_fd, NVME_IOCTL_ADMIN_CMD, &cmd) ? -1 : 0;
 }
 
+/* What our own drive says in its log page; another one has none, or another one */
+static u32 zone_ways(struct zns *z, u32 nsid)
+{
+	RsdLogPage page = { 0 };
+	struct nvme_admin_cmd cmd = {
+		.opcode = ADMIN_LOG, .nsid = nsid, .addr = (uintptr_t)&page,
+		.data_len = sizeof(page),
+		.cdw10 = RSD_LOG_ID | (sizeof(page) / 4 - 1) << 16,
+	};
+
+	if (ioctl(z->nvme_fd, NVME_IOCTL_ADMIN_CMD, &cmd) ||
+	    page.magic != RSD_LOG_MAGIC || page.version != RSD_LOG_VERSION)
+		return 0;
+	return page.zone_ways;
+}
+
 /* A number that only sysfs has; 0 if it does not */
 static u32 sysfs(const struct zns *z, const char *name)
 {
@@ -456,6 +475,7 @@ static int look_at_nvme(struct zns *z, const char *path, bool writing)
 		complain("%s: Identify Controller fails", path);
 		return -1;
 	}
+	z->ways = zone_ways(z, nsid);
 	z->geo.volatile_cache = id[525] & 1;
 	z->geo.oob_bytes = z->ms >= RFS_OOB_BYTES ? z->ms : 0;
 	return 0;
@@ -530,6 +550,7 @@ int rfs_zns_open(const char *path, bool writing, struct rfs_device *out)
 	out->ops = &zns_ops;
 	out->dev = z;
 	out->geo = z->geo;
+	out->ways = z->ways;
 	out->close = zns_close;
 	return 0;
 }

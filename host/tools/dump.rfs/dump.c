@@ -53,6 +53,8 @@ static int dump_super(struct rfs_fs *fs)
 	printf("zones %u of %u blocks, %u can be written; page metadata %u bytes\n",
 	       le32_to_cpu(s->zones), le32_to_cpu(s->zone_blocks),
 	       le32_to_cpu(s->zone_cap), le32_to_cpu(s->oob_bytes));
+	printf("striped over %u zones\n",
+	       max(le32_to_cpu(s->ways), 1U));
 	printf("reserve %u zones, dirty blocks %u at most, inodes %u at most, nodes %u\n",
 	       le32_to_cpu(s->reserve_zones), le32_to_cpu(s->dirty_max),
 	       le32_to_cpu(s->max_inodes), le32_to_cpu(s->max_nodes));

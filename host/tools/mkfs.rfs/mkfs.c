@@ -12,7 +12,7 @@
 const char *program = "mkfs.rfs";
 
 static const char usage[] =
-"usage: mkfs.rfs [-f] [-q] [-c] [-L LABEL] [-U UUID] DEVICE [SIZE]\n"
+"usage: mkfs.rfs [-f] [-q] [-c] [-L LABEL] [-U UUID] [-w WAYS] DEVICE [SIZE]\n"
 "       mkfs.rfs -I ZONESxBLOCKS[xCAPACITY] [-m BYTES] ... FILE\n"
 "\n"
 "Make an RFS on a zoned device, or on as many of its first zones as SIZE has\n"
@@ -23,6 +23,9 @@ static const char usage[] =
 "  -c        files may have pieces: small writes can share pages\n"
 "  -L LABEL  name of the volume, up to 64 bytes\n"
 "  -U UUID   instead of a random one\n"
+"  -w WAYS   stripe files over so many zones, 1 to 64: those that make full\n"
+"            bandwidth together, if their numbers differ modulo WAYS. Default:\n"
+"            what the drive reports, else 1. Also --ways=WAYS\n"
 "  -I SPEC   make an image file first: zones, 4 KiB blocks from one zone to\n"
 "            the next, blocks of a zone that can be written\n"
 "  -m BYTES  page metadata of the image: 64 (default) or 0\n"
@@ -117,20 +120,41 @@ static bool allowed(const struct rfs_device *device, const struct options *o)
 	       (answer[0] == 'y' || answer[0] == 'Y');
 }
 
-static void too_small(const struct rfs_device *device, u32 zones)
+/* The least capacity of a zone; *usable: of those of check-points, how many are */
+static u32 zone_cap(const struct rfs_device *device, u32 zones, u32 *usable)
 {
-	struct rfs_layout layout;
 	struct rfs_dev_zone zone;
-	u32 nr, cap = ~0U, usable = 0;
+	u32 nr, cap = ~0U;
 
+	*usable = 0;
 	for (nr = 0; nr < zones; nr++) {
 		if (device->ops->report(device->dev, nr, &zone) ||
 		    zone.cond != RFS_DEV_OK)
 			continue;
-		usable += nr < RFS_CP_ZONES;
+		*usable += nr < RFS_CP_ZONES;
 		cap = min(cap, zone.cap);
 	}
-	rfs_layout(zones, cap, device->geo.oob_bytes, &layout);
+	return cap;
+}
+
+/* What the drive reports, if that many can be: a small volume has one */
+static u32 ways_of(const struct rfs_device *device, u32 zones)
+{
+	u32 usable, cap = zone_cap(device, zones, &usable);
+	u32 ways = min_t(u32, device->ways, RFS_WAYS_MAX);
+	struct rfs_layout layout;
+
+	ways = rfs_ways_allowed(&device->geo, cap, ways);
+	rfs_layout(zones, cap, device->geo.oob_bytes, ways, &layout);
+	return zones < layout.need_zones ? 1 : ways;
+}
+
+static void too_small(const struct rfs_device *device, u32 zones, u32 ways)
+{
+	u32 usable, cap = zone_cap(device, zones, &usable);
+	struct rfs_layout layout;
+
+	rfs_layout(zones, cap, device->geo.oob_bytes, ways, &layout);
 	if (usable < RFS_CP_MIRRORS)
 		complain("%s: %u of its first 3 zones can be written; check-points need 2",
 			 device->path, usable);
@@ -145,11 +169,24 @@ static void too_small(const struct rfs_device *device, u32 zones)
 			 layout.imap_blocks + layout.nmap_blocks);
 }
 
+/* What is printed of that */
+static const char *width(const struct rfs_id *id)
+{
+	static char text[40];
+
+	if (id->ways > 1)
+		snprintf(text, sizeof(text), ", striped over %u zones",
+			 id->ways);
+	return text;
+}
+
 static int make(struct rfs_device *device, const struct options *o,
 		const char *size)
 {
 	u64 bytes, zone_bytes = (u64)device->geo.zone_blocks * RFS_BLOCK_BYTES;
 	struct rfs_geometry geo = device->geo;
+	struct rfs_id id = o->id;
+	u32 usable;
 	int ret;
 
 	if (size) {
@@ -162,11 +199,24 @@ static int make(struct rfs_device *device, const struct options *o,
 		}
 		geo.zones = bytes / zone_bytes;
 	}
+	if (id.ways > 1 && !geo.oob_bytes) {
+		complain("-w %u: %s has no page metadata, without which zones are not striped over; leave -w out",
+			 id.ways, device->path);
+		return 1;
+	}
 	if (!allowed(device, o))
 		return 1;
-	ret = rfs_mkfs(device->ops, device->dev, &geo, &o->id, o->label);
+	if (!id.ways)
+		id.ways = ways_of(device, geo.zones);
+	if (rfs_ways_allowed(&geo, zone_cap(device, geo.zones, &usable),
+			     id.ways) < id.ways) {
+		complain("-w %u: %s allows %u open and %u active zones (0: any number), which are too few; less may do",
+			 id.ways, device->path, geo.max_open, geo.max_active);
+		return 1;
+	}
+	ret = rfs_mkfs(device->ops, device->dev, &geo, &id, o->label);
 	if (ret == -ENOSPC) {
-		too_small(device, geo.zones);
+		too_small(device, geo.zones, id.ways);
 		return 1;
 	}
 	if (ret == -EMFILE) {
@@ -180,11 +230,11 @@ static int make(struct rfs_device *device, const struct options *o,
 		return 1;
 	}
 	if (!o->quiet)
-		printf("%s: %u zones of %llu KiB, page metadata %s%s\n",
+		printf("%s: %u zones of %llu KiB, page metadata %s%s%s\n",
 		       device->path, geo.zones,
 		       (unsigned long long)zone_bytes / 1024,
 		       geo.oob_bytes ? "in the OOB" : "in summaries",
-		       o->id.pieces ? ", files may have pieces" : "");
+		       width(&id), id.pieces ? ", files may have pieces" : "");
 	return 0;
 }
 
@@ -208,11 +258,25 @@ static bool make_image(const char *path, const struct options *o)
 	return rfs_image_create(path, &geo, cap) == 0;
 }
 
+static bool parse_ways(const char *text, u32 *ways)
+{
+	char *end;
+	unsigned long value = strtoul(text, &end, 10);
+
+	*ways = value;
+	return end != text && !*end && value >= 1 && value <= RFS_WAYS_MAX;
+}
+
 static bool parse(int argc, char **argv, struct options *o)
 {
+	static const struct option longer[] = {
+		{ "ways", required_argument, NULL, 'w' },
+		{ 0 }
+	};
 	int c;
 
-	while ((c = getopt(argc, argv, "fqchL:U:I:m:")) != -1) {
+	while ((c = getopt_long(argc, argv, "fqchL:U:I:m:w:", longer, NULL)) !=
+	       -1) {
 		switch (c) {
 		case 'f':
 			o->force = true;
@@ -242,6 +306,13 @@ static bool parse(int argc, char **argv, struct options *o)
 				return false;
 			}
 			o->oob = strtoul(optarg, NULL, 10);
+			break;
+		case 'w':
+			if (!parse_ways(optarg, &o->id.ways)) {
+				complain("-w %s: must be from 1, where nothing is striped, to %u",
+					 optarg, RFS_WAYS_MAX);
+				return false;
+			}
 			break;
 		case 'h':
 			fputs(usage, stdout);

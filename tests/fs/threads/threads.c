@@ -27,9 +27,10 @@ static const struct { const char *name; u64 most, here; } options[] = {
 	{ "zones", 1024, 40 },
 	{ "blocks", 65536, 256 },	/* of a zone */
 	{ "pools", 2, 1 },	/* 2: they have what is kept in them, and no more */
+	{ "ways", 8, 1 },	/* zones that a group stripes over */
 };
 static u64 option[ARRAY_SIZE(options)];
-enum { THREADS, OPS, SEED, ZONES, BLOCKS, POOLS };
+enum { THREADS, OPS, SEED, ZONES, BLOCKS, POOLS, WAYS };
 
 /* A file: as the VFS and the page cache would have it */
 struct file {
@@ -485,8 +486,8 @@ static void prepare_files(void)
 
 static void mount(void)
 {
-	static const struct rfs_id id = { .uuid = { 1 }, .hash_key = { 2 },
-					  .pieces = true };
+	const struct rfs_id id = { .uuid = { 1 }, .hash_key = { 2 },
+				   .pieces = true, .ways = option[WAYS] };
 	struct rfs_geometry geo = { 0 };
 	int ret;
 

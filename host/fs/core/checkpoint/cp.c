@@ -396,7 +396,8 @@ static int rfs_write_mirror(struct rfs_fs *fs, u32 zone, bool anew,
 		ret = fs->ops->flush(fs->dev);
 	/* the other one is to be open */
 	if (!ret && fs->geo.max_open && fs->ops->close && z->wp < z->cap &&
-	    fs->geo.max_open < fs->meta_active + fs->data_active + 2)
+	    fs->geo.max_open < fs->meta_active +
+			       fs->data_active * fs->ways + 2)
 		ret = fs->ops->close(fs->dev, zone);
 	if (rfs_zone_failed(ret))
 		z->cond = RFS_DEV_READ_ONLY;

@@ -238,10 +238,24 @@ static int rfs_scan_pages(struct rfs_fs *fs, struct window *p, u32 nr, u32 from,
 	return 0;
 }
 
+/* Fault injection: of the zones that a group was filling, not the first */
+static bool rfs_tail_left_out(const struct rfs_fs *fs,
+			      const struct rfs_zone_info *z, u32 *groups)
+{
+	u32 group = 1U << z->stream;
+	bool before = *groups & group;
+
+	if (!(fs->inject & RFS_INJECT_TAIL) || z->state != RFS_Z_OPEN ||
+	    z->stream < RFS_S_DATA)
+		return false;
+	*groups |= group;
+	return before;
+}
+
 static int rfs_scan_zones(struct rfs_fs *fs, struct window *p)
 {
 	u8 *block = rfs_alloc(2 * RFS_BLOCK_BYTES);
-	u32 nr;
+	u32 nr, groups = 0;
 	int ret = 0;
 
 	if (!block)
@@ -249,7 +263,8 @@ static int rfs_scan_zones(struct rfs_fs *fs, struct window *p)
 	for (nr = RFS_CP_ZONES; !ret && nr < fs->geo.zones; nr++) {
 		struct rfs_zone_info *z = &fs->zone[nr];
 
-		if (z->cond == RFS_DEV_OFFLINE || z->state == RFS_Z_DEAD)
+		if (z->cond == RFS_DEV_OFFLINE || z->state == RFS_Z_DEAD ||
+		    rfs_tail_left_out(fs, z, &groups))
 			continue;
 		if (z->wp < z->cp_wp && z->live)
 			ret = -EUCLEAN;	/* blocks in use are gone */

@@ -27,7 +27,8 @@ void rfs_super_fill(struct rfs_fs *fs)
 
 	rfs_layout(le32_to_cpu(fs->super.zones),
 		   le32_to_cpu(fs->super.zone_cap),
-		   fs->geo.oob_bytes >= RFS_OOB_BYTES, &layout);
+		   fs->geo.oob_bytes >= RFS_OOB_BYTES,
+		   le32_to_cpu(fs->super.ways), &layout);
 	fs->volume = rfs_volume_of(&fs->super);
 	fs->dirty_max = le32_to_cpu(fs->super.dirty_max);
 	fs->imap_blocks = layout.imap_blocks;
@@ -48,8 +49,10 @@ static int rfs_super_ok(const struct rfs_fs *fs, const struct rfs_super *super)
 	if (le32_to_cpu(super->version) != RFS_FORMAT_VERSION ||
 	    le32_to_cpu(super->incompat) & ~RFS_INCOMPAT_KNOWN)
 		return -EOPNOTSUPP;
+	if (le32_to_cpu(super->ways) > (oob ? RFS_WAYS_MAX : 1))
+		return -EUCLEAN;
 	rfs_layout(le32_to_cpu(super->zones), le32_to_cpu(super->zone_cap),
-		   oob, &layout);
+		   oob, le32_to_cpu(super->ways), &layout);
 	if (le32_to_cpu(super->zones) > fs->geo.zones ||
 	    le32_to_cpu(super->zones) < layout.need_zones ||
 	    le32_to_cpu(super->zone_blocks) != fs->geo.zone_blocks ||

@@ -23,8 +23,12 @@ static u32 rfs_most_live(const struct rfs_fs *fs, enum rfs_clean how, u32 cap)
 	}
 }
 
-/* The best zone to clean that is not yet chosen; 0: there is none. */
-static u32 rfs_find_victim(const struct rfs_fs *fs, enum rfs_clean how, u64 now)
+/*
+ * The best zone to clean that is not yet chosen, of these ways, with a bit each;
+ * 0: there is none.
+ */
+static u32 rfs_find_victim(const struct rfs_fs *fs, enum rfs_clean how, u64 now,
+			   u64 ways)
 {
 	enum rfs_gc gc = how == RFS_CLEAN_HARD ? RFS_GC_GREEDY : fs->policy.gc;
 	struct rfs_segment seg, best_seg = { 0 };
@@ -34,7 +38,8 @@ static u32 rfs_find_victim(const struct rfs_fs *fs, enum rfs_clean how, u64 now)
 		const struct rfs_zone_info *z = &fs->zone[nr];
 
 		if (z->state != RFS_Z_USED || z->window || z->cleaning ||
-		    z->cond != RFS_DEV_OK || z->cleaned || !z->live)
+		    z->cond != RFS_DEV_OK || z->cleaned || !z->live ||
+		    !(ways >> nr % fs->ways & 1))
 			continue;	/* or it waits for the check-point */
 		if (z->live > rfs_most_live(fs, how, z->cap))
 			continue;
@@ -50,6 +55,49 @@ static u32 rfs_find_victim(const struct rfs_fs *fs, enum rfs_clean how, u64 now)
 	return best;
 }
 
+/* Does the next check-point make it free? */
+static bool rfs_is_to_be_free(const struct rfs_zone_info *z)
+{
+	return z->state == RFS_Z_USED && z->cond == RFS_DEV_OK &&
+	       (!z->live || z->cleaned || z->cleaning);
+}
+
+#define ALL_WAYS	(~0ULL)
+
+/*
+ * The ways that give the next victim. Where groups stripe, each is to find a free zone
+ * on each way (RISA 4.5): until there are as many, it is the ways with fewest.
+ */
+static u64 rfs_ways_short(const struct rfs_fs *fs)
+{
+	u32 free[RFS_WAYS_MAX] = { 0 }, nr, way, least = ~0U;
+	u64 ways = 0;
+
+	if (fs->ways == 1)
+		return ALL_WAYS;
+	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++)
+		free[nr % fs->ways] += fs->zone[nr].state == RFS_Z_FREE ||
+				       rfs_is_to_be_free(&fs->zone[nr]);
+	for (way = 0; way < fs->ways; way++)
+		least = min(least, free[way]);
+	if (least >= fs->policy.groups)
+		return ALL_WAYS;
+	for (way = 0; way < fs->ways; way++)
+		if (free[way] <= least + 1)
+			ways |= 1ULL << way;
+	return ways;
+}
+
+/* What frees most comes before what is even where nothing else has made room. */
+static u32 rfs_next_victim(const struct rfs_fs *fs, enum rfs_clean how, u64 now)
+{
+	u64 ways = how == RFS_CLEAN_HARD ? ALL_WAYS : rfs_ways_short(fs);
+	u32 nr = rfs_find_victim(fs, how, now, ways);
+
+	return nr || ways == ALL_WAYS ? nr :
+	       rfs_find_victim(fs, how, now, ALL_WAYS);
+}
+
 /*
  * Several at once, so that what is alike in them goes together; what is live of
  * them takes no more room than a zone.
@@ -60,7 +108,7 @@ static u32 rfs_find_victims(struct rfs_fs *fs, enum rfs_clean how, u32 *nr)
 	u32 n, live = 0;
 
 	for (n = 0; n < RFS_VICTIMS; n++) {
-		nr[n] = rfs_find_victim(fs, how, now);
+		nr[n] = rfs_next_victim(fs, how, now);
 		if (!nr[n])
 			break;
 		live += fs->zone[nr[n]].live;
@@ -847,7 +895,9 @@ static int rfs_clean_end(struct rfs_fs *fs, struct cleaner *c, int ret)
 /* Free zones below which cleaning begins */
 static u32 rfs_clean_below(const struct rfs_fs *fs)
 {
-	return rfs_zones_reserved(fs) + fs->geo.zones / 64 + fs->ahead;
+	u32 stripe = fs->ways > 1 ? fs->ways : 0;	/* as groups need them */
+
+	return rfs_zones_reserved(fs) + fs->geo.zones / 64 + fs->ahead + stripe;
 }
 
 #define WORTH	16	/* times what a check-point writes */
@@ -878,12 +928,8 @@ static u32 rfs_to_be_free(const struct rfs_fs *fs)
 {
 	u32 nr, n = 0;
 
-	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++) {
-		const struct rfs_zone_info *z = &fs->zone[nr];
-
-		n += z->state == RFS_Z_USED && z->cond == RFS_DEV_OK &&
-		     (!z->live || z->cleaned || z->cleaning);
-	}
+	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++)
+		n += rfs_is_to_be_free(&fs->zone[nr]);
 	return n;
 }
 
@@ -905,7 +951,7 @@ static bool rfs_idle_more(const struct rfs_fs *fs)
 bool rfs_idle_due(const struct rfs_fs *fs)
 {
 	return !fs->read_only && rfs_idle_more(fs) &&
-	       rfs_find_victim(fs, RFS_CLEAN_IDLE, rfs_now(fs));
+	       rfs_find_victim(fs, RFS_CLEAN_IDLE, rfs_now(fs), ALL_WAYS);
 }
 
 /* Would a check-point change anything? Each takes some of what room is left. */
@@ -961,7 +1007,8 @@ static u32 rfs_compactable(const struct rfs_fs *fs)
 /* With so many dead blocks in its victims a round of compaction gains. */
 static u64 rfs_gain_least(const struct rfs_fs *fs)
 {
-	return rfs_compact_gain(fs->maps, rfs_tables(fs), fs->sums_each);
+	return rfs_compact_gain(fs->maps, rfs_tables(fs), fs->sums_each,
+				le32_to_cpu(fs->super.ways));
 }
 
 /* Dead blocks of all that are worth it: do they make up for what it costs? */

@@ -44,27 +44,36 @@ struct rfs_layout {
 	u32 need_zones;		/* fewer are refused */
 };
 
-void rfs_layout(u32 zones, u32 zone_cap, bool oob, struct rfs_layout *out);
+/* ways: zones that groups and metadata are striped over; 0 as 1 */
+void rfs_layout(u32 zones, u32 zone_cap, bool oob, u32 ways,
+		struct rfs_layout *out);
 
 /* sizes.c: see "Room" in doc/design.md */
 #define RFS_OP_BLOCKS	48	/* dirty ones of an operation, but for maps */
 #define RFS_GROUPS_KEPT	4	/* the reserve has so many zones for groups */
+
+/* Zones of log, metadata and maps that are being filled, at most */
+static inline u32 rfs_meta_filled(u32 ways)
+{
+	return RFS_S_DATA + max(ways, 1U) - 1;
+}
 
 u32 rfs_slack(u32 holds);
 #define RFS_TABLES	4	/* blocks of TIMB and zone table in an append */
 
 u64 rfs_short_appends(u64 tables, u32 sums);
 /* What a round of compaction gains if so many blocks are above what it moves */
-u64 rfs_compact_gain(u64 maps, u64 tables, u32 sums);
+u64 rfs_compact_gain(u64 maps, u64 tables, u32 sums, u32 ways);
 /* And what it writes at most */
-u64 rfs_scratch(u32 holds, u64 maps, u64 tables, u32 sums);
+u64 rfs_scratch(u32 holds, u64 maps, u64 tables, u32 sums, u32 ways);
 /* append_max: blocks of one append; 0: any number */
 u32 rfs_sums_each(bool oob, u32 append_max);
 /* In use, in a zone, if a victim with fewer gives more than its copies take */
 u32 rfs_zone_holds(u32 cap, u32 dirty_max, u32 sums);
 u64 rfs_blocks_in(u64 pages, u32 sums);
 /* Zones of the reserve, but for those being filled, if there are so many maps */
-u32 rfs_low_zones(u32 cap, u32 dirty_max, u64 tables, u64 maps, u32 sums);
+u32 rfs_low_zones(u32 cap, u32 dirty_max, u64 tables, u64 maps, u32 sums,
+		  u32 ways);
 
 static inline bool rfs_is_node(u8 type)
 {

@@ -2,7 +2,8 @@
 /* Sizes of a volume that follow from the device, see "Sizes" in doc/design.md. */
 #include "format/format.h"
 
-void rfs_layout(u32 zones, u32 zone_cap, bool oob, struct rfs_layout *out)
+void rfs_layout(u32 zones, u32 zone_cap, bool oob, u32 ways,
+		struct rfs_layout *out)
 {
 	u64 pool = zones > RFS_CP_ZONES ?
 		   (u64)(zones - RFS_CP_ZONES) * zone_cap : 0;
@@ -30,8 +31,9 @@ void rfs_layout(u32 zones, u32 zone_cap, bool oob, struct rfs_layout *out)
 	/* without page metadata by appends of 8 blocks; a mount asks the drive */
 	out->low_zones = rfs_low_zones(zone_cap, out->dirty_max,
 				       out->timb_blocks + out->ztab_blocks, 0,
-				       rfs_sums_each(oob, 8));
+				       rfs_sums_each(oob, 8), ways);
 	/* beside those being filled: of log, metadata, maps, and four groups */
-	out->reserve_zones = RFS_S_DATA + RFS_GROUPS_KEPT + out->low_zones;
+	out->reserve_zones = rfs_meta_filled(ways) + RFS_GROUPS_KEPT +
+			     out->low_zones;
 	out->need_zones = RFS_CP_ZONES + out->reserve_zones + 4;
 }

@@ -26,6 +26,7 @@
 #define RFS_CP_ZONES		3	/* zones 0, 1 and 2 */
 #define RFS_CP_MIRRORS		2	/* of these, hold each check-point */
 #define RFS_GROUPS_MAX		6
+#define RFS_WAYS_MAX		64	/* zones that a group is striped over */
 #define RFS_FORMAT_VERSION	2	/* version 1 had no node map */
 
 #define RFS_OOB_MAGIC		0x5246		/* "FR" */
@@ -183,6 +184,7 @@ struct rfs_head {
  * @max_nodes: node numbers end below it
  * @hash_key: key of the directory hash; no ioctl tells it
  * @summary_key: key of the codes of summaries without page metadata; as secret
+ * @ways: zones that groups and metadata are striped over; 0 as 1
  * @reserved: 0
  */
 struct rfs_super {
@@ -204,7 +206,8 @@ struct rfs_super {
 	__le32 max_nodes;
 	__le64 hash_key[2];
 	__le64 summary_key[2];
-	__u8 reserved[3864];
+	__le32 ways;
+	__u8 reserved[3860];
 };
 
 /* Flags of struct rfs_cp */
@@ -730,7 +733,8 @@ RFS_AT(rfs_super, dirty_max, 192);
 RFS_AT(rfs_super, max_nodes, 196);
 RFS_AT(rfs_super, hash_key, 200);
 RFS_AT(rfs_super, summary_key, 216);
-RFS_AT(rfs_super, reserved, 232);
+RFS_AT(rfs_super, ways, 232);
+RFS_AT(rfs_super, reserved, 236);
 
 RFS_SIZE(rfs_cp, 4096);
 RFS_AT(rfs_cp, head, 0);

@@ -27,15 +27,15 @@ u64 rfs_short_appends(u64 tables, u32 sums)
 }
 
 /* What a round of compaction has to gain so that more is free after it. */
-u64 rfs_compact_gain(u64 maps, u64 tables, u32 sums)
+u64 rfs_compact_gain(u64 maps, u64 tables, u32 sums, u32 ways)
 {
 	u64 above = maps + tables;
 
 	if (sums)
 		return above + maps * sums / RFS_SUM_ENTRIES +
 		       rfs_short_appends(tables, sums) + 1;
-	/* a summary for 63 blocks, and a begun one for each of the streams */
-	return above + above / RFS_SUM_ENTRIES + RFS_S_DATA + 1;
+	/* a summary for 63 blocks, and a begun one of each zone being filled */
+	return above + above / RFS_SUM_ENTRIES + rfs_meta_filled(ways) + 1;
 }
 
 /*
@@ -43,9 +43,9 @@ u64 rfs_compact_gain(u64 maps, u64 tables, u32 sums)
  * tables lie above what it moves: its victims have as many dead blocks as those
  * above take, summaries included, and one more.
  */
-u64 rfs_scratch(u32 holds, u64 maps, u64 tables, u32 sums)
+u64 rfs_scratch(u32 holds, u64 maps, u64 tables, u32 sums, u32 ways)
 {
-	u64 gain = rfs_compact_gain(maps, tables, sums);
+	u64 gain = rfs_compact_gain(maps, tables, sums, ways);
 
 	return DIV_ROUND_UP(gain, (u64)rfs_slack(holds)) * (holds - rfs_slack(holds)) +
 	       maps + tables + rfs_short_appends(tables, sums);
@@ -98,12 +98,13 @@ u64 rfs_blocks_in(u64 pages, u32 sums)
  * of it: [D + W + t + K] for a check-point and the compaction after it, a zone that
  * data is copied to, and one that a user has begun.
  */
-u32 rfs_low_zones(u32 cap, u32 dirty_max, u64 tables, u64 maps, u32 sums)
+u32 rfs_low_zones(u32 cap, u32 dirty_max, u64 tables, u64 maps, u32 sums,
+		  u32 ways)
 {
 	u32 holds = rfs_zone_holds(cap, dirty_max, sums);
 	u32 log = min_t(u32, dirty_max / 8, (u32)RFS_SUM_ENTRIES);
 	u64 blocks = dirty_max + dirty_max / 2 + RFS_OP_BLOCKS + maps + log +
-		     tables + rfs_scratch(holds, maps, tables, sums);
+		     tables + rfs_scratch(holds, maps, tables, sums, ways);
 
 	if (sums)	/* the log's are alone */
 		blocks += log + rfs_short_appends(tables, sums);

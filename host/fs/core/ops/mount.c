@@ -75,38 +75,42 @@ int rfs_tables_alloc(struct rfs_fs *fs)
 	fs->holds = rfs_zone_holds(cap, fs->dirty_max, fs->sums_each);
 	fs->low_zones = rfs_low_zones(cap, fs->dirty_max,
 				      fs->timb_blocks + fs->ztab_blocks, 0,
-				      fs->sums_each);
+				      fs->sums_each,
+				      le32_to_cpu(fs->super.ways));
 	rfs_maps_add(fs, 0);
-	reserve = RFS_S_DATA + RFS_GROUPS_KEPT + fs->low_zones;
+	reserve = rfs_meta_filled(le32_to_cpu(fs->super.ways)) +
+		  RFS_GROUPS_KEPT + fs->low_zones;
 	if (usable > reserve)
 		fs->user_blocks = (u64)(usable - reserve) * fs->holds;
-	fs->window_max = min((u64)fs->geo.zones * cap / 16, (u64)20 * cap);
+	fs->window_max = min((u64)fs->geo.zones * cap / 16,
+			     (u64)20 * cap * fs->ways);
 	fs->window_max = min(fs->window_max, (u32)(640U << 20) / RFS_BLOCK_BYTES);
 	return 0;
 }
 
 /*
  * The active segment that goes on with a zone: of data, another group's if need
- * be.
+ * be, on the zone's way.
  */
-static struct rfs_active_seg *rfs_resume_seg(struct rfs_fs *fs, u32 stream)
+static struct rfs_active_seg *rfs_resume_seg(struct rfs_fs *fs, u32 stream,
+					     u32 nr)
 {
-	struct rfs_active_seg *seg = &fs->active[fs->active_of[stream]];
-	u32 i;
+	u32 way = rfs_is_striped(stream) ? nr % fs->ways : 0, i;
+	struct rfs_active_seg *seg = &fs->active[fs->active_of[stream]][way];
 
 	if (stream < RFS_S_DATA)
 		return seg;
 	if (stream < RFS_S_DATA + fs->policy.groups && !seg->zone)
 		return seg;
 	for (i = 0; i < fs->policy.groups; i++) {
-		seg = &fs->active[fs->active_of[RFS_S_DATA + i]];
+		seg = &fs->active[fs->active_of[RFS_S_DATA + i]][way];
 		if (!seg->zone)
 			break;
 	}
 	return seg;
 }
 
-/* Each stream goes on in an open zone, if it has one with room. */
+/* Each stream goes on in its open zones, if they have room. */
 void rfs_resume_zones(struct rfs_fs *fs)
 {
 	u32 nr;
@@ -115,7 +119,7 @@ void rfs_resume_zones(struct rfs_fs *fs)
 	fs->meta_zones = 0;
 	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++) {
 		struct rfs_zone_info *z = &fs->zone[nr];
-		struct rfs_active_seg *seg = rfs_resume_seg(fs, z->stream);
+		struct rfs_active_seg *seg = rfs_resume_seg(fs, z->stream, nr);
 
 		if (z->state == RFS_Z_FREE) {
 			if (z->cond != RFS_DEV_OK || z->cap < 2)

@@ -8,19 +8,25 @@
 #define SPARE_ZONES	2	/* for cleaning, after the check-point */
 #define DIRTY_LEAST	1	/* block: the next is waited for */
 
-/* Pages that are left in zones of streams, the last two of each for summaries */
+/* Pages that are left in a zone that is open, but for the last two: summaries */
+static u32 rfs_seg_room(const struct rfs_fs *fs,
+			const struct rfs_active_seg *seg)
+{
+	const struct rfs_zone_info *z = &fs->zone[seg->zone];
+
+	return seg->zone && z->cond == RFS_DEV_OK && z->wp + 2 < z->cap ?
+	       z->cap - z->wp - 2 : 0;
+}
+
+/* The same of all zones of these streams */
 static u64 rfs_active_room(const struct rfs_fs *fs, u32 first, u32 last)
 {
 	u64 pages = 0;
-	u32 i;
+	u32 i, way;
 
-	for (i = first; i <= last; i++) {
-		u32 nr = fs->active[i].zone;
-		const struct rfs_zone_info *z = &fs->zone[nr];
-
-		if (nr && z->cond == RFS_DEV_OK && z->wp + 2 < z->cap)
-			pages += z->cap - z->wp - 2;
-	}
+	for (i = first; i <= last; i++)
+		for (way = 0; way < fs->ways; way++)
+			pages += rfs_seg_room(fs, &fs->active[i][way]);
 	return pages;
 }
 
@@ -68,7 +74,9 @@ u32 rfs_dirty_most(const struct rfs_fs *fs)
 	u64 kept = rfs_room_kept(fs), blocks, more;
 
 	blocks = min_t(u64, rfs_dirty_room(fs, 0, 0), fs->dirty_max + kept);
-	more = min_t(u64, rfs_dirty_room(fs, 0, SPARE_ZONES), most + kept);
+	/* beside those that groups may begin, see stripe.c */
+	more = min_t(u64, rfs_dirty_room(fs, 0, SPARE_ZONES + fs->ways - 1),
+		     most + kept);
 	blocks = max(blocks, more);
 	return blocks > kept + DIRTY_LEAST ? blocks - kept : DIRTY_LEAST;
 }

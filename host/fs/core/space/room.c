@@ -22,7 +22,8 @@ bool rfs_worth_compacting(const struct rfs_fs *fs,
 u64 rfs_room_kept(const struct rfs_fs *fs)
 {
 	return fs->dirty_max / 2 + RFS_OP_BLOCKS + fs->maps +
-	       rfs_scratch(fs->holds, fs->maps, rfs_tables(fs), fs->sums_each);
+	       rfs_scratch(fs->holds, fs->maps, rfs_tables(fs), fs->sums_each,
+			   le32_to_cpu(fs->super.ways));
 }
 
 /*
@@ -44,7 +45,8 @@ static inline u64 rfs_metadata_claim(const struct rfs_fs *fs,
 	else if (maps)
 		low = rfs_low_zones(le32_to_cpu(fs->super.zone_cap),
 				    fs->dirty_max, rfs_tables(fs),
-				    now->maps + maps, fs->sums_each);
+				    now->maps + maps, fs->sums_each,
+				    le32_to_cpu(fs->super.ways));
 
 	return meta + DIV_ROUND_UP(meta * dead, (u64)(fs->holds - dead)) +
 	       (u64)(low - fs->low_zones) * fs->holds;
@@ -78,7 +80,8 @@ static u64 rfs_zones_claimed_with(const struct rfs_fs *fs, u64 meta)
 
 	rfs_usage_get(fs, &now);
 	return rfs_metadata_claim(fs, &now, meta, rfs_maps_of(meta)) /
-	       fs->holds + fs->meta_active;
+	       fs->holds + fs->meta_active - RFS_S_DATA +
+	       rfs_meta_filled(le32_to_cpu(fs->super.ways));
 }
 
 u64 rfs_zones_claimed(const struct rfs_fs *fs)

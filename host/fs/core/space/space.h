@@ -67,6 +67,22 @@ struct rfs_ioq {
 
 void rfs_streams_init(struct rfs_fs *fs);	/* they are */
 
+/* stripe.c: blocks, of n, that an append to this zone can have now */
+u32 rfs_zone_fit(const struct rfs_fs *fs, const struct rfs_active_seg *seg,
+		 u32 n);
+/* Nodes, inodes and data are; of the log and of maps there is little */
+static inline bool rfs_is_striped(u32 stream)
+{
+	return stream == RFS_S_META || stream >= RFS_S_DATA;
+}
+
+/* Where few zones are free, another stream that has room; else this one */
+u32 rfs_with_room(const struct rfs_fs *fs, u32 stream);
+/* The first way on which a stream has room without another zone; ways: on none */
+u32 rfs_way_with_room(const struct rfs_fs *fs, u32 stream);
+/* The way whose zone of a stream the next append goes to */
+u32 rfs_way_for(struct rfs_fs *fs, u32 stream);
+
 /* From now on; fewer groups if the drive allows fewer open zones */
 void rfs_policy_set(struct rfs_fs *fs, const struct rfs_policy *policy);
 

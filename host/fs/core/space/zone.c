@@ -2,25 +2,19 @@
 /* Zones: appending to streams, summaries, what is in use. */
 #include "space/space.h"
 
-#define INFLIGHT_MOST	4096	/* blocks of files, copies and metadata */
-
 /*
  * How many zones are written at a time ("Open zones" in doc/design.md). Of what
  * the drive allows, check-points have one that is open and two that are active.
  */
 void rfs_streams_init(struct rfs_fs *fs)
 {
-	const struct rfs_geometry *geo = &fs->geo;
-	u32 budget = ~0U, stream;
+	u32 cap = le32_to_cpu(fs->super.zone_cap), stream;
+	u32 budget = rfs_active_max(&fs->geo);
 
-	if (geo->max_open)
-		budget = geo->max_open - 1;
-	if (geo->max_active)
-		budget = min(budget, geo->max_active - RFS_CP_MIRRORS);
 	fs->active_max = budget == ~0U ? 0 : budget;
-	/* each stream's, those that were filled just now, and what is in flight */
-	fs->active_few = fs->active_max && fs->active_max < 2 * RFS_STREAMS +
-			 INFLIGHT_MOST / le32_to_cpu(fs->super.zone_cap);
+	fs->active_few = fs->active_max && budget < rfs_active_many(1, cap);
+	fs->ways = rfs_ways_allowed(&fs->geo, cap,
+				    le32_to_cpu(fs->super.ways));
 	fs->meta_active = min(budget - 1, (u32)RFS_S_DATA);
 	fs->data_active = min(budget - fs->meta_active, (u32)RFS_GROUPS_MAX);
 	/* the inode map shares with other metadata, then the log does */
@@ -29,11 +23,6 @@ void rfs_streams_init(struct rfs_fs *fs)
 	for (; stream < RFS_STREAMS; stream++)
 		fs->active_of[stream] = min(stream, RFS_S_DATA +
 					    fs->data_active - 1);
-}
-
-static struct rfs_active_seg *rfs_active_seg(struct rfs_fs *fs, u32 stream)
-{
-	return &fs->active[fs->active_of[stream]];
 }
 
 static int rfs_place_sum(struct rfs_active_seg *seg)
@@ -57,6 +46,13 @@ static void rfs_sum_ready(struct rfs_fs *fs, struct rfs_sum *sum)
 	*at = sum;
 }
 
+/* Blocks of a zone, and so of its way, that were given room or are there now */
+static void rfs_inflight_add(struct rfs_fs *fs, u32 nr, int blocks)
+{
+	fs->zone[nr].inflight += blocks;
+	fs->way_inflight[nr % fs->ways] += blocks;
+}
+
 /* No more blocks for the active segment's summary, but its own. */
 static void rfs_sum_full(struct rfs_fs *fs, struct rfs_active_seg *seg)
 {
@@ -64,7 +60,7 @@ static void rfs_sum_full(struct rfs_fs *fs, struct rfs_active_seg *seg)
 
 	seg->sum = NULL;
 	fs->zone[sum->zone].wp++;
-	fs->zone[sum->zone].inflight++;
+	rfs_inflight_add(fs, sum->zone, 1);
 	fs->zone[sum->zone].sums_due++;
 	sum->full = true;
 	if (sum->known == sum->count)
@@ -75,7 +71,7 @@ static void rfs_sum_free(struct rfs_fs *fs, struct rfs_sum *sum, bool written)
 {
 	if (!written)
 		fs->zone[sum->zone].wp--;
-	fs->zone[sum->zone].inflight--;
+	rfs_inflight_add(fs, sum->zone, -1);
 	rfs_free(sum);
 }
 
@@ -191,11 +187,26 @@ static void rfs_close_zone(struct rfs_fs *fs, struct rfs_active_seg *seg)
 	seg->zone = 0;
 }
 
+/* Zones of a stream, but for so many of them */
+static void rfs_close_ways(struct rfs_fs *fs, u32 stream, u32 kept)
+{
+	struct rfs_active_seg *seg = fs->active[stream];
+	u32 way;
+
+	for (way = 0; way < fs->ways; way++) {
+		if (!seg[way].zone)
+			continue;
+		if (kept)
+			kept--;
+		else
+			rfs_close_zone(fs, &seg[way]);
+	}
+}
+
 static void rfs_close_from(struct rfs_fs *fs, u32 stream)
 {
 	for (; stream < RFS_STREAMS; stream++)
-		if (fs->active[stream].zone)
-			rfs_close_zone(fs, &fs->active[stream]);
+		rfs_close_ways(fs, stream, 0);
 }
 
 void rfs_policy_set(struct rfs_fs *fs, const struct rfs_policy *policy)
@@ -208,6 +219,10 @@ void rfs_policy_set(struct rfs_fs *fs, const struct rfs_policy *policy)
 
 void rfs_close_groups(struct rfs_fs *fs)
 {
+	u32 group;
+
+	for (group = 0; group < RFS_GROUPS_KEPT; group++)
+		rfs_close_ways(fs, RFS_S_DATA + group, 1);
 	rfs_close_from(fs, RFS_S_DATA + RFS_GROUPS_KEPT);
 }
 
@@ -333,9 +348,10 @@ static int rfs_reset_now(struct rfs_fs *fs, u32 nr)
  * A free zone for a stream. -EBUSY: each of them is being read, or reset. The drive
  * may say that a reset has failed only when the zone is asked for.
  */
-static int rfs_take_zone(struct rfs_fs *fs, u32 stream)
+static int rfs_take_zone_of(struct rfs_fs *fs, u32 stream, u32 way, u32 ways)
 {
-	struct rfs_active_seg *seg = rfs_active_seg(fs, stream);
+	struct rfs_active_seg *seg =
+		&fs->active[fs->active_of[stream]][way];
 	bool busy = false;
 	u32 i;
 	int ret;
@@ -344,7 +360,7 @@ static int rfs_take_zone(struct rfs_fs *fs, u32 stream)
 		u32 nr = (fs->zone_cursor + i) % fs->geo.zones;
 		struct rfs_zone_info *z = &fs->zone[nr];
 
-		if (z->state != RFS_Z_FREE)
+		if (z->state != RFS_Z_FREE || nr % ways != way % ways)
 			continue;
 		ret = rfs_reset_now(fs, nr);
 		if (ret == -EBUSY) {
@@ -381,13 +397,21 @@ static int rfs_take_zone(struct rfs_fs *fs, u32 stream)
 	return busy ? -EBUSY : -ENOSPC;
 }
 
+/* Of this way, or of any other where that has none */
+static int rfs_take_zone(struct rfs_fs *fs, u32 stream, u32 way)
+{
+	int ret = rfs_take_zone_of(fs, stream, way, fs->ways);
+
+	return ret && fs->ways > 1 ? rfs_take_zone_of(fs, stream, way, 1) : ret;
+}
+
 #define RESTS	5000	/* of a tick each; reads take as long only if lost */
 
 /*
  * Who writes data is told that all free zones are being read, and waits. A
  * check-point cannot be left halfway.
  */
-static int rfs_open_zone(struct rfs_fs *fs, u32 stream)
+static int rfs_open_zone(struct rfs_fs *fs, u32 stream, u32 way)
 {
 	u32 rests = 0;
 	int ret = rfs_make_active(fs, stream >= RFS_S_DATA);
@@ -396,8 +420,8 @@ static int rfs_open_zone(struct rfs_fs *fs, u32 stream)
 		return ret;
 	if (stream >= RFS_S_DATA)
 		rfs_regroup(fs);	/* as often as SFS: for each segment */
-	while ((ret = rfs_take_zone(fs, stream)) == -EBUSY && fs->ops->delay &&
-	       stream < RFS_S_DATA && rests++ < RESTS)
+	while ((ret = rfs_take_zone(fs, stream, way)) == -EBUSY &&
+	       fs->ops->delay && stream < RFS_S_DATA && rests++ < RESTS)
 		fs->ops->delay(fs->dev);
 	return ret;
 }
@@ -448,27 +472,6 @@ static int rfs_append_listed(struct rfs_fs *fs, u32 zone, u32 n,
 }
 
 /*
- * How many blocks, of n, an append to the active segment's zone can have now.
- */
-static u32 rfs_zone_fit(const struct rfs_fs *fs,
-			const struct rfs_active_seg *seg, u32 n)
-{
-	const struct rfs_zone_info *z = &fs->zone[seg->zone];
-	u32 room = z->wp < z->cap ? z->cap - z->wp : 0;
-
-	if (z->cond != RFS_DEV_OK || !room)
-		return 0;
-	if (fs->geo.append_max)	/* without OOB, the summary goes along */
-		n = min(n, fs->geo.append_max - !fs->geo.oob_bytes);
-	if (!fs->geo.oob_bytes)
-		return min(n, min(room - 1, (u32)RFS_SUM_ENTRIES));
-	if (room == 1 && !seg->sum)
-		return 1;	/* in no summary: cleaning reads its OOB */
-	n = min(n, room - 1);
-	return min(n, (u32)RFS_SUM_ENTRIES - (seg->sum ? seg->sum->count : 0));
-}
-
-/*
  * Without page metadata the last block of a zone may be too little for anything
  * but a summary of nothing. A zone that is not full stays active on the drive.
  */
@@ -485,54 +488,33 @@ static void rfs_fill_up(struct rfs_fs *fs, u32 zone)
 	fs->window_blocks++;
 }
 
-static bool rfs_has_room(const struct rfs_fs *fs, u32 stream)
-{
-	const struct rfs_active_seg *seg = &fs->active[fs->active_of[stream]];
-
-	return seg->zone && rfs_zone_fit(fs, seg, 1);
-}
-
-/*
- * A group's zone is not opened with one of the last free zones while another
- * group has room: so data needs no more of these than with one group. Nor is the
- * last of all for metadata, so that a check-point finds room as long as there is
- * some in the zones it goes to.
- */
-static u32 rfs_with_room(const struct rfs_fs *fs, u32 stream)
-{
-	bool data = stream >= RFS_S_DATA;
-	u32 first = data ? RFS_S_DATA : 0, i;
-
-	if (fs->free_zones >= (data ? fs->low_zones : 2) ||
-	    rfs_has_room(fs, stream))
-		return stream;
-	i = data ? RFS_S_DATA + fs->policy.groups : RFS_S_DATA;
-	while (i-- > first)
-		if (rfs_has_room(fs, i))
-			return i;
-	return stream;
-}
-
 /*
  * The active segment has a zone with room for at least a block, or for all of
  * them; *n is for how many.
  */
-static int rfs_find_room(struct rfs_fs *fs, u32 stream, bool all, u32 *n)
+static int rfs_find_room(struct rfs_fs *fs, u32 stream, bool all, u32 *n,
+			 struct rfs_active_seg **found)
 {
-	struct rfs_active_seg *seg = rfs_active_seg(fs, stream);
+	struct rfs_active_seg *ways = fs->active[fs->active_of[stream]];
+	u32 way = rfs_way_for(fs, stream);
 	int ret;
 
 	for (;;) {
+		struct rfs_active_seg *seg = &ways[way];
 		u32 most;
 
 		if (!seg->zone) {
-			ret = rfs_open_zone(fs, stream);
+			ret = rfs_open_zone(fs, stream, way);
 			if (ret)
+				way = rfs_way_with_room(fs, stream);
+			if (ret && way == fs->ways)
 				return ret;
+			seg = &ways[way];
 		}
 		most = rfs_zone_fit(fs, seg, *n);
 		if (most && (most == *n || !all)) {
 			*n = most;
+			*found = seg;
 			return 0;
 		}
 		if (most && seg->sum) {
@@ -553,8 +535,7 @@ int rfs_place(struct rfs_fs *fs, u32 stream, u32 n, bool all,
 	int ret;
 
 	stream = rfs_with_room(fs, stream);
-	seg = rfs_active_seg(fs, stream);
-	ret = rfs_find_room(fs, stream, all, &n);
+	ret = rfs_find_room(fs, stream, all, &n, &seg);
 	if (ret)
 		return ret;
 	z = &fs->zone[seg->zone];
@@ -570,7 +551,7 @@ int rfs_place(struct rfs_fs *fs, u32 stream, u32 n, bool all,
 	/* summaries go out when all that they list is there */
 	place->addr = (u64)seg->zone * fs->geo.zone_blocks + z->wp - z->sums_due;
 	z->wp += n;
-	z->inflight += n;
+	rfs_inflight_add(fs, seg->zone, n);
 	z->window = true;
 	if (!listed)
 		return 0;
@@ -604,7 +585,7 @@ void rfs_placed(struct rfs_fs *fs, const struct rfs_place *place,
 	struct rfs_sum *sum = place->sum;
 	u32 i;
 
-	z->inflight -= place->n;
+	rfs_inflight_add(fs, place->zone, -(int)place->n);
 	rfs_note_error(z, error);
 	if (error) {
 		z->wp -= place->n;
@@ -638,6 +619,7 @@ static int rfs_append_some(struct rfs_fs *fs, u32 stream, u32 *n,
 			   const void *const *data, const struct rfs_oob *oob,
 			   u64 *addr)
 {
+	struct rfs_active_seg *seg;
 	struct rfs_place place;
 	struct rfs_zone_info *z;
 	u32 zone;
@@ -655,10 +637,10 @@ static int rfs_append_some(struct rfs_fs *fs, u32 stream, u32 *n,
 		return ret ? rfs_append_failed(fs, ret) : 0;
 	}
 	stream = rfs_with_room(fs, stream);
-	ret = rfs_find_room(fs, stream, false, n);
+	ret = rfs_find_room(fs, stream, false, n, &seg);
 	if (ret)
 		return ret;
-	zone = rfs_active_seg(fs, stream)->zone;
+	zone = seg->zone;
 	z = &fs->zone[zone];
 	ret = rfs_append_listed(fs, zone, *n, data, oob, addr);
 	if (ret == -ENOMEM)
@@ -704,14 +686,15 @@ int rfs_append(struct rfs_fs *fs, u32 stream, u32 n, const void *const *data,
 void rfs_sums_drop(struct rfs_fs *fs)
 {
 	struct rfs_sum *sum;
-	u32 i;
+	u32 i, way;
 
 	while ((sum = fs->sums)) {
 		fs->sums = sum->next;
 		rfs_free(sum);
 	}
 	for (i = 0; i < RFS_STREAMS; i++)
-		rfs_free(fs->active[i].sum);
+		for (way = 0; way < fs->ways; way++)
+			rfs_free(fs->active[i][way].sum);
 }
 
 int rfs_count_live(struct rfs_fs *fs, u64 addr, int delta,

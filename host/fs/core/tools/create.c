@@ -42,14 +42,23 @@ int rfs_root_make(struct rfs_fs *fs)
 	return 0;
 }
 
+/* As the superblock has it: 0 where nothing is striped */
+static u32 striped_over(const struct rfs_geometry *geo, u32 cap, u32 ways)
+{
+	u32 allowed = rfs_ways_allowed(geo, cap, ways);
+
+	return allowed > 1 ? allowed : 0;
+}
+
 int rfs_super_make(struct rfs_fs *fs, u32 cap, const struct rfs_id *id,
 		   const char *label, u64 created)
 {
 	struct rfs_super *super = &fs->super;
 	bool oob = fs->geo.oob_bytes >= RFS_OOB_BYTES;
+	u32 ways = striped_over(&fs->geo, cap, id->ways);
 	struct rfs_layout layout;
 
-	rfs_layout(fs->geo.zones, cap, oob, &layout);
+	rfs_layout(fs->geo.zones, cap, oob, ways, &layout);
 	if (fs->geo.zones < layout.need_zones)
 		return -ENOSPC;
 	super->version = cpu_to_le32(RFS_FORMAT_VERSION);
@@ -68,6 +77,7 @@ int rfs_super_make(struct rfs_fs *fs, u32 cap, const struct rfs_id *id,
 	super->max_nodes = cpu_to_le32(layout.max_nodes);
 	memcpy(super->hash_key, id->hash_key, sizeof(super->hash_key));
 	memcpy(super->summary_key, id->summary_key, sizeof(super->summary_key));
+	super->ways = cpu_to_le32(ways);
 	rfs_super_fill(fs);
 	rfs_head_init(fs, &super->head, RFS_SUPER, 0, 0, 0);
 	return 0;
@@ -108,7 +118,8 @@ int rfs_mkfs(const struct rfs_dev_ops *ops, void *dev,
 		usable += zone < RFS_CP_ZONES;
 		cap = min(cap, state.cap);
 	}
-	rfs_layout(geo->zones, cap, geo->oob_bytes >= RFS_OOB_BYTES, &layout);
+	rfs_layout(geo->zones, cap, geo->oob_bytes >= RFS_OOB_BYTES,
+		   striped_over(geo, cap, id->ways), &layout);
 	/* before anything is reset: what is refused leaves all as it was */
 	if (usable < RFS_CP_MIRRORS || geo->zones < layout.need_zones)
 		return -ENOSPC;

@@ -11,6 +11,7 @@ struct rfs_id {
 	u8 hash_key[16];
 	u8 summary_key[16];
 	bool pieces;		/* its files may have pieces of blocks */
+	u32 ways;		/* zones that make full bandwidth; 0 as 1 */
 };
 
 /*

@@ -5,6 +5,34 @@
  */
 #include "volume/volume.h"
 
+#define INFLIGHT_MOST	4096	/* blocks of files, copies and metadata */
+
+u32 rfs_active_max(const struct rfs_geometry *geo)
+{
+	u32 most = ~0U;
+
+	if (geo->max_open)
+		most = geo->max_open - 1;
+	if (geo->max_active)
+		most = min(most, geo->max_active - RFS_CP_MIRRORS);
+	return most;
+}
+
+u32 rfs_active_many(u32 ways, u32 cap)
+{
+	return 2 * (rfs_meta_filled(ways) + RFS_GROUPS_MAX * ways) +
+	       INFLIGHT_MOST / max(cap, 1U);
+}
+
+u32 rfs_ways_allowed(const struct rfs_geometry *geo, u32 cap, u32 ways)
+{
+	if (geo->oob_bytes < RFS_OOB_BYTES)
+		return 1;
+	while (ways > 1 && rfs_active_max(geo) < rfs_active_many(ways, cap))
+		ways--;
+	return max(ways, 1U);
+}
+
 u64 rfs_next_version(struct rfs_fs *fs, u32 count)
 {
 	u64 first = fs->version;
@@ -17,7 +45,7 @@ static u32 rfs_low_with(const struct rfs_fs *fs, u64 maps)
 {
 	return rfs_low_zones(le32_to_cpu(fs->super.zone_cap), fs->dirty_max,
 			     (u64)fs->timb_blocks + fs->ztab_blocks, maps,
-			     fs->sums_each);
+			     fs->sums_each, le32_to_cpu(fs->super.ways));
 }
 
 void rfs_maps_add(struct rfs_fs *fs, u32 blocks)

@@ -46,7 +46,7 @@ struct rfs_zone_info {
 	bool cleaned;		/* since the check-point */
 };
 
-/* A stream's open zone and the blocks that no summary lists yet */
+/* An open zone of a stream and the blocks that no summary lists yet */
 struct rfs_active_seg {
 	u32 zone;		/* 0 if none */
 	struct rfs_sum *sum;	/* NULL if there are none */
@@ -151,8 +151,12 @@ struct rfs_fs {
 	u64 window_blocks;
 
 	struct rfs_zone_info *zone;
-	struct rfs_active_seg active[RFS_STREAMS];
+	/* of each stream a zone a way, see stripe.c; the first, where it is one */
+	struct rfs_active_seg active[RFS_STREAMS][RFS_WAYS_MAX];
 	u8 active_of[RFS_STREAMS];	/* few open zones: streams share */
+	u32 ways;		/* zones that groups and metadata are striped over */
+	u32 way_next[RFS_STREAMS];	/* of equal ways, the one that is looked at first */
+	u32 way_inflight[RFS_WAYS_MAX];	/* blocks, as in struct rfs_zone_info */
 	u32 meta_active, data_active;	/* how many may have a zone */
 	struct rfs_policy policy;
 	u64 group_hot[RFS_GROUPS_MAX];	/* coldest first */
@@ -243,6 +247,19 @@ struct rfs_fs {
 #define RFS_INJECT_RESET		0x2	/* reset without a check-point */
 #define RFS_INJECT_TOMB		0x4	/* truncates leave no tombstone */
 #define RFS_INJECT_PIECE	0x8	/* pieces count as older than any page */
+#define RFS_INJECT_TAIL		0x10	/* one tail of each group is read */
+
+/* Zones, but for those of check-points, that may be active; ~0: any number */
+u32 rfs_active_max(const struct rfs_geometry *geo);
+
+/*
+ * So many are active where streams are striped over so many: each stream's, those that
+ * were filled just now, and what is in flight. A drive with fewer has few.
+ */
+u32 rfs_active_many(u32 ways, u32 cap);
+
+/* The ways over which streams can be striped on this drive, of those there are */
+u32 rfs_ways_allowed(const struct rfs_geometry *geo, u32 cap, u32 ways);
 
 void rfs_head_init(struct rfs_fs *fs, struct rfs_head *head, u8 type, u32 ino,
 		   u32 gen, u64 off);

@@ -32,6 +32,7 @@ from rsd.bench import (
     rfs_latency,
     rfs_sim,
     rfs_vcpus,
+    rfs_ways,
     sim,
     steady,
     write_amp,
@@ -55,6 +56,7 @@ BENCHES = {
     "presets": Bench("the presets of drives, against published figures", presets.presets),
     "rfs": Bench("RFS in the guest: bandwidth, fsync, reads, mounting", rfs.rfs),
     "rfs-clean": Bench("RFS overwritten at random while it cleans", rfs_clean.rfs_clean),
+    "rfs-ways": Bench("RFS on zones of one way each, beside zones of all ways", rfs_ways.rfs_ways),
     "rfs-latency": Bench("waits for RFS while others make it work", rfs_latency.rfs_latency),
     "rfs-atomic": Bench(
         "databases without journals of their own, as RFS writes atomically", rfs_atomic.rfs_atomic

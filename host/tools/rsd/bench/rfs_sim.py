@@ -5,7 +5,8 @@ The drive is preset risa with zones of one way each: 2,048 zones on 8 GiB, and w
 block 1,024 on 1 GiB. sfssim says what is written after its page cache; in the guest each such
 block is written by itself, with direct I/O. Three things of the volume the simulator has to be
 told, since it has no metadata: of a zone 1 block in 64 is a summary; data does not have the zones
-that metadata had at the end, nor as many as were free on average.
+that metadata had at the end, nor as many as were free on average. The simulator's groups write one
+zone at a time, so the volume's are not striped.
 """
 
 import functools
@@ -84,7 +85,7 @@ print(json.dumps({"written": written, "copied": copied, "free": sum(frees) / len
 
 _SCRIPT = """\
 set -e
-mkfs.rfs -q /dev/nvme0n1
+mkfs.rfs -q -w 1 /dev/nvme0n1
 mount -t rfs -o gc={gc},groups={groups} /dev/nvme0n1 /mnt
 head -c {cold_bytes} /dev/zero >/mnt/cold
 head -c {hot_bytes} /dev/zero >/mnt/hot
