@@ -351,7 +351,7 @@ PAPER = Paper(
         Entry(
             "figure14",
             "write amplification by the size of a segment",
-            missing="needs table4's OLTP at six geometries; RFS writes one zone a group",
+            missing="needs table4's OLTP at six geometries",
         ),
     ),
 )
