@@ -53,14 +53,8 @@ LEAST_UNWRITTEN = 1024
 LEAST_MEMORY_MIB = 64
 
 
-def add_arguments(parser: argparse.ArgumentParser, *, shell: bool) -> None:
-    """The options of `shell` and `run`."""
-    parser.add_argument(
-        "--system",
-        default="rsd",
-        metavar="NAME",
-        help="The drive of the guest. The systems are listed below (default: rsd).",
-    )
+def add_set_argument(parser: argparse.ArgumentParser) -> None:
+    """The option --set of what runs a guest with a drive."""
     parser.add_argument(
         "--set",
         type=_property,
@@ -71,6 +65,17 @@ def add_arguments(parser: argparse.ArgumentParser, *, shell: bool) -> None:
         help="Give a property of the drive another value. Repeatable. hw/rsd-nvme/README.md has"
         " every property.",
     )
+
+
+def add_arguments(parser: argparse.ArgumentParser, *, shell: bool) -> None:
+    """The options of `shell` and `run`."""
+    parser.add_argument(
+        "--system",
+        default="rsd",
+        metavar="NAME",
+        help="The drive of the guest. The systems are listed below (default: rsd).",
+    )
+    add_set_argument(parser)
     parser.add_argument(
         "--media",
         type=Path,

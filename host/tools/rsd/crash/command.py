@@ -18,7 +18,7 @@ from rsd.crash.record import Work
 from rsd.crash.states import ALL
 from rsd.crash.subject import Subject, names
 from rsd.errors import RsdError, naming
-from rsd.guest_run import _property, add_install_argument
+from rsd.guest_run import add_install_argument, add_set_argument
 from rsd.progress import Progress
 
 DEFAULT_OUT = OUTPUTS / "crash"
@@ -100,16 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seed", type=int, default=1, metavar="N", help="Decides which these are (default: 1)."
     )
-    parser.add_argument(
-        "--set",
-        type=_property,
-        action="append",
-        default=[],
-        dest="properties",
-        metavar="PROPERTY=VALUE",
-        help="Give a property of the drive another value. Repeatable. hw/rsd-nvme/README.md has"
-        " every property.",
-    )
+    add_set_argument(parser)
     parser.add_argument(
         "--mount-options",
         default="",

@@ -295,7 +295,7 @@ def _claim(
 
 
 def table3(context: Context, scale: Scale) -> list[Claim | Limit]:
-    """Writes and bytes by what was asked, and the time; then what OFSS is to stay below."""
+    """Writes and bytes by what was asked, and the time."""
     found = measure(context)
     claims: list[Claim | Limit] = []
     chosen = {work.title: [name] for name, work in WORKLOADS.items()}
