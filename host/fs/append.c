@@ -52,6 +52,7 @@ struct rfsm_txn {
 	struct rfs_txn core;
 	u32 left;		/* appends, and one while more will come */
 	bool small;		/* of who writes little, and waits for it */
+	bool atomic;		/* RFSM_APPEND_ATOMIC, of several pages */
 	bool begun;		/* it is in flight, and core is filled in */
 	u32 len;		/* valid bytes of the last page */
 	s64 mtime;		/* ns */
@@ -216,6 +217,8 @@ static void rfsm_txn_end(struct rfs_sb_info *sbi, struct rfsm_txn *txn)
 	}
 	if (txn->error)
 		mapping_set_error(txn->inode->i_mapping, txn->error);
+	if (txn->atomic)
+		rfsm_atomic_landed(txn->inode);
 	for (i = 0; i < n; i++) {
 		if (txn->page[i] != folio_page(txn->folio[i], 0))
 			__free_page(txn->page[i]);
@@ -739,8 +742,9 @@ static void rfsm_append_all(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 }
 
 void rfsm_append(struct rfs_sb_info *sbi, struct inode *inode,
-		 struct folio **folio, u32 n, u32 len, bool sync)
+		 struct folio **folio, u32 n, u32 len, u32 how)
 {
+	bool sync = how & RFSM_APPEND_SYNC;
 	struct timespec64 mtime = inode_get_mtime(inode);
 	struct rfsm_txn *txn = mempool_alloc(&sbi->txns, GFP_NOIO);
 	u32 done = 0, i;
@@ -753,6 +757,7 @@ void rfsm_append(struct rfs_sb_info *sbi, struct inode *inode,
 	txn->core.at = rfsm_indices(folio, n);
 	txn->left = 1;
 	txn->small = sync && rfsm_is_small_writer(inode);
+	txn->atomic = n > 1 && how & RFSM_APPEND_ATOMIC;
 	txn->begun = false;
 	txn->len = len;
 	txn->mtime = timespec64_to_ns(&mtime);

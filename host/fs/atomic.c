@@ -127,7 +127,8 @@ static void rfsm_atomic_send(struct rfsm_atomic *a, bool sync)
 		folio_start_writeback(a->folio[i]);
 		folio_unlock(a->folio[i]);
 	}
-	rfsm_append(RFS_SB(inode->i_sb), inode, a->folio, a->n, a->len, sync);
+	rfsm_append(RFS_SB(inode->i_sb), inode, a->folio, a->n, a->len,
+		    RFSM_APPEND_ATOMIC | (sync ? RFSM_APPEND_SYNC : 0));
 }
 
 static void rfsm_atomic_put(struct rfsm_atomic *a)

@@ -548,7 +548,7 @@ static int rfsm_dev_flush(void *opaque)
 	if (sbi->dev.dead)
 		return -EIO;
 	rfsm_lend(sbi);
-	ret = blkdev_issue_flush(sbi->dev.bdev);
+	ret = rfsm_flush(sbi);
 	rfsm_take_back(sbi);
 	return ret;
 }

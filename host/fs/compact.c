@@ -98,16 +98,22 @@ static bool rfsm_small_piece(struct inode *inode, u32 smalls,
 void rfsm_smalls_write(struct inode *inode, struct rfsm_batch *b, bool sync)
 {
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
+	int ret;
 	u32 i;
 
 	for (i = 0; i < b->smalls; i++) {
 		const struct rfsm_small *small = &b->small[i];
 		struct folio *folio = small->folio;
 
-		if (rfsm_small_piece(inode, b->smalls, small))
+		if (rfsm_small_piece(inode, b->smalls, small)) {
 			folio_end_writeback(folio);
-		else
-			rfsm_append(sbi, inode, &folio, 1, small->len, sync);
+			continue;
+		}
+		ret = rfsm_settle(inode);
+		if (ret)
+			mapping_set_error(inode->i_mapping, ret);
+		rfsm_append(sbi, inode, &folio, 1, small->len,
+			    sync ? RFSM_APPEND_SYNC : 0);
 	}
 	if (b->smalls)
 		rfsm_kick(sbi);

@@ -494,7 +494,7 @@ int rfsm_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 		rfsm_update(sbi, ret, rfsm_sync_log(sbi->fs, inode, &data));
 	/* not under the lock: others need not wait for it */
 	if (!ret && data && sbi->fs->geo.volatile_cache)
-		ret = blkdev_issue_flush(inode->i_sb->s_bdev);
+		ret = rfsm_flush(sbi);
 	return ret;
 }
 

@@ -205,6 +205,7 @@ void rfsm_evict_inode(struct inode *inode)
 	int ret;
 
 	truncate_inode_pages_final(&inode->i_data);
+	rfsm_settle_later(inode);
 	clear_inode(inode);
 	if (inode->i_nlink || is_bad_inode(inode) || sbi->fs->read_only)
 		return;

@@ -305,9 +305,16 @@ int rfsm_zero_tail(struct inode *inode, loff_t old_size)
 static void rfsm_batch_write(struct inode *inode, struct rfsm_batch *b,
 			     bool sync)
 {
-	if (b->n)
-		rfsm_append(RFS_SB(inode->i_sb), inode, b->folio, b->n, b->len,
-			    sync);
+	int ret;
+
+	if (!b->n)
+		return;
+	/* which bytes of a folio are new is not known well enough to look */
+	ret = rfsm_settle(inode);
+	if (ret)
+		mapping_set_error(inode->i_mapping, ret);
+	rfsm_append(RFS_SB(inode->i_sb), inode, b->folio, b->n, b->len,
+		    sync ? RFSM_APPEND_SYNC : 0);
 	b->n = 0;
 }
 

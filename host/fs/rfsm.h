@@ -224,6 +224,9 @@ struct rfs_sb_info {
 	bool cleaning;		/* it moves blocks */
 	u64 causes[RFSM_CP_CAUSES];	/* of check-points */
 	atomic64_t atomic_writes;	/* rfsm_atomic_write() */
+	/* of the drive's volatile cache: the numbers of the last ones */
+	atomic64_t flushes_begun, flushes_done;
+	atomic64_t settled_by;	/* settled_by of inodes that are not in memory */
 	struct kobject kobj;	/* in /sys/fs/rfs */
 	struct completion kobj_gone;
 	bool kobj_there;
@@ -240,6 +243,7 @@ struct rfs_inode_info {
 	u64 fresh;		/* bytes written in a row, since they were sent */
 	loff_t next;		/* where the last write ended */
 	u32 flags;		/* FS_*_FL */
+	s64 settled_by;		/* the flush that its atomic writes wait for */
 	s64 logged_atime;	/* ns; which a record or check-point has */
 	bool deferred;		/* writeback had no room for a page */
 	struct rfsm_session *session;	/* under the inode lock */
@@ -388,6 +392,19 @@ static inline void rfsm_set_busy(struct rfs_sb_info *sbi)
 /* Dirty pages of all files are sent, by Linux's writeback */
 void rfsm_write_soon(struct rfs_sb_info *sbi);
 
+/* flush.c */
+/* The drive's cache is durable. Waits for the drive: without locks that others need */
+int rfsm_flush(struct rfs_sb_info *sbi);
+/* An atomic write of several blocks has completed; writeback has not ended yet */
+void rfsm_atomic_landed(struct inode *inode);
+/*
+ * Before pages are sent that may hold bytes of atomic writes beside others: these
+ * writes are durable, by a flush if the drive's cache is volatile. 0 or an error
+ */
+int rfsm_settle(struct inode *inode);
+/* The same is owed by others, since the inode leaves the memory */
+void rfsm_settle_later(struct inode *inode);
+
 /* checkpoint.c */
 /* Under the volume lock, which it drops while it waits for appends */
 int rfsm_checkpoint(struct rfs_sb_info *sbi, u32 flags);
@@ -427,8 +444,13 @@ void rfsm_append_exit(struct rfs_sb_info *sbi);
  * Write n folios under writeback, in ascending order, as a transaction; len: valid
  * bytes of the last. Writeback ends later, errors go to the mapping.
  */
+enum rfsm_append {
+	RFSM_APPEND_SYNC = 1,	/* somebody waits for it */
+	RFSM_APPEND_ATOMIC = 2,	/* the transaction was promised to somebody */
+};
+
 void rfsm_append(struct rfs_sb_info *sbi, struct inode *inode,
-		 struct folio **folio, u32 n, u32 len, bool sync);
+		 struct folio **folio, u32 n, u32 len, u32 how);
 /* A copy is appended; under the volume lock, which it drops */
 int rfsm_copy_write(void *dev, struct rfs_copy *copy);
 int __init rfsm_append_module_init(void);

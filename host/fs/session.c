@@ -162,6 +162,8 @@ static int rfsm_session_send(struct inode *inode, struct rfsm_session *s)
 	else if (size > old)
 		ret = rfsm_zero_tail(inode, old);
 	if (!ret)
+		ret = rfsm_settle(inode);
+	if (!ret)
 		ret = rfsm_atomic_blocks(inode, n, min_t(loff_t, PAGE_SIZE,
 							 left), true,
 					 rfsm_fill_from_session, folios);

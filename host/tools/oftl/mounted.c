@@ -96,13 +96,8 @@ static int write_as_one(int fd, uint64_t offset, size_t len, const void *buf)
 	/* a block is seen as it was before a write or after it, whatever is written */
 	if (offset % RFS_BLOCK_BYTES + len <= RFS_BLOCK_BYTES)
 		return all_of(pwrite(fd, buf, len, offset), len);
-	/*
-	 * Durable as a session is: a later write to a part of one of these blocks has
-	 * the rest of it, and a drive's cache could lose the others.
-	 */
 	if ((offset | len) % RFS_BLOCK_BYTES == 0)
-		return all_of(pwritev2(fd, &iov, 1, offset,
-				       RWF_ATOMIC | RWF_DSYNC), len);
+		return all_of(pwritev2(fd, &iov, 1, offset, RWF_ATOMIC), len);
 	return write_session(fd, offset, len, buf);
 }
 

@@ -19,7 +19,7 @@ from rsd.progress import Progress
 HERE = Path(__file__).resolve().parent
 CHECKERS = (
     *("posix", "attributes", "linux", "quota", "fsx", "promise", "failing", "endure"),
-    *("direct", "atomic", "whole"),
+    *("direct", "atomic", "whole", "partly"),
 )
 API = HERE.parents[2] / "hw/rsd-nvme/core/api"
 # A guest takes longer to link a program with its libraries than to run one that looks at a volume.

@@ -78,3 +78,38 @@ def test_power_cuts(
     )
     print(result.output.splitlines()[-1])
     assert f"{points} points of" in result.output
+
+
+# 60 atomic writes, each followed by a small write into it, none flushed: the flush between the two
+# is RFS's.
+PARTLY = """
+ops() { rsdctl oplog $drive | sed -n 's/^operations 0 to \\([0-9]*\\),.*/\\1/p'; }
+start -o commit=3600
+first=$(ops)
+/in/partly /mnt run 60
+last=$(ops)
+end
+: >/tmp/promised
+python3 /in/points.py $drive rfs '' %(points)d %(seed)d $first $last /tmp/promised \\
+    /in/partly %(check)s
+"""
+
+
+@pytest.mark.parametrize("seed", seeds(20))
+def test_small_writes_into_atomic_ones(
+    run: Run, volume: Volume, checkers: Mapping[str, Path], tmp_path: Path, seed: int
+) -> None:
+    """The volatile buffer may lose an atomic write, and keep a later page with bytes of it."""
+    points = 60
+    result = run(
+        script(volume, PARTLY % {"seed": seed, "points": points, "check": volume.check}),
+        namespace={
+            **volume.namespace,
+            **DRIVES["volatile"],
+            "op-log": str(tmp_path / "operations"),
+        },
+        inputs={**checkers, **IN_THE_GUEST},
+        virtual_limit_s=0,
+        wall_limit_s=None,
+    )
+    assert f"{points} points of" in result.output

@@ -79,6 +79,11 @@ typedef struct { long n; } atomic64_t;
 #define atomic_inc(a)		((void)__atomic_add_fetch(&(a)->n, 1, __ATOMIC_SEQ_CST))
 #define atomic_dec(a)		((void)__atomic_sub_fetch(&(a)->n, 1, __ATOMIC_SEQ_CST))
 #define atomic_dec_and_test(a)	(!__atomic_sub_fetch(&(a)->n, 1, __ATOMIC_SEQ_CST))
+#define atomic64_read(a)	__atomic_load_n(&(a)->n, __ATOMIC_SEQ_CST)
+#define atomic64_inc_return(a)	__atomic_add_fetch(&(a)->n, 1, __ATOMIC_SEQ_CST)
+#define atomic64_try_cmpxchg(a, old, new)					\
+	__atomic_compare_exchange_n(&(a)->n, (old), (new), false,		\
+				    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
 
 /* Lists */
 struct list_head { struct list_head *next, *prev; };
@@ -391,7 +396,7 @@ int blkdev_report_zones(struct block_device *bdev, sector_t from, u32 n,
 				    void *data), void *data);
 int blkdev_zone_mgmt(struct block_device *bdev, blk_opf_t op, sector_t from,
 		     sector_t n);
-#define blkdev_issue_flush(b)	0
+#define blkdev_issue_flush(b)	((void)(b), 0)
 
 /* Files */
 struct address_space { struct inode *host; };

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Flushes of a volatile cache, and what has to wait for one. After a power cut the
+ * cache may have lost any of the pages that no flush has made durable. A page
+ * of which only a part is new holds old bytes as well. If these came by a write
+ * that is atomic, the page must not survive where other pages of that write are
+ * lost. So a flush comes between the two.
+ *
+ * Flushes are numbered as they begin. A write that completed while n had begun is
+ * durable once flush n + 1 is done.
+ */
+#include <linux/blkdev.h>
+
+#include "rfsm.h"
+
+int rfsm_flush(struct rfs_sb_info *sbi)
+{
+	s64 this = atomic64_inc_return(&sbi->flushes_begun);
+	int ret = blkdev_issue_flush(sbi->dev.bdev);
+	s64 done = atomic64_read(&sbi->flushes_done);
+
+	while (!ret && done < this &&
+	       !atomic64_try_cmpxchg(&sbi->flushes_done, &done, this))
+		;
+	return ret;
+}
+
+void rfsm_atomic_landed(struct inode *inode)
+{
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
+
+	/* a later one has a number at least as high: who raced sets the same */
+	WRITE_ONCE(RFS_I(inode)->settled_by,
+		   atomic64_read(&sbi->flushes_begun) + 1);
+}
+
+void rfsm_settle_later(struct inode *inode)
+{
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
+	s64 by = RFS_I(inode)->settled_by;
+	s64 most = atomic64_read(&sbi->settled_by);
+
+	while (most < by &&
+	       !atomic64_try_cmpxchg(&sbi->settled_by, &most, by))
+		;
+}
+
+int rfsm_settle(struct inode *inode)
+{
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
+	s64 by = max_t(s64, READ_ONCE(RFS_I(inode)->settled_by),
+		       atomic64_read(&sbi->settled_by));
+
+	if (!sbi->fs->geo.volatile_cache ||
+	    by <= atomic64_read(&sbi->flushes_done))
+		return 0;
+	return rfsm_flush(sbi);
+}
