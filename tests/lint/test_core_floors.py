@@ -71,10 +71,7 @@ def test_floors_call_downwards(core_calls: Calls) -> None:
 
 
 def test_no_files_call_each_other_in_a_circle(core_calls: Calls) -> None:
-    """But those of the block maps, within their folder."""
-    knots = {path.stem for path in SOURCES if folder(path) == "ftl/block"}
-    others = {name: calls.keys() - knots for name, calls in core_calls.items()}
-    round_and_round = circles({name: others[name] for name in others.keys() - knots})
+    round_and_round = circles(core_calls)
     assert not round_and_round, ", ".join(round_and_round)
 
 

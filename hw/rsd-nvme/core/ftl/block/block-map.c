@@ -1,17 +1,12 @@
 /*
- * What the personalities that map whole blocks share: units of flash, commands
- * and those that wait, trim, erasure.
+ * What the personalities that map whole blocks share: commands, trim, and what
+ * follows when operations of the flash are done.
  *
  * Order. Commands that overlap take effect in the order of submission: a
  * command waits if it overlaps one that waits, and otherwise goes on as soon as
  * it can, in parallel with those that wait for other logical blocks.
  *
- * Erasure. A block is erased when its content is of no use any more, at once,
- * and is free when that is done; a block of which the erasure fails is used no
- * more.
- *
- * Survival of SIGKILL. A block is marked dirty before it is erased, and the
- * mark goes when it was: a dirty block is empty. Trim sets an LBA's bit in the
+ * Survival of SIGKILL. Trim sets an LBA's bit in the
  * file, which says that it has no content whatever pages there are; a program
  * of that LBA clears it. So that this cannot be one of before the trim, a trim
  * waits until the writes that it overlaps are done.
@@ -29,399 +24,9 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
-#include <errno.h>
-#include <stddef.h>
 #include <string.h>
 
 #include "block-map.h"
-
-static MapCmd *kept(const Cmd *cmd)
-{
-    return rsd_cmd_area(cmd);
-}
-
-typedef unsigned long long ull;
-
-static bool get_bit(const uint64_t *bits, uint64_t i)
-{
-    return bits[i / 64] >> i % 64 & 1;
-}
-
-static void set_bit(uint64_t *bits, uint64_t i, bool to)
-{
-    uint64_t bit = UINT64_C(1) << i % 64;
-
-    bits[i / 64] = to ? bits[i / 64] | bit : bits[i / 64] & ~bit;
-}
-
-static void set_trimmed(BlockMap *map, uint64_t lpn, bool to)
-{
-    uint64_t *word = &map->ns->drive->media.trim[lpn / 64];
-    uint64_t value = *word;
-
-    set_bit(&value, lpn % 64, to);
-    rsd_media_note(&map->ns->drive->media, word, &value, sizeof(value));
-    /* release, as all stores into the file: in the program's order */
-    __atomic_store_n(word, value, __ATOMIC_RELEASE);
-}
-
-bool rsd_map_valid(const BlockMap *map, uint64_t lpn)
-{
-    return get_bit(map->valid, lpn);
-}
-
-void rsd_map_add_content(BlockMap *map, uint64_t lpn)
-{
-    if (!get_bit(map->valid, lpn)) {
-        set_bit(map->valid, lpn, true);
-        map->lblocks[lpn / map->span].live++;
-        map->live++;
-    }
-}
-
-bool rsd_map_trimmed(const BlockMap *map, uint64_t lpn)
-{
-    return get_bit(map->ns->drive->media.trim, lpn);
-}
-
-uint32_t rsd_map_length(const BlockMap *map, uint32_t lblock)
-{
-    uint64_t first = (uint64_t)lblock * map->span;
-    uint32_t n = map->span;
-
-    while (n && !get_bit(map->valid, first + n - 1)) {
-        n--;
-    }
-    return n;
-}
-
-Place rsd_map_find(BlockMap *map, uint64_t lpn)
-{
-    const LBlock *lb = &map->lblocks[lpn / map->span];
-    uint32_t page = lpn % map->span;
-    Place place = { RSD_NONE, 0 };
-
-    if (!get_bit(map->valid, lpn)) {
-        return place;
-    }
-    if (map->policy->find) {
-        place = map->policy->find(map, lpn);
-    }
-    if (place.block != RSD_NONE) {
-        return place;
-    }
-    return rsd_unit_place(map, rsd_unit_has(map, lb->log, page) ? lb->log
-                                                               : lb->data,
-                          page);
-}
-
-/*
- * What commands wait for
- */
-
-static uint32_t lblock_of(const BlockMap *map, const Cmd *cmd)
-{
-    return (cmd->pub.lba + cmd->progress) / map->span;
-}
-
-/* What a command that waits, and follows no other one, waits for */
-static uint32_t class_of(BlockMap *map, const Cmd *cmd)
-{
-    if (cmd->pub.op != RSD_WRITE || map->ns->drive->failed) {
-        return WAIT_NOTHING;
-    }
-    if (map->lblocks[lblock_of(map, cmd)].job) {
-        return WAIT_JOB;
-    }
-    return map->policy->class(map, cmd->pub.lba + cmd->progress);
-}
-
-static void set_class(BlockMap *map, Cmd *cmd, uint32_t class)
-{
-    kept(cmd)->class = class;
-    if (class == WAIT_JOB || class == WAIT_PEER) {
-        /* It stays in the tree: most come and go several times. */
-        rsd_waits_mark(&map->waits, cmd, map->mask);
-        return;
-    }
-    set_bit(map->mask, class, true);
-    rsd_waits_mark(&map->waits, cmd, map->mask);
-    set_bit(map->mask, class, false);
-}
-
-/*
- * Of the writes to a logical block that are to be looked at, only the oldest
- * one is, if it will go on or begin a job: the others wait for that.
- */
-static bool waits_for_peers(const BlockMap *map)
-{
-    return !map->policy->linked && !map->ns->drive->failed;
-}
-
-void rsd_map_lblock_changed(BlockMap *map, uint32_t lblock)
-{
-    Cmd *oldest = NULL;
-
-    for (Cmd *cmd = map->lblocks[lblock].waiting; cmd; cmd = kept(cmd)->next) {
-        uint32_t class = class_of(map, cmd);
-        Cmd *younger = cmd;
-
-        if (class != WAIT_NOTHING || !waits_for_peers(map)) {
-            set_class(map, cmd, class);
-            continue;
-        }
-        if (!oldest || cmd->begun < oldest->begun) {
-            younger = oldest;
-            oldest = cmd;
-        }
-        if (younger) {
-            set_class(map, younger, WAIT_PEER);
-        }
-    }
-    if (oldest) {
-        set_class(map, oldest, WAIT_NOTHING);
-    }
-}
-
-static void worth_all(BlockMap *map)
-{
-    memset(map->worth, 0xff, map->waits.width * sizeof(uint64_t));
-}
-
-void rsd_map_group_changed(BlockMap *map, uint32_t group)
-{
-    if (map->policy->linked) {
-        worth_all(map);
-    } else {
-        set_bit(map->worth, WAIT_GROUP + 2 * group, true);
-    }
-}
-
-/*
- * Units
- */
-
-void rsd_list_append(UnitList *list, Unit *unit)
-{
-    unit->older = list->newest;
-    unit->newer = NULL;
-    if (list->newest) {
-        list->newest->newer = unit;
-    } else {
-        list->oldest = unit;
-    }
-    list->newest = unit;
-}
-
-void rsd_list_remove(UnitList *list, Unit *unit)
-{
-    if (unit->older) {
-        unit->older->newer = unit->newer;
-    } else {
-        list->oldest = unit->newer;
-    }
-    if (unit->newer) {
-        unit->newer->older = unit->older;
-    } else {
-        list->newest = unit->older;
-    }
-}
-
-static size_t unit_size(const BlockMap *map)
-{
-    return sizeof(Unit) + map->lanes * sizeof(Lane);
-}
-
-Unit *rsd_unit_new(BlockMap *map, uint32_t lblock)
-{
-    Unit *unit = rsd_alloc(map->ns->drive, unit_size(map));
-
-    if (unit) {
-        unit->lblock = lblock;
-    }
-    return unit;
-}
-
-void rsd_unit_free(BlockMap *map, Unit *unit)
-{
-    rsd_release(map->ns->drive, unit, unit ? unit_size(map) : 0);
-}
-
-uint32_t rsd_map_free_block(const BlockMap *map, uint32_t die, bool worn)
-{
-    const RsdDrive *drive = map->ns->drive;
-    const Pool *pool = &map->pools[die];
-    const uint64_t *rec = drive->media.rec + (size_t)die * drive->die_blocks;
-    uint32_t found = pool->heap[0];
-
-    for (uint32_t i = 1; worn && i < pool->len; i++) {
-        uint32_t b = pool->heap[i];
-
-        /* of equally worn ones that of the lowest number */
-        if (rsd_rec_erases(rec[b]) > rsd_rec_erases(rec[found]) ||
-            (rsd_rec_erases(rec[b]) == rsd_rec_erases(rec[found]) &&
-             b < found)) {
-            found = b;
-        }
-    }
-    return die * drive->die_blocks + found;
-}
-
-/* Host space for the blocks of dies that will be taken */
-static RsdStatus reserve_space(BlockMap *map, uint32_t die, bool worn)
-{
-    RsdMedia *media = &map->ns->drive->media;
-    uint32_t lane;
-    int ret = 0;
-
-    for (lane = 0; lane < map->lanes && !ret; lane++) {
-        ret = rsd_media_reserve(media,
-                                rsd_map_free_block(map, die + lane, worn));
-    }
-    if (!ret) {
-        return RSD_OK;
-    }
-    while (lane-- > 0) {
-        rsd_media_release(media, rsd_map_free_block(map, die + lane, worn));
-    }
-    return ret == -ENOSPC || ret == -EDQUOT ? RSD_E_NOSPC : RSD_E_MEDIA;
-}
-
-Unit *rsd_unit_take(BlockMap *map, uint32_t group, uint32_t lblock, bool worn,
-                    RsdStatus *status, bool *wait)
-{
-    RsdDrive *drive = map->ns->drive;
-    uint32_t die = group * map->lanes;
-    Unit *unit;
-
-    *wait = map->groups[group].levelling;
-    if (*wait) {
-        *status = RSD_E_NOBLOCK;        /* see block-wear.c */
-        return NULL;
-    }
-    for (uint32_t lane = 0; lane < map->lanes; lane++) {
-        if (!map->pools[die + lane].len) {
-            *status = RSD_E_NOBLOCK;
-            *wait = map->groups[group].erasing;
-            return NULL;
-        }
-    }
-    *status = reserve_space(map, die, worn);
-    if (*status != RSD_OK) {
-        return NULL;
-    }
-    unit = rsd_unit_new(map, lblock);
-    if (!unit) {
-        *status = RSD_E_NOMEM;
-        return NULL;
-    }
-    unit->group = group;
-    for (uint32_t lane = 0; lane < map->lanes; lane++) {
-        uint32_t block = rsd_map_free_block(map, die + lane, worn);
-
-        rsd_pool_remove(drive, &map->pools[die + lane], block);
-        map->owner[block] = unit;
-        unit->lane[lane].block = block;
-    }
-    rsd_map_group_changed(map, group);
-    return unit;
-}
-
-static void make_free(BlockMap *map, uint32_t block)
-{
-    RsdDrive *drive = map->ns->drive;
-
-    rsd_media_release(&drive->media, block);
-    rsd_nand_mark(&drive->media, block, 0);
-    rsd_pool_insert(drive, &map->pools[block / drive->die_blocks], block);
-    map->retry = true;
-    rsd_map_group_changed(map, block / drive->die_blocks / map->lanes);
-}
-
-/* Nothing of it is wanted or pending. */
-static void release_unit(BlockMap *map, Unit *unit)
-{
-    RsdDrive *drive = map->ns->drive;
-    Group *group = &map->groups[unit->group];
-    /*
-     * If the host has no memory for the operations, the blocks stay dirty, and
-     * unused until the drive is opened again.
-     */
-    bool erase = rsd_op_reserve(drive, map->lanes);
-
-    for (uint32_t lane = 0; lane < map->lanes; lane++) {
-        uint32_t block = unit->lane[lane].block;
-        bool programmed = unit->lane[lane].next;
-
-        if (block == RSD_NONE) {
-            continue;           /* recovered without it */
-        }
-        map->owner[block] = NULL;
-        if (rsd_buffered(drive)) {
-            programmed = rsd_rec_next(drive->media.rec[block]) ||
-                         rsd_buffer_queued(map->ns, block);
-            rsd_buffer_drop(map->ns, block);
-        }
-        if (!programmed) {
-            make_free(map, block);
-        } else if (erase) {
-            group->erasing++;
-            rsd_queue_erase(map->ns, unit->cause, block);
-        } else {
-            map->retry = true;  /* nothing is going to be done */
-        }
-    }
-    rsd_map_group_changed(map, group - map->groups);
-    rsd_unit_free(map, unit);
-}
-
-bool rsd_block_is_safe(BlockMap *map, uint32_t block, uint32_t end)
-{
-    const RsdDrive *drive = map->ns->drive;
-    uint32_t next = rsd_rec_next(drive->media.rec[block]), n;
-
-    while (next < end && (n = rsd_buffer_has(drive, block, next))) {
-        next += n;
-        if (n < map->grain) {
-            break;
-        }
-    }
-    return next >= end;
-}
-
-bool rsd_unit_is_safe(BlockMap *map, const Unit *unit)
-{
-    bool safe = !unit->pending;
-
-    for (uint32_t i = 0; rsd_buffered(map->ns->drive) && i < map->lanes; i++) {
-        const Lane *lane = &unit->lane[i];
-
-        if (lane->next % map->grain) {
-            rsd_buffer_protect(map->ns, lane->block);
-        }
-        safe &= rsd_block_is_safe(map, lane->block, lane->next);
-    }
-    return safe;
-}
-
-void rsd_unit_retire(BlockMap *map, Unit *unit, RsdCause cause)
-{
-    for (uint32_t lane = 0; lane < map->lanes; lane++) {
-        if (unit->lane[lane].next) {
-            rsd_nand_mark(&map->ns->drive->media, unit->lane[lane].block,
-                          RSD_BLOCK_DIRTY);
-        }
-    }
-    unit->cause = cause;
-    if (unit->pending) {
-        unit->retired = true;
-        map->groups[unit->group].erasing++;
-        rsd_map_group_changed(map, unit->group);
-        rsd_list_append(&map->retired, unit);
-    } else {
-        release_unit(map, unit);
-    }
-}
 
 /* Has the group fewer good units than it takes to go on? */
 static void look_at_group(BlockMap *map, uint32_t g)
@@ -447,49 +52,11 @@ static void erase_done(BlockMap *map, const Op *op)
         rsd_map_group_changed(map, group - map->groups);
         return;
     }
-    make_free(map, block);
+    rsd_map_make_free(map, block);
     if (op->cause != RSD_CAUSE_WEAR && !drive->failed) {
         rsd_wear_level(map, block);
     }
 }
-
-void rsd_unit_append(BlockMap *map, Unit *unit, Cmd *cmd, uint32_t index,
-                     uint64_t lpn, uint32_t n)
-{
-    Cmd *next;
-
-    for (uint32_t i = 0; i < n; i++) {
-        rsd_map_add_content(map, lpn + i);
-    }
-    while (n) {
-        Lane *lane = &unit->lane[rsd_lane_of(map, unit->next)];
-        uint32_t most = map->grain - unit->next % map->grain, run = 1;
-
-        most = map->lanes == 1 || most > n ? n : most;
-        /* one that is trimmed has an operation of its own */
-        while (run < most && !rsd_map_trimmed(map, lpn) &&
-               !rsd_map_trimmed(map, lpn + run)) {
-            run++;
-        }
-        unit->pending++;
-        map->era_ops[kept(cmd)->era]++;
-        rsd_queue_write(map->ns, cmd, index, lane->block, lane->next, run);
-        lane->next += run;
-        unit->next += run;
-        index += run;
-        lpn += run;
-        n -= run;
-    }
-    /* a write that waits may go on behind it now */
-    next = rsd_waits_at(&map->waits, lpn);
-    if (next && !next->follows && kept(next)->peers) {
-        set_class(map, next, class_of(map, next));
-    }
-}
-
-/*
- * Commands
- */
 
 static void read_pages(BlockMap *map, Cmd *cmd)
 {
@@ -526,28 +93,6 @@ static void read_pages(BlockMap *map, Cmd *cmd)
     }
 }
 
-/* Nothing of the logical block is left: neither are its units. */
-static void drop_if_empty(BlockMap *map, uint32_t lblock)
-{
-    LBlock *lb = &map->lblocks[lblock];
-
-    if (lb->live || lb->job) {
-        return;
-    }
-    if (lb->log) {
-        if (map->policy->log_dropped) {
-            map->policy->log_dropped(map, lb->log);
-        }
-        rsd_unit_retire(map, lb->log, RSD_CAUSE_HOST);
-        lb->log = NULL;
-    }
-    if (lb->data) {
-        rsd_unit_retire(map, lb->data, RSD_CAUSE_HOST);
-        lb->data = NULL;
-    }
-    rsd_map_lblock_changed(map, lblock);
-}
-
 static void trim(BlockMap *map, uint64_t lpn, uint64_t n)
 {
     uint64_t end = lpn + n;
@@ -564,18 +109,18 @@ static void trim(BlockMap *map, uint64_t lpn, uint64_t n)
             continue;
         }
         for (stop = stop < end ? stop : end; lpn < stop; lpn++) {
-            if (!get_bit(map->valid, lpn)) {
+            if (!rsd_get_bit(map->valid, lpn)) {
                 continue;
             }
-            set_trimmed(map, lpn, true);
+            rsd_map_set_trimmed(map, lpn, true);
             if (map->policy->forget) {
                 map->policy->forget(map, lpn);
             }
-            set_bit(map->valid, lpn, false);
+            rsd_set_bit(map->valid, lpn, false);
             lb->live--;
             map->live--;
         }
-        drop_if_empty(map, lblock);
+        rsd_map_drop_if_empty(map, lblock);
     }
 }
 
@@ -587,11 +132,6 @@ void rsd_map_refuse(BlockMap *map, Cmd *cmd, RsdStatus status)
     if (cmd->pub.status == RSD_OK) {
         cmd->pub.status = status;
     }
-}
-
-static bool is_trim(const Cmd *cmd)
-{
-    return cmd->pub.op == RSD_TRIM || cmd->pub.op == RSD_WRITE_ZEROES;
 }
 
 /* The command fails: it does not wait for what begun grains have of it. */
@@ -637,7 +177,7 @@ static bool attempt(BlockMap *map, Cmd *cmd)
         give_up(map, cmd);
         return true;
     }
-    if (is_trim(cmd)) {
+    if (rsd_is_trim(cmd)) {
         if (rsd_write_in_flight(map->ns, cmd)) {
             return false;
         }
@@ -653,7 +193,7 @@ static bool attempt(BlockMap *map, Cmd *cmd)
         return true;
     }
     if (!cmd->progress) {
-        kept(cmd)->era = map->era;
+        rsd_map_cmd(cmd)->era = map->era;
     }
     while (cmd->progress < pub->nlb && pub->status == RSD_OK) {
         uint64_t lpn = pub->lba + cmd->progress;
@@ -674,130 +214,40 @@ static bool attempt(BlockMap *map, Cmd *cmd)
  * Commands that wait
  */
 
-static void leave_peers(Cmd *cmd)
-{
-    if (!kept(cmd)->peers) {
-        return;
-    }
-    if (kept(cmd)->prev) {
-        kept(kept(cmd)->prev)->next = kept(cmd)->next;
-    } else {
-        *kept(cmd)->peers = kept(cmd)->next;
-    }
-    if (kept(cmd)->next) {
-        kept(kept(cmd)->next)->prev = kept(cmd)->prev;
-    }
-    kept(cmd)->peers = NULL;
-}
-
-static void join_peers(BlockMap *map, Cmd *cmd)
-{
-    Cmd **list = &map->lblocks[lblock_of(map, cmd)].waiting;
-
-    if (kept(cmd)->peers == list) {
-        return;
-    }
-    leave_peers(cmd);
-    kept(cmd)->peers = list;
-    kept(cmd)->prev = NULL;
-    kept(cmd)->next = *list;
-    if (*list) {
-        kept(*list)->prev = cmd;
-    }
-    *list = cmd;
-}
-
-/* Is it to be looked at, and when? */
-static void mark(BlockMap *map, Cmd *cmd)
-{
-    if (is_trim(cmd) && !map->ns->drive->failed) {
-        rsd_waits_follow_write(&map->waits, cmd);
-    }
-    if (cmd->follows) {
-        rsd_waits_mark(&map->waits, cmd, NULL);
-        return;
-    }
-    if (cmd->pub.op == RSD_WRITE) {
-        join_peers(map, cmd);
-    }
-    set_class(map, cmd, class_of(map, cmd));
-}
-
 static void freed(Ns *ns, Cmd *cmd)
 {
-    mark(ns->state, cmd);
-}
-
-/* The drive has failed: nobody is to wait for what will not come. */
-static void mark_all(BlockMap *map)
-{
-    for (Cmd *cmd = map->waits.head; cmd; cmd = cmd->wait_next) {
-        if (!rsd_waits_blocker(&map->waits, cmd)) {
-            set_class(map, cmd, WAIT_NOTHING);
-        }
-    }
-    map->all_marked = true;
-}
-
-static void start_waiting(BlockMap *map, Cmd *cmd, Cmd *behind)
-{
-    cmd->pending++;
-    map->trims += is_trim(cmd);
-    rsd_waits_add_behind(&map->waits, cmd, behind);
-    mark(map, cmd);
-}
-
-/*
- * A write of some peers has gone on, or is done. If it was to be looked at,
- * others may have waited for it.
- */
-static void let_peers_on(BlockMap *map, Cmd **peers, uint32_t class)
-{
-    if (peers && class == WAIT_NOTHING && waits_for_peers(map)) {
-        rsd_map_lblock_changed(map, (LBlock *)((char *)peers -
-                               offsetof(LBlock, waiting)) - map->lblocks);
-    }
-}
-
-static void stop_waiting(BlockMap *map, Cmd *cmd)
-{
-    Cmd **peers = kept(cmd)->peers;
-
-    leave_peers(cmd);
-    let_peers_on(map, peers, kept(cmd)->class);
-    rsd_waits_remove(&map->waits, cmd);
-    map->trims -= is_trim(cmd);
-    rsd_cmd_drop(map->ns->drive, cmd);
+    rsd_map_mark(ns->state, cmd);
 }
 
 /* Lets a command go on. If that changes nothing, it need not be tried again. */
 static void look_at(BlockMap *map, Cmd *cmd)
 {
-    uint32_t class = kept(cmd)->class, progress = cmd->progress;
-    Cmd **peers = kept(cmd)->peers;
+    uint32_t class = rsd_map_cmd(cmd)->class, progress = cmd->progress;
+    Cmd **peers = rsd_map_cmd(cmd)->peers;
     bool done;
 
-    set_bit(map->worth, class, class == WAIT_NOTHING);
+    rsd_set_bit(map->worth, class, class == WAIT_NOTHING);
     done = attempt(map, cmd);
     if (done || cmd->progress != progress) {
-        set_bit(map->worth, class, true);
+        rsd_set_bit(map->worth, class, true);
     }
     if (map->policy->linked && done && cmd->pub.op != RSD_READ) {
-        worth_all(map);         /* a trim may have emptied a log block */
+        rsd_map_worth_all(map);         /* a trim may have emptied a log block */
     }
     if (done) {
-        stop_waiting(map, cmd);
+        rsd_map_stop_waiting(map, cmd);
         return;
     }
     if (cmd->progress != progress) {
         rsd_waits_went_on(&map->waits, cmd);
     }
-    class = kept(cmd)->class;
-    mark(map, cmd);
+    class = rsd_map_cmd(cmd)->class;
+    rsd_map_mark(map, cmd);
     /* what begins or ends a job has looked at them */
     if (cmd->progress != progress ||
-        (kept(cmd)->class != class && kept(cmd)->class != WAIT_JOB)) {
-        let_peers_on(map, peers, class);
+        (rsd_map_cmd(cmd)->class != class &&
+         rsd_map_cmd(cmd)->class != WAIT_JOB)) {
+        rsd_map_let_peers_on(map, peers, class);
     }
 }
 
@@ -810,10 +260,10 @@ static void attempt_waiting(BlockMap *map)
 
         map->retry = false;
         if (map->policy->linked) {
-            worth_all(map);
+            rsd_map_worth_all(map);
         }
         if (map->ns->drive->failed && !map->all_marked) {
-            mark_all(map);
+            rsd_map_mark_all(map);
         }
         while ((cmd = rsd_waits_next(&map->waits, from, map->worth))) {
             from = cmd->begun + 1;
@@ -848,7 +298,7 @@ static void retry_waiting(BlockMap *map)
 
         rsd_map_refuse(map, cmd, map->stalled);
         give_up(map, cmd);
-        stop_waiting(map, cmd);
+        rsd_map_stop_waiting(map, cmd);
         map->retry = true;
         attempt_waiting(map);
     }
@@ -865,7 +315,7 @@ static RsdStatus submit(BlockMap *map, Cmd *cmd)
     behind = cmd->pub.op == RSD_FLUSH ? NULL
                                       : rsd_waits_blocker(&map->waits, cmd);
     if (behind || !attempt(map, cmd)) {
-        start_waiting(map, cmd, behind);
+        rsd_map_start_waiting(map, cmd, behind);
     } else if (cmd->pub.status != RSD_OK && !cmd->progress) {
         return cmd->pub.status;
     }
@@ -889,7 +339,7 @@ void rsd_map_kept(Ns *ns, uint64_t lba)
     BlockMap *map = ns->state;
 
     if (rsd_map_trimmed(map, lba)) {
-        set_trimmed(map, lba, false);
+        rsd_map_set_trimmed(map, lba, false);
     }
 }
 
@@ -904,7 +354,7 @@ static void host_program_done(BlockMap *map, const Op *op)
         rsd_map_kept(map->ns, lpn);
     }
     map->retry |= map->trims > 0;
-    if (!--map->era_ops[kept(op->cmd)->era]) {
+    if (!--map->era_ops[rsd_map_cmd(op->cmd)->era]) {
         map->retry = true;
     }
     if (--unit->pending) {
@@ -913,7 +363,7 @@ static void host_program_done(BlockMap *map, const Op *op)
     if (unit->retired) {
         rsd_list_remove(&map->retired, unit);
         map->groups[unit->group].erasing--;
-        release_unit(map, unit);
+        rsd_unit_release(map, unit);
     } else if (unit->lblock != RSD_NONE) {
         rsd_merge_check(map, unit->lblock);
     }
@@ -973,37 +423,6 @@ void rsd_map_op_done(Ns *ns, Op *op)
     rsd_buffer_go_on(map->ns->drive, held);
 }
 
-/* Ends the logical block's job if it is done. */
-void rsd_merge_check(BlockMap *map, uint32_t lblock)
-{
-    Job *job = map->lblocks[lblock].job;
-
-    if (!job || job->running || job->to->pending || map->ns->drive->failed ||
-        (job->kind != RSD_JOB_FILL && !rsd_unit_is_safe(map, job->to))) {
-        return;
-    }
-    map->lblocks[lblock].job = NULL;
-    map->groups[rsd_map_group(map, lblock)].jobs--;
-    map->groups[rsd_map_group(map, lblock)].merges -=
-        job->kind != RSD_JOB_FILL;
-    if (job->kind == RSD_JOB_WEAR) {
-        rsd_wear_done(map, job);
-    } else {
-        map->policy->job_done(map, job);
-    }
-    job->next_free = map->free_jobs;
-    map->free_jobs = job;
-    if (job->kind != RSD_JOB_FILL) {
-        drop_if_empty(map, lblock);
-    }
-    map->retry = true;
-    rsd_map_lblock_changed(map, lblock);
-    rsd_map_group_changed(map, rsd_map_group(map, lblock));
-    if (job->kind != RSD_JOB_FILL) {
-        rsd_wear_go_on(map, rsd_map_group(map, lblock));
-    }
-}
-
 void rsd_map_format(Ns *ns)
 {
     BlockMap *map = ns->state;
@@ -1013,89 +432,27 @@ void rsd_map_format(Ns *ns)
     rsd_buffer_go_on(map->ns->drive, held);
 }
 
-/*
- * Size
- */
-
-static uint32_t num_lanes(const Ns *ns)
+/* Everything of a job is copied and programmed. */
+static void job_over(BlockMap *map, Job *job)
 {
-    return ns->drive->cfg.stripe == RSD_STRIPE_ALL ? ns->drive->dies : 1;
-}
+    uint32_t lblock = job->lblock, group = rsd_map_group(map, lblock);
+    bool merge = job->kind != RSD_JOB_FILL;
 
-uint32_t rsd_map_groups(const Ns *ns)
-{
-    return ns->drive->dies / num_lanes(ns);
-}
-
-uint32_t rsd_map_span(const Ns *ns)
-{
-    return ns->drive->pages * num_lanes(ns);
-}
-
-uint32_t rsd_map_logical(const Ns *ns, uint32_t group)
-{
-    uint32_t groups = rsd_map_groups(ns);
-
-    return (ns->geo.lbas / rsd_map_span(ns) + groups - 1 - group) / groups;
-}
-
-/* Those of the group's die that has fewest */
-uint32_t rsd_map_good_units(const Ns *ns, uint32_t group, bool when_new)
-{
-    const RsdDrive *drive = ns->drive;
-    uint32_t lanes = num_lanes(ns), least = UINT32_MAX;
-
-    for (uint32_t lane = 0; lane < lanes; lane++) {
-        const uint64_t *rec = drive->media.rec + ((size_t)group * lanes +
-                                                  lane) * drive->die_blocks;
-        uint32_t good = 0;
-
-        for (uint32_t b = ns->first; b < ns->end; b++) {
-            good += !(rsd_rec_flags(rec[b]) & RSD_BLOCK_BAD) ||
-                    (when_new && rsd_rec_flags(rec[b]) & RSD_BLOCK_GROWN);
-        }
-        least = good < least ? good : least;
+    if (job->kind == RSD_JOB_WEAR) {
+        rsd_wear_done(map, job);
+    } else {
+        map->policy->job_done(map, job);
     }
-    return least;
-}
-
-bool rsd_map_geometry(Ns *ns, const BlockPolicy *policy,
-                      char err[RSD_ERR_LEN])
-{
-    uint32_t extra = policy->extra;
-    const RsdConfig *cfg = &ns->drive->cfg;
-    const char *name = rsd_ftl_names[cfg->ftl];
-    uint64_t user = rsd_exported_pages(ns);
-    uint64_t span = rsd_map_span(ns);
-
-    ns->geo.zoned = false;
-    ns->geo.max_oob = RSD_SPARE_OFFSET;
-    ns->geo.lbas = user / span * span;
-    if (!ns->geo.lbas) {
-        rsd_set_error(err, "over-provision=%llu leaves the host %llu pages, "
-                      "but ftl=%s with stripe=%s maps %llu at a time; choose "
-                      "more blocks, or a lower over-provision",
-                      (ull)cfg->over_provision, (ull)user, name,
-                      rsd_stripe_names[cfg->stripe], (ull)span);
-        return false;
+    rsd_merge_free(map, job);
+    if (merge) {
+        rsd_map_drop_if_empty(map, lblock);
     }
-    for (uint32_t g = 0; g < rsd_map_groups(ns); g++) {
-        uint32_t good = rsd_map_good_units(ns, g, true);
-        uint32_t need = rsd_map_logical(ns, g) + extra;
-
-        if (good < need) {
-            rsd_set_error(err, "ftl=%s needs %u good flash blocks in each way "
-                          "(%u for data, %u for merges), but channel %llu way "
-                          "%llu has %u: raise over-provision (now %llu) or "
-                          "spare-blocks (now %llu), or lower bad-blocks-ppm",
-                          name, need, need - extra, extra,
-                          (ull)(g % cfg->channels), (ull)(g / cfg->channels),
-                          good, (ull)cfg->over_provision,
-                          (ull)cfg->spare_blocks);
-            return false;
-        }
+    map->retry = true;
+    rsd_map_lblock_changed(map, lblock);
+    rsd_map_group_changed(map, group);
+    if (merge) {
+        rsd_wear_go_on(map, group);
     }
-    return true;
 }
 
 /*
@@ -1124,13 +481,14 @@ bool rsd_map_init(BlockMap *map, Ns *ns, const BlockPolicy *policy,
 
     map->ns = ns;
     map->policy = policy;
+    map->job_over = job_over;
     map->waits = (Waits){
         .ns = ns, .freed = freed, .rest_counts = true,
         .width = rsd_div_round_up(WAIT_GROUP + 2 * rsd_map_groups(ns), 64),
     };
     ns->waits = &map->waits;
-    map->lanes = num_lanes(ns);
     map->span = rsd_map_span(ns);
+    map->lanes = map->span / drive->pages;
     map->grain = drive->unit;
     map->num_groups = rsd_map_groups(ns);
     map->num_lblocks = ns->geo.lbas / map->span;
@@ -1154,7 +512,7 @@ bool rsd_map_init(BlockMap *map, Ns *ns, const BlockPolicy *policy,
                 map->groups[g].logical = rsd_map_logical(ns, g);
                 look_at_group(map, g);
             }
-            worth_all(map);
+            rsd_map_worth_all(map);
             return true;
         }
     }

@@ -1,10 +1,16 @@
 /*
  * What the personalities that map whole blocks share: block-ftl.c, fast-ftl.c.
  *
- *     block-map.c      units, commands and those that wait, trim, erasure
- *     merge.c          copying into a unit
- *     block-wear.c     static wear levelling
+ *     block-map.c      commands, trim, the end of operations, memory
  *     block-recover.c  opening: the map out of the pages' OOB
+ *     block-wear.c     static wear levelling
+ *     merge.c          copying into a unit
+ *     block-units.c    units, where content is, erasure
+ *     block-waits.c    what commands wait for
+ *     block-size.c     how many logical blocks and units there are
+ *
+ * In this order each calls only those below it. The end of a copying job goes up
+ * through BlockMap.job_over.
  *
  * Logical block n is LBAs n * span to n * span + span - 1. Flash is used in
  * units that hold as much: with stripe=block a unit is a flash block, and those
@@ -160,6 +166,7 @@ typedef struct BlockPolicy {
 struct BlockMap {
     Ns *ns;
     const BlockPolicy *policy;
+    void (*job_over)(BlockMap *map, Job *job);
     uint32_t lanes;             /* of a unit */
     uint32_t span;              /* pages of a unit */
     uint32_t grain;             /* pages programmed at once */
@@ -191,7 +198,7 @@ struct BlockMap {
     uint8_t era;
 };
 
-/* block-map.c */
+/* block-size.c */
 
 /* Fills ns->geo but for map_bytes. */
 bool rsd_map_geometry(Ns *ns, const BlockPolicy *policy,
@@ -205,21 +212,8 @@ uint32_t rsd_map_good_units(const Ns *ns, uint32_t group, bool when_new);
 uint32_t rsd_map_logical(const Ns *ns, uint32_t group);
 uint32_t rsd_map_groups(const Ns *ns);
 uint32_t rsd_map_span(const Ns *ns);
-/* False and err: no memory */
-bool rsd_map_init(BlockMap *map, Ns *ns, const BlockPolicy *policy,
-                  char err[RSD_ERR_LEN]);
-/* Frees what the map owns, units named by logical blocks included. */
-void rsd_map_fini(BlockMap *map);
 
-/*
- * What both tables have: ns->state begins with the map. Merges are made when a
- * write needs them, so there is nothing for an idle die.
- */
-RsdStatus rsd_map_submit(Ns *ns, Cmd *cmd);
-void rsd_map_op_done(Ns *ns, Op *op);
-void rsd_map_op_buffered(Ns *ns, Op *op);
-void rsd_map_kept(Ns *ns, uint64_t lba);
-void rsd_map_format(Ns *ns);
+/* block-waits.c */
 
 /* What the map keeps with a command */
 typedef struct MapCmd {
@@ -229,21 +223,57 @@ typedef struct MapCmd {
     Cmd *prev, *next, **peers;
 } MapCmd;
 
-#define RSD_MAP_CALLBACKS                   \
-    .cmd_size = sizeof(MapCmd),             \
-    .submit = rsd_map_submit,               \
-    .op_done = rsd_map_op_done,             \
-    .op_buffered = rsd_map_op_buffered,     \
-    .kept = rsd_map_kept,                   \
-    .format = rsd_map_format
+static inline MapCmd *rsd_map_cmd(const Cmd *cmd)
+{
+    return rsd_cmd_area(cmd);
+}
+
+static inline bool rsd_is_trim(const Cmd *cmd)
+{
+    return cmd->pub.op == RSD_TRIM || cmd->pub.op == RSD_WRITE_ZEROES;
+}
+
+static inline bool rsd_get_bit(const uint64_t *bits, uint64_t i)
+{
+    return bits[i / 64] >> i % 64 & 1;
+}
+
+static inline void rsd_set_bit(uint64_t *bits, uint64_t i, bool to)
+{
+    uint64_t bit = UINT64_C(1) << i % 64;
+
+    bits[i / 64] = to ? bits[i / 64] | bit : bits[i / 64] & ~bit;
+}
 
 /* What writes to a group, or to a logical block, wait for may have come. */
 void rsd_map_group_changed(BlockMap *map, uint32_t group);
 void rsd_map_lblock_changed(BlockMap *map, uint32_t lblock);
+/* Pages of a write up to LBA lpn were placed: one that waits may go on behind. */
+void rsd_map_placed(BlockMap *map, uint64_t lpn);
+/* Everybody that waits is worth to be looked at. */
+void rsd_map_worth_all(BlockMap *map);
+/* Is a command that waits to be looked at, and when? */
+void rsd_map_mark(BlockMap *map, Cmd *cmd);
+/* The drive has failed: nobody is to wait for what will not come. */
+void rsd_map_mark_all(BlockMap *map);
+/* A command begins to wait, behind another one if that is not NULL. */
+void rsd_map_start_waiting(BlockMap *map, Cmd *cmd, Cmd *behind);
+/* It is done, and may end. */
+void rsd_map_stop_waiting(BlockMap *map, Cmd *cmd);
+/*
+ * A write of some peers has gone on, or is done. If it was to be looked at,
+ * others may have waited for it.
+ */
+void rsd_map_let_peers_on(BlockMap *map, Cmd **peers, uint32_t class);
+
+/* block-units.c */
 
 /* Where an LBA's content is */
 Place rsd_map_find(BlockMap *map, uint64_t lpn);
 bool rsd_map_valid(const BlockMap *map, uint64_t lpn);
+/* Was it trimmed, and not written since? The media file says so. */
+bool rsd_map_trimmed(const BlockMap *map, uint64_t lpn);
+void rsd_map_set_trimmed(BlockMap *map, uint64_t lpn, bool to);
 /* It has content from now on. */
 void rsd_map_add_content(BlockMap *map, uint64_t lpn);
 /* Pages of the logical block up to the last that has content */
@@ -259,8 +289,6 @@ void rsd_unit_free(BlockMap *map, Unit *unit);
  */
 Unit *rsd_unit_take(BlockMap *map, uint32_t group, uint32_t lblock, bool worn,
                     RsdStatus *status, bool *wait);
-/* The command fails, unless it has done so before. RSD_E_NOBLOCK: for good */
-void rsd_map_refuse(BlockMap *map, Cmd *cmd, RsdStatus status);
 /* That block of a die, which has some. Drive-wide number */
 uint32_t rsd_map_free_block(const BlockMap *map, uint32_t die, bool worn);
 /* Programs the unit's next n pages for a command. */
@@ -275,6 +303,12 @@ bool rsd_unit_is_safe(BlockMap *map, const Unit *unit);
 bool rsd_block_is_safe(BlockMap *map, uint32_t block, uint32_t end);
 /* Its content is of no use any more: it is erased. */
 void rsd_unit_retire(BlockMap *map, Unit *unit, RsdCause cause);
+/* The same of a retired one for which no program is pending any more */
+void rsd_unit_release(BlockMap *map, Unit *unit);
+/* A block was erased, or never programmed. */
+void rsd_map_make_free(BlockMap *map, uint32_t block);
+/* If nothing of the logical block is left, its units are retired. */
+void rsd_map_drop_if_empty(BlockMap *map, uint32_t lblock);
 void rsd_list_append(UnitList *list, Unit *unit);
 void rsd_list_remove(UnitList *list, Unit *unit);
 
@@ -332,8 +366,10 @@ void rsd_merge_step(BlockMap *map, Op *op);
 void rsd_merge_retry(BlockMap *map);
 /* Lanes of jobs that are at work, not stalled */
 uint32_t rsd_merge_running(const BlockMap *map);
-/* Ends the logical block's job if it is done. */
+/* Ends the logical block's job if it is done: BlockMap.job_over follows. */
 void rsd_merge_check(BlockMap *map, uint32_t lblock);
+/* The job that is over is of no use any more. */
+void rsd_merge_free(BlockMap *map, Job *job);
 void rsd_merge_fini(BlockMap *map);
 
 /* block-wear.c */
@@ -358,12 +394,40 @@ bool rsd_map_recover(BlockMap *map, bool (*log)(BlockMap *map, Unit *unit),
 /* The drive's part of a programmed page's OOB, NULL if it is filler */
 const RsdSpare *rsd_map_spare(const BlockMap *map, uint32_t block,
                               uint32_t page);
-bool rsd_map_trimmed(const BlockMap *map, uint64_t lpn);
 
 /*
  * With ftl=block: can the drive be opened if the program of a page of
  * that block is torn?
  */
 bool rsd_map_can_tear(const Ns *ns, uint32_t block);
+
+/* block-map.c */
+
+/* False and err: no memory */
+bool rsd_map_init(BlockMap *map, Ns *ns, const BlockPolicy *policy,
+                  char err[RSD_ERR_LEN]);
+/* Frees what the map owns, units named by logical blocks included. */
+void rsd_map_fini(BlockMap *map);
+
+/*
+ * What both tables have: ns->state begins with the map. Merges are made when a
+ * write needs them, so there is nothing for an idle die.
+ */
+RsdStatus rsd_map_submit(Ns *ns, Cmd *cmd);
+void rsd_map_op_done(Ns *ns, Op *op);
+void rsd_map_op_buffered(Ns *ns, Op *op);
+void rsd_map_kept(Ns *ns, uint64_t lba);
+void rsd_map_format(Ns *ns);
+
+/* The command fails, unless it has done so before. RSD_E_NOBLOCK: for good */
+void rsd_map_refuse(BlockMap *map, Cmd *cmd, RsdStatus status);
+
+#define RSD_MAP_CALLBACKS                   \
+    .cmd_size = sizeof(MapCmd),             \
+    .submit = rsd_map_submit,               \
+    .op_done = rsd_map_op_done,             \
+    .op_buffered = rsd_map_op_buffered,     \
+    .kept = rsd_map_kept,                   \
+    .format = rsd_map_format
 
 #endif

@@ -225,6 +225,27 @@ static bool next_page(BlockMap *map, Job *job, uint32_t number)
     return true;
 }
 
+void rsd_merge_check(BlockMap *map, uint32_t lblock)
+{
+    Job *job = map->lblocks[lblock].job;
+    Group *group = &map->groups[rsd_map_group(map, lblock)];
+
+    if (!job || job->running || job->to->pending || map->ns->drive->failed ||
+        (job->kind != RSD_JOB_FILL && !rsd_unit_is_safe(map, job->to))) {
+        return;
+    }
+    map->lblocks[lblock].job = NULL;
+    group->jobs--;
+    group->merges -= job->kind != RSD_JOB_FILL;
+    map->job_over(map, job);
+}
+
+void rsd_merge_free(BlockMap *map, Job *job)
+{
+    job->next_free = map->free_jobs;
+    map->free_jobs = job;
+}
+
 /* The lane has nothing under way: goes on, or ends, as the job may with it. */
 static void go_on(BlockMap *map, Job *job, uint32_t number)
 {
@@ -281,8 +302,7 @@ RsdStatus rsd_merge(BlockMap *map, uint32_t lblock, Unit *to, uint32_t end,
         return RSD_E_NOMEM;
     }
     if (!take_buffers(map, job)) {
-        job->next_free = map->free_jobs;
-        map->free_jobs = job;
+        rsd_merge_free(map, job);
         return RSD_E_NOMEM;
     }
     job->lblock = lblock;
