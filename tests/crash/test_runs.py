@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """./rsd crash as a user has it: runs, what they find, what they leave, what they refuse."""
 
+import dataclasses
 import fcntl
 import json
 import os
@@ -16,6 +17,7 @@ import pytest
 
 from rsd.artifacts import REPOSITORY, Artifacts
 from rsd.cache import Cache
+from rsd.crash import again
 from rsd.crash.campaign import Campaign
 from rsd.progress import Progress
 
@@ -146,6 +148,36 @@ def test_states_that_are_the_same_have_the_same_verdict(
     states = [campaign.state(number) for number, *_ in same]
     verdicts = campaign.visitor.visit(states, built, rsd_cache, lambda seconds: None)
     assert [one.passed for one in verdicts] == [passed for *_, passed in same]
+
+
+def test_the_power_is_cut_again_within_recoveries(
+    crash: Crash, built: Artifacts, rsd_cache: Cache, tmp_path: Path
+) -> None:
+    """A state in which the recovery is cut has to have all that the state before had."""
+    few = ["--work", "good", "--check", "check", "--points", "3", "--outcomes", "1", "--again", "1"]
+    said = crash(*few).stdout
+    assert "cut again within the recovery of 1 of them" in said and "; 0 fail" in said
+    (one,) = results(tmp_path / "run")["again"]
+    assert one["complete"] and one["mounted"] > 1 and one["explored"] == one["states"]
+    small = f"run/again-{one['state']}"
+    assert results(tmp_path / small)["states"] == one["states"]
+    assert "it passes" in crash("show", "1", out=small).stdout
+    cases = ElementTree.parse(tmp_path / "run/junit.xml").findall(".//testcase")
+    assert f"the recovery of state {one['state']}" in cases[-1].attrib["name"]
+
+    # what had to hold before has to hold in each of its states; a check that fails is seen
+    campaign = Campaign.open(tmp_path / "run")
+    campaign.load(rsd_cache, Progress())
+    explored = campaign.explore(built, rsd_cache, Progress(), 2, None)
+    (tmp_path / "never").write_text('test $# -eq 3 && { echo "all 3 are asked for"; exit 1; }')
+    campaign.settings = dataclasses.replace(campaign.settings, check=tmp_path / "never")
+    shutil.rmtree(tmp_path / small)
+    state = again.chosen(campaign, explored, 2)[-1]
+    assert len(campaign.marks.at(state.op)) == 3
+    found = campaign.again(state, built)
+    found.record(built, rsd_cache, Progress())
+    wrong = found.explore(built, rsd_cache, Progress(), 2, None)
+    assert wrong.verdicts and not any(verdict.passed for verdict in wrong.verdicts.values())
 
 
 def test_barriers_that_are_left_out_are_found(crash: Crash, tmp_path: Path) -> None:

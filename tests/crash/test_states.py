@@ -91,6 +91,14 @@ LINE = (
 )
 
 
+def test_what_held_before_a_recovery_holds_in_all_of_it() -> None:
+    before = Marks(((3, "one"), (7, "two")), {"steps": [[1, 4], [5, 9], [10, 12]]})
+    after = before.after(6)
+    for op in (0, 1, 1000):
+        assert after.at(op) == ["one"]
+        assert after.steps(op) == before.steps(6) == (1, 2)
+
+
 def test_what_was_written_before_it_is_read_decides_nothing() -> None:
     commands = [(1, "read", 5, 1), (1, "write", 6, 2), (1, "read", 4, 5), (2, "read", 7, 0)]
     trace = "\n".join(LINE.format(*command) for command in commands)

@@ -18,7 +18,6 @@ from rsd.crash.campaign import Campaign, Settings
 from rsd.crash.guest import ace
 from rsd.crash.record import Work
 from rsd.crash.states import ALL, State
-from rsd.crash.subject import DRIVES
 from rsd.crash.visit import Verdict
 from rsd.errors import RsdError
 from rsd.guest_run import report as report_guest
@@ -83,11 +82,8 @@ def open_state(
     progress: Progress,
 ) -> int:
     """A guest in that state: it does the command, or is on the terminal."""
-    drive = DRIVES["$drive"]
-    program = f"python3 -B /in/{record.PROGRAMS}/rewind.py"
-    rewind = f"{program} {drive} {state.op} {state.outcomes or 'a'}"
     with cache.scratch("crash") as scratch:
-        script = f"{rewind} || exit\n{do or ''}\n"
+        script = f"{record.rewind(state)} || exit\n{do or ''}\n"
         job = campaign.visitor.job([state], scratch, script)
         result = run_guest(job, built, cache=cache, on_output=_print)
         if do or result.outcome is not Outcome.EXITED or result.status:
@@ -201,9 +197,9 @@ def _shorter(
 ) -> tuple[Campaign, dict[str, Any]] | None:
     """Its sequence alone, or with the one before, all points of it: if that fails in that stage.
 
-    A script is not shortened.
+    A script is not shortened, nor is a recovery.
     """
-    if not campaign.marks.ace:
+    if not campaign.marks.ace or campaign.description["cut"]:
         return None
     first, last = campaign.settings.work.sequences
     _, begun = campaign.marks.steps(state.op)

@@ -11,6 +11,7 @@
 A directory belongs to one run. The same command goes on with it; another is refused.
 """
 
+import dataclasses
 import fcntl
 import json
 import shutil
@@ -25,22 +26,25 @@ from rsd.artifacts import Artifacts
 from rsd.cache import Cache, hash_file, hash_inputs, hash_tree
 from rsd.crash import guest, record
 from rsd.crash.explore import Explored, explore
-from rsd.crash.record import Marks, Work
-from rsd.crash.states import Operation, State, choose
+from rsd.crash.record import Cut, Marks, Work
+from rsd.crash.states import ALL, Operation, State, choose
 from rsd.crash.subject import Subject
 from rsd.crash.view import Matcher, Recorded
 from rsd.crash.visit import Verdict, Visitor
 from rsd.errors import RsdError, naming
 from rsd.progress import Progress
 
-FORMAT = 1
+FORMAT = 2
 RUN, VERDICTS, MARKS = "run.json", "verdicts", "marks.json"
 RECORDED = ("media", "log", "trace")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the user asks for. A work without a check is ace.py's, which checks itself."""
+    """What the user asks for. A work without a check is ace.py's, which checks itself.
+
+    `cut`: the work is the recovery of this state of the run of that work.
+    """
 
     subject: Subject
     work: Work
@@ -50,6 +54,7 @@ class Settings:
     outcomes: int
     seed: int
     limit_s: int
+    cut: Cut | None = None
 
 
 @dataclass
@@ -78,6 +83,8 @@ class Campaign:
     @property
     def title(self) -> str:
         """What the work is, in a few words."""
+        if cut := self.description["cut"]:
+            return f"the recovery of state {cut['state']}"
         first, last = self.settings.work.sequences
         return "a script" if self.settings.work.script else f"ace:seq1, sequences {first} to {last}"
 
@@ -100,7 +107,8 @@ class Campaign:
             )
         else:
             _keep(directory, settings, description)
-        return cls(directory, _kept(directory, description), description)
+        kept = dataclasses.replace(_kept(directory, description), cut=settings.cut)
+        return cls(directory, kept, description)
 
     def claim(self) -> None:
         """Become the only one who changes the directory. RsdError if there is another."""
@@ -125,9 +133,16 @@ class Campaign:
         if not (self.directory / MARKS).exists():
             for name in RECORDED:
                 (self.directory / name).unlink(missing_ok=True)
-            with progress.step(f"{settings.subject.name}: the work"):
+            what = self.title if settings.cut else "the work"
+            with progress.step(f"{settings.subject.name}: {what}"):
                 marks = record.record(
-                    settings.subject, settings.work, settings.given, self.directory, built, cache
+                    settings.subject,
+                    settings.work,
+                    settings.given,
+                    settings.cut,
+                    self.directory,
+                    built,
+                    cache,
                 )
             shutil.rmtree(self.directory / "record")
             unfinished = self.directory / f"{MARKS}.part"
@@ -210,6 +225,12 @@ class Campaign:
         self.spent.wall_s = time.monotonic() - began
         return found
 
+    def again(self, state: State, built: Artifacts) -> "Campaign":
+        """The run whose work is the recovery of a state of this one, after all operations."""
+        cut = Cut(state, self.marks, self.directory)
+        settings = dataclasses.replace(self.settings, points=ALL, cut=cut)
+        return Campaign.begin(self.directory / f"again-{state.id}", settings, built)
+
     def _verdicts(self) -> dict[int, Verdict]:
         """What guests have found out before this run was interrupted."""
         path = self.directory / VERDICTS
@@ -241,8 +262,10 @@ def _describe(settings: Settings, built: Artifacts) -> dict[str, Any]:
         "seed": settings.seed,
         "check_limit": settings.limit_s,
         "guest": hash_inputs(
-            hash_tree(guest.HERE, [".pyc"]), record.script(subject, settings.work)
+            hash_tree(guest.HERE, [".pyc"]),
+            record.script(subject, settings.work, recovery=settings.cut is not None),
         ),
+        "cut": settings.cut.describe() if settings.cut else None,
         "hashes": built.deciding(rfs=subject.stack.rfs),
     }
 

@@ -6,13 +6,14 @@ import json
 import os
 import re
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 from rsd import artifacts
 from rsd.artifacts import OUTPUTS
 from rsd.cache import Cache, remove_tree
-from rsd.crash import actions, page, report
+from rsd.crash import actions, again, page, report
 from rsd.crash.campaign import RUN, Campaign, Settings
 from rsd.crash.record import Work
 from rsd.crash.states import ALL
@@ -100,6 +101,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seed", type=int, default=1, metavar="N", help="Decides which these are (default: 1)."
     )
+    parser.add_argument(
+        "--again",
+        type=_positive,
+        default=0,
+        metavar="N",
+        help="Cut the power again, after each operation of the recovery of N of the states that"
+        " pass. Each of them has a directory again-STATE in that of the run (default: none).",
+    )
     add_set_argument(parser)
     parser.add_argument(
         "--mount-options",
@@ -177,14 +186,27 @@ def main(arguments: argparse.Namespace) -> int:
         if is_new:
             remove_tree(arguments.out)
         raise
+    end = None if arguments.budget is None else time.monotonic() + arguments.budget
     explored = campaign.explore(built, cache, progress, arguments.jobs, arguments.budget)
     results = report.content(campaign, explored)
+    if arguments.again and explored.complete:
+        results["again"] = again.explore(
+            campaign,
+            explored,
+            arguments.again,
+            built,
+            cache,
+            progress,
+            arguments.jobs,
+            end,
+            _write,
+        )
     _write(campaign, results, arguments)
     for line in report.lines(campaign, results):
         print(line)
     _say_speed(campaign, results["explored"], progress)
     shown = arguments.out / "report.html"
-    if not results["complete"]:
+    if not report.complete(results):
         progress.say(f"{shown} shows what was explored; the same command goes on")
     elif results["failures"]:
         progress.say(
@@ -192,22 +214,26 @@ def main(arguments: argparse.Namespace) -> int:
         )
     else:
         progress.say(f"{shown} shows all")
-    return FAILED if results["failed"] else 0
+    return FAILED if report.failed(results) else 0
 
 
 def _where(arguments: argparse.Namespace) -> str:
     return "" if arguments.out == DEFAULT_OUT else f" --out {arguments.out}"
 
 
-def _write(campaign: Campaign, results: dict[str, Any], arguments: argparse.Namespace) -> None:
+def _write(
+    campaign: Campaign, results: dict[str, Any], arguments: argparse.Namespace | None = None
+) -> None:
+    """The reports of a run in its directory, and where else the user wants them."""
     text, junit = json.dumps(results, indent=1) + "\n", report.junit(results)
     files = {
-        arguments.out / actions.RESULTS: text,
-        arguments.out / "junit.xml": junit,
-        arguments.out / "report.html": page.page(campaign, results),
+        campaign.directory / actions.RESULTS: text,
+        campaign.directory / "junit.xml": junit,
+        campaign.directory / "report.html": page.page(campaign, results),
     }
-    files |= {arguments.json: text} if arguments.json else {}
-    files |= {arguments.junit: junit} if arguments.junit else {}
+    if arguments:
+        files |= {arguments.json: text} if arguments.json else {}
+        files |= {arguments.junit: junit} if arguments.junit else {}
     for path, said in files.items():
         with naming(path):
             path.write_text(said)

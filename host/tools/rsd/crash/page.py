@@ -55,6 +55,7 @@ def _body(campaign: Campaign, results: Mapping[str, Any]) -> Iterator[str]:
     yield "</div>"
     yield from _strip(results)
     yield from _failures(campaign, results)
+    yield from _again(results)
     yield from _marks(campaign)
     yield from _how(results)
 
@@ -104,6 +105,26 @@ def _failures(campaign: Campaign, results: Mapping[str, Any]) -> Iterator[str]:
     if len(results["failures"]) > SHOWN:
         yield f"<p>{len(results['failures']) - SHOWN:,} more are in results.json.</p>"
     yield "</section>"
+
+
+def _again(results: Mapping[str, Any]) -> Iterator[str]:
+    """A row for each state whose recovery was cut again."""
+    if not results["again"]:
+        return
+    names = ("operations", "explored", "mounted", "failed")
+    head = "".join(f"<th>{name}</th>" for name in ("state", *names))
+    rows = "".join(
+        f"<tr><td>{one['state']}</td>"
+        + "".join(f"<td>{one.get(name, 'no time')}</td>" for name in names)
+        + "</tr>"
+        for one in results["again"]
+    )
+    yield (
+        "<section><h2>Cut again, within the recovery</h2>"
+        '<p class="note">Of these states, mounting and unmounting was recorded, and the power was '
+        "cut after each operation of it. The directory again-N has the report of state N.</p>"
+        f'<div class="scroll"><table><tr>{head}</tr>{rows}</table></div></section>'
+    )
 
 
 def _marks(campaign: Campaign) -> Iterator[str]:

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from rsd.artifacts import Artifacts
-from rsd.cache import Cache
+from rsd.cache import Cache, hash_file
 from rsd.compare.run import guest_failure
 from rsd.crash.guest import HERE, VISITING, ace
+from rsd.crash.states import State
 from rsd.crash.subject import DRIVES, Subject
 from rsd.errors import RsdError
 from rsd.machine import GuestJob, run_guest
+from rsd.written import copy_media
 
 # Of the guest's clock
 VIRTUAL_LIMIT_S = 600
@@ -21,6 +23,8 @@ VIRTUAL_LIMIT_S = 600
 PROGRAMS = "crash"
 ACE = re.compile(r"ace:seq1(?:/(\d+)(?:-(\d+))?)?")
 
+# Later than any operation
+NEVER = 1 << 62
 # Of the work's own status this is none.
 NOT_PREPARED = 203
 TRACE_KIB = 32768
@@ -91,6 +95,18 @@ class Marks:
         steps = self.ace["steps"]
         return sum(done <= op for _, done in steps), sum(began <= op for began, _ in steps)
 
+    def after(self, op: int) -> "Marks":
+        """What has to hold of the state that a cut after this operation left, whatever follows."""
+        names = tuple((0, name) for name in self.at(op))
+        if self.ace is None:
+            return Marks(names)
+        done, begun = self.steps(op)
+        steps = [
+            [0 if number < begun else NEVER, 0 if number < done else NEVER]
+            for number in range(len(self.ace["steps"]))
+        ]
+        return Marks(names, {**self.ace, "steps": steps})
+
     def text(self, op: int) -> str:
         """For a report."""
         if self.ace is None:
@@ -104,6 +120,21 @@ class Marks:
         return f"sequence {number}, {ace.sequences()[number - 1].title}: {step} {how}"
 
 
+@dataclass(frozen=True)
+class Cut:
+    """A state of another run, whose recovery is the work: mounting it, and unmounting it."""
+
+    state: State
+    marks: Marks
+    directory: Path
+
+    def describe(self) -> dict[str, Any]:
+        """What decides the state: the files that the other run left, and where they are cut."""
+        files = {name: hash_file(self.directory / name) for name in ("media", "log")}
+        state = {"state": self.state.id, "op": self.state.op, "outcomes": self.state.outcomes}
+        return {**state, **files}
+
+
 def programs() -> dict[str, bytes | str | Path]:
     """What a guest finds in /in/crash."""
     names = ("ace.py", "ace_work.py", "visit.py", "rewind.py")
@@ -111,15 +142,29 @@ def programs() -> dict[str, bytes | str | Path]:
     return {f"{PROGRAMS}/{path.name}": path for path in (*files, HERE / "durable")}
 
 
-def script(subject: Subject, work: Work) -> str:
-    """What the guest does."""
+def rewind(state: State) -> str:
+    """The command that puts the guest's drive into a state."""
+    return (
+        f"python3 -B /in/{PROGRAMS}/rewind.py {DRIVES['$drive']} {state.op} {state.outcomes or 'a'}"
+    )
+
+
+def script(subject: Subject, work: Work, *, recovery: bool) -> str:
+    """What the guest does: the work on a new volume, or the recovery of one that is there."""
     file_system = subject.stack.file_system
     device, kind, options = subject.mount
     calls = " || ".join(f"id == {number}" for number in CALLS)
+    mount = f"must mount -t {kind} {f'-o {options}' if options else ''} {device} /mnt"
+    mount = f"{mount}\n{file_system.after_mount}"
     if work.script:
         do = f"PATH=/in/{PROGRAMS}:$PATH sh /in/{PROGRAMS}/work"
     else:
         do = f"python3 -B /in/{PROGRAMS}/ace_work.py {work.sequences[0]} {work.sequences[1]} $drive"
+    if recovery:
+        before, do = "", mount
+    else:
+        before = f"must {file_system.mkfs}\n{mount}\nsync"
+        do = f"( cd /mnt && {do} ) || status=$?"
     return f"""\
 set -u
 drive={DRIVES["$drive"]} second={DRIVES["$second"]}
@@ -127,10 +172,7 @@ export RSD_CRASH_DRIVE=$drive
 fail() {{ echo "@failed $1"; shift; cat "$@" 2>/dev/null; exit {NOT_PREPARED}; }}
 must() {{ "$@" >/tmp/prepare 2>&1 || fail "$*" /tmp/prepare; }}
 {file_system.before_mount}
-must {file_system.mkfs}
-must mount -t {kind} {f"-o {options}" if options else ""} {device} /mnt
-{file_system.after_mount}
-sync
+{before}
 must rsdctl oplog --restart $drive
 tracing=/sys/kernel/tracing
 mountpoint -q $tracing || must mount -t tracefs none $tracing
@@ -143,7 +185,7 @@ echo '{calls}' >$tracing/events/raw_syscalls/sys_enter/filter
 echo 1 >$tracing/events/nvme/nvme_setup_cmd/enable
 echo 1 >$tracing/events/raw_syscalls/sys_enter/enable
 status=0
-( cd /mnt && {do} ) || status=$?
+{do}
 if test $status -eq 0; then must umount /mnt; fi
 echo 0 >$tracing/events/raw_syscalls/sys_enter/enable
 echo 0 >$tracing/events/nvme/nvme_setup_cmd/enable
@@ -162,19 +204,45 @@ def inputs(work: Work, given: Path | None) -> dict[str, bytes | str | Path]:
     return found
 
 
+def _cut(
+    subject: Subject, cut: Cut, media: Path, scratch: Path, built: Artifacts, cache: Cache
+) -> None:
+    """Make the media file of a drive as the cut left it."""
+    copy_media(cut.directory / "media", media)
+    copy_media(cut.directory / "log", scratch / "log")
+    job = GuestJob(
+        system=subject.stack.drive,
+        script=rewind(cut.state),
+        media=media,
+        inputs=dict(programs()),
+        rfs=subject.stack.rfs,
+        out_dir=scratch / "out",
+        namespace={**subject.properties, "op-log": str(scratch / "log")},
+        virtual_limit_s=VIRTUAL_LIMIT_S,
+        wall_limit_s=None,
+    )
+    result = run_guest(job, built, cache=cache)
+    if result.status or guest_failure(result):
+        raise RsdError(f"state {cut.state.id}: the drive cannot be rewound:\n{result.output}")
+
+
 def record(
     subject: Subject,
     work: Work,
     given: Path | None,
+    cut: Cut | None,
     directory: Path,
     built: Artifacts,
     cache: Cache,
 ) -> Marks:
     """Leave `media`, `log` and `trace` in a directory. RsdError if the work fails by itself."""
     out = directory / "record"
+    if cut:
+        with cache.scratch("crash") as scratch:
+            _cut(subject, cut, directory / "media", scratch, built, cache)
     job = GuestJob(
         system=subject.stack.drive,
-        script=script(subject, work),
+        script=script(subject, work, recovery=cut is not None),
         media=directory / "media",
         inputs=inputs(work, given),
         rfs=subject.stack.rfs,
@@ -194,6 +262,8 @@ def record(
     if why := guest_failure(result):
         raise RsdError(f"the work: {why}")
     (out / "trace").rename(directory / "trace")
+    if cut:
+        return cut.marks.after(cut.state.op)
     lines = (out / "durable").read_text().splitlines()
     pairs = [line.split(" ", 1) for line in lines]
     done = json.loads((out / "ace").read_text()) if (out / "ace").exists() else None

@@ -70,6 +70,8 @@ def content(campaign: Campaign, explored: Explored) -> dict[str, Any]:
             }
             for one in found
         ],
+        # of the recovery of states: again.explore()
+        "again": [],
         # number, operation, outcomes, the state that was looked at for it, whether it passed
         "verdicts": [
             [state.id, state.op, state.outcomes, explored.same.get(state.id, state.id), one.passed]
@@ -95,6 +97,7 @@ def lines(campaign: Campaign, results: Mapping[str, Any]) -> Iterator[str]:
     if not results["complete"]:
         yield f"not explored, for want of time: {results['states'] - results['explored']:,} states"
     yield f"{results['failed']:,} states fail"
+    yield from _again_lines(results)
     for failure in results["failures"][:SHOWN]:
         letters = f", outcomes {failure['outcomes']}" if failure["outcomes"] else ""
         alike = f", and {len(failure['same']):,} like it" if failure["same"] else ""
@@ -107,6 +110,35 @@ def lines(campaign: Campaign, results: Mapping[str, Any]) -> Iterator[str]:
         yield f"and {len(more):,} more"
 
 
+def _again_lines(results: Mapping[str, Any]) -> Iterator[str]:
+    if not results["again"]:
+        return
+    whole = [one for one in results["again"] if "explored" in one]
+    total = {name: sum(one[name] for one in whole) for name in ("explored", "mounted", "failed")}
+    yield (
+        f"cut again within the recovery of {len(whole):,} of them: {total['explored']:,} states"
+        f" explored, {total['mounted']:,} of them mounted; {total['failed']:,} fail"
+    )
+    if unfinished := sum(not one["complete"] for one in results["again"]):
+        yield f"not all explored, for want of time: the recovery of {unfinished:,} states"
+    for one in whole:
+        if first := one["first"]:
+            said = first["said"].strip().splitlines() or [""]
+            yield f"the recovery of state {one['state']}: state {first['state']} of again-" + (
+                f"{one['state']}: {first['stage']}: {said[0]}"
+            )
+
+
+def failed(results: Mapping[str, Any]) -> bool:
+    """Whether any state fails, also of those within a recovery."""
+    return bool(results["failed"]) or any(one.get("failed") for one in results["again"])
+
+
+def complete(results: Mapping[str, Any]) -> bool:
+    """Whether all was explored."""
+    return results["complete"] and all(one["complete"] for one in results["again"])
+
+
 def junit(results: Mapping[str, Any]) -> str:
     """A test case for each state that was looked at."""
     name = f"rsd crash {results['system']}"
@@ -114,7 +146,10 @@ def junit(results: Mapping[str, Any]) -> str:
         (number, op, how) for number, op, how, other, _ in results["verdicts"] if number == other
     ]
     wrong = {failure["state"]: failure for failure in results["failures"]}
-    counts = f'tests="{len(mounted)}" failures="{len(wrong)}" errors="0" skipped="0"'
+    again = [one for one in results["again"] if "explored" in one]
+    failures = len(wrong) + sum(bool(one["failed"]) for one in again)
+    tests = len(mounted) + len(again)
+    counts = f'tests="{tests}" failures="{failures}" errors="0" skipped="0"'
     rows = ['<?xml version="1.0" encoding="UTF-8"?>', f"<testsuites {counts}>"]
     rows.append(f"<testsuite name={quoteattr(name)} {counts}>")
     for number, op, outcomes in mounted:
@@ -123,6 +158,15 @@ def junit(results: Mapping[str, Any]) -> str:
         if failure := wrong.get(number):
             said = failure["said"].translate(UNPRINTABLE)
             rows.append(f"{case}><failure message={quoteattr(failure['stage'])}>{escape(said)}")
+            rows.append("</failure></testcase>")
+        else:
+            rows.append(f"{case}/>")
+    for one in again:
+        title = f"the recovery of state {one['state']}: {one['explored']} states"
+        case = f"<testcase classname={quoteattr(name)} name={quoteattr(title)}"
+        if first := one["first"]:
+            said = first["said"].translate(UNPRINTABLE)
+            rows.append(f"{case}><failure message={quoteattr(first['stage'])}>{escape(said)}")
             rows.append("</failure></testcase>")
         else:
             rows.append(f"{case}/>")
