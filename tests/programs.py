@@ -36,6 +36,7 @@ OFTL_SOURCES = (
     "tests/oftl/*.[ch]",
     "tests/oftl/Makefile",
     "tests/unit/check.h",
+    "tests/fs/guest/oplog.h",
     "tests/fs/option.h",
     "hw/rsd-nvme/core/api/*.h",
     "host/tools/oftl/**/*",

@@ -11,14 +11,12 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/nvme_ioctl.h>
 #include <stdio.h>
-#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../fs/guest/oplog.h"
 #include "check.h"
-#include "rsd-vendor.h"
 #include "story.h"
 
 #define MIB	(1U << 20)
@@ -172,17 +170,10 @@ static u64 step_now(void *arg)
 /* The drive's operations so far */
 static unsigned long long operations(int drive)
 {
-	static RsdOplogData state;
-	struct nvme_passthru_cmd cmd = {
-		.opcode = RSD_ADMIN_OPLOG,
-		.nsid = ioctl(drive, NVME_IOCTL_ID),
-		.addr = (uintptr_t)&state,
-		.data_len = sizeof(state),
-		.cdw10 = RSD_OPLOG_STATE,
-	};
+	unsigned long long n;
 
-	assert(!ioctl(drive, NVME_IOCTL_ADMIN_CMD, &cmd));
-	return state.ops;
+	assert(oplog_operations(drive, &n));
+	return n;
 }
 
 #define STEPS	60

@@ -20,20 +20,18 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/nvme_ioctl.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "rsd-vendor.h"
+#include "oplog.h"
 
 #define PAGE 4096
 #define FILES 24
@@ -402,18 +400,11 @@ static void perform(int number)
 
 static unsigned long long operations(int number)
 {
-	static RsdOplogData state;
-	struct nvme_passthru_cmd cmd = {
-		.opcode = RSD_ADMIN_OPLOG,
-		.nsid = ioctl(drive, NVME_IOCTL_ID),
-		.addr = (uintptr_t)&state,
-		.data_len = sizeof(state),
-		.cdw10 = RSD_OPLOG_STATE,
-	};
+	unsigned long long n;
 
-	if (ioctl(drive, NVME_IOCTL_ADMIN_CMD, &cmd) || state.version != RSD_OPLOG_VERSION)
+	if (!oplog_operations(drive, &n))
 		stop(number, "operation log");
-	return state.ops;
+	return n;
 }
 
 static int run(int from, int to)

@@ -17,7 +17,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/nvme_ioctl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,7 +28,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "rsd-vendor.h"
+#include "oplog.h"
 
 #ifndef RWF_ATOMIC
 #define RWF_ATOMIC 0x40
@@ -172,18 +171,11 @@ static void do_step(int number, const struct step *s, char *data)
 /* The drive's operations so far */
 static unsigned long long operations(int number)
 {
-	static RsdOplogData state;
-	struct nvme_passthru_cmd cmd = {
-		.opcode = RSD_ADMIN_OPLOG,
-		.nsid = ioctl(drive, NVME_IOCTL_ID),
-		.addr = (uintptr_t)&state,
-		.data_len = sizeof(state),
-		.cdw10 = RSD_OPLOG_STATE,
-	};
+	unsigned long long n;
 
-	if (ioctl(drive, NVME_IOCTL_ADMIN_CMD, &cmd) || state.version != RSD_OPLOG_VERSION)
+	if (!oplog_operations(drive, &n))
 		stop(number, "operation log");
-	return state.ops;
+	return n;
 }
 
 /* Files that come and go, writeback, check-points */
