@@ -27,7 +27,7 @@ WORKLOADS = [
     "compact",
     "mixed",
 ]
-CORE_TESTS = ("test_core", "test_policy", "test_quota")
+CORE_TESTS = ("test_core", "test_policy", "test_quota", "test_section")
 # Where each rule that can be left out is missed first.
 INJECTED = {
     "transaction": ("overwrite",),
