@@ -15,6 +15,7 @@ from rsd.steps import run_logged
 
 SOURCES = ("host/tools/rsdsim", "host/tools/common", "hw/rsd-nvme/core")
 SFSSIM_SOURCES = ("host/tools/sfssim", "host/tools/rsdsim", "host/fs/core")
+HFMSIM_SOURCES = ("host/tools/hfmsim", *SFSSIM_SOURCES, "hw/rsd-nvme/core")
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,11 @@ def ensure(cache: Cache, progress: Progress) -> Simulator:
 def ensure_sfssim(cache: Cache, progress: Progress) -> Path:
     """SFS's experiments with RFS's policy: the program."""
     return ensure_program(cache, progress, "sfssim", SFSSIM_SOURCES).path
+
+
+def ensure_hfmsim(cache: Cache, progress: Progress) -> Path:
+    """HFM's data sections, with a disk behind them: the program."""
+    return ensure_program(cache, progress, "hfmsim", HFMSIM_SOURCES).path
 
 
 def ensure_program(

@@ -137,7 +137,7 @@ def _paper(name: str) -> Paper:
 
 
 def _chosen(paper: Paper, names: list[str]) -> list[Entry]:
-    """What is named, or all that can be measured. Raises RsdError where there is nothing."""
+    """What is named, or all that can be measured. Raises RsdError for what cannot be."""
     by_name = {entry.name: entry for entry in paper.entries}
     help_ = f"./rsd paper --list {paper.name}"
     for name in names:
@@ -147,10 +147,7 @@ def _chosen(paper: Paper, names: list[str]) -> list[Entry]:
             raise RsdError(
                 f"{paper.name} {name} cannot be measured: {by_name[name].missing}", help_
             )
-    chosen = [e for e in paper.entries if e.run is not None and (not names or e.name in names)]
-    if not chosen:
-        raise RsdError(f"nothing of {paper.name} can be measured yet", help_)
-    return chosen
+    return [e for e in paper.entries if e.run is not None and (not names or e.name in names)]
 
 
 def _scale(arguments: argparse.Namespace) -> Scale:
