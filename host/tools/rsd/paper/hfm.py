@@ -5,7 +5,7 @@ The paper varies the file system on the disk, ext2 or ext4. Here the disk has on
 written behind the other, so that each of our figures stands beside two of the paper's. All files
 of a row fit into the data section, as those of the paper's figures do (16 GB a section), and what
 is written into the 4 GiB that may wait for the disk. Of TPC-C the paper does not say how long it
-ran: a row beside it is of writes that do not fit.
+ran: beside it are more writes, which do not fit, and with which it comes out otherwise.
 """
 
 import functools
@@ -31,7 +31,7 @@ SMALL, LARGE = "HFM(1)", "HFM(3)"
 
 SECTION_MIB = 4096
 TPCC = {"work": "tpcc", "files": 1000, "transactions": 4000, "clients": 50}
-LONG = 20_000
+LONG = (10_000, 20_000)
 POSTMARK = {"work": "postmark", "files": 1000, "transactions": 100_000}
 MIXED = {"work": "iozone-mixed", "files": 10_000}
 LARGE_FILES = {"work": "iozone-large", "files": 1000}
@@ -117,7 +117,8 @@ def figure5(context: Context, scale: Scale) -> list[Claim | Limit]:
         runs.each(TPCC, rate),
         _without_command_time(runs, TPCC, rate)
         | {
-            f"{section}, {LONG:,} writes": runs.rate(section, TPCC, rate, transactions=LONG)
+            f"{section}, {writes:,} writes": runs.rate(section, TPCC, rate, transactions=writes)
+            for writes in LONG
             for section in (SMALL, LARGE)
         },
     )
