@@ -55,8 +55,12 @@ static struct folio *rfsm_atomic_folio(struct address_space *mapping,
 
 	do {
 		folio = __filemap_get_folio(mapping, index, FGP_LOCK, 0);
-		if (!IS_ERR(folio))
-			return folio;
+		if (!IS_ERR(folio)) {
+			if (rfsm_single(mapping->host, folio))
+				return folio;
+			ret = -EEXIST;	/* or was, just now */
+			continue;
+		}
 		ret = filemap_add_folio(mapping, data, index, gfp);
 	} while (ret == -EEXIST);
 	if (ret)

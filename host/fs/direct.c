@@ -26,7 +26,7 @@ struct rfsm_direct {
 	struct bio bio;			/* last: see bio_alloc_bioset() */
 };
 
-static_assert(RFSM_FOUND <= BITS_PER_LONG);
+static_assert(RFSM_APPEND_MAX <= BITS_PER_LONG);
 
 static struct bvec_iter rfsm_direct_block(const struct rfsm_direct *d, u32 i)
 {
@@ -135,23 +135,10 @@ static void rfsm_direct_submit(const struct iomap_iter *iter, struct bio *bio,
 	submit_bio(bio);
 }
 
-/* Blocks that lie in a row in one zone, or are holes, of those found; no pieces */
-static u32 rfsm_direct_run(const struct rfs_sb_info *sbi,
-			   const struct rfsm_found *f)
+/* Those of a run that can be read as they are, with nothing to be put over them */
+static u32 rfsm_direct_run(const struct rfsm_run *run)
 {
-	u32 n;
-
-	for (n = 1; n < f->n; n++) {
-		if (f->pieces[n])
-			break;
-		if (!f->addr[0] && !f->addr[n])
-			continue;
-		if (!f->addr[0] || f->addr[n] != f->addr[0] + n ||
-		    f->addr[n] % sbi->fs->geo.zone_blocks == 0 ||
-		    f->len[n] < RFS_BLOCK_BYTES)
-			break;
-	}
-	return n;
+	return run->pieces || run->len < RFS_BLOCK_BYTES ? run->n - 1 : run->n;
 }
 
 static int rfsm_direct_begin(struct inode *inode, loff_t pos, loff_t length,
@@ -159,14 +146,14 @@ static int rfsm_direct_begin(struct inode *inode, loff_t pos, loff_t length,
 			     struct iomap *srcmap)
 {
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
-	u32 i, n, most = min_t(u64, length >> PAGE_SHIFT, RFSM_FOUND);
+	u32 most = min_t(u64, length >> PAGE_SHIFT, sbi->dev.append_max);
 	u64 block = pos >> PAGE_SHIFT;
 	struct rfsm_miss miss = { 0 };
 	struct rfsm_found found;
+	struct rfsm_run run;
 	int ret;
 
 	/* what is read at once has its OOBs in a page */
-	most = min(most, sbi->dev.append_max);
 	while ((ret = rfsm_look_up(sbi, inode, block, most, &found, &miss)) ==
 	       -EINPROGRESS) {
 		if (flags & IOMAP_NOWAIT) {
@@ -177,23 +164,19 @@ static int rfsm_direct_begin(struct inode *inode, loff_t pos, loff_t length,
 	}
 	if (ret)
 		return rfsm_failed(sbi, ret);
-	n = rfsm_direct_run(sbi, &found);
-	/* the first holds the zone of the others */
-	for (i = 1; i < found.n; i++)
-		if (found.addr[i])
-			rfsm_read_drop(sbi, found.addr[i]);
-	if (found.pieces[0] ||
-	    (found.addr[0] && found.len[0] < RFS_BLOCK_BYTES)) {
-		if (found.addr[0])
-			rfsm_read_drop(sbi, found.addr[0]);
+	run = found.run[0];
+	run.n = rfsm_direct_run(&run);
+	if (run.n && run.addr)
+		rfsm_read_hold(sbi, run.addr);
+	while (found.next < found.n)
+		rfsm_found_used(sbi, &found, found.run[found.next].n);
+	if (!run.n)
 		return -ENOTBLK;	/* something has to be put over it */
-	}
 	iomap->bdev = sbi->dev.bdev;
 	iomap->offset = block << PAGE_SHIFT;
-	iomap->length = (u64)n << PAGE_SHIFT;
-	iomap->type = found.addr[0] ? IOMAP_MAPPED : IOMAP_HOLE;
-	iomap->addr = found.addr[0] ? found.addr[0] << PAGE_SHIFT :
-				      IOMAP_NULL_ADDR;
+	iomap->length = (u64)run.n << PAGE_SHIFT;
+	iomap->type = run.addr ? IOMAP_MAPPED : IOMAP_HOLE;
+	iomap->addr = run.addr ? run.addr << PAGE_SHIFT : IOMAP_NULL_ADDR;
 	return 0;
 }
 

@@ -122,6 +122,7 @@ static struct inode *rfsm_alloc_inode(struct super_block *sb)
 	ri->round = 0;
 	ri->taken = 0;
 	ri->rsv_pages = 0;
+	ri->reserved = 0;
 	ri->blocks = 0;
 	ri->fresh = 0;
 	ri->flags = 0;

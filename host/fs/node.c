@@ -125,6 +125,8 @@ static int rfsm_fill_inode(struct inode *inode)
 		inode->i_op = kinds->file_iops;
 		inode->i_fop = kinds->file_fops;
 		inode->i_mapping->a_ops = &rfsm_aops;
+		mapping_set_folio_order_range(inode->i_mapping, 0,
+					      RFSM_LARGEST);
 		break;
 	case S_IFDIR:
 		inode->i_op = kinds->dir_iops;

@@ -73,17 +73,17 @@ bool rfsm_cached(void *dev, u32 ino, u64 block, void *data)
 		folio_put(folio);
 		return false;
 	}
-	found = folio->mapping == mapping && folio->index == block &&
+	found = folio->mapping == mapping && folio_contains(folio, block) &&
 		folio_test_uptodate(folio) && !folio_test_dirty(folio) &&
 		!folio_test_writeback(folio);
 	if (found)
-		memcpy(data, folio_address(folio), RFS_BLOCK_BYTES);
+		memcpy(data, rfsm_folio_block(folio, block), RFS_BLOCK_BYTES);
 	folio_unlock(folio);
 	folio_put(folio);
 	return found;
 }
 
-/* A folio that may be dirtied, locked. */
+/* A folio of one page that may be dirtied, locked. */
 static int rfsm_folio_get_reserved(struct inode *inode, pgoff_t index,
 				   struct folio **out)
 {
@@ -98,6 +98,8 @@ static int rfsm_folio_get_reserved(struct inode *inode, pgoff_t index,
 					    mapping_gfp_mask(inode->i_mapping));
 		if (IS_ERR(folio))
 			return PTR_ERR(folio);
+		if (!rfsm_single(inode, folio))
+			continue;
 		ret = rfsm_reserve(sbi, inode, folio, waited);
 		if (!ret) {
 			*out = folio;
@@ -135,6 +137,7 @@ static int rfsm_write_begin(struct file *file, struct address_space *mapping,
 	struct folio *folio;
 	int ret;
 
+	len = min_t(size_t, len, PAGE_SIZE - from);
 again:
 	ret = rfsm_folio_get_reserved(inode, pos >> PAGE_SHIFT, &folio);
 	if (ret)
@@ -254,6 +257,11 @@ vm_fault_t rfsm_page_mkwrite(struct vm_fault *vmf)
 			ret = -EFAULT;	/* truncated: fault again */
 			break;
 		}
+		if (folio_test_large(folio)) {
+			rfsm_split(inode, folio);
+			ret = -EFAULT;	/* and again: of one page */
+			break;
+		}
 		folio_wait_stable(folio);
 		ret = rfsm_reserve(sbi, inode, folio, waited);
 		if (ret != -EAGAIN)
@@ -295,8 +303,10 @@ int rfsm_zero_tail(struct inode *inode, loff_t old_size)
 	folio = filemap_lock_folio(inode->i_mapping, old_size >> PAGE_SHIFT);
 	if (IS_ERR(folio))
 		return 0;
-	folio_wait_stable(folio);
-	folio_zero_segment(folio, from, PAGE_SIZE);
+	if (!folio_test_large(folio)) {	/* else no mapping has written it */
+		folio_wait_stable(folio);
+		folio_zero_segment(folio, from, PAGE_SIZE);
+	}
 	folio_unlock(folio);
 	folio_put(folio);
 	return 0;

@@ -11,20 +11,35 @@
 #include "tree/tree.h"
 #include "tree/diff.h"
 
-/* A read in flight: folios and what is valid of each */
+/* Of a read, blocks in one folio */
+struct rfsm_row {
+	struct folio *folio;
+	u32 n;
+	u16 len;		/* bytes of the last that are valid */
+	bool pieces;		/* lie over the last */
+	bool ok;		/* all of them are what they should be */
+};
+
+/* A read in flight: blocks in a row, of the file and on the drive */
 struct rfsm_read {
 	struct rfs_sb_info *sbi;
 	struct inode *inode;
 	struct work_struct work;
 	struct bio *bio;
 	void *oob;
+	u64 block;		/* of the file: the first */
 	u64 addr;
 	u32 n;
-	struct folio *folio[RFSM_APPEND_MAX];
-	u16 len[RFSM_APPEND_MAX];
-	bool pieces[RFSM_APPEND_MAX];
-	bool ok[RFSM_APPEND_MAX];
+	u32 rows;
+	struct rfsm_row row[RFSM_APPEND_MAX];
 };
+
+/*
+ * The private value of a folio of several pages that is being read: how many of them
+ * are not done, and whether one of the others is not what it should be.
+ */
+#define READ_LEFT	(BIT(16) - 1)
+#define READ_FAILED	BIT(16)
 
 #define READS	16	/* in flight that need no memory */
 
@@ -44,7 +59,9 @@ void rfsm_read_module_exit(void)
 bool rfsm_block_is(const struct rfs_sb_info *sbi, const struct inode *inode,
 		   u64 block, const struct rfs_oob *oob, u32 crc)
 {
-	return rfs_oob_ok(oob, sbi->fs->volume) && oob->type == RFS_DATA &&
+	return oob->magic == cpu_to_le16(RFS_OOB_MAGIC) &&
+	       le32_to_cpu(oob->volume) == sbi->fs->volume &&
+	       oob->type == RFS_DATA &&
 	       le32_to_cpu(oob->ino) == inode->i_ino &&
 	       le32_to_cpu(oob->gen) == inode->i_generation &&
 	       le64_to_cpu(oob->off) == block &&
@@ -84,61 +101,116 @@ static int rfsm_pieces(struct rfs_sb_info *sbi, unsigned long ino, u64 block,
 }
 
 /*
- * Over what is in a folio. It is locked: pieces of its block come and go by
- * writeback, truncates and punches, which wait for that.
+ * Over what is in a folio for a block. It is locked: pieces of the block come and go
+ * by writeback, truncates and punches, which wait for that.
  */
 static bool rfsm_overlay(struct rfs_sb_info *sbi, struct inode *inode,
-			 struct folio *folio)
+			 u64 block, u8 *data)
 {
 	u32 n;
 	int ret;
 
-	rfsm_query(sbi, ret, rfsm_pieces(sbi, inode->i_ino, folio->index,
-					 folio_address(folio), &n));
+	rfsm_query(sbi, ret, rfsm_pieces(sbi, inode->i_ino, block, data, &n));
 	return !ret || !rfsm_failed(sbi, ret);
 }
 
-/* Is a block what it should be? Its folio then is as a reader sees it. */
-static bool rfsm_read_ok(struct rfsm_read *r, u32 i, const struct rfs_oob *oob)
+/* Is the i-th block what it should be? */
+static bool rfsm_read_ok(const struct rfsm_read *r, u32 i, const u8 *data,
+			 const struct rfs_oob *oob)
 {
-	struct folio *folio = r->folio[i];
+	return !oob || rfsm_block_ok(r->sbi, r->inode, r->block + i,
+				     r->addr + i, oob,
+				     ~rfs_crc(~0U, data, RFS_BLOCK_BYTES));
+}
 
-	if (oob && !rfsm_block_ok(r->sbi, r->inode, folio->index, r->addr + i,
-				  oob, ~rfs_crc(~0U, folio_address(folio),
-						RFS_BLOCK_BYTES)))
-		return false;
-	folio_zero_segment(folio, r->len[i], RFS_BLOCK_BYTES);
-	return !r->pieces[i] || rfsm_overlay(r->sbi, r->inode, folio);
+/* What is read becomes what a reader sees: of a row, the last block. */
+static void rfsm_read_last(const struct rfsm_read *r, struct rfsm_row *row,
+			   u64 block)
+{
+	u8 *data = rfsm_folio_block(row->folio, block);
+
+	memset(data + row->len, 0, RFS_BLOCK_BYTES - row->len);
+	if (row->pieces)
+		row->ok &= rfsm_overlay(r->sbi, r->inode, block, data);
+}
+
+/* Of a folio that is being read so many blocks are done. The last one ends it. */
+static void rfsm_read_done(struct folio *folio, u32 n, bool ok)
+{
+	void *old = READ_ONCE(folio->private), *new;
+	unsigned long value;
+
+	if (folio_test_large(folio)) {
+		do {
+			value = (unsigned long)old - n;
+			value |= ok ? 0 : READ_FAILED;
+			new = (void *)value;
+		} while (!try_cmpxchg(&folio->private, &old, new));
+		if (value & READ_LEFT)
+			return;
+		folio->private = NULL;
+		ok = !(value & READ_FAILED);
+	}
+	folio_end_read(folio, ok);
 }
 
 /* The folios come last: after them the volume may be unmounted. */
 static void rfsm_read_end(struct rfsm_read *r)
 {
+	u64 block = r->block;
 	u32 i;
 
 	rfsm_read_drop(r->sbi, r->addr);
-	for (i = 0; i < r->n; i++)
-		folio_end_read(r->folio[i], r->ok[i]);
+	for (i = 0; i < r->rows; i++) {
+		struct rfsm_row *row = &r->row[i];
+
+		block += row->n;
+		if (row->ok && (row->pieces || row->len < RFS_BLOCK_BYTES))
+			rfsm_read_last(r, row, block - 1);
+		rfsm_read_done(row->folio, row->n, row->ok);
+	}
 	mempool_free(r, &read_pool);
+}
+
+/* n blocks of a row from the i-th of the read on are read by the bio. */
+static void rfsm_read_pages(const struct rfsm_read *r, struct bio *bio,
+			    const struct rfsm_row *row, u32 i, u32 n)
+{
+	size_t from = (r->block + i - row->folio->index) * RFS_BLOCK_BYTES;
+
+	bio_add_folio_nofail(bio, row->folio, n * RFS_BLOCK_BYTES, from);
+}
+
+static bool rfsm_read_one(struct rfsm_read *r, const struct rfsm_row *row,
+			  u32 i)
+{
+	struct rfsm_dev *dev = &r->sbi->dev;
+	void *oob = NULL;
+	struct bio *bio = rfsm_bio(dev, REQ_OP_READ, 1, r->addr + i, &oob);
+	bool ok;
+
+	rfsm_bio_oobs(dev, bio, oob, 1);
+	rfsm_read_pages(r, bio, row, i, 1);
+	ok = !submit_bio_wait(bio) &&
+	     rfsm_read_ok(r, i, rfsm_folio_block(row->folio, r->block + i),
+			  oob);
+	rfsm_bio_put(dev, bio, oob);
+	return ok;
 }
 
 /* One of several blocks could not be read: the others can. */
 static void rfsm_read_singly(struct rfsm_read *r)
 {
-	struct rfs_sb_info *sbi = r->sbi;
-	u32 i;
+	u32 i = 0, j;
 
 	/* first, since others that are repeated may wait for its memory */
-	rfsm_bio_put(&sbi->dev, r->bio, r->oob);
-	for (i = 0; i < r->n; i++) {
-		void *oob = NULL;
-		struct bio *bio = rfsm_bio(&sbi->dev, REQ_OP_READ, 1,
-					   r->addr + i, &oob);
+	rfsm_bio_put(&r->sbi->dev, r->bio, r->oob);
+	for (j = 0; j < r->rows; j++) {
+		struct rfsm_row *row = &r->row[j];
+		u32 end = i + row->n;
 
-		rfsm_bio_oobs(&sbi->dev, bio, oob, 1);
-		bio_add_folio_nofail(bio, r->folio[i], RFS_BLOCK_BYTES, 0);
-		r->ok[i] = !submit_bio_wait(bio) && rfsm_read_ok(r, i, oob);
-		rfsm_bio_put(&sbi->dev, bio, oob);
+		for (row->ok = true; i < end; i++)
+			row->ok &= rfsm_read_one(r, row, i);
 	}
 	rfsm_read_end(r);
 }
@@ -147,17 +219,25 @@ static void rfsm_read_singly(struct rfsm_read *r)
 static void rfsm_read_over(struct work_struct *work)
 {
 	struct rfsm_read *r = container_of(work, struct rfsm_read, work);
-	u32 i, step = r->sbi->dev.oob_bytes;
+	u32 i = 0, j, step = r->sbi->dev.oob_bytes;
+	const void *oob = r->oob;
 	struct bio *bio = r->bio;
 
 	if (bio->bi_status && r->n > 1) {
 		rfsm_read_singly(r);
 		return;
 	}
-	for (i = 0; i < r->n; i++)
-		r->ok[i] = !bio->bi_status &&
-			   rfsm_read_ok(r, i, r->oob ? r->oob + i * step :
-					NULL);
+	for (j = 0; j < r->rows; j++) {
+		struct rfsm_row *row = &r->row[j];
+		u8 *data = rfsm_folio_block(row->folio, r->block + i);
+		u32 end = i + row->n;
+
+		row->ok = !bio->bi_status;
+		for (; row->ok && i < end; i++, data += RFS_BLOCK_BYTES)
+			row->ok = rfsm_read_ok(r, i, data, oob ?
+					       oob + i * step : NULL);
+		i = end;
+	}
 	rfsm_bio_put(&r->sbi->dev, bio, r->oob);
 	rfsm_read_end(r);
 }
@@ -173,26 +253,81 @@ static void rfsm_read_endio(struct bio *bio)
 static void rfsm_read_submit(struct rfsm_read *r)
 {
 	struct bio *bio;
-	u32 i;
+	u32 i = 0, j;
 
-	bio = rfsm_bio(&r->sbi->dev, REQ_OP_READ, r->n, r->addr, &r->oob);
+	bio = rfsm_bio(&r->sbi->dev, REQ_OP_READ, r->rows, r->addr, &r->oob);
 	rfsm_bio_oobs(&r->sbi->dev, bio, r->oob, r->n);
-	for (i = 0; i < r->n; i++)
-		bio_add_folio_nofail(bio, r->folio[i], RFS_BLOCK_BYTES, 0);
+	for (j = 0; j < r->rows; i += r->row[j++].n)
+		rfsm_read_pages(r, bio, &r->row[j], i, r->row[j].n);
 	bio->bi_private = r;
 	bio->bi_end_io = rfsm_read_endio;
 	r->bio = bio;
 	submit_bio(bio);
 }
 
+/* Does a block go on where a run ends? */
+static bool rfsm_run_goes_on(const struct rfs_sb_info *sbi,
+			     const struct rfsm_run *run, u64 addr)
+{
+	if (run->pieces || run->len < RFS_BLOCK_BYTES)
+		return false;
+	return run->addr ? addr == run->addr + run->n &&
+			   addr % sbi->fs->geo.zone_blocks : !addr;
+}
+
+/* A block is one more of those found; false: there is no room for it. */
+static bool rfsm_found_add(struct rfs_sb_info *sbi, struct rfsm_found *f,
+			   u64 addr, u32 len, bool pieces)
+{
+	struct rfsm_run *run = &f->run[f->n];
+
+	if (f->n && !pieces && rfsm_run_goes_on(sbi, run - 1, addr)) {
+		run[-1].n++;
+		run[-1].len = len;
+		return true;
+	}
+	if (f->n == RFSM_FOUND)
+		return false;
+	*run = (struct rfsm_run){ addr, 1, len, pieces };
+	if (addr)
+		rfsm_read_hold(sbi, addr);
+	f->n++;
+	return true;
+}
+
+void rfsm_found_used(struct rfs_sb_info *sbi, struct rfsm_found *f, u32 n)
+{
+	struct rfsm_run *run = &f->run[f->next];
+
+	run->n -= n;
+	if (!run->n) {
+		f->next++;
+		if (run->addr)
+			rfsm_read_drop(sbi, run->addr);
+	}
+	if (run->addr)
+		run->addr += n;
+}
+
+/* Where the pointer leads: an address, or 0, and valid bytes of the block */
+static bool rfsm_ptr_of(const struct rfs_sb_info *sbi,
+			const struct rfs_ptr *ptr, u64 *addr, u32 *len)
+{
+	*addr = rfs_addr(ptr->addr);
+	*len = *addr ? rfs_high(ptr->addr) : RFS_BLOCK_BYTES;
+	return rfs_ptr_ok(ptr) && *len <= RFS_BLOCK_BYTES &&
+	       (!*addr || rfs_addr_ok(sbi->fs, *addr));
+}
+
 /* Those that lie together in the index, of `most` from a block on */
 static int rfsm_look_at(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
 			u32 most, struct rfsm_found *f)
 {
+	u32 i, len = RFS_BLOCK_BYTES, pieces = 0;
 	struct rfs_dinode *di;
 	struct rfs_ptrs ptrs;
 	struct rfs_buf *buf;
-	u32 i, pieces = 0;
+	u64 addr = 0;
 	int ret = rfs_iget(sbi->fs, inode->i_ino, &di, &buf);
 
 	/* the diff node is read before a zone is held */
@@ -202,31 +337,18 @@ static int rfsm_look_at(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
 		ret = rfs_map_ptrs(sbi->fs, inode->i_ino, block, false, &ptrs);
 	if (ret)
 		return ret;
-	most = min(most, min_t(u32, ptrs.n, RFSM_FOUND));
+	f->n = 0;
+	f->next = 0;
+	most = min(most, min_t(u32, ptrs.n, RFSM_APPEND_MAX));
 	for (i = 0; i < most; i++) {
-		u64 addr = 0;
-
 		if (di->diff && i && rfs_diff_overlay(sbi->fs, di, block + i,
 						      NULL, &pieces))
 			break;
-		f->pieces[i] = pieces;
-		f->len[i] = 0;
-		if (ptrs.at) {
-			const struct rfs_ptr *ptr = &ptrs.at[i];
-
-			addr = rfs_addr(ptr->addr);
-			f->len[i] = rfs_high(ptr->addr);
-			if (!rfs_ptr_ok(ptr) ||
-			    (addr && (!rfs_addr_ok(sbi->fs, addr) ||
-				      f->len[i] > RFS_BLOCK_BYTES)))
-				break;
-		}
-		f->addr[i] = addr;
-		if (addr)
-			rfsm_read_hold(sbi, addr);
+		if (ptrs.at && !rfsm_ptr_of(sbi, &ptrs.at[i], &addr, &len))
+			break;
+		if (!rfsm_found_add(sbi, f, addr, len, pieces))
+			break;
 	}
-	f->n = i;
-	f->next = 0;
 	return i ? 0 : -EUCLEAN;
 }
 
@@ -262,64 +384,143 @@ static int rfsm_read_look_up(struct rfs_sb_info *sbi, struct inode *inode,
 	return ret ? rfsm_failed(sbi, ret) : 0;
 }
 
+/* A read of what lies at an address of the drive, and of what is added to it */
+static struct rfsm_read *rfsm_read_begin(struct inode *inode, u64 block,
+					 u64 addr)
+{
+	struct rfsm_read *r = mempool_alloc(&read_pool, GFP_NOFS);
+
+	r->sbi = RFS_SB(inode->i_sb);
+	r->inode = inode;
+	r->oob = NULL;
+	r->block = block;
+	r->addr = addr;
+	r->n = 0;
+	r->rows = 0;
+	rfsm_read_hold(r->sbi, addr);
+	return r;
+}
+
+/* Can blocks that lie at an address be read along with those before? */
+static bool rfsm_read_goes_on(const struct rfsm_read *r, u64 block, u64 addr)
+{
+	const struct rfs_geometry *geo = &r->sbi->fs->geo;
+
+	return addr == r->addr + r->n && block == r->block + r->n &&
+	       r->n < geo->append_max && addr % geo->zone_blocks;
+}
+
+/* Holes, or what has only pieces: n blocks of a folio need no read. */
+static void rfsm_read_holes(struct inode *inode, struct folio *folio,
+			    u64 block, u32 n, bool pieces)
+{
+	u8 *data = rfsm_folio_block(folio, block);
+
+	memset(data, 0, n * RFS_BLOCK_BYTES);
+	rfsm_read_done(folio, n, !pieces ||
+		       rfsm_overlay(RFS_SB(inode->i_sb), inode, block, data));
+}
+
 /*
- * Add a locked folio to the read in *r, or begin another. If it is not in *f, it
- * is looked up, with those after it, `most` in all, which are to follow.
+ * n blocks of a folio at most, from one on, join the read in *r, or another that begins:
+ * as many as the next run and the read have. Returns how many.
+ */
+static u32 rfsm_read_add_some(struct inode *inode, struct folio *folio,
+			      u64 block, u32 n, struct rfsm_found *f,
+			      struct rfsm_read **r)
+{
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
+	struct rfsm_run *run = &f->run[f->next];
+	struct rfsm_read *now = *r;
+	struct rfsm_row *row;
+
+	n = min(n, run->n);
+	if (!run->addr) {
+		rfsm_read_holes(inode, folio, block, n, run->pieces);
+		rfsm_found_used(sbi, f, n);
+		return n;
+	}
+	if (now && !rfsm_read_goes_on(now, block, run->addr)) {
+		rfsm_read_submit(now);
+		now = NULL;
+	}
+	if (!now)
+		now = rfsm_read_begin(inode, block, run->addr);
+	n = min(n, sbi->fs->geo.append_max - now->n);
+	row = &now->row[now->rows++];
+	row->folio = folio;
+	row->n = n;
+	row->len = n == run->n ? run->len : RFS_BLOCK_BYTES;
+	row->pieces = run->pieces;
+	now->n += n;
+	*r = now;
+	rfsm_found_used(sbi, f, n);
+	return n;
+}
+
+/*
+ * A locked folio joins the read in *r, or others that begin. Blocks that are not in
+ * *f are looked up, with those after them: `most` are read, from the folio's first on.
  */
 static void rfsm_read_add(struct inode *inode, struct folio *folio, u32 most,
 			  struct rfsm_found *f, struct rfsm_read **r)
 {
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
-	struct rfsm_read *now;
-	bool pieces;
-	u64 addr;
-	u32 len;
+	u32 i, n = folio_nr_pages(folio);
+	u64 block = folio->index;
 
-	if (f->next == f->n &&
-	    rfsm_read_look_up(sbi, inode, folio->index, most, f, r)) {
-		folio_end_read(folio, false);
-		return;
+	if (folio_test_large(folio))
+		folio->private = (void *)(unsigned long)n;
+	for (i = 0; i < n;) {
+		if (f->next == f->n &&
+		    rfsm_read_look_up(sbi, inode, block + i, most - i, f, r)) {
+			rfsm_read_done(folio, n - i, false);
+			return;
+		}
+		i += rfsm_read_add_some(inode, folio, block + i, n - i, f, r);
 	}
-	now = *r;
-	addr = f->addr[f->next];
-	pieces = f->pieces[f->next];
-	len = f->len[f->next++];
-	if (!addr) {
-		folio_zero_range(folio, 0, folio_size(folio));
-		folio_end_read(folio, !pieces || rfsm_overlay(sbi, inode,
-							      folio));
-		return;
-	}
-	if (now && (addr != now->addr + now->n ||
-		    now->n == sbi->fs->geo.append_max ||
-		    addr % sbi->fs->geo.zone_blocks == 0)) {
-		rfsm_read_submit(now);
-		now = NULL;
-	}
-	if (!now) {
-		now = mempool_alloc(&read_pool, GFP_NOFS);
-		memset(now, 0, sizeof(*now));
-		now->sbi = sbi;
-		now->inode = inode;
-		now->addr = addr;
-	} else {
-		rfsm_read_drop(sbi, addr);	/* the first holds the zone */
-	}
-	now->folio[now->n] = folio;
-	now->pieces[now->n] = pieces;
-	now->len[now->n++] = len;
-	*r = now;
+}
+
+/*
+ * One block of a large folio was not what it should be. The others are read as folios
+ * of their own.
+ */
+static int rfsm_read_apart(struct inode *inode, struct folio *folio)
+{
+	rfsm_split(inode, folio);
+	folio_unlock(folio);
+	return AOP_TRUNCATED_PAGE;
 }
 
 int rfsm_read_folio(struct file *file, struct folio *folio)
 {
+	struct inode *inode = folio->mapping->host;
 	struct rfsm_found found = { 0 };
 	struct rfsm_read *r = NULL;
 
-	rfsm_read_add(folio->mapping->host, folio, 1, &found, &r);
+	if (folio_test_large(folio))
+		return rfsm_read_apart(inode, folio);
+	rfsm_read_add(inode, folio, 1, &found, &r);
 	if (r)
 		rfsm_read_submit(r);
 	return 0;
+}
+
+/*
+ * Linux makes the largest folios of windows that begin where such folios may. Those that
+ * follow the window of who reads in order do if it ends there.
+ */
+static void rfsm_align_window(struct readahead_control *rac)
+{
+	u64 pages = DIV_ROUND_UP_ULL(i_size_read(rac->mapping->host),
+				     PAGE_SIZE);
+	u64 from = readahead_index(rac), n = readahead_count(rac);
+	u64 to = round_up(from + n, 1ULL << RFSM_LARGEST);
+
+	if (rac->ra && rac->ra->start == from && rac->ra->size == n &&
+	    n >= 1U << RFSM_LARGEST >> 1 && to <= pages)
+		readahead_expand(rac, from << PAGE_SHIFT,
+				 (to - from) << PAGE_SHIFT);
 }
 
 void rfsm_readahead(struct readahead_control *rac)
@@ -328,7 +529,8 @@ void rfsm_readahead(struct readahead_control *rac)
 	struct rfsm_read *r = NULL;
 	struct folio *folio;
 
-	/* one page each, one after the other, so all that is found is used */
+	rfsm_align_window(rac);
+	/* one after the other, so all that is found is used */
 	while ((folio = readahead_folio(rac)))
 		rfsm_read_add(rac->mapping->host, folio, readahead_count(rac),
 			      &found, &r);

@@ -57,6 +57,8 @@ int rfsm_reserve(struct rfs_sb_info *sbi, struct inode *inode,
 		sbi->fs->withheld = 0;
 		if (!ret) {
 			RFS_I(inode)->taken++;
+			WRITE_ONCE(RFS_I(inode)->reserved,
+				   RFS_I(inode)->reserved + 1);
 			WRITE_ONCE(RFS_I(inode)->rsv_pages,
 				   RFS_I(inode)->rsv_pages + 1);
 			WRITE_ONCE(RFS_I(inode)->rsv_holes,

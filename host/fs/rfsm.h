@@ -238,6 +238,7 @@ struct rfs_inode_info {
 	u64 blocks;		/* as the core counts them */
 	struct timespec64 btime;
 	u32 rsv_pages;		/* pages for which a place is reserved */
+	u64 reserved;		/* pages for which one ever was */
 	u64 round;		/* of the thread, since which so many pages */
 	u32 taken;		/* were dirtied */
 	u64 fresh;		/* bytes written in a row, since they were sent */
@@ -590,22 +591,48 @@ extern const struct file_operations rfsm_file_fops;
 long rfsm_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
 int rfsm_fsync(struct file *file, loff_t start, loff_t end, int datasync);
 
+/* split.c */
+#define RFSM_LARGEST	5	/* order of the largest folio */
+
+/* Where a locked folio has a block of its file */
+static inline u8 *rfsm_folio_block(struct folio *folio, u64 block)
+{
+	return folio_address(folio) + (block - folio->index) * RFS_BLOCK_BYTES;
+}
+
+/*
+ * The pages of a large folio, which is locked, become folios of their own, and it is no
+ * longer the file's. If it is up to date, the caller holds the inode's lock or
+ * invalidate_lock, so that nobody truncates the file.
+ */
+void rfsm_split(struct inode *inode, struct folio *folio);
+/*
+ * May this folio, which is locked, be changed? False: it was large, and is unlocked
+ * and put; the page that was meant is to be looked for again.
+ */
+bool rfsm_single(struct inode *inode, struct folio *folio);
+
 /* read.c */
 /* looks at what was read, repeats reads that failed, ends resets */
 extern struct workqueue_struct *rfsm_reads;
 
-#define RFSM_FOUND	32	/* blocks that are looked up at a time */
+#define RFSM_FOUND	32	/* runs that are looked up at a time */
+
+/* Blocks of a file that follow each other, and lie in a row in one zone */
+struct rfsm_run {
+	u64 addr;		/* of the first; 0: they are holes */
+	u32 n;
+	u16 len;		/* bytes of the last that are valid */
+	bool pieces;		/* lie over it, and it is the only one */
+};
 
 /*
- * Where blocks of a file are that follow each other, for reads that begin now:
- * their zones are not reset before rfsm_read_drop(). A hole has address 0, so has a
- * block of which there are only pieces.
+ * Runs that follow each other in a file, for reads that begin now. The zone of a run is
+ * not reset before rfsm_found_used() was told of all of it.
  */
 struct rfsm_found {
 	u32 n, next;		/* how many; the first of them that is left */
-	u64 addr[RFSM_FOUND];
-	u16 len[RFSM_FOUND];	/* bytes that are valid */
-	bool pieces[RFSM_FOUND];	/* lie over it */
+	struct rfsm_run run[RFSM_FOUND];
 };
 
 /*
@@ -614,10 +641,15 @@ struct rfsm_found {
  */
 int rfsm_look_up(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
 		 u32 most, struct rfsm_found *f, struct rfsm_miss *miss);
+/* The first n blocks of the next run are being read, or not needed */
+void rfsm_found_used(struct rfs_sb_info *sbi, struct rfsm_found *f, u32 n);
 /* The zone of an address is not reset in between */
 void rfsm_read_hold(struct rfs_sb_info *sbi, u64 addr);
 void rfsm_read_drop(struct rfs_sb_info *sbi, u64 addr);
-/* Is what was read the file's block? crc: of its 4 KiB */
+/*
+ * Is what was read the file's block? crc: of its 4 KiB. The checksum of the page
+ * metadata itself would say nothing more: all of it that is used is compared.
+ */
 bool rfsm_block_is(const struct rfs_sb_info *sbi, const struct inode *inode,
 		   u64 block, const struct rfs_oob *oob, u32 crc);
 /* The same, and if not the log says so */

@@ -229,7 +229,7 @@ static int rfsm_session_load(struct inode *inode, struct file *file,
 	from = read_mapping_folio(inode->i_mapping, index, file);
 	if (IS_ERR(from))
 		return PTR_ERR(from);
-	copy_page(folio_address(to), folio_address(from));
+	copy_page(folio_address(to), rfsm_folio_block(from, index));
 	folio_put(from);
 	if (size - pos < PAGE_SIZE)
 		folio_zero_segment(to, size - pos, PAGE_SIZE);

@@ -58,12 +58,6 @@ static bool rfs_index_in_use(const struct rfs_ptr *ptr)
 	return ptr->kind != RFS_PTR_HOLE;
 }
 
-bool rfs_ptr_ok(const struct rfs_ptr *ptr)
-{
-	return ptr->kind == RFS_PTR_BLOCK ? rfs_addr(ptr->addr) :
-	       !ptr->addr && ptr->kind <= RFS_PTR_PIECE;
-}
-
 /* Blocks that can be found with so many levels */
 static u64 rfs_index_reach(const struct rfs_dinode *di, u32 height)
 {

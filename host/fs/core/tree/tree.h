@@ -72,7 +72,13 @@ int rfs_node_forget(struct rfs_fs *fs, u32 number);
 
 /* How many pointers or numbers an inode has, by its kind and height */
 u32 rfs_root_slots(const struct rfs_dinode *di);
-bool rfs_ptr_ok(const struct rfs_ptr *ptr);	/* is it of a kind that is known? */
+
+/* Is it of a kind that is known? */
+static inline bool rfs_ptr_ok(const struct rfs_ptr *ptr)
+{
+	return ptr->kind == RFS_PTR_BLOCK ? rfs_addr(ptr->addr) :
+	       !ptr->addr && ptr->kind <= RFS_PTR_PIECE;
+}
 
 /* A block of what is no file; *out is NULL if there is none */
 int rfs_block_get(struct rfs_fs *fs, u32 ino, u8 type, u32 block,

@@ -55,14 +55,6 @@ void rfs_maps_add(struct rfs_fs *fs, u32 blocks)
 	fs->low_next = rfs_low_with(fs, (u64)fs->maps + RFS_MAPS_NEXT);
 }
 
-bool rfs_addr_ok(const struct rfs_fs *fs, u64 addr)
-{
-	u64 zone = addr / fs->geo.zone_blocks;
-
-	return addr && zone < fs->geo.zones &&
-	       addr % fs->geo.zone_blocks < fs->zone[zone].cap;
-}
-
 /* Page metadata of a block that is not data; takes a stamp. */
 void rfs_oob_meta(struct rfs_fs *fs, struct rfs_oob *oob,
 		  const struct rfs_head *head)

@@ -301,7 +301,14 @@ static inline bool rfs_numbers_left(const struct rfs_fs *fs)
 
 void rfs_oob_meta(struct rfs_fs *fs, struct rfs_oob *oob,
 		  const struct rfs_head *head);
-bool rfs_addr_ok(const struct rfs_fs *fs, u64 addr);
+
+static inline bool rfs_addr_ok(const struct rfs_fs *fs, u64 addr)
+{
+	u64 zone = addr / fs->geo.zone_blocks;
+
+	return addr && zone < fs->geo.zones &&
+	       addr % fs->geo.zone_blocks < fs->zone[zone].cap;
+}
 
 /* Pages that so many blocks may take: without page metadata, alone, two each */
 static inline u64 rfs_pages_of(const struct rfs_fs *fs, u64 blocks)

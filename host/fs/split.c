@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Folios of several pages. Readahead makes them, and they are clean: a folio that is
+ * reserved, dirty or under writeback has one page. So whoever is to change a page of
+ * a large one has its pages become folios of their own first.
+ */
+#include <linux/mm.h>
+#include <linux/pagemap.h>
+
+#include "rfsm.h"
+
+/* A page of a folio that has gone is added as a folio. */
+static int rfsm_split_page(struct inode *inode, struct folio *old, u32 i,
+			   u64 reserved)
+{
+	struct address_space *mapping = inode->i_mapping;
+	/* who reclaims memory is not to wait for a folio that the caller has */
+	gfp_t gfp = mapping_gfp_constraint(mapping, ~__GFP_FS);
+	struct folio *new = filemap_alloc_folio(gfp, 0);
+	int ret;
+
+	if (!new)
+		return -ENOMEM;
+	if (folio_test_uptodate(old))
+		copy_page(folio_address(new),
+			  folio_address(old) + (size_t)i * PAGE_SIZE);
+	ret = filemap_add_folio(mapping, new, old->index + i, gfp);
+	if (!ret) {
+		/* else one that has been there meanwhile may have been newer */
+		if (folio_test_uptodate(old) &&
+		    reserved == READ_ONCE(RFS_I(inode)->reserved))
+			folio_mark_uptodate(new);
+		folio_unlock(new);
+	}
+	folio_put(new);
+	return ret == -EEXIST ? 0 : ret;
+}
+
+/* A page that there is no memory for is read again when it is needed. */
+void rfsm_split(struct inode *inode, struct folio *folio)
+{
+	u64 reserved = READ_ONCE(RFS_I(inode)->reserved);
+	u32 i, n = folio_nr_pages(folio);
+
+	generic_error_remove_folio(inode->i_mapping, folio);
+	for (i = 0; i < n; i++)
+		if (rfsm_split_page(inode, folio, i, reserved))
+			break;
+}
+
+bool rfsm_single(struct inode *inode, struct folio *folio)
+{
+	if (!folio_test_large(folio))
+		return true;
+	rfsm_split(inode, folio);
+	folio_unlock(folio);
+	folio_put(folio);
+	return false;
+}

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Pages that were read ahead in folios of many: whatever then changes one of them."""
+
+import pytest
+from mounted import Run, Volume, script
+
+pytestmark = pytest.mark.guest
+
+# Each change is made to a file that was just read in order, and to a copy in memory.
+CHANGES = """
+import ctypes, mmap, os, struct, sys
+PAGE, SIZE = 4096, 1000 * 4096 + 123
+rfs = sys.argv[1] == "rsd"
+model = bytearray(os.urandom(SIZE))
+file = os.open("/mnt/file", os.O_RDWR | os.O_CREAT)
+os.write(file, model)
+libc = ctypes.CDLL(None, use_errno=True)
+
+def forget():
+    os.fsync(file)
+    open("/proc/sys/vm/drop_caches", "w").write("3")
+    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+
+def content():
+    os.lseek(file, 0, os.SEEK_SET)
+    return b"".join(iter(lambda: os.read(file, PAGE), b""))
+
+def compounds(pages):
+    # How many of these pages of the file are parts of larger folios: kernel, pagemap.rst
+    mapped = mmap.mmap(file, 0, prot=mmap.PROT_READ)
+    found = 0
+    address = address_of(mapped)
+    pagemap = os.open("/proc/self/pagemap", os.O_RDONLY)
+    flags = os.open("/proc/kpageflags", os.O_RDONLY)
+    for page in pages:
+        mapped[page * PAGE]
+        entry = os.pread(pagemap, 8, (address // PAGE + page) * 8)
+        frame = struct.unpack("Q", entry)[0] & (1 << 55) - 1
+        found += bool(struct.unpack("Q", os.pread(flags, 8, frame * 8))[0] & (1 << 15 | 1 << 16))
+    os.close(pagemap)
+    os.close(flags)
+    mapped.close()
+    return found
+
+def address_of(mapped):
+    for line in open("/proc/self/maps"):
+        if line.rstrip().endswith("/mnt/file"):
+            return int(line.split("-")[0], 16)
+
+def write(at, data):
+    os.pwrite(file, data, at)
+    model[at : at + len(data)] = data
+
+def map_and_write(at, data):
+    with mmap.mmap(file, 0) as mapped:
+        mapped[at]
+        mapped[at : at + len(data)] = data
+    model[at : at + len(data)] = data
+
+def write_directly(at, data):
+    with mmap.mmap(-1, len(data)) as memory:
+        memory[:] = data
+        other = os.open("/mnt/file", os.O_RDWR | os.O_DIRECT)
+        os.pwritev(other, [memory], at)
+        os.close(other)
+    model[at : at + len(data)] = data
+
+def punch(at, length):
+    assert libc.fallocate(file, 3, ctypes.c_long(at), ctypes.c_long(length)) == 0
+    model[at : at + length] = bytes(length)
+
+def cut(size):
+    old = len(model)
+    os.ftruncate(file, size)
+    os.ftruncate(file, old)
+    model[size:] = bytes(old - size)
+
+changes = {
+    "a page": lambda: write(300 * PAGE, os.urandom(PAGE)),
+    "a part of a page": lambda: write(301 * PAGE + 17, os.urandom(99)),
+    "many pages": lambda: write(310 * PAGE + 5, os.urandom(70 * PAGE)),
+    "the end": lambda: write(len(model), os.urandom(5000)),
+    "a mapping": lambda: map_and_write(400 * PAGE + 7, os.urandom(2 * PAGE)),
+    "directly": lambda: write_directly(500 * PAGE, os.urandom(3 * PAGE)),
+    "punched": lambda: punch(600 * PAGE + 50, 5 * PAGE),
+    "cut": lambda: cut(900 * PAGE + 50),
+}
+for name, change in changes.items():
+    forget()
+    assert content() == model, name
+    # that they are large is what this is about
+    large = compounds(range(256, 288))
+    assert not rfs or large == 32, (name, large)
+    change()
+    assert content() == model, name
+    forget()
+    assert content() == model, name
+write(300 * PAGE, b"x")
+assert not rfs or compounds([300]) == 0
+"""
+
+# Two change pages of a file, each its own, while others read it in order again and again
+RACES = """
+import mmap, os, threading
+PAGE, PAGES, ROUNDS = 4096, 512, 12
+def page(number, round):
+    return (number << 32 | round).to_bytes(8, "little") * (PAGE // 8)
+file = os.open("/mnt/file", os.O_RDWR | os.O_CREAT)
+for number in range(PAGES):
+    os.write(file, page(number, 0))
+os.fsync(file)
+done = [0] * PAGES
+failed = []
+over = threading.Event()
+
+def guarded(work):
+    def run():
+        try:
+            work()
+        except BaseException as error:
+            failed.append(error)
+            over.set()
+    return threading.Thread(target=run)
+
+def read():
+    while not over.is_set():
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+        mine = os.open("/mnt/file", os.O_RDONLY)
+        for number in range(PAGES):
+            least = done[number]
+            data = os.read(mine, PAGE)
+            found = int.from_bytes(data[:8], "little")
+            assert found >> 32 == number, (number, found)
+            assert found & 0xffffffff >= least, (number, found, least)
+        os.close(mine)
+
+def write():
+    for round in range(1, ROUNDS):
+        for number in range(0, PAGES, 2):
+            os.pwrite(file, page(number, round), number * PAGE)
+            done[number] = round
+        os.fdatasync(file)
+
+def write_mapped():
+    with mmap.mmap(file, 0) as mapped:
+        for round in range(1, ROUNDS):
+            for number in range(1, PAGES, 2):
+                mapped[number * PAGE : (number + 1) * PAGE] = page(number, round)
+                done[number] = round
+            os.fdatasync(file)
+            mapped.madvise(mmap.MADV_DONTNEED)
+
+readers = [guarded(read) for _ in range(2)]
+writers = [guarded(write), guarded(write_mapped)]
+for thread in readers + writers:
+    thread.start()
+for thread in writers:
+    thread.join()
+over.set()
+for thread in readers:
+    thread.join()
+assert not failed, failed
+for drop in (False, True):
+    if drop:
+        os.fsync(file)
+        open("/proc/sys/vm/drop_caches", "w").write("3")
+    for number in range(PAGES):
+        assert os.pread(file, PAGE, number * PAGE) == page(number, ROUNDS - 1), number
+"""
+
+
+def test_each_change(run: Run, volume: Volume) -> None:
+    """It is there, and nothing beside it is different, in memory and on the drive."""
+    body = (
+        f"start\ncat >/tmp/changes.py <<'END'\n{CHANGES}END\n"
+        f"python3 /tmp/changes.py {volume.system}\nend"
+    )
+    run(script(volume, body), system=volume.system, namespace=volume.namespace)
+
+
+@pytest.mark.parametrize("vcpus", [1, 2])
+def test_changes_at_once(run: Run, volume: Volume, vcpus: int) -> None:
+    """Nobody reads what is older than a write that was over."""
+    body = f"start\ncat >/tmp/races.py <<'END'\n{RACES}END\npython3 /tmp/races.py\nend"
+    run(
+        script(volume, body),
+        system=volume.system,
+        namespace=volume.namespace,
+        vcpus=vcpus,
+        virtual_limit_s=0,
+    )
