@@ -57,6 +57,7 @@ struct rfsm_txn {
 	u32 len;		/* valid bytes of the last page */
 	s64 mtime;		/* ns */
 	int error;
+	struct rfsm_then *then;	/* or NULL */
 	struct folio *folio[RFS_TXN_MAX];
 	struct page *page[RFS_TXN_MAX];	/* of the folio, or a copy */
 };
@@ -205,7 +206,9 @@ static bool rfsm_txn_put(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 
 static void rfsm_txn_end(struct rfs_sb_info *sbi, struct rfsm_txn *txn)
 {
+	struct rfsm_then *then = txn->then;
 	u32 i, n = txn->core.n;
+	int error = txn->error;
 
 	if (txn->copy) {
 		struct rfsm_copy *copy = &sbi->dev.copies[txn->copy->nr];
@@ -226,6 +229,8 @@ static void rfsm_txn_end(struct rfs_sb_info *sbi, struct rfsm_txn *txn)
 	}
 	kfree(txn->core.at);
 	mempool_free(txn, &sbi->txns);
+	if (then)
+		then->over(then, error);
 }
 
 /* Another place for an append that failed, now; under the volume lock. */
@@ -744,6 +749,13 @@ static void rfsm_append_all(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 void rfsm_append(struct rfs_sb_info *sbi, struct inode *inode,
 		 struct folio **folio, u32 n, u32 len, u32 how)
 {
+	rfsm_append_then(sbi, inode, folio, n, len, how, NULL);
+}
+
+void rfsm_append_then(struct rfs_sb_info *sbi, struct inode *inode,
+		      struct folio **folio, u32 n, u32 len, u32 how,
+		      struct rfsm_then *then)
+{
 	bool sync = how & RFSM_APPEND_SYNC;
 	struct timespec64 mtime = inode_get_mtime(inode);
 	struct rfsm_txn *txn = mempool_alloc(&sbi->txns, GFP_NOIO);
@@ -762,6 +774,7 @@ void rfsm_append(struct rfs_sb_info *sbi, struct inode *inode,
 	txn->len = len;
 	txn->mtime = timespec64_to_ns(&mtime);
 	txn->error = 0;
+	txn->then = then;
 	memcpy(txn->folio, folio, n * sizeof(*folio));
 	for (i = 0; i < n; i++)
 		txn->page[i] = rfsm_stable_page(folio[i]);
@@ -798,6 +811,7 @@ int rfsm_copy_write(void *dev, struct rfs_copy *copy)
 	txn->copy = copy;
 	txn->small = false;
 	txn->begun = true;
+	txn->then = NULL;
 	reinit_completion(&host->written);
 	wait_event(sbi->gate_wait, READ_ONCE(sbi->inflight_copies) <
 		   rfsm_copies_most(sbi));

@@ -106,7 +106,8 @@ static void rfsm_atomic_undo(struct rfsm_atomic *a)
 }
 
 /* The folios have what is written, and go to the drive as one. */
-static void rfsm_atomic_send(struct rfsm_atomic *a, bool sync)
+static void rfsm_atomic_send(struct rfsm_atomic *a, bool sync,
+			     struct rfsm_then *then)
 {
 	loff_t end = folio_pos(a->folio[a->n - 1]) + a->len;
 	struct inode *inode = a->inode;
@@ -131,8 +132,9 @@ static void rfsm_atomic_send(struct rfsm_atomic *a, bool sync)
 		folio_start_writeback(a->folio[i]);
 		folio_unlock(a->folio[i]);
 	}
-	rfsm_append(RFS_SB(inode->i_sb), inode, a->folio, a->n, a->len,
-		    RFSM_APPEND_ATOMIC | (sync ? RFSM_APPEND_SYNC : 0));
+	rfsm_append_then(RFS_SB(inode->i_sb), inode, a->folio, a->n, a->len,
+			 RFSM_APPEND_ATOMIC | (sync ? RFSM_APPEND_SYNC : 0),
+			 then);
 }
 
 static void rfsm_atomic_put(struct rfsm_atomic *a)
@@ -151,7 +153,8 @@ static void rfsm_atomic_put(struct rfsm_atomic *a)
  */
 static int rfsm_atomic_try(struct inode *inode, u32 n, u32 len, bool sync,
 			   rfsm_fill_t *fill, void *arg,
-			   enum rfsm_waited waited, u32 *locked)
+			   struct rfsm_then *then, enum rfsm_waited waited,
+			   u32 *locked)
 {
 	struct rfsm_atomic a = {
 		.inode = inode,
@@ -170,7 +173,7 @@ static int rfsm_atomic_try(struct inode *inode, u32 n, u32 len, bool sync,
 	if (ret)
 		rfsm_atomic_undo(&a);
 	else
-		rfsm_atomic_send(&a, sync);
+		rfsm_atomic_send(&a, sync, then);
 	rfsm_atomic_put(&a);
 	*locked = a.locked;
 	kfree(a.data);
@@ -184,15 +187,15 @@ static int rfsm_atomic_try(struct inode *inode, u32 n, u32 len, bool sync,
  * small volume may never allow, though there is room whenever it is waited for.
  */
 int rfsm_atomic_blocks(struct inode *inode, u32 n, u32 len, bool sync,
-		       rfsm_fill_t *fill, void *arg)
+		       rfsm_fill_t *fill, void *arg, struct rfsm_then *then)
 {
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	enum rfsm_waited waited = RFSM_NOT_YET;
 	u32 locked = 0, best = 0, vain = 0;
 	int ret;
 
-	while ((ret = rfsm_atomic_try(inode, n, len, sync, fill, arg, waited,
-				      &locked)) == -EAGAIN) {
+	while ((ret = rfsm_atomic_try(inode, n, len, sync, fill, arg, then,
+				      waited, &locked)) == -EAGAIN) {
 		vain = locked > best ? 0 : vain + 1;
 		best = max(best, locked);
 		ret = rfsm_wait_room_for(sbi, n, rfsm_is_small_writer(inode));
@@ -226,7 +229,8 @@ static int rfsm_fill_from_call(struct folio *folio, u32 i, void *arg)
 	       PAGE_SIZE ? 0 : -EFAULT;
 }
 
-ssize_t rfsm_atomic_write(struct kiocb *iocb, struct iov_iter *from)
+ssize_t rfsm_atomic_write(struct kiocb *iocb, struct iov_iter *from,
+			  struct rfsm_then *then)
 {
 	bool sync = iocb->ki_flags & (IOCB_DIRECT | IOCB_DSYNC);
 	struct rfsm_call call = {
@@ -236,12 +240,14 @@ ssize_t rfsm_atomic_write(struct kiocb *iocb, struct iov_iter *from)
 	};
 	int ret = rfsm_atomic_blocks(file_inode(iocb->ki_filp),
 				     call.bytes >> PAGE_SHIFT, PAGE_SIZE, sync,
-				     rfsm_fill_from_call, &call);
+				     rfsm_fill_from_call, &call, then);
 
 	if (ret) {
 		iov_iter_revert(from, call.bytes - iov_iter_count(from));
 		return ret;
 	}
+	if (then)	/* which may have been called */
+		return -EIOCBQUEUED;
 	iocb->ki_pos += call.bytes;
 	return call.bytes;
 }

@@ -2,7 +2,7 @@
 /*
  * Direct reads: from the drive into the caller's memory, any number at a time. Who
  * asked may write to that memory meanwhile, so a block whose checksum is wrong is
- * read once more into a page of ours. Direct writes go through the page cache
+ * read once more into a page of ours. Direct writes are copied to the page cache
  * (file.c): their checksum needs pages that nobody changes.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt

@@ -8,6 +8,7 @@
 #include <linux/mount.h>
 #include <linux/pagemap.h>
 #include <linux/sched/signal.h>
+#include <linux/slab.h>
 #include <linux/uaccess.h>
 #include <linux/uio.h>
 
@@ -23,6 +24,44 @@ static void rfsm_drop_cached(struct inode *inode, loff_t pos, ssize_t bytes)
 					 (pos + bytes - 1) >> PAGE_SHIFT);
 }
 
+/* A direct write that nobody waits for */
+struct rfsm_queued {
+	struct rfsm_then then;
+	struct kiocb *iocb;
+	size_t bytes;
+};
+
+static void rfsm_queued_over(struct rfsm_then *then, int error)
+{
+	struct rfsm_queued *queued = container_of(then, struct rfsm_queued,
+						  then);
+	struct kiocb *iocb = queued->iocb;
+	ssize_t bytes = queued->bytes;
+
+	kfree(queued);
+	rfsm_drop_cached(file_inode(iocb->ki_filp), iocb->ki_pos, bytes);
+	if (!error)
+		iocb->ki_pos += bytes;
+	iocb->ki_complete(iocb, error ? error : bytes);
+}
+
+/* NULL: it is waited for, since it is to be durable or there is no memory */
+static struct rfsm_then *rfsm_may_queue(struct kiocb *iocb, size_t bytes)
+{
+	struct rfsm_queued *queued;
+
+	if (is_sync_kiocb(iocb) || !(iocb->ki_flags & IOCB_DIRECT) ||
+	    iocb_is_dsync(iocb))
+		return NULL;
+	queued = kmalloc(sizeof(*queued), GFP_KERNEL);
+	if (!queued)
+		return NULL;
+	queued->then.over = rfsm_queued_over;
+	queued->iocb = iocb;
+	queued->bytes = bytes;
+	return &queued->then;
+}
+
 /*
  * Whole blocks that are written directly are one transaction, too, as long as there
  * is room for all of them. Pages of the page cache that are clean make way: who
@@ -33,13 +72,17 @@ static ssize_t rfsm_write_data(struct kiocb *iocb, struct iov_iter *from)
 	bool atomic = iocb->ki_flags & IOCB_ATOMIC;
 	bool direct = iocb->ki_flags & IOCB_DIRECT;
 	size_t bytes = iov_iter_count(from);
+	struct rfsm_then *then;
 	ssize_t ret = -ENOSPC;
 
 	if (atomic || (direct && rfsm_whole_blocks(iocb->ki_pos, bytes))) {
 		if (direct)
 			rfsm_drop_cached(file_inode(iocb->ki_filp),
 					 iocb->ki_pos, bytes);
-		ret = rfsm_atomic_write(iocb, from);
+		then = rfsm_may_queue(iocb, bytes);
+		ret = rfsm_atomic_write(iocb, from, then);
+		if (then && ret != -EIOCBQUEUED)
+			kfree(container_of(then, struct rfsm_queued, then));
 	}
 	/* a part of it may have its place */
 	if (!atomic && (ret == -ENOSPC || ret == -EDQUOT))

@@ -452,6 +452,16 @@ enum rfsm_append {
 
 void rfsm_append(struct rfs_sb_info *sbi, struct inode *inode,
 		 struct folio **folio, u32 n, u32 len, u32 how);
+
+/* Who does not wait is called when writeback has ended, with 0 or an error */
+struct rfsm_then {
+	void (*over)(struct rfsm_then *then, int error);
+};
+
+/* The same; then: may be NULL */
+void rfsm_append_then(struct rfs_sb_info *sbi, struct inode *inode,
+		      struct folio **folio, u32 n, u32 len, u32 how,
+		      struct rfsm_then *then);
 /* A copy is appended; under the volume lock, which it drops */
 int rfsm_copy_write(void *dev, struct rfs_copy *copy);
 int __init rfsm_append_module_init(void);
@@ -692,9 +702,11 @@ int rfsm_zero(struct inode *inode, loff_t pos, u32 len);
 bool rfsm_whole_blocks(loff_t pos, size_t bytes);
 /*
  * Write such bytes as one transaction, which is sent and not waited for. All of them
- * or an error, and then nothing was written. Under the inode lock.
+ * or an error, and then nothing was written. -EIOCBQUEUED: all of them, and `then` is
+ * called, which moves the position. Under the inode lock.
  */
-ssize_t rfsm_atomic_write(struct kiocb *iocb, struct iov_iter *from);
+ssize_t rfsm_atomic_write(struct kiocb *iocb, struct iov_iter *from,
+			  struct rfsm_then *then);
 
 /* Gives a folio the content and the index of the i-th block; 0 or an error */
 typedef int rfsm_fill_t(struct folio *folio, u32 i, void *arg);
@@ -704,7 +716,7 @@ typedef int rfsm_fill_t(struct folio *folio, u32 i, void *arg);
  * bytes of the last. For each try to find room all of them are filled anew.
  */
 int rfsm_atomic_blocks(struct inode *inode, u32 n, u32 len, bool sync,
-		       rfsm_fill_t *fill, void *arg);
+		       rfsm_fill_t *fill, void *arg, struct rfsm_then *then);
 
 /* session.c */
 /* An ioctl of a transaction of a file, or -ENOTTY */

@@ -166,7 +166,7 @@ static int rfsm_session_send(struct inode *inode, struct rfsm_session *s)
 	if (!ret)
 		ret = rfsm_atomic_blocks(inode, n, min_t(loff_t, PAGE_SIZE,
 							 left), true,
-					 rfsm_fill_from_session, folios);
+					 rfsm_fill_from_session, folios, NULL);
 	kfree(folios);
 	return ret;
 }

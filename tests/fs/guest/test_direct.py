@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Direct reads: past the page cache, and as right as those through it."""
+"""Direct I/O: reads past the page cache, as right as those through it; writes that overlap."""
 
 from pathlib import Path
 
@@ -34,6 +34,104 @@ def test_beside_others(run: Run, volume: Volume, vcpus: int) -> None:
     """Who writes, truncates, or writes into the memory that is read to; any number at a time."""
     body = f"start; /in/direct /mnt/file; {WORKERS} again; end"
     run(script(volume, body), system=volume.system, namespace=volume.namespace, vcpus=vcpus)
+
+
+@pytest.mark.parametrize("engine", ["io_uring", "libaio"])
+def test_many_writes_at_a_time(run: Run, volume: Volume, engine: str) -> None:
+    """They overlap: 32 at a time take a quarter at most of what as many take one by one."""
+    result = run(
+        script(
+            volume,
+            f"""
+            start
+            head -c 16M /dev/zero >/mnt/file
+            sync
+            for depth in 1 32; do
+                fio --minimal --name=x --filename=/mnt/file --size=16m --direct=1 --bs=4k \\
+                    --ioengine={engine} --iodepth=$depth --rw=randwrite --number_ios=2000 \\
+                    --norandommap | cut -d';' -f50 >/out/$depth
+            done
+            fails 1 grep -v '^[0-9]*$' /out/1 /out/32
+            end
+            """,
+        ),
+        system=volume.system,
+        namespace=volume.namespace,
+    )
+    one, many = (int((result.out_dir / depth).read_text()) for depth in ("1", "32"))
+    assert 0 < 4 * many <= one
+
+
+# Linux's own calls for libaio: 64 writes of 1 MiB, and a shutdown while they are on their way. With
+# "check", after a mount: what was said to be written is there, and no write is there in part.
+ON_THEIR_WAY = """
+import ctypes, fcntl, json, mmap, os, struct, sys, threading, time
+MIB, WRITES = 1 << 20, 64
+IO_SETUP, IO_GETEVENTS, IO_SUBMIT = 206, 208, 209
+if sys.argv[1] == "check":
+    results = json.load(open("/tmp/results"))
+    file = open("/mnt/file", "rb")
+    for i, result in enumerate(results):
+        found = set(file.read(MIB))
+        assert found == {i + 1} or (result < 0 and found == {0}), (i, result, found)
+    sys.exit()
+call = ctypes.CDLL(None, use_errno=True).syscall
+file = os.open("/mnt/file", os.O_RDWR | os.O_DIRECT)
+root = os.open("/mnt", os.O_RDONLY)
+memory = mmap.mmap(-1, WRITES * MIB)
+for i in range(WRITES):
+    memory[i * MIB : (i + 1) * MIB] = bytes([i + 1]) * MIB
+at = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+context = ctypes.c_ulong()
+assert call(IO_SETUP, WRITES, ctypes.byref(context)) == 0
+def shut_down():
+    time.sleep(0.05)
+    # _IOR('X', 125, __u32): 2 is without writing anything
+    fcntl.ioctl(root, 0x8004587D, struct.pack("I", 2))
+thread = threading.Thread(target=shut_down)
+thread.start()
+sent, results = 0, [-1] * WRITES
+for i in range(WRITES):
+    block = ctypes.create_string_buffer(
+        struct.pack("QIIHhIQQqQII", i, 0, 0, 1, 0, file, at + i * MIB, MIB, i * MIB, 0, 0, 0)
+    )
+    pointer = ctypes.c_void_p(ctypes.addressof(block))
+    sent += call(IO_SUBMIT, context, 1, ctypes.byref(pointer)) == 1
+events = ctypes.create_string_buffer(32 * WRITES)
+assert call(IO_GETEVENTS, context, sent, WRITES, events, None) == sent
+for number, _, result, _ in struct.iter_unpack("QQqq", events.raw[: 32 * sent]):
+    results[number] = result
+thread.join()
+print(results)
+assert MIB in results and any(result < 0 for result in results)
+json.dump(results, open("/tmp/results", "w"))
+"""
+
+
+def test_writes_on_their_way_fail(run: Run, volume: Volume) -> None:
+    """When the volume is shut down each is told so, or is there; nothing keeps it mounted."""
+    if volume.system != "rsd":
+        pytest.skip("a write may be there in part")
+    run(
+        script(
+            volume,
+            f"""
+            start
+            head -c 64M /dev/zero >/mnt/file
+            sync
+            cat >/tmp/on_their_way.py <<'END'
+{ON_THEIR_WAY}
+END
+            python3 /tmp/on_their_way.py write
+            umount /mnt
+            start
+            python3 /tmp/on_their_way.py check
+            end
+            """,
+        ),
+        system=volume.system,
+        namespace=volume.namespace,
+    )
 
 
 def test_past_the_page_cache(run: Run, volume: Volume) -> None:

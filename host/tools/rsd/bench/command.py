@@ -30,6 +30,7 @@ from rsd.bench import (
     rfs_atomic,
     rfs_clean,
     rfs_cpu,
+    rfs_direct,
     rfs_latency,
     rfs_sim,
     rfs_vcpus,
@@ -56,6 +57,10 @@ BENCHES = {
     "risa-guest": Bench("preset risa's IOPS in the guest", guest.risa_guest),
     "presets": Bench("the presets of drives, against published figures", presets.presets),
     "rfs": Bench("RFS in the guest: bandwidth, fsync, reads, mounting", rfs.rfs),
+    "rfs-direct": Bench(
+        "direct reads and overwrites of RFS, 64 at a time, beside the bare drive",
+        rfs_direct.rfs_direct,
+    ),
     "rfs-clean": Bench("RFS overwritten at random while it cleans", rfs_clean.rfs_clean),
     "rfs-ways": Bench("RFS on zones of one way each, beside zones of all ways", rfs_ways.rfs_ways),
     "rfs-latency": Bench("waits for RFS while others make it work", rfs_latency.rfs_latency),
