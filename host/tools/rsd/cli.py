@@ -115,7 +115,7 @@ def _parser(command: list[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="./rsd",
         description="A virtual SSD in QEMU, a Linux guest that uses it, and measurements of both. "
-        "Every command first builds what it needs and is not there yet.",
+        "Every command first builds what it needs, if it is missing.",
         epilog="example: ./rsd run -- nvme list",
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")

@@ -157,8 +157,8 @@ def add_arguments(parser: argparse.ArgumentParser, *, shell: bool) -> None:
         parser.add_argument(
             "--cold",
             action="store_true",
-            help="With --icount, boot a guest for this run alone. It gives the same bytes, later"
-            " (default: go on from a guest that has booted and was saved).",
+            help="With --icount, boot a guest for this run alone. It prints the same bytes, but"
+            " takes longer (default: start from a saved guest, which has booted already).",
         )
     parser.add_argument(
         "--guest-speed",
