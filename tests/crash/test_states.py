@@ -115,5 +115,5 @@ def test_a_directory_without_a_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RsdError, match="it has no run of ./rsd crash"):
         campaign.read_description(tmp_path)
     (tmp_path / campaign.RUN).write_text(json.dumps({"format": 99}))
-    with pytest.raises(RsdError, match="format 99, 1 is known"):
+    with pytest.raises(RsdError, match="format 99, 2 is known"):
         campaign.read_description(tmp_path)
