@@ -152,13 +152,14 @@ def test_objtool(build: Path, image: Path, tmp_path: Path) -> None:
         ("get VOLUME 9", 1, "oread of object 0x9: there is no such object"),
         ("delete VOLUME 9", 1, "odelete of object 0x9: there is no such object"),
         ("put VOLUME 9 /nowhere/file", 1, "/nowhere/file: No such file or directory"),
-        ("list /nowhere/volume", 1, "/nowhere/volume: No such file or directory"),
+        ("list /nowhere/volume", 1, "/nowhere/volume: No such file or directory; mkfs.rfs -I"),
         ("list /tmp", 1, "/tmp: a directory of another file system; it must be where an RFS is"),
         ("list FILE", 1, "/file: neither a zoned block device nor an image; mkfs.rfs -I makes"),
         ("get VOLUME nine", 2, "object nine: must be a number from 0 to 0xffffffffffffffff"),
         ("get VOLUME -9", 2, "object -9: must be a number from 0"),
-        ("get VOLUME", 2, "usage: objtool list VOLUME"),
-        ("gets VOLUME 9", 2, "usage: objtool list VOLUME"),
+        ("get VOLUME", 2, "objtool: get: too few arguments\nusage: objtool list VOLUME"),
+        ("list VOLUME 9", 2, "objtool: list: too many arguments\nusage: objtool list VOLUME"),
+        ("gets VOLUME 9", 2, "objtool: gets: there is no such command\nusage: objtool list"),
     ],
 )
 def test_objtool_says_what_is_wrong(
@@ -317,6 +318,21 @@ def test_two_processes(build: Path, image: Path, rsd_cache: Cache) -> None:
             owner.send_signal(signal.SIGKILL)
     assert run(build / "objtool", "list", image).stdout == b"0x5 7000\n"
     assert run(build / "objtool", "get", image, "5").stdout == b"flushed" * 1000
+
+
+def test_the_commands_of_the_document(tmp_path: Path) -> None:
+    """They build the programs, put and get an object, and link a program with the library."""
+    blocks = re.findall(r"^```\n(.*?)^```$", (OFTL / "README.md").read_text(), re.M | re.S)
+    said = []
+    for block in blocks:
+        script = block.replace("/tmp/", f"{tmp_path}/")
+        done = subprocess.run(
+            ["sh", "-ec", script], cwd=REPOSITORY, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        said.append(done.stdout.splitlines())
+    assert said[0][-2:] == ["0x11 6", "hello"]
+    assert said[1] == ["hello"]
 
 
 def test_manual_pages() -> None:

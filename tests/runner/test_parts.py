@@ -18,10 +18,12 @@ from rsd import (
     cli,
     exchange,
     first_run,
+    guest_run,
     guesttools,
     kernel,
     machine,
     packages,
+    properties,
     qemu,
     systems,
     written,
@@ -54,6 +56,7 @@ COMMANDS = (
     "crash",
     "top",
     "watch",
+    "plot",
     "bench",
     "test",
     "image",
@@ -102,6 +105,16 @@ def test_options_of_pytest_need_no_word_before_them(monkeypatch: pytest.MonkeyPa
         (["run", "--set", "media=x", "--", "true"], "--media names the file"),
         (["run", "--system", "none", "--set", "ways=2", "--", "true"], "none has no drive"),
         (["run", "--in", "/proc/no", "--", "true"], "--in /proc/no: not a directory"),
+        (
+            ["run", "--in", "/etc/passwd", "--", "true"],
+            "but a file\n  try: name the directory that",
+        ),
+        (["run", "--sytem", "rsd", "--", "true"], "no option --sytem\n  try: --system"),
+        (["run", "fio", "--version"], "try: put -- before the guest's command"),
+        (["compare", "--qick"], "compare: there is no option --qick\n  try: --quick"),
+        (["compare", "--system", "rfs", "--list"], "try: --system rfs+rsd or rfs-one-group+rsd"),
+        (["compare", "--workload", "sqlite", "--list"], "try: --workload small-sqlite-delete or"),
+        (["sim", "--system", "block-ftl"], "try: --preset risa --set ftl=block --set over-provis"),
         (["run", "--accel", "kvm", "--", "true"], "--accel kvm: virtual time needs tcg"),
         (["run", "--memory", "63", "--", "true"], "--memory 63: a guest needs 64 MiB"),
         (["image", "swap"], "swap"),
@@ -123,6 +136,27 @@ def test_bad_usage_is_named(arguments: Sequence[str], message: str) -> None:
 def test_an_unknown_system_is_named() -> None:
     with pytest.raises(RsdError, match="unknown system 'floppy'.*stock-zns"):
         systems.check_name("floppy")
+    with pytest.raises(RsdError, match="try: --system page-ftl$"):
+        systems.check_name("page")
+
+
+def test_a_media_file_of_other_settings_says_what_to_set() -> None:
+    said = "x was made with other settings (pages: file 8, asked 128, ftl: file page, asked rsd)"
+    assert properties.advice(said) == "--set pages=8 --set ftl=page"
+
+
+def test_a_file_of_in_that_is_named_wrongly(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine").touch(mode=0o644)
+    for name, status, said in (
+        ("mine", 127, "try: /in/mine\n"),
+        ("/in/mine", 126, f"try: chmod +x {tmp_path}/mine\n"),
+        ("/in/other", 127, ""),
+        ("mine", 1, ""),
+    ):
+        guest_run.note_inputs([name], status, tmp_path, Progress())
+        assert capsys.readouterr().err.endswith(said) if said else not capsys.readouterr().err
 
 
 @pytest.mark.parametrize("system", ["rsd", "stock"])

@@ -511,7 +511,8 @@ int rfs_zns_open(const char *path, bool writing, struct rfs_device *out)
 	struct zns *z;
 
 	if (stat(path, &st)) {
-		complain("%s: %s", path, strerror(errno));
+		complain("%s: %s%s", path, strerror(errno), errno == ENOENT ?
+			 "; mkfs.rfs -I makes an image file" : "");
 		return -1;
 	}
 	if (!S_ISBLK(st.st_mode))

@@ -219,8 +219,16 @@ static int parse(int argc, char **argv, uint64_t *oid)
 	for (i = 0; i < sizeof(commands) / sizeof(*commands); i++)
 		if (argc > 1 && !strcmp(argv[1], commands[i].name))
 			break;
-	if (i == sizeof(commands) / sizeof(*commands) ||
-	    argc - 1 < commands[i].least || argc - 1 > commands[i].most) {
+	if (i == sizeof(commands) / sizeof(*commands)) {
+		if (argc > 1)
+			fprintf(stderr, "objtool: %s: there is no such command\n",
+				argv[1]);
+		fputs(usage, stderr);
+		return 0;
+	}
+	if (argc - 1 < commands[i].least || argc - 1 > commands[i].most) {
+		fprintf(stderr, "objtool: %s: too %s arguments\n", argv[1],
+			argc - 1 < commands[i].least ? "few" : "many");
 		fputs(usage, stderr);
 		return 0;
 	}

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 
@@ -16,7 +16,7 @@ from rsd import artifacts, debian, first_run, guest_run, image, packages, qemu, 
 from rsd.artifacts import IS_CLONE, REPOSITORY
 from rsd.cache import Cache
 from rsd.cluster import environment
-from rsd.errors import RsdError, words
+from rsd.errors import RsdError, nearest, words
 from rsd.guest_run import add_install_argument
 from rsd.kernel import FLAVOURS
 from rsd.progress import Progress
@@ -58,7 +58,7 @@ def main(arguments: list[str]) -> int:
             # Options before the first word that is none are pytest's, too.
             parsed.pytest = others + parsed.pytest
         elif others:
-            parser.error(f"unrecognized arguments: {' '.join(others)}")
+            raise _unknown(parser, arguments, others)
         return int(parsed.function(parsed))
     except RsdError as error:
         print(f"rsd: {error}", file=sys.stderr)
@@ -76,6 +76,25 @@ def main(arguments: list[str]) -> int:
         stop_all()
         print("rsd: interrupted", file=sys.stderr)
         return INTERRUPTED
+
+
+def _unknown(parser: argparse.ArgumentParser, arguments: list[str], others: list[str]) -> RsdError:
+    """The error of options that the command does not have."""
+    command = next(word for word in arguments if not word.startswith("-"))
+    known = [option for option in _options(parser, command) if option.startswith("--")]
+    close = nearest(others[0].partition("=")[0], known)
+    hints = [close] if close else []
+    if command == "run" and "--" not in arguments:
+        hints.append("put -- before the guest's command: ./rsd run -- fio --version")
+    hints.append(f"./rsd {command} --help")
+    return RsdError(f"{command}: there is no option {others[0]}", "; ".join(hints))
+
+
+def _options(parser: argparse.ArgumentParser, command: str) -> Iterator[str]:
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for option in action.choices[command]._actions:
+                yield from option.option_strings
 
 
 def _check_installed(arguments: list[str]) -> None:
@@ -96,11 +115,13 @@ def _parser(command: list[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="./rsd",
         description="A virtual SSD in QEMU, a Linux guest that uses it, and measurements of both. "
-        "Every command first builds what it needs and is not there yet.",
+        "Every command first builds what it needs, if it is missing.",
         epilog="example: ./rsd run -- nvme list",
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    drives = f"systems:\n{systems.describe()}"
+    drives = f"""\
+systems, and the properties that each sets; --set changes them, here and in ./rsd sim:
+{systems.describe()}"""
 
     setup = _add(
         commands, "setup", "build everything that other commands need", "./rsd setup", _setup
@@ -166,7 +187,7 @@ def _parser(command: list[str]) -> argparse.ArgumentParser:
     _add_lazy(
         commands,
         "crash",
-        "cut the power at each operation of a work, and check what is left",
+        "run a workload, cut the power at each operation, and check what is left",
         "./rsd crash --system ext4-page --work ace:seq1/1-5 --points 40",
         command,
     )
@@ -189,6 +210,13 @@ def _parser(command: list[str]) -> argparse.ArgumentParser:
         "watch",
         "show what each die did in a recorded run, as a timeline in the browser",
         "./rsd watch run.trace",
+        command,
+    )
+    _add_lazy(
+        commands,
+        "plot",
+        "draw latency or throughput over time, from the logs of fio",
+        "./rsd plot one/run_lat.1.log two/run_lat.1.log",
         command,
     )
     _add_lazy(

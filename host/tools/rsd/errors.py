@@ -1,7 +1,9 @@
 """Errors that are shown to the user as they are, without a traceback."""
 
 import contextlib
-from collections.abc import Iterator
+import difflib
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 
@@ -40,6 +42,16 @@ def naming(path: Path) -> Iterator[None]:
         if error.filename is None:
             error.filename = str(path)
         raise
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Those of `known` that `name` may have been meant to be, as words; nothing if there are none.
+
+    `rfs` may be `rfs+rsd`, which difflib finds too different.
+    """
+    known = list(known)
+    parts = [one for one in known if name and name in re.split(r"[-+]", one)]
+    return " or ".join((parts or difflib.get_close_matches(name, known, cutoff=0.7))[:3])
 
 
 def words(error: Exception) -> str:

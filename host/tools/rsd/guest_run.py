@@ -157,8 +157,8 @@ def add_arguments(parser: argparse.ArgumentParser, *, shell: bool) -> None:
         parser.add_argument(
             "--cold",
             action="store_true",
-            help="With --icount, boot a guest for this run alone. It gives the same bytes, later"
-            " (default: go on from a guest that has booted and was saved).",
+            help="With --icount, boot a guest for this run alone. It prints the same bytes, but"
+            " takes longer (default: start from a saved guest, which has booted already).",
         )
     parser.add_argument(
         "--guest-speed",
@@ -248,6 +248,7 @@ def run(arguments: argparse.Namespace) -> int:
             _warn_of_reads(before, media_file.counters(job.media), progress)
     if result.outcome is Outcome.EXITED and result.status:
         _note_host_files(arguments.command, progress)
+        note_inputs(arguments.command, result.status, arguments.in_dir, progress)
     return report(result, progress, arguments.out)
 
 
@@ -306,8 +307,7 @@ def _check(arguments: argparse.Namespace) -> None:
             f"--memory {arguments.memory}: a guest needs {LEAST_MEMORY_MIB} MiB",
             f"--memory {LEAST_MEMORY_MIB} or more",
         )
-    if arguments.in_dir is not None and not arguments.in_dir.is_dir():
-        raise RsdError(f"--in {arguments.in_dir}: not a directory", "name one that exists")
+    check_directory("--in", arguments.in_dir)
     if arguments.precondition or arguments.fill:
         written.check(
             arguments.system,
@@ -317,6 +317,18 @@ def _check(arguments: argparse.Namespace) -> None:
         )
     if arguments.accel == "kvm" and arguments.icount:
         raise RsdError("--accel kvm: virtual time needs tcg", "add --no-icount")
+
+
+def check_directory(option: str, path: Path | None) -> None:
+    """Raises RsdError if the directory that an option names is none. None was not given."""
+    if path is None or path.is_dir():
+        return
+    if path.exists():
+        raise RsdError(
+            f"{option} {path}: not a directory, but a file",
+            f"name the directory that has it: {option} {path.parent}",
+        )
+    raise RsdError(f"{option} {path}: not a directory: nothing has this name", "make it first")
 
 
 def _check_second(arguments: argparse.Namespace) -> None:
@@ -408,6 +420,25 @@ def _note_host_files(command: Sequence[str], progress: Progress) -> None:
                 f"note: {word} is a file of this machine, which the guest does not see\n"
                 "  try: --in DIR, which copies a directory to the guest's /in"
             )
+
+
+# Of a shell that finds no command of a name, and that may not execute a file
+NOT_FOUND, NOT_EXECUTABLE = 127, 126
+
+
+def note_inputs(
+    command: Sequence[str], status: int, inputs: Path | None, progress: Progress
+) -> None:
+    """A command that the guest's shell could not start may be a file of --in."""
+    if inputs is None:
+        return
+    name = command[0].removeprefix("/in/")
+    if not (inputs / name).is_file():
+        return
+    if status == NOT_FOUND and name == command[0]:
+        progress.say(f"note: {name} is in {inputs}, which the guest has as /in\n  try: /in/{name}")
+    elif status == NOT_EXECUTABLE and not os.access(inputs / name, os.X_OK):
+        progress.say(f"note: {inputs / name} is not executable\n  try: chmod +x {inputs / name}")
 
 
 def _print_command(

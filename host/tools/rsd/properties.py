@@ -9,6 +9,8 @@ from rsd.artifacts import REPOSITORY
 
 HEADER = REPOSITORY / "hw/rsd-nvme/core/api/rsd-props.h"
 REFUSED = re.compile(r"Property '[\w-]+\.([^']+)' not found")
+# Of a media file that was made with other settings: the property, and the file's value
+DIFFERS = re.compile(r"([a-z-]+): file ([\w-]+), asked ")
 
 
 @cache
@@ -20,10 +22,10 @@ def names() -> tuple[str, ...]:
 
 
 def advice(stderr: str) -> str:
-    """What to try if QEMU says that it does not know a property; else nothing."""
+    """What to try if QEMU refuses a property, or a media file for its properties; else nothing."""
     refused = REFUSED.search(stderr)
     if refused is None:
-        return ""
+        return " ".join(f"--set {name}={value}" for name, value in DIFFERS.findall(stderr))
     close = difflib.get_close_matches(refused[1], names(), n=3)
     every = "./rsd sim --list prints every property"
     return f"--set {' or '.join(close)}; {every}" if close else every

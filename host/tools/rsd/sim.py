@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`./rsd sim`: rsdsim, built if it is missing."""
 
+import itertools
 import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from rsd import systems
 from rsd.artifacts import REPOSITORY
 from rsd.cache import DOCUMENTS, Cache, hash_inputs, hash_tree
 from rsd.errors import RsdError
@@ -65,8 +67,27 @@ def ensure_program(
     return Simulator(cache.entry(name, identity, build) / name, identity)
 
 
+def _refuse_system(arguments: list[str]) -> None:
+    """rsdsim has no systems: what the other commands call one is a few properties for it."""
+    for word, following in itertools.pairwise([*arguments, ""]):
+        option, _, value = word.partition("=")
+        if option != "--system":
+            continue
+        system = systems.SYSTEMS.get(value or following)
+        properties = system.namespace.items() if system and system.driver == "rsd-ns" else ()
+        hint = " ".join(
+            f"--preset {given}" if name == "preset" else f"--set {name}={given}"
+            for name, given in properties
+            if name != "media"
+        )
+        raise RsdError(
+            "sim: there is no option --system", hint or "--set, with the properties of a system"
+        )
+
+
 def main(arguments: list[str]) -> int:
     """Run rsdsim with these arguments; gives its exit status."""
+    _refuse_system(arguments)
     simulator = ensure(Cache(), Progress())
     # Our own output, if any, comes first.
     sys.stdout.flush()

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rsd.errors import RsdError
+from rsd.errors import RsdError, nearest
 from rsd.layers import layers
 
 MIB = 1 << 20
@@ -195,16 +195,23 @@ def looks() -> dict[str, Look]:
 
 
 def describe() -> str:
-    """One line a system, for --help."""
-    rows = ((n, s.summary if s else "no drive at all") for n, s in SYSTEMS.items())
-    return "\n".join(f"  {name:13} {summary}" for name, summary in rows)
+    """One line a system, and one with its properties if it has more than a preset, for --help."""
+    lines = []
+    for name, system in SYSTEMS.items():
+        lines.append(f"  {name:13} {system.summary if system else 'no drive at all'}")
+        if system and system.driver == "rsd-ns":
+            shown = (f"{key}={value}" for key, value in system.namespace.items() if key != "media")
+            lines.append(f"  {'':13}   {' '.join(shown)}")
+    return "\n".join(lines)
 
 
 def check_name(name: str) -> str:
     """`name`, if it is a system's. Raises RsdError with the list otherwise."""
     if name not in SYSTEMS:
+        close = nearest(name, SYSTEMS)
         raise RsdError(
-            f"unknown system {name!r}: there is {', '.join(SYSTEMS)}", "./rsd run --help"
+            f"unknown system {name!r}: there is {', '.join(SYSTEMS)}",
+            f"--system {close}" if close else "./rsd run --help explains them",
         )
     return name
 

@@ -508,7 +508,7 @@ static void check_combination(struct options *o)
 	if (o->replay && (o->trace || o->age || o->record || o->requests_given ||
 			  o->depth_given || o->precondition_given ||
 			  o->settings_given))
-		die_usage("--replay: the trace says drive and work; only --media, --check and options of output go with it");
+		die_usage("--replay: it repeats the trace on the drive of the trace; only --media, --check and options of output go with it. To run its requests on another drive, use --trace");
 	if (o->check && !o->replay)
 		die_usage("--check: there is nothing to compare with without --replay");
 	if (o->timeline && !o->replay)
@@ -566,12 +566,12 @@ void options_parse(struct options *o, int argc, char **argv)
 		size_t len;
 
 		if (strncmp(argv[i], "--", 2))
-			die_usage("%s: expected an option, which begins with --; see rsdsim --help",
+			die_usage("%s: expected an option, which begins with --; --help prints them",
 				  argv[i]);
 		len = strcspn(name, "=");
 		option = find_option(name, len);
 		if (!option)
-			die_usage("--%s: there is no such option; see rsdsim --help",
+			die_usage("--%s: there is no such option; --help prints them",
 				  name);
 		if (name[len])
 			value = name + len + 1;

@@ -42,7 +42,7 @@ static bool read_line(struct text *text)
 			text_fail(text, "the line is longer than %zu bytes: is this a text trace of the format named?",
 				  len);
 		if (!c)
-			text_fail(text, "there is a NUL byte: is this a text trace of the format named?");
+			text_fail(text, "there is a NUL byte: is this a text trace of the format named? A trace of --record or of the property trace is --format native");
 		text->line[len++] = c;
 	}
 	text->line[len] = 0;

@@ -31,7 +31,7 @@ from typing import Any
 from rsd.compare.benchmarks import BENCHMARKS, Benchmark, Described, Output
 from rsd.compare.cells import Level
 from rsd.compare.stacks import REDO, RISA, SMALL
-from rsd.errors import RsdError
+from rsd.errors import RsdError, words
 
 SCALES = {scale.name: scale for scale in (SMALL, REDO, RISA)}
 NEEDED: dict[str, tuple[type, ...]] = {
@@ -43,14 +43,16 @@ OPTIONAL: dict[str, tuple[type, ...]] = {
     **{"live_mib": (int,), "written": (int,), "figures": (list,)},
 }
 FIGURE_NEEDED = ("metric", "unit", "pattern")
-HOW = "docs/comparing.md has an example, host/tools/rsd/compare/own.py the fields"
+HOW = "docs/comparing.md has an example, and a table of the fields"
 
 
 def read(path: Path) -> Benchmark:
     """The benchmark of a file. Raises RsdError that names what is wrong with it."""
     try:
         content = tomllib.loads(path.read_text())
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise RsdError(f"--benchmark {words(error)}", HOW) from error
+    except ValueError as error:
         raise RsdError(f"--benchmark {path}: {error}", HOW) from error
     _check(path, content)
     scale = content.pop("scale", SMALL.name)
@@ -91,11 +93,15 @@ def _check(path: Path, content: dict[str, Any]) -> None:
 
 
 def _figure(path: Path, content: dict[str, str]) -> Described:
+    if unknown := set(content) - {*FIGURE_NEEDED, "file"}:
+        raise RsdError(
+            f"{path}: a figure has no field {min(unknown)!r}: there is"
+            f" {', '.join(FIGURE_NEEDED)}, file",
+            HOW,
+        )
     for name in FIGURE_NEEDED:
         if not isinstance(content.get(name), str):
             raise RsdError(f"{path}: a figure's {name} is missing, or no text", HOW)
-    if unknown := set(content) - {*FIGURE_NEEDED, "file"}:
-        raise RsdError(f"{path}: a figure has no field {min(unknown)!r}", HOW)
     try:
         groups = re.compile(content["pattern"]).groups
     except re.error as error:

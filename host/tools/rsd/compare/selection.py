@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rsd.compare.benchmarks import BENCHMARKS, Benchmark
 from rsd.compare.cells import ALL_CELLS, FAMILIES, SYSTEMS, Cell, Level, applies
 from rsd.compare.stacks import STACKS
-from rsd.errors import RsdError
+from rsd.errors import RsdError, nearest
 
 GROUPS = ("small", "redo", "risa")
 LIST = "./rsd compare --list"
@@ -36,13 +36,19 @@ def select(
         workloads += [benchmark.name for benchmark in own]
     for name in systems:
         if name not in SYSTEMS and name not in STACKS:
+            known = (*SYSTEMS, *STACKS)
             raise RsdError(
-                f"unknown system {name!r}: compare has {', '.join((*SYSTEMS, *STACKS))}", LIST
+                f"unknown system {name!r}: compare has {', '.join(known)}",
+                _hint("--system", nearest(name, known)),
             )
     for name in workloads:
         if not any(_names(name, thing) for thing in (*ALL_CELLS, *all_benchmarks)):
             families = ", ".join((*(family.name for family in FAMILIES), *GROUPS))
-            raise RsdError(f"unknown workload {name!r}: there is {families}, and their cells", LIST)
+            close = nearest(name, (thing.name for thing in (*ALL_CELLS, *all_benchmarks)))
+            raise RsdError(
+                f"unknown workload {name!r}: there is {families}, and their cells",
+                _hint("--workload", close),
+            )
     cells = tuple(cell for cell in ALL_CELLS if _wanted(cell, level, workloads))
     drives = tuple(
         name
@@ -59,7 +65,7 @@ def select(
         and benchmark.scale in stack.scales
     )
     if not drives and not benchmarks:
-        what = ", ".join(workloads) or "a workload"
+        what = ", ".join(dict.fromkeys(workloads)) or "a workload"
         where = ", ".join(systems) or "any system of this level"
         if level < Level.FULL:
             # Raises what is below if there is nothing of them at any level.
@@ -68,8 +74,15 @@ def select(
                 f"nothing to measure: {what} on {where} is of a higher level",
                 f"--full, or a whole name from {LIST}",
             )
-        raise RsdError(f"nothing to measure: {what} does not run on {where}", LIST)
+        raise RsdError(
+            f"nothing to measure: {what} does not run on {where}",
+            f"{LIST}, which shows the systems of each workload",
+        )
     return Selection(drives, cells if drives else (), benchmarks)
+
+
+def _hint(option: str, close: str) -> str:
+    return f"{option} {close}; {LIST}" if close else LIST
 
 
 def _names(name: str, thing: Cell | Benchmark) -> bool:

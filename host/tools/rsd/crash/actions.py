@@ -48,7 +48,7 @@ def show(campaign: Campaign, number: int) -> int:
 def _print_state(campaign: Campaign, state: State) -> None:
     for line in timeline.before(campaign, state, timeline.events(campaign), EVENTS):
         print(line.rstrip())
-    print(f"held: {campaign.marks.text(state.op)}")
+    print(f"durable by then: {campaign.marks.text(state.op)}")
     for line in _verdict_lines(campaign, state):
         print(line)
 
@@ -165,7 +165,10 @@ def minimise(
     """Find the shortest work and the fewest outcomes that still fail in the same stage."""
     verdict = look(campaign, state, built, cache)
     if verdict.passed:
-        raise RsdError(f"state {state.id}: it passes", f"name one that fails: {campaign.directory}")
+        raise RsdError(
+            f"state {state.id}: it passes, so there is nothing to make smaller",
+            f"name a state that fails: {campaign.directory}/report.html lists them",
+        )
     shorter = _shorter(campaign, state, verdict.stage, built, cache, progress, jobs)
     campaign, results = shorter or (campaign, results_of(campaign))
     alike = [

@@ -19,7 +19,7 @@ from rsd.crash.record import Work
 from rsd.crash.states import ALL
 from rsd.crash.subject import Subject, names
 from rsd.errors import RsdError, naming
-from rsd.guest_run import add_install_argument, add_set_argument
+from rsd.guest_run import add_install_argument, add_set_argument, check_directory
 from rsd.progress import Progress
 
 DEFAULT_OUT = OUTPUTS / "crash"
@@ -30,19 +30,20 @@ ACTIONS = ("run", "show", "open", "min", "pack")
 DETAILS = """\
   run          explore the states that power cuts leave (the default)
   show N       print what happened before the power cut of state N, and its verdict
-  open N       a guest in that state, on your terminal; with --do, in virtual time
-  min N        the shortest work, and the fewest outcomes, that fail as state N does
+  open N       start a guest in that state, on your terminal; with --do, in virtual time
+  min N        find the shortest workload and the fewest outcomes that fail as state N does
   pack N       write one file, with which another clone opens the same state
-  open FILE    look at a packed state: is the verdict the same? Then as open N
+  open FILE    check a packed state again, compare the verdicts, then do as open N does
 
-WORK is a shell script that runs in the volume. After `durable NAME` in it, each power cut has to
-leave a volume for which CHECK, a shell script that runs in the volume too, ends with status 0; its
-arguments are the names that must hold by then. Or WORK is ace:seq1, sequences of one operation and
-one call of fsync, fdatasync or sync, with a check of their own; ace:seq1/N-M are some of them.
+WORK is a shell script that runs in the volume's root directory. It calls `durable NAME` when
+something must survive every later power cut. CHECK is a shell script that runs there after each
+power cut. Its arguments are the names that were durable by then; it must end with status 0.
+WORK can also be ace:seq1. These are sequences of one operation and one call of fsync, fdatasync or
+sync, and they have their own check. ace:seq1/N-M runs some of them.
 
 The exit status is 0, or
   1    a state failed
-  2    the usage is wrong, building failed, or the work fails without a power cut"""
+  2    the usage is wrong, building failed, or WORK fails without a power cut"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,14 +67,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"The file system and its drive: {', '.join(names())} (default: rfs+rsd).",
     )
     parser.add_argument(
-        "--work", default="ace:seq1", metavar="WORK", help="What is done (default: ace:seq1)."
+        "--work", default="ace:seq1", metavar="WORK", help="The workload (default: ace:seq1)."
     )
     parser.add_argument(
         "--check",
         type=Path,
         metavar="CHECK",
-        help="What must hold. Without it, the volume has to be mounted, to take a file, and to"
-        " satisfy its file system's fsck, which each state has to.",
+        help="A shell script that checks the volume after each power cut. With and without it,"
+        " each volume must mount, must take a new file, and must pass its file system's fsck.",
     )
     parser.add_argument(
         "--in",
@@ -87,7 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=ALL,
         type=_points,
         metavar="N",
-        help="Cut the power after N operations of the drive, in even distance, or after all"
+        help="Cut the power after N of the drive's operations, evenly spaced, or after all of them"
         " (default: all).",
     )
     parser.add_argument(
@@ -95,11 +96,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_positive,
         default=9,
         metavar="N",
-        help="Explore N combinations at most of what becomes of the operations in flight: each is"
-        " absent, torn, or complete (default: 9, which are all where two are in flight).",
+        help="At each power cut, explore at most N combinations of outcomes. Each operation in"
+        " flight ends absent, torn or complete (default: 9, which are all combinations of two"
+        " operations).",
     )
     parser.add_argument(
-        "--seed", type=int, default=1, metavar="N", help="Decides which these are (default: 1)."
+        "--seed",
+        type=int,
+        default=1,
+        metavar="N",
+        help="The seed that chooses these combinations (default: 1).",
     )
     parser.add_argument(
         "--again",
@@ -121,7 +127,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_positive,
         default=10,
         metavar="SECONDS",
-        help="CHECK, and the file system's fsck, have failed after this time of the guest's clock"
+        help="Count CHECK or fsck as failed if it runs longer than this, by the guest's clock"
         " (default: 10).",
     )
     parser.add_argument(
@@ -129,13 +135,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_positive,
         default=len(os.sched_getaffinity(0)),
         metavar="N",
-        help="Run N guests at once (default: as many as there are cores). It changes no result.",
+        help="Run N guests at once (default: one for each core). The results do not depend on it.",
     )
     parser.add_argument(
         "--budget",
         type=_duration,
         metavar="TIME",
-        help="Start no guest after this time, as 90s, 10m or 2h. The same command goes on then"
+        help="Start no guest after this time, such as 90s, 10m or 2h. Repeat the command to go on"
         " (default: explore all).",
     )
     parser.add_argument(
@@ -144,7 +150,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=DEFAULT_OUT,
         metavar="DIR",
         help="The directory of the run, with its reports: report.html, results.json, junit.xml"
-        f" (default: {DEFAULT_OUT}).",
+        " (default: build/crash).",
     )
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help="Write the results there as well."
@@ -282,11 +288,13 @@ def _settings(arguments: argparse.Namespace) -> Settings:
     """Refuses what cannot run, before anything is built for it."""
     work = Work.named(arguments.work)
     if arguments.check and not work.script:
-        raise RsdError(f"--check {arguments.check}: {arguments.work} has a check of its own")
+        raise RsdError(
+            f"--check {arguments.check}: --work {arguments.work} has a check of its own",
+            "leave out --check, or let --work name a shell script",
+        )
     if arguments.check and not arguments.check.is_file():
         raise RsdError(f"--check {arguments.check}: no such file", "name a shell script")
-    if arguments.in_dir and not arguments.in_dir.is_dir():
-        raise RsdError(f"--in {arguments.in_dir}: not a directory", "name one that exists")
+    check_directory("--in", arguments.in_dir)
     subject = Subject(arguments.system, dict(arguments.properties), arguments.mount_options)
     _ = subject.stack
     return Settings(

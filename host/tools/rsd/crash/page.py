@@ -44,7 +44,7 @@ def _body(campaign: Campaign, results: Mapping[str, Any]) -> Iterator[str]:
     tiles = (
         ("states explored", explored),
         (
-            "of them mounted; each other one has what one of these has, wherever that was read",
+            "of them mounted; each other state equals one of these in every block that was read",
             results["mounted"],
         ),
         ("fail", failed),
@@ -99,7 +99,7 @@ def _failures(campaign: Campaign, results: Mapping[str, Any]) -> Iterator[str]:
         yield (
             f"<details><summary>State {failure['state']}{alike}: operation "
             f"{failure['operation']}{letters}; {_text(failure['stage'])}</summary>"
-            f"<p>What held: {_text(failure['holds'])}</p><pre>{_text(failure['said'])}</pre>"
+            f"<p>Durable by then: {_text(failure['holds'])}</p><pre>{_text(failure['said'])}</pre>"
             f"<pre>{_text(chr(10).join(events))}</pre></details>"
         )
     if len(results["failures"]) > SHOWN:

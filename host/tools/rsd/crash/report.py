@@ -92,7 +92,7 @@ def lines(campaign: Campaign, results: Mapping[str, Any]) -> Iterator[str]:
         yield f"not supported, and left out: the operation of {len(refused)} sequences"
     yield (
         f"{results['explored']:,} states explored, {results['mounted']:,} of them mounted; each"
-        " other one has what one of these has, wherever that was read"
+        " other state equals one of these in every block that was read"
     )
     if not results["complete"]:
         yield f"not explored, for want of time: {results['states'] - results['explored']:,} states"
@@ -102,7 +102,7 @@ def lines(campaign: Campaign, results: Mapping[str, Any]) -> Iterator[str]:
         letters = f", outcomes {failure['outcomes']}" if failure["outcomes"] else ""
         alike = f", and {len(failure['same']):,} like it" if failure["same"] else ""
         yield f"state {failure['state']}{alike}: operation {failure['operation']}{letters}"
-        yield f"  held: {failure['holds']}"
+        yield f"  durable by then: {failure['holds']}"
         said = failure["said"].strip().splitlines() or [""]
         yield f"  {failure['stage']}: {said[0]}"
         yield from (f"  | {line}" for line in said[1:4])

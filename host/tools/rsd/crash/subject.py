@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rsd.compare.stacks import STACKS, Stack
-from rsd.errors import RsdError
+from rsd.errors import RsdError, nearest
 
 # Channels, ways and pages are the same for all. Blocks of a way are what mkfs asks for; 4 of them
 # have 1 MiB of flash.
@@ -54,8 +54,10 @@ class Subject:
     def stack(self) -> Stack:
         """The stack. RsdError if there is none of this name that can be rewound."""
         if self.name not in names():
+            close = nearest(self.name, names())
             raise RsdError(
-                f"--system {self.name}: there is {', '.join(names())}", "./rsd compare --list"
+                f"--system {self.name}: there is {', '.join(names())}",
+                f"--system {close}" if close else "./rsd compare --list explains them",
             )
         return STACKS[self.name]
 

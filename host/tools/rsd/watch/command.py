@@ -70,7 +70,7 @@ def main(arguments: argparse.Namespace) -> int:
     if not arguments.trace.is_file():
         raise RsdError(
             f"{arguments.trace}: there is no such trace",
-            "record one: ./rsd sim --requests 2000 --record FILE",
+            "record one: ./rsd run --set trace=FILE -- CMD, or ./rsd sim --record FILE",
         )
     out = arguments.out or arguments.trace.with_name(f"{arguments.trace.name}.json.gz")
     cache, progress = Cache(), Progress()
