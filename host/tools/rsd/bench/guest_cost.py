@@ -30,8 +30,7 @@ LIMIT_SHORTEST_S = 1.5
 # What limits the share, by queue depth
 WHY_SHARE = {
     32: "a guest that has always something to do is interrupted amid its code by each timer of the"
-    " drive, and what follows is translated unless that happened at the same instruction before;"
-    " lookups of the targets of jumps wait for memory",
+    " drive, and what follows is translated unless that happened at the same instruction before",
 }
 
 # strace makes each system call some twenty times as long.
