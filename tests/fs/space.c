@@ -6,7 +6,7 @@
  * rounds of overwriting, times, deleting, creating until there is no room,
  * check-points, mounts, power cuts.
  *
- *	space [settings=N] [seed=N] [rounds=N] [progress=N] [verbose=1] [striped=1]
+ *	space [settings=N] [seed=N] [rounds=N] [progress=N] [verbose=1] [striped=1] [most=N]
  *
  * No operation but one that asks for something new may answer ENOSPC, none may
  * fail, and the volume never ends read-only. Prints a line, and one for each
@@ -42,6 +42,7 @@ static u64 draws;
 static char what[200];		/* the last operation */
 static bool verbose;
 static bool striped;		/* groups are, over 2 to 9 zones */
+static u32 most;		/* blocks of a drive, unless 30 zones have more */
 static const char *broken;	/* of the proof: what does not hold */
 static char broken_at[200];	/* in which operation */
 
@@ -66,8 +67,8 @@ static bool drive_new(void)
 	drive.geo.zone_blocks = blocks;
 	drive.cap = blocks - (pick(3) ? 0 : pick(blocks / 4 + 1));
 	drive.geo.zones = between(30, pick(4) ? 300 : 3000);
-	if ((u64)drive.geo.zones * blocks > 150000)
-		drive.geo.zones = max(30U, 150000 / blocks);
+	if ((u64)drive.geo.zones * blocks > most)
+		drive.geo.zones = max(30U, most / blocks);
 	drive.geo.oob_bytes = oobs[pick(4)];
 	drive.geo.append_max = pick(2) ? between(8, 128) : 0;
 	drive.geo.max_open = pick(2) ? between(3, 12) : 0;
@@ -448,6 +449,7 @@ int main(int argc, char **argv)
 		{ "verbose", 0, 0, 1, "what each is like" },
 		{ "progress", 0, 0, 1ULL << 40, "a line after so many settings" },
 		{ "striped", 0, 0, 1, "1: groups stripe over 2 to 9 zones" },
+		{ "most", 150000, 0, 1 << 24, "blocks of a drive of over 30 zones" },
 		{ 0 }
 	};
 	u64 seed, done = 0, failed = 0;
@@ -457,6 +459,7 @@ int main(int argc, char **argv)
 	rfs_broken = note_broken;
 	verbose = opt[3].value;
 	striped = opt[5].value;
+	most = opt[6].value;
 	item = calloc(FILES_MAX, sizeof(*item));
 	memset(common, 0x5a, sizeof(common));
 	for (seed = opt[1].value; done < opt[0].value; seed++) {

@@ -207,16 +207,20 @@ def space(build: Path, *options: str, timeout: int = 3000) -> None:
     assert done.stdout.endswith(" settings, 0 failed\n")
 
 
+# Blocks of a drive at most. With --long it has up to 150,000, which takes twice the time.
+SMALL_DRIVES = "most=30000"
+
+
 @pytest.mark.parametrize("part", range(4))
 def test_full_volumes_go_on(build: Path, part: int) -> None:
     """ENOSPC comes only where something new is asked for, and no check-point fails."""
-    space(build, "settings=50", f"seed={1 + 1000 * part}")
+    space(build, "settings=50", SMALL_DRIVES, f"seed={1 + 1000 * part}")
 
 
 @pytest.mark.parametrize("part", range(2))
 def test_full_striped_volumes_go_on(build: Path, part: int) -> None:
     """The same where groups are striped over 2 to 9 zones; the zones come from what is free."""
-    space(build, "settings=50", "striped=1", f"seed={1 + 1000 * part}")
+    space(build, "settings=50", SMALL_DRIVES, "striped=1", f"seed={1 + 1000 * part}")
 
 
 def test_a_new_map_block_is_claimed_first(build: Path) -> None:
@@ -228,6 +232,12 @@ def test_a_new_map_block_is_claimed_first(build: Path) -> None:
 @pytest.mark.parametrize("part", range(20))
 def test_many_full_volumes_go_on(build: Path, part: int) -> None:
     space(build, "settings=1000", f"seed={100000 * (1 + part)}", timeout=36000)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("part", range(4))
+def test_many_full_striped_volumes_go_on(build: Path, part: int) -> None:
+    space(build, "settings=1000", "striped=1", f"seed={100000 * (1 + part)}", timeout=36000)
 
 
 @pytest.mark.long

@@ -14,7 +14,7 @@ from calls import calls_between, circles
 from programs import is_checked, mark_checked
 from rsd import buildroot, debian, kernel, module, qemu
 from rsd.artifacts import REPOSITORY
-from rsd.cache import Cache, hash_file, hash_inputs
+from rsd.cache import Cache, hash_file, hash_inputs, hash_tree
 from rsd.progress import Progress
 
 
@@ -147,16 +147,24 @@ def is_called_at_home(source: Path, name: str) -> bool:
 
 
 def test_module(rsd_cache: Cache, tmp_path: Path) -> None:
-    """Neither W=1 (which reads kernel-doc comments too) nor sparse has anything to say."""
+    """Neither W=1 (which reads kernel-doc comments too) nor sparse has anything to say.
+
+    Unless these sources were found right before, by what is here and for this kernel.
+    """
     progress = Progress()
     built = kernel.ensure(rsd_cache, progress, REPOSITORY / "guest/kernel", "release")
+    compiler = buildroot.ensure(rsd_cache, progress)
     source = tmp_path / "module"
     source.mkdir()
     module.sync(REPOSITORY / "host/fs", source)
+    checks = [hash_file(Path(__file__).with_name(name)) for name in ("test_lint.py", "calls.py")]
+    key = hash_inputs(hash_tree(source), built.name, compiler.identity, module.MAKE, checks)
+    if is_checked(rsd_cache, "module-lint", key):
+        return
     log = rsd_cache.log("module-lint")
     with progress.step("RFS module: W=1 and sparse") as step:
         # What make says is the verdict, its status is not: without a module the script fails.
-        buildroot.ensure(rsd_cache, progress).run(
+        compiler.run(
             f"{module.MAKE} W=1 C=2 modules >/module/said 2>&1 || true\ntest -f /module/rfs.ko\n",
             binds={"/out": built, "/module": source},
             step=step,
@@ -189,3 +197,4 @@ def test_module(rsd_cache: Cache, tmp_path: Path) -> None:
     unused = sorted(set(re.findall(r"^\w+ T (rfsm?_\w+)$", said, re.M)) - used)
     own = [name for name in unused if not is_called_at_home(source, name)]
     assert not own, f"nobody in the module calls {', '.join(own)}"
+    mark_checked(rsd_cache, "module-lint", key)

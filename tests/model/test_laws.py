@@ -5,11 +5,13 @@ violation looks like. RSD_LAW_SETTINGS sets how many random settings are tried."
 import os
 import stat
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from rsd.bench.laws.base import AT_LEAST, AT_MOST, EQUAL, Law, Point, Simulator, judge
+from rsd.bench.laws.collection import MANY, small_dies
 from rsd.bench.laws.randomly import FAMILIES
 from rsd.bench.laws.table import LAWS
 from rsd.bench.laws.trial import Record, random_trials, trials
@@ -17,9 +19,9 @@ from rsd.bench.laws.trial import Record, random_trials, trials
 SETTINGS = int(os.environ.get("RSD_LAW_SETTINGS", "100"))
 # These take seconds each; ./rsd bench laws has them.
 LONG = (
-    "one-frontier two-frontiers two-frontiers-fifo many-small-dies-skewed greedy-uniform "
-    "fifo-uniform dies-are-alike skew-is-bounded skew-helps spares-are-flash steady-is-steady "
-    "steady-from-below fifo-hot-cold fifo-worse-with-skew".split()
+    "one-frontier two-frontiers two-frontiers-fifo many-small-dies many-small-dies-skewed "
+    "greedy-uniform fifo-uniform dies-are-alike skew-is-bounded skew-helps spares-are-flash "
+    "steady-is-steady steady-from-below fifo-hot-cold fifo-worse-with-skew".split()
 )
 SUBJECTS = sorted({law.subject for law in LAWS.values()})
 
@@ -49,6 +51,15 @@ def test_random_settings(rsdsim: Path, tmp_path: Path) -> None:
     assert len(found) == SETTINGS
     assert {one.law.split("/")[0] for one in found} == {family.name for family in FAMILIES}
     assert not violated(found)
+
+
+def test_two_writes_a_die_in_flight(rsdsim: Path, tmp_path: Path) -> None:
+    """Of the law many-small-dies the point in which most depends on where the host's pages go."""
+    law = replace(
+        LAWS["many-small-dies"],
+        points=lambda simulator: [small_dies(simulator, "uniform", 64, MANY)],
+    )
+    assert judge(law, Simulator(rsdsim, tmp_path)).holds
 
 
 def violated(found: Iterable[Record]) -> str:

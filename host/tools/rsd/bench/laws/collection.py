@@ -251,7 +251,8 @@ def _two_frontiers_fifo(sim: Simulator) -> Iterator[Point]:
         yield _beside(sim, pattern, SHARED, "fifo")
 
 
-def _small_dies(sim: Simulator, pattern: str, depth: int, drive: dict[str, Setting]) -> Point:
+def small_dies(sim: Simulator, pattern: str, depth: int, drive: dict[str, Setting]) -> Point:
+    """Of many dies with few spare pages, the second half of what is written."""
     user = user_pages(sim.run("--requests 0", **drive))
     work = f"--depth {depth} --pattern {pattern} --precondition fill"
     value, got = _second_half(sim, work, 5 * user, **drive)
@@ -268,8 +269,8 @@ def _small_dies(sim: Simulator, pattern: str, depth: int, drive: dict[str, Setti
 )
 def _many_dies(sim: Simulator) -> Iterator[Point]:
     for depth in (1, 8, 64):
-        yield _small_dies(sim, "uniform", depth, MANY)
-    yield _small_dies(sim, "uniform", 8, MANY | {"pages": 32, "over_provision": 10})
+        yield small_dies(sim, "uniform", depth, MANY)
+    yield small_dies(sim, "uniform", 8, MANY | {"pages": 32, "over_provision": 10})
 
 
 @BOOK.law(
@@ -281,8 +282,8 @@ def _many_dies(sim: Simulator) -> Iterator[Point]:
 def _many_dies_skewed(sim: Simulator) -> Iterator[Point]:
     for pattern in ("zipf=0.99", "zipf=1.2", "hotcold=90/10"):
         for depth in (8, 64):
-            yield _small_dies(sim, pattern, depth, MANY)
-    yield _small_dies(sim, "zipf=0.99", 64, MANY | {"pages": 32, "over_provision": 10})
+            yield small_dies(sim, pattern, depth, MANY)
+    yield small_dies(sim, "zipf=0.99", 64, MANY | {"pages": 32, "over_provision": 10})
 
 
 @BOOK.law(
