@@ -21,6 +21,7 @@
 #include "workload.h"
 #include "space/space.h"
 #include "tree/dir.h"
+#include "tree/tree.h"
 #include "checkpoint/checkpoint.h"
 #include "ops/ops.h"
 #include "tools/tools.h"
@@ -373,6 +374,21 @@ static const struct workload *workload(const char *name)
 	exit(2);
 }
 
+/* Sets of zones, and the best of them, are what a look at each zone says. */
+static void broken(const struct rfs_fs *fs, const char *what)
+{
+	(void)fs;
+	printf("crash: %s\n", what);
+	abort();
+}
+
+static void compare_victim(const struct rfs_fs *fs, enum rfs_clean how, u64 now,
+			   u64 ways, u32 nr)
+{
+	if (rfs_victim_scan(fs, how, now, ways) != nr)
+		broken(fs, "another zone is the best victim");
+}
+
 static void tell(const struct crash *c, double seconds, bool failed)
 {
 	const struct rfs_stats *stats = &c->r.fs->stats;
@@ -408,6 +424,8 @@ int main(int argc, char **argv)
 	struct timespec start, end;
 	bool failed;
 
+	rfs_broken = broken;
+	rfs_victim_found = compare_victim;
 	c.r.inject = inject(&argc, argv);
 	options(argc, argv, 2, USAGE, opt);
 	c.r.ways = opt[WAYS].value;

@@ -8,94 +8,35 @@
 #include "log/log.h"
 #include "clean/clean.h"
 
-/* A victim's live blocks, at most, of so many of its blocks */
-static u32 rfs_most_live(const struct rfs_fs *fs, enum rfs_clean how, u32 cap)
-{
-	switch (how) {
-	case RFS_CLEAN_IDLE:
-		return cap / 4;		/* of four blocks three are gained */
-	case RFS_CLEAN_EARLY:
-		return cap / 4 * 3;
-	case RFS_CLEAN_NOW:
-		return cap - cap / 16 - 1;	/* more is little gained */
-	default:
-		return fs->holds - 1;	/* of the next none is gained */
-	}
-}
-
-/*
- * The best zone to clean that is not yet chosen, of these ways, with a bit each;
- * 0: there is none.
- */
-static u32 rfs_find_victim(const struct rfs_fs *fs, enum rfs_clean how, u64 now,
-			   u64 ways)
-{
-	enum rfs_gc gc = how == RFS_CLEAN_HARD ? RFS_GC_GREEDY : fs->policy.gc;
-	struct rfs_segment seg, best_seg = { 0 };
-	u32 nr, best = 0;
-
-	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++) {
-		const struct rfs_zone_info *z = &fs->zone[nr];
-
-		if (z->state != RFS_Z_USED || z->window || z->cleaning ||
-		    z->cond != RFS_DEV_OK || z->cleaned || !z->live ||
-		    !(ways >> nr % fs->ways & 1))
-			continue;	/* or it waits for the check-point */
-		if (z->live > rfs_most_live(fs, how, z->cap))
-			continue;
-		/* metadata is compacted then, which always gains */
-		if (how == RFS_CLEAN_HARD && z->stream < RFS_S_DATA)
-			continue;
-		rfs_segment(fs, nr, now, &seg);
-		if (best && !rfs_better_victim(gc, &seg, &best_seg))
-			continue;
-		best = nr;
-		best_seg = seg;
-	}
-	return best;
-}
-
-/* Does the next check-point make it free? */
-static bool rfs_is_to_be_free(const struct rfs_zone_info *z)
-{
-	return z->state == RFS_Z_USED && z->cond == RFS_DEV_OK &&
-	       (!z->live || z->cleaned || z->cleaning);
-}
-
-#define ALL_WAYS	(~0ULL)
-
 /*
  * The ways that give the next victim. Where groups stripe, each is to find a free zone
  * on each way (RISA 4.5): until there are as many, it is the ways with fewest.
  */
 static u64 rfs_ways_short(const struct rfs_fs *fs)
 {
-	u32 free[RFS_WAYS_MAX] = { 0 }, nr, way, least = ~0U;
+	u32 way, least = ~0U;
 	u64 ways = 0;
 
 	if (fs->ways == 1)
-		return ALL_WAYS;
-	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++)
-		free[nr % fs->ways] += fs->zone[nr].state == RFS_Z_FREE ||
-				       rfs_is_to_be_free(&fs->zone[nr]);
+		return RFS_ALL_WAYS;
 	for (way = 0; way < fs->ways; way++)
-		least = min(least, free[way]);
+		least = min(least, fs->way_room[way]);
 	if (least >= fs->policy.groups)
-		return ALL_WAYS;
+		return RFS_ALL_WAYS;
 	for (way = 0; way < fs->ways; way++)
-		if (free[way] <= least + 1)
+		if (fs->way_room[way] <= least + 1)
 			ways |= 1ULL << way;
 	return ways;
 }
 
 /* What frees most comes before what is even where nothing else has made room. */
-static u32 rfs_next_victim(const struct rfs_fs *fs, enum rfs_clean how, u64 now)
+static u32 rfs_next_victim(struct rfs_fs *fs, enum rfs_clean how, u64 now)
 {
-	u64 ways = how == RFS_CLEAN_HARD ? ALL_WAYS : rfs_ways_short(fs);
-	u32 nr = rfs_find_victim(fs, how, now, ways);
+	u64 ways = how == RFS_CLEAN_HARD ? RFS_ALL_WAYS : rfs_ways_short(fs);
+	u32 nr = rfs_victim(fs, how, now, ways);
 
-	return nr || ways == ALL_WAYS ? nr :
-	       rfs_find_victim(fs, how, now, ALL_WAYS);
+	return nr || ways == RFS_ALL_WAYS ? nr :
+	       rfs_victim(fs, how, now, RFS_ALL_WAYS);
 }
 
 /*
@@ -115,6 +56,7 @@ static u32 rfs_find_victims(struct rfs_fs *fs, enum rfs_clean how, u32 *nr)
 		if (n && live > fs->zone[nr[n]].cap)
 			break;
 		fs->zone[nr[n]].cleaning = true;
+		rfs_zone_changed(fs, nr[n]);
 	}
 	return n;
 }
@@ -200,15 +142,17 @@ static void rfs_copy_read_end(struct rfs_fs *fs, struct rfs_copy *copy)
  */
 static void rfs_copy_drop_unreadable(struct rfs_fs *fs, struct rfs_copy *copy)
 {
-	u32 i, all = copy->n;
+	u32 i, all = copy->n, nr;
 
 	for (i = 0, copy->n = 0; i < all; i++) {
 		if (copy->there[i] &&
-		    (copy->cached[i] || rfs_copy_data_ok(copy, i)))
+		    (copy->cached[i] || rfs_copy_data_ok(copy, i))) {
 			rfs_copy_keep(copy, copy->n++, i);
-		else
-			fs->zone[copy->from[i] / fs->geo.zone_blocks].cond =
-				RFS_DEV_READ_ONLY;
+			continue;
+		}
+		nr = copy->from[i] / fs->geo.zone_blocks;
+		fs->zone[nr].cond = RFS_DEV_READ_ONLY;
+		rfs_zone_changed(fs, nr);
 	}
 }
 
@@ -565,19 +509,22 @@ static int rfs_move_meta(struct rfs_fs *fs, const struct rfs_oob *from,
 						     fs->nmap_blocks))
 			return 0;
 		at = off + (from->type == RFS_IMAP ? 0 : fs->imap_blocks);
-		if ((fs->timb[at] & RFS_ADDR_MASK) != addr)
+		if ((rfs_timb(fs, at) & RFS_ADDR_MASK) != addr)
 			return 0;
 		return rfs_redirty(fs, from->type, off, addr);
 	case RFS_TIMB:
 		if (off < fs->timb_blocks && fs->timb_addr[off] == addr) {
-			fs->stats.copied_maps += !fs->timb_dirty[off];
-			fs->timb_dirty[off] = true;
+			fs->stats.copied_maps += !rfs_bits_has(&fs->timb_due,
+							       off);
+			rfs_bits_put(&fs->timb_due, off, true);
 		}
 		return 0;
 	case RFS_ZTAB:
-		if (off < fs->ztab_blocks && fs->ztab_addr[off] == addr)
+		if (off < fs->ztab_blocks && fs->ztab_addr[off] == addr) {
 			memset(&fs->ztab[off * RFS_ZTAB_ENTRIES], 0xff,
 			       RFS_ZTAB_ENTRIES * sizeof(*fs->ztab));
+			rfs_bits_put(&fs->ztab_due, off, true);
+		}
 		return 0;
 	}
 	return 0;
@@ -859,7 +806,7 @@ static int rfs_clean_more(struct rfs_fs *fs, struct cleaner *c,
  */
 static int rfs_clean_end(struct rfs_fs *fs, struct cleaner *c, int ret)
 {
-	bool none = ret == -ENOENT, victims = false;
+	bool none = ret == -ENOENT, victims;
 	u32 i;
 	int error;
 
@@ -876,16 +823,15 @@ static int rfs_clean_end(struct rfs_fs *fs, struct cleaner *c, int ret)
 		error = rfs_copy_wait_next(fs, c);
 		ret = ret ? ret : error;
 	}
-	for (; c->done < c->victims; c->done++)
+	for (; c->done < c->victims; c->done++) {
 		fs->zone[c->victim[c->done]].cleaning = false;
-	for (i = RFS_CP_ZONES; i < fs->geo.zones; i++) {
-		struct rfs_zone_info *z = &fs->zone[i];
-
-		if (!z->cleaning)
-			continue;
-		victims = true;
-		z->cleaning = false;
-		z->cleaned = !ret;
+		rfs_zone_changed(fs, c->victim[c->done]);
+	}
+	victims = fs->set[RFS_SET_CLEANING].count;
+	rfs_bits_each(&fs->set[RFS_SET_CLEANING], i) {
+		fs->zone[i].cleaning = false;
+		fs->zone[i].cleaned = !ret;
+		rfs_zone_changed(fs, i);
 	}
 	if (victims && fs->inject & RFS_INJECT_RESET)
 		rfs_free_zones(fs);
@@ -926,11 +872,7 @@ bool rfs_clean_due(const struct rfs_fs *fs, u32 *seen)
 /* Zones that the next check-point makes free */
 static u32 rfs_to_be_free(const struct rfs_fs *fs)
 {
-	u32 nr, n = 0;
-
-	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++)
-		n += rfs_is_to_be_free(&fs->zone[nr]);
-	return n;
+	return fs->set[RFS_SET_GAINED].count;
 }
 
 static bool rfs_clean_wanted(const struct rfs_fs *fs)
@@ -948,10 +890,10 @@ static bool rfs_idle_more(const struct rfs_fs *fs)
 	return 2 * (fs->free_zones + rfs_to_be_free(fs)) < fs->geo.zones;
 }
 
-bool rfs_idle_due(const struct rfs_fs *fs)
+bool rfs_idle_due(struct rfs_fs *fs)
 {
 	return !fs->read_only && rfs_idle_more(fs) &&
-	       rfs_find_victim(fs, RFS_CLEAN_IDLE, rfs_now(fs), ALL_WAYS);
+	       rfs_victim(fs, RFS_CLEAN_IDLE, rfs_now(fs), RFS_ALL_WAYS);
 }
 
 /* Would a check-point change anything? Each takes some of what room is left. */
@@ -989,11 +931,11 @@ static u32 rfs_compactable(const struct rfs_fs *fs)
 {
 	u32 nr, best = 0;
 
-	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++) {
+	rfs_bits_each(&fs->set[RFS_SET_META], nr) {
 		const struct rfs_zone_info *z = &fs->zone[nr];
 
-		if (z->state != RFS_Z_USED || z->stream >= RFS_S_DATA ||
-		    z->cond != RFS_DEV_OK || z->cleaning || z->cleaned)
+		if (z->state != RFS_Z_USED || z->cond != RFS_DEV_OK ||
+		    z->cleaning || z->cleaned)
 			continue;
 		if (!z->live && !z->window)
 			continue;	/* the check-point frees it */
@@ -1017,13 +959,14 @@ static bool rfs_compaction_gains(const struct rfs_fs *fs)
 	u64 dead = 0, gain = rfs_gain_least(fs);
 	u32 nr;
 
-	for (nr = RFS_CP_ZONES; dead < gain && nr < fs->geo.zones; nr++) {
+	rfs_bits_each(&fs->set[RFS_SET_META], nr) {
 		const struct rfs_zone_info *z = &fs->zone[nr];
 
-		if (z->state == RFS_Z_USED && z->stream < RFS_S_DATA &&
-		    z->cond == RFS_DEV_OK && (z->live || z->window) &&
-		    rfs_worth_compacting(fs, z))
+		if (z->state == RFS_Z_USED && z->cond == RFS_DEV_OK &&
+		    (z->live || z->window) && rfs_worth_compacting(fs, z))
 			dead += fs->holds - z->live;
+		if (dead >= gain)
+			break;
 	}
 	return dead >= gain;
 }
@@ -1068,6 +1011,7 @@ static int rfs_compact_zones(struct rfs_fs *fs, struct cleaner *c)
 		ret = fs->geo.oob_bytes ? rfs_move_zone(fs, c, nr) :
 					  rfs_move_summaries(fs, c, nr);
 		fs->zone[nr].cleaned = !ret;
+		rfs_zone_changed(fs, nr);
 	}
 	return ret;
 }
@@ -1078,16 +1022,9 @@ static u64 rfs_pages_taken(const struct rfs_fs *fs)
 	u64 pages = 0;
 	u32 nr;
 
-	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++) {
-		const struct rfs_zone_info *z = &fs->zone[nr];
-
-		if (z->stream >= RFS_S_DATA)
-			continue;
-		if (z->state == RFS_Z_OPEN)
-			pages += z->wp;
-		else if (z->state == RFS_Z_USED)
-			pages += z->cap;
-	}
+	rfs_bits_each(&fs->set[RFS_SET_META], nr)
+		pages += fs->zone[nr].state == RFS_Z_OPEN ? fs->zone[nr].wp :
+							    fs->zone[nr].cap;
 	return pages;
 }
 

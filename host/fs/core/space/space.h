@@ -67,6 +67,31 @@ struct rfs_ioq {
 
 void rfs_streams_init(struct rfs_fs *fs);	/* they are */
 
+/* sets.c: when zones, ways and tables are known */
+int rfs_sets_alloc(struct rfs_fs *fs);
+void rfs_sets_free(struct rfs_fs *fs);
+/* Anything of a zone has, but for what a block in use adds: rfs_count_live() */
+void rfs_zone_changed(struct rfs_fs *fs, u32 nr);
+void rfs_all_zones_changed(struct rfs_fs *fs);
+/* What the zone table is to say of a zone */
+void rfs_zone_entry(const struct rfs_fs *fs, u32 nr, struct rfs_zone *out);
+#ifndef __KERNEL__
+/* What sets say that zones do not, for rfs_prove(); NULL: nothing */
+const char *rfs_sets_wrong(const struct rfs_fs *fs);
+#endif
+
+/*
+ * The first free zone from one on that is on a way, or with ways = 1 on any;
+ * RFS_BITS_NONE: there is none.
+ */
+u32 rfs_next_free(const struct rfs_fs *fs, u32 from, u32 way, u32 ways);
+
+/* Where the drive limits that, it counts as active, or will */
+static inline bool rfs_is_active(const struct rfs_zone_info *z)
+{
+	return z->inflight || (z->wp && z->wp < z->cap);
+}
+
 /* stripe.c: blocks, of n, that an append to this zone can have now */
 u32 rfs_zone_fit(const struct rfs_fs *fs, const struct rfs_active_seg *seg,
 		 u32 n);
@@ -219,6 +244,7 @@ u64 rfs_room_beside(const struct rfs_fs *fs, u64 copies, u32 zones);
  * may be the only block of nodes of its own.
  */
 u32 rfs_pages_at_once(const struct rfs_fs *fs);
+#define RFS_HOT_ZONES	1024	/* whose hotness is quantized, at most */
 extern const struct rfs_policy rfs_policy_default;
 u64 rfs_ptr_ticks(const struct rfs_ptr *ptr);
 u32 rfs_data_stream(const struct rfs_fs *fs, const struct rfs_dinode *di,

@@ -48,6 +48,21 @@ static u32 rfs_low_with(const struct rfs_fs *fs, u64 maps)
 			     fs->sums_each, le32_to_cpu(fs->super.ways));
 }
 
+int rfs_timb_make(struct rfs_fs *fs, u32 at)
+{
+	u64 **words = &fs->timb[at / RFS_MAP_ENTRIES];
+
+	if (!*words)
+		*words = rfs_alloc(RFS_MAP_ENTRIES * sizeof(**words));
+	return *words ? 0 : -ENOMEM;
+}
+
+void rfs_timb_set(struct rfs_fs *fs, u32 at, u64 word)
+{
+	fs->timb[at / RFS_MAP_ENTRIES][at % RFS_MAP_ENTRIES] = word;
+	rfs_bits_put(&fs->timb_due, at / RFS_MAP_ENTRIES, true);
+}
+
 void rfs_maps_add(struct rfs_fs *fs, u32 blocks)
 {
 	fs->maps += blocks;
