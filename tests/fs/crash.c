@@ -21,7 +21,6 @@
 #include "workload.h"
 #include "space/space.h"
 #include "tree/dir.h"
-#include "tree/tree.h"
 #include "checkpoint/checkpoint.h"
 #include "ops/ops.h"
 #include "tools/tools.h"
@@ -375,18 +374,17 @@ static const struct workload *workload(const char *name)
 }
 
 /* Sets of zones, and the best of them, are what a look at each zone says. */
-static void broken(const struct rfs_fs *fs, const char *what)
-{
-	(void)fs;
-	printf("crash: %s\n", what);
-	abort();
-}
-
 static void compare_victim(const struct rfs_fs *fs, enum rfs_clean how, u64 now,
 			   u64 ways, u32 nr)
 {
+	const char *wrong = rfs_sets_wrong(fs);
+
 	if (rfs_victim_scan(fs, how, now, ways) != nr)
-		broken(fs, "another zone is the best victim");
+		wrong = "another zone is the best victim";
+	if (!wrong)
+		return;
+	fprintf(stderr, "crash: %s\n", wrong);
+	abort();
 }
 
 static void tell(const struct crash *c, double seconds, bool failed)
@@ -424,7 +422,6 @@ int main(int argc, char **argv)
 	struct timespec start, end;
 	bool failed;
 
-	rfs_broken = broken;
 	rfs_victim_found = compare_victim;
 	c.r.inject = inject(&argc, argv);
 	options(argc, argv, 2, USAGE, opt);

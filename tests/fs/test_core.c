@@ -3208,10 +3208,10 @@ TEST(stripes_narrow)
 	rfs_policy_set(fs, &one_group);
 	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
 	for (i = 0; i < 20000; i++) {
-		few = fs->free_zones <= rfs_zones_kept(fs) + fs->ways;
+		few = fs->free_zones <= rfs_zones_narrow(fs);
 		zones = fs->free_zones + fs->meta_zones;
 		cleaned = fs->stats.copied + fs->stats.checkpoints;
-		room = rfs_way_with_room(fs, RFS_S_DATA) < fs->ways;
+		room = rfs_has_room(fs, RFS_S_DATA);
 		ret = rfs_write(fs, ino, blocks ? i * 7919 % blocks : i, 1,
 				&data, RFS_BLOCK_BYTES);
 		if (ret) {	/* from now on it is seven eighths full */

@@ -374,7 +374,8 @@ int main(int argc, char **argv)
 	policy.quantize = opt[QUANTIZE].value;
 	printf("{");
 	show("mount_ns", make_volume());
-	show("mounted_bytes", allocated);
+	/* beside that, where the summaries of zones are that are written now */
+	show("most_bytes", allocated + 4ULL * RFS_SUMS_NOTED);
 	make_file();
 	if (opt[CHECK].value)
 		check();

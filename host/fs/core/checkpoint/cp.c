@@ -235,6 +235,14 @@ static void rfs_cp_list(struct rfs_fs *fs, u32 entry)
 					      RFS_CP_LIST_MORE, true);
 }
 
+/* The entry of the list that an address of a table's block is */
+static u32 rfs_cp_entry_of(const struct rfs_fs *fs, const u64 *at)
+{
+	if (at >= fs->ztab_addr && at < fs->ztab_addr + fs->ztab_blocks)
+		return fs->timb_blocks + (at - fs->ztab_addr);
+	return at - fs->timb_addr;
+}
+
 /* A block of a table that is kept in memory as a whole. */
 static int rfs_table_complete(struct rfs_fs *fs, void *what, const void *how,
 			      u64 addr)
@@ -243,10 +251,7 @@ static int rfs_table_complete(struct rfs_fs *fs, void *what, const void *how,
 
 	(void)how;
 	if (!*at)
-		rfs_cp_list(fs, at >= fs->ztab_addr &&
-				at < fs->ztab_addr + fs->ztab_blocks ?
-				fs->timb_blocks + (at - fs->ztab_addr) :
-				at - fs->timb_addr);
+		rfs_cp_list(fs, rfs_cp_entry_of(fs, at));
 	rfs_count_live_map(fs, *at, -1);
 	rfs_count_live_map(fs, addr, 1);
 	*at = addr;

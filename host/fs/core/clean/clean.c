@@ -21,8 +21,6 @@ static u64 rfs_ways_short(const struct rfs_fs *fs)
 		return RFS_ALL_WAYS;
 	for (way = 0; way < fs->ways; way++)
 		least = min(least, fs->way_room[way]);
-	if (least >= fs->policy.groups)
-		return RFS_ALL_WAYS;
 	for (way = 0; way < fs->ways; way++)
 		if (fs->way_room[way] <= least + 1)
 			ways |= 1ULL << way;
@@ -39,21 +37,90 @@ static u32 rfs_next_victim(struct rfs_fs *fs, enum rfs_clean how, u64 now)
 	       rfs_victim(fs, how, now, RFS_ALL_WAYS);
 }
 
+/* Those who write much wait below this */
+static u32 rfs_zones_reserved(const struct rfs_fs *fs)
+{
+	return rfs_zones_narrow(fs) + fs->ways +
+	       rfs_pages_of(fs,
+			    fs->rsv_blocks) / le32_to_cpu(fs->super.zone_cap);
+}
+
+/* Free zones below which cleaning begins */
+static u32 rfs_clean_below(const struct rfs_fs *fs)
+{
+	return rfs_zones_reserved(fs) + fs->geo.zones / 64 + fs->ahead;
+}
+
+#define WORTH	16	/* times what a check-point writes */
+
+/*
+ * And up to which it goes: what is free without need makes zones fuller, which
+ * then are cleaned with more in use; but each round costs a check-point.
+ */
+static u32 rfs_clean_up_to(const struct rfs_fs *fs)
+{
+	u32 some = fs->geo.zones / 64;
+	u32 worth = WORTH * (u64)fs->dirty.count /
+		    le32_to_cpu(fs->super.zone_cap);
+
+	return rfs_clean_below(fs) + min(max(worth, some), 3 * some);
+}
+
+/* Zones that the next check-point makes free */
+static u32 rfs_to_be_free(const struct rfs_fs *fs)
+{
+	return fs->set[RFS_SET_GAINED].count;
+}
+
+static bool rfs_clean_wanted(const struct rfs_fs *fs)
+{
+	return fs->free_zones + rfs_to_be_free(fs) < rfs_clean_up_to(fs);
+}
+
+#define VICTIMS_MOST	RFS_WAYS_MAX
+
+/* Zones that are gone through together, so that reads of them use all ways */
+static u32 rfs_victim_ways(const struct rfs_fs *fs, enum rfs_clean how)
+{
+	return how == RFS_CLEAN_HARD ? 1 : fs->ways;
+}
+
+/*
+ * Blocks that are live in what is cleaned at once, at most: a zone, which low_zones has
+ * for that, and one for each that data may take, up to one of each way.
+ */
+static u64 rfs_victims_hold(const struct rfs_fs *fs, enum rfs_clean how)
+{
+	u32 kept = rfs_zones_kept(fs), zones = 1;
+
+	if (fs->free_zones > kept)
+		zones += fs->free_zones - kept;
+	return (u64)min(zones, rfs_victim_ways(fs, how)) *
+	       le32_to_cpu(fs->super.zone_cap);
+}
+
+static u32 rfs_victims_most(const struct rfs_fs *fs)
+{
+	return max_t(u32, fs->ways, RFS_VICTIMS);
+}
+
 /*
  * Several at once, so that what is alike in them goes together; what is live of
- * them takes no more room than a zone.
+ * them takes no more room than a zone, or one on each way.
  */
 static u32 rfs_find_victims(struct rfs_fs *fs, enum rfs_clean how, u32 *nr)
 {
-	u64 now = rfs_now(fs);
-	u32 n, live = 0;
+	u64 now = rfs_now(fs), live = 0, most = rfs_victims_hold(fs, how);
+	u32 n;
 
-	for (n = 0; n < RFS_VICTIMS; n++) {
+	for (n = 0; n < rfs_victims_most(fs); n++) {
 		nr[n] = rfs_next_victim(fs, how, now);
 		if (!nr[n])
 			break;
 		live += fs->zone[nr[n]].live;
-		if (n && live > fs->zone[nr[n]].cap)
+		if (n && live > most)
+			break;
+		if (n >= RFS_VICTIMS && !rfs_clean_wanted(fs))
 			break;
 		fs->zone[nr[n]].cleaning = true;
 		rfs_zone_changed(fs, nr[n]);
@@ -77,16 +144,17 @@ struct cleaner {
 	u32 waiting;		/* blocks that have no place yet */
 	u64 least;		/* blocks, the room that is left for others */
 	u32 kept;		/* and zones */
-	u32 victim[RFS_VICTIMS];
+	u32 victim[VICTIMS_MOST];
+	u32 sums[VICTIMS_MOST];	/* of each, those that were read, or are being */
 	u32 victims, done;	/* of them, those that were gone through */
 	bool any;		/* block that was looked at */
 	u64 now;
-	u8 *seen;		/* blocks of the victim */
+	u8 *seen;		/* blocks of the victims that are next */
 	u8 *block;
 };
 
 #define READING		4	/* copies that are read at a time */
-#define SUMS_AHEAD	8	/* summaries that are read at a time */
+#define SUMS_AHEAD	8	/* summaries of a way that are read at a time */
 
 static bool rfs_copy_data_ok(const struct rfs_copy *copy, u32 i)
 {
@@ -544,10 +612,21 @@ static int rfs_move_block(struct rfs_fs *fs, struct cleaner *c,
 	return rfs_move_meta(fs, from, addr);
 }
 
+/* Of a zone that is gone through, maybe with others: a byte for each block */
+static u8 *rfs_seen_of(const struct rfs_fs *fs, const struct cleaner *c, u32 nr)
+{
+	u32 i = c->done;
+
+	while (i < c->victims && c->victim[i] != nr)
+		i++;
+	return c->seen + (size_t)(i - c->done) * fs->geo.zone_blocks;
+}
+
 /* Blocks that a summary lists; marks them in seen. */
 static int rfs_move_listed(struct rfs_fs *fs, struct cleaner *c, u32 nr,
 			   const struct rfs_summary *sum)
 {
+	u8 *seen = rfs_seen_of(fs, c, nr);
 	u64 start = (u64)nr * fs->geo.zone_blocks;
 	u32 n = min_t(u32, le16_to_cpu(sum->head.count), RFS_SUM_ENTRIES), i;
 	int ret;
@@ -559,9 +638,9 @@ static int rfs_move_listed(struct rfs_fs *fs, struct cleaner *c, u32 nr,
 			continue;	/* was never written */
 		if (off >= fs->zone[nr].wp)
 			return -EUCLEAN;
-		if (c->seen[off])
+		if (seen[off])
 			continue;
-		c->seen[off] = true;
+		seen[off] = true;
 		ret = rfs_move_block(fs, c, &sum->entry[i], start + off);
 		if (ret)
 			return ret;
@@ -577,12 +656,13 @@ static int rfs_move_zone(struct rfs_fs *fs, struct cleaner *c, u32 nr)
 {
 	u64 start = (u64)nr * fs->geo.zone_blocks;
 	struct rfs_summary *sum = (struct rfs_summary *)c->block;
+	const u8 *seen = rfs_seen_of(fs, c, nr);
 	struct rfs_oob oob;
 	u32 at;
 	int ret;
 
 	for (at = fs->zone[nr].wp; at-- > 0 && fs->zone[nr].live;) {
-		if (c->seen[at])
+		if (seen[at])
 			continue;
 		ret = rfs_clean_scan(fs, start + at, c->block, &oob);
 		if (ret || !rfs_oob_ok(&oob, fs->volume))
@@ -625,24 +705,32 @@ static int rfs_move_summaries(struct rfs_fs *fs, struct cleaner *c, u32 nr)
 	return 0;
 }
 
-/* Begin to read summaries of a zone, from the nth on; copy->n: how many. */
-static int rfs_read_sums(struct rfs_fs *fs, struct rfs_copy *copy, u32 nr,
-			 u32 nth)
+/* Begin to read the next summaries of n victims, one of each in turn; copy->n: how many. */
+static int rfs_read_sums(struct rfs_fs *fs, struct cleaner *c, u32 n,
+			 struct rfs_copy *copy)
 {
-	const struct rfs_zone_info *z = &fs->zone[nr];
-	u32 i;
+	u32 most = min(SUMS_AHEAD * n, (u32)RFS_SUM_ENTRIES), i, before;
 
-	copy->n = min(z->sums_known - nth, (u32)SUMS_AHEAD);
-	for (i = 0; i < copy->n; i++) {
-		copy->from[i] = (u64)nr * fs->geo.zone_blocks +
-				z->sum_at[nth + i];
-		copy->there[i] = false;
-	}
+	copy->n = 0;
+	do {
+		before = copy->n;
+		for (i = c->done; i < c->done + n && copy->n < most; i++) {
+			const struct rfs_zone_info *z =
+				&fs->zone[c->victim[i]];
+
+			if (!z->sum_at || c->sums[i] == z->sums_known)
+				continue;
+			copy->from[copy->n] = (u64)c->victim[i] *
+					      fs->geo.zone_blocks +
+					      z->sum_at[c->sums[i]++];
+			copy->there[copy->n++] = false;
+		}
+	} while (copy->n > before);
 	return copy->n ? rfs_copy_read_begin(fs, copy) : 0;
 }
 
 /* Blocks that summaries list, which have been read */
-static int rfs_move_sums(struct rfs_fs *fs, struct cleaner *c, u32 nr,
+static int rfs_move_sums(struct rfs_fs *fs, struct cleaner *c,
 			 struct rfs_copy *copy)
 {
 	u32 i;
@@ -650,24 +738,25 @@ static int rfs_move_sums(struct rfs_fs *fs, struct cleaner *c, u32 nr,
 
 	for (i = 0; !ret && i < copy->n; i++) {
 		struct rfs_summary *sum = copy->block[i];
+		u32 nr = copy->from[i] / fs->geo.zone_blocks;
 
 		if (!copy->there[i] || !rfs_head_ok(&sum->head, fs->volume,
 						    RFS_SUMMARY))
 			continue;
-		c->seen[copy->from[i] % fs->geo.zone_blocks] = true;
+		rfs_seen_of(fs, c, nr)[copy->from[i] %
+				       fs->geo.zone_blocks] = true;
 		ret = rfs_move_listed(fs, c, nr, sum);
 	}
 	return ret;
 }
 
 /*
- * What the summaries list that were written since the zone was opened. They may
- * all be on one die: some are read while those before are gone through.
+ * What the summaries list that were written since the zones were opened. Those of a
+ * zone may all be on one die: some are read while those before are gone through.
  */
-static int rfs_move_known(struct rfs_fs *fs, struct cleaner *c, u32 nr)
+static int rfs_move_known(struct rfs_fs *fs, struct cleaner *c, u32 n)
 {
 	struct rfs_copy *now, *next;
-	u32 nth;
 	int ret;
 
 	ret = rfs_take_copy(fs, c, &next);
@@ -678,16 +767,16 @@ static int rfs_move_known(struct rfs_fs *fs, struct cleaner *c, u32 nr)
 		c->idle[c->idles++] = next;
 		return ret;
 	}
-	ret = rfs_read_sums(fs, next, nr, 0);
-	for (nth = 0; !ret && next->n; nth += now->n) {
+	ret = rfs_read_sums(fs, c, n, next);
+	while (!ret && next->n) {
 		struct rfs_copy *read = next;
 
 		next = now;
 		now = read;
-		ret = rfs_read_sums(fs, next, nr, nth + now->n);
+		ret = rfs_read_sums(fs, c, n, next);
 		rfs_copy_read_end(fs, now);
 		if (!ret)
-			ret = rfs_move_sums(fs, c, nr, now);
+			ret = rfs_move_sums(fs, c, now);
 		if (ret && next->n)
 			rfs_copy_read_end(fs, next);
 	}
@@ -696,17 +785,22 @@ static int rfs_move_known(struct rfs_fs *fs, struct cleaner *c, u32 nr)
 	return ret;
 }
 
-static int rfs_move_victim(struct rfs_fs *fs, struct cleaner *c, u32 nr)
+/* The next n victims, together */
+static int rfs_move_victims(struct rfs_fs *fs, struct cleaner *c, u32 n)
 {
+	u32 i;
 	int ret = 0;
 
-	memset(c->seen, 0, fs->geo.zone_blocks);
-	if (!fs->geo.oob_bytes)
-		return rfs_move_summaries(fs, c, nr);
+	memset(c->seen, 0, (size_t)n * fs->geo.zone_blocks);
+	memset(c->sums, 0, sizeof(c->sums));
 	/* two copies for them, and others that go on */
-	if (fs->zone[nr].sum_at && c->copies > c->shared + 2)
-		ret = rfs_move_known(fs, c, nr);
-	return ret ? ret : rfs_move_zone(fs, c, nr);
+	if (fs->geo.oob_bytes && c->copies > c->shared + 2)
+		ret = rfs_move_known(fs, c, n);
+	for (i = c->done; !ret && i < c->done + n; i++)
+		ret = fs->geo.oob_bytes ?
+		      rfs_move_zone(fs, c, c->victim[i]) :
+		      rfs_move_summaries(fs, c, c->victim[i]);
+	return ret;
 }
 
 static void rfs_cleaner_free(struct cleaner *c)
@@ -718,14 +812,6 @@ static void rfs_cleaner_free(struct cleaner *c)
 	rfs_free(c->seen);
 	rfs_free(c->block);
 	rfs_free(c);
-}
-
-/* Those who write wait below this */
-static u32 rfs_zones_reserved(const struct rfs_fs *fs)
-{
-	return rfs_zones_kept(fs) + 1 +
-	       rfs_pages_of(fs,
-			    fs->rsv_blocks) / le32_to_cpu(fs->super.zone_cap);
 }
 
 /*
@@ -754,7 +840,7 @@ static struct cleaner *rfs_cleaner_new(const struct rfs_fs *fs)
 
 	if (!c)
 		return NULL;
-	c->seen = rfs_alloc(fs->geo.zone_blocks);
+	c->seen = rfs_alloc((size_t)fs->ways * fs->geo.zone_blocks);
 	c->block = rfs_alloc(RFS_BLOCK_BYTES);
 	while (c->copies < fs->policy.groups + 3 && rfs_add_copy(c))
 		;
@@ -780,6 +866,7 @@ static void rfs_saw_victim(const struct rfs_fs *fs, u32 nr)
 static int rfs_clean_more(struct rfs_fs *fs, struct cleaner *c,
 			  enum rfs_clean how)
 {
+	u32 n;
 	int ret = 0;
 
 	c->now = rfs_now(fs);
@@ -792,10 +879,10 @@ static int rfs_clean_more(struct rfs_fs *fs, struct cleaner *c,
 	for (c->done = 0; c->done < c->victims; c->done++)
 		rfs_saw_victim(fs, c->victim[c->done]);
 	fs->stats.victims += c->victims;
-	for (c->done = 0; c->done < c->victims; c->done++) {
-		ret = rfs_move_victim(fs, c, c->victim[c->done]);
-		if (ret)
-			break;
+	for (c->done = 0; !ret && c->done < c->victims;) {
+		n = min(rfs_victim_ways(fs, how), c->victims - c->done);
+		ret = rfs_move_victims(fs, c, n);
+		c->done += ret ? 0 : n;
 	}
 	return ret;
 }
@@ -838,46 +925,12 @@ static int rfs_clean_end(struct rfs_fs *fs, struct cleaner *c, int ret)
 	return !ret && none ? -ENOENT : ret;
 }
 
-/* Free zones below which cleaning begins */
-static u32 rfs_clean_below(const struct rfs_fs *fs)
-{
-	u32 stripe = fs->ways > 1 ? fs->ways : 0;	/* as groups need them */
-
-	return rfs_zones_reserved(fs) + fs->geo.zones / 64 + fs->ahead + stripe;
-}
-
-#define WORTH	16	/* times what a check-point writes */
-
-/*
- * And up to which it goes: what is free without need makes zones fuller, which
- * then are cleaned with more in use; but each round costs a check-point.
- */
-static u32 rfs_clean_up_to(const struct rfs_fs *fs)
-{
-	u32 some = fs->geo.zones / 64;
-	u32 worth = WORTH * (u64)fs->dirty.count /
-		    le32_to_cpu(fs->super.zone_cap);
-
-	return rfs_clean_below(fs) + min(max(worth, some), 3 * some);
-}
-
 bool rfs_clean_due(const struct rfs_fs *fs, u32 *seen)
 {
 	u32 before = *seen;
 
 	*seen = fs->free_zones < rfs_clean_below(fs) ? fs->free_zones : ~0U;
 	return !fs->read_only && *seen < before;
-}
-
-/* Zones that the next check-point makes free */
-static u32 rfs_to_be_free(const struct rfs_fs *fs)
-{
-	return fs->set[RFS_SET_GAINED].count;
-}
-
-static bool rfs_clean_wanted(const struct rfs_fs *fs)
-{
-	return fs->free_zones + rfs_to_be_free(fs) < rfs_clean_up_to(fs);
 }
 
 /*
@@ -1053,6 +1106,16 @@ int rfs_compact(struct rfs_fs *fs,
 	return ret;
 }
 
+/*
+ * Copies take zones before the check-point makes victims free. Where groups stripe, it
+ * comes before so few are left that appends go to fewer ways.
+ */
+static bool rfs_clean_narrows(const struct rfs_fs *fs)
+{
+	return fs->ways > 1 && rfs_to_be_free(fs) >= 2 * fs->ways &&
+	       fs->free_zones <= rfs_zones_narrow(fs);
+}
+
 #define PAYS	4	/* early: times what a check-point writes */
 #define IDLY	4	/* idle: rounds of victims, for who comes meanwhile */
 
@@ -1078,7 +1141,7 @@ int rfs_clean_some(struct rfs_fs *fs, enum rfs_clean how)
 						rfs_clean_wanted(fs))) {
 		ret = rfs_clean_more(fs, c, how);
 		rounds++;
-		if (rfs_dirty_due(fs))
+		if (rfs_dirty_due(fs) || rfs_clean_narrows(fs))
 			break;
 	}
 	none = ret == STOP && !c->any;

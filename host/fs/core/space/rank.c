@@ -128,9 +128,9 @@ u32 rfs_victim_scan(const struct rfs_fs *fs, enum rfs_clean how, u64 now,
 static u64 rfs_overtakes(const struct rfs_segment *best,
 			 const struct rfs_segment *other, u64 now)
 {
+	unsigned __int128 ahead;
 	u64 grows = (u64)(best->cap - best->live) * other->live;
 	u64 other_grows = (u64)(other->cap - other->live) * best->live;
-	unsigned __int128 ahead;
 
 	if (!best->age || !other->age)
 		return now + 1;

@@ -122,6 +122,7 @@ const char *rfs_sets_wrong(const struct rfs_fs *fs)
 
 	for (nr = 0; nr < fs->geo.zones; nr++) {
 		const struct rfs_zone_info *z = &fs->zone[nr];
+		bool free = z->state == RFS_Z_FREE;
 		u8 in = rfs_sets_of(fs, nr);
 
 		for (set = 0; set < RFS_SETS; set++) {
@@ -130,7 +131,7 @@ const char *rfs_sets_wrong(const struct rfs_fs *fs)
 				return "a zone is in a set that it is not of";
 		}
 		if (rfs_bits_has(&fs->free_of[nr % fs->ways], nr / fs->ways) !=
-		    (z->state == RFS_Z_FREE))
+		    free)
 			return "a zone is free, and not on its way";
 		room[nr % fs->ways] += !!(in & ROOM);
 		rfs_zone_entry(fs, nr, &entry);

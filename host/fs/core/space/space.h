@@ -103,10 +103,13 @@ static inline bool rfs_is_striped(u32 stream)
 
 /* Where few zones are free, another stream that has room; else this one */
 u32 rfs_with_room(const struct rfs_fs *fs, u32 stream);
-/* The first way on which a stream has room without another zone; ways: on none */
-u32 rfs_way_with_room(const struct rfs_fs *fs, u32 stream);
-/* The way whose zone of a stream the next append goes to */
-u32 rfs_way_for(struct rfs_fs *fs, u32 stream);
+bool rfs_has_room(const struct rfs_fs *fs, u32 stream);	/* without another zone */
+
+/*
+ * The way whose zone of a stream the next append goes to. If it `opens` one, there may
+ * be none yet; else it has room, and without room on any way it is fs->ways.
+ */
+u32 rfs_way_for(struct rfs_fs *fs, u32 stream, bool opens);
 
 /* From now on; fewer groups if the drive allows fewer open zones */
 void rfs_policy_set(struct rfs_fs *fs, const struct rfs_policy *policy);
@@ -144,10 +147,23 @@ u64 rfs_tables(const struct rfs_fs *fs);	/* blocks of TIMB and zone table */
 bool rfs_worth_compacting(const struct rfs_fs *fs,
 			  const struct rfs_zone_info *z);
 
-/* Room that a check-point leaves to what comes between, and to compaction */
-u64 rfs_room_kept(const struct rfs_fs *fs);
+/*
+ * [W + K] of "Room": what a check-point leaves to what comes between, and to compaction,
+ * beside dirty blocks and tables
+ */
+static inline u64 rfs_room_kept(const struct rfs_fs *fs)
+{
+	return fs->room_kept;
+}
+
 u64 rfs_zones_claimed(const struct rfs_fs *fs);	/* by metadata */
 u32 rfs_zones_kept(const struct rfs_fs *fs);	/* data may not have these */
+
+/* With no more free zones streams open none beside those that they have, see stripe.c */
+static inline u32 rfs_zones_narrow(const struct rfs_fs *fs)
+{
+	return rfs_zones_kept(fs) + (fs->ways > 1 ? fs->ways : 0);
+}
 
 /* What changes of a volume, and says how much of it is in use */
 struct rfs_usage {
@@ -244,6 +260,9 @@ u64 rfs_room_beside(const struct rfs_fs *fs, u64 copies, u32 zones);
  * may be the only block of nodes of its own.
  */
 u32 rfs_pages_at_once(const struct rfs_fs *fs);
+/* Summaries of all zones whose places are kept in memory, at most: 16 MiB */
+#define RFS_SUMS_NOTED	(4U << 20)
+
 #define RFS_HOT_ZONES	1024	/* whose hotness is quantized, at most */
 extern const struct rfs_policy rfs_policy_default;
 u64 rfs_ptr_ticks(const struct rfs_ptr *ptr);

@@ -141,15 +141,13 @@ static u32 rfs_sums_most(const struct rfs_zone_info *z)
 	return z->cap / RFS_SUM_ENTRIES + 4;
 }
 
-#define SUMS_NOTED	(4U << 20)	/* summaries, 16 MiB, of all zones */
-
 /* Where a zone's summaries are is kept from now on, if that is not too much memory. */
 static void rfs_sums_note(struct rfs_fs *fs, struct rfs_zone_info *z)
 {
 	u32 most = rfs_sums_most(z);
 
 	z->sums_known = 0;
-	if (!fs->geo.oob_bytes || fs->sums_noted + most > SUMS_NOTED)
+	if (!fs->geo.oob_bytes || fs->sums_noted + most > RFS_SUMS_NOTED)
 		return;
 	z->sum_at = rfs_alloc(most * sizeof(*z->sum_at));
 	if (z->sum_at)
@@ -428,12 +426,14 @@ static int rfs_take_zone_of(struct rfs_fs *fs, u32 stream, u32 way, u32 ways)
 	return 0;
 }
 
-/* Of this way, or of any other where that has none */
+/* Of this way; of any other where that has none, and the stream has no room elsewhere */
 static int rfs_take_zone(struct rfs_fs *fs, u32 stream, u32 way)
 {
 	int ret = rfs_take_zone_of(fs, stream, way, fs->ways);
 
-	return ret && fs->ways > 1 ? rfs_take_zone_of(fs, stream, way, 1) : ret;
+	if (!ret || fs->ways == 1 || rfs_has_room(fs, stream))
+		return ret;
+	return rfs_take_zone_of(fs, stream, way, 1);
 }
 
 #define RESTS	5000	/* of a tick each; reads take as long only if lost */
@@ -452,7 +452,8 @@ static int rfs_open_zone(struct rfs_fs *fs, u32 stream, u32 way)
 	if (stream >= RFS_S_DATA)
 		rfs_regroup(fs);	/* as often as SFS: for each segment */
 	while ((ret = rfs_take_zone(fs, stream, way)) == -EBUSY &&
-	       fs->ops->delay && stream < RFS_S_DATA && rests++ < RESTS)
+	       fs->ops->delay && stream < RFS_S_DATA &&
+	       !rfs_has_room(fs, stream) && rests++ < RESTS)
 		fs->ops->delay(fs->dev);
 	return ret;
 }
@@ -528,7 +529,7 @@ static int rfs_find_room(struct rfs_fs *fs, u32 stream, bool all, u32 *n,
 			 struct rfs_active_seg **found)
 {
 	struct rfs_active_seg *ways = fs->active[fs->active_of[stream]];
-	u32 way = rfs_way_for(fs, stream);
+	u32 way = rfs_way_for(fs, stream, true);
 	int ret;
 
 	for (;;) {
@@ -538,7 +539,7 @@ static int rfs_find_room(struct rfs_fs *fs, u32 stream, bool all, u32 *n,
 		if (!seg->zone) {
 			ret = rfs_open_zone(fs, stream, way);
 			if (ret)
-				way = rfs_way_with_room(fs, stream);
+				way = rfs_way_for(fs, stream, false);
 			if (ret && way == fs->ways)
 				return ret;
 			seg = &ways[way];

@@ -65,7 +65,12 @@ void rfs_timb_set(struct rfs_fs *fs, u32 at, u64 word)
 
 void rfs_maps_add(struct rfs_fs *fs, u32 blocks)
 {
+	u64 tables = (u64)fs->timb_blocks + fs->ztab_blocks;
+
 	fs->maps += blocks;
+	fs->room_kept = fs->dirty_max / 2 + RFS_OP_BLOCKS + fs->maps +
+			rfs_scratch(fs->holds, fs->maps, tables, fs->sums_each,
+				    le32_to_cpu(fs->super.ways));
 	fs->low_now = rfs_low_with(fs, fs->maps);
 	fs->low_next = rfs_low_with(fs, (u64)fs->maps + RFS_MAPS_NEXT);
 }

@@ -158,6 +158,7 @@ struct rfs_fs {
 	u32 low_zones;		/* fewer free ones: clean first; see sizes.c */
 	/* the same with the maps there are, and with RFS_MAPS_NEXT more */
 	u32 low_now, low_next;
+	u64 room_kept;		/* blocks, see rfs_room_kept(): as many maps keep them */
 	u32 holds;		/* blocks in use that a zone has room for */
 	u32 sums_each;		/* summaries of 63 blocks; 0: see sizes.c */
 	u32 dirty_max;
