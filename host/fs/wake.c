@@ -18,7 +18,7 @@ bool rfsm_work_due(const struct rfs_sb_info *sbi)
 		(rfsm_checkpoint_due(sbi) || READ_ONCE(sbi->want_clean)));
 }
 
-#define AHEAD		6	/* zones: what a round of cleaning takes at most */
+#define AHEAD		6	/* zones of all ways: what a round of cleaning takes at most */
 #define AHEAD_SHARE	4	/* of what is free, one in so many */
 #define AHEAD_FOR	(5 * HZ)
 
@@ -29,13 +29,16 @@ void rfsm_set_ahead(struct rfs_sb_info *sbi)
 
 	free = fs->user_blocks - min(used, fs->user_blocks);
 	free /= AHEAD_SHARE * le32_to_cpu(fs->super.zone_cap);
-	fs->ahead = rfsm_favour_small(sbi, AHEAD_FOR) ? min_t(u64, free,
-							      AHEAD) : 0;
+	fs->ahead = rfsm_favour_small(sbi, AHEAD_FOR) ?
+		    min_t(u64, free, AHEAD * fs->ways) : 0;
 }
 
 u32 rfsm_withheld(const struct rfs_sb_info *sbi)
 {
-	return (1 + sbi->fs->ahead) * le32_to_cpu(sbi->fs->super.zone_cap);
+	const struct rfs_fs *fs = sbi->fs;
+	u32 width = rfs_zones_narrow(fs) - rfs_zones_kept(fs);
+
+	return (width + fs->ways + fs->ahead) * le32_to_cpu(fs->super.zone_cap);
 }
 
 static bool rfsm_round_over(const struct rfs_sb_info *sbi, u64 round)

@@ -373,6 +373,20 @@ static const struct workload *workload(const char *name)
 	exit(2);
 }
 
+/* Sets of zones, and the best of them, are what a look at each zone says. */
+static void compare_victim(const struct rfs_fs *fs, enum rfs_clean how, u64 now,
+			   u64 ways, u32 nr)
+{
+	const char *wrong = rfs_sets_wrong(fs);
+
+	if (rfs_victim_scan(fs, how, now, ways) != nr)
+		wrong = "another zone is the best victim";
+	if (!wrong)
+		return;
+	fprintf(stderr, "crash: %s\n", wrong);
+	abort();
+}
+
 static void tell(const struct crash *c, double seconds, bool failed)
 {
 	const struct rfs_stats *stats = &c->r.fs->stats;
@@ -408,6 +422,7 @@ int main(int argc, char **argv)
 	struct timespec start, end;
 	bool failed;
 
+	rfs_victim_found = compare_victim;
 	c.r.inject = inject(&argc, argv);
 	options(argc, argv, 2, USAGE, opt);
 	c.r.ways = opt[WAYS].value;

@@ -16,6 +16,7 @@
 
 #include "bare.h"
 #include "option.h"
+#include "space/rank.h"
 #include "space/space.h"
 #include "tree/tree.h"
 #include "log/log.h"
@@ -92,6 +93,16 @@ static bool drive_new(void)
 	}
 	drive_begin();
 	return true;
+}
+
+static void note_broken(const struct rfs_fs *at, const char *text);
+
+/* The tournament finds what a look at each zone does. */
+static void compare_victim(const struct rfs_fs *at, enum rfs_clean how, u64 now,
+			   u64 ways, u32 nr)
+{
+	if (rfs_victim_scan(at, how, now, ways) != nr)
+		note_broken(at, "another zone is the best victim");
 }
 
 /* The proof's invariant does not hold: the setting ends with that. */
@@ -457,6 +468,7 @@ int main(int argc, char **argv)
 
 	options(argc, argv, 1, "usage: space [NAME=N]...", opt);
 	rfs_broken = note_broken;
+	rfs_victim_found = compare_victim;
 	verbose = opt[3].value;
 	striped = opt[5].value;
 	most = opt[6].value;

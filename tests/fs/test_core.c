@@ -1433,6 +1433,7 @@ static void hide_free(struct rfs_fs *fs, u8 state, u8 as)
 	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++)
 		if (fs->zone[nr].state == state && !fs->zone[nr].wp)
 			fs->zone[nr].state = as;
+	rfs_all_zones_changed(fs);
 }
 
 /* Blocks of the log that an error has left on the medium are sent again. */
@@ -1636,6 +1637,76 @@ TEST(short_files_and_symlinks)
 	}
 	check_clean(fs);
 	end(fs, dev);
+}
+
+/* As drawn: any of what a zone can be that makes it a victim, or not */
+static void draw_zone(struct rfs_fs *fs, u32 nr, u64 now)
+{
+	struct rfs_zone_info *z = &fs->zone[nr];
+
+	z->state = random() % 8 ? RFS_Z_USED : RFS_Z_FREE;
+	z->stream = RFS_S_META + random() % 4;
+	z->cap = random() % 4 ? CAP : CAP / 2 + random() % 20;
+	z->live = random() % (z->cap + 1) >> random() % 4;
+	z->last = now >> random() % 20;
+	z->window = !(random() % 20);
+	z->cleaned = !(random() % 30);
+	z->cleaning = !(random() % 30);
+	z->cond = random() % 50 ? RFS_DEV_OK : RFS_DEV_READ_ONLY;
+	rfs_zone_changed(fs, nr);
+}
+
+static void compare_victims(struct rfs_fs *fs, u64 now)
+{
+	u64 some = random() % (1 << fs->ways);
+	enum rfs_clean how;
+
+	for (how = 0; how < RFS_CLEANS; how++) {
+		CHECK_EQ(rfs_victim(fs, how, now, RFS_ALL_WAYS),
+			 rfs_victim_scan(fs, how, now, RFS_ALL_WAYS));
+		CHECK_EQ(rfs_victim(fs, how, now, some),
+			 rfs_victim_scan(fs, how, now, some));
+	}
+	CHECK(!rfs_sets_wrong(fs));
+}
+
+/* The winner of the tournament is the zone that a look at each finds, at any time. */
+TEST(best_victim_of_many)
+{
+	struct rfs_geometry many = geometry;
+	struct rfs_policy policy = { .groups = 4 };
+	u32 ways, i, n;
+
+	many.zones = 400;
+	for (ways = 1; ways <= 5; ways += 2) {
+		struct memdev *dev = memdev_new(&many, CAP, 4 << 20, false);
+		struct rfs_id striped = { .ways = ways };
+		u64 now = 1 << 20;
+		struct rfs_fs *fs;
+
+		CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &many, &striped,
+				  ""), 0);
+		CHECK_EQ(rfs_mount(&memdev_ops, dev, &many, false, 0, &fs), 0);
+		CHECK_EQ(fs->ways, ways);
+		for (i = RFS_CP_ZONES; i < many.zones; i++)
+			draw_zone(fs, i, now);
+		for (i = 0; i < 600; i++) {
+			if (!(i % 100)) {
+				policy.gc = RFS_GC_COST_BENEFIT +
+					    i / 100 % 3 / 2;
+				rfs_policy_set(fs, &policy);
+			}
+			for (n = random() % 8; n; n--)
+				draw_zone(fs, RFS_CP_ZONES + random() %
+					  (many.zones - RFS_CP_ZONES), now);
+			now += 1 << random() % 16;
+			if (!(random() % 40))	/* a clock was set back */
+				now /= 2;
+			compare_victims(fs, now);
+		}
+		rfs_unmount_nosync(fs);
+		memdev_free(dev);
+	}
 }
 
 /* In pieces, so that nobody waits for the whole of it */
@@ -2122,6 +2193,7 @@ TEST(dead_zone_comes_back)
 	put(fs, ino, 0, 3, RFS_BLOCK_BYTES);
 	zone = fs->active[RFS_S_DATA][0].zone;
 	fs->zone[zone].cond = RFS_DEV_READ_ONLY;
+	rfs_zone_changed(fs, zone);
 	put(fs, ino, 0, 4, RFS_BLOCK_BYTES);
 	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
 	CHECK_EQ(fs->zone[zone].state, RFS_Z_DEAD);
@@ -3136,10 +3208,10 @@ TEST(stripes_narrow)
 	rfs_policy_set(fs, &one_group);
 	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
 	for (i = 0; i < 20000; i++) {
-		few = fs->free_zones <= rfs_zones_kept(fs) + fs->ways;
+		few = fs->free_zones <= rfs_zones_narrow(fs);
 		zones = fs->free_zones + fs->meta_zones;
 		cleaned = fs->stats.copied + fs->stats.checkpoints;
-		room = rfs_way_with_room(fs, RFS_S_DATA) < fs->ways;
+		room = rfs_has_room(fs, RFS_S_DATA);
 		ret = rfs_write(fs, ino, blocks ? i * 7919 % blocks : i, 1,
 				&data, RFS_BLOCK_BYTES);
 		if (ret) {	/* from now on it is seven eighths full */
@@ -3305,6 +3377,7 @@ TEST(cached_blocks_are_not_read)
 		for (i = RFS_S_DATA; i < RFS_STREAMS; i++)
 			fs->active[i][0].zone = 0;
 		fs->zone[zone_of(fs, ino, 1)].window = false;
+		rfs_all_zones_changed(fs);
 		CHECK_EQ(rfs_clean(fs, RFS_CLEAN_HARD), 0);
 		CHECK_EQ(fs->stats.clean_cached, cache_lies ? 0 : 99);
 		check_clean(fs);
@@ -3369,6 +3442,7 @@ static struct rfs_fs *ready_to_clean(struct memdev *dev,
 			fs->zone[*zone].state = RFS_Z_USED;
 		*zone = 0;
 	}
+	rfs_all_zones_changed(fs);
 	rfs_policy_set(fs, &rfs_policy_default);
 	for (i = 0; i < 4; i++)
 		fs->group_hot[i] = 1 + i * (1ULL << 40);
@@ -3456,6 +3530,7 @@ TEST(truncated_before_cleaning)
 	CHECK_EQ(rfs_truncate(fs, ino, 1000 * RFS_BLOCK_BYTES + 9, false), 0);
 	fs->active[fs->active_of[RFS_S_DATA]][0].zone = 0;
 	fs->zone[zone_of(fs, ino, 1000)].state = RFS_Z_USED;
+	rfs_all_zones_changed(fs);
 	while (!rfs_clean(fs, RFS_CLEAN_HARD))
 		;
 	rfs_unmount_nosync(fs);
@@ -3603,6 +3678,7 @@ TEST(busy_amid_cleaning)
 	for (nr = RFS_CP_ZONES; nr < geometry.zones; nr++)
 		if (fs->zone[nr].state == RFS_Z_FREE)
 			fs->zone[nr].wp = 1;	/* to be reset first */
+	rfs_all_zones_changed(fs);
 	being_read = true;
 	rests = 0;
 	CHECK_EQ(rfs_clean(fs, RFS_CLEAN_HARD), 0);
@@ -3641,6 +3717,7 @@ TEST(checkpoint_waits_for_reads)
 			fs->zone[*zone].state = RFS_Z_USED;
 		*zone = 0;
 	}
+	rfs_all_zones_changed(fs);
 	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
 	CHECK(rests && !fs->read_only);
 	check_clean(fs);
@@ -3998,6 +4075,7 @@ TEST(log_block_is_not_added_to)
 		;
 	hide_free(fs, RFS_Z_FREE, RFS_Z_USED);
 	fs->zone[nr].state = RFS_Z_FREE;
+	rfs_zone_changed(fs, nr);
 	fail_in = 1;
 	append_error = -EIO;
 	written = log_blocks(fs);
@@ -4243,7 +4321,7 @@ TEST(inode_map_cleaned)
 	for (dirty = 0; dirty < 2; dirty++) {
 		CHECK_EQ(rfs_create(fs, 2, dirty ? "g" : "f", &file, &ino), 0);
 		CHECK_EQ(rfs_checkpoint(fs, 0), 0);
-		zone = rfs_addr(cpu_to_le64(fs->timb[0])) / geometry.zone_blocks;
+		zone = rfs_addr(cpu_to_le64(rfs_timb(fs, 0))) / geometry.zone_blocks;
 		/* blocks of the zone table fill its zone */
 		for (i = 0; fs->zone[zone].state != RFS_Z_USED && i < 1000; i++)
 			CHECK_EQ(rfs_checkpoint(fs, 0), 0);
@@ -4450,7 +4528,7 @@ TEST(repair_counts)
 	rfs_buf_dirty(fs, buf);
 	CHECK_EQ(rfs_dir_set(fs, top, "f", 1, ino, 4), 0);
 	fs->inodes += 2;
-	fs->timb[0] += 3ULL << RFS_ADDR_BITS;
+	rfs_timb_set(fs, 0, rfs_timb(fs, 0) + (3ULL << RFS_ADDR_BITS));
 	fs->zone[fs->active[RFS_S_DATA][0].zone].live += 5;
 	reserve(fs, ino, 5, 9);
 	fs->prealloc += 3;
@@ -4601,7 +4679,8 @@ TEST(repair_nodes)
 	CHECK_EQ(rfs_node_map(fs, number, &map), 0);
 	map->table.word[number % RFS_MAP_ENTRIES] = rfs_word(addr + 1, 1);
 	rfs_buf_dirty(fs, map);
-	*rfs_nmap_word(fs, 0) += 3ULL << RFS_ADDR_BITS;
+	rfs_timb_set(fs, fs->imap_blocks,
+		     rfs_nmap_word(fs, 0) + (3ULL << RFS_ADDR_BITS));
 	CHECK(repaired(fs, &losses) >= 3);
 	CHECK_EQ(losses, 1);
 	expect(fs, ino, 100, 0, 4096);
@@ -4626,7 +4705,8 @@ TEST(repair_without_map)
 	CHECK(lost / map == 2);
 	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
 	rfs_cache_trim(fs, 0);
-	fs->timb[1] = 3ULL << RFS_ADDR_BITS;
+	CHECK_EQ(rfs_timb_make(fs, 1), 0);
+	rfs_timb_set(fs, 1, 3ULL << RFS_ADDR_BITS);
 	for (at = 0; at < geo.zones * geo.zone_blocks; at++) {
 		struct mem_page *page = &dev->page[at];
 

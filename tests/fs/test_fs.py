@@ -278,6 +278,19 @@ def test_smaller_zones_copy_less(build: Path) -> None:
     assert found[1]["open_zones"] > 28  # of 32
 
 
+def test_many_zones(build: Path) -> None:
+    """Little grows with their number; a check-point leaves out what of its list is 0, and loads."""
+    found = {}
+    for zones in (256, 65536):
+        done = run(build / "zones", f"zones={zones}", "check=1", "cap=4096", "rounds=5")
+        assert done.returncode == 0, done.stderr
+        found[zones] = json.loads(done.stdout)
+    # three blocks of four to each of two mirrors: one is of node-map blocks that are not there
+    assert found[256]["checkpoint_blocks"] == 2
+    assert found[65536]["checkpoint_blocks"] == 6
+    assert found[65536]["open_ns"] < 100_000
+
+
 def test_format_document() -> None:
     """Its tables are those of rfs_format.h."""
     done = run(sys.executable, HERE / "format_tables.py")

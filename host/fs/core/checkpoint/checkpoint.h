@@ -18,6 +18,7 @@ void rfs_write_early(struct rfs_fs *fs);
 int rfs_early_alloc(struct rfs_fs *fs);
 /* A node or block of inodes was at old, and is in use at buf->addr now. */
 int rfs_block_moved(struct rfs_fs *fs, struct rfs_buf *buf, u64 old);
+int rfs_cp_alloc(struct rfs_fs *fs);	/* when the sizes of its tables are known */
 int rfs_cp_load(struct rfs_fs *fs);
 int rfs_recover(struct rfs_fs *fs);
 u8 rfs_stream_of(u8 type);

@@ -107,8 +107,7 @@ static int rfs_map_moved(struct rfs_fs *fs, struct rfs_buf *buf, u64 old)
 
 	rfs_count_live_map(fs, old, -1);
 	rfs_count_live_map(fs, buf->addr, 1);
-	fs->timb[at] = buf->addr | (fs->timb[at] & ~RFS_ADDR_MASK);
-	rfs_timb_dirty(fs, at);
+	rfs_timb_set(fs, at, buf->addr | (rfs_timb(fs, at) & ~RFS_ADDR_MASK));
 	return 0;
 }
 
@@ -200,6 +199,50 @@ static int rfs_write_passes(struct rfs_fs *fs, bool wait)
 	return ret ? ret : rfs_write_pass(fs, &maps, wait);
 }
 
+/* Blocks of a check-point, at most: the first, and those that go on with its list */
+static u32 rfs_cp_blocks_of(const struct rfs_fs *fs)
+{
+	u32 entries = fs->timb_blocks + fs->ztab_blocks;
+
+	if (entries <= RFS_CP_LIST_FIRST)
+		return 1;
+	return 1 + DIV_ROUND_UP(entries - RFS_CP_LIST_FIRST,
+				(u32)RFS_CP_LIST_MORE);
+}
+
+static bool rfs_cp_has_gaps(const struct rfs_fs *fs)
+{
+	return le32_to_cpu(fs->super.incompat) & RFS_INCOMPAT_GAPS;
+}
+
+int rfs_cp_alloc(struct rfs_fs *fs)
+{
+	u32 blocks = rfs_cp_blocks_of(fs), i;
+	int ret = rfs_bits_alloc(&fs->listed, blocks);
+
+	/* the first, and the last: who looks for a check-point begins with that */
+	for (i = 0; !ret && i < blocks; i++)
+		if (!i || i == blocks - 1 || !rfs_cp_has_gaps(fs))
+			rfs_bits_put(&fs->listed, i, true);
+	return ret;
+}
+
+/* An entry of the list is not 0 any more. */
+static void rfs_cp_list(struct rfs_fs *fs, u32 entry)
+{
+	if (entry >= RFS_CP_LIST_FIRST)
+		rfs_bits_put(&fs->listed, 1 + (entry - RFS_CP_LIST_FIRST) /
+					      RFS_CP_LIST_MORE, true);
+}
+
+/* The entry of the list that an address of a table's block is */
+static u32 rfs_cp_entry_of(const struct rfs_fs *fs, const u64 *at)
+{
+	if (at >= fs->ztab_addr && at < fs->ztab_addr + fs->ztab_blocks)
+		return fs->timb_blocks + (at - fs->ztab_addr);
+	return at - fs->timb_addr;
+}
+
 /* A block of a table that is kept in memory as a whole. */
 static int rfs_table_complete(struct rfs_fs *fs, void *what, const void *how,
 			      u64 addr)
@@ -207,6 +250,8 @@ static int rfs_table_complete(struct rfs_fs *fs, void *what, const void *how,
 	u64 *at = what;
 
 	(void)how;
+	if (!*at)
+		rfs_cp_list(fs, rfs_cp_entry_of(fs, at));
 	rfs_count_live_map(fs, *at, -1);
 	rfs_count_live_map(fs, addr, 1);
 	*at = addr;
@@ -248,40 +293,20 @@ static int rfs_write_timb(struct rfs_fs *fs)
 	u32 i, j, nr;
 	int ret = 0;
 
-	for (i = 0; !ret && i < fs->timb_blocks; i++) {
-		if (!fs->timb_dirty[i])
-			continue;
+	rfs_bits_each(&fs->timb_due, i) {
 		ret = rfs_new_table(fs, RFS_TIMB, i, &nr);
 		if (ret)
 			break;
 		/* from now on a map that completes elsewhere makes it so again */
-		fs->timb_dirty[i] = false;
-		for (j = 0; j < RFS_MAP_ENTRIES; j++) {
-			u32 at = i * RFS_MAP_ENTRIES + j;
-
-			if (at < fs->imap_blocks + fs->nmap_blocks)
-				fs->ioq->table[nr].timb.word[j] =
-					cpu_to_le64(fs->timb[at]);
-		}
+		rfs_bits_put(&fs->timb_due, i, false);
+		for (j = 0; fs->timb[i] && j < RFS_MAP_ENTRIES; j++)
+			fs->ioq->table[nr].timb.word[j] =
+				cpu_to_le64(fs->timb[i][j]);
 		ret = rfs_send_table(fs, nr, &fs->timb_addr[i]);
+		if (ret)
+			break;
 	}
 	return ret;
-}
-
-static void rfs_zone_entry(const struct rfs_fs *fs, u32 nr,
-			   struct rfs_zone *out)
-{
-	const struct rfs_zone_info *z = &fs->zone[nr];
-
-	memset(out, 0, sizeof(*out));
-	out->state = z->state;
-	out->stream = z->stream;
-	/* a free zone that could not be reset yet: nothing in it counts */
-	out->wp = cpu_to_le32(z->state == RFS_Z_FREE ? 0 : z->wp);
-	out->live = cpu_to_le32(z->live - z->maps);
-	out->summary = cpu_to_le32(z->summary);
-	out->sum_time = cpu_to_le64(z->sum_time);
-	out->sum_wcount = cpu_to_le64(z->sum_wcount);
 }
 
 static int rfs_write_ztab(struct rfs_fs *fs)
@@ -290,16 +315,19 @@ static int rfs_write_ztab(struct rfs_fs *fs)
 	u32 i, j, nr;
 	int ret = 0;
 
-	for (i = 0; !ret && i < fs->ztab_blocks; i++) {
+	rfs_bits_each(&fs->ztab_due, i) {
 		ret = rfs_new_table(fs, RFS_ZTAB, i, &nr);
 		if (ret)
 			break;
+		rfs_bits_put(&fs->ztab_due, i, false);
 		now = fs->ioq->table[nr].ztab.zone;
 		for (j = 0; j < RFS_ZTAB_ENTRIES; j++) {
 			u32 zone = i * RFS_ZTAB_ENTRIES + j;
 
-			if (zone < fs->geo.zones)
-				rfs_zone_entry(fs, zone, &now[j]);
+			if (zone >= fs->geo.zones)
+				break;
+			fs->zone[zone].noted &= ~RFS_NOTED_TABLE;
+			rfs_zone_entry(fs, zone, &now[j]);
 		}
 		image = &fs->ztab[i * RFS_ZTAB_ENTRIES];
 		if (fs->ztab_addr[i] &&
@@ -309,6 +337,8 @@ static int rfs_write_ztab(struct rfs_fs *fs)
 		}
 		memcpy(image, now, RFS_ZTAB_ENTRIES * sizeof(*now));
 		ret = rfs_send_table(fs, nr, &fs->ztab_addr[i]);
+		if (ret)
+			break;
 	}
 	return ret;
 }
@@ -321,11 +351,10 @@ static u64 rfs_list_word(const struct rfs_fs *fs, u32 i)
 	return i < fs->ztab_blocks ? fs->ztab_addr[i] : 0;
 }
 
-static void rfs_fill_cp(struct rfs_fs *fs, struct rfs_cp *cp, u32 blocks,
-			u32 flags)
+static void rfs_fill_cp(struct rfs_fs *fs, struct rfs_cp *cp, u32 flags)
 {
 	struct rfs_table *more = (struct rfs_table *)cp;
-	u32 next = RFS_CP_LIST_FIRST, i, j;
+	u32 i, j;
 
 	rfs_head_init(fs, &cp->head, RFS_CP, 0, 0, 0);
 	cp->seq = cpu_to_le64(fs->cp_seq + 1);
@@ -334,7 +363,7 @@ static void rfs_fill_cp(struct rfs_fs *fs, struct rfs_cp *cp, u32 blocks,
 	if (fs->counting && !fs->miscounted)
 		flags |= RFS_CP_COUNTED;
 	cp->flags = cpu_to_le32(flags);
-	cp->blocks = cpu_to_le32(blocks);
+	cp->blocks = cpu_to_le32(fs->listed.count);
 	cp->timb_blocks = cpu_to_le32(fs->timb_blocks);
 	cp->ztab_blocks = cpu_to_le32(fs->ztab_blocks);
 	cp->orphans = cpu_to_le32(fs->orphans);
@@ -347,10 +376,15 @@ static void rfs_fill_cp(struct rfs_fs *fs, struct rfs_cp *cp, u32 blocks,
 		cp->group_hot[i] = cpu_to_le64(fs->group_hot[i]);
 	for (i = 0; i < RFS_CP_LIST_FIRST; i++)
 		cp->list[i] = cpu_to_le64(rfs_list_word(fs, i));
-	for (i = 1; i < blocks; i++) {
-		rfs_head_init(fs, &more[i].head, RFS_CP, 0, 0, i);
-		for (j = 0; j < RFS_CP_LIST_MORE; j++, next++)
-			more[i].word[j] = cpu_to_le64(rfs_list_word(fs, next));
+	for (i = rfs_bits_next(&fs->listed, 1); i != RFS_BITS_NONE;
+	     i = rfs_bits_next(&fs->listed, i + 1)) {
+		u32 first = RFS_CP_LIST_FIRST + (i - 1) * RFS_CP_LIST_MORE;
+
+		more++;
+		rfs_head_init(fs, &more->head, RFS_CP, 0, 0, i);
+		for (j = 0; j < RFS_CP_LIST_MORE; j++)
+			more->word[j] = cpu_to_le64(rfs_list_word(fs,
+								  first + j));
 	}
 }
 
@@ -401,6 +435,7 @@ static int rfs_write_mirror(struct rfs_fs *fs, u32 zone, bool anew,
 		ret = fs->ops->close(fs->dev, zone);
 	if (rfs_zone_failed(ret))
 		z->cond = RFS_DEV_READ_ONLY;
+	rfs_zone_changed(fs, zone);
 	return ret;
 }
 
@@ -485,6 +520,7 @@ static bool rfs_cp_write_both(struct rfs_fs *fs, const void *cp, u32 blocks,
 		fs->stats.written[RFS_CP] += !send[i].error;
 		if (rfs_zone_failed(send[i].error))
 			z->cond = RFS_DEV_READ_ONLY;
+		rfs_zone_changed(fs, send[i].zone);
 		done &= !send[i].error;
 	}
 	return done && !fs->ops->wait(fs->dev) &&
@@ -510,19 +546,9 @@ static int rfs_write_mirrors(struct rfs_fs *fs, const void *cp, u32 blocks,
 	return memory ? -ENOMEM : -EIO;
 }
 
-static u32 rfs_cp_blocks_of(const struct rfs_fs *fs)
-{
-	u32 entries = fs->timb_blocks + fs->ztab_blocks;
-
-	if (entries <= RFS_CP_LIST_FIRST)
-		return 1;
-	return 1 + DIV_ROUND_UP(entries - RFS_CP_LIST_FIRST,
-				(u32)RFS_CP_LIST_MORE);
-}
-
 static int rfs_write_cp(struct rfs_fs *fs, u32 flags)
 {
-	u32 blocks = rfs_cp_blocks_of(fs), i;
+	u32 blocks = fs->listed.count, i;
 	struct rfs_oob *oob;
 	struct rfs_cp *cp;
 	u64 stamp;
@@ -532,7 +558,7 @@ static int rfs_write_cp(struct rfs_fs *fs, u32 flags)
 	oob = rfs_alloc(blocks * sizeof(*oob));
 	if (!cp || !oob)
 		goto out;
-	rfs_fill_cp(fs, cp, blocks, flags);
+	rfs_fill_cp(fs, cp, flags);
 	for (i = 0; i < blocks; i++)
 		rfs_oob_meta(fs, &oob[i], &cp[i].head);
 	stamp = le64_to_cpu(oob[0].stamp);
@@ -581,12 +607,7 @@ static int rfs_write_tables(struct rfs_fs *fs)
 /* Blocks of it that are not written as they are now */
 static bool rfs_cp_left(const struct rfs_fs *fs)
 {
-	u32 i;
-
-	for (i = 0; i < fs->timb_blocks; i++)
-		if (fs->timb_dirty[i])
-			return true;
-	return fs->dirty.count;
+	return fs->timb_due.count || fs->dirty.count;
 }
 
 static int rfs_cp_write_once(struct rfs_fs *fs, bool wait)
@@ -625,9 +646,11 @@ static void rfs_tables_again(struct rfs_fs *fs)
 	u32 i;
 
 	for (i = 0; i < fs->timb_blocks; i++)
-		fs->timb_dirty[i] = true;
+		if (fs->timb[i])
+			rfs_bits_put(&fs->timb_due, i, true);
 	memset(fs->ztab, 0xff, (size_t)fs->ztab_blocks * RFS_ZTAB_ENTRIES *
 			       sizeof(*fs->ztab));
+	rfs_all_zones_changed(fs);
 	fs->ioq->tables = 0;
 }
 
@@ -661,7 +684,7 @@ static int rfs_checkpoint_once(struct rfs_fs *fs, u32 flags)
 	fs->early_blocks = 0;
 	rfs_log_durable(fs);
 	fs->window_blocks = 0;
-	for (nr = 0; nr < fs->geo.zones; nr++) {
+	rfs_bits_each(&fs->set[RFS_SET_SINCE], nr) {
 		struct rfs_zone_info *z = &fs->zone[nr];
 
 		/* what is left of it cannot be read: no victim again */
@@ -669,6 +692,7 @@ static int rfs_checkpoint_once(struct rfs_fs *fs, u32 flags)
 			z->cond = RFS_DEV_READ_ONLY;
 		z->window = false;
 		z->cleaned = false;
+		rfs_zone_changed(fs, nr);
 	}
 	fs->stats.checkpoints++;
 	ret = rfs_free_zones(fs);
@@ -688,11 +712,36 @@ int rfs_checkpoint(struct rfs_fs *fs, u32 flags)
 	return ret;
 }
 
+/*
+ * The block of a check-point that is before block *i of it, which is there: the one
+ * before, or, where gaps are left, any before. *i is which.
+ */
+static bool rfs_cp_read_before(struct rfs_fs *fs, u64 addr, u32 *i,
+			       struct rfs_cp *cp)
+{
+	struct rfs_cp *block = &cp[*i - 1];
+	u64 off;
+
+	if (fs->ops->read(fs->dev, addr, block, NULL) ||
+	    !rfs_head_ok(&block->head, fs->volume, RFS_CP) ||
+	    block->head.stamp != cp[*i].head.stamp)
+		return false;
+	off = le64_to_cpu(block->head.off);
+	if (off >= *i || (off + 1 < *i && !rfs_cp_has_gaps(fs)))
+		return false;
+	if (off + 1 < *i) {
+		cp[off] = *block;
+		memset(block, 0, sizeof(*block));
+	}
+	*i = off;
+	return true;
+}
+
 /* The check-point whose last block is at addr; NULL if it is none. */
 static int rfs_load_ending(struct rfs_fs *fs, u64 addr, u32 before,
 			   struct rfs_cp *last, struct rfs_cp **out)
 {
-	u32 blocks = rfs_cp_blocks_of(fs), i;
+	u32 blocks = rfs_cp_blocks_of(fs), n = 1, i = blocks - 1;
 	struct rfs_cp *cp;
 	int ret = fs->ops->read(fs->dev, addr, last, NULL);
 
@@ -700,20 +749,15 @@ static int rfs_load_ending(struct rfs_fs *fs, u64 addr, u32 before,
 	if (ret || !rfs_head_ok(&last->head, fs->volume, RFS_CP))
 		return 0;
 	rfs_version_seen(fs, le64_to_cpu(last->head.stamp));
-	if (le64_to_cpu(last->head.off) + 1 != blocks || blocks > before)
+	if (le64_to_cpu(last->head.off) != i)
 		return 0;
 	cp = rfs_alloc((size_t)blocks * RFS_BLOCK_BYTES);
 	if (!cp)
 		return -ENOMEM;
-	for (i = 0; i < blocks; i++) {
-		ret = fs->ops->read(fs->dev, addr - blocks + 1 + i, &cp[i],
-				    NULL);
-		if (ret || !rfs_head_ok(&cp[i].head, fs->volume, RFS_CP) ||
-		    cp[i].head.stamp != last->head.stamp ||
-		    le64_to_cpu(cp[i].head.off) != i)
-			break;
-	}
-	if (i == blocks && le32_to_cpu(cp->blocks) == blocks &&
+	cp[i] = *last;
+	while (i && n < before && rfs_cp_read_before(fs, addr - n, &i, cp))
+		n++;
+	if (!i && le32_to_cpu(cp->blocks) == n &&
 	    le32_to_cpu(cp->timb_blocks) == fs->timb_blocks &&
 	    le32_to_cpu(cp->ztab_blocks) == fs->ztab_blocks)
 		*out = cp;
@@ -767,6 +811,7 @@ static int rfs_load_timb(struct rfs_fs *fs, const struct rfs_cp *cp,
 			 struct rfs_table *table)
 {
 	u32 i, j, maps = 0;
+	u64 addr;
 	int ret;
 
 	for (i = 0; i < fs->timb_blocks; i++) {
@@ -777,15 +822,20 @@ static int rfs_load_timb(struct rfs_fs *fs, const struct rfs_cp *cp,
 					&table->head);
 		if (ret)
 			return ret;
+		rfs_cp_list(fs, i);
+		ret = rfs_timb_make(fs, i * RFS_MAP_ENTRIES);
+		if (ret)
+			return ret;
 		rfs_count_live_map(fs, fs->timb_addr[i], 1);
 		for (j = 0; j < RFS_MAP_ENTRIES; j++) {
 			u32 at = i * RFS_MAP_ENTRIES + j;
 
 			if (at >= fs->imap_blocks + fs->nmap_blocks)
 				break;
-			fs->timb[at] = le64_to_cpu(table->word[j]);
-			rfs_count_live_map(fs, fs->timb[at] & RFS_ADDR_MASK, 1);
-			maps += !!(fs->timb[at] & RFS_ADDR_MASK);
+			fs->timb[i][j] = le64_to_cpu(table->word[j]);
+			addr = fs->timb[i][j] & RFS_ADDR_MASK;
+			rfs_count_live_map(fs, addr, 1);
+			maps += !!addr;
 		}
 	}
 	rfs_maps_add(fs, maps);
@@ -838,6 +888,7 @@ static int rfs_load_ztab(struct rfs_fs *fs, const struct rfs_cp *cp,
 
 	for (i = 0; i < fs->ztab_blocks; i++) {
 		fs->ztab_addr[i] = rfs_cp_entry(cp, fs->timb_blocks + i);
+		rfs_cp_list(fs, fs->timb_blocks + i);
 		rfs_count_live_map(fs, fs->ztab_addr[i], 1);
 	}
 	for (i = 0; i < fs->ztab_blocks; i++) {

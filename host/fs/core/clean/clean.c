@@ -8,113 +8,122 @@
 #include "log/log.h"
 #include "clean/clean.h"
 
-/* A victim's live blocks, at most, of so many of its blocks */
-static u32 rfs_most_live(const struct rfs_fs *fs, enum rfs_clean how, u32 cap)
-{
-	switch (how) {
-	case RFS_CLEAN_IDLE:
-		return cap / 4;		/* of four blocks three are gained */
-	case RFS_CLEAN_EARLY:
-		return cap / 4 * 3;
-	case RFS_CLEAN_NOW:
-		return cap - cap / 16 - 1;	/* more is little gained */
-	default:
-		return fs->holds - 1;	/* of the next none is gained */
-	}
-}
-
-/*
- * The best zone to clean that is not yet chosen, of these ways, with a bit each;
- * 0: there is none.
- */
-static u32 rfs_find_victim(const struct rfs_fs *fs, enum rfs_clean how, u64 now,
-			   u64 ways)
-{
-	enum rfs_gc gc = how == RFS_CLEAN_HARD ? RFS_GC_GREEDY : fs->policy.gc;
-	struct rfs_segment seg, best_seg = { 0 };
-	u32 nr, best = 0;
-
-	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++) {
-		const struct rfs_zone_info *z = &fs->zone[nr];
-
-		if (z->state != RFS_Z_USED || z->window || z->cleaning ||
-		    z->cond != RFS_DEV_OK || z->cleaned || !z->live ||
-		    !(ways >> nr % fs->ways & 1))
-			continue;	/* or it waits for the check-point */
-		if (z->live > rfs_most_live(fs, how, z->cap))
-			continue;
-		/* metadata is compacted then, which always gains */
-		if (how == RFS_CLEAN_HARD && z->stream < RFS_S_DATA)
-			continue;
-		rfs_segment(fs, nr, now, &seg);
-		if (best && !rfs_better_victim(gc, &seg, &best_seg))
-			continue;
-		best = nr;
-		best_seg = seg;
-	}
-	return best;
-}
-
-/* Does the next check-point make it free? */
-static bool rfs_is_to_be_free(const struct rfs_zone_info *z)
-{
-	return z->state == RFS_Z_USED && z->cond == RFS_DEV_OK &&
-	       (!z->live || z->cleaned || z->cleaning);
-}
-
-#define ALL_WAYS	(~0ULL)
-
 /*
  * The ways that give the next victim. Where groups stripe, each is to find a free zone
  * on each way (RISA 4.5): until there are as many, it is the ways with fewest.
  */
 static u64 rfs_ways_short(const struct rfs_fs *fs)
 {
-	u32 free[RFS_WAYS_MAX] = { 0 }, nr, way, least = ~0U;
+	u32 way, least = ~0U;
 	u64 ways = 0;
 
 	if (fs->ways == 1)
-		return ALL_WAYS;
-	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++)
-		free[nr % fs->ways] += fs->zone[nr].state == RFS_Z_FREE ||
-				       rfs_is_to_be_free(&fs->zone[nr]);
+		return RFS_ALL_WAYS;
 	for (way = 0; way < fs->ways; way++)
-		least = min(least, free[way]);
-	if (least >= fs->policy.groups)
-		return ALL_WAYS;
+		least = min(least, fs->way_room[way]);
 	for (way = 0; way < fs->ways; way++)
-		if (free[way] <= least + 1)
+		if (fs->way_room[way] <= least + 1)
 			ways |= 1ULL << way;
 	return ways;
 }
 
 /* What frees most comes before what is even where nothing else has made room. */
-static u32 rfs_next_victim(const struct rfs_fs *fs, enum rfs_clean how, u64 now)
+static u32 rfs_next_victim(struct rfs_fs *fs, enum rfs_clean how, u64 now)
 {
-	u64 ways = how == RFS_CLEAN_HARD ? ALL_WAYS : rfs_ways_short(fs);
-	u32 nr = rfs_find_victim(fs, how, now, ways);
+	u64 ways = how == RFS_CLEAN_HARD ? RFS_ALL_WAYS : rfs_ways_short(fs);
+	u32 nr = rfs_victim(fs, how, now, ways);
 
-	return nr || ways == ALL_WAYS ? nr :
-	       rfs_find_victim(fs, how, now, ALL_WAYS);
+	return nr || ways == RFS_ALL_WAYS ? nr :
+	       rfs_victim(fs, how, now, RFS_ALL_WAYS);
+}
+
+/* Those who write much wait below this */
+static u32 rfs_zones_reserved(const struct rfs_fs *fs)
+{
+	return rfs_zones_narrow(fs) + fs->ways +
+	       rfs_pages_of(fs,
+			    fs->rsv_blocks) / le32_to_cpu(fs->super.zone_cap);
+}
+
+/* Free zones below which cleaning begins */
+static u32 rfs_clean_below(const struct rfs_fs *fs)
+{
+	return rfs_zones_reserved(fs) + fs->geo.zones / 64 + fs->ahead;
+}
+
+#define WORTH	16	/* times what a check-point writes */
+
+/*
+ * And up to which it goes: what is free without need makes zones fuller, which
+ * then are cleaned with more in use; but each round costs a check-point.
+ */
+static u32 rfs_clean_up_to(const struct rfs_fs *fs)
+{
+	u32 some = fs->geo.zones / 64;
+	u32 worth = WORTH * (u64)fs->dirty.count /
+		    le32_to_cpu(fs->super.zone_cap);
+
+	return rfs_clean_below(fs) + min(max(worth, some), 3 * some);
+}
+
+/* Zones that the next check-point makes free */
+static u32 rfs_to_be_free(const struct rfs_fs *fs)
+{
+	return fs->set[RFS_SET_GAINED].count;
+}
+
+static bool rfs_clean_wanted(const struct rfs_fs *fs)
+{
+	return fs->free_zones + rfs_to_be_free(fs) < rfs_clean_up_to(fs);
+}
+
+#define VICTIMS_MOST	RFS_WAYS_MAX
+
+/* Zones that are gone through together, so that reads of them use all ways */
+static u32 rfs_victim_ways(const struct rfs_fs *fs, enum rfs_clean how)
+{
+	return how == RFS_CLEAN_HARD ? 1 : fs->ways;
+}
+
+/*
+ * Blocks that are live in what is cleaned at once, at most: a zone, which low_zones has
+ * for that, and one for each that data may take, up to one of each way.
+ */
+static u64 rfs_victims_hold(const struct rfs_fs *fs, enum rfs_clean how)
+{
+	u32 kept = rfs_zones_kept(fs), zones = 1;
+
+	if (fs->free_zones > kept)
+		zones += fs->free_zones - kept;
+	return (u64)min(zones, rfs_victim_ways(fs, how)) *
+	       le32_to_cpu(fs->super.zone_cap);
+}
+
+static u32 rfs_victims_most(const struct rfs_fs *fs)
+{
+	return max_t(u32, fs->ways, RFS_VICTIMS);
 }
 
 /*
  * Several at once, so that what is alike in them goes together; what is live of
- * them takes no more room than a zone.
+ * them takes no more room than a zone, or one on each way.
  */
 static u32 rfs_find_victims(struct rfs_fs *fs, enum rfs_clean how, u32 *nr)
 {
-	u64 now = rfs_now(fs);
-	u32 n, live = 0;
+	u64 now = rfs_now(fs), live = 0, most = rfs_victims_hold(fs, how);
+	u32 n;
 
-	for (n = 0; n < RFS_VICTIMS; n++) {
+	for (n = 0; n < rfs_victims_most(fs); n++) {
 		nr[n] = rfs_next_victim(fs, how, now);
 		if (!nr[n])
 			break;
 		live += fs->zone[nr[n]].live;
-		if (n && live > fs->zone[nr[n]].cap)
+		if (n && live > most)
+			break;
+		if (n >= RFS_VICTIMS && !rfs_clean_wanted(fs))
 			break;
 		fs->zone[nr[n]].cleaning = true;
+		rfs_zone_changed(fs, nr[n]);
 	}
 	return n;
 }
@@ -135,16 +144,17 @@ struct cleaner {
 	u32 waiting;		/* blocks that have no place yet */
 	u64 least;		/* blocks, the room that is left for others */
 	u32 kept;		/* and zones */
-	u32 victim[RFS_VICTIMS];
+	u32 victim[VICTIMS_MOST];
+	u32 sums[VICTIMS_MOST];	/* of each, those that were read, or are being */
 	u32 victims, done;	/* of them, those that were gone through */
 	bool any;		/* block that was looked at */
 	u64 now;
-	u8 *seen;		/* blocks of the victim */
+	u8 *seen;		/* blocks of the victims that are next */
 	u8 *block;
 };
 
 #define READING		4	/* copies that are read at a time */
-#define SUMS_AHEAD	8	/* summaries that are read at a time */
+#define SUMS_AHEAD	8	/* summaries of a way that are read at a time */
 
 static bool rfs_copy_data_ok(const struct rfs_copy *copy, u32 i)
 {
@@ -200,15 +210,17 @@ static void rfs_copy_read_end(struct rfs_fs *fs, struct rfs_copy *copy)
  */
 static void rfs_copy_drop_unreadable(struct rfs_fs *fs, struct rfs_copy *copy)
 {
-	u32 i, all = copy->n;
+	u32 i, all = copy->n, nr;
 
 	for (i = 0, copy->n = 0; i < all; i++) {
 		if (copy->there[i] &&
-		    (copy->cached[i] || rfs_copy_data_ok(copy, i)))
+		    (copy->cached[i] || rfs_copy_data_ok(copy, i))) {
 			rfs_copy_keep(copy, copy->n++, i);
-		else
-			fs->zone[copy->from[i] / fs->geo.zone_blocks].cond =
-				RFS_DEV_READ_ONLY;
+			continue;
+		}
+		nr = copy->from[i] / fs->geo.zone_blocks;
+		fs->zone[nr].cond = RFS_DEV_READ_ONLY;
+		rfs_zone_changed(fs, nr);
 	}
 }
 
@@ -565,19 +577,22 @@ static int rfs_move_meta(struct rfs_fs *fs, const struct rfs_oob *from,
 						     fs->nmap_blocks))
 			return 0;
 		at = off + (from->type == RFS_IMAP ? 0 : fs->imap_blocks);
-		if ((fs->timb[at] & RFS_ADDR_MASK) != addr)
+		if ((rfs_timb(fs, at) & RFS_ADDR_MASK) != addr)
 			return 0;
 		return rfs_redirty(fs, from->type, off, addr);
 	case RFS_TIMB:
 		if (off < fs->timb_blocks && fs->timb_addr[off] == addr) {
-			fs->stats.copied_maps += !fs->timb_dirty[off];
-			fs->timb_dirty[off] = true;
+			fs->stats.copied_maps += !rfs_bits_has(&fs->timb_due,
+							       off);
+			rfs_bits_put(&fs->timb_due, off, true);
 		}
 		return 0;
 	case RFS_ZTAB:
-		if (off < fs->ztab_blocks && fs->ztab_addr[off] == addr)
+		if (off < fs->ztab_blocks && fs->ztab_addr[off] == addr) {
 			memset(&fs->ztab[off * RFS_ZTAB_ENTRIES], 0xff,
 			       RFS_ZTAB_ENTRIES * sizeof(*fs->ztab));
+			rfs_bits_put(&fs->ztab_due, off, true);
+		}
 		return 0;
 	}
 	return 0;
@@ -597,10 +612,21 @@ static int rfs_move_block(struct rfs_fs *fs, struct cleaner *c,
 	return rfs_move_meta(fs, from, addr);
 }
 
+/* Of a zone that is gone through, maybe with others: a byte for each block */
+static u8 *rfs_seen_of(const struct rfs_fs *fs, const struct cleaner *c, u32 nr)
+{
+	u32 i = c->done;
+
+	while (i < c->victims && c->victim[i] != nr)
+		i++;
+	return c->seen + (size_t)(i - c->done) * fs->geo.zone_blocks;
+}
+
 /* Blocks that a summary lists; marks them in seen. */
 static int rfs_move_listed(struct rfs_fs *fs, struct cleaner *c, u32 nr,
 			   const struct rfs_summary *sum)
 {
+	u8 *seen = rfs_seen_of(fs, c, nr);
 	u64 start = (u64)nr * fs->geo.zone_blocks;
 	u32 n = min_t(u32, le16_to_cpu(sum->head.count), RFS_SUM_ENTRIES), i;
 	int ret;
@@ -612,9 +638,9 @@ static int rfs_move_listed(struct rfs_fs *fs, struct cleaner *c, u32 nr,
 			continue;	/* was never written */
 		if (off >= fs->zone[nr].wp)
 			return -EUCLEAN;
-		if (c->seen[off])
+		if (seen[off])
 			continue;
-		c->seen[off] = true;
+		seen[off] = true;
 		ret = rfs_move_block(fs, c, &sum->entry[i], start + off);
 		if (ret)
 			return ret;
@@ -630,12 +656,13 @@ static int rfs_move_zone(struct rfs_fs *fs, struct cleaner *c, u32 nr)
 {
 	u64 start = (u64)nr * fs->geo.zone_blocks;
 	struct rfs_summary *sum = (struct rfs_summary *)c->block;
+	const u8 *seen = rfs_seen_of(fs, c, nr);
 	struct rfs_oob oob;
 	u32 at;
 	int ret;
 
 	for (at = fs->zone[nr].wp; at-- > 0 && fs->zone[nr].live;) {
-		if (c->seen[at])
+		if (seen[at])
 			continue;
 		ret = rfs_clean_scan(fs, start + at, c->block, &oob);
 		if (ret || !rfs_oob_ok(&oob, fs->volume))
@@ -678,24 +705,32 @@ static int rfs_move_summaries(struct rfs_fs *fs, struct cleaner *c, u32 nr)
 	return 0;
 }
 
-/* Begin to read summaries of a zone, from the nth on; copy->n: how many. */
-static int rfs_read_sums(struct rfs_fs *fs, struct rfs_copy *copy, u32 nr,
-			 u32 nth)
+/* Begin to read the next summaries of n victims, one of each in turn; copy->n: how many. */
+static int rfs_read_sums(struct rfs_fs *fs, struct cleaner *c, u32 n,
+			 struct rfs_copy *copy)
 {
-	const struct rfs_zone_info *z = &fs->zone[nr];
-	u32 i;
+	u32 most = min(SUMS_AHEAD * n, (u32)RFS_SUM_ENTRIES), i, before;
 
-	copy->n = min(z->sums_known - nth, (u32)SUMS_AHEAD);
-	for (i = 0; i < copy->n; i++) {
-		copy->from[i] = (u64)nr * fs->geo.zone_blocks +
-				z->sum_at[nth + i];
-		copy->there[i] = false;
-	}
+	copy->n = 0;
+	do {
+		before = copy->n;
+		for (i = c->done; i < c->done + n && copy->n < most; i++) {
+			const struct rfs_zone_info *z =
+				&fs->zone[c->victim[i]];
+
+			if (!z->sum_at || c->sums[i] == z->sums_known)
+				continue;
+			copy->from[copy->n] = (u64)c->victim[i] *
+					      fs->geo.zone_blocks +
+					      z->sum_at[c->sums[i]++];
+			copy->there[copy->n++] = false;
+		}
+	} while (copy->n > before);
 	return copy->n ? rfs_copy_read_begin(fs, copy) : 0;
 }
 
 /* Blocks that summaries list, which have been read */
-static int rfs_move_sums(struct rfs_fs *fs, struct cleaner *c, u32 nr,
+static int rfs_move_sums(struct rfs_fs *fs, struct cleaner *c,
 			 struct rfs_copy *copy)
 {
 	u32 i;
@@ -703,24 +738,25 @@ static int rfs_move_sums(struct rfs_fs *fs, struct cleaner *c, u32 nr,
 
 	for (i = 0; !ret && i < copy->n; i++) {
 		struct rfs_summary *sum = copy->block[i];
+		u32 nr = copy->from[i] / fs->geo.zone_blocks;
 
 		if (!copy->there[i] || !rfs_head_ok(&sum->head, fs->volume,
 						    RFS_SUMMARY))
 			continue;
-		c->seen[copy->from[i] % fs->geo.zone_blocks] = true;
+		rfs_seen_of(fs, c, nr)[copy->from[i] %
+				       fs->geo.zone_blocks] = true;
 		ret = rfs_move_listed(fs, c, nr, sum);
 	}
 	return ret;
 }
 
 /*
- * What the summaries list that were written since the zone was opened. They may
- * all be on one die: some are read while those before are gone through.
+ * What the summaries list that were written since the zones were opened. Those of a
+ * zone may all be on one die: some are read while those before are gone through.
  */
-static int rfs_move_known(struct rfs_fs *fs, struct cleaner *c, u32 nr)
+static int rfs_move_known(struct rfs_fs *fs, struct cleaner *c, u32 n)
 {
 	struct rfs_copy *now, *next;
-	u32 nth;
 	int ret;
 
 	ret = rfs_take_copy(fs, c, &next);
@@ -731,16 +767,16 @@ static int rfs_move_known(struct rfs_fs *fs, struct cleaner *c, u32 nr)
 		c->idle[c->idles++] = next;
 		return ret;
 	}
-	ret = rfs_read_sums(fs, next, nr, 0);
-	for (nth = 0; !ret && next->n; nth += now->n) {
+	ret = rfs_read_sums(fs, c, n, next);
+	while (!ret && next->n) {
 		struct rfs_copy *read = next;
 
 		next = now;
 		now = read;
-		ret = rfs_read_sums(fs, next, nr, nth + now->n);
+		ret = rfs_read_sums(fs, c, n, next);
 		rfs_copy_read_end(fs, now);
 		if (!ret)
-			ret = rfs_move_sums(fs, c, nr, now);
+			ret = rfs_move_sums(fs, c, now);
 		if (ret && next->n)
 			rfs_copy_read_end(fs, next);
 	}
@@ -749,17 +785,22 @@ static int rfs_move_known(struct rfs_fs *fs, struct cleaner *c, u32 nr)
 	return ret;
 }
 
-static int rfs_move_victim(struct rfs_fs *fs, struct cleaner *c, u32 nr)
+/* The next n victims, together */
+static int rfs_move_victims(struct rfs_fs *fs, struct cleaner *c, u32 n)
 {
+	u32 i;
 	int ret = 0;
 
-	memset(c->seen, 0, fs->geo.zone_blocks);
-	if (!fs->geo.oob_bytes)
-		return rfs_move_summaries(fs, c, nr);
+	memset(c->seen, 0, (size_t)n * fs->geo.zone_blocks);
+	memset(c->sums, 0, sizeof(c->sums));
 	/* two copies for them, and others that go on */
-	if (fs->zone[nr].sum_at && c->copies > c->shared + 2)
-		ret = rfs_move_known(fs, c, nr);
-	return ret ? ret : rfs_move_zone(fs, c, nr);
+	if (fs->geo.oob_bytes && c->copies > c->shared + 2)
+		ret = rfs_move_known(fs, c, n);
+	for (i = c->done; !ret && i < c->done + n; i++)
+		ret = fs->geo.oob_bytes ?
+		      rfs_move_zone(fs, c, c->victim[i]) :
+		      rfs_move_summaries(fs, c, c->victim[i]);
+	return ret;
 }
 
 static void rfs_cleaner_free(struct cleaner *c)
@@ -771,14 +812,6 @@ static void rfs_cleaner_free(struct cleaner *c)
 	rfs_free(c->seen);
 	rfs_free(c->block);
 	rfs_free(c);
-}
-
-/* Those who write wait below this */
-static u32 rfs_zones_reserved(const struct rfs_fs *fs)
-{
-	return rfs_zones_kept(fs) + 1 +
-	       rfs_pages_of(fs,
-			    fs->rsv_blocks) / le32_to_cpu(fs->super.zone_cap);
 }
 
 /*
@@ -807,7 +840,7 @@ static struct cleaner *rfs_cleaner_new(const struct rfs_fs *fs)
 
 	if (!c)
 		return NULL;
-	c->seen = rfs_alloc(fs->geo.zone_blocks);
+	c->seen = rfs_alloc((size_t)fs->ways * fs->geo.zone_blocks);
 	c->block = rfs_alloc(RFS_BLOCK_BYTES);
 	while (c->copies < fs->policy.groups + 3 && rfs_add_copy(c))
 		;
@@ -833,6 +866,7 @@ static void rfs_saw_victim(const struct rfs_fs *fs, u32 nr)
 static int rfs_clean_more(struct rfs_fs *fs, struct cleaner *c,
 			  enum rfs_clean how)
 {
+	u32 n;
 	int ret = 0;
 
 	c->now = rfs_now(fs);
@@ -845,10 +879,10 @@ static int rfs_clean_more(struct rfs_fs *fs, struct cleaner *c,
 	for (c->done = 0; c->done < c->victims; c->done++)
 		rfs_saw_victim(fs, c->victim[c->done]);
 	fs->stats.victims += c->victims;
-	for (c->done = 0; c->done < c->victims; c->done++) {
-		ret = rfs_move_victim(fs, c, c->victim[c->done]);
-		if (ret)
-			break;
+	for (c->done = 0; !ret && c->done < c->victims;) {
+		n = min(rfs_victim_ways(fs, how), c->victims - c->done);
+		ret = rfs_move_victims(fs, c, n);
+		c->done += ret ? 0 : n;
 	}
 	return ret;
 }
@@ -859,7 +893,7 @@ static int rfs_clean_more(struct rfs_fs *fs, struct cleaner *c,
  */
 static int rfs_clean_end(struct rfs_fs *fs, struct cleaner *c, int ret)
 {
-	bool none = ret == -ENOENT, victims = false;
+	bool none = ret == -ENOENT, victims;
 	u32 i;
 	int error;
 
@@ -876,43 +910,19 @@ static int rfs_clean_end(struct rfs_fs *fs, struct cleaner *c, int ret)
 		error = rfs_copy_wait_next(fs, c);
 		ret = ret ? ret : error;
 	}
-	for (; c->done < c->victims; c->done++)
+	for (; c->done < c->victims; c->done++) {
 		fs->zone[c->victim[c->done]].cleaning = false;
-	for (i = RFS_CP_ZONES; i < fs->geo.zones; i++) {
-		struct rfs_zone_info *z = &fs->zone[i];
-
-		if (!z->cleaning)
-			continue;
-		victims = true;
-		z->cleaning = false;
-		z->cleaned = !ret;
+		rfs_zone_changed(fs, c->victim[c->done]);
+	}
+	victims = fs->set[RFS_SET_CLEANING].count;
+	rfs_bits_each(&fs->set[RFS_SET_CLEANING], i) {
+		fs->zone[i].cleaning = false;
+		fs->zone[i].cleaned = !ret;
+		rfs_zone_changed(fs, i);
 	}
 	if (victims && fs->inject & RFS_INJECT_RESET)
 		rfs_free_zones(fs);
 	return !ret && none ? -ENOENT : ret;
-}
-
-/* Free zones below which cleaning begins */
-static u32 rfs_clean_below(const struct rfs_fs *fs)
-{
-	u32 stripe = fs->ways > 1 ? fs->ways : 0;	/* as groups need them */
-
-	return rfs_zones_reserved(fs) + fs->geo.zones / 64 + fs->ahead + stripe;
-}
-
-#define WORTH	16	/* times what a check-point writes */
-
-/*
- * And up to which it goes: what is free without need makes zones fuller, which
- * then are cleaned with more in use; but each round costs a check-point.
- */
-static u32 rfs_clean_up_to(const struct rfs_fs *fs)
-{
-	u32 some = fs->geo.zones / 64;
-	u32 worth = WORTH * (u64)fs->dirty.count /
-		    le32_to_cpu(fs->super.zone_cap);
-
-	return rfs_clean_below(fs) + min(max(worth, some), 3 * some);
 }
 
 bool rfs_clean_due(const struct rfs_fs *fs, u32 *seen)
@@ -921,21 +931,6 @@ bool rfs_clean_due(const struct rfs_fs *fs, u32 *seen)
 
 	*seen = fs->free_zones < rfs_clean_below(fs) ? fs->free_zones : ~0U;
 	return !fs->read_only && *seen < before;
-}
-
-/* Zones that the next check-point makes free */
-static u32 rfs_to_be_free(const struct rfs_fs *fs)
-{
-	u32 nr, n = 0;
-
-	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++)
-		n += rfs_is_to_be_free(&fs->zone[nr]);
-	return n;
-}
-
-static bool rfs_clean_wanted(const struct rfs_fs *fs)
-{
-	return fs->free_zones + rfs_to_be_free(fs) < rfs_clean_up_to(fs);
 }
 
 /*
@@ -948,10 +943,10 @@ static bool rfs_idle_more(const struct rfs_fs *fs)
 	return 2 * (fs->free_zones + rfs_to_be_free(fs)) < fs->geo.zones;
 }
 
-bool rfs_idle_due(const struct rfs_fs *fs)
+bool rfs_idle_due(struct rfs_fs *fs)
 {
 	return !fs->read_only && rfs_idle_more(fs) &&
-	       rfs_find_victim(fs, RFS_CLEAN_IDLE, rfs_now(fs), ALL_WAYS);
+	       rfs_victim(fs, RFS_CLEAN_IDLE, rfs_now(fs), RFS_ALL_WAYS);
 }
 
 /* Would a check-point change anything? Each takes some of what room is left. */
@@ -989,11 +984,11 @@ static u32 rfs_compactable(const struct rfs_fs *fs)
 {
 	u32 nr, best = 0;
 
-	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++) {
+	rfs_bits_each(&fs->set[RFS_SET_META], nr) {
 		const struct rfs_zone_info *z = &fs->zone[nr];
 
-		if (z->state != RFS_Z_USED || z->stream >= RFS_S_DATA ||
-		    z->cond != RFS_DEV_OK || z->cleaning || z->cleaned)
+		if (z->state != RFS_Z_USED || z->cond != RFS_DEV_OK ||
+		    z->cleaning || z->cleaned)
 			continue;
 		if (!z->live && !z->window)
 			continue;	/* the check-point frees it */
@@ -1017,13 +1012,14 @@ static bool rfs_compaction_gains(const struct rfs_fs *fs)
 	u64 dead = 0, gain = rfs_gain_least(fs);
 	u32 nr;
 
-	for (nr = RFS_CP_ZONES; dead < gain && nr < fs->geo.zones; nr++) {
+	rfs_bits_each(&fs->set[RFS_SET_META], nr) {
 		const struct rfs_zone_info *z = &fs->zone[nr];
 
-		if (z->state == RFS_Z_USED && z->stream < RFS_S_DATA &&
-		    z->cond == RFS_DEV_OK && (z->live || z->window) &&
-		    rfs_worth_compacting(fs, z))
+		if (z->state == RFS_Z_USED && z->cond == RFS_DEV_OK &&
+		    (z->live || z->window) && rfs_worth_compacting(fs, z))
 			dead += fs->holds - z->live;
+		if (dead >= gain)
+			break;
 	}
 	return dead >= gain;
 }
@@ -1068,6 +1064,7 @@ static int rfs_compact_zones(struct rfs_fs *fs, struct cleaner *c)
 		ret = fs->geo.oob_bytes ? rfs_move_zone(fs, c, nr) :
 					  rfs_move_summaries(fs, c, nr);
 		fs->zone[nr].cleaned = !ret;
+		rfs_zone_changed(fs, nr);
 	}
 	return ret;
 }
@@ -1078,16 +1075,9 @@ static u64 rfs_pages_taken(const struct rfs_fs *fs)
 	u64 pages = 0;
 	u32 nr;
 
-	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++) {
-		const struct rfs_zone_info *z = &fs->zone[nr];
-
-		if (z->stream >= RFS_S_DATA)
-			continue;
-		if (z->state == RFS_Z_OPEN)
-			pages += z->wp;
-		else if (z->state == RFS_Z_USED)
-			pages += z->cap;
-	}
+	rfs_bits_each(&fs->set[RFS_SET_META], nr)
+		pages += fs->zone[nr].state == RFS_Z_OPEN ? fs->zone[nr].wp :
+							    fs->zone[nr].cap;
 	return pages;
 }
 
@@ -1116,6 +1106,16 @@ int rfs_compact(struct rfs_fs *fs,
 	return ret;
 }
 
+/*
+ * Copies take zones before the check-point makes victims free. Where groups stripe, it
+ * comes before so few are left that appends go to fewer ways.
+ */
+static bool rfs_clean_narrows(const struct rfs_fs *fs)
+{
+	return fs->ways > 1 && rfs_to_be_free(fs) >= 2 * fs->ways &&
+	       fs->free_zones <= rfs_zones_narrow(fs);
+}
+
 #define PAYS	4	/* early: times what a check-point writes */
 #define IDLY	4	/* idle: rounds of victims, for who comes meanwhile */
 
@@ -1141,7 +1141,7 @@ int rfs_clean_some(struct rfs_fs *fs, enum rfs_clean how)
 						rfs_clean_wanted(fs))) {
 		ret = rfs_clean_more(fs, c, how);
 		rounds++;
-		if (rfs_dirty_due(fs))
+		if (rfs_dirty_due(fs) || rfs_clean_narrows(fs))
 			break;
 	}
 	none = ret == STOP && !c->any;

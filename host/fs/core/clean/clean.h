@@ -3,14 +3,7 @@
 #ifndef RFS_CLEAN_H
 #define RFS_CLEAN_H
 
-#include "volume/volume.h"
-
-enum rfs_clean {
-	RFS_CLEAN_IDLE,		/* what costs little, while nobody is at work */
-	RFS_CLEAN_EARLY,	/* what is worth it, before anybody waits */
-	RFS_CLEAN_NOW,		/* what the policy says */
-	RFS_CLEAN_HARD,		/* that was in vain: what gives most room */
-};
+#include "space/rank.h"
 
 /* Blocks of one group that cleaning moves together */
 struct rfs_copy {
@@ -55,7 +48,7 @@ int rfs_compact(struct rfs_fs *fs,
 bool rfs_clean_due(const struct rfs_fs *fs, u32 *seen);
 
 /* There is something to be cleaned while nobody is at work. */
-bool rfs_idle_due(const struct rfs_fs *fs);
+bool rfs_idle_due(struct rfs_fs *fs);
 
 /*
  * Clean as much as makes the check-point worth it that is to come after it: it

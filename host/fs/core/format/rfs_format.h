@@ -35,7 +35,9 @@
 /* Features: a bit nobody knows in incompat: no mount; ro_compat: no writing */
 #define RFS_INCOMPAT_SUMMARY	0x1	/* ms=0: backpointers in summaries only */
 #define RFS_INCOMPAT_PIECES	0x2	/* files may have pieces of blocks */
-#define RFS_INCOMPAT_KNOWN	(RFS_INCOMPAT_SUMMARY | RFS_INCOMPAT_PIECES)
+#define RFS_INCOMPAT_GAPS	0x4	/* check-points leave out blocks of zeroes */
+#define RFS_INCOMPAT_KNOWN	(RFS_INCOMPAT_SUMMARY | RFS_INCOMPAT_PIECES | \
+				 RFS_INCOMPAT_GAPS)
 #define RFS_RO_COMPAT_KNOWN	0
 #define RFS_COMPAT_KNOWN	0
 

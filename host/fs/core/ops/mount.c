@@ -31,23 +31,21 @@ int rfs_tables_alloc(struct rfs_fs *fs)
 	fs->hash_size = HASH_FIRST;
 	fs->hash = rfs_table_alloc(HASH_FIRST, sizeof(*fs->hash));
 	fs->zone = rfs_table_alloc(fs->geo.zones, sizeof(*fs->zone));
-	fs->hot = rfs_table_alloc(fs->geo.zones, sizeof(*fs->hot));
-	fs->timb = rfs_table_alloc(fs->imap_blocks + fs->nmap_blocks,
-				   sizeof(*fs->timb));
+	fs->hot = rfs_alloc(RFS_HOT_ZONES * sizeof(*fs->hot));
+	fs->timb = rfs_table_alloc(fs->timb_blocks, sizeof(*fs->timb));
 	fs->timb_addr = rfs_table_alloc(fs->timb_blocks,
 					sizeof(*fs->timb_addr));
-	fs->timb_dirty = rfs_table_alloc(fs->timb_blocks,
-					 sizeof(*fs->timb_dirty));
 	fs->ztab_addr = rfs_table_alloc(fs->ztab_blocks,
 					sizeof(*fs->ztab_addr));
 	fs->ztab = rfs_table_alloc((size_t)fs->ztab_blocks * RFS_ZTAB_ENTRIES,
 				   sizeof(*fs->ztab));
 	fs->log_most = min_t(u32, fs->dirty_max / 8, RFS_LOG_BLOCKS);
 	fs->ioq = rfs_alloc(sizeof(*fs->ioq));
-	if (rfs_early_alloc(fs) || rfs_log_alloc(fs))
+	if (rfs_early_alloc(fs) || rfs_log_alloc(fs) ||
+	    rfs_bits_alloc(&fs->timb_due, fs->timb_blocks) || rfs_cp_alloc(fs))
 		return -ENOMEM;
 	if (!fs->hash || !fs->zone || !fs->hot || !fs->timb || !fs->timb_addr ||
-	    !fs->timb_dirty || !fs->ztab_addr || !fs->ztab || !fs->ioq)
+	    !fs->ztab_addr || !fs->ztab || !fs->ioq || rfs_sets_alloc(fs))
 		return -ENOMEM;
 	fs->clean_max = CLEAN_MAX;
 	fs->dirty_more = DIRTY_MORE;
@@ -85,6 +83,7 @@ int rfs_tables_alloc(struct rfs_fs *fs)
 	fs->window_max = min((u64)fs->geo.zones * cap / 16,
 			     (u64)20 * cap * fs->ways);
 	fs->window_max = min(fs->window_max, (u32)(640U << 20) / RFS_BLOCK_BYTES);
+	rfs_all_zones_changed(fs);
 	return 0;
 }
 
@@ -138,6 +137,7 @@ void rfs_resume_zones(struct rfs_fs *fs)
 			seg->zone = nr;
 		}
 	}
+	rfs_all_zones_changed(fs);
 }
 
 /* One by one, with check-points as others have them: there may be any number. */
@@ -227,10 +227,14 @@ void rfs_unmount_nosync(struct rfs_fs *fs)
 		rfs_free(fs->zone[nr].sum_at);
 	rfs_free(fs->zone);
 	rfs_free(fs->hot);
+	for (nr = 0; fs->timb && nr < fs->timb_blocks; nr++)
+		rfs_free(fs->timb[nr]);
 	rfs_free(fs->timb);
 	rfs_free(fs->hash);
 	rfs_free(fs->timb_addr);
-	rfs_free(fs->timb_dirty);
+	rfs_bits_free(&fs->timb_due);
+	rfs_bits_free(&fs->listed);
+	rfs_sets_free(fs);
 	rfs_free(fs->ztab_addr);
 	rfs_free(fs->ztab);
 	rfs_free(fs->ioq);

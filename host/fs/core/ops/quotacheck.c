@@ -114,7 +114,7 @@ static int rfs_qc_count(struct rfs_fs *fs, struct usages *u)
 	int ret;
 
 	for (block = 0; block < fs->imap_blocks; block++) {
-		if (!(fs->timb[block] >> RFS_ADDR_BITS))
+		if (!(rfs_timb(fs, block) >> RFS_ADDR_BITS))
 			continue;
 		for (i = 0; i < MAP_INODES; i++) {
 			u32 ino = block * MAP_INODES + i;

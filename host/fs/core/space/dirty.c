@@ -14,7 +14,7 @@ static u32 rfs_seg_room(const struct rfs_fs *fs,
 {
 	const struct rfs_zone_info *z = &fs->zone[seg->zone];
 
-	return seg->zone && z->cond == RFS_DEV_OK && z->wp + 2 < z->cap ?
+	return z->cond == RFS_DEV_OK && z->wp + 2 < z->cap ?
 	       z->cap - z->wp - 2 : 0;
 }
 
@@ -24,9 +24,13 @@ static u64 rfs_active_room(const struct rfs_fs *fs, u32 first, u32 last)
 	u64 pages = 0;
 	u32 i, way;
 
-	for (i = first; i <= last; i++)
-		for (way = 0; way < fs->ways; way++)
-			pages += rfs_seg_room(fs, &fs->active[i][way]);
+	for (i = first; i <= last; i++) {
+		const struct rfs_active_seg *seg = fs->active[i];
+
+		for (way = 0; way < fs->ways; way++, seg++)
+			if (seg->zone)
+				pages += rfs_seg_room(fs, seg);
+	}
 	return pages;
 }
 

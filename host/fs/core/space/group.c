@@ -71,12 +71,15 @@ void rfs_segment(const struct rfs_fs *fs, u32 nr, u64 now,
 			       rfs_zone_age(now * z->live, z->sum_time));
 }
 
-/* The hotness of each group anew: from what was written, or from filled zones */
+/*
+ * The hotness of each group anew: from what was written, or from filled zones. Of many
+ * zones every nth stands for the others.
+ */
 void rfs_regroup(struct rfs_fs *fs)
 {
 	struct rfs_segment seg;
 	u64 now = rfs_now(fs);
-	u32 nr, n = 0;
+	u32 step = fs->geo.zones / RFS_HOT_ZONES + 1, nr, n = 0;
 
 	if (fs->policy.groups == 1)
 		return;
@@ -86,7 +89,7 @@ void rfs_regroup(struct rfs_fs *fs)
 			    fs->group_hot, fs->policy.groups);
 		return;
 	}
-	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++) {
+	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr += step) {
 		const struct rfs_zone_info *z = &fs->zone[nr];
 
 		if (z->state != RFS_Z_USED || z->stream < RFS_S_DATA ||

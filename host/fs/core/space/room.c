@@ -18,14 +18,6 @@ bool rfs_worth_compacting(const struct rfs_fs *fs,
 	return z->live + rfs_slack(fs->holds) <= fs->holds;
 }
 
-/* [W + K] beside the dirty blocks and the tables of the next check-point */
-u64 rfs_room_kept(const struct rfs_fs *fs)
-{
-	return fs->dirty_max / 2 + RFS_OP_BLOCKS + fs->maps +
-	       rfs_scratch(fs->holds, fs->maps, rfs_tables(fs), fs->sums_each,
-			   le32_to_cpu(fs->super.ways));
-}
-
 /*
  * [Q] Blocks that metadata claims: those in use, and those to come of which
  * `more` are asked for; a second copy of all that lies above them, which dies as

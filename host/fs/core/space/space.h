@@ -67,6 +67,31 @@ struct rfs_ioq {
 
 void rfs_streams_init(struct rfs_fs *fs);	/* they are */
 
+/* sets.c: when zones, ways and tables are known */
+int rfs_sets_alloc(struct rfs_fs *fs);
+void rfs_sets_free(struct rfs_fs *fs);
+/* Anything of a zone has, but for what a block in use adds: rfs_count_live() */
+void rfs_zone_changed(struct rfs_fs *fs, u32 nr);
+void rfs_all_zones_changed(struct rfs_fs *fs);
+/* What the zone table is to say of a zone */
+void rfs_zone_entry(const struct rfs_fs *fs, u32 nr, struct rfs_zone *out);
+#ifndef __KERNEL__
+/* What sets say that zones do not, for rfs_prove(); NULL: nothing */
+const char *rfs_sets_wrong(const struct rfs_fs *fs);
+#endif
+
+/*
+ * The first free zone from one on that is on a way, or with ways = 1 on any;
+ * RFS_BITS_NONE: there is none.
+ */
+u32 rfs_next_free(const struct rfs_fs *fs, u32 from, u32 way, u32 ways);
+
+/* Where the drive limits that, it counts as active, or will */
+static inline bool rfs_is_active(const struct rfs_zone_info *z)
+{
+	return z->inflight || (z->wp && z->wp < z->cap);
+}
+
 /* stripe.c: blocks, of n, that an append to this zone can have now */
 u32 rfs_zone_fit(const struct rfs_fs *fs, const struct rfs_active_seg *seg,
 		 u32 n);
@@ -78,10 +103,13 @@ static inline bool rfs_is_striped(u32 stream)
 
 /* Where few zones are free, another stream that has room; else this one */
 u32 rfs_with_room(const struct rfs_fs *fs, u32 stream);
-/* The first way on which a stream has room without another zone; ways: on none */
-u32 rfs_way_with_room(const struct rfs_fs *fs, u32 stream);
-/* The way whose zone of a stream the next append goes to */
-u32 rfs_way_for(struct rfs_fs *fs, u32 stream);
+bool rfs_has_room(const struct rfs_fs *fs, u32 stream);	/* without another zone */
+
+/*
+ * The way whose zone of a stream the next append goes to. If it `opens` one, there may
+ * be none yet; else it has room, and without room on any way it is fs->ways.
+ */
+u32 rfs_way_for(struct rfs_fs *fs, u32 stream, bool opens);
 
 /* From now on; fewer groups if the drive allows fewer open zones */
 void rfs_policy_set(struct rfs_fs *fs, const struct rfs_policy *policy);
@@ -119,10 +147,23 @@ u64 rfs_tables(const struct rfs_fs *fs);	/* blocks of TIMB and zone table */
 bool rfs_worth_compacting(const struct rfs_fs *fs,
 			  const struct rfs_zone_info *z);
 
-/* Room that a check-point leaves to what comes between, and to compaction */
-u64 rfs_room_kept(const struct rfs_fs *fs);
+/*
+ * [W + K] of "Room": what a check-point leaves to what comes between, and to compaction,
+ * beside dirty blocks and tables
+ */
+static inline u64 rfs_room_kept(const struct rfs_fs *fs)
+{
+	return fs->room_kept;
+}
+
 u64 rfs_zones_claimed(const struct rfs_fs *fs);	/* by metadata */
 u32 rfs_zones_kept(const struct rfs_fs *fs);	/* data may not have these */
+
+/* With no more free zones streams open none beside those that they have, see stripe.c */
+static inline u32 rfs_zones_narrow(const struct rfs_fs *fs)
+{
+	return rfs_zones_kept(fs) + (fs->ways > 1 ? fs->ways : 0);
+}
 
 /* What changes of a volume, and says how much of it is in use */
 struct rfs_usage {
@@ -219,6 +260,10 @@ u64 rfs_room_beside(const struct rfs_fs *fs, u64 copies, u32 zones);
  * may be the only block of nodes of its own.
  */
 u32 rfs_pages_at_once(const struct rfs_fs *fs);
+/* Summaries of all zones whose places are kept in memory, at most: 16 MiB */
+#define RFS_SUMS_NOTED	(4U << 20)
+
+#define RFS_HOT_ZONES	1024	/* whose hotness is quantized, at most */
 extern const struct rfs_policy rfs_policy_default;
 u64 rfs_ptr_ticks(const struct rfs_ptr *ptr);
 u32 rfs_data_stream(const struct rfs_fs *fs, const struct rfs_dinode *di,

@@ -33,20 +33,15 @@ static bool rfs_seg_has_room(const struct rfs_fs *fs,
 	return seg->zone && rfs_zone_fit(fs, seg, 1);
 }
 
-u32 rfs_way_with_room(const struct rfs_fs *fs, u32 stream)
+bool rfs_has_room(const struct rfs_fs *fs, u32 stream)
 {
 	const struct rfs_active_seg *seg = fs->active[fs->active_of[stream]];
 	u32 way;
 
 	for (way = 0; way < fs->ways; way++)
 		if (rfs_seg_has_room(fs, &seg[way]))
-			break;
-	return way;
-}
-
-static bool rfs_has_room(const struct rfs_fs *fs, u32 stream)
-{
-	return rfs_way_with_room(fs, stream) < fs->ways;
+			return true;
+	return false;
 }
 
 /*
@@ -85,29 +80,29 @@ u32 rfs_with_room(const struct rfs_fs *fs, u32 stream)
  */
 static bool rfs_may_widen(const struct rfs_fs *fs)
 {
-	return fs->free_zones > rfs_zones_kept(fs) + fs->ways &&
+	return fs->free_zones > rfs_zones_narrow(fs) &&
 	       rfs_room_beside(fs, 0, 1) >= rfs_room_kept(fs) + RFS_SUM_ENTRIES;
 }
 
-/* The ways of a stream in turn, but those that have less in flight first */
-u32 rfs_way_for(struct rfs_fs *fs, u32 stream)
+/*
+ * The ways of a stream in turn, but those that have less in flight first: those on
+ * which it has room and, if it may open another zone, those that have a free one.
+ */
+static u32 rfs_least_loaded(const struct rfs_fs *fs, u32 of, bool opens)
 {
-	u32 of = fs->active_of[stream], best = fs->ways, i;
-	u32 first = fs->way_next[of], least = 0;
-	bool widens = false, asked = false;
+	u32 best = fs->ways, first = fs->way_next[of], least = 0, i;
+	bool asked = false;
 
-	if (fs->ways == 1 || !rfs_is_striped(stream))
-		return 0;
 	for (i = 0; i < fs->ways; i++) {
 		u32 way = (first + i) % fs->ways, load;
 		const struct rfs_active_seg *seg = &fs->active[of][way];
 		bool room = rfs_seg_has_room(fs, seg);
 
-		if (!room && !asked) {
-			widens = rfs_may_widen(fs);
+		if (!room && opens && !asked) {
+			opens = rfs_may_widen(fs);
 			asked = true;
 		}
-		if (!room && !widens)
+		if (!room && !(opens && fs->free_of[way].count))
 			continue;
 		/* where its way had no free zone, it is another one's */
 		load = fs->way_inflight[room ? seg->zone % fs->ways : way];
@@ -116,8 +111,20 @@ u32 rfs_way_for(struct rfs_fs *fs, u32 stream)
 		best = way;
 		least = load;
 	}
-	if (best == fs->ways)	/* there is no room in any: one is opened */
-		best = first;
-	fs->way_next[of] = (best + 1) % fs->ways;
 	return best;
+}
+
+u32 rfs_way_for(struct rfs_fs *fs, u32 stream, bool opens)
+{
+	u32 of = fs->active_of[stream], way;
+
+	if (fs->ways == 1 || !rfs_is_striped(stream))
+		return opens || rfs_seg_has_room(fs, fs->active[of]) ? 0 :
+								       fs->ways;
+	way = rfs_least_loaded(fs, of, opens);
+	if (way == fs->ways && opens)	/* one has to be */
+		way = fs->way_next[of];
+	if (way < fs->ways)
+		fs->way_next[of] = (way + 1) % fs->ways;
+	return way;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Zones: appending to streams, summaries, what is in use. */
 #include "space/space.h"
+#include "space/rank.h"
 
 /*
  * How many zones are written at a time ("Open zones" in doc/design.md). Of what
@@ -62,6 +63,7 @@ static void rfs_sum_full(struct rfs_fs *fs, struct rfs_active_seg *seg)
 	fs->zone[sum->zone].wp++;
 	rfs_inflight_add(fs, sum->zone, 1);
 	fs->zone[sum->zone].sums_due++;
+	rfs_zone_changed(fs, sum->zone);
 	sum->full = true;
 	if (sum->known == sum->count)
 		rfs_sum_ready(fs, sum);
@@ -72,6 +74,7 @@ static void rfs_sum_free(struct rfs_fs *fs, struct rfs_sum *sum, bool written)
 	if (!written)
 		fs->zone[sum->zone].wp--;
 	rfs_inflight_add(fs, sum->zone, -1);
+	rfs_zone_changed(fs, sum->zone);
 	rfs_free(sum);
 }
 
@@ -138,6 +141,28 @@ static u32 rfs_sums_most(const struct rfs_zone_info *z)
 	return z->cap / RFS_SUM_ENTRIES + 4;
 }
 
+/* Where a zone's summaries are is kept from now on, if that is not too much memory. */
+static void rfs_sums_note(struct rfs_fs *fs, struct rfs_zone_info *z)
+{
+	u32 most = rfs_sums_most(z);
+
+	z->sums_known = 0;
+	if (!fs->geo.oob_bytes || fs->sums_noted + most > RFS_SUMS_NOTED)
+		return;
+	z->sum_at = rfs_alloc(most * sizeof(*z->sum_at));
+	if (z->sum_at)
+		fs->sums_noted += most;
+}
+
+static void rfs_sums_forget(struct rfs_fs *fs, struct rfs_zone_info *z)
+{
+	if (!z->sum_at)
+		return;
+	fs->sums_noted -= rfs_sums_most(z);
+	rfs_free(z->sum_at);
+	z->sum_at = NULL;
+}
+
 /* For cleaning, which reads them all at once */
 static void rfs_note_sum(struct rfs_zone_info *z, u32 at)
 {
@@ -184,6 +209,7 @@ static void rfs_close_zone(struct rfs_fs *fs, struct rfs_active_seg *seg)
 	if (seg->sum)
 		rfs_sum_full(fs, seg);
 	fs->zone[seg->zone].state = RFS_Z_USED;
+	rfs_zone_changed(fs, seg->zone);
 	seg->zone = 0;
 }
 
@@ -213,6 +239,8 @@ void rfs_policy_set(struct rfs_fs *fs, const struct rfs_policy *policy)
 {
 	fs->policy = *policy;
 	fs->policy.groups = min(policy->groups, fs->data_active);
+	if (fs->rank)
+		rfs_rank_all_stale(fs);
 	/* nobody would go on with them */
 	rfs_close_from(fs, RFS_S_DATA + fs->policy.groups);
 }
@@ -238,23 +266,16 @@ static void rfs_finish_zone(struct rfs_fs *fs, u32 nr)
 	    fs->ops->finish(fs->dev, nr))
 		z->cond = RFS_DEV_READ_ONLY;
 	z->wp = z->cap;
-}
-
-static bool rfs_is_active(const struct rfs_zone_info *z)
-{
-	return z->inflight || (z->wp && z->wp < z->cap);
+	rfs_zone_changed(fs, nr);
 }
 
 void rfs_finish_zones(struct rfs_fs *fs)
 {
 	u32 nr;
 
-	for (nr = RFS_CP_ZONES; fs->active_max && nr < fs->geo.zones; nr++) {
-		struct rfs_zone_info *z = &fs->zone[nr];
-
-		if (rfs_is_active(z) && z->state != RFS_Z_OPEN && !z->inflight)
+	rfs_bits_each(&fs->set[RFS_SET_ACTIVE], nr)
+		if (fs->zone[nr].state != RFS_Z_OPEN && !fs->zone[nr].inflight)
 			rfs_finish_zone(fs, nr);
-	}
 }
 
 /* Zones of data that the drive may count as active */
@@ -262,12 +283,9 @@ static u32 rfs_active_data(const struct rfs_fs *fs)
 {
 	u32 nr, used = 0;
 
-	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++) {
-		const struct rfs_zone_info *z = &fs->zone[nr];
-
-		used += rfs_is_active(z) && z->stream >= RFS_S_DATA &&
-			z->cond == RFS_DEV_OK;
-	}
+	rfs_bits_each(&fs->set[RFS_SET_ACTIVE], nr)
+		used += fs->zone[nr].stream >= RFS_S_DATA &&
+			fs->zone[nr].cond == RFS_DEV_OK;
 	return used;
 }
 
@@ -300,15 +318,13 @@ bool rfs_reset_next(struct rfs_fs *fs)
 {
 	u32 nr;
 
-	for (nr = RFS_CP_ZONES; rfs_resets_later(fs) && nr < fs->geo.zones;
-	     nr++) {
-		struct rfs_zone_info *z = &fs->zone[nr];
-
-		if (z->state != RFS_Z_FREE || !z->wp || z->resetting ||
-		    z->cond != RFS_DEV_OK ||
-		    fs->ops->reset_begin(fs->dev, nr))
+	if (!rfs_resets_later(fs))
+		return false;
+	rfs_bits_each(&fs->set[RFS_SET_RESET], nr) {
+		if (fs->ops->reset_begin(fs->dev, nr))
 			continue;
-		z->resetting = true;
+		fs->zone[nr].resetting = true;
+		rfs_zone_changed(fs, nr);
 		return true;
 	}
 	return false;
@@ -321,10 +337,11 @@ void rfs_reset_done(struct rfs_fs *fs, u32 nr, int error)
 	z->resetting = false;
 	if (error) {
 		z->cond = RFS_DEV_READ_ONLY;
-		return;
+	} else {
+		z->wp = 0;
+		fs->stats.resets++;
 	}
-	z->wp = 0;
-	fs->stats.resets++;
+	rfs_zone_changed(fs, nr);
 }
 
 /* It is to be written now. -EBUSY: it is being read, or reset. */
@@ -341,68 +358,82 @@ static int rfs_reset_now(struct rfs_fs *fs, u32 nr)
 		return fs->ops->reset(fs->dev, nr);
 	ret = fs->ops->reset_begin(fs->dev, nr);
 	z->resetting |= !ret;
+	rfs_zone_changed(fs, nr);
 	return ret ? ret : -EBUSY;
 }
 
 /*
- * A free zone for a stream. -EBUSY: each of them is being read, or reset. The drive
- * may say that a reset has failed only when the zone is asked for.
+ * A free zone that is, or should be, reset, `error` says how that went, is a stream's
+ * from now on. False: it does not work, and the stream needs another one. The drive may
+ * say that a reset has failed only when the zone is asked for.
+ */
+static bool rfs_begin_zone(struct rfs_fs *fs, u32 nr, u32 stream, int error)
+{
+	struct rfs_zone_info *z = &fs->zone[nr];
+
+	fs->free_zones--;
+	fs->meta_zones += stream < RFS_S_DATA;
+	z->state = RFS_Z_USED;
+	z->stream = stream;
+	if (z->cond == RFS_DEV_OK && z->wp && error)
+		z->cond = RFS_DEV_READ_ONLY;
+	if (z->cond != RFS_DEV_OK)
+		return false;
+	fs->stats.resets += !!z->wp;
+	z->wp = 0;
+	z->summary = 0;
+	rfs_sums_note(fs, z);
+	z->sum_time = 0;
+	z->sum_wcount = 0;
+	z->last = stream < RFS_S_DATA ? rfs_now(fs) : 0;
+	z->state = RFS_Z_OPEN;
+	return true;
+}
+
+/*
+ * A free zone for a stream, the first from the cursor on. -EBUSY: each of them is being
+ * read, or reset.
  */
 static int rfs_take_zone_of(struct rfs_fs *fs, u32 stream, u32 way, u32 ways)
 {
-	struct rfs_active_seg *seg =
-		&fs->active[fs->active_of[stream]][way];
-	bool busy = false;
-	u32 i;
+	u32 from = fs->zone_cursor, end = fs->geo.zones, nr;
+	bool busy = false, again = false, begun;
 	int ret;
 
-	for (i = 0; i < fs->geo.zones; i++) {
-		u32 nr = (fs->zone_cursor + i) % fs->geo.zones;
-		struct rfs_zone_info *z = &fs->zone[nr];
-
-		if (z->state != RFS_Z_FREE || nr % ways != way % ways)
+	for (;;) {
+		nr = rfs_next_free(fs, from, way, ways);
+		if (nr >= end) {
+			if (again)
+				return busy ? -EBUSY : -ENOSPC;
+			again = true;	/* those before it */
+			end = fs->zone_cursor;
+			from = 0;
 			continue;
+		}
+		from = nr + 1;
 		ret = rfs_reset_now(fs, nr);
 		if (ret == -EBUSY) {
 			busy = true;	/* another time */
 			continue;
 		}
-		fs->free_zones--;
-		z->state = RFS_Z_USED;
-		z->stream = stream;
-		fs->meta_zones += stream < RFS_S_DATA;
-		if (z->cond != RFS_DEV_OK)
-			continue;
-		if (z->wp) {
-			if (ret) {
-				z->cond = RFS_DEV_READ_ONLY;
-				continue;
-			}
-			fs->stats.resets++;
-		}
-		z->wp = 0;
-		z->summary = 0;
-		z->sums_known = 0;
-		if (!z->sum_at && fs->geo.oob_bytes)
-			z->sum_at = rfs_alloc(rfs_sums_most(z) *
-					      sizeof(*z->sum_at));
-		z->sum_time = 0;
-		z->sum_wcount = 0;
-		z->last = stream < RFS_S_DATA ? rfs_now(fs) : 0;
-		z->state = RFS_Z_OPEN;
-		seg->zone = nr;
-		fs->zone_cursor = nr + 1;
-		return 0;
+		begun = rfs_begin_zone(fs, nr, stream, ret);
+		rfs_zone_changed(fs, nr);
+		if (begun)
+			break;
 	}
-	return busy ? -EBUSY : -ENOSPC;
+	fs->active[fs->active_of[stream]][way].zone = nr;
+	fs->zone_cursor = nr + 1;
+	return 0;
 }
 
-/* Of this way, or of any other where that has none */
+/* Of this way; of any other where that has none, and the stream has no room elsewhere */
 static int rfs_take_zone(struct rfs_fs *fs, u32 stream, u32 way)
 {
 	int ret = rfs_take_zone_of(fs, stream, way, fs->ways);
 
-	return ret && fs->ways > 1 ? rfs_take_zone_of(fs, stream, way, 1) : ret;
+	if (!ret || fs->ways == 1 || rfs_has_room(fs, stream))
+		return ret;
+	return rfs_take_zone_of(fs, stream, way, 1);
 }
 
 #define RESTS	5000	/* of a tick each; reads take as long only if lost */
@@ -421,7 +452,8 @@ static int rfs_open_zone(struct rfs_fs *fs, u32 stream, u32 way)
 	if (stream >= RFS_S_DATA)
 		rfs_regroup(fs);	/* as often as SFS: for each segment */
 	while ((ret = rfs_take_zone(fs, stream, way)) == -EBUSY &&
-	       fs->ops->delay && stream < RFS_S_DATA && rests++ < RESTS)
+	       fs->ops->delay && stream < RFS_S_DATA &&
+	       !rfs_has_room(fs, stream) && rests++ < RESTS)
 		fs->ops->delay(fs->dev);
 	return ret;
 }
@@ -485,6 +517,7 @@ static void rfs_fill_up(struct rfs_fs *fs, u32 zone)
 		return;
 	z->wp++;
 	z->window = true;
+	rfs_zone_changed(fs, zone);
 	fs->window_blocks++;
 }
 
@@ -496,7 +529,7 @@ static int rfs_find_room(struct rfs_fs *fs, u32 stream, bool all, u32 *n,
 			 struct rfs_active_seg **found)
 {
 	struct rfs_active_seg *ways = fs->active[fs->active_of[stream]];
-	u32 way = rfs_way_for(fs, stream);
+	u32 way = rfs_way_for(fs, stream, true);
 	int ret;
 
 	for (;;) {
@@ -506,7 +539,7 @@ static int rfs_find_room(struct rfs_fs *fs, u32 stream, bool all, u32 *n,
 		if (!seg->zone) {
 			ret = rfs_open_zone(fs, stream, way);
 			if (ret)
-				way = rfs_way_with_room(fs, stream);
+				way = rfs_way_for(fs, stream, false);
 			if (ret && way == fs->ways)
 				return ret;
 			seg = &ways[way];
@@ -553,6 +586,7 @@ int rfs_place(struct rfs_fs *fs, u32 stream, u32 n, bool all,
 	z->wp += n;
 	rfs_inflight_add(fs, seg->zone, n);
 	z->window = true;
+	rfs_zone_changed(fs, seg->zone);
 	if (!listed)
 		return 0;
 	place->slot = seg->sum->count;
@@ -593,6 +627,7 @@ void rfs_placed(struct rfs_fs *fs, const struct rfs_place *place,
 		fs->window_blocks += place->n;
 		rfs_count_written(fs, z, oob, place->n);
 	}
+	rfs_zone_changed(fs, place->zone);
 	if (!sum)
 		return;
 	for (i = 0; !error && i < place->n; i++) {
@@ -647,10 +682,12 @@ static int rfs_append_some(struct rfs_fs *fs, u32 stream, u32 *n,
 		return ret;
 	if (ret) {
 		rfs_note_error(z, ret);
+		rfs_zone_changed(fs, zone);
 		return rfs_append_failed(fs, ret);
 	}
 	z->wp += *n + 1;
 	z->window = true;
+	rfs_zone_changed(fs, zone);
 	fs->window_blocks += *n + 1;
 	rfs_count_written(fs, z, oob, *n);
 	return 0;
@@ -709,6 +746,9 @@ int rfs_count_live(struct rfs_fs *fs, u64 addr, int delta,
 		return -EUCLEAN;
 	z->live += delta;
 	fs->live += delta;
+	/* most zones have changed before, and have some blocks in use */
+	if (z->noted != RFS_NOTED || z->live <= 1)
+		rfs_zone_changed(fs, addr / fs->geo.zone_blocks);
 	if (!ptr)
 		return 0;
 	fs->data_live += delta;
@@ -722,11 +762,14 @@ int rfs_count_live(struct rfs_fs *fs, u64 addr, int delta,
 /* The same of a block of inode map, TIMB or zone table. */
 void rfs_count_live_map(struct rfs_fs *fs, u64 addr, int delta)
 {
+	u32 nr = addr / fs->geo.zone_blocks;
+
 	if (!addr || !rfs_addr_ok(fs, addr))
 		return;
-	fs->zone[addr / fs->geo.zone_blocks].maps += delta;
-	fs->zone[addr / fs->geo.zone_blocks].live += delta;
+	fs->zone[nr].maps += delta;
+	fs->zone[nr].live += delta;
 	fs->live += delta;
+	rfs_zone_changed(fs, nr);
 }
 
 /* After a check-point: closed zones with nothing in use are free. */
@@ -734,24 +777,23 @@ int rfs_free_zones(struct rfs_fs *fs)
 {
 	u32 nr;
 
-	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++) {
+	rfs_bits_each(&fs->set[RFS_SET_DEAD], nr) {
 		struct rfs_zone_info *z = &fs->zone[nr];
 
-		if (z->state != RFS_Z_USED || z->live || z->cleaning)
-			continue;
+		rfs_sums_forget(fs, z);
 		fs->meta_zones -= z->stream < RFS_S_DATA;
-		if (z->cond != RFS_DEV_OK || z->cap < 2) {
-			z->state = RFS_Z_DEAD;
-			continue;
+		z->state = z->cond != RFS_DEV_OK || z->cap < 2 ? RFS_Z_DEAD :
+								 RFS_Z_FREE;
+		if (z->state == RFS_Z_FREE) {
+			fs->free_zones++;
+			fs->futile = false;
+			if (z->wp && !rfs_resets_later(fs) &&
+			    fs->ops->reset(fs->dev, nr) == 0) {
+				z->wp = 0;
+				fs->stats.resets++;
+			}
 		}
-		z->state = RFS_Z_FREE;
-		fs->free_zones++;
-		fs->futile = false;
-		if (z->wp && !rfs_resets_later(fs) &&
-		    fs->ops->reset(fs->dev, nr) == 0) {
-			z->wp = 0;
-			fs->stats.resets++;
-		}
+		rfs_zone_changed(fs, nr);
 	}
 	rfs_reset_next(fs);
 	return 0;

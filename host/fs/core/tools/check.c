@@ -402,7 +402,7 @@ static int check_inodes(struct check *c, u32 off, u32 bits, u32 *used)
 static int check_map(struct check *c, u32 block)
 {
 	struct rfs_fs *fs = c->fs;
-	u64 addr = fs->timb[block] & RFS_ADDR_MASK;
+	u64 addr = rfs_timb(fs, block) & RFS_ADDR_MASK;
 	struct rfs_buf *map;
 	u32 i, used = 0;
 	int ret;
@@ -428,9 +428,9 @@ static int check_map(struct check *c, u32 block)
 		if (ret)
 			return ret;
 	}
-	if (used != fs->timb[block] >> RFS_ADDR_BITS)
+	if (used != rfs_timb(fs, block) >> RFS_ADDR_BITS)
 		fault(c, "inode map %u: TIMB says %u inodes, there are %u",
-		      block, (u32)(fs->timb[block] >> RFS_ADDR_BITS), used);
+		      block, (u32)(rfs_timb(fs, block) >> RFS_ADDR_BITS), used);
 	return 0;
 }
 
@@ -438,7 +438,7 @@ static int check_map(struct check *c, u32 block)
 static int check_nmap(struct check *c, u32 block)
 {
 	struct rfs_fs *fs = c->fs;
-	u64 word = *rfs_nmap_word(fs, block);
+	u64 word = rfs_nmap_word(fs, block);
 	struct rfs_buf *map;
 	u32 i, used = 0;
 	int ret;
@@ -495,7 +495,7 @@ static int check_names(struct check *c)
 	int ret;
 
 	for (block = 0; block < fs->imap_blocks; block++) {
-		for (i = 0; fs->timb[block] && i < RFS_MAP_ENTRIES; i++) {
+		for (i = 0; rfs_timb(fs, block) && i < RFS_MAP_ENTRIES; i++) {
 			if (rfs_imap_get(fs, block, false, &map) || !map)
 				break;
 			if (!rfs_high(map->table.word[i]))

@@ -63,7 +63,9 @@ int rfs_super_make(struct rfs_fs *fs, u32 cap, const struct rfs_id *id,
 		return -ENOSPC;
 	super->version = cpu_to_le32(RFS_FORMAT_VERSION);
 	super->incompat = cpu_to_le32((oob ? 0 : RFS_INCOMPAT_SUMMARY) |
-				      (id->pieces ? RFS_INCOMPAT_PIECES : 0));
+				      (id->pieces ? RFS_INCOMPAT_PIECES : 0) |
+				      (layout.cp_blocks > 1 ?
+				       RFS_INCOMPAT_GAPS : 0));
 	memcpy(super->uuid, id->uuid, sizeof(super->uuid));
 	memcpy(super->label, label, min(strlen(label), sizeof(super->label)));
 	super->created = cpu_to_le64(created);

@@ -39,13 +39,13 @@ static int walk_map(struct rfs_walk *w, u32 block, u64 *inodes)
 		used += __builtin_popcount(rfs_high(*word));
 	}
 	*inodes += used;
-	if (used != fs->timb[block] >> RFS_ADDR_BITS) {
+	if (used != rfs_timb(fs, block) >> RFS_ADDR_BITS) {
 		rfs_walk_say(w, "inode map %u: TIMB says %u inodes, there are %u",
-			     block, (u32)(fs->timb[block] >> RFS_ADDR_BITS),
+			     block, (u32)(rfs_timb(fs, block) >> RFS_ADDR_BITS),
 			     used);
-		fs->timb[block] = (fs->timb[block] & RFS_ADDR_MASK) |
-				  (u64)used << RFS_ADDR_BITS;
-		rfs_timb_dirty(fs, block);
+		rfs_timb_set(fs, block,
+			     (rfs_timb(fs, block) & RFS_ADDR_MASK) |
+			     (u64)used << RFS_ADDR_BITS);
 	}
 	return 0;
 }
@@ -54,12 +54,12 @@ static int walk_map(struct rfs_walk *w, u32 block, u64 *inodes)
 static int walk_nmap(struct rfs_walk *w, u32 block)
 {
 	struct rfs_fs *fs = w->fs;
-	u64 *timb = rfs_nmap_word(fs, block);
+	u64 timb = rfs_nmap_word(fs, block);
 	struct rfs_buf *map;
 	u32 i, used = 0;
 	int ret;
 
-	rfs_count_live_map(fs, *timb & RFS_ADDR_MASK, 1);
+	rfs_count_live_map(fs, timb & RFS_ADDR_MASK, 1);
 	ret = rfs_nmap_get(fs, block, false, &map);
 	if (ret)
 		return ret;
@@ -79,12 +79,12 @@ static int walk_nmap(struct rfs_walk *w, u32 block)
 		*word = 0;
 		rfs_buf_dirty(fs, map);
 	}
-	if (used == *timb >> RFS_ADDR_BITS)
+	if (used == timb >> RFS_ADDR_BITS)
 		return 0;
 	rfs_walk_say(w, "node map %u: TIMB says %u nodes, there are %u", block,
-		     (u32)(*timb >> RFS_ADDR_BITS), used);
-	*timb = (*timb & RFS_ADDR_MASK) | (u64)used << RFS_ADDR_BITS;
-	rfs_timb_dirty(fs, fs->imap_blocks + block);
+		     (u32)(timb >> RFS_ADDR_BITS), used);
+	rfs_timb_set(fs, fs->imap_blocks + block,
+		     (timb & RFS_ADDR_MASK) | (u64)used << RFS_ADDR_BITS);
 	return 0;
 }
 
@@ -130,7 +130,7 @@ int rfs_walk_maps(struct rfs_walk *w)
 		if (fs->ztab_addr[i])
 			rfs_count_live_map(fs, fs->ztab_addr[i], 1);
 	for (i = 0; !ret && i < fs->imap_blocks; i++) {
-		rfs_count_live_map(fs, fs->timb[i] & RFS_ADDR_MASK, 1);
+		rfs_count_live_map(fs, rfs_timb(fs, i) & RFS_ADDR_MASK, 1);
 		ret = walk_map(w, i, &inodes);
 		rfs_cache_trim(fs, fs->clean_max);
 	}
@@ -156,7 +156,7 @@ int rfs_walk_unreadable(struct rfs_walk *w)
 	int ret;
 
 	for (block = 0; block < fs->imap_blocks; block++) {
-		for (i = 0; fs->timb[block] && i < RFS_MAP_ENTRIES; i++) {
+		for (i = 0; rfs_timb(fs, block) && i < RFS_MAP_ENTRIES; i++) {
 			u32 off = block * RFS_MAP_ENTRIES + i, bits;
 
 			ret = rfs_imap_get(fs, block, false, &map);

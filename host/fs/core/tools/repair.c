@@ -4,6 +4,7 @@
  * made anew, inodes without a name go to lost+found. For fsck.rfs; changes
  * memory only, the check-point is the caller's.
  */
+#include "space/space.h"
 #include "tree/tree.h"
 #include "ops/ops.h"
 #include "tools/walk.h"
@@ -25,6 +26,7 @@ static void fix_zones(struct rfs_walk *w)
 		/* as if nothing of the zone table had been written yet */
 		memset(&fs->ztab[nr], 0xff, sizeof(fs->ztab[nr]));
 	}
+	rfs_all_zones_changed(fs);
 }
 
 static void say_usage(void *arg, u32 type, u32 id, const struct rfs_quota *is,

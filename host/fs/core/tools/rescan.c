@@ -5,6 +5,7 @@
  * inodes still exist; then the log and the data pages since are applied, as
  * after a power cut. design.md, "Rescan".
  */
+#include "space/space.h"
 #include "tree/tree.h"
 #include "checkpoint/checkpoint.h"
 #include "ops/ops.h"
@@ -431,8 +432,8 @@ static int adopt(struct rfs_fs *fs, const struct found *f, bool *good)
 		return ret;
 	map->table.word[f->key % RFS_MAP_ENTRIES] = rfs_word(f->addr, bits);
 	rfs_buf_dirty(fs, map);
-	fs->timb[block] += (u64)n << RFS_ADDR_BITS;
-	rfs_timb_dirty(fs, block);
+	rfs_timb_set(fs, block,
+		     rfs_timb(fs, block) + ((u64)n << RFS_ADDR_BITS));
 	fs->inodes += n;
 	return 0;
 }
@@ -613,10 +614,10 @@ static int finish(struct rfs_fs *fs)
 	/* stamps tell its blocks from those that had the same numbers */
 	if (fs->lsn >= RFS_LSN_END)
 		fs->lsn = 0;
-	rfs_resume_zones(fs);
 	for (nr = 0; nr < RFS_CP_ZONES; nr++)
 		if (fs->zone[nr].wp)
 			fs->zone[nr].wp = fs->zone[nr].cap;
+	rfs_resume_zones(fs);
 	ret = rfs_checkpoint(fs, 0);
 	if (ret)
 		return ret;
@@ -631,6 +632,7 @@ static int finish(struct rfs_fs *fs)
 		if (ret)
 			return ret;
 		z->wp = 0;
+		rfs_zone_changed(fs, nr);
 	}
 	return 0;
 }

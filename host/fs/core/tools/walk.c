@@ -135,7 +135,7 @@ int rfs_each_inode(struct rfs_walk *w,
 	int ret;
 
 	for (block = 0; block < fs->imap_blocks; block++) {
-		if (!fs->timb[block])
+		if (!rfs_timb(fs, block))
 			continue;
 		for (i = 0; i < MAP_INODES; i++) {
 			ret = rfs_iget(fs, block * MAP_INODES + i, &di, &buf);

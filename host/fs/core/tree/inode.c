@@ -10,17 +10,21 @@ int rfs_imap_get(struct rfs_fs *fs, u32 block, bool create,
 		 struct rfs_buf **out)
 {
 	u64 addr;
+	int ret;
 
 	*out = NULL;
 	if (block >= fs->imap_blocks)
 		return -EUCLEAN;
-	addr = fs->timb[block] & RFS_ADDR_MASK;
+	addr = rfs_timb(fs, block) & RFS_ADDR_MASK;
 	*out = rfs_buf_find(fs, RFS_IMAP, block);
 	if (*out)
 		return 0;
 	if (addr)
 		return rfs_buf_read(fs, RFS_IMAP, block, addr, out);
-	return create ? rfs_buf_new(fs, RFS_IMAP, 0, 0, block, out) : 0;
+	if (!create)
+		return 0;
+	ret = rfs_timb_make(fs, block);
+	return ret ? ret : rfs_buf_new(fs, RFS_IMAP, 0, 0, block, out);
 }
 
 /* The word of an inode's block, in its inode-map block. */
@@ -91,7 +95,7 @@ int rfs_ialloc(struct rfs_fs *fs, u32 *ino)
 		struct rfs_buf *map;
 		int ret;
 
-		if (fs->timb[block] >> RFS_ADDR_BITS < MAP_INODES) {
+		if (rfs_timb(fs, block) >> RFS_ADDR_BITS < MAP_INODES) {
 			ret = rfs_imap_get(fs, block, false, &map);
 			if (ret)
 				return ret;
@@ -123,8 +127,8 @@ static void rfs_inode_count(struct rfs_fs *fs, u32 ino, int delta)
 {
 	u32 block = ino / MAP_INODES;
 
-	fs->timb[block] += (u64)((s64)delta) << RFS_ADDR_BITS;
-	rfs_timb_dirty(fs, block);
+	rfs_timb_set(fs, block, rfs_timb(fs, block) +
+				((u64)((s64)delta) << RFS_ADDR_BITS));
 	fs->inodes += delta;
 }
 

@@ -14,17 +14,21 @@ int rfs_nmap_get(struct rfs_fs *fs, u32 block, bool create,
 		 struct rfs_buf **out)
 {
 	u64 addr;
+	int ret;
 
 	*out = NULL;
 	if (block >= fs->nmap_blocks)
 		return -EUCLEAN;
-	addr = *rfs_nmap_word(fs, block) & RFS_ADDR_MASK;
+	addr = rfs_nmap_word(fs, block) & RFS_ADDR_MASK;
 	*out = rfs_buf_find(fs, RFS_NMAP, block);
 	if (*out)
 		return 0;
 	if (addr)
 		return rfs_buf_read(fs, RFS_NMAP, block, addr, out);
-	return create ? rfs_buf_new(fs, RFS_NMAP, 0, 0, block, out) : 0;
+	if (!create)
+		return 0;
+	ret = rfs_timb_make(fs, fs->imap_blocks + block);
+	return ret ? ret : rfs_buf_new(fs, RFS_NMAP, 0, 0, block, out);
 }
 
 static int rfs_nmap_word_get(struct rfs_fs *fs, u32 number,
@@ -66,10 +70,10 @@ int rfs_node_where(struct rfs_fs *fs, u32 number, u64 *addr, bool *used)
 
 static void rfs_node_count(struct rfs_fs *fs, u32 number, int delta)
 {
-	u32 block = number / RFS_MAP_ENTRIES;
+	u32 at = fs->imap_blocks + number / RFS_MAP_ENTRIES;
 
-	*rfs_nmap_word(fs, block) += (u64)((s64)delta) << RFS_ADDR_BITS;
-	rfs_timb_dirty(fs, fs->imap_blocks + block);
+	rfs_timb_set(fs, at, rfs_timb(fs, at) +
+			     ((u64)((s64)delta) << RFS_ADDR_BITS));
 }
 
 /* The first block of the map from *block on in which a number is free */
@@ -82,7 +86,7 @@ static int rfs_nmap_find_block(struct rfs_fs *fs, u32 *block,
 		if (*block >= fs->nmap_blocks)
 			*block = 0;
 		/* number 0 is none */
-		if (*rfs_nmap_word(fs, *block) >> RFS_ADDR_BITS <
+		if (rfs_nmap_word(fs, *block) >> RFS_ADDR_BITS <
 		    RFS_MAP_ENTRIES - !*block)
 			return rfs_nmap_get(fs, *block, true, map);
 		++*block;

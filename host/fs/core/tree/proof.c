@@ -22,7 +22,8 @@ static const char *rfs_proof_wrong(struct rfs_fs *fs, enum rfs_proof at)
 
 	if (at == RFS_AT_CHECKPOINT)
 		return fs->dirty.count > room ?
-		       "a check-point writes more than there is room for" : NULL;
+		       "a check-point writes more than there is room for" :
+		       rfs_sets_wrong(fs);
 	if (at == RFS_AT_OPERATION)
 		return fs->dirty.count > fs->dirty_before + RFS_OP_BLOCKS +
 					 fs->maps ?

@@ -35,15 +35,9 @@ struct rfs_node_id {
 };
 
 /* The TIMB word of a block of the node map */
-static inline u64 *rfs_nmap_word(struct rfs_fs *fs, u32 block)
+static inline u64 rfs_nmap_word(const struct rfs_fs *fs, u32 block)
 {
-	return &fs->timb[fs->imap_blocks + block];
-}
-
-/* A word of it has changed; at: of all */
-static inline void rfs_timb_dirty(struct rfs_fs *fs, u32 at)
-{
-	fs->timb_dirty[at / RFS_MAP_ENTRIES] = true;
+	return rfs_timb(fs, fs->imap_blocks + block);
 }
 
 int rfs_nmap_get(struct rfs_fs *fs, u32 block, bool create,

@@ -48,9 +48,29 @@ static u32 rfs_low_with(const struct rfs_fs *fs, u64 maps)
 			     fs->sums_each, le32_to_cpu(fs->super.ways));
 }
 
+int rfs_timb_make(struct rfs_fs *fs, u32 at)
+{
+	u64 **words = &fs->timb[at / RFS_MAP_ENTRIES];
+
+	if (!*words)
+		*words = rfs_alloc(RFS_MAP_ENTRIES * sizeof(**words));
+	return *words ? 0 : -ENOMEM;
+}
+
+void rfs_timb_set(struct rfs_fs *fs, u32 at, u64 word)
+{
+	fs->timb[at / RFS_MAP_ENTRIES][at % RFS_MAP_ENTRIES] = word;
+	rfs_bits_put(&fs->timb_due, at / RFS_MAP_ENTRIES, true);
+}
+
 void rfs_maps_add(struct rfs_fs *fs, u32 blocks)
 {
+	u64 tables = (u64)fs->timb_blocks + fs->ztab_blocks;
+
 	fs->maps += blocks;
+	fs->room_kept = fs->dirty_max / 2 + RFS_OP_BLOCKS + fs->maps +
+			rfs_scratch(fs->holds, fs->maps, tables, fs->sums_each,
+				    le32_to_cpu(fs->super.ways));
 	fs->low_now = rfs_low_with(fs, fs->maps);
 	fs->low_next = rfs_low_with(fs, (u64)fs->maps + RFS_MAPS_NEXT);
 }

@@ -9,6 +9,7 @@
 
 #include "format/format.h"
 #include "policy/policy.h"
+#include "volume/bits.h"
 #include "volume/device.h"
 
 struct rfs_ioq;
@@ -20,6 +21,7 @@ struct rfs_pending;
 struct rfs_sum;
 struct rfs_tomb;
 struct rfs_logged;
+struct rfs_rank;
 struct rfs_fs;
 
 /* A zone, as in the zone table and beyond */
@@ -44,6 +46,25 @@ struct rfs_zone_info {
 	bool resetting;		/* now, while others go on */
 	bool cleaning;		/* now */
 	bool cleaned;		/* since the check-point */
+	u8 in;			/* a bit for each rfs_zone_set that it is in */
+	u8 noted;		/* RFS_NOTED_: it has changed, which is known where */
+};
+
+#define RFS_NOTED_RANK		0x1	/* victims are to be ranked anew */
+#define RFS_NOTED_TABLE		0x2	/* its block of the zone table is due */
+#define RFS_NOTED		(RFS_NOTED_RANK | RFS_NOTED_TABLE)
+
+/* Zones that are looked for, see sets.c; but for SINCE none of check-points */
+enum rfs_zone_set {
+	RFS_SET_FREE,
+	RFS_SET_GAINED,		/* the next check-point makes it free */
+	RFS_SET_DEAD,		/* closed, and nothing in use or being cleaned */
+	RFS_SET_SINCE,		/* of the window, or cleaned, since the check-point */
+	RFS_SET_RESET,		/* free, to be reset */
+	RFS_SET_ACTIVE,		/* partly filled, where the drive limits these */
+	RFS_SET_META,		/* of log, metadata or maps */
+	RFS_SET_CLEANING,
+	RFS_SETS
 };
 
 /* An open zone of a stream and the blocks that no summary lists yet */
@@ -137,6 +158,7 @@ struct rfs_fs {
 	u32 low_zones;		/* fewer free ones: clean first; see sizes.c */
 	/* the same with the maps there are, and with RFS_MAPS_NEXT more */
 	u32 low_now, low_next;
+	u64 room_kept;		/* blocks, see rfs_room_kept(): as many maps keep them */
 	u32 holds;		/* blocks in use that a zone has room for */
 	u32 sums_each;		/* summaries of 63 blocks; 0: see sizes.c */
 	u32 dirty_max;
@@ -160,11 +182,16 @@ struct rfs_fs {
 	u32 meta_active, data_active;	/* how many may have a zone */
 	struct rfs_policy policy;
 	u64 group_hot[RFS_GROUPS_MAX];	/* coldest first */
-	u64 *hot;		/* room for that of each zone */
+	u64 *hot;		/* room for that of RFS_HOT_ZONES */
+	struct rfs_bits set[RFS_SETS];	/* of zones, and free ones of each way */
+	struct rfs_bits free_of[RFS_WAYS_MAX];
+	u32 way_room[RFS_WAYS_MAX];	/* zones that are free or gained */
+	struct rfs_rank *rank;
 	struct rfs_traffic traffic;	/* of balanced groups, since the mount */
 	u32 active_max;		/* zones, but for check-points; 0: any number */
 	bool active_few;	/* so few that what is in flight has to be waited for */
 	struct rfs_sum *sums;	/* that can be written */
+	u32 sums_noted;		/* places that rfs_zone_info.sum_at has, of all zones */
 	u32 free_zones;
 	u32 meta_zones;		/* that are not: of log, metadata, maps */
 	u32 zone_cursor;
@@ -173,11 +200,16 @@ struct rfs_fs {
 
 	u32 imap_blocks, nmap_blocks, timb_blocks, ztab_blocks;
 	u32 maps;		/* blocks of both maps, see rfs_maps_add() */
-	/* TIMB word of each block of the inode map, then of the node map */
-	u64 *timb;
+	/*
+	 * TIMB word of each block of the inode map, then of the node map, a block
+	 * each, see rfs_timb(); NULL: all are 0
+	 */
+	u64 **timb;
 	u64 *timb_addr;
 	u64 *ztab_addr;
-	bool *timb_dirty;
+	struct rfs_bits listed;	/* blocks of a check-point: not all of them are 0 */
+	struct rfs_bits timb_due;	/* blocks of TIMB that the check-point writes */
+	struct rfs_bits ztab_due;	/* and of the zone table, if they differ */
 	struct rfs_zone *ztab;	/* as last written */
 	u32 orphans;
 	u32 next_ino;
@@ -274,6 +306,18 @@ bool rfs_summary_ok(const struct rfs_fs *fs, const struct rfs_summary *sum,
 u64 rfs_next_version(struct rfs_fs *fs, u32 count);
 
 #define RFS_MAPS_NEXT	2	/* of each map one, which an operation may add */
+
+/* The TIMB word of a map's block, by its number among those of both maps */
+static inline u64 rfs_timb(const struct rfs_fs *fs, u32 at)
+{
+	const u64 *words = fs->timb[at / RFS_MAP_ENTRIES];
+
+	return words ? words[at % RFS_MAP_ENTRIES] : 0;
+}
+
+int rfs_timb_make(struct rfs_fs *fs, u32 at);	/* so that it can be set */
+/* It is this from now on, and the next check-point writes it */
+void rfs_timb_set(struct rfs_fs *fs, u32 at, u64 word);
 
 /* So many blocks of maps more: what follows from their number is kept with it */
 void rfs_maps_add(struct rfs_fs *fs, u32 blocks);

@@ -35,6 +35,7 @@ from rsd.bench import (
     rfs_sim,
     rfs_vcpus,
     rfs_ways,
+    rfs_zones,
     sim,
     steady,
     write_amp,
@@ -63,6 +64,9 @@ BENCHES = {
     ),
     "rfs-clean": Bench("RFS overwritten at random while it cleans", rfs_clean.rfs_clean),
     "rfs-ways": Bench("RFS on zones of one way each, beside zones of all ways", rfs_ways.rfs_ways),
+    "rfs-zones": Bench(
+        "RFS on 262,144 zones: CPU time beside that on few, memory", rfs_zones.rfs_zones
+    ),
     "rfs-latency": Bench("waits for RFS while others make it work", rfs_latency.rfs_latency),
     "rfs-atomic": Bench(
         "databases without journals of their own, as RFS writes atomically", rfs_atomic.rfs_atomic
