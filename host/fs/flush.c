@@ -13,15 +13,22 @@
 
 #include "rfsm.h"
 
+/* What others have made higher meanwhile stays. */
+static void rfsm_raise(atomic64_t *number, s64 to)
+{
+	s64 was = atomic64_read(number);
+
+	while (was < to && !atomic64_try_cmpxchg(number, &was, to))
+		;
+}
+
 int rfsm_flush(struct rfs_sb_info *sbi)
 {
 	s64 this = atomic64_inc_return(&sbi->flushes_begun);
 	int ret = blkdev_issue_flush(sbi->dev.bdev);
-	s64 done = atomic64_read(&sbi->flushes_done);
 
-	while (!ret && done < this &&
-	       !atomic64_try_cmpxchg(&sbi->flushes_done, &done, this))
-		;
+	if (!ret)
+		rfsm_raise(&sbi->flushes_done, this);
 	return ret;
 }
 
@@ -29,26 +36,21 @@ void rfsm_atomic_landed(struct inode *inode)
 {
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 
-	/* a later one has a number at least as high: who raced sets the same */
-	WRITE_ONCE(RFS_I(inode)->settled_by,
+	rfsm_raise(&RFS_I(inode)->settled_by,
 		   atomic64_read(&sbi->flushes_begun) + 1);
 }
 
 void rfsm_settle_later(struct inode *inode)
 {
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
-	s64 by = RFS_I(inode)->settled_by;
-	s64 most = atomic64_read(&sbi->settled_by);
 
-	while (most < by &&
-	       !atomic64_try_cmpxchg(&sbi->settled_by, &most, by))
-		;
+	rfsm_raise(&sbi->settled_by, atomic64_read(&RFS_I(inode)->settled_by));
 }
 
 int rfsm_settle(struct inode *inode)
 {
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
-	s64 by = max_t(s64, READ_ONCE(RFS_I(inode)->settled_by),
+	s64 by = max_t(s64, atomic64_read(&RFS_I(inode)->settled_by),
 		       atomic64_read(&sbi->settled_by));
 
 	if (!sbi->fs->geo.volatile_cache ||

@@ -244,7 +244,7 @@ struct rfs_inode_info {
 	u64 fresh;		/* bytes written in a row, since they were sent */
 	loff_t next;		/* where the last write ended */
 	u32 flags;		/* FS_*_FL */
-	s64 settled_by;		/* the flush that its atomic writes wait for */
+	atomic64_t settled_by;	/* the flush that its atomic writes wait for */
 	s64 logged_atime;	/* ns; which a record or check-point has */
 	bool deferred;		/* writeback had no room for a page */
 	struct rfsm_session *session;	/* under the inode lock */

@@ -172,7 +172,7 @@ def test_the_power_is_cut_again_within_recoveries(
     (tmp_path / "never").write_text('test $# -eq 3 && { echo "all 3 are asked for"; exit 1; }')
     campaign.settings = dataclasses.replace(campaign.settings, check=tmp_path / "never")
     shutil.rmtree(tmp_path / small)
-    state = again.chosen(campaign, explored, 2)[-1]
+    state = again.chosen(campaign, explored, len(explored.verdicts))[-1]
     assert len(campaign.marks.at(state.op)) == 3
     found = campaign.again(state, built)
     found.record(built, rsd_cache, Progress())
@@ -206,6 +206,13 @@ def test_a_check_that_takes_the_guest_along(
     assert found["explored"] == 5 and 0 < found["failed"] < 5
     for failure in found["failures"]:
         assert failure["stage"] == stage and said in failure["said"]
+
+
+def test_a_name_that_is_none_ends_the_run(crash: Crash, tmp_path: Path) -> None:
+    """Else nothing would have to hold, and nothing could fail."""
+    (tmp_path / "unnamed").write_text("durable $unset\ntrue\n")
+    said = crash("--work", "unnamed", "--check", "check", status=2).stderr
+    assert "durable has 0 arguments" in said and "durable NAME" in said
 
 
 def test_what_is_refused(crash: Crash, tmp_path: Path) -> None:

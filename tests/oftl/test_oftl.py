@@ -141,6 +141,7 @@ def test_objtool(build: Path, image: Path, tmp_path: Path) -> None:
         r"user none\n",
         said,
     )
+    assert b"it is the volume" in run(tool, "get", image, "17", image).stderr
     assert run(tool, "delete", image, "17").returncode == 0
     assert run(tool, "list", image).stdout == b"0x3 5\n0xffffffffffffffff 0\n"
 
@@ -149,7 +150,9 @@ def test_objtool(build: Path, image: Path, tmp_path: Path) -> None:
     ("arguments", "status", "said"),
     [
         ("stat VOLUME 9", 1, "ogetattr of object 0x9: there is no such object; ocreate() makes"),
-        ("get VOLUME 9", 1, "oread of object 0x9: there is no such object"),
+        ("get VOLUME 9", 1, "ogetattr of object 0x9: there is no such object"),
+        ("get VOLUME 9 FILE", 1, "ogetattr of object 0x9: there is no such object"),
+        ("put VOLUME 9 /tmp", 1, "/tmp: Is a directory"),
         ("delete VOLUME 9", 1, "odelete of object 0x9: there is no such object"),
         ("put VOLUME 9 /nowhere/file", 1, "/nowhere/file: No such file or directory"),
         ("list /nowhere/volume", 1, "/nowhere/volume: No such file or directory; mkfs.rfs -I"),
@@ -171,6 +174,8 @@ def test_objtool_says_what_is_wrong(
     done = run(build / "objtool", *words)
     assert (done.returncode, done.stdout) == (status, b"")
     assert said in done.stderr.decode()
+    assert other.read_bytes() == bytes(8192)
+    assert run(build / "objtool", "list", image).stdout == b""
 
 
 def test_kvtool(build: Path, image: Path) -> None:

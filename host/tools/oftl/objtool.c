@@ -2,9 +2,11 @@
 /* Objects by hand: list, stat, get, put, delete. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -140,11 +142,14 @@ static int put(struct oftl *dev, uint64_t oid, FILE *from, const char *file,
 	       char *part)
 {
 	struct oattr attr = { .set = OATTR_SIZE };
-	size_t n;
+	size_t n = fread(part, 1, OFTL_WRITE_MAX, from);
 
+	/* nothing is made of what cannot be read */
+	if (ferror(from))
+		return file_failed(file);
 	if (ocreate(dev, oid) && errno != EEXIST)
 		return failed();
-	while ((n = fread(part, 1, OFTL_WRITE_MAX, from))) {
+	for (; n; n = fread(part, 1, OFTL_WRITE_MAX, from)) {
 		if (owrite(dev, oid, attr.size, n, part))
 			return failed();
 		attr.size += n;
@@ -183,15 +188,33 @@ static int delete(struct oftl *dev, uint64_t oid)
 	return odelete(dev, oid) || oflush(dev, oid) ? failed() : 0;
 }
 
-static int run(struct oftl *dev, const char *command, uint64_t oid,
-	       const char *file)
+static bool is_volume(const char *volume, const char *file)
 {
+	struct stat a, b;
+
+	return !stat(volume, &a) && !stat(file, &b) && a.st_dev == b.st_dev &&
+	       a.st_ino == b.st_ino;
+}
+
+static int run(struct oftl *dev, const char *volume, const char *command,
+	       uint64_t oid, const char *file)
+{
+	struct oattr attr;
+
 	switch (command[0]) {
 	case 'l':
 		return list(dev);
 	case 's':
 		return print_stat(dev, oid);
 	case 'g':
+		/* before the file is emptied */
+		if (ogetattr(dev, oid, &attr))
+			return failed();
+		if (file && is_volume(volume, file)) {
+			fprintf(stderr, "objtool: %s: it is the volume; name another file\n",
+				file);
+			return 1;
+		}
 		return with_file(dev, oid, file, "w", stdout, get);
 	case 'p':
 		return with_file(dev, oid, file, "r", stdin, put);
@@ -258,6 +281,6 @@ int main(int argc, char **argv)
 	dev = oftl_open(argv[2]);
 	if (!dev)
 		return failed();
-	ret = run(dev, argv[1], oid, argc > 4 ? argv[4] : NULL);
+	ret = run(dev, argv[2], argv[1], oid, argc > 4 ? argv[4] : NULL);
 	return oftl_close(dev) ? failed() : ret;
 }

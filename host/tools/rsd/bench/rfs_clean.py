@@ -21,12 +21,13 @@ FILE_MIB, WRITTEN_MIB, MEMORY_MIB = 1200, 800, 2048
 ROUNDS = ("first", "sustained")
 
 # fio drops the file from the page cache before each job, unless it is told not to. Counters are
-# read by fio itself, so that what is cleaned before and after a round does not count.
+# read by fio itself, so that what is cleaned before and after a round does not count. Each round
+# draws other blocks: the same ones would die in the order in which they were written.
 _SCRIPT = f"""\
 set -e
 drive=/dev/nvme0n1
 fio() {{
-	command fio --output-format=json --eta=never --randseed=3 --invalidate=0 \\
+	command fio --output-format=json --eta=never --invalidate=0 \\
 		--filename=/mnt/file "$@"
 }}
 mkfs.rfs -q $drive
@@ -34,12 +35,14 @@ mount -t rfs $drive /mnt
 cd /out
 fio --name=fill --rw=write --bs=1m --size={FILE_MIB}m --end_fsync=1 >/dev/null
 sync
+seed=3
 for name in {" ".join(ROUNDS)}; do
 	sleep 2
 	# their output goes to $name.prerun.txt and $name.postrun.txt
 	fio --name=$name --rw=randwrite --bs=4k --size={FILE_MIB}m --io_size={WRITTEN_MIB}m \\
-		--norandommap --end_fsync=1 --output=fio-$name.json \\
+		--randseed=$seed --norandommap --end_fsync=1 --output=fio-$name.json \\
 		--exec_prerun="rsdctl show --json $drive" --exec_postrun="rsdctl show --json $drive"
+	seed=$((seed + 1))
 done
 umount /mnt
 fsck.rfs $drive

@@ -22,11 +22,11 @@ Write = Callable[[Campaign, dict[str, Any]], None]
 
 
 def chosen(campaign: Campaign, explored: Explored, count: int) -> list[State]:
-    """Of the states that were mounted and pass, so many in even distance."""
+    """Of the states that were mounted and pass, the one in the middle of each of `count` parts."""
     good = sorted(number for number, verdict in explored.verdicts.items() if verdict.passed)
     count = min(count, len(good))
     return [
-        campaign.states[good[(len(good) - 1) * number // max(1, count - 1)]]
+        campaign.states[good[len(good) * (2 * number + 1) // (2 * count)]]
         for number in range(count)
     ]
 
@@ -47,12 +47,12 @@ def explore(
     """
     found = []
     for state in chosen(campaign, explored, count):
-        left = None if end is None else end - time.monotonic()
-        if left is not None and left <= 0:
+        if end is not None and time.monotonic() >= end:
             found.append({"state": state.id, "complete": False})
             continue
         small = campaign.again(state, built)
         small.record(built, cache, progress)
+        left = None if end is None else max(0.0, end - time.monotonic())
         results = report.content(small, small.explore(built, cache, progress, jobs, left))
         write(small, results)
         names = ("complete", "operations", "states", "explored", "mounted", "failed")

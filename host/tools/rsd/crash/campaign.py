@@ -162,7 +162,7 @@ class Campaign:
             if not file.exists() or hash_file(file) != digest:
                 raise RsdError(
                     f"{file}: not what the work left: another one's, or not all of it",
-                    "remove the directory, and run it again",
+                    f"remove {self.directory}, and run it again",
                 )
         self.marks = Marks(tuple((op, name) for op, name in content["names"]), content["ace"])
         self.recorded = Recorded.open(self.directory, cache, progress)

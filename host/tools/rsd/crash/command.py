@@ -24,6 +24,7 @@ from rsd.progress import Progress
 
 DEFAULT_OUT = OUTPUTS / "crash"
 FAILED = 1
+NUMBER = re.compile("[0-9]+")
 
 ACTIONS = ("run", "show", "open", "min", "pack")
 
@@ -196,6 +197,7 @@ def main(arguments: argparse.Namespace) -> int:
     explored = campaign.explore(built, cache, progress, arguments.jobs, arguments.budget)
     results = report.content(campaign, explored)
     if arguments.again and explored.complete:
+        _write(campaign, results, arguments)  # which stay if what follows fails
         results["again"] = again.explore(
             campaign,
             explored,
@@ -250,14 +252,15 @@ def _of_one(arguments: argparse.Namespace, cache: Cache, progress: Progress) -> 
     action, what = arguments.action, arguments.what
     if what is None:
         raise RsdError(f"{action}: the number of a state is missing", "./rsd crash --help")
-    if action == "open" and not arguments.do and not sys.stdin.isatty() and what.isdigit():
+    number = NUMBER.fullmatch(what) is not None
+    if action == "open" and not arguments.do and not sys.stdin.isatty() and number:
         raise RsdError("open needs a terminal", f"./rsd crash open {what} --do SCRIPT needs none")
     if action != "show":
         artifacts.install_packages(cache, progress, install=not arguments.no_install)
-    if action == "open" and not what.isdigit():
+    if action == "open" and not number:
         built = artifacts.ensure(cache, progress)
         return actions.open_packed(Path(what), arguments.do, built, cache, progress)
-    if not what.isdigit():
+    if not number:
         raise RsdError(f"{action} {what}: must be the number of a state", "./rsd crash --help")
     campaign = Campaign.open(arguments.out)
     campaign.load(cache, progress)
@@ -310,13 +313,13 @@ def _settings(arguments: argparse.Namespace) -> Settings:
 
 
 def _points(text: str) -> str:
-    if text != ALL and (not text.isdigit() or not int(text)):
+    if text != ALL and (not NUMBER.fullmatch(text) or not int(text)):
         raise argparse.ArgumentTypeError(f"{text}: must be all, or 1 or more")
     return text
 
 
 def _positive(text: str) -> int:
-    if not text.isdigit() or not int(text):
+    if not NUMBER.fullmatch(text) or not int(text):
         raise argparse.ArgumentTypeError(f"{text}: must be 1 or more")
     return int(text)
 

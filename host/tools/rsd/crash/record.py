@@ -261,6 +261,10 @@ def record(
         )
     if why := guest_failure(result):
         raise RsdError(f"the work: {why}")
+    if (out / "wrong").exists():
+        raise RsdError(
+            f"the work: {(out / 'wrong').read_text().strip()}", "call it as: durable NAME"
+        )
     (out / "trace").rename(directory / "trace")
     if cut:
         return cut.marks.after(cut.state.op)
