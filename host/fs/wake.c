@@ -36,9 +36,9 @@ void rfsm_set_ahead(struct rfs_sb_info *sbi)
 u32 rfsm_withheld(const struct rfs_sb_info *sbi)
 {
 	const struct rfs_fs *fs = sbi->fs;
-	u32 width = rfs_zones_narrow(fs) - rfs_zones_kept(fs);
 
-	return (width + fs->ways + fs->ahead) * le32_to_cpu(fs->super.zone_cap);
+	return (rfs_zones_beside(fs) + fs->ways + fs->ahead) *
+	       le32_to_cpu(fs->super.zone_cap);
 }
 
 static bool rfsm_round_over(const struct rfs_sb_info *sbi, u64 round)

@@ -62,9 +62,11 @@ void rfs_zone_changed(struct rfs_fs *fs, u32 nr)
 	u8 in = rfs_sets_of(fs, nr), differs = in ^ z->in;
 	u32 set;
 
-	z->noted = RFS_NOTED_RANK | RFS_NOTED_TABLE;
-	rfs_rank_stale(fs, nr);
-	rfs_bits_put(&fs->ztab_due, nr / RFS_ZTAB_ENTRIES, true);
+	if (z->noted != RFS_NOTED) {
+		z->noted = RFS_NOTED;
+		rfs_rank_stale(fs, nr);
+		rfs_bits_put(&fs->ztab_due, nr / RFS_ZTAB_ENTRIES, true);
+	}
 	if (!differs)
 		return;
 	for (set = 0; set < RFS_SETS; set++)

@@ -159,10 +159,16 @@ static inline u64 rfs_room_kept(const struct rfs_fs *fs)
 u64 rfs_zones_claimed(const struct rfs_fs *fs);	/* by metadata */
 u32 rfs_zones_kept(const struct rfs_fs *fs);	/* data may not have these */
 
-/* With no more free zones streams open none beside those that they have, see stripe.c */
+/* Zones that streams open beside those that they have, see stripe.c */
+static inline u32 rfs_zones_beside(const struct rfs_fs *fs)
+{
+	return fs->ways > 1 ? fs->ways : 0;
+}
+
+/* With no more free zones they open none */
 static inline u32 rfs_zones_narrow(const struct rfs_fs *fs)
 {
-	return rfs_zones_kept(fs) + (fs->ways > 1 ? fs->ways : 0);
+	return rfs_zones_kept(fs) + rfs_zones_beside(fs);
 }
 
 /* What changes of a volume, and says how much of it is in use */
