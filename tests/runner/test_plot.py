@@ -47,6 +47,7 @@ def test_two_logs_are_lines_of_one_plot(
         ("run_bw.1.log", "", "it is empty"),
         ("run_bw.1.log", "1, 2\n", "run_bw.1.log:1: '1, 2'"),
         ("run_iops.log", "1, 2, 0, 4096, 0\n1, 2, 7, 4096, 0\n", "run_iops.log:2: '1, 2, 7, 4096"),
+        ("run_iops.log", "1, 2, -1, 4096, 0\n", "run_iops.log:1: '1, 2, -1, 4096"),
     ],
 )
 def test_what_is_no_log(

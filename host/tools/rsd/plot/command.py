@@ -101,8 +101,9 @@ def _read(log: Path) -> Mapping[int, Line]:
         fields = text.split(",")
         try:
             time, value, direction = (int(field) for field in fields[:3])
-            DIRECTIONS[direction]
-        except (ValueError, IndexError) as error:
+            if direction not in range(len(DIRECTIONS)):
+                raise ValueError(direction)
+        except ValueError as error:
             raise RsdError(
                 f"{log}:{number}: {text[:40]!r}: must be time, value, direction (0 to 2), ...", HOW
             ) from error
