@@ -19,7 +19,7 @@ from rsd.artifacts import REPOSITORY, Artifacts
 PAGES = [
     REPOSITORY / "README.md",
     REPOSITORY / "CONTRIBUTING.md",
-    *sorted((REPOSITORY / "docs").glob("*.md")),
+    *sorted((REPOSITORY / "docs").glob("**/*.md")),
 ]
 BLOCK = re.compile(r"(<!-- long -->\n)?^```(sh|text)\n(.*?)^```$", re.M | re.S)
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
