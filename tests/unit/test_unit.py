@@ -16,7 +16,11 @@ from rsd.cache import Cache
 HERE = Path(__file__).resolve().parent
 SKIPPED = 77
 # Programs made from another one's source.
-VARIANTS = {"test_nand_production": "test_nand"}
+VARIANTS = {
+    "test_nand_production": "test_nand",
+    "test_dftl_sparse": "test_dftl",
+    "test_page_ftl_sparse": "test_page_ftl",
+}
 
 
 def cases() -> list[tuple[str, str]]:

@@ -140,36 +140,42 @@ static void submit(struct sim *sim, const struct request *r,
 		source->refused(source, r);
 }
 
+static void end(struct sim *sim, RsdCmd *cmd)
+{
+	struct flight *flight = cmd->opaque;
+
+	count(sim, cmd, cmd->status, cmd->done_ns - flight->arrival_ns);
+	if (sim->record)
+		record_done(sim, cmd);
+	if (sim->source->done)
+		sim->source->done(sim->source, cmd->op, cmd->lba);
+	sim->in_flight--;
+	rsd_cmd_free(sim->drive, cmd);
+	free(flight);
+}
+
 /* Carries out the drive's events until time @ns. */
 static void advance(struct sim *sim, uint64_t ns)
 {
 	RsdCmd *cmd;
 
-	while ((cmd = rsd_advance(sim->drive, ns))) {
-		struct flight *flight = cmd->opaque;
-
-		count(sim, cmd, cmd->status,
-		      cmd->done_ns - flight->arrival_ns);
-		if (sim->record)
-			record_done(sim, cmd);
-		if (sim->source->done)
-			sim->source->done(sim->source, cmd->op, cmd->lba);
-		sim->in_flight--;
-		rsd_cmd_free(sim->drive, cmd);
-		free(flight);
-	}
+	while ((cmd = rsd_advance(sim->drive, ns)))
+		end(sim, cmd);
 	sim->now = ns;
 }
 
-/* Goes on to the next event. */
+/* Goes on until a command ends, and takes all that end then. */
 static void step(struct sim *sim)
 {
-	uint64_t when;
+	RsdCmd *cmd = rsd_advance_to_done(sim->drive);
 
-	if (!rsd_next_event(sim->drive, &when))
+	if (!cmd)
 		die("the drive has %" PRIu64 " commands in flight and nothing to do: please report this",
 		    sim->in_flight);
-	advance(sim, when > sim->now ? when : sim->now);
+	if (cmd->done_ns > sim->now)
+		sim->now = cmd->done_ns;
+	end(sim, cmd);
+	advance(sim, sim->now);
 }
 
 /* Takes a request of the source, after waiting for others if it has to. */

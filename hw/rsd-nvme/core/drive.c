@@ -157,6 +157,8 @@ static bool add_namespaces(RsdDrive *drive, char err[RSD_ERR_LEN])
     drive->dies = cfg->channels * cfg->ways;
     drive->die_blocks = cfg->blocks + cfg->spare_blocks;
     drive->pages = rsd_block_slots(cfg);
+    drive->by_die = rsd_divisor(drive->die_blocks);
+    drive->by_block = rsd_divisor(drive->pages);
     drive->unit = rsd_unit_slots(cfg);
     add_namespace(drive, cfg->ftl, 0, drive->die_blocks - conv,
                   cfg->blocks - conv);

@@ -330,6 +330,12 @@ bool rsd_next_event(const RsdDrive *drive, uint64_t *when);
  * read, when it is returned here, and not before its done_ns.
  */
 RsdCmd *rsd_advance(RsdDrive *drive, uint64_t now);
+/*
+ * The same until a command completes, which it returns; its done_ns is the time
+ * then, and rsd_advance() gives others of that time. NULL: there are no events
+ * left. For a caller whose time is that of the drive alone.
+ */
+RsdCmd *rsd_advance_to_done(RsdDrive *drive);
 
 /*
  * Format NVM of a namespace: every zone becomes empty (as reset=mark), its

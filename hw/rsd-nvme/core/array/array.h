@@ -192,6 +192,15 @@ typedef struct Event {
     uint64_t order;             /* serial number, source in the low bits */
 } Event;
 
+/* Events that come in the order in which they were scheduled: a ring */
+typedef struct EventLane {
+    Event *ring;
+    uint32_t from, end;         /* the first, and behind the last; mod its size */
+    uint64_t last;              /* when that one happens */
+} EventLane;
+
+#define RSD_LANES 11u           /* see sched.c */
+
 /*
  * With suspend: programs and erases of a block, "writers", and the reads that
  * have some of them before.
@@ -245,7 +254,7 @@ typedef struct Die {
     uint32_t ahead;             /* reads before a program or an erase */
     uint64_t programmed;        /* slots, but not by wear levelling */
     uint32_t bad, grown;        /* blocks; of these, not the factory's */
-    uint16_t channel;
+    uint16_t number, channel;
     uint8_t state;              /* of the array, see sched.c */
     bool loaded;                /* load is in the cache register */
     bool idle_armed;            /* an idle event is in the heap */
@@ -272,6 +281,13 @@ typedef struct Sched {
     uint32_t types;
     bool cache, suspend, plain; /* plain: neither of them */
     bool small;                 /* all pages alike, each a unit, no retries */
+    /* the first event of the heap, then of each lane; and of all of these */
+    Event heads[1 + RSD_LANES];
+    uint32_t first;
+    uint32_t num_lanes;         /* 0: all events are in the heap */
+    uint32_t lane_size;         /* events that a ring has room for: 2^n */
+    EventLane lanes[1 + RSD_LANES];  /* number 0 is none */
+    Event *rings;               /* of all of them */
     Event *heap;
     uint32_t heap_len;
     uint32_t *places;           /* in the heap, by source; with suspend */
@@ -360,6 +376,26 @@ typedef struct ArrayUp {
     void (*interrupt)(RsdDrive *drive);
 } ArrayUp;
 
+/*
+ * Each operation asks for the block of a page and the die of a block. Divisions
+ * would take the host a good part of its time: a multiplication by 2^64 / d,
+ * rounded up, gives the same for 32 bits (Lemire, Kaser, Kurz, "Faster remainder
+ * by direct computation", 2019). 0 stands for 2^64, of d = 1.
+ */
+typedef struct Divisor {
+    uint64_t inverse;
+} Divisor;
+
+static inline Divisor rsd_divisor(uint32_t d)
+{
+    return (Divisor){ UINT64_MAX / d + 1 };
+}
+
+static inline uint32_t rsd_quotient(const Divisor *d, uint32_t n)
+{
+    return d->inverse ? (unsigned __int128)d->inverse * n >> 64 : n;
+}
+
 struct RsdDrive {
     RsdConfig cfg;
     Ns ns[RSD_MAX_NAMESPACES];
@@ -368,6 +404,7 @@ struct RsdDrive {
     uint32_t dies;
     uint32_t die_blocks;        /* spares included */
     uint32_t pages;             /* of a block: slots */
+    Divisor by_die, by_block;   /* die_blocks, pages */
     uint32_t unit;              /* slots programmed at once */
     /* too many blocks are worn out, or: */
     bool read_only;
@@ -404,6 +441,12 @@ struct RsdDrive {
     bool watched;
     uint64_t ops;               /* since the drive was opened, or the log's */
 };
+
+/* Drive-wide number of the die that a block is in */
+static inline uint32_t rsd_die_of(const RsdDrive *drive, uint32_t block)
+{
+    return rsd_quotient(&drive->by_die, block);
+}
 
 /* The namespace that a block belongs to, by its drive-wide number */
 static inline Ns *rsd_ns_of(RsdDrive *drive, uint32_t block)
@@ -458,7 +501,9 @@ void rsd_cmd_drop(RsdDrive *drive, Cmd *cmd);
 /* The first slot of the row that a slot of a block is in */
 static inline uint32_t rsd_row_of(const RsdDrive *drive, uint32_t page)
 {
-    return page - page % drive->sched.row;
+    uint32_t row = drive->sched.row;
+
+    return row == 1 ? page : page - page % row;
 }
 
 /* The OOB of a page that the host writes to a conventional namespace */
@@ -492,6 +537,8 @@ bool rsd_sched_init(RsdDrive *drive);
 void rsd_sched_fini(RsdDrive *drive);
 /* Carries out all events up to and including now. */
 void rsd_sched_run(RsdDrive *drive, uint64_t now);
+/* The same until a command is done, or there is no event left. */
+void rsd_sched_run_to_done(RsdDrive *drive);
 bool rsd_sched_next(const RsdDrive *drive, uint64_t *when);
 void rsd_sched_queue(RsdDrive *drive, Op *op);
 /* Before all that waits for its die: nothing of its block may be queued. */

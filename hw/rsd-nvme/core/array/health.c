@@ -42,7 +42,7 @@ uint32_t rsd_bad_blocks(const RsdDrive *drive, uint32_t die)
 
 void rsd_drive_age_block(RsdDrive *drive, uint32_t block)
 {
-    Die *die = &drive->sched.dies[block / drive->die_blocks];
+    Die *die = &drive->sched.dies[rsd_die_of(drive, block)];
     const uint64_t *rec = &drive->media.rec[block];
 
     if (rsd_rec_erases(*rec) < rsd_factory_life(&drive->cfg, block)) {

@@ -6,12 +6,35 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "array.h"
 
+/*
+ * A map is asked for entries anywhere in it, each of which would miss the TLB:
+ * it is in huge pages. What is larger than a GiB is not, since little may ever
+ * be written to such a drive, and a huge page is there as soon as a byte is.
+ */
+static bool is_map(size_t size)
+{
+    return size >= (8u << 20) && size <= (1u << 30);
+}
+
+static void *map_memory(size_t size)
+{
+    void *mem = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (mem == MAP_FAILED) {
+        return NULL;
+    }
+    madvise(mem, size, MADV_HUGEPAGE);  /* without them it is slower */
+    return mem;
+}
+
 void *rsd_alloc(RsdDrive *drive, size_t size)
 {
-    void *mem = calloc(1, size);
+    void *mem = is_map(size) ? map_memory(size) : calloc(1, size);
 
     if (mem) {
         drive->ram_bytes += size;
@@ -21,8 +44,13 @@ void *rsd_alloc(RsdDrive *drive, size_t size)
 
 void rsd_release(RsdDrive *drive, void *mem, size_t size)
 {
-    if (mem) {
-        drive->ram_bytes -= size;
+    if (!mem) {
+        return;
+    }
+    drive->ram_bytes -= size;
+    if (is_map(size)) {
+        munmap(mem, size);
+    } else {
         free(mem);
     }
 }
@@ -93,7 +121,7 @@ Op *rsd_op_new(Ns *ns, OpKind kind, RsdCause cause, uint32_t block)
     *op = (Op){
         .block = block,
         .count = 1,
-        .die = block / drive->die_blocks,
+        .die = rsd_die_of(drive, block),
         .kind = kind,
         .cause = cause,
         .ns = ns->index,

@@ -64,6 +64,11 @@
  * begins, its data or command having come, is one of them. There is at most one
  * event of each source.
  *
+ * Lanes. Steps of one kind take equally long, so they end in the order in which
+ * they began: what is scheduled for them is put behind the last one in a ring,
+ * and the next event is the first one of a few rings. What would not be in
+ * order there, and all that comes seldom or at any time, is in a heap.
+ *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
@@ -163,18 +168,92 @@ static void sift_down(Sched *s, uint32_t pos, Event event)
 
 _Static_assert(CHILDREN == 4, "sift_down() compares four");
 
+/* What has no event has this one. */
+static const Event never = { UINT64_MAX, UINT64_MAX };
+
+static bool has_event(const Sched *s)
+{
+    return s->heads[s->first].order != UINT64_MAX;
+}
+
+static void note_head(Sched *s, uint32_t lane, Event event)
+{
+    s->heads[lane] = event;
+    if (event_before(&event, &s->heads[s->first])) {
+        s->first = lane;
+    }
+}
+
+/* An event of the heap */
+static void push_event(Sched *s, Event event)
+{
+    sift_up(s, s->heap_len++, event);
+    note_head(s, 0, s->heap[0]);
+}
+
 static void push(Sched *s, uint64_t when, uint32_t source)
 {
-    sift_up(s, s->heap_len++,
-            (Event){ when, s->serial++ << SOURCE_BITS | source });
+    push_event(s, (Event){ when, s->serial++ << SOURCE_BITS | source });
+}
+
+/* The same, behind all others of the lane, if it is not before them */
+static void push_lane(Sched *s, uint32_t number, uint64_t when, uint32_t source)
+{
+    Event event = { when, s->serial << SOURCE_BITS | source };
+    EventLane *lane = &s->lanes[number];
+
+    if (number > s->num_lanes || when < lane->last) {
+        push(s, when, source);
+        return;
+    }
+    s->serial++;
+    lane->last = when;
+    lane->ring[lane->end++ & (s->lane_size - 1)] = event;
+    if (lane->end - lane->from == 1) {
+        note_head(s, number, event);
+    }
+}
+
+static uint32_t first_head(const Sched *s, uint32_t a, uint32_t b)
+{
+    return event_before(&s->heads[b], &s->heads[a]) ? b : a;
+}
+
+static void find_first(Sched *s)
+{
+    uint32_t first = first_head(s, first_head(s, 1, 2), first_head(s, 3, 4));
+
+    for (uint32_t i = 5; i <= s->num_lanes; i++) {
+        first = first_head(s, first, i);
+    }
+    s->first = first_head(s, first, 0);
+}
+
+/* The heap has lost its first event. */
+static void pop_heap(Sched *s)
+{
+    Event last = s->heap[--s->heap_len];
+
+    if (s->heap_len) {
+        sift_down(s, 0, last);
+    }
+    s->heads[0] = s->heap_len ? s->heap[0] : never;
 }
 
 static uint32_t pop(Sched *s)
 {
-    uint32_t source = source_of(&s->heap[0]);
-    Event last = s->heap[--s->heap_len];
+    uint32_t source = source_of(&s->heads[s->first]);
+    EventLane *lane = &s->lanes[s->first];
 
-    sift_down(s, 0, last);
+    if (s->first) {
+        lane->from++;
+        s->heads[s->first] = lane->from == lane->end
+                                 ? never
+                                 : lane->ring[lane->from & (s->lane_size - 1)];
+    } else {
+        pop_heap(s);
+    }
+    find_first(s);
     return source;
 }
 
@@ -188,6 +267,7 @@ static void cancel(Sched *s, uint32_t source)
         sift_down(s, pos, last);
         sift_up(s, pos, s->heap[pos]);
     }
+    s->heads[0] = s->heap_len ? s->heap[0] : never;
 }
 
 static size_t num_sources(const RsdDrive *drive)
@@ -199,6 +279,11 @@ static size_t num_sources(const RsdDrive *drive)
 static size_t heap_size(const RsdDrive *drive)
 {
     return num_sources(drive) * sizeof(Event);
+}
+
+static size_t rings_size(const RsdDrive *drive)
+{
+    return drive->sched.num_lanes * drive->sched.lane_size * sizeof(Event);
 }
 
 static size_t places_size(const RsdDrive *drive)
@@ -231,6 +316,33 @@ static void set_times(Sched *s, const RsdConfig *cfg)
     }
 }
 
+/*
+ * Lanes: of reads and of programs by page type, then of erases, of what goes
+ * out, and of what is loaded ahead
+ */
+static uint32_t lane_of_array(const Sched *s, const Step *step)
+{
+    switch (step->op->kind) {
+    case OP_READ:
+        return 1 + step->type;
+    case OP_PROGRAM:
+        return 1 + s->types + step->type;
+    case OP_ERASE:
+        break;
+    }
+    return 1 + 2 * s->types;
+}
+
+static uint32_t lane_of_outputs(const Sched *s)
+{
+    return 2 + 2 * s->types;
+}
+
+static uint32_t lane_of_loads(const Sched *s)
+{
+    return 3 + 2 * s->types;
+}
+
 bool rsd_sched_init(RsdDrive *drive)
 {
     const RsdConfig *cfg = &drive->cfg;
@@ -244,11 +356,24 @@ bool rsd_sched_init(RsdDrive *drive)
     s->suspend = cfg->suspend && cfg->queue == RSD_QUEUE_WAY;
     s->plain = !s->cache && !s->suspend;
     s->small = s->unit == 1 && s->types == 1 && !cfg->read_retries;
+    /* an event of a step that is suspended is taken out: from the heap */
+    s->num_lanes = s->suspend ? 0
+                   : s->cache ? lane_of_loads(s) : lane_of_outputs(s);
+    /* a die has an event of each source at most, of a lane one */
+    for (s->lane_size = 1; s->lane_size < drive->dies; s->lane_size *= 2) {
+    }
+    for (uint32_t i = 0; i <= RSD_LANES; i++) {
+        s->heads[i] = never;
+    }
+    s->rings = rsd_alloc(drive, rings_size(drive));
     s->heap = rsd_alloc(drive, heap_size(drive));
     s->dies = rsd_alloc(drive, drive->dies * sizeof(Die));
     s->buses = rsd_alloc(drive, cfg->channels * sizeof(Bus));
-    if (!s->heap || !s->dies || !s->buses) {
+    if (!s->rings || !s->heap || !s->dies || !s->buses) {
         return false;
+    }
+    for (uint32_t i = 1; i <= s->num_lanes; i++) {
+        s->lanes[i].ring = s->rings + (size_t)(i - 1) * s->lane_size;
     }
     if (s->suspend) {
         s->places = rsd_alloc(drive, places_size(drive));
@@ -258,6 +383,7 @@ bool rsd_sched_init(RsdDrive *drive)
         }
     }
     for (uint32_t d = 0; d < drive->dies; d++) {
+        s->dies[d].number = d;
         s->dies[d].channel = d % cfg->channels;
         for (uint32_t what = 0; what < 3; what++) {
             s->dies[d].wants[what] = (Want){ .die = d, .what = what };
@@ -270,6 +396,7 @@ void rsd_sched_fini(RsdDrive *drive)
 {
     Sched *s = &drive->sched;
 
+    rsd_release(drive, s->rings, rings_size(drive));
     rsd_release(drive, s->heap, heap_size(drive));
     rsd_release(drive, s->dies, drive->dies * sizeof(Die));
     rsd_release(drive, s->buses, drive->cfg.channels * sizeof(Bus));
@@ -277,12 +404,10 @@ void rsd_sched_fini(RsdDrive *drive)
     rsd_release(drive, s->order, order_size(drive));
 }
 
-static void push_die(RsdDrive *drive, const Die *die, uint32_t source,
-                     uint64_t when)
+static uint32_t source_of_die(const RsdDrive *drive, const Die *die,
+                              uint32_t which)
 {
-    Sched *s = &drive->sched;
-
-    push(s, when, source * drive->dies + (die - s->dies));
+    return which * drive->dies + die->number;
 }
 
 /*
@@ -345,7 +470,8 @@ static void run_array(RsdDrive *drive, Die *die, uint64_t from)
 {
     die->state = WORKING;
     die->array_end = from + array_time(drive, &die->array);
-    push_die(drive, die, FROM_ARRAY, die->array_end);
+    push_lane(&drive->sched, lane_of_array(&drive->sched, &die->array),
+              die->array_end, source_of_die(drive, die, FROM_ARRAY));
     if (drive->watched) {
         drive->up->step_begin(drive, &die->array);
     }
@@ -368,18 +494,21 @@ static void begin_tenure(RsdDrive *drive, Bus *bus, const Want *want)
         run_array(drive, die, bus->free_at);
         if (!s->plain && die->array.op->kind != OP_READ) {
             die->state = BEGINNING;
-            push_die(drive, die, FROM_LOAD, bus->free_at);
+            push_lane(s, lane_of_loads(s), bus->free_at,
+                  source_of_die(drive, die, FROM_LOAD));
         }
         break;
     case WANT_END:
         bus->free_at = s->now + end_time(cfg, &die->out);
-        push_die(drive, die, FROM_OUT, bus->free_at);
+        push_lane(s, lane_of_outputs(s), bus->free_at,
+                  source_of_die(drive, die, FROM_OUT));
         break;
     case WANT_LOAD:
         bus->free_at = s->now + begin_time(cfg, &die->load);
         die->load.begun = true;
         die->load.start = s->now;
-        push_die(drive, die, FROM_LOAD, bus->free_at);
+        push_lane(s, lane_of_loads(s), bus->free_at,
+                  source_of_die(drive, die, FROM_LOAD));
         break;
     }
 }
@@ -596,7 +725,8 @@ static bool choose_op(RsdDrive *drive, Die *die)
             die->held_op = NULL;
             die->state = WORKING;
             die->array_end = drive->sched.now + die->held_left;
-            push_die(drive, die, FROM_ARRAY, die->array_end);
+            push(&drive->sched, die->array_end,
+                 source_of_die(drive, die, FROM_ARRAY));
         }
         return false;
     }
@@ -734,7 +864,7 @@ static void suspend(RsdDrive *drive, Die *die)
         !read_may_pass(drive, die)) {
         return;
     }
-    cancel(s, FROM_ARRAY * drive->dies + (die - s->dies));
+    cancel(s, source_of_die(drive, die, FROM_ARRAY));
     die->held = die->array;
     die->held_left = die->array_end - s->now;
     die->array.op = NULL;
@@ -743,7 +873,7 @@ static void suspend(RsdDrive *drive, Die *die)
         die->op = NULL;
     }
     die->state = STOPPING;
-    push_die(drive, die, FROM_ARRAY, free_at);
+    push(s, free_at, source_of_die(drive, die, FROM_ARRAY));
     drive->count->suspends++;
     account_busy(drive, die, &die->held, free_at);
 }
@@ -852,8 +982,8 @@ static void arm_idle(RsdDrive *drive, uint32_t d)
 
     if (!die->idle_armed && drive->up->has_idle_work(drive, d)) {
         die->idle_armed = true;
-        push_die(drive, die, FROM_IDLE,
-                 die->idle_since + drive->cfg.idle_erase_ns);
+        push(s, die->idle_since + drive->cfg.idle_erase_ns,
+             source_of_die(drive, die, FROM_IDLE));
     }
 }
 
@@ -942,11 +1072,11 @@ static void finish_step(RsdDrive *drive, Die *die, Step *step)
     dispatch(drive, die);
     if (die_idle(die)) {
         /* once begun, background work goes on until the host comes */
-        if (background && drive->up->idle(drive, die - drive->sched.dies)) {
+        if (background && drive->up->idle(drive, die->number)) {
             return;
         }
         die->idle_since = drive->sched.now;
-        arm_idle(drive, die - drive->sched.dies);
+        arm_idle(drive, die->number);
     }
 }
 
@@ -1017,7 +1147,7 @@ static void load_event(RsdDrive *drive, Die *die)
 
 static void idle_event(RsdDrive *drive, Die *die)
 {
-    uint32_t d = die - drive->sched.dies;
+    uint32_t d = die->number;
 
     die->idle_armed = false;
     if (!die_idle(die)) {
@@ -1059,9 +1189,8 @@ void rsd_sched_interrupt(RsdDrive *drive, uint64_t when)
 {
     Sched *s = &drive->sched;
 
-    sift_up(s, s->heap_len++,
-            (Event){ when, DIE_SOURCES * drive->dies + drive->cfg.channels +
-                           RSD_TIMERS });
+    push_event(s, (Event){ when, DIE_SOURCES * drive->dies +
+                                 drive->cfg.channels + RSD_TIMERS });
 }
 
 uint32_t rsd_sched_in_flight(const RsdDrive *drive, uint32_t d,
@@ -1085,43 +1214,64 @@ uint32_t rsd_sched_in_flight(const RsdDrive *drive, uint32_t d,
 
 void rsd_sched_halt(RsdDrive *drive)
 {
-    drive->sched.heap_len = 0;
-    drive->sched.kicked = 0;
+    Sched *s = &drive->sched;
+
+    for (uint32_t i = 0; i <= RSD_LANES; i++) {
+        s->heads[i] = never;
+        s->lanes[i].from = s->lanes[i].end;
+    }
+    s->first = 0;
+    s->heap_len = 0;
+    s->kicked = 0;
 }
 
 bool rsd_sched_next(const RsdDrive *drive, uint64_t *when)
 {
-    if (!drive->sched.heap_len) {
-        return false;
-    }
-    *when = drive->sched.heap[0].when;
-    return true;
+    const Sched *s = &drive->sched;
+
+    *when = s->heads[s->first].when;
+    return has_event(s);
+}
+
+/* All events of the time of the first one, which there is */
+static void run_instant(RsdDrive *drive)
+{
+    Sched *s = &drive->sched;
+
+    s->now = s->heads[s->first].when;
+    do {
+        uint32_t source = pop(s);
+
+        if (source < drive->dies) {
+            array_event(drive, &s->dies[source]);
+        } else if (source < 2 * drive->dies) {
+            idle_event(drive, &s->dies[source - drive->dies]);
+        } else if (source < 3 * drive->dies) {
+            out_event(drive, &s->dies[source - 2 * drive->dies]);
+        } else if (source < 4 * drive->dies) {
+            load_event(drive, &s->dies[source - 3 * drive->dies]);
+        } else {
+            other_event(drive, source - 4 * drive->dies);
+        }
+    } while (s->heads[s->first].when == s->now && has_event(s));
+    arbitrate_all(drive);
 }
 
 void rsd_sched_run(RsdDrive *drive, uint64_t now)
 {
     Sched *s = &drive->sched;
 
-    while (s->heap_len && s->heap[0].when <= now) {
-        s->now = s->heap[0].when;
-        do {
-            uint32_t source = pop(s);
-
-            if (source < drive->dies) {
-                array_event(drive, &s->dies[source]);
-            } else if (source < 2 * drive->dies) {
-                idle_event(drive, &s->dies[source - drive->dies]);
-            } else if (source < 3 * drive->dies) {
-                out_event(drive, &s->dies[source - 2 * drive->dies]);
-            } else if (source < 4 * drive->dies) {
-                load_event(drive, &s->dies[source - 3 * drive->dies]);
-            } else {
-                other_event(drive, source - 4 * drive->dies);
-            }
-        } while (s->heap_len && s->heap[0].when == s->now);
-        arbitrate_all(drive);
+    while (s->heads[s->first].when <= now && has_event(s)) {
+        run_instant(drive);
     }
     if (now > s->now) {
         s->now = now;
+    }
+}
+
+void rsd_sched_run_to_done(RsdDrive *drive)
+{
+    while (!drive->done_head && has_event(&drive->sched)) {
+        run_instant(drive);
     }
 }

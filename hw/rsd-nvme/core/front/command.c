@@ -335,10 +335,9 @@ bool rsd_next_event(const RsdDrive *drive, uint64_t *when)
     return rsd_sched_next(drive, when);
 }
 
-RsdCmd *rsd_advance(RsdDrive *drive, uint64_t now)
+/* The next of those that are done and that somebody waits for */
+static RsdCmd *take_done(RsdDrive *drive)
 {
-    rsd_media_may_fault();
-    rsd_sched_run(drive, now);
     while (drive->done_head) {
         Cmd *cmd = drive->done_head;
 
@@ -350,6 +349,26 @@ RsdCmd *rsd_advance(RsdDrive *drive, uint64_t now)
         free_cmd(drive, cmd);
     }
     return NULL;
+}
+
+RsdCmd *rsd_advance(RsdDrive *drive, uint64_t now)
+{
+    rsd_media_may_fault();
+    rsd_sched_run(drive, now);
+    return take_done(drive);
+}
+
+RsdCmd *rsd_advance_to_done(RsdDrive *drive)
+{
+    uint64_t when;
+    RsdCmd *cmd;
+
+    rsd_media_may_fault();
+    do {
+        rsd_sched_run_to_done(drive);
+        cmd = take_done(drive);
+    } while (!cmd && rsd_sched_next(drive, &when));
+    return cmd;
 }
 
 RsdStatus rsd_format(RsdDrive *drive, uint32_t index, uint32_t oob,

@@ -62,6 +62,7 @@ typedef struct Entry {
     uint32_t lpn;
     uint32_t prev, next;        /* in its half of the cache, by last use */
     uint32_t page_prev, page_next;      /* of the same map page */
+    uint32_t bucket_next;       /* of the same bucket, + 1; 0: none */
     bool dirty;
     bool guarded;               /* in the protected half */
     bool leaving;               /* chosen for eviction: in no half */
@@ -103,7 +104,8 @@ typedef struct JobChunk {
 
 struct MapCache {
     MapPage *pages;
-    uint32_t *index;            /* entry of a logical page + 1; 0: none */
+    uint32_t *buckets;          /* the first entry of each, + 1; 0: none */
+    uint32_t shift;             /* there are 2^(32 - shift) of them */
     Entry *entries;
     uint32_t num_entries;
     uint32_t used;              /* entries ever given out */
@@ -182,6 +184,26 @@ static void touch(MapCache *c, uint32_t n)
     }
 }
 
+/*
+ * The cache finds an entry by a hash of its logical page: multiplicative, with
+ * the golden ratio (Knuth, volume 3, 6.4).
+ */
+static uint32_t *bucket_of(const MapCache *c, uint32_t lpn)
+{
+    return &c->buckets[lpn * UINT32_C(0x9e3779b1) >> c->shift];
+}
+
+/* The entry of a logical page + 1, or 0 */
+static uint32_t find(const MapCache *c, uint32_t lpn)
+{
+    uint32_t n = *bucket_of(c, lpn);
+
+    while (n && c->entries[n - 1].lpn != lpn) {
+        n = c->entries[n - 1].bucket_next;
+    }
+    return n;
+}
+
 /* Of a logical page that has none */
 static void insert(MapCache *c, uint32_t lpn)
 {
@@ -202,13 +224,15 @@ static void insert(MapCache *c, uint32_t lpn)
     }
     page->entries = n;
     list_push(c, &c->probation, n);
-    c->index[lpn] = n + 1;
+    e->bucket_next = *bucket_of(c, lpn);
+    *bucket_of(c, lpn) = n + 1;
 }
 
 /* Forgets an entry that is in no half. */
 static void forget(MapCache *c, uint32_t n)
 {
     Entry *e = &c->entries[n];
+    uint32_t *link = bucket_of(c, e->lpn);
 
     if (e->page_prev == RSD_NONE) {
         c->pages[e->lpn / MAP_ENTRIES].entries = e->page_next;
@@ -218,7 +242,10 @@ static void forget(MapCache *c, uint32_t n)
     if (e->page_next != RSD_NONE) {
         c->entries[e->page_next].page_prev = e->page_prev;
     }
-    c->index[e->lpn] = 0;
+    while (*link != n + 1) {
+        link = &c->entries[*link - 1].bucket_next;
+    }
+    *link = e->bucket_next;
     e->leaving = false;
     e->next = c->unused;
     c->unused = n;
@@ -323,7 +350,10 @@ static void compose(PageFtl *ftl, uint32_t map_page, uint8_t *buf)
 
     n = n < MAP_ENTRIES ? n : MAP_ENTRIES;
     memset(buf, 0, RSD_PAGE_SIZE + RSD_OOB_SIZE);
-    memcpy(buf, ftl->l2p + first, n * sizeof(uint32_t));
+    for (uint64_t i = 0; i < n; i++) {
+        memcpy(buf + i * sizeof(uint32_t), map_entry(ftl, first + i),
+               sizeof(uint32_t));
+    }
     memcpy(rsd_buf_spare(buf), &spare, sizeof(spare));
 }
 
@@ -343,7 +373,7 @@ static bool program_update(PageFtl *ftl, Job *job, uint8_t *buf)
 {
     MapCache *c = ftl->cache;
     MapPage *page = &c->pages[job->map_page];
-    uint32_t pages = ftl->drive->pages, number;
+    uint32_t number;
 
     if (!rsd_op_reserve(ftl->drive, 1)) {
         ftl->refusal = RSD_E_NOMEM;
@@ -371,10 +401,10 @@ static bool program_update(PageFtl *ftl, Job *job, uint8_t *buf)
          n = c->entries[n].page_next) {
         c->entries[n].dirty = false;
     }
-    ftl->blocks[number / pages].valid++;
+    ftl->blocks[block_of(ftl, number)].valid++;
     ftl->in_flight++;
-    rsd_queue_copy_write(ftl->ns, RSD_CAUSE_MAP, number / pages,
-                         number % pages, buf, job, job->map_page);
+    rsd_queue_copy_write(ftl->ns, RSD_CAUSE_MAP, block_of(ftl, number),
+                         page_of(ftl, number), buf, job, job->map_page);
     return true;
 }
 
@@ -405,24 +435,22 @@ static void write_update(PageFtl *ftl, Job *job)
 static bool is_buffered(PageFtl *ftl, uint32_t map_page)
 {
     uint32_t number = ftl->cache->pages[map_page].where - 1;
-    uint32_t pages = ftl->drive->pages;
 
-    return rsd_buffer_read_page(ftl->drive, number / pages, number % pages,
-                                NULL);
+    return rsd_buffer_read_page(ftl->drive, block_of(ftl, number),
+                                page_of(ftl, number), NULL);
 }
 
 /* Queues the read of a map page. False: there is no memory. */
 static bool read_map_page(PageFtl *ftl, Job *job)
 {
     uint32_t number = ftl->cache->pages[job->map_page].where - 1;
-    uint32_t pages = ftl->drive->pages;
     Op *op;
 
     if (!rsd_op_reserve(ftl->drive, 1)) {
         return false;
     }
-    op = rsd_queue_copy_read(ftl->ns, RSD_CAUSE_MAP, number / pages,
-                             number % pages, NULL);
+    op = rsd_queue_copy_read(ftl->ns, RSD_CAUSE_MAP, block_of(ftl, number),
+                             page_of(ftl, number), NULL);
     op->job = job;
     ftl->in_flight++;
     return true;
@@ -646,7 +674,7 @@ static void fill(PageFtl *ftl, Cmd *cmd)
     uint32_t lpn = cmd->pub.lba + cmd->progress, n = span(c, cmd);
 
     for (uint32_t i = 0; i < n; i++) {
-        if (c->index[lpn + i]) {
+        if (find(c, lpn + i)) {
             continue;
         }
         if (own->slots) {
@@ -675,7 +703,7 @@ static bool look_up(PageFtl *ftl, Cmd *cmd)
     uint32_t missing = 0;
 
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t entry = c->index[lpn + i];
+        uint32_t entry = find(c, lpn + i);
 
         if (entry) {
             touch(c, entry - 1);
@@ -788,7 +816,7 @@ void rsd_cache_written(PageFtl *ftl, uint32_t lpn)
 {
     MapCache *c = ftl->cache;
 
-    if (!c->index[lpn]) {
+    if (!find(c, lpn)) {
         /* evicted since, while the command waited for a free page */
         if (!c->free) {
             update_soon(ftl, lpn / MAP_ENTRIES);
@@ -797,18 +825,24 @@ void rsd_cache_written(PageFtl *ftl, uint32_t lpn)
         c->free--;
         insert(c, lpn);
     }
-    c->entries[c->index[lpn] - 1].dirty = true;
+    c->entries[find(c, lpn) - 1].dirty = true;
 }
 
 void rsd_cache_trimmed(PageFtl *ftl, uint32_t lpn)
 {
     MapCache *c = ftl->cache;
+    uint32_t entry = find(c, lpn);
 
-    if (c->index[lpn]) {
-        c->entries[c->index[lpn] - 1].dirty = true;
+    if (entry) {
+        c->entries[entry - 1].dirty = true;
     } else if (c->pages[lpn / MAP_ENTRIES].where) {
         update_soon(ftl, lpn / MAP_ENTRIES);
     }
+}
+
+static size_t buckets_size(const MapCache *c)
+{
+    return (UINT64_C(1) << (32 - c->shift)) * sizeof(uint32_t);
 }
 
 static void empty_cache(MapCache *c)
@@ -831,9 +865,7 @@ void rsd_cache_format(PageFtl *ftl)
         ftl->dies[die].victim.num_moved = 0;
     }
     /* no command waits for entries, and nobody has been promised any */
-    for (uint32_t n = 0; n < c->used; n++) {
-        c->index[c->entries[n].lpn] = 0;
-    }
+    memset(c->buckets, 0, buckets_size(c));
     empty_cache(c);
     for (uint64_t i = 0; i < rsd_map_pages_of(ftl->ns); i++) {
         MapPage *page = &c->pages[i];
@@ -867,7 +899,7 @@ uint32_t rsd_cache_updates(const PageFtl *ftl, uint32_t block)
         uint32_t lpn = ftl->p2l[number];
         MapPage *map_page = &c->pages[lpn / MAP_ENTRIES];
 
-        if (ftl->l2p[lpn] == number + 1 && !c->index[lpn] &&
+        if (*map_entry(ftl, lpn) == number + 1 && !find(c, lpn) &&
             map_page->looked != c->looks) {
             map_page->looked = c->looks;
             n++;
@@ -879,9 +911,10 @@ uint32_t rsd_cache_updates(const PageFtl *ftl, uint32_t block)
 void rsd_cache_moved(PageFtl *ftl, Victim *v, uint32_t lpn)
 {
     MapCache *c = ftl->cache;
+    uint32_t entry = find(c, lpn);
 
-    if (c->index[lpn]) {
-        c->entries[c->index[lpn] - 1].dirty = true;
+    if (entry) {
+        c->entries[entry - 1].dirty = true;
     } else {
         v->moved[v->num_moved++] = lpn / MAP_ENTRIES;
     }
@@ -929,7 +962,7 @@ bool rsd_cache_copy(PageFtl *ftl, uint32_t number, uint8_t *buf)
     if (!job) {
         return false;
     }
-    job->die = die_of(ftl, number / ftl->drive->pages);
+    job->die = die_of(ftl, block_of(ftl, number));
     job->copy = true;
     if (!program_update(ftl, job, buf)) {
         free_job(ftl->cache, job);
@@ -1039,21 +1072,20 @@ void rsd_cache_op_done(PageFtl *ftl, Op *op)
 void rsd_cache_recover(PageFtl *ftl, uint32_t number, const RsdSpare *spare)
 {
     MapPage *page = &ftl->cache->pages[spare->lpn];
-    uint32_t pages = ftl->drive->pages;
 
     if (page->where) {
         uint32_t other = page->where - 1;
         const RsdSpare *its = (const RsdSpare *)
-            (rsd_media_oob(&ftl->drive->media, other / pages, other % pages) +
-             RSD_SPARE_OFFSET);
+            (rsd_media_oob(&ftl->drive->media, block_of(ftl, other),
+                           page_of(ftl, other)) + RSD_SPARE_OFFSET);
 
         if (its->seq >= spare->seq) {
             return;
         }
-        ftl->blocks[other / pages].valid--;
+        ftl->blocks[block_of(ftl, other)].valid--;
     }
     page->where = number + 1;
-    ftl->blocks[number / pages].valid++;
+    ftl->blocks[block_of(ftl, number)].valid++;
 }
 
 static size_t moved_size(const PageFtl *ftl)
@@ -1078,9 +1110,11 @@ bool rsd_cache_init(PageFtl *ftl)
     c->num_entries = drive->cfg.map_cache / MAP_ENTRY_BYTES;
     empty_cache(c);
     c->pages = rsd_alloc(drive, rsd_map_pages_of(ftl->ns) * sizeof(MapPage));
-    c->index = rsd_alloc(drive, ftl->ns->geo.lbas * sizeof(uint32_t));
+    for (c->shift = 31; c->num_entries >> (32 - c->shift); c->shift--) {
+    }
+    c->buckets = rsd_alloc(drive, buckets_size(c));
     c->entries = rsd_alloc(drive, entries_size(c));
-    if (!c->pages || !c->index || !c->entries) {
+    if (!c->pages || !c->buckets || !c->entries) {
         return false;
     }
     for (uint64_t i = 0; i < rsd_map_pages_of(ftl->ns); i++) {
@@ -1113,7 +1147,7 @@ void rsd_cache_fini(PageFtl *ftl)
         rsd_release(drive, chunk, sizeof(*chunk));
     }
     rsd_release(drive, c->entries, entries_size(c));
-    rsd_release(drive, c->index, ftl->ns->geo.lbas * sizeof(uint32_t));
+    rsd_release(drive, c->buckets, buckets_size(c));
     rsd_release(drive, c->pages, rsd_map_pages_of(ftl->ns) * sizeof(MapPage));
     rsd_release(drive, c, sizeof(*c));
     ftl->cache = NULL;

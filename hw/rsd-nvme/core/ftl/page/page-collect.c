@@ -59,7 +59,7 @@ void rsd_page_begin_victim(PageFtl *ftl, uint32_t block, RsdCause cause,
     ftl->victims++;
     /* which pages are valid is all over the map, and asked one by one */
     for (uint32_t page = 0; !pb->map && page < pd->victim.end; page++) {
-        __builtin_prefetch(&ftl->l2p[ftl->p2l[page_number(ftl, block, page)]]);
+        __builtin_prefetch(map_entry(ftl, ftl->p2l[page_number(ftl, block, page)]));
     }
     rsd_page_advance_victim(ftl, die);
 }
@@ -67,10 +67,10 @@ void rsd_page_begin_victim(PageFtl *ftl, uint32_t block, RsdCause cause,
 /* Is the page what its logical page is mapped to? It must be programmed. */
 static bool is_current(const PageFtl *ftl, uint32_t number)
 {
-    if (ftl->blocks[number / ftl->drive->pages].map) {
+    if (ftl->blocks[block_of(ftl, number)].map) {
         return rsd_cache_is_current(ftl, number);
     }
-    return ftl->l2p[ftl->p2l[number]] == number + 1;
+    return *map_entry(ftl, ftl->p2l[number]) == number + 1;
 }
 
 /*
@@ -115,7 +115,7 @@ static uint32_t current_of_row(const PageFtl *ftl, const Victim *v)
         uint32_t number = page_number(ftl, v->block, page);
 
         if (page + AHEAD < v->end) {
-            __builtin_prefetch(&ftl->l2p[ftl->p2l[number + AHEAD]], 1);
+            __builtin_prefetch(map_entry(ftl, ftl->p2l[number + AHEAD]), 1);
         }
         wanted |= (uint32_t)is_current(ftl, number) << (page - row);
     }
@@ -418,8 +418,8 @@ static bool program_copy(PageFtl *ftl, Victim *v, uint32_t page, uint8_t *buf)
         rsd_buf_spare(buf)->copy = 1;   /* a torn page has no OOB */
     }
     ftl->in_flight++;
-    rsd_queue_copy_write(ftl->ns, v->cause, number / pages, number % pages,
-                         buf, NULL, lpn);
+    rsd_queue_copy_write(ftl->ns, v->cause, block_of(ftl, number),
+                         page_of(ftl, number), buf, NULL, lpn);
     return true;
 }
 

@@ -61,8 +61,7 @@ static void unit_programmed(PageFtl *ftl, Op *op)
     for (uint32_t i = 0; i < unit; i++) {
         if (old[i]) {
             rsd_page_invalidate(ftl, old[i] - 1);
-            rsd_page_collect(ftl, frontier_of(ftl, die_of(ftl, (old[i] - 1) /
-                                                      ftl->drive->pages)));
+            rsd_page_collect(ftl, frontier_of_page(ftl, old[i] - 1));
         }
     }
 }
@@ -76,6 +75,10 @@ static void programmed(PageFtl *ftl, Op *op)
     uint32_t lpn = copy ? ftl->p2l[old - 1] : op->cmd->pub.lba + op->index;
 
     ftl->p2l[number] = lpn;
+    if (old) {
+        /* it is asked for below; the command may be returned meanwhile */
+        __builtin_prefetch(&ftl->blocks[block_of(ftl, old - 1)], 1);
+    }
     if (copy) {
         rsd_buf_free(ftl->drive, op->buf);
     } else if (rsd_media_trimmed(&ftl->drive->media, lpn)) {
@@ -85,12 +88,11 @@ static void programmed(PageFtl *ftl, Op *op)
     if (page + 1 == ftl->drive->pages) {
         rsd_page_close_block(ftl, block);
     }
-    if (copy) {
-        ftl->dies[die_of(ftl, (old - 1) / ftl->drive->pages)].victim.copying--;
-    }
     if (old) {
-        uint32_t die = die_of(ftl, (old - 1) / ftl->drive->pages);
+        uint32_t die = die_of(ftl, block_of(ftl, old - 1));
 
+        /* what is copied has a page before */
+        ftl->dies[die].victim.copying -= copy;
         rsd_page_invalidate(ftl, old - 1);
         if (copy && !ftl->dies[die].victim.stalled) {
             rsd_page_advance_victim(ftl, die);

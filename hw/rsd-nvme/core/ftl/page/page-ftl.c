@@ -20,9 +20,18 @@
 
 #include "page-ftl.h"
 
+static size_t leaves_size(const PageFtl *ftl)
+{
+    uint64_t lbas = ftl->ns->geo.lbas;
+
+    return lbas < RSD_SPARSE_MAP ? 0 : rsd_div_round_up(lbas, MAP_LEAF) *
+                                       sizeof(uint32_t);
+}
+
+/* A sparse map has the empty leaf besides. */
 static size_t map_size(const PageFtl *ftl)
 {
-    return ftl->ns->geo.lbas * sizeof(uint32_t);
+    return (ftl->ns->geo.lbas + 2 * MAP_LEAF) * sizeof(uint32_t);
 }
 
 static size_t mapped_size(const PageFtl *ftl)
@@ -65,6 +74,7 @@ static void page_close(Ns *ns)
     rsd_release(drive, ftl->frontiers,
                 ftl->num_frontiers * sizeof(Frontier));
     rsd_release(drive, ftl->blocks, blocks_size(ftl));
+    rsd_release(drive, ftl->leaves, leaves_size(ftl));
     rsd_release(drive, ftl->l2p, map_size(ftl));
     rsd_release(drive, ftl->mapped, mapped_size(ftl));
     rsd_release(drive, ftl->p2l, reverse_size(ftl));
@@ -77,6 +87,13 @@ static bool init(PageFtl *ftl)
 {
     RsdDrive *drive = ftl->drive;
 
+    if (leaves_size(ftl)) {
+        ftl->leaves = rsd_alloc(drive, leaves_size(ftl));
+        ftl->num_leaves = 1;
+        if (!ftl->leaves) {
+            return false;
+        }
+    }
     ftl->l2p = rsd_alloc(drive, map_size(ftl));
     ftl->mapped = rsd_alloc(drive, mapped_size(ftl));
     ftl->p2l = rsd_alloc(drive, reverse_size(ftl));
@@ -132,6 +149,7 @@ static bool page_open(Ns *ns, char err[RSD_ERR_LEN])
         ftl->drive = drive;
         ftl->ns = ns;
         ftl->num_frontiers = rsd_page_num_frontiers(drive);
+        ftl->by_frontiers = rsd_divisor(ftl->num_frontiers);
         ftl->up = &page_up;
         rsd_page_waits_init(ftl);
     }

@@ -103,7 +103,9 @@ struct PageFtl {
     RsdDrive *drive;
     Ns *ns;
     const PageUp *up;
-    uint32_t *l2p;              /* flash page + 1, 0: none */
+    uint32_t *l2p;              /* flash page + 1, 0: none; see map_entry() */
+    uint32_t *leaves;           /* of a sparse map: the place of each leaf */
+    uint32_t num_leaves;        /* leaves that have a place, and the empty one */
     uint16_t *mapped;           /* of each MAP_SPAN of these, not 0 */
     /* logical page; while in flight, flash page that it replaces + 1 */
     uint32_t *p2l;
@@ -111,6 +113,7 @@ struct PageFtl {
     PageDie *dies;
     Frontier *frontiers;
     uint32_t num_frontiers;
+    Divisor by_frontiers;
     bool own;                   /* gc-frontiers=own */
     uint32_t reserve;           /* pages of a frontier not for the host */
     MapCache *cache;            /* NULL: the whole map is in RAM */
@@ -145,14 +148,61 @@ static inline uint32_t page_number(const PageFtl *ftl, uint32_t block,
     return block * ftl->drive->pages + page;
 }
 
+/*
+ * A map of at least so many logical pages is sparse. Otherwise its memory would
+ * be that of all of them as soon as some are written all over the drive.
+ */
+#ifndef RSD_SPARSE_MAP
+#define RSD_SPARSE_MAP (UINT32_C(1) << 28)      /* 1 TiB */
+#endif
+
+/*
+ * In a sparse map the entries of so many neighbours are a leaf, and leaves are
+ * in the order in which they were first written to. The one at place 0 is what
+ * all others are until then: it has nothing.
+ */
+#define MAP_LEAF 16u
+
+/*
+ * Where the entry of a logical page is. Of one that is not mapped it must not be
+ * changed: rsd_page_new_entry() gives one that may.
+ */
+static inline uint32_t *map_entry(const PageFtl *ftl, uint32_t lpn)
+{
+    if (ftl->leaves) {
+        return ftl->l2p + (size_t)ftl->leaves[lpn / MAP_LEAF] * MAP_LEAF +
+               lpn % MAP_LEAF;
+    }
+    return ftl->l2p + lpn;
+}
+
+/* The block that such a page is in, and the page's number in the block */
+static inline uint32_t block_of(const PageFtl *ftl, uint32_t number)
+{
+    return rsd_quotient(&ftl->drive->by_block, number);
+}
+
+static inline uint32_t page_of(const PageFtl *ftl, uint32_t number)
+{
+    return number - block_of(ftl, number) * ftl->drive->pages;
+}
+
 static inline uint32_t die_of(const PageFtl *ftl, uint32_t block)
 {
-    return block / ftl->drive->die_blocks;
+    return rsd_die_of(ftl->drive, block);
 }
 
 static inline Frontier *frontier_of(PageFtl *ftl, uint32_t die)
 {
-    return &ftl->frontiers[die % ftl->num_frontiers];
+    uint32_t turns = rsd_quotient(&ftl->by_frontiers, die);
+
+    return &ftl->frontiers[die - turns * ftl->num_frontiers];
+}
+
+/* That of the block that a flash page is in */
+static inline Frontier *frontier_of_page(PageFtl *ftl, uint32_t number)
+{
+    return frontier_of(ftl, die_of(ftl, block_of(ftl, number)));
 }
 
 /* What a frontier's copies fill */
@@ -231,6 +281,8 @@ void rsd_page_fill_all(PageFtl *ftl);
 void rsd_page_unlink_full(PageFtl *ftl, uint32_t block);
 /* The block is full from now on, and in the list of its valid pages. */
 void rsd_page_make_full(PageFtl *ftl, uint32_t block);
+/* The entry of a logical page, to be changed */
+uint32_t *rsd_page_new_entry(PageFtl *ftl, uint32_t lpn);
 /* The logical page is in that flash page from now on. */
 void rsd_page_map_page(PageFtl *ftl, uint32_t lpn, uint32_t number);
 /* The page's content is of no use any more. */

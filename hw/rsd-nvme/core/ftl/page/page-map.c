@@ -2,8 +2,9 @@
  * The map of a page map, and its full blocks by what is valid in them.
  *
  * Map. l2p has 4 bytes a logical page, p2l 4 bytes a flash page, both in the
- * host's memory and touched only where something was written. They are rebuilt
- * from the pages' OOB when the drive is opened.
+ * host's memory and touched only where something was written: of a drive of a
+ * TiB or more also if that is scattered over it. They are rebuilt from the
+ * pages' OOB when the drive is opened.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -64,20 +65,29 @@ void rsd_page_make_full(PageFtl *ftl, uint32_t block)
     link_full(ftl, block);
 }
 
+uint32_t *rsd_page_new_entry(PageFtl *ftl, uint32_t lpn)
+{
+    if (ftl->leaves && !ftl->leaves[lpn / MAP_LEAF]) {
+        ftl->leaves[lpn / MAP_LEAF] = ftl->num_leaves++;
+    }
+    return map_entry(ftl, lpn);
+}
+
 void rsd_page_map_page(PageFtl *ftl, uint32_t lpn, uint32_t number)
 {
-    PageBlock *pb = &ftl->blocks[number / ftl->drive->pages];
+    PageBlock *pb = &ftl->blocks[block_of(ftl, number)];
+    uint32_t *entry = rsd_page_new_entry(ftl, lpn);
 
-    ftl->p2l[number] = ftl->l2p[lpn];
-    ftl->mapped[lpn / MAP_SPAN] += !ftl->l2p[lpn];
-    ftl->l2p[lpn] = number + 1;
+    ftl->p2l[number] = *entry;
+    ftl->mapped[lpn / MAP_SPAN] += !*entry;
+    *entry = number + 1;
     pb->valid++;
     pb->stamp = ftl->drive->seq;
 }
 
 void rsd_page_invalidate(PageFtl *ftl, uint32_t number)
 {
-    uint32_t block = number / ftl->drive->pages;
+    uint32_t block = block_of(ftl, number);
     PageBlock *pb = &ftl->blocks[block];
     uint32_t die = die_of(ftl, block);
 
@@ -107,13 +117,13 @@ static bool is_programmed(const PageFtl *ftl, uint32_t number)
 {
     const RsdDrive *drive = ftl->drive;
 
-    return number % drive->pages <
-           rsd_rec_next(drive->media.rec[number / drive->pages]);
+    return page_of(ftl, number) <
+           rsd_rec_next(drive->media.rec[block_of(ftl, number)]);
 }
 
 bool rsd_page_is_content(const PageFtl *ftl, uint32_t lpn, uint32_t number)
 {
-    uint32_t at = ftl->l2p[lpn];
+    uint32_t at = *map_entry(ftl, lpn);
 
     while (at && at != number + 1 && !is_programmed(ftl, at - 1)) {
         at = ftl->p2l[at - 1];
@@ -123,7 +133,7 @@ bool rsd_page_is_content(const PageFtl *ftl, uint32_t lpn, uint32_t number)
 
 void rsd_page_unmap_page(PageFtl *ftl, uint32_t number, uint32_t lpn)
 {
-    uint32_t *entry = &ftl->l2p[lpn];
+    uint32_t *entry = map_entry(ftl, lpn);
 
     while (*entry && *entry != number + 1 &&
            !is_programmed(ftl, *entry - 1)) {
@@ -131,7 +141,7 @@ void rsd_page_unmap_page(PageFtl *ftl, uint32_t number, uint32_t lpn)
     }
     if (*entry == number + 1) {
         *entry = ftl->p2l[number];
-        ftl->mapped[lpn / MAP_SPAN] -= !ftl->l2p[lpn];
-        ftl->blocks[number / ftl->drive->pages].valid--;
+        ftl->mapped[lpn / MAP_SPAN] -= !*map_entry(ftl, lpn);
+        ftl->blocks[block_of(ftl, number)].valid--;
     }
 }

@@ -26,8 +26,7 @@ static void found(Ns *ns, uint32_t block, uint32_t page, const RsdSpare *spare)
     PageFtl *ftl = ns->state;
     PageBlock *pb = &ftl->blocks[block];
     const RsdMedia *media = &ns->drive->media;
-    uint32_t pages = media->pages, number = page_number(ftl, block, page);
-    uint32_t other;
+    uint32_t number = page_number(ftl, block, page), other;
 
     ftl->p2l[number] = spare->lpn;
     if (spare->seq > pb->stamp) {
@@ -44,16 +43,16 @@ static void found(Ns *ns, uint32_t block, uint32_t page, const RsdSpare *spare)
     if (rsd_media_trimmed(media, spare->lpn)) {
         return;
     }
-    other = ftl->l2p[spare->lpn] - 1;
+    other = *map_entry(ftl, spare->lpn) - 1;
     ftl->mapped[spare->lpn / MAP_SPAN] += other == RSD_NONE;
     if (other != RSD_NONE) {
-        if (rsd_page_spare(media, other / pages, other % pages)->seq >=
-            spare->seq) {
+        if (rsd_page_spare(media, block_of(ftl, other),
+                           page_of(ftl, other))->seq >= spare->seq) {
             return;
         }
-        ftl->blocks[other / pages].valid--;
+        ftl->blocks[block_of(ftl, other)].valid--;
     }
-    ftl->l2p[spare->lpn] = number + 1;
+    *rsd_page_new_entry(ftl, spare->lpn) = number + 1;
     pb->valid++;
 }
 

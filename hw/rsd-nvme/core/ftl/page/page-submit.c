@@ -132,22 +132,22 @@ static void append_waiting(PageFtl *ftl, Cmd *cmd)
 /* Queues a read up to page end. Its operations must be reserved. */
 static void read_pages(PageFtl *ftl, Cmd *cmd, uint32_t end)
 {
-    const uint32_t *map = ftl->l2p + cmd->pub.lba;
-    uint32_t pages = ftl->drive->pages, n;
+    uint32_t lpn = cmd->pub.lba, n;
 
     for (uint32_t i = cmd->progress; i < end; i += n) {
-        uint32_t number = map[i] - 1;
+        uint32_t entry = *map_entry(ftl, lpn + i), number = entry - 1;
 
         n = 1;
-        if (!map[i]) {
+        if (!entry) {
             rsd_read_unwritten(cmd, i);
             continue;
         }
-        while (i + n < end && map[i + n] == map[i] + n &&
-               (number + n) % pages) {
+        while (i + n < end && *map_entry(ftl, lpn + i + n) == entry + n &&
+               page_of(ftl, number + n)) {
             n++;
         }
-        rsd_queue_read(ftl->ns, cmd, i, number / pages, number % pages, n);
+        rsd_queue_read(ftl->ns, cmd, i, block_of(ftl, number),
+                       page_of(ftl, number), n);
     }
     cmd->progress = end;
 }
@@ -178,8 +178,6 @@ static uint32_t next_page(PageFtl *ftl)
 /* Queues a write up to page end. False: it must wait, see ftl->refusal. */
 static bool write_pages(PageFtl *ftl, Cmd *cmd, uint32_t end)
 {
-    uint32_t pages = ftl->drive->pages;
-
     while (cmd->progress < end) {
         uint32_t number, lpn;
 
@@ -200,14 +198,13 @@ static bool write_pages(PageFtl *ftl, Cmd *cmd, uint32_t end)
         lpn = cmd->pub.lba + cmd->progress;
         rsd_page_map_page(ftl, lpn, number);
         ftl->in_flight++;
-        rsd_queue_write(ftl->ns, cmd, cmd->progress++, number / pages,
-                        number % pages, 1);
+        rsd_queue_write(ftl->ns, cmd, cmd->progress++, block_of(ftl, number),
+                        page_of(ftl, number), 1);
         if (ftl->cache) {
             rsd_cache_written(ftl, lpn);
         }
-        if (!(number % pages)) {
-            rsd_page_collect(ftl,
-                             frontier_of(ftl, die_of(ftl, number / pages)));
+        if (!page_of(ftl, number)) {
+            rsd_page_collect(ftl, frontier_of_page(ftl, number));
         }
     }
     return true;
@@ -215,20 +212,19 @@ static bool write_pages(PageFtl *ftl, Cmd *cmd, uint32_t end)
 
 static void trim_page(PageFtl *ftl, uint32_t lpn)
 {
-    uint32_t entry = ftl->l2p[lpn];
+    uint32_t entry = *map_entry(ftl, lpn);
 
     if (!entry) {
         return;
     }
     rsd_media_set_trimmed(&ftl->drive->media, lpn, true);
-    ftl->l2p[lpn] = 0;
+    *map_entry(ftl, lpn) = 0;
     ftl->mapped[lpn / MAP_SPAN]--;
     if (ftl->cache) {
         rsd_cache_trimmed(ftl, lpn);
     }
     rsd_page_invalidate(ftl, entry - 1);
-    rsd_page_collect(ftl, frontier_of(ftl, die_of(ftl, (entry - 1) /
-                                              ftl->drive->pages)));
+    rsd_page_collect(ftl, frontier_of_page(ftl, entry - 1));
 }
 
 /* Takes time for what has content, however much else there is. */
