@@ -54,9 +54,7 @@ void rsd_flash_unref(RsdFlash *flash)
     if (flash->recorder) {
         rsd_record_close(flash->recorder);
     }
-    if (flash->host_sync) {
-        qemu_remove_exit_notifier(&flash->exit);
-    }
+    qemu_remove_exit_notifier(&flash->exit);
     timer_free(flash->timer);
     rsd_close(flash->drive);
     g_free(flash->unsure);
@@ -81,7 +79,12 @@ uint8_t rsd_flash_warnings(const RsdFlash *flash)
 /* QEMU ends, and its devices are not told. */
 static void rsd_flash_at_exit(Notifier *notifier, void *data)
 {
-    rsd_sync_end(container_of(notifier, RsdFlash, exit)->drive);
+    RsdFlash *flash = container_of(notifier, RsdFlash, exit);
+
+    rsd_flash_warn_of_cut(flash);
+    if (flash->host_sync) {
+        rsd_sync_end(flash->drive);
+    }
 }
 
 /* Opens a drive, and a log or a trace if one is asked for; one reference. */
@@ -109,11 +112,10 @@ static RsdFlash *rsd_flash_open(const RsdNamespace *rs, const RsdConfig *cfg,
     flash = g_new0(RsdFlash, 1);
     flash->refs = 1;
     flash->drive = drive;
+    flash->cut_at_time = UINT64_MAX;
     flash->host_sync = rs->host_sync;
-    if (flash->host_sync) {
-        flash->exit.notify = rsd_flash_at_exit;
-        qemu_add_exit_notifier(&flash->exit);
-    }
+    flash->exit.notify = rsd_flash_at_exit;
+    qemu_add_exit_notifier(&flash->exit);
     QTAILQ_INIT(&flash->waiting);
     flash->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, rsd_flash_timer, flash);
     /* what is so already is in the log page, and no news */

@@ -55,11 +55,13 @@ typedef struct RsdFlash {
     uint32_t wanted;            /* commands in flight that somebody waits for */
     bool formatting[RSD_MAX_NAMESPACES];    /* once nothing is in flight */
     bool host_sync;
-    Notifier exit;              /* with host_sync */
+    Notifier exit;              /* of QEMU */
     bool vendor_commands;       /* C1h and C4h of rsd-vendor.h */
     uint8_t warnings;           /* NVME_SMART_* that the host was told */
     uint32_t health_changes;    /* rsd_health_changes() at that time */
     bool dead;                  /* it has no power, the controller is told */
+    /* a cut that is still to come; 0 and UINT64_MAX: none is */
+    uint64_t cut_at_op, cut_at_time;
     bool reading_out;           /* what was read is on its way to the host */
     bool rewind_armed;          /* at the next reset of the controller */
     RsdPowerData rewind;        /* to there; in the host's byte order */
@@ -186,6 +188,8 @@ void rsd_ns_reset(NvmeNamespace *ns);
 /* The cuts that the properties ask for. False and errp if they cannot be. */
 bool rsd_flash_setup_power(RsdFlash *flash, const RsdNamespace *rs,
                            Error **errp);
+/* QEMU ends: says so if a cut that was asked for has not come. */
+void rsd_flash_warn_of_cut(const RsdFlash *flash);
 /* After events: tells the host if the drive has no power any more. */
 void rsd_flash_check_power(RsdFlash *flash);
 

@@ -49,13 +49,34 @@ bool rsd_flash_setup_power(RsdFlash *flash, const RsdNamespace *rs,
                    "has that one already", rs->cut_at_op);
         return false;
     }
+    flash->cut_at_op = rs->cut_at_op;
+    flash->cut_at_time = rs->cut_at_time;
     return true;
+}
+
+void rsd_flash_warn_of_cut(const RsdFlash *flash)
+{
+    if (flash->cut_at_time != UINT64_MAX) {
+        warn_report("'cut-at-time' is %" PRIu64 " ns, but QEMU ended at %"
+                    PRId64 " ns of the guest's clock: the power was not cut; "
+                    "give an earlier time, or let the guest run for longer",
+                    flash->cut_at_time,
+                    qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL));
+    }
+    if (flash->cut_at_op) {
+        warn_report("'cut-at-op' is %" PRIu64 ", but QEMU ended before the "
+                    "drive had done that operation: the power was not cut; "
+                    "give a lower number, or let the guest write more",
+                    flash->cut_at_op);
+    }
 }
 
 void rsd_flash_check_power(RsdFlash *flash)
 {
     if (!flash->dead && rsd_power_is_off(flash->drive)) {
         flash->dead = true;
+        flash->cut_at_op = 0;
+        flash->cut_at_time = UINT64_MAX;
         trace_rsd_nvme_power_off();
         for (uint32_t i = 0; i < RSD_MAX_NAMESPACES; i++) {
             if (flash->ns[i]) {

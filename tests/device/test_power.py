@@ -191,6 +191,32 @@ def test_cut_by_property(drive: OpenDrive, props: dict[str, str | int], pages: i
         assert d.ns.read(0, min(pages, 2))[0] == blocks_of(range(min(pages, 2)))
 
 
+@pytest.mark.parametrize(
+    ("props", "said"),
+    [
+        ({"cut_at_op": 3}, "'cut-at-op' is 3, but QEMU ended before"),
+        ({"cut_at_time": 10**9}, "'cut-at-time' is 1000000000 ns, but QEMU ended at "),
+        ({}, ""),
+    ],
+)
+def test_a_cut_that_does_not_come_is_told(
+    drive: OpenDrive, props: dict[str, str | int], said: str
+) -> None:
+    with drive(**props) as d:
+        d.ns.write(0, pattern(1)).expect()
+        d.qemu.quit()
+        assert said in d.qemu.stderr() if said else "cut-at" not in d.qemu.stderr()
+
+
+def test_a_cut_that_came_is_not_told(drive: OpenDrive) -> None:
+    with drive(cut_at_op=1) as d:
+        d.ns.queue.submit(d.ns.io(Io.WRITE, 0, 1, d.ns.transfer(1)))
+        d.controller.advance(10_000_000)
+        assert d.controller.csts() & CFS
+        d.qemu.quit()
+        assert "cut-at" not in d.qemu.stderr()
+
+
 def test_refusals(qemu: str, drive: OpenDrive, log_path: str) -> None:
     with drive(op_log=log_path) as d:
         d.ns.write(0, pattern(1)).expect()

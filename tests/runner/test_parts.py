@@ -141,7 +141,10 @@ def test_an_unknown_system_is_named() -> None:
 
 
 def test_a_media_file_of_other_settings_says_what_to_set() -> None:
-    said = "x was made with other settings (pages: file 8, asked 128, ftl: file page, asked rsd)"
+    said = (
+        "x was made with other settings, which never change (pages: the file has 8, 128 was asked "
+        "for; ftl: the file has page, rsd was asked for): ..."
+    )
     assert properties.advice(said) == "--set pages=8 --set ftl=page"
 
 

@@ -165,7 +165,7 @@ def test_age(sim: Simulator, tmp_path: Path) -> None:
             assert after[name]["before"] == counter["after"], name
     assert sim.json("--media", media, "--requests", "100")["results"]["requests"] == 100
     message = sim.fails("--media", media, "--set", "channels=1")
-    assert "channels: file 2, asked 1" in message
+    assert "channels: the file has 2, 1 was asked for" in message
 
 
 def test_table(sim: Simulator) -> None:

@@ -323,11 +323,13 @@ TEST(each_geometry_difference_is_named)
             *value += 1;
         }
         if (prop->kind == RSD_PROP_ENUM) {
-            snprintf(text, sizeof(text), "%s: file %s, asked %s", prop->name,
+            snprintf(text, sizeof(text),
+                     "%s: the file has %s, %s was asked for", prop->name,
                      prop->names[!*value], prop->names[*value]);
         } else {
-            snprintf(text, sizeof(text), "%s: file %" PRIu64 ", asked %"
-                     PRIu64, prop->name, *rsd_prop_value(&cfg, prop), *value);
+            snprintf(text, sizeof(text), "%s: the file has %" PRIu64 ", %"
+                     PRIu64 " was asked for", prop->name,
+                     *rsd_prop_value(&cfg, prop), *value);
         }
         refuse(path, &other, text);
         refuse(path, &other, path);
@@ -335,7 +337,8 @@ TEST(each_geometry_difference_is_named)
     RsdConfig other = cfg;
     other.channels = 4;
     other.ways = 1;
-    refuse(path, &other, "channels: file 2, asked 4, ways: file 2, asked 1");
+    refuse(path, &other, "channels: the file has 2, 4 was asked for; "
+                          "ways: the file has 2, 1 was asked for");
     unlink(path);
     free((char *)path);
 }

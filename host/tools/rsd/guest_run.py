@@ -244,6 +244,8 @@ def run(arguments: argparse.Namespace) -> int:
         before = media_file.counters(job.media) if job.media else None
         with _ends_by_signal() as stop:
             result = machine.run_guest(job, built, cache=cache, on_output=_print_output, stop=stop)
+        for warning in result.warnings:
+            progress.say(f"warning: {warning}")
         if job.media:
             _warn_of_reads(before, media_file.counters(job.media), progress)
     if result.outcome is Outcome.EXITED and result.status:

@@ -166,7 +166,8 @@ class GuestResult:
     `output` is what the script printed, `console` what the kernel did. `virtual_s` is the
     guest's time from before to after the script; `qemu_cpu_s` QEMU's user and system time
     for the whole run, with the boot if this QEMU booted, and `qemu_switches` how often a thread
-    of it went to sleep. `hashes` are SHA-256 of everything that decides the result.
+    of it went to sleep. `hashes` are SHA-256 of everything that decides the result. `warnings`
+    are what QEMU said of properties at its end.
     """
 
     outcome: Outcome
@@ -181,6 +182,7 @@ class GuestResult:
     qemu_command: tuple[str, ...]
     qemu_switches: int = 0
     complete: bool = True
+    warnings: tuple[str, ...] = ()
 
 
 class QemuFailed(RsdError):
@@ -256,6 +258,7 @@ def run_guest(
             qemu_command=command,
             qemu_switches=end.switches,
             complete=raw is not None,
+            warnings=tuple(properties.warnings(_text(scratch / "stderr"))),
         )
 
 

@@ -10,7 +10,9 @@ from rsd.artifacts import REPOSITORY
 HEADER = REPOSITORY / "hw/rsd-nvme/core/api/rsd-props.h"
 REFUSED = re.compile(r"Property '[\w-]+\.([^']+)' not found")
 # Of a media file that was made with other settings: the property, and the file's value
-DIFFERS = re.compile(r"([a-z-]+): file ([\w-]+), asked ")
+DIFFERS = re.compile(r"([a-z-]+): the file has ([\w-]+), ")
+# At the end of QEMU: a power cut has not come
+NOT_CUT = re.compile(r"warning: ('cut-at-.*)")
 
 
 @cache
@@ -19,6 +21,11 @@ def names() -> tuple[str, ...]:
     found = re.findall(r'RSD_(?:NUM|SIZE|ENUM)\(\w+, "([a-z-]+)"', HEADER.read_text())
     assert found, f"{HEADER}: RSD_PROPS has no rows"
     return tuple(found)
+
+
+def warnings(stderr: str) -> list[str]:
+    """What QEMU says of its properties at its end."""
+    return NOT_CUT.findall(stderr)
 
 
 def advice(stderr: str) -> str:

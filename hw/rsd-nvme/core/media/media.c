@@ -604,12 +604,13 @@ static void add_difference(char *list, size_t size, size_t offset,
         return;
     }
     if (prop->kind == RSD_PROP_ENUM) {
-        snprintf(list + len, size - len, "%s%s: file %s, asked %s",
-                 len ? ", " : "", prop->name, prop->names[file],
+        snprintf(list + len, size - len, "%s%s: the file has %s, %s was asked for",
+                 len ? "; " : "", prop->name, prop->names[file],
                  prop->names[asked]);
     } else {
-        snprintf(list + len, size - len, "%s%s: file %llu, asked %llu",
-                 len ? ", " : "", prop->name, (ull)file, (ull)asked);
+        snprintf(list + len, size - len,
+                 "%s%s: the file has %llu, %llu was asked for",
+                 len ? "; " : "", prop->name, (ull)file, (ull)asked);
     }
 }
 
@@ -624,8 +625,9 @@ static bool same_geometry(const char *path, const RsdMediaHeader *h,
     GEOMETRY(COMPARE)
 #undef COMPARE
     if (*list) {
-        rsd_set_error(err, "%.100s was made with other settings (%s): ask for "
-                      "the file's, or give another file", path, list);
+        rsd_set_error(err, "%.100s was made with other settings, which never "
+                      "change (%s): give the file's values, or leave these "
+                      "settings out, or give another file", path, list);
         return false;
     }
     return true;
