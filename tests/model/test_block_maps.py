@@ -42,6 +42,10 @@ class Setup:
     plp: str = "on"
     replacements: bool = True
 
+    def __str__(self) -> str:
+        """What a test is called by."""
+        return f"{self.ftl}-{self.stripe}-{self.pages}x{self.blocks}-{self.grain}"
+
     @property
     def slots(self) -> int:
         """Pages of 4 KiB in a block."""
@@ -188,17 +192,13 @@ def outcome_of(setup: Setup, counters: dict[str, int]) -> dict[str, int]:
     return found
 
 
-@pytest.mark.parametrize(
-    "setup", SETUPS, ids=lambda s: f"{s.ftl}-{s.stripe}-{s.pages}x{s.blocks}-{s.grain}"
-)
-def test_merges_and_contents(replay: Path, tmp_path: Path, setup: Setup) -> None:
-    """Every merge, erase, page and content, on TRACES traces of 400 commands.
-
-    With a write buffer a third of the traces, of 250 commands: the reference is slow.
-    """
+def check_traces(
+    replay: Path, tmp_path: Path, setup: Setup, seeds: range, length: int
+) -> dict[str, int]:
+    """Every merge, erase, page and content of a trace of each seed; the sums of the counters."""
     kinds = dict.fromkeys(COUNTED, 0)
-    for seed in range(-(-TRACES // 3) if setup.buffered else TRACES):
-        commands = list(trace(setup, seed, 250 if setup.buffered else 400))
+    for seed in seeds:
+        commands = list(trace(setup, seed, length))
         commands += [("read", n, 1, 0) for n in range(setup.logical * setup.span)]
         outcomes = run_one_by_one(replay, tmp_path / f"{seed}.rsd", setup.settings(), commands)
         (tmp_path / f"{seed}.rsd").unlink()
@@ -210,6 +210,17 @@ def test_merges_and_contents(replay: Path, tmp_path: Path, setup: Setup) -> None
         assert counters["read_merge"] <= counted["read_merge"], f"seed {seed}"
         for name, value in counted.items():
             kinds[name] += value
+    return kinds
+
+
+@pytest.mark.parametrize("setup", SETUPS, ids=str)
+def test_merges_and_contents(replay: Path, tmp_path: Path, setup: Setup) -> None:
+    """TRACES traces of 400 commands.
+
+    With a write buffer a third of the traces, of 250 commands: the reference is slow.
+    """
+    seeds = range(-(-TRACES // 3) if setup.buffered else TRACES)
+    kinds = check_traces(replay, tmp_path, setup, seeds, 250 if setup.buffered else 400)
     idle = [name for name, value in kinds.items() if not value]
     # of one page a block, there is nothing to copy
     assert idle == [] or setup.span < 4 or (setup.ftl == "fast" and setup.pages < 3), idle

@@ -16,6 +16,7 @@ SETTINGS = (
     "ftl=dftl channels=2 ways=2 blocks=96 spare-blocks=2 pages=128 over-provision=1000 oob=16 "
     "wl-threshold=0 idle-erase=0"
 )
+CACHES = (1024, 1040, 4096, 16384, LBAS * 8)
 COUNTED = "map_hits map_misses read_map prog_map read_host prog_host".split()
 
 
@@ -32,12 +33,13 @@ def commands(seed: int, length: int) -> Iterator[Command]:
         tag += run if op == "write" else 0
 
 
-@pytest.mark.parametrize("cache", [1024, 1040, 4096, 16384, LBAS * 8])
-def test_map_pages_and_contents(replay: Path, tmp_path: Path, cache: int) -> None:
-    """600 commands, three times; the last cache holds all of the map."""
+def check_caches(
+    replay: Path, tmp_path: Path, cache: int, seeds: range, length: int
+) -> dict[str, int]:
+    """So many commands of each seed; the sums of the counters."""
     sums = dict.fromkeys(COUNTED, 0)
-    for seed in range(3):
-        told = [*commands(seed, 600), *(("read", lba, 64, 0) for lba in range(0, LBAS, 64))]
+    for seed in seeds:
+        told = [*commands(seed, length), *(("read", lba, 64, 0) for lba in range(0, LBAS, 64))]
         outcomes = run_one_by_one(
             replay, tmp_path / f"{seed}.rsd", f"{SETTINGS} map-cache={cache}", told
         )
@@ -59,6 +61,13 @@ def test_map_pages_and_contents(replay: Path, tmp_path: Path, cache: int) -> Non
         assert counters["wear_sum"] == 0
         for name, value in counted.items():
             sums[name] += value
+    return sums
+
+
+@pytest.mark.parametrize("cache", CACHES)
+def test_map_pages_and_contents(replay: Path, tmp_path: Path, cache: int) -> None:
+    """600 commands, three times; the last cache holds all of the map."""
+    sums = check_caches(replay, tmp_path, cache, range(3), 600)
     whole = cache == LBAS * 8
     assert all(value > 0 for name, value in sums.items() if not whole or "_map" not in name)
     assert (sums["read_map"] + sums["prog_map"] == 0) == whole
