@@ -55,10 +55,11 @@ struct rfsm_txn {
 	bool atomic;		/* RFSM_APPEND_ATOMIC, of several pages */
 	bool begun;		/* it is in flight, and core is filled in */
 	u32 len;		/* valid bytes of the last page */
+	u64 block;		/* the first of them */
 	s64 mtime;		/* ns */
 	int error;
 	struct rfsm_then *then;	/* or NULL */
-	struct folio *folio[RFS_TXN_MAX];
+	struct folio *folio[RFS_TXN_MAX];	/* in which each block lies */
 	struct page *page[RFS_TXN_MAX];	/* of the folio, or a copy */
 };
 
@@ -85,6 +86,35 @@ struct rfsm_io {
 
 static struct kmem_cache *io_cache, *txn_cache;
 
+/* The i-th block of a file's transaction */
+static u64 rfsm_txn_block(const struct rfsm_txn *txn, u32 i)
+{
+	return txn->core.at ? txn->core.at[i] : txn->block + i;
+}
+
+/* Of the blocks from..to - 1, the first and those after it that lie in its folio */
+static u32 rfsm_txn_row(const struct rfsm_txn *txn, u32 from, u32 to)
+{
+	u32 i = from + 1;
+
+	while (i < to && txn->folio[i] == txn->folio[from])
+		i++;
+	return i - from;
+}
+
+/* Under the volume lock: the reservations of the blocks from..to - 1 end. */
+static void rfsm_txn_unreserve(struct rfs_sb_info *sbi,
+			       const struct rfsm_txn *txn, u32 from, u32 to)
+{
+	u32 row;
+
+	for (; from < to; from += row) {
+		row = rfsm_txn_row(txn, from, to);
+		rfsm_unreserve(sbi, txn->inode, txn->folio[from],
+			       rfsm_txn_block(txn, from), row);
+	}
+}
+
 static void rfsm_io_endio(struct bio *bio)
 {
 	struct rfsm_io *io = bio->bi_private;
@@ -101,27 +131,35 @@ static void rfsm_io_endio(struct bio *bio)
 	put_cpu();
 }
 
+/* The pages from the i-th on that lie in a row are added: how many of them. */
+static u32 rfsm_io_add(struct rfsm_io *io, u32 i)
+{
+	struct page **page = io->txn ? &io->txn->page[io->first + i] :
+				       &io->page;
+	u32 n = 1, added;
+
+	while (i + n < io->n && page[n] == nth_page(page[0], n))
+		n++;
+	/* the bio was made for so many, and the drive takes them */
+	added = bio_add_zone_append_page(io->bio, page[0], n * RFS_BLOCK_BYTES,
+					 0) / RFS_BLOCK_BYTES;
+	WARN_ON_ONCE(!added);
+	return added ? added : n;
+}
+
 /* bio and OOBs are there; pages and where to are added. */
 static void rfsm_io_submit(struct rfsm_io *io)
 {
 	struct rfsm_dev *dev = &io->sbi->dev;
 	struct bio *bio = io->bio;
-	u32 zone = io->sum ? io->sum->zone : io->place.zone, i;
+	u32 zone = io->sum ? io->sum->zone : io->place.zone, i, row;
 
 	bio->bi_iter.bi_sector = (sector_t)zone * dev->zone_sectors;
 	bio->bi_private = io;
 	bio->bi_end_io = rfsm_io_endio;
 	rfsm_bio_oobs(dev, bio, io->oob, io->n);
-	for (i = 0; i < io->n; i++) {
-		struct page *page = io->page;
-
-		if (io->txn)
-			page = io->txn->page[io->first + i];
-		/* the bio was made for so many, and the drive takes them */
-		WARN_ON_ONCE(bio_add_zone_append_page(bio, page,
-						      RFS_BLOCK_BYTES, 0) !=
-			     RFS_BLOCK_BYTES);
-	}
+	for (i = 0; i < io->n; i += row)
+		row = rfsm_io_add(io, i);
 	io->sent = ktime_get_ns();
 	trace_rfs_append(dev->bdev->bd_dev, zone, io->n,
 			 io->txn && !io->txn->copy);
@@ -193,21 +231,39 @@ static void rfsm_inflight_add(struct rfs_sb_info *sbi,
 static bool rfsm_txn_put(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 			 int error)
 {
-	u32 i;
-
 	txn->error = txn->error ? txn->error : error;
 	if (--txn->left)
 		return false;
-	for (i = 0; !txn->copy && i < txn->core.n; i++)
-		rfsm_unreserve(sbi, txn->inode, txn->folio[i]);
+	if (!txn->copy)
+		rfsm_txn_unreserve(sbi, txn, 0, txn->core.n);
 	rfsm_inflight_sub(sbi, txn);
 	return true;
+}
+
+/* The page of a folio that has a block */
+static struct page *rfsm_page_with(struct folio *folio, u64 block)
+{
+	return folio_page(folio, block - folio->index);
+}
+
+/* The blocks from the i-th on that lie in one folio are on the drive: how many. */
+static u32 rfsm_folio_written(const struct rfsm_txn *txn, u32 i)
+{
+	u32 j, n = rfsm_txn_row(txn, i, txn->core.n);
+	u64 block = rfsm_txn_block(txn, i);
+	struct folio *folio = txn->folio[i];
+
+	for (j = 0; j < n; j++)
+		if (txn->page[i + j] != rfsm_page_with(folio, block + j))
+			__free_page(txn->page[i + j]);
+	rfsm_blocks_sent(folio, block, n);
+	return n;
 }
 
 static void rfsm_txn_end(struct rfs_sb_info *sbi, struct rfsm_txn *txn)
 {
 	struct rfsm_then *then = txn->then;
-	u32 i, n = txn->core.n;
+	u32 i, row, n = txn->core.n;
 	int error = txn->error;
 
 	if (txn->copy) {
@@ -222,11 +278,8 @@ static void rfsm_txn_end(struct rfs_sb_info *sbi, struct rfsm_txn *txn)
 		mapping_set_error(txn->inode->i_mapping, txn->error);
 	if (txn->atomic)
 		rfsm_atomic_landed(txn->inode);
-	for (i = 0; i < n; i++) {
-		if (txn->page[i] != folio_page(txn->folio[i], 0))
-			__free_page(txn->page[i]);
-		folio_end_writeback(txn->folio[i]);
-	}
+	for (i = 0; i < n; i += row)
+		row = rfsm_folio_written(txn, i);
 	kfree(txn->core.at);
 	mempool_free(txn, &sbi->txns);
 	if (then)
@@ -290,16 +343,12 @@ static void rfsm_inflight_pages_add(struct rfs_sb_info *sbi,
 static struct rfsm_txn *rfsm_io_over(struct rfsm_io *io, int error)
 {
 	struct rfs_sb_info *sbi = io->sbi;
-	u32 i;
 
-	/*
-	 * they are in use now: not counted twice until the last has completed
-	 */
-	for (i = 0; !io->txn->copy && i < io->n; i++)
-		rfsm_unreserve(sbi, io->txn->inode,
-			       io->txn->folio[io->first + i]);
-	if (!io->txn->copy)
+	if (!io->txn->copy) {
+		/* in use now: not counted twice until the last has completed */
+		rfsm_txn_unreserve(sbi, io->txn, io->first, io->first + io->n);
 		rfsm_inflight_pages_add(sbi, io->txn, -io->n);
+	}
 	if (sbi->inflight_bulk_pages <= rfsm_pages_most(sbi) / 2 &&
 	    wq_has_sleeper(&sbi->gate_wait))
 		wake_up_all(&sbi->gate_wait);
@@ -569,9 +618,9 @@ static bool rfsm_checkpoint_overdue(struct rfs_fs *fs,
  * Nobody maps or writes a folio under writeback anew, but who had it pinned
  * before, for direct I/O of another file, changes it under the checksum.
  */
-static struct page *rfsm_stable_page(struct folio *folio)
+static struct page *rfsm_stable_page(struct folio *folio, u64 block)
 {
-	struct page *page = folio_page(folio, 0), *copy;
+	struct page *page = rfsm_page_with(folio, block), *copy;
 
 	if (!folio_maybe_dma_pinned(folio))
 		return page;
@@ -581,13 +630,13 @@ static struct page *rfsm_stable_page(struct folio *folio)
 	return copy;
 }
 
-/* The folios' indices, to be freed; NULL: they follow each other. */
-static u64 *rfsm_indices(struct folio **folio, u32 n)
+/* The blocks, to be freed; NULL: they follow each other. */
+static u64 *rfsm_indices(u64 block, struct folio **folio, u32 n)
 {
 	u64 *at;
 	u32 i;
 
-	if (folio[n - 1]->index - folio[0]->index == n - 1)
+	if (folio_contains(folio[n - 1], block + n - 1))
 		return NULL;
 	at = kmalloc_array(n, sizeof(*at), GFP_NOIO | __GFP_NOFAIL);
 	for (i = 0; i < n; i++)
@@ -614,7 +663,7 @@ static int rfsm_txn_begin_now(struct rfs_sb_info *sbi, struct rfsm_txn *txn)
 		rfsm_wrote_small(sbi);
 	rfsm_inflight_add(sbi, txn);
 	txn->begun = true;
-	ret = rfs_txn_begin(sbi->fs, txn->inode->i_ino, txn->folio[0]->index, n,
+	ret = rfs_txn_begin(sbi->fs, txn->inode->i_ino, txn->block, n,
 			    txn->len, txn->mtime, &txn->core);
 	txn->core.n = n;	/* also after an error */
 	txn->core.at = at;
@@ -746,14 +795,14 @@ static void rfsm_append_all(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 		rfsm_txn_end(sbi, txn);
 }
 
-void rfsm_append(struct rfs_sb_info *sbi, struct inode *inode,
+void rfsm_append(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
 		 struct folio **folio, u32 n, u32 len, u32 how)
 {
-	rfsm_append_then(sbi, inode, folio, n, len, how, NULL);
+	rfsm_append_then(sbi, inode, block, folio, n, len, how, NULL);
 }
 
 void rfsm_append_then(struct rfs_sb_info *sbi, struct inode *inode,
-		      struct folio **folio, u32 n, u32 len, u32 how,
+		      u64 block, struct folio **folio, u32 n, u32 len, u32 how,
 		      struct rfsm_then *then)
 {
 	bool sync = how & RFSM_APPEND_SYNC;
@@ -766,7 +815,8 @@ void rfsm_append_then(struct rfs_sb_info *sbi, struct inode *inode,
 	txn->inode = inode;
 	txn->copy = NULL;
 	txn->core.n = n;
-	txn->core.at = rfsm_indices(folio, n);
+	txn->core.at = rfsm_indices(block, folio, n);
+	txn->block = block;
 	txn->left = 1;
 	txn->small = sync && rfsm_is_small_writer(inode);
 	txn->atomic = n > 1 && how & RFSM_APPEND_ATOMIC;
@@ -777,7 +827,8 @@ void rfsm_append_then(struct rfs_sb_info *sbi, struct inode *inode,
 	txn->then = then;
 	memcpy(txn->folio, folio, n * sizeof(*folio));
 	for (i = 0; i < n; i++)
-		txn->page[i] = rfsm_stable_page(folio[i]);
+		txn->page[i] = rfsm_stable_page(folio[i],
+						rfsm_txn_block(txn, i));
 	if (!sbi->fs->geo.oob_bytes) {
 		rfsm_lock(sbi);
 		ret = rfsm_txn_begin(sbi, txn);

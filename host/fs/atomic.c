@@ -87,7 +87,8 @@ static int rfsm_atomic_lock(struct rfsm_atomic *a, enum rfsm_waited waited)
 			return PTR_ERR(folio);
 		a->folio[a->locked++] = folio;
 		folio_wait_writeback(folio);
-		ret = rfsm_reserve(RFS_SB(inode->i_sb), inode, folio, waited);
+		ret = rfsm_reserve(RFS_SB(inode->i_sb), inode, folio,
+				   folio->index, 1, 1, waited);
 		if (ret)
 			return ret;
 	}
@@ -132,7 +133,8 @@ static void rfsm_atomic_send(struct rfsm_atomic *a, bool sync,
 		folio_start_writeback(a->folio[i]);
 		folio_unlock(a->folio[i]);
 	}
-	rfsm_append_then(RFS_SB(inode->i_sb), inode, a->folio, a->n, a->len,
+	rfsm_append_then(RFS_SB(inode->i_sb), inode, a->folio[0]->index,
+			 a->folio, a->n, a->len,
 			 RFSM_APPEND_ATOMIC | (sync ? RFSM_APPEND_SYNC : 0),
 			 then);
 }
@@ -206,7 +208,6 @@ int rfsm_atomic_blocks(struct inode *inode, u32 n, u32 len, bool sync,
 	if (ret)
 		return rfsm_failed(sbi, ret);
 	atomic64_inc(&sbi->atomic_writes);
-	rfsm_kick(sbi);
 	return 0;
 }
 

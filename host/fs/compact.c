@@ -25,6 +25,7 @@ bool rfsm_small_add(struct inode *inode, struct rfsm_batch *b,
 	u32 from, to;
 
 	if (!READ_ONCE(sbi->fs->compact) || left <= 0 ||
+	    folio_test_large(folio) ||
 	    folio_test_checked(folio) || folio_maybe_dma_pinned(folio) ||
 	    !rfsm_new_bytes(folio, &from, &to))
 		return false;
@@ -84,7 +85,8 @@ static bool rfsm_small_piece(struct inode *inode, u32 smalls,
 			if (ret == -ENOMEM && !sbi->fs->read_only)
 				fits = ret;
 			else
-				rfsm_unreserve(sbi, inode, folio);
+				rfsm_unreserve(sbi, inode, folio, folio->index,
+					       1);
 		}
 		rfsm_unlock(sbi);
 		if (again)
@@ -112,7 +114,7 @@ void rfsm_smalls_write(struct inode *inode, struct rfsm_batch *b, bool sync)
 		ret = rfsm_settle(inode);
 		if (ret)
 			mapping_set_error(inode->i_mapping, ret);
-		rfsm_append(sbi, inode, &folio, 1, small->len,
+		rfsm_append(sbi, inode, folio->index, &folio, 1, small->len,
 			    sync ? RFSM_APPEND_SYNC : 0);
 	}
 	if (b->smalls)

@@ -63,6 +63,35 @@ static struct rfsm_then *rfsm_may_queue(struct kiocb *iocb, size_t bytes)
 }
 
 /*
+ * A folio has room for all that is written to it, or it is not written. Where that is too
+ * much, a page at a time may still have its place.
+ */
+static ssize_t rfsm_write_cached(struct kiocb *iocb, struct iov_iter *from)
+{
+	ssize_t done = 0, ret = generic_perform_write(iocb, from);
+	size_t left, now;
+
+	while (iov_iter_count(from) &&
+	       (ret > 0 || ret == -ENOSPC || ret == -EDQUOT)) {
+		left = iov_iter_count(from);
+		now = min_t(size_t, left,
+			    PAGE_SIZE - offset_in_page(iocb->ki_pos));
+		if (ret < 0 && now == left)
+			break;	/* it was less than a page */
+		if (ret > 0)
+			done += ret;
+		iov_iter_truncate(from, now);
+		ret = generic_perform_write(iocb, from);
+		iov_iter_reexpand(from, left - now + iov_iter_count(from));
+		if (ret < 0)
+			break;	/* there was none for a page */
+	}
+	if (ret > 0)
+		done += ret;
+	return done ? done : ret;
+}
+
+/*
  * Whole blocks that are written directly are one transaction, too, as long as there
  * is room for all of them. Pages of the page cache that are clean make way: who
  * reads one meanwhile has the old one, not a mixture.
@@ -86,7 +115,7 @@ static ssize_t rfsm_write_data(struct kiocb *iocb, struct iov_iter *from)
 	}
 	/* a part of it may have its place */
 	if (!atomic && (ret == -ENOSPC || ret == -EDQUOT))
-		ret = generic_perform_write(iocb, from);
+		ret = rfsm_write_cached(iocb, from);
 	return ret;
 }
 
@@ -139,13 +168,11 @@ static ssize_t rfsm_write_locked(struct kiocb *iocb, struct iov_iter *from)
  * What is written here and there waits longer, for its neighbours. Linux's own
  * thread sends that: a writer may have to wait for a page that is in flight.
  */
-static void rfsm_write_behind(struct inode *inode, loff_t pos, ssize_t bytes)
+static void rfsm_write_behind(struct inode *inode)
 {
 	struct rfs_inode_info *ri = RFS_I(inode);
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 
-	ri->fresh = pos == ri->next ? ri->fresh + bytes : bytes;
-	ri->next = pos + bytes;
 	if (ri->fresh >= EARLY && !READ_ONCE(sbi->inflight_pages)) {
 		ri->fresh = 0;
 		filemap_flush(inode->i_mapping);
@@ -170,7 +197,7 @@ static ssize_t rfsm_file_write_iter(struct kiocb *iocb, struct iov_iter *from)
 	ret = rfsm_write_locked(iocb, from);
 	inode_unlock(inode);
 	if (ret > 0 && !(iocb->ki_flags & (IOCB_DIRECT | IOCB_ATOMIC)))
-		rfsm_write_behind(inode, iocb->ki_pos - ret, ret);
+		rfsm_write_behind(inode);
 	if (ret > 0 && direct) {
 		loff_t pos = iocb->ki_pos - ret;
 		int err = filemap_write_and_wait_range(inode->i_mapping, pos,
@@ -502,6 +529,7 @@ static int rfsm_file_write_range(struct file *file, loff_t start, loff_t end)
 	struct rfs_inode_info *ri = RFS_I(inode);
 	int ret;
 
+	ri->fresh = 0;	/* who is waited for writes little at a time */
 	for (;;) {
 		WRITE_ONCE(ri->deferred, false);
 		ret = file_write_and_wait_range(file, start, end);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The page cache. A dirty folio's private value says what was reserved for it;
- * it is given back when the folio is written or dropped.
+ * The page cache. A dirty folio's private value says what was reserved for its blocks;
+ * it is given back when they are written or dropped.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -18,17 +18,25 @@ static struct rfs_sb_info *rfsm_of_folio(const struct folio *folio)
 	return RFS_SB(folio->mapping->host->i_sb);
 }
 
+/* The blocks of which nothing is left are dirty no more. */
 static void rfsm_invalidate_folio(struct folio *folio, size_t offset,
 				  size_t length)
 {
 	struct rfs_sb_info *sbi = rfsm_of_folio(folio);
+	u64 block = folio->index + DIV_ROUND_UP(offset, PAGE_SIZE);
+	u64 end = folio->index + (offset + length) / PAGE_SIZE;
 
-	if (offset || length < folio_size(folio) || !folio_test_private(folio))
+	if (block >= end || !folio_test_private(folio))
 		return;
-	folio_clear_checked(folio);
 	rfsm_lock(sbi);
-	rfsm_unreserve(sbi, folio->mapping->host, folio);
+	rfsm_unreserve(sbi, folio->mapping->host, folio, block, end - block);
 	rfsm_unlock(sbi);
+	if (!folio_test_large(folio))
+		folio_clear_checked(folio);
+	else if (length == folio_size(folio))
+		rfsm_blocks_detach(folio);
+	else
+		rfsm_blocks_drop(folio, block, end - block);
 }
 
 /*
@@ -41,10 +49,15 @@ static bool rfsm_dirty_folio(struct address_space *mapping, struct folio *folio)
 	return filemap_dirty_folio(mapping, folio);
 }
 
-/* A dirty folio is never released, and a clean one has no reservation. */
+/* One that has a reservation is not released. */
 static bool rfsm_release_folio(struct folio *folio, gfp_t gfp)
 {
-	return false;
+	if (!folio_test_large(folio) || folio_test_dirty(folio) ||
+	    folio_test_writeback(folio) ||
+	    READ_ONCE(rfsm_blocks_in(folio)->reserved))
+		return false;
+	rfsm_blocks_detach(folio);
+	return true;
 }
 
 /*
@@ -83,47 +96,136 @@ bool rfsm_cached(void *dev, u32 ino, u64 block, void *data)
 	return found;
 }
 
-/* A folio of one page that may be dirtied, locked. */
-static int rfsm_folio_get_reserved(struct inode *inode, pgoff_t index,
-				   struct folio **out)
+/*
+ * Can these bytes, those of a write that are in a folio, be written to it as it is? The
+ * blocks of a large one that have no content yet must have none on the drive either, or be
+ * written as a whole. Which bytes of a block are new is only known of folios of one page.
+ */
+static bool rfsm_may_write_to(struct inode *inode, struct folio *folio,
+			      loff_t pos, size_t len)
+{
+	if (!folio_test_large(folio))
+		return true;
+	if (READ_ONCE(RFS_SB(inode->i_sb)->fs->compact))
+		return false;
+	return folio_test_uptodate(folio) || folio_test_private(folio) ||
+	       folio_pos(folio) >= i_size_read(inode) ||
+	       (pos == folio_pos(folio) && len == folio_size(folio));
+}
+
+/*
+ * How large a new folio may be: as what is written, or, where the file grows, as what was
+ * written in a row before.
+ */
+static fgf_t rfsm_folio_order(struct inode *inode, loff_t pos, size_t len)
+{
+	struct rfs_inode_info *ri = RFS_I(inode);
+	loff_t start = pos - offset_in_page(pos);
+
+	if (READ_ONCE(RFS_SB(inode->i_sb)->fs->compact))
+		return 0;
+	if (start >= i_size_read(inode))
+		return fgf_set_order(pos == ri->next ?
+				     max_t(u64, len, ri->fresh) : len);
+	return start == pos ? fgf_set_order(len) : 0;
+}
+
+/*
+ * For so many blocks of a large folio that is overwritten in order, room is reserved when
+ * the first of them is written.
+ */
+static u32 rfsm_ahead(struct inode *inode, struct folio *folio, loff_t pos)
+{
+	u64 end = DIV_ROUND_UP_ULL(i_size_read(inode), PAGE_SIZE);
+	struct rfs_inode_info *ri = RFS_I(inode);
+	u64 block = pos >> PAGE_SHIFT;
+
+	if (!folio_test_large(folio) || rfsm_is_reserved(folio, block) ||
+	    pos != ri->next || ri->fresh < folio_size(folio) || end <= block)
+		return 0;
+	return min_t(u64, end, folio_next_index(folio)) - block;
+}
+
+/* A folio that may be dirtied, locked; *len: as many of the bytes as it has. */
+static int rfsm_folio_get_reserved(struct inode *inode, loff_t pos,
+				   u32 *len, struct folio **out)
 {
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	enum rfsm_waited waited = RFSM_NOT_YET;
+	u64 block = pos >> PAGE_SHIFT;
+	fgf_t how = FGP_LOCK | FGP_WRITE | FGP_CREAT |
+		    rfsm_folio_order(inode, pos, *len);
 	struct folio *folio;
+	u32 n, bytes;
 	int ret;
 
 	for (;;) {
-		folio = __filemap_get_folio(inode->i_mapping, index,
-					    FGP_WRITEBEGIN,
+		folio = __filemap_get_folio(inode->i_mapping, block, how,
 					    mapping_gfp_mask(inode->i_mapping));
 		if (IS_ERR(folio))
 			return PTR_ERR(folio);
-		if (!rfsm_single(inode, folio))
+		bytes = min_t(size_t, *len, folio_size(folio) -
+			      offset_in_folio(folio, pos));
+		if (!rfsm_may_write_to(inode, folio, pos, bytes) &&
+		    !rfsm_single(inode, folio))
 			continue;
-		ret = rfsm_reserve(sbi, inode, folio, waited);
+		if (!folio_test_large(folio))
+			folio_wait_stable(folio);
+		else if (folio_test_writeback(folio))
+			rfsm_blocks_wait(folio, pos, bytes);
+		n = ((pos + bytes - 1) >> PAGE_SHIFT) - block + 1;
+		ret = rfsm_reserve(sbi, inode, folio, block, n,
+				   max(n, rfsm_ahead(inode, folio, pos)),
+				   waited);
 		if (!ret) {
+			*len = bytes;
 			*out = folio;
 			return 0;
 		}
+		rfsm_folio_unreserve(inode, folio);
 		folio_unlock(folio);
 		folio_put(folio);
 		if (ret != -EAGAIN)
 			return rfsm_failed(sbi, ret);
-		ret = rfsm_wait_room(sbi, rfsm_is_small_writer(inode));
+		ret = rfsm_wait_room_for(sbi, n, rfsm_is_small_writer(inode));
 		if (ret < 0)
 			return ret;
 		waited = ret ? RFSM_NO_SPACE : RFSM_WAITED;
 	}
 }
 
+/* Of a large folio, those that are neither dirty nor sent; nothing may be left of it. */
+static void rfsm_blocks_unreserve(struct inode *inode, struct folio *folio)
+{
+	unsigned long clean = rfsm_blocks_clean(folio) &
+			      READ_ONCE(rfsm_blocks_in(folio)->reserved);
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
+	u32 i;
+
+	if (clean) {
+		rfsm_lock(sbi);
+		for_each_set_bit(i, &clean, folio_nr_pages(folio))
+			rfsm_unreserve(sbi, inode, folio, folio->index + i, 1);
+		rfsm_unlock(sbi);
+	}
+	if (!rfsm_blocks_in(folio)->filled)
+		rfsm_blocks_detach(folio);
+}
+
 void rfsm_folio_unreserve(struct inode *inode, struct folio *folio)
 {
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 
+	if (!folio_test_private(folio))
+		return;
+	if (folio_test_large(folio)) {
+		rfsm_blocks_unreserve(inode, folio);
+		return;
+	}
 	if (folio_test_dirty(folio))
 		return;
 	rfsm_lock(sbi);
-	rfsm_unreserve(sbi, inode, folio);
+	rfsm_unreserve(sbi, inode, folio, folio->index, 1);
 	rfsm_unlock(sbi);
 }
 
@@ -137,12 +239,16 @@ static int rfsm_write_begin(struct file *file, struct address_space *mapping,
 	struct folio *folio;
 	int ret;
 
-	len = min_t(size_t, len, PAGE_SIZE - from);
 again:
-	ret = rfsm_folio_get_reserved(inode, pos >> PAGE_SHIFT, &folio);
+	ret = rfsm_folio_get_reserved(inode, pos, &len, &folio);
 	if (ret)
 		return ret;
-	rfsm_kick(RFS_SB(inode->i_sb));
+	if (folio_test_large(folio)) {
+		if (!folio_test_uptodate(folio))
+			rfsm_blocks_begin(folio, pos, len);
+		*out = folio;
+		return 0;
+	}
 	if (folio_test_uptodate(folio) || len == PAGE_SIZE) {
 		*out = folio;
 		return 0;
@@ -171,28 +277,52 @@ again:
 	goto again;
 }
 
+/* Bytes were written, by who has the inode's lock. */
+static void rfsm_wrote(struct inode *inode, loff_t pos, u32 bytes)
+{
+	struct rfs_inode_info *ri = RFS_I(inode);
+
+	ri->fresh = pos == ri->next ? ri->fresh + bytes : bytes;
+	ri->next = pos + bytes;
+	if (ri->next > i_size_read(inode))
+		i_size_write(inode, ri->next);
+}
+
 static int rfsm_write_end(struct file *file, struct address_space *mapping,
 			  loff_t pos, unsigned int len, unsigned int copied,
 			  struct folio *folio, void *data)
 {
 	struct inode *inode = mapping->host;
+	bool large = folio_test_large(folio), all = copied == len;
 
 	/* what was not copied over is not there yet: all again */
-	if (copied < len && !folio_test_uptodate(folio))
+	if (large)
+		copied = rfsm_blocks_end(folio, pos, len, copied);
+	else if (copied < len && !folio_test_uptodate(folio))
 		copied = 0;
 	if (copied) {
-		folio_mark_uptodate(folio);
-		rfsm_dirty_bytes(folio, offset_in_page(pos),
-				 offset_in_page(pos) + copied);
+		if (!large) {
+			folio_mark_uptodate(folio);
+			rfsm_dirty_bytes(folio, offset_in_page(pos),
+					 offset_in_page(pos) + copied);
+		}
 		filemap_dirty_folio(mapping, folio);
-		if (pos + copied > i_size_read(inode))
-			i_size_write(inode, pos + copied);
-	} else {
-		rfsm_folio_unreserve(inode, folio);
+		rfsm_wrote(inode, pos, copied);
 	}
+	if (!all)
+		rfsm_folio_unreserve(inode, folio);
 	folio_unlock(folio);
 	folio_put(folio);
 	return copied;
+}
+
+/* Is a block of a locked folio newer than what the drive has? */
+static bool rfsm_is_written(struct folio *folio, u64 block)
+{
+	if (!folio_test_large(folio))
+		return folio_test_private(folio) || folio_test_dirty(folio);
+	return folio_test_private(folio) &&
+	       ~rfsm_blocks_clean(folio) & rfsm_blocks_mask(folio, block, 1);
 }
 
 /* Returns 1 if neither the medium nor the page cache has anything, 0, or an error. */
@@ -206,7 +336,7 @@ static int rfsm_is_hole(struct inode *inode, u64 block)
 
 	folio = filemap_lock_folio(inode->i_mapping, block);
 	if (!IS_ERR(folio)) {
-		written = folio_test_private(folio) || folio_test_dirty(folio);
+		written = rfsm_is_written(folio, block);
 		folio_unlock(folio);
 		folio_put(folio);
 		if (written)
@@ -233,7 +363,7 @@ int rfsm_zero(struct inode *inode, loff_t pos, u32 len)
 	ret = rfsm_write_begin(NULL, mapping, pos, len, &folio, NULL);
 	if (ret)
 		return ret;
-	folio_zero_range(folio, offset_in_page(pos), len);
+	folio_zero_range(folio, offset_in_folio(folio, pos), len);
 	rfsm_write_end(NULL, mapping, pos, len, len, folio, NULL);
 	return 0;
 }
@@ -258,12 +388,15 @@ vm_fault_t rfsm_page_mkwrite(struct vm_fault *vmf)
 			break;
 		}
 		if (folio_test_large(folio)) {
-			rfsm_split(inode, folio);
-			ret = -EFAULT;	/* and again: of one page */
-			break;
+			folio_get(folio);
+			rfsm_single(inode, folio);
+			filemap_invalidate_unlock_shared(mapping);
+			sb_end_pagefault(inode->i_sb);
+			return VM_FAULT_NOPAGE;	/* and again: of one page */
 		}
 		folio_wait_stable(folio);
-		ret = rfsm_reserve(sbi, inode, folio, waited);
+		ret = rfsm_reserve(sbi, inode, folio, folio->index, 1, 1,
+				   waited);
 		if (ret != -EAGAIN)
 			break;
 		folio_unlock(folio);
@@ -323,9 +456,45 @@ static void rfsm_batch_write(struct inode *inode, struct rfsm_batch *b,
 	ret = rfsm_settle(inode);
 	if (ret)
 		mapping_set_error(inode->i_mapping, ret);
-	rfsm_append(RFS_SB(inode->i_sb), inode, b->folio, b->n, b->len,
-		    sync ? RFSM_APPEND_SYNC : 0);
+	rfsm_append(RFS_SB(inode->i_sb), inode, b->block, b->folio, b->n,
+		    b->len, sync ? RFSM_APPEND_SYNC : 0);
 	b->n = 0;
+}
+
+/*
+ * Another block, which is under writeback; those that it does not follow are written first.
+ * size: of the file when that began.
+ */
+static void rfsm_batch_block(struct inode *inode, struct rfsm_batch *b,
+			     struct folio *folio, u64 block, loff_t size,
+			     bool sync)
+{
+	if (b->n && (b->n == RFSM_BATCH_MAX || b->len < RFS_BLOCK_BYTES ||
+		     block != b->block + b->n))
+		rfsm_batch_write(inode, b, sync);
+	if (!b->n)
+		b->block = block;
+	b->len = min_t(loff_t, RFS_BLOCK_BYTES, size - (block << PAGE_SHIFT));
+	b->folio[b->n++] = folio;
+}
+
+/* Add those of a locked large folio that were dirty, and unlock it. */
+static void rfsm_batch_add_large(struct inode *inode, struct rfsm_batch *b,
+				 struct folio *folio, bool sync)
+{
+	u32 i, n = folio_nr_pages(folio);
+	loff_t size = i_size_read(inode);
+	u64 block = folio->index;
+	unsigned long blocks = 0;
+
+	if (folio_pos(folio) < size && folio_test_private(folio)) {
+		blocks = rfsm_blocks_send(folio, size);
+		/* what was reserved ahead, and not written */
+		rfsm_folio_unreserve(inode, folio);
+	}
+	folio_unlock(folio);
+	for_each_set_bit(i, &blocks, n)
+		rfsm_batch_block(inode, b, folio, block + i, size, sync);
 }
 
 /*
@@ -336,17 +505,23 @@ static void rfsm_batch_write(struct inode *inode, struct rfsm_batch *b,
 static int rfsm_batch_add(struct inode *inode, struct rfsm_batch *b,
 			  struct folio *folio, struct writeback_control *wbc)
 {
+	bool sync = wbc->sync_mode == WB_SYNC_ALL;
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	loff_t size = i_size_read(inode), pos = folio_pos(folio);
 	int ret;
 
+	if (folio_test_large(folio)) {
+		rfsm_batch_add_large(inode, b, folio, sync);
+		return 0;
+	}
 	if (pos >= size) {	/* a truncate will drop it */
 		folio_unlock(folio);
 		return 0;
 	}
 	/* who had the page pinned may have dirtied it behind our back */
 	if (!folio_test_private(folio)) {
-		ret = rfsm_reserve(sbi, inode, folio, RFSM_WAITED);
+		ret = rfsm_reserve(sbi, inode, folio, folio->index, 1, 1,
+				   RFSM_WAITED);
 		if (ret == -EAGAIN) {
 			folio_redirty_for_writepage(wbc, folio);
 			WRITE_ONCE(RFS_I(inode)->deferred, true);
@@ -362,11 +537,11 @@ static int rfsm_batch_add(struct inode *inode, struct rfsm_batch *b,
 	}
 	/* before its content is looked at: who changes it then says so again */
 	folio_clear_checked(folio);
-	b->len = min_t(loff_t, RFS_BLOCK_BYTES, size - pos);
-	folio_zero_segment(folio, b->len, RFS_BLOCK_BYTES);
+	if (size - pos < RFS_BLOCK_BYTES)
+		folio_zero_segment(folio, size - pos, RFS_BLOCK_BYTES);
 	folio_start_writeback(folio);
 	folio_unlock(folio);
-	b->folio[b->n++] = folio;
+	rfsm_batch_block(inode, b, folio, folio->index, size, sync);
 	return 0;
 }
 
@@ -404,10 +579,6 @@ static int rfsm_writepages(struct address_space *mapping,
 				rfsm_smalls_write(inode, b, sync);
 			continue;
 		}
-		if (b->n && (b->n == RFSM_BATCH_MAX ||
-			     b->len < RFS_BLOCK_BYTES ||
-			     folio->index != b->folio[0]->index + b->n))
-			rfsm_batch_write(inode, b, sync);
 		error = rfsm_batch_add(inode, b, folio, wbc);
 	}
 	rfsm_batch_write(inode, b, sync);

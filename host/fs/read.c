@@ -498,6 +498,11 @@ int rfsm_read_folio(struct file *file, struct folio *folio)
 	struct rfsm_found found = { 0 };
 	struct rfsm_read *r = NULL;
 
+	if (folio_test_large(folio) && folio_test_private(folio)) {
+		rfsm_blocks_fill(folio);
+		folio_end_read(folio, true);
+		return 0;
+	}
 	if (folio_test_large(folio))
 		return rfsm_read_apart(inode, folio);
 	rfsm_read_add(inode, folio, 1, &found, &r);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What is reserved for a dirty folio, and which of its bytes are new: its private
- * value says both. The reservation ends when the folio is written or dropped.
+ * What is reserved for a dirty block. The private value of its folio says that: as below
+ * if the folio has one page, and then also which bytes are new, and else as in blocks.c.
+ * The reservation ends when the block is written or dropped.
  */
 #include <linux/pagemap.h>
 
@@ -32,62 +33,153 @@ static u32 rfsm_withheld_from(struct rfs_sb_info *sbi,
 	       0 : rfsm_withheld(sbi);
 }
 
-/*
- * Room for a folio that will be dirty; it is locked. -EAGAIN: unlock it and
- * wait for room. If there is none to be had, -ENOSPC instead.
- */
-int rfsm_reserve(struct rfs_sb_info *sbi, struct inode *inode,
-		 struct folio *folio, enum rfsm_waited waited)
+bool rfsm_is_reserved(const struct folio *folio, u64 block)
 {
-	struct rfsm_miss miss = { 0 };
-	bool hole, again;
+	if (!folio_test_private(folio))
+		return false;
+	return !folio_test_large(folio) ||
+	       READ_ONCE(rfsm_blocks_in(folio)->reserved) &
+	       rfsm_blocks_mask(folio, block, 1);
+}
+
+/* Of n blocks from one on, those at the beginning that have none: how many */
+static u32 rfsm_unreserved(const struct folio *folio, u64 block, u32 n)
+{
+	u32 i;
+
+	for (i = 0; i < n && !rfsm_is_reserved(folio, block + i); i++)
+		;
+	return i;
+}
+
+/* Under the volume lock: blocks that had no place have one. */
+static void rfsm_set_reserved(struct rfs_inode_info *ri, struct folio *folio,
+			      u64 block, u32 n, bool hole)
+{
+	struct rfsm_blocks *b;
+	u32 mask;
+
+	ri->taken += n;
+	WRITE_ONCE(ri->reserved, ri->reserved + n);
+	WRITE_ONCE(ri->rsv_pages, ri->rsv_pages + n);
+	WRITE_ONCE(ri->rsv_holes, ri->rsv_holes + hole);
+	if (!folio_test_large(folio)) {
+		folio_attach_private(folio, (void *)(RSV_PLACE |
+						     (hole ? RSV_HOLE : 0)));
+		return;
+	}
+	b = rfsm_blocks_in(folio);
+	mask = rfsm_blocks_mask(folio, block, n);
+	WRITE_ONCE(b->reserved, b->reserved | mask);
+	if (hole)
+		b->holes |= mask;
+}
+
+/* Under the volume lock: these have none. Returns how many had one. */
+static u32 rfsm_clear_reserved(struct folio *folio, u64 block, u32 n,
+			       u32 *holes)
+{
+	struct rfsm_blocks *b;
+	u32 mask;
+
+	*holes = 0;
+	if (!folio_test_private(folio))
+		return 0;
+	if (!folio_test_large(folio)) {
+		*holes = (unsigned long)folio_detach_private(folio) & RSV_HOLE ?
+			 1 : 0;
+		return 1;
+	}
+	b = rfsm_blocks_in(folio);
+	mask = rfsm_blocks_mask(folio, block, n) & b->reserved;
+	*holes = hweight32(mask & b->holes);
+	WRITE_ONCE(b->reserved, b->reserved & ~mask);
+	b->holes &= ~mask;
+	return hweight32(mask);
+}
+
+/*
+ * Under the volume lock: blocks that have none, n, or up to `most` where it costs nothing.
+ * Those that there are already are reserved together.
+ */
+static int rfsm_reserve_some(struct rfs_sb_info *sbi, struct inode *inode,
+			     struct folio *folio, u64 block, u32 n, u32 most)
+{
+	u64 blocks = (i_size_read(inode) + PAGE_SIZE - 1) >> PAGE_SHIFT;
+	u64 end = block + n, last = block + most;
+	u32 some;
+	bool hole;
 	int ret;
 
-	if (folio_test_private(folio))
-		return 0;
+	for (; block < end; block += some) {
+		some = rfsm_unreserved(folio, block, last - block);
+		if (!some) {
+			some = 1;
+			continue;
+		}
+		hole = false;
+		ret = some > 1 && block < blocks ?
+		      rfs_reserve_run(sbi->fs, inode->i_ino, block, some) : 0;
+		if (ret == -EINPROGRESS)
+			return ret;
+		some = max(ret, 1);
+		if (ret <= 0)
+			ret = rfs_reserve(sbi->fs, inode->i_ino, block, &hole);
+		if (ret < 0)
+			return ret;
+		rfsm_set_reserved(RFS_I(inode), folio, block, some, hole);
+	}
+	return 0;
+}
+
+/* If there is no room to be had, -ENOSPC instead of -EAGAIN. */
+int rfsm_reserve(struct rfs_sb_info *sbi, struct inode *inode,
+		 struct folio *folio, u64 block, u32 n, u32 most,
+		 enum rfsm_waited waited)
+{
+	struct rfsm_miss miss = { 0 };
+	bool again;
+	int ret;
+
+	while (rfsm_is_reserved(folio, block)) {
+		block++;
+		most--;
+		if (!--n)
+			return 0;
+	}
+	ret = rfsm_blocks_attach(folio);
+	if (ret)
+		return ret;
 	do {
 		rfsm_lock(sbi);
 		sbi->fs->no_space = waited == RFSM_NO_SPACE;
 		sbi->fs->withheld = waited ?
 				    0 : rfsm_withheld_from(sbi, RFS_I(inode));
 		rfsm_miss_begin(sbi, &miss);
-		ret = rfs_reserve(sbi->fs, inode->i_ino, folio->index, &hole);
+		ret = rfsm_reserve_some(sbi, inode, folio, block, n, most);
 		again = rfsm_miss_end(sbi, &miss, ret);
 		sbi->fs->no_space = false;
 		sbi->fs->withheld = 0;
-		if (!ret) {
-			RFS_I(inode)->taken++;
-			WRITE_ONCE(RFS_I(inode)->reserved,
-				   RFS_I(inode)->reserved + 1);
-			WRITE_ONCE(RFS_I(inode)->rsv_pages,
-				   RFS_I(inode)->rsv_pages + 1);
-			WRITE_ONCE(RFS_I(inode)->rsv_holes,
-				   RFS_I(inode)->rsv_holes + hole);
-			folio_attach_private(folio, (void *)(RSV_PLACE |
-							     (hole ? RSV_HOLE :
-							      0)));
-		}
 		rfsm_unlock(sbi);
 		if (again)
 			rfsm_miss_read(sbi, &miss);
 	} while (again);
+	rfsm_kick(sbi);
 	return ret;
 }
 
 void rfsm_unreserve(struct rfs_sb_info *sbi, struct inode *inode,
-		    struct folio *folio)
+		    struct folio *folio, u64 block, u32 n)
 {
-	bool hole;
+	struct rfs_inode_info *ri = RFS_I(inode);
+	u32 holes, places = rfsm_clear_reserved(folio, block, n, &holes);
 
-	if (!folio_test_private(folio))
+	if (!places)
 		return;
-	hole = (unsigned long)folio_detach_private(folio) & RSV_HOLE;
 	/* after its block has been counted: see rfsm_blocks() */
-	smp_store_release(&RFS_I(inode)->rsv_holes,
-			  RFS_I(inode)->rsv_holes - hole);
-	WRITE_ONCE(RFS_I(inode)->rsv_pages, RFS_I(inode)->rsv_pages -
-		   1);
-	rfs_unreserve(sbi->fs, inode->i_ino, 1, hole);
+	smp_store_release(&ri->rsv_holes, ri->rsv_holes - holes);
+	WRITE_ONCE(ri->rsv_pages, ri->rsv_pages - places);
+	rfs_unreserve(sbi->fs, inode->i_ino, places, holes);
 }
 
 /* The bytes from..to - 1 of a locked folio that is reserved are new. */

@@ -26,6 +26,7 @@
 #include "ops/ops.h"
 
 #define RFSM_APPEND_MAX	64	/* blocks of one append or read: OOBs of a page */
+#define RFSM_LARGEST	5	/* order of the largest folio */
 
 enum rfsm_errors {
 	RFSM_ERRORS_RO,
@@ -117,11 +118,12 @@ struct rfsm_small {
 
 #define RFSM_BATCH_MAX	256	/* blocks that writeback makes a transaction of */
 
-/* Consecutive folios under writeback: a transaction; and some beside these */
+/* Consecutive blocks under writeback: a transaction; and some beside these */
 struct rfsm_batch {
 	u32 n;
 	u32 len;	/* valid bytes of the last */
-	struct folio *folio[RFSM_BATCH_MAX];
+	u64 block;	/* the first */
+	struct folio *folio[RFSM_BATCH_MAX];	/* of each block */
 	u32 smalls;
 	struct rfsm_small small[RFSM_SMALLS];
 };
@@ -422,16 +424,74 @@ void rfsm_shutdown(struct rfs_sb_info *sbi);
  */
 int rfsm_compact(struct rfs_sb_info *sbi);
 
+/* blocks.c */
+/* The private value of a large folio that is, or was, written to: a bit for each block */
+struct rfsm_blocks {
+	/* under the folio's lock */
+	u32 filled;		/* its content is there; else the drive has zeroes */
+	u32 dirty;
+	/* changed under the volume lock */
+	u32 reserved;		/* for it there is a place */
+	u32 holes;		/* and that it was a hole */
+	atomic_t sent;		/* it is under writeback */
+};
+
+static inline struct rfsm_blocks *rfsm_blocks_in(const struct folio *folio)
+{
+	return folio_get_private((struct folio *)folio);
+}
+
+/* The bits of n blocks of a folio, one at least, from a block of the file on */
+static inline u32 rfsm_blocks_mask(const struct folio *folio, u64 block, u32 n)
+{
+	u32 from = block - folio->index;
+
+	return GENMASK(from + n - 1, from);
+}
+
+/* All of these have the folio locked, but the one that says otherwise. */
+/* A large folio has the value from now on; -ENOMEM. Of others nothing is done */
+int rfsm_blocks_attach(struct folio *folio);
+/* And no more; nothing is reserved */
+void rfsm_blocks_detach(struct folio *folio);
+/* Bytes of it will be written: what they leave of their blocks has content */
+void rfsm_blocks_begin(struct folio *folio, loff_t pos, size_t len);
+/* So many of them were copied; returns of how many the blocks are dirty */
+size_t rfsm_blocks_end(struct folio *folio, loff_t pos, size_t len,
+		       size_t copied);
+/* The content of all blocks is there */
+void rfsm_blocks_fill(struct folio *folio);
+/* Until no block with these bytes is under writeback */
+void rfsm_blocks_wait(struct folio *folio, loff_t pos, size_t len);
+/*
+ * Writeback begins; size: of the file. Returns which blocks are to be sent, and none are
+ * dirty any more. 0: it has not begun.
+ */
+u32 rfsm_blocks_send(struct folio *folio, loff_t size);
+/*
+ * So many blocks of any folio are on the drive: with the last one writeback ends. The
+ * folio is not locked.
+ */
+void rfsm_blocks_sent(struct folio *folio, u64 block, u32 n);
+/* These are not dirty, and do not count */
+void rfsm_blocks_drop(struct folio *folio, u64 block, u32 n);
+/* Those that are neither dirty nor under writeback */
+u32 rfsm_blocks_clean(const struct folio *folio);
+
 /* reserve.c */
 /*
- * Room for a folio that will be dirty; it is locked. -EAGAIN: unlock it and wait for
- * room.
+ * Room for n blocks of a locked folio that will be dirty, and for others after them that
+ * may be, `most` in all, which are overwritten, as far as there is. -EAGAIN: unlock it and
+ * wait for room; some may have it.
  */
 int rfsm_reserve(struct rfs_sb_info *sbi, struct inode *inode,
-		 struct folio *folio, enum rfsm_waited waited);
-/* The reservation of a folio ends; under the volume lock */
+		 struct folio *folio, u64 block, u32 n, u32 most,
+		 enum rfsm_waited waited);
+/* The reservations of n blocks of a folio end, if they have any; under the volume lock */
 void rfsm_unreserve(struct rfs_sb_info *sbi, struct inode *inode,
-		    struct folio *folio);
+		    struct folio *folio, u64 block, u32 n);
+/* Has it one? The folio is locked */
+bool rfsm_is_reserved(const struct folio *folio, u64 block);
 
 /* A locked folio that is reserved has new bytes, beside those before */
 void rfsm_dirty_bytes(struct folio *folio, u32 from, u32 to);
@@ -442,15 +502,17 @@ bool rfsm_new_bytes(struct folio *folio, u32 *from, u32 *to);
 int rfsm_append_init(struct rfs_sb_info *sbi);
 void rfsm_append_exit(struct rfs_sb_info *sbi);
 /*
- * Write n folios under writeback, in ascending order, as a transaction; len: valid
- * bytes of the last. Writeback ends later, errors go to the mapping.
+ * Write n blocks, in ascending order from the given one on, as a transaction. Each has the
+ * folio that it lies in, which is under writeback; len: valid bytes of the last. Where they
+ * do not follow each other, their folios have one page. Writeback ends later, errors go
+ * to the mapping.
  */
 enum rfsm_append {
 	RFSM_APPEND_SYNC = 1,	/* somebody waits for it */
 	RFSM_APPEND_ATOMIC = 2,	/* the transaction was promised to somebody */
 };
 
-void rfsm_append(struct rfs_sb_info *sbi, struct inode *inode,
+void rfsm_append(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
 		 struct folio **folio, u32 n, u32 len, u32 how);
 
 /* Who does not wait is called when writeback has ended, with 0 or an error */
@@ -460,7 +522,7 @@ struct rfsm_then {
 
 /* The same; then: may be NULL */
 void rfsm_append_then(struct rfs_sb_info *sbi, struct inode *inode,
-		      struct folio **folio, u32 n, u32 len, u32 how,
+		      u64 block, struct folio **folio, u32 n, u32 len, u32 how,
 		      struct rfsm_then *then);
 /* A copy is appended; under the volume lock, which it drops */
 int rfsm_copy_write(void *dev, struct rfs_copy *copy);
@@ -602,8 +664,6 @@ long rfsm_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
 int rfsm_fsync(struct file *file, loff_t start, loff_t end, int datasync);
 
 /* split.c */
-#define RFSM_LARGEST	5	/* order of the largest folio */
-
 /* Where a locked folio has a block of its file */
 static inline u8 *rfsm_folio_block(struct folio *folio, u64 block)
 {
@@ -611,14 +671,15 @@ static inline u8 *rfsm_folio_block(struct folio *folio, u64 block)
 }
 
 /*
- * The pages of a large folio, which is locked, become folios of their own, and it is no
- * longer the file's. If it is up to date, the caller holds the inode's lock or
+ * The pages of a large folio, which is locked and clean, become folios of their own, and it
+ * is no longer the file's. If it is up to date, the caller holds the inode's lock or
  * invalidate_lock, so that nobody truncates the file.
  */
 void rfsm_split(struct inode *inode, struct folio *folio);
 /*
- * May this folio, which is locked, be changed? False: it was large, and is unlocked
- * and put; the page that was meant is to be looked for again.
+ * Has this folio, which is locked, one page? False: it was large, and is unlocked and put;
+ * the page that was meant is to be looked for again. If it was not clean, it has been
+ * written.
  */
 bool rfsm_single(struct inode *inode, struct folio *folio);
 
@@ -686,7 +747,7 @@ int rfsm_direct_init(struct rfsm_dev *dev);
  * it. Under the volume lock; waits for nothing.
  */
 bool rfsm_cached(void *dev, u32 ino, u64 block, void *data);
-/* Room was reserved for a locked folio, which stays clean */
+/* What was reserved for blocks of a locked folio that stay clean is given back */
 void rfsm_folio_unreserve(struct inode *inode, struct folio *folio);
 extern const struct address_space_operations rfsm_aops;
 vm_fault_t rfsm_page_mkwrite(struct vm_fault *vmf);

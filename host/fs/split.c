@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Folios of several pages. Readahead makes them, and they are clean: a folio that is
- * reserved, dirty or under writeback has one page. So whoever is to change a page of
- * a large one has its pages become folios of their own first.
+ * Folios of several pages that are to have one. Only write(2) changes a page of a large
+ * folio where it is (blocks.c). Whoever else is to change one, a mapping or an atomic
+ * write, has its pages become folios of their own first.
  */
 #include <linux/mm.h>
 #include <linux/pagemap.h>
@@ -48,12 +48,25 @@ void rfsm_split(struct inode *inode, struct folio *folio)
 			break;
 }
 
+/*
+ * Until it has one page or has gone, at least as it was here. Folios that the caller has
+ * locked come before it, so that writeback does not wait for him.
+ */
 bool rfsm_single(struct inode *inode, struct folio *folio)
 {
+	struct address_space *mapping = inode->i_mapping;
+	loff_t pos = folio_pos(folio), last = pos + folio_size(folio) - 1;
+
 	if (!folio_test_large(folio))
 		return true;
-	rfsm_split(inode, folio);
-	folio_unlock(folio);
+	if (!folio_test_dirty(folio) && !folio_test_writeback(folio)) {
+		rfsm_split(inode, folio);
+		folio_unlock(folio);
+	} else {
+		folio_unlock(folio);
+		filemap_fdatawrite_range(mapping, pos, last);
+		filemap_fdatawait_range_keep_errors(mapping, pos, last);
+	}
 	folio_put(folio);
 	return false;
 }

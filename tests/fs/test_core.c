@@ -5186,6 +5186,35 @@ TEST(damaged_pieces)
 }
 
 /* What is reserved is counted, over mounts, and given back with its block. */
+/* Blocks that are overwritten have their room together, up to a hole or the next node. */
+TEST(reserved_in_a_row)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	u32 ino, i;
+	u64 used;
+
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	CHECK_EQ(rfs_reserve_run(fs, ino, 0, 9), 0);
+	for (i = 240; i < 260; i++)
+		put(fs, ino, i, 7, RFS_BLOCK_BYTES);
+	put(fs, ino, 263, 7, RFS_BLOCK_BYTES);
+	reserve(fs, ino, 260, 261);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	used = fs->rsv_blocks;
+	CHECK_EQ(rfs_reserve_run(fs, ino, 239, 9), 0);
+	CHECK_EQ(rfs_reserve_run(fs, ino, 240, 9), 9);
+	CHECK_EQ(rfs_reserve_run(fs, ino, 249, 99), 3);
+	CHECK_EQ(rfs_reserve_run(fs, ino, 252, 99), 9);
+	CHECK_EQ(rfs_reserve_run(fs, ino, 261, 99), 0);
+	CHECK_EQ(rfs_reserve_run(fs, ino, 263, 99), 1);
+	CHECK_EQ(fs->rsv_blocks, used + 22);
+	CHECK_EQ(fs->rsv_holes, 0);
+	rfs_unreserve(fs, ino, 22, 0);
+	CHECK_EQ(fs->rsv_blocks, used);
+	end(fs, dev);
+}
+
 TEST(reserved)
 {
 	struct memdev *dev = new_dev(&geometry);

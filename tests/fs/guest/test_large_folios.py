@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Pages that were read ahead in folios of many: whatever then changes one of them."""
+"""Folios of many pages, read ahead or written: whatever then changes one of them."""
 
 import pytest
-from mounted import Run, Volume, script
+from mounted import SMALL, Run, Volume, script
 
 pytestmark = pytest.mark.guest
 
@@ -95,8 +95,115 @@ for name, change in changes.items():
     assert content() == model, name
     forget()
     assert content() == model, name
+# write(2) leaves a page where it is, and a mapping has it apart, dirty or not
 write(300 * PAGE, b"x")
-assert not rfs or compounds([300]) == 0
+assert not rfs or compounds([300]) == 1
+map_and_write(300 * PAGE, b"y")
+assert not rfs or compounds([300, 301]) == 0
+assert content() == model
+"""
+
+# As above, to a file that was just written, in order and not to the drive
+DIRTY = (
+    CHANGES[: CHANGES.index("changes = {")]
+    + """
+def append(data):
+    write(len(model), data)
+
+def prepare(step):
+    del model[:]
+    os.ftruncate(file, 0)
+    while len(model) < SIZE:
+        append(os.urandom(min(step, SIZE - len(model))))
+
+def half_sent():
+    # some blocks of a folio are on their way, or there, and others are dirty
+    for page in range(288, 320, 2):
+        write(page * PAGE, os.urandom(PAGE))
+    os.sync_file_range(file, 288 * PAGE, 16 * PAGE, 2)
+    for page in range(289, 320, 3):
+        write(page * PAGE + 7, os.urandom(PAGE))
+
+def beyond_the_end(size):
+    cut_to(size)
+    append(os.urandom(3 * PAGE + 11))
+    os.ftruncate(file, len(model) + 40 * PAGE)
+    model.extend(bytes(40 * PAGE))
+    write(len(model) - 20 * PAGE + 3, os.urandom(99))
+
+def cut_to(size):
+    os.ftruncate(file, size)
+    del model[size:]
+
+def blocks():
+    return os.fstat(file).st_blocks // 8
+
+os.sync_file_range = lambda fd, at, n, flags: libc.sync_file_range(
+    fd, ctypes.c_long(at), ctypes.c_long(n), flags
+)
+changes = {
+    "nothing": lambda: None,
+    "a part of a page": lambda: write(301 * PAGE + 17, os.urandom(99)),
+    "many pages": lambda: write(310 * PAGE + 5, os.urandom(70 * PAGE)),
+    "the end": lambda: append(os.urandom(5000)),
+    "a mapping": lambda: map_and_write(400 * PAGE + 7, os.urandom(2 * PAGE)),
+    "directly": lambda: write_directly(500 * PAGE, os.urandom(3 * PAGE)),
+    "punched": lambda: punch(600 * PAGE + 50, 5 * PAGE),
+    "a folio punched": lambda: punch(608 * PAGE, 32 * PAGE),
+    "cut": lambda: cut(900 * PAGE + 50),
+    "half sent": half_sent,
+    "beyond the end": lambda: beyond_the_end(900 * PAGE + 50),
+    "beyond the end of a page": lambda: beyond_the_end(900 * PAGE),
+}
+for step in (PAGE, 9 * PAGE, 1 << 20, 5000):
+    for name, change in changes.items():
+        prepare(step)
+        # that they are large is what this is about
+        large = compounds(range(256, 288))
+        assert not rfs or large == 32, (step, name, large)
+        change()
+        assert content() == model, (step, name)
+        dirty = blocks()
+        forget()
+        assert content() == model, (step, name)
+        assert not rfs or blocks() == dirty, (step, name, dirty, blocks())
+"""
+)
+
+# The places that a write of 1 MiB does not have are none for a page either.
+FULL = """
+import errno, os
+MIB = 1 << 20
+
+def piece(number, size=MIB):
+    return number.to_bytes(8, "little") * (size // 8)
+
+def fill(name, size):
+    # What went into a new file of that name until the volume was full
+    file = os.open("/mnt/" + name, os.O_RDWR | os.O_CREAT)
+    written = 0
+    while True:
+        try:
+            written += os.write(file, piece(len(name), size))
+        except OSError as error:
+            assert error.errno == errno.ENOSPC, error
+            return file, written
+
+file, written = fill("large", MIB)
+assert written > 16 * MIB and written % 4096 == 0, written
+more, pages = fill("p", 4096)
+assert pages <= 4 * 4096, pages
+os.fsync(file)
+os.fsync(more)
+# it has its room already
+for at in range(0, written, MIB):
+    data = piece(at, min(MIB, written - at))
+    assert os.pwrite(file, data, at) == len(data), at
+os.fsync(file)
+open("/proc/sys/vm/drop_caches", "w").write("3")
+for at in range(0, written, MIB):
+    data = piece(at, min(MIB, written - at))
+    assert os.pread(file, len(data), at) == data, at
 """
 
 # Two change pages of a file, each its own, while others read it in order again and again
@@ -176,6 +283,21 @@ def test_each_change(run: Run, volume: Volume) -> None:
         f"python3 /tmp/changes.py {volume.system}\nend"
     )
     run(script(volume, body), system=volume.system, namespace=volume.namespace)
+
+
+def test_each_change_of_what_is_dirty(run: Run, volume: Volume) -> None:
+    """The same, and what was reserved is what the drive has in the end."""
+    body = (
+        f"start\ncat >/tmp/dirty.py <<'END'\n{DIRTY}END\npython3 /tmp/dirty.py {volume.system}\nend"
+    )
+    run(script(volume, body), system=volume.system, namespace=volume.namespace)
+
+
+def test_full_by_large_writes(run: Run, volume: Volume) -> None:
+    """What has no room for all of a write has it for a part; overwriting needs none."""
+    body = f"start\ncat >/tmp/full.py <<'END'\n{FULL}END\npython3 /tmp/full.py\nend"
+    namespace = {**volume.namespace, **SMALL}
+    run(script(volume, body), system=volume.system, namespace=namespace)
 
 
 @pytest.mark.parametrize("vcpus", [1, 2])

@@ -358,8 +358,17 @@ int submit_bio_wait(struct bio *bio);
 #define bio_integrity_alloc(bio, gfp, n)
 #define bio_integrity_add_page(bio, page, len, off)	((bio)->oob = (page))
 #define __bio_add_page(bio, p, len, off)	((bio)->page[(bio)->n++] = (p))
-#define bio_add_zone_append_page(bio, p, len, off)				\
-	((bio)->page[(bio)->n++] = (p), (u32)(len))
+#define nth_page(p, i)	((struct page *)((char *)(p) + (size_t)(i) * PAGE_SIZE))
+static inline u32 bio_add_zone_append_page(struct bio *bio, struct page *p,
+					   u32 len, u32 off)
+{
+	u32 i;
+
+	for (i = 0; i < len / PAGE_SIZE; i++)
+		bio->page[bio->n++] = nth_page(p, i);
+	return len;
+}
+
 #define bio_io_error(bio)							\
 	((bio)->bi_status = -EIO, (bio)->bi_end_io(bio))
 #define bioset_init(set, n, before, flags)	\
@@ -432,6 +441,10 @@ void sync_inodes_sb(struct super_block *sb);
 struct inode *find_inode_by_ino_rcu(struct super_block *sb, unsigned long ino);
 void folio_end_writeback(struct folio *folio);
 #define folio_page(f, n)	((f)->page)
+#define folio_test_large(f)	false
+#define hweight32(x)	__builtin_popcount(x)
+#define GENMASK(h, l)	(~0UL >> (63 - (h)) & ~0UL << (l))
+#define folio_contains(f, i)	((f)->index == (i))
 #define folio_maybe_dma_pinned(f)	false
 #define folio_test_private(f)	((f)->private != NULL)
 #define folio_attach_private(f, p)	((f)->private = (p))

@@ -104,6 +104,20 @@ void folio_end_writeback(struct folio *folio)
 	wake_up_all(&folio->waits);
 }
 
+/* All folios have one page. */
+int rfsm_blocks_attach(struct folio *folio)
+{
+	(void)folio;
+	return 0;
+}
+
+void rfsm_blocks_sent(struct folio *folio, u64 block, u32 n)
+{
+	(void)block;
+	(void)n;
+	folio_end_writeback(folio);
+}
+
 /* A page, locked, that is not on its way */
 static void lock_stable(struct folio *folio)
 {
@@ -130,7 +144,8 @@ static bool write_page(struct file *f, u32 nr, bool small)
 
 	for (;;) {
 		lock_stable(folio);
-		ret = rfsm_reserve(&sbi, &f->inode.vfs, folio, waited);
+		ret = rfsm_reserve(&sbi, &f->inode.vfs, folio, folio->index, 1,
+				   1, waited);
 		if (ret != -EAGAIN)
 			break;
 		pthread_mutex_unlock(&folio->lock);
@@ -144,7 +159,6 @@ static bool write_page(struct file *f, u32 nr, bool small)
 		folio->dirty = true;
 	}
 	pthread_mutex_unlock(&folio->lock);
-	rfsm_kick(&sbi);
 	if (ret && ret != -ENOSPC)
 		fail("a page cannot be promised room", ret);
 	return !ret;
@@ -179,8 +193,8 @@ static void write_back(struct file *f, bool sync)
 		if (takes)
 			batch[n++] = folio;
 		if (!takes && n) {
-			rfsm_append(&sbi, &f->inode.vfs, batch, n,
-				    RFS_BLOCK_BYTES, sync);
+			rfsm_append(&sbi, &f->inode.vfs, batch[0]->index, batch,
+				    n, RFS_BLOCK_BYTES, sync);
 			n = 0;
 		}
 	}
@@ -258,7 +272,7 @@ static void delete(struct file *f)
 		lock_stable(folio);
 		folio->dirty = false;
 		rfsm_lock(&sbi);
-		rfsm_unreserve(&sbi, &f->inode.vfs, folio);
+		rfsm_unreserve(&sbi, &f->inode.vfs, folio, folio->index, 1);
 		rfsm_unlock(&sbi);
 		pthread_mutex_unlock(&folio->lock);
 	}

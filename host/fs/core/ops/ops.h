@@ -138,6 +138,12 @@ int rfs_quota_compare(struct rfs_fs *fs, enum rfs_quota_fix fix,
  * rfs_unreserve() wants to know, after rfs_txn_done() or instead of it.
  */
 int rfs_reserve(struct rfs_fs *fs, u32 ino, u64 block, bool *hole);
+/*
+ * The same for blocks that follow each other, n at most, up to a hole or to where the index
+ * goes on elsewhere: how many. 0: the first one is a hole. -EAGAIN: there is no room
+ * for all of them, but rfs_reserve() may have it for one
+ */
+int rfs_reserve_run(struct rfs_fs *fs, u32 ino, u64 block, u32 n);
 void rfs_unreserve(struct rfs_fs *fs, u32 ino, u32 blocks, u32 holes);
 /*
  * Of a block that is reserved: can so many bytes of it be a piece, at once and

@@ -62,6 +62,39 @@ int rfs_reserve(struct rfs_fs *fs, u32 ino, u64 block, bool *hole)
 	return 0;
 }
 
+static u32 rfs_run_of(const struct rfs_ptrs *ptrs, u32 n)
+{
+	u32 i;
+
+	n = min(n, ptrs->n);
+	for (i = 0; i < n; i++)
+		if (!rfs_ptr_ok(&ptrs->at[i]) ||
+		    ptrs->at[i].kind == RFS_PTR_HOLE)
+			break;
+	return i;
+}
+
+int rfs_reserve_run(struct rfs_fs *fs, u32 ino, u64 block, u32 n)
+{
+	struct rfs_ptrs ptrs;
+	int ret = rfs_map_ptrs(fs, ino, block, false, &ptrs);
+
+	if (ret || !ptrs.at)
+		return ret;
+	n = rfs_run_of(&ptrs, n);
+	if (!n)
+		return 0;
+	ret = rfs_make_room(fs, n, 0, 0);
+	/* what was found may be gone where room was made here */
+	if (!ret && !fs->threaded)
+		ret = rfs_map_ptrs(fs, ino, block, true, &ptrs);
+	if (ret)
+		return ret;
+	rfs_buf_dirty(fs, ptrs.buf);
+	fs->rsv_blocks += n;
+	return n;
+}
+
 void rfs_unreserve(struct rfs_fs *fs, u32 ino, u32 blocks, u32 holes)
 {
 	if (holes && fs->counting)
