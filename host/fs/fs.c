@@ -341,6 +341,11 @@ static int rfsm_mount_core(struct rfs_sb_info *sbi)
 	case -EUCLEAN:
 		pr_err("%pg: damaged; run fsck.rfs\n", sb->s_bdev);
 		break;
+	case -ENOMEDIUM:
+		pr_err("%pg: a hybrid volume, whose files are on a slow device, too: this version cannot mount them yet; dump.rfs --slow reads it\n",
+		       sb->s_bdev);
+		ret = -EINVAL;
+		break;
 	case -EMFILE:
 		pr_err("%pg: %u zones may be open and %u active at a time (0: any number); %u and %u are the least\n",
 		       sb->s_bdev, geo.max_open, geo.max_active, RFS_OPEN_MIN,

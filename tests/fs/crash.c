@@ -5,7 +5,7 @@
  *
  *	crash WORKLOAD [seed=N] [points=N] [oob=0|64] [volatile=1] [inject=NAME]
  *	      [open=N] [active=N] [rescan=1|2] [groups=N] [gc=N] [quantize=N]
- *	      [async=1] [quota=1] [pieces=0] [ways=N]
+ *	      [async=1] [quota=1] [pieces=0] [ways=N] [slow=N]
  *
  * async: see workload.h.
  * rescan: the check-point zones are empty then, with 2 the inode map is gone
@@ -35,6 +35,7 @@ struct crash {
 	u64 points, recut;
 	u64 older;		/* rescans that took the check-point before */
 	u64 cut_ops;		/* sum of operations in flight */
+	u64 cut_slow;		/* the same to the slow device */
 };
 
 static char text[400];
@@ -88,7 +89,7 @@ static const char *write_on(struct crash *c, struct memdev *dev,
 	rfs_unmount_nosync(*fs);
 	*fs = NULL;
 	if (!ret)
-		ret = rfs_mount(&memdev_ops, dev, &c->r.dev->geo, false,
+		ret = rfs_mount(&memdev_ops, dev, &dev->geo, false,
 				c->r.inject & ~RFS_INJECT_RESET, fs);
 	if (!ret)
 		ret = rfs_dir_find(*fs, RFS_ROOT_INO, name, 7, &ino);
@@ -133,13 +134,13 @@ static int rescan(struct crash *c, struct memdev *dev, struct rfs_fs **fs)
 
 	/* what a check-point has left that was not finished misleads nobody */
 	if (mounted)
-		ret = rfs_mount(&memdev_ops, dev, &c->r.dev->geo, false, 0, fs);
+		ret = rfs_mount(&memdev_ops, dev, &dev->geo, false, 0, fs);
 	if (ret)
 		return ret;
 	if (mounted)
 		rfs_unmount_nosync(*fs);
 	wipe(c, dev);
-	ret = rfs_rescan(&memdev_ops, dev, &c->r.dev->geo, &report, &rescue, fs);
+	ret = rfs_rescan(&memdev_ops, dev, &dev->geo, &report, &rescue, fs);
 	c->older += rescue.older;
 	if (!ret && rescue.damaged) {
 		rfs_unmount_nosync(*fs);
@@ -159,7 +160,7 @@ static const char *verify(struct crash *c, struct memdev *dev, u32 ops,
 	if (c->rescan)
 		ret = rescan(c, dev, &fs);
 	else
-		ret = rfs_mount(&memdev_ops, dev, &c->r.dev->geo, false,
+		ret = rfs_mount(&memdev_ops, dev, &dev->geo, false,
 				c->r.inject & ~RFS_INJECT_RESET, &fs);
 	if (ret) {
 		snprintf(text, sizeof(text), "%s fails with %d",
@@ -184,7 +185,7 @@ static const char *verify(struct crash *c, struct memdev *dev, u32 ops,
 	return fault;
 }
 
-/* State of page i of n that are in flight, in one of many ways. */
+/* State of block i of n that are in flight to a device, in one of many ways. */
 static u8 outcome(struct crash *c, u32 way, u32 i, u32 n, u32 one)
 {
 	switch (way % 8) {
@@ -217,16 +218,23 @@ static u32 first_open(const struct memdev *dev, u32 at, u32 ops)
 static void cut(struct crash *c, struct memdev *to, const struct memdev *notes,
 		u32 from, u32 ops, u32 way, u32 nth)
 {
-	u32 i, n = 0, at = 0;
+	/* of the drive, and of the slow device, which fares otherwise */
+	u32 n[2] = { 0 }, at[2] = { 0 }, ways[2] = { way, way }, i;
 
+	if (notes->slow_block)
+		ways[1] = pick(&c->r, 8);
 	for (i = from; i < ops; i++)
-		n += memdev_in_flight(notes, i, ops);
-	c->cut_ops += n;
+		n[notes->op[i].type == MEM_SLOW_WRITE] +=
+			memdev_in_flight(notes, i, ops);
+	c->cut_ops += n[0];
+	c->cut_slow += n[1];
 	for (i = from; i < ops; i++) {
+		u32 slow = notes->op[i].type == MEM_SLOW_WRITE;
 		u8 state = MEM_OK;
 
 		if (memdev_in_flight(notes, i, ops))
-			state = outcome(c, way, at++, n, n ? nth % n : 0);
+			state = outcome(c, ways[slow], at[slow]++, n[slow],
+					nth % n[slow]);
 		memdev_replay(to, &notes->op[i], state);
 	}
 }
@@ -299,7 +307,7 @@ static const char *cut_everywhere(struct crash *c, u32 points)
 
 enum {
 	POINTS, SEED, OOB, VOLATILE, OPEN, ACTIVE, POLICY_GROUPS, GC, QUANTIZE,
-	ASYNC, WITH_QUOTA, WITH_PIECES, WAYS, RESCAN, OPTIONS
+	ASYNC, WITH_QUOTA, WITH_PIECES, WAYS, RESCAN, SLOW, OPTIONS
 };
 
 static struct option opt[OPTIONS + 1] = {
@@ -321,27 +329,31 @@ static struct option opt[OPTIONS + 1] = {
 	[WAYS] = { "ways", 1, 1, 8, "zones that a group stripes over" },
 	[RESCAN] = { "rescan", 0, 0, 2,
 		     "1: check-points are lost, 2: the inode map, too" },
+	[SLOW] = { "slow", 0, 0, 100000,
+		   "blocks of a slow device; 0: there is none" },
 };
 
 #define USAGE								\
 	"usage: crash WORKLOAD [NAME=N]... [inject=RULE]...\n"		\
 	"Records a workload, cuts its power at points of it, and checks what a\n" \
 	"mount finds. Workloads are in workload.c. inject: without the RULE\n" \
-	"transaction, reset, tombstone, piece or tail, to see it fail. Exit status: 0 all is as\n" \
+	"transaction, reset, tombstone, piece, tail, home, slow or states, to see it fail. Exit status: 0 all is as\n" \
 	"promised, 1 not, 2 wrong arguments. Example: crash mixed seed=5 async=1"
 
-#define RULES	5
+#define RULES	8
 
 /* The rules that arguments leave out; these arguments are taken away */
 static u32 inject(int *argc, char **argv)
 {
 	static const char *const name[RULES] = {
 		"inject=transaction", "inject=reset", "inject=tombstone",
-		"inject=piece", "inject=tail"
+		"inject=piece", "inject=tail", "inject=home", "inject=slow",
+		"inject=states"
 	};
 	static const u32 rule[RULES] = {
 		RFS_INJECT_TXN, RFS_INJECT_RESET, RFS_INJECT_TOMB,
-		RFS_INJECT_PIECE, RFS_INJECT_TAIL
+		RFS_INJECT_PIECE, RFS_INJECT_TAIL, RFS_INJECT_HOME,
+		RFS_INJECT_SLOW, RFS_INJECT_STATES
 	};
 	u32 found = 0, n;
 	int i, kept = 2;
@@ -405,6 +417,12 @@ static void tell(const struct crash *c, double seconds, bool failed)
 	       (unsigned long long)stats->merged);
 	if (c->r.fs->ways > 1)
 		printf("up to %u zones of a group, ", c->r.widest);
+	if (c->r.fs->home)
+		printf("%.1f slow blocks in flight, %llu homed, %llu evicted, %llu filled, ",
+		       (double)c->cut_slow / (c->points ? c->points : 1),
+		       (unsigned long long)stats->homed,
+		       (unsigned long long)stats->evicted,
+		       (unsigned long long)stats->filled);
 	if (c->r.async)
 		printf("%llu pauses of cleaning, %llu operations beside a check-point, %llu blocks changed while copied, %llu read without the volume, ",
 		       (unsigned long long)c->r.pauses,
@@ -440,10 +458,26 @@ int main(int argc, char **argv)
 	c.r.quota = opt[WITH_QUOTA].value;
 	c.r.pieces = opt[WITH_PIECES].value;
 	c.rescan = opt[RESCAN].value;
+	if (opt[SLOW].value && (c.r.async || c.rescan)) {
+		fprintf(stderr, "crash: slow=%llu: not with async=1 or rescan=1\n",
+			(unsigned long long)opt[SLOW].value);
+		return 2;
+	}
+	if (c.r.w->weight[HOME] && !opt[SLOW].value) {
+		fprintf(stderr, "crash: %s: needs a slow device: slow=1830 or more\n",
+			c.r.w->name);
+		return 2;
+	}
 	c.r.dev = memdev_new(&geo, ZONE_CAP, ARENA, true);
 	c.base = memdev_new(&geo, ZONE_CAP, 1, false);
 	c.work = memdev_new(&geo, ZONE_CAP, 16 << 20, true);
 	c.again = memdev_new(&geo, ZONE_CAP, 16 << 20, false);
+	if (opt[SLOW].value) {
+		memdev_add_slow(c.r.dev, opt[SLOW].value);
+		memdev_add_slow(c.base, opt[SLOW].value);
+		memdev_add_slow(c.work, opt[SLOW].value);
+		memdev_add_slow(c.again, opt[SLOW].value);
+	}
 	record(&c.r, c.base);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
 	failed = cut_everywhere(&c, opt[POINTS].value);

@@ -2,16 +2,27 @@
 /*
  * Some files for a volume in an image or on a device: populate PATH [clean]
  * makes 40 files of 3 blocks in /d, removes every fourth, and unmounts or just
- * ends, as after a power cut.
+ * ends, as after a power cut. populate PATH clean SLOW makes 80 of a hybrid volume, some
+ * of which are on the slow device alone, and some on both.
  */
 #include <stdio.h>
 
 #include "device.h"
 #include "checkpoint/checkpoint.h"
+#include "clean/clean.h"
+#include "home/home.h"
 #include "ops/ops.h"
 #include "tools/tools.h"
 
 const char *program = "populate";
+
+/* What is in zones that are full leaves flash. */
+static int go_home(struct rfs_fs *fs)
+{
+	int ret = rfs_make_room_to_free(fs);
+
+	return ret ? ret : rfs_spare(fs, fs->user_blocks - rfs_used(fs) + 1, 0);
+}
 
 static int fill(struct rfs_fs *fs)
 {
@@ -19,7 +30,7 @@ static int fill(struct rfs_fs *fs)
 	struct rfs_new dir = { .mode = S_IFDIR | 0755 };
 	static u8 block[RFS_BLOCK_BYTES] = "content";
 	const void *data[3] = { block, block, block };
-	u32 top, ino, i;
+	u32 top, ino, i, most = 40;
 	char name[16];
 	int ret;
 
@@ -28,18 +39,22 @@ static int fill(struct rfs_fs *fs)
 		ret = rfs_xattr_set(fs, top, "user.text", "words", 5, 0, 0);
 	if (!ret)
 		ret = rfs_xattr_set(fs, top, "trusted.bytes", "\0\xff", 2, 0, 0);
-	for (i = 0; !ret && i < 40; i++) {
+	for (i = 0; !ret && i < (fs->home ? 80 : 40); i++) {
 		snprintf(name, sizeof(name), "file-%u", i);
 		ret = rfs_create(fs, top, name, &file, &ino);
 		if (!ret)
 			ret = rfs_write(fs, ino, 0, 3, data, 1000);
 		if (!ret && i == 20)
 			ret = rfs_checkpoint(fs, 0);
+		if (!ret && i == 30 && fs->home)
+			ret = go_home(fs);
 	}
 	for (i = 0; !ret && i < 40; i += 4) {
 		snprintf(name, sizeof(name), "file-%u", i);
 		ret = rfs_unlink(fs, top, name, &ino);
 	}
+	if (!ret && fs->home)
+		ret = rfs_write_home(fs, &most);
 	return ret ? ret : rfs_fsync(fs, ino);
 }
 
@@ -50,6 +65,8 @@ int main(int argc, char **argv)
 	int ret;
 
 	if (argc < 2 || rfs_device_open(argv[1], true, &device))
+		return 1;
+	if (argc > 3 && rfs_slow_open(argv[3], true, &device))
 		return 1;
 	ret = rfs_mount(device.ops, device.dev, &device.geo, false, 0, &fs);
 	if (!ret) {

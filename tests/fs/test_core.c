@@ -4594,7 +4594,8 @@ TEST(repair_blocks)
 TEST(pointer_kinds)
 {
 	static const u8 kinds[] = { RFS_PTR_HOLE, RFS_PTR_PREALLOC,
-				    RFS_PTR_PIECE, RFS_PTR_ELSEWHERE, 200 };
+				    RFS_PTR_PIECE, RFS_PTR_ELSEWHERE, RFS_PTR_BOTH,
+				    200 };
 	struct memdev *dev = new_dev(&geometry);
 	struct rfs_fs *fs = mount(dev);
 	struct rfs_report report;

@@ -27,7 +27,9 @@ WORKLOADS = [
     "compact",
     "mixed",
 ]
-CORE_TESTS = ("test_core", "test_policy", "test_quota", "test_section")
+CORE_TESTS = ("test_core", "test_policy", "test_quota", "test_section", "test_hybrid")
+# The least slow device that the drive of the harness can have, as good as full
+SLOW = "slow=1830"
 # Where each rule that can be left out is missed first.
 INJECTED = {
     "transaction": ("overwrite",),
@@ -35,6 +37,9 @@ INJECTED = {
     "tombstone": ("truncate",),
     "piece": ("small",),
     "tail": ("append", "ways=4"),
+    "home": ("hybrid", SLOW),
+    "slow": ("hybrid", SLOW),
+    "states": ("hybrid", SLOW),
 }
 
 
@@ -100,6 +105,47 @@ def test_crash(build: Path, workload: str, options: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize(
     "options",
+    [
+        "slow=1830",
+        "slow=4000 seed=2",
+        "slow=1830 oob=0 seed=3",
+        "slow=1830 volatile=1 groups=2 seed=4",
+        "slow=1830 pieces=0 gc=1 quantize=3 seed=5",
+        "slow=1830 quota=1 seed=6",
+        "slow=2600 ways=2 seed=7",
+        "slow=1830 open=3 active=4 seed=8",
+    ],
+)
+def test_hybrid_crash(build: Path, options: str) -> None:
+    """Power cuts of a drive and a slow device, of which each loses what it likes."""
+    done = run(build / "crash", "hybrid", "points=1000", *options.split())
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert " 1000 points" in done.stdout
+    # blocks went home, left flash and came back, while others were cut in flight
+    found = re.search(
+        r"([\d.]+) slow blocks in flight, (\d+) homed, (\d+) evicted, (\d+) filled", done.stdout
+    )
+    assert found
+    assert float(found[1]) > 5
+    assert int(found[2]) > 1000
+    assert int(found[3]) > 500
+    assert int(found[4]) > 20
+
+
+def test_hybrid_crash_sanitized(build: Path) -> None:
+    done = run(build / "crash_asan", "hybrid", "points=150", "seed=9", SLOW)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(100, 140))
+def test_many_hybrid_crashes(build: Path, seed: int) -> None:
+    done = run(build / "crash", "hybrid", "points=20000", f"seed={seed}", SLOW)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.parametrize(
+    "options",
     ["rescan=1", "rescan=1 oob=0", "rescan=2", "rescan=2 oob=0", "rescan=1 ways=4"],
 )
 @pytest.mark.parametrize("workload", WORKLOADS)
@@ -154,6 +200,7 @@ def test_fault_injection(build: Path, rule: str, workload: tuple[str, ...]) -> N
 @pytest.mark.parametrize(
     "command",
     ["crash mixed pionts=5", "crash mixed points=abc", "crash mixed gc=3", "crash nothing"]
+    + ["crash hybrid slow=1830 async=1", "crash mixed slow=x", "crash hybrid"]
     + ["crash mixed inject=none", "fuzz rounds=", "nomem seed=-1"],
 )
 def test_wrong_options_are_refused(build: Path, command: str) -> None:
@@ -300,7 +347,7 @@ def test_design_names_tests() -> None:
     """Each test that the design document promises, other than the module's, exists."""
     text = (HERE.parents[1] / "host" / "fs" / "doc" / "design.md").read_text()
     named = set(re.findall(r"\bcrash:(\w+)", text)) - {"x"}
-    assert named <= set(WORKLOADS)
+    assert named <= {*WORKLOADS, "hybrid"}
     named = set(re.findall(r"test_core: (\w+)", text))
     assert named
     assert named <= set(cases())

@@ -158,6 +158,103 @@ def test_mkfs_refuses(tools: Tools, args: list[str], message: str) -> None:
     assert not tools.image.exists()
 
 
+@pytest.fixture
+def hybrid(tools: Tools, tmp_path: Path) -> Tools:
+    """A hybrid volume with files that flash has, or the slow device, or both."""
+    slow = tmp_path / "slow"
+    with slow.open("wb") as stream:
+        stream.truncate(80 << 20)
+    done = tools.mkfs("-I", "48x64", "--slow", str(slow))
+    assert done.returncode == 0, done.stderr
+    assert "79 MiB of files on the slow device" in done.stdout
+    done = tools.run("populate", tools.image, "clean", slow)
+    assert done.returncode == 0, done.stderr
+    return tools
+
+
+def test_hybrid(hybrid: Tools) -> None:
+    """fsck.rfs and dump.rfs know both devices, and say what they lack."""
+    slow = str(hybrid.image.parent / "slow")
+    done = hybrid.fsck("-v", "--slow", slow)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "70 files, 2 directories" in done.stdout
+    found = re.search(r"slow device: (\d+) blocks of files, (\d+) of 20475 in use", done.stdout)
+    assert found
+    assert found[1] == found[2]
+    done = hybrid.run("dump.rfs", "--slow", slow, hybrid.image)
+    assert done.returncode == 0, done.stderr
+    states = re.search(r"(\d+) free, (\d+) have what flash has, too, (\d+) alone", done.stdout)
+    assert states
+    both, alone = int(states[2]), int(states[3])
+    assert both > 20
+    assert alone > 20
+    assert both + alone == int(found[1])
+
+    # where blocks are: on flash, at home, or both
+    kinds = dict.fromkeys(("flash", "home", "both"), 0)
+    for ino in range(4, 84):
+        done = hybrid.run("dump.rfs", "--slow", slow, hybrid.image, "map", str(ino))
+        lines = done.stdout.splitlines()
+        assert done.returncode or lines[0] == "block address bytes writes seconds home"
+        for line in lines[1:]:
+            fields = line.split()
+            kinds["flash" if len(fields) == 5 else "both" if int(fields[1]) else "home"] += 1
+    assert kinds["home"] == alone
+    assert kinds["both"] == both
+    assert sum(kinds.values()) == 210
+
+    for program in ("fsck.rfs", "dump.rfs"):
+        done = hybrid.run(program, hybrid.image)
+        assert "--slow DEV must name it" in done.stderr
+        done = hybrid.run(program, "--slow", f"{slow}-not", hybrid.image)
+        assert "No such file" in done.stderr
+    done = hybrid.run("dump.rfs", "--slow", "none", hybrid.image)
+    assert done.returncode == 0
+    assert "it is not there" in done.stdout
+    done = hybrid.fsck("--slow", "none")
+    assert done.returncode == 8
+    assert "can only be read" in done.stderr
+    done = hybrid.fsck("--rescan", "--slow", slow)
+    assert done.returncode == 8
+
+    done = hybrid.run("mkfs.rfs", "-I", "48x64", "--slow", slow, f"{hybrid.image}-2")
+    assert done.returncode == 1
+    assert "has data; -f overwrites it" in done.stderr
+    done = hybrid.run("mkfs.rfs", "-I", "480x64", "--slow", slow, f"{hybrid.image}-2")
+    assert done.returncode == 1
+    done = hybrid.run("mkfs.rfs", "-f", "-I", "480x64", "--slow", slow, f"{hybrid.image}-2")
+    assert done.returncode == 1
+    assert "they must have room for 30720 of files" in done.stderr
+    assert not Path(f"{hybrid.image}-2").exists()
+
+
+def test_hybrid_is_repaired(hybrid: Tools) -> None:
+    """A block at home that is damaged on flash stays; the table of states is made anew."""
+    slow = str(hybrid.image.parent / "slow")
+    ino = next(
+        ino
+        for ino in range(4, 84)
+        if re.search(
+            r"^0 [1-9]\d* 4096 1 \d+ \d+$",
+            hybrid.run("dump.rfs", "--slow", slow, hybrid.image, "map", str(ino)).stdout,
+            re.M,
+        )
+    )
+    done = hybrid.run("dump.rfs", "--slow", slow, hybrid.image, "map", str(ino))
+    address = int(done.stdout.splitlines()[1].split()[1])
+    with hybrid.image.open("r+b") as stream:
+        stream.seek(hybrid.at(address) + 4096)  # its page metadata
+        stream.write(bytes(64))
+    done = hybrid.fsck("--slow", slow)
+    assert done.returncode == 4, done.stdout
+    assert "not what is at address" in done.stdout
+    done = hybrid.fsck("-p", "--slow", slow)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert f"inode {ino}: block 0 is on one device alone" in done.stdout
+    done = hybrid.fsck("--slow", slow)
+    assert done.returncode == 0, done.stdout
+
+
 def test_not_a_volume(tools: Tools) -> None:
     tools.image.write_bytes(b"nothing")
     for program, status in (("mkfs.rfs", 1), ("fsck.rfs", 8), ("dump.rfs", 1)):

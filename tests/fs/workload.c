@@ -5,6 +5,7 @@
 
 #include "workload.h"
 #include "space/space.h"
+#include "home/home.h"
 #include "tree/tree.h"
 #include "tree/diff.h"
 #include "tree/dir.h"
@@ -16,6 +17,7 @@
 #include "tools/tools.h"
 
 #define FILE_MAX	40	/* blocks */
+#define FILLER		64	/* the first block of the file that stays */
 
 const struct workload workloads[] = {
 	{ "append", 400, 6, { [CREATE] = 2, [WRITE] = 10, [FSYNC] = 8,
@@ -58,6 +60,12 @@ const struct workload workloads[] = {
 	{ "compact", 700, 2, { [CREATE] = 1, [TRUNCATE] = 1, [PUNCH] = 1,
 			       [OVERWRITE] = 3, [SMALL] = 24, [SMALL_SYNC] = 8,
 			       [FSYNC] = 1, [WAIT] = 4 } },
+	/* with a slow device, to which flash gives up what it has no room for */
+	{ "hybrid", 900, 12, { [CREATE] = 4, [UNLINK] = 1, [WRITE] = 20,
+			       [OVERWRITE] = 26, [TRUNCATE] = 2, [PUNCH] = 1,
+			       [PREALLOC] = 1, [SMALL] = 3, [SMALL_SYNC] = 2,
+			       [FSYNC] = 5, [SYNC] = 1, [WAIT] = 1,
+			       [HOME] = 8, [FILL] = 6 }, 500 },
 	{ "mixed", 500, 16, { [CREATE] = 4, [MKDIR] = 1, [LINK] = 1,
 			      [UNLINK] = 3, [RMDIR] = 1, [RENAME] = 3,
 			      [EXCHANGE] = 1, [TRUNCATE] = 2, [PUNCH] = 1,
@@ -989,6 +997,38 @@ static void sync_log(struct run *r)
 	oracle_promise(r->o, r->dev->ops, NEVER, r->o->changes);
 }
 
+/* Some blocks that flash alone has are written home, or leave flash, too. */
+static void do_home(struct run *r)
+{
+	u32 most = 1 + pick(r, 100);
+	int ret;
+
+	/* so that blocks that were given up are soon used again */
+	r->fs->home->cursor = 0;
+	if (pick(r, 3)) {
+		must("write home", rfs_write_home(r->fs, &most));
+		return;
+	}
+	must("make room", rfs_make_room_to_free(r->fs));
+	/* as if so many were to be written */
+	ret = rfs_spare(r->fs, 1 + pick(r, 400), 0);
+	must("spare", ret == -ENOSPC ? 0 : ret);
+	rfs_prove(r->fs, RFS_AT_ADMISSION);
+}
+
+/* Some blocks of a file, of which those that are at home alone come to flash */
+static void do_fill(struct run *r)
+{
+	struct name *name = any_file(r);
+	u32 block = pick(r, FILE_MAX / 2), i;
+
+	/* those of the file that stays, which nobody looks at, take room */
+	if (name && name->child == 1)
+		block = FILLER + pick(r, 400);
+	for (i = 0; name && i < 10; i++)
+		must("fill", rfs_fill(r->fs, ino_of(r, name->child), block + i));
+}
+
 static void act(struct run *r)
 {
 	u32 total = 0, at, i;
@@ -1067,6 +1107,12 @@ static void act(struct run *r)
 	case WAIT:
 		land_any(r);
 		must("wait", r->fs->ops->wait(r->dev));
+		break;
+	case HOME:
+		do_home(r);
+		break;
+	case FILL:
+		do_fill(r);
 		break;
 	}
 }
@@ -1396,13 +1442,13 @@ void record(struct run *r, struct memdev *base)
 		for (i = 0; i < blocks; i += 4) {
 			const void *data[TXN_BLOCKS];
 
-			fill(r, 64 + i, 4, data);
-			put_blocks(r, 1, 64 + i, 4, RFS_BLOCK_BYTES, data);
+			fill(r, FILLER + i, 4, data);
+			put_blocks(r, 1, FILLER + i, 4, RFS_BLOCK_BYTES, data);
 		}
 		must("sync", rfs_checkpoint(r->fs, 0));
 		r->o->node[1].size = 0;
 		oracle_event(r->o, EV_SIZE, 1)->size =
-			(64 + blocks) * RFS_BLOCK_BYTES;
+			(FILLER + blocks) * RFS_BLOCK_BYTES;
 		r->o->event[0].change = 0;
 	}
 	oracle_promise(r->o, 0, NEVER, r->o->changes);

@@ -24,6 +24,7 @@ FLOORS = (
     "volume",
     "buffer",
     "space",
+    "home",
     "tree",
     "log",
     "checkpoint",

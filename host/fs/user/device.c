@@ -21,6 +21,8 @@ int rfs_device_open(const char *path, bool writing, struct rfs_device *out)
 
 void rfs_device_close(struct rfs_device *device)
 {
+	if (device->close_slow)
+		device->close_slow(device->slow.dev);
 	device->close(device->dev);
 }
 
@@ -33,6 +35,12 @@ const char *rfs_error(int error)
 		return "the volume is damaged";
 	case EMFILE:
 		return "the drive allows too few open or active zones";
+	case ENODEV:
+		return "that slow device belongs to another volume: --slow DEV must name the one that mkfs.rfs was given";
+	case ENOMEDIUM:
+		return "a hybrid volume, made with a slow device: --slow DEV must name it";
+	case ENXIO:
+		return "without its slow device the volume can only be read, as dump.rfs does";
 	case EOPNOTSUPP:
 		return "made by another version: this one reads format 2, and its features are not all known here or its format is another; copy its files with the version that made it, then run mkfs.rfs";
 	case EROFS:

@@ -13,6 +13,8 @@ struct rfs_device {
 	const char *path;
 	bool busy;		/* opened for reading; somebody else has it, too */
 	void (*close)(void *dev);
+	struct rfs_slow_dev slow;	/* geo.slow is it, if there is one */
+	void (*close_slow)(void *dev);	/* NULL: there is none to close */
 };
 
 /* "PROGRAM: message" on stderr, or what a library makes of it */
@@ -25,6 +27,12 @@ void complain(const char *format, ...);
  */
 int rfs_device_open(const char *path, bool writing, struct rfs_device *out);
 void rfs_device_close(struct rfs_device *device);
+
+/*
+ * slow.c: a slow device beside it, a block device or a file, or "none": it is gone. *out
+ * must not move then. -1 after a complaint.
+ */
+int rfs_slow_open(const char *path, bool writing, struct rfs_device *out);
 
 /* zns.c, image.c: 1 if the path is something else, -1 after a complaint */
 int rfs_zns_open(const char *path, bool writing, struct rfs_device *out);

@@ -38,6 +38,7 @@ void memdev_free(struct memdev *dev)
 	free(dev->open);
 	free(dev->arena);
 	free(dev->op);
+	free(dev->slow_block);
 	free(dev);
 }
 
@@ -49,6 +50,9 @@ void memdev_copy(struct memdev *dev, const struct memdev *from)
 	memcpy(dev->wp, from->wp, dev->geo.zones * sizeof(*dev->wp));
 	memcpy(dev->cond, from->cond, dev->geo.zones);
 	memset(dev->open, 0, dev->geo.zones * sizeof(*dev->open));
+	if (dev->slow_block)
+		memcpy(dev->slow_block, from->slow_block,
+		       dev->slow.blocks * sizeof(*dev->slow_block));
 	dev->time = from->time;
 	dev->used = 0;
 	dev->ops = 0;
@@ -86,9 +90,38 @@ static void put(struct memdev *dev, u64 addr, const struct mem_page *page)
 		dev->wp[zone] = max(dev->wp[zone], off + 1);
 }
 
+static u8 *arena_block(struct memdev *dev)
+{
+	u8 *block = dev->arena + dev->used;
+
+	assert(dev->used + UNIT <= dev->room);
+	dev->used += UNIT;
+	return block;
+}
+
+static void slow_replay(struct memdev *dev, const struct mem_op *op, u8 state)
+{
+	const u8 **at = &dev->slow_block[op->addr];
+	u8 *torn;
+
+	if (state == MEM_OK)
+		*at = op->page.data;
+	if (state != MEM_TORN)
+		return;
+	torn = arena_block(dev);
+	memset(torn, 0, RFS_BLOCK_BYTES);
+	if (*at)
+		memcpy(torn, *at, RFS_BLOCK_BYTES);
+	memcpy(torn, op->page.data, RFS_BLOCK_BYTES / 2);
+	*at = torn;
+}
+
 void memdev_replay(struct memdev *dev, const struct mem_op *op, u8 state)
 {
 	struct mem_page page = op->page;
+
+	if (op->type == MEM_SLOW_WRITE)
+		slow_replay(dev, op, state);
 
 	if (op->type == MEM_APPEND) {
 		page.state = state;
@@ -139,11 +172,9 @@ static int mem_append(void *opaque, u32 zone, u32 blocks,
 	*addr = (u64)zone * dev->geo.zone_blocks + dev->wp[zone];
 	for (i = 0; i < blocks; i++) {
 		struct mem_op *op = note(dev, MEM_APPEND, zone);
-		u8 *unit = dev->arena + dev->used;
+		u8 *unit = arena_block(dev);
 		struct mem_page page = { .data = unit, .state = MEM_OK };
 
-		assert(dev->used + UNIT <= dev->room);
-		dev->used += UNIT;
 		memcpy(unit, data[i], RFS_BLOCK_BYTES);
 		if (dev->geo.oob_bytes) {
 			memcpy(unit + RFS_BLOCK_BYTES, &oob[i], RFS_OOB_BYTES);
@@ -158,13 +189,14 @@ static int mem_append(void *opaque, u32 zone, u32 blocks,
 	return 0;
 }
 
-/* What was appended is there, from the next operation on. */
-static void settle(struct memdev *dev)
+/* What was written to one of the two is there, from the next operation on. */
+static void settle(struct memdev *dev, bool slow)
 {
 	u32 i;
 
 	for (i = dev->settled; i < dev->ops; i++)
-		if (dev->op[i].until == MEM_OPEN && !dev->op[i].held)
+		if (dev->op[i].until == MEM_OPEN && !dev->op[i].held &&
+		    (dev->op[i].type == MEM_SLOW_WRITE) == slow)
 			dev->op[i].until = dev->ops;
 	while (dev->settled < dev->ops &&
 	       dev->op[dev->settled].until != MEM_OPEN)
@@ -176,7 +208,7 @@ static int mem_wait(void *opaque)
 	struct memdev *dev = opaque;
 
 	if (note(dev, MEM_WAIT, 0) && !dev->geo.volatile_cache)
-		settle(dev);
+		settle(dev, false);
 	return 0;
 }
 
@@ -185,7 +217,7 @@ static int mem_flush(void *opaque)
 	struct memdev *dev = opaque;
 
 	if (note(dev, MEM_FLUSH, 0))
-		settle(dev);
+		settle(dev, false);
 	return 0;
 }
 
@@ -201,7 +233,8 @@ void memdev_complete(struct memdev *dev, u32 op, u32 n)
 
 bool memdev_in_flight(const struct memdev *dev, u32 op, u32 ops)
 {
-	return dev->op[op].type == MEM_APPEND && dev->op[op].until > ops;
+	return (dev->op[op].type == MEM_APPEND ||
+		dev->op[op].type == MEM_SLOW_WRITE) && dev->op[op].until > ops;
 }
 
 static int mem_read(void *opaque, u64 addr, void *data, struct rfs_oob *oob)
@@ -276,6 +309,61 @@ static u64 mem_now(void *opaque)
 	struct memdev *dev = opaque;
 
 	return dev->time += 1000000;
+}
+
+static int slow_read(void *opaque, u64 block, void *data)
+{
+	struct memdev *dev = opaque;
+
+	assert(block < dev->slow.blocks);
+	if (dev->slow_fails)
+		return -EIO;
+	memset(data, 0, RFS_BLOCK_BYTES);
+	if (dev->slow_block[block])
+		memcpy(data, dev->slow_block[block], RFS_BLOCK_BYTES);
+	return 0;
+}
+
+static int slow_write(void *opaque, u64 block, u32 n, const void *const *data)
+{
+	struct memdev *dev = opaque;
+	u32 i;
+
+	assert(block + n <= dev->slow.blocks);
+	if (dev->slow_fails)
+		return -EIO;
+	for (i = 0; i < n; i++) {
+		struct mem_op *op = note(dev, MEM_SLOW_WRITE, 0);
+		u8 *unit = arena_block(dev);
+
+		memcpy(unit, data[i], RFS_BLOCK_BYTES);
+		dev->slow_block[block + i] = unit;
+		if (op) {
+			op->addr = block + i;
+			op->page.data = unit;
+		}
+	}
+	return 0;
+}
+
+static int slow_flush(void *opaque)
+{
+	struct memdev *dev = opaque;
+
+	if (dev->slow_fails)
+		return -EIO;
+	if (note(dev, MEM_SLOW_FLUSH, 0))
+		settle(dev, true);
+	return 0;
+}
+
+void memdev_add_slow(struct memdev *dev, u64 blocks)
+{
+	dev->slow = (struct rfs_slow_dev){ dev, blocks, slow_read, slow_write,
+					   slow_flush };
+	dev->slow_block = calloc(blocks, sizeof(*dev->slow_block));
+	assert(dev->slow_block);
+	dev->geo.slow = &dev->slow;
 }
 
 const struct rfs_dev_ops memdev_ops = {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A zoned drive with page metadata in memory, for tests. It can note every
- * operation, and be set to the state that a power cut after any of them would
- * have left: each program in flight is absent, torn or complete on its own.
+ * A zoned drive with page metadata in memory, for tests, and a slow device beside it.
+ * It can note every operation, and be set to the state that a power cut after any of them would
+ * have left: each program in flight is absent, torn or complete on its own. A block of
+ * the slow device that is torn has the new content in its first half, and else the old.
  * An append that would need an open or active zone too many fails.
  */
 #ifndef RFS_MEMDEV_H
@@ -22,7 +23,10 @@ struct mem_page {
 	u8 state;
 };
 
-enum mem_op_type { MEM_APPEND, MEM_WAIT, MEM_RESET, MEM_FLUSH, MEM_FINISH };
+enum mem_op_type {
+	MEM_APPEND, MEM_WAIT, MEM_RESET, MEM_FLUSH, MEM_FINISH,
+	MEM_SLOW_WRITE, MEM_SLOW_FLUSH
+};
 
 #define MEM_OPEN	(~0U)
 
@@ -31,7 +35,7 @@ struct mem_op {
 	u32 zone;
 	u32 until;		/* operations, by when it is sure to be there */
 	bool held;		/* MEM_WAIT does not wait for it */
-	u64 addr;		/* APPEND: of one block */
+	u64 addr;		/* APPEND, SLOW_WRITE: of one block */
 	struct mem_page page;
 };
 
@@ -51,6 +55,10 @@ struct memdev {
 	size_t used, room;
 	u64 reads;
 	u32 refused;		/* appends for want of open or active zones */
+	/* a slow device beside it, whose writes are volatile until it is flushed */
+	struct rfs_slow_dev slow;
+	const u8 **slow_block;	/* NULL: zeroes */
+	bool slow_fails;	/* all that is asked of it */
 };
 
 extern const struct rfs_dev_ops memdev_ops;
@@ -59,6 +67,7 @@ extern const struct rfs_dev_ops memdev_ops;
 struct memdev *memdev_new(const struct rfs_geometry *geo, u32 cap,
 			  size_t arena, bool note);
 void memdev_free(struct memdev *dev);
+void memdev_add_slow(struct memdev *dev, u64 blocks);	/* geo.slow is it then */
 /* Same content, as of now; what was appended to dev before is forgotten */
 void memdev_copy(struct memdev *dev, const struct memdev *from);
 /* n operations that are held have completed: without a volatile cache, for good */

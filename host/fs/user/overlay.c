@@ -11,6 +11,8 @@ struct overlay {
 	struct rfs_dev_zone *zone;
 	bool *was_reset;	/* nothing below counts */
 	struct unit ***unit;	/* of each zone, of each block */
+	u8 **slow;		/* blocks of the slow device, NULL: it is below */
+	struct rfs_slow_dev slow_dev;
 };
 
 static int over_append(void *opaque, u32 zone, u32 blocks,
@@ -100,6 +102,35 @@ static int over_nothing(void *opaque)
 	return 0;
 }
 
+static int over_slow_read(void *opaque, u64 block, void *data)
+{
+	struct overlay *o = opaque;
+	const struct rfs_slow_dev *below = o->below.geo.slow;
+
+	if (!o->slow[block])
+		return below->read(below->dev, block, data);
+	memcpy(data, o->slow[block], RFS_BLOCK_BYTES);
+	return 0;
+}
+
+static int over_slow_write(void *opaque, u64 block, u32 n,
+			   const void *const *data)
+{
+	struct overlay *o = opaque;
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		u8 **at = &o->slow[block + i];
+
+		if (!*at)
+			*at = malloc(RFS_BLOCK_BYTES);
+		if (!*at)
+			return -ENOMEM;
+		memcpy(*at, data[i], RFS_BLOCK_BYTES);
+	}
+	return 0;
+}
+
 static u64 over_now(void *opaque)
 {
 	struct overlay *o = opaque;
@@ -120,14 +151,31 @@ static const struct rfs_dev_ops overlay_ops = {
 static void over_close(void *opaque)
 {
 	struct overlay *o = opaque;
+	u64 block;
 	u32 zone;
 
 	for (zone = 0; o->unit && zone < o->below.geo.zones; zone++)
 		drop_zone(o, zone);
+	for (block = 0; o->slow && block < o->slow_dev.blocks; block++)
+		free(o->slow[block]);
+	free(o->slow);
 	free(o->unit);
 	free(o->zone);
 	free(o->was_reset);
 	free(o);
+}
+
+/* The slow device, too, if there is one that is not gone */
+static int over_slow_open(struct overlay *o)
+{
+	const struct rfs_slow_dev *below = o->below.geo.slow;
+
+	if (!below || below == &rfs_slow_gone)
+		return 0;
+	o->slow_dev = (struct rfs_slow_dev){ o, below->blocks, over_slow_read,
+					     over_slow_write, over_nothing };
+	o->slow = calloc(below->blocks, sizeof(*o->slow));
+	return o->slow ? 0 : -ENOMEM;
 }
 
 int rfs_overlay_open(const struct rfs_device *below, struct rfs_device *out)
@@ -144,6 +192,8 @@ int rfs_overlay_open(const struct rfs_device *below, struct rfs_device *out)
 	o->unit = calloc(zones, sizeof(*o->unit));
 	if (!o->zone || !o->was_reset || !o->unit)
 		ret = -ENOMEM;
+	if (!ret)
+		ret = over_slow_open(o);
 	for (zone = 0; !ret && zone < zones; zone++)
 		ret = below->ops->report(below->dev, zone, &o->zone[zone]);
 	if (ret) {
@@ -156,5 +206,8 @@ int rfs_overlay_open(const struct rfs_device *below, struct rfs_device *out)
 	out->ops = &overlay_ops;
 	out->dev = o;
 	out->close = over_close;
+	out->close_slow = NULL;
+	if (o->slow)
+		out->geo.slow = &o->slow_dev;
 	return 0;
 }

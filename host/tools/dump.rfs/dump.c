@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "device.h"
+#include "home/home.h"
 #include "tree/tree.h"
 #include "tree/dir.h"
 #include "tree/xattr.h"
@@ -11,11 +12,12 @@
 const char *program = "dump.rfs";
 
 static const char usage[] =
-"usage: dump.rfs DEVICE [super | zones | recovery | quotas | inode N | map N |\n"
-"                        dir N | xattr N | blocks ZONE]\n"
+"usage: dump.rfs [--slow DEV] DEVICE [super | zones | recovery | quotas | inode N |\n"
+"                        map N | dir N | xattr N | blocks ZONE]\n"
 "\n"
 "Print what an RFS has on its medium. Nothing is changed; what a power cut left\n"
-"is recovered in memory. Without a second argument: super.\n"
+"is recovered in memory. Without a second argument: super. A hybrid volume has its\n"
+"slow device at DEV; with \"none\" flash alone is looked at.\n"
 "\n"
 "  super       superblock, check-point, space\n"
 "  zones       state, stream, write pointer and blocks in use of each zone\n"
@@ -36,6 +38,21 @@ static const char * const types[RFS_TYPES] = {
 	"?", "data", "log", "dir", "index", "inodes", "imap", "timb", "ztab",
 	"cp", "super", "summary", "xattr", "quota", "nmap", "diff",
 };
+
+static void dump_slow(struct rfs_fs *fs)
+{
+	const struct rfs_home *home = fs->home;
+
+	printf("slow device of %llu blocks, %llu for files",
+	       U(le64_to_cpu(fs->super.slow_blocks)), U(home->blocks));
+	if (home->gone)
+		printf("; it is not there\n");
+	else
+		printf(": %llu free, %llu have what flash has, too, %llu alone\n",
+		       U(home->count[RFS_SLOW_FREE] + home->count[RFS_SLOW_HELD]),
+		       U(home->count[RFS_SLOW_BOTH]),
+		       U(home->count[RFS_SLOW_ALONE]));
+}
 
 static int dump_super(struct rfs_fs *fs)
 {
@@ -65,6 +82,8 @@ static int dump_super(struct rfs_fs *fs)
 	       U(fs->inodes), U(fs->live), U(fs->user_blocks),
 	       U(fs->data_live), fs->free_zones);
 	printf("reserved blocks %llu\n", U(fs->prealloc));
+	if (rfs_is_hybrid(s))
+		dump_slow(fs);
 	return 0;
 }
 
@@ -181,7 +200,7 @@ static int dump_inode(struct rfs_fs *fs, u32 ino)
 	if (S_ISREG(le32_to_cpu(di->mode)) && !di->height) {
 		printf("blocks");
 		for (i = 0; i < RFS_DIRECT; i++)
-			printf(" %llu", U(rfs_addr(di->ptr[i].addr)));
+			printf(" %llu", U(rfs_ptr_flash(&di->ptr[i])));
 		printf("\n");
 	} else {
 		for (i = 0; i < rfs_root_slots(di); i++)
@@ -216,6 +235,16 @@ static int dump_numbers(struct rfs_fs *fs, u32 ino, u64 end)
 	return 0;
 }
 
+/* Where a block is: on flash, at home, or both; one that is not on flash has 0 there */
+static void dump_place(const struct rfs_ptr *ptr)
+{
+	printf("%llu %u %u %u", U(rfs_ptr_flash(ptr)), rfs_ptr_len(ptr),
+	       rfs_ptr_wcount(ptr), le32_to_cpu(ptr->time));
+	if (rfs_ptr_has_home(ptr))
+		printf(" %llu", U(rfs_ptr_home(ptr)));
+	printf("\n");
+}
+
 static int dump_extent(struct rfs_fs *fs, u32 ino,
 		       const struct rfs_extent *extent)
 {
@@ -233,9 +262,7 @@ static int dump_extent(struct rfs_fs *fs, u32 ino,
 		else if (ptr.kind == RFS_PTR_PIECE)
 			printf("pieces\n");
 		else
-			printf("%llu %u %u %u\n", U(rfs_addr(ptr.addr)),
-			       rfs_high(ptr.addr), le16_to_cpu(ptr.wcount),
-			       le32_to_cpu(ptr.time));
+			dump_place(&ptr);
 	}
 	return ret;
 }
@@ -252,7 +279,7 @@ static int dump_map(struct rfs_fs *fs, u32 ino)
 		return ret;
 	if (!S_ISREG(le32_to_cpu(di->mode)))
 		return dump_numbers(fs, ino, 1ULL << 32);
-	printf("block address bytes writes seconds\n");
+	printf("block address bytes writes seconds%s\n", fs->home ? " home" : "");
 	while (!ret) {
 		do {
 			ret = rfs_map_extent(fs, ino, &at, RFS_FILE_BLOCKS,
@@ -384,6 +411,7 @@ int main(int argc, char **argv)
 {
 	const struct what *what;
 	struct rfs_device device;
+	const char *slow = NULL;
 	struct rfs_fs *fs;
 	u32 nr = 0;
 	int ret;
@@ -392,6 +420,11 @@ int main(int argc, char **argv)
 		fputs(usage, stdout);
 		return 0;
 	}
+	if (argc > 2 && !strcmp(argv[1], "--slow")) {
+		slow = argv[2];
+		argv += 2;
+		argc -= 2;
+	}
 	what = parse(argc, argv, &nr);
 	if (!what) {
 		fputs(usage, stderr);
@@ -399,6 +432,10 @@ int main(int argc, char **argv)
 	}
 	if (rfs_device_open(argv[1], false, &device))
 		return 1;
+	if (slow && rfs_slow_open(slow, false, &device)) {
+		rfs_device_close(&device);
+		return 1;
+	}
 	ret = rfs_mount(device.ops, device.dev, &device.geo, true, 0, &fs);
 	if (!ret) {
 		ret = what->dump ? what->dump(fs) : what->dump_nr(fs, nr);

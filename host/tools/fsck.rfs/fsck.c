@@ -4,13 +4,14 @@
 
 #include "device.h"
 #include "checkpoint/checkpoint.h"
+#include "home/home.h"
 #include "ops/ops.h"
 #include "tools/tools.h"
 
 const char *program = "fsck.rfs";
 
 static const char usage[] =
-"usage: fsck.rfs [-n] [-p|-a|-y] [-v] [--rescan] DEVICE\n"
+"usage: fsck.rfs [-n] [-p|-a|-y] [-v] [--rescan] [--slow DEV] DEVICE\n"
 "\n"
 "Check an RFS that is not mounted. What a power cut left is first recovered, in\n"
 "memory, or on the device with -p, -a or -y. A repair is made in memory first, and\n"
@@ -23,6 +24,7 @@ static const char usage[] =
 "  -v          say what was looked at\n"
 "  --rescan    do without check-points and inode map: find all by page metadata;\n"
 "              with -y the volume gets a new check-point\n"
+"  --slow DEV  the slow device of a hybrid volume\n"
 "\n"
 "example: fsck.rfs --rescan -y /dev/nvme0n1\n"
 "Exit status: 0 no fault, 1 recovered or repaired and no fault left, 4 faults,\n"
@@ -40,6 +42,7 @@ struct options {
 	bool write;		/* on the device */
 	bool all;		/* also what takes something away */
 	bool verbose, rescan;
+	const char *slow;
 };
 
 static void say(void *arg, const char *text)
@@ -59,6 +62,11 @@ static void tell(const struct rfs_fs *fs, const struct rfs_report *report)
 	printf("%llu files, %llu directories, %llu blocks; %llu of %llu blocks in use\n",
 	       U(report->files), U(report->dirs), U(report->blocks),
 	       U(fs->live), U(fs->user_blocks));
+	if (fs->home)
+		printf("slow device: %llu blocks of files, %llu of %llu in use\n",
+		       U(report->homes), U(fs->home->count[RFS_SLOW_ALONE] +
+					   fs->home->count[RFS_SLOW_BOTH]),
+		       U(fs->home->blocks));
 	printf("recovery: %llu pages read, %llu records, %llu pages applied, %llu dropped, %llu unreadable, %llu transactions incomplete, %llu orphans\n",
 	       U(r->pages_read), U(r->records), U(r->pages_applied),
 	       U(r->pages_dropped), U(r->pages_bad), U(r->txns_dropped),
@@ -266,6 +274,7 @@ static bool parse(int argc, char **argv, struct options *o)
 {
 	static const struct option names[] = {
 		{ "rescan", no_argument, NULL, 'R' },
+		{ "slow", required_argument, NULL, 'S' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
@@ -290,6 +299,9 @@ static bool parse(int argc, char **argv, struct options *o)
 			break;
 		case 'R':
 			o->rescan = true;
+			break;
+		case 'S':
+			o->slow = optarg;
 			break;
 		case 'f':	/* it always checks */
 		case 'C':
@@ -318,6 +330,10 @@ int main(int argc, char **argv)
 	}
 	if (rfs_device_open(argv[optind], o.write, &device))
 		return FSCK_ERROR;
+	if (o.slow && rfs_slow_open(o.slow, o.write, &device)) {
+		rfs_device_close(&device);
+		return FSCK_ERROR;
+	}
 	if (device.busy)
 		printf("%s: it is mounted or otherwise in use: what is written meanwhile may look like a fault\n",
 		       device.path);

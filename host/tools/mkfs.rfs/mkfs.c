@@ -7,12 +7,14 @@
 
 #include "device.h"
 #include "checkpoint/checkpoint.h"
+#include "home/home.h"
 #include "tools/tools.h"
 
 const char *program = "mkfs.rfs";
 
 static const char usage[] =
-"usage: mkfs.rfs [-f] [-q] [-c] [-L LABEL] [-U UUID] [-w WAYS] DEVICE [SIZE]\n"
+"usage: mkfs.rfs [-f] [-q] [-c] [-L LABEL] [-U UUID] [-w WAYS] [--slow DEV]\n"
+"                DEVICE [SIZE]\n"
 "       mkfs.rfs -I ZONESxBLOCKS[xCAPACITY] [-m BYTES] ... FILE\n"
 "\n"
 "Make an RFS on a zoned device, or on as many of its first zones as SIZE has\n"
@@ -26,6 +28,9 @@ static const char usage[] =
 "  -w WAYS   stripe files over so many zones, 1 to 64: those that make full\n"
 "            bandwidth together, if their numbers differ modulo WAYS. Default:\n"
 "            what the drive reports, else 1. Also --ways=WAYS\n"
+"  --slow DEV  a hybrid volume: blocks of files are at home on this block device\n"
+"            or file, which has its capacity, and on flash as there is room. The\n"
+"            kernel cannot mount it yet\n"
 "  -I SPEC   make an image file first: zones, 4 KiB blocks from one zone to\n"
 "            the next, blocks of a zone that can be written\n"
 "  -m BYTES  page metadata of the image: 64 (default) or 0\n"
@@ -33,9 +38,12 @@ static const char usage[] =
 "example: mkfs.rfs -L data /dev/nvme0n1\n"
 "Exit status: 0 made, 1 not made.\n";
 
+#define U(x)		((unsigned long long)(x))
+#define SLOW_LOOK	64ULL	/* blocks of a slow device that are looked at */
+
 struct options {
 	bool force, quiet;
-	const char *label, *image;
+	const char *label, *image, *slow;
 	struct rfs_id id;
 	u32 oob;
 };
@@ -169,6 +177,34 @@ static void too_small(const struct rfs_device *device, u32 zones, u32 ways)
 			 layout.imap_blocks + layout.nmap_blocks);
 }
 
+/* A slow device is overwritten as a drive is; its first blocks say what is there. */
+static bool slow_allowed(const struct rfs_device *device, const struct options *o)
+{
+	static u8 block[RFS_BLOCK_BYTES], none[RFS_BLOCK_BYTES];
+	const struct rfs_slow_dev *slow = device->geo.slow;
+	u64 at;
+
+	for (at = 0; slow && !o->force && at < min(slow->blocks, SLOW_LOOK); at++) {
+		if (!slow->read(slow->dev, at, block) &&
+		    !memcmp(block, none, sizeof(block)))
+			continue;
+		complain("--slow %s: has data; -f overwrites it", o->slow);
+		return false;
+	}
+	return true;
+}
+
+/* What is printed of it */
+static const char *home(const struct rfs_device *device)
+{
+	static char text[80];
+
+	if (device->geo.slow)
+		snprintf(text, sizeof(text), ", %llu MiB of files on the slow device",
+			 U(rfs_home_blocks(device->geo.slow->blocks) / 256));
+	return text;
+}
+
 /* What is printed of that */
 static const char *width(const struct rfs_id *id)
 {
@@ -204,7 +240,7 @@ static int make(struct rfs_device *device, const struct options *o,
 			 id.ways, device->path);
 		return 1;
 	}
-	if (!allowed(device, o))
+	if (!allowed(device, o) || !slow_allowed(device, o))
 		return 1;
 	if (!id.ways)
 		id.ways = ways_of(device, geo.zones);
@@ -219,6 +255,12 @@ static int make(struct rfs_device *device, const struct options *o,
 		too_small(device, geo.zones, id.ways);
 		return 1;
 	}
+	if (ret == -EFBIG) {
+		complain("--slow %s: %llu blocks of 4 KiB; they must have room for %llu of files, as many as flash has, and %llu are the most of either",
+			 o->slow, U(device->geo.slow->blocks),
+			 U((u64)geo.zones * geo.zone_blocks), U(RFS_HYBRID_BLOCKS));
+		return 1;
+	}
 	if (ret == -EMFILE) {
 		complain("%s: %u zones may be open and %u active at a time (0: any number); %u and %u are the least",
 			 device->path, geo.max_open, geo.max_active,
@@ -230,11 +272,12 @@ static int make(struct rfs_device *device, const struct options *o,
 		return 1;
 	}
 	if (!o->quiet)
-		printf("%s: %u zones of %llu KiB, page metadata %s%s%s\n",
+		printf("%s: %u zones of %llu KiB, page metadata %s%s%s%s\n",
 		       device->path, geo.zones,
 		       (unsigned long long)zone_bytes / 1024,
 		       geo.oob_bytes ? "in the OOB" : "in summaries",
-		       width(&id), id.pieces ? ", files may have pieces" : "");
+		       width(&id), id.pieces ? ", files may have pieces" : "",
+		       home(device));
 	return 0;
 }
 
@@ -271,6 +314,7 @@ static bool parse(int argc, char **argv, struct options *o)
 {
 	static const struct option longer[] = {
 		{ "ways", required_argument, NULL, 'w' },
+		{ "slow", required_argument, NULL, 'S' },
 		{ 0 }
 	};
 	int c;
@@ -314,6 +358,9 @@ static bool parse(int argc, char **argv, struct options *o)
 				return false;
 			}
 			break;
+		case 'S':
+			o->slow = optarg;
+			break;
 		case 'h':
 			fputs(usage, stdout);
 			exit(0);
@@ -352,6 +399,12 @@ int main(int argc, char **argv)
 		return 1;
 	if (rfs_device_open(argv[optind], true, &device))
 		return 1;
+	if (o.slow && rfs_slow_open(o.slow, true, &device)) {
+		rfs_device_close(&device);
+		if (o.image)
+			unlink(argv[optind]);
+		return 1;
+	}
 	ret = make(&device, &o, argv[optind + 1]);
 	rfs_device_close(&device);
 	if (ret && o.image)

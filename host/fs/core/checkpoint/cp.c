@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Check-points: writing one, finding the newest. */
 #include "space/space.h"
+#include "home/home.h"
 #include "tree/tree.h"
 #include "log/log.h"
 #include "checkpoint/checkpoint.h"
@@ -670,6 +671,8 @@ static int rfs_checkpoint_once(struct rfs_fs *fs, u32 flags)
 		rfs_finish_zones(fs);
 		ret = rfs_cp_write_all(fs);
 	}
+	if (!ret && fs->home)
+		ret = rfs_home_write_states(fs);
 	if (!ret)
 		ret = rfs_write_cp(fs, flags);
 	if (ret) {
@@ -683,6 +686,8 @@ static int rfs_checkpoint_once(struct rfs_fs *fs, u32 flags)
 	fs->pruned = 0;
 	fs->early_blocks = 0;
 	rfs_log_durable(fs);
+	if (fs->home)
+		rfs_home_committed(fs);
 	fs->window_blocks = 0;
 	rfs_bits_each(&fs->set[RFS_SET_SINCE], nr) {
 		struct rfs_zone_info *z = &fs->zone[nr];

@@ -151,6 +151,9 @@ struct cleaner {
 	u64 now;
 	u8 *seen;		/* blocks of the victims that are next */
 	u8 *block;
+	/* is told of data instead of moving it; may be NULL */
+	int (*each)(void *arg, const struct rfs_oob *oob, u64 addr);
+	void *arg;
 };
 
 #define READING		4	/* copies that are read at a time */
@@ -240,10 +243,10 @@ static int rfs_copy_drop_changed(struct rfs_fs *fs, struct rfs_copy *copy)
 				  le64_to_cpu(copy->oob[i].off), &ptr);
 		if (ret && ret != -ENOENT)	/* that is: deleted */
 			return ret;
-		if (ret || rfs_addr(ptr.addr) != copy->from[i])
+		if (ret || rfs_ptr_flash(&ptr) != copy->from[i])
 			continue;
 		rfs_copy_keep(copy, copy->n, i);
-		copy->oob[copy->n++].len = cpu_to_le16(rfs_high(ptr.addr));
+		copy->oob[copy->n++].len = cpu_to_le16(rfs_ptr_len(&ptr));
 	}
 	return 0;
 }
@@ -298,9 +301,10 @@ int rfs_copy_done(struct rfs_fs *fs, const struct rfs_copy *copy, u32 first,
 		ret = rfs_map_get(fs, ino, off, &ptr);
 		if (ret && ret != -ENOENT)
 			return ret;
-		if (ret || rfs_addr(ptr.addr) != copy->from[i])
+		if (ret || rfs_ptr_flash(&ptr) != copy->from[i])
 			continue;
-		ptr.addr = rfs_word(addr[i - first], rfs_high(ptr.addr));
+		rfs_ptr_put(&ptr, addr[i - first], rfs_ptr_home(&ptr),
+			    rfs_ptr_len(&ptr));
 		ret = rfs_map_set(fs, ino, off, 1, &ptr);
 		if (ret)
 			return ret;
@@ -485,7 +489,17 @@ static int rfs_clean_look_up(struct rfs_fs *fs, const struct rfs_oob *from,
 	}
 }
 
-/* A data block goes to its group if it is what the index says. */
+int rfs_evict_block(struct rfs_fs *fs, u32 ino, u64 block, struct rfs_ptr *ptr)
+{
+	rfs_ptr_put(ptr, 0, rfs_ptr_home(ptr), rfs_ptr_len(ptr));
+	fs->stats.evicted++;
+	return rfs_map_set(fs, ino, block, 1, ptr);
+}
+
+/*
+ * A data block goes to its group if it is what the index says; what is at home, too,
+ * leaves flash instead.
+ */
 static int rfs_move_data(struct rfs_fs *fs, struct cleaner *c,
 			 const struct rfs_oob *from, u64 addr)
 {
@@ -498,9 +512,12 @@ static int rfs_move_data(struct rfs_fs *fs, struct cleaner *c,
 	int ret;
 
 	ret = rfs_clean_look_up(fs, from, &di, &at, &buf);
-	if (ret || !at || rfs_addr(at->addr) != addr)
+	if (ret || !at || rfs_ptr_flash(at) != addr)
 		return ret;
 	ptr = *at;
+	if (ptr.kind == RFS_PTR_BOTH)
+		return rfs_evict_block(fs, le32_to_cpu(from->ino),
+				       le64_to_cpu(from->off), &ptr);
 	/* as it will be when the copy completes */
 	rfs_buf_dirty(fs, buf);
 	stream = rfs_data_stream(fs, di, &ptr, c->now);
@@ -516,7 +533,7 @@ static int rfs_move_data(struct rfs_fs *fs, struct cleaner *c,
 	oob = &copy->oob[copy->n];
 	*oob = *from;
 	oob->flags = RFS_OOB_COPY;
-	oob->len = cpu_to_le16(rfs_high(ptr.addr));
+	oob->len = cpu_to_le16(rfs_ptr_len(&ptr));
 	oob->txn_idx = 0;
 	oob->txn_cnt = 0;
 	copy->from[copy->n++] = addr;
@@ -603,6 +620,8 @@ static int rfs_move_meta(struct rfs_fs *fs, const struct rfs_oob *from,
 static int rfs_move_block(struct rfs_fs *fs, struct cleaner *c,
 			  const struct rfs_oob *from, u64 addr)
 {
+	if (c->each)
+		return from->type == RFS_DATA ? c->each(c->arg, from, addr) : 0;
 	rfs_dirty_parents(fs);
 	if (rfs_room_beside(fs, c->waiting + 1, c->kept) < c->least)
 		return STOP;
@@ -1066,6 +1085,25 @@ static int rfs_compact_zones(struct rfs_fs *fs, struct cleaner *c)
 		fs->zone[nr].cleaned = !ret;
 		rfs_zone_changed(fs, nr);
 	}
+	return ret;
+}
+
+int rfs_zone_data(struct rfs_fs *fs, u32 nr,
+		  int (*each)(void *arg, const struct rfs_oob *oob, u64 addr),
+		  void *arg)
+{
+	struct cleaner *c = rfs_compactor_new(fs);
+	int ret;
+
+	if (!c)
+		return -ENOMEM;
+	c->each = each;
+	c->arg = arg;
+	c->victim[0] = nr;
+	c->victims = 1;
+	ret = fs->geo.oob_bytes ? rfs_move_zone(fs, c, nr) :
+				  rfs_move_summaries(fs, c, nr);
+	rfs_cleaner_free(c);
 	return ret;
 }
 

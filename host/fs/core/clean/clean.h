@@ -28,6 +28,28 @@ int rfs_copy_begin(struct rfs_fs *fs, struct rfs_copy *copy);
 int rfs_copy_done(struct rfs_fs *fs, const struct rfs_copy *copy, u32 first,
 		  u32 n, const u64 *addr);
 
+/* A block that is on both devices leaves flash; *ptr: its pointer, before and after */
+int rfs_evict_block(struct rfs_fs *fs, u32 ino, u64 block, struct rfs_ptr *ptr);
+
+/* Blocks of files that a zone has or had, until each() does not return 0 */
+int rfs_zone_data(struct rfs_fs *fs, u32 nr,
+		  int (*each)(void *arg, const struct rfs_oob *oob, u64 addr),
+		  void *arg);
+
+/*
+ * evict.c: flash has room for so many blocks more of files and of metadata: of zones,
+ * the coldest first, what is on flash alone is written home, and all of it leaves
+ * flash. -ENOSPC: there is nothing more that could
+ */
+int rfs_spare(struct rfs_fs *fs, u64 data, u64 meta);
+
+/*
+ * Up to *most blocks that flash alone has are written home and stay on flash, of zones
+ * that are closed. *most is less by those then; what is left of it says that there are
+ * no more, or that a check-point came between.
+ */
+int rfs_destage(struct rfs_fs *fs, u32 *most);
+
 /* Up to RFS_VICTIMS victims; -ENOENT if there is none */
 int rfs_clean(struct rfs_fs *fs, enum rfs_clean how);
 

@@ -81,6 +81,73 @@ static inline bool rfs_is_node(u8 type)
 	       type == RFS_QUOTA || type == RFS_DIFF;
 }
 
+/* Does a pointer lead to the slow device? */
+static inline bool rfs_ptr_has_home(const struct rfs_ptr *ptr)
+{
+	return ptr->kind == RFS_PTR_ELSEWHERE || ptr->kind == RFS_PTR_BOTH;
+}
+
+/* The block of flash that a pointer leads to; 0: none */
+static inline u64 rfs_ptr_flash(const struct rfs_ptr *ptr)
+{
+	if (ptr->kind == RFS_PTR_BOTH)
+		return (u32)le64_to_cpu(ptr->addr);
+	return ptr->kind == RFS_PTR_ELSEWHERE ? 0 : rfs_addr(ptr->addr);
+}
+
+/* And that of the slow device */
+static inline u64 rfs_ptr_home(const struct rfs_ptr *ptr)
+{
+	if (ptr->kind == RFS_PTR_BOTH)
+		return le64_to_cpu(ptr->addr) >> 32;
+	return ptr->kind == RFS_PTR_ELSEWHERE ? rfs_addr(ptr->addr) : 0;
+}
+
+#define RFS_BOTH_WCOUNT	0xfff
+
+static inline u32 rfs_ptr_wcount(const struct rfs_ptr *ptr)
+{
+	u32 wcount = le16_to_cpu(ptr->wcount);
+
+	return ptr->kind == RFS_PTR_BOTH ? wcount & RFS_BOTH_WCOUNT : wcount;
+}
+
+/* Valid bytes of the block */
+static inline u32 rfs_ptr_len(const struct rfs_ptr *ptr)
+{
+	if (ptr->kind == RFS_PTR_BOTH)
+		return 1 + (le16_to_cpu(ptr->wcount) >> 12 << 8 | ptr->frac);
+	return rfs_high(ptr->addr);
+}
+
+/*
+ * The same block, of which as many bytes are valid, is at other addresses: of flash or
+ * of the slow device, or of both. One of them may be 0.
+ */
+static inline void rfs_ptr_put(struct rfs_ptr *ptr, u64 flash, u64 home, u32 len)
+{
+	u32 wcount = rfs_ptr_wcount(ptr);
+
+	if (flash && home) {
+		wcount = min_t(u32, wcount, RFS_BOTH_WCOUNT) |
+			 (len - 1) >> 8 << 12;
+		ptr->addr = cpu_to_le64(flash | home << 32);
+		ptr->frac = len - 1;
+		ptr->kind = RFS_PTR_BOTH;
+	} else {
+		ptr->addr = rfs_word(flash ? flash : home, len);
+		ptr->frac = ptr->kind == RFS_PTR_BOTH ? 0 : ptr->frac;
+		ptr->kind = flash ? RFS_PTR_BLOCK : RFS_PTR_ELSEWHERE;
+	}
+	ptr->wcount = cpu_to_le16(wcount);
+}
+
+/* Does the volume have a slow device? */
+static inline bool rfs_is_hybrid(const struct rfs_super *super)
+{
+	return le32_to_cpu(super->incompat) & RFS_INCOMPAT_SLOW;
+}
+
 /* Can its files have pieces of blocks? */
 static inline bool rfs_has_pieces(const struct rfs_super *super)
 {

@@ -36,8 +36,9 @@
 #define RFS_INCOMPAT_SUMMARY	0x1	/* ms=0: backpointers in summaries only */
 #define RFS_INCOMPAT_PIECES	0x2	/* files may have pieces of blocks */
 #define RFS_INCOMPAT_GAPS	0x4	/* check-points leave out blocks of zeroes */
+#define RFS_INCOMPAT_SLOW	0x8	/* files have blocks on a slow device, too */
 #define RFS_INCOMPAT_KNOWN	(RFS_INCOMPAT_SUMMARY | RFS_INCOMPAT_PIECES | \
-				 RFS_INCOMPAT_GAPS)
+				 RFS_INCOMPAT_GAPS | RFS_INCOMPAT_SLOW)
 #define RFS_RO_COMPAT_KNOWN	0
 #define RFS_COMPAT_KNOWN	0
 
@@ -187,6 +188,8 @@ struct rfs_head {
  * @hash_key: key of the directory hash; no ioctl tells it
  * @summary_key: key of the codes of summaries without page metadata; as secret
  * @ways: zones that groups and metadata are striped over; 0 as 1
+ * @pad: 0
+ * @slow_blocks: of the slow device; 0: there is none
  * @reserved: 0
  */
 struct rfs_super {
@@ -209,7 +212,9 @@ struct rfs_super {
 	__le64 hash_key[2];
 	__le64 summary_key[2];
 	__le32 ways;
-	__u8 reserved[3860];
+	__le32 pad;
+	__le64 slow_blocks;
+	__u8 reserved[3848];
 };
 
 /* Flags of struct rfs_cp */
@@ -340,16 +345,20 @@ enum rfs_ptr_kind {
 	RFS_PTR_BLOCK = 1,	/* a block */
 	RFS_PTR_PREALLOC = 2,	/* nothing yet, but there will be room for it */
 	RFS_PTR_PIECE = 3,	/* the same, and pieces of it are in the diff node */
-	RFS_PTR_ELSEWHERE = 4,	/* kept for another device; not used */
+	RFS_PTR_ELSEWHERE = 4,	/* a block of the slow device */
+	RFS_PTR_BOTH = 5,	/* a block, and one of the slow device that is equal */
 };
 
 /**
  * struct rfs_ptr - where a block of a file is
- * @addr: address in the low 48 bits, valid bytes in the high 16; 0: a hole
+ * @addr: address in the low 48 bits, valid bytes in the high 16; 0: a hole; of
+ *	RFS_PTR_BOTH the address in the low 32, that on the slow device in the high 32
  * @time: last write, seconds since the volume was created
- * @wcount: writes so far, saturating
+ * @wcount: writes so far, saturating; of RFS_PTR_BOTH in the low 12 bits, and in the
+ *	high 4 those of the valid bytes less 1
  * @kind: enum rfs_ptr_kind
- * @frac: of the last write, 1/256 s more than @time
+ * @frac: of the last write, 1/256 s more than @time; of RFS_PTR_BOTH the low 8 bits of
+ *	the valid bytes less 1
  */
 struct rfs_ptr {
 	__le64 addr;
@@ -587,6 +596,50 @@ struct rfs_diff {
 	struct rfs_piece piece[RFS_PIECES];
 };
 
+/*
+ * The slow device of a hybrid volume: its superblock, two copies of each block of the
+ * table of states, one beside the other, then blocks of files. Its headers have the
+ * types below, which no block of flash has.
+ */
+#define RFS_SLOW_SUPER		0x80
+#define RFS_SLOW_STATES		0x81
+/* The kind RFS_PTR_BOTH has 32 bits for an address on either device */
+#define RFS_HYBRID_BLOCKS	(1ULL << 32)
+
+/* A block of the slow device: is it a file's, and is it on flash, too? */
+enum rfs_slow_state {
+	RFS_SLOW_FREE = 0,
+	RFS_SLOW_ALONE = 1,	/* it is, and it is not */
+	RFS_SLOW_HELD = 2,	/* only in memory: not to be used before a check-point */
+	RFS_SLOW_BOTH = 3,	/* it is, and it is */
+};
+
+/**
+ * struct rfs_slow_super - first block of the slow device
+ * @head: type RFS_SLOW_SUPER
+ * @blocks: of the device that the volume has, as in struct rfs_super
+ * @reserved: 0
+ */
+struct rfs_slow_super {
+	struct rfs_head head;
+	__le64 blocks;
+	__u8 reserved[4024];
+};
+
+#define RFS_SLOW_EACH	16128	/* states in a block */
+
+/**
+ * struct rfs_slow_states - block of the table of states
+ * @head: type RFS_SLOW_STATES, off is the number of the block in the table, stamp the
+ *	number of the check-point it was written for. Of two copies that counts which has
+ *	the highest that is not above the check-point of the volume
+ * @state: enum rfs_slow_state, two bits each, the first ones lowest
+ */
+struct rfs_slow_states {
+	struct rfs_head head;
+	__u8 state[4032];
+};
+
 /* Records of the log of changes */
 enum rfs_op {
 	RFS_OP_CREATE = 1,
@@ -736,7 +789,9 @@ RFS_AT(rfs_super, max_nodes, 196);
 RFS_AT(rfs_super, hash_key, 200);
 RFS_AT(rfs_super, summary_key, 216);
 RFS_AT(rfs_super, ways, 232);
-RFS_AT(rfs_super, reserved, 236);
+RFS_AT(rfs_super, pad, 236);
+RFS_AT(rfs_super, slow_blocks, 240);
+RFS_AT(rfs_super, reserved, 248);
 
 RFS_SIZE(rfs_cp, 4096);
 RFS_AT(rfs_cp, head, 0);
@@ -868,6 +923,16 @@ RFS_AT(rfs_piece, died, 20);
 RFS_SIZE(rfs_diff, 4096);
 RFS_AT(rfs_diff, head, 0);
 RFS_AT(rfs_diff, piece, 64);
+
+RFS_SIZE(rfs_slow_super, 4096);
+RFS_AT(rfs_slow_super, head, 0);
+RFS_AT(rfs_slow_super, blocks, 64);
+RFS_AT(rfs_slow_super, reserved, 72);
+
+RFS_SIZE(rfs_slow_states, 4096);
+RFS_AT(rfs_slow_states, head, 0);
+RFS_AT(rfs_slow_states, state, 64);
+RFS_ASSERT(RFS_SLOW_EACH == 4 * 4032);
 
 RFS_SIZE(rfs_rec, 88);
 RFS_AT(rfs_rec, bytes, 0);

@@ -411,9 +411,9 @@ static int rfs_apply_size(struct rfs_fs *fs, const struct rfs_rec *rec)
 	di->attr_version = rec->version;
 	rfs_touch_inode(fs, di, buf, rec, true);
 	ret = rfs_map_slot(fs, ino, block, false, &slot, &holder);
-	if (ret || !cut || !slot || rfs_high(slot->addr) <= cut)
+	if (ret || !cut || !slot || rfs_ptr_len(slot) <= cut)
 		return ret;
-	slot->addr = rfs_word(rfs_addr(slot->addr), cut);
+	rfs_ptr_put(slot, rfs_ptr_flash(slot), rfs_ptr_home(slot), cut);
 	rfs_buf_dirty(fs, holder);
 	return 0;
 }

@@ -61,9 +61,9 @@ int rfs_txn_fill(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from, u32 *n,
 		}
 		block = next;
 		old = ptrs.at ? ptrs.at++ : &hole;
-		if (!rfs_ptr_ok(old))
+		if (!rfs_ptr_known(fs, old))
 			return -EUCLEAN;
-		if (!old->wcount && !di) {	/* its file's hotness counts */
+		if (!rfs_ptr_wcount(old) && !di) {	/* its file's hotness counts */
 			ret = rfs_iget(fs, txn->ino, &di, &buf);
 			if (ret)
 				return ret;
@@ -88,8 +88,8 @@ int rfs_txn_fill(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from, u32 *n,
 		oob->len = cpu_to_le16(last ? txn->len : RFS_BLOCK_BYTES);
 		oob->txn_idx = cpu_to_le16(i);
 		oob->txn_cnt = cpu_to_le16(last ? txn->n : 0);
-		oob->wcount = cpu_to_le16(min(le16_to_cpu(old->wcount) + 1,
-					      0xffff));
+		oob->wcount = cpu_to_le16(min(rfs_ptr_wcount(old) + 1,
+					      0xffffU));
 	}
 	return 0;
 }

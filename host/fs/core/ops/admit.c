@@ -5,6 +5,7 @@
  * answer is that they have to; else it is done here.
  */
 #include "space/space.h"
+#include "home/home.h"
 #include "tree/tree.h"
 #include "checkpoint/checkpoint.h"
 #include "clean/clean.h"
@@ -70,11 +71,15 @@ int rfs_make_room(struct rfs_fs *fs, u32 blocks, u64 data, u32 meta)
 	if (fs->read_only)
 		return -EROFS;
 	rfs_dirty_parents(fs);
-	if ((data || meta) && rfs_used_with(fs, data, meta) > fs->user_blocks)
+	if (fs->home ? data > rfs_home_left(fs) :
+	    (data || meta) && rfs_used_with(fs, data, meta) > fs->user_blocks)
 		return -ENOSPC;
 	if (fs->threaded)
 		return rfs_ask_for_room(fs, blocks, meta);
 	ret = rfs_make_room_to_free(fs);
+	/* each block that is written may be one more on flash */
+	if (!ret && fs->home)
+		ret = rfs_spare(fs, blocks, meta);
 	/* with what it adds to the claim of metadata */
 	fs->meta_asked = meta;
 	while (!ret && (rfs_room_low(fs, blocks) ||

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Mounting, unmounting. */
 #include "space/space.h"
+#include "home/home.h"
 #include "tree/quota.h"
 #include "log/log.h"
 #include "checkpoint/checkpoint.h"
@@ -166,6 +167,8 @@ static int rfs_load_volume(struct rfs_fs *fs, bool read_only)
 		ret = rfs_tables_alloc(fs);
 	if (!ret)
 		ret = rfs_cp_load(fs);
+	if (!ret)
+		ret = rfs_home_load(fs, read_only);
 	fs->read_only = read_only;
 	fs->compact = rfs_has_pieces(&fs->super);
 	if (!ret)
@@ -218,6 +221,7 @@ void rfs_unmount_nosync(struct rfs_fs *fs)
 	u32 nr;
 
 	rfs_log_free(fs);
+	rfs_home_free(fs);
 	while (fs->dirty.first)
 		rfs_buf_drop(fs, fs->dirty.first);
 	rfs_cache_trim(fs, 0);

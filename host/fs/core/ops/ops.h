@@ -158,6 +158,15 @@ int rfs_piece_fits(struct rfs_fs *fs, u32 ino, u64 off, u32 len);
 int rfs_piece(struct rfs_fs *fs, u32 ino, u64 off, const void *bytes, u32 len,
 	      u64 time);
 
+/*
+ * Of a hybrid volume: up to *most blocks that flash alone has are at home, too, then;
+ * *most is less by those. -EOPNOTSUPP: it is none
+ */
+int rfs_write_home(struct rfs_fs *fs, u32 *most);
+
+/* A block that is at home alone is on flash, too, then; others stay as they are */
+int rfs_fill(struct rfs_fs *fs, u32 ino, u64 block);
+
 int rfs_mount(const struct rfs_dev_ops *ops, void *dev,
 	      const struct rfs_geometry *geo, bool read_only, u32 inject,
 	      struct rfs_fs **out);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Changes of a file's size and of ranges of it: truncate, punch, reserve. */
 #include "space/space.h"
+#include "home/home.h"
 #include "tree/tree.h"
 #include "tree/quota.h"
 #include "log/log.h"
@@ -57,6 +58,8 @@ u64 rfs_available_then(const struct rfs_fs *fs, const struct rfs_usage *then)
 	u64 ends = 2 + RFS_HEIGHT_MAX + RFS_RANGE_MAX / RFS_FANOUT +
 		   RFS_HEIGHT_MAX;
 
+	if (fs->home)
+		return rfs_home_left(fs);
 	if (used >= fs->user_blocks)
 		return 0;
 	free = fs->user_blocks - used;
@@ -68,7 +71,7 @@ u64 rfs_available_then(const struct rfs_fs *fs, const struct rfs_usage *then)
 
 int rfs_preallocate(struct rfs_fs *fs, u32 ino, u64 *from, u64 to)
 {
-	u64 end = min(to, *from + RFS_RANGE_MAX), holes, has, nodes = 0;
+	u64 end = min(to, *from + RFS_RANGE_MAX), holes, has, left, nodes = 0;
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
 	struct rfs_rec rec;
@@ -84,8 +87,9 @@ int rfs_preallocate(struct rfs_fs *fs, u32 ino, u64 *from, u64 to)
 		return ret;
 	/* more than the volume has is refused before any of it is preallocated */
 	has = le64_to_cpu(di->blocks);
-	if (to - *from > has && to - *from - has > fs->user_blocks -
-	    min(fs->user_blocks, rfs_used(fs)))
+	left = fs->home ? rfs_home_left(fs) :
+	       fs->user_blocks - min(fs->user_blocks, rfs_used(fs));
+	if (to - *from > has && to - *from - has > left)
 		return -ENOSPC;
 	/* a node for each 252 blocks, one more at an end, those above */
 	ret = rfs_make_room(fs, 0, holes, !holes ? 0 : 2 + RFS_HEIGHT_MAX +

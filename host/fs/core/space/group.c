@@ -10,7 +10,10 @@ const struct rfs_policy rfs_policy_default = {
 
 u64 rfs_ptr_ticks(const struct rfs_ptr *ptr)
 {
-	return (u64)le32_to_cpu(ptr->time) << 8 | ptr->frac;
+	u64 ticks = (u64)le32_to_cpu(ptr->time) << 8;
+
+	/* one that leads to both devices has other bits there */
+	return ptr->kind == RFS_PTR_BOTH ? ticks : ticks | ptr->frac;
 }
 
 static u64 rfs_zone_age(u64 now, u64 then)
@@ -20,7 +23,7 @@ static u64 rfs_zone_age(u64 now, u64 then)
 
 static u64 rfs_ptr_hotness(const struct rfs_ptr *ptr, u64 now)
 {
-	return rfs_hotness(le16_to_cpu(ptr->wcount),
+	return rfs_hotness(rfs_ptr_wcount(ptr),
 			   rfs_zone_age(now, rfs_ptr_ticks(ptr)));
 }
 
@@ -35,7 +38,7 @@ u32 rfs_data_stream(const struct rfs_fs *fs, const struct rfs_dinode *di,
 
 	if (fs->policy.groups == 1)
 		return RFS_S_DATA;
-	if (ptr->wcount) {
+	if (rfs_ptr_wcount(ptr)) {
 		hot = rfs_ptr_hotness(ptr, now);
 	} else {
 		u64 last = rfs_ticks(fs, le64_to_cpu(di->last_write));
@@ -50,7 +53,7 @@ u32 rfs_data_stream(const struct rfs_fs *fs, const struct rfs_dinode *di,
 /* Of a new block nothing is known: only others say what groups are for. */
 void rfs_count_traffic(struct rfs_fs *fs, const struct rfs_ptr *ptr, u64 now)
 {
-	if (fs->policy.quantize == RFS_Q_BALANCED && ptr->wcount)
+	if (fs->policy.quantize == RFS_Q_BALANCED && rfs_ptr_wcount(ptr))
 		rfs_traffic_add(&fs->traffic, rfs_ptr_hotness(ptr, now));
 }
 

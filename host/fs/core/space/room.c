@@ -62,6 +62,11 @@ u64 rfs_used_with(const struct rfs_fs *fs, u64 data, u64 meta)
 	struct rfs_usage now;
 
 	rfs_usage_get(fs, &now);
+	/* what a hybrid volume has promised has room on the slow device */
+	if (fs->home) {
+		now.rsv_holes = fs->rsv_blocks;
+		now.prealloc = 0;
+	}
 	return rfs_used_then(fs, &now, data, meta);
 }
 

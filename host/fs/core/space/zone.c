@@ -753,7 +753,7 @@ int rfs_count_live(struct rfs_fs *fs, u64 addr, int delta,
 		return 0;
 	fs->data_live += delta;
 	z->sum_time += (s64)delta * rfs_ptr_ticks(ptr);
-	z->sum_wcount += (s64)delta * le16_to_cpu(ptr->wcount);
+	z->sum_wcount += (s64)delta * rfs_ptr_wcount(ptr);
 	if (delta > 0)
 		z->last = max(z->last, rfs_ptr_ticks(ptr));
 	return 0;

@@ -1,14 +1,64 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* What an inode leads to: its blocks, nodes and extended attributes. */
-#include "space/space.h"
+#include "home/home.h"
 #include "tree/tree.h"
 #include "tree/diff.h"
 #include "tree/xattr.h"
 #include "tools/walk.h"
 
-/* Is at a pointer's address what it should be? Blocks of data by their OOB. */
+/* May a pointer have its block of the slow device? Nobody else has claimed it. */
+static bool home_ok(const struct rfs_fs *fs, const struct rfs_ptr *slot)
+{
+	u64 nr = rfs_ptr_home(slot) - fs->home->first;
+
+	return fs->home->gone || (nr < fs->home->blocks &&
+				  rfs_home_state(fs->home, nr) ==
+				  RFS_SLOW_HELD);
+}
+
+static int block_ok(struct rfs_walk *w, const struct rfs_dinode *di,
+		    const struct rfs_ptr *slot, u64 block, bool *ok);
+
+/*
+ * What is on both devices and cannot be on one of them is on the other: *slot becomes
+ * so.
+ */
+static int both_ok(struct rfs_walk *w, const struct rfs_dinode *di,
+		   struct rfs_ptr *slot, u64 block, bool *ok)
+{
+	u32 len = rfs_ptr_len(slot);
+	u64 home = home_ok(w->fs, slot) ? rfs_ptr_home(slot) : 0;
+	struct rfs_ptr flash = *slot;
+	int ret;
+
+	rfs_ptr_put(&flash, rfs_ptr_flash(slot), 0, len);
+	ret = block_ok(w, di, &flash, block, ok);
+	if (*ok && home)
+		return ret;
+	if (*ok)
+		*slot = flash;
+	else if (home)
+		rfs_ptr_put(slot, 0, home, len);
+	*ok |= !!home;
+	return ret;
+}
+
 static int ptr_ok(struct rfs_walk *w, const struct rfs_dinode *di,
-		  const struct rfs_ptr *slot, u64 block, bool *ok)
+		  struct rfs_ptr *slot, u64 block, bool *ok)
+{
+	if (!rfs_ptr_known(w->fs, slot) || !rfs_ptr_has_home(slot))
+		return block_ok(w, di, slot, block, ok);
+	if (slot->kind == RFS_PTR_BOTH)
+		return both_ok(w, di, slot, block, ok);
+	*ok = home_ok(w->fs, slot) && rfs_ptr_len(slot) &&
+	      rfs_ptr_len(slot) <= RFS_BLOCK_BYTES &&
+	      block * RFS_BLOCK_BYTES < le64_to_cpu(di->size);
+	return 0;
+}
+
+/* Is at a pointer's address what it should be? Blocks of data by their OOB. */
+static int block_ok(struct rfs_walk *w, const struct rfs_dinode *di,
+		    const struct rfs_ptr *slot, u64 block, bool *ok)
 {
 	u32 ino = le32_to_cpu(di->ino);
 	struct rfs_fs *fs = w->fs;
@@ -88,11 +138,17 @@ static int walk_ptr(struct rfs_walk *w, const struct rfs_dinode *di,
 		    struct rfs_ptr *slot, struct rfs_buf *holder, u64 block,
 		    u64 *blocks)
 {
+	u8 kind = slot->kind;
 	bool ok;
 	int ret = ptr_ok(w, di, slot, block, &ok);
 
 	if (ret)
 		return ret;
+	if (ok && slot->kind != kind) {
+		rfs_walk_say(w, "inode %u: block %llu is on one device alone",
+			     le32_to_cpu(di->ino), U(block));
+		rfs_buf_dirty(w->fs, holder);
+	}
 	if (!ok) {
 		rfs_walk_lose(w, "inode %u: block %llu is not at address %llu",
 			      le32_to_cpu(di->ino), U(block),
@@ -104,11 +160,14 @@ static int walk_ptr(struct rfs_walk *w, const struct rfs_dinode *di,
 	if (slot->kind == RFS_PTR_HOLE)
 		return 0;
 	++*blocks;
-	if (slot->kind != RFS_PTR_BLOCK) {
+	if (slot->kind == RFS_PTR_PREALLOC || slot->kind == RFS_PTR_PIECE) {
 		w->fs->prealloc++;
 		return 0;
 	}
-	rfs_walk_claim(w, rfs_addr(slot->addr));
+	if (slot->kind != RFS_PTR_ELSEWHERE)
+		rfs_walk_claim(w, rfs_ptr_flash(slot));
+	if (rfs_ptr_has_home(slot))
+		return rfs_home_count(w->fs, slot, 1);
 	return rfs_count_live(w->fs, rfs_addr(slot->addr), 1, slot);
 }
 
@@ -156,7 +215,10 @@ static int walk_tree(struct rfs_walk *w, const struct rfs_dinode *di,
 	return ret;
 }
 
-/* Is all under a number right? Nothing is changed. */
+/*
+ * Is all under a number right? Nothing is changed but a pointer to both devices that one
+ * of them cannot fulfil.
+ */
 static int tree_ok(struct rfs_walk *w, const struct rfs_dinode *di, u32 number,
 		   u32 level, u64 place, bool *ok)
 {

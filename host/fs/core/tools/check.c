@@ -9,6 +9,7 @@
 #include <stdio.h>
 #endif
 
+#include "home/home.h"
 #include "tree/tree.h"
 #include "tree/dir.h"
 #include "tree/diff.h"
@@ -25,6 +26,8 @@ struct check {
 	u32 *live;		/* blocks found in each zone */
 	struct rfs_tallies tallies;
 	u8 *block;
+	u8 *at_home;		/* content of a block of the slow device */
+	u8 *homes;		/* states of its blocks, as in struct rfs_slow_states */
 	u64 prealloc;		/* holes that room is kept for */
 };
 
@@ -100,15 +103,9 @@ static void check_data(struct check *c, const struct rfs_dinode *di, u64 off,
 	struct rfs_oob oob;
 	int ret;
 
-	if (!rfs_high(ptr->addr) || rfs_high(ptr->addr) > RFS_BLOCK_BYTES)
-		fault(c, "file %u block %llu: %u valid bytes", ino,
-		      (unsigned long long)off, rfs_high(ptr->addr));
-	if (off * RFS_BLOCK_BYTES >= le64_to_cpu(di->size))
-		fault(c, "file %u block %llu: beyond its size", ino,
-		      (unsigned long long)off);
 	if (!c->report->read_data || !fs->geo.oob_bytes)
 		return;
-	ret = fs->ops->read(fs->dev, rfs_addr(ptr->addr), c->block, &oob);
+	ret = fs->ops->read(fs->dev, rfs_ptr_flash(ptr), c->block, &oob);
 	if (ret || !rfs_oob_ok(&oob, fs->volume) || oob.type != RFS_DATA ||
 	    le32_to_cpu(oob.ino) != ino || oob.gen != di->gen ||
 	    le64_to_cpu(oob.off) != off ||
@@ -116,7 +113,77 @@ static void check_data(struct check *c, const struct rfs_dinode *di, u64 off,
 						  RFS_BLOCK_BYTES))
 		fault(c, "file %u block %llu: not what is at address %llu", ino,
 		      (unsigned long long)off,
-		      (unsigned long long)rfs_addr(ptr->addr));
+		      (unsigned long long)rfs_ptr_flash(ptr));
+}
+
+static void check_place(struct check *c, const struct rfs_dinode *di, u64 off,
+			const struct rfs_ptr *ptr)
+{
+	u32 ino = le32_to_cpu(di->ino), len = rfs_ptr_len(ptr);
+
+	if (!len || len > RFS_BLOCK_BYTES)
+		fault(c, "file %u block %llu: %u valid bytes", ino,
+		      (unsigned long long)off, len);
+	if (off * RFS_BLOCK_BYTES >= le64_to_cpu(di->size))
+		fault(c, "file %u block %llu: beyond its size", ino,
+		      (unsigned long long)off);
+}
+
+/* Is the same on both devices? */
+static bool check_equal(struct check *c, const struct rfs_ptr *ptr)
+{
+	u64 flash = rfs_ptr_flash(ptr);
+
+	return !flash || !rfs_addr_ok(c->fs, flash) ||
+	       c->fs->ops->read(c->fs->dev, flash, c->block, NULL) ||
+	       !memcmp(c->block, c->at_home, RFS_BLOCK_BYTES);
+}
+
+/* A block of the slow device, to which nothing else leads */
+static void check_home(struct check *c, const struct rfs_dinode *di, u64 off,
+		       const struct rfs_ptr *ptr)
+{
+	struct rfs_home *home = c->fs->home;
+	u64 at = rfs_ptr_home(ptr), nr = at - home->first;
+	u32 ino = le32_to_cpu(di->ino), shift = nr % 4 * 2;
+
+	if (home->gone)
+		return;
+	c->report->homes++;
+	if (nr >= home->blocks) {
+		fault(c, "file %u block %llu: block %llu is outside the slow device",
+		      ino, (unsigned long long)off, (unsigned long long)at);
+		return;
+	}
+	if (c->homes[nr / 4] >> shift & 3)
+		fault(c, "file %u block %llu: block %llu of the slow device is used twice",
+		      ino, (unsigned long long)off, (unsigned long long)at);
+	c->homes[nr / 4] |= (ptr->kind == RFS_PTR_BOTH ? RFS_SLOW_BOTH :
+						     RFS_SLOW_ALONE) << shift;
+	if (!c->report->read_data)
+		return;
+	if (rfs_home_read(c->fs, at, c->at_home))
+		fault(c, "file %u block %llu: block %llu of the slow device cannot be read",
+		      ino, (unsigned long long)off, (unsigned long long)at);
+	else if (!check_equal(c, ptr))
+		fault(c, "file %u block %llu: block %llu of the slow device is not what is on flash",
+		      ino, (unsigned long long)off, (unsigned long long)at);
+}
+
+/* The table of states says what pointers say. */
+static void check_states(struct check *c)
+{
+	struct rfs_home *home = c->fs->home;
+	u64 nr;
+
+	for (nr = 0; !home->gone && nr < home->blocks; nr++) {
+		u32 is = rfs_home_state(home, nr);
+		u32 found = c->homes[nr / 4] >> nr % 4 * 2 & 3;
+
+		if (is != found && (found || is != RFS_SLOW_HELD))
+			fault(c, "slow device: block %llu has state %u, and files have it in state %u",
+			      (unsigned long long)(home->first + nr), is, found);
+	}
 }
 
 /* What somebody leads to by a number; NULL: it is not there. */
@@ -152,7 +219,7 @@ static u64 check_ptr(struct check *c, const struct rfs_dinode *di,
 {
 	u32 ino = le32_to_cpu(di->ino);
 
-	if (!rfs_ptr_ok(ptr)) {
+	if (!rfs_ptr_known(c->fs, ptr)) {
 		fault(c, "file %u block %llu: a pointer of kind %u to address %llu",
 		      ino, (unsigned long long)block, ptr->kind,
 		      (unsigned long long)rfs_addr(ptr->addr));
@@ -163,11 +230,16 @@ static u64 check_ptr(struct check *c, const struct rfs_dinode *di,
 	if (ptr->kind == RFS_PTR_PIECE && !rfs_has_pieces(&c->fs->super))
 		fault(c, "file %u block %llu: pieces on a volume that was made without",
 		      ino, (unsigned long long)block);
-	if (ptr->kind != RFS_PTR_BLOCK) {
+	if (ptr->kind == RFS_PTR_PREALLOC || ptr->kind == RFS_PTR_PIECE) {
 		c->prealloc++;
 		return 1;
 	}
-	if (!claim(c, rfs_addr(ptr->addr), "file", ino, block))
+	check_place(c, di, block, ptr);
+	if (rfs_ptr_has_home(ptr))
+		check_home(c, di, block, ptr);
+	if (ptr->kind == RFS_PTR_ELSEWHERE)
+		return 1;
+	if (!claim(c, rfs_ptr_flash(ptr), "file", ino, block))
 		return 0;
 	check_data(c, di, block, ptr);
 	return 1;
@@ -574,6 +646,8 @@ static int check_all(struct check *c)
 			fault(c, "zone %u: says %u blocks in use, has %u", i,
 			      fs->zone[i].live, c->live[i]);
 	}
+	if (!ret && fs->home)
+		check_states(c);
 	return ret;
 }
 
@@ -592,8 +666,11 @@ int rfs_check(struct rfs_fs *fs, struct rfs_report *report)
 	c.seen = rfs_alloc(blocks / 8 + 1);
 	c.referenced = rfs_alloc(fs->nmap_blocks * (RFS_MAP_ENTRIES / 8));
 	c.live = rfs_alloc(fs->geo.zones * sizeof(*c.live));
-	c.block = rfs_alloc(RFS_BLOCK_BYTES);
-	if (c.seen && c.referenced && c.live && c.block)
+	c.block = rfs_alloc(2 * RFS_BLOCK_BYTES);
+	c.homes = rfs_alloc(fs->home ? fs->home->tables * (RFS_SLOW_EACH / 4) : 1);
+	if (c.block)
+		c.at_home = c.block + RFS_BLOCK_BYTES;
+	if (c.seen && c.referenced && c.live && c.block && c.homes)
 		ret = rfs_tallies_init(fs, &c.tallies);
 	if (!ret)
 		ret = check_all(&c);
@@ -602,5 +679,6 @@ int rfs_check(struct rfs_fs *fs, struct rfs_report *report)
 	rfs_free(c.referenced);
 	rfs_free(c.live);
 	rfs_free(c.block);
+	rfs_free(c.homes);
 	return ret;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Making a volume. */
+#include "home/home.h"
 #include "tree/tree.h"
 #include "checkpoint/checkpoint.h"
 #include "ops/ops.h"
@@ -65,7 +66,10 @@ int rfs_super_make(struct rfs_fs *fs, u32 cap, const struct rfs_id *id,
 	super->incompat = cpu_to_le32((oob ? 0 : RFS_INCOMPAT_SUMMARY) |
 				      (id->pieces ? RFS_INCOMPAT_PIECES : 0) |
 				      (layout.cp_blocks > 1 ?
-				       RFS_INCOMPAT_GAPS : 0));
+				       RFS_INCOMPAT_GAPS : 0) |
+				      (fs->geo.slow ? RFS_INCOMPAT_SLOW : 0));
+	if (fs->geo.slow)
+		super->slow_blocks = cpu_to_le64(fs->geo.slow->blocks);
 	memcpy(super->uuid, id->uuid, sizeof(super->uuid));
 	memcpy(super->label, label, min(strlen(label), sizeof(super->label)));
 	super->created = cpu_to_le64(created);
@@ -83,6 +87,19 @@ int rfs_super_make(struct rfs_fs *fs, u32 cap, const struct rfs_id *id,
 	rfs_super_fill(fs);
 	rfs_head_init(fs, &super->head, RFS_SUPER, 0, 0, 0);
 	return 0;
+}
+
+/*
+ * A slow device has room for all that flash can have, and addresses of both fit into a
+ * pointer.
+ */
+bool rfs_slow_fits(const struct rfs_geometry *geo)
+{
+	u64 flash = (u64)geo->zones * geo->zone_blocks;
+
+	return flash <= RFS_HYBRID_BLOCKS &&
+	       geo->slow->blocks <= RFS_HYBRID_BLOCKS &&
+	       rfs_home_blocks(geo->slow->blocks) >= flash;
 }
 
 static int reset_all(const struct rfs_dev_ops *ops, void *dev, u32 zones)
@@ -111,6 +128,8 @@ int rfs_mkfs(const struct rfs_dev_ops *ops, void *dev,
 
 	if (!rfs_limits_ok(geo))
 		return -EMFILE;
+	if (geo->slow && !rfs_slow_fits(geo))
+		return -EFBIG;
 	for (zone = 0; zone < geo->zones; zone++) {
 		ret = ops->report(dev, zone, &state);
 		if (ret)
@@ -144,6 +163,8 @@ int rfs_mkfs(const struct rfs_dev_ops *ops, void *dev,
 	fs->version = 1ULL << RFS_EPOCH_SHIFT;
 	fs->cp_version = fs->version;
 	ret = rfs_tables_alloc(fs);
+	if (!ret && geo->slow)
+		ret = rfs_home_make(fs);
 	if (!ret)
 		ret = rfs_root_make(fs);
 	if (!ret)

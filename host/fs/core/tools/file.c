@@ -4,6 +4,7 @@
  * module has its own way.
  */
 #include "space/space.h"
+#include "home/home.h"
 #include "tree/tree.h"
 #include "tree/diff.h"
 #include "log/log.h"
@@ -130,7 +131,7 @@ static int block_end(struct rfs_fs *fs, u32 ino, u64 block, u32 *end)
 		ret = rfs_diff_get(fs, di, &buf);
 	if (ret)
 		return ret;
-	*end = rfs_addr(ptr.addr) ? rfs_high(ptr.addr) : 0;
+	*end = rfs_addr(ptr.addr) ? rfs_ptr_len(&ptr) : 0;
 	for (i = 0; buf && i < rfs_diff_count(buf); i++) {
 		const struct rfs_piece *p = &buf->diff.piece[i];
 
@@ -294,21 +295,15 @@ int rfs_write_atomic(struct rfs_fs *fs, u32 ino, u64 off, const void *bytes,
 	return ret;
 }
 
-/* What a pointer leads to */
-static int read_page(struct rfs_fs *fs, u32 ino, u64 block,
-		     const struct rfs_ptr *ptr, u8 *data)
+/* The page of a block, if it is what it should be */
+static int read_flash(struct rfs_fs *fs, u32 ino, u64 block, u64 addr, u8 *data)
 {
-	u32 len = rfs_high(ptr->addr);
 	struct rfs_oob oob;
 	int ret;
 
-	if (!rfs_addr(ptr->addr)) {
-		memset(data, 0, RFS_BLOCK_BYTES);
-		return 0;
-	}
-	if (len > RFS_BLOCK_BYTES || !rfs_addr_ok(fs, rfs_addr(ptr->addr)))
+	if (!rfs_addr_ok(fs, addr))
 		return -EUCLEAN;
-	ret = fs->ops->read(fs->dev, rfs_addr(ptr->addr), data,
+	ret = fs->ops->read(fs->dev, addr, data,
 			    fs->geo.oob_bytes ? &oob : NULL);
 	if (ret)
 		return ret;
@@ -318,6 +313,41 @@ static int read_page(struct rfs_fs *fs, u32 ino, u64 block,
 	     le32_to_cpu(oob.data_crc) !=
 	     ~rfs_crc(~0U, data, RFS_BLOCK_BYTES)))
 		return -EIO;
+	return 0;
+}
+
+/* From flash if it has the block and can read it, else from the slow device */
+static int read_hybrid(struct rfs_fs *fs, u32 ino, u64 block,
+		       const struct rfs_ptr *ptr, u8 *data)
+{
+	u64 addr = rfs_ptr_flash(ptr);
+
+	if (addr && !read_flash(fs, ino, block, addr, data)) {
+		fs->stats.flash_reads++;
+		return 0;
+	}
+	fs->stats.slow_reads++;
+	return rfs_home_read(fs, rfs_ptr_home(ptr), data);
+}
+
+/* What a pointer leads to */
+static int read_page(struct rfs_fs *fs, u32 ino, u64 block,
+		     const struct rfs_ptr *ptr, u8 *data)
+{
+	u32 len = rfs_ptr_len(ptr);
+	int ret;
+
+	if (!rfs_addr(ptr->addr)) {
+		memset(data, 0, RFS_BLOCK_BYTES);
+		return 0;
+	}
+	if (len > RFS_BLOCK_BYTES)
+		return -EUCLEAN;
+	ret = rfs_ptr_has_home(ptr) ?
+	      read_hybrid(fs, ino, block, ptr, data) :
+	      read_flash(fs, ino, block, rfs_addr(ptr->addr), data);
+	if (ret)
+		return ret;
 	memset(data + len, 0, RFS_BLOCK_BYTES - len);
 	return 0;
 }

@@ -4,7 +4,7 @@
  * made anew, inodes without a name go to lost+found. For fsck.rfs; changes
  * memory only, the check-point is the caller's.
  */
-#include "space/space.h"
+#include "home/home.h"
 #include "tree/tree.h"
 #include "ops/ops.h"
 #include "tools/walk.h"
@@ -48,6 +48,8 @@ int rfs_repair(struct rfs_fs *fs, struct rfs_report *report)
 
 	/* when all inodes are what they will be, quotas are made to fit */
 	fs->counting = false;
+	if (fs->home && !fs->home->gone)
+		rfs_home_forget(fs);
 
 	if (!ret)
 		ret = rfs_walk_unreadable(&w);

@@ -657,6 +657,9 @@ int rfs_rescan(const struct rfs_dev_ops *ops, void *dev,
 	if (r.fs->geo.oob_bytes < RFS_OOB_BYTES)
 		r.fs->geo.oob_bytes = 0;
 	ret = find_super(&r);
+	/* the table of states would have to be made anew, too */
+	if (!ret && (geo->slow || rfs_is_hybrid(&r.fs->super)))
+		ret = -EOPNOTSUPP;
 	if (!ret)
 		ret = rfs_tables_alloc(r.fs);
 	if (!ret)

@@ -16,11 +16,14 @@ struct rfs_id {
 
 /*
  * Make the volume. geo->zones may be fewer than the device has. The zones are
- * reset. -ENOSPC if rfs_layout() asks for more, -EMFILE if !rfs_limits_ok().
+ * reset. With geo->slow it is hybrid. -ENOSPC if rfs_layout() asks for more, -EMFILE if
+ * !rfs_limits_ok(), -EFBIG if !rfs_slow_fits().
  */
 int rfs_mkfs(const struct rfs_dev_ops *ops, void *dev,
 	     const struct rfs_geometry *geo, const struct rfs_id *id,
 	     const char *label);
+
+bool rfs_slow_fits(const struct rfs_geometry *geo);
 
 /* A new one for zones of cap blocks; -ENOSPC: see rfs_layout() */
 int rfs_super_make(struct rfs_fs *fs, u32 cap, const struct rfs_id *id,
@@ -63,6 +66,7 @@ struct rfs_report {
 	u64 faults;
 	u64 losses;		/* rfs_repair(): of them, what took something away */
 	u64 files, dirs, blocks;
+	u64 homes;		/* blocks of files on the slow device */
 	bool read_data;		/* and verify checksums */
 };
 

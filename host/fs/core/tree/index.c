@@ -6,6 +6,7 @@
  * where a file's tree has a pointer, theirs has a number.
  */
 #include "space/space.h"
+#include "home/home.h"
 #include "tree/tree.h"
 
 struct tree {
@@ -216,7 +217,7 @@ int rfs_map_slot(struct rfs_fs *fs, u32 ino, u64 block, bool create,
 
 	*slot = ret ? NULL : ptrs.at;
 	*buf = ptrs.buf;
-	if (!*slot || rfs_ptr_ok(*slot))
+	if (!*slot || rfs_ptr_known(fs, *slot))
 		return ret;
 	*slot = NULL;
 	return -EUCLEAN;
@@ -308,7 +309,7 @@ static int rfs_hole_at(struct tree *t, u64 block, u64 *blocks)
 
 static bool rfs_ptr_is_data(const struct rfs_ptr *ptr)
 {
-	return ptr->kind == RFS_PTR_BLOCK || ptr->kind == RFS_PTR_PIECE;
+	return ptr->kind == RFS_PTR_BLOCK || ptr->kind >= RFS_PTR_PIECE;
 }
 
 static bool rfs_ptr_is_hole(const struct rfs_ptr *ptr)
@@ -386,14 +387,39 @@ static int rfs_add_prealloc(struct rfs_fs *fs, int delta)
 	return 0;
 }
 
+/* What a pointer leads to is in use now, or no longer, or room is kept for it. */
+static int rfs_count_ptr(struct rfs_fs *fs, const struct rfs_ptr *ptr, int delta)
+{
+	if (ptr->kind == RFS_PTR_BLOCK)
+		return rfs_count_live(fs, rfs_addr(ptr->addr), delta, ptr);
+	if (rfs_ptr_has_home(ptr))
+		return rfs_home_count(fs, ptr, delta);
+	return rfs_add_prealloc(fs, delta);
+}
+
+/* The same block at home, or another one: what was there is given up first. */
+static int rfs_set_home(struct rfs_fs *fs, struct rfs_ptr *slot,
+			const struct rfs_ptr *ptr)
+{
+	int ret = rfs_home_count(fs, slot, -1);
+
+	if (!ret)
+		ret = rfs_count_ptr(fs, ptr, 1);
+	if (!ret)
+		*slot = *ptr;
+	return ret;
+}
+
 /* A pointer is another one; *filled grows if it was a hole. */
 static int rfs_set_ptr(struct rfs_fs *fs, struct rfs_ptr *slot,
 		       const struct rfs_ptr *ptr, u32 *filled)
 {
-	int ret = rfs_ptr_ok(slot) ? rfs_count_live(fs, rfs_addr(ptr->addr), 1,
-						    ptr) :
-				     -EUCLEAN;
+	int ret = rfs_ptr_known(fs, slot) ? 0 : -EUCLEAN;
 
+	if (!ret && rfs_ptr_has_home(slot))
+		return rfs_set_home(fs, slot, ptr);
+	if (!ret)
+		ret = rfs_count_ptr(fs, ptr, 1);
 	if (ret)
 		return ret;
 	if (slot->kind == RFS_PTR_BLOCK)
@@ -465,12 +491,9 @@ static int rfs_prune_ptr(struct prune *p, struct rfs_ptr *slot,
 	if (block < p->from || block >= p->to || !rfs_index_in_use(slot) ||
 	    (slot->kind == RFS_PTR_PREALLOC && p->keep))
 		return 0;
-	if (!rfs_ptr_ok(slot))
+	if (!rfs_ptr_known(fs, slot))
 		return -EUCLEAN;
-	if (slot->kind == RFS_PTR_BLOCK)
-		ret = rfs_count_live(fs, rfs_addr(slot->addr), -1, slot);
-	else
-		ret = rfs_add_prealloc(fs, -1);
+	ret = rfs_count_ptr(fs, slot, -1);
 	if (ret)
 		return ret;
 	memset(slot, 0, sizeof(*slot));
@@ -713,21 +736,25 @@ static int rfs_count_extent(struct rfs_fs *fs, u32 ino, u64 from, u64 to,
 			    struct rfs_extent *out)
 {
 	struct rfs_ptr ptr;
-	bool pieces;
+	bool pieces, slow;
+	u64 addr;
 	int ret = 0;
 
 	to = min(to, from + RFS_EXTENT_MAX);
 	for (; from < to; from++, out->n++) {
 		ret = rfs_map_get(fs, ino, from, &ptr);
 		pieces = ptr.kind == RFS_PTR_PIECE;
+		slow = ptr.kind == RFS_PTR_ELSEWHERE;
+		addr = slow ? rfs_ptr_home(&ptr) : rfs_ptr_flash(&ptr);
 		if (!out->n) {
 			out->block = from;
-			out->addr = rfs_addr(ptr.addr);
+			out->addr = addr;
 			out->pieces = pieces;
+			out->slow = slow;
 		}
-		if (ret || !rfs_index_in_use(&ptr) || rfs_addr(ptr.addr) !=
+		if (ret || !rfs_index_in_use(&ptr) || addr !=
 		    (out->addr ? out->addr + out->n : 0) ||
-		    pieces != out->pieces)
+		    pieces != out->pieces || slow != out->slow)
 			break;
 	}
 	return ret;

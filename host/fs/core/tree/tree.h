@@ -74,6 +74,16 @@ static inline bool rfs_ptr_ok(const struct rfs_ptr *ptr)
 	       !ptr->addr && ptr->kind <= RFS_PTR_PIECE;
 }
 
+/* And of those that a volume can have? */
+static inline bool rfs_ptr_known(const struct rfs_fs *fs,
+				 const struct rfs_ptr *ptr)
+{
+	if (rfs_ptr_ok(ptr))
+		return true;
+	return fs->home && rfs_ptr_has_home(ptr) && rfs_ptr_home(ptr) &&
+	       (ptr->kind == RFS_PTR_ELSEWHERE || rfs_ptr_flash(ptr));
+}
+
 /* A block of what is no file; *out is NULL if there is none */
 int rfs_block_get(struct rfs_fs *fs, u32 ino, u8 type, u32 block,
 		  struct rfs_buf **out);
@@ -118,6 +128,7 @@ int rfs_map_piece(struct rfs_fs *fs, struct rfs_dinode *di,
 struct rfs_extent {
 	u64 block, addr;	/* the first; addr: 0 if it is kept for them */
 	u64 n;			/* blocks; 0: there is none */
+	bool slow;		/* the slow device alone has them, at addr */
 	bool pieces;		/* all that there is of them is in the diff node */
 };
 
@@ -140,7 +151,7 @@ struct rfs_ptrs {
 	u32 n;
 };
 
-/* Those from a file's block on. rfs_ptr_ok() is still to be asked of each. */
+/* Those from a file's block on. rfs_ptr_known() is still to be asked of each. */
 int rfs_map_ptrs(struct rfs_fs *fs, u32 ino, u64 block, bool create,
 		 struct rfs_ptrs *out);
 

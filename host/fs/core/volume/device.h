@@ -102,6 +102,24 @@ struct rfs_dev_ops {
 	void (*victim)(void *dev, u32 zone, u32 live, u32 cap);
 };
 
+/**
+ * struct rfs_slow_dev - a slow device beside the drive
+ * @blocks: that it has
+ * @read: a block
+ * @write: blocks, in a row from one on; they may be lost until @flush
+ * @flush: what was written before is durable
+ */
+struct rfs_slow_dev {
+	void *dev;
+	u64 blocks;
+	int (*read)(void *dev, u64 block, void *data);
+	int (*write)(void *dev, u64 block, u32 n, const void *const *data);
+	int (*flush)(void *dev);
+};
+
+/* It is not there: what is on flash can be read */
+extern const struct rfs_slow_dev rfs_slow_gone;
+
 struct rfs_geometry {
 	u32 zones;
 	u32 zone_blocks;
@@ -110,6 +128,7 @@ struct rfs_geometry {
 	u32 append_max;		/* blocks of one append; 0: any number */
 	/* zones that may be open, or partly filled; 0: any number */
 	u32 max_open, max_active;
+	const struct rfs_slow_dev *slow;	/* NULL: nobody has one */
 };
 
 #define RFS_OPEN_MIN	3	/* with fewer there is no volume */

@@ -22,6 +22,7 @@ struct rfs_sum;
 struct rfs_tomb;
 struct rfs_logged;
 struct rfs_rank;
+struct rfs_home;
 struct rfs_fs;
 
 /* A zone, as in the zone table and beyond */
@@ -127,6 +128,13 @@ struct rfs_stats {
 	u64 pieces;		/* that were logged */
 	u64 piece_bytes;
 	u64 merged;		/* pages that have taken the place of pieces */
+	/* of hybrid volumes; blocks */
+	u64 homed;		/* that were written home */
+	u64 evicted;		/* that have left flash, and are at home */
+	u64 filled;		/* that came to flash from there */
+	u64 flash_reads;	/* of files, that flash had */
+	u64 slow_reads;		/* and that only the slow device had */
+	u64 slow_errors;	/* reads and writes of it that failed */
 };
 
 /* How data is grouped and cleaned: mount options */
@@ -172,6 +180,7 @@ struct rfs_fs {
 	u32 cp_mirror[RFS_CP_MIRRORS];
 	u64 window_blocks;
 
+	struct rfs_home *home;	/* the slow device; NULL: the volume has none */
 	struct rfs_zone_info *zone;
 	/* of each stream a zone a way, see stripe.c; the first, where it is one */
 	struct rfs_active_seg active[RFS_STREAMS][RFS_WAYS_MAX];
@@ -280,6 +289,9 @@ struct rfs_fs {
 #define RFS_INJECT_TOMB		0x4	/* truncates leave no tombstone */
 #define RFS_INJECT_PIECE	0x8	/* pieces count as older than any page */
 #define RFS_INJECT_TAIL		0x10	/* one tail of each group is read */
+#define RFS_INJECT_HOME		0x20	/* blocks of the slow device are free at once */
+#define RFS_INJECT_SLOW		0x40	/* a check-point does not flush it */
+#define RFS_INJECT_STATES	0x80	/* the table of states is written in place */
 
 /* Zones, but for those of check-points, that may be active; ~0: any number */
 u32 rfs_active_max(const struct rfs_geometry *geo);

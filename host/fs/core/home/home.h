@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The slow device of a hybrid volume, where blocks of files are at home. A block is
+ * never written while the volume leads to it, nor until a check-point does not lead
+ * to it any more; see "Hybrid volumes" in doc/design.md.
+ */
+#ifndef RFS_HOME_H
+#define RFS_HOME_H
+
+#include "space/space.h"
+
+struct rfs_home {
+	struct rfs_slow_dev slow;
+	bool gone;		/* it is not there: flash alone is read */
+	bool loose;		/* it was written since it was flushed */
+	u64 first;		/* block of a file */
+	u64 blocks;		/* of files, from there on */
+	u32 tables;		/* blocks of the table of states */
+	u8 *state;		/* as in struct rfs_slow_states, of all */
+	u8 *copy;		/* of each of them, the copy that counts: 0 or 1 */
+	struct rfs_bits due;	/* those that the check-point writes */
+	u64 count[4];		/* blocks by enum rfs_slow_state */
+	u64 cursor;		/* where the search for a free one goes on */
+	u32 *both_in;		/* of each zone, blocks that are here, too, at least */
+};
+
+/* Blocks of the table of states of a device, and of files that it can have */
+u32 rfs_home_tables(u64 device_blocks);
+u64 rfs_home_blocks(u64 device_blocks);
+
+/* Where a copy of a block of the table of states is */
+static inline u64 rfs_states_at(u32 table, u32 copy)
+{
+	return 1 + 2ULL * table + copy;
+}
+
+/* make.c: a new one, all free; the first check-point writes its table */
+int rfs_home_make(struct rfs_fs *fs);
+/* For repair.c, which counts anew: no block is in use */
+void rfs_home_forget(struct rfs_fs *fs);
+
+/* media.c: fs->home, as big as the superblock says; all is free */
+int rfs_home_alloc_tables(struct rfs_fs *fs, bool gone);
+/*
+ * As the check-point that was loaded has it. -ENOMEDIUM: the volume has a
+ * slow device, and nobody gave one; -ENODEV: that one is not this volume's; -ENXIO: it is
+ * gone, and the volume is to be written; -EUCLEAN: it is damaged
+ */
+int rfs_home_load(struct rfs_fs *fs, bool read_only);
+void rfs_home_free(struct rfs_fs *fs);
+
+/* What the volume leads to is durable, and the table, for the check-point to come */
+int rfs_home_write_states(struct rfs_fs *fs);
+void rfs_home_committed(struct rfs_fs *fs);	/* it is there */
+
+int rfs_home_read(struct rfs_fs *fs, u64 block, void *data);
+int rfs_home_write(struct rfs_fs *fs, u64 block, u32 n, const void *const *data);
+int rfs_home_flush(struct rfs_fs *fs);	/* if there is anything to be flushed */
+
+/* states.c: up to n free blocks in a row; how many. Nobody else is given them */
+u32 rfs_home_alloc(struct rfs_fs *fs, u32 n, u64 *first);
+
+/* A pointer of a file to a block at home comes into the index, or goes */
+int rfs_home_count(struct rfs_fs *fs, const struct rfs_ptr *ptr, int delta);
+
+/* Blocks that files can have beyond those they have or were promised */
+u64 rfs_home_left(const struct rfs_fs *fs);
+
+u32 rfs_home_state(const struct rfs_home *home, u64 nr);
+
+#endif

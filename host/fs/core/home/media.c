@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * What is on the slow device: its superblock, the table of states, blocks of files. A
+ * block of the table is written over the copy that does not count, so that the one which
+ * belongs to the check-point before stays until this check-point is there.
+ */
+#include "home/home.h"
+
+static int rfs_gone_read(void *dev, u64 block, void *data)
+{
+	(void)dev;
+	(void)block;
+	(void)data;
+	return -ENXIO;
+}
+
+static int rfs_gone_write(void *dev, u64 block, u32 n, const void *const *data)
+{
+	(void)dev;
+	(void)block;
+	(void)n;
+	(void)data;
+	return -ENXIO;
+}
+
+static int rfs_gone_flush(void *dev)
+{
+	(void)dev;
+	return -ENXIO;
+}
+
+const struct rfs_slow_dev rfs_slow_gone = {
+	.read = rfs_gone_read,
+	.write = rfs_gone_write,
+	.flush = rfs_gone_flush,
+};
+
+int rfs_home_read(struct rfs_fs *fs, u64 block, void *data)
+{
+	struct rfs_home *home = fs->home;
+	int ret;
+
+	if (!home->gone && block - home->first >= home->blocks)
+		return -EUCLEAN;
+	ret = home->slow.read(home->slow.dev, block, data);
+	fs->stats.slow_errors += !!ret;
+	return ret;
+}
+
+int rfs_home_write(struct rfs_fs *fs, u64 block, u32 n, const void *const *data)
+{
+	struct rfs_home *home = fs->home;
+	int ret = home->slow.write(home->slow.dev, block, n, data);
+
+	home->loose = true;
+	fs->stats.slow_errors += !!ret;
+	return ret;
+}
+
+int rfs_home_flush(struct rfs_fs *fs)
+{
+	struct rfs_home *home = fs->home;
+	int ret = 0;
+
+	if (home->loose && !(fs->inject & RFS_INJECT_SLOW))
+		ret = home->slow.flush(home->slow.dev);
+	if (!ret)
+		home->loose = false;
+	return ret;
+}
+
+int rfs_home_alloc_tables(struct rfs_fs *fs, bool gone)
+{
+	struct rfs_home *home = rfs_alloc(sizeof(*home));
+	u64 blocks = le64_to_cpu(fs->super.slow_blocks);
+
+	if (!home)
+		return -ENOMEM;
+	fs->home = home;
+	home->slow = *fs->geo.slow;
+	home->gone = gone;
+	home->blocks = rfs_home_blocks(blocks);
+	home->tables = rfs_home_tables(blocks);
+	home->first = rfs_states_at(home->tables, 0);
+	home->count[RFS_SLOW_FREE] = home->blocks;
+	home->state = rfs_alloc((size_t)home->tables * (RFS_SLOW_EACH / 4));
+	home->copy = rfs_alloc(home->tables);
+	home->both_in = rfs_alloc(fs->geo.zones * sizeof(*home->both_in));
+	return home->state && home->copy && home->both_in ?
+	       rfs_bits_alloc(&home->due, home->tables) : -ENOMEM;
+}
+
+void rfs_home_free(struct rfs_fs *fs)
+{
+	if (!fs->home)
+		return;
+	rfs_free(fs->home->state);
+	rfs_free(fs->home->copy);
+	rfs_free(fs->home->both_in);
+	rfs_bits_free(&fs->home->due);
+	rfs_free(fs->home);
+	fs->home = NULL;
+}
+
+static bool rfs_slow_head_ok(const struct rfs_fs *fs, const struct rfs_head *head,
+			     u8 type)
+{
+	return rfs_head_ok(head, fs->volume, type) &&
+	       !memcmp(head->uuid, fs->super.uuid + sizeof(head->volume),
+		       sizeof(head->uuid));
+}
+
+static int rfs_home_load_super(struct rfs_fs *fs, struct rfs_slow_super *super)
+{
+	struct rfs_home *home = fs->home;
+	int ret = home->slow.read(home->slow.dev, 0, super);
+
+	if (ret)
+		return ret;
+	if (!rfs_slow_head_ok(fs, &super->head, RFS_SLOW_SUPER))
+		return -ENODEV;
+	if (super->blocks != fs->super.slow_blocks ||
+	    home->slow.blocks < le64_to_cpu(super->blocks))
+		return -EUCLEAN;
+	return 0;
+}
+
+/* Does a copy count beside one of check-point *best, 0 if there is none? */
+static bool rfs_states_ok(struct rfs_fs *fs, u32 table,
+			  const struct rfs_slow_states *block, u64 *best)
+{
+	u64 seq = le64_to_cpu(block->head.stamp);
+
+	if (!rfs_slow_head_ok(fs, &block->head, RFS_SLOW_STATES) ||
+	    le64_to_cpu(block->head.off) != table)
+		return false;
+	if (seq > fs->cp_seq) {
+		/* of one that did not come: to be written over before that comes */
+		rfs_bits_put(&fs->home->due, table, true);
+		return false;
+	}
+	if (seq <= *best)
+		return false;
+	*best = seq;
+	return true;
+}
+
+static int rfs_home_load_table(struct rfs_fs *fs, u32 table,
+			       struct rfs_slow_states *block)
+{
+	struct rfs_home *home = fs->home;
+	u64 best = 0, nr = (u64)table * RFS_SLOW_EACH;
+	u8 *state = home->state + nr / 4;
+	u32 copy;
+
+	for (copy = 0; copy < 2; copy++) {
+		if (home->slow.read(home->slow.dev, rfs_states_at(table, copy),
+				    block) ||
+		    !rfs_states_ok(fs, table, block, &best))
+			continue;
+		home->copy[table] = copy;
+		memcpy(state, block->state, sizeof(block->state));
+	}
+	for (; nr < min(home->blocks, (table + 1ULL) * RFS_SLOW_EACH); nr++) {
+		u32 is = rfs_home_state(home, nr);
+
+		if (is == RFS_SLOW_HELD)
+			return -EUCLEAN;
+		home->count[RFS_SLOW_FREE]--;
+		home->count[is]++;
+	}
+	return best ? 0 : -EUCLEAN;
+}
+
+int rfs_home_load(struct rfs_fs *fs, bool read_only)
+{
+	bool gone = fs->geo.slow == &rfs_slow_gone;
+	void *block;
+	u32 i;
+	int ret;
+
+	if (!rfs_is_hybrid(&fs->super))
+		return fs->geo.slow ? -ENODEV : 0;
+	if (!fs->geo.slow)
+		return -ENOMEDIUM;
+	if (gone && !read_only)
+		return -ENXIO;
+	ret = rfs_home_alloc_tables(fs, gone);
+	if (ret || gone)
+		return ret;
+	block = rfs_alloc(RFS_BLOCK_BYTES);
+	ret = block ? rfs_home_load_super(fs, block) : -ENOMEM;
+	for (i = 0; !ret && i < fs->home->tables; i++)
+		ret = rfs_home_load_table(fs, i, block);
+	rfs_free(block);
+	return ret;
+}
+
+#define HELD_OF(byte)	((byte) & 0xaa & ~((byte) << 1))	/* bits of states */
+
+static int rfs_home_write_table(struct rfs_fs *fs, u32 table,
+				struct rfs_slow_states *block)
+{
+	struct rfs_home *home = fs->home;
+	const u8 *state = home->state + (u64)table * (RFS_SLOW_EACH / 4);
+	u32 copy = !home->copy[table], i;
+	const void *data = block;
+
+	if (fs->inject & RFS_INJECT_STATES)
+		copy = home->copy[table];
+	memset(block, 0, sizeof(*block));
+	rfs_head_init(fs, &block->head, RFS_SLOW_STATES, 0, 0, table);
+	for (i = 0; i < sizeof(block->state); i++)
+		block->state[i] = state[i] & ~HELD_OF(state[i]);
+	rfs_head_seal(&block->head, fs->cp_seq + 1);
+	return rfs_home_write(fs, rfs_states_at(table, copy), 1, &data);
+}
+
+int rfs_home_write_states(struct rfs_fs *fs)
+{
+	struct rfs_slow_states *block = rfs_alloc_nofail(sizeof(*block));
+	u32 table;
+	int ret = block ? 0 : -ENOMEM;
+
+	rfs_bits_each(&fs->home->due, table) {
+		if (ret)
+			break;
+		ret = rfs_home_write_table(fs, table, block);
+	}
+	rfs_free(block);
+	return ret ? ret : rfs_home_flush(fs);
+}
+
+void rfs_home_committed(struct rfs_fs *fs)
+{
+	struct rfs_home *home = fs->home;
+	u32 table, i;
+
+	rfs_bits_each(&home->due, table) {
+		u8 *state = home->state + (u64)table * (RFS_SLOW_EACH / 4);
+
+		for (i = 0; i < RFS_SLOW_EACH / 4; i++)
+			state[i] &= ~HELD_OF(state[i]);
+		if (!(fs->inject & RFS_INJECT_STATES))
+			home->copy[table] = !home->copy[table];
+		rfs_bits_put(&home->due, table, false);
+	}
+	home->count[RFS_SLOW_FREE] += home->count[RFS_SLOW_HELD];
+	home->count[RFS_SLOW_HELD] = 0;
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Which blocks of the slow device are in use: two bits each. A block that is given up is
+ * held until a check-point is durable that does not lead to it: until then the one
+ * before may be what a power cut leaves.
+ */
+#include "home/home.h"
+
+u32 rfs_home_tables(u64 device_blocks)
+{
+	/* each has two copies beside its blocks */
+	return device_blocks < 2 ? 0 : DIV_ROUND_UP(device_blocks - 1,
+						    RFS_SLOW_EACH + 2ULL);
+}
+
+u64 rfs_home_blocks(u64 device_blocks)
+{
+	u64 taken = 1 + 2ULL * rfs_home_tables(device_blocks);
+
+	return device_blocks > taken ? device_blocks - taken : 0;
+}
+
+u32 rfs_home_state(const struct rfs_home *home, u64 nr)
+{
+	return home->state[nr / 4] >> nr % 4 * 2 & 3;
+}
+
+static void rfs_home_set(struct rfs_home *home, u64 nr, u32 state)
+{
+	u32 shift = nr % 4 * 2;
+
+	home->count[rfs_home_state(home, nr)]--;
+	home->count[state]++;
+	home->state[nr / 4] = (home->state[nr / 4] & ~(3U << shift)) |
+			      state << shift;
+	rfs_bits_put(&home->due, nr / RFS_SLOW_EACH, true);
+}
+
+/* The first free block in from..to - 1; `to` if none is */
+static u64 rfs_home_search(const struct rfs_home *home, u64 from, u64 to)
+{
+	for (; from < to; from++)
+		if (rfs_home_state(home, from) == RFS_SLOW_FREE)
+			break;
+	return from;
+}
+
+u32 rfs_home_alloc(struct rfs_fs *fs, u32 n, u64 *first)
+{
+	struct rfs_home *home = fs->home;
+	u64 nr;
+	u32 i;
+
+	if (!home->count[RFS_SLOW_FREE])
+		return 0;
+	nr = rfs_home_search(home, home->cursor, home->blocks);
+	if (nr == home->blocks)
+		nr = rfs_home_search(home, 0, home->cursor);
+	for (i = 0; i < n && nr + i < home->blocks &&
+	     rfs_home_state(home, nr + i) == RFS_SLOW_FREE; i++)
+		rfs_home_set(home, nr + i, RFS_SLOW_HELD);
+	home->cursor = nr + i == home->blocks ? 0 : nr + i;
+	*first = home->first + nr;
+	return i;
+}
+
+/* What was there at the mount is not known: it may be less than there are. */
+static int rfs_home_count_flash(struct rfs_fs *fs, const struct rfs_ptr *ptr,
+				int delta)
+{
+	u64 addr = rfs_ptr_flash(ptr);
+	u32 *both = &fs->home->both_in[addr / fs->geo.zone_blocks];
+	int ret = rfs_count_live(fs, addr, delta, ptr);
+
+	if (!ret && (delta > 0 || *both))
+		*both += delta;
+	return ret;
+}
+
+int rfs_home_count(struct rfs_fs *fs, const struct rfs_ptr *ptr, int delta)
+{
+	u32 to = ptr->kind == RFS_PTR_BOTH ? RFS_SLOW_BOTH : RFS_SLOW_ALONE;
+	struct rfs_home *home = fs->home;
+	u64 nr = rfs_ptr_home(ptr);
+	u32 is;
+
+	if (!home)
+		return -EUCLEAN;
+	if (!home->gone) {
+		nr -= home->first;
+		if (nr >= home->blocks)
+			return -EUCLEAN;
+		is = rfs_home_state(home, nr);
+		if (delta > 0 ? is & RFS_SLOW_ALONE : is != to)
+			return -EUCLEAN;
+		if (delta < 0)
+			to = fs->inject & RFS_INJECT_HOME ? RFS_SLOW_FREE :
+							    RFS_SLOW_HELD;
+		rfs_home_set(home, nr, to);
+	}
+	return ptr->kind == RFS_PTR_BOTH ? rfs_home_count_flash(fs, ptr, delta) : 0;
+}
+
+/* Each block of a file has one there, or will need one, wherever it is now. */
+u64 rfs_home_left(const struct rfs_fs *fs)
+{
+	u64 used = fs->data_live + fs->home->count[RFS_SLOW_ALONE] +
+		   fs->prealloc + fs->rsv_holes;
+
+	return used < fs->home->blocks ? fs->home->blocks - used : 0;
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* What is done in the background of a hybrid volume: blocks go home, and to flash. */
+#include "home/home.h"
+#include "tree/tree.h"
+#include "log/log.h"
+#include "clean/clean.h"
+#include "ops/ops.h"
+
+int rfs_write_home(struct rfs_fs *fs, u32 *most)
+{
+	int ret = fs->home ? rfs_make_room_to_free(fs) : -EOPNOTSUPP;
+
+	if (!ret)
+		ret = rfs_destage(fs, most);
+	if (!ret)
+		rfs_prove(fs, RFS_AT_ADMISSION);
+	return ret;
+}
+
+/*
+ * The page is a new one to recovery, which does not know that it is equal to what is at
+ * home: so it is newer than all that was there before, but no write of its own.
+ */
+static int rfs_fill_page(struct rfs_fs *fs, u32 ino, u64 block,
+			 const struct rfs_dinode *di, struct rfs_ptr *ptr,
+			 const void *data)
+{
+	u32 len = rfs_ptr_len(ptr), n = 1, stream;
+	struct rfs_txn txn;
+	struct rfs_oob oob;
+	u64 addr;
+	int ret = rfs_txn_begin(fs, ino, block, 1, len, le64_to_cpu(di->mtime),
+				&txn);
+
+	if (!ret)
+		ret = rfs_txn_fill(fs, &txn, 0, &n, &oob, &stream);
+	if (ret)
+		return ret;
+	oob.wcount = ptr->wcount;
+	ret = rfs_append(fs, stream, 1, &data, &oob, &addr);
+	if (ret)
+		return ret;
+	rfs_ptr_put(ptr, addr, rfs_ptr_home(ptr), len);
+	fs->stats.filled++;
+	return rfs_map_set(fs, ino, block, 1, ptr);
+}
+
+int rfs_fill(struct rfs_fs *fs, u32 ino, u64 block)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	struct rfs_ptr ptr;
+	bool hole;
+	void *data;
+	int ret = rfs_map_get(fs, ino, block, &ptr);
+
+	if (!ret)
+		ret = rfs_iget(fs, ino, &di, &buf);
+	/* pieces lie over the page that they are newer than */
+	if (ret || ptr.kind != RFS_PTR_ELSEWHERE || di->diff)
+		return ret;
+	ret = rfs_reserve(fs, ino, block, &hole);
+	if (ret)
+		return ret;
+	data = rfs_alloc(RFS_BLOCK_BYTES);
+	ret = data ? rfs_map_get(fs, ino, block, &ptr) : -ENOMEM;
+	if (!ret)
+		ret = rfs_iget(fs, ino, &di, &buf);
+	if (!ret)
+		ret = rfs_home_read(fs, rfs_ptr_home(&ptr), data);
+	if (!ret)
+		ret = rfs_fill_page(fs, ino, block, di, &ptr, data);
+	rfs_free(data);
+	rfs_unreserve(fs, ino, 1, hole);
+	return ret;
+}
