@@ -287,6 +287,7 @@ static int change_some(void)
 {
 	u32 n = between(1, 300), nr, k;
 	struct rfs_dinode *di, attr;
+	struct rfs_ptr ptr;
 	struct rfs_buf *buf;
 	struct item *it;
 	int ret = 0;
@@ -301,7 +302,13 @@ static int change_some(void)
 			ret = rfs_truncate(fs, it->ino, (it->first + k * it->step)
 					   * RFS_BLOCK_BYTES + 5, false);
 			it->written = min(it->written, k + 1);
-			it->n = it->written;
+			if (ret || it->written <= k)
+				break;
+			/* Were all of its last block pieces, none may be left. */
+			ret = rfs_map_get(fs, it->ino, it->first + k * it->step,
+					  &ptr);
+			if (!ret && !rfs_addr(ptr.addr))
+				it->written = k;
 			break;
 		case 1:
 			OP("punch %u", it->ino);
@@ -309,7 +316,6 @@ static int change_some(void)
 			ret = rfs_punch(fs, it->ino, it->first + k * it->step,
 					~0ULL >> 20, false);
 			it->written = k;
-			it->n = k;
 			break;
 		case 2:
 			OP("chmod %u", it->ino);
