@@ -678,8 +678,9 @@ static int rfsm_txn_begin(struct rfs_sb_info *sbi, struct rfsm_txn *txn)
 	rfsm_wait_gate(sbi, txn);
 	/* the thread may be in writeback, and so wait for this */
 	if (rfsm_checkpoint_overdue(sbi->fs, txn)) {
-		ret = rfsm_checkpoint(sbi, 0);
-		if (ret)
+		/* check-points alone would use up what zones of metadata have left */
+		ret = rfsm_compact(sbi);
+		if (ret != -ENOBUFS)
 			rfsm_failed(sbi, ret);
 		rfsm_wait_gate(sbi, txn);
 	}

@@ -21,22 +21,6 @@ static void rfsm_write_back(struct rfs_sb_info *sbi)
 	up_read(&sbi->sb->s_umount);
 }
 
-/* Blocks that can be written: a victim may give less than a zone. */
-static u64 rfsm_room_left(const struct rfs_fs *fs)
-{
-	u64 blocks = (u64)fs->free_zones * fs->zone[RFS_CP_ZONES].cap;
-	u32 i, way, zone;
-
-	for (i = RFS_S_DATA; i < RFS_STREAMS; i++)
-		for (way = 0; way < fs->ways; way++) {
-			zone = fs->active[i][way].zone;
-			if (zone)
-				blocks += fs->zone[zone].cap -
-					  fs->zone[zone].wp;
-		}
-	return blocks;
-}
-
 /* What everybody asks for, and who asks for most at once */
 static u32 rfsm_least_room(const struct rfs_sb_info *sbi)
 {
@@ -72,15 +56,6 @@ static bool rfsm_zones_lack(struct rfs_sb_info *sbi)
 	return lack;
 }
 
-/*
- * Rounds without a gain, then there is none: a victim may be cleaned in pieces of
- * half of dirty_max, and metadata be compacted after each.
- */
-static u32 rfsm_rounds_most(const struct rfs_fs *fs)
-{
-	return 8 + 4 * (fs->zone[RFS_CP_ZONES].cap / fs->dirty_max);
-}
-
 static int rfsm_clean_round(struct rfs_sb_info *sbi, enum rfs_clean how)
 {
 	int ret;
@@ -91,51 +66,50 @@ static int rfsm_clean_round(struct rfs_sb_info *sbi, enum rfs_clean how)
 	return ret;
 }
 
-/* Does nobody who asks now have to wait? Somebody may have made room since. */
-static bool rfsm_room_there(const struct rfs_sb_info *sbi)
+static struct rfs_sb_info *rfsm_of(struct rfs_fs *fs)
 {
-	return !rfs_dirty_full(sbi->fs) &&
-	       !rfs_room_low(sbi->fs, rfsm_more_room(sbi));
+	struct rfsm_dev *dev = fs->dev;
+
+	return container_of(dev, struct rfs_sb_info, dev);
 }
+
+static int rfsm_round_clean(struct rfs_fs *fs, enum rfs_clean how)
+{
+	return rfsm_clean_round(rfsm_of(fs), how);
+}
+
+static int rfsm_round_compact(struct rfs_fs *fs)
+{
+	return rfs_compact(fs, rfsm_checkpoint_of);
+}
+
+static int rfsm_round_checkpoint(struct rfs_fs *fs, u32 flags)
+{
+	return rfsm_checkpoint(rfsm_of(fs), flags);
+}
+
+static const struct rfs_rounds rounds = {
+	.clean = rfsm_round_clean,
+	.compact = rfsm_round_compact,
+	.checkpoint = rfsm_round_checkpoint,
+};
 
 /* Room for who waits for it; false: there is none to be had. */
 static bool rfsm_make_room(struct rfs_sb_info *sbi)
 {
 	struct rfs_fs *fs = sbi->fs;
-	u32 futile = 0;
-	u64 best;
 	int ret;
 
 	if (!rfsm_zones_lack(sbi))
 		return true;
 	rfsm_write_back(sbi);
 	rfsm_lock(sbi);
-	best = rfsm_room_left(fs);
-	do {
-		ret = fs->read_only ? -EROFS : 0;
-		if (!ret && rfsm_room_there(sbi))
-			break;
-		if (!ret && rfs_compact_due(fs, futile))
-			ret = rfs_compact(fs, rfsm_checkpoint_of);
-		else if (!ret && rfs_room_low(fs, rfsm_more_room(sbi)))
-			ret = rfsm_clean_round(sbi, futile ? RFS_CLEAN_HARD :
-						RFS_CLEAN_NOW);
-		if (!ret)
-			ret = rfsm_checkpoint(sbi, 0);
-		if (ret == -ENOMEM) {	/* there may be some in a moment */
-			rfsm_unlock(sbi);
-			schedule_timeout_uninterruptible(HZ / 50);
-			rfsm_lock(sbi);
-			ret = 0;
-		}
-		futile = rfsm_room_left(fs) > best ? 0 : futile + 1;
-		best = max(best, rfsm_room_left(fs));
-		/* the zone that is left to others is not sought in vain */
-	} while (!ret && rfs_room_low(fs, futile ? rfsm_least_room(sbi) :
-						   rfsm_more_room(sbi)) &&
-		 futile < rfsm_rounds_most(fs));
-	if (!ret && rfs_room_low(fs, rfsm_least_room(sbi)))
-		ret = -ENOSPC;
+	while ((ret = rfs_seek_room(fs, rfsm_least_room(sbi),
+				    rfsm_more_room(sbi), &rounds)) == -ENOMEM) {
+		rfsm_unlock(sbi);	/* there may be some in a moment */
+		schedule_timeout_uninterruptible(HZ / 50);
+		rfsm_lock(sbi);
+	}
 	fs->meta_asked = 0;	/* who still waits asks again */
 	rfsm_unlock(sbi);
 	if (ret && ret != -ENOSPC)

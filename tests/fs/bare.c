@@ -2,12 +2,21 @@
 /* A drive in memory for much data that is all alike. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "bare.h"
 
 struct drive drive;
 u8 common[RFS_BLOCK_BYTES];
-static void *spare;		/* pages that nobody has, each with the next's address */
+static void *spare;		/* blocks that nobody has, each with the next's address */
+static u8 *fresh;		/* some that nobody ever had, of the last memory */
+static size_t fresh_bytes;
+
+/*
+ * Blocks that are alike are known by what that sum is of, and no more of them is moved:
+ * whoever reads one has of the rest what was there before. Metadata begins otherwise.
+ */
+#define KNOWN_BY	64
 
 /*
  * Nothing gets lost on this drive, so of a block a few bytes are enough for a sum:
@@ -18,18 +27,39 @@ u32 __wrap_rfs_crc(u32 crc, const void *data, size_t bytes);
 
 u32 __wrap_rfs_crc(u32 crc, const void *data, size_t bytes)
 {
-	return __real_rfs_crc(crc, data, bytes > 256 ? 64 : bytes);
+	return __real_rfs_crc(crc, data, bytes > 256 ? KNOWN_BY : bytes);
 }
 
-/* A page to be written whole */
+#define HUGE		(2UL << 20)	/* bytes of a large page of memory */
+
+/* Few large pages of memory are found sooner than many small ones. */
+static void *memory_get(size_t bytes)
+{
+	void *memory;
+
+	bytes = (bytes + HUGE - 1) / HUGE * HUGE;
+	memory = aligned_alloc(HUGE, bytes);
+	if (!memory)
+		abort();
+	madvise(memory, bytes, MADV_HUGEPAGE);
+	return memory;
+}
+
+/* For a block to be written whole */
 static void *page_get(void)
 {
 	void *page = spare;
 
-	if (!page)
-		return malloc(RFS_BLOCK_BYTES);
-	memcpy(&spare, page, sizeof(spare));
-	return page;
+	if (page) {
+		memcpy(&spare, page, sizeof(spare));
+		return page;
+	}
+	if (!fresh_bytes) {
+		fresh = memory_get(HUGE);
+		fresh_bytes = HUGE;
+	}
+	fresh_bytes -= RFS_BLOCK_BYTES;
+	return fresh + fresh_bytes;
 }
 
 static void page_put(void *page)
@@ -58,7 +88,7 @@ static int drive_append(void *dev, u32 zone, u32 blocks,
 	for (i = 0; i < blocks; i++) {
 		struct page *page = &drive.page[*addr + i];
 
-		if (memcmp(data[i], common, RFS_BLOCK_BYTES)) {
+		if (memcmp(data[i], common, KNOWN_BY)) {
 			page->data = page_get();
 			memcpy(page->data, data[i], RFS_BLOCK_BYTES);
 		} else {
@@ -77,7 +107,8 @@ static int drive_read(void *dev, u64 addr, void *data, struct rfs_oob *oob)
 
 	(void)dev;
 	if (page->data)
-		memcpy(data, page->data, RFS_BLOCK_BYTES);
+		memcpy(data, page->data, page->data == common ? KNOWN_BY :
+							   RFS_BLOCK_BYTES);
 	else
 		memset(data, 0, RFS_BLOCK_BYTES);
 	if (oob)
@@ -148,10 +179,13 @@ void drive_end(void)
 
 void drive_begin(void)
 {
+	size_t bytes = (size_t)drive.geo.zones * drive.geo.zone_blocks *
+		       sizeof(*drive.page);
+
 	drive.power = ~0ULL;
-	drive.page = calloc((size_t)drive.geo.zones * drive.geo.zone_blocks,
-			    sizeof(*drive.page));
+	drive.page = memory_get(bytes);
+	memset(drive.page, 0, bytes);
 	drive.wp = calloc(drive.geo.zones, sizeof(*drive.wp));
-	if (!drive.page || !drive.wp)
+	if (!drive.wp)
 		abort();
 }

@@ -4,7 +4,8 @@
  * host/fs/doc/design.md says that there is none. A setting is a drive of random
  * zones and limits, filled to 95 to 100% with a random mixture of files; then
  * rounds of overwriting, times, deleting, creating until there is no room,
- * check-points, mounts, power cuts.
+ * check-points, mounts, power cuts. Half of the settings use the volume as the tools
+ * do, half as the module does: pages are promised room and sent later.
  *
  *	space [settings=N] [seed=N] [rounds=N] [progress=N] [verbose=1] [striped=1] [most=N]
  *
@@ -16,6 +17,7 @@
 
 #include "bare.h"
 #include "option.h"
+#include "promised.h"
 #include "space/rank.h"
 #include "space/space.h"
 #include "tree/tree.h"
@@ -42,6 +44,9 @@ static u32 items, names, dirs[64], ndirs;
 static u64 draws;
 static char what[200];		/* the last operation */
 static bool verbose;
+static bool late;		/* pages are promised, and sent later, as in the module */
+static u32 late_most;		/* so many at a time */
+static struct rfs_dev_ops ops;
 static bool striped;		/* groups are, over 2 to 9 zones */
 static u32 most;		/* blocks of a drive, unless 30 zones have more */
 static const char *broken;	/* of the proof: what does not hold */
@@ -82,6 +87,7 @@ static bool drive_new(void)
 	/* these draw nothing: seeds stay what they were */
 	cached = draws >> 40 & 3;
 	id.pieces = draws >> 42 & 1;
+	late = draws >> 46 & 1;
 	id.ways = striped ? 2 + (draws >> 43 & 7) : 1;
 	while (id.ways > 1) {	/* as many as mkfs takes */
 		rfs_layout(drive.geo.zones, drive.cap,
@@ -127,7 +133,7 @@ static int mount(void)
 	struct rfs_policy policy = { .groups = between(1, 6), .gc = pick(3) };
 	int ret;
 
-	ret = rfs_mount(&drive_ops, NULL, &drive.geo, false, 0, &fs);
+	ret = rfs_mount(&ops, NULL, &drive.geo, false, 0, &fs);
 	if (ret) {
 		fs = NULL;
 		return ret;
@@ -136,6 +142,8 @@ static int mount(void)
 	/* Which clean blocks are in memory decides nothing but the time it takes. */
 	if (cached)
 		fs->clean_max = ~0U;
+	if (late)
+		promised_begin(fs, pick);
 	return 0;
 }
 
@@ -148,18 +156,37 @@ static int write_block(const struct item *it, u32 i)
 {
 	u64 block = it->first + i * it->step;
 	const void *data = common;
+	u32 at, len;
+	int ret;
 
 	OP("write %u, block %llu", it->ino, (unsigned long long)block);
-	if (fs->compact && pick(2))
-		return rfs_write_bytes(fs, it->ino, block * RFS_BLOCK_BYTES +
-				       pick(3000), common, between(1, 1000));
-	return rfs_write(fs, it->ino, block, 1, &data, RFS_BLOCK_BYTES);
+	if (late && promised_already(it->ino, block))
+		return 0;
+	if (fs->compact && pick(2)) {
+		at = pick(3000);
+		len = between(1, 1000);
+		promised_do(ret, rfs_write_bytes(fs, it->ino, block *
+						 RFS_BLOCK_BYTES + at, common,
+						 len));
+		return ret;
+	}
+	return late ? promised_page(it->ino, block, late_most) :
+		      rfs_write(fs, it->ino, block, 1, &data, RFS_BLOCK_BYTES);
 }
 
 /* What there may be no room for; 1: there is none */
 static int ask(int ret)
 {
 	return ret == -ENOSPC ? 1 : ret;
+}
+
+static int set_attribute(u32 ino)
+{
+	u32 len = between(1, 3000);
+	int ret;
+
+	promised_do(ret, rfs_xattr_set(fs, ino, "user.a", common, len, 0, 0));
+	return ret;
 }
 
 /* One more; 1: there is no room for it */
@@ -179,7 +206,7 @@ static int add(u32 kind)
 	if (kind == 5 && ndirs < 64)
 		how.mode = S_IFDIR | 0700;
 	OP("create");
-	ret = rfs_create(fs, it->dir, name, &how, &it->ino);
+	promised_do(ret, rfs_create(fs, it->dir, name, &how, &it->ino));
 	if (ret)
 		return ask(ret);
 	if (S_ISDIR(how.mode)) {
@@ -205,8 +232,7 @@ static int add(u32 kind)
 		break;
 	case 6:
 		OP("set an attribute");
-		ret = ask(rfs_xattr_set(fs, it->ino, "user.a", common,
-					between(1, 3000), 0, 0));
+		ret = ask(set_attribute(it->ino));
 		break;
 	}
 	for (; !ret && it->written < it->n; it->written += !ret)
@@ -241,23 +267,32 @@ static int drop(u32 nr)
 
 	name_of(it->name, name);
 	OP("unlink %u", it->ino);
-	ret = rfs_unlink(fs, it->dir, name, &ino);
+	promised_do(ret, rfs_unlink(fs, it->dir, name, &ino));
 	OP("free %u", it->ino);
+	promised_drop(it->ino, 0);
 	if (!ret)
-		ret = rfs_free_orphan(fs, it->ino);
+		promised_do(ret, rfs_free_orphan(fs, it->ino));
 	*it = item[--items];
 	return ret;
 }
 
 static int overwrite(void)
 {
-	u32 n = between(1, 2000), nr;
+	u32 n = between(1, 2000), nr, block;
 	int ret = 0;
 
 	while (!ret && items && n--) {
 		nr = pick(items);
-		if (item[nr].written)
-			ret = write_block(&item[nr], pick(item[nr].written));
+		if (!item[nr].written)
+			continue;
+		block = pick(item[nr].written);
+		ret = write_block(&item[nr], block);
+		/* those that were promised a place have taken what there is */
+		if (ret != -ENOSPC || !promised_pages())
+			continue;
+		ret = promised_send_all();
+		if (!ret)
+			ret = write_block(&item[nr], block);
 	}
 	return ret;
 }
@@ -277,7 +312,8 @@ static int read_all(void)
 			struct rfs_dinode times = *di;
 
 			times.atime = cpu_to_le64(drive_ops.now(NULL));
-			ret = rfs_set_times(fs, item[nr].ino, &times);
+			promised_do(ret, rfs_set_times(fs, item[nr].ino,
+						       &times));
 		}
 	}
 	return ret;
@@ -287,6 +323,7 @@ static int change_some(void)
 {
 	u32 n = between(1, 300), nr, k;
 	struct rfs_dinode *di, attr;
+	struct rfs_ptr ptr;
 	struct rfs_buf *buf;
 	struct item *it;
 	int ret = 0;
@@ -298,18 +335,27 @@ static int change_some(void)
 		case 0:
 			k = it->written ? pick(it->written) : 0;
 			OP("truncate %u", it->ino);
-			ret = rfs_truncate(fs, it->ino, (it->first + k * it->step)
-					   * RFS_BLOCK_BYTES + 5, false);
+			promised_drop(it->ino, it->first + k * it->step + 1);
+			promised_do(ret, rfs_truncate(fs, it->ino,
+				(it->first + k * it->step) * RFS_BLOCK_BYTES +
+				5, false));
 			it->written = min(it->written, k + 1);
-			it->n = it->written;
+			if (ret || it->written <= k)
+				break;
+			/* Were all of its last block pieces, none may be left. */
+			ret = rfs_map_get(fs, it->ino, it->first + k * it->step,
+					  &ptr);
+			if (!ret && !rfs_addr(ptr.addr))
+				it->written = k;
 			break;
 		case 1:
 			OP("punch %u", it->ino);
 			k = it->written ? pick(it->written) : 0;
-			ret = rfs_punch(fs, it->ino, it->first + k * it->step,
-					~0ULL >> 20, false);
+			promised_drop(it->ino, it->first + k * it->step);
+			promised_do(ret, rfs_punch(fs, it->ino, it->first + k *
+						   it->step, ~0ULL >> 20,
+						   false));
 			it->written = k;
-			it->n = k;
 			break;
 		case 2:
 			OP("chmod %u", it->ino);
@@ -318,23 +364,32 @@ static int change_some(void)
 				break;
 			attr = *di;
 			attr.mode ^= cpu_to_le32(0111);
-			ret = rfs_setattr(fs, it->ino, &attr, 0);
+			promised_do(ret, rfs_setattr(fs, it->ino, &attr, 0));
 			break;
 		case 3:
 			OP("set an attribute");
-			ret = ask(rfs_xattr_set(fs, it->ino, "user.a", common,
-						between(1, 3000), 0, 0));
+			ret = ask(set_attribute(it->ino));
 			ret = ret > 0 ? 0 : ret;
 			break;
 		case 4:
 			OP("remove an attribute");
-			ret = rfs_xattr_set(fs, it->ino, "user.a", NULL, 0, 0,
-					    0);
+			promised_do(ret, rfs_xattr_set(fs, it->ino, "user.a",
+						       NULL, 0, 0, 0));
 			ret = ret == -ENODATA ? 0 : ret;
 			break;
 		}
 	}
 	return ret;
+}
+
+/* Others have completed, too */
+static int checkpoint(void)
+{
+	int ret = promised_failed();
+
+	if (!ret && late)
+		ret = promised_send_all();
+	return ret ? ret : rfs_checkpoint(fs, 0);
 }
 
 /* Power goes while a check-point is written, or some time before. */
@@ -343,8 +398,12 @@ static int power_cut(void)
 	u32 tries;
 	int ret;
 
+	OP("pages");
+	ret = late ? promised_send_all() : 0;
 	OP("log");
-	ret = rfs_log_sync(fs);
+	if (!ret)
+		ret = rfs_log_sync(fs);
+	promised_end();
 	if (ret)
 		return ret;
 	for (tries = pick(3); tries; tries--) {
@@ -355,6 +414,7 @@ static int power_cut(void)
 			fs = NULL;
 		} else if (!mount()) {
 			rfs_unmount_nosync(fs);
+			promised_end();
 			fs = NULL;
 		}
 	}
@@ -371,6 +431,7 @@ static int round_of(u32 nr)
 	int ret;
 
 	(void)nr;
+	late_most = pick(3) ? pick(600) : pick(4096);
 	ret = overwrite();
 	if (!ret && !pick(3))
 		ret = read_all();
@@ -383,13 +444,18 @@ static int round_of(u32 nr)
 	if (!ret)
 		OP("check-point");
 	if (!ret && pick(2))
-		ret = rfs_checkpoint(fs, 0);
+		ret = pick(2) ? checkpoint() : rfs_checkpoint(fs, 0);
 	if (!ret && !pick(4)) {
 		OP("unmount");
-		ret = rfs_unmount(fs);
+		ret = checkpoint();
+		promised_end();
+		if (!ret)
+			ret = rfs_unmount(fs);
 		fs = NULL;
-		OP("mount");
-		ret = ret ? ret : mount();
+		if (!ret) {
+			OP("mount");
+			ret = mount();
+		}
 	}
 	return ret || pick(4) ? ret : power_cut();
 }
@@ -407,7 +473,7 @@ static int check(void)
 	int ret;
 
 	OP("the last check-point");
-	ret = rfs_checkpoint(fs, 0);
+	ret = checkpoint();
 	OP("fsck");
 	if (!ret)
 		ret = rfs_check(fs, &report);
@@ -421,7 +487,7 @@ static int setting(u32 rounds)
 
 	broken = NULL;
 	OP("mkfs");
-	ret = rfs_mkfs(&drive_ops, NULL, &drive.geo, &id, "space");
+	ret = rfs_mkfs(&ops, NULL, &drive.geo, &id, "space");
 	OP("mount");
 	if (!ret)
 		ret = mount();
@@ -429,6 +495,7 @@ static int setting(u32 rounds)
 	dirs[0] = RFS_ROOT_INO;
 	items = 0;
 	names = 0;
+	late_most = pick(64);
 	if (!ret && !pick(3))
 		ret = rfs_quota_on(fs);
 	if (!ret)
@@ -467,6 +534,8 @@ int main(int argc, char **argv)
 	int ret;
 
 	options(argc, argv, 1, "usage: space [NAME=N]...", opt);
+	ops = drive_ops;
+	ops.yield = promised_yield;
 	rfs_broken = note_broken;
 	rfs_victim_found = compare_victim;
 	verbose = opt[3].value;
@@ -481,6 +550,7 @@ int main(int argc, char **argv)
 			continue;
 		done++;
 		ret = setting(opt[2].value);
+		promised_end();
 		if (ret)
 			printf("seed %llu: %u zones of %u blocks, %u of page metadata, %u open: %s%s%s: %d%s\n",
 			       (unsigned long long)seed, drive.geo.zones,

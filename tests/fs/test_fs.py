@@ -270,11 +270,6 @@ def test_full_striped_volumes_go_on(build: Path, part: int) -> None:
     space(build, "settings=50", SMALL_DRIVES, "striped=1", f"seed={1 + 1000 * part}")
 
 
-def test_a_new_map_block_is_claimed_first(build: Path) -> None:
-    """With zones of 32 blocks one create adds two zones to the claim: it waits for these, too."""
-    space(build, "settings=1", "seed=5162")
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("part", range(20))
 def test_many_full_volumes_go_on(build: Path, part: int) -> None:

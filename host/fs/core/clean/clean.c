@@ -135,6 +135,7 @@ static u32 rfs_find_victims(struct rfs_fs *fs, enum rfs_clean how, u32 *nr)
 struct cleaner {
 	u32 copies;		/* that there was memory for */
 	u32 shared;		/* groups, of so many copies being filled */
+	u32 groups;		/* that data is copied to */
 	struct rfs_copy *copy[RFS_COPIES];
 	struct rfs_copy *filling[RFS_GROUPS_MAX];
 	struct rfs_copy *idle[RFS_COPIES];
@@ -520,7 +521,8 @@ static int rfs_move_data(struct rfs_fs *fs, struct cleaner *c,
 				       le64_to_cpu(from->off), &ptr);
 	/* as it will be when the copy completes */
 	rfs_buf_dirty(fs, buf);
-	stream = rfs_data_stream(fs, di, &ptr, c->now);
+	stream = min(rfs_data_stream(fs, di, &ptr, c->now),
+		     RFS_S_DATA + c->groups - 1);
 	rfs_count_traffic(fs, &ptr, c->now);
 	slot = &c->filling[min(stream - RFS_S_DATA, c->shared - 1)];
 	if (!*slot) {
@@ -895,6 +897,8 @@ static int rfs_clean_more(struct rfs_fs *fs, struct cleaner *c,
 	if (!c->victims)
 		return -ENOENT;
 	c->kept = how != RFS_CLEAN_HARD;
+	/* others are closed: what is copied there would be cleaned again */
+	c->groups = how == RFS_CLEAN_HARD ? RFS_GROUPS_KEPT : RFS_GROUPS_MAX;
 	for (c->done = 0; c->done < c->victims; c->done++)
 		rfs_saw_victim(fs, c->victim[c->done]);
 	fs->stats.victims += c->victims;
@@ -1063,8 +1067,10 @@ static struct cleaner *rfs_compactor_new(const struct rfs_fs *fs)
 bool rfs_compact_due(const struct rfs_fs *fs, bool zones_lack)
 {
 	/* with fewer zones than it claims, data would not get those it leaves */
-	zones_lack &= fs->meta_zones > rfs_zones_claimed(fs);
-	return !fs->futile && (zones_lack || rfs_room_tight(fs)) &&
+	bool more = zones_lack && fs->meta_zones > rfs_zones_claimed(fs);
+
+	/* nor can data be cleaned without a zone for what is copied */
+	return !fs->futile && (more || rfs_room_tight(fs, zones_lack)) &&
 	       rfs_compaction_gains(fs);
 }
 

@@ -23,8 +23,10 @@ static int rfs_ask_for_room(struct rfs_fs *fs, u32 blocks, u32 meta)
 	fs->meta_asked = meta;
 	low = rfs_room_low(fs, blocks + fs->withheld);
 	fs->meta_asked = asked;
-	if (!low && !rfs_dirty_full(fs))
+	if (!low && !rfs_dirty_full(fs)) {
+		rfs_prove_asked(fs, meta);
 		return 0;
+	}
 	if (fs->no_space)
 		return -ENOSPC;
 	fs->meta_asked = max(asked, meta);
@@ -106,9 +108,79 @@ int rfs_make_room(struct rfs_fs *fs, u32 blocks, u64 data, u32 meta)
 			how = RFS_CLEAN_HARD;
 	}
 	fs->meta_asked = 0;
-	if (!ret)
+	if (!ret) {
 		rfs_prove(fs, RFS_AT_ADMISSION);
+		rfs_prove_asked(fs, meta);
+	}
 	return ret;
+}
+
+/* Blocks that can be written: a victim may give less than a zone. */
+static u64 rfs_room_left(const struct rfs_fs *fs)
+{
+	u64 cap = le32_to_cpu(fs->super.zone_cap);
+	u64 blocks = fs->free_zones * cap;
+	u32 i, way, zone;
+
+	for (i = RFS_S_DATA; i < RFS_STREAMS; i++)
+		for (way = 0; way < fs->ways; way++) {
+			zone = fs->active[i][way].zone;
+			if (zone)
+				blocks += fs->zone[zone].cap -
+					  fs->zone[zone].wp;
+		}
+	return blocks;
+}
+
+/*
+ * Rounds without a gain, then there is none: a victim may be cleaned in pieces of
+ * half of dirty_max, and metadata be compacted after each. What each may ask for is
+ * there, so it is sought until all zones of data were victims.
+ */
+static u32 rfs_futile_most(const struct rfs_fs *fs)
+{
+	return rfs_room_low(fs, 1) ? rfs_admit_rounds_most(fs) :
+	       8 + 4 * (le32_to_cpu(fs->super.zone_cap) / fs->dirty_max);
+}
+
+int rfs_seek_room(struct rfs_fs *fs, u32 least, u32 more,
+		  const struct rfs_rounds *rounds)
+{
+	u64 best = rfs_room_left(fs), left;
+	u32 futile = 0;
+	int ret = 0;
+
+	do {
+		if (fs->read_only)
+			return -EROFS;
+		/* somebody may have made room since */
+		if (!rfs_dirty_full(fs) && !rfs_room_low(fs, more))
+			return 0;
+		if (rfs_compact_due(fs, futile)) {
+			/* another check-point would take what it gains */
+			ret = rounds->compact(fs);
+		} else {
+			if (rfs_room_low(fs, more))
+				ret = rounds->clean(fs, futile ?
+						    RFS_CLEAN_HARD :
+						    RFS_CLEAN_NOW);
+			if (ret == -ENOSPC && !futile) {
+				futile = 1;	/* which uses all the room */
+				ret = 0;
+				continue;
+			}
+			if (!ret)
+				ret = rounds->checkpoint(fs, 0);
+		}
+		if (ret)
+			return ret;
+		left = rfs_room_left(fs);
+		futile = left > best ? 0 : futile + 1;
+		best = max(best, left);
+		/* what is left to others is not sought in vain */
+	} while (rfs_room_low(fs, futile ? least : more) &&
+		 futile < rfs_futile_most(fs));
+	return rfs_room_low(fs, least) ? -ENOSPC : 0;
 }
 
 /*

@@ -4,6 +4,7 @@
 #define RFS_OPS_H
 
 #include "volume/volume.h"
+#include "space/rank.h"
 
 struct rfs_usage;
 
@@ -15,6 +16,20 @@ int rfs_make_room(struct rfs_fs *fs, u32 blocks, u64 data, u32 meta);
 
 /* Is there room for so many blocks of metadata now, without waiting? */
 bool rfs_meta_fits(struct rfs_fs *fs, u32 meta);
+
+/* How rounds are done for those who wait: as the core does, or as the caller has it */
+struct rfs_rounds {
+	int (*clean)(struct rfs_fs *fs, enum rfs_clean how);	/* rfs_clean_some() */
+	int (*compact)(struct rfs_fs *fs);	/* rfs_compact() */
+	int (*checkpoint)(struct rfs_fs *fs, u32 flags);	/* rfs_checkpoint() */
+};
+
+/*
+ * For those who were told -EAGAIN: zones are cleaned until there is room for `least`
+ * blocks, and for `more` as long as each round gains. -ENOSPC: there is none to be had.
+ */
+int rfs_seek_room(struct rfs_fs *fs, u32 least, u32 more,
+		  const struct rfs_rounds *rounds);
 
 /* -ENOBUFS: a check-point first, or rfs_compact(), where others make room */
 int rfs_make_room_to_free(struct rfs_fs *fs);

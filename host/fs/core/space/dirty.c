@@ -85,9 +85,10 @@ u32 rfs_dirty_most(const struct rfs_fs *fs)
 	return blocks > kept + DIRTY_LEAST ? blocks - kept : DIRTY_LEAST;
 }
 
-bool rfs_room_tight(const struct rfs_fs *fs)
+bool rfs_room_tight(const struct rfs_fs *fs, u32 zones)
 {
-	return rfs_dirty_room(fs, 0, 0) < fs->dirty_max + rfs_room_kept(fs);
+	return rfs_dirty_room(fs, 0, zones) <
+	       fs->dirty_max + rfs_room_kept(fs);
 }
 
 bool rfs_dirty_due(const struct rfs_fs *fs)

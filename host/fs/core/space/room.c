@@ -70,8 +70,7 @@ u64 rfs_used_with(const struct rfs_fs *fs, u64 data, u64 meta)
 	return rfs_used_then(fs, &now, data, meta);
 }
 
-/* [B*] Zones that metadata takes when it is compact, those being filled too */
-static u64 rfs_zones_claimed_with(const struct rfs_fs *fs, u64 meta)
+u64 rfs_zones_claimed_with(const struct rfs_fs *fs, u64 meta)
 {
 	struct rfs_usage now;
 

@@ -156,7 +156,12 @@ static inline u64 rfs_room_kept(const struct rfs_fs *fs)
 	return fs->room_kept;
 }
 
-u64 rfs_zones_claimed(const struct rfs_fs *fs);	/* by metadata */
+/*
+ * [B*] Zones that metadata takes when it is compact, those being filled too; with so
+ * many blocks more
+ */
+u64 rfs_zones_claimed_with(const struct rfs_fs *fs, u64 meta);
+u64 rfs_zones_claimed(const struct rfs_fs *fs);
 u32 rfs_zones_kept(const struct rfs_fs *fs);	/* data may not have these */
 
 /* Zones that streams open beside those that they have, see stripe.c */
@@ -241,8 +246,8 @@ static inline bool rfs_dirty_full(const struct rfs_fs *fs)
 	       fs->dirty.count >= rfs_dirty_most(fs);
 }
 
-/* Another check-point of dirty_max may not find room with a zone left. */
-bool rfs_room_tight(const struct rfs_fs *fs);
+/* Beside so many zones, another check-point of dirty_max may not find room. */
+bool rfs_room_tight(const struct rfs_fs *fs, u32 zones);
 
 /* So much is dirty, long before others wait, that a check-point is to come. */
 bool rfs_dirty_due(const struct rfs_fs *fs);

@@ -45,17 +45,9 @@ bool rfs_has_room(const struct rfs_fs *fs, u32 stream)
 }
 
 /*
- * With fewer free zones a group does not open one while another group has room. Those
- * that metadata claims are left, too, where groups have opened many zones.
- */
-static u32 rfs_zones_of_last(const struct rfs_fs *fs)
-{
-	return fs->ways > 1 ? rfs_zones_kept(fs) : fs->low_zones;
-}
-
-/*
- * A group's zone is not opened with one of the last free zones while another
- * group has room: so data needs no more of these than with one group. Nor is the
+ * A group's zone is not opened with one of the last free zones, or of those that
+ * metadata claims, while another group has room: so data needs no more of these than
+ * with one group. Nor is the
  * last of all for metadata, so that a check-point finds room as long as there is
  * some in the zones it goes to.
  */
@@ -64,8 +56,8 @@ u32 rfs_with_room(const struct rfs_fs *fs, u32 stream)
 	bool data = stream >= RFS_S_DATA;
 	u32 first = data ? RFS_S_DATA : 0, i;
 
-	if (fs->free_zones >= (data ? rfs_zones_of_last(fs) : 2) ||
-	    rfs_has_room(fs, stream))
+	if (rfs_has_room(fs, stream) ||
+	    fs->free_zones >= (data ? rfs_zones_kept(fs) : 2))
 		return stream;
 	i = data ? RFS_S_DATA + fs->policy.groups : RFS_S_DATA;
 	while (i-- > first)

@@ -16,14 +16,33 @@ static s64 rfs_proof_zones_left(const struct rfs_fs *fs)
 	       (s64)rfs_zones_claimed(fs);
 }
 
+/* Those of data that the check-point frees, which cleaning has emptied */
+static u32 rfs_proof_dead(const struct rfs_fs *fs)
+{
+	u32 nr, dead = 0;
+
+	rfs_bits_each(&fs->set[RFS_SET_DEAD], nr)
+		dead += fs->zone[nr].stream >= RFS_S_DATA;
+	return dead;
+}
+
+static const char *rfs_proof_at_checkpoint(const struct rfs_fs *fs)
+{
+	if (fs->dirty.count > rfs_room_beside(fs, 0, 0) + fs->dirty.count)
+		return "a check-point writes more than there is room for";
+	/* while zones are being emptied, cleaning looks at what a check-point needs */
+	if (!fs->recovering && !fs->set[RFS_SET_CLEANING].count &&
+	    rfs_proof_zones_left(fs) + rfs_proof_dead(fs) + 2 < fs->low_zones)
+		return "data has taken zones of the reserve before a check-point";
+	return rfs_sets_wrong(fs);
+}
+
 static const char *rfs_proof_wrong(struct rfs_fs *fs, enum rfs_proof at)
 {
 	u64 room = rfs_room_beside(fs, 0, 0) + fs->dirty.count;
 
 	if (at == RFS_AT_CHECKPOINT)
-		return fs->dirty.count > room ?
-		       "a check-point writes more than there is room for" :
-		       rfs_sets_wrong(fs);
+		return rfs_proof_at_checkpoint(fs);
 	if (at == RFS_AT_OPERATION)
 		return fs->dirty.count > fs->dirty_before + RFS_OP_BLOCKS +
 					 fs->maps ?
@@ -32,7 +51,7 @@ static const char *rfs_proof_wrong(struct rfs_fs *fs, enum rfs_proof at)
 	fs->dirty_before = fs->dirty.count;
 	if (fs->dirty.count + rfs_room_kept(fs) > room)
 		return "what is dirty takes the room that is kept";
-	if (rfs_room_tight(fs))
+	if (rfs_room_tight(fs, 0))
 		return "metadata is compact, and room is short";
 	if (rfs_proof_zones_left(fs) + 2 < fs->low_zones)
 		return "data has taken zones of the reserve";
@@ -49,5 +68,14 @@ void rfs_prove(struct rfs_fs *fs, enum rfs_proof at)
 	what = rfs_proof_wrong(fs, at);
 	if (what)
 		rfs_broken(fs, what);
+}
+
+void rfs_prove_asked(struct rfs_fs *fs, u32 meta)
+{
+	u64 zones = rfs_zones_claimed_with(fs, meta);
+
+	if (rfs_broken && !fs->read_only && fs->free_zones < fs->low_zones +
+	    (zones > fs->meta_zones ? zones - fs->meta_zones : 0))
+		rfs_broken(fs, "zones lack for what is asked");
 }
 #endif
