@@ -13,6 +13,7 @@
  * fail, and the volume never ends read-only. Prints a line, and one for each
  * setting that fails; exit status 1 if one does.
  */
+#include <malloc.h>
 #include <stdio.h>
 
 #include "bare.h"
@@ -536,6 +537,10 @@ int main(int argc, char **argv)
 	options(argc, argv, 1, "usage: space [NAME=N]...", opt);
 	ops = drive_ops;
 	ops.yield = promised_yield;
+	/* What is freed is needed again soon: page faults took a quarter of the time. */
+	mallopt(M_TRIM_THRESHOLD, 1 << 30);
+	mallopt(M_MMAP_THRESHOLD, 32 << 20);
+	mallopt(M_TOP_PAD, 64 << 20);
 	rfs_broken = note_broken;
 	rfs_victim_found = compare_victim;
 	verbose = opt[3].value;

@@ -51,8 +51,8 @@ struct memdev {
 	u32 ops, op_room;
 	u32 settled;		/* those before are there */
 	bool hold;		/* what is noted now is held */
-	u8 *arena;		/* blocks and OOBs that were appended */
-	size_t used, room;
+	u8 **arena;		/* pieces: blocks and OOBs that were appended */
+	size_t used, room;	/* blocks of them */
 	u64 reads;
 	u32 refused;		/* appends for want of open or active zones */
 	/* a slow device beside it, whose writes are volatile until it is flushed */

@@ -22,8 +22,9 @@
 #define BLOCKS 512
 #define READERS 8
 #define READS 400
-#define ROUNDS 6
-#define OVERWRITES 4000
+#define ROUNDS 2
+#define OVERWRITES 1000
+#define MEETINGS 20	/* of reads with writes, at least */
 
 #define CHECK(what)                                                            \
 	do {                                                                   \
@@ -37,6 +38,7 @@
 static const char *path;
 static atomic_uint written[BLOCKS];	/* rounds that were completed */
 static atomic_bool over;
+static atomic_uint met[2];	/* blocks read in even and odd rounds that were written meanwhile */
 
 static uint64_t word(unsigned int block, unsigned int round)
 {
@@ -108,6 +110,7 @@ static void *reader(void *seed)
 
 			CHECK(page[0] >> 32 == at + k);
 			CHECK((uint32_t)page[0] >= before[k]);
+			met[page[0] % 2] += (uint32_t)page[0] > before[k];
 			for (unsigned int w = 1; w < WORDS; w++)
 				same(page, w);
 		}
@@ -127,6 +130,7 @@ static void beside_writers(void)
 	for (unsigned int i = 0; i < READERS; i++)
 		CHECK(pthread_join(readers[i], NULL) == 0);
 	CHECK(pthread_join(writes, NULL) == 0);
+	CHECK(met[0] >= MEETINGS && met[1] >= MEETINGS);
 }
 
 static void *block_writer(void *unused)
@@ -162,6 +166,7 @@ static void *block_reader(void *unused)
 
 		CHECK(pread(fd, page, PAGE, 0) == PAGE);
 		CHECK((uint32_t)page[0] >= before);
+		met[0] += (uint32_t)page[0] > before;
 		for (unsigned int w = 1; w < WORDS; w++)
 			same(page, w);
 	}
@@ -177,10 +182,12 @@ static void beside_overwriter(void)
 
 	atomic_store(&over, false);
 	atomic_store(&written[0], 0);
+	atomic_store(&met[0], 0);
 	CHECK(pthread_create(&writes, NULL, block_writer, NULL) == 0);
 	CHECK(pthread_create(&reads, NULL, block_reader, NULL) == 0);
 	CHECK(pthread_join(reads, NULL) == 0);
 	CHECK(pthread_join(writes, NULL) == 0);
+	CHECK(met[0] >= MEETINGS);
 }
 
 static void *scribbler(void *memory)
