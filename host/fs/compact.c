@@ -30,7 +30,7 @@ bool rfsm_small_add(struct inode *inode, struct rfsm_batch *b,
 	    !rfsm_new_bytes(folio, &from, &to))
 		return false;
 	to = min_t(loff_t, to, left);
-	if (from >= to || to - from > RFS_PIECE_MAX)
+	if (from >= to || to - from > RFS_SMALL_MAX)
 		return false;
 	small->folio = folio;
 	small->from = from;
@@ -44,29 +44,15 @@ bool rfsm_small_add(struct inode *inode, struct rfsm_batch *b,
 }
 
 /*
- * Under the volume lock. One page is no more than one block of the log, and is not
- * merged later: a piece takes less if the log is to be written anyway, or has
- * others.
+ * True: it is in pieces, or lost, which the mapping says then. Where the log had no
+ * memory for it and it is to be a page, it has its reservation still.
  */
-static int rfsm_may_be_piece(struct rfs_fs *fs, struct inode *inode, u32 smalls,
-			     const struct rfsm_small *small)
-{
-	if (smalls < 2 && !rfs_log_pending(fs, inode->i_ino, false))
-		return 0;
-	return rfs_piece_fits(fs, inode->i_ino, folio_pos(small->folio) +
-			      small->from, small->bytes);
-}
-
-/*
- * True: it is a piece, or lost, which the mapping says then. Where the log had no
- * memory for it and nothing was changed, it has its reservation still.
- */
-static bool rfsm_small_piece(struct inode *inode, u32 smalls,
-			     const struct rfsm_small *small)
+static bool rfsm_small_piece(struct inode *inode, const struct rfsm_small *small)
 {
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	struct timespec64 mtime = inode_get_mtime(inode);
 	struct folio *folio = small->folio;
+	u64 off = folio_pos(folio) + small->from;
 	struct rfsm_miss miss = { 0 };
 	bool again;
 	int ret, fits;
@@ -75,11 +61,10 @@ static bool rfsm_small_piece(struct inode *inode, u32 smalls,
 		ret = 0;
 		rfsm_lock(sbi);
 		rfsm_miss_begin(sbi, &miss);
-		fits = rfsm_may_be_piece(sbi->fs, inode, smalls, small);
+		fits = rfs_piece_fits(sbi->fs, inode->i_ino, off, small->bytes);
 		again = rfsm_miss_end(sbi, &miss, fits);
 		if (fits > 0) {
-			ret = rfs_piece(sbi->fs, inode->i_ino,
-					folio_pos(folio) + small->from,
+			ret = rfs_piece(sbi->fs, inode->i_ino, off,
 					folio_address(folio) + small->from,
 					small->bytes, timespec64_to_ns(&mtime));
 			if (ret == -ENOMEM && !sbi->fs->read_only)
@@ -97,27 +82,36 @@ static bool rfsm_small_piece(struct inode *inode, u32 smalls,
 	return fits > 0;
 }
 
-void rfsm_smalls_write(struct inode *inode, struct rfsm_batch *b, bool sync)
+/* Bytes up to which they had better be pieces */
+static u32 rfsm_small_most(struct inode *inode, const struct rfsm_batch *b,
+			   bool alone)
 {
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
+	u16 bytes[RFSM_SMALLS];
+	u32 most = 0, i;
 	int ret;
-	u32 i;
+
+	for (i = 0; i < b->smalls; i++)
+		bytes[i] = b->small[i].bytes;
+	rfsm_query(sbi, ret, rfs_piece_most(sbi->fs, inode->i_ino, bytes,
+					    b->smalls, alone, &most));
+	return ret ? 0 : most;
+}
+
+void rfsm_smalls_write(struct inode *inode, struct rfsm_batch *b, bool alone)
+{
+	u32 most = b->smalls ? rfsm_small_most(inode, b, alone) : 0;
+	u32 i, left = 0;
 
 	for (i = 0; i < b->smalls; i++) {
-		const struct rfsm_small *small = &b->small[i];
-		struct folio *folio = small->folio;
+		struct rfsm_small *small = &b->small[i];
 
-		if (rfsm_small_piece(inode, b->smalls, small)) {
-			folio_end_writeback(folio);
-			continue;
-		}
-		ret = rfsm_settle(inode);
-		if (ret)
-			mapping_set_error(inode->i_mapping, ret);
-		rfsm_append(sbi, inode, folio->index, &folio, 1, small->len,
-			    sync ? RFSM_APPEND_SYNC : 0);
+		if (small->bytes <= most && rfsm_small_piece(inode, small))
+			folio_end_writeback(small->folio);
+		else
+			b->small[left++] = *small;
 	}
-	if (b->smalls)
-		rfsm_kick(sbi);
-	b->smalls = 0;
+	if (left < b->smalls)
+		rfsm_kick(RFS_SB(inode->i_sb));
+	b->smalls = left;
 }

@@ -545,17 +545,35 @@ static int rfsm_batch_add(struct inode *inode, struct rfsm_batch *b,
 	return 0;
 }
 
-/*
- * Somebody waits for it: fsync, or sync, which sends all before it waits. Where that
- * makes a check-point, it would write pieces in a block of their own.
- */
-static bool rfsm_small_wanted(const struct rfs_sb_info *sbi,
+/* A folio under writeback that is no piece, beside its neighbours if they are there */
+static void rfsm_batch_put(struct inode *inode, struct rfsm_batch *b,
+			   const struct rfsm_small *small, bool sync)
+{
+	u64 block = small->folio->index;
+
+	if (b->n && b->n < RFSM_BATCH_MAX && small->len == RFS_BLOCK_BYTES &&
+	    block + 1 == b->block) {
+		memmove(&b->folio[1], &b->folio[0], b->n * sizeof(*b->folio));
+		b->folio[0] = small->folio;
+		b->block = block;
+		b->n++;
+		return;
+	}
+	rfsm_batch_block(inode, b, small->folio, block,
+			 folio_pos(small->folio) + small->len, sync);
+}
+
+/* Those of which few bytes are new are pieces, or pages among the others. */
+static void rfsm_batch_smalls(struct inode *inode, struct rfsm_batch *b,
 			      const struct writeback_control *wbc)
 {
-	if (wbc->for_sync || wbc->sync_mode != WB_SYNC_ALL)
-		return (wbc->for_sync || wbc->tagged_writepages) &&
-		       rfsm_log_is_enough(sbi);
-	return true;
+	bool sync = wbc->sync_mode == WB_SYNC_ALL;
+	u32 i;
+
+	rfsm_smalls_write(inode, b, sync && !wbc->for_sync);
+	for (i = 0; i < b->smalls; i++)
+		rfsm_batch_put(inode, b, &b->small[i], sync);
+	b->smalls = 0;
 }
 
 static int rfsm_writepages(struct address_space *mapping,
@@ -573,16 +591,15 @@ static int rfsm_writepages(struct address_space *mapping,
 	b->n = 0;
 	b->smalls = 0;
 	while ((folio = writeback_iter(mapping, wbc, folio, &error))) {
-		if (rfsm_small_wanted(sbi, wbc) &&
-		    rfsm_small_add(inode, b, folio)) {
+		if (rfsm_small_add(inode, b, folio)) {
 			if (b->smalls == RFSM_SMALLS)
-				rfsm_smalls_write(inode, b, sync);
+				rfsm_batch_smalls(inode, b, wbc);
 			continue;
 		}
 		error = rfsm_batch_add(inode, b, folio, wbc);
 	}
+	rfsm_batch_smalls(inode, b, wbc);
 	rfsm_batch_write(inode, b, sync);
-	rfsm_smalls_write(inode, b, sync);
 	mempool_free(b, &sbi->batches);
 	return error;
 }

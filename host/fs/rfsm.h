@@ -531,13 +531,16 @@ void rfsm_append_module_exit(void);
 
 /* compact.c */
 /*
- * A locked folio, which was dirty and is to be durable, joins the small ones of a
- * batch, and is unlocked: if few of its bytes are new. Else nothing is done.
+ * A locked folio, which was dirty, joins the small ones of a batch, and is unlocked: if
+ * no more than RFS_SMALL_MAX of its bytes are new. Else nothing is done.
  */
 bool rfsm_small_add(struct inode *inode, struct rfsm_batch *b,
 		    struct folio *folio);
-/* They are pieces, or pages if that takes less; writeback ends as of others */
-void rfsm_smalls_write(struct inode *inode, struct rfsm_batch *b, bool sync);
+/*
+ * They are pieces where that takes fewer pages. Those that stay in the batch have to be
+ * pages. alone: fsync or O_SYNC waits for the log, see rfs_piece_most()
+ */
+void rfsm_smalls_write(struct inode *inode, struct rfsm_batch *b, bool alone);
 /* Does sync(2) need no check-point? Without the lock */
 bool rfsm_log_is_enough(const struct rfs_sb_info *sbi);
 

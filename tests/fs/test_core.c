@@ -5083,23 +5083,42 @@ TEST(pieces_are_cut)
 	end(fs, dev);
 }
 
+/* So many pages of a transaction, from one on, complete in one append. */
+static void complete_some(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from,
+			  u32 n)
+{
+	const void *data[2] = { block, other };
+	struct rfs_oob oob[2];
+	u64 addr[2];
+	u32 stream;
+
+	CHECK_EQ(rfs_txn_fill(fs, txn, from, &n, oob, &stream), 0);
+	CHECK_EQ(rfs_append(fs, stream, n, data, oob, addr), 0);
+	CHECK_EQ(rfs_txn_done(fs, oob, n, addr), 0);
+}
+
 /*
- * Pieces that a page of several has taken the place of keep theirs until the next
- * check-point: a recovery that does not see the page has to have room for them.
+ * Pieces that pages of a part of a transaction have taken the place of keep theirs
+ * until the next check-point: a recovery that does not see these pages has to have
+ * room for them.
  */
 TEST(place_of_pieces_is_kept)
 {
 	struct memdev *dev = new_dev_with(&geometry, &pieces_id);
 	struct rfs_fs *fs = mount(dev);
 	const void *data[2] = { block, other };
+	struct rfs_txn txn;
 	u32 ino, i;
 
 	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
 	for (i = 0; i < 3; i++)
 		put_some(fs, ino, i * 4096, 1, 1200);
-	CHECK_EQ(rfs_write(fs, ino, 0, 2, data, 4096), 0);
-	CHECK_EQ(pieces_of(fs, ino, 0), 0);
-	CHECK_EQ(rfs_piece_fits(fs, ino, 20000, 400), 0);
+	CHECK_EQ(rfs_txn_begin(fs, ino, 0, 3, 4096, 5, &txn), 0);
+	for (i = 0; i < 2; i++) {
+		complete_some(fs, &txn, i ? 2 : 0, i ? 1 : 2);
+		CHECK_EQ(pieces_of(fs, ino, 0), 0);
+		CHECK_EQ(rfs_piece_fits(fs, ino, 20000, 400), 0);
+	}
 	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
 	CHECK_EQ(pieces_of(fs, ino, 0), 0);
 	put_some(fs, ino, 0, 3, 2000);
@@ -5108,7 +5127,129 @@ TEST(place_of_pieces_is_kept)
 	put(fs, ino, 0, 4, 4096);
 	put_some(fs, ino, 4096, 5, 2000);
 	CHECK_EQ(pieces_of(fs, ino, 1), 1);
+	/* and so are those of an append that has a whole transaction */
+	CHECK_EQ(rfs_piece_fits(fs, ino, 20000, 2000), 0);
+	CHECK_EQ(rfs_write(fs, ino, 0, 2, data, 4096), 0);
+	CHECK_EQ(pieces_of(fs, ino, 1), 0);
+	CHECK_EQ(rfs_piece_fits(fs, ino, 20000, 2000), 1);
 	check_clean(fs);
+	end(fs, dev);
+}
+
+/* Bytes of a block as pieces, of which there is room for one */
+static int put_pieces(struct rfs_fs *fs, u32 ino, u64 off, const u8 *bytes,
+		      u32 len)
+{
+	bool hole;
+	int fits;
+
+	CHECK_EQ(rfs_reserve(fs, ino, off / RFS_BLOCK_BYTES, &hole), 0);
+	fits = rfs_piece_fits(fs, ino, off, len);
+	if (fits > 0)
+		CHECK_EQ(rfs_piece(fs, ino, off, bytes, len, 5), 0);
+	rfs_unreserve(fs, ino, 1, hole);
+	return fits;
+}
+
+/* More bytes than a piece can have are two, and what fits does so in any order. */
+TEST(long_pieces)
+{
+	struct memdev *dev = new_dev_with(&geometry, &pieces_id);
+	struct rfs_fs *fs = mount(dev);
+	static u8 want[2 * RFS_BLOCK_BYTES], bytes[RFS_BLOCK_BYTES];
+	u32 ino, other_ino, i, n, two = 0;
+	u64 random = 1;
+
+	/* with two entries, and two more as for any others, they just fit, or do not */
+	for (i = 0; i < 2; i++) {
+		u32 beside = RFS_BODY_BYTES - 3000 - 5 * 24 + i;
+
+		CHECK_EQ(rfs_create(fs, 2, i ? "b" : "a", &file, &other_ino), 0);
+		CHECK_EQ(put_pieces(fs, other_ino, 0, bytes, beside), 1);
+		CHECK_EQ(put_pieces(fs, other_ino, 4096, bytes, 3000), !i);
+	}
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	memset(bytes, 7, sizeof(bytes));
+	CHECK_EQ(put_pieces(fs, ino, 4096, bytes, RFS_SMALL_MAX + 1), 0);
+	CHECK_EQ(put_pieces(fs, ino, 4096, bytes, RFS_SMALL_MAX), 1);
+	memset(want + 4096, 7, RFS_SMALL_MAX);
+	CHECK_EQ(pieces_of(fs, ino, 1), 2);
+	for (i = 0; i < 3000; i++) {
+		const void *data = want + RFS_BLOCK_BYTES;
+		u32 len, at, cut;
+
+		random = random * 6364136223846793005ULL + 1;
+		len = 1 + (random >> 33) % (i % 5 ? 90 : RFS_SMALL_MAX);
+		at = (random >> 17) % (RFS_BLOCK_BYTES - len);
+		memset(want + 4096 + at, i, len);
+		memset(bytes, i, len);
+		if (put_pieces(fs, ino, 4096 + at, bytes, len))
+			two += len > RFS_PIECE_MAX;
+		else
+			CHECK_EQ(rfs_write(fs, ino, 1, 1, &data, 4096), 0);
+		cut = i % 300;
+		if (cut == 100)
+			CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+		if (cut == 200) {
+			CHECK_EQ(rfs_fsync(fs, ino), 0);
+			rfs_unmount_nosync(fs);
+			fs = mount(dev);
+		}
+		for (n = 0; n < 2; n++) {
+			CHECK_EQ(rfs_read(fs, ino, n, block), 0);
+			CHECK(!memcmp(block, want + n * 4096, 4096));
+		}
+	}
+	CHECK(two > 20);
+	check_clean(fs);
+	end(fs, dev);
+}
+
+/* So many bytes of each of n blocks are new: those of which at most so many are. */
+static u32 most_of(struct rfs_fs *fs, u32 ino, bool alone, u16 first, u16 second,
+		   u16 third)
+{
+	const u16 bytes[3] = { first, second, third };
+	u32 n = 1 + !!second + !!third, most;
+
+	CHECK_EQ(rfs_piece_most(fs, ino, bytes, n, alone, &most), 0);
+	return most;
+}
+
+/* Bytes are pieces if that takes fewer pages: of the log, or of the check-point. */
+TEST(pieces_where_they_save_pages)
+{
+	struct memdev *dev = new_dev_with(&geometry, &pieces_id);
+	struct rfs_fs *fs = mount(dev);
+	u32 ino;
+
+	/* the log is to be written: what has room beside the file's name is free */
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	CHECK_EQ(most_of(fs, ino, true, 500, 0, 0), 500);
+	CHECK_EQ(most_of(fs, ino, true, 3700, 0, 0), 3700);
+	CHECK_EQ(most_of(fs, ino, true, 3850, 0, 0), 0);
+	CHECK_EQ(most_of(fs, ino, false, 3700, 0, 0), 3700);
+	CHECK_EQ(rfs_fsync(fs, ino), 0);
+	/* it is not: it takes a page for each 4,032 bytes of records */
+	CHECK_EQ(most_of(fs, ino, true, 500, 0, 0), 0);
+	CHECK_EQ(most_of(fs, ino, false, 500, 0, 0), 0);
+	CHECK_EQ(most_of(fs, ino, true, 500, 500, 0), 500);
+	CHECK_EQ(most_of(fs, ino, true, 3000, 500, 0), 3000);
+	CHECK_EQ(most_of(fs, ino, true, 500, 3700, 0), 0);
+	CHECK_EQ(most_of(fs, ino, true, 500, 3700, 500), 500);
+	CHECK_EQ(most_of(fs, ino, true, 100, 3000, 100), 3000);
+	/* the diff node, once it is dirty, is written with more or with less */
+	put_some(fs, ino, 0, 1, 1900);
+	CHECK_EQ(rfs_log_sync(fs), 0);
+	CHECK_EQ(most_of(fs, ino, false, 500, 0, 0), 500);
+	CHECK_EQ(most_of(fs, ino, true, 500, 0, 0), 0);
+	CHECK_EQ(most_of(fs, ino, true, 1800, 1800, 0), 0);
+	CHECK_EQ(most_of(fs, ino, true, 900, 900, 0), 900);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	CHECK_EQ(most_of(fs, ino, false, 500, 0, 0), 0);
+	CHECK_EQ(most_of(fs, ino, false, 500, 500, 0), 500);
+	fs->compact = false;
+	CHECK_EQ(most_of(fs, ino, true, 500, 500, 0), 0);
 	end(fs, dev);
 }
 

@@ -103,6 +103,16 @@ def test_crash(build: Path, workload: str, options: tuple[str, ...]) -> None:
         assert f"up to {ways} zones of a group" in done.stdout
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("workload", ["small", "compact"])
+def test_crash_of_small_writes(build: Path, workload: str, seed: int) -> None:
+    """100,000 power cuts of ten workloads of small writes: each byte is looked at."""
+    done = run(build / "crash", workload, "points=10000", f"seed={100 + seed}")
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert " 10000 points" in done.stdout
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -848,23 +848,32 @@ static bool put_piece(struct run *r, u32 node, u64 block, u32 at, u32 bytes)
 {
 	u32 ino = ino_of(r, node), holes;
 	u64 off = block * RFS_BLOCK_BYTES + at;
-	u8 data[RFS_PIECE_MAX];
+	u8 data[RFS_SMALL_MAX];
+	u32 i, part;
 	int fits;
 
-	if (!r->pieces || bytes > RFS_PIECE_MAX)
+	if (!r->pieces || bytes > RFS_SMALL_MAX)
 		return false;
 	complete(r, node, block, block + 1);
 	reserve(r, ino, block, 1, &holes);
 	ASKING(r, fits, rfs_piece_fits(r->fs, ino, off, bytes));
 	if (fits > 0) {
-		oracle_bytes(r->o->events + 1, at, bytes, data);
+		for (i = 0; i * RFS_PIECE_MAX < bytes; i++)
+			oracle_bytes(r->o->events + 1 + i,
+				     at + i * RFS_PIECE_MAX,
+				     min_t(u32, bytes - i * RFS_PIECE_MAX,
+					   RFS_PIECE_MAX),
+				     data + i * RFS_PIECE_MAX);
 		must("piece", rfs_piece(r->fs, ino, off, data, bytes,
 					r->ops.now(r->dev)));
 	}
 	rfs_unreserve(r->fs, ino, 1, holes);
 	must("fits", min(fits, 0));
-	if (fits)
-		told_bytes(r, node, block, at, bytes, false);
+	/* each piece may be there by itself */
+	for (; fits && bytes; at += part, bytes -= part) {
+		part = min_t(u32, bytes, RFS_PIECE_MAX);
+		told_bytes(r, node, block, at, part, false);
+	}
 	return fits;
 }
 
@@ -893,7 +902,7 @@ static void put_bytes(struct run *r, u32 node, u64 block, u32 at, u32 bytes)
 	put_page(r, node, block, at, bytes);
 }
 
-#define SMALL_MOST	2600	/* bytes that are written by themselves */
+#define SMALL_MOST	4000	/* bytes that are written by themselves */
 
 /* Some bytes, mostly at a file's end, or somewhere before it */
 static void do_small(struct run *r, bool sync)

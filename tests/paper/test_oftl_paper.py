@@ -12,7 +12,7 @@ import pytest
 from rsd.artifacts import Artifacts
 from rsd.bench.base import Context
 from rsd.cache import Cache
-from rsd.paper import oftl, oftl_work
+from rsd.paper import oftl, oftl_window, oftl_work
 from rsd.paper.claim import Verdict
 from rsd.paper.entry import DEFAULT
 from rsd.paper.oftl_work import TABLE, TABLE_PAGE, TABLE_PAGES, WORKLOADS, Write
@@ -71,6 +71,33 @@ def test_a_flush_of_tpc_c_finds_what_ext2_wrote() -> None:
             }
         )
     assert abs(left / asked - oftl.SIZES["tpc-c"]["async"][1]) < 0.01
+
+
+def test_an_io_meets_an_extension_that_it_overlaps() -> None:
+    trace = (
+        "  rfs/nvme0n1-90 [000] .....  1.000500: rfs_checkpoint: 259:0 number 2 cause bound "
+        "dirty 9 ns 300000 held 100000 error 0\n"
+        "  other-1 [000] .....  2.000000: rfs_append: 259:0 zone 1 blocks 1 data 1\n"
+    )
+    during = oftl_window.extensions(trace)
+    assert during == [(1_000_200_000, 1_000_500_000)]
+    times = [1_000_100_000, 1_000_200_000, 1_000_199_000, 1_000_201_000]
+    times += [1_000_300_000, 1_000_300_010, 1_000_500_000, 1_000_500_007]
+    found = oftl_window.timed(times, during)
+    assert found.every == [100_000, 2000, 10, 7]
+    assert found.met == [2000, 10]
+
+
+def test_two_distributions_are_as_far_apart_as_their_lines() -> None:
+    assert oftl_window.distance([1, 2, 3], [3, 2, 1]) == 0
+    assert oftl_window.distance([1, 1, 1, 9], [1, 1, 2, 9]) == 0.25
+    assert oftl_window.distance([1, 2], [3, 4]) == 1
+
+
+def test_the_least_is_each_flush_in_whole_pages() -> None:
+    work = [Write(1, 0, 5000, False), Write(1, 4000, 1000, True), Write(1, 5000, 2000, True)]
+    assert oftl_work.least(work, every_write=False) == (2 + 1) * 4096 / 8000
+    assert oftl_work.least(work, every_write=True) == (2 + 1 + 1) * 4096 / 8000
 
 
 @pytest.mark.parametrize("mode", oftl.MODES)

@@ -7,23 +7,13 @@
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdint.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 
+#include "atomic.h"
 #include "checks.h"
-
-#ifndef RWF_ATOMIC
-#define RWF_ATOMIC 0x40
-#endif
-
-#define FEATURES _IOR(0xf5, 12, uint32_t)	/* F2FS_IOC_GET_FEATURES */
-#define START _IO(0xf5, 1)	/* F2FS_IOC_START_ATOMIC_WRITE */
-#define COMMIT _IO(0xf5, 2)	/* F2FS_IOC_COMMIT_ATOMIC_WRITE */
-#define ABORT _IO(0xf5, 5)	/* F2FS_IOC_ABORT_ATOMIC_WRITE */
 
 #define MIB 0x100000
 #define ATOMIC_BIT 0x00010000U		/* STATX_WRITE_ATOMIC */

@@ -20,6 +20,16 @@ class Volume:
     check: str
     namespace: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def kind(self) -> str:
+        """Its name for mount -t."""
+        return self.mount.split()[2]
+
+    @property
+    def options(self) -> list[str]:
+        """What it is always mounted with, after -o."""
+        return self.mount.split()[4:5]
+
 
 VOLUMES = {
     "rfs": Volume("rsd", "mkfs.rfs -q -f $drive", "mount -t rfs", "fsck.rfs $drive"),

@@ -17,16 +17,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
-#ifndef RWF_ATOMIC
-#define RWF_ATOMIC 0x40
-#endif
-
-#define START _IO(0xf5, 1)	/* F2FS_IOC_START_ATOMIC_WRITE */
-#define COMMIT _IO(0xf5, 2)	/* F2FS_IOC_COMMIT_ATOMIC_WRITE */
+#include "atomic.h"
 
 #define PAGE 4096
 #define PAIRS 8		/* of blocks, which steps write in turn */

@@ -79,6 +79,48 @@ def test_one_sync_of_many_files_is_of_the_log(run: Run) -> None:
     assert int(found[2]) == 0
 
 
+# Ten blocks of a file that is there get 100 bytes each, and nobody asks for them to be durable.
+BEHIND = """
+start $OPTIONS
+written() { cat /sys/fs/rfs/nvme0n1/written_$1; }
+cat >/tmp/behind.py <<'END'
+import os, sys
+fd = os.open("/mnt/f", os.O_RDWR | os.O_CREAT)
+if sys.argv[1] == "make":
+    os.write(fd, b"a" * 40 * 4096)
+    os.fsync(fd)
+elif sys.argv[1] == "change":
+    for number in range(10):
+        os.pwrite(fd, b"b" * 100, number * 4 * 4096 + 1000)
+else:
+    block = b"a" * 1000 + b"b" * 100 + b"a" * (4 * 4096 - 1100)
+    assert os.pread(fd, 41 * 4096, 0) == block * 10
+END
+python3 /tmp/behind.py make
+sleep 60
+data=$(written data) pieces=$(written pieces)
+python3 /tmp/behind.py change
+sleep 90
+echo data $(($(written data) - data)) pieces $(($(written pieces) - pieces))
+shut_down 2
+end
+start
+python3 /tmp/behind.py look
+end
+"""
+
+
+@pytest.mark.parametrize(("option", "data", "pieces"), [("on", 0, 1), ("off", 10, 0)])
+def test_what_linux_writes_by_itself_is_one_page(
+    run: Run, option: str, data: int, pieces: int
+) -> None:
+    """The check-point that follows has the bytes of all blocks of the file in its diff node."""
+    body = BEHIND.replace("$OPTIONS", f"-o compact={option}")
+    output = run(script(COMPACT, body), system=COMPACT.system).output
+    found = re.findall(r"^data (\d+) pieces (\d+)$", output, re.M)
+    assert found == [(str(data), str(pieces))]
+
+
 def test_it_is_refused_where_there_are_no_pieces(run: Run) -> None:
     body = """
     mkfs.rfs -q -f $drive

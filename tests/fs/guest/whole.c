@@ -23,20 +23,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "atomic.h"
 #include "oplog.h"
-
-#ifndef RWF_ATOMIC
-#define RWF_ATOMIC 0x40
-#endif
-
-#define START _IO(0xf5, 1)	/* F2FS_IOC_START_ATOMIC_WRITE */
-#define COMMIT _IO(0xf5, 2)	/* F2FS_IOC_COMMIT_ATOMIC_WRITE */
-#define ABORT _IO(0xf5, 5)	/* F2FS_IOC_ABORT_ATOMIC_WRITE */
 
 #define PAGE 4096
 #define FILES 3

@@ -175,14 +175,15 @@ int rfs_piece_apply(struct rfs_fs *fs, u32 ino, u64 off, u32 len, u64 version,
 }
 
 /*
- * A recovery from now on sees a page that has completed if it is alone, and the
- * drive keeps what it has written. Others it sees after the next check-point.
+ * A recovery from now on sees pages that have completed if they are the whole of their
+ * transaction, and the drive keeps what it has written. Others it sees after the next
+ * check-point.
  */
 static int rfs_drop_pieces(struct rfs_fs *fs, struct rfs_dinode *di,
 			   struct rfs_buf *ibuf, const struct rfs_oob *oob,
 			   u32 n)
 {
-	bool certain = oob->txn_cnt == cpu_to_le16(1) &&
+	bool certain = !oob->txn_idx && oob[n - 1].txn_cnt &&
 		       !fs->geo.volatile_cache;
 	u32 i;
 	int ret = 0;

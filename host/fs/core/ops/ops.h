@@ -160,15 +160,28 @@ int rfs_reserve(struct rfs_fs *fs, u32 ino, u64 block, bool *hole);
  */
 int rfs_reserve_run(struct rfs_fs *fs, u32 ino, u64 block, u32 n);
 void rfs_unreserve(struct rfs_fs *fs, u32 ino, u32 blocks, u32 holes);
+
+/* Bytes of a block that can be pieces: a block of the log has the records of them */
+#define RFS_SMALL_MAX	(RFS_BODY_BYTES - 2 * (u32)sizeof(struct rfs_rec))
+
 /*
- * Of a block that is reserved: can so many bytes of it be a piece, at once and
+ * Of a block that is reserved: can so many bytes of it be pieces, at once and
  * without waiting? 1 or 0; what it cannot have is a page, which always can be.
  */
 int rfs_piece_fits(struct rfs_fs *fs, u32 ino, u64 off, u32 len);
 
 /*
+ * So many bytes of n blocks of a file are new. *most: those of which no more are had
+ * better be pieces, so that the fewest pages are written; 0: none. alone: who waits
+ * for the log waits for this file; else others may share its blocks.
+ */
+int rfs_piece_most(struct rfs_fs *fs, u32 ino, const u16 *bytes, u32 n,
+		   bool alone, u32 *most);
+
+/*
  * They are, as rfs_piece_fits() said; time: the file's mtime. rfs_unreserve() then:
- * its page, whenever it comes, overwrites. Durable by rfs_log_sync()
+ * its page, whenever it comes, overwrites. Durable by rfs_log_sync(). -ENOMEM: some
+ * may be, and their page takes the place of these as of any others
  */
 int rfs_piece(struct rfs_fs *fs, u32 ino, u64 off, const void *bytes, u32 len,
 	      u64 time);

@@ -188,7 +188,7 @@ static void rfs_diff_insert(struct rfs_buf *buf, u32 i, u64 off, u32 len,
 /*
  * What lies in off..end - 1 is gone; a piece in the middle of which it was becomes
  * two. There must be room for two entries more, or for one if no piece goes on
- * behind it: rfs_diff_fits() leaves as much. Returns where a piece from off on would
+ * behind it: rfs_diff_needs() counts them. Returns where a piece from off on would
  * be.
  */
 static u32 rfs_diff_clear(struct rfs_buf *buf, u64 off, u64 end)
@@ -217,17 +217,23 @@ static u32 rfs_diff_clear(struct rfs_buf *buf, u64 off, u64 end)
 
 #define SPLIT	2	/* entries more that a put needs at most, beside its own */
 
-bool rfs_diff_fits(const struct rfs_fs *fs, const struct rfs_buf *node, u32 len)
+/* All pieces but the last are as long as a piece can be, and so split none. */
+u32 rfs_diff_needs(u32 len)
 {
-	u32 used = len + (1 + SPLIT) * sizeof(struct rfs_piece), i;
+	return len + (rfs_pieces_of(len) + SPLIT) * sizeof(struct rfs_piece);
+}
+
+u32 rfs_diff_room(const struct rfs_fs *fs, const struct rfs_buf *node)
+{
+	u32 room = RFS_BODY_BYTES, i;
 
 	for (i = 0; node && i < rfs_diff_count(node); i++) {
 		const struct rfs_piece *p = &node->diff.piece[i];
 
 		if (!rfs_piece_useless(fs, p))
-			used += sizeof(*p) + le16_to_cpu(p->len);
+			room -= sizeof(*p) + le16_to_cpu(p->len);
 	}
-	return used <= RFS_BODY_BYTES;
+	return room;
 }
 
 int rfs_diff_put(struct rfs_fs *fs, struct rfs_dinode *di, struct rfs_buf *ibuf,
@@ -237,7 +243,7 @@ int rfs_diff_put(struct rfs_fs *fs, struct rfs_dinode *di, struct rfs_buf *ibuf,
 	u32 i;
 	int ret = rfs_diff_get(fs, di, &buf);
 
-	if (!ret && !rfs_diff_fits(fs, buf, len))
+	if (!ret && rfs_diff_needs(len) > rfs_diff_room(fs, buf))
 		ret = -ENOSPC;
 	if (!ret && !buf)
 		ret = rfs_diff_new(fs, di, ibuf, &buf);

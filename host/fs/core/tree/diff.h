@@ -27,8 +27,20 @@ static inline u64 rfs_diff_end(const struct rfs_buf *node)
 int rfs_diff_get(struct rfs_fs *fs, const struct rfs_dinode *di,
 		 struct rfs_buf **out);
 
-/* Are so many bytes sure to fit in, wherever they are? */
-bool rfs_diff_fits(const struct rfs_fs *fs, const struct rfs_buf *node, u32 len);
+/* Pieces that bytes of one block are */
+static inline u32 rfs_pieces_of(u32 len)
+{
+	return DIV_ROUND_UP(len, RFS_PIECE_MAX);
+}
+
+/*
+ * So many bytes of one block, which are put as one piece after the other, take no more
+ * of the node than this, wherever they are
+ */
+u32 rfs_diff_needs(u32 len);
+
+/* And those that it has for others; node may be NULL: one that is to be made */
+u32 rfs_diff_room(const struct rfs_fs *fs, const struct rfs_buf *node);
 
 /* What was written last, within a block; -ENOSPC: it does not fit */
 int rfs_diff_put(struct rfs_fs *fs, struct rfs_dinode *di, struct rfs_buf *ibuf,

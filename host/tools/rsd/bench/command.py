@@ -29,6 +29,7 @@ from rsd.bench import (
     rfs,
     rfs_atomic,
     rfs_clean,
+    rfs_compact,
     rfs_cpu,
     rfs_direct,
     rfs_latency,
@@ -76,6 +77,10 @@ BENCHES = {
     "rfs-sim-8g": Bench("the same on 8 GiB: more than an hour", rfs_sim.rfs_sim_8g),
     "rfs-vcpus": Bench(
         "four writers and four readers of RFS, two vCPUs by one", rfs_vcpus.rfs_vcpus
+    ),
+    "rfs-compact": Bench(
+        "small writes as pieces of blocks, and what the option costs the others",
+        rfs_compact.rfs_compact,
     ),
     "rfs-cpu": Bench("guest instructions of operations, beside ext4 and F2FS", rfs_cpu.rfs_cpu),
     "mapping": Bench("size of the mapping table", device.mapping),

@@ -18,15 +18,18 @@ BULK, OTHERS = 1.0, 1.3
 
 
 @dataclass(frozen=True)
-class _Volume:
+class Volume:
+    """A file system on a drive; `mount` is the command without the drive."""
+
     system: str
     mkfs: str
+    mount: str
 
 
 VOLUMES = {
-    "rfs": _Volume("rsd", "mkfs.rfs -q"),
-    "ext4": _Volume("page-ftl", "mkfs.ext4 -q -F"),
-    "f2fs": _Volume("page-ftl", "mkfs.f2fs -q -f"),
+    "rfs": Volume("rsd", "mkfs.rfs -q", "mount -t rfs"),
+    "ext4": Volume("page-ftl", "mkfs.ext4 -q -F", "mount -t ext4"),
+    "f2fs": Volume("page-ftl", "mkfs.f2fs -q -f", "mount -t f2fs"),
 }
 
 
@@ -95,20 +98,20 @@ echo $(($(busy) - from)) >>/out/{name}
 """
 
 
-def _measure(context: Context, volume: _Volume, kind: str) -> dict[str, float]:
-    """Instructions an operation of each load."""
-    script = f"{_PROLOGUE}{volume.mkfs} $drive\nmount -t {kind} $drive /mnt\ncd /mnt\n"
+def instructions(context: Context, title: str, volume: Volume) -> dict[str, float]:
+    """Those of an operation of each load. Raises RsdError."""
+    script = f"{_PROLOGUE}{volume.mkfs} $drive\n{volume.mount} $drive /mnt\ncd /mnt\n"
     for name, load in LOADS.items():
         for operations in (1, load.operations):
             script += _ONE.format(
                 name=name, operations=operations, before=load.before, command=load.command
             )
     with (
-        context.progress.step(f"CPU of operations, {kind}"),
+        context.progress.step(f"CPU of operations, {title}"),
         context.cache.scratch("out") as out,
     ):
-        job = GuestJob(volume.system, script, rfs=kind == "rfs", out_dir=out)
-        finished(run_guest(job, context.built, cache=context.cache), f"rfs-cpu, {kind}")
+        job = GuestJob(volume.system, script, rfs=volume.system == "rsd", out_dir=out)
+        finished(run_guest(job, context.built, cache=context.cache), f"instructions, {title}")
         found = {}
         for name, load in LOADS.items():
             one, all_of_them = map(int, (out / name).read_text().split())
@@ -118,7 +121,7 @@ def _measure(context: Context, volume: _Volume, kind: str) -> dict[str, float]:
 
 def rfs_cpu(context: Context) -> list[Row]:
     """Each load on each file system."""
-    costs = {kind: _measure(context, volume, kind) for kind, volume in VOLUMES.items()}
+    costs = {kind: instructions(context, kind, volume) for kind, volume in VOLUMES.items()}
     rows = []
     for name, load in LOADS.items():
         ours = costs["rfs"][name]

@@ -116,6 +116,30 @@ def statistics(work: Sequence[Write]) -> Statistics:
     )
 
 
+def least(work: Sequence[Write], *, every_write: bool) -> float:
+    """What a flush makes durable, in whole pages, by the bytes asked for.
+
+    No system writes flash of whole pages with less. With `every_write` each write is a flush.
+    """
+    pages = 0
+    session: list[tuple[int, int]] = []
+    for one in work:
+        session.append((one.offset, one.offset + one.length))
+        if one.last or every_write:
+            pages += -(-_distinct(session) // PAGE)
+            session = []
+    return pages * PAGE / sum(one.length for one in work)
+
+
+def _distinct(parts: Iterable[tuple[int, int]]) -> int:
+    """Bytes of a file that some of these parts have."""
+    total = reached = 0
+    for begin, end in sorted(parts):
+        total += max(0, end - max(begin, reached))
+        reached = max(reached, end)
+    return total
+
+
 def packed(work: Iterable[Write]) -> bytes:
     """As replay.py reads it: four words of 32 bits, little-endian, for each write."""
     numbers = array.array("I")
