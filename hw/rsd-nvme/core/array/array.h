@@ -195,7 +195,7 @@ typedef struct Event {
 /* Events that come in the order in which they were scheduled: a ring */
 typedef struct EventLane {
     Event *ring;
-    uint32_t from, end;         /* the first, and behind the last; mod its size */
+    uint32_t from, end;         /* the first, and behind the last; mod size */
     uint64_t last;              /* when that one happens */
 } EventLane;
 
@@ -379,8 +379,8 @@ typedef struct ArrayUp {
 /*
  * Each operation asks for the block of a page and the die of a block. Divisions
  * would take the host a good part of its time: a multiplication by 2^64 / d,
- * rounded up, gives the same for 32 bits (Lemire, Kaser, Kurz, "Faster remainder
- * by direct computation", 2019). 0 stands for 2^64, of d = 1.
+ * rounded up, gives the same for 32 bits (Lemire, Kaser, Kurz, "Faster
+ * remainder by direct computation", 2019). 0 stands for 2^64, of d = 1.
  */
 typedef struct Divisor {
     uint64_t inverse;

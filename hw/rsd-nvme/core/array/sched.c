@@ -360,7 +360,9 @@ bool rsd_sched_init(RsdDrive *drive)
     s->num_lanes = s->suspend ? 0
                    : s->cache ? lane_of_loads(s) : lane_of_outputs(s);
     /* a die has an event of each source at most, of a lane one */
-    for (s->lane_size = 1; s->lane_size < drive->dies; s->lane_size *= 2) {
+    s->lane_size = 1;
+    while (s->lane_size < drive->dies) {
+        s->lane_size *= 2;
     }
     for (uint32_t i = 0; i <= RSD_LANES; i++) {
         s->heads[i] = never;

@@ -1110,7 +1110,9 @@ bool rsd_cache_init(PageFtl *ftl)
     c->num_entries = drive->cfg.map_cache / MAP_ENTRY_BYTES;
     empty_cache(c);
     c->pages = rsd_alloc(drive, rsd_map_pages_of(ftl->ns) * sizeof(MapPage));
-    for (c->shift = 31; c->num_entries >> (32 - c->shift); c->shift--) {
+    c->shift = 31;
+    while (c->num_entries >> (32 - c->shift)) {
+        c->shift--;
     }
     c->buckets = rsd_alloc(drive, buckets_size(c));
     c->entries = rsd_alloc(drive, entries_size(c));

@@ -59,7 +59,9 @@ void rsd_page_begin_victim(PageFtl *ftl, uint32_t block, RsdCause cause,
     ftl->victims++;
     /* which pages are valid is all over the map, and asked one by one */
     for (uint32_t page = 0; !pb->map && page < pd->victim.end; page++) {
-        __builtin_prefetch(map_entry(ftl, ftl->p2l[page_number(ftl, block, page)]));
+        uint32_t lpn = ftl->p2l[page_number(ftl, block, page)];
+
+        __builtin_prefetch(map_entry(ftl, lpn));
     }
     rsd_page_advance_victim(ftl, die);
 }

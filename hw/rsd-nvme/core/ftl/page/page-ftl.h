@@ -105,7 +105,7 @@ struct PageFtl {
     const PageUp *up;
     uint32_t *l2p;              /* flash page + 1, 0: none; see map_entry() */
     uint32_t *leaves;           /* of a sparse map: the place of each leaf */
-    uint32_t num_leaves;        /* leaves that have a place, and the empty one */
+    uint32_t num_leaves;        /* those that have a place, and the empty */
     uint16_t *mapped;           /* of each MAP_SPAN of these, not 0 */
     /* logical page; while in flight, flash page that it replaces + 1 */
     uint32_t *p2l;
@@ -164,8 +164,8 @@ static inline uint32_t page_number(const PageFtl *ftl, uint32_t block,
 #define MAP_LEAF 16u
 
 /*
- * Where the entry of a logical page is. Of one that is not mapped it must not be
- * changed: rsd_page_new_entry() gives one that may.
+ * Where the entry of a logical page is. Of one that is not mapped it must not
+ * be changed: rsd_page_new_entry() gives one that may.
  */
 static inline uint32_t *map_entry(const PageFtl *ftl, uint32_t lpn)
 {
@@ -257,7 +257,7 @@ uint32_t rsd_page_take_page(PageFtl *ftl, Frontier *f, OpenBlock *open);
 bool rsd_page_has_room(const PageFtl *ftl, const Frontier *f);
 /* Does the frontier have room for what is valid in the block? */
 bool rsd_page_fits(const PageFtl *ftl, const Frontier *f, uint32_t block);
-/* Has the block that levelling fills a place for all that is valid in a block? */
+/* Has the block that levelling fills a place for what is valid in a block? */
 bool rsd_page_worn_holds(const PageFtl *ftl, uint32_t block);
 /*
  * The frontier that gets what is valid in a block: its own one, or, if that has
