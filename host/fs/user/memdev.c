@@ -99,7 +99,7 @@ static void put(struct memdev *dev, u64 addr, const struct mem_page *page)
  * The arena's next unit. Sanitizers mark all of what is allocated: most tests
  * would spend their time on an arena of which they use little.
  */
-static u8 *arena_block(struct memdev *dev)
+u8 *memdev_unit(struct memdev *dev)
 {
 	u8 **piece = &dev->arena[dev->used / PIECE];
 
@@ -119,7 +119,7 @@ static void slow_replay(struct memdev *dev, const struct mem_op *op, u8 state)
 		*at = op->page.data;
 	if (state != MEM_TORN)
 		return;
-	torn = arena_block(dev);
+	torn = memdev_unit(dev);
 	memset(torn, 0, RFS_BLOCK_BYTES);
 	if (*at)
 		memcpy(torn, *at, RFS_BLOCK_BYTES);
@@ -183,7 +183,7 @@ static int mem_append(void *opaque, u32 zone, u32 blocks,
 	*addr = (u64)zone * dev->geo.zone_blocks + dev->wp[zone];
 	for (i = 0; i < blocks; i++) {
 		struct mem_op *op = note(dev, MEM_APPEND, zone);
-		u8 *unit = arena_block(dev);
+		u8 *unit = memdev_unit(dev);
 		struct mem_page page = { .data = unit, .state = MEM_OK };
 
 		memcpy(unit, data[i], RFS_BLOCK_BYTES);
@@ -345,7 +345,7 @@ static int slow_write(void *opaque, u64 block, u32 n, const void *const *data)
 		return -EIO;
 	for (i = 0; i < n; i++) {
 		struct mem_op *op = note(dev, MEM_SLOW_WRITE, 0);
-		u8 *unit = arena_block(dev);
+		u8 *unit = memdev_unit(dev);
 
 		memcpy(unit, data[i], RFS_BLOCK_BYTES);
 		dev->slow_block[block + i] = unit;

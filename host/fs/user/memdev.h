@@ -70,6 +70,8 @@ void memdev_free(struct memdev *dev);
 void memdev_add_slow(struct memdev *dev, u64 blocks);	/* geo.slow is it then */
 /* Same content, as of now; what was appended to dev before is forgotten */
 void memdev_copy(struct memdev *dev, const struct memdev *from);
+/* Memory of it for a block with its OOB behind it, until memdev_free() */
+u8 *memdev_unit(struct memdev *dev);
 /* n operations that are held have completed: without a volatile cache, for good */
 void memdev_complete(struct memdev *dev, u32 op, u32 n);
 /* Is an operation a block that may lack after so many operations? */

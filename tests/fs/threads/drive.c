@@ -159,28 +159,26 @@ struct memdev *drive_cut(void)
 				    .zone_blocks = drive.zone_blocks };
 	u64 blocks = (u64)drive.zones * drive.zone_blocks, at;
 	struct memdev *cut;
-	u8 *data, *oob;
 
 	/* beside what is there now, as much can be appended */
 	cut = memdev_new(&geo, drive.zone_blocks,
 			 2 * blocks * (PAGE_SIZE + OOB), false);
-	cut->used = blocks * (PAGE_SIZE + OOB);
-	data = cut->arena;
-	oob = data + blocks * PAGE_SIZE;
 	pthread_mutex_lock(&drive.m);
-	memcpy(data, drive.data, blocks * PAGE_SIZE);
-	memcpy(oob, drive.oob, blocks * OOB);
 	memcpy(cut->wp, drive.wp, drive.zones * sizeof(*cut->wp));
-	pthread_mutex_unlock(&drive.m);
 	for (at = 0; at < blocks; at++) {
 		struct mem_page *page = &cut->page[at];
+		u8 *unit;
 
 		if (at % drive.zone_blocks >= cut->wp[at / drive.zone_blocks])
 			continue;
-		page->data = data + at * PAGE_SIZE;
-		page->oob = (const struct rfs_oob *)(oob + at * OOB);
+		unit = memdev_unit(cut);
+		memcpy(unit, drive.data + at * PAGE_SIZE, PAGE_SIZE);
+		memcpy(unit + PAGE_SIZE, drive.oob + at * OOB, OOB);
+		page->data = unit;
+		page->oob = (const struct rfs_oob *)(unit + PAGE_SIZE);
 		page->state = MEM_OK;
 	}
+	pthread_mutex_unlock(&drive.m);
 	return cut;
 }
 

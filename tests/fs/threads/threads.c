@@ -164,6 +164,18 @@ static bool write_page(struct file *f, u32 nr, bool small)
 	return !ret;
 }
 
+/* As rfsm_batch_smalls(), each page by itself */
+static void write_smalls(struct file *f, struct rfsm_batch *b, bool sync)
+{
+	u32 i;
+
+	rfsm_smalls_write(&f->inode.vfs, b, sync);
+	for (i = 0; i < b->smalls; i++)
+		rfsm_append(&sbi, &f->inode.vfs, b->small[i].folio->index,
+			    &b->small[i].folio, 1, b->small[i].len, sync);
+	b->smalls = 0;
+}
+
 /* As writepages() */
 static void write_back(struct file *f, bool sync)
 {
@@ -180,7 +192,7 @@ static void write_back(struct file *f, bool sync)
 			takes = folio->dirty && !folio->writeback;
 			if (takes)
 				folio->dirty = false;
-			if (takes && sync &&
+			if (takes &&
 			    rfsm_small_add(&f->inode.vfs, &b, folio)) {
 				takes = false;
 			} else {
@@ -188,7 +200,7 @@ static void write_back(struct file *f, bool sync)
 				pthread_mutex_unlock(&folio->lock);
 			}
 			if (b.smalls == RFSM_SMALLS)
-				rfsm_smalls_write(&f->inode.vfs, &b, sync);
+				write_smalls(f, &b, sync);
 		}
 		if (takes)
 			batch[n++] = folio;
@@ -198,7 +210,7 @@ static void write_back(struct file *f, bool sync)
 			n = 0;
 		}
 	}
-	rfsm_smalls_write(&f->inode.vfs, &b, sync);
+	write_smalls(f, &b, sync);
 	for (i = 0; sync && i < PAGES; i++) {
 		lock_stable(&f->page[i]);
 		pthread_mutex_unlock(&f->page[i].lock);
