@@ -1231,8 +1231,11 @@ bool rsd_sched_next(const RsdDrive *drive, uint64_t *when)
 {
     const Sched *s = &drive->sched;
 
+    if (!has_event(s)) {
+        return false;
+    }
     *when = s->heads[s->first].when;
-    return has_event(s);
+    return true;
 }
 
 /* All events of the time of the first one, which there is */
