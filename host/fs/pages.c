@@ -100,6 +100,10 @@ bool rfsm_cached(void *dev, u32 ino, u64 block, void *data)
  * Can these bytes, those of a write that are in a folio, be written to it as it is? The
  * blocks of a large one that have no content yet must have none on the drive either, or be
  * written as a whole. Which bytes of a block are new is only known of folios of one page.
+ *
+ * Linux counts all of a folio as dirty. For writes here and there that is many times what
+ * there is to write: it would be written back early, a few blocks of each index node at a
+ * time. So only who writes in order gets a clean folio that is large.
  */
 static bool rfsm_may_write_to(struct inode *inode, struct folio *folio,
 			      loff_t pos, size_t len)
@@ -108,9 +112,12 @@ static bool rfsm_may_write_to(struct inode *inode, struct folio *folio,
 		return true;
 	if (READ_ONCE(RFS_SB(inode->i_sb)->fs->compact))
 		return false;
+	if (pos == folio_pos(folio) && len == folio_size(folio))
+		return true;
+	if (!folio_test_dirty(folio) && pos != RFS_I(inode)->next)
+		return false;
 	return folio_test_uptodate(folio) || folio_test_private(folio) ||
-	       folio_pos(folio) >= i_size_read(inode) ||
-	       (pos == folio_pos(folio) && len == folio_size(folio));
+	       folio_pos(folio) >= i_size_read(inode);
 }
 
 /*
