@@ -95,11 +95,17 @@ for name, change in changes.items():
     assert content() == model, name
     forget()
     assert content() == model, name
-# write(2) leaves a page where it is, and a mapping has it apart, dirty or not
-write(300 * PAGE, b"x")
+# who writes in order leaves pages where they are; one who does not, and a mapping, has
+# them apart
+write(256 * PAGE, os.urandom(32 * PAGE))
+write(288 * PAGE, b"x")
+assert not rfs or compounds([256, 288]) == 2
+write(300 * PAGE, b"y")  # of a folio that is dirty already
 assert not rfs or compounds([300]) == 1
-map_and_write(300 * PAGE, b"y")
+map_and_write(300 * PAGE, b"z")
 assert not rfs or compounds([300, 301]) == 0
+write(400 * PAGE, b"x")
+assert not rfs or compounds([400, 401]) == 0
 assert content() == model
 """
 
