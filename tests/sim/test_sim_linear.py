@@ -23,7 +23,7 @@ CASES = [case for case in linear.cases() if "open loop" in case.load]
 @pytest.fixture(scope="module")
 def counting(rsd_cache: Cache) -> Path:
     """rsdsim that counts."""
-    sources = ["host/tools/rsdsim/*.[ch]", "host/tools/rsdsim/*/*.c", "hw/rsd-nvme/core/**/*.[ch]"]
+    sources = ["host/tools/rsdsim/**/*", "hw/rsd-nvme/core/**/*.[ch]"]
     return made(rsd_cache, "counting", sources, ["host/tools/rsdsim", "counting"]) / (
         "rsdsim-counting"
     )
