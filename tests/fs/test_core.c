@@ -3,6 +3,7 @@
 #include <assert.h>
 
 #include "check.h"
+#include "clean.h"
 #include "memdev.h"
 #include "space/space.h"
 #include "tree/tree.h"
@@ -85,21 +86,6 @@ static struct rfs_fs *mount_ro(struct memdev *dev)
 }
 
 static const struct rfs_policy one_group = { .groups = 1 };
-
-static void say(void *arg, const char *text)
-{
-	(void)arg;
-	fprintf(stderr, "fsck: %s\n", text);
-}
-
-static void check_clean(struct rfs_fs *fs)
-{
-	struct rfs_report report = { .say = say, .read_data = true };
-
-	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
-	CHECK_EQ(rfs_check(fs, &report), 0);
-	CHECK_EQ(report.faults, 0);
-}
 
 static void put(struct rfs_fs *fs, u32 ino, u64 at, u8 value, u32 len)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Hybrid volumes: a drive in memory, and a slow device beside it that is ten times as big. */
 #include "check.h"
+#include "clean.h"
 #include "memdev.h"
 #include "home/home.h"
 #include "tree/tree.h"
@@ -63,21 +64,6 @@ static struct rfs_fs *mount_again(struct rfs_fs *fs, struct memdev *dev)
 {
 	CHECK_EQ(rfs_unmount(fs), 0);
 	return mount(dev);
-}
-
-static void say(void *arg, const char *text)
-{
-	(void)arg;
-	fprintf(stderr, "fsck: %s\n", text);
-}
-
-static void check_clean(struct rfs_fs *fs)
-{
-	struct rfs_report report = { .say = say, .read_data = true };
-
-	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
-	CHECK_EQ(rfs_check(fs, &report), 0);
-	CHECK_EQ(report.faults, 0);
 }
 
 /* Faults that fsck finds, and of which none is left when they are repaired */

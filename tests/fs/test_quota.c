@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Quotas of the core: usage, limits, on a drive in memory. */
 #include "check.h"
+#include "clean.h"
 #include "memdev.h"
 #include "space/space.h"
 #include "tree/tree.h"
@@ -59,20 +60,10 @@ static void end(struct rfs_fs *fs, struct memdev *dev)
 	memdev_free(dev);
 }
 
-static void say(void *arg, const char *text)
-{
-	(void)arg;
-	fprintf(stderr, "fsck: %s\n", text);
-}
-
 /* fsck counts too, and finds no other usage. */
-static void check_clean(struct rfs_fs *fs)
+static void check_counted(struct rfs_fs *fs)
 {
-	struct rfs_report report = { .say = say, .read_data = true };
-
-	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
-	CHECK_EQ(rfs_check(fs, &report), 0);
-	CHECK_EQ(report.faults, 0);
+	check_clean(fs);
 	CHECK(fs->counting && !fs->miscounted);
 }
 
@@ -153,21 +144,21 @@ TEST(quota_usage)
 	CHECK_EQ(put(fs, ino, 70000), 0);	/* two leaves, and one above */
 	expect(fs, RFS_QUOTA_USER, ALICE, 5, 1);
 	expect(fs, RFS_QUOTA_GROUP, STAFF, 5, 1);
-	check_clean(fs);
+	check_counted(fs);
 	CHECK_EQ(rfs_preallocate(fs, ino, &from, 110), 0);
 	CHECK_EQ(put(fs, ino, 105), 0);
 	expect(fs, RFS_QUOTA_USER, ALICE, 15, 1);
 	CHECK_EQ(rfs_punch(fs, ino, 100, 103, false), 0);
 	CHECK_EQ(rfs_xattr_set(fs, ino, "user.a", "x", 1, 0, 0), 0);
 	expect(fs, RFS_QUOTA_USER, ALICE, 13, 1);
-	check_clean(fs);
+	check_counted(fs);
 	CHECK_EQ(chown_to(fs, ino, BOB, STAFF, 0), 0);
 	expect(fs, RFS_QUOTA_USER, ALICE, 0, 0);
 	expect(fs, RFS_QUOTA_USER, BOB, 13, 1);
 	expect(fs, RFS_QUOTA_GROUP, STAFF, 13, 1);
 	CHECK_EQ(rfs_truncate(fs, ino, 0, false), 0);
 	CHECK_EQ(rfs_xattr_set(fs, ino, "user.a", NULL, 0, 0, 0), 0);
-	check_clean(fs);
+	check_counted(fs);
 	for (i = 0; i < 40; i++) {
 		struct rfs_new how = { .mode = S_IFDIR | 0755, .uid = 5000 * i,
 				       .gid = 7 };
@@ -182,7 +173,7 @@ TEST(quota_usage)
 			CHECK_EQ(rfs_create(fs, other, below, &how, &ino), 0);
 		}
 	}
-	check_clean(fs);
+	check_counted(fs);
 	expect(fs, RFS_QUOTA_GROUP, 7, 40, 240);
 	expect(fs, RFS_QUOTA_USER, 5000, 1, 6);
 	remove_file(fs, "f");
@@ -190,7 +181,7 @@ TEST(quota_usage)
 	CHECK_EQ(rfs_unmount(fs), 0);
 	fs = mount(dev);
 	expect(fs, RFS_QUOTA_GROUP, 7, 40, 240);
-	check_clean(fs);
+	check_counted(fs);
 	end(fs, dev);
 }
 
@@ -222,7 +213,7 @@ TEST(quota_recovered)
 	CHECK_EQ(rfs_quota_grace(fs, RFS_QUOTA_GROUP, &space, &inodes), 0);
 	CHECK_EQ(space, 77);
 	CHECK_EQ(inodes, RFS_QUOTA_GRACE_S);
-	check_clean(fs);
+	check_counted(fs);
 	/* counting goes on, as nobody said that it should not */
 	CHECK_EQ(put(fs, ino, 1), 0);
 	expect(fs, RFS_QUOTA_USER, ALICE, 32, 1);
@@ -255,7 +246,7 @@ TEST(quota_counted_anew)
 	CHECK_EQ(rfs_quota_on(fs), 0);
 	expect(fs, RFS_QUOTA_USER, ALICE, 3, 1);
 	CHECK_EQ(le64_to_cpu(of(fs, RFS_QUOTA_USER, ALICE).inodes_hard), 10);
-	check_clean(fs);
+	check_counted(fs);
 	end(fs, dev);
 }
 
@@ -299,7 +290,7 @@ TEST(quota_hard)
 	fs->enforced = 1 << RFS_QUOTA_USER;
 	CHECK_EQ(put(fs, others, RFS_DIRECT), 0);
 	CHECK_EQ(put(fs, ino, 2), -EDQUOT);
-	check_clean(fs);
+	check_counted(fs);
 	end(fs, dev);
 }
 
@@ -320,7 +311,7 @@ TEST(quota_full)
 	CHECK_EQ(rfs_quota_set(fs, RFS_QUOTA_USER, 3000000000U, &limits), -ENOSPC);
 	expect(fs, RFS_QUOTA_USER, BOB, 0, 1);
 	CHECK_EQ(le64_to_cpu(of(fs, RFS_QUOTA_USER, BOB).inodes_hard), 9);
-	check_clean(fs);
+	check_counted(fs);
 	end(fs, dev);
 }
 
@@ -355,7 +346,7 @@ TEST(quota_nodes)
 				CHECK_EQ(rfs_checkpoint(fs, 0), 0);
 		}
 	}
-	check_clean(fs);
+	check_counted(fs);
 	end(fs, dev);
 }
 
@@ -409,7 +400,7 @@ TEST(quota_soft)
 	remove_file(fs, "g");
 	remove_file(fs, "h");
 	CHECK_EQ(of(fs, RFS_QUOTA_USER, ALICE).inodes_end, 0);
-	check_clean(fs);
+	check_counted(fs);
 	end(fs, dev);
 }
 
@@ -442,7 +433,7 @@ TEST(quota_held)
 	rfs_unreserve(fs, ino, 3, 3);
 	for (i = 0; i < RFS_QUOTA_RSV_HASH; i++)
 		CHECK(!fs->quota_rsv[i]);
-	check_clean(fs);
+	check_counted(fs);
 	end(fs, dev);
 }
 
@@ -469,7 +460,7 @@ TEST(quota_listed)
 		id = 1;
 		CHECK_EQ(rfs_quota_next(fs, RFS_QUOTA_GROUP, &id), 0);
 		CHECK_EQ(id, 100);
-		check_clean(fs);
+		check_counted(fs);
 		rfs_cache_trim(fs, 0);
 		if (round == 1)
 			limit(fs, RFS_QUOTA_USER, 64, 2, 2);
@@ -499,7 +490,7 @@ TEST(quota_repaired)
 	CHECK_EQ(rfs_repair(fs, &made), 0);
 	CHECK_EQ(made.faults, 2);
 	CHECK_EQ(made.losses, 0);
-	check_clean(fs);
+	check_counted(fs);
 	expect(fs, RFS_QUOTA_USER, ALICE, 1, 1);
 	CHECK_EQ(le64_to_cpu(of(fs, RFS_QUOTA_USER, ALICE).inodes_hard), 10);
 	/* less than nothing: not believed any more, counted at the next mount */
@@ -511,7 +502,7 @@ TEST(quota_repaired)
 	fs = mount(dev);
 	CHECK(!fs->counting);
 	CHECK_EQ(rfs_quota_on(fs), 0);
-	check_clean(fs);
+	check_counted(fs);
 	fs->miscounted = true;	/* as recovery may find it */
 	CHECK_EQ(rfs_quota_on(fs), 0);
 	CHECK(!fs->miscounted);
@@ -539,7 +530,7 @@ TEST(quota_cleaned)
 	fs = mount(dev);
 	CHECK_EQ(le64_to_cpu(of(fs, RFS_QUOTA_USER, 70000).inodes_hard), 18);
 	expect(fs, RFS_QUOTA_USER, ALICE, 101, 1);
-	check_clean(fs);
+	check_counted(fs);
 	end(fs, dev);
 }
 
@@ -577,7 +568,7 @@ TEST(quota_ranges)
 		CHECK_EQ(le64_to_cpu(di->blocks), before + holes + nodes);
 		remove_file(fs, name);
 	}
-	check_clean(fs);
+	check_counted(fs);
 	end(fs, dev);
 }
 
@@ -617,7 +608,7 @@ TEST(quota_unreadable)
 	fs = mount(dev);
 	CHECK_EQ(rfs_quota_on(fs), 0);
 	expect(fs, RFS_QUOTA_USER, ALICE, 3, 1);
-	check_clean(fs);
+	check_counted(fs);
 	end(fs, dev);
 }
 
@@ -653,7 +644,7 @@ TEST(quota_no_room)
 	/* there is room now */
 	CHECK_EQ(rfs_quota_on(fs), 0);
 	expect(fs, RFS_QUOTA_GROUP, 0x9e3779b9U, 0, 1);
-	check_clean(fs);
+	check_counted(fs);
 	end(fs, dev);
 }
 
@@ -675,6 +666,6 @@ TEST(quota_grace_kept)
 	CHECK_EQ(le64_to_cpu(of(fs, RFS_QUOTA_USER, ALICE).space_end), 5);
 	CHECK_EQ(rfs_truncate(fs, ino, 0, false), 0);
 	CHECK_EQ(of(fs, RFS_QUOTA_USER, ALICE).space_end, 0);
-	check_clean(fs);
+	check_counted(fs);
 	end(fs, dev);
 }
