@@ -11,7 +11,6 @@ that it collects nothing.
 import dataclasses
 import functools
 import hashlib
-import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,8 +40,6 @@ OFSS = "OFSS"
 # Beside the systems: what any system would have to write, of the bytes alone
 LEAST = "whole pages of each flush"
 REPLAY = Path(__file__).with_name("replay.py")
-# Bytes to write: as nothing is known of the paper's, btrfs cannot compress them.
-CONTENT = 1 << 20
 
 
 def _ext(kind: str, options: str, *, asserted: str = "") -> FileSystem:
@@ -216,11 +213,7 @@ def unit(plan: Plan, context: Context) -> Unit:
     )
 
     def build(target: Path) -> None:
-        inputs = target / "in"
-        inputs.mkdir()
-        (inputs / "list").write_bytes(packed)
-        (inputs / "content").write_bytes(random.Random("OFTL").randbytes(CONTENT))
-        (inputs / REPLAY.name).write_bytes(REPLAY.read_bytes())
+        inputs = oftl_work.inputs(target, packed, REPLAY)
         with context.progress.step(plan.title), context.cache.scratch("replayed") as scratch:
             job = stack_job(stack, SMALL, script, scratch / "media", target / kept.RAW)
             result = run_guest(dataclasses.replace(job, inputs=inputs), built, cache=context.cache)

@@ -11,7 +11,6 @@ it, whether the I/O waits for it or not.
 import array
 import dataclasses
 import functools
-import random
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -34,7 +33,6 @@ from rsd.paper.claim import Claim, Limit
 from rsd.parallel import run_all
 
 TIMER = Path(__file__).with_name("latency.py")
-CONTENT = 1 << 20
 EXTENDED, NEVER = "with extensions", "without"
 WIDER = dataclasses.replace(SMALL, blocks=4 * SMALL.blocks, raw_mib=4 * SMALL.raw_mib)
 DRIVES = {EXTENDED: SMALL, NEVER: WIDER}
@@ -88,11 +86,7 @@ def _unit(work: str, drive: str, scale: Scale, context: Context) -> Unit:
     )
 
     def build(target: Path) -> None:
-        inputs = target / "in"
-        inputs.mkdir()
-        (inputs / "list").write_bytes(packed)
-        (inputs / "content").write_bytes(random.Random("OFTL").randbytes(CONTENT))
-        (inputs / TIMER.name).write_bytes(TIMER.read_bytes())
+        inputs = oftl_work.inputs(target, packed, TIMER)
         with context.progress.step(title), context.cache.scratch("timed") as scratch:
             job = stack_job(STACK, scale, script, scratch / "media", target / kept.RAW)
             result = run_guest(

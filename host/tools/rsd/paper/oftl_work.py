@@ -18,9 +18,12 @@ import itertools
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 PAGE = 4096
 KIB = 1024
+# Bytes to write: as nothing is known of the paper's, btrfs cannot compress them.
+CONTENT = 1 << 20
 # A page of TPC-C's table, as PostgreSQL has them; the table's pages, and Zipf's theta over them
 TABLE_PAGE = 8192
 TABLE_PAGES = 2048
@@ -146,6 +149,16 @@ def packed(work: Iterable[Write]) -> bytes:
     for one in work:
         numbers.extend((one.file, one.offset, one.length, one.last))
     return numbers.tobytes()
+
+
+def inputs(target: Path, listed: bytes, program: Path) -> Path:
+    """A new directory of what a guest needs: a packed list, content for it, and the program."""
+    directory = target / "in"
+    directory.mkdir()
+    (directory / "list").write_bytes(listed)
+    (directory / "content").write_bytes(random.Random("OFTL").randbytes(CONTENT))
+    (directory / program.name).write_bytes(program.read_bytes())
+    return directory
 
 
 def _parts(chance: random.Random, count: int, total: int, least: int) -> list[int]:
