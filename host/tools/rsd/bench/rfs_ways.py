@@ -6,27 +6,21 @@ and ways of RISA's figure 14. The bandwidth is that of preset risa in the guest.
 those of the same code without a kernel: they take no time there, and drives that large can be had.
 """
 
-import json
-import subprocess
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from rsd.bench.base import REPOSITORY, Context, Row
+from rsd.bench.base import Context, Row
+from rsd.bench.copies import Copies, Geometry, copies_by_geometry
 from rsd.bench.device import PAGE
 from rsd.bench.guest import finished
 from rsd.compare.figures import counters, read_json
 from rsd.machine import GuestJob, run_guest
-from rsd.steps import run_logged
 
 SHARE = 0.95
 # Preset risa has 2 GiB; the page cache has all of the file.
 FILE_MIB, WRITTEN_MIB, MEMORY_MIB = 1200, 256, 2048
 WARM_MIB, CLEANED_MIB = 600, 600
-# Channels and ways of RISA's figure 14
-GEOMETRIES = ((4, 2), (4, 4), (8, 4), (8, 8), (16, 8), (16, 16))
 
 
 @dataclass(frozen=True)
@@ -139,36 +133,20 @@ def _bandwidth(job: str, found: Mapping[str, tuple[float, str]]) -> Row:
 
 
 def _copies(context: Context) -> list[Row]:
-    with tempfile.TemporaryDirectory(prefix="rsd-bench-") as directory:
-        program = Path(directory) / "copies"
-        with context.progress.step("RFS without a kernel: build") as step:
-            run_logged(
-                ["make", "-C", REPOSITORY / "tests" / "fs", f"BUILD={directory}", program],
-                step=step,
-                log=context.cache.log("bench-copies"),
-                hint="the first 'error:' in the log is the one to look at",
-            )
-        with context.progress.step("RFS without a kernel: RISA's figure 14"):
-            return [_row(program, *geometry) for geometry in GEOMETRIES]
+    return [_row(*pair) for pair in copies_by_geometry(context).items()]
 
 
-def _row(program: Path, channels: int, ways: int) -> Row:
-    whole, striped = (_run(program, channels, ways, striped=striped) for striped in (False, True))
-    limit, value = (found["copied"] / found["written"] for found in (whole, striped))
+def _row(geometry: Geometry, found: Copies) -> Row:
+    (channels, ways), whole, striped = geometry, found.whole, found.striped
+    limit, value = whole.a_write, striped.a_write
     return Row(
         f"RFS, {channels} channels, {ways} ways, zones of one way: copies a block written, OLTP",
         f"fewer than with zones of all ways, {limit:.3f}",
-        f"{value:.3f} ({value / limit - 1:+.1%}; {striped['zones']:,} zones, "
-        f"{striped['open_zones']:.1f} open, instead of {whole['zones']:,} and "
-        f"{whole['open_zones']:.1f})",
+        f"{value:.3f} ({value / limit - 1:+.1%}; {striped.zones:,} zones, "
+        f"{striped.open_zones:.1f} open, instead of {whole.zones:,} and "
+        f"{whole.open_zones:.1f})",
         value,
         "",
         "count",
         value < limit,
     )
-
-
-def _run(program: Path, channels: int, ways: int, *, striped: bool) -> Any:
-    words = [f"channels={channels}", f"ways={ways}", f"striped={int(striped)}"]
-    done = subprocess.run([program, *words], capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)
