@@ -22,7 +22,7 @@ def test_the_list_is_the_work_on_the_hot_file(rsd_cache: Cache, tmp_path: Path) 
     program = sim.ensure_sfssim(rsd_cache, Progress())
     for work in recorded.WORKS:
         target = tmp_path / work
-        recorded._list(program, recorded.Plan("SFS", work, 85), target, recorded.FLASH // 2)
+        recorded.workload(program, work, target, recorded.FLASH // 2)
         written = array.array("I", target.read_bytes())
         assert len(written) >= recorded.FLASH * (recorded.AGE + recorded.MEASURE)
         assert max(written) < recorded.hot_blocks()

@@ -17,7 +17,11 @@
 #define ORDERS		900	/* all tables that grow: used over and over */
 #define WAREHOUSE	(DISTRICT + CUSTOMER + STOCK + ORDERS)
 #define LOG		50	/* of 1000: share of the log files */
-#define DIRTY		100	/* of 1000: pages that wait to be written */
+/*
+ * Of 1000: pages that wait to be written. So few that the 1.6% of the pages that are
+ * written most get some 29% of the writes, as SFS says of TPC-C (2.3).
+ */
+#define DIRTY		5
 #define COMMITS		2	/* transactions in a block of the log */
 
 struct work {

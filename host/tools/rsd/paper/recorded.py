@@ -177,7 +177,7 @@ def unit(plan: Plan, context: Context) -> Unit:
     def build(target: Path) -> None:
         inputs = target / "in"
         inputs.mkdir()
-        _list(program, plan, inputs / "list", writes)
+        workload(program, plan.work, inputs / "list", writes)
         (inputs / REWRITE.name).write_bytes(REWRITE.read_bytes())
         with context.progress.step(plan.title), cache.scratch("recorded") as scratch:
             for part, script in enumerate(scripts, 1):
@@ -193,12 +193,12 @@ def unit(plan: Plan, context: Context) -> Unit:
     return Unit(plan.title, "recorded", key, build)
 
 
-def _list(program: Path, plan: Plan, target: Path, writes: int) -> None:
-    """The blocks of sfssim's workload, in a file as rewrite.py wants it."""
+def workload(program: Path, work: str, target: Path, writes: int) -> None:
+    """The blocks of sfssim's workload, in a file as rewrite.py wants it. Raises RsdError."""
     # The simulator's volume is the flash; without a page cache its trace is the work itself.
     segments, blocks = 1024, FLASH // 1024
     words = [f"segments={segments}", f"blocks={blocks}", "fill=85", f"set={HOT}", "cache=0"]
-    words += [f"work={plan.work}", "theta=0.99", "seed=1", f"age={AGE}", f"writes={MEASURE}"]
+    words += [f"work={work}", "theta=0.99", "seed=1", f"age={AGE}", f"writes={MEASURE}"]
     done = subprocess.run(
         [program, *words, f"trace={target}"], capture_output=True, text=True, check=False
     )
