@@ -58,7 +58,7 @@ def test_a_trace_that_does_not_fit_is_noticed(tmp_path: Path) -> None:
     write_trace(tmp_path / "trace", [(WRITE, 9000, 0)], (0, 4))
     for before, after in (((0, 2), (0, 4)), ((0, 3), (0, 5)), ((0, 4), (0, 3))):
         readings(tmp_path, before, after)
-        with pytest.raises(BadOutput, match="1 writes are not those of the counters"):
+        with pytest.raises(BadOutput, match="its 1 commands are not those that host_write_cmds"):
             summary(tmp_path)
     # of a QEMU that was killed, there is no end
     write_trace(tmp_path / "trace", [(WRITE, 9000, 0)])

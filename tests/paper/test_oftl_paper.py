@@ -12,7 +12,9 @@ import pytest
 from rsd.artifacts import Artifacts
 from rsd.bench.base import Context
 from rsd.cache import Cache
-from rsd.paper import oftl, oftl_window, oftl_work
+from rsd.compare.drive_trace import Command
+from rsd.compare.figures import BadOutput
+from rsd.paper import oftl, oftl_cell, oftl_metadata, oftl_pages, oftl_window, oftl_work
 from rsd.paper.claim import Verdict
 from rsd.paper.entry import DEFAULT
 from rsd.paper.oftl_work import TABLE, TABLE_PAGE, TABLE_PAGES, WORKLOADS, Write
@@ -107,7 +109,7 @@ def test_the_replay_writes_what_the_list_says(mode: str, tmp_path: Path) -> None
     content = bytes(range(1, 256)) * 400
     (tmp_path / "content").write_bytes(content)
     (files := tmp_path / "files").mkdir()
-    words = [sys.executable, oftl.REPLAY, tmp_path / "list", tmp_path / "content", mode]
+    words = [sys.executable, oftl_cell.REPLAY, tmp_path / "list", tmp_path / "content", mode]
     subprocess.run(words, cwd=files, check=True)
     sizes: dict[str, int] = {}
     for one in work:
@@ -119,6 +121,35 @@ def test_the_replay_writes_what_the_list_says(mode: str, tmp_path: Path) -> None
         written = sum(one.length for one in work if str(one.file) == path.name)
         assert path.stat().st_size - written == holes
     assert os.listdir(files)
+
+
+LAYOUT = """\
+Journal inode:            8
+Group 0: (Blocks 0-16383)
+  Primary superblock at 0, Group descriptors at 1-1
+  Reserved GDT blocks at 2-4
+  Block bitmap at 5 (+5)
+  Inode bitmap at 6 (+6)
+  Inode table at 7-1030 (+7)
+  14322 free blocks, 16373 free inodes, 2 directories
+  Free blocks: 2062-16383
+Group 1: (Blocks 16384-32767)
+  Block bitmap at 16384 (+0)
+Journal blocks:
+1037 1038 1049
+"""
+
+
+def test_what_is_metadata_is_known_by_its_address() -> None:
+    expected = {*range(1031), 16384, 1037, 1038, 1049}
+    assert oftl_metadata.metadata_blocks(LAYOUT) == expected
+    with pytest.raises(BadOutput, match="no inode table"):
+        oftl_metadata.metadata_blocks("dumpe2fs: Bad magic number\nJournal blocks:\n")
+
+
+def test_a_command_programs_all_pages_that_it_touches() -> None:
+    commands = [Command(1, lba, blocks, 0) for lba, blocks in ((0, 1), (1, 2), (7, 2), (8, 8))]
+    assert [oftl_pages.touched(commands, blocks) for blocks in (1, 2, 4, 8)] == [13, 9, 6, 5]
 
 
 @pytest.mark.guest
@@ -139,3 +170,17 @@ def test_in_the_guest(built: Artifacts, rsd_cache: Cache, monkeypatch: pytest.Mo
     ext2, ext3 = cell("Ext2", "sync"), cell("Ext3", "sync")
     assert ofss["sync"].size < ext2.size < ext3.size
     assert ext2.count > 1
+
+    def metadata(system: str) -> float:
+        plan = oftl.Plan(system, "lasr-1", "sync", traced=system != oftl.OFSS)
+        teardown = oftl_metadata.LAYOUT if plan.traced else ":"
+        entry = oftl.unit(plan, context, teardown).run(rsd_cache)
+        pages = oftl_metadata._of_ext(entry) if plan.traced else oftl_metadata._of_rfs(entry)
+        return pages * 4096 / sum(one.length for one in writes)
+
+    # What is not metadata are the files' pages, of ext2 each time that they were written, with
+    # directories and pointers; ext3 has them in its journal, and writes them home more seldom.
+    least = oftl_work.least(writes, every_write=True)
+    assert metadata(oftl.OFSS) < ofss["sync"].size - 0.9
+    assert least < ext2.size - metadata("Ext2") < 1.5 * least
+    assert 0.9 < ext3.size - metadata("Ext3") < ext2.size - metadata("Ext2")

@@ -104,6 +104,19 @@ def file_system_figures(directory: Path) -> Iterator[Figure]:
         yield Figure(f"rfs.{kind}", blocks - before[kind], "blocks", "count")
 
 
+def file_system_counted(directory: Path, name: str) -> int:
+    """By how much one of RFS's counters grew. Raises BadOutput."""
+    values = []
+    for when in ("before", "after"):
+        path = directory / when / "fs"
+        try:
+            lines = dict(line.split(":", 1) for line in path.read_text().splitlines())
+            values.append(int(lines[name]))
+        except (KeyError, OSError, ValueError) as error:
+            raise BadOutput(f"{when}/fs: {name}: {error}") from error
+    return values[1] - values[0]
+
+
 def _kinds(path: Path) -> dict[str, int]:
     try:
         lines = (line.split(":") for line in path.read_text().splitlines())

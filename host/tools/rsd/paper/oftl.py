@@ -2,102 +2,28 @@
 """OFTL (FAST 2013): tables 2 and 3, figures 7 to 9.
 
 OFTL replays what the workloads wrote and closed: each closing is an fsync. What the flash is
-written is counted in the drive, and is divided by what was asked. SYNC is the mount option sync for
-ext2 and ext3, and O_SYNC for the others (6.2). The paper's OFSS is RFS with pieces of blocks. The
-paper does not say that its drive was aged, or how large it was: this one is new, and large enough
-that it collects nothing.
+written is counted in the drive, and is divided by what was asked.
 """
 
-import dataclasses
 import functools
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
 from rsd.bench.base import Context
-from rsd.cache import hash_file, hash_inputs
-from rsd.cluster.unit import Unit
-from rsd.compare import kept, stack_script
-from rsd.compare.benchmarks import Benchmark, Output
-from rsd.compare.cells import MIB, Level
+from rsd.compare import kept
 from rsd.compare.figures import counters, read_json
-from rsd.compare.run import guest_failure
 from rsd.compare.stack_figures import CAUSES, run_seconds
-from rsd.compare.stack_run import stack_job
-from rsd.compare.stacks import F2FS_2013, RFS, SMALL, FileSystem, Stack
-from rsd.errors import RsdError
-from rsd.machine import run_guest
-from rsd.paper import oftl_window, oftl_work
+from rsd.paper import oftl_metadata, oftl_pages, oftl_window, oftl_work
 from rsd.paper.claim import Claim, Limit
 from rsd.paper.entry import Entry, Paper, Scale
+from rsd.paper.oftl_cell import BESIDE, MODES, OFSS, SYSTEMS, Plan, unit
 from rsd.paper.oftl_work import PAGE, WORKLOADS
 from rsd.parallel import run_all
 
-MODES = ("sync", "async")
-OFSS = "OFSS"
 # Beside the systems: what any system would have to write, of the bytes alone
 LEAST = "whole pages of each flush"
-REPLAY = Path(__file__).with_name("replay.py")
-
-
-def _ext(kind: str, options: str, *, asserted: str = "") -> FileSystem:
-    """ext2 or ext3 in its own layout. `asserted` is an option that /proc/mounts must have."""
-    check = f'grep "^$drive /vol .*{asserted}" /proc/mounts >/tmp/prepare ||'
-    return FileSystem(
-        f"mke2fs -q -F -t {kind} -b 4096 -E lazy_itable_init=0 $drive",
-        f"mount -t {kind} -o noatime,nodiratime{options} $drive",
-        after_mount=f'{check} fail "no {asserted}" /proc/mounts\n' if asserted else "",
-    )
-
-
-def _page(file_system: FileSystem) -> Stack:
-    return Stack(file_system, "page-ftl", Level.FULL, "")
-
-
-def _rfs(file_system: FileSystem) -> Stack:
-    return Stack(file_system, "rsd", Level.FULL, "")
-
-
-@dataclass(frozen=True)
-class System:
-    """A file system as it is mounted in each mode; `opened`: SYNC is O_SYNC, not an option."""
-
-    stacks: Mapping[str, Stack]
-    opened: bool
-
-
-def _mounted(kind: str, options: str = "") -> System:
-    return System(
-        {
-            "sync": _page(_ext(kind, f"{options},sync", asserted="sync")),
-            "async": _page(_ext(kind, options)),
-        },
-        opened=False,
-    )
-
-
-def _opened(stack: Stack) -> System:
-    return System(dict.fromkeys(MODES, stack), opened=True)
-
-
-_BTRFS = FileSystem(
-    "mkfs.btrfs -q -f -d single -m single $drive",
-    "mount -t btrfs -o ssd,discard,compress=lzo $drive",
-)
-_PIECES = FileSystem("mkfs.rfs -q -f -c $drive", "mount -t rfs -o compact=on $drive")
-SYSTEMS = {
-    "Ext3": _mounted("ext3", ",data=journal"),
-    "Ext2": _mounted("ext2"),
-    "Btrfs": _opened(_page(_BTRFS)),
-    OFSS: _opened(_rfs(_PIECES)),
-}
-BESIDE = {
-    "ext3, data=ordered": _mounted("ext3", ",data=ordered"),
-    "F2FS of 2013": _opened(_page(F2FS_2013)),
-    "RFS without pieces": _opened(_rfs(RFS)),
-}
 
 # Table 3, by workload and mode: Ext3, Ext2, Btrfs, OFSS
 COUNTS = {
@@ -153,20 +79,6 @@ class Cell:
     seconds: float
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What is run."""
-
-    system: str
-    work: str
-    mode: str
-
-    @property
-    def title(self) -> str:
-        """For progress lines."""
-        return f"{self.system}, {WORKLOADS[self.work].title}, {self.mode.upper()}"
-
-
 def plans() -> list[Plan]:
     """Each workload on each system, in both modes."""
     return [
@@ -175,52 +87,6 @@ def plans() -> list[Plan]:
         for mode in MODES
         for system in (*SYSTEMS, *BESIDE)
     ]
-
-
-def unit(plan: Plan, context: Context) -> Unit:
-    """Its entry has the guest's output."""
-    system = (SYSTEMS | BESIDE)[plan.system]
-    stack, built = system.stacks[plan.mode], context.built
-    work = oftl_work.writes(plan.work)
-    packed = oftl_work.packed(work)
-    opened = plan.mode if system.opened else "async"
-    table = ":"
-    if WORKLOADS[plan.work].table:
-        mib = oftl_work.TABLE_PAGES * oftl_work.TABLE_PAGE // MIB
-        table = f"must dd if=/dev/zero of={oftl_work.TABLE} bs={MIB} count={mib}"
-    benchmark = Benchmark(
-        name=plan.work,
-        title=plan.title,
-        scale=SMALL,
-        level=Level.FULL,
-        output=Output.DESCRIBED,
-        setup=table,
-        run=f"python3 /in/{REPLAY.name} /in/list /in/content {opened}",
-        work=len(work),
-        unit="writes",
-        live_mib=0,
-        written=sum(one.length for one in work),
-    )
-    script = stack_script.make(stack, "") + stack_script.measure(stack, benchmark)
-    key = hash_inputs(
-        built.deciding(rfs=stack.rfs),
-        dataclasses.asdict(stack.system),
-        stack.properties(SMALL),
-        script,
-        hashlib.sha256(packed).hexdigest(),
-        hash_file(REPLAY),
-        kept.FORMAT,
-    )
-
-    def build(target: Path) -> None:
-        inputs = oftl_work.inputs(target, packed, REPLAY)
-        with context.progress.step(plan.title), context.cache.scratch("replayed") as scratch:
-            job = stack_job(stack, SMALL, script, scratch / "media", target / kept.RAW)
-            result = run_guest(dataclasses.replace(job, inputs=inputs), built, cache=context.cache)
-            if why := guest_failure(result):
-                raise RsdError(f"{plan.title}: {why}")
-
-    return Unit(plan.title, "replay", key, build)
 
 
 def _read(plan: Plan, entry: Path) -> Cell:
@@ -345,12 +211,14 @@ PAPER = Paper(
         Entry(
             "figure7",
             "write amplification of metadata",
-            missing="needs to know what each block is that ext2 and ext3 write",
+            lambda context, scale: oftl_metadata.figure7(context),
+            units=lambda context, scale: oftl_metadata.units(context),
         ),
         Entry(
             "figure8",
             "write amplification by the size of a page",
-            missing="needs RFS on flash whose pages are larger than its blocks",
+            lambda context, scale: oftl_pages.figure8(context),
+            units=lambda context, scale: oftl_pages.units(context),
         ),
         Entry(
             "figure9",
