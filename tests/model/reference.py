@@ -217,6 +217,7 @@ class Drive:
                     block.worn = block.worn and block.dirty
                 block.coming_erases = block.erases
                 block.coming_pages = len(block.pages)
+                block.queued = 0
 
     def _erase_now(self, block: Block) -> None:
         """A block that still was to be erased when the power was cut."""

@@ -134,6 +134,15 @@ SETUPS = [
     Setup("fast", "block", 2, 1, 12, 4, 2, 10, 20, planes=4, page_size=8192, plp="off"),
     Setup("fast", "all", 2, 1, 12, 3, 4, 10, 20, planes=2, cell="qlc", buffer=1 << 20),
 ]
+# Seeds of traces that show what is seldom seen, by drive: a write that waits for a block of the log
+# would fit its own logical block's data block before the rest of the log block is merged; of the
+# pages of a merge, the first and the third are in a row, the second in another.
+SELDOM = {
+    "fast-all-1x10-1": 10058,
+    "fast-block-4x30-1": 10017,
+    "fast-all-4x12-1": 10085,
+    "fast-block-2x12-8": 10020,
+}
 
 
 def trace(setup: Setup, seed: int, length: int) -> Iterator[Command]:
@@ -224,3 +233,9 @@ def test_merges_and_contents(replay: Path, tmp_path: Path, setup: Setup) -> None
     idle = [name for name, value in kinds.items() if not value]
     # of one page a block, there is nothing to copy
     assert idle == [] or setup.span < 4 or (setup.ftl == "fast" and setup.pages < 3), idle
+
+
+@pytest.mark.parametrize("name", SELDOM)
+def test_what_is_seldom_seen(replay: Path, tmp_path: Path, name: str) -> None:
+    setup = next(setup for setup in SETUPS if str(setup) == name)
+    check_traces(replay, tmp_path, setup, range(SELDOM[name], SELDOM[name] + 1), length=120)

@@ -219,6 +219,7 @@ uint32_t rsd_map_span(const Ns *ns);
 typedef struct MapCmd {
     uint8_t era;                /* it began in: BlockMap.era */
     uint32_t class;             /* what it waits for */
+    uint64_t reclaimed;         /* ftl=fast: it waits for that many, at least */
     /* other writes that wait for the same logical block, and their list */
     Cmd *prev, *next, **peers;
 } MapCmd;

@@ -22,6 +22,7 @@
  *     page of some offset there is merged in full, and the block is erased.
  *
  * A page that had to wait for a merge finds its place by these rules after it.
+ * A page that needed the oldest log block does so when that was erased.
  *
  * Merges:
  *
@@ -64,6 +65,7 @@ typedef struct FastFtl {
     Unit *victim;               /* being reclaimed */
     bool era_ended;             /* the writes that it waits for are counted */
     uint32_t replaced;          /* pages of it that are safe elsewhere */
+    uint64_t reclaimed;         /* log blocks that were erased as victims */
     /*
      * Log pages are numbered through the log: unit number * span + page. One
      * that is in no unit has no LBA.
@@ -353,9 +355,20 @@ static RsdStatus reclaim(FastFtl *fast)
         fast->victim = NULL;
         fast->era_ended = false;
         fast->replaced = 0;
+        fast->reclaimed++;
         erase_log(fast, victim);
     }
     return RSD_OK;
+}
+
+/* The write needs the oldest log block, and waits until that is erased. */
+static RsdStatus reclaim_for(FastFtl *fast, Cmd *cmd)
+{
+    if (!fast->log.oldest) {
+        return RSD_E_NOBLOCK;
+    }
+    rsd_map_cmd(cmd)->reclaimed = fast->reclaimed + 1;
+    return reclaim(fast);
 }
 
 /*
@@ -394,8 +407,7 @@ static Unit *random_log(FastFtl *fast, Cmd *cmd)
         }
         return unit;
     }
-    rsd_map_refuse(map, cmd,
-                   fast->log.oldest ? reclaim(fast) : RSD_E_NOBLOCK);
+    rsd_map_refuse(map, cmd, reclaim_for(fast, cmd));
     return NULL;
 }
 
@@ -450,6 +462,10 @@ static uint32_t fast_write(BlockMap *map, Cmd *cmd, uint32_t index,
     Unit *to = NULL;
 
     if (lb->job) {
+        return 0;
+    }
+    if (rsd_map_cmd(cmd)->reclaimed > fast->reclaimed) {
+        rsd_map_refuse(map, cmd, reclaim(fast));
         return 0;
     }
     if (lb->log) {

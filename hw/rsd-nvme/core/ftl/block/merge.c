@@ -127,7 +127,8 @@ static bool same_place(Place a, Place b)
 
 /*
  * Reads the page that the lane is to program next and, of the pages that follow
- * in the lane, as many as a row has, those that are in the same one.
+ * in the lane, as many as a row has, those that are in the same one, up to the
+ * first that is in another: the lane has room for one row.
  */
 static void read_row(BlockMap *map, Job *job, uint32_t number, Place from)
 {
@@ -139,9 +140,14 @@ static void read_row(BlockMap *map, Job *job, uint32_t number, Place from)
                          rsd_unit_page(map, number, page + i) < job->end; i++) {
         Place at = rsd_map_find(map, lpn_of(map, job, number, page + i));
 
-        if (at.block != RSD_NONE && same_place(row_of(map, at), row)) {
-            wanted |= 1u << (at.page - row.page);
+        if (at.block == RSD_NONE ||
+            rsd_buffer_read_page(drive, at.block, at.page, NULL)) {
+            continue;
         }
+        if (!same_place(row_of(map, at), row)) {
+            break;
+        }
+        wanted |= 1u << (at.page - row.page);
     }
     job->lane[number].from = from;
     rsd_queue_row_read(map->ns, job->cause, row.block, row.page, wanted,
