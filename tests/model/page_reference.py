@@ -8,7 +8,7 @@ page is where its last Page is, what a block holds is counted page by page, and 
 found by looking at every block.
 What goes first at one instant is as in reference.py the core's answer.
 
-Not here: the write buffer (units of more than one page), blocks that wear out.
+The write buffer is page_buffer.PageBuffer. Not here: blocks that wear out.
 
     pages given away     PageDrive._next_block, _give
     copies               Frontier.for_copies, PageDrive._room_for_host
@@ -16,6 +16,7 @@ Not here: the write buffer (units of more than one page), blocks that wear out.
     when to collect      PageDrive._collect
     a victim's pages     PageDrive._advance
     levelling            PageDrive._begin_levelling
+    filler of units      PageDrive._fill, _end_copying, _something_happens
     power cut, recovery  PageDrive.reopen
 """
 
@@ -25,10 +26,12 @@ from dataclasses import dataclass, field
 from die import BLANK, ERASE, PROGRAM, READ, Block, Die, Operation, Shape, Step, Tags
 from front import Front
 from machine import Bus, Machine
+from page_buffer import Entry, PageBuffer, Unit
 from reference import Command
 
 Config = dict[str, int | str]
-COPIES = 8  # of a victim, at a time
+COPIES = 8  # of a victim, at a time; two rows at least
+FILLER = -1  # in the place of an LBA
 GRANULE = 256  # the host's pages are a multiple
 FREE, OPEN, FULL, VICTIM = "free", "open", "full", "victim"
 
@@ -44,6 +47,7 @@ class Page:
     tags: Tags
     replaces: "Page | None"  # until it is programmed, that one is needed, too
     copy: bool = False
+    taken: bool = False  # by the write buffer
     programmed: bool = False
     needed: bool = True
 
@@ -123,7 +127,7 @@ class PageDrive:
     def __init__(self, cfg: Config, good_blocks: list[int]) -> None:
         self.cfg = dict(cfg)
         self.oob = int(cfg["oob"])
-        self.slots = int(cfg["pages"])
+        self.slots = Shape(cfg).slots
         self.good_blocks = good_blocks
         self.map_bytes = 4 * int(cfg["blocks"]) * len(good_blocks) * self.slots
         good = sum(good_blocks) * self.slots
@@ -155,11 +159,22 @@ class PageDrive:
         count = int(cfg["frontiers"]) or len(self.dies)
         self.own = cfg["gc-frontiers"] == "own"
         self.frontiers = []
+        # pages of a frontier that the host does not get, and free blocks below which it collects
+        unit = self.shape.unit
+        self.reserve = self.slots + (unit if unit > 1 else 0)
+        self.least_low = 1 + (
+            -(-self.reserve // self.slots) if self.own else self.reserve // self.slots
+        )
         for first in range(count):
             mine = list(range(first, len(self.dies), count))
             good = sum(self.good_blocks[die] for die in mine)
-            low = max(2, -(-good * int(cfg["gc-trigger"]) // 100))
+            low = max(self.least_low, -(-good * int(cfg["gc-trigger"]) // 100))
             self.frontiers.append(Frontier(mine, low, own=self.own))
+        self.buffer: PageBuffer | None = None
+        if unit > 1 or int(cfg.get("write-buffer", 0)):
+            self.buffer = PageBuffer(self, cfg, unit, len(self.dies))
+        self.no_room = False  # a write waits for free pages
+        self.going = False  # commands that wait are gone on with, or will be
         self.turn = 0
         self.line: deque[Command] = deque()  # commands that wait
         self.global_queue: deque[Operation] = deque()
@@ -176,11 +191,13 @@ class PageDrive:
         self.where = {}
         blocks = [block for blocks in self.blocks for block in blocks]
         for block in blocks:
-            block.given = [page for page in block.given if page.programmed]
-            block.stamp = max((page.seq for page in block.given), default=0)
+            self._keep(block)
+            block.stamp = max((max(page.seq, 0) for page in block.given), default=0)
             block.state = FULL if block.given else FREE
             for page in block.given:
                 page.needed, page.replaces = False, None
+                if page.lba == FILLER:
+                    continue
                 self.seq = max(self.seq, page.seq + 1)
                 newest = self.where.get(page.lba)
                 if page.lba not in self.trimmed and (newest is None or newest.seq < page.seq):
@@ -195,6 +212,24 @@ class PageDrive:
                 self._join(block)
         for die in range(len(self.dies)):
             self._quiet(die)
+
+    def _keep(self, block: FlashBlock) -> None:
+        """What is left of a block, the power having failed: also what a protected buffer has of it,
+        which is programmed now, all of it as the host's, with filler for what a unit lacks."""
+        kept = self.buffer is not None and self.buffer.protected
+        block.given = [page for page in block.given if page.programmed or (kept and page.taken)]
+        saved = [page for page in block.given if not page.programmed]
+        while saved and len(block.given) % self.shape.unit:
+            block.given.append(self._filler(block))
+            self.counters["prog_pad"] += 1
+        for page in block.given:
+            page.programmed = True
+        programmed = -(-len(saved) // self.shape.unit) * self.shape.unit
+        self.counters["prog_host"] += len(saved)
+        self.counters["nand_programs"] += programmed // self.shape.page_slots
+
+    def _filler(self, block: FlashBlock) -> Page:
+        return Page(block, len(block.given), FILLER, -1, BLANK, None, needed=False)
 
     def _go_on_with_begun(self, frontier: Frontier) -> None:
         """Of the partly filled blocks those with most room: one for the host, one for copies.
@@ -257,13 +292,23 @@ class PageDrive:
             cmd.pages = [BLANK] * cmd.nlb
         if cmd.op == "write":
             self.writes.append(cmd)
-        if cmd.op != "flush" and (self._must_wait(cmd) or not self._go_on(cmd)):
-            cmd.waits_for += 1
-            self.line.append(cmd)
-            self._something_happens()
+        if cmd.op == "flush":
+            if self.buffer and not self.buffer.protected:
+                cmd.waits_for += 1
+                self.buffer.come(Entry([], command=cmd))
+        else:
+            self.going = True
+            waits = self._must_wait(cmd) or not self._go_on(cmd)
+            if waits:
+                cmd.waits_for += 1
+                self.line.append(cmd)
+                self._something_happens()
+            self.going = False
+            if waits:
+                self._resume()
         if cmd.op == "write":
             self.seq += cmd.nlb
-        self._part_done(cmd)
+        self.part_done(cmd)
 
     def _must_wait(self, cmd: Command) -> bool:
         """Writes and trims keep their order among those that wait; a read may pass others."""
@@ -282,22 +327,55 @@ class PageDrive:
         else:
             while cmd.progress < cmd.nlb:
                 if not self._write_page(cmd):
+                    self.no_room = True
                     return False
         return True
 
-    def _something_happens(self) -> None:
-        if not self.own_operations:
-            for frontier in self.frontiers:
-                self._collect(frontier)
-        assert self.own_operations, "what waits does so in vain"
+    def _busy(self) -> bool:
+        return self.own_operations > 0 or (self.buffer is not None and self.buffer.busy())
 
-    def _retry(self) -> None:
+    def _something_happens(self) -> None:
+        """A command waits. If nothing goes on that it could wait for, something is made to."""
+        if not self._busy():
+            self._collect_all()
+        if not self._busy() and self._close_worn():
+            self._collect_all()
+        if not self._busy():
+            for frontier in self.frontiers:
+                for place in (frontier.for_host, frontier.for_copies):
+                    self._fill(place.block)
+            for worn in self.worn:
+                self._fill(worn.block if worn else None)
+        assert self._busy(), "what waits does so in vain"
+
+    def _collect_all(self) -> None:
+        for frontier in self.frontiers:
+            self._collect(frontier)
+
+    def _close_worn(self) -> bool:
+        """What levelling fills may be collected, even though there is room in it."""
+        any_closed = False
+        for die, worn in enumerate(self.worn):
+            if worn and worn.room and not self.victims[die]:
+                self._make_full(worn.block)
+                self.worn[die] = None
+                any_closed = True
+        return any_closed
+
+    def _resume(self) -> None:
+        """Goes on with commands that wait."""
+        if self.going:
+            return
+        self.going = True
+        self.no_room = False
         while self.line and self._go_on(self.line[0]):
-            self._part_done(self.line.popleft())
+            self.part_done(self.line.popleft())
         if self.line:
             self._something_happens()
+        self.going = False
 
-    def _part_done(self, cmd: Command) -> None:
+    def part_done(self, cmd: Command) -> None:
+        """A command waits for one thing less."""
         cmd.waits_for -= 1
         if cmd.waits_for:
             return
@@ -325,12 +403,19 @@ class PageDrive:
             self.completed.append(cmd)
 
     def _read(self, cmd: Command) -> None:
-        """One operation for each run of pages that follow each other in a block."""
+        """One operation for each run of pages that follow each other in a block.
+
+        What is not programmed is read from the write buffer, at once.
+        """
         run: Operation | None = None
         for place in range(cmd.nlb):
             page = self.where.get(cmd.lba + place)
+            in_flash = page and (page.programmed or not self.buffer)
             if page is None:
                 cmd.unwritten += 1
+            elif not in_flash:
+                cmd.pages[place] = page.tags
+                self.counters["buffer_reads"] += 1
             elif run and run.block is page.block and run.slots[-1] + 1 == page.index:
                 run.slots.append(page.index)
                 run.places.append(place)
@@ -338,7 +423,7 @@ class PageDrive:
             if run:
                 self._enqueue(run)
             run = None
-            if page:
+            if page and in_flash:
                 run = Operation(READ, self.dies[page.block.die], page.block, "host", command=cmd)
                 run.slots, run.places = [page.index], [place]
         if run:
@@ -350,9 +435,10 @@ class PageDrive:
             return False
         lba, tag = cmd.lba + cmd.progress, cmd.tag + cmd.progress
         tags = (tag, tag if self.oob else 0)
-        self._program(block, lba, cmd.seq + cmd.progress, tags, "host", cmd)
+        index = len(block.given)
         cmd.progress += 1
-        if len(block.given) == 1:
+        self._program(block, lba, cmd.seq + cmd.progress - 1, tags, "host", cmd)
+        if index == 0:
             self._collect(self._frontier(block.die))
         return True
 
@@ -388,16 +474,20 @@ class PageDrive:
         """Whether it has a page for the host and a block's worth beyond, for copies."""
         if self.own:
             begun = frontier.for_host.left(self.slots) > 0
-            return begun or self._space(frontier) >= 2 * self.slots
-        return self._space(frontier) > self.slots
+            return begun or self._space(frontier) >= self.reserve + self.slots
+        return self._space(frontier) > self.reserve
 
     def _next_block(self) -> FlashBlock | None:
-        """The block of the next page for the host: frontiers in turn."""
+        """The block of the next page for the host: frontiers in turn, each gives a unit."""
         for _ in self.frontiers:
             frontier = self.frontiers[self.turn]
-            self.turn = (self.turn + 1) % len(self.frontiers)
+            block = None
             if self._room_for_host(frontier):
-                return self._give(frontier, frontier.for_host)
+                block = self._give(frontier, frontier.for_host)
+            if block is None or (len(block.given) + 1) % self.shape.unit == 0:
+                self.turn = (self.turn + 1) % len(self.frontiers)
+            if block:
+                return block
         return None
 
     def _give(self, frontier: Frontier, place: Open) -> FlashBlock:
@@ -422,15 +512,40 @@ class PageDrive:
     ) -> None:
         """The block's next page becomes that of an LBA."""
         page = Page(block, len(block.given), lba, seq, tags, self.where.get(lba), cmd is None)
+        self._give_away(page)
+        block.stamp = self.seq
+        self.where[lba] = page
+        if self.buffer:
+            self.own_operations += 1
+            last = cmd is not None and cmd.progress == cmd.nlb
+            if cmd:
+                cmd.waits_for += 1
+            self.buffer.come(Entry([page], cause, cmd, last))
+            return
+        op = Operation(PROGRAM, self.dies[block.die], block, cause, command=cmd)
+        op.slots = [page.index]
+        self._enqueue(op)
+
+    def _give_away(self, page: Page) -> None:
+        block = page.block
         block.given.append(page)
         for place in self._frontier(block.die).open_places():
             if len(block.given) == self.slots and place.block is block:
                 place.block = None
-        block.stamp = self.seq
-        self.where[lba] = page
-        op = Operation(PROGRAM, self.dies[block.die], block, cause, command=cmd)
-        op.slots = [page.index]
-        self._enqueue(op)
+
+    def _fill(self, block: FlashBlock | None) -> None:
+        """Filler for what is lacking in the unit that is begun in a block, if one is."""
+        if block is None or len(block.given) % self.shape.unit == 0:
+            return
+        assert self.buffer
+        filler = []
+        while len(block.given) % self.shape.unit:
+            filler.append(self._filler(block))
+            self._give_away(filler[-1])
+        worn = self.worn[block.die]
+        if worn and worn.block is block:
+            worn.room -= len(filler)
+        self.buffer.come(Entry(filler, "pad"))
 
     def _invalidate(self, page: Page) -> None:
         """Its content is of no use any more."""
@@ -455,7 +570,11 @@ class PageDrive:
     # -- collection ----------------------------------------------------------------------------
 
     def _fits(self, frontier: Frontier, block: FlashBlock) -> bool:
-        return block.valid() <= self._space(frontier)
+        return block.valid() + self.shape.unit - 1 <= self._space(frontier)
+
+    def _takes(self, block: FlashBlock) -> int:
+        """Pages that the copies of a block take, with filler."""
+        return block.valid() + (self.shape.unit - 1 if self.own and block.valid() else 0)
 
     def _taker(self, block: FlashBlock) -> Frontier:
         """Who gets the block's pages: its own frontier, or that which has most room."""
@@ -491,6 +610,8 @@ class PageDrive:
         assert best
         if not self._fits(self._frontier(die), best):
             best = least
+        if self.shape.unit > 1 and not self.no_room and self._takes(best) >= self.slots:
+            return None
         return best if self._fits(self._taker(best), best) else None
 
     def _better(self, a: FlashBlock | None, b: FlashBlock | None) -> FlashBlock | None:
@@ -511,7 +632,8 @@ class PageDrive:
         free = self._free(frontier)
         if self.cfg["gc-unit"] == "all":
             all_free = sum(map(self._free, self.frontiers))
-            if any(self.victims) or (free > 1 and all_free >= sum(f.low for f in self.frontiers)):
+            low = sum(f.low for f in self.frontiers)
+            if any(self.victims) or (free >= self.least_low and all_free >= low):
                 return
             for die in range(len(self.dies)):
                 block = self._choose(die)
@@ -528,9 +650,10 @@ class PageDrive:
         to = self.frontiers.index(self._taker(block))
         worn = self.worn[block.die]
         holds = cause == "wear" and worn is not None and block.valid() <= worn.room
-        owed = 0 if holds else block.valid()
+        owed = 0 if holds else self._takes(block)
         block.state = VICTIM
-        victim = Victim(block, cause, idle, to, owed, list(block.given))
+        left = [page for page in block.given if page.programmed]
+        victim = Victim(block, cause, idle, to, owed, left)
         self.victims[block.die] = victim
         self._advance(block.die, victim)
 
@@ -539,24 +662,81 @@ class PageDrive:
 
     def _advance(self, number: int, victim: Victim) -> None:
         """Queues the next reads of a victim, or its erase."""
-        block, die = victim.block, self.dies[number]
-        while block.valid() and victim.copying < COPIES and victim.left:
-            page = victim.left.pop(0)
-            if self._is_content(page):
-                victim.copying += 1
+        block, die, row = victim.block, self.dies[number], self.shape.row
+        while block.valid() and victim.copying + row <= max(COPIES, 2 * row) and victim.left:
+            first = victim.left[0].index // row
+            same_row = [page for page in victim.left if page.index // row == first]
+            del victim.left[: len(same_row)]
+            wanted = [page.index for page in same_row if self._is_content(page)]
+            if wanted:
+                victim.copying += len(wanted)
                 op = Operation(READ, die, block, victim.cause)
-                op.slots = [page.index]
+                op.slots = wanted
                 self._enqueue(op)
+        if block.valid() and not victim.copying and not victim.left:
+            self._end_copying(number, victim)
         if not block.valid() and not victim.erasing:
             victim.erasing = True
             self._enqueue(Operation(ERASE, die, block, victim.cause, idle=victim.idle))
+
+    def _end_copying(self, die: int, victim: Victim) -> None:
+        """All pages have a new place. If it is not the host's that follow them, filler does."""
+        worn = self.worn[die]
+        if victim.cause == "wear" and worn:
+            self._fill(worn.block)
+        if self.own and (victim.cause == "clean" or victim.owed):
+            self._fill(self.frontiers[victim.to].for_copies.block)
+
+    # -- what the write buffer tells -----------------------------------------------------------
+
+    def fill_up(self, block: FlashBlock) -> None:
+        """A unit that is begun has to be programmed."""
+        worn = self.worn[block.die]
+        is_worn = worn is not None and worn.block is block
+        if is_worn or self._frontier(block.die).for_host.block is block:
+            self._fill(block)
+
+    def program_unit(self, unit: Unit) -> Operation:
+        """A unit is full."""
+        op = Operation(PROGRAM, self.dies[unit.block.die], unit.block, "host", buffered=True)
+        op.slots = [page.index for page in unit.pages]
+        self._enqueue(op)
+        return op
+
+    def buffered(self, entry: Entry) -> None:
+        """A page, or filler, is in the buffer."""
+        going, self.going = self.going, True
+        page, cmd = entry.pages[0], entry.command
+        assert self.buffer
+        if cmd and self.buffer.protected and self._would_be_content(page):
+            self.trimmed.discard(page.lba)
+        if entry.cause != "pad":
+            self.own_operations -= 1
+        if cmd is None and entry.cause != "pad":
+            assert page.replaces
+            die = page.replaces.block.die
+            victim = self.victims[die]
+            assert victim
+            victim.copying -= 1
+            self._advance(die, victim)
+        if cmd:
+            self.part_done(cmd)
+        self.going = going
+        self._resume()
+
+    def _would_be_content(self, page: Page) -> bool:
+        """Whether it is what its LBA has, or would have if what is not programmed were lost."""
+        at = self.where.get(page.lba)
+        while at and at is not page and not at.programmed:
+            at = at.replaces
+        return at is page
 
     # -- operations ----------------------------------------------------------------------------
 
     def _enqueue(self, op: Operation) -> None:
         op.entered = self.machine.now
         op.die.queued += 1
-        self.own_operations += op.kind != READ or op.command is None
+        self.own_operations += not op.buffered and (op.kind != READ or op.command is None)
         if op.command:
             op.command.waits_for += 1
         if self.cfg["queue"] == "global":
@@ -588,7 +768,7 @@ class PageDrive:
             if op.kind == PROGRAM:
                 assert slot == 0 or block.given[slot - 1].programmed, "the array refuses"
                 page.programmed = True
-                count[f"prog_{op.cause}"] += 1
+                count[f"prog_{op.cause}"] += not op.buffered
             else:
                 assert page.programmed, "it reads what is not there"
                 count[f"read_{op.cause}"] += 1
@@ -613,61 +793,79 @@ class PageDrive:
 
     def _operation_done(self, op: Operation, block: FlashBlock) -> None:
         op.die.queued -= 1
+        if op.buffered:
+            assert self.buffer
+            self.buffer.programmed(op)
+        self.going = True
         if op.kind == READ and op.command:
-            self._part_done(op.command)
+            self.part_done(op.command)
         else:
-            self.own_operations -= 1
+            self.own_operations -= not op.buffered
             if op.kind == READ:
-                self._copy_read(block.given[op.slots[0]])
+                self._copies_read([block.given[slot] for slot in op.slots])
             elif op.kind == PROGRAM:
-                self._programmed(block.given[op.slots[0]], op)
+                self._programmed([block.given[slot] for slot in op.slots], op)
             else:
                 self._erased(block)
-        self._retry()
+        self.going = False
+        self._resume()
         self._start_work()
         # Once begun, work in the background goes on until the host comes.
         if not op.die.queued and not (op.idle and self._background(block.die)):
             self._quiet(block.die)
 
-    def _copy_read(self, page: Page) -> None:
-        """A victim's page is given a new place, unless it is of no use any more."""
-        die = page.block.die
+    def _copies_read(self, pages: list[Page]) -> None:
+        """A victim's pages are given new places, but for those that are of no use any more."""
+        die = pages[0].block.die
         victim = self.victims[die]
         assert victim
-        if not self._is_content(page):
-            victim.copying -= 1
+        useless = 0
+        for page in pages:
+            if self._is_content(page):
+                self._copy(page, victim)
+            else:
+                useless += 1
+        if useless:
+            victim.copying -= useless
             self._advance(die, victim)
-            return
-        worn = self.worn[die]
+
+    def _copy(self, page: Page, victim: Victim) -> None:
+        worn = self.worn[page.block.die]
         if victim.cause == "wear" and worn and worn.room:
             target = worn.block
             worn.room -= 1
         else:
             frontier = self.frontiers[victim.to]
             target = self._give(frontier, frontier.for_copies)
-            victim.owed -= 1
+            victim.owed = max(0, victim.owed - 1)
         self._program(target, page.lba, page.seq, page.tags, victim.cause)
 
-    def _programmed(self, page: Page, op: Operation) -> None:
-        block, old = page.block, page.replaces
-        page.replaces = None
+    def _programmed(self, pages: list[Page], op: Operation) -> None:
+        """What they replace is needed no more."""
+        block = pages[0].block
+        replaced = [page.replaces for page in pages]
+        for page in pages:
+            page.replaces = None
+            if op.command or (not page.copy and self._would_be_content(page)):
+                self.trimmed.discard(page.lba)
         if op.command:
-            self.trimmed.discard(page.lba)
-            self._part_done(op.command)
-        if page.index + 1 == self.slots:
+            self.part_done(op.command)
+        if pages[-1].index + 1 == self.slots:
             block.stamp = self.seq
             self._make_full(block)
             self._collect(self._frontier(block.die))
-        if old is None:
-            return
-        victim = self.victims[old.block.die]
-        if not op.command:
-            assert victim
-            victim.copying -= 1
-        self._invalidate(old)
-        if not op.command and victim:
-            self._advance(old.block.die, victim)
-        self._collect(self._frontier(old.block.die))
+        for old in replaced:
+            if old is None:
+                continue
+            victim = self.victims[old.block.die]
+            is_copy = not op.command and not op.buffered
+            if is_copy:
+                assert victim
+                victim.copying -= 1
+            self._invalidate(old)
+            if is_copy and victim:
+                self._advance(old.block.die, victim)
+            self._collect(self._frontier(old.block.die))
 
     def _make_full(self, block: FlashBlock) -> None:
         block.state = FULL
@@ -738,7 +936,7 @@ class PageDrive:
 
     def _level_busy(self, number: int) -> None:
         """After an erase, if the frontier has a block beyond its reserve."""
-        room = self._space(self._frontier(number)) >= 2 * self.slots
+        room = self._space(self._frontier(number)) >= self.reserve + self.slots
         if int(self.cfg.get("wl-share", 50)) and self._uneven(number) and room:
             self._begin_levelling(number, idle=False)
 
@@ -781,18 +979,21 @@ class PageDrive:
         if worn is None or used_up or worn.block is source:
             free = [block for block in blocks if block.state == FREE]
             fresh = max(free, key=lambda block: (block.erases, -block.number), default=None)
-            if fresh is None or fresh.erases <= least or space < 2 * self.slots:
+            keep = self.slots if idle else self.reserve
+            if fresh is None or fresh.erases <= least or space < keep + self.slots:
                 return False
             if worn and worn.room:
                 self._make_full(worn.block)
             fresh.state = OPEN
             self.worn[number] = Worn(fresh, self.slots)
-        else:
-            spills = source.valid() if worn.room < source.valid() else 0
-            if (spills or copies.block is source) and space < self.slots + spills:
+            space -= self.slots
+        elif worn.room < source.valid() and space < self.reserve + self._takes(source):
+            return False
+        if source.state == OPEN:
+            if space < self.reserve:
                 return False
-        if copies.block is source:
-            copies.block = None
+            if copies.block is source:
+                copies.block = None
             self._make_full(source)
         self._begin_victim(source, "wear", idle)
         return True

@@ -4,7 +4,7 @@
 import random
 
 from page_reference import GRANULE
-from script import FOREVER, OPTIONS, Config, Options, open_line
+from script import BITS, FOREVER, OPTIONS, Config, Options, open_line
 
 PAGE_OPTIONS: Options = {
     "frontiers": [0, 1, 2, 3],
@@ -25,6 +25,17 @@ PAGE_OPTIONS: Options = {
     or name
     in ("queue", "idle-erase", "cell", "wl-threshold", "wl-share", "cache", "cores", "endurance")
 }
+# The same, with a write buffer in most rows
+BUFFER_OPTIONS: Options = PAGE_OPTIONS | {
+    "pages": [2, 3, 5, 8],
+    "planes": [1, 2, 4],
+    "page-size": [4096, 8192, 16384],
+    "one-shot": ["off", "on"],
+    "write-buffer": [0, 4096, 32768, 1 << 20],
+    "ack": ["program", "buffer"],
+    "plp": ["on", "off"],
+}
+MOST_IN_UNIT = 8  # pages of 4 KiB: with more, scripts would only take longer
 TIMINGS = [name for name in PAGE_OPTIONS if name.startswith("t-")] + ["idle-erase"]
 VOLATILE = [
     "queue",
@@ -45,10 +56,12 @@ def page_drive_of(row: Config) -> Config:
     If so little over-provisioning leaves no such drive of reasonable size, it has more.
     """
     cfg = dict(row) | {"ftl": "page"}
-    dies, pages = int(cfg["channels"]) * int(cfg["ways"]), int(cfg["pages"])
+    if "planes" in cfg:
+        make_units(cfg)
+    dies, pages = int(cfg["channels"]) * int(cfg["ways"]), block_pages(cfg)
     cfg["frontiers"] = min(int(cfg["frontiers"]), dies)
     more = int(cfg["spare-blocks"])
-    for over in (int(cfg["over-provision"]), 28, 100):
+    for over in (int(cfg["over-provision"]), 28, 100, 200):
         cfg["over-provision"] = over
         cfg["blocks"] = -(-GRANULE * (100 + over) // (100 * dies * pages))
         for spares in range(more, more + 64):
@@ -58,21 +71,50 @@ def page_drive_of(row: Config) -> Config:
     raise AssertionError(f"no drive: {row}")
 
 
+def make_units(cfg: Config) -> None:
+    """Units of not too many pages, and a block of several."""
+    bits = BITS[str(cfg["cell"])] if cfg["one-shot"] == "on" else 1
+    for name, least in (("page-size", 4096), ("planes", 1), ("page-size", 4096), ("planes", 1)):
+        if row_pages(cfg) * bits > MOST_IN_UNIT:
+            cfg[name] = max(least, int(cfg[name]) // 2)
+    pages = min(int(cfg["pages"]), 4 * MOST_IN_UNIT // row_pages(cfg))
+    cfg["pages"] = max(3, -(-pages // bits)) * bits
+
+
+def row_pages(cfg: Config) -> int:
+    """Pages of 4 KiB that all planes have under one number."""
+    return int(cfg.get("planes", 1)) * int(cfg.get("page-size", 4096)) // 4096
+
+
+def block_pages(cfg: Config) -> int:
+    """Pages of 4 KiB of a block."""
+    return int(cfg["pages"]) * row_pages(cfg)
+
+
+def filler(cfg: Config) -> int:
+    """Pages of a block, and of what a frontier keeps, that filler may take."""
+    bits = BITS[str(cfg["cell"])] if cfg.get("one-shot") == "on" else 1
+    unit = row_pages(cfg) * bits
+    return unit if unit > 1 else 0
+
+
 def exported(cfg: Config) -> int:
     """LBAs of a drive without bad blocks."""
     dies = int(cfg["channels"]) * int(cfg["ways"])
-    pages = dies * (int(cfg["blocks"]) + int(cfg["spare-blocks"])) * int(cfg["pages"])
+    pages = dies * (int(cfg["blocks"]) + int(cfg["spare-blocks"])) * block_pages(cfg)
     return pages * 100 // (100 + int(cfg["over-provision"])) // GRANULE * GRANULE
 
 
 def has_flash_enough(cfg: Config) -> bool:
     """Beyond what the host sees."""
-    dies, pages = int(cfg["channels"]) * int(cfg["ways"]), int(cfg["pages"])
+    dies, pages = int(cfg["channels"]) * int(cfg["ways"]), block_pages(cfg)
     blocks = int(cfg["blocks"]) + int(cfg["spare-blocks"])
-    beyond = dies * blocks * pages - exported(cfg)
+    beyond = dies * blocks * (pages - filler(cfg)) - exported(cfg)
     low = [-(-n * blocks * int(cfg["gc-trigger"]) // 100) for n in shares(cfg)]
-    kept = 2 if cfg["gc-frontiers"] == "own" else 1
-    return beyond > len(low) * kept * pages and sum(n for n in low if n > 2) * pages <= beyond
+    own = cfg["gc-frontiers"] == "own"
+    kept = (2 if own else 1) * pages + filler(cfg)
+    least = 3 if own and filler(cfg) else 2
+    return beyond > len(low) * kept and sum(n for n in low if n > least) * pages <= beyond
 
 
 def shares(cfg: Config) -> list[int]:
@@ -94,6 +136,7 @@ class PageWriter:
         self.hot = rng.randrange(1, self.lbas)  # LBAs below are written most
         self.longest = rng.choice([1, 4, 16])
         self.gap_kind = rng.randrange(3)
+        self.buffered = filler(self.cfg) > 0 or int(self.cfg.get("write-buffer", 0)) > 0
 
     def wait(self) -> None:
         """Lets some time pass, often about as long as an operation, or none at all."""
@@ -109,10 +152,12 @@ class PageWriter:
 
     def command(self, op: str, lba: int, pages: int) -> None:
         """One command; now and then the host forgets it."""
+        if op == "write" and self.buffered and self.rng.random() < 0.2:
+            op = "fua"
         self.ident += 1
         word = "detach" if self.rng.random() < 0.03 else "sub"
         self.lines.append(f"{word} {self.now} {self.ident} {op} {lba} {pages} {self.tag}")
-        if op == "write":
+        if op in ("write", "fua"):
             self.tag += pages
 
     def some(self, op: str, longest: int) -> None:
@@ -138,11 +183,13 @@ class PageWriter:
 
     def restart(self) -> None:
         """Closes without advancing and opens with other settings; time begins at 0."""
-        self.cfg = dict(self.cfg)
-        for name in self.rng.sample(VOLATILE, 3):
-            self.cfg[name] = self.rng.choice(PAGE_OPTIONS[name])
+        before = dict(self.cfg)
+        for name in self.rng.sample([*VOLATILE, *(["ack"] if self.buffered else [])], 3):
+            self.cfg[name] = self.rng.choice(BUFFER_OPTIONS[name])
         if not has_flash_enough(self.cfg):
             self.cfg["gc-frontiers"] = "shared"
+            if not has_flash_enough(self.cfg):
+                self.cfg = before
         self.lines += ["counters", "close", open_line(self.cfg), "counters"]
         self.now = 0
 
@@ -156,7 +203,7 @@ class PageWriter:
             self.some("read", rng.choice([1, 8, 64]))
         elif action < 0.80:
             self.some(rng.choice(["trim", "zeroes"]), rng.choice([1, 8, 200]))
-        elif action < 0.82:
+        elif action < 0.82 or (self.buffered and action < 0.86):
             self.command("flush", 0, 0)
         elif action < 0.93:
             self.lines.append(f"{rng.choice(['adv', 'step'])} {self.now}")

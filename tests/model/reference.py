@@ -50,6 +50,7 @@ class Command:
     nlb: int
     tag: int
     detached: bool = False
+    fua: bool = False
     status: str = "ok"
     done_ns: int = -1
     pages: list[Tags] = field(default_factory=list)
@@ -416,8 +417,7 @@ class Drive:
         cmd.waits_for += 1
         zone.in_flight.add(id(entry))
         self.buffer.write(entry)
-        through = self.cfg.get("ack", "program") == "program"
-        if cmd.op in WRITES and through and self.cfg.get("plp", "on") == "off":
+        if cmd.op in WRITES and self._writes_through(cmd):
             self._flush(cmd)
 
     def _reset(self, cmd: Command) -> None:
@@ -661,6 +661,12 @@ class Drive:
         zone.in_flight.add(id(entry))
         self.buffer.write(entry)
 
+    def _writes_through(self, cmd: Command) -> bool:
+        """Whether it is done when it is safe, not as soon as it is in the buffer."""
+        if self.cfg.get("ack", "program") == "program":
+            return True
+        return cmd.fua and self.cfg.get("plp", "on") == "off"
+
     def _put_away(self, zone: Zone) -> None:
         """Part-filled units go where they are safe."""
         assert self.buffer
@@ -671,7 +677,7 @@ class Drive:
     def _taken(self, entry: Entry) -> None:
         if entry.zone is None:
             self._wait_until_safe(entry.command)
-        elif self.cfg.get("ack", "program") == "program":
+        elif self._writes_through(entry.command):
             self._put_away(entry.zone)
         if isinstance(entry, AreaEntry) and entry.zone:
             self._let_go(entry.zone)
@@ -700,7 +706,7 @@ class Drive:
         self.units.append(run)
         # A command may have to wait for the units that it has filled.
         cmd = slots[-1].command
-        if cmd.op == "finish" or self.cfg.get("ack", "program") == "program":
+        if cmd.op == "finish" or self._writes_through(cmd):
             cmd.waits_for += 1
             run.waiting.append(cmd)
         # So has a command that waits for the write that fills it.

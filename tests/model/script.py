@@ -221,8 +221,12 @@ class Writer:
         elif nlb <= self.capacity - self.pointers[zone]:
             self.pointers[zone] += nlb
         op = self.rng.choice(["write"] * 7 + ["append", "append", "zeroes"])
-        self.command(op, lba, nlb, self.tag)
+        self.command(self.with_fua(op), lba, nlb, self.tag)
         self.tag += nlb
+
+    def with_fua(self, op: str) -> str:
+        """The operation, or, of some writes to a buffer, the same with FUA."""
+        return "fua" if op == "write" and self.buffered and self.tag % 5 == 0 else op
 
     def write_area(self, zone: int, nlb: int) -> None:
         """Writes somewhere in a random write area, or beyond it, seldom too far."""
@@ -231,7 +235,7 @@ class Writer:
         offset = pointer + rng.randrange(max(1, most + (rng.random() < 0.05)))
         nlb = min(nlb, max(1, pointer + most - offset + (rng.random() < 0.03)))
         op = "append" if rng.random() < 0.02 else rng.choice(["write"] * 5 + ["zeroes"])
-        self.command(op, zone * self.size + offset, nlb, self.tag)
+        self.command(self.with_fua(op), zone * self.size + offset, nlb, self.tag)
         self.tag += nlb
         beyond = offset + nlb - pointer - self.area_size
         if beyond > 0 and nlb <= pointer + most - offset and op != "append":
@@ -437,7 +441,8 @@ def run_model(lines: list[str], good: Callable[[Config], list[int]]) -> list[Out
         assert drive is not None
         if word in ("sub", "detach"):
             now, ident, lba, nlb, tag = (int(args[i]) for i in (0, 1, 3, 4, 5))
-            cmd = Command(ident, args[2], lba, nlb, tag, detached=word == "detach")
+            op, fua = ("write", True) if args[2] == "fua" else (args[2], False)
+            cmd = Command(ident, op, lba, nlb, tag, detached=word == "detach", fua=fua)
             outcomes.append({"sub": ident, "status": drive.submit(cmd, now)})
         elif word in ("adv", "step"):
             outcomes += map(completion, drive.advance(int(args[0])))

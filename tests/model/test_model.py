@@ -3,9 +3,10 @@
 
 The time of each completion to the nanosecond, the content of each page and its OOB, every
 counter, write pointers, statuses. Configurations come from a table that has every pair of option
-values. Each script is made from a seed: 0 to 799, and 0 to 199 with a page map, the same ones on
-every machine. To look further, RSD_MODEL_SEED is the first seed and RSD_MODEL_SCRIPTS how many (a
-multiple of 100, and a fourth as many with a page map; 20 a second):
+values. Each script is made from a seed: 0 to 799 for zones, 0 to 199 for page maps without a write
+buffer, and as many for those that have one, the same ones on every machine. To look further,
+RSD_MODEL_SEED is the first seed and RSD_MODEL_SCRIPTS how many (a multiple of 100, and a fourth as
+many of each kind of page map; 20 a second):
 
     RSD_MODEL_SEED=1000 RSD_MODEL_SCRIPTS=10000 ./rsd test tests/model/test_model.py
 """
@@ -19,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from page_script import PAGE_OPTIONS, make_page_script
+from page_script import BUFFER_OPTIONS, PAGE_OPTIONS, make_page_script
 from script import (
     Config,
     difference,
@@ -51,6 +52,9 @@ PAGE_MUST_COUNT = set(
     "read_clean read_wear prog_host prog_clean prog_wear erase_clean erase_wear erase_on_demand "
     "erase_idle unwritten_reads queue_wait_ns wear_moves read_retries suspends".split()
 )
+
+# buffer_reads: what waits to be programmed is read; prog_pad: a flush or FUA fills up a unit
+BUFFER_MUST_COUNT = PAGE_MUST_COUNT | {"buffer_reads", "prog_pad", "nand_reads", "nand_programs"}
 
 
 def run_core(replay: Path, scripts: list[tuple[Path, list[str]]]) -> tuple[str, list[str]]:
@@ -146,6 +150,15 @@ def test_page_maps_do_what_the_model_says(replay: Path) -> None:
     counted = check_scripts(replay, seeds, rows, make_page_script)
     if len(rows) <= PAGE_SCRIPTS:
         assert counted >= PAGE_MUST_COUNT, f"never: {sorted(PAGE_MUST_COUNT - counted)}"
+
+
+def test_buffered_page_maps_do_what_the_model_says(replay: Path) -> None:
+    """The same of ftl=page with a write buffer, and with units of several pages."""
+    rows = pairwise_rows(0, BUFFER_OPTIONS)
+    seeds = range(FIRST_SEED, FIRST_SEED + PAGE_SCRIPTS)
+    counted = check_scripts(replay, seeds, rows, make_page_script)
+    if len(rows) <= PAGE_SCRIPTS:
+        assert counted >= BUFFER_MUST_COUNT, f"never: {sorted(BUFFER_MUST_COUNT - counted)}"
 
 
 def check_scripts(

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A thousand scripts for each translation layer, others than those of every day (--long).
 
-Of zones with and without a write buffer, of page maps without one, and of disks, each completion
-time and each counter is compared, as well as all contents. The references of the other layers know
-no time: of cached maps, block maps and FAST, all contents and the counters of merges, map pages
-and operations are compared, and of page maps with a write buffer, nothing: no reference has that.
+Of zones and page maps, with and without a write buffer, and of disks, each completion time and each
+counter is compared, as well as all contents. The references of the other layers know no time: of
+cached maps, block maps and FAST, all contents and the counters of merges, map pages and operations
+are compared.
 """
 
 from pathlib import Path
 
 import pytest
-from page_script import PAGE_OPTIONS, make_page_script
+from page_script import BUFFER_OPTIONS, PAGE_OPTIONS, make_page_script
 from script import make_script, pairwise_rows
 from test_block_maps import SETUPS, Setup, check_traces
 from test_cached_map import CACHES, check_caches
@@ -34,6 +34,10 @@ def test_zones(replay: Path) -> None:
 
 def test_page_maps(replay: Path) -> None:
     check_scripts(replay, share(1), pairwise_rows(0, PAGE_OPTIONS), make_page_script)
+
+
+def test_buffered_page_maps(replay: Path) -> None:
+    check_scripts(replay, share(1), pairwise_rows(0, BUFFER_OPTIONS), make_page_script)
 
 
 def test_disks(replay: Path, tmp_path: Path) -> None:

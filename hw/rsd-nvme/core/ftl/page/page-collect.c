@@ -20,6 +20,10 @@
  * looks at no more than one block a list. With gc-unit=all one block of every
  * die is collected at a time (RISA 4.1), with gc-unit=block one a frontier.
  *
+ * A victim whose copies, with the filler of their last unit, would take a whole
+ * block frees nothing, and while too few blocks are free, another one would
+ * follow it without end. It is not collected unless a write waits for pages.
+ *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
@@ -313,6 +317,11 @@ static uint32_t choose(PageFtl *ftl, uint32_t die)
                         (drive->cfg.gc_policy == RSD_GC_FIFO &&
                          !rsd_page_has_room(ftl, f))))) {
         block = least_valid(ftl, pd);
+    }
+    /* it would take a whole block, with filler: only if a write waits */
+    if (!ftl->cache && drive->unit > 1 && !ftl->no_room && block != RSD_NONE &&
+        rsd_page_owed(ftl, &ftl->blocks[block]) >= drive->pages) {
+        return RSD_NONE;
     }
     /* what gives nothing is collected only if the host waits */
     if (ftl->cache && rsd_page_has_room(ftl, f) && block != RSD_NONE &&
