@@ -282,6 +282,29 @@ def test_fsck_recovers(volume: Tools) -> None:
     assert len(volume.dump("dir", "3").splitlines()) == 30
 
 
+def test_fsck_says_how_far_it_is(volume: Tools) -> None:
+    """Each pass to its end, as a line of four words, or on the terminal."""
+    assert volume.run("populate", volume.image, "clean").returncode == 0
+    for options, passes in (((), [2]), (("--rescan",), [1, 2])):
+        said = volume.image.with_name("said")
+        with said.open("w") as stream:
+            where = stream.fileno()
+            arguments = [volume.build / "fsck.rfs", "-C", str(where), *options, volume.image]
+            done = subprocess.run(arguments, pass_fds=[where], capture_output=True, check=False)
+        lines = [line.split() for line in said.read_text().splitlines()]
+        assert done.returncode == (4 if options else 0)
+        assert {line[3] for line in lines} == {str(volume.image)}
+        for number in passes:
+            steps = [(int(line[1]), int(line[2])) for line in lines if line[0] == str(number)]
+            assert steps == sorted(set(steps))
+            assert 10 < len(steps) <= 1001
+            assert steps[-1][0] == steps[-1][1]
+        assert {line[0] for line in lines} == {str(number) for number in passes}
+    done = volume.fsck("-C", "0")
+    assert f"{volume.image}: check 100.0%\n" in done.stdout
+    assert volume.fsck("-C", "x").returncode == 16
+
+
 def test_fsck_finds(volume: Tools) -> None:
     """Damage to each kind of block a check-point leads to."""
     assert volume.run("populate", volume.image, "clean").returncode == 0

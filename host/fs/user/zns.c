@@ -25,7 +25,9 @@
 #define OP_APPEND	0x7d
 #define ADMIN_LOG	0x02
 #define ADMIN_IDENTIFY	0x06
-#define OOB_MAX		4096
+#define OOB_MAX		4096	/* metadata of a command */
+#define RUN_MAX		64	/* blocks that are read at a time */
+#define BUFFER_BYTES	(RUN_MAX * RFS_BLOCK_BYTES + OOB_MAX)
 
 struct zns {
 	int fd;
@@ -37,21 +39,32 @@ struct zns {
 	u32 ways;		/* zones that make full bandwidth, 0: not known */
 	struct rfs_geometry geo;
 	struct rfs_dev_zone *zone;
-	u8 *buffer;		/* a block, then its metadata; page-aligned */
+	u8 *buffer;		/* RUN_MAX blocks, then their metadata; page-aligned */
+	u32 run_most;		/* blocks that are read at a time from who reads in a row */
+	u64 run;		/* what was read last begins there */
+	u32 runs;		/* blocks of it that the buffer has */
+	u64 next;		/* after the block that was asked for last */
 };
 
-static int command(struct zns *z, u8 opcode, u64 lba, u64 *result)
+static u8 *metadata(const struct zns *z)
+{
+	return z->buffer + RUN_MAX * RFS_BLOCK_BYTES;
+}
+
+/* With n blocks, but for a flush */
+static int command(struct zns *z, u8 opcode, u64 lba, u32 n, u64 *result)
 {
 	struct nvme_passthru_cmd64 cmd = { .opcode = opcode, .nsid = z->nsid };
 
 	if (opcode != OP_FLUSH) {
 		cmd.addr = (uintptr_t)z->buffer;
-		cmd.data_len = RFS_BLOCK_BYTES;
+		cmd.data_len = n * RFS_BLOCK_BYTES;
 		cmd.cdw10 = lba;
 		cmd.cdw11 = lba >> 32;
+		cmd.cdw12 = n - 1;
 		if (z->ms) {
-			cmd.metadata = (uintptr_t)(z->buffer + RFS_BLOCK_BYTES);
-			cmd.metadata_len = z->ms;
+			cmd.metadata = (uintptr_t)metadata(z);
+			cmd.metadata_len = n * z->ms;
 		}
 	}
 	if (ioctl(z->nvme_fd, NVME_IOCTL_IO64_CMD, &cmd))
@@ -74,12 +87,13 @@ static int append_block(struct zns *z, u32 zone, const void *data,
 	u64 start = (u64)zone * z->geo.zone_blocks;
 	int ret;
 
+	z->runs = 0;
 	memcpy(z->buffer, data, RFS_BLOCK_BYTES);
-	memset(z->buffer + RFS_BLOCK_BYTES, 0, z->ms);
+	memset(metadata(z), 0, z->ms);
 	if (z->geo.oob_bytes)
-		memcpy(z->buffer + RFS_BLOCK_BYTES, oob, sizeof(*oob));
+		memcpy(metadata(z), oob, sizeof(*oob));
 	if (z->nvme) {
-		ret = command(z, OP_APPEND, below(z, zone, 0), addr);
+		ret = command(z, OP_APPEND, below(z, zone, 0), 1, addr);
 		*addr -= below(z, zone, 0) - start;
 	} else {
 		*addr = start + info->wp;
@@ -125,28 +139,59 @@ static int zns_flush(void *opaque)
 	struct zns *z = opaque;
 
 	if (z->nvme)
-		return command(z, OP_FLUSH, 0, NULL);
+		return command(z, OP_FLUSH, 0, 0, NULL);
 	return fdatasync(z->fd) ? -EIO : 0;
+}
+
+static int read_run(struct zns *z, u64 addr, u32 n)
+{
+	ssize_t bytes = (ssize_t)n * RFS_BLOCK_BYTES;
+	int ret;
+
+	z->runs = 0;
+	if (z->nvme)
+		ret = command(z, OP_READ, below(z, addr / z->geo.zone_blocks,
+						addr % z->geo.zone_blocks),
+			      n, NULL);
+	else
+		ret = pread(z->fd, z->buffer, bytes, addr * RFS_BLOCK_BYTES) ==
+		      bytes ? 0 : -EIO;
+	if (ret)
+		return ret;
+	z->run = addr;
+	z->runs = n;
+	return 0;
+}
+
+/* Blocks to be read from addr on: of who reads in a row, those that come next, too */
+static u32 run_from(const struct zns *z, u64 addr)
+{
+	u32 at = addr % z->geo.zone_blocks;
+	u32 wp = z->zone[addr / z->geo.zone_blocks].wp;
+
+	return addr != z->next || at >= wp ? 1 : min(z->run_most, wp - at);
 }
 
 static int zns_read(void *opaque, u64 addr, void *data, struct rfs_oob *oob)
 {
 	struct zns *z = opaque;
-	int ret;
+	u32 n;
+	int ret = 0;
 
-	if (z->nvme)
-		ret = command(z, OP_READ, below(z, addr / z->geo.zone_blocks,
-						addr % z->geo.zone_blocks),
-			      NULL);
-	else
-		ret = pread(z->fd, z->buffer, RFS_BLOCK_BYTES,
-			    addr * RFS_BLOCK_BYTES) == RFS_BLOCK_BYTES ?
-			0 : -EIO;
+	if (addr < z->run || addr - z->run >= z->runs) {
+		n = run_from(z, addr);
+		ret = read_run(z, addr, n);
+		if (ret && n > 1)	/* one of them cannot be read */
+			ret = read_run(z, addr, 1);
+	}
+	z->next = addr + 1;
 	if (ret)
 		return ret;
-	memcpy(data, z->buffer, RFS_BLOCK_BYTES);
+	memcpy(data, z->buffer + (addr - z->run) * RFS_BLOCK_BYTES,
+	       RFS_BLOCK_BYTES);
 	if (oob)
-		memcpy(oob, z->buffer + RFS_BLOCK_BYTES, sizeof(*oob));
+		memcpy(oob, metadata(z) + (addr - z->run) * z->ms,
+		       sizeof(*oob));
 	return 0;
 }
 
@@ -164,6 +209,7 @@ static int zns_reset(void *opaque, u32 zone)
 	struct zns *z = opaque;
 	int ret = manage(z, zone, BLKRESETZONE);
 
+	z->runs = 0;
 	if (!ret)
 		z->zone[zone].wp = 0;
 	return ret;
@@ -481,6 +527,18 @@ static int look_at_nvme(struct zns *z, const char *path, bool writing)
 	return 0;
 }
 
+/* As many as a command may have, and metadata of them */
+static u32 run_most(const struct zns *z)
+{
+	u32 bytes = sysfs(z, "queue/max_hw_sectors_kb") * 1024;
+	u32 segments = sysfs(z, "queue/max_segments");
+	u32 most = min(bytes / RFS_BLOCK_BYTES, segments);
+
+	if (z->ms)
+		most = min(most, OOB_MAX / z->ms);
+	return max(min(most, (u32)RUN_MAX), 1U);
+}
+
 static int look_at(struct zns *z, const char *path, bool writing)
 {
 	__u32 sectors = 0, zones = 0;
@@ -501,7 +559,10 @@ static int look_at(struct zns *z, const char *path, bool writing)
 	z->geo.zone_blocks = sectors / SECTORS;
 	z->geo.max_open = sysfs(z, "queue/max_open_zones");
 	z->geo.max_active = sysfs(z, "queue/max_active_zones");
-	return look_at_nvme(z, path, writing) ? -1 : report_zones(z, path);
+	if (look_at_nvme(z, path, writing))
+		return -1;
+	z->run_most = run_most(z);
+	return report_zones(z, path);
 }
 
 int rfs_zns_open(const char *path, bool writing, struct rfs_device *out)
@@ -519,7 +580,7 @@ int rfs_zns_open(const char *path, bool writing, struct rfs_device *out)
 		return 1;
 	z = calloc(1, sizeof(*z));
 	if (!z || posix_memalign((void **)&z->buffer, RFS_BLOCK_BYTES,
-				 RFS_BLOCK_BYTES + OOB_MAX))
+				 BUFFER_BYTES))
 		abort();
 	/*
 	 * Linux 6.12 has the directions of metadata the wrong way round
@@ -527,7 +588,7 @@ int rfs_zns_open(const char *path, bool writing, struct rfs_device *out)
 	 * not write. One that was never written is the shared zero page, and
 	 * the drive would write into that.
 	 */
-	memset(z->buffer, 0xff, RFS_BLOCK_BYTES + OOB_MAX);
+	memset(z->buffer, 0xff, BUFFER_BYTES);
 	/* exclusive: nobody has mounted it; to read it, that need not be so */
 	flags |= (writing ? O_RDWR : O_RDONLY) | O_EXCL;
 	z->fd = open(path, flags);

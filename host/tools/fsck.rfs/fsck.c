@@ -11,7 +11,7 @@
 const char *program = "fsck.rfs";
 
 static const char usage[] =
-"usage: fsck.rfs [-n] [-p|-a|-y] [-v] [--rescan] [--slow DEV] DEVICE\n"
+"usage: fsck.rfs [-n] [-p|-a|-y] [-v] [-C FD] [--rescan] [--slow DEV] DEVICE\n"
 "\n"
 "Check an RFS that is not mounted. What a power cut left is first recovered, in\n"
 "memory, or on the device with -p, -a or -y. A repair is made in memory first, and\n"
@@ -22,6 +22,9 @@ static const char usage[] =
 "  -y          repair all: names, blocks and inodes that cannot be are left out,\n"
 "              inodes without a name go to lost+found\n"
 "  -v          say what was looked at\n"
+"  -C FD       say how far it is: with 0 on the terminal, else a line to the file\n"
+"              descriptor, as fsck(8) reads it: pass, blocks done, of how many, device;\n"
+"              pass 1 is the rescan, pass 2 the check\n"
 "  --rescan    do without check-points and inode map: find all by page metadata;\n"
 "              with -y the volume gets a new check-point\n"
 "  --slow DEV  the slow device of a hybrid volume\n"
@@ -42,17 +45,56 @@ struct options {
 	bool write;		/* on the device */
 	bool all;		/* also what takes something away */
 	bool verbose, rescan;
+	int progress;		/* file descriptor, 0: the terminal; NOBODY */
 	const char *slow;
+};
+
+#define NOBODY	(-1)		/* asks how far it is */
+
+enum pass { RESCAN = 1, CHECK };
+
+struct teller {
+	u32 lines;		/* of faults, so far */
+	enum pass pass;
+	int progress;
+	const char *path;
 };
 
 static void say(void *arg, const char *text)
 {
-	u32 *lines = arg;
+	struct teller *t = arg;
 
-	if (++*lines <= LINES)
+	if (++t->lines <= LINES)
 		printf("%s\n", text);
-	else if (*lines == LINES + 1)
+	else if (t->lines == LINES + 1)
 		printf("and more\n");
+}
+
+static void tell_progress(void *arg, u64 done, u64 all)
+{
+	const struct teller *t = arg;
+
+	if (t->progress) {
+		dprintf(t->progress, "%d %llu %llu %s\n", t->pass, U(done),
+			U(all), t->path);
+		return;
+	}
+	printf("\r%s: %s %.1f%%%s", t->path,
+	       t->pass == RESCAN ? "rescan" : "check", 100. * done / all,
+	       done == all ? "\n" : "");
+	fflush(stdout);
+}
+
+/* What a pass says, and how far it is */
+static struct rfs_report told(struct teller *t, enum pass pass)
+{
+	t->pass = pass;
+	return (struct rfs_report) {
+		.say = say,
+		.progress = t->progress == NOBODY ? NULL : tell_progress,
+		.arg = t,
+		.read_data = pass == CHECK,
+	};
 }
 
 static void tell(const struct rfs_fs *fs, const struct rfs_report *report)
@@ -89,13 +131,12 @@ static int failed(const struct rfs_device *device, const char *what, int ret)
 static int look_at(const struct rfs_device *device, const struct options *o,
 		   bool *was_cut)
 {
-	struct rfs_report report = { .say = say, .read_data = true };
+	struct teller teller = { .progress = o->progress, .path = device->path };
+	struct rfs_report report = told(&teller, CHECK);
 	struct rfs_device over;
 	struct rfs_fs *fs;
-	u32 lines = 0;
 	int ret;
 
-	report.arg = &lines;
 	ret = rfs_overlay_open(device, &over);
 	if (ret)
 		return failed(device, "", ret);
@@ -126,12 +167,12 @@ static int look_at(const struct rfs_device *device, const struct options *o,
 static int repair(const struct rfs_device *device, bool silent, u64 *losses)
 {
 	struct rfs_report report = { 0 }, after = { .read_data = true };
+	struct teller teller = { 0 };
 	struct rfs_fs *fs;
-	u32 lines = 0;
 	int ret;
 
 	report.say = silent ? NULL : say;
-	report.arg = &lines;
+	report.arg = &teller;
 	ret = rfs_mount(device->ops, device->dev, &device->geo, false, 0, &fs);
 	if (ret)
 		return ret;
@@ -217,26 +258,25 @@ static void tell_rescue(const struct rfs_rescue *r, const struct rfs_fs *fs)
 }
 
 /* -EUCLEAN: faults are left. */
-static int rescan_on(const struct rfs_device *device, bool silent)
+static int rescan_on(const struct rfs_device *device, bool silent, int progress)
 {
-	struct rfs_report report = { 0 };
+	struct teller teller = { .progress = progress, .path = device->path };
+	struct rfs_report report = told(&teller, RESCAN);
 	struct rfs_rescue rescue;
 	struct rfs_fs *fs;
-	u32 lines = 0;
 	int ret;
 
-	report.say = silent ? NULL : say;
-	report.arg = &lines;
+	if (silent)
+		report.say = NULL;
 	ret = rfs_rescan(device->ops, device->dev, &device->geo, &report,
 			 &rescue, &fs);
 	if (ret)
 		return ret;
 	if (!silent)
 		tell_rescue(&rescue, fs);
-	memset(&report, 0, sizeof(report));
-	report.say = silent ? NULL : say;
-	report.arg = &lines;
-	report.read_data = true;
+	report = told(&teller, CHECK);
+	if (silent)
+		report.say = NULL;
 	ret = rfs_check(fs, &report);
 	if (ret) {
 		rfs_unmount_nosync(fs);
@@ -252,7 +292,7 @@ static int rebuild(const struct rfs_device *device, const struct options *o)
 	int ret = rfs_overlay_open(device, &over);
 
 	if (!ret) {
-		ret = rescan_on(&over, false);
+		ret = rescan_on(&over, false, o->progress);
 		rfs_device_close(&over);
 	}
 	if (ret && ret != -EUCLEAN)
@@ -263,7 +303,7 @@ static int rebuild(const struct rfs_device *device, const struct options *o)
 		return FSCK_FAULTS;
 	}
 	/* what cannot be read is no reason to leave the rest */
-	ret = rescan_on(device, true);
+	ret = rescan_on(device, true, o->progress);
 	if (ret)
 		return failed(device, "rescan: ", ret);
 	printf("%s: rebuilt\n", device->path);
@@ -278,6 +318,7 @@ static bool parse(int argc, char **argv, struct options *o)
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
+	char *end;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "npayvhfC:TV", names, NULL)) != -1) {
@@ -303,8 +344,12 @@ static bool parse(int argc, char **argv, struct options *o)
 		case 'S':
 			o->slow = optarg;
 			break;
-		case 'f':	/* it always checks */
 		case 'C':
+			o->progress = strtol(optarg, &end, 10);
+			if (end == optarg || *end)
+				return false;
+			break;
+		case 'f':	/* it always checks */
 		case 'T':
 			break;
 		case 'h':
@@ -319,7 +364,7 @@ static bool parse(int argc, char **argv, struct options *o)
 
 int main(int argc, char **argv)
 {
-	struct options o = { 0 };
+	struct options o = { .progress = NOBODY };
 	struct rfs_device device;
 	bool was_cut = false;
 	int ret;

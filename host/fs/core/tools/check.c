@@ -77,7 +77,7 @@ static bool claim(struct check *c, u64 addr, const char *what, u32 ino, u64 off)
 	struct rfs_fs *fs = c->fs;
 	u64 zone = addr / fs->geo.zone_blocks;
 
-	c->report->blocks++;
+	rfs_progress(c->report, ++c->report->blocks, fs->live);
 	if (!rfs_addr_ok(fs, addr) || zone < RFS_CP_ZONES) {
 		fault(c, "%s %u/%llu: address %llu is outside the volume", what,
 		      ino, (unsigned long long)off, (unsigned long long)addr);

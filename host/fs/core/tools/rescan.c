@@ -35,6 +35,7 @@ struct rescan {
 	u64 *newest;		/* stamp in each zone */
 	u8 *stream;		/* of each zone */
 	u8 *there;		/* a bit each block that is what its OOB says */
+	u64 pages, looked;	/* below write pointers; of them, those that were read */
 	u64 last;		/* stamp of all */
 	u64 seq;		/* of a check-point */
 	struct cut cut[2];	/* the newest, and the one before */
@@ -189,10 +190,12 @@ static int scan_zone(struct rescan *r, u32 nr)
 	u32 at;
 	int ret = 0;
 
-	for (at = 0; !ret && at < fs->zone[nr].wp; at++, addr++)
+	for (at = 0; !ret && at < fs->zone[nr].wp; at++, addr++) {
 		if (!fs->ops->read(fs->dev, addr, r->block, &oob) &&
 		    rfs_oob_ok(&oob, fs->volume))
 			ret = note_page(r, &oob, addr, r->block);
+		rfs_progress(r->report, ++r->looked, r->pages);
+	}
 	return ret;
 }
 
@@ -207,6 +210,7 @@ static int scan_summaries(struct rescan *r, u32 nr)
 	int ret = 0;
 
 	for (at = 0; at < fs->zone[nr].wp; at++, addr++) {
+		rfs_progress(r->report, ++r->looked, r->pages);
 		if (fs->ops->read(fs->dev, addr, sum, NULL) ||
 		    !rfs_summary_ok(fs, sum, addr))
 			continue;
@@ -236,6 +240,7 @@ static void scan_checkpoints(struct rescan *r, u32 nr)
 	u32 at;
 
 	for (at = 0; at < fs->zone[nr].wp; at++) {
+		rfs_progress(r->report, ++r->looked, r->pages);
 		if (fs->ops->read(fs->dev, (u64)nr * fs->geo.zone_blocks + at,
 				  r->block, NULL) ||
 		    !rfs_head_ok(&cp->head, fs->volume, RFS_CP))
@@ -261,6 +266,9 @@ static int scan(struct rescan *r)
 			     1);
 	if (!r->newest || !r->stream || !r->there)
 		return -ENOMEM;
+	for (nr = 0; nr < fs->geo.zones; nr++)
+		if (fs->zone[nr].cond != RFS_DEV_OFFLINE)
+			r->pages += fs->zone[nr].wp;
 	for (nr = 0; !ret && nr < fs->geo.zones; nr++) {
 		if (fs->zone[nr].cond == RFS_DEV_OFFLINE)
 			continue;

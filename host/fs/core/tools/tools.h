@@ -61,7 +61,9 @@ int rfs_unmount(struct rfs_fs *fs);	/* with a check-point */
 u64 rfs_available(const struct rfs_fs *fs);	/* rfs_available_then(), now */
 
 struct rfs_report {
-	void (*say)(void *arg, const char *text);
+	void (*say)(void *arg, const char *text);	/* may be NULL, as the next */
+	/* as many blocks of all were looked at; told a thousand times at most, and at the end */
+	void (*progress)(void *arg, u64 done, u64 all);
 	void *arg;
 	u64 faults;
 	u64 losses;		/* rfs_repair(): of them, what took something away */
@@ -69,6 +71,13 @@ struct rfs_report {
 	u64 homes;		/* blocks of files on the slow device */
 	bool read_data;		/* and verify checksums */
 };
+
+/* One block more was looked at */
+static inline void rfs_progress(const struct rfs_report *report, u64 done, u64 all)
+{
+	if (report->progress && (done == all || done % (all / 1000 + 1) == 0))
+		report->progress(report->arg, done, all);
+}
 
 int rfs_check(struct rfs_fs *fs, struct rfs_report *report);
 
