@@ -3952,6 +3952,60 @@ static void begin_at_once(void *dev, struct rfs_append_req *req)
 				       req->oob, &req->addr);
 }
 
+static u32 cps_sent, cps_together;	/* appends of check-points, and in flight together */
+
+static void send_noting_cps(void *dev, struct rfs_append_req *req)
+{
+	cps_sent += ((const struct rfs_head *)req->data[0])->type == RFS_CP;
+	cps_together = max(cps_together, cps_sent);
+	begin_at_once(dev, req);
+}
+
+static void wait_noting_cps(void *dev, struct rfs_append_req *req)
+{
+	(void)dev;
+	cps_sent -= ((const struct rfs_head *)req->data[0])->type == RFS_CP;
+}
+
+/* One of several blocks goes to both mirrors at the same time, in one append each. */
+TEST(long_checkpoint_in_one_round)
+{
+	const struct rfs_geometry many = { .zones = 56000, .zone_blocks = 256,
+					   .oob_bytes = 64 };
+	struct rfs_dev_ops ops = memdev_ops;
+	struct memdev *dev = new_dev(&many);
+	struct rfs_fs *fs;
+	u32 ino, at, i;
+
+	ops.append_submit = send_noting_cps;
+	ops.append_wait = wait_noting_cps;
+	CHECK_EQ(rfs_mount(&ops, dev, &many, false, 0, &fs), 0);
+	CHECK_EQ(fs->listed.count, 2);
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	cps_together = 0;
+	for (i = 0; i < 10; i++) {
+		at = fs->zone[fs->cp_mirror[0]].wp;
+		put(fs, ino, i, i, RFS_BLOCK_BYTES);
+		CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+		CHECK_EQ(fs->zone[fs->cp_mirror[0]].wp, at + 2);
+		CHECK_EQ(fs->zone[fs->cp_mirror[1]].wp, at + 2);
+	}
+	CHECK_EQ(cps_together, 2);
+	/* of a drive that takes less at a time, one after the other */
+	fs->geo.append_max = 1;
+	cps_together = 0;
+	put(fs, ino, i, i, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	CHECK_EQ(cps_together, 0);
+	fs->geo.append_max = 0;
+	rfs_unmount_nosync(fs);
+	fs = mount(dev);
+	for (i = 0; i < 11; i++)
+		expect(fs, ino, i, i, RFS_BLOCK_BYTES);
+	check_clean(fs);
+	end(fs, dev);
+}
+
 static void (*amid)(void);	/* what others do, once */
 
 static void others_meanwhile(void *dev, struct rfs_append_req *req)

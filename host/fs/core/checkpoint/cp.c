@@ -484,28 +484,32 @@ static int rfs_cp_write_copy(struct rfs_fs *fs, u32 *mirror, const void *cp,
 }
 
 /*
- * To both at the same time, where neither begins anew: what is before it in each
- * is there until it is in one of them. False: one after the other, and those that
- * have failed elsewhere.
+ * To both at the same time, in one append each, where neither begins anew: what is
+ * before it in each is there until it is in one of them. False: one after the other,
+ * and those that have failed elsewhere.
  */
 static bool rfs_cp_write_both(struct rfs_fs *fs, const void *cp, u32 blocks,
 			      const struct rfs_oob *oob)
 {
 	struct rfs_append_req send[RFS_CP_MIRRORS] = { 0 };
+	const void *data[RFS_SUM_ENTRIES];
 	bool done = true;
 	u32 i;
 
-	if (!fs->ops->append_submit || fs->active_few || blocks > 1)
+	if (!fs->ops->append_submit || fs->active_few || blocks > RFS_SUM_ENTRIES ||
+	    (fs->geo.append_max && blocks > fs->geo.append_max))
 		return false;
+	for (i = 0; i < blocks; i++)
+		data[i] = (const u8 *)cp + i * RFS_BLOCK_BYTES;
 	for (i = 0; i < RFS_CP_MIRRORS; i++) {
 		struct rfs_zone_info *z = &fs->zone[fs->cp_mirror[i]];
 
-		if (z->cond != RFS_DEV_OK || !z->wp || z->wp == z->cap)
+		if (z->cond != RFS_DEV_OK || !z->wp || z->wp + blocks > z->cap)
 			return false;
 		send[i].nr = i;
 		send[i].zone = fs->cp_mirror[i];
-		send[i].n = 1;
-		send[i].data = &cp;
+		send[i].n = blocks;
+		send[i].data = data;
 		send[i].oob = oob;
 	}
 	for (i = 0; i < RFS_CP_MIRRORS; i++)
@@ -517,8 +521,8 @@ static bool rfs_cp_write_both(struct rfs_fs *fs, const void *cp, u32 blocks,
 		if (!send[i].error &&
 		    rfs_misplaced(fs, send[i].zone, send[i].addr))
 			send[i].error = -EIO;
-		z->wp += !send[i].error;
-		fs->stats.written[RFS_CP] += !send[i].error;
+		z->wp += send[i].error ? 0 : blocks;
+		fs->stats.written[RFS_CP] += send[i].error ? 0 : blocks;
 		if (rfs_zone_failed(send[i].error))
 			z->cond = RFS_DEV_READ_ONLY;
 		rfs_zone_changed(fs, send[i].zone);
