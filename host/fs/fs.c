@@ -307,6 +307,7 @@ static int rfsm_mount_core(struct rfs_sb_info *sbi)
 		return ret;
 	sbi->dev.ops.copy_write = rfsm_copy_write;
 	sbi->dev.ops.cached = rfsm_cached;
+	sbi->dev.ops.write_dirty = rfsm_leave_dirty;
 	sbi->dev.ops.may_exceed = rfsm_may_exceed;
 	nofs = memalloc_nofs_save();
 	ret = rfs_mount(&sbi->dev.ops, &sbi->dev, &geo, sb_rdonly(sb), 0,
@@ -457,6 +458,7 @@ static void rfsm_kill_sb(struct super_block *sb)
 	}
 	rfsm_fetch_exit(sbi);
 	rfsm_dev_close(&sbi->dev);
+	kvfree(sbi->left);
 	kfree(sbi);
 }
 

@@ -8,6 +8,7 @@
 #include <linux/blkdev.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
+#include <linux/sort.h>
 #include <linux/writeback.h>
 
 #include "rfsm.h"
@@ -61,17 +62,15 @@ static bool rfsm_release_folio(struct folio *folio, gfp_t gfp)
 }
 
 /*
- * A folio that is neither dirty nor under writeback is what the index says:
- * that changes under the volume lock, before writeback ends. The inode may go
- * meanwhile, but not while a folio of it is locked.
+ * The folio of a block of any inode, locked if nobody else has it locked; NULL: it is not
+ * there. The inode may go meanwhile, but not while a folio of it is locked.
  */
-bool rfsm_cached(void *dev, u32 ino, u64 block, void *data)
+static struct folio *rfsm_trylock_folio(struct super_block *sb, u32 ino,
+					u64 block)
 {
-	struct super_block *sb = container_of(dev, struct rfs_sb_info, dev)->sb;
 	struct address_space *mapping = NULL;
 	struct folio *folio = NULL;
 	struct inode *inode;
-	bool found;
 
 	rcu_read_lock();
 	inode = find_inode_by_ino_rcu(sb, ino);
@@ -81,19 +80,69 @@ bool rfsm_cached(void *dev, u32 ino, u64 block, void *data)
 	}
 	rcu_read_unlock();
 	if (IS_ERR_OR_NULL(folio))
-		return false;
+		return NULL;
 	if (!folio_trylock(folio)) {
 		folio_put(folio);
-		return false;
+		return NULL;
 	}
-	found = folio->mapping == mapping && folio_contains(folio, block) &&
-		folio_test_uptodate(folio) && !folio_test_dirty(folio) &&
-		!folio_test_writeback(folio);
+	if (folio->mapping == mapping && folio_contains(folio, block) &&
+	    folio_test_uptodate(folio))
+		return folio;
+	folio_unlock(folio);
+	folio_put(folio);
+	return NULL;
+}
+
+static struct super_block *rfsm_sb_of(void *dev)
+{
+	return container_of(dev, struct rfs_sb_info, dev)->sb;
+}
+
+/*
+ * A folio that is neither dirty nor under writeback is what the index says:
+ * that changes under the volume lock, before writeback ends.
+ */
+bool rfsm_cached(void *dev, u32 ino, u64 block, void *data)
+{
+	struct folio *folio = rfsm_trylock_folio(rfsm_sb_of(dev), ino, block);
+	bool found;
+
+	if (!folio)
+		return false;
+	found = !folio_test_dirty(folio) && !folio_test_writeback(folio);
 	if (found)
 		memcpy(data, rfsm_folio_block(folio, block), RFS_BLOCK_BYTES);
 	folio_unlock(folio);
 	folio_put(folio);
 	return found;
+}
+
+/* And room was promised. Of a large folio that is dirty, a block may not be. */
+static bool rfsm_is_dirty(const struct folio *folio)
+{
+	return folio_test_dirty(folio) && !folio_test_large(folio) &&
+	       folio_test_private(folio) && !folio_test_writeback(folio);
+}
+
+bool rfsm_leave_dirty(void *dev, u32 ino, u64 block)
+{
+	struct rfs_sb_info *sbi = container_of(dev, struct rfs_sb_info, dev);
+	struct folio *folio;
+	bool dirty;
+
+	if (sbi->lefts == RFSM_LEFT)
+		return false;
+	folio = rfsm_trylock_folio(sbi->sb, ino, block);
+	if (!folio)
+		return false;
+	dirty = rfsm_is_dirty(folio);
+	folio_unlock(folio);
+	folio_put(folio);
+	if (dirty) {
+		sbi->left[sbi->lefts].ino = ino;
+		sbi->left[sbi->lefts++].block = block;
+	}
+	return dirty;
 }
 
 /*
@@ -609,6 +658,60 @@ static int rfsm_writepages(struct address_space *mapping,
 	rfsm_batch_write(inode, b, sync);
 	mempool_free(b, &sbi->batches);
 	return error;
+}
+
+static int rfsm_left_cmp(const void *a, const void *b)
+{
+	const struct rfsm_left *x = a, *y = b;
+
+	if (x->ino != y->ino)
+		return x->ino < y->ino ? -1 : 1;
+	return x->block < y->block ? -1 : x->block > y->block;
+}
+
+/* If it is still dirty, and nobody has the folio locked. *inode: whose it is */
+static void rfsm_write_left_block(struct rfs_sb_info *sbi,
+				  const struct rfsm_left *left,
+				  struct rfsm_batch *b,
+				  struct writeback_control *wbc,
+				  struct inode **inode)
+{
+	struct folio *folio = rfsm_trylock_folio(sbi->sb, left->ino, left->block);
+
+	if (!folio)
+		return;
+	if (rfsm_is_dirty(folio) && folio_clear_dirty_for_io(folio)) {
+		*inode = folio->mapping->host;
+		rfsm_batch_add(*inode, b, folio, wbc);
+	} else {
+		folio_unlock(folio);
+	}
+	folio_put(folio);
+}
+
+/*
+ * As writeback would, but nobody has the inode: it does not go while a folio of it is
+ * locked, nor while one is under writeback, until the batch with it is written.
+ */
+void rfsm_write_left(struct rfs_sb_info *sbi)
+{
+	struct writeback_control wbc = { .sync_mode = WB_SYNC_NONE };
+	struct inode *inode = NULL;
+	struct rfsm_batch *b;
+	u32 i;
+
+	b = mempool_alloc(&sbi->batches, GFP_NOFS);
+	b->n = 0;
+	b->smalls = 0;
+	sort(sbi->left, sbi->lefts, sizeof(*sbi->left), rfsm_left_cmp, NULL);
+	for (i = 0; i < sbi->lefts; i++) {
+		if (i && sbi->left[i].ino != sbi->left[i - 1].ino)
+			rfsm_batch_write(inode, b, false);
+		rfsm_write_left_block(sbi, &sbi->left[i], b, &wbc, &inode);
+	}
+	rfsm_batch_write(inode, b, false);
+	mempool_free(b, &sbi->batches);
+	sbi->lefts = 0;
 }
 
 const struct address_space_operations rfsm_aops = {

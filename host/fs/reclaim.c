@@ -125,6 +125,11 @@ static void rfsm_clean_early(struct rfs_sb_info *sbi)
 	rfsm_lock(sbi);
 	rfsm_set_ahead(sbi);
 	ret = rfsm_clean_round(sbi, RFS_CLEAN_EARLY);
+	if (sbi->lefts) {
+		rfsm_unlock(sbi);
+		rfsm_write_left(sbi);
+		rfsm_lock(sbi);
+	}
 	if (!ret)
 		ret = rfsm_checkpoint(sbi, 0);
 	WRITE_ONCE(sbi->seen_free, sbi->fs->free_zones);
@@ -277,6 +282,10 @@ int rfsm_thread_start(struct rfs_sb_info *sbi)
 
 	if (sbi->thread)
 		return 0;
+	if (!sbi->left)
+		sbi->left = kvcalloc(RFSM_LEFT, sizeof(*sbi->left), GFP_KERNEL);
+	if (!sbi->left)
+		return -ENOMEM;
 	sbi->seen_free = ~0U;
 	sbi->last_busy = jiffies;
 	sbi->idle_seen = sbi->last_busy - 1;

@@ -128,6 +128,14 @@ struct rfsm_batch {
 	struct rfsm_small small[RFSM_SMALLS];
 };
 
+/* A block of a victim that is dirty in memory */
+struct rfsm_left {
+	u32 ino;
+	u64 block;
+};
+
+#define RFSM_LEFT	4096
+
 /* Why a check-point was written */
 enum rfsm_cause {
 	RFSM_CP_SYNC,		/* somebody asked for it */
@@ -224,6 +232,8 @@ struct rfs_sb_info {
 	bool clean_ro;		/* read-only because it was asked for */
 	bool seeking;		/* the thread seeks room */
 	bool cleaning;		/* it moves blocks */
+	struct rfsm_left *left;	/* that it has left to be written, RFSM_LEFT at most */
+	u32 lefts;
 	u64 causes[RFSM_CP_CAUSES];	/* of check-points */
 	atomic64_t atomic_writes;	/* rfsm_atomic_write() */
 	/* of the drive's volatile cache: the numbers of the last ones */
@@ -750,6 +760,12 @@ int rfsm_direct_init(struct rfsm_dev *dev);
  * it. Under the volume lock; waits for nothing.
  */
 bool rfsm_cached(void *dev, u32 ino, u64 block, void *data);
+/*
+ * Is the block dirty? Then it is noted, and rfsm_write_left() writes it. Under the volume
+ * lock; waits for nothing.
+ */
+bool rfsm_leave_dirty(void *dev, u32 ino, u64 block);
+void rfsm_write_left(struct rfs_sb_info *sbi);	/* not under the volume lock */
 /* What was reserved for blocks of a locked folio that stay clean is given back */
 void rfsm_folio_unreserve(struct inode *inode, struct folio *folio);
 extern const struct address_space_operations rfsm_aops;

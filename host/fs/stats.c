@@ -79,6 +79,7 @@ COUNTER(written_checkpoints, stats.written[RFS_CP]);
 COUNTER(copied_inode_map, stats.copied_maps);
 COUNTER(cleaned_zones, stats.victims);
 COUNTER(clean_reads, stats.clean_reads);
+COUNTER(clean_left, stats.clean_left);
 COUNTER(resets, stats.resets);
 COUNTER(waited_reads, stats.waited_reads);
 COUNTER(pieces, stats.pieces);
@@ -151,6 +152,7 @@ static struct attribute *stat_attrs[] = {
 	&stat_copied_inode_map.attr,
 	&stat_cleaned_zones.attr,
 	&stat_clean_reads.attr,
+	&stat_clean_left.attr,
 	&stat_copies_a_new_block.attr,
 	&stat_write_cost.attr,
 	&stat_resets.attr,

@@ -3376,6 +3376,54 @@ TEST(cached_blocks_are_not_read)
 	end(NULL, dev);
 }
 
+static bool half_is_dirty(void *dev, u32 ino, u64 at)
+{
+	(void)dev;
+	(void)ino;
+	return at % 2;
+}
+
+/*
+ * Blocks that are about to be written are not copied by who cleans early; who cleans
+ * because somebody waits copies them. A zone that still has some is a victim again.
+ */
+TEST(dirty_blocks_are_left)
+{
+	struct rfs_dev_ops ops = memdev_ops;
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs;
+	u32 ino, i, nr, turn;
+
+	ops.write_dirty = half_is_dirty;
+	CHECK_EQ(rfs_mount(&ops, dev, &geometry, false, 0, &fs), 0);
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	for (i = 0; i < 150; i++)
+		put(fs, ino, i, i, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	nr = zone_of(fs, ino, 1);
+	fs->zone[nr].state = RFS_Z_USED;
+	for (i = RFS_S_DATA; i < RFS_STREAMS; i++)
+		fs->active[i][0].zone = 0;
+	rfs_all_zones_changed(fs);
+	/* what is written in the second turn comes before the check-point */
+	for (turn = 0; turn < 3; turn++) {
+		fs->stats.clean_left = 0;
+		CHECK_EQ(rfs_clean(fs, turn == 2 ? RFS_CLEAN_NOW : RFS_CLEAN_EARLY), 0);
+		CHECK_EQ(fs->stats.clean_left, turn == 2 ? 0 : 75);
+		for (i = 1; turn == 1 && i < 50; i += 2)
+			put(fs, ino, i, i, RFS_BLOCK_BYTES);
+		CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+		CHECK_EQ(fs->zone[nr].cond, RFS_DEV_OK);
+		CHECK_EQ(fs->zone[nr].live, turn == 0 ? 75 : turn == 1 ? 50 : 0);
+		check_clean(fs);
+	}
+	CHECK_EQ(fs->zone[nr].state, RFS_Z_FREE);
+	for (i = 0; i < 150; i++)
+		expect(fs, ino, i, i, RFS_BLOCK_BYTES);
+	rfs_unmount_nosync(fs);
+	end(NULL, dev);
+}
+
 static struct rfs_fs *pausing;
 static u32 pauses;		/* until the one where it happens */
 

@@ -696,11 +696,12 @@ static int rfs_checkpoint_once(struct rfs_fs *fs, u32 flags)
 	rfs_bits_each(&fs->set[RFS_SET_SINCE], nr) {
 		struct rfs_zone_info *z = &fs->zone[nr];
 
-		/* what is left of it cannot be read: no victim again */
-		if (z->cleaned && z->live)
+		/* what it still has cannot be read: no victim again */
+		if (z->cleaned && z->live && !z->left)
 			z->cond = RFS_DEV_READ_ONLY;
 		z->window = false;
 		z->cleaned = false;
+		z->left = false;
 		rfs_zone_changed(fs, nr);
 	}
 	fs->stats.checkpoints++;

@@ -149,6 +149,7 @@ struct cleaner {
 	u32 sums[VICTIMS_MOST];	/* of each, those that were read, or are being */
 	u32 victims, done;	/* of them, those that were gone through */
 	bool any;		/* block that was looked at */
+	bool leaves;		/* what is dirty in memory to who writes it */
 	u64 now;
 	u8 *seen;		/* blocks of the victims that are next */
 	u8 *block;
@@ -425,6 +426,25 @@ static int rfs_take_copy(struct rfs_fs *fs, struct cleaner *c,
 	return 0;
 }
 
+/* What will be written before the check-point need not be copied. */
+static void rfs_copy_drop_dirty(struct rfs_fs *fs, struct cleaner *c,
+				struct rfs_copy *copy)
+{
+	u32 i, all = copy->n;
+
+	if (!c->leaves)
+		return;
+	for (i = 0, copy->n = 0; i < all; i++) {
+		if (fs->ops->write_dirty(fs->dev, le32_to_cpu(copy->oob[i].ino),
+					 le64_to_cpu(copy->oob[i].off)))
+			fs->zone[copy->from[i] / fs->geo.zone_blocks].left = true;
+		else
+			rfs_copy_keep(copy, copy->n++, i);
+	}
+	c->waiting -= all - copy->n;
+	fs->stats.clean_left += all - copy->n;
+}
+
 /* It is full, or there is no more: it will be read and appended. */
 static int rfs_queue_copy(struct rfs_fs *fs, struct cleaner *c,
 			  struct rfs_copy *copy)
@@ -432,6 +452,11 @@ static int rfs_queue_copy(struct rfs_fs *fs, struct cleaner *c,
 	u32 i;
 	int ret;
 
+	rfs_copy_drop_dirty(fs, c, copy);
+	if (!copy->n) {
+		c->idle[c->idles++] = copy;
+		return 0;
+	}
 	for (i = 0; i < copy->n; i++) {
 		copy->cached[i] = rfs_copy_cached(fs, copy, i);
 		copy->there[i] = copy->cached[i];
@@ -897,6 +922,8 @@ static int rfs_clean_more(struct rfs_fs *fs, struct cleaner *c,
 	if (!c->victims)
 		return -ENOENT;
 	c->kept = how != RFS_CLEAN_HARD;
+	/* who waits for room is to have it, whoever writes what */
+	c->leaves = how == RFS_CLEAN_EARLY && fs->ops->write_dirty;
 	/* others are closed: what is copied there would be cleaned again */
 	c->groups = how == RFS_CLEAN_HARD ? RFS_GROUPS_KEPT : RFS_GROUPS_MAX;
 	for (c->done = 0; c->done < c->victims; c->done++)

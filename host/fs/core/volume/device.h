@@ -50,6 +50,9 @@ struct rfs_dev_zone {
  *	the volume
  * @cached: the content of a file's block, if it is in memory and nothing that is
  *	not on the drive; may be NULL
+ * @write_dirty: is a file's block dirty in memory, and will be written before the
+ *	check-point? Then it is not copied. Asked only by cleaning that nobody waits for;
+ *	may be NULL
  * @yield: a place in long work where others may use the volume; may be NULL
  * @delay: a moment, in which nobody else uses the volume but reads that are on
  *	their way end; may be NULL if @reset is never busy
@@ -86,6 +89,7 @@ struct rfs_dev_ops {
 	int (*copy_write)(void *dev, struct rfs_copy *copy);
 	int (*copy_write_wait)(void *dev, struct rfs_copy *copy);
 	bool (*cached)(void *dev, u32 ino, u64 block, void *data);
+	bool (*write_dirty)(void *dev, u32 ino, u64 block);
 	void (*yield)(void *dev);
 	void (*delay)(void *dev);
 	int (*reset)(void *dev, u32 zone);

@@ -47,6 +47,7 @@ struct rfs_zone_info {
 	bool resetting;		/* now, while others go on */
 	bool cleaning;		/* now */
 	bool cleaned;		/* since the check-point */
+	bool left;		/* but for blocks that were to be written anew */
 	u8 in;			/* a bit for each rfs_zone_set that it is in */
 	u8 noted;		/* RFS_NOTED_: it has changed, which is known where */
 };
@@ -124,6 +125,7 @@ struct rfs_stats {
 	u64 victims;
 	u64 clean_reads;
 	u64 waited_reads;	/* of metadata, which others had to wait for */
+	u64 clean_left;		/* blocks that were to be written anew, and not copied */
 	u64 clean_cached;	/* blocks that need not be read */
 	u64 pieces;		/* that were logged */
 	u64 piece_bytes;
