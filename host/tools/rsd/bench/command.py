@@ -32,6 +32,7 @@ from rsd.bench import (
     rfs_compact,
     rfs_cpu,
     rfs_direct,
+    rfs_large,
     rfs_latency,
     rfs_sim,
     rfs_vcpus,
@@ -67,6 +68,9 @@ BENCHES = {
     "rfs-ways": Bench("RFS on zones of one way each, beside zones of all ways", rfs_ways.rfs_ways),
     "rfs-zones": Bench(
         "RFS on 262,144 zones: CPU time beside that on few, memory", rfs_zones.rfs_zones
+    ),
+    "rfs-large": Bench(
+        "RFS on 16 TB, and many files on 1 TB, in the guest; 6 GB of disk", rfs_large.rfs_large
     ),
     "rfs-latency": Bench("waits for RFS while others make it work", rfs_latency.rfs_latency),
     "rfs-atomic": Bench(

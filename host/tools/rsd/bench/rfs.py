@@ -22,7 +22,7 @@ OPEN_FILES = 10_000
 # Written since the check-point when the power goes, of two volumes.
 WINDOWS_MIB = (4, 96)
 
-_PROLOGUE = """\
+PROLOGUE = """\
 set -e
 drive=/dev/nvme0n1
 fio() { command fio --output-format=json --eta=never --randseed=3 "$@"; }
@@ -132,7 +132,7 @@ def _pages(out: Path, name: str, side: str) -> int:
     return int(read_json(out / f"{name}.json")["counters"][side]["value"])
 
 
-def _milliseconds(out: Path, name: str) -> float:
+def milliseconds(out: Path, name: str) -> float:
     return int((out / f"{name}.ns").read_text()) / 1e6
 
 
@@ -146,13 +146,13 @@ def _bandwidth(out: Path, name: str) -> float:
 def rfs(context: Context) -> list[Row]:
     """C.5's figures that take a guest."""
     with context.progress.step("RFS: bandwidth, fsync, reads"), context.cache.scratch("out") as out:
-        job = GuestJob(system="rsd", script=_PROLOGUE + _FIGURES, out_dir=out)
+        job = GuestJob(system="rsd", script=PROLOGUE + _FIGURES, out_dir=out)
         finished(run_guest(job, context.built, cache=context.cache), "rfs")
         rows = [
             *_writing(out),
             *_fsync(out),
             *_reading(out),
-            _row("mount of a clean volume", "under 100 ms", _milliseconds(out, "mount-clean"), 100),
+            _row("mount of a clean volume", "under 100 ms", milliseconds(out, "mount-clean"), 100),
             *_memory(out),
         ]
     return [*rows, *(_recovery(context, mib) for mib in WINDOWS_MIB)]
@@ -242,13 +242,13 @@ def _recovery(context: Context, mib: int) -> Row:
         media, out = scratch / "media", scratch / "out"
         out.mkdir()
         size = {"bytes": mib * MIB}
-        cut = GuestJob("rsd", _PROLOGUE + _CUT.format(**size), media=media, out_dir=out)
+        cut = GuestJob("rsd", PROLOGUE + _CUT.format(**size), media=media, out_dir=out)
         result = run_guest(cut, context.built, cache=context.cache)
         if result.outcome is not Outcome.LOST:
             raise RsdError(f"rfs: the guest did not end as it should: {result.output}")
-        after = GuestJob("rsd", _PROLOGUE + _AFTER.format(**size), media=media, out_dir=out)
+        after = GuestJob("rsd", PROLOGUE + _AFTER.format(**size), media=media, out_dir=out)
         finished(run_guest(after, context.built, cache=context.cache), "rfs")
-        took = _milliseconds(out, "mount")
+        took = milliseconds(out, "mount")
         read = _pages(out, "after", "host_read_pages") - _pages(out, "before", "host_read_pages")
     written = mib * MIB // PAGE
     return Row(
@@ -267,7 +267,7 @@ def _meminfo(out: Path, name: str, field: str) -> int:
     return int(text.split(f"\n{field}:")[1].split()[0]) << 10
 
 
-def _taken(out: Path, before: str, after: str) -> int:
+def taken(out: Path, before: str, after: str) -> int:
     """Bytes, those of the page cache left out."""
     free, cached = (
         _meminfo(out, before, field) - _meminfo(out, after, field)
@@ -277,9 +277,9 @@ def _taken(out: Path, before: str, after: str) -> int:
 
 
 def _memory(out: Path) -> list[Row]:
-    mounted = _taken(out, "unmounted", "mounted")
-    block = _taken(out, "blocks-before", "blocks-after") / CACHED_BLOCKS
-    file = _taken(out, "files-before", "files-after") / OPEN_FILES
+    mounted = taken(out, "unmounted", "mounted")
+    block = taken(out, "blocks-before", "blocks-after") / CACHED_BLOCKS
+    file = taken(out, "files-before", "files-after") / OPEN_FILES
     return [
         _informative(what, f"{value:,.0f} {unit}", value, unit)
         for what, value, unit in (
