@@ -601,17 +601,16 @@ static void rfsm_wait_gate(struct rfs_sb_info *sbi, const struct rfsm_txn *txn)
 }
 
 /*
- * The window, or what is dirty, is beyond what recovery is to be spared. Of the
- * window, those who write much see to it.
+ * The window is beyond what recovery is to be spared, which those who write much see
+ * to; or there is no room for what the pages make dirty, or for compaction after it.
  */
 static bool rfsm_checkpoint_overdue(struct rfs_fs *fs,
 				    const struct rfsm_txn *txn)
 {
 	u64 window = (txn->small ? 3 : 2) * (u64)fs->window_max;
 
-	rfs_dirty_parents(fs);
-	return !fs->read_only &&
-	       (fs->window_blocks >= window || rfs_dirty_full(fs));
+	return !fs->read_only && (fs->window_blocks >= window ||
+				  rfs_make_room_to_free(fs) == -ENOBUFS);
 }
 
 /*
@@ -673,11 +672,11 @@ static int rfsm_txn_begin_now(struct rfs_sb_info *sbi, struct rfsm_txn *txn)
 /* The same, when it may be; drops the lock while it waits. */
 static int rfsm_txn_begin(struct rfs_sb_info *sbi, struct rfsm_txn *txn)
 {
-	int ret;
+	int ret = -ENOBUFS;
 
 	rfsm_wait_gate(sbi, txn);
 	/* the thread may be in writeback, and so wait for this */
-	if (rfsm_checkpoint_overdue(sbi->fs, txn)) {
+	while (ret == -ENOBUFS && rfsm_checkpoint_overdue(sbi->fs, txn)) {
 		/* check-points alone would use up what zones of metadata have left */
 		ret = rfsm_compact(sbi);
 		if (ret != -ENOBUFS)

@@ -8,8 +8,11 @@
 
 struct drive drive;
 u8 common[RFS_BLOCK_BYTES];
-static void *spare;		/* blocks that nobody has, each with the next's address */
-static u8 *fresh;		/* some that nobody ever had, of the last memory */
+#define PARTS_MOST	(RFS_BLOCK_BYTES / 512 + 1)
+
+/* Memory that no block has, of each number of parts, with the next one's address */
+static void *spare[PARTS_MOST + 1];
+static u8 *fresh;		/* some that none ever had, of the last memory */
 static size_t fresh_bytes;
 
 /*
@@ -45,29 +48,96 @@ static void *memory_get(size_t bytes)
 	return memory;
 }
 
-/* For a block to be written whole */
-static void *page_get(void)
+/*
+ * Of other blocks the lines that are not all zeroes are kept: most have few, and what
+ * is not moved is not waited for.
+ */
+#define LINE		64
+#define PART		8	/* lines that memory is given out by */
+
+struct lines {
+	u64 word[LINE / sizeof(u64)];
+};
+
+static bool line_used(const struct lines *line)
 {
-	void *page = spare;
+	const u64 *w = line->word;
+
+	return w[0] | w[1] | w[2] | w[3] | w[4] | w[5] | w[6] | w[7];
+}
+
+/* For so many parts of a block */
+static void *page_get(u32 parts)
+{
+	size_t bytes = parts * PART * sizeof(struct lines);
+	void *page = spare[parts];
 
 	if (page) {
-		memcpy(&spare, page, sizeof(spare));
+		memcpy(&spare[parts], page, sizeof(page));
 		return page;
 	}
-	if (!fresh_bytes) {
+	if (fresh_bytes < bytes) {
 		fresh = memory_get(HUGE);
 		fresh_bytes = HUGE;
 	}
-	fresh_bytes -= RFS_BLOCK_BYTES;
+	fresh_bytes -= bytes;
 	return fresh + fresh_bytes;
 }
 
-static void page_put(void *page)
+static u32 parts_of(u64 used)
 {
-	if (!page || page == common)
+	u32 lines = 0;
+
+	for (; used; used &= used - 1)
+		lines++;
+	return lines / PART + 1;
+}
+
+static void page_put(struct page *page)
+{
+	u32 parts;
+
+	if (!page->data || page->data == common)
 		return;
-	memcpy(page, &spare, sizeof(spare));
-	spare = page;
+	parts = parts_of(page->used);
+	memcpy(page->data, &spare[parts], sizeof(spare[parts]));
+	spare[parts] = page->data;
+}
+
+static void page_write(struct page *page, const void *data)
+{
+	const struct lines *from = data;
+	struct lines *to;
+	u64 used = 0;
+	u32 i;
+
+	for (i = 0; i < RFS_BLOCK_BYTES / LINE; i++)
+		used |= (u64)line_used(&from[i]) << i;
+	to = page_get(parts_of(used));
+	page->data = (u8 *)to;
+	page->used = used;
+	for (i = 0; i < RFS_BLOCK_BYTES / LINE; i++)
+		if (used >> i & 1)
+			*to++ = from[i];
+}
+
+static void page_read(const struct page *page, void *data)
+{
+	const struct lines *from = (const struct lines *)page->data;
+	static const struct lines zeroes;
+	struct lines *to = data;
+	u32 i;
+
+	for (i = 0; i < RFS_BLOCK_BYTES / LINE; i++)
+		to[i] = page->used >> i & 1 ? *from++ : zeroes;
+}
+
+/* From now on nothing is written to the zone; what is in it stays. */
+static bool zone_fails(u32 zone)
+{
+	if (zone >= RFS_CP_ZONES && drive.fails && !--drive.fails)
+		drive.cond[zone] = RFS_DEV_READ_ONLY;
+	return drive.cond[zone] != RFS_DEV_OK;
 }
 
 static int drive_append(void *dev, u32 zone, u32 blocks,
@@ -81,6 +151,8 @@ static int drive_append(void *dev, u32 zone, u32 blocks,
 		drive.power = 0;
 		return -EIO;
 	}
+	if (zone_fails(zone))
+		return -EIO;
 	drive.power -= blocks;
 	if (drive.wp[zone] + blocks > drive.cap)
 		return -ENOSPC;
@@ -89,8 +161,7 @@ static int drive_append(void *dev, u32 zone, u32 blocks,
 		struct page *page = &drive.page[*addr + i];
 
 		if (memcmp(data[i], common, KNOWN_BY)) {
-			page->data = page_get();
-			memcpy(page->data, data[i], RFS_BLOCK_BYTES);
+			page_write(page, data[i]);
 		} else {
 			page->data = common;
 		}
@@ -106,34 +177,40 @@ static int drive_read(void *dev, u64 addr, void *data, struct rfs_oob *oob)
 	const struct page *page = &drive.page[addr];
 
 	(void)dev;
-	if (page->data)
-		memcpy(data, page->data, page->data == common ? KNOWN_BY :
-							   RFS_BLOCK_BYTES);
-	else
-		memset(data, 0, RFS_BLOCK_BYTES);
+	if (page->data == common)
+		memcpy(data, common, KNOWN_BY);
+	else	/* of what was not written, none is used */
+		page_read(page, data);
 	if (oob)
 		*oob = page->oob;
 	return 0;
 }
 
-static int drive_reset(void *dev, u32 zone)
+static void zone_empty(u32 zone)
 {
-	u64 at = (u64)zone * drive.geo.zone_blocks, end = at + drive.cap;
+	u64 at = (u64)zone * drive.geo.zone_blocks, end = at + drive.wp[zone];
 
-	(void)dev;
-	if (!drive.power)
-		return -EIO;
 	for (; at < end; at++) {
-		page_put(drive.page[at].data);
+		page_put(&drive.page[at]);
 		memset(&drive.page[at], 0, sizeof(drive.page[at]));
 	}
 	drive.wp[zone] = 0;
+}
+
+static int drive_reset(void *dev, u32 zone)
+{
+	(void)dev;
+	if (!drive.power || zone_fails(zone))
+		return -EIO;
+	zone_empty(zone);
 	return 0;
 }
 
 static int drive_finish(void *dev, u32 zone)
 {
 	(void)dev;
+	if (drive.cond[zone] != RFS_DEV_OK)
+		return -EIO;
 	drive.wp[zone] = drive.cap;
 	return 0;
 }
@@ -148,8 +225,8 @@ static int drive_report(void *dev, u32 zone, struct rfs_dev_zone *out)
 {
 	(void)dev;
 	out->cap = drive.cap;
-	out->wp = drive.wp[zone];
-	out->cond = RFS_DEV_OK;
+	out->cond = drive.cond[zone];
+	out->wp = out->cond == RFS_DEV_OK ? drive.wp[zone] : drive.cap;
 	return 0;
 }
 
@@ -171,9 +248,10 @@ void drive_end(void)
 
 	drive.power = ~0ULL;
 	for (zone = 0; drive.page && zone < drive.geo.zones; zone++)
-		drive_reset(NULL, zone);
+		zone_empty(zone);
 	free(drive.page);
 	free(drive.wp);
+	free(drive.cond);
 	memset(&drive, 0, sizeof(drive));
 }
 
@@ -186,6 +264,7 @@ void drive_begin(void)
 	drive.page = memory_get(bytes);
 	memset(drive.page, 0, bytes);
 	drive.wp = calloc(drive.geo.zones, sizeof(*drive.wp));
-	if (!drive.wp)
+	drive.cond = calloc(drive.geo.zones, sizeof(*drive.cond));
+	if (!drive.wp || !drive.cond)
 		abort();
 }

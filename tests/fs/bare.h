@@ -10,6 +10,7 @@
 
 struct page {
 	u8 *data;		/* NULL: not written; the common block: not ours */
+	u64 used;		/* of the lines of a block, those that data has */
 	struct rfs_oob oob;
 };
 
@@ -18,8 +19,10 @@ struct drive {
 	u32 cap;
 	struct page *page;
 	u32 *wp;
+	enum rfs_dev_cond *cond;
 	u64 time;
 	u64 power;		/* appends until it fails */
+	u64 fails;		/* appends and resets until the zone of one fails; 0: none does */
 };
 
 extern struct drive drive;

@@ -114,8 +114,7 @@ static int send_some(void)
 					     RFS_SUM_ENTRIES), n = 1;
 	int ret = 0;
 
-	rfs_dirty_parents(fs);
-	if (rfs_dirty_full(fs))
+	while (!ret && rfs_make_room_to_free(fs) == -ENOBUFS)
 		ret = compact();
 	while (n < most && first + n < pages && key[first + n] == key[first] + n)
 		n++;

@@ -49,6 +49,9 @@ static bool late;		/* pages are promised, and sent later, as in the module */
 static u32 late_most;		/* so many at a time */
 static struct rfs_dev_ops ops;
 static bool striped;		/* groups are, over 2 to 9 zones */
+static u32 cuts;		/* of power in a row, at most */
+static u32 fails;		/* zones that fail, at most; */
+static u32 failing;		/* of them, those that have not yet */
 static u32 most;		/* blocks of a drive, unless 30 zones have more */
 static const char *broken;	/* of the proof: what does not hold */
 static char broken_at[200];	/* in which operation */
@@ -396,7 +399,7 @@ static int checkpoint(void)
 /* Power goes while a check-point is written, or some time before. */
 static int power_cut(void)
 {
-	u32 tries;
+	u32 tries, writes = 200;
 	int ret;
 
 	OP("pages");
@@ -407,8 +410,13 @@ static int power_cut(void)
 	promised_end();
 	if (ret)
 		return ret;
-	for (tries = pick(3); tries; tries--) {
-		drive.power = 1 + pick(fs ? fs->dirty.count + 20 : 200);
+	/* a row of them: recoveries that are cut off, at the end of a check-point or before */
+	if (cuts)
+		writes = fs->dirty.count + 20;
+	for (tries = pick(cuts ? cuts + 1 : 3); tries; tries--) {
+		drive.power = 1 + (cuts ? (pick(2) ? pick(writes) :
+						     writes - pick(20)) :
+				   pick(fs ? fs->dirty.count + 20 : writes));
 		if (fs) {
 			rfs_checkpoint(fs, 0);
 			rfs_unmount_nosync(fs);
@@ -433,6 +441,10 @@ static int round_of(u32 nr)
 
 	(void)nr;
 	late_most = pick(3) ? pick(600) : pick(4096);
+	if (failing && !drive.fails && !pick(3)) {
+		drive.fails = 1 + pick(3000);
+		failing--;
+	}
 	ret = overwrite();
 	if (!ret && !pick(3))
 		ret = read_all();
@@ -487,6 +499,7 @@ static int setting(u32 rounds)
 	int ret;
 
 	broken = NULL;
+	failing = fails;
 	OP("mkfs");
 	ret = rfs_mkfs(&ops, NULL, &drive.geo, &id, "space");
 	OP("mount");
@@ -528,6 +541,8 @@ int main(int argc, char **argv)
 		{ "verbose", 0, 0, 1, "what each is like" },
 		{ "progress", 0, 0, 1ULL << 40, "a line after so many settings" },
 		{ "striped", 0, 0, 1, "1: groups stripe over 2 to 9 zones" },
+		{ "cuts", 0, 0, 1000, "of power in a row, at most" },
+		{ "fails", 0, 0, 1000, "zones of a drive that fail" },
 		{ "most", 150000, 0, 1 << 24, "blocks of a drive of over 30 zones" },
 		{ 0 }
 	};
@@ -545,7 +560,9 @@ int main(int argc, char **argv)
 	rfs_victim_found = compare_victim;
 	verbose = opt[3].value;
 	striped = opt[5].value;
-	most = opt[6].value;
+	cuts = opt[6].value;
+	fails = opt[7].value;
+	most = opt[8].value;
 	item = calloc(FILES_MAX, sizeof(*item));
 	memset(common, 0x5a, sizeof(common));
 	for (seed = opt[1].value; done < opt[0].value; seed++) {

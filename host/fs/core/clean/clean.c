@@ -916,8 +916,9 @@ static int rfs_clean_more(struct rfs_fs *fs, struct cleaner *c,
 	int ret = 0;
 
 	c->now = rfs_now(fs);
-	if (how == RFS_CLEAN_NOW && fs->free_zones + 1 < fs->low_zones)
-		how = RFS_CLEAN_HARD;	/* the cheapest first */
+	/* the cheapest first, so that no two are left half cleaned */
+	if (how == RFS_CLEAN_NOW && fs->free_zones + 1 < rfs_zones_kept(fs))
+		how = RFS_CLEAN_HARD;
 	c->victims = rfs_find_victims(fs, how, c->victim);
 	if (!c->victims)
 		return -ENOENT;

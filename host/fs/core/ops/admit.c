@@ -196,11 +196,15 @@ int rfs_make_room_to_free(struct rfs_fs *fs)
 	if (ret)
 		return ret;
 	rfs_dirty_parents(fs);
-	if (fs->threaded)
-		return rfs_dirty_full(fs) || rfs_compact_due(fs, false) ?
-		       -ENOBUFS : 0;
+	if (fs->threaded) {
+		if (rfs_dirty_full(fs) || rfs_compact_due(fs, false))
+			return -ENOBUFS;
+		if (!fs->set[RFS_SET_CLEANING].count)
+			rfs_prove(fs, RFS_AT_SENDING);
+		return 0;
+	}
 	rfs_prove(fs, RFS_AT_OPERATION);
-	if (rfs_checkpoint_due(fs) || rfs_dirty_full(fs))
+	if (rfs_checkpoint_due(fs))
 		ret = rfs_checkpoint(fs, 0);
 	while (!ret && rfs_compact_due(fs, false))
 		ret = rfs_compact(fs, rfs_checkpoint);

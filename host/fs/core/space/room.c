@@ -20,16 +20,18 @@ bool rfs_worth_compacting(const struct rfs_fs *fs,
 
 /*
  * [Q] Blocks that metadata claims: those in use, and those to come of which
- * `more` are asked for; a second copy of all that lies above them, which dies as
- * it is written anew; for each the part of a zone that stays dead. Then what the
- * maps that are in use add to the reserve.
+ * `more` are asked for; dead ones that are fewer than a round of compaction has to
+ * gain; for each the part of a zone that stays dead. Then what the maps that are in
+ * use add to the reserve.
  */
 static inline u64 rfs_metadata_claim(const struct rfs_fs *fs,
 				     const struct rfs_usage *now,
 				     u64 more, u64 maps)
 {
-	u64 meta = now->live - now->data_live + now->new_dirty + more + maps +
-		   now->maps + rfs_tables(fs);
+	u64 meta = now->live - now->data_live + now->new_dirty + more +
+		   rfs_compact_gain(now->maps + maps, rfs_tables(fs),
+				    fs->sums_each,
+				    le32_to_cpu(fs->super.ways)) - 1;
 	u32 dead = rfs_slack(fs->holds), low = now->low_now;
 
 	if (maps == RFS_MAPS_NEXT)

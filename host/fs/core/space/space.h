@@ -238,11 +238,16 @@ int rfs_io_wait_sums(struct rfs_fs *fs);
 /* Dirty metadata blocks at which operations wait for a check-point */
 u32 rfs_dirty_most(const struct rfs_fs *fs);
 
-/* Is that reached? With all the reserve free it is no less than dirty_max. */
+/*
+ * Is that reached? With all the reserve free, and what reserved pages need, it is no
+ * less than dirty_max.
+ */
 static inline bool rfs_dirty_full(const struct rfs_fs *fs)
 {
 	return (fs->dirty.count >= fs->dirty_max ||
-		fs->free_zones < fs->low_zones) &&
+		fs->free_zones < fs->low_now +
+				 rfs_pages_of(fs, fs->rsv_blocks) /
+				 le32_to_cpu(fs->super.zone_cap)) &&
 	       fs->dirty.count >= rfs_dirty_most(fs);
 }
 

@@ -51,6 +51,8 @@ static const char *rfs_proof_wrong(struct rfs_fs *fs, enum rfs_proof at)
 	fs->dirty_before = fs->dirty.count;
 	if (fs->dirty.count + rfs_room_kept(fs) > room)
 		return "what is dirty takes the room that is kept";
+	if (at == RFS_AT_SENDING)
+		return NULL;
 	if (rfs_room_tight(fs, 0))
 		return "metadata is compact, and room is short";
 	if (rfs_proof_zones_left(fs) + 2 < fs->low_zones)
