@@ -53,6 +53,7 @@ struct rfsm_txn {
 	u32 left;		/* appends, and one while more will come */
 	bool small;		/* of who writes little, and waits for it */
 	bool atomic;		/* RFSM_APPEND_ATOMIC, of several pages */
+	bool fill;		/* rfsm_append_fill() */
 	bool begun;		/* it is in flight, and core is filled in */
 	u32 len;		/* valid bytes of the last page */
 	u64 block;		/* the first of them */
@@ -274,7 +275,8 @@ static void rfsm_txn_end(struct rfs_sb_info *sbi, struct rfsm_txn *txn)
 		complete(&copy->written);
 		return;
 	}
-	if (txn->error)
+	/* what was only to be on flash, too, is where it was */
+	if (txn->error && !txn->fill)
 		mapping_set_error(txn->inode->i_mapping, txn->error);
 	if (txn->atomic)
 		rfsm_atomic_landed(txn->inode);
@@ -428,6 +430,8 @@ static struct rfsm_txn *rfsm_io_done(struct rfsm_io *io)
 		error = io->txn->copy ?
 			rfs_copy_done(fs, io->txn->copy, io->first, io->n,
 				      addrs) :
+			io->txn->fill ?
+			rfs_fill_done(fs, io->oob, io->n, addrs) :
 			rfs_txn_done(fs, io->oob, io->n, addrs);
 		if (error)
 			error = rfsm_failed(sbi, error);
@@ -557,8 +561,14 @@ static int rfsm_append_listed(struct rfs_sb_info *sbi,
 static int rfsm_fill_oobs(struct rfs_sb_info *sbi, const struct rfsm_txn *txn,
 			  u32 from, u32 *n, struct rfs_oob *oob, u32 *stream)
 {
-	if (!txn->copy)
-		return rfs_txn_fill(sbi->fs, &txn->core, from, n, oob, stream);
+	int ret;
+
+	if (!txn->copy) {
+		ret = rfs_txn_fill(sbi->fs, &txn->core, from, n, oob, stream);
+		if (!ret && txn->fill)
+			rfs_fill_oobs(oob, *n);
+		return ret;
+	}
 	memcpy(oob, &txn->copy->oob[from], *n * sizeof(*oob));
 	*stream = txn->copy->stream;
 	return 0;
@@ -801,12 +811,11 @@ void rfsm_append(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
 	rfsm_append_then(sbi, inode, block, folio, n, len, how, NULL);
 }
 
-void rfsm_append_then(struct rfs_sb_info *sbi, struct inode *inode,
-		      u64 block, struct folio **folio, u32 n, u32 len, u32 how,
-		      struct rfsm_then *then)
+static void rfsm_append_as(struct rfs_sb_info *sbi, struct inode *inode,
+			   u64 block, struct folio **folio, u32 n, u32 len,
+			   u32 how, s64 mtime, struct rfsm_then *then)
 {
 	bool sync = how & RFSM_APPEND_SYNC;
-	struct timespec64 mtime = inode_get_mtime(inode);
 	struct rfsm_txn *txn = mempool_alloc(&sbi->txns, GFP_NOIO);
 	u32 done = 0, i;
 	int ret = 0;
@@ -820,9 +829,10 @@ void rfsm_append_then(struct rfs_sb_info *sbi, struct inode *inode,
 	txn->left = 1;
 	txn->small = sync && rfsm_is_small_writer(inode);
 	txn->atomic = n > 1 && how & RFSM_APPEND_ATOMIC;
+	txn->fill = how & RFSM_APPEND_FILL;
 	txn->begun = false;
 	txn->len = len;
-	txn->mtime = timespec64_to_ns(&mtime);
+	txn->mtime = mtime;
 	txn->error = 0;
 	txn->then = then;
 	memcpy(txn->folio, folio, n * sizeof(*folio));
@@ -843,6 +853,23 @@ void rfsm_append_then(struct rfs_sb_info *sbi, struct inode *inode,
 		rfsm_kick(sbi);
 }
 
+void rfsm_append_then(struct rfs_sb_info *sbi, struct inode *inode,
+		      u64 block, struct folio **folio, u32 n, u32 len, u32 how,
+		      struct rfsm_then *then)
+{
+	struct timespec64 mtime = inode_get_mtime(inode);
+
+	rfsm_append_as(sbi, inode, block, folio, n, len, how,
+		       timespec64_to_ns(&mtime), then);
+}
+
+void rfsm_append_fill(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
+		      struct folio *folio, s64 mtime)
+{
+	rfsm_append_as(sbi, inode, block, &folio, 1, RFS_BLOCK_BYTES,
+		       RFSM_APPEND_FILL, mtime, NULL);
+}
+
 /* That may be in flight; looked at without the lock */
 static u32 rfsm_copies_most(const struct rfs_sb_info *sbi)
 {
@@ -860,6 +887,7 @@ int rfsm_copy_write(void *dev, struct rfs_copy *copy)
 	rfsm_unlock(sbi);
 	txn = mempool_alloc(&sbi->txns, GFP_NOIO);
 	txn->copy = copy;
+	txn->fill = false;
 	txn->small = false;
 	txn->begun = true;
 	txn->then = NULL;

@@ -49,25 +49,42 @@ static u32 rfsm_direct_crc(const struct rfsm_direct *d, u32 i)
 	return ~crc;
 }
 
-/* A block is read once more, and checked where nobody else can change it. */
-static bool rfsm_direct_again(struct rfsm_direct *d, u32 i)
+/* From flash, and checked where nobody else can change it */
+static bool rfsm_direct_flash(struct rfs_sb_info *sbi, struct rfsm_direct *d,
+			      u32 i, struct page *page)
 {
-	struct bvec_iter iter, from = rfsm_direct_block(d, i);
-	struct rfs_sb_info *sbi = RFS_SB(d->inode->i_sb);
-	struct page *page = mempool_alloc(&sbi->fetch_pages, GFP_NOIO);
-	const char *data = page_address(page);
 	void *oob = NULL;
 	struct bio *bio = rfsm_bio(&sbi->dev, REQ_OP_READ, 1, d->addr + i,
 				   &oob);
-	struct bio_vec bv;
 	bool ok;
 
 	rfsm_bio_oobs(&sbi->dev, bio, oob, 1);
 	__bio_add_page(bio, page, RFS_BLOCK_BYTES, 0);
 	ok = !submit_bio_wait(bio) &&
 	     (!oob || rfsm_block_ok(sbi, d->inode, d->block + i, d->addr + i,
-				    oob, ~rfs_crc(~0U, data, RFS_BLOCK_BYTES)));
+				    oob, ~rfs_crc(~0U, page_address(page),
+						  RFS_BLOCK_BYTES)));
 	rfsm_bio_put(&sbi->dev, bio, oob);
+	return ok;
+}
+
+/* A block is read once more; what flash cannot read may be at home, too. */
+static bool rfsm_direct_again(struct rfsm_direct *d, u32 i)
+{
+	struct bvec_iter iter, from = rfsm_direct_block(d, i);
+	struct rfs_sb_info *sbi = RFS_SB(d->inode->i_sb);
+	struct page *page = mempool_alloc(&sbi->fetch_pages, GFP_NOIO);
+	const char *data = page_address(page);
+	struct bio_vec bv;
+	bool ok;
+
+	if (d->addr & RFSM_AT_HOME)
+		ok = !rfsm_slow_read_page(sbi, d->inode, d->block + i,
+					  d->addr + i, page);
+	else
+		ok = rfsm_direct_flash(sbi, d, i, page) ||
+		     (sbi->slow && rfsm_slow_instead(sbi, d->inode,
+						     d->block + i, page));
 	if (ok) {
 		__bio_for_each_segment(bv, &d->bio, iter, from) {
 			memcpy_to_bvec(&bv, data);
@@ -123,8 +140,10 @@ static void rfsm_direct_submit(const struct iomap_iter *iter, struct bio *bio,
 	d->iter = bio->bi_iter;
 	d->block = pos >> PAGE_SHIFT;
 	d->addr = bio->bi_iter.bi_sector >> (PAGE_SHIFT - SECTOR_SHIFT);
+	/* where the run began is what it is an address of */
+	d->addr |= (unsigned long)iter->iomap.private;
 	d->oob = NULL;
-	if (dev->oob_bytes) {
+	if (dev->oob_bytes && !(d->addr & RFSM_AT_HOME)) {
 		d->oob = page_address(mempool_alloc(&dev->oob_pages, GFP_NOIO));
 		rfsm_bio_oobs(dev, bio, d->oob,
 			      bio->bi_iter.bi_size / RFS_BLOCK_BYTES);
@@ -132,8 +151,17 @@ static void rfsm_direct_submit(const struct iomap_iter *iter, struct bio *bio,
 	rfsm_read_hold(sbi, d->addr);
 	d->end_io = bio->bi_end_io;
 	bio->bi_end_io = rfsm_direct_endio;
-	submit_bio(bio);
+	if (sbi->slow)
+		rfsm_slow_count(sbi, d->addr,
+				bio->bi_iter.bi_size / RFS_BLOCK_BYTES);
+	if (d->addr & RFSM_AT_HOME)
+		rfsm_slow_submit(sbi, bio);
+	else
+		submit_bio(bio);
 }
+
+/* Of an address, what says that it is at home */
+#define WHERE	(RFSM_AT_HOME | RFSM_PHASE)
 
 /* Those of a run that can be read as they are, with nothing to be put over them */
 static u32 rfsm_direct_run(const struct rfsm_run *run)
@@ -172,11 +200,19 @@ static int rfsm_direct_begin(struct inode *inode, loff_t pos, loff_t length,
 		rfsm_found_used(sbi, &found, found.run[found.next].n);
 	if (!run.n)
 		return -ENOTBLK;	/* something has to be put over it */
-	iomap->bdev = sbi->dev.bdev;
+	/* there is no device to give a bio to */
+	if (run.addr & RFSM_AT_HOME && !rfsm_slow_bdev(sbi)) {
+		rfsm_read_drop(sbi, run.addr);
+		return -EIO;
+	}
+	iomap->bdev = run.addr & RFSM_AT_HOME ? rfsm_slow_bdev(sbi) :
+						sbi->dev.bdev;
 	iomap->offset = block << PAGE_SHIFT;
 	iomap->length = (u64)run.n << PAGE_SHIFT;
 	iomap->type = run.addr ? IOMAP_MAPPED : IOMAP_HOLE;
-	iomap->addr = run.addr ? run.addr << PAGE_SHIFT : IOMAP_NULL_ADDR;
+	iomap->addr = run.addr ? (run.addr & ~WHERE) << PAGE_SHIFT :
+				 IOMAP_NULL_ADDR;
+	iomap->private = (void *)(unsigned long)(run.addr & WHERE);
 	return 0;
 }
 
@@ -185,7 +221,8 @@ static int rfsm_direct_end(struct inode *inode, loff_t pos, loff_t length,
 			   struct iomap *iomap)
 {
 	if (iomap->type == IOMAP_MAPPED)
-		rfsm_read_drop(RFS_SB(inode->i_sb), iomap->addr >> PAGE_SHIFT);
+		rfsm_read_drop(RFS_SB(inode->i_sb), iomap->addr >> PAGE_SHIFT |
+			       (unsigned long)iomap->private);
 	return 0;
 }
 
@@ -206,7 +243,7 @@ ssize_t rfsm_direct_read(struct kiocb *iocb, struct iov_iter *to)
 	loff_t pos = iocb->ki_pos;
 
 	if (!IS_ALIGNED(pos, RFS_BLOCK_BYTES) ||
-	    !iov_iter_is_aligned(to, bdev_dma_alignment(sbi->dev.bdev),
+	    !iov_iter_is_aligned(to, sbi->dev.direct_align,
 				 RFS_BLOCK_BYTES - 1))
 		return 0;
 	if (bytes && filemap_range_has_page(inode->i_mapping, pos,
@@ -223,6 +260,7 @@ int rfsm_direct_init(struct rfsm_dev *dev)
 		.submit_io = rfsm_direct_submit,
 		.bio_set = &dev->direct_bios,
 	};
+	dev->direct_align = bdev_dma_alignment(dev->bdev);
 	return rfsm_bioset_init(&dev->direct_bios, 64,
 				offsetof(struct rfsm_direct, bio));
 }

@@ -448,12 +448,12 @@ static int rfsm_tell_extent(struct fiemap_extent_info *info,
 {
 	u32 flags = last ? FIEMAP_EXTENT_LAST : 0;
 
-	if (!e->addr)
+	if (!e->addr || e->slow)
 		flags |= FIEMAP_EXTENT_UNKNOWN;
 	if (!e->addr && !e->pieces)
 		flags |= FIEMAP_EXTENT_UNWRITTEN;
 	return fiemap_fill_next_extent(info, e->block << PAGE_SHIFT,
-				       e->addr << PAGE_SHIFT,
+				       e->slow ? 0 : e->addr << PAGE_SHIFT,
 				       e->n << PAGE_SHIFT, flags);
 }
 

@@ -16,6 +16,7 @@
 #include "trace.h"
 #include "buffer/buffer.h"
 #include "space/space.h"
+#include "home/home.h"
 #include "checkpoint/checkpoint.h"
 
 /*
@@ -66,9 +67,17 @@ static int rfsm_statfs(struct dentry *dentry, struct kstatfs *st)
 	st->f_type = RFS_BLOCK_MAGIC;
 	st->f_bsize = RFS_BLOCK_BYTES;
 	st->f_blocks = fs->user_blocks;
-	used = rfs_used_then(fs, &usage, 0, 0);
-	st->f_bfree = fs->user_blocks - min(used, fs->user_blocks);
-	st->f_bavail = rfs_available_then(fs, &usage);
+	if (fs->home) {
+		rfsm_lock_query(sbi);
+		st->f_blocks = fs->home->blocks;
+		st->f_bfree = rfs_home_left(fs);
+		rfsm_unlock(sbi);
+		st->f_bavail = st->f_bfree;
+	} else {
+		used = rfs_used_then(fs, &usage, 0, 0);
+		st->f_bfree = fs->user_blocks - min(used, fs->user_blocks);
+		st->f_bavail = rfs_available_then(fs, &usage);
+	}
 	st->f_files = le32_to_cpu(fs->super.max_inodes) - RFS_ROOT_INO;
 	st->f_ffree = st->f_files - min(usage.inodes, st->f_files);
 	st->f_namelen = RFS_NAME_MAX;
@@ -109,6 +118,8 @@ static int rfsm_show_options(struct seq_file *seq, struct dentry *root)
 		seq_puts(seq, ",usrquota");
 	if (sbi->opt.quota & 1U << RFS_QUOTA_GROUP)
 		seq_puts(seq, ",grpquota");
+	if (*sbi->opt.slow)
+		seq_show_option(seq, "slow", sbi->opt.slow);
 	return 0;
 }
 
@@ -197,6 +208,7 @@ static void rfsm_put_super(struct super_block *sb)
 	struct rfs_sb_info *sbi = RFS_SB(sb);
 
 	rfsm_thread_stop(sbi);
+	rfsm_fill_exit(sbi);
 	if (!sbi->fs->read_only)
 		rfsm_sync(sbi, RFS_CP_UNMOUNT);
 	rfsm_stats_exit(sbi);
@@ -246,18 +258,41 @@ static void rfsm_say_recovered(const struct rfs_sb_info *sbi)
 			sbi->sb->s_bdev, r->log_gap);
 }
 
-/* Says why this version does not mount a volume, or only for reading. */
-static void rfsm_say_format(const struct rfs_sb_info *sbi,
-			    const struct rfs_geometry *geo)
+/* The superblock as it is, for who says why it is not mounted; NULL: no memory */
+static struct rfs_fs *rfsm_load_super(struct rfs_sb_info *sbi,
+				      const struct rfs_geometry *geo)
 {
 	struct rfs_fs *fs = kvzalloc(sizeof(*fs), GFP_KERNEL);
 
 	if (!fs)
-		return;
+		return NULL;
 	fs->ops = &sbi->dev.ops;
-	fs->dev = (void *)&sbi->dev;
+	fs->dev = &sbi->dev;
 	fs->geo = *geo;
 	rfs_super_load(fs);
+	return fs;
+}
+
+/* With this slow device, or without any: returns the error. */
+static int rfsm_say_slow(struct rfs_sb_info *sbi,
+			 const struct rfs_geometry *geo, int ret)
+{
+	struct rfs_fs *fs = rfsm_load_super(sbi, geo);
+
+	if (fs)
+		ret = rfsm_slow_refused(sbi, &fs->super, ret);
+	kvfree(fs);
+	return ret;
+}
+
+/* Says why this version does not mount a volume, or only for reading. */
+static void rfsm_say_format(struct rfs_sb_info *sbi,
+			    const struct rfs_geometry *geo)
+{
+	struct rfs_fs *fs = rfsm_load_super(sbi, geo);
+
+	if (!fs)
+		return;
 	if (le32_to_cpu(fs->super.version) < RFS_FORMAT_VERSION)
 		pr_err("%pg: made by an older version: format %u, which this one does not read (it reads %u); copy the files with the version that made it, then run mkfs.rfs\n",
 		       sbi->sb->s_bdev, le32_to_cpu(fs->super.version),
@@ -300,12 +335,17 @@ static int rfsm_mount_core(struct rfs_sb_info *sbi)
 	u32 ways;
 	int ret;
 
+	if (!bdev_is_zoned(sb->s_bdev) && rfsm_slow_alone(sb->s_bdev))
+		return -EINVAL;
 	ret = rfsm_dev_open(&sbi->dev, sb, &geo);
 	if (!ret)
 		ret = rfsm_direct_init(&sbi->dev);
+	if (!ret)
+		ret = rfsm_slow_open(sbi, &geo);
 	if (ret)
 		return ret;
 	sbi->dev.ops.copy_write = rfsm_copy_write;
+	sbi->dev.ops.crowded = rfsm_crowded;
 	sbi->dev.ops.cached = rfsm_cached;
 	sbi->dev.ops.write_dirty = rfsm_leave_dirty;
 	sbi->dev.ops.may_exceed = rfsm_may_exceed;
@@ -315,6 +355,8 @@ static int rfsm_mount_core(struct rfs_sb_info *sbi)
 	memalloc_nofs_restore(nofs);
 	if (ret == -EOPNOTSUPP || ret == -EROFS)
 		rfsm_say_format(sbi, &geo);
+	else if (ret && (ret == -ENOMEDIUM || sbi->slow))
+		ret = rfsm_say_slow(sbi, &geo, ret);
 	rfsm_dev_mounted(&sbi->dev);
 	switch (ret) {
 	case 0:
@@ -341,11 +383,6 @@ static int rfsm_mount_core(struct rfs_sb_info *sbi)
 		break;
 	case -EUCLEAN:
 		pr_err("%pg: damaged; run fsck.rfs\n", sb->s_bdev);
-		break;
-	case -ENOMEDIUM:
-		pr_err("%pg: a hybrid volume, whose files are on a slow device, too: this version cannot mount them yet; dump.rfs --slow reads it\n",
-		       sb->s_bdev);
-		ret = -EINVAL;
 		break;
 	case -EMFILE:
 		pr_err("%pg: %u zones may be open and %u active at a time (0: any number); %u and %u are the least\n",
@@ -422,6 +459,8 @@ static int rfsm_fill_super(struct super_block *sb, struct fs_context *fc)
 	if (!ret)
 		ret = rfsm_append_init(sbi);
 	if (!ret)
+		ret = rfsm_fill_init(sbi);
+	if (!ret)
 		ret = rfsm_quota_init(sbi);
 	if (!ret)
 		ret = rfsm_stats_init(sbi);
@@ -451,12 +490,14 @@ static void rfsm_kill_sb(struct super_block *sb)
 		return;
 	/* rfsm_put_super() is not called if the root was never there */
 	if (sbi->fs) {
+		rfsm_fill_exit(sbi);
 		rfsm_stats_exit(sbi);
 		rfsm_append_exit(sbi);
 		rfsm_shrinker_stop(sbi);
 		rfs_unmount_nosync(sbi->fs);
 	}
 	rfsm_fetch_exit(sbi);
+	rfsm_slow_close(sbi);
 	rfsm_dev_close(&sbi->dev);
 	kvfree(sbi->left);
 	kfree(sbi);
@@ -465,7 +506,7 @@ static void rfsm_kill_sb(struct super_block *sb)
 enum {
 	OPT_COMMIT, OPT_ERRORS, OPT_GROUPS, OPT_GC, OPT_QUANTIZE, OPT_USRQUOTA,
 	OPT_GRPQUOTA, OPT_NOQUOTA, OPT_ACL, OPT_USER_XATTR, OPT_DISCARD,
-	OPT_BARRIER, OPT_NORECOVERY, OPT_COMPACT,
+	OPT_BARRIER, OPT_NORECOVERY, OPT_COMPACT, OPT_SLOW,
 };
 
 static const struct constant_table error_table[] = {
@@ -504,6 +545,7 @@ static const struct fs_parameter_spec parameters[] = {
 	fsparam_u32("groups", OPT_GROUPS),
 	fsparam_enum("gc", OPT_GC, gc_table),
 	fsparam_enum("quantize", OPT_QUANTIZE, quantize_table),
+	fsparam_string("slow", OPT_SLOW),
 	fsparam_flag("usrquota", OPT_USRQUOTA),
 	fsparam_flag("grpquota", OPT_GRPQUOTA),
 	/*
@@ -567,6 +609,12 @@ static int rfsm_parse_param(struct fs_context *fc, struct fs_parameter *param)
 	case OPT_QUANTIZE:
 		opt->policy.quantize = result.uint_32;
 		return 0;
+	case OPT_SLOW:
+		if (!*param->string ||
+		    strscpy(opt->slow, param->string, sizeof(opt->slow)) < 0)
+			return invalfc(fc, "slow: the path of a block device, of at most %zu bytes, or none",
+				       sizeof(opt->slow) - 1);
+		return 0;
 	case OPT_USRQUOTA:
 		opt->quota |= 1U << RFS_QUOTA_USER;
 		return 0;
@@ -622,6 +670,8 @@ static int rfsm_to_read_write(struct rfs_sb_info *sbi)
 		       sbi->sb->s_bdev);
 		return -EROFS;
 	}
+	if (!rfsm_slow_may_write(sbi))
+		return -EROFS;
 	ret = rfsm_may_write(sbi->fs);
 	if (ret) {
 		pr_err("%pg: can only be read\n", sbi->sb->s_bdev);
@@ -651,6 +701,8 @@ static int rfsm_reconfigure(struct fs_context *fc)
 	/* usage is counted from the mount on, or not */
 	if (opt->quota != sbi->opt.quota)
 		return invalfc(fc, "usrquota, grpquota: when it is mounted");
+	if (strcmp(opt->slow, sbi->opt.slow))
+		return invalfc(fc, "slow: when it is mounted: unmount it first");
 	ret = rfsm_compact_ok(fc, sbi, opt);
 	if (ret)
 		return ret;

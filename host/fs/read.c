@@ -78,14 +78,25 @@ bool rfsm_block_ok(const struct rfs_sb_info *sbi, const struct inode *inode,
 	return false;
 }
 
+static bool rfsm_is_at_home(u64 addr)
+{
+	return unlikely(addr & RFSM_AT_HOME);
+}
+
 void rfsm_read_hold(struct rfs_sb_info *sbi, u64 addr)
 {
-	atomic_inc(&sbi->dev.reads[addr / sbi->fs->geo.zone_blocks]);
+	if (rfsm_is_at_home(addr))
+		rfsm_slow_hold(sbi, addr);
+	else
+		atomic_inc(&sbi->dev.reads[addr / sbi->fs->geo.zone_blocks]);
 }
 
 void rfsm_read_drop(struct rfs_sb_info *sbi, u64 addr)
 {
-	atomic_dec(&sbi->dev.reads[addr / sbi->fs->geo.zone_blocks]);
+	if (rfsm_is_at_home(addr))
+		rfsm_slow_drop(sbi, addr);
+	else
+		atomic_dec(&sbi->dev.reads[addr / sbi->fs->geo.zone_blocks]);
 }
 
 /* Pieces of a block, or NULL: how many there are */
@@ -181,8 +192,8 @@ static void rfsm_read_pages(const struct rfsm_read *r, struct bio *bio,
 	bio_add_folio_nofail(bio, row->folio, n * RFS_BLOCK_BYTES, from);
 }
 
-static bool rfsm_read_one(struct rfsm_read *r, const struct rfsm_row *row,
-			  u32 i)
+static bool rfsm_read_flash(struct rfsm_read *r, const struct rfsm_row *row,
+			    u32 i)
 {
 	struct rfsm_dev *dev = &r->sbi->dev;
 	void *oob = NULL;
@@ -198,7 +209,22 @@ static bool rfsm_read_one(struct rfsm_read *r, const struct rfsm_row *row,
 	return ok;
 }
 
-/* One of several blocks could not be read: the others can. */
+/* A block that flash cannot read may be at home, too. */
+static bool rfsm_read_one(struct rfsm_read *r, const struct rfsm_row *row,
+			  u32 i)
+{
+	struct page *page = folio_page(row->folio,
+				       r->block + i - row->folio->index);
+
+	if (rfsm_is_at_home(r->addr))
+		return !rfsm_slow_read_page(r->sbi, r->inode,
+					    r->block + i, r->addr + i, page);
+	return rfsm_read_flash(r, row, i) ||
+	       (r->sbi->slow && rfsm_slow_instead(r->sbi, r->inode,
+						  r->block + i, page));
+}
+
+/* One of several blocks could not be read: the others can, and it may be elsewhere. */
 static void rfsm_read_singly(struct rfsm_read *r)
 {
 	u32 i = 0, j;
@@ -215,6 +241,17 @@ static void rfsm_read_singly(struct rfsm_read *r)
 	rfsm_read_end(r);
 }
 
+/* What was read at home, but not in order: it may come to flash, too. */
+static void rfsm_read_fills(const struct rfsm_read *r)
+{
+	u64 block = r->block;
+	u32 i;
+
+	for (i = 0; i < r->rows; block += r->row[i++].n)
+		if (r->row[i].ok && !folio_test_large(r->row[i].folio))
+			rfsm_fill_soon(r->sbi, r->inode, block);
+}
+
 /* Checksums take some 25 us for a bio, which is too long for an interrupt. */
 static void rfsm_read_over(struct work_struct *work)
 {
@@ -222,8 +259,9 @@ static void rfsm_read_over(struct work_struct *work)
 	u32 i = 0, j, step = r->sbi->dev.oob_bytes;
 	const void *oob = r->oob;
 	struct bio *bio = r->bio;
+	bool ok = true;
 
-	if (bio->bi_status && r->n > 1) {
+	if (bio->bi_status && (r->n > 1 || r->sbi->slow)) {
 		rfsm_read_singly(r);
 		return;
 	}
@@ -236,8 +274,15 @@ static void rfsm_read_over(struct work_struct *work)
 		for (; row->ok && i < end; i++, data += RFS_BLOCK_BYTES)
 			row->ok = rfsm_read_ok(r, i, data, oob ?
 					       oob + i * step : NULL);
+		ok &= row->ok;
 		i = end;
 	}
+	if (unlikely(!ok) && r->sbi->slow) {
+		rfsm_read_singly(r);
+		return;
+	}
+	if (rfsm_is_at_home(r->addr))
+		rfsm_read_fills(r);
 	rfsm_bio_put(&r->sbi->dev, bio, r->oob);
 	rfsm_read_end(r);
 }
@@ -252,17 +297,28 @@ static void rfsm_read_endio(struct bio *bio)
 
 static void rfsm_read_submit(struct rfsm_read *r)
 {
+	bool home = rfsm_is_at_home(r->addr);
 	struct bio *bio;
 	u32 i = 0, j;
 
-	bio = rfsm_bio(&r->sbi->dev, REQ_OP_READ, r->rows, r->addr, &r->oob);
-	rfsm_bio_oobs(&r->sbi->dev, bio, r->oob, r->n);
+	if (home) {
+		bio = rfsm_slow_bio(r->sbi, REQ_OP_READ, r->rows, r->addr);
+	} else {
+		bio = rfsm_bio(&r->sbi->dev, REQ_OP_READ, r->rows, r->addr,
+			       &r->oob);
+		rfsm_bio_oobs(&r->sbi->dev, bio, r->oob, r->n);
+	}
 	for (j = 0; j < r->rows; i += r->row[j++].n)
 		rfsm_read_pages(r, bio, &r->row[j], i, r->row[j].n);
 	bio->bi_private = r;
 	bio->bi_end_io = rfsm_read_endio;
 	r->bio = bio;
-	submit_bio(bio);
+	if (r->sbi->slow)
+		rfsm_slow_count(r->sbi, r->addr, r->n);
+	if (home)
+		rfsm_slow_submit(r->sbi, bio);
+	else
+		submit_bio(bio);
 }
 
 /* Does a block go on where a run ends? */
@@ -315,8 +371,10 @@ static bool rfsm_ptr_of(const struct rfs_sb_info *sbi,
 {
 	*addr = rfs_addr(ptr->addr);
 	*len = *addr ? rfs_high(ptr->addr) : RFS_BLOCK_BYTES;
-	return rfs_ptr_ok(ptr) && *len <= RFS_BLOCK_BYTES &&
-	       (!*addr || rfs_addr_ok(sbi->fs, *addr));
+	if (rfs_ptr_ok(ptr) && *len <= RFS_BLOCK_BYTES &&
+	    (!*addr || rfs_addr_ok(sbi->fs, *addr)))
+		return true;
+	return sbi->slow && rfsm_slow_ptr(sbi, ptr, addr, len);
 }
 
 /* Those that lie together in the index, of `most` from a block on */

@@ -46,7 +46,8 @@ static bool rfsm_zones_lack(struct rfs_sb_info *sbi)
 
 	rfsm_lock(sbi);
 	rfsm_set_ahead(sbi);
-	lack = fs->read_only || rfs_room_low(fs, rfsm_more_room(sbi));
+	lack = fs->read_only || rfs_room_low(fs, rfsm_more_room(sbi)) ||
+	       rfs_flash_lacks(fs, rfsm_least_room(sbi), fs->meta_asked);
 	sbi->seeking = lack;
 	if (!lack && rfs_dirty_full(fs))
 		ret = rfsm_checkpoint(sbi, 0);
@@ -94,6 +95,38 @@ static const struct rfs_rounds rounds = {
 	.checkpoint = rfsm_round_checkpoint,
 };
 
+#define TRIES	100	/* jiffies that a zone is waited for which is just being filled */
+#define SPARE_MOST	4096	/* blocks: while somebody waits, a disk's 150 ms */
+
+/*
+ * Of a hybrid volume, blocks leave flash until there is room for who waits, and some
+ * more: a check-point has to follow, for which the slow device is flushed.
+ */
+static int rfsm_spare(struct rfs_sb_info *sbi)
+{
+	struct rfs_fs *fs = sbi->fs;
+	u64 more = min_t(u64, fs->user_blocks / RFS_SPARE, SPARE_MOST);
+	u32 tries = TRIES;
+	int ret;
+
+	while ((ret = rfs_spare(fs, rfsm_least_room(sbi), fs->meta_asked, more,
+				rfsm_round_checkpoint)) == -ENOSPC &&
+	       READ_ONCE(sbi->inflight) && tries--) {
+		rfsm_unlock(sbi);
+		schedule_timeout_uninterruptible(1);
+		rfsm_lock(sbi);
+	}
+	return ret;
+}
+
+static int rfsm_seek_room(struct rfs_sb_info *sbi)
+{
+	int ret = sbi->fs->home ? rfsm_spare(sbi) : 0;
+
+	return ret ? ret : rfs_seek_room(sbi->fs, rfsm_least_room(sbi),
+					 rfsm_more_room(sbi), &rounds);
+}
+
 /* Room for who waits for it; false: there is none to be had. */
 static bool rfsm_make_room(struct rfs_sb_info *sbi)
 {
@@ -104,8 +137,7 @@ static bool rfsm_make_room(struct rfs_sb_info *sbi)
 		return true;
 	rfsm_write_back(sbi);
 	rfsm_lock(sbi);
-	while ((ret = rfs_seek_room(fs, rfsm_least_room(sbi),
-				    rfsm_more_room(sbi), &rounds)) == -ENOMEM) {
+	while ((ret = rfsm_seek_room(sbi)) == -ENOMEM) {
 		rfsm_unlock(sbi);	/* there may be some in a moment */
 		schedule_timeout_uninterruptible(HZ / 50);
 		rfsm_lock(sbi);
@@ -117,6 +149,16 @@ static bool rfsm_make_room(struct rfs_sb_info *sbi)
 	return !ret;
 }
 
+/* Of a hybrid volume: blocks leave flash before anybody waits for that. */
+static int rfsm_uncrowd(struct rfs_sb_info *sbi)
+{
+	int ret = 0;
+
+	while (!ret && rfs_flash_crowded(sbi->fs) && !READ_ONCE(sbi->want_room))
+		ret = rfs_evict_coldest(sbi->fs, rfsm_round_checkpoint);
+	return ret;
+}
+
 /* In the background: before anybody waits. */
 static void rfsm_clean_early(struct rfs_sb_info *sbi)
 {
@@ -124,7 +166,9 @@ static void rfsm_clean_early(struct rfs_sb_info *sbi)
 
 	rfsm_lock(sbi);
 	rfsm_set_ahead(sbi);
-	ret = rfsm_clean_round(sbi, RFS_CLEAN_EARLY);
+	ret = sbi->fs->home ? rfsm_uncrowd(sbi) : 0;
+	if (!ret || ret == -ENOENT)
+		ret = rfsm_clean_round(sbi, RFS_CLEAN_EARLY);
 	if (sbi->lefts) {
 		rfsm_unlock(sbi);
 		rfsm_write_left(sbi);
@@ -146,6 +190,18 @@ static bool rfsm_is_idle(const struct rfs_sb_info *sbi)
 	       !READ_ONCE(sbi->inflight_pages);
 }
 
+#define HOMES	512	/* blocks that go home before it is seen whether somebody is at work */
+
+/* Of a hybrid volume: what flash alone has goes home. -ENOENT: there is none */
+static int rfsm_go_home(struct rfs_sb_info *sbi)
+{
+	u32 left = HOMES;
+	u64 before = sbi->fs->stats.homed;
+	int ret = rfs_destage(sbi->fs, &left, rfsm_round_checkpoint);
+
+	return ret || sbi->fs->stats.homed > before ? ret : -ENOENT;
+}
+
 /* While nobody is at work: some zones, then it is seen whether somebody is. */
 static void rfsm_clean_idle(struct rfs_sb_info *sbi)
 {
@@ -154,6 +210,15 @@ static void rfsm_clean_idle(struct rfs_sb_info *sbi)
 
 	rfsm_lock(sbi);
 	sbi->seeking = true;
+	if (sbi->fs->home && !sbi->fs->read_only) {
+		ret = rfsm_go_home(sbi);
+		if (ret != -ENOENT) {
+			rfsm_unlock(sbi);
+			if (ret)
+				rfsm_failed(sbi, ret);
+			return;
+		}
+	}
 	if (rfs_idle_due(sbi->fs))
 		ret = rfsm_clean_round(sbi, RFS_CLEAN_IDLE);
 	if (!ret)

@@ -40,6 +40,7 @@ struct rfsm_options {
 	struct rfs_policy policy;
 	u32 quota;		/* a bit for each rfs_quota_type that is on */
 	bool compact;		/* small writes may be pieces */
+	char slow[256];		/* path of the slow device, or "none"; "": not given */
 };
 
 /* Consecutive blocks of a copy that are read */
@@ -87,6 +88,7 @@ struct rfsm_dev {
 	u32 zone_count;
 	atomic_t *reads;	/* of each zone, in flight */
 	struct rfsm_copy *copies;
+	u32 direct_align;	/* bits that a direct read's addresses in memory have not */
 	bool dead;		/* shut down: all fails */
 };
 
@@ -147,6 +149,8 @@ enum rfsm_cause {
 };
 
 struct rfsm_fetch;
+struct rfsm_slow;
+struct rfsm_fills;
 
 /* An operation that says which block it misses; zero at first */
 struct rfsm_miss {
@@ -189,6 +193,8 @@ struct rfs_sb_info {
 	struct rfs_usage usage;
 	struct rfsm_options opt;
 	struct rfsm_dev dev;
+	struct rfsm_slow *slow;	/* the slow device; NULL: the volume has none */
+	struct rfsm_fills *fills;	/* what comes from there to flash; or NULL */
 	/* appends in flight; under the lock, but for those that completed */
 	struct workqueue_struct *queue;
 	struct rfsm_completions __percpu *completions;
@@ -224,6 +230,7 @@ struct rfs_sb_info {
 	bool small_seen;		/* has anybody, ever? */
 	unsigned long idle_seen;	/* that then nothing was to be cleaned */
 	u32 seen_free;		/* of rfs_clean_due() */
+	unsigned long crowded;	/* jiffies, under the lock: of rfsm_crowded() */
 	u64 rounds;		/* of the thread, that sought room */
 	u32 more_pages;		/* the one under way seeks room for */
 	bool no_space;		/* the last one found none */
@@ -402,6 +409,9 @@ static inline void rfsm_set_busy(struct rfs_sb_info *sbi)
 	WRITE_ONCE(sbi->last_busy, jiffies);
 }
 
+/* Of a hybrid volume, for the core: blocks are to leave flash soon */
+void rfsm_crowded(void *dev);
+
 /* Dirty pages of all files are sent, by Linux's writeback */
 void rfsm_write_soon(struct rfs_sb_info *sbi);
 
@@ -520,6 +530,7 @@ void rfsm_append_exit(struct rfs_sb_info *sbi);
 enum rfsm_append {
 	RFSM_APPEND_SYNC = 1,	/* somebody waits for it */
 	RFSM_APPEND_ATOMIC = 2,	/* the transaction was promised to somebody */
+	RFSM_APPEND_FILL = 4,	/* of rfsm_append_fill() */
 };
 
 void rfsm_append(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
@@ -534,6 +545,12 @@ struct rfsm_then {
 void rfsm_append_then(struct rfs_sb_info *sbi, struct inode *inode,
 		      u64 block, struct folio **folio, u32 n, u32 len, u32 how,
 		      struct rfsm_then *then);
+/*
+ * A block that is at home alone comes to flash, too: its folio, of one page, is up to
+ * date, reserved and under writeback; mtime: that of the file, as the core has it, in ns
+ */
+void rfsm_append_fill(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
+		      struct folio *folio, s64 mtime);
 /* A copy is appended; under the volume lock, which it drops */
 int rfsm_copy_write(void *dev, struct rfs_copy *copy);
 int __init rfsm_append_module_init(void);
@@ -621,6 +638,57 @@ void rfsm_bio_oobs(struct rfsm_dev *dev, struct bio *bio, void *oob, u32 n);
 /* And back: *oob is an array of struct rfs_oob again */
 void rfsm_bio_oobs_back(struct rfsm_dev *dev, void *oob, u32 n);
 void rfsm_bio_put(struct rfsm_dev *dev, struct bio *bio, void *oob);
+
+/* slow.c */
+/*
+ * Where blocks of files are read from, an address of the slow device is one with
+ * RFSM_AT_HOME. RFSM_PHASE says when it was looked up.
+ */
+#define RFSM_AT_HOME	BIT_ULL(63)
+#define RFSM_PHASE	BIT_ULL(62)
+
+/*
+ * Opens what the option slow= names, before the core mounts; the geometry has it then.
+ * rfsm_slow_close() in any case
+ */
+int rfsm_slow_open(struct rfs_sb_info *sbi, struct rfs_geometry *geo);
+void rfsm_slow_close(struct rfs_sb_info *sbi);
+/* The core has not mounted with this or without any: says why, returns the error */
+int rfsm_slow_refused(struct rfs_sb_info *sbi, const struct rfs_super *super,
+		      int ret);
+/* Is this device the slow one of a volume? Says so */
+bool rfsm_slow_alone(struct block_device *bdev);
+/* May a volume that was only read be written? Says why not */
+bool rfsm_slow_may_write(const struct rfs_sb_info *sbi);
+
+/* Under the volume lock: where a pointer of a hybrid volume leads; false: nowhere */
+bool rfsm_slow_ptr(const struct rfs_sb_info *sbi, const struct rfs_ptr *ptr,
+		   u64 *addr, u32 *len);
+/* A block at home is not written in between */
+void rfsm_slow_hold(struct rfs_sb_info *sbi, u64 addr);
+void rfsm_slow_drop(struct rfs_sb_info *sbi, u64 addr);
+/* So many blocks of files are read, of either device */
+void rfsm_slow_count(struct rfs_sb_info *sbi, u64 addr, u32 n);
+u64 rfsm_flash_reads(const struct rfs_sb_info *sbi);
+u64 rfsm_home_reads(const struct rfs_sb_info *sbi);
+u64 rfsm_home_errors(const struct rfs_sb_info *sbi);
+struct block_device *rfsm_slow_bdev(const struct rfs_sb_info *sbi);
+/* A bio of so many blocks at home, without page metadata */
+struct bio *rfsm_slow_bio(struct rfs_sb_info *sbi, blk_opf_t op, u32 blocks,
+			  u64 addr);
+void rfsm_slow_submit(struct rfs_sb_info *sbi, struct bio *bio);
+/* Of a file, a block that is at home; the log says if it cannot be read */
+int rfsm_slow_read_page(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
+			u64 addr, struct page *page);
+/* A block that flash has and cannot read: from home, if it is there; false: it is not */
+bool rfsm_slow_instead(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
+		       struct page *page);
+
+/* fill.c */
+int rfsm_fill_init(struct rfs_sb_info *sbi);
+void rfsm_fill_exit(struct rfs_sb_info *sbi);
+/* A block that was read at home may come to flash. From any context */
+void rfsm_fill_soon(struct rfs_sb_info *sbi, struct inode *inode, u64 block);
 
 /* node.c */
 struct inode *rfsm_iget(struct super_block *sb, u32 ino);

@@ -119,6 +119,31 @@ static ssize_t rfsm_show_atomic_writes(struct rfs_sb_info *sbi, char *to)
 
 SHOWN(atomic_writes);
 
+static ssize_t rfsm_show_flash_reads(struct rfs_sb_info *sbi, char *to)
+{
+	return sysfs_emit(to, "%llu\n", rfsm_flash_reads(sbi));
+}
+
+SHOWN(flash_reads);
+
+static ssize_t rfsm_show_home_reads(struct rfs_sb_info *sbi, char *to)
+{
+	return sysfs_emit(to, "%llu\n", rfsm_home_reads(sbi));
+}
+
+SHOWN(home_reads);
+
+COUNTER(home_writes, stats.homed);
+COUNTER(home_evictions, stats.evicted);
+COUNTER(home_fills, stats.filled);
+
+static ssize_t rfsm_show_home_errors(struct rfs_sb_info *sbi, char *to)
+{
+	return sysfs_emit(to, "%llu\n", rfsm_home_errors(sbi));
+}
+
+SHOWN(home_errors);
+
 static ssize_t rfsm_show_free_zones(struct rfs_sb_info *sbi, char *to)
 {
 	return sysfs_emit(to, "%u\n", sbi->fs->free_zones);
@@ -160,6 +185,12 @@ static struct attribute *stat_attrs[] = {
 	&stat_pieces.attr,
 	&stat_piece_bytes.attr,
 	&stat_piece_merges.attr,
+	&stat_flash_reads.attr,
+	&stat_home_reads.attr,
+	&stat_home_writes.attr,
+	&stat_home_evictions.attr,
+	&stat_home_fills.attr,
+	&stat_home_errors.attr,
 	&stat_free_zones.attr,
 	&stat_checkpoints.attr,
 	&stat_checkpoints_sync.attr,

@@ -54,7 +54,9 @@ static bool rfsm_small_room(const struct rfs_sb_info *sbi, u32 pages)
 {
 	/* no lock: who was to wait asks for a reservation again */
 	return data_race(!rfs_dirty_full(sbi->fs) &&
-			 !rfs_room_low(sbi->fs, pages));
+			 !rfs_room_low(sbi->fs, pages) &&
+			 !rfs_flash_lacks(sbi->fs, pages,
+					  sbi->fs->meta_asked));
 }
 
 int rfsm_wait_room_for(struct rfs_sb_info *sbi, u32 pages, bool small)
@@ -94,6 +96,20 @@ void rfsm_kick(struct rfs_sb_info *sbi)
 	WRITE_ONCE(sbi->seen_free, seen);
 	if (rfsm_work_due(sbi))
 		wake_up(&sbi->wake);
+}
+
+#define CROWDED_EACH	(HZ / 50)
+
+/* The thread has blocks leave flash when it cleans early; there may be none. */
+void rfsm_crowded(void *dev)
+{
+	struct rfs_sb_info *sbi = container_of(dev, struct rfs_sb_info, dev);
+
+	if (time_before(jiffies, sbi->crowded + CROWDED_EACH))
+		return;
+	sbi->crowded = jiffies;
+	WRITE_ONCE(sbi->want_clean, true);
+	wake_up(&sbi->wake);
 }
 
 void rfsm_write_soon(struct rfs_sb_info *sbi)

@@ -21,7 +21,8 @@ static int go_home(struct rfs_fs *fs)
 {
 	int ret = rfs_make_room_to_free(fs);
 
-	return ret ? ret : rfs_spare(fs, fs->user_blocks - rfs_used(fs) + 1, 0);
+	return ret ? ret : rfs_spare(fs, fs->user_blocks - rfs_used(fs) + 1, 0,
+				     fs->user_blocks / RFS_SPARE, rfs_checkpoint);
 }
 
 static int fill(struct rfs_fs *fs)

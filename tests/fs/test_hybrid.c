@@ -151,7 +151,8 @@ static void go_home(struct rfs_fs *fs)
 static void leave_flash(struct rfs_fs *fs)
 {
 	CHECK_EQ(rfs_make_room_to_free(fs), 0);
-	CHECK_EQ(rfs_spare(fs, fs->user_blocks - rfs_used(fs) + 1, 0), 0);
+	CHECK_EQ(rfs_spare(fs, fs->user_blocks - rfs_used(fs) + 1, 0,
+			   fs->user_blocks / RFS_SPARE, rfs_checkpoint), 0);
 	rfs_prove(fs, RFS_AT_ADMISSION);
 }
 
@@ -490,8 +491,6 @@ TEST(hybrid_sizes)
 	struct memdev *dev = new_dev(ZONES * ZONE_BLOCKS);
 	struct rfs_geometry geo = dev->geo;
 	struct rfs_slow_dev big = dev->slow;
-	struct rfs_rescue rescue;
-	struct rfs_report report = { 0 };
 	struct rfs_fs *fs;
 
 	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, &id, ""), -EFBIG);
@@ -507,12 +506,33 @@ TEST(hybrid_sizes)
 	CHECK_EQ(rfs_unmount(fs), 0);
 	CHECK_EQ(rfs_mount(&memdev_ops, dev, &dev->geo, false, 0, &fs), -ENODEV);
 	memdev_free(dev);
+}
 
-	/* and what finds a volume by its pages does not know homes */
-	fs = mount_new(&dev);
+/* What finds a volume by its pages does not know homes, and sees that there are some. */
+TEST(hybrid_is_not_rescanned)
+{
+	struct rfs_report report = { 0 };
+	struct rfs_rescue rescue;
+	struct rfs_geometry alone;
+	struct memdev *dev;
+	struct rfs_fs *fs = mount_new(&dev);
+	u32 zone, times;
+
+	new_file(fs, "f", 150, 3);
+	new_file(fs, "short", 3, 4);
+	leave_flash(fs);
 	CHECK_EQ(rfs_unmount(fs), 0);
-	CHECK_EQ(rfs_rescan(&memdev_ops, dev, &dev->geo, &report, &rescue, &fs),
-		 -EOPNOTSUPP);
+	alone = dev->geo;
+	alone.slow = NULL;
+	/* the second time its superblocks and check-points are lost */
+	for (times = 0; times < 2; times++) {
+		CHECK_EQ(rfs_rescan(&memdev_ops, dev, &dev->geo, &report,
+				    &rescue, &fs), -EOPNOTSUPP);
+		CHECK_EQ(rfs_rescan(&memdev_ops, dev, &alone, &report, &rescue,
+				    &fs), -EOPNOTSUPP);
+		for (zone = 0; zone < RFS_CP_ZONES; zone++)
+			CHECK_EQ(memdev_ops.reset(dev, zone), 0);
+	}
 	memdev_free(dev);
 }
 

@@ -214,8 +214,10 @@ def test_hybrid(hybrid: Tools) -> None:
     done = hybrid.fsck("--slow", "none")
     assert done.returncode == 8
     assert "can only be read" in done.stderr
-    done = hybrid.fsck("--rescan", "--slow", slow)
-    assert done.returncode == 8
+    for given in (["--slow", slow], []):
+        done = hybrid.fsck("--rescan", *given)
+        assert done.returncode == 8
+        assert "a hybrid volume" in done.stderr
 
     done = hybrid.run("mkfs.rfs", "-I", "48x64", "--slow", slow, f"{hybrid.image}-2")
     assert done.returncode == 1

@@ -1020,7 +1020,8 @@ static void do_home(struct run *r)
 	}
 	must("make room", rfs_make_room_to_free(r->fs));
 	/* as if so many were to be written */
-	ret = rfs_spare(r->fs, 1 + pick(r, 400), 0);
+	ret = rfs_spare(r->fs, 1 + pick(r, 400), 0,
+			r->fs->user_blocks / RFS_SPARE, rfs_checkpoint);
 	must("spare", ret == -ENOSPC ? 0 : ret);
 	rfs_prove(r->fs, RFS_AT_ADMISSION);
 }

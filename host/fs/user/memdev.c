@@ -370,8 +370,10 @@ static int slow_flush(void *opaque)
 
 void memdev_add_slow(struct memdev *dev, u64 blocks)
 {
-	dev->slow = (struct rfs_slow_dev){ dev, blocks, slow_read, slow_write,
-					   slow_flush };
+	dev->slow = (struct rfs_slow_dev){
+		.dev = dev, .blocks = blocks, .read = slow_read,
+		.write = slow_write, .flush = slow_flush,
+	};
 	dev->slow_block = calloc(blocks, sizeof(*dev->slow_block));
 	assert(dev->slow_block);
 	dev->geo.slow = &dev->slow;

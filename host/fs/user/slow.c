@@ -64,7 +64,8 @@ int rfs_slow_open(const char *path, bool writing, struct rfs_device *out)
 		out->geo.slow = &rfs_slow_gone;
 		return 0;
 	}
-	fd = open(path, (writing ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+	/* a device that is mounted is busy */
+	fd = open(path, (writing ? O_RDWR | O_EXCL : O_RDONLY) | O_CLOEXEC);
 	bytes = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
 	if (bytes < 0 || slow_taken(fd, writing)) {
 		errno = errno == EWOULDBLOCK ? EBUSY : errno;
@@ -77,8 +78,10 @@ int rfs_slow_open(const char *path, bool writing, struct rfs_device *out)
 	if (!slow)
 		abort();
 	slow->fd = fd;
-	out->slow = (struct rfs_slow_dev){ slow, bytes / RFS_BLOCK_BYTES, slow_read,
-					   slow_write, slow_flush };
+	out->slow = (struct rfs_slow_dev){
+		.dev = slow, .blocks = bytes / RFS_BLOCK_BYTES, .read = slow_read,
+		.write = slow_write, .flush = slow_flush,
+	};
 	out->close_slow = slow_close;
 	out->geo.slow = &out->slow;
 	return 0;

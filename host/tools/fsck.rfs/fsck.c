@@ -295,6 +295,11 @@ static int rebuild(const struct rfs_device *device, const struct options *o)
 		ret = rescan_on(&over, false, o->progress);
 		rfs_device_close(&over);
 	}
+	if (ret == -EOPNOTSUPP) {
+		complain("%s: rescan: a hybrid volume, whose files are on a slow device, too, or one of another format: --rescan cannot find its files; nothing was changed. Run fsck.rfs --slow DEV without it, or read what is left with dump.rfs",
+			 device->path);
+		return FSCK_ERROR;
+	}
 	if (ret && ret != -EUCLEAN)
 		return failed(device, "rescan: ", ret);
 	if (!o->all) {

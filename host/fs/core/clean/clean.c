@@ -209,6 +209,15 @@ static void rfs_copy_read_end(struct rfs_fs *fs, struct rfs_copy *copy)
 		fs->ops->copy_read_wait(fs->dev, copy);
 }
 
+int rfs_copy_read(struct rfs_fs *fs, struct rfs_copy *copy)
+{
+	int ret = rfs_copy_read_begin(fs, copy);
+
+	if (!ret)
+		rfs_copy_read_end(fs, copy);
+	return ret;
+}
+
 /*
  * Those that cannot be read, or are not what they were, stay where they are, and
  * so does their zone.
@@ -490,10 +499,9 @@ static int rfs_clean_scan(struct rfs_fs *fs, u64 addr, void *data,
 	return fs->ops->read(fs->dev, addr, data, oob);
 }
 
-/* The pointer to a block; what leads to it is read while others use the volume. */
-static int rfs_clean_look_up(struct rfs_fs *fs, const struct rfs_oob *from,
-			     struct rfs_dinode **di, struct rfs_ptr **at,
-			     struct rfs_buf **buf)
+int rfs_clean_look_up(struct rfs_fs *fs, const struct rfs_oob *from,
+		      struct rfs_dinode **di, struct rfs_ptr **at,
+		      struct rfs_buf **buf)
 {
 	bool asks = fs->ops->fetch && fs->threaded;
 	int ret;

@@ -28,6 +28,17 @@ int rfs_copy_begin(struct rfs_fs *fs, struct rfs_copy *copy);
 int rfs_copy_done(struct rfs_fs *fs, const struct rfs_copy *copy, u32 first,
 		  u32 n, const u64 *addr);
 
+/* Its blocks are read that are not there, but those that cannot be */
+int rfs_copy_read(struct rfs_fs *fs, struct rfs_copy *copy);
+
+/*
+ * The pointer to a block of a file; NULL: there is none, it was deleted. What leads to
+ * it is read while others use the volume.
+ */
+int rfs_clean_look_up(struct rfs_fs *fs, const struct rfs_oob *from,
+		      struct rfs_dinode **di, struct rfs_ptr **at,
+		      struct rfs_buf **buf);
+
 /* A block that is on both devices leaves flash; *ptr: its pointer, before and after */
 int rfs_evict_block(struct rfs_fs *fs, u32 ino, u64 block, struct rfs_ptr *ptr);
 
@@ -37,18 +48,40 @@ int rfs_zone_data(struct rfs_fs *fs, u32 nr,
 		  void *arg);
 
 /*
- * evict.c: flash has room for so many blocks more of files and of metadata: of zones,
- * the coldest first, what is on flash alone is written home, and all of it leaves
- * flash. -ENOSPC: there is nothing more that could
+ * evict.c, for hybrid volumes. checkpoint() is rfs_checkpoint(), or what the caller has
+ * for it.
+ *
+ * Would so many blocks more of files and of metadata be more than flash has room for?
  */
-int rfs_spare(struct rfs_fs *fs, u64 data, u64 meta);
+bool rfs_flash_lacks(const struct rfs_fs *fs, u64 data, u64 meta);
+
+/* Is little left, so that blocks had better leave it before anybody waits for that? */
+bool rfs_flash_crowded(const struct rfs_fs *fs);
+
+/*
+ * Of the zone that is the coldest, what is on flash alone is written home, and all of it
+ * leaves flash. -ENOENT: there is no zone that could
+ */
+int rfs_evict_coldest(struct rfs_fs *fs,
+		      int (*checkpoint)(struct rfs_fs *fs, u32 flags));
+
+/*
+ * The same of as many zones as it takes until flash has room for so many blocks, and
+ * for `more` if any had to. -ENOSPC: there is nothing more that could leave it
+ */
+int rfs_spare(struct rfs_fs *fs, u64 data, u64 meta, u64 more,
+	      int (*checkpoint)(struct rfs_fs *fs, u32 flags));
+
+/* What part of flash is to be spare, once it is full: one in so many */
+#define RFS_SPARE	16
 
 /*
  * Up to *most blocks that flash alone has are written home and stay on flash, of zones
  * that are closed. *most is less by those then; what is left of it says that there are
  * no more, or that a check-point came between.
  */
-int rfs_destage(struct rfs_fs *fs, u32 *most);
+int rfs_destage(struct rfs_fs *fs, u32 *most,
+		int (*checkpoint)(struct rfs_fs *fs, u32 flags));
 
 /* Up to RFS_VICTIMS victims; -ENOENT if there is none */
 int rfs_clean(struct rfs_fs *fs, enum rfs_clean how);

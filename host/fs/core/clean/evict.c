@@ -2,10 +2,11 @@
 /*
  * What files of a hybrid volume have on flash: blocks are written home, and leave flash
  * where it is short of room, those of the coldest zone first. Nothing is copied for it.
+ * Where others use the volume while a device is waited for, they may change blocks that
+ * are on their way, and write check-points.
  */
 #include "home/home.h"
 #include "tree/tree.h"
-#include "checkpoint/checkpoint.h"
 #include "clean/clean.h"
 
 #define STOP	1	/* a check-point first: for room, or for blocks that are held */
@@ -25,10 +26,11 @@ struct rfs_homing {
 	u32 left;		/* blocks that may still be written */
 	u32 both;		/* that are on both devices now */
 	u64 least;		/* room that is left to others */
+	u64 cp_seq;		/* when the first of them was looked at */
 	u32 n;
 	struct rfs_leaving block[RFS_SUM_ENTRIES];
 	const void *data[RFS_SUM_ENTRIES];
-	u8 *memory;		/* of them */
+	struct rfs_copy copy;	/* their content, as it is read */
 };
 
 static int rfs_leaving_cmp(const void *a, const void *b)
@@ -41,18 +43,27 @@ static int rfs_leaving_cmp(const void *a, const void *b)
 }
 
 /* What cannot be read, or is not what it was, stays, and so does its zone. */
-static void rfs_homing_read(struct rfs_homing *h)
+static int rfs_homing_read(struct rfs_homing *h)
 {
+	struct rfs_copy *copy = &h->copy;
 	struct rfs_fs *fs = h->fs;
 	u32 i, all = h->n, nr;
+	int ret;
 
+	copy->n = all;
+	for (i = 0; i < all; i++) {
+		copy->from[i] = h->block[i].addr;
+		copy->there[i] = false;
+	}
+	ret = rfs_copy_read(fs, copy);
+	if (ret)
+		return ret;
 	for (i = 0, h->n = 0; i < all; i++) {
-		struct rfs_leaving *b = &h->block[i];
-		void *data = h->memory + (size_t)h->n * RFS_BLOCK_BYTES;
+		const struct rfs_leaving *b = &h->block[i];
 
-		if (!fs->ops->read(fs->dev, b->addr, data, NULL) &&
-		    b->crc == ~rfs_crc(~0U, data, RFS_BLOCK_BYTES)) {
-			h->data[h->n] = data;
+		if (copy->there[i] &&
+		    b->crc == ~rfs_crc(~0U, copy->block[i], RFS_BLOCK_BYTES)) {
+			h->data[h->n] = copy->block[i];
 			h->block[h->n++] = *b;
 			continue;
 		}
@@ -60,18 +71,35 @@ static void rfs_homing_read(struct rfs_homing *h)
 		fs->zone[nr].cond = RFS_DEV_READ_ONLY;
 		rfs_zone_changed(fs, nr);
 	}
+	return 0;
 }
 
-/* A block is at home now, too, or there alone. */
+/* Is there no room for one more leaf that is dirty? */
+static bool rfs_homing_tight(struct rfs_homing *h)
+{
+	rfs_dirty_parents(h->fs);
+	return rfs_room_beside(h->fs, 0, 0) < h->least;
+}
+
+/*
+ * A block is at home now, too, or there alone. If others have changed it, what was
+ * written is of no use, and its place is free after the next check-point.
+ */
 static int rfs_homing_enter(struct rfs_homing *h, const struct rfs_leaving *b,
 			    u64 home)
 {
 	struct rfs_fs *fs = h->fs;
 	struct rfs_ptr ptr;
-	int ret = rfs_map_get(fs, b->ino, b->off, &ptr);
+	int ret;
 
-	if (ret || ptr.kind != RFS_PTR_BLOCK || rfs_ptr_flash(&ptr) != b->addr)
-		return ret ? ret : -EUCLEAN;
+	/* the leaf was dirty when it was looked at, and is not after a check-point */
+	if (fs->cp_seq != h->cp_seq && rfs_homing_tight(h))
+		return STOP;
+	ret = rfs_map_get(fs, b->ino, b->off, &ptr);
+	if (ret)
+		return ret == -ENOENT ? 0 : ret;	/* that is: deleted */
+	if (ptr.kind != RFS_PTR_BLOCK || rfs_ptr_flash(&ptr) != b->addr)
+		return 0;
 	rfs_ptr_put(&ptr, b->addr, home, rfs_ptr_len(&ptr));
 	fs->stats.homed++;
 	h->both += !h->evict;
@@ -84,10 +112,10 @@ static int rfs_homing_write(struct rfs_homing *h)
 {
 	u32 done = 0, n, i;
 	u64 home;
-	int ret = 0;
+	int ret;
 
 	rfs_sort(h->block, h->n, sizeof(*h->block), rfs_leaving_cmp);
-	rfs_homing_read(h);
+	ret = rfs_homing_read(h);
 	while (!ret && done < h->n) {
 		n = rfs_home_alloc(h->fs, h->n - done, &home);
 		if (!n) {
@@ -95,7 +123,9 @@ static int rfs_homing_write(struct rfs_homing *h)
 								  -ENOSPC;
 			break;
 		}
-		ret = rfs_home_write(h->fs, home, n, h->data + done);
+		ret = rfs_home_send(h->fs, home, n, h->data + done);
+		if (!ret && h->fs->read_only)	/* since others go on */
+			ret = -EROFS;
 		for (i = 0; !ret && i < n; i++)
 			ret = rfs_homing_enter(h, &h->block[done + i], home + i);
 		done += n;
@@ -108,42 +138,64 @@ static int rfs_homing_write(struct rfs_homing *h)
 /* The leaf is dirty at once: as it will be when the block is home. */
 static int rfs_homing_look(void *arg, const struct rfs_oob *oob, u64 addr)
 {
-	u32 ino = le32_to_cpu(oob->ino);
-	u64 off = le64_to_cpu(oob->off);
 	struct rfs_homing *h = arg;
 	struct rfs_fs *fs = h->fs;
 	struct rfs_leaving *b;
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
 	struct rfs_ptr *at, ptr;
-	int ret = rfs_iget(fs, ino, &di, &buf);
+	int ret = rfs_clean_look_up(fs, oob, &di, &at, &buf);
 
-	if (!ret && di->gen != oob->gen)
-		return 0;
-	if (!ret)
-		ret = rfs_map_slot(fs, ino, off, false, &at, &buf);
-	if (ret)
-		return ret == -ENOENT ? 0 : ret;	/* that is: deleted */
-	if (!at || rfs_ptr_flash(at) != addr)
-		return 0;
+	if (ret || !at || rfs_ptr_flash(at) != addr)
+		return ret;
 	if (at->kind == RFS_PTR_BOTH && !h->evict) {
 		h->both++;
 		return 0;
 	}
-	rfs_dirty_parents(fs);
-	if (!h->left || rfs_room_beside(fs, 0, 0) < h->least)
+	if (!h->left || rfs_homing_tight(h))
 		return STOP;
 	rfs_buf_dirty(fs, buf);
 	ptr = *at;
 	if (ptr.kind == RFS_PTR_BOTH)
-		return rfs_evict_block(fs, ino, off, &ptr);
+		return rfs_evict_block(fs, le32_to_cpu(oob->ino),
+				       le64_to_cpu(oob->off), &ptr);
+	if (!h->n)
+		h->cp_seq = fs->cp_seq;
 	b = &h->block[h->n++];
-	b->ino = ino;
-	b->off = off;
+	b->ino = le32_to_cpu(oob->ino);
+	b->off = le64_to_cpu(oob->off);
 	b->addr = addr;
 	b->crc = le32_to_cpu(oob->data_crc);
 	return h->n == RFS_SUM_ENTRIES || h->n == h->left ?
 	       rfs_homing_write(h) : 0;
+}
+
+static struct rfs_homing *rfs_homing_new(struct rfs_fs *fs, bool evict, u32 left)
+{
+	struct rfs_homing *h = rfs_alloc(sizeof(*h));
+	u32 i;
+
+	if (!h)
+		return NULL;
+	h->copy.memory = rfs_alloc(RFS_SUM_ENTRIES * RFS_BLOCK_BYTES);
+	if (!h->copy.memory) {
+		rfs_free(h);
+		return NULL;
+	}
+	for (i = 0; i < RFS_SUM_ENTRIES; i++)
+		h->copy.block[i] = h->copy.memory + i * RFS_BLOCK_BYTES;
+	h->fs = fs;
+	h->evict = evict;
+	h->left = left;
+	h->least = rfs_room_kept(fs);
+	return h;
+}
+
+/* Nobody else cleans it, and nobody resets it. */
+static void rfs_set_leaving(struct rfs_fs *fs, u32 nr, bool leaving)
+{
+	fs->zone[nr].cleaning = leaving;
+	rfs_zone_changed(fs, nr);
 }
 
 /*
@@ -152,25 +204,22 @@ static int rfs_homing_look(void *arg, const struct rfs_oob *oob, u64 addr)
  */
 static int rfs_home_zone(struct rfs_fs *fs, u32 nr, bool evict, u32 *left)
 {
-	struct rfs_homing *h = rfs_alloc(sizeof(*h));
-	int ret = h ? 0 : -ENOMEM, error;
+	struct rfs_homing *h = rfs_homing_new(fs, evict, *left);
+	int ret, error;
 
-	if (ret)
-		return ret;
-	h->memory = rfs_alloc(RFS_SUM_ENTRIES * RFS_BLOCK_BYTES);
-	h->fs = fs;
-	h->evict = evict;
-	h->left = *left;
-	h->least = rfs_room_kept(fs);
-	ret = h->memory ? rfs_zone_data(fs, nr, rfs_homing_look, h) : -ENOMEM;
+	if (!h)
+		return -ENOMEM;
+	rfs_set_leaving(fs, nr, true);
+	ret = rfs_zone_data(fs, nr, rfs_homing_look, h);
 	if (ret >= 0 && h->n) {
 		error = rfs_homing_write(h);
 		ret = ret ? ret : error;
 	}
+	rfs_set_leaving(fs, nr, false);
 	if (!ret && !evict)
 		fs->home->both_in[nr] = h->both;
 	*left = h->left;
-	rfs_free(h->memory);
+	rfs_free(h->copy.memory);
 	rfs_free(h);
 	return ret;
 }
@@ -209,32 +258,42 @@ static u32 rfs_spare_rounds_most(const struct rfs_fs *fs)
 	return fs->geo.zones * (2 + fs->geo.zone_blocks / (fs->dirty_max / 2));
 }
 
-#define SPARE	16	/* once flash is full, what part of it becomes spare */
-
-int rfs_spare(struct rfs_fs *fs, u64 data, u64 meta)
+bool rfs_flash_lacks(const struct rfs_fs *fs, u64 data, u64 meta)
 {
-	u32 tries = rfs_spare_rounds_most(fs), nr, left;
-	u64 more = fs->user_blocks / SPARE;
-	int ret = 0;
-
-	if (rfs_used_with(fs, data, meta) <= fs->user_blocks)
-		return 0;
-	while (!ret && tries-- &&
-	       rfs_used_with(fs, data + more, meta) > fs->user_blocks) {
-		nr = rfs_coldest_zone(fs);
-		if (!nr)
-			break;
-		left = ~0U;
-		ret = rfs_home_zone(fs, nr, true, &left);
-		if (ret == STOP)
-			ret = rfs_checkpoint(fs, 0);
-	}
-	if (!ret && rfs_used_with(fs, data, meta) > fs->user_blocks)
-		ret = -ENOSPC;
-	return ret;
+	return fs->home && rfs_used_with(fs, data, meta) > fs->user_blocks;
 }
 
-int rfs_destage(struct rfs_fs *fs, u32 *most)
+bool rfs_flash_crowded(const struct rfs_fs *fs)
+{
+	return rfs_flash_lacks(fs, fs->user_blocks / RFS_SPARE, 0);
+}
+
+int rfs_evict_coldest(struct rfs_fs *fs,
+		      int (*checkpoint)(struct rfs_fs *fs, u32 flags))
+{
+	u32 nr = rfs_coldest_zone(fs), left = ~0U;
+	int ret = nr ? rfs_home_zone(fs, nr, true, &left) : -ENOENT;
+
+	return ret == STOP ? checkpoint(fs, 0) : ret;
+}
+
+int rfs_spare(struct rfs_fs *fs, u64 data, u64 meta, u64 more,
+	      int (*checkpoint)(struct rfs_fs *fs, u32 flags))
+{
+	u32 tries = rfs_spare_rounds_most(fs);
+	int ret = 0;
+
+	if (!rfs_flash_lacks(fs, data, meta))
+		return 0;
+	while (!ret && tries-- && rfs_flash_lacks(fs, data + more, meta))
+		ret = rfs_evict_coldest(fs, checkpoint);
+	if (ret && ret != -ENOENT)
+		return ret;
+	return rfs_flash_lacks(fs, data, meta) ? -ENOSPC : 0;
+}
+
+int rfs_destage(struct rfs_fs *fs, u32 *most,
+		int (*checkpoint)(struct rfs_fs *fs, u32 flags))
 {
 	u32 nr;
 	int ret = 0;
@@ -245,7 +304,7 @@ int rfs_destage(struct rfs_fs *fs, u32 *most)
 			continue;
 		ret = rfs_home_zone(fs, nr, false, most);
 		if (ret == STOP)
-			return *most ? rfs_checkpoint(fs, 0) : 0;
+			return *most ? checkpoint(fs, 0) : 0;
 	}
 	return ret;
 }

@@ -55,6 +55,8 @@ void rfs_home_committed(struct rfs_fs *fs);	/* it is there */
 
 int rfs_home_read(struct rfs_fs *fs, u64 block, void *data);
 int rfs_home_write(struct rfs_fs *fs, u64 block, u32 n, const void *const *data);
+/* The same for blocks of files; others may use the volume meanwhile */
+int rfs_home_send(struct rfs_fs *fs, u64 block, u32 n, const void *const *data);
 int rfs_home_flush(struct rfs_fs *fs);	/* if there is anything to be flushed */
 
 /* states.c: up to n free blocks in a row; how many. Nobody else is given them */

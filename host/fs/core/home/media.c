@@ -57,6 +57,20 @@ int rfs_home_write(struct rfs_fs *fs, u64 block, u32 n, const void *const *data)
 	return ret;
 }
 
+int rfs_home_send(struct rfs_fs *fs, u64 block, u32 n, const void *const *data)
+{
+	struct rfs_home *home = fs->home;
+	int ret;
+
+	if (!home->slow.send)
+		return rfs_home_write(fs, block, n, data);
+	ret = home->slow.send(home->slow.dev, block, n, data);
+	/* a check-point that came meanwhile has not flushed it */
+	home->loose = true;
+	fs->stats.slow_errors += !!ret;
+	return ret;
+}
+
 int rfs_home_flush(struct rfs_fs *fs)
 {
 	struct rfs_home *home = fs->home;

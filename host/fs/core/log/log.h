@@ -100,6 +100,14 @@ int rfs_txn_fill(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from, u32 *n,
 int rfs_txn_done(struct rfs_fs *fs, const struct rfs_oob *oob, u32 n,
 		 const u64 *addr);
 
+/*
+ * The same where these blocks are at home, as they are: flash has them now, too. No
+ * write of its own: rfs_fill_oobs() says so in the page metadata, before it is sent.
+ */
+void rfs_fill_oobs(struct rfs_oob *oob, u32 n);
+int rfs_fill_done(struct rfs_fs *fs, const struct rfs_oob *oob, u32 n,
+		  const u64 *addr);
+
 /* mtime and ctime of a file that has this content, unless it has newer ones */
 void rfs_content_times(struct rfs_dinode *di, __le64 version, __le64 time);
 

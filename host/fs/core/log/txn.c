@@ -236,3 +236,42 @@ int rfs_txn_done(struct rfs_fs *fs, const struct rfs_oob *oob, u32 n,
 	rfs_buf_dirty(fs, buf);
 	return 0;
 }
+
+void rfs_fill_oobs(struct rfs_oob *oob, u32 n)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		oob[i].wcount = cpu_to_le16(le16_to_cpu(oob[i].wcount) - 1);
+}
+
+/*
+ * What was cut or deleted meanwhile is not filled. A block that was read just now is not
+ * cold, however long ago it was written: else it would be the first to leave flash.
+ */
+int rfs_fill_done(struct rfs_fs *fs, const struct rfs_oob *oob, u32 n,
+		  const u64 *addr)
+{
+	struct rfs_ptr ptr;
+	u32 i;
+	int ret;
+
+	for (i = 0; i < n; i++) {
+		u32 ino = le32_to_cpu(oob[i].ino);
+		u64 off = le64_to_cpu(oob[i].off);
+
+		ret = rfs_map_get(fs, ino, off, &ptr);
+		if (ret && ret != -ENOENT)
+			return ret;
+		if (ret || ptr.kind != RFS_PTR_ELSEWHERE)
+			continue;
+		rfs_ptr_put(&ptr, addr[i], rfs_ptr_home(&ptr),
+			    rfs_ptr_len(&ptr));
+		ptr.time = cpu_to_le32(rfs_now(fs) >> 8);
+		ret = rfs_map_set(fs, ino, off, 1, &ptr);
+		if (ret)
+			return ret;
+		fs->stats.filled++;
+	}
+	return 0;
+}

@@ -49,6 +49,26 @@ bool rfs_meta_fits(struct rfs_fs *fs, u32 meta)
 }
 
 /*
+ * Of a hybrid volume: files have room on the slow device, or there is none; and on
+ * flash, where each block that is written may be one more, or others have to make it.
+ */
+static int rfs_home_room(struct rfs_fs *fs, u32 blocks, u64 data, u32 meta)
+{
+	if (data > rfs_home_left(fs))
+		return -ENOSPC;
+	if (!fs->threaded)
+		return 0;
+	if (fs->ops->crowded && rfs_flash_crowded(fs))
+		fs->ops->crowded(fs->dev);
+	if (!rfs_flash_lacks(fs, blocks, meta))
+		return 0;
+	if (fs->no_space)
+		return -ENOSPC;
+	fs->meta_asked = max(fs->meta_asked, meta);
+	return -EAGAIN;
+}
+
+/*
  * Rounds of cleaning until each zone of data was a victim once, in pieces of half
  * of dirty_max and with compaction after each: then all of them are full.
  */
@@ -73,15 +93,20 @@ int rfs_make_room(struct rfs_fs *fs, u32 blocks, u64 data, u32 meta)
 	if (fs->read_only)
 		return -EROFS;
 	rfs_dirty_parents(fs);
-	if (fs->home ? data > rfs_home_left(fs) :
-	    (data || meta) && rfs_used_with(fs, data, meta) > fs->user_blocks)
+	if (fs->home) {
+		ret = rfs_home_room(fs, blocks, data, meta);
+		if (ret)
+			return ret;
+	} else if ((data || meta) &&
+		   rfs_used_with(fs, data, meta) > fs->user_blocks) {
 		return -ENOSPC;
+	}
 	if (fs->threaded)
 		return rfs_ask_for_room(fs, blocks, meta);
 	ret = rfs_make_room_to_free(fs);
-	/* each block that is written may be one more on flash */
 	if (!ret && fs->home)
-		ret = rfs_spare(fs, blocks, meta);
+		ret = rfs_spare(fs, blocks, meta, fs->user_blocks / RFS_SPARE,
+				rfs_checkpoint);
 	/* with what it adds to the claim of metadata */
 	fs->meta_asked = meta;
 	while (!ret && (rfs_room_low(fs, blocks) ||

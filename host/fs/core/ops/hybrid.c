@@ -3,6 +3,7 @@
 #include "home/home.h"
 #include "tree/tree.h"
 #include "log/log.h"
+#include "checkpoint/checkpoint.h"
 #include "clean/clean.h"
 #include "ops/ops.h"
 
@@ -11,7 +12,7 @@ int rfs_write_home(struct rfs_fs *fs, u32 *most)
 	int ret = fs->home ? rfs_make_room_to_free(fs) : -EOPNOTSUPP;
 
 	if (!ret)
-		ret = rfs_destage(fs, most);
+		ret = rfs_destage(fs, most, rfs_checkpoint);
 	if (!ret)
 		rfs_prove(fs, RFS_AT_ADMISSION);
 	return ret;
@@ -22,7 +23,7 @@ int rfs_write_home(struct rfs_fs *fs, u32 *most)
  * home: so it is newer than all that was there before, but no write of its own.
  */
 static int rfs_fill_page(struct rfs_fs *fs, u32 ino, u64 block,
-			 const struct rfs_dinode *di, struct rfs_ptr *ptr,
+			 const struct rfs_dinode *di, const struct rfs_ptr *ptr,
 			 const void *data)
 {
 	u32 len = rfs_ptr_len(ptr), n = 1, stream;
@@ -36,13 +37,9 @@ static int rfs_fill_page(struct rfs_fs *fs, u32 ino, u64 block,
 		ret = rfs_txn_fill(fs, &txn, 0, &n, &oob, &stream);
 	if (ret)
 		return ret;
-	oob.wcount = ptr->wcount;
+	rfs_fill_oobs(&oob, 1);
 	ret = rfs_append(fs, stream, 1, &data, &oob, &addr);
-	if (ret)
-		return ret;
-	rfs_ptr_put(ptr, addr, rfs_ptr_home(ptr), len);
-	fs->stats.filled++;
-	return rfs_map_set(fs, ino, block, 1, ptr);
+	return ret ? ret : rfs_fill_done(fs, &oob, 1, &addr);
 }
 
 int rfs_fill(struct rfs_fs *fs, u32 ino, u64 block)

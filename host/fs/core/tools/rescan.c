@@ -16,6 +16,7 @@
 struct found {
 	u64 key, stamp, addr;	/* key: as in the head; of a node its number */
 	bool node;
+	bool home;		/* if it is a file's, it leads to a slow device */
 };
 
 /* Up to where a check-point has written metadata */
@@ -45,6 +46,7 @@ struct rescan {
 	u32 ends;		/* those before it are what counts; 0: not known */
 	u32 most;		/* of its numbers, + 1 */
 	bool maps;		/* there are blocks of the inode map */
+	bool hybrid;		/* and inodes that lead to a slow device */
 	u8 *block;		/* two of them */
 };
 
@@ -126,6 +128,16 @@ static void note_cut(struct rescan *r, const struct rfs_head *head)
 	}
 }
 
+static bool any_home(const struct rfs_ptr *ptr, u32 n)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		if (rfs_ptr_has_home(&ptr[i]))
+			return true;
+	return false;
+}
+
 static int note_found(struct rescan *r, const struct rfs_head *head, u64 addr)
 {
 	bool node = rfs_is_node(head->type);
@@ -145,8 +157,26 @@ static int note_found(struct rescan *r, const struct rfs_head *head, u64 addr)
 	r->found[r->n].node = node;
 	r->found[r->n].key = node ? off >> 32 : off;
 	r->found[r->n].stamp = le64_to_cpu(head->stamp);
+	r->found[r->n].home = head->type == RFS_INDEX && head->level == 1 &&
+			      any_home(((const struct rfs_node *)head)->ptr,
+				       RFS_FANOUT);
 	r->found[r->n++].addr = addr;
 	return 0;
+}
+
+/* Do these inodes lead to a slow device? Nothing else says so with superblocks lost. */
+static bool inodes_lead_home(const struct rfs_inodes *inodes)
+{
+	bool home = false;
+	u32 i;
+
+	for (i = 0; i < RFS_BLOCK_INODES; i++) {
+		const struct rfs_dinode *di = &inodes->inode[i];
+
+		home |= di->ino && S_ISREG(le32_to_cpu(di->mode)) &&
+			!di->height && any_home(di->ptr, RFS_DIRECT);
+	}
+	return home;
 }
 
 /* A page that is what oob says, but for its content. */
@@ -177,6 +207,7 @@ static int note_page(struct rescan *r, const struct rfs_oob *oob, u64 addr,
 		r->out->bad_meta++;
 		return 0;
 	}
+	r->hybrid |= oob->type == RFS_INODES && inodes_lead_home(block);
 	note_cut(r, head);
 	return oob->type == RFS_INODES || rfs_is_node(oob->type) ?
 	       note_found(r, head, addr) : 0;
@@ -375,6 +406,45 @@ static int by_key(const void *a, const void *b)
 	if (x->key != y->key)
 		return x->key < y->key ? -1 : 1;
 	return x->stamp > y->stamp ? -1 : x->stamp < y->stamp;
+}
+
+/* Is a node a file's? What is no file has numbers where files have pointers. */
+static bool is_of_file(struct rescan *r, const struct found *node)
+{
+	const struct rfs_head *head = (const struct rfs_head *)r->block;
+	const struct rfs_inodes *inodes;
+	u32 i, ino, gen;
+
+	if (r->fs->ops->read(r->fs->dev, node->addr, r->block, NULL) ||
+	    !rfs_head_ok(head, r->fs->volume, RFS_INDEX))
+		return false;
+	ino = le32_to_cpu(head->ino);
+	gen = le32_to_cpu(head->gen);
+	inodes = (const struct rfs_inodes *)r->block;
+	for (i = 0; i < r->n; i++) {
+		const struct rfs_dinode *di =
+			&inodes->inode[ino % RFS_BLOCK_INODES];
+
+		if (r->found[i].node ||
+		    r->found[i].key != ino / RFS_BLOCK_INODES ||
+		    r->fs->ops->read(r->fs->dev, r->found[i].addr, r->block,
+				     NULL) ||
+		    !rfs_head_ok(head, r->fs->volume, RFS_INODES))
+			continue;
+		if (le32_to_cpu(di->ino) == ino && le32_to_cpu(di->gen) == gen)
+			return S_ISREG(le32_to_cpu(di->mode));
+	}
+	return false;
+}
+
+/* The table of states would have to be made anew, too. */
+static bool is_hybrid(struct rescan *r)
+{
+	u32 i;
+
+	for (i = 0; i < r->n && !r->hybrid; i++)
+		r->hybrid = r->found[i].home && is_of_file(r, &r->found[i]);
+	return r->hybrid;
 }
 
 /* A volume of which nothing is known but its zones */
@@ -665,7 +735,6 @@ int rfs_rescan(const struct rfs_dev_ops *ops, void *dev,
 	if (r.fs->geo.oob_bytes < RFS_OOB_BYTES)
 		r.fs->geo.oob_bytes = 0;
 	ret = find_super(&r);
-	/* the table of states would have to be made anew, too */
 	if (!ret && (geo->slow || rfs_is_hybrid(&r.fs->super)))
 		ret = -EOPNOTSUPP;
 	if (!ret)
@@ -674,6 +743,8 @@ int rfs_rescan(const struct rfs_dev_ops *ops, void *dev,
 		ret = scan(&r);
 	if (!ret && !r.n)
 		ret = -EINVAL;
+	if (!ret && is_hybrid(&r))
+		ret = -EOPNOTSUPP;
 	if (ret)
 		goto out;
 	rfs_sort(r.found, r.n, sizeof(*r.found), by_key);

@@ -71,6 +71,8 @@ struct rfs_dev_zone {
  * @frees_orphans: who uses the volume frees those that are there when it is
  *	mounted, by rfs_free_some()
  * @may_exceed: who asks for this is not bound by quotas; may be NULL
+ * @crowded: of a hybrid volume flash is nearly full: blocks are to leave it soon;
+ *	may be NULL where nobody else does that
  * @victim: a zone is about to be cleaned, with so many blocks in use of so many;
  *	may be NULL
  */
@@ -103,6 +105,7 @@ struct rfs_dev_ops {
 	void (*blocks)(void *dev, u32 ino, u64 blocks);
 	bool frees_orphans;
 	bool (*may_exceed)(void *dev);
+	void (*crowded)(void *dev);
 	void (*victim)(void *dev, u32 zone, u32 live, u32 cap);
 };
 
@@ -112,6 +115,8 @@ struct rfs_dev_ops {
  * @read: a block
  * @write: blocks, in a row from one on; they may be lost until @flush
  * @flush: what was written before is durable
+ * @send: as @write, of blocks of files; others may use the volume meanwhile. May be
+ *	NULL: @write is used
  */
 struct rfs_slow_dev {
 	void *dev;
@@ -119,6 +124,7 @@ struct rfs_slow_dev {
 	int (*read)(void *dev, u64 block, void *data);
 	int (*write)(void *dev, u64 block, u32 n, const void *const *data);
 	int (*flush)(void *dev);
+	int (*send)(void *dev, u64 block, u32 n, const void *const *data);
 };
 
 /* It is not there: what is on flash can be read */

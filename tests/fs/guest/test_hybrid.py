@@ -1,0 +1,374 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Hybrid volumes: a small drive and a disk ten times as large, of which the volume has the room."""
+
+import re
+from pathlib import Path
+
+import pytest
+from mounted import SMALL, Run, Volume, script
+from test_power_loss import CUT, promised
+
+from rsd.machine import Beside, Outcome
+
+pytestmark = pytest.mark.guest
+
+# 443 MiB; the drive has 48.
+DISK = {"blocks": "100"}
+HYBRID = Volume(
+    "rsd",
+    "mkfs.rfs -q -f --slow $slow $drive",
+    "mount -t rfs -o slow=$slow",
+    "fsck.rfs -n --slow $slow $drive",
+)
+HELPERS = """
+slow=/dev/nvme1n1
+counter() { cat /sys/fs/rfs/nvme0n1/$1; }
+forget() { echo 3 >/proc/sys/vm/drop_caches; }
+said() { dmesg | grep -F "$1"; }
+"""
+
+
+def hybrid(run: Run, body: str, **options: object) -> str:
+    """`body` on a volume of both devices; returns what it prints."""
+    make = bool(options.pop("make", True))
+    media = options.pop("slow_media", None)
+    beside = Beside("barracuda-320", Path(str(media)) if media else None, DISK)
+    text = HELPERS + script(HYBRID, body, make=make)
+    return run(text, namespace=SMALL, beside=beside, **options).output
+
+
+def test_fills_the_disk(run: Run) -> None:
+    """ENOSPC comes with the disk's last block, and all of it can be read, there and on flash."""
+    output = hybrid(
+        run,
+        """
+        start
+        rooms=$(stat -f -c '%b %f %a' /mnt)
+        fails 1 dd if=/dev/urandom of=/mnt/all bs=1M 2>/tmp/said
+        grep 'No space left' /tmp/said
+        sync
+        echo room $rooms now $(stat -f -c '%f %a' /mnt) size $(stat -c %s /mnt/all)
+        test $(counter home_evictions) -gt 90000
+        test $(counter written_copies) -eq 0
+        md5sum /mnt/all >/tmp/sum
+        # what is there can be written again, names be made
+        dd if=/mnt/all of=/mnt/all bs=64k count=200 skip=1000 seek=1000 conv=notrunc,fsync
+        mkdir /mnt/d
+        fails 1 dd if=/dev/zero of=/mnt/d/more bs=4k count=1
+        rm /mnt/d/more
+        again
+        forget
+        md5sum -c /tmp/sum
+        test $(counter home_reads) -gt 90000
+        test $(counter flash_reads) -gt 5000
+        test $(counter home_errors) -eq 0
+        # the same without the page cache
+        forget
+        before=$(counter home_reads)
+        dd if=/mnt/all bs=1M iflag=direct | md5sum | cut -c1-32 >/tmp/direct
+        grep -f /tmp/direct /tmp/sum
+        test $(counter home_reads) -gt $((before + 90000))
+        # and what is given up is there for others after a check-point
+        truncate -s 100M /mnt/all
+        sync
+        head -c 100M /mnt/all | md5sum >/tmp/head
+        dd if=/dev/urandom of=/mnt/other bs=1M count=200
+        sync
+        md5sum /mnt/other >/tmp/sum
+        again
+        md5sum -c /tmp/sum
+        head -c 100M /mnt/all | md5sum | cmp - /tmp/head
+        end
+        """,
+    )
+    found = re.search(r"room (\d+) (\d+) (\d+) now (\d+) (\d+) size (\d+)", output)
+    assert found
+    blocks, free, available, left, available_then, size = map(int, found.groups())
+    assert blocks == free == available > 110000
+    assert left == available_then == 0
+    assert size == blocks * 4096
+
+
+def test_what_goes_home_meanwhile(run: Run) -> None:
+    """Others change, cut, delete and read files while blocks of these leave flash."""
+    hybrid(
+        run,
+        """
+        start
+        fill() {
+            while test -e /mnt/go; do
+                head -c 30M /dev/urandom >/mnt/cold
+                sync /mnt/cold
+            done
+        }
+        touch /mnt/go
+        fill & filler=$!
+        for round in 1 2 3; do
+            for file in 1 2 3; do
+                /in/fsx /mnt/f$file ops=700 seed=$round$file size=$((file * 3000000)) \
+                    keep=/tmp/model$file
+            done
+            forget
+        done
+        rm /mnt/go
+        wait $filler
+        # flash is full, and the disk is not
+        /in/posix /mnt
+        test $(counter home_writes) -gt 3000
+        test $(counter home_reads) -gt 0
+        again
+        for file in 1 2 3; do
+            /in/fsx /mnt/f$file ops=100 seed=9 size=$((file * 3000000)) keep=/tmp/model$file
+        done
+        # in idle time, what flash has goes home and stays
+        rm /mnt/cold
+        sync
+        sleep 5
+        writes=$(counter home_writes)
+        head -c 8M /dev/urandom >/mnt/warm
+        sync
+        sleep 20
+        test $(counter home_writes) -gt $((writes + 1000))
+        reads=$(counter home_reads)
+        forget
+        cat /mnt/warm >/dev/null
+        test $(counter home_reads) -eq $reads
+        end
+        """,
+    )
+
+
+# Blocks are at home alone, on both devices, and on flash alone; all of it is durable.
+SPREAD = """
+        start
+        head -c 80M /dev/urandom >/mnt/cold
+        sync
+        head -c 4M /dev/urandom >/mnt/hot
+        sync
+        md5sum /mnt/hot >/tmp/hot
+        md5sum /mnt/cold >/tmp/cold
+        forget
+"""
+
+
+def test_fills(run: Run) -> None:
+    """What is read at random comes to flash; what is read in order or directly does not."""
+    hybrid(
+        run,
+        f"""
+        {SPREAD}
+        some() {{
+            fio --name=some --filename=/mnt/cold --rw=randread --bs=4k --size=40m \
+                --number_ios=600 --randseed=3 $* >/dev/null
+            sleep 2     # not long enough to be idle
+        }}
+        cat /mnt/cold >/dev/null
+        forget
+        some --direct=1
+        test $(counter home_fills) -eq 0
+        reads=$(counter home_reads)
+        some
+        first=$(($(counter home_reads) - reads))
+        fills=$(counter home_fills)
+        test $first -ge 500
+        test $fills -ge $((first * 9 / 10))
+        forget
+        reads=$(counter home_reads)
+        some
+        test $(counter home_reads) -le $((reads + first - fills))
+        # a check-point, or the updating window, leads to them
+        again
+        md5sum -c /tmp/cold
+        forget
+        some
+        dd if=/dev/urandom of=/mnt/cold bs=4k count=500 seek=3 conv=notrunc
+        truncate -s 30000001 /mnt/cold
+        md5sum /mnt/cold >/tmp/cold
+        again
+        md5sum -c /tmp/cold
+        end
+        """,
+    )
+
+
+def test_what_is_refused(run: Run) -> None:
+    """A slow device that is missing, another one, or none at all: the kernel says which."""
+    hybrid(
+        run,
+        """
+        refused() { dmesg -C; text=$1; shift; fails 32 mount -t rfs "$@" /mnt; said "$text"; }
+        half=$(($(blockdev --getsz $slow) / 2))
+        refused "a hybrid volume, whose files are on a slow device" $drive
+        refused "slow=/dev/none: cannot be opened" -o slow=/dev/none $drive
+        refused "nvme1n1: the slow device of the hybrid volume" $slow
+        refused "with -o slow=/dev/nvme1n1" $slow
+        refused "slow=$drive: in use" -o slow=$drive $drive
+        refused "slow=none: without its slow device a hybrid volume can only be read" \
+            -o slow=none $drive
+        start
+        echo kept >/mnt/file
+        head -c 60M /dev/urandom >/mnt/large
+        sync
+        fails 32 mount -o remount,slow=none /mnt
+        mount -o remount,commit=7 /mnt
+        grep "commit=7.*slow=$slow" /proc/mounts
+        # it is nobody else's
+        fails 1 python3 -c "import os; os.open('$slow', os.O_RDWR | os.O_EXCL)"
+        fails 1 mkfs.rfs -f -I 48x256 --slow $slow /tmp/image
+        end
+        # without the disk flash alone is read
+        mount -t rfs -o ro,slow=none $drive /mnt
+        grep kept /mnt/file
+        fails 1 cat /mnt/large >/dev/null
+        fails 32 mount -o remount,rw /mnt
+        said "without its slow device a hybrid volume can only be read"
+        umount /mnt
+        # read-only, then written
+        start -o ro
+        grep kept /mnt/file
+        md5sum /mnt/large >/tmp/sum
+        mount -o remount,rw /mnt
+        head -c 60M /dev/urandom >/mnt/more
+        again
+        md5sum -c /tmp/sum
+        end
+        # the disk of another volume, of none, one that is too small, one that is not wanted
+        dd if=$slow of=/tmp/first bs=4k count=1
+        dd if=/dev/zero of=$slow bs=4k count=1 conv=fsync
+        refused "no slow device of any volume; that of volume" -o slow=$slow $drive
+        dd if=/tmp/first of=$slow bs=4k count=1 conv=fsync
+        dmsetup create small --table "0 $half linear $slow 0"
+        dmsetup mknodes
+        refused "blocks; the volume's slow device has" -o slow=/dev/mapper/small $drive
+        dmsetup remove small
+        start; grep kept /mnt/file; end
+        mkfs.rfs -q -f --slow $slow -U 00112233-4455-6677-8899-aabbccddeeff $drive
+        dd if=$slow of=/tmp/other bs=4k count=1
+        mkfs.rfs -q -f --slow $slow $drive
+        dd if=/tmp/other of=$slow bs=4k count=1 conv=fsync
+        refused "of volume 00112233-4455-6677-8899-aabbccddeeff; that of volume" \
+            -o slow=$slow $drive
+        mkfs.rfs -q -f $drive
+        refused "this volume has no slow device: leave the option out" -o slow=$slow $drive
+        mount -t rfs $drive /mnt
+        umount /mnt
+        fsck.rfs $drive
+        """,
+    )
+
+
+def test_slow_device_fails(run: Run) -> None:
+    """EIO of reads and writes there is said; what flash has is read, and nothing is lost."""
+    hybrid(
+        run,
+        f"""
+        sectors=$(blockdev --getsz $slow)
+        dmsetup create slow --table "0 $sectors linear $slow 0"
+        dmsetup mknodes
+        swap() {{
+            dmsetup suspend --nolockfs slow; dmsetup load slow --table "$1"; dmsetup resume slow
+        }}
+        disk=$slow
+        slow=/dev/mapper/slow
+        {SPREAD}
+        swap "0 $sectors error"
+        md5sum -c /tmp/hot
+        fails 1 md5sum -c /tmp/cold
+        said "slow=/dev/mapper/slow: cannot be read there"
+        test $(counter home_errors) -gt 0
+        fails 1 dd if=/mnt/cold of=/dev/null bs=1M iflag=direct
+        # blocks have to go home
+        fails 1 dd if=/dev/zero of=/mnt/large bs=1M count=60 conv=fsync
+        said "slow device dm-0: write of"
+        said "read-only"
+        md5sum -c /tmp/hot
+        swap "0 $sectors linear $disk 0"
+        cd /; umount /mnt
+        start
+        md5sum -c /tmp/hot
+        md5sum -c /tmp/cold
+        end
+        """,
+    )
+
+
+def test_slow_device_goes_away(run: Run) -> None:
+    hybrid(
+        run,
+        f"""
+        {SPREAD}
+        echo 1 >/sys/class/nvme/nvme1/device/remove
+        test ! -e $slow
+        md5sum -c /tmp/hot
+        fails 1 md5sum -c /tmp/cold
+        fails 1 dd if=/dev/zero of=/mnt/large bs=1M count=60 conv=fsync
+        md5sum -c /tmp/hot
+        cd /; umount /mnt
+        mount -t rfs -o ro,slow=none $drive /mnt
+        md5sum -c /tmp/hot
+        umount /mnt
+        """,
+    )
+
+
+def test_flash_that_cannot_be_read(run: Run) -> None:
+    """A block that is on both devices is read from home."""
+    hybrid(
+        run,
+        """
+        start
+        head -c 8M /dev/urandom >/mnt/file
+        sync
+        md5sum /mnt/file >/tmp/sum
+        sleep 20
+        inode=$(stat -c %i /mnt/file)
+        sync
+        at=$(dump.rfs --slow $slow $drive map $inode | awk '$1 == 700 { print $2 }')
+        test "$at"
+        rsdctl fail --unreadable $at $drive
+        forget
+        md5sum -c /tmp/sum
+        test $(counter home_reads) -gt 0
+        forget
+        dd if=/mnt/file bs=1M iflag=direct | md5sum | cut -c1-32 >/tmp/direct
+        grep -f /tmp/direct /tmp/sum
+        cd /; umount /mnt
+        """,
+    )
+
+
+@pytest.mark.parametrize("times", [3, pytest.param(40, marks=pytest.mark.long)])
+def test_reset_machine(run: Run, tmp_path: Path, times: int) -> None:
+    """Power is cut while blocks go home and leave flash: what was promised is there."""
+    options = {"media": tmp_path / "media", "slow_media": tmp_path / "slow"}
+    work = """
+        start
+        fill() {{
+            while true; do
+                head -c 30M /dev/urandom >/mnt/cold
+                sync /mnt/cold
+            done
+        }}
+        head -c 60M /dev/urandom >/mnt/cold     # from now on blocks have to leave
+        fill & /in/promise /mnt run 0 {steps} seed={seed}
+        grep -H . /sys/fs/rfs/nvme0n1/home_evictions
+        {cut}
+    """
+    check = """
+        {check} || test $? -le 1
+        start
+        /in/promise /mnt check {step} seed={seed}
+        again
+        /in/promise /mnt check {step} seed={seed}
+        rm -rf /mnt/*
+        end
+    """
+    text = work.format(steps=600, seed=0, cut=CUT)
+    output = hybrid(run, text, outcome=Outcome.LOST, **options)
+    for number in range(1, times + 1):
+        evicted = re.search(r"home_evictions:(\d+)", output)
+        assert evicted
+        assert int(evicted[1]) > 1000
+        text = check.format(check=HYBRID.check, step=promised(output), seed=number - 1)
+        text += work.format(steps=500 + number * 100, seed=number, cut=CUT)
+        output = hybrid(run, text, make=False, outcome=Outcome.LOST, **options)
