@@ -32,6 +32,7 @@ from rsd.bench import (
     rfs_compact,
     rfs_cpu,
     rfs_direct,
+    rfs_hybrid,
     rfs_large,
     rfs_latency,
     rfs_sim,
@@ -85,6 +86,9 @@ BENCHES = {
     "rfs-compact": Bench(
         "small writes as pieces of blocks, and what the option costs the others",
         rfs_compact.rfs_compact,
+    ),
+    "rfs-hybrid": Bench(
+        "a hybrid volume of RFS beside its disk alone, and its flash alone", rfs_hybrid.rfs_hybrid
     ),
     "rfs-cpu": Bench("guest instructions of operations, beside ext4 and F2FS", rfs_cpu.rfs_cpu),
     "mapping": Bench("size of the mapping table", device.mapping),
