@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The blocks of a folio of several pages that is written to. The private value of such
- * a folio says of each block whether its content is there, whether it is dirty, what is
- * reserved for it, and whether it is on its way to the drive.
+ * a folio says of each block whether its content is there, whether it is dirty, and if so
+ * in which bytes, what is reserved for it, and whether it is on its way to the drive.
  */
 #include <linux/mm.h>
 #include <linux/pagemap.h>
@@ -43,7 +43,11 @@ int rfsm_blocks_attach(struct folio *folio)
 
 void rfsm_blocks_detach(struct folio *folio)
 {
-	kfree(folio_detach_private(folio));
+	struct rfsm_blocks *b = folio_detach_private(folio);
+
+	if (b)
+		kfree(b->bytes);
+	kfree(b);
 }
 
 void rfsm_blocks_begin(struct folio *folio, loff_t pos, size_t len)
@@ -57,17 +61,63 @@ void rfsm_blocks_begin(struct folio *folio, loff_t pos, size_t len)
 		folio_zero_segment(folio, to, round_up(to, PAGE_SIZE));
 }
 
+/*
+ * The bytes from..to - 1 of the i-th block are new, beside those that were. Returns its bit
+ * if there are others. Without memory for that, all count.
+ */
+static u32 rfsm_add_bytes(struct rfsm_blocks *b, u32 i, u32 from, u32 to)
+{
+	if (b->partly & BIT(i)) {
+		from = min_t(u32, from, b->bytes[i].from);
+		to = max_t(u32, to, b->bytes[i].to);
+	} else if (b->dirty & BIT(i)) {
+		return 0;
+	}
+	if (!from && to == PAGE_SIZE)
+		return 0;
+	if (!b->bytes)
+		b->bytes = kmalloc_array(BIT(RFSM_LARGEST), sizeof(*b->bytes),
+					 GFP_NOFS | __GFP_NOWARN);
+	if (!b->bytes)
+		return 0;
+	b->bytes[i].from = from;
+	b->bytes[i].to = to;
+	return BIT(i);
+}
+
+/*
+ * These bytes of the folio are new: bits of the blocks that get only a part of it, and had
+ * not been new before. Apart, so that who writes whole blocks does not pay for it
+ */
+static noinline u32 rfsm_add_parts(struct folio *folio, loff_t pos, size_t len)
+{
+	size_t from = offset_in_folio(folio, pos), to = from + len;
+	u32 first = from >> PAGE_SHIFT, last = (to - 1) >> PAGE_SHIFT;
+	struct rfsm_blocks *b = rfsm_blocks_in(folio);
+	size_t at = (size_t)last << PAGE_SHIFT;
+
+	if (!READ_ONCE(RFS_SB(folio->mapping->host->i_sb)->fs->compact))
+		return 0;
+	if (first == last)
+		return rfsm_add_bytes(b, first, from - at, to - at);
+	return rfsm_add_bytes(b, first, from & ~PAGE_MASK, PAGE_SIZE) |
+	       rfsm_add_bytes(b, last, 0, to - at);
+}
+
 size_t rfsm_blocks_end(struct folio *folio, loff_t pos, size_t len,
 		       size_t copied)
 {
 	struct rfsm_blocks *b = rfsm_blocks_in(folio);
-	u32 mask = rfsm_touched(folio, pos, len);
+	u32 mask = rfsm_touched(folio, pos, len), partly = 0;
 
 	/* what was not copied over is not there yet: all again */
 	if (!copied || (copied < len && mask & ~b->filled))
 		return 0;
 	if (copied < len)
 		mask = rfsm_touched(folio, pos, copied);
+	if (!PAGE_ALIGNED(pos | copied))
+		partly = rfsm_add_parts(folio, pos, copied);
+	b->partly = (b->partly & ~mask) | partly;
 	b->dirty |= mask;
 	b->filled |= mask;
 	if (!folio_test_uptodate(folio) && b->filled == rfsm_all(folio))
@@ -95,7 +145,7 @@ void rfsm_blocks_wait(struct folio *folio, loff_t pos, size_t len)
 		folio_wait_writeback(folio);
 }
 
-u32 rfsm_blocks_send(struct folio *folio, loff_t size)
+u32 rfsm_blocks_send(struct folio *folio, loff_t size, u32 *partly)
 {
 	u32 n = min_t(u64, folio_nr_pages(folio),
 		      DIV_ROUND_UP_ULL(size - folio_pos(folio), PAGE_SIZE));
@@ -103,7 +153,9 @@ u32 rfsm_blocks_send(struct folio *folio, loff_t size)
 	/* a truncate will drop the others */
 	u32 sent = b->dirty & rfsm_blocks_mask(folio, folio->index, n);
 
+	*partly = sent & b->partly;
 	b->dirty = 0;
+	b->partly = 0;
 	if (!sent)
 		return 0;
 	if (size < folio_pos(folio) + folio_size(folio) &&
@@ -113,6 +165,12 @@ u32 rfsm_blocks_send(struct folio *folio, loff_t size)
 	atomic_set(&b->sent, sent);
 	folio_start_writeback(folio);
 	return sent;
+}
+
+/* Who changes a block waits until it is sent, so they stay as they are. */
+const struct rfsm_bytes *rfsm_blocks_bytes(const struct folio *folio, u64 block)
+{
+	return &rfsm_blocks_in(folio)->bytes[block - folio->index];
 }
 
 void rfsm_blocks_sent(struct folio *folio, u64 block, u32 n)
@@ -130,7 +188,11 @@ void rfsm_blocks_sent(struct folio *folio, u64 block, u32 n)
 
 void rfsm_blocks_drop(struct folio *folio, u64 block, u32 n)
 {
-	rfsm_blocks_in(folio)->dirty &= ~rfsm_blocks_mask(folio, block, n);
+	struct rfsm_blocks *b = rfsm_blocks_in(folio);
+	u32 mask = rfsm_blocks_mask(folio, block, n);
+
+	b->dirty &= ~mask;
+	b->partly &= ~mask;
 }
 
 u32 rfsm_blocks_clean(const struct folio *folio)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Small writes: a folio of which few bytes are new need not be a page on the drive,
+ * Small writes: a block of which few bytes are new need not be a page on the drive,
  * since a record of the log can have them (doc/design.md, "Pieces of blocks").
  */
 #include <linux/mm.h>
@@ -16,29 +16,20 @@ bool rfsm_log_is_enough(const struct rfs_sb_info *sbi)
 	       !READ_ONCE(fs->read_only);
 }
 
-bool rfsm_small_add(struct inode *inode, struct rfsm_batch *b,
-		    struct folio *folio)
+bool rfsm_small_add(struct rfsm_batch *b, struct folio *folio, u64 block,
+		    const struct rfsm_bytes *bytes, loff_t size)
 {
-	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
-	loff_t left = i_size_read(inode) - folio_pos(folio);
+	loff_t left = size - (loff_t)(block << PAGE_SHIFT);
 	struct rfsm_small *small = &b->small[b->smalls];
-	u32 from, to;
+	u32 to = min_t(loff_t, bytes->to, left);
 
-	if (!READ_ONCE(sbi->fs->compact) || left <= 0 ||
-	    folio_test_large(folio) ||
-	    folio_test_checked(folio) || folio_maybe_dma_pinned(folio) ||
-	    !rfsm_new_bytes(folio, &from, &to))
-		return false;
-	to = min_t(loff_t, to, left);
-	if (from >= to || to - from > RFS_SMALL_MAX)
+	if (bytes->from >= to || to - bytes->from > RFS_SMALL_MAX)
 		return false;
 	small->folio = folio;
-	small->from = from;
-	small->bytes = to - from;
+	small->block = block;
+	small->from = bytes->from;
+	small->bytes = to - bytes->from;
 	small->len = min_t(loff_t, RFS_BLOCK_BYTES, left);
-	folio_zero_segment(folio, small->len, RFS_BLOCK_BYTES);
-	folio_start_writeback(folio);
-	folio_unlock(folio);
 	b->smalls++;
 	return true;
 }
@@ -52,7 +43,7 @@ static bool rfsm_small_piece(struct inode *inode, const struct rfsm_small *small
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	struct timespec64 mtime = inode_get_mtime(inode);
 	struct folio *folio = small->folio;
-	u64 off = folio_pos(folio) + small->from;
+	u64 off = (small->block << PAGE_SHIFT) + small->from;
 	struct rfsm_miss miss = { 0 };
 	bool again;
 	int ret, fits;
@@ -65,12 +56,13 @@ static bool rfsm_small_piece(struct inode *inode, const struct rfsm_small *small
 		again = rfsm_miss_end(sbi, &miss, fits);
 		if (fits > 0) {
 			ret = rfs_piece(sbi->fs, inode->i_ino, off,
-					folio_address(folio) + small->from,
-					small->bytes, timespec64_to_ns(&mtime));
+					rfsm_folio_block(folio, small->block) +
+					small->from, small->bytes,
+					timespec64_to_ns(&mtime));
 			if (ret == -ENOMEM && !sbi->fs->read_only)
 				fits = ret;
 			else
-				rfsm_unreserve(sbi, inode, folio, folio->index,
+				rfsm_unreserve(sbi, inode, folio, small->block,
 					       1);
 		}
 		rfsm_unlock(sbi);
@@ -107,7 +99,7 @@ void rfsm_smalls_write(struct inode *inode, struct rfsm_batch *b, bool alone)
 		struct rfsm_small *small = &b->small[i];
 
 		if (small->bytes <= most && rfsm_small_piece(inode, small))
-			folio_end_writeback(small->folio);
+			rfsm_blocks_sent(small->folio, small->block, 1);
 		else
 			b->small[left++] = *small;
 	}

@@ -148,7 +148,7 @@ bool rfsm_leave_dirty(void *dev, u32 ino, u64 block)
 /*
  * Can these bytes, those of a write that are in a folio, be written to it as it is? The
  * blocks of a large one that have no content yet must have none on the drive either, or be
- * written as a whole. Which bytes of a block are new is only known of folios of one page.
+ * written as a whole.
  *
  * Linux counts all of a folio as dirty. For writes here and there that is many times what
  * there is to write: it would be written back early, a few blocks of each index node at a
@@ -159,8 +159,6 @@ static bool rfsm_may_write_to(struct inode *inode, struct folio *folio,
 {
 	if (!folio_test_large(folio))
 		return true;
-	if (READ_ONCE(RFS_SB(inode->i_sb)->fs->compact))
-		return false;
 	if (pos == folio_pos(folio) && len == folio_size(folio))
 		return true;
 	if (!folio_test_dirty(folio) && pos != RFS_I(inode)->next)
@@ -178,8 +176,6 @@ static fgf_t rfsm_folio_order(struct inode *inode, loff_t pos, size_t len)
 	struct rfs_inode_info *ri = RFS_I(inode);
 	loff_t start = pos - offset_in_page(pos);
 
-	if (READ_ONCE(RFS_SB(inode->i_sb)->fs->compact))
-		return 0;
 	if (start >= i_size_read(inode))
 		return fgf_set_order(pos == ri->next ?
 				     max_t(u64, len, ri->fresh) : len);
@@ -534,23 +530,87 @@ static void rfsm_batch_block(struct inode *inode, struct rfsm_batch *b,
 	b->folio[b->n++] = folio;
 }
 
+/* A block under writeback that is no piece, beside its neighbours if they are there */
+static void rfsm_batch_put(struct inode *inode, struct rfsm_batch *b,
+			   const struct rfsm_small *small, bool sync)
+{
+	u64 block = small->block;
+
+	if (b->n && b->n < RFSM_BATCH_MAX && small->len == RFS_BLOCK_BYTES &&
+	    block + 1 == b->block) {
+		memmove(&b->folio[1], &b->folio[0], b->n * sizeof(*b->folio));
+		b->folio[0] = small->folio;
+		b->block = block;
+		b->n++;
+		return;
+	}
+	rfsm_batch_block(inode, b, small->folio, block,
+			 (loff_t)(block << PAGE_SHIFT) + small->len, sync);
+}
+
+/* Those of which few bytes are new are pieces, or pages among the others. */
+static void rfsm_batch_smalls(struct inode *inode, struct rfsm_batch *b,
+			      const struct writeback_control *wbc)
+{
+	bool sync = wbc->sync_mode == WB_SYNC_ALL;
+	u32 i;
+
+	rfsm_smalls_write(inode, b, sync && !wbc->for_sync);
+	for (i = 0; i < b->smalls; i++)
+		rfsm_batch_put(inode, b, &b->small[i], sync);
+	b->smalls = 0;
+}
+
+/* Another block, which is under writeback, of which only these bytes are new */
+static void rfsm_batch_part(struct inode *inode, struct rfsm_batch *b,
+			    struct folio *folio, u64 block,
+			    const struct rfsm_bytes *bytes, loff_t size,
+			    const struct writeback_control *wbc)
+{
+	if (!rfsm_small_add(b, folio, block, bytes, size))
+		rfsm_batch_block(inode, b, folio, block, size,
+				 wbc->sync_mode == WB_SYNC_ALL);
+	else if (b->smalls == RFSM_SMALLS)
+		rfsm_batch_smalls(inode, b, wbc);
+}
+
 /* Add those of a locked large folio that were dirty, and unlock it. */
 static void rfsm_batch_add_large(struct inode *inode, struct rfsm_batch *b,
-				 struct folio *folio, bool sync)
+				 struct folio *folio,
+				 const struct writeback_control *wbc)
 {
-	u32 i, n = folio_nr_pages(folio);
+	bool sync = wbc->sync_mode == WB_SYNC_ALL;
+	u32 i, n = folio_nr_pages(folio), partly = 0;
 	loff_t size = i_size_read(inode);
 	u64 block = folio->index;
 	unsigned long blocks = 0;
 
 	if (folio_pos(folio) < size && folio_test_private(folio)) {
-		blocks = rfsm_blocks_send(folio, size);
+		blocks = rfsm_blocks_send(folio, size, &partly);
 		/* what was reserved ahead, and not written */
 		rfsm_folio_unreserve(inode, folio);
 	}
 	folio_unlock(folio);
 	for_each_set_bit(i, &blocks, n)
-		rfsm_batch_block(inode, b, folio, block + i, size, sync);
+		if (partly & BIT(i))
+			rfsm_batch_part(inode, b, folio, block + i,
+					rfsm_blocks_bytes(folio, block + i),
+					size, wbc);
+		else
+			rfsm_batch_block(inode, b, folio, block + i, size, sync);
+}
+
+/* Are only these bytes of a locked folio of one page new, which is to be sent? */
+static bool rfsm_new_in_part(struct inode *inode, struct folio *folio,
+			     struct rfsm_bytes *bytes)
+{
+	if (folio_test_checked(folio)) {
+		/* before its content is looked at: who changes it then says so again */
+		folio_clear_checked(folio);
+		return false;
+	}
+	return READ_ONCE(RFS_SB(inode->i_sb)->fs->compact) &&
+	       !folio_maybe_dma_pinned(folio) && rfsm_new_bytes(folio, bytes);
 }
 
 /*
@@ -561,13 +621,14 @@ static void rfsm_batch_add_large(struct inode *inode, struct rfsm_batch *b,
 static int rfsm_batch_add(struct inode *inode, struct rfsm_batch *b,
 			  struct folio *folio, struct writeback_control *wbc)
 {
-	bool sync = wbc->sync_mode == WB_SYNC_ALL;
+	bool sync = wbc->sync_mode == WB_SYNC_ALL, part;
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	loff_t size = i_size_read(inode), pos = folio_pos(folio);
+	struct rfsm_bytes bytes;
 	int ret;
 
 	if (folio_test_large(folio)) {
-		rfsm_batch_add_large(inode, b, folio, sync);
+		rfsm_batch_add_large(inode, b, folio, wbc);
 		return 0;
 	}
 	if (pos >= size) {	/* a truncate will drop it */
@@ -591,45 +652,17 @@ static int rfsm_batch_add(struct inode *inode, struct rfsm_batch *b,
 			return -ENOSPC;
 		}
 	}
-	/* before its content is looked at: who changes it then says so again */
-	folio_clear_checked(folio);
+	part = rfsm_new_in_part(inode, folio, &bytes);
 	if (size - pos < RFS_BLOCK_BYTES)
 		folio_zero_segment(folio, size - pos, RFS_BLOCK_BYTES);
 	folio_start_writeback(folio);
 	folio_unlock(folio);
-	rfsm_batch_block(inode, b, folio, folio->index, size, sync);
+	if (part)
+		rfsm_batch_part(inode, b, folio, folio->index, &bytes, size,
+				wbc);
+	else
+		rfsm_batch_block(inode, b, folio, folio->index, size, sync);
 	return 0;
-}
-
-/* A folio under writeback that is no piece, beside its neighbours if they are there */
-static void rfsm_batch_put(struct inode *inode, struct rfsm_batch *b,
-			   const struct rfsm_small *small, bool sync)
-{
-	u64 block = small->folio->index;
-
-	if (b->n && b->n < RFSM_BATCH_MAX && small->len == RFS_BLOCK_BYTES &&
-	    block + 1 == b->block) {
-		memmove(&b->folio[1], &b->folio[0], b->n * sizeof(*b->folio));
-		b->folio[0] = small->folio;
-		b->block = block;
-		b->n++;
-		return;
-	}
-	rfsm_batch_block(inode, b, small->folio, block,
-			 folio_pos(small->folio) + small->len, sync);
-}
-
-/* Those of which few bytes are new are pieces, or pages among the others. */
-static void rfsm_batch_smalls(struct inode *inode, struct rfsm_batch *b,
-			      const struct writeback_control *wbc)
-{
-	bool sync = wbc->sync_mode == WB_SYNC_ALL;
-	u32 i;
-
-	rfsm_smalls_write(inode, b, sync && !wbc->for_sync);
-	for (i = 0; i < b->smalls; i++)
-		rfsm_batch_put(inode, b, &b->small[i], sync);
-	b->smalls = 0;
 }
 
 static int rfsm_writepages(struct address_space *mapping,
@@ -646,15 +679,10 @@ static int rfsm_writepages(struct address_space *mapping,
 	b = mempool_alloc(&sbi->batches, GFP_NOFS);
 	b->n = 0;
 	b->smalls = 0;
-	while ((folio = writeback_iter(mapping, wbc, folio, &error))) {
-		if (rfsm_small_add(inode, b, folio)) {
-			if (b->smalls == RFSM_SMALLS)
-				rfsm_batch_smalls(inode, b, wbc);
-			continue;
-		}
+	while ((folio = writeback_iter(mapping, wbc, folio, &error)))
 		error = rfsm_batch_add(inode, b, folio, wbc);
-	}
-	rfsm_batch_smalls(inode, b, wbc);
+	if (b->smalls)
+		rfsm_batch_smalls(inode, b, wbc);
 	rfsm_batch_write(inode, b, sync);
 	mempool_free(b, &sbi->batches);
 	return error;

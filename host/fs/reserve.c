@@ -186,24 +186,24 @@ void rfsm_unreserve(struct rfs_sb_info *sbi, struct inode *inode,
 void rfsm_dirty_bytes(struct folio *folio, u32 from, u32 to)
 {
 	unsigned long value = (unsigned long)folio_get_private(folio);
-	u32 first, last;
+	struct rfsm_bytes bytes;
 
 	if (!value)
 		return;
-	if (rfsm_new_bytes(folio, &first, &last)) {
-		from = min(from, first);
-		to = max(to, last);
+	if (rfsm_new_bytes(folio, &bytes)) {
+		from = min_t(u32, from, bytes.from);
+		to = max_t(u32, to, bytes.to);
 	}
 	value &= RSV_PLACE | RSV_HOLE;
 	value |= (unsigned long)from << RSV_FROM | (unsigned long)to << RSV_TO;
 	folio_change_private(folio, (void *)value);
 }
 
-bool rfsm_new_bytes(struct folio *folio, u32 *from, u32 *to)
+bool rfsm_new_bytes(struct folio *folio, struct rfsm_bytes *bytes)
 {
 	unsigned long value = (unsigned long)folio_get_private(folio);
 
-	*from = value >> RSV_FROM & (RFS_BLOCK_BYTES - 1);
-	*to = value >> RSV_TO;
-	return *to;
+	bytes->from = value >> RSV_FROM & (RFS_BLOCK_BYTES - 1);
+	bytes->to = value >> RSV_TO;
+	return bytes->to;
 }

@@ -109,9 +109,15 @@ struct rfsm_reset {
 	bool stops;		/* none is begun any more */
 };
 
-/* A folio under writeback of which few bytes are new */
+/* Bytes of a block that are new: the first, and the one after the last */
+struct rfsm_bytes {
+	u16 from, to;
+};
+
+/* A block under writeback of which few bytes are new, and the folio that it lies in */
 struct rfsm_small {
 	struct folio *folio;
+	u64 block;
 	u16 from, bytes;
 	u16 len;		/* valid bytes of the block */
 };
@@ -450,10 +456,12 @@ struct rfsm_blocks {
 	/* under the folio's lock */
 	u32 filled;		/* its content is there; else the drive has zeroes */
 	u32 dirty;
+	u32 partly;		/* it is dirty, and only some of its bytes are new */
 	/* changed under the volume lock */
 	u32 reserved;		/* for it there is a place */
 	u32 holes;		/* and that it was a hole */
 	atomic_t sent;		/* it is under writeback */
+	struct rfsm_bytes *bytes;	/* of each: which those are; NULL: never of any */
 };
 
 static inline struct rfsm_blocks *rfsm_blocks_in(const struct folio *folio)
@@ -476,7 +484,10 @@ int rfsm_blocks_attach(struct folio *folio);
 void rfsm_blocks_detach(struct folio *folio);
 /* Bytes of it will be written: what they leave of their blocks has content */
 void rfsm_blocks_begin(struct folio *folio, loff_t pos, size_t len);
-/* So many of them were copied; returns of how many the blocks are dirty */
+/*
+ * So many of them were copied; returns of how many the blocks are dirty. With compact=on
+ * it is kept which bytes of a block are new, if not all are
+ */
 size_t rfsm_blocks_end(struct folio *folio, loff_t pos, size_t len,
 		       size_t copied);
 /* The content of all blocks is there */
@@ -485,9 +496,11 @@ void rfsm_blocks_fill(struct folio *folio);
 void rfsm_blocks_wait(struct folio *folio, loff_t pos, size_t len);
 /*
  * Writeback begins; size: of the file. Returns which blocks are to be sent, and none are
- * dirty any more. 0: it has not begun.
+ * dirty any more. 0: it has not begun. *partly: those of them with bytes that are not new
  */
-u32 rfsm_blocks_send(struct folio *folio, loff_t size);
+u32 rfsm_blocks_send(struct folio *folio, loff_t size, u32 *partly);
+/* The new bytes of such a block, while it is under writeback; the folio is not locked */
+const struct rfsm_bytes *rfsm_blocks_bytes(const struct folio *folio, u64 block);
 /*
  * So many blocks of any folio are on the drive: with the last one writeback ends. The
  * folio is not locked.
@@ -513,10 +526,10 @@ void rfsm_unreserve(struct rfs_sb_info *sbi, struct inode *inode,
 /* Has it one? The folio is locked */
 bool rfsm_is_reserved(const struct folio *folio, u64 block);
 
-/* A locked folio that is reserved has new bytes, beside those before */
+/* A locked folio of one page that is reserved has new bytes, beside those before */
 void rfsm_dirty_bytes(struct folio *folio, u32 from, u32 to);
 /* Those that it has: all that rfsm_dirty_bytes() was told; false: nothing */
-bool rfsm_new_bytes(struct folio *folio, u32 *from, u32 *to);
+bool rfsm_new_bytes(struct folio *folio, struct rfsm_bytes *bytes);
 
 /* append.c */
 int rfsm_append_init(struct rfs_sb_info *sbi);
@@ -558,11 +571,12 @@ void rfsm_append_module_exit(void);
 
 /* compact.c */
 /*
- * A locked folio, which was dirty, joins the small ones of a batch, and is unlocked: if
- * no more than RFS_SMALL_MAX of its bytes are new. Else nothing is done.
+ * A block under writeback joins the small ones of a batch, which is not full of them: if no
+ * more than RFS_SMALL_MAX bytes of it are new. Else nothing is done. size: of the file when
+ * writeback began
  */
-bool rfsm_small_add(struct inode *inode, struct rfsm_batch *b,
-		    struct folio *folio);
+bool rfsm_small_add(struct rfsm_batch *b, struct folio *folio, u64 block,
+		    const struct rfsm_bytes *bytes, loff_t size);
 /*
  * They are pieces where that takes fewer pages. Those that stay in the batch have to be
  * pages. alone: fsync or O_SYNC waits for the log, see rfs_piece_most()

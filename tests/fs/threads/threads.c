@@ -177,7 +177,7 @@ static void write_smalls(struct file *f, struct rfsm_batch *b, bool sync)
 
 	rfsm_smalls_write(&f->inode.vfs, b, sync);
 	for (i = 0; i < b->smalls; i++)
-		rfsm_append(&sbi, &f->inode.vfs, b->small[i].folio->index,
+		rfsm_append(&sbi, &f->inode.vfs, b->small[i].block,
 			    &b->small[i].folio, 1, b->small[i].len, sync);
 	b->smalls = 0;
 }
@@ -185,26 +185,26 @@ static void write_smalls(struct file *f, struct rfsm_batch *b, bool sync)
 /* As writepages() */
 static void write_back(struct file *f, bool sync)
 {
+	loff_t size = i_size_read(&f->inode.vfs);
 	struct rfsm_batch b = { 0 };
 	struct folio *batch[PAGES];
+	struct rfsm_bytes bytes;
 	u32 n = 0, i;
 
 	for (i = 0; i <= PAGES; i++) {
 		struct folio *folio = &f->page[i];
-		bool takes = false;
+		bool takes = false, part;
 
 		if (i < PAGES) {
 			pthread_mutex_lock(&folio->lock);
 			takes = folio->dirty && !folio->writeback;
 			if (takes)
 				folio->dirty = false;
-			if (takes &&
-			    rfsm_small_add(&f->inode.vfs, &b, folio)) {
+			folio->writeback |= takes;
+			part = takes && rfsm_new_bytes(folio, &bytes);
+			pthread_mutex_unlock(&folio->lock);
+			if (part && rfsm_small_add(&b, folio, i, &bytes, size))
 				takes = false;
-			} else {
-				folio->writeback |= takes;
-				pthread_mutex_unlock(&folio->lock);
-			}
 			if (b.smalls == RFSM_SMALLS)
 				write_smalls(f, &b, sync);
 		}
