@@ -235,8 +235,6 @@ static bool rfsm_txn_put(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 	txn->error = txn->error ? txn->error : error;
 	if (--txn->left)
 		return false;
-	if (!txn->copy)
-		rfsm_txn_unreserve(sbi, txn, 0, txn->core.n);
 	rfsm_inflight_sub(sbi, txn);
 	return true;
 }
@@ -323,11 +321,12 @@ static u32 rfsm_pages_most(const struct rfs_sb_info *sbi)
  */
 static void rfsm_adapt_depth(struct rfs_sb_info *sbi, const struct rfsm_io *io)
 {
-	u64 took = ktime_get_ns() - io->sent, done;
+	u64 took, done;
 
 	if (2 * io->ahead < sbi->pages_most || READ_ONCE(sbi->cleaning) ||
 	    rfsm_favour_small(sbi, FAVOUR_FOR))
 		return;
+	took = ktime_get_ns() - io->sent;
 	done = io->ahead * QUEUE_NS / (took + 1);
 	done = clamp_t(u64, done, PAGES_LEAST, PAGES_MOST);
 	sbi->pages_most = (7 * sbi->pages_most + done) / 8;
@@ -656,7 +655,11 @@ static u64 *rfsm_indices(u64 block, struct folio **folio, u32 n)
 /* Under the volume lock: from now on who writes much leaves more to others. */
 static void rfsm_wrote_small(struct rfs_sb_info *sbi)
 {
-	WRITE_ONCE(sbi->small, jiffies);
+	unsigned long now = jiffies;
+
+	if (sbi->small_seen && sbi->small == now)
+		return;
+	WRITE_ONCE(sbi->small, now);
 	WRITE_ONCE(sbi->small_seen, true);
 	rfsm_set_ahead(sbi);
 }
@@ -799,6 +802,9 @@ static void rfsm_append_all(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 	if (ret)
 		ret = rfsm_failed(sbi, ret);
 	rfsm_lock(sbi);
+	/* what was not sent by rfsm_append_one() */
+	if (!txn->copy)
+		rfsm_txn_unreserve(sbi, txn, last ? 0 : done, n);
 	last = rfsm_txn_put(sbi, txn, ret);
 	rfsm_unlock(sbi);
 	if (last)

@@ -40,9 +40,7 @@ int rfs_txn_fill(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from, u32 *n,
 	static const struct rfs_ptr hole;
 	const struct rfs_ptr *old;
 	u64 now = rfs_now(fs);
-	struct rfs_dinode *di = NULL;
 	struct rfs_ptrs ptrs = { 0 };
-	struct rfs_buf *buf;
 	u64 block = 0;
 	u32 i, to;
 	int ret = rfs_look_at_pieces(fs, txn->ino);
@@ -63,12 +61,7 @@ int rfs_txn_fill(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from, u32 *n,
 		old = ptrs.at ? ptrs.at++ : &hole;
 		if (!rfs_ptr_known(fs, old))
 			return -EUCLEAN;
-		if (!rfs_ptr_wcount(old) && !di) {	/* its file's hotness counts */
-			ret = rfs_iget(fs, txn->ino, &di, &buf);
-			if (ret)
-				return ret;
-		}
-		to = rfs_data_stream(fs, di, old, now);
+		to = rfs_data_stream(fs, ptrs.di, old, now);
 		if (i == from)
 			*stream = to;
 		if (to != *stream) {

@@ -559,6 +559,16 @@ static int rfs_find_room(struct rfs_fs *fs, u32 stream, bool all, u32 *n,
 	}
 }
 
+/*
+ * Of a zone other blocks are in flight, or given away. Where the drive does not limit active
+ * zones that puts it into no other set, and mostly it has changed before.
+ */
+static void rfs_inflight_changed(struct rfs_fs *fs, u32 nr)
+{
+	if (fs->zone[nr].noted != RFS_NOTED || fs->active_max)
+		rfs_zone_changed(fs, nr);
+}
+
 int rfs_place(struct rfs_fs *fs, u32 stream, u32 n, bool all,
 	      struct rfs_place *place)
 {
@@ -585,8 +595,12 @@ int rfs_place(struct rfs_fs *fs, u32 stream, u32 n, bool all,
 	place->addr = (u64)seg->zone * fs->geo.zone_blocks + z->wp - z->sums_due;
 	z->wp += n;
 	rfs_inflight_add(fs, seg->zone, n);
-	z->window = true;
-	rfs_zone_changed(fs, seg->zone);
+	if (z->window) {
+		rfs_inflight_changed(fs, seg->zone);
+	} else {
+		z->window = true;
+		rfs_zone_changed(fs, seg->zone);
+	}
 	if (!listed)
 		return 0;
 	place->slot = seg->sum->count;
@@ -623,11 +637,12 @@ void rfs_placed(struct rfs_fs *fs, const struct rfs_place *place,
 	rfs_note_error(z, error);
 	if (error) {
 		z->wp -= place->n;
+		rfs_zone_changed(fs, place->zone);
 	} else {
 		fs->window_blocks += place->n;
 		rfs_count_written(fs, z, oob, place->n);
+		rfs_inflight_changed(fs, place->zone);
 	}
-	rfs_zone_changed(fs, place->zone);
 	if (!sum)
 		return;
 	for (i = 0; !error && i < place->n; i++) {

@@ -198,6 +198,7 @@ int rfs_map_ptrs(struct rfs_fs *fs, u32 ino, u64 block, bool create,
 	out->n = RFS_FANOUT - block % RFS_FANOUT;
 	if (ret)
 		return ret;
+	out->di = t.di;
 	if (!t.file)
 		return create ? -EUCLEAN : 0;
 	ret = rfs_find_holder(&t, 0, block, create, &out->buf);

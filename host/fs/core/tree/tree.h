@@ -148,6 +148,7 @@ int rfs_map_extent(struct rfs_fs *fs, u32 ino, u64 *from, u64 to,
 struct rfs_ptrs {
 	struct rfs_ptr *at;	/* the first; NULL: none, and no create */
 	struct rfs_buf *buf;	/* that has them */
+	struct rfs_dinode *di;	/* of the file */
 	u32 n;
 };
 
