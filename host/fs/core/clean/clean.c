@@ -1058,17 +1058,10 @@ static u32 rfs_compactable(const struct rfs_fs *fs)
 	return best;
 }
 
-/* With so many dead blocks in its victims a round of compaction gains. */
-static u64 rfs_gain_least(const struct rfs_fs *fs)
-{
-	return rfs_compact_gain(fs->maps, rfs_tables(fs), fs->sums_each,
-				le32_to_cpu(fs->super.ways));
-}
-
 /* Dead blocks of all that are worth it: do they make up for what it costs? */
 static bool rfs_compaction_gains(const struct rfs_fs *fs)
 {
-	u64 dead = 0, gain = rfs_gain_least(fs);
+	u64 dead = 0, gain = fs->gain_now;
 	u32 nr;
 
 	rfs_bits_each(&fs->set[RFS_SET_META], nr) {
@@ -1113,7 +1106,7 @@ bool rfs_compact_due(const struct rfs_fs *fs, bool zones_lack)
 /* Victims until their dead blocks are more than what is written besides */
 static int rfs_compact_zones(struct rfs_fs *fs, struct cleaner *c)
 {
-	u64 dead = 0, gain = rfs_gain_least(fs);
+	u64 dead = 0, gain = fs->gain_now;
 	int ret = 0;
 	u32 nr;
 

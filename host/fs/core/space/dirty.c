@@ -85,10 +85,18 @@ u32 rfs_dirty_most(const struct rfs_fs *fs)
 	return blocks > kept + DIRTY_LEAST ? blocks - kept : DIRTY_LEAST;
 }
 
-bool rfs_room_tight(const struct rfs_fs *fs, u32 zones)
+bool rfs_room_tight_summed(const struct rfs_fs *fs, u32 zones)
 {
 	return rfs_dirty_room(fs, 0, zones) <
 	       fs->dirty_max + rfs_room_kept(fs);
+}
+
+bool rfs_room_tight(const struct rfs_fs *fs, u32 zones)
+{
+	/* so many zones have it by themselves: see rfs_low_zones() */
+	if (!fs->early_blocks && fs->free_zones >= rfs_zones_low(fs) + zones)
+		return false;
+	return rfs_room_tight_summed(fs, zones);
 }
 
 bool rfs_dirty_due(const struct rfs_fs *fs)

@@ -28,19 +28,22 @@ static inline u64 rfs_metadata_claim(const struct rfs_fs *fs,
 				     const struct rfs_usage *now,
 				     u64 more, u64 maps)
 {
-	u64 meta = now->live - now->data_live + now->new_dirty + more +
-		   rfs_compact_gain(now->maps + maps, rfs_tables(fs),
-				    fs->sums_each,
-				    le32_to_cpu(fs->super.ways)) - 1;
+	u64 meta = now->live - now->data_live + now->new_dirty + more;
 	u32 dead = rfs_slack(fs->holds), low = now->low_now;
+	u32 ways = le32_to_cpu(fs->super.ways);
+	u64 gain = now->gain_now;
 
-	if (maps == RFS_MAPS_NEXT)
+	if (maps == RFS_MAPS_NEXT) {
 		low = now->low_next;
-	else if (maps)
+		gain = now->gain_next;
+	} else if (maps) {
 		low = rfs_low_zones(le32_to_cpu(fs->super.zone_cap),
 				    fs->dirty_max, rfs_tables(fs),
-				    now->maps + maps, fs->sums_each,
-				    le32_to_cpu(fs->super.ways));
+				    now->maps + maps, fs->sums_each, ways);
+		gain = rfs_compact_gain(now->maps + maps, rfs_tables(fs),
+					fs->sums_each, ways);
+	}
+	meta += gain - 1;
 
 	return meta + DIV_ROUND_UP(meta * dead, (u64)(fs->holds - dead)) +
 	       (u64)(low - fs->low_zones) * fs->holds;

@@ -183,6 +183,7 @@ struct rfs_usage {
 	u64 inodes;
 	u32 new_dirty, maps;
 	u32 low_now, low_next;
+	u64 gain_now, gain_next;
 };
 
 static inline void rfs_usage_get(const struct rfs_fs *fs, struct rfs_usage *out)
@@ -196,6 +197,8 @@ static inline void rfs_usage_get(const struct rfs_fs *fs, struct rfs_usage *out)
 	out->maps = fs->maps;
 	out->low_now = fs->low_now;
 	out->low_next = fs->low_next;
+	out->gain_now = fs->gain_now;
+	out->gain_next = fs->gain_next;
 }
 
 /*
@@ -238,6 +241,13 @@ int rfs_io_wait_sums(struct rfs_fs *fs);
 /* Dirty metadata blocks at which operations wait for a check-point */
 u32 rfs_dirty_most(const struct rfs_fs *fs);
 
+/* Fewer free zones than these, beside what reserved pages need, are few. */
+static inline u32 rfs_zones_low(const struct rfs_fs *fs)
+{
+	return fs->low_now + rfs_pages_of(fs, fs->rsv_blocks) /
+			     le32_to_cpu(fs->super.zone_cap);
+}
+
 /*
  * Is that reached? With all the reserve free, and what reserved pages need, it is no
  * less than dirty_max.
@@ -245,14 +255,17 @@ u32 rfs_dirty_most(const struct rfs_fs *fs);
 static inline bool rfs_dirty_full(const struct rfs_fs *fs)
 {
 	return (fs->dirty.count >= fs->dirty_max ||
-		fs->free_zones < fs->low_now +
-				 rfs_pages_of(fs, fs->rsv_blocks) /
-				 le32_to_cpu(fs->super.zone_cap)) &&
+		fs->free_zones < rfs_zones_low(fs)) &&
 	       fs->dirty.count >= rfs_dirty_most(fs);
 }
 
-/* Beside so many zones, another check-point of dirty_max may not find room. */
+/*
+ * Beside so many zones, another check-point of dirty_max may not find room. The
+ * second adds up all that is free; the first does so only where free zones alone
+ * do not tell.
+ */
 bool rfs_room_tight(const struct rfs_fs *fs, u32 zones);
+bool rfs_room_tight_summed(const struct rfs_fs *fs, u32 zones);
 
 /* So much is dirty, long before others wait, that a check-point is to come. */
 bool rfs_dirty_due(const struct rfs_fs *fs);

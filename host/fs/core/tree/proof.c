@@ -51,9 +51,11 @@ static const char *rfs_proof_wrong(struct rfs_fs *fs, enum rfs_proof at)
 	fs->dirty_before = fs->dirty.count;
 	if (fs->dirty.count + rfs_room_kept(fs) > room)
 		return "what is dirty takes the room that is kept";
+	if (rfs_room_tight_summed(fs, 0) && !rfs_room_tight(fs, 0))
+		return "room is short, and free zones say that it is not";
 	if (at == RFS_AT_SENDING)
 		return NULL;
-	if (rfs_room_tight(fs, 0))
+	if (rfs_room_tight_summed(fs, 0))
 		return "metadata is compact, and room is short";
 	if (rfs_proof_zones_left(fs) + 2 < fs->low_zones)
 		return "data has taken zones of the reserve";

@@ -168,6 +168,8 @@ struct rfs_fs {
 	u32 low_zones;		/* fewer free ones: clean first; see sizes.c */
 	/* the same with the maps there are, and with RFS_MAPS_NEXT more */
 	u32 low_now, low_next;
+	/* blocks that a round of compaction has to gain, as many maps there are */
+	u64 gain_now, gain_next;
 	u64 room_kept;		/* blocks, see rfs_room_kept(): as many maps keep them */
 	u32 holds;		/* blocks in use that a zone has room for */
 	u32 sums_each;		/* summaries of 63 blocks; 0: see sizes.c */
