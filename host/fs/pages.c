@@ -709,6 +709,8 @@ static void rfsm_write_left_block(struct rfs_sb_info *sbi,
 	if (!folio)
 		return;
 	if (rfsm_is_dirty(folio) && folio_clear_dirty_for_io(folio)) {
+		/* as a page: below a piece, the victim would keep the page that it has */
+		folio_set_checked(folio);
 		*inode = folio->mapping->host;
 		rfsm_batch_add(*inode, b, folio, wbc);
 	} else {
