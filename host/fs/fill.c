@@ -104,10 +104,15 @@ static bool rfsm_fill_send(struct rfs_sb_info *sbi, struct inode *inode,
 	return true;
 }
 
-/* Has a locked folio what was read, and nothing that is newer? */
+/*
+ * Has a locked folio what was read, and nothing that is newer? Not where the file ends in
+ * it: a truncate is about to cut the block there, and a page of all of it that is sent
+ * after the truncate's record would make the file longer again when it is recovered.
+ */
 static bool rfsm_fill_may(const struct inode *inode, struct folio *folio)
 {
 	return folio->mapping == inode->i_mapping && !folio_test_large(folio) &&
+	       folio_pos(folio) + PAGE_SIZE <= i_size_read(inode) &&
 	       !folio_test_private(folio) && !folio_test_dirty(folio) &&
 	       !folio_test_writeback(folio) && folio_test_uptodate(folio);
 }
