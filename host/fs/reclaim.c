@@ -149,13 +149,22 @@ static bool rfsm_make_room(struct rfs_sb_info *sbi)
 	return !ret;
 }
 
-/* Of a hybrid volume: blocks leave flash before anybody waits for that. */
+/*
+ * Of a hybrid volume: blocks leave flash before anybody waits for that. Where none did,
+ * whoever finds flash crowded next asks again.
+ */
 static int rfsm_uncrowd(struct rfs_sb_info *sbi)
 {
+	bool any = true;
+	u64 before;
 	int ret = 0;
 
-	while (!ret && rfs_flash_crowded(sbi->fs) && !READ_ONCE(sbi->want_room))
+	while (!ret && any && rfs_flash_crowded(sbi->fs) &&
+	       !READ_ONCE(sbi->want_room)) {
+		before = sbi->fs->stats.evicted;
 		ret = rfs_evict_coldest(sbi->fs, rfsm_round_checkpoint);
+		any = sbi->fs->stats.evicted > before;
+	}
 	return ret;
 }
 
@@ -213,6 +222,8 @@ static void rfsm_clean_idle(struct rfs_sb_info *sbi)
 	if (sbi->fs->home && !sbi->fs->read_only) {
 		ret = rfsm_go_home(sbi);
 		if (ret != -ENOENT) {
+			if (ret)	/* not again before somebody was at work */
+				sbi->idle_seen = used;
 			rfsm_unlock(sbi);
 			if (ret)
 				rfsm_failed(sbi, ret);

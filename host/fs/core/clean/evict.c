@@ -215,6 +215,9 @@ static int rfs_home_zone(struct rfs_fs *fs, u32 nr, bool evict, u32 *left)
 		error = rfs_homing_write(h);
 		ret = ret ? ret : error;
 	}
+	/* what it still has cannot be read: it does not go again */
+	if (!ret && evict && fs->zone[nr].live)
+		fs->zone[nr].cond = RFS_DEV_READ_ONLY;
 	rfs_set_leaving(fs, nr, false);
 	if (!ret && !evict)
 		fs->home->both_in[nr] = h->both;
