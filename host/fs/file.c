@@ -315,6 +315,15 @@ static loff_t rfsm_file_llseek(struct file *file, loff_t pos, int whence)
 	return pos;
 }
 
+/* The volume has the size of a file that has grown once the last page is written. */
+static int rfsm_write_last(struct inode *inode)
+{
+	loff_t size = i_size_read(inode);
+
+	return size ? filemap_write_and_wait_range(inode->i_mapping, size - 1,
+						   size - 1) : 0;
+}
+
 /*
  * Blocks as a whole go; of those at the ends a part becomes zero. keep: they
  * were preallocated, and stay so.
@@ -340,6 +349,8 @@ static int rfsm_punch_hole(struct inode *inode, loff_t pos, loff_t end,
 			ret = rfsm_zero(inode, to << PAGE_SHIFT,
 					end - (to << PAGE_SHIFT));
 	}
+	if (!ret && from < to && end >= i_size_read(inode))
+		ret = rfsm_write_last(inode);
 	if (ret || from >= to)
 		return ret;
 	filemap_invalidate_lock(mapping);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """mkfs.rfs, fsck.rfs and dump.rfs on images."""
 
+import os
 import re
 import subprocess
 import sys
@@ -304,7 +305,31 @@ def test_fsck_says_how_far_it_is(volume: Tools) -> None:
         assert {line[0] for line in lines} == {str(number) for number in passes}
     done = volume.fsck("-C", "0")
     assert f"{volume.image}: check 100.0%\n" in done.stdout
-    assert volume.fsck("-C", "x").returncode == 16
+
+
+def test_fsck_progress_to_nobody(volume: Tools) -> None:
+    """What is no descriptor is refused before one of that number is the image's."""
+    assert volume.run("populate", volume.image, "clean").returncode == 0
+    image = volume.image.read_bytes()
+    for where in ("x", "", "-1", "3", "4", "99", "4294967296", "99999999999999999999"):
+        done = volume.fsck("-y", "-C", where)
+        assert done.returncode == 16
+        assert f"-C {where}: must be 0" in done.stderr
+    reader, writer = os.pipe()
+    arguments = [str(volume.build / "fsck.rfs"), "-y", "--rescan", "-C"]
+    done = subprocess.run(
+        [*arguments, str(reader), volume.image], pass_fds=[reader], capture_output=True, check=False
+    )
+    assert done.returncode == 16
+    assert volume.image.read_bytes() == image
+    # who has read it is gone
+    os.close(reader)
+    done = subprocess.run(
+        [*arguments, str(writer), volume.image], pass_fds=[writer], capture_output=True, check=False
+    )
+    os.close(writer)
+    assert done.returncode == 1
+    assert volume.fsck().returncode == 0
 
 
 def test_fsck_finds(volume: Tools) -> None:

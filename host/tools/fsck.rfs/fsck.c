@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <fcntl.h>
 #include <getopt.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "device.h"
 #include "checkpoint/checkpoint.h"
@@ -315,6 +319,22 @@ static int rebuild(const struct rfs_device *device, const struct options *o)
 	return FSCK_MENDED;
 }
 
+/* NOBODY: that is no descriptor; a number that is free could become the device's */
+static int progress_to(const char *text)
+{
+	char *end;
+	long fd = strtol(text, &end, 10);
+	int how = -1;
+
+	if (end != text && !*end && fd >= 0 && fd <= INT_MAX)
+		how = fcntl(fd ? fd : STDOUT_FILENO, F_GETFL);
+	if (how >= 0 && (how & O_ACCMODE) != O_RDONLY)
+		return fd;
+	complain("-C %s: must be 0, for the terminal, or the number of a file descriptor that is open for writing, such as 2",
+		 text);
+	return NOBODY;
+}
+
 static bool parse(int argc, char **argv, struct options *o)
 {
 	static const struct option names[] = {
@@ -323,7 +343,6 @@ static bool parse(int argc, char **argv, struct options *o)
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
-	char *end;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "npayvhfC:TV", names, NULL)) != -1) {
@@ -350,8 +369,8 @@ static bool parse(int argc, char **argv, struct options *o)
 			o->slow = optarg;
 			break;
 		case 'C':
-			o->progress = strtol(optarg, &end, 10);
-			if (end == optarg || *end)
+			o->progress = progress_to(optarg);
+			if (o->progress == NOBODY)
 				return false;
 			break;
 		case 'f':	/* it always checks */
@@ -378,6 +397,9 @@ int main(int argc, char **argv)
 		fputs(usage, stderr);
 		return FSCK_USAGE;
 	}
+	/* a repair goes on without who reads how far it is */
+	if (o.progress != NOBODY)
+		signal(SIGPIPE, SIG_IGN);
 	if (rfs_device_open(argv[optind], o.write, &device))
 		return FSCK_ERROR;
 	if (o.slow && rfs_slow_open(o.slow, o.write, &device)) {

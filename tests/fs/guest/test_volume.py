@@ -470,6 +470,47 @@ def test_df_keeps_its_word(run: Run, volume: Volume) -> None:
     )
 
 
+def test_size_of_a_file_whose_end_is_punched(run: Run, volume: Volume) -> None:
+    """It stays though what has grown was never written, after an unmount and a power cut."""
+    check(
+        run,
+        volume,
+        """
+        start
+        grow() {
+            head -c 40960 /dev/urandom > /mnt/$1
+            sync
+            head -c 40900 /dev/urandom >> /mnt/$1
+            fallocate -$2 -o $3 -l $4 /mnt/$1
+        }
+        sizes() { stat -c '%n %s' /mnt/*; md5sum /mnt/*; }
+        work() {
+            grow $1-all p 40960 40960
+            grow $1-half p 50000 200000
+            grow $1-from-the-first p 0 81860
+            grow $1-before p 40960 20480
+            grow $1-zeroed z 40960 40900
+            head -c 5000 /dev/urandom > /mnt/$1-new
+            fallocate -p -o 0 -l 8192 /mnt/$1-new
+            : > /mnt/$1-empty
+            fallocate -p -o 0 -l 8192 /mnt/$1-empty
+        }
+        work unmounted
+        sizes > /tmp/before
+        again
+        sizes | cmp - /tmp/before
+        work cut
+        sizes > /tmp/before
+        for file in /mnt/cut*; do sync $file; done
+        shut_down 2
+        umount /mnt
+        start
+        sizes | cmp - /tmp/before
+        end
+        """,
+    )
+
+
 def test_times_after_a_power_cut(run: Run, volume: Volume) -> None:
     """Times of a file that was fsynced are there again, whatever has set them last."""
     check(
