@@ -215,7 +215,8 @@ static int rfsm_slow_transfer(struct rfsm_slow *slow, blk_opf_t op, u64 block,
 				   slow->sbi->dev.bdev, slow->bdev,
 				   op_is_write(op) ? "write" : "read", n, block,
 				   ret);
-	return ret;
+	/* others, such as of a device without room, have a meaning to the core */
+	return ret ? -EIO : 0;
 }
 
 /* While mounting, which nobody else does; the table of states is read in a row. */
@@ -282,7 +283,7 @@ static int rfsm_slow_flush(void *opaque)
 	if (ret)
 		pr_err_ratelimited("%pg: slow device %pg: flush: error %d\n",
 				   slow->sbi->dev.bdev, slow->bdev, ret);
-	return ret;
+	return ret ? -EIO : 0;
 }
 
 static const struct rfs_slow_dev slow_ops = {
@@ -318,11 +319,6 @@ static int rfsm_slow_use(struct rfs_sb_info *sbi, const char *path,
 	struct rfsm_slow *slow = sbi->slow;
 	struct block_device *bdev = slow->bdev;
 
-	if (!sb_rdonly(sbi->sb) && bdev_read_only(bdev)) {
-		pr_err("%pg: slow=%s: can only be read: mount with ro, or make it writable\n",
-		       sbi->dev.bdev, path);
-		return -EACCES;
-	}
 	if (bdev_logical_block_size(bdev) > RFS_BLOCK_BYTES ||
 	    bdev_is_zoned(bdev)) {
 		pr_err("%pg: slow=%s: %s: it must be a device of blocks of at most %lu bytes, which can be written anywhere\n",
@@ -335,6 +331,17 @@ static int rfsm_slow_use(struct rfs_sb_info *sbi, const char *path,
 	sbi->dev.direct_align |= bdev_dma_alignment(bdev);
 	geo->slow = &slow->ops;
 	return 0;
+}
+
+static const char *rfsm_slow_not_opened(int error)
+{
+	switch (error) {
+	case -EBUSY:
+		return "in use: unmount what has it, and let no program write it";
+	case -EACCES:
+		return "can only be read: mount with ro, or make it writable";
+	}
+	return "cannot be opened: name the block device that mkfs.rfs --slow was given";
 }
 
 int rfsm_slow_open(struct rfs_sb_info *sbi, struct rfs_geometry *geo)
@@ -358,10 +365,7 @@ int rfsm_slow_open(struct rfs_sb_info *sbi, struct rfs_geometry *geo)
 		ret = PTR_ERR(sbi->slow->file);
 		sbi->slow->file = NULL;
 		pr_err("%pg: slow=%s: %s (error %d)\n", sbi->dev.bdev, path,
-		       ret == -EBUSY ?
-		       "in use: unmount what has it, and let no program write it" :
-		       "cannot be opened: name the block device that mkfs.rfs --slow was given",
-		       ret);
+		       rfsm_slow_not_opened(ret), ret);
 		return ret;
 	}
 	sbi->slow->bdev = file_bdev(sbi->slow->file);

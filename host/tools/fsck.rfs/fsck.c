@@ -157,7 +157,8 @@ static int look_at(const struct rfs_device *device, const struct options *o,
 		rfs_unmount_nosync(fs);
 	}
 	rfs_device_close(&over);
-	if (ret == -EUCLEAN || ret == -EINVAL)
+	/* which refuses hybrid volumes */
+	if ((ret == -EUCLEAN || ret == -EINVAL) && !device->geo.slow)
 		printf("%s: fsck.rfs --rescan can do without check-points and inode map\n",
 		       device->path);
 	if (ret)

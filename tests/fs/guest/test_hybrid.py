@@ -232,6 +232,14 @@ def test_what_is_refused(run: Run) -> None:
         again
         md5sum -c /tmp/sum
         end
+        # one that can only be read; mount(8) tries ro itself without -w
+        blockdev --setro $slow
+        refused "slow=$slow: can only be read: mount with ro" -w -o slow=$slow $drive
+        start -o ro
+        grep kept /mnt/file
+        fails 32 mount -o remount,rw /mnt
+        blockdev --setrw $slow
+        end
         # the disk of another volume, of none, one that is too small, one that is not wanted
         dd if=$slow of=/tmp/first bs=4k count=1
         dd if=/dev/zero of=$slow bs=4k count=1 conv=fsync
@@ -287,6 +295,36 @@ def test_slow_device_fails(run: Run) -> None:
         start
         md5sum -c /tmp/hot
         md5sum -c /tmp/cold
+        end
+        """,
+    )
+
+
+def test_slow_device_has_no_room(run: Run) -> None:
+    """That of a thin device is an error of it, and not a file system that is full."""
+    hybrid(
+        run,
+        """
+        mkdir /tmp/thin
+        mount -t tmpfs -o size=20M none /tmp/thin
+        truncate -s 80M /tmp/thin/disk
+        slow=$(losetup --find --show /tmp/thin/disk)
+        mkfs.rfs -q -f --slow $slow $drive
+        start
+        head -c 15M /dev/urandom >/mnt/kept
+        sync
+        md5sum /mnt/kept >/tmp/sum
+        fails 1 dd if=/dev/urandom of=/mnt/large bs=1M count=60 conv=fsync 2>/tmp/said
+        grep "Input/output error" /tmp/said
+        fails 1 touch /mnt/more
+        said "read-only"
+        md5sum -c /tmp/sum
+        end
+        mount -o remount,size=100M /tmp/thin
+        start
+        md5sum -c /tmp/sum
+        dd if=/dev/urandom of=/mnt/large bs=1M count=60 conv=fsync
+        md5sum -c /tmp/sum
         end
         """,
     )
