@@ -204,7 +204,7 @@ PAPER = Paper(
         Entry(
             "figure6",
             "TPC-C, 1 GB of memory",
-            missing="needs a volume on both drives in the guest, where the memory is less than the "
+            missing="needs TPC-C in the guest on a hybrid volume, where the memory is less than the "
             "database",
         ),
         Entry(
