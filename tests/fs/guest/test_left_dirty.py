@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Blocks that cleaning in the background finds dirty in the page cache, and leaves to be written."""
+"""Blocks that background cleaning finds dirty in the page cache, and leaves to be written."""
 
 import re
 
