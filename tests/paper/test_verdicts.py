@@ -118,7 +118,7 @@ def test_stacks_and_benchmarks_of_the_tables_exist() -> None:
         (["nothing"], "unknown paper 'nothing': there is redo, risa"),
         (["redo", "table9"], "redo has no 'table9': there is table1"),
         (["sfs", "figure1"], "sfs figure1 cannot be measured: needs the three drives"),
-        (["hfm", "figure6"], "hfm figure6 cannot be measured: needs TPC-C in the guest"),
+        (["hfm", "figure6"], "hfm figure6 cannot be measured: needs TPC-C in a guest"),
         (["redo", "--capacities", "0"], "--capacities 0: allowed is more than 0"),
         (["redo", "--live", "95"], "--live 95: allowed is 20 to 90"),
         ([], "NAME is missing: there is redo"),
