@@ -204,7 +204,7 @@ PAPER = Paper(
         Entry(
             "figure6",
             "TPC-C, 1 GB of memory",
-            missing="needs TPC-C in a guest with a hybrid volume, and less memory than the database",
+            missing="needs TPC-C in a guest on a hybrid volume, larger than the memory",
         ),
         Entry(
             "figure7",
