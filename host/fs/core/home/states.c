@@ -49,15 +49,9 @@ static bool rfs_home_none_free(const struct rfs_home *home, u64 from)
 /* The first free block in from..to - 1; `to` if none is */
 static u64 rfs_home_search(const struct rfs_home *home, u64 from, u64 to)
 {
-	while (from < to) {
-		if (!(from % 32) && from + 32 <= to &&
-		    rfs_home_none_free(home, from))
-			from += 32;
-		else if (rfs_home_state(home, from) == RFS_SLOW_FREE)
-			break;
-		else
-			from++;
-	}
+	while (from < to && rfs_home_state(home, from) != RFS_SLOW_FREE)
+		from += !(from % 32) && from + 32 <= to &&
+			rfs_home_none_free(home, from) ? 32 : 1;
 	return from;
 }
 
