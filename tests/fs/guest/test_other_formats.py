@@ -96,18 +96,3 @@ def test_other_versions(run: Run, volume: Volume, tmp_path: Path) -> None:
         script(volume, "start; test $(cat /mnt/file) = old; touch /mnt/new; end", make=False),
         **options,
     )
-
-
-def test_hybrid_volumes_are_refused(run: Run, volume: Volume) -> None:
-    """The tools make and check one; the module says that it cannot mount it."""
-    commands = """
-        truncate -s 64G /tmp/slow
-        mkfs.rfs -q -f --slow /tmp/slow $drive
-        fsck.rfs --slow /tmp/slow $drive
-        fails 32 mount -t rfs $drive /mnt
-        fails 32 mount -t rfs -o ro $drive /mnt
-        dmesg | grep 'rfs: nvme0n1: a hybrid volume'
-    """
-    options = {"system": volume.system, "namespace": {**volume.namespace, **SMALL}}
-    result = run(script(volume, commands, make=False), **options)
-    assert "this version cannot mount them yet" in result.output
