@@ -168,8 +168,9 @@ static bool rfsm_may_write_to(struct inode *inode, struct folio *folio,
 }
 
 /*
- * How large a new folio may be: as what is written, or, where the file grows, as what was
- * written in a row before.
+ * How large a new folio may be: as what is written, or, where the file grows, as a quarter of
+ * what was written in a row before. So what a small file has beyond its end, which Linux
+ * counts as dirty, is little.
  */
 static fgf_t rfsm_folio_order(struct inode *inode, loff_t pos, size_t len)
 {
@@ -178,7 +179,7 @@ static fgf_t rfsm_folio_order(struct inode *inode, loff_t pos, size_t len)
 
 	if (start >= i_size_read(inode))
 		return fgf_set_order(pos == ri->next ?
-				     max_t(u64, len, ri->fresh) : len);
+				     max_t(u64, len, ri->fresh / 4) : len);
 	return start == pos ? fgf_set_order(len) : 0;
 }
 
