@@ -666,6 +666,15 @@ static int rfsm_batch_add(struct inode *inode, struct rfsm_batch *b,
 	return 0;
 }
 
+static struct rfsm_batch *rfsm_batch_new(struct rfs_sb_info *sbi)
+{
+	struct rfsm_batch *b = mempool_alloc(&sbi->batches, GFP_NOFS);
+
+	b->n = 0;
+	b->smalls = 0;
+	return b;
+}
+
 static int rfsm_writepages(struct address_space *mapping,
 			   struct writeback_control *wbc)
 {
@@ -677,9 +686,7 @@ static int rfsm_writepages(struct address_space *mapping,
 	int error;
 
 	/* before a folio is locked: nobody waits for who waits for this */
-	b = mempool_alloc(&sbi->batches, GFP_NOFS);
-	b->n = 0;
-	b->smalls = 0;
+	b = rfsm_batch_new(sbi);
 	while ((folio = writeback_iter(mapping, wbc, folio, &error)))
 		error = rfsm_batch_add(inode, b, folio, wbc);
 	if (b->smalls)
@@ -728,12 +735,9 @@ void rfsm_write_left(struct rfs_sb_info *sbi)
 {
 	struct writeback_control wbc = { .sync_mode = WB_SYNC_NONE };
 	struct inode *inode = NULL;
-	struct rfsm_batch *b;
+	struct rfsm_batch *b = rfsm_batch_new(sbi);
 	u32 i;
 
-	b = mempool_alloc(&sbi->batches, GFP_NOFS);
-	b->n = 0;
-	b->smalls = 0;
 	sort(sbi->left, sbi->lefts, sizeof(*sbi->left), rfsm_left_cmp, NULL);
 	for (i = 0; i < sbi->lefts; i++) {
 		if (i && sbi->left[i].ino != sbi->left[i - 1].ino)
