@@ -39,6 +39,25 @@ def test_conventional_namespace_round_trip(qemu: str, tmp_path: Path) -> None:
         machine.quit()
 
 
+def test_identify_is_that_of_upstream(qemu: str, tmp_path: Path) -> None:
+    """What our namespaces take out of Identify Controller, or add, is there as in upstream's QEMU.
+
+    The values are those of nvme_init_ctrl() in hw/nvme/ctrl.c without our patches.
+    """
+    with Qemu(qemu, stock_args(tmp_path / "raw")) as machine:
+        ident = Controller(machine).identify(0x01)
+        oaes, oacs, oncs, ocfs = (
+            int.from_bytes(ident[at : at + size], "little")
+            for at, size in ((92, 4), (256, 2), (520, 2), (534, 2))
+        )
+        assert oaes == 1 << 8, "namespace attributes, and no zone descriptors"
+        assert oacs == 1 << 1 | 1 << 3 | 1 << 5 | 1 << 8
+        # Compare, Dataset Management, Write Zeroes, Features, Timestamp, Copy, atomicity
+        assert oncs == 1 << 0 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 6 | 1 << 8 | 1 << 9 | 1 << 10
+        assert ident[525] == 0b111, "a volatile write cache, and flushes of all namespaces"
+        assert ocfs == 0b1111
+
+
 def test_many_commands_in_flight_wrap_the_queues(qemu: str, tmp_path: Path) -> None:
     with Qemu(qemu, stock_args(tmp_path / "raw")) as machine:
         controller = Controller(machine)

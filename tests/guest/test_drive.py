@@ -135,6 +135,24 @@ def test_a_file_system_over_two_boots(run: Run, tmp_path: Path) -> None:
     )
 
 
+def test_flushes_come_with_host_sync(run: Run) -> None:
+    """Linux finds a volatile write cache, and flushes it when it is asked to sync."""
+    result = run(
+        """
+        test "$(cat /sys/block/nvme0n1/queue/write_cache)" = "write back"
+        rsdctl show --json /dev/nvme0n1 > /out/before
+        dd if=/dev/zero of=/dev/nvme0n1 bs=16K count=1 oflag=direct conv=notrunc,fdatasync
+        rsdctl show --json /dev/nvme0n1 > /out/after
+        """,
+        namespace={"host-sync": "on", "oob": "0"},
+    )
+    before, after = (
+        json.loads((result.out_dir / name).read_text())["counters"]["flush_cmds"]["value"]
+        for name in ("before", "after")
+    )
+    assert after > before
+
+
 def test_flush_is_not_needed(run: Run) -> None:
     """There is no volatile buffer, so Linux sends no flush."""
     run(

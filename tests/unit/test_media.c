@@ -152,8 +152,8 @@ TEST(other_settings_may_change)
         if (!rsd_props[i].geometry) {
             *rsd_prop_value(&bed.cfg, &rsd_props[i]) = rsd_props[i].max;
         }
-    bed.cfg.cache = bed.cfg.suspend = RSD_OFF;  /* not with queue=global */
     }
+    bed.cfg.cache = bed.cfg.suspend = RSD_OFF;  /* not with queue=global */
     bed_reopen(&bed);
     /* what the last format said, not what is asked for */
     CHECK_EQ(rsd_config(bed.drive)->oob, 16);

@@ -100,6 +100,10 @@ TEST(the_host_cannot_tear_a_page)
     memcpy(slot + RSD_PAGE_SIZE, rsd_media_oob(&media, 0, 0), RSD_OOB_SIZE);
     CHECK_EQ(rsd_nand_program_unit(&media, 2, 0, 1, slot), RSD_OK);
     CHECK_EQ(rsd_nand_read(&media, 2, 0, data, NULL, 0), RSD_E_MEDIA);
+    /* the same bytes in a block without torn pages, of a host that has all OOB */
+    CHECK_EQ(rsd_nand_program(&media, 3, 0, slot, slot + RSD_PAGE_SIZE,
+                              RSD_OOB_SIZE), RSD_OK);
+    CHECK_EQ(rsd_nand_read(&media, 3, 0, data, NULL, 0), RSD_OK);
     rsd_media_close(&media);
     media = (RsdMedia){ 0 };
     unlink(path);

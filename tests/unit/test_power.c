@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "conventional.h"
@@ -1502,19 +1503,31 @@ TEST(refusals)
     bed_close(&bed);
 }
 
-/* Two writes, of which the second goes to another zone if it is to. */
+/*
+ * A process of its own makes two writes, of which the second goes to another
+ * zone if it is to.
+ */
 static void run_of_two(const RsdConfig *cfg, const char *path, const char *log,
                        bool elsewhere)
 {
     char err[RSD_ERR_LEN] = "";
     Bed bed = { .path = path, .cfg = *cfg };
+    pid_t child = fork();
+    int status;
 
+    CHECK(child >= 0);
+    if (child) {
+        CHECK_EQ(waitpid(child, &status, 0), child);
+        CHECK(WIFEXITED(status) && !WEXITSTATUS(status));
+        return;
+    }
     bed.drive = rsd_open_logged(path, log, cfg, err);
     CHECK(bed.drive);
     rsd_geometry(bed.drive, 0, &bed.geo);
     run(&bed, RSD_WRITE, 0, 1, 1);
     run(&bed, RSD_WRITE, elsewhere ? bed.geo.zone_size : 1, 1, 2);
     rsd_close(bed.drive);
+    _exit(0);
 }
 
 /* Neither the host's clock nor its process numbers are in the files. */
