@@ -39,16 +39,9 @@ def checked(test: str) -> tuple[str, ...]:
 
 def floors(name: str) -> str:
     """A floor a line, the highest first, as the page shows them."""
-    if name == "rfs":
-        shown = [f"{floor}/" for floor in checked("test_floors.py")]
-    else:
-        words = {".": "drive.c", "ftl/*": ", ".join(f"ftl/{layer}/" for layer in layers())}
-        shown = [words.get(floor, f"{floor}/") for floor in checked("test_core_floors.py")]
+    lint = "test_floors.py" if name == "rfs" else "test_core_floors.py"
+    shown = ["drive.c" if floor == "." else f"{floor}/" for floor in checked(lint)]
     return "```\n" + "".join(f"  {line}\n" for line in reversed(shown)) + "```\n"
-
-
-def layers() -> list[str]:
-    return sorted({path.parent.name for path in CORE.glob("ftl/*/*.c")})
 
 
 @pytest.mark.parametrize("name", ["drive", "rfs"])

@@ -100,6 +100,32 @@ def test_the_runner_has_it(tmp_path: Path) -> None:
     assert done.stdout.split() == ["plain", "True", "True", "True", "2"], done.stderr
 
 
+# The work of the laws that is the layer's: what must add up does.
+LAWS = """
+import sys
+from pathlib import Path
+from rsd.bench.laws.base import Simulator
+from rsd.bench.laws.conservation import SMALL, WORKS, invariants
+((work, drive),) = [one for one in WORKS if one[1]["ftl"] == "plain"]
+got = Simulator(Path(sys.argv[1]), Path(sys.argv[2])).run(work, **(SMALL | drive))
+assert got.count("prog_clean") > 0, "nothing was collected"
+for law, point in invariants(got):
+    assert point.error(law.relation) <= law.tolerance + 1e-9, f"{law.says} {point}"
+"""
+
+
+def test_the_laws_find_it(programs: Path, tmp_path: Path) -> None:
+    copy_with_plain(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", LAWS, programs / "rsdsim", tmp_path],
+        env=os.environ | {"PYTHONPATH": str(tmp_path / "host/tools")},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_rsdsim_has_it(programs: Path) -> None:
     options = ("ftl=plain", "channels=2", "ways=2", "blocks=64", "over-provision=20")
     done = subprocess.run(

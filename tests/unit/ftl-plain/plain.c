@@ -1,9 +1,7 @@
 /*
- * The plainest translation layer: a template for another one. Copy the folder
- * to hw/rsd-nvme/core/ftl/, and add a line to RSD_FTLS (api/rsd-props.h), such
- * as
- *
- *     X(PLAIN, 5, plain, "the plainest page map", 0)
+ * The plainest translation layer: a template for another one. CONTRIBUTING.md
+ * says where the folder is copied to, and shows the line of RSD_FTLS
+ * (api/rsd-props.h) that goes with it.
  *
  * It maps pages, in RAM. LBA n is always in die n modulo dies. Of each die one
  * block takes what the host writes and one what is copied. When few blocks are

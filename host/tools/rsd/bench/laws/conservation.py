@@ -15,6 +15,7 @@ from rsd.bench.laws.base import (
     book,
     point,
 )
+from rsd.layers import layers
 
 BOOK = book("conservation")
 CAUSES = ("host", "clean", "merge", "wear", "map", "pad")
@@ -24,8 +25,8 @@ FLASH = "a page is programmed once between two erases of its block"
 
 SMALL: dict[str, Setting] = {"channels": 2, "ways": 2, "blocks": 32, "pages": 16}
 MIXED = "--precondition 1 --reads 40 --depth 16 --requests 8000"
-# Every translation layer, with and without a buffer, trims, large pages, planes and bad blocks.
-WORKS: tuple[tuple[str, dict[str, Setting]], ...] = (
+# With and without a buffer, trims, large pages, planes and bad blocks.
+_WORKS: tuple[tuple[str, dict[str, Setting]], ...] = (
     (MIXED, {"ftl": "rsd"}),
     (MIXED, {"ftl": "rsd", "reset": "erase", "spare_blocks": 0}),
     (MIXED, {"ftl": "rsd", "segment": "way", "bad_blocks_ppm": 20_000, "spare_blocks": 8}),
@@ -43,6 +44,12 @@ WORKS: tuple[tuple[str, dict[str, Setting]], ...] = (
         "--precondition 1 --reads 20 --requests 6000 --pattern sequential",
         {"ftl": "page", "write_buffer": "1M", "ack": "buffer", "over_provision": 20},
     ),
+)
+# And every other translation layer of flash in the drive's list, so that a new one is tried.
+WORKS = _WORKS + tuple(
+    (MIXED if layer.zoned else f"{MIXED} --trims 5", {"ftl": layer.name, "over_provision": 40})
+    for layer in layers().values()
+    if not layer.rotates and layer.name not in {drive["ftl"] for _, drive in _WORKS}
 )
 
 
@@ -334,7 +341,7 @@ def _in_order(operation: dict[str, dict[str, float]]) -> bool:
 
 def _certainly_valid(got: Result) -> int:
     """Pages that must be somewhere: what was filled and never trimmed; none if unknown."""
-    if got.after("trim_cmds") or got.content["settings"]["ftl"] == "rsd":
+    if got.after("trim_cmds") or layers()[got.content["settings"]["ftl"]].zoned:
         return 0
     return int(got.content["precondition"]["filled_blocks"])
 
