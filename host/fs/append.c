@@ -565,7 +565,7 @@ static int rfsm_fill_oobs(struct rfs_sb_info *sbi, const struct rfsm_txn *txn,
 	if (!txn->copy) {
 		ret = rfs_txn_fill(sbi->fs, &txn->core, from, n, oob, stream);
 		if (!ret && txn->fill)
-			rfs_fill_oobs(oob, *n);
+			rfs_fill_oobs(sbi->fs, oob, *n);
 		return ret;
 	}
 	memcpy(oob, &txn->copy->oob[from], *n * sizeof(*oob));
@@ -817,10 +817,11 @@ void rfsm_append(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
 	rfsm_append_then(sbi, inode, block, folio, n, len, how, NULL);
 }
 
-static void rfsm_append_as(struct rfs_sb_info *sbi, struct inode *inode,
-			   u64 block, struct folio **folio, u32 n, u32 len,
-			   u32 how, s64 mtime, struct rfsm_then *then)
+void rfsm_append_then(struct rfs_sb_info *sbi, struct inode *inode,
+		      u64 block, struct folio **folio, u32 n, u32 len, u32 how,
+		      struct rfsm_then *then)
 {
+	struct timespec64 mtime = inode_get_mtime(inode);
 	bool sync = how & RFSM_APPEND_SYNC;
 	struct rfsm_txn *txn = mempool_alloc(&sbi->txns, GFP_NOIO);
 	u32 done = 0, i;
@@ -838,7 +839,7 @@ static void rfsm_append_as(struct rfs_sb_info *sbi, struct inode *inode,
 	txn->fill = how & RFSM_APPEND_FILL;
 	txn->begun = false;
 	txn->len = len;
-	txn->mtime = mtime;
+	txn->mtime = timespec64_to_ns(&mtime);
 	txn->error = 0;
 	txn->then = then;
 	memcpy(txn->folio, folio, n * sizeof(*folio));
@@ -859,21 +860,11 @@ static void rfsm_append_as(struct rfs_sb_info *sbi, struct inode *inode,
 		rfsm_kick(sbi);
 }
 
-void rfsm_append_then(struct rfs_sb_info *sbi, struct inode *inode,
-		      u64 block, struct folio **folio, u32 n, u32 len, u32 how,
-		      struct rfsm_then *then)
-{
-	struct timespec64 mtime = inode_get_mtime(inode);
-
-	rfsm_append_as(sbi, inode, block, folio, n, len, how,
-		       timespec64_to_ns(&mtime), then);
-}
-
 void rfsm_append_fill(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
-		      struct folio *folio, s64 mtime)
+		      struct folio *folio)
 {
-	rfsm_append_as(sbi, inode, block, &folio, 1, RFS_BLOCK_BYTES,
-		       RFSM_APPEND_FILL, mtime, NULL);
+	rfsm_append_then(sbi, inode, block, &folio, 1, RFS_BLOCK_BYTES,
+			 RFSM_APPEND_FILL, NULL);
 }
 
 /* That may be in flight; looked at without the lock */

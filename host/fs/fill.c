@@ -60,9 +60,9 @@ static bool rfsm_fill_next(struct rfsm_fills *f, u32 *ino, u64 *block)
 
 /*
  * Is a block still at home alone, and is all of it valid? After the valid bytes the page
- * cache has zeroes, and both copies have to be equal. Then the file's mtime
+ * cache has zeroes, and both copies have to be equal.
  */
-static int rfsm_fill_look(struct rfs_fs *fs, u32 ino, u64 block, s64 *mtime)
+static int rfsm_fill_look(struct rfs_fs *fs, u32 ino, u64 block)
 {
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
@@ -77,7 +77,6 @@ static int rfsm_fill_look(struct rfs_fs *fs, u32 ino, u64 block, s64 *mtime)
 	if (ptr.kind != RFS_PTR_ELSEWHERE || di->diff ||
 	    rfs_ptr_len(&ptr) < RFS_BLOCK_BYTES)
 		return -ENOENT;
-	*mtime = le64_to_cpu(di->mtime);
 	return 0;
 }
 
@@ -86,11 +85,9 @@ static bool rfsm_fill_send(struct rfs_sb_info *sbi, struct inode *inode,
 			   struct folio *folio)
 {
 	u64 block = folio->index;
-	s64 mtime;
 	int ret;
 
-	rfsm_query(sbi, ret, rfsm_fill_look(sbi->fs, inode->i_ino, block,
-					    &mtime));
+	rfsm_query(sbi, ret, rfsm_fill_look(sbi->fs, inode->i_ino, block));
 	/* nobody waits for room for this */
 	if (!ret)
 		ret = rfsm_reserve(sbi, inode, folio, block, 1, 1,
@@ -100,7 +97,7 @@ static bool rfsm_fill_send(struct rfs_sb_info *sbi, struct inode *inode,
 	inode_attach_wb(inode, folio);	/* as if it had been dirtied */
 	folio_start_writeback(folio);
 	folio_unlock(folio);
-	rfsm_append_fill(sbi, inode, block, folio, mtime);
+	rfsm_append_fill(sbi, inode, block, folio);
 	return true;
 }
 

@@ -560,10 +560,10 @@ void rfsm_append_then(struct rfs_sb_info *sbi, struct inode *inode,
 		      struct rfsm_then *then);
 /*
  * A block that is at home alone comes to flash, too: its folio, of one page, is up to
- * date, reserved and under writeback; mtime: that of the file, as the core has it, in ns
+ * date, reserved and under writeback
  */
 void rfsm_append_fill(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
-		      struct folio *folio, s64 mtime);
+		      struct folio *folio);
 /* A copy is appended; under the volume lock, which it drops */
 int rfsm_copy_write(void *dev, struct rfs_copy *copy);
 int __init rfsm_append_module_init(void);

@@ -5,6 +5,7 @@
 #include "memdev.h"
 #include "home/home.h"
 #include "tree/tree.h"
+#include "log/log.h"
 #include "checkpoint/checkpoint.h"
 #include "clean/clean.h"
 #include "ops/ops.h"
@@ -398,6 +399,53 @@ TEST(hybrid_page_is_read_from_home)
 	CHECK_EQ(losses, 0);
 	CHECK_EQ(pointer(fs, ino, 5).kind, RFS_PTR_ELSEWHERE);
 	expect_all(fs, ino, 150, 3);
+	end(fs, dev);
+}
+
+/* A write is under way, and a fill overtakes it: the file keeps the write's time. */
+TEST(hybrid_fill_is_no_write)
+{
+	struct memdev *dev;
+	struct rfs_fs *fs = mount_new(&dev);
+	u32 ino = new_file(fs, "f", 200, 3), n = 1, stream, i;
+	const void *data = block;
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	struct rfs_txn txn;
+	struct rfs_oob oob;
+	u64 addr, time, size, writes;
+
+	go_home(fs);
+	leave_flash(fs);
+	fs = mount_again(fs, dev);
+	for (i = 1; i < 200 && pointer(fs, ino, i).kind != RFS_PTR_ELSEWHERE; i++)
+		;
+	CHECK(i < 200);
+	CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
+	time = le64_to_cpu(di->mtime) + 1000000000;
+	size = le64_to_cpu(di->size);
+	writes = le64_to_cpu(di->wcount);
+
+	CHECK_EQ(rfs_make_room(fs, 1, 0, 0), 0);
+	fill_block(0, 5);
+	CHECK_EQ(rfs_txn_begin(fs, ino, 0, 1, RFS_BLOCK_BYTES, time, &txn), 0);
+	CHECK_EQ(rfs_txn_fill(fs, &txn, 0, &n, &oob, &stream), 0);
+	CHECK_EQ(rfs_append(fs, stream, 1, &data, &oob, &addr), 0);
+	CHECK_EQ(rfs_fill(fs, ino, i), 0);
+	CHECK_EQ(pointer(fs, ino, i).kind, RFS_PTR_BOTH);
+	CHECK_EQ(rfs_txn_done(fs, &oob, 1, &addr), 0);
+
+	/* power is cut, and both pages are in the window */
+	rfs_unmount_nosync(fs);
+	fs = mount(dev);
+	CHECK_EQ(fs->recovered.pages_applied, 2);
+	CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
+	CHECK_EQ(le64_to_cpu(di->mtime), time);
+	CHECK_EQ(le64_to_cpu(di->size), size);
+	CHECK_EQ(le64_to_cpu(di->wcount), writes + 1);
+	expect(fs, ino, 0, 5, RFS_BLOCK_BYTES);
+	expect(fs, ino, i, 3, RFS_BLOCK_BYTES);
+	check_clean(fs);
 	end(fs, dev);
 }
 

@@ -356,7 +356,8 @@ static int dump_blocks(struct rfs_fs *fs, u32 nr)
 		}
 		printf("%u %s%s %u %u %#llx %#llx %#llx %u %u/%u %u\n", at,
 		       types[oob.type],
-		       oob.flags & RFS_OOB_COPY ? "(copy)" : "",
+		       oob.flags & RFS_OOB_COPY ? "(copy)" :
+		       oob.flags & RFS_OOB_FILL ? "(fill)" : "",
 		       le32_to_cpu(oob.ino), le32_to_cpu(oob.gen),
 		       U(le64_to_cpu(oob.off)), U(le64_to_cpu(oob.version)),
 		       U(le64_to_cpu(oob.stamp)), le16_to_cpu(oob.len),

@@ -627,7 +627,7 @@ static int rfs_apply_page(struct rfs_fs *fs, struct window_page *page)
 	/* a page that was punched out has made the file longer before */
 	if (left == GONE)
 		return 0;
-	if (oob->flags & RFS_OOB_COPY)
+	if (oob->flags & (RFS_OOB_COPY | RFS_OOB_FILL))
 		return 0;
 	end = block * RFS_BLOCK_BYTES + le16_to_cpu(oob->len);
 	if (end > le64_to_cpu(di->size))

@@ -72,6 +72,7 @@ enum rfs_type {
 
 /* Flags of struct rfs_oob */
 #define RFS_OOB_COPY		0x1	/* made by cleaning, not by a write */
+#define RFS_OOB_FILL		0x2	/* read from a slow device, not written */
 
 /*
  * A version is (mount epoch << 44) + counter: it only grows, over all mounts.
@@ -86,14 +87,15 @@ enum rfs_type {
  * struct rfs_oob - page metadata, the backpointer of a block
  * @magic: RFS_OOB_MAGIC; a block that was never written reads 0 here
  * @type: enum rfs_type
- * @flags: RFS_OOB_COPY or 0
+ * @flags: RFS_OOB_COPY, RFS_OOB_FILL or 0
  * @volume: first four bytes of the superblock's uuid
  * @ino: inode the block belongs to; 0 if none
  * @gen: generation of that inode; 0 if none
  * @off: block offset in the file; for others see the type's key
  * @version: of the content; kept by copies
  * @stamp: as version, taken when this copy of it was appended
- * @time: last write, ns since 1970; for data the file's mtime then
+ * @time: last write, ns since 1970; for data the file's mtime then; of a fill when it
+ *	was read
  * @len: valid bytes of a data block, 1 to 4096; the rest reads as zeroes
  * @txn_idx: place in its transaction; the transaction's id is version - txn_idx
  * @txn_cnt: blocks of the transaction in its last block, 0 in the others

@@ -104,7 +104,7 @@ int rfs_txn_done(struct rfs_fs *fs, const struct rfs_oob *oob, u32 n,
  * The same where these blocks are at home, as they are: flash has them now, too. No
  * write of its own: rfs_fill_oobs() says so in the page metadata, before it is sent.
  */
-void rfs_fill_oobs(struct rfs_oob *oob, u32 n);
+void rfs_fill_oobs(const struct rfs_fs *fs, struct rfs_oob *oob, u32 n);
 int rfs_fill_done(struct rfs_fs *fs, const struct rfs_oob *oob, u32 n,
 		  const u64 *addr);
 

@@ -230,12 +230,15 @@ int rfs_txn_done(struct rfs_fs *fs, const struct rfs_oob *oob, u32 n,
 	return 0;
 }
 
-void rfs_fill_oobs(struct rfs_oob *oob, u32 n)
+void rfs_fill_oobs(const struct rfs_fs *fs, struct rfs_oob *oob, u32 n)
 {
 	u32 i;
 
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
+		oob[i].flags = RFS_OOB_FILL;
+		oob[i].time = cpu_to_le64(rfs_clock(fs));
 		oob[i].wcount = cpu_to_le16(le16_to_cpu(oob[i].wcount) - 1);
+	}
 }
 
 /*

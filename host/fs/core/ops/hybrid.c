@@ -23,21 +23,19 @@ int rfs_write_home(struct rfs_fs *fs, u32 *most)
  * home: so it is newer than all that was there before, but no write of its own.
  */
 static int rfs_fill_page(struct rfs_fs *fs, u32 ino, u64 block,
-			 const struct rfs_dinode *di, const struct rfs_ptr *ptr,
-			 const void *data)
+			 const struct rfs_ptr *ptr, const void *data)
 {
 	u32 len = rfs_ptr_len(ptr), n = 1, stream;
 	struct rfs_txn txn;
 	struct rfs_oob oob;
 	u64 addr;
-	int ret = rfs_txn_begin(fs, ino, block, 1, len, le64_to_cpu(di->mtime),
-				&txn);
+	int ret = rfs_txn_begin(fs, ino, block, 1, len, 0, &txn);
 
 	if (!ret)
 		ret = rfs_txn_fill(fs, &txn, 0, &n, &oob, &stream);
 	if (ret)
 		return ret;
-	rfs_fill_oobs(&oob, 1);
+	rfs_fill_oobs(fs, &oob, 1);
 	ret = rfs_append(fs, stream, 1, &data, &oob, &addr);
 	return ret ? ret : rfs_fill_done(fs, &oob, 1, &addr);
 }
@@ -62,11 +60,9 @@ int rfs_fill(struct rfs_fs *fs, u32 ino, u64 block)
 	data = rfs_alloc(RFS_BLOCK_BYTES);
 	ret = data ? rfs_map_get(fs, ino, block, &ptr) : -ENOMEM;
 	if (!ret)
-		ret = rfs_iget(fs, ino, &di, &buf);
-	if (!ret)
 		ret = rfs_home_read(fs, rfs_ptr_home(&ptr), data);
 	if (!ret)
-		ret = rfs_fill_page(fs, ino, block, di, &ptr, data);
+		ret = rfs_fill_page(fs, ino, block, &ptr, data);
 	rfs_free(data);
 	rfs_unreserve(fs, ino, 1, hole);
 	return ret;
