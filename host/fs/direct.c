@@ -26,6 +26,8 @@ struct rfsm_direct {
 	struct bio bio;			/* last: see bio_alloc_bioset() */
 };
 
+#define FAULT_IN	SZ_1M	/* of the caller's memory, at a time */
+
 static_assert(RFSM_APPEND_MAX <= BITS_PER_LONG);
 
 static struct bvec_iter rfsm_direct_block(const struct rfsm_direct *d, u32 i)
@@ -112,7 +114,9 @@ static void rfsm_direct_over(struct work_struct *work)
 	/* first, since others that are repeated may wait for its memory */
 	if (d->oob)
 		mempool_free(virt_to_page(d->oob), &sbi->dev.oob_pages);
-	d->bio.bi_status = BLK_STS_OK;
+	/* where memory was missing, a bio may end within a block: nobody repeats that one */
+	if (IS_ALIGNED(d->iter.bi_size, RFS_BLOCK_BYTES))
+		d->bio.bi_status = BLK_STS_OK;
 	for_each_set_bit(i, &bad, n)
 		if (!rfsm_direct_again(d, i))
 			d->bio.bi_status = BLK_STS_IOERR;
@@ -232,6 +236,39 @@ static const struct iomap_ops rfsm_direct_ops = {
 };
 
 /*
+ * As much as there is memory for. What is held while blocks are read keeps others from
+ * being given away; if the memory is a mapping of this volume, to have a page of it may
+ * take just these.
+ */
+static ssize_t rfsm_direct_some(struct kiocb *iocb, struct iov_iter *to,
+				size_t done)
+{
+	struct rfs_sb_info *sbi = RFS_SB(file_inode(iocb->ki_filp)->i_sb);
+	ssize_t ret;
+
+	pagefault_disable();
+	to->nofault = true;
+	ret = iomap_dio_rw(iocb, to, &rfsm_direct_ops, &sbi->dev.direct_ops,
+			   IOMAP_DIO_PARTIAL, NULL, done);
+	to->nofault = false;
+	pagefault_enable();
+	return ret;
+}
+
+/* Part of a block was read before the memory ended: it is read again with its block. */
+static size_t rfsm_direct_whole(struct kiocb *iocb, struct iov_iter *to,
+				size_t done)
+{
+	size_t part = iocb->ki_pos % RFS_BLOCK_BYTES;
+
+	if (iocb->ki_pos >= i_size_read(file_inode(iocb->ki_filp)))
+		return done;
+	iov_iter_revert(to, part);
+	iocb->ki_pos -= part;
+	return done - part;
+}
+
+/*
  * The inode is not locked: a block that is truncated, overwritten or moved
  * meanwhile stays where it is until it was read.
  */
@@ -239,8 +276,9 @@ ssize_t rfsm_direct_read(struct kiocb *iocb, struct iov_iter *to)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
-	size_t bytes = iov_iter_count(to);
+	size_t bytes = iov_iter_count(to), left, tried = 0, done = 0, next;
 	loff_t pos = iocb->ki_pos;
+	ssize_t ret;
 
 	if (!IS_ALIGNED(pos, RFS_BLOCK_BYTES) ||
 	    !iov_iter_is_aligned(to, sbi->dev.direct_align,
@@ -250,8 +288,20 @@ ssize_t rfsm_direct_read(struct kiocb *iocb, struct iov_iter *to)
 					    pos + bytes - 1))
 		return 0;
 	file_accessed(iocb->ki_filp);
-	return iomap_dio_rw(iocb, to, &rfsm_direct_ops, &sbi->dev.direct_ops, 0,
-			    NULL, 0);
+	for (;;) {
+		ret = rfsm_direct_some(iocb, to, done);
+		if (ret < 0 && ret != -EFAULT)
+			return ret;
+		if (ret > 0)
+			done = rfsm_direct_whole(iocb, to, ret);
+		left = iov_iter_count(to);
+		next = min_t(size_t, left, FAULT_IN);
+		/* the page cache is asked for what cannot be read here */
+		if (!ret || !left || left == tried ||
+		    fault_in_iov_iter_writeable(to, next) == next)
+			return done;
+		tried = left;
+	}
 }
 
 int rfsm_direct_init(struct rfsm_dev *dev)

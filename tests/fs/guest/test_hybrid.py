@@ -8,10 +8,12 @@ import pytest
 from mounted import SMALL, Run, Volume, script
 from test_power_loss import CUT, promised
 
+from rsd.crash.guest import VISITING
 from rsd.machine import Beside, Outcome
 
 pytestmark = pytest.mark.guest
 
+TWO_DRIVES = Path(__file__).with_name("two_drives.py")
 # 443 MiB; the drive has 48.
 DISK = {"blocks": "100"}
 HYBRID = Volume(
@@ -265,6 +267,43 @@ def test_what_is_refused(run: Run) -> None:
     )
 
 
+def test_direct_read_into_a_mapping(run: Run) -> None:
+    """Of a file on the same volume: a page of it may take room, and that what the read holds."""
+    hybrid(
+        run,
+        """
+        start
+        head -c 80M /dev/urandom >/mnt/cold
+        truncate -s 80M /mnt/copy
+        sync
+        md5sum </mnt/cold >/tmp/sum
+        forget
+        timeout -s KILL 120 python3 -c 'import mmap, os
+source = os.open("/mnt/cold", os.O_RDONLY | os.O_DIRECT)
+target = mmap.mmap(os.open("/mnt/copy", os.O_RDWR), 80 << 20)
+with memoryview(target) as bytes:
+    for at in range(0, 80 << 20, 1 << 20):
+        assert os.preadv(source, [bytes[at:at + (1 << 20)]], at) == 1 << 20
+'
+        sync
+        md5sum </mnt/copy | cmp - /tmp/sum
+        # nor does memory that is nowhere
+        python3 -c 'import ctypes, errno, mmap, os
+libc = ctypes.CDLL(None, use_errno=True)
+source = os.open("/mnt/cold", os.O_RDONLY | os.O_DIRECT)
+hole = mmap.mmap(-1, 1 << 16)
+address = ctypes.addressof(ctypes.c_char.from_buffer(hole))
+libc.munmap(ctypes.c_void_p(address + (1 << 15)), 1 << 15)
+read = lambda at: libc.pread(source, ctypes.c_void_p(at), 1 << 15, 0)
+assert read(address + (1 << 14)) == 1 << 14
+assert read(address + (1 << 15)) == -1 and ctypes.get_errno() == errno.EFAULT
+os._exit(0)
+'
+        end
+        """,
+    )
+
+
 def test_slow_device_fails(run: Run) -> None:
     """EIO of reads and writes there is said; what flash has is read, and nothing is lost."""
     hybrid(
@@ -410,3 +449,56 @@ def test_reset_machine(run: Run, tmp_path: Path, times: int) -> None:
         text = check.format(check=HYBRID.check, step=promised(output), seed=number - 1)
         text += work.format(steps=500 + number * 100, seed=number, cut=CUT)
         output = hybrid(run, text, make=False, outcome=Outcome.LOST, **options)
+
+
+# 7.75 MiB, less than what is written, and a disk's worth of flash whose write cache is lost
+TINY = {**SMALL, "blocks": "31", "pages": "16"}
+CACHED = {"write-buffer": "256K", "ack": "buffer", "plp": "off"}
+RECORD = """
+ops() {{ rsdctl oplog $1 | sed -n 's/^operations 0 to \\([0-9]*\\),.*/\\1/p'; }}
+start
+fill() {{
+    while test -e /tmp/go; do
+        head -c 4M /dev/urandom >/mnt/cold
+        sync /mnt/cold
+    done
+}}
+head -c 7M /dev/urandom >/mnt/cold
+sync
+span="$(ops $drive)" slow_span="$(ops $slow)"
+touch /tmp/go
+fill & filler=$!
+/in/promise /mnt run 0 {steps} seed={seed} drive=$drive >/tmp/promised
+rm /tmp/go
+wait $filler
+span="$span $(ops $drive)" slow_span="$slow_span $(ops $slow)"
+echo homed $(counter home_writes) evicted $(counter home_evictions) of $(grep -c . /tmp/promised)
+end
+python3 /in/two_drives.py $drive $slow {points} {seed} $span $slow_span /tmp/promised /in/promise \\
+    fsck.rfs --slow $slow $drive
+"""
+
+
+@pytest.mark.parametrize("points", [60, pytest.param(1000, marks=pytest.mark.long)])
+def test_crash_points_of_both(
+    run: Run, checkers: dict[str, Path], tmp_path: Path, points: int
+) -> None:
+    """Both drives as one power cut leaves them, at operations of either: mount, check, write on.
+
+    The slow one is flash with a page map, since a disk keeps no log of operations.
+    """
+    slow = {**SMALL, **CACHED, "op-log": str(tmp_path / "slow-operations")}
+    body = RECORD.format(steps=400 if points > 100 else 200, seed=5, points=points)
+    result = run(
+        HELPERS + script(HYBRID, body),
+        namespace={**TINY, "op-log": str(tmp_path / "operations")},
+        beside=Beside("page-ftl", None, slow),
+        inputs={**checkers, TWO_DRIVES.name: TWO_DRIVES, **VISITING},
+        virtual_limit_s=0,
+        wall_limit_s=None,
+    )
+    print(result.output)
+    found = re.search(rf"{points} points of (\d+) and (\d+) operations", result.output)
+    assert found
+    assert min(map(int, found.groups())) > 500
+    print(f"QEMU ran for {result.qemu_cpu_s:.0f} s")

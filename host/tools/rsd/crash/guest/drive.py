@@ -17,8 +17,12 @@ from collections.abc import Callable
 NAMESPACE_NUMBER, ADMIN_COMMAND, RESET = 0x4E40, 0xC0484E41, 0x4E44
 # admin commands: NVMe's, and those of the drive's rsd-vendor.h
 IDENTIFY, ATTACHMENT, POWER, LOG = 0x06, 0x15, 0xC1, 0xC2
-CONTROLLER, ATTACH, DETACH, REWIND, STATE = 1, 0, 1, 1, 0
+CONTROLLER, ATTACH, DETACH, REWIND = 1, 0, 1, 1
+STATE, OPERATIONS, IN_FLIGHT = 0, 1, 2
 IS_REWOUND, MAGIC, BYTES = 4, 0x72776F70, 4096
+# struct RsdOplogData: where the number of its entries is, where they are, and one of them
+ENTRIES, ENTRY, SAFE, WAITING = 40, struct.Struct("<QQQIIII"), 1, 4
+FIRST_ENTRY = 96
 
 
 class Drive:
@@ -32,16 +36,20 @@ class Drive:
         self.controllers = struct.pack("<2H", 1, controller)
         self.devices = self._devices()
 
-    def _send(self, opcode: int, namespace: int, what: int, data: bytes) -> tuple[int, bytes]:
+    def _send(
+        self, opcode: int, namespace: int, what: int, data: bytes, operation: int = 0
+    ) -> tuple[int, bytes]:
         """An admin command: its status and its data."""
         buffer = ctypes.create_string_buffer(data, BYTES)
         where = ctypes.addressof(buffer)
-        words = (opcode, 0, 0, namespace, 0, 0, 0, where, 0, BYTES, what)
-        command = bytearray(struct.pack("<BBHIIIQQIII28x", *words))
+        words = (opcode, 0, 0, namespace, 0, 0, 0, where, 0, BYTES, what, operation)
+        command = bytearray(struct.pack("<BBHIIIQQIII4xQ16x", *words))
         return fcntl.ioctl(self.controller, ADMIN_COMMAND, command), buffer.raw
 
-    def _command(self, opcode: int, namespace: int, what: int, data: bytes = b"") -> bytes:
-        status, answer = self._send(opcode, namespace, what, data)
+    def _command(
+        self, opcode: int, namespace: int, what: int, data: bytes = b"", operation: int = 0
+    ) -> bytes:
+        status, answer = self._send(opcode, namespace, what, data, operation)
         if status:
             raise SystemExit(f"admin command {opcode:#x}: status {status:#x}")
         return answer
@@ -55,6 +63,27 @@ class Drive:
     def operations(self) -> int:
         """How many operations its log has."""
         return self._state()[1]
+
+    def _entries(self, what: int, operation: int) -> list[tuple[int, ...]]:
+        log = self._command(LOG, self.number, what, operation=operation)
+        (count,) = struct.unpack_from("<I", log, ENTRIES)
+        return [ENTRY.unpack_from(log, FIRST_ENTRY + n * ENTRY.size) for n in range(count)]
+
+    def times(self, first: int, last: int) -> list[int]:
+        """When each of some operations was done, in ns of a clock that all drives share."""
+        times: list[int] = []
+        while first + len(times) <= last:
+            more = self._entries(OPERATIONS, first + len(times))
+            assert more, f"{self.device} has no operation {first + len(times)}"
+            times += [entry[1] for entry in more]
+        return times[: last + 1 - first]
+
+    def in_flight(self, operation: int) -> list[tuple[int, bool, bool]]:
+        """The first 100 that a cut after an operation meets: since when, whether it cannot be
+        torn, and whether it waits in the write buffer.
+        """
+        entries = self._entries(IN_FLIGHT, operation)
+        return [(entry[1], bool(entry[6] & SAFE), bool(entry[6] & WAITING)) for entry in entries]
 
     def rewind(self, operation: int, outcomes: int | str) -> None:
         """Cut the power after an operation. What became of what was in flight then: a letter each
