@@ -32,6 +32,7 @@ from rsd.bench import (
     rfs_compact,
     rfs_cpu,
     rfs_direct,
+    rfs_fill,
     rfs_hybrid,
     rfs_large,
     rfs_latency,
@@ -88,8 +89,9 @@ BENCHES = {
         rfs_compact.rfs_compact,
     ),
     "rfs-hybrid": Bench(
-        "a hybrid volume of RFS beside its disk alone, and its flash alone", rfs_hybrid.rfs_hybrid
+        "a hybrid volume of RFS beside its disk or flash alone, and dm-cache", rfs_hybrid.rfs_hybrid
     ),
+    "rfs-fill": Bench("a disk filled through a flash of a hundredth of it", rfs_fill.rfs_fill),
     "rfs-cpu": Bench("guest instructions of operations, beside ext4 and F2FS", rfs_cpu.rfs_cpu),
     "mapping": Bench("size of the mapping table", device.mapping),
     "core": Bench("speed and memory of the core alone", core.core),
