@@ -94,8 +94,7 @@ enum rfs_type {
  * @off: block offset in the file; for others see the type's key
  * @version: of the content; kept by copies
  * @stamp: as version, taken when this copy of it was appended
- * @time: last write, ns since 1970; for data the file's mtime then; of a fill when it
- *	was read
+ * @time: last write, ns since 1970; for data the file's mtime then; of fills: the read
  * @len: valid bytes of a data block, 1 to 4096; the rest reads as zeroes
  * @txn_idx: place in its transaction; the transaction's id is version - txn_idx
  * @txn_cnt: blocks of the transaction in its last block, 0 in the others
