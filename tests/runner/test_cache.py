@@ -125,6 +125,17 @@ def test_scratch_of_a_dead_process_goes(cache: Cache) -> None:
     assert ours.exists()
 
 
+def test_entries_that_dead_processes_half_built_go(cache: Cache) -> None:
+    dead, alive = (cache.root / "tmp" / f"kind-{name}" for name in ("dead", "alive"))
+    for directory in (dead, alive):
+        directory.mkdir()
+        (directory / "half").write_text("half")
+    with cache.lock(alive.name), cache.scratch("guest"):
+        pass
+    assert not dead.exists()
+    assert (alive / "half").read_text() == "half"
+
+
 def test_an_unwritable_place_is_named() -> None:
     with pytest.raises(RsdError, match="/proc/nowhere") as error:
         Cache(Path("/proc/nowhere"))

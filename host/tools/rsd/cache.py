@@ -163,10 +163,7 @@ class Cache:
         from what is in use, and goes when the next run starts.
         """
         base = self.root / "tmp"
-        for old in base.glob("run.*"):
-            pid = old.name.split(".")[1]
-            if not Path(f"/proc/{pid}").exists():
-                remove_tree(old)
+        self._remove_leftovers(base)
         number = 0
         while True:
             path = base / f"run.{os.getpid()}.{purpose}.{number}"
@@ -179,3 +176,17 @@ class Cache:
             yield path
         finally:
             remove_tree(path)
+
+    def _remove_leftovers(self, base: Path) -> None:
+        """Delete what killed processes left: scratch directories, and entries half built."""
+        for old in base.iterdir():
+            if old.name.startswith("run."):
+                pid = old.name.split(".")[1]
+                if not Path(f"/proc/{pid}").exists():
+                    remove_tree(old)
+                continue
+            # Who builds an entry holds the lock of its name.
+            lock = self.root / "locks" / old.name
+            with lock.open("a") as stream, contextlib.suppress(BlockingIOError):
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                remove_tree(old)

@@ -3,6 +3,8 @@
 import contextlib
 import difflib
 import re
+import shutil
+import signal
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -59,3 +61,21 @@ def words(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror}"
     return str(error)
+
+
+def how_it_ended(status: int) -> str:
+    """What became of a program, by its status as Popen has it."""
+    if status < 0:
+        return f"was killed by {signal.Signals(-status).name}"
+    return f"ended with status {status}"
+
+
+# With less left than this, a file that could not grow is why something failed.
+LITTLE_ROOM = 64 << 20
+
+
+def no_room(directory: Path) -> str:
+    """What to do if the disk of `directory` is full; nothing if it is not."""
+    if shutil.disk_usage(directory).free >= LITTLE_ROOM:
+        return ""
+    return f"the disk of {directory} is full: make room there, or set RSD_CACHE to another one"

@@ -15,7 +15,6 @@ import contextlib
 import dataclasses
 import enum
 import os
-import signal
 import socket
 import subprocess
 import tempfile
@@ -28,7 +27,7 @@ from pathlib import Path
 from rsd import artifacts, exchange, guesttools, image, properties, saved, systems
 from rsd.artifacts import Artifacts
 from rsd.cache import Cache, hash_inputs
-from rsd.errors import RsdError
+from rsd.errors import RsdError, how_it_ended, no_room
 from rsd.progress import Progress
 from rsd.qmp import Monitor
 from rsd.systems import comma
@@ -188,16 +187,14 @@ class GuestResult:
 class QemuFailed(RsdError):
     """QEMU itself ended badly: an option it refuses, or a crash. `status` as Popen has it."""
 
-    def __init__(self, status: int, stderr: str, command: tuple[str, ...]) -> None:
-        if status < 0:
-            how = f"was killed by {signal.Signals(-status).name}"
-        else:
-            how = f"ended with status {status}"
+    def __init__(self, status: int, stderr: str, command: tuple[str, ...], hint: str = "") -> None:
         self.status = status
         self.stderr = stderr
         self.command = command
         lines = "".join(f"  | {line}\n" for line in stderr.splitlines()[-15:])
-        super().__init__(f"QEMU {how}\n{lines}".rstrip(), properties.advice(stderr))
+        super().__init__(
+            f"QEMU {how_it_ended(status)}\n{lines}".rstrip(), hint or properties.advice(stderr)
+        )
 
 
 def run_guest(
@@ -242,8 +239,10 @@ def run_guest(
         if begin is not None:
             console = _text(begin / "console") + console
         raw = exchange.read_result(scratch / "result", out_dir)
+        if raw is None and end.early is None and begin is not None:
+            saved.check(begin)
         if raw is None and end.status != 0 and end.early is None:
-            raise QemuFailed(end.status, _text(scratch / "stderr"), command)
+            raise QemuFailed(end.status, _text(scratch / "stderr"), command, no_room(scratch))
         outcome = _judge(raw, end, monitor, console)
         return GuestResult(
             outcome=outcome,
@@ -410,17 +409,19 @@ def saved_key(job: GuestJob, built: Artifacts) -> str:
     """What tells the saved guest of this job from others: all that its boot depends on."""
     parts = {name: built.hashes[name] for name in saved.DECIDING}
     sizes = [exchange.INPUTS_BYTES, exchange.RESULT_BYTES]
-    return hash_inputs(parts, sizes, saved.STOPPING_DEVICE, _machine(job))
+    return hash_inputs(parts, sizes, saved.STOPPING_DEVICE, saved.SUMS, _machine(job))
 
 
 def _saved_guest(job: GuestJob, built: Artifacts, cache: Cache, scratch: Path) -> Path | None:
     """What the run goes on from. None: it boots by itself.
 
-    Several vCPUs do not all stop at the instruction at which one stops the machine. Where the
-    guest's time is the host's, no two guests would be the same.
+    Several vCPUs do not all stop at the instruction at which one stops the machine. In real time,
+    no two guests would be the same, and the guest's date would be that of its boot.
     """
-    if not job.deterministic or job.waits or job.vcpus > 1:
+    if not job.deterministic or job.vcpus > 1:
         return None
+    # Idle time passes otherwise there, but the machine is the same.
+    job = dataclasses.replace(job, waits=False)
     if job.cold:
         directory = scratch / "saved"
         directory.mkdir()
@@ -534,6 +535,8 @@ def _attend(
                     on_output(data)
                 if pid:
                     break
+                if monitor.errors:  # it cannot read what it is to go on from, and would wait
+                    process.kill()
                 now = time.monotonic()
                 if early is None:
                     early = _ends_early(job, now - started, stop)

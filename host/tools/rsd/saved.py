@@ -1,10 +1,14 @@
 """The saved guest: a machine that has booted, stopped where guest/init says, and written down.
 
 It is a directory: `ram`, the guest's memory, which later machines map copy-on-write; `state`,
-that of the CPU and the devices; `console`, what the kernel said. It has no drive: a machine
-that begins from it may have any, and the guest finds it when it looks at its PCI bus again.
+that of the CPU and the devices; `console`, what the kernel said; `sums`, by which damage to them is
+found. It has no drive: a machine that begins from it may have any, and the guest finds it when it
+looks at its PCI bus again.
 """
 
+import errno
+import hashlib
+import json
 import os
 import shutil
 import socket
@@ -14,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rsd.cache import Cache
-from rsd.errors import RsdError
+from rsd.errors import RsdError, how_it_ended, no_room
 from rsd.qmp import Monitor
 from rsd.systems import comma
 
@@ -29,6 +33,10 @@ STOPPING_DEVICE = "pvpanic-pci"
 # Which of Artifacts.hashes are those of what is in a saved guest
 DECIDING = ("qemu", "kernel", "root", "init", "savepoint", "firmware")
 
+# What it is made of. SUMS has a check sum of each.
+FILES = ("ram", "state", "console")
+SUMS = "sums"
+
 # A guest that has not booted by then, in wall time, never will.
 BOOT_LIMIT_S = 1800
 
@@ -36,6 +44,10 @@ BOOT_LIMIT_S = 1800
 TAIL_LINES = 40
 
 POLL_S = 0.02
+
+# Memory is looked at in pieces of this size. Those of zeros do not count: a copy of the file may
+# have holes there, or none.
+PIECE = 1 << 16
 
 
 def memory(directory: Path, mib: int, *, saving: bool) -> list[str]:
@@ -90,6 +102,71 @@ def save(command: Sequence[str], directory: Path) -> None:
             process.kill()
             process.wait()
     (directory / "stderr").unlink()
+    _forget_host_time(directory / "state")
+    (directory / SUMS).write_text(json.dumps({name: _sum(directory / name) for name in FILES}))
+    for name in (*FILES, SUMS):
+        _write_through(directory / name)
+
+
+def _forget_host_time(state: Path) -> None:
+    """Begin with 0 what QEMU has counted of the host's time and cycles while the guest booted.
+
+    Virtual time does not depend on it. A guest whose idle time passes in real time would find all
+    of the boot's when it idles for the first time.
+    """
+    data = bytearray(state.read_bytes())
+    # a name, an instance and a version; then a counter of 8 bytes, 8 unused ones, and a counter
+    start = data.index(b"\x05timer") + 6 + 8
+    data[start : start + 24] = bytes(24)
+    state.write_bytes(data)
+
+
+def check(directory: Path) -> None:
+    """For a machine that began from there and failed: was what it began from damaged?
+
+    Then it is deleted, and RsdError says so.
+    """
+    try:
+        sums = json.loads((directory / SUMS).read_text())
+        damaged = [name for name in FILES if _sum(directory / name) != sums[name]]
+    except (OSError, ValueError, KeyError) as error:
+        damaged = [str(error)]
+    if damaged:
+        shutil.rmtree(directory, ignore_errors=True)
+        raise RsdError(
+            f"the saved guest {directory} was damaged, and is deleted now: {', '.join(damaged)}",
+            "run the command again, which boots and saves a guest first",
+        )
+
+
+def _sum(path: Path) -> str:
+    """A check sum of a file, and of where in it there is something."""
+    digest = hashlib.sha256(str(path.stat().st_size).encode())
+    with path.open("rb") as stream:
+        end = 0
+        while (at := _next_data(stream.fileno(), end)) is not None:
+            piece = os.pread(stream.fileno(), PIECE, at)
+            if piece.strip(b"\0"):
+                digest.update(at.to_bytes(8))
+                digest.update(piece)
+            end = at + PIECE
+    return digest.hexdigest()
+
+
+def _next_data(file: int, start: int) -> int | None:
+    """Where the next piece begins that is no hole, from `start` on, if there is one."""
+    try:
+        return os.lseek(file, start, os.SEEK_DATA) // PIECE * PIECE
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            return None
+        raise
+
+
+def _write_through(path: Path) -> None:
+    """A host that crashes must not leave an entry of the cache with files that are not whole."""
+    with path.open("rb") as stream:
+        os.fsync(stream.fileno())
 
 
 def mark_used(cache: Cache, directory: Path) -> None:
@@ -126,15 +203,18 @@ def _wait_for(
             return
         if monitor.errors:
             reason = "; ".join(monitor.errors)
+        elif "MIGRATION failed" in monitor.events:
+            reason = "its state could not be written"
         elif ended:
-            reason = "QEMU ended"
+            reason = f"QEMU {how_it_ended(process.returncode)}"
         elif time.monotonic() > deadline:
             reason = f"it was not ready after {BOOT_LIMIT_S} s of wall time"
         time.sleep(POLL_S)
     tail = [*_tail(directory / "stderr"), *_tail(directory / "console")]
     lines = "".join(f"\n  | {line}" for line in tail)
     raise RsdError(
-        f"a guest could not be booted and saved: {reason}{lines}", "--kernel debug finds more"
+        f"a guest could not be booted and saved: {reason}{lines}",
+        no_room(directory) or "--kernel debug finds more",
     )
 
 

@@ -95,7 +95,7 @@ def plans(
 ) -> list[Plan]:
     """The guests to start, the repetitions of a system apart from each other.
 
-    `cold`: the second run of ours boots. QEMU's own always do.
+    `cold`: the second run of ours boots.
     """
     rounds: dict[str, int] = {
         name: REPETITIONS_OURS if SYSTEMS[name].ours else REPETITIONS_STOCK for name in systems
