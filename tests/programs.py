@@ -5,6 +5,7 @@ Each is found again by what it was made from, so that the processes of ./rsd tes
 it, nor the next run.
 """
 
+import functools
 import os
 import subprocess
 import time
@@ -67,8 +68,7 @@ def made(cache: Cache, name: str, sources: Iterable[str], *commands: Sequence[st
 
     sources: patterns of all files that the programs are made from.
     """
-    compiler = subprocess.run(["cc", "--version"], capture_output=True, text=True, check=True)
-    key = hash_inputs(compiler.stdout, hash_files(sources), commands)
+    key = hash_inputs(_compiler(), hash_files(sources), commands)
 
     def build(directory: Path) -> None:
         for folder, *arguments in commands:
@@ -85,6 +85,32 @@ def made(cache: Cache, name: str, sources: Iterable[str], *commands: Sequence[st
         entry = cache.entry(kind, key, build)
         _mark_used(entry)
     return entry
+
+
+def compiled(cache: Cache, source: Path, *flags: str | Path) -> Path:
+    """A program for a guest, of one file. A guest takes longer to link a program with its
+    libraries, or to unpack what a debugger wants, than many a program runs.
+    """
+    command = ["cc", "-O1", "-static", "-s", "-Wall", "-Wextra", "-Werror", *flags]
+    text = subprocess.run([*command, "-E", source], capture_output=True, text=True, check=True)
+    key = hash_inputs(_compiler(), text.stdout, command)
+
+    def build(directory: Path) -> None:
+        words = [*command, "-o", directory / source.stem, source]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=600)
+        assert done.returncode == 0, f"{source} is not compiled:\n{done.stderr}"
+
+    with _kept(cache, "test-compiled"):
+        entry = cache.entry("test-compiled", key, build)
+        _mark_used(entry)
+    return entry / source.stem
+
+
+@functools.cache
+def _compiler() -> str:
+    """Its version."""
+    done = subprocess.run(["cc", "--version"], capture_output=True, text=True, check=True)
+    return done.stdout
 
 
 def core_programs(cache: Cache) -> Path:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The guest's CRC32 instruction, which our QEMU computes by table."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from programs import compiled
 from rsd import machine
 from rsd.artifacts import Artifacts
 from rsd.cache import Cache
@@ -16,11 +16,8 @@ pytestmark = pytest.mark.guest
 SOURCE = Path(__file__).with_name("crc32.c")
 
 
-def test_operands_of_each_size(built: Artifacts, rsd_cache: Cache, tmp_path: Path) -> None:
-    program = tmp_path / "crc32"
-    subprocess.run(
-        ["cc", "-O1", "-msse4.2", "-static", "-Wall", "-Wextra", "-o", program, SOURCE], check=True
-    )
+def test_operands_of_each_size(built: Artifacts, rsd_cache: Cache) -> None:
+    program = compiled(rsd_cache, SOURCE, "-msse4.2")
     job = GuestJob(system="none", script="/in/crc32", inputs={"crc32": program}, rfs=False)
     result = machine.run_guest(job, built, cache=rsd_cache)
     assert result.outcome is Outcome.EXITED, result.console

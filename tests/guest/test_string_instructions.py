@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """String instructions under icount: right with faults and interrupts in between, and counted."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from programs import compiled
 from rsd import machine
 from rsd.artifacts import Artifacts
 from rsd.cache import Cache
@@ -19,8 +19,7 @@ SOURCE = Path(__file__).with_name("strings.c")
 def test_each_iteration_is_an_instruction(
     built: Artifacts, rsd_cache: Cache, tmp_path: Path
 ) -> None:
-    program = tmp_path / "strings"
-    subprocess.run(["cc", "-O1", "-static", "-Wall", "-Wextra", "-o", program, SOURCE], check=True)
+    program = compiled(rsd_cache, SOURCE)
     job = GuestJob(
         system="none",
         script=f"/in/strings {2**-GUEST_SPEED_SHIFT}",

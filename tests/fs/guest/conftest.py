@@ -2,14 +2,14 @@
 """Guests with a volume on a drive."""
 
 import re
-import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mounted import VOLUMES, Run, Volume
 
+from programs import compiled
 from rsd import artifacts, machine
 from rsd.artifacts import Artifacts
 from rsd.cache import Cache
@@ -22,8 +22,6 @@ CHECKERS = (
     *("direct", "atomic", "whole", "partly"),
 )
 API = HERE.parents[2] / "hw/rsd-nvme/core/api"
-# A guest takes longer to link a program with its libraries than to run one that looks at a volume.
-FLAGS = [*"-O1 -g -Wall -Wextra -Werror -static".split(), f"-I{API}"]
 WALL_LIMIT_S = {"release": 3600, "debug": 7200}
 CLOCK = {"release": {}, "debug": {"deterministic": False, "virtual_limit_s": 0}}
 
@@ -60,13 +58,9 @@ fails() { want=$1; shift; got=0; "$@" || got=$?; test $got -eq $want; }
 
 
 @pytest.fixture(scope="session")
-def checkers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def checkers(rsd_cache: Cache) -> dict[str, Path]:
     """The programs that check a mounted volume, by name: a guest's inputs."""
-    directory = tmp_path_factory.mktemp("checkers")
-    for name in CHECKERS:
-        command = ["cc", *FLAGS, "-o", directory / name, HERE / f"{name}.c"]
-        subprocess.run(command, check=True, timeout=600)
-    return {name: directory / name for name in CHECKERS}
+    return {name: compiled(rsd_cache, HERE / f"{name}.c", f"-I{API}") for name in CHECKERS}
 
 
 @pytest.fixture
@@ -103,7 +97,8 @@ def run(
     tmp_path: Path,
     flavour: str,
 ) -> Run:
-    """run(script, system="rsd", status=0, ...): a guest in virtual time, with the checkers in /in.
+    """run(script, system="rsd", status=0, ...): a guest in virtual time, with the checkers in /in
+    that the script names.
 
     With the debug kernel it is in real time, which takes half as long, and with more than one of
     `vcpus` too, of which there are as many as --vcpus says at least.
@@ -134,6 +129,12 @@ def run(
         if options["vcpus"] != 1:
             settings |= {"deterministic": False, "virtual_limit_s": 0}
         settings |= options
+        if isinstance(inputs := settings["inputs"], Mapping):
+            settings["inputs"] = {
+                name: content
+                for name, content in inputs.items()
+                if name not in checkers or f"/in/{name}" in script
+            }
         job = GuestJob(
             system=system,
             kernel=flavour,
