@@ -15,7 +15,6 @@ import random
 import signal
 import socket
 import struct
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -23,6 +22,7 @@ from pathlib import Path
 
 import pytest
 
+from programs import compiled
 from rsd import machine
 from rsd.artifacts import Artifacts
 from rsd.cache import Cache
@@ -34,6 +34,10 @@ pytestmark = pytest.mark.guest
 SOURCE = Path(__file__).with_name("timers.c")
 
 OURS = [name for name, system in SYSTEMS.items() if system and not system.raw_media]
+
+# What makes a million requests on all of them together
+IOS = 6400
+ROUNDS = 1_000_000 // (len(OURS) * IOS) + 1
 
 # A round: writes, then reads with think times beside others without, while two programs wait for
 # timers all the time and the controller is reset; every second round ends with a power cut.
@@ -82,6 +86,11 @@ fi
 rsdctl show --json $dev > /out/counters || exit
 dmesg > /out/dmesg
 """
+
+
+def stress(ios: int, rounds: int, reboot: int) -> str:
+    """The guest's script. It reboots after `reboot` of its `rounds`, if that is not 0."""
+    return SCRIPT.format(ios=ios, rounds=rounds, reboot=reboot, round_=ROUND)
 
 
 class Disturber:
@@ -149,20 +158,12 @@ def _peer(sock: socket.socket) -> int:
 
 
 @pytest.fixture
-def timers(tmp_path: Path) -> Path:
-    program = tmp_path / "timers"
-    subprocess.run(["cc", "-O1", "-static", "-Wall", "-Wextra", "-o", program, SOURCE], check=True)
-    return program
-
-
-@pytest.fixture
-def play(
-    built: Artifacts, rsd_cache: Cache, timers: Path, tmp_path: Path
-) -> Callable[..., dict[str, bytes]]:
+def play(built: Artifacts, rsd_cache: Cache, tmp_path: Path) -> Callable[..., dict[str, bytes]]:
     """play(system, ios, rounds, reboot, disturbed): everything that a guest printed, by name.
 
-    It reboots after `reboot` of its `rounds`, if that is not 0.
+    `stress` explains the numbers.
     """
+    timers = compiled(rsd_cache, SOURCE)
 
     def start(
         system: str, ios: int, rounds: int, reboot: int, *, disturbed: bool
@@ -171,7 +172,7 @@ def play(
         monitor = tmp_path / "monitor"
         job = GuestJob(
             system=system,
-            script=SCRIPT.format(ios=ios, rounds=rounds, reboot=reboot, round_=ROUND),
+            script=stress(ios, rounds, reboot),
             inputs={"timers": timers},
             out_dir=out,
             rfs=False,
@@ -209,6 +210,5 @@ def test_a_disturbed_run_prints_the_same(
 @pytest.mark.parametrize("system", OURS)
 def test_a_million_requests(play: Callable[..., dict[str, bytes]], system: str) -> None:
     """Over all systems together."""
-    ios, rounds = 6400, 1_000_000 // (len(OURS) * 6400) + 1
-    alone = play(system, ios, rounds, rounds // 2, disturbed=False)
-    assert play(system, ios, rounds, rounds // 2, disturbed=True) == alone
+    alone = play(system, IOS, ROUNDS, ROUNDS // 2, disturbed=False)
+    assert play(system, IOS, ROUNDS, ROUNDS // 2, disturbed=True) == alone
