@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_const",
         const=Level.QUICK,
         default=Level.DEFAULT,
-        help="Measure less: about 3 minutes on 2 cores, where the default takes about 10.",
+        help="Measure less than the default, which takes about 4 minutes on 2 cores.",
     )
     level.add_argument(
         "--full",
