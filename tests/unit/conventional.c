@@ -11,6 +11,13 @@
 
 #define MAX_IN_FLIGHT 12u
 
+/*
+ * LBAs that a read asks for when all are looked at. With 32 or more, the
+ * sanitizer maps memory for each command anew, which took nearly half of the
+ * time of some tests.
+ */
+#define CHECKED 30u
+
 static Slot *new_slot(WorldModel *model)
 {
     for (size_t i = 0; i < sizeof(model->slots) / sizeof(Slot); i++) {
@@ -200,10 +207,10 @@ void world_drain(World *w)
 
 void world_check(World *w)
 {
-    for (uint64_t at = 0; at < w->bed.geo.lbas; at += 64) {
+    for (uint64_t at = 0; at < w->bed.geo.lbas; at += CHECKED) {
         uint64_t left = w->bed.geo.lbas - at;
 
-        submit(w, RSD_READ, at, left < 64 ? left : 64);
+        submit(w, RSD_READ, at, left < CHECKED ? left : CHECKED);
     }
     while (w->in_flight) {
         uint64_t when;

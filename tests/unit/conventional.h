@@ -35,7 +35,7 @@ typedef struct Slot {
 /* May live in memory shared with a process that will be killed. */
 typedef struct WorldModel {
     LbaModel lbas[MAX_LBAS];
-    Slot slots[64];
+    Slot slots[128];
     uint32_t order;             /* of the last command: its pattern's tag */
     /*
      * With World.lazy, by LBA: the command done last, and what a flush in
