@@ -117,16 +117,31 @@ def test_the_warning_is_of_this_run_alone(built: Artifacts, tmp_path: Path) -> N
     assert "never been written" not in rsd("run", "--media", media, "--", "true").stderr
 
 
+READS = """
+dd if=/dev/zero of=/dev/nvme0n1 bs=1M count=8 oflag=direct 2>/dev/null
+fio --name=r --filename=/dev/nvme0n1 --rw=randread --bs=4k --size=8m --number_ios=500 --direct=1 \
+    --ioengine=io_uring --iodepth=8 --output-format=json --output=/out/fio
+"""
+
+
+def latencies(report: bytes) -> tuple[float, float]:
+    """Of fio's reads, in ns: the mean and the 99th percentile."""
+    found = json.loads(report)["jobs"][0]["read"]
+    assert found["total_ios"] == 500
+    return found["clat_ns"]["mean"], found["clat_ns"]["percentile"]["99.000000"]
+
+
 def test_the_printed_command_runs(built: Artifacts, tmp_path: Path) -> None:
-    """As it is, in another directory; the job's output and results are files then."""
+    """As it is, in another directory; the job's output and results are files then.
+
+    Its guest boots with the drive. It measures what one does that goes on from the saved guest.
+    """
     files = tmp_path / "files, with a comma"
-    script = "cat /in/said; cat /sys/block/nvme0n1/queue/chunk_sectors; echo kept >/out/file"
+    script = f"cat /in/said; cat /sys/block/nvme0n1/queue/chunk_sectors; {READS}"
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "said").write_text("as it was given\n")
-    done = rsd(
-        *("run", "--print-command", files, "--in", tmp_path / "in", "--set", "ways=2"),
-        *("--", "sh", "-c", script),
-    )
+    job = ["--in", tmp_path / "in", "--set", "ways=2", "--", "sh", "-c", script]
+    done = rsd("run", "--print-command", files, *job)
     assert done.returncode == 0, done.stderr
     (tmp_path / "run.sh").write_text(done.stdout)
     ran = subprocess.run(
@@ -142,8 +157,11 @@ def test_the_printed_command_runs(built: Artifacts, tmp_path: Path) -> None:
     with (files / "result").open("rb") as stream:
         assert b"outcome=exited status=0" in stream.read(4096)
         with tarfile.open(fileobj=stream) as tar:
-            member = tar.extractfile("./file")
-            assert member is not None and member.read() == b"kept\n"
+            member = tar.extractfile("./fio")
+            assert member is not None
+            booted = latencies(member.read())
+    assert rsd("run", "--out", tmp_path / "out", *job).returncode == 0
+    assert latencies((tmp_path / "out/fio").read_bytes()) == pytest.approx(booted, rel=0.001)
     refused = rsd("run", "--print-command", files, "--", "true")
     assert refused.returncode == 2 and "it is not empty" in refused.stderr
 
