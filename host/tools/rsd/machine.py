@@ -193,7 +193,7 @@ class QemuFailed(RsdError):
         self.command = command
         lines = "".join(f"  | {line}\n" for line in stderr.splitlines()[-15:])
         super().__init__(
-            f"QEMU {how_it_ended(status)}\n{lines}".rstrip(), hint or properties.advice(stderr)
+            f"QEMU {how_it_ended(status)}\n{lines}".rstrip(), properties.advice(stderr) or hint
         )
 
 
