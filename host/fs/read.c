@@ -392,7 +392,7 @@ static int rfsm_look_at(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
 	if (!ret && di->diff)
 		ret = rfs_diff_overlay(sbi->fs, di, block, NULL, &pieces);
 	if (!ret)
-		ret = rfs_map_ptrs(sbi->fs, inode->i_ino, block, false, &ptrs);
+		ret = rfs_map_ptrs_of(sbi->fs, di, buf, block, &ptrs);
 	if (ret)
 		return ret;
 	f->n = 0;

@@ -80,12 +80,15 @@ struct rfs_txn {
 	const u64 *at;		/* all of them, ascending; NULL: in a row */
 	u64 version;		/* of the first */
 	u64 time;
-	u32 ino, gen;
+	u32 ino;
 	u32 n;
 	u32 len;		/* valid bytes of the last */
 };
 
-/* Of n blocks that were reserved; time: the file's mtime */
+/*
+ * Of n blocks that were reserved; time: the file's mtime. The inode is not looked at:
+ * rfs_txn_fill() says if it is none of a file.
+ */
 int rfs_txn_begin(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u32 len,
 		  u64 time, struct rfs_txn *txn);
 

@@ -21,30 +21,24 @@ void rfs_ptr_of(const struct rfs_fs *fs, const struct rfs_oob *oob, u64 addr,
 	ptr->frac = ticks;
 }
 
-/* Pieces that the pages will take the place of are in memory then. */
-static int rfs_look_at_pieces(struct rfs_fs *fs, u32 ino)
-{
-	struct rfs_dinode *di;
-	struct rfs_buf *buf;
-	int ret;
-
-	if (!rfs_has_pieces(&fs->super))
-		return 0;
-	ret = rfs_iget(fs, ino, &di, &buf);
-	return ret ? ret : rfs_diff_get(fs, di, &buf);
-}
-
 int rfs_txn_fill(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from, u32 *n,
 		 struct rfs_oob *oob, u32 *stream)
 {
 	static const struct rfs_ptr hole;
+	struct rfs_buf *ibuf, *pieces;
 	const struct rfs_ptr *old;
 	u64 now = rfs_now(fs);
 	struct rfs_ptrs ptrs = { 0 };
+	struct rfs_dinode *di;
 	u64 block = 0;
 	u32 i, to;
-	int ret = rfs_look_at_pieces(fs, txn->ino);
+	int ret = rfs_iget(fs, txn->ino, &di, &ibuf);
 
+	if (!ret && !S_ISREG(le32_to_cpu(di->mode)))
+		ret = -EINVAL;
+	/* those that the pages will take the place of are in memory then */
+	if (!ret && di->diff)
+		ret = rfs_diff_get(fs, di, &pieces);
 	if (ret)
 		return ret;
 	memset(oob, 0, *n * sizeof(*oob));
@@ -53,7 +47,7 @@ int rfs_txn_fill(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from, u32 *n,
 		bool last = i + 1 == txn->n;
 
 		if (!ptrs.n || next != block + 1) {
-			ret = rfs_map_ptrs(fs, txn->ino, next, false, &ptrs);
+			ret = rfs_map_ptrs_of(fs, di, ibuf, next, &ptrs);
 			if (ret)
 				return ret;
 		}
@@ -61,7 +55,7 @@ int rfs_txn_fill(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from, u32 *n,
 		old = ptrs.at ? ptrs.at++ : &hole;
 		if (!rfs_ptr_known(fs, old))
 			return -EUCLEAN;
-		to = rfs_data_stream(fs, ptrs.di, old, now);
+		to = rfs_data_stream(fs, di, old, now);
 		if (i == from)
 			*stream = to;
 		if (to != *stream) {
@@ -73,7 +67,7 @@ int rfs_txn_fill(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from, u32 *n,
 		oob->type = RFS_DATA;
 		oob->volume = cpu_to_le32(fs->volume);
 		oob->ino = cpu_to_le32(txn->ino);
-		oob->gen = cpu_to_le32(txn->gen);
+		oob->gen = di->gen;
 		oob->off = cpu_to_le64(block);
 		oob->version = cpu_to_le64(txn->version + i);
 		oob->stamp = oob->version;
@@ -89,9 +83,11 @@ int rfs_txn_fill(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from, u32 *n,
 
 #define PTRS	16	/* that are made at a time, on the stack */
 
-static int rfs_set_ptrs(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
-			const struct rfs_oob *oob, const u64 *addr, u64 time)
+static int rfs_set_ptrs(struct rfs_fs *fs, struct rfs_dinode *di,
+			struct rfs_buf *ibuf, const struct rfs_oob *oob, u32 n,
+			const u64 *addr, u64 time)
 {
+	u64 block = le64_to_cpu(oob->off);
 	struct rfs_ptr ptr[PTRS];
 	u32 done, some, i;
 	int ret = 0;
@@ -101,7 +97,7 @@ static int rfs_set_ptrs(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
 		for (i = 0; i < some; i++)
 			rfs_ptr_of(fs, &oob[done + i], addr[done + i], time,
 				   &ptr[i]);
-		ret = rfs_map_set(fs, ino, block + done, some, ptr);
+		ret = rfs_map_set_of(fs, di, ibuf, block + done, some, ptr);
 	}
 	return ret;
 }
@@ -109,8 +105,6 @@ static int rfs_set_ptrs(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
 int rfs_txn_begin(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u32 len,
 		  u64 time, struct rfs_txn *txn)
 {
-	struct rfs_dinode *di;
-	struct rfs_buf *buf;
 	int ret = 0;
 
 	if (!n || n > RFS_TXN_MAX || !len || len > RFS_BLOCK_BYTES)
@@ -119,14 +113,9 @@ int rfs_txn_begin(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u32 len,
 		return -EROFS;
 	if (rfs_log_pending(fs, ino, true))
 		ret = rfs_log_sync(fs);
-	if (!ret)
-		ret = rfs_iget(fs, ino, &di, &buf);
-	if (!ret && !S_ISREG(le32_to_cpu(di->mode)))
-		ret = -EINVAL;
 	if (ret)
 		return ret;
 	txn->ino = ino;
-	txn->gen = le32_to_cpu(di->gen);
 	txn->block = block;
 	txn->at = NULL;
 	txn->n = n;
@@ -201,20 +190,16 @@ static u32 rfs_row_of(const struct rfs_oob *oob, u32 n)
 int rfs_txn_done(struct rfs_fs *fs, const struct rfs_oob *oob, u32 n,
 		 const u64 *addr)
 {
-	u32 ino = le32_to_cpu(oob->ino);
 	u64 time = le64_to_cpu(oob->time) + fs->behind, end;
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
 	u32 i, row;
-	int ret = 0;
+	int ret = rfs_iget(fs, le32_to_cpu(oob->ino), &di, &buf);
 
 	for (i = 0; !ret && i < n; i += row) {
 		row = rfs_row_of(&oob[i], n - i);
-		ret = rfs_set_ptrs(fs, ino, le64_to_cpu(oob[i].off), row,
-				   &oob[i], &addr[i], time);
+		ret = rfs_set_ptrs(fs, di, buf, &oob[i], row, &addr[i], time);
 	}
-	if (!ret)
-		ret = rfs_iget(fs, ino, &di, &buf);
 	if (!ret && di->diff)
 		ret = rfs_drop_pieces(fs, di, buf, oob, n);
 	if (ret)

@@ -21,15 +21,24 @@ static bool rfs_is_file(const struct rfs_dinode *di)
 	return S_ISREG(le32_to_cpu(di->mode));
 }
 
+/* Of an inode that was found in this operation */
+static int rfs_tree_of(struct rfs_fs *fs, struct rfs_dinode *di,
+		       struct rfs_buf *ibuf, struct tree *t)
+{
+	t->fs = fs;
+	t->di = di;
+	t->ibuf = ibuf;
+	t->file = rfs_is_file(di);
+	return di->height > RFS_HEIGHT_MAX ? -EUCLEAN : 0;
+}
+
 static int rfs_tree_get(struct rfs_fs *fs, u32 ino, struct tree *t)
 {
-	int ret = rfs_iget(fs, ino, &t->di, &t->ibuf);
+	struct rfs_dinode *di;
+	struct rfs_buf *ibuf;
+	int ret = rfs_iget(fs, ino, &di, &ibuf);
 
-	if (ret)
-		return ret;
-	t->fs = fs;
-	t->file = rfs_is_file(t->di);
-	return t->di->height > RFS_HEIGHT_MAX ? -EUCLEAN : 0;
+	return ret ? ret : rfs_tree_of(fs, di, ibuf, t);
 }
 
 u32 rfs_root_slots(const struct rfs_dinode *di)
@@ -60,14 +69,12 @@ static bool rfs_index_in_use(const struct rfs_ptr *ptr)
 }
 
 /* Blocks that can be found with so many levels */
-static u64 rfs_index_reach(const struct rfs_dinode *di, u32 height)
+static u64 rfs_index_reach(const struct tree *t, u32 height)
 {
-	bool file = rfs_is_file(di);
-
-	if (S_ISLNK(le32_to_cpu(di->mode)))
-		return 1;
-	return (file && !height ? RFS_DIRECT : RFS_TOPS) * rfs_span(file,
-								    height);
+	if (t->file)
+		return (height ? RFS_TOPS : RFS_DIRECT) * rfs_span(true, height);
+	return S_ISLNK(le32_to_cpu(t->di->mode)) ?
+	       1 : RFS_TOPS * rfs_span(false, height);
 }
 
 /* Does the inode lead to anything? A node will have it if the tree grows. */
@@ -149,7 +156,7 @@ static int rfs_find_holder(struct tree *t, u32 level, u64 block, bool create,
 	if (block >= (t->file ? RFS_FILE_BLOCKS : 1ULL << 32))
 		return create ? -EFBIG : 0;
 	while (level > t->di->height || block >=
-	       rfs_index_reach(t->di, t->di->height)) {
+	       rfs_index_reach(t, t->di->height)) {
 		if (!create)
 			return 0;
 		ret = rfs_index_grow(t);
@@ -187,6 +194,34 @@ static struct rfs_ptr *rfs_ptr_at(struct tree *t, struct rfs_buf *holder,
 	       &holder->node.ptr[block % RFS_FANOUT];
 }
 
+static int rfs_tree_ptrs(struct tree *t, u64 block, bool create,
+			 struct rfs_ptrs *out)
+{
+	int ret;
+
+	out->at = NULL;
+	out->buf = NULL;
+	out->n = RFS_FANOUT - block % RFS_FANOUT;
+	if (!t->file)
+		return create ? -EUCLEAN : 0;
+	ret = rfs_find_holder(t, 0, block, create, &out->buf);
+	if (ret || !out->buf)
+		return ret;
+	out->at = rfs_ptr_at(t, out->buf, block);
+	if (out->buf == t->ibuf)
+		out->n = RFS_DIRECT - block;
+	return 0;
+}
+
+int rfs_map_ptrs_of(struct rfs_fs *fs, struct rfs_dinode *di,
+		    struct rfs_buf *ibuf, u64 block, struct rfs_ptrs *out)
+{
+	struct tree t;
+	int ret = rfs_tree_of(fs, di, ibuf, &t);
+
+	return ret ? ret : rfs_tree_ptrs(&t, block, false, out);
+}
+
 int rfs_map_ptrs(struct rfs_fs *fs, u32 ino, u64 block, bool create,
 		 struct rfs_ptrs *out)
 {
@@ -195,19 +230,7 @@ int rfs_map_ptrs(struct rfs_fs *fs, u32 ino, u64 block, bool create,
 
 	out->at = NULL;
 	out->buf = NULL;
-	out->n = RFS_FANOUT - block % RFS_FANOUT;
-	if (ret)
-		return ret;
-	out->di = t.di;
-	if (!t.file)
-		return create ? -EUCLEAN : 0;
-	ret = rfs_find_holder(&t, 0, block, create, &out->buf);
-	if (ret || !out->buf)
-		return ret;
-	out->at = rfs_ptr_at(&t, out->buf, block);
-	if (out->buf == t.ibuf)
-		out->n = RFS_DIRECT - block;
-	return 0;
+	return ret ? ret : rfs_tree_ptrs(&t, block, create, out);
 }
 
 int rfs_map_slot(struct rfs_fs *fs, u32 ino, u64 block, bool create,
@@ -435,18 +458,15 @@ static int rfs_set_ptr(struct rfs_fs *fs, struct rfs_ptr *slot,
 }
 
 /* As many pointers as one block has of them; *n is then of how many. */
-static int rfs_set_some(struct rfs_fs *fs, u32 ino, u64 block, u32 *n,
+static int rfs_set_some(struct tree *t, u64 block, u32 *n,
 			const struct rfs_ptr *ptr)
 {
-	struct rfs_dinode *di;
-	struct rfs_buf *ibuf;
+	struct rfs_fs *fs = t->fs;
 	struct rfs_ptrs to;
 	u32 filled = 0, i;
 	int ret, error;
 
-	ret = rfs_map_ptrs(fs, ino, block, true, &to);
-	if (!ret)
-		ret = rfs_iget(fs, ino, &di, &ibuf);
+	ret = rfs_tree_ptrs(t, block, true, &to);
 	if (ret)
 		return ret;
 	*n = min(*n, to.n);
@@ -456,22 +476,34 @@ static int rfs_set_some(struct rfs_fs *fs, u32 ino, u64 block, u32 *n,
 	/* a block that only moves leaves its inode alone */
 	if (!filled)
 		return ret;
-	error = rfs_blocks_add(fs, di, filled);
-	rfs_buf_dirty(fs, ibuf);
+	error = rfs_blocks_add(fs, t->di, filled);
+	rfs_buf_dirty(fs, t->ibuf);
 	return ret ? ret : error;
+}
+
+int rfs_map_set_of(struct rfs_fs *fs, struct rfs_dinode *di,
+		   struct rfs_buf *ibuf, u64 block, u32 n,
+		   const struct rfs_ptr *ptr)
+{
+	u32 done, some;
+	struct tree t;
+	int ret = rfs_tree_of(fs, di, ibuf, &t);
+
+	for (done = 0; !ret && done < n; done += some) {
+		some = n - done;
+		ret = rfs_set_some(&t, block + done, &some, ptr + done);
+	}
+	return ret;
 }
 
 int rfs_map_set(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
 		const struct rfs_ptr *ptr)
 {
-	u32 done, some;
-	int ret = 0;
+	struct rfs_dinode *di;
+	struct rfs_buf *ibuf;
+	int ret = rfs_iget(fs, ino, &di, &ibuf);
 
-	for (done = 0; !ret && done < n; done += some) {
-		some = n - done;
-		ret = rfs_set_some(fs, ino, block + done, &some, ptr + done);
-	}
-	return ret;
+	return ret ? ret : rfs_map_set_of(fs, di, ibuf, block, n, ptr);
 }
 
 struct prune {
@@ -715,7 +747,7 @@ int rfs_map_needs(struct rfs_fs *fs, u32 ino, u64 from, u64 to, u64 *nodes)
 		return ret;
 	grows = rfs_has_top(t.di);
 	for (height = t.di->height; height < RFS_HEIGHT_MAX &&
-	     to > rfs_index_reach(t.di, height); height++)
+	     to > rfs_index_reach(&t, height); height++)
 		*nodes += grows;
 	for (level = 1; level <= height; level++) {
 		u64 size = rfs_span(t.file, level), place = from / size;

@@ -93,6 +93,10 @@ int rfs_map_get(struct rfs_fs *fs, u32 ino, u64 block, struct rfs_ptr *out);
 /* Of n blocks that follow each other; their pointers are ptr[0] and on */
 int rfs_map_set(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
 		const struct rfs_ptr *ptr);
+/* The same of an inode that rfs_iget() found in this operation */
+int rfs_map_set_of(struct rfs_fs *fs, struct rfs_dinode *di,
+		   struct rfs_buf *ibuf, u64 block, u32 n,
+		   const struct rfs_ptr *ptr);
 
 /*
  * The first block in from..to - 1 that is data, or a hole; `to` if none is.
@@ -148,13 +152,15 @@ int rfs_map_extent(struct rfs_fs *fs, u32 ino, u64 *from, u64 to,
 struct rfs_ptrs {
 	struct rfs_ptr *at;	/* the first; NULL: none, and no create */
 	struct rfs_buf *buf;	/* that has them */
-	struct rfs_dinode *di;	/* of the file */
 	u32 n;
 };
 
 /* Those from a file's block on. rfs_ptr_known() is still to be asked of each. */
 int rfs_map_ptrs(struct rfs_fs *fs, u32 ino, u64 block, bool create,
 		 struct rfs_ptrs *out);
+/* The same of an inode that rfs_iget() found in this operation; none are created */
+int rfs_map_ptrs_of(struct rfs_fs *fs, struct rfs_dinode *di,
+		    struct rfs_buf *ibuf, u64 block, struct rfs_ptrs *out);
 
 /* A file's pointer to a block; NULL: there is none, and no create */
 int rfs_map_slot(struct rfs_fs *fs, u32 ino, u64 block, bool create,
