@@ -52,7 +52,7 @@ void rfsm_refresh(struct inode *inode, const struct rfs_dinode *di)
 	set_nlink(inode, le32_to_cpu(di->nlink));
 	rfsm_set_flags(inode, le32_to_cpu(di->flags));
 	inode_set_ctime_to_ts(inode, rfsm_time_of(di->ctime));
-	WRITE_ONCE(RFS_I(inode)->blocks, le64_to_cpu(di->blocks));
+	WRITE_ONCE(RFS_I(inode)->blocks, rfs_blocks_told(di));
 	if (!S_ISDIR(inode->i_mode))
 		return;
 	inode_set_mtime_to_ts(inode, rfsm_time_of(di->mtime));

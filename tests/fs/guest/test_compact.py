@@ -121,6 +121,11 @@ def test_what_linux_writes_by_itself_is_one_page(
     assert found == [(str(data), str(pieces))]
 
 
+def test_posix(run: Run) -> None:
+    """Programs see nothing of pieces: stat(2) says the same before a check-point and after."""
+    run(script(COMPACT, "start; /in/posix /mnt; again; end"), system=COMPACT.system)
+
+
 def test_it_is_refused_where_there_are_no_pieces(run: Run) -> None:
     body = """
     mkfs.rfs -q -f $drive

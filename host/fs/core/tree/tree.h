@@ -166,6 +166,16 @@ int rfs_map_ptrs_of(struct rfs_fs *fs, struct rfs_dinode *di,
 int rfs_map_slot(struct rfs_fs *fs, u32 ino, u64 block, bool create,
 		 struct rfs_ptr **slot, struct rfs_buf **buf);
 
+/*
+ * Blocks that stat(2) tells of: without the diff node, since a program that writes nothing
+ * would see it come when its small writes leave the page cache, and go when a page has
+ * taken their place.
+ */
+static inline u64 rfs_blocks_told(const struct rfs_dinode *di)
+{
+	return le64_to_cpu(di->blocks) - !!di->diff;
+}
+
 /* An inode has so many blocks more: so have its owners */
 static inline int rfs_blocks_add(struct rfs_fs *fs, struct rfs_dinode *di,
 				 s64 delta)
@@ -173,7 +183,7 @@ static inline int rfs_blocks_add(struct rfs_fs *fs, struct rfs_dinode *di,
 	di->blocks = cpu_to_le64(le64_to_cpu(di->blocks) + delta);
 	if (fs->ops->blocks)
 		fs->ops->blocks(fs->dev, le32_to_cpu(di->ino),
-				le64_to_cpu(di->blocks));
+				rfs_blocks_told(di));
 	return fs->counting ? fs->up->charge(fs, di, delta, 0) : 0;
 }
 

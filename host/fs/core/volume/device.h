@@ -67,7 +67,7 @@ struct rfs_dev_zone {
  * @flush: what was written before is durable
  * @report: state of a zone
  * @now: ns since 1970
- * @blocks: an inode has so many now; may be NULL
+ * @blocks: stat(2) is to tell of so many of an inode now; may be NULL
  * @frees_orphans: who uses the volume frees those that are there when it is
  *	mounted, by rfs_free_some()
  * @may_exceed: who asks for this is not bound by quotas; may be NULL
