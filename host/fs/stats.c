@@ -151,6 +151,13 @@ static ssize_t rfsm_show_free_zones(struct rfs_sb_info *sbi, char *to)
 
 SHOWN(free_zones);
 
+static ssize_t rfsm_show_zones_to_be_free(struct rfs_sb_info *sbi, char *to)
+{
+	return sysfs_emit(to, "%u\n", sbi->fs->set[RFS_SET_GAINED].count);
+}
+
+SHOWN(zones_to_be_free);
+
 CAUSE(checkpoints_sync, RFSM_CP_SYNC);
 CAUSE(checkpoints_interval, RFSM_CP_INTERVAL);
 CAUSE(checkpoints_bound, RFSM_CP_BOUND);
@@ -192,6 +199,7 @@ static struct attribute *stat_attrs[] = {
 	&stat_home_fills.attr,
 	&stat_home_errors.attr,
 	&stat_free_zones.attr,
+	&stat_zones_to_be_free.attr,
 	&stat_checkpoints.attr,
 	&stat_checkpoints_sync.attr,
 	&stat_checkpoints_interval.attr,

@@ -99,3 +99,31 @@ def test_counters_and_events(run: Run) -> None:
         r"rfs_checkpoint: \d+:\d+ number \d+ cause unmount dirty \d+ ns \d{6,} held \d{6,} error 0",
         trace,
     )
+
+
+# A file goes, whose zones the next check-point makes free.
+GOES = """
+start
+head -c 8M /dev/zero >/mnt/f
+sync
+zones() { cat /sys/fs/rfs/nvme0n1/$1; }
+before="$(zones free_zones) $(zones zones_to_be_free)"
+rm /mnt/f
+after="$(zones free_zones) $(zones zones_to_be_free)"
+sync
+echo "zones $before $after $(zones free_zones) $(zones zones_to_be_free)"
+end
+"""
+
+
+def test_zones_to_be_free(run: Run) -> None:
+    """Zones of 1 MiB, of which a file of 8 MiB fills 7 and parts of two."""
+    output = run(script(VOLUMES["rfs"], GOES), namespace=SMALL).output
+    found = re.search(r"^zones (\d+) (\d+) (\d+) (\d+) (\d+) (\d+)$", output, re.M)
+    assert found, output
+    free, none, still, waiting, then, left = map(int, found.groups())
+    assert (none, left) == (0, 0)
+    assert still == free
+    assert 7 <= waiting <= 9
+    # the check-point itself may begin a zone or two
+    assert free + waiting - 2 <= then <= free + waiting
