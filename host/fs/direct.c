@@ -187,13 +187,8 @@ static int rfsm_direct_begin(struct inode *inode, loff_t pos, loff_t length,
 
 	/* what is read at once has its OOBs in a page */
 	while ((ret = rfsm_look_up(sbi, inode, block, most, &found, &miss)) ==
-	       -EINPROGRESS) {
-		if (flags & IOMAP_NOWAIT) {
-			rfsm_miss_drop(sbi, &miss);
-			return -EAGAIN;
-		}
+	       -EINPROGRESS)
 		rfsm_miss_read(sbi, &miss);
-	}
 	if (ret)
 		return rfsm_failed(sbi, ret);
 	run = found.run[0];
@@ -287,6 +282,14 @@ ssize_t rfsm_direct_read(struct kiocb *iocb, struct iov_iter *to)
 	if (bytes && filemap_range_has_page(inode->i_mapping, pos,
 					    pos + bytes - 1))
 		return 0;
+	/*
+	 * Who does not wait is told so before any of it is sent: after that, io_uring
+	 * would hand the error to the program.
+	 */
+	if (iocb->ki_flags & IOCB_NOWAIT &&
+	    !rfsm_is_known(sbi, inode, pos >> PAGE_SHIFT,
+			   (pos + bytes) >> PAGE_SHIFT))
+		return -EAGAIN;
 	file_accessed(iocb->ki_filp);
 	for (;;) {
 		ret = rfsm_direct_some(iocb, to, done);

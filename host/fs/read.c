@@ -410,6 +410,40 @@ static int rfsm_look_at(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
 	return i ? 0 : -EUCLEAN;
 }
 
+/* Whatever says where the blocks are is looked at. */
+static int rfsm_look_through(struct rfs_sb_info *sbi, struct inode *inode,
+			     u64 block, u64 end)
+{
+	struct rfs_buf *buf, *pieces;
+	struct rfs_dinode *di;
+	struct rfs_ptrs ptrs;
+	int ret = rfs_iget(sbi->fs, inode->i_ino, &di, &buf);
+
+	if (!ret && di->diff)
+		ret = rfs_diff_get(sbi->fs, di, &pieces);
+	for (; !ret && block < end; block += ptrs.n)
+		ret = rfs_map_ptrs_of(sbi->fs, di, buf, block, &ptrs);
+	return ret;
+}
+
+bool rfsm_is_known(struct rfs_sb_info *sbi, struct inode *inode, u64 from,
+		   u64 to)
+{
+	u64 end = DIV_ROUND_UP_ULL(i_size_read(inode), PAGE_SIZE);
+	struct rfsm_miss miss = { 0 };
+	bool missed;
+	int ret;
+
+	rfsm_lock_query(sbi);
+	rfsm_miss_begin(sbi, &miss);
+	ret = rfsm_look_through(sbi, inode, from, min(to, end));
+	missed = rfsm_miss_end(sbi, &miss, ret);
+	rfsm_unlock(sbi);
+	if (missed)
+		rfsm_miss_drop(sbi, &miss);
+	return !missed;
+}
+
 int rfsm_look_up(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
 		 u32 most, struct rfsm_found *f, struct rfsm_miss *miss)
 {

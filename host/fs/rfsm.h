@@ -807,6 +807,9 @@ struct rfsm_found {
  */
 int rfsm_look_up(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
 		 u32 most, struct rfsm_found *f, struct rfsm_miss *miss);
+/* Is nothing to be read to know where the blocks from..to - 1 are? */
+bool rfsm_is_known(struct rfs_sb_info *sbi, struct inode *inode, u64 from,
+		   u64 to);
 /* The first n blocks of the next run are being read, or not needed */
 void rfsm_found_used(struct rfs_sb_info *sbi, struct rfsm_found *f, u32 n);
 /* The zone of an address is not reset in between */

@@ -160,6 +160,21 @@ END
     run(script(volume, body), system=volume.system, namespace=volume.namespace)
 
 
+def test_where_a_part_of_the_index_is_not_in_memory(run: Run, volume: Volume) -> None:
+    """Who does not wait for it is told so before anything is sent: then io_uring begins anew."""
+    body = """
+    start
+    head -c 16M /dev/urandom >/mnt/file
+    again
+    # the next megabyte begins in an index block that is in memory, and ends in one that is not
+    dd if=/mnt/file of=/dev/null bs=1M count=4 iflag=direct
+    fio --minimal --name=x --filename=/mnt/file --offset=4m --size=12m --bs=1m --rw=read \\
+        --direct=1 --ioengine=io_uring --iodepth=8 >/tmp/fio
+    end
+    """
+    run(script(volume, body), system=volume.system, namespace=volume.namespace)
+
+
 def test_a_block_that_is_not_what_it_should_be(run: Run, volume: Volume, tmp_path: Path) -> None:
     """A byte of it differs on the medium: an error, and the blocks beside it are read."""
     if volume.system != "rsd":
