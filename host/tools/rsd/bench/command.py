@@ -36,6 +36,8 @@ from rsd.bench import (
     rfs_hybrid,
     rfs_large,
     rfs_latency,
+    rfs_order,
+    rfs_runs,
     rfs_sim,
     rfs_vcpus,
     rfs_ways,
@@ -67,6 +69,12 @@ BENCHES = {
         rfs_direct.rfs_direct,
     ),
     "rfs-clean": Bench("RFS overwritten at random while it cleans", rfs_clean.rfs_clean),
+    "rfs-order": Bench(
+        "RFS written and read in order, beside the closed form", rfs_order.rfs_order
+    ),
+    "rfs-runs": Bench(
+        "RFS: how many blocks of a file lie in a row, before cleaning and after", rfs_runs.rfs_runs
+    ),
     "rfs-ways": Bench("RFS on zones of one way each, beside zones of all ways", rfs_ways.rfs_ways),
     "rfs-zones": Bench(
         "RFS on 262,144 zones: CPU time beside that on few, memory", rfs_zones.rfs_zones
