@@ -118,12 +118,12 @@ static void rsd_flash_check_health(RsdFlash *flash)
 static RsdStatus rsd_flash_start(RsdFlash *flash, RsdCmd *cmd,
                                  const NvmeRequest *req)
 {
-    uint64_t now = rsd_ns_now();
+    uint64_t now = rsd_ns_now(), lba = cmd->lba;
     RsdStatus status = rsd_submit(flash->drive, cmd, now);
 
     flash->wanted += status == RSD_OK;
-    trace_rsd_nvme_submit(cmd->ns, cmd->op, cmd->lba, cmd->nlb, status);
-    rsd_record_submit(flash->recorder, cmd, now, status, req);
+    trace_rsd_nvme_submit(cmd->ns, cmd->op, lba, cmd->nlb, status);
+    rsd_record_submit(flash->recorder, cmd, lba, now, status, req);
     rsd_flash_arm(flash);
     rsd_flash_check_health(flash);
     rsd_flash_check_power(flash);
@@ -699,6 +699,7 @@ void rsd_flash_timer(void *opaque)
             break;
         }
     }
+    rsd_flash_check_zones(flash);
     rsd_waiting_go_on(flash);
     rsd_formats_go_on(flash);
 

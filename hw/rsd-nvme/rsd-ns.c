@@ -120,7 +120,8 @@ static RsdFlash *rsd_flash_open(const RsdNamespace *rs, const RsdConfig *cfg,
     flash->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, rsd_flash_timer, flash);
     /* what is so already is in the log page, and no news */
     flash->warnings = rsd_flash_warnings(flash);
-    if (!rsd_flash_setup_power(flash, rs, errp)) {
+    if (!rsd_flash_setup_power(flash, rs, errp) ||
+        (rs->faults && !rsd_flash_set_faults(flash, rs->faults, errp))) {
         rsd_flash_unref(flash);
         return NULL;
     }
@@ -598,6 +599,7 @@ static const Property rsd_ns_props[] = {
     DEFINE_PROP_UNSIGNED("cut-at-time", RsdNamespace, cut_at_time, UINT64_MAX,
                          rsd_prop_ns, uint64_t),
     DEFINE_PROP_STRING("cut-outcomes", RsdNamespace, cut_outcomes),
+    DEFINE_PROP_STRING("faults", RsdNamespace, faults),
     DEFINE_PROP_SIZE("command-memory", RsdNamespace, command_memory, GiB),
     DEFINE_PROP_BOOL("host-sync", RsdNamespace, host_sync, false),
     DEFINE_PROP_BOOL("vendor-commands", RsdNamespace, vendor_commands, true),
@@ -629,6 +631,8 @@ static void rsd_ns_class_init(ObjectClass *oc, void *data)
     object_class_property_set_description(oc, "cut-outcomes",
         "what becomes of what is in flight at that cut: a seed, or a letter "
         "each: a = absent, t = torn, c = complete (default 0)");
+    object_class_property_set_description(oc, "faults",
+        "file of rules by which faults happen");
     object_class_property_set_description(oc, "command-memory",
         "host memory for the data of commands in flight; beyond, they wait "
         "before it is fetched (default 1G)");

@@ -12,6 +12,7 @@
 #include "hw/nvme/nvme.h"
 #include "core/api/rsd.h"
 #include "core/api/rsd-vendor.h"
+#include "core/api/scenario.h"
 
 #define TYPE_RSD_NS_BASE "rsd-ns-base"
 OBJECT_DECLARE_SIMPLE_TYPE(RsdNsBase, RSD_NS_BASE)
@@ -89,6 +90,7 @@ struct RsdNamespace {
     uint64_t cut_at_op;         /* 0: never */
     uint64_t cut_at_time;       /* ns; UINT64_MAX: never */
     char *cut_outcomes;
+    char *faults;               /* a scenario's file; NULL: none */
     uint64_t command_memory;
     bool host_sync;
     bool vendor_commands;
@@ -165,9 +167,9 @@ void rsd_flash_timer(void *opaque);
  */
 RsdRecorder *rsd_record_open(const char *path, RsdFlash *flash,
                              uint64_t media_hash, Error **errp);
-/* After rsd_submit(). req NULL: of no request */
-void rsd_record_submit(RsdRecorder *recorder, RsdCmd *cmd, uint64_t now,
-                       RsdStatus status, const NvmeRequest *req);
+/* After rsd_submit(); the LBA is that of before. req NULL: of no request */
+void rsd_record_submit(RsdRecorder *recorder, RsdCmd *cmd, uint64_t lba,
+                       uint64_t now, RsdStatus status, const NvmeRequest *req);
 /* Before rsd_advance() */
 void rsd_record_advance(RsdRecorder *recorder, uint64_t now);
 /* A command that rsd_advance() gave */
@@ -192,6 +194,14 @@ bool rsd_flash_setup_power(RsdFlash *flash, const RsdNamespace *rs,
 void rsd_flash_warn_of_cut(const RsdFlash *flash);
 /* After events: tells the host if the drive has no power any more. */
 void rsd_flash_check_power(RsdFlash *flash);
+
+/*
+ * Faults by rule (rsd-fault.c). Lets the rules of a file be in force. False and
+ * errp if there is something wrong with it.
+ */
+bool rsd_flash_set_faults(RsdFlash *flash, const char *path, Error **errp);
+/* After events: zones that rules made fail do so for the host. */
+void rsd_flash_check_zones(RsdFlash *flash);
 
 /* The drive's settings as properties of the class (rsd-props.c). */
 void rsd_ns_class_add_props(ObjectClass *oc);

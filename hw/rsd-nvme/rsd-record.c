@@ -67,8 +67,8 @@ static void rsd_record_end_of(RsdRecorder *recorder, uint64_t order,
     rsd_trace_add(recorder->trace, &record);
 }
 
-void rsd_record_submit(RsdRecorder *recorder, RsdCmd *cmd, uint64_t now,
-                       RsdStatus status, const NvmeRequest *req)
+void rsd_record_submit(RsdRecorder *recorder, RsdCmd *cmd, uint64_t lba,
+                       uint64_t now, RsdStatus status, const NvmeRequest *req)
 {
     RsdTraceRecord record;
     uint64_t order;
@@ -82,7 +82,7 @@ void rsd_record_submit(RsdRecorder *recorder, RsdCmd *cmd, uint64_t now,
     record = (RsdTraceRecord) {
         .time = now,
         .order = order,
-        .lba = cmd->lba,
+        .lba = lba,
         .nlb = cmd->nlb,
         .ns = cmd->ns,
         .queue = req ? req->sq->sqid : 0,

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "rsd.h"
+#include "scenario.h"
 
 static void print_value(const RsdProp *prop, uint64_t value)
 {
@@ -79,10 +80,52 @@ static void print_counters(void)
     }
 }
 
+typedef struct Key {
+    const char *name, *doc;
+    char letter;
+} Key;
+
+#define KEY(field, name, letter, form, doc) { name, doc, letter },
+static const Key keys[] = { RSD_FAULT_KEYS(KEY) };
+#define NUM_KEYS (sizeof(keys) / sizeof(keys[0]))
+
+static void print_faults(void)
+{
+    puts("table: faults");
+    puts("| fault | a candidate is | what happens | its own keys | counter |");
+    puts("| --- | --- | --- | --- | --- |");
+    for (int i = 0; i < RSD_NUM_FAULT_KINDS; i++) {
+        const RsdFaultInfo *info = &rsd_fault_info[i];
+        size_t counter = offsetof(RsdCounters, fault_program) / 8 + i;
+        const char *sep = "";
+
+        printf("| `%s` | %s | %s | ", info->name, info->candidate, info->doc);
+        for (size_t k = 0; k < NUM_KEYS; k++) {
+            if (keys[k].letter && strchr(info->keys, keys[k].letter)) {
+                printf("%s`%s`", sep, keys[k].name);
+                sep = ", ";
+            }
+        }
+        printf(" | `%s` |\n", rsd_counter_info[counter].name);
+    }
+}
+
+static void print_fault_keys(void)
+{
+    puts("table: fault_keys");
+    puts("| key | what it is |");
+    puts("| --- | --- |");
+    for (size_t k = 0; k < NUM_KEYS; k++) {
+        printf("| `%s` | %s |\n", keys[k].name, keys[k].doc);
+    }
+}
+
 int main(void)
 {
     print_properties();
     print_presets();
     print_counters();
+    print_faults();
+    print_fault_keys();
     return 0;
 }

@@ -46,6 +46,8 @@ PLACES = {
     "disk_seeks": 74,
     "disk_seek_ns": 75,
     "disk_transfer_ns": 77,
+    "fault_program": 78,
+    "fault_offline": 86,
 }
 COUNTERS = HEADER.read_text().count("    RSD_COUNTER(")
 
@@ -99,6 +101,16 @@ def line(output: str, label: str) -> list[str]:
     """The words that follow @label on its line."""
     (match,) = [one for one in output.splitlines() if one.strip().startswith(label + "  ")]
     return match.strip().removeprefix(label).split()
+
+
+def test_faults_by_rule_are_shown_if_there_are_any(rsdctl: Path) -> None:
+    page = make_page({"fault_program": 7, "fault_offline": 2})
+    output = run(rsdctl, "decode", "-", stdin=page).stdout
+    assert line(output, "programs failed") == ["7"]
+    assert line(output, "zones offline") == ["2"]
+    assert output.count("Faults by rule") == 1
+    assert "writes lost" not in output
+    assert "Faults" not in run(rsdctl, "decode", "-", stdin=make_page({})).stdout
 
 
 def test_counters_are_those_of_the_header(rsdctl: Path) -> None:

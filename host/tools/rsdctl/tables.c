@@ -232,6 +232,37 @@ static void print_wear(FILE *out, const struct snapshot *s)
 	print_histogram(out, s);
 }
 
+/* Faults by rule, if there were any */
+static void print_faults(FILE *out, const struct snapshot *s)
+{
+	static const struct {
+		const char *label;
+		unsigned int counter;
+	} rows[] = {
+		{ "programs failed", COUNTER(fault_program) },
+		{ "erases failed", COUNTER(fault_erase) },
+		{ "pages unreadable", COUNTER(fault_read) },
+		{ "operations longer", COUNTER(fault_latency) },
+		{ "blocks corrupted", COUNTER(fault_corrupt) },
+		{ "writes lost", COUNTER(fault_lost) },
+		{ "writes misdirected", COUNTER(fault_misdirect) },
+		{ "zones read-only", COUNTER(fault_read_only) },
+		{ "zones offline", COUNTER(fault_offline) },
+		{ }
+	};
+	bool any = false;
+	int i;
+
+	for (i = 0; rows[i].label; i++) {
+		if (!s->values[rows[i].counter])
+			continue;
+		if (!any)
+			fputs("\nFaults by rule\n", out);
+		any = true;
+		row(out, s, rows[i].label, rows[i].counter, -1, -1);
+	}
+}
+
 void tables_print(FILE *out, const struct snapshot *s, const char *source)
 {
 	struct derived d = snapshot_derive(&s->counters);
@@ -245,6 +276,7 @@ void tables_print(FILE *out, const struct snapshot *s, const char *source)
 	fprintf(out, "Drive %s\n", source);
 	print_drive(out, s);
 	print_host(out, s);
+	print_faults(out, s);
 	if (is_disk(s)) {
 		print_arm(out, s);
 		print_memory(out, s);

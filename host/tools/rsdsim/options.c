@@ -160,6 +160,16 @@ static void set_age(struct options *o, const char *value)
 	o->age = value;
 }
 
+static void set_faults(struct options *o, const char *value)
+{
+	o->faults = value;
+}
+
+static void set_fault_list(struct options *o, const char *value)
+{
+	o->fault_list = value;
+}
+
 static void set_namespace(struct options *o, const char *value)
 {
 	o->ns = whole_number("namespace", value, false, 0, RSD_MAX_NAMESPACES - 1);
@@ -383,6 +393,10 @@ static const struct option options[] = {
 	  "Precondition and use the first PERCENT of the namespace only; the rest is never written (100)." },
 	{ "age", "FILE", set_age,
 	  "Make a new media file, which --precondition ages (steady), for a guest to start from. Unless --requests is given, no work follows." },
+	{ "faults", "FILE", set_faults,
+	  "Let faults happen by the rules of this file, from when the drive is opened on." },
+	{ "fault-list", "FILE", set_fault_list,
+	  "With --faults, write each fault that happened as a line of this file." },
 	{ "list", NULL, show_list, "Print every property and preset." },
 	{ .arg = "Generated work" },
 	{ "pattern", "PATTERN", set_pattern,
@@ -508,7 +522,9 @@ static void check_combination(struct options *o)
 	if (o->replay && (o->trace || o->age || o->record || o->requests_given ||
 			  o->depth_given || o->precondition_given ||
 			  o->settings_given))
-		die_usage("--replay: it repeats the trace on the drive of the trace; only --media, --check and options of output go with it. To run its requests on another drive, use --trace");
+		die_usage("--replay: it repeats the trace on the drive of the trace; only --media, --faults, --check and options of output go with it. To run its requests on another drive, use --trace");
+	if (o->fault_list && !o->faults)
+		die_usage("--fault-list: there are no faults to list; name the file of rules by --faults");
 	if (o->check && !o->replay)
 		die_usage("--check: there is nothing to compare with without --replay");
 	if (o->timeline && !o->replay)

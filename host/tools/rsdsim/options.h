@@ -15,6 +15,8 @@ struct options {
 	bool settings_given;	/* either of them */
 	const char *media;	/* --media, NULL: a drive in memory */
 	const char *age;	/* --age, NULL: none */
+	const char *faults;	/* NULL: no rules */
+	const char *fault_list;	/* NULL: none */
 	uint32_t ns;
 	/* work */
 	const char *trace;	/* NULL: generated */

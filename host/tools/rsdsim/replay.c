@@ -6,6 +6,7 @@
 #include "error.h"
 #include "replay.h"
 #include "request.h"
+#include "scenario.h"
 
 /* What is known of a command, by its order of submission */
 struct answer {
@@ -58,13 +59,18 @@ static void complete(struct replay *p, uint64_t ns)
 /* Carries out the events up to @ns: one by one if somebody looks at each. */
 static void advance(struct replay *p, uint64_t ns)
 {
+	bool offline;
 	uint64_t when;
+	uint32_t zone;
 
 	while (p->timeline && rsd_next_event(p->drive, &when) && when <= ns) {
 		complete(p, when);
 		timeline_look(p->timeline, when);
 	}
 	complete(p, ns);
+	/* the recorder's controller has refused what such a zone cannot do */
+	while (rsd_faults_zone(p->drive, &zone, &offline))
+		;
 }
 
 static RsdOp core_op(uint8_t op)

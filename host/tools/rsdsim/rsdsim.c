@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "error.h"
+#include "faults.h"
 #include "options.h"
 #include "replay.h"
 #include "report.h"
@@ -112,6 +113,8 @@ static int replay(const struct options *o)
 	drive = rsd_open(o->media, &cfg, err);
 	if (!drive)
 		die("%s", err);
+	if (o->faults)
+		faults_open(drive, o->faults, o->fault_list);
 	if (o->timeline)
 		timeline = timeline_open(o->timeline, drive, o->from,
 					 o->until);
@@ -132,6 +135,7 @@ static int replay(const struct options *o)
 	puts(o->json ? "\n}" : "");
 	if (!result.counters && !o->json)
 		puts("The trace has no counters: its recorder was killed.");
+	faults_close();
 	rsd_close(drive);
 	rsd_trace_read_close(reader);
 	return o->check && !equal ? EXIT_FAILED : EXIT_OK;
@@ -177,6 +181,8 @@ static RsdDrive *open_drive(struct options *o, RsdTrace **record)
 	drive = rsd_open(path, &o->cfg, err);
 	if (!drive)
 		die("%s", err);
+	if (o->faults)
+		faults_open(drive, o->faults, o->fault_list);
 	*record = NULL;
 	if (o->record) {
 		*record = rsd_trace_open(o->record, rsd_config(drive), hash,
@@ -248,6 +254,7 @@ static void run(struct options *o)
 
 	report_print(&report);
 	sim_reset_stats(&sim);
+	faults_close();
 	rsd_close(sim.drive);
 }
 

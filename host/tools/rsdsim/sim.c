@@ -43,7 +43,8 @@ static void count(struct sim *sim, const RsdCmd *cmd, RsdStatus status,
 }
 
 /* A full disk is told when the trace is closed. */
-static void record_submit(struct sim *sim, const RsdCmd *cmd, RsdStatus status)
+static void record_submit(struct sim *sim, const RsdCmd *cmd, uint64_t lba,
+			  RsdStatus status)
 {
 	struct flight *flight = cmd->opaque;
 	RsdTraceRecord record = {
@@ -53,7 +54,7 @@ static void record_submit(struct sim *sim, const RsdCmd *cmd, RsdStatus status)
 			 (cmd->append ? RSD_TRACE_APPEND : 0),
 		.time = sim->now,
 		.order = sim->recorded++,
-		.lba = cmd->lba,
+		.lba = lba,
 		.nlb = cmd->nlb,
 		.ns = sim->ns,
 	};
@@ -118,7 +119,7 @@ static void submit(struct sim *sim, const struct request *r,
 	}
 	status = rsd_submit(sim->drive, cmd, sim->now);
 	if (sim->record)
-		record_submit(sim, cmd, status);
+		record_submit(sim, cmd, r->lba, status);
 	if (status == RSD_OK) {
 		sim->in_flight++;
 		return;

@@ -278,6 +278,7 @@ static void destroy(RsdDrive *drive)
     }
     rsd_oplog_close(drive->power->log);
     rsd_media_close(&drive->media);
+    rsd_scenario_free(drive->scenario);
     free(drive->power->list);
     free(drive);
 }

@@ -97,7 +97,8 @@
     RSD_COUNTER(nand_programs, "pages", "the same, programmed")              \
     RSD_COUNTER(read_retries, "pages",                                       \
                 "the same, read again for the ECC (not in nand_reads)")      \
-    RSD_COUNTER(blocks_grown, "blocks", "of the bad blocks, worn out")       \
+    RSD_COUNTER(blocks_grown, "blocks",                                      \
+                "of the bad blocks, those that were good when new")          \
     RSD_COUNTER(suspends, "events", "programs and erases suspended")         \
     RSD_COUNTER(merge_switch, "merges",                                      \
                 "a log or replacement block took the data block's place "    \
@@ -144,7 +145,20 @@
     RSD_COUNTER(disk_rotate_ns, "ns",                                        \
                 "time of waiting for a logical block to come")               \
     RSD_COUNTER(disk_transfer_ns, "ns",                                      \
-                "time of logical blocks passing under a head")
+                "time of logical blocks passing under a head")               \
+    RSD_COUNTER(fault_program, "faults",                                     \
+                "faults injected by rules: programs that failed once, and "  \
+                "left a weak block")                                         \
+    RSD_COUNTER(fault_erase, "faults", "the same: erases made to fail")      \
+    RSD_COUNTER(fault_read, "faults", "the same: pages made unreadable")     \
+    RSD_COUNTER(fault_latency, "faults", "the same: operations that took "   \
+                "longer")                                                    \
+    RSD_COUNTER(fault_corrupt, "faults", "the same: logical blocks "         \
+                "corrupted on their way to the flash")                       \
+    RSD_COUNTER(fault_lost, "faults", "the same: writes lost")               \
+    RSD_COUNTER(fault_misdirect, "faults", "the same: writes misdirected")   \
+    RSD_COUNTER(fault_read_only, "faults", "the same: zones made read-only") \
+    RSD_COUNTER(fault_offline, "faults", "the same: zones taken offline")
 
 #define RSD_COUNTER_FIELD(field, unit, doc) uint64_t field;
 typedef struct RsdCounters {

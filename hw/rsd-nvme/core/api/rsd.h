@@ -273,7 +273,8 @@ typedef struct RsdCmd {
     RsdOp op;
     uint32_t ns;
     RsdStatus status;           /* valid after completion */
-    uint64_t lba;               /* in pages */
+    /* in pages; rsd_submit() may change that of a write: see scenario.h */
+    uint64_t lba;
     uint32_t nlb;               /* in pages */
     bool fua;                   /* a write is done when it cannot be lost */
     bool append;                /* a write that was an append: t-fw-append */
@@ -351,11 +352,11 @@ RsdStatus rsd_format(RsdDrive *drive, uint32_t ns, uint32_t oob, uint64_t now);
 
 typedef struct RsdHealth {
     /*
-     * Some die has lost more blocks by wear (life-spread) than it had spares
-     * when new, or those left are too few for a conventional namespace; or the
-     * host's disk failed, then until the drive is opened again. From then on
-     * everything but reads and flushes is refused with RSD_E_READONLY; what was
-     * acknowledged before can be read.
+     * Some die has lost more blocks, by wear (life-spread) or by rules
+     * (scenario.h), than it had spares when new, or those left are too few for
+     * a conventional namespace; or the host's disk failed, then until the drive
+     * is opened again. From then on everything but reads and flushes is refused
+     * with RSD_E_READONLY; what was acknowledged before can be read.
      */
     bool read_only;
     /* % of the spares that are left, in the die that has fewest */

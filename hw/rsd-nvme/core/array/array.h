@@ -10,6 +10,7 @@
 #ifndef RSD_ARRAY_H
 #define RSD_ARRAY_H
 
+#include "../api/scenario.h"
 #include "../media/media.h"
 
 /*
@@ -39,9 +40,15 @@ RsdStatus rsd_nand_tear(RsdMedia *media, uint32_t block, uint32_t page,
                         uint32_t n);
 /* A programmed page becomes a torn one. */
 RsdStatus rsd_nand_spoil(RsdMedia *media, uint32_t block, uint32_t page);
+/*
+ * A programmed page becomes a lost one, if the drive notes in its OOB whose it
+ * is, else a torn one. Without data of pages, nothing happens.
+ */
+void rsd_nand_lose(RsdMedia *media, uint32_t block, uint32_t page, bool notes);
 RsdStatus rsd_nand_tear_block(RsdMedia *media, uint32_t block);
-/* Is the page programmed, but torn? */
+/* Is the page programmed, but torn? Torn or lost? */
 bool rsd_nand_is_torn(const RsdMedia *media, uint32_t block, uint32_t page);
+bool rsd_nand_is_lost(const RsdMedia *media, uint32_t block, uint32_t page);
 
 /*
  * Commands and operations
@@ -421,6 +428,7 @@ struct RsdDrive {
     struct Zrwa *zrwa;
     struct Host *host;
     struct Power *power;
+    RsdScenario *scenario;      /* faults by rule; NULL: none */
     Block *blocks;
     uint64_t seq;               /* of the next page written, see Cmd.seq */
     uint64_t begun;             /* commands, see Cmd.begun */
@@ -437,7 +445,10 @@ struct RsdDrive {
     void *buf_chunks;
     uint32_t in_flight;         /* submitted and not completed */
     uint64_t ram_bytes;
-    /* what changes the flash is counted: see rsd-power.h */
+    /*
+     * What changes the flash is counted (rsd-power.h), or there is a scenario:
+     * what an operation has to ask for these, it asks if this is true.
+     */
     bool watched;
     uint64_t ops;               /* since the drive was opened, or the log's */
 };
@@ -519,7 +530,7 @@ void rsd_compose_oob(const Cmd *cmd, uint32_t index, const uint8_t *host,
 void rsd_count_bad(RsdDrive *drive, uint32_t die);
 /* Of a die; also if the drive could not be opened again. */
 uint32_t rsd_bad_blocks(const RsdDrive *drive, uint32_t die);
-/* A block was erased: if its life has ended, the erase has failed. */
+/* A block was erased: if its life has ended, or it is weak, that has failed. */
 void rsd_drive_age_block(RsdDrive *drive, uint32_t block);
 /* Too many blocks are worn out: the drive is read-only from now on. */
 void rsd_drive_wear_out(RsdDrive *drive);
@@ -530,6 +541,23 @@ void rsd_drive_wear_out(RsdDrive *drive);
 RsdStatus rsd_drive_no_block(RsdDrive *drive);
 /* The host's disk has failed to keep what it should. */
 void rsd_drive_fail(RsdDrive *drive);
+
+/* inject.c. Cold: drives without a scenario are not to pay for it. */
+
+#define RSD_COLD __attribute__((cold))
+
+/* A rule has chosen: this happens, and is counted. The callee adds the time. */
+void rsd_inject(RsdDrive *drive, RsdRule *rule, RsdInjected fault);
+/*
+ * The array begins a step. How much longer than usual it takes, in ns; to do it
+ * once more takes "again".
+ */
+RSD_COLD uint64_t rsd_inject_begin(RsdDrive *drive, const Step *step,
+                                   uint64_t again);
+/* A block of zones is given back: will its erase fail? */
+void rsd_inject_erase(RsdDrive *drive, uint32_t block);
+/* rsd_op_execute(), and what rules say of it */
+RSD_COLD void rsd_inject_execute(RsdDrive *drive, const Step *step);
 
 /* sched.c */
 

@@ -45,7 +45,8 @@ void rsd_drive_age_block(RsdDrive *drive, uint32_t block)
     Die *die = &drive->sched.dies[rsd_die_of(drive, block)];
     const uint64_t *rec = &drive->media.rec[block];
 
-    if (rsd_rec_erases(*rec) < rsd_factory_life(&drive->cfg, block)) {
+    if (!(rsd_rec_flags(*rec) & RSD_BLOCK_WEAK) &&
+        rsd_rec_erases(*rec) < rsd_factory_life(&drive->cfg, block)) {
         return;
     }
     rsd_nand_mark(&drive->media, block, RSD_BLOCK_BAD | RSD_BLOCK_GROWN);

@@ -14,6 +14,11 @@
  * oob=128, where all of the OOB is the host's. A copy of a page that could not
  * be read is one that cannot be read.
  *
+ * Lost pages. Of a page that became unreadable by a fault, a conventional
+ * namespace still has to know whose it was, or an older one would be taken for
+ * it: its data is gone, and the drive's part of the OOB stays and says so. In
+ * all else it is as a torn one.
+ *
  * A refusal is a bug of the layers above. Tests (RSD_ASSERT_NAND) stop there;
  * otherwise the command fails. If the host's disk fails, a page is not
  * programmed, and what was queued behind it is refused, but that is no bug.
@@ -50,6 +55,11 @@ static bool is_torn(const uint8_t oob[RSD_OOB_SIZE])
         }
     }
     return true;
+}
+
+static bool is_lost(const uint8_t oob[RSD_OOB_SIZE])
+{
+    return rsd_spare_is_lost(oob) || is_torn(oob);
 }
 
 static void set_record(RsdMedia *media, uint32_t block, uint64_t rec)
@@ -125,7 +135,7 @@ RsdStatus rsd_nand_program_unit(RsdMedia *media, uint32_t block, uint32_t page,
             media->failed = true;
             return RSD_E_MEDIA;
         }
-        flags |= is_torn(from + RSD_PAGE_SIZE) ? RSD_BLOCK_TORN : 0;
+        flags |= is_lost(from + RSD_PAGE_SIZE) ? RSD_BLOCK_TORN : 0;
         memcpy(rsd_media_oob(media, block, page + i), from + RSD_PAGE_SIZE,
                RSD_OOB_SIZE);
     }
@@ -172,16 +182,28 @@ RsdStatus rsd_nand_read(RsdMedia *media, uint32_t block, uint32_t page,
             return RSD_E_MEDIA;
         }
     }
-    return rsd_nand_is_torn(media, block, page) ? RSD_E_MEDIA : RSD_OK;
+    return rsd_nand_is_lost(media, block, page) ? RSD_E_MEDIA : RSD_OK;
 }
 
-bool rsd_nand_is_torn(const RsdMedia *media, uint32_t block, uint32_t page)
+/* Can there be a torn page, or a lost one? */
+static bool may_be_torn(const RsdMedia *media, uint32_t block, uint32_t page)
 {
     uint64_t rec = media->rec[block];
 
     return rsd_rec_flags(rec) & RSD_BLOCK_TORN && media->data &&
-           page < rsd_rec_next(rec) &&
+           page < rsd_rec_next(rec);
+}
+
+bool rsd_nand_is_torn(const RsdMedia *media, uint32_t block, uint32_t page)
+{
+    return may_be_torn(media, block, page) &&
            is_torn(rsd_media_oob(media, block, page));
+}
+
+bool rsd_nand_is_lost(const RsdMedia *media, uint32_t block, uint32_t page)
+{
+    return may_be_torn(media, block, page) &&
+           is_lost(rsd_media_oob(media, block, page));
 }
 
 RsdStatus rsd_nand_erase(RsdMedia *media, uint32_t block)
@@ -249,6 +271,33 @@ RsdStatus rsd_nand_spoil(RsdMedia *media, uint32_t block, uint32_t page)
     return store_torn(media, block, page) ? RSD_OK : RSD_E_MEDIA;
 }
 
+void rsd_nand_lose(RsdMedia *media, uint32_t block, uint32_t page, bool notes)
+{
+    static const uint8_t zeroes[RSD_PAGE_SIZE];
+    RsdSpare spare;
+    uint8_t *to;
+
+    if (!media->data) {
+        return;
+    }
+    to = rsd_media_oob(media, block, page) + RSD_SPARE_OFFSET;
+    memcpy(&spare, to, sizeof(spare));
+    if (!notes || spare.magic != RSD_SPARE_MAGIC) {
+        rsd_nand_spoil(media, block, page);
+        return;
+    }
+    set_record(media, block,
+               rsd_rec(rsd_rec_erases(media->rec[block]),
+                       rsd_rec_next(media->rec[block]),
+                       rsd_rec_flags(media->rec[block]) | RSD_BLOCK_TORN));
+    rsd_media_note_page(media, block, page);
+    spare.lost = RSD_SPARE_LOST;
+    memcpy(to, &spare, sizeof(spare));
+    if (!rsd_media_store(media, block, page, zeroes)) {
+        media->failed = true;
+    }
+}
+
 RsdStatus rsd_nand_tear_block(RsdMedia *media, uint32_t block)
 {
     /* first, so that the log knows what of it is to be kept */
@@ -271,7 +320,8 @@ void rsd_nand_mark(RsdMedia *media, uint32_t block, uint32_t flags)
     uint64_t rec = media->rec[block];
 
     flags |= rsd_rec_flags(rec) &
-             (RSD_BLOCK_BAD | RSD_BLOCK_GROWN | RSD_BLOCK_TORN);
+             (RSD_BLOCK_BAD | RSD_BLOCK_GROWN | RSD_BLOCK_TORN |
+              RSD_BLOCK_WEAK);
     set_record(media, block,
                rsd_rec(rsd_rec_erases(rec), rsd_rec_next(rec), flags));
 }

@@ -207,8 +207,8 @@ static RsdStatus execute_slot(RsdDrive *drive, const Step *step, uint32_t i)
         RsdStatus status = rsd_nand_read(&drive->media, op->block, page, data,
                                          oob, oob_len);
 
-        /* what the drive copies stays torn */
-        return op->buf && rsd_nand_is_torn(&drive->media, op->block, page)
+        /* what the drive copies stays torn, or lost */
+        return op->buf && rsd_nand_is_lost(&drive->media, op->block, page)
                    ? RSD_OK : status;
     }
     return rsd_nand_program(&drive->media, op->block, page, data, oob,
@@ -229,8 +229,8 @@ static RsdStatus read_row(RsdDrive *drive, const Op *op, uint32_t row)
             one = rsd_nand_read(media, op->block, row + i, to,
                                 to ? to + RSD_PAGE_SIZE : NULL, RSD_OOB_SIZE);
         }
-        /* what the drive copies stays torn */
-        if (one != RSD_OK && !rsd_nand_is_torn(media, op->block, row + i)) {
+        /* what the drive copies stays torn, or lost */
+        if (one != RSD_OK && !rsd_nand_is_lost(media, op->block, row + i)) {
             status = one;
         }
     }
@@ -246,7 +246,9 @@ void rsd_op_execute(RsdDrive *drive, const Step *step)
 
     if (op->kind == OP_ERASE) {
         status = rsd_nand_erase(&drive->media, op->block);
-        if (status == RSD_OK && drive->cfg.life_spread) {
+        if (status == RSD_OK &&
+            (drive->cfg.life_spread ||
+             rsd_rec_flags(drive->media.rec[op->block]) & RSD_BLOCK_WEAK)) {
             rsd_drive_age_block(drive, op->block);
         }
     }

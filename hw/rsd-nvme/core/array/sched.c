@@ -197,7 +197,8 @@ static void push(Sched *s, uint64_t when, uint32_t source)
 }
 
 /* The same, behind all others of the lane, if it is not before them */
-static void push_lane(Sched *s, uint32_t number, uint64_t when, uint32_t source)
+static inline void push_lane(Sched *s, uint32_t number, uint64_t when,
+                             uint32_t source)
 {
     Event event = { when, s->serial << SOURCE_BITS | source };
     EventLane *lane = &s->lanes[number];
@@ -467,16 +468,26 @@ static uint64_t end_time(const RsdConfig *cfg, const Step *step)
                                      : cfg->t_status_ns;
 }
 
+/* It is told of a step that the array begins, which a rule may make longer. */
+static void begin_watched(RsdDrive *drive, Die *die)
+{
+    const Step *step = &die->array;
+    uint64_t again = begin_time(&drive->cfg, step) + array_time(drive, step);
+
+    die->array_end += rsd_inject_begin(drive, step, again);
+    drive->up->step_begin(drive, step);
+}
+
 /* The array works on its step from the given time. */
 static void run_array(RsdDrive *drive, Die *die, uint64_t from)
 {
     die->state = WORKING;
     die->array_end = from + array_time(drive, &die->array);
+    if (drive->watched) {
+        begin_watched(drive, die);
+    }
     push_lane(&drive->sched, lane_of_array(&drive->sched, &die->array),
               die->array_end, source_of_die(drive, die, FROM_ARRAY));
-    if (drive->watched) {
-        drive->up->step_begin(drive, &die->array);
-    }
 }
 
 /* The die has the bus. */
@@ -1055,8 +1066,10 @@ static void finish_step(RsdDrive *drive, Die *die, Step *step)
     account(drive, die, step);
     if (drive->watched) {
         drive->up->step_done(drive, step);
+        rsd_inject_execute(drive, step);
+    } else {
+        rsd_op_execute(drive, step);
     }
-    rsd_op_execute(drive, step);
     step->op = NULL;
     if (op->kind != OP_READ) {
         die->ahead = 0;

@@ -806,6 +806,12 @@ void rsd_buffer_read(RsdDrive *drive, Op *op)
             } else if (pub && pub->data) {
                 memcpy(pub->data + (size_t)index * RSD_PAGE_SIZE, from,
                        RSD_PAGE_SIZE);
+                if (!drive->ns[op->ns].geo.zoned &&
+                    rsd_spare_is_lost(from + RSD_PAGE_SIZE)) {
+                    /* a copy of what could not be read */
+                    pub->status = RSD_E_MEDIA;
+                    drive->count->media_errors++;
+                }
             }
             if (!op->buf && pub && pub->oob) {
                 memcpy(pub->oob + (size_t)index * op->cmd->oob_len,

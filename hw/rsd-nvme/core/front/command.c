@@ -227,22 +227,32 @@ static bool in_range(const RsdGeometry *geo, const RsdCmd *cmd)
     return cmd->nlb && cmd->nlb <= geo->lbas - cmd->lba;
 }
 
+/* Is it one of the operations that have a number? See rsd-power.h. */
+static bool is_operation(const RsdDrive *drive, const RsdCmd *cmd)
+{
+    return cmd->op == RSD_ZONE_RESET || cmd->op == RSD_ZONE_FINISH ||
+           cmd->op == RSD_TRIM ||
+           (cmd->op == RSD_WRITE_ZEROES && !drive->ns[cmd->ns].geo.zoned &&
+            /* a disk writes them, and counts that */
+            !rsd_ftl_is(&drive->cfg, RSD_FTL_ROTATES));
+}
+
 /* Its operations are queued, or nothing was changed. */
 static RsdStatus begin_cmd(RsdDrive *drive, Cmd *cmd)
 {
     Ns *ns = &drive->ns[cmd->pub.ns];
     RsdStatus status;
 
-    if (drive->watched &&
-        (cmd->pub.op == RSD_ZONE_RESET || cmd->pub.op == RSD_ZONE_FINISH ||
-         cmd->pub.op == RSD_TRIM ||
-         (cmd->pub.op == RSD_WRITE_ZEROES && !ns->geo.zoned &&
-          /* a disk writes them, and counts that */
-          !rsd_ftl_is(&drive->cfg, RSD_FTL_ROTATES)))) {
-        rsd_power_command(drive, cmd->pub.op, cmd->pub.lba);
-    }
     cmd->pending = 1;           /* until all of it is queued */
     cmd->begun = ++drive->begun;
+    if (drive->watched) {
+        if (drive->scenario && rsd_inject_command(drive, cmd, &status)) {
+            return status;
+        }
+        if (is_operation(drive, &cmd->pub)) {
+            rsd_power_command(drive, cmd->pub.op, cmd->pub.lba);
+        }
+    }
     if (cmd->pub.op == RSD_WRITE) {
         cmd->seq = drive->seq;
         if (ns->watches_writes) {

@@ -42,6 +42,14 @@ void rsd_host_leave(RsdDrive *drive, Cmd *cmd);
 /* The head of a list is due. */
 void rsd_host_event(RsdDrive *drive, uint32_t list);
 
+/* inject-command.c */
+
+/*
+ * A command begins: what rules say of it happens. True: that is all, and its
+ * status is *status. Its data or its address may be others afterwards.
+ */
+bool rsd_inject_command(RsdDrive *drive, Cmd *cmd, RsdStatus *status);
+
 /* command.c */
 
 /* For opening, after rsd_host_init() */

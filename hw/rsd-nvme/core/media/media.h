@@ -8,6 +8,8 @@
 #ifndef RSD_MEDIA_H
 #define RSD_MEDIA_H
 
+#include <string.h>
+
 #include "../api/config.h"
 
 /*
@@ -20,7 +22,8 @@ enum {
     RSD_BLOCK_DIRTY = 2,    /* content is obsolete: erase before programming */
     RSD_BLOCK_WORN = 4,     /* made dirty by wear levelling, not by the host */
     RSD_BLOCK_GROWN = 8,    /* bad, but not from the factory */
-    RSD_BLOCK_TORN = 16,    /* has torn pages: see nand.c */
+    RSD_BLOCK_TORN = 16,    /* has torn or lost pages: see nand.c */
+    RSD_BLOCK_WEAK = 32,    /* its next erase fails: see inject.c */
 };
 
 /* erases: bits 0 to 31, next page to program: 32 to 55, flags: 56 to 63 */
@@ -274,16 +277,29 @@ typedef struct RsdSpare {
     uint64_t lpn;               /* logical page (LBA), or what kind says */
     uint64_t seq;               /* of two pages of an lpn the higher is newer */
     uint32_t copy;              /* 1: made by collection, or levelling */
-    uint8_t reserved[36];
+    uint32_t reserved;
+    uint64_t lost;              /* RSD_SPARE_LOST: the data cannot be read */
+    uint8_t reserved2[24];
 } RsdSpare;
 
 #define RSD_SPARE_MAGIC UINT32_C(0x45524153)
+#define RSD_SPARE_LOST UINT64_C(0x6c6f737470616765)
+
+/* Does the OOB of a conventional namespace's page say that its data is lost? */
+static inline bool rsd_spare_is_lost(const uint8_t oob[RSD_OOB_SIZE])
+{
+    RsdSpare spare;
+
+    memcpy(&spare, oob + RSD_SPARE_OFFSET, sizeof(spare));
+    return spare.lost == RSD_SPARE_LOST && spare.magic == RSD_SPARE_MAGIC;
+}
 
 _Static_assert(offsetof(RsdSpare, magic) == 0, "magic");
 _Static_assert(offsetof(RsdSpare, kind) == 4, "kind");
 _Static_assert(offsetof(RsdSpare, lpn) == 8, "lpn");
 _Static_assert(offsetof(RsdSpare, seq) == 16, "seq");
 _Static_assert(offsetof(RsdSpare, copy) == 24, "copy");
+_Static_assert(offsetof(RsdSpare, lost) == 32, "lost");
 /* Of a page in memory: its data, then its OOB */
 #define RSD_SLOT_BYTES ((size_t)RSD_PAGE_SIZE + RSD_OOB_SIZE)
 

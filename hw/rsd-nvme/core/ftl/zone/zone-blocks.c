@@ -15,6 +15,9 @@ void rsd_seg_make_obsolete(RsdDrive *drive, uint32_t block, uint32_t worn)
 {
     SegDie *sd = seg_die(drive, block);
 
+    if (!drive->blocks[block].erases) {
+        rsd_inject_erase(drive, block);
+    }
     rsd_nand_mark(&drive->media, block, RSD_BLOCK_DIRTY | worn);
     drive->blocks[block].obsolete = 1;
     rsd_pool_insert(drive, &sd->pool, block);
@@ -146,10 +149,15 @@ RsdStatus rsd_seg_back(RsdDrive *drive, uint32_t zone, uint64_t end)
 bool rsd_seg_is_dying(const RsdDrive *drive, uint32_t block)
 {
     const Block *b = &drive->blocks[block];
+    uint64_t rec = drive->media.rec[block];
 
-    return drive->cfg.life_spread && (b->erases || b->obsolete) &&
-           rsd_rec_erases(drive->media.rec[block]) + UINT64_C(0) + b->erases +
-           b->obsolete >= rsd_factory_life(&drive->cfg, block);
+    if (!b->erases && !b->obsolete) {
+        return false;
+    }
+    return rsd_rec_flags(rec) & RSD_BLOCK_WEAK ||
+           (drive->cfg.life_spread &&
+            rsd_rec_erases(rec) + UINT64_C(0) + b->erases + b->obsolete >=
+            rsd_factory_life(&drive->cfg, block));
 }
 
 /*

@@ -1,0 +1,331 @@
+/*
+ * Scenarios: reading them, and when a rule chooses.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config.h"
+#include "rsd-units.h"
+#include "scenario.h"
+
+#define BILLION UINT64_C(1000000000)
+
+typedef enum Form { NUMBER, RANGE, SHARE, TIME, OPERATION } Form;
+
+typedef struct Key {
+    const char *name;
+    char letter;
+    Form form;
+    size_t offset;              /* of the RsdFaultValue in RsdRule */
+} Key;
+
+#define KEY(field, name, letter, form, doc) \
+    { name, letter, form, offsetof(RsdRule, field) },
+static const Key keys[] = { RSD_FAULT_KEYS(KEY) };
+#undef KEY
+#define NUM_KEYS (sizeof(keys) / sizeof(keys[0]))
+
+#define INFO(name, letters, candidate, doc) { name, letters, candidate, doc },
+const RsdFaultInfo rsd_fault_info[RSD_NUM_FAULT_KINDS] = { RSD_FAULTS(INFO) };
+#undef INFO
+
+/* What a value of that form looks like, for messages */
+static const char *form_text(Form form)
+{
+    switch (form) {
+    case NUMBER:
+        return "a whole number";
+    case RANGE:
+        return "a number, or two such as 10-19, the second not below the first";
+    case SHARE:
+        return "a number from 0 to 1 with at most nine decimals, such as 0.001";
+    case TIME:
+        return RSD_NS_FORM;
+    case OPERATION:
+        return "read, program or erase";
+    }
+    return "";
+}
+
+/* Takes digits, and gives where they end. NULL: none, or beyond 64 bits */
+static const char *take_digits(const char *text, uint64_t *number)
+{
+    const char *at = text;
+
+    for (*number = 0; *at >= '0' && *at <= '9'; at++) {
+        if (__builtin_mul_overflow(*number, UINT64_C(10), number) ||
+            __builtin_add_overflow(*number, (uint64_t)(*at - '0'), number)) {
+            return NULL;
+        }
+    }
+    return at > text ? at : NULL;
+}
+
+static bool parse_number(const char *text, uint64_t *number)
+{
+    const char *end = take_digits(text, number);
+
+    return end && !*end;
+}
+
+static bool parse_range(const char *text, RsdFaultValue *value)
+{
+    const char *end = take_digits(text, &value->from);
+
+    if (!end || !*end) {
+        value->to = value->from;
+        return end;
+    }
+    return *end == '-' && parse_number(end + 1, &value->to) &&
+           value->to >= value->from;
+}
+
+/* A decimal fraction, in billionths */
+static bool parse_share(const char *text, uint64_t *ppb)
+{
+    uint64_t unit = BILLION, whole;
+    const char *at = take_digits(text, &whole);
+
+    if (!at || whole > 1) {
+        return false;
+    }
+    *ppb = whole * BILLION;
+    if (*at == '.') {
+        at++;
+        do {
+            unit /= 10;
+            if (*at < '0' || *at > '9' || !unit) {
+                return false;
+            }
+            *ppb += (*at++ - '0') * unit;
+        } while (*at);
+    }
+    return !*at && *ppb <= BILLION;
+}
+
+static bool parse_operation(const char *text, uint64_t *number)
+{
+    static const char *const names[] = { "read", "program", "erase" };
+
+    for (*number = 0; *number < 3; (*number)++) {
+        if (!strcmp(text, names[*number])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool parse_value(Form form, const char *text, RsdFaultValue *value)
+{
+    value->given = true;
+    switch (form) {
+    case NUMBER:
+        return parse_number(text, &value->from);
+    case RANGE:
+        return parse_range(text, value);
+    case SHARE:
+        return parse_share(text, &value->from);
+    case TIME:
+        return rsd_parse_ns(text, &value->from);
+    case OPERATION:
+        return parse_operation(text, &value->from);
+    }
+    return false;
+}
+
+static bool allowed(const Key *key, const RsdRule *rule)
+{
+    return !key->letter || strchr(rsd_fault_info[rule->kind].keys, key->letter);
+}
+
+/* Names, with ", " between: of all kinds, or of the keys of a rule */
+static const char *list_names(const RsdRule *rule, char list[256])
+{
+    *list = '\0';
+    for (size_t i = 0; i < (rule ? NUM_KEYS : RSD_NUM_FAULT_KINDS); i++) {
+        if (!rule || allowed(&keys[i], rule)) {
+            strcat(strcat(list, *list ? ", " : ""),
+                   rule ? keys[i].name : rsd_fault_info[i].name);
+        }
+    }
+    return list;
+}
+
+static bool set_kind(RsdRule *rule, const char *name, char reason[RSD_ERR_LEN])
+{
+    char list[256];
+
+    for (int i = 0; i < RSD_NUM_FAULT_KINDS; i++) {
+        if (!strcmp(rsd_fault_info[i].name, name)) {
+            rule->kind = i;
+            return true;
+        }
+    }
+    rsd_set_error(reason, "there is no fault '%.40s'; a rule begins with one "
+                  "of %s", name, list_names(NULL, list));
+    return false;
+}
+
+static bool set_key(RsdRule *rule, char *word, char reason[RSD_ERR_LEN])
+{
+    char *equals = strchr(word, '='), list[256];
+    const Key *key = NULL;
+    RsdFaultValue *value;
+
+    if (equals) {
+        *equals = '\0';
+    }
+    for (size_t i = 0; equals && i < NUM_KEYS; i++) {
+        if (!strcmp(keys[i].name, word)) {
+            key = &keys[i];
+        }
+    }
+    if (!key || !allowed(key, rule)) {
+        rsd_set_error(reason, "'%s' does not take '%.40s'; it takes KEY=VALUE, "
+                      "the keys being %s", rsd_fault_info[rule->kind].name,
+                      word, list_names(rule, list));
+        return false;
+    }
+    value = (RsdFaultValue *)((char *)rule + key->offset);
+    if (value->given) {
+        rsd_set_error(reason, "'%s' is given twice; leave one of them out",
+                      key->name);
+        return false;
+    }
+    if (!parse_value(key->form, equals + 1, value)) {
+        rsd_set_error(reason, "'%s' is '%.40s', must be %s", key->name,
+                      equals + 1, form_text(key->form));
+        return false;
+    }
+    return true;
+}
+
+static bool check_rule(RsdRule *rule, char reason[RSD_ERR_LEN])
+{
+    if (rule->at.given + rule->every.given + rule->ppb.given > 1) {
+        rsd_set_error(reason, "at, every and probability each choose among "
+                      "all candidates; give one of them, and a rule for each "
+                      "other one");
+    } else if ((rule->at.given && !rule->at.from) ||
+               (rule->every.given && !rule->every.from)) {
+        rsd_set_error(reason, "'%s' is 0, must be 1 or more: candidates are "
+                      "counted from 1 on", rule->at.given ? "at" : "every");
+    } else if (rule->seed.given && !rule->ppb.given) {
+        rsd_set_error(reason, "'seed' is of 'probability', which is not given; "
+                      "give both, or neither");
+    } else if (rule->kind == RSD_FAULT_LATENCY_RULE && !rule->time.given) {
+        rsd_set_error(reason, "'latency' needs 'time', such as time=5ms");
+    } else {
+        if (!rule->seed.given) {
+            rule->seed.from = 1;
+        }
+        if (!rule->by.given) {
+            rule->by.from = 1;
+        }
+        return true;
+    }
+    return false;
+}
+
+/* Of a line that is not empty. False and a reason: it is wrong. */
+static bool parse_rule(RsdRule *rule, char *line, char reason[RSD_ERR_LEN])
+{
+    char *rest, *word = strtok_r(line, " \t\r", &rest);
+
+    if (!set_kind(rule, word, reason)) {
+        return false;
+    }
+    while ((word = strtok_r(NULL, " \t\r", &rest))) {
+        if (!set_key(rule, word, reason)) {
+            return false;
+        }
+    }
+    return check_rule(rule, reason);
+}
+
+/* Adds a line's rule, if it has one. False and a reason: it is wrong. */
+static bool add_line(RsdScenario *scenario, uint32_t number, char *line,
+                     char reason[RSD_ERR_LEN])
+{
+    RsdRule *rules;
+
+    line[strcspn(line, "#\n")] = '\0';
+    if (!line[strspn(line, " \t\r")]) {
+        return true;
+    }
+    rules = realloc(scenario->rules,
+                    (scenario->num_rules + 1) * sizeof(*rules));
+    if (!rules) {
+        rsd_set_error(reason, "no memory for its rules");
+        return false;
+    }
+    scenario->rules = rules;
+    rules += scenario->num_rules++;
+    *rules = (RsdRule){ .line = number };
+    return parse_rule(rules, line, reason);
+}
+
+RsdScenario *rsd_scenario_read(const char *path, char err[RSD_ERR_LEN])
+{
+    RsdScenario *scenario = calloc(1, sizeof(*scenario));
+    FILE *file = fopen(path, "re");
+    char reason[RSD_ERR_LEN] = "";
+    uint32_t number = 0;
+    char *line = NULL;
+    size_t size = 0;
+    bool ok = scenario && file;
+
+    while (ok && getline(&line, &size, file) >= 0) {
+        ok = add_line(scenario, ++number, line, reason);
+    }
+    if (!file) {
+        rsd_set_error(err, "faults: %s: %s", path, strerror(errno));
+    } else if (!scenario) {
+        rsd_set_error(err, "faults: no memory for a scenario");
+    } else if (!ok) {
+        rsd_set_error(err, "faults: %s:%u: %s", path, number, reason);
+    } else if (ferror(file)) {
+        rsd_set_error(err, "faults: %s: it cannot be read", path);
+        ok = false;
+    }
+    free(line);
+    if (file) {
+        fclose(file);
+    }
+    if (!ok) {
+        rsd_scenario_free(scenario);
+        return NULL;
+    }
+    return scenario;
+}
+
+void rsd_scenario_free(RsdScenario *scenario)
+{
+    if (scenario) {
+        free(scenario->zones);
+        free(scenario->rules);
+        free(scenario);
+    }
+}
+
+bool rsd_rule_chooses(RsdRule *rule)
+{
+    uint64_t n = ++rule->candidates;
+
+    if (rule->times.given && rule->faults >= rule->times.from) {
+        return false;
+    }
+    if (rule->at.given) {
+        return n == rule->at.from;
+    }
+    if (rule->every.given) {
+        return n % rule->every.from == 0;
+    }
+    return !rule->ppb.given ||
+           rsd_random(rule->seed.from, n) % BILLION < rule->ppb.from;
+}
