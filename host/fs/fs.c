@@ -382,7 +382,8 @@ static int rfsm_mount_core(struct rfs_sb_info *sbi)
 		ret = -EINVAL;
 		break;
 	case -EUCLEAN:
-		pr_err("%pg: damaged; run fsck.rfs\n", sb->s_bdev);
+		pr_err("%pg: damaged; run fsck.rfs%s\n", sb->s_bdev,
+		       sbi->slow ? " --slow DEVICE" : "");
 		break;
 	case -EMFILE:
 		pr_err("%pg: %u zones may be open and %u active at a time (0: any number); %u and %u are the least\n",

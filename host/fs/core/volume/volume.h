@@ -185,6 +185,7 @@ struct rfs_fs {
 	u64 window_blocks;
 
 	struct rfs_home *home;	/* the slow device; NULL: the volume has none */
+	u32 states_sum;		/* that the check-point says, see struct rfs_head */
 	struct rfs_zone_info *zone;
 	/* of each stream a zone a way, see stripe.c; the first, where it is one */
 	struct rfs_active_seg active[RFS_STREAMS][RFS_WAYS_MAX];
