@@ -700,7 +700,7 @@ static int rfs_checkpoint_once(struct rfs_fs *fs, u32 flags)
 
 		/* what it still has cannot be read: no victim again */
 		if (z->cleaned && z->live && !z->left)
-			z->cond = RFS_DEV_READ_ONLY;
+			rfs_zone_lost(fs, nr);
 		z->window = false;
 		z->cleaned = false;
 		z->left = false;

@@ -164,7 +164,7 @@ struct rfs_fs {
 	struct rfs_geometry geo;
 	struct rfs_super super;
 	u32 volume;
-	u64 user_blocks;	/* that can be reserved */
+	u64 user_blocks;	/* that can be reserved; see rfs_zone_lost() */
 	u32 low_zones;		/* fewer free ones: clean first; see sizes.c */
 	/* the same with the maps there are, and with RFS_MAPS_NEXT more */
 	u32 low_now, low_next;
