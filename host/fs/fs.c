@@ -66,7 +66,7 @@ static int rfsm_statfs(struct dentry *dentry, struct kstatfs *st)
 	} while (read_seqcount_retry(&sbi->usage_seq, seq));
 	st->f_type = RFS_BLOCK_MAGIC;
 	st->f_bsize = RFS_BLOCK_BYTES;
-	st->f_blocks = fs->user_blocks;
+	st->f_blocks = usage.user_blocks;
 	if (fs->home) {
 		rfsm_lock_query(sbi);
 		st->f_blocks = fs->home->blocks;
@@ -75,7 +75,7 @@ static int rfsm_statfs(struct dentry *dentry, struct kstatfs *st)
 		st->f_bavail = st->f_bfree;
 	} else {
 		used = rfs_used_then(fs, &usage, 0, 0);
-		st->f_bfree = fs->user_blocks - min(used, fs->user_blocks);
+		st->f_bfree = st->f_blocks - min(used, st->f_blocks);
 		st->f_bavail = rfs_available_then(fs, &usage);
 	}
 	st->f_files = le32_to_cpu(fs->super.max_inodes) - RFS_ROOT_INO;
@@ -382,7 +382,8 @@ static int rfsm_mount_core(struct rfs_sb_info *sbi)
 		ret = -EINVAL;
 		break;
 	case -EUCLEAN:
-		pr_err("%pg: damaged; run fsck.rfs\n", sb->s_bdev);
+		pr_err("%pg: damaged; run fsck.rfs%s\n", sb->s_bdev,
+		       sbi->slow ? " --slow DEVICE" : "");
 		break;
 	case -EMFILE:
 		pr_err("%pg: %u zones may be open and %u active at a time (0: any number); %u and %u are the least\n",

@@ -492,6 +492,9 @@ bool rfsm_slow_may_write(const struct rfs_sb_info *sbi)
 	else if (bdev_read_only(slow->bdev))
 		pr_err("%pg: slow=%s can only be read: make it writable\n",
 		       sbi->dev.bdev, sbi->opt.slow);
+	else if (sbi->fs->home->lacks)
+		pr_err("%pg: slow=%s: its table of states is damaged: unmount, and run fsck.rfs -p --slow DEVICE\n",
+		       sbi->dev.bdev, sbi->opt.slow);
 	else
 		return true;
 	return false;

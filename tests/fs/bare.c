@@ -124,19 +124,25 @@ static void page_write(struct page *page, const void *data)
 static void page_read(const struct page *page, void *data)
 {
 	const struct lines *from = (const struct lines *)page->data;
-	static const struct lines zeroes;
 	struct lines *to = data;
-	u32 i;
+	u64 used;
 
-	for (i = 0; i < RFS_BLOCK_BYTES / LINE; i++)
-		to[i] = page->used >> i & 1 ? *from++ : zeroes;
+	memset(data, 0, RFS_BLOCK_BYTES);
+	for (used = page->used; used; used &= used - 1)
+		to[__builtin_ctzll(used)] = *from++;
 }
 
 /* From now on nothing is written to the zone; what is in it stays. */
 static bool zone_fails(u32 zone)
 {
-	if (zone >= RFS_CP_ZONES && drive.fails && !--drive.fails)
+	if (zone >= RFS_CP_ZONES && drive.cond[zone] == RFS_DEV_OK &&
+	    drive.fails && !--drive.fails) {
 		drive.cond[zone] = RFS_DEV_READ_ONLY;
+		if (drive.more) {
+			drive.more--;
+			drive.fails = drive.apart;
+		}
+	}
 	return drive.cond[zone] != RFS_DEV_OK;
 }
 

@@ -23,6 +23,8 @@ struct drive {
 	u64 time;
 	u64 power;		/* appends until it fails */
 	u64 fails;		/* appends and resets until the zone of one fails; 0: none does */
+	u32 more;		/* zones that fail after it, each so many of these later: */
+	u64 apart;
 };
 
 extern struct drive drive;

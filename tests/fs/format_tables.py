@@ -19,7 +19,7 @@ FIELD = re.compile(r"^\t+(?:struct )?(\w+) (\w+)(\[\w*\])?;", re.M)
 
 def comments(text: str) -> dict[str, str]:
     """Field name to its description."""
-    found = re.findall(r"^ \* @(\w+): (.*(?:\n \* {2,}.*)*)", text, re.M)
+    found = re.findall(r"^ \* @(\w+): (.*(?:\n \*(?: {2,}|\t).*)*)", text, re.M)
     return {name: re.sub(r"\s*\n \*\s*", " ", words) for name, words in found}
 
 

@@ -2168,6 +2168,50 @@ TEST(victim_goes_offline)
 }
 
 /* A zone that failed once, and that the drive says is good, is used again. */
+/* A zone that fails takes from what users may have, as much as the next mount does. */
+TEST(lost_zones_are_counted)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	u32 ino, lost[3], free_zones, meta_zones, i;
+	u64 all = fs->user_blocks;
+
+	rfs_policy_set(fs, &one_group);
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	put(fs, ino, 0, 3, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	lost[0] = zone_of(fs, ino, 0);
+	dev->cond[lost[0]] = RFS_DEV_READ_ONLY;
+	put(fs, ino, 1, 4, RFS_BLOCK_BYTES);
+	CHECK_EQ(fs->user_blocks, all - fs->holds);
+
+	/* one that is free, and one of metadata, are no zones any more */
+	free_zones = fs->free_zones;
+	meta_zones = fs->meta_zones;
+	lost[1] = rfs_bits_next(&fs->set[RFS_SET_FREE], 0);
+	rfs_zone_lost(fs, lost[1]);
+	CHECK_EQ(fs->free_zones, free_zones - 1);
+	lost[2] = fs->active[RFS_S_META][0].zone;
+	rfs_zone_lost(fs, lost[2]);
+	rfs_zone_lost(fs, lost[2]);
+	CHECK_EQ(fs->meta_zones, meta_zones - 1);
+	CHECK_EQ(fs->user_blocks, all - 3 * fs->holds);
+	for (i = 0; i < 3; i++)
+		dev->cond[lost[i]] = RFS_DEV_READ_ONLY;
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	check_clean(fs);
+	free_zones = fs->free_zones + fs->meta_zones;
+	CHECK_EQ(rfs_unmount(fs), 0);
+
+	fs = mount(dev);
+	CHECK_EQ(fs->user_blocks, all - 3 * fs->holds);
+	CHECK_EQ(fs->free_zones + fs->meta_zones, free_zones);
+	expect(fs, ino, 0, 3, RFS_BLOCK_BYTES);
+	expect(fs, ino, 1, 4, RFS_BLOCK_BYTES);
+	check_clean(fs);
+	end(fs, dev);
+}
+
 TEST(dead_zone_comes_back)
 {
 	struct memdev *dev = new_dev(&geometry);
@@ -2178,8 +2222,7 @@ TEST(dead_zone_comes_back)
 	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
 	put(fs, ino, 0, 3, RFS_BLOCK_BYTES);
 	zone = fs->active[RFS_S_DATA][0].zone;
-	fs->zone[zone].cond = RFS_DEV_READ_ONLY;
-	rfs_zone_changed(fs, zone);
+	rfs_zone_lost(fs, zone);
 	put(fs, ino, 0, 4, RFS_BLOCK_BYTES);
 	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
 	CHECK_EQ(fs->zone[zone].state, RFS_Z_DEAD);
@@ -3298,6 +3341,73 @@ TEST(groups_shrink)
 }
 
 /* Full to the last block: each policy finds room to overwrite, for ever. */
+static u32 first_victim;
+
+static void note_first_victim(void *dev, u32 nr, u32 live, u32 cap)
+{
+	(void)dev;
+	(void)live;
+	(void)cap;
+	first_victim = first_victim ? first_victim : nr;
+}
+
+/*
+ * Which zone is the first victim; `old` is one that cost-benefit prefers, and `emptier` has
+ * fewer blocks in use. short: a zone lacks for what is copied
+ */
+static u32 victim_of_two(bool short_of_zones, u32 *old, u32 *emptier)
+{
+	struct rfs_policy policy = { .groups = 1, .gc = RFS_GC_COST_BENEFIT };
+	struct rfs_dev_ops ops = memdev_ops;
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs;
+	u32 ino, i;
+
+	ops.victim = note_first_victim;
+	CHECK_EQ(rfs_mount(&ops, dev, &geometry, false, 0, &fs), 0);
+	rfs_policy_set(fs, &policy);
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	for (i = 0; i < 3 * CAP; i++) {
+		/* the first zone is older than the second by a quarter of an hour */
+		if (i == CAP)
+			dev->time += 900000000000ULL;
+		put(fs, ino, i, i, RFS_BLOCK_BYTES);
+	}
+	*old = zone_of(fs, ino, CAP / 2);
+	*emptier = zone_of(fs, ino, CAP * 3 / 2);
+	CHECK(*old != *emptier);
+	for (i = 0; i < CAP * 3 / 10; i++)
+		put(fs, ino, i, 1, RFS_BLOCK_BYTES);
+	for (i = CAP; i < CAP * 17 / 10; i++)
+		put(fs, ino, i, 1, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	CHECK(fs->zone[*old].live > fs->zone[*emptier].live + CAP / 4);
+	if (short_of_zones) {
+		/* as if the reserve were so large */
+		fs->low_now += fs->free_zones + 2 - fs->low_zones;
+		fs->low_next += fs->free_zones + 2 - fs->low_zones;
+		fs->low_zones = fs->free_zones + 2;
+	}
+	first_victim = 0;
+	CHECK_EQ(rfs_clean(fs, RFS_CLEAN_NOW), 0);
+	rfs_unmount_nosync(fs);
+	end(NULL, dev);
+	return first_victim;
+}
+
+/*
+ * Where the zone that data is copied to lacks as well, a victim was left half copied: the
+ * one with the fewest blocks in use is next, whatever the policy says, so that there are
+ * not two of them.
+ */
+TEST(emptiest_victim_when_zones_lack)
+{
+	u32 old, emptier;
+
+	CHECK_EQ(victim_of_two(false, &old, &emptier), old);
+	CHECK_EQ(victim_of_two(true, &old, &emptier), emptier);
+}
+
 TEST(policies_of_a_full_volume)
 {
 	struct memdev *dev = memdev_new(&geometry, CAP, 1U << 30, false);

@@ -295,6 +295,16 @@ def test_full_volumes_survive_cuts_and_zones_that_fail(build: Path) -> None:
     space(build, "settings=25", "most=10000", "cuts=8", "fails=3")
 
 
+def test_as_many_zones_fail_as_users_leave(build: Path) -> None:
+    """Six zones, one after the other, of which users have left the room: nothing is refused."""
+    space(build, "settings=25", "most=6000", "fails=6", "seed=6000")
+
+
+def test_a_zone_fails_while_metadata_is_compacted(build: Path) -> None:
+    """What was written to it in vain is no reason to give up compaction."""
+    space(build, "settings=1", "seed=6099", "most=10000", "fails=6")
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("part", range(20))
 def test_many_full_volumes_go_on(build: Path, part: int) -> None:

@@ -533,6 +533,135 @@ TEST(hybrid_copies_of_states)
 	memdev_free(dev);
 }
 
+/* The volume as it is now without a check-point, or why it is not mounted */
+static int try_mount(struct memdev *dev, bool read_only, bool will_repair)
+{
+	struct rfs_fs *fs;
+	int ret;
+
+	dev->slow.will_repair = will_repair;
+	ret = rfs_mount(&memdev_ops, dev, &dev->geo, read_only, 0, &fs);
+	dev->slow.will_repair = false;
+	if (!ret)
+		rfs_unmount_nosync(fs);
+	return ret;
+}
+
+/* fsck.rfs mounts it, finds that the table is damaged, and makes it anew. */
+static struct rfs_fs *repair_states(struct memdev *dev)
+{
+	struct rfs_report found = { 0 };
+	struct rfs_fs *fs;
+	u64 losses;
+
+	/* who is cut off before he has repaired leaves it as it was */
+	CHECK_EQ(try_mount(dev, false, true), 0);
+	CHECK_EQ(try_mount(dev, false, false), -EUCLEAN);
+	dev->slow.will_repair = true;
+	fs = mount(dev);
+	dev->slow.will_repair = false;
+	CHECK_EQ(rfs_check(fs, &found), 0);
+	CHECK(found.faults > 1);
+	CHECK(repaired(fs, &losses) > 1);
+	CHECK_EQ(losses, 0);
+	return mount_again(fs, dev);
+}
+
+/*
+ * The copy that a check-point was written with is damaged: the other one is whole, and says
+ * that blocks are free which are in use.
+ */
+TEST(hybrid_damaged_copy_is_noticed)
+{
+	struct memdev *dev;
+	struct rfs_fs *fs = mount_new(&dev);
+	u32 ino = new_file(fs, "f", 150, 3), more, copy, i;
+	u64 first;
+
+	leave_flash(fs);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	copy = fs->home->copy[0];
+	more = new_file(fs, "g", 150, 4);
+	leave_flash(fs);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	CHECK(fs->home->copy[0] != copy);
+	copy = fs->home->copy[0];
+	CHECK_EQ(rfs_unmount(fs), 0);
+	dev->slow_block[1 + copy] = NULL;
+
+	CHECK_EQ(try_mount(dev, false, false), -EUCLEAN);
+	/* what the volume leads to can be read */
+	CHECK_EQ(rfs_mount(&memdev_ops, dev, &dev->geo, true, 0, &fs), 0);
+	expect_all(fs, ino, 150, 3);
+	expect_all(fs, more, 150, 4);
+	rfs_unmount_nosync(fs);
+	/* nobody is given a block of which it is not known that it is free */
+	dev->slow.will_repair = true;
+	fs = mount(dev);
+	dev->slow.will_repair = false;
+	CHECK(fs->home->count[RFS_SLOW_FREE] > 0);
+	CHECK_EQ(rfs_home_alloc(fs, 1, &first), 0);
+	rfs_unmount_nosync(fs);
+
+	fs = repair_states(dev);
+	for (i = 0; i < 300; i++)
+		CHECK_EQ(put(fs, ino, 150 + i, 5), 0);
+	leave_flash(fs);
+	expect_all(fs, ino, 150, 3);
+	expect_all(fs, more, 150, 4);
+	check_clean(fs);
+	end(fs, dev);
+}
+
+/* Both copies are damaged. */
+TEST(hybrid_lost_states_are_repaired)
+{
+	struct memdev *dev;
+	struct rfs_fs *fs = mount_new(&dev);
+	u32 ino = new_file(fs, "f", 150, 3);
+
+	leave_flash(fs);
+	CHECK_EQ(rfs_unmount(fs), 0);
+	dev->slow_block[1] = NULL;
+	dev->slow_block[2] = NULL;
+	CHECK_EQ(try_mount(dev, false, false), -EUCLEAN);
+	CHECK_EQ(try_mount(dev, true, false), 0);
+	fs = repair_states(dev);
+	expect_all(fs, ino, 150, 3);
+	check_clean(fs);
+	end(fs, dev);
+}
+
+/* A check-point of before, which does not say which copies it was written with */
+TEST(hybrid_checkpoint_without_a_sum)
+{
+	struct memdev *dev;
+	struct rfs_fs *fs = mount_new(&dev);
+	u32 ino = new_file(fs, "f", 150, 3), i;
+	struct rfs_cp *cp;
+	u64 addr;
+
+	leave_flash(fs);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	for (i = 0; i < RFS_CP_MIRRORS; i++) {
+		addr = fs->cp_mirror[i] * ZONE_BLOCKS + dev->wp[fs->cp_mirror[i]] - 1;
+		cp = (struct rfs_cp *)dev->page[addr].data;
+		CHECK_EQ(cp->head.type, RFS_CP);
+		CHECK(cp->head.prev);
+		cp->head.prev = 0;
+		rfs_head_seal(&cp->head, le64_to_cpu(cp->head.stamp));
+	}
+	rfs_unmount_nosync(fs);
+	fs = mount(dev);
+	CHECK_EQ(fs->states_sum, 0);
+	expect_all(fs, ino, 150, 3);
+	check_clean(fs);
+	/* the next one does */
+	fs = mount_again(fs, dev);
+	CHECK(fs->states_sum);
+	end(fs, dev);
+}
+
 /* The slow device has room for what flash has; without one nothing is different. */
 TEST(hybrid_sizes)
 {

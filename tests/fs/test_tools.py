@@ -258,6 +258,32 @@ def test_hybrid_is_repaired(hybrid: Tools) -> None:
     assert done.returncode == 0, done.stdout
 
 
+def test_damaged_states_are_repaired(hybrid: Tools) -> None:
+    """The copy of the table of states that a check-point was written with is damaged."""
+    slow = hybrid.image.parent / "slow"
+    # the newer copy of the first block: its number of a check-point is the higher one
+    with slow.open("r+b") as stream:
+        stamps = []
+        for copy in (1, 2):
+            stream.seek(copy * 4096 + 32)
+            stamps.append(int.from_bytes(stream.read(8), "little"))
+        assert min(stamps) > 0
+        stream.seek((1 + (stamps[1] > stamps[0])) * 4096 + 1000)
+        stream.write(b"damaged")
+    done = hybrid.run("dump.rfs", "--slow", slow, hybrid.image)
+    assert done.returncode == 0, done.stderr
+    assert "its table of states is damaged" in done.stdout
+    done = hybrid.fsck("--slow", str(slow))
+    assert done.returncode == 4, done.stdout
+    assert "table of states: a block is damaged" in done.stdout
+    done = hybrid.fsck("-p", "--slow", str(slow))
+    assert done.returncode == 1, done.stdout + done.stderr
+    done = hybrid.fsck("--slow", str(slow))
+    assert done.returncode == 0, done.stdout
+    done = hybrid.run("dump.rfs", "--slow", slow, hybrid.image)
+    assert "damaged" not in done.stdout
+
+
 def test_not_a_volume(tools: Tools) -> None:
     tools.image.write_bytes(b"nothing")
     for program, status in (("mkfs.rfs", 1), ("fsck.rfs", 8), ("dump.rfs", 1)):

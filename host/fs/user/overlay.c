@@ -173,7 +173,8 @@ static int over_slow_open(struct overlay *o)
 	if (!below || below == &rfs_slow_gone)
 		return 0;
 	o->slow_dev = (struct rfs_slow_dev){
-		.dev = o, .blocks = below->blocks, .read = over_slow_read,
+		.dev = o, .blocks = below->blocks,
+		.will_repair = below->will_repair, .read = over_slow_read,
 		.write = over_slow_write, .flush = over_nothing,
 	};
 	o->slow = calloc(below->blocks, sizeof(*o->slow));

@@ -52,6 +52,8 @@ static void dump_slow(struct rfs_fs *fs)
 		       U(home->count[RFS_SLOW_FREE] + home->count[RFS_SLOW_HELD]),
 		       U(home->count[RFS_SLOW_BOTH]),
 		       U(home->count[RFS_SLOW_ALONE]));
+	if (home->lacks)
+		printf("its table of states is damaged; fsck.rfs -p --slow DEV makes it anew\n");
 }
 
 static int dump_super(struct rfs_fs *fs)

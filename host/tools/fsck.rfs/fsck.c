@@ -407,6 +407,7 @@ int main(int argc, char **argv)
 		rfs_device_close(&device);
 		return FSCK_ERROR;
 	}
+	device.slow.will_repair = true;
 	if (device.busy)
 		printf("%s: it is mounted or otherwise in use: what is written meanwhile may look like a fault\n",
 		       device.path);

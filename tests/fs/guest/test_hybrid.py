@@ -252,6 +252,18 @@ def test_what_is_refused(run: Run) -> None:
         refused "blocks; the volume's slow device has" -o slow=/dev/mapper/small $drive
         dmsetup remove small
         start; grep kept /mnt/file; end
+        # the newer copy of a block of the table of states is damaged
+        python3 -c "f = open('$slow', 'r+b'); f.seek(4096); t = f.read(8192); \
+            n = [int.from_bytes(t[i + 32:i + 40], 'little') for i in (0, 4096)]; \
+            f.seek(4096 + 4096 * (n[1] > n[0]) + 1000); f.write(b'damaged')"
+        refused "damaged; run fsck.rfs --slow DEVICE" -o slow=$slow $drive
+        start -o ro
+        md5sum -c /tmp/sum
+        fails 32 mount -o remount,rw /mnt
+        said "its table of states is damaged: unmount, and run fsck.rfs -p --slow"
+        umount /mnt
+        fails 1 fsck.rfs -p --slow $slow $drive
+        start; md5sum -c /tmp/sum; end
         mkfs.rfs -q -f --slow $slow -U 00112233-4455-6677-8899-aabbccddeeff $drive
         dd if=$slow of=/tmp/other bs=4k count=1
         mkfs.rfs -q -f --slow $slow $drive

@@ -373,6 +373,8 @@ static void rfs_fill_cp(struct rfs_fs *fs, struct rfs_cp *cp, u32 flags)
 	cp->live = cpu_to_le64(fs->live);
 	cp->data_live = cpu_to_le64(fs->data_live);
 	cp->head.addr = cpu_to_le64(fs->prealloc);
+	if (fs->home)
+		cp->head.prev = cpu_to_le32(rfs_home_states_sum(fs));
 	for (i = 0; i < fs->policy.groups; i++)
 		cp->group_hot[i] = cpu_to_le64(fs->group_hot[i]);
 	for (i = 0; i < RFS_CP_LIST_FIRST; i++)
@@ -698,7 +700,7 @@ static int rfs_checkpoint_once(struct rfs_fs *fs, u32 flags)
 
 		/* what it still has cannot be read: no victim again */
 		if (z->cleaned && z->live && !z->left)
-			z->cond = RFS_DEV_READ_ONLY;
+			rfs_zone_lost(fs, nr);
 		z->window = false;
 		z->cleaned = false;
 		z->left = false;
@@ -988,6 +990,7 @@ int rfs_cp_load(struct rfs_fs *fs)
 	fs->data_live = le64_to_cpu(best->data_live);
 	fs->counting = le32_to_cpu(best->flags) & RFS_CP_COUNTED;
 	fs->prealloc = le64_to_cpu(best->head.addr);
+	fs->states_sum = le32_to_cpu(best->head.prev);
 	for (zone = 0; zone < RFS_GROUPS_MAX; zone++)
 		fs->group_hot[zone] = le64_to_cpu(best->group_hot[zone]);
 	fs->behind = 0;

@@ -233,8 +233,7 @@ static void rfs_copy_drop_unreadable(struct rfs_fs *fs, struct rfs_copy *copy)
 			continue;
 		}
 		nr = copy->from[i] / fs->geo.zone_blocks;
-		fs->zone[nr].cond = RFS_DEV_READ_ONLY;
-		rfs_zone_changed(fs, nr);
+		rfs_zone_lost(fs, nr);
 	}
 }
 
@@ -1142,15 +1141,21 @@ int rfs_zone_data(struct rfs_fs *fs, u32 nr,
 	return ret;
 }
 
-/* Pages that metadata has; who writes data meanwhile does not change them. */
+/*
+ * Pages that metadata has; who writes data meanwhile does not change them. What has failed
+ * does not come back.
+ */
 static u64 rfs_pages_taken(const struct rfs_fs *fs)
 {
 	u64 pages = 0;
 	u32 nr;
 
-	rfs_bits_each(&fs->set[RFS_SET_META], nr)
-		pages += fs->zone[nr].state == RFS_Z_OPEN ? fs->zone[nr].wp :
-							    fs->zone[nr].cap;
+	rfs_bits_each(&fs->set[RFS_SET_META], nr) {
+		const struct rfs_zone_info *z = &fs->zone[nr];
+
+		if (z->cond == RFS_DEV_OK)
+			pages += z->state == RFS_Z_OPEN ? z->wp : z->cap;
+	}
 	return pages;
 }
 

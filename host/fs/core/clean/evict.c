@@ -68,8 +68,7 @@ static int rfs_homing_read(struct rfs_homing *h)
 			continue;
 		}
 		nr = b->addr / fs->geo.zone_blocks;
-		fs->zone[nr].cond = RFS_DEV_READ_ONLY;
-		rfs_zone_changed(fs, nr);
+		rfs_zone_lost(fs, nr);
 	}
 	return 0;
 }
@@ -217,7 +216,7 @@ static int rfs_home_zone(struct rfs_fs *fs, u32 nr, bool evict, u32 *left)
 	}
 	/* what it still has cannot be read: it does not go again */
 	if (!ret && evict && fs->zone[nr].live)
-		fs->zone[nr].cond = RFS_DEV_READ_ONLY;
+		rfs_zone_lost(fs, nr);
 	rfs_set_leaving(fs, nr, false);
 	if (!ret && !evict)
 		fs->home->both_in[nr] = h->both;

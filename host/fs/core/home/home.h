@@ -18,6 +18,12 @@ struct rfs_home {
 	u32 tables;		/* blocks of the table of states */
 	u8 *state;		/* as in struct rfs_slow_states, of all */
 	u8 *copy;		/* of each of them, the copy that counts: 0 or 1 */
+	u64 *stamp;		/* of that copy; 0: there is none */
+	/*
+	 * What these stamps are together less than the check-point says: copies are
+	 * damaged that it was written with, so that nobody knows which blocks are free
+	 */
+	u32 lacks;
 	struct rfs_bits due;	/* those that the check-point writes */
 	u64 count[4];		/* blocks by enum rfs_slow_state */
 	u64 cursor;		/* where the search for a free one goes on */
@@ -44,13 +50,15 @@ int rfs_home_alloc_tables(struct rfs_fs *fs, bool gone);
 /*
  * As the check-point that was loaded has it. -ENOMEDIUM: the volume has a
  * slow device, and nobody gave one; -ENODEV: that one is not this volume's; -ENXIO: it is
- * gone, and the volume is to be written; -EUCLEAN: it is damaged
+ * gone, and the volume is to be written; -EUCLEAN: it is damaged, or the table of states
+ * is, and the volume is to be written by who does not repair it
  */
 int rfs_home_load(struct rfs_fs *fs, bool read_only);
 void rfs_home_free(struct rfs_fs *fs);
 
 /* What the volume leads to is durable, and the table, for the check-point to come */
 int rfs_home_write_states(struct rfs_fs *fs);
+u32 rfs_home_states_sum(const struct rfs_fs *fs);	/* that it says */
 void rfs_home_committed(struct rfs_fs *fs);	/* it is there */
 
 int rfs_home_read(struct rfs_fs *fs, u64 block, void *data);

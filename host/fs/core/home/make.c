@@ -53,4 +53,5 @@ void rfs_home_forget(struct rfs_fs *fs)
 		rfs_bits_put(&home->due, i, true);
 	memset(home->count, 0, sizeof(home->count));
 	home->count[RFS_SLOW_HELD] = home->blocks;
+	home->lacks = 0;
 }

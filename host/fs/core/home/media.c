@@ -99,8 +99,9 @@ int rfs_home_alloc_tables(struct rfs_fs *fs, bool gone)
 	home->count[RFS_SLOW_FREE] = home->blocks;
 	home->state = rfs_alloc((size_t)home->tables * (RFS_SLOW_EACH / 4));
 	home->copy = rfs_alloc(home->tables);
+	home->stamp = rfs_alloc((size_t)home->tables * sizeof(*home->stamp));
 	home->both_in = rfs_alloc(fs->geo.zones * sizeof(*home->both_in));
-	return home->state && home->copy && home->both_in ?
+	return home->state && home->copy && home->stamp && home->both_in ?
 	       rfs_bits_alloc(&home->due, home->tables) : -ENOMEM;
 }
 
@@ -110,6 +111,7 @@ void rfs_home_free(struct rfs_fs *fs)
 		return;
 	rfs_free(fs->home->state);
 	rfs_free(fs->home->copy);
+	rfs_free(fs->home->stamp);
 	rfs_free(fs->home->both_in);
 	rfs_bits_free(&fs->home->due);
 	rfs_free(fs->home);
@@ -163,14 +165,14 @@ static int rfs_home_load_table(struct rfs_fs *fs, u32 table,
 			       struct rfs_slow_states *block)
 {
 	struct rfs_home *home = fs->home;
-	u64 best = 0, nr = (u64)table * RFS_SLOW_EACH;
+	u64 *best = &home->stamp[table], nr = (u64)table * RFS_SLOW_EACH;
 	u8 *state = home->state + nr / 4;
 	u32 copy;
 
 	for (copy = 0; copy < 2; copy++) {
 		if (home->slow.read(home->slow.dev, rfs_states_at(table, copy),
 				    block) ||
-		    !rfs_states_ok(fs, table, block, &best))
+		    !rfs_states_ok(fs, table, block, best))
 			continue;
 		home->copy[table] = copy;
 		memcpy(state, block->state, sizeof(block->state));
@@ -183,7 +185,25 @@ static int rfs_home_load_table(struct rfs_fs *fs, u32 table,
 		home->count[RFS_SLOW_FREE]--;
 		home->count[is]++;
 	}
-	return best ? 0 : -EUCLEAN;
+	return 0;
+}
+
+/*
+ * Of a damaged copy the one before it counts, which has a lower stamp, or none. So each
+ * makes the sum less.
+ */
+static u32 rfs_states_lacking(const struct rfs_fs *fs)
+{
+	bool none = false;
+	u32 i, sum = 0;
+
+	for (i = 0; i < fs->home->tables; i++) {
+		none |= !fs->home->stamp[i];
+		sum += fs->home->stamp[i];
+	}
+	if (fs->states_sum && fs->states_sum != sum)
+		return fs->states_sum - sum;
+	return none;
 }
 
 int rfs_home_load(struct rfs_fs *fs, bool read_only)
@@ -207,7 +227,11 @@ int rfs_home_load(struct rfs_fs *fs, bool read_only)
 	for (i = 0; !ret && i < fs->home->tables; i++)
 		ret = rfs_home_load_table(fs, i, block);
 	rfs_free(block);
-	return ret;
+	if (ret)
+		return ret;
+	fs->home->lacks = rfs_states_lacking(fs);
+	return fs->home->lacks && !read_only && !fs->geo.slow->will_repair ?
+	       -EUCLEAN : 0;
 }
 
 #define HELD_OF(byte)	((byte) & 0xaa & ~((byte) << 1))	/* bits of states */
@@ -245,6 +269,21 @@ int rfs_home_write_states(struct rfs_fs *fs)
 	return ret ? ret : rfs_home_flush(fs);
 }
 
+/*
+ * With what it lacked when it was loaded, so that this is seen again until it is
+ * repaired.
+ */
+u32 rfs_home_states_sum(const struct rfs_fs *fs)
+{
+	const struct rfs_home *home = fs->home;
+	u32 sum = home->lacks, i;
+
+	for (i = 0; i < home->tables; i++)
+		sum += rfs_bits_has(&home->due, i) ? fs->cp_seq + 1 :
+						     home->stamp[i];
+	return sum;
+}
+
 void rfs_home_committed(struct rfs_fs *fs)
 {
 	struct rfs_home *home = fs->home;
@@ -257,6 +296,7 @@ void rfs_home_committed(struct rfs_fs *fs)
 			state[i] &= ~HELD_OF(state[i]);
 		if (!(fs->inject & RFS_INJECT_STATES))
 			home->copy[table] = !home->copy[table];
+		home->stamp[table] = fs->cp_seq;
 		rfs_bits_put(&home->due, table, false);
 	}
 	home->count[RFS_SLOW_FREE] += home->count[RFS_SLOW_HELD];

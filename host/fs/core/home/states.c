@@ -61,7 +61,7 @@ u32 rfs_home_alloc(struct rfs_fs *fs, u32 n, u64 *first)
 	u64 nr;
 	u32 i;
 
-	if (!home->count[RFS_SLOW_FREE])
+	if (!home->count[RFS_SLOW_FREE] || home->lacks)
 		return 0;
 	nr = rfs_home_search(home, home->cursor, home->blocks);
 	if (nr == home->blocks)
@@ -101,7 +101,8 @@ int rfs_home_count(struct rfs_fs *fs, const struct rfs_ptr *ptr, int delta)
 		if (nr >= home->blocks)
 			return -EUCLEAN;
 		is = rfs_home_state(home, nr);
-		if (delta > 0 ? is & RFS_SLOW_ALONE : is != to)
+		if (!home->lacks &&
+		    (delta > 0 ? is & RFS_SLOW_ALONE : is != to))
 			return -EUCLEAN;
 		if (delta < 0)
 			to = fs->inject & RFS_INJECT_HOME ? RFS_SLOW_FREE :

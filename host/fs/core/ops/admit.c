@@ -224,8 +224,7 @@ int rfs_make_room_to_free(struct rfs_fs *fs)
 	if (fs->threaded) {
 		if (rfs_dirty_full(fs) || rfs_compact_due(fs, false))
 			return -ENOBUFS;
-		if (!fs->set[RFS_SET_CLEANING].count)
-			rfs_prove(fs, RFS_AT_SENDING);
+		rfs_prove(fs, RFS_AT_SENDING);
 		return 0;
 	}
 	rfs_prove(fs, RFS_AT_OPERATION);

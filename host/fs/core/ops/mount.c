@@ -128,7 +128,8 @@ void rfs_resume_zones(struct rfs_fs *fs)
 				fs->free_zones++;
 			continue;
 		}
-		fs->meta_zones += z->stream < RFS_S_DATA;
+		fs->meta_zones += z->stream < RFS_S_DATA &&
+				  z->cond == RFS_DEV_OK;
 		if (z->state != RFS_Z_OPEN && !z->window)
 			continue;
 		z->state = RFS_Z_USED;

@@ -60,9 +60,9 @@ u64 rfs_available_then(const struct rfs_fs *fs, const struct rfs_usage *then)
 
 	if (fs->home)
 		return rfs_home_left(fs);
-	if (used >= fs->user_blocks)
+	if (used >= then->user_blocks)
 		return 0;
-	free = fs->user_blocks - used;
+	free = then->user_blocks - used;
 	/* a node for 252 blocks, one for 1008 of these, and so on: 1/251 */
 	need = DIV_ROUND_UP(free, (u64)RFS_FANOUT - 1) + ends;
 	need = rfs_used_then(fs, then, 0, need) - used;

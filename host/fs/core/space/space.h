@@ -126,6 +126,11 @@ void rfs_finish_zones(struct rfs_fs *fs);	/* that nobody goes on with */
 int rfs_place(struct rfs_fs *fs, u32 stream, u32 n, bool all,
 	      struct rfs_place *place);
 bool rfs_zone_failed(int error);	/* or can it be tried again? */
+/*
+ * Nothing is written to the zone any more, and cleaning leaves it alone: users have one
+ * less, so that what is reserved beside them stays.
+ */
+void rfs_zone_lost(struct rfs_fs *fs, u32 nr);
 void rfs_placed(struct rfs_fs *fs, const struct rfs_place *place,
 		const struct rfs_oob *oob, u64 addr, int error);
 struct rfs_sum *rfs_sum_next(struct rfs_fs *fs, struct rfs_oob *oob);
@@ -178,7 +183,7 @@ static inline u32 rfs_zones_narrow(const struct rfs_fs *fs)
 
 /* What changes of a volume, and says how much of it is in use */
 struct rfs_usage {
-	u64 live, data_live;	/* blocks, as in struct rfs_fs */
+	u64 user_blocks, live, data_live;	/* as in struct rfs_fs */
 	u64 rsv_holes, prealloc;
 	u64 inodes;
 	u32 new_dirty, maps;
@@ -188,6 +193,7 @@ struct rfs_usage {
 
 static inline void rfs_usage_get(const struct rfs_fs *fs, struct rfs_usage *out)
 {
+	out->user_blocks = fs->user_blocks;
 	out->live = fs->live;
 	out->data_live = fs->data_live;
 	out->rsv_holes = fs->rsv_holes;

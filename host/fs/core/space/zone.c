@@ -129,10 +129,31 @@ bool rfs_zone_failed(int error)
 	return true;
 }
 
-static void rfs_note_error(struct rfs_zone_info *z, int error)
+void rfs_zone_lost(struct rfs_fs *fs, u32 nr)
+{
+	struct rfs_zone_info *z = &fs->zone[nr];
+
+	if (z->cond != RFS_DEV_OK)
+		return;
+	z->cond = RFS_DEV_READ_ONLY;
+	/* what was written to it in vain says nothing of the next round */
+	fs->futile = false;
+	if (nr >= RFS_CP_ZONES) {
+		fs->user_blocks -= min_t(u64, fs->user_blocks, fs->holds);
+		if (z->state == RFS_Z_FREE) {
+			fs->free_zones--;
+			z->state = RFS_Z_DEAD;
+		} else {
+			fs->meta_zones -= z->stream < RFS_S_DATA;
+		}
+	}
+	rfs_zone_changed(fs, nr);
+}
+
+static void rfs_note_error(struct rfs_fs *fs, u32 nr, int error)
 {
 	if (rfs_zone_failed(error))
-		z->cond = RFS_DEV_READ_ONLY;
+		rfs_zone_lost(fs, nr);
 }
 
 /* A zone may have a few more summaries: those are found by reading it. */
@@ -178,7 +199,7 @@ void rfs_sum_done(struct rfs_fs *fs, struct rfs_sum *sum, u64 addr, int error)
 {
 	struct rfs_zone_info *z = &fs->zone[sum->zone];
 
-	rfs_note_error(z, error);
+	rfs_note_error(fs, sum->zone, error);
 	if (!error) {
 		z->summary = max_t(u32, z->summary,
 				   addr % fs->geo.zone_blocks + 1);
@@ -264,7 +285,7 @@ static void rfs_finish_zone(struct rfs_fs *fs, u32 nr)
 
 	if (fs->ops->finish && z->cond != RFS_DEV_OFFLINE &&
 	    fs->ops->finish(fs->dev, nr))
-		z->cond = RFS_DEV_READ_ONLY;
+		rfs_zone_lost(fs, nr);
 	z->wp = z->cap;
 	rfs_zone_changed(fs, nr);
 }
@@ -336,7 +357,7 @@ void rfs_reset_done(struct rfs_fs *fs, u32 nr, int error)
 
 	z->resetting = false;
 	if (error) {
-		z->cond = RFS_DEV_READ_ONLY;
+		rfs_zone_lost(fs, nr);
 	} else {
 		z->wp = 0;
 		fs->stats.resets++;
@@ -375,8 +396,8 @@ static bool rfs_begin_zone(struct rfs_fs *fs, u32 nr, u32 stream, int error)
 	fs->meta_zones += stream < RFS_S_DATA;
 	z->state = RFS_Z_USED;
 	z->stream = stream;
-	if (z->cond == RFS_DEV_OK && z->wp && error)
-		z->cond = RFS_DEV_READ_ONLY;
+	if (z->wp && error)
+		rfs_zone_lost(fs, nr);
 	if (z->cond != RFS_DEV_OK)
 		return false;
 	fs->stats.resets += !!z->wp;
@@ -634,7 +655,7 @@ void rfs_placed(struct rfs_fs *fs, const struct rfs_place *place,
 	u32 i;
 
 	rfs_inflight_add(fs, place->zone, -(int)place->n);
-	rfs_note_error(z, error);
+	rfs_note_error(fs, place->zone, error);
 	if (error) {
 		z->wp -= place->n;
 		rfs_zone_changed(fs, place->zone);
@@ -696,7 +717,7 @@ static int rfs_append_some(struct rfs_fs *fs, u32 stream, u32 *n,
 	if (ret == -ENOMEM)
 		return ret;
 	if (ret) {
-		rfs_note_error(z, ret);
+		rfs_note_error(fs, zone, ret);
 		rfs_zone_changed(fs, zone);
 		return rfs_append_failed(fs, ret);
 	}
@@ -787,6 +808,17 @@ void rfs_count_live_map(struct rfs_fs *fs, u64 addr, int delta)
 	rfs_zone_changed(fs, nr);
 }
 
+static void rfs_reset_freed(struct rfs_fs *fs, u32 nr)
+{
+	int ret = fs->ops->reset(fs->dev, nr);
+
+	rfs_note_error(fs, nr, ret);
+	if (ret)
+		return;
+	fs->zone[nr].wp = 0;
+	fs->stats.resets++;
+}
+
 /* After a check-point: closed zones with nothing in use are free. */
 int rfs_free_zones(struct rfs_fs *fs)
 {
@@ -796,17 +828,15 @@ int rfs_free_zones(struct rfs_fs *fs)
 		struct rfs_zone_info *z = &fs->zone[nr];
 
 		rfs_sums_forget(fs, z);
-		fs->meta_zones -= z->stream < RFS_S_DATA;
 		z->state = z->cond != RFS_DEV_OK || z->cap < 2 ? RFS_Z_DEAD :
 								 RFS_Z_FREE;
+		if (z->cond == RFS_DEV_OK)	/* else it was counted out */
+			fs->meta_zones -= z->stream < RFS_S_DATA;
 		if (z->state == RFS_Z_FREE) {
 			fs->free_zones++;
 			fs->futile = false;
-			if (z->wp && !rfs_resets_later(fs) &&
-			    fs->ops->reset(fs->dev, nr) == 0) {
-				z->wp = 0;
-				fs->stats.resets++;
-			}
+			if (z->wp && !rfs_resets_later(fs))
+				rfs_reset_freed(fs, nr);
 		}
 		rfs_zone_changed(fs, nr);
 	}

@@ -170,12 +170,14 @@ static void check_home(struct check *c, const struct rfs_dinode *di, u64 off,
 		      ino, (unsigned long long)off, (unsigned long long)at);
 }
 
-/* The table of states says what pointers say. */
+/* The table of states is that of the check-point, and says what pointers say. */
 static void check_states(struct check *c)
 {
 	struct rfs_home *home = c->fs->home;
 	u64 nr;
 
+	if (home->lacks)
+		fault(c, "table of states: a block is damaged that the check-point was written with");
 	for (nr = 0; !home->gone && nr < home->blocks; nr++) {
 		u32 is = rfs_home_state(home, nr);
 		u32 found = c->homes[nr / 4] >> nr % 4 * 2 & 3;

@@ -49,6 +49,11 @@ static const char *rfs_proof_wrong(struct rfs_fs *fs, enum rfs_proof at)
 		       "an operation has made more dirty than is kept for it" :
 		       NULL;
 	fs->dirty_before = fs->dirty.count;
+	/* pages that were promised room may have begun a zone of each group */
+	if (fs->set[RFS_SET_CLEANING].count)
+		room += fs->policy.groups * fs->ways *
+			rfs_blocks_in(le32_to_cpu(fs->super.zone_cap),
+				      fs->sums_each);
 	if (fs->dirty.count + rfs_room_kept(fs) > room)
 		return "what is dirty takes the room that is kept";
 	if (rfs_room_tight_summed(fs, 0) && !rfs_room_tight(fs, 0))

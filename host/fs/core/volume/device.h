@@ -117,10 +117,12 @@ struct rfs_dev_ops {
  * @flush: what was written before is durable
  * @send: as @write, of blocks of files; others may use the volume meanwhile. May be
  *	NULL: @write is used
+ * @will_repair: the volume may be written although its table of states is damaged
  */
 struct rfs_slow_dev {
 	void *dev;
 	u64 blocks;
+	bool will_repair;
 	int (*read)(void *dev, u64 block, void *data);
 	int (*write)(void *dev, u64 block, u32 n, const void *const *data);
 	int (*flush)(void *dev);

@@ -164,7 +164,7 @@ struct rfs_fs {
 	struct rfs_geometry geo;
 	struct rfs_super super;
 	u32 volume;
-	u64 user_blocks;	/* that can be reserved */
+	u64 user_blocks;	/* that can be reserved; see rfs_zone_lost() */
 	u32 low_zones;		/* fewer free ones: clean first; see sizes.c */
 	/* the same with the maps there are, and with RFS_MAPS_NEXT more */
 	u32 low_now, low_next;
@@ -185,6 +185,7 @@ struct rfs_fs {
 	u64 window_blocks;
 
 	struct rfs_home *home;	/* the slow device; NULL: the volume has none */
+	u32 states_sum;		/* that the check-point says, see struct rfs_head */
 	struct rfs_zone_info *zone;
 	/* of each stream a zone a way, see stripe.c; the first, where it is one */
 	struct rfs_active_seg active[RFS_STREAMS][RFS_WAYS_MAX];
