@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """docs/papers.md shows the newest result of `./rsd paper NAME --record`, and its verdicts."""
 
+import itertools
+
 import pytest
 
 from rsd.artifacts import REPOSITORY
@@ -14,18 +16,14 @@ MEASURED = [name for name in PAPERS if record.newest(REPOSITORY, name)]
 @pytest.mark.parametrize("name", MEASURED)
 def test_the_page_is_of_the_newest_result(name: str) -> None:
     text = (REPOSITORY / "docs" / "papers.md").read_text()
-    path = record.newest(REPOSITORY, name)
-    assert path is not None
     shown = text.split(record.begin(name) + "\n")[1].split(record.END)[0]
-    assert shown == record.table(record.read(path)), f"./rsd paper {name} --record"
+    assert shown == record.tables(record.newest(REPOSITORY, name)), f"./rsd paper {name} --record"
 
 
 @pytest.mark.parametrize("name", MEASURED)
 def test_verdicts_follow_from_the_recorded_numbers(name: str) -> None:
-    path = record.newest(REPOSITORY, name)
-    assert path is not None
-    for claims in record.read(path)["figures"].values():
-        for fields in claims:
+    for run in record.newest(REPOSITORY, name):
+        for fields in itertools.chain.from_iterable(run["figures"].values()):
             verdict = fields.pop("verdict")
             claim = Limit(**fields) if "limit" in fields else Claim(**fields)
             assert claim.verdict.value == verdict, claim.what

@@ -22,7 +22,7 @@ from rsd.guest_run import add_install_argument
 from rsd.paper import hfm, oftl, redo, risa, sfs
 from rsd.paper.claim import Claim, Limit, Verdict
 from rsd.paper.entry import DEFAULT, Entry, Paper, Scale
-from rsd.paper.record import number, order, record
+from rsd.paper.record import ONE_RUN, number, order, record
 from rsd.progress import Progress
 
 PAPERS = {paper.name: paper for paper in (redo.PAPER, risa.PAPER, sfs.PAPER, oftl.PAPER, hfm.PAPER)}
@@ -68,8 +68,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--record",
         action="store_true",
-        help="Measure the whole paper, keep the result in docs/results, and show it in"
-        " docs/papers.md.",
+        help="Keep the figures in docs/results, and show them in docs/papers.md. Figures that are"
+        " not measured now stay there as they were recorded last.",
     )
     parser.add_argument(
         "--out",
@@ -92,8 +92,6 @@ def main(arguments: argparse.Namespace) -> int:
     paper = _paper(arguments.name)
     entries = _chosen(paper, arguments.figure)
     scale = _scale(arguments)
-    if arguments.record and arguments.figure:
-        raise RsdError("--record is of a whole paper", "leave out the names of figures")
     options.check(arguments)
     try:
         arguments.out.mkdir(parents=True, exist_ok=True)
@@ -222,7 +220,7 @@ def _words(paper: Paper, figures: list[str], scale: Scale) -> list[str]:
 
 def _content(paper: Paper, scale: Scale, found: Found, context: Context) -> dict[str, Any]:
     return {
-        "schema": 1,
+        "schema": ONE_RUN,
         "paper": paper.name,
         "command": " ".join(["./rsd", *_words(paper, list(found), scale)]),
         "scale": asdict(scale),
