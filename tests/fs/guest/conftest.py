@@ -133,7 +133,7 @@ def run(
             settings["inputs"] = {
                 name: content
                 for name, content in inputs.items()
-                if name not in checkers or f"/in/{name}" in script
+                if content != checkers.get(name) or f"/in/{name}" in script
             }
         job = GuestJob(
             system=system,
