@@ -185,6 +185,9 @@ static int rfsm_direct_begin(struct inode *inode, loff_t pos, loff_t length,
 	struct rfsm_run run;
 	int ret;
 
+	/* memory has ended within a block before, of which a device has smaller ones */
+	if (!IS_ALIGNED(pos, RFS_BLOCK_BYTES))
+		return -EFAULT;
 	/* what is read at once has its OOBs in a page */
 	while ((ret = rfsm_look_up(sbi, inode, block, most, &found, &miss)) ==
 	       -EINPROGRESS)
@@ -233,20 +236,26 @@ static const struct iomap_ops rfsm_direct_ops = {
 /*
  * As much as there is memory for. What is held while blocks are read keeps others from
  * being given away; if the memory is a mapping of this volume, to have a page of it may
- * take just these.
+ * take just these. Where memory ends, what was sent is waited for, also by who does not
+ * wait else: io_uring would hand a short read to the program.
  */
 static ssize_t rfsm_direct_some(struct kiocb *iocb, struct iov_iter *to,
 				size_t done)
 {
 	struct rfs_sb_info *sbi = RFS_SB(file_inode(iocb->ki_filp)->i_sb);
+	int nowait = iocb->ki_flags & IOCB_NOWAIT;
 	ssize_t ret;
 
+	iocb->ki_flags &= ~IOCB_NOWAIT;
 	pagefault_disable();
 	to->nofault = true;
 	ret = iomap_dio_rw(iocb, to, &rfsm_direct_ops, &sbi->dev.direct_ops,
 			   IOMAP_DIO_PARTIAL, NULL, done);
 	to->nofault = false;
 	pagefault_enable();
+	/* else it may be gone */
+	if (ret != -EIOCBQUEUED)
+		iocb->ki_flags |= nowait;
 	return ret;
 }
 

@@ -454,9 +454,10 @@ vm_fault_t rfsm_page_mkwrite(struct vm_fault *vmf)
 			break;
 		folio_unlock(folio);
 		filemap_invalidate_unlock_shared(mapping);
-		ret = rfsm_wait_room(sbi, rfsm_is_small_writer(inode));
+		ret = rfsm_wait_room_fault(sbi, rfsm_is_small_writer(inode),
+					   vmf->vma->vm_mm);
 		if (ret < 0) {
-			/* whoever is killed does not come back to the page */
+			/* whoever is killed does not come back to the page, others do */
 			sb_end_pagefault(inode->i_sb);
 			return VM_FAULT_NOPAGE;
 		}

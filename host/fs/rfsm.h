@@ -375,6 +375,12 @@ bool rfsm_work_due(const struct rfs_sb_info *sbi);
 int rfsm_wait_room(struct rfs_sb_info *sbi, bool small);
 /* The same, for so many pages that are reserved together */
 int rfsm_wait_room_for(struct rfs_sb_info *sbi, u32 pages, bool small);
+/*
+ * The same, for a page that a fault in this memory is about; -EAGAIN if it has to begin
+ * anew, since others want to change that memory
+ */
+int rfsm_wait_room_fault(struct rfs_sb_info *sbi, bool small,
+			 struct mm_struct *mm);
 
 /*
  * Who writes little, and waits until it is on the drive, is spared: others write less

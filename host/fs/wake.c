@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Asking the thread of reclaim.c for room, and waiting for it. */
+#include <linux/mmap_lock.h>
 #include <linux/workqueue.h>
 
 #include "rfsm.h"
@@ -59,10 +60,18 @@ static bool rfsm_small_room(const struct rfs_sb_info *sbi, u32 pages)
 					  sbi->fs->meta_asked));
 }
 
-int rfsm_wait_room_for(struct rfs_sb_info *sbi, u32 pages, bool small)
+/*
+ * Who waits in a page fault keeps others from changing the memory of its program, and these
+ * keep all that come after them from looking at it. Of them may be a direct read, which holds
+ * what there would be room for. So a fault does not wait while others do: it begins anew.
+ */
+#define FAULT_SLICE	(HZ / 10)
+
+static int rfsm_wait_round(struct rfs_sb_info *sbi, u32 pages, bool small,
+			   struct mm_struct *mm)
 {
+	long slice = mm ? FAULT_SLICE : MAX_SCHEDULE_TIMEOUT, left;
 	u64 round = READ_ONCE(sbi->rounds);
-	int ret;
 
 	if (current == sbi->thread)
 		return 1;
@@ -72,18 +81,35 @@ int rfsm_wait_room_for(struct rfs_sb_info *sbi, u32 pages, bool small)
 	WRITE_ONCE(sbi->want_room, true);
 	wake_up(&sbi->wake);
 	/* the round under way may not have seen what is asked for */
-	ret = wait_event_killable(sbi->room, rfsm_round_over(sbi, round) ||
-				  (small && rfsm_small_room(sbi, pages)));
-	if (ret)
-		return -EINTR;
+	do {
+		left = wait_event_killable_timeout(sbi->room,
+						   rfsm_round_over(sbi, round) ||
+						   (small && rfsm_small_room(sbi, pages)),
+						   slice);
+		if (left < 0)
+			return -EINTR;
+	} while (!left && !mmap_lock_is_contended(mm));
+	if (!left)
+		return -EAGAIN;
 	if (!rfsm_round_over(sbi, round))
 		return 0;
 	return READ_ONCE(sbi->no_space) || !sbi->thread;
 }
 
+int rfsm_wait_room_for(struct rfs_sb_info *sbi, u32 pages, bool small)
+{
+	return rfsm_wait_round(sbi, pages, small, NULL);
+}
+
 int rfsm_wait_room(struct rfs_sb_info *sbi, bool small)
 {
-	return rfsm_wait_room_for(sbi, 1, small);
+	return rfsm_wait_round(sbi, 1, small, NULL);
+}
+
+int rfsm_wait_room_fault(struct rfs_sb_info *sbi, bool small,
+			 struct mm_struct *mm)
+{
+	return rfsm_wait_round(sbi, 1, small, mm);
 }
 
 void rfsm_kick(struct rfs_sb_info *sbi)

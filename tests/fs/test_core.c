@@ -2167,7 +2167,6 @@ TEST(victim_goes_offline)
 	end(NULL, dev);
 }
 
-/* A zone that failed once, and that the drive says is good, is used again. */
 /* A zone that fails takes from what users may have, as much as the next mount does. */
 TEST(lost_zones_are_counted)
 {
@@ -2212,6 +2211,7 @@ TEST(lost_zones_are_counted)
 	end(fs, dev);
 }
 
+/* A zone that failed once, and that the drive says is good, is used again. */
 TEST(dead_zone_comes_back)
 {
 	struct memdev *dev = new_dev(&geometry);
@@ -3340,7 +3340,6 @@ TEST(groups_shrink)
 	end(fs, dev);
 }
 
-/* Full to the last block: each policy finds room to overwrite, for ever. */
 static u32 first_victim;
 
 static void note_first_victim(void *dev, u32 nr, u32 live, u32 cap)
@@ -3408,6 +3407,7 @@ TEST(emptiest_victim_when_zones_lack)
 	CHECK_EQ(victim_of_two(true, &old, &emptier), emptier);
 }
 
+/* Full to the last block: each policy finds room to overwrite, for ever. */
 TEST(policies_of_a_full_volume)
 {
 	struct memdev *dev = memdev_new(&geometry, CAP, 1U << 30, false);

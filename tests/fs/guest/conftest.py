@@ -19,7 +19,7 @@ from rsd.progress import Progress
 HERE = Path(__file__).resolve().parent
 CHECKERS = (
     *("posix", "attributes", "linux", "quota", "fsx", "promise", "failing", "endure"),
-    *("direct", "atomic", "whole", "partly"),
+    *("direct", "atomic", "whole", "partly", "mapping"),
 )
 API = HERE.parents[2] / "hw/rsd-nvme/core/api"
 WALL_LIMIT_S = {"release": 3600, "debug": 7200}

@@ -175,6 +175,72 @@ def test_where_a_part_of_the_index_is_not_in_memory(run: Run, volume: Volume) ->
     run(script(volume, body), system=volume.system, namespace=volume.namespace)
 
 
+# Linux's own calls for io_uring: a read of 4 MiB into memory of which there is no page yet
+INTO_NEW_MEMORY = """
+import ctypes, mmap, os, struct
+SETUP, ENTER, READ, SIZE = 425, 426, 22, 4 << 20
+call = ctypes.CDLL(None, use_errno=True).syscall
+params = ctypes.create_string_buffer(120)
+ring = call(SETUP, 1, params)
+assert ring >= 0, ctypes.get_errno()
+words = struct.unpack("30I", params.raw)
+submit, complete = words[10:20], words[20:30]
+both = mmap.mmap(ring, 4096, mmap.MAP_SHARED, offset=0)
+entries = mmap.mmap(ring, 4096, mmap.MAP_SHARED, offset=0x10000000)
+memory = mmap.mmap(-1, SIZE)
+address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+file = os.open("/mnt/file", os.O_RDONLY | os.O_DIRECT)
+struct.pack_into("=BBHiQQIIQ", entries, 0, READ, 0, 0, file, 0, address, SIZE, 0, 7)
+struct.pack_into("I", both, submit[6], 0)
+struct.pack_into("I", both, submit[1], 1)
+assert call(ENTER, ring, 1, 1, 1, None, 0) == 1, ctypes.get_errno()
+result = struct.unpack_from("QiI", both, complete[5])[1]
+assert result == SIZE, result
+assert memory[:] == open("/mnt/file", "rb").read(SIZE)
+os._exit(0)
+"""
+
+
+def test_into_memory_that_is_not_there_yet(run: Run, volume: Volume) -> None:
+    """By io_uring, the first time who asks does not wait: nevertheless no read is a short one."""
+    body = f"""
+    start
+    head -c 8M /dev/urandom >/mnt/file
+    again
+    dd if=/mnt/file of=/dev/null bs=1M iflag=direct
+    python3 - <<'END'
+{INTO_NEW_MEMORY}
+END
+    end
+    """
+    run(script(volume, body), system=volume.system, namespace=volume.namespace)
+
+
+def test_memory_that_ends_within_a_block_of_a_hole(run: Run, volume: Volume) -> None:
+    """Zeroes are written as far as there is memory, which says nothing bad of the volume."""
+    body = """
+    start
+    truncate -s 1M /mnt/file
+    python3 -c 'import ctypes, errno, mmap, os
+libc = ctypes.CDLL(None, use_errno=True)
+source = os.open("/mnt/file", os.O_RDONLY | os.O_DIRECT)
+for there in True, False:
+    target = mmap.mmap(-1, 12288)
+    target[0:8192] = b"x" * 8192    # and the third page is not there yet, or never
+    start = ctypes.addressof(ctypes.c_char.from_buffer(target))
+    if not there:
+        libc.munmap(ctypes.c_void_p(start + 8192), 4096)
+    read = libc.pread(source, ctypes.c_void_p(start + 512), 8192, 0)
+    assert read == 8192 if there else 4096 <= read < 8192, (read, ctypes.get_errno())
+    assert ctypes.string_at(start + 512, read) == bytes(read)
+os._exit(0)
+'
+    touch /mnt/still-writable
+    end
+    """
+    run(script(volume, body), system=volume.system, namespace=volume.namespace)
+
+
 def test_a_block_that_is_not_what_it_should_be(run: Run, volume: Volume, tmp_path: Path) -> None:
     """A byte of it differs on the medium: an error, and the blocks beside it are read."""
     if volume.system != "rsd":

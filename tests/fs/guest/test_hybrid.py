@@ -316,6 +316,57 @@ os._exit(0)
     )
 
 
+def test_direct_read_into_a_mapping_beside_who_maps(run: Run) -> None:
+    """A fault that waits for room keeps nobody from the memory map whom it waits for itself."""
+    hybrid(
+        run,
+        """
+        start
+        head -c 80M /dev/urandom >/mnt/cold
+        truncate -s 80M /mnt/copy
+        sync
+        forget
+        timeout -s KILL 120 /in/mapping /mnt/cold /mnt/copy
+        end
+        """,
+        vcpus=2,
+    )
+
+
+def test_memory_ends_within_a_block(run: Run) -> None:
+    """Of a slow device with blocks of 512 bytes, a part of a block can be read, and is read again
+    when there is memory for the rest."""
+    hybrid(
+        run,
+        """
+        mkdir /tmp/part
+        mount -t tmpfs none /tmp/part
+        truncate -s 400M /tmp/part/disk
+        slow=$(losetup --find --show /tmp/part/disk)
+        test $(cat /sys/block/${slow#/dev/}/queue/logical_block_size) -eq 512
+        mkfs.rfs -q -f --slow $slow $drive
+        start
+        head -c 80M /dev/urandom >/mnt/cold
+        sync
+        forget
+        python3 -c 'import ctypes, mmap, os
+libc = ctypes.CDLL(None, use_errno=True)
+source = os.open("/mnt/cold", os.O_RDONLY | os.O_DIRECT)
+target = mmap.mmap(-1, 12288)
+target[0] = target[4096] = 1    # the third page is not there
+address = ctypes.addressof(ctypes.c_char.from_buffer(target)) + 512
+assert libc.pread(source, ctypes.c_void_p(address), 8192, 0) == 8192, ctypes.get_errno()
+assert target[512:8704] == os.pread(os.open("/mnt/cold", os.O_RDONLY), 8192, 0)
+os._exit(0)
+'
+        touch /mnt/still-writable
+        end
+        losetup -d $slow
+        umount /tmp/part
+        """,
+    )
+
+
 def test_slow_device_fails(run: Run) -> None:
     """EIO of reads and writes there is said; what flash has is read, and nothing is lost."""
     hybrid(
