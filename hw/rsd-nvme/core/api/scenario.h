@@ -11,9 +11,10 @@
  * names, is a candidate: the rule counts its candidates from 1 on, and at,
  * every or probability choose among them; without one of these three all are
  * chosen. Each rule counts for itself: what fails by one rule counts for those
- * behind it as well, but cannot be lost twice. All of it follows from the order of operations, so that the same
- * commands at the same times meet the same faults. Counting begins when the
- * scenario is loaded, and goes on over power cuts.
+ * behind it as well, but cannot be lost twice. All of it follows from the order
+ * of operations, so that the same commands at the same times meet the same
+ * faults. Counting begins when the scenario is loaded, and goes on over power
+ * cuts.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
