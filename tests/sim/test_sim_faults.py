@@ -51,7 +51,8 @@ class Rule:
         low, high = self.span(key)
         return first <= high and (first if last is None else last) >= low
 
-    def chooses(self) -> bool:
+    def chooses(self, possible: bool = True) -> bool:
+        """Counts a candidate, also one that fails already by a rule before this one."""
         self.seen += 1
         keys = self.keys
         if self.hits >= int(keys.get("times", str(MASK))):
@@ -61,9 +62,9 @@ class Rule:
             if "at" in keys
             else self.seen % int(keys["every"]) == 0
             if "every" in keys
-            else chance(int(keys.get("seed", "1")), self.seen)
+            else chance(int(keys.get("seed", self.line)), self.seen)
             < round(float(keys.get("probability", "1")) * 1e9)
-        )
+        ) and possible
         self.hits += chosen
         return chosen
 
@@ -114,6 +115,7 @@ FLASH = [
     "program die=1 block=3-30 page=2-5 every=5",
     "program erases=2 every=11",
     "erase probability=0.05 seed=8\nerase die=2-3 erases=3 every=2",
+    "erase probability=0.2\nerase probability=0.2\nerase every=3",
     "latency op=read every=10 die=0 time=1ms\nlatency op=erase time=9ms\nlatency at=77 time=1s",
     "read die=1 every=7",
     "read die=2 page=0-3 probability=0.03",
@@ -136,17 +138,18 @@ def test_which_operations(sim: Simulator, tmp_path: Path, text: str) -> None:
             continue
         kind, at = KINDS[fault.line], fault.at
         place = (at["die"], at["block"])
+        fails_anyway = kind == "erase" and place in weak
         for rule in wanted:
             is_candidate = (
                 rule.keys.get("op", kind) == kind if rule.kind == "latency" else rule.kind == kind
-            ) and not (rule.kind == "erase" and place in weak)
+            ) and not (rule.kind == "erase" and fails_anyway)
             if (
                 is_candidate
                 and rule.has("die", at["die"])
                 and rule.has("block", at["block"])
                 and (kind == "erase" or rule.has("page", at["page"]))
                 and erases[place] >= int(rule.keys.get("erases", "0"))
-                and rule.chooses()
+                and rule.chooses(not (rule.kind == "erase" and place in weak))
             ):
                 if rule.kind == "erase":
                     weak.add(place)
@@ -164,6 +167,7 @@ def test_which_operations(sim: Simulator, tmp_path: Path, text: str) -> None:
 
 COMMANDS = [
     "lost every=50\nmisdirect every=33 by=9",
+    "lost every=3\nlost every=2\ncorrupt every=5\nlost probability=0.3",
     "lost lba=100-199 probability=0.2 seed=3\nmisdirect at=700",
     "corrupt every=97\ncorrupt lba=7-90 times=5\ncorrupt lba=5 at=2",
 ]
@@ -180,15 +184,15 @@ def test_which_commands(sim: Simulator, tmp_path: Path, text: str) -> None:
             continue
         lba, gone = record.lba, False
         for rule in wanted:
-            if gone or not rule.has("lba", lba, lba + record.nlb - 1):
+            if not rule.has("lba", lba, lba + record.nlb - 1):
                 continue
             if rule.kind == "corrupt":
                 expected += [
                     (rule.line, lba + i)
                     for i in range(record.nlb)
-                    if rule.has("lba", lba + i) and rule.chooses()
+                    if rule.has("lba", lba + i) and rule.chooses(not gone)
                 ]
-            elif rule.chooses():
+            elif rule.chooses(not gone):
                 expected.append((rule.line, lba))
                 gone = rule.kind == "lost"
                 lba += int(rule.keys.get("by", "1")) if rule.kind == "misdirect" else 0

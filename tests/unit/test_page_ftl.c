@@ -108,6 +108,24 @@ TEST(map_sizes_of_the_papers)
     }
 }
 
+/* What takes the room is said, and what is said to fit does. */
+TEST(room_for_filler)
+{
+    RsdConfig cfg = page_config();
+
+    cfg.blocks = 512;
+    cfg.pages = 8;
+    cfg.planes = 2;
+    cfg.page_size = 8192;
+    cfg.over_provision = 5;
+    open_refused(&cfg, "may hold filler (4 a block, with units of 4)",
+                 "set over-provision to 16 or more");
+    cfg.over_provision = 15;
+    open_refused(&cfg, "gc-trigger=1", "more over-provision");
+    cfg.over_provision = 16;
+    bed_close(&(Bed){ .drive = in_memory(&cfg).drive });
+}
+
 TEST(settings_refused)
 {
     RsdConfig cfg = page_config();
@@ -121,11 +139,16 @@ TEST(settings_refused)
     cfg.blocks = 16;            /* 512 pages */
     cfg.over_provision = 0;
     cfg.spare_blocks = 2;       /* 64 pages: 2 blocks a frontier, and no more */
-    open_refused(&cfg, "over-provision=0", "64 pages of good flash");
+    open_refused(&cfg, "over-provision=0", "set over-provision to 13 or more");
+    cfg.over_provision = 12;
+    open_refused(&cfg, "over-provision=12", "set over-provision to 13 or more");
+    cfg.over_provision = 13;
+    bed_close(&(Bed){ .drive = in_memory(&cfg).drive });
+    cfg.over_provision = 0;
     cfg.gc_frontiers = RSD_GC_FRONTIERS_SHARED;
     bed_close(&(Bed){ .drive = in_memory(&cfg).drive });
     cfg.spare_blocks = 1;       /* 1 block a frontier, and no more */
-    open_refused(&cfg, "over-provision=0", "32 pages of good flash");
+    open_refused(&cfg, "over-provision=0", "are needed for collection (1 ");
     cfg.frontiers = 1;
     bed_close(&(Bed){ .drive = in_memory(&cfg).drive });
     cfg.gc_frontiers = RSD_GC_FRONTIERS_OWN;

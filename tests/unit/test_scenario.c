@@ -8,6 +8,8 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
+#include <unistd.h>
+
 #include "floors.h"
 #include "harness.h"
 #include "rsd-power.h"
@@ -592,6 +594,11 @@ TEST(wrong_rules)
         { "latency time=5", NULL },
         { "latency time=x", "'time' is 'x', must be a number of ns" },
         { "latency time=1ms op=walk", "must be read, program or erase" },
+        { "latency time=3600.000000001s", "at most 3600s" },
+        { "latency time=3600s", NULL },
+        { "misdirect by=0", "'by' is 0, must be 1 or more" },
+        { "read lba=1000000", "'read': no namespace where it applies has" },
+        { "lost lba=0-1000000", NULL },
         { "read die=4", "'read': this drive has fewer dies" },
         { "read block=32", "fewer flash blocks" },
         { "read page=8", "fewer pages" },
@@ -633,6 +640,134 @@ TEST(wrong_rules)
     CHECK_SAYS(err, "this drive has no zones");
     bed_close(&bed);
     free((char *)path);
+}
+
+/* So many copies of a text, after another one, in a file */
+static void write_many(const char *path, const char *first, size_t length,
+                       const char *text, uint32_t times)
+{
+    FILE *file = fopen(path, "w");
+
+    CHECK(file && fwrite(first, 1, length, file) == length);
+    for (uint32_t i = 0; i < times; i++) {
+        CHECK(fputs(text, file) >= 0);
+    }
+    CHECK(!fclose(file));
+}
+
+/* Whatever a file holds, it is read as it stands, or refused; within bounds. */
+TEST(hostile_files)
+{
+    static const char zero[] = "read at=1\nread every=3\0 explode\n";
+    const char *path = temp_path("rules");
+    char err[RSD_ERR_LEN];
+    RsdScenario *scenario;
+
+    write_many(path, zero, sizeof(zero) - 1, "", 0);
+    CHECK(!rsd_scenario_read(path, err));
+    CHECK_SAYS(err, "rules:2: there is a byte 0 in the line");
+    CHECK(!rsd_scenario_read("/dev/zero", err));
+    CHECK_SAYS(err, "/dev/zero:1: there is a byte 0");
+    write_many(path, "\n#", 2, "endless", 1000);
+    CHECK(!rsd_scenario_read(path, err));
+    CHECK_SAYS(err, "rules:2: the line is longer than 1000 bytes");
+    write_many(path, "", 0, "read\n", 10001);
+    CHECK(!rsd_scenario_read(path, err));
+    CHECK_SAYS(err, "rules:10001: there are more than 10000 rules");
+    /* the most there can be, and a line of 1000 bytes without an end */
+    write_many(path, "", 0, "read\n", 9999);
+    scenario = rsd_scenario_read(path, err);
+    CHECK(scenario && scenario->num_rules == 9999);
+    rsd_scenario_free(scenario);
+    write_many(path, "erase #89", 9, "123456789 ", 99);
+    truncate(path, 1000);
+    scenario = rsd_scenario_read(path, err);
+    CHECK(scenario && scenario->num_rules == 1);
+    CHECK_EQ(scenario->rules[0].kind, RSD_FAULT_ERASE_RULE);
+    rsd_scenario_free(scenario);
+    free((char *)path);
+}
+
+typedef struct Heard {
+    uint32_t count;
+    uint64_t rule[64], lba[64];         /* the line of each, and where it was */
+} Heard;
+
+static void hear(void *opaque, const RsdInjected *fault)
+{
+    Heard *heard = opaque;
+
+    CHECK(heard->count < 64);
+    heard->rule[heard->count] = fault->rule->line;
+    heard->lba[heard->count++] = fault->lba;
+}
+
+/* What these rules choose of the 12 blocks that are written, and then read */
+static Heard of_twelve(RsdFtl ftl, const char *rules)
+{
+    RsdConfig cfg = config_of(ftl, PLAIN);
+    const char *path = temp_path("faulty.rsd"), *file = temp_path("rules");
+    Bed bed = bed_open(&cfg, path);
+    Heard heard = { 0 };
+    char err[RSD_ERR_LEN];
+
+    write_rules(file, rules);
+    CHECK(rsd_faults_load(bed.drive, file, err));
+    rsd_faults_tell(bed.drive, hear, &heard);
+    for (uint64_t lba = 0; lba < 12; lba++) {
+        run(&bed, RSD_WRITE, lba, 1, 1);
+    }
+    for (uint64_t lba = 0; lba < 12; lba++) {
+        RsdCmd *cmd = rsd_cmd_new(bed.drive, 0, RSD_READ, lba, 1);
+
+        CHECK_EQ(rsd_submit(bed.drive, cmd, bed.now), RSD_OK);
+        finish(&bed, cmd);
+        rsd_cmd_free(bed.drive, cmd);
+    }
+    bed_close(&bed);
+    free((char *)file);
+    return heard;
+}
+
+/* A candidate that fails by one rule counts for all the others as well. */
+TEST(each_rule_counts_for_itself)
+{
+    static const char *const kinds[] = { "read", "lost", "corrupt" };
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        char rules[64];
+        Heard heard;
+
+        snprintf(rules, sizeof(rules), "%s at=3\n%s at=3\n%s at=4\n", kinds[i],
+                 kinds[i], kinds[i]);
+        heard = of_twelve(RSD_FTL_PAGE, rules);
+        /* what is lost cannot be lost again */
+        CHECK_EQ(heard.count, i < 2 ? 2 : 3);
+        CHECK_EQ(heard.rule[0], 1);
+        CHECK_EQ(heard.lba[0], 2);
+        CHECK_EQ(heard.rule[heard.count - 1], 3);
+        CHECK_EQ(heard.lba[heard.count - 1], 3);
+    }
+}
+
+/* Rules of the same probability do not choose the same candidates. */
+TEST(rules_have_seeds_of_their_own)
+{
+    Heard heard = of_twelve(RSD_FTL_PAGE, "\n# half of them, twice\n"
+                            "corrupt probability=0.5\n"
+                            "corrupt probability=0.5\n");
+    Heard seeds = of_twelve(RSD_FTL_PAGE, "corrupt probability=0.5 seed=1\n"
+                            "\ncorrupt probability=0.5 seed=2\n");
+    uint32_t both = 0;
+
+    for (uint32_t i = 1; i < heard.count; i++) {
+        both += heard.lba[i] == heard.lba[i - 1];
+    }
+    CHECK(heard.count > 6 && heard.count < 18);
+    CHECK(both && both * 2 < heard.count);
+    /* which they are does not depend on the lines */
+    CHECK_EQ(heard.count, seeds.count);
+    CHECK(!memcmp(heard.lba, seeds.lba, sizeof(heard.lba)));
 }
 
 /* To the ns: a program is done twice, and what takes longer takes so much. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -47,7 +48,13 @@ void faults_open(RsdDrive *drive, const char *path, const char *log)
 
 void faults_close(void)
 {
-	if (list && fclose(list))
-		die("--fault-list %s: %s", list_path, strerror(errno));
+	bool failed;
+
+	if (!list)
+		return;
+	failed = ferror(list);	/* errno may be of something else by now */
+	if (fclose(list) || failed)
+		die("--fault-list %s: it cannot be written; is the disk full?",
+		    list_path);
 	list = NULL;
 }

@@ -15,6 +15,12 @@
 
 #define BILLION UINT64_C(1000000000)
 
+/* A file that has more is none of rules. */
+#define MAX_LINE 1000u
+#define MAX_RULES 10000u
+/* So that no sum of times comes near to 64 bits */
+#define MAX_TIME_NS (3600 * BILLION)
+
 typedef enum Form { NUMBER, RANGE, SHARE, TIME, OPERATION } Form;
 
 typedef struct Key {
@@ -45,7 +51,7 @@ static const char *form_text(Form form)
     case SHARE:
         return "a number from 0 to 1 with at most nine decimals, such as 0.001";
     case TIME:
-        return RSD_NS_FORM;
+        return RSD_NS_FORM ", at most 3600s";
     case OPERATION:
         return "read, program or erase";
     }
@@ -131,7 +137,7 @@ static bool parse_value(Form form, const char *text, RsdFaultValue *value)
     case SHARE:
         return parse_share(text, &value->from);
     case TIME:
-        return rsd_parse_ns(text, &value->from);
+        return rsd_parse_ns(text, &value->from) && value->from <= MAX_TIME_NS;
     case OPERATION:
         return parse_operation(text, &value->from);
     }
@@ -205,7 +211,7 @@ static bool set_key(RsdRule *rule, char *word, char reason[RSD_ERR_LEN])
     return true;
 }
 
-static bool check_rule(RsdRule *rule, char reason[RSD_ERR_LEN])
+static bool check_rule(const RsdRule *rule, char reason[RSD_ERR_LEN])
 {
     if (rule->at.given + rule->every.given + rule->ppb.given > 1) {
         rsd_set_error(reason, "at, every and probability each choose among "
@@ -218,15 +224,12 @@ static bool check_rule(RsdRule *rule, char reason[RSD_ERR_LEN])
     } else if (rule->seed.given && !rule->ppb.given) {
         rsd_set_error(reason, "'seed' is of 'probability', which is not given; "
                       "give both, or neither");
+    } else if (rule->by.given && !rule->by.from) {
+        rsd_set_error(reason, "'by' is 0, must be 1 or more: else the write "
+                      "goes where it should");
     } else if (rule->kind == RSD_FAULT_LATENCY_RULE && !rule->time.given) {
         rsd_set_error(reason, "'latency' needs 'time', such as time=5ms");
     } else {
-        if (!rule->seed.given) {
-            rule->seed.from = 1;
-        }
-        if (!rule->by.given) {
-            rule->by.from = 1;
-        }
         return true;
     }
     return false;
@@ -254,9 +257,14 @@ static bool add_line(RsdScenario *scenario, uint32_t number, char *line,
 {
     RsdRule *rules;
 
-    line[strcspn(line, "#\n")] = '\0';
+    line[strcspn(line, "#")] = '\0';
     if (!line[strspn(line, " \t\r")]) {
         return true;
+    }
+    if (scenario->num_rules == MAX_RULES) {
+        rsd_set_error(reason, "there are more than %u rules; leave some out",
+                      MAX_RULES);
+        return false;
     }
     rules = realloc(scenario->rules,
                     (scenario->num_rules + 1) * sizeof(*rules));
@@ -266,34 +274,62 @@ static bool add_line(RsdScenario *scenario, uint32_t number, char *line,
     }
     scenario->rules = rules;
     rules += scenario->num_rules++;
-    *rules = (RsdRule){ .line = number };
+    *rules = (RsdRule){
+        .line = number, .seed.from = scenario->num_rules, .by.from = 1,
+    };
     return parse_rule(rules, line, reason);
+}
+
+/*
+ * The next line, without its end. False: there is none; and a reason: it cannot
+ * be one of rules.
+ */
+static bool take_line(FILE *file, char line[MAX_LINE + 1],
+                      char reason[RSD_ERR_LEN])
+{
+    uint32_t n = 0;
+    int c;
+
+    while ((c = getc(file)) != EOF && c != '\n') {
+        if (!c) {
+            rsd_set_error(reason, "there is a byte 0 in the line; rules are "
+                          "text");
+            return false;
+        }
+        if (n == MAX_LINE) {
+            rsd_set_error(reason, "the line is longer than %u bytes; a rule is "
+                          "shorter", MAX_LINE);
+            return false;
+        }
+        line[n++] = c;
+    }
+    line[n] = '\0';
+    return n || c != EOF;
 }
 
 RsdScenario *rsd_scenario_read(const char *path, char err[RSD_ERR_LEN])
 {
     RsdScenario *scenario = calloc(1, sizeof(*scenario));
     FILE *file = fopen(path, "re");
-    char reason[RSD_ERR_LEN] = "";
-    uint32_t number = 0;
-    char *line = NULL;
-    size_t size = 0;
-    bool ok = scenario && file;
+    char line[MAX_LINE + 1], reason[RSD_ERR_LEN] = "";
+    uint32_t number = 1;
+    bool ok = false;
 
-    while (ok && getline(&line, &size, file) >= 0) {
-        ok = add_line(scenario, ++number, line, reason);
+    while (scenario && file && take_line(file, line, reason) &&
+           add_line(scenario, number, line, reason)) {
+        number++;
     }
     if (!file) {
         rsd_set_error(err, "faults: %s: %s", path, strerror(errno));
     } else if (!scenario) {
         rsd_set_error(err, "faults: no memory for a scenario");
-    } else if (!ok) {
+    } else if (*reason) {
         rsd_set_error(err, "faults: %s:%u: %s", path, number, reason);
     } else if (ferror(file)) {
         rsd_set_error(err, "faults: %s: it cannot be read", path);
-        ok = false;
+    } else {
+        ok = true;
     }
-    free(line);
     if (file) {
         fclose(file);
     }

@@ -10,9 +10,11 @@
  * from RSD_FAULT_KEYS. What the kind is about, and what the rule's address
  * names, is a candidate: the rule counts its candidates from 1 on, and at,
  * every or probability choose among them; without one of these three all are
- * chosen. All of it follows from the order of operations, so that the same
- * commands at the same times meet the same faults. Counting begins when the
- * scenario is loaded, and goes on over power cuts.
+ * chosen. Each rule counts for itself: what fails by one rule counts for those
+ * behind it as well, but cannot be lost twice. All of it follows from the order
+ * of operations, so that the same commands at the same times meet the same
+ * faults. Counting begins when the scenario is loaded, and goes on over power
+ * cuts.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -30,12 +32,12 @@
     X("program", "dbpw", "a program of a unit by a die",                     \
       "the die programs it once more, which succeeds, and the block is not " \
       "trusted any more: its next erase fails")                              \
-    X("erase", "dbw", "an erase of a block",                                 \
+    X("erase", "dbw", "an erase of a block that would succeed",              \
       "the block is bad from then on; in zones this is decided when the "    \
       "zone that had the block gives it back")                               \
     X("read", "dbpwl",                                                       \
-      "a page that a die reads, for the host or to copy it; with lba, for "  \
-      "the host",                                                            \
+      "a page that a die reads, and can, for the host or to copy it; with "  \
+      "lba, for the host",                                                   \
       "the page cannot be read any more, wherever the drive copies it: "     \
       "media error")                                                         \
     X("latency", "dbpwto", "what a die does: a read, a program or "          \
@@ -63,7 +65,8 @@
     X(ppb, "probability", 0, SHARE,                                          \
       "each candidate with this probability, from 0 to 1, such as 0.001")    \
     X(seed, "seed", 0, NUMBER,                                               \
-      "which candidates the probability chooses; default 1")                 \
+      "which candidates the probability chooses; default: the number of "    \
+      "the rule in its file, from 1 on")                                     \
     X(times, "times", 0, NUMBER, "so many faults at most; default: no limit")\
     X(die, "die", 'd', RANGE, "dies, such as 3 or 0-3: the die of channel "  \
       "c and way w is number w * channels + c")                              \
@@ -71,12 +74,14 @@
     X(page, "page", 'p', RANGE, "pages of 4 KiB of a flash block")           \
     X(wear, "erases", 'w', NUMBER,                                           \
       "flash blocks that were erased so often, at least")                    \
-    X(lba, "lba", 'l', RANGE, "logical blocks of 4 KiB; of writes, those "   \
-      "that have at least one of them")                                      \
-    X(time, "time", 't', TIME, "how much longer, such as 5ms; required")     \
+    X(lba, "lba", 'l', RANGE, "logical blocks of 4 KiB, of each namespace; " \
+      "of writes, those that have at least one of them")                     \
+    X(time, "time", 't', TIME, "how much longer, such as 5ms, at most "      \
+      "3600s; required")                                                     \
     X(op, "op", 'o', OPERATION, "read, program or erase; default: all")      \
-    X(by, "by", 'y', NUMBER, "how many logical blocks further on, modulo "   \
-      "the namespace's size; default 1")
+    X(by, "by", 'y', NUMBER, "how many logical blocks further on, 1 or "     \
+      "more; behind the last place that has room for all of the write "      \
+      "comes the first one; default 1")
 
 /* In the order of RSD_FAULTS */
 typedef enum RsdFaultKind {

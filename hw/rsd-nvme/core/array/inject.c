@@ -111,12 +111,15 @@ void rsd_inject_erase(RsdDrive *drive, uint32_t block)
 {
     RsdScenario *scenario = drive->scenario;
 
-    for (uint32_t i = 0; scenario && i < scenario->num_rules; i++) {
+    if (!scenario || is_weak(drive, block)) {
+        return;                 /* it fails anyway */
+    }
+    for (uint32_t i = 0; i < scenario->num_rules; i++) {
         RsdRule *rule = &scenario->rules[i];
 
-        if (rule->kind == RSD_FAULT_ERASE_RULE && !is_weak(drive, block) &&
+        if (rule->kind == RSD_FAULT_ERASE_RULE &&
             is_there(drive, rule, block, 0, drive->pages) &&
-            rsd_rule_chooses(rule)) {
+            rsd_rule_chooses(rule) && !is_weak(drive, block)) {
             weaken(drive, block);
             rsd_inject(drive, rule,
                        fault_at(drive, block, UINT64_MAX, UINT64_MAX));
@@ -128,6 +131,7 @@ void rsd_inject_erase(RsdDrive *drive, uint32_t block)
 static bool loses(RsdDrive *drive, const Op *op, uint32_t page, uint64_t lba)
 {
     RsdScenario *scenario = drive->scenario;
+    bool lost = false;
 
     if (page >= rsd_rec_next(drive->media.rec[op->block]) ||
         rsd_nand_is_lost(&drive->media, op->block, page)) {
@@ -140,12 +144,12 @@ static bool loses(RsdDrive *drive, const Op *op, uint32_t page, uint64_t lba)
             (!rule->lba.given ||
              (lba != UINT64_MAX && rsd_rule_has(&rule->lba, lba))) &&
             is_there(drive, rule, op->block, page, 1) &&
-            rsd_rule_chooses(rule)) {
+            rsd_rule_chooses(rule) && !lost) {
             rsd_inject(drive, rule, fault_at(drive, op->block, page, lba));
-            return true;
+            lost = true;
         }
     }
-    return false;
+    return lost;
 }
 
 /* Pages that a step reads: those that fail by a rule are lost. */

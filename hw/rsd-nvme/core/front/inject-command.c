@@ -55,16 +55,17 @@ static void inject(RsdDrive *drive, RsdRule *rule, uint64_t lba)
     });
 }
 
-/* Each logical block of a write is a candidate. */
-static void corrupt(RsdDrive *drive, RsdRule *rule, const RsdCmd *cmd)
+/* Each logical block of a write is a candidate. Lost: nothing of it is left. */
+static void corrupt(RsdDrive *drive, RsdRule *rule, const RsdCmd *cmd,
+                    bool lost)
 {
     for (uint32_t i = 0; i < cmd->nlb; i++) {
         if (!rsd_rule_has(&rule->lba, cmd->lba + i) ||
-            !rsd_rule_chooses(rule)) {
+            !rsd_rule_chooses(rule) || lost) {
             continue;
         }
         if (cmd->data) {
-            uint64_t bit = rsd_random(rule->line, rule->candidates) %
+            uint64_t bit = rsd_random(~rule->seed.from, rule->candidates) %
                            (RSD_PAGE_SIZE * 8);
 
             cmd->data[(uint64_t)i * RSD_PAGE_SIZE + bit / 8] ^= 1 << bit % 8;
@@ -147,18 +148,17 @@ bool rsd_inject_command(RsdDrive *drive, Cmd *cmd, RsdStatus *status)
         return true;
     }
     *status = RSD_OK;
-    for (uint32_t i = 0;
-         pub->op == RSD_WRITE && !is_over && i < scenario->num_rules; i++) {
+    for (uint32_t i = 0; pub->op == RSD_WRITE && i < scenario->num_rules; i++) {
         RsdRule *rule = &scenario->rules[i];
 
         if (!applies(drive, rule->kind, pub->ns) || !is_at(rule, pub)) {
             continue;
         }
         if (rule->kind == RSD_FAULT_CORRUPT_RULE) {
-            corrupt(drive, rule, pub);
+            corrupt(drive, rule, pub, is_over);
             continue;
         }
-        if (!rsd_rule_chooses(rule)) {
+        if (!rsd_rule_chooses(rule) || is_over) {
             continue;
         }
         inject(drive, rule, pub->lba);
@@ -190,6 +190,20 @@ static bool has_place(const RsdDrive *drive, RsdFaultKind kind)
     return false;
 }
 
+/* Logical blocks of the largest namespace where a rule may apply */
+static uint64_t num_lbas(const RsdDrive *drive, RsdFaultKind kind)
+{
+    uint64_t most = 0;
+
+    for (uint32_t i = 0; i < drive->num_ns; i++) {
+        if ((kind == RSD_FAULT_READ_RULE || applies(drive, kind, i)) &&
+            drive->ns[i].geo.lbas > most) {
+            most = drive->ns[i].geo.lbas;
+        }
+    }
+    return most;
+}
+
 /* Has the drive what a rule is about? Else why not, and what to do */
 static const char *misfit(const RsdDrive *drive, const RsdRule *rule)
 {
@@ -213,6 +227,10 @@ static const char *misfit(const RsdDrive *drive, const RsdRule *rule)
     if (rule->page.given && rule->page.from >= drive->pages) {
         return "a flash block of this drive has fewer pages; they are counted "
                "from 0 on";
+    }
+    if (rule->lba.given && rule->lba.from >= num_lbas(drive, rule->kind)) {
+        return "no namespace where it applies has that many logical blocks; "
+               "they are counted from 0 on";
     }
     return NULL;
 }

@@ -56,8 +56,12 @@ static inline uint64_t rsd_next_block(const Ns *ns, uint64_t block)
                ? block + in_die - ns->end + ns->first : block;
 }
 
-/* Logical pages that over-provision leaves the host of a conventional one */
+/*
+ * Logical pages that over-provision leaves the host of a conventional one; that
+ * another value of it would leave
+ */
 uint64_t rsd_exported_pages(const Ns *ns);
+uint64_t rsd_exported_pages_with(const Ns *ns, uint64_t over_provision);
 
 /* Erase counts of a namespace's good blocks in a die: see wear.c. */
 typedef struct Wear {

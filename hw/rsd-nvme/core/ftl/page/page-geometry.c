@@ -4,6 +4,8 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
+#include <stdio.h>
+
 #include "page-ftl.h"
 
 typedef unsigned long long ull;
@@ -115,12 +117,57 @@ uint64_t rsd_page_good_blocks(const Ns *ns, uint32_t first_die, uint32_t step)
     return good;
 }
 
+/*
+ * The least over-provision with which the host's pages leave room in so many
+ * that are sure to hold data, also for the free blocks that gc-trigger wants.
+ * 0: none does
+ */
+static uint64_t least_over_provision(const Ns *ns, uint64_t flash, uint64_t low)
+{
+    uint64_t most = rsd_prop_find("over-provision")->max;
+    Ns other = *ns;
+
+    for (uint64_t i = ns->drive->cfg.over_provision + 1; i <= most; i++) {
+        other.geo.lbas = rsd_exported_pages_with(ns, i) / GRANULE * GRANULE;
+        if (other.geo.lbas && flash > other.geo.lbas + needed_pages(&other) &&
+            flash >= other.geo.lbas + low * ns->drive->pages) {
+            return i;
+        }
+    }
+    return 0;
+}
+
+static bool refuse_room(const Ns *ns, uint64_t flash, uint64_t low,
+                        char err[RSD_ERR_LEN])
+{
+    const RsdDrive *drive = ns->drive;
+    uint64_t good = rsd_page_good_blocks(ns, 0, 1);
+    uint64_t least = least_over_provision(ns, flash, low);
+    char fits[64] = "choose more blocks";
+
+    if (least) {
+        snprintf(fits, sizeof(fits), "set over-provision to %llu or more",
+                 (ull)least);
+    }
+    rsd_set_error(err, "over-provision=%llu: of %llu pages of good flash the "
+                  "host sees %llu; %llu may hold filler (%u a block, with "
+                  "units of %u), and more than %llu are needed for collection "
+                  "(%u blocks for each of %u frontiers, %llu pages of the "
+                  "map): %s, or choose fewer frontiers",
+                  (ull)drive->cfg.over_provision, (ull)(good * drive->pages),
+                  (ull)ns->geo.lbas, (ull)(good * filler(drive)),
+                  filler(drive), drive->unit, (ull)needed_pages(ns),
+                  kept_blocks(ns), rsd_page_num_frontiers(drive),
+                  rsd_map_is_cached(ns) ? (ull)rsd_map_pages_of(ns) : 0, fits);
+    return false;
+}
+
 static bool check_geometry(Ns *ns, char err[RSD_ERR_LEN])
 {
     const RsdDrive *drive = ns->drive;
     const RsdConfig *cfg = &drive->cfg;
     uint32_t n = rsd_page_num_frontiers(drive);
-    uint64_t flash = 0, low = 0, need;
+    uint64_t flash = 0, low = 0;
 
     if ((uint64_t)drive->dies * drive->die_blocks * drive->pages >=
         UINT32_MAX) {
@@ -151,18 +198,8 @@ static bool check_geometry(Ns *ns, char err[RSD_ERR_LEN])
                       (ull)(rsd_page_good_blocks(ns, 0, 1) * drive->pages));
         return false;
     }
-    need = needed_pages(ns);
-    if (flash <= ns->geo.lbas + need) {
-        rsd_set_error(err, "over-provision=%llu leaves %lld pages of good "
-                      "flash beyond the %llu that the host sees, and more than "
-                      "%llu are needed (%u blocks of %u pages for each of %u "
-                      "frontiers, %llu pages of the map): raise "
-                      "over-provision, or choose fewer frontiers",
-                      (ull)cfg->over_provision,
-                      (long long)(flash - ns->geo.lbas), (ull)ns->geo.lbas,
-                      (ull)need, kept_blocks(ns), drive->pages, n,
-                      rsd_map_is_cached(ns) ? (ull)rsd_map_pages_of(ns) : 0);
-        return false;
+    if (flash <= ns->geo.lbas + needed_pages(ns)) {
+        return refuse_room(ns, flash, low, err);
     }
     if (low * drive->pages > flash - ns->geo.lbas) {
         rsd_set_error(err, "gc-trigger=%llu wants %llu free blocks, but only "
