@@ -430,6 +430,23 @@ def test_fsck_repairs(volume: Tools) -> None:
     assert "size 9192 " in volume.dump("inode", lost[0].split()[0])
 
 
+def test_fsck_repairs_bytes(volume: Tools) -> None:
+    """A byte of a file was changed: its block is dropped, the file's other ones stay."""
+    if "page metadata 64" not in volume.dump():
+        return  # without it there are no checksums of data
+    assert volume.run("populate", volume.image, "clean").returncode == 0
+    ino = volume.dump("dir", "3").split()[0]
+    before = volume.dump("map", ino).splitlines()[1:]
+    volume.damage(int(before[0].split()[1]))
+    assert volume.fsck().returncode == 4
+    assert "1 repairs take something away" in volume.fsck("-p").stderr
+    done = volume.fsck("-y")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert f"inode {ino}: block 0 is not at address" in done.stdout
+    assert volume.fsck().returncode == 0
+    assert volume.dump("map", ino).splitlines()[1:] == before[1:]
+
+
 # A process begins with the maximum of who started it, which is this one's: so a small one does.
 MAX_RSS = """
 import resource, subprocess, sys

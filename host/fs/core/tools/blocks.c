@@ -56,7 +56,7 @@ static int ptr_ok(struct rfs_walk *w, const struct rfs_dinode *di,
 	return 0;
 }
 
-/* Is at a pointer's address what it should be? Blocks of data by their OOB. */
+/* Is at a pointer's address what it should be? Blocks of data and their bytes by OOB. */
 static int block_ok(struct rfs_walk *w, const struct rfs_dinode *di,
 		    const struct rfs_ptr *slot, u64 block, bool *ok)
 {
@@ -75,15 +75,12 @@ static int block_ok(struct rfs_walk *w, const struct rfs_dinode *di,
 	      (!w->there || w->there[addr / 8] & 1 << addr % 8);
 	if (!*ok || !fs->geo.oob_bytes)
 		return 0;
-	if (fs->ops->read(fs->dev, addr, w->block, &oob)) {
-		rfs_walk_say(w, "inode %u: block %llu is not readable; it stays",
-			     ino, U(block));
-		*ok = false;
-		return 0;
-	}
-	*ok = rfs_oob_ok(&oob, fs->volume) && oob.type == RFS_DATA &&
+	*ok = !fs->ops->read(fs->dev, addr, w->block, &oob) &&
+	      rfs_oob_ok(&oob, fs->volume) && oob.type == RFS_DATA &&
 	      le32_to_cpu(oob.ino) == ino && oob.gen == di->gen &&
-	      le64_to_cpu(oob.off) == block;
+	      le64_to_cpu(oob.off) == block &&
+	      le32_to_cpu(oob.data_crc) ==
+	      ~rfs_crc(~0U, w->block, RFS_BLOCK_BYTES);
 	return 0;
 }
 
