@@ -154,6 +154,7 @@ enum rfsm_cause {
 	RFSM_CP_CAUSES
 };
 
+struct mm_struct;
 struct rfsm_fetch;
 struct rfsm_slow;
 struct rfsm_fills;

@@ -11,6 +11,7 @@
 #define RFS_SHIM_H
 
 #include <assert.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <time.h>
@@ -199,6 +200,25 @@ void shim_nap(wait_queue_head_t *q);	/* until it is woken, or a millisecond */
 			shim_nap(&(q));						\
 	} while (0)
 #define wait_event_killable(q, cond)	({ wait_event(q, cond); 0; })
+/* As Linux's: 0 if the time is over before the condition holds */
+#define MAX_SCHEDULE_TIMEOUT	LONG_MAX
+#define wait_event_killable_timeout(q, cond, ticks)				\
+	({									\
+		u64 begin_ = ktime_get_ns(), ticks_ = (ticks);			\
+		long left_;							\
+										\
+		while (!(left_ = !!(cond)) &&					\
+		       (ktime_get_ns() - begin_) / 10000000 < ticks_)		\
+			shim_nap(&(q));						\
+		left_;								\
+	})
+/* No thread here has a memory map of its own. */
+struct mm_struct;
+static inline bool mmap_lock_is_contended(struct mm_struct *mm)
+{
+	(void)mm;
+	return false;
+}
 #define wait_event_freezable_timeout(q, cond, ticks)				\
 	do {									\
 		u64 end_ = ktime_get_ns() + (ticks) * 10000000ULL;		\
