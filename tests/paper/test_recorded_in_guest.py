@@ -44,10 +44,10 @@ def test_recorded_and_replayed(
     found = recorded.measure(recorded.plans(["SFS", "ext4"], ["uniform"], 95), context)
     rfs, ext4 = (found["uniform", name] for name in ("SFS", "ext4"))
     assert not rfs.no_space and not ext4.no_space
-    # 5,242 blocks were written, in blocks of 128 pages
+    # 5,242 blocks were written, in blocks of 128 pages, of which the first was begun before
     for one in (rfs, ext4):
         assert one.seconds > 0
-        assert all(drive.taken >= 41 for drive in one.drives.values())
+        assert all(drive.taken >= 5242 // 128 for drive in one.drives.values()), one
     assert rfs.drives["page"].amplification < 1.05
     assert rfs.drives["fast"].amplification < ext4.drives["fast"].amplification
     # done anew, and not taken from the cache

@@ -134,7 +134,8 @@ def latencies(report: bytes) -> tuple[float, float]:
 def test_the_printed_command_runs(built: Artifacts, tmp_path: Path) -> None:
     """As it is, in another directory; the job's output and results are files then.
 
-    Its guest boots with the drive. It measures what one does that goes on from the saved guest.
+    Its guest boots with the drive. It measures what one does that goes on from the saved guest, to
+    a hundredth: commands of 500 reads meet at other moments.
     """
     files = tmp_path / "files, with a comma"
     script = f"cat /in/said; cat /sys/block/nvme0n1/queue/chunk_sectors; {READS}"
@@ -161,7 +162,7 @@ def test_the_printed_command_runs(built: Artifacts, tmp_path: Path) -> None:
             assert member is not None
             booted = latencies(member.read())
     assert rsd("run", "--out", tmp_path / "out", *job).returncode == 0
-    assert latencies((tmp_path / "out/fio").read_bytes()) == pytest.approx(booted, rel=0.001)
+    assert latencies((tmp_path / "out/fio").read_bytes()) == pytest.approx(booted, rel=0.01)
     refused = rsd("run", "--print-command", files, "--", "true")
     assert refused.returncode == 2 and "it is not empty" in refused.stderr
 
