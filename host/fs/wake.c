@@ -67,8 +67,8 @@ static bool rfsm_small_room(const struct rfs_sb_info *sbi, u32 pages)
  */
 #define FAULT_SLICE	(HZ / 10)
 
-static int rfsm_wait_round(struct rfs_sb_info *sbi, u32 pages, bool small,
-			   struct mm_struct *mm)
+static int rfsm_wait_room_or_map(struct rfs_sb_info *sbi, u32 pages, bool small,
+				 struct mm_struct *mm)
 {
 	long slice = mm ? FAULT_SLICE : MAX_SCHEDULE_TIMEOUT, left;
 	u64 round = READ_ONCE(sbi->rounds);
@@ -98,18 +98,18 @@ static int rfsm_wait_round(struct rfs_sb_info *sbi, u32 pages, bool small,
 
 int rfsm_wait_room_for(struct rfs_sb_info *sbi, u32 pages, bool small)
 {
-	return rfsm_wait_round(sbi, pages, small, NULL);
+	return rfsm_wait_room_or_map(sbi, pages, small, NULL);
 }
 
 int rfsm_wait_room(struct rfs_sb_info *sbi, bool small)
 {
-	return rfsm_wait_round(sbi, 1, small, NULL);
+	return rfsm_wait_room_or_map(sbi, 1, small, NULL);
 }
 
 int rfsm_wait_room_fault(struct rfs_sb_info *sbi, bool small,
 			 struct mm_struct *mm)
 {
-	return rfsm_wait_round(sbi, 1, small, mm);
+	return rfsm_wait_room_or_map(sbi, 1, small, mm);
 }
 
 void rfsm_kick(struct rfs_sb_info *sbi)
