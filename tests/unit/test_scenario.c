@@ -679,7 +679,7 @@ TEST(hostile_files)
     scenario = rsd_scenario_read(path, err);
     CHECK(scenario && scenario->num_rules == 9999);
     rsd_scenario_free(scenario);
-    write_many(path, "erase #89", 9, "123456789 ", 99);
+    write_many(path, "erase #89", 9, "123456789 ", 100);
     truncate(path, 1000);
     scenario = rsd_scenario_read(path, err);
     CHECK(scenario && scenario->num_rules == 1);
