@@ -64,8 +64,8 @@ TEST(geometry)
     cfg.over_provision = 0;
     cfg.spare_blocks = 2;
     CHECK(!rsd_open(NULL, &cfg, err));
-    CHECK_SAYS(err, "more than 195 are needed for collection (6 blocks for each "
-                    "of 4 frontiers, 3 pages of the map)");
+    CHECK_SAYS(err, "more than 195 are needed for collection (6 blocks for "
+                    "each of 4 frontiers, 3 pages of the map)");
 }
 
 /* A map page's update for which there is no memory is made later. */
