@@ -10,42 +10,65 @@ promised. It is one process, since what takes time in a guest is to start progra
 
 import sys
 import time
+from collections.abc import Sequence
 
 from drive import Drive
 from mounts import call
 from state import Failed, Volume, visit
 
 
-def main() -> None:
-    device, kind, options, points, seed, first, last, promises, program, *check = sys.argv[1:]
-    drive = Drive(device)
-    volume = Volume((device, kind, options), check)
-    count, start, end = int(points), int(first), int(last)
+def look_at(
+    drive: Drive,
+    volume: Volume,
+    points: Sequence[tuple[int, int, int]],
+    promises: str,
+    program: str,
+    seed: str,
+) -> float:
+    """Rewind to each of the points, and look. The seconds of the guest that it took.
+
+    A point is where `drive` is rewound to, the outcomes, and the operation by which promises count.
+    """
     with open(promises) as stream:
         promised = [(int(op), int(step)) for _, step, op in map(str.split, stream)]
     began = time.time()
-    ops = [start + (end - start) * number // (count - 1) for number in range(count)]
-    with open("/out/points", "w") as stream:
-        print(*ops, file=stream)
-    for number, op in enumerate(ops):
-        step = max((step for at, step in promised if at <= op), default=-1)
+    for index, (op, outcomes, count) in enumerate(points):
+        step = max((step for at, step in promised if at <= count), default=-1)
         look = [program, "/mnt", "check", step, f"seed={seed}"]
-        fourth = number % 4 == 0
+        fourth = index % 4 == 0
         try:
             visit(
                 drive,
                 volume,
                 op,
-                number,
+                outcomes,
                 lambda look=look: call(*look),
                 fsck=fourth,
                 thorough=fourth,
             )
         except Failed as error:
             raise SystemExit(
-                f"FAILED: operation {op}, outcomes {number}, step {step} promised: {error}"
+                f"FAILED: operation {op}, outcomes {outcomes}, step {step} promised: {error}"
             ) from error
-    print(f"{count} points of {end - start} operations, {time.time() - began:.0f} s of the guest")
+    return time.time() - began
 
 
-main()
+def main() -> None:
+    device, kind, options, points, seed, first, last, promises, program, *check = sys.argv[1:]
+    count, start, end = int(points), int(first), int(last)
+    ops = [start + (end - start) * number // (count - 1) for number in range(count)]
+    with open("/out/points", "w") as stream:
+        print(*ops, file=stream)
+    took = look_at(
+        Drive(device),
+        Volume((device, kind, options), check),
+        [(op, number, op) for number, op in enumerate(ops)],
+        promises,
+        program,
+        seed,
+    )
+    print(f"{count} points of {end - start} operations, {took:.0f} s of the guest")
+
+
+if __name__ == "__main__":
+    main()

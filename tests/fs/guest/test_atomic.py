@@ -40,7 +40,7 @@ python3 /in/points.py $drive rfs '' %(points)d %(seed)d $first $last /tmp/promis
 def only_rfs(volume: Volume) -> None:
     """ext4 and F2FS write atomically only on drives that do."""
     if volume.system != "rsd":
-        pytest.skip("RFS's promise")
+        pytest.skip("only RFS writes atomically on a drive that does not")
 
 
 @pytest.mark.parametrize("drive", DRIVES.values(), ids=DRIVES)

@@ -43,7 +43,7 @@ first=$(ops)
 {mariadb_client(ROWS)} oltp_write_only --threads=4 --time=0 --events=200 run >/dev/null
 kill -9 $(cat /tmp/db.pid)
 while kill -0 $(cat /tmp/db.pid) 2>/dev/null; do sleep 0.1; done
-# Until what it had asked for by io_uring is over, its files stay open, and the volume busy.
+# The volume may be busy a moment longer than the process can be seen.
 sleep 1
 : >/tmp/promised
 """

@@ -13,7 +13,7 @@ from rsd.machine import Beside, Outcome
 
 pytestmark = pytest.mark.guest
 
-TWO_DRIVES = Path(__file__).with_name("two_drives.py")
+TWO_DRIVES = [Path(__file__).with_name(name) for name in ("two_drives.py", "points.py")]
 # 443 MiB; the drive has 48.
 DISK = {"blocks": "100"}
 HYBRID = Volume(
@@ -556,7 +556,7 @@ def test_crash_points_of_both(
         HELPERS + script(HYBRID, body),
         namespace={**TINY, "op-log": str(tmp_path / "operations")},
         beside=Beside("page-ftl", None, slow),
-        inputs={**checkers, TWO_DRIVES.name: TWO_DRIVES, **VISITING},
+        inputs={**checkers, **{path.name: path for path in TWO_DRIVES}, **VISITING},
         virtual_limit_s=0,
         wall_limit_s=None,
     )

@@ -9,11 +9,10 @@ log, then of SLOW's.
 import itertools
 import random
 import sys
-import time
 
 from drive import Drive
-from mounts import call
-from state import Failed, Volume, visit
+from points import look_at
+from state import Volume
 
 
 class Both:
@@ -59,40 +58,26 @@ class Both:
 def main() -> None:
     device, slow, points, seed, *spans, promises, program = sys.argv[1:11]
     check = sys.argv[11:]
-    numbers = list(map(int, spans))
+    ends = list(map(int, spans))
     both = Both(
         [Drive(device), Drive(slow)],
-        [(numbers[0], numbers[1]), (numbers[2], numbers[3])],
+        [(ends[0], ends[1]), (ends[2], ends[3])],
         int(seed),
     )
-    volume = Volume((device, "rfs", f"slow={slow}"), check)
-    with open(promises) as stream:
-        promised = [(int(op), int(step)) for _, step, op in map(str.split, stream)]
-    began = time.time()
     count, end = int(points), len(both.log) - 1
-    for index in range(count):
-        number = end * index // (count - 1)
-        step = max((step for at, step in promised if at <= both.at(number)[0]), default=-1)
-        look = [program, "/mnt", "check", step, f"seed={seed}"]
-        fourth = index % 4 == 0
-        try:
-            visit(
-                both,
-                volume,
-                number,
-                0,
-                lambda look=look: call(*look),
-                fsck=fourth,
-                thorough=fourth,
-            )
-        except Failed as error:
-            raise SystemExit(
-                f"FAILED: {both.at(number)} operations, step {step} promised: {error}"
-            ) from error
+    numbers = [end * index // (count - 1) for index in range(count)]
+    took = look_at(
+        both,
+        Volume((device, "rfs", f"slow={slow}"), check),
+        [(number, 0, both.at(number)[0]) for number in numbers],
+        promises,
+        program,
+        seed,
+    )
     second = both.seconds[-1]
     print(
         f"{count} points of {len(both.log) - second} and {second} operations,"
-        f" {time.time() - began:.0f} s of the guest"
+        f" {took:.0f} s of the guest"
     )
 
 
