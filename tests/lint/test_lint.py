@@ -42,6 +42,12 @@ def shell_scripts() -> list[Path]:
     return found
 
 
+def test_every_test_file_has_a_name_of_its_own() -> None:
+    """Without packages pytest takes two files of one name for one module."""
+    names = [path.name for path in tracked("tests/**/test_*.py")]
+    assert sorted(names) == sorted(set(names))
+
+
 def check(command: Sequence[str | Path], cwd: Path = REPOSITORY) -> None:
     """Fail with what the linter printed if it is not content."""
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)

@@ -84,8 +84,8 @@ MUTANTS = (
         "over-provisioning of one per cent more",
         "over-provision",
         "ftl/share.c",
-        "* 100 / (100 + drive->cfg.over_provision);",
-        "* 100 / (101 + drive->cfg.over_provision);",
+        "* 100 / (100 + over_provision);",
+        "* 100 / (101 + over_provision);",
     ),
     Mutant(
         "greedy choice looks at the first list of two",
