@@ -103,7 +103,7 @@ def save(command: Sequence[str], directory: Path) -> None:
             process.wait()
     (directory / "stderr").unlink()
     _forget_host_time(directory / "state")
-    (directory / SUMS).write_text(json.dumps({name: _sum(directory / name) for name in FILES}))
+    (directory / SUMS).write_text(json.dumps({name: check_sum(directory / name) for name in FILES}))
     for name in (*FILES, SUMS):
         _write_through(directory / name)
 
@@ -128,7 +128,7 @@ def check(directory: Path) -> None:
     """
     try:
         sums = json.loads((directory / SUMS).read_text())
-        damaged = [name for name in FILES if _sum(directory / name) != sums[name]]
+        damaged = [name for name in FILES if check_sum(directory / name) != sums[name]]
     except (OSError, ValueError, KeyError) as error:
         damaged = [str(error)]
     if damaged:
@@ -139,7 +139,7 @@ def check(directory: Path) -> None:
         )
 
 
-def _sum(path: Path) -> str:
+def check_sum(path: Path) -> str:
     """A check sum of a file, and of where in it there is something."""
     digest = hashlib.sha256(str(path.stat().st_size).encode())
     with path.open("rb") as stream:
