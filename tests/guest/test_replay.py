@@ -63,7 +63,7 @@ def replayed(cache: Cache, tmp_path: Path, system: str, ios: int, rounds: int) -
     assert b"rebooted" in recorded["output"]
     assert (tmp_path / "log").stat().st_size > 10_000
     assert run(tmp_path / "2", system, ios, rounds, "replay") == recorded
-    # not by cmp, which reads the holes, too: a disk has terabytes of them
+    # not by cmp, which reads the holes, too: a disk is nearly all holes
     assert check_sum(tmp_path / "1" / "media") == check_sum(tmp_path / "2" / "media")
 
 
