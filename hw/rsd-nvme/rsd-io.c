@@ -517,11 +517,30 @@ void rsd_ns_drop_area(NvmeNamespace *ns, NvmeZone *zone)
     nvme_ns_release_zrwa(ns, zone);
 }
 
+/* A format's trim is done. If a reset has ended the format, nobody goes on. */
+static void rsd_emptying_complete(RsdFlash *flash, RsdCmd *cmd)
+{
+    NvmeNamespace *ns = flash->ns[cmd->ns];
+
+    if (flash->emptying[cmd->ns] == cmd) {
+        flash->emptying[cmd->ns] = NULL;
+        /* what it may have failed to do is the format's */
+        flash->emptied[cmd->ns] = flash->formatting[cmd->ns] = ns &&
+                                                               ns->formatting;
+    }
+    rsd_cmd_free(flash->drive, cmd);
+}
+
 static void rsd_part_complete(RsdFlash *flash, RsdCmd *cmd)
 {
     RsdParts *parts = cmd->opaque;
-    NvmeRequest *req = parts->req;
+    NvmeRequest *req;
 
+    if (!parts) {
+        rsd_emptying_complete(flash, cmd);
+        return;
+    }
+    req = parts->req;
     flash->wanted -= req != NULL;
     if (cmd->status != RSD_OK && (cmd->op == RSD_ZRWA_OPEN ||
                                   cmd->op == RSD_ZRWA_COMMIT)) {
@@ -666,6 +685,7 @@ static void rsd_formats_go_on(RsdFlash *flash)
         if (flash->formatting[i] && flash->ns[i]) {
             flash->formatting[i] = false;
             nvme_ns_format_go_on(flash->ns[i]);
+            flash->emptied[i] &= flash->formatting[i];
         }
     }
 }
@@ -722,6 +742,62 @@ static void rsd_ns_save_dead_zones(NvmeNamespace *ns)
     }
 }
 
+/*
+ * rsd_format() does at once what there is to do. So a format of a large
+ * conventional namespace begins with a trim of all of it, which takes steps and
+ * time, as any such trim (core/front/trim.c). The namespace takes no requests
+ * meanwhile. A reset ends the format, not the trim.
+ */
+static bool rsd_is_to_be_emptied(const RsdFlash *flash, uint32_t index,
+                                 uint32_t oob)
+{
+    RsdGeometry geo;
+
+    rsd_geometry(flash->drive, index, &geo);
+    return !geo.zoned && geo.lbas > RSD_TRIM_STEP && geo.lbas <= UINT32_MAX &&
+           oob <= geo.max_oob && !flash->emptied[index];
+}
+
+/* Does a request to the namespace wait for memory? */
+static bool rsd_waits_for(const RsdFlash *flash, uint32_t index)
+{
+    const RsdWaiting *w;
+
+    QTAILQ_FOREACH(w, &flash->waiting, entry) {
+        if (w->what.ns == index) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static uint16_t rsd_format_empties(RsdFlash *flash, uint32_t index)
+{
+    RsdGeometry geo;
+    RsdStatus status;
+    RsdCmd *cmd;
+
+    rsd_geometry(flash->drive, index, &geo);
+    cmd = rsd_cmd_new(flash->drive, index, RSD_TRIM, 0, geo.lbas);
+    if (!cmd) {
+        return NVME_INTERNAL_DEV_ERROR;
+    }
+    status = rsd_flash_start(flash, cmd, NULL);
+    if (status != RSD_OK) {
+        rsd_cmd_free(flash->drive, cmd);
+        return NVME_INTERNAL_DEV_ERROR;
+    }
+    if (flash->emptying[index]) {
+        /* that of a format that a reset has ended */
+        rsd_record_detach(flash->recorder, flash->emptying[index]);
+        rsd_cmd_detach(flash->drive, flash->emptying[index]);
+    }
+    flash->emptying[index] = cmd;
+    flash->wanted--;            /* it is of no request */
+
+    return NVME_NO_COMPLETE;
+}
+
 uint16_t rsd_ns_format(NvmeNamespace *ns, uint8_t idx)
 {
     RsdFlash *flash = rsd_flash(ns);
@@ -730,24 +806,27 @@ uint16_t rsd_ns_format(NvmeNamespace *ns, uint8_t idx)
     uint64_t now = rsd_ns_now();
     RsdStatus status;
 
-    if (flash->dead || flash->reading_out || !QTAILQ_EMPTY(&flash->waiting)) {
+    if (flash->dead || flash->reading_out || rsd_waits_for(flash, index) ||
+        (flash->wanted && !flash->emptied[index])) {
+        /* commands are in flight: the host may try again */
         return NVME_CMD_SEQ_ERROR;
     }
+    if (rsd_is_to_be_emptied(flash, index, oob)) {
+        return rsd_format_empties(flash, index);
+    }
     status = rsd_format(flash->drive, index, oob, now);
-    if (status == RSD_E_ORDER && !flash->wanted) {
+    if (status == RSD_E_ORDER) {
         /* what the host has forgotten, by a reset, is in flight: it will end */
         flash->formatting[index] = true;
         return NVME_NO_COMPLETE;
     }
+    flash->emptied[index] = false;
     rsd_record_format(flash->recorder, index, oob, now, status);
     switch (status) {
     case RSD_OK:
         rsd_flash_arm(flash);
         rsd_ns_save_dead_zones(ns);
         return rsd_host_sync(flash);
-    case RSD_E_ORDER:
-        /* commands are in flight: the host may try again */
-        return NVME_CMD_SEQ_ERROR;
     case RSD_E_RANGE:
         /* metadata that the drive has no place for: a disk has none */
         return NVME_INVALID_FORMAT | NVME_DNR;

@@ -55,6 +55,8 @@ typedef struct RsdFlash {
     RsdWaiting *prepared;       /* is about to join these */
     uint32_t wanted;            /* commands in flight that somebody waits for */
     bool formatting[RSD_MAX_NAMESPACES];    /* once nothing is in flight */
+    RsdCmd *emptying[RSD_MAX_NAMESPACES];   /* a format's trim; NULL: none */
+    bool emptied[RSD_MAX_NAMESPACES];       /* by it: the format goes on */
     bool host_sync;
     Notifier exit;              /* of QEMU */
     bool vendor_commands;       /* C1h and C4h of rsd-vendor.h */

@@ -21,6 +21,9 @@ CONVENTIONAL: dict[str, str | int] = {
     "map_cache": 1024,  # half of the map
 }
 FTLS = ("page", "block", "fast", "dftl")
+# 218,368 blocks: a trim of all of them has four steps of 1 ms
+STEP, STEP_NS = 65536, 1_000_000
+LARGE = CONVENTIONAL | {"blocks": 508, "pages": 128, "t_fw_write": STEP_NS}
 ONCS_COMPARE, ONCS_DSM, ONCS_WRITE_ZEROES, ONCS_VERIFY, ONCS_COPY = 0x01, 0x04, 0x08, 0x80, 0x100
 NOT_THERE = (Io.COMPARE, Io.VERIFY, Io.COPY)
 EFFECTS = 0x05
@@ -187,6 +190,99 @@ def test_format(drive: OpenDrive, ftl: str) -> None:
     with drive(**CONVENTIONAL | {"ftl": ftl}) as d:
         assert d.ns.oob == 64
         assert d.ns.read(3) == (pattern(4), bytes(range(64)))
+
+
+@pytest.mark.parametrize("ftl", FTLS)
+def test_a_large_trim_takes_steps(drive: OpenDrive, ftl: str) -> None:
+    """Reads of what is not to be trimmed go on in between, others wait."""
+    with drive(**LARGE | {"ftl": ftl}) as d:
+        assert 3 * STEP < d.ns.size < 4 * STEP
+        # the last one in a die that erases nothing for the trim's sake
+        marks = (0, STEP, 3 * STEP - 1, 3 * STEP + 128)
+        for slba in marks:
+            d.ns.write(slba, pattern(slba + 1)).expect()
+        d.controller.advance(10**9)  # block maps fill up what comes before such blocks
+        with d.ns.deallocate_command([(0, 3 * STEP)]) as command:
+            trim = d.ns.queue.submit(command)
+            reads = {slba: d.ns.transfer(1) for slba in marks[2:]}
+            held, other = (
+                d.ns.queue.submit(d.ns.io(Io.READ, slba, 1, transfer))
+                for slba, transfer in reads.items()
+            )
+            d.controller.wait(other)
+            assert not trim.done
+            assert not held.done
+            d.controller.wait(trim, held)
+        trim.expect()
+        assert trim.latency_ns == 3 * STEP_NS
+        assert held.completed_ns >= trim.completed_ns
+        assert [d.ns.read(slba)[0] for slba in marks[:3]] == [bytes(BLOCK)] * 3
+        assert d.ns.read(marks[3])[0] == pattern(marks[3] + 1)
+        log = d.log()
+        assert (log["trim_cmds"], log["trim_pages"]) == (1, 3 * STEP)
+
+
+def test_a_large_trim_goes_on_after_a_reset(drive: OpenDrive) -> None:
+    with drive(**LARGE) as d:
+        for slba in (0, 3 * STEP):
+            d.ns.write(slba, pattern(slba + 1)).expect()
+        with d.ns.deallocate_command([(0, d.ns.size)]) as command:
+            d.ns.queue.submit(command)
+            d.controller.advance(STEP_NS)
+            d.reset_controller()
+        transfer = d.ns.transfer(1)
+        read = d.ns.queue.submit(d.ns.io(Io.READ, 3 * STEP, 1, transfer))
+        d.controller.wait(read)
+        read.expect()
+        assert read.latency_ns >= 3 * STEP_NS
+        assert transfer.read()[0] == bytes(BLOCK)
+
+
+def test_a_large_format_takes_steps(drive: OpenDrive) -> None:
+    with drive(**LARGE) as d:
+        for slba in (0, d.ns.size - 1):
+            d.ns.write(slba, pattern(slba + 1)).expect()
+        d.controller.format(3).expect(Status.INVALID_FORMAT)
+        request = d.controller.admin.submit(Command(Admin.FORMAT, 1, cdw10=2))
+        d.controller.advance(2 * STEP_NS)
+        transfer = d.ns.transfer(1)
+        d.ns.queue.run(d.ns.io(Io.READ, 0, 1, transfer)).expect(Status.FORMAT_IN_PROGRESS)
+        d.controller.wait(request)
+        request.expect()
+        assert request.latency_ns == 4 * STEP_NS
+        d.ns.refresh()
+        assert d.ns.oob == 64
+        for slba in (0, d.ns.size - 1):
+            assert d.ns.read(slba) == (bytes(BLOCK), bytes(64))
+        log = d.log()
+        assert (log["formats"], log["trim_cmds"]) == (1, 1)
+
+
+def test_a_reset_ends_a_large_format(drive: OpenDrive) -> None:
+    """The blocks are trimmed then, and the metadata is as it was; the next format is whole."""
+    with drive(**LARGE) as d:
+        last = d.ns.size - 1
+        d.ns.write(last, pattern(1)).expect()
+        d.controller.admin.submit(Command(Admin.FORMAT, 1, cdw10=2))
+        d.controller.advance(2 * STEP_NS)
+        d.reset_controller()
+        assert d.ns.oob == 0
+        transfer = d.ns.transfer(1)
+        transfer.fill(pattern(2))
+        write = d.ns.queue.submit(d.ns.io(Io.WRITE, last, 1, transfer))
+        d.controller.wait(write)
+        write.expect()
+        assert write.latency_ns >= 2 * STEP_NS, "it waits for the rest of the trim"
+        assert d.ns.read(last)[0] == pattern(2)
+        d.controller.admin.submit(Command(Admin.FORMAT, 1, cdw10=1))
+        d.controller.advance(STEP_NS)
+        d.reset_controller()
+        request = d.controller.admin.submit(Command(Admin.FORMAT, 1, cdw10=1))
+        d.controller.wait(request)
+        request.expect()
+        d.ns.refresh()
+        assert d.ns.read(last) == (bytes(BLOCK), bytes(16))
+        assert d.log()["formats"] == 1
 
 
 @pytest.mark.parametrize("what", ["queue", "controller"])

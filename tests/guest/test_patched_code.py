@@ -5,7 +5,7 @@ Trace points are switched on and off: with jump labels and static calls each swi
 into the scheduler's code, makes the CPUs synchronize, and takes it away again. A translated block
 of what was there before would end in "Oops: int3". On a busy host this happened within a minute
 or two, if QEMU waited for 100 us in every 64th insertion into its jump cache, before
-qemu-patches/0017 and 0023 said what they say now; without such waits once in many runs.
+qemu-patches/0025 and 0031 said what they say now; without such waits once in many runs.
 """
 
 import pytest

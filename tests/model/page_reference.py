@@ -18,6 +18,7 @@ The write buffer is page_buffer.PageBuffer. Not here: blocks that wear out.
     levelling            PageDrive._begin_levelling
     filler of units      PageDrive._fill, _end_copying, _something_happens
     power cut, recovery  PageDrive.reopen
+    large trims          PageDrive._arrive, _step, _step_done
 """
 
 from collections import Counter, deque
@@ -124,6 +125,8 @@ class Frontier:
 class PageDrive:
     """The drive. Its interface is that of reference.Drive, without zones."""
 
+    trim_step = 65536  # pages that a trim deals with at a time
+
     def __init__(self, cfg: Config, good_blocks: list[int]) -> None:
         self.cfg = dict(cfg)
         self.oob = int(cfg["oob"])
@@ -152,7 +155,10 @@ class PageDrive:
         channels = int(cfg["channels"])
         buses = [Bus(self.machine, channel) for channel in range(channels)]
         self.dies = [Die(self, buses[n % channels], 0) for n in range(len(self.good_blocks))]
-        self.front = Front(self.machine, cfg, self._begin, self._complete)
+        self.front = Front(self.machine, cfg, self._arrive, self._complete)
+        self.trims: list[Command] = []  # large ones, and what they hold, in their order
+        self.free: deque[Command] = deque()  # held no more
+        self.freeing = False
         self.victims: list[Victim | None] = [None] * len(self.dies)
         self.worn: list[Worn | None] = [None] * len(self.dies)
         self.levelled = [0] * len(self.dies)  # Die.programmed when each last levelled
@@ -268,7 +274,7 @@ class PageDrive:
         if self.front.there:
             self.front.submit(cmd)
         else:
-            self._begin(cmd)
+            self._arrive(cmd)
         self.machine.give_buses()
         return "ok"
 
@@ -284,6 +290,61 @@ class PageDrive:
         self.oob = oob
         self.counters["formats"] += 1
         return "ok"
+
+    def _arrive(self, cmd: Command) -> None:
+        """The processor has dealt with a command, or with a step of a trim."""
+        if cmd.whole:
+            cmd.whole.progress += cmd.nlb
+            self._begin(cmd)
+        elif self._is_held(cmd, self.trims):
+            cmd.held = True
+            self.trims.append(cmd)
+        else:
+            self._let_on(cmd)
+
+    def _is_held(self, cmd: Command, by: list[Command]) -> bool:
+        """Does it overlap what is left of one of these, that came before?"""
+        return any(
+            cmd.lba < other.lba + other.nlb
+            and other.lba + other.progress < cmd.lba + cmd.nlb
+            and not (cmd.op == other.op == "read")
+            for other in by
+        )
+
+    def _let_on(self, cmd: Command) -> None:
+        """Nothing holds a command."""
+        if cmd.op not in ("trim", "zeroes") or cmd.nlb <= self.trim_step:
+            self._begin(cmd)
+            return
+        if cmd not in self.trims:
+            self.trims.append(cmd)
+        step = Command(-1, cmd.op, cmd.lba, self.trim_step, 0, whole=cmd)
+        cmd.progress = step.nlb
+        self._begin(step)
+
+    def _step_done(self, step: Command, cmd: Command) -> None:
+        """The next one follows, or the trim is over, and what it held goes on in its order."""
+        left = cmd.nlb - cmd.progress
+        if left:
+            nlb = min(left, self.trim_step)
+            self.front.step(Command(-1, cmd.op, cmd.lba + cmd.progress, nlb, 0, whole=cmd))
+            return
+        self.trims.remove(cmd)
+        self._leave(cmd)
+        still: list[Command] = []
+        for other in self.trims:
+            if other.held and not self._is_held(other, still):
+                other.held = False
+                self.free.append(other)
+            if other.held or other.op in ("trim", "zeroes") and other.nlb > self.trim_step:
+                still.append(other)
+        self.trims = still
+        if self.freeing:
+            return
+        self.freeing = True
+        while self.free:
+            self._let_on(self.free.popleft())
+        self.freeing = False
 
     def _begin(self, cmd: Command) -> None:
         cmd.waits_for = 1  # this function itself
@@ -381,6 +442,12 @@ class PageDrive:
             return
         if cmd.op == "write":
             self.writes.remove(cmd)
+        if cmd.whole:
+            self._step_done(cmd, cmd.whole)
+        else:
+            self._leave(cmd)
+
+    def _leave(self, cmd: Command) -> None:
         if self.front.there:
             self.front.done(cmd)
         else:

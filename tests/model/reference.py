@@ -57,7 +57,9 @@ class Command:
     unwritten: int = 0
     refused: bool = False  # after the controller took it
     waits_for: int = 0  # operations (or earlier operations of the zone) not yet done
-    progress: int = 0  # pages that were given a place, of a write to a page map
+    progress: int = 0  # pages that were given a place, or are trimmed, in a page map
+    whole: "Command | None" = None  # the trim that it is a step of
+    held: bool = False  # by what is left of a trim
     seq: int = 0  # pages that were written before, of all writes
 
 

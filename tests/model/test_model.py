@@ -20,6 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from page_reference import PageDrive
 from page_script import BUFFER_OPTIONS, PAGE_OPTIONS, make_page_script
 from script import (
     Config,
@@ -159,6 +160,16 @@ def test_buffered_page_maps_do_what_the_model_says(replay: Path) -> None:
     counted = check_scripts(replay, seeds, rows, make_page_script)
     if len(rows) <= PAGE_SCRIPTS:
         assert counted >= BUFFER_MUST_COUNT, f"never: {sorted(BUFFER_MUST_COUNT - counted)}"
+
+
+def test_large_trims_do_what_the_model_says(
+    replay_steps: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same, with steps of 16 pages: nearly all trims of these scripts are large."""
+    monkeypatch.setattr(PageDrive, "trim_step", 16)
+    seeds = range(FIRST_SEED, FIRST_SEED + PAGE_SCRIPTS // 2)
+    for options in (PAGE_OPTIONS, BUFFER_OPTIONS):
+        check_scripts(replay_steps, seeds, pairwise_rows(0, options), make_page_script)
 
 
 def check_scripts(

@@ -20,6 +20,7 @@ VARIANTS = {
     "test_nand_production": "test_nand",
     "test_dftl_sparse": "test_dftl",
     "test_page_ftl_sparse": "test_page_ftl",
+    "test_ftl_steps": "test_ftl",
 }
 
 

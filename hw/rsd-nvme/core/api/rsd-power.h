@@ -5,9 +5,10 @@
  * Operations. What changes the flash is numbered from 1 on, in the order in
  * which it is done: each unit that is programmed; each block that is erased;
  * each command that changes the drive's tables at once (zone reset, zone
- * finish, trim, also as a write of zeroes, format); and each power cut that
- * interrupted something, with what opening the drive did then. Number 0 is the
- * state in which the numbering began.
+ * finish, trim, also as a write of zeroes, format), and of a large trim each
+ * step (trim.c); and each power cut that interrupted something, with what
+ * opening the drive did then. Number 0 is the state in which the numbering
+ * began.
  *
  * A cut after operation N is one just before operation N + 1: all that was
  * acknowledged by then stays. What was in flight, that is, what a die had begun

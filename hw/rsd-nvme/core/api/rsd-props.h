@@ -154,7 +154,7 @@
     RSD_NUM(t_fw_read_ns, "t-fw-read", 0, 0, 1000000000, 0, "ns",            \
             "time of a core for a read command")                             \
     RSD_NUM(t_fw_write_ns, "t-fw-write", 0, 0, 1000000000, 0, "ns",          \
-            "the same for a write, write zeroes, trim or flush")             \
+            "the same for a write, write zeroes, flush, or step of a trim")  \
     RSD_NUM(t_fw_append_ns, "t-fw-append", 0, 0, 1000000000, 0, "ns",        \
             "the same for a zone append")                                    \
     RSD_NUM(t_fw_zone_ns, "t-fw-zone", 0, 0, 1000000000, 0, "ns",            \

@@ -230,6 +230,11 @@ void rsd_zone_set_ext(RsdDrive *drive, uint32_t zone, const uint8_t *ext);
  * Commands
  */
 
+/* The most pages that a trim deals with without letting others go on */
+#ifndef RSD_TRIM_STEP
+#define RSD_TRIM_STEP 65536u
+#endif
+
 typedef enum RsdOp {
     RSD_READ,           /* lba, nlb; may cross zones */
     RSD_WRITE,          /* lba, nlb; within one zone and its capacity */
@@ -237,7 +242,10 @@ typedef enum RsdOp {
     RSD_WRITE_ZEROES,
     RSD_ZONE_RESET,     /* zoned only; lba = any of the zone */
     RSD_ZONE_FINISH,    /* the same; lba = any of the zone */
-    /* conventional only; lba, nlb; they read as zeroes from then on */
+    /*
+     * conventional only; lba, nlb; they read as zeroes from then on. More than
+     * RSD_TRIM_STEP pages are trimmed in steps, and then in order (trim.c).
+     */
     RSD_TRIM,
     RSD_FLUSH,
     /*
@@ -341,8 +349,9 @@ RsdCmd *rsd_advance_to_done(RsdDrive *drive);
 /*
  * Format NVM of a namespace: every zone becomes empty (as reset=mark), its
  * saved state, attributes and extension are cleared, or every LBA is trimmed;
- * and OOB is set. Fails (RSD_E_ORDER) while commands are in flight or wait for
- * rsd_advance(), RSD_E_RANGE for a bad oob.
+ * and OOB is set. Fails (RSD_E_ORDER) while commands to it are in flight or wait
+ * for rsd_advance(), RSD_E_RANGE for a bad oob. All of it is done at once, for
+ * what has content: to let others go on, trim a large namespace before.
  */
 RsdStatus rsd_format(RsdDrive *drive, uint32_t ns, uint32_t oob, uint64_t now);
 

@@ -95,9 +95,11 @@ typedef struct Cmd {
      */
     uint64_t seq;
     uint32_t progress;          /* the personality's: pages dealt with */
+    struct Cmd *whole;          /* the large trim that it is a step of, or NULL */
     bool submitted;             /* and not yet returned */
     bool refused;               /* after it was submitted: it did nothing */
     bool detached;
+    bool held;                  /* by a large trim: see trim.c */
     bool waits;                 /* see wait.c, as of what is below */
     bool in_flight;             /* it is in Ns.writes */
     uint32_t slot;              /* of its mask; RSD_NONE: it has none */
@@ -308,8 +310,8 @@ typedef struct Sched {
 } Sched;
 
 /* Timers of those above: of host.c, then one of a translation layer */
-#define RSD_TIMER_FTL 5u
-#define RSD_TIMERS 6u
+#define RSD_TIMER_FTL 6u
+#define RSD_TIMERS 7u
 
 typedef struct OpList {
     Op *head, *tail;
@@ -347,6 +349,7 @@ typedef struct Ns {
     /* its blocks are [first, end) of each die */
     uint32_t first, end;
     uint32_t visible;           /* blocks of a die that are not spares */
+    uint32_t in_flight;         /* commands submitted and not completed */
     Waits *waits;               /* the personality's; NULL: it has none */
     Span *writes;               /* in flight, once somebody has asked */
     bool watches_writes;
@@ -443,7 +446,6 @@ struct RsdDrive {
     Cmd *done_head, *done_tail;
     void *free_bufs;            /* see rsd_buf_new() */
     void *buf_chunks;
-    uint32_t in_flight;         /* submitted and not completed */
     uint64_t ram_bytes;
     /*
      * What changes the flash is counted (rsd-power.h), or there is a scenario:

@@ -166,7 +166,7 @@ static void complete(RsdDrive *drive, Cmd *cmd)
     if (!cmd->refused) {
         count_cmd(drive->count, drive, cmd);
     }
-    drive->in_flight--;
+    drive->ns[cmd->pub.ns].in_flight--;
     cmd->pub.done_ns = drive->sched.now;
     cmd->done_next = NULL;
     if (drive->done_head) {
@@ -177,12 +177,26 @@ static void complete(RsdDrive *drive, Cmd *cmd)
     drive->done_tail = cmd;
 }
 
+/* One of a large trim, which is over with the last one */
+static void step_done(RsdDrive *drive, Cmd *step)
+{
+    Cmd *whole = step->whole;
+
+    if (rsd_trim_go_on(drive, step)) {
+        free_cmd(drive, step);
+        rsd_cmd_drop(drive, whole);
+        rsd_trim_let_go(drive, whole->pub.ns);
+    }
+}
+
 void rsd_cmd_done(RsdDrive *drive, Cmd *cmd)
 {
     if (cmd->in_flight) {
         rsd_write_ends(cmd, &drive->ns[cmd->pub.ns]);
     }
-    if (drive->host->on) {
+    if (cmd->whole) {
+        step_done(drive, cmd);
+    } else if (drive->host->on) {
         rsd_host_leave(drive, cmd);
     } else {
         complete(drive, cmd);
@@ -237,21 +251,47 @@ static bool is_operation(const RsdDrive *drive, const RsdCmd *cmd)
             !rsd_ftl_is(&drive->cfg, RSD_FTL_ROTATES));
 }
 
+static RsdStatus begin_steps(RsdDrive *drive, Cmd *cmd)
+{
+    Cmd *step = (Cmd *)rsd_cmd_new(drive, cmd->pub.ns, cmd->pub.op,
+                                   cmd->pub.lba, RSD_TRIM_STEP);
+    RsdStatus status;
+
+    if (!step) {
+        return RSD_E_NOMEM;
+    }
+    step->submitted = step->detached = true;
+    status = rsd_trim_begin(drive, cmd, step);
+    if (status != RSD_OK) {
+        free_cmd(drive, step);
+        rsd_trim_let_go(drive, cmd->pub.ns);
+    }
+    return status;
+}
+
 /* Its operations are queued, or nothing was changed. */
 static RsdStatus begin_cmd(RsdDrive *drive, Cmd *cmd)
 {
     Ns *ns = &drive->ns[cmd->pub.ns];
+    bool large = rsd_trim_is_large(drive, cmd);
     RsdStatus status;
 
     cmd->pending = 1;           /* until all of it is queued */
-    cmd->begun = ++drive->begun;
+    if (!cmd->waits) {          /* a trim that was held has its number */
+        cmd->begun = ++drive->begun;
+    }
     if (drive->watched) {
-        if (drive->scenario && rsd_inject_command(drive, cmd, &status)) {
+        if (drive->scenario && !cmd->whole &&
+            rsd_inject_command(drive, cmd, &status)) {
             return status;
         }
-        if (is_operation(drive, &cmd->pub)) {
+        /* each step of a large trim is one of its own */
+        if (is_operation(drive, &cmd->pub) && !large) {
             rsd_power_command(drive, cmd->pub.op, cmd->pub.lba);
         }
+    }
+    if (large) {
+        return begin_steps(drive, cmd);
     }
     if (cmd->pub.op == RSD_WRITE) {
         cmd->seq = drive->seq;
@@ -281,7 +321,7 @@ static bool worn_out(const RsdDrive *drive, const RsdCmd *cmd)
     return drive->read_only && cmd->op != RSD_READ && cmd->op != RSD_FLUSH;
 }
 
-static void hand_over(RsdDrive *drive, Cmd *cmd)
+static void go_on(RsdDrive *drive, Cmd *cmd)
 {
     RsdStatus status = worn_out(drive, &cmd->pub) ? RSD_E_READONLY
                                                   : begin_cmd(drive, cmd);
@@ -292,6 +332,16 @@ static void hand_over(RsdDrive *drive, Cmd *cmd)
         cmd->pending = 1;
     }
     rsd_cmd_drop(drive, cmd);
+}
+
+static void hand_over(RsdDrive *drive, Cmd *cmd)
+{
+    if (cmd->whole) {
+        rsd_trim_step_begins(drive, cmd);
+    } else if (rsd_trim_holds(drive, cmd)) {
+        return;
+    }
+    go_on(drive, cmd);
 }
 
 RsdStatus rsd_submit(RsdDrive *drive, RsdCmd *pub, uint64_t now)
@@ -319,7 +369,7 @@ RsdStatus rsd_submit(RsdDrive *drive, RsdCmd *pub, uint64_t now)
         /* there is nobody to do anything with it */
     } else if (drive->host->on) {
         rsd_host_enter(drive, cmd);
-    } else {
+    } else if (!rsd_trim_holds(drive, cmd)) {
         status = begin_cmd(drive, cmd);
         /* also after a refusal, which may have found worn blocks */
         rsd_sched_settle(drive);
@@ -329,8 +379,8 @@ RsdStatus rsd_submit(RsdDrive *drive, RsdCmd *pub, uint64_t now)
         return fault != RSD_OK ? fault : status;
     }
     cmd->submitted = true;
-    drive->in_flight++;
-    if (!drive->host->on && !drive->power->off) {
+    ns->in_flight++;
+    if (!drive->host->on && !drive->power->off && !cmd->held) {
         rsd_cmd_drop(drive, cmd);
     }
     return RSD_OK;
@@ -388,12 +438,12 @@ RsdStatus rsd_format(RsdDrive *drive, uint32_t index, uint32_t oob,
 
     rsd_media_may_fault();
     rsd_sched_run(drive, now);
-    if (drive->in_flight || drive->power->off) {
+    if (ns->in_flight || drive->power->off) {
         return RSD_E_ORDER;
     }
     /* done, but the caller has not got it: its buffers are of the old format */
     for (Cmd *cmd = drive->done_head; cmd; cmd = cmd->done_next) {
-        if (!cmd->detached) {
+        if (cmd->pub.ns == index && !cmd->detached) {
             return RSD_E_ORDER;
         }
     }
@@ -468,6 +518,9 @@ void rsd_cmds_start(RsdDrive *drive)
 {
     drive->host->hand_over = hand_over;
     drive->host->complete = complete;
+    drive->host->go_on = go_on;
+    drive->host->begin = begin_cmd;
+    rsd_trims_init(drive);
 }
 
 void rsd_cmds_stop(RsdDrive *drive)
@@ -487,7 +540,9 @@ void rsd_cmds_stop(RsdDrive *drive)
         }
     }
     drive->done_head = drive->done_tail = NULL;
-    drive->in_flight = 0;
+    for (uint32_t i = 0; i < drive->num_ns; i++) {
+        drive->ns[i].in_flight = 0;
+    }
 }
 
 void rsd_cmds_fini(RsdDrive *drive)

@@ -19,17 +19,31 @@
 
 typedef struct HostList {
     Cmd *head, *tail;           /* in order of Cmd.due */
+    bool armed;                 /* its timer is set, or just went off */
 } HostList;
+
+/* A namespace's large trims */
+typedef struct Trims {
+    Waits waits;                /* what is left of them, and what that holds */
+    Cmd *ready, *last;          /* held no more, by Cmd.done_next */
+    bool letting_go;            /* of those */
+} Trims;
 
 typedef struct Host {
     bool on;
-    /* command.c: it is to be begun; it is done */
+    /* command.c: it is to be begun, if no trim holds it; it is done */
     void (*hand_over)(RsdDrive *drive, Cmd *cmd);
     void (*complete)(RsdDrive *drive, Cmd *cmd);
+    /* command.c: it is begun, and completes with its status if it is refused */
+    void (*go_on)(RsdDrive *drive, Cmd *cmd);
+    /* command.c: it is begun, or refused, which changes nothing */
+    RsdStatus (*begin)(RsdDrive *drive, Cmd *cmd);
+    Trims trims[RSD_MAX_NAMESPACES];
     HostList lists[RSD_HOST_LISTS];
     /* ns: from when on they are free */
     uint64_t core_free[RSD_MAX_CORES], in_free, out_free;
     uint64_t handed[2];         /* ns: the last command handed over, by class */
+    uint64_t last_step;         /* ns: the last one of a large trim */
 } Host;
 
 /* host.c */
@@ -37,10 +51,33 @@ typedef struct Host {
 void rsd_host_init(RsdDrive *drive);
 /* A command was submitted: Host.hand_over when it is time. */
 void rsd_host_enter(RsdDrive *drive, Cmd *cmd);
+/* A step of a trim is to follow another one: Host.hand_over when it is time. */
+void rsd_host_step(RsdDrive *drive, Cmd *cmd);
 /* It waits for nothing in the flash: Host.complete when it is time. */
 void rsd_host_leave(RsdDrive *drive, Cmd *cmd);
 /* The head of a list is due. */
 void rsd_host_event(RsdDrive *drive, uint32_t list);
+
+/* trim.c */
+
+/* For opening */
+void rsd_trims_init(RsdDrive *drive);
+/* Is it a trim, or the like, that is carried out in steps? */
+bool rsd_trim_is_large(const RsdDrive *drive, const Cmd *cmd);
+/*
+ * Begins such a trim, "step" being a new command for its steps. Cmd.pending of
+ * the trim is counted up until rsd_trim_go_on() has said that it is over.
+ * Anything but RSD_OK: nothing was changed, and the step is the caller's.
+ */
+RsdStatus rsd_trim_begin(RsdDrive *drive, Cmd *cmd, Cmd *step);
+/* A step is handed over: what it overlaps is held by the rest no longer. */
+void rsd_trim_step_begins(RsdDrive *drive, Cmd *step);
+/* A step is done. True: so is the trim, and the step is the caller's again. */
+bool rsd_trim_go_on(RsdDrive *drive, Cmd *step);
+/* Must the command wait for a large trim? Host.go_on() gets it then. */
+bool rsd_trim_holds(RsdDrive *drive, Cmd *cmd);
+/* A large trim is over: what it alone held goes on. */
+void rsd_trim_let_go(RsdDrive *drive, uint32_t ns);
 
 /* inject-command.c */
 

@@ -18,6 +18,10 @@
  *     latency     t-lat-read, t-lat-write (also write zeroes) or t-lat-zone:
  *                 time that nothing else waits for
  *
+ * Each step of a large trim but the first (trim.c) takes a core's t-fw-write
+ * again, behind what came to the processor meanwhile. No two of them happen at
+ * the same nanosecond, nor one at that in which the step before it was done.
+ *
  * The link has a pipe of its own for each direction, and carries a command's
  * data in one go. Latencies are constants, so that each list below is in order
  * of time: it needs one event, that of its head.
@@ -29,7 +33,7 @@
 
 /* Lists of commands, and sources of events: */
 enum {
-    ENTERING_READS, ENTERING_OTHERS,
+    ENTERING_READS, ENTERING_OTHERS, STEPPING,
     LEAVING_READS, LEAVING_WRITES, LEAVING_ZONES,
 };
 
@@ -93,9 +97,26 @@ static void wait_until(RsdDrive *drive, uint32_t list, Cmd *cmd, uint64_t due)
         l->tail->done_next = cmd;
     } else {
         l->head = cmd;
-        rsd_sched_timer(drive, list, due);
     }
     l->tail = cmd;
+    if (!l->armed) {
+        l->armed = true;
+        rsd_sched_timer(drive, list, due);
+    }
+}
+
+/* Until when the core works that is free first */
+static uint64_t use_core(RsdDrive *drive, uint64_t time)
+{
+    Host *host = drive->host;
+    uint64_t *core = &host->core_free[0];
+
+    for (uint32_t i = 1; i < drive->cfg.cores; i++) {
+        if (host->core_free[i] < *core && *core > drive->sched.now) {
+            core = &host->core_free[i];
+        }
+    }
+    return use(core, drive->sched.now, time);
 }
 
 void rsd_host_enter(RsdDrive *drive, Cmd *cmd)
@@ -104,20 +125,26 @@ void rsd_host_enter(RsdDrive *drive, Cmd *cmd)
     Host *host = drive->host;
     uint32_t list = cmd->pub.op == RSD_READ ? ENTERING_READS
                                             : ENTERING_OTHERS;
-    uint64_t *core = &host->core_free[0], due;
+    uint64_t due = use_core(drive, firmware_time(cfg, &cmd->pub));
 
-    for (uint32_t i = 1; i < cfg->cores; i++) {
-        if (host->core_free[i] < *core && *core > drive->sched.now) {
-            core = &host->core_free[i];
-        }
-    }
-    due = use(core, drive->sched.now, firmware_time(cfg, &cmd->pub));
     if (cmd->pub.op == RSD_WRITE) {
         due = use(&host->in_free, due, cmd->pub.nlb * cfg->t_link_ns);
     }
     /* not before those of its class that came before it */
     due = use(&host->handed[list], due, 0);
     wait_until(drive, list, cmd, due);
+}
+
+void rsd_host_step(RsdDrive *drive, Cmd *cmd)
+{
+    uint64_t *last = &drive->host->last_step;
+    uint64_t due = use_core(drive, firmware_time(&drive->cfg, &cmd->pub));
+
+    if (*last < drive->sched.now) {
+        *last = drive->sched.now;
+    }
+    *last = due > *last ? due : *last + 1;
+    wait_until(drive, STEPPING, cmd, *last);
 }
 
 void rsd_host_leave(RsdDrive *drive, Cmd *cmd)
@@ -168,7 +195,8 @@ void rsd_host_event(RsdDrive *drive, uint32_t list)
             drive->host->hand_over(drive, cmd);
         }
     }
-    if (l->head) {
+    l->armed = l->head;
+    if (l->armed) {
         rsd_sched_timer(drive, list, l->head->due);
     }
 }
