@@ -291,6 +291,12 @@ def test_reserved_pages_leave_room_for_check_points(build: Path) -> None:
     space(build, "settings=1", "seed=800000175", "most=10000", "cuts=6")
 
 
+@pytest.mark.parametrize("seed", [40000224, 5057])
+def test_pages_sent_amid_cleaning_leave_room(build: Path, seed: int) -> None:
+    """Of the first, zones are kept twice; of the second, only the sender's check leaves room."""
+    space(build, "settings=1", f"seed={seed}", "most=10000")
+
+
 def test_full_volumes_survive_cuts_and_zones_that_fail(build: Path) -> None:
     """Up to eight power cuts in a row, many within check-points, and three zones fail."""
     space(build, "settings=25", "most=10000", "cuts=8", "fails=3")
