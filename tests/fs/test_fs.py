@@ -312,6 +312,16 @@ def test_a_zone_fails_while_metadata_is_compacted(build: Path) -> None:
     space(build, "settings=1", "seed=6099", "most=10000", "fails=6")
 
 
+def test_zones_fail_before_anybody_is_admitted(build: Path) -> None:
+    """Nothing is reserved for three at once: that may end the work, not damage the volume."""
+    done = run(
+        *(build / "space", "settings=1", "seed=6120", "most=10000"),
+        *("fails=6", "cuts=4", "together=6"),
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert done.stdout.startswith("1 ended where zones failed")
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("part", range(20))
 def test_many_full_volumes_go_on(build: Path, part: int) -> None:
