@@ -632,24 +632,13 @@ static struct page *rfsm_stable_page(struct folio *folio, u64 block)
 
 	if (!folio_maybe_dma_pinned(folio))
 		return page;
-	/* its dirty bit is gone: whoever waits for writeback waits for this */
+	/*
+	 * Its dirty bit is gone, and it is under writeback: it can be neither left nor
+	 * written as it is. Whoever waits for writeback waits for this one page.
+	 */
 	copy = alloc_page(GFP_NOIO | __GFP_NOFAIL);
 	copy_page(page_address(copy), page_address(page));
 	return copy;
-}
-
-/* The blocks, to be freed; NULL: they follow each other. */
-static u64 *rfsm_indices(u64 block, struct folio **folio, u32 n)
-{
-	u64 *at;
-	u32 i;
-
-	if (folio_contains(folio[n - 1], block + n - 1))
-		return NULL;
-	at = kmalloc_array(n, sizeof(*at), GFP_NOIO | __GFP_NOFAIL);
-	for (i = 0; i < n; i++)
-		at[i] = folio[i]->index;
-	return at;
 }
 
 /* Under the volume lock: from now on who writes much leaves more to others. */
@@ -814,12 +803,12 @@ static void rfsm_append_all(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 void rfsm_append(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
 		 struct folio **folio, u32 n, u32 len, u32 how)
 {
-	rfsm_append_then(sbi, inode, block, folio, n, len, how, NULL);
+	rfsm_append_then(sbi, inode, block, NULL, folio, n, len, how, NULL);
 }
 
 void rfsm_append_then(struct rfs_sb_info *sbi, struct inode *inode,
-		      u64 block, struct folio **folio, u32 n, u32 len, u32 how,
-		      struct rfsm_then *then)
+		      u64 block, u64 *at, struct folio **folio, u32 n, u32 len,
+		      u32 how, struct rfsm_then *then)
 {
 	struct timespec64 mtime = inode_get_mtime(inode);
 	bool sync = how & RFSM_APPEND_SYNC;
@@ -831,7 +820,7 @@ void rfsm_append_then(struct rfs_sb_info *sbi, struct inode *inode,
 	txn->inode = inode;
 	txn->copy = NULL;
 	txn->core.n = n;
-	txn->core.at = rfsm_indices(block, folio, n);
+	txn->core.at = at;
 	txn->block = block;
 	txn->left = 1;
 	txn->small = sync && rfsm_is_small_writer(inode);
@@ -863,7 +852,7 @@ void rfsm_append_then(struct rfs_sb_info *sbi, struct inode *inode,
 void rfsm_append_fill(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
 		      struct folio *folio)
 {
-	rfsm_append_then(sbi, inode, block, &folio, 1, RFS_BLOCK_BYTES,
+	rfsm_append_then(sbi, inode, block, NULL, &folio, 1, RFS_BLOCK_BYTES,
 			 RFSM_APPEND_FILL, NULL);
 }
 

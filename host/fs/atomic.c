@@ -21,6 +21,7 @@ struct rfsm_atomic {
 	u32 len;		/* valid bytes of the last */
 	struct folio **data;	/* what is written, where nobody else sees it */
 	struct folio **folio;	/* of the page cache: the same where it had none */
+	u64 *at;		/* room for the blocks' numbers, until it is sent */
 };
 
 bool rfsm_whole_blocks(loff_t pos, size_t bytes)
@@ -106,6 +107,20 @@ static void rfsm_atomic_undo(struct rfsm_atomic *a)
 	}
 }
 
+/* The blocks, to be freed by who has written them; NULL: they follow each other. */
+static u64 *rfsm_atomic_indices(struct rfsm_atomic *a)
+{
+	u64 *at = a->at;
+	u32 i;
+
+	if (a->folio[a->n - 1]->index == a->folio[0]->index + a->n - 1)
+		return NULL;
+	for (i = 0; i < a->n; i++)
+		at[i] = a->folio[i]->index;
+	a->at = NULL;
+	return at;
+}
+
 /* The folios have what is written, and go to the drive as one. */
 static void rfsm_atomic_send(struct rfsm_atomic *a, bool sync,
 			     struct rfsm_then *then)
@@ -134,7 +149,7 @@ static void rfsm_atomic_send(struct rfsm_atomic *a, bool sync,
 		folio_unlock(a->folio[i]);
 	}
 	rfsm_append_then(RFS_SB(inode->i_sb), inode, a->folio[0]->index,
-			 a->folio, a->n, a->len,
+			 rfsm_atomic_indices(a), a->folio, a->n, a->len,
 			 RFSM_APPEND_ATOMIC | (sync ? RFSM_APPEND_SYNC : 0),
 			 then);
 }
@@ -163,11 +178,12 @@ static int rfsm_atomic_try(struct inode *inode, u32 n, u32 len, bool sync,
 		.n = n,
 		.len = len,
 		.data = kcalloc(2 * n, sizeof(*a.data), GFP_KERNEL),
+		.at = kmalloc_array(n, sizeof(*a.at), GFP_KERNEL),
 	};
-	int ret;
+	int ret = -ENOMEM;
 
-	if (!a.data)
-		return -ENOMEM;
+	if (!a.data || !a.at)
+		goto out;
 	a.folio = a.data + n;
 	ret = rfsm_atomic_fill(&a, fill, arg);
 	if (!ret)
@@ -178,6 +194,8 @@ static int rfsm_atomic_try(struct inode *inode, u32 n, u32 len, bool sync,
 		rfsm_atomic_send(&a, sync, then);
 	rfsm_atomic_put(&a);
 	*locked = a.locked;
+out:
+	kfree(a.at);
 	kfree(a.data);
 	return ret;
 }

@@ -14,8 +14,10 @@ void *rfs_alloc(size_t bytes)
 
 /*
  * The proof in "Room" of doc/design.md speaks of operations that are done to
- * their end: one that has begun waits for the block, the summary or the count
- * that it needs next. Each is a page and a little at most, and how many are
+ * their end, so one that has begun waits for what it needs next. That is a block
+ * of metadata, which others lead to by then; a block of the log for what was changed; a
+ * summary, which a check-point or an fsync needs for what it has in hand; or the count of
+ * blocks that an owner is to have. Each is a page and a little at most, and how many are
  * needed before the next check-point frees them is bounded by what may be dirty.
  */
 void *rfs_alloc_nofail(size_t bytes)

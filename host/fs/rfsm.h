@@ -561,10 +561,13 @@ struct rfsm_then {
 	void (*over)(struct rfsm_then *then, int error);
 };
 
-/* The same; then: may be NULL */
+/*
+ * The same; then: may be NULL. at: the blocks, which this frees, by kfree(); NULL: they
+ * follow each other
+ */
 void rfsm_append_then(struct rfs_sb_info *sbi, struct inode *inode,
-		      u64 block, struct folio **folio, u32 n, u32 len, u32 how,
-		      struct rfsm_then *then);
+		      u64 block, u64 *at, struct folio **folio, u32 n, u32 len,
+		      u32 how, struct rfsm_then *then);
 /*
  * A block that is at home alone comes to flash, too: its folio, of one page, is up to
  * date, reserved and under writeback

@@ -138,6 +138,7 @@ static bool zone_fails(u32 zone)
 	if (zone >= RFS_CP_ZONES && drive.cond[zone] == RFS_DEV_OK &&
 	    drive.fails && !--drive.fails) {
 		drive.cond[zone] = RFS_DEV_READ_ONLY;
+		drive.at_once++;
 		if (drive.more) {
 			drive.more--;
 			drive.fails = drive.apart;

@@ -25,6 +25,7 @@ struct drive {
 	u64 fails;		/* appends and resets until the zone of one fails; 0: none does */
 	u32 more;		/* zones that fail after it, each so many of these later: */
 	u64 apart;
+	u32 at_once;		/* zones that have failed; who uses the drive sets it to 0 */
 };
 
 extern struct drive drive;

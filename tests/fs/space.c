@@ -12,7 +12,9 @@
  *
  * No operation but one that asks for something new may answer ENOSPC, none may
  * fail, and the volume never ends read-only. Prints a line, and one for each
- * setting that fails; exit status 1 if one does.
+ * setting that fails; exit status 1 if one does. With together=N, zones may fail before
+ * anybody is admitted again, for which nothing is reserved: a setting may end there, if the
+ * volume is whole.
  */
 #include <malloc.h>
 #include <stdio.h>
@@ -54,10 +56,24 @@ static u32 cuts;		/* of power in a row, at most */
 static u32 fails;		/* zones that fail, at most */
 static u32 failing;		/* of them, those that nothing was said of yet */
 static u32 together;		/* of them, in one round, at most */
+static u64 ends;		/* settings that several of these have ended */
 static u64 held;		/* blocks that users leave to zones that will fail */
 static u32 most;		/* blocks of a drive, unless 30 zones have more */
 static const char *broken;	/* of the proof: what does not hold */
 static char broken_at[200];	/* in which operation */
+
+/* Who is admitted finds that there is room for one zone that fails: "Zones that fail" */
+int __real_rfs_make_room(struct rfs_fs *of, u32 blocks, u64 data, u32 meta);
+int __wrap_rfs_make_room(struct rfs_fs *of, u32 blocks, u64 data, u32 meta);
+
+int __wrap_rfs_make_room(struct rfs_fs *of, u32 blocks, u64 data, u32 meta)
+{
+	int ret = __real_rfs_make_room(of, blocks, data, meta);
+
+	if (!ret)
+		drive.at_once = 0;
+	return ret;
+}
 
 static u32 pick(u32 n)
 {
@@ -518,6 +534,29 @@ static int check(void)
 	return !ret && report.faults ? -EUCLEAN : ret;
 }
 
+/*
+ * Zones have failed for which nothing is reserved, and no zone was left for an append. What
+ * was durable is there: once the zones are good again, the volume goes on.
+ */
+static int ended(int ret)
+{
+	u32 zone;
+
+	if (drive.at_once < 2 || (ret != -EIO && ret != -EROFS && ret != -ENOSPC))
+		return ret;
+	promised_end();
+	rfs_unmount_nosync(fs);
+	for (zone = 0; zone < drive.geo.zones; zone++)
+		drive.cond[zone] = RFS_DEV_OK;
+	drive.fails = 0;
+	drive.more = 0;
+	OP("mount with good zones");
+	ret = mount();
+	ret = ret ? ret : check();
+	ends += !ret;
+	return ret;
+}
+
 static int setting(u32 rounds)
 {
 	u32 i, keep;
@@ -553,6 +592,8 @@ static int setting(u32 rounds)
 	}
 	if (!ret && fs->read_only)
 		ret = -EROFS;
+	if (ret && fs)
+		return ended(ret);
 	ret = ret ? ret : check();
 	return !ret && broken ? -ENOSPC : ret;
 }
@@ -623,6 +664,9 @@ int main(int argc, char **argv)
 		fs = NULL;
 		drive_end();
 	}
+	if (together > 1)
+		printf("%llu ended where zones failed before anybody was admitted again\n",
+		       (unsigned long long)ends);
 	printf("%llu settings, %llu failed\n", (unsigned long long)done,
 	       (unsigned long long)failed);
 	free(item);

@@ -3886,10 +3886,12 @@ static int append_or_not(void *dev, u32 zone, u32 blocks,
 	return memdev_ops.append(dev, zone, blocks, data, oob, addr);
 }
 
+static const int moment[] = { -ENOMEM, -EAGAIN, -EBUSY, -ETOOMANYREFS,
+			      -EOVERFLOW, -EINTR };
+#define MOMENTS	(sizeof(moment) / sizeof(moment[0]))
+
 static void moments_with(u32 oob_bytes)
 {
-	static const int moment[] = { -ENOMEM, -EAGAIN, -EBUSY, -ETOOMANYREFS,
-				      -EOVERFLOW };
 	struct rfs_geometry geo = geometry;
 	struct rfs_dev_ops ops = memdev_ops;
 	struct memdev *dev;
@@ -3905,7 +3907,7 @@ static void moments_with(u32 oob_bytes)
 	put(fs, ino, 0, 1, 4096);
 	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
 	zone = zone_of(fs, ino, 0);
-	for (i = 0; i < 5; i++) {
+	for (i = 0; i < MOMENTS; i++) {
 		append_error = moment[i];
 		put(fs, ino, i, 1, 4096);
 		CHECK_EQ(append_error, 0);
@@ -4363,6 +4365,171 @@ TEST(errors_of_the_moment)
 {
 	moments_with(64);
 	moments_with(0);
+}
+
+static int manage_error;	/* of resets and finishes, so many of them */
+static u32 manage_fails;
+
+static int manage_or_not(struct memdev *dev, u32 zone,
+			 int (*how)(void *dev, u32 zone))
+{
+	if (!manage_fails)
+		return how(dev, zone);
+	manage_fails--;
+	return manage_error;
+}
+
+static int reset_or_not(void *dev, u32 zone)
+{
+	return manage_or_not(dev, zone, memdev_ops.reset);
+}
+
+static int finish_or_not(void *dev, u32 zone)
+{
+	return manage_or_not(dev, zone, memdev_ops.finish);
+}
+
+static void all_zones_good(const struct rfs_fs *fs, u64 user_blocks)
+{
+	u32 nr;
+
+	for (nr = 0; nr < fs->geo.zones; nr++)
+		CHECK_EQ(fs->zone[nr].cond, RFS_DEV_OK);
+	CHECK_EQ(fs->user_blocks, user_blocks);
+	CHECK(!fs->read_only);
+}
+
+/* A zone that cannot be reset now is free as before, and another one is taken. */
+TEST(resets_of_the_moment)
+{
+	struct rfs_dev_ops ops = memdev_ops;
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs;
+	u32 ino, i, k, nr, dirty;
+	u64 user_blocks;
+
+	ops.reset = reset_or_not;
+	CHECK_EQ(rfs_mount(&ops, dev, &geometry, false, 0, &fs), 0);
+	rfs_policy_set(fs, &one_group);
+	user_blocks = fs->user_blocks;
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	for (k = 0; k < MOMENTS; k++) {
+		manage_error = moment[k];
+		manage_fails = 3;
+		for (i = 0; i < 6 * CAP; i++)
+			put(fs, ino, i % 8, i + 1, RFS_BLOCK_BYTES);
+		CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+		CHECK_EQ(manage_fails, 0);
+		all_zones_good(fs, user_blocks);
+		/* and where they are to be written */
+		for (nr = RFS_CP_ZONES, dirty = 0; nr < geometry.zones; nr++)
+			dirty += fs->zone[nr].state == RFS_Z_FREE &&
+				 fs->zone[nr].wp;
+		CHECK(dirty);
+		fs->zone_cursor = 0;
+		manage_fails = 2;
+		for (i = 0; i < 8 * CAP && manage_fails; i++)
+			put(fs, ino, i % 8, i + 1, RFS_BLOCK_BYTES);
+		CHECK_EQ(manage_fails, 0);
+		all_zones_good(fs, user_blocks);
+		for (i = 0; i < 6 * CAP; i++)
+			put(fs, ino, i % 8, i + 1, RFS_BLOCK_BYTES);
+	}
+	/* where all of them need it, that is want of memory */
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	put(fs, ino, 0, 1, RFS_BLOCK_BYTES);
+	for (nr = RFS_CP_ZONES; nr < geometry.zones; nr++)
+		if (fs->zone[nr].state == RFS_Z_FREE)
+			fs->zone[nr].wp = 1;
+	rfs_all_zones_changed(fs);
+	for (i = 0; i < RFS_S_DATA; i++) {
+		nr = fs->active[i][0].zone;
+		if (nr)
+			fs->zone[nr].state = RFS_Z_USED;
+		fs->active[i][0].zone = 0;
+	}
+	rfs_all_zones_changed(fs);
+	manage_fails = ~0U;
+	manage_error = -EAGAIN;
+	CHECK_EQ(rfs_checkpoint(fs, 0), -ENOMEM);
+	all_zones_good(fs, user_blocks);
+	manage_fails = 0;
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	check_clean(fs);
+	end(fs, dev);
+}
+
+/* Those that are reset meanwhile are, from the next check-point on. */
+TEST(resets_meanwhile_of_the_moment)
+{
+	struct rfs_dev_ops ops = memdev_ops;
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs;
+	u64 user_blocks;
+	u32 ino, i, nr;
+
+	ops.reset_begin = begin_reset;
+	CHECK_EQ(rfs_mount(&ops, dev, &geometry, false, 0, &fs), 0);
+	user_blocks = fs->user_blocks;
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	fs->threaded = true;
+	for (i = 0; i < 4 * CAP; i++)
+		put(fs, ino, i % 8, i + 1, RFS_BLOCK_BYTES);
+	for (i = 0; i < MOMENTS; i++) {
+		put(fs, ino, 0, i + 1, RFS_BLOCK_BYTES);
+		CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+		nr = to_reset;
+		CHECK(nr);
+		to_reset = 0;
+		rfs_reset_done(fs, nr, moment[i]);
+		CHECK_EQ(fs->zone[nr].state, RFS_Z_FREE);
+		CHECK(!rfs_reset_next(fs));
+		all_zones_good(fs, user_blocks);
+	}
+	fs->threaded = false;
+	check_clean(fs);
+	end(fs, dev);
+}
+
+/* A zone that cannot be finished now is active until it is. */
+TEST(finishes_of_the_moment)
+{
+	struct rfs_geometry geo = geometry;
+	struct rfs_dev_ops ops = memdev_ops;
+	struct memdev *dev;
+	struct rfs_fs *fs;
+	u32 ino, i, k, nr;
+	u64 user_blocks;
+
+	geo.max_active = 8;
+	dev = new_dev(&geo);
+	ops.finish = finish_or_not;
+	CHECK_EQ(rfs_mount(&ops, dev, &geo, false, 0, &fs), 0);
+	user_blocks = fs->user_blocks;
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	for (k = 0; k < MOMENTS; k++) {
+		for (i = 0; i < 8; i++)
+			put(fs, ino, i, i + 1, RFS_BLOCK_BYTES);
+		nr = zone_of(fs, ino, 7);
+		rfs_close_groups(fs);
+		rfs_policy_set(fs, &one_group);
+		fs->active[RFS_S_DATA][0].zone = 0;
+		fs->zone[nr].state = RFS_Z_USED;
+		rfs_zone_changed(fs, nr);
+		rfs_sums_write(fs);
+		manage_error = moment[k];
+		manage_fails = 3;
+		rfs_finish_zones(fs);
+		CHECK_EQ(manage_fails, 0);
+		CHECK(fs->zone[nr].wp < CAP);
+		all_zones_good(fs, user_blocks);
+		manage_fails = 2;	/* the third works */
+		rfs_finish_zones(fs);
+		CHECK_EQ(fs->zone[nr].wp, CAP);
+		all_zones_good(fs, user_blocks);
+	}
+	check_clean(fs);
+	end(fs, dev);
 }
 
 static int length(struct rfs_fs *fs, u32 ino, const char *name)

@@ -291,6 +291,12 @@ def test_reserved_pages_leave_room_for_check_points(build: Path) -> None:
     space(build, "settings=1", "seed=800000175", "most=10000", "cuts=6")
 
 
+@pytest.mark.parametrize("seed", [40000224, 5057])
+def test_pages_sent_amid_cleaning_leave_room(build: Path, seed: int) -> None:
+    """Of the first, zones are kept twice; of the second, only the sender's check leaves room."""
+    space(build, "settings=1", f"seed={seed}", "most=10000")
+
+
 def test_full_volumes_survive_cuts_and_zones_that_fail(build: Path) -> None:
     """Up to eight power cuts in a row, many within check-points, and three zones fail."""
     space(build, "settings=25", "most=10000", "cuts=8", "fails=3")
@@ -304,6 +310,16 @@ def test_as_many_zones_fail_as_users_leave(build: Path) -> None:
 def test_a_zone_fails_while_metadata_is_compacted(build: Path) -> None:
     """What was written to it in vain is no reason to give up compaction."""
     space(build, "settings=1", "seed=6099", "most=10000", "fails=6")
+
+
+def test_zones_fail_before_anybody_is_admitted(build: Path) -> None:
+    """Nothing is reserved for three at once: that may end the work, not damage the volume."""
+    done = run(
+        *(build / "space", "settings=1", "seed=6120", "most=10000"),
+        *("fails=6", "cuts=4", "together=6"),
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert done.stdout.startswith("1 ended where zones failed")
 
 
 @pytest.mark.long

@@ -414,9 +414,10 @@ static int rfs_write_mirror(struct rfs_fs *fs, u32 zone, bool anew,
 	if (anew) {
 		if (z->wp)
 			ret = fs->ops->reset(fs->dev, zone);
-		if (!ret)
+		if (!ret) {
 			ret = rfs_super_write(fs, zone);
-		z->wp = 1;
+			z->wp = !ret;
+		}
 	}
 	for (i = 0; !ret && i < blocks; i++) {
 		const void *data = (const u8 *)cp + i * RFS_BLOCK_BYTES;
@@ -537,7 +538,7 @@ static bool rfs_cp_write_both(struct rfs_fs *fs, const void *cp, u32 blocks,
 static int rfs_write_mirrors(struct rfs_fs *fs, const void *cp, u32 blocks,
 			     const struct rfs_oob *oob)
 {
-	bool done = false, memory = false;
+	bool done = false, again = false;
 	u32 i;
 	int ret;
 
@@ -546,11 +547,11 @@ static int rfs_write_mirrors(struct rfs_fs *fs, const void *cp, u32 blocks,
 	for (i = 0; i < RFS_CP_MIRRORS; i++) {
 		ret = rfs_cp_write_copy(fs, &fs->cp_mirror[i], cp, blocks, oob);
 		done |= !ret;
-		memory |= ret == -ENOMEM;
+		again |= !rfs_zone_failed(ret);
 	}
 	if (done)
 		return 0;
-	return memory ? -ENOMEM : -EIO;
+	return again ? -ENOMEM : -EIO;
 }
 
 static int rfs_write_cp(struct rfs_fs *fs, u32 flags)

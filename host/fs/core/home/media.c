@@ -256,7 +256,7 @@ static int rfs_home_write_table(struct rfs_fs *fs, u32 table,
 
 int rfs_home_write_states(struct rfs_fs *fs)
 {
-	struct rfs_slow_states *block = rfs_alloc_nofail(sizeof(*block));
+	struct rfs_slow_states *block = rfs_alloc(sizeof(*block));
 	u32 table;
 	int ret = block ? 0 : -ENOMEM;
 

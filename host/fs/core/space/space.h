@@ -223,7 +223,8 @@ int rfs_free_zones(struct rfs_fs *fs);
 
 /*
  * The next zone that is free is reset, where @reset_begin is there; true: it has
- * begun. Then rfs_reset_done() says how it went, and another one may be due.
+ * begun. Then rfs_reset_done() says how it went, and another one may be due. After an
+ * error of the moment none is before the next check-point.
  */
 bool rfs_reset_next(struct rfs_fs *fs);
 void rfs_reset_done(struct rfs_fs *fs, u32 nr, int error);

@@ -111,9 +111,9 @@ struct rfs_sum *rfs_sum_next(struct rfs_fs *fs, struct rfs_oob *oob)
 }
 
 /*
- * What an error of an append says: of the zone, that nothing more goes there, or
- * of the moment. NVMe has that for too many open or active zones, where nothing
- * was written, and the host for want of memory.
+ * What an error of an append, a reset or a finish says: of the zone, that nothing more
+ * goes there, or of the moment. NVMe has that for too many open or active zones, where
+ * nothing was written, and the host for want of memory.
  */
 bool rfs_zone_failed(int error)
 {
@@ -121,6 +121,7 @@ bool rfs_zone_failed(int error)
 	case 0:
 	case -ENOMEM:
 	case -EAGAIN:
+	case -EINTR:
 	case -EBUSY:
 	case -ETOOMANYREFS:	/* open zones, as Linux calls it */
 	case -EOVERFLOW:	/* active zones */
@@ -277,15 +278,25 @@ void rfs_close_groups(struct rfs_fs *fs)
 
 /*
  * Partly filled, and nobody goes on: of a power cut, or after an error. On the
- * drive such a zone is active until it is finished.
+ * drive such a zone is active until it is finished; an error of the moment leaves it to
+ * whoever looks for such zones next.
  */
 static void rfs_finish_zone(struct rfs_fs *fs, u32 nr)
 {
 	struct rfs_zone_info *z = &fs->zone[nr];
+	u32 tries = 0;
+	int ret = 0;
 
-	if (fs->ops->finish && z->cond != RFS_DEV_OFFLINE &&
-	    fs->ops->finish(fs->dev, nr))
-		rfs_zone_lost(fs, nr);
+	while (fs->ops->finish && z->cond != RFS_DEV_OFFLINE) {
+		ret = fs->ops->finish(fs->dev, nr);
+		if (!ret || rfs_zone_failed(ret))
+			break;
+		if (++tries == RFS_TRIES)
+			return;
+		if (fs->ops->delay)
+			fs->ops->delay(fs->dev);
+	}
+	rfs_note_error(fs, nr, ret);
 	z->wp = z->cap;
 	rfs_zone_changed(fs, nr);
 }
@@ -339,7 +350,7 @@ bool rfs_reset_next(struct rfs_fs *fs)
 {
 	u32 nr;
 
-	if (!rfs_resets_later(fs))
+	if (!rfs_resets_later(fs) || fs->resets_rest)
 		return false;
 	rfs_bits_each(&fs->set[RFS_SET_RESET], nr) {
 		if (fs->ops->reset_begin(fs->dev, nr))
@@ -356,8 +367,10 @@ void rfs_reset_done(struct rfs_fs *fs, u32 nr, int error)
 	struct rfs_zone_info *z = &fs->zone[nr];
 
 	z->resetting = false;
+	rfs_note_error(fs, nr, error);
 	if (error) {
-		rfs_zone_lost(fs, nr);
+		/* of the moment: who needs the zone tries again, and all do after a check-point */
+		fs->resets_rest |= !rfs_zone_failed(error);
 	} else {
 		z->wp = 0;
 		fs->stats.resets++;
@@ -384,8 +397,8 @@ static int rfs_reset_now(struct rfs_fs *fs, u32 nr)
 }
 
 /*
- * A free zone that is, or should be, reset, `error` says how that went, is a stream's
- * from now on. False: it does not work, and the stream needs another one. The drive may
+ * A free zone that is, or should be, reset, is a stream's from now on; `error` is of the
+ * zone, if there was one. False: it does not work, and the stream needs another one. The drive may
  * say that a reset has failed only when the zone is asked for.
  */
 static bool rfs_begin_zone(struct rfs_fs *fs, u32 nr, u32 stream, int error)
@@ -413,19 +426,19 @@ static bool rfs_begin_zone(struct rfs_fs *fs, u32 nr, u32 stream, int error)
 
 /*
  * A free zone for a stream, the first from the cursor on. -EBUSY: each of them is being
- * read, or reset.
+ * read, or reset. -ENOMEM: it could not be reset now, which says nothing of it.
  */
 static int rfs_take_zone_of(struct rfs_fs *fs, u32 stream, u32 way, u32 ways)
 {
 	u32 from = fs->zone_cursor, end = fs->geo.zones, nr;
-	bool busy = false, again = false, begun;
-	int ret;
+	bool again = false, begun;
+	int ret, none = -ENOSPC;
 
 	for (;;) {
 		nr = rfs_next_free(fs, from, way, ways);
 		if (nr >= end) {
 			if (again)
-				return busy ? -EBUSY : -ENOSPC;
+				return none;
 			again = true;	/* those before it */
 			end = fs->zone_cursor;
 			from = 0;
@@ -433,8 +446,10 @@ static int rfs_take_zone_of(struct rfs_fs *fs, u32 stream, u32 way, u32 ways)
 		}
 		from = nr + 1;
 		ret = rfs_reset_now(fs, nr);
-		if (ret == -EBUSY) {
-			busy = true;	/* another time */
+		if (ret && !rfs_zone_failed(ret)) {
+			/* another time */
+			if (none != -EBUSY)
+				none = ret == -EBUSY ? ret : -ENOMEM;
 			continue;
 		}
 		begun = rfs_begin_zone(fs, nr, stream, ret);
@@ -840,6 +855,7 @@ int rfs_free_zones(struct rfs_fs *fs)
 		}
 		rfs_zone_changed(fs, nr);
 	}
+	fs->resets_rest = false;
 	rfs_reset_next(fs);
 	return 0;
 }

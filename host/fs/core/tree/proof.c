@@ -26,6 +26,35 @@ static u32 rfs_proof_dead(const struct rfs_fs *fs)
 	return dead;
 }
 
+/* Pages that the zones of data have left which are being filled */
+static u64 rfs_proof_begun(const struct rfs_fs *fs)
+{
+	u32 i, way, zone;
+	u64 pages = 0;
+
+	for (i = RFS_S_DATA; i < RFS_STREAMS; i++)
+		for (way = 0; way < fs->ways; way++) {
+			zone = fs->active[i][way].zone;
+			if (zone && fs->zone[zone].cond == RFS_DEV_OK)
+				pages += fs->zone[zone].cap - fs->zone[zone].wp;
+		}
+	return pages;
+}
+
+/*
+ * Blocks of the zones that are kept for pages which were promised room, and which these
+ * have begun, or copies have: there is room for the pages in what is being filled.
+ */
+static u64 rfs_proof_kept_twice(const struct rfs_fs *fs)
+{
+	u64 pages = rfs_pages_of(fs, fs->rsv_blocks);
+	u64 begun = min(rfs_proof_begun(fs), pages);
+	u32 cap = le32_to_cpu(fs->super.zone_cap);
+
+	return (pages / cap - (pages - begun) / cap) *
+	       rfs_blocks_in(cap, fs->sums_each);
+}
+
 static const char *rfs_proof_at_checkpoint(const struct rfs_fs *fs)
 {
 	if (fs->dirty.count > rfs_room_beside(fs, 0, 0) + fs->dirty.count)
@@ -49,11 +78,8 @@ static const char *rfs_proof_wrong(struct rfs_fs *fs, enum rfs_proof at)
 		       "an operation has made more dirty than is kept for it" :
 		       NULL;
 	fs->dirty_before = fs->dirty.count;
-	/* pages that were promised room may have begun a zone of each group */
 	if (fs->set[RFS_SET_CLEANING].count)
-		room += fs->policy.groups * fs->ways *
-			rfs_blocks_in(le32_to_cpu(fs->super.zone_cap),
-				      fs->sums_each);
+		room += rfs_proof_kept_twice(fs);
 	if (fs->dirty.count + rfs_room_kept(fs) > room)
 		return "what is dirty takes the room that is kept";
 	if (rfs_room_tight_summed(fs, 0) && !rfs_room_tight(fs, 0))

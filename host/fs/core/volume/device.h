@@ -22,7 +22,8 @@ struct rfs_dev_zone {
 };
 
 /**
- * struct rfs_dev_ops - the drive
+ * struct rfs_dev_ops - the drive. What it cannot do now for want of something else, such
+ *	as memory, it says by one of the errors that rfs_zone_failed() lists, and is asked again
  * @append: blocks to the end of a zone; may return before they are written,
  *	data and oob are copied or kept by then. @oob is ignored without OOB.
  *	Says where the first block goes.

@@ -209,6 +209,7 @@ struct rfs_fs {
 	u32 free_zones;
 	u32 meta_zones;		/* that are not: of log, metadata, maps */
 	u32 zone_cursor;
+	bool resets_rest;	/* until a check-point: one could not be done for the moment */
 	u64 live;		/* blocks of all zones */
 	u64 data_live;
 
