@@ -185,7 +185,7 @@ TEST(sizes)
 	u32 i;
 
 	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-		rfs_layout(rows[i].zones, rows[i].cap, true, 1, &l);
+		rfs_layout(rows[i].zones, rows[i].cap, true, 1, false, &l);
 		CHECK_EQ(l.max_inodes, rows[i].inodes);
 		CHECK_EQ(l.max_nodes, rows[i].inodes + 1);
 		CHECK_EQ(l.imap_blocks, rows[i].imap);
@@ -206,7 +206,7 @@ TEST(mkfs_refuses)
 	struct rfs_fs *fs;
 	u32 zones;
 
-	rfs_layout(48, CAP, true, 1, &l);
+	rfs_layout(48, CAP, true, 1, false, &l);
 	for (zones = l.need_zones - 1; zones <= l.need_zones; zones++) {
 		geo.zones = zones;
 		dev = memdev_new(&geo, CAP, 1 << 20, true);

@@ -89,7 +89,8 @@ static int rfs_make_node(struct tree *t, u32 level, u64 place, u32 *number,
 			 struct rfs_buf **out)
 {
 	struct rfs_node_id id = { RFS_INDEX, level, le32_to_cpu(t->di->ino),
-				  le32_to_cpu(t->di->gen), place };
+				  le32_to_cpu(t->di->gen), place,
+				  t->file && level == 1 };
 	int ret = rfs_node_new(t->fs, &id, number, out);
 
 	if (ret)
@@ -102,7 +103,8 @@ static int rfs_read_node(struct tree *t, u32 number, u32 level, u64 place,
 			 struct rfs_buf **out)
 {
 	struct rfs_node_id id = { RFS_INDEX, level, le32_to_cpu(t->di->ino),
-				  le32_to_cpu(t->di->gen), place };
+				  le32_to_cpu(t->di->gen), place,
+				  t->file && level == 1 };
 
 	return rfs_node_get(t->fs, &id, number, out);
 }
