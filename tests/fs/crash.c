@@ -467,6 +467,10 @@ int main(int argc, char **argv)
 			(unsigned long long)opt[SLOW].value);
 		return 2;
 	}
+	if (c.rescan == 2 && c.r.runs) {
+		fprintf(stderr, "crash: rescan=2: maps have what leaves would that are runs: with runs=0\n");
+		return 2;
+	}
 	if (c.r.w->weight[HOME] && !opt[SLOW].value) {
 		fprintf(stderr, "crash: %s: needs a slow device: slow=1830 or more\n",
 			c.r.w->name);

@@ -267,7 +267,7 @@ static int tree_ok(struct rfs_walk *w, const struct rfs_dinode *di, u32 number,
 static int xattrs_ok(struct rfs_walk *w, const struct rfs_dinode *di, bool *ok)
 {
 	struct rfs_node_id id = { RFS_XATTR, 0, le32_to_cpu(di->ino),
-				  le32_to_cpu(di->gen), 0 };
+				  le32_to_cpu(di->gen), 0, false };
 	const struct rfs_xattr *x = NULL;
 	struct rfs_buf *buf;
 	u32 at = 0;
@@ -309,7 +309,7 @@ static int walk_xattrs(struct rfs_walk *w, struct rfs_dinode *di,
 static int diff_ok(struct rfs_walk *w, const struct rfs_dinode *di, bool *ok)
 {
 	struct rfs_node_id id = { RFS_DIFF, 0, le32_to_cpu(di->ino),
-				  le32_to_cpu(di->gen), 0 };
+				  le32_to_cpu(di->gen), 0, false };
 	struct rfs_buf *buf;
 	int ret = node_ok(w, &id, le32_to_cpu(di->diff), &buf);
 

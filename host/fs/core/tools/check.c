@@ -338,7 +338,8 @@ static int check_dir(struct check *c, const struct rfs_dinode *di)
 static u32 check_xattrs(struct check *c, const struct rfs_dinode *di)
 {
 	u32 ino = le32_to_cpu(di->ino), at = 0;
-	struct rfs_node_id id = { RFS_XATTR, 0, ino, le32_to_cpu(di->gen), 0 };
+	struct rfs_node_id id = { RFS_XATTR, 0, ino, le32_to_cpu(di->gen), 0,
+				  false };
 	const struct rfs_xattr *x = NULL;
 	bool claimed;
 	int ret;
@@ -361,7 +362,8 @@ static u32 check_xattrs(struct check *c, const struct rfs_dinode *di)
 static u32 check_diff(struct check *c, const struct rfs_dinode *di)
 {
 	u32 ino = le32_to_cpu(di->ino);
-	struct rfs_node_id id = { RFS_DIFF, 0, ino, le32_to_cpu(di->gen), 0 };
+	struct rfs_node_id id = { RFS_DIFF, 0, ino, le32_to_cpu(di->gen), 0,
+				  false };
 	struct rfs_buf *node;
 	bool claimed;
 	int ret;
@@ -515,6 +517,18 @@ static int check_map(struct check *c, u32 block)
 	return 0;
 }
 
+/* A place of the node map: of a leaf, all is 0 that says nothing. */
+static bool place_ok(const struct rfs_fs *fs, u32 block, const __le64 *word)
+{
+	static const __le64 none[RFS_LEAF_WORDS];
+	bool runs = rfs_high(*word) & RFS_NODE_RUNS;
+
+	if (block < fs->nmap_leaves)
+		return !runs;
+	return runs ? !rfs_addr(*word) :
+		      !memcmp(word + 1, none, sizeof(none) - sizeof(*none));
+}
+
 /* Node map: each number that is in use has one who leads to it. */
 static int check_nmap(struct check *c, u32 block)
 {
@@ -533,6 +547,8 @@ static int check_nmap(struct check *c, u32 block)
 	     i += rfs_nmap_step(fs, block)) {
 		u32 number = block * RFS_MAP_ENTRIES + i;
 
+		if (!place_ok(fs, block, &map->table.word[i]))
+			fault(c, "node map %u: word %u", block, i);
 		if (!map->table.word[i])
 			continue;
 		used++;

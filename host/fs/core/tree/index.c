@@ -279,7 +279,7 @@ int rfs_block_get(struct rfs_fs *fs, u32 ino, u8 type, u32 block,
 	number = le32_to_cpu(*rfs_number_at(&t, holder, block));
 	if (number) {
 		struct rfs_node_id id = { type, 0, ino,
-					  le32_to_cpu(t.di->gen), block };
+					  le32_to_cpu(t.di->gen), block, false };
 
 		ret = rfs_node_get(fs, &id, number, out);
 	}
@@ -302,7 +302,7 @@ int rfs_block_new(struct rfs_fs *fs, u32 ino, u8 type, u8 level, u32 block,
 		ret = -EUCLEAN;
 	if (!ret) {
 		struct rfs_node_id id = { type, level, ino,
-					  le32_to_cpu(t.di->gen), block };
+					  le32_to_cpu(t.di->gen), block, false };
 
 		ret = rfs_node_new(fs, &id, &number, out);
 	}
