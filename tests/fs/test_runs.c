@@ -484,3 +484,42 @@ TEST(runs_are_rescanned)
 				    at == 800 ? 3 : at, RFS_BLOCK_BYTES);
 	end(fs, dev);
 }
+
+/* A check-point of which nothing but the node map was written: mounting outdates it. */
+TEST(runs_of_an_unfinished_checkpoint)
+{
+	struct rfs_report report = { .say = say };
+	struct memdev *dev, *cut;
+	struct rfs_rescue out;
+	u32 ino, at, base;
+	struct rfs_fs *fs = mount_new(&dev, &ino);
+
+	put_row(fs, ino, 0, 50);
+	put(fs, ino, 20, 20, RFS_BLOCK_BYTES);
+	CHECK_EQ(leaves_written(fs), 1);
+	base = dev->ops;
+	CHECK_EQ(rfs_truncate(fs, ino, 15 * RFS_BLOCK_BYTES, false), 0);
+	CHECK_EQ(leaves_written(fs), 0);
+	CHECK_EQ(fs->runs, 1);
+	rfs_unmount_nosync(fs);
+	cut = memdev_new(&geometry, CAP, 1 << 20, false);
+	for (at = 0; at < dev->ops; at++) {
+		const struct mem_op *op = &dev->op[at];
+
+		if (at < base || (op->type == MEM_APPEND &&
+				  op->page.oob->type == RFS_NMAP))
+			memdev_replay(cut, op, MEM_OK);
+	}
+	fs = mount(cut);
+	expect_row(fs, ino, 0, 50);
+	rfs_unmount_nosync(fs);
+	for (at = 0; at < RFS_CP_ZONES * geometry.zone_blocks; at++)
+		cut->page[at].state = MEM_TORN;
+	CHECK_EQ(rfs_rescan(&memdev_ops, cut, &geometry, &report, &out, &fs), 0);
+	CHECK(!out.damaged);
+	check_clean(fs);
+	CHECK_EQ(fs->runs, 0);
+	expect_row(fs, ino, 0, 50);
+	memdev_free(dev);
+	end(fs, cut);
+}
