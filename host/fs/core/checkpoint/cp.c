@@ -81,7 +81,7 @@ static int rfs_prepare_mapped(struct rfs_fs *fs, struct rfs_buf *buf)
 	if (ret)
 		return ret;
 	rfs_buf_dirty(fs, map);
-	ret = rfs_runs_fold(fs, buf);
+	ret = rfs_node_fold(fs, buf);
 	return ret < 0 ? ret : !ret;
 }
 

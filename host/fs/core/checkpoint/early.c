@@ -68,7 +68,7 @@ static int rfs_early_choose(struct rfs_fs *fs, struct rfs_io *io, u32 most,
 		next = buf->next;
 		if (!rfs_early_takes(fs, buf))
 			continue;
-		ret = rfs_runs_fold(fs, buf);
+		ret = rfs_node_fold(fs, buf);
 		if (ret)
 			runs++;
 		else

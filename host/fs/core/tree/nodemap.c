@@ -93,6 +93,32 @@ int rfs_node_where(struct rfs_fs *fs, u32 number, u64 *addr, bool *used)
 	return 0;
 }
 
+int rfs_node_fold(struct rfs_fs *fs, struct rfs_buf *buf)
+{
+	u64 old = buf->addr;
+	struct rfs_runs runs;
+	struct rfs_buf *map;
+	__le64 *word;
+	int ret;
+
+	if (buf->head.type != RFS_INDEX || buf->head.level != 1 ||
+	    buf->off / RFS_MAP_ENTRIES < fs->nmap_leaves ||
+	    !rfs_runs_make(fs, buf, &runs))
+		return 0;
+	ret = rfs_nmap_word_get(fs, buf->off, &map, &word);
+	if (!ret && old)
+		ret = rfs_count_live(fs, old, -1, NULL);
+	if (ret)
+		return ret;
+	memcpy(word, &runs, sizeof(runs));
+	rfs_buf_dirty(fs, map);
+	rfs_buf_folded(fs, buf);
+	fs->stats.folded++;
+	/* recovery, should it come to that, has it as a leaf */
+	fs->early_blocks++;
+	return 1;
+}
+
 static void rfs_node_count(struct rfs_fs *fs, u32 number, int delta)
 {
 	u32 at = fs->imap_blocks + number / RFS_MAP_ENTRIES;

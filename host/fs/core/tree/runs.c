@@ -98,44 +98,26 @@ static void rfs_runs_retime(struct rfs_fs *fs, struct rfs_ptr *ptr, u32 n)
 	}
 }
 
-int rfs_runs_fold(struct rfs_fs *fs, struct rfs_buf *buf)
+bool rfs_runs_make(struct rfs_fs *fs, struct rfs_buf *leaf,
+		   struct rfs_runs *runs)
 {
-	struct rfs_ptr *ptr = buf->node.ptr;
-	u64 old = buf->addr;
-	struct rfs_runs runs = { 0 };
-	struct rfs_buf *map;
-	u32 first, n = 0;
-	int ret;
+	struct rfs_ptr *ptr = leaf->node.ptr;
+	u32 first = rfs_runs_first(ptr), n = 0;
 
-	if (buf->head.type != RFS_INDEX || buf->head.level != 1 ||
-	    buf->off / RFS_MAP_ENTRIES < fs->nmap_leaves)
-		return 0;
-	first = rfs_runs_first(ptr);
+	memset(runs, 0, sizeof(*runs));
 	if (first < RFS_FANOUT)
 		n = rfs_runs_count(fs, ptr, first);
-	if (!n || !rfs_runs_rows(ptr + first, n, runs.run))
-		return 0;
-	ret = rfs_node_map(fs, buf->off, &map);
-	if (!ret && old)
-		ret = rfs_count_live(fs, old, -1, NULL);
-	if (ret)
-		return ret;
+	if (!n || !rfs_runs_rows(ptr + first, n, runs->run))
+		return false;
 	rfs_runs_retime(fs, ptr + first, n);
-	runs.word = rfs_word(0, RFS_NODE_USED | RFS_NODE_RUNS |
-			     (rfs_ptr_len(&ptr[first + n - 1]) - 1) <<
-			     RFS_NODE_LEN_SHIFT);
-	runs.time = ptr[first].time;
-	runs.wcount = ptr[first].wcount;
-	runs.frac = ptr[first].frac;
-	runs.first = first;
-	memcpy(&map->table.word[buf->off % RFS_MAP_ENTRIES], &runs,
-	       sizeof(runs));
-	rfs_buf_dirty(fs, map);
-	rfs_buf_folded(fs, buf);
-	fs->stats.folded++;
-	/* recovery, should it come to that, has it as a leaf */
-	fs->early_blocks++;
-	return 1;
+	runs->word = rfs_word(0, RFS_NODE_USED | RFS_NODE_RUNS |
+			      (rfs_ptr_len(&ptr[first + n - 1]) - 1) <<
+			      RFS_NODE_LEN_SHIFT);
+	runs->time = ptr[first].time;
+	runs->wcount = ptr[first].wcount;
+	runs->frac = ptr[first].frac;
+	runs->first = first;
+	return true;
 }
 
 /* The pointers that runs stand for; false: they are not right */

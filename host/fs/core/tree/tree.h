@@ -63,8 +63,12 @@ int rfs_node_runs(struct rfs_fs *fs, u32 number, struct rfs_buf **map,
 /* runs.c: a clean leaf that is what the runs say */
 int rfs_runs_unfold(struct rfs_fs *fs, const struct rfs_node_id *id, u32 number,
 		    const struct rfs_runs *runs, struct rfs_buf **out);
+/* What a leaf is as runs, all blocks of which have one time then. False: it is none */
+bool rfs_runs_make(struct rfs_fs *fs, struct rfs_buf *leaf,
+		   struct rfs_runs *runs);
+
 /* A dirty leaf that can be runs is: 1, and it is clean. 0: it is not, and is written */
-int rfs_runs_fold(struct rfs_fs *fs, struct rfs_buf *buf);
+int rfs_node_fold(struct rfs_fs *fs, struct rfs_buf *buf);
 
 /* A new one, dirty; *number is 0 after an error */
 int rfs_node_new(struct rfs_fs *fs, const struct rfs_node_id *id, u32 *number,
