@@ -491,7 +491,7 @@ TEST(runs_of_an_unfinished_checkpoint)
 	struct rfs_report report = { .say = say };
 	struct memdev *dev, *cut;
 	struct rfs_rescue out;
-	u32 ino, at, base;
+	u32 ino, more, at, base;
 	struct rfs_fs *fs = mount_new(&dev, &ino);
 
 	put_row(fs, ino, 0, 50);
@@ -512,6 +512,10 @@ TEST(runs_of_an_unfinished_checkpoint)
 	}
 	fs = mount(cut);
 	expect_row(fs, ino, 0, 50);
+	/* so that the check-point of the mount is known to be whole */
+	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "g", &file, &more), 0);
+	put(fs, more, 0, 1, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_fsync(fs, more), 0);
 	rfs_unmount_nosync(fs);
 	for (at = 0; at < RFS_CP_ZONES * geometry.zone_blocks; at++)
 		cut->page[at].state = MEM_TORN;

@@ -280,22 +280,21 @@ int rfs_node_get(struct rfs_fs *fs, const struct rfs_node_id *id, u32 number,
 int rfs_node_free(struct rfs_fs *fs, u32 number)
 {
 	struct rfs_buf *map, *buf;
-	struct rfs_runs *runs;
 	__le64 *word;
+	bool used;
+	u64 addr;
 	int ret = rfs_nmap_word_get(fs, number, &map, &word);
 
-	if (!ret && !(rfs_high(*word) & RFS_NODE_USED))
-		ret = -EUCLEAN;
 	if (!ret)
-		ret = rfs_node_runs(fs, number, &map, &runs);
-	if (!ret && !runs && rfs_addr(*word))
-		ret = rfs_count_live(fs, rfs_addr(*word), -1, NULL);
+		ret = rfs_node_where(fs, number, &addr, &used);
+	if (!ret && !used)
+		ret = -EUCLEAN;
+	if (!ret && addr)
+		ret = rfs_count_live(fs, addr, -1, NULL);
 	if (ret)
 		return ret;
 	buf = rfs_buf_find(fs, RFS_INDEX, number);
-	/* it was counted out when it became dirty */
-	if (runs && !(buf && buf->dirty))
-		fs->runs -= !!fs->runs;
+	/* of runs the blocks went before: that it is dirty has counted it out */
 	if (buf)
 		rfs_buf_drop(fs, buf);
 	rfs_node_put_word(fs, number, map, 0);
