@@ -190,6 +190,7 @@ static struct attribute *stat_attrs[] = {
 	&stat_write_cost.attr,
 	&stat_resets.attr,
 	&stat_waited_reads.attr,
+	&stat_folded_leaves.attr,
 	&stat_pieces.attr,
 	&stat_piece_bytes.attr,
 	&stat_piece_merges.attr,
