@@ -82,6 +82,7 @@ COUNTER(clean_reads, stats.clean_reads);
 COUNTER(clean_left, stats.clean_left);
 COUNTER(resets, stats.resets);
 COUNTER(waited_reads, stats.waited_reads);
+COUNTER(folded_leaves, stats.folded);
 COUNTER(pieces, stats.pieces);
 COUNTER(piece_bytes, stats.piece_bytes);
 COUNTER(piece_merges, stats.merged);
@@ -189,6 +190,7 @@ static struct attribute *stat_attrs[] = {
 	&stat_write_cost.attr,
 	&stat_resets.attr,
 	&stat_waited_reads.attr,
+	&stat_folded_leaves.attr,
 	&stat_pieces.attr,
 	&stat_piece_bytes.attr,
 	&stat_piece_merges.attr,

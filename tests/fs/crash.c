@@ -5,7 +5,7 @@
  *
  *	crash WORKLOAD [seed=N] [points=N] [oob=0|64] [volatile=1] [inject=NAME]
  *	      [open=N] [active=N] [rescan=1|2] [groups=N] [gc=N] [quantize=N]
- *	      [async=1] [quota=1] [pieces=0] [ways=N] [slow=N]
+ *	      [async=1] [quota=1] [pieces=0] [runs=0] [ways=N] [slow=N]
  *
  * async: see workload.h.
  * rescan: the check-point zones are empty then, with 2 the inode map is gone
@@ -307,7 +307,8 @@ static const char *cut_everywhere(struct crash *c, u32 points)
 
 enum {
 	POINTS, SEED, OOB, VOLATILE, OPEN, ACTIVE, POLICY_GROUPS, GC, QUANTIZE,
-	ASYNC, WITH_QUOTA, WITH_PIECES, WAYS, RESCAN, SLOW, OPTIONS
+	ASYNC, WITH_QUOTA, WITH_PIECES, WITH_RUNS, WAYS, RESCAN, SLOW,
+	OPTIONS
 };
 
 static struct option opt[OPTIONS + 1] = {
@@ -326,6 +327,7 @@ static struct option opt[OPTIONS + 1] = {
 	[WITH_QUOTA] = { "quota", 0, 0, 1, "1: usage is counted" },
 	[WITH_PIECES] = { "pieces", 1, 0, 1,
 			  "1: small writes are pieces where they can be" },
+	[WITH_RUNS] = { "runs", 1, 0, 1, "1: leaves are runs where they can be" },
 	[WAYS] = { "ways", 1, 1, 8, "zones that a group stripes over" },
 	[RESCAN] = { "rescan", 0, 0, 2,
 		     "1: check-points are lost, 2: the inode map, too" },
@@ -406,7 +408,7 @@ static void tell(const struct crash *c, double seconds, bool failed)
 	if (c->rescan)
 		printf("%llu of them with the check-point before the last; ",
 		       (unsigned long long)c->older);
-	printf("%s: %u operations, %llu points, %llu cut twice, %.1f blocks in flight, %llu check-points, %llu copied, %llu resets, %llu pieces, %llu merged, ",
+	printf("%s: %u operations, %llu points, %llu cut twice, %.1f blocks in flight, %llu check-points, %llu copied, %llu resets, %llu pieces, %llu merged, %llu folded, ",
 	       c->r.w->name, c->r.dev->ops, (unsigned long long)c->points,
 	       (unsigned long long)c->recut,
 	       (double)c->cut_ops / (c->points ? c->points : 1),
@@ -414,7 +416,8 @@ static void tell(const struct crash *c, double seconds, bool failed)
 	       (unsigned long long)stats->copied,
 	       (unsigned long long)stats->resets,
 	       (unsigned long long)stats->pieces,
-	       (unsigned long long)stats->merged);
+	       (unsigned long long)stats->merged,
+	       (unsigned long long)stats->folded);
 	if (c->r.fs->ways > 1)
 		printf("up to %u zones of a group, ", c->r.widest);
 	if (c->r.fs->home)
@@ -457,10 +460,15 @@ int main(int argc, char **argv)
 	c.r.async = opt[ASYNC].value;
 	c.r.quota = opt[WITH_QUOTA].value;
 	c.r.pieces = opt[WITH_PIECES].value;
+	c.r.runs = opt[WITH_RUNS].value;
 	c.rescan = opt[RESCAN].value;
 	if (opt[SLOW].value && (c.r.async || c.rescan)) {
 		fprintf(stderr, "crash: slow=%llu: not with async=1 or rescan=1\n",
 			(unsigned long long)opt[SLOW].value);
+		return 2;
+	}
+	if (c.rescan == 2 && c.r.runs) {
+		fprintf(stderr, "crash: rescan=2: maps have what leaves would that are runs: with runs=0\n");
 		return 2;
 	}
 	if (c.r.w->weight[HOME] && !opt[SLOW].value) {

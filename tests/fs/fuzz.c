@@ -48,7 +48,7 @@ static u32 pick(u32 n)
 static void make(struct memdev *dev)
 {
 	static const struct rfs_id id = { "fuzzed volume 1", "a key for hashes",
-						  "a key to be safe", true };
+						  "a key to be safe", true, 1, true };
 	struct rfs_new file = { .mode = S_IFREG | 0644 };
 	struct rfs_new dir = { .mode = S_IFDIR | 0755 };
 	struct rfs_new sym = { .mode = S_IFLNK | 0777, .target = "to nowhere" };

@@ -394,7 +394,8 @@ struct tally {
 static const char *run(u32 steps, struct tally *tally)
 {
 	static const struct rfs_id id = { "no memory left", "a key for hashes",
-						  "a key to be safe", true };
+						  "a key to be safe", true, 1,
+						  true };
 	struct model model = { 0 }, before;
 	const char *fault = NULL;
 	u32 i;

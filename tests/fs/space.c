@@ -7,7 +7,7 @@
  * check-points, mounts, power cuts. Half of the settings use the volume as the tools
  * do, half as the module does: pages are promised room and sent later.
  *
- *	space [settings=N] [seed=N] [rounds=N] [progress=N] [verbose=1] [striped=1] [most=N]
+ *	space [settings=N] [seed=N] [rounds=N] [progress=N] [verbose=1] [striped=1] [most=N] [runs=0]
  *	      [cuts=N] [fails=N] [together=N]
  *
  * No operation but one that asks for something new may answer ENOSPC, none may
@@ -104,7 +104,8 @@ static bool drive_new(void)
 	drive.geo.max_active = drive.geo.max_open ?
 			       drive.geo.max_open + between(1, 4) : 0;
 	rfs_layout(drive.geo.zones, drive.cap,
-		   drive.geo.oob_bytes >= RFS_OOB_BYTES, 0, &layout);
+		   drive.geo.oob_bytes >= RFS_OOB_BYTES, 0, id.runs,
+		   &layout);
 	if (drive.geo.zones < layout.need_zones)
 		return false;
 	/* these draw nothing: seeds stay what they were */
@@ -115,7 +116,7 @@ static bool drive_new(void)
 	while (id.ways > 1) {	/* as many as mkfs takes */
 		rfs_layout(drive.geo.zones, drive.cap,
 			   drive.geo.oob_bytes >= RFS_OOB_BYTES, id.ways,
-			   &layout);
+			   id.runs, &layout);
 		if (drive.geo.zones >= layout.need_zones)
 			break;
 		id.ways--;
@@ -611,6 +612,7 @@ int main(int argc, char **argv)
 		{ "fails", 0, 0, 1000, "zones of a drive that fail" },
 		{ "together", 1, 1, 1000, "of them, in one round, at most" },
 		{ "most", 150000, 0, 1 << 24, "blocks of a drive of over 30 zones" },
+		{ "runs", 1, 0, 1, "1: leaves are runs where they can be" },
 		{ 0 }
 	};
 	u64 seed, done = 0, failed = 0;
@@ -631,6 +633,7 @@ int main(int argc, char **argv)
 	fails = opt[7].value;
 	together = opt[8].value;
 	most = opt[9].value;
+	id.runs = opt[10].value;
 	/* until data is cleaned after it, a zone lacks that the proof has; nothing is refused */
 	if (fails)
 		rfs_broken = NULL;

@@ -176,18 +176,18 @@ TEST(sizes)
 		u32 zones, cap, imap, nmap, timb, ztab, cp, dirty, reserve;
 		u64 inodes;
 	} rows[] = {
-		{ 128, 4096, 64, 1016, 3, 2, 1, 4000, 12, 512000 },
-		{ 512, 4096, 259, 4137, 9, 5, 1, 16288, 17, 2084864 },
-		{ 904, 275712, 30806, 492890, 1040, 8, 3, 16384, 11, 248416512 },
-		{ 65536, 4096, 33287, 532586, 1123, 521, 4, 16384, 23, 268423168 },
+		{ 128, 4096, 64, 1053, 3, 2, 1, 4000, 12, 512000 },
+		{ 512, 4096, 259, 4285, 10, 5, 1, 16288, 17, 2084864 },
+		{ 904, 275712, 30806, 510494, 1075, 8, 3, 16384, 11, 248416512 },
+		{ 65536, 4096, 33287, 551607, 1161, 521, 4, 16384, 23, 268423168 },
 	};
 	struct rfs_layout l;
-	u32 i;
+	u32 i, nodes;
 
 	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-		rfs_layout(rows[i].zones, rows[i].cap, true, 1, &l);
+		rfs_layout(rows[i].zones, rows[i].cap, true, 1, true, &l);
 		CHECK_EQ(l.max_inodes, rows[i].inodes);
-		CHECK_EQ(l.max_nodes, rows[i].inodes + 1);
+		CHECK_EQ(l.max_nodes, rows[i].nmap * RFS_MAP_ENTRIES);
 		CHECK_EQ(l.imap_blocks, rows[i].imap);
 		CHECK_EQ(l.nmap_blocks, rows[i].nmap);
 		CHECK_EQ(l.timb_blocks, rows[i].timb);
@@ -195,7 +195,19 @@ TEST(sizes)
 		CHECK_EQ(l.cp_blocks, rows[i].cp);
 		CHECK_EQ(l.dirty_max, rows[i].dirty);
 		CHECK_EQ(l.reserve_zones, rows[i].reserve);
+		/* a number for each block, and places for leaves */
+		nodes = DIV_ROUND_UP(rows[i].inodes + 1, RFS_MAP_ENTRIES);
+		CHECK_EQ(l.nmap_leaves, nodes);
+		rfs_layout(rows[i].zones, rows[i].cap, true, 1, false, &l);
+		CHECK_EQ(l.max_nodes, rows[i].inodes + 1);
+		CHECK_EQ(l.nmap_blocks, nodes);
+		CHECK_EQ(l.nmap_leaves, nodes);
 	}
+	/* there are no numbers for leaves of a larger one */
+	rfs_layout(241700, 16384, true, 1, true, &l);
+	CHECK(l.nmap_blocks > l.nmap_leaves);
+	rfs_layout(260000, 16384, true, 1, true, &l);
+	CHECK_EQ(l.nmap_blocks, l.nmap_leaves);
 }
 
 TEST(mkfs_refuses)
@@ -206,7 +218,7 @@ TEST(mkfs_refuses)
 	struct rfs_fs *fs;
 	u32 zones;
 
-	rfs_layout(48, CAP, true, 1, &l);
+	rfs_layout(48, CAP, true, 1, false, &l);
 	for (zones = l.need_zones - 1; zones <= l.need_zones; zones++) {
 		geo.zones = zones;
 		dev = memdev_new(&geo, CAP, 1 << 20, true);

@@ -25,9 +25,10 @@ WORKLOADS = [
     "quota",
     "small",
     "compact",
+    "runs",
     "mixed",
 ]
-CORE_TESTS = ("test_core", "test_policy", "test_quota", "test_section", "test_hybrid")
+CORE_TESTS = ("test_core", "test_policy", "test_quota", "test_section", "test_hybrid", "test_runs")
 # The least slow device that the drive of the harness can have, as good as full
 SLOW = "slow=1830"
 # Where each rule that can be left out is missed first.
@@ -87,6 +88,7 @@ LIMITS = ("open=3", "active=4")
         ("async=1", "gc=1", "groups=2", "volatile=1"),
         ("async=1", *LIMITS),
         ("pieces=0",),
+        ("runs=0",),
         ("ways=2", "groups=2", "gc=1", "volatile=1"),
         ("ways=4",),
         ("ways=4", "async=1", "gc=1", "quantize=3"),
@@ -157,7 +159,7 @@ def test_many_hybrid_crashes(build: Path, seed: int) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    ["rescan=1", "rescan=1 oob=0", "rescan=2", "rescan=2 oob=0", "rescan=1 ways=4"],
+    ["rescan=1", "rescan=1 oob=0", "rescan=2 runs=0", "rescan=2 oob=0 runs=0", "rescan=1 ways=4"],
 )
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_rescan(build: Path, workload: str, options: str) -> None:

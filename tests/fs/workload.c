@@ -60,6 +60,11 @@ const struct workload workloads[] = {
 	{ "compact", 700, 2, { [CREATE] = 1, [TRUNCATE] = 1, [PUNCH] = 1,
 			       [OVERWRITE] = 3, [SMALL] = 24, [SMALL_SYNC] = 8,
 			       [FSYNC] = 1, [WAIT] = 4 } },
+	/* files written in order, so that leaves become runs, and are leaves again */
+	{ "runs", 700, 5, { [CREATE] = 3, [UNLINK] = 2, [ROW] = 6, [WRITE] = 1,
+			    [OVERWRITE] = 2, [TRUNCATE] = 2, [PUNCH] = 1,
+			    [PREALLOC] = 1, [RENAME] = 1, [FSYNC] = 2,
+			    [SYNC] = 2, [WAIT] = 2 }, 400 },
 	/* with a slow device, to which flash gives up what it has no room for */
 	{ "hybrid", 900, 12, { [CREATE] = 4, [UNLINK] = 1, [WRITE] = 20,
 			       [OVERWRITE] = 26, [TRUNCATE] = 2, [PUNCH] = 1,
@@ -805,6 +810,29 @@ static void do_write(struct run *r, bool over)
 	write_blocks(r, name->child, block, n, len);
 }
 
+/* A file as a whole, in order; one that is empty gets some length. */
+static void do_row(struct run *r)
+{
+	struct name *name = any_file(r);
+	u64 size, block, end;
+
+	if (!name)
+		return;
+	size = r->o->node[name->child].size;
+	if (r->w->slack && name->child == 1)
+		return;
+	end = DIV_ROUND_UP(size, RFS_BLOCK_BYTES);
+	if (!end)
+		end = 8 + pick(r, FILE_MAX - 8);
+	for (block = 0; block < end; block += TXN_BLOCKS) {
+		u32 n = min_t(u64, TXN_BLOCKS, end - block);
+		u32 len = block + n == end && size ?
+			  size - (end - 1) * RFS_BLOCK_BYTES : RFS_BLOCK_BYTES;
+
+		write_blocks(r, name->child, block, n, len);
+	}
+}
+
 static void fsync_node(struct run *r, u32 node)
 {
 	complete(r, node, 0, ~0ULL);
@@ -1100,6 +1128,9 @@ static void act(struct run *r)
 	case WRITE:
 	case OVERWRITE:
 		do_write(r, i == OVERWRITE);
+		break;
+	case ROW:
+		do_row(r);
 		break;
 	case SMALL:
 	case SMALL_SYNC:
@@ -1408,7 +1439,8 @@ static void note_mark(struct run *r)
 void record(struct run *r, struct memdev *base)
 {
 	const struct rfs_id id = { "crash harness 1", "a key for hashes",
-				   "a key to be safe", r->pieces, r->ways };
+				   "a key to be safe", r->pieces, r->ways,
+				   r->runs };
 	const struct rfs_geometry *geo = &r->dev->geo;
 	bool async = r->async;
 	u32 i, blocks;

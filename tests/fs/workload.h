@@ -27,7 +27,7 @@
 enum action {
 	CREATE, MKDIR, TMPFILE, LINK, UNLINK, RMDIR, RENAME, EXCHANGE, WHITEOUT,
 	TRUNCATE, PUNCH, PREALLOC, CHMOD, CHGRP, LIMIT, XATTR, WRITE, OVERWRITE,
-	SMALL, SMALL_SYNC, FSYNC, SYNC, WAIT, HOME, FILL, ACTIONS
+	SMALL, SMALL_SYNC, FSYNC, SYNC, WAIT, HOME, FILL, ROW, ACTIONS
 };
 
 struct workload {
@@ -89,6 +89,7 @@ struct run {
 	struct rfs_policy policy;
 	bool quota;		/* usage is counted */
 	bool pieces;		/* small writes are pieces where they can be */
+	bool runs;		/* leaves are runs where they can be */
 	u32 ways;		/* zones that a group stripes over */
 	u32 widest;		/* zones that a group had open */
 	bool async;

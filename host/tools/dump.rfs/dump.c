@@ -84,6 +84,7 @@ static int dump_super(struct rfs_fs *fs)
 	       U(fs->inodes), U(fs->live), U(fs->user_blocks),
 	       U(fs->data_live), fs->free_zones);
 	printf("reserved blocks %llu\n", U(fs->prealloc));
+	printf("leaves that are runs %u\n", fs->runs);
 	if (rfs_is_hybrid(s))
 		dump_slow(fs);
 	return 0;

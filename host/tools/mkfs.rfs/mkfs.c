@@ -153,7 +153,7 @@ static u32 ways_of(const struct rfs_device *device, u32 zones)
 	struct rfs_layout layout;
 
 	ways = rfs_ways_allowed(&device->geo, cap, ways);
-	rfs_layout(zones, cap, device->geo.oob_bytes, ways, &layout);
+	rfs_layout(zones, cap, device->geo.oob_bytes, ways, true, &layout);
 	return zones < layout.need_zones ? 1 : ways;
 }
 
@@ -162,7 +162,7 @@ static void too_small(const struct rfs_device *device, u32 zones, u32 ways)
 	u32 usable, cap = zone_cap(device, zones, &usable);
 	struct rfs_layout layout;
 
-	rfs_layout(zones, cap, device->geo.oob_bytes, ways, &layout);
+	rfs_layout(zones, cap, device->geo.oob_bytes, ways, true, &layout);
 	if (usable < RFS_CP_MIRRORS)
 		complain("%s: %u of its first 3 zones can be written; check-points need 2",
 			 device->path, usable);
@@ -391,6 +391,7 @@ int main(int argc, char **argv)
 		complain("no random numbers: %s", strerror(errno));
 		return 1;
 	}
+	o.id.runs = true;
 	o.id.uuid[6] = (o.id.uuid[6] & 0x0f) | 0x40;
 	o.id.uuid[8] = (o.id.uuid[8] & 0x3f) | 0x80;
 	if (!parse(argc, argv, &o))

@@ -519,7 +519,8 @@ static void prepare_files(void)
 static void mount(void)
 {
 	const struct rfs_id id = { .uuid = { 1 }, .hash_key = { 2 },
-				   .pieces = true, .ways = option[WAYS] };
+				   .pieces = true, .ways = option[WAYS],
+				   .runs = true };
 	struct rfs_geometry geo = { 0 };
 	int ret;
 

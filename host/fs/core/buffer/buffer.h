@@ -17,6 +17,7 @@ struct rfs_buf {
 	bool early;		/* in flight, while others may change or drop it */
 	u32 early_before;	/* the check-point that it was written before */
 	bool gone;		/* dropped since: who sent it frees it */
+	bool run;		/* the node map has it as runs; it is clean */
 	bool checked;		/* of a directory's leaf, a diff node: its entries fit */
 	union {
 		struct rfs_head head;
@@ -37,7 +38,12 @@ int rfs_buf_read(struct rfs_fs *fs, u8 type, u64 off, u64 addr,
 /* off: as in the head */
 int rfs_buf_new(struct rfs_fs *fs, u8 type, u32 ino, u32 gen, u64 off,
 		struct rfs_buf **out);
+/* A clean one that the caller fills */
+int rfs_buf_blank(struct rfs_fs *fs, u8 type, u32 ino, u32 gen, u64 off,
+		  struct rfs_buf **out);
 void rfs_buf_dirty(struct rfs_fs *fs, struct rfs_buf *buf);
+/* A dirty leaf is in the node map as runs: it is clean, and nowhere else. */
+void rfs_buf_folded(struct rfs_fs *fs, struct rfs_buf *buf);
 void rfs_buf_drop(struct rfs_fs *fs, struct rfs_buf *buf);
 
 /* A dirty block is sent, and will be at addr. */

@@ -178,9 +178,8 @@ int rfs_buf_read(struct rfs_fs *fs, u8 type, u64 off, u64 addr,
 	return 0;
 }
 
-/* A dirty block with a header and zeroes. */
-int rfs_buf_new(struct rfs_fs *fs, u8 type, u32 ino, u32 gen, u64 off,
-		struct rfs_buf **out)
+int rfs_buf_blank(struct rfs_fs *fs, u8 type, u32 ino, u32 gen, u64 off,
+		  struct rfs_buf **out)
 {
 	struct rfs_buf *buf = rfs_buf_hash(fs, rfs_buf_class(type),
 					   rfs_is_node(type) ? off >> 32 : off);
@@ -188,10 +187,21 @@ int rfs_buf_new(struct rfs_fs *fs, u8 type, u32 ino, u32 gen, u64 off,
 	if (!buf)
 		return -ENOMEM;
 	rfs_head_init(fs, &buf->head, type, ino, gen, off);
+	*out = buf;
+	return 0;
+}
+
+/* A dirty block with a header and zeroes. */
+int rfs_buf_new(struct rfs_fs *fs, u8 type, u32 ino, u32 gen, u64 off,
+		struct rfs_buf **out)
+{
+	int ret = rfs_buf_blank(fs, type, ino, gen, off, out);
+
+	if (ret)
+		return ret;
 	if (type == RFS_IMAP || type == RFS_NMAP)
 		rfs_maps_add(fs, 1);
-	rfs_buf_dirty(fs, buf);
-	*out = buf;
+	rfs_buf_dirty(fs, *out);
 	return 0;
 }
 
@@ -204,6 +214,25 @@ void rfs_buf_dirty(struct rfs_fs *fs, struct rfs_buf *buf)
 	rfs_buf_list_add(&fs->dirty, buf);
 	buf->dirty = true;
 	fs->new_dirty += !buf->addr;
+	fs->runs -= buf->run && fs->runs;
+	buf->run = false;
+}
+
+static void rfs_buf_clean(struct rfs_fs *fs, struct rfs_buf *buf)
+{
+	buf->sent = false;
+	rfs_buf_list_del(&fs->dirty, buf);
+	rfs_buf_list_add(&fs->clean, buf);
+	buf->dirty = false;
+}
+
+void rfs_buf_folded(struct rfs_fs *fs, struct rfs_buf *buf)
+{
+	fs->new_dirty -= !buf->addr;
+	buf->addr = 0;
+	rfs_buf_clean(fs, buf);
+	buf->run = true;
+	fs->runs++;
 }
 
 /* Forget a block, written or not; who points to it is the caller's matter. */
@@ -223,12 +252,8 @@ void rfs_buf_placed(struct rfs_fs *fs, struct rfs_buf *buf, u64 addr)
 void rfs_buf_written(struct rfs_fs *fs, struct rfs_buf *buf, u64 addr)
 {
 	rfs_buf_placed(fs, buf, addr);
-	if (!buf->sent)
-		return;
-	buf->sent = false;
-	rfs_buf_list_del(&fs->dirty, buf);
-	rfs_buf_list_add(&fs->clean, buf);
-	buf->dirty = false;
+	if (buf->sent)
+		rfs_buf_clean(fs, buf);
 }
 
 void rfs_cache_trim(struct rfs_fs *fs, u32 keep)

@@ -81,7 +81,8 @@ static int rfs_prepare_mapped(struct rfs_fs *fs, struct rfs_buf *buf)
 	if (ret)
 		return ret;
 	rfs_buf_dirty(fs, map);
-	return 1;
+	ret = rfs_node_fold(fs, buf);
+	return ret < 0 ? ret : !ret;
 }
 
 int rfs_block_moved(struct rfs_fs *fs, struct rfs_buf *buf, u64 old)
@@ -373,6 +374,7 @@ static void rfs_fill_cp(struct rfs_fs *fs, struct rfs_cp *cp, u32 flags)
 	cp->live = cpu_to_le64(fs->live);
 	cp->data_live = cpu_to_le64(fs->data_live);
 	cp->head.addr = cpu_to_le64(fs->prealloc);
+	cp->head.ino = cpu_to_le32(fs->runs);
 	if (fs->home)
 		cp->head.prev = cpu_to_le32(rfs_home_states_sum(fs));
 	for (i = 0; i < fs->policy.groups; i++)
@@ -991,6 +993,12 @@ int rfs_cp_load(struct rfs_fs *fs)
 	fs->data_live = le64_to_cpu(best->data_live);
 	fs->counting = le32_to_cpu(best->flags) & RFS_CP_COUNTED;
 	fs->prealloc = le64_to_cpu(best->head.addr);
+	fs->runs = le32_to_cpu(best->head.ino);
+	if (fs->runs > (fs->nmap_blocks - fs->nmap_leaves) *
+		       (RFS_MAP_ENTRIES / RFS_LEAF_WORDS)) {
+		rfs_free(best);
+		return -EUCLEAN;
+	}
 	fs->states_sum = le32_to_cpu(best->head.prev);
 	for (zone = 0; zone < RFS_GROUPS_MAX; zone++)
 		fs->group_hot[zone] = le64_to_cpu(best->group_hot[zone]);

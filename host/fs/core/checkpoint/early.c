@@ -53,17 +53,29 @@ static bool rfs_early_takes(struct rfs_fs *fs, const struct rfs_buf *buf)
 	       rfs_high(map->table.word[buf->off % RFS_MAP_ENTRIES]);
 }
 
-/* Up to so many of them, from fs->dirty.early on */
-static u32 rfs_early_choose(struct rfs_fs *fs, struct rfs_io *io, u32 most)
+/*
+ * Up to so many of them, from fs->dirty.early on, are *n. Leaves that become runs count,
+ * too: the caller is to look up now and then.
+ */
+static int rfs_early_choose(struct rfs_fs *fs, struct rfs_io *io, u32 most,
+			    u32 *n)
 {
-	struct rfs_buf *buf = fs->dirty.early;
-	u32 n = 0;
+	struct rfs_buf *buf = fs->dirty.early, *next;
+	u32 runs = 0;
+	int ret = 0;
 
-	for (; buf && n < most; buf = buf->next)
-		if (rfs_early_takes(fs, buf))
-			io->what[n++] = buf;
+	for (*n = 0; ret >= 0 && buf && *n + runs < most; buf = next) {
+		next = buf->next;
+		if (!rfs_early_takes(fs, buf))
+			continue;
+		ret = rfs_node_fold(fs, buf);
+		if (ret)
+			runs++;
+		else
+			io->what[(*n)++] = buf;
+	}
 	fs->dirty.early = buf;
-	return n;
+	return min(ret, 0);
 }
 
 /* The next append; *left: blocks that may be sent, those that others add excepted */
@@ -75,9 +87,9 @@ static int rfs_early_send(struct rfs_fs *fs, u32 *left)
 	int ret;
 
 	rfs_dirty_parents(fs);
-	n = rfs_early_choose(fs, io, min_t(u32, *left, RFS_SUM_ENTRIES));
-	if (!n)
-		return 0;
+	ret = rfs_early_choose(fs, io, min_t(u32, *left, RFS_SUM_ENTRIES), &n);
+	if (ret || !n)
+		return ret;
 	ret = rfs_place(fs, RFS_S_META, n, false, &io->place);
 	if (ret)
 		return ret;

@@ -136,7 +136,7 @@ static int rfs_note_page(struct rfs_fs *fs, struct window *p,
 		return rfs_note_data(p, oob, addr);
 	if (oob->type == RFS_LOG)
 		return rfs_note_log(p, le64_to_cpu(oob->off), addr);
-	if (oob->type == RFS_INODES)
+	if (oob->type == RFS_INODES || oob->type == RFS_NMAP)
 		return rfs_note_left(p, oob->type, le64_to_cpu(oob->off));
 	if (rfs_is_node(oob->type))
 		return rfs_note_left(p, oob->type, le64_to_cpu(oob->off) >> 32);
@@ -667,6 +667,11 @@ static int rfs_leftover_at(struct rfs_fs *fs, const struct leftover *left,
 	int ret;
 
 	*addr = 0;
+	if (left->type == RFS_NMAP) {
+		if (left->off >= fs->nmap_leaves && left->off < fs->nmap_blocks)
+			*addr = rfs_nmap_word(fs, left->off) & RFS_ADDR_MASK;
+		return 0;
+	}
 	if (left->type != RFS_INODES)
 		return rfs_node_where(fs, left->off, addr, &used);
 	if (left->off / RFS_MAP_ENTRIES >= fs->imap_blocks)
@@ -678,8 +683,8 @@ static int rfs_leftover_at(struct rfs_fs *fs, const struct leftover *left,
 }
 
 /*
- * A check-point that was not finished has left blocks of inodes and nodes that
- * are newer than those in use. These are written once more, so that of a number
+ * A check-point that was not finished has left blocks of inodes and nodes, and of the
+ * node map those of leaves, that are newer than those in use. These are written once more, so that of a number
  * the newest block is always the right one: --rescan relies on it.
  */
 static int rfs_rewrite_leftovers(struct rfs_fs *fs, const struct window *p)

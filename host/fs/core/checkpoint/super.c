@@ -28,11 +28,13 @@ void rfs_super_fill(struct rfs_fs *fs)
 	rfs_layout(le32_to_cpu(fs->super.zones),
 		   le32_to_cpu(fs->super.zone_cap),
 		   fs->geo.oob_bytes >= RFS_OOB_BYTES,
-		   le32_to_cpu(fs->super.ways), &layout);
+		   le32_to_cpu(fs->super.ways), rfs_has_runs(&fs->super),
+		   &layout);
 	fs->volume = rfs_volume_of(&fs->super);
 	fs->dirty_max = le32_to_cpu(fs->super.dirty_max);
 	fs->imap_blocks = layout.imap_blocks;
 	fs->nmap_blocks = layout.nmap_blocks;
+	fs->nmap_leaves = layout.nmap_leaves;
 	fs->timb_blocks = layout.timb_blocks;
 	fs->ztab_blocks = layout.ztab_blocks;
 }
@@ -52,7 +54,7 @@ static int rfs_super_ok(const struct rfs_fs *fs, const struct rfs_super *super)
 	if (le32_to_cpu(super->ways) > (oob ? RFS_WAYS_MAX : 1))
 		return -EUCLEAN;
 	rfs_layout(le32_to_cpu(super->zones), le32_to_cpu(super->zone_cap),
-		   oob, le32_to_cpu(super->ways), &layout);
+		   oob, le32_to_cpu(super->ways), rfs_has_runs(super), &layout);
 	if (le32_to_cpu(super->zones) > fs->geo.zones ||
 	    le32_to_cpu(super->zones) < layout.need_zones ||
 	    le32_to_cpu(super->zone_blocks) != fs->geo.zone_blocks ||

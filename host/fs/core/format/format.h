@@ -40,12 +40,16 @@ struct rfs_layout {
 	u32 reserve_zones;	/* that users cannot fill */
 	u32 low_zones;		/* of them, those that nothing is being filled of */
 	u32 imap_blocks, nmap_blocks, timb_blocks, ztab_blocks;
+	u32 nmap_leaves;	/* the first block of the node map that is of leaves */
 	u64 max_inodes, max_nodes;
 	u32 need_zones;		/* fewer are refused */
 };
 
-/* ways: zones that groups and metadata are striped over; 0 as 1 */
-void rfs_layout(u32 zones, u32 zone_cap, bool oob, u32 ways,
+/*
+ * ways: zones that groups and metadata are striped over; 0 as 1. runs: the node map has
+ * places for leaves, if the volume is not too large
+ */
+void rfs_layout(u32 zones, u32 zone_cap, bool oob, u32 ways, bool runs,
 		struct rfs_layout *out);
 
 /* sizes.c: see "Room" in doc/design.md */
@@ -146,6 +150,12 @@ static inline void rfs_ptr_put(struct rfs_ptr *ptr, u64 flash, u64 home, u32 len
 static inline bool rfs_is_hybrid(const struct rfs_super *super)
 {
 	return le32_to_cpu(super->incompat) & RFS_INCOMPAT_SLOW;
+}
+
+/* Can leaves of its files be runs? */
+static inline bool rfs_has_runs(const struct rfs_super *super)
+{
+	return le32_to_cpu(super->incompat) & RFS_INCOMPAT_RUNS;
 }
 
 /* Can its files have pieces of blocks? */

@@ -2,7 +2,13 @@
 /* Sizes of a volume that follow from the device, see "Sizes" in doc/design.md. */
 #include "format/format.h"
 
-void rfs_layout(u32 zones, u32 zone_cap, bool oob, u32 ways,
+/* As many as all blocks would have if all files were dense, and one more */
+static u32 rfs_leaf_blocks(u64 pool)
+{
+	return pool / ((u64)RFS_FANOUT * (RFS_MAP_ENTRIES / RFS_LEAF_WORDS)) + 1;
+}
+
+void rfs_layout(u32 zones, u32 zone_cap, bool oob, u32 ways, bool runs,
 		struct rfs_layout *out)
 {
 	u64 pool = zones > RFS_CP_ZONES ?
@@ -16,6 +22,12 @@ void rfs_layout(u32 zones, u32 zone_cap, bool oob, u32 ways,
 	out->imap_blocks = DIV_ROUND_UP(out->max_inodes, block_inodes * map);
 	out->max_nodes = min(pool + 1, 0xffffffffULL);
 	out->nmap_blocks = DIV_ROUND_UP(out->max_nodes, map);
+	out->nmap_leaves = out->nmap_blocks;
+	if (runs && (out->nmap_blocks + (u64)rfs_leaf_blocks(pool)) * map <=
+		    0xffffffffULL) {
+		out->nmap_blocks += rfs_leaf_blocks(pool);
+		out->max_nodes = out->nmap_blocks * map;
+	}
 	out->timb_blocks = DIV_ROUND_UP(out->imap_blocks + out->nmap_blocks,
 					(u32)RFS_MAP_ENTRIES);
 	out->ztab_blocks = DIV_ROUND_UP(zones, (u32)RFS_ZTAB_ENTRIES);

@@ -37,8 +37,10 @@
 #define RFS_INCOMPAT_PIECES	0x2	/* files may have pieces of blocks */
 #define RFS_INCOMPAT_GAPS	0x4	/* check-points leave out blocks of zeroes */
 #define RFS_INCOMPAT_SLOW	0x8	/* files have blocks on a slow device, too */
+#define RFS_INCOMPAT_RUNS	0x10	/* the node map has places for leaves */
 #define RFS_INCOMPAT_KNOWN	(RFS_INCOMPAT_SUMMARY | RFS_INCOMPAT_PIECES | \
-				 RFS_INCOMPAT_GAPS | RFS_INCOMPAT_SLOW)
+				 RFS_INCOMPAT_GAPS | RFS_INCOMPAT_SLOW | \
+				 RFS_INCOMPAT_RUNS)
 #define RFS_RO_COMPAT_KNOWN	0
 #define RFS_COMPAT_KNOWN	0
 
@@ -129,7 +131,8 @@ struct rfs_oob {
  * @type: enum rfs_type, never RFS_DATA
  * @level: height above the data of an index node or a directory node
  * @count: entries, or bytes used after the header where entries vary
- * @ino: as in the OOB
+ * @ino: as in the OOB; of a check-point's first block how many leaves the node map
+ *	has as runs
  * @gen: as in the OOB
  * @off: as in the OOB; of summaries without OOB SipHash-2-4, with @summary_key,
  *	of this header with 0 in @off and @crc
@@ -330,6 +333,35 @@ struct rfs_zone {
 struct rfs_table {
 	struct rfs_head head;
 	__le64 word[RFS_MAP_ENTRIES];
+};
+
+/* The high bits of a word of the node map */
+#define RFS_NODE_USED		0x1	/* the number is in use */
+#define RFS_NODE_RUNS		0x2	/* of a leaf: there is no node, struct rfs_runs */
+#define RFS_NODE_LEN_SHIFT	4	/* then its valid bytes, see there */
+
+#define RFS_LEAF_WORDS		9	/* of the node map, that a leaf has */
+#define RFS_RUNS_MAX		7
+
+/**
+ * struct rfs_runs - a leaf in the node map
+ * @word: as any word of the node map. With RFS_NODE_RUNS there is no node: the address is
+ *	0, and the highest 12 bits are the valid bytes of the leaf's last block, less 1. All
+ *	that follows is 0 without it
+ * @time: of the last write of each block, as in struct rfs_ptr
+ * @wcount: writes of each block, as in struct rfs_ptr
+ * @frac: as in struct rfs_ptr
+ * @first: pointer of the leaf that is the first; those before it are holes
+ * @run: blocks in a row: address of the first in the low 48 bits, how many in the high 16;
+ *	0: no more, and what is behind them are holes
+ */
+struct rfs_runs {
+	__le64 word;
+	__le32 time;
+	__le16 wcount;
+	__u8 frac;
+	__u8 first;
+	__le64 run[RFS_RUNS_MAX];
 };
 
 /**
@@ -827,6 +859,16 @@ RFS_AT(rfs_zone, sum_wcount, 24);
 RFS_SIZE(rfs_table, 4096);
 RFS_AT(rfs_table, head, 0);
 RFS_AT(rfs_table, word, 64);
+
+RFS_SIZE(rfs_runs, 72);
+RFS_AT(rfs_runs, word, 0);
+RFS_AT(rfs_runs, time, 8);
+RFS_AT(rfs_runs, wcount, 12);
+RFS_AT(rfs_runs, frac, 14);
+RFS_AT(rfs_runs, first, 15);
+RFS_AT(rfs_runs, run, 16);
+RFS_ASSERT(sizeof(struct rfs_runs) == RFS_LEAF_WORDS * sizeof(__le64));
+RFS_ASSERT(RFS_MAP_ENTRIES % RFS_LEAF_WORDS == 0);
 
 RFS_SIZE(rfs_ztab, 4096);
 RFS_AT(rfs_ztab, head, 0);

@@ -33,7 +33,7 @@ static inline u64 rfs_metadata_claim(const struct rfs_fs *fs,
 	u32 ways = le32_to_cpu(fs->super.ways);
 	u64 gain = now->gain_now;
 
-	if (maps == RFS_MAPS_NEXT) {
+	if (maps == rfs_maps_next(fs)) {
 		low = now->low_next;
 		gain = now->gain_next;
 	} else if (maps) {
@@ -49,17 +49,22 @@ static inline u64 rfs_metadata_claim(const struct rfs_fs *fs,
 	       (u64)(low - fs->low_zones) * fs->holds;
 }
 
-/* Numbers are given lowest first: at the end of each map, a new block */
-static u64 rfs_maps_of(u64 meta)
+/*
+ * Numbers are given lowest first: at the end of each map, a new block. All of it may be
+ * leaves.
+ */
+static u64 rfs_maps_of(const struct rfs_fs *fs, u64 meta)
 {
-	return meta ? meta / RFS_MAP_ENTRIES + RFS_MAPS_NEXT : 0;
+	u32 words = fs->nmap_leaves < fs->nmap_blocks ? RFS_LEAF_WORDS : 1;
+
+	return meta ? meta / (RFS_MAP_ENTRIES / words) + rfs_maps_next(fs) : 0;
 }
 
 u64 rfs_used_then(const struct rfs_fs *fs, const struct rfs_usage *then,
 		  u64 data, u64 meta)
 {
 	return then->data_live + then->rsv_holes + then->prealloc + data +
-	       rfs_metadata_claim(fs, then, meta, rfs_maps_of(meta));
+	       rfs_metadata_claim(fs, then, meta, rfs_maps_of(fs, meta));
 }
 
 u64 rfs_used_with(const struct rfs_fs *fs, u64 data, u64 meta)
@@ -80,7 +85,7 @@ u64 rfs_zones_claimed_with(const struct rfs_fs *fs, u64 meta)
 	struct rfs_usage now;
 
 	rfs_usage_get(fs, &now);
-	return rfs_metadata_claim(fs, &now, meta, rfs_maps_of(meta)) /
+	return rfs_metadata_claim(fs, &now, meta, rfs_maps_of(fs, meta)) /
 	       fs->holds + fs->meta_active - RFS_S_DATA +
 	       rfs_meta_filled(le32_to_cpu(fs->super.ways));
 }

@@ -186,7 +186,7 @@ struct rfs_usage {
 	u64 user_blocks, live, data_live;	/* as in struct rfs_fs */
 	u64 rsv_holes, prealloc;
 	u64 inodes;
-	u32 new_dirty, maps;
+	u32 new_dirty, maps;	/* the first: leaves that are runs, too */
 	u32 low_now, low_next;
 	u64 gain_now, gain_next;
 };
@@ -199,7 +199,8 @@ static inline void rfs_usage_get(const struct rfs_fs *fs, struct rfs_usage *out)
 	out->rsv_holes = fs->rsv_holes;
 	out->prealloc = fs->prealloc;
 	out->inodes = fs->inodes;
-	out->new_dirty = fs->new_dirty;
+	/* a run has the room of the leaf that it may become */
+	out->new_dirty = fs->new_dirty + fs->runs;
 	out->maps = fs->maps;
 	out->low_now = fs->low_now;
 	out->low_next = fs->low_next;

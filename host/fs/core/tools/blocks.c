@@ -89,6 +89,18 @@ bool rfs_walk_referenced(const struct rfs_walk *w, u32 number)
 	return w->fs->referenced[number / 8] & 1 << number % 8;
 }
 
+/* Is a node that has no address in memory, or runs? */
+static bool is_nowhere(struct rfs_walk *w, const struct rfs_node_id *id,
+		       u32 number)
+{
+	struct rfs_runs *runs;
+	struct rfs_buf *map;
+
+	if (rfs_buf_find(w->fs, id->type, number))
+		return false;
+	return rfs_node_runs(w->fs, number, &map, &runs) || !runs;
+}
+
 /* The node with a number, if it is what it should be; else *out is NULL. */
 static int node_ok(struct rfs_walk *w, const struct rfs_node_id *id, u32 number,
 		   struct rfs_buf **out)
@@ -100,8 +112,7 @@ static int node_ok(struct rfs_walk *w, const struct rfs_node_id *id, u32 number,
 
 	*out = NULL;
 	if (!ret && used && !rfs_walk_referenced(w, number) &&
-	    (addr ? rfs_walk_free(w, addr) : !!rfs_buf_find(fs, id->type,
-							    number)))
+	    (addr ? rfs_walk_free(w, addr) : !is_nowhere(w, id, number)))
 		ret = rfs_node_get(fs, id, number, out);
 	return ret == -ENOMEM ? ret : 0;
 }
@@ -109,12 +120,18 @@ static int node_ok(struct rfs_walk *w, const struct rfs_node_id *id, u32 number,
 /* It is in use from now on. */
 static int claim_node(struct rfs_walk *w, u32 number)
 {
+	struct rfs_runs *runs;
+	struct rfs_buf *map, *buf = rfs_buf_find(w->fs, RFS_INDEX, number);
 	bool used;
 	u64 addr;
 	int ret = rfs_node_where(w->fs, number, &addr, &used);
 
 	rfs_node_reference(w->fs, number, true);
-	if (ret || !addr)	/* dirty, and never written */
+	if (!ret)
+		ret = rfs_node_runs(w->fs, number, &map, &runs);
+	if (!ret && runs && !(buf && buf->dirty))
+		w->fs->runs++;
+	if (ret || !addr)	/* runs, or dirty and never written */
 		return ret;
 	rfs_walk_claim(w, addr);
 	return rfs_count_live(w->fs, addr, 1, NULL);
@@ -128,7 +145,8 @@ static struct rfs_node_id tree_id(const struct rfs_dinode *di, u32 level,
 							     RFS_DIR;
 
 	return (struct rfs_node_id){ type, level, ino, le32_to_cpu(di->gen),
-				     place };
+				     place, S_ISREG(le32_to_cpu(di->mode)) &&
+					    level == 1 };
 }
 
 static int walk_ptr(struct rfs_walk *w, const struct rfs_dinode *di,
@@ -249,7 +267,7 @@ static int tree_ok(struct rfs_walk *w, const struct rfs_dinode *di, u32 number,
 static int xattrs_ok(struct rfs_walk *w, const struct rfs_dinode *di, bool *ok)
 {
 	struct rfs_node_id id = { RFS_XATTR, 0, le32_to_cpu(di->ino),
-				  le32_to_cpu(di->gen), 0 };
+				  le32_to_cpu(di->gen), 0, false };
 	const struct rfs_xattr *x = NULL;
 	struct rfs_buf *buf;
 	u32 at = 0;
@@ -291,7 +309,7 @@ static int walk_xattrs(struct rfs_walk *w, struct rfs_dinode *di,
 static int diff_ok(struct rfs_walk *w, const struct rfs_dinode *di, bool *ok)
 {
 	struct rfs_node_id id = { RFS_DIFF, 0, le32_to_cpu(di->ino),
-				  le32_to_cpu(di->gen), 0 };
+				  le32_to_cpu(di->gen), 0, false };
 	struct rfs_buf *buf;
 	int ret = node_ok(w, &id, le32_to_cpu(di->diff), &buf);
 

@@ -29,6 +29,7 @@ struct check {
 	u8 *at_home;		/* content of a block of the slow device */
 	u8 *homes;		/* states of its blocks, as in struct rfs_slow_states */
 	u64 prealloc;		/* holes that room is kept for */
+	u32 runs;		/* leaves that are runs */
 };
 
 #define MAP_INODES	(RFS_MAP_ENTRIES * RFS_BLOCK_INODES)
@@ -192,18 +193,23 @@ static void check_states(struct check *c)
 static struct rfs_buf *check_node(struct check *c, const struct rfs_node_id *id,
 				  u32 number, const char *what, bool *claimed)
 {
-	struct rfs_buf *node;
+	struct rfs_buf *node, *map;
+	struct rfs_runs *runs = NULL;
 	bool used;
 	u64 addr;
 	int ret = rfs_node_where(c->fs, number, &addr, &used);
 
 	*claimed = false;
-	if (ret || !used || !addr) {
+	if (!ret && used)
+		ret = rfs_node_runs(c->fs, number, &map, &runs);
+	if (ret || !used || !(addr || runs)) {
 		fault(c, "%s %u/%u: node %u does not exist", what, id->ino,
 		      id->place, number);
 		return NULL;
 	}
-	*claimed = claim(c, addr, what, id->ino, id->place);
+	c->runs += !!runs;
+	/* two who lead to the same runs would have the same blocks */
+	*claimed = runs || claim(c, addr, what, id->ino, id->place);
 	if (!*claimed)
 		return NULL;
 	c->referenced[number / 8] |= 1 << number % 8;
@@ -255,7 +261,8 @@ static u64 check_tree(struct check *c, const struct rfs_dinode *di, u32 number,
 	bool file = S_ISREG(le32_to_cpu(di->mode)), claimed;
 	struct rfs_node_id id = { level ? RFS_INDEX : ino == RFS_QUOTA_INO ?
 				  RFS_QUOTA : RFS_DIR, level, ino,
-				  le32_to_cpu(di->gen), place };
+				  le32_to_cpu(di->gen), place,
+				  file && level == 1 };
 	struct rfs_buf *node;
 	u64 blocks = 1;
 
@@ -331,7 +338,8 @@ static int check_dir(struct check *c, const struct rfs_dinode *di)
 static u32 check_xattrs(struct check *c, const struct rfs_dinode *di)
 {
 	u32 ino = le32_to_cpu(di->ino), at = 0;
-	struct rfs_node_id id = { RFS_XATTR, 0, ino, le32_to_cpu(di->gen), 0 };
+	struct rfs_node_id id = { RFS_XATTR, 0, ino, le32_to_cpu(di->gen), 0,
+				  false };
 	const struct rfs_xattr *x = NULL;
 	bool claimed;
 	int ret;
@@ -354,7 +362,8 @@ static u32 check_xattrs(struct check *c, const struct rfs_dinode *di)
 static u32 check_diff(struct check *c, const struct rfs_dinode *di)
 {
 	u32 ino = le32_to_cpu(di->ino);
-	struct rfs_node_id id = { RFS_DIFF, 0, ino, le32_to_cpu(di->gen), 0 };
+	struct rfs_node_id id = { RFS_DIFF, 0, ino, le32_to_cpu(di->gen), 0,
+				  false };
 	struct rfs_buf *node;
 	bool claimed;
 	int ret;
@@ -508,6 +517,18 @@ static int check_map(struct check *c, u32 block)
 	return 0;
 }
 
+/* A place of the node map: of a leaf, all is 0 that says nothing. */
+static bool place_ok(const struct rfs_fs *fs, u32 block, const __le64 *word)
+{
+	static const __le64 none[RFS_LEAF_WORDS];
+	bool runs = rfs_high(*word) & RFS_NODE_RUNS;
+
+	if (block < fs->nmap_leaves)
+		return !runs;
+	return runs ? !rfs_addr(*word) :
+		      !memcmp(word + 1, none, sizeof(none) - sizeof(*none));
+}
+
 /* Node map: each number that is in use has one who leads to it. */
 static int check_nmap(struct check *c, u32 block)
 {
@@ -522,9 +543,12 @@ static int check_nmap(struct check *c, u32 block)
 	ret = rfs_nmap_get(fs, block, false, &map);
 	if (ret)
 		fault(c, "node map %u: damaged (%d)", block, ret);
-	for (i = 0; !ret && map && i < RFS_MAP_ENTRIES; i++) {
+	for (i = 0; !ret && map && i < RFS_MAP_ENTRIES;
+	     i += rfs_nmap_step(fs, block)) {
 		u32 number = block * RFS_MAP_ENTRIES + i;
 
+		if (!place_ok(fs, block, &map->table.word[i]))
+			fault(c, "node map %u: word %u", block, i);
 		if (!map->table.word[i])
 			continue;
 		used++;
@@ -643,6 +667,9 @@ static int check_all(struct check *c)
 		fault(c, "the check-point says %llu reserved blocks, there are %llu",
 		      (unsigned long long)fs->prealloc,
 		      (unsigned long long)c->prealloc);
+	if (!ret && c->runs != fs->runs)
+		fault(c, "the check-point says %u leaves that are runs, there are %u",
+		      fs->runs, c->runs);
 	for (i = RFS_CP_ZONES; !ret && i < fs->geo.zones; i++) {
 		if (c->live[i] != fs->zone[i].live)
 			fault(c, "zone %u: says %u blocks in use, has %u", i,

@@ -59,12 +59,13 @@ int rfs_super_make(struct rfs_fs *fs, u32 cap, const struct rfs_id *id,
 	u32 ways = striped_over(&fs->geo, cap, id->ways);
 	struct rfs_layout layout;
 
-	rfs_layout(fs->geo.zones, cap, oob, ways, &layout);
+	rfs_layout(fs->geo.zones, cap, oob, ways, id->runs, &layout);
 	if (fs->geo.zones < layout.need_zones)
 		return -ENOSPC;
 	super->version = cpu_to_le32(RFS_FORMAT_VERSION);
 	super->incompat = cpu_to_le32((oob ? 0 : RFS_INCOMPAT_SUMMARY) |
 				      (id->pieces ? RFS_INCOMPAT_PIECES : 0) |
+				      (id->runs ? RFS_INCOMPAT_RUNS : 0) |
 				      (layout.cp_blocks > 1 ?
 				       RFS_INCOMPAT_GAPS : 0) |
 				      (fs->geo.slow ? RFS_INCOMPAT_SLOW : 0));
@@ -140,7 +141,7 @@ int rfs_mkfs(const struct rfs_dev_ops *ops, void *dev,
 		cap = min(cap, state.cap);
 	}
 	rfs_layout(geo->zones, cap, geo->oob_bytes >= RFS_OOB_BYTES,
-		   striped_over(geo, cap, id->ways), &layout);
+		   striped_over(geo, cap, id->ways), id->runs, &layout);
 	/* before anything is reset: what is refused leaves all as it was */
 	if (usable < RFS_CP_MIRRORS || geo->zones < layout.need_zones)
 		return -ENOSPC;

@@ -63,20 +63,21 @@ static int walk_nmap(struct rfs_walk *w, u32 block)
 	ret = rfs_nmap_get(fs, block, false, &map);
 	if (ret)
 		return ret;
-	for (i = 0; map && i < RFS_MAP_ENTRIES; i++) {
+	for (i = 0; map && i < RFS_MAP_ENTRIES; i += rfs_nmap_step(fs, block)) {
 		__le64 *word = &map->table.word[i];
 		u32 number = block * RFS_MAP_ENTRIES + i;
 
 		if (!*word)
 			continue;
 		if (number && number < le32_to_cpu(fs->super.max_nodes) &&
-		    (rfs_addr(*word) || rfs_buf_find(fs, RFS_INDEX, number))) {
+		    (rfs_addr(*word) || rfs_high(*word) & RFS_NODE_RUNS ||
+		     rfs_buf_find(fs, RFS_INDEX, number))) {
 			used++;
 			continue;
 		}
 		rfs_walk_lose(w, "node map %u: word %u leads nowhere", block,
 			      i);
-		*word = 0;
+		memset(word, 0, rfs_nmap_step(fs, block) * sizeof(*word));
 		rfs_buf_dirty(fs, map);
 	}
 	if (used == timb >> RFS_ADDR_BITS)
@@ -96,7 +97,8 @@ int rfs_walk_nodes(struct rfs_walk *w)
 	int ret = 0;
 
 	for (block = 0; !ret && block < fs->nmap_blocks; block++) {
-		for (i = 0; !ret && i < RFS_MAP_ENTRIES; i++) {
+		for (i = 0; !ret && i < RFS_MAP_ENTRIES;
+		     i += rfs_nmap_step(fs, block)) {
 			u32 number = block * RFS_MAP_ENTRIES + i;
 
 			ret = rfs_nmap_get(fs, block, false, &map);
@@ -113,6 +115,7 @@ int rfs_walk_nodes(struct rfs_walk *w)
 		rfs_cache_trim(fs, fs->clean_max);
 	}
 	fs->next_node = 0;
+	fs->next_leaf = 0;
 	return ret;
 }
 

@@ -12,10 +12,17 @@
 #include "tools/tools.h"
 #include "tools/walk.h"
 
-/* A block of inodes, or a node, on the medium */
+/* In the order in which they are adopted: what runs say counts more than a node */
+enum what {
+	INODES,
+	NODE,
+	LEAVES,			/* of the node map */
+};
+
+/* A block of inodes, a node, or a block of leaves of the node map, on the medium */
 struct found {
 	u64 key, stamp, addr;	/* key: as in the head; of a node its number */
-	bool node;
+	enum what what;
 	bool home;		/* if it is a file's, it leads to a slow device */
 };
 
@@ -138,9 +145,16 @@ static bool any_home(const struct rfs_ptr *ptr, u32 n)
 	return false;
 }
 
+static enum what what_is(u8 type)
+{
+	if (type == RFS_NMAP)
+		return LEAVES;
+	return rfs_is_node(type) ? NODE : INODES;
+}
+
 static int note_found(struct rescan *r, const struct rfs_head *head, u64 addr)
 {
-	bool node = rfs_is_node(head->type);
+	enum what what = what_is(head->type);
 	u64 off = le64_to_cpu(head->off);
 	struct found *more;
 
@@ -154,8 +168,8 @@ static int note_found(struct rescan *r, const struct rfs_head *head, u64 addr)
 		rfs_free(r->found);
 		r->found = more;
 	}
-	r->found[r->n].node = node;
-	r->found[r->n].key = node ? off >> 32 : off;
+	r->found[r->n].what = what;
+	r->found[r->n].key = what == NODE ? off >> 32 : off;
 	r->found[r->n].stamp = le64_to_cpu(head->stamp);
 	r->found[r->n].home = head->type == RFS_INDEX && head->level == 1 &&
 			      any_home(((const struct rfs_node *)head)->ptr,
@@ -209,7 +223,9 @@ static int note_page(struct rescan *r, const struct rfs_oob *oob, u64 addr,
 	}
 	r->hybrid |= oob->type == RFS_INODES && inodes_lead_home(block);
 	note_cut(r, head);
-	return oob->type == RFS_INODES || rfs_is_node(oob->type) ?
+	return oob->type == RFS_INODES || rfs_is_node(oob->type) ||
+	       (oob->type == RFS_NMAP &&
+		le64_to_cpu(head->off) >= r->fs->nmap_leaves) ?
 	       note_found(r, head, addr) : 0;
 }
 
@@ -353,8 +369,8 @@ static int find_super(struct rescan *r)
 {
 	struct rfs_fs *fs = r->fs;
 	u32 nr, cap = ~0U;
-	/* keys: see find_keys(); its files may have had pieces */
-	struct rfs_id id = { .pieces = true };
+	/* keys: see find_keys(); its files may have had pieces, and runs */
+	struct rfs_id id = { .pieces = true, .runs = true };
 	int ret = rfs_super_load(fs);
 
 	if (!ret || ret == -EOPNOTSUPP || ret == -ENOMEM)
@@ -401,8 +417,8 @@ static int by_key(const void *a, const void *b)
 {
 	const struct found *x = a, *y = b;
 
-	if (x->node != y->node)
-		return x->node ? 1 : -1;
+	if (x->what != y->what)
+		return x->what < y->what ? -1 : 1;
 	if (x->key != y->key)
 		return x->key < y->key ? -1 : 1;
 	return x->stamp > y->stamp ? -1 : x->stamp < y->stamp;
@@ -425,7 +441,7 @@ static bool is_of_file(struct rescan *r, const struct found *node)
 		const struct rfs_dinode *di =
 			&inodes->inode[ino % RFS_BLOCK_INODES];
 
-		if (r->found[i].node ||
+		if (r->found[i].what != INODES ||
 		    r->found[i].key != ino / RFS_BLOCK_INODES ||
 		    r->fs->ops->read(r->fs->dev, r->found[i].addr, r->block,
 				     NULL) ||
@@ -523,6 +539,64 @@ static int adopt_node(struct rfs_fs *fs, const struct found *f, bool *good)
 	return rfs_node_adopt(fs, f->key, f->addr);
 }
 
+/* When the newest node of a number was written, but for those that do not count; or 0 */
+static u64 newest_node(const struct rescan *r, const struct cut *cut, u32 number)
+{
+	u32 low = 0, high = r->n, mid;
+
+	while (low < high) {
+		const struct found *f = &r->found[mid = (low + high) / 2];
+
+		if (f->what < NODE || (f->what == NODE && f->key < number) ||
+		    (f->what == NODE && f->key == number &&
+		     f->stamp > cut->stamp))
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < r->n && r->found[low].what == NODE &&
+	       r->found[low].key == number ? r->found[low].stamp : 0;
+}
+
+/* Leaves that are runs go to the node map, if no node was written later. */
+static int adopt_leaves(struct rescan *r, const struct cut *cut,
+			const struct found *f, bool *good)
+{
+	const struct rfs_table *table = (const struct rfs_table *)r->block;
+	struct rfs_fs *fs = r->fs;
+	u32 i;
+	int ret = 0;
+
+	if (f->key >= fs->nmap_blocks ||
+	    fs->ops->read(fs->dev, f->addr, r->block, NULL) ||
+	    !rfs_head_ok(&table->head, fs->volume, RFS_NMAP))
+		return 0;
+	*good = true;
+	for (i = 0; !ret && i < RFS_MAP_ENTRIES; i += RFS_LEAF_WORDS) {
+		u32 number = f->key * RFS_MAP_ENTRIES + i;
+
+		if (rfs_high(table->word[i]) & RFS_NODE_RUNS &&
+		    newest_node(r, cut, number) < f->stamp)
+			ret = rfs_node_adopt_runs(fs, number,
+						  (const struct rfs_runs *)
+						  &table->word[i]);
+	}
+	return ret;
+}
+
+static int adopt_one(struct rescan *r, const struct cut *cut,
+		     const struct found *f, bool *good)
+{
+	switch (f->what) {
+	case NODE:
+		return adopt_node(r->fs, f, good);
+	case LEAVES:
+		return adopt_leaves(r, cut, f, good);
+	default:
+		return adopt(r->fs, f, good);
+	}
+}
+
 static int adopt_all(struct rescan *r, const struct cut *cut)
 {
 	bool good = false;
@@ -531,7 +605,7 @@ static int adopt_all(struct rescan *r, const struct cut *cut)
 
 	for (i = 0; !ret && i < r->n; i++) {
 		if (i && r->found[i].key == r->found[i - 1].key &&
-		    r->found[i].node == r->found[i - 1].node) {
+		    r->found[i].what == r->found[i - 1].what) {
 			if (good)
 				continue;
 		} else {
@@ -539,9 +613,7 @@ static int adopt_all(struct rescan *r, const struct cut *cut)
 		}
 		if (r->found[i].stamp > cut->stamp)
 			continue;
-		ret = r->found[i].node ?
-		      adopt_node(r->fs, &r->found[i], &good) :
-		      adopt(r->fs, &r->found[i], &good);
+		ret = adopt_one(r, cut, &r->found[i], &good);
 		if (!ret)
 			rfs_cache_trim(r->fs, r->fs->clean_max);
 	}

@@ -12,6 +12,7 @@ struct rfs_id {
 	u8 summary_key[16];
 	bool pieces;		/* its files may have pieces of blocks */
 	u32 ways;		/* zones that make full bandwidth; 0 as 1 */
+	bool runs;		/* leaves of its files may be runs */
 };
 
 /*

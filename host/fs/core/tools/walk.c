@@ -61,6 +61,7 @@ int rfs_walk_init(struct rfs_walk *w, struct rfs_fs *fs,
 	w->prealloc = fs->prealloc;
 	fs->prealloc = 0;
 	fs->data_live = 0;
+	fs->runs = 0;
 	return 0;
 }
 

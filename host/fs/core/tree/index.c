@@ -89,7 +89,8 @@ static int rfs_make_node(struct tree *t, u32 level, u64 place, u32 *number,
 			 struct rfs_buf **out)
 {
 	struct rfs_node_id id = { RFS_INDEX, level, le32_to_cpu(t->di->ino),
-				  le32_to_cpu(t->di->gen), place };
+				  le32_to_cpu(t->di->gen), place,
+				  t->file && level == 1 };
 	int ret = rfs_node_new(t->fs, &id, number, out);
 
 	if (ret)
@@ -102,7 +103,8 @@ static int rfs_read_node(struct tree *t, u32 number, u32 level, u64 place,
 			 struct rfs_buf **out)
 {
 	struct rfs_node_id id = { RFS_INDEX, level, le32_to_cpu(t->di->ino),
-				  le32_to_cpu(t->di->gen), place };
+				  le32_to_cpu(t->di->gen), place,
+				  t->file && level == 1 };
 
 	return rfs_node_get(t->fs, &id, number, out);
 }
@@ -277,7 +279,7 @@ int rfs_block_get(struct rfs_fs *fs, u32 ino, u8 type, u32 block,
 	number = le32_to_cpu(*rfs_number_at(&t, holder, block));
 	if (number) {
 		struct rfs_node_id id = { type, 0, ino,
-					  le32_to_cpu(t.di->gen), block };
+					  le32_to_cpu(t.di->gen), block, false };
 
 		ret = rfs_node_get(fs, &id, number, out);
 	}
@@ -300,7 +302,7 @@ int rfs_block_new(struct rfs_fs *fs, u32 ino, u8 type, u8 level, u32 block,
 		ret = -EUCLEAN;
 	if (!ret) {
 		struct rfs_node_id id = { type, level, ino,
-					  le32_to_cpu(t.di->gen), block };
+					  le32_to_cpu(t.di->gen), block, false };
 
 		ret = rfs_node_new(fs, &id, &number, out);
 	}

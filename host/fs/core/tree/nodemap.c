@@ -7,8 +7,6 @@
 #include "space/space.h"
 #include "tree/tree.h"
 
-#define USED	1	/* in the high bits of a word: the number is in use */
-
 /* A node-map block; *out is NULL if there is none and no create. */
 int rfs_nmap_get(struct rfs_fs *fs, u32 block, bool create,
 		 struct rfs_buf **out)
@@ -43,7 +41,33 @@ static int rfs_nmap_word_get(struct rfs_fs *fs, u32 number,
 	if (!number || !*map)
 		return -EUCLEAN;
 	*word = &(*map)->table.word[number % RFS_MAP_ENTRIES];
-	return 0;
+	return number % RFS_MAP_ENTRIES %
+	       rfs_nmap_step(fs, number / RFS_MAP_ENTRIES) ? -EUCLEAN : 0;
+}
+
+/* Of a leaf, what follows its word, too */
+static void rfs_node_put_word(struct rfs_fs *fs, u32 number,
+			      struct rfs_buf *map, __le64 word)
+{
+	__le64 *at = &map->table.word[number % RFS_MAP_ENTRIES];
+
+	memset(at, 0, rfs_nmap_step(fs, number / RFS_MAP_ENTRIES) *
+		      sizeof(*at));
+	*at = word;
+	rfs_buf_dirty(fs, map);
+}
+
+int rfs_node_runs(struct rfs_fs *fs, u32 number, struct rfs_buf **map,
+		  struct rfs_runs **runs)
+{
+	__le64 *word;
+	int ret = rfs_nmap_word_get(fs, number, map, &word);
+
+	*runs = NULL;
+	if (!ret && rfs_high(*word) & RFS_NODE_RUNS &&
+	    number / RFS_MAP_ENTRIES >= fs->nmap_leaves)
+		*runs = (struct rfs_runs *)word;
+	return ret;
 }
 
 /*
@@ -63,9 +87,36 @@ int rfs_node_where(struct rfs_fs *fs, u32 number, u64 *addr, bool *used)
 	if (ret || !map)
 		return ret;
 	word = map->table.word[number % RFS_MAP_ENTRIES];
-	*addr = rfs_addr(word);
-	*used = rfs_high(word) == USED;
+	*used = rfs_high(word) & RFS_NODE_USED;
+	if (!(rfs_high(word) & RFS_NODE_RUNS))
+		*addr = rfs_addr(word);
 	return 0;
+}
+
+int rfs_node_fold(struct rfs_fs *fs, struct rfs_buf *buf)
+{
+	u64 old = buf->addr;
+	struct rfs_runs runs;
+	struct rfs_buf *map;
+	__le64 *word;
+	int ret;
+
+	if (buf->head.type != RFS_INDEX || buf->head.level != 1 ||
+	    buf->off / RFS_MAP_ENTRIES < fs->nmap_leaves ||
+	    !rfs_runs_make(fs, buf, &runs))
+		return 0;
+	ret = rfs_nmap_word_get(fs, buf->off, &map, &word);
+	if (!ret && old)
+		ret = rfs_count_live(fs, old, -1, NULL);
+	if (ret)
+		return ret;
+	memcpy(word, &runs, sizeof(runs));
+	rfs_buf_dirty(fs, map);
+	rfs_buf_folded(fs, buf);
+	fs->stats.folded++;
+	/* recovery, should it come to that, has it as a leaf */
+	fs->early_blocks++;
+	return 1;
 }
 
 static void rfs_node_count(struct rfs_fs *fs, u32 number, int delta)
@@ -76,54 +127,69 @@ static void rfs_node_count(struct rfs_fs *fs, u32 number, int delta)
 			     ((u64)((s64)delta) << RFS_ADDR_BITS));
 }
 
-/* The first block of the map from *block on in which a number is free */
-static int rfs_nmap_find_block(struct rfs_fs *fs, u32 *block,
-			       struct rfs_buf **map)
-{
-	u32 tried;
+/* Blocks of the map: of leaves, or of all other nodes */
+struct part {
+	u32 first, end;
+	u32 step;		/* between two numbers in a block */
+	u32 *next;		/* no number below it is free */
+};
 
-	for (tried = 0; tried < fs->nmap_blocks; tried++) {
-		if (*block >= fs->nmap_blocks)
-			*block = 0;
-		/* number 0 is none */
-		if (rfs_nmap_word(fs, *block) >> RFS_ADDR_BITS <
-		    RFS_MAP_ENTRIES - !*block)
-			return rfs_nmap_get(fs, *block, true, map);
-		++*block;
-	}
-	return -EUCLEAN;	/* there are as many as blocks */
+static struct part rfs_nmap_part(struct rfs_fs *fs, bool leaves)
+{
+	struct part nodes = { 0, fs->nmap_leaves, 1, &fs->next_node };
+
+	if (!leaves)
+		return nodes;
+	return (struct part){ fs->nmap_leaves, fs->nmap_blocks, RFS_LEAF_WORDS,
+			      &fs->next_leaf };
 }
 
 /*
  * The lowest number that is free, so that few blocks of the map change; there is
- * none below fs->next_node.
+ * none below *part->next. -ENOSPC: there is none at all.
  */
-static int rfs_take_number(struct rfs_fs *fs, u32 *number, struct rfs_buf **map)
+static int rfs_take_number(struct rfs_fs *fs, const struct part *part,
+			   u32 *number, struct rfs_buf **map)
 {
-	u32 max = le32_to_cpu(fs->super.max_nodes), rounds;
-	u32 first = fs->next_node / RFS_MAP_ENTRIES, block = first;
+	u32 each = RFS_MAP_ENTRIES / part->step;
+	u32 at = max(*part->next, part->first * RFS_MAP_ENTRIES);
+	u32 block, i;
 	int ret;
 
-	for (rounds = 0; rounds <= fs->nmap_blocks; rounds++, block++) {
-		u32 i;
-
-		ret = rfs_nmap_find_block(fs, &block, map);
+	for (block = at / RFS_MAP_ENTRIES; block < part->end; block++) {
+		i = at % RFS_MAP_ENTRIES;
+		at = 0;
+		/* number 0 is none */
+		if (rfs_nmap_word(fs, block) >> RFS_ADDR_BITS >= each - !block)
+			continue;
+		ret = rfs_nmap_get(fs, block, true, map);
 		if (ret)
 			return ret;
-		i = !rounds && block == first ?
-		    fs->next_node % RFS_MAP_ENTRIES : 0;
-		for (; i < RFS_MAP_ENTRIES; i++) {
-			u32 at = block * RFS_MAP_ENTRIES + i;
-
-			if (at >= max)
+		for (i += !block && !i; i < RFS_MAP_ENTRIES; i += part->step) {
+			*number = block * RFS_MAP_ENTRIES + i;
+			if (*number >= le32_to_cpu(fs->super.max_nodes))
 				break;
-			if (!at || (*map)->table.word[i])
-				continue;
-			*number = at;
-			return 0;
+			if (!(*map)->table.word[i])
+				return 0;
 		}
 	}
-	return -EUCLEAN;
+	*part->next = part->end * RFS_MAP_ENTRIES;
+	return -ENOSPC;
+}
+
+/* Leaves have their place as long as there is one; else they are as other nodes. */
+static int rfs_number_for(struct rfs_fs *fs, const struct rfs_node_id *id,
+			  u32 *number, struct rfs_buf **map)
+{
+	struct part part = rfs_nmap_part(fs, id->leaf);
+	int ret = rfs_take_number(fs, &part, number, map);
+
+	if (ret == -ENOSPC && id->leaf) {
+		part = rfs_nmap_part(fs, false);
+		ret = rfs_take_number(fs, &part, number, map);
+	}
+	/* there are as many as blocks */
+	return ret == -ENOSPC ? -EUCLEAN : ret;
 }
 
 void rfs_node_reference(struct rfs_fs *fs, u32 number, bool referenced)
@@ -142,7 +208,7 @@ int rfs_node_new(struct rfs_fs *fs, const struct rfs_node_id *id, u32 *number,
 		 struct rfs_buf **out)
 {
 	struct rfs_buf *map;
-	int ret = rfs_take_number(fs, number, &map);
+	int ret = rfs_number_for(fs, id, number, &map);
 
 	if (!ret)
 		ret = rfs_buf_new(fs, id->type, id->ino, id->gen,
@@ -151,10 +217,12 @@ int rfs_node_new(struct rfs_fs *fs, const struct rfs_node_id *id, u32 *number,
 		*number = 0;
 		return ret;
 	}
-	fs->next_node = *number + 1;
+	if (*number / RFS_MAP_ENTRIES < fs->nmap_leaves)
+		fs->next_node = *number + 1;
+	else
+		fs->next_leaf = *number + RFS_LEAF_WORDS;
 	(*out)->head.level = id->level;
-	map->table.word[*number % RFS_MAP_ENTRIES] = rfs_word(0, USED);
-	rfs_buf_dirty(fs, map);
+	rfs_node_put_word(fs, *number, map, rfs_word(0, RFS_NODE_USED));
 	rfs_node_count(fs, *number, 1);
 	rfs_node_reference(fs, *number, true);
 	return 0;
@@ -169,20 +237,39 @@ static bool rfs_node_matches(const struct rfs_head *head,
 	       (id->type != RFS_INDEX || head->level == id->level);
 }
 
+/* It is not in memory. */
+static int rfs_node_read(struct rfs_fs *fs, const struct rfs_node_id *id,
+			 u32 number, struct rfs_buf **out)
+{
+	struct rfs_runs *runs;
+	struct rfs_buf *map;
+	bool used;
+	u64 addr;
+	int ret = rfs_node_where(fs, number, &addr, &used);
+
+	if (!ret && !used)
+		ret = -EUCLEAN;
+	if (!ret)
+		ret = rfs_node_runs(fs, number, &map, &runs);
+	if (ret)
+		return ret;
+	return runs ? rfs_runs_unfold(fs, id, number, runs, out) :
+		      rfs_buf_read(fs, id->type, number, addr, out);
+}
+
 int rfs_node_get(struct rfs_fs *fs, const struct rfs_node_id *id, u32 number,
 		 struct rfs_buf **out)
 {
-	bool used;
-	u64 addr;
 	int ret = 0;
 
-	*out = rfs_buf_find(fs, id->type, number);
-	if (!*out) {
-		ret = rfs_node_where(fs, number, &addr, &used);
-		if (!ret)
-			ret = used ? rfs_buf_read(fs, id->type, number, addr,
-						  out) : -EUCLEAN;
+	/* what is no leaf is none of these, which a check-point takes for leaves */
+	if (!id->leaf && number / RFS_MAP_ENTRIES >= fs->nmap_leaves) {
+		*out = NULL;
+		return -EUCLEAN;
 	}
+	*out = rfs_buf_find(fs, id->type, number);
+	if (!*out)
+		ret = rfs_node_read(fs, id, number, out);
 	if (!ret && !rfs_node_matches(&(*out)->head, id))
 		ret = -EUCLEAN;
 	if (ret)
@@ -194,22 +281,29 @@ int rfs_node_free(struct rfs_fs *fs, u32 number)
 {
 	struct rfs_buf *map, *buf;
 	__le64 *word;
+	bool used;
+	u64 addr;
 	int ret = rfs_nmap_word_get(fs, number, &map, &word);
 
-	if (!ret && rfs_high(*word) != USED)
+	if (!ret)
+		ret = rfs_node_where(fs, number, &addr, &used);
+	if (!ret && !used)
 		ret = -EUCLEAN;
-	if (!ret && rfs_addr(*word))
-		ret = rfs_count_live(fs, rfs_addr(*word), -1, NULL);
+	if (!ret && addr)
+		ret = rfs_count_live(fs, addr, -1, NULL);
 	if (ret)
 		return ret;
 	buf = rfs_buf_find(fs, RFS_INDEX, number);
+	/* of runs the blocks went before: that it is dirty has counted it out */
 	if (buf)
 		rfs_buf_drop(fs, buf);
-	*word = 0;
-	rfs_buf_dirty(fs, map);
+	rfs_node_put_word(fs, number, map, 0);
 	rfs_node_count(fs, number, -1);
 	rfs_node_reference(fs, number, false);
-	fs->next_node = min(fs->next_node, number);
+	if (number / RFS_MAP_ENTRIES < fs->nmap_leaves)
+		fs->next_node = min(fs->next_node, number);
+	else
+		fs->next_leaf = min(fs->next_leaf, number);
 	return 0;
 }
 
@@ -225,9 +319,26 @@ int rfs_node_adopt(struct rfs_fs *fs, u32 number, u64 addr)
 	ret = rfs_nmap_get(fs, number / RFS_MAP_ENTRIES, true, &map);
 	if (ret)
 		return ret;
+	if (at % rfs_nmap_step(fs, number / RFS_MAP_ENTRIES))
+		return 0;
 	if (!map->table.word[at])
 		rfs_node_count(fs, number, 1);
-	map->table.word[at] = rfs_word(addr, USED);
+	rfs_node_put_word(fs, number, map, rfs_word(addr, RFS_NODE_USED));
+	return 0;
+}
+
+int rfs_node_adopt_runs(struct rfs_fs *fs, u32 number,
+			const struct rfs_runs *runs)
+{
+	u32 at = number % RFS_MAP_ENTRIES;
+	struct rfs_buf *map;
+	int ret = rfs_nmap_get(fs, number / RFS_MAP_ENTRIES, true, &map);
+
+	if (ret)
+		return ret;
+	if (!map->table.word[at])
+		rfs_node_count(fs, number, 1);
+	memcpy(&map->table.word[at], runs, sizeof(*runs));
 	rfs_buf_dirty(fs, map);
 	return 0;
 }
@@ -243,8 +354,7 @@ int rfs_node_forget(struct rfs_fs *fs, u32 number)
 	buf = rfs_buf_find(fs, RFS_INDEX, number);
 	if (buf)
 		rfs_buf_drop(fs, buf);
-	*word = 0;
-	rfs_buf_dirty(fs, map);
+	rfs_node_put_word(fs, number, map, 0);
 	rfs_node_count(fs, number, -1);
 	return 0;
 }
@@ -272,7 +382,6 @@ int rfs_node_moved(struct rfs_fs *fs, u32 number, u64 addr)
 		ret = rfs_count_live(fs, old, -1, NULL);
 	if (ret)
 		return ret;
-	*word = rfs_word(addr, USED);
-	rfs_buf_dirty(fs, map);
+	rfs_node_put_word(fs, number, map, rfs_word(addr, RFS_NODE_USED));
 	return 0;
 }

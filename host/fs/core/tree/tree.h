@@ -32,6 +32,7 @@ struct rfs_node_id {
 	u8 level;		/* is compared if it is an index node */
 	u32 ino, gen;
 	u32 place;		/* see RFS_NODE_KEY() */
+	bool leaf;		/* of a file, level 1: it may be runs */
 };
 
 /* The TIMB word of a block of the node map */
@@ -43,8 +44,31 @@ static inline u64 rfs_nmap_word(const struct rfs_fs *fs, u32 block)
 int rfs_nmap_get(struct rfs_fs *fs, u32 block, bool create,
 		 struct rfs_buf **out);
 
-/* Where a node is; *addr is 0 if it was never written, *used: it has a number */
+/* Numbers in a block of the node map are so far apart */
+static inline u32 rfs_nmap_step(const struct rfs_fs *fs, u32 block)
+{
+	return block < fs->nmap_leaves ? 1 : RFS_LEAF_WORDS;
+}
+
+/*
+ * Where a node is; *addr is 0 if it was never written, or is runs; *used: it has a
+ * number
+ */
 int rfs_node_where(struct rfs_fs *fs, u32 number, u64 *addr, bool *used);
+
+/* What the node map says of a leaf that is runs; NULL: it is not. Of a number in use */
+int rfs_node_runs(struct rfs_fs *fs, u32 number, struct rfs_buf **map,
+		  struct rfs_runs **runs);
+
+/* runs.c: a clean leaf that is what the runs say */
+int rfs_runs_unfold(struct rfs_fs *fs, const struct rfs_node_id *id, u32 number,
+		    const struct rfs_runs *runs, struct rfs_buf **out);
+/* What a leaf is as runs, all blocks of which have one time then. False: it is none */
+bool rfs_runs_make(struct rfs_fs *fs, struct rfs_buf *leaf,
+		   struct rfs_runs *runs);
+
+/* A dirty leaf that can be runs is: 1, and it is clean. 0: it is not, and is written */
+int rfs_node_fold(struct rfs_fs *fs, struct rfs_buf *buf);
 
 /* A new one, dirty; *number is 0 after an error */
 int rfs_node_new(struct rfs_fs *fs, const struct rfs_node_id *id, u32 *number,
@@ -62,6 +86,8 @@ int rfs_node_moved(struct rfs_fs *fs, u32 number, u64 addr);
 /* For repair.c, rescan.c, which count what is live: it is there; it is not */
 void rfs_node_reference(struct rfs_fs *fs, u32 number, bool referenced);
 int rfs_node_adopt(struct rfs_fs *fs, u32 number, u64 addr);
+int rfs_node_adopt_runs(struct rfs_fs *fs, u32 number,
+			const struct rfs_runs *runs);
 int rfs_node_forget(struct rfs_fs *fs, u32 number);
 
 /* How many pointers or numbers an inode has, by its kind and height */

@@ -73,11 +73,11 @@ void rfs_maps_add(struct rfs_fs *fs, u32 blocks)
 				    le32_to_cpu(fs->super.ways));
 	fs->gain_now = rfs_compact_gain(fs->maps, tables, fs->sums_each,
 					le32_to_cpu(fs->super.ways));
-	fs->gain_next = rfs_compact_gain((u64)fs->maps + RFS_MAPS_NEXT, tables,
-					 fs->sums_each,
+	fs->gain_next = rfs_compact_gain((u64)fs->maps + rfs_maps_next(fs),
+					 tables, fs->sums_each,
 					 le32_to_cpu(fs->super.ways));
 	fs->low_now = rfs_low_with(fs, fs->maps);
-	fs->low_next = rfs_low_with(fs, (u64)fs->maps + RFS_MAPS_NEXT);
+	fs->low_next = rfs_low_with(fs, (u64)fs->maps + rfs_maps_next(fs));
 }
 
 /* Page metadata of a block that is not data; takes a stamp. */

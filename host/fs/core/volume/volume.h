@@ -124,6 +124,7 @@ struct rfs_stats {
 	u64 resets;
 	u64 victims;
 	u64 clean_reads;
+	u64 folded;		/* leaves that became runs, and were not written */
 	u64 waited_reads;	/* of metadata, which others had to wait for */
 	u64 clean_left;		/* blocks that were to be written anew, and not copied */
 	u64 clean_cached;	/* blocks that need not be read */
@@ -166,7 +167,7 @@ struct rfs_fs {
 	u32 volume;
 	u64 user_blocks;	/* that can be reserved; see rfs_zone_lost() */
 	u32 low_zones;		/* fewer free ones: clean first; see sizes.c */
-	/* the same with the maps there are, and with RFS_MAPS_NEXT more */
+	/* the same with the maps there are, and with rfs_maps_next() more */
 	u32 low_now, low_next;
 	/* blocks that a round of compaction has to gain, as many maps there are */
 	u64 gain_now, gain_next;
@@ -214,6 +215,7 @@ struct rfs_fs {
 	u64 data_live;
 
 	u32 imap_blocks, nmap_blocks, timb_blocks, ztab_blocks;
+	u32 nmap_leaves;	/* the first block of the node map that is of leaves */
 	u32 maps;		/* blocks of both maps, see rfs_maps_add() */
 	/*
 	 * TIMB word of each block of the inode map, then of the node map, a block
@@ -229,6 +231,7 @@ struct rfs_fs {
 	u32 orphans;
 	u32 next_ino;
 	u32 next_node;		/* no number below it is free */
+	u32 next_leaf;		/* of those of leaves, none below it */
 	u8 *referenced;		/* numbers in use; see repair.c */
 	u64 inodes;
 
@@ -241,6 +244,7 @@ struct rfs_fs {
 	u32 hash_size;		/* a power of 2 */
 	struct rfs_list dirty, clean;
 	u32 new_dirty;		/* dirty and never written */
+	u32 runs;		/* leaves that are runs in the node map, and not dirty */
 	u32 pruned;		/* nodes that were read to be emptied, see shrink.c */
 	u32 dirty_before;	/* for rfs_prove(): when one was admitted */
 	struct rfs_ioq *ioq;
@@ -323,7 +327,11 @@ bool rfs_summary_ok(const struct rfs_fs *fs, const struct rfs_summary *sum,
 		    u64 addr);
 u64 rfs_next_version(struct rfs_fs *fs, u32 count);
 
-#define RFS_MAPS_NEXT	2	/* of each map one, which an operation may add */
+/* Of each map a block that an operation may add; the node map has one of leaves, too */
+static inline u32 rfs_maps_next(const struct rfs_fs *fs)
+{
+	return fs->nmap_leaves < fs->nmap_blocks ? 3 : 2;
+}
 
 /* The TIMB word of a map's block, by its number among those of both maps */
 static inline u64 rfs_timb(const struct rfs_fs *fs, u32 at)

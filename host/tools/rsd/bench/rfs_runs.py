@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How long the runs of a file's blocks are, which an index of runs would have instead of blocks.
+"""How long the runs of a file's blocks are, and how much of the index they save.
 
 A pointer of RFS says where a block is, how often and when it was written, as SFS's groups need it.
 Blocks of a file could share a pointer where they lie in a row, were written as often, and in the
@@ -16,6 +16,8 @@ from rsd.machine import GuestJob, run_guest
 # Preset risa with 512 MiB, of which two files take four fifths
 DRIVE = {"pages": "32"}
 COLD_MIB, HOT_MIB, WRITTEN_MIB = 250, 150, 600
+# Blocks that a leaf of the index leads to
+LEAF_BLOCKS = 252
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,8 @@ count() {{ dump.rfs $drive map $1 | python3 /tmp/count.py >/out/$2; }}
 mkfs.rfs -q $drive
 start
 dd if=/dev/zero of=/mnt/cold bs=1M count={COLD_MIB} status=none
+sync
+cat /sys/fs/rfs/nvme0n1/written_index >/out/index
 dd if=/dev/zero of=/mnt/hot bs=1M count={HOT_MIB} status=none
 cold=$(stat -c %i /mnt/cold) hot=$(stat -c %i /mnt/hot)
 umount /mnt
@@ -78,6 +82,8 @@ def rfs_runs(context: Context) -> list[Row]:
         job = GuestJob("rsd", _SCRIPT, out_dir=out, namespace=DRIVE)
         finished(run_guest(job, context.built, cache=context.cache), "rfs-runs")
         copies = int((out / "copies").read_text())
+        index = int((out / "index").read_text())
+        leaves = -(-(COLD_MIB << 8) // LEAF_BLOCKS)
         rows = []
         for file in FILES:
             found = json.loads((out / f"{file.name}-{file.state}").read_text())
@@ -93,6 +99,17 @@ def rfs_runs(context: Context) -> list[Row]:
                     None,
                 )
             )
+    rows.append(
+        Row(
+            "RFS, index nodes that were written for the file written in order",
+            "informative",
+            f"{index}; without runs it has {leaves} leaves",
+            index,
+            "blocks",
+            "count",
+            None,
+        )
+    )
     rows.append(
         Row(
             "RFS, blocks that cleaning copied meanwhile",

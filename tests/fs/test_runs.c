@@ -1,0 +1,529 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Leaves that are runs in the node map: when they are, and what else is as before. */
+#include "check.h"
+#include "clean.h"
+#include "memdev.h"
+#include "space/space.h"
+#include "tree/tree.h"
+#include "checkpoint/checkpoint.h"
+#include "clean/clean.h"
+#include "ops/ops.h"
+#include "tools/tools.h"
+
+#define CAP		250
+#define ZONES		48
+#define SECOND		1000000000ULL
+
+static const struct rfs_geometry geometry = {
+	.zones = ZONES, .zone_blocks = 256, .oob_bytes = 64,
+};
+static const struct rfs_id id = { "0123456789abcde", "a key for hashes",
+				  "a key to be safe", .runs = true };
+static const struct rfs_new file = { .mode = S_IFREG | 0644 };
+static u8 block[RFS_BLOCK_BYTES], other[RFS_BLOCK_BYTES];
+
+static void broken(const struct rfs_fs *fs, const char *what)
+{
+	(void)fs;
+	FAIL("%s", what);
+}
+
+static struct rfs_fs *mount(struct memdev *dev)
+{
+	struct rfs_fs *fs;
+
+	rfs_broken = broken;
+	CHECK_EQ(rfs_mount(&memdev_ops, dev, &dev->geo, false, 0, &fs), 0);
+	return fs;
+}
+
+/* A volume with an empty file */
+static struct rfs_fs *mount_new(struct memdev **dev, u32 *ino)
+{
+	struct rfs_fs *fs;
+
+	*dev = memdev_new(&geometry, CAP, 320 << 20, true);
+	CHECK_EQ(rfs_mkfs(&memdev_ops, *dev, &geometry, &id, "test"), 0);
+	fs = mount(*dev);
+	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "f", &file, ino), 0);
+	return fs;
+}
+
+static struct rfs_fs *mount_again(struct rfs_fs *fs, struct memdev *dev)
+{
+	CHECK_EQ(rfs_unmount(fs), 0);
+	return mount(dev);
+}
+
+static void end(struct rfs_fs *fs, struct memdev *dev)
+{
+	rfs_unmount_nosync(fs);
+	memdev_free(dev);
+}
+
+static void put(struct rfs_fs *fs, u32 ino, u64 at, u8 value, u32 len)
+{
+	const void *data = block;
+
+	memset(block, value, sizeof(block));
+	CHECK_EQ(rfs_write(fs, ino, at, 1, &data, len), 0);
+}
+
+/* Blocks from..to - 1, each of which has its number */
+static void put_row(struct rfs_fs *fs, u32 ino, u64 from, u64 to)
+{
+	for (; from < to; from++)
+		put(fs, ino, from, from, RFS_BLOCK_BYTES);
+}
+
+static void expect(struct rfs_fs *fs, u32 ino, u64 at, u8 value, u32 len)
+{
+	memset(other, value, len);
+	memset(other + len, 0, sizeof(other) - len);
+	CHECK_EQ(rfs_read(fs, ino, at, block), 0);
+	CHECK(!memcmp(block, other, sizeof(block)));
+}
+
+static void expect_row(struct rfs_fs *fs, u32 ino, u64 from, u64 to)
+{
+	for (; from < to; from++)
+		expect(fs, ino, from, from, RFS_BLOCK_BYTES);
+}
+
+/* Leaves that a check-point writes, which fsck finds no fault with */
+static u64 leaves_written(struct rfs_fs *fs)
+{
+	u64 before = fs->stats.written[RFS_INDEX];
+
+	check_clean(fs);
+	return fs->stats.written[RFS_INDEX] - before;
+}
+
+static u64 blocks_of(struct rfs_fs *fs, u32 ino)
+{
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+
+	CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
+	return le64_to_cpu(di->blocks);
+}
+
+/* What metadata has and will have, as "Room" of design.md counts it */
+static u64 metadata(struct rfs_fs *fs)
+{
+	struct rfs_usage now;
+
+	rfs_usage_get(fs, &now);
+	return now.live - now.data_live + now.new_dirty;
+}
+
+TEST(leaves_of_a_file_in_order)
+{
+	struct memdev *dev;
+	u32 ino, i;
+	struct rfs_fs *fs = mount_new(&dev, &ino);
+	u64 live, had;
+
+	check_clean(fs);
+	live = fs->live;
+	put_row(fs, ino, 0, 1000);
+	check_clean(fs);
+	CHECK_EQ(fs->stats.written[RFS_INDEX], 0);
+	/* a check-point came before the end, and had a part of one */
+	CHECK_EQ(fs->stats.folded, 5);
+	for (i = 0; i < 2; i++) {
+		CHECK_EQ(fs->runs, 4);
+		CHECK_EQ(blocks_of(fs, ino), 1004);
+		expect_row(fs, ino, 0, 1000);
+		expect(fs, ino, 1000, 0, 0);
+		fs = mount_again(fs, dev);
+	}
+	/* one that changes has the room that it needs */
+	had = metadata(fs);
+	put(fs, ino, 300, 44, RFS_BLOCK_BYTES);
+	CHECK_EQ(fs->runs, 3);
+	CHECK_EQ(metadata(fs), had);
+	CHECK_EQ(leaves_written(fs), 1);
+	CHECK_EQ(metadata(fs), had);
+	fs = mount_again(fs, dev);
+	CHECK_EQ(fs->runs, 3);
+	/* and is runs again when all of it was written as often */
+	put_row(fs, ino, 252, 300);
+	put_row(fs, ino, 301, 504);
+	CHECK_EQ(leaves_written(fs), 0);
+	CHECK_EQ(fs->runs, 4);
+	CHECK_EQ(metadata(fs), had);
+	expect_row(fs, ino, 0, 300);
+	expect_row(fs, ino, 301, 1000);
+	fs = mount_again(fs, dev);
+	CHECK_EQ(rfs_unlink(fs, RFS_ROOT_INO, "f", &ino), 0);
+	CHECK_EQ(rfs_free_orphan(fs, ino), 0);
+	CHECK_EQ(fs->runs, 0);
+	check_clean(fs);
+	/* there are two blocks of the node map more */
+	CHECK(fs->live <= live + 2);
+	end(fs, dev);
+}
+
+/* Zones have the sums of what pointers say. */
+static void check_sums(struct rfs_fs *fs, u32 ino, u64 blocks)
+{
+	u64 time = 0, wcount = 0, at;
+	struct rfs_ptr ptr;
+	u32 nr;
+
+	for (at = 0; at < blocks; at++) {
+		CHECK_EQ(rfs_map_get(fs, ino, at, &ptr), 0);
+		if (ptr.kind != RFS_PTR_BLOCK)
+			continue;
+		time += rfs_ptr_ticks(&ptr);
+		wcount += rfs_ptr_wcount(&ptr);
+	}
+	for (nr = 0; nr < fs->geo.zones; nr++) {
+		time -= fs->zone[nr].sum_time;
+		wcount -= fs->zone[nr].sum_wcount;
+	}
+	CHECK_EQ(time, 0);
+	CHECK_EQ(wcount, 0);
+}
+
+TEST(times_of_runs)
+{
+	struct memdev *dev;
+	u32 ino, i;
+	struct rfs_fs *fs = mount_new(&dev, &ino);
+	struct rfs_ptr first, last;
+
+	/* within a second all have the mean; the first one is long ago, as others are */
+	dev->time += 5000 * SECOND;
+	for (i = 0; i < 252; i++) {
+		dev->time += i % 2 ? SECOND / 500 : 0;
+		put(fs, ino, i, i, RFS_BLOCK_BYTES);
+	}
+	CHECK_EQ(rfs_map_get(fs, ino, 0, &first), 0);
+	CHECK_EQ(rfs_map_get(fs, ino, 251, &last), 0);
+	CHECK(rfs_ptr_ticks(&last) - rfs_ptr_ticks(&first) > 100);
+	CHECK(rfs_ptr_ticks(&last) - rfs_ptr_ticks(&first) < 256);
+	check_sums(fs, ino, 300);
+	CHECK_EQ(leaves_written(fs), 0);
+	CHECK_EQ(fs->runs, 1);
+	check_sums(fs, ino, 300);
+	CHECK_EQ(rfs_map_get(fs, ino, 9, &first), 0);
+	CHECK_EQ(rfs_map_get(fs, ino, 250, &last), 0);
+	CHECK_EQ(rfs_ptr_ticks(&last), rfs_ptr_ticks(&first));
+	fs = mount_again(fs, dev);
+	CHECK_EQ(rfs_map_get(fs, ino, 9, &last), 0);
+	CHECK(!memcmp(&first, &last, sizeof(first)));
+	check_sums(fs, ino, 300);
+	/* those that were written later are no longer like the others */
+	CHECK_EQ(rfs_truncate(fs, ino, 251 * RFS_BLOCK_BYTES, false), 0);
+	dev->time += 2 * SECOND;
+	put(fs, ino, 251, 7, RFS_BLOCK_BYTES);
+	CHECK_EQ(leaves_written(fs), 1);
+	CHECK_EQ(fs->runs, 0);
+	check_sums(fs, ino, 300);
+	end(fs, dev);
+}
+
+/* Cleaning keeps them, and their times; nobody reads a leaf for it. */
+TEST(cleaned_runs)
+{
+	struct memdev *dev;
+	u32 ino, more, i;
+	struct rfs_fs *fs = mount_new(&dev, &ino);
+	struct rfs_ptr before, after;
+	u64 time;
+
+	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "g", &file, &more), 0);
+	/* zones of which half is left, written in no time */
+	time = dev->time;
+	for (i = 0; i < 5; i++, dev->time = time) {
+		put_row(fs, ino, i * 252, i * 252 + 126);
+		put_row(fs, more, i * 126, (i + 1) * 126);
+		put_row(fs, ino, i * 252 + 126, (i + 1) * 252);
+	}
+	CHECK_EQ(leaves_written(fs), 0);
+	CHECK_EQ(rfs_unlink(fs, RFS_ROOT_INO, "g", &more), 0);
+	CHECK_EQ(rfs_free_orphan(fs, more), 0);
+	check_clean(fs);
+	CHECK_EQ(rfs_map_get(fs, ino, 500, &before), 0);
+	for (i = 0; i < 6; i++)
+		CHECK_EQ(rfs_clean(fs, RFS_CLEAN_HARD), 0);
+	CHECK_EQ(rfs_map_get(fs, ino, 500, &after), 0);
+	CHECK(before.addr != after.addr);
+	CHECK(before.time == after.time && before.wcount == after.wcount);
+	check_clean(fs);
+	CHECK_EQ(fs->runs, 5);
+	check_sums(fs, ino, 1300);
+	expect_row(fs, ino, 0, 1260);
+	end(fs, dev);
+}
+
+TEST(leaves_with_holes)
+{
+	struct memdev *dev;
+	u32 ino, i;
+	struct rfs_fs *fs = mount_new(&dev, &ino);
+	u64 from = 2000;
+
+	/* holes before the blocks, and behind them; the last block is short */
+	put_row(fs, ino, 100, 150);
+	put(fs, ino, 150, 9, 77);
+	/* one block alone, the last of a leaf, and the first of the next one */
+	put(fs, ino, 503, 1, RFS_BLOCK_BYTES);
+	put(fs, ino, 504, 2, 1);
+	CHECK_EQ(leaves_written(fs), 0);
+	CHECK_EQ(fs->runs, 3);
+	for (i = 0; i < 2; i++) {
+		expect(fs, ino, 99, 0, 0);
+		expect_row(fs, ino, 100, 150);
+		expect(fs, ino, 150, 9, 77);
+		expect(fs, ino, 151, 0, 0);
+		expect(fs, ino, 502, 0, 0);
+		expect(fs, ino, 503, 1, RFS_BLOCK_BYTES);
+		expect(fs, ino, 504, 2, 1);
+		expect(fs, ino, 505, 0, 0);
+		fs = mount_again(fs, dev);
+	}
+	/* a hole among them, room that is kept, a short block that is not the last */
+	CHECK_EQ(rfs_punch(fs, ino, 120, 121, false), 0);
+	CHECK_EQ(leaves_written(fs), 1);
+	CHECK_EQ(rfs_truncate(fs, ino, 503 * RFS_BLOCK_BYTES + 5, false), 0);
+	put(fs, ino, 502, 3, RFS_BLOCK_BYTES);
+	CHECK_EQ(leaves_written(fs), 0);
+	CHECK_EQ(fs->runs, 1);
+	put(fs, ino, 504, 3, RFS_BLOCK_BYTES);
+	CHECK_EQ(fs->runs, 1);
+	check_clean(fs);
+	CHECK_EQ(fs->runs, 2);
+	expect(fs, ino, 503, 1, 5);
+	CHECK_EQ(rfs_truncate(fs, ino, 4000 * RFS_BLOCK_BYTES, false), 0);
+	put(fs, ino, 1000, 3, 40);
+	put(fs, ino, 1001, 3, 40);
+	CHECK_EQ(leaves_written(fs), 1);
+	expect(fs, ino, 1000, 3, 40);
+	CHECK_EQ(rfs_preallocate(fs, ino, &from, 2010), 0);
+	put(fs, ino, 2000, 4, RFS_BLOCK_BYTES);
+	CHECK_EQ(leaves_written(fs), 1);
+	end(fs, dev);
+}
+
+/* Two files in turn: each of a leaf's parts is elsewhere */
+TEST(leaves_of_many_runs)
+{
+	struct memdev *dev;
+	u32 ino, more, i;
+	struct rfs_fs *fs = mount_new(&dev, &ino);
+
+	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "g", &file, &more), 0);
+	for (i = 0; i < RFS_RUNS_MAX; i++) {
+		put_row(fs, ino, i * 3, (i + 1) * 3);
+		put(fs, more, i, 5, RFS_BLOCK_BYTES);
+	}
+	/* both files have a leaf, of 21 blocks; the other one is in the inode */
+	CHECK_EQ(leaves_written(fs), 0);
+	CHECK_EQ(fs->runs, 1);
+	put(fs, ino, RFS_RUNS_MAX * 3, RFS_RUNS_MAX * 3, RFS_BLOCK_BYTES);
+	CHECK_EQ(leaves_written(fs), 1);
+	CHECK_EQ(fs->runs, 0);
+	expect_row(fs, ino, 0, RFS_RUNS_MAX * 3 + 1);
+	end(fs, dev);
+}
+
+/* Of more leaves than files without holes have, some are as other nodes. */
+TEST(leaves_without_a_place)
+{
+	u32 each = RFS_MAP_ENTRIES / RFS_LEAF_WORDS, all, ino, i, round;
+	struct memdev *dev;
+	struct rfs_fs *fs = mount_new(&dev, &ino);
+
+	all = (fs->nmap_blocks - fs->nmap_leaves) * each;
+	CHECK_EQ(all, each);
+	for (round = 0; round < 2; round++) {
+		for (i = 0; i < all + 10; i++)
+			put(fs, ino, (u64)i * RFS_FANOUT + i % 7, i,
+			    RFS_BLOCK_BYTES);
+		check_clean(fs);
+		CHECK_EQ(fs->runs, all);
+		fs = mount_again(fs, dev);
+		for (i = 0; i < all + 10; i++)
+			expect(fs, ino, (u64)i * RFS_FANOUT + i % 7, i,
+			       RFS_BLOCK_BYTES);
+		CHECK_EQ(rfs_truncate(fs, ino, 0, false), 0);
+		check_clean(fs);
+		CHECK_EQ(fs->runs, 0);
+	}
+	end(fs, dev);
+}
+
+/* Volumes that were made without places for leaves have none, and write all leaves. */
+TEST(volume_without_runs)
+{
+	struct rfs_id plain = id;
+	struct memdev *dev = memdev_new(&geometry, CAP, 320 << 20, true);
+	struct rfs_fs *fs;
+	u32 ino;
+
+	plain.runs = false;
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geometry, &plain, "test"), 0);
+	fs = mount(dev);
+	CHECK_EQ(le32_to_cpu(fs->super.incompat) & RFS_INCOMPAT_RUNS, 0);
+	CHECK_EQ(le32_to_cpu(fs->super.max_nodes), (ZONES - 3) * CAP + 1);
+	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "f", &file, &ino), 0);
+	put_row(fs, ino, 0, 1000);
+	check_clean(fs);
+	CHECK(fs->stats.written[RFS_INDEX] >= 4);
+	CHECK_EQ(fs->runs, 0);
+	end(fs, dev);
+}
+
+static u64 repaired(struct rfs_fs *fs, u64 *losses)
+{
+	struct rfs_report found = { 0 }, made = { 0 };
+
+	CHECK_EQ(rfs_check(fs, &found), 0);
+	CHECK_EQ(rfs_repair(fs, &made), 0);
+	*losses = made.losses;
+	check_clean(fs);
+	return found.faults;
+}
+
+static struct rfs_runs *runs_of(struct rfs_fs *fs, u32 ino, u32 leaf)
+{
+	struct rfs_dinode *di;
+	struct rfs_runs *runs;
+	struct rfs_buf *buf;
+
+	CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
+	CHECK_EQ(rfs_node_runs(fs, le32_to_cpu(di->node[leaf]), &buf, &runs),
+		 0);
+	CHECK(runs);
+	return runs;
+}
+
+TEST(runs_are_repaired)
+{
+	struct memdev *dev;
+	struct rfs_runs *runs;
+	u64 losses;
+	u32 ino, i;
+	struct rfs_fs *fs = mount_new(&dev, &ino);
+
+	put_row(fs, ino, 0, 1000);
+	check_clean(fs);
+	CHECK_EQ(repaired(fs, &losses), 0);
+	CHECK_EQ(losses, 0);
+	CHECK_EQ(fs->runs, 4);
+	/* their number */
+	fs->runs = 9;
+	CHECK_EQ(repaired(fs, &losses), 1);
+	CHECK_EQ(losses, 0);
+	CHECK_EQ(fs->runs, 4);
+	/* what cannot be: too many blocks, none, outside of the volume, a gap */
+	for (i = 0; i < 4; i++) {
+		rfs_cache_trim(fs, 0);
+		runs = runs_of(fs, ino, i);
+		if (!i)
+			runs->run[0] = rfs_word(rfs_addr(runs->run[0]), 253);
+		else if (i == 1)
+			memset(runs->run, 0, sizeof(runs->run));
+		else if (i == 2)
+			runs->run[1] = rfs_word(1ULL << 40, 3);
+		else
+			runs->run[RFS_RUNS_MAX - 1] = runs->run[0];
+		rfs_cache_trim(fs, 8);
+		CHECK(repaired(fs, &losses));
+		CHECK_EQ(losses, 1);
+		CHECK_EQ(fs->runs, 3 - i);
+		expect(fs, ino, i * RFS_FANOUT + 5, 0, 0);
+	}
+	/* blocks that are others' */
+	put_row(fs, ino, 0, 1000);
+	check_clean(fs);
+	runs = runs_of(fs, ino, 2);
+	runs->run[0] = runs_of(fs, ino, 1)->run[0];
+	rfs_cache_trim(fs, 1);
+	CHECK(repaired(fs, &losses));
+	CHECK(losses);
+	expect_row(fs, ino, 252, 504);
+	end(fs, dev);
+}
+
+/* Without check-points: what the newest block of the node map says counts, and not a leaf. */
+TEST(runs_are_rescanned)
+{
+	struct rfs_report report = { .say = say };
+	struct rfs_rescue out;
+	struct memdev *dev;
+	u32 ino, at;
+	struct rfs_fs *fs = mount_new(&dev, &ino);
+
+	put_row(fs, ino, 0, 1000);
+	check_clean(fs);
+	/* leaf 1 is one, and then runs again; leaf 2 is one */
+	put(fs, ino, 300, 1, RFS_BLOCK_BYTES);
+	CHECK_EQ(leaves_written(fs), 1);
+	put_row(fs, ino, 252, 300);
+	put_row(fs, ino, 301, 504);
+	put(fs, ino, 600, 2, RFS_BLOCK_BYTES);
+	CHECK_EQ(leaves_written(fs), 1);
+	CHECK_EQ(fs->runs, 3);
+	/* and one that no check-point has */
+	put(fs, ino, 800, 3, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_fsync(fs, ino), 0);
+	rfs_unmount_nosync(fs);
+	for (at = 0; at < RFS_CP_ZONES * geometry.zone_blocks; at++)
+		dev->page[at].state = MEM_TORN;
+	CHECK_EQ(rfs_rescan(&memdev_ops, dev, &geometry, &report, &out, &fs), 0);
+	CHECK(!out.damaged);
+	CHECK(out.super_lost);
+	check_clean(fs);
+	CHECK_EQ(fs->runs, 2);
+	for (at = 0; at < 1000; at++)
+		expect(fs, ino, at, at == 300 ? 1 : at == 600 ? 2 :
+				    at == 800 ? 3 : at, RFS_BLOCK_BYTES);
+	end(fs, dev);
+}
+
+/* A check-point of which nothing but the node map was written: mounting outdates it. */
+TEST(runs_of_an_unfinished_checkpoint)
+{
+	struct rfs_report report = { .say = say };
+	struct memdev *dev, *cut;
+	struct rfs_rescue out;
+	u32 ino, more, at, base;
+	struct rfs_fs *fs = mount_new(&dev, &ino);
+
+	put_row(fs, ino, 0, 50);
+	put(fs, ino, 20, 20, RFS_BLOCK_BYTES);
+	CHECK_EQ(leaves_written(fs), 1);
+	base = dev->ops;
+	CHECK_EQ(rfs_truncate(fs, ino, 15 * RFS_BLOCK_BYTES, false), 0);
+	CHECK_EQ(leaves_written(fs), 0);
+	CHECK_EQ(fs->runs, 1);
+	rfs_unmount_nosync(fs);
+	cut = memdev_new(&geometry, CAP, 1 << 20, false);
+	for (at = 0; at < dev->ops; at++) {
+		const struct mem_op *op = &dev->op[at];
+
+		if (at < base || (op->type == MEM_APPEND &&
+				  op->page.oob->type == RFS_NMAP))
+			memdev_replay(cut, op, MEM_OK);
+	}
+	fs = mount(cut);
+	expect_row(fs, ino, 0, 50);
+	/* so that the check-point of the mount is known to be whole */
+	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "g", &file, &more), 0);
+	put(fs, more, 0, 1, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_fsync(fs, more), 0);
+	rfs_unmount_nosync(fs);
+	for (at = 0; at < RFS_CP_ZONES * geometry.zone_blocks; at++)
+		cut->page[at].state = MEM_TORN;
+	CHECK_EQ(rfs_rescan(&memdev_ops, cut, &geometry, &report, &out, &fs), 0);
+	CHECK(!out.damaged);
+	check_clean(fs);
+	CHECK_EQ(fs->runs, 0);
+	expect_row(fs, ino, 0, 50);
+	memdev_free(dev);
+	end(fs, cut);
+}
