@@ -11,7 +11,10 @@ import pytest
 from rsd.artifacts import REPOSITORY
 from rsd.crash.guest import ace
 
-WORKS = ace.sequences()
+WORKS = ace.sequences("seq1")
+PAIRS = ace.sequences("seq2")
+# Of the many pairs, so many are done here.
+SAMPLE = 600
 
 
 def number(title: str) -> int:
@@ -21,19 +24,18 @@ def number(title: str) -> int:
 
 
 class Volume:
-    """A directory in which sequences were done; `refused` by the host's file system."""
+    """A directory in which steps were done; the host's file system may refuse some of them."""
 
     def __init__(self, works: list[ace.Work], steps: int) -> None:
-        self.works, self.refused, before = works, [], []
+        self.works = works
+        self.refused: list[list[int]] = []
+        before: list[ace.Work] = []
         for step in range(steps):
-            work = works[step // ace.STEPS]
-            try:
-                (ace._fill, ace._operate, ace._make_durable)[step % ace.STEPS](work, before)
-            except OSError as error:
-                assert error.errno in ace.UNSUPPORTED and step % ace.STEPS == 1, work.title
-                self.refused.append(work.number)
-            if step % ace.STEPS == 2:
-                before.append(work)
+            at, number = divmod(step, len(works[0].steps))
+            if not ace.do_step(works[at], number, before):
+                self.refused.append([works[at].number, number - 1])
+            if works[at].steps[number] == "call":
+                before.append(works[at])
         self.trees = ace.trees(works, self.refused)
 
     def check(self, done: int, begun: int) -> None:
@@ -59,6 +61,22 @@ def test_they_are_different() -> None:
     text = (REPOSITORY / "docs/crashing.md").read_text()
     assert f"It does {len(WORKS)} sequences" in text
     assert {work.call[0] for work in WORKS} == {"fsync", "fdatasync", "sync"}
+    assert len({work.title for work in PAIRS}) == len(PAIRS) > 20_000
+    assert f"{len(PAIRS):,} sequences of two operations" in text
+
+
+def test_pairs_are_in_a_random_order_that_stays() -> None:
+    """A range of them is a sample, and the number of a sequence means the same everywhere."""
+    assert PAIRS[0].title == "symlink A/bar; falloc foo punch across blocks; fsync A/foo"
+    firsts = {work.operations[0] for work in PAIRS[:SAMPLE]}
+    assert firsts == {work.operations[0] for work in WORKS}
+
+
+def test_the_guest_is_given_the_same() -> None:
+    given = ace.load(ace.dump(PAIRS[:9]))
+    assert [(one.number, one.title) for one in given] == [
+        (one.number, one.title) for one in PAIRS[:9]
+    ]
 
 
 def test_the_model_is_what_a_file_system_does() -> None:
@@ -67,7 +85,18 @@ def test_the_model_is_what_a_file_system_does() -> None:
         volume = Volume([work], 2)
         volume.check(2, 2)
         volume.check(1, 2)
-        assert not volume.refused or work.operation[0] in ("direct", "falloc"), work.title
+        assert not volume.refused or work.operations[0][0] in ("direct", "falloc"), work.title
+        ace._remove(f"{ace.TOP}/{work.directory}")
+
+
+def test_the_model_of_two_operations_is_what_a_file_system_does() -> None:
+    """Each operation of seq2 is possible: one that is not ends with an error of another kind."""
+    for work in PAIRS[:SAMPLE]:
+        volume = Volume([work], 3)
+        volume.check(3, 3)
+        volume.check(1, 3)
+        for _, index in volume.refused:
+            assert work.operations[index][0] in ("direct", "falloc"), work.title
         ace._remove(f"{ace.TOP}/{work.directory}")
 
 

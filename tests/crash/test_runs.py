@@ -122,6 +122,7 @@ def test_a_work_that_promises_too_early_is_found(crash: Crash, tmp_path: Path) -
 
     least = crash("min", str(number)).stdout
     assert "it fails: check" in least
+    assert "calls since everything was durable: " in least and "fsync" in least.splitlines()[-1]
     refused = crash("--work", "good", *few, status=2).stderr
     assert "it has another run, with another work" in refused
 
@@ -186,6 +187,14 @@ def test_barriers_that_are_left_out_are_found(crash: Crash, tmp_path: Path) -> N
     crash(*work, *VOLATILE, "--mount-options", "nobarrier", status=1)
     assert results(tmp_path / "safe")["failed"] == 0
     assert results(tmp_path / "run")["failed"] > 0
+
+
+def test_sequences_of_two_operations(crash: Crash, tmp_path: Path) -> None:
+    """RFS keeps all that they make durable."""
+    crash("--work", "ace:seq2/1-4", "--points", "16", "--outcomes", "2")
+    found = results(tmp_path / "run")
+    assert found["kind"] == "seq2" and found["explored"] > 16
+    assert "operation 2" in (tmp_path / "run/trace").read_text()
 
 
 @pytest.mark.parametrize(

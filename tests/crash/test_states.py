@@ -57,7 +57,10 @@ def test_points_beyond_the_end_are_refused() -> None:
         points(9, "11")
 
 
-@pytest.mark.parametrize("name", ["ace:seq1/0", "ace:seq1/7-3", "ace:seq1/1-9999", "ace:seq3"])
+@pytest.mark.parametrize(
+    "name",
+    ["ace:seq1/0", "ace:seq1/7-3", "ace:seq1/1-9999", "ace:seq2", "ace:seq2/1-99999", "ace:seq3"],
+)
 def test_sequences_that_there_are_not(name: str) -> None:
     with pytest.raises(RsdError, match=f"--work {name}: must be ace:seq1"):
         Work.named(name)
@@ -81,7 +84,7 @@ def test_marks_hold_from_their_operation_on() -> None:
     marks = Marks(((2, "one"), (5, "two")))
     assert [marks.at(op) for op in (1, 2, 5)] == [[], ["one"], ["one", "two"]]
     assert [marks.key(op) for op in (1, 2, 5)] == [0, 1, 2]
-    steps = Marks(ace={"steps": [(0, 3), (3, 4)], "sequences": [1, 1]})
+    steps = Marks(ace={"steps": [(0, 3), (3, 4)], "kind": "seq1", "sequences": [1, 1]})
     assert [steps.steps(op) for op in (0, 2, 3, 4)] == [(0, 1), (0, 1), (1, 2), (2, 2)]
     assert len({steps.key(op) for op in (0, 3, 4)}) == 3
 
@@ -115,5 +118,5 @@ def test_a_directory_without_a_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RsdError, match="it has no run of ./rsd crash"):
         campaign.read_description(tmp_path)
     (tmp_path / campaign.RUN).write_text(json.dumps({"format": 99}))
-    with pytest.raises(RsdError, match="format 99, 2 is known"):
+    with pytest.raises(RsdError, match="format 99, 3 is known"):
         campaign.read_description(tmp_path)

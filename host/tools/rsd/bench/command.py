@@ -16,6 +16,7 @@ from rsd import artifacts, packages
 from rsd.artifacts import REPOSITORY
 from rsd.bench import (
     core,
+    crash_bugs,
     device,
     gc_cost,
     guest,
@@ -111,6 +112,10 @@ BENCHES = {
     "host-cost": Bench("host CPU time of an I/O, against stock hw/nvme", host_cost.host_cost),
     "guest-cost": Bench("host CPU time of an I/O in virtual time", guest_cost.guest_cost),
     "gc-cost": Bench("host CPU time of a page operation under collection", gc_cost.gc_cost),
+    "crash-bugs": Bench(
+        "published bugs of ext4, F2FS and btrfs, put back: how soon ./rsd crash finds them",
+        crash_bugs.crash_bugs,
+    ),
     "laws": Bench("laws that any SSD model must obey, held against rsdsim", laws.laws),
     "guest-speed": Bench("what the guest speed costs and gives", guest.guest_speed),
 }

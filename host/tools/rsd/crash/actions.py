@@ -15,8 +15,6 @@ from rsd.artifacts import Artifacts
 from rsd.cache import Cache
 from rsd.crash import pack, record, report, timeline
 from rsd.crash.campaign import Campaign, Settings
-from rsd.crash.guest import ace
-from rsd.crash.record import Work
 from rsd.crash.states import ALL, State
 from rsd.crash.visit import Verdict
 from rsd.errors import RsdError
@@ -83,14 +81,16 @@ def open_state(
 ) -> int:
     """A guest in that state: it does the command, or is on the terminal."""
     with cache.scratch("crash") as scratch:
-        script = f"{record.rewind(state)} || exit\n{do or ''}\n"
+        insert = record.insert(campaign.settings.subject)
+        script = f"{insert} && {record.rewind(state)} || exit\n{do or ''}\n"
         job = campaign.visitor.job([state], scratch, script)
         result = run_guest(job, built, cache=cache, on_output=_print)
         if do or result.outcome is not Outcome.EXITED or result.status:
             return report_guest(result, progress)
         device, kind, options = campaign.settings.subject.mount
         words = ["mount", "-t", kind, *(["-o", options] if options else []), device, "/mnt"]
-        progress.say(f"the guest is as the power cut left it; next: {shlex.join(words)}")
+        first = f"{insert}; " if campaign.settings.subject.module else ""
+        progress.say(f"the guest is as the power cut left it; next: {first}{shlex.join(words)}")
         properties = {key: value for key, value in job.namespace.items() if key != "op-log"}
         job = dataclasses.replace(
             job, namespace=properties, deterministic=False, out_dir=None, virtual_limit_s=0
@@ -162,7 +162,25 @@ def minimise(
     progress: Progress,
     jobs: int,
 ) -> int:
-    """Find the shortest work and the fewest outcomes that still fail in the same stage."""
+    """Print the shortest work and the fewest outcomes that still fail in the same stage."""
+    campaign, least = smallest(campaign, state, built, cache, progress, jobs)
+    calls = timeline.calls(campaign)
+    print(f"{campaign.title}: state {least.id}")
+    _print_state(campaign, least)
+    print(f"calls since everything was durable: {len(calls)}: {'; '.join(calls)}")
+    progress.say(f"./rsd crash open {least.id} --out {campaign.directory}")
+    return 0
+
+
+def smallest(
+    campaign: Campaign,
+    state: State,
+    built: Artifacts,
+    cache: Cache,
+    progress: Progress,
+    jobs: int,
+) -> tuple[Campaign, State]:
+    """The run of the shortest work, and its simplest state, that fail in the same stage."""
     verdict = look(campaign, state, built, cache)
     if verdict.passed:
         raise RsdError(
@@ -177,11 +195,7 @@ def minimise(
         if failure["stage"] == verdict.stage
         for number in (failure["state"], *failure["same"])
     ]
-    least = min(alike or [state], key=_weight)
-    print(f"{campaign.title}: state {least.id}")
-    _print_state(campaign, least)
-    progress.say(f"./rsd crash open {least.id} --out {campaign.directory}")
-    return 0
+    return campaign, min(alike or [state], key=_weight)
 
 
 def _weight(state: State) -> tuple[int, int, int]:
@@ -205,16 +219,19 @@ def _shorter(
     if not campaign.marks.ace or campaign.description["cut"]:
         return None
     first, last = campaign.settings.work.sequences
+    steps = len(campaign.settings.work.works[0].steps)
     _, begun = campaign.marks.steps(state.op)
     # While a sequence is filled, what fails is likely to be of the one before.
-    acted = begun - 1 if begun % ace.STEPS != 1 else begun - 2
-    number = first + max(0, acted) // ace.STEPS
+    acted = begun - 1 if begun % steps != 1 else begun - 2
+    number = first + max(0, acted) // steps
     for start in (number, number - 1):
         if start < first or (start, number) == (first, last):
             continue
         directory = campaign.directory / f"min-{start}-{number}"
         settings: Settings = dataclasses.replace(
-            campaign.settings, work=Work(sequences=(start, number)), points=ALL
+            campaign.settings,
+            work=dataclasses.replace(campaign.settings.work, sequences=(start, number)),
+            points=ALL,
         )
         small = Campaign.begin(directory, settings, built)
         small.record(built, cache, progress)

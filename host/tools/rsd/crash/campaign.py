@@ -2,7 +2,7 @@
 """A run and its directory: what decides it, the recorded drive, verdicts, reports.
 
     run.json         what decides the run
-    work, check, in  the user's own
+    work, check, in  the user's own, as is `patch`; patched.ko is built of it
     media, log       the drive as the work left it, and its operations
     trace            what the guest's kernel said of system calls and NVMe commands
     marks.json       what had to hold from which operation on; hashes of these three files
@@ -34,7 +34,7 @@ from rsd.crash.visit import Verdict, Visitor
 from rsd.errors import RsdError, naming
 from rsd.progress import Progress
 
-FORMAT = 2
+FORMAT = 3
 RUN, VERDICTS, MARKS = "run.json", "verdicts", "marks.json"
 RECORDED = ("media", "log", "trace")
 
@@ -85,8 +85,9 @@ class Campaign:
         """What the work is, in a few words."""
         if cut := self.description["cut"]:
             return f"the recovery of state {cut['state']}"
-        first, last = self.settings.work.sequences
-        return "a script" if self.settings.work.script else f"ace:seq1, sequences {first} to {last}"
+        work = self.settings.work
+        first, last = work.sequences
+        return "a script" if work.script else f"ace:{work.kind}, sequences {first} to {last}"
 
     @classmethod
     def begin(cls, directory: Path, settings: Settings, built: Artifacts) -> "Campaign":
@@ -253,8 +254,11 @@ def _describe(settings: Settings, built: Artifacts) -> dict[str, Any]:
         "properties": {**subject.stack.system.namespace, **subject.properties},
         "set": dict(subject.set),
         "mount_options": subject.options,
+        "patch": hash_file(subject.patch) if subject.patch else None,
+        "patched": hash_file(subject.module) if subject.module else None,
         "work": hash_file(settings.work.script) if settings.work.script else None,
         "sequences": list(settings.work.sequences),
+        "kind": settings.work.kind,
         "check": hash_file(settings.check) if settings.check else None,
         "in": hash_tree(settings.given) if settings.given else None,
         "points": settings.points,
@@ -274,7 +278,13 @@ def _keep(directory: Path, settings: Settings, description: Mapping[str, Any]) -
     """Make the directory of a run."""
     with naming(directory):
         directory.mkdir(parents=True, exist_ok=True)
-        for name, path in (("work", settings.work.script), ("check", settings.check)):
+        files = {
+            "work": settings.work.script,
+            "check": settings.check,
+            "patch": settings.subject.patch,
+            record.MODULE: settings.subject.module,
+        }
+        for name, path in files.items():
             if path:
                 shutil.copyfile(path, directory / name)
         if settings.given:
@@ -286,8 +296,18 @@ def _kept(directory: Path, description: Mapping[str, Any]) -> Settings:
     """The settings of a run, with the directory's own files."""
     first, last = description["sequences"]
     return Settings(
-        Subject(description["system"], description["set"], description["mount_options"]),
-        Work(directory / "work" if description["work"] else None, (first, last)),
+        Subject(
+            description["system"],
+            description["set"],
+            description["mount_options"],
+            directory / "patch" if description["patch"] else None,
+            directory / record.MODULE if description["patch"] else None,
+        ),
+        Work(
+            directory / "work" if description["work"] else None,
+            (first, last),
+            description["kind"],
+        ),
         directory / "check" if description["check"] else None,
         directory / "in" if description["in"] else None,
         description["points"],

@@ -2,6 +2,7 @@
 """The command line of `./rsd crash`."""
 
 import argparse
+import dataclasses
 import json
 import os
 import re
@@ -13,7 +14,7 @@ from typing import Any
 from rsd import artifacts
 from rsd.artifacts import OUTPUTS
 from rsd.cache import Cache, remove_tree
-from rsd.crash import actions, again, page, report
+from rsd.crash import actions, again, page, patched, report
 from rsd.crash.campaign import RUN, Campaign, Settings
 from rsd.crash.record import Work
 from rsd.crash.states import ALL
@@ -40,7 +41,8 @@ WORK is a shell script that runs in the volume's root directory. It calls `durab
 something must survive every later power cut. CHECK is a shell script that runs there after each
 power cut. Its arguments are the names that were durable by then; it must end with status 0.
 WORK can also be ace:seq1. These are sequences of one operation and one call of fsync, fdatasync or
-sync, and they have their own check. ace:seq1/N-M runs some of them.
+sync, and they have their own check. ace:seq1/N-M runs some of them. ace:seq2/N-M runs sequences of
+two operations; they are in a random order, so a range of them is a sample.
 
 The exit status is 0, or
   1    a state failed
@@ -124,6 +126,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="More options of the file system's own, as mount -o takes them.",
     )
     parser.add_argument(
+        "--patch",
+        type=Path,
+        metavar="FILE",
+        help="Change the guest's ext4, F2FS or btrfs by this patch of fs/ in its kernel's source.",
+    )
+    parser.add_argument(
         "--check-limit",
         type=_positive,
         default=10,
@@ -183,6 +191,7 @@ def main(arguments: argparse.Namespace) -> int:
     settings = _settings(arguments)
     artifacts.install_packages(cache, progress, install=not arguments.no_install)
     built = artifacts.ensure(cache, progress)
+    settings = with_module(settings, cache, progress)
     is_new = not (arguments.out / RUN).exists()
     campaign = Campaign.begin(arguments.out, settings, built)
     campaign.claim()
@@ -223,6 +232,15 @@ def main(arguments: argparse.Namespace) -> int:
     else:
         progress.say(f"{shown} shows all")
     return FAILED if report.failed(results) else 0
+
+
+def with_module(settings: Settings, cache: Cache, progress: Progress) -> Settings:
+    """With the module that the patch gives, if there is a patch."""
+    subject = settings.subject
+    if subject.patch is None:
+        return settings
+    module = patched.ensure(cache, progress, subject.kind, subject.patch)
+    return dataclasses.replace(settings, subject=dataclasses.replace(subject, module=module))
 
 
 def _where(arguments: argparse.Namespace) -> str:
@@ -298,8 +316,11 @@ def _settings(arguments: argparse.Namespace) -> Settings:
     if arguments.check and not arguments.check.is_file():
         raise RsdError(f"--check {arguments.check}: no such file", "name a shell script")
     check_directory("--in", arguments.in_dir)
-    subject = Subject(arguments.system, dict(arguments.properties), arguments.mount_options)
+    subject = Subject(
+        arguments.system, dict(arguments.properties), arguments.mount_options, arguments.patch
+    )
     _ = subject.stack
+    subject.check_patch()
     return Settings(
         subject,
         work,

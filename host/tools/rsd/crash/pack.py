@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from rsd.crash.campaign import MARKS, RUN, Campaign
+from rsd.crash.record import MODULE
 from rsd.crash.states import State
 from rsd.crash.visit import Verdict
 from rsd.errors import RsdError, naming
 from rsd.untar import extract
 
 NAME = "pack.json"
-PARTS = (RUN, "work", "check", "in", "media", "log", "trace", MARKS)
+PARTS = (RUN, "work", "check", "in", "patch", MODULE, "media", "log", "trace", MARKS)
 # Changes little in size, much in time
 LEVEL = 4
 

@@ -140,7 +140,7 @@ def _marks(campaign: Campaign) -> Iterator[str]:
 
 
 def _how(results: Mapping[str, Any]) -> Iterator[str]:
-    names = ("properties", "mount_options", "points", "outcomes", "seed")
+    names = ("properties", "mount_options", "patch", "points", "outcomes", "seed")
     facts = {name: results[name] for name in names} | results["hashes"]
     rows = "".join(
         f'<tr><td>{_text(name)}</td><td class="name"><code>{_text(_plain(value))}</code></td></tr>'

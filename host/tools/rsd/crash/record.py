@@ -21,7 +21,8 @@ from rsd.written import copy_media
 VIRTUAL_LIMIT_S = 600
 # Where its programs are in the guest; beside it is what the user gave
 PROGRAMS = "crash"
-ACE = re.compile(r"ace:seq1(?:/(\d+)(?:-(\d+))?)?")
+MODULE = "patched.ko"
+ACE = re.compile(r"ace:(seq[12])(?:/(\d+)(?:-(\d+))?)?")
 
 # Later than any operation
 NEVER = 1 << 62
@@ -42,14 +43,18 @@ CALLS = dict(zip(map(int, _NUMBERED[1::2]), _NUMBERED[::2], strict=True))
 
 @dataclass(frozen=True)
 class Work:
-    """What is done: a script of the user, or sequences of ace.py, from the first to the last."""
+    """What is done: a script of the user, or sequences of ace.py, from the first to the last.
+
+    `kind` is ace.py's, and says of which.
+    """
 
     script: Path | None = None
     sequences: tuple[int, int] = (0, 0)
+    kind: str = "seq1"
 
     @classmethod
     def named(cls, text: str) -> "Work":
-        """A file's name, or ace:seq1, ace:seq1/N, ace:seq1/N-M."""
+        """A file's name, or ace:seq1, ace:seq1/N, ace:seq1/N-M; seq2 only with numbers."""
         if not text.startswith("ace:"):
             if not Path(text).is_file():
                 raise RsdError(
@@ -57,18 +62,26 @@ class Work:
                     "name a shell script, or ace:seq1",
                 )
             return cls(script=Path(text))
-        count = len(ace.sequences())
         found = ACE.fullmatch(text)
-        first, last = 1, count
-        if found and found[1]:
-            first = int(found[1])
-            last = int(found[2] or found[1])
-        if not found or not 1 <= first <= last <= count:
+        counts = {kind: len(ace.sequences(kind)) for kind in ace.KINDS}
+        kind = found[1] if found else ""
+        first, last = (1, counts["seq1"]) if kind == "seq1" else (0, 0)
+        if found and found[2]:
+            first = int(found[2])
+            last = int(found[3] or found[2])
+        if not found or not 1 <= first <= last <= counts[kind]:
             raise RsdError(
-                f"--work {text}: must be ace:seq1, or ace:seq1/FIRST-LAST of 1 to {count}",
+                f"--work {text}: must be ace:seq1, ace:seq1/FIRST-LAST of 1 to {counts['seq1']:,},"
+                f" or ace:seq2/FIRST-LAST of 1 to {counts['seq2']:,}",
                 "--work ace:seq1/1-10",
             )
-        return cls(sequences=(first, last))
+        return cls(sequences=(first, last), kind=kind)
+
+    @property
+    def works(self) -> list[ace.Work]:
+        """The sequences; none of a script."""
+        first, last = self.sequences
+        return [] if self.script else ace.sequences(self.kind)[first - 1 : last]
 
 
 @dataclass(frozen=True)
@@ -114,10 +127,12 @@ class Marks:
         done, begun = self.steps(op)
         if not begun:
             return "nothing has begun"
-        number = self.ace["sequences"][0] + (begun - 1) // ace.STEPS
-        step = ("fill", "operation", "call")[(begun - 1) % ace.STEPS]
+        works = ace.sequences(self.ace["kind"])
+        first = self.ace["sequences"][0]
+        before, step = divmod(begun - 1, len(works[0].steps))
+        work = works[first + before - 1]
         how = "done" if done == begun else "begun"
-        return f"sequence {number}, {ace.sequences()[number - 1].title}: {step} {how}"
+        return f"sequence {work.number}, {work.title}: {work.steps[step]} {how}"
 
 
 @dataclass(frozen=True)
@@ -136,7 +151,7 @@ class Cut:
 
 
 def programs() -> dict[str, bytes | str | Path]:
-    """What a guest finds in /in/crash."""
+    """What each guest finds in /in/crash."""
     names = ("ace.py", "ace_work.py", "visit.py", "rewind.py")
     files = [*VISITING.values(), *(HERE / name for name in names)]
     return {f"{PROGRAMS}/{path.name}": path for path in (*files, HERE / "durable")}
@@ -149,6 +164,11 @@ def rewind(state: State) -> str:
     )
 
 
+def insert(subject: Subject) -> str:
+    """The command that lets a patched file system take the place of the built-in one."""
+    return f"insmod /in/{PROGRAMS}/{MODULE}" if subject.module else ":"
+
+
 def script(subject: Subject, work: Work, *, recovery: bool) -> str:
     """What the guest does: the work on a new volume, or the recovery of one that is there."""
     file_system = subject.stack.file_system
@@ -159,7 +179,7 @@ def script(subject: Subject, work: Work, *, recovery: bool) -> str:
     if work.script:
         do = f"PATH=/in/{PROGRAMS}:$PATH sh /in/{PROGRAMS}/work"
     else:
-        do = f"python3 -B /in/{PROGRAMS}/ace_work.py {work.sequences[0]} {work.sequences[1]} $drive"
+        do = f"python3 -B /in/{PROGRAMS}/ace_work.py /in/{PROGRAMS}/works $drive"
     if recovery:
         before, do = "", mount
     else:
@@ -171,6 +191,7 @@ drive={DRIVES["$drive"]} second={DRIVES["$second"]}
 export RSD_CRASH_DRIVE=$drive
 fail() {{ echo "@failed $1"; shift; cat "$@" 2>/dev/null; exit {NOT_PREPARED}; }}
 must() {{ "$@" >/tmp/prepare 2>&1 || fail "$*" /tmp/prepare; }}
+must {insert(subject)}
 {file_system.before_mount}
 {before}
 must rsdctl oplog --restart $drive
@@ -194,13 +215,17 @@ exit $status
 """
 
 
-def inputs(work: Work, given: Path | None) -> dict[str, bytes | str | Path]:
+def inputs(subject: Subject, work: Work, given: Path | None) -> dict[str, bytes | str | Path]:
     """The guest's /in."""
     found: dict[str, bytes | str | Path] = programs()
+    if subject.module:
+        found[f"{PROGRAMS}/{MODULE}"] = subject.module
     if given:
         found |= {path.name: path for path in sorted(given.iterdir())}
     if work.script:
         found[f"{PROGRAMS}/work"] = work.script
+    else:
+        found[f"{PROGRAMS}/works"] = ace.dump(work.works)
     return found
 
 
@@ -244,7 +269,7 @@ def record(
         system=subject.stack.drive,
         script=script(subject, work, recovery=cut is not None),
         media=directory / "media",
-        inputs=inputs(work, given),
+        inputs=inputs(subject, work, given),
         rfs=subject.stack.rfs,
         out_dir=out,
         namespace={**subject.properties, "op-log": str(directory / "log")},
@@ -253,7 +278,7 @@ def record(
     )
     result = run_guest(job, built, cache=cache)
     if result.status:
-        what = "mkfs or mount" if result.status == NOT_PREPARED else "the work"
+        what = "insmod, mkfs or mount" if result.status == NOT_PREPARED else "the work"
         lines = "".join(f"\n  | {line}" for line in result.output.splitlines()[-15:])
         raise RsdError(
             f"{what} fails by itself, without a power cut: status {result.status}{lines}",
@@ -270,5 +295,8 @@ def record(
         return cut.marks.after(cut.state.op)
     lines = (out / "durable").read_text().splitlines()
     pairs = [line.split(" ", 1) for line in lines]
-    done = json.loads((out / "ace").read_text()) if (out / "ace").exists() else None
+    done = None
+    if not work.script:
+        done = json.loads((out / "ace").read_text())
+        done |= {"kind": work.kind, "sequences": list(work.sequences)}
     return Marks(tuple((int(op), name) for op, name in pairs), done)

@@ -43,17 +43,19 @@ def failures(campaign: Campaign, explored: Explored) -> list[Failure]:
 def content(campaign: Campaign, explored: Explored) -> dict[str, Any]:
     """The run as JSON has it."""
     found = failures(campaign, explored)
-    names = ("system", "properties", "mount_options", "work", "sequences", "check", "points")
+    names = ("system", "properties", "mount_options", "patch", "work", "kind", "sequences")
     return {
         "schema": SCHEMA,
         **{name: campaign.description[name] for name in names},
+        "check": campaign.description["check"],
+        "points": campaign.settings.points,
         "outcomes": campaign.settings.outcomes,
         "seed": campaign.settings.seed,
         "hashes": campaign.description["hashes"],
         "complete": explored.complete,
         "operations": campaign.operations[-1].number,
         "marks": len(campaign.marks.names),
-        "refused_sequences": campaign.marks.ace["refused"] if campaign.marks.ace else [],
+        "refused": campaign.marks.ace["refused"] if campaign.marks.ace else [],
         "states": len(campaign.states),
         "explored": len(explored.verdicts) + len(explored.same),
         "mounted": len(explored.verdicts),
@@ -88,8 +90,10 @@ def lines(campaign: Campaign, results: Mapping[str, Any]) -> Iterator[str]:
         f"{results['system']}: {results['operations']:,} operations of the drive; after {flying:,}"
         " of them something was in flight"
     )
-    if refused := results["refused_sequences"]:
-        yield f"not supported, and left out: the operation of {len(refused)} sequences"
+    if results["patch"]:
+        yield f"its file system is patched: SHA-256 of the patch {results['patch'][:16]}..."
+    if refused := results["refused"]:
+        yield f"not supported, and left out: operations of {len({n for n, _ in refused})} sequences"
     yield (
         f"{results['explored']:,} states explored, {results['mounted']:,} of them mounted; each"
         " other state equals one of these in every block that was read"

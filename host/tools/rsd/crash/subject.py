@@ -4,8 +4,10 @@
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from rsd.compare.stacks import STACKS, Stack
+from rsd.crash import patched
 from rsd.errors import RsdError, nearest
 
 # Channels, ways and pages are the same for all. Blocks of a way are what mkfs asks for; 4 of them
@@ -44,11 +46,16 @@ def names() -> list[str]:
 
 @dataclass(frozen=True)
 class Subject:
-    """A stack, with properties of its drive and options of its mount that are the user's."""
+    """A stack, with properties of its drive and options of its mount that are the user's.
+
+    `patch` changes the file system of the guest's kernel; `module` is what was built of it.
+    """
 
     name: str
     set: Mapping[str, str] = field(default_factory=dict)
     options: str = ""
+    patch: Path | None = None
+    module: Path | None = None
 
     @property
     def stack(self) -> Stack:
@@ -60,6 +67,24 @@ class Subject:
                 f"--system {close}" if close else "./rsd compare --list explains them",
             )
         return STACKS[self.name]
+
+    def check_patch(self) -> None:
+        """RsdError if there is a patch, and it cannot be used with this stack."""
+        if self.patch is None:
+            return
+        # What is set after mounting is set in /sys, where the patched one has another name.
+        allowed = [
+            name
+            for name in names()
+            if Subject(name).kind in patched.KINDS and not STACKS[name].file_system.after_mount
+        ]
+        if self.name not in allowed:
+            raise RsdError(
+                f"--patch {self.patch}: --system {self.name} cannot have one",
+                f"these can: {', '.join(allowed)}",
+            )
+        if not self.patch.is_file():
+            raise RsdError(f"--patch {self.patch}: no such file", "name what diff -u wrote")
 
     @property
     def kind(self) -> str:

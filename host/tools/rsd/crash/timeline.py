@@ -53,6 +53,30 @@ def before(campaign: Campaign, state: State, all_events: Sequence[Event], most: 
     return lines
 
 
+def calls(campaign: Campaign) -> list[str]:
+    """What the work did since it had made everything durable: operations and calls of sequences.
+
+    Of a script, system calls that change files; one that makes a file counts with what fills it.
+    """
+    work = campaign.settings.work
+    if not work.script:
+        every = [one for each in work.works for one in (*each.operations, each.call)]
+        return [" ".join(map(str, one)) for one in every]
+    trace = (campaign.directory / "trace").read_text(errors="replace")
+    found = [
+        event.what.split("(")[0]
+        for event in _traced(trace)
+        if event.who.split("-")[0] not in ("mark", *OURS) and not event.what.startswith("NVMe")
+    ]
+    last = max((at for at, what in enumerate(found) if what == "sync"), default=-1)
+    # The end of the tracing is a write, too.
+    return found[last + 1 : -1]
+
+
+# What `durable` runs: its system calls are not the work's.
+OURS = ("durable", "rsdctl")
+
+
 def _flying(one: Flying) -> str:
     where = f"block {one.block}" + (f", page {one.page}" if one.kind == "program" else "")
     since = "waits in the write buffer" if one.waiting else f"since {one.since_ns:,} ns"

@@ -11,6 +11,7 @@ from typing import Any
 from rsd.artifacts import Artifacts
 from rsd.cache import Cache
 from rsd.crash import record
+from rsd.crash.guest import ace
 from rsd.crash.record import Marks, Work
 from rsd.crash.states import State
 from rsd.crash.subject import DRIVES, Subject
@@ -78,7 +79,7 @@ class Visitor:
             },
             "limit_s": self.limit_s,
             "check": ["sh", f"/in/{record.PROGRAMS}/check"] if self.check else [],
-            "ace": self.marks.ace,
+            "ace": self.marks.ace and {**self.marks.ace, "works": ace.dump(self.work.works)},
             "states": [self._state(state) for state in states],
         }
 
@@ -90,7 +91,7 @@ class Visitor:
 
     def inputs(self, states: Sequence[State]) -> dict[str, bytes | str | Path]:
         """The guest's /in."""
-        found = record.inputs(self.work, self.given)
+        found = record.inputs(self.subject, self.work, self.given)
         if self.check:
             found[f"{record.PROGRAMS}/check"] = self.check
         return {**found, f"{record.PROGRAMS}/plan": json.dumps(self.plan(states))}
@@ -123,7 +124,8 @@ class Visitor:
         while len(verdicts) < len(states):
             with cache.scratch("crash") as scratch:
                 script = (
-                    self.subject.stack.file_system.before_mount
+                    f"{record.insert(self.subject)} || exit\n"
+                    + self.subject.stack.file_system.before_mount
                     + f"\npython3 -B /in/{record.PROGRAMS}/visit.py /in/{record.PROGRAMS}/plan\n"
                 )
                 job = self.job(states[len(verdicts) :], scratch, script)

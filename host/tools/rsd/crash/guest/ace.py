@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Sequences of one operation and a call that makes it durable, and what a power cut may leave.
+"""Sequences of operations and a call that makes them durable, and what a power cut may leave.
 
 The sequences are those of CrashMonkey's ACE (Mohan and others, OSDI 2018) in kind: one operation
-over a small set of files, then fsync, fdatasync or sync. Each has a directory of its own, s0001 and
-so on, and three steps: it is filled and synced, the operation, the call. The directory of the
-sequence before the last is removed in the first step, so that there is never more than two of them.
+over a small set of files, or two, then fsync, fdatasync or sync. Each has a directory of its own,
+s0001 and so on, and three or four steps: it is filled and synced, each operation, the call. The
+directory of the sequence before the last is removed in the first step, so that there is never more
+than two of them. All sequences of a run have as many steps.
 
 Number n of `trees` is what is there when n steps are done. After a power cut each name, size, byte
 and attribute has to be as in one of the trees from the one that was made durable last up to the one
 of the step that had begun; which one that is, is told apart for a name and for a file, since fsync
 speaks of one of them. Nothing else may be there, and a file that no step removes has a name.
 
-It runs in the guest, below TOP, but for `sequences` and `Work.title`, which reports use as well.
+It runs in the guest, below TOP, but for `sequences`: the guest is given those that it needs.
 """
 
 import ctypes
 import errno
+import functools
+import json
 import mmap
 import os
 import random
@@ -27,7 +30,6 @@ TOP = "/mnt"
 BLOCK = 4096
 BYTES = 3 * BLOCK  # of each file in the beginning
 ATTRIBUTE = "user.crash"
-STEPS = 3  # of a sequence
 
 KEEP_SIZE, PUNCH, ZERO = 1, 2, 16
 
@@ -51,30 +53,120 @@ ALLOCATIONS = {
 }
 
 
-class Work:
-    """An operation, with its arguments, and the call that follows, with the path it is about."""
+# Sequences of one operation, and of two
+KINDS = ("seq1", "seq2")
 
-    def __init__(self, number: int, operation: Sequence[object], call: Sequence[str]) -> None:
+Operation = tuple[object, ...]
+Chosen = tuple[tuple[Operation, ...], tuple[str, ...]]
+
+
+class Work:
+    """Operations, with their arguments, and the call that follows, with the path it is about."""
+
+    def __init__(
+        self, number: int, operations: Sequence[Sequence[object]], call: Sequence[str]
+    ) -> None:
         self.number = number
-        self.operation = tuple(operation)
+        self.operations = tuple(map(tuple, operations))
         self.call = tuple(call)
 
     @property
     def title(self) -> str:
-        return f"{' '.join(map(str, self.operation))}; {' '.join(self.call)}"
+        return "; ".join(" ".join(map(str, one)) for one in (*self.operations, self.call))
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        names = ("operation",) if len(self.operations) == 1 else ("operation 1", "operation 2")
+        return ("fill", *names, "call")
 
     @property
     def directory(self) -> str:
         return f"s{self.number:04}"
 
-
-def sequences() -> list[Work]:
-    """All of them, in their order; their numbers begin with 1."""
-    pairs = [(operation, call) for operation in _operations() for call in _calls(operation)]
-    return [Work(number, *pair) for number, pair in enumerate(pairs, 1)]
+    def path(self, name: object) -> str:
+        return os.path.normpath(f"{self.directory}/{name}")
 
 
-def _operations() -> Iterator[tuple[object, ...]]:
+@functools.cache
+def sequences(kind: str) -> list[Work]:
+    """All of seq1 or seq2, in their order; their numbers begin with 1.
+
+    There are many of two operations, so they are in a random order: any range is a sample.
+    """
+    found = list((_singles if kind == "seq1" else _pairs)())
+    if kind == "seq2":
+        random.Random(kind).shuffle(found)
+    return [Work(number, *one) for number, one in enumerate(found, 1)]
+
+
+def dump(works: Sequence[Work]) -> str:
+    """For load(), in the guest."""
+    return json.dumps([[work.number, work.operations, work.call] for work in works])
+
+
+def load(text: str) -> list[Work]:
+    """What dump() was given."""
+    return [Work(*one) for one in json.loads(text)]
+
+
+def _singles() -> Iterator[Chosen]:
+    for operation in _operations():
+        for call in _calls(operation):
+            yield (operation,), call
+
+
+def _pairs() -> Iterator[Chosen]:
+    """Two operations of which the second one can follow the first, and calls on what is left."""
+    work = Work(0, (), ())
+    for first in _operations():
+        between = _after(_filled(work), work, 0, first)
+        for second in (*_operations(), *SECOND):
+            if _is_possible(between, work, second):
+                tree = _after(between, work, 1, second)
+                calls = dict.fromkeys((*_calls(second), *_calls(first)))
+                for call in calls:
+                    if _can_follow(tree, work, call):
+                        yield (first, second), call
+
+
+def _is_possible(tree: "Tree", work: Work, operation: Operation) -> bool:
+    """Whether a file system does it, if it supports it."""
+    kind, *arguments = operation
+    path, other = work.path(arguments[0]), work.path(arguments[-1])
+    file = tree.get(path)
+    if kind in ("creat", "mkdir", "symlink"):
+        return file is None and os.path.dirname(path) in tree
+    if file is None:
+        return False
+    below = any(name.startswith(f"{path}/") for name in tree)
+    if kind == "rmdir":
+        return file.kind == "directory" and not below
+    if kind == "unlink":
+        return file.kind != "directory"
+    if kind in RENAMING:
+        target = tree.get(other)
+        if os.path.dirname(other) not in tree or other.startswith(f"{path}/"):
+            return False
+        if kind == "link" or target is None:
+            return target is None
+        if target.identity == file.identity or any(name.startswith(f"{other}/") for name in tree):
+            return False
+        return (file.kind == "directory") == (target.kind == "directory")
+    if file.kind != "file":
+        return False
+    if kind == "mmap":
+        return sum(PLACES[str(arguments[1])]) <= len(file.data)
+    return kind != "removexattr" or file.attribute is not None
+
+
+def _can_follow(tree: "Tree", work: Work, call: tuple[str, ...]) -> bool:
+    if call == ("sync",):
+        return True
+    file = tree.get(work.path(call[1]))
+    return file is not None and file.kind in ("file", "directory" if call[0] == "fsync" else "")
+
+
+def _operations() -> Iterator[Operation]:
     for path in ("bar", "A/bar", "B/foo"):
         yield "creat", path
     for path in ("C", "A/C"):
@@ -106,7 +198,23 @@ def _operations() -> Iterator[tuple[object, ...]]:
     yield "removexattr", "A/foo"
 
 
-def _calls(operation: tuple[object, ...]) -> Iterator[tuple[str, ...]]:
+# What is only possible after another operation: an old name is used again, or a new directory
+SECOND: tuple[Operation, ...] = (
+    ("creat", "foo"),
+    ("creat", "A/foo"),
+    ("creat", "C/bar"),
+    ("mkdir", "A"),
+    ("mkdir", "B"),
+    ("link", "foo", "C/bar"),
+    ("link", "A/foo", "foo"),
+    ("rename", "foo", "C/bar"),
+    ("rename", "A/foo", "C/bar"),
+    ("rename", "B", "A"),
+    ("rename", "C", "A"),
+)
+
+
+def _calls(operation: Operation) -> Iterator[tuple[str, ...]]:
     """The calls that may follow: on what was changed, on its directories, on another file."""
     kind, old = str(operation[0]), str(operation[1])
     path = str(operation[2]) if kind in RENAMING else old
@@ -181,15 +289,14 @@ def _filled(work: Work) -> Tree:
     return tree
 
 
-def _after(tree: Tree, work: Work) -> Tree:
-    """The directory of a sequence after its operation."""
-    kind, *arguments = work.operation
-    path = f"{work.directory}/{arguments[0]}"
-    other = f"{work.directory}/{arguments[-1]}"
+def _after(tree: Tree, work: Work, index: int, operation: Operation) -> Tree:
+    """The directory of a sequence after its operation of this index."""
+    kind, *arguments = operation
+    path, other = work.path(arguments[0]), work.path(arguments[-1])
     new = dict(tree)
     file = tree.get(path)
     if kind in ("creat", "mkdir", "symlink"):
-        new[path] = File((path, "new"), {"creat": "file", "mkdir": "directory"}.get(kind, kind))
+        new[path] = File((path, index), {"creat": "file", "mkdir": "directory"}.get(kind, kind))
         return new
     assert file is not None
     if kind in ("unlink", "rmdir"):
@@ -201,10 +308,11 @@ def _after(tree: Tree, work: Work) -> Tree:
             new[other + name[len(path) :]] = new.pop(name)
     elif kind in ("write", "direct", "mmap"):
         at, size = PLACES[str(arguments[1])]
-        new[path] = file.changed(_put(file.data, at, _bytes(work.number, "written", size)))
+        written = _bytes(work.number, WRITTEN[index], size)
+        new = _changed(new, file, data=_put(file.data, at, written))
     elif kind == "truncate":
         size = int(str(arguments[1]))
-        new[path] = file.changed(file.data[:size].ljust(size, b"\0"))
+        new = _changed(new, file, data=file.data[:size].ljust(size, b"\0"))
     elif kind == "falloc":
         mode, at, size = ALLOCATIONS[str(arguments[1])]
         data = file.data
@@ -212,25 +320,41 @@ def _after(tree: Tree, work: Work) -> Tree:
             data = _put(data, at, bytes(size))
         elif not mode & KEEP_SIZE:
             data = data.ljust(at + size, b"\0")
-        new[path] = file.changed(data[: len(file.data)] if mode & KEEP_SIZE else data)
+        new = _changed(new, file, data=data[: len(file.data)] if mode & KEEP_SIZE else data)
     else:
-        new[path] = file.changed(attribute=b"changed" if kind == "setxattr" else b"")
+        new = _changed(new, file, attribute=b"changed" if kind == "setxattr" else b"")
     return new
+
+
+# What the first operation writes, and the second
+WRITTEN = ("written", "written by the second")
+
+
+def _changed(
+    tree: Tree, file: File, data: bytes | None = None, attribute: bytes | None = None
+) -> Tree:
+    """The file is another under each of its names."""
+    changed = file.changed(data, attribute)
+    return {name: changed if one is file else one for name, one in tree.items()}
 
 
 def _put(data: bytes, at: int, new: bytes) -> bytes:
     return data[:at].ljust(at, b"\0") + new + data[at + len(new) :]
 
 
-def trees(works: Sequence[Work], refused: Sequence[int]) -> list[Tree]:
+def trees(works: Sequence[Work], refused: Sequence[Sequence[int]]) -> list[Tree]:
     """What is there when 0, 1, 2 ... steps are done. An operation that was refused did nothing."""
     found: list[Tree] = [{}]
     last: Tree = {}
     for work in works:
-        begun = _filled(work)
-        done = begun if work.number in refused else _after(begun, work)
-        found += [{**last, **begun}, {**last, **done}, {**last, **done}]
-        last = done
+        tree = _filled(work)
+        found.append({**last, **tree})
+        for index, operation in enumerate(work.operations):
+            if [work.number, index] not in refused:
+                tree = _after(tree, work, index, operation)
+            found.append({**last, **tree})
+        found.append(found[-1])
+        last = tree
     return found
 
 
@@ -241,25 +365,38 @@ def run(
     works: Sequence[Work], operations: Callable[[], int], mark: Callable[[str], None]
 ) -> dict[str, object]:
     """Do all steps below TOP. Gives `steps`, how many operations the drive's log had when each
-    began and when it was done; and `refused`, the sequences whose operation is not supported.
+    began and when it was done; and `refused`, the operations that are not supported, by the number
+    of their sequence and their index.
     """
     steps: list[tuple[int, int]] = []
-    refused: list[int] = []
+    refused: list[list[int]] = []
     before: list[Work] = []
     root = sorted(os.listdir(TOP))
     for work in works:
-        for step in (_fill, _operate, _make_durable):
-            mark(f"{work.directory} {('fill', 'operation', 'call')[len(steps) % STEPS]}")
+        for number, name in enumerate(work.steps):
+            mark(f"{work.directory} {name}")
             began = operations()
-            try:
-                step(work, before)
-            except OSError as error:
-                if step is not _operate or error.errno not in UNSUPPORTED:
-                    raise
-                refused.append(work.number)
+            if not do_step(work, number, before):
+                refused.append([work.number, number - 1])
             steps.append((began, operations()))
         before.append(work)
     return {"steps": steps, "refused": refused, "root": root}
+
+
+def do_step(work: Work, step: int, before: Sequence[Work]) -> bool:
+    """Whether the file system supports it; `before` are the sequences before this one."""
+    if step == 0:
+        _fill(work, before)
+    elif step > len(work.operations):
+        _make_durable(work)
+    else:
+        try:
+            _operate(work, step - 1)
+        except OSError as error:
+            if error.errno not in UNSUPPORTED:
+                raise
+            return False
+    return True
 
 
 UNSUPPORTED = (errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL)
@@ -286,10 +423,9 @@ def _remove(top: str) -> None:
         os.rmdir(path)
 
 
-def _operate(work: Work, before: Sequence[Work]) -> None:
-    kind, *arguments = work.operation
-    path = f"{TOP}/{work.directory}/{arguments[0]}"
-    other = f"{TOP}/{work.directory}/{arguments[-1]}"
+def _operate(work: Work, index: int) -> None:
+    kind, *arguments = work.operations[index]
+    path, other = f"{TOP}/{work.path(arguments[0])}", f"{TOP}/{work.path(arguments[-1])}"
     if kind == "creat":
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
     elif kind == "mkdir":
@@ -311,11 +447,11 @@ def _operate(work: Work, before: Sequence[Work]) -> None:
     elif kind == "truncate":
         os.truncate(path, int(str(arguments[1])))
     else:
-        _write(work, path)
+        _write(work, index, path)
 
 
-def _write(work: Work, path: str) -> None:
-    kind, _, how = work.operation
+def _write(work: Work, index: int, path: str) -> None:
+    kind, _, how = work.operations[index]
     file = os.open(path, os.O_RDWR | (os.O_DIRECT if kind == "direct" else 0))
     try:
         if kind == "falloc":
@@ -324,7 +460,7 @@ def _write(work: Work, path: str) -> None:
                 raise OSError(ctypes.get_errno(), "fallocate")
             return
         at, size = PLACES[str(how)]
-        data = _bytes(work.number, "written", size)
+        data = _bytes(work.number, WRITTEN[index], size)
         if kind == "write":
             os.pwrite(file, data, at)
         elif kind == "direct":
@@ -342,11 +478,11 @@ def _write(work: Work, path: str) -> None:
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-def _make_durable(work: Work, before: Sequence[Work]) -> None:
+def _make_durable(work: Work) -> None:
     if work.call[0] == "sync":
         os.sync()
         return
-    file = os.open(os.path.normpath(f"{TOP}/{work.directory}/{work.call[1]}"), os.O_RDONLY)
+    file = os.open(f"{TOP}/{work.path(work.call[1])}", os.O_RDONLY)
     try:
         (os.fsync if work.call[0] == "fsync" else os.fdatasync)(file)
     finally:
@@ -362,11 +498,12 @@ class Allowed:
     def __init__(
         self, works: Sequence[Work], all_trees: Sequence[Tree], done: int, begun: int
     ) -> None:
+        steps = [(work, name) for work in works for name in work.steps][:done]
         # a step that makes everything durable is the first of each sequence, and sync
         synced = [
             step
-            for step in range(done)
-            if step % STEPS == 0 or (step % STEPS == 2 and works[step // STEPS].call == ("sync",))
+            for step, (work, name) in enumerate(steps)
+            if name == "fill" or (name == "call" and work.call == ("sync",))
         ]
         self.floor = synced[-1] + 1 if synced else 0
         self.trees = all_trees[: begun + 1]
@@ -374,16 +511,16 @@ class Allowed:
         self.names: dict[str, int] = {}
         self.data: dict[object, int] = {}
         self.attributes: dict[object, int] = {}
-        for step in range(self.floor, done):
-            if step % STEPS == 2:
-                self._promise(works[step // STEPS], step)
+        for step, (work, name) in enumerate(steps):
+            if step >= self.floor and name == "call":
+                self._promise(work, step)
 
     def _promise(self, work: Work, step: int) -> None:
         """What a call on one file has made durable. fdatasync speaks of no name: the file of which
         it makes the bytes durable must only be found under one.
         """
         tree = self.trees[step]
-        call, path = work.call[0], os.path.normpath(f"{work.directory}/{work.call[1]}")
+        call, path = work.call[0], work.path(work.call[1])
         file = tree[path]
         if file.kind == "directory":
             known = {name for tree in self.trees[self.floor :] for name in tree}
@@ -475,7 +612,7 @@ def _look(root: Sequence[str]) -> dict[str, Found]:
     """Everything below TOP but for what was there before the work."""
     found: dict[str, Found] = {}
     for top in sorted(set(os.listdir(TOP)) - set(root)):
-        assert re.fullmatch(r"s\d{4}", top), f"{top} is there"
+        assert re.fullmatch(r"s\d{4,}", top), f"{top} is there"
         found[top] = Found(f"{TOP}/{top}")
         for path, below, files in os.walk(f"{TOP}/{top}"):
             for name in (*below, *files):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""In the guest: ace_work.py FIRST LAST DRIVE. Does these sequences in /mnt. See ace.run()."""
+"""In the guest: ace_work.py WORKS DRIVE. Does these sequences in /mnt. See ace.run()."""
 
 import json
 import sys
@@ -16,10 +16,11 @@ def mark(text: str) -> None:
 
 
 def main() -> None:
-    first, last, drive = int(sys.argv[1]), int(sys.argv[2]), Drive(sys.argv[3])
-    said = ace.run(ace.sequences()[first - 1 : last], drive.operations, mark)
+    with open(sys.argv[1]) as stream:
+        works = ace.load(stream.read())
+    said = ace.run(works, Drive(sys.argv[2]).operations, mark)
     with open("/out/ace", "w") as stream:
-        json.dump({**said, "sequences": [first, last]}, stream)
+        json.dump(said, stream)
 
 
 main()

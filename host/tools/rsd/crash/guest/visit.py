@@ -3,7 +3,7 @@
 
 PLAN is a JSON file: `device`, `volume` (see state.Volume), `limit_s` of a check; `states` with id,
 op, outcomes, names (that must hold) or steps (done and begun, of ace.py); `check`, a command, and
-`ace`, what ace.run() gave with the numbers of its first and last sequence, of which one may be
+`ace`, what ace.run() gave with `works`, as ace.dump() writes its sequences, of which one may be
 there at most.
 
 Prints "@begin ID", and "@end ID {...}" with the verdict. What was read and written meanwhile is in
@@ -67,8 +67,7 @@ class Check:
         self.command = plan["check"]
         self.built_in = plan["ace"]
         if built_in := self.built_in:
-            first, last = built_in["sequences"]
-            self.works = ace.sequences()[first - 1 : last]
+            self.works = ace.load(built_in["works"])
             self.trees = ace.trees(self.works, built_in["refused"])
             self.root = built_in["root"]
 
