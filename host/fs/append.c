@@ -60,6 +60,8 @@ struct rfsm_txn {
 	s64 mtime;		/* ns */
 	int error;
 	struct rfsm_then *then;	/* or NULL */
+	struct folio *end[2];	/* of its ends that are pieces */
+	u32 ends;
 	struct folio *folio[RFS_TXN_MAX];	/* in which each block lies */
 	struct page *page[RFS_TXN_MAX];	/* of the folio, or a copy */
 };
@@ -280,6 +282,8 @@ static void rfsm_txn_end(struct rfs_sb_info *sbi, struct rfsm_txn *txn)
 		rfsm_atomic_landed(txn->inode);
 	for (i = 0; i < n; i += row)
 		row = rfsm_folio_written(txn, i);
+	for (i = 0; i < txn->ends; i++)
+		rfsm_blocks_sent(txn->end[i], txn->end[i]->index, 1);
 	kfree(txn->core.at);
 	mempool_free(txn, &sbi->txns);
 	if (then)
@@ -671,8 +675,8 @@ static int rfsm_txn_begin_now(struct rfs_sb_info *sbi, struct rfsm_txn *txn)
 	return ret;
 }
 
-/* The same, when it may be; drops the lock while it waits. */
-static int rfsm_txn_begin(struct rfs_sb_info *sbi, struct rfsm_txn *txn)
+/* Until it may begin; drops the lock while it waits. */
+static void rfsm_txn_wait(struct rfs_sb_info *sbi, const struct rfsm_txn *txn)
 {
 	int ret = -ENOBUFS;
 
@@ -685,7 +689,67 @@ static int rfsm_txn_begin(struct rfs_sb_info *sbi, struct rfsm_txn *txn)
 			rfsm_failed(sbi, ret);
 		rfsm_wait_gate(sbi, txn);
 	}
+}
+
+static int rfsm_txn_begin(struct rfs_sb_info *sbi, struct rfsm_txn *txn)
+{
+	rfsm_txn_wait(sbi, txn);
 	return rfsm_txn_begin_now(sbi, txn);
+}
+
+/* Under the volume lock: the blocks at its ends are in pieces, the others are left. */
+static void rfsm_txn_without_ends(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
+				  const struct rfsm_ends *ends)
+{
+	u32 all = txn->core.n + ends->n, i;
+
+	if (ends->head)
+		txn->end[txn->ends++] = txn->folio[0];
+	if (txn->ends < ends->n)
+		txn->end[txn->ends++] = txn->folio[all - 1];
+	for (i = 0; i < txn->ends; i++)
+		rfsm_unreserve(sbi, txn->inode, txn->end[i],
+			       txn->end[i]->index, 1);
+	if (ends->head)
+		memmove(txn->folio, txn->folio + 1,
+			txn->core.n * sizeof(*txn->folio));
+}
+
+/*
+ * It begins with its ends as pieces, if they fit; else it has not begun, and they are
+ * pages like the others.
+ */
+static void rfsm_txn_begin_with(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
+				const struct rfsm_ends *ends)
+{
+	u64 block = txn->block + ends->head;
+	u32 all = txn->core.n, n = all - ends->n;
+	struct rfsm_miss miss = { 0 };
+	bool again;
+	int ret;
+
+	do {
+		rfsm_lock(sbi);
+		rfsm_txn_wait(sbi, txn);
+		rfsm_miss_begin(sbi, &miss);
+		ret = rfs_txn_begin_with(sbi->fs, txn->inode->i_ino, block, n,
+					 txn->mtime, ends->piece, ends->n,
+					 &txn->core);
+		again = rfsm_miss_end(sbi, &miss, ret);
+		txn->core.n = ret > 0 ? n : all;
+		txn->core.at = NULL;
+		if (ret > 0) {
+			if (txn->small)
+				rfsm_wrote_small(sbi);
+			rfsm_inflight_add(sbi, txn);
+			txn->begun = true;
+			txn->block = block;
+			rfsm_txn_without_ends(sbi, txn, ends);
+		}
+		rfsm_unlock(sbi);
+		if (again)
+			rfsm_miss_read(sbi, &miss);
+	} while (again);
 }
 
 /*
@@ -803,12 +867,14 @@ static void rfsm_append_all(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 void rfsm_append(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
 		 struct folio **folio, u32 n, u32 len, u32 how)
 {
-	rfsm_append_then(sbi, inode, block, NULL, folio, n, len, how, NULL);
+	rfsm_append_then(sbi, inode, block, NULL, folio, n, len, how, NULL,
+			 NULL);
 }
 
 void rfsm_append_then(struct rfs_sb_info *sbi, struct inode *inode,
 		      u64 block, u64 *at, struct folio **folio, u32 n, u32 len,
-		      u32 how, struct rfsm_then *then)
+		      u32 how, const struct rfsm_ends *ends,
+		      struct rfsm_then *then)
 {
 	struct timespec64 mtime = inode_get_mtime(inode);
 	bool sync = how & RFSM_APPEND_SYNC;
@@ -831,21 +897,24 @@ void rfsm_append_then(struct rfs_sb_info *sbi, struct inode *inode,
 	txn->mtime = timespec64_to_ns(&mtime);
 	txn->error = 0;
 	txn->then = then;
+	txn->ends = 0;
 	memcpy(txn->folio, folio, n * sizeof(*folio));
-	for (i = 0; i < n; i++)
-		txn->page[i] = rfsm_stable_page(folio[i],
+	if (ends)
+		rfsm_txn_begin_with(sbi, txn, ends);
+	for (i = 0; i < txn->core.n; i++)
+		txn->page[i] = rfsm_stable_page(txn->folio[i],
 						rfsm_txn_block(txn, i));
 	if (!sbi->fs->geo.oob_bytes) {
 		rfsm_lock(sbi);
-		ret = rfsm_txn_begin(sbi, txn);
+		ret = txn->begun ? 0 : rfsm_txn_begin(sbi, txn);
 		if (!ret)
 			ret = rfsm_append_listed(sbi, txn);
 		rfsm_unlock(sbi);
-		done = n;
+		done = txn->core.n;
 	}
 	rfsm_append_all(sbi, txn, done, sync ? REQ_SYNC : 0, ret);
 	/* else rfsm_completions_work() does when it has completed */
-	if (done)
+	if (done || ends)
 		rfsm_kick(sbi);
 }
 
@@ -853,7 +922,7 @@ void rfsm_append_fill(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
 		      struct folio *folio)
 {
 	rfsm_append_then(sbi, inode, block, NULL, &folio, 1, RFS_BLOCK_BYTES,
-			 RFSM_APPEND_FILL, NULL);
+			 RFSM_APPEND_FILL, NULL, NULL);
 }
 
 /* That may be in flight; looked at without the lock */

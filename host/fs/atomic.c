@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Atomic writes: whole blocks that are seen after a power cut together or not at
- * all, since they are one transaction. Writeback would gather them with others, or
+ * Atomic writes: bytes that are seen after a power cut together or not at all, since
+ * their blocks are one transaction. Writeback would gather these with others, or
  * apart, so they are sent from here.
  */
 #include <linux/mm.h>
@@ -16,18 +16,42 @@ static_assert((RFS_TXN_MAX - 1) * PAGE_SIZE == RFSM_ATOMIC_MAX);
 /* Blocks of a file that are to be written, in ascending order */
 struct rfsm_atomic {
 	struct inode *inode;
+	const struct rfsm_span *span;
 	u32 n;
 	u32 locked;		/* of the folios, from the first on */
-	u32 len;		/* valid bytes of the last */
 	struct folio **data;	/* what is written, where nobody else sees it */
 	struct folio **folio;	/* of the page cache: the same where it had none */
 	u64 *at;		/* room for the blocks' numbers, until it is sent */
+	bool others;		/* at the ends, other bytes are new, too */
 };
 
 bool rfsm_whole_blocks(loff_t pos, size_t bytes)
 {
 	return bytes && bytes <= RFSM_ATOMIC_MAX &&
 	       IS_ALIGNED(pos | bytes, PAGE_SIZE);
+}
+
+/* The bytes of the i-th block that are new */
+static struct rfsm_bytes rfsm_span_bytes(const struct rfsm_span *span, u32 i)
+{
+	struct rfsm_bytes bytes = { .to = PAGE_SIZE };
+
+	if (!i)
+		bytes.from = span->from;
+	if (i + 1 == span->n)
+		bytes.to = span->to;
+	return bytes;
+}
+
+/* Has it others, which are not in memory? They were read, and have gone since. */
+static bool rfsm_atomic_lacks(const struct rfsm_atomic *a, u32 i)
+{
+	struct rfsm_bytes bytes = rfsm_span_bytes(a->span, i);
+	const struct folio *folio = a->folio[i];
+
+	return (bytes.from || bytes.to < PAGE_SIZE) &&
+	       !folio_test_uptodate(folio) &&
+	       folio_pos(folio) < i_size_read(a->inode);
 }
 
 /* What is written: before a folio is locked, as it may lie in the file's own memory. */
@@ -87,7 +111,12 @@ static int rfsm_atomic_lock(struct rfsm_atomic *a, enum rfsm_waited waited)
 		if (IS_ERR(folio))
 			return PTR_ERR(folio);
 		a->folio[a->locked++] = folio;
+		if (rfsm_atomic_lacks(a, a->locked - 1))
+			return -ESTALE;
 		folio_wait_writeback(folio);
+		if (a->locked == 1 || a->locked == a->n)
+			a->others |= folio_test_dirty(folio) ||
+				     folio_maybe_dma_pinned(folio);
 		ret = rfsm_reserve(RFS_SB(inode->i_sb), inode, folio,
 				   folio->index, 1, 1, waited);
 		if (ret)
@@ -121,20 +150,52 @@ static u64 *rfsm_atomic_indices(struct rfsm_atomic *a)
 	return at;
 }
 
-/* The folios have what is written, and go to the drive as one. */
-static void rfsm_atomic_send(struct rfsm_atomic *a, bool sync,
-			     struct rfsm_then *then)
+static void rfsm_add_end(const struct rfsm_atomic *a, u32 i,
+			 struct rfsm_ends *ends)
 {
-	loff_t end = folio_pos(a->folio[a->n - 1]) + a->len;
+	struct rfsm_bytes new = rfsm_span_bytes(a->span, i);
+
+	if (!new.from && new.to == PAGE_SIZE)
+		return;
+	ends->piece[ends->n++] = (struct rfs_bytes){
+		.off = folio_pos(a->folio[i]) + new.from,
+		.len = new.to - new.from,
+		.at = folio_address(a->folio[i]) + new.from,
+	};
+}
+
+/*
+ * Had the ends better be pieces? Between them there may be pages if the log is written
+ * anyway: the next page of the file waits for that.
+ */
+static bool rfsm_find_ends(const struct rfsm_atomic *a, struct rfsm_ends *ends)
+{
+	rfsm_add_end(a, 0, ends);
+	ends->head = ends->n;
+	if (a->n > 1)
+		rfsm_add_end(a, a->n - 1, ends);
+	return ends->n && !a->others && (a->span->sync || ends->n == a->n) &&
+	       rfsm_ends_save(a->inode, ends, a->span->sync);
+}
+
+/* The folios have what is written, and go to the drive as one. */
+static void rfsm_atomic_send(struct rfsm_atomic *a, struct rfsm_then *then)
+{
+	loff_t end = folio_pos(a->folio[a->n - 1]) + a->span->len;
+	struct rfsm_ends ends = { .n = 0 };
 	struct inode *inode = a->inode;
 	u32 i;
 
 	for (i = 0; i < a->n; i++) {
+		struct rfsm_bytes new = rfsm_span_bytes(a->span, i);
 		struct folio *folio = a->folio[i];
 
+		if (!folio_test_uptodate(folio))
+			new = (struct rfsm_bytes){ .to = PAGE_SIZE };
 		if (folio != a->data[i])
-			copy_page(folio_address(folio),
-				  folio_address(a->data[i]));
+			memcpy(folio_address(folio) + new.from,
+			       folio_address(a->data[i]) + new.from,
+			       new.to - new.from);
 		folio_mark_uptodate(folio);
 		folio_mark_dirty(folio);
 	}
@@ -143,15 +204,16 @@ static void rfsm_atomic_send(struct rfsm_atomic *a, bool sync,
 	for (i = 0; i < a->n; i++) {
 		/* nobody writes through a mapping any more */
 		folio_clear_dirty_for_io(a->folio[i]);
-		/* all of its bytes are new, and go */
+		/* all of its bytes go */
 		folio_clear_checked(a->folio[i]);
 		folio_start_writeback(a->folio[i]);
 		folio_unlock(a->folio[i]);
 	}
 	rfsm_append_then(RFS_SB(inode->i_sb), inode, a->folio[0]->index,
-			 rfsm_atomic_indices(a), a->folio, a->n, a->len,
-			 RFSM_APPEND_ATOMIC | (sync ? RFSM_APPEND_SYNC : 0),
-			 then);
+			 rfsm_atomic_indices(a), a->folio, a->n, a->span->len,
+			 RFSM_APPEND_ATOMIC |
+			 (a->span->sync ? RFSM_APPEND_SYNC : 0),
+			 rfsm_find_ends(a, &ends) ? &ends : NULL, then);
 }
 
 static void rfsm_atomic_put(struct rfsm_atomic *a)
@@ -166,32 +228,35 @@ static void rfsm_atomic_put(struct rfsm_atomic *a)
 
 /*
  * -EAGAIN: there has to be room first, and then all is to be done again. *locked:
- * for so many of them there was.
+ * for so many of them there was. -ESTALE: bytes that stay have to be read again.
  */
-static int rfsm_atomic_try(struct inode *inode, u32 n, u32 len, bool sync,
+static int rfsm_atomic_try(struct inode *inode, const struct rfsm_span *span,
 			   rfsm_fill_t *fill, void *arg,
 			   struct rfsm_then *then, enum rfsm_waited waited,
 			   u32 *locked)
 {
 	struct rfsm_atomic a = {
 		.inode = inode,
-		.n = n,
-		.len = len,
-		.data = kcalloc(2 * n, sizeof(*a.data), GFP_KERNEL),
-		.at = kmalloc_array(n, sizeof(*a.at), GFP_KERNEL),
+		.span = span,
+		.n = span->n,
+		.data = kcalloc(2 * span->n, sizeof(*a.data), GFP_KERNEL),
+		.at = kmalloc_array(span->n, sizeof(*a.at), GFP_KERNEL),
 	};
 	int ret = -ENOMEM;
 
 	if (!a.data || !a.at)
 		goto out;
-	a.folio = a.data + n;
+	a.folio = a.data + a.n;
 	ret = rfsm_atomic_fill(&a, fill, arg);
 	if (!ret)
 		ret = rfsm_atomic_lock(&a, waited);
+	/* beside what is new there may be bytes of atomic writes, which have completed now */
+	if (!ret && (span->from || span->to < PAGE_SIZE))
+		ret = rfsm_settle(inode);
 	if (ret)
 		rfsm_atomic_undo(&a);
 	else
-		rfsm_atomic_send(&a, sync, then);
+		rfsm_atomic_send(&a, then);
 	rfsm_atomic_put(&a);
 	*locked = a.locked;
 out:
@@ -206,7 +271,7 @@ out:
  * Blocks that are far apart need as many index nodes that are dirty at once, which a
  * small volume may never allow, though there is room whenever it is waited for.
  */
-int rfsm_atomic_blocks(struct inode *inode, u32 n, u32 len, bool sync,
+int rfsm_atomic_blocks(struct inode *inode, const struct rfsm_span *span,
 		       rfsm_fill_t *fill, void *arg, struct rfsm_then *then)
 {
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
@@ -214,11 +279,12 @@ int rfsm_atomic_blocks(struct inode *inode, u32 n, u32 len, bool sync,
 	u32 locked = 0, best = 0, vain = 0;
 	int ret;
 
-	while ((ret = rfsm_atomic_try(inode, n, len, sync, fill, arg, then,
-				      waited, &locked)) == -EAGAIN) {
+	while ((ret = rfsm_atomic_try(inode, span, fill, arg, then, waited,
+				      &locked)) == -EAGAIN) {
 		vain = locked > best ? 0 : vain + 1;
 		best = max(best, locked);
-		ret = rfsm_wait_room_for(sbi, n, rfsm_is_small_writer(inode));
+		ret = rfsm_wait_room_for(sbi, span->n,
+					 rfsm_is_small_writer(inode));
 		if (ret < 0)
 			return ret;
 		waited = ret || vain >= ROUNDS ? RFSM_NO_SPACE : RFSM_WAITED;
@@ -231,36 +297,86 @@ int rfsm_atomic_blocks(struct inode *inode, u32 n, u32 len, bool sync,
 
 /* The bytes of a call */
 struct rfsm_call {
+	struct kiocb *iocb;
 	struct iov_iter *from;
 	size_t bytes;
-	pgoff_t first;
 };
 
 static int rfsm_fill_from_call(struct folio *folio, u32 i, void *arg)
 {
 	struct rfsm_call *call = arg;
+	size_t from, n;
 
 	if (!i)		/* it may not be the first time */
 		iov_iter_revert(call->from,
 				call->bytes - iov_iter_count(call->from));
-	folio->index = call->first + i;
-	return copy_folio_from_iter(folio, 0, PAGE_SIZE, call->from) ==
-	       PAGE_SIZE ? 0 : -EFAULT;
+	from = i ? 0 : offset_in_page(call->iocb->ki_pos);
+	n = min(iov_iter_count(call->from), PAGE_SIZE - from);
+	folio->index = (call->iocb->ki_pos >> PAGE_SHIFT) + i;
+	folio_zero_segments(folio, 0, from, from + n, PAGE_SIZE);
+	return copy_folio_from_iter(folio, from, n, call->from) == n ? 0 :
+	       -EFAULT;
+}
+
+/* A block that is there is in the page cache: a part of it stays as it is. */
+static int rfsm_read_beside(struct kiocb *iocb, loff_t pos)
+{
+	struct inode *inode = file_inode(iocb->ki_filp);
+	struct folio *folio;
+
+	if (round_down(pos, PAGE_SIZE) >= i_size_read(inode))
+		return 0;
+	folio = read_mapping_folio(inode->i_mapping, pos >> PAGE_SHIFT,
+				   iocb->ki_filp);
+	if (IS_ERR(folio))
+		return PTR_ERR(folio);
+	folio_put(folio);
+	return 0;
+}
+
+/* Of the blocks at the ends, what is there */
+static int rfsm_read_ends(struct kiocb *iocb, loff_t end)
+{
+	struct inode *inode = file_inode(iocb->ki_filp);
+	loff_t size = i_size_read(inode);
+	int ret = end > size ? rfsm_zero_tail(inode, size) : 0;
+
+	if (!ret && !PAGE_ALIGNED(iocb->ki_pos))
+		ret = rfsm_read_beside(iocb, iocb->ki_pos);
+	if (!ret && !PAGE_ALIGNED(end))
+		ret = rfsm_read_beside(iocb, end - 1);
+	return ret;
 }
 
 ssize_t rfsm_atomic_write(struct kiocb *iocb, struct iov_iter *from,
 			  struct rfsm_then *then)
 {
-	bool sync = iocb->ki_flags & (IOCB_DIRECT | IOCB_DSYNC);
 	struct rfsm_call call = {
+		.iocb = iocb,
 		.from = from,
 		.bytes = iov_iter_count(from),
-		.first = iocb->ki_pos >> PAGE_SHIFT,
 	};
-	int ret = rfsm_atomic_blocks(file_inode(iocb->ki_filp),
-				     call.bytes >> PAGE_SHIFT, PAGE_SIZE, sync,
-				     rfsm_fill_from_call, &call, then);
+	struct inode *inode = file_inode(iocb->ki_filp);
+	loff_t end = iocb->ki_pos + call.bytes;
+	loff_t last = round_down(end - 1, PAGE_SIZE);
+	struct rfsm_span span = {
+		.n = (last >> PAGE_SHIFT) - (iocb->ki_pos >> PAGE_SHIFT) + 1,
+		.from = offset_in_page(iocb->ki_pos),
+		.to = end - last,
+		.len = min_t(loff_t, PAGE_SIZE,
+			     max(end, i_size_read(inode)) - last),
+		.sync = iocb->ki_flags & (IOCB_DIRECT | IOCB_DSYNC),
+	};
+	int ret;
 
+	do {
+		ret = rfsm_whole_blocks(iocb->ki_pos, call.bytes) ? 0 :
+		      rfsm_read_ends(iocb, end);
+		if (!ret)
+			ret = rfsm_atomic_blocks(inode, &span,
+						 rfsm_fill_from_call, &call,
+						 then);
+	} while (ret == -ESTALE);
 	if (ret) {
 		iov_iter_revert(from, call.bytes - iov_iter_count(from));
 		return ret;

@@ -90,11 +90,36 @@ static u32 rfsm_small_most(struct inode *inode, const struct rfsm_batch *b,
 	return ret ? 0 : most;
 }
 
+bool rfsm_ends_save(struct inode *inode, const struct rfsm_ends *ends,
+		    bool alone)
+{
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
+	u32 most = 0, i;
+	u16 bytes[2];
+	int ret;
+
+	if (!READ_ONCE(sbi->fs->compact))
+		return false;
+	for (i = 0; i < ends->n; i++)
+		bytes[i] = ends->piece[i].len;
+	rfsm_query(sbi, ret, rfs_piece_most(sbi->fs, inode->i_ino, bytes,
+					    ends->n, alone, &most));
+	for (i = 0; !ret && i < ends->n; i++)
+		if (bytes[i] > most)
+			return false;
+	return !ret;
+}
+
 void rfsm_smalls_write(struct inode *inode, struct rfsm_batch *b, bool alone)
 {
 	u32 most = b->smalls ? rfsm_small_most(inode, b, alone) : 0;
 	u32 i, left = 0;
+	int ret;
 
+	/* from the first new byte to the last there may be others */
+	ret = most ? rfsm_settle(inode) : 0;
+	if (ret)
+		mapping_set_error(inode->i_mapping, ret);
 	for (i = 0; i < b->smalls; i++) {
 		struct rfsm_small *small = &b->small[i];
 

@@ -145,7 +145,10 @@ static ssize_t rfsm_write_locked(struct kiocb *iocb, struct iov_iter *from)
 	ssize_t ret = rfsm_write_checks(iocb, from);
 
 	if (iocb->ki_flags & IOCB_ATOMIC && ret >= 0) {
-		if (!rfsm_whole_blocks(iocb->ki_pos, asked))
+		if (!asked || asked > RFSM_ATOMIC_MAX)
+			return -EINVAL;
+		if (iocb->ki_flags & IOCB_DIRECT &&
+		    !rfsm_whole_blocks(iocb->ki_pos, asked))
 			return -EINVAL;
 		if (ret < asked)	/* than what a file may have */
 			return -EFBIG;

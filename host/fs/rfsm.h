@@ -561,13 +561,21 @@ struct rfsm_then {
 	void (*over)(struct rfsm_then *then, int error);
 };
 
+/* Bytes of the first or last block, or both, that had better be pieces of the transaction */
+struct rfsm_ends {
+	struct rfs_bytes piece[2];
+	u32 n;
+	bool head;	/* the first one is of the first block */
+};
+
 /*
- * The same; then: may be NULL. at: the blocks, which this frees, by kfree(); NULL: they
- * follow each other
+ * The same; ends, then: may be NULL. at: the blocks, which this frees, by kfree(); NULL:
+ * they follow each other, as they do if ends is not NULL
  */
 void rfsm_append_then(struct rfs_sb_info *sbi, struct inode *inode,
 		      u64 block, u64 *at, struct folio **folio, u32 n, u32 len,
-		      u32 how, struct rfsm_then *then);
+		      u32 how, const struct rfsm_ends *ends,
+		      struct rfsm_then *then);
 /*
  * A block that is at home alone comes to flash, too: its folio, of one page, is up to
  * date, reserved and under writeback
@@ -592,6 +600,9 @@ bool rfsm_small_add(struct rfsm_batch *b, struct folio *folio, u64 block,
  * pages. alone: fsync or O_SYNC waits for the log, see rfs_piece_most()
  */
 void rfsm_smalls_write(struct inode *inode, struct rfsm_batch *b, bool alone);
+/* Do so many of an atomic write's blocks less take no more of the log? alone: as above */
+bool rfsm_ends_save(struct inode *inode, const struct rfsm_ends *ends,
+		    bool alone);
 /* Does sync(2) need no check-point? Without the lock */
 bool rfsm_log_is_enough(const struct rfs_sb_info *sbi);
 
@@ -873,12 +884,12 @@ int rfsm_zero(struct inode *inode, loff_t pos, u32 len);
 /* atomic.c */
 #define RFSM_ATOMIC_MAX	0x100000	/* bytes */
 
-/* Can these bytes be written as one? */
+/* Are these bytes blocks, and no more than can be written as one? */
 bool rfsm_whole_blocks(loff_t pos, size_t bytes);
 /*
- * Write such bytes as one transaction, which is sent and not waited for. All of them
- * or an error, and then nothing was written. -EIOCBQUEUED: all of them, and `then` is
- * called, which moves the position. Under the inode lock.
+ * Write up to RFSM_ATOMIC_MAX bytes as one transaction, which is sent and not waited for.
+ * All of them or an error, and then nothing was written. -EIOCBQUEUED: all of them, and
+ * `then` is called, which moves the position. Under the inode lock.
  */
 ssize_t rfsm_atomic_write(struct kiocb *iocb, struct iov_iter *from,
 			  struct rfsm_then *then);
@@ -886,11 +897,20 @@ ssize_t rfsm_atomic_write(struct kiocb *iocb, struct iov_iter *from,
 /* Gives a folio the content and the index of the i-th block; 0 or an error */
 typedef int rfsm_fill_t(struct folio *folio, u32 i, void *arg);
 
+/* Blocks that are written as one, in ascending order, which need not be in a row */
+struct rfsm_span {
+	u32 n;
+	u32 from;	/* of the first: the first byte that is new */
+	u32 to;		/* of the last: the one after the last that is new */
+	u32 len;	/* of the last: its valid bytes */
+	bool sync;	/* somebody waits for it */
+};
+
 /*
- * The same for n blocks, in ascending order, which need not be in a row; len: valid
- * bytes of the last. For each try to find room all of them are filled anew.
+ * The same for such blocks. For each try to find room all of them are filled anew.
+ * Bytes that are not new stay what the page cache has: whoever fills reads them into it
  */
-int rfsm_atomic_blocks(struct inode *inode, u32 n, u32 len, bool sync,
+int rfsm_atomic_blocks(struct inode *inode, const struct rfsm_span *span,
 		       rfsm_fill_t *fill, void *arg, struct rfsm_then *then);
 
 /* session.c */

@@ -143,6 +143,7 @@ static int rfsm_fill_from_session(struct folio *folio, u32 i, void *arg)
 static int rfsm_session_send(struct inode *inode, struct rfsm_session *s)
 {
 	loff_t old = i_size_read(inode), size = RFS_I(inode)->session_size;
+	struct rfsm_span span = { .n = s->n, .to = PAGE_SIZE, .sync = true };
 	struct folio **folios, *folio;
 	unsigned long index;
 	loff_t left;
@@ -163,10 +164,10 @@ static int rfsm_session_send(struct inode *inode, struct rfsm_session *s)
 		ret = rfsm_zero_tail(inode, old);
 	if (!ret)
 		ret = rfsm_settle(inode);
+	span.len = min_t(loff_t, PAGE_SIZE, left);
 	if (!ret)
-		ret = rfsm_atomic_blocks(inode, n, min_t(loff_t, PAGE_SIZE,
-							 left), true,
-					 rfsm_fill_from_session, folios, NULL);
+		ret = rfsm_atomic_blocks(inode, &span, rfsm_fill_from_session,
+					 folios, NULL);
 	kfree(folios);
 	return ret;
 }

@@ -339,10 +339,10 @@ static struct option opt[OPTIONS + 1] = {
 	"usage: crash WORKLOAD [NAME=N]... [inject=RULE]...\n"		\
 	"Records a workload, cuts its power at points of it, and checks what a\n" \
 	"mount finds. Workloads are in workload.c. inject: without the RULE\n" \
-	"transaction, reset, tombstone, piece, tail, home, slow or states, to see it fail. Exit status: 0 all is as\n" \
+	"transaction, reset, tombstone, piece, parts, tail, home, slow or states, to see it fail. Exit status: 0 all is as\n" \
 	"promised, 1 not, 2 wrong arguments. Example: crash mixed seed=5 async=1"
 
-#define RULES	8
+#define RULES	9
 
 /* The rules that arguments leave out; these arguments are taken away */
 static u32 inject(int *argc, char **argv)
@@ -350,12 +350,12 @@ static u32 inject(int *argc, char **argv)
 	static const char *const name[RULES] = {
 		"inject=transaction", "inject=reset", "inject=tombstone",
 		"inject=piece", "inject=tail", "inject=home", "inject=slow",
-		"inject=states"
+		"inject=states", "inject=parts"
 	};
 	static const u32 rule[RULES] = {
 		RFS_INJECT_TXN, RFS_INJECT_RESET, RFS_INJECT_TOMB,
 		RFS_INJECT_PIECE, RFS_INJECT_TAIL, RFS_INJECT_HOME,
-		RFS_INJECT_SLOW, RFS_INJECT_STATES
+		RFS_INJECT_SLOW, RFS_INJECT_STATES, RFS_INJECT_PARTS
 	};
 	u32 found = 0, n;
 	int i, kept = 2;

@@ -5513,6 +5513,150 @@ TEST(place_of_pieces_is_kept)
 	end(fs, dev);
 }
 
+/* As one, from within a block on: bytes of a value */
+static void put_atomic(struct rfs_fs *fs, u32 ino, u64 off, u8 value, u32 len)
+{
+	static u8 bytes[5 * RFS_BLOCK_BYTES];
+
+	memset(bytes, value, sizeof(bytes));
+	CHECK_EQ(rfs_write_atomic(fs, ino, off, bytes, len), 0);
+}
+
+/* Are the bytes, and the one before and after them, what they should be? */
+static void expect_bytes(struct rfs_fs *fs, u32 ino, u64 off, u8 value, u32 len,
+			 u8 around)
+{
+	u64 i;
+
+	CHECK_EQ(byte_of(fs, ino, off - 1), around);
+	for (i = off; i < off + len; i += 16)
+		CHECK_EQ(byte_of(fs, ino, i), value);
+	CHECK_EQ(byte_of(fs, ino, off + len - 1), value);
+	CHECK_EQ(byte_of(fs, ino, off + len), around);
+}
+
+/*
+ * The ends of an atomic write are pieces, which the drive has with the blocks between
+ * them or not at all: of 2 to 4 blocks as many pages less are written as there are ends.
+ */
+TEST(ends_of_an_atomic_write)
+{
+	const struct {
+		u32 off, len, pages, pieces;
+	} w[] = {
+		{ 4000, 500, 0, 2 },		/* two ends and nothing between them */
+		{ 4000, 96 + 8192 + 300, 2, 2 },
+		{ 4000, 96 + 8192, 2, 1 },	/* to the end of a block */
+		{ 4096, 8192 + 300, 2, 1 },
+		{ 2000, 3000, 2, 0 },		/* more than a piece can have */
+	};
+	u32 ino, i, cut, before;
+
+	for (i = 0; i < 5 * 3; i++) {
+		struct memdev *dev = new_dev_with(&geometry, &pieces_id);
+		struct rfs_fs *fs = mount(dev);
+		u32 off = w[i / 3].off, len = w[i / 3].len;
+		u64 last;
+
+		CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+		for (cut = 0; cut < 5; cut++)
+			put(fs, ino, cut, 1, 4096);
+		CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+		before = dev->ops;
+		put_atomic(fs, ino, off, 2, len);
+		CHECK_EQ(appended(dev, before), w[i / 3].pages);
+		CHECK_EQ(fs->stats.pieces, w[i / 3].pieces);
+		expect_bytes(fs, ino, off, 2, len, 1);
+		last = dev->op[dev->ops - 1].addr;
+		CHECK_EQ(rfs_fsync(fs, ino), 0);
+		CHECK_EQ(appended(dev, before), w[i / 3].pages + !!w[i / 3].pieces);
+		/* 1: a page is lost that was written first; 2: what was written last */
+		if (i % 3 == 1 && w[i / 3].pages)
+			dev->page[last].state = MEM_TORN;
+		for (cut = dev->ops; i % 3 == 2 && cut-- > before;)
+			if (dev->op[cut].type == MEM_APPEND)
+				break;
+		if (i % 3 == 2)
+			dev->page[dev->op[cut].addr].state = MEM_TORN;
+		rfs_unmount_nosync(fs);
+		fs = mount(dev);
+		if (i % 3 == 0 || (i % 3 == 1 && !w[i / 3].pages))
+			expect_bytes(fs, ino, off, 2, len, 1);
+		else
+			expect_bytes(fs, ino, off, 1, len, 1);
+		check_clean(fs);
+		end(fs, dev);
+	}
+}
+
+/* A page of a file with such pieces waits for their records, which it may hold a part of. */
+TEST(page_after_ends_of_an_atomic_write)
+{
+	struct memdev *dev = new_dev_with(&geometry, &pieces_id);
+	struct rfs_fs *fs = mount(dev);
+	u32 ino, other_ino, before;
+
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	CHECK_EQ(rfs_create(fs, 2, "g", &file, &other_ino), 0);
+	put(fs, ino, 0, 1, 4096);
+	put(fs, ino, 1, 1, 4096);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	put_atomic(fs, ino, 4000, 2, 500);
+	before = dev->ops;
+	put(fs, other_ino, 0, 3, 4096);
+	CHECK_EQ(appended(dev, before), 1);
+	CHECK(rfs_log_pending(fs, ino, true));
+	put(fs, ino, 0, 4, 4096);
+	CHECK_EQ(appended(dev, before), 3);
+	CHECK(!rfs_log_pending(fs, ino, true));
+	rfs_unmount_nosync(fs);
+	fs = mount(dev);
+	CHECK_EQ(byte_of(fs, ino, 4095), 4);
+	CHECK_EQ(byte_of(fs, ino, 4096), 2);
+	check_clean(fs);
+	end(fs, dev);
+}
+
+/*
+ * Beside pages they lie over no other pieces, which would take more place if they were
+ * gone: what was written later, and is durable, would not fit.
+ */
+TEST(ends_lie_over_no_pieces)
+{
+	struct memdev *dev = new_dev_with(&geometry, &pieces_id);
+	struct rfs_fs *fs = mount(dev);
+	u32 ino, i, before, pieces, len = 96 + 4096 + 300;
+
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	for (i = 0; i < 3; i++)
+		put(fs, ino, i, 1, 4096);
+	for (i = 0; i < 4; i++)
+		put_some(fs, ino, 4010 + i * 20, 10 + i, 20);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	pieces = fs->stats.pieces;
+	before = dev->ops;
+	put_atomic(fs, ino, 4000, 2, len);
+	CHECK_EQ(fs->stats.pieces, pieces);
+	CHECK_EQ(appended(dev, before), 3);
+	/* now that these pages have taken their place, it can be had */
+	put_atomic(fs, ino, 4000, 3, len);
+	CHECK_EQ(fs->stats.pieces, pieces + 2);
+	CHECK_EQ(appended(dev, before), 4);
+	put_atomic(fs, ino, 4000, 4, len);
+	CHECK_EQ(fs->stats.pieces, pieces + 2);
+	/* the end of the log is all that can be missing of records alone */
+	put_atomic(fs, ino, 4000, 5, 500);
+	CHECK_EQ(fs->stats.pieces, pieces + 4);
+	put_atomic(fs, ino, 4050, 6, 500);
+	CHECK_EQ(fs->stats.pieces, pieces + 6);
+	CHECK_EQ(byte_of(fs, ino, 4049), 5);
+	CHECK_EQ(byte_of(fs, ino, 4050), 6);
+	CHECK_EQ(byte_of(fs, ino, 4549), 6);
+	CHECK_EQ(byte_of(fs, ino, 4550), 4);
+	check_clean(fs);
+	end(fs, dev);
+}
+
 /* Bytes of a block as pieces, of which there is room for one */
 static int put_pieces(struct rfs_fs *fs, u32 ino, u64 off, const u8 *bytes,
 		      u32 len)

@@ -38,6 +38,7 @@ INJECTED = {
     "reset": ("clean", "seed=2"),
     "tombstone": ("truncate",),
     "piece": ("small",),
+    "parts": ("compact",),
     "tail": ("append", "ways=4"),
     "home": ("hybrid", SLOW),
     "slow": ("hybrid", SLOW),

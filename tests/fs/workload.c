@@ -877,7 +877,6 @@ static bool put_piece(struct run *r, u32 node, u64 block, u32 at, u32 bytes)
 	u32 ino = ino_of(r, node), holes;
 	u64 off = block * RFS_BLOCK_BYTES + at;
 	u8 data[RFS_SMALL_MAX];
-	u32 i, part;
 	int fits;
 
 	if (!r->pieces || bytes > RFS_SMALL_MAX)
@@ -886,22 +885,14 @@ static bool put_piece(struct run *r, u32 node, u64 block, u32 at, u32 bytes)
 	reserve(r, ino, block, 1, &holes);
 	ASKING(r, fits, rfs_piece_fits(r->fs, ino, off, bytes));
 	if (fits > 0) {
-		for (i = 0; i * RFS_PIECE_MAX < bytes; i++)
-			oracle_bytes(r->o->events + 1 + i,
-				     at + i * RFS_PIECE_MAX,
-				     min_t(u32, bytes - i * RFS_PIECE_MAX,
-					   RFS_PIECE_MAX),
-				     data + i * RFS_PIECE_MAX);
+		oracle_bytes(r->o->events + 1, at, bytes, data);
 		must("piece", rfs_piece(r->fs, ino, off, data, bytes,
 					r->ops.now(r->dev)));
 	}
 	rfs_unreserve(r->fs, ino, 1, holes);
 	must("fits", min(fits, 0));
-	/* each piece may be there by itself */
-	for (; fits && bytes; at += part, bytes -= part) {
-		part = min_t(u32, bytes, RFS_PIECE_MAX);
-		told_bytes(r, node, block, at, part, false);
-	}
+	if (fits)
+		told_bytes(r, node, block, at, bytes, false);
 	return fits;
 }
 

@@ -10,7 +10,7 @@
 #include "story.h"
 #include "volume/volume.h"
 
-enum { STEPS, SEED, SEEDS, OOB, CACHE, PIECES, MOST, EVERY, TXN, FLUSHES, OPTIONS };
+enum { STEPS, SEED, SEEDS, OOB, CACHE, PIECES, MOST, EVERY, TXN, PARTS, FLUSHES, OPTIONS };
 
 static struct option opt[OPTIONS + 1] = {
 	[STEPS] = { "steps", 100, 1, 2000, "calls" },
@@ -22,6 +22,7 @@ static struct option opt[OPTIONS + 1] = {
 	[MOST] = { "most", 40000, 4096, OFTL_WRITE_MAX, "bytes of a write" },
 	[EVERY] = { "every", 1, 1, 1000, "cuts after each of so many operations" },
 	[TXN] = { "txn", 1, 0, 1, "0: recovery keeps incomplete transactions" },
+	[PARTS] = { "parts", 1, 0, 1, "0: recovery keeps pieces of incomplete transactions" },
 	[FLUSHES] = { "flushes", 1, 0, 1, "0: oflush() is left out" },
 };
 
@@ -39,7 +40,9 @@ static u64 operations_now(void *p)
 
 static const char *check(const struct story *s, struct power *p, u32 ops)
 {
-	struct oftl *dev = power_reopen(p, opt[TXN].value ? 0 : RFS_INJECT_TXN);
+	struct oftl *dev = power_reopen(p,
+		(opt[TXN].value ? 0 : RFS_INJECT_TXN) |
+		(opt[PARTS].value ? 0 : RFS_INJECT_PARTS));
 	const char *said = dev ? story_check(s, dev, ops, ops) :
 			   oftl_message();
 

@@ -2,9 +2,10 @@
 /*
  * objects VOLUME calls: each call on objects, what it says, and that a second process is
  * told whose the volume is.
- * objects DIR run [seed=N] [drive=DEVICE], objects DIR check PROMISED [seed=N]: as
- * tests/fs/guest/whole.c, for points.py there: 60 calls, as a seed gives them, and what is
- * left of them.
+ * objects DIR run [seed=N[,MOST,STEPS]] [drive=DEVICE], objects DIR check PROMISED
+ * [seed=N[,MOST,STEPS]]: as tests/fs/guest/whole.c, for points.py there: 60 calls, or
+ * STEPS, as a seed gives them, and what is left of them. A write has 1 MiB at most, or
+ * MOST bytes.
  *
  * Exit status: 0, 1 what is there is wrong, 2 wrong arguments, or a call failed.
  */
@@ -158,7 +159,7 @@ static int calls(const char *path)
 	return 0;
 }
 
-static u64 step;
+static unsigned long long step, steps = 60;
 
 /* From 1 on: nothing was promised at 0 */
 static u64 step_now(void *arg)
@@ -176,8 +177,6 @@ static unsigned long long operations(int drive)
 	return n;
 }
 
-#define STEPS	60
-
 /* Writes that are a transaction of several blocks, so far */
 static u32 several(const struct story *s)
 {
@@ -191,10 +190,10 @@ static u32 several(const struct story *s)
 
 static int run(struct story *s, int drive)
 {
-	for (step = 0; step < STEPS; step++) {
+	for (step = 0; step < steps; step++) {
 		if (!story_step(s))
 			continue;
-		printf("promised %llu %llu\n", (unsigned long long)step,
+		printf("promised %llu %llu\n", step,
 		       drive < 0 ? 0 : operations(drive));
 		fflush(stdout);
 	}
@@ -207,7 +206,7 @@ static int check(struct story *s, struct oftl *dev, long long promised)
 {
 	const char *said;
 
-	for (step = 0; step < STEPS; step++)
+	for (step = 0; step < steps; step++)
 		story_step(s);
 	said = story_check(s, dev, promised + 1, NEVER);
 	if (said)
@@ -219,16 +218,16 @@ static int check(struct story *s, struct oftl *dev, long long promised)
 int main(int argc, char **argv)
 {
 	/* rounds: liboftl(3), LIMITS, of mounted volumes */
-	static struct story s = { .now = step_now, .most = MIB, .flushes = true,
+	static struct story s = { .now = step_now, .flushes = true,
 				  .rounds = true };
-	unsigned long long seed = 1;
+	unsigned long long seed = 1, most = MIB;
 	struct oftl *dev;
 	int drive = -1, i;
 
 	if (argc == 3 && !strcmp(argv[2], "calls"))
 		return calls(argv[1]);
 	for (i = 3; i < argc; i++) {
-		sscanf(argv[i], "seed=%llu", &seed);
+		sscanf(argv[i], "seed=%llu,%llu,%llu", &seed, &most, &steps);
 		if (!strncmp(argv[i], "drive=", 6))
 			drive = open(argv[i] + 6, O_RDONLY);
 	}
@@ -237,6 +236,7 @@ int main(int argc, char **argv)
 	dev = oftl_open(argv[1]);
 	if (!dev)
 		FAIL("%s", oftl_message());
+	s.most = most;
 	story_begin(&s, seed);
 	if (!strcmp(argv[2], "check"))
 		return check(&s, dev, atoll(argv[3]));

@@ -5,11 +5,9 @@
  */
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/f2fs.h>
 #include <linux/fs.h>
 #include <stdio.h>
 #include <sys/file.h>
-#include <sys/ioctl.h>
 #include <sys/statfs.h>
 #include <sys/uio.h>
 #include <sys/xattr.h>
@@ -73,22 +71,6 @@ static int all_of(ssize_t written, size_t len)
 	return written == (ssize_t)len ? 0 : -1;
 }
 
-/* Blocks at whose ends others have bytes: the file system keeps them until the commit. */
-static int write_session(int fd, uint64_t offset, size_t len, const void *buf)
-{
-	int ret = ioctl(fd, F2FS_IOC_START_ATOMIC_WRITE), error;
-
-	if (ret)
-		return ret;
-	ret = all_of(pwrite(fd, buf, len, offset), len);
-	if (!ret)
-		return ioctl(fd, F2FS_IOC_COMMIT_ATOMIC_WRITE);
-	error = errno;
-	ioctl(fd, F2FS_IOC_ABORT_ATOMIC_WRITE);
-	errno = error;
-	return ret;
-}
-
 static int write_as_one(int fd, uint64_t offset, size_t len, const void *buf)
 {
 	struct iovec iov = { .iov_base = (void *)buf, .iov_len = len };
@@ -96,9 +78,7 @@ static int write_as_one(int fd, uint64_t offset, size_t len, const void *buf)
 	/* a block is seen as it was before a write or after it, whatever is written */
 	if (offset % RFS_BLOCK_BYTES + len <= RFS_BLOCK_BYTES)
 		return all_of(pwrite(fd, buf, len, offset), len);
-	if ((offset | len) % RFS_BLOCK_BYTES == 0)
-		return all_of(pwritev2(fd, &iov, 1, offset, RWF_ATOMIC), len);
-	return write_session(fd, offset, len, buf);
+	return all_of(pwritev2(fd, &iov, 1, offset, RWF_ATOMIC), len);
 }
 
 static int mounted_write(void *of, uint64_t oid, uint64_t offset, size_t len,

@@ -2,9 +2,14 @@
 """Small writes of a volume that may have pieces of blocks."""
 
 import re
+from pathlib import Path
 
 import pytest
-from mounted import VOLUMES, Run, script
+from mounted import SMALL, VOLUMES, Run, script
+
+from programs import oftl_programs
+from rsd.cache import Cache
+from rsd.crash.guest import VISITING
 
 pytestmark = pytest.mark.guest
 
@@ -214,3 +219,112 @@ def test_bytes_here_and_there(run: Run) -> None:
     assert found
     assert int(found[1]) > 200
     assert int(found[2]) > 50
+
+
+# Bytes over the border of two blocks, or more, as one; what the module has written since.
+ENDS = """
+start $OPTIONS
+written() { cat /sys/fs/rfs/nvme0n1/written_$1; }
+cat >/tmp/ends.py <<'END'
+import os, sys
+fd = os.open("/mnt/f", os.O_RDWR | os.O_CREAT)
+blocks = int(sys.argv[2])
+if sys.argv[1] == "make":
+    os.write(fd, b"a" * 300 * 4096)
+    os.fsync(fd)
+elif sys.argv[1] == "change":
+    for number in range(3):
+        at = number * 80 * 4096 + 4000
+        done = os.pwritev(fd, [b"b" * (96 + blocks * 4096 + 300)], at, 0x40 | os.RWF_DSYNC)
+        assert done == 96 + blocks * 4096 + 300
+else:
+    for number in range(3):
+        at = number * 80 * 4096 + 4000
+        data = os.pread(fd, 96 + blocks * 4096 + 302, at - 1)
+        assert data == b"a" + b"b" * (96 + blocks * 4096 + 300) + b"a"
+END
+python3 /tmp/ends.py make $BLOCKS
+sync
+data=$(written data) log=$(written log) pieces=$(cat /sys/fs/rfs/nvme0n1/pieces)
+python3 /tmp/ends.py change $BLOCKS
+echo data $(($(written data) - data)) log $(($(written log) - log)) pieces \
+    $(($(cat /sys/fs/rfs/nvme0n1/pieces) - pieces))
+python3 /tmp/ends.py look $BLOCKS
+shut_down 2
+end
+start
+python3 /tmp/ends.py look $BLOCKS
+again
+python3 /tmp/ends.py look $BLOCKS
+end
+"""
+
+
+@pytest.mark.parametrize(
+    ("option", "blocks", "wrote"),
+    [
+        ("on", 0, (0, 3, 6)),
+        ("on", 70, (3 * 70, 3, 6)),
+        ("off", 0, (3 * 2, 0, 0)),
+        ("off", 70, (3 * 72, 0, 0)),
+    ],
+)
+def test_ends_of_atomic_writes(
+    run: Run, option: str, blocks: int, wrote: tuple[int, int, int]
+) -> None:
+    """They are pieces, of which one block of the log has both, and all is durable as one."""
+    body = ENDS.replace("$OPTIONS", f"-o compact={option}").replace("$BLOCKS", str(blocks))
+    output = run(script(COMPACT, body), system=COMPACT.system).output
+    found = re.search(r"^data (\d+) log (\d+) pieces (\d+)$", output, re.M)
+    assert found
+    assert tuple(map(int, found.groups())) == wrote
+
+
+# 300 calls on objects of up to 2,500 bytes at any byte; each byte of what is left is looked at.
+CUTS = """
+ops() { rsdctl oplog $drive | sed -n 's/^operations 0 to \\([0-9]*\\),.*/\\1/p'; }
+start -o commit=5
+first=$(ops)
+/in/objects /mnt run seed=%(seed)d,2500,300 drive=$drive >/tmp/promised
+last=$(ops)
+echo pieces $(cat /sys/fs/rfs/nvme0n1/pieces) atomic $(cat /sys/fs/rfs/nvme0n1/atomic_writes)
+end
+python3 /in/points.py $drive rfs compact=on %(points)d %(seed)d,2500,300 $first $last \\
+    /tmp/promised /in/objects fsck.rfs $drive
+"""
+
+VOLATILE = {"write-buffer": "1048576", "ack": "buffer", "plp": "off"}
+
+
+@pytest.mark.parametrize(
+    ("seed", "points"),
+    [(1, 20), (2, 20)]
+    + [pytest.param(seed, 200, marks=pytest.mark.long) for seed in range(11, 21)],
+)
+def test_power_cuts_of_small_writes(
+    run: Run, rsd_cache: Cache, tmp_path: Path, seed: int, points: int
+) -> None:
+    """With --long, 2,000 of ten workloads; half of the drives have a volatile buffer."""
+    result = run(
+        script(COMPACT, CUTS % {"seed": seed, "points": points}),
+        system=COMPACT.system,
+        namespace={
+            **SMALL,
+            **(VOLATILE if seed % 2 else {}),
+            "op-log": str(tmp_path / "operations"),
+        },
+        inputs={
+            "points.py": Path(__file__).with_name("points.py"),
+            "objects": oftl_programs(rsd_cache) / "objects",
+            **VISITING,
+        },
+        virtual_limit_s=0,
+        wall_limit_s=None,
+    )
+    found = re.search(r"^pieces (\d+) atomic (\d+)$", result.output, re.M)
+    assert found
+    print(found[0])
+    assert int(found[1]) > 10
+    assert int(found[2]) > 10
+    assert f"{points} points of" in result.output
+    print(f"{points} points: QEMU ran for {result.qemu_cpu_s:.0f} s")

@@ -446,6 +446,8 @@ static int rfs_note_pieces(struct rfs_fs *fs, struct window *p)
 			oob.version = 0;
 		oob.time = cpu_to_le64(piece->time);
 		oob.len = cpu_to_le16(at + piece->len);
+		oob.txn_idx = cpu_to_le16(piece->txn_idx);
+		oob.txn_cnt = cpu_to_le16(piece->txn_cnt);
 		ret = rfs_note_data(p, &oob, 0);
 		if (!ret)
 			p->data[p->datas - 1].piece = piece;
@@ -482,7 +484,7 @@ static void rfs_drop_twins(struct window *p)
 	p->datas = kept;
 }
 
-/* Is the page at i the first of a transaction that is there as a whole? */
+/* Is what is at i, a page or a piece, the first of a transaction that is there as a whole? */
 static u32 rfs_complete_from(const struct window *p, u32 i)
 {
 	u64 first = le64_to_cpu(p->data[i].oob.version);
@@ -491,8 +493,7 @@ static u32 rfs_complete_from(const struct window *p, u32 i)
 	for (n = 0; i + n < p->datas; n++) {
 		const struct rfs_oob *oob = &p->data[i + n].oob;
 
-		if (p->data[i + n].piece ||
-		    le64_to_cpu(oob->version) != first + n ||
+		if (le64_to_cpu(oob->version) != first + n ||
 		    le16_to_cpu(oob->txn_idx) != n ||
 		    oob->flags & RFS_OOB_COPY)
 			return 0;
@@ -502,13 +503,24 @@ static u32 rfs_complete_from(const struct window *p, u32 i)
 	return 0;
 }
 
-/* Pages are in the order of their versions, so a transaction's are together. */
+/* Fault injection: a part of a transaction counts where the rest of it is not there */
+static bool rfs_part_counts(const struct rfs_fs *fs,
+			    const struct window_page *page)
+{
+	return fs->inject & RFS_INJECT_TXN ||
+	       (page->piece && fs->inject & RFS_INJECT_PARTS);
+}
+
+/*
+ * Pages and pieces are in the order of their versions, so those of a transaction are
+ * together.
+ */
 static void rfs_drop_incomplete(struct rfs_fs *fs, struct window *p)
 {
 	u32 i = 0, n;
 
 	while (i < p->datas) {
-		if (p->data[i].oob.flags & RFS_OOB_COPY || p->data[i].piece) {
+		if (p->data[i].oob.flags & RFS_OOB_COPY) {
 			i++;
 			continue;
 		}
@@ -517,7 +529,7 @@ static void rfs_drop_incomplete(struct rfs_fs *fs, struct window *p)
 			i += n;
 			continue;
 		}
-		if (!(fs->inject & RFS_INJECT_TXN)) {
+		if (!rfs_part_counts(fs, &p->data[i])) {
 			p->data[i].dropped = true;
 			fs->recovered.txns_dropped++;
 		}

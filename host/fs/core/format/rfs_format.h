@@ -698,6 +698,7 @@ enum rfs_op {
 #define RFS_REC_REMOVE		0x4	/* XATTR: without a value, it is gone */
 #define RFS_REC_GROW		0x8	/* SIZE: it grows, what is preallocated stays */
 #define RFS_REC_KEEP		0x10	/* PUNCH: the blocks are preallocated then */
+#define RFS_REC_TXN		0x20	/* PIECE: one of several of a transaction */
 
 /**
  * struct rfs_rec - record of the log, followed by up to two names or the like
@@ -723,7 +724,8 @@ enum rfs_op {
  * @arg1: SIZE: new size; PUNCH, PREALLOC: first block; ATTR: atime; RENAME:
  *	the whiteout's inode; PIECE: first byte
  * @arg2: PUNCH, PREALLOC: block after the last; ATTR: mtime; RENAME: the
- *	whiteout's gen
+ *	whiteout's gen; PIECE of a transaction: its place in it, as txn_idx of a page,
+ *	and in the 16 bits above these how many pages and pieces it has, if this is the last
  */
 struct rfs_rec {
 	__le32 bytes;

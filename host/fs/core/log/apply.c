@@ -474,11 +474,15 @@ static int rfs_apply_prealloc(struct rfs_fs *fs, const struct rfs_rec *rec)
 static int rfs_note_piece(struct rfs_fs *fs, const struct rfs_rec *rec,
 			  const u8 *bytes)
 {
+	bool alone = !(rec->flags & RFS_REC_TXN);
 	u32 len = le16_to_cpu(rec->len2);
 	struct rfs_logged *noted = rfs_alloc(sizeof(*noted) + len);
+	u32 txn = le64_to_cpu(rec->arg2);
 
 	if (!noted)
 		return -ENOMEM;
+	noted->txn_idx = alone ? 0 : txn;
+	noted->txn_cnt = alone ? 1 : txn >> 16;
 	noted->off = le64_to_cpu(rec->arg1);
 	noted->version = le64_to_cpu(rec->version);
 	noted->time = le64_to_cpu(rec->time);

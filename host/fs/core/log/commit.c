@@ -29,7 +29,7 @@ int rfs_commit(struct rfs_fs *fs, struct rfs_rec *rec, const void *first,
 			return ret;
 		rec->gen = di->gen;
 	}
-	ret = rfs_log_room(fs);
+	ret = rfs_log_room(fs, 1);
 	if (ret)
 		return ret;
 	nowait = rfs_nowait_off(fs);

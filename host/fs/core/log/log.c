@@ -320,9 +320,9 @@ static int rfs_log_more_blocks(struct rfs_fs *fs)
 	return 0;
 }
 
-int rfs_log_room(struct rfs_fs *fs)
+int rfs_log_room(struct rfs_fs *fs, u32 records)
 {
-	u32 most = fs->pendings + RECORD_INODES;
+	u32 most = fs->pendings + records * RECORD_INODES;
 	int ret = rfs_log_more_blocks(fs);
 
 	if (ret)
@@ -393,7 +393,7 @@ int rfs_log_add(struct rfs_fs *fs, const struct rfs_rec *rec, const void *name1,
 	u32 len1 = le16_to_cpu(rec->len1), len2 = le16_to_cpu(rec->len2);
 	bool removes = rec->op == RFS_OP_SIZE || rec->op == RFS_OP_PUNCH ||
 		       rec->op == RFS_OP_UNLINK;
-	int ret = rfs_log_room(fs);	/* a check-point may have come between */
+	int ret = rfs_log_room(fs, 1);	/* a check-point may have come between */
 
 	if (ret)
 		return ret;
@@ -437,6 +437,11 @@ int rfs_log_sync(struct rfs_fs *fs)
 		rfs_log_durable(fs);
 	rfs_quiet(fs, false);
 	return ret;
+}
+
+void rfs_log_before_data(struct rfs_fs *fs, u32 ino)
+{
+	rfs_note_pending(fs, ino, true);
 }
 
 /* Has the inode a record that is not durable? Of those data waits for? */

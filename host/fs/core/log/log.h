@@ -30,6 +30,7 @@ struct rfs_logged {
 	u64 off, version, time;
 	u32 ino, gen;
 	u32 len;
+	u16 txn_idx, txn_cnt;	/* as of a page */
 	u8 bytes[];
 };
 
@@ -39,8 +40,8 @@ void rfs_log_free(struct rfs_fs *fs);
 /* Nothing of it is in flight any more, durable or not */
 void rfs_log_settle(struct rfs_fs *fs);
 
-/* Memory for one more record, before it is applied */
-int rfs_log_room(struct rfs_fs *fs);
+/* Memory for so many more records, before the first is applied */
+int rfs_log_room(struct rfs_fs *fs, u32 records);
 int rfs_log_add(struct rfs_fs *fs, const struct rfs_rec *rec, const void *name1,
 		const void *name2);
 int rfs_log_sync(struct rfs_fs *fs);	/* what was added is durable */
@@ -49,6 +50,9 @@ int rfs_log_sync(struct rfs_fs *fs);	/* what was added is durable */
 void rfs_log_durable(struct rfs_fs *fs);
 bool rfs_log_empty(const struct rfs_fs *fs);	/* all was written */
 bool rfs_log_pending(struct rfs_fs *fs, u32 ino, bool before_data);
+
+/* An inode that has such a record: no page of it is sent before that is durable */
+void rfs_log_before_data(struct rfs_fs *fs, u32 ino);
 int rfs_apply(struct rfs_fs *fs, const struct rfs_rec *rec, const u8 *name1,
 	      const u8 *name2);
 
@@ -83,6 +87,7 @@ struct rfs_txn {
 	u32 ino;
 	u32 n;
 	u32 len;		/* valid bytes of the last */
+	bool pieces;		/* pieces come after them, and the last says how many */
 };
 
 /*

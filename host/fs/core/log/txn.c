@@ -74,7 +74,7 @@ int rfs_txn_fill(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from, u32 *n,
 		oob->time = cpu_to_le64(txn->time);
 		oob->len = cpu_to_le16(last ? txn->len : RFS_BLOCK_BYTES);
 		oob->txn_idx = cpu_to_le16(i);
-		oob->txn_cnt = cpu_to_le16(last ? txn->n : 0);
+		oob->txn_cnt = cpu_to_le16(last && !txn->pieces ? txn->n : 0);
 		oob->wcount = cpu_to_le16(min(rfs_ptr_wcount(old) + 1,
 					      0xffffU));
 	}
@@ -120,6 +120,7 @@ int rfs_txn_begin(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u32 len,
 	txn->at = NULL;
 	txn->n = n;
 	txn->len = len;
+	txn->pieces = false;
 	txn->time = time;
 	txn->version = rfs_next_version(fs, n);
 	return 0;

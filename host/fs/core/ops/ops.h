@@ -180,11 +180,30 @@ int rfs_piece_most(struct rfs_fs *fs, u32 ino, const u16 *bytes, u32 n,
 
 /*
  * They are, as rfs_piece_fits() said; time: the file's mtime. rfs_unreserve() then:
- * its page, whenever it comes, overwrites. Durable by rfs_log_sync(). -ENOMEM: some
- * may be, and their page takes the place of these as of any others
+ * its page, whenever it comes, overwrites. Durable by rfs_log_sync(). All are seen
+ * after a crash or none
  */
 int rfs_piece(struct rfs_fs *fs, u32 ino, u64 off, const void *bytes, u32 len,
 	      u64 time);
+
+/* Bytes of one block of a file */
+struct rfs_bytes {
+	u64 off;
+	u32 len;
+	const u8 *at;
+};
+
+struct rfs_txn;
+
+/*
+ * As rfs_txn_begin(), of n whole blocks (0: none) and of pieces beside them, in other
+ * blocks: after a crash all are seen or none. All of these blocks are reserved, and
+ * those of the pieces are unreserved then. 1; or 0, and nothing has begun: they have to be
+ * pages, all of them. Durable by rfs_log_sync(), once the blocks have completed
+ */
+int rfs_txn_begin_with(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u64 time,
+		       const struct rfs_bytes *piece, u32 pieces,
+		       struct rfs_txn *txn);
 
 /*
  * Of a hybrid volume: up to *most blocks that flash alone has are at home, too, then;

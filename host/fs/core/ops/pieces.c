@@ -92,33 +92,127 @@ int rfs_piece_most(struct rfs_fs *fs, u32 ino, const u16 *bytes, u32 n,
 	return 0;
 }
 
-static int rfs_one_piece(struct rfs_fs *fs, u32 ino, u64 off, const void *bytes,
-			 u32 len, u64 time)
+static int rfs_one_piece(struct rfs_fs *fs, struct rfs_rec *rec,
+			 const struct rfs_bytes *piece, u64 time)
 {
-	struct rfs_rec rec;
 	int ret;
 
-	rfs_rec_init(fs, &rec, RFS_OP_PIECE, ino);
-	rec.time = cpu_to_le64(time);
-	rec.arg1 = cpu_to_le64(off);
-	ret = rfs_commit(fs, &rec, NULL, 0, bytes, len);
+	rec->time = cpu_to_le64(time);
+	rec->arg1 = cpu_to_le64(piece->off);
+	ret = rfs_commit(fs, rec, NULL, 0, piece->at, piece->len);
 	if (!ret) {
 		fs->stats.pieces++;
-		fs->stats.piece_bytes += len;
+		fs->stats.piece_bytes += piece->len;
 	}
+	return ret;
+}
+
+/*
+ * Of a transaction with so many pages before them. version: of the first, the next
+ * after those of the pages
+ */
+static int rfs_txn_pieces(struct rfs_fs *fs, u32 ino, u64 time, u32 pages,
+			  const struct rfs_bytes *piece, u32 n, u64 version)
+{
+	struct rfs_rec rec;
+	u32 place, i;
+	int ret = 0;
+
+	for (i = 0; !ret && i < n; i++) {
+		place = pages + i;
+		if (i + 1 == n)
+			place |= (pages + n) << 16;
+		rfs_rec_init(fs, &rec, RFS_OP_PIECE, ino);
+		rec.flags = RFS_REC_TXN;
+		rec.version = cpu_to_le64(version + i);
+		rec.arg2 = cpu_to_le64(place);
+		ret = rfs_one_piece(fs, &rec, &piece[i], time);
+	}
+	if (ret && i > 1)	/* some are there without the others */
+		fs->read_only = true;
 	return ret;
 }
 
 int rfs_piece(struct rfs_fs *fs, u32 ino, u64 off, const void *bytes, u32 len,
 	      u64 time)
 {
-	u32 done, some;
+	struct rfs_bytes piece[2] = {
+		{ off, min_t(u32, len, RFS_PIECE_MAX), bytes },
+		{ off + RFS_PIECE_MAX, len - RFS_PIECE_MAX,
+		  (const u8 *)bytes + RFS_PIECE_MAX },
+	};
+	struct rfs_rec rec;
+	int ret;
+
+	if (len <= RFS_PIECE_MAX) {
+		rfs_rec_init(fs, &rec, RFS_OP_PIECE, ino);
+		return rfs_one_piece(fs, &rec, piece, time);
+	}
+	ret = rfs_log_room(fs, 2);
+	return ret ? ret : rfs_txn_pieces(fs, ino, time, 0, piece, 2,
+					  rfs_next_version(fs, 2));
+}
+
+/* over: they may lie over others */
+static int rfs_txn_pieces_fit(struct rfs_fs *fs, u32 ino,
+			      const struct rfs_bytes *piece, u32 n, bool over)
+{
+	struct rfs_buf *node, *holder;
+	struct rfs_ptr *slot;
+	u32 needs = 0, i;
 	int ret = 0;
 
-	for (done = 0; !ret && done < len; done += some) {
-		some = min(len - done, (u32)RFS_PIECE_MAX);
-		ret = rfs_one_piece(fs, ino, off + done,
-				    (const u8 *)bytes + done, some, time);
+	for (i = 0; i < n; i++) {
+		if (piece[i].len > RFS_PIECE_MAX)
+			return 0;
+		ret = rfs_map_slot(fs, ino, piece[i].off / RFS_BLOCK_BYTES,
+				   false, &slot, &holder);
+		if (ret || !slot)
+			return ret;
+		needs += rfs_diff_needs(piece[i].len);
 	}
-	return ret;
+	ret = rfs_diff_of(fs, ino, &node);
+	if (ret || needs > rfs_diff_room(fs, node))
+		return ret;
+	for (i = 0; !over && node && i < n; i++)
+		if (rfs_diff_has(fs, node, piece[i].off, piece[i].len))
+			return 0;
+	return node ? rfs_meta_fits(fs, 0) : rfs_may_have_diff(fs, ino);
+}
+
+/*
+ * Where recovery drops the transaction for want of a page, pieces that these lie over
+ * are back, and need the place that they have given up. So there have to be none. What
+ * lacks a record alone is the end of the log: nothing was written after it.
+ */
+int rfs_txn_begin_with(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u64 time,
+		       const struct rfs_bytes *piece, u32 pieces,
+		       struct rfs_txn *txn)
+{
+	int ret = 0, fits;
+
+	if (!fs->compact || fs->read_only)
+		return 0;
+	/* rfs_txn_begin() is not to do it: that may wait */
+	if (n && rfs_log_pending(fs, ino, true))
+		ret = rfs_log_sync(fs);
+	fits = ret ? ret : rfs_txn_pieces_fit(fs, ino, piece, pieces, !n);
+	if (fits <= 0)
+		return fits;
+	ret = rfs_log_room(fs, pieces);
+	if (!ret && n)
+		ret = rfs_txn_begin(fs, ino, block, n, RFS_BLOCK_BYTES, time,
+				    txn);
+	else if (!ret)
+		*txn = (struct rfs_txn){ .ino = ino, .time = time };
+	if (ret)
+		return ret;
+	txn->pieces = true;
+	/* versions at once: a block of the log that is sent between two takes one, too */
+	ret = rfs_txn_pieces(fs, ino, time, n, piece, pieces,
+			     rfs_next_version(fs, pieces));
+	/* which may hold bytes of them beside others */
+	if (!ret)
+		rfs_log_before_data(fs, ino);
+	return ret ? ret : 1;
 }

@@ -29,16 +29,38 @@ static int reserve_all(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u32 *holes)
 	return 0;
 }
 
+/* The blocks of a transaction that has begun */
+static int write_txn(struct rfs_fs *fs, const struct rfs_txn *txn,
+		     const void *const *data, struct rfs_oob *oob, u64 *addr)
+{
+	u32 done, part, stream;
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	int ret = 0;
+
+	for (done = 0; !ret && done < txn->n; done += part) {
+		part = min(txn->n - done, (u32)RFS_SUM_ENTRIES);
+		ret = rfs_txn_fill(fs, txn, done, &part, oob + done, &stream);
+		if (!ret)
+			ret = rfs_append(fs, stream, part, data + done,
+					 oob + done, addr + done);
+	}
+	/* pieces give up their place only to what the drive has, and to no part of others */
+	if (!ret)
+		ret = rfs_iget(fs, txn->ino, &di, &buf);
+	if (!ret && di->diff && !txn->pieces)
+		ret = fs->ops->wait(fs->dev);
+	return ret ? ret : rfs_txn_done(fs, oob, txn->n, addr);
+}
+
 int rfs_write(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
 	      const void *const *data, u32 len)
 {
 	u64 now = fs->ops->now(fs->dev);
-	struct rfs_dinode *di;
-	struct rfs_buf *buf;
 	struct rfs_oob *oob;
 	struct rfs_txn txn;
 	u64 *addr;
-	u32 done, part, holes, stream;
+	u32 holes;
 	int ret;
 
 	if (n > RFS_TXN_MAX)
@@ -50,20 +72,8 @@ int rfs_write(struct rfs_fs *fs, u32 ino, u64 block, u32 n,
 	addr = rfs_alloc(n * sizeof(*addr));
 	ret = oob && addr ? rfs_txn_begin(fs, ino, block, n, len, now, &txn) :
 			    -ENOMEM;
-	for (done = 0; !ret && done < n; done += part) {
-		part = min(n - done, (u32)RFS_SUM_ENTRIES);
-		ret = rfs_txn_fill(fs, &txn, done, &part, oob + done, &stream);
-		if (!ret)
-			ret = rfs_append(fs, stream, part, data + done,
-					 oob + done, addr + done);
-	}
-	/* pieces give up their place only to what the drive has */
 	if (!ret)
-		ret = rfs_iget(fs, ino, &di, &buf);
-	if (!ret && di->diff)
-		ret = fs->ops->wait(fs->dev);
-	if (!ret)
-		ret = rfs_txn_done(fs, oob, n, addr);
+		ret = write_txn(fs, &txn, data, oob, addr);
 	fs->loose |= n > 1;
 	rfs_unreserve(fs, ino, n, holes);
 	rfs_free(oob);
@@ -279,9 +289,64 @@ static int write_span(struct rfs_fs *fs, u32 ino, u64 off, const u8 *bytes,
 	return ret ? ret : rfs_write(fs, ino, block, n, s->data, end);
 }
 
+/* The same with its ends as pieces: bytes that begin, or end, within a block */
+struct ends {
+	struct rfs_bytes piece[2];
+	u32 pieces;
+	const void *data[RFS_TXN_MAX];	/* the blocks between them */
+	u64 block;			/* the first of these */
+	u32 n;
+	struct rfs_oob oob[RFS_TXN_MAX];
+	u64 addr[RFS_TXN_MAX];
+};
+
+static void add_end(struct ends *e, u64 off, const u8 *bytes, u32 len)
+{
+	if (len)
+		e->piece[e->pieces++] = (struct rfs_bytes){ off, len, bytes };
+}
+
+static void find_ends(struct ends *e, u64 off, const u8 *bytes, u64 len)
+{
+	u64 head = -off % RFS_BLOCK_BYTES, done;
+
+	add_end(e, off, bytes, head);
+	e->block = (off + head) / RFS_BLOCK_BYTES;
+	for (done = head; done + RFS_BLOCK_BYTES <= len; done += RFS_BLOCK_BYTES)
+		e->data[e->n++] = bytes + done;
+	add_end(e, off + done, bytes + done, len - done);
+}
+
+/* 1: it is written; 0: the blocks at its ends have to be pages */
+static int write_ends(struct rfs_fs *fs, u32 ino, u64 off, const u8 *bytes,
+		      u64 len, struct ends *e)
+{
+	u64 first = off / RFS_BLOCK_BYTES;
+	struct rfs_txn txn;
+	u32 holes, all;
+	int ret, begun;
+
+	find_ends(e, off, bytes, len);
+	if (!e->pieces)
+		return 0;
+	all = e->n + e->pieces;
+	ret = reserve_all(fs, ino, first, all, &holes);
+	if (ret)
+		return ret;
+	begun = rfs_txn_begin_with(fs, ino, e->block, e->n,
+				   fs->ops->now(fs->dev), e->piece, e->pieces,
+				   &txn);
+	if (begun > 0 && e->n)
+		ret = write_txn(fs, &txn, e->data, e->oob, e->addr);
+	fs->loose |= begun > 0;	/* until its pages and its records are durable */
+	rfs_unreserve(fs, ino, all, holes);
+	return ret ? ret : begun;
+}
+
 int rfs_write_atomic(struct rfs_fs *fs, u32 ino, u64 off, const void *bytes,
 		     u64 len)
 {
+	struct ends *e;
 	struct span *s;
 	int ret;
 
@@ -289,6 +354,11 @@ int rfs_write_atomic(struct rfs_fs *fs, u32 ino, u64 off, const void *bytes,
 		return -EFBIG;
 	if (off % RFS_BLOCK_BYTES + len <= RFS_BLOCK_BYTES)
 		return rfs_write_bytes(fs, ino, off, bytes, len);
+	e = fs->compact ? rfs_alloc(sizeof(*e)) : NULL;
+	ret = e ? write_ends(fs, ino, off, bytes, len, e) : 0;
+	rfs_free(e);
+	if (ret)
+		return ret < 0 ? ret : 0;
 	s = rfs_alloc(sizeof(*s));
 	ret = s ? write_span(fs, ino, off, bytes, len, s) : -ENOMEM;
 	rfs_free(s);

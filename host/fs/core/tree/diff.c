@@ -236,6 +236,21 @@ u32 rfs_diff_room(const struct rfs_fs *fs, const struct rfs_buf *node)
 	return room;
 }
 
+bool rfs_diff_has(const struct rfs_fs *fs, const struct rfs_buf *node, u64 off,
+		  u32 len)
+{
+	u32 i;
+
+	for (i = 0; i < rfs_diff_count(node); i++) {
+		const struct rfs_piece *p = &node->diff.piece[i];
+
+		if (rfs_piece_end(p) > off && le64_to_cpu(p->off) < off + len &&
+		    !rfs_piece_useless(fs, p))
+			return true;
+	}
+	return false;
+}
+
 int rfs_diff_put(struct rfs_fs *fs, struct rfs_dinode *di, struct rfs_buf *ibuf,
 		 u64 off, u32 len, u64 version, const u8 *bytes)
 {

@@ -42,6 +42,10 @@ u32 rfs_diff_needs(u32 len);
 /* And those that it has for others; node may be NULL: one that is to be made */
 u32 rfs_diff_room(const struct rfs_fs *fs, const struct rfs_buf *node);
 
+/* Has it a piece with any of these bytes, or keeps the place of one? */
+bool rfs_diff_has(const struct rfs_fs *fs, const struct rfs_buf *node, u64 off,
+		  u32 len);
+
 /* What was written last, within a block; -ENOSPC: it does not fit */
 int rfs_diff_put(struct rfs_fs *fs, struct rfs_dinode *di, struct rfs_buf *ibuf,
 		 u64 off, u32 len, u64 version, const u8 *bytes);

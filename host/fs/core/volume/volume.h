@@ -302,6 +302,7 @@ struct rfs_fs {
 #define RFS_INJECT_HOME		0x20	/* blocks of the slow device are free at once */
 #define RFS_INJECT_SLOW		0x40	/* a check-point does not flush it */
 #define RFS_INJECT_STATES	0x80	/* the table of states is written in place */
+#define RFS_INJECT_PARTS	0x100	/* pieces count without their transaction */
 
 /* Zones, but for those of check-points, that may be active; ~0: any number */
 u32 rfs_active_max(const struct rfs_geometry *geo);
