@@ -696,8 +696,9 @@ static int rfs_leftover_at(struct rfs_fs *fs, const struct leftover *left,
 
 /*
  * A check-point that was not finished has left blocks of inodes and nodes, and of the
- * node map those of leaves, that are newer than those in use. These are written once more, so that of a number
- * the newest block is always the right one: --rescan relies on it.
+ * node map those of leaves, that are newer than those in use. These are written once
+ * more, so that of a number the newest block is always the right one: --rescan relies
+ * on it.
  */
 static int rfs_rewrite_leftovers(struct rfs_fs *fs, const struct window *p)
 {
