@@ -47,7 +47,7 @@ static struct rfsm_bytes rfsm_span_bytes(const struct rfsm_span *span, u32 i)
 static bool rfsm_atomic_lacks(const struct rfsm_atomic *a, u32 i)
 {
 	struct rfsm_bytes bytes = rfsm_span_bytes(a->span, i);
-	const struct folio *folio = a->folio[i];
+	struct folio *folio = a->folio[i];
 
 	return (bytes.from || bytes.to < PAGE_SIZE) &&
 	       !folio_test_uptodate(folio) &&
