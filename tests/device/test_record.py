@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from drive import Drive, OpenDrive, device_args
-from nvme import Command, Io, Status
+from nvme import Admin, Command, Io, Status
 from qtest import start_error
-from test_conventional import CONVENTIONAL, FTLS
+from test_conventional import CONVENTIONAL, FTLS, LARGE, STEP, STEP_NS
 from zns import Action, pattern
 
 
@@ -129,6 +129,48 @@ def test_refused_commands(drive: OpenDrive, rsdsim: Path, tmp_path: Path) -> Non
         transfer = d.ns.transfer(1)
         d.ns.queue.submit(d.ns.io(Io.ZONE_APPEND, 0, 1, transfer))
         d.controller.format(1).expect(Status.COMMAND_SEQUENCE_ERROR)
+        d.qemu.quit()
+    done = subprocess.run(
+        [rsdsim, "--replay", trace, "--check"], capture_output=True, text=True, timeout=600
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_format_that_waits(drive: OpenDrive, rsdsim: Path, tmp_path: Path) -> None:
+    """For a read of before a reset: it begins when that is done, at the same nanosecond."""
+    trace = tmp_path / "t.rsdtrace"
+    with drive(trace=trace) as d:
+        d.ns.write(0, pattern(1)).expect()
+        d.ns.queue.submit(d.ns.io(Io.READ, 0, 1, d.ns.transfer(1)))
+        d.reset_controller()
+        d.controller.format(1).expect()
+        d.ns.refresh()
+        d.ns.append(0, pattern(1), bytes(16)).expect()
+        d.qemu.quit()
+    done = subprocess.run(
+        [rsdsim, "--replay", trace, "--check"], capture_output=True, text=True, timeout=600
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_large_trims_and_formats(drive: OpenDrive, rsdsim: Path, tmp_path: Path) -> None:
+    """One that a reset leaves to itself, a format that a reset ends, and one that is whole."""
+    trace = tmp_path / "t.rsdtrace"
+    with drive(trace=trace, **LARGE) as d:
+        d.ns.write(3 * STEP, pattern(1)).expect()
+        with d.ns.deallocate_command([(0, 2 * STEP), (2 * STEP, STEP + 8)]) as command:
+            d.ns.queue.submit(command)
+            d.controller.advance(STEP_NS)
+            d.reset_controller()
+        d.ns.write(3 * STEP, pattern(2)).expect()
+        d.controller.admin.submit(Command(Admin.FORMAT, 1, cdw10=2))
+        d.controller.advance(2 * STEP_NS)
+        d.reset_controller()
+        d.controller.format(1).expect()
+        d.ns.refresh()
+        d.ns.write(3 * STEP, pattern(3), bytes(16)).expect()
+        d.controller.admin.submit(Command(Admin.FORMAT, 1, cdw10=2))
+        d.controller.advance(STEP_NS)
         d.qemu.quit()
     done = subprocess.run(
         [rsdsim, "--replay", trace, "--check"], capture_output=True, text=True, timeout=600

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 from drive import LOG_ID, SMALL, decode_log
-from nvme import Command, Controller, Io, Request, Status
+from nvme import Admin, Command, Controller, Io, Request, Status
 from qtest import Qemu, start_error
+from test_conventional import STEP, STEP_NS
 from zns import BLOCK, Action, Namespace, Zs, pattern
 
 # 24 blocks a die, of which 16 are for the conventional namespace
@@ -20,8 +21,8 @@ SETTINGS = SMALL | {"blocks": 24, "pages": 8, "conv-blocks": 16}
 ONCS_DSM = 0x04
 
 
-def shared_args(media: Path, *conventional: str) -> list[str]:
-    settings = "".join(f",{name}={value}" for name, value in SETTINGS.items())
+def shared_args(media: Path, *conventional: str, **more: str | int) -> list[str]:
+    settings = "".join(f",{name}={value}" for name, value in (SETTINGS | more).items())
     args = ["-device", "nvme,id=nvme0,serial=test,inline-queues=on,dbcs=off"]
     args += ["-device", f"rsd-ns,bus=nvme0,id=zones,media={media}{settings}"]
     for properties in conventional:
@@ -41,8 +42,8 @@ class Shared:
 
 
 @contextmanager
-def shared(qemu: str, media: Path) -> Iterator[Shared]:
-    with Qemu(qemu, shared_args(media, "flash=zones")) as machine:
+def shared(qemu: str, media: Path, **more: str | int) -> Iterator[Shared]:
+    with Qemu(qemu, shared_args(media, "flash=zones", **more)) as machine:
         controller = Controller(machine)
         queue = controller.create_queue()
         yield Shared(machine, controller, Namespace(queue), Namespace(queue, 2, zoned=False))
@@ -124,6 +125,34 @@ def test_formats_are_their_own(qemu: str, media: Path) -> None:
     with shared(qemu, media) as s:
         assert (s.zones.oob, s.blocks.oob) == (128, 16)
         assert s.blocks.read(0) == (pattern(3), bytes(range(16)))
+
+
+def test_zones_go_on_during_a_large_format(qemu: str, media: Path) -> None:
+    """Of the other namespace: also one that is in flight when the format ends."""
+    large: dict[str, str | int] = {"blocks": 516, "conv-blocks": 508, "pages": 128}
+    with shared(qemu, media, **large, **{"t-fw-write": STEP_NS}) as s:
+        assert 3 * STEP < s.blocks.size < 4 * STEP
+        s.zones.write(0, pattern(1)).expect()
+        s.blocks.write(s.blocks.size - 1, pattern(2)).expect()
+        request = s.controller.admin.submit(Command(Admin.FORMAT, 2, cdw10=1))
+        s.controller.advance(STEP_NS // 2)
+        assert s.zones.read(0)[0] == pattern(1)
+        assert not request.done
+        s.controller.advance(request.submitted_ns + 4 * STEP_NS - 1000 - s.qemu.clock_ns)
+        # the core is the trim's until its last step is done
+        read = s.zones.queue.submit(s.zones.io(Io.READ, 0, 1, s.zones.transfer(1)))
+        s.controller.wait(request)
+        request.expect()
+        assert not read.done
+        s.controller.wait(read)
+        read.expect()
+        s.blocks.refresh()
+        assert (s.zones.oob, s.blocks.oob) == (0, 16)
+        assert s.blocks.read(s.blocks.size - 1) == (bytes(BLOCK), bytes(16))
+        s.controller.format(1, nsid=0xFFFFFFFF).expect()
+        log = s.log()
+        assert (log["formats"], log["trim_cmds"]) == (3, 2)
+        assert s.zones.zone(0).state == Zs.EMPTY
 
 
 def test_flush_of_all(qemu: str, media: Path) -> None:

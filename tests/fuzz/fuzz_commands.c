@@ -19,10 +19,11 @@
 #define MOST_STEPS 400
 #define UNKNOWN UINT32_MAX
 
-/* What a read in flight has to return: the numbers of the writes */
-typedef struct Expected {
+/* A command in flight, and the numbers of the writes that a read returns */
+typedef struct Flight {
+    RsdCmd *cmd;
     uint32_t writes[MOST_BLOCKS];
-} Expected;
+} Flight;
 
 typedef struct Run {
     const char *path;
@@ -30,8 +31,9 @@ typedef struct Run {
     RsdDrive *drive;
     uint64_t now;
     uint32_t writes;            /* number of the last write */
+    Flight flights[MOST_STEPS];
     uint32_t in_flight;
-    bool doubt;                 /* of reads in flight nothing is expected */
+    bool overtaking;            /* a read and a write may overtake each other */
     /* the write whose data a block has; 0: zeroes */
     uint32_t last[RSD_MAX_NAMESPACES][MOST_LBAS];
 } Run;
@@ -39,7 +41,17 @@ typedef struct Run {
 static void know_nothing(Run *run)
 {
     memset(run->last, 0xff, sizeof(run->last));
-    run->doubt = run->in_flight > 0;
+    for (uint32_t i = 0; i < run->in_flight; i++) {
+        memset(run->flights[i].writes, 0xff, sizeof(run->flights[i].writes));
+    }
+}
+
+/* See host.c: what comes to the flash later may have been submitted before. */
+static bool has_stages(const RsdConfig *cfg)
+{
+    return cfg->t_fw_read_ns || cfg->t_fw_write_ns || cfg->t_fw_append_ns ||
+           cfg->t_fw_zone_ns || cfg->t_fw_page_ns || cfg->t_link_ns ||
+           cfg->t_lat_read_ns || cfg->t_lat_write_ns || cfg->t_lat_zone_ns;
 }
 
 /* What a write of that number makes of a block; of number 0, zeroes */
@@ -56,13 +68,13 @@ static void fill(uint8_t *page, uint8_t *oob, uint32_t oob_len, uint32_t write,
     }
 }
 
-static void check(Run *run, const RsdCmd *cmd)
+static void check(Run *run, const Flight *flight)
 {
-    const Expected *expected = cmd->opaque;
+    const RsdCmd *cmd = flight->cmd;
     uint32_t oob_len = rsd_oob(run->drive, cmd->ns);
 
     for (uint32_t i = 0; i < cmd->nlb; i++) {
-        uint32_t write = expected->writes[i];
+        uint32_t write = flight->writes[i];
         uint8_t page[PAGE], oob[128] = { 0 };
 
         if (write == UNKNOWN) {
@@ -78,19 +90,22 @@ static void check(Run *run, const RsdCmd *cmd)
 
 static void done(Run *run, RsdCmd *cmd)
 {
-    run->in_flight--;
+    uint32_t i = 0;
+    Flight flight;
+
+    while (run->flights[i].cmd != cmd) {
+        i++;
+    }
+    flight = run->flights[i];
+    run->flights[i] = run->flights[--run->in_flight];
     if (cmd->op != RSD_READ) {
         if (cmd->status != RSD_OK) {
             know_nothing(run);
         }
-    } else if (cmd->status == RSD_OK && !run->doubt) {
-        check(run, cmd);
+    } else if (cmd->status == RSD_OK) {
+        check(run, &flight);
     }
-    free(cmd->opaque);
     rsd_cmd_free(run->drive, cmd);
-    if (!run->in_flight) {
-        run->doubt = false;
-    }
 }
 
 static void pass(Run *run, uint64_t ns)
@@ -112,30 +127,80 @@ static void finish_all(Run *run)
     }
 }
 
-static void wrote(Run *run, const RsdCmd *cmd, uint32_t write)
-{
-    for (uint32_t i = 0; i < cmd->nlb; i++) {
-        run->last[cmd->ns][cmd->lba + i] = write;
-    }
-}
-
-static void zone_is_empty(Run *run, const RsdCmd *cmd)
+/* What the command changes; a zone that is reset has zeroes. False: nothing */
+static bool changes(const Run *run, const RsdCmd *cmd, uint64_t *from,
+                    uint64_t *end)
 {
     RsdGeometry geo;
-    uint64_t first;
 
-    rsd_geometry(run->drive, cmd->ns, &geo);
-    first = cmd->lba / geo.zone_size * geo.zone_size;
-    for (uint64_t i = 0; i < geo.zone_size; i++) {
-        run->last[cmd->ns][first + i] = 0;
+    switch (cmd->op) {
+    case RSD_WRITE:
+    case RSD_WRITE_ZEROES:
+    case RSD_TRIM:
+        *from = cmd->lba;
+        *end = cmd->lba + cmd->nlb;
+        return true;
+    case RSD_ZONE_RESET:
+        rsd_geometry(run->drive, cmd->ns, &geo);
+        *from = cmd->lba / geo.zone_size * geo.zone_size;
+        *end = *from + geo.zone_size;
+        return true;
+    default:
+        return false;
     }
 }
 
-static void submit(Run *run, uint32_t ns, RsdOp op, uint64_t lba, uint32_t nlb)
+/* It has, or will have, changed them. */
+static void changed(Run *run, const RsdCmd *cmd, uint32_t write)
+{
+    uint64_t from = 0, end = 0;
+
+    if (!changes(run, cmd, &from, &end)) {
+        return;
+    }
+    for (uint64_t lba = from; lba < end; lba++) {
+        run->last[cmd->ns][lba] = write;
+    }
+    for (uint32_t i = 0; run->overtaking && i < run->in_flight; i++) {
+        Flight *read = &run->flights[i];
+
+        for (uint32_t k = 0; read->cmd->op == RSD_READ &&
+             read->cmd->ns == cmd->ns && k < read->cmd->nlb; k++) {
+            if (read->cmd->lba + k >= from && read->cmd->lba + k < end) {
+                read->writes[k] = UNKNOWN;
+            }
+        }
+    }
+}
+
+static void expect(Run *run, Flight *read)
+{
+    const RsdCmd *cmd = read->cmd;
+    uint64_t from, end;
+
+    for (uint32_t k = 0; k < cmd->nlb; k++) {
+        read->writes[k] = run->last[cmd->ns][cmd->lba + k];
+    }
+    for (uint32_t i = 0; run->overtaking && i < run->in_flight; i++) {
+        const RsdCmd *other = run->flights[i].cmd;
+
+        if (other->ns != cmd->ns || !changes(run, other, &from, &end)) {
+            continue;
+        }
+        for (uint32_t k = 0; k < cmd->nlb; k++) {
+            if (cmd->lba + k >= from && cmd->lba + k < end) {
+                read->writes[k] = UNKNOWN;
+            }
+        }
+    }
+}
+
+static void submit(Run *run, uint32_t ns, RsdOp op, uint64_t lba, uint32_t nlb,
+                   bool forgotten)
 {
     RsdCmd *cmd = rsd_cmd_new(run->drive, ns, op, lba, nlb);
     uint32_t oob_len = rsd_oob(run->drive, ns);
-    Expected *expected = NULL;
+    Flight flight = { .cmd = cmd };
 
     if (!cmd) {
         abort();
@@ -147,42 +212,28 @@ static void submit(Run *run, uint32_t ns, RsdOp op, uint64_t lba, uint32_t nlb)
                  cmd->oob ? cmd->oob + (size_t)i * oob_len : NULL,
                  cmd->oob ? oob_len : 0, run->writes, lba + i);
         }
-    } else if (op == RSD_READ) {
-        RsdGeometry geo;
-
-        rsd_geometry(run->drive, ns, &geo);
-        expected = calloc(1, sizeof(*expected));
-        for (uint32_t i = 0; i < nlb && lba + i < geo.lbas; i++) {
-            expected->writes[i] = run->last[ns][lba + i];
-        }
-        cmd->opaque = expected;
     }
     if (rsd_submit(run->drive, cmd, run->now) != RSD_OK) {
-        free(expected);
         rsd_cmd_free(run->drive, cmd);
         return;
     }
-    run->in_flight++;
-    switch (op) {
-    case RSD_WRITE:
-        wrote(run, cmd, run->writes);
-        break;
-    case RSD_WRITE_ZEROES:
-    case RSD_TRIM:
-        wrote(run, cmd, 0);
-        break;
-    case RSD_ZONE_RESET:
-        zone_is_empty(run, cmd);
-        break;
-    default:
-        break;
+    if (op == RSD_READ) {
+        expect(run, &flight);
+    } else {
+        changed(run, cmd, forgotten ? UNKNOWN
+                                    : op == RSD_WRITE ? run->writes : 0);
+    }
+    if (forgotten) {
+        rsd_cmd_detach(run->drive, cmd);
+    } else {
+        run->flights[run->in_flight++] = flight;
     }
 }
 
-/* Where a step goes: most writes to zones continue them. */
-static uint64_t take_lba(Input *in, Run *run, uint32_t ns, RsdOp op)
+/* Where a step goes: most writes to zones continue them. "how" is as taken. */
+static uint64_t take_lba(Input *in, Run *run, uint32_t ns, RsdOp op,
+                         uint8_t how)
 {
-    uint8_t how = take8(in);
     RsdGeometry geo;
     RsdZone zone;
     uint64_t lba;
@@ -197,12 +248,14 @@ static uint64_t take_lba(Input *in, Run *run, uint32_t ns, RsdOp op)
     return lba;
 }
 
-/* Commands in flight go with the drive. */
+/* The host has forgotten those in flight, and what they did is not known. */
 static void forget(Run *run)
 {
-    if (run->in_flight || rsd_is_volatile(&run->cfg)) {
-        run->in_flight = 0;
-        know_nothing(run);
+    while (run->in_flight) {
+        RsdCmd *cmd = run->flights[--run->in_flight].cmd;
+
+        changed(run, cmd, UNKNOWN);
+        rsd_cmd_free(run->drive, cmd);
     }
 }
 
@@ -212,6 +265,9 @@ static void reopen(Run *run)
 
     finish_all(run);
     forget(run);
+    if (rsd_is_volatile(&run->cfg)) {
+        know_nothing(run);
+    }
     rsd_close(run->drive);
     run->now = 0;
     run->drive = rsd_open(run->path, &run->cfg, err);
@@ -220,7 +276,6 @@ static void reopen(Run *run)
     }
 }
 
-/* Expectations of commands that are cut off are not freed by the drive. */
 static void cut(Input *in, Run *run)
 {
     RsdOutcomes outcomes = { .seed = take8(in) };
@@ -229,15 +284,28 @@ static void cut(Input *in, Run *run)
     if (take8(in) & 1) {
         finish_all(run);
     }
-    if (run->in_flight) {
-        return;                 /* what they would return is not ours to free */
-    }
     if (rsd_is_volatile(&run->cfg)) {
         know_nothing(run);
     }
     rsd_power_cut(run->drive, &outcomes);
     if (!rsd_power_on(run->drive, err)) {
         abort();
+    }
+    forget(run);
+}
+
+/* Also while there are commands in flight, of which those to it refuse it */
+static void format(Input *in, Run *run)
+{
+    uint32_t ns = take_below(in, rsd_num_namespaces(run->drive));
+    uint8_t how = take8(in);
+
+    if (!(how & 2)) {
+        finish_all(run);
+    }
+    if (rsd_format(run->drive, ns, how & 1 ? 16 : 0, run->now) == RSD_OK) {
+        memset(run->last[ns], 0, sizeof(run->last[ns]));
+        run->cfg.oob = rsd_config(run->drive)->oob;
     }
 }
 
@@ -251,6 +319,7 @@ static bool step(Input *in, Run *run)
     enum { NUM_OPS = sizeof(ops) / sizeof(ops[0]) };
     uint32_t ns, what;
     uint64_t lba;
+    uint8_t how;
     RsdOp op;
 
     if (in->at >= in->end) {
@@ -274,20 +343,29 @@ static bool step(Input *in, Run *run)
         cut(in, run);
         return true;
     case NUM_OPS + 5:
-        finish_all(run);
-        ns = take_below(in, rsd_num_namespaces(run->drive));
-        if (rsd_format(run->drive, ns, take_below(in, 2) ? 16 : 0, run->now) ==
-            RSD_OK) {
-            memset(run->last[ns], 0, sizeof(run->last[ns]));
-            run->cfg.oob = rsd_config(run->drive)->oob;
-        }
+        format(in, run);
         return true;
     }
     op = ops[what];
     ns = take_below(in, rsd_num_namespaces(run->drive));
-    lba = take_lba(in, run, ns, op);
-    submit(run, ns, op, lba, take_below(in, MOST_BLOCKS + 1));
+    how = take8(in);
+    lba = take_lba(in, run, ns, op, how);
+    submit(run, ns, op, lba, take_below(in, MOST_BLOCKS + 1),
+           (how & 24) == 24);
     return true;
+}
+
+/* Is there room for what is known of the drive? */
+static bool fits(const Run *run)
+{
+    RsdGeometry geo;
+    bool all = true;
+
+    for (uint32_t ns = 0; ns < rsd_num_namespaces(run->drive); ns++) {
+        rsd_geometry(run->drive, ns, &geo);
+        all &= geo.lbas <= MOST_LBAS;
+    }
+    return all;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -311,7 +389,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!run.drive) {
         return 0;
     }
-    for (int i = 0; i < MOST_STEPS && step(&in, &run); i++) {
+    run.overtaking = has_stages(&run.cfg);
+    for (int i = 0; fits(&run) && i < MOST_STEPS && step(&in, &run); i++) {
     }
     finish_all(&run);
     rsd_close(run.drive);

@@ -22,6 +22,7 @@ struct replay {
 	struct timeline *timeline;	/* NULL: none */
 	struct answer *answers;
 	uint64_t capacity;	/* of answers */
+	RsdTraceRecord format;	/* one whose DONE is the next record, or zeroes */
 	struct replay_result result;
 	RsdCounters counters;	/* at the end, as far as they were recorded */
 };
@@ -109,12 +110,7 @@ static void submit(struct replay *p, const RsdTraceRecord *record)
 		    rsd_num_namespaces(p->drive));
 	*answer = (struct answer){ .done_ns = record->time };
 	if (record->op == RSD_TRACE_FORMAT) {
-		/* what the recorder's host forgot has no DONE, and is done */
-		if (record->time)
-			advance(p, record->time - 1);
-		answer->status = rsd_format(p->drive, record->ns, record->lba,
-					    record->time);
-		answer->done = true;
+		p->format = *record;
 		return;
 	}
 	cmd = rsd_cmd_new(p->drive, record->ns, core_op(record->op),
@@ -142,6 +138,24 @@ static void submit(struct replay *p, const RsdTraceRecord *record)
 		answer->done = true;
 		rsd_cmd_free(p->drive, cmd);
 	}
+}
+
+/*
+ * What is done at that very time and has no DONE was forgotten by the recorder's
+ * host, or, if it made the drive refuse the format, was not yet asked for.
+ */
+static void format(struct replay *p, const RsdTraceRecord *done)
+{
+	struct answer *answer = &p->answers[done->order];
+
+	if (done->status != RSD_E_ORDER)
+		advance(p, done->time);
+	else if (done->time)
+		advance(p, done->time - 1);
+	answer->status = rsd_format(p->drive, p->format.ns, p->format.lba,
+				    done->time);
+	answer->done = true;
+	p->format = (RsdTraceRecord){ 0 };
 }
 
 static void compare(struct replay *p, const RsdTraceRecord *record)
@@ -208,7 +222,11 @@ struct replay_result replay_run(RsdTraceReader *reader, RsdDrive *drive,
 			submit(&p, &r);
 			break;
 		case RSD_TRACE_DONE:
-			advance(&p, now);
+			if (p.format.kind == RSD_TRACE_SUBMIT &&
+			    p.format.order == r.order)
+				format(&p, &r);
+			else
+				advance(&p, now);
 			compare(&p, &r);
 			break;
 		case RSD_TRACE_COUNTER:
