@@ -62,7 +62,7 @@ def found_and_only_there(
         for bug in bugs.BUGS
     ],
 )
-def test_each_is_found_and_not_in_linux_as_it_is(
+def test_each_is_found_and_only_with_the_bug(
     bug: bugs.Bug, built: Artifacts, rsd_cache: Cache, tmp_path: Path
 ) -> None:
     found_and_only_there(bug, built, rsd_cache, tmp_path)
@@ -110,13 +110,52 @@ def test_every_patch_applies(kind: str, built: Artifacts, rsd_cache: Cache, tmp_
         subprocess.run(command, check=True, capture_output=True)
 
 
+def _diff(name: str, old: bytes = b"no", new: bytes = b"yes") -> bytes:
+    """A patch of one line of a file."""
+    return b"--- a/%s\n+++ b/%s\n@@ -1 +1 @@\n-%s\n+%s\n" % (name.encode(), name.encode(), old, new)
+
+
+@pytest.mark.parametrize(
+    ("patch", "said"),
+    [
+        (_diff("fs/f2fs/node.c", b"other"), "does not apply to fs/f2fs .* Hunk #1 FAILED at 1"),
+        (_diff("fs/f2fs/node.c", b"yes", b"no"), "does not apply .*previously applied"),
+        (
+            _diff("fs/f2fs/node.c") + _diff("fs/ext4/file.c"),
+            "does not apply to fs/f2fs .*can't find file .*--- a/fs/ext4/file.c",
+        ),
+        (b"By J\xfcrgen\n" + _diff("fs/ext4/file.c"), "does not apply .*can't find file"),
+        (b"\0\xff\xfe junk\n", "does not apply .*Only garbage"),
+        (b"", "changes nothing in fs/f2fs"),
+        (
+            _diff("fs/f2fs/node.c") + b"--- /dev/null\n+++ b/fs/ext4/new.c\n@@ -0,0 +1 @@\n+new\n",
+            "changes fs/ext4/new.c, but only fs/f2fs is built",
+        ),
+    ],
+    ids=["other", "reversed", "two", "latin-1", "junk", "empty", "beside"],
+)
+def test_a_patch_that_does_not_change_the_file_system_is_refused(
+    patch: bytes, said: str, tmp_path: Path
+) -> None:
+    source = tmp_path / "tree/fs/f2fs"
+    source.mkdir(parents=True)
+    (source / "node.c").write_text("no\n")
+    (tmp_path / "file.patch").write_bytes(patch)
+    with pytest.raises(RsdError, match=f"(?s)file.patch: {said}.* try: make it with diff -u"):
+        patched._apply(tmp_path / "file.patch", tmp_path / "tree", "f2fs")
+
+
 @pytest.mark.guest
-def test_a_patch_that_does_not_apply_is_refused(
+def test_a_patch_that_does_not_compile_is_refused(
     built: Artifacts, rsd_cache: Cache, tmp_path: Path
 ) -> None:
-    path = tmp_path / "other.patch"
-    path.write_text("--- a/fs/f2fs/node.c\n+++ b/fs/f2fs/node.c\n@@ -1 +1 @@\n-no\n+yes\n")
-    with pytest.raises(RsdError, match=r"(?s)does not apply to fs/f2fs .* try: make it with diff"):
+    """The compiler's words are shown."""
+    path = tmp_path / "wrong.patch"
+    path.write_text(
+        "--- a/fs/f2fs/hash.c\n+++ b/fs/f2fs/hash.c\n@@ -1,2 +1,3 @@\n"
+        " // SPDX-License-Identifier: GPL-2.0\n+no C\n /*\n"
+    )
+    with pytest.raises(RsdError, match=r"(?s)f2fs with .*wrong.patch: failed .*hash.c.*error:"):
         patched.ensure(rsd_cache, Progress(), "f2fs", path)
 
 

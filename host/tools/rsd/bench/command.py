@@ -113,7 +113,7 @@ BENCHES = {
     "guest-cost": Bench("host CPU time of an I/O in virtual time", guest_cost.guest_cost),
     "gc-cost": Bench("host CPU time of a page operation under collection", gc_cost.gc_cost),
     "crash-bugs": Bench(
-        "published bugs of ext4, F2FS and btrfs, put back: how soon ./rsd crash finds them",
+        "published bugs of ext4, F2FS and btrfs: how soon ./rsd crash finds them",
         crash_bugs.crash_bugs,
     ),
     "laws": Bench("laws that any SSD model must obey, held against rsdsim", laws.laws),

@@ -129,7 +129,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--patch",
         type=Path,
         metavar="FILE",
-        help="Change the guest's ext4, F2FS or btrfs by this patch of fs/ in its kernel's source.",
+        help="Change the guest's ext4, F2FS or btrfs by this patch of its directory in the kernel's"
+        " source, such as fs/f2fs.",
     )
     parser.add_argument(
         "--check-limit",

@@ -12,7 +12,7 @@ from rsd.crash.explore import Explored
 from rsd.crash.states import State
 from rsd.crash.visit import Verdict
 
-SCHEMA = 1
+SCHEMA = 2
 # Failures that lines show; the files have all
 SHOWN = 5
 # What XML has no characters for

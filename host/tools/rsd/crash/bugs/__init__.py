@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Published bugs of crash consistency, put back into Linux 6.12, to see that they are found.
+"""Published bugs of crash consistency, to see that they are found in Linux 6.12.
 
-Each has a directory of its name. `bug.patch` takes back what its fix added, and says where the bug
+Each has a directory of its name. `bug.patch` leaves out what keeps the bug away, and says where it
 was published; without a patch, a mount option chooses the behaviour. `work` and `check` are scripts
 of its own, where the sequences of ace.py do not show it, or their check cannot see what is lost.
 """
@@ -34,7 +34,8 @@ NEIGHBOURS = 1
 
 @dataclass(frozen=True)
 class Bug:
-    """A bug. `options` of the mount are there with and without it, `chosen_by` is there with it.
+    """A bug. `chosen_by` is the option of the mount that brings it; `options` are there without it,
+    and with its patch.
 
     `title` is of the sequence that shows it, among neighbours. `published` says where it was.
     """
@@ -57,10 +58,13 @@ class Bug:
         """What puts it back."""
         return None if self.chosen_by else self.directory / "bug.patch"
 
+    def mount_options(self, *, fixed: bool) -> str:
+        """The options of the mount with the bug, or without it."""
+        return self.options if fixed else self.chosen_by or self.options
+
     def settings(self, cache: Cache, progress: Progress, *, fixed: bool) -> Settings:
-        """A run that explores all its points with the bug, or with Linux 6.12 as it is."""
-        options = [self.options, "" if fixed else self.chosen_by]
-        subject = Subject(self.system, {}, ",".join(filter(None, options)))
+        """A run that explores all its points with the bug, or without it."""
+        subject = Subject(self.system, {}, self.mount_options(fixed=fixed))
         if self.patch and not fixed:
             module = patched.ensure(cache, progress, subject.kind, self.patch)
             subject = Subject(self.system, {}, subject.options, self.patch, module)
@@ -103,6 +107,7 @@ def explore(
 ) -> Tried:
     """Run it in a directory, or go on with what is there."""
     campaign = Campaign.begin(directory, bug.settings(cache, progress, fixed=fixed), built)
+    campaign.claim()
     campaign.record(built, cache, progress)
     results = report.content(campaign, campaign.explore(built, cache, progress, 1, None))
     (directory / actions.RESULTS).write_text(json.dumps(results, indent=1) + "\n")
@@ -126,10 +131,15 @@ BUGS = (
         "ext4-no-auto-da-alloc",
         "ext4-page",
         "the old file and the new one, after a rename",
-        "Pillai and others (OSDI 2014)",
+        "ext4's documentation of the option",
         chosen_by="noauto_da_alloc",
     ),
-    Bug("f2fs-moved-file", "f2fs-page", "a file that was moved", "a fix of 2012"),
+    Bug(
+        "f2fs-moved-file",
+        "f2fs-page",
+        "a file that was moved",
+        "a fix of 2014, generic/322",
+    ),
     Bug(
         "f2fs-name-again",
         "f2fs-page",
@@ -142,16 +152,26 @@ BUGS = (
         "f2fs-renamed-directory",
         "f2fs-page",
         "a new file in a renamed directory",
-        f"{CRASHMONKEY}, new bug 10",
+        "a fix of 2018",
         options="fsync_mode=strict",
     ),
-    Bug("f2fs-zero-range", "f2fs-page", "the size of a file", f"{CRASHMONKEY}, new bug 9"),
-    Bug("btrfs-fast-fsync-xattr", "btrfs-page", "an extended attribute", "a fix of 2015"),
+    Bug(
+        "f2fs-zero-range",
+        "f2fs-page",
+        "the size of a file",
+        f"{CRASHMONKEY}, new bug 9",
+    ),
+    Bug(
+        "btrfs-fast-fsync-xattr",
+        "btrfs-page",
+        "an extended attribute",
+        "a fix of 2015",
+    ),
     Bug(
         "btrfs-link-in-new-directory",
         "btrfs-page",
         "a name of a file",
-        "found by CrashMonkey, a fix of 2018",
+        "reported by the authors of CrashMonkey",
     ),
     Bug(
         "btrfs-name-again",
@@ -160,7 +180,12 @@ BUGS = (
         f"{CRASHMONKEY}, generic/342",
         "rename foo bar; creat foo; fsync foo",
     ),
-    Bug("btrfs-prealloc", "btrfs-page", "allocated blocks", f"{CRASHMONKEY}, new bug 8"),
+    Bug(
+        "btrfs-prealloc",
+        "btrfs-page",
+        "allocated blocks",
+        f"{CRASHMONKEY}, new bug 8",
+    ),
     Bug(
         "btrfs-removed-xattr",
         "btrfs-page",

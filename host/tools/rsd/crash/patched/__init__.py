@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rsd import buildroot, image, kernel, module
 from rsd.artifacts import REPOSITORY
-from rsd.cache import Cache, hash_file, hash_inputs
+from rsd.cache import Cache, hash_file, hash_inputs, hash_tree
 from rsd.errors import RsdError
 from rsd.progress import Progress
 
@@ -75,17 +75,28 @@ def _rsync(source: Path, target: Path) -> None:
 
 
 def _apply(patch: Path, tree: Path, kind: str) -> None:
+    """Change fs/KIND below the tree. RsdError if the patch does not change it, or does more."""
+    where = f"fs/{kind}"
+    hint = (
+        f"make it with diff -u from the files of {buildroot.LINUX_SOURCE}/{where} in the guest's"
+        f" buildroot, as a/{where}/... and b/{where}/..."
+    )
+    before = hash_tree(tree / where)
     command = ["patch", "-p1", "--batch", "--forward", "--fuzz=0", "--no-backup-if-mismatch"]
     done = subprocess.run(
         [*command, "-d", tree, "-i", patch.resolve()],
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
+        errors="replace",
         check=False,
     )
     if done.returncode:
-        lines = "".join(f"\n  | {line}" for line in done.stdout.splitlines()[-8:])
-        raise RsdError(
-            f"{patch}: does not apply to fs/{kind} of the guest's Linux{lines}",
-            f"make it with diff -u from the files of {buildroot.LINUX_SOURCE} in the guest's"
-            " buildroot, as a/fs/... and b/fs/...",
-        )
+        said = [line for line in done.stdout.splitlines() if not line.startswith("patching file")]
+        lines = "".join(f"\n  | {line}" for line in said[:8])
+        raise RsdError(f"{patch}: does not apply to {where} of the guest's Linux{lines}", hint)
+    files = (path.relative_to(tree) for path in tree.rglob("*") if path.is_file())
+    if beside := sorted(str(name) for name in files if not name.is_relative_to(where)):
+        raise RsdError(f"{patch}: changes {beside[0]}, but only {where} is built with it", hint)
+    if hash_tree(tree / where) == before:
+        raise RsdError(f"{patch}: changes nothing in {where}", hint)
