@@ -527,3 +527,45 @@ TEST(runs_of_an_unfinished_checkpoint)
 	memdev_free(dev);
 	end(fs, cut);
 }
+
+/* The same of a leaf that was runs: of the check-point nothing but the leaf was written. */
+TEST(leaf_of_an_unfinished_checkpoint)
+{
+	struct rfs_report report = { .say = say };
+	struct memdev *dev, *cut;
+	struct rfs_rescue out;
+	u32 ino, more, at, base;
+	struct rfs_fs *fs = mount_new(&dev, &ino);
+
+	put_row(fs, ino, 0, 50);
+	CHECK_EQ(leaves_written(fs), 0);
+	CHECK_EQ(fs->runs, 1);
+	base = dev->ops;
+	CHECK_EQ(rfs_punch(fs, ino, 20, 21, false), 0);
+	CHECK_EQ(leaves_written(fs), 1);
+	rfs_unmount_nosync(fs);
+	cut = memdev_new(&geometry, CAP, 1 << 20, false);
+	for (at = 0; at < dev->ops; at++) {
+		const struct mem_op *op = &dev->op[at];
+
+		if (at < base || (op->type == MEM_APPEND &&
+				  op->page.oob->type == RFS_INDEX))
+			memdev_replay(cut, op, MEM_OK);
+	}
+	fs = mount(cut);
+	expect_row(fs, ino, 0, 50);
+	/* so that the check-point of the mount is known to be whole */
+	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "g", &file, &more), 0);
+	put(fs, more, 0, 1, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_fsync(fs, more), 0);
+	rfs_unmount_nosync(fs);
+	for (at = 0; at < RFS_CP_ZONES * geometry.zone_blocks; at++)
+		cut->page[at].state = MEM_TORN;
+	CHECK_EQ(rfs_rescan(&memdev_ops, cut, &geometry, &report, &out, &fs), 0);
+	CHECK(!out.damaged);
+	check_clean(fs);
+	CHECK_EQ(fs->runs, 1);
+	expect_row(fs, ino, 0, 50);
+	memdev_free(dev);
+	end(fs, cut);
+}
