@@ -377,6 +377,42 @@ TEST(volume_without_runs)
 	end(fs, dev);
 }
 
+/* So many nodes that there are no numbers for places: leaves have the lowest one, too. */
+TEST(leaves_of_the_largest_volume)
+{
+	struct rfs_id plain = id;
+	struct memdev *dev = memdev_new(&geometry, CAP, 320 << 20, true);
+	u32 ino, i, blocks, nodes, before;
+	struct rfs_dinode *di;
+	struct rfs_layout layout;
+	struct rfs_buf *buf;
+	struct rfs_fs *fs;
+
+	rfs_layout(1 << 21, 2060, true, 1, true, &layout);
+	CHECK_EQ(layout.max_nodes, 0xffffffff);
+	CHECK_EQ(layout.nmap_leaves, layout.nmap_blocks);
+	plain.runs = false;
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geometry, &plain, "test"), 0);
+	fs = mount(dev);
+	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "f", &file, &ino), 0);
+	blocks = fs->nmap_blocks;
+	nodes = le32_to_cpu(fs->super.max_nodes);
+	fs->nmap_blocks = layout.nmap_blocks;
+	fs->nmap_leaves = layout.nmap_leaves;
+	fs->super.max_nodes = cpu_to_le32(layout.max_nodes);
+	before = fs->next_node;
+	for (i = 0; i < 4; i++)
+		put(fs, ino, i * RFS_FANOUT, i, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
+	for (i = 0; i < 4; i++)
+		CHECK_EQ(le32_to_cpu(di->node[i]), before + i);
+	fs->nmap_blocks = blocks;
+	fs->nmap_leaves = blocks;
+	fs->super.max_nodes = cpu_to_le32(nodes);
+	check_clean(fs);
+	end(fs, dev);
+}
+
 static u64 repaired(struct rfs_fs *fs, u64 *losses)
 {
 	struct rfs_report found = { 0 }, made = { 0 };
