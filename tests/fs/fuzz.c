@@ -89,6 +89,7 @@ static void make(struct memdev *dev)
 	}
 	assert(!rfs_quota_set(fs, RFS_QUOTA_USER, 1000, &quota));
 	assert(!rfs_checkpoint(fs, 0));
+	assert(fs->runs);
 	/* and a window */
 	assert(!rfs_quota_set(fs, RFS_QUOTA_GROUP, 70000, &quota));
 	for (i = 0; i < 20; i++) {

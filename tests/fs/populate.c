@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Some files for a volume in an image or on a device: populate PATH [clean]
- * makes 40 files of 3 blocks in /d, removes every fourth, and unmounts or just
- * ends, as after a power cut. populate PATH clean SLOW makes 80 of a hybrid volume, some
- * of which are on the slow device alone, and some on both.
+ * makes 40 files of 3 blocks in /d, the last of which has a hole and 3 blocks more,
+ * removes every fourth, and unmounts or just ends, as after a power cut.
+ * populate PATH clean SLOW makes 80 of a hybrid volume, some of which are on the
+ * slow device alone, and some on both.
  */
 #include <stdio.h>
 
@@ -45,6 +46,8 @@ static int fill(struct rfs_fs *fs)
 		ret = rfs_create(fs, top, name, &file, &ino);
 		if (!ret)
 			ret = rfs_write(fs, ino, 0, 3, data, 1000);
+		if (!ret && i == 39 && !fs->home)
+			ret = rfs_write(fs, ino, 252, 3, data, 1000);
 		if (!ret && i == 20)
 			ret = rfs_checkpoint(fs, 0);
 		if (!ret && i == 30 && fs->home)

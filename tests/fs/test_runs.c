@@ -377,6 +377,42 @@ TEST(volume_without_runs)
 	end(fs, dev);
 }
 
+/* So many nodes that there are no numbers for places: leaves have the lowest one, too. */
+TEST(leaves_of_the_largest_volume)
+{
+	struct rfs_id plain = id;
+	struct memdev *dev = memdev_new(&geometry, CAP, 320 << 20, true);
+	u32 ino, i, blocks, nodes, before;
+	struct rfs_dinode *di;
+	struct rfs_layout layout;
+	struct rfs_buf *buf;
+	struct rfs_fs *fs;
+
+	rfs_layout(1 << 21, 2060, true, 1, true, &layout);
+	CHECK_EQ(layout.max_nodes, 0xffffffff);
+	CHECK_EQ(layout.nmap_leaves, layout.nmap_blocks);
+	plain.runs = false;
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geometry, &plain, "test"), 0);
+	fs = mount(dev);
+	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "f", &file, &ino), 0);
+	blocks = fs->nmap_blocks;
+	nodes = le32_to_cpu(fs->super.max_nodes);
+	fs->nmap_blocks = layout.nmap_blocks;
+	fs->nmap_leaves = layout.nmap_leaves;
+	fs->super.max_nodes = cpu_to_le32(layout.max_nodes);
+	before = fs->next_node;
+	for (i = 0; i < 4; i++)
+		put(fs, ino, i * RFS_FANOUT, i, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
+	for (i = 0; i < 4; i++)
+		CHECK_EQ(le32_to_cpu(di->node[i]), before + i);
+	fs->nmap_blocks = blocks;
+	fs->nmap_leaves = blocks;
+	fs->super.max_nodes = cpu_to_le32(nodes);
+	check_clean(fs);
+	end(fs, dev);
+}
+
 static u64 repaired(struct rfs_fs *fs, u64 *losses)
 {
 	struct rfs_report found = { 0 }, made = { 0 };
@@ -523,6 +559,48 @@ TEST(runs_of_an_unfinished_checkpoint)
 	CHECK(!out.damaged);
 	check_clean(fs);
 	CHECK_EQ(fs->runs, 0);
+	expect_row(fs, ino, 0, 50);
+	memdev_free(dev);
+	end(fs, cut);
+}
+
+/* The same of a leaf that was runs: of the check-point nothing but the leaf was written. */
+TEST(leaf_of_an_unfinished_checkpoint)
+{
+	struct rfs_report report = { .say = say };
+	struct memdev *dev, *cut;
+	struct rfs_rescue out;
+	u32 ino, more, at, base;
+	struct rfs_fs *fs = mount_new(&dev, &ino);
+
+	put_row(fs, ino, 0, 50);
+	CHECK_EQ(leaves_written(fs), 0);
+	CHECK_EQ(fs->runs, 1);
+	base = dev->ops;
+	CHECK_EQ(rfs_punch(fs, ino, 20, 21, false), 0);
+	CHECK_EQ(leaves_written(fs), 1);
+	rfs_unmount_nosync(fs);
+	cut = memdev_new(&geometry, CAP, 1 << 20, false);
+	for (at = 0; at < dev->ops; at++) {
+		const struct mem_op *op = &dev->op[at];
+
+		if (at < base || (op->type == MEM_APPEND &&
+				  op->page.oob->type == RFS_INDEX))
+			memdev_replay(cut, op, MEM_OK);
+	}
+	fs = mount(cut);
+	expect_row(fs, ino, 0, 50);
+	/* so that the check-point of the mount is known to be whole */
+	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "g", &file, &more), 0);
+	put(fs, more, 0, 1, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_fsync(fs, more), 0);
+	rfs_unmount_nosync(fs);
+	for (at = 0; at < RFS_CP_ZONES * geometry.zone_blocks; at++)
+		cut->page[at].state = MEM_TORN;
+	CHECK_EQ(rfs_rescan(&memdev_ops, cut, &geometry, &report, &out, &fs), 0);
+	CHECK(!out.damaged);
+	check_clean(fs);
+	CHECK_EQ(fs->runs, 1);
 	expect_row(fs, ino, 0, 50);
 	memdev_free(dev);
 	end(fs, cut);

@@ -311,6 +311,17 @@ def test_fsck_recovers(volume: Tools) -> None:
     assert len(volume.dump("dir", "3").splitlines()) == 30
 
 
+def test_dump_of_a_leaf(volume: Tools) -> None:
+    """One that is runs is nowhere, which is not address 0."""
+    assert volume.run("populate", volume.image, "clean").returncode == 0
+    assert "\nleaves that are runs 2\n" in volume.dump()
+    found = re.search(r"^(\d+) .* file-39$", volume.dump("dir", "3"), re.M)
+    assert found
+    assert re.search(r"^below node \d+, which is runs$", volume.dump("inode", found[1]), re.M)
+    lines = volume.dump("map", found[1]).splitlines()[1:]
+    assert [int(line.split()[0]) for line in lines] == [0, 1, 2, 252, 253, 254]
+
+
 def test_fsck_says_how_far_it_is(volume: Tools) -> None:
     """Each pass to its end, as a line of four words, or on the terminal."""
     assert volume.run("populate", volume.image, "clean").returncode == 0

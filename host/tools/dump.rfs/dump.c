@@ -169,11 +169,18 @@ static int dump_quotas(struct rfs_fs *fs)
 /* A node that an inode leads to: its number, and where it is */
 static void dump_node(struct rfs_fs *fs, const char *what, u32 number)
 {
+	struct rfs_runs *runs = NULL;
+	struct rfs_buf *map;
 	bool used;
 	u64 addr;
+	int ret = rfs_node_where(fs, number, &addr, &used);
 
-	if (rfs_node_where(fs, number, &addr, &used) || !used)
+	if (!ret && used)
+		ret = rfs_node_runs(fs, number, &map, &runs);
+	if (ret || !used)
 		printf("%s node %u, which does not exist\n", what, number);
+	else if (runs)
+		printf("%s node %u, which is runs\n", what, number);
 	else
 		printf("%s node %u at %llu\n", what, number, U(addr));
 }

@@ -694,6 +694,21 @@ static int rfs_leftover_at(struct rfs_fs *fs, const struct leftover *left,
 	return ret;
 }
 
+/* A leaf that is runs has no block: what says so is written. */
+static int rfs_rewrite_runs(struct rfs_fs *fs, const struct leftover *left)
+{
+	struct rfs_runs *runs;
+	struct rfs_buf *map;
+	int ret;
+
+	if (!rfs_is_node(left->type))
+		return 0;
+	ret = rfs_node_runs(fs, left->off, &map, &runs);
+	if (!ret && runs)
+		rfs_buf_dirty(fs, map);
+	return ret;
+}
+
 /*
  * A check-point that was not finished has left blocks of inodes and nodes, and of the
  * node map those of leaves, that are newer than those in use. These are written once
@@ -712,6 +727,8 @@ static int rfs_rewrite_leftovers(struct rfs_fs *fs, const struct window *p)
 		if (!ret && addr)
 			ret = rfs_buf_read(fs, p->left[i].type, p->left[i].off,
 					   addr, &buf);
+		else if (!ret)
+			ret = rfs_rewrite_runs(fs, &p->left[i]);
 		if (ret == -ENOMEM)
 			return ret;
 		if (!ret && addr)

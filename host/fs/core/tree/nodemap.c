@@ -134,11 +134,12 @@ struct part {
 	u32 *next;		/* no number below it is free */
 };
 
+/* Without places for leaves, their numbers could be more than a u32 has. */
 static struct part rfs_nmap_part(struct rfs_fs *fs, bool leaves)
 {
 	struct part nodes = { 0, fs->nmap_leaves, 1, &fs->next_node };
 
-	if (!leaves)
+	if (!leaves || fs->nmap_leaves == fs->nmap_blocks)
 		return nodes;
 	return (struct part){ fs->nmap_leaves, fs->nmap_blocks, RFS_LEAF_WORDS,
 			      &fs->next_leaf };
