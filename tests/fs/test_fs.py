@@ -318,7 +318,7 @@ def test_a_zone_fails_while_metadata_is_compacted(build: Path) -> None:
 def test_zones_fail_before_anybody_is_admitted(build: Path) -> None:
     """Nothing is reserved for three at once: that may end the work, not damage the volume."""
     done = run(
-        *(build / "space", "settings=1", "seed=6120", "most=10000"),
+        *(build / "space", "settings=1", "seed=6120", "most=10000", "runs=0"),
         *("fails=6", "cuts=4", "together=6"),
     )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"

@@ -44,7 +44,7 @@ const struct workload workloads[] = {
 			     [RENAME] = 2, [FSYNC] = 4, [WAIT] = 2 } },
 	{ "clean", 1200, 6, { [CREATE] = 2, [OVERWRITE] = 16, [WRITE] = 4,
 			     [TRUNCATE] = 1, [UNLINK] = 1, [FSYNC] = 4,
-			     [WAIT] = 1 }, 270 },
+			     [WAIT] = 1 }, 330 },
 	{ "quota", 500, 8, { [CREATE] = 6, [MKDIR] = 1, [UNLINK] = 4,
 			     [CHGRP] = 6, [LIMIT] = 5, [TRUNCATE] = 2,
 			     [PUNCH] = 1, [PREALLOC] = 1, [XATTR] = 2,
