@@ -176,6 +176,8 @@ def test_write_amplification_of_all_layers(built: Artifacts, tmp_path: Path) -> 
             {mkfs} /dev/nvme0n1 >/dev/null && mount /dev/nvme0n1 /mnt || exit
             rsdctl amplification --json -- {large} >/out/large
             rsdctl amplification --json -- {small} >/out/small
+            rsdctl amplification --json -- fio --name=ring --filename=/mnt/ring --rw=write --bs=4k \
+                --size=1m --direct=1 --ioengine=io_uring --output=/dev/null >/out/ring 2>/out/note
             rsdctl amplification --json --written 5 -- sh -c 'exit 7' >/out/given
         """
         out = tmp_path / system
@@ -189,3 +191,8 @@ def test_write_amplification_of_all_layers(built: Artifacts, tmp_path: Path) -> 
         assert found["amplification"] == pytest.approx(total, abs=1e-6)
         assert json.loads((out / "small").read_text())["amplification"] > found["amplification"]
         assert json.loads((out / "given").read_text())["application_bytes"] == 5
+        # a part of what was written would make a ratio of thousands
+        ring = json.loads((out / "ring").read_text())
+        assert ring["application_bytes"] is None and ring["amplification"] is None
+        assert ring["drive_amplification"] == 1
+        assert "give --written BYTES" in (out / "note").read_text()

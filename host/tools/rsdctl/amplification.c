@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -19,6 +20,7 @@
 /* Bytes written so far */
 struct totals {
 	uint64_t application;	/* by write(2) and its like, of what has ended */
+	bool in_part;		/* most was written by other ways */
 	uint64_t dirtied;	/* the same, and by other ways, in whole pages */
 	uint64_t blocks;	/* to the drive */
 	uint64_t programmed;	/* to flash */
@@ -96,15 +98,25 @@ static void print_ratio(const char *name, uint64_t bytes, uint64_t of,
 	printf("  %s\n", what);
 }
 
+/* 0: there can be no ratio to them */
+static uint64_t written(const struct totals *d)
+{
+	return d->in_part ? 0 : d->application;
+}
+
 static void print_table(const struct totals *d)
 {
 	printf("%-12s %16s %10s\n", "", "bytes", "times");
-	printf("%-12s %16" PRIu64 "\n", "application", d->application);
-	print_ratio("file system", d->blocks, d->application,
+	if (d->in_part)
+		printf("%-12s %16s\n", "application", "-");
+	else
+		printf("%-12s %16" PRIu64 "\n", "application",
+		       d->application);
+	print_ratio("file system", d->blocks, written(d),
 		    "what the application wrote");
 	print_ratio("drive", d->programmed, d->blocks,
 		    "what the file system wrote");
-	print_ratio("end to end", d->programmed, d->application,
+	print_ratio("end to end", d->programmed, written(d),
 		    "what the application wrote");
 }
 
@@ -120,12 +132,16 @@ static void print_json_ratio(const char *name, uint64_t bytes, uint64_t of)
 static void print_json(const struct totals *d)
 {
 	printf("{\n  \"rsdctl version\" : \"%s\",\n", RSDCTL_VERSION);
-	printf("  \"application_bytes\" : %" PRIu64 ",\n  \"file_system_bytes\" : %" PRIu64 ",\n  \"drive_bytes\" : %" PRIu64,
-	       d->application, d->blocks, d->programmed);
-	print_json_ratio("file_system_amplification", d->blocks,
-			 d->application);
+	if (d->in_part)
+		printf("  \"application_bytes\" : null,\n");
+	else
+		printf("  \"application_bytes\" : %" PRIu64 ",\n",
+		       d->application);
+	printf("  \"file_system_bytes\" : %" PRIu64 ",\n  \"drive_bytes\" : %" PRIu64,
+	       d->blocks, d->programmed);
+	print_json_ratio("file_system_amplification", d->blocks, written(d));
 	print_json_ratio("drive_amplification", d->programmed, d->blocks);
-	print_json_ratio("amplification", d->programmed, d->application);
+	print_json_ratio("amplification", d->programmed, written(d));
 	printf("\n}\n");
 }
 
@@ -151,11 +167,14 @@ int amplification(char **argv, const struct amplification_options *options)
 		.blocks = after.blocks - before.blocks,
 		.programmed = after.programmed - before.programmed,
 	};
-	if (options->has_written)
+	d.in_part = d.dirtied / PAGE * LEAST_OF_PAGE > d.application;
+	if (options->has_written) {
 		d.application = options->written;
-	else if (d.dirtied / PAGE * LEAST_OF_PAGE > d.application)
+		d.in_part = false;
+	} else if (d.in_part) {
 		error("note: %s wrote %" PRIu64 " bytes by write(2), and %" PRIu64 " in all: io_uring, libaio and mapped files are not known byte by byte; give --written BYTES",
 		      argv[0], d.application, d.dirtied);
+	}
 	if (options->json)
 		print_json(&d);
 	else
