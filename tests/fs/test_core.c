@@ -5589,6 +5589,16 @@ TEST(ends_of_an_atomic_write)
 	}
 }
 
+/* The same of a few bytes of one block */
+static void put_one_end(struct rfs_fs *fs, u32 ino, u64 off, u8 value, u32 len)
+{
+	struct rfs_bytes piece = { off, len, block };
+	struct rfs_txn txn;
+
+	memset(block, value, sizeof(block));
+	CHECK_EQ(rfs_txn_begin_with(fs, ino, 0, 0, 5, &piece, 1, &txn), 1);
+}
+
 /* A page of a file with such pieces waits for their records, which it may hold a part of. */
 TEST(page_after_ends_of_an_atomic_write)
 {
@@ -5614,6 +5624,104 @@ TEST(page_after_ends_of_an_atomic_write)
 	CHECK_EQ(byte_of(fs, ino, 4095), 4);
 	CHECK_EQ(byte_of(fs, ino, 4096), 2);
 	check_clean(fs);
+	/* of what is in one block it has all, or nothing */
+	put_one_end(fs, ino, 100, 5, 50);
+	CHECK(rfs_log_pending(fs, ino, false) && !rfs_log_pending(fs, ino, true));
+	before = dev->ops;
+	put(fs, ino, 1, 6, 4096);
+	CHECK_EQ(appended(dev, before), 1);
+	end(fs, dev);
+}
+
+/*
+ * The records are in two blocks of the log, the border between them anywhere: without the
+ * second block there is nothing of the write, nor without the first, which ends the log.
+ */
+TEST(ends_in_two_blocks_of_the_log)
+{
+	u32 left, lost, ino, other_ino, at, len = 96 + 4096 + 300;
+
+	for (left = 8; left < 560; left += 24) {
+		for (lost = 0; lost < 3; lost++) {
+			struct memdev *dev = new_dev_with(&geometry, &pieces_id);
+			struct rfs_fs *fs = mount(dev);
+			u64 page[2] = { 0 };
+
+			CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+			CHECK_EQ(rfs_create(fs, 2, "g", &file, &other_ino), 0);
+			for (at = 0; at < 4; at++)
+				put(fs, ino, at, 1, 4096);
+			CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+			while (fs->log_used + left + 1400 < RFS_BODY_BYTES)
+				put_some(fs, other_ino, 0, 1, 800);
+			put_some(fs, other_ino, 0, 2, RFS_BODY_BYTES - left -
+				 fs->log_used - sizeof(struct rfs_rec));
+			CHECK_EQ(fs->log_used + left, RFS_BODY_BYTES);
+			put_atomic(fs, ino, 4000, 2, len);
+			CHECK_EQ(fs->log_full, 1);
+			at = dev->ops;
+			CHECK_EQ(rfs_fsync(fs, ino), 0);
+			CHECK_EQ(appended(dev, at), 2);
+			for (; at < dev->ops; at++) {
+				if (dev->op[at].type != MEM_APPEND)
+					continue;
+				page[0] = page[1];
+				page[1] = dev->op[at].addr;
+			}
+			if (lost)
+				dev->page[page[lost - 1]].state = MEM_TORN;
+			rfs_unmount_nosync(fs);
+			fs = mount(dev);
+			expect_bytes(fs, ino, 4000, lost ? 1 : 2, len, 1);
+			CHECK_EQ(byte_of(fs, other_ino, 0), lost == 1 ? 0 : 2);
+			check_clean(fs);
+			end(fs, dev);
+		}
+	}
+}
+
+static struct rfs_fs *looked_at;
+
+/* Who looks while the log is written asks for blocks, and others may go. */
+static void look_meanwhile(void *dev, bool begins)
+{
+	(void)dev;
+	if (begins)
+		return;
+	looked_at->nowait = false;
+	looked_at->fetched = NULL;
+	rfs_cache_trim(looked_at, 0);
+}
+
+/* Such a write asks for what is not in memory after it has waited for the log, too. */
+TEST(ends_are_asked_for)
+{
+	struct memdev *dev = new_dev_with(&geometry, &pieces_id);
+	struct rfs_fs *fs = mount(dev);
+	struct rfs_bytes piece = { 100 * 4096 + 10, 50, block };
+	struct rfs_dev_ops ops = *fs->ops;
+	struct rfs_txn txn;
+	u64 reads;
+	u32 ino;
+
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	put(fs, ino, 100, 1, 4096);
+	put(fs, ino, 101, 1, 4096);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	CHECK_EQ(rfs_log_room(fs, 1), 0);
+	rfs_log_before_data(fs, ino);
+	ops.quiet = look_meanwhile;
+	fs->ops = &ops;
+	looked_at = fs;
+	reads = fs->stats.waited_reads;
+	fs->nowait = true;
+	CHECK_EQ(rfs_txn_begin_with(fs, ino, 101, 1, 5, &piece, 1, &txn),
+		 -EINPROGRESS);
+	CHECK_EQ(fs->stats.waited_reads, reads);
+	CHECK(fs->nowait && !rfs_log_pending(fs, ino, true));
+	fs->nowait = false;
+	CHECK_EQ(rfs_txn_begin_with(fs, ino, 101, 1, 5, &piece, 1, &txn), 1);
+	fs->ops = &memdev_ops;
 	end(fs, dev);
 }
 

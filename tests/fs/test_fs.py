@@ -199,7 +199,9 @@ def test_threads(build: Path, options: str) -> None:
     """
     done = run(build / "threads", *options.split())
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-    found = re.search(r"([1-9]\d*) check-points, .*, ([1-9]\d*) power cuts", done.stdout)
+    found = re.search(
+        r"([1-9]\d*) check-points, .*, ([1-9]\d*) atomic writes, ([1-9]\d*) power cuts", done.stdout
+    )
     assert found, done.stdout
 
 

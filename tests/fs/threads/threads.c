@@ -3,8 +3,9 @@
  * Several threads at work on a volume, by the module's own files of locks,
  * appends in flight, check-points and cleaning: fetch.c, checkpoint.c, wake.c,
  * reserve.c, append.c, compact.c, reclaim.c, bdev.c. Meanwhile power is cut, again and again:
- * what is on the drive is copied, mounted, checked, and has what fsync promised. In
- * the end files have what was written last. Built with ThreadSanitizer.
+ * what is on the drive is copied, mounted, checked, and has what fsync promised, and of an
+ * atomic write, whose ends may be pieces, all or nothing. In the end files have what was
+ * written last. Built with ThreadSanitizer.
  */
 #include <inttypes.h>
 
@@ -58,6 +59,9 @@ static struct block_device bdev;
 static struct file files[FILES];
 static struct { u32 ino; pthread_mutex_t names; } dirs[DIRS];
 static u64 stamps;	/* what was written last has the highest */
+/* Atomic writes, by their stamps, which are from 1 on: pages of a file */
+static struct { u32 at, n; } *whole;
+static u64 wholes;
 static bool over;
 
 static void fail(const char *what, int ret)
@@ -170,6 +174,69 @@ static bool write_page(struct file *f, u32 nr, bool small)
 	return !ret;
 }
 
+static void unlock_pages(struct file *f, u32 at, u32 n, bool written)
+{
+	u32 i;
+
+	for (i = at; i < at + n; i++) {
+		struct folio *folio = &f->page[i];
+
+		if (written) {
+			folio->dirty = false;
+			folio->writeback = true;
+		} else if (!folio->dirty) {
+			rfsm_lock(&sbi);
+			rfsm_unreserve(&sbi, &f->inode.vfs, folio, i, 1);
+			rfsm_unlock(&sbi);
+		}
+		pthread_mutex_unlock(&folio->lock);
+	}
+}
+
+static void add_end(struct file *f, u32 nr, struct rfsm_ends *ends)
+{
+	ends->piece[ends->n++] = (struct rfs_bytes){
+		.off = nr * RFS_BLOCK_BYTES + sizeof(u64), .len = sizeof(u64),
+		.at = (const u8 *)page_address(f->page[nr].page) + sizeof(u64),
+	};
+}
+
+/*
+ * As atomic.c: pages with a stamp in their second word, which is a piece at an end that
+ * has nothing else that is new. If there is no room now, it is left.
+ */
+static void write_as_one(struct worker *w, struct file *f, u32 at, u32 n, bool sync)
+{
+	struct rfsm_ends ends = { .n = 0 };
+	struct folio *folio[PAGES];
+	u32 i, which = some(w, 4);
+	u64 stamp;
+
+	for (i = 0; i < n; i++) {
+		folio[i] = &f->page[at + i];
+		lock_stable(folio[i]);
+		if (!rfsm_reserve(&sbi, &f->inode.vfs, folio[i], at + i, 1, 1,
+				  RFSM_NOT_YET))
+			continue;
+		unlock_pages(f, at, i + 1, false);
+		return;
+	}
+	stamp = __atomic_add_fetch(&wholes, 1, __ATOMIC_SEQ_CST);
+	whole[stamp].at = at;
+	whole[stamp].n = n;
+	for (i = 0; i < n; i++)
+		((u64 *)page_address(folio[i]->page))[1] = stamp;
+	if (which & 1 && !folio[0]->dirty)
+		add_end(f, at, &ends);
+	ends.head = ends.n;
+	if (which & 2 && !folio[n - 1]->dirty)
+		add_end(f, at + n - 1, &ends);
+	unlock_pages(f, at, n, true);
+	rfsm_append_then(&sbi, &f->inode.vfs, at, NULL, folio, n, RFS_BLOCK_BYTES,
+			 RFSM_APPEND_ATOMIC | (sync ? RFSM_APPEND_SYNC : 0),
+			 ends.n ? &ends : NULL, NULL);
+}
+
 /* As rfsm_batch_smalls(), each page by itself */
 static void write_smalls(struct file *f, struct rfsm_batch *b, bool sync)
 {
@@ -267,7 +334,7 @@ static void make(struct worker *w, struct file *f)
 	begin_life(f);
 	f->inode.blocks = 0;
 	for (i = 0; i < PAGES; i++)
-		*(u64 *)page_address(f->page[i].page) = 0;
+		memset(page_address(f->page[i].page), 0, 2 * sizeof(u64));
 	f->there = true;
 }
 
@@ -376,6 +443,15 @@ static void use(struct worker *w, struct file *f, u32 what)
 		write_back(f, false);
 	} else if (what < 80) {
 		sync_file(f);
+	} else if (what < 92) {
+		n = min(n + 1, PAGES - at);
+		if (n > 1)
+			write_as_one(w, f, at, n, small);
+		if (n > 1 && small)
+			sync_file(f);
+		/* a page with a part of it is sent at once, before its records are written */
+		else if (n > 1 && write_page(f, at, false))
+			write_back(f, false);
 	} else {
 		look(w, f);
 	}
@@ -458,6 +534,28 @@ static void check_promise(struct rfs_fs *fs, const struct promises *p)
 	}
 }
 
+/* Of each atomic write all is there, or something newer, or nothing. */
+static void check_whole(struct rfs_fs *fs, u32 ino)
+{
+	static __thread u64 block[PAGE_SIZE / sizeof(u64)];
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+	u64 stamp[PAGES];
+	u32 i, j;
+
+	if (rfs_iget(fs, ino, &di, &buf) || !S_ISREG(le32_to_cpu(di->mode)))
+		return;
+	for (i = 0; i < PAGES; i++) {
+		if (rfs_read(fs, ino, i, block))
+			fail("a block cannot be read after a power cut", i);
+		stamp[i] = block[1];
+	}
+	for (i = 0; i < PAGES; i++)
+		for (j = 0; stamp[i] && j < whole[stamp[i]].n; j++)
+			if (stamp[whole[stamp[i]].at + j] < stamp[i])
+				fail("a power cut has left a part of an atomic write", i);
+}
+
 /* Power is cut while all are at work; then a mount finds what was promised. */
 static void cut(void)
 {
@@ -477,9 +575,12 @@ static void cut(void)
 	ret = rfs_check(fs, &report);
 	if (ret || report.faults)
 		fail("the volume is damaged after a power cut", ret);
-	for (i = 0; i < FILES; i++)
+	for (i = 0; i < FILES; i++) {
 		if (before[i].life == after[i].life)
 			check_promise(fs, &before[i]);
+		if (before[i].ino)
+			check_whole(fs, before[i].ino);
+	}
 	rfs_unmount_nosync(fs);
 	memdev_free(dev);
 }
@@ -570,9 +671,8 @@ static void make_dirs(void)
 	}
 }
 
-/* What is on the drive is what was written last. */
-/* The beginning of a block, as a reader sees it; *there: it has a place or pieces */
-static u64 content_of(u32 ino, u32 nr, bool *there)
+/* A block, as a reader sees it; *there: it has a place or pieces */
+static const u64 *content_of(u32 ino, u32 nr, bool *there)
 {
 	static u64 block[PAGE_SIZE / sizeof(u64)];
 	struct rfs_dinode *di;
@@ -588,9 +688,10 @@ static u64 content_of(u32 ino, u32 nr, bool *there)
 	if (rfs_diff_overlay(sbi.fs, di, nr, (u8 *)block, &pieces))
 		fail("pieces are lost", nr);
 	*there = rfs_addr(ptr.addr) || pieces;
-	return block[0];
+	return block;
 }
 
+/* What is on the drive is what was written last. */
 static u64 compare(void)
 {
 	u64 pages = 0;
@@ -599,10 +700,12 @@ static u64 compare(void)
 	for (i = 0; i < FILES; i++) {
 		for (j = 0; files[i].there && j < PAGES; j++) {
 			u64 *page = page_address(files[i].page[j].page);
+			const u64 *content;
 			bool there;
 
-			if (content_of(files[i].inode.vfs.i_ino, j, &there) !=
-			    *page || there != !!*page)
+			content = content_of(files[i].inode.vfs.i_ino, j, &there);
+			if (content[0] != page[0] || content[1] != page[1] ||
+			    there != (page[0] || page[1]))
 				fail("a block is not what was written", j);
 			pages += there;
 		}
@@ -628,9 +731,9 @@ static void finish(u64 cuts)
 		fail("the volume is damaged", ret);
 	printf(", %" PRIu64 " files, %" PRIu64 " check-points, %" PRIu64
 	       " blocks moved, %" PRIu64 " resets, %" PRIu64 " pieces, %" PRIu64
-	       " power cuts\n", report.files,
+	       " atomic writes, %" PRIu64 " power cuts\n", report.files,
 	       sbi.fs->stats.checkpoints, sbi.fs->stats.copied,
-	       sbi.fs->stats.resets, sbi.fs->stats.pieces, cuts);
+	       sbi.fs->stats.resets, sbi.fs->stats.pieces, wholes, cuts);
 	rfs_unmount_nosync(sbi.fs);
 	rfsm_fetch_exit(&sbi);
 	rfsm_dev_close(&sbi.dev);
@@ -683,6 +786,7 @@ int main(int argc, char **argv)
 	mount();
 	make_dirs();
 	workers = calloc(option[THREADS], sizeof(*workers));
+	whole = calloc(option[THREADS] * option[OPS] + 1, sizeof(*whole));
 	for (i = 0; i < option[THREADS]; i++) {
 		workers[i].seed = option[SEED] * 1000 + i;
 		if (pthread_create(&workers[i].thread, NULL, work, &workers[i]))
@@ -696,6 +800,7 @@ int main(int argc, char **argv)
 	pthread_join(cutter, NULL);
 	free(workers);
 	finish(cuts);
+	free(whole);
 	destroy_workqueue(rfsm_reads);
 	destroy_workqueue(system_freezable_wq);
 	drive_stop();

@@ -190,12 +190,17 @@ int rfs_txn_begin_with(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u64 time,
 		       struct rfs_txn *txn)
 {
 	int ret = 0, fits;
+	bool nowait;
 
 	if (!fs->compact || fs->read_only)
 		return 0;
 	/* rfs_txn_begin() is not to do it: that may wait */
-	if (n && rfs_log_pending(fs, ino, true))
+	if (n && rfs_log_pending(fs, ino, true)) {
+		/* who looks meanwhile asks for blocks of his own */
+		nowait = rfs_nowait_off(fs);
 		ret = rfs_log_sync(fs);
+		rfs_nowait_restore(fs, nowait);
+	}
 	fits = ret ? ret : rfs_txn_pieces_fit(fs, ino, piece, pieces, !n);
 	if (fits <= 0)
 		return fits;
@@ -211,8 +216,8 @@ int rfs_txn_begin_with(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u64 time,
 	/* versions at once: a block of the log that is sent between two takes one, too */
 	ret = rfs_txn_pieces(fs, ino, time, n, piece, pieces,
 			     rfs_next_version(fs, pieces));
-	/* which may hold bytes of them beside others */
-	if (!ret)
+	/* which may hold some of their bytes without the others; of one block it has all */
+	if (!ret && n + pieces > 1)
 		rfs_log_before_data(fs, ino);
 	return ret ? ret : 1;
 }
