@@ -352,8 +352,8 @@ struct rfs_table {
  * @wcount: writes of each block, as in struct rfs_ptr
  * @frac: as in struct rfs_ptr
  * @first: pointer of the leaf that is the first; those before it are holes
- * @run: blocks in a row: address of the first in the low 48 bits, how many in the high 16;
- *	0: no more, and what is behind them are holes
+ * @run: blocks in a row, all of one zone: address of the first in the low 48 bits, how
+ *	many in the high 16; 0: no more, and what is behind them are holes
  */
 struct rfs_runs {
 	__le64 word;

@@ -19,82 +19,89 @@ static u32 rfs_runs_first(const struct rfs_ptr *ptr)
 	return i;
 }
 
-/* Is it a block of flash that was written as often as another? */
-static bool rfs_runs_like(const struct rfs_fs *fs, const struct rfs_ptr *ptr,
-			  const struct rfs_ptr *other)
+/* The blocks of a leaf that is runs, without the holes around them */
+struct rows {
+	u32 blocks;
+	u32 rows;
+	struct {
+		u64 addr;	/* of the first */
+		u32 n;
+		u32 time;	/* sum: ticks since SAME_TICKS before the first pointer's */
+	} row[RFS_RUNS_MAX];
+};
+
+/* Blocks from an address on that are of one zone and may have data; 0: none */
+static u32 rfs_runs_left(const struct rfs_fs *fs, u64 addr)
 {
-	return ptr->kind == RFS_PTR_BLOCK && ptr->wcount == other->wcount &&
-	       rfs_addr_ok(fs, rfs_addr(ptr->addr));
+	if (!rfs_addr_ok(fs, addr))
+		return 0;
+	return fs->zone[addr / fs->geo.zone_blocks].cap -
+	       addr % fs->geo.zone_blocks;
 }
 
-/* Blocks from pointer `first` on; 0: some are not alike, or there is a hole among them */
-static u32 rfs_runs_count(const struct rfs_fs *fs, const struct rfs_ptr *ptr,
-			  u32 first)
+/*
+ * Pointers of a leaf, of which the first is no hole. False: they are not runs: not alike,
+ * in too many rows, or with a hole among them. Each pointer is looked at once, since each
+ * leaf that is written comes here.
+ */
+static bool rfs_runs_find(const struct rfs_fs *fs, const struct rfs_ptr *ptr,
+			  u32 most, struct rows *r)
 {
-	u64 least = ~0ULL, most = 0;
-	u32 i, n;
+	u64 from = rfs_ptr_ticks(ptr) - SAME_TICKS, next = 0;
+	u32 least = ~0U, latest = 0, left = 0, i;
 
-	for (i = first; i < RFS_FANOUT && ptr[i].kind != RFS_PTR_HOLE; i++) {
-		u64 ticks = rfs_ptr_ticks(&ptr[i]);
-
-		if (!rfs_runs_like(fs, &ptr[i], &ptr[first]))
-			return 0;
-		least = min(least, ticks);
-		most = max(most, ticks);
-		if (most - least >= SAME_TICKS)
-			return 0;
-	}
-	n = i - first;
-	for (; i < RFS_FANOUT; i++)
-		if (ptr[i].kind != RFS_PTR_HOLE)
-			return 0;
-	/* but for the last, all of a block is valid */
-	for (i = 1; i < n; i++)
-		if (rfs_ptr_len(&ptr[first + i - 1]) != RFS_BLOCK_BYTES)
-			return 0;
-	return n;
-}
-
-/* The rows of n blocks; false: there are too many */
-static bool rfs_runs_rows(const struct rfs_ptr *ptr, u32 n, __le64 *run)
-{
-	u32 rows = 0, i, in_row = 0;
-	u64 first = 0;
-
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < most && ptr[i].kind != RFS_PTR_HOLE; i++) {
+		u64 ticks = rfs_ptr_ticks(&ptr[i]) - from;
 		u64 addr = rfs_addr(ptr[i].addr);
 
-		if (!rows || addr != first + in_row) {
-			if (rows == RFS_RUNS_MAX)
+		if (ptr[i].kind != RFS_PTR_BLOCK ||
+		    ptr[i].wcount != ptr->wcount || ticks >= 2 * SAME_TICKS)
+			return false;
+		/* but for the last, all of a block is valid */
+		if (i && rfs_high(ptr[i - 1].addr) != RFS_BLOCK_BYTES)
+			return false;
+		least = min_t(u32, least, ticks);
+		latest = max_t(u32, latest, ticks);
+		if (addr != next || !left) {
+			left = rfs_runs_left(fs, addr);
+			if (!left || r->rows == RFS_RUNS_MAX)
 				return false;
-			rows++;
-			first = addr;
-			in_row = 0;
+			r->row[r->rows++].addr = addr;
 		}
-		run[rows - 1] = rfs_word(first, ++in_row);
+		r->row[r->rows - 1].n++;
+		r->row[r->rows - 1].time += ticks;
+		next = addr + 1;
+		left--;
 	}
-	return true;
+	r->blocks = i;
+	for (; i < most; i++)
+		if (ptr[i].kind != RFS_PTR_HOLE)
+			return false;
+	return latest - least < SAME_TICKS;
 }
 
 /* All blocks have one time from now on: the mean. Their zones have the sums. */
-static void rfs_runs_retime(struct rfs_fs *fs, struct rfs_ptr *ptr, u32 n)
+static void rfs_runs_retime(struct rfs_fs *fs, struct rfs_ptr *ptr,
+			    const struct rows *r)
 {
-	u64 base = rfs_ptr_ticks(ptr), sum = 0, mean;
-	u32 i;
+	u64 from = rfs_ptr_ticks(ptr) - SAME_TICKS;
+	u32 sum = 0, mean, i;
 
-	/* the sum of the differences is small, whatever their sign */
-	for (i = 0; i < n; i++)
-		sum += rfs_ptr_ticks(&ptr[i]) + SAME_TICKS - base;
-	mean = base + (u32)sum / n - SAME_TICKS;
-	for (i = 0; i < n; i++) {
-		u32 nr = rfs_addr(ptr[i].addr) / fs->geo.zone_blocks;
+	for (i = 0; i < r->rows; i++)
+		sum += r->row[i].time;
+	mean = sum / r->blocks;
+	for (i = 0; i < r->rows; i++) {
+		u32 nr = r->row[i].addr / fs->geo.zone_blocks;
+		u32 all = mean * r->row[i].n;
 
-		if (rfs_ptr_ticks(&ptr[i]) == mean)
+		if (all == r->row[i].time)
 			continue;
-		fs->zone[nr].sum_time += mean - rfs_ptr_ticks(&ptr[i]);
+		fs->zone[nr].sum_time += (u64)all - r->row[i].time;
 		rfs_zone_changed(fs, nr);
-		ptr[i].time = cpu_to_le32(mean >> 8);
-		ptr[i].frac = mean;
+	}
+	for (i = 0; i < r->blocks; i++) {
+		ptr[i].time = cpu_to_le32((from + mean) >> 8);
+		ptr[i].frac = from + mean;
 	}
 }
 
@@ -102,17 +109,19 @@ bool rfs_runs_make(struct rfs_fs *fs, struct rfs_buf *leaf,
 		   struct rfs_runs *runs)
 {
 	struct rfs_ptr *ptr = leaf->node.ptr;
-	u32 first = rfs_runs_first(ptr), n = 0;
+	u32 first = rfs_runs_first(ptr), len, i;
+	struct rows r = { 0 };
 
 	memset(runs, 0, sizeof(*runs));
-	if (first < RFS_FANOUT)
-		n = rfs_runs_count(fs, ptr, first);
-	if (!n || !rfs_runs_rows(ptr + first, n, runs->run))
+	if (first == RFS_FANOUT ||
+	    !rfs_runs_find(fs, ptr + first, RFS_FANOUT - first, &r))
 		return false;
-	rfs_runs_retime(fs, ptr + first, n);
+	rfs_runs_retime(fs, ptr + first, &r);
+	len = rfs_ptr_len(&ptr[first + r.blocks - 1]);
 	runs->word = rfs_word(0, RFS_NODE_USED | RFS_NODE_RUNS |
-			      (rfs_ptr_len(&ptr[first + n - 1]) - 1) <<
-			      RFS_NODE_LEN_SHIFT);
+			      (len - 1) << RFS_NODE_LEN_SHIFT);
+	for (i = 0; i < r.rows; i++)
+		runs->run[i] = rfs_word(r.row[i].addr, r.row[i].n);
 	runs->time = ptr[first].time;
 	runs->wcount = ptr[first].wcount;
 	runs->frac = ptr[first].frac;
@@ -130,11 +139,10 @@ static bool rfs_runs_ptrs(const struct rfs_fs *fs, const struct rfs_runs *runs,
 		u32 n = rfs_high(runs->run[i]);
 		u64 addr = rfs_addr(runs->run[i]);
 
-		if (!n || n > RFS_FANOUT || at + n > RFS_FANOUT)
+		if (!n || n > RFS_FANOUT || at + n > RFS_FANOUT ||
+		    n > rfs_runs_left(fs, addr))
 			return false;
 		for (j = 0; j < n; j++, at++) {
-			if (!rfs_addr_ok(fs, addr + j))
-				return false;
 			ptr[at].addr = rfs_word(addr + j, RFS_BLOCK_BYTES);
 			ptr[at].time = runs->time;
 			ptr[at].wcount = runs->wcount;
