@@ -302,6 +302,20 @@ def test_pages_sent_amid_cleaning_leave_room(build: Path, seed: int) -> None:
     space(build, "settings=1", f"seed={seed}", "most=10000")
 
 
+@pytest.mark.parametrize(
+    "setting",
+    [
+        ("seed=7101028", "most=10000", "striped=1"),
+        ("seed=7101165", "most=10000", "striped=1"),
+        ("seed=7103141", "most=30000"),
+        ("seed=7105026", "most=30000", "striped=1"),
+    ],
+)
+def test_copies_leave_promised_pages_their_room(build: Path, setting: tuple[str, ...]) -> None:
+    """Without that, the first has no zone for a page, and metadata of the others lacks room."""
+    space(build, "settings=1", "runs=0", *setting)
+
+
 def test_full_volumes_survive_cuts_and_zones_that_fail(build: Path) -> None:
     """Up to eight power cuts in a row, many within check-points, and three zones fail."""
     space(build, "settings=25", "most=10000", "cuts=8", "fails=3")
