@@ -302,6 +302,11 @@ def test_pages_sent_amid_cleaning_leave_room(build: Path, seed: int) -> None:
     space(build, "settings=1", f"seed={seed}", "most=10000")
 
 
+def test_check_points_amid_cleaning_leave_room(build: Path) -> None:
+    """A sender's takes tables beside what was dirty, and nothing gives them back until then."""
+    space(build, "settings=1", "seed=7101165", "most=10000", "striped=1")
+
+
 @pytest.mark.parametrize(
     "setting",
     [
