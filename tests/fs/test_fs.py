@@ -337,10 +337,20 @@ def test_a_zone_fails_while_metadata_is_compacted(build: Path) -> None:
 
 
 def test_zones_fail_before_anybody_is_admitted(build: Path) -> None:
-    """Nothing is reserved for three at once: that may end the work, not damage the volume."""
+    """Nothing is reserved for these: they may end the work, not damage the volume."""
     done = run(
-        *(build / "space", "settings=1", "seed=6120", "most=10000", "runs=0"),
+        *(build / "space", "settings=1", "seed=6092", "most=10000"),
         *("fails=6", "cuts=4", "together=6"),
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert done.stdout.startswith("1 ended where zones failed")
+
+
+def test_a_zone_fails_while_data_is_copied(build: Path) -> None:
+    """It was the last that was free: nothing is reserved for it, and the volume is whole."""
+    done = run(
+        *(build / "space", "settings=1", "seed=7102158", "most=10000"),
+        *("fails=3", "cuts=8", "runs=0"),
     )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     assert done.stdout.startswith("1 ended where zones failed")
