@@ -38,7 +38,8 @@ static u64 rfs_active_room(const struct rfs_fs *fs, u32 first, u32 last)
  * Blocks of metadata that there is room for now, beside so many of data, what was
  * reserved, the log in memory and tables, but for so many zones. One of each 64
  * blocks is a summary, and of appends that end early one more. What was written
- * before a check-point recovery would write again, were there none.
+ * before a check-point recovery would write again, were there none. Copies of data leave
+ * room in data's zones for what was reserved, or zones, if they have too little.
  */
 static u64 rfs_dirty_room(const struct rfs_fs *fs, u64 data, u32 zones)
 {
@@ -46,17 +47,25 @@ static u64 rfs_dirty_room(const struct rfs_fs *fs, u64 data, u32 zones)
 	u32 groups = min(fs->policy.groups, fs->data_active);
 	u64 have = rfs_active_room(fs, RFS_S_DATA, RFS_S_DATA + groups -
 				   1), blocks;
-	u64 cap = le32_to_cpu(fs->super.zone_cap);
+	u64 cap = le32_to_cpu(fs->super.zone_cap), promised;
+	u32 need;
 
 	if (fs->sums_each)	/* as rfs_low_zones() counts them */
 		kept += fs->log_most +
 			rfs_short_appends(rfs_tables(fs), fs->sums_each);
 	data = rfs_pages_of(fs, data + data / 32);
-	zones += rfs_pages_of(fs, fs->rsv_blocks) / cap;
+	promised = rfs_pages_of(fs, fs->rsv_blocks);
+	zones += promised / cap;
 	if (data > have) {
 		zones += DIV_ROUND_UP(data - have, cap);
 		if (fs->free_zones < zones)
 			return 0;
+	}
+	if (data && data + promised > have) {
+		need = DIV_ROUND_UP(data + promised - have, cap);
+		if (fs->free_zones < need)
+			return 0;
+		zones = max(zones, need);
 	}
 	blocks = rfs_blocks_in(rfs_active_room(fs, 0, RFS_S_DATA - 1),
 			       fs->sums_each);

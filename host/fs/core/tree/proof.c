@@ -55,6 +55,18 @@ static u64 rfs_proof_kept_twice(const struct rfs_fs *fs)
 	       rfs_blocks_in(cap, fs->sums_each);
 }
 
+/*
+ * Check-points of those who send pages take tables and summaries beside what was dirty,
+ * and nothing gives these back until cleaning ends: [t] and its summaries for each.
+ */
+static void rfs_proof_count(struct rfs_fs *fs)
+{
+	fs->cps_took = fs->set[RFS_SET_CLEANING].count ?
+		       fs->cps_took + rfs_compact_gain(0, rfs_tables(fs), fs->sums_each,
+						       le32_to_cpu(fs->super.ways)) :
+		       0;
+}
+
 static const char *rfs_proof_at_checkpoint(const struct rfs_fs *fs)
 {
 	if (fs->dirty.count > rfs_room_beside(fs, 0, 0) + fs->dirty.count)
@@ -70,8 +82,10 @@ static const char *rfs_proof_wrong(struct rfs_fs *fs, enum rfs_proof at)
 {
 	u64 room = rfs_room_beside(fs, 0, 0) + fs->dirty.count;
 
-	if (at == RFS_AT_CHECKPOINT)
+	if (at == RFS_AT_CHECKPOINT) {
+		rfs_proof_count(fs);
 		return rfs_proof_at_checkpoint(fs);
+	}
 	if (at == RFS_AT_OPERATION)
 		return fs->dirty.count > fs->dirty_before + RFS_OP_BLOCKS +
 					 fs->maps ?
@@ -79,7 +93,7 @@ static const char *rfs_proof_wrong(struct rfs_fs *fs, enum rfs_proof at)
 		       NULL;
 	fs->dirty_before = fs->dirty.count;
 	if (fs->set[RFS_SET_CLEANING].count)
-		room += rfs_proof_kept_twice(fs);
+		room += rfs_proof_kept_twice(fs) + fs->cps_took;
 	if (fs->dirty.count + rfs_room_kept(fs) > room)
 		return "what is dirty takes the room that is kept";
 	if (rfs_room_tight_summed(fs, 0) && !rfs_room_tight(fs, 0))

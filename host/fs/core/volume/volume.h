@@ -247,6 +247,7 @@ struct rfs_fs {
 	u32 runs;		/* leaves that are runs in the node map, and not dirty */
 	u32 pruned;		/* nodes that were read to be emptied, see shrink.c */
 	u32 dirty_before;	/* for rfs_prove(): when one was admitted */
+	u64 cps_took;		/* and blocks that check-points amid cleaning have taken */
 	struct rfs_ioq *ioq;
 	struct rfs_early *early;
 	u32 early_blocks;	/* written since the check-point, before the next */
