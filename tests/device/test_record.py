@@ -16,12 +16,15 @@ from test_conventional import CONVENTIONAL, FTLS, LARGE, STEP, STEP_NS
 from zns import Action, pattern
 
 
-def replay(rsdsim: Path, trace: Path, media: Path) -> subprocess.CompletedProcess[str]:
-    command = [rsdsim, "--replay", trace, "--media", media, "--check"]
+def replay(
+    rsdsim: Path, trace: Path, media: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """On a new drive, if there is no media."""
+    command = [rsdsim, "--replay", trace, *(["--media", media] if media else []), "--check"]
     return subprocess.run(command, capture_output=True, text=True, timeout=600)
 
 
-def replays(rsdsim: Path, trace: Path, media: Path) -> None:
+def replays(rsdsim: Path, trace: Path, media: Path | None = None) -> None:
     done = replay(rsdsim, trace, media)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -89,10 +92,7 @@ def test_replay_of_a_new_drive(drive: OpenDrive, rsdsim: Path, media: Path, tmp_
     with drive(trace=trace) as d:
         mixed_work(d, random.Random(5))
         d.qemu.quit()
-    done = subprocess.run(
-        [rsdsim, "--replay", trace, "--check"], capture_output=True, text=True, timeout=600
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    replays(rsdsim, trace)
 
 
 def test_other_times_are_noticed(
@@ -130,10 +130,7 @@ def test_refused_commands(drive: OpenDrive, rsdsim: Path, tmp_path: Path) -> Non
         d.ns.queue.submit(d.ns.io(Io.ZONE_APPEND, 0, 1, transfer))
         d.controller.format(1).expect(Status.COMMAND_SEQUENCE_ERROR)
         d.qemu.quit()
-    done = subprocess.run(
-        [rsdsim, "--replay", trace, "--check"], capture_output=True, text=True, timeout=600
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    replays(rsdsim, trace)
 
 
 def test_a_format_that_waits(drive: OpenDrive, rsdsim: Path, tmp_path: Path) -> None:
@@ -147,10 +144,7 @@ def test_a_format_that_waits(drive: OpenDrive, rsdsim: Path, tmp_path: Path) -> 
         d.ns.refresh()
         d.ns.append(0, pattern(1), bytes(16)).expect()
         d.qemu.quit()
-    done = subprocess.run(
-        [rsdsim, "--replay", trace, "--check"], capture_output=True, text=True, timeout=600
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    replays(rsdsim, trace)
 
 
 def test_large_trims_and_formats(drive: OpenDrive, rsdsim: Path, tmp_path: Path) -> None:
@@ -172,10 +166,7 @@ def test_large_trims_and_formats(drive: OpenDrive, rsdsim: Path, tmp_path: Path)
         d.controller.admin.submit(Command(Admin.FORMAT, 1, cdw10=2))
         d.controller.advance(STEP_NS)
         d.qemu.quit()
-    done = subprocess.run(
-        [rsdsim, "--replay", trace, "--check"], capture_output=True, text=True, timeout=600
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    replays(rsdsim, trace)
 
 
 def test_file_that_exists(qemu: str, media: Path, tmp_path: Path) -> None:

@@ -485,10 +485,22 @@ TEST(runs_are_repaired)
 	end(fs, dev);
 }
 
+/* All check-points of an unmounted volume are lost. */
+static struct rfs_rescue rescan(struct memdev *dev, struct rfs_fs **fs)
+{
+	struct rfs_report report = { .say = say };
+	struct rfs_rescue out;
+	u32 at;
+
+	for (at = 0; at < RFS_CP_ZONES * geometry.zone_blocks; at++)
+		dev->page[at].state = MEM_TORN;
+	CHECK_EQ(rfs_rescan(&memdev_ops, dev, &geometry, &report, &out, fs), 0);
+	return out;
+}
+
 /* Without check-points: what the newest block of the node map says counts, and not a leaf. */
 TEST(runs_are_rescanned)
 {
-	struct rfs_report report = { .say = say };
 	struct rfs_rescue out;
 	struct memdev *dev;
 	u32 ino, at;
@@ -508,9 +520,7 @@ TEST(runs_are_rescanned)
 	put(fs, ino, 800, 3, RFS_BLOCK_BYTES);
 	CHECK_EQ(rfs_fsync(fs, ino), 0);
 	rfs_unmount_nosync(fs);
-	for (at = 0; at < RFS_CP_ZONES * geometry.zone_blocks; at++)
-		dev->page[at].state = MEM_TORN;
-	CHECK_EQ(rfs_rescan(&memdev_ops, dev, &geometry, &report, &out, &fs), 0);
+	out = rescan(dev, &fs);
 	CHECK(!out.damaged);
 	CHECK(out.super_lost);
 	check_clean(fs);
@@ -521,13 +531,45 @@ TEST(runs_are_rescanned)
 	end(fs, dev);
 }
 
+/*
+ * The drive as a power cut amid the check-point from operation `base` on leaves it: nothing
+ * of that was written but blocks of a type. It is mounted, loses all its check-points, and
+ * is rescanned: the first 50 blocks are what they were before, in so many runs.
+ */
+static void cut_and_rescan(struct memdev *dev, u32 base, u8 type, u32 ino,
+			   u64 runs)
+{
+	struct memdev *cut = memdev_new(&geometry, CAP, 1 << 20, false);
+	struct rfs_fs *fs;
+	u32 more, at;
+
+	for (at = 0; at < dev->ops; at++) {
+		const struct mem_op *op = &dev->op[at];
+
+		if (at < base || (op->type == MEM_APPEND &&
+				  op->page.oob->type == type))
+			memdev_replay(cut, op, MEM_OK);
+	}
+	fs = mount(cut);
+	expect_row(fs, ino, 0, 50);
+	/* so that the check-point of the mount is known to be whole */
+	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "g", &file, &more), 0);
+	put(fs, more, 0, 1, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_fsync(fs, more), 0);
+	rfs_unmount_nosync(fs);
+	CHECK(!rescan(cut, &fs).damaged);
+	check_clean(fs);
+	CHECK_EQ(fs->runs, runs);
+	expect_row(fs, ino, 0, 50);
+	memdev_free(dev);
+	end(fs, cut);
+}
+
 /* A check-point of which nothing but the node map was written: mounting outdates it. */
 TEST(runs_of_an_unfinished_checkpoint)
 {
-	struct rfs_report report = { .say = say };
-	struct memdev *dev, *cut;
-	struct rfs_rescue out;
-	u32 ino, more, at, base;
+	struct memdev *dev;
+	u32 ino, base;
 	struct rfs_fs *fs = mount_new(&dev, &ino);
 
 	put_row(fs, ino, 0, 50);
@@ -538,39 +580,14 @@ TEST(runs_of_an_unfinished_checkpoint)
 	CHECK_EQ(leaves_written(fs), 0);
 	CHECK_EQ(fs->runs, 1);
 	rfs_unmount_nosync(fs);
-	cut = memdev_new(&geometry, CAP, 1 << 20, false);
-	for (at = 0; at < dev->ops; at++) {
-		const struct mem_op *op = &dev->op[at];
-
-		if (at < base || (op->type == MEM_APPEND &&
-				  op->page.oob->type == RFS_NMAP))
-			memdev_replay(cut, op, MEM_OK);
-	}
-	fs = mount(cut);
-	expect_row(fs, ino, 0, 50);
-	/* so that the check-point of the mount is known to be whole */
-	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "g", &file, &more), 0);
-	put(fs, more, 0, 1, RFS_BLOCK_BYTES);
-	CHECK_EQ(rfs_fsync(fs, more), 0);
-	rfs_unmount_nosync(fs);
-	for (at = 0; at < RFS_CP_ZONES * geometry.zone_blocks; at++)
-		cut->page[at].state = MEM_TORN;
-	CHECK_EQ(rfs_rescan(&memdev_ops, cut, &geometry, &report, &out, &fs), 0);
-	CHECK(!out.damaged);
-	check_clean(fs);
-	CHECK_EQ(fs->runs, 0);
-	expect_row(fs, ino, 0, 50);
-	memdev_free(dev);
-	end(fs, cut);
+	cut_and_rescan(dev, base, RFS_NMAP, ino, 0);
 }
 
 /* The same of a leaf that was runs: of the check-point nothing but the leaf was written. */
 TEST(leaf_of_an_unfinished_checkpoint)
 {
-	struct rfs_report report = { .say = say };
-	struct memdev *dev, *cut;
-	struct rfs_rescue out;
-	u32 ino, more, at, base;
+	struct memdev *dev;
+	u32 ino, base;
 	struct rfs_fs *fs = mount_new(&dev, &ino);
 
 	put_row(fs, ino, 0, 50);
@@ -580,28 +597,5 @@ TEST(leaf_of_an_unfinished_checkpoint)
 	CHECK_EQ(rfs_punch(fs, ino, 20, 21, false), 0);
 	CHECK_EQ(leaves_written(fs), 1);
 	rfs_unmount_nosync(fs);
-	cut = memdev_new(&geometry, CAP, 1 << 20, false);
-	for (at = 0; at < dev->ops; at++) {
-		const struct mem_op *op = &dev->op[at];
-
-		if (at < base || (op->type == MEM_APPEND &&
-				  op->page.oob->type == RFS_INDEX))
-			memdev_replay(cut, op, MEM_OK);
-	}
-	fs = mount(cut);
-	expect_row(fs, ino, 0, 50);
-	/* so that the check-point of the mount is known to be whole */
-	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "g", &file, &more), 0);
-	put(fs, more, 0, 1, RFS_BLOCK_BYTES);
-	CHECK_EQ(rfs_fsync(fs, more), 0);
-	rfs_unmount_nosync(fs);
-	for (at = 0; at < RFS_CP_ZONES * geometry.zone_blocks; at++)
-		cut->page[at].state = MEM_TORN;
-	CHECK_EQ(rfs_rescan(&memdev_ops, cut, &geometry, &report, &out, &fs), 0);
-	CHECK(!out.damaged);
-	check_clean(fs);
-	CHECK_EQ(fs->runs, 1);
-	expect_row(fs, ino, 0, 50);
-	memdev_free(dev);
-	end(fs, cut);
+	cut_and_rescan(dev, base, RFS_INDEX, ino, 1);
 }

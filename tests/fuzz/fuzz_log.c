@@ -7,9 +7,7 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
-#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "input.h"
@@ -24,33 +22,24 @@ static void write_some(Input *in, RsdDrive *drive)
 
     rsd_geometry(drive, 0, &geo);
     for (uint32_t i = 0; i < n; i++) {
-        uint64_t lba = geo.zoned ? i : take_below(in, geo.lbas);
-        RsdCmd *cmd = rsd_cmd_new(drive, 0, RSD_WRITE, lba, 1);
-
-        cmd->data[0] = i;
-        if (rsd_submit(drive, cmd, 0) != RSD_OK) {
-            rsd_cmd_free(drive, cmd);
-        }
+        write_block(drive, geo.zoned ? i : take_below(in, geo.lbas), i);
         drain(drive);
     }
 }
 
 static void change(Input *in, const char *path)
 {
-    int fd = open(path, O_RDWR);
     uint32_t n = 1 + take_below(in, MOST_CHANGES);
-    struct stat st;
+    uint64_t size;
+    int fd = file_to_change(path, &size);
 
-    if (fd < 0 || fstat(fd, &st)) {
-        abort();
-    }
     for (uint32_t i = 0; i < n && in->at < in->end; i++) {
         uint8_t byte = take8(in);
         uint64_t at = take16(in);
 
         /* the header, or where records are */
         at = byte & 1 ? at % 128 : 4096 + at;
-        if (pwrite(fd, &byte, 1, at % st.st_size) != 1) {
+        if (pwrite(fd, &byte, 1, at % size) != 1) {
             abort();
         }
     }

@@ -7,9 +7,7 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
-#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "input.h"
@@ -26,7 +24,6 @@ static void write_some(Input *in, RsdDrive *drive)
     rsd_geometry(drive, 0, &geo);
     for (uint32_t i = 0; i < n; i++) {
         uint64_t lba = take_below(in, geo.lbas);
-        RsdCmd *cmd;
 
         if (geo.zoned) {
             RsdZone zone;
@@ -35,11 +32,7 @@ static void write_some(Input *in, RsdDrive *drive)
             rsd_zone_get(drive, lba, &zone);
             lba = lba * geo.zone_size + zone.next;
         }
-        cmd = rsd_cmd_new(drive, 0, RSD_WRITE, lba, 1);
-        cmd->data[0] = i;
-        if (rsd_submit(drive, cmd, 0) != RSD_OK) {
-            rsd_cmd_free(drive, cmd);
-        }
+        write_block(drive, lba, i);
         if (i % 4 == 0) {
             drain(drive);
         }
@@ -52,18 +45,15 @@ static void write_some(Input *in, RsdDrive *drive)
 /* Half of the changes are in the tables, which are some of the file. */
 static void change(Input *in, const char *path)
 {
-    int fd = open(path, O_RDWR);
     uint32_t n = 1 + take_below(in, MOST_CHANGES);
-    struct stat st;
+    uint64_t size;
+    int fd = file_to_change(path, &size);
 
-    if (fd < 0 || fstat(fd, &st)) {
-        abort();
-    }
     for (uint32_t i = 0; i < n && in->at < in->end; i++) {
         uint8_t how = take8(in), byte = take8(in);
         uint64_t at = how & 1 ? TABLES + take16(in) % (4 * TABLES) : take32(in);
 
-        at %= st.st_size;
+        at %= size;
         if (how & 2) {          /* a bit, and not a byte */
             uint8_t old;
 

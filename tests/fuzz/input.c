@@ -195,6 +195,28 @@ static void submit(RsdDrive *drive, uint32_t ns, RsdOp op, uint64_t lba,
     }
 }
 
+void write_block(RsdDrive *drive, uint64_t lba, uint8_t byte)
+{
+    RsdCmd *cmd = rsd_cmd_new(drive, 0, RSD_WRITE, lba, 1);
+
+    cmd->data[0] = byte;
+    if (rsd_submit(drive, cmd, 0) != RSD_OK) {
+        rsd_cmd_free(drive, cmd);
+    }
+}
+
+int file_to_change(const char *path, uint64_t *size)
+{
+    int fd = open(path, O_RDWR);
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st)) {
+        abort();
+    }
+    *size = st.st_size;
+    return fd;
+}
+
 void use_all(RsdDrive *drive)
 {
     RsdCounters counters;

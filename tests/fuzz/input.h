@@ -47,5 +47,9 @@ uint8_t *file_read(const char *path, size_t *size);
 void use_all(RsdDrive *drive);
 /* Carries out all events, and frees what completes. */
 void drain(RsdDrive *drive);
+/* One block that begins with that byte; what is refused is dropped. */
+void write_block(RsdDrive *drive, uint64_t lba, uint8_t byte);
+/* A file whose bytes are to change: its descriptor and its size */
+int file_to_change(const char *path, uint64_t *size);
 
 #endif

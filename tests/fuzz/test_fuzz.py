@@ -20,11 +20,10 @@ HERE = Path(__file__).resolve().parent
 FUZZERS = [path.stem.removeprefix("fuzz_") for path in sorted(HERE.glob("fuzz_*.c"))]
 SOURCES = ("tests/fuzz/*.[ch]", "tests/fuzz/Makefile", *CORE_SOURCES[-1:])
 
-CLANG = "clang-19"
+# Debian's packages that have libFuzzer
+CLANG, RUNTIME = "clang-19", "libclang-rt-19-dev"
 # Seconds for each fuzzer; RSD_FUZZ_S, if it is set
 HOUR = 3600
-# Found by libFuzzer's own list of what has to be installed.
-RUNTIME = "libclang-rt-19-dev"
 
 
 def known(fuzzer: str) -> Path:
