@@ -120,6 +120,7 @@ def test_options_of_pytest_need_no_word_before_them(monkeypatch: pytest.MonkeyPa
         (["image", "swap"], "swap"),
         (["run", "--fill", "0", "--", "true"], "0: must be above 0 and up to 100 percent"),
         (["run", "--precondition", "often", "--", "true"], "must be fill, steady or a number"),
+        (["run", "--precondition", "steady", "--", "true"], "steady: rsd has zones; its host"),
         (["run", "--system", "stock", "--fill", "9", "--", "true"], "stock has no flash"),
         (["run", "--fill", "9", "--media", "/dev/null", "--", "true"], "/dev/null exists"),
         (["run", "--packages", "gcc,GCC", "--", "true"], "'GCC': is not the name of a Debian"),

@@ -7,6 +7,7 @@ make nothing happen (a latency of 0) list the operations of the flash; a trace l
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections import Counter
@@ -248,3 +249,6 @@ def test_wrong_scenarios(sim: Simulator, tmp_path: Path) -> None:
     assert "lost or corrupt" in sim.fails("--faults", path)
     assert "name the file of rules by --faults" in sim.fails("--fault-list", path, status=2)
     assert "No such file" in sim.fails("--faults", tmp_path / "none")
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("pipe", "."):
+        assert "not a regular file" in sim.fails("--faults", tmp_path / name)

@@ -131,7 +131,7 @@ def test_throughput_is_of_what_was_transferred(sim: Simulator) -> None:
     assert result["bytes_per_s"] == pytest.approx(moved / result["seconds"], rel=1e-6)
     trimmed = blocks["trim"] * 4096
     assert result["trimmed_bytes_per_s"] == pytest.approx(trimmed / result["seconds"], rel=1e-6)
-    message = f"rsdsim: {unwritten} of {blocks['read']} blocks read were never written, or trimmed"
+    message = f"rsdsim: warning: {unwritten} of {blocks['read']} blocks read were never written, or trimmed"
     assert done.stderr.decode().startswith(message)
     text = sim.run(*SMALL, *page, *work).stdout.decode()
     assert re.search(rf"trimmed, or written as zeroes: {blocks['trim']} blocks, [0-9.]+ MB/s", text)
@@ -142,7 +142,7 @@ def test_a_drive_that_was_never_written(sim: Simulator, tmp_path: Path) -> None:
     work = (*SMALL, "--set", "ftl=page", "--reads", "80", "--requests", "1000")
     done = sim.run(*work)
     assert b"nothing was ever written to the drive" in done.stdout
-    assert b"rsdsim: the drive was never written before the measurement" in done.stderr
+    assert b"rsdsim: warning: the drive was never written before the measurement" in done.stderr
     assert sim.json(*work)["precondition"]["never_written"] is True
     filled = sim.run(*work, "--precondition", "fill")
     assert (b"never" in filled.stdout, filled.stderr) == (False, b"")

@@ -76,7 +76,7 @@ def test_what_is_not_steady_is_said(sim: Simulator, pattern: str) -> None:
     assert start["capacities"] == 100
     done = sim.run(*arguments)
     assert b"by the pattern: not steady after 100 capacities" in done.stdout
-    assert b"rsdsim: --precondition steady: not steady after 100 capacities" in done.stderr
+    assert b"rsdsim: warning: --precondition steady: not steady after 100 capacities" in done.stderr
 
 
 @pytest.mark.parametrize(

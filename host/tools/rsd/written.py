@@ -17,6 +17,7 @@ MOST_CAPACITIES = 1000
 
 # What rsdsim printed, beside the media file
 AGING = "aging.json"
+WARNINGS = "warnings"
 
 
 def check(system: str, properties: Mapping[str, str], how: str | None, media: Path | None) -> None:
@@ -33,6 +34,13 @@ def check(system: str, properties: Mapping[str, str], how: str | None, media: Pa
         raise RsdError(
             f"--precondition: system {name} is a disk, which is as fast when it is empty",
             "leave --precondition and --fill out",
+        )
+    if how == "steady" and ftl in {layer.name for layer in layers().values() if layer.zoned}:
+        raise RsdError(
+            f"--precondition steady: {system} has zones; its host cleans them, so the drive has no"
+            " write amplification that could become steady",
+            "--precondition fill, or a volume in steady state as in"
+            " docs/preconditioning.md#file-systems",
         )
     if how not in (None, "fill", "steady"):
         try:
@@ -81,9 +89,12 @@ def drive(
     words += ["--precondition", how]
     if fill is not None:
         words += ["--fill", f"{fill:g}"]
-    return make(
+    media = make(
         f"{system}: writing the drive before the guest starts", words, program, cache, progress
     )
+    for line in (media.parent / WARNINGS).read_text().splitlines():
+        progress.say(line)
+    return media
 
 
 def make(
@@ -99,6 +110,8 @@ def make(
             if done.returncode != 0:
                 raise RsdError(f"{title}: {done.stderr.strip()}")
             (partial / AGING).write_text(done.stdout)
+            warnings = re.findall(r"^rsdsim: (warning: .*\n)", done.stderr, re.MULTILINE)
+            (partial / WARNINGS).write_text("".join(warnings))
             shrink_media(media)
 
     return cache.entry("aged", hash_inputs(program.identity, words), build) / "media"

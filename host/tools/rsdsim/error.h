@@ -10,14 +10,17 @@
 
 enum exit_code { EXIT_OK, EXIT_FAILED, EXIT_USAGE };
 
-#define warn(format, ...) \
+#define tell(format, ...) \
 	(progress_clear(), \
 	 fprintf(stderr, "rsdsim: " format "\n", ##__VA_ARGS__))
 
+/* Work goes on, but its results may not be what was wanted. */
+#define warn(format, ...) tell("warning: " format, ##__VA_ARGS__)
+
 /* End the program: work has failed, or the command line is wrong. */
 #define die(format, ...) \
-	(warn(format, ##__VA_ARGS__), exit(EXIT_FAILED))
+	(tell(format, ##__VA_ARGS__), exit(EXIT_FAILED))
 #define die_usage(format, ...) \
-	(warn(format, ##__VA_ARGS__), exit(EXIT_USAGE))
+	(tell(format, ##__VA_ARGS__), exit(EXIT_USAGE))
 
 #endif

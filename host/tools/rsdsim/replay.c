@@ -169,12 +169,12 @@ static void compare(struct replay *p, const RsdTraceRecord *record)
 	if (p->result.different++)
 		return;
 	if (here->done)
-		warn("first difference: record %" PRIu64 ", command %" PRIu64 ": done at %" PRIu64 " ns (%s) in the trace, at %" PRIu64 " ns (%s) here",
+		tell("first difference: record %" PRIu64 ", command %" PRIu64 ": done at %" PRIu64 " ns (%s) in the trace, at %" PRIu64 " ns (%s) here",
 		     rsd_trace_number(p->reader), record->order, record->time,
 		     rsd_status_name(record->status), here->done_ns,
 		     rsd_status_name(here->status));
 	else
-		warn("first difference: record %" PRIu64 ", command %" PRIu64 ": done at %" PRIu64 " ns (%s) in the trace, not yet here",
+		tell("first difference: record %" PRIu64 ", command %" PRIu64 ": done at %" PRIu64 " ns (%s) in the trace, not yet here",
 		     rsd_trace_number(p->reader), record->order, record->time,
 		     rsd_status_name(record->status));
 }
@@ -195,7 +195,7 @@ static void compare_counters(struct replay *p, uint64_t known)
 		if (here[i] == there[i])
 			continue;
 		p->result.counters_different++;
-		warn("counter %s is %" PRIu64 " in the trace, %" PRIu64 " here",
+		tell("counter %s is %" PRIu64 " in the trace, %" PRIu64 " here",
 		     rsd_counter_info[i].name, there[i], here[i]);
 	}
 }

@@ -295,14 +295,20 @@ def _of_one(arguments: argparse.Namespace, cache: Cache, progress: Progress) -> 
     return actions.minimise(campaign, state, built, cache, progress, arguments.jobs)
 
 
+def _rate(states_a_second: float) -> str:
+    """Three digits, so that a slow check does not print 0."""
+    return f"{states_a_second:#.3g}".rstrip(".") if states_a_second < 1000 else f"{states_a_second:.0f}"
+
+
 def _say_speed(campaign: Campaign, explored: int, progress: Progress) -> None:
     """Not on standard output: it is not the same each time."""
     spent = campaign.spent
     if not spent.looked:
         return
     progress.say(
-        f"{explored / spent.wall_s:.0f} states a second, {spent.looked / spent.wall_s:.1f} of them"
-        f" mounted; {spent.looked / spent.guests_s:.1f} mounted a second of the guests' processors"
+        f"{_rate(explored / spent.wall_s)} states a second,"
+        f" {_rate(spent.looked / spent.wall_s)} of them mounted;"
+        f" {_rate(spent.looked / spent.guests_s)} mounted a second of the guests' processors"
     )
 
 

@@ -5,9 +5,12 @@
  */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "config.h"
 #include "rsd-units.h"
@@ -307,10 +310,33 @@ static bool take_line(FILE *file, char line[MAX_LINE + 1],
     return n || c != EOF;
 }
 
+/*
+ * A pipe may have no writer for as long as the drive waits, so only a file is
+ * read. NULL with errno if it cannot be; EINVAL says that it is no file.
+ */
+static FILE *open_file(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    FILE *file = NULL;
+    struct stat st;
+
+    if (fd < 0) {
+        return NULL;
+    }
+    if (fstat(fd, &st) == 0) {
+        errno = EINVAL;
+        file = S_ISREG(st.st_mode) ? fdopen(fd, "r") : NULL;
+    }
+    if (!file) {
+        close(fd);
+    }
+    return file;
+}
+
 RsdScenario *rsd_scenario_read(const char *path, char err[RSD_ERR_LEN])
 {
     RsdScenario *scenario = calloc(1, sizeof(*scenario));
-    FILE *file = fopen(path, "re");
+    FILE *file = open_file(path);
     char line[MAX_LINE + 1], reason[RSD_ERR_LEN] = "";
     uint32_t number = 1;
     bool ok = false;
@@ -320,7 +346,8 @@ RsdScenario *rsd_scenario_read(const char *path, char err[RSD_ERR_LEN])
         number++;
     }
     if (!file) {
-        rsd_set_error(err, "faults: %s: %s", path, strerror(errno));
+        rsd_set_error(err, "faults: %s: %s", path, errno == EINVAL ?
+                      "not a regular file" : strerror(errno));
     } else if (!scenario) {
         rsd_set_error(err, "faults: no memory for a scenario");
     } else if (*reason) {
