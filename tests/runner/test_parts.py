@@ -120,7 +120,6 @@ def test_options_of_pytest_need_no_word_before_them(monkeypatch: pytest.MonkeyPa
         (["image", "swap"], "swap"),
         (["run", "--fill", "0", "--", "true"], "0: must be above 0 and up to 100 percent"),
         (["run", "--precondition", "often", "--", "true"], "must be fill, steady or a number"),
-        (["run", "--precondition", "steady", "--", "true"], "steady: rsd has zones; its host"),
         (["run", "--system", "stock", "--fill", "9", "--", "true"], "stock has no flash"),
         (["run", "--fill", "9", "--media", "/dev/null", "--", "true"], "/dev/null exists"),
         (["run", "--packages", "gcc,GCC", "--", "true"], "'GCC': is not the name of a Debian"),
@@ -227,6 +226,14 @@ def test_a_disk_is_not_to_be_written_before(capsys: pytest.CaptureFixture[str]) 
     words = ["run", "--system", "page-ftl", "--set", "ftl=disk", *words[3:]]
     assert cli.main(words) == 2
     assert "page-ftl with ftl=disk is a disk" in capsys.readouterr().err
+
+
+def test_zones_have_no_steady_state(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["run", "--precondition", "steady", "--", "true"]) == 2
+    assert "--precondition steady: rsd has zones; its host cleans" in capsys.readouterr().err
+    words = ["run", "--system", "page-ftl", "--set", "ftl=rsd", "--precondition", "steady"]
+    assert cli.main([*words, "--", "true"]) == 2
+    assert "has zones" in capsys.readouterr().err
 
 
 def test_a_copy_has_nothing_of_the_file_before(tmp_path: Path) -> None:

@@ -28,16 +28,18 @@ def check(system: str, properties: Mapping[str, str], how: str | None, media: Pa
             f"--precondition: system {system} has no flash that could be written before",
             "--system page-ftl, or another one of ours",
         )
-    ftl = properties.get("ftl", drive.namespace.get("ftl"))
-    if ftl in {layer.name for layer in layers().values() if layer.rotates}:
-        name = f"{system} with ftl={ftl}" if "ftl" in properties else system
+    # the first of the list is the drive's default
+    ftl = properties.get("ftl", drive.namespace.get("ftl", next(iter(layers()))))
+    layer = layers().get(ftl)
+    name = f"{system} with ftl={ftl}" if "ftl" in properties else system
+    if layer and layer.rotates:
         raise RsdError(
             f"--precondition: system {name} is a disk, which is as fast when it is empty",
             "leave --precondition and --fill out",
         )
-    if how == "steady" and ftl in {layer.name for layer in layers().values() if layer.zoned}:
+    if layer and layer.zoned and how == "steady":
         raise RsdError(
-            f"--precondition steady: {system} has zones; its host cleans them, so the drive has no"
+            f"--precondition steady: {name} has zones; its host cleans them, so the drive has no"
             " write amplification that could become steady",
             "--precondition fill, or a volume in steady state as in"
             " docs/preconditioning.md#file-systems",

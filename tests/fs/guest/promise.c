@@ -246,6 +246,16 @@ static int open_file(unsigned int file, int name, int number)
 	return fd;
 }
 
+/* sync(2), which does not say whether it failed, promises nothing. */
+static void sync_all(int number)
+{
+	int fd = open(".", O_RDONLY | O_DIRECTORY);
+
+	if (fd < 0 || syncfs(fd))
+		stop(number, "syncfs");
+	close(fd);
+}
+
 static void write_blocks(int fd, const struct step *s, unsigned int block, int number)
 {
 	static uint32_t data[BLOCKS * PAGE / 4];
@@ -363,7 +373,7 @@ static void perform(int number)
 	int fd = -1;
 
 	if (s.kind == SYNC) {
-		sync();
+		sync_all(number);
 		return;
 	}
 	if (f->name < 0 && s.kind != WRITE)
@@ -418,7 +428,7 @@ static int run(int from, int to)
 			stop(from, "mkdir");
 	}
 	if (!from)
-		sync();
+		sync_all(from);
 	forget();
 	for (number = 0; number < from; number++)
 		apply(number, false);
