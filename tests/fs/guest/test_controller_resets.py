@@ -5,6 +5,8 @@ Linux sends again what a reset has ended, though the drive may have done it: an 
 the flash twice then, the first time at a place that nobody was told.
 """
 
+import re
+
 import pytest
 from mounted import SMALL, Run, Volume, script
 from test_scenarios_in_guest import WORK
@@ -24,6 +26,17 @@ test $resets -ge 5
 """
 
 
+# What the drive was given, and, of RFS, what it has sent.
+WRITTEN = """
+sync
+rsdctl show --json | python3 -c 'import json, sys
+print("given:", json.load(sys.stdin)["counters"]["host_write_pages"]["value"])'
+sent=0
+for pages in $(cat /sys/fs/rfs/nvme0n1/written_* 2>/dev/null); do sent=$((sent + pages)); done
+echo sent: $sent
+"""
+
+
 def test_resets_under_writers(run: Run, volume: Volume) -> None:
     """Nobody sees an error, and all files are right, also after another mount."""
     result = run(
@@ -31,8 +44,10 @@ def test_resets_under_writers(run: Run, volume: Volume) -> None:
             volume,
             f"""
             start
+            {WRITTEN}
             python3 /in/work.py write & worker=$!
             {RESETS}
+            {WRITTEN}
             again
             python3 /in/work.py read
             end
@@ -44,6 +59,12 @@ def test_resets_under_writers(run: Run, volume: Volume) -> None:
     )
     assert "calls failed: 0" in result.output, result.output
     assert "files: 60 right, 0 wrong, 0 errors" in result.output, result.output
+    given, sent = (
+        [int(pages) for pages in re.findall(rf"^{what}: (\d+)\r?$", result.output, re.M)]
+        for what in ("given", "sent")
+    )
+    twice = given[1] - given[0] - (sent[1] - sent[0])
+    assert twice > 0 or volume.kind != "rfs", "no command was sent twice"
 
 
 def test_resets_under_promises(run: Run, volume: Volume) -> None:

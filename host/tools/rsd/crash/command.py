@@ -296,8 +296,9 @@ def _of_one(arguments: argparse.Namespace, cache: Cache, progress: Progress) -> 
 
 
 def _rate(states_a_second: float) -> str:
-    """Three digits, so that a slow check does not print 0."""
-    return f"{states_a_second:#.3g}".rstrip(".") if states_a_second < 1000 else f"{states_a_second:.0f}"
+    """As many digits as it takes, so that a slow check does not print 0."""
+    digits = 0 if states_a_second >= 100 else 1 if states_a_second >= 1 else 3
+    return f"{states_a_second:.{digits}f}"
 
 
 def _say_speed(campaign: Campaign, explored: int, progress: Progress) -> None:
