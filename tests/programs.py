@@ -123,6 +123,12 @@ def fs_programs(cache: Cache) -> Path:
     return made(cache, "fs", FS_SOURCES, ["tests/fs"])
 
 
+def fs_faults(cache: Cache) -> Path:
+    """RFS's core over the drive's core, which fails by rule: tests/fs/faults."""
+    sources = [*FS_SOURCES, "tests/fs/faults/*", "hw/rsd-nvme/core/**/*"]
+    return made(cache, "fs-faults", sources, ["tests/fs/faults"])
+
+
 def fs_tools(cache: Cache) -> Path:
     """mkfs.rfs, fsck.rfs and dump.rfs, with sanitizers."""
     folders = [f"host/tools/{name}.rfs" for name in RFS_TOOLS]
