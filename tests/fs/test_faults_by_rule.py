@@ -38,7 +38,9 @@ def faults(rsd_cache: Cache) -> Path:
 
 
 @pytest.mark.parametrize(
-    "operations", [100_000, pytest.param(1_000_000, marks=pytest.mark.long)], ids=["some", "million"]
+    "operations",
+    [100_000, pytest.param(1_000_000, marks=pytest.mark.long)],
+    ids=["some", "million"],
 )
 @pytest.mark.parametrize("rules", COPED | DESTROYED, ids=lambda rules: rules.replace("\n", ", "))
 def test_faults_by_rule(faults: Path, tmp_path: Path, rules: str, operations: int) -> None:
