@@ -29,7 +29,7 @@ from rsd.compare.figures import BadOutput, Figure, counters, read_json
 from rsd.compare.run import Plan, Run, differing, merged, run_plan
 from rsd.compare.stack_figures import stack_figures
 from rsd.compare.stack_run import StackPlan, run_stack, stack_plans
-from rsd.compare.stacks import REDO, RISA, SMALL, STACKS
+from rsd.compare.stacks import REDO, RISA, SMALL, STACKS, Scale
 from rsd.errors import RsdError
 from rsd.machine import GuestJob, GuestResult, Outcome
 from rsd.progress import Progress
@@ -111,6 +111,24 @@ def test_plans_of_a_level_are_repeated(tmp_path: Path) -> None:
     assert len(stack_plans([rare], tmp_path, keep=True)) == 1
     cold = stack_plans([rare], tmp_path, keep=True, cold=True)
     assert [(plan.number, plan.cold) for plan in cold] == [(1, False), (2, True)]
+
+
+def test_each_volume_is_aged_before_its_plans(
+    tmp_path: Path, built: Artifacts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once, and what fails there is left to the plans."""
+    aged: list[tuple[str, str]] = []
+
+    def fail(system: str, scale: Scale, *_: object) -> None:
+        aged.append((system, scale.name))
+        raise RsdError("no")
+
+    monkeypatch.setattr(stack_run, "aged_volume", fail)
+    chosen = selection.select(Level.DEFAULT, ["rfs+rsd", "ext4-page"], []).benchmarks
+    plans = stack_plans(chosen, tmp_path, keep=False)
+    for age in stack_run.agings(plans, built, Cache(tmp_path / "cache"), Progress()):
+        age()
+    assert aged == [("ext4-page", "small"), ("rfs+rsd", "small")]
 
 
 # The scripts

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,14 @@ from rsd.compare.cells import ALL_CELLS, SYSTEMS, Level, applies
 from rsd.compare.outlook import Outlook
 from rsd.compare.run import Run, plans, run_plan
 from rsd.compare.selection import select
-from rsd.compare.stack_run import REPETITIONS, StackPlan, run_stack, stack_plans, unit
+from rsd.compare.stack_run import (
+    REPETITIONS,
+    StackPlan,
+    agings,
+    run_stack,
+    stack_plans,
+    unit,
+)
 from rsd.compare.stacks import STACKS
 from rsd.errors import RsdError, naming
 from rsd.guest_run import add_install_argument
@@ -130,18 +138,19 @@ def main(arguments: argparse.Namespace) -> int:
     assert out is not None
     started = time.monotonic()
     raw = out / "raw"
-    todo = [
+    on_stacks = stack_plans(chosen.benchmarks, raw, keep=keep, cold=arguments.cold)
+    outlook = Outlook(on_stacks, built, cache) if keep else None
+    todo: list[Callable[[], Run | None]] = [*agings(on_stacks, built, cache, progress)]
+    todo += [
         functools.partial(run_plan, plan, built, cache, progress)
         for plan in plans(chosen.drives, chosen.cells, raw, keep=keep, cold=arguments.cold)
     ]
-    on_stacks = stack_plans(chosen.benchmarks, raw, keep=keep, cold=arguments.cold)
-    outlook = Outlook(on_stacks, built, cache) if keep else None
     todo += [
         functools.partial(_run_stack, plan, built, cache, progress, outlook) for plan in on_stacks
     ]
     if outlook:
         outlook.say(progress)
-    runs = run_all(todo)
+    runs = [run for run in run_all(todo) if run]
     content = results.results(runs, chosen.cells, built)
     content["configuration"]["command"] = shlex.join(["./rsd", *sys.argv[1:]])
     content["host"] = {"wall_s": round(time.monotonic() - started, 1)}

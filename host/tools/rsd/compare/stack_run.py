@@ -7,12 +7,14 @@ RFS its module and tools, which no other guest has. So an interrupted `--full` g
 and a change anywhere measures again what it touches.
 """
 
+import contextlib
 import dataclasses
+import functools
 import json
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -106,6 +108,30 @@ def stack_plans(
         for number in range(1, max(REPETITIONS.values()) + 1)
         for system, benchmark in chosen
         if number <= rounds(system, benchmark)
+    ]
+
+
+def agings(
+    plans: Sequence[StackPlan], built: Artifacts, cache: Cache, progress: Progress
+) -> list[Callable[[], None]]:
+    """Each ages a volume that these plans need. Done before them, so that no two plans of one
+    volume come at the same time, of which one could only wait for the other's aging.
+
+    What fails is left to the plan that needs the volume, which fails by it, too.
+    """
+    needed = {
+        (plan.system, plan.benchmark.scale)
+        for plan in plans
+        if not (plan.keep and cache.find("cell", cell_key(plan, built)))
+    }
+
+    def age(system: str, scale: Scale) -> None:
+        with contextlib.suppress(RsdError, OSError, subprocess.CalledProcessError):
+            aged_volume(system, scale, built, cache, progress)
+
+    return [
+        functools.partial(age, system, scale)
+        for system, scale in sorted(needed, key=lambda volume: (volume[0], volume[1].name))
     ]
 
 
