@@ -160,6 +160,11 @@ def test_whole_records_that_are_wrong(
     assert done.stderr.startswith(b"rsdsim: ")
 
 
+def test_a_directory_is_no_trace(sim: Simulator, tmp_path: Path) -> None:
+    for option in ("--trace", "--replay"):
+        assert "is a directory: name the trace in it" in sim.fails(option, tmp_path)
+
+
 def test_a_namespace_that_is_not_there(sim: Simulator, recorded: Path) -> None:
     other = rewritten(recorded, lambda record: replace(record, ns=7))
     assert "record 1 is for namespace 7" in sim.fails("--replay", other)

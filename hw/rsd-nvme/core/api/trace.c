@@ -490,6 +490,11 @@ RsdTraceReader *rsd_trace_read(const char *path, RsdConfig *cfg,
         rsd_trace_read_close(reader);
         return NULL;
     }
+    if (S_ISDIR(st.st_mode)) {
+        rsd_set_error(err, "%s: is a directory: name the trace in it", path);
+        rsd_trace_read_close(reader);
+        return NULL;
+    }
     settings = read_header(reader, &h, err);
     ok = settings && parse_settings(path, settings, cfg, err);
     free(settings);
