@@ -16,7 +16,7 @@ COPED = {
     "erase every=29 times=30": 10,
     "latency every=97 time=3ms": 1000,
     "read-only every=503 times=10": 10,
-    "program probability=0.0002\nerase probability=0.01\n"
+    "program probability=0.0001\nerase probability=0.002\n"
     "latency op=read every=10 time=9ms\nread-only every=900 times=8": 20,
 }
 # Rules that destroy what the drive holds

@@ -161,6 +161,8 @@ static int nand_append(void *dev, u32 zone, u32 n, const void *const *data,
 	}
 	status = carry_out(cmd);
 	rsd_cmd_free(drive, cmd);
+	if (status == RSD_E_READONLY)
+		fail("the drive is worn out: let the rules retire fewer blocks");
 	if (status != RSD_OK) {
 		/* what is in the zone stays, as in one that has no block left to write to */
 		z->cond = RFS_DEV_READ_ONLY;
