@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from programs import fs_faults
+from programs import fs_faults, in_memory
 from rsd.cache import Cache
 
 # Rules that the drive or RFS copes with, so that nobody notices; how many faults 100,000
@@ -47,13 +47,15 @@ def test_faults_by_rule(faults: Path, tmp_path: Path, rules: str, operations: in
     """Nothing that is read is wrong, and nothing is lost but what a fault has destroyed."""
     (tmp_path / "rules").write_text(f"{rules}\n")
     copes = f"copes={int(rules in COPED)}"
-    done = subprocess.run(
-        [faults, tmp_path / "rules", tmp_path / "media", copes, f"operations={operations}"],
-        capture_output=True,
-        text=True,
-        timeout=3000,
-        check=False,
-    )
+    with in_memory(tmp_path) as directory:
+        media = f"{directory}/media"
+        done = subprocess.run(
+            [faults, tmp_path / "rules", media, copes, f"operations={operations}"],
+            capture_output=True,
+            text=True,
+            timeout=3000,
+            check=False,
+        )
     assert done.returncode == 0, done.stdout + done.stderr
     did, met = (int(word) for word in done.stdout.split()[0:3:2])
     assert did >= operations

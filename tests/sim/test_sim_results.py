@@ -131,8 +131,8 @@ def test_throughput_is_of_what_was_transferred(sim: Simulator) -> None:
     assert result["bytes_per_s"] == pytest.approx(moved / result["seconds"], rel=1e-6)
     trimmed = blocks["trim"] * 4096
     assert result["trimmed_bytes_per_s"] == pytest.approx(trimmed / result["seconds"], rel=1e-6)
-    message = f"rsdsim: warning: {unwritten} of {blocks['read']} blocks read were never written, or trimmed"
-    assert done.stderr.decode().startswith(message)
+    read = f"{unwritten} of {blocks['read']} blocks read were never written, or trimmed"
+    assert done.stderr.decode().startswith(f"rsdsim: warning: {read}")
     text = sim.run(*SMALL, *page, *work).stdout.decode()
     assert re.search(rf"trimmed, or written as zeroes: {blocks['trim']} blocks, [0-9.]+ MB/s", text)
     assert f"after a trim: {unwritten} blocks" in text

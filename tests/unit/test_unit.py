@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The drive's core: builds the C tests with sanitizers and runs each as a case of its own."""
 
+import contextlib
 import json
 import os
 import re
 import subprocess
-import tempfile
 from pathlib import Path
 
 import pytest
 
-from programs import core_programs
+from programs import core_programs, in_memory
 from rsd.cache import Cache
 
 HERE = Path(__file__).resolve().parent
@@ -43,10 +43,9 @@ def build(rsd_cache: Cache) -> Path:
 @pytest.mark.parametrize(("program", "test"), cases(), ids=lambda value: value)
 def test_core(build: Path, tmp_path: Path, program: str, test: str) -> None:
     """One test of one program."""
-    # They make and copy files by the thousand: in memory, if there is such a place. Those of
-    # media files themselves stay on the disk, where users have theirs.
-    memory = program != "test_media" and os.access("/dev/shm", os.W_OK)
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if memory else tmp_path) as directory:
+    # Tests of media files themselves stay on the disk, where users have theirs.
+    on_disk = contextlib.nullcontext(str(tmp_path))
+    with on_disk if program == "test_media" else in_memory(tmp_path) as directory:
         done = subprocess.run(
             [build / program, test],
             env=os.environ | {"RSD_TEST_DIR": directory},
