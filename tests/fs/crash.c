@@ -34,6 +34,8 @@ struct crash {
 	u32 rescan;
 	u64 points, recut;
 	u64 older;		/* rescans that took the check-point before */
+	/* leaves that rescans have made of pages, their inodes, and those with a wrong sum */
+	u64 leaves_made, inodes_made, unlike;
 	u64 cut_ops;		/* sum of operations in flight */
 	u64 cut_slow;		/* the same to the slow device */
 };
@@ -125,9 +127,17 @@ static void wipe(struct crash *c, struct memdev *dev)
 	}
 }
 
+static void made(void *oracle, u32 ino)
+{
+	struct oracle *o = oracle;
+
+	if (o->made < MADE_MAX)
+		o->made_of[o->made++] = ino;
+}
+
 static int rescan(struct crash *c, struct memdev *dev, struct rfs_fs **fs)
 {
-	struct rfs_report report = { 0 };
+	struct rfs_report report = { .made = made, .arg = c->r.o };
 	struct rfs_rescue rescue;
 	bool mounted = c->points % 4 == 1;
 	int ret = 0;
@@ -140,8 +150,12 @@ static int rescan(struct crash *c, struct memdev *dev, struct rfs_fs **fs)
 	if (mounted)
 		rfs_unmount_nosync(*fs);
 	wipe(c, dev);
+	c->r.o->made = 0;
 	ret = rfs_rescan(&memdev_ops, dev, &dev->geo, &report, &rescue, fs);
 	c->older += rescue.older;
+	c->leaves_made += rescue.leaves_made;
+	c->inodes_made += rescue.inodes_made;
+	c->unlike += rescue.unlike;
 	if (!ret && rescue.damaged) {
 		rfs_unmount_nosync(*fs);
 		ret = -EUCLEAN;
@@ -406,8 +420,12 @@ static void tell(const struct crash *c, double seconds, bool failed)
 	const struct rfs_stats *stats = &c->r.fs->stats;
 
 	if (c->rescan)
-		printf("%llu of them with the check-point before the last; ",
-		       (unsigned long long)c->older);
+		printf("%llu of them with the check-point before the last; %llu leaves made of pages, of %llu inodes, %llu with a wrong sum, %llu not as they were; ",
+		       (unsigned long long)c->older,
+		       (unsigned long long)c->leaves_made,
+		       (unsigned long long)c->inodes_made,
+		       (unsigned long long)c->unlike,
+		       (unsigned long long)c->r.o->unlike);
 	printf("%s: %u operations, %llu points, %llu cut twice, %.1f blocks in flight, %llu check-points, %llu copied, %llu resets, %llu pieces, %llu merged, %llu folded, ",
 	       c->r.w->name, c->r.dev->ops, (unsigned long long)c->points,
 	       (unsigned long long)c->recut,
@@ -465,10 +483,6 @@ int main(int argc, char **argv)
 	if (opt[SLOW].value && (c.r.async || c.rescan)) {
 		fprintf(stderr, "crash: slow=%llu: not with async=1 or rescan=1\n",
 			(unsigned long long)opt[SLOW].value);
-		return 2;
-	}
-	if (c.rescan == 2 && c.r.runs) {
-		fprintf(stderr, "crash: rescan=2: maps have what leaves would that are runs: with runs=0\n");
 		return 2;
 	}
 	if (c.r.w->weight[HOME] && !opt[SLOW].value) {

@@ -400,10 +400,21 @@ static bool repair(struct rfs_fs *fs)
 	return !fs->read_only && !rfs_repair(fs, &report) && sound(fs);
 }
 
-/* Of a copy; is it without a fault then? */
+/* Leaves that are runs are to be made of their pages. */
+static void lose_node_map(struct memdev *dev)
+{
+	u32 at;
+
+	for (at = 0; at < ZONES * dev->geo.zone_blocks; at++)
+		if (dev->page[at].oob && dev->page[at].oob->type == RFS_NMAP)
+			dev->page[at].state = MEM_TORN;
+}
+
+/* Of a copy, every second time without the node map; is it without a fault then? */
 static bool rescue(const struct memdev *from)
 {
 	static struct memdev *dev;
+	static u32 times;
 	struct rfs_report report = { 0 };
 	struct rfs_rescue out;
 	struct rfs_fs *fs;
@@ -412,6 +423,8 @@ static bool rescue(const struct memdev *from)
 	if (!dev)
 		dev = memdev_new(&from->geo, CAP, 32 << 20, false);
 	memdev_copy(dev, from);
+	if (times++ % 2)
+		lose_node_map(dev);
 	if (rfs_rescan(&memdev_ops, dev, &dev->geo, &report, &out, &fs))
 		return false;
 	good = sound(fs);

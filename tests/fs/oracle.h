@@ -12,6 +12,10 @@
  * Bytes of a block that are written by themselves are checked one by one. Those
  * that went out with the rest of their block count as a write of all of it as it
  * was then; those that went into the log are there as far as the log is.
+ *
+ * Of a file of which a rescan says that it has made leaves of the metadata of pages, each
+ * block is that of some write of this block, as a whole or cut, or a hole. Where it is more
+ * than that, as of other files, is counted.
  */
 #ifndef ORACLE_H
 #define ORACLE_H
@@ -21,6 +25,7 @@
 #define NODES_MAX	4096
 #define NEVER		(~0U)
 #define XATTRS		2
+#define MADE_MAX	256
 #define OWNERS		4	/* groups that may have a limit */
 
 struct node {			/* a file or directory that ever was */
@@ -68,6 +73,9 @@ struct oracle {
 	u32 *promised;		/* operations on the medium by then */
 	u32 changes, change_room;
 	u64 limit[OWNERS];	/* of inodes of group 1, 2, ...; 0: none */
+	/* Inodes of which a rescan has made leaves of pages: what was cut may be back */
+	u32 made, made_of[MADE_MAX];
+	u64 unlike;		/* of them, those where it was, or something lacked */
 };
 
 struct oracle *oracle_new(void);

@@ -160,14 +160,38 @@ def test_many_hybrid_crashes(build: Path, seed: int) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    ["rescan=1", "rescan=1 oob=0", "rescan=2 runs=0", "rescan=2 oob=0 runs=0", "rescan=1 ways=4"],
+    [
+        "rescan=1",
+        "rescan=1 oob=0",
+        "rescan=1 ways=4",
+        "rescan=2",
+        "rescan=2 oob=0",
+        "rescan=2 runs=0",
+        "rescan=2 async=1 volatile=1",
+    ],
 )
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_rescan(build: Path, workload: str, options: str) -> None:
-    """As test_crash, but with the check-points gone, and with 2 the inode map too."""
+    """As test_crash, but with the check-points gone, and with 2 both maps too."""
     done = run(build / "crash", workload, "points=150", *options.split())
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     assert " 150 points" in done.stdout
+
+
+@pytest.mark.parametrize("options", ["seed=1", "seed=1 oob=0", "seed=4 ways=4"])
+@pytest.mark.parametrize("workload", ["names", "runs"])
+def test_rescan_makes_leaves(build: Path, workload: str, options: str) -> None:
+    """Without the maps, nearly all files whose leaves were runs are as they were."""
+    done = run(build / "crash", workload, "points=300", "rescan=2", *options.split())
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    found = re.search(
+        r"(\d+) leaves made of pages, of (\d+) inodes, (\d+) with a wrong sum, (\d+) not as",
+        done.stdout,
+    )
+    assert found
+    leaves, inodes, _, unlike = map(int, found.groups())
+    assert leaves > 200
+    assert unlike <= inodes // 50
 
 
 def test_rescan_sanitized(build: Path) -> None:

@@ -485,12 +485,23 @@ TEST(runs_are_repaired)
 	end(fs, dev);
 }
 
+/* An inode that has leaves which were made of pages; 0: none has */
+static u32 made_of;
+
+static void note_made(void *arg, u32 ino)
+{
+	(void)arg;
+	made_of = ino;
+}
+
 /* All check-points of an unmounted volume are lost. */
 static struct rfs_rescue rescan(struct memdev *dev, struct rfs_fs **fs)
 {
-	struct rfs_report report = { .say = say };
+	struct rfs_report report = { .say = say, .made = note_made };
 	struct rfs_rescue out;
 	u32 at;
+
+	made_of = 0;
 
 	for (at = 0; at < RFS_CP_ZONES * geometry.zone_blocks; at++)
 		dev->page[at].state = MEM_TORN;
@@ -598,4 +609,279 @@ TEST(leaf_of_an_unfinished_checkpoint)
 	CHECK_EQ(leaves_written(fs), 1);
 	rfs_unmount_nosync(fs);
 	cut_and_rescan(dev, base, RFS_INDEX, ino, 1);
+}
+
+/* The newest blocks of a type, or all of them, cannot be read. */
+static void lose(struct memdev *dev, u8 type, bool all)
+{
+	struct mem_page *newest = NULL;
+	u32 at;
+
+	for (at = 0; at < ZONES * geometry.zone_blocks; at++) {
+		struct mem_page *page = &dev->page[at];
+
+		if (page->state != MEM_OK || page->oob->type != type)
+			continue;
+		if (all)
+			page->state = MEM_TORN;
+		else if (!newest || le64_to_cpu(page->oob->stamp) >
+				    le64_to_cpu(newest->oob->stamp))
+			newest = page;
+	}
+	if (newest)
+		newest->state = MEM_TORN;
+}
+
+/* Power is lost; what was written after the last check-point shows that it is whole. */
+static void cut_off(struct rfs_fs *fs)
+{
+	u32 more;
+
+	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "g", &file, &more), 0);
+	put(fs, more, 0, 1, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_fsync(fs, more), 0);
+	rfs_unmount_nosync(fs);
+}
+
+/* Without the node map: leaves that are runs, that were, and that are again */
+TEST(runs_are_made_of_pages)
+{
+	struct rfs_rescue out;
+	struct memdev *dev;
+	u32 ino, at;
+	struct rfs_fs *fs = mount_new(&dev, &ino);
+
+	put_row(fs, ino, 0, 1000);
+	check_clean(fs);
+	put(fs, ino, 300, 1, RFS_BLOCK_BYTES);
+	put(fs, ino, 600, 2, RFS_BLOCK_BYTES);
+	CHECK_EQ(leaves_written(fs), 2);
+	put_row(fs, ino, 252, 300);
+	put_row(fs, ino, 301, 504);
+	put(fs, ino, 999, 9, 100);
+	CHECK_EQ(leaves_written(fs), 1);
+	CHECK_EQ(fs->runs, 2);
+	/* and one that no check-point has */
+	put(fs, ino, 100, 3, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_fsync(fs, ino), 0);
+	rfs_unmount_nosync(fs);
+	lose(dev, RFS_NMAP, true);
+	lose(dev, RFS_TIMB, true);
+	out = rescan(dev, &fs);
+	CHECK(!out.damaged);
+	CHECK_EQ(out.leaves_made, 2);
+	CHECK_EQ(out.inodes_made, 1);
+	CHECK_EQ(out.unlike, 0);
+	CHECK_EQ(made_of, ino);
+	check_clean(fs);
+	CHECK_EQ(fs->runs, 1);
+	for (at = 0; at < 999; at++)
+		expect(fs, ino, at, at == 300 ? 1 : at == 600 ? 2 :
+				    at == 100 ? 3 : at, RFS_BLOCK_BYTES);
+	expect(fs, ino, 999, 9, 100);
+	end(fs, dev);
+}
+
+/* Of a block of the node map there is an older one, which others must not be told from. */
+TEST(runs_of_an_older_node_map)
+{
+	struct rfs_rescue out;
+	struct memdev *dev;
+	u32 ino, at;
+	struct rfs_fs *fs = mount_new(&dev, &ino);
+
+	put_row(fs, ino, 0, 504);
+	check_clean(fs);
+	for (at = 0; at < 252; at++)
+		put(fs, ino, at, 7, RFS_BLOCK_BYTES);
+	CHECK_EQ(leaves_written(fs), 0);
+	CHECK_EQ(fs->runs, 2);
+	cut_off(fs);
+	lose(dev, RFS_NMAP, false);
+	out = rescan(dev, &fs);
+	CHECK(!out.damaged);
+	CHECK_EQ(out.leaves_made, 1);
+	CHECK_EQ(out.unlike, 0);
+	check_clean(fs);
+	for (at = 0; at < 252; at++)
+		expect(fs, ino, at, 7, RFS_BLOCK_BYTES);
+	expect_row(fs, ino, 252, 504);
+	end(fs, dev);
+}
+
+/* Pages do not tell what a file has lost since, but that it has another number of blocks. */
+TEST(runs_that_were_punched_are_back)
+{
+	struct rfs_rescue out;
+	struct memdev *dev;
+	u32 ino;
+	struct rfs_fs *fs = mount_new(&dev, &ino);
+
+	put_row(fs, ino, 0, 50);
+	CHECK_EQ(leaves_written(fs), 0);
+	CHECK_EQ(rfs_punch(fs, ino, 0, 10, false), 0);
+	CHECK_EQ(leaves_written(fs), 0);
+	CHECK_EQ(fs->runs, 1);
+	cut_off(fs);
+	lose(dev, RFS_NMAP, true);
+	out = rescan(dev, &fs);
+	CHECK(!out.damaged);
+	CHECK_EQ(out.unlike, 1);
+	check_clean(fs);
+	expect_row(fs, ino, 0, 50);
+	end(fs, dev);
+}
+
+/* Behind the end of a file nothing is back, also what an older leaf leads to. */
+TEST(runs_that_were_cut_off)
+{
+	struct rfs_rescue out;
+	struct memdev *dev;
+	u32 ino, at;
+	struct rfs_fs *fs = mount_new(&dev, &ino);
+
+	put_row(fs, ino, 0, 30);
+	put_row(fs, ino, 50, 60);
+	CHECK_EQ(leaves_written(fs), 1);
+	CHECK_EQ(rfs_truncate(fs, ino, 20 * RFS_BLOCK_BYTES + 5, false), 0);
+	CHECK_EQ(leaves_written(fs), 0);
+	CHECK_EQ(fs->runs, 1);
+	cut_off(fs);
+	lose(dev, RFS_NMAP, true);
+	out = rescan(dev, &fs);
+	CHECK(!out.damaged);
+	CHECK_EQ(out.leaves_made, 1);
+	CHECK_EQ(out.unlike, 0);
+	check_clean(fs);
+	CHECK_EQ(rfs_truncate(fs, ino, 100 * RFS_BLOCK_BYTES, false), 0);
+	expect_row(fs, ino, 0, 20);
+	expect(fs, ino, 20, 20, 5);
+	for (at = 21; at < 60; at++)
+		expect(fs, ino, at, 0, 0);
+	end(fs, dev);
+}
+
+/* A page of the runs cannot be read: the others are there. */
+TEST(runs_with_an_unreadable_page)
+{
+	struct rfs_rescue out;
+	struct rfs_ptr ptr;
+	struct memdev *dev;
+	u32 ino;
+	struct rfs_fs *fs = mount_new(&dev, &ino);
+
+	put_row(fs, ino, 0, 50);
+	CHECK_EQ(leaves_written(fs), 0);
+	CHECK_EQ(rfs_map_get(fs, ino, 20, &ptr), 0);
+	cut_off(fs);
+	dev->page[rfs_addr(ptr.addr)].state = MEM_TORN;
+	lose(dev, RFS_NMAP, true);
+	out = rescan(dev, &fs);
+	CHECK_EQ(out.leaves_made, 1);
+	CHECK_EQ(out.unlike, 1);
+	check_clean(fs);
+	expect_row(fs, ino, 0, 20);
+	expect(fs, ino, 20, 0, 0);
+	expect_row(fs, ino, 21, 50);
+	end(fs, dev);
+}
+
+/*
+ * A recovery has dropped the pages of a transaction of which the last one lacks: they are
+ * newer than what the runs lead to, and do not count.
+ */
+TEST(dropped_pages_make_no_runs)
+{
+	static const void *data[50];
+	struct memdev *dev, *cut;
+	struct rfs_rescue out;
+	u32 ino, last, i;
+	struct rfs_fs *fs = mount_new(&dev, &ino);
+
+	put_row(fs, ino, 0, 50);
+	check_clean(fs);
+	memset(other, 9, sizeof(other));
+	for (i = 0; i < 50; i++)
+		data[i] = other;
+	CHECK_EQ(rfs_write(fs, ino, 0, 50, data, RFS_BLOCK_BYTES), 0);
+	rfs_unmount_nosync(fs);
+	cut = memdev_new(&geometry, CAP, 1 << 20, false);
+	for (last = dev->ops; dev->op[--last].type != MEM_APPEND ||
+	     dev->op[last].page.oob->type != RFS_DATA;)
+		;
+	for (i = 0; i < dev->ops; i++)
+		memdev_replay(cut, &dev->op[i],
+			      i == last ? MEM_ABSENT : MEM_OK);
+	fs = mount(cut);
+	expect_row(fs, ino, 0, 50);
+	check_clean(fs);
+	CHECK_EQ(fs->runs, 1);
+	cut_off(fs);
+	lose(cut, RFS_NMAP, true);
+	out = rescan(cut, &fs);
+	CHECK(!out.damaged);
+	CHECK_EQ(out.leaves_made, 1);
+	check_clean(fs);
+	expect_row(fs, ino, 0, 50);
+	memdev_free(dev);
+	end(fs, cut);
+}
+
+/* What was punched before an older leaf was written, which is there, is not back. */
+TEST(older_leaf_knows_what_was_punched)
+{
+	struct rfs_rescue out;
+	struct memdev *dev;
+	u32 ino;
+	struct rfs_fs *fs = mount_new(&dev, &ino);
+
+	put_row(fs, ino, 0, 50);
+	put_row(fs, ino, 40, 50);
+	CHECK_EQ(rfs_punch(fs, ino, 40, 50, false), 0);
+	put(fs, ino, 60, 60, RFS_BLOCK_BYTES);
+	CHECK_EQ(leaves_written(fs), 1);
+	CHECK_EQ(rfs_truncate(fs, ino, 50 * RFS_BLOCK_BYTES, false), 0);
+	/* written as often as what was punched */
+	put_row(fs, ino, 0, 40);
+	CHECK_EQ(leaves_written(fs), 0);
+	CHECK_EQ(fs->runs, 1);
+	cut_off(fs);
+	lose(dev, RFS_NMAP, true);
+	out = rescan(dev, &fs);
+	CHECK(!out.damaged);
+	CHECK_EQ(out.leaves_made, 1);
+	CHECK_EQ(out.unlike, 0);
+	check_clean(fs);
+	expect_row(fs, ino, 0, 40);
+	expect(fs, ino, 45, 0, 0);
+	end(fs, dev);
+}
+
+/* Pages that were not written as often, or not about then, were not in one leaf of runs. */
+TEST(pages_that_do_not_go_together)
+{
+	struct rfs_rescue out;
+	struct memdev *dev;
+	u32 ino;
+	struct rfs_fs *fs = mount_new(&dev, &ino);
+
+	put_row(fs, ino, 0, 50);
+	dev->time += 9 * SECOND;
+	put_row(fs, ino, 30, 45);
+	put_row(fs, ino, 30, 45);
+	CHECK_EQ(rfs_truncate(fs, ino, 0, false), 0);
+	put_row(fs, ino, 0, 30);
+	CHECK_EQ(rfs_truncate(fs, ino, 50 * RFS_BLOCK_BYTES, false), 0);
+	CHECK_EQ(leaves_written(fs), 0);
+	CHECK_EQ(fs->runs, 1);
+	cut_off(fs);
+	lose(dev, RFS_NMAP, true);
+	out = rescan(dev, &fs);
+	CHECK(!out.damaged);
+	CHECK_EQ(out.unlike, 0);
+	check_clean(fs);
+	expect_row(fs, ino, 0, 30);
+	expect(fs, ino, 30, 0, 0);
+	expect(fs, ino, 47, 0, 0);
+	end(fs, dev);
 }

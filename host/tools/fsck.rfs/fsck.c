@@ -257,9 +257,19 @@ static void tell_rescue(const struct rfs_rescue *r, const struct rfs_fs *fs)
 	if (r->doubtful)
 		printf("rescan: of %llu inodes without a name it cannot be known whether they were deleted, since directories are damaged: lost+found has them\n",
 		       U(r->doubtful));
+	if (r->inodes_made)
+		printf("rescan: blocks of the node map are lost: %llu leaves of the index were made of the metadata of pages. In these %llu files what was punched or cut off may be back; %llu of them do not have as many blocks as they had\n",
+		       U(r->leaves_made), U(r->inodes_made), U(r->unlike));
 	if (fs->recovered.records_failed)
 		printf("rescan: %llu records of the log do not fit what is there\n",
 		       U(fs->recovered.records_failed));
+}
+
+static void tell_made(void *teller, u32 ino)
+{
+	(void)teller;
+	printf("rescan: inode %u: blocks were found by the metadata of pages\n",
+	       ino);
 }
 
 /* -EUCLEAN: faults are left. */
@@ -273,6 +283,8 @@ static int rescan_on(const struct rfs_device *device, bool silent, int progress)
 
 	if (silent)
 		report.say = NULL;
+	else
+		report.made = tell_made;
 	ret = rfs_rescan(device->ops, device->dev, &device->geo, &report,
 			 &rescue, &fs);
 	if (ret)

@@ -15,6 +15,7 @@
 struct rfs_early {
 	struct rfs_io io[RFS_IO_DEPTH];
 	u32 first, count;	/* the oldest of these, and how many */
+	const struct rfs_buf *left;	/* to the check-point; others may have dropped it */
 };
 
 int rfs_early_alloc(struct rfs_fs *fs)
@@ -66,7 +67,7 @@ static int rfs_early_choose(struct rfs_fs *fs, struct rfs_io *io, u32 most,
 
 	for (*n = 0; ret >= 0 && buf && *n + runs < most; buf = next) {
 		next = buf->next;
-		if (!rfs_early_takes(fs, buf))
+		if (buf == fs->early->left || !rfs_early_takes(fs, buf))
 			continue;
 		ret = rfs_node_fold(fs, buf);
 		if (ret)
@@ -168,15 +169,16 @@ static int rfs_early_wait(struct rfs_fs *fs)
 
 /*
  * One that could be written is left to the check-point, so that there is a block of
- * each that was written when nobody else was at work: see rescan.c.
+ * each that was written when nobody else was at work: see rescan.c. It is none that may
+ * become runs, and not be written.
  */
-static struct rfs_buf *rfs_early_second(struct rfs_fs *fs)
+static const struct rfs_buf *rfs_early_left(struct rfs_fs *fs)
 {
-	struct rfs_buf *buf = fs->dirty.first;
+	const struct rfs_buf *buf = fs->dirty.first;
 
-	while (buf && !rfs_early_takes(fs, buf))
+	while (buf && (rfs_node_may_fold(fs, buf) || !rfs_early_takes(fs, buf)))
 		buf = buf->next;
-	return buf ? buf->next : NULL;
+	return buf;
 }
 
 /* As many blocks as are dirty when it begins, at most; how many were sent */
@@ -186,7 +188,8 @@ static u32 rfs_early_round(struct rfs_fs *fs)
 	int ret = 0;
 
 	rfs_dirty_parents(fs);
-	fs->dirty.early = rfs_early_second(fs);
+	fs->early->left = rfs_early_left(fs);
+	fs->dirty.early = fs->early->left ? fs->dirty.first : NULL;
 	while (!ret && left && fs->dirty.early && !fs->read_only &&
 	       rfs_early_has_room(fs))
 		ret = fs->early->count == RFS_IO_DEPTH ? rfs_early_wait(fs) :

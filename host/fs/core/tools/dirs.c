@@ -181,11 +181,17 @@ static int walk_inode(struct rfs_walk *w, u32 ino)
 	if (ret)
 		return ret;
 	if (blocks != le64_to_cpu(di->blocks)) {
-		rfs_walk_say(w, "inode %u: says %llu blocks, has %llu", ino,
-			     U(le64_to_cpu(di->blocks)), U(blocks));
+		if (w->leaves && rfs_leaves_lacks(w->leaves, ino))
+			ret = rfs_leaves_unlike(w->leaves, ino);
+		else
+			rfs_walk_say(w, "inode %u: says %llu blocks, has %llu",
+				     ino, U(le64_to_cpu(di->blocks)),
+				     U(blocks));
 		di->blocks = cpu_to_le64(blocks);
 		rfs_buf_dirty(w->fs, buf);
 	}
+	if (ret)
+		return ret;
 	if (!S_ISDIR(le32_to_cpu(di->mode)))
 		return 0;
 	ret = before == w->report->faults ? dir_ok(w->fs, ino, &ok) : 0;

@@ -9,7 +9,7 @@
 #include "tree/tree.h"
 #include "checkpoint/checkpoint.h"
 #include "ops/ops.h"
-#include "tools/tools.h"
+#include "tools/leaves.h"
 #include "tools/walk.h"
 
 /* In the order in which they are adopted: what runs say counts more than a node */
@@ -17,12 +17,14 @@ enum what {
 	INODES,
 	NODE,
 	LEAVES,			/* of the node map */
+	TIMB,			/* says which of those there are */
 };
 
-/* A block of inodes, a node, or a block of leaves of the node map, on the medium */
+/* A block of inodes, a node, a block of leaves of the node map, or one of TIMB */
 struct found {
 	u64 key, stamp, addr;	/* key: as in the head; of a node its number */
 	enum what what;
+	bool early;		/* it was written while pages were in flight */
 	bool home;		/* if it is a file's, it leads to a slow device */
 };
 
@@ -54,6 +56,11 @@ struct rescan {
 	u32 most;		/* of its numbers, + 1 */
 	bool maps;		/* there are blocks of the inode map */
 	bool hybrid;		/* and inodes that lead to a slow device */
+	struct rfs_said *said;	/* what was taken of each block of leaves */
+	u64 *late;		/* ascending: stamps of what is found and not early */
+	u32 lates;
+	struct rfs_leaves *lost;	/* pages are read for these; else NULL */
+	u32 *made;		/* inodes of those that were made, out->inodes_made */
 	u8 *block;		/* two of them */
 };
 
@@ -149,6 +156,8 @@ static enum what what_is(u8 type)
 {
 	if (type == RFS_NMAP)
 		return LEAVES;
+	if (type == RFS_TIMB)
+		return TIMB;
 	return rfs_is_node(type) ? NODE : INODES;
 }
 
@@ -171,6 +180,8 @@ static int note_found(struct rescan *r, const struct rfs_head *head, u64 addr)
 	r->found[r->n].what = what;
 	r->found[r->n].key = what == NODE ? off >> 32 : off;
 	r->found[r->n].stamp = le64_to_cpu(head->stamp);
+	r->found[r->n].early = le64_to_cpu(head->addr) >> RFS_LSN_BITS &
+			       RFS_NTH_EARLY;
 	r->found[r->n].home = head->type == RFS_INDEX && head->level == 1 &&
 			      any_home(((const struct rfs_node *)head)->ptr,
 				       RFS_FANOUT);
@@ -224,9 +235,18 @@ static int note_page(struct rescan *r, const struct rfs_oob *oob, u64 addr,
 	r->hybrid |= oob->type == RFS_INODES && inodes_lead_home(block);
 	note_cut(r, head);
 	return oob->type == RFS_INODES || rfs_is_node(oob->type) ||
+	       oob->type == RFS_TIMB ||
 	       (oob->type == RFS_NMAP &&
 		le64_to_cpu(head->off) >= r->fs->nmap_leaves) ?
 	       note_found(r, head, addr) : 0;
+}
+
+/* The first time, what there is; later the pages of leaves that are lost */
+static int take_page(struct rescan *r, const struct rfs_oob *oob, u64 addr,
+		     const void *block)
+{
+	return r->lost ? rfs_leaves_page(r->lost, oob, addr, block) :
+			 note_page(r, oob, addr, block);
 }
 
 static int scan_zone(struct rescan *r, u32 nr)
@@ -240,7 +260,7 @@ static int scan_zone(struct rescan *r, u32 nr)
 	for (at = 0; !ret && at < fs->zone[nr].wp; at++, addr++) {
 		if (!fs->ops->read(fs->dev, addr, r->block, &oob) &&
 		    rfs_oob_ok(&oob, fs->volume))
-			ret = note_page(r, &oob, addr, r->block);
+			ret = take_page(r, &oob, addr, r->block);
 		rfs_progress(r->report, ++r->looked, r->pages);
 	}
 	return ret;
@@ -271,7 +291,7 @@ static int scan_summaries(struct rescan *r, u32 nr)
 			    le32_to_cpu(oob->data_crc) !=
 			    ~rfs_crc(~0U, block, RFS_BLOCK_BYTES))
 				continue;
-			ret = note_page(r, oob, addr + 1 + i, block);
+			ret = take_page(r, oob, addr + 1 + i, block);
 		}
 		if (ret)
 			return ret;
@@ -301,11 +321,26 @@ static void scan_checkpoints(struct rescan *r, u32 nr)
 	}
 }
 
-static int scan(struct rescan *r)
+/* Zones that hold more than check-points */
+static int scan_zones(struct rescan *r)
 {
 	struct rfs_fs *fs = r->fs;
 	u32 nr;
 	int ret = 0;
+
+	for (nr = RFS_CP_ZONES; !ret && nr < fs->geo.zones; nr++) {
+		if (fs->zone[nr].cond == RFS_DEV_OFFLINE)
+			continue;
+		ret = fs->geo.oob_bytes ? scan_zone(r, nr) :
+					  scan_summaries(r, nr);
+	}
+	return ret;
+}
+
+static int scan(struct rescan *r)
+{
+	struct rfs_fs *fs = r->fs;
+	u32 nr;
 
 	r->newest = rfs_alloc(fs->geo.zones * sizeof(*r->newest));
 	r->stream = rfs_alloc(fs->geo.zones);
@@ -316,17 +351,10 @@ static int scan(struct rescan *r)
 	for (nr = 0; nr < fs->geo.zones; nr++)
 		if (fs->zone[nr].cond != RFS_DEV_OFFLINE)
 			r->pages += fs->zone[nr].wp;
-	for (nr = 0; !ret && nr < fs->geo.zones; nr++) {
-		if (fs->zone[nr].cond == RFS_DEV_OFFLINE)
-			continue;
-		if (nr < RFS_CP_ZONES)
+	for (nr = 0; nr < RFS_CP_ZONES; nr++)
+		if (fs->zone[nr].cond != RFS_DEV_OFFLINE)
 			scan_checkpoints(r, nr);
-		else if (fs->geo.oob_bytes)
-			ret = scan_zone(r, nr);
-		else
-			ret = scan_summaries(r, nr);
-	}
-	return ret;
+	return scan_zones(r);
 }
 
 /* Whose blocks are on the device? The first that says so decides. */
@@ -572,6 +600,8 @@ static int adopt_leaves(struct rescan *r, const struct cut *cut,
 	    !rfs_head_ok(&table->head, fs->volume, RFS_NMAP))
 		return 0;
 	*good = true;
+	r->said[f->key - fs->nmap_leaves].addr = f->addr;
+	r->said[f->key - fs->nmap_leaves].stamp = f->stamp;
 	for (i = 0; !ret && i < RFS_MAP_ENTRIES; i += RFS_LEAF_WORDS) {
 		u32 number = f->key * RFS_MAP_ENTRIES + i;
 
@@ -584,6 +614,30 @@ static int adopt_leaves(struct rescan *r, const struct cut *cut,
 	return ret;
 }
 
+/* Where blocks of leaves were: of those that are elsewhere, the newest is not there. */
+static void compare_leaves(struct rescan *r, const struct found *f, bool *good)
+{
+	const struct rfs_table *timb = (const struct rfs_table *)r->block;
+	struct rfs_fs *fs = r->fs;
+	u32 i;
+
+	if (f->key >= fs->timb_blocks ||
+	    fs->ops->read(fs->dev, f->addr, r->block, NULL) ||
+	    !rfs_head_ok(&timb->head, fs->volume, RFS_TIMB))
+		return;
+	*good = true;
+	for (i = 0; i < RFS_MAP_ENTRIES; i++) {
+		u64 at = f->key * RFS_MAP_ENTRIES + i;
+		u64 addr = rfs_addr(timb->word[i]);
+
+		if (at < fs->imap_blocks + fs->nmap_leaves ||
+		    at >= fs->imap_blocks + fs->nmap_blocks)
+			continue;
+		at -= fs->imap_blocks + fs->nmap_leaves;
+		r->said[at].outdated = addr && addr != r->said[at].addr;
+	}
+}
+
 static int adopt_one(struct rescan *r, const struct cut *cut,
 		     const struct found *f, bool *good)
 {
@@ -592,6 +646,9 @@ static int adopt_one(struct rescan *r, const struct cut *cut,
 		return adopt_node(r->fs, f, good);
 	case LEAVES:
 		return adopt_leaves(r, cut, f, good);
+	case TIMB:
+		compare_leaves(r, f, good);
+		return 0;
 	default:
 		return adopt(r->fs, f, good);
 	}
@@ -599,10 +656,14 @@ static int adopt_one(struct rescan *r, const struct cut *cut,
 
 static int adopt_all(struct rescan *r, const struct cut *cut)
 {
+	u32 leaves = r->fs->nmap_blocks - r->fs->nmap_leaves, i;
 	bool good = false;
-	u32 i;
 	int ret = 0;
 
+	rfs_free(r->said);
+	r->said = rfs_alloc((leaves + 1) * sizeof(*r->said));
+	if (!r->said)
+		return -ENOMEM;
 	for (i = 0; !ret && i < r->n; i++) {
 		if (i && r->found[i].key == r->found[i - 1].key &&
 		    r->found[i].what == r->found[i - 1].what) {
@@ -618,6 +679,60 @@ static int adopt_all(struct rescan *r, const struct cut *cut)
 			rfs_cache_trim(r->fs, r->fs->clean_max);
 	}
 	return ret;
+}
+
+static int by_stamp(const void *a, const void *b)
+{
+	u64 x = *(const u64 *)a, y = *(const u64 *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* When was no page in flight? As far as the check-point goes that counts. */
+static int find_late(struct rescan *r, const struct cut *cut)
+{
+	u32 i;
+
+	rfs_free(r->late);
+	r->lates = 0;
+	r->late = rfs_alloc((r->n + 1) * sizeof(*r->late));
+	if (!r->late)
+		return -ENOMEM;
+	for (i = 0; i < r->n; i++)
+		if (!r->found[i].early && r->found[i].stamp <= cut->stamp)
+			r->late[r->lates++] = r->found[i].stamp;
+	rfs_sort(r->late, r->lates, sizeof(*r->late), by_stamp);
+	return 0;
+}
+
+static int want_leaves(struct rfs_walk *w, struct rfs_dinode *di,
+		       struct rfs_buf *buf)
+{
+	(void)buf;
+	return rfs_leaves_want(w->leaves, di);
+}
+
+/* Leaves of which the node map has lost where they are: all pages are read once more. */
+static int make_leaves(struct rescan *r, const struct cut *cut,
+		       struct rfs_walk *w)
+{
+	struct rfs_leaves *l = w->leaves;
+	int ret = find_late(r, cut);
+
+	l->last = cut->stamp;
+	l->said = r->said;
+	l->late = r->late;
+	l->lates = r->lates;
+	if (!ret)
+		ret = rfs_each_inode(w, want_leaves);
+	if (ret || !l->n)
+		return ret;
+	rfs_leaves_wanted(l);
+	r->lost = l;
+	r->pages += r->looked;
+	ret = scan_zones(r);
+	r->lost = NULL;
+	return ret ? ret : rfs_leaves_make(l);
 }
 
 /*
@@ -672,6 +787,7 @@ static void free_zones(struct rescan *r, const struct cut *cut)
 /* The state of a check-point; then what came after it. */
 static int build(struct rescan *r, const struct cut *cut)
 {
+	struct rfs_leaves leaves;
 	struct rfs_walk w;
 	struct rfs_dinode *root;
 	struct rfs_buf *buf;
@@ -683,6 +799,11 @@ static int build(struct rescan *r, const struct cut *cut)
 		return ret;
 	ret = rfs_walk_init(&w, r->fs, r->report);
 	w.there = r->there;
+	w.leaves = &leaves;
+	if (!rfs_leaves_init(&leaves, r->fs) && !ret)
+		ret = make_leaves(r, cut, &w);
+	else
+		ret = -ENOMEM;
 	if (!ret)
 		ret = rfs_walk_maps(&w);
 	if (!ret && rfs_iget(r->fs, RFS_ROOT_INO, &root, &buf)) {
@@ -704,6 +825,14 @@ static int build(struct rescan *r, const struct cut *cut)
 		ret = rfs_walk_nodes(&w);
 	r->out->forgotten = w.forgotten;
 	r->out->doubtful = w.doubtful;
+	rfs_leaves_found(&leaves);
+	rfs_free(r->made);
+	r->made = leaves.ino;
+	leaves.ino = NULL;
+	r->out->inodes_made = leaves.inos;
+	r->out->leaves_made = leaves.made;
+	r->out->unlike = leaves.unlike;
+	rfs_leaves_exit(&leaves);
 	rfs_walk_exit(&w);
 	free_zones(r, cut);
 	if (!ret)
@@ -793,6 +922,7 @@ int rfs_rescan(const struct rfs_dev_ops *ops, void *dev,
 {
 	struct rescan r = { .report = report, .out = out };
 	int ret = -ENOMEM;
+	u32 i;
 
 	*fs = NULL;
 	memset(out, 0, sizeof(*out));
@@ -823,6 +953,8 @@ int rfs_rescan(const struct rfs_dev_ops *ops, void *dev,
 	if (out->super_lost)
 		find_keys(&r);
 	ret = choose(&r);
+	for (i = 0; !ret && report->made && i < out->inodes_made; i++)
+		report->made(report->arg, r.made[i]);
 	if (!ret)
 		ret = finish(r.fs);
 out:
@@ -833,6 +965,9 @@ out:
 	rfs_free(r.found);
 	rfs_free(r.newest);
 	rfs_free(r.stream);
+	rfs_free(r.said);
+	rfs_free(r.late);
+	rfs_free(r.made);
 	rfs_free(r.there);
 	rfs_free(r.block);
 	rfs_free(r.nth);

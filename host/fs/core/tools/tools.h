@@ -65,6 +65,8 @@ struct rfs_report {
 	void (*say)(void *arg, const char *text);	/* may be NULL, as the next */
 	/* as many blocks of all were looked at; told a thousand times at most, and at the end */
 	void (*progress)(void *arg, u64 done, u64 all);
+	/* rfs_rescan(): an inode of which blocks were found by the metadata of pages */
+	void (*made)(void *arg, u32 ino);
 	void *arg;
 	u64 faults;
 	u64 losses;		/* rfs_repair(): of them, what took something away */
@@ -94,6 +96,9 @@ struct rfs_rescue {
 	u64 bad_meta;		/* of them metadata that cannot be used */
 	u64 forgotten;		/* inodes that were deleted */
 	u64 doubtful;		/* inodes without a name, perhaps deleted */
+	u64 leaves_made;	/* that were runs, of the metadata of their pages alone */
+	u64 inodes_made;	/* whose they are, or that are counted next */
+	u64 unlike;		/* that may have had such, with more blocks than they had, or fewer */
 	bool super_lost;	/* the superblock is a new one */
 	bool older;		/* the last check-point was not whole */
 	bool damaged;		/* things lack: the report says which */

@@ -7,7 +7,7 @@
 #define RFS_WALK_H
 
 #include "tree/dir.h"
-#include "tools/tools.h"
+#include "tools/leaves.h"
 
 #define U(x)		((unsigned long long)(x))
 #define MAP_INODES	(RFS_MAP_ENTRIES * RFS_BLOCK_INODES)
@@ -26,6 +26,7 @@ struct rfs_walk {
 	u64 lost;		/* inodes that went to lost+found */
 	u64 forgotten;		/* rescan.c: that were deleted */
 	u64 doubtful;		/* rescan.c: that may have been */
+	struct rfs_leaves *leaves;	/* rescan.c: that may have to be made of pages; or NULL */
 };
 
 /* Each fault counts in the report, which says it */

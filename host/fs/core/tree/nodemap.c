@@ -93,6 +93,12 @@ int rfs_node_where(struct rfs_fs *fs, u32 number, u64 *addr, bool *used)
 	return 0;
 }
 
+bool rfs_node_may_fold(const struct rfs_fs *fs, const struct rfs_buf *buf)
+{
+	return buf->head.type == RFS_INDEX && buf->head.level == 1 &&
+	       buf->off / RFS_MAP_ENTRIES >= fs->nmap_leaves;
+}
+
 int rfs_node_fold(struct rfs_fs *fs, struct rfs_buf *buf)
 {
 	u64 old = buf->addr;
@@ -101,9 +107,7 @@ int rfs_node_fold(struct rfs_fs *fs, struct rfs_buf *buf)
 	__le64 *word;
 	int ret;
 
-	if (buf->head.type != RFS_INDEX || buf->head.level != 1 ||
-	    buf->off / RFS_MAP_ENTRIES < fs->nmap_leaves ||
-	    !rfs_runs_make(fs, buf, &runs))
+	if (!rfs_node_may_fold(fs, buf) || !rfs_runs_make(fs, buf, &runs))
 		return 0;
 	ret = rfs_nmap_word_get(fs, buf->off, &map, &word);
 	if (!ret && old)

@@ -67,6 +67,9 @@ int rfs_runs_unfold(struct rfs_fs *fs, const struct rfs_node_id *id, u32 number,
 bool rfs_runs_make(struct rfs_fs *fs, struct rfs_buf *leaf,
 		   struct rfs_runs *runs);
 
+/* Is it a leaf that has a place for runs? */
+bool rfs_node_may_fold(const struct rfs_fs *fs, const struct rfs_buf *buf);
+
 /* A dirty leaf that can be runs is: 1, and it is clean. 0: it is not, and is written */
 int rfs_node_fold(struct rfs_fs *fs, struct rfs_buf *buf);
 

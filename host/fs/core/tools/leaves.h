@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Leaves that are runs, where the block of the node map that says so is lost: made anew
+ * of the metadata of their pages. For rescan.c. design.md, "Rescan".
+ */
+#ifndef RFS_LEAVES_H
+#define RFS_LEAVES_H
+
+#include "tools/tools.h"
+
+/* What was taken of a block of the node map that has leaves */
+struct rfs_said {
+	u64 addr, stamp;	/* 0: there is none */
+	bool outdated;		/* there was another, which is not there */
+};
+
+/* A leaf that its inode leads to, and of which no block of the node map is sure */
+struct rfs_lost_leaf {
+	u32 ino, gen, place, number;
+	u64 size;		/* of the file */
+};
+
+struct rfs_found_page {
+	struct rfs_oob oob;
+	u64 addr;
+	bool doubtful;		/* recovery may have dropped it with its transaction */
+};
+
+struct rfs_leaves {
+	struct rfs_fs *fs;
+	u64 last;		/* stamp of the last block of the check-point */
+	const struct rfs_said *said;	/* from fs->nmap_leaves on */
+	const u64 *late;	/* ascending: what check-points wrote when no page was in flight */
+	u32 lates;
+	struct rfs_lost_leaf *leaf;
+	struct rfs_found_page *page;
+	u32 n, room, pages, page_room;
+	u64 made;		/* leaves */
+	u64 unlike;		/* inodes with more blocks than they had, or fewer */
+	u32 *ino;		/* of both; when all are found ascending, each once */
+	u32 inos, ino_room;
+	struct rfs_buf *block;	/* a leaf in the making */
+};
+
+int rfs_leaves_init(struct rfs_leaves *l, struct rfs_fs *fs);
+void rfs_leaves_exit(struct rfs_leaves *l);
+/* An inode's leaves, as far as nothing sure says where they are */
+int rfs_leaves_want(struct rfs_leaves *l, const struct rfs_dinode *di);
+/* Before pages are noted: all are wanted that there are */
+void rfs_leaves_wanted(struct rfs_leaves *l);
+/* A page of data that is what its OOB says; with its content */
+int rfs_leaves_page(struct rfs_leaves *l, const struct rfs_oob *oob, u64 addr,
+		    const void *block);
+/* The node map gets them. */
+int rfs_leaves_make(struct rfs_leaves *l);
+/* Has an inode a leaf of which nothing sure says where it is? */
+bool rfs_leaves_lacks(const struct rfs_leaves *l, u32 ino);
+/* Its blocks are not as many as it had: what it has lost does not tell that of its pages. */
+int rfs_leaves_unlike(struct rfs_leaves *l, u32 ino);
+void rfs_leaves_found(struct rfs_leaves *l);
+
+#endif
