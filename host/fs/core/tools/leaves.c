@@ -332,6 +332,7 @@ struct older {
 	struct rfs_ptr ptr[RFS_FANOUT];
 	u64 since;		/* all pages before that had completed; 0: there is none */
 	u64 stamp;		/* of the leaf, or of the block that says what the runs were */
+	u64 others;		/* of a node of another inode, which had the number; or 0 */
 };
 
 /*
@@ -369,8 +370,9 @@ static int find_older(const struct rfs_leaves *l,
 		old->since = buf->run ? old->stamp :
 					completed_by(l, &buf->head);
 	}
-	/* also that of another inode, which had the number before */
 	buf = rfs_buf_find(l->fs, RFS_INDEX, leaf->number);
+	if (buf && ret)
+		old->others = le64_to_cpu(buf->head.stamp);
 	if (buf)
 		rfs_buf_drop(l->fs, buf);
 	return 0;
@@ -384,17 +386,40 @@ struct choice {
 	bool surely;		/* not only by pages that may have been in flight then */
 };
 
+/* Were two pages written as often, and about the same time? */
+static bool go_together(const struct rfs_found_page *a,
+			const struct rfs_found_page *b)
+{
+	u64 x = le64_to_cpu(a->oob.time), y = le64_to_cpu(b->oob.time);
+
+	return a->oob.wcount == b->oob.wcount &&
+	       (x > y ? x - y : y - x) < SPREAD_NS;
+}
+
+/* A page that is in no older leaf, or was in it, counts. */
+static void take(struct choice *c, u32 i, const struct rfs_found_page *page,
+		 const struct older *old, bool was)
+{
+	c->page[i] = page;
+	c->changed |= !was;
+	c->surely |= !was && stamp_of(page) > old->stamp;
+	if (!c->newest || version_of(page) > version_of(c->newest))
+		c->newest = page;
+}
+
+/* Of a block of which there are none but doubtful pages, the newest of these counts. */
 static void choose(const struct rfs_leaves *l, const struct rfs_lost_leaf *leaf,
 		   const struct older *old, struct choice *c)
 {
+	const struct rfs_found_page *perhaps[RFS_FANOUT] = { NULL };
 	u64 from = (u64)leaf->place * RFS_FANOUT;
-	u32 at = first_page(l, leaf->ino, leaf->gen, from);
+	u32 at = first_page(l, leaf->ino, leaf->gen, from), i;
+	bool sure;
 
 	memset(c, 0, sizeof(*c));
 	for (; at < l->pages; at++) {
 		const struct rfs_found_page *page = &l->page[at];
 		u64 block = le64_to_cpu(page->oob.off);
-		u32 i = block - from;
 		bool was;
 
 		if (le32_to_cpu(page->oob.ino) != leaf->ino ||
@@ -402,17 +427,24 @@ static void choose(const struct rfs_leaves *l, const struct rfs_lost_leaf *leaf,
 		    block >= from + RFS_FANOUT ||
 		    block * RFS_BLOCK_BYTES >= leaf->size)
 			break;
+		i = block - from;
 		was = old->ptr[i].kind == RFS_PTR_BLOCK &&
 		      rfs_addr(old->ptr[i].addr) == page->addr;
-		if (c->page[i] || (!was && (page->doubtful ||
-					    stamp_of(page) <= old->since)))
+		if (c->page[i] || (!was && stamp_of(page) <= old->since))
 			continue;
-		c->page[i] = page;
-		c->changed |= !was;
-		c->surely |= !was && stamp_of(page) > old->stamp;
-		if (!c->newest || version_of(page) > version_of(c->newest))
-			c->newest = page;
+		if (was || !page->doubtful)
+			take(c, i, page, old, was);
+		else if (!perhaps[i])
+			perhaps[i] = page;
 	}
+	sure = c->newest;
+	/* the older leaf may be right: only who is sure changes it */
+	if (sure && old->since && !c->changed)
+		return;
+	for (i = 0; i < RFS_FANOUT; i++)
+		if (!c->page[i] && perhaps[i] &&
+		    (!sure || go_together(perhaps[i], c->newest)))
+			take(c, i, perhaps[i], old, false);
 }
 
 /* Has the page that a pointer of an older leaf leads to been reset? Or is it unreadable? */
@@ -453,16 +485,6 @@ static bool was_cut(const struct rfs_leaves *l,
 		     is_reset(l, leaf, from + i, rfs_addr(old->ptr[i].addr))))
 			return true;
 	return false;
-}
-
-/* Were two pages written as often, and about the same time? */
-static bool go_together(const struct rfs_found_page *a,
-			const struct rfs_found_page *b)
-{
-	u64 x = le64_to_cpu(a->oob.time), y = le64_to_cpu(b->oob.time);
-
-	return a->oob.wcount == b->oob.wcount &&
-	       (x > y ? x - y : y - x) < SPREAD_NS;
 }
 
 /* Pointers to the pages that go together with the newest; all have its time. */
@@ -523,8 +545,11 @@ static int make_leaf(struct rfs_leaves *l, const struct rfs_lost_leaf *leaf,
 	struct rfs_runs runs;
 	struct choice c;
 	bool cut, fits;
-	int ret = find_older(l, leaf, old);
+	int ret;
 
+	if (leaf->others)
+		return 0;
+	ret = find_older(l, leaf, old);
 	if (ret)
 		return ret;
 	choose(l, leaf, old, &c);
@@ -541,6 +566,56 @@ static int make_leaf(struct rfs_leaves *l, const struct rfs_lost_leaf *leaf,
 	return ret ? ret : note_inode(l, leaf->ino);
 }
 
+/* A number that several leaves have, of which one is in use */
+struct claim {
+	u32 number, leaf;
+	u64 newest;
+};
+
+/* Whose pages are the newest comes first. */
+static int by_claim(const void *a, const void *b)
+{
+	const struct claim *x = a, *y = b;
+
+	if (x->number != y->number)
+		return x->number < y->number ? -1 : 1;
+	return x->newest > y->newest ? -1 : x->newest < y->newest;
+}
+
+/*
+ * Inodes that were deleted may be there, too, and lead to numbers that were given to others
+ * since. Pages of a leaf come after it has its number, at least one of them.
+ */
+static int sort_claims(struct rfs_leaves *l, struct older *old)
+{
+	struct claim *claim = rfs_alloc(l->n * sizeof(*claim));
+	struct choice c;
+	u32 i;
+	int ret = claim ? 0 : -ENOMEM;
+
+	for (i = 0; !ret && i < l->n; i++) {
+		struct rfs_lost_leaf *leaf = &l->leaf[i];
+
+		ret = find_older(l, leaf, old);
+		if (ret)
+			break;
+		choose(l, leaf, old, &c);
+		leaf->newest = c.newest ? version_of(c.newest) : 0;
+		leaf->others = old->others > leaf->newest;
+		claim[i].number = leaf->number;
+		claim[i].leaf = i;
+		claim[i].newest = leaf->newest;
+		rfs_cache_trim(l->fs, l->fs->clean_max);
+	}
+	if (!ret)
+		rfs_sort(claim, l->n, sizeof(*claim), by_claim);
+	for (i = 1; !ret && i < l->n; i++)
+		if (claim[i].number == claim[i - 1].number)
+			l->leaf[claim[i].leaf].others = true;
+	rfs_free(claim);
+	return ret;
+}
+
 int rfs_leaves_make(struct rfs_leaves *l)
 {
 	struct older *old = rfs_alloc(sizeof(*old));
@@ -551,6 +626,8 @@ int rfs_leaves_make(struct rfs_leaves *l)
 		doubt(l);
 		rfs_sort(l->page, l->pages, sizeof(*l->page), by_block);
 	}
+	if (!ret)
+		ret = sort_claims(l, old);
 	for (i = 0; !ret && i < l->n; i++) {
 		ret = make_leaf(l, &l->leaf[i], old);
 		rfs_cache_trim(l->fs, l->fs->clean_max);

@@ -18,6 +18,8 @@ struct rfs_said {
 struct rfs_lost_leaf {
 	u32 ino, gen, place, number;
 	u64 size;		/* of the file */
+	u64 newest;		/* version of its pages */
+	bool others;		/* the number is another's: the inode was deleted */
 };
 
 struct rfs_found_page {
