@@ -4,13 +4,13 @@
  * 14): with zones of one flash block of each, or of one of each channel of a way,
  * over which groups are striped.
  *
- *	copies [channels=N] [ways=N] [striped=1] ...
+ *	copies [channels=N] [ways=N] [striped=1] [uniform=1] [runs=1] [seed=N] ...
  *
  * The drive has blocks of 128 pages, as RISA's. A file has `fill` percent of it, and
- * is overwritten as OLTP does (host/tools/sfssim), in units of 4 KiB: `age` times
- * as many blocks as it has, then `writes` percent of them, which count. Prints the
- * blocks that were written, those that were copied, the zones, and how many of them
- * groups had open on average.
+ * is overwritten as OLTP does (host/tools/sfssim), or anywhere, in units of 4 KiB: `age`
+ * times as many blocks as it has, then `writes` percent of them, which count. Prints the
+ * blocks that were written, those that were copied, all that were programmed, the zones,
+ * and how many of them groups had open on average.
  */
 #include <stdio.h>
 
@@ -25,7 +25,10 @@
 
 #define PAGES	128	/* of a flash block */
 
-enum { CHANNELS, WAYS, STRIPED, MIB, FILL, AGE, WRITES, OPTIONS };
+enum {
+	CHANNELS, WAYS, STRIPED, MIB, FILL, AGE, WRITES, UNIFORM, RUNS, SEED,
+	OPTIONS
+};
 
 static struct option opt[OPTIONS + 1] = {
 	[CHANNELS] = { "channels", 4, 1, 64, "of the drive" },
@@ -35,6 +38,9 @@ static struct option opt[OPTIONS + 1] = {
 	[FILL] = { "fill", 70, 1, 99, "percent that the file has" },
 	[AGE] = { "age", 100, 0, 10000, "percent of it written before" },
 	[WRITES] = { "writes", 50, 1, 10000, "percent of it that count" },
+	[UNIFORM] = { "uniform", 0, 0, 1, "1: any block, and not as OLTP" },
+	[RUNS] = { "runs", 0, 0, 1, "1: leaves are runs where they can be" },
+	[SEED] = { "seed", 1, 0, 1ULL << 40, "of what is written" },
 };
 
 static struct rfs_fs *fs;
@@ -50,7 +56,7 @@ static void must(const char *what, int ret)
 
 static void make_volume(void)
 {
-	struct rfs_id id = { .uuid = "copies" };
+	struct rfs_id id = { .uuid = "copies", .runs = opt[RUNS].value };
 	u32 ways = opt[WAYS].value;
 
 	drive.cap = opt[CHANNELS].value * PAGES;
@@ -101,10 +107,23 @@ static u32 open_zones(void)
 	return n;
 }
 
+/* Data, copies, and metadata in the zones that are not check-points' */
+static u64 programmed(void)
+{
+	u64 n = 0;
+	u32 i;
+
+	for (i = 0; i < RFS_GROUPS_MAX; i++)
+		n += fs->stats.data[i] + fs->stats.copies[i];
+	for (i = 0; i < RFS_TYPES; i++)
+		n += i == RFS_DATA ? 0 : fs->stats.written[i];
+	return n;
+}
+
 int main(int argc, char **argv)
 {
 	struct rfs_new file = { .mode = S_IFREG | 0600 };
-	u64 blocks, aged, writes, i, copies = 0, open = 0;
+	u64 blocks, aged, writes, i, copies = 0, programs = 0, open = 0;
 	struct work *work;
 
 	options(argc, argv, 1, "usage: copies [NAME=N]...", opt);
@@ -116,19 +135,24 @@ int main(int argc, char **argv)
 	must("create", rfs_create(fs, RFS_ROOT_INO, "f", &file, &ino));
 	for (i = 0; i < blocks; i++)
 		put(i);
-	work = work_new("oltp", blocks, 0, 1);
+	work = work_new(opt[UNIFORM].value ? "uniform" : "oltp", blocks, 0,
+			opt[SEED].value);
 	if (!work)
-		must("OLTP of so few blocks", -EINVAL);
+		must("so few blocks", -EINVAL);
 	for (i = 0; i < aged + writes; i++) {
-		if (i == aged)
+		if (i == aged) {
 			copies = fs->stats.copied;
+			programs = programmed();
+		}
 		put(work_next(work));
 		clean();
 		open += i < aged ? 0 : open_zones();
 	}
 	copies = fs->stats.copied - copies;
-	printf("{\"written\": %llu, \"copied\": %llu, \"zones\": %u, \"zone_blocks\": %u, \"open_zones\": %.2f}\n",
+	programs = programmed() - programs;
+	printf("{\"written\": %llu, \"copied\": %llu, \"programmed\": %llu, \"zones\": %u, \"zone_blocks\": %u, \"open_zones\": %.2f}\n",
 	       (unsigned long long)writes, (unsigned long long)copies,
+	       (unsigned long long)programs,
 	       fs->geo.zones, drive.cap, (double)open / writes);
 	work_free(work);
 	rfs_unmount_nosync(fs);

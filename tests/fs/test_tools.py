@@ -13,6 +13,8 @@ from programs import RFS_TOOLS, fs_programs, fs_tools
 from rsd.cache import Cache
 
 UNIT = 4096 + 64 + 8
+# Of a block's header, and the type of those of the node map
+MAGIC, NODE_MAP = b"RFSB", 14
 ZONES, ZONE_BLOCKS = 48, 256
 PACKAGING = Path(__file__).resolve().parents[2] / "host/fs/packaging"
 
@@ -57,6 +59,15 @@ class Tools:
             stream.write(bytes(8))
             stream.seek(self.at(zone * ZONE_BLOCKS))
             stream.write(bytes(UNIT * ZONE_BLOCKS))
+
+    def addresses(self, kind: int) -> list[int]:
+        """Of all blocks whose headers say that they are of a type."""
+        image = self.image.read_bytes()
+        return [
+            address
+            for address in range(ZONES * ZONE_BLOCKS)
+            if image.startswith(MAGIC, self.at(address)) and image[self.at(address) + 12] == kind
+        ]
 
     def damage(self, address: int, offset: int = 100) -> None:
         """Change a byte of a block's content."""
@@ -417,6 +428,29 @@ def test_fsck_rescan(volume: Tools) -> None:
     assert volume.dump("dir", "3") == names
     assert len(names.splitlines()) == 30
     assert volume.dump().splitlines()[:2] == [uuid, "label "]
+
+
+def test_fsck_rescan_without_node_map(volume: Tools) -> None:
+    """Blocks of files whose leaves were runs are found by their pages, which fsck says."""
+    assert volume.run("populate", volume.image, "clean").returncode == 0
+    assert "\nleaves that are runs 2\n" in volume.dump()
+    names = volume.dump("dir", "3")
+    maps = volume.addresses(NODE_MAP)
+    assert maps
+    for address in maps:
+        volume.damage(address)
+    assert volume.fsck().returncode in (4, 8)
+    done = volume.fsck("--rescan", "-y")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "2 leaves of the index were made of the metadata of pages" in done.stdout
+    assert "0 of them do not have as many blocks as they had" in done.stdout
+    told = re.findall(r"^rescan: inode (\d+): blocks were found", done.stdout, re.M)
+    found = re.search(r"^(\d+) .* file-39$", names, re.M)
+    assert found
+    assert told == [found[1]]
+    assert volume.fsck("-v").returncode == 0
+    assert "\nleaves that are runs 2\n" in volume.dump()
+    assert volume.dump("dir", "3") == names
 
 
 def test_fsck_repairs(volume: Tools) -> None:

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What RFS's cleaning copies at the geometries of RISA's figure 14.
+"""What RFS's cleaning copies: at the geometries of RISA's figure 14, with and without runs.
 
 It is RFS's code without a kernel (tests/fs/copies.c): its writes take no time, and drives can be as
 large as the figure needs.
 """
 
+import contextlib
 import json
 import subprocess
 import tempfile
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,10 +23,11 @@ GEOMETRIES: tuple[Geometry, ...] = ((4, 2), (4, 4), (8, 4), (8, 8), (16, 8), (16
 
 @dataclass(frozen=True)
 class Run:
-    """A volume under OLTP: blocks written and copied, and its zones."""
+    """A volume under OLTP, or another load: blocks written, copied, programmed, and its zones."""
 
     written: int
     copied: int
+    programmed: int
     zones: int
     zone_blocks: int
     open_zones: float
@@ -33,6 +36,11 @@ class Run:
     def a_write(self) -> float:
         """Blocks copied a block written."""
         return self.copied / self.written
+
+    @property
+    def amplification(self) -> float:
+        """Blocks programmed a block written."""
+        return self.programmed / self.written
 
 
 @dataclass(frozen=True)
@@ -45,6 +53,33 @@ class Copies:
 
 def copies_by_geometry(context: Context) -> dict[Geometry, Copies]:
     """Each geometry, with zones of both kinds."""
+    step = context.progress.step("RFS without a kernel: RISA's figure 14")
+    with _program(context) as program, step:
+        return {
+            (channels, ways): Copies(
+                *(
+                    _run(program, channels=channels, ways=ways, striped=striped)
+                    for striped in (0, 1)
+                )
+            )
+            for channels, ways in GEOMETRIES
+        }
+
+
+def copies_by_seed(
+    context: Context, seeds: Iterable[int], options: Mapping[str, int]
+) -> dict[int, list[Run]]:
+    """The same volume with runs in its index, 1, and without, 0: a run of each seed."""
+    step = context.progress.step("RFS without a kernel: many seeds")
+    with _program(context) as program, step:
+        return {
+            runs: [_run(program, **options, runs=runs, seed=seed) for seed in seeds]
+            for runs in (1, 0)
+        }
+
+
+@contextlib.contextmanager
+def _program(context: Context) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="rsd-bench-") as directory:
         program = Path(directory) / "copies"
         with context.progress.step("RFS without a kernel: build") as step:
@@ -54,16 +89,10 @@ def copies_by_geometry(context: Context) -> dict[Geometry, Copies]:
                 log=context.cache.log("bench-copies"),
                 hint="the first 'error:' in the log is the one to look at",
             )
-        with context.progress.step("RFS without a kernel: RISA's figure 14"):
-            return {
-                geometry: Copies(
-                    *(_run(program, *geometry, striped=striped) for striped in (False, True))
-                )
-                for geometry in GEOMETRIES
-            }
+        yield program
 
 
-def _run(program: Path, channels: int, ways: int, *, striped: bool) -> Run:
-    words = [f"channels={channels}", f"ways={ways}", f"striped={int(striped)}"]
+def _run(program: Path, **options: int) -> Run:
+    words = [f"{name}={value}" for name, value in options.items()]
     done = subprocess.run([program, *words], capture_output=True, text=True, check=True)
     return Run(**json.loads(done.stdout))

@@ -5,11 +5,16 @@ What cleaning copies, and metadata, take their share of the drive's bandwidth: w
 user is raw bandwidth by the write amplification, of which RFS is to reach most. Raw bandwidth is
 that of dies that do nothing but program. A drive that is written over and over erases as well, a
 block for each of its pages' programs, so that it cannot reach that.
+
+How much is copied depends on when cleaning begins, so a round says little. RFS's code without a
+kernel does the same with many seeds, with runs in its index and without.
 """
 
+import statistics
 from pathlib import Path
 
 from rsd.bench.base import Context, Row
+from rsd.bench.copies import copies_by_seed
 from rsd.bench.device import (
     PAGE,
     RISA_CHANNELS,
@@ -32,6 +37,17 @@ DIES, BLOCK_PAGES = RISA_CHANNELS * RISA_WAYS, 128
 ERASES = tuple(f"erase_{cause}" for cause in ("host", "clean", "merge", "wear", "map", "pad"))
 # Preset risa has 2 GiB; the page cache has all of the file.
 FILE_MIB, WRITTEN_MIB, MEMORY_MIB = 1200, 800, 2048
+# The same drive and file in percent, aged by a round, then one that counts; and how often
+ALONE = {
+    "channels": RISA_CHANNELS,
+    "ways": RISA_WAYS,
+    "mib": 2048,
+    "fill": 100 * FILE_MIB // 2048,
+    "age": 100 * WRITTEN_MIB // FILE_MIB,
+    "writes": 100 * WRITTEN_MIB // FILE_MIB,
+    "uniform": 1,
+}
+SEEDS = range(1, 31)
 # Until it cleans all the time, and after that
 ROUNDS = ("first", "sustained")
 
@@ -70,7 +86,30 @@ def rfs_clean(context: Context) -> list[Row]:
     with step, context.cache.scratch("out") as out:
         job = GuestJob(system="rsd", script=_SCRIPT, out_dir=out, memory_mib=MEMORY_MIB)
         finished(run_guest(job, context.built, cache=context.cache), "rfs-clean")
-        return [row for name in ROUNDS for row in _rows(out, name)]
+        rows = [row for name in ROUNDS for row in _rows(out, name)]
+    return [*rows, _seeds(context)]
+
+
+def _seeds(context: Context) -> Row:
+    """Does the amplification depend on runs? Its mean, and its standard deviation."""
+    found = {
+        runs: [run.amplification for run in made]
+        for runs, made in copies_by_seed(context, SEEDS, ALONE).items()
+    }
+    runs, without = (
+        f"{statistics.mean(values):.3f} (deviation {statistics.stdev(values):.3f}, "
+        f"{min(values):.3f} to {max(values):.3f})"
+        for values in (found[1], found[0])
+    )
+    return Row(
+        f"RFS without a kernel, the same drive, sustained, {len(SEEDS)} seeds: amplification",
+        "informative",
+        f"{runs}; on volumes without runs {without}",
+        statistics.mean(found[1]),
+        "",
+        "count",
+        None,
+    )
 
 
 def _done(out: Path, name: str) -> dict[str, int]:
