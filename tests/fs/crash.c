@@ -8,9 +8,10 @@
  *	      [async=1] [quota=1] [pieces=0] [runs=0] [ways=N] [slow=N]
  *
  * async: see workload.h.
- * rescan: the check-point zones are empty then, with 2 the inode map is gone
- * too; the volume is not mounted but rescanned. With 2 the power is cut between
+ * rescan: the check-point zones are empty then, with 2 inode map and node map are
+ * gone too; the volume is not mounted but rescanned. With 2 the power is cut between
  * steps only: of a check-point under way it cannot be known how far it had come.
+ * Of files that have leaves which were made of pages then, see oracle.h.
  * Prints one line; exit status 1 at the first point that fails.
  */
 #include <assert.h>
@@ -344,7 +345,7 @@ static struct option opt[OPTIONS + 1] = {
 	[WITH_RUNS] = { "runs", 1, 0, 1, "1: leaves are runs where they can be" },
 	[WAYS] = { "ways", 1, 1, 8, "zones that a group stripes over" },
 	[RESCAN] = { "rescan", 0, 0, 2,
-		     "1: check-points are lost, 2: the inode map, too" },
+		     "1: check-points are lost, 2: both maps, too" },
 	[SLOW] = { "slow", 0, 0, 100000,
 		   "blocks of a slow device; 0: there is none" },
 };
