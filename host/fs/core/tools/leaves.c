@@ -10,8 +10,8 @@
 #include "tools/leaves.h"
 
 /*
- * The blocks of a leaf that is runs were written within a second of a time that moves with
- * each that comes: by less than the sum of 1/n for all of them, which is 7.
+ * Each block of a leaf that is runs was written within a second of the leaf's time, which
+ * moves by 1/n of that when the nth comes: by 5.1 s for all from the second on.
  */
 #define SPREAD_NS	8000000000ULL
 
