@@ -447,7 +447,10 @@ static void choose(const struct rfs_leaves *l, const struct rfs_lost_leaf *leaf,
 			take(c, i, perhaps[i], old, false);
 }
 
-/* Has the page that a pointer of an older leaf leads to been reset? Or is it unreadable? */
+/*
+ * Has the page that a pointer of an older leaf leads to been reset? Or is it unreadable?
+ * Without page metadata, what is there by its summary is another one.
+ */
 static bool is_reset(const struct rfs_leaves *l,
 		     const struct rfs_lost_leaf *leaf, u64 block, u64 addr)
 {
@@ -457,15 +460,13 @@ static bool is_reset(const struct rfs_leaves *l,
 	if (!rfs_addr_ok(fs, addr) || addr % fs->geo.zone_blocks >=
 	    fs->zone[addr / fs->geo.zone_blocks].wp)
 		return true;
-	if (fs->ops->read(fs->dev, addr, l->block->bytes,
-			  fs->geo.oob_bytes ? &oob : NULL))
-		return false;
-	return !fs->geo.oob_bytes ||
-	       (rfs_oob_ok(&oob, fs->volume) &&
-		(oob.type != RFS_DATA ||
-		 le32_to_cpu(oob.ino) != leaf->ino ||
-		 le32_to_cpu(oob.gen) != leaf->gen ||
-		 le64_to_cpu(oob.off) != block));
+	if (!fs->geo.oob_bytes)
+		return l->there[addr / 8] & 1 << addr % 8;
+	return !fs->ops->read(fs->dev, addr, l->block->bytes, &oob) &&
+	       rfs_oob_ok(&oob, fs->volume) &&
+	       (oob.type != RFS_DATA || le32_to_cpu(oob.ino) != leaf->ino ||
+		le32_to_cpu(oob.gen) != leaf->gen ||
+		le64_to_cpu(oob.off) != block);
 }
 
 /*

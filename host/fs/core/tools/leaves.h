@@ -32,6 +32,7 @@ struct rfs_leaves {
 	struct rfs_fs *fs;
 	u64 last;		/* stamp of the last block of the check-point */
 	const struct rfs_said *said;	/* from fs->nmap_leaves on */
+	const u8 *there;	/* a bit each block that is what its OOB says */
 	const u64 *late;	/* ascending: what check-points wrote when no page was in flight */
 	u32 lates;
 	struct rfs_lost_leaf *leaf;

@@ -721,6 +721,7 @@ static int make_leaves(struct rescan *r, const struct cut *cut,
 
 	l->last = cut->stamp;
 	l->said = r->said;
+	l->there = r->there;
 	l->late = r->late;
 	l->lates = r->lates;
 	if (!ret)
