@@ -3,9 +3,9 @@
 
 Who calls stat, appends with fsync, creates, or reads must not wait for a check-point, for cleaning,
 or for the deletion of a large file. The index of a large file is what such a file costs, so here it
-is one that has two blocks in each of 16,000 index nodes, as many nodes as a dense file of 15.4 GiB
-has. There is a hole between the two, so that no node is a run of blocks, which would be in the node
-map and not be read.
+is one whose blocks lie so far apart that each has an index node of its own: 16,000 of them, as many
+as a dense file of 15.4 GiB has. Beside each block another one is preallocated, so that no node is a
+run of blocks, which would be in the node map and not be read.
 """
 
 import json
@@ -20,8 +20,8 @@ ERASE_US = 3500.0
 STAT_US = 100.0
 # Preset risa has 2 GiB; the page cache has all of the file that is overwritten.
 FILE_MIB, BEFORE_MIB, WRITTEN_MIB, MEMORY_MIB = 1200, 500, 300, 2048
-# Index nodes of the large file, and what one leads to; its second block is behind a hole.
-NODES, STRIDE, SECOND = 16_000, 252 * 4096, 2 * 4096
+# Blocks of the large file, and how far they are apart: what an index node leads to.
+NODES, STRIDE = 16_000, 252 * 4096
 WORKERS = 8
 READERS, READS, READ_MEMORY_MIB = 32, 48_000, 512
 # Of the file, for each reader one: all of them have the same random numbers.
@@ -56,13 +56,13 @@ while time.monotonic() < end:
 print(json.dumps(times))
 """
 
-# A file with two blocks in each of its index nodes
+# A file with an index node for each of its blocks, which has a preallocated block, too
 _LARGE = f"""\
 import os
 fd = os.open("/mnt/large", os.O_CREAT | os.O_WRONLY)
 for i in range({NODES}):
     os.pwrite(fd, b"x" * 4096, i * {STRIDE})
-    os.pwrite(fd, b"x" * 4096, i * {STRIDE} + {SECOND})
+    os.posix_fallocate(fd, i * {STRIDE} + 4096, 4096)
 os.fsync(fd)
 """
 
