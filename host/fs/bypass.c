@@ -73,7 +73,10 @@ static int rfsm_bypass_enter(struct rfs_sb_info *sbi, const struct rfs_txn *txn,
 	return 0;
 }
 
-/* Under the volume lock, which it drops: some blocks go home; *done grows by them. */
+/*
+ * Under the volume lock, which it drops: some blocks go home; *done grows by them.
+ * -ENOSPC: there is no place, or it cannot be written.
+ */
 static int rfsm_bypass_row(struct inode *inode, const struct rfs_txn *txn,
 			   struct folio **folio, const void *const *data,
 			   u32 most, u32 *done)
@@ -89,14 +92,16 @@ static int rfsm_bypass_row(struct inode *inode, const struct rfs_txn *txn,
 	} while (ret == -ENOBUFS);
 	if (ret)
 		return ret;
-	ret = rfs_home_send(sbi->fs, row.first, row.n, data);
+	ret = rfs_home_send(sbi->fs, row.first, row.n, data) ? -ENOSPC : 0;
 	if (!ret)
 		ret = rfsm_bypass_enter(sbi, txn, from, &row, &entered);
 	rfs_home_row_over(sbi->fs, &row);
 	for (i = from; i < from + entered; i++)
 		rfsm_unreserve(sbi, inode, folio[i], txn->block + i, 1);
-	WRITE_ONCE(sbi->bypassed, sbi->fs->cp_seq + 1);
-	WRITE_ONCE(RFS_I(inode)->bypassed, sbi->bypassed);
+	if (entered) {
+		WRITE_ONCE(sbi->bypassed, sbi->fs->cp_seq + 1);
+		WRITE_ONCE(RFS_I(inode)->bypassed, sbi->bypassed);
+	}
 	*done += entered;
 	return ret;
 }
@@ -129,6 +134,8 @@ u32 rfsm_bypass(struct inode *inode, u64 block, struct folio **folio, u32 n,
 		for (i = before; i < done; i++)
 			rfsm_blocks_sent(folio[i], block + i, 1);
 	}
+	if (ret && ret != -ENOSPC)
+		rfsm_failed(sbi, ret);
 	rfsm_kick(sbi);
 	return done;
 }

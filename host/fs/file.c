@@ -170,7 +170,8 @@ static ssize_t rfsm_write_locked(struct kiocb *iocb, struct iov_iter *from)
 /*
  * Linux begins to write when a tenth of memory is dirty: the drive has time.
  * What is written here and there waits longer, for its neighbours. Linux's own
- * thread sends that: a writer may have to wait for a page that is in flight.
+ * thread sends that: a writer may have to wait for a page that is in flight. Small
+ * files wait for Linux: many are deleted before.
  */
 static void rfsm_write_behind(struct inode *inode)
 {
@@ -180,7 +181,8 @@ static void rfsm_write_behind(struct inode *inode)
 	if (ri->fresh >= EARLY && !READ_ONCE(sbi->inflight_pages)) {
 		ri->fresh = 0;
 		filemap_flush(inode->i_mapping);
-	} else if (READ_ONCE(sbi->fs->rsv_blocks) >=
+	} else if (i_size_read(inode) >= EARLY &&
+		   READ_ONCE(sbi->fs->rsv_blocks) >=
 		   SCATTERED + READ_ONCE(sbi->inflight_pages)) {
 		rfsm_write_soon(sbi);
 	}

@@ -498,7 +498,14 @@ def test_slow_device_fails(run: Run) -> None:
         disk=$slow
         slow=/dev/mapper/slow
         {SPREAD}
+        mkdir /mnt/bulk
+        setfattr -n rfs.section -v slow /mnt/bulk
+        sync
         swap "0 $sectors error"
+        # what was to bypass flash goes there
+        head -c 13000 /dev/urandom >/tmp/bulk
+        dd if=/tmp/bulk of=/mnt/bulk/file conv=fsync
+        test $(counter home_bypassed) -eq 0
         md5sum -c /tmp/hot
         fails 1 md5sum -c /tmp/cold
         said "slow=/dev/mapper/slow: cannot be read there"
@@ -514,6 +521,7 @@ def test_slow_device_fails(run: Run) -> None:
         start
         md5sum -c /tmp/hot
         md5sum -c /tmp/cold
+        cmp /tmp/bulk /mnt/bulk/file
         end
         """,
     )
@@ -668,7 +676,8 @@ def test_crash_points_of_both(
 ) -> None:
     """Both drives as one power cut leaves them, at operations of either: mount, check, write on.
 
-    What is promised goes to flash first, or bypasses it. The slow drive is flash with a page map, since a disk keeps no log of operations.
+    What is promised goes to flash first, or bypasses it. The slow drive is flash with a page map,
+    since a disk keeps no log of operations.
     """
     slow = {**SMALL, **CACHED, "op-log": str(tmp_path / "slow-operations")}
     steps = 400 if points > 100 else 200
