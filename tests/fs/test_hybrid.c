@@ -449,24 +449,21 @@ TEST(hybrid_fill_is_no_write)
 	end(fs, dev);
 }
 
-/* Blocks go home and not to flash, a part of a file's last one among them. */
-static void bypass(struct rfs_fs *fs, u32 ino, u64 at, u32 n, u32 value, u32 len)
+/* Blocks that are reserved go home and not to flash; len: bytes of the last */
+static void send_home(struct rfs_fs *fs, u32 ino, u64 at, u32 n, u32 value, u32 len)
 {
 	static u8 content[100][RFS_BLOCK_BYTES];
 	u64 now = fs->ops->now(fs->dev);
 	struct rfs_home_row row;
 	const void *data[100];
-	u32 done, i, holes = 0;
 	struct rfs_txn txn;
-	bool hole;
+	u32 done, i;
 	int some;
 
 	for (i = 0; i < n; i++) {
 		fill_block(at + i, value);
 		memcpy(content[i], block, sizeof(block));
 		data[i] = content[i];
-		CHECK_EQ(rfs_reserve(fs, ino, at + i, &hole), 0);
-		holes += hole;
 	}
 	CHECK_EQ(rfs_txn_begin(fs, ino, at, n, len, now, &txn), 0);
 	for (done = 0; done < n; done += row.n) {
@@ -479,6 +476,18 @@ static void bypass(struct rfs_fs *fs, u32 ino, u64 at, u32 n, u32 value, u32 len
 		}
 		rfs_home_row_over(fs, &row);
 	}
+}
+
+static void bypass(struct rfs_fs *fs, u32 ino, u64 at, u32 n, u32 value, u32 len)
+{
+	u32 holes = 0, i;
+	bool hole;
+
+	for (i = 0; i < n; i++) {
+		CHECK_EQ(rfs_reserve(fs, ino, at + i, &hole), 0);
+		holes += hole;
+	}
+	send_home(fs, ino, at, n, value, len);
 	rfs_unreserve(fs, ino, n, holes);
 }
 
@@ -519,6 +528,29 @@ TEST(hybrid_bypass)
 	for (i = 0; i < 100; i++)
 		expect(fs, ino, i, i < 10 ? 3 : i == 15 ? 7 : i < 40 ? 6 : 5,
 		       i == 99 ? 100 : RFS_BLOCK_BYTES);
+	check_clean(fs);
+	end(fs, dev);
+}
+
+/* Far apart: the index grows while blocks wait to be written, with holes before them */
+TEST(hybrid_bypass_far_apart)
+{
+	struct memdev *dev;
+	struct rfs_fs *fs = mount_new(&dev);
+	u32 ino = new_file(fs, "f", 0, 3), i;
+	const u64 at[] = { 0, 1 << 20, 3000, RFS_FILE_BLOCKS - 1 };
+	bool hole;
+
+	for (i = 0; i < sizeof(at) / sizeof(*at); i++)
+		CHECK_EQ(rfs_reserve(fs, ino, at[i], &hole), 0);
+	for (i = 0; i < sizeof(at) / sizeof(*at); i++)
+		send_home(fs, ino, at[i], 1, 3, RFS_BLOCK_BYTES);
+	rfs_unreserve(fs, ino, i, i);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	rfs_unmount_nosync(fs);
+	fs = mount(dev);
+	for (i = 0; i < sizeof(at) / sizeof(*at); i++)
+		expect(fs, ino, at[i], 3, RFS_BLOCK_BYTES);
 	check_clean(fs);
 	end(fs, dev);
 }

@@ -78,6 +78,7 @@ static int rfs_bypass_enter(struct rfs_fs *fs, const struct rfs_txn *txn,
 int rfs_bypass_done(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from,
 		    u32 n, u64 home)
 {
+	static const struct rfs_ptr hole;
 	u64 block = txn->block + from, end;
 	struct rfs_buf *ibuf, *pieces;
 	struct rfs_ptrs ptrs = { 0 };
@@ -93,12 +94,11 @@ int rfs_bypass_done(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from,
 		ret = rfs_map_ptrs_of(fs, di, ibuf, block, &ptrs);
 	if (ret)
 		return ret;
-	/* whoever reserved them has made it */
-	if (!ptrs.at)
-		return -EUCLEAN;
-	n = min(n, ptrs.n);
+	/* an index that grew has no leaf where there were only holes: the first makes it */
+	n = ptrs.at ? min(n, ptrs.n) : 1;
 	nowait = rfs_nowait_off(fs);
-	ret = rfs_bypass_enter(fs, txn, di, ibuf, ptrs.at, from, n, home);
+	ret = rfs_bypass_enter(fs, txn, di, ibuf, ptrs.at ? ptrs.at : &hole,
+			       from, n, home);
 	rfs_nowait_restore(fs, nowait);
 	if (ret)
 		return ret;
