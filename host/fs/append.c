@@ -241,12 +241,6 @@ static bool rfsm_txn_put(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 	return true;
 }
 
-/* The page of a folio that has a block */
-static struct page *rfsm_page_with(struct folio *folio, u64 block)
-{
-	return folio_page(folio, block - folio->index);
-}
-
 /* The blocks from the i-th on that lie in one folio are on the drive: how many. */
 static u32 rfsm_folio_written(const struct rfsm_txn *txn, u32 i)
 {

@@ -2,6 +2,7 @@
 /* Extended attributes, access control lists, and flags as chattr sets them. */
 #include <linux/fs.h>
 #include <linux/fileattr.h>
+#include <linux/pagemap.h>
 #include <linux/posix_acl.h>
 #include <linux/posix_acl_xattr.h>
 #include <linux/slab.h>
@@ -80,8 +81,65 @@ static const struct xattr_handler security_handler = {
 	.set = rfsm_xattr_set,
 };
 
+/* Where a hybrid volume puts what is written: to flash first, or home at once */
+#define SECTION		"section"
+static const char *const sections[] = { "log", "slow" };
+
+static int rfsm_section_get(const struct xattr_handler *handler,
+			    struct dentry *dentry, struct inode *inode,
+			    const char *name, void *value, size_t size)
+{
+	const char *is = sections[!!(RFS_I(inode)->flags & RFS_INODE_BYPASS)];
+	size_t len = strlen(is);
+
+	if (strcmp(name, SECTION))
+		return -ENODATA;
+	if (size && size < len)
+		return -ERANGE;
+	if (size)
+		memcpy(value, is, len);
+	return len;
+}
+
+/* What it has of blocks stays where it is; new files of a directory have its section. */
+static int rfsm_section_set(const struct xattr_handler *handler,
+			    struct mnt_idmap *idmap, struct dentry *dentry,
+			    struct inode *inode, const char *name,
+			    const void *value, size_t size, int how)
+{
+	u32 flags = RFS_I(inode)->flags, is = 0;
+	int ret;
+
+	if (strcmp(name, SECTION))
+		return -EOPNOTSUPP;
+	while (value && is < ARRAY_SIZE(sections) &&
+	       (strlen(sections[is]) != size ||
+		memcmp(sections[is], value, size)))
+		is++;
+	if (is == ARRAY_SIZE(sections) ||
+	    (!S_ISREG(inode->i_mode) && !S_ISDIR(inode->i_mode)))
+		return -EINVAL;
+	if (is && !RFS_SB(inode->i_sb)->slow)
+		return -EOPNOTSUPP;
+	flags &= ~RFS_INODE_BYPASS;
+	ret = rfsm_log_attributes(inode, flags | (is ? RFS_INODE_BYPASS : 0));
+	if (ret)
+		return ret;
+	rfsm_reload(inode);
+	/* who has it loaded later does not know of what was written home */
+	if (!is && S_ISREG(inode->i_mode))
+		ret = filemap_write_and_wait(inode->i_mapping);
+	return ret ? ret : rfsm_bypass_sync(inode);
+}
+
+static const struct xattr_handler rfs_handler = {
+	.prefix = "rfs.",
+	.get = rfsm_section_get,
+	.set = rfsm_section_set,
+};
+
 const struct xattr_handler *const rfsm_xattr_handlers[] = {
-	&user_handler, &trusted_handler, &security_handler, NULL,
+	&user_handler, &trusted_handler, &security_handler, &rfs_handler, NULL,
 };
 
 static bool rfsm_xattr_hidden(const struct rfs_xattr *x)
@@ -271,7 +329,8 @@ int rfsm_inherit(struct inode *dir, struct rfs_new *how)
 
 	how->flags = RFS_I(dir)->flags & (FS_NODUMP_FL | FS_NOATIME_FL);
 	if (S_ISREG(mode) || S_ISDIR(mode))
-		how->flags |= RFS_I(dir)->flags & FS_SYNC_FL;
+		how->flags |= RFS_I(dir)->flags &
+			      (FS_SYNC_FL | RFS_INODE_BYPASS);
 	if (S_ISDIR(mode))
 		how->flags |= RFS_I(dir)->flags & FS_DIRSYNC_FL;
 	ret = posix_acl_create(dir, &mode, &initial, &access);
@@ -313,7 +372,8 @@ int rfsm_fileattr_set(struct mnt_idmap *idmap, struct dentry *dentry,
 
 	if (fileattr_has_fsx(fa) || fa->flags & ~SETTABLE)
 		return -EOPNOTSUPP;
-	ret = rfsm_log_attributes(inode, fa->flags);
+	ret = rfsm_log_attributes(inode, fa->flags |
+				  (RFS_I(inode)->flags & ~SETTABLE));
 	if (ret)
 		return ret;
 	rfsm_reload(inode);

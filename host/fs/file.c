@@ -93,21 +93,22 @@ static ssize_t rfsm_write_cached(struct kiocb *iocb, struct iov_iter *from)
 
 /*
  * Whole blocks that are written directly are one transaction, too, as long as there
- * is room for all of them. Pages of the page cache that are clean make way: who
- * reads one meanwhile has the old one, not a mixture.
+ * is room for all of them and they do not bypass flash. Pages of the page cache that
+ * are clean make way: who reads one meanwhile has the old one, not a mixture.
  */
 static ssize_t rfsm_write_data(struct kiocb *iocb, struct iov_iter *from)
 {
+	struct inode *inode = file_inode(iocb->ki_filp);
 	bool atomic = iocb->ki_flags & IOCB_ATOMIC;
 	bool direct = iocb->ki_flags & IOCB_DIRECT;
 	size_t bytes = iov_iter_count(from);
 	struct rfsm_then *then;
 	ssize_t ret = -ENOSPC;
 
-	if (atomic || (direct && rfsm_whole_blocks(iocb->ki_pos, bytes))) {
+	if (atomic || (direct && !rfsm_bypasses(inode) &&
+		       rfsm_whole_blocks(iocb->ki_pos, bytes))) {
 		if (direct)
-			rfsm_drop_cached(file_inode(iocb->ki_filp),
-					 iocb->ki_pos, bytes);
+			rfsm_drop_cached(inode, iocb->ki_pos, bytes);
 		then = rfsm_may_queue(iocb, bytes);
 		ret = rfsm_atomic_write(iocb, from, then);
 		if (then && ret != -EIOCBQUEUED)
@@ -169,7 +170,8 @@ static ssize_t rfsm_write_locked(struct kiocb *iocb, struct iov_iter *from)
 /*
  * Linux begins to write when a tenth of memory is dirty: the drive has time.
  * What is written here and there waits longer, for its neighbours. Linux's own
- * thread sends that: a writer may have to wait for a page that is in flight.
+ * thread sends that: a writer may have to wait for a page that is in flight. Small
+ * files wait for Linux: many are deleted before.
  */
 static void rfsm_write_behind(struct inode *inode)
 {
@@ -179,7 +181,8 @@ static void rfsm_write_behind(struct inode *inode)
 	if (ri->fresh >= EARLY && !READ_ONCE(sbi->inflight_pages)) {
 		ri->fresh = 0;
 		filemap_flush(inode->i_mapping);
-	} else if (READ_ONCE(sbi->fs->rsv_blocks) >=
+	} else if (i_size_read(inode) >= EARLY &&
+		   READ_ONCE(sbi->fs->rsv_blocks) >=
 		   SCATTERED + READ_ONCE(sbi->inflight_pages)) {
 		rfsm_write_soon(sbi);
 	}
@@ -570,6 +573,9 @@ int rfsm_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 		return ret;
 	if (!datasync && inode->i_sb->s_flags & SB_LAZYTIME)
 		ret = rfsm_log_atime(inode);
+	if (ret)
+		return ret;
+	ret = rfsm_bypass_sync(inode);
 	if (ret)
 		return ret;
 	/* what this inode has was noted before, by who gave the lock back */

@@ -141,6 +141,7 @@ static struct inode *rfsm_alloc_inode(struct super_block *sb)
 	ri->deferred = false;
 	ri->session = NULL;
 	ri->session_size = 0;
+	ri->bypassed = 0;
 	atomic64_set(&ri->settled_by, 0);
 	return &ri->vfs;
 }

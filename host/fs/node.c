@@ -165,6 +165,7 @@ struct inode *rfsm_iget_if(struct super_block *sb, u32 ino)
 		iget_failed(inode);
 		return ERR_PTR(ret);
 	}
+	rfsm_bypass_load(inode);
 	unlock_new_inode(inode);
 	return inode;
 }

@@ -502,16 +502,21 @@ int rfsm_zero_tail(struct inode *inode, loff_t old_size)
 static void rfsm_batch_write(struct inode *inode, struct rfsm_batch *b,
 			     bool sync)
 {
+	u32 home = 0;
 	int ret;
 
+	if (b->n && rfsm_bypasses(inode))
+		home = rfsm_bypass(inode, b->block, b->folio, b->n, b->len);
+	b->n -= home;
 	if (!b->n)
 		return;
 	/* which bytes of a folio are new is not known well enough to look */
 	ret = rfsm_settle(inode);
 	if (ret)
 		mapping_set_error(inode->i_mapping, ret);
-	rfsm_append(RFS_SB(inode->i_sb), inode, b->block, b->folio, b->n,
-		    b->len, sync ? RFSM_APPEND_SYNC : 0);
+	rfsm_append(RFS_SB(inode->i_sb), inode, b->block + home,
+		    b->folio + home, b->n, b->len,
+		    sync ? RFSM_APPEND_SYNC : 0);
 	b->n = 0;
 }
 
@@ -569,7 +574,8 @@ static void rfsm_batch_part(struct inode *inode, struct rfsm_batch *b,
 			    const struct rfsm_bytes *bytes, loff_t size,
 			    const struct writeback_control *wbc)
 {
-	if (!rfsm_small_add(b, folio, block, bytes, size))
+	if (rfsm_bypasses(inode) ||
+	    !rfsm_small_add(b, folio, block, bytes, size))
 		rfsm_batch_block(inode, b, folio, block, size,
 				 wbc->sync_mode == WB_SYNC_ALL);
 	else if (b->smalls == RFSM_SMALLS)

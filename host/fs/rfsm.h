@@ -249,6 +249,7 @@ struct rfs_sb_info {
 	struct rfsm_left *left;	/* that it has left to be written, RFSM_LEFT at most */
 	u32 lefts;
 	u64 causes[RFSM_CP_CAUSES];	/* of check-points */
+	u64 bypassed;		/* of all inodes, the last one */
 	atomic64_t atomic_writes;	/* rfsm_atomic_write() */
 	/* of the drive's volatile cache: the numbers of the last ones */
 	atomic64_t flushes_begun, flushes_done;
@@ -275,6 +276,7 @@ struct rfs_inode_info {
 	bool deferred;		/* writeback had no room for a page */
 	struct rfsm_session *session;	/* under the inode lock */
 	loff_t session_size;	/* of the file with it; 0: there is none */
+	u64 bypassed;		/* the check-point that has what it wrote home */
 	struct inode vfs;
 };
 
@@ -298,6 +300,12 @@ static inline u64 rfsm_blocks(struct inode *inode)
 	u64 rsv = smp_load_acquire(&RFS_I(inode)->rsv_holes);
 
 	return READ_ONCE(RFS_I(inode)->blocks) + rsv;
+}
+
+/* The page of a folio that has a block */
+static inline struct page *rfsm_page_with(struct folio *folio, u64 block)
+{
+	return folio_page(folio, block - folio->index);
 }
 
 static inline sector_t rfsm_sector(u64 addr)
@@ -724,6 +732,18 @@ int rfsm_fill_init(struct rfs_sb_info *sbi);
 void rfsm_fill_exit(struct rfs_sb_info *sbi);
 /* A block that was read at home may come to flash. From any context */
 void rfsm_fill_soon(struct rfs_sb_info *sbi, struct inode *inode, u64 block);
+
+/* bypass.c */
+bool rfsm_bypasses(struct inode *inode);
+void rfsm_bypass_load(struct inode *inode);	/* an inode comes to memory */
+/* What it has written home is durable */
+int rfsm_bypass_sync(struct inode *inode);
+/*
+ * Blocks under writeback, which are reserved, are written home, and their writeback
+ * ends: how many of them. The others are to go to flash. len: valid bytes of the last
+ */
+u32 rfsm_bypass(struct inode *inode, u64 block, struct folio **folio, u32 n,
+		u32 len);
 
 /* node.c */
 struct inode *rfsm_iget(struct super_block *sb, u32 ino);

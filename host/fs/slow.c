@@ -66,15 +66,23 @@ void rfsm_slow_drop(struct rfs_sb_info *sbi, u64 addr)
 static void rfsm_slow_settle(struct rfsm_slow *slow)
 {
 	struct rfs_sb_info *sbi = slow->sbi;
-	atomic_t *before = &slow->reads[slow->phase];
+	u64 seq = sbi->fs->cp_seq;
+	atomic_t *before;
 
-	if (slow->settled == sbi->fs->cp_seq)
-		return;
-	slow->settled = sbi->fs->cp_seq;
-	slow->phase = !slow->phase;
-	rfsm_unlock(sbi);
-	wait_var_event(before, !atomic_read(before));
-	rfsm_lock(sbi);
+	for (;;) {
+		before = &slow->reads[!slow->phase];
+		if (!atomic_read(before)) {
+			if (slow->settled >= seq)
+				return;
+			slow->settled = sbi->fs->cp_seq;
+			slow->phase = !slow->phase;
+			continue;
+		}
+		/* others may write at the same time, and begin phases */
+		rfsm_unlock(sbi);
+		wait_var_event(before, !atomic_read(before));
+		rfsm_lock(sbi);
+	}
 }
 
 static u64 rfsm_home_address(const struct rfs_sb_info *sbi, u64 home)
@@ -304,7 +312,6 @@ static int rfsm_slow_alloc(struct rfs_sb_info *sbi)
 	slow->sbi = sbi;
 	slow->ops = slow_ops;
 	slow->ops.dev = slow;
-	slow->settled = ~0ULL;
 	for (i = 0; i < AHEAD; i++) {
 		slow->page[i] = alloc_page(GFP_KERNEL);
 		if (!slow->page[i])
@@ -473,10 +480,12 @@ int rfsm_slow_refused(struct rfs_sb_info *sbi, const struct rfs_super *super,
 		rfsm_slow_say_other(sbi, super->uuid);
 		return -EINVAL;
 	}
-	if (sbi->slow->ops.blocks < blocks)
+	if (ret == -EOVERFLOW) {
 		pr_err("%pg: slow=%s: %llu blocks; the volume's slow device has %llu: give it the size that it had\n",
 		       sbi->dev.bdev, sbi->opt.slow, sbi->slow->ops.blocks,
 		       blocks);
+		return -EINVAL;
+	}
 	return ret;
 }
 

@@ -137,6 +137,7 @@ SHOWN(home_reads);
 COUNTER(home_writes, stats.homed);
 COUNTER(home_evictions, stats.evicted);
 COUNTER(home_fills, stats.filled);
+COUNTER(home_bypassed, stats.bypassed);
 
 static ssize_t rfsm_show_home_errors(struct rfs_sb_info *sbi, char *to)
 {
@@ -199,6 +200,7 @@ static struct attribute *stat_attrs[] = {
 	&stat_home_writes.attr,
 	&stat_home_evictions.attr,
 	&stat_home_fills.attr,
+	&stat_home_bypassed.attr,
 	&stat_home_errors.attr,
 	&stat_free_zones.attr,
 	&stat_zones_to_be_free.attr,

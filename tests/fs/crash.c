@@ -440,11 +440,12 @@ static void tell(const struct crash *c, double seconds, bool failed)
 	if (c->r.fs->ways > 1)
 		printf("up to %u zones of a group, ", c->r.widest);
 	if (c->r.fs->home)
-		printf("%.1f slow blocks in flight, %llu homed, %llu evicted, %llu filled, ",
+		printf("%.1f slow blocks in flight, %llu homed, %llu evicted, %llu filled, %llu bypassed, ",
 		       (double)c->cut_slow / (c->points ? c->points : 1),
 		       (unsigned long long)stats->homed,
 		       (unsigned long long)stats->evicted,
-		       (unsigned long long)stats->filled);
+		       (unsigned long long)stats->filled,
+		       (unsigned long long)stats->bypassed);
 	if (c->r.async)
 		printf("%llu pauses of cleaning, %llu operations beside a check-point, %llu blocks changed while copied, %llu read without the volume, ",
 		       (unsigned long long)c->r.pauses,

@@ -137,13 +137,16 @@ def test_hybrid_crash(build: Path, options: str) -> None:
     assert " 1000 points" in done.stdout
     # blocks went home, left flash and came back, while others were cut in flight
     found = re.search(
-        r"([\d.]+) slow blocks in flight, (\d+) homed, (\d+) evicted, (\d+) filled", done.stdout
+        r"([\d.]+) slow blocks in flight, (\d+) homed, (\d+) evicted, (\d+) filled,"
+        r" (\d+) bypassed",
+        done.stdout,
     )
     assert found
     assert float(found[1]) > 5
     assert int(found[2]) > 1000
     assert int(found[3]) > 500
     assert int(found[4]) > 20
+    assert int(found[5]) > 100
 
 
 def test_hybrid_crash_sanitized(build: Path) -> None:

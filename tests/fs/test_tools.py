@@ -226,6 +226,14 @@ def test_hybrid(hybrid: Tools) -> None:
     done = hybrid.fsck("--slow", "none")
     assert done.returncode == 8
     assert "can only be read" in done.stderr
+    short = Path(f"{slow}-short")
+    short.write_bytes(Path(slow).read_bytes()[:-8192])
+    for program in ("fsck.rfs", "dump.rfs"):
+        done = hybrid.run(program, "--slow", str(short), hybrid.image)
+        assert done.returncode == (8 if program == "fsck.rfs" else 1)
+        said = rf"--slow {short}: (\d+) blocks; that of the volume on {hybrid.image} has (\d+):"
+        sizes = re.search(said, done.stderr)
+        assert sizes and int(sizes[1]) == int(sizes[2]) - 2, done.stderr
     for given in (["--slow", slow], []):
         done = hybrid.fsck("--rescan", *given)
         assert done.returncode == 8

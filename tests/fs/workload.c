@@ -70,7 +70,7 @@ const struct workload workloads[] = {
 			       [OVERWRITE] = 26, [TRUNCATE] = 2, [PUNCH] = 1,
 			       [PREALLOC] = 1, [SMALL] = 3, [SMALL_SYNC] = 2,
 			       [FSYNC] = 5, [SYNC] = 1, [WAIT] = 1,
-			       [HOME] = 8, [FILL] = 6 }, 500 },
+			       [HOME] = 8, [FILL] = 6, [BYPASS] = 8 }, 500 },
 	{ "mixed", 500, 16, { [CREATE] = 4, [MKDIR] = 1, [LINK] = 1,
 			      [UNLINK] = 3, [RMDIR] = 1, [RENAME] = 3,
 			      [EXCHANGE] = 1, [TRUNCATE] = 2, [PUNCH] = 1,
@@ -833,8 +833,14 @@ static void do_row(struct run *r)
 	}
 }
 
+static void checkpoint(struct run *r);
+
 static void fsync_node(struct run *r, u32 node)
 {
+	if (r->bypassed[node]) {
+		checkpoint(r);
+		return;
+	}
 	complete(r, node, 0, ~0ULL);
 	if (pick(r, 2))
 		land_any(r);
@@ -1012,6 +1018,7 @@ static void checkpoint(struct run *r)
 		write_early(r);
 	complete_all(r);
 	must("check-point", rfs_checkpoint(r->fs, 0));
+	memset(r->bypassed, 0, sizeof(r->bypassed));
 	oracle_promise(r->o, r->dev->ops, NEVER, r->o->changes);
 }
 
@@ -1020,6 +1027,10 @@ static void sync_log(struct run *r)
 {
 	if (r->early)
 		return;
+	if (r->fs->not_logged) {
+		checkpoint(r);
+		return;
+	}
 	complete_all(r);
 	must("log", rfs_log_sync(r->fs));
 	oracle_promise(r->o, r->dev->ops, NEVER, r->o->changes);
@@ -1056,6 +1067,62 @@ static void do_fill(struct run *r)
 		block = FILLER + pick(r, 400);
 	for (i = 0; name && i < 10; i++)
 		must("fill", rfs_fill(r->fs, ino_of(r, name->child), block + i));
+}
+
+/* Blocks of a file go home and not to flash; each is a write by itself. */
+static void do_bypass(struct run *r)
+{
+	struct name *name = any_file(r);
+	u32 n = 1 + pick(r, 12), len = RFS_BLOCK_BYTES, node, done, holes, i;
+	static u8 content[12][RFS_BLOCK_BYTES];
+	struct rfs_home_row row;
+	const void *data[12];
+	struct rfs_txn txn;
+	struct event *e;
+	u64 block;
+	int some;
+
+	if (!name || (r->w->slack && name->child == 1))
+		return;
+	node = name->child;
+	block = pick(r, FILE_MAX / 2);
+	if (pick(r, 2) && (block + n) * RFS_BLOCK_BYTES > r->o->node[node].size)
+		len = 16 + pick(r, RFS_BLOCK_BYTES - 16);
+	if ((block + n - 1) * RFS_BLOCK_BYTES + len < r->o->node[node].size)
+		len = RFS_BLOCK_BYTES;
+	for (i = 0; i < n; i++) {
+		oracle_pattern(r->o->events + 1 + i, block + i, content[i]);
+		data[i] = content[i];
+	}
+	reserve(r, ino_of(r, node), block, n, &holes);
+	must("begin", rfs_txn_begin(r->fs, ino_of(r, node), block, n, len,
+				    r->ops.now(r->dev), &txn));
+	for (done = 0; done < n; done += row.n) {
+		must("bypass", rfs_bypass_begin(r->fs, n - done, &row));
+		must("send", rfs_home_send(r->fs, row.first, row.n,
+					   data + done));
+		/* others go on meanwhile */
+		if (pick(r, 4) == 0) {
+			checkpoint(r);
+			do_home(r);
+		}
+		for (i = 0; i < row.n; i += some) {
+			some = rfs_bypass_done(r->fs, &txn, done + i,
+					       row.n - i, row.first + i);
+			must("at home", min(some, 0));
+		}
+		rfs_home_row_over(r->fs, &row);
+	}
+	rfs_unreserve(r->fs, ino_of(r, node), n, holes);
+	for (i = 0; i < n; i++) {
+		e = oracle_event(r->o, EV_WRITE, node);
+		e->block = block + i;
+		e->n = 1;
+		e->len = i + 1 < n ? RFS_BLOCK_BYTES : len;
+	}
+	r->bypassed[node] = true;
+	r->o->node[node].size = max(r->o->node[node].size,
+				    (block + n - 1) * RFS_BLOCK_BYTES + len);
 }
 
 static void act(struct run *r)
@@ -1145,6 +1212,9 @@ static void act(struct run *r)
 		break;
 	case FILL:
 		do_fill(r);
+		break;
+	case BYPASS:
+		do_bypass(r);
 		break;
 	}
 }

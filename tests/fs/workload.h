@@ -27,7 +27,8 @@
 enum action {
 	CREATE, MKDIR, TMPFILE, LINK, UNLINK, RMDIR, RENAME, EXCHANGE, WHITEOUT,
 	TRUNCATE, PUNCH, PREALLOC, CHMOD, CHGRP, LIMIT, XATTR, WRITE, OVERWRITE,
-	SMALL, SMALL_SYNC, FSYNC, SYNC, WAIT, HOME, FILL, ROW, ACTIONS
+	SMALL, SMALL_SYNC, FSYNC, SYNC, WAIT, HOME, FILL, BYPASS, ROW,
+	ACTIONS
 };
 
 struct workload {
@@ -98,6 +99,7 @@ struct run {
 	struct inflight inflight[FLIGHTS];
 	struct moving moving[RFS_COPIES];
 	u32 tmp;		/* a node that had no name yet, or 0 */
+	bool bypassed[NODES_MAX];	/* nodes that have what only a check-point makes durable */
 	jmp_buf wait;		/* there: what waits for room */
 	u64 pauses;
 	u64 beside;		/* operations beside what was written early */

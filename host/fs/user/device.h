@@ -33,6 +33,8 @@ void rfs_device_close(struct rfs_device *device);
  * must not move then. -1 after a complaint.
  */
 int rfs_slow_open(const char *path, bool writing, struct rfs_device *out);
+/* Is that the error, that the slow device is too short? Says so */
+bool rfs_slow_short(const struct rfs_device *device, int error);
 
 /* zns.c, image.c: 1 if the path is something else, -1 after a complaint */
 int rfs_zns_open(const char *path, bool writing, struct rfs_device *out);

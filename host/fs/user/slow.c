@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include "device.h"
+#include "checkpoint/checkpoint.h"
 
 struct slow {
+	const char *path;
 	int fd;
 };
 
@@ -78,6 +80,7 @@ int rfs_slow_open(const char *path, bool writing, struct rfs_device *out)
 	if (!slow)
 		abort();
 	slow->fd = fd;
+	slow->path = path;
 	out->slow = (struct rfs_slow_dev){
 		.dev = slow, .blocks = bytes / RFS_BLOCK_BYTES, .read = slow_read,
 		.write = slow_write, .flush = slow_flush,
@@ -85,4 +88,26 @@ int rfs_slow_open(const char *path, bool writing, struct rfs_device *out)
 	out->close_slow = slow_close;
 	out->geo.slow = &out->slow;
 	return 0;
+}
+
+bool rfs_slow_short(const struct rfs_device *device, int error)
+{
+	const struct rfs_slow_dev *slow = device->geo.slow;
+	struct rfs_fs *fs;
+
+	if (error != -EOVERFLOW)
+		return false;
+	fs = calloc(1, sizeof(*fs));
+	if (!fs)
+		abort();
+	fs->ops = device->ops;
+	fs->dev = device->dev;
+	fs->geo = device->geo;
+	if (!rfs_super_load(fs))
+		complain("--slow %s: %llu blocks; that of the volume on %s has %llu: give it the size that it had",
+			 ((struct slow *)slow->dev)->path,
+			 (unsigned long long)slow->blocks, device->path,
+			 (unsigned long long)le64_to_cpu(fs->super.slow_blocks));
+	free(fs);
+	return true;
 }

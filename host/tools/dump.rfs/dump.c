@@ -452,7 +452,7 @@ int main(int argc, char **argv)
 		ret = what->dump ? what->dump(fs) : what->dump_nr(fs, nr);
 		rfs_unmount_nosync(fs);
 	}
-	if (ret && ret != -ERANGE)
+	if (ret && ret != -ERANGE && !rfs_slow_short(&device, ret))
 		complain("%s: %s", device.path, ret == -ENOENT ?
 			 "there is no such inode" : rfs_error(ret));
 	rfs_device_close(&device);

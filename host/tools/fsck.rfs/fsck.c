@@ -128,7 +128,8 @@ static bool recovered(const struct rfs_fs *fs)
 /* What kind of end an error of the core is; says it. */
 static int failed(const struct rfs_device *device, const char *what, int ret)
 {
-	complain("%s: %s%s", device->path, what, rfs_error(ret));
+	if (!rfs_slow_short(device, ret))
+		complain("%s: %s%s", device->path, what, rfs_error(ret));
 	return ret == -EUCLEAN ? FSCK_FAULTS : FSCK_ERROR;
 }
 

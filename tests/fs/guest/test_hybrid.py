@@ -193,6 +193,123 @@ def test_fills(run: Run) -> None:
     )
 
 
+def test_bypass(run: Run) -> None:
+    """Files of a section go to the slow device without passing flash, and are made so anew."""
+    output = hybrid(
+        run,
+        """
+        start
+        section() { getfattr --only-values --absolute-names -n rfs.section $1; echo; }
+        mkdir /mnt/bulk
+        test "$(section /mnt/bulk)" = log
+        setfattr -n rfs.section -v slow /mnt/bulk
+        for wrong in fast slowly "" slo; do
+            fails 1 setfattr -n rfs.section -v "$wrong" /mnt/bulk 2>/dev/null
+        done
+        fails 1 setfattr -n rfs.other -v slow /mnt/bulk 2>/dev/null
+        ln -s x /mnt/link
+        fails 1 setfattr -h -n rfs.section -v slow /mnt/link 2>/dev/null
+        mkdir /mnt/bulk/below
+        touch /mnt/bulk/below/file
+        chattr +d /mnt/bulk/below/file
+        for made in /mnt/bulk /mnt/bulk/below /mnt/bulk/below/file; do
+            test "$(section $made)" = slow
+        done
+        sync
+        # more than flash has: it is not asked for a page of data
+        written=$(counter written_data)
+        dd if=/dev/urandom of=/mnt/bulk/all bs=1M count=100 conv=fsync
+        test $(counter written_data) -eq $written
+        test $(counter home_bypassed) -eq 25600
+        test $(counter home_evictions) -eq 0
+        # a check-point is what makes it durable
+        before=$(counter checkpoints_sync)
+        dd if=/dev/urandom of=/mnt/bulk/all bs=4k seek=7 count=1 conv=notrunc,fsync
+        test $(counter checkpoints_sync) -eq $((before + 1))
+        dd if=/dev/urandom of=/mnt/plain bs=4k count=1 conv=fsync
+        fsync() { dd if=/dev/null of=$1 conv=notrunc,fsync oflag=append; }
+        fsync /mnt/bulk/all
+        test $(counter checkpoints_sync) -eq $((before + 1))
+        # also if nobody has the inode in memory any more
+        dd if=/dev/urandom of=/mnt/bulk/all bs=4k seek=9 count=1 conv=notrunc
+        sync -f /mnt/plain
+        dd if=/dev/urandom of=/mnt/bulk/all bs=4k seek=9 count=1 oflag=direct conv=notrunc
+        forget
+        fsync /mnt/bulk/all
+        echo synced $(($(counter checkpoints_sync) - before))
+        md5sum /mnt/bulk/all >/tmp/sum
+        again
+        md5sum -c /tmp/sum
+        test "$(section /mnt/bulk/below/file)" = slow
+        # another section: what there is stays where it is
+        setfattr -n rfs.section -v log /mnt/bulk/all
+        written=$(counter written_data)
+        dd if=/dev/urandom of=/mnt/bulk/all bs=4k seek=5 count=3 conv=notrunc,fsync
+        test $(counter written_data) -eq $((written + 3))
+        setfattr -x rfs.section /mnt/bulk/below/file
+        test "$(section /mnt/bulk/below/file)" = log
+        md5sum /mnt/bulk/all >/tmp/sum
+        again
+        md5sum -c /tmp/sum
+        end
+        """,
+    )
+    assert "synced 3" in output
+
+
+def test_bypass_changes(run: Run) -> None:
+    """Files of both sections are changed, cut, mapped and read at random, and files leave flash."""
+    hybrid(
+        run,
+        """
+        start
+        mkdir /mnt/bulk
+        setfattr -n rfs.section -v slow /mnt/bulk
+        fill() {
+            while test -e /tmp/go; do
+                head -c 30M /dev/urandom >/mnt/cold
+                sync /mnt/cold
+            done
+        }
+        for round in 1 2 3; do
+            touch /tmp/go
+            fill & filler=$!
+            for file in bulk/1 bulk/2 3; do
+                /in/fsx /mnt/$file ops=700 seed=$round${file#bulk/} size=2500000 \
+                    keep=/tmp/model${file#bulk/}
+            done
+            rm /tmp/go
+            wait $filler
+            # what has bypassed flash comes there when it is read, and is bypassed again
+            head -c 4M /dev/urandom >/mnt/bulk/other
+            sync
+            forget
+            fills=$(counter home_fills)
+            for how in randread randwrite; do
+                fio --name=some --filename=/mnt/bulk/other --rw=$how --bs=4k --size=4m \
+                    --number_ios=200 --randseed=$round >/dev/null
+                sleep 1
+            done
+            test $(counter home_fills) -gt $((fills + 50))
+            md5sum /mnt/bulk/other >/tmp/other
+            case $round in
+            1) setfattr -n rfs.section -v log /mnt/bulk/2 ;;
+            2) setfattr -n rfs.section -v slow /mnt/bulk/2 ;;
+            esac
+            again
+            md5sum -c /tmp/other
+        done
+        /in/posix /mnt/bulk
+        test $(counter home_bypassed) -gt 0
+        again
+        for file in bulk/1 bulk/2 3; do
+            /in/fsx /mnt/$file ops=100 seed=9 size=2500000 keep=/tmp/model${file#bulk/}
+        done
+        end
+        """,
+    )
+
+
 def test_what_is_refused(run: Run) -> None:
     """A slow device that is missing, another one, or none at all: the kernel says which."""
     hybrid(
@@ -381,7 +498,14 @@ def test_slow_device_fails(run: Run) -> None:
         disk=$slow
         slow=/dev/mapper/slow
         {SPREAD}
+        mkdir /mnt/bulk
+        setfattr -n rfs.section -v slow /mnt/bulk
+        sync
         swap "0 $sectors error"
+        # what was to bypass flash goes there
+        head -c 13000 /dev/urandom >/tmp/bulk
+        dd if=/tmp/bulk of=/mnt/bulk/file conv=fsync
+        test $(counter home_bypassed) -eq 0
         md5sum -c /tmp/hot
         fails 1 md5sum -c /tmp/cold
         said "slow=/dev/mapper/slow: cannot be read there"
@@ -397,6 +521,7 @@ def test_slow_device_fails(run: Run) -> None:
         start
         md5sum -c /tmp/hot
         md5sum -c /tmp/cold
+        cmp /tmp/bulk /mnt/bulk/file
         end
         """,
     )
@@ -528,6 +653,7 @@ fill() {{
 }}
 head -c 7M /dev/urandom >/mnt/cold
 sync
+setfattr -n rfs.section -v {section} /mnt       # for files that are made from now on
 span="$(ops $drive)" slow_span="$(ops $slow)"
 touch /tmp/go
 fill & filler=$!
@@ -536,22 +662,26 @@ rm /tmp/go
 wait $filler
 span="$span $(ops $drive)" slow_span="$slow_span $(ops $slow)"
 echo homed $(counter home_writes) evicted $(counter home_evictions) of $(grep -c . /tmp/promised)
+echo bypassed $(counter home_bypassed)
 end
 python3 /in/two_drives.py $drive $slow {points} {seed} $span $slow_span /tmp/promised /in/promise \\
     fsck.rfs --slow $slow $drive
 """
 
 
+@pytest.mark.parametrize("section", ["log", "slow"])
 @pytest.mark.parametrize("points", [60, pytest.param(1000, marks=pytest.mark.long)])
 def test_crash_points_of_both(
-    run: Run, checkers: dict[str, Path], tmp_path: Path, points: int
+    run: Run, checkers: dict[str, Path], tmp_path: Path, points: int, section: str
 ) -> None:
     """Both drives as one power cut leaves them, at operations of either: mount, check, write on.
 
-    The slow one is flash with a page map, since a disk keeps no log of operations.
+    What is promised goes to flash first, or bypasses it. The slow drive is flash with a page map,
+    since a disk keeps no log of operations.
     """
     slow = {**SMALL, **CACHED, "op-log": str(tmp_path / "slow-operations")}
-    body = RECORD.format(steps=400 if points > 100 else 200, seed=5, points=points)
+    steps = 400 if points > 100 else 200
+    body = RECORD.format(steps=steps, seed=5, points=points, section=section)
     result = run(
         HELPERS + script(HYBRID, body),
         namespace={**TINY, "op-log": str(tmp_path / "operations")},
@@ -564,4 +694,7 @@ def test_crash_points_of_both(
     found = re.search(rf"{points} points of (\d+) and (\d+) operations", result.output)
     assert found
     assert min(map(int, found.groups())) > 500
+    bypassed = re.search(r"^bypassed (\d+)$", result.output, re.M)
+    assert bypassed
+    assert (int(bypassed[1]) > 100) == (section == "slow")
     print(f"QEMU ran for {result.qemu_cpu_s:.0f} s")

@@ -609,6 +609,26 @@ static int rfs_place_page(struct rfs_fs *fs, struct rfs_dinode *di,
 	       rfs_diff_drop(fs, di, ibuf, block, version, true);
 }
 
+/*
+ * Was a page filled from what is at home still? It may have been from what bypassed
+ * flash, which only a check-point would have made durable, and with it the file's size.
+ */
+static int rfs_fill_counts(struct rfs_fs *fs, const struct rfs_oob *oob,
+			   enum fate *left)
+{
+	struct rfs_ptr ptr;
+	int ret;
+
+	if (!(oob->flags & RFS_OOB_FILL) || *left != KEPT)
+		return 0;
+	ret = rfs_map_get(fs, le32_to_cpu(oob->ino), le64_to_cpu(oob->off),
+			  &ptr);
+	if (!ret && (!rfs_ptr_has_home(&ptr) ||
+		     rfs_ptr_len(&ptr) != le16_to_cpu(oob->len)))
+		*left = GONE;
+	return ret;
+}
+
 static int rfs_apply_page(struct rfs_fs *fs, struct window_page *page)
 {
 	struct rfs_oob *oob = &page->oob;
@@ -624,6 +644,9 @@ static int rfs_apply_page(struct rfs_fs *fs, struct window_page *page)
 		return ret;
 	if (!ret && di->gen == oob->gen && S_ISREG(le32_to_cpu(di->mode)))
 		left = rfs_fate_of(fs, oob);
+	ret = rfs_fill_counts(fs, oob, &left);
+	if (ret)
+		return ret;
 	if (left == KEPT) {
 		ret = rfs_place_page(fs, di, buf, page);
 		/* the medium has lost a page that had taken the place of others */

@@ -109,24 +109,26 @@ static int rfs_homing_enter(struct rfs_homing *h, const struct rfs_leaving *b,
 /* In the order of the files, in as few rows as there is room for */
 static int rfs_homing_write(struct rfs_homing *h)
 {
+	struct rfs_home_row row;
 	u32 done = 0, n, i;
-	u64 home;
 	int ret;
 
 	rfs_sort(h->block, h->n, sizeof(*h->block), rfs_leaving_cmp);
 	ret = rfs_homing_read(h);
 	while (!ret && done < h->n) {
-		n = rfs_home_alloc(h->fs, h->n - done, &home);
+		n = rfs_home_alloc(h->fs, h->n - done, &row);
 		if (!n) {
 			ret = h->fs->home->count[RFS_SLOW_HELD] ? STOP :
 								  -ENOSPC;
 			break;
 		}
-		ret = rfs_home_send(h->fs, home, n, h->data + done);
+		ret = rfs_home_send(h->fs, row.first, n, h->data + done);
 		if (!ret && h->fs->read_only)	/* since others go on */
 			ret = -EROFS;
 		for (i = 0; !ret && i < n; i++)
-			ret = rfs_homing_enter(h, &h->block[done + i], home + i);
+			ret = rfs_homing_enter(h, &h->block[done + i],
+					       row.first + i);
+		rfs_home_row_over(h->fs, &row);
 		done += n;
 	}
 	h->left -= min(h->left, h->n);

@@ -424,6 +424,12 @@ struct rfs_node {
 	};
 };
 
+/*
+ * Of a hybrid volume: what is written to the file goes to the slow device at once, or
+ * what is made in the directory has this flag, too. Linux's FS_RESERVED_FL
+ */
+#define RFS_INODE_BYPASS	0x80000000U
+
 #define RFS_DIRECT		7	/* pointers in an inode */
 #define RFS_TOPS		28	/* or node numbers */
 #define RFS_INLINE_MAX		108
@@ -436,7 +442,7 @@ struct rfs_node {
  * @nlink: links; of a directory 2 + directories in it
  * @uid: owner
  * @gid: group
- * @flags: FS_*_FL
+ * @flags: FS_*_FL, RFS_INODE_BYPASS
  * @rdev: of a device
  * @parent: directory of a directory; of others the one it was created in, or of
  *          an inode without a name, but the first, the one before it in the list

@@ -9,6 +9,13 @@
 
 #include "space/space.h"
 
+/* Blocks that are written while nothing leads to them yet */
+struct rfs_home_row {
+	struct rfs_home_row *next;
+	u64 first;
+	u32 n;
+};
+
 struct rfs_home {
 	struct rfs_slow_dev slow;
 	bool gone;		/* it is not there: flash alone is read */
@@ -27,6 +34,7 @@ struct rfs_home {
 	struct rfs_bits due;	/* those that the check-point writes */
 	u64 count[4];		/* blocks by enum rfs_slow_state */
 	u64 cursor;		/* where the search for a free one goes on */
+	struct rfs_home_row *rows;	/* a check-point does not free them */
 	u32 *both_in;		/* of each zone, blocks that are here, too, at least */
 };
 
@@ -50,7 +58,8 @@ int rfs_home_alloc_tables(struct rfs_fs *fs, bool gone);
 /*
  * As the check-point that was loaded has it. -ENOMEDIUM: the volume has a
  * slow device, and nobody gave one; -ENODEV: that one is not this volume's; -ENXIO: it is
- * gone, and the volume is to be written; -EUCLEAN: it is damaged, or the table of states
+ * gone, and the volume is to be written; -EOVERFLOW: it is shorter than the volume's was;
+ * -EUCLEAN: it is damaged, or the table of states
  * is, and the volume is to be written by who does not repair it
  */
 int rfs_home_load(struct rfs_fs *fs, bool read_only);
@@ -67,8 +76,14 @@ int rfs_home_write(struct rfs_fs *fs, u64 block, u32 n, const void *const *data)
 int rfs_home_send(struct rfs_fs *fs, u64 block, u32 n, const void *const *data);
 int rfs_home_flush(struct rfs_fs *fs);	/* if there is anything to be flushed */
 
-/* states.c: up to n free blocks in a row; how many. Nobody else is given them */
-u32 rfs_home_alloc(struct rfs_fs *fs, u32 n, u64 *first);
+/*
+ * states.c: up to n free blocks in a row; how many. If there are any, nobody else is
+ * given them until rfs_home_row_over(): then those that nothing leads to are free after
+ * the next check-point.
+ */
+u32 rfs_home_alloc(struct rfs_fs *fs, u32 n, struct rfs_home_row *row);
+void rfs_home_row_over(struct rfs_fs *fs, struct rfs_home_row *row);
+void rfs_home_hold_rows(struct rfs_fs *fs);	/* a check-point has freed what was held */
 
 /* A pointer of a file to a block at home comes into the index, or goes */
 int rfs_home_count(struct rfs_fs *fs, const struct rfs_ptr *ptr, int delta);

@@ -135,10 +135,9 @@ static int rfs_home_load_super(struct rfs_fs *fs, struct rfs_slow_super *super)
 		return ret;
 	if (!rfs_slow_head_ok(fs, &super->head, RFS_SLOW_SUPER))
 		return -ENODEV;
-	if (super->blocks != fs->super.slow_blocks ||
-	    home->slow.blocks < le64_to_cpu(super->blocks))
+	if (super->blocks != fs->super.slow_blocks)
 		return -EUCLEAN;
-	return 0;
+	return home->slow.blocks < le64_to_cpu(super->blocks) ? -EOVERFLOW : 0;
 }
 
 /* Does a copy count beside one of check-point *best, 0 if there is none? */
@@ -301,4 +300,5 @@ void rfs_home_committed(struct rfs_fs *fs)
 	}
 	home->count[RFS_SLOW_FREE] += home->count[RFS_SLOW_HELD];
 	home->count[RFS_SLOW_HELD] = 0;
+	rfs_home_hold_rows(fs);
 }

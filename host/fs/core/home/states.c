@@ -55,13 +55,13 @@ static u64 rfs_home_search(const struct rfs_home *home, u64 from, u64 to)
 	return from;
 }
 
-u32 rfs_home_alloc(struct rfs_fs *fs, u32 n, u64 *first)
+u32 rfs_home_alloc(struct rfs_fs *fs, u32 n, struct rfs_home_row *row)
 {
 	struct rfs_home *home = fs->home;
 	u64 nr;
 	u32 i;
 
-	if (!home->count[RFS_SLOW_FREE] || home->lacks)
+	if (!n || !home->count[RFS_SLOW_FREE] || home->lacks)
 		return 0;
 	nr = rfs_home_search(home, home->cursor, home->blocks);
 	if (nr == home->blocks)
@@ -70,8 +70,35 @@ u32 rfs_home_alloc(struct rfs_fs *fs, u32 n, u64 *first)
 	     rfs_home_state(home, nr + i) == RFS_SLOW_FREE; i++)
 		rfs_home_set(home, nr + i, RFS_SLOW_HELD);
 	home->cursor = nr + i == home->blocks ? 0 : nr + i;
-	*first = home->first + nr;
+	row->first = home->first + nr;
+	row->n = i;
+	row->next = home->rows;
+	home->rows = row;
 	return i;
+}
+
+void rfs_home_row_over(struct rfs_fs *fs, struct rfs_home_row *row)
+{
+	struct rfs_home_row **at = &fs->home->rows;
+
+	while (*at != row)
+		at = &(*at)->next;
+	*at = row->next;
+}
+
+void rfs_home_hold_rows(struct rfs_fs *fs)
+{
+	struct rfs_home *home = fs->home;
+	const struct rfs_home_row *row;
+	u64 nr;
+	u32 i;
+
+	for (row = home->rows; row; row = row->next)
+		for (i = 0; i < row->n; i++) {
+			nr = row->first - home->first + i;
+			if (rfs_home_state(home, nr) == RFS_SLOW_FREE)
+				rfs_home_set(home, nr, RFS_SLOW_HELD);
+		}
 }
 
 /* What was there at the mount is not known: it may be less than there are. */

@@ -118,6 +118,10 @@ int rfs_fill_done(struct rfs_fs *fs, const struct rfs_oob *oob, u32 n,
 
 /* mtime and ctime of a file that has this content, unless it has newer ones */
 void rfs_content_times(struct rfs_dinode *di, __le64 version, __le64 time);
+/* n blocks of a file are there, up to a byte: its size, times and how hot it is */
+void rfs_content_done(struct rfs_fs *fs, struct rfs_dinode *di,
+		      struct rfs_buf *ibuf, u32 n, u64 end, __le64 version,
+		      __le64 time);
 
 /* Bytes of one block of a file are in its diff node; -ENOSPC: they do not fit */
 int rfs_piece_apply(struct rfs_fs *fs, u32 ino, u64 off, u32 len, u64 version,

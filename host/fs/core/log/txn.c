@@ -188,6 +188,18 @@ static u32 rfs_row_of(const struct rfs_oob *oob, u32 n)
 	return i;
 }
 
+void rfs_content_done(struct rfs_fs *fs, struct rfs_dinode *di,
+		      struct rfs_buf *ibuf, u32 n, u64 end, __le64 version,
+		      __le64 time)
+{
+	if (end > le64_to_cpu(di->size))
+		di->size = cpu_to_le64(end);
+	rfs_content_times(di, version, time);
+	di->last_write = cpu_to_le64(le64_to_cpu(time) + fs->behind);
+	di->wcount = cpu_to_le64(le64_to_cpu(di->wcount) + n);
+	rfs_buf_dirty(fs, ibuf);
+}
+
 int rfs_txn_done(struct rfs_fs *fs, const struct rfs_oob *oob, u32 n,
 		 const u64 *addr)
 {
@@ -207,12 +219,7 @@ int rfs_txn_done(struct rfs_fs *fs, const struct rfs_oob *oob, u32 n,
 		return ret;
 	end = le64_to_cpu(oob[n - 1].off) * RFS_BLOCK_BYTES +
 	      le16_to_cpu(oob[n - 1].len);
-	if (end > le64_to_cpu(di->size))
-		di->size = cpu_to_le64(end);
-	rfs_content_times(di, oob->version, oob->time);
-	di->last_write = cpu_to_le64(time);
-	di->wcount = cpu_to_le64(le64_to_cpu(di->wcount) + n);
-	rfs_buf_dirty(fs, buf);
+	rfs_content_done(fs, di, buf, n, end, oob->version, oob->time);
 	return 0;
 }
 

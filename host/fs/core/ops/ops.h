@@ -7,6 +7,8 @@
 #include "space/rank.h"
 
 struct rfs_usage;
+struct rfs_home_row;
+struct rfs_txn;
 
 /*
  * Room for `blocks` of files to be appended, by which blocks in use grow by `data`
@@ -213,6 +215,19 @@ int rfs_write_home(struct rfs_fs *fs, u32 *most);
 
 /* A block that is at home alone is on flash, too, then; others stay as they are */
 int rfs_fill(struct rfs_fs *fs, u32 ino, u64 block);
+
+/*
+ * Blocks of a file that go home and not to flash. They are reserved, as ever; rfs_home_send()
+ * writes a row of them between these two. They are durable with the next check-point.
+ * -ENOBUFS: that has to come first, where others write it.
+ */
+int rfs_bypass_begin(struct rfs_fs *fs, u32 n, struct rfs_home_row *row);
+/*
+ * Those of a transaction from the i-th on are at `home` and behind it; how many of them,
+ * at most n: these lie in one block of the index.
+ */
+int rfs_bypass_done(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from,
+		    u32 n, u64 home);
 
 int rfs_mount(const struct rfs_dev_ops *ops, void *dev,
 	      const struct rfs_geometry *geo, bool read_only, u32 inject,

@@ -135,6 +135,7 @@ struct rfs_stats {
 	u64 homed;		/* that were written home */
 	u64 evicted;		/* that have left flash, and are at home */
 	u64 filled;		/* that came to flash from there */
+	u64 bypassed;		/* that were written home, and not to flash */
 	u64 flash_reads;	/* of files, that flash had */
 	u64 slow_reads;		/* and that only the slow device had */
 	u64 slow_errors;	/* reads and writes of it that failed */
@@ -280,7 +281,8 @@ struct rfs_fs {
 	bool futile;		/* to compact metadata, until a zone is free */
 	bool compact;		/* small writes may be pieces */
 	bool loose;		/* of tools/file.c: a transaction may not be durable */
-	bool not_logged;	/* times have changed that only a check-point has */
+	/* there is something that only a check-point will have: times, blocks at home */
+	bool not_logged;
 	struct rfs_logged *logged;	/* pieces that the log has, the newest first */
 	struct rfs_tomb *tomb;
 	u32 tombs, tomb_room;

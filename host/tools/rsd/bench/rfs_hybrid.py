@@ -115,8 +115,8 @@ WORKS = (
     _Work(
         "postmark",
         f"postmark, {FILES:,} files, {TRANSACTIONS:,} transactions, and sync",
-        why="ext4 writes hardly anything before the sync, when postmark has deleted its files; RFS"
-        " begins to write when 16 MiB are dirty",
+        why="it waits for nothing before the sync, when it has deleted its files: what is written"
+        " is what became of their names",
     ),
     _Work(
         "oltp",

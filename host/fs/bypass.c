@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Files of a hybrid volume that bypass flash: writeback sends their blocks home. What
+ * they were before is what a power cut leaves until a check-point comes, so fsync()
+ * waits for one ("Hybrid volumes" in doc/design.md).
+ */
+#include <linux/fs.h>
+#include <linux/pagemap.h>
+
+#include "rfsm.h"
+#include "home/home.h"
+#include "log/log.h"
+#include "ops/ops.h"
+
+#define ROW	64	/* blocks that are written at a time: their addresses are on the stack */
+
+bool rfsm_bypasses(struct inode *inode)
+{
+	return RFS_I(inode)->flags & RFS_INODE_BYPASS &&
+	       RFS_SB(inode->i_sb)->slow;
+}
+
+void rfsm_bypass_load(struct inode *inode)
+{
+	/* its blocks may have been written before it left memory */
+	if (rfsm_bypasses(inode))
+		WRITE_ONCE(RFS_I(inode)->bypassed,
+			   READ_ONCE(RFS_SB(inode->i_sb)->bypassed));
+}
+
+int rfsm_bypass_sync(struct inode *inode)
+{
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
+
+	return READ_ONCE(RFS_I(inode)->bypassed) > READ_ONCE(sbi->fs->cp_seq) ?
+	       rfsm_sync(sbi, 0) : 0;
+}
+
+/* Under the volume lock: after a check-point, if that is what lacks, once more */
+static int rfsm_bypass_again(struct rfs_sb_info *sbi, int ret)
+{
+	return ret == -ENOBUFS ? rfsm_compact(sbi) : ret;
+}
+
+/* Under the volume lock, which it drops: blocks that are at home come into the index. */
+static int rfsm_bypass_enter(struct rfs_sb_info *sbi, const struct rfs_txn *txn,
+			     u32 from, const struct rfs_home_row *row,
+			     u32 *entered)
+{
+	struct rfsm_miss miss = { 0 };
+	bool again;
+	int ret;
+
+	for (*entered = 0; *entered < row->n;) {
+		rfsm_miss_begin(sbi, &miss);
+		ret = rfs_bypass_done(sbi->fs, txn, from + *entered,
+				      row->n - *entered,
+				      row->first + *entered);
+		again = rfsm_miss_end(sbi, &miss, ret);
+		if (again) {
+			rfsm_unlock(sbi);
+			rfsm_miss_read(sbi, &miss);
+			rfsm_lock(sbi);
+			continue;
+		}
+		ret = rfsm_bypass_again(sbi, ret);
+		if (ret == -ENOBUFS)
+			continue;
+		if (ret < 0)
+			return ret;
+		*entered += ret;
+	}
+	return 0;
+}
+
+/*
+ * Under the volume lock, which it drops: some blocks go home; *done grows by them.
+ * -ENOSPC: there is no place, or it cannot be written.
+ */
+static int rfsm_bypass_row(struct inode *inode, const struct rfs_txn *txn,
+			   struct folio **folio, const void *const *data,
+			   u32 most, u32 *done)
+{
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
+	u32 from = *done, entered = 0, i;
+	struct rfs_home_row row;
+	int ret;
+
+	do {
+		ret = rfsm_bypass_again(sbi, rfs_bypass_begin(sbi->fs, most,
+							      &row));
+	} while (ret == -ENOBUFS);
+	if (ret)
+		return ret;
+	ret = rfs_home_send(sbi->fs, row.first, row.n, data) ? -ENOSPC : 0;
+	if (!ret)
+		ret = rfsm_bypass_enter(sbi, txn, from, &row, &entered);
+	rfs_home_row_over(sbi->fs, &row);
+	for (i = from; i < from + entered; i++)
+		rfsm_unreserve(sbi, inode, folio[i], txn->block + i, 1);
+	if (entered) {
+		WRITE_ONCE(sbi->bypassed, sbi->fs->cp_seq + 1);
+		WRITE_ONCE(RFS_I(inode)->bypassed, sbi->bypassed);
+	}
+	*done += entered;
+	return ret;
+}
+
+u32 rfsm_bypass(struct inode *inode, u64 block, struct folio **folio, u32 n,
+		u32 len)
+{
+	struct timespec64 mtime = inode_get_mtime(inode);
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
+	const void *data[ROW];
+	struct rfs_txn txn;
+	u32 done = 0, before, most, i;
+	int ret;
+
+	rfsm_set_busy(sbi);
+	rfsm_lock(sbi);
+	ret = rfs_txn_begin(sbi->fs, inode->i_ino, block, n, len,
+			    timespec64_to_ns(&mtime), &txn);
+	rfsm_unlock(sbi);
+	while (!ret && done < n) {
+		before = done;
+		most = min_t(u32, n - done, ROW);
+		for (i = 0; i < most; i++)
+			data[i] = page_address(rfsm_page_with(folio[done + i],
+							      block + done +
+							      i));
+		rfsm_lock(sbi);
+		ret = rfsm_bypass_row(inode, &txn, folio, data, most, &done);
+		rfsm_unlock(sbi);
+		for (i = before; i < done; i++)
+			rfsm_blocks_sent(folio[i], block + i, 1);
+	}
+	if (ret && ret != -ENOSPC)
+		rfsm_failed(sbi, ret);
+	rfsm_kick(sbi);
+	return done;
+}
