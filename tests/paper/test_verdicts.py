@@ -2,6 +2,7 @@
 """`./rsd paper`: verdicts are of the numbers alone, every figure of the papers is listed."""
 
 import argparse
+import dataclasses
 import json
 import shutil
 from pathlib import Path
@@ -20,7 +21,7 @@ from rsd.paper.rounds import Round, Rounds
 
 STORED = Path(__file__).parents[1] / "compare" / "data" / "stacks"
 PAPER = {"theirs": 200.0, "ours": 100.0}
-BY_NAME = {benchmark.name: benchmark for benchmark in BENCHMARKS}
+BY_NAME = {benchmark.name: benchmark for benchmark in BENCHMARKS} | risa.DATABASES
 
 
 def verdict(ours: float, note: str = "") -> Verdict:
@@ -186,6 +187,7 @@ def test_risas_orders_have_their_verdicts() -> None:
     """The text gives orders: two systems that change places change the verdict."""
     own = {f"{phase}.latency.mean": 50.0 for phase in ("sequential", "random")}
     own |= {f"{query}.rate": 7.0 for query in QUERIES}
+    own["oltp.rate"] = 9.0
     lead = risas({risa.RISA: 1.0, risa.EXT4: 1.07, risa.F2FS: 2.0}, own)
     behind = risas({risa.RISA: 1.0, risa.EXT4: 0.9, risa.F2FS: 2.0}, own)
 
@@ -209,6 +211,13 @@ def test_risas_orders_have_their_verdicts() -> None:
     ten = verdicts(risa._figure10(lead))
     assert ten["queries a second, select"] is Verdict.REPRODUCED
     assert ten["queries a second, insert"] is Verdict.NOT
+    assert ten["transactions a second, OLTP"] is Verdict.NOT
+    rates = {risa.RISA: 9.0, risa.EXT4: 8.0, risa.F2FS: 7.0}
+    for system, rate in rates.items():
+        cell = lead["risa-mariadb", risa.SYSTEMS[system]]
+        last = dataclasses.replace(cell.last, own={"oltp.rate": rate})
+        lead["risa-mariadb", risa.SYSTEMS[system]] = dataclasses.replace(cell, rounds=(last,))
+    ten = verdicts(risa._figure10(lead))
     assert ten["transactions a second, OLTP"] is Verdict.DIRECTION
     assert set(verdicts(risa._figure11(behind)).values()) == {Verdict.NOT}
     thirteen = verdicts(risa._figure13(lead))
@@ -224,6 +233,45 @@ def test_two_rounds_that_differ_by_two_percent_are_not_steady(last: int, steady:
     assert found.steady is steady
     assert found.curve == [(0.5, 1000), (8.0, last)]
     assert found.note == ("" if steady else "ext4-page: not steady after 8.0 capacities")
+
+
+def test_the_later_half_counts_where_the_number_of_rounds_is_given() -> None:
+    """A log that cleans amid one round of two is not one that cleans never."""
+
+    def found(*copied: int) -> Rounds:
+        rows = [Round(900 + n, 1000, n, 9, n / 10, 5, own={"x.rate": n}) for n in copied]
+        return Rounds("rfs+rsd", BY_NAME["risa-dfsio"], (*rows,), fixed=True)
+
+    five = found(800, 700, 100, 0, 20)
+    assert (five.mean.copied, five.mean.taken, five.mean.seconds) == (40, 940, 4.0)
+    assert five.mean.own == {"x.rate": 40} and five.mean.all_written == 5
+    assert found(800, 0).mean.copied == 0 and found(800).mean.copied == 800
+    # by pages programmed, 1,000 and so many: 10% and a little more
+    assert found(800, 0, 111).note == "" and found(800, 0, 0, 0).note == ""
+    assert found(800, 0, 112).note == "rfs+rsd: rounds vary by 10%"
+
+
+@pytest.mark.parametrize(
+    ("given", "written", "ended"),
+    [
+        (None, [300], False),
+        (None, [1100], False),  # the first alone is no later half
+        (None, [300, 999], False),
+        (None, [300, 1000], True),
+        (None, [500, 700, 1000], True),
+        (1, [0], True),
+        (3, [5000, 9000], False),
+        (3, [5000, 9000, 9900], True),
+    ],
+)
+def test_given_rounds_end_when_so_much_is_written(
+    given: int | None, written: list[int], ended: bool
+) -> None:
+    """As many blocks in each round: two that are the same are no end here."""
+    loaded = rounds.Loaded("files", rounds=given)
+    plan = rounds.Plan("rfs+rsd", BY_NAME["risa-dfsio"], DEFAULT, loaded)
+    found = [Round(100, 100, 0, 100, 1.0, pages) for pages in written]
+    assert rounds._ended(plan, found, 1000) is ended
 
 
 def test_live_data_is_made_up_to_what_is_asked_for() -> None:
@@ -248,7 +296,8 @@ def test_blocks_taken_are_what_was_programmed(directory: Path) -> None:
 def test_a_round_is_read_from_what_the_guest_left(directory: Path, tmp_path: Path) -> None:
     raw = tmp_path / "1" / "raw"
     shutil.copytree(directory, raw)
-    one = rounds._round(rounds.Plan("ext4-page", BY_NAME[directory.name], DEFAULT), raw)
+    plan = rounds.Plan("ext4-page", BY_NAME[directory.name], DEFAULT)
+    one = rounds._round(plan, raw, raw / "before" / "counters.json")
     before, after = (counters(read_json(raw / w / "counters.json")) for w in ("before", "after"))
     assert one.written == after["prog_host"] - before["prog_host"] > 0
     assert one.all_written == after["host_write_pages"] - before["host_write_pages"] > 0

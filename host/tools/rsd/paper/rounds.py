@@ -7,6 +7,11 @@ guest of its own that goes on with the drive as the last one left it: until the 
 some capacities of the flash, and two rounds in a row differ by under 2% in the blocks they take
 into use. The figures are the last round's; the curve of all rounds is part of the result.
 
+On a large drive that takes too long. There what benchmarks share is made once, in a guest before
+the first round (Loaded): the files that stay, or a database, which cannot be made anew in each
+round, and whose queries write no drive full. The number of rounds is given, and the figures are the
+means of their later half.
+
 What counts as work for the flash are the blocks taken into use: those erased, and those by which
 the stock of erased blocks shrank, each of which costs an erasure later.
 """
@@ -14,7 +19,8 @@ the stock of erased blocks shrank, each of which costs an erasure later.
 import dataclasses
 import functools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,6 +40,7 @@ from rsd.compare.stack_figures import (
     run_seconds,
 )
 from rsd.compare.stack_run import (
+    AGED_VOLUME,
     NO_SPACE,
     aged_volume,
     ran_out_of_space,
@@ -45,14 +52,21 @@ from rsd.errors import RsdError
 from rsd.machine import run_guest
 from rsd.paper.entry import Scale
 from rsd.parallel import run_all
-from rsd.written import copy_media
+from rsd.written import copy_media, shrink_media
 
 # Two rounds that differ by less are called the same.
 STEADY = 0.02
 # A benchmark that does not settle is given up after so many times the rounds it was to have.
 PATIENCE = 2
+# Rounds whose number was given, and that differ by more, are noted.
+VARIES = 0.10
 
 PAGE = 4096
+
+# The kind of the cache's entries that have what is Loaded
+_LOADED = "loaded"
+# Where the guest that makes what is Loaded leaves the drive's counters amid its work
+_BEGUN = "begun.json"
 
 
 @dataclass(frozen=True)
@@ -66,27 +80,31 @@ class Round:
     round began. `own`: the benchmark's own figures by metric, as `./rsd compare` has them.
     """
 
-    taken: int
-    written: int
-    copied: int
-    pages: int
+    taken: float
+    written: float
+    copied: float
+    pages: float
     seconds: float
     all_written: int
-    inode_map: int = 0
-    timb: int = 0
-    moved_map: int = 0
-    checkpoints: int = 0
+    inode_map: float = 0
+    timb: float = 0
+    moved_map: float = 0
+    checkpoints: float = 0
     own: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Rounds:
-    """All rounds of a benchmark on a stack. `no_space`: the file system had no room for it."""
+    """All rounds of a benchmark on a stack. `no_space`: the file system had no room for it.
+
+    `fixed`: they did not end when two were the same, but after a number that was given.
+    """
 
     stack: str
     benchmark: Benchmark
     rounds: tuple[Round, ...]
     no_space: bool = False
+    fixed: bool = False
 
     @property
     def last(self) -> Round:
@@ -94,12 +112,33 @@ class Rounds:
         return self.rounds[-1]
 
     @property
+    def counted(self) -> tuple[Round, ...]:
+        """The later half, which is the steady state where their number was given."""
+        return self.rounds[len(self.rounds) // 2 :]
+
+    @property
+    def mean(self) -> Round:
+        """Of those that count: a log cleans amid some rounds, and not at all in others."""
+        counted = self.counted
+
+        def mean(values: Iterable[float]) -> float:
+            return math.fsum(values) / len(counted)
+
+        numbers = {
+            field.name: mean(getattr(one, field.name) for one in counted)
+            for field in dataclasses.fields(Round)
+            if field.name not in ("own", "all_written")
+        }
+        own = {name: mean(one.own[name] for one in counted) for name in self.last.own}
+        return dataclasses.replace(self.last, **numbers, own=own)
+
+    @property
     def steady(self) -> bool:
         """Whether the last two rounds are the same."""
         return len(self.rounds) > 1 and _same(self.rounds[-2].taken, self.rounds[-1].taken)
 
     @property
-    def curve(self) -> list[tuple[float, int]]:
+    def curve(self) -> list[tuple[float, float]]:
         """Capacities written since the beginning, and blocks taken, of each round."""
         capacity = self.benchmark.scale.raw_mib * MIB // PAGE
         return [(one.all_written / capacity, one.taken) for one in self.rounds]
@@ -109,13 +148,33 @@ class Rounds:
         """What a reader has to know of it; "" if nothing."""
         if self.no_space:
             return f"{self.stack}: the file system ran out of space"
+        if self.fixed:
+            programs = [one.written + one.copied for one in self.counted]
+            spread = (max(programs) - min(programs)) / max(*programs, 1)
+            return f"{self.stack}: rounds vary by {spread:.0%}" if spread > VARIES else ""
         if self.steady:
             return ""
         return f"{self.stack}: not steady after {self.curve[-1][0]:.1f} capacities"
 
 
-def _same(one: int, other: int) -> bool:
+def _same(one: float, other: float) -> bool:
     return abs(one - other) <= STEADY * max(one, other)
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What is done before the first round, in a guest of its own, for all benchmarks that share it.
+
+    The files that stay are made, and others by `load`, which is shell. `age` gives shell that
+    writes so many bytes to them, as many as rounds of other benchmarks write. Then there are
+    `rounds`, or as many as write that much, two at least. A benchmark finds the round's number in
+    $round.
+    """
+
+    name: str
+    load: str = ""
+    age: Callable[[int], str] | None = None
+    rounds: int | None = None
 
 
 @dataclass(frozen=True)
@@ -125,6 +184,7 @@ class Plan:
     stack: str
     benchmark: Benchmark
     scale: Scale
+    loaded: Loaded | None = None
 
     @property
     def title(self) -> str:
@@ -132,9 +192,14 @@ class Plan:
         return f"{self.stack}, {self.benchmark.name}"
 
 
-def plans(stacks: Iterable[str], benchmarks: Sequence[Benchmark], scale: Scale) -> list[Plan]:
+def plans(
+    stacks: Iterable[str],
+    benchmarks: Sequence[Benchmark],
+    scale: Scale,
+    loaded: Loaded | None = None,
+) -> list[Plan]:
     """Each benchmark on each stack."""
-    return [Plan(stack, benchmark, scale) for benchmark in benchmarks for stack in stacks]
+    return [Plan(stack, benchmark, scale, loaded) for benchmark in benchmarks for stack in stacks]
 
 
 def measure(todo: Sequence[Plan], context: Context) -> dict[tuple[str, str], Rounds]:
@@ -149,20 +214,26 @@ def measure(todo: Sequence[Plan], context: Context) -> dict[tuple[str, str], Rou
 
 def unit(plan: Plan, context: Context) -> Unit:
     """Its entry has each round's raw output, and the figures of all."""
+    aged = volume_key(plan.stack, plan.benchmark.scale, context.built)
+    loaded = [_loaded_key(plan, context)] if plan.loaded else []
+    number = [plan.loaded.rounds] if plan.loaded else []
     key = hash_inputs(
-        volume_key(plan.stack, plan.benchmark.scale, context.built),
+        aged,
         [_script(plan, number) for number in (1, 2)],
         dataclasses.asdict(plan.scale),
         [STEADY, PATIENCE, kept.FORMAT, *(field.name for field in dataclasses.fields(Round))],
+        *loaded,
+        *number,
     )
-    return Unit(plan.title, "rounds", key, functools.partial(_measure, plan, context))
+    needs = [(AGED_VOLUME, aged), *((_LOADED, one) for one in loaded)]
+    return Unit(plan.title, "rounds", key, functools.partial(_measure, plan, context), (*needs,))
 
 
 def _read(plan: Plan, entry: Path) -> Rounds:
     """The rounds that an entry of the cache has."""
     facts = json.loads((entry / "rounds.json").read_text())
     rounds = tuple(Round(**one) for one in facts["rounds"])
-    return Rounds(plan.stack, plan.benchmark, rounds, facts["no_space"])
+    return Rounds(plan.stack, plan.benchmark, rounds, facts["no_space"], bool(plan.loaded))
 
 
 def ballast(benchmark: Benchmark, live: int) -> int:
@@ -176,9 +247,61 @@ def _script(plan: Plan, number: int) -> str:
     """A round's script. The first makes room what it is to be; each removes what the last left."""
     stack = STACKS[plan.stack]
     prepare = f"rm -rf {stack_script.VOLUME}/bench\n"
-    if number == 1:
+    if plan.loaded:
+        prepare += f"round={number}\n"
+    elif number == 1:
         prepare += stack_script.ballast(ballast(plan.benchmark, plan.scale.live))
     return stack_script.measure(stack, plan.benchmark, prepare)
+
+
+def _loading(plan: Plan, loaded: Loaded) -> str:
+    """The script of the guest that makes what the rounds go on from."""
+    amount = int(plan.scale.capacities * plan.benchmark.scale.raw_mib * MIB)
+    age = loaded.age(amount) if loaded.age else ""
+    return stack_script.add(
+        STACKS[plan.stack],
+        stack_script.ballast(ballast(plan.benchmark, plan.scale.live))
+        + loaded.load
+        + f"must rsdctl show --json $drive && mv /tmp/prepare /out/{_BEGUN}\n"
+        + age,
+    )
+
+
+def _loaded_key(plan: Plan, context: Context) -> str:
+    assert plan.loaded
+    aged = volume_key(plan.stack, plan.benchmark.scale, context.built)
+    return hash_inputs(aged, _loading(plan, plan.loaded), kept.FORMAT)
+
+
+def _beginning(plan: Plan, context: Context) -> Path:
+    """A directory of the cache with the drive that the first round begins with. Or NO_SPACE."""
+    built, cache, progress = context.built, context.cache, context.progress
+    aged = aged_volume(plan.stack, plan.benchmark.scale, built, cache, progress)
+    loaded = plan.loaded
+    if loaded is None or (aged / NO_SPACE).exists():
+        return aged
+
+    def build(target: Path) -> None:
+        media = target / "media"
+        copy_media(aged / "media", media)
+        with progress.step(f"{plan.stack}: {loaded.name}"):
+            job = stack_job(
+                STACKS[plan.stack],
+                plan.benchmark.scale,
+                _loading(plan, loaded),
+                media,
+                target / kept.RAW,
+            )
+            result = run_guest(job, built, cache=cache)
+        if ran_out_of_space(result, target):
+            media.unlink()
+            return
+        if why := guest_failure(result):
+            raise RsdError(f"{plan.stack}, {loaded.name}: {why}")
+        shrink_media(media)
+        kept.write(result, target, system=plan.stack, benchmark=loaded.name)
+
+    return cache.entry(_LOADED, _loaded_key(plan, context), build)
 
 
 def _measure(plan: Plan, context: Context, target: Path) -> None:
@@ -187,11 +310,12 @@ def _measure(plan: Plan, context: Context, target: Path) -> None:
     no_space = False
     capacity = plan.benchmark.scale.raw_mib * MIB // PAGE
     wanted = plan.scale.capacities * capacity
-    aged = aged_volume(plan.stack, plan.benchmark.scale, built, cache, progress)
+    beginning = _beginning(plan, context)
+    first = beginning / kept.RAW / _BEGUN if plan.loaded else _counters(target / "1", "before")
     with progress.step(plan.title) as step, cache.scratch("rounds") as scratch:
         media = scratch / "media"
-        if not (no_space := (aged / NO_SPACE).exists()):
-            copy_media(aged / "media", media)
+        if not (no_space := (beginning / NO_SPACE).exists()):
+            copy_media(beginning / "media", media)
         while not no_space:
             number = len(rounds) + 1
             raw = target / str(number)
@@ -208,20 +332,30 @@ def _measure(plan: Plan, context: Context, target: Path) -> None:
             if why := guest_failure(result):
                 raise RsdError(f"{plan.title}, round {number}: {why}")
             kept.write(result, raw, system=plan.stack, benchmark=plan.benchmark.name)
-            rounds.append(_round(plan, raw / kept.RAW))
+            rounds.append(_round(plan, raw / kept.RAW, first))
             done = rounds[-1].all_written
             step.detail(
                 f"round {number}, {done / capacity:.1f} of {plan.scale.capacities:g} capacities"
             )
-            settled = len(rounds) > 1 and _same(rounds[-2].taken, rounds[-1].taken)
-            if (done >= wanted and settled) or done >= PATIENCE * wanted:
+            if _ended(plan, rounds, wanted):
                 break
     facts = {"rounds": [dataclasses.asdict(one) for one in rounds], "no_space": no_space}
     (target / "rounds.json").write_text(json.dumps(facts, indent=1) + "\n")
 
 
-def _round(plan: Plan, raw: Path) -> Round:
-    """From what a round left behind."""
+def _ended(plan: Plan, rounds: Sequence[Round], wanted: float) -> bool:
+    """Whether these are all. `wanted`: pages to write before a round counts."""
+    done = rounds[-1].all_written
+    if plan.loaded:
+        # The first is never of the later half, unless it is the only one that is asked for.
+        enough = done >= wanted and len(rounds) > 1
+        return enough if plan.loaded.rounds is None else len(rounds) >= plan.loaded.rounds
+    settled = len(rounds) > 1 and _same(rounds[-2].taken, rounds[-1].taken)
+    return (done >= wanted and settled) or done >= PATIENCE * wanted
+
+
+def _round(plan: Plan, raw: Path, first: Path) -> Round:
+    """From what a round left behind. `first` has the drive's counters of the beginning."""
     found = [*drive_figures(raw)]
     counts = bool(STACKS[plan.stack].file_system.counters)
     if counts:
@@ -230,7 +364,6 @@ def _round(plan: Plan, raw: Path) -> Round:
     begun, ended = (
         counters(read_json(raw / when / "counters.json")) for when in ("before", "after")
     )
-    first = raw.parent.parent / "1" / kept.RAW / "before" / "counters.json"
     written = int(figures["nand.programs.host"])
     return Round(
         taken=blocks_taken(begun, ended),
@@ -245,6 +378,10 @@ def _round(plan: Plan, raw: Path) -> Round:
         checkpoints=_checkpoints(raw) if counts else 0,
         own={one.metric: one.value for one in benchmark_figures(plan.benchmark, raw)},
     )
+
+
+def _counters(round_: Path, when: str) -> Path:
+    return round_ / kept.RAW / when / "counters.json"
 
 
 def _checkpoints(raw: Path) -> int:
