@@ -13,8 +13,9 @@ from rsd.compare.benchmarks import OLTP_AWK, STOP_MARIADB, mariadb_client, start
 from rsd.compare.figures import read_json
 from rsd.machine import GuestJob, run_guest
 
-# A table that is larger than the server's memory for pages, so that pages are written all the time
-ROWS = 20_000
+# Tables that are larger than the server's memory for pages, so that pages are written all the time.
+# Of a much larger one, most pages that are written are old.
+ROWS = (20_000, 200_000)
 THREADS = 6
 TRANSACTIONS = 1500
 SERVER = "--innodb-buffer-pool-size=6M "
@@ -53,7 +54,7 @@ drive=/dev/nvme0n1
 mkfs.rfs -q $drive
 mount -t rfs $drive /mnt
 cd /mnt
-client="{mariadb_client(ROWS)} oltp_write_only"
+client="CLIENT oltp_write_only"
 {start_mariadb("%s")}$client prepare >/dev/null
 sync
 sleep 5
@@ -133,13 +134,14 @@ def _programs(out: Path, name: str) -> int:
     return int(counters["nand_programs"]["value"])
 
 
-def _mariadb(context: Context, doublewrite: str) -> _Run:
+def _mariadb(context: Context, rows: int, doublewrite: str) -> _Run:
     options = f"{SERVER}--innodb-doublewrite={doublewrite} "
     with (
-        context.progress.step(f"MariaDB, doublewrite={doublewrite}"),
+        context.progress.step(f"MariaDB, {rows:,} rows, doublewrite={doublewrite}"),
         context.cache.scratch("out") as out,
     ):
-        job = GuestJob(system="rsd", script=_MARIADB % options, out_dir=out)
+        script = (_MARIADB % options).replace("CLIENT", mariadb_client(rows))
+        job = GuestJob(system="rsd", script=script, out_dir=out)
         finished(run_guest(job, context.built, cache=context.cache), "rfs-atomic, MariaDB")
         report = (out / "report").read_text()
         rate = float(report.split("transactions:")[1].split("(")[1].split()[0])
@@ -258,10 +260,11 @@ def rfs_atomic(context: Context) -> list[Row]:
         ),
         _used(what, batch, SQLITE_TRANSACTIONS),
     ]
-    what = f"MariaDB, sysbench's oltp_write_only, {ROWS:,} rows, {TRANSACTIONS:,} transactions"
-    runs = {how: _mariadb(context, how) for how in ("ON", "OFF")}
-    rows += _rows(what, "doublewrite", runs["ON"], runs["OFF"])
-    rows += [_copied(what, runs["ON"]), _used(what, runs["OFF"], 1000)]
+    for count in ROWS:
+        what = f"MariaDB, sysbench's oltp_write_only, {count:,} rows, {TRANSACTIONS:,} transactions"
+        runs = {how: _mariadb(context, count, how) for how in ("ON", "OFF")}
+        rows += _rows(what, "doublewrite", runs["ON"], runs["OFF"])
+        rows += [_copied(what, runs["ON"]), _used(what, runs["OFF"], 1000)]
     what = f"PostgreSQL, transfers between accounts, {CLIENTS * TRANSFERS:,} transactions"
     built = artifacts.ensure(context.cache, context.progress, packages=[postgres.PACKAGE])
     whole, off = (_postgres(context, built, full_page_writes=on) for on in (True, False))
