@@ -272,7 +272,8 @@ static void rfsm_txn_end(struct rfs_sb_info *sbi, struct rfsm_txn *txn)
 	/* what was only to be on flash, too, is where it was */
 	if (txn->error && !txn->fill)
 		mapping_set_error(txn->inode->i_mapping, txn->error);
-	if (txn->atomic)
+	/* pieces alone are of the log, which is durable before a page that has their bytes */
+	if (txn->atomic && n)
 		rfsm_atomic_landed(txn->inode);
 	for (i = 0; i < n; i += row)
 		row = rfsm_folio_written(txn, i);

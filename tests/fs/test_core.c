@@ -5568,6 +5568,10 @@ TEST(ends_of_an_atomic_write)
 		CHECK_EQ(fs->stats.pieces, w[i / 3].pieces);
 		expect_bytes(fs, ino, off, 2, len, 1);
 		last = dev->op[dev->ops - 1].addr;
+		/* the last part says how many there are: a piece's record, where there is one */
+		if (w[i / 3].pages)
+			CHECK_EQ(le16_to_cpu(dev->page[last].oob->txn_cnt),
+				 w[i / 3].pieces ? 0 : w[i / 3].pages);
 		CHECK_EQ(rfs_fsync(fs, ino), 0);
 		CHECK_EQ(appended(dev, before), w[i / 3].pages + !!w[i / 3].pieces);
 		/* 1: a page is lost that was written first; 2: what was written last */

@@ -88,6 +88,8 @@ def test_an_io_meets_an_extension_that_it_overlaps() -> None:
     found = oftl_window.timed(times, during)
     assert found.every == [100_000, 2000, 10, 7]
     assert found.met == [2000, 10]
+    assert found.slowed == 0
+    assert oftl_window.Timed([10, 10, 10, 70], [10, 70]).slowed == 1
 
 
 def test_two_distributions_are_as_far_apart_as_their_lines() -> None:

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Atomic writes: what the calls say, and that no power cut leaves a part of one."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from mounted import SMALL, Run, Volume, script
+from mounted import SMALL, VOLUMES, Run, Volume, script
 
+from programs import oftl_programs
+from rsd.cache import Cache
 from rsd.crash.guest import VISITING
 
 pytestmark = pytest.mark.guest
@@ -113,3 +116,53 @@ def test_small_writes_into_atomic_ones(
         wall_limit_s=None,
     )
     assert f"{points} points of" in result.output
+
+
+# A few writes of any bytes, which objects.c makes with RWF_ATOMIC, beside what else happens to its
+# files; a volume for each seed. With `compact=on` their ends may be pieces.
+EVERY = """
+ops() { rsdctl oplog $drive | sed -n 's/^operations 0 to \\([0-9]*\\),.*/\\1/p'; }
+total=0
+for seed in $(seq %(from_)d %(to)d); do
+    mkfs.rfs -q -f -c $drive
+    rsdctl oplog --restart $drive
+    start -o commit=1
+    story=$seed,%(most)d,%(steps)d
+    first=$(ops)
+    /in/objects /mnt run seed=$story drive=$drive >/tmp/promised
+    end
+    last=$(ops)
+    python3 /in/points.py $drive rfs compact=on $((last - first + 1)) $story $first $last \\
+        /tmp/promised /in/objects fsck.rfs $drive
+    total=$((total + last - first + 1))
+done
+echo all $total
+"""
+
+
+# The first seed, and how many: with --long, 210 on three drives
+FEW = [(1000, 1), *(pytest.param(n, 10, marks=pytest.mark.long) for n in range(2000, 2070, 10))]
+
+
+@pytest.mark.parametrize("drive", DRIVES)
+@pytest.mark.parametrize(("first", "seeds"), FEW)
+def test_every_operation(
+    run: Run, rsd_cache: Cache, tmp_path: Path, drive: str, first: int, seeds: int
+) -> None:
+    """Cut after each operation of the drive: no write is there in part."""
+    first += 100 * list(DRIVES).index(drive)
+    values = {"from_": first, "to": first + seeds - 1, "most": 20000, "steps": 20}
+    result = run(
+        script(VOLUMES["rfs-compact"], EVERY % values, make=False),
+        namespace={**DRIVES[drive], "op-log": str(tmp_path / "operations")},
+        inputs={
+            "objects": oftl_programs(rsd_cache) / "objects",
+            "points.py": HERE / "points.py",
+            **VISITING,
+        },
+        virtual_limit_s=0,
+        wall_limit_s=None,
+    )
+    assert (found := re.search(r"^all (\d+)$", result.output, re.M))
+    assert int(found[1]) > 10 * seeds
+    print(f"{found[1]} points: QEMU ran for {result.qemu_cpu_s:.0f} s")

@@ -14,6 +14,7 @@ from rsd.crash.guest import VISITING
 pytestmark = pytest.mark.guest
 
 COMPACT = VOLUMES["rfs-compact"]
+VOLATILE = {"write-buffer": "1048576", "ack": "buffer", "plp": "off"}
 
 # A new file of 500 bytes, written and synchronized, 20 times; what the module has written since.
 NEW_FILES = """
@@ -221,7 +222,7 @@ def test_bytes_here_and_there(run: Run) -> None:
     assert int(found[2]) > 50
 
 
-# Bytes over the border of two blocks, or more, as one; what the module has written since.
+# Bytes over the border of two blocks, or more; what the module has written since.
 ENDS = """
 start $OPTIONS
 written() { cat /sys/fs/rfs/nvme0n1/written_$1; }
@@ -235,7 +236,7 @@ if sys.argv[1] == "make":
 elif sys.argv[1] == "change":
     for number in range(3):
         at = number * 80 * 4096 + 4000
-        done = os.pwritev(fd, [b"b" * (96 + blocks * 4096 + 300)], at, 0x40 | os.RWF_DSYNC)
+        done = os.pwritev(fd, [b"b" * (96 + blocks * 4096 + 300)], at, $FLAGS | os.RWF_DSYNC)
         assert done == 96 + blocks * 4096 + 300
 else:
     for number in range(3):
@@ -260,6 +261,7 @@ end
 """
 
 
+@pytest.mark.parametrize("flags", ["0x40", "0"], ids=["atomic", "plain"])
 @pytest.mark.parametrize(
     ("option", "blocks", "wrote"),
     [
@@ -269,15 +271,47 @@ end
         ("off", 70, (3 * 72, 0, 0)),
     ],
 )
-def test_ends_of_atomic_writes(
-    run: Run, option: str, blocks: int, wrote: tuple[int, int, int]
+def test_ends_of_a_write(
+    run: Run, flags: str, option: str, blocks: int, wrote: tuple[int, int, int]
 ) -> None:
-    """They are pieces, of which one block of the log has both, and all is durable as one."""
+    """They are pieces, of which one block of the log has both; of an atomic one all is one."""
     body = ENDS.replace("$OPTIONS", f"-o compact={option}").replace("$BLOCKS", str(blocks))
+    body = body.replace("$FLAGS", flags)
     output = run(script(COMPACT, body), system=COMPACT.system).output
     found = re.search(r"^data (\d+) log (\d+) pieces (\d+)$", output, re.M)
     assert found
     assert tuple(map(int, found.groups())) == wrote
+
+
+# After a write whose parts are all in the log, of a file nothing else is new; then a page is sent.
+SETTLED = """
+start
+cat >/tmp/settled.py <<'END'
+import json, os, subprocess
+def flushes():
+    said = subprocess.run(["rsdctl", "show", "--json", "/dev/nvme0n1"], capture_output=True)
+    return json.loads(said.stdout)["counters"]["flush_cmds"]["value"]
+fd = os.open("/mnt/f", os.O_RDWR | os.O_CREAT)
+os.write(fd, b"a" * 20 * 4096)
+os.fsync(fd)
+for blocks in (0, 1):
+    os.sync()
+    assert os.pwritev(fd, [b"b" * (96 + blocks * 4096 + 300)], 4000, 0x40) == 396 + blocks * 4096
+    before = flushes()
+    os.pwrite(fd, b"c" * 3500, (10 + blocks) * 4096 + 100)
+    os.fsync(fd)
+    print("flushes", flushes() - before)
+END
+python3 /tmp/settled.py
+end
+"""
+
+
+def test_pieces_alone_are_flushed_with_the_log(run: Run) -> None:
+    """A page that comes later waits for the log's flush, and for another one only after pages."""
+    namespace = {**SMALL, **VOLATILE}
+    output = run(script(COMPACT, SETTLED), system=COMPACT.system, namespace=namespace).output
+    assert re.findall(r"^flushes (\d+)$", output, re.M) == ["2", "2"]
 
 
 # 300 calls on objects of up to 2,500 bytes at any byte; each byte of what is left is looked at.
@@ -292,8 +326,6 @@ end
 python3 /in/points.py $drive rfs compact=on %(points)d %(seed)d,2500,300 $first $last \\
     /tmp/promised /in/objects fsck.rfs $drive
 """
-
-VOLATILE = {"write-buffer": "1048576", "ack": "buffer", "plp": "off"}
 
 
 @pytest.mark.parametrize(

@@ -1,39 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Databases without journals of their own against torn pages: the power is cut, nothing is torn."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from mounted import SMALL, Run, Volume, script
+from databases import CUT, OPS, cut
+from mounted import Run, Volume
 
 from rsd.bench import sqlite
 from rsd.cache import Cache
 from rsd.compare.benchmarks import mariadb_client, start_mariadb
-from rsd.crash.guest import VISITING
 from rsd.progress import Progress
 
 pytestmark = pytest.mark.guest
 
-HERE = Path(__file__).parent
-PROGRAMS = ("points.py", "innodb.py", "sqlite.py")
-IN_THE_GUEST = {**{name: HERE / name for name in PROGRAMS}, **VISITING}
 ROWS = 2000  # as innodb.py has it
-DRIVE = {**SMALL, "blocks": "192"}
-
-OPS = """
-ops() { rsdctl oplog $drive | sed -n 's/^operations 0 to \\([0-9]*\\),.*/\\1/p'; }
-start -o commit=1
-cd /mnt
-"""
-
-CUT = """
-last=$(ops)
-test $(cat /sys/fs/rfs/*/atomic_writes) -gt %(least)d
-end
-python3 /in/points.py $drive rfs '' %(points)d 1 $first $last /tmp/promised /in/%(program)s \\
-    fsck.rfs $drive
-"""
 
 MARIADB = f"""
 {start_mariadb("--innodb-doublewrite=OFF --innodb-buffer-pool-size=6M ")}
@@ -69,19 +50,6 @@ def only_rfs(volume: Volume) -> None:
     """Others tear pages."""
     if volume.system != "rsd":
         pytest.skip("RFS's promise")
-
-
-def cut(run: Run, volume: Volume, body: str, inputs: Mapping[str, Path], log: Path) -> None:
-    """The body on a drive whose operations are logged."""
-    result = run(
-        script(volume, body),
-        namespace={**volume.namespace, **DRIVE, "op-log": str(log)},
-        inputs={**IN_THE_GUEST, **inputs},
-        virtual_limit_s=0,
-        wall_limit_s=None,
-    )
-    print(result.output.splitlines()[-1])
-    assert " points of" in result.output
 
 
 @pytest.mark.parametrize("points", [3, pytest.param(1000, marks=pytest.mark.long)])

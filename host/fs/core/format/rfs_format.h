@@ -99,7 +99,8 @@ enum rfs_type {
  * @time: last write, ns since 1970; for data the file's mtime then; of fills: the read
  * @len: valid bytes of a data block, 1 to 4096; the rest reads as zeroes
  * @txn_idx: place in its transaction; the transaction's id is version - txn_idx
- * @txn_cnt: blocks of the transaction in its last block, 0 in the others
+ * @txn_cnt: blocks of the transaction in its last block, 0 in the others; 0 in all
+ *	if its last part is a piece, whose record says how many parts there are
  * @wcount: writes of this block of the file so far, saturating
  * @data_crc: crc32c of the block
  * @crc: crc32c of the 60 bytes before; in a summary the block's zone offset

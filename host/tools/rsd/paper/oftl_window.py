@@ -70,6 +70,12 @@ class Timed:
     every: list[int]
     met: list[int]
 
+    @property
+    def slowed(self) -> int:
+        """Of those that met an extension, how many took more than twice as long as the mean."""
+        bound = 2 * fmean(self.every)
+        return sum(ns > bound for ns in self.met)
+
 
 def _unit(work: str, drive: str, scale: Scale, context: Context) -> Unit:
     title = f"latencies {drive}, {oftl_work.WORKLOADS[work].title}"
@@ -147,6 +153,7 @@ def figure9(context: Context) -> list[Claim | Limit]:
     entries = run_all([functools.partial(one.run, context.cache) for one in units(context)])
     each = [_read(entry) for entry in entries]
     count = len(oftl_work.WORKLOADS)
+    slowed = sum(part.slowed for part in each[:count])
     with_them, without = (
         Timed([ns for one in part for ns in one.every], [ns for one in part for ns in one.met])
         for part in (each[:count], each[count:])
@@ -159,6 +166,12 @@ def figure9(context: Context) -> list[Claim | Limit]:
             "%",
             MET_PERCENT,
             100 * len(with_them.met) / len(with_them.every),
+        ),
+        Limit(
+            "I/Os that an extension slows, to more than twice the mean",
+            "%",
+            MET_PERCENT,
+            100 * slowed / len(with_them.every),
         ),
         Limit(
             "distance of the distributions of latency, with extensions and without",
