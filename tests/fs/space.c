@@ -582,6 +582,10 @@ static int ended(int ret)
 
 	if ((drive.at_once < 2 && !amid_cleaning) || (ret != -EIO && ret != -EROFS && ret != -ENOSPC))
 		return ret;
+	if (verbose)
+		printf("ended at %s: %d, %u zones of %u free, %u to be free\n",
+		       what(), ret, fs->free_zones, fs->geo.zones,
+		       fs->set[RFS_SET_GAINED].count);
 	promised_end();
 	rfs_unmount_nosync(fs);
 	for (zone = 0; zone < drive.geo.zones; zone++)
