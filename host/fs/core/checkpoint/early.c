@@ -60,12 +60,15 @@ static bool rfs_early_takes(struct rfs_fs *fs, const struct rfs_buf *buf)
 static int rfs_early_choose(struct rfs_fs *fs, struct rfs_io *io, u32 most,
 			    u32 *n)
 {
-	struct rfs_buf *buf = fs->dirty.early, *next;
+	struct list_head *at = fs->dirty.early, *next;
 	u32 runs = 0;
 	int ret = 0;
 
-	for (*n = 0; ret >= 0 && buf && *n + runs < most; buf = next) {
-		next = buf->next;
+	for (*n = 0; ret >= 0 && at != &fs->dirty.bufs && *n + runs < most;
+	     at = next) {
+		struct rfs_buf *buf = list_entry(at, struct rfs_buf, list);
+
+		next = at->next;
 		if (!rfs_early_takes(fs, buf))
 			continue;
 		ret = rfs_node_fold(fs, buf);
@@ -74,7 +77,7 @@ static int rfs_early_choose(struct rfs_fs *fs, struct rfs_io *io, u32 most,
 		else
 			io->what[(*n)++] = buf;
 	}
-	fs->dirty.early = buf;
+	fs->dirty.early = at;
 	return min(ret, 0);
 }
 
@@ -95,8 +98,11 @@ static int rfs_early_send(struct rfs_fs *fs, u32 *left)
 		return ret;
 	io->n = io->place.n;
 	*left -= io->n;
-	if (io->n < n)
-		fs->dirty.early = io->what[io->n];
+	if (io->n < n) {
+		struct rfs_buf *left_over = io->what[io->n];
+
+		fs->dirty.early = &left_over->list;
+	}
 	for (i = 0; i < io->n; i++) {
 		struct rfs_buf *buf = io->what[i];
 
@@ -170,13 +176,14 @@ static int rfs_early_wait(struct rfs_fs *fs)
  * One that could be written is left to the check-point, so that there is a block of
  * each that was written when nobody else was at work: see rescan.c.
  */
-static struct rfs_buf *rfs_early_second(struct rfs_fs *fs)
+static struct list_head *rfs_early_second(struct rfs_fs *fs)
 {
-	struct rfs_buf *buf = fs->dirty.first;
+	struct rfs_buf *buf;
 
-	while (buf && !rfs_early_takes(fs, buf))
-		buf = buf->next;
-	return buf ? buf->next : NULL;
+	list_for_each_entry(buf, &fs->dirty.bufs, list)
+		if (rfs_early_takes(fs, buf))
+			return buf->list.next;
+	return &fs->dirty.bufs;
 }
 
 /* As many blocks as are dirty when it begins, at most; how many were sent */
@@ -187,14 +194,14 @@ static u32 rfs_early_round(struct rfs_fs *fs)
 
 	rfs_dirty_parents(fs);
 	fs->dirty.early = rfs_early_second(fs);
-	while (!ret && left && fs->dirty.early && !fs->read_only &&
-	       rfs_early_has_room(fs))
+	while (!ret && left && fs->dirty.early != &fs->dirty.bufs &&
+	       !fs->read_only && rfs_early_has_room(fs))
 		ret = fs->early->count == RFS_IO_DEPTH ? rfs_early_wait(fs) :
 							 rfs_early_send(fs,
 									&left);
 	while (fs->early->count)
 		rfs_early_wait(fs);
-	fs->dirty.early = NULL;
+	fs->dirty.early = &fs->dirty.bufs;
 	return ret ? 0 : dirty - left;
 }
 
