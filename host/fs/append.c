@@ -502,7 +502,7 @@ static struct llist_node *rfsm_some_done(struct rfs_sb_info *sbi,
 		pages += io->n;
 		io->ended = rfsm_io_done(io);
 	}
-	*due = sbi->fs->sums;
+	*due = !list_empty(&sbi->fs->sums);
 	rfsm_unlock(sbi);
 	for (; from != at; from = next) {
 		next = from->next;	/* the append may be gone, or sent again */

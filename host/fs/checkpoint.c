@@ -45,7 +45,7 @@ static void rfsm_checkpoint_early(struct rfs_sb_info *sbi)
 	sbi->early = false;
 	wake_up_all(&sbi->gate_wait);
 	/* nor need the summaries of what was written keep anybody waiting */
-	while (sbi->fs->sums || sbi->sums) {
+	while (!list_empty(&sbi->fs->sums) || sbi->sums) {
 		rfsm_unlock(sbi);
 		queue_work(sbi->queue, &sbi->sums_work);
 		flush_work(&sbi->sums_work);

@@ -263,13 +263,10 @@ static void rfsm_say_recovered(const struct rfs_sb_info *sbi)
 static struct rfs_fs *rfsm_load_super(struct rfs_sb_info *sbi,
 				      const struct rfs_geometry *geo)
 {
-	struct rfs_fs *fs = kvzalloc(sizeof(*fs), GFP_KERNEL);
+	struct rfs_fs *fs = rfs_volume_new(&sbi->dev.ops, &sbi->dev, geo);
 
 	if (!fs)
 		return NULL;
-	fs->ops = &sbi->dev.ops;
-	fs->dev = &sbi->dev;
-	fs->geo = *geo;
 	rfs_super_load(fs);
 	return fs;
 }
@@ -282,7 +279,7 @@ static int rfsm_say_slow(struct rfs_sb_info *sbi,
 
 	if (fs)
 		ret = rfsm_slow_refused(sbi, &fs->super, ret);
-	kvfree(fs);
+	rfs_free(fs);
 	return ret;
 }
 
@@ -304,7 +301,7 @@ static void rfsm_say_format(struct rfs_sb_info *sbi,
 		       RFS_FORMAT_VERSION,
 		       le32_to_cpu(fs->super.incompat) & ~RFS_INCOMPAT_KNOWN,
 		       le32_to_cpu(fs->super.ro_compat) & ~RFS_RO_COMPAT_KNOWN);
-	kvfree(fs);
+	rfs_free(fs);
 }
 
 /* What a volume may lack to be written, beside what a mount has checked. */

@@ -14,6 +14,8 @@ u8 common[RFS_BLOCK_BYTES];
 static void *spare[PARTS_MOST + 1];
 static u8 *fresh;		/* some that none ever had, of the last memory */
 static size_t fresh_bytes;
+static struct page *pages;	/* of the last drive, zeroes again: the next one's */
+static size_t pages_bytes;
 
 /*
  * Blocks that are alike are known by what that sum is of, and no more of them is moved:
@@ -256,7 +258,6 @@ void drive_end(void)
 	drive.power = ~0ULL;
 	for (zone = 0; drive.page && zone < drive.geo.zones; zone++)
 		zone_empty(zone);
-	free(drive.page);
 	free(drive.wp);
 	free(drive.cond);
 	memset(&drive, 0, sizeof(drive));
@@ -268,8 +269,13 @@ void drive_begin(void)
 		       sizeof(*drive.page);
 
 	drive.power = ~0ULL;
-	drive.page = memory_get(bytes);
-	memset(drive.page, 0, bytes);
+	if (bytes > pages_bytes) {
+		free(pages);
+		pages = memory_get(bytes);
+		memset(pages, 0, bytes);
+		pages_bytes = bytes;
+	}
+	drive.page = pages;
 	drive.wp = calloc(drive.geo.zones, sizeof(*drive.wp));
 	drive.cond = calloc(drive.geo.zones, sizeof(*drive.cond));
 	if (!drive.wp || !drive.cond)

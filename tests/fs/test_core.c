@@ -3450,6 +3450,78 @@ TEST(policies_of_a_full_volume)
 	end(fs, dev);
 }
 
+static u32 copies_left;		/* appends of them, then as many zones fail as are tried */
+static u32 copies_fail;
+
+static int append_copies(void *arg, u32 zone, u32 blocks,
+			 const void *const *data, const struct rfs_oob *oob,
+			 u64 *addr)
+{
+	struct memdev *dev = arg;
+
+	if (oob->flags & RFS_OOB_COPY && copies_left) {
+		copies_left--;
+	} else if (oob->flags & RFS_OOB_COPY && copies_fail) {
+		copies_fail--;
+		dev->cond[zone] = RFS_DEV_READ_ONLY;
+	}
+	return memdev_ops.append(dev, zone, blocks, data, oob, addr);
+}
+
+/* Four zones, of which each has an eighth in use; no more than so many appends of copies */
+static struct rfs_fs *mount_to_clean(struct memdev *dev,
+				     const struct rfs_dev_ops *ops, u32 appends,
+				     u32 *ino)
+{
+	struct rfs_fs *fs;
+	u32 i;
+
+	copies_left = ~0U;
+	CHECK_EQ(rfs_mount(ops, dev, &geometry, false, 0, &fs), 0);
+	rfs_policy_set(fs, &one_group);
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, ino), 0);
+	for (i = 0; i < 4 * CAP; i++)
+		put(fs, *ino, i, i, RFS_BLOCK_BYTES);
+	for (i = 0; i < 4 * CAP; i++)
+		if (i % 8)
+			put(fs, *ino, i, i, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	copies_left = appends;
+	copies_fail = RFS_TRIES;
+	return fs;
+}
+
+/* Zones fail until a copy is given up: the check-point gives back the others. */
+TEST(cleaning_keeps_what_it_emptied)
+{
+	struct rfs_dev_ops ops = memdev_ops;
+	u32 ino, zones, i;
+	struct memdev *dev;
+	struct rfs_fs *fs;
+
+	ops.append = append_copies;
+	dev = new_dev(&geometry);
+	fs = mount_to_clean(dev, &ops, 2, &ino);
+	CHECK_EQ(rfs_clean(fs, RFS_CLEAN_HARD), 0);
+	zones = fs->free_zones;
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	CHECK(fs->free_zones > zones);
+	put(fs, ino, 0, 7, RFS_BLOCK_BYTES);
+	expect(fs, ino, 0, 7, RFS_BLOCK_BYTES);
+	for (i = 1; i < 4 * CAP; i++)
+		expect(fs, ino, i, i, RFS_BLOCK_BYTES);
+	check_clean(fs);
+	end(fs, dev);
+
+	/* nothing was emptied: whoever needs room has an error */
+	dev = new_dev(&geometry);
+	fs = mount_to_clean(dev, &ops, 0, &ino);
+	CHECK_EQ(rfs_clean(fs, RFS_CLEAN_HARD), -EIO);
+	for (i = 0; i < 4 * CAP; i++)
+		expect(fs, ino, i, i, RFS_BLOCK_BYTES);
+	end(fs, dev);
+}
+
 static bool cache_lies;
 
 /* As if all that was written were in the page cache */
@@ -4364,7 +4436,7 @@ TEST(summary_of_a_failed_zone)
 	for (i = 0; i < 48; i++)
 		complete_append(fs, dev, ino, i * RFS_SUM_ENTRIES, i == 47 ?
 				-EIO : 0);
-	CHECK(fs->sums && fs->sums->next);
+	CHECK(!list_empty(&fs->sums) && fs->sums.next->next != &fs->sums);
 	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
 	rfs_unmount_nosync(fs);
 	fs = mount(dev);

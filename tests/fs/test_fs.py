@@ -348,6 +348,11 @@ def test_copies_leave_promised_pages_their_room(build: Path, setting: tuple[str,
     space(build, "settings=1", "runs=0", *setting)
 
 
+def test_compaction_takes_no_room_of_promised_pages(build: Path) -> None:
+    """It copies nothing: a round that leaves a zone for them stops before it has gained."""
+    space(build, "settings=1", "seed=300003204", "most=10000", "runs=0")
+
+
 def test_full_volumes_survive_cuts_and_zones_that_fail(build: Path) -> None:
     """Up to eight power cuts in a row, many within check-points, and three zones fail."""
     space(build, "settings=25", "most=10000", "cuts=8", "fails=3")
@@ -374,13 +379,13 @@ def test_zones_fail_before_anybody_is_admitted(build: Path) -> None:
 
 
 def test_a_zone_fails_while_data_is_copied(build: Path) -> None:
-    """It was the last that was free: nothing is reserved for it, and the volume is whole."""
+    """It was the last that was free: the check-point gives back those that were emptied."""
     done = run(
         *(build / "space", "settings=1", "seed=7102158", "most=10000"),
         *("fails=3", "cuts=8", "runs=0"),
     )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-    assert done.stdout.startswith("1 ended where zones failed")
+    assert done.stdout.startswith("0 ended where zones failed")
 
 
 @pytest.mark.long

@@ -87,27 +87,6 @@ typedef struct { long n; } atomic64_t;
 				    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
 
 /* Lists */
-struct list_head { struct list_head *next, *prev; };
-#define INIT_LIST_HEAD(l)	((l)->next = (l)->prev = (l))
-static inline void list_add(struct list_head *e, struct list_head *l)
-{
-	e->next = l->next;
-	e->prev = l;
-	l->next->prev = e;
-	l->next = e;
-}
-
-static inline void list_del(struct list_head *e)
-{
-	e->next->prev = e->prev;
-	e->prev->next = e->next;
-}
-
-#define list_for_each_entry(p, l, m)						\
-	for ((p) = container_of((l)->next, __typeof__(*(p)), m);		\
-	     &(p)->m != (l);							\
-	     (p) = container_of((p)->m.next, __typeof__(*(p)), m))
-
 struct llist_node { struct llist_node *next; };
 struct llist_head { struct llist_node *first; };
 #define init_llist_head(l)	((l)->first = NULL)

@@ -8,7 +8,7 @@
 /* A metadata block in memory */
 struct rfs_buf {
 	struct rfs_buf *hash_next;
-	struct rfs_buf *prev, *next;	/* in the list of dirty or of clean */
+	struct list_head list;	/* of dirty or of clean */
 	u64 off;		/* of a node its number; else as in the head */
 	u64 addr;		/* 0: never written */
 	u8 class;		/* its type, but of nodes RFS_INDEX */

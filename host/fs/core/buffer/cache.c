@@ -43,33 +43,22 @@ static void rfs_buf_hash_grow(struct rfs_fs *fs)
 	rfs_free(old);
 }
 
-static void rfs_buf_list_add(struct rfs_list *list, struct rfs_buf *buf)
+/* It is about to leave the list: the cursors go to its neighbours. */
+static void rfs_list_leave(struct rfs_list *list, struct rfs_buf *buf)
 {
-	buf->next = NULL;
-	buf->prev = list->last;
-	if (list->last)
-		list->last->next = buf;
-	else
-		list->first = buf;
-	list->last = buf;
-	list->count++;
+	if (list->seen == &buf->list)
+		list->seen = buf->list.prev;
+	if (list->early == &buf->list)
+		list->early = buf->list.next;
+	list->count--;
 }
 
-static void rfs_buf_list_del(struct rfs_list *list, struct rfs_buf *buf)
+static void rfs_buf_move(struct rfs_list *from, struct rfs_list *to,
+			 struct rfs_buf *buf)
 {
-	if (list->seen == buf)
-		list->seen = buf->prev;
-	if (list->early == buf)
-		list->early = buf->next;
-	if (buf->prev)
-		buf->prev->next = buf->next;
-	else
-		list->first = buf->next;
-	if (buf->next)
-		buf->next->prev = buf->prev;
-	else
-		list->last = buf->prev;
-	list->count--;
+	rfs_list_leave(from, buf);
+	list_move_tail(&buf->list, &to->bufs);
+	to->count++;
 }
 
 struct rfs_buf *rfs_buf_find(struct rfs_fs *fs, u8 type, u64 off)
@@ -79,10 +68,8 @@ struct rfs_buf *rfs_buf_find(struct rfs_fs *fs, u8 type, u64 off)
 
 	while (buf && (buf->class != class || buf->off != off))
 		buf = buf->hash_next;
-	if (buf && !buf->dirty) {
-		rfs_buf_list_del(&fs->clean, buf);
-		rfs_buf_list_add(&fs->clean, buf);
-	}
+	if (buf && !buf->dirty)
+		list_move_tail(&buf->list, &fs->clean.bufs);
 	return buf;
 }
 
@@ -99,7 +86,8 @@ static struct rfs_buf *rfs_buf_hash(struct rfs_fs *fs, u8 class, u64 off)
 	buf->off = off;
 	buf->hash_next = *at;
 	*at = buf;
-	rfs_buf_list_add(&fs->clean, buf);
+	list_add_tail(&buf->list, &fs->clean.bufs);
+	fs->clean.count++;
 	return buf;
 }
 
@@ -110,7 +98,8 @@ static void rfs_buf_unhash(struct rfs_fs *fs, struct rfs_buf *buf)
 	while (*at != buf)
 		at = &(*at)->hash_next;
 	*at = buf->hash_next;
-	rfs_buf_list_del(buf->dirty ? &fs->dirty : &fs->clean, buf);
+	rfs_list_leave(buf->dirty ? &fs->dirty : &fs->clean, buf);
+	list_del(&buf->list);
 	buf->gone = buf->early;
 	if (!buf->early)
 		rfs_free(buf);
@@ -210,8 +199,7 @@ void rfs_buf_dirty(struct rfs_fs *fs, struct rfs_buf *buf)
 	buf->sent = false;
 	if (buf->dirty)
 		return;
-	rfs_buf_list_del(&fs->clean, buf);
-	rfs_buf_list_add(&fs->dirty, buf);
+	rfs_buf_move(&fs->clean, &fs->dirty, buf);
 	buf->dirty = true;
 	fs->new_dirty += !buf->addr;
 	fs->runs -= buf->run && fs->runs;
@@ -221,8 +209,7 @@ void rfs_buf_dirty(struct rfs_fs *fs, struct rfs_buf *buf)
 static void rfs_buf_clean(struct rfs_fs *fs, struct rfs_buf *buf)
 {
 	buf->sent = false;
-	rfs_buf_list_del(&fs->dirty, buf);
-	rfs_buf_list_add(&fs->clean, buf);
+	rfs_buf_move(&fs->dirty, &fs->clean, buf);
 	buf->dirty = false;
 }
 
@@ -259,5 +246,6 @@ void rfs_buf_written(struct rfs_fs *fs, struct rfs_buf *buf, u64 addr)
 void rfs_cache_trim(struct rfs_fs *fs, u32 keep)
 {
 	while (fs->clean.count > keep)
-		rfs_buf_unhash(fs, fs->clean.first);
+		rfs_buf_unhash(fs, list_first_entry(&fs->clean.bufs,
+						    struct rfs_buf, list));
 }

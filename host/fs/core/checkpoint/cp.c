@@ -161,25 +161,32 @@ static int rfs_send_buf(struct rfs_fs *fs, struct rfs_buf *buf,
 			     pass);
 }
 
-/* From a dirty block on, the next one that the pass takes */
-static struct rfs_buf *rfs_pass_next(const struct pass *pass,
-				     struct rfs_buf *buf)
+/* After a dirty block, or the list's head, the next one that the pass takes */
+static struct list_head *rfs_pass_next(const struct rfs_fs *fs,
+				       const struct pass *pass,
+				       const struct list_head *at)
 {
-	while (buf && !pass->takes(buf->head.type))
-		buf = buf->next;
-	return buf;
+	const struct rfs_buf *buf;
+
+	do {
+		at = at->next;
+		buf = list_entry(at, struct rfs_buf, list);
+	} while (at != &fs->dirty.bufs && !pass->takes(buf->head.type));
+	return (struct list_head *)at;
 }
 
 /* @wait: until all have completed. Else they are sent, and their places known. */
 static int rfs_write_pass(struct rfs_fs *fs, const struct pass *pass, bool wait)
 {
-	struct rfs_buf *buf, *next;
+	struct list_head *at, *next;
 	int ret = 0, error;
 
-	for (buf = rfs_pass_next(pass, fs->dirty.first); ret >= 0 && buf;
-	     buf = next) {
+	for (at = rfs_pass_next(fs, pass, &fs->dirty.bufs);
+	     ret >= 0 && at != &fs->dirty.bufs; at = next) {
+		struct rfs_buf *buf = list_entry(at, struct rfs_buf, list);
+
 		/* not one of the pass before: these complete meanwhile */
-		next = rfs_pass_next(pass, buf->next);
+		next = rfs_pass_next(fs, pass, at);
 		ret = pass->prepare(fs, buf);
 		if (ret == 1)
 			ret = rfs_send_buf(fs, buf, pass);

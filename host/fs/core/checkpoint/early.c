@@ -61,12 +61,15 @@ static bool rfs_early_takes(struct rfs_fs *fs, const struct rfs_buf *buf)
 static int rfs_early_choose(struct rfs_fs *fs, struct rfs_io *io, u32 most,
 			    u32 *n)
 {
-	struct rfs_buf *buf = fs->dirty.early, *next;
+	struct list_head *at = fs->dirty.early, *next;
 	u32 runs = 0;
 	int ret = 0;
 
-	for (*n = 0; ret >= 0 && buf && *n + runs < most; buf = next) {
-		next = buf->next;
+	for (*n = 0; ret >= 0 && at != &fs->dirty.bufs && *n + runs < most;
+	     at = next) {
+		struct rfs_buf *buf = list_entry(at, struct rfs_buf, list);
+
+		next = at->next;
 		if (buf == fs->early->left || !rfs_early_takes(fs, buf))
 			continue;
 		ret = rfs_node_fold(fs, buf);
@@ -75,7 +78,7 @@ static int rfs_early_choose(struct rfs_fs *fs, struct rfs_io *io, u32 most,
 		else
 			io->what[(*n)++] = buf;
 	}
-	fs->dirty.early = buf;
+	fs->dirty.early = at;
 	return min(ret, 0);
 }
 
@@ -96,8 +99,11 @@ static int rfs_early_send(struct rfs_fs *fs, u32 *left)
 		return ret;
 	io->n = io->place.n;
 	*left -= io->n;
-	if (io->n < n)
-		fs->dirty.early = io->what[io->n];
+	if (io->n < n) {
+		struct rfs_buf *left_over = io->what[io->n];
+
+		fs->dirty.early = &left_over->list;
+	}
 	for (i = 0; i < io->n; i++) {
 		struct rfs_buf *buf = io->what[i];
 
@@ -174,11 +180,12 @@ static int rfs_early_wait(struct rfs_fs *fs)
  */
 static const struct rfs_buf *rfs_early_left(struct rfs_fs *fs)
 {
-	const struct rfs_buf *buf = fs->dirty.first;
+	struct rfs_buf *buf;
 
-	while (buf && (rfs_node_may_fold(fs, buf) || !rfs_early_takes(fs, buf)))
-		buf = buf->next;
-	return buf;
+	list_for_each_entry(buf, &fs->dirty.bufs, list)
+		if (!rfs_node_may_fold(fs, buf) && rfs_early_takes(fs, buf))
+			return buf;
+	return NULL;
 }
 
 /* As many blocks as are dirty when it begins, at most; how many were sent */
@@ -189,15 +196,16 @@ static u32 rfs_early_round(struct rfs_fs *fs)
 
 	rfs_dirty_parents(fs);
 	fs->early->left = rfs_early_left(fs);
-	fs->dirty.early = fs->early->left ? fs->dirty.first : NULL;
-	while (!ret && left && fs->dirty.early && !fs->read_only &&
-	       rfs_early_has_room(fs))
+	fs->dirty.early = fs->early->left ? fs->dirty.bufs.next :
+					    &fs->dirty.bufs;
+	while (!ret && left && fs->dirty.early != &fs->dirty.bufs &&
+	       !fs->read_only && rfs_early_has_room(fs))
 		ret = fs->early->count == RFS_IO_DEPTH ? rfs_early_wait(fs) :
 							 rfs_early_send(fs,
 									&left);
 	while (fs->early->count)
 		rfs_early_wait(fs);
-	fs->dirty.early = NULL;
+	fs->dirty.early = &fs->dirty.bufs;
 	return ret ? 0 : dirty - left;
 }
 

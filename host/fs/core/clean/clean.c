@@ -323,6 +323,18 @@ int rfs_copy_done(struct rfs_fs *fs, const struct rfs_copy *copy, u32 first,
 	return 0;
 }
 
+/*
+ * Zones have failed and none was left for a copy: what it is of stays where it is. What
+ * was emptied before has its copies elsewhere, and a check-point gives it back.
+ */
+#define NO_ZONE	2
+
+static int rfs_copy_failed(const struct rfs_fs *fs, int error)
+{
+	return !fs->read_only && (error == -EIO || error == -ENOSPC) ? NO_ZONE :
+								       error;
+}
+
 /* All at once, and it has completed */
 static int rfs_copy_append_now(struct rfs_fs *fs, struct rfs_copy *copy)
 {
@@ -341,7 +353,8 @@ static int rfs_copy_append_now(struct rfs_fs *fs, struct rfs_copy *copy)
 		/* a zone waits for what is in flight to it */
 		fs->ops->yield(fs->dev);
 	} while (!fs->read_only);
-	return ret ? ret : rfs_copy_done(fs, copy, 0, copy->n, addr);
+	return ret ? rfs_copy_failed(fs, ret) :
+		     rfs_copy_done(fs, copy, 0, copy->n, addr);
 }
 
 /* Append the oldest of those that are being read. */
@@ -374,7 +387,9 @@ static int rfs_copy_wait_next(struct rfs_fs *fs, struct cleaner *c)
 	c->queued--;
 	memmove(c->queue, c->queue + 1, c->queued * sizeof(*c->queue));
 	c->idle[c->idles++] = copy;
-	return copy->sent ? fs->ops->copy_write_wait(fs->dev, copy) : 0;
+	return copy->sent ? rfs_copy_failed(fs, fs->ops->copy_write_wait(fs->dev,
+									copy)) :
+			    0;
 }
 
 static void rfs_copy_free(struct rfs_copy *copy)
@@ -654,10 +669,14 @@ static int rfs_move_meta(struct rfs_fs *fs, const struct rfs_oob *from,
 static int rfs_move_block(struct rfs_fs *fs, struct cleaner *c,
 			  const struct rfs_oob *from, u64 addr)
 {
+	u32 copies;
+
 	if (c->each)
 		return from->type == RFS_DATA ? c->each(c->arg, from, addr) : 0;
 	rfs_dirty_parents(fs);
-	if (rfs_room_beside(fs, c->waiting + 1, c->kept) < c->least)
+	/* of metadata nothing is copied: it takes no room of pages that were promised some */
+	copies = c->waiting + (from->type == RFS_DATA);
+	if (rfs_room_beside(fs, copies, c->kept) < c->least)
 		return STOP;
 	c->any = true;
 	if (from->type == RFS_DATA)
@@ -980,6 +999,8 @@ static int rfs_clean_end(struct rfs_fs *fs, struct cleaner *c, int ret)
 	}
 	if (victims && fs->inject & RFS_INJECT_RESET)
 		rfs_free_zones(fs);
+	if (ret == NO_ZONE)
+		ret = rfs_to_be_free(fs) ? 0 : -EIO;
 	return !ret && none ? -ENOENT : ret;
 }
 

@@ -194,15 +194,12 @@ int rfs_mount(const struct rfs_dev_ops *ops, void *dev,
 	      const struct rfs_geometry *geo, bool read_only, u32 inject,
 	      struct rfs_fs **out)
 {
-	struct rfs_fs *fs = rfs_alloc(sizeof(*fs));
+	struct rfs_fs *fs = rfs_volume_new(ops, dev, geo);
 	int ret;
 
 	*out = NULL;
 	if (!fs)
 		return -ENOMEM;
-	fs->ops = ops;
-	fs->dev = dev;
-	fs->geo = *geo;
 	fs->inject = inject;
 	ret = rfs_limits_ok(geo) || read_only ? 0 : -EMFILE;
 	if (fs->geo.oob_bytes < RFS_OOB_BYTES)
@@ -223,8 +220,9 @@ void rfs_unmount_nosync(struct rfs_fs *fs)
 
 	rfs_log_free(fs);
 	rfs_home_free(fs);
-	while (fs->dirty.first)
-		rfs_buf_drop(fs, fs->dirty.first);
+	while (!list_empty(&fs->dirty.bufs))
+		rfs_buf_drop(fs, list_first_entry(&fs->dirty.bufs,
+						  struct rfs_buf, list));
 	rfs_cache_trim(fs, 0);
 	rfs_sums_drop(fs);
 	rfs_quota_forget(fs);

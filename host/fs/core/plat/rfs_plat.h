@@ -8,6 +8,7 @@
 #include <linux/crc32c.h>
 #include <linux/errno.h>
 #include <linux/kernel.h>
+#include <linux/list.h>
 #include <linux/minmax.h>
 #include <linux/siphash.h>
 #include <linux/sort.h>

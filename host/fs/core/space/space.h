@@ -7,7 +7,7 @@
 
 /* A summary, until it is written */
 struct rfs_sum {
-	struct rfs_sum *next;
+	struct list_head list;	/* of those that can be written */
 	u32 zone;
 	u32 count;		/* blocks it will list */
 	u32 known;		/* of them, where they are is known, or never */

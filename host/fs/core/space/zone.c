@@ -40,11 +40,7 @@ static int rfs_place_sum(struct rfs_active_seg *seg)
 /* A summary whose blocks are all known can be written. */
 static void rfs_sum_ready(struct rfs_fs *fs, struct rfs_sum *sum)
 {
-	struct rfs_sum **at = &fs->sums;
-
-	while (*at)
-		at = &(*at)->next;
-	*at = sum;
+	list_add_tail(&sum->list, &fs->sums);
 }
 
 /* Blocks of a zone, and so of its way, that were given room or are there now */
@@ -88,10 +84,12 @@ struct rfs_sum *rfs_sum_next(struct rfs_fs *fs, struct rfs_oob *oob)
 	struct rfs_summary *block;
 	struct rfs_sum *sum;
 
-	while ((sum = fs->sums)) {
-		struct rfs_zone_info *z = &fs->zone[sum->zone];
+	while (!list_empty(&fs->sums)) {
+		struct rfs_zone_info *z;
 
-		fs->sums = sum->next;
+		sum = list_first_entry(&fs->sums, struct rfs_sum, list);
+		list_del(&sum->list);
+		z = &fs->zone[sum->zone];
 		z->sums_due--;
 		if (z->cond != RFS_DEV_OK) {
 			rfs_sum_free(fs, sum, false);
@@ -773,13 +771,11 @@ int rfs_append(struct rfs_fs *fs, u32 stream, u32 n, const void *const *data,
 /* What was not written of summaries is forgotten. */
 void rfs_sums_drop(struct rfs_fs *fs)
 {
-	struct rfs_sum *sum;
+	struct rfs_sum *sum, *next;
 	u32 i, way;
 
-	while ((sum = fs->sums)) {
-		fs->sums = sum->next;
+	list_for_each_entry_safe(sum, next, &fs->sums, list)
 		rfs_free(sum);
-	}
 	for (i = 0; i < RFS_STREAMS; i++)
 		for (way = 0; way < fs->ways; way++)
 			rfs_free(fs->active[i][way].sum);

@@ -148,12 +148,9 @@ int rfs_mkfs(const struct rfs_dev_ops *ops, void *dev,
 	ret = reset_all(ops, dev, geo->zones);
 	if (ret)
 		return ret;
-	fs = rfs_alloc(sizeof(*fs));
+	fs = rfs_volume_new(ops, dev, geo);
 	if (!fs)
 		return -ENOMEM;
-	fs->ops = ops;
-	fs->dev = dev;
-	fs->geo = *geo;
 	ret = rfs_super_make(fs, cap, id, label, time_of_mkfs(fs));
 	if (ret) {
 		rfs_free(fs);

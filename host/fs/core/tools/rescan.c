@@ -494,15 +494,13 @@ static bool is_hybrid(struct rescan *r)
 /* A volume of which nothing is known but its zones */
 static int blank(struct rescan *r, const struct cut *cut)
 {
-	struct rfs_fs *old = r->fs, *fs = rfs_alloc(sizeof(*fs));
+	struct rfs_fs *old = r->fs, *fs;
 	u32 nr;
 	int ret;
 
+	fs = rfs_volume_new(old->ops, old->dev, &old->geo);
 	if (!fs)
 		return -ENOMEM;
-	fs->ops = old->ops;
-	fs->dev = old->dev;
-	fs->geo = old->geo;
 	fs->super = old->super;
 	rfs_super_fill(fs);
 	rfs_unmount_nosync(old);
@@ -927,14 +925,11 @@ int rfs_rescan(const struct rfs_dev_ops *ops, void *dev,
 
 	*fs = NULL;
 	memset(out, 0, sizeof(*out));
-	r.fs = rfs_alloc(sizeof(*r.fs));
+	r.fs = rfs_volume_new(ops, dev, geo);
 	r.block = rfs_alloc(2 * RFS_BLOCK_BYTES);
 	r.nth = rfs_alloc(NTH_BYTES);
 	if (!r.fs || !r.block || !r.nth)
 		goto out;
-	r.fs->ops = ops;
-	r.fs->dev = dev;
-	r.fs->geo = *geo;
 	if (r.fs->geo.oob_bytes < RFS_OOB_BYTES)
 		r.fs->geo.oob_bytes = 0;
 	ret = find_super(&r);

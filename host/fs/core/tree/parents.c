@@ -28,12 +28,12 @@ void rfs_dirty_new_parents(struct rfs_fs *fs)
 	struct rfs_list *dirty = &fs->dirty;
 	bool nowait = rfs_nowait_off(fs);
 
-	while (dirty->seen != dirty->last) {
-		struct rfs_buf *buf = dirty->seen ? dirty->seen->next :
-						    dirty->first, *map;
+	while (dirty->seen != dirty->bufs.prev) {
+		struct rfs_buf *map;
 
-		dirty->seen = buf;
-		map = rfs_map_of_buf(fs, buf);
+		dirty->seen = dirty->seen->next;
+		map = rfs_map_of_buf(fs, list_entry(dirty->seen, struct rfs_buf,
+						    list));
 		if (map && !map->dirty)
 			rfs_buf_dirty(fs, map);
 	}

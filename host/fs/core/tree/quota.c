@@ -133,7 +133,7 @@ void rfs_quota_recovered(struct rfs_fs *fs)
 	struct rfs_buf *buf;
 	u32 i;
 
-	for (buf = fs->dirty.first; buf; buf = buf->next) {
+	list_for_each_entry(buf, &fs->dirty.bufs, list) {
 		u32 off = (u32)le64_to_cpu(buf->head.off);
 
 		if (buf->head.type != RFS_QUOTA)

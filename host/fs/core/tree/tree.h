@@ -13,7 +13,7 @@ void rfs_dirty_new_parents(struct rfs_fs *fs);
 
 static inline void rfs_dirty_parents(struct rfs_fs *fs)
 {
-	if (fs->dirty.seen != fs->dirty.last)
+	if (fs->dirty.seen != fs->dirty.bufs.prev)
 		rfs_dirty_new_parents(fs);
 }
 

@@ -97,6 +97,29 @@ void rfs_oob_meta(struct rfs_fs *fs, struct rfs_oob *oob,
 	oob->len = cpu_to_le16(RFS_BLOCK_BYTES);
 }
 
+static void rfs_list_init(struct rfs_list *list)
+{
+	INIT_LIST_HEAD(&list->bufs);
+	list->seen = &list->bufs;
+	list->early = &list->bufs;
+}
+
+struct rfs_fs *rfs_volume_new(const struct rfs_dev_ops *ops, void *dev,
+			      const struct rfs_geometry *geo)
+{
+	struct rfs_fs *fs = rfs_alloc(sizeof(*fs));
+
+	if (!fs)
+		return NULL;
+	fs->ops = ops;
+	fs->dev = dev;
+	fs->geo = *geo;
+	rfs_list_init(&fs->dirty);
+	rfs_list_init(&fs->clean);
+	INIT_LIST_HEAD(&fs->sums);
+	return fs;
+}
+
 void rfs_head_init(struct rfs_fs *fs, struct rfs_head *head, u8 type, u32 ino,
 		   u32 gen, u64 off)
 {

@@ -75,10 +75,11 @@ struct rfs_active_seg {
 	struct rfs_sum *sum;	/* NULL if there are none */
 };
 
+/* Of metadata blocks in memory, the oldest first; of either cursor, the list: at none */
 struct rfs_list {
-	struct rfs_buf *first, *last;
-	struct rfs_buf *seen;	/* up to it what is above is dirty, too */
-	struct rfs_buf *early;	/* the next that rfs_write_early() looks at */
+	struct list_head bufs;
+	struct list_head *seen;	/* up to it what is above is dirty, too */
+	struct list_head *early;	/* the next that rfs_write_early() looks at */
 	u32 count;
 };
 
@@ -206,7 +207,7 @@ struct rfs_fs {
 	struct rfs_traffic traffic;	/* of balanced groups, since the mount */
 	u32 active_max;		/* zones, but for check-points; 0: any number */
 	bool active_few;	/* so few that what is in flight has to be waited for */
-	struct rfs_sum *sums;	/* that can be written */
+	struct list_head sums;	/* that can be written */
 	u32 sums_noted;		/* places that rfs_zone_info.sum_at has, of all zones */
 	u32 free_zones;
 	u32 meta_zones;		/* that are not: of log, metadata, maps */
@@ -318,6 +319,10 @@ u32 rfs_active_many(u32 ways, u32 cap);
 
 /* The ways over which streams can be striped on this drive, of those there are */
 u32 rfs_ways_allowed(const struct rfs_geometry *geo, u32 cap, u32 ways);
+
+/* One of which nothing is known yet; NULL: there is no memory */
+struct rfs_fs *rfs_volume_new(const struct rfs_dev_ops *ops, void *dev,
+			      const struct rfs_geometry *geo);
 
 void rfs_head_init(struct rfs_fs *fs, struct rfs_head *head, u8 type, u32 ino,
 		   u32 gen, u64 off);
