@@ -312,9 +312,9 @@ kill $(cat /tmp/db.pid)
 for i in $(seq 600); do [ -e /tmp/db.pid ] || break; sleep 0.1; done"""
 
 
-def mariadb_client(rows: int) -> str:
+def mariadb_client(rows: int, seed: str = "1") -> str:
     return (
-        "sysbench --rand-seed=1 --histogram=on --db-driver=mysql --mysql-user=root"
+        f"sysbench --rand-seed={seed} --histogram=on --db-driver=mysql --mysql-user=root"
         f" --mysql-socket=/tmp/db.sock --tables=1 --table-size={rows}"
     )
 

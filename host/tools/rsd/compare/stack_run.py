@@ -45,6 +45,8 @@ OUT_OF_SPACE = re.compile(r"No space left on device|disk is full|errno = 28\b|Er
 # Whether the volume was steady when its aging ended (steadiness.py), in the directory of an aged
 # volume and in that of each benchmark on it
 AGED = "aged.json"
+# The kind of the cache's entries that are aged volumes
+AGED_VOLUME = "aged"
 
 # What is measured in the quick and the default comparison is measured twice, to show that the
 # runs are identical; the rest of the full one once.
@@ -235,7 +237,7 @@ def aged_volume(
                 (partial / AGED).write_text(json.dumps(verdict.to_json()) + "\n")
             kept.write(result, partial, system=system, scale=scale.name)
 
-    return cache.entry("aged", volume_key(system, scale, built), build)
+    return cache.entry(AGED_VOLUME, volume_key(system, scale, built), build)
 
 
 def ran_out_of_space(result: GuestResult, directory: Path) -> bool:

@@ -72,12 +72,21 @@ def age(stack: Stack, scale: Scale) -> str:
 
 def make(stack: Stack, fill: str) -> str:
     """Make the file system, and `fill` it, mounted on VOLUME."""
+    return _filled(stack, f"must {stack.file_system.mkfs}\n", fill)
+
+
+def add(stack: Stack, fill: str) -> str:
+    """`fill` the file system that is there, mounted on VOLUME."""
+    return _filled(stack, "", fill)
+
+
+def _filled(stack: Stack, mkfs: str, fill: str) -> str:
     file_system = stack.file_system
     return (
         _PROLOGUE
         + _DRIVES
         + f"{file_system.before_mount}\n"
-        + f"must {file_system.mkfs}\n"
+        + mkfs
         + f'mounted "{file_system.mount}"\n'
         + file_system.after_mount
         + fill

@@ -21,8 +21,9 @@ from rsd.errors import RsdError, naming
 from rsd.guest_run import add_install_argument
 from rsd.paper import hfm, oftl, redo, risa, sfs
 from rsd.paper.claim import Claim, Limit, Verdict
+from rsd.paper.cost import cpu_minutes
 from rsd.paper.entry import DEFAULT, Entry, Paper, Scale
-from rsd.paper.record import ONE_RUN, number, order, record
+from rsd.paper.record import ONE_RUN, Run, newest, number, order, record
 from rsd.progress import Progress
 
 PAPERS = {paper.name: paper for paper in (redo.PAPER, risa.PAPER, sfs.PAPER, oftl.PAPER, hfm.PAPER)}
@@ -30,6 +31,8 @@ DEFAULT_OUT = OUTPUTS / "paper"
 PLAIN_WIDTH = 170
 COLOURS = {Verdict.REPRODUCED: "green", Verdict.DIRECTION: "yellow", Verdict.NOT: "bold red"}
 LIVE = (20, 90)
+# Beside figures: all that a run has of them
+ALL = "all"
 
 Found = dict[str, list[Claim | Limit]]
 
@@ -122,7 +125,8 @@ def main(arguments: argparse.Namespace) -> int:
         write(paper, found, page)
     progress.say(f"figures: {data}; page: {page}")
     if arguments.record:
-        progress.say(f"recorded: {record(REPOSITORY, content)}")
+        cost = _cost(entries, context, scale)
+        progress.say(f"recorded: {record(REPOSITORY, {**content, 'cpu_minutes': cost})}")
     return 0
 
 
@@ -156,12 +160,32 @@ def _scale(arguments: argparse.Namespace) -> Scale:
     return Scale(arguments.capacities, arguments.live)
 
 
+def _cost(entries: list[Entry], context: Context, scale: Scale) -> dict[str, float]:
+    """CPU minutes by figure, of those that have guests; and of all of them, as ALL."""
+    units = {entry.name: [*entry.units(context, scale)] for entry in entries}
+    together = [unit for some in units.values() for unit in some]
+    return {
+        name: round(cpu_minutes(some, context.cache), 1)
+        for name, some in {**units, ALL: together}.items()
+        if some
+    }
+
+
 def _print_list(name: str | None) -> None:
     for paper in PAPERS.values() if name is None else (_paper(name),):
         print(f"{paper.name}: {paper.reference}")
+        runs = newest(REPOSITORY, paper.name)
         for entry in paper.entries:
             state = "" if entry.run else f"; not measured: {entry.missing}"
-            print(f"  {entry.name:9} {entry.shows}{state}")
+            print(f"  {entry.name:9} {entry.shows}{state}{_recorded_cost(entry.name, runs)}")
+
+
+def _recorded_cost(figure: str, runs: list[Run]) -> str:
+    """What its guests took when it was recorded last."""
+    for run in runs:
+        if figure in run["figures"] and figure in (cost := run.get("cpu_minutes", {})):
+            return f"; {cost[figure]:.1f} CPU minutes on {run['date']}"
+    return ""
 
 
 def print_table(found: Found) -> None:

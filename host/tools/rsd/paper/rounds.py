@@ -7,6 +7,9 @@ guest of its own that goes on with the drive as the last one left it: until the 
 some capacities of the flash, and two rounds in a row differ by under 2% in the blocks they take
 into use. The figures are the last round's; the curve of all rounds is part of the result.
 
+A large database cannot be made anew in each round, nor can its queries write a drive full. It is
+made and aged once a stack, in a guest before the first round (Loaded).
+
 What counts as work for the flash are the blocks taken into use: those erased, and those by which
 the stock of erased blocks shrank, each of which costs an erasure later.
 """
@@ -14,7 +17,7 @@ the stock of erased blocks shrank, each of which costs an erasure later.
 import dataclasses
 import functools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,6 +37,7 @@ from rsd.compare.stack_figures import (
     run_seconds,
 )
 from rsd.compare.stack_run import (
+    AGED_VOLUME,
     NO_SPACE,
     aged_volume,
     ran_out_of_space,
@@ -45,7 +49,7 @@ from rsd.errors import RsdError
 from rsd.machine import run_guest
 from rsd.paper.entry import Scale
 from rsd.parallel import run_all
-from rsd.written import copy_media
+from rsd.written import copy_media, shrink_media
 
 # Two rounds that differ by less are called the same.
 STEADY = 0.02
@@ -53,6 +57,11 @@ STEADY = 0.02
 PATIENCE = 2
 
 PAGE = 4096
+
+# The kind of the cache's entries that have what is Loaded
+_LOADED = "loaded"
+# Where the guest that makes what is Loaded leaves the drive's counters amid its work
+_BEGUN = "begun.json"
 
 
 @dataclass(frozen=True)
@@ -119,12 +128,28 @@ def _same(one: int, other: int) -> bool:
 
 
 @dataclass(frozen=True)
+class Loaded:
+    """What is done once a stack before the first round, and what all its benchmarks go on from.
+
+    `load` is shell that makes files, which stay; `age` gives shell that writes so many bytes to
+    them, all those that are to be before a round counts. A benchmark finds the round's number in
+    $round; `most`: rounds.
+    """
+
+    name: str
+    load: str
+    age: Callable[[int], str]
+    most: int
+
+
+@dataclass(frozen=True)
 class Plan:
     """What is measured: a benchmark in rounds on a stack."""
 
     stack: str
     benchmark: Benchmark
     scale: Scale
+    loaded: Loaded | None = None
 
     @property
     def title(self) -> str:
@@ -132,9 +157,14 @@ class Plan:
         return f"{self.stack}, {self.benchmark.name}"
 
 
-def plans(stacks: Iterable[str], benchmarks: Sequence[Benchmark], scale: Scale) -> list[Plan]:
+def plans(
+    stacks: Iterable[str],
+    benchmarks: Sequence[Benchmark],
+    scale: Scale,
+    loaded: Loaded | None = None,
+) -> list[Plan]:
     """Each benchmark on each stack."""
-    return [Plan(stack, benchmark, scale) for benchmark in benchmarks for stack in stacks]
+    return [Plan(stack, benchmark, scale, loaded) for benchmark in benchmarks for stack in stacks]
 
 
 def measure(todo: Sequence[Plan], context: Context) -> dict[tuple[str, str], Rounds]:
@@ -149,13 +179,19 @@ def measure(todo: Sequence[Plan], context: Context) -> dict[tuple[str, str], Rou
 
 def unit(plan: Plan, context: Context) -> Unit:
     """Its entry has each round's raw output, and the figures of all."""
+    aged = volume_key(plan.stack, plan.benchmark.scale, context.built)
+    loaded = [_loaded_key(plan, context)] if plan.loaded else []
+    most = [plan.loaded.most] if plan.loaded else []
     key = hash_inputs(
-        volume_key(plan.stack, plan.benchmark.scale, context.built),
+        aged,
         [_script(plan, number) for number in (1, 2)],
         dataclasses.asdict(plan.scale),
         [STEADY, PATIENCE, kept.FORMAT, *(field.name for field in dataclasses.fields(Round))],
+        *loaded,
+        *most,
     )
-    return Unit(plan.title, "rounds", key, functools.partial(_measure, plan, context))
+    needs = [(AGED_VOLUME, aged), *((_LOADED, one) for one in loaded)]
+    return Unit(plan.title, "rounds", key, functools.partial(_measure, plan, context), (*needs,))
 
 
 def _read(plan: Plan, entry: Path) -> Rounds:
@@ -176,22 +212,75 @@ def _script(plan: Plan, number: int) -> str:
     """A round's script. The first makes room what it is to be; each removes what the last left."""
     stack = STACKS[plan.stack]
     prepare = f"rm -rf {stack_script.VOLUME}/bench\n"
-    if number == 1:
+    if plan.loaded:
+        prepare += f"round={number}\n"
+    elif number == 1:
         prepare += stack_script.ballast(ballast(plan.benchmark, plan.scale.live))
     return stack_script.measure(stack, plan.benchmark, prepare)
+
+
+def _loading(plan: Plan, loaded: Loaded) -> str:
+    """The script of the guest that makes what the rounds go on from."""
+    amount = int(plan.scale.capacities * plan.benchmark.scale.raw_mib * MIB)
+    return stack_script.add(
+        STACKS[plan.stack],
+        stack_script.ballast(ballast(plan.benchmark, plan.scale.live))
+        + loaded.load
+        + f"must rsdctl show --json $drive && mv /tmp/prepare /out/{_BEGUN}\n"
+        + loaded.age(amount),
+    )
+
+
+def _loaded_key(plan: Plan, context: Context) -> str:
+    assert plan.loaded
+    aged = volume_key(plan.stack, plan.benchmark.scale, context.built)
+    return hash_inputs(aged, _loading(plan, plan.loaded), kept.FORMAT)
+
+
+def _beginning(plan: Plan, context: Context) -> Path:
+    """A directory of the cache with the drive that the first round begins with. Or NO_SPACE."""
+    built, cache, progress = context.built, context.cache, context.progress
+    aged = aged_volume(plan.stack, plan.benchmark.scale, built, cache, progress)
+    loaded = plan.loaded
+    if loaded is None or (aged / NO_SPACE).exists():
+        return aged
+
+    def build(target: Path) -> None:
+        media = target / "media"
+        copy_media(aged / "media", media)
+        with progress.step(f"{plan.stack}: {loaded.name}"):
+            job = stack_job(
+                STACKS[plan.stack],
+                plan.benchmark.scale,
+                _loading(plan, loaded),
+                media,
+                target / kept.RAW,
+            )
+            result = run_guest(job, built, cache=cache)
+        if ran_out_of_space(result, target):
+            media.unlink()
+            return
+        if why := guest_failure(result):
+            raise RsdError(f"{plan.stack}, {loaded.name}: {why}")
+        shrink_media(media)
+        kept.write(result, target, system=plan.stack, benchmark=loaded.name)
+
+    return cache.entry(_LOADED, _loaded_key(plan, context), build)
 
 
 def _measure(plan: Plan, context: Context, target: Path) -> None:
     built, cache, progress = context.built, context.cache, context.progress
     rounds: list[Round] = []
+    most = plan.loaded.most if plan.loaded else None
     no_space = False
     capacity = plan.benchmark.scale.raw_mib * MIB // PAGE
     wanted = plan.scale.capacities * capacity
-    aged = aged_volume(plan.stack, plan.benchmark.scale, built, cache, progress)
+    beginning = _beginning(plan, context)
+    first = beginning / kept.RAW / _BEGUN if plan.loaded else _counters(target / "1", "before")
     with progress.step(plan.title) as step, cache.scratch("rounds") as scratch:
         media = scratch / "media"
-        if not (no_space := (aged / NO_SPACE).exists()):
-            copy_media(aged / "media", media)
+        if not (no_space := (beginning / NO_SPACE).exists()):
+            copy_media(beginning / "media", media)
         while not no_space:
             number = len(rounds) + 1
             raw = target / str(number)
@@ -208,20 +297,20 @@ def _measure(plan: Plan, context: Context, target: Path) -> None:
             if why := guest_failure(result):
                 raise RsdError(f"{plan.title}, round {number}: {why}")
             kept.write(result, raw, system=plan.stack, benchmark=plan.benchmark.name)
-            rounds.append(_round(plan, raw / kept.RAW))
+            rounds.append(_round(plan, raw / kept.RAW, first))
             done = rounds[-1].all_written
             step.detail(
                 f"round {number}, {done / capacity:.1f} of {plan.scale.capacities:g} capacities"
             )
             settled = len(rounds) > 1 and _same(rounds[-2].taken, rounds[-1].taken)
-            if (done >= wanted and settled) or done >= PATIENCE * wanted:
+            if (done >= wanted and settled) or done >= PATIENCE * wanted or number == most:
                 break
     facts = {"rounds": [dataclasses.asdict(one) for one in rounds], "no_space": no_space}
     (target / "rounds.json").write_text(json.dumps(facts, indent=1) + "\n")
 
 
-def _round(plan: Plan, raw: Path) -> Round:
-    """From what a round left behind."""
+def _round(plan: Plan, raw: Path, first: Path) -> Round:
+    """From what a round left behind. `first` has the drive's counters of the beginning."""
     found = [*drive_figures(raw)]
     counts = bool(STACKS[plan.stack].file_system.counters)
     if counts:
@@ -230,7 +319,6 @@ def _round(plan: Plan, raw: Path) -> Round:
     begun, ended = (
         counters(read_json(raw / when / "counters.json")) for when in ("before", "after")
     )
-    first = raw.parent.parent / "1" / kept.RAW / "before" / "counters.json"
     written = int(figures["nand.programs.host"])
     return Round(
         taken=blocks_taken(begun, ended),
@@ -245,6 +333,10 @@ def _round(plan: Plan, raw: Path) -> Round:
         checkpoints=_checkpoints(raw) if counts else 0,
         own={one.metric: one.value for one in benchmark_figures(plan.benchmark, raw)},
     )
+
+
+def _counters(round_: Path, when: str) -> Path:
+    return round_ / kept.RAW / when / "counters.json"
 
 
 def _checkpoints(raw: Path) -> int:
