@@ -451,7 +451,7 @@ BENCHMARKS = (
     _file(RISA, "risa", "randwrite", "random write", 768 * MIB, "randwrite", FULL),
     *(_tiobench(RISA, "risa", threads, 640, FULL) for threads in (1, 8, 48)),
     *(
-        _iozone(RISA, "risa", f"-{_size(record)}-{how}", (record,), how == "sync", 128, FULL)
+        _iozone(RISA, "risa", f"-{_size(record)}-{how}", (record,), how == "sync", 256, FULL)
         for how in ("buffered", "sync")
         for record in RECORDS
     ),

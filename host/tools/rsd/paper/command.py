@@ -57,8 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=DEFAULT.capacities,
         metavar="N",
-        help="Write REDO's drive full N times before a benchmark counts, and RISA's a quarter as"
-        f" often (default: {DEFAULT.capacities:g}).",
+        help="Write REDO's drive full N times before a benchmark counts, and RISA's an eighth as"
+        f" often in all (default: {DEFAULT.capacities:g}).",
     )
     parser.add_argument(
         "--live",

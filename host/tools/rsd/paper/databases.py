@@ -33,8 +33,7 @@ THREADS = 6
 TRANSACTIONS = 3000
 # Of each kind
 SINGLE = 3000
-# Rounds, at the most
-MOST = 4
+ROUNDS = 4
 
 PAGES = Path(__file__).with_name("pages.py")
 DATA = f"{VOLUME}/db"
@@ -136,4 +135,4 @@ def _benchmark(
 
 
 BENCHMARKS = (queries(ROWS, SINGLE, LIVE_MIB), oltp(ROWS, TRANSACTIONS, LIVE_MIB))
-LOADED = Loaded(f"a table of {ROWS} rows", load(ROWS), rewrite, MOST)
+LOADED = Loaded(f"a table of {ROWS} rows", load(ROWS), rewrite, ROUNDS)

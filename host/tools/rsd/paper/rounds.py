@@ -7,8 +7,10 @@ guest of its own that goes on with the drive as the last one left it: until the 
 some capacities of the flash, and two rounds in a row differ by under 2% in the blocks they take
 into use. The figures are the last round's; the curve of all rounds is part of the result.
 
-A large database cannot be made anew in each round, nor can its queries write a drive full. It is
-made and aged once a stack, in a guest before the first round (Loaded).
+On a large drive that takes too long. There what benchmarks share is made once, in a guest before
+the first round (Loaded): the files that stay, or a database, which cannot be made anew in each
+round, and whose queries write no drive full. The number of rounds is given, and the figures are the
+means of their later half.
 
 What counts as work for the flash are the blocks taken into use: those erased, and those by which
 the stock of erased blocks shrank, each of which costs an erasure later.
@@ -17,6 +19,7 @@ the stock of erased blocks shrank, each of which costs an erasure later.
 import dataclasses
 import functools
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,6 +58,8 @@ from rsd.written import copy_media, shrink_media
 STEADY = 0.02
 # A benchmark that does not settle is given up after so many times the rounds it was to have.
 PATIENCE = 2
+# Rounds whose number was given, and that differ by more, are noted.
+VARIES = 0.10
 
 PAGE = 4096
 
@@ -75,27 +80,31 @@ class Round:
     round began. `own`: the benchmark's own figures by metric, as `./rsd compare` has them.
     """
 
-    taken: int
-    written: int
-    copied: int
-    pages: int
+    taken: float
+    written: float
+    copied: float
+    pages: float
     seconds: float
     all_written: int
-    inode_map: int = 0
-    timb: int = 0
-    moved_map: int = 0
-    checkpoints: int = 0
+    inode_map: float = 0
+    timb: float = 0
+    moved_map: float = 0
+    checkpoints: float = 0
     own: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Rounds:
-    """All rounds of a benchmark on a stack. `no_space`: the file system had no room for it."""
+    """All rounds of a benchmark on a stack. `no_space`: the file system had no room for it.
+
+    `fixed`: they did not end when two were the same, but after a number that was given.
+    """
 
     stack: str
     benchmark: Benchmark
     rounds: tuple[Round, ...]
     no_space: bool = False
+    fixed: bool = False
 
     @property
     def last(self) -> Round:
@@ -103,12 +112,33 @@ class Rounds:
         return self.rounds[-1]
 
     @property
+    def counted(self) -> tuple[Round, ...]:
+        """The later half, which is the steady state where their number was given."""
+        return self.rounds[len(self.rounds) // 2 :]
+
+    @property
+    def mean(self) -> Round:
+        """Of those that count: a log cleans amid some rounds, and not at all in others."""
+        counted = self.counted
+
+        def mean(values: Iterable[float]) -> float:
+            return math.fsum(values) / len(counted)
+
+        numbers = {
+            field.name: mean(getattr(one, field.name) for one in counted)
+            for field in dataclasses.fields(Round)
+            if field.name not in ("own", "all_written")
+        }
+        own = {name: mean(one.own[name] for one in counted) for name in self.last.own}
+        return dataclasses.replace(self.last, **numbers, own=own)
+
+    @property
     def steady(self) -> bool:
         """Whether the last two rounds are the same."""
         return len(self.rounds) > 1 and _same(self.rounds[-2].taken, self.rounds[-1].taken)
 
     @property
-    def curve(self) -> list[tuple[float, int]]:
+    def curve(self) -> list[tuple[float, float]]:
         """Capacities written since the beginning, and blocks taken, of each round."""
         capacity = self.benchmark.scale.raw_mib * MIB // PAGE
         return [(one.all_written / capacity, one.taken) for one in self.rounds]
@@ -118,28 +148,32 @@ class Rounds:
         """What a reader has to know of it; "" if nothing."""
         if self.no_space:
             return f"{self.stack}: the file system ran out of space"
+        if self.fixed:
+            programs = [one.written + one.copied for one in self.counted]
+            spread = (max(programs) - min(programs)) / max(*programs, 1)
+            return f"{self.stack}: rounds vary by {spread:.0%}" if spread > VARIES else ""
         if self.steady:
             return ""
         return f"{self.stack}: not steady after {self.curve[-1][0]:.1f} capacities"
 
 
-def _same(one: int, other: int) -> bool:
+def _same(one: float, other: float) -> bool:
     return abs(one - other) <= STEADY * max(one, other)
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """What is done once a stack before the first round, and what all its benchmarks go on from.
+    """What is done before the first round, in a guest of its own, for all benchmarks that share it.
 
-    `load` is shell that makes files, which stay; `age` gives shell that writes so many bytes to
-    them, all those that are to be before a round counts. A benchmark finds the round's number in
-    $round; `most`: rounds.
+    The files that stay are made, and others by `load`, which is shell. `age` gives shell that
+    writes so many bytes to them, as many as rounds of other benchmarks write. Then there are
+    `rounds`, or as many as write that much. A benchmark finds the round's number in $round.
     """
 
     name: str
-    load: str
-    age: Callable[[int], str]
-    most: int
+    load: str = ""
+    age: Callable[[int], str] | None = None
+    rounds: int | None = None
 
 
 @dataclass(frozen=True)
@@ -181,14 +215,14 @@ def unit(plan: Plan, context: Context) -> Unit:
     """Its entry has each round's raw output, and the figures of all."""
     aged = volume_key(plan.stack, plan.benchmark.scale, context.built)
     loaded = [_loaded_key(plan, context)] if plan.loaded else []
-    most = [plan.loaded.most] if plan.loaded else []
+    number = [plan.loaded.rounds] if plan.loaded else []
     key = hash_inputs(
         aged,
         [_script(plan, number) for number in (1, 2)],
         dataclasses.asdict(plan.scale),
         [STEADY, PATIENCE, kept.FORMAT, *(field.name for field in dataclasses.fields(Round))],
         *loaded,
-        *most,
+        *number,
     )
     needs = [(AGED_VOLUME, aged), *((_LOADED, one) for one in loaded)]
     return Unit(plan.title, "rounds", key, functools.partial(_measure, plan, context), (*needs,))
@@ -198,7 +232,7 @@ def _read(plan: Plan, entry: Path) -> Rounds:
     """The rounds that an entry of the cache has."""
     facts = json.loads((entry / "rounds.json").read_text())
     rounds = tuple(Round(**one) for one in facts["rounds"])
-    return Rounds(plan.stack, plan.benchmark, rounds, facts["no_space"])
+    return Rounds(plan.stack, plan.benchmark, rounds, facts["no_space"], bool(plan.loaded))
 
 
 def ballast(benchmark: Benchmark, live: int) -> int:
@@ -222,12 +256,13 @@ def _script(plan: Plan, number: int) -> str:
 def _loading(plan: Plan, loaded: Loaded) -> str:
     """The script of the guest that makes what the rounds go on from."""
     amount = int(plan.scale.capacities * plan.benchmark.scale.raw_mib * MIB)
+    age = loaded.age(amount) if loaded.age else ""
     return stack_script.add(
         STACKS[plan.stack],
         stack_script.ballast(ballast(plan.benchmark, plan.scale.live))
         + loaded.load
         + f"must rsdctl show --json $drive && mv /tmp/prepare /out/{_BEGUN}\n"
-        + loaded.age(amount),
+        + age,
     )
 
 
@@ -271,7 +306,6 @@ def _beginning(plan: Plan, context: Context) -> Path:
 def _measure(plan: Plan, context: Context, target: Path) -> None:
     built, cache, progress = context.built, context.cache, context.progress
     rounds: list[Round] = []
-    most = plan.loaded.most if plan.loaded else None
     no_space = False
     capacity = plan.benchmark.scale.raw_mib * MIB // PAGE
     wanted = plan.scale.capacities * capacity
@@ -302,11 +336,19 @@ def _measure(plan: Plan, context: Context, target: Path) -> None:
             step.detail(
                 f"round {number}, {done / capacity:.1f} of {plan.scale.capacities:g} capacities"
             )
-            settled = len(rounds) > 1 and _same(rounds[-2].taken, rounds[-1].taken)
-            if (done >= wanted and settled) or done >= PATIENCE * wanted or number == most:
+            if _ended(plan, rounds, wanted):
                 break
     facts = {"rounds": [dataclasses.asdict(one) for one in rounds], "no_space": no_space}
     (target / "rounds.json").write_text(json.dumps(facts, indent=1) + "\n")
+
+
+def _ended(plan: Plan, rounds: Sequence[Round], wanted: float) -> bool:
+    """Whether these are all. `wanted`: pages to write before a round counts."""
+    done = rounds[-1].all_written
+    if plan.loaded:
+        return done >= wanted if plan.loaded.rounds is None else len(rounds) >= plan.loaded.rounds
+    settled = len(rounds) > 1 and _same(rounds[-2].taken, rounds[-1].taken)
+    return (done >= wanted and settled) or done >= PATIENCE * wanted
 
 
 def _round(plan: Plan, raw: Path, first: Path) -> Round:
