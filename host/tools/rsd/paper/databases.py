@@ -26,9 +26,9 @@ from rsd.compare.stack_script import VOLUME
 from rsd.compare.stacks import RISA
 from rsd.paper.rounds import Loaded
 
-# With its index and the server's own files, what --live 60 leaves beside the aged files
+# With its index and the server's own files, about what --live 60 leaves beside the aged files
 ROWS = 3_000_000
-LIVE_MIB = 820
+LIVE_MIB = 870
 THREADS = 6
 TRANSACTIONS = 3000
 # Of each kind
