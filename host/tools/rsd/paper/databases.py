@@ -30,10 +30,10 @@ from rsd.paper.rounds import Loaded
 ROWS = 3_000_000
 LIVE_MIB = 870
 THREADS = 6
-TRANSACTIONS = 3000
+TRANSACTIONS = 2000
 # Of each kind
-SINGLE = 3000
-ROUNDS = 4
+SINGLE = 2000
+ROUNDS = 3
 
 PAGES = Path(__file__).with_name("pages.py")
 DATA = f"{VOLUME}/db"

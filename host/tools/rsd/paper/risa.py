@@ -79,17 +79,24 @@ WITHOUT_F2FS = (
     " not measured"
 )
 
+FILES = "files that stay"
+
 Found = Mapping[tuple[str, str], Rounds]
 
 
 def _plans(scale: Scale, names: Iterable[str], stacks: Iterable[str]) -> list[rounds.Plan]:
     wanted = set(names)
-    others = [one for one in BENCHMARKS if one.name in wanted - DATABASES.keys()]
+    reads = [one for one in BENCHMARKS if one.name in wanted & {*READS.values()}]
+    writes = [
+        one for one in BENCHMARKS if one.name in wanted - DATABASES.keys() and one not in reads
+    ]
     queries = [one for name, one in DATABASES.items() if name in wanted]
     smaller = Scale(scale.capacities * SHARE_OF_ROUNDS, scale.live)
     stacks = [*stacks]
     return [
-        *rounds.plans(stacks, others, smaller, rounds.Loaded("files that stay")),
+        # Who reads leaves the drive as it was.
+        *rounds.plans(stacks, reads, smaller, rounds.Loaded(FILES, rounds=1)),
+        *rounds.plans(stacks, writes, smaller, rounds.Loaded(FILES)),
         *rounds.plans(stacks, queries, smaller, databases.LOADED),
     ]
 
