@@ -30,7 +30,7 @@ from rsd.paper.rounds import Loaded
 ROWS = 3_000_000
 LIVE_MIB = 870
 THREADS = 6
-TRANSACTIONS = 2000
+TRANSACTIONS = 1000
 # Of each kind
 SINGLE = 2000
 ROUNDS = 3
