@@ -16,7 +16,7 @@ from rsd.compare.figures import counters, read_json
 from rsd.compare.run import guest_failure
 from rsd.compare.stacks import RISA, STACKS
 from rsd.machine import run_guest
-from rsd.paper import databases, rounds
+from rsd.paper import databases, risa, rounds
 from rsd.paper.entry import Scale
 from rsd.progress import Progress
 
@@ -29,21 +29,23 @@ EACH = 40
 SCALE = Scale(capacities=0.01, live=20)
 
 
-@pytest.fixture
-def volume(built: Artifacts, rsd_cache: Cache, tmp_path: Path) -> Path:
-    """A new one, which is not aged."""
-    stack = STACKS[NAME]
+def make(name: str, built: Artifacts, rsd_cache: Cache, tmp_path: Path) -> None:
+    """A new volume, which is not aged."""
+    stack = STACKS[name]
     script = stack_script.age(stack, RISA).replace("must python3 /tmp/age.py", "true")
     job = stack_run.stack_job(stack, RISA, script, tmp_path / "media", tmp_path / "made")
     assert not guest_failure(run_guest(job, built, cache=rsd_cache))
-    return tmp_path
 
 
-def test_pages_are_rewritten_as_they_are(built: Artifacts, rsd_cache: Cache, volume: Path) -> None:
+@pytest.mark.parametrize("name", risa.SYSTEMS.values())
+def test_pages_are_rewritten_as_they_are(
+    name: str, built: Artifacts, rsd_cache: Cache, tmp_path: Path
+) -> None:
+    make(name, built, rsd_cache, tmp_path)
     digest = f"sha256sum {databases.TABLE} >/out/%s\n"
     count = "rsdctl show --json $drive >/out/%s.json\n"
     script = stack_script.add(
-        STACKS[NAME],
+        STACKS[name],
         databases.load(ROWS)
         + digest % "before"
         + count % "before"
@@ -51,30 +53,30 @@ def test_pages_are_rewritten_as_they_are(built: Artifacts, rsd_cache: Cache, vol
         + count % "after"
         + digest % "after",
     )
-    job = stack_run.stack_job(STACKS[NAME], RISA, script, volume / "media", volume / "out")
+    job = stack_run.stack_job(STACKS[name], RISA, script, tmp_path / "media", tmp_path / "out")
     result = run_guest(job, built, cache=rsd_cache)
     assert not guest_failure(result), result.output
-    texts = [(volume / "out" / when).read_text() for when in ("before", "after")]
+    texts = [(tmp_path / "out" / when).read_text() for when in ("before", "after")]
     assert texts[0] == texts[1] and len(texts[0].split()) == 2
     begun, ended = (
-        counters(read_json(volume / "out" / f"{when}.json"))["host_write_pages"]
+        counters(read_json(tmp_path / "out" / f"{when}.json"))["host_write_pages"]
         for when in ("before", "after")
     )
-    # and with them little else
-    assert 2048 <= ended - begun < 2100
+    # and little else: maps of the file system
+    assert 2048 <= ended - begun < 2048 + 256
 
 
 def test_rounds_go_on_with_the_table(
-    built: Artifacts, rsd_cache: Cache, volume: Path, monkeypatch: pytest.MonkeyPatch
+    built: Artifacts, rsd_cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rounds, "aged_volume", lambda *arguments: volume)
+    make(NAME, built, rsd_cache, tmp_path)
+    monkeypatch.setattr(rounds, "aged_volume", lambda *arguments: tmp_path)
     benchmark = databases.queries(ROWS, EACH, 20)
-    # in the cache of the tests, under the name of an aged volume
     loaded = dataclasses.replace(databases.LOADED, load=databases.load(ROWS), rounds=2)
     plan = rounds.Plan(NAME, benchmark, SCALE, loaded)
-    target = volume / "rounds"
+    target = tmp_path / "rounds"
     target.mkdir()
-    context = Context(built, Cache(volume / "cache"), Progress())
+    context = Context(built, Cache(tmp_path / "cache"), Progress())
     rounds._measure(plan, context, target)
     found = json.loads((target / "rounds.json").read_text())["rounds"]
     assert len(found) == 2
@@ -84,7 +86,6 @@ def test_rounds_go_on_with_the_table(
         assert one["own"].keys() == {f"{query}.rate" for query in QUERIES}
         assert one["written"] > 0
     reports = [(target / str(n) / "raw" / "delete").read_text() for n in (1, 2)]
-    assert all("queries performed:" in report for report in reports)
     # Queries of the second round delete other rows: those of the first are gone.
-    writes = [report.split("write:")[1].split()[0] for report in reports]
-    assert all(int(number) > EACH // 2 for number in writes), writes
+    deleted = [int(report.split("write:")[1].split()[0]) for report in reports]
+    assert all(number > EACH // 4 for number in deleted), deleted
