@@ -167,7 +167,8 @@ class Loaded:
 
     The files that stay are made, and others by `load`, which is shell. `age` gives shell that
     writes so many bytes to them, as many as rounds of other benchmarks write. Then there are
-    `rounds`, or as many as write that much. A benchmark finds the round's number in $round.
+    `rounds`, or as many as write that much, two at least. A benchmark finds the round's number in
+    $round.
     """
 
     name: str
@@ -346,7 +347,9 @@ def _ended(plan: Plan, rounds: Sequence[Round], wanted: float) -> bool:
     """Whether these are all. `wanted`: pages to write before a round counts."""
     done = rounds[-1].all_written
     if plan.loaded:
-        return done >= wanted if plan.loaded.rounds is None else len(rounds) >= plan.loaded.rounds
+        # The first is never of the later half, unless it is the only one that is asked for.
+        enough = done >= wanted and len(rounds) > 1
+        return enough if plan.loaded.rounds is None else len(rounds) >= plan.loaded.rounds
     settled = len(rounds) > 1 and _same(rounds[-2].taken, rounds[-1].taken)
     return (done >= wanted and settled) or done >= PATIENCE * wanted
 
