@@ -235,6 +235,45 @@ def test_two_rounds_that_differ_by_two_percent_are_not_steady(last: int, steady:
     assert found.note == ("" if steady else "ext4-page: not steady after 8.0 capacities")
 
 
+def test_the_later_half_counts_where_the_number_of_rounds_is_given() -> None:
+    """A log that cleans amid one round of two is not one that cleans never."""
+
+    def found(*copied: int) -> Rounds:
+        rows = [Round(900 + n, 1000, n, 9, n / 10, 5, own={"x.rate": n}) for n in copied]
+        return Rounds("rfs+rsd", BY_NAME["risa-dfsio"], (*rows,), fixed=True)
+
+    five = found(800, 700, 100, 0, 20)
+    assert (five.mean.copied, five.mean.taken, five.mean.seconds) == (40, 940, 4.0)
+    assert five.mean.own == {"x.rate": 40} and five.mean.all_written == 5
+    assert found(800, 0).mean.copied == 0 and found(800).mean.copied == 800
+    # by pages programmed, 1,000 and so many: 10% and a little more
+    assert found(800, 0, 111).note == "" and found(800, 0, 0, 0).note == ""
+    assert found(800, 0, 112).note == "rfs+rsd: rounds vary by 10%"
+
+
+@pytest.mark.parametrize(
+    ("given", "written", "ended"),
+    [
+        (None, [300], False),
+        (None, [1100], False),  # the first alone is no later half
+        (None, [300, 999], False),
+        (None, [300, 1000], True),
+        (None, [500, 700, 1000], True),
+        (1, [0], True),
+        (3, [5000, 9000], False),
+        (3, [5000, 9000, 9900], True),
+    ],
+)
+def test_given_rounds_end_when_so_much_is_written(
+    given: int | None, written: list[int], ended: bool
+) -> None:
+    """As many blocks in each round: two that are the same are no end here."""
+    loaded = rounds.Loaded("files", rounds=given)
+    plan = rounds.Plan("rfs+rsd", BY_NAME["risa-dfsio"], DEFAULT, loaded)
+    found = [Round(100, 100, 0, 100, 1.0, pages) for pages in written]
+    assert rounds._ended(plan, found, 1000) is ended
+
+
 def test_live_data_is_made_up_to_what_is_asked_for() -> None:
     """512 MiB: a fifth stays from the aging, 160 MiB are sysbench's."""
     benchmark = BY_NAME["redo-sysbench"]
