@@ -112,6 +112,9 @@ static int rfsm_section_set(const struct xattr_handler *handler,
 
 	if (strcmp(name, SECTION))
 		return -EOPNOTSUPP;
+	/* the VFS asks for no more than permission to write */
+	if (!inode_owner_or_capable(idmap, inode))
+		return -EPERM;
 	while (value && is < ARRAY_SIZE(sections) &&
 	       (strlen(sections[is]) != size ||
 		memcmp(sections[is], value, size)))

@@ -215,6 +215,21 @@ def test_bypass(run: Run) -> None:
         for made in /mnt/bulk /mnt/bulk/below /mnt/bulk/below/file; do
             test "$(section $made)" = slow
         done
+        # not by others, whatever they may write
+        mkdir -m 1777 /mnt/any
+        touch /mnt/any/root /mnt/any/user
+        chmod 666 /mnt/any/root
+        chown 1000 /mnt/any/user
+        as() { setpriv --reuid=1000 --regid=1000 --clear-groups "$@"; }
+        for whose in /mnt/any /mnt/any/root; do
+            fails 1 as setfattr -n rfs.section -v slow $whose 2>/tmp/said
+            grep 'Operation not permitted' /tmp/said
+            fails 1 as setfattr -x rfs.section $whose 2>/tmp/said
+            grep 'Operation not permitted' /tmp/said
+            test "$(section $whose)" = log
+        done
+        as setfattr -n rfs.section -v slow /mnt/any/user
+        test "$(section /mnt/any/user)" = slow
         sync
         # more than flash has: it is not asked for a page of data
         written=$(counter written_data)
