@@ -22,8 +22,8 @@ bool rfsm_bypasses(struct inode *inode)
 
 void rfsm_bypass_load(struct inode *inode)
 {
-	/* its blocks may have been written before it left memory */
-	if (rfsm_bypasses(inode))
+	/* its blocks may have been written before it left memory; a directory has none */
+	if (S_ISREG(inode->i_mode) && rfsm_bypasses(inode))
 		WRITE_ONCE(RFS_I(inode)->bypassed,
 			   READ_ONCE(RFS_SB(inode->i_sb)->bypassed));
 }

@@ -250,6 +250,12 @@ def test_bypass(run: Run) -> None:
         sync -f /mnt/plain
         dd if=/dev/urandom of=/mnt/bulk/all bs=4k seek=9 count=1 oflag=direct conv=notrunc
         forget
+        # not of the directory, which is logged
+        touch /mnt/bulk/below
+        fsync_dir() { python3 -c "import os; os.fsync(os.open('$1', os.O_RDONLY))"; }
+        now=$(counter checkpoints_sync)
+        fsync_dir /mnt/bulk/below
+        test $(counter checkpoints_sync) -eq $now
         fsync /mnt/bulk/all
         echo synced $(($(counter checkpoints_sync) - before))
         md5sum /mnt/bulk/all >/tmp/sum
