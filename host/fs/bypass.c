@@ -14,10 +14,15 @@
 
 #define ROW	64	/* blocks that are written at a time: their addresses are on the stack */
 
+bool rfsm_may_bypass(const struct rfs_sb_info *sbi)
+{
+	return sbi->slow && rfs_may_bypass(&sbi->fs->super);
+}
+
 bool rfsm_bypasses(struct inode *inode)
 {
 	return RFS_I(inode)->flags & RFS_INODE_BYPASS &&
-	       RFS_SB(inode->i_sb)->slow;
+	       rfsm_may_bypass(RFS_SB(inode->i_sb));
 }
 
 void rfsm_bypass_load(struct inode *inode)

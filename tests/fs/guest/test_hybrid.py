@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from mounted import SMALL, Run, Volume, script
+from test_other_formats import INCOMPAT, change_supers
 from test_power_loss import CUT, promised
 
 from rsd.crash.guest import VISITING
@@ -276,6 +277,35 @@ def test_bypass(run: Run) -> None:
         """,
     )
     assert "synced 3" in output
+
+
+def test_bypass_of_older_volume(run: Run, tmp_path: Path) -> None:
+    """One without bit 32 of incompat stays one that older code can mount and recover."""
+    media, slow = tmp_path / "media", tmp_path / "slow"
+    shown = hybrid(run, "dump.rfs --slow $slow $drive super", media=media, slow_media=slow)
+    features = re.search(r"incompat (0x[0-9a-f]+)", shown)
+    assert features
+    bits = int(features[1], 16)
+    assert bits & 0x28 == 0x28
+    change_supers(media, INCOMPAT, bits & ~0x20)
+    hybrid(
+        run,
+        """
+        start
+        mkdir /mnt/bulk
+        fails 1 setfattr -n rfs.section -v slow /mnt/bulk 2>/tmp/said
+        grep 'Operation not supported' /tmp/said
+        setfattr -n rfs.section -v log /mnt/bulk
+        head -c 8M /dev/urandom >/mnt/bulk/file
+        sync
+        test $(counter home_bypassed) -eq 0
+        again
+        end
+        """,
+        make=False,
+        media=media,
+        slow_media=slow,
+    )
 
 
 def test_bypass_changes(run: Run) -> None:
