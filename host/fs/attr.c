@@ -81,7 +81,7 @@ static const struct xattr_handler security_handler = {
 	.set = rfsm_xattr_set,
 };
 
-/* Where a hybrid volume puts what is written: to flash first, or home at once */
+/* Where a hybrid volume puts what is written back: to flash first, or home */
 #define SECTION		"section"
 static const char *const sections[] = { "log", "slow" };
 
@@ -112,6 +112,9 @@ static int rfsm_section_set(const struct xattr_handler *handler,
 
 	if (strcmp(name, SECTION))
 		return -EOPNOTSUPP;
+	/* the VFS asks for no more than permission to write */
+	if (!inode_owner_or_capable(idmap, inode))
+		return -EPERM;
 	while (value && is < ARRAY_SIZE(sections) &&
 	       (strlen(sections[is]) != size ||
 		memcmp(sections[is], value, size)))
@@ -119,7 +122,7 @@ static int rfsm_section_set(const struct xattr_handler *handler,
 	if (is == ARRAY_SIZE(sections) ||
 	    (!S_ISREG(inode->i_mode) && !S_ISDIR(inode->i_mode)))
 		return -EINVAL;
-	if (is && !RFS_SB(inode->i_sb)->slow)
+	if (is && !rfsm_may_bypass(RFS_SB(inode->i_sb)))
 		return -EOPNOTSUPP;
 	flags &= ~RFS_INODE_BYPASS;
 	ret = rfsm_log_attributes(inode, flags | (is ? RFS_INODE_BYPASS : 0));

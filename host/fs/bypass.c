@@ -14,16 +14,21 @@
 
 #define ROW	64	/* blocks that are written at a time: their addresses are on the stack */
 
+bool rfsm_may_bypass(const struct rfs_sb_info *sbi)
+{
+	return sbi->slow && rfs_may_bypass(&sbi->fs->super);
+}
+
 bool rfsm_bypasses(struct inode *inode)
 {
 	return RFS_I(inode)->flags & RFS_INODE_BYPASS &&
-	       RFS_SB(inode->i_sb)->slow;
+	       rfsm_may_bypass(RFS_SB(inode->i_sb));
 }
 
 void rfsm_bypass_load(struct inode *inode)
 {
-	/* its blocks may have been written before it left memory */
-	if (rfsm_bypasses(inode))
+	/* its blocks may have been written before it left memory; a directory has none */
+	if (S_ISREG(inode->i_mode) && rfsm_bypasses(inode))
 		WRITE_ONCE(RFS_I(inode)->bypassed,
 			   READ_ONCE(RFS_SB(inode->i_sb)->bypassed));
 }

@@ -170,8 +170,9 @@ static ssize_t rfsm_write_locked(struct kiocb *iocb, struct iov_iter *from)
 /*
  * Linux begins to write when a tenth of memory is dirty: the drive has time.
  * What is written here and there waits longer, for its neighbours. Linux's own
- * thread sends that: a writer may have to wait for a page that is in flight. Small
- * files wait for Linux: many are deleted before.
+ * thread sends that: a writer may have to wait for a page that is in flight. Who writes
+ * to small files leaves it to Linux: many are deleted before. But dirty blocks of all
+ * files count, and are sent, when somebody writes to a large one.
  */
 static void rfsm_write_behind(struct inode *inode)
 {

@@ -88,6 +88,13 @@ static bool rfsm_fill_send(struct rfs_sb_info *sbi, struct inode *inode,
 	int ret;
 
 	rfsm_query(sbi, ret, rfsm_fill_look(sbi->fs, inode->i_ino, block));
+	/*
+	 * The block may have gone home with bytes of an atomic write that is not durable.
+	 * After a power cut, the check-point may lead to what was at home before: the page
+	 * of this fill counts then, and must not be there without that write's others.
+	 */
+	if (!ret)
+		ret = rfsm_settle(inode);
 	/* nobody waits for room for this */
 	if (!ret)
 		ret = rfsm_reserve(sbi, inode, folio, block, 1, 1,

@@ -505,15 +505,21 @@ static void rfsm_batch_write(struct inode *inode, struct rfsm_batch *b,
 	u32 home = 0;
 	int ret;
 
-	if (b->n && rfsm_bypasses(inode))
+	if (!b->n)
+		return;
+	/*
+	 * Which bytes of a folio are new is not known well enough to look. What is sent
+	 * home may come to flash as a fill, and then be there without the other pages of
+	 * an atomic write that it has bytes of.
+	 */
+	ret = rfsm_settle(inode);
+	if (ret)
+		mapping_set_error(inode->i_mapping, ret);
+	if (rfsm_bypasses(inode))
 		home = rfsm_bypass(inode, b->block, b->folio, b->n, b->len);
 	b->n -= home;
 	if (!b->n)
 		return;
-	/* which bytes of a folio are new is not known well enough to look */
-	ret = rfsm_settle(inode);
-	if (ret)
-		mapping_set_error(inode->i_mapping, ret);
 	rfsm_append(RFS_SB(inode->i_sb), inode, b->block + home,
 		    b->folio + home, b->n, b->len,
 		    sync ? RFSM_APPEND_SYNC : 0);

@@ -734,6 +734,7 @@ void rfsm_fill_exit(struct rfs_sb_info *sbi);
 void rfsm_fill_soon(struct rfs_sb_info *sbi, struct inode *inode, u64 block);
 
 /* bypass.c */
+bool rfsm_may_bypass(const struct rfs_sb_info *sbi);
 bool rfsm_bypasses(struct inode *inode);
 void rfsm_bypass_load(struct inode *inode);	/* an inode comes to memory */
 /* What it has written home is durable */

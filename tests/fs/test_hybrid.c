@@ -583,6 +583,52 @@ TEST(hybrid_fill_of_what_bypassed)
 	end(fs, dev);
 }
 
+/* What it was filled from was there, but not durable: flash is what the index leads to. */
+TEST(hybrid_fill_over_flash)
+{
+	struct memdev *dev;
+	struct rfs_fs *fs = mount_new(&dev);
+	u32 ino = new_file(fs, "f", 3, 3), dropped;
+
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	bypass(fs, ino, 1, 1, 4, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_fill(fs, ino, 1), 0);
+	CHECK_EQ(pointer(fs, ino, 1).kind, RFS_PTR_BOTH);
+	rfs_unmount_nosync(fs);
+	fs = mount(dev);
+	dropped = fs->recovered.pages_dropped;
+	CHECK_EQ(dropped, 1);
+	CHECK_EQ(pointer(fs, ino, 1).kind, RFS_PTR_BLOCK);
+	expect_all(fs, ino, 3, 3);
+	check_clean(fs);
+	end(fs, dev);
+}
+
+/* A fill has more valid bytes than a check-point has at home, and the file ends there. */
+TEST(hybrid_fill_of_more_bytes)
+{
+	struct memdev *dev;
+	struct rfs_fs *fs = mount_new(&dev);
+	u32 ino = new_file(fs, "f", 0, 3), dropped;
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+
+	bypass(fs, ino, 0, 1, 4, 100);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	bypass(fs, ino, 0, 1, 5, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_fill(fs, ino, 0), 0);
+	CHECK_EQ(pointer(fs, ino, 0).kind, RFS_PTR_BOTH);
+	rfs_unmount_nosync(fs);
+	fs = mount(dev);
+	dropped = fs->recovered.pages_dropped;
+	CHECK_EQ(dropped, 1);
+	CHECK_EQ(rfs_iget(fs, ino, &di, &buf), 0);
+	CHECK_EQ(le64_to_cpu(di->size), 100);
+	expect(fs, ino, 0, 4, 100);
+	check_clean(fs);
+	end(fs, dev);
+}
+
 /* While a row is written a check-point comes: nobody else is given its blocks. */
 TEST(hybrid_row_stays_held)
 {

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from mounted import SMALL, Run, Volume, script
+from test_other_formats import INCOMPAT, change_supers
 from test_power_loss import CUT, promised
 
 from rsd.crash.guest import VISITING
@@ -215,6 +216,21 @@ def test_bypass(run: Run) -> None:
         for made in /mnt/bulk /mnt/bulk/below /mnt/bulk/below/file; do
             test "$(section $made)" = slow
         done
+        # not by others, whatever they may write
+        mkdir -m 1777 /mnt/any
+        touch /mnt/any/root /mnt/any/user
+        chmod 666 /mnt/any/root
+        chown 1000 /mnt/any/user
+        as() { setpriv --reuid=1000 --regid=1000 --clear-groups "$@"; }
+        for whose in /mnt/any /mnt/any/root; do
+            fails 1 as setfattr -n rfs.section -v slow $whose 2>/tmp/said
+            grep 'Operation not permitted' /tmp/said
+            fails 1 as setfattr -x rfs.section $whose 2>/tmp/said
+            grep 'Operation not permitted' /tmp/said
+            test "$(section $whose)" = log
+        done
+        as setfattr -n rfs.section -v slow /mnt/any/user
+        test "$(section /mnt/any/user)" = slow
         sync
         # more than flash has: it is not asked for a page of data
         written=$(counter written_data)
@@ -235,6 +251,12 @@ def test_bypass(run: Run) -> None:
         sync -f /mnt/plain
         dd if=/dev/urandom of=/mnt/bulk/all bs=4k seek=9 count=1 oflag=direct conv=notrunc
         forget
+        # not of the directory, which is logged
+        touch /mnt/bulk/below
+        fsync_dir() { python3 -c "import os; os.fsync(os.open('$1', os.O_RDONLY))"; }
+        now=$(counter checkpoints_sync)
+        fsync_dir /mnt/bulk/below
+        test $(counter checkpoints_sync) -eq $now
         fsync /mnt/bulk/all
         echo synced $(($(counter checkpoints_sync) - before))
         md5sum /mnt/bulk/all >/tmp/sum
@@ -255,6 +277,35 @@ def test_bypass(run: Run) -> None:
         """,
     )
     assert "synced 3" in output
+
+
+def test_bypass_of_older_volume(run: Run, tmp_path: Path) -> None:
+    """One without bit 32 of incompat stays one that older code can mount and recover."""
+    media, slow = tmp_path / "media", tmp_path / "slow"
+    shown = hybrid(run, "dump.rfs --slow $slow $drive super", media=media, slow_media=slow)
+    features = re.search(r"incompat (0x[0-9a-f]+)", shown)
+    assert features
+    bits = int(features[1], 16)
+    assert bits & 0x28 == 0x28
+    change_supers(media, INCOMPAT, bits & ~0x20)
+    hybrid(
+        run,
+        """
+        start
+        mkdir /mnt/bulk
+        fails 1 setfattr -n rfs.section -v slow /mnt/bulk 2>/tmp/said
+        grep 'Operation not supported' /tmp/said
+        setfattr -n rfs.section -v log /mnt/bulk
+        head -c 8M /dev/urandom >/mnt/bulk/file
+        sync
+        test $(counter home_bypassed) -eq 0
+        again
+        end
+        """,
+        make=False,
+        media=media,
+        slow_media=slow,
+    )
 
 
 def test_bypass_changes(run: Run) -> None:

@@ -152,6 +152,12 @@ static inline bool rfs_is_hybrid(const struct rfs_super *super)
 	return le32_to_cpu(super->incompat) & RFS_INCOMPAT_SLOW;
 }
 
+/* Can what is written of its files bypass flash? */
+static inline bool rfs_may_bypass(const struct rfs_super *super)
+{
+	return le32_to_cpu(super->incompat) & RFS_INCOMPAT_BYPASS;
+}
+
 /* Can leaves of its files be runs? */
 static inline bool rfs_has_runs(const struct rfs_super *super)
 {

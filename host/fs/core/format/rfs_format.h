@@ -38,9 +38,10 @@
 #define RFS_INCOMPAT_GAPS	0x4	/* check-points leave out blocks of zeroes */
 #define RFS_INCOMPAT_SLOW	0x8	/* files have blocks on a slow device, too */
 #define RFS_INCOMPAT_RUNS	0x10	/* the node map has places for leaves */
+#define RFS_INCOMPAT_BYPASS	0x20	/* what is at home may have bypassed flash */
 #define RFS_INCOMPAT_KNOWN	(RFS_INCOMPAT_SUMMARY | RFS_INCOMPAT_PIECES | \
 				 RFS_INCOMPAT_GAPS | RFS_INCOMPAT_SLOW | \
-				 RFS_INCOMPAT_RUNS)
+				 RFS_INCOMPAT_RUNS | RFS_INCOMPAT_BYPASS)
 #define RFS_RO_COMPAT_KNOWN	0
 #define RFS_COMPAT_KNOWN	0
 
@@ -426,8 +427,8 @@ struct rfs_node {
 };
 
 /*
- * Of a hybrid volume: what is written to the file goes to the slow device at once, or
- * what is made in the directory has this flag, too. Linux's FS_RESERVED_FL
+ * Of a hybrid volume: what is written to the file goes to the slow device and not to
+ * flash, or what is made in the directory has this flag, too. Linux's FS_RESERVED_FL
  */
 #define RFS_INODE_BYPASS	0x80000000U
 

@@ -68,7 +68,8 @@ int rfs_super_make(struct rfs_fs *fs, u32 cap, const struct rfs_id *id,
 				      (id->runs ? RFS_INCOMPAT_RUNS : 0) |
 				      (layout.cp_blocks > 1 ?
 				       RFS_INCOMPAT_GAPS : 0) |
-				      (fs->geo.slow ? RFS_INCOMPAT_SLOW : 0));
+				      (fs->geo.slow ? RFS_INCOMPAT_SLOW |
+						      RFS_INCOMPAT_BYPASS : 0));
 	if (fs->geo.slow)
 		super->slow_blocks = cpu_to_le64(fs->geo.slow->blocks);
 	memcpy(super->uuid, id->uuid, sizeof(super->uuid));
