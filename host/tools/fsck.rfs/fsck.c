@@ -259,7 +259,7 @@ static void tell_rescue(const struct rfs_rescue *r, const struct rfs_fs *fs)
 		printf("rescan: of %llu inodes without a name it cannot be known whether they were deleted, since directories are damaged: lost+found has them\n",
 		       U(r->doubtful));
 	if (r->inodes_made)
-		printf("rescan: blocks of the node map are lost: %llu leaves of the index were made of the metadata of pages, files that were told: %llu. What was punched or cut off of them may be back; %llu of them do not have as many blocks as they had\n",
+		printf("rescan: blocks of the node map are lost: %llu leaves of the index were made of the metadata of pages, files that were told: %llu. Blocks of these files may be missing (they read as zeroes), or older, or such as were punched or cut off; %llu of the files lost a block or do not have as many as they had\n",
 		       U(r->leaves_made), U(r->inodes_made), U(r->unlike));
 	if (fs->recovered.records_failed)
 		printf("rescan: %llu records of the log do not fit what is there\n",
@@ -269,7 +269,7 @@ static void tell_rescue(const struct rfs_rescue *r, const struct rfs_fs *fs)
 static void tell_made(void *teller, u32 ino)
 {
 	(void)teller;
-	printf("rescan: inode %u: blocks were found by the metadata of pages\n",
+	printf("rescan: inode %u: its blocks are those of pages' metadata, or of an older leaf\n",
 	       ino);
 }
 

@@ -248,12 +248,16 @@ static int tree_ok(struct rfs_walk *w, const struct rfs_dinode *di, u32 number,
 	if (ret || !number)
 		return ret;
 	*ok = node;
+	w->whole_blocks += *ok;
 	if (!node || !level)
 		return 0;
 	if (S_ISREG(le32_to_cpu(di->mode)) && level == 1) {
-		for (i = 0; !ret && *ok && i < RFS_FANOUT; i++)
+		for (i = 0; !ret && *ok && i < RFS_FANOUT; i++) {
 			ret = ptr_ok(w, di, &node->node.ptr[i],
 				     place * RFS_FANOUT + i, ok);
+			w->whole_blocks += node->node.ptr[i].kind !=
+					   RFS_PTR_HOLE;
+		}
 	} else {
 		for (i = 0; !ret && *ok && i < RFS_NODE_FANOUT; i++)
 			ret = tree_ok(w, di, le32_to_cpu(node->node.number[i]),
@@ -351,6 +355,7 @@ int rfs_walk_whole(struct rfs_walk *w, struct rfs_dinode *di, bool *ok)
 	int ret = 0;
 
 	*ok = di->height <= RFS_HEIGHT_MAX;
+	w->whole_blocks = !!di->xattr + !!di->diff;
 	if (*ok && di->xattr)
 		ret = xattrs_ok(w, di, ok);
 	if (!ret && *ok && di->diff)

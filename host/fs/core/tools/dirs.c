@@ -163,7 +163,7 @@ static int walk_inode(struct rfs_walk *w, u32 ino)
 	u64 before = w->report->faults, blocks;
 	struct rfs_dinode *di;
 	struct rfs_buf *buf;
-	bool ok;
+	bool ok, lacks;
 	int ret = rfs_iget(w->fs, ino, &di, &buf);
 
 	if (ret)
@@ -180,10 +180,15 @@ static int walk_inode(struct rfs_walk *w, u32 ino)
 	ret = rfs_walk_blocks(w, di, buf, &blocks);
 	if (ret)
 		return ret;
-	if (blocks != le64_to_cpu(di->blocks)) {
-		if (w->leaves && rfs_leaves_lacks(w->leaves, ino))
+	lacks = w->leaves && rfs_leaves_lacks(w->leaves, ino);
+	if (lacks) {
+		w->leaf_faults += w->report->faults - before;
+		if (w->report->faults != before ||
+		    blocks != le64_to_cpu(di->blocks))
 			ret = rfs_leaves_unlike(w->leaves, ino);
-		else
+	}
+	if (blocks != le64_to_cpu(di->blocks)) {
+		if (!lacks)
 			rfs_walk_say(w, "inode %u: says %llu blocks, has %llu",
 				     ino, U(le64_to_cpu(di->blocks)),
 				     U(blocks));

@@ -2,8 +2,8 @@
 /*
  * Leaves that are runs, where the block of the node map that says so is lost. Pages of
  * data say whose they are, and when they were written. What they do not say is what a
- * file has lost since. Where there is an older leaf, or an older block of the node map, it
- * knows what was lost before; that a leaf was runs says which of its pages go together.
+ * file has lost since. So a leaf is made of them only where there is none, also no older
+ * one. That it was runs says which of its pages go together.
  */
 #include "tree/tree.h"
 #include "log/log.h"
@@ -64,13 +64,32 @@ static bool is_said(const struct rfs_leaves *l, u32 number)
 	return said->addr && !said->outdated;
 }
 
-static int want_leaf(struct rfs_leaves *l, const struct rfs_dinode *di,
-		     u32 number, u64 place)
+static u32 blocks_in(const struct rfs_buf *leaf)
 {
-	struct rfs_lost_leaf *leaf;
+	u32 n = 0, i;
 
-	if (is_said(l, number) || place > ~0U)
-		return 0;
+	for (i = 0; i < RFS_FANOUT; i++)
+		n += leaf->node.ptr[i].kind != RFS_PTR_HOLE;
+	return n;
+}
+
+static int want_leaf(struct rfs_leaves *l, const struct rfs_dinode *di,
+		     u32 number, u64 place, u64 *others)
+{
+	struct rfs_node_id id = { RFS_INDEX, 1, le32_to_cpu(di->ino),
+				  le32_to_cpu(di->gen), place, true };
+	struct rfs_lost_leaf *leaf;
+	struct rfs_buf *buf;
+	int ret;
+
+	if (is_said(l, number) || place > ~0U) {
+		ret = rfs_node_get(l->fs, &id, number, &buf);
+		if (!ret) {
+			*others += blocks_in(buf);
+			rfs_buf_drop(l->fs, buf);
+		}
+		return ret == -ENOMEM ? ret : 0;
+	}
 	leaf = grown(l->leaf, l->n, &l->room, sizeof(*leaf));
 	if (!leaf)
 		return -ENOMEM;
@@ -85,7 +104,7 @@ static int want_leaf(struct rfs_leaves *l, const struct rfs_dinode *di,
 
 /* What is under a number; a node above leaves that cannot be read has none. */
 static int want_tree(struct rfs_leaves *l, const struct rfs_dinode *di,
-		     u32 number, u32 level, u64 place)
+		     u32 number, u32 level, u64 place, u64 *others)
 {
 	struct rfs_node_id id = { RFS_INDEX, level, le32_to_cpu(di->ino),
 				  le32_to_cpu(di->gen), place, false };
@@ -95,27 +114,32 @@ static int want_tree(struct rfs_leaves *l, const struct rfs_dinode *di,
 
 	if (!number)
 		return 0;
+	++*others;
 	if (level == 1)
-		return want_leaf(l, di, number, place);
+		return want_leaf(l, di, number, place, others);
 	ret = rfs_node_get(l->fs, &id, number, &node);
 	if (ret)
 		return ret == -ENOMEM ? ret : 0;
 	for (i = 0; !ret && i < RFS_NODE_FANOUT; i++)
 		ret = want_tree(l, di, le32_to_cpu(node->node.number[i]),
-				level - 1, place * RFS_NODE_FANOUT + i);
+				level - 1, place * RFS_NODE_FANOUT + i, others);
 	return ret;
 }
 
 int rfs_leaves_want(struct rfs_leaves *l, const struct rfs_dinode *di)
 {
-	u32 i;
+	u64 others = !!di->xattr + !!di->diff, all = le64_to_cpu(di->blocks);
+	u32 before = l->n, i;
 	int ret = 0;
 
 	if (!S_ISREG(le32_to_cpu(di->mode)) || !di->height ||
 	    di->height > RFS_HEIGHT_MAX)
 		return 0;
 	for (i = 0; !ret && i < RFS_TOPS; i++)
-		ret = want_tree(l, di, le32_to_cpu(di->node[i]), di->height, i);
+		ret = want_tree(l, di, le32_to_cpu(di->node[i]), di->height, i,
+				&others);
+	for (i = before; i < l->n; i++)
+		l->leaf[i].all = all - min(all, others);
 	return ret;
 }
 
@@ -168,8 +192,7 @@ int rfs_leaves_page(struct rfs_leaves *l, const struct rfs_oob *oob, u64 addr,
 
 	if (oob->type != RFS_DATA || le64_to_cpu(oob->stamp) > l->last ||
 	    !oob->len || le16_to_cpu(oob->len) > RFS_BLOCK_BYTES ||
-	    !is_wanted(l, le32_to_cpu(oob->ino), le32_to_cpu(oob->gen)) ||
-	    le32_to_cpu(oob->data_crc) != ~rfs_crc(~0U, block, RFS_BLOCK_BYTES))
+	    !is_wanted(l, le32_to_cpu(oob->ino), le32_to_cpu(oob->gen)))
 		return 0;
 	page = grown(l->page, l->pages, &l->page_room, sizeof(*page));
 	if (!page)
@@ -177,7 +200,10 @@ int rfs_leaves_page(struct rfs_leaves *l, const struct rfs_oob *oob, u64 addr,
 	l->page = page;
 	page[l->pages].oob = *oob;
 	page[l->pages].addr = addr;
-	page[l->pages++].doubtful = false;
+	page[l->pages].doubtful = false;
+	/* it hides older ones of its block, which were not in use any more */
+	page[l->pages++].bad = le32_to_cpu(oob->data_crc) !=
+			       ~rfs_crc(~0U, block, RFS_BLOCK_BYTES);
 	return 0;
 }
 
@@ -241,7 +267,7 @@ static u32 whole_until(const struct rfs_leaves *l, u32 i)
 			continue;
 		if (ended)
 			break;
-		if (version_of(page) != first + n)
+		if (version_of(page) != first + n || n == RFS_TXN_MAX)
 			return i;
 		/* what cleaning copied was seen, and so was all of it */
 		if (!is_copy(page) &&
@@ -295,14 +321,16 @@ static void doubt(struct rfs_leaves *l)
 
 	rfs_sort(l->page, l->pages, sizeof(*l->page), by_version);
 	while (i < l->pages) {
+		u64 version = version_of(&l->page[i]);
+
 		end = whole_until(l, i);
-		if (end == i) {
+		if (end > i) {
+			i = end;
+			continue;
+		}
+		for (; i < l->pages && version_of(&l->page[i]) == version; i++)
 			l->page[i].doubtful = !is_copy(&l->page[i]) &&
 				!was_complete(l, stamp_of(&l->page[i]));
-			i++;
-		} else {
-			i = end;
-		}
 	}
 }
 
@@ -327,27 +355,47 @@ static u32 first_page(const struct rfs_leaves *l, u32 ino, u32 gen, u64 block)
 	return low;
 }
 
-/* A leaf, or runs, as they were at some time */
+/* Is a page of a block of a file at an address? */
+static bool is_page(const struct rfs_leaves *l, u32 ino, u32 gen, u64 block,
+		    u64 addr)
+{
+	u32 at = first_page(l, ino, gen, block);
+
+	for (; at < l->pages; at++) {
+		const struct rfs_oob *oob = &l->page[at].oob;
+
+		if (le32_to_cpu(oob->ino) != ino ||
+		    le32_to_cpu(oob->gen) != gen ||
+		    le64_to_cpu(oob->off) != block)
+			break;
+		if (l->page[at].addr == addr)
+			return true;
+	}
+	return false;
+}
+
+/* A leaf that is there, or runs, as they were at some time */
 struct older {
+	bool there;
 	struct rfs_ptr ptr[RFS_FANOUT];
-	u64 since;		/* all pages before that had completed; 0: there is none */
-	u64 stamp;		/* of the leaf, or of the block that says what the runs were */
-	u64 others;		/* of a node of another inode, which had the number; or 0 */
+	u32 blocks;
+	u64 others;		/* stamp of a node of another inode, which had the number; or 0 */
 };
 
-/*
- * Nodes are written early, too, while pages are in flight that complete afterwards. All
- * that were written before a check-point's last part had completed by then.
- */
-static u64 completed_by(const struct rfs_leaves *l, const struct rfs_head *head)
+/* Runs do not say whose they are: their first page does. */
+static bool is_of(const struct rfs_leaves *l, const struct rfs_lost_leaf *leaf,
+		  const struct rfs_buf *buf)
 {
-	u64 stamp = le64_to_cpu(head->stamp);
-	u32 next;
+	const struct rfs_ptr *ptr = buf->node.ptr;
+	u32 i = 0;
 
-	if (!(le64_to_cpu(head->addr) >> RFS_LSN_BITS & RFS_NTH_EARLY))
-		return stamp;
-	next = late_after(l, stamp);
-	return next ? l->late[next - 1] : 1;
+	if (!buf->run)
+		return true;
+	while (i < RFS_FANOUT && ptr[i].kind != RFS_PTR_BLOCK)
+		i++;
+	return i < RFS_FANOUT &&
+	       is_page(l, leaf->ino, leaf->gen,
+		       (u64)leaf->place * RFS_FANOUT + i, rfs_addr(ptr[i].addr));
 }
 
 static int find_older(const struct rfs_leaves *l,
@@ -355,7 +403,6 @@ static int find_older(const struct rfs_leaves *l,
 {
 	struct rfs_node_id id = { RFS_INDEX, 1, leaf->ino, leaf->gen,
 				  leaf->place, true };
-	u32 block = leaf->number / RFS_MAP_ENTRIES - l->fs->nmap_leaves;
 	struct rfs_buf *buf;
 	int ret;
 
@@ -363,12 +410,10 @@ static int find_older(const struct rfs_leaves *l,
 	ret = rfs_node_get(l->fs, &id, leaf->number, &buf);
 	if (ret == -ENOMEM)
 		return ret;
-	if (!ret) {
+	if (!ret && is_of(l, leaf, buf)) {
+		old->there = true;
 		memcpy(old->ptr, buf->node.ptr, sizeof(old->ptr));
-		old->stamp = buf->run ? l->said[block].stamp :
-					le64_to_cpu(buf->head.stamp);
-		old->since = buf->run ? old->stamp :
-					completed_by(l, &buf->head);
+		old->blocks = blocks_in(buf);
 	}
 	buf = rfs_buf_find(l->fs, RFS_INDEX, leaf->number);
 	if (buf && ret)
@@ -378,135 +423,164 @@ static int find_older(const struct rfs_leaves *l,
 	return 0;
 }
 
-/* Pages of a leaf's blocks that count; NULL: none does */
+/* The newest page of each block of a leaf that is there, and the newest in doubt */
 struct choice {
-	const struct rfs_found_page *page[RFS_FANOUT];
-	const struct rfs_found_page *newest;
-	bool changed;		/* since the older leaf, */
-	bool surely;		/* not only by pages that may have been in flight then */
+	const struct rfs_found_page *sure[RFS_FANOUT];
+	const struct rfs_found_page *perhaps[RFS_FANOUT];
+	const struct rfs_found_page *newest;	/* of all that are sure, or of the others */
 };
 
-/* Were two pages written as often, and about the same time? */
-static bool go_together(const struct rfs_found_page *a,
-			const struct rfs_found_page *b)
+static void find_pages(const struct rfs_leaves *l,
+		       const struct rfs_lost_leaf *leaf, struct choice *c)
 {
-	u64 x = le64_to_cpu(a->oob.time), y = le64_to_cpu(b->oob.time);
-
-	return a->oob.wcount == b->oob.wcount &&
-	       (x > y ? x - y : y - x) < SPREAD_NS;
-}
-
-/* A page that is in no older leaf, or was in it, counts. */
-static void take(struct choice *c, u32 i, const struct rfs_found_page *page,
-		 const struct older *old, bool was)
-{
-	c->page[i] = page;
-	c->changed |= !was;
-	c->surely |= !was && stamp_of(page) > old->stamp;
-	if (!c->newest || version_of(page) > version_of(c->newest))
-		c->newest = page;
-}
-
-/* Of a block of which there are none but doubtful pages, the newest of these counts. */
-static void choose(const struct rfs_leaves *l, const struct rfs_lost_leaf *leaf,
-		   const struct older *old, struct choice *c)
-{
-	const struct rfs_found_page *perhaps[RFS_FANOUT] = { NULL };
+	const struct rfs_found_page *perhaps = NULL;
 	u64 from = (u64)leaf->place * RFS_FANOUT;
-	u32 at = first_page(l, leaf->ino, leaf->gen, from), i;
-	bool sure;
+	u32 at = first_page(l, leaf->ino, leaf->gen, from);
 
 	memset(c, 0, sizeof(*c));
 	for (; at < l->pages; at++) {
 		const struct rfs_found_page *page = &l->page[at];
 		u64 block = le64_to_cpu(page->oob.off);
-		bool was;
+		const struct rfs_found_page **of;
 
 		if (le32_to_cpu(page->oob.ino) != leaf->ino ||
 		    le32_to_cpu(page->oob.gen) != leaf->gen ||
 		    block >= from + RFS_FANOUT ||
 		    block * RFS_BLOCK_BYTES >= leaf->size)
 			break;
-		i = block - from;
-		was = old->ptr[i].kind == RFS_PTR_BLOCK &&
-		      rfs_addr(old->ptr[i].addr) == page->addr;
-		if (c->page[i] || (!was && stamp_of(page) <= old->since))
+		of = page->doubtful ? &c->perhaps[block - from] :
+				      &c->sure[block - from];
+		if (*of)
 			continue;
-		if (was || !page->doubtful)
-			take(c, i, page, old, was);
-		else if (!perhaps[i])
-			perhaps[i] = page;
+		*of = page;
+		of = page->doubtful ? &perhaps : &c->newest;
+		if (!*of || version_of(page) > version_of(*of))
+			*of = page;
 	}
-	sure = c->newest;
-	/* the older leaf may be right: only who is sure changes it */
-	if (sure && old->since && !c->changed)
-		return;
-	for (i = 0; i < RFS_FANOUT; i++)
-		if (!c->page[i] && perhaps[i] &&
-		    (!sure || go_together(perhaps[i], c->newest)))
-			take(c, i, perhaps[i], old, false);
+	if (!c->newest) {
+		c->newest = perhaps;
+		memcpy(c->sure, c->perhaps, sizeof(c->sure));
+		memset(c->perhaps, 0, sizeof(c->perhaps));
+	}
 }
 
-/*
- * Has the page that a pointer of an older leaf leads to been reset? Or is it unreadable?
- * Without page metadata, what is there by its summary is another one.
- */
-static bool is_reset(const struct rfs_leaves *l,
-		     const struct rfs_lost_leaf *leaf, u64 block, u64 addr)
+static u64 time_of(const struct rfs_found_page *page)
 {
-	struct rfs_fs *fs = l->fs;
-	struct rfs_oob oob;
-
-	if (!rfs_addr_ok(fs, addr) || addr % fs->geo.zone_blocks >=
-	    fs->zone[addr / fs->geo.zone_blocks].wp)
-		return true;
-	if (!fs->geo.oob_bytes)
-		return l->there[addr / 8] & 1 << addr % 8;
-	return !fs->ops->read(fs->dev, addr, l->block->bytes, &oob) &&
-	       rfs_oob_ok(&oob, fs->volume) &&
-	       (oob.type != RFS_DATA || le32_to_cpu(oob.ino) != leaf->ino ||
-		le32_to_cpu(oob.gen) != leaf->gen ||
-		le64_to_cpu(oob.off) != block);
+	return le64_to_cpu(page->oob.time);
 }
 
-/*
- * Blocks of the older leaf that are behind the end of the file, or have been reset: they
- * were cut since. Of what was cut and is still there nothing says so.
- */
-static bool was_cut(const struct rfs_leaves *l,
-		    const struct rfs_lost_leaf *leaf, const struct older *old,
-		    const struct choice *c)
+static u64 apart(u64 a, u64 b)
 {
-	u64 from = (u64)leaf->place * RFS_FANOUT;
+	return a > b ? a - b : b - a;
+}
+
+/* Was a page written as often as the last one of a group, and not long before it? */
+static bool goes_with(const struct rfs_found_page *page,
+		      const struct rfs_found_page *last)
+{
+	return page && page->oob.wcount == last->oob.wcount &&
+	       time_of(page) <= time_of(last) &&
+	       time_of(last) - time_of(page) < SPREAD_NS;
+}
+
+/* The page of a block that is in a group: one in doubt, perhaps later, if no other is */
+static const struct rfs_found_page *
+member(const struct choice *c, u32 i, const struct rfs_found_page *last)
+{
+	if (goes_with(c->sure[i], last))
+		return c->sure[i];
+	if (c->perhaps[i] && c->perhaps[i]->oob.wcount == last->oob.wcount &&
+	    apart(time_of(c->perhaps[i]), time_of(last)) < SPREAD_NS)
+		return c->perhaps[i];
+	return NULL;
+}
+
+/* Pages that go together, by the one of them that was written last */
+struct group {
+	const struct rfs_found_page *last;
+	u64 newest;		/* version */
+	u32 n;
+};
+
+/* What is part of a larger group is none: n is 0. */
+static void find_group(const struct choice *c,
+		       const struct rfs_found_page *last, struct group *g)
+{
+	u64 first = time_of(last);
 	u32 i;
 
+	memset(g, 0, sizeof(*g));
+	g->last = last;
+	for (i = 0; i < RFS_FANOUT; i++) {
+		const struct rfs_found_page *page = member(c, i, last);
+
+		if (!page)
+			continue;
+		g->n++;
+		g->newest = max(g->newest, version_of(page));
+		first = min(first, time_of(page));
+	}
 	for (i = 0; i < RFS_FANOUT; i++)
-		if (old->ptr[i].kind == RFS_PTR_BLOCK && !c->page[i] &&
-		    ((from + i) * RFS_BLOCK_BYTES >= leaf->size ||
-		     is_reset(l, leaf, from + i, rfs_addr(old->ptr[i].addr))))
-			return true;
-	return false;
+		if (c->sure[i] && c->sure[i]->oob.wcount == last->oob.wcount &&
+		    time_of(c->sure[i]) > time_of(last) &&
+		    time_of(c->sure[i]) - first < SPREAD_NS)
+			g->n = 0;
 }
 
-/* Pointers to the pages that go together with the newest; all have its time. */
-static void fill_leaf(struct rfs_leaves *l, const struct rfs_lost_leaf *leaf,
+/* How many blocks there should be decides, if it is known, then how many there are. */
+static bool is_better(const struct rfs_lost_leaf *leaf, const struct group *a,
+		      const struct group *b)
+{
+	if (!a->n || !b->n)
+		return a->n;
+	if (leaf->known &&
+	    apart(a->n, leaf->blocks) != apart(b->n, leaf->blocks))
+		return apart(a->n, leaf->blocks) < apart(b->n, leaf->blocks);
+	if (!leaf->known && a->n != b->n)
+		return a->n > b->n;
+	return a->newest > b->newest;
+}
+
+static const struct rfs_found_page *
+best_group(const struct rfs_lost_leaf *leaf, const struct choice *c)
+{
+	struct group best = { 0 }, g;
+	u32 i;
+
+	for (i = 0; i < RFS_FANOUT; i++) {
+		if (!c->sure[i])
+			continue;
+		find_group(c, c->sure[i], &g);
+		if (is_better(leaf, &g, &best))
+			best = g;
+	}
+	return best.last;
+}
+
+/* Pointers to the pages of a group; all have one time. False: there are none. */
+static bool fill_leaf(struct rfs_leaves *l, const struct rfs_lost_leaf *leaf,
 		      const struct choice *c)
 {
-	u64 left, time = le64_to_cpu(c->newest->oob.time);
+	const struct rfs_found_page *last = best_group(leaf, c);
+	bool any = false;
+	u64 left;
 	u32 i;
 
 	memset(l->block, 0, sizeof(*l->block));
-	for (i = 0; i < RFS_FANOUT; i++) {
+	for (i = 0; last && i < RFS_FANOUT; i++) {
+		const struct rfs_found_page *page = member(c, i, last);
 		struct rfs_ptr *ptr = &l->block->node.ptr[i];
 		u64 block = (u64)leaf->place * RFS_FANOUT + i;
 
-		if (!c->page[i] || !go_together(c->page[i], c->newest))
+		if (!page || page->bad)
 			continue;
-		rfs_ptr_of(l->fs, &c->page[i]->oob, c->page[i]->addr, time, ptr);
+		rfs_ptr_of(l->fs, &page->oob, page->addr, time_of(last), ptr);
 		left = leaf->size - block * RFS_BLOCK_BYTES;
-		if (left < le16_to_cpu(c->page[i]->oob.len))
-			ptr->addr = rfs_word(c->page[i]->addr, left);
+		if (left < le16_to_cpu(page->oob.len))
+			ptr->addr = rfs_word(page->addr, left);
+		any = true;
 	}
+	return any;
 }
 
 static int note_inode(struct rfs_leaves *l, u32 ino)
@@ -536,35 +610,39 @@ static int put_node(struct rfs_leaves *l, const struct rfs_lost_leaf *leaf)
 	return 0;
 }
 
-/*
- * A leaf of pages, if it is not the older one. It was runs, or it would have been written
- * later: pages that may have been in flight count only if they make runs of it.
- */
-static int make_leaf(struct rfs_leaves *l, const struct rfs_lost_leaf *leaf,
-		     struct older *old)
+/* A leaf of pages, where there is none */
+static int make_leaf(struct rfs_leaves *l, struct rfs_lost_leaf *leaf)
 {
 	struct rfs_runs runs;
 	struct choice c;
-	bool cut, fits;
 	int ret;
 
 	if (leaf->others)
 		return 0;
-	ret = find_older(l, leaf, old);
-	if (ret)
-		return ret;
-	choose(l, leaf, old, &c);
-	cut = was_cut(l, leaf, old, &c);
-	if (!c.newest || (!c.changed && !cut))
+	if (leaf->older)
+		return leaf->outdated ? note_inode(l, leaf->ino) : 0;
+	find_pages(l, leaf, &c);
+	if (!fill_leaf(l, leaf, &c))
 		return 0;
-	fill_leaf(l, leaf, &c);
-	fits = rfs_runs_make(l->fs, l->block, &runs);
-	if (!fits && old->since && !c.surely && !cut)
-		return 0;
-	ret = fits ? rfs_node_adopt_runs(l->fs, leaf->number, &runs) :
-		     put_node(l, leaf);
+	ret = rfs_runs_make(l->fs, l->block, &runs) ?
+	      rfs_node_adopt_runs(l->fs, leaf->number, &runs) :
+	      put_node(l, leaf);
+	leaf->made = true;
 	l->made++;
 	return ret ? ret : note_inode(l, leaf->ino);
+}
+
+/* Are there pages that an older leaf does not lead to? They may be newer, or punched. */
+static bool is_outdated(const struct older *old, const struct choice *c)
+{
+	u32 i;
+
+	for (i = 0; i < RFS_FANOUT; i++)
+		if (c->sure[i] &&
+		    (old->ptr[i].kind != RFS_PTR_BLOCK ||
+		     rfs_addr(old->ptr[i].addr) != c->sure[i]->addr))
+			return true;
+	return false;
 }
 
 /* A number that several leaves have, of which one is in use */
@@ -600,9 +678,12 @@ static int sort_claims(struct rfs_leaves *l, struct older *old)
 		ret = find_older(l, leaf, old);
 		if (ret)
 			break;
-		choose(l, leaf, old, &c);
+		find_pages(l, leaf, &c);
 		leaf->newest = c.newest ? version_of(c.newest) : 0;
 		leaf->others = old->others > leaf->newest;
+		leaf->older = old->there;
+		leaf->outdated = old->there && is_outdated(old, &c);
+		leaf->blocks = old->blocks;
 		claim[i].number = leaf->number;
 		claim[i].leaf = i;
 		claim[i].newest = leaf->newest;
@@ -617,6 +698,34 @@ static int sort_claims(struct rfs_leaves *l, struct older *old)
 	return ret;
 }
 
+/*
+ * How many blocks are in a leaf is known if it is the only one of its inode that lacks:
+ * those that the inode has, but for all others.
+ */
+static void count_blocks(struct rfs_leaves *l)
+{
+	u32 i, end, lacks, which = 0;
+	u64 blocks, older;
+
+	for (i = 0; i < l->n; i = end) {
+		blocks = l->leaf[i].all;
+		older = 0;
+		lacks = 0;
+		for (end = i; end < l->n && l->leaf[end].ino == l->leaf[i].ino &&
+		     l->leaf[end].gen == l->leaf[i].gen; end++) {
+			if (l->leaf[end].older)
+				older += l->leaf[end].blocks;
+			else
+				which = end;
+			lacks += !l->leaf[end].older;
+		}
+		if (lacks != 1 || older >= blocks)
+			continue;
+		l->leaf[which].blocks = blocks - older;
+		l->leaf[which].known = true;
+	}
+}
+
 int rfs_leaves_make(struct rfs_leaves *l)
 {
 	struct older *old = rfs_alloc(sizeof(*old));
@@ -629,11 +738,13 @@ int rfs_leaves_make(struct rfs_leaves *l)
 	}
 	if (!ret)
 		ret = sort_claims(l, old);
+	rfs_free(old);
+	if (!ret)
+		count_blocks(l);
 	for (i = 0; !ret && i < l->n; i++) {
-		ret = make_leaf(l, &l->leaf[i], old);
+		ret = make_leaf(l, &l->leaf[i]);
 		rfs_cache_trim(l->fs, l->fs->clean_max);
 	}
-	rfs_free(old);
 	return ret;
 }
 
@@ -642,6 +753,30 @@ bool rfs_leaves_lacks(const struct rfs_leaves *l, u32 ino)
 	u32 at = first_leaf(l, ino, 0);
 
 	return at < l->n && l->leaf[at].ino == ino;
+}
+
+bool rfs_leaves_made(const struct rfs_leaves *l, u32 ino)
+{
+	u32 at = first_leaf(l, ino, 0);
+
+	for (; at < l->n && l->leaf[at].ino == ino; at++)
+		if (l->leaf[at].made)
+			return true;
+	return false;
+}
+
+void rfs_leaves_forget(struct rfs_leaves *l, u32 ino)
+{
+	u32 at = first_leaf(l, ino, 0), i, n = 0;
+
+	for (; at < l->n && l->leaf[at].ino == ino; at++) {
+		l->made -= l->leaf[at].made;
+		l->leaf[at].made = false;
+	}
+	for (i = 0; i < l->inos; i++)
+		if (l->ino[i] != ino)
+			l->ino[n++] = l->ino[i];
+	l->inos = n;
 }
 
 int rfs_leaves_unlike(struct rfs_leaves *l, u32 ino)

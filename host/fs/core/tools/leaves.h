@@ -10,7 +10,7 @@
 
 /* What was taken of a block of the node map that has leaves */
 struct rfs_said {
-	u64 addr, stamp;	/* 0: there is none */
+	u64 addr;		/* 0: there is none */
 	bool outdated;		/* there was another, which is not there */
 };
 
@@ -19,20 +19,26 @@ struct rfs_lost_leaf {
 	u32 ino, gen, place, number;
 	u64 size;		/* of the file */
 	u64 newest;		/* version of its pages */
+	u64 all;		/* of the inode's blocks, those of such leaves */
+	u64 blocks;		/* in this leaf: in the older one, or if that is known */
+	bool known;
+	bool older;		/* there is an older one, which is taken */
+	bool outdated;		/* and there are pages to which it does not lead */
 	bool others;		/* the number is another's: the inode was deleted */
+	bool made;
 };
 
 struct rfs_found_page {
 	struct rfs_oob oob;
 	u64 addr;
 	bool doubtful;		/* recovery may have dropped it with its transaction */
+	bool bad;		/* its content is not what it was */
 };
 
 struct rfs_leaves {
 	struct rfs_fs *fs;
 	u64 last;		/* stamp of the last block of the check-point */
 	const struct rfs_said *said;	/* from fs->nmap_leaves on */
-	const u8 *there;	/* a bit each block that is what its OOB says */
 	const u64 *late;	/* ascending: what check-points wrote when no page was in flight */
 	u32 lates;
 	struct rfs_lost_leaf *leaf;
@@ -51,13 +57,17 @@ void rfs_leaves_exit(struct rfs_leaves *l);
 int rfs_leaves_want(struct rfs_leaves *l, const struct rfs_dinode *di);
 /* Before pages are noted: all are wanted that there are */
 void rfs_leaves_wanted(struct rfs_leaves *l);
-/* A page of data that is what its OOB says; with its content */
+/* A page of data with its content, which may be damaged */
 int rfs_leaves_page(struct rfs_leaves *l, const struct rfs_oob *oob, u64 addr,
 		    const void *block);
 /* The node map gets them. */
 int rfs_leaves_make(struct rfs_leaves *l);
 /* Has an inode a leaf of which nothing sure says where it is? */
 bool rfs_leaves_lacks(const struct rfs_leaves *l, u32 ino);
+/* Was one of its leaves made? */
+bool rfs_leaves_made(const struct rfs_leaves *l, u32 ino);
+/* It is not there any more: its leaves do not count. */
+void rfs_leaves_forget(struct rfs_leaves *l, u32 ino);
 /* Its blocks are not as many as it had: what it has lost does not tell that of its pages. */
 int rfs_leaves_unlike(struct rfs_leaves *l, u32 ino);
 void rfs_leaves_found(struct rfs_leaves *l);

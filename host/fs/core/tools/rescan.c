@@ -59,6 +59,7 @@ struct rescan {
 	struct rfs_said *said;	/* what was taken of each block of leaves */
 	u64 *late;		/* ascending: stamps of what is found and not early */
 	u32 lates;
+	u64 leaf_faults;	/* of files whose inodes are told, and of no other */
 	struct rfs_leaves *lost;	/* pages are read for these; else NULL */
 	u32 *made;		/* inodes of those that were made, out->inodes_made */
 	u8 *block;		/* two of them */
@@ -599,7 +600,6 @@ static int adopt_leaves(struct rescan *r, const struct cut *cut,
 		return 0;
 	*good = true;
 	r->said[f->key - fs->nmap_leaves].addr = f->addr;
-	r->said[f->key - fs->nmap_leaves].stamp = f->stamp;
 	for (i = 0; !ret && i < RFS_MAP_ENTRIES; i += RFS_LEAF_WORDS) {
 		u32 number = f->key * RFS_MAP_ENTRIES + i;
 
@@ -719,7 +719,6 @@ static int make_leaves(struct rescan *r, const struct cut *cut,
 
 	l->last = cut->stamp;
 	l->said = r->said;
-	l->there = r->there;
 	l->late = r->late;
 	l->lates = r->lates;
 	if (!ret)
@@ -751,8 +750,12 @@ static int judge(struct rfs_walk *w, struct rfs_dinode *di, struct rfs_buf *buf)
 		ret = rfs_walk_whole(w, di, &keep);
 	if (ret)
 		return ret;
+	/* where leaves were made of pages, nothing else says that none lacks */
+	if (keep && rfs_leaves_made(w->leaves, ino))
+		keep = w->whole_blocks == le64_to_cpu(di->blocks);
 	if (!keep) {
 		w->forgotten++;
+		rfs_leaves_forget(w->leaves, ino);
 		return rfs_ifree(w->fs, ino);
 	}
 	if (di->nlink) {
@@ -824,6 +827,7 @@ static int build(struct rescan *r, const struct cut *cut)
 		ret = rfs_walk_nodes(&w);
 	r->out->forgotten = w.forgotten;
 	r->out->doubtful = w.doubtful;
+	r->leaf_faults = w.leaf_faults;
 	rfs_leaves_found(&leaves);
 	rfs_free(r->made);
 	r->made = leaves.ino;
@@ -852,7 +856,7 @@ static int try(struct rescan *r, const struct cut *cut, bool *good)
 	r->report = &mute;
 	ret = build(r, cut);
 	r->report = report;
-	*good = !ret && !mute.faults;
+	*good = !ret && mute.faults == r->leaf_faults;
 	return ret == -ENOMEM ? ret : 0;
 }
 

@@ -97,7 +97,7 @@ struct rfs_rescue {
 	u64 forgotten;		/* inodes that were deleted */
 	u64 doubtful;		/* inodes without a name, perhaps deleted */
 	u64 leaves_made;	/* that were runs, of the metadata of their pages alone */
-	u64 inodes_made;	/* whose they are, or that are counted next */
+	u64 inodes_made;	/* whose they are, with an older leaf, or that are counted next */
 	u64 unlike;		/* that may have had such: with more or fewer blocks than before */
 	bool super_lost;	/* the superblock is a new one */
 	bool older;		/* the last check-point was not whole */
