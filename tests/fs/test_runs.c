@@ -5,6 +5,7 @@
 #include "memdev.h"
 #include "space/space.h"
 #include "tree/tree.h"
+#include "log/log.h"
 #include "checkpoint/checkpoint.h"
 #include "clean/clean.h"
 #include "ops/ops.h"
@@ -804,32 +805,50 @@ TEST(runs_with_an_unreadable_page)
 	end(fs, dev);
 }
 
+/* Blocks of the value 9, as one transaction */
+static void put_together(struct rfs_fs *fs, u32 ino, u64 from, u64 to)
+{
+	const void *data[RFS_TXN_MAX];
+	u32 i;
+
+	memset(other, 9, sizeof(other));
+	for (i = 0; i < to - from; i++)
+		data[i] = other;
+	CHECK_EQ(rfs_write(fs, ino, from, to - from, data, RFS_BLOCK_BYTES), 0);
+}
+
+/* The drive as a power cut leaves it that loses the last page of data */
+static struct memdev *without_last_page(struct memdev *dev)
+{
+	struct memdev *cut = memdev_new(&geometry, CAP, 1 << 20, false);
+	u32 last = dev->ops, i;
+
+	do {
+		last--;
+	} while (dev->op[last].type != MEM_APPEND ||
+		 dev->op[last].page.oob->type != RFS_DATA);
+	for (i = 0; i < dev->ops; i++)
+		memdev_replay(cut, &dev->op[i],
+			      i == last ? MEM_ABSENT : MEM_OK);
+	return cut;
+}
+
 /*
  * A recovery has dropped the pages of a transaction of which the last one lacks: they are
  * newer than what the runs lead to, and do not count.
  */
 TEST(dropped_pages_make_no_runs)
 {
-	static const void *data[50];
 	struct memdev *dev, *cut;
 	struct rfs_rescue out;
-	u32 ino, last, i;
+	u32 ino;
 	struct rfs_fs *fs = mount_new(&dev, &ino);
 
 	put_row(fs, ino, 0, 50);
 	check_clean(fs);
-	memset(other, 9, sizeof(other));
-	for (i = 0; i < 50; i++)
-		data[i] = other;
-	CHECK_EQ(rfs_write(fs, ino, 0, 50, data, RFS_BLOCK_BYTES), 0);
+	put_together(fs, ino, 0, 50);
 	rfs_unmount_nosync(fs);
-	cut = memdev_new(&geometry, CAP, 1 << 20, false);
-	for (last = dev->ops; dev->op[--last].type != MEM_APPEND ||
-	     dev->op[last].page.oob->type != RFS_DATA;)
-		;
-	for (i = 0; i < dev->ops; i++)
-		memdev_replay(cut, &dev->op[i],
-			      i == last ? MEM_ABSENT : MEM_OK);
+	cut = without_last_page(dev);
 	fs = mount(cut);
 	expect_row(fs, ino, 0, 50);
 	check_clean(fs);
@@ -964,7 +983,6 @@ TEST(older_runs_of_another)
 /* A transaction that is not there as a whole any more, and pages that were before it */
 TEST(doubtful_before_older)
 {
-	static const void *data[21];
 	struct rfs_rescue out;
 	struct rfs_ptr ptr;
 	struct memdev *dev;
@@ -976,10 +994,7 @@ TEST(doubtful_before_older)
 	for (i = 0; i < 300; i++)
 		if (i < 240 || i > 260)
 			put(fs, ino, i, 9, RFS_BLOCK_BYTES);
-	memset(other, 9, sizeof(other));
-	for (i = 0; i < 21; i++)
-		data[i] = other;
-	CHECK_EQ(rfs_write(fs, ino, 240, 21, data, RFS_BLOCK_BYTES), 0);
+	put_together(fs, ino, 240, 261);
 	rfs_unmount_nosync(fs);
 	fs = mount(dev);
 	CHECK_EQ(rows_ok(fs, ino, 0, 300, 9), 300);
@@ -1003,10 +1018,9 @@ TEST(doubtful_before_older)
 /* An older leaf without any block is one. */
 TEST(dropped_on_preallocated)
 {
-	static const void *data[20];
 	struct memdev *dev, *cut;
 	struct rfs_rescue out;
-	u32 ino, last, i;
+	u32 ino;
 	u64 from = 0;
 	struct rfs_fs *fs = mount_new(&dev, &ino);
 
@@ -1014,18 +1028,9 @@ TEST(dropped_on_preallocated)
 	while (from < 50)
 		CHECK_EQ(rfs_preallocate(fs, ino, &from, 50), 0);
 	CHECK_EQ(leaves_written(fs), 1);
-	memset(other, 9, sizeof(other));
-	for (i = 0; i < 20; i++)
-		data[i] = other;
-	CHECK_EQ(rfs_write(fs, ino, 0, 20, data, RFS_BLOCK_BYTES), 0);
+	put_together(fs, ino, 0, 20);
 	rfs_unmount_nosync(fs);
-	cut = memdev_new(&geometry, CAP, 1 << 20, false);
-	for (last = dev->ops; dev->op[--last].type != MEM_APPEND ||
-	     dev->op[last].page.oob->type != RFS_DATA;)
-		;
-	for (i = 0; i < dev->ops; i++)
-		memdev_replay(cut, &dev->op[i],
-			      i == last ? MEM_ABSENT : MEM_OK);
+	cut = without_last_page(dev);
 	fs = mount(cut);
 	CHECK_EQ(rows_ok(fs, ino, 0, 50, 0), 50);
 	check_clean(fs);

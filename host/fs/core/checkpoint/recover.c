@@ -4,6 +4,7 @@
  * window (OFTL 4.1): the log as a prefix, then the data pages. Changes memory
  * only; the check-point that ends it is the caller's.
  */
+#include "plat/array.h"
 #include "tree/tree.h"
 #include "tree/diff.h"
 #include "tree/quota.h"
@@ -35,31 +36,14 @@ struct window {
 	u32 datas, logs, lefts, data_room, log_room, left_room;
 };
 
-/* A bigger copy of an array; frees the old one. */
-static void *rfs_grow_array(void *old, u32 used, u32 *room, size_t bytes)
-{
-	u32 more = *room ? 2 * *room : 256;
-	void *memory = rfs_alloc(more * bytes);
-
-	if (!memory)
-		return NULL;
-	if (used)
-		memcpy(memory, old, used * bytes);
-	rfs_free(old);
-	*room = more;
-	return memory;
-}
-
 static int rfs_note_data(struct window *p, const struct rfs_oob *oob, u64 addr)
 {
-	if (p->datas == p->data_room) {
-		void *memory = rfs_grow_array(p->data, p->datas, &p->data_room,
-				    sizeof(*p->data));
+	void *memory = rfs_array_grown(p->data, p->datas, &p->data_room,
+				       sizeof(*p->data));
 
-		if (!memory)
-			return -ENOMEM;
-		p->data = memory;
-	}
+	if (!memory)
+		return -ENOMEM;
+	p->data = memory;
 	p->data[p->datas].oob = *oob;
 	p->data[p->datas].piece = NULL;
 	p->data[p->datas].dropped = false;
@@ -69,14 +53,12 @@ static int rfs_note_data(struct window *p, const struct rfs_oob *oob, u64 addr)
 
 static int rfs_note_log(struct window *p, u64 lsn, u64 addr)
 {
-	if (p->logs == p->log_room) {
-		void *memory = rfs_grow_array(p->log, p->logs, &p->log_room,
-				    sizeof(*p->log));
+	void *memory = rfs_array_grown(p->log, p->logs, &p->log_room,
+				       sizeof(*p->log));
 
-		if (!memory)
-			return -ENOMEM;
-		p->log = memory;
-	}
+	if (!memory)
+		return -ENOMEM;
+	p->log = memory;
 	p->log[p->logs].lsn = lsn;
 	p->log[p->logs++].addr = addr;
 	return 0;
@@ -84,14 +66,12 @@ static int rfs_note_log(struct window *p, u64 lsn, u64 addr)
 
 static int rfs_note_left(struct window *p, u8 type, u64 off)
 {
-	if (p->lefts == p->left_room) {
-		void *memory = rfs_grow_array(p->left, p->lefts, &p->left_room,
-				    sizeof(*p->left));
+	void *memory = rfs_array_grown(p->left, p->lefts, &p->left_room,
+				       sizeof(*p->left));
 
-		if (!memory)
-			return -ENOMEM;
-		p->left = memory;
-	}
+	if (!memory)
+		return -ENOMEM;
+	p->left = memory;
 	p->left[p->lefts].type = type;
 	p->left[p->lefts++].off = off;
 	return 0;

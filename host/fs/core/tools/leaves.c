@@ -5,33 +5,16 @@
  * file has lost since. So a leaf is made of them only where there is none, also no older
  * one. That it was runs says which of its pages go together.
  */
+#include "plat/array.h"
 #include "tree/tree.h"
 #include "log/log.h"
 #include "tools/leaves.h"
 
 /*
- * Each block of a leaf that is runs was written within a second of the leaf's time, which
- * moves by 1/n of that when the nth comes: by 5.1 s for all from the second on.
+ * A rule of thumb to choose by: a leaf becomes runs if its blocks were written within a
+ * second, and others that are written into it later move its time by little.
  */
 #define SPREAD_NS	8000000000ULL
-
-/* An array that has room for one more; NULL: there is no memory */
-static void *grown(void *old, u32 used, u32 *room, size_t bytes)
-{
-	u32 more = *room ? 2 * *room : 256;
-	void *memory;
-
-	if (used < *room)
-		return old;
-	memory = rfs_alloc(more * bytes);
-	if (!memory)
-		return NULL;
-	if (used)
-		memcpy(memory, old, used * bytes);
-	rfs_free(old);
-	*room = more;
-	return memory;
-}
 
 int rfs_leaves_init(struct rfs_leaves *l, struct rfs_fs *fs)
 {
@@ -90,7 +73,7 @@ static int want_leaf(struct rfs_leaves *l, const struct rfs_dinode *di,
 		}
 		return ret == -ENOMEM ? ret : 0;
 	}
-	leaf = grown(l->leaf, l->n, &l->room, sizeof(*leaf));
+	leaf = rfs_array_grown(l->leaf, l->n, &l->room, sizeof(*leaf));
 	if (!leaf)
 		return -ENOMEM;
 	l->leaf = leaf;
@@ -194,7 +177,8 @@ int rfs_leaves_page(struct rfs_leaves *l, const struct rfs_oob *oob, u64 addr,
 	    !oob->len || le16_to_cpu(oob->len) > RFS_BLOCK_BYTES ||
 	    !is_wanted(l, le32_to_cpu(oob->ino), le32_to_cpu(oob->gen)))
 		return 0;
-	page = grown(l->page, l->pages, &l->page_room, sizeof(*page));
+	page = rfs_array_grown(l->page, l->pages, &l->page_room,
+			       sizeof(*page));
 	if (!page)
 		return -ENOMEM;
 	l->page = page;
@@ -585,7 +569,8 @@ static bool fill_leaf(struct rfs_leaves *l, const struct rfs_lost_leaf *leaf,
 
 static int note_inode(struct rfs_leaves *l, u32 ino)
 {
-	u32 *more = grown(l->ino, l->inos, &l->ino_room, sizeof(*more));
+	u32 *more = rfs_array_grown(l->ino, l->inos, &l->ino_room,
+				    sizeof(*more));
 
 	if (!more)
 		return -ENOMEM;

@@ -68,7 +68,7 @@ bool rfs_leaves_lacks(const struct rfs_leaves *l, u32 ino);
 bool rfs_leaves_made(const struct rfs_leaves *l, u32 ino);
 /* It is not there any more: its leaves do not count. */
 void rfs_leaves_forget(struct rfs_leaves *l, u32 ino);
-/* Its blocks are not as many as it had: what it has lost does not tell that of its pages. */
+/* It has lost blocks, or has not as many as it had: it is told, as those that were made. */
 int rfs_leaves_unlike(struct rfs_leaves *l, u32 ino);
 void rfs_leaves_found(struct rfs_leaves *l);
 
