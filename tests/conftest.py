@@ -33,9 +33,15 @@ def rsd_cache() -> Cache:
 
 
 @pytest.fixture(scope="session")
-def qemu_binary(rsd_cache: Cache) -> Path:
+def qemu_binary(rsd_cache: Cache, pytestconfig: pytest.Config) -> Path:
     """Our QEMU, built from this repository's patches and device if it is not yet."""
-    return qemu.ensure(rsd_cache, Progress(), REPOSITORY) / qemu.BINARY
+    configure = qemu.CONFIGURE
+    if pytestconfig.getoption("--sanitized"):
+        configure = qemu.SANITIZED
+        # QEMU leaves it to the kernel to free what it has when it ends.
+        os.environ["ASAN_OPTIONS"] = "detect_leaks=0"
+        os.environ["UBSAN_OPTIONS"] = "halt_on_error=1:print_stacktrace=1"
+    return qemu.ensure(rsd_cache, Progress(), REPOSITORY, configure) / qemu.BINARY
 
 
 @pytest.fixture(scope="session")
@@ -58,6 +64,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--guest-kernel", default="release", help="kernel of tests/fs/guest (release)")
     group.addoption(
         "--vcpus", type=int, default=1, help="processors of tests/fs/guest at least (1)"
+    )
+    group.addoption(
+        "--sanitized", action="store_true", help="tests/device: QEMU that checks memory it uses"
     )
     group.addoption("--keep", metavar="DIR", help="test_endurance.py: the volume, to go on with it")
 
