@@ -11,11 +11,18 @@
  * times as many blocks as it has, then `writes` percent of them, which count. Prints the
  * blocks that were written, those that were copied, all that were programmed, the zones,
  * and how many of them groups had open on average.
+ *
+ * With set=N it is as sfssim says: of the blocks that are no summaries `fill` percent are
+ * filled, and N percent of them, a file of their own, are overwritten by Zipf through a page
+ * cache, while all percents are of the volume. It prints of the whole rounds of cleaning
+ * while it counts the first write, blocks written and copied, and how many rounds there were,
+ * and how many zones data did not have.
  */
 #include <stdio.h>
 
 #include "bare.h"
 #include "option.h"
+#include "cache.h"
 #include "work.h"
 #include "checkpoint/checkpoint.h"
 #include "clean/clean.h"
@@ -27,7 +34,7 @@
 
 enum {
 	CHANNELS, WAYS, STRIPED, MIB, FILL, AGE, WRITES, UNIFORM, RUNS, SEED,
-	OPTIONS
+	SET, GROUPS, OPTIONS
 };
 
 static struct option opt[OPTIONS + 1] = {
@@ -41,10 +48,24 @@ static struct option opt[OPTIONS + 1] = {
 	[UNIFORM] = { "uniform", 0, 0, 1, "1: any block, and not as OLTP" },
 	[RUNS] = { "runs", 0, 0, 1, "1: leaves are runs where they can be" },
 	[SEED] = { "seed", 1, 0, 1ULL << 40, "of what is written" },
+	[SET] = { "set", 0, 0, 98, "percent that is written again, by Zipf; 0: all" },
+	[GROUPS] = { "groups", 4, 1, RFS_GROUPS_MAX, "of hotness" },
 };
+
+#define THETA		0.99	/* of Zipf; SFS 4.1 */
+#define CACHE(blocks)	((blocks) / 200)	/* that may be dirty in a page cache */
 
 static struct rfs_fs *fs;
 static u32 ino;
+
+/* What was done when a round of cleaning had ended, or the state between two of them */
+static struct round {
+	u64 writes, copies, n;
+	u64 free, samples;	/* zones, each time a block was written */
+} round, first;
+
+static u64 writes;		/* after what was filled */
+static bool counts;
 
 static void must(const char *what, int ret)
 {
@@ -72,6 +93,7 @@ static void make_volume(void)
 	must("mkfs", rfs_mkfs(&drive_ops, NULL, &drive.geo, &id, ""));
 	must("mount", rfs_mount(&drive_ops, NULL, &drive.geo, false, 0, &fs));
 	fs->clean_max = ~0U;	/* metadata that is read is not what is asked */
+	fs->policy.groups = opt[GROUPS].value;
 }
 
 static void put(u32 block)
@@ -94,6 +116,14 @@ static void clean(void)
 		ret = rfs_checkpoint(fs, 0);
 	must("clean", ret == -ENOENT ? 0 : ret);
 	seen = fs->free_zones;
+	if (!counts)
+		return;
+	round.writes = writes;
+	round.copies = fs->stats.copied;
+	if (!first.writes)
+		first = round;
+	else
+		round.n++;
 }
 
 /* Zones that groups are writing */
@@ -120,18 +150,72 @@ static u64 programmed(void)
 	return n;
 }
 
-int main(int argc, char **argv)
+static void put_cached(void *to, u32 block)
+{
+	(void)to;
+	put(block);
+	writes++;
+	clean();
+	if (first.writes) {
+		round.free += fs->free_zones + fs->set[RFS_SET_GAINED].count;
+		round.samples++;
+	}
+}
+
+/* Check-points', the log's and metadata's */
+static u32 other_zones(void)
+{
+	u32 nr, n = RFS_CP_ZONES;
+
+	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++)
+		n += fs->zone[nr].state != RFS_Z_FREE &&
+		     fs->zone[nr].stream < RFS_S_DATA;
+	return n;
+}
+
+static void as_sfssim(void)
 {
 	struct rfs_new file = { .mode = S_IFREG | 0600 };
-	u64 blocks, aged, writes, i, copies = 0, programs = 0, open = 0;
+	u64 all = drive.geo.zones * (drive.cap - drive.cap / 64);
+	u64 cold = all * (opt[FILL].value - opt[SET].value) / 100, i;
+	u64 hot = all * opt[FILL].value / 100 - cold;
+	u64 aged = all * opt[AGE].value / 100;
+	u64 end = aged + all * opt[WRITES].value / 100;
+	struct work *work = work_new("zipf", hot, THETA, opt[SEED].value);
+	struct cache cache;
+
+	if (!work || !cache_init(&cache, all, CACHE(all), put_cached, NULL))
+		must("so few blocks", -EINVAL);
+	must("create", rfs_create(fs, RFS_ROOT_INO, "cold", &file, &ino));
+	for (i = 0; i < cold; i++)
+		put(i);
+	must("create", rfs_create(fs, RFS_ROOT_INO, "hot", &file, &ino));
+	for (i = 0; i < hot; i++)
+		put(i);
+	must("check-point", rfs_checkpoint(fs, 0));
+	while (writes < end) {
+		counts = writes >= aged;
+		cache_write(&cache, work_next(work));
+	}
+	printf("{\"first\": %llu, \"written\": %llu, \"copied\": %llu, \"rounds\": %llu, \"zones\": %u, \"zone_blocks\": %u, \"other_zones\": %.2f}\n",
+	       (unsigned long long)first.writes,
+	       (unsigned long long)(round.writes - first.writes),
+	       (unsigned long long)(round.copies - first.copies),
+	       (unsigned long long)round.n, fs->geo.zones, drive.cap,
+	       (double)round.free / round.samples + other_zones());
+	cache_free(&cache);
+	work_free(work);
+}
+
+static void as_risa(void)
+{
+	struct rfs_new file = { .mode = S_IFREG | 0600 };
+	u64 blocks, aged, count, i, copies = 0, programs = 0, open = 0;
 	struct work *work;
 
-	options(argc, argv, 1, "usage: copies [NAME=N]...", opt);
-	memset(common, 0x5a, sizeof(common));
-	make_volume();
 	blocks = opt[MIB].value * 256 * opt[FILL].value / 100;
 	aged = blocks * opt[AGE].value / 100;
-	writes = blocks * opt[WRITES].value / 100;
+	count = blocks * opt[WRITES].value / 100;
 	must("create", rfs_create(fs, RFS_ROOT_INO, "f", &file, &ino));
 	for (i = 0; i < blocks; i++)
 		put(i);
@@ -139,7 +223,7 @@ int main(int argc, char **argv)
 			opt[SEED].value);
 	if (!work)
 		must("so few blocks", -EINVAL);
-	for (i = 0; i < aged + writes; i++) {
+	for (i = 0; i < aged + count; i++) {
 		if (i == aged) {
 			copies = fs->stats.copied;
 			programs = programmed();
@@ -151,10 +235,23 @@ int main(int argc, char **argv)
 	copies = fs->stats.copied - copies;
 	programs = programmed() - programs;
 	printf("{\"written\": %llu, \"copied\": %llu, \"programmed\": %llu, \"zones\": %u, \"zone_blocks\": %u, \"open_zones\": %.2f}\n",
-	       (unsigned long long)writes, (unsigned long long)copies,
+	       (unsigned long long)count, (unsigned long long)copies,
 	       (unsigned long long)programs,
-	       fs->geo.zones, drive.cap, (double)open / writes);
+	       fs->geo.zones, drive.cap, (double)open / count);
 	work_free(work);
+}
+
+int main(int argc, char **argv)
+{
+	options(argc, argv, 1, "usage: copies [NAME=N]...", opt);
+	if (opt[SET].value >= opt[FILL].value)
+		must("set is all that is filled, or more", -EINVAL);
+	memset(common, 0x5a, sizeof(common));
+	make_volume();
+	if (opt[SET].value)
+		as_sfssim();
+	else
+		as_risa();
 	rfs_unmount_nosync(fs);
 	drive_end();
 	return 0;

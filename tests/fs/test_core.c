@@ -3535,6 +3535,34 @@ static bool cache(void *arg, u32 ino, u64 at, void *data)
 	return true;
 }
 
+/*
+ * What was found last is found again at once, but not what is gone, and once it is clean it
+ * is the last to go.
+ */
+TEST(found_last)
+{
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs = mount(dev);
+	struct rfs_dinode *di;
+	struct rfs_buf *buf;
+
+	CHECK_EQ(rfs_buf_new(fs, RFS_INODES, 0, 0, 1000, &buf), 0);
+	CHECK(rfs_buf_find(fs, RFS_INODES, 1000) == buf);
+	CHECK(!rfs_buf_find(fs, RFS_INODES, 1001));
+	CHECK(rfs_buf_find(fs, RFS_INODES, 1000) == buf);
+	rfs_buf_drop(fs, buf);
+	CHECK(!rfs_buf_find(fs, RFS_INODES, 1000));
+	CHECK_EQ(rfs_iget(fs, RFS_ROOT_INO, &di, &buf), 0);
+	rfs_buf_dirty(fs, buf);
+	CHECK(rfs_buf_find(fs, RFS_INODES, 0) == buf);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	CHECK(fs->clean.count > 1);
+	CHECK(rfs_buf_find(fs, RFS_INODES, 0) == buf);
+	rfs_cache_trim(fs, 1);
+	CHECK(rfs_buf_find(fs, RFS_INODES, 0) == buf);
+	end(fs, dev);
+}
+
 TEST(cached_blocks_are_not_read)
 {
 	struct rfs_dev_ops ops = memdev_ops;

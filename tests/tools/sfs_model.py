@@ -80,9 +80,19 @@ class Model:
     """A volume. Its clock is the writes of the user."""
 
     def __init__(  # noqa: PLR0913
-        self, segments: int, size: int, *, reserve: int, groups: int, quantize: str, gc: str
+        self,
+        segments: int,
+        size: int,
+        *,
+        reserve: int,
+        round_: int,
+        groups: int,
+        quantize: str,
+        gc: str,
     ) -> None:
-        self._segments, self._size, self._reserve = segments, size, reserve
+        self._segments, self._size = segments, size
+        self._low = reserve - round_ // 2
+        self._high = self._low + round_
         self._k, self._quantize, self._gc = groups, quantize, gc
         self._used: dict[int, Segment] = {}
         self._free = deque(range(segments))  # the least recently freed first (3.5)
@@ -98,8 +108,9 @@ class Model:
 
     def write(self, block: int, file_hotness: float) -> None:
         """By the user, of a file of which that is known."""
-        while self._free_segments() < self._reserve:
-            self._clean()
+        if self._free_segments() < self._low:
+            while self._free_segments() < self._high:
+                self._clean()
         self.now += 1
         hot = file_hotness
         if block in self._writes:

@@ -17,6 +17,8 @@ static const char usage[] =
 	"sfssim [NAME=VALUE]...: cleaning of a volume that is filled and then overwritten\n"
 	"  segments=1024 blocks=8192   the volume: segments, blocks of 4 KiB in each\n"
 	"  reserve=5                   percent of them that cleaning keeps free\n"
+	"  round=0                     segments that are made free at once: from half as many below\n"
+	"                              reserve= on; writes and copies are those of whole rounds\n"
 	"  fill=85                     percent of the volume in use\n"
 	"  set=20                      percent of it that is written again; the rest never is\n"
 	"  work=zipf                   or uniform, oltp\n"
@@ -87,6 +89,8 @@ static void set_one(struct options *o, const char *word)
 		o->volume.blocks = value_of(word, value, 16, 65536);
 	else if (IS("reserve"))
 		o->reserve = value_of(word, value, 0.1, 50);
+	else if (IS("round"))
+		o->volume.round = value_of(word, value, 0, 65536);
 	else if (IS("fill"))
 		o->fill = value_of(word, value, 1, 99);
 	else if (IS("set"))
@@ -156,8 +160,8 @@ static void report(const struct options *o, const struct volume *v, u64 aged,
 
 	printf("{\"work\": \"%s\", \"theta\": %g, \"fill\": %g, \"set\": %g, ",
 	       o->work, o->theta, o->fill, o->set);
-	printf("\"segments\": %u, \"blocks\": %u, \"reserve\": %g, ",
-	       v->cfg.segments, v->cfg.blocks, o->reserve);
+	printf("\"segments\": %u, \"blocks\": %u, \"reserve\": %g, \"round\": %u, ",
+	       v->cfg.segments, v->cfg.blocks, o->reserve, v->cfg.round);
 	printf("\"groups\": %u, \"quantize\": \"%s\", \"gc\": \"%s\", ",
 	       v->cfg.groups, quantizes[v->cfg.quantize], gcs[v->cfg.gc]);
 	printf("\"know\": \"%s\", \"lives\": \"%s\", ",
@@ -178,6 +182,13 @@ static void report(const struct options *o, const struct volume *v, u64 aged,
 	printf("], ");
 	print_histogram(v, v->file[1].from);
 	printf("}\n");
+}
+
+/* What counts has begun, or ends: now, or when the last round of cleaning began. */
+static void count_from(const struct volume *v, u64 *now, u64 *copies)
+{
+	*now = v->cfg.round ? v->round_now : v->now;
+	*copies = v->cfg.round ? v->round_copies : v->copies;
 }
 
 /* Where what leaves the page cache goes */
@@ -291,7 +302,7 @@ int main(int argc, char **argv)
 		.reserve = 5, .fill = 85, .set = 20, .theta = 0.99,
 		.cache = 0.5, .age = 2, .writes = 2, .work = "zipf", .seed = 1,
 	};
-	u64 all, i, filled, before, copied, victims, live;
+	u64 all, i, filled, before, now, copied, copies, victims, live;
 	struct volume_file *file;
 	struct sink sink = { 0 };
 	struct cache cache;
@@ -309,6 +320,8 @@ int main(int argc, char **argv)
 	}
 	o.volume.reserve = max_t(u32, RFS_GROUPS_MAX + 2,
 				 o.volume.segments * o.reserve / 100);
+	if (o.volume.round / 2 + RFS_GROUPS_MAX + 2 > o.volume.reserve)
+		refuse("round", "more than reserve= has");
 	all = (u64)o.volume.segments * o.volume.blocks;
 	if (o.set >= o.fill)
 		refuse("set", "is all that is in use, or more");
@@ -339,18 +352,19 @@ int main(int argc, char **argv)
 	before = all * o.age + v->now;
 	while (v->now < before && !v->full)
 		cache_write(&cache, from + work_next(work));
-	before = v->now;
-	copied = v->copies;
+	count_from(v, &before, &copied);
 	victims = v->cleaned;
 	live = v->cleaned_live;
 	memset(v->in_group, 0, sizeof(v->in_group));
-	while (v->now < before + all * o.writes && !v->full)
+	now = v->now;
+	while (v->now < now + all * o.writes && !v->full)
 		cache_write(&cache, from + work_next(work));
 	if (v->full)
 		refuse("fill", "no room is left, and nothing to clean");
 	if (sink.trace && (ferror(sink.trace) | fclose(sink.trace)))
 		refuse("trace", "cannot be written");
-	report(&o, v, before - filled, v->now - before, v->copies - copied,
+	count_from(v, &now, &copies);
+	report(&o, v, before - filled, now - before, copies - copied,
 	       v->cleaned - victims, v->cleaned_live - live);
 	work_free(work);
 	cache_free(&cache);

@@ -160,9 +160,13 @@ static void clean(struct volume *v, u32 nr)
 
 static void make_room(struct volume *v)
 {
-	u32 i, nr;
+	u32 low = v->cfg.reserve - v->cfg.round / 2, i, nr;
 
-	while (v->free < v->cfg.reserve) {
+	if (v->free >= low)
+		return;
+	v->round_now = v->now;
+	v->round_copies = v->copies;
+	while (v->free < low + v->cfg.round) {
 		for (i = 0; i < RFS_VICTIMS; i++) {
 			nr = victim(v);
 			if (nr == NONE || v->free <= v->cfg.groups) {

@@ -19,6 +19,7 @@ enum volume_know {
 struct volume_config {
 	u32 segments, blocks;	/* of a segment */
 	u32 reserve;		/* fewer free segments are cleaned for */
+	u32 round;		/* until so many more are free, from half as many fewer on */
 	u32 groups;
 	enum rfs_gc gc;
 	enum rfs_quantize quantize;
@@ -50,6 +51,7 @@ struct volume {
 	struct volume_file file[VOLUME_FILES];
 	u64 now;		/* blocks written by the user */
 	u64 copies;		/* by cleaning */
+	u64 round_now, round_copies;	/* both when the last round began */
 	u64 cleaned, cleaned_live;	/* victims, and what was live in them */
 	u64 in_group[RFS_GROUPS_MAX];	/* blocks written to each, both kinds */
 	u64 group[RFS_GROUPS_MAX];

@@ -61,16 +61,32 @@ static void rfs_buf_move(struct rfs_list *from, struct rfs_list *to,
 	to->count++;
 }
 
+/*
+ * An operation looks for the same inode and leaf several times. Dirty ones stay, and have
+ * no place in a list that this would change.
+ */
 struct rfs_buf *rfs_buf_find(struct rfs_fs *fs, u8 type, u64 off)
 {
 	u8 class = rfs_buf_class(type);
-	struct rfs_buf *buf = *rfs_buf_bucket(fs, class, off);
+	struct rfs_buf *buf = fs->found[class];
 
+	if (buf && buf->off == off)
+		return buf;
+	buf = *rfs_buf_bucket(fs, class, off);
 	while (buf && (buf->class != class || buf->off != off))
 		buf = buf->hash_next;
-	if (buf && !buf->dirty)
+	if (buf && buf->dirty)
+		fs->found[class] = buf;
+	else if (buf)
 		list_move_tail(&buf->list, &fs->clean.bufs);
 	return buf;
+}
+
+/* It is dirty no more, or goes. */
+static void rfs_buf_unfound(struct rfs_fs *fs, const struct rfs_buf *buf)
+{
+	if (fs->found[buf->class] == buf)
+		fs->found[buf->class] = NULL;
 }
 
 static struct rfs_buf *rfs_buf_hash(struct rfs_fs *fs, u8 class, u64 off)
@@ -98,6 +114,7 @@ static void rfs_buf_unhash(struct rfs_fs *fs, struct rfs_buf *buf)
 	while (*at != buf)
 		at = &(*at)->hash_next;
 	*at = buf->hash_next;
+	rfs_buf_unfound(fs, buf);
 	rfs_list_leave(buf->dirty ? &fs->dirty : &fs->clean, buf);
 	list_del(&buf->list);
 	buf->gone = buf->early;
@@ -209,6 +226,7 @@ void rfs_buf_dirty(struct rfs_fs *fs, struct rfs_buf *buf)
 static void rfs_buf_clean(struct rfs_fs *fs, struct rfs_buf *buf)
 {
 	buf->sent = false;
+	rfs_buf_unfound(fs, buf);
 	rfs_buf_move(&fs->dirty, &fs->clean, buf);
 	buf->dirty = false;
 }

@@ -3,7 +3,8 @@
  * Leaves that are runs, where the block of the node map that says so is lost. Pages of
  * data say whose they are, and when they were written. What they do not say is what a
  * file has lost since. So a leaf is made of them only where there is none, also no older
- * one. That it was runs says which of its pages go together.
+ * one, or where pages of the older one were reset, so that it is not the right one. That it
+ * was runs says which of its pages go together.
  */
 #include "plat/array.h"
 #include "tree/tree.h"
@@ -132,8 +133,6 @@ static int by_place(const void *a, const void *b)
 
 	if (x->ino != y->ino)
 		return x->ino < y->ino ? -1 : 1;
-	if (x->gen != y->gen)
-		return x->gen < y->gen ? -1 : 1;
 	return x->place < y->place ? -1 : x->place > y->place;
 }
 
@@ -143,16 +142,14 @@ void rfs_leaves_wanted(struct rfs_leaves *l)
 		rfs_sort(l->leaf, l->n, sizeof(*l->leaf), by_place);
 }
 
-/* The first leaf of an inode with this generation, or one behind it */
-static u32 first_leaf(const struct rfs_leaves *l, u32 ino, u32 gen)
+/* The first leaf of an inode, or one behind it. All of them have one generation. */
+static u32 first_leaf(const struct rfs_leaves *l, u32 ino)
 {
 	u32 low = 0, high = l->n, mid;
 
 	while (low < high) {
-		const struct rfs_lost_leaf *leaf =
-			&l->leaf[mid = (low + high) / 2];
-
-		if (leaf->ino < ino || (leaf->ino == ino && leaf->gen < gen))
+		mid = (low + high) / 2;
+		if (l->leaf[mid].ino < ino)
 			low = mid + 1;
 		else
 			high = mid;
@@ -163,13 +160,12 @@ static u32 first_leaf(const struct rfs_leaves *l, u32 ino, u32 gen)
 /* Transactions are of one file, and reach beyond a leaf: all of its pages are noted. */
 static bool is_wanted(const struct rfs_leaves *l, u32 ino, u32 gen)
 {
-	u32 at = first_leaf(l, ino, gen);
+	u32 at = first_leaf(l, ino);
 
 	return at < l->n && l->leaf[at].ino == ino && l->leaf[at].gen == gen;
 }
 
-int rfs_leaves_page(struct rfs_leaves *l, const struct rfs_oob *oob, u64 addr,
-		    const void *block)
+int rfs_leaves_page(struct rfs_leaves *l, const struct rfs_oob *oob, u64 addr)
 {
 	struct rfs_found_page *page;
 
@@ -182,12 +178,10 @@ int rfs_leaves_page(struct rfs_leaves *l, const struct rfs_oob *oob, u64 addr,
 	if (!page)
 		return -ENOMEM;
 	l->page = page;
+	/* if its content is damaged, it hides older ones of its block, which were not in use */
 	page[l->pages].oob = *oob;
 	page[l->pages].addr = addr;
-	page[l->pages].doubtful = false;
-	/* it hides older ones of its block, which were not in use any more */
-	page[l->pages++].bad = le32_to_cpu(oob->data_crc) !=
-			       ~rfs_crc(~0U, block, RFS_BLOCK_BYTES);
+	page[l->pages++].doubtful = false;
 	return 0;
 }
 
@@ -226,8 +220,6 @@ static int by_block(const void *a, const void *b)
 
 	if (o->ino != p->ino)
 		return le32_to_cpu(o->ino) < le32_to_cpu(p->ino) ? -1 : 1;
-	if (o->gen != p->gen)
-		return le32_to_cpu(o->gen) < le32_to_cpu(p->gen) ? -1 : 1;
 	if (o->off != p->off)
 		return le64_to_cpu(o->off) < le64_to_cpu(p->off) ? -1 : 1;
 	if (version_of(x) != version_of(y))
@@ -319,11 +311,10 @@ static void doubt(struct rfs_leaves *l)
 }
 
 /* The newest page of a block of a file, or the one behind all that are newer */
-static u32 first_page(const struct rfs_leaves *l, u32 ino, u32 gen, u64 block)
+static u32 first_page(const struct rfs_leaves *l, u32 ino, u64 block)
 {
 	struct rfs_found_page key = {
-		.oob = { .ino = cpu_to_le32(ino), .gen = cpu_to_le32(gen),
-			 .off = cpu_to_le64(block),
+		.oob = { .ino = cpu_to_le32(ino), .off = cpu_to_le64(block),
 			 .version = cpu_to_le64(~0ULL) },
 	};
 	u32 low = 0, high = l->pages;
@@ -339,47 +330,84 @@ static u32 first_page(const struct rfs_leaves *l, u32 ino, u32 gen, u64 block)
 	return low;
 }
 
-/* Is a page of a block of a file at an address? */
-static bool is_page(const struct rfs_leaves *l, u32 ino, u32 gen, u64 block,
-		    u64 addr)
+/* The page of block i of a leaf at an address; NULL: what is there is not that */
+static const struct rfs_found_page *page_at(const struct rfs_leaves *l,
+					    const struct rfs_lost_leaf *leaf,
+					    u32 i, u64 addr)
 {
-	u32 at = first_page(l, ino, gen, block);
+	u64 block = (u64)leaf->place * RFS_FANOUT + i;
+	u32 at = first_page(l, leaf->ino, block);
 
 	for (; at < l->pages; at++) {
 		const struct rfs_oob *oob = &l->page[at].oob;
 
-		if (le32_to_cpu(oob->ino) != ino ||
-		    le32_to_cpu(oob->gen) != gen ||
+		if (le32_to_cpu(oob->ino) != leaf->ino ||
 		    le64_to_cpu(oob->off) != block)
 			break;
 		if (l->page[at].addr == addr)
-			return true;
+			return &l->page[at];
 	}
-	return false;
+	return NULL;
 }
 
 /* A leaf that is there, or runs, as they were at some time */
 struct older {
 	bool there;
+	bool reset;		/* pages of it are gone */
 	struct rfs_ptr ptr[RFS_FANOUT];
 	u32 blocks;
+	u64 stamp;		/* of the node, or of the block of the node map */
 	u64 others;		/* stamp of a node of another inode, which had the number; or 0 */
 };
 
-/* Runs do not say whose they are: their first page does. */
+/*
+ * Was the zone of block i's page reset? Something else is there then, or nothing yet. What
+ * is there and cannot be read may be that page.
+ */
+static bool was_reset(const struct rfs_leaves *l,
+		      const struct rfs_lost_leaf *leaf, u32 i,
+		      const struct rfs_ptr *ptr)
+{
+	const struct rfs_fs *fs = l->fs;
+	u64 addr = rfs_addr(ptr->addr);
+	const struct rfs_zone_info *z;
+
+	if (ptr->kind != RFS_PTR_BLOCK || !rfs_addr_ok(fs, addr) ||
+	    page_at(l, leaf, i, addr))
+		return false;
+	z = &fs->zone[addr / fs->geo.zone_blocks];
+	if (z->cond == RFS_DEV_OFFLINE)
+		return false;
+	return addr % fs->geo.zone_blocks >= z->wp ||
+	       l->there[addr / 8] & 1 << addr % 8;
+}
+
+/* Runs do not say whose they are: their pages do. */
 static bool is_of(const struct rfs_leaves *l, const struct rfs_lost_leaf *leaf,
 		  const struct rfs_buf *buf)
 {
 	const struct rfs_ptr *ptr = buf->node.ptr;
-	u32 i = 0;
+	u32 i;
 
-	if (!buf->run)
-		return true;
-	while (i < RFS_FANOUT && ptr[i].kind != RFS_PTR_BLOCK)
-		i++;
-	return i < RFS_FANOUT &&
-	       is_page(l, leaf->ino, leaf->gen,
-		       (u64)leaf->place * RFS_FANOUT + i, rfs_addr(ptr[i].addr));
+	for (i = 0; buf->run && i < RFS_FANOUT; i++)
+		if (page_at(l, leaf, i, rfs_addr(ptr[i].addr)))
+			return true;
+	return !buf->run;
+}
+
+static void note_older(const struct rfs_leaves *l,
+		       const struct rfs_lost_leaf *leaf,
+		       const struct rfs_buf *buf, struct older *old)
+{
+	u32 block = leaf->number / RFS_MAP_ENTRIES - l->fs->nmap_leaves, i;
+
+	old->there = true;
+	memcpy(old->ptr, buf->node.ptr, sizeof(old->ptr));
+	old->blocks = blocks_in(buf);
+	old->stamp = buf->run ? l->said[block].stamp :
+				le64_to_cpu(buf->head.stamp);
+	for (i = 0; i < RFS_FANOUT; i++)
+		old->reset |= was_reset(l, leaf, i, &old->ptr[i]);
 }
 
 static int find_older(const struct rfs_leaves *l,
@@ -394,17 +422,25 @@ static int find_older(const struct rfs_leaves *l,
 	ret = rfs_node_get(l->fs, &id, leaf->number, &buf);
 	if (ret == -ENOMEM)
 		return ret;
-	if (!ret && is_of(l, leaf, buf)) {
-		old->there = true;
-		memcpy(old->ptr, buf->node.ptr, sizeof(old->ptr));
-		old->blocks = blocks_in(buf);
-	}
+	if (!ret && is_of(l, leaf, buf))
+		note_older(l, leaf, buf, old);
 	buf = rfs_buf_find(l->fs, RFS_INDEX, leaf->number);
 	if (buf && ret)
 		old->others = le64_to_cpu(buf->head.stamp);
 	if (buf)
 		rfs_buf_drop(l->fs, buf);
 	return 0;
+}
+
+/*
+ * Was a page of block i not in use any more when an older leaf was written? What that leads
+ * to, and copies of it, were written as often as it says.
+ */
+static bool was_dead(const struct older *old, u32 i,
+		     const struct rfs_found_page *page)
+{
+	return version_of(page) <= old->stamp &&
+	       page->oob.wcount != old->ptr[i].wcount;
 }
 
 /* The newest page of each block of a leaf that is there, and the newest in doubt */
@@ -414,12 +450,14 @@ struct choice {
 	const struct rfs_found_page *newest;	/* of all that are sure, or of the others */
 };
 
+/* old: an older leaf, which knows what does not count; or NULL */
 static void find_pages(const struct rfs_leaves *l,
-		       const struct rfs_lost_leaf *leaf, struct choice *c)
+		       const struct rfs_lost_leaf *leaf,
+		       const struct older *old, struct choice *c)
 {
 	const struct rfs_found_page *perhaps = NULL;
 	u64 from = (u64)leaf->place * RFS_FANOUT;
-	u32 at = first_page(l, leaf->ino, leaf->gen, from);
+	u32 at = first_page(l, leaf->ino, from);
 
 	memset(c, 0, sizeof(*c));
 	for (; at < l->pages; at++) {
@@ -428,10 +466,11 @@ static void find_pages(const struct rfs_leaves *l,
 		const struct rfs_found_page **of;
 
 		if (le32_to_cpu(page->oob.ino) != leaf->ino ||
-		    le32_to_cpu(page->oob.gen) != leaf->gen ||
 		    block >= from + RFS_FANOUT ||
 		    block * RFS_BLOCK_BYTES >= leaf->size)
 			break;
+		if (old && was_dead(old, block - from, page))
+			continue;
 		of = page->doubtful ? &c->perhaps[block - from] :
 				      &c->sure[block - from];
 		if (*of)
@@ -556,7 +595,7 @@ static bool fill_leaf(struct rfs_leaves *l, const struct rfs_lost_leaf *leaf,
 		struct rfs_ptr *ptr = &l->block->node.ptr[i];
 		u64 block = (u64)leaf->place * RFS_FANOUT + i;
 
-		if (!page || page->bad)
+		if (!page)
 			continue;
 		rfs_ptr_of(l->fs, &page->oob, page->addr, time_of(last), ptr);
 		left = leaf->size - block * RFS_BLOCK_BYTES;
@@ -595,20 +634,54 @@ static int put_node(struct rfs_leaves *l, const struct rfs_lost_leaf *leaf)
 	return 0;
 }
 
-/* A leaf of pages, where there is none */
-static int make_leaf(struct rfs_leaves *l, struct rfs_lost_leaf *leaf)
+/*
+ * Is what was made of pages better than an older leaf of which pages were reset? It is if
+ * it has as many blocks as there are, or all that the older one has left.
+ */
+static bool is_better_than(const struct rfs_leaves *l,
+			   const struct rfs_lost_leaf *leaf,
+			   const struct older *old)
+{
+	const struct rfs_ptr *made = l->block->node.ptr;
+	u32 i;
+
+	if (leaf->known && blocks_in(l->block) == leaf->blocks)
+		return true;
+	for (i = 0; i < RFS_FANOUT; i++) {
+		u64 block = (u64)leaf->place * RFS_FANOUT + i;
+
+		if (old->ptr[i].kind != RFS_PTR_HOLE &&
+		    made[i].kind == RFS_PTR_HOLE &&
+		    block * RFS_BLOCK_BYTES < leaf->size &&
+		    !was_reset(l, leaf, i, &old->ptr[i]))
+			return false;
+	}
+	return true;
+}
+
+/* A leaf of pages, where there is none; old: room for an older one */
+static int make_leaf(struct rfs_leaves *l, struct rfs_lost_leaf *leaf,
+		     struct older *old)
 {
 	struct rfs_runs runs;
 	struct choice c;
+	bool good = !leaf->older || leaf->reset;
 	int ret;
 
 	if (leaf->others)
 		return 0;
-	if (leaf->older)
+	if (leaf->reset) {
+		ret = find_older(l, leaf, old);
+		if (ret)
+			return ret;
+	}
+	if (good) {
+		find_pages(l, leaf, leaf->reset ? old : NULL, &c);
+		good = fill_leaf(l, leaf, &c) &&
+		       (!leaf->reset || is_better_than(l, leaf, old));
+	}
+	if (!good)
 		return leaf->outdated ? note_inode(l, leaf->ino) : 0;
-	find_pages(l, leaf, &c);
-	if (!fill_leaf(l, leaf, &c))
-		return 0;
 	ret = rfs_runs_make(l->fs, l->block, &runs) ?
 	      rfs_node_adopt_runs(l->fs, leaf->number, &runs) :
 	      put_node(l, leaf);
@@ -624,8 +697,7 @@ static bool is_outdated(const struct older *old, const struct choice *c)
 
 	for (i = 0; i < RFS_FANOUT; i++)
 		if (c->sure[i] &&
-		    (old->ptr[i].kind != RFS_PTR_BLOCK ||
-		     rfs_addr(old->ptr[i].addr) != c->sure[i]->addr))
+		    rfs_addr(old->ptr[i].addr) != c->sure[i]->addr)
 			return true;
 	return false;
 }
@@ -663,11 +735,13 @@ static int sort_claims(struct rfs_leaves *l, struct older *old)
 		ret = find_older(l, leaf, old);
 		if (ret)
 			break;
-		find_pages(l, leaf, &c);
+		find_pages(l, leaf, NULL, &c);
 		leaf->newest = c.newest ? version_of(c.newest) : 0;
 		leaf->others = old->others > leaf->newest;
 		leaf->older = old->there;
-		leaf->outdated = old->there && is_outdated(old, &c);
+		leaf->reset = old->reset;
+		leaf->outdated = old->reset ||
+				 (old->there && is_outdated(old, &c));
 		leaf->blocks = old->blocks;
 		claim[i].number = leaf->number;
 		claim[i].leaf = i;
@@ -684,8 +758,8 @@ static int sort_claims(struct rfs_leaves *l, struct older *old)
 }
 
 /*
- * How many blocks are in a leaf is known if it is the only one of its inode that lacks:
- * those that the inode has, but for all others.
+ * How many blocks are in a leaf is known if it is the only one of its inode that lacks, or
+ * is not the right one: those that the inode has, but for all others.
  */
 static void count_blocks(struct rfs_leaves *l)
 {
@@ -696,13 +770,14 @@ static void count_blocks(struct rfs_leaves *l)
 		blocks = l->leaf[i].all;
 		older = 0;
 		lacks = 0;
-		for (end = i; end < l->n && l->leaf[end].ino == l->leaf[i].ino &&
-		     l->leaf[end].gen == l->leaf[i].gen; end++) {
-			if (l->leaf[end].older)
+		for (end = i; end < l->n && l->leaf[end].ino == l->leaf[i].ino;
+		     end++) {
+			if (l->leaf[end].older && !l->leaf[end].reset) {
 				older += l->leaf[end].blocks;
-			else
-				which = end;
-			lacks += !l->leaf[end].older;
+				continue;
+			}
+			which = end;
+			lacks++;
 		}
 		if (lacks != 1 || older >= blocks)
 			continue;
@@ -723,26 +798,26 @@ int rfs_leaves_make(struct rfs_leaves *l)
 	}
 	if (!ret)
 		ret = sort_claims(l, old);
-	rfs_free(old);
 	if (!ret)
 		count_blocks(l);
 	for (i = 0; !ret && i < l->n; i++) {
-		ret = make_leaf(l, &l->leaf[i]);
+		ret = make_leaf(l, &l->leaf[i], old);
 		rfs_cache_trim(l->fs, l->fs->clean_max);
 	}
+	rfs_free(old);
 	return ret;
 }
 
 bool rfs_leaves_lacks(const struct rfs_leaves *l, u32 ino)
 {
-	u32 at = first_leaf(l, ino, 0);
+	u32 at = first_leaf(l, ino);
 
 	return at < l->n && l->leaf[at].ino == ino;
 }
 
 bool rfs_leaves_made(const struct rfs_leaves *l, u32 ino)
 {
-	u32 at = first_leaf(l, ino, 0);
+	u32 at = first_leaf(l, ino);
 
 	for (; at < l->n && l->leaf[at].ino == ino; at++)
 		if (l->leaf[at].made)
@@ -752,7 +827,7 @@ bool rfs_leaves_made(const struct rfs_leaves *l, u32 ino)
 
 void rfs_leaves_forget(struct rfs_leaves *l, u32 ino)
 {
-	u32 at = first_leaf(l, ino, 0), i, n = 0;
+	u32 at = first_leaf(l, ino), i, n = 0;
 
 	for (; at < l->n && l->leaf[at].ino == ino; at++) {
 		l->made -= l->leaf[at].made;

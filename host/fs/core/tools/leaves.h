@@ -11,6 +11,7 @@
 /* What was taken of a block of the node map that has leaves */
 struct rfs_said {
 	u64 addr;		/* 0: there is none */
+	u64 stamp;		/* when it was written */
 	bool outdated;		/* there was another, which is not there */
 };
 
@@ -22,8 +23,9 @@ struct rfs_lost_leaf {
 	u64 all;		/* of the inode's blocks, those of such leaves */
 	u64 blocks;		/* in this leaf: in the older one, or if that is known */
 	bool known;
-	bool older;		/* there is an older one, which is taken */
-	bool outdated;		/* and there are pages to which it does not lead */
+	bool older;		/* there is an older one */
+	bool outdated;		/* and there are pages to which it does not lead, or: */
+	bool reset;		/* pages to which it leads were reset */
 	bool others;		/* the number is another's: the inode was deleted */
 	bool made;
 };
@@ -32,13 +34,13 @@ struct rfs_found_page {
 	struct rfs_oob oob;
 	u64 addr;
 	bool doubtful;		/* recovery may have dropped it with its transaction */
-	bool bad;		/* its content is not what it was */
 };
 
 struct rfs_leaves {
 	struct rfs_fs *fs;
 	u64 last;		/* stamp of the last block of the check-point */
 	const struct rfs_said *said;	/* from fs->nmap_leaves on */
+	const u8 *there;	/* a bit each block that was written, and can be read */
 	const u64 *late;	/* ascending: what check-points wrote when no page was in flight */
 	u32 lates;
 	struct rfs_lost_leaf *leaf;
@@ -57,9 +59,8 @@ void rfs_leaves_exit(struct rfs_leaves *l);
 int rfs_leaves_want(struct rfs_leaves *l, const struct rfs_dinode *di);
 /* Before pages are noted: all are wanted that there are */
 void rfs_leaves_wanted(struct rfs_leaves *l);
-/* A page of data with its content, which may be damaged */
-int rfs_leaves_page(struct rfs_leaves *l, const struct rfs_oob *oob, u64 addr,
-		    const void *block);
+/* A page, whose content may be damaged */
+int rfs_leaves_page(struct rfs_leaves *l, const struct rfs_oob *oob, u64 addr);
 /* The node map gets them. */
 int rfs_leaves_make(struct rfs_leaves *l);
 /* Has an inode a leaf of which nothing sure says where it is? */

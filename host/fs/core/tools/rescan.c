@@ -246,7 +246,7 @@ static int note_page(struct rescan *r, const struct rfs_oob *oob, u64 addr,
 static int take_page(struct rescan *r, const struct rfs_oob *oob, u64 addr,
 		     const void *block)
 {
-	return r->lost ? rfs_leaves_page(r->lost, oob, addr, block) :
+	return r->lost ? rfs_leaves_page(r->lost, oob, addr) :
 			 note_page(r, oob, addr, block);
 }
 
@@ -600,6 +600,7 @@ static int adopt_leaves(struct rescan *r, const struct cut *cut,
 		return 0;
 	*good = true;
 	r->said[f->key - fs->nmap_leaves].addr = f->addr;
+	r->said[f->key - fs->nmap_leaves].stamp = f->stamp;
 	for (i = 0; !ret && i < RFS_MAP_ENTRIES; i += RFS_LEAF_WORDS) {
 		u32 number = f->key * RFS_MAP_ENTRIES + i;
 
@@ -719,6 +720,7 @@ static int make_leaves(struct rescan *r, const struct cut *cut,
 
 	l->last = cut->stamp;
 	l->said = r->said;
+	l->there = r->there;
 	l->late = r->late;
 	l->lates = r->lates;
 	if (!ret)
@@ -786,6 +788,16 @@ static void free_zones(struct rescan *r, const struct cut *cut)
 	}
 }
 
+/* Of a superblock that is lost: times of blocks are counted from when it was made. */
+static void find_created(struct rescan *r)
+{
+	struct rfs_dinode *root;
+	struct rfs_buf *buf;
+
+	if (r->out->super_lost && !rfs_iget(r->fs, RFS_ROOT_INO, &root, &buf))
+		r->fs->super.created = root->btime;
+}
+
 /* The state of a check-point; then what came after it. */
 static int build(struct rescan *r, const struct cut *cut)
 {
@@ -799,6 +811,7 @@ static int build(struct rescan *r, const struct cut *cut)
 		ret = adopt_all(r, cut);
 	if (ret)
 		return ret;
+	find_created(r);
 	ret = rfs_walk_init(&w, r->fs, r->report);
 	w.there = r->there;
 	w.leaves = &leaves;
@@ -812,8 +825,6 @@ static int build(struct rescan *r, const struct cut *cut)
 		rfs_walk_lose(&w, "the root directory is lost");
 		w.dirs_bad++;
 		ret = rfs_root_make(r->fs);
-	} else if (!ret && r->out->super_lost) {
-		r->fs->super.created = root->btime;
 	}
 	if (!ret)
 		ret = rfs_walk_push_tops(&w);

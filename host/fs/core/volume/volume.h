@@ -245,6 +245,7 @@ struct rfs_fs {
 	struct rfs_buf **hash;
 	u32 hash_size;		/* a power of 2 */
 	struct rfs_list dirty, clean;
+	struct rfs_buf *found[RFS_TYPES];	/* dirty: of each class, found last; or NULL */
 	u32 new_dirty;		/* dirty and never written */
 	u32 runs;		/* leaves that are runs in the node map, and not dirty */
 	u32 pruned;		/* nodes that were read to be emptied, see shrink.c */
