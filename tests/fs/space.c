@@ -64,7 +64,7 @@ static u32 most;		/* blocks of a drive, unless 30 zones have more */
 static const char *broken;	/* of the proof: what does not hold */
 static char broken_at[200];	/* in which operation */
 
-/* It is put into words where one fails: that took 4% of the time. */
+/* It is put into words only where one fails: for each operation, that took 4% of the time. */
 #define OP(...)	OP_IS(__VA_ARGS__, 0, 0)
 #define OP_IS(text, a, b, ...)	(op = (text), op_on[0] = (a), op_on[1] = (b))
 
@@ -202,7 +202,6 @@ static void hold_for_failing(void)
 	held = min(fs->user_blocks, (u64)left * fs->holds);
 	fs->user_blocks -= held;
 }
-
 
 static int mount(void)
 {

@@ -93,9 +93,14 @@ def test_an_io_meets_an_extension_that_it_overlaps() -> None:
 
 
 def test_two_distributions_are_as_far_apart_as_their_lines() -> None:
-    assert oftl_window.distance([1, 2, 3], [3, 2, 1]) == 0
-    assert oftl_window.distance([1, 1, 1, 9], [1, 1, 2, 9]) == 0.25
-    assert oftl_window.distance([1, 2], [3, 4]) == 1
+    assert oftl_window.distance([1, 2, 3], [3, 2, 1], 0) == 0
+    assert oftl_window.distance([1, 1, 1, 9], [1, 1, 2, 9], 0) == 0.25
+    assert oftl_window.distance([1, 1, 2, 9], [1, 1, 1, 9], 0) == 0.25
+    assert oftl_window.distance([1, 2], [3, 4], 0) == 1
+    # What is no further to the side is not seen, whichever is the faster.
+    for one, other in (((1, 2), (3, 4)), ((3, 4), (1, 2))):
+        assert oftl_window.distance(one, other, 1) == 0.5
+        assert oftl_window.distance(one, other, 2) == 0
 
 
 def test_the_least_is_each_flush_in_whole_pages() -> None:

@@ -171,13 +171,15 @@ def test_redos_means_have_their_verdicts(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def risas(seconds: dict[str, float], own: dict[str, float]) -> dict[tuple[str, str], Rounds]:
-    """RISA's benchmarks, each in so many seconds by system, all with the same figures."""
+    """RISA's benchmarks, each in so many seconds by system, else all with the same figures."""
+
+    def one(took: float) -> Round:
+        phases = ("sequential.", "random.", "write.", "rewrite.", "")
+        rates = {f"{phase}bandwidth": 100 / took for phase in phases}
+        return Round(100, 900, 100, 2000, took, 65536, timb=5, checkpoints=2, own={**own, **rates})
+
     return {
-        (name, stack): Rounds(
-            stack,
-            BY_NAME[name],
-            (Round(100, 900, 100, 2000, seconds[system], 65536, timb=5, checkpoints=2, own=own),),
-        )
+        (name, stack): Rounds(stack, BY_NAME[name], (one(seconds[system]),))
         for name in (*risa.WRITES, *risa.READS.values(), *risa.TIOBENCH.values())
         for system, stack in risa.SYSTEMS.items()
     }
@@ -222,6 +224,24 @@ def test_risas_orders_have_their_verdicts() -> None:
     assert set(verdicts(risa._figure11(behind)).values()) == {Verdict.NOT}
     thirteen = verdicts(risa._figure13(lead))
     assert thirteen["TIMB blocks a check-point"] is Verdict.REPRODUCED
+
+
+def test_throughput_is_that_of_fio_and_not_of_its_process() -> None:
+    """Which takes until the next quarter of a second: it is as long for both."""
+
+    def found(name: str, **rates: float) -> float:
+        own = {metric.replace("_", "."): rate for metric, rate in rates.items()}
+        one = Round(1, 1, 0, 1, 5.092, 1, own=own)
+        return risa._throughput(Rounds("rfs+rsd", BY_NAME[name], (one,), fixed=True))
+
+    mib = 1.048576  # in MB
+    assert found("risa-fio-seqread", bandwidth=100 * mib) == pytest.approx(100)
+    assert found("risa-fio-seqread", bandwidth=101 * mib) == pytest.approx(101)
+    rates = {"sequential_bandwidth": 200 * mib, "random_bandwidth": 50 * mib}
+    # 640 MiB in 3.2 s, 320 in 6.4
+    assert found("risa-tiobench-8", **rates) == pytest.approx(100)
+    rates = {"write_bandwidth": 200 * mib, "rewrite_bandwidth": 50 * mib}
+    assert found("risa-iozone-4k-sync", **rates) == pytest.approx(80)
 
 
 @pytest.mark.parametrize(("last", "steady"), [(980, True), (979, False), (1021, False)])

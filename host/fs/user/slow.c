@@ -97,17 +97,14 @@ bool rfs_slow_short(const struct rfs_device *device, int error)
 
 	if (error != -EOVERFLOW)
 		return false;
-	fs = calloc(1, sizeof(*fs));
+	fs = rfs_volume_new(device->ops, device->dev, &device->geo);
 	if (!fs)
 		abort();
-	fs->ops = device->ops;
-	fs->dev = device->dev;
-	fs->geo = device->geo;
 	if (!rfs_super_load(fs))
 		complain("--slow %s: %llu blocks; that of the volume on %s has %llu: give it the size that it had",
 			 ((struct slow *)slow->dev)->path,
 			 (unsigned long long)slow->blocks, device->path,
 			 (unsigned long long)le64_to_cpu(fs->super.slow_blocks));
-	free(fs);
+	rfs_free(fs);
 	return true;
 }

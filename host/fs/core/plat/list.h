@@ -50,8 +50,6 @@ static inline void list_move_tail(struct list_head *entry, struct list_head *lis
 	((type *)((char *)(at) - offsetof(type, member)))
 #define list_first_entry(list, type, member)				\
 	list_entry((list)->next, type, member)
-#define list_first_entry_or_null(list, type, member)			\
-	(list_empty(list) ? NULL : list_first_entry(list, type, member))
 #define list_next_entry(entry, member)					\
 	list_entry((entry)->member.next, __typeof__(*(entry)), member)
 #define list_entry_is_head(entry, list, member)				\

@@ -36,10 +36,14 @@ TIMER = Path(__file__).with_name("latency.py")
 EXTENDED, NEVER = "with extensions", "without"
 WIDER = dataclasses.replace(SMALL, blocks=4 * SMALL.blocks, raw_mib=4 * SMALL.raw_mib)
 DRIVES = {EXTENDED: SMALL, NEVER: WIDER}
-# Of the paper's I/Os, those that met an extension
+# Of the paper's I/Os, those that met an extension; and of these, those that took 400 us or more,
+# which is twice of where the line of all I/Os rises
 MET_PERCENT = 0.04
-# What the eye sees of two lines in one plot, in parts of its height
+SLOWED_PERCENT = 0.4
+# What the eye sees of two lines in one plot: in parts of its height; and to the side, in ns, of a
+# plot that has hundreds of microseconds
 APART = 0.01
+ASIDE = 1000
 
 STACK = Stack(
     FileSystem("mkfs.rfs -q -f -c $drive", "mount -t rfs -o compact=on,commit=3600 $drive"),
@@ -132,13 +136,21 @@ def timed(times: Sequence[int], during: Sequence[tuple[int, int]]) -> Timed:
     return Timed(every, met)
 
 
-def distance(one: Sequence[int], other: Sequence[int]) -> float:
-    """The largest vertical distance between two cumulative distributions."""
+def distance(one: Sequence[int], other: Sequence[int], aside: int = ASIDE) -> float:
+    """The largest vertical distance between two cumulative distributions.
+
+    What one line has up to `aside` before the other is none: on a virtual clock two fifths of the
+    latencies lie within half a microsecond, where both lines rise so steeply.
+    """
     first, second = sorted(one), sorted(other)
-    return max(
-        abs(bisect_right(first, at) / len(first) - bisect_right(second, at) / len(second))
-        for at in {*first, *second}
-    )
+
+    def above(high: Sequence[int], low: Sequence[int]) -> float:
+        return max(
+            bisect_right(high, at) / len(high) - bisect_right(low, at + aside) / len(low)
+            for at in high
+        )
+
+    return max(above(first, second), above(second, first), 0.0)
 
 
 def _read(entry: Path) -> Timed:
@@ -168,10 +180,10 @@ def figure9(context: Context) -> list[Claim | Limit]:
             100 * len(with_them.met) / len(with_them.every),
         ),
         Limit(
-            "I/Os that an extension slows, to more than twice the mean",
+            "of the I/Os that meet an extension, those that take more than twice the mean",
             "%",
-            MET_PERCENT,
-            100 * slowed / len(with_them.every),
+            SLOWED_PERCENT,
+            100 * slowed / len(with_them.met),
         ),
         Limit(
             "distance of the distributions of latency, with extensions and without",
