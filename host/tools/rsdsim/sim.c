@@ -186,6 +186,9 @@ static bool take(struct sim *sim, struct request *r)
 
 	while ((next = sim->source->next(sim->source, r)) == NEXT_LATER)
 		step(sim);
+	/* commands before it may have to end first, which takes some time */
+	if (next == NEXT_REQUEST)
+		rsd_expect(sim->drive, sim->ns, r->lba);
 	return next == NEXT_REQUEST;
 }
 

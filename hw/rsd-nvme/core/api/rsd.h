@@ -310,6 +310,11 @@ uint64_t rsd_cmd_bytes(const RsdDrive *drive);
 void rsd_cmd_free(RsdDrive *drive, RsdCmd *cmd);
 
 /*
+ * A command for this LBA is about to be submitted. Nothing changes, but what the
+ * drive will look up for it may come into the host's cache meanwhile.
+ */
+void rsd_expect(const RsdDrive *drive, uint32_t ns, uint64_t lba);
+/*
  * Checks and queues a command at time now. Anything but RSD_OK: nothing was
  * changed, the command is still the caller's. In a drive whose controller takes
  * time (t-fw-..., t-link: host.c), only the drive's size and read-only state

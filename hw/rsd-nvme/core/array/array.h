@@ -10,6 +10,13 @@
 #ifndef RSD_ARRAY_H
 #define RSD_ARRAY_H
 
+/*
+ * What happens seldom, or in some drives alone: it is not to be a part of what
+ * calls it, which would save registers for it in all of them.
+ */
+#define RSD_COLD __attribute__((cold))
+#define RSD_APART __attribute__((noinline))
+
 #include "../api/scenario.h"
 #include "../media/media.h"
 
@@ -243,30 +250,32 @@ typedef struct Want {
 } Want;
 
 typedef struct Die {
+    /* What each operation needs comes first, in few cache lines. */
     Op *op;                     /* being done, with slots left to begin */
     Op *head, *tail;            /* queue=way */
-    Op *first_read;             /* with suspend: heap of eligible ones */
-    /*
-     * load: a program whose data goes to the cache register; array: the step
-     * that the array does; out: a page on its way out, or status
-     */
-    Step load, array, out;
-    Step held;                  /* suspended */
-    Op *held_op;                /* put aside for reads, with slots left */
-    Want wants[3];
-    uint64_t array_end;         /* ns */
-    uint64_t held_left;         /* ns of array time of the step held */
-    uint64_t busy_until;        /* ns: accounted up to then */
-    uint64_t idle_since;        /* ns */
-    uint32_t queued;            /* operations waiting, in any queue */
-    uint32_t begun;             /* operations not done */
-    uint32_t ahead;             /* reads before a program or an erase */
-    uint64_t programmed;        /* slots, but not by wear levelling */
-    uint32_t bad, grown;        /* blocks; of these, not the factory's */
     uint16_t number, channel;
     uint8_t state;              /* of the array, see sched.c */
     bool loaded;                /* load is in the cache register */
     bool idle_armed;            /* an idle event is in the heap */
+    /*
+     * array: the step that the array does; out: a page on its way out, or
+     * status; load: a program whose data goes to the cache register
+     */
+    Step array, out;
+    Want wants[3];
+    uint64_t array_end;         /* ns */
+    uint64_t busy_until;        /* ns: accounted up to then */
+    uint64_t idle_since;        /* ns */
+    uint64_t programmed;        /* slots, but not by wear levelling */
+    uint32_t queued;            /* operations waiting, in any queue */
+    uint32_t begun;             /* operations not done */
+    uint32_t ahead;             /* reads before a program or an erase */
+    uint32_t bad, grown;        /* blocks; of these, not the factory's */
+    Step load;
+    Step held;                  /* suspended */
+    Op *held_op;                /* put aside for reads, with slots left */
+    uint64_t held_left;         /* ns of array time of the step held */
+    Op *first_read;             /* with suspend: heap of eligible ones */
 } Die;
 
 typedef struct WantList {
@@ -277,7 +286,7 @@ typedef struct Bus {
     WantList brief;             /* commands without data */
     WantList data;              /* programs, and pages read */
     uint64_t free_at;
-    bool armed;                 /* an event at free_at is in the heap */
+    bool armed;                 /* there is an event when it gets free */
 } Bus;
 
 typedef struct Sched {
@@ -290,9 +299,10 @@ typedef struct Sched {
     uint32_t types;
     bool cache, suspend, plain; /* plain: neither of them */
     bool small;                 /* all pages alike, each a unit, no retries */
-    /* the first event of the heap, then of each lane; and of all of these */
+    /* the first event of the heap, then of each lane */
     Event heads[1 + RSD_LANES];
-    uint32_t first;
+    Event next;                 /* the first one of all, */
+    uint32_t first;             /* and whose it is */
     uint32_t num_lanes;         /* 0: all events are in the heap */
     uint32_t lane_size;         /* events that a ring has room for: 2^n */
     EventLane lanes[1 + RSD_LANES];  /* number 0 is none */
@@ -545,8 +555,6 @@ RsdStatus rsd_drive_no_block(RsdDrive *drive);
 void rsd_drive_fail(RsdDrive *drive);
 
 /* inject.c. Cold: drives without a scenario are not to pay for it. */
-
-#define RSD_COLD __attribute__((cold))
 
 /* A rule has chosen: this happens, and is counted. The callee adds the time. */
 void rsd_inject(RsdDrive *drive, RsdRule *rule, RsdInjected fault);

@@ -173,8 +173,8 @@ void rsd_compose_oob(const Cmd *cmd, uint32_t index, const uint8_t *host,
     memcpy(oob + RSD_SPARE_OFFSET, &spare, sizeof(spare));
 }
 
-/* Slot number i of a step, but not of an erase */
-static RsdStatus execute_slot(RsdDrive *drive, const Step *step, uint32_t i)
+/* Slot number i of a step, with what is read or programmed */
+static RSD_APART RsdStatus execute_slot(RsdDrive *drive, const Step *step, uint32_t i)
 {
     const Op *op = step->op;
     uint32_t page = step->page + i, index = step->index + i;
@@ -216,7 +216,7 @@ static RsdStatus execute_slot(RsdDrive *drive, const Step *step, uint32_t i)
 }
 
 /* The slots of a row that the drive wants, each to its place in the buffer */
-static RsdStatus read_row(RsdDrive *drive, const Op *op, uint32_t row)
+static RSD_APART RsdStatus read_row(RsdDrive *drive, const Op *op, uint32_t row)
 {
     RsdMedia *media = &drive->media;
     RsdStatus status = RSD_OK;
@@ -237,50 +237,77 @@ static RsdStatus read_row(RsdDrive *drive, const Op *op, uint32_t row)
     return status;
 }
 
+/* The slots of a step that is a run of a command's, or what has a buffer */
+static RSD_APART RsdStatus execute_slots(RsdDrive *drive, const Step *step)
+{
+    const Op *op = step->op;
+    bool payload = op->buf || (op->cmd && op->cmd->pub.data);
+    RsdStatus status = RSD_OK;
+
+    for (uint32_t i = 0; i < step->slots; i++) {
+        uint32_t page = step->page + i;
+        RsdStatus one;
+
+        if (payload) {
+            one = execute_slot(drive, step, i);
+        } else if (op->kind == OP_READ) {
+            one = rsd_nand_read(&drive->media, op->block, page, NULL, NULL, 0);
+        } else {
+            one = rsd_nand_program(&drive->media, op->block, page, NULL, NULL,
+                                   0);
+        }
+        if (one != RSD_OK) {
+            status = one;
+        }
+    }
+    return status;
+}
+
+static RSD_APART RsdStatus execute_erase(RsdDrive *drive, uint32_t block)
+{
+    RsdStatus status = rsd_nand_erase(&drive->media, block);
+
+    if (status == RSD_OK &&
+        (drive->cfg.life_spread ||
+         rsd_rec_flags(drive->media.rec[block]) & RSD_BLOCK_WEAK)) {
+        rsd_drive_age_block(drive, block);
+    }
+    return status;
+}
+
+static RSD_COLD void execute_failed(RsdDrive *drive, Op *op, RsdStatus status)
+{
+    drive->count->media_errors++;
+    op->failed = true;
+    if (op->kind == OP_PROGRAM || (op->kind == OP_READ && !op->cmd)) {
+        rsd_drive_fail(drive);
+    }
+    if (op->cmd) {
+        op->cmd->pub.status = status;
+    }
+}
+
 void rsd_op_execute(RsdDrive *drive, const Step *step)
 {
     Op *op = step->op;
-    uint32_t slots = op->kind == OP_ERASE ? 0 : step->slots;
     uint32_t faults = drive->media.faults.count;
     RsdStatus status = RSD_OK;
 
     if (op->kind == OP_ERASE) {
-        status = rsd_nand_erase(&drive->media, op->block);
-        if (status == RSD_OK &&
-            (drive->cfg.life_spread ||
-             rsd_rec_flags(drive->media.rec[op->block]) & RSD_BLOCK_WEAK)) {
-            rsd_drive_age_block(drive, op->block);
-        }
-    }
-    if (op->kind == OP_PROGRAM && !op->cmd) {
+        status = execute_erase(drive, op->block);
+    } else if (op->row) {
+        status = read_row(drive, op, rsd_row_of(drive, step->page));
+    } else if (op->kind == OP_PROGRAM && !op->cmd) {
         status = rsd_nand_program_unit(&drive->media, op->block, step->page,
                                        step->slots, op->buf);
-        slots = 0;
-    }
-    if (op->row) {
-        status = read_row(drive, op, rsd_row_of(drive, step->page));
-        slots = 0;
-    }
-    for (uint32_t i = 0; i < slots; i++) {
-        RsdStatus one = execute_slot(drive, step, i);
-
-        if (one != RSD_OK) {
-            status = one;
-        }
+    } else {
+        status = execute_slots(drive, step);
     }
     if (drive->media.faults.count != faults) {
         status = RSD_E_MEDIA;
         rsd_drive_fail(drive);
     }
     if (status != RSD_OK) {
-        drive->count->media_errors++;
-        op->failed = true;
-        if (op->kind == OP_PROGRAM || (op->kind == OP_READ && !op->cmd)) {
-            rsd_drive_fail(drive);
-        }
-        if (op->cmd) {
-            op->cmd->pub.status = status;
-        }
+        execute_failed(drive, op, status);
     }
 }
-

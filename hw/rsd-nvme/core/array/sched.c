@@ -67,7 +67,8 @@
  * Lanes. Steps of one kind take equally long, so they end in the order in which
  * they began: what is scheduled for them is put behind the last one in a ring,
  * and the next event is the first one of a few rings. What would not be in
- * order there, and all that comes seldom or at any time, is in a heap.
+ * order there, and all that comes seldom or at any time, is in a heap. What goes
+ * out ends a tenure, so that its event says that the bus is free, too.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -81,9 +82,9 @@
 
 /*
  * Sources of events, in the order of their numbers: of each die its array, its
- * idling, its output and its load; the buses; the lists of host.c; the power.
+ * output, its load and its idling; the buses; the lists of host.c; the power.
  */
-enum { FROM_ARRAY, FROM_IDLE, FROM_OUT, FROM_LOAD, DIE_SOURCES };
+enum { FROM_ARRAY, FROM_OUT, FROM_LOAD, FROM_IDLE, DIE_SOURCES };
 
 /* What a die wants a bus for: to begin a step, to end one, to load one ahead */
 enum { WANT_BEGIN, WANT_END, WANT_LOAD };
@@ -173,13 +174,14 @@ static const Event never = { UINT64_MAX, UINT64_MAX };
 
 static bool has_event(const Sched *s)
 {
-    return s->heads[s->first].order != UINT64_MAX;
+    return s->next.order != UINT64_MAX;
 }
 
 static void note_head(Sched *s, uint32_t lane, Event event)
 {
     s->heads[lane] = event;
-    if (event_before(&event, &s->heads[s->first])) {
+    if (event_before(&event, &s->next)) {
+        s->next = event;
         s->first = lane;
     }
 }
@@ -203,7 +205,7 @@ static inline void push_lane(Sched *s, uint32_t number, uint64_t when,
     Event event = { when, s->serial << SOURCE_BITS | source };
     EventLane *lane = &s->lanes[number];
 
-    if (number > s->num_lanes || when < lane->last) {
+    if (when < lane->last) {
         push(s, when, source);
         return;
     }
@@ -215,19 +217,15 @@ static inline void push_lane(Sched *s, uint32_t number, uint64_t when,
     }
 }
 
-static uint32_t first_head(const Sched *s, uint32_t a, uint32_t b)
-{
-    return event_before(&s->heads[b], &s->heads[a]) ? b : a;
-}
-
 static void find_first(Sched *s)
 {
-    uint32_t first = first_head(s, first_head(s, 1, 2), first_head(s, 3, 4));
+    const Event *first = s->heads, *last = s->heads + s->num_lanes;
 
-    for (uint32_t i = 5; i <= s->num_lanes; i++) {
-        first = first_head(s, first, i);
+    for (const Event *head = first + 1; head <= last; head++) {
+        first = event_before(head, first) ? head : first;
     }
-    s->first = first_head(s, first, 0);
+    s->next = *first;
+    s->first = first - s->heads;
 }
 
 /* The heap has lost its first event. */
@@ -243,14 +241,14 @@ static void pop_heap(Sched *s)
 
 static uint32_t pop(Sched *s)
 {
-    uint32_t source = source_of(&s->heads[s->first]);
-    EventLane *lane = &s->lanes[s->first];
+    uint32_t source = source_of(&s->next), first = s->first;
+    EventLane *lane = &s->lanes[first];
 
-    if (s->first) {
-        lane->from++;
-        s->heads[s->first] = lane->from == lane->end
-                                 ? never
-                                 : lane->ring[lane->from & (s->lane_size - 1)];
+    if (first) {
+        uint32_t from = ++lane->from;
+
+        s->heads[first] = from == lane->end
+                              ? never : lane->ring[from & (s->lane_size - 1)];
     } else {
         pop_heap(s);
     }
@@ -269,6 +267,7 @@ static void cancel(Sched *s, uint32_t source)
         sift_up(s, pos, s->heap[pos]);
     }
     s->heads[0] = s->heap_len ? s->heap[0] : never;
+    find_first(s);
 }
 
 static size_t num_sources(const RsdDrive *drive)
@@ -318,8 +317,9 @@ static void set_times(Sched *s, const RsdConfig *cfg)
 }
 
 /*
- * Lanes: of reads and of programs by page type, then of erases, of what goes
- * out, and of what is loaded ahead
+ * Lanes: of reads and of programs by page type, then of what goes out, of buses
+ * that are wanted while a program has them, and of what is loaded ahead. Erases
+ * are seldom: their lane is number 0, the heap.
  */
 static uint32_t lane_of_array(const Sched *s, const Step *step)
 {
@@ -331,10 +331,15 @@ static uint32_t lane_of_array(const Sched *s, const Step *step)
     case OP_ERASE:
         break;
     }
-    return 1 + 2 * s->types;
+    return 0;
 }
 
 static uint32_t lane_of_outputs(const Sched *s)
+{
+    return 1 + 2 * s->types;
+}
+
+static uint32_t lane_of_buses(const Sched *s)
 {
     return 2 + 2 * s->types;
 }
@@ -359,15 +364,18 @@ bool rsd_sched_init(RsdDrive *drive)
     s->small = s->unit == 1 && s->types == 1 && !cfg->read_retries;
     /* an event of a step that is suspended is taken out: from the heap */
     s->num_lanes = s->suspend ? 0
-                   : s->cache ? lane_of_loads(s) : lane_of_outputs(s);
-    /* a die has an event of each source at most, of a lane one */
+                   : s->cache ? lane_of_loads(s) : lane_of_buses(s);
+    /* of a lane, a die or a bus has one event at most */
     s->lane_size = 1;
     while (s->lane_size < drive->dies) {
         s->lane_size *= 2;
     }
     for (uint32_t i = 0; i <= RSD_LANES; i++) {
         s->heads[i] = never;
+        /* what would go into a lane that there is not goes into the heap */
+        s->lanes[i].last = i && i <= s->num_lanes ? 0 : UINT64_MAX;
     }
+    s->next = never;
     s->rings = rsd_alloc(drive, rings_size(drive));
     s->heap = rsd_alloc(drive, heap_size(drive));
     s->dies = rsd_alloc(drive, drive->dies * sizeof(Die));
@@ -407,17 +415,16 @@ void rsd_sched_fini(RsdDrive *drive)
     rsd_release(drive, s->order, order_size(drive));
 }
 
-static uint32_t source_of_die(const RsdDrive *drive, const Die *die,
-                              uint32_t which)
+static uint32_t source_of_die(const Die *die, uint32_t which)
 {
-    return which * drive->dies + die->number;
+    return die->number * DIE_SOURCES + which;
 }
 
 /*
  * Buses
  */
 
-static void request_bus(Sched *s, Die *die, uint32_t what)
+static inline void request_bus(Sched *s, Die *die, uint32_t what)
 {
     Bus *bus = &s->buses[die->channel];
     Want *want = &die->wants[what];
@@ -469,7 +476,7 @@ static uint64_t end_time(const RsdConfig *cfg, const Step *step)
 }
 
 /* It is told of a step that the array begins, which a rule may make longer. */
-static void begin_watched(RsdDrive *drive, Die *die)
+static RSD_COLD void begin_watched(RsdDrive *drive, Die *die)
 {
     const Step *step = &die->array;
     uint64_t again = begin_time(&drive->cfg, step) + array_time(drive, step);
@@ -479,7 +486,7 @@ static void begin_watched(RsdDrive *drive, Die *die)
 }
 
 /* The array works on its step from the given time. */
-static void run_array(RsdDrive *drive, Die *die, uint64_t from)
+static inline void run_array(RsdDrive *drive, Die *die, uint64_t from)
 {
     die->state = WORKING;
     die->array_end = from + array_time(drive, &die->array);
@@ -487,10 +494,10 @@ static void run_array(RsdDrive *drive, Die *die, uint64_t from)
         begin_watched(drive, die);
     }
     push_lane(&drive->sched, lane_of_array(&drive->sched, &die->array),
-              die->array_end, source_of_die(drive, die, FROM_ARRAY));
+              die->array_end, source_of_die(die, FROM_ARRAY));
 }
 
-/* The die has the bus. */
+/* The die has the bus. It asks for no other one here: see arbitrate_all(). */
 static void begin_tenure(RsdDrive *drive, Bus *bus, const Want *want)
 {
     const RsdConfig *cfg = &drive->cfg;
@@ -508,40 +515,39 @@ static void begin_tenure(RsdDrive *drive, Bus *bus, const Want *want)
         if (!s->plain && die->array.op->kind != OP_READ) {
             die->state = BEGINNING;
             push_lane(s, lane_of_loads(s), bus->free_at,
-                  source_of_die(drive, die, FROM_LOAD));
+                  source_of_die(die, FROM_LOAD));
         }
         break;
     case WANT_END:
         bus->free_at = s->now + end_time(cfg, &die->out);
+        bus->armed = true;      /* by the event of what goes out */
         push_lane(s, lane_of_outputs(s), bus->free_at,
-                  source_of_die(drive, die, FROM_OUT));
+                  source_of_die(die, FROM_OUT));
         break;
     case WANT_LOAD:
         bus->free_at = s->now + begin_time(cfg, &die->load);
         die->load.begun = true;
         die->load.start = s->now;
         push_lane(s, lane_of_loads(s), bus->free_at,
-                  source_of_die(drive, die, FROM_LOAD));
+                  source_of_die(die, FROM_LOAD));
         break;
     }
 }
 
-static void arbitrate(RsdDrive *drive, uint32_t channel)
+static inline void arbitrate(RsdDrive *drive, uint32_t channel)
 {
     Sched *s = &drive->sched;
     Bus *bus = &s->buses[channel];
 
-    for (;;) {
+    while (bus->brief.head || bus->data.head) {
         WantList *list = bus->brief.head ? &bus->brief : &bus->data;
         Want *want = list->head;
 
-        if (!want) {
-            return;
-        }
         if (bus->free_at > s->now) {
             if (!bus->armed) {
                 bus->armed = true;
-                push(s, bus->free_at, DIE_SOURCES * drive->dies + channel);
+                push_lane(s, lane_of_buses(s), bus->free_at,
+                          DIE_SOURCES * drive->dies + channel);
             }
             return;
         }
@@ -550,16 +556,22 @@ static void arbitrate(RsdDrive *drive, uint32_t channel)
     }
 }
 
+/* A tenure may have ended: those that want the bus are to be looked at. */
+static void free_bus(Sched *s, uint32_t channel)
+{
+    s->buses[channel].armed = false;
+    s->kicked |= UINT64_C(1) << channel;
+}
+
 /* Gives away the buses that are wanted. */
 static void arbitrate_all(RsdDrive *drive)
 {
     Sched *s = &drive->sched;
+    uint64_t kicked = s->kicked;
 
-    while (s->kicked) {
-        uint32_t channel = __builtin_ctzll(s->kicked);
-
-        s->kicked &= s->kicked - 1;
-        arbitrate(drive, channel);
+    s->kicked = 0;
+    for (; kicked; kicked &= kicked - 1) {
+        arbitrate(drive, __builtin_ctzll(kicked));
     }
 }
 
@@ -668,7 +680,7 @@ static bool read_may_pass(const RsdDrive *drive, const Die *die)
 }
 
 /* An operation leaves its queue to be done. */
-static void begin_op(Sched *s, Die *die, Op *op)
+static inline void begin_op(Sched *s, Die *die, Op *op)
 {
     if (s->suspend && op->kind == OP_READ) {
         /* it is the first: all writers before it have left the array */
@@ -681,7 +693,7 @@ static void begin_op(Sched *s, Die *die, Op *op)
     die->begun++;
 }
 
-static void pop_head(Sched *s, Die *die)
+static inline void pop_head(Sched *s, Die *die)
 {
     Op *op = die->head;
 
@@ -739,7 +751,7 @@ static bool choose_op(RsdDrive *drive, Die *die)
             die->state = WORKING;
             die->array_end = drive->sched.now + die->held_left;
             push(&drive->sched, die->array_end,
-                 source_of_die(drive, die, FROM_ARRAY));
+                 source_of_die(die, FROM_ARRAY));
         }
         return false;
     }
@@ -764,33 +776,13 @@ static uint32_t count_pages(const Sched *s, uint32_t wanted)
     return pages;
 }
 
-/* Takes the next step of the die's operation. */
-static void take_step(RsdDrive *drive, Die *die, Step *step)
+/* What a step of an operation is made of, if it is not simply a page. */
+static RSD_APART void size_step(const RsdDrive *drive, const Op *op, Step *step)
 {
     const RsdConfig *cfg = &drive->cfg;
-    Sched *s = &drive->sched;
-    Op *op = die->op;
+    const Sched *s = &drive->sched;
     uint32_t slots = 1, pages = 1;
 
-    step->op = op;
-    step->page = op->page;
-    step->index = op->index;
-    step->slots = 1;
-    step->pages = 1;
-    step->type = 0;
-    step->last = false;
-    step->begun = false;
-    step->alone = false;
-    step->retries = 0;
-    if (s->small && op->kind != OP_ERASE) {
-        op->page++;
-        op->index += op->stride;
-        if (!--op->count) {
-            step->last = true;
-            die->op = NULL;
-        }
-        return;
-    }
     if (op->kind == OP_ERASE) {
         pages = cfg->planes;
     } else if (op->row) {
@@ -816,10 +808,25 @@ static void take_step(RsdDrive *drive, Die *die, Step *step)
     }
     step->slots = slots;
     step->pages = pages;
-    op->page += slots;
-    op->count -= slots;
-    op->index += slots - 1;
+}
+
+/* Takes the next step of the die's operation. */
+static inline void take_step(RsdDrive *drive, Die *die, Step *step)
+{
+    const Sched *s = &drive->sched;
+    Op *op = die->op;
+
+    *step = (Step){
+        .op = op, .page = op->page, .index = op->index,
+        .slots = 1, .pages = 1,
+    };
+    if (!s->small || op->kind == OP_ERASE) {
+        size_step(drive, op, step);
+    }
+    op->page += step->slots;
+    op->count -= step->slots;
     /* within a unit the command goes on as the block does */
+    op->index += step->slots - 1;
     op->index += s->unit > 1 && op->page % s->unit ? 1 : op->stride;
     if (!op->count) {
         step->last = true;
@@ -877,7 +884,7 @@ static void suspend(RsdDrive *drive, Die *die)
         !read_may_pass(drive, die)) {
         return;
     }
-    cancel(s, source_of_die(drive, die, FROM_ARRAY));
+    cancel(s, source_of_die(die, FROM_ARRAY));
     die->held = die->array;
     die->held_left = die->array_end - s->now;
     die->array.op = NULL;
@@ -886,26 +893,22 @@ static void suspend(RsdDrive *drive, Die *die)
         die->op = NULL;
     }
     die->state = STOPPING;
-    push(s, free_at, source_of_die(drive, die, FROM_ARRAY));
+    push(s, free_at, source_of_die(die, FROM_ARRAY));
     drive->count->suspends++;
     account_busy(drive, die, &die->held, free_at);
 }
 
-/* Gives the array its next step, if it is free. */
-static void feed(RsdDrive *drive, Die *die)
+/* The array takes the next step of its operation, and asks for the bus. */
+static inline void begin_step(RsdDrive *drive, Die *die)
 {
-    if (drive->sched.plain) {
-        if (die->state != FREE || die->out.op || !(die->op || die->head)) {
-            return;
-        }
-        if (!die->op) {
-            pop_head(&drive->sched, die);
-        }
-        take_step(drive, die, &die->array);
-        die->state = ASKING;
-        request_bus(&drive->sched, die, WANT_BEGIN);
-        return;
-    }
+    take_step(drive, die, &die->array);
+    die->state = ASKING;
+    request_bus(&drive->sched, die, WANT_BEGIN);
+}
+
+/* Gives the array its next step, if it is free: with cache or suspend */
+static void feed_or_load(RsdDrive *drive, Die *die)
+{
     if (die->state == FREE) {
         if (die->load.op) {
             if (die->loaded) {
@@ -916,34 +919,61 @@ static void feed(RsdDrive *drive, Die *die)
             }
         } else if ((!die->out.op || overlaps_output(drive, die)) &&
                    choose_op(drive, die)) {
-            take_step(drive, die, &die->array);
-            die->state = ASKING;
-            request_bus(&drive->sched, die, WANT_BEGIN);
+            begin_step(drive, die);
         }
     }
     load_ahead(drive, die);
 }
 
-/* Starts what may start, a die having become free or an operation queued. */
-static void dispatch(RsdDrive *drive, Die *die)
+/* The same of any die */
+static inline void feed(RsdDrive *drive, Die *die)
+{
+    if (!drive->sched.plain) {
+        feed_or_load(drive, die);
+    } else if (die->state == FREE && !die->out.op && (die->op || die->head)) {
+        if (!die->op) {
+            pop_head(&drive->sched, die);
+        }
+        begin_step(drive, die);
+    }
+}
+
+/* With queue=global: begins what is first in the queue, if its die is free. */
+static void dispatch_global(RsdDrive *drive)
 {
     Sched *s = &drive->sched;
 
-    if (drive->cfg.queue == RSD_QUEUE_WAY || die->op) {
-        feed(drive, die);
-        return;
-    }
     while (s->head && !s->dies[s->head->die].begun) {
         Op *op = s->head;
+        Die *die = &s->dies[op->die];
 
         s->head = op->next;
-        die = &s->dies[op->die];
         begin_op(s, die, op);
         feed(drive, die);
     }
 }
 
-static void queue_op(RsdDrive *drive, Op *op, bool first)
+/* Starts what may start, a die having become free or an operation queued. */
+static inline void dispatch(RsdDrive *drive, Die *die)
+{
+    if (drive->cfg.queue == RSD_QUEUE_WAY || die->op) {
+        feed(drive, die);
+    } else {
+        dispatch_global(drive);
+    }
+}
+
+/* With suspend: it has joined its queue behind prev, see note_queued(). */
+static void queue_to_suspend(RsdDrive *drive, Die *die, Op *op, Op *prev)
+{
+    note_queued(&drive->sched, die, op, prev);
+    dispatch(drive, die);
+    if (op->kind == OP_READ) {
+        suspend(drive, die);
+    }
+}
+
+static inline void queue_op(RsdDrive *drive, Op *op, bool first)
 {
     Sched *s = &drive->sched;
     Die *die = &s->dies[op->die];
@@ -962,14 +992,12 @@ static void queue_op(RsdDrive *drive, Op *op, bool first)
         prev->next = op;
         *tail = op;
     }
-    if (s->suspend) {
-        note_queued(s, die, op, prev);
-    }
     die->queued++;
     drive->blocks[op->block].queued++;
-    dispatch(drive, die);
-    if (s->suspend && op->kind == OP_READ) {
-        suspend(drive, die);
+    if (s->suspend) {
+        queue_to_suspend(drive, die, op, prev);
+    } else {
+        dispatch(drive, die);
     }
 }
 
@@ -996,7 +1024,7 @@ static void arm_idle(RsdDrive *drive, uint32_t d)
     if (!die->idle_armed && drive->up->has_idle_work(drive, d)) {
         die->idle_armed = true;
         push(s, die->idle_since + drive->cfg.idle_erase_ns,
-             source_of_die(drive, die, FROM_IDLE));
+             source_of_die(die, FROM_IDLE));
     }
 }
 
@@ -1060,8 +1088,8 @@ _Static_assert(offsetof(RsdCounters, read_pad) ==
 static void finish_step(RsdDrive *drive, Die *die, Step *step)
 {
     Op *op = step->op;
-    bool background = op->background;
-    uint32_t last;
+    bool background = op->background, last = step->last;
+    uint32_t slots;
 
     account(drive, die, step);
     if (drive->watched) {
@@ -1074,18 +1102,16 @@ static void finish_step(RsdDrive *drive, Die *die, Step *step)
     if (op->kind != OP_READ) {
         die->ahead = 0;
     }
-    if (!step->last) {
-        dispatch(drive, die);
-        return;
+    if (last) {
+        slots = op->row ? 1 : step->slots;
+        op->page = step->page + slots - 1;
+        op->index = step->index + slots - 1;
+        die->begun--;
+        drive->blocks[op->block].queued--;
+        drive->up->op_done(drive, op);
     }
-    last = op->row ? 0 : step->slots - 1;
-    op->page = step->page + last;
-    op->index = step->index + last;
-    die->begun--;
-    drive->blocks[op->block].queued--;
-    drive->up->op_done(drive, op);
     dispatch(drive, die);
-    if (die_idle(die)) {
+    if (last && die_idle(die)) {
         /* once begun, background work goes on until the host comes */
         if (background && drive->up->idle(drive, die->number)) {
             return;
@@ -1108,7 +1134,9 @@ static void move_out(RsdDrive *drive, Die *die)
     }
 }
 
-static void array_event(RsdDrive *drive, Die *die)
+/* These give the step that is done with it, or NULL. */
+
+static inline Step *array_event(RsdDrive *drive, Die *die)
 {
     if (die->state == STOPPING) {
         die->state = FREE;
@@ -1116,18 +1144,20 @@ static void array_event(RsdDrive *drive, Die *die)
     } else if (die->array.op->kind != OP_READ && !drive->cfg.t_status_ns) {
         leave_array(&drive->sched, die);
         die->state = FREE;
-        finish_step(drive, die, &die->array);
+        return &die->array;
     } else if (die->out.op) {
         die->state = DONE;
     } else {
         move_out(drive, die);
     }
+    return NULL;
 }
 
-static void out_event(RsdDrive *drive, Die *die)
+static inline Step *out_event(RsdDrive *drive, Die *die, Step *done)
 {
-    Step *step = &die->out, done;
+    Step *step = &die->out;
 
+    free_bus(&drive->sched, die->channel);
     if (step->retries) {
         step->retries--;
         drive->count->read_retries += step->pages;
@@ -1137,14 +1167,14 @@ static void out_event(RsdDrive *drive, Die *die)
         step->op = NULL;
         die->state = ASKING;
         request_bus(&drive->sched, die, WANT_BEGIN);
-        return;
+        return NULL;
     }
     if (die->state == DONE) {
-        done = *step;
-        step = &done;
+        *done = *step;
+        step = done;
         move_out(drive, die);
     }
-    finish_step(drive, die, step);
+    return step;
 }
 
 /* The array has begun a program or an erase, or data has been loaded for it. */
@@ -1178,11 +1208,8 @@ static void idle_event(RsdDrive *drive, Die *die)
 /* A bus is free, or a command is due in the controller. */
 static void other_event(RsdDrive *drive, uint32_t source)
 {
-    Sched *s = &drive->sched;
-
     if (source < drive->cfg.channels) {
-        s->buses[source].armed = false;
-        s->kicked |= UINT64_C(1) << source;
+        free_bus(&drive->sched, source);
     } else if (source < drive->cfg.channels + RSD_TIMERS) {
         drive->up->timer(drive, source - drive->cfg.channels);
     } else {
@@ -1235,6 +1262,7 @@ void rsd_sched_halt(RsdDrive *drive)
         s->heads[i] = never;
         s->lanes[i].from = s->lanes[i].end;
     }
+    s->next = never;
     s->first = 0;
     s->heap_len = 0;
     s->kicked = 0;
@@ -1247,49 +1275,65 @@ bool rsd_sched_next(const RsdDrive *drive, uint64_t *when)
     if (!has_event(s)) {
         return false;
     }
-    *when = s->heads[s->first].when;
+    *when = s->next.when;
     return true;
 }
 
-/* All events of the time of the first one, which there is */
-static void run_instant(RsdDrive *drive)
+/*
+ * Carries out the events up to that time, or until a command is done. All of an
+ * instant are carried out before the buses are given away.
+ */
+static void run(RsdDrive *drive, uint64_t until, bool to_done)
 {
     Sched *s = &drive->sched;
+    uint32_t of_dies = DIE_SOURCES * drive->dies;
 
-    s->now = s->heads[s->first].when;
-    do {
-        uint32_t source = pop(s);
+    /* no event happens at the end of time, where those are that there are not */
+    until -= until == never.when;
+    while (s->next.when <= until && !(to_done && drive->done_head)) {
+        uint64_t now = s->next.when;
 
-        if (source < drive->dies) {
-            array_event(drive, &s->dies[source]);
-        } else if (source < 2 * drive->dies) {
-            idle_event(drive, &s->dies[source - drive->dies]);
-        } else if (source < 3 * drive->dies) {
-            out_event(drive, &s->dies[source - 2 * drive->dies]);
-        } else if (source < 4 * drive->dies) {
-            load_event(drive, &s->dies[source - 3 * drive->dies]);
-        } else {
-            other_event(drive, source - 4 * drive->dies);
-        }
-    } while (s->heads[s->first].when == s->now && has_event(s));
-    arbitrate_all(drive);
+        s->now = now;
+        do {
+            uint32_t source = pop(s);
+            Die *die = &s->dies[source / DIE_SOURCES];
+            Step *step = NULL, done;
+
+            if (source >= of_dies) {
+                other_event(drive, source - of_dies);
+                continue;
+            }
+            switch (source % DIE_SOURCES) {
+            case FROM_ARRAY:
+                step = array_event(drive, die);
+                break;
+            case FROM_OUT:
+                step = out_event(drive, die, &done);
+                break;
+            case FROM_LOAD:
+                load_event(drive, die);
+                break;
+            case FROM_IDLE:
+                idle_event(drive, die);
+                break;
+            }
+            if (step) {
+                finish_step(drive, die, step);
+            }
+        } while (s->next.when == now);
+        arbitrate_all(drive);
+    }
 }
 
 void rsd_sched_run(RsdDrive *drive, uint64_t now)
 {
-    Sched *s = &drive->sched;
-
-    while (s->heads[s->first].when <= now && has_event(s)) {
-        run_instant(drive);
-    }
-    if (now > s->now) {
-        s->now = now;
+    run(drive, now, false);
+    if (now > drive->sched.now) {
+        drive->sched.now = now;
     }
 }
 
 void rsd_sched_run_to_done(RsdDrive *drive)
 {
-    while (!drive->done_head && has_event(&drive->sched)) {
-        run_instant(drive);
-    }
+    run(drive, UINT64_MAX, true);
 }

@@ -217,11 +217,12 @@ static void add_chains(RsdDrive *drive)
 RsdStatus rsd_buffer_reserve(RsdDrive *drive, uint64_t units)
 {
     Buffer *buf = drive->buffer;
-    uint64_t want = buf->num_units - buf->num_free + buf->promised + units;
+    uint64_t want;
 
     if (!buf->on) {
         return RSD_OK;
     }
+    want = buf->num_units - buf->num_free + buf->promised + units;
     while (buf->num_free < buf->promised + units) {
         BufUnit *unit = alloc_unit(drive);
 
@@ -858,7 +859,7 @@ static void keep_failed(RsdDrive *drive, BufUnit *unit)
     }
 }
 
-void rsd_buffer_programmed(RsdDrive *drive, Op *op)
+RSD_APART void rsd_buffer_programmed(RsdDrive *drive, Op *op)
 {
     Buffer *buf = drive->buffer;
     BufUnit *unit = unit_of(op);

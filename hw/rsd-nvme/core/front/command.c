@@ -344,6 +344,15 @@ static void hand_over(RsdDrive *drive, Cmd *cmd)
     go_on(drive, cmd);
 }
 
+void rsd_expect(const RsdDrive *drive, uint32_t index, uint64_t lba)
+{
+    const Ns *ns = &drive->ns[index];
+
+    if (ns->personality->expect && ns->state && lba < ns->geo.lbas) {
+        ns->personality->expect(ns, lba);
+    }
+}
+
 RsdStatus rsd_submit(RsdDrive *drive, RsdCmd *pub, uint64_t now)
 {
     Cmd *cmd = (Cmd *)pub;

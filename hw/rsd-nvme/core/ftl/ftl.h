@@ -108,6 +108,8 @@ struct Personality {
      * cmd->pub.status.
      */
     RsdStatus (*submit)(Ns *ns, Cmd *cmd);
+    /* See rsd_expect(). May be NULL */
+    void (*expect)(const Ns *ns, uint64_t lba);
     /*
      * An operation is done, all its pages included. It, its buffer and the
      * count it has in its command (rsd_op_finish()) are the personality's to

@@ -183,6 +183,7 @@ static bool page_open(Ns *ns, char err[RSD_ERR_LEN])
     .open = page_open,                          \
     .close = page_close,                        \
     .submit = rsd_page_submit,                  \
+    .expect = rsd_page_expect,                  \
     .op_done = rsd_page_op_done,                \
     .op_buffered = rsd_page_op_buffered,        \
     .pad = rsd_page_pad,                        \

@@ -386,7 +386,8 @@ void rsd_page_waits_init(PageFtl *ftl);
 void rsd_page_mark(PageFtl *ftl, Cmd *cmd);
 /* Goes on with commands that wait, if something has changed. */
 void rsd_page_maybe_resume(PageFtl *ftl);
-/* Personality.submit and .format */
+/* Personality.expect, .submit and .format */
+void rsd_page_expect(const Ns *ns, uint64_t lba);
 RsdStatus rsd_page_submit(Ns *ns, Cmd *cmd);
 void rsd_page_format(Ns *ns);
 

@@ -392,6 +392,11 @@ void rsd_page_maybe_resume(PageFtl *ftl)
     }
 }
 
+void rsd_page_expect(const Ns *ns, uint64_t lba)
+{
+    __builtin_prefetch(map_entry(ns->state, lba), 1);
+}
+
 RsdStatus rsd_page_submit(Ns *ns, Cmd *cmd)
 {
     PageFtl *ftl = ns->state;
