@@ -206,9 +206,7 @@ def _device_hash(device: Path) -> str:
     return hash_tree(device, skip_suffixes=(".md",))
 
 
-def _compile(
-    cache: Cache, step: Step, tree: Path, target: str, configure: Sequence[str]
-) -> None:
+def _compile(cache: Cache, step: Step, tree: Path, target: str, configure: Sequence[str]) -> None:
     """Make ninja's `target`, the build directory first if need be."""
     build = tree / "build"
     build.mkdir(exist_ok=True)
