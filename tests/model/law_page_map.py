@@ -5,12 +5,14 @@ Written from the literature (Desnoyers, SYSTOR 2012; Van Houdt, SIGMETRICS 2013 
 Evaluation 2014) and from hw/rsd-nvme/README.md. No number in it is chosen by the drive's figures.
 
 Each die fills one block with the host's pages and, with copies of their own, one with copies. The
-host's pages go to the dies in turn, and a die without room for one is passed over. It begins a
-block for the host only if that leaves, beyond what its victim still needs, a block's worth of free
-pages for the next victim; with copies among the host's pages it gives the host a page only if so
-many are left. When a die has fewer than `reserve` free blocks, it empties the one with the fewest
-valid pages, of several the one that has had so few for the longest time (greedy), or the one that
-was filled first (fifo). It does so only if a block has an invalid page.
+host's pages go to the dies in turn. A die without room for one is passed over if no more dies than
+an eighth, or than one of fewer than sixteen, are without. Otherwise the host waits, unless none of
+those without room empties a victim. A die begins a block for the host only if that leaves, beyond
+what its victim still needs, a block's worth of free pages for the next victim; with copies among
+the host's pages it gives the host a page only if so many are left. When a die has fewer than
+`reserve` free blocks, it empties the one with the fewest valid pages, of several the one that has
+had so few for the longest time (greedy), or the one that was filled first (fifo). It does so only
+if a block has an invalid page.
 
 A die does one operation after the other, in the order in which they came: the host's pages, and the
 copies of its victim, of which eight are in flight. Each copy is a read, then a program. A page that
@@ -252,6 +254,8 @@ class PageMap:
         """Gives the page to the next die that has room, if the host may have one more in flight."""
         if self.in_flight == self.depth:
             return False
+        if not self.dies[self.turn % len(self.dies)].has_room() and self._is_short():
+            return False
         for offset in range(len(self.dies)):
             turn = (self.turn + offset) % len(self.dies)
             if self.dies[turn].has_room():
@@ -261,6 +265,11 @@ class PageMap:
                 self.dies[turn].write(lpn)
                 return True
         return False
+
+    def _is_short(self) -> bool:
+        """Whether the host waits for dies that are without room."""
+        full = [die for die in self.dies if not die.has_room()]
+        return len(full) > max(1, len(self.dies) // 8) and any(die.victim != NONE for die in full)
 
     def _step(self) -> None:
         self.now, _, die, kind, page = heapq.heappop(self.events)

@@ -10,7 +10,7 @@ What goes first at one instant is as in reference.py the core's answer.
 
 The write buffer is page_buffer.PageBuffer. Not here: blocks that wear out.
 
-    pages given away     PageDrive._next_block, _give
+    pages given away     PageDrive._next_block, _stripe_is_short, _give
     copies               Frontier.for_copies, PageDrive._room_for_host
     choice of victims    PageDrive._choose, _better
     when to collect      PageDrive._collect
@@ -545,7 +545,13 @@ class PageDrive:
         return self._space(frontier) > self.reserve
 
     def _next_block(self) -> FlashBlock | None:
-        """The block of the next page for the host: frontiers in turn, each gives a unit."""
+        """The block of the next page for the host: frontiers in turn, each gives a unit.
+
+        One that has no page is passed over if seven of eight of them have one, or all but one of
+        fewer than sixteen; also if none of those that lack a page is emptying a block.
+        """
+        if not self._room_for_host(self.frontiers[self.turn]) and self._stripe_is_short():
+            return None
         for _ in self.frontiers:
             frontier = self.frontiers[self.turn]
             block = None
@@ -556,6 +562,12 @@ class PageDrive:
             if block:
                 return block
         return None
+
+    def _stripe_is_short(self) -> bool:
+        """Whether too many frontiers lack a page, and one of these will have more."""
+        lacking = [frontier for frontier in self.frontiers if not self._room_for_host(frontier)]
+        emptying = any(self.victims[die] for frontier in lacking for die in frontier.dies)
+        return emptying and len(lacking) > max(1, len(self.frontiers) // 8)
 
     def _give(self, frontier: Frontier, place: Open) -> FlashBlock:
         """The block of the frontier's next page."""

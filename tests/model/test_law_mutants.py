@@ -109,6 +109,13 @@ MUTANTS = (
         "cfg.gc_frontiers != RSD_GC_FRONTIERS_OWN;",
     ),
     Mutant(
+        "a die without a page is passed over, however many are",
+        "read-of-aged",
+        "ftl/page/page-frontier.c",
+        "lacking > may_lack",
+        "lacking > ftl->num_frontiers",
+    ),
+    Mutant(
         "a third of the cached map is protected, not half",
         "segmented-lru",
         "ftl/page/map-cache.c",

@@ -21,7 +21,7 @@ SETTINGS = int(os.environ.get("RSD_LAW_SETTINGS", "100"))
 LONG = (
     "one-frontier two-frontiers two-frontiers-fifo many-small-dies many-small-dies-skewed "
     "greedy-uniform fifo-uniform dies-are-alike skew-is-bounded skew-helps spares-are-flash "
-    "steady-is-steady steady-from-below fifo-hot-cold fifo-worse-with-skew".split()
+    "steady-is-steady steady-from-below fifo-hot-cold fifo-worse-with-skew read-of-aged".split()
 )
 SUBJECTS = sorted({law.subject for law in LAWS.values()})
 

@@ -178,6 +178,42 @@ TEST(pages_go_over_all_dies)
     bed_close(&bed);
 }
 
+/*
+ * So they do while dies collect: what is written in order is read back in order
+ * at three quarters of the speed, at least, of what a new drive was filled with.
+ * One read after the other, each waits for its slowest die.
+ */
+TEST(pages_go_over_all_dies_of_an_aged_drive)
+{
+    for (uint64_t variant = 0; variant < 4; variant++) {
+        RsdConfig cfg = page_config();
+        uint64_t fresh = 0, aged = 0;
+        Bed bed;
+
+        cfg.channels = 4;
+        cfg.ways = 4;
+        cfg.blocks = 20;
+        cfg.pages = 32;
+        cfg.gc_frontiers = variant % 2;
+        cfg.gc_unit = variant / 2;
+        bed = bed_open(&cfg, temp_path("drive.rsd"));
+        run(&bed, RSD_WRITE, 0, bed.geo.lbas, 1);
+        for (uint64_t lba = 0; lba < 1024; lba += 128) {
+            fresh += run(&bed, RSD_READ, lba, 128, 0);
+        }
+        for (uint64_t i = 0; i < 2 * bed.geo.lbas; i++) {
+            run(&bed, RSD_WRITE, rsd_random(variant, i) % bed.geo.lbas, 1, 2);
+        }
+        run(&bed, RSD_WRITE, 0, 1024, 3);
+        bed_reopen(&bed);
+        for (uint64_t lba = 0; lba < 1024; lba += 128) {
+            aged += run(&bed, RSD_READ, lba, 128, 0);
+        }
+        CHECK(aged * 3 <= fresh * 4);
+        bed_close(&bed);
+    }
+}
+
 TEST(a_write_is_read_before_it_is_programmed)
 {
     RsdConfig cfg = page_config();

@@ -1,9 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Laws: what a saturated drive does a second, in closed form."""
 
+import shlex
 from collections.abc import Iterator
 
-from rsd.bench.laws.base import AT_MOST, Point, Simulator, book, point
+from rsd.bench.laws.base import (
+    AT_LEAST,
+    AT_MOST,
+    Point,
+    Result,
+    Setting,
+    Simulator,
+    book,
+    point,
+)
 
 BOOK = book("saturated throughput")
 TIME = "hw/rsd-nvme/README.md, Time"
@@ -344,3 +354,50 @@ def _bound(sim: Simulator) -> Iterator[Point]:
         )
         alone = CMD + READ + XFER
         yield point(min(depth / alone, 2 / (CMD + XFER)) * 1e9, got.iops, got)
+
+
+def _read_in_order(
+    sim: Simulator, before: str, *, written: bool, **drive: Setting
+) -> tuple[Result, ...]:
+    """The first 32 MiB of a drive, in order, after they were written so once more, if so.
+
+    The drive is opened anew to read them, so that no collection goes on. The last run is the read.
+    """
+    path = sim.path("rsd")
+    path.unlink(missing_ok=True)
+    file = shlex.quote(str(path))
+    work = f"--media {file} --pattern sequential --size 64K --depth 8 --requests 512"
+    runs = [sim.run(f"--age {file} --precondition {before}", **drive)]
+    runs += [sim.run(work, **drive)] if written else []
+    runs += [sim.run(f"{work} --reads 100", **drive)]
+    path.unlink()
+    return tuple(runs)
+
+
+@BOOK.law(
+    "read-of-aged",
+    "A file that was written in order on an aged page-mapped drive of 32 dies, which collects "
+    "meanwhile, is read in order at 7/8 of the rate of one written on a new drive, at least.",
+    "hw/rsd-nvme/README.md, A conventional namespace: seven dies of eight have a page",
+    0.0,
+    AT_LEAST,
+)
+def _read_of_aged(sim: Simulator) -> Iterator[Point]:
+    drive: dict[str, Setting] = {
+        "ftl": "page",
+        "channels": 8,
+        "ways": 4,
+        "blocks": 64,
+        "pages": 32,
+    }
+    for over_provision in (7, 10, 28):
+        for frontiers in ("own", "shared"):
+            for unit in ("block", "all"):
+                settings = drive | {
+                    "over_provision": over_provision,
+                    "gc_frontiers": frontiers,
+                    "gc_unit": unit,
+                }
+                new = _read_in_order(sim, "fill", written=False, **settings)
+                aged = _read_in_order(sim, "1", written=True, **settings)
+                yield point(7 / 8 * new[-1].iops, aged[-1].iops, *new, *aged)

@@ -5,8 +5,18 @@
  * by default one a die, so that consecutive pages go over the channels, then
  * over the ways. A frontier fills one block after the other, each on the next
  * of its dies, the die's least worn free one (pool.c). A frontier that has no
- * page to give is passed over; if none has, the command waits, and those after
- * it wait behind it.
+ * page to give is passed over, unless it is one of many: then the command
+ * waits, and those after it wait behind it.
+ *
+ * Stripes. Were it always passed over, the pages that wait would all go to the
+ * first die that has emptied a block, a block of them in a row, and be read back
+ * from this die alone. A drive that fills superblocks waits for each die of the
+ * stripe, and writes as slowly as the slowest. Between the two, an eighth of the
+ * frontiers may lack a page, or one if they are fewer than sixteen. So seven
+ * dies of eight have a page whenever one is passed over, and a die that is much
+ * fuller than others, for want of good blocks, holds nobody up. If more lack a
+ * page, the host waits until a victim of one of them is erased. It does not wait
+ * if none of these has one that is being emptied.
  *
  * Room. With gc-frontiers=own a frontier begins a block for the host only if a
  * block's worth of pages remains for copies, free ones and those left of the
@@ -96,6 +106,40 @@ bool rsd_page_has_room(const PageFtl *ftl, const Frontier *f)
                f->space - f->owed >= ftl->reserve + ftl->drive->pages;
     }
     return f->space - f->owed > ftl->reserve;
+}
+
+/* Is a block of its dies on the way to be free? */
+static bool is_emptying(const PageFtl *ftl, const Frontier *f)
+{
+    for (uint32_t die = f - ftl->frontiers; f->victims && die < ftl->drive->dies;
+         die += ftl->num_frontiers) {
+        const Victim *v = &ftl->dies[die].victim;
+
+        if (v->block != RSD_NONE && !v->stalled) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool rsd_page_too_few_have_room(const PageFtl *ftl)
+{
+    uint32_t may_lack = ftl->num_frontiers < 16 ? 1 : ftl->num_frontiers / 8;
+    uint32_t lacking = 0;
+    bool emptying = false;
+
+    for (uint32_t i = 0; i < ftl->num_frontiers; i++) {
+        const Frontier *f = &ftl->frontiers[i];
+
+        if (!rsd_page_has_room(ftl, f)) {
+            lacking++;
+            emptying = emptying || is_emptying(ftl, f);
+        }
+        if (emptying && lacking > may_lack) {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool rsd_page_fits(const PageFtl *ftl, const Frontier *f, uint32_t block)

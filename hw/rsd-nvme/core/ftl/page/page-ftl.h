@@ -255,6 +255,11 @@ uint32_t rsd_page_owed(const PageFtl *ftl, const PageBlock *pb);
 uint32_t rsd_page_take_page(PageFtl *ftl, Frontier *f, OpenBlock *open);
 /* Does a frontier have a page for the host? */
 bool rsd_page_has_room(const PageFtl *ftl, const Frontier *f);
+/*
+ * Is it better to wait than to pass over the frontier whose turn it is? It has
+ * no page for the host.
+ */
+bool rsd_page_too_few_have_room(const PageFtl *ftl);
 /* Does the frontier have room for what is valid in the block? */
 bool rsd_page_fits(const PageFtl *ftl, const Frontier *f, uint32_t block);
 /* Has the block that levelling fills a place for what is valid in a block? */

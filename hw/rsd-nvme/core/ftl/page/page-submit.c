@@ -156,6 +156,10 @@ static void read_pages(PageFtl *ftl, Cmd *cmd, uint32_t end)
 static uint32_t next_page(PageFtl *ftl)
 {
     ftl->refusal = RSD_E_NOBLOCK;
+    if (!rsd_page_has_room(ftl, &ftl->frontiers[ftl->turn]) &&
+        rsd_page_too_few_have_room(ftl)) {
+        return RSD_NONE;
+    }
     for (uint32_t i = 0; i < ftl->num_frontiers; i++) {
         Frontier *f = &ftl->frontiers[ftl->turn];
         uint32_t number = rsd_page_has_room(ftl, f)
