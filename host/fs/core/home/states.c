@@ -34,6 +34,8 @@ static void rfs_home_set(struct rfs_home *home, u64 nr, u32 state)
 	home->state[nr / 4] = (home->state[nr / 4] & ~(3U << shift)) |
 			      state << shift;
 	rfs_bits_put(&home->due, nr / RFS_SLOW_EACH, true);
+	if (state == RFS_SLOW_HELD)
+		rfs_bits_put(&home->held, nr / RFS_SLOW_EACH, true);
 }
 
 /* Is none of the 32 blocks from this one on free? Each has a bit, then. */
