@@ -294,6 +294,13 @@ static int rfs_replica_write_table(struct rfs_fs *fs, struct rfs_replica *r,
 			      &data);
 }
 
+static u64 rfs_replica_time(const struct rfs_fs *fs, const struct rfs_replica *r)
+{
+	const struct rfs_cp *cp = r->cp;
+
+	return cp ? le64_to_cpu(cp->time) : rfs_clock(fs);
+}
+
 static int rfs_replica_write_head(struct rfs_fs *fs, struct rfs_replica *r,
 				  u32 cp_blocks)
 {
@@ -307,7 +314,7 @@ static int rfs_replica_write_head(struct rfs_fs *fs, struct rfs_replica *r,
 	memset(block, 0, sizeof(*block));
 	rfs_head_init(fs, &block->head, RFS_SLOW_REPLICA, 0, 0, !r->head);
 	block->sum = cpu_to_le64(sum);
-	block->time = cpu_to_le64(rfs_clock(fs));
+	block->time = cpu_to_le64(rfs_replica_time(fs, r));
 	block->blocks = cpu_to_le32(cp_blocks);
 	rfs_head_seal(&block->head, fs->cp_seq);
 	return rfs_home_write(fs, r->first + !r->head, 1, &data);
@@ -331,7 +338,7 @@ static void rfs_replica_committed(struct rfs_fs *fs, struct rfs_replica *r,
 	r->unlike = false;
 	r->head = !r->head;
 	r->seq = fs->cp_seq;
-	r->made = rfs_clock(fs);
+	r->made = rfs_replica_time(fs, r);
 	r->blocks = cp_blocks;
 	fs->stats.replicas += !!cp_blocks;
 	rfs_home_release(fs);
