@@ -290,7 +290,8 @@ def test_flash_is_lost(tools: Tools, tmp_path: Path) -> None:
     assert blocks == kinds["flash"] > 0
     names = {name for name, _, _ in lost.findall(done.stdout)}
     assert names <= {f"/d/file-{i}" for i in range(80) if i >= 40 or i % 4}
-    assert f"{70 - len(names)} files are whole, {len(names)} have lost {blocks} blocks" in done.stdout
+    summary = f"{70 - len(names)} files are whole, {len(names)} have lost {blocks} blocks"
+    assert summary in done.stdout
 
     done = tools.run("fsck.rfs", "--replica", "--slow", slow, "-y", tools.image)
     assert done.returncode == 8
@@ -306,9 +307,9 @@ def test_flash_is_lost(tools: Tools, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
     assert "70 files are whole, 0 have lost 0 blocks" in done.stdout
     for ino in range(4, 84):
-        for line in tools.run(
-            "dump.rfs", "--slow", slow, new, "map", str(ino)
-        ).stdout.splitlines()[1:]:
+        for line in tools.run("dump.rfs", "--slow", slow, new, "map", str(ino)).stdout.splitlines()[
+            1:
+        ]:
             assert line.split()[1] == "0"
 
     done = tools.fsck("--replica")
