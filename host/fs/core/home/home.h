@@ -100,4 +100,11 @@ u64 rfs_home_left(const struct rfs_fs *fs);
 
 u32 rfs_home_state(const struct rfs_home *home, u64 nr);
 
+/* Four states of which those that were held are free */
+static inline u8 rfs_states_unheld(u8 states)
+{
+	static_assert(RFS_SLOW_HELD == 2 && !RFS_SLOW_FREE);
+	return states & ~(states & 0xaa & ~(states << 1));
+}
+
 #endif

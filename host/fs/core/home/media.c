@@ -224,6 +224,7 @@ static u32 rfs_states_lacking(const struct rfs_fs *fs)
 static int rfs_home_load_replica(struct rfs_fs *fs)
 {
 	struct rfs_replica *r = fs->home->replica;
+	u32 nr;
 	int ret = rfs_replica_load(r, &fs->home->slow, fs->volume,
 				   fs->super.uuid + sizeof(fs->super.head.volume));
 
@@ -231,7 +232,12 @@ static int rfs_home_load_replica(struct rfs_fs *fs)
 		rfs_replica_forget(r);
 	else if (ret)
 		return ret;
-	rfs_replica_loaded(fs);
+	r->unlike = r->seq != fs->cp_seq;
+	/* those that the check-point has freed may have been reset since */
+	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++)
+		rfs_bits_put(&r->anew, nr, fs->zone[nr].state == RFS_Z_FREE);
+	if (!r->unlike || !r->blocks)
+		rfs_home_release(fs);
 	return 0;
 }
 
@@ -271,8 +277,6 @@ static bool rfs_home_keeps(const struct rfs_home *home)
 	return home->replica && home->replica->blocks;
 }
 
-#define HELD_OF(byte)	((byte) & 0xaa & ~((byte) << 1))	/* bits of states */
-
 static int rfs_home_write_table(struct rfs_fs *fs, u32 table,
 				struct rfs_slow_states *block)
 {
@@ -287,7 +291,7 @@ static int rfs_home_write_table(struct rfs_fs *fs, u32 table,
 	rfs_head_init(fs, &block->head, RFS_SLOW_STATES, 0, 0, table);
 	memcpy(block->state, state, sizeof(block->state));
 	for (i = 0; !rfs_home_keeps(home) && i < sizeof(block->state); i++)
-		block->state[i] &= ~HELD_OF(state[i]);
+		block->state[i] = rfs_states_unheld(state[i]);
 	rfs_head_seal(&block->head, fs->cp_seq + 1);
 	return rfs_home_write(fs, rfs_states_at(table, copy), 1, &data);
 }
@@ -320,23 +324,6 @@ u32 rfs_home_states_sum(const struct rfs_fs *fs)
 		sum += rfs_bits_has(&home->due, i) ? fs->cp_seq + 1 :
 						     home->stamp[i];
 	return sum;
-}
-
-void rfs_home_release(struct rfs_fs *fs)
-{
-	struct rfs_home *home = fs->home;
-	u32 table, i;
-
-	rfs_bits_each(&home->held, table) {
-		u8 *state = home->state + (u64)table * (RFS_SLOW_EACH / 4);
-
-		for (i = 0; i < RFS_SLOW_EACH / 4; i++)
-			state[i] &= ~HELD_OF(state[i]);
-		rfs_bits_put(&home->held, table, false);
-	}
-	home->count[RFS_SLOW_FREE] += home->count[RFS_SLOW_HELD];
-	home->count[RFS_SLOW_HELD] = 0;
-	rfs_home_hold_rows(fs);
 }
 
 void rfs_home_committed(struct rfs_fs *fs)

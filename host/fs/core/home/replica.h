@@ -10,6 +10,7 @@
 #include "home/home.h"
 
 #define RFS_REPLICA_ROW	64	/* blocks that are written at a time */
+#define RFS_PLACES_EACH	512	/* places of a block of the index */
 
 struct rfs_replica {
 	u64 first;		/* its first block on the slow device */
@@ -61,6 +62,9 @@ void rfs_replica_free(struct rfs_replica *r);
 int rfs_replica_load(struct rfs_replica *r, const struct rfs_slow_dev *slow,
 		     u32 volume, const u8 *uuid);
 
+/* The medium has none, or a damaged one: the next is made of all */
+void rfs_replica_forget(struct rfs_replica *r);
+
 /* Places, see struct rfs_slot */
 #define RFS_PLACE_SUPER	1ULL
 #define RFS_PLACE_CP	2ULL	/* and on */
@@ -92,11 +96,14 @@ static inline u64 rfs_places_end(const struct rfs_fs *fs)
 	       (u64)RFS_MAP_ENTRIES * (fs->imap_blocks + fs->nmap_blocks);
 }
 
+/* The slot of a place + 1; 0: it has none. And from now on it has this one; -ENOMEM */
+u32 rfs_replica_slot(const struct rfs_replica *r, u64 place);
+int rfs_replica_index(struct rfs_replica *r, u64 place, u32 slot);
 /* The entry of a place, or NULL */
 const struct rfs_slot *rfs_replica_find(const struct rfs_replica *r, u64 place);
 
 /*
- * What a place has from now on: `data`, which flash has at addr; NULL: nothing. -ENOSPC:
+ * places.c: what a place has from now on: `data`, which flash has at addr; NULL: nothing. -ENOSPC:
  * there is no slot.
  */
 int rfs_replica_put(struct rfs_fs *fs, u64 place, u64 addr, const void *data);
@@ -104,10 +111,6 @@ int rfs_replica_put(struct rfs_fs *fs, u64 place, u64 addr, const void *data);
 int rfs_replica_commit(struct rfs_fs *fs, u32 cp_blocks);
 /* There is none: all slots are free */
 int rfs_replica_drop(struct rfs_fs *fs);
-/* The medium has none, or a damaged one: the next is made of all */
-void rfs_replica_forget(struct rfs_replica *r);
-/* It is that of the check-point which was loaded */
-void rfs_replica_loaded(struct rfs_fs *fs);
 
 /* Is one to be made of the check-point that was just written? */
 bool rfs_replica_due(const struct rfs_fs *fs);

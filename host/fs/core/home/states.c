@@ -103,6 +103,23 @@ void rfs_home_hold_rows(struct rfs_fs *fs)
 		}
 }
 
+void rfs_home_release(struct rfs_fs *fs)
+{
+	struct rfs_home *home = fs->home;
+	u32 table, i;
+
+	rfs_bits_each(&home->held, table) {
+		u8 *state = home->state + (u64)table * (RFS_SLOW_EACH / 4);
+
+		for (i = 0; i < RFS_SLOW_EACH / 4; i++)
+			state[i] = rfs_states_unheld(state[i]);
+		rfs_bits_put(&home->held, table, false);
+	}
+	home->count[RFS_SLOW_FREE] += home->count[RFS_SLOW_HELD];
+	home->count[RFS_SLOW_HELD] = 0;
+	rfs_home_hold_rows(fs);
+}
+
 /* What was there at the mount is not known: it may be less than there are. */
 static int rfs_home_count_flash(struct rfs_fs *fs, const struct rfs_ptr *ptr,
 				int delta)
