@@ -43,6 +43,7 @@ struct crash {
 	u64 cut_ops;		/* sum of operations in flight */
 	u64 cut_slow;		/* the same to the slow device */
 	u64 flashless, restored;	/* what was read without flash, written to a new drive */
+	u64 slowless;		/* what was read without the slow device */
 	u64 known;		/* replicas of which it was known what they must have */
 };
 
@@ -230,6 +231,21 @@ static const char *without_flash(struct crash *c, struct memdev *dev, u32 ops)
 	return fault;
 }
 
+/* The slow device is gone: what flash has is what it is with it, and nothing else lacks. */
+static const char *without_slow(struct crash *c, struct memdev *dev)
+{
+	u64 with, without;
+	int ret = slowless_digest(dev, false, &with);
+
+	if (!ret)
+		ret = slowless_digest(dev, true, &without);
+	c->slowless++;
+	if (!ret && with == without)
+		return NULL;
+	snprintf(text, sizeof(text), "without the slow device: %d, or flash has something else", ret);
+	return text;
+}
+
 /* The replica that a mount has made is what the volume is. */
 static const char *replica_new(struct memdev *dev, struct rfs_fs *fs)
 {
@@ -254,6 +270,8 @@ static const char *verify(struct crash *c, struct memdev *dev, u32 ops,
 	struct rfs_fs *fs;
 	int ret;
 
+	if (!fault && dev->geo.slow && c->points % 8 == 5)
+		fault = without_slow(c, dev);
 	if (fault)
 		return fault;
 	if (c->rescan)
@@ -537,6 +555,9 @@ static void tell(const struct crash *c, double seconds, bool failed)
 		       (unsigned long long)stats->evicted,
 		       (unsigned long long)stats->filled,
 		       (unsigned long long)stats->bypassed);
+	if (c->r.fs->home)
+		printf("%llu read without the slow device, ",
+		       (unsigned long long)c->slowless);
 	if (c->r.replica)
 		printf("%llu replicas of %llu blocks, %llu dropped, %llu read without flash (%llu of them known), %llu restored, ",
 		       (unsigned long long)stats->replicas,

@@ -8,6 +8,7 @@
 #include "tree/dir.h"
 #include "checkpoint/checkpoint.h"
 #include "ops/ops.h"
+#include "tools/tools.h"
 #include "tools/flashless.h"
 
 static void mix(u64 *digest, const void *data, size_t bytes)
@@ -16,6 +17,22 @@ static void mix(u64 *digest, const void *data, size_t bytes)
 	*digest ^= *digest >> 29;
 }
 
+/* What flash has of a block; what it has not is an error without the slow device. */
+static int mix_flash_block(struct rfs_fs *fs, u32 ino, u64 at,
+			   const struct rfs_ptr *ptr, u64 *digest)
+{
+	static u8 block[RFS_BLOCK_BYTES];
+	int ret = rfs_read(fs, ino, at, block);
+
+	if (ptr->kind == RFS_PTR_ELSEWHERE)
+		return fs->home->gone && ret != -ENXIO ? -EINVAL : 0;
+	mix(digest, &at, sizeof(at));
+	mix(digest, block, sizeof(block));
+	return ret;
+}
+
+static bool flash_alone;	/* else the slow device alone */
+
 static int mix_block(struct rfs_fs *fs, u32 ino, u64 at, u64 *digest)
 {
 	static u8 block[RFS_BLOCK_BYTES];
@@ -23,6 +40,8 @@ static int mix_block(struct rfs_fs *fs, u32 ino, u64 at, u64 *digest)
 	u64 what[3] = { at, 0, 0 };
 	int ret = rfs_map_get(fs, ino, at, &ptr);
 
+	if (!ret && flash_alone)
+		return mix_flash_block(fs, ino, at, &ptr, digest);
 	if (ret || ptr.kind == RFS_PTR_BLOCK)
 		return ret;
 	memset(block, 0, sizeof(block));
@@ -87,6 +106,24 @@ int flashless_digest_of(struct rfs_fs *fs, u64 *digest)
 {
 	*digest = 1;
 	return mix_dir(fs, RFS_ROOT_INO, digest);
+}
+
+int slowless_digest(struct memdev *dev, bool gone, u64 *digest)
+{
+	struct rfs_geometry geo = dev->geo;
+	struct rfs_fs *fs;
+	int ret;
+
+	if (gone)
+		geo.slow = &rfs_slow_gone;
+	ret = rfs_mount(&memdev_ops, dev, &geo, true, 0, &fs);
+	if (ret)
+		return ret;
+	flash_alone = true;
+	ret = flashless_digest_of(fs, digest);
+	flash_alone = false;
+	rfs_unmount_nosync(fs);
+	return ret;
 }
 
 int flashless_digest_seq(const struct rfs_slow_dev *slow, u64 *digest, u64 *seq)

@@ -19,6 +19,12 @@ static inline int flashless_digest(const struct rfs_slow_dev *slow, u64 *digest)
 	return flashless_digest_seq(slow, digest, NULL);
 }
 
+/*
+ * And what flash has, with or without the slow device. -EINVAL: a block that only the slow
+ * device has is no error without it
+ */
+int slowless_digest(struct memdev *dev, bool gone, u64 *digest);
+
 /* To the drive `to`, which is empty, with the slow device of the volume. NULL: done */
 const char *flashless_restore(struct memdev *to, u64 *losses);
 
