@@ -109,7 +109,7 @@ static char paths[10000];	/* a line each loss */
 static void note_loss(void *arg, const struct rfs_loss *loss)
 {
 	(void)arg;
-	lost += loss->to - loss->from;
+	lost += DIV_ROUND_UP(loss->to - loss->from, RFS_BLOCK_BYTES);
 	strcat(strcat(paths, loss->path), "\n");
 }
 

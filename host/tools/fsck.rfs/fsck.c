@@ -345,7 +345,7 @@ static void say_loss(void *arg, const struct rfs_loss *loss)
 	if (o->verbose)
 		printf("inode %u: ", loss->ino);
 	printf("%s: bytes %llu to %llu are lost\n", loss->path,
-	       U(loss->from * RFS_BLOCK_BYTES), U(loss->to * RFS_BLOCK_BYTES - 1));
+	       U(loss->from), U(loss->to - 1));
 }
 
 /* What is there without flash; *lost: something is not */

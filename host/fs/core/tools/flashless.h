@@ -23,11 +23,11 @@ u64 rfs_flashless_time(const struct rfs_flashless *f);	/* ns since 1970, of it *
 /* Blocks of flash that the replica has, a bit each: for struct rfs_report */
 const u8 *rfs_flashless_there(const struct rfs_flashless *f);
 
-/* A run of blocks that flash alone had */
+/* A run of bytes that flash alone had */
 struct rfs_loss {
 	const char *path;
 	u32 ino;
-	u64 from, to;		/* blocks of the file */
+	u64 from, to;		/* bytes of the file, the last excluded */
 };
 
 struct rfs_losses {

@@ -13,13 +13,14 @@ struct list {
 	struct rfs_fs *fs;
 	struct rfs_losses *out;
 	u8 *seen;		/* a bit each inode that was looked at */
-	u64 lost;		/* blocks of the file that is */
+	u64 size, lost;		/* of the file that is: bytes, blocks */
 	char path[PATH];
 };
 
 static void tell(struct list *l, u32 ino, u64 from, u64 to)
 {
-	struct rfs_loss loss = { l->path, ino, from, to };
+	struct rfs_loss loss = { l->path, ino, from * RFS_BLOCK_BYTES,
+				 min(to * RFS_BLOCK_BYTES, l->size) };
 
 	l->lost += to - from;
 	l->out->blocks += to - from;
@@ -95,6 +96,7 @@ static int list_inode(struct list *l, u32 ino, size_t path)
 		return 0;
 	*seen |= bit;
 	mode = le32_to_cpu(di->mode);
+	l->size = le64_to_cpu(di->size);
 	ret = S_ISDIR(mode) ? list_dir(l, ino, path) :
 	      S_ISREG(mode) ? list_file(l, ino) : 0;
 	rfs_cache_trim(l->fs, l->fs->clean_max);
