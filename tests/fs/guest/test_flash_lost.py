@@ -62,7 +62,7 @@ def test_flash_is_lost(run: Run) -> None:
         end
         """,
     )
-    found = re.search(r"(\\d+) files are whole, (\\d+) have lost (\\d+) blocks, 0 files", output)
+    found = re.search(r"(\d+) files are whole, (\d+) have lost (\d+) blocks, 0 files", output)
     assert found
     assert int(found[1]) + int(found[2]) == 61
 
