@@ -2,6 +2,16 @@
 /* The slow device of a new volume, and of one that is repaired; not in the module. */
 #include "home/replica.h"
 
+#define SHARE	32	/* a replica has this share of the slow device, */
+#define LEAST	512	/* but no fewer blocks, and no more than flash has twice */
+
+u64 rfs_replica_size(u64 slow_blocks, u64 flash_blocks)
+{
+	u64 size = max(slow_blocks / SHARE, (u64)LEAST);
+
+	return min(size, 2 * flash_blocks);
+}
+
 /* One that was there before may have the same uuid: both copies are written over. */
 static int rfs_home_clear(struct rfs_fs *fs, void *block)
 {

@@ -3,8 +3,6 @@
 #include "home/replica.h"
 
 #define EVERY	(30 * 1000000000ULL)	/* where the module's commit= does not say it */
-#define SHARE	32	/* a replica has this share of the slow device, */
-#define LEAST	512	/* but no fewer blocks, and no more than flash has twice */
 
 u32 rfs_replica_tables(u64 blocks)
 {
@@ -16,13 +14,6 @@ u32 rfs_replica_slots(u64 blocks)
 	u64 taken = 2 + 2ULL * rfs_replica_tables(blocks);
 
 	return blocks > taken ? blocks - taken : 0;
-}
-
-u64 rfs_replica_size(u64 slow_blocks, u64 flash_blocks)
-{
-	u64 size = max(slow_blocks / SHARE, (u64)LEAST);
-
-	return min(size, 2 * flash_blocks);
 }
 
 int rfs_replica_alloc(struct rfs_replica *r, u64 first, u64 blocks, u64 places,
