@@ -10,6 +10,7 @@
 #include "rfsm.h"
 #include "trace.h"
 #include "space/space.h"
+#include "home/replica.h"
 #include "checkpoint/checkpoint.h"
 
 static enum rfsm_cause rfsm_checkpoint_cause(const struct rfs_sb_info *sbi,
@@ -124,7 +125,7 @@ int rfsm_sync(struct rfs_sb_info *sbi, u32 flags)
 	if (fs->read_only)
 		ret = sbi->clean_ro ? 0 : -EROFS;
 	else if (flags || fs->window_blocks || fs->dirty.count ||
-		 !rfs_log_empty(fs))
+		 !rfs_log_empty(fs) || rfs_replica_due(fs))
 		ret = rfsm_checkpoint(sbi, flags);
 	rfsm_unlock(sbi);
 	return ret ? rfsm_failed(sbi, ret) : 0;

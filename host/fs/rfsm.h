@@ -40,6 +40,7 @@ struct rfsm_options {
 	struct rfs_policy policy;
 	u32 quota;		/* a bit for each rfs_quota_type that is on */
 	bool compact;		/* small writes may be pieces */
+	unsigned int bypass;	/* MiB: files as large bypass flash; 0: none does */
 	char slow[256];		/* path of the slow device, or "none"; "": not given */
 };
 
@@ -250,6 +251,7 @@ struct rfs_sb_info {
 	u32 lefts;
 	u64 causes[RFSM_CP_CAUSES];	/* of check-points */
 	u64 bypassed;		/* of all inodes, the last one */
+	bool bulk;		/* files bypass flash by size, or did so in this mount */
 	atomic64_t atomic_writes;	/* rfsm_atomic_write() */
 	/* of the drive's volatile cache: the numbers of the last ones */
 	atomic64_t flushes_begun, flushes_done;
@@ -696,6 +698,8 @@ void rfsm_bio_put(struct rfsm_dev *dev, struct bio *bio, void *oob);
  */
 int rfsm_slow_open(struct rfs_sb_info *sbi, struct rfs_geometry *geo);
 void rfsm_slow_close(struct rfs_sb_info *sbi);
+/* The replica, if there is one, is made every commit= seconds */
+void rfsm_slow_commit(struct rfs_sb_info *sbi);
 /* The core has not mounted with this or without any: says why, returns the error */
 int rfsm_slow_refused(struct rfs_sb_info *sbi, const struct rfs_super *super,
 		      int ret);
@@ -736,6 +740,7 @@ void rfsm_fill_soon(struct rfs_sb_info *sbi, struct inode *inode, u64 block);
 /* bypass.c */
 bool rfsm_may_bypass(const struct rfs_sb_info *sbi);
 bool rfsm_bypasses(struct inode *inode);
+void rfsm_bypass_bound(struct rfs_sb_info *sbi);	/* bypass= may have changed */
 void rfsm_bypass_load(struct inode *inode);	/* an inode comes to memory */
 /* What it has written home is durable */
 int rfsm_bypass_sync(struct inode *inode);

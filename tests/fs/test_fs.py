@@ -43,6 +43,8 @@ INJECTED = {
     "home": ("hybrid", SLOW),
     "slow": ("hybrid", SLOW),
     "states": ("hybrid", SLOW),
+    "replica": ("hybrid", "slow=2400", "replica=1"),
+    "kept": ("hybrid", "slow=2400", "replica=60"),
 }
 
 
@@ -147,11 +149,48 @@ def test_hybrid_crash(build: Path, options: str) -> None:
     assert int(found[3]) > 500
     assert int(found[4]) > 20
     assert int(found[5]) > 100
+    # what flash has is what it is with the slow device, and the rest is an error
+    assert " 125 read without the slow device" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "slow=2400 replica=1",
+        "slow=2400 replica=60 seed=2",
+        "slow=2600 replica=20 ways=2 seed=3",
+        "slow=2400 replica=40 volatile=1 pieces=0 seed=4",
+        "slow=2400 replica=1 open=3 active=4 quota=1 seed=5",
+    ],
+)
+def test_flash_is_gone(build: Path, options: str) -> None:
+    """After power cuts the slow device alone has all that was home, and makes a new drive."""
+    done = run(build / "crash", "hybrid", "points=800", *options.split())
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    found = re.search(
+        r"(\d+) replicas of (\d+) blocks, 0 dropped, (\d+) read without flash"
+        r" \((\d+) of them known\), (\d+) restored",
+        done.stdout,
+    )
+    assert found
+    assert int(found[1]) > 20
+    assert int(found[3]) >= 800
+    assert int(found[4]) > 400
+    assert int(found[5]) == 200
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(20))
+def test_many_cuts_without_flash(build: Path, seed: int) -> None:
+    options = f"slow=2400 replica={1 + seed * seed} seed={200 + seed} points=5000"
+    done = run(build / "crash", "hybrid", *options.split())
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
 
 
 def test_hybrid_crash_sanitized(build: Path) -> None:
-    done = run(build / "crash_asan", "hybrid", "points=150", "seed=9", SLOW)
-    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    for options in (SLOW, "slow=2400 replica=1"):
+        done = run(build / "crash_asan", "hybrid", "points=150", "seed=9", *options.split())
+        assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
 
 
 @pytest.mark.long
@@ -243,6 +282,7 @@ def test_fault_injection(build: Path, rule: str, workload: tuple[str, ...]) -> N
 @pytest.mark.parametrize(
     "command",
     ["crash mixed pionts=5", "crash mixed points=abc", "crash mixed gc=3", "crash nothing"]
+    + ["crash hybrid slow=2400 oob=0 replica=1", "crash mixed replica=1"]
     + ["crash hybrid slow=1830 async=1", "crash mixed slow=x", "crash hybrid"]
     + ["crash mixed inject=none", "fuzz rounds=", "nomem seed=-1"],
 )

@@ -3,9 +3,10 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "flashless_check.h"
 #include "workload.h"
 #include "space/space.h"
-#include "home/home.h"
+#include "home/replica.h"
 #include "tree/tree.h"
 #include "tree/diff.h"
 #include "tree/dir.h"
@@ -1510,11 +1511,30 @@ static void note_mark(struct run *r)
 	r->mark[r->marks++].events = r->o->events;
 }
 
+/* What the replica has that was made last; of one before it in the same step nobody knows */
+static void note_replica(struct run *r)
+{
+	const struct rfs_replica *has = r->fs->home->replica;
+	struct replica *at;
+	u64 digest;
+
+	if (!has->blocks || (r->replicas &&
+			     r->replica_of[r->replicas - 1].seq == has->seq))
+		return;
+	must("read without flash", flashless_digest(r->dev->geo.slow, &digest));
+	r->replica_of = realloc(r->replica_of,
+				(r->replicas + 1) * sizeof(*r->replica_of));
+	at = &r->replica_of[r->replicas++];
+	at->seq = has->seq;
+	at->digest = digest;
+	at->ops = r->dev->ops;
+}
+
 void record(struct run *r, struct memdev *base)
 {
 	const struct rfs_id id = { "crash harness 1", "a key for hashes",
 				   "a key to be safe", r->pieces, r->ways,
-				   r->runs };
+				   r->runs, r->replica > 0 };
 	const struct rfs_geometry *geo = &r->dev->geo;
 	bool async = r->async;
 	u32 i, blocks;
@@ -1536,6 +1556,8 @@ void record(struct run *r, struct memdev *base)
 	must("mkfs", rfs_mkfs(&memdev_ops, r->dev, geo, &id, "crash"));
 	must("mount", rfs_mount(&r->ops, r->dev, geo, false, r->inject, &r->fs));
 	rfs_policy_set(r->fs, &r->policy);
+	if (r->replica)
+		r->fs->home->replica->every = (r->replica - 1) * 1000000ULL;
 	r->quota |= r->w->weight[LIMIT] > 0;
 	if (r->quota)
 		must("quota", rfs_quota_on(r->fs));
@@ -1582,6 +1604,8 @@ void record(struct run *r, struct memdev *base)
 			step(r);
 		note_mark(r);
 		note_width(r);
+		if (r->replica)
+			note_replica(r);
 	}
 	complete_all(r);
 	if (r->dev->refused)

@@ -45,6 +45,11 @@ struct mark {			/* after a step */
 	u32 ops, changes, events;
 };
 
+struct replica {		/* what is there without flash */
+	u64 seq, digest;
+	u32 ops;		/* operations on both devices by then, at most */
+};
+
 /* A part of a transaction that is in flight */
 struct part {
 	struct rfs_place place;
@@ -91,6 +96,9 @@ struct run {
 	bool quota;		/* usage is counted */
 	bool pieces;		/* small writes are pieces where they can be */
 	bool runs;		/* leaves are runs where they can be */
+	u32 replica;		/* 0: none; else one each so many ms, and one more */
+	struct replica *replica_of;	/* those that were made */
+	u32 replicas;
 	u32 ways;		/* zones that a group stripes over */
 	u32 widest;		/* zones that a group had open */
 	bool async;

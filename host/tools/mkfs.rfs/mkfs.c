@@ -13,8 +13,8 @@
 const char *program = "mkfs.rfs";
 
 static const char usage[] =
-"usage: mkfs.rfs [-f] [-q] [-c] [-L LABEL] [-U UUID] [-w WAYS] [--slow DEV]\n"
-"                DEVICE [SIZE]\n"
+"usage: mkfs.rfs [-f] [-q] [-c] [-L LABEL] [-U UUID] [-w WAYS]\n"
+"                [--slow DEV [--replica]] DEVICE [SIZE]\n"
 "       mkfs.rfs -I ZONESxBLOCKS[xCAPACITY] [-m BYTES] ... FILE\n"
 "\n"
 "Make an RFS on a zoned device, or on as many of its first zones as SIZE has\n"
@@ -31,6 +31,8 @@ static const char usage[] =
 "  --slow DEV  a hybrid volume: blocks of files are at home on this block device\n"
 "            or file, which has its capacity, and on flash as there is room.\n"
 "            Mount it with -o slow=DEV\n"
+"  --replica the slow device keeps a copy of the metadata, too: if flash is lost,\n"
+"            fsck.rfs --replica finds what is there\n"
 "  -I SPEC   make an image file first: zones, 4 KiB blocks from one zone to\n"
 "            the next, blocks of a zone that can be written\n"
 "  -m BYTES  page metadata of the image: 64 (default) or 0\n"
@@ -195,13 +197,13 @@ static bool slow_allowed(const struct rfs_device *device, const struct options *
 }
 
 /* What is printed of it */
-static const char *home(const struct rfs_device *device)
+static const char *home(const struct rfs_device *device, const struct rfs_id *id)
 {
 	static char text[80];
 
 	if (device->geo.slow)
 		snprintf(text, sizeof(text), ", %llu MiB of files on the slow device",
-			 U(rfs_home_blocks(device->geo.slow->blocks) / 256));
+			 U(rfs_slow_room(&device->geo, id) / 256));
 	return text;
 }
 
@@ -255,10 +257,17 @@ static int make(struct rfs_device *device, const struct options *o,
 		too_small(device, geo.zones, id.ways);
 		return 1;
 	}
+	if (ret == -EOPNOTSUPP) {
+		complain("--replica: %s has no page metadata, without which metadata cannot be found anew; leave --replica out",
+			 device->path);
+		return 1;
+	}
 	if (ret == -EFBIG) {
-		complain("--slow %s: %llu blocks of 4 KiB; they must have room for %llu of files, as many as flash has, and %llu are the most of either",
+		complain("--slow %s: %llu blocks of 4 KiB; they must have room for %llu of files, as many as flash has%s, and %llu are the most of either",
 			 o->slow, U(device->geo.slow->blocks),
-			 U((u64)geo.zones * geo.zone_blocks), U(RFS_HYBRID_BLOCKS));
+			 U((u64)geo.zones * geo.zone_blocks),
+			 id.replica ? ", beside the replica" : "",
+			 U(RFS_HYBRID_BLOCKS));
 		return 1;
 	}
 	if (ret == -EMFILE) {
@@ -277,7 +286,7 @@ static int make(struct rfs_device *device, const struct options *o,
 		       (unsigned long long)zone_bytes / 1024,
 		       geo.oob_bytes ? "in the OOB" : "in summaries",
 		       width(&id), id.pieces ? ", files may have pieces" : "",
-		       home(device));
+		       home(device, &id));
 	return 0;
 }
 
@@ -315,6 +324,7 @@ static bool parse(int argc, char **argv, struct options *o)
 	static const struct option longer[] = {
 		{ "ways", required_argument, NULL, 'w' },
 		{ "slow", required_argument, NULL, 'S' },
+		{ "replica", no_argument, NULL, 'R' },
 		{ 0 }
 	};
 	int c;
@@ -361,6 +371,9 @@ static bool parse(int argc, char **argv, struct options *o)
 		case 'S':
 			o->slow = optarg;
 			break;
+		case 'R':
+			o->id.replica = true;
+			break;
 		case 'h':
 			fputs(usage, stdout);
 			exit(0);
@@ -371,6 +384,10 @@ static bool parse(int argc, char **argv, struct options *o)
 	}
 	if (strlen(o->label) > 64) {
 		complain("-L: %zu bytes; 64 are the most", strlen(o->label));
+		return false;
+	}
+	if (o->id.replica && !o->slow) {
+		complain("--replica: of hybrid volumes only, on their slow device: give --slow DEV, too");
 		return false;
 	}
 	if (argc - optind < 1 || argc - optind > 2) {

@@ -590,6 +590,7 @@ static int rfs_write_cp(struct rfs_fs *fs, u32 flags)
 	if (!ret) {
 		fs->cp_seq++;
 		fs->not_logged = false;
+		rfs_replicate_cp(fs, &cp, blocks);
 	}
 out:
 	rfs_free(cp);
@@ -718,6 +719,10 @@ static int rfs_checkpoint_once(struct rfs_fs *fs, u32 flags)
 	}
 	fs->stats.checkpoints++;
 	ret = rfs_free_zones(fs);
+	if (!ret && fs->home)
+		ret = rfs_replicate(fs, flags & RFS_CP_UNMOUNT);
+	if (ret)
+		fs->read_only = true;
 	rfs_cache_trim(fs, fs->clean_max);
 	return ret;
 }

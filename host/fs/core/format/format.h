@@ -158,6 +158,12 @@ static inline bool rfs_may_bypass(const struct rfs_super *super)
 	return le32_to_cpu(super->incompat) & RFS_INCOMPAT_BYPASS;
 }
 
+/* Does its slow device have a replica of the metadata? */
+static inline bool rfs_has_replica(const struct rfs_super *super)
+{
+	return le32_to_cpu(super->incompat) & RFS_INCOMPAT_REPLICA;
+}
+
 /* Can leaves of its files be runs? */
 static inline bool rfs_has_runs(const struct rfs_super *super)
 {

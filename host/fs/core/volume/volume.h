@@ -140,6 +140,9 @@ struct rfs_stats {
 	u64 flash_reads;	/* of files, that flash had */
 	u64 slow_reads;		/* and that only the slow device had */
 	u64 slow_errors;	/* reads and writes of it that failed */
+	u64 replicas;		/* of the metadata that were made there */
+	u64 replicated;		/* blocks that were written for them */
+	u64 replicas_dropped;	/* for want of room */
 };
 
 /* How data is grouped and cleaned: mount options */
@@ -308,6 +311,8 @@ struct rfs_fs {
 #define RFS_INJECT_SLOW		0x40	/* a check-point does not flush it */
 #define RFS_INJECT_STATES	0x80	/* the table of states is written in place */
 #define RFS_INJECT_PARTS	0x100	/* pieces count without their transaction */
+#define RFS_INJECT_REPLICA	0x200	/* its head is not flushed after what it leads to */
+#define RFS_INJECT_KEPT		0x400	/* blocks that it leads to are free */
 
 /* Zones, but for those of check-points, that may be active; ~0: any number */
 u32 rfs_active_max(const struct rfs_geometry *geo);
