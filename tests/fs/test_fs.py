@@ -158,7 +158,7 @@ def test_hybrid_crash(build: Path, options: str) -> None:
     [
         "slow=2400 replica=1",
         "slow=2400 replica=60 seed=2",
-        "slow=2600 replica=20 ways=2 seed=3",
+        "slow=3000 replica=20 ways=2 seed=3",
         "slow=2400 replica=40 volatile=1 pieces=0 seed=4",
         "slow=2400 replica=1 open=3 active=4 quota=1 seed=5",
     ],
