@@ -354,10 +354,10 @@ static struct option opt[OPTIONS + 1] = {
 	"usage: crash WORKLOAD [NAME=N]... [inject=RULE]...\n"		\
 	"Records a workload, cuts its power at points of it, and checks what a\n" \
 	"mount finds. Workloads are in workload.c. inject: without the RULE\n" \
-	"transaction, reset, tombstone, piece, parts, tail, home, slow or states, to see it fail. Exit status: 0 all is as\n" \
+	"transaction, reset, tombstone, piece, parts, tail, home, slow, states, died, gap or wait, to see it fail. Exit status: 0 all is as\n" \
 	"promised, 1 not, 2 wrong arguments. Example: crash mixed seed=5 async=1"
 
-#define RULES	9
+#define RULES	12
 
 /* The rules that arguments leave out; these arguments are taken away */
 static u32 inject(int *argc, char **argv)
@@ -365,12 +365,14 @@ static u32 inject(int *argc, char **argv)
 	static const char *const name[RULES] = {
 		"inject=transaction", "inject=reset", "inject=tombstone",
 		"inject=piece", "inject=tail", "inject=home", "inject=slow",
-		"inject=states", "inject=parts"
+		"inject=states", "inject=parts", "inject=died", "inject=gap",
+		"inject=wait"
 	};
 	static const u32 rule[RULES] = {
 		RFS_INJECT_TXN, RFS_INJECT_RESET, RFS_INJECT_TOMB,
 		RFS_INJECT_PIECE, RFS_INJECT_TAIL, RFS_INJECT_HOME,
-		RFS_INJECT_SLOW, RFS_INJECT_STATES, RFS_INJECT_PARTS
+		RFS_INJECT_SLOW, RFS_INJECT_STATES, RFS_INJECT_PARTS,
+		RFS_INJECT_DIED, RFS_INJECT_GAP, RFS_INJECT_WAIT
 	};
 	u32 found = 0, n;
 	int i, kept = 2;
@@ -447,9 +449,10 @@ static void tell(const struct crash *c, double seconds, bool failed)
 		       (unsigned long long)stats->filled,
 		       (unsigned long long)stats->bypassed);
 	if (c->r.async)
-		printf("%llu pauses of cleaning, %llu operations beside a check-point, %llu blocks changed while copied, %llu read without the volume, ",
+		printf("%llu pauses of cleaning, %llu operations beside a check-point, %llu in the next epoch, %llu blocks changed while copied, %llu read without the volume, ",
 		       (unsigned long long)c->r.pauses,
 		       (unsigned long long)c->r.beside,
+		       (unsigned long long)c->r.next,
 		       (unsigned long long)c->r.overtaken,
 		       (unsigned long long)c->r.asked);
 	printf("%.0f points a CPU second: %s\n", c->points / seconds,

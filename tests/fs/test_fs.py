@@ -43,6 +43,9 @@ INJECTED = {
     "home": ("hybrid", SLOW),
     "slow": ("hybrid", SLOW),
     "states": ("hybrid", SLOW),
+    "died": ("clean", "async=1"),
+    "gap": ("names", "async=1"),
+    "wait": ("names", "async=1"),
 }
 
 
