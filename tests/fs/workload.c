@@ -106,6 +106,9 @@ static void finished(struct run *r, const char *what, int ret)
 {
 	if (r->async && (ret == -EAGAIN || ret == -ENOSPC))
 		longjmp(r->wait, 1);
+	/* another check-point, which does not begin before this one is durable */
+	if (r->frozen && ret == -ENOBUFS)
+		longjmp(r->wait, 1);
 	must(what, ret);
 }
 
@@ -1313,8 +1316,8 @@ static void go_on(struct run *r)
 	u32 n = pick(r, 4);
 
 	/* much at times: zones die, and the log is full, before the check-point is durable */
-	if (r->frozen && pick(r, 4) == 0)
-		n = pick(r, 80);
+	if (r->frozen && pick(r, 8) == 0)
+		n = pick(r, 60);
 	while (n--) {
 		try_to_act(r);
 		r->beside += !r->frozen;
