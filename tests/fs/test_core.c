@@ -5694,6 +5694,61 @@ TEST(place_of_pieces_is_kept)
 	end(fs, dev);
 }
 
+/* Three blocks whose pieces fill the node; a page takes the place of each. */
+static void fill_node(struct rfs_fs *fs, u32 ino)
+{
+	u32 i;
+
+	for (i = 0; i < 3; i++)
+		put_some(fs, ino, i * 4096, 1, 1200);
+}
+
+static void take_place(struct rfs_fs *fs, u32 ino)
+{
+	struct rfs_txn txn;
+
+	CHECK_EQ(rfs_txn_begin(fs, ino, 0, 3, 4096, 5, &txn), 0);
+	complete_some(fs, &txn, 0, 2);
+	complete_some(fs, &txn, 2, 1);
+	CHECK_EQ(pieces_of(fs, ino, 0), 0);
+	CHECK_EQ(rfs_piece_fits(fs, ino, 20000, 400), 0);
+}
+
+static void take_place_in_next_epoch(void *dev)
+{
+	(void)dev;
+	/* recovery from the check-point before may need it */
+	CHECK_EQ(rfs_piece_fits(shared, kept_ino, 20000, 400), 0);
+	take_place(shared, gone_ino);
+}
+
+/* The check-point that gives it back is durable, and is of no epoch that goes on. */
+TEST(place_of_pieces_of_two_epochs)
+{
+	struct rfs_dev_ops ops = memdev_ops;
+	struct memdev *dev = new_dev_with(&geometry, &pieces_id);
+
+	ops.append_submit = begin_at_once;
+	ops.append_wait = others_meanwhile;
+	ops.frozen = take_place_in_next_epoch;
+	CHECK_EQ(rfs_mount(&ops, dev, &geometry, false, 0, &shared), 0);
+	shared->compact = true;
+	CHECK_EQ(rfs_create(shared, 2, "f", &file, &kept_ino), 0);
+	CHECK_EQ(rfs_create(shared, 2, "g", &file, &gone_ino), 0);
+	fill_node(shared, kept_ino);
+	fill_node(shared, gone_ino);
+	/* no page waits for records then */
+	CHECK_EQ(rfs_checkpoint(shared, 0), 0);
+	take_place(shared, kept_ino);
+	CHECK_EQ(rfs_checkpoint_early(shared), 0);
+	CHECK_EQ(rfs_piece_fits(shared, kept_ino, 20000, 400), 1);
+	CHECK_EQ(rfs_piece_fits(shared, gone_ino, 20000, 400), 0);
+	CHECK_EQ(rfs_checkpoint(shared, 0), 0);
+	CHECK_EQ(rfs_piece_fits(shared, gone_ino, 20000, 400), 1);
+	check_clean(shared);
+	end(shared, dev);
+}
+
 /* As one, from within a block on: bytes of a value */
 static void put_atomic(struct rfs_fs *fs, u32 ino, u64 off, u8 value, u32 len)
 {

@@ -43,8 +43,8 @@ INJECTED = {
     "home": ("hybrid", SLOW),
     "slow": ("hybrid", SLOW),
     "states": ("hybrid", SLOW),
-    "died": ("clean", "async=1"),
-    "gap": ("names", "async=1"),
+    "died": ("truncate", "async=1"),
+    "gap": ("mixed", "async=1"),
     "wait": ("names", "async=1"),
 }
 

@@ -1316,8 +1316,8 @@ static void go_on(struct run *r)
 	u32 n = pick(r, 4);
 
 	/* much at times: zones die, and the log is full, before the check-point is durable */
-	if (r->frozen && pick(r, 8) == 0)
-		n = pick(r, 60);
+	if (r->frozen && pick(r, 4) == 0)
+		n = pick(r, 80);
 	while (n--) {
 		try_to_act(r);
 		r->beside += !r->frozen;
