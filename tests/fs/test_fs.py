@@ -316,6 +316,11 @@ def test_full_striped_volumes_go_on(build: Path, part: int) -> None:
     space(build, "settings=50", SMALL_DRIVES, "striped=1", f"seed={1 + 1000 * part}")
 
 
+def test_room_in_the_next_epoch(build: Path) -> None:
+    """Others go on while a check-point is made durable, and the power goes before it is."""
+    space(build, "settings=40", SMALL_DRIVES, "epochs=1")
+
+
 def test_pages_sent_one_by_one_leave_room(build: Path) -> None:
     """Each may make more dirty than one round of compaction gains."""
     space(build, "settings=1", "seed=9075", "most=6000")
