@@ -502,26 +502,28 @@ static int write_any(void)
 	return rfs_write(fs, it->ino, block, 1, &data, RFS_BLOCK_BYTES);
 }
 
-/*
- * A check-point is not durable yet: others do what there is room for without another one.
- * Each is asked whether (1) of "Room" holds. Then the power may go.
- */
-static void act_in_next_epoch(void *dev)
+/* So much that there is room for without a check-point; (1) of "Room" holds each time. */
+static void act_without_checkpoint(u32 n)
 {
 	bool threaded = fs->threaded;
-	u32 n = pick(4) ? pick(100) : pick(4000);
 	int ret = 0;
 
-	(void)dev;
-	OP("the next epoch");
 	fs->threaded = true;
 	while (!ret && items && n-- && !rfs_make_room_to_free(fs)) {
 		ret = pick(2) ? chmod_any() : write_any();
-		in_epochs += !ret;
+		in_epochs += fs->commit && !ret;
 	}
 	fs->threaded = threaded;
 	if (ret != -EAGAIN && ret != -ENOSPC)
 		epoch_error = ret;
+}
+
+/* A check-point is not durable yet: others go on. Then the power may go. */
+static void act_in_next_epoch(void *dev)
+{
+	(void)dev;
+	OP("the next epoch");
+	act_without_checkpoint(cut_in_epoch ? 4000 : pick(100));
 	if (cut_in_epoch)
 		drive.power = pick(3);
 }
@@ -569,6 +571,8 @@ static int power_cut(void)
 		cut_in_epoch = fs && epochs && pick(2);
 		if (cut_in_epoch) {
 			drive.power = ~0ULL;
+			/* recovery has most to write anew */
+			act_without_checkpoint(4000);
 			checkpoint_early();
 			cut_in_epoch = false;
 			rfs_unmount_nosync(fs);

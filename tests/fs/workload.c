@@ -1310,6 +1310,19 @@ static void copy_early(struct rfs_append_req *s)
 	s->data = data[s->nr];
 }
 
+static int clean(struct run *r, enum rfs_clean how);
+
+/* What would wait for the check-point ends it. */
+static void clean_in_next_epoch(struct run *r)
+{
+	int ret;
+
+	if (r->cleaning)
+		return;
+	ret = clean(r, pick(r, 2) ? RFS_CLEAN_NOW : RFS_CLEAN_HARD);
+	must("clean", ret == -EAGAIN || ret == -ENOSPC ? 0 : ret);
+}
+
 /* Others act, and what they have in flight lands. */
 static void go_on(struct run *r)
 {
@@ -1318,6 +1331,8 @@ static void go_on(struct run *r)
 	/* much at times: zones die, and the log is full, before the check-point is durable */
 	if (r->frozen && pick(r, 4) == 0)
 		n = pick(r, 80);
+	if (r->frozen && pick(r, 4) == 0)
+		clean_in_next_epoch(r);
 	while (n--) {
 		try_to_act(r);
 		r->beside += !r->frozen;
