@@ -171,7 +171,7 @@ struct rfs_append_req {
 #define RFS_IO_DEPTH	7	/* of them at most */
 #define RFS_LOG_IOS	2	/* of full blocks of the log */
 #define RFS_LOG_REQ	(2 * RFS_IO_DEPTH + 1)	/* the number of the first of these */
-/* All numbers: of check-points, a free one, of what is early, of the log */
+/* All numbers: of check-points, a free one, of what is early or a mirror, of the log */
 #define RFS_IO_REQS	(RFS_LOG_REQ + RFS_LOG_IOS)
 
 /* Does the drive allow as many open and active zones as there must be? */
