@@ -553,6 +553,20 @@ static int rfsm_dev_flush(void *opaque)
 	return ret;
 }
 
+/* The same while others go on */
+static int rfsm_dev_flush_early(void *opaque)
+{
+	struct rfs_sb_info *sbi = container_of(opaque, struct rfs_sb_info, dev);
+	int ret;
+
+	if (sbi->dev.dead)
+		return -EIO;
+	rfsm_unlock(sbi);
+	ret = rfsm_flush(sbi);
+	rfsm_lock(sbi);
+	return ret;
+}
+
 static int rfsm_note_zone(struct blk_zone *zone, unsigned int index, void *data)
 {
 	struct rfs_dev_zone *out = data;
@@ -629,6 +643,7 @@ static const struct rfs_dev_ops drive_ops = {
 	.finish = rfsm_dev_finish_zone,
 	.close = rfsm_dev_close_zone,
 	.flush = rfsm_dev_flush,
+	.flush_early = rfsm_dev_flush_early,
 	.report = rfsm_dev_report,
 	.now = rfsm_dev_now,
 	.blocks = rfsm_dev_blocks,

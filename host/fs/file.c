@@ -510,7 +510,7 @@ static int rfsm_sync_log(struct rfs_fs *fs, struct inode *inode, bool *data)
 {
 	if (fs->read_only)
 		return -EROFS;	/* what is not durable will not be */
-	*data = S_ISDIR(inode->i_mode) ? !fs->pendings :
+	*data = S_ISDIR(inode->i_mode) ? !fs->unsettled :
 		!rfs_log_pending(fs, inode->i_ino, false);
 	return *data ? 0 : rfs_log_sync(fs);
 }
@@ -580,7 +580,7 @@ int rfsm_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 	if (ret)
 		return ret;
 	/* what this inode has was noted before, by who gave the lock back */
-	if (!READ_ONCE(sbi->fs->pendings) && !READ_ONCE(sbi->fs->read_only))
+	if (!READ_ONCE(sbi->fs->unsettled) && !READ_ONCE(sbi->fs->read_only))
 		data = true;
 	else
 		rfsm_update(sbi, ret, rfsm_sync_log(sbi->fs, inode, &data));

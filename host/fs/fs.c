@@ -346,6 +346,8 @@ static int rfsm_mount_core(struct rfs_sb_info *sbi)
 		return ret;
 	sbi->dev.ops.copy_write = rfsm_copy_write;
 	sbi->dev.ops.crowded = rfsm_crowded;
+	sbi->dev.ops.frozen = rfsm_dev_frozen;
+	sbi->dev.ops.durable = rfsm_dev_durable;
 	sbi->dev.ops.cached = rfsm_cached;
 	sbi->dev.ops.write_dirty = rfsm_leave_dirty;
 	sbi->dev.ops.may_exceed = rfsm_may_exceed;

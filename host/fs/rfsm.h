@@ -221,6 +221,8 @@ struct rfs_sb_info {
 	u32 drain;		/* check-points that wait for who writes much */
 	u32 gate;		/* and those that wait for all */
 	bool early;		/* rfs_write_early() is under way */
+	bool frozen;		/* others go on though the check-point is not durable */
+	u64 opened;		/* ns: when the gate was, the last time */
 	wait_queue_head_t gate_wait;
 	struct rfsm_reset reset;
 
@@ -458,6 +460,11 @@ int rfsm_checkpoint(struct rfs_sb_info *sbi, u32 flags);
 int rfsm_checkpoint_of(struct rfs_fs *fs, u32 flags);
 /* A check-point, unless nothing has changed since the last one */
 int rfsm_sync(struct rfs_sb_info *sbi, u32 flags);
+
+/* Until the check-point is durable in whose next epoch we are, if there is one */
+void rfsm_wait_commit(struct rfs_sb_info *sbi);
+void rfsm_dev_durable(void *dev);	/* of rfs_dev_ops, as the next */
+void rfsm_dev_frozen(void *dev);
 /* Nothing is written any more, and all fails */
 void rfsm_shutdown(struct rfs_sb_info *sbi);
 /*

@@ -461,10 +461,10 @@ static struct option opt[OPTIONS + 1] = {
 	"Records a workload, cuts its power at points of it, and checks what a\n" \
 	"mount finds. Workloads are in workload.c. inject: without the RULE\n" \
 	"transaction, reset, tombstone, piece, parts, tail, home, slow, states,\n" \
-	"replica or kept, to see it fail. Exit status: 0 all is as\n" \
+	"replica, kept, died, gap or wait, to see it fail. Exit status: 0 all is as\n" \
 	"promised, 1 not, 2 wrong arguments. Example: crash mixed seed=5 async=1"
 
-#define RULES	11
+#define RULES	14
 
 /* The rules that arguments leave out; these arguments are taken away */
 static u32 inject(int *argc, char **argv)
@@ -473,13 +473,14 @@ static u32 inject(int *argc, char **argv)
 		"inject=transaction", "inject=reset", "inject=tombstone",
 		"inject=piece", "inject=tail", "inject=home", "inject=slow",
 		"inject=states", "inject=parts", "inject=replica",
-		"inject=kept"
+		"inject=kept", "inject=died", "inject=gap", "inject=wait"
 	};
 	static const u32 rule[RULES] = {
 		RFS_INJECT_TXN, RFS_INJECT_RESET, RFS_INJECT_TOMB,
 		RFS_INJECT_PIECE, RFS_INJECT_TAIL, RFS_INJECT_HOME,
 		RFS_INJECT_SLOW, RFS_INJECT_STATES, RFS_INJECT_PARTS,
-		RFS_INJECT_REPLICA, RFS_INJECT_KEPT
+		RFS_INJECT_REPLICA, RFS_INJECT_KEPT,
+		RFS_INJECT_DIED, RFS_INJECT_GAP, RFS_INJECT_WAIT
 	};
 	u32 found = 0, n;
 	int i, kept = 2;
@@ -567,9 +568,10 @@ static void tell(const struct crash *c, double seconds, bool failed)
 		       (unsigned long long)c->known,
 		       (unsigned long long)c->restored);
 	if (c->r.async)
-		printf("%llu pauses of cleaning, %llu operations beside a check-point, %llu blocks changed while copied, %llu read without the volume, ",
+		printf("%llu pauses of cleaning, %llu operations beside a check-point, %llu in the next epoch, %llu blocks changed while copied, %llu read without the volume, ",
 		       (unsigned long long)c->r.pauses,
 		       (unsigned long long)c->r.beside,
+		       (unsigned long long)c->r.next,
 		       (unsigned long long)c->r.overtaken,
 		       (unsigned long long)c->r.asked);
 	printf("%.0f points a CPU second: %s\n", c->points / seconds,

@@ -8,7 +8,7 @@
  * do, half as the module does: pages are promised room and sent later.
  *
  *	space [settings=N] [seed=N] [rounds=N] [progress=N] [verbose=1] [striped=1] [most=N] [runs=0]
- *	      [cuts=N] [fails=N] [together=N]
+ *	      [cuts=N] [fails=N] [together=N] [epochs=1]
  *
  * No operation but one that asks for something new may answer ENOSPC, none may
  * fail, and the volume never ends read-only. Prints a line, and one for each
@@ -60,6 +60,10 @@ static u32 together;		/* of them, in one round, at most */
 static bool amid_cleaning;	/* one has failed, and that has ended cleaning */
 static u64 ends;		/* settings that these, or several at once, have ended */
 static u64 held;		/* blocks that users leave to zones that will fail */
+static bool epochs;		/* others go on while a check-point is made durable */
+static bool cut_in_epoch;	/* the power goes then */
+static int epoch_error;		/* of what they did */
+static u64 in_epochs;		/* operations of theirs */
 static u32 most;		/* blocks of a drive, unless 30 zones have more */
 static const char *broken;	/* of the proof: what does not hold */
 static char broken_at[200];	/* in which operation */
@@ -459,6 +463,77 @@ static int change_some(void)
 	return ret;
 }
 
+/* Appends of a check-point complete as they are sent. */
+static void submit(void *dev, struct rfs_append_req *req)
+{
+	req->error = drive_ops.append(dev, req->zone, req->n, req->data,
+				      req->oob, &req->addr);
+}
+
+static void submitted(void *dev, struct rfs_append_req *req)
+{
+	(void)dev;
+	(void)req;
+}
+
+static int chmod_any(void)
+{
+	u32 ino = item[pick(items)].ino;
+	struct rfs_dinode *di, attr;
+	struct rfs_buf *buf;
+	int ret = rfs_iget(fs, ino, &di, &buf);
+
+	if (ret)
+		return ret;
+	attr = *di;
+	attr.mode ^= cpu_to_le32(0111);
+	return rfs_setattr(fs, ino, &attr, 0);
+}
+
+static int write_any(void)
+{
+	const struct item *it = &item[pick(items)];
+	const void *data = common;
+	u64 block = it->written ? it->first + it->step * pick(it->written) : 0;
+
+	if (!it->written || (late && promised_already(it->ino, block)))
+		return 0;
+	return rfs_write(fs, it->ino, block, 1, &data, RFS_BLOCK_BYTES);
+}
+
+/* So much that there is room for without a check-point; (1) of "Room" holds each time. */
+static void act_without_checkpoint(u32 n)
+{
+	bool threaded = fs->threaded;
+	int ret = 0;
+
+	fs->threaded = true;
+	while (!ret && items && n-- && !rfs_make_room_to_free(fs)) {
+		ret = pick(2) ? chmod_any() : write_any();
+		in_epochs += fs->commit && !ret;
+	}
+	fs->threaded = threaded;
+	if (ret != -EAGAIN && ret != -ENOSPC)
+		epoch_error = ret;
+}
+
+/* A check-point is not durable yet: others go on. Then the power may go. */
+static void act_in_next_epoch(void *dev)
+{
+	(void)dev;
+	OP("the next epoch");
+	act_without_checkpoint(cut_in_epoch ? 4000 : pick(100));
+	if (cut_in_epoch)
+		drive.power = pick(3);
+}
+
+static int checkpoint_early(void)
+{
+	int ret = rfs_checkpoint_early(fs);
+
+	return epoch_error ? epoch_error : ret;
+}
+
 /* Others have completed, too */
 static int checkpoint(void)
 {
@@ -466,6 +541,8 @@ static int checkpoint(void)
 
 	if (!ret && late)
 		ret = promised_send_all();
+	if (!ret && epochs && pick(4))
+		return checkpoint_early();
 	return ret ? ret : rfs_checkpoint(fs, 0);
 }
 
@@ -490,7 +567,16 @@ static int power_cut(void)
 		drive.power = 1 + (cuts ? (pick(2) ? pick(writes) :
 						     writes - pick(20)) :
 				   pick(fs ? fs->dirty.count + 20 : writes));
-		if (fs) {
+		cut_in_epoch = fs && epochs && pick(2);
+		if (cut_in_epoch) {
+			drive.power = ~0ULL;
+			/* recovery has most to write anew */
+			act_without_checkpoint(4000);
+			checkpoint_early();
+			cut_in_epoch = false;
+			rfs_unmount_nosync(fs);
+			fs = NULL;
+		} else if (fs) {
 			rfs_checkpoint(fs, 0);
 			rfs_unmount_nosync(fs);
 			fs = NULL;
@@ -565,6 +651,8 @@ static int check(void)
 
 	OP("the last check-point");
 	ret = checkpoint();
+	if (!ret && epochs)	/* with what was done meanwhile */
+		ret = rfs_checkpoint(fs, 0);
 	OP("fsck");
 	if (!ret)
 		ret = rfs_check(fs, &report);
@@ -654,6 +742,7 @@ int main(int argc, char **argv)
 		{ "together", 1, 1, 1000, "of them, in one round, at most" },
 		{ "most", 150000, 0, 1 << 24, "blocks of a drive of over 30 zones" },
 		{ "runs", 1, 0, 1, "1: leaves are runs where they can be" },
+		{ "epochs", 0, 0, 1, "1: others go on while a check-point is made durable" },
 		{ 0 }
 	};
 	u64 seed, done = 0, failed = 0;
@@ -675,6 +764,12 @@ int main(int argc, char **argv)
 	together = opt[8].value;
 	most = opt[9].value;
 	id.runs = opt[10].value;
+	epochs = opt[11].value;
+	if (epochs) {
+		ops.append_submit = submit;
+		ops.append_wait = submitted;
+		ops.frozen = act_in_next_epoch;
+	}
 	/* until data is cleaned after it, a zone lacks that the proof has; nothing is refused */
 	if (fails)
 		rfs_broken = NULL;
@@ -711,6 +806,9 @@ int main(int argc, char **argv)
 	if (fails)
 		printf("%llu ended where zones failed before anybody was admitted again\n",
 		       (unsigned long long)ends);
+	if (epochs)
+		printf("%llu operations before a check-point was durable\n",
+		       (unsigned long long)in_epochs);
 	printf("%llu settings, %llu failed\n", (unsigned long long)done,
 	       (unsigned long long)failed);
 	free(item);

@@ -4351,6 +4351,115 @@ TEST(written_early)
 	end(shared, dev);
 }
 
+static struct memdev *cut_dev;
+
+/* A check-point has all that it says, and is not written: the power may be cut now. */
+static void act_in_next_epoch(void *dev)
+{
+	u32 ino;
+
+	put(shared, kept_ino, 1, 11, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_fsync(shared, kept_ino), 0);
+	CHECK_EQ(rfs_create(shared, 2, "new", &file, &ino), 0);
+	CHECK_EQ(rfs_fsync(shared, ino), -EAGAIN);
+	/* its record is of the epoch before */
+	CHECK_EQ(rfs_fsync(shared, gone_ino), -EAGAIN);
+	memdev_copy(cut_dev, dev);
+}
+
+static struct memdev *begin_epochs(struct rfs_geometry *geo,
+				   struct rfs_dev_ops *ops,
+				   void (*frozen)(void *dev))
+{
+	struct memdev *dev;
+	u32 i;
+
+	*geo = (struct rfs_geometry){ .zones = 40, .zone_blocks = 512,
+				      .oob_bytes = 64 };
+	*ops = memdev_ops;
+	dev = new_dev(geo);
+	cut_dev = memdev_new(geo, CAP, 16 << 20, false);
+	ops->append_submit = begin_at_once;
+	ops->append_wait = others_meanwhile;
+	ops->frozen = frozen;
+	CHECK_EQ(rfs_mount(ops, dev, geo, false, 0, &shared), 0);
+	CHECK_EQ(rfs_create(shared, 2, "kept", &file, &kept_ino), 0);
+	for (i = 0; i < 3; i++)
+		put(shared, kept_ino, i, 1 + i, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_checkpoint(shared, 0), 0);
+	CHECK_EQ(rfs_create(shared, 2, "gone", &file, &gone_ino), 0);
+	put(shared, kept_ino, 0, 5, RFS_BLOCK_BYTES);
+	return dev;
+}
+
+/* As it was when the power was cut */
+static void expect_before(void)
+{
+	struct rfs_fs *fs = mount(cut_dev);
+	u32 ino;
+
+	expect(fs, kept_ino, 0, 5, RFS_BLOCK_BYTES);
+	expect(fs, kept_ino, 1, 11, RFS_BLOCK_BYTES);
+	expect(fs, kept_ino, 2, 3, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_dir_find(fs, 2, "gone", 4, &ino), -ENOENT);
+	CHECK_EQ(rfs_dir_find(fs, 2, "new", 3, &ino), -ENOENT);
+	check_clean(fs);
+	end(fs, cut_dev);
+}
+
+/*
+ * While a check-point is made durable others go on: pages are durable at once, and
+ * records when the check-point is.
+ */
+TEST(next_epoch)
+{
+	struct rfs_geometry geo;
+	struct rfs_dev_ops ops;
+	struct memdev *dev = begin_epochs(&geo, &ops, act_in_next_epoch);
+	u32 ino;
+
+	CHECK_EQ(rfs_checkpoint_early(shared), 0);
+	CHECK_EQ(shared->commit, RFS_COMMIT_NONE);
+	CHECK(!rfs_log_pending(shared, gone_ino, false));
+	CHECK_EQ(rfs_dir_find(shared, 2, "new", 3, &ino), 0);
+	CHECK(rfs_log_pending(shared, ino, false));
+	CHECK_EQ(rfs_fsync(shared, ino), 0);
+	expect_before();
+	rfs_unmount_nosync(shared);
+	shared = mount(dev);
+	expect(shared, kept_ino, 0, 5, RFS_BLOCK_BYTES);
+	expect(shared, kept_ino, 1, 11, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_dir_find(shared, 2, "gone", 4, &ino), 0);
+	CHECK_EQ(rfs_dir_find(shared, 2, "new", 3, &ino), 0);
+	check_clean(shared);
+	end(shared, dev);
+}
+
+static void fail_in_next_epoch(void *opaque)
+{
+	struct memdev *dev = opaque;
+	u32 zone;
+
+	act_in_next_epoch(dev);
+	for (zone = 0; zone < RFS_CP_ZONES; zone++)
+		dev->cond[zone] = RFS_DEV_READ_ONLY;
+}
+
+/* It cannot be made durable: nor is what records say that go on from it. */
+TEST(next_epoch_of_none)
+{
+	struct rfs_geometry geo;
+	struct rfs_dev_ops ops;
+	struct memdev *dev = begin_epochs(&geo, &ops, fail_in_next_epoch);
+
+	CHECK_EQ(rfs_checkpoint_early(shared), -EIO);
+	CHECK(shared->read_only);
+	CHECK_EQ(rfs_fsync(shared, gone_ino), -EIO);
+	CHECK_EQ(rfs_log_sync(shared), -EIO);
+	expect_before();
+	end(shared, dev);
+}
+
 /*
  * The log's last block, which has room, is on the medium when another one fails
  * for good: it takes nothing more, or the medium would hold two that differ.
@@ -5611,6 +5720,61 @@ TEST(place_of_pieces_is_kept)
 	CHECK_EQ(rfs_piece_fits(fs, ino, 20000, 2000), 1);
 	check_clean(fs);
 	end(fs, dev);
+}
+
+/* Three blocks whose pieces fill the node; a page takes the place of each. */
+static void fill_node(struct rfs_fs *fs, u32 ino)
+{
+	u32 i;
+
+	for (i = 0; i < 3; i++)
+		put_some(fs, ino, i * 4096, 1, 1200);
+}
+
+static void take_place(struct rfs_fs *fs, u32 ino)
+{
+	struct rfs_txn txn;
+
+	CHECK_EQ(rfs_txn_begin(fs, ino, 0, 3, 4096, 5, &txn), 0);
+	complete_some(fs, &txn, 0, 2);
+	complete_some(fs, &txn, 2, 1);
+	CHECK_EQ(pieces_of(fs, ino, 0), 0);
+	CHECK_EQ(rfs_piece_fits(fs, ino, 20000, 400), 0);
+}
+
+static void take_place_in_next_epoch(void *dev)
+{
+	(void)dev;
+	/* recovery from the check-point before may need it */
+	CHECK_EQ(rfs_piece_fits(shared, kept_ino, 20000, 400), 0);
+	take_place(shared, gone_ino);
+}
+
+/* The check-point that gives it back is durable, and is of no epoch that goes on. */
+TEST(place_of_pieces_of_two_epochs)
+{
+	struct rfs_dev_ops ops = memdev_ops;
+	struct memdev *dev = new_dev_with(&geometry, &pieces_id);
+
+	ops.append_submit = begin_at_once;
+	ops.append_wait = others_meanwhile;
+	ops.frozen = take_place_in_next_epoch;
+	CHECK_EQ(rfs_mount(&ops, dev, &geometry, false, 0, &shared), 0);
+	shared->compact = true;
+	CHECK_EQ(rfs_create(shared, 2, "f", &file, &kept_ino), 0);
+	CHECK_EQ(rfs_create(shared, 2, "g", &file, &gone_ino), 0);
+	fill_node(shared, kept_ino);
+	fill_node(shared, gone_ino);
+	/* no page waits for records then */
+	CHECK_EQ(rfs_checkpoint(shared, 0), 0);
+	take_place(shared, kept_ino);
+	CHECK_EQ(rfs_checkpoint_early(shared), 0);
+	CHECK_EQ(rfs_piece_fits(shared, kept_ino, 20000, 400), 1);
+	CHECK_EQ(rfs_piece_fits(shared, gone_ino, 20000, 400), 0);
+	CHECK_EQ(rfs_checkpoint(shared, 0), 0);
+	CHECK_EQ(rfs_piece_fits(shared, gone_ino, 20000, 400), 1);
+	check_clean(shared);
+	end(shared, dev);
 }
 
 /* As one, from within a block on: bytes of a value */

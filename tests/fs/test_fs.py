@@ -45,6 +45,9 @@ INJECTED = {
     "states": ("hybrid", SLOW),
     "replica": ("hybrid", "slow=2400", "replica=1"),
     "kept": ("hybrid", "slow=2400", "replica=60"),
+    "died": ("truncate", "async=1"),
+    "gap": ("mixed", "async=1"),
+    "wait": ("names", "async=1"),
 }
 
 
@@ -351,6 +354,11 @@ def test_full_volumes_go_on(build: Path, part: int) -> None:
 def test_full_striped_volumes_go_on(build: Path, part: int) -> None:
     """The same where groups are striped over 2 to 9 zones; the zones come from what is free."""
     space(build, "settings=50", SMALL_DRIVES, "striped=1", f"seed={1 + 1000 * part}")
+
+
+def test_room_in_the_next_epoch(build: Path) -> None:
+    """Others go on while a check-point is made durable, and the power goes before it is."""
+    space(build, "settings=40", SMALL_DRIVES, "epochs=1")
 
 
 def test_pages_sent_one_by_one_leave_room(build: Path) -> None:

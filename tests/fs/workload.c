@@ -107,6 +107,9 @@ static void finished(struct run *r, const char *what, int ret)
 {
 	if (r->async && (ret == -EAGAIN || ret == -ENOSPC))
 		longjmp(r->wait, 1);
+	/* another check-point, which does not begin before this one is durable */
+	if (r->frozen && ret == -ENOBUFS)
+		longjmp(r->wait, 1);
 	must(what, ret);
 }
 
@@ -736,6 +739,9 @@ static void write_async(struct run *r, u32 node, u64 block, u32 n, u32 len,
 	struct inflight *f = r->inflight;
 	u32 holes;
 
+	/* it would wait for the check-point */
+	if (r->fs->commit && rfs_log_pending(r->fs, ino_of(r, node), true))
+		longjmp(r->wait, 1);
 	complete(r, node, block, block + n);
 	reserve(r, ino_of(r, node), block, n, &holes);
 	while (f->node && ++f < r->inflight + FLIGHTS)
@@ -845,7 +851,7 @@ static void fsync_node(struct run *r, u32 node)
 	complete(r, node, 0, ~0ULL);
 	if (pick(r, 2))
 		land_any(r);
-	must("fsync", rfs_fsync(r->fs, ino_of(r, node)));
+	finished(r, "fsync", rfs_fsync(r->fs, ino_of(r, node)));
 	oracle_promise(r->o, r->dev->ops, node, r->o->node[node].changes);
 }
 
@@ -1010,6 +1016,36 @@ static void write_early(struct run *r)
 	memcpy(r->wait, wait, sizeof(wait));
 }
 
+#define LOG_MOST	4	/* blocks of the log, with async */
+
+/* What was done before the next epoch began is durable. */
+static void promise_frozen(struct run *r)
+{
+	u32 all = r->o->events;
+
+	r->o->events = r->frozen_events;
+	oracle_promise(r->o, r->dev->ops, NEVER, r->frozen_changes);
+	r->o->events = all;
+}
+
+/* The same while others act in the next epoch; none begins then. */
+static void checkpoint_early(struct run *r)
+{
+	jmp_buf wait;
+
+	memcpy(wait, r->wait, sizeof(wait));
+	r->early = true;
+	r->frozen = false;
+	r->frozen_changes = r->o->changes;
+	r->frozen_events = r->o->events;
+	must("check-point", rfs_checkpoint_early(r->fs));
+	r->early = false;
+	r->frozen = false;
+	r->fs->log_most = LOG_MOST;
+	memcpy(r->wait, wait, sizeof(wait));
+	promise_frozen(r);
+}
+
 /* All is durable then. */
 static void checkpoint(struct run *r)
 {
@@ -1018,6 +1054,10 @@ static void checkpoint(struct run *r)
 	if (r->async && pick(r, 4))
 		write_early(r);
 	complete_all(r);
+	if (r->async && pick(r, 4)) {
+		checkpoint_early(r);
+		return;
+	}
 	must("check-point", rfs_checkpoint(r->fs, 0));
 	memset(r->bypassed, 0, sizeof(r->bypassed));
 	oracle_promise(r->o, r->dev->ops, NEVER, r->o->changes);
@@ -1239,8 +1279,6 @@ static void try_to_act(struct run *r)
 		act(r);
 }
 
-#define LOG_MOST	4	/* blocks of the log, with async */
-
 static struct run *running;	/* with async */
 
 /* While the cleaner has left the volume to others */
@@ -1273,17 +1311,54 @@ static void copy_early(struct rfs_append_req *s)
 	s->data = data[s->nr];
 }
 
+static int clean(struct run *r, enum rfs_clean how);
+
+/* What would wait for the check-point ends it. */
+static void clean_in_next_epoch(struct run *r)
+{
+	int ret;
+
+	if (r->cleaning)
+		return;
+	ret = clean(r, pick(r, 2) ? RFS_CLEAN_NOW : RFS_CLEAN_HARD);
+	must("clean", ret == -EAGAIN || ret == -ENOSPC ? 0 : ret);
+}
+
 /* Others act, and what they have in flight lands. */
 static void go_on(struct run *r)
 {
 	u32 n = pick(r, 4);
 
+	/* much at times: zones die, and the log is full, before the check-point is durable */
+	if (r->frozen && pick(r, 4) == 0)
+		n = pick(r, 80);
+	if (r->frozen && pick(r, 4) == 0)
+		clean_in_next_epoch(r);
 	while (n--) {
 		try_to_act(r);
-		r->beside++;
+		r->beside += !r->frozen;
+		r->next += r->frozen;
 		if (pick(r, 2))
 			land_any(r);
 	}
+}
+
+static void frozen(void *dev)
+{
+	(void)dev;
+	running->frozen = true;
+	/* it is empty, and sent when it is full */
+	running->fs->log_most = 1 + pick(running, LOG_MOST);
+}
+
+static int flush_early(void *dev)
+{
+	int ret;
+
+	go_on(running);
+	ret = memdev_ops.flush(dev);
+	go_on(running);
+	return ret;
 }
 
 static void append_sent(void *dev, u32 nr)
@@ -1302,7 +1377,8 @@ static void append_submit(void *dev, struct rfs_append_req *req)
 	sent[req->nr] = req;
 	if (req->early)
 		copy_early(req);
-	if (pick(running, 2))
+	/* who flushes in the next epoch makes check-points durable that have been sent */
+	if (running->frozen ? !pick(running, 4) : pick(running, 2))
 		append_sent(dev, req->nr);
 }
 
@@ -1544,6 +1620,8 @@ void record(struct run *r, struct memdev *base)
 		running = r;
 		r->ops.append_submit = append_submit;
 		r->ops.append_wait = append_wait;
+		r->ops.frozen = frozen;
+		r->ops.flush_early = flush_early;
 		r->ops.yield = pause_cleaning;
 		r->ops.scan = scan;
 		r->ops.fetch = fetch;

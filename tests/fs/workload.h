@@ -103,7 +103,9 @@ struct run {
 	u32 widest;		/* zones that a group had open */
 	bool async;
 	bool cleaning;
-	bool early;		/* what is dirty is being written, others go on */
+	bool early;		/* of a check-point, while others go on: none begins */
+	bool frozen;		/* these go on in the next epoch */
+	u32 frozen_changes, frozen_events;	/* of the oracle, when it began */
 	struct inflight inflight[FLIGHTS];
 	struct moving moving[RFS_COPIES];
 	u32 tmp;		/* a node that had no name yet, or 0 */
@@ -111,6 +113,7 @@ struct run {
 	jmp_buf wait;		/* there: what waits for room */
 	u64 pauses;
 	u64 beside;		/* operations beside what was written early */
+	u64 next;		/* and in the next epoch, before the check-point is durable */
 	u64 asked;		/* blocks that operations missed */
 	u64 overtaken;		/* blocks that changed while they were moved */
 };

@@ -641,6 +641,8 @@ static void mount(void)
 	ret = ret ? ret : rfsm_fetch_init(&sbi);
 	ret = ret ? ret : rfsm_dev_open(&sbi.dev, &sb, &geo);
 	sbi.dev.ops.copy_write = rfsm_copy_write;
+	sbi.dev.ops.frozen = rfsm_dev_frozen;
+	sbi.dev.ops.durable = rfsm_dev_durable;
 	ret = ret ? ret : rfs_mkfs(&sbi.dev.ops, &sbi.dev, &geo, &id, "");
 	/* a mount asks anew how zones are */
 	rfsm_dev_mounted(&sbi.dev);

@@ -11,6 +11,12 @@ int rfs_super_write(struct rfs_fs *fs, u32 zone);
 int rfs_checkpoint(struct rfs_fs *fs, u32 flags);
 
 /*
+ * The same, but others may change the volume while it is made durable, where they can
+ * (rfs_dev_ops.frozen) and there is room. None begins before that is over (rfs_fs.commit).
+ */
+int rfs_checkpoint_early(struct rfs_fs *fs);
+
+/*
  * Before it, where there is room: what is dirty is written, and others may use the
  * volume whenever this waits for the drive, but for check-points and cleaning.
  */

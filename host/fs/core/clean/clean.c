@@ -997,8 +997,10 @@ static int rfs_clean_end(struct rfs_fs *fs, struct cleaner *c, int ret)
 		fs->zone[i].cleaned = !ret;
 		rfs_zone_changed(fs, i);
 	}
-	if (victims && fs->inject & RFS_INJECT_RESET)
+	if (victims && fs->inject & RFS_INJECT_RESET) {
+		rfs_mark_dead(fs);
 		rfs_free_zones(fs);
+	}
 	if (ret == NO_ZONE)
 		ret = rfs_to_be_free(fs) ? 0 : -EIO;
 	return !ret && none ? -ENOENT : ret;
@@ -1188,7 +1190,8 @@ int rfs_compact(struct rfs_fs *fs,
 	int ret;
 
 	/* its blocks are all dead or counted, and those of others free */
-	ret = fs->dirty.count || fs->window_blocks ? checkpoint(fs, 0) : 0;
+	ret = fs->dirty.count || fs->window_blocks || fs->commit ?
+	      checkpoint(fs, 0) : 0;
 	if (ret || !rfs_compaction_gains(fs))
 		return ret;
 	before = rfs_pages_taken(fs);

@@ -48,6 +48,13 @@ int rfs_log_sync(struct rfs_fs *fs);	/* what was added is durable */
 
 /* Nothing is pending any more: it is on the medium, or a check-point has it */
 void rfs_log_durable(struct rfs_fs *fs);
+
+/*
+ * A check-point has what records say: they go. What was pending is so until that is
+ * durable, and rfs_log_cut_durable() says so.
+ */
+void rfs_log_cut(struct rfs_fs *fs);
+void rfs_log_cut_durable(struct rfs_fs *fs);
 bool rfs_log_empty(const struct rfs_fs *fs);	/* all was written */
 bool rfs_log_pending(struct rfs_fs *fs, u32 ino, bool before_data);
 

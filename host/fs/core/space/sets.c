@@ -38,7 +38,7 @@ static u8 rfs_sets_of(const struct rfs_fs *fs, u32 nr)
 	const struct rfs_zone_info *z = &fs->zone[nr];
 	bool used = z->state == RFS_Z_USED, ok = z->cond == RFS_DEV_OK;
 	bool gained = !z->live || z->cleaned || z->cleaning;
-	u8 in = (z->window || z->cleaned) << RFS_SET_SINCE;
+	u8 in = (z->window || z->frozen || z->cleaned) << RFS_SET_SINCE;
 
 	if (nr < RFS_CP_ZONES)
 		return in;

@@ -220,6 +220,14 @@ static inline u64 rfs_used(const struct rfs_fs *fs)
 	return rfs_used_with(fs, 0, 0);
 }
 
+/* Closed zones with nothing in use now are those that rfs_free_zones() frees. */
+void rfs_mark_dead(struct rfs_fs *fs);
+
+/*
+ * What a check-point says of zones is what is so now: another epoch begins. When it is
+ * durable, zones are free that it has nothing in.
+ */
+void rfs_zones_cut(struct rfs_fs *fs);
 int rfs_free_zones(struct rfs_fs *fs);
 
 /*

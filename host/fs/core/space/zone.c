@@ -830,14 +830,54 @@ static void rfs_reset_freed(struct rfs_fs *fs, u32 nr)
 	fs->stats.resets++;
 }
 
-/* After a check-point: closed zones with nothing in use are free. */
+void rfs_mark_dead(struct rfs_fs *fs)
+{
+	u32 nr;
+
+	rfs_bits_each(&fs->set[RFS_SET_DEAD], nr)
+		fs->zone[nr].dies = true;
+}
+
+void rfs_zones_cut(struct rfs_fs *fs)
+{
+	u32 nr;
+
+	rfs_mark_dead(fs);
+	rfs_bits_each(&fs->set[RFS_SET_SINCE], nr) {
+		struct rfs_zone_info *z = &fs->zone[nr];
+
+		/* what it still has cannot be read: no victim again */
+		if (z->cleaned && z->live && !z->left)
+			rfs_zone_lost(fs, nr);
+		z->frozen = true;
+		z->window = false;
+		z->cleaned = false;
+		z->left = false;
+		rfs_zone_changed(fs, nr);
+	}
+	fs->window_blocks = 0;
+}
+
+/*
+ * After a check-point. What has died since it was frozen is not free: the check-point
+ * leads there.
+ */
 int rfs_free_zones(struct rfs_fs *fs)
 {
 	u32 nr;
 
+	if (fs->inject & RFS_INJECT_DIED)
+		rfs_mark_dead(fs);
+	rfs_bits_each(&fs->set[RFS_SET_SINCE], nr) {
+		fs->zone[nr].frozen = false;
+		rfs_zone_changed(fs, nr);
+	}
 	rfs_bits_each(&fs->set[RFS_SET_DEAD], nr) {
 		struct rfs_zone_info *z = &fs->zone[nr];
 
+		if (!z->dies)
+			continue;
+		z->dies = false;
 		rfs_sums_forget(fs, z);
 		z->state = z->cond != RFS_DEV_OK || z->cap < 2 ? RFS_Z_DEAD :
 								 RFS_Z_FREE;

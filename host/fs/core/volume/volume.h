@@ -44,6 +44,8 @@ struct rfs_zone_info {
 	u8 stream;
 	u8 cond;
 	bool window;		/* holds pages since the check-point */
+	bool frozen;		/* or since the one before, this is not durable yet */
+	bool dies;		/* nothing in it is in use in what that says */
 	bool resetting;		/* now, while others go on */
 	bool cleaning;		/* now */
 	bool cleaned;		/* since the check-point */
@@ -81,6 +83,13 @@ struct rfs_list {
 	struct list_head *seen;	/* up to it what is above is dirty, too */
 	struct list_head *early;	/* the next that rfs_write_early() looks at */
 	u32 count;
+};
+
+/* How far a check-point is whose epoch has ended, while others are in the next */
+enum rfs_commit {
+	RFS_COMMIT_NONE,	/* there is none */
+	RFS_COMMIT_GOES_ON,	/* it is not durable yet */
+	RFS_COMMIT_FAILED,	/* nor will it be: the volume only reads */
 };
 
 /* A block that was read for who was told to (rfs_fs.nowait); its zone stays */
@@ -272,6 +281,11 @@ struct rfs_fs {
 	struct rfs_log_sent *sent;	/* full blocks in flight, see log.c */
 	struct rfs_pending *pending;	/* hashed by inode */
 	u32 pendings, pending_room;	/* used; places, a power of 2 */
+	/* the same of the epoch before, until its check-point is durable */
+	struct rfs_pending *frozen;
+	u32 frozens, frozen_room;
+	u32 unsettled;		/* in use of both; read without a lock */
+	enum rfs_commit commit;
 
 	bool replaying;
 	bool recovering;	/* and the pages of the window */
@@ -313,6 +327,10 @@ struct rfs_fs {
 #define RFS_INJECT_PARTS	0x100	/* pieces count without their transaction */
 #define RFS_INJECT_REPLICA	0x200	/* its head is not flushed after what it leads to */
 #define RFS_INJECT_KEPT		0x400	/* blocks that it leads to are free */
+/* while others are in the epoch after a check-point that is not durable */
+#define RFS_INJECT_DIED		0x800	/* what dies then is free with the rest */
+#define RFS_INJECT_GAP		0x1000	/* the log goes on as if it had all records */
+#define RFS_INJECT_WAIT		0x2000	/* and its blocks are believed at once */
 
 /* Zones, but for those of check-points, that may be active; ~0: any number */
 u32 rfs_active_max(const struct rfs_geometry *geo);
