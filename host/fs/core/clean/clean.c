@@ -408,7 +408,8 @@ static struct rfs_copy *rfs_copy_new(u32 nr)
 	if (!copy)
 		return NULL;
 	copy->nr = nr;
-	copy->memory = rfs_alloc(RFS_SUM_ENTRIES * RFS_BLOCK_BYTES);
+	/* only what has been read is looked at: zeroing would take longer than a round */
+	copy->memory = rfs_alloc_raw(RFS_SUM_ENTRIES * RFS_BLOCK_BYTES);
 	if (!copy->memory) {
 		rfs_copy_free(copy);
 		return NULL;
