@@ -41,8 +41,7 @@ static u32 rfs_next_victim(struct rfs_fs *fs, enum rfs_clean how, u64 now)
 static u32 rfs_zones_reserved(const struct rfs_fs *fs)
 {
 	return rfs_zones_narrow(fs) + fs->ways +
-	       rfs_pages_of(fs,
-			    fs->rsv_blocks) / le32_to_cpu(fs->super.zone_cap);
+	       rfs_zones_of(fs, fs->rsv_blocks);
 }
 
 /* Free zones below which cleaning begins */
