@@ -8,7 +8,7 @@
  * do, half as the module does: pages are promised room and sent later.
  *
  *	space [settings=N] [seed=N] [rounds=N] [progress=N] [verbose=1] [striped=1] [most=N] [runs=0]
- *	      [cuts=N] [fails=N] [together=N] [epochs=1]
+ *	      [cuts=N] [fails=N] [together=N] [epochs=1] [promised=1]
  *
  * No operation but one that asks for something new may answer ENOSPC, none may
  * fail, and the volume never ends read-only. Prints a line, and one for each
@@ -51,6 +51,7 @@ static u64 op_on[2];		/* and what it is of */
 static bool verbose;
 static bool late;		/* pages are promised, and sent later, as in the module */
 static u32 late_most;		/* so many at a time */
+static bool promised;		/* in all settings, and the thread never waits for them */
 static struct rfs_dev_ops ops;
 static bool striped;		/* groups are, over 2 to 9 zones */
 static u32 cuts;		/* of power in a row, at most */
@@ -153,7 +154,7 @@ static bool drive_new(void)
 	/* these draw nothing: seeds stay what they were */
 	cached = draws >> 40 & 3;
 	id.pieces = draws >> 42 & 1;
-	late = draws >> 46 & 1;
+	late = promised || draws >> 46 & 1;
 	id.ways = striped ? 2 + (draws >> 43 & 7) : 1;
 	while (id.ways > 1) {	/* as many as mkfs takes */
 		rfs_layout(drive.geo.zones, drive.cap,
@@ -224,7 +225,7 @@ static int mount(void)
 	if (cached)
 		fs->clean_max = ~0U;
 	if (late)
-		promised_begin(fs, pick);
+		promised_begin(fs, pick, !promised);
 	return 0;
 }
 
@@ -600,6 +601,8 @@ static int round_of(u32 nr)
 
 	(void)nr;
 	late_most = pick(3) ? pick(600) : pick(4096);
+	if (promised)
+		late_most = 4095 - late_most / 8;
 	hold_for_failing();
 	if (failing && !drive.fails && !pick(3)) {
 		drive.fails = 1 + pick(3000);
@@ -743,6 +746,7 @@ int main(int argc, char **argv)
 		{ "most", 150000, 0, 1 << 24, "blocks of a drive of over 30 zones" },
 		{ "runs", 1, 0, 1, "1: leaves are runs where they can be" },
 		{ "epochs", 0, 0, 1, "1: others go on while a check-point is made durable" },
+		{ "promised", 0, 0, 1, "1: some 4,000 pages are promised at a time" },
 		{ 0 }
 	};
 	u64 seed, done = 0, failed = 0;
@@ -770,6 +774,7 @@ int main(int argc, char **argv)
 		ops.append_wait = submitted;
 		ops.frozen = act_in_next_epoch;
 	}
+	promised = opt[12].value;
 	/* until data is cleaned after it, a zone lacks that the proof has; nothing is refused */
 	if (fails)
 		rfs_broken = NULL;

@@ -28,7 +28,15 @@ WORKLOADS = [
     "runs",
     "mixed",
 ]
-CORE_TESTS = ("test_core", "test_policy", "test_quota", "test_section", "test_hybrid", "test_runs")
+CORE_TESTS = (
+    "test_core",
+    "test_policy",
+    "test_quota",
+    "test_section",
+    "test_hybrid",
+    "test_runs",
+    "test_room",
+)
 # The least slow device that the drive of the harness can have, as good as full
 SLOW = "slow=1830"
 # Where each rule that can be left out is missed first.

@@ -276,6 +276,7 @@ void *shim_alloc(size_t size, gfp_t gfp);
 #define copy_page(to, from)	memcpy(to, from, PAGE_SIZE)
 #define kvcalloc(n, size, gfp)	shim_alloc((n) * (size), gfp)
 #define kvzalloc(size, gfp)	shim_alloc(size, gfp)
+#define kvmalloc(size, gfp)	shim_alloc(size, gfp)
 #define kzalloc(size, gfp)	shim_alloc(size, gfp)
 #define kfree(p)		free((void *)(p))
 #define kmalloc_array(n, size, gfp)	shim_alloc((n) * (size), gfp)

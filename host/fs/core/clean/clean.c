@@ -41,8 +41,7 @@ static u32 rfs_next_victim(struct rfs_fs *fs, enum rfs_clean how, u64 now)
 static u32 rfs_zones_reserved(const struct rfs_fs *fs)
 {
 	return rfs_zones_narrow(fs) + fs->ways +
-	       rfs_pages_of(fs,
-			    fs->rsv_blocks) / le32_to_cpu(fs->super.zone_cap);
+	       rfs_zones_of(fs, fs->rsv_blocks);
 }
 
 /* Free zones below which cleaning begins */
@@ -408,7 +407,8 @@ static struct rfs_copy *rfs_copy_new(u32 nr)
 	if (!copy)
 		return NULL;
 	copy->nr = nr;
-	copy->memory = rfs_alloc(RFS_SUM_ENTRIES * RFS_BLOCK_BYTES);
+	/* only what has been read is looked at: zeroing would take longer than a round */
+	copy->memory = rfs_alloc_raw(RFS_SUM_ENTRIES * RFS_BLOCK_BYTES);
 	if (!copy->memory) {
 		rfs_copy_free(copy);
 		return NULL;

@@ -16,8 +16,9 @@
 #include <linux/string.h>
 
 void *rfs_alloc(size_t bytes);	/* zeroed; NULL if there is no memory */
+void *rfs_alloc_raw(size_t bytes);	/* not zeroed */
 
-/* The same, for what has begun: it waits */
+/* As rfs_alloc(), for what has begun: it waits */
 void *rfs_alloc_nofail(size_t bytes);
 void rfs_free(void *memory);
 

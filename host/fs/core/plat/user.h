@@ -34,6 +34,7 @@ typedef int64_t s64;
 #define DIV_ROUND_UP(a, b)	(((a) + (b) - 1) / (b))
 
 void *rfs_alloc(size_t bytes);	/* zeroed; NULL if there is no memory */
+void *rfs_alloc_raw(size_t bytes);	/* not zeroed */
 void rfs_free(void *memory);
 
 #ifdef RFS_MODULE	/* with its mem.c */

@@ -233,8 +233,8 @@ static void rfs_close_zone(struct rfs_fs *fs, struct rfs_active_seg *seg)
 	seg->zone = 0;
 }
 
-/* Zones of a stream, but for so many of them */
-static void rfs_close_ways(struct rfs_fs *fs, u32 stream, u32 kept)
+/* Zones of a stream, but for so many of them, and those that `promised` pages count on */
+static void rfs_close_ways(struct rfs_fs *fs, u32 stream, u32 kept, bool promised)
 {
 	struct rfs_active_seg *seg = fs->active[stream];
 	u32 way;
@@ -244,15 +244,15 @@ static void rfs_close_ways(struct rfs_fs *fs, u32 stream, u32 kept)
 			continue;
 		if (kept)
 			kept--;
-		else
+		else if (!promised || rfs_may_close(fs, &seg[way]))
 			rfs_close_zone(fs, &seg[way]);
 	}
 }
 
-static void rfs_close_from(struct rfs_fs *fs, u32 stream)
+static void rfs_close_from(struct rfs_fs *fs, u32 stream, bool promised)
 {
 	for (; stream < RFS_STREAMS; stream++)
-		rfs_close_ways(fs, stream, 0);
+		rfs_close_ways(fs, stream, 0, promised);
 }
 
 void rfs_policy_set(struct rfs_fs *fs, const struct rfs_policy *policy)
@@ -262,7 +262,7 @@ void rfs_policy_set(struct rfs_fs *fs, const struct rfs_policy *policy)
 	if (fs->rank)
 		rfs_rank_all_stale(fs);
 	/* nobody would go on with them */
-	rfs_close_from(fs, RFS_S_DATA + fs->policy.groups);
+	rfs_close_from(fs, RFS_S_DATA + fs->policy.groups, false);
 }
 
 void rfs_close_groups(struct rfs_fs *fs)
@@ -270,8 +270,8 @@ void rfs_close_groups(struct rfs_fs *fs)
 	u32 group;
 
 	for (group = 0; group < RFS_GROUPS_KEPT; group++)
-		rfs_close_ways(fs, RFS_S_DATA + group, 1);
-	rfs_close_from(fs, RFS_S_DATA + RFS_GROUPS_KEPT);
+		rfs_close_ways(fs, RFS_S_DATA + group, 1, true);
+	rfs_close_from(fs, RFS_S_DATA + RFS_GROUPS_KEPT, true);
 }
 
 /*

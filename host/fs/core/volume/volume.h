@@ -413,10 +413,22 @@ static inline bool rfs_addr_ok(const struct rfs_fs *fs, u64 addr)
 	       addr % fs->geo.zone_blocks < fs->zone[zone].cap;
 }
 
-/* Pages that so many blocks may take: without page metadata, alone, two each */
+/*
+ * Pages that so many blocks may take, with their summaries: without page metadata each
+ * is alone, and has one
+ */
 static inline u64 rfs_pages_of(const struct rfs_fs *fs, u64 blocks)
 {
-	return fs->geo.oob_bytes ? blocks : 2 * blocks;
+	return fs->geo.oob_bytes ?
+	       blocks * le32_to_cpu(fs->super.zone_cap) / fs->holds :
+	       2 * blocks;
+}
+
+/* The same in zones, but for a part of one */
+static inline u64 rfs_zones_of(const struct rfs_fs *fs, u64 blocks)
+{
+	return fs->geo.oob_bytes ? blocks / fs->holds :
+				   2 * blocks / le32_to_cpu(fs->super.zone_cap);
 }
 
 u64 rfs_ticks(const struct rfs_fs *fs, u64 time);
