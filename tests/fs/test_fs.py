@@ -53,8 +53,8 @@ INJECTED = {
     "states": ("hybrid", SLOW),
     "replica": ("hybrid", "slow=2400", "replica=1"),
     "kept": ("hybrid", "slow=2400", "replica=60"),
-    "died": ("truncate", "async=1"),
-    "gap": ("mixed", "async=1"),
+    "died": ("truncate", "async=1", "seed=2"),
+    "gap": ("attributes", "async=1"),
     "wait": ("names", "async=1"),
 }
 

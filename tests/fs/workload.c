@@ -105,10 +105,8 @@ static void must(const char *what, int ret)
 /* A change of the core; one that must wait for room is not made. */
 static void finished(struct run *r, const char *what, int ret)
 {
-	if (r->async && (ret == -EAGAIN || ret == -ENOSPC))
-		longjmp(r->wait, 1);
-	/* another check-point, which does not begin before this one is durable */
-	if (r->frozen && ret == -ENOBUFS)
+	/* -ENOBUFS: for a check-point, which others write, or for compaction */
+	if (r->async && (ret == -EAGAIN || ret == -ENOSPC || ret == -ENOBUFS))
 		longjmp(r->wait, 1);
 	must(what, ret);
 }
@@ -656,15 +654,18 @@ static void do_chgrp(struct run *r)
 	struct name *name = any_name(r, pick(r, 3) == 0);
 	struct rfs_dinode attr, *di;
 	struct rfs_buf *buf;
+	u32 gid;
 
 	if (!name)
 		return;
 	must("iget", rfs_iget(r->fs, ino_of(r, name->child), &di, &buf));
 	attr = *di;
-	r->o->node[name->child].gid = 1 + pick(r, 1000);
-	attr.gid = cpu_to_le32(r->o->node[name->child].gid);
+	gid = 1 + pick(r, 1000);
+	attr.gid = cpu_to_le32(gid);
 	done(r, "setattr", rfs_setattr(r->fs, ino_of(r, name->child), &attr,
 				       held_by(r, name->child)));
+	/* it may have had to wait, and was not made */
+	r->o->node[name->child].gid = gid;
 	changed(r, name->child);
 }
 
@@ -1329,8 +1330,11 @@ static void go_on(struct run *r)
 {
 	u32 n = pick(r, 4);
 
-	/* much at times: zones die, and the log is full, before the check-point is durable */
-	if (r->frozen && pick(r, 4) == 0)
+	/*
+	 * much at times: zones die, and the log is full, before the check-point is durable.
+	 * On a full volume check-points are so many that this would be most of the work.
+	 */
+	if (r->frozen && !r->w->slack && pick(r, 4) == 0)
 		n = pick(r, 80);
 	if (r->frozen && pick(r, 4) == 0)
 		clean_in_next_epoch(r);
