@@ -702,11 +702,13 @@ static void rfs_epoch_cut(struct rfs_fs *fs)
 	fs->not_logged = false;
 }
 
-/* The check-point is durable. */
-static int rfs_epoch_durable(struct rfs_fs *fs, u32 flags)
+/* The check-point is durable. The replica may take its image. */
+static int rfs_epoch_durable(struct rfs_fs *fs, u32 flags,
+			     struct rfs_cp_image *image)
 {
 	int ret;
 
+	rfs_replicate_cp(fs, &image->cp, image->blocks);
 	fs->cp_seq++;
 	fs->cp_nth = 0;
 	fs->early_blocks = 0;
@@ -831,10 +833,9 @@ static int rfs_checkpoint_once(struct rfs_fs *fs, u32 flags, bool early)
 		if (ret && !open)
 			fs->lsn -= gap;
 	}
-	if (!ret) {
-		rfs_replicate_cp(fs, &image.cp, image.blocks);
-		ret = rfs_epoch_durable(fs, flags);
-	} else if (!open && (ret == -ENOMEM || ret == -ENOSPC))
+	if (!ret)
+		ret = rfs_epoch_durable(fs, flags, &image);
+	else if (!open && (ret == -ENOMEM || ret == -ENOSPC))
 		rfs_tables_again(fs);
 	else
 		fs->read_only = true;
