@@ -3830,6 +3830,53 @@ TEST(changed_amid_cleaning)
 	cut_amid_cleaning(change_in_pause, NULL, expect_changed);
 }
 
+/*
+ * The check-point that the log waits for is durable. Before who waited goes on, another
+ * one has what others have changed by then.
+ */
+static void change_when_durable(void *dev)
+{
+	struct rfs_fs *fs = pausing;
+	u32 i;
+
+	(void)dev;
+	pausing = NULL;
+	fs->commit = RFS_COMMIT_NONE;
+	for (i = 0; i < 1300; i++)
+		put(fs, cleaned_ino, i, 70 + i, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_punch(fs, cleaned_ino, 1300, 1400, false), 0);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+}
+
+/*
+ * A copy waits for the record of a truncate, and that for a check-point. What is changed
+ * meanwhile is not copied: another check-point has what it is now.
+ */
+TEST(changed_before_copies_have_stamps)
+{
+	struct rfs_dev_ops ops = memdev_ops;
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs;
+	u32 i;
+
+	ops.durable = change_when_durable;
+	fs = ready_to_clean(dev, &ops, &cleaned_ino);
+	CHECK_EQ(rfs_truncate(fs, cleaned_ino, 1400 * RFS_BLOCK_BYTES + 9,
+			      false), 0);
+	fs->commit = RFS_COMMIT_GOES_ON;
+	pausing = fs;
+	CHECK_EQ(rfs_clean(fs, RFS_CLEAN_HARD), 0);
+	CHECK(!pausing);
+	rfs_unmount_nosync(fs);
+	fs = mount(dev);
+	for (i = 0; i < 1300; i++)
+		expect(fs, cleaned_ino, i, 70 + i, RFS_BLOCK_BYTES);
+	for (; i < 1400; i++)
+		expect(fs, cleaned_ino, i, 0, RFS_BLOCK_BYTES);
+	check_clean(fs);
+	end(fs, dev);
+}
+
 static u32 read_together[2];	/* times, most blocks */
 
 static int count_copy_read(void *dev, struct rfs_copy *copy)
