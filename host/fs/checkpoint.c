@@ -60,6 +60,13 @@ static bool rfsm_is_committing(const struct rfs_sb_info *sbi)
 	return READ_ONCE(sbi->fs->commit) == RFS_COMMIT_GOES_ON;
 }
 
+/* No other check-point is on its way */
+static bool rfsm_may_close_gate(const struct rfs_sb_info *sbi)
+{
+	return !READ_ONCE(sbi->gate) && !READ_ONCE(sbi->early) &&
+	       !rfsm_is_committing(sbi);
+}
+
 static bool rfsm_all_completed(const struct rfs_sb_info *sbi)
 {
 	return !READ_ONCE(sbi->inflight) && !READ_ONCE(sbi->early) &&
@@ -107,6 +114,12 @@ static int rfsm_write_checkpoint(struct rfs_sb_info *sbi, u32 flags, bool early)
 	began = ktime_get_ns();
 	if (early)
 		rfsm_checkpoint_early(sbi);
+	/* or the gate would stay closed while another one is made durable */
+	while (!rfsm_may_close_gate(sbi)) {
+		rfsm_unlock(sbi);
+		wait_event(sbi->gate_wait, rfsm_may_close_gate(sbi));
+		rfsm_lock(sbi);
+	}
 	held = ktime_get_ns();
 	sbi->gate++;
 	while (!rfsm_all_completed(sbi)) {

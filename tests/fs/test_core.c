@@ -3858,6 +3858,53 @@ TEST(changed_amid_cleaning)
 	cut_amid_cleaning(change_in_pause, NULL, expect_changed);
 }
 
+/*
+ * The check-point that the log waits for is durable. Before who waited goes on, another
+ * one has what others have changed by then.
+ */
+static void change_when_durable(void *dev)
+{
+	struct rfs_fs *fs = pausing;
+	u32 i;
+
+	(void)dev;
+	pausing = NULL;
+	fs->commit = RFS_COMMIT_NONE;
+	for (i = 0; i < 1300; i++)
+		put(fs, cleaned_ino, i, 70 + i, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_punch(fs, cleaned_ino, 1300, 1400, false), 0);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+}
+
+/*
+ * A copy waits for the record of a truncate, and that for a check-point. What is changed
+ * meanwhile is not copied: another check-point has what it is now.
+ */
+TEST(changed_before_copies_have_stamps)
+{
+	struct rfs_dev_ops ops = memdev_ops;
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs;
+	u32 i;
+
+	ops.durable = change_when_durable;
+	fs = ready_to_clean(dev, &ops, &cleaned_ino);
+	CHECK_EQ(rfs_truncate(fs, cleaned_ino, 1400 * RFS_BLOCK_BYTES + 9,
+			      false), 0);
+	fs->commit = RFS_COMMIT_GOES_ON;
+	pausing = fs;
+	CHECK_EQ(rfs_clean(fs, RFS_CLEAN_HARD), 0);
+	CHECK(!pausing);
+	rfs_unmount_nosync(fs);
+	fs = mount(dev);
+	for (i = 0; i < 1300; i++)
+		expect(fs, cleaned_ino, i, 70 + i, RFS_BLOCK_BYTES);
+	for (; i < 1400; i++)
+		expect(fs, cleaned_ino, i, 0, RFS_BLOCK_BYTES);
+	check_clean(fs);
+	end(fs, dev);
+}
+
 static u32 read_together[2];	/* times, most blocks */
 
 static int count_copy_read(void *dev, struct rfs_copy *copy)
@@ -4457,6 +4504,114 @@ TEST(next_epoch_of_none)
 	CHECK_EQ(rfs_fsync(shared, gone_ino), -EIO);
 	CHECK_EQ(rfs_log_sync(shared), -EIO);
 	expect_before();
+	end(shared, dev);
+}
+
+static u32 cps_refused, flushes_refused;	/* that are still to be */
+
+static bool is_cp(const void *data)
+{
+	return ((const struct rfs_head *)data)->type == RFS_CP;
+}
+
+/* The first mirror takes a check-point, the other one does not. */
+static void send_to_one_mirror(void *dev, struct rfs_append_req *req)
+{
+	if (cps_refused && is_cp(req->data[0]) &&
+	    req->zone != shared->cp_mirror[0])
+		req->error = -ENOMEM;
+	else
+		begin_at_once(dev, req);
+}
+
+static int append_but_cps(void *dev, u32 zone, u32 blocks,
+			  const void *const *data, const struct rfs_oob *oob,
+			  u64 *addr)
+{
+	if (cps_refused && is_cp(data[0])) {
+		cps_refused--;
+		return -ENOMEM;
+	}
+	return memdev_ops.append(dev, zone, blocks, data, oob, addr);
+}
+
+/*
+ * A mirror has the check-point, and then memory lacks: what is written next goes on from
+ * it, since recovery begins there. Others wait for it or not.
+ */
+TEST(checkpoint_in_one_mirror)
+{
+	struct rfs_geometry geo;
+	struct rfs_dev_ops ops;
+	struct memdev *dev;
+	u32 ino, tight;
+
+	for (tight = 0; tight < 2; tight++) {
+		dev = begin_epochs(&geo, &ops, act_in_next_epoch);
+		ops.append_submit = send_to_one_mirror;
+		ops.append = append_but_cps;
+		cps_refused = 5;
+		if (tight)
+			shared->early_blocks = 1 << 20;
+		CHECK_EQ(rfs_checkpoint_early(shared), 0);
+		CHECK_EQ(cps_refused, 0);
+		CHECK_EQ(rfs_dir_find(shared, 2, "new", 3, &ino),
+			 tight ? -ENOENT : 0);
+		CHECK_EQ(rfs_create(shared, 2, "promised", &file, &ino), 0);
+		CHECK_EQ(rfs_fsync(shared, ino), 0);
+		rfs_unmount_nosync(shared);
+		shared = mount(dev);
+		CHECK_EQ(rfs_dir_find(shared, 2, "promised", 8, &ino), 0);
+		expect(shared, kept_ino, 0, 5, RFS_BLOCK_BYTES);
+		check_clean(shared);
+		memdev_free(cut_dev);
+		end(shared, dev);
+	}
+}
+
+static int flush_or_not(void *dev)
+{
+	if (flushes_refused) {
+		flushes_refused--;
+		return -EAGAIN;
+	}
+	return memdev_ops.flush(dev);
+}
+
+static void refuse_flushes(void *dev)
+{
+	act_in_next_epoch(dev);
+	flushes_refused = 3;
+}
+
+/* That a flush is refused for the moment is no end of a volume. */
+TEST(flushes_of_the_moment)
+{
+	struct rfs_geometry geo;
+	struct rfs_dev_ops ops;
+	struct memdev *dev = begin_epochs(&geo, &ops, refuse_flushes);
+	u32 ino, i;
+
+	shared->geo.volatile_cache = true;
+	ops.flush = flush_or_not;
+	ops.flush_early = flush_or_not;
+	CHECK_EQ(rfs_checkpoint_early(shared), 0);
+	CHECK_EQ(flushes_refused, 0);
+	CHECK_EQ(rfs_dir_find(shared, 2, "new", 3, &ino), 0);
+	CHECK_EQ(rfs_fsync(shared, ino), 0);
+	/* before others go on from it, it may be that there is none */
+	for (i = 1; i < 4; i++) {
+		put(shared, kept_ino, 2, 20 + i, RFS_BLOCK_BYTES);
+		flushes_refused = i;
+		while (rfs_checkpoint(shared, 0))
+			CHECK(!shared->read_only);
+	}
+	memdev_free(cut_dev);
+	rfs_unmount_nosync(shared);
+	shared = mount(dev);
+	expect(shared, kept_ino, 2, 23, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_dir_find(shared, 2, "new", 3, &ino), 0);
+	check_clean(shared);
 	end(shared, dev);
 }
 

@@ -617,6 +617,14 @@ static void prepare_files(void)
 	}
 }
 
+/* Nobody keeps the gate closed while a check-point is made durable. */
+static void frozen(void *dev)
+{
+	rfsm_dev_frozen(dev);
+	if (sbi.gate)
+		fail("the gate is closed in the next epoch", sbi.gate);
+}
+
 static void mount(void)
 {
 	const struct rfs_id id = { .uuid = { 1 }, .hash_key = { 2 },
@@ -641,7 +649,7 @@ static void mount(void)
 	ret = ret ? ret : rfsm_fetch_init(&sbi);
 	ret = ret ? ret : rfsm_dev_open(&sbi.dev, &sb, &geo);
 	sbi.dev.ops.copy_write = rfsm_copy_write;
-	sbi.dev.ops.frozen = rfsm_dev_frozen;
+	sbi.dev.ops.frozen = frozen;
 	sbi.dev.ops.durable = rfsm_dev_durable;
 	ret = ret ? ret : rfs_mkfs(&sbi.dev.ops, &sbi.dev, &geo, &id, "");
 	/* a mount asks anew how zones are */

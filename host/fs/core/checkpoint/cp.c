@@ -21,6 +21,7 @@ struct rfs_cp_image {
 	struct rfs_cp *cp;
 	struct rfs_oob *oob;
 	u32 blocks;
+	bool stays;	/* others go on from it, or the medium may have it */
 };
 
 static int rfs_map_word(struct rfs_fs *fs, const struct rfs_buf *buf,
@@ -417,10 +418,15 @@ static bool rfs_misplaced(const struct rfs_fs *fs, u32 zone, u64 addr)
 	return addr != (u64)zone * fs->geo.zone_blocks + fs->zone[zone].wp;
 }
 
+/* After an append of it; an error that is none of the moment does not say that it lacks. */
+static void rfs_cp_sent(struct rfs_cp_image *image, int error)
+{
+	image->stays |= !error || rfs_zone_failed(error);
+}
+
 /* To one check-point zone, at its end or, if it begins anew, its start. */
 static int rfs_write_mirror(struct rfs_fs *fs, u32 zone, bool anew,
-			    const void *cp,
-			    u32 blocks, const struct rfs_oob *oob)
+			    struct rfs_cp_image *image)
 {
 	struct rfs_zone_info *z = &fs->zone[zone];
 	u32 i;
@@ -435,10 +441,12 @@ static int rfs_write_mirror(struct rfs_fs *fs, u32 zone, bool anew,
 			z->wp = !ret;
 		}
 	}
-	for (i = 0; !ret && i < blocks; i++) {
-		const void *data = (const u8 *)cp + i * RFS_BLOCK_BYTES;
+	for (i = 0; !ret && i < image->blocks; i++) {
+		const void *data = &image->cp[i];
 
-		ret = fs->ops->append(fs->dev, zone, 1, &data, &oob[i], &addr);
+		ret = fs->ops->append(fs->dev, zone, 1, &data, &image->oob[i],
+				      &addr);
+		rfs_cp_sent(image, ret);
 		if (!ret && rfs_misplaced(fs, zone, addr))
 			ret = -EIO;
 		z->wp += !ret;
@@ -479,41 +487,43 @@ static u32 rfs_spare_zone(const struct rfs_fs *fs)
  * two copies of the check-point before until there is one of this. Without a
  * spare zone a full mirror begins anew.
  */
-static int rfs_cp_write_copy(struct rfs_fs *fs, u32 *mirror, const void *cp,
-			     u32 blocks, const struct rfs_oob *oob)
+static int rfs_cp_write_copy(struct rfs_fs *fs, u32 *mirror,
+			     struct rfs_cp_image *image)
 {
 	u32 zone = *mirror, other;
 	struct rfs_zone_info *z = &fs->zone[zone];
-	bool full = z->wp + blocks > z->cap;
+	bool full = z->wp + image->blocks > z->cap;
 	int ret = -EIO;
 
 	if (!full && z->cond == RFS_DEV_OK)
-		ret = rfs_write_mirror(fs, zone, !z->wp, cp, blocks, oob);
+		ret = rfs_write_mirror(fs, zone, !z->wp, image);
 	other = ret ? rfs_spare_zone(fs) : RFS_CP_ZONES;
 	if (other < RFS_CP_ZONES) {
 		if (fs->active_max && z->wp < z->cap && fs->ops->finish)
 			fs->ops->finish(fs->dev, zone);
-		ret = rfs_write_mirror(fs, other, true, cp, blocks, oob);
+		ret = rfs_write_mirror(fs, other, true, image);
 		if (!ret)
 			*mirror = other;
 	}
 	if (ret && full && z->cond == RFS_DEV_OK)
-		ret = rfs_write_mirror(fs, zone, true, cp, blocks, oob);
+		ret = rfs_write_mirror(fs, zone, true, image);
 	return ret;
 }
 
-/* What is written before it, or it; others go on where it is frozen. */
-static int rfs_cp_flush(struct rfs_fs *fs)
+/* What is written before it, or it. @early: others go on. -ENOMEM: it can be tried again. */
+static int rfs_cp_flush(struct rfs_fs *fs, bool early)
 {
 	int ret;
 
 	if (!fs->geo.volatile_cache)
 		return 0;
-	if (fs->commit != RFS_COMMIT_GOES_ON)
-		return fs->ops->flush(fs->dev);
-	ret = fs->ops->flush_early(fs->dev);
-	fs->nowait = false;
-	return ret;
+	if (early) {
+		ret = fs->ops->flush_early(fs->dev);
+		fs->nowait = false;
+	} else {
+		ret = fs->ops->flush(fs->dev);
+	}
+	return ret && !rfs_zone_failed(ret) ? -ENOMEM : ret;
 }
 
 /*
@@ -521,7 +531,7 @@ static int rfs_cp_flush(struct rfs_fs *fs)
  * before it in each is there until it is in one of them. False: one after the other,
  * and those that have failed elsewhere.
  */
-static bool rfs_cp_write_both(struct rfs_fs *fs, const struct rfs_cp_image *image)
+static bool rfs_cp_write_both(struct rfs_fs *fs, struct rfs_cp_image *image)
 {
 	struct rfs_append_req send[RFS_CP_MIRRORS] = { 0 };
 	bool early = fs->commit == RFS_COMMIT_GOES_ON;
@@ -556,6 +566,7 @@ static bool rfs_cp_write_both(struct rfs_fs *fs, const struct rfs_cp_image *imag
 		fs->ops->append_wait(fs->dev, &send[i]);
 		if (early)
 			fs->nowait = false;
+		rfs_cp_sent(image, send[i].error);
 		if (!send[i].error &&
 		    rfs_misplaced(fs, send[i].zone, send[i].addr))
 			send[i].error = -EIO;
@@ -566,25 +577,45 @@ static bool rfs_cp_write_both(struct rfs_fs *fs, const struct rfs_cp_image *imag
 		rfs_zone_changed(fs, send[i].zone);
 		done &= !send[i].error;
 	}
-	return done && !fs->ops->wait(fs->dev) && !rfs_cp_flush(fs);
+	return done && !fs->ops->wait(fs->dev) && !rfs_cp_flush(fs, early);
 }
 
 /* One after the other */
-static int rfs_cp_write_each(struct rfs_fs *fs, const struct rfs_cp_image *image)
+static int rfs_cp_write_each(struct rfs_fs *fs, struct rfs_cp_image *image)
 {
 	bool done = false, again = false;
 	u32 i;
 	int ret;
 
 	for (i = 0; i < RFS_CP_MIRRORS; i++) {
-		ret = rfs_cp_write_copy(fs, &fs->cp_mirror[i], image->cp,
-					image->blocks, image->oob);
+		ret = rfs_cp_write_copy(fs, &fs->cp_mirror[i], image);
 		done |= !ret;
 		again |= !rfs_zone_failed(ret);
 	}
 	if (done)
 		return 0;
 	return again ? -ENOMEM : -EIO;
+}
+
+/*
+ * The same, others wait. Once the medium may have it, recovery may begin from it, whatever
+ * is written next: it is tried until it is durable, or the device fails. @flushes: what it
+ * leads to was not flushed.
+ */
+static int rfs_cp_write_surely(struct rfs_fs *fs, bool flushes,
+			       struct rfs_cp_image *image)
+{
+	int ret;
+
+	for (;;) {
+		ret = flushes ? rfs_cp_flush(fs, false) : 0;
+		if (!ret)
+			ret = rfs_cp_write_each(fs, image);
+		if (ret != -ENOMEM || !image->stays)
+			return ret;
+		if (fs->ops->delay)
+			fs->ops->delay(fs->dev);
+	}
 }
 
 static void rfs_cp_image_free(struct rfs_cp_image *image)
@@ -757,20 +788,17 @@ static bool rfs_cp_open(struct rfs_fs *fs, u32 nth)
 }
 
 /*
- * While others go on. What the check-point says stays true, so it is tried until it is
- * durable, or the device fails: where that takes more than one append to each mirror,
- * they wait.
+ * While others go on, who wait where it takes more than a flush and one append to each
+ * mirror.
  */
-static int rfs_cp_commit_early(struct rfs_fs *fs,
-			       const struct rfs_cp_image *image)
+static int rfs_cp_commit_early(struct rfs_fs *fs, struct rfs_cp_image *image)
 {
-	int ret = rfs_cp_flush(fs);
+	int ret = rfs_cp_flush(fs, true);
 
-	if (!ret && !rfs_cp_write_both(fs, image)) {
+	image->stays = true;
+	if (ret == -ENOMEM || (!ret && !rfs_cp_write_both(fs, image))) {
 		rfs_quiet(fs, true);
-		while ((ret = rfs_cp_write_each(fs, image)) == -ENOMEM)
-			if (fs->ops->delay)
-				fs->ops->delay(fs->dev);
+		ret = rfs_cp_write_surely(fs, ret, image);
 		rfs_quiet(fs, false);
 	}
 	if (ret)
@@ -780,12 +808,12 @@ static int rfs_cp_commit_early(struct rfs_fs *fs,
 
 /* @flushes: what it leads to was not flushed. */
 static int rfs_cp_commit(struct rfs_fs *fs, bool flushes,
-			 const struct rfs_cp_image *image)
+			 struct rfs_cp_image *image)
 {
-	int ret = flushes ? rfs_cp_flush(fs) : 0;
+	int ret = flushes ? rfs_cp_flush(fs, false) : 0;
 
 	if (!ret && !rfs_cp_write_both(fs, image))
-		ret = rfs_cp_write_each(fs, image);
+		ret = rfs_cp_write_surely(fs, false, image);
 	if (!ret)
 		rfs_epoch_cut(fs);
 	return ret;
@@ -799,7 +827,7 @@ static int rfs_cp_freeze(struct rfs_fs *fs, u32 flags, bool early,
 
 	/* while others go on it is flushed when they do */
 	if (!ret && !early)
-		ret = rfs_cp_flush(fs);
+		ret = rfs_cp_flush(fs, false);
 	if (!ret && fs->home)
 		ret = rfs_home_write_states(fs);
 	return ret ? ret : rfs_cp_image_make(fs, flags, image);
@@ -830,6 +858,7 @@ static int rfs_checkpoint_once(struct rfs_fs *fs, u32 flags, bool early)
 		if (!ret)
 			ret = open ? rfs_cp_commit_early(fs, &image) :
 				     rfs_cp_commit(fs, early, &image);
+		/* the medium does not have it, or nothing is written any more */
 		if (ret && !open)
 			fs->lsn -= gap;
 	}

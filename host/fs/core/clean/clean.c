@@ -260,22 +260,21 @@ static int rfs_copy_drop_changed(struct rfs_fs *fs, struct rfs_copy *copy)
 	return 0;
 }
 
-/*
- * A copy of a block that a truncate has cut is as long as the truncate left it,
- * so that record comes first, as before any other page of the file (rule 1 of
- * doc/design.md).
- */
-static int rfs_cuts_durable(struct rfs_fs *fs, const struct rfs_copy *copy)
+static bool rfs_has_cuts(struct rfs_fs *fs, const struct rfs_copy *copy)
 {
 	u32 i;
 
 	for (i = 0; i < copy->n; i++)
 		if (rfs_log_pending(fs, le32_to_cpu(copy->oob[i].ino), true))
-			return rfs_log_sync(fs);
-	return 0;
+			return true;
+	return false;
 }
 
 /*
+ * A copy of a block that a truncate has cut is as long as the truncate left it,
+ * so that record comes first, as before any other page of the file (rule 1 of
+ * doc/design.md).
+ *
  * The stamps are those of the append: a check-point that came while the copy
  * was filled or read must not take it for older than itself.
  */
@@ -284,8 +283,12 @@ int rfs_copy_begin(struct rfs_fs *fs, struct rfs_copy *copy)
 	int ret = fs->read_only ? -EROFS : rfs_copy_drop_changed(fs, copy);
 	u32 i;
 
-	if (!ret)
-		ret = rfs_cuts_durable(fs, copy);
+	if (!ret && rfs_has_cuts(fs, copy)) {
+		ret = rfs_log_sync(fs);
+		/* others may have used the volume; no record is pending now */
+		if (!ret)
+			ret = rfs_copy_drop_changed(fs, copy);
+	}
 	for (i = 0; !ret && i < copy->n; i++)
 		copy->oob[i].stamp = cpu_to_le64(rfs_next_version(fs, 1));
 	return ret;

@@ -335,10 +335,13 @@ int rfs_log_room(struct rfs_fs *fs, u32 records)
 	return 2 * most > fs->pending_room ? rfs_log_more_pending(fs) : 0;
 }
 
+/* After rfs_log_room(), with no check-point between: that takes the table. */
 static void rfs_note_pending(struct rfs_fs *fs, u32 ino, bool before_data)
 {
-	struct rfs_pending *place = rfs_pending_at(fs, ino);
+	struct rfs_pending *place;
 
+	WARN_ON_ONCE(fs->pendings + 1 >= fs->pending_room);
+	place = rfs_pending_at(fs, ino);
 	fs->pendings += !place->ino;
 	fs->unsettled += !place->ino;
 	place->ino = ino;
