@@ -475,6 +475,42 @@ TEST(replica_that_cannot_be_written)
 	end(fs, dev);
 }
 
+static int (*real_write)(void *dev, u64 block, u32 n, const void *const *data);
+static struct rfs_fs *trimmed;
+
+/* In the module others may use the volume while the slow device is written. */
+static int write_trimmed(void *dev, u64 at, u32 n, const void *const *data)
+{
+	int ret = real_write(dev, at, n, data);
+
+	rfs_cache_trim(trimmed, 0);
+	return ret;
+}
+
+/* What is in memory may be forgotten whenever the slow device is written. */
+TEST(replica_while_memory_is_short)
+{
+	struct memdev *dev;
+	struct rfs_fs *fs = mount_new(&dev, SLOW_BLOCKS);
+	char name[16];
+	u32 i, dir;
+
+	real_write = fs->home->slow.write;
+	trimmed = fs;
+	/* more blocks than are written at a time, all of them in memory */
+	for (i = 0; i < 150; i++) {
+		snprintf(name, sizeof(name), "d%u", i);
+		CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, name, &folder, &dir), 0);
+		new_file(fs, dir, "f", 1);
+	}
+	fs->home->slow.write = write_trimmed;
+	replicate_at_once(fs);
+	CHECK(fs->stats.replicated > 150);
+	fs->home->slow.write = real_write;
+	expect_replica(fs, dev);
+	end(fs, dev);
+}
+
 /* Without page metadata, or a slow device, there is none. */
 TEST(replica_needs_page_metadata)
 {

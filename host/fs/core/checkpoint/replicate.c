@@ -32,15 +32,20 @@ static bool rfs_replica_has(const struct rfs_fs *fs, u64 place, u64 addr)
 	       !rfs_bits_has(&r->anew, addr / fs->geo.zone_blocks);
 }
 
-/* From memory, if it is there as flash has it; else from flash; NULL: it cannot be read */
+/*
+ * From memory, if it is there as flash has it; else from flash; NULL: it cannot be read.
+ * It is copied: what is in memory may be forgotten while the slow device is written.
+ */
 static const void *rfs_replica_source(struct rfs_fs *fs, u8 class, u64 off,
 				      u64 addr, void *block)
 {
 	struct rfs_buf *buf = class ? rfs_buf_find(fs, class, off) : NULL;
 
 	if (buf && !buf->dirty && buf->addr == addr &&
-	    rfs_head_ok(&buf->head, fs->volume, buf->head.type))
-		return buf->bytes;
+	    rfs_head_ok(&buf->head, fs->volume, buf->head.type)) {
+		memcpy(block, buf->bytes, RFS_BLOCK_BYTES);
+		return block;
+	}
 	return fs->ops->read(fs->dev, addr, block, NULL) ? NULL : block;
 }
 
@@ -83,15 +88,12 @@ static int rfs_replicate_map(struct rfs_fs *fs, u32 map)
 
 	if (rfs_replica_has(fs, place, addr))
 		return 0;
-	/* others may look at the volume, and forget what is in memory, while this waits */
 	table = (void *)(fs->home->replica->block + RFS_BLOCK_BYTES);
 	data = addr ? rfs_replica_source(fs, inodes ? RFS_IMAP : RFS_NMAP, off,
 					 addr, table) : NULL;
-	if (data && data != table)
-		memcpy(table, data, sizeof(*table));
-	else if (!data)
+	if (!data)
 		memset(table, 0, sizeof(*table));
-	ret = rfs_replica_put(fs, place, addr, data ? table : NULL);
+	ret = rfs_replica_put(fs, place, addr, data);
 	place = rfs_place_word(fs) + (u64)map * RFS_MAP_ENTRIES;
 	for (i = 0; !ret && i < RFS_MAP_ENTRIES; i++)
 		ret = rfs_replicate_block(fs, place + i,
