@@ -46,10 +46,13 @@ static const void *rfs_replica_source(struct rfs_fs *fs, u8 class, u64 off,
 		memcpy(block, buf->bytes, RFS_BLOCK_BYTES);
 		return block;
 	}
-	return fs->ops->read(fs->dev, addr, block, NULL) ? NULL : block;
+	if (!fs->ops->read(fs->dev, addr, block, NULL))
+		return block;
+	fs->home->replica->holes = true;
+	return NULL;
 }
 
-/* A block that cannot be read is not in the replica either. */
+/* A block that cannot be read is not in the replica either: the next is made of all. */
 static int rfs_replicate_block(struct rfs_fs *fs, u64 place, u64 addr, u8 class,
 			       u64 off)
 {
@@ -152,12 +155,19 @@ static u64 rfs_replica_needs(const struct rfs_fs *fs)
 	return 1 + fs->home->replica->cp_blocks + fs->live - fs->data_live;
 }
 
+/*
+ * The volume goes on without it, whatever its error, but for one of a flush: blocks of files
+ * may be lost by that.
+ */
 static int rfs_replicate_all(struct rfs_fs *fs)
 {
 	struct rfs_replica *r = fs->home->replica;
-	int ret = -ENOSPC;
+	int ret = rfs_replica_settle(fs);
 
-	if (rfs_replica_needs(fs) <= r->slots)
+	r->holes = false;
+	if (!ret && rfs_replica_needs(fs) > r->slots - r->bad.count)
+		ret = -ENOSPC;
+	if (!ret)
 		ret = rfs_replicate_roots(fs);
 	if (!ret)
 		ret = rfs_replicate_tables(fs);
@@ -166,10 +176,11 @@ static int rfs_replicate_all(struct rfs_fs *fs)
 	if (!ret)
 		ret = rfs_replica_commit(fs, r->cp_blocks);
 	/* without the one before there may be room for the next */
-	if (ret == -ENOSPC)
-		ret = r->blocks || r->used ? rfs_replica_drop(fs) : 0;
-	/* it is tried again after the next check-point */
-	return ret == -ENOMEM ? 0 : ret;
+	if (ret == -ENOSPC && r->blocks && r->heads == RFS_HEADS_SAME)
+		ret = rfs_replica_drop(fs);
+	if (ret)
+		rfs_replica_give_up(fs);
+	return fs->home->flush_error;
 }
 
 int rfs_replicate(struct rfs_fs *fs, bool now)
