@@ -904,6 +904,66 @@ TEST(replica_after_a_read_error)
 	end(fs, dev);
 }
 
+/* What all superblocks of a drive say, and that of its slow device */
+static void say_sizes(struct memdev *dev, u64 slow, u64 replica, u32 without)
+{
+	struct rfs_slow_super *of_slow = (void *)dev->slow_block[0];
+	u32 zone;
+
+	for (zone = 0; zone < RFS_CP_ZONES; zone++) {
+		struct rfs_super *super =
+			(void *)dev->page[zone * ZONE_BLOCKS].data;
+
+		if (!super || super->head.type != RFS_SUPER)
+			continue;
+		super->slow_blocks = cpu_to_le64(slow);
+		super->replica_blocks = cpu_to_le64(replica);
+		super->incompat &= cpu_to_le32(~without);
+		rfs_head_seal(&super->head, le64_to_cpu(super->head.stamp));
+	}
+	of_slow->blocks = cpu_to_le64(slow);
+	of_slow->replica_blocks = cpu_to_le64(replica);
+	rfs_head_seal(&of_slow->head, le64_to_cpu(of_slow->head.stamp));
+}
+
+/* Sizes that no mkfs has given are refused, by who has the drive and by who has not. */
+TEST(replica_of_impossible_size)
+{
+	static const struct {
+		u64 slow, replica;
+		u32 without;
+		int flashless;
+	} wrong[] = {
+		{ SLOW_BLOCKS, SLOW_BLOCKS + 100, 0, -EUCLEAN },
+		{ SLOW_BLOCKS, SLOW_BLOCKS, 0, -EUCLEAN },
+		{ SLOW_BLOCKS, SLOW_BLOCKS - 3, 0, -EUCLEAN },
+		{ SLOW_BLOCKS, 4, 0, -EUCLEAN },
+		{ SLOW_BLOCKS, 0, 0, -ENOENT },
+		{ 1ULL << 40, REPLICA, 0, -EUCLEAN },
+		{ 1ULL << 40, 1ULL << 39, 0, -EUCLEAN },
+		{ SLOW_BLOCKS, REPLICA, RFS_INCOMPAT_SLOW, 0 },
+		{ SLOW_BLOCKS, REPLICA, RFS_INCOMPAT_REPLICA, 0 },
+	};
+	struct rfs_flashless *f;
+	struct memdev *dev;
+	struct rfs_fs *fs;
+	u32 i;
+	int ret;
+
+	for (i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		fs = mount_new(&dev, SLOW_BLOCKS);
+		CHECK_EQ(rfs_unmount(fs), 0);
+		say_sizes(dev, wrong[i].slow, wrong[i].replica, wrong[i].without);
+		CHECK_EQ(rfs_mount(&memdev_ops, dev, &dev->geo, false, 0, &fs),
+			 -EUCLEAN);
+		ret = rfs_flashless_open(dev->geo.slow, &f);
+		CHECK_EQ(ret, wrong[i].flashless);
+		if (!ret)
+			rfs_flashless_close(f);
+		memdev_free(dev);
+	}
+}
+
 /* Without page metadata, or a slow device, there is none. */
 TEST(replica_needs_page_metadata)
 {

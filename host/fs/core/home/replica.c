@@ -16,6 +16,13 @@ u32 rfs_replica_slots(u64 blocks)
 	return blocks > taken ? blocks - taken : 0;
 }
 
+bool rfs_slow_sizes_ok(u64 slow_blocks, u64 replica)
+{
+	return slow_blocks <= RFS_HYBRID_BLOCKS && replica < slow_blocks &&
+	       rfs_home_blocks(slow_blocks - replica) &&
+	       (!replica || rfs_replica_slots(replica));
+}
+
 int rfs_replica_alloc(struct rfs_replica *r, u64 first, u64 blocks, u64 places,
 		      u32 zones)
 {

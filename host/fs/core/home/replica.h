@@ -53,6 +53,11 @@ struct rfs_replica {
 /* Blocks of the table of a replica of so many blocks, and its slots */
 u32 rfs_replica_tables(u64 blocks);
 u32 rfs_replica_slots(u64 blocks);
+/*
+ * May a volume have so many blocks of a slow device, the last of them for a replica, 0: none?
+ * Both parts have a use then, and numbers of blocks are no larger than their fields.
+ */
+bool rfs_slow_sizes_ok(u64 slow_blocks, u64 replica);
 /* For a slow device and flash of so many blocks */
 u64 rfs_replica_size(u64 slow_blocks, u64 flash_blocks);
 
