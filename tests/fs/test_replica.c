@@ -904,6 +904,49 @@ TEST(replica_after_a_read_error)
 	end(fs, dev);
 }
 
+static u32 writes_left;
+
+static int cut_write(void *dev, u64 at, u32 n, const void *const *data)
+{
+	return writes_left-- ? real_write(dev, at, n, data) : -EIO;
+}
+
+static void lose_flash(struct memdev *dev)
+{
+	memset(dev->page, 0, FLASH * sizeof(*dev->page));
+	memset(dev->wp, 0, ZONES * sizeof(*dev->wp));
+}
+
+/* While a new drive is made the replica stays: it can be done again after a power cut. */
+TEST(replica_stays_while_a_drive_is_made)
+{
+	struct memdev *dev, *copy = new_dev(SLOW_BLOCKS);
+	struct rfs_fs *fs = mount_new(&dev, SLOW_BLOCKS);
+	u32 ino = new_file(fs, RFS_ROOT_INO, "f", 300), cut = 0;
+	u64 digest, is, losses;
+	bool done = false;
+
+	go_home(fs);
+	put(fs, ino, 3, 200);
+	CHECK_EQ(rfs_unmount(fs), 0);
+	CHECK_EQ(flashless_digest(dev->geo.slow, &digest), 0);
+	real_write = copy->slow.write;
+	while (!done) {
+		memdev_copy(copy, dev);
+		lose_flash(copy);
+		copy->slow.write = cut_write;
+		writes_left = cut++;
+		done = !flashless_restore(copy, &losses);
+		copy->slow.write = real_write;
+		CHECK_EQ(flashless_digest(copy->geo.slow, &is), 0);
+		CHECK_EQ(is, digest);
+	}
+	CHECK(cut > 10);
+	rfs_unmount_nosync(mount(copy));
+	memdev_free(copy);
+	memdev_free(dev);
+}
+
 /* What all superblocks of a drive say, and that of its slow device */
 static void say_sizes(struct memdev *dev, u64 slow, u64 replica, u32 without)
 {

@@ -191,8 +191,9 @@ int rfs_replicate(struct rfs_fs *fs, bool now)
 
 	if (!r)
 		return 0;
-	if (r->cp && (rfs_replica_due(fs) || (now && !fs->home->lacks &&
-					      r->seq != fs->cp_seq)))
+	/* who repairs makes one, at the end: two would not leave the medium's as it is */
+	if (r->cp && ((rfs_replica_due(fs) && !fs->home->slow.will_repair) ||
+		      (now && !fs->home->lacks && r->seq != fs->cp_seq)))
 		ret = rfs_replicate_all(fs);
 	rfs_free(r->cp);
 	r->cp = NULL;
