@@ -109,7 +109,10 @@ static char paths[10000];	/* a line each loss */
 static void note_loss(void *arg, const struct rfs_loss *loss)
 {
 	(void)arg;
-	lost += DIV_ROUND_UP(loss->to - loss->from, RFS_BLOCK_BYTES);
+	if (!loss->unreadable)
+		lost += DIV_ROUND_UP(loss->to - loss->from, RFS_BLOCK_BYTES);
+	else
+		strcat(paths, "unreadable: ");
 	strcat(strcat(paths, loss->path), "\n");
 }
 
@@ -128,7 +131,6 @@ static struct rfs_losses losses_of(struct memdev *dev)
 	rfs_unmount_nosync(fs);
 	rfs_flashless_close(f);
 	CHECK_EQ(losses.blocks, lost);
-	CHECK_EQ(losses.unreadable, 0);
 	return losses;
 }
 
@@ -177,12 +179,43 @@ TEST(replica_has_what_is_home)
 	}
 	CHECK(damaged > 1 && damaged < 90);
 	losses = losses_of(dev);
+	CHECK_EQ(losses.unreadable, 0);
 	CHECK_EQ(losses.damaged, damaged);
 	CHECK_EQ(losses.whole, 101 - damaged);
 	CHECK_EQ(lost, alone);
 	CHECK(strstr(paths, "/d/f99\n"));
 	CHECK(!strstr(paths, "/d/f1\n"));
 	CHECK(strstr(paths, "/late\n"));
+	end(fs, dev);
+}
+
+/* Of files and directories whose metadata is damaged there, the name is what is known. */
+TEST(replica_names_what_cannot_be_read)
+{
+	u32 dir, ino, i;
+	struct memdev *dev;
+	struct rfs_fs *fs = mount_new(&dev, SLOW_BLOCKS);
+	const struct rfs_replica *r = fs->home->replica;
+	struct rfs_losses losses;
+	u64 place;
+
+	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "d", &folder, &dir), 0);
+	/* inodes of more than a block */
+	for (i = 0; i < 60; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "f%u", i);
+		ino = new_file(fs, dir, name, 1);
+	}
+	go_home(fs);
+	replicate_at_once(fs);
+	place = rfs_place_word(fs) + ino / RFS_BLOCK_INODES;
+	CHECK(rfs_replica_slot(r, place));
+	dev->slow_block[rfs_slot_at(r, rfs_replica_slot(r, place) - 1)] = NULL;
+	losses = losses_of(dev);
+	CHECK(losses.unreadable > 0 && losses.unreadable < 30);
+	CHECK(strstr(paths, "unreadable: /d/f59\n"));
+	CHECK(!strstr(paths, "unreadable: /d/f1\n"));
 	end(fs, dev);
 }
 
