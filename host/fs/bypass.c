@@ -33,9 +33,9 @@ bool rfsm_bypasses(struct inode *inode)
 	       rfsm_may_bypass(RFS_SB(inode->i_sb));
 }
 
-void rfsm_bypass_bound(struct rfs_sb_info *sbi)
+void rfsm_bypass_bound(struct rfs_sb_info *sbi, const struct rfsm_options *opt)
 {
-	if (sbi->opt.bypass)
+	if (opt->bypass)
 		WRITE_ONCE(sbi->bulk, true);
 }
 

@@ -379,7 +379,7 @@ static int rfsm_mount_core(struct rfs_sb_info *sbi)
 		rfsm_set_policy(sbi, &sbi->opt.policy);
 		WRITE_ONCE(sbi->fs->compact, sbi->opt.compact);
 		rfsm_slow_commit(sbi);
-		rfsm_bypass_bound(sbi);
+		rfsm_bypass_bound(sbi, &sbi->opt);
 		rfsm_say_recovered(sbi);
 		break;
 	case -EOPNOTSUPP:
@@ -734,11 +734,13 @@ static int rfsm_reconfigure(struct fs_context *fc)
 	else if (!read_only && sb_rdonly(sb))
 		ret = rfsm_to_read_write(sbi);
 	if (!ret) {
+		/* before a file bypasses flash by the new bound */
+		rfsm_bypass_bound(sbi, opt);
+		smp_wmb();	/* see rfsm_bypass_load() */
 		sbi->opt = *opt;
 		rfsm_set_policy(sbi, &sbi->opt.policy);
 		WRITE_ONCE(sbi->fs->compact, opt->compact);
 		rfsm_slow_commit(sbi);
-		rfsm_bypass_bound(sbi);
 	}
 	return ret;
 }

@@ -747,7 +747,8 @@ void rfsm_fill_soon(struct rfs_sb_info *sbi, struct inode *inode, u64 block);
 /* bypass.c */
 bool rfsm_may_bypass(const struct rfs_sb_info *sbi);
 bool rfsm_bypasses(struct inode *inode);
-void rfsm_bypass_bound(struct rfs_sb_info *sbi);	/* bypass= may have changed */
+/* bypass= is, or is to be, that of opt */
+void rfsm_bypass_bound(struct rfs_sb_info *sbi, const struct rfsm_options *opt);
 void rfsm_bypass_load(struct inode *inode);	/* an inode comes to memory */
 /* What it has written home is durable */
 int rfsm_bypass_sync(struct inode *inode);

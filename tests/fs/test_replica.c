@@ -109,7 +109,10 @@ static char paths[10000];	/* a line each loss */
 static void note_loss(void *arg, const struct rfs_loss *loss)
 {
 	(void)arg;
-	lost += DIV_ROUND_UP(loss->to - loss->from, RFS_BLOCK_BYTES);
+	if (!loss->unreadable)
+		lost += DIV_ROUND_UP(loss->to - loss->from, RFS_BLOCK_BYTES);
+	else
+		strcat(paths, "unreadable: ");
 	strcat(strcat(paths, loss->path), "\n");
 }
 
@@ -128,7 +131,6 @@ static struct rfs_losses losses_of(struct memdev *dev)
 	rfs_unmount_nosync(fs);
 	rfs_flashless_close(f);
 	CHECK_EQ(losses.blocks, lost);
-	CHECK_EQ(losses.unreadable, 0);
 	return losses;
 }
 
@@ -177,12 +179,43 @@ TEST(replica_has_what_is_home)
 	}
 	CHECK(damaged > 1 && damaged < 90);
 	losses = losses_of(dev);
+	CHECK_EQ(losses.unreadable, 0);
 	CHECK_EQ(losses.damaged, damaged);
 	CHECK_EQ(losses.whole, 101 - damaged);
 	CHECK_EQ(lost, alone);
 	CHECK(strstr(paths, "/d/f99\n"));
 	CHECK(!strstr(paths, "/d/f1\n"));
 	CHECK(strstr(paths, "/late\n"));
+	end(fs, dev);
+}
+
+/* Of files and directories whose metadata is damaged there, the name is what is known. */
+TEST(replica_names_what_cannot_be_read)
+{
+	u32 dir, ino, i;
+	struct memdev *dev;
+	struct rfs_fs *fs = mount_new(&dev, SLOW_BLOCKS);
+	const struct rfs_replica *r = fs->home->replica;
+	struct rfs_losses losses;
+	u64 place;
+
+	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "d", &folder, &dir), 0);
+	/* inodes of more than a block */
+	for (i = 0; i < 60; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "f%u", i);
+		ino = new_file(fs, dir, name, 1);
+	}
+	go_home(fs);
+	replicate_at_once(fs);
+	place = rfs_place_word(fs) + ino / RFS_BLOCK_INODES;
+	CHECK(rfs_replica_slot(r, place));
+	dev->slow_block[rfs_slot_at(r, rfs_replica_slot(r, place) - 1)] = NULL;
+	losses = losses_of(dev);
+	CHECK(losses.unreadable > 0 && losses.unreadable < 30);
+	CHECK(strstr(paths, "unreadable: /d/f59\n"));
+	CHECK(!strstr(paths, "unreadable: /d/f1\n"));
 	end(fs, dev);
 }
 
@@ -446,33 +479,565 @@ TEST(replica_makes_a_new_drive)
 	end(fs, dev);
 }
 
-/* A slow device that fails while it is made: the volume is not written any more. */
+/* A slow device that fails while it is made: the volume goes on. */
 TEST(replica_that_cannot_be_written)
 {
 	struct memdev *dev;
 	struct rfs_fs *fs = mount_new(&dev, SLOW_BLOCKS);
 	u32 ino = new_file(fs, RFS_ROOT_INO, "f", 1);
-	u64 seq;
+	u64 seq, errors;
 
 	replicate_at_once(fs);
 	fs->home->replica->every = NEVER_AGAIN;
 	put(fs, ino, 0, 77);
 	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
 	seq = fs->cp_seq;
+	errors = fs->stats.slow_errors;
 	fs->home->replica->every = 0;
 	put(fs, ino, 0, 78);
 	dev->slow_fails = true;
 	/* no state has changed: it is the replica that fails */
-	CHECK_EQ(rfs_checkpoint(fs, 0), -EIO);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
 	CHECK_EQ(fs->cp_seq, seq + 1);
-	CHECK(fs->read_only);
+	CHECK(!fs->read_only);
+	CHECK(fs->stats.slow_errors > errors);
+	CHECK(fs->home->replica->seq < fs->cp_seq);
 	dev->slow_fails = false;
+	put(fs, ino, 0, 79);
+	replicate_at_once(fs);
+	expect_replica(fs, dev);
 	rfs_unmount_nosync(fs);
 	fs = mount(dev);
 	CHECK_EQ(rfs_read(fs, ino, 0, block), 0);
-	CHECK_EQ(block[5], 78);
+	CHECK_EQ(block[5], 79);
+	replicate_at_once(fs);
 	expect_replica(fs, dev);
 	end(fs, dev);
+}
+
+static int (*real_write)(void *dev, u64 block, u32 n, const void *const *data);
+static struct rfs_fs *trimmed;
+
+/* In the module others may use the volume while the slow device is written. */
+static int write_trimmed(void *dev, u64 at, u32 n, const void *const *data)
+{
+	int ret = real_write(dev, at, n, data);
+
+	rfs_cache_trim(trimmed, 0);
+	return ret;
+}
+
+/* What is in memory may be forgotten whenever the slow device is written. */
+TEST(replica_while_memory_is_short)
+{
+	struct memdev *dev;
+	struct rfs_fs *fs = mount_new(&dev, SLOW_BLOCKS);
+	char name[16];
+	u32 i, dir;
+
+	real_write = fs->home->slow.write;
+	trimmed = fs;
+	/* more blocks than are written at a time, all of them in memory */
+	for (i = 0; i < 150; i++) {
+		snprintf(name, sizeof(name), "d%u", i);
+		CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, name, &folder, &dir), 0);
+		new_file(fs, dir, "f", 1);
+	}
+	fs->home->slow.write = write_trimmed;
+	replicate_at_once(fs);
+	CHECK(fs->stats.replicated > 150);
+	fs->home->slow.write = real_write;
+	expect_replica(fs, dev);
+	end(fs, dev);
+}
+
+static int (*real_read)(void *dev, u64 block, void *data);
+static u64 bad, bad_end;	/* sectors */
+static int fails_with;
+
+static int bad_read(void *dev, u64 at, void *data)
+{
+	return at >= bad && at < bad_end ? fails_with : real_read(dev, at, data);
+}
+
+static int bad_write(void *dev, u64 at, u32 n, const void *const *data)
+{
+	if (bad < at + n && at < bad_end)
+		return fails_with;
+	return real_write(dev, at, n, data);
+}
+
+static void bad_sectors(struct memdev *dev, u64 from, u64 to)
+{
+	bad = from;
+	bad_end = to;
+	fails_with = -EIO;
+	if (dev->slow.write != bad_write)
+		real_write = dev->slow.write;
+	dev->slow.write = bad_write;
+}
+
+static void no_bad_sectors(struct memdev *dev)
+{
+	dev->slow.write = real_write;
+	if (dev->slow.read == bad_read)
+		dev->slow.read = real_read;
+}
+
+static u32 next_free_slot(const struct rfs_replica *r)
+{
+	u32 slot = r->cursor;
+
+	while (r->place[slot].place || rfs_bits_has(&r->kept, slot))
+		slot = slot + 1 < r->slots ? slot + 1 : 0;
+	return slot;
+}
+
+/* Slots that cannot be written are left out; the volume can be mounted, and is written. */
+TEST(replica_with_bad_sectors)
+{
+	struct memdev *dev;
+	struct rfs_fs *fs = mount_new(&dev, SLOW_BLOCKS);
+	u32 ino = new_file(fs, RFS_ROOT_INO, "f", 10);
+	struct rfs_replica *r = fs->home->replica;
+	u64 at;
+
+	replicate_at_once(fs);
+	CHECK_EQ(rfs_unmount(fs), 0);
+	fs = mount(dev);
+	r = fs->home->replica;
+	r->every = NEVER_AGAIN;
+	put(fs, ino, 0, 5);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	at = rfs_slot_at(r, 0);
+	while (r->place[at - rfs_slot_at(r, 0)].place)
+		at++;
+	rfs_unmount_nosync(fs);
+	bad_sectors(dev, at + 2, at + 3);
+	fs = mount(dev);
+	CHECK(!fs->read_only);
+	CHECK_EQ(fs->stats.slow_errors, 1);
+	replicate_at_once(fs);
+	CHECK_EQ(fs->stats.slow_errors, 1);
+	expect_replica(fs, dev);
+	/* also while it is mounted */
+	fs->home->replica->every = 0;
+	r = fs->home->replica;
+	at = rfs_slot_at(r, next_free_slot(r));
+	no_bad_sectors(dev);
+	rfs_unmount_nosync(fs);
+	bad_sectors(dev, at, at + 1);
+	fs = mount(dev);
+	fs->home->replica->every = 0;
+	put(fs, ino, 0, 6);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	CHECK(!fs->read_only);
+	replicate_at_once(fs);
+	expect_replica(fs, dev);
+	no_bad_sectors(dev);
+	end(fs, dev);
+}
+
+/* A part of it that cannot be written, and then can */
+static void expect_goes_on(u64 (*part)(const struct rfs_replica *r))
+{
+	struct memdev *dev = new_dev(SLOW_BLOCKS);
+	struct rfs_fs *fs;
+	u64 seq, digest, was;
+	u32 ino, i;
+
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &dev->geo, &id, "test"), 0);
+	bad_sectors(dev, 0, 0);
+	fs = mount(dev);
+	ino = new_file(fs, RFS_ROOT_INO, "f", 300);
+	go_home(fs);
+	replicate_at_once(fs);
+	CHECK_EQ(flashless_digest_seq(dev->geo.slow, &was, &seq), 0);
+	bad_sectors(dev, part(fs->home->replica), part(fs->home->replica) + 1);
+	CHECK_EQ(rfs_truncate(fs, ino, 0, false), 0);
+	for (i = 0; i < 3; i++) {
+		CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+		CHECK(!fs->read_only);
+	}
+	/* one of them is there meanwhile, or it says so */
+	i = flashless_digest_seq(dev->geo.slow, &digest, &seq);
+	CHECK(i == 0 || (int)i == -ENOENT);
+	if (seq < fs->cp_seq - 3)
+		CHECK_EQ(digest, was);
+	bad_sectors(dev, 0, 0);
+	replicate_at_once(fs);
+	expect_replica(fs, dev);
+	CHECK_EQ(fs->home->count[RFS_SLOW_HELD], 0);
+	check_clean(fs);
+	no_bad_sectors(dev);
+	end(fs, dev);
+}
+
+static u64 head_0(const struct rfs_replica *r)
+{
+	return r->first;
+}
+
+static u64 head_1(const struct rfs_replica *r)
+{
+	return r->first + 1;
+}
+
+static u64 table_0(const struct rfs_replica *r)
+{
+	return rfs_places_at(r, 0, !r->copy[0]);
+}
+
+TEST(replica_with_bad_heads_or_tables)
+{
+	expect_goes_on(head_0);
+	expect_goes_on(head_1);
+	expect_goes_on(table_0);
+}
+
+/* How many blocks of a file are as new_file() wrote them, without flash; none is otherwise */
+static u32 right_without_flash(struct memdev *dev, u32 ino, u32 blocks)
+{
+	struct rfs_flashless *f;
+	struct rfs_ptr ptr;
+	struct rfs_fs *fs;
+	u32 i, n = 0;
+
+	CHECK_EQ(rfs_flashless_open(dev->geo.slow, &f), 0);
+	CHECK_EQ(rfs_mount(&rfs_flashless_ops, f, rfs_flashless_geometry(f), true,
+			   0, &fs), 0);
+	for (i = 0; i < blocks; i++) {
+		CHECK_EQ(rfs_map_get(fs, ino, i, &ptr), 0);
+		if (!rfs_ptr_has_home(&ptr))
+			continue;
+		CHECK_EQ(rfs_home_read(fs, rfs_ptr_home(&ptr), block), 0);
+		CHECK_EQ(block[100], (u8)(ino + i));
+		n++;
+	}
+	rfs_unmount_nosync(fs);
+	rfs_flashless_close(f);
+	return n;
+}
+
+/* The copy of the head that was written last cannot be read any more: the other is the same. */
+TEST(replica_when_a_head_is_lost)
+{
+	struct memdev *dev;
+	struct rfs_fs *fs = mount_new(&dev, SLOW_BLOCKS);
+	u32 ino = new_file(fs, RFS_ROOT_INO, "f", 300), copy;
+	const u8 *is;
+	u64 at;
+
+	go_home(fs);
+	replicate_at_once(fs);
+	CHECK(right_without_flash(dev, ino, 300) > 100);
+	CHECK_EQ(rfs_truncate(fs, ino, 0, false), 0);
+	replicate_at_once(fs);
+	fs->home->replica->every = NEVER_AGAIN;
+	fs->home->cursor = 0;
+	new_file(fs, RFS_ROOT_INO, "other", 300);
+	go_home(fs);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	for (copy = 0; copy < 2; copy++) {
+		at = fs->home->replica->first + copy;
+		is = dev->slow_block[at];
+		dev->slow_block[at] = NULL;
+		CHECK_EQ(right_without_flash(dev, ino, 300), 0);
+		dev->slow_block[at] = is;
+	}
+	end(fs, dev);
+}
+
+/* Of two copies of the head one is of the replica before: nothing of that is written over. */
+TEST(replica_when_the_second_head_is_missing)
+{
+	struct memdev *dev;
+	struct rfs_fs *fs = mount_new(&dev, SLOW_BLOCKS);
+	u32 ino = new_file(fs, RFS_ROOT_INO, "f", 300);
+	u64 at, held;
+	u32 copy;
+
+	go_home(fs);
+	replicate_at_once(fs);
+	bad_sectors(dev, 0, 0);
+	rfs_unmount_nosync(fs);
+	fs = mount(dev);
+	CHECK_EQ(fs->home->count[RFS_SLOW_HELD], 0);
+	/* the copy that is written second */
+	copy = fs->home->replica->head;
+	at = fs->home->replica->first;
+	bad_sectors(dev, at + copy, at + copy + 1);
+	CHECK_EQ(rfs_truncate(fs, ino, 0, false), 0);
+	replicate_at_once(fs);
+	held = fs->home->count[RFS_SLOW_HELD];
+	CHECK(held > 100);
+	fs->home->replica->every = NEVER_AGAIN;
+	fs->home->cursor = 0;
+	new_file(fs, RFS_ROOT_INO, "other", 300);
+	go_home(fs);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	CHECK(fs->home->count[RFS_SLOW_HELD] >= held);
+	rfs_unmount_nosync(fs);
+	dev->slow_block[at + !copy] = NULL;
+	CHECK(right_without_flash(dev, ino, 300) > 100);
+	bad_sectors(dev, 0, 0);
+	fs = mount(dev);
+	CHECK_EQ(fs->home->count[RFS_SLOW_HELD], 0);
+	expect_replica(fs, dev);
+	check_clean(fs);
+	no_bad_sectors(dev);
+	end(fs, dev);
+}
+
+/* Heads that cannot be read at the mount are there: what they lead to is not written. */
+TEST(replica_whose_heads_cannot_be_read)
+{
+	struct memdev *dev;
+	struct rfs_fs *fs = mount_new(&dev, SLOW_BLOCKS);
+	u32 ino = new_file(fs, RFS_ROOT_INO, "f", 300), was, i;
+	struct rfs_flashless *f;
+	u64 at;
+
+	go_home(fs);
+	replicate_at_once(fs);
+	was = right_without_flash(dev, ino, 300);
+	CHECK(was > 100);
+	CHECK_EQ(rfs_unmount(fs), 0);
+	real_read = dev->slow.read;
+	dev->slow.read = bad_read;
+	fs = NULL;
+	for (i = 0; i < 2; i++) {
+		at = SLOW_BLOCKS - REPLICA;
+		bad_sectors(dev, at, at + 2);
+		CHECK_EQ(rfs_flashless_open(dev->geo.slow, &f), -EIO);
+		fs = mount(dev);
+		CHECK(!fs->read_only);
+		fs->home->replica->every = 0;
+		if (!i)
+			CHECK_EQ(rfs_truncate(fs, ino, 0, false), 0);
+		CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+		CHECK(fs->home->count[RFS_SLOW_HELD] > 100);
+		fs->home->cursor = 0;
+		if (!i)
+			new_file(fs, RFS_ROOT_INO, "other", 300);
+		go_home(fs);
+		CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+		rfs_unmount_nosync(fs);
+		bad_sectors(dev, 0, 0);
+		CHECK_EQ(right_without_flash(dev, ino, 300), was);
+	}
+	fs = mount(dev);
+	CHECK_EQ(fs->home->count[RFS_SLOW_HELD], 0);
+	expect_replica(fs, dev);
+	check_clean(fs);
+	no_bad_sectors(dev);
+	end(fs, dev);
+}
+
+/* The replica is of a check-point that flash does not have any more: it is made anew. */
+TEST(replica_of_a_later_checkpoint)
+{
+	struct memdev *dev, *old = new_dev(SLOW_BLOCKS);
+	struct rfs_fs *fs = mount_new(&dev, SLOW_BLOCKS);
+	u32 ino = new_file(fs, RFS_ROOT_INO, "f", 30), i;
+	u64 at = fs->home->replica->first;
+
+	go_home(fs);
+	replicate_at_once(fs);
+	rfs_unmount_nosync(fs);
+	memdev_copy(old, dev);
+	fs = mount(dev);
+	for (i = 0; i < 30; i++) {
+		put(fs, ino, 0, i);
+		replicate_at_once(fs);
+	}
+	rfs_unmount_nosync(fs);
+	memcpy(&old->slow_block[at], &dev->slow_block[at],
+	       (SLOW_BLOCKS - at) * sizeof(*old->slow_block));
+	fs = mount(old);
+	expect_replica(fs, old);
+	put(fs, ino, 0, 1);
+	replicate_at_once(fs);
+	expect_replica(fs, old);
+	check_clean(fs);
+	rfs_unmount_nosync(fs);
+	memdev_free(old);
+	memdev_free(dev);
+}
+
+/* What was left out when memory lacked is in the next one. */
+TEST(replica_after_no_memory)
+{
+	struct memdev *dev;
+	struct rfs_fs *fs = mount_new(&dev, SLOW_BLOCKS);
+	char name[16];
+	u32 i, dir;
+
+	bad_sectors(dev, 0, 0);
+	rfs_unmount_nosync(fs);
+	fs = mount(dev);
+	for (i = 0; i < 150; i++) {
+		snprintf(name, sizeof(name), "d%u", i);
+		CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, name, &folder, &dir), 0);
+		new_file(fs, dir, "f", 1);
+	}
+	bad_sectors(dev, 0, SLOW_BLOCKS);
+	bad = fs->home->replica->first;
+	fails_with = -ENOMEM;
+	fs->home->replica->every = 0;
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	CHECK(fs->home->replica->seq < fs->cp_seq);
+	bad_sectors(dev, 0, 0);
+	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "last", &file, &dir), 0);
+	replicate_at_once(fs);
+	expect_replica(fs, dev);
+	no_bad_sectors(dev);
+	end(fs, dev);
+}
+
+static u64 unread;	/* an address of flash */
+
+static int read_but(void *dev, u64 addr, void *data, struct rfs_oob *oob)
+{
+	return unread && addr == unread ? -EIO :
+					  memdev_ops.read(dev, addr, data, oob);
+}
+
+/* A block of an index that could not be read for one of them is in the next. */
+TEST(replica_after_a_read_error)
+{
+	struct memdev *dev = new_dev(SLOW_BLOCKS);
+	struct rfs_dev_ops ops = memdev_ops;
+	struct rfs_replica *r;
+	struct rfs_fs *fs;
+	u64 place;
+	u32 ino;
+
+	ops.read = read_but;
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &dev->geo, &id, "test"), 0);
+	CHECK_EQ(rfs_mount(&ops, dev, &dev->geo, false, 0, &fs), 0);
+	new_file(fs, RFS_ROOT_INO, "f", 300);
+	ino = new_file(fs, RFS_ROOT_INO, "empty", 0);
+	replicate_at_once(fs);
+	r = fs->home->replica;
+	place = rfs_place_word(fs) + (u64)fs->imap_blocks * RFS_MAP_ENTRIES;
+	while (!rfs_replica_slot(r, place))
+		place++;
+	unread = le64_to_cpu(rfs_replica_find(r, place)->addr);
+	r->unlike = true;
+	CHECK_EQ(rfs_truncate(fs, ino, 2, false), 0);
+	rfs_cache_trim(fs, 0);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	CHECK(!rfs_replica_slot(r, place));
+	unread = 0;
+	/* the map that leads to it stays where it is */
+	CHECK_EQ(rfs_truncate(fs, ino, 1, false), 0);
+	replicate_at_once(fs);
+	expect_replica(fs, dev);
+	end(fs, dev);
+}
+
+static u32 writes_left;
+
+static int cut_write(void *dev, u64 at, u32 n, const void *const *data)
+{
+	return writes_left-- ? real_write(dev, at, n, data) : -EIO;
+}
+
+static void lose_flash(struct memdev *dev)
+{
+	memset(dev->page, 0, FLASH * sizeof(*dev->page));
+	memset(dev->wp, 0, ZONES * sizeof(*dev->wp));
+}
+
+/* While a new drive is made the replica stays: it can be done again after a power cut. */
+TEST(replica_stays_while_a_drive_is_made)
+{
+	struct memdev *dev, *copy = new_dev(SLOW_BLOCKS);
+	struct rfs_fs *fs = mount_new(&dev, SLOW_BLOCKS);
+	u32 ino = new_file(fs, RFS_ROOT_INO, "f", 300), cut = 0;
+	u64 digest, is, losses;
+	bool done = false;
+
+	go_home(fs);
+	put(fs, ino, 3, 200);
+	CHECK_EQ(rfs_unmount(fs), 0);
+	CHECK_EQ(flashless_digest(dev->geo.slow, &digest), 0);
+	real_write = copy->slow.write;
+	while (!done) {
+		memdev_copy(copy, dev);
+		lose_flash(copy);
+		copy->slow.write = cut_write;
+		writes_left = cut++;
+		done = !flashless_restore(copy, &losses);
+		copy->slow.write = real_write;
+		CHECK_EQ(flashless_digest(copy->geo.slow, &is), 0);
+		CHECK_EQ(is, digest);
+	}
+	CHECK(cut > 10);
+	rfs_unmount_nosync(mount(copy));
+	memdev_free(copy);
+	memdev_free(dev);
+}
+
+/* What all superblocks of a drive say, and that of its slow device */
+static void say_sizes(struct memdev *dev, u64 slow, u64 replica, u32 without)
+{
+	struct rfs_slow_super *of_slow = (void *)dev->slow_block[0];
+	u32 zone;
+
+	for (zone = 0; zone < RFS_CP_ZONES; zone++) {
+		struct rfs_super *super =
+			(void *)dev->page[zone * ZONE_BLOCKS].data;
+
+		if (!super || super->head.type != RFS_SUPER)
+			continue;
+		super->slow_blocks = cpu_to_le64(slow);
+		super->replica_blocks = cpu_to_le64(replica);
+		super->incompat &= cpu_to_le32(~without);
+		rfs_head_seal(&super->head, le64_to_cpu(super->head.stamp));
+	}
+	of_slow->blocks = cpu_to_le64(slow);
+	of_slow->replica_blocks = cpu_to_le64(replica);
+	rfs_head_seal(&of_slow->head, le64_to_cpu(of_slow->head.stamp));
+}
+
+/* Sizes that no mkfs has given are refused, by who has the drive and by who has not. */
+TEST(replica_of_impossible_size)
+{
+	static const struct {
+		u64 slow, replica;
+		u32 without;
+		int flashless;
+	} wrong[] = {
+		{ SLOW_BLOCKS, SLOW_BLOCKS + 100, 0, -EUCLEAN },
+		{ SLOW_BLOCKS, SLOW_BLOCKS, 0, -EUCLEAN },
+		{ SLOW_BLOCKS, SLOW_BLOCKS - 3, 0, -EUCLEAN },
+		{ SLOW_BLOCKS, 4, 0, -EUCLEAN },
+		{ SLOW_BLOCKS, 0, 0, -ENOENT },
+		{ 1ULL << 40, REPLICA, 0, -EUCLEAN },
+		{ 1ULL << 40, 1ULL << 39, 0, -EUCLEAN },
+		{ SLOW_BLOCKS, REPLICA, RFS_INCOMPAT_SLOW, 0 },
+		{ SLOW_BLOCKS, REPLICA, RFS_INCOMPAT_REPLICA, 0 },
+	};
+	struct rfs_flashless *f;
+	struct memdev *dev;
+	struct rfs_fs *fs;
+	u32 i;
+	int ret;
+
+	for (i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		fs = mount_new(&dev, SLOW_BLOCKS);
+		CHECK_EQ(rfs_unmount(fs), 0);
+		say_sizes(dev, wrong[i].slow, wrong[i].replica, wrong[i].without);
+		CHECK_EQ(rfs_mount(&memdev_ops, dev, &dev->geo, false, 0, &fs),
+			 -EUCLEAN);
+		ret = rfs_flashless_open(dev->geo.slow, &f);
+		CHECK_EQ(ret, wrong[i].flashless);
+		if (!ret)
+			rfs_flashless_close(f);
+		memdev_free(dev);
+	}
 }
 
 /* Without page metadata, or a slow device, there is none. */

@@ -280,5 +280,8 @@ int rfs_overlay_write(const struct rfs_device *over, const struct rfs_device *to
 		ret = write_slow(o, 0, last);
 	if (!ret)
 		ret = write_slow(o, last + 2, o->slow_dev.blocks);
-	return ret ? ret : write_slow(o, last, last + 2);
+	/* one after the other: a cut may tear what is being written */
+	if (!ret)
+		ret = write_slow(o, last, last + 1);
+	return ret ? ret : write_slow(o, last + 1, last + 2);
 }

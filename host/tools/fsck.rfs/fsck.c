@@ -344,8 +344,11 @@ static void say_loss(void *arg, const struct rfs_loss *loss)
 
 	if (o->verbose)
 		printf("inode %u: ", loss->ino);
-	printf("%s: bytes %llu to %llu are lost\n", loss->path,
-	       U(loss->from), U(loss->to - 1));
+	if (loss->unreadable)
+		printf("%s: cannot be read\n", loss->path);
+	else
+		printf("%s: bytes %llu to %llu are lost\n", loss->path,
+		       U(loss->from), U(loss->to - 1));
 }
 
 /* What is there without flash; *lost: something is not */

@@ -32,19 +32,27 @@ static bool rfs_replica_has(const struct rfs_fs *fs, u64 place, u64 addr)
 	       !rfs_bits_has(&r->anew, addr / fs->geo.zone_blocks);
 }
 
-/* From memory, if it is there as flash has it; else from flash; NULL: it cannot be read */
+/*
+ * From memory, if it is there as flash has it; else from flash; NULL: it cannot be read.
+ * It is copied: what is in memory may be forgotten while the slow device is written.
+ */
 static const void *rfs_replica_source(struct rfs_fs *fs, u8 class, u64 off,
 				      u64 addr, void *block)
 {
 	struct rfs_buf *buf = class ? rfs_buf_find(fs, class, off) : NULL;
 
 	if (buf && !buf->dirty && buf->addr == addr &&
-	    rfs_head_ok(&buf->head, fs->volume, buf->head.type))
-		return buf->bytes;
-	return fs->ops->read(fs->dev, addr, block, NULL) ? NULL : block;
+	    rfs_head_ok(&buf->head, fs->volume, buf->head.type)) {
+		memcpy(block, buf->bytes, RFS_BLOCK_BYTES);
+		return block;
+	}
+	if (!fs->ops->read(fs->dev, addr, block, NULL))
+		return block;
+	fs->home->replica->holes = true;
+	return NULL;
 }
 
-/* A block that cannot be read is not in the replica either. */
+/* A block that cannot be read is not in the replica either: the next is made of all. */
 static int rfs_replicate_block(struct rfs_fs *fs, u64 place, u64 addr, u8 class,
 			       u64 off)
 {
@@ -83,15 +91,12 @@ static int rfs_replicate_map(struct rfs_fs *fs, u32 map)
 
 	if (rfs_replica_has(fs, place, addr))
 		return 0;
-	/* others may look at the volume, and forget what is in memory, while this waits */
 	table = (void *)(fs->home->replica->block + RFS_BLOCK_BYTES);
 	data = addr ? rfs_replica_source(fs, inodes ? RFS_IMAP : RFS_NMAP, off,
 					 addr, table) : NULL;
-	if (data && data != table)
-		memcpy(table, data, sizeof(*table));
-	else if (!data)
+	if (!data)
 		memset(table, 0, sizeof(*table));
-	ret = rfs_replica_put(fs, place, addr, data ? table : NULL);
+	ret = rfs_replica_put(fs, place, addr, data);
 	place = rfs_place_word(fs) + (u64)map * RFS_MAP_ENTRIES;
 	for (i = 0; !ret && i < RFS_MAP_ENTRIES; i++)
 		ret = rfs_replicate_block(fs, place + i,
@@ -150,12 +155,19 @@ static u64 rfs_replica_needs(const struct rfs_fs *fs)
 	return 1 + fs->home->replica->cp_blocks + fs->live - fs->data_live;
 }
 
+/*
+ * The volume goes on without it, whatever its error, but for one of a flush: blocks of files
+ * may be lost by that.
+ */
 static int rfs_replicate_all(struct rfs_fs *fs)
 {
 	struct rfs_replica *r = fs->home->replica;
-	int ret = -ENOSPC;
+	int ret = rfs_replica_settle(fs);
 
-	if (rfs_replica_needs(fs) <= r->slots)
+	r->holes = false;
+	if (!ret && rfs_replica_needs(fs) > r->slots - r->bad.count)
+		ret = -ENOSPC;
+	if (!ret)
 		ret = rfs_replicate_roots(fs);
 	if (!ret)
 		ret = rfs_replicate_tables(fs);
@@ -164,10 +176,11 @@ static int rfs_replicate_all(struct rfs_fs *fs)
 	if (!ret)
 		ret = rfs_replica_commit(fs, r->cp_blocks);
 	/* without the one before there may be room for the next */
-	if (ret == -ENOSPC)
-		ret = r->blocks || r->used ? rfs_replica_drop(fs) : 0;
-	/* it is tried again after the next check-point */
-	return ret == -ENOMEM ? 0 : ret;
+	if (ret == -ENOSPC && r->blocks && r->heads == RFS_HEADS_SAME)
+		ret = rfs_replica_drop(fs);
+	if (ret)
+		rfs_replica_give_up(fs);
+	return fs->home->flush_error;
 }
 
 int rfs_replicate(struct rfs_fs *fs, bool now)
@@ -178,8 +191,9 @@ int rfs_replicate(struct rfs_fs *fs, bool now)
 
 	if (!r)
 		return 0;
-	if (r->cp && (rfs_replica_due(fs) || (now && !fs->home->lacks &&
-					      r->seq != fs->cp_seq)))
+	/* who repairs makes one, at the end: two would not leave the medium's as it is */
+	if (r->cp && ((rfs_replica_due(fs) && !fs->home->slow.will_repair) ||
+		      (now && !fs->home->lacks && r->seq != fs->cp_seq)))
 		ret = rfs_replicate_all(fs);
 	rfs_free(r->cp);
 	r->cp = NULL;

@@ -22,6 +22,7 @@ struct rfs_home {
 	struct rfs_slow_dev slow;
 	bool gone;		/* it is not there: flash alone is read */
 	bool loose;		/* it was written since it was flushed */
+	int flush_error;	/* of the last flush: blocks of files may be lost */
 	u64 first;		/* block of a file */
 	u64 blocks;		/* of files, from there on */
 	u32 tables;		/* blocks of the table of states */

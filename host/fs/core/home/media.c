@@ -78,6 +78,7 @@ int rfs_home_flush(struct rfs_fs *fs)
 
 	if (home->loose && !(fs->inject & RFS_INJECT_SLOW))
 		ret = home->slow.flush(home->slow.dev);
+	home->flush_error = ret;
 	if (!ret)
 		home->loose = false;
 	return ret;
@@ -220,7 +221,10 @@ static u32 rfs_states_lacking(const struct rfs_fs *fs)
 	return none;
 }
 
-/* A damaged replica is none: the next is made of all. */
+/*
+ * A damaged replica, or one that cannot be read now, is none: the next is made of all. Before
+ * anything it may lead to is written, the medium has to say so.
+ */
 static int rfs_home_load_replica(struct rfs_fs *fs)
 {
 	struct rfs_replica *r = fs->home->replica;
@@ -228,15 +232,19 @@ static int rfs_home_load_replica(struct rfs_fs *fs)
 	int ret = rfs_replica_load(r, &fs->home->slow, fs->volume,
 				   fs->super.uuid + sizeof(fs->super.head.volume));
 
-	if (ret == -EUCLEAN || ret == -ENOENT)
-		rfs_replica_forget(r);
-	else if (ret)
+	if (ret == -ENOMEM)
 		return ret;
+	if (!ret && r->seq > fs->cp_seq)
+		ret = -EUCLEAN;
+	if (ret)
+		rfs_replica_forget(r);
+	if (ret && ret != -ENOENT)
+		r->heads = RFS_HEADS_UNKNOWN;
 	r->unlike = r->seq != fs->cp_seq;
 	/* those that the check-point has freed may have been reset since */
 	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++)
 		rfs_bits_put(&r->anew, nr, fs->zone[nr].state == RFS_Z_FREE);
-	if (!r->unlike || !r->blocks)
+	if (r->heads == RFS_HEADS_SAME && (!r->unlike || !r->blocks))
 		rfs_home_release(fs);
 	return 0;
 }
@@ -271,10 +279,11 @@ int rfs_home_load(struct rfs_fs *fs, bool read_only)
 	       -EUCLEAN : 0;
 }
 
-/* Does the medium have a replica, so that what it leads to is held across check-points? */
+/* May the medium have a replica, so that what it leads to is held across check-points? */
 static bool rfs_home_keeps(const struct rfs_home *home)
 {
-	return home->replica && home->replica->blocks;
+	return home->replica && (home->replica->blocks ||
+				 home->replica->heads != RFS_HEADS_SAME);
 }
 
 static int rfs_home_write_table(struct rfs_fs *fs, u32 table,

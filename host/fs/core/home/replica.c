@@ -16,6 +16,13 @@ u32 rfs_replica_slots(u64 blocks)
 	return blocks > taken ? blocks - taken : 0;
 }
 
+bool rfs_slow_sizes_ok(u64 slow_blocks, u64 replica)
+{
+	return slow_blocks <= RFS_HYBRID_BLOCKS && replica < slow_blocks &&
+	       rfs_home_blocks(slow_blocks - replica) &&
+	       (!replica || rfs_replica_slots(replica));
+}
+
 int rfs_replica_alloc(struct rfs_replica *r, u64 first, u64 blocks, u64 places,
 		      u32 zones)
 {
@@ -33,7 +40,9 @@ int rfs_replica_alloc(struct rfs_replica *r, u64 first, u64 blocks, u64 places,
 	r->block = rfs_alloc(2 * RFS_BLOCK_BYTES);
 	if (!r->place || !r->copy || !r->stamp || !r->slot_of || !r->row ||
 	    !r->block || rfs_bits_alloc(&r->due, r->tables) ||
-	    rfs_bits_alloc(&r->kept, r->slots))
+	    rfs_bits_alloc(&r->kept, r->slots) ||
+	    rfs_bits_alloc(&r->fresh, r->slots) ||
+	    rfs_bits_alloc(&r->bad, r->slots))
 		return -ENOMEM;
 	return rfs_bits_alloc(&r->anew, zones);
 }
@@ -55,6 +64,8 @@ void rfs_replica_free(struct rfs_replica *r)
 	rfs_free(r->cp);
 	rfs_bits_free(&r->due);
 	rfs_bits_free(&r->kept);
+	rfs_bits_free(&r->fresh);
+	rfs_bits_free(&r->bad);
 	rfs_bits_free(&r->anew);
 	rfs_free(r);
 }
@@ -93,29 +104,41 @@ static bool rfs_replica_head_ok(const struct rfs_head *head, u32 volume,
 	       le64_to_cpu(head->off) == off;
 }
 
-/* The copy of the head with the higher number; *sum: of the table's stamps */
+/*
+ * The copy of the head with the higher number; *sum: of the table's stamps. One that cannot
+ * be read now may be read later, so that it is not one which is not there.
+ */
 static int rfs_replica_load_head(struct rfs_replica *r,
 				 const struct rfs_slow_dev *slow, u32 volume,
 				 const u8 *uuid, u64 *sum)
 {
 	const struct rfs_slow_replica *head = (void *)r->block;
-	bool found = false;
-	u32 copy;
+	u32 found = 0, copy;
+	int ret, error = 0;
+	u64 stamp;
 
+	r->heads = RFS_HEADS_SAME;
 	for (copy = 0; copy < 2; copy++) {
-		if (slow->read(slow->dev, r->first + copy, r->block) ||
-		    !rfs_replica_head_ok(&head->head, volume, uuid,
-					 RFS_SLOW_REPLICA, copy) ||
-		    (found && le64_to_cpu(head->head.stamp) <= r->seq))
+		ret = slow->read(slow->dev, r->first + copy, r->block);
+		error = ret ? ret : error;
+		if (ret || !rfs_replica_head_ok(&head->head, volume, uuid,
+						RFS_SLOW_REPLICA, copy))
 			continue;
-		found = true;
+		stamp = le64_to_cpu(head->head.stamp);
+		if (found && (stamp != r->seq ||
+			      le32_to_cpu(head->blocks) != r->blocks))
+			r->heads = RFS_HEADS_DIFFER;
+		if (found++ && stamp <= r->seq)
+			continue;
 		r->head = copy;
-		r->seq = le64_to_cpu(head->head.stamp);
+		r->seq = stamp;
 		r->made = le64_to_cpu(head->time);
 		r->blocks = le32_to_cpu(head->blocks);
 		*sum = le64_to_cpu(head->sum);
 	}
-	return found ? 0 : -ENOENT;
+	if (found == 1)
+		r->heads = RFS_HEADS_DIFFER;
+	return found ? 0 : error ? error : -ENOENT;
 }
 
 static void rfs_replica_load_table(struct rfs_replica *r, u32 table,
@@ -185,6 +208,10 @@ void rfs_replica_forget(struct rfs_replica *r)
 	memset(r->place, 0, (size_t)r->tables * RFS_PLACES * sizeof(*r->place));
 	for (i = 0; i < r->tables; i++)
 		rfs_bits_put(&r->due, i, true);
+	rfs_bits_each(&r->kept, i)
+		rfs_bits_put(&r->kept, i, false);
+	rfs_bits_each(&r->fresh, i)
+		rfs_bits_put(&r->fresh, i, false);
 	r->blocks = 0;
-	r->used = 0;
+	r->used = r->bad.count;
 }

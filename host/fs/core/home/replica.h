@@ -12,6 +12,13 @@
 #define RFS_REPLICA_ROW	64	/* blocks that are written at a time */
 #define RFS_PLACES_EACH	512	/* places of a block of the index */
 
+/* Which copies of the head are on the medium */
+enum rfs_heads {
+	RFS_HEADS_SAME,		/* both the one that counts, or none */
+	RFS_HEADS_DIFFER,	/* one of them: the other may lead elsewhere */
+	RFS_HEADS_UNKNOWN,	/* nobody knows which counts */
+};
+
 struct rfs_replica {
 	u64 first;		/* its first block on the slow device */
 	u32 tables, slots;
@@ -20,14 +27,19 @@ struct rfs_replica {
 	u64 made;		/* when, of the check-point's time */
 	u64 every;		/* ns from one to the next */
 	u32 head;		/* which copy of the head counts */
+	enum rfs_heads heads;
 	struct rfs_slot *place;	/* of each slot */
 	u8 *copy;		/* of each block of the table, the copy that counts */
 	u64 *stamp;		/* of that copy */
 	struct rfs_bits due;	/* those that differ from it */
 	struct rfs_bits kept;	/* slots that the medium's has, and the next one has not */
 	struct rfs_bits anew;	/* zones that may have been reset since it was made */
+	struct rfs_bits fresh;	/* slots that were given since it was made */
+	struct rfs_bits bad;	/* slots that could not be written, with those beside them */
 	bool unlike;		/* all of flash may have been */
-	u32 used;		/* slots, those that are kept included */
+	bool holes;		/* something could not be read for the next one */
+	u64 failed;		/* when one was given up, or had holes; 0: it was not */
+	u32 used;		/* slots, those that are kept or bad included */
 	u32 cursor;		/* where the search for one that is not goes on */
 	u32 **slot_of;		/* of each place, its slot + 1, a block each; NULL: none */
 	u64 places;
@@ -41,6 +53,11 @@ struct rfs_replica {
 /* Blocks of the table of a replica of so many blocks, and its slots */
 u32 rfs_replica_tables(u64 blocks);
 u32 rfs_replica_slots(u64 blocks);
+/*
+ * May a volume have so many blocks of a slow device, the last of them for a replica, 0: none?
+ * Both parts have a use then, and numbers of blocks are no larger than their fields.
+ */
+bool rfs_slow_sizes_ok(u64 slow_blocks, u64 replica);
 /* For a slow device and flash of so many blocks */
 u64 rfs_replica_size(u64 slow_blocks, u64 flash_blocks);
 
@@ -107,8 +124,15 @@ const struct rfs_slot *rfs_replica_find(const struct rfs_replica *r, u64 place);
  * there is no slot.
  */
 int rfs_replica_put(struct rfs_fs *fs, u64 place, u64 addr, const void *data);
+/*
+ * Before any put: what both copies of the head lead to is what the replica is. Where that is
+ * not known, there is none from now on.
+ */
+int rfs_replica_settle(struct rfs_fs *fs);
 /* All of it is durable, then it is the replica of the newest check-point */
 int rfs_replica_commit(struct rfs_fs *fs, u32 cp_blocks);
+/* It did not come: the one before, if its head is not written over, stays for a while */
+void rfs_replica_give_up(struct rfs_fs *fs);
 /* There is none: all slots are free */
 int rfs_replica_drop(struct rfs_fs *fs);
 

@@ -232,7 +232,8 @@ static int load(struct rfs_flashless *f)
 	if (!ret) {
 		blocks = le64_to_cpu(super->blocks);
 		replica = le64_to_cpu(super->replica_blocks);
-		ret = !replica ? -ENOENT : replica >= blocks ? -EUCLEAN :
+		ret = !replica ? -ENOENT :
+		      !rfs_slow_sizes_ok(blocks, replica) ? -EUCLEAN :
 		      f->slow.blocks < blocks ? -EOVERFLOW :
 		      rfs_replica_alloc(f->r, blocks - replica, replica, 0, 0);
 	}

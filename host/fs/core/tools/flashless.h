@@ -23,11 +23,12 @@ u64 rfs_flashless_time(const struct rfs_flashless *f);	/* ns since 1970, of it *
 /* Blocks of flash that the replica has, a bit each: for struct rfs_report */
 const u8 *rfs_flashless_there(const struct rfs_flashless *f);
 
-/* A run of bytes that flash alone had */
+/* A run of bytes that flash alone had, or a file or directory that cannot be read */
 struct rfs_loss {
 	const char *path;
 	u32 ino;
 	u64 from, to;		/* bytes of the file, the last excluded */
+	bool unreadable;	/* its inode or index, or some of it; from and to say nothing */
 };
 
 struct rfs_losses {

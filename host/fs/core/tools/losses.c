@@ -28,6 +28,17 @@ static void tell(struct list *l, u32 ino, u64 from, u64 to)
 		l->out->say(l->out->arg, &loss);
 }
 
+/* The inode, or what leads to blocks or names, or some of it */
+static void tell_unreadable(struct list *l, u32 ino)
+{
+	struct rfs_loss loss = { l->path[0] ? l->path : "/", ino,
+				 .unreadable = true };
+
+	l->out->unreadable++;
+	if (l->out->say)
+		l->out->say(l->out->arg, &loss);
+}
+
 /* Is a block of a file on flash alone? Pieces are metadata. */
 static int on_flash(struct list *l, u32 ino, u64 block, bool *is)
 {
@@ -69,7 +80,7 @@ static int list_file(struct list *l, u32 ino)
 	if (ret == -ENOMEM)
 		return ret;
 	if (ret)
-		l->out->unreadable++;
+		tell_unreadable(l, ino);
 	else if (l->lost)
 		l->out->damaged++;
 	else
@@ -88,9 +99,11 @@ static int list_inode(struct list *l, u32 ino, size_t path)
 	int ret = ino < le32_to_cpu(l->fs->super.max_inodes) ?
 		  rfs_iget(l->fs, ino, &di, &buf) : -EUCLEAN;
 
+	if (ret == -ENOMEM)
+		return ret;
 	if (ret) {
-		l->out->unreadable++;
-		return ret == -ENOMEM ? ret : 0;
+		tell_unreadable(l, ino);
+		return 0;
 	}
 	if (*seen & bit)
 		return 0;
@@ -122,8 +135,9 @@ static int list_dir(struct list *l, u32 dir, size_t path)
 			return ret;
 		l->path[path] = 0;
 	}
-	if (ret != -ENOENT)
-		l->out->unreadable++;
+	l->path[path] = 0;
+	if (ret != -ENOENT && ret != -ENOMEM)
+		tell_unreadable(l, dir);
 	return ret == -ENOMEM ? ret : 0;
 }
 
