@@ -159,22 +159,10 @@ static int repair(const struct rfs_device *over, const u8 *there, u64 *losses,
 		  u64 *last)
 {
 	struct rfs_report report = { .there = there }, after = { .say = say };
-	struct rfs_fs *fs;
-	int ret = rfs_mount(over->ops, over->dev, &over->geo, false, 0, &fs);
+	int ret = rfs_flashless_leave_out(over->ops, over->dev, &over->geo, &report,
+					  &after, last);
 
-	if (ret)
-		return ret;
-	*last = le64_to_cpu(fs->super.slow_blocks) -
-		le64_to_cpu(fs->super.replica_blocks);
-	ret = rfs_repair(fs, &report);
-	if (!ret)
-		ret = rfs_checkpoint(fs, 0);
-	if (!ret)
-		ret = rfs_check(fs, &after);
 	*losses = report.losses;
-	if (!ret)
-		return rfs_unmount(fs);
-	rfs_unmount_nosync(fs);
 	return ret;
 }
 

@@ -42,4 +42,14 @@ struct rfs_losses {
 /* losses.c: what is lost of the files of a volume that was mounted without its flash */
 int rfs_flashless_losses(struct rfs_fs *fs, struct rfs_losses *out);
 
+/*
+ * The volume without what flash alone had, on a drive of its own that reads as the one that
+ * is gone (user/overlay.c): repaired, with what the replica has as @repair says, and checked
+ * into @after, whose faults are for the caller. *last: see rfs_overlay_write()
+ */
+int rfs_flashless_leave_out(const struct rfs_dev_ops *ops, void *dev,
+			    const struct rfs_geometry *geo,
+			    struct rfs_report *repair, struct rfs_report *after,
+			    u64 *last);
+
 #endif

@@ -5,6 +5,8 @@
  */
 #include "tree/tree.h"
 #include "tree/dir.h"
+#include "checkpoint/checkpoint.h"
+#include "ops/ops.h"
 #include "tools/flashless.h"
 
 #define PATH	4096
@@ -155,5 +157,28 @@ int rfs_flashless_losses(struct rfs_fs *fs, struct rfs_losses *out)
 		ret = list_inode(l, RFS_ROOT_INO, 0);
 	rfs_free(l->seen);
 	rfs_free(l);
+	return ret;
+}
+
+int rfs_flashless_leave_out(const struct rfs_dev_ops *ops, void *dev,
+			    const struct rfs_geometry *geo,
+			    struct rfs_report *repair, struct rfs_report *after,
+			    u64 *last)
+{
+	struct rfs_fs *fs;
+	int ret = rfs_mount(ops, dev, geo, false, 0, &fs);
+
+	if (ret)
+		return ret;
+	*last = le64_to_cpu(fs->super.slow_blocks) -
+		le64_to_cpu(fs->super.replica_blocks);
+	ret = rfs_repair(fs, repair);
+	if (!ret)
+		ret = rfs_checkpoint(fs, 0);
+	if (!ret)
+		ret = rfs_check(fs, after);
+	if (!ret && !after->faults)
+		return rfs_unmount(fs);
+	rfs_unmount_nosync(fs);
 	return ret;
 }
