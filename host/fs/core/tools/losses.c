@@ -22,7 +22,7 @@ struct list {
 static void tell(struct list *l, u32 ino, u64 from, u64 to)
 {
 	struct rfs_loss loss = { l->path, ino, from * RFS_BLOCK_BYTES,
-				 min(to * RFS_BLOCK_BYTES, l->size) };
+				 min(to * RFS_BLOCK_BYTES, l->size), false };
 
 	l->lost += to - from;
 	l->out->blocks += to - from;
