@@ -707,6 +707,7 @@ static int setting(u32 rounds)
 	items = 0;
 	names = 0;
 	late_most = pick(64);
+	OP("quotas");
 	if (!ret && !pick(3))
 		ret = rfs_quota_on(fs);
 	if (!ret)

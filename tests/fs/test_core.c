@@ -2248,6 +2248,76 @@ TEST(dead_zone_comes_back)
 	end(fs, dev);
 }
 
+/* As a drive does: it does not say where a zone ends that is read-only. */
+static int report_no_end(void *arg, u32 zone, struct rfs_dev_zone *out)
+{
+	int ret = memdev_ops.report(arg, zone, out);
+
+	if (out->cond == RFS_DEV_READ_ONLY)
+		out->wp = out->cap;
+	return ret;
+}
+
+/*
+ * The zone table says no more of a zone that failed than is there, whether it failed before
+ * a mount, with pages that no check-point knows of, or as it was to be finished.
+ */
+static void failed_zone_ends_where_it_did(const struct rfs_geometry *geo)
+{
+	struct rfs_dev_ops ops = memdev_ops;
+	struct memdev *dev = new_dev(geo);
+	u32 ino, zone, wp, how, i;
+	struct rfs_zone entry;
+	struct rfs_fs *fs;
+
+	ops.report = report_no_end;
+	for (how = 0; how < 2; how++) {
+		CHECK_EQ(rfs_mount(&ops, dev, geo, false, 0, &fs), 0);
+		rfs_policy_set(fs, &one_group);
+		CHECK_EQ(rfs_create(fs, 2, how ? "g" : "f", &file, &ino), 0);
+		for (i = 0; i < 2; i++) {
+			put(fs, ino, i, 3, RFS_BLOCK_BYTES);
+			rfs_sums_write(fs);
+			CHECK_EQ(i ? rfs_log_sync(fs) : rfs_checkpoint(fs, 0), 0);
+		}
+		zone = zone_of(fs, ino, 1);
+		wp = dev->wp[zone];
+		CHECK(wp < CAP);
+		dev->cond[zone] = RFS_DEV_READ_ONLY;
+		if (how) {
+			fs->active[RFS_S_DATA][0].zone = 0;
+			fs->zone[zone].state = RFS_Z_USED;
+			rfs_zone_changed(fs, zone);
+			rfs_finish_zones(fs);
+			CHECK_EQ(fs->zone[zone].cond, geo->max_active ?
+				 RFS_DEV_READ_ONLY : RFS_DEV_OK);
+			CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+		} else {
+			rfs_unmount_nosync(fs);
+			CHECK_EQ(rfs_mount(&ops, dev, geo, false, 0, &fs), 0);
+		}
+		rfs_zone_entry(fs, zone, &entry);
+		CHECK_EQ(le32_to_cpu(entry.wp), wp);
+		CHECK_EQ(rfs_unmount(fs), 0);
+		dev->cond[zone] = RFS_DEV_OK;
+	}
+	CHECK_EQ(rfs_mount(&ops, dev, geo, false, 0, &fs), 0);
+	expect(fs, ino, 1, 3, RFS_BLOCK_BYTES);
+	check_clean(fs);
+	end(fs, dev);
+}
+
+TEST(failed_zones_end_where_they_did)
+{
+	struct rfs_geometry geo = geometry;
+
+	failed_zone_ends_where_it_did(&geo);
+	geo.max_active = 8;
+	failed_zone_ends_where_it_did(&geo);
+	geo.oob_bytes = 0;
+	failed_zone_ends_where_it_did(&geo);
+}
+
 TEST(data_zone_fails)
 {
 	struct memdev *dev = new_dev(&geometry);

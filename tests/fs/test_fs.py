@@ -424,6 +424,15 @@ def test_a_zone_fails_while_metadata_is_compacted(build: Path) -> None:
     space(build, "settings=1", "seed=6099", "most=10000", "fails=6")
 
 
+def test_a_failed_zone_ends_where_it_did(build: Path) -> None:
+    """A mount finds it read-only, and it is good at the next: the table knows where it ends."""
+    done = run(
+        *(build / "space", "settings=1", "seed=21800119", "most=6000"),
+        *("fails=6", "cuts=4", "together=6"),
+    )
+    assert done.stdout.endswith("1 settings, 0 failed\n")
+
+
 def test_zones_fail_before_anybody_is_admitted(build: Path) -> None:
     """Nothing is reserved for these: they may end the work, not damage the volume."""
     done = run(

@@ -156,8 +156,9 @@ static int rfs_scan_listed(struct rfs_fs *fs, struct window *p,
 	return ret < 0 ? ret : (int)n;
 }
 
+/* *end: behind the last page that is there */
 static int rfs_scan_summaries(struct rfs_fs *fs, struct window *p, u32 nr,
-			      u32 from, u8 *block)
+			      u32 from, u8 *block, u32 *end)
 {
 	struct rfs_zone_info *z = &fs->zone[nr];
 	u64 start = (u64)nr * fs->geo.zone_blocks;
@@ -178,6 +179,7 @@ static int rfs_scan_summaries(struct rfs_fs *fs, struct window *p, u32 nr,
 				return 0;
 			at++;	/* of the check-point's tables, which follow */
 			tables = at + le16_to_cpu(sum->head.count);
+			*end = min(tables, z->wp);
 			continue;
 		}
 		rfs_version_seen(fs, le64_to_cpu(sum->head.stamp));
@@ -187,12 +189,13 @@ static int rfs_scan_summaries(struct rfs_fs *fs, struct window *p, u32 nr,
 			return ret;
 		z->summary = at + 1;
 		at += 1 + ret;
+		*end = at;
 	}
 	return 0;
 }
 
 static int rfs_scan_pages(struct rfs_fs *fs, struct window *p, u32 nr, u32 from,
-			  u8 *block)
+			  u8 *block, u32 *end)
 {
 	struct rfs_zone_info *z = &fs->zone[nr];
 	u64 addr = (u64)nr * fs->geo.zone_blocks + from;
@@ -208,6 +211,7 @@ static int rfs_scan_pages(struct rfs_fs *fs, struct window *p, u32 nr, u32 from,
 			fs->recovered.pages_bad++;
 			continue;
 		}
+		*end = at + 1;
 		ret = rfs_note_page(fs, p, z, &oob, addr);
 		if (ret < 0)
 			return ret;
@@ -235,7 +239,7 @@ static bool rfs_tail_left_out(const struct rfs_fs *fs,
 static int rfs_scan_zones(struct rfs_fs *fs, struct window *p)
 {
 	u8 *block = rfs_alloc(2 * RFS_BLOCK_BYTES);
-	u32 nr, groups = 0;
+	u32 nr, end, groups = 0;
 	int ret = 0;
 
 	if (!block)
@@ -250,10 +254,19 @@ static int rfs_scan_zones(struct rfs_fs *fs, struct window *p)
 			ret = -EUCLEAN;	/* blocks in use are gone */
 		if (!ret && z->wp <= z->cp_wp)
 			continue;
+		end = z->cp_wp;
 		if (!ret && fs->geo.oob_bytes)
-			ret = rfs_scan_pages(fs, p, nr, z->cp_wp, block);
+			ret = rfs_scan_pages(fs, p, nr, z->cp_wp, block, &end);
 		else if (!ret)
-			ret = rfs_scan_summaries(fs, p, nr, z->cp_wp, block);
+			ret = rfs_scan_summaries(fs, p, nr, z->cp_wp, block,
+						 &end);
+		/*
+		 * Where a zone that is read-only ends the drive does not say. The
+		 * zone table is to say no more than there is: once the zone is good
+		 * again, what lacks is what was in use and is gone.
+		 */
+		if (z->cond == RFS_DEV_READ_ONLY)
+			z->wp = end;
 		if (!ret && z->state == RFS_Z_FREE && z->window) {
 			z->state = RFS_Z_USED;
 			z->summary = fs->geo.oob_bytes ? 0 : z->summary;

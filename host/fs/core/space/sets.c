@@ -42,7 +42,7 @@ static u8 rfs_sets_of(const struct rfs_fs *fs, u32 nr)
 
 	if (nr < RFS_CP_ZONES)
 		return in;
-	in |= (fs->active_max && rfs_is_active(z)) << RFS_SET_ACTIVE;
+	in |= (fs->active_max && ok && rfs_is_active(z)) << RFS_SET_ACTIVE;
 	in |= z->cleaning << RFS_SET_CLEANING;
 	if (z->state == RFS_Z_FREE)
 		return in | 1 << RFS_SET_FREE |

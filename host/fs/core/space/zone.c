@@ -285,7 +285,7 @@ static void rfs_finish_zone(struct rfs_fs *fs, u32 nr)
 	u32 tries = 0;
 	int ret = 0;
 
-	while (fs->ops->finish && z->cond != RFS_DEV_OFFLINE) {
+	while (fs->ops->finish) {
 		ret = fs->ops->finish(fs->dev, nr);
 		if (!ret || rfs_zone_failed(ret))
 			break;
@@ -295,7 +295,8 @@ static void rfs_finish_zone(struct rfs_fs *fs, u32 nr)
 			fs->ops->delay(fs->dev);
 	}
 	rfs_note_error(fs, nr, ret);
-	z->wp = z->cap;
+	if (!ret)
+		z->wp = z->cap;
 	rfs_zone_changed(fs, nr);
 }
 
