@@ -35,6 +35,7 @@ CORE_TESTS = (
     "test_section",
     "test_hybrid",
     "test_runs",
+    "test_replica",
     "test_room",
 )
 # The least slow device that the drive of the harness can have, as good as full
