@@ -727,6 +727,7 @@ static void rfs_tables_again(struct rfs_fs *fs)
 /* All that the check-point says of the volume is fixed: another epoch begins. */
 static void rfs_epoch_cut(struct rfs_fs *fs)
 {
+	fs->first_lsn = fs->lsn;
 	rfs_log_cut(fs);
 	rfs_zones_cut(fs);
 	fs->pruned = 0;

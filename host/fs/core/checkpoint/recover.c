@@ -376,24 +376,34 @@ static int rfs_replay_bytes(struct rfs_fs *fs, struct partial *part,
 static int rfs_replay_blocks(struct rfs_fs *fs, const struct window *p,
 			     struct partial *part, struct rfs_head *block)
 {
-	u64 next = fs->lsn;
+	u64 next = fs->lsn, lsn;
 	u32 i;
 	int ret;
 
-	for (i = 0; i < p->logs && p->log[i].lsn == next; next++) {
+	for (i = 0; i < p->logs; next = lsn + 1) {
+		lsn = p->log[i].lsn;
+		if (lsn != next && !fs->rescuing)
+			break;
 		ret = fs->ops->read(fs->dev, p->log[i].addr, block, NULL);
 		if (ret)
 			return ret;
 		if (!rfs_head_ok(block, fs->volume, RFS_LOG) ||
-		    le64_to_cpu(block->off) != next ||
+		    le64_to_cpu(block->off) != lsn ||
 		    le16_to_cpu(block->count) > RFS_BODY_BYTES)
 			return -EUCLEAN;
+		/*
+		 * Before a check-point one LSN is left out if others go on while it is
+		 * made durable. The check-point says so; where it is lost, the first
+		 * block after it says that it was durable.
+		 */
+		if (lsn != next && le32_to_cpu(block->prev) != (u32)lsn)
+			break;
 		ret = rfs_replay_bytes(fs, part, (u8 *)(block + 1),
 				       le16_to_cpu(block->count));
 		if (ret)
 			return ret;
 		/* an append that failed was repeated: the same block twice */
-		while (i < p->logs && p->log[i].lsn == next)
+		while (i < p->logs && p->log[i].lsn == lsn)
 			i++;
 	}
 	fs->recovered.log_gap = p->logs - i;

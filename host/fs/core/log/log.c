@@ -33,6 +33,7 @@ static void rfs_log_seal(struct rfs_fs *fs, struct rfs_head *head, u64 lsn,
 
 	rfs_head_init(fs, head, RFS_LOG, 0, 0, lsn);
 	head->count = count;
+	head->prev = cpu_to_le32((u32)fs->first_lsn);
 	rfs_oob_meta(fs, oob, head);
 	rfs_head_seal(head, le64_to_cpu(oob->stamp));
 }

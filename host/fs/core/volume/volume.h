@@ -278,6 +278,7 @@ struct rfs_fs {
 	u32 log_full;		/* that take nothing more */
 	u32 log_used;		/* bytes of the next */
 	u64 lsn;		/* of the first */
+	u64 first_lsn;		/* after the last check-point */
 	struct rfs_log_sent *sent;	/* full blocks in flight, see log.c */
 	struct rfs_pending *pending;	/* hashed by inode */
 	u32 pendings, pending_room;	/* used; places, a power of 2 */
