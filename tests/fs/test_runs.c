@@ -678,6 +678,15 @@ static void cut_off(struct rfs_fs *fs)
 	rfs_unmount_nosync(fs);
 }
 
+/* After a power cut, with no block of the node map left */
+static struct rfs_rescue rescan_without_map(struct memdev *dev,
+					    struct rfs_fs **fs)
+{
+	cut_off(*fs);
+	lose(dev, RFS_NMAP, true);
+	return rescan(dev, fs);
+}
+
 /* Without the node map: leaves that are runs, that were, and that are again */
 TEST(runs_are_made_of_pages)
 {
@@ -759,9 +768,7 @@ TEST(runs_that_were_punched_are_back)
 	CHECK_EQ(rfs_punch(fs, ino, 0, 10, false), 0);
 	CHECK_EQ(leaves_written(fs), 0);
 	CHECK_EQ(fs->runs, 1);
-	cut_off(fs);
-	lose(dev, RFS_NMAP, true);
-	out = rescan(dev, &fs);
+	out = rescan_without_map(dev, &fs);
 	CHECK(!out.damaged);
 	CHECK_EQ(out.unlike, 1);
 	check_clean(fs);
@@ -783,9 +790,7 @@ TEST(runs_that_were_cut_off)
 	CHECK_EQ(rfs_truncate(fs, ino, 20 * RFS_BLOCK_BYTES + 5, false), 0);
 	CHECK_EQ(leaves_written(fs), 0);
 	CHECK_EQ(fs->runs, 1);
-	cut_off(fs);
-	lose(dev, RFS_NMAP, true);
-	out = rescan(dev, &fs);
+	out = rescan_without_map(dev, &fs);
 	CHECK(!out.damaged);
 	CHECK_EQ(out.leaves_made, 0);
 	CHECK_EQ(made_of, ino);
@@ -906,9 +911,7 @@ TEST(older_leaf_knows_what_was_punched)
 	put_row(fs, ino, 0, 40);
 	CHECK_EQ(leaves_written(fs), 0);
 	CHECK_EQ(fs->runs, 1);
-	cut_off(fs);
-	lose(dev, RFS_NMAP, true);
-	out = rescan(dev, &fs);
+	out = rescan_without_map(dev, &fs);
 	CHECK(!out.damaged);
 	CHECK_EQ(out.leaves_made, 0);
 	CHECK_EQ(made_of, ino);
@@ -935,9 +938,7 @@ TEST(pages_that_do_not_go_together)
 	CHECK_EQ(rfs_truncate(fs, ino, 50 * RFS_BLOCK_BYTES, false), 0);
 	CHECK_EQ(leaves_written(fs), 0);
 	CHECK_EQ(fs->runs, 1);
-	cut_off(fs);
-	lose(dev, RFS_NMAP, true);
-	out = rescan(dev, &fs);
+	out = rescan_without_map(dev, &fs);
 	CHECK(!out.damaged);
 	CHECK_EQ(out.unlike, 0);
 	check_clean(fs);
@@ -966,9 +967,7 @@ TEST(newest_was_punched)
 		CHECK_EQ(rfs_punch(fs, ino, 60, 61, false), 0);
 		CHECK_EQ(leaves_written(fs), 0);
 		CHECK_EQ(fs->runs, 1);
-		cut_off(fs);
-		lose(dev, RFS_NMAP, true);
-		out = rescan(dev, &fs);
+		out = rescan_without_map(dev, &fs);
 		CHECK_EQ(out.leaves_made, 1);
 		CHECK_EQ(out.unlike, 0);
 		CHECK_EQ(rows_ok(fs, ino, 0, 50, -1), 49);
@@ -1137,9 +1136,7 @@ TEST(tombstone_in_the_window)
 		fs = mount(dev);
 		expect(fs, ino, 60, 0, 0);
 		check_clean(fs);
-		cut_off(fs);
-		lose(dev, RFS_NMAP, true);
-		out = rescan(dev, &fs);
+		out = rescan_without_map(dev, &fs);
 		CHECK_EQ(out.leaves_made, 0);
 		CHECK_EQ(rows_ok(fs, ino, 1, 50, -1), 49);
 		expect(fs, ino, 60, 0, 0);
@@ -1238,11 +1235,8 @@ static void write_anew(struct rfs_fs *fs, u32 ino, u64 to)
 
 static struct rfs_rescue lose_node_map(struct memdev *dev, struct rfs_fs **fs)
 {
-	struct rfs_rescue out;
+	struct rfs_rescue out = rescan_without_map(dev, fs);
 
-	cut_off(*fs);
-	lose(dev, RFS_NMAP, true);
-	out = rescan(dev, fs);
 	check_clean(*fs);
 	return out;
 }
@@ -1573,9 +1567,7 @@ TEST(number_of_a_deleted_file)
 			CHECK_EQ(rfs_preallocate(fs, low, &from, 50), 0);
 		check_clean(fs);
 		CHECK_EQ(fs->runs, !way);
-		cut_off(fs);
-		lose(dev, RFS_NMAP, true);
-		out = rescan(dev, &fs);
+		out = rescan_without_map(dev, &fs);
 		CHECK_EQ(out.leaves_made, !way);
 		CHECK_EQ(fs->prealloc, way ? 50 : 0);
 		if (!way)
@@ -1683,9 +1675,7 @@ TEST(older_leaf_that_was_cleaned)
 	CHECK_EQ(fs->runs, 1);
 	/* so that the zone that was cleaned is another's now */
 	reset_row(dev, &addr, 1);
-	cut_off(fs);
-	lose(dev, RFS_NMAP, true);
-	out = rescan(dev, &fs);
+	out = rescan_without_map(dev, &fs);
 	CHECK_EQ(out.leaves_made, 1);
 	CHECK_EQ(out.unlike, 0);
 	CHECK_EQ(rows_ok(fs, ino, 0, 240, -1), 239);
@@ -1828,9 +1818,7 @@ TEST(transactions_with_copies)
 		write_again(dev, addr, spare, way & 1 ? RFS_OOB_COPY : 0);
 		if (way < 2)
 			dev->page[addr].state = MEM_TORN;
-		cut_off(fs);
-		lose(dev, RFS_NMAP, true);
-		out = rescan(dev, &fs);
+		out = rescan_without_map(dev, &fs);
 		CHECK_EQ(out.leaves_made, 1);
 		CHECK_EQ(rows_ok(fs, ino, 0, 50, 9), 50);
 		check_clean(fs);
@@ -1871,9 +1859,7 @@ TEST(blocks_of_the_leaf_that_lacks)
 	put_row(fs, ino[1], 8, 50);
 	check_clean(fs);
 	CHECK_EQ(fs->runs, 55);
-	cut_off(fs);
-	lose(dev, RFS_NMAP, true);
-	out = rescan(dev, &fs);
+	out = rescan_without_map(dev, &fs);
 	CHECK_EQ(out.leaves_made, 55);
 	CHECK_EQ(out.unlike, 0);
 	for (nth = 0; nth < 2; nth++) {

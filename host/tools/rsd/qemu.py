@@ -31,7 +31,7 @@ CONFIGURE = (
     "--disable-werror --disable-debug-info"
 ).split()
 
-# Stops at memory that is not its own and at undefined behaviour. Three times as slow: for tests.
+# For tests: ends at memory that is not its own, and at undefined behaviour.
 SANITIZED = [*CONFIGURE, "--enable-asan", "--enable-ubsan"]
 
 BINARY = "qemu-system-x86_64"

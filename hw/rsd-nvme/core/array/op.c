@@ -174,7 +174,8 @@ void rsd_compose_oob(const Cmd *cmd, uint32_t index, const uint8_t *host,
 }
 
 /* Slot number i of a step, with what is read or programmed */
-static RSD_APART RsdStatus execute_slot(RsdDrive *drive, const Step *step, uint32_t i)
+static RSD_APART RsdStatus execute_slot(RsdDrive *drive, const Step *step,
+                                        uint32_t i)
 {
     const Op *op = step->op;
     uint32_t page = step->page + i, index = step->index + i;
