@@ -148,8 +148,9 @@ struct rfs_oob {
  *	check-point's first block how many blocks without an address there is room
  *	kept for: preallocated, or of pieces only; else 0
  * @prev: of summaries zone offset + 1 of one before it in its zone, 0 if none; of
- *	the log low half of the first LSN after the last check-point; of types 3 to 8, 12 to 15 low half of the number of the check-point it was written for;
- *	of a check-point's first block, on hybrid volumes, low half of the sum of @stamp of
+ *	the log low half of the first LSN after the last check-point; of types 3 to 8,
+ *	12 to 15 low half of the number of the check-point it was written for; of a
+ *	check-point's first block, on hybrid volumes, low half of the sum of @stamp of
  *	the copies of the table of states that count, 0 if it does not say
  * @uuid: the rest of the volume's uuid, of which @volume is the beginning
  */
