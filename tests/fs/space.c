@@ -149,7 +149,7 @@ static bool drive_new(void)
 	rfs_layout(drive.geo.zones, drive.cap,
 		   drive.geo.oob_bytes >= RFS_OOB_BYTES, 0, id.runs,
 		   &layout);
-	if (drive.geo.zones < layout.need_zones)
+	if (drive.geo.zones < layout.make_zones)
 		return false;
 	/* these draw nothing: seeds stay what they were */
 	cached = draws >> 40 & 3;
@@ -160,7 +160,7 @@ static bool drive_new(void)
 		rfs_layout(drive.geo.zones, drive.cap,
 			   drive.geo.oob_bytes >= RFS_OOB_BYTES, id.ways,
 			   id.runs, &layout);
-		if (drive.geo.zones >= layout.need_zones)
+		if (drive.geo.zones >= layout.make_zones)
 			break;
 		id.ways--;
 	}

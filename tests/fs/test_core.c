@@ -219,11 +219,11 @@ TEST(mkfs_refuses)
 	u32 zones;
 
 	rfs_layout(48, CAP, true, 1, false, &l);
-	for (zones = l.need_zones - 1; zones <= l.need_zones; zones++) {
+	for (zones = l.make_zones - 1; zones <= l.make_zones; zones++) {
 		geo.zones = zones;
 		dev = memdev_new(&geo, CAP, 1 << 20, true);
 		CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, &id, ""),
-			 zones < l.need_zones ? -ENOSPC : 0);
+			 zones < l.make_zones ? -ENOSPC : 0);
 		memdev_free(dev);
 	}
 	/* a zone too small for check-points */
@@ -240,6 +240,95 @@ TEST(mkfs_refuses)
 	geo.zones = 40;
 	CHECK_EQ(rfs_mount(&memdev_ops, dev, &geo, false, 0, &fs), -EUCLEAN);
 	memdev_free(dev);
+}
+
+/* On a volume of so few zones quotas are turned on, and there is room for a zone of files. */
+static void smallest(const struct rfs_geometry *geo, u32 cap, u32 ways)
+{
+	struct rfs_id striped = { .uuid = "a small volume", .ways = ways, .runs = true };
+	struct memdev *dev = memdev_new(geo, cap, 32 << 20, true);
+	struct rfs_fs *fs;
+	u32 ino, i;
+
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, geo, &striped, ""), 0);
+	CHECK_EQ(rfs_mount(&memdev_ops, dev, geo, false, 0, &fs), 0);
+	CHECK_EQ(max(le32_to_cpu(fs->super.ways), 1U), ways);
+	CHECK_EQ(rfs_quota_on(fs), 0);
+	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "f", &file, &ino), 0);
+	for (i = 0; i < fs->holds / 2; i++)
+		put(fs, ino, i, i, RFS_BLOCK_BYTES);
+	check_clean(fs);
+	end(fs, dev);
+}
+
+TEST(smallest_volumes)
+{
+	static const u32 caps[] = { 16, 24, 32, 64, 256 }, ways[] = { 1, 2, 7, 32 };
+	struct rfs_geometry geo = { .zone_blocks = 256 };
+	struct rfs_layout l;
+	u32 i, j, oob;
+
+	for (i = 0; i < sizeof(caps) / sizeof(*caps); i++)
+		for (j = 0; j < sizeof(ways) / sizeof(*ways); j++)
+			for (oob = 0; oob <= 64; oob += 64) {
+				if (!oob && ways[j] > 1)
+					continue;
+				geo.oob_bytes = oob;
+				rfs_layout(200, caps[i], oob, ways[j], true, &l);
+				geo.zones = l.make_zones;
+				smallest(&geo, caps[i], ways[j]);
+			}
+}
+
+/* Fewer ways where zones are too few for so many */
+TEST(mkfs_stripes_over_fewer)
+{
+	static const struct rfs_id seven = { .uuid = "seven ways", .ways = 7, .runs = true };
+	struct rfs_geometry geo = { .zones = 35, .zone_blocks = 32, .oob_bytes = 64 };
+	struct memdev *dev = memdev_new(&geo, 24, 32 << 20, true);
+	struct rfs_fs *fs;
+	u32 ways;
+
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, &seven, ""), 0);
+	CHECK_EQ(rfs_mount(&memdev_ops, dev, &geo, false, 0, &fs), 0);
+	ways = le32_to_cpu(fs->super.ways);
+	CHECK(ways > 1 && ways < 7);
+	CHECK_EQ(ways, rfs_ways_fit(&geo, 24, 7, true));
+	CHECK_EQ(rfs_quota_on(fs), 0);
+	check_clean(fs);
+	end(fs, dev);
+}
+
+/* One that was made with fewer zones than mkfs asks for now is mounted. */
+TEST(smaller_volume_is_mounted)
+{
+	struct rfs_geometry geo = { .zone_blocks = 256, .oob_bytes = 64 };
+	struct rfs_super super[RFS_CP_MIRRORS];
+	struct rfs_layout few, enough;
+	struct memdev *dev;
+	struct rfs_fs *fs;
+	u32 i;
+
+	rfs_layout(48, 24, true, 1, id.runs, &enough);
+	CHECK(enough.need_zones < enough.make_zones);
+	geo.zones = enough.make_zones;
+	rfs_layout(enough.need_zones, 24, true, 1, id.runs, &few);
+	dev = memdev_new(&geo, 24, 32 << 20, true);
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, &id, ""), 0);
+	for (i = 0; i < RFS_CP_MIRRORS; i++) {
+		struct mem_page *page = &dev->page[i * 256];
+
+		memcpy(&super[i], page->data, sizeof(*super));
+		super[i].zones = cpu_to_le32(few.need_zones);
+		super[i].max_inodes = cpu_to_le32(few.max_inodes);
+		super[i].max_nodes = cpu_to_le32(few.max_nodes);
+		rfs_head_seal(&super[i].head, 5);
+		page->data = (u8 *)&super[i];
+	}
+	CHECK_EQ(rfs_mount(&memdev_ops, dev, &geo, false, 0, &fs), 0);
+	CHECK_EQ(fs->geo.zones, few.need_zones);
+	check_clean(fs);
+	end(fs, dev);
 }
 
 TEST(newer_format)
@@ -1911,7 +2000,7 @@ TEST(made_anew)
 /* Whatever zone of check-points goes offline when the power is cut */
 TEST(any_checkpoint_zone_fails)
 {
-	const struct rfs_geometry geo = { .zones = 36, .zone_blocks = 16,
+	const struct rfs_geometry geo = { .zones = 48, .zone_blocks = 16,
 					  .oob_bytes = 64 };
 	struct memdev *dev = memdev_new(&geo, 15, 16 << 20, true);
 	struct memdev *cut = memdev_new(&geo, 15, 1 << 20, false);

@@ -153,6 +153,12 @@ def test_mkfs_size(volume: Tools) -> None:
         (["-I", "48x256x257"], "must be ZONESxBLOCKS"),
         (["-I", "9x256"], "9 zones of 256 blocks"),
         (["-I", "99x7"], "zones of 7 blocks"),
+        (["-I", "27x32x24"], "27 zones of 24 blocks; 28 are the least"),
+        (["-w", "7", "-I", "27x32x24"], "27 zones of 24 blocks; 28 are the least"),
+        (
+            ["-w", "7", "-I", "35x32x24"],
+            "has 35 zones of 24 blocks, and 37 are the least for that; -w 5 is the most for these",
+        ),
         (["-U", "12"], "must be 32 hexadecimal digits"),
         (["-L", "x" * 65], "65 bytes; 64 are the most"),
         (["-m", "16"], "-m 16: must be 0 or 64"),

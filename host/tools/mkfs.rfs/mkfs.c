@@ -156,15 +156,16 @@ static u32 ways_of(const struct rfs_device *device, u32 zones)
 
 	ways = rfs_ways_allowed(&device->geo, cap, ways);
 	rfs_layout(zones, cap, device->geo.oob_bytes, ways, true, &layout);
-	return zones < layout.need_zones ? 1 : ways;
+	return zones < layout.make_zones ? 1 : ways;
 }
 
-static void too_small(const struct rfs_device *device, u32 zones, u32 ways)
+/* Also where nothing is striped */
+static void too_small(const struct rfs_device *device, u32 zones)
 {
 	u32 usable, cap = zone_cap(device, zones, &usable);
 	struct rfs_layout layout;
 
-	rfs_layout(zones, cap, device->geo.oob_bytes, ways, true, &layout);
+	rfs_layout(zones, cap, device->geo.oob_bytes, 1, true, &layout);
 	if (usable < RFS_CP_MIRRORS)
 		complain("%s: %u of its first 3 zones can be written; check-points need 2",
 			 device->path, usable);
@@ -173,10 +174,34 @@ static void too_small(const struct rfs_device *device, u32 zones, u32 ways)
 			 device->path, cap, max(1 + 2 * layout.cp_blocks, 8U),
 			 layout.cp_blocks);
 	else
-		complain("%s: %u zones of %u blocks; %u are the least: 3 for check-points, %u in reserve for %u dirty blocks and maps of inodes and nodes of %u, 4 for files",
-			 device->path, zones, cap, layout.need_zones,
+		complain("%s: %u zones of %u blocks; %u are the least: 3 for check-points, %u in reserve for %u dirty blocks and maps of inodes and nodes of %u, %u for files and their metadata",
+			 device->path, zones, cap, layout.make_zones,
 			 layout.reserve_zones, layout.dirty_max,
-			 layout.imap_blocks + layout.nmap_blocks);
+			 layout.imap_blocks + layout.nmap_blocks,
+			 layout.make_zones - layout.reserve_zones -
+			 RFS_CP_ZONES);
+}
+
+/* More ways than the volume can stripe over; false: as many, or there can be no volume. */
+static bool too_many_ways(const struct rfs_device *device,
+			  const struct rfs_geometry *geo, u32 ways)
+{
+	u32 usable, cap = zone_cap(device, geo->zones, &usable);
+	u32 most = rfs_ways_fit(geo, cap, ways, true);
+	struct rfs_layout layout;
+
+	if (rfs_ways_allowed(geo, cap, ways) < ways) {
+		complain("-w %u: %s allows %u open and %u active zones (0: any number), which are too few; less may do",
+			 ways, device->path, geo->max_open, geo->max_active);
+		return true;
+	}
+	rfs_layout(geo->zones, cap, geo->oob_bytes, most, true, &layout);
+	if (most == ways || geo->zones < layout.make_zones)
+		return false;
+	rfs_layout(geo->zones, cap, geo->oob_bytes, ways, true, &layout);
+	complain("-w %u: %s has %u zones of %u blocks, and %u are the least for that; -w %u is the most for these",
+		 ways, device->path, geo->zones, cap, layout.make_zones, most);
+	return true;
 }
 
 /* A slow device is overwritten as a drive is; its first blocks say what is there. */
@@ -224,7 +249,6 @@ static int make(struct rfs_device *device, const struct options *o,
 	u64 bytes, zone_bytes = (u64)device->geo.zone_blocks * RFS_BLOCK_BYTES;
 	struct rfs_geometry geo = device->geo;
 	struct rfs_id id = o->id;
-	u32 usable;
 	int ret;
 
 	if (size) {
@@ -246,15 +270,11 @@ static int make(struct rfs_device *device, const struct options *o,
 		return 1;
 	if (!id.ways)
 		id.ways = ways_of(device, geo.zones);
-	if (rfs_ways_allowed(&geo, zone_cap(device, geo.zones, &usable),
-			     id.ways) < id.ways) {
-		complain("-w %u: %s allows %u open and %u active zones (0: any number), which are too few; less may do",
-			 id.ways, device->path, geo.max_open, geo.max_active);
+	if (too_many_ways(device, &geo, id.ways))
 		return 1;
-	}
 	ret = rfs_mkfs(device->ops, device->dev, &geo, &id, o->label);
 	if (ret == -ENOSPC) {
-		too_small(device, geo.zones, id.ways);
+		too_small(device, geo.zones);
 		return 1;
 	}
 	if (ret == -EOPNOTSUPP) {

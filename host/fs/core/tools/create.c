@@ -43,12 +43,26 @@ int rfs_root_make(struct rfs_fs *fs)
 	return 0;
 }
 
-/* As the superblock has it: 0 where nothing is striped */
-static u32 striped_over(const struct rfs_geometry *geo, u32 cap, u32 ways)
+u32 rfs_ways_fit(const struct rfs_geometry *geo, u32 cap, u32 ways, bool runs)
 {
-	u32 allowed = rfs_ways_allowed(geo, cap, ways);
+	bool oob = geo->oob_bytes >= RFS_OOB_BYTES;
+	struct rfs_layout layout;
 
-	return allowed > 1 ? allowed : 0;
+	for (ways = rfs_ways_allowed(geo, cap, ways); ways > 1; ways--) {
+		rfs_layout(geo->zones, cap, oob, ways, runs, &layout);
+		if (geo->zones >= layout.make_zones)
+			break;
+	}
+	return ways;
+}
+
+/* As the superblock has it: 0 where nothing is striped */
+static u32 striped_over(const struct rfs_geometry *geo, u32 cap,
+			const struct rfs_id *id)
+{
+	u32 ways = rfs_ways_fit(geo, cap, id->ways, id->runs);
+
+	return ways > 1 ? ways : 0;
 }
 
 static u64 replica_blocks(const struct rfs_geometry *geo, const struct rfs_id *id)
@@ -63,10 +77,11 @@ int rfs_super_make(struct rfs_fs *fs, u32 cap, const struct rfs_id *id,
 {
 	struct rfs_super *super = &fs->super;
 	bool oob = fs->geo.oob_bytes >= RFS_OOB_BYTES;
-	u32 ways = striped_over(&fs->geo, cap, id->ways);
+	u32 ways = striped_over(&fs->geo, cap, id);
 	struct rfs_layout layout;
 
 	rfs_layout(fs->geo.zones, cap, oob, ways, id->runs, &layout);
+	/* one that is there may be smaller than mkfs makes them */
 	if (fs->geo.zones < layout.need_zones)
 		return -ENOSPC;
 	super->version = cpu_to_le32(RFS_FORMAT_VERSION);
@@ -161,9 +176,9 @@ int rfs_mkfs(const struct rfs_dev_ops *ops, void *dev,
 		cap = min(cap, state.cap);
 	}
 	rfs_layout(geo->zones, cap, geo->oob_bytes >= RFS_OOB_BYTES,
-		   striped_over(geo, cap, id->ways), id->runs, &layout);
+		   striped_over(geo, cap, id), id->runs, &layout);
 	/* before anything is reset: what is refused leaves all as it was */
-	if (usable < RFS_CP_MIRRORS || geo->zones < layout.need_zones)
+	if (usable < RFS_CP_MIRRORS || geo->zones < layout.make_zones)
 		return -ENOSPC;
 	ret = reset_all(ops, dev, geo->zones);
 	if (ret)

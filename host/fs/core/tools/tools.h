@@ -26,11 +26,17 @@ int rfs_mkfs(const struct rfs_dev_ops *ops, void *dev,
 	     const struct rfs_geometry *geo, const struct rfs_id *id,
 	     const char *label);
 
+/*
+ * Zones that a new volume stripes over, at most `ways`: as the drive allows, and as leave
+ * room for files. 1: nothing is striped
+ */
+u32 rfs_ways_fit(const struct rfs_geometry *geo, u32 cap, u32 ways, bool runs);
+
 /* Blocks of files that geo->slow has room for */
 u64 rfs_slow_room(const struct rfs_geometry *geo, const struct rfs_id *id);
 bool rfs_slow_fits(const struct rfs_geometry *geo, const struct rfs_id *id);
 
-/* A new one for zones of cap blocks; -ENOSPC: see rfs_layout() */
+/* A new one for zones of cap blocks; -ENOSPC: there can be none, see rfs_layout() */
 int rfs_super_make(struct rfs_fs *fs, u32 cap, const struct rfs_id *id,
 		   const char *label, u64 created);
 int rfs_root_make(struct rfs_fs *fs);	/* an empty one */
