@@ -3681,6 +3681,41 @@ TEST(cleaning_keeps_what_it_emptied)
 	end(fs, dev);
 }
 
+/* Nobody waits for it: where zones fail, the victims stay, and that is no error. */
+TEST(cleaning_ahead_leaves_what_has_no_zone)
+{
+	static const enum rfs_clean ahead[] = { RFS_CLEAN_IDLE, RFS_CLEAN_EARLY };
+	struct rfs_dev_ops ops = memdev_ops;
+	u32 ino, other_ino, i, how;
+	struct memdev *dev;
+	struct rfs_fs *fs;
+
+	ops.append = append_copies;
+	for (how = 0; how < 2; how++) {
+		dev = new_dev(&geometry);
+		fs = mount_to_clean(dev, &ops, 0, &ino);
+		CHECK_EQ(rfs_create(fs, 2, "full", &file, &other_ino), 0);
+		for (i = 0; 2 * fs->free_zones >= geometry.zones; i++)
+			put(fs, other_ino, i, i, RFS_BLOCK_BYTES);
+		CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+		fs->ahead = geometry.zones;	/* so that zones are wanted */
+		CHECK_EQ(rfs_clean_some(fs, ahead[how]), -ENOENT);
+		CHECK_EQ(copies_fail, 0);
+		CHECK(!fs->read_only);
+		CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+		for (i = 0; i < 4 * CAP; i++)
+			expect(fs, ino, i, i, RFS_BLOCK_BYTES);
+		/* they are victims the next time */
+		CHECK_EQ(rfs_clean_some(fs, ahead[how]), 0);
+		CHECK(fs->stats.copied);
+		CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+		for (i = 0; i < 4 * CAP; i++)
+			expect(fs, ino, i, i, RFS_BLOCK_BYTES);
+		check_clean(fs);
+		end(fs, dev);
+	}
+}
+
 static bool cache_lies;
 
 /* As if all that was written were in the page cache */

@@ -1004,9 +1004,15 @@ static int rfs_clean_end(struct rfs_fs *fs, struct cleaner *c, int ret)
 		rfs_mark_dead(fs);
 		rfs_free_zones(fs);
 	}
-	if (ret == NO_ZONE)
-		ret = rfs_to_be_free(fs) ? 0 : -EIO;
+	if (ret == NO_ZONE && rfs_to_be_free(fs))
+		ret = 0;
 	return !ret && none ? -ENOENT : ret;
+}
+
+/* Nothing was emptied: who waits for room has an error, nobody else has. */
+static int rfs_no_zone(enum rfs_clean how)
+{
+	return how <= RFS_CLEAN_EARLY ? -ENOENT : -EIO;
 }
 
 bool rfs_clean_due(const struct rfs_fs *fs, u32 *seen)
@@ -1056,6 +1062,8 @@ int rfs_clean(struct rfs_fs *fs, enum rfs_clean how)
 	none = ret == STOP && !c->any;
 	ret = rfs_clean_end(fs, c, ret);
 	rfs_cleaner_free(c);
+	if (ret == NO_ZONE)
+		return rfs_no_zone(how);
 	return !ret && none && !rfs_clean_worth(fs) ? -ENOSPC : ret;
 }
 
@@ -1252,6 +1260,8 @@ int rfs_clean_some(struct rfs_fs *fs, enum rfs_clean how)
 	none = ret == STOP && !c->any;
 	ret = rfs_clean_end(fs, c, ret);
 	rfs_cleaner_free(c);
+	if (ret == NO_ZONE)
+		return rfs_no_zone(how);
 	if (ret && ret != -ENOENT)
 		return ret;
 	if (none && !rfs_clean_worth(fs))
