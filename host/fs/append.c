@@ -402,7 +402,7 @@ static struct rfsm_txn *rfsm_io_done(struct rfsm_io *io)
 	struct rfs_sb_info *sbi = io->sbi;
 	struct rfs_fs *fs = sbi->fs;
 	u64 addr = io->bio->bi_iter.bi_sector >> (12 - SECTOR_SHIFT);
-	int error = blk_status_to_errno(io->bio->bi_status);
+	int error = rfsm_drive_error(blk_status_to_errno(io->bio->bi_status));
 	u64 addrs[RFSM_APPEND_MAX];
 	u32 i;
 

@@ -367,6 +367,8 @@ void rfsm_mem_module_exit(void);
 /* After a failed operation: what the option errors= says. Returns ret. */
 int rfsm_failed(struct rfs_sb_info *sbi, int ret);
 bool rfsm_dead(const struct rfs_sb_info *sbi);
+/* What an error of the drive is to the core: of the moment, or -EIO */
+int rfsm_drive_error(int error);
 
 /* trace.c */
 void rfsm_victim(void *dev, u32 zone, u32 live, u32 cap);	/* a trace event */
