@@ -325,16 +325,10 @@ int rfs_copy_done(struct rfs_fs *fs, const struct rfs_copy *copy, u32 first,
 	return 0;
 }
 
-/*
- * Zones have failed and none was left for a copy: what it is of stays where it is. What
- * was emptied before has its copies elsewhere, and a check-point gives it back.
- */
-#define NO_ZONE	2
-
 static int rfs_copy_failed(const struct rfs_fs *fs, int error)
 {
-	return !fs->read_only && (error == -EIO || error == -ENOSPC) ? NO_ZONE :
-								       error;
+	return !fs->read_only && (error == -EIO || error == -ENOSPC) ?
+	       RFS_NO_ZONE : error;
 }
 
 /* All at once, and it has completed */
@@ -667,8 +661,6 @@ static int rfs_move_meta(struct rfs_fs *fs, const struct rfs_oob *from,
 	return 0;
 }
 
-#define STOP	1	/* there is no room for more, before a check-point */
-
 static int rfs_move_block(struct rfs_fs *fs, struct cleaner *c,
 			  const struct rfs_oob *from, u64 addr)
 {
@@ -680,7 +672,7 @@ static int rfs_move_block(struct rfs_fs *fs, struct cleaner *c,
 	/* of metadata nothing is copied: it takes no room of pages that were promised some */
 	copies = c->waiting + (from->type == RFS_DATA);
 	if (rfs_room_beside(fs, copies, c->kept) < c->least)
-		return STOP;
+		return RFS_STOP;
 	c->any = true;
 	if (from->type == RFS_DATA)
 		return rfs_move_data(fs, c, from, addr);
@@ -935,7 +927,7 @@ static void rfs_saw_victim(const struct rfs_fs *fs, u32 nr)
 }
 
 /*
- * Victims, up to RFS_VICTIMS; -ENOENT if there is none; STOP: not all of them were
+ * Victims, up to RFS_VICTIMS; -ENOENT if there is none; RFS_STOP: not all of them were
  * gone through, so the next round has the rest.
  */
 static int rfs_clean_more(struct rfs_fs *fs, struct cleaner *c,
@@ -977,7 +969,7 @@ static int rfs_clean_end(struct rfs_fs *fs, struct cleaner *c, int ret)
 	u32 i;
 	int error;
 
-	if (none || ret == STOP)
+	if (none || ret == RFS_STOP)
 		ret = 0;
 	for (i = 0; !ret && i < c->shared; i++)
 		if (c->filling[i])
@@ -1004,7 +996,7 @@ static int rfs_clean_end(struct rfs_fs *fs, struct cleaner *c, int ret)
 		rfs_mark_dead(fs);
 		rfs_free_zones(fs);
 	}
-	if (ret == NO_ZONE && rfs_to_be_free(fs))
+	if (ret == RFS_NO_ZONE && rfs_to_be_free(fs))
 		ret = 0;
 	return !ret && none ? -ENOENT : ret;
 }
@@ -1059,10 +1051,10 @@ int rfs_clean(struct rfs_fs *fs, enum rfs_clean how)
 	do {	/* what is above several is written once */
 		ret = rfs_clean_more(fs, c, how);
 	} while (!ret && how == RFS_CLEAN_HARD && rfs_clean_wanted(fs));
-	none = ret == STOP && !c->any;
+	none = ret == RFS_STOP && !c->any;
 	ret = rfs_clean_end(fs, c, ret);
 	rfs_cleaner_free(c);
-	if (ret == NO_ZONE)
+	if (ret == RFS_NO_ZONE)
 		return rfs_no_zone(how);
 	return !ret && none && !rfs_clean_worth(fs) ? -ENOSPC : ret;
 }
@@ -1211,7 +1203,7 @@ int rfs_compact(struct rfs_fs *fs,
 		return -ENOMEM;
 	ret = rfs_compact_zones(fs, c);
 	rfs_cleaner_free(c);
-	if (ret && ret != STOP)
+	if (ret && ret != RFS_STOP)
 		return ret;
 	ret = checkpoint(fs, 0);
 	if (!ret)
@@ -1257,10 +1249,10 @@ int rfs_clean_some(struct rfs_fs *fs, enum rfs_clean how)
 		if (rfs_dirty_due(fs) || rfs_clean_narrows(fs))
 			break;
 	}
-	none = ret == STOP && !c->any;
+	none = ret == RFS_STOP && !c->any;
 	ret = rfs_clean_end(fs, c, ret);
 	rfs_cleaner_free(c);
-	if (ret == NO_ZONE)
+	if (ret == RFS_NO_ZONE)
 		return rfs_no_zone(how);
 	if (ret && ret != -ENOENT)
 		return ret;

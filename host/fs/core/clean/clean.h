@@ -5,6 +5,20 @@
 
 #include "space/rank.h"
 
+/*
+ * Why cleaning, or what goes home, ends before it is through, beside 0 and -errno. Only files
+ * of this folder see these.
+ */
+enum {
+	/* a check-point first: for room, or for blocks that are held */
+	RFS_STOP = 1,
+	/*
+	 * Zones have failed and none was left for a copy: what it is of stays where it is. What
+	 * was emptied before has its copies elsewhere, and a check-point gives it back.
+	 */
+	RFS_NO_ZONE,
+};
+
 /* Blocks of one group that cleaning moves together */
 struct rfs_copy {
 	u32 nr;			/* below RFS_COPIES, of those in use */
