@@ -125,6 +125,11 @@ static int rfsm_bypass_row(struct inode *inode, const struct rfs_txn *txn,
 	for (i = from; i < from + entered; i++)
 		rfsm_unreserve(sbi, inode, folio[i], txn->block + i, 1);
 	if (entered) {
+		/*
+		 * The next check-point has them: with a slow device nobody enters blocks
+		 * between the moment when one is fixed and the one when it is durable, see
+		 * rfs_cp_may_open().
+		 */
 		WRITE_ONCE(sbi->bypassed, sbi->fs->cp_seq + 1);
 		WRITE_ONCE(RFS_I(inode)->bypassed, sbi->bypassed);
 	}

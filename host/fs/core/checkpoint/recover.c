@@ -398,6 +398,9 @@ static int rfs_replay_blocks(struct rfs_fs *fs, const struct window *p,
 		 */
 		if (lsn != next && le32_to_cpu(block->prev) != (u32)lsn)
 			break;
+		/* nor does the end of a record follow that the check-point dropped */
+		if (le32_to_cpu(block->prev) == (u32)lsn)
+			part->fill = 0;
 		ret = rfs_replay_bytes(fs, part, (u8 *)(block + 1),
 				       le16_to_cpu(block->count));
 		if (ret)

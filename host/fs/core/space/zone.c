@@ -414,6 +414,7 @@ static bool rfs_begin_zone(struct rfs_fs *fs, u32 nr, u32 stream, int error)
 		return false;
 	fs->stats.resets += !!z->wp;
 	z->wp = 0;
+	z->kept = false;
 	z->summary = 0;
 	rfs_sums_note(fs, z);
 	z->sum_time = 0;
@@ -424,10 +425,12 @@ static bool rfs_begin_zone(struct rfs_fs *fs, u32 nr, u32 stream, int error)
 }
 
 /*
- * A free zone for a stream, the first from the cursor on. -EBUSY: each of them is being
- * read, or reset. -ENOMEM: it could not be reset now, which says nothing of it.
+ * A free zone for a stream, the first from the cursor on; of those that are kept only if
+ * it is asked for. -EBUSY: each of them is being read, or reset. -ENOMEM: it could not be
+ * reset now, which says nothing of it.
  */
-static int rfs_take_zone_of(struct rfs_fs *fs, u32 stream, u32 way, u32 ways)
+static int rfs_take_zone_from(struct rfs_fs *fs, u32 stream, u32 way, u32 ways,
+			      bool kept)
 {
 	u32 from = fs->zone_cursor, end = fs->geo.zones, nr;
 	bool again = false, begun;
@@ -444,6 +447,8 @@ static int rfs_take_zone_of(struct rfs_fs *fs, u32 stream, u32 way, u32 ways)
 			continue;
 		}
 		from = nr + 1;
+		if (fs->zone[nr].kept && !kept)
+			continue;
 		ret = rfs_reset_now(fs, nr);
 		if (ret && !rfs_zone_failed(ret)) {
 			/* another time */
@@ -459,6 +464,13 @@ static int rfs_take_zone_of(struct rfs_fs *fs, u32 stream, u32 way, u32 ways)
 	fs->active[fs->active_of[stream]][way].zone = nr;
 	fs->zone_cursor = nr + 1;
 	return 0;
+}
+
+static int rfs_take_zone_of(struct rfs_fs *fs, u32 stream, u32 way, u32 ways)
+{
+	int ret = rfs_take_zone_from(fs, stream, way, ways, false);
+
+	return ret ? rfs_take_zone_from(fs, stream, way, ways, true) : 0;
 }
 
 /* Of this way; of any other where that has none, and the stream has no room elsewhere */
@@ -609,7 +621,7 @@ int rfs_place(struct rfs_fs *fs, u32 stream, u32 n, bool all,
 {
 	struct rfs_zone_info *z;
 	struct rfs_active_seg *seg;
-	bool listed;
+	bool listed, numbered = stream == RFS_S_META;
 	int ret;
 
 	stream = rfs_with_room(fs, stream);
@@ -629,6 +641,7 @@ int rfs_place(struct rfs_fs *fs, u32 stream, u32 n, bool all,
 	/* summaries go out when all that they list is there */
 	place->addr = (u64)seg->zone * fs->geo.zone_blocks + z->wp - z->sums_due;
 	z->wp += n;
+	z->numbered |= numbered;
 	rfs_inflight_add(fs, seg->zone, n);
 	if (z->window) {
 		rfs_inflight_changed(fs, seg->zone);
@@ -860,6 +873,31 @@ void rfs_zones_cut(struct rfs_fs *fs)
 }
 
 /*
+ * Nodes and inodes that a check-point writes are numbered, and if check-points are lost
+ * one of which numbers lack was not finished. So a zone that has only such of them as
+ * were written once more for the same check-point is reset when there are some of a
+ * later one, or if no other zone is free. See rescan.c.
+ */
+static void rfs_keep_zones(struct rfs_fs *fs)
+{
+	bool any = false;
+	u32 nr;
+
+	rfs_bits_each(&fs->set[RFS_SET_SINCE], nr)
+		any |= fs->zone[nr].numbered;
+	rfs_bits_each(&fs->set[RFS_SET_SINCE], nr) {
+		struct rfs_zone_info *z = &fs->zone[nr];
+
+		z->frozen = false;
+		if (any) {
+			z->kept = z->numbered;
+			z->numbered = false;
+		}
+		rfs_zone_changed(fs, nr);
+	}
+}
+
+/*
  * After a check-point. What has died since it was frozen is not free: the check-point
  * leads there.
  */
@@ -869,10 +907,7 @@ int rfs_free_zones(struct rfs_fs *fs)
 
 	if (fs->inject & RFS_INJECT_DIED)
 		rfs_mark_dead(fs);
-	rfs_bits_each(&fs->set[RFS_SET_SINCE], nr) {
-		fs->zone[nr].frozen = false;
-		rfs_zone_changed(fs, nr);
-	}
+	rfs_keep_zones(fs);
 	rfs_bits_each(&fs->set[RFS_SET_DEAD], nr) {
 		struct rfs_zone_info *z = &fs->zone[nr];
 
@@ -887,7 +922,7 @@ int rfs_free_zones(struct rfs_fs *fs)
 		if (z->state == RFS_Z_FREE) {
 			fs->free_zones++;
 			fs->futile = false;
-			if (z->wp && !rfs_resets_later(fs))
+			if (z->wp && !z->kept && !rfs_resets_later(fs))
 				rfs_reset_freed(fs, nr);
 		}
 		rfs_zone_changed(fs, nr);

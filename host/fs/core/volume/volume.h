@@ -46,6 +46,8 @@ struct rfs_zone_info {
 	bool window;		/* holds pages since the check-point */
 	bool frozen;		/* or since the one before, this is not durable yet */
 	bool dies;		/* nothing in it is in use in what that says */
+	bool numbered;		/* holds nodes or inodes of the next check-point */
+	bool kept;		/* or of the last one that has any: not to be reset soon */
 	bool resetting;		/* now, while others go on */
 	bool cleaning;		/* now */
 	bool cleaned;		/* since the check-point */
@@ -63,7 +65,7 @@ enum rfs_zone_set {
 	RFS_SET_FREE,
 	RFS_SET_GAINED,		/* the next check-point makes it free */
 	RFS_SET_DEAD,		/* closed, and nothing in use or being cleaned */
-	RFS_SET_SINCE,		/* of the window, or cleaned, since the check-point */
+	RFS_SET_SINCE,		/* of the window, cleaned, or kept, since the check-point */
 	RFS_SET_RESET,		/* free, to be reset */
 	RFS_SET_ACTIVE,		/* partly filled, where the drive limits these */
 	RFS_SET_META,		/* of log, metadata or maps */
