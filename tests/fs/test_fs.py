@@ -218,6 +218,7 @@ def test_many_hybrid_crashes(build: Path, seed: int) -> None:
         "rescan=1",
         "rescan=1 oob=0",
         "rescan=1 ways=4",
+        "rescan=1 async=1 volatile=1",
         "rescan=2",
         "rescan=2 oob=0",
         "rescan=2 runs=0",

@@ -727,7 +727,7 @@ static void rfs_tables_again(struct rfs_fs *fs)
 /* All that the check-point says of the volume is fixed: another epoch begins. */
 static void rfs_epoch_cut(struct rfs_fs *fs)
 {
-	fs->first_lsn = fs->lsn;
+	fs->next_first_lsn = fs->lsn;
 	rfs_log_cut(fs);
 	rfs_zones_cut(fs);
 	fs->pruned = 0;
@@ -746,6 +746,7 @@ static int rfs_epoch_durable(struct rfs_fs *fs, u32 flags,
 	fs->early_blocks = 0;
 	rfs_log_cut_durable(fs);
 	fs->commit = RFS_COMMIT_NONE;
+	fs->first_lsn = fs->next_first_lsn;
 	if (fs->home)
 		rfs_home_committed(fs);
 	fs->stats.checkpoints++;

@@ -23,6 +23,12 @@ struct log_page {
 	u64 addr;
 };
 
+/* First LSNs of epochs that blocks of the log name, ascending. Only a rescue has them. */
+struct firsts {
+	u32 *lsn;	/* their low halves */
+	u32 n;
+};
+
 /* A block of inodes, or a node */
 struct leftover {
 	u8 type;
@@ -373,17 +379,73 @@ static int rfs_replay_bytes(struct rfs_fs *fs, struct partial *part,
 	return 0;
 }
 
+static int rfs_by_value(const void *a, const void *b)
+{
+	const u32 *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static int rfs_find_firsts(struct rfs_fs *fs, const struct window *p,
+			   struct rfs_head *block, struct firsts *firsts)
+{
+	u32 i;
+
+	firsts->lsn = rfs_alloc(p->logs * sizeof(*firsts->lsn));
+	if (!firsts->lsn)
+		return -ENOMEM;
+	for (i = 0; i < p->logs; i++)
+		if (!fs->ops->read(fs->dev, p->log[i].addr, block, NULL) &&
+		    rfs_head_ok(block, fs->volume, RFS_LOG))
+			firsts->lsn[firsts->n++] = le32_to_cpu(block->prev);
+	rfs_sort(firsts->lsn, firsts->n, sizeof(*firsts->lsn), rfs_by_value);
+	return 0;
+}
+
+/*
+ * Before a check-point one LSN is left out if others go on while it is made durable.
+ * The check-point says so. Where it is lost, any block that was written when it was
+ * durable names the first LSN behind the gap. Other blocks behind a gap do not count.
+ */
+static bool rfs_begins_epoch(const struct firsts *firsts, u64 lsn)
+{
+	u32 from = 0, to = firsts->n;
+
+	while (from < to) {
+		u32 at = from + (to - from) / 2;
+
+		if (firsts->lsn[at] == (u32)lsn)
+			return true;
+		if (firsts->lsn[at] < (u32)lsn)
+			from = at + 1;
+		else
+			to = at;
+	}
+	return false;
+}
+
 static int rfs_replay_blocks(struct rfs_fs *fs, const struct window *p,
-			     struct partial *part, struct rfs_head *block)
+			     struct partial *part, struct rfs_head *block,
+			     const struct firsts *firsts)
 {
 	u64 next = fs->lsn, lsn;
-	u32 i;
+	u32 i, gap = 0;
+	bool begins;
 	int ret;
 
-	for (i = 0; i < p->logs; next = lsn + 1) {
+	for (i = 0; i < p->logs;) {
 		lsn = p->log[i].lsn;
-		if (lsn != next && !fs->rescuing)
-			break;
+		begins = rfs_begins_epoch(firsts, lsn);
+		if (lsn != next && !begins) {
+			if (!fs->rescuing)
+				break;
+			i++;
+			gap++;
+			continue;
+		}
+		/* the end of a record that the check-point dropped does not follow */
+		if (begins)
+			part->fill = 0;
 		ret = fs->ops->read(fs->dev, p->log[i].addr, block, NULL);
 		if (ret)
 			return ret;
@@ -391,16 +453,6 @@ static int rfs_replay_blocks(struct rfs_fs *fs, const struct window *p,
 		    le64_to_cpu(block->off) != lsn ||
 		    le16_to_cpu(block->count) > RFS_BODY_BYTES)
 			return -EUCLEAN;
-		/*
-		 * Before a check-point one LSN is left out if others go on while it is
-		 * made durable. The check-point says so; where it is lost, the first
-		 * block after it says that it was durable.
-		 */
-		if (lsn != next && le32_to_cpu(block->prev) != (u32)lsn)
-			break;
-		/* nor does the end of a record follow that the check-point dropped */
-		if (le32_to_cpu(block->prev) == (u32)lsn)
-			part->fill = 0;
 		ret = rfs_replay_bytes(fs, part, (u8 *)(block + 1),
 				       le16_to_cpu(block->count));
 		if (ret)
@@ -408,8 +460,9 @@ static int rfs_replay_blocks(struct rfs_fs *fs, const struct window *p,
 		/* an append that failed was repeated: the same block twice */
 		while (i < p->logs && p->log[i].lsn == lsn)
 			i++;
+		next = lsn + 1;
 	}
-	fs->recovered.log_gap = p->logs - i;
+	fs->recovered.log_gap = p->logs - i + gap;
 	/* numbers beyond the gap are not used again */
 	fs->lsn = p->logs ? max(next, min(p->log[p->logs - 1].lsn,
 					  RFS_LSN_END) + 1) : next;
@@ -420,15 +473,20 @@ static int rfs_replay_log(struct rfs_fs *fs, struct window *p)
 {
 	struct partial *part = rfs_alloc(sizeof(*part));
 	struct rfs_head *block = rfs_alloc(RFS_BLOCK_BYTES);
+	struct firsts firsts = { 0 };
 	int ret = -ENOMEM;
 
-	if (part && block) {
+	if (part && block)
+		ret = fs->rescuing && p->logs ?
+		      rfs_find_firsts(fs, p, block, &firsts) : 0;
+	if (!ret) {
 		if (p->logs)
 			rfs_sort(p->log, p->logs, sizeof(*p->log), rfs_by_lsn);
 		fs->replaying = true;
-		ret = rfs_replay_blocks(fs, p, part, block);
+		ret = rfs_replay_blocks(fs, p, part, block, &firsts);
 		fs->replaying = false;
 	}
+	rfs_free(firsts.lsn);
 	rfs_free(part);
 	rfs_free(block);
 	return ret;

@@ -289,8 +289,10 @@ int rfs_copy_begin(struct rfs_fs *fs, struct rfs_copy *copy)
 		if (!ret)
 			ret = rfs_copy_drop_changed(fs, copy);
 	}
-	for (i = 0; !ret && i < copy->n; i++)
+	for (i = 0; !ret && i < copy->n; i++) {
 		copy->oob[i].stamp = cpu_to_le64(rfs_next_version(fs, 1));
+		copy->oob[i].flags = RFS_OOB_COPY | rfs_oob_next(fs);
+	}
 	return ret;
 }
 

@@ -78,6 +78,7 @@ enum rfs_type {
 /* Flags of struct rfs_oob */
 #define RFS_OOB_COPY		0x1	/* made by cleaning, not by a write */
 #define RFS_OOB_FILL		0x2	/* read from a slow device, not written */
+#define RFS_OOB_NEXT		0x4	/* the check-point before it was not durable */
 
 /*
  * A version is (mount epoch << 44) + counter: it only grows, over all mounts.
@@ -92,7 +93,7 @@ enum rfs_type {
  * struct rfs_oob - page metadata, the backpointer of a block
  * @magic: RFS_OOB_MAGIC; a block that was never written reads 0 here
  * @type: enum rfs_type
- * @flags: RFS_OOB_COPY, RFS_OOB_FILL or 0
+ * @flags: RFS_OOB_COPY or RFS_OOB_FILL, and RFS_OOB_NEXT, or 0
  * @volume: first four bytes of the superblock's uuid
  * @ino: inode the block belongs to; 0 if none
  * @gen: generation of that inode; 0 if none
@@ -148,7 +149,7 @@ struct rfs_oob {
  *	check-point's first block how many blocks without an address there is room
  *	kept for: preallocated, or of pieces only; else 0
  * @prev: of summaries zone offset + 1 of one before it in its zone, 0 if none; of
- *	the log low half of the first LSN after the last check-point; of types 3 to 8,
+ *	the log low half of the first LSN after the last durable check-point; of types 3 to 8,
  *	12 to 15 low half of the number of the check-point it was written for; of a
  *	check-point's first block, on hybrid volumes, low half of the sum of @stamp of
  *	the copies of the table of states that count, 0 if it does not say

@@ -87,6 +87,7 @@ void rfs_oob_meta(struct rfs_fs *fs, struct rfs_oob *oob,
 	memset(oob, 0, sizeof(*oob));
 	oob->magic = cpu_to_le16(RFS_OOB_MAGIC);
 	oob->type = head->type;
+	oob->flags = rfs_oob_next(fs);
 	oob->volume = head->volume;
 	oob->ino = head->ino;
 	oob->gen = head->gen;

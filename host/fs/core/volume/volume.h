@@ -280,7 +280,8 @@ struct rfs_fs {
 	u32 log_full;		/* that take nothing more */
 	u32 log_used;		/* bytes of the next */
 	u64 lsn;		/* of the first */
-	u64 first_lsn;		/* after the last check-point */
+	u64 first_lsn;		/* after the last check-point that is durable */
+	u64 next_first_lsn;	/* after the last one that is frozen */
 	struct rfs_log_sent *sent;	/* full blocks in flight, see log.c */
 	struct rfs_pending *pending;	/* hashed by inode */
 	u32 pendings, pending_room;	/* used; places, a power of 2 */
@@ -362,6 +363,13 @@ void rfs_summary_seal(const struct rfs_fs *fs, struct rfs_summary *sum,
 bool rfs_summary_ok(const struct rfs_fs *fs, const struct rfs_summary *sum,
 		    u64 addr);
 u64 rfs_next_version(struct rfs_fs *fs, u32 count);
+
+/* Of a page that is appended now: whether the check-point before it is durable */
+static inline u8 rfs_oob_next(const struct rfs_fs *fs)
+{
+	return fs->commit ? RFS_OOB_NEXT : 0;
+}
+
 
 /* Of each map a block that an operation may add; the node map has one of leaves, too */
 static inline u32 rfs_maps_next(const struct rfs_fs *fs)
