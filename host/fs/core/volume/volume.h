@@ -370,7 +370,6 @@ static inline u8 rfs_oob_next(const struct rfs_fs *fs)
 	return fs->commit ? RFS_OOB_NEXT : 0;
 }
 
-
 /* Of each map a block that an operation may add; the node map has one of leaves, too */
 static inline u32 rfs_maps_next(const struct rfs_fs *fs)
 {
