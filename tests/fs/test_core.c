@@ -5714,6 +5714,59 @@ TEST(rescan_unfinished)
 	memdev_free(dev);
 }
 
+static u32 metadata_left;	/* appends of it until the medium has a bad moment */
+
+static int metadata_fails(void *dev, u32 zone, u32 n, const void *const *data,
+			  const struct rfs_oob *oob, u64 *addr)
+{
+	if (oob->type >= RFS_DIR && oob->type <= RFS_ZTAB && oob->type != RFS_LOG) {
+		if (!metadata_left)
+			return -EAGAIN;
+		metadata_left--;
+	}
+	return memdev_ops.append(dev, zone, n, data, oob, addr);
+}
+
+/* What is written after a check-point that failed does not prove that it was durable. */
+TEST(rescan_after_failed_checkpoint)
+{
+	struct rfs_dev_ops ops = memdev_ops;
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_rescue out;
+	struct rfs_fs *fs;
+	u32 ino[100], i, left;
+	char name[48];
+
+	ops.append = metadata_fails;
+	ops.append_submit = NULL;
+	ops.append_wait = NULL;
+	for (left = 1; left < 4; left++) {
+		metadata_left = ~0U;
+		CHECK_EQ(rfs_mount(&ops, dev, &geometry, false, 0, &fs), 0);
+		for (i = 0; i < 100; i++) {
+			sprintf(name, "%u-of-many-with-a-long-name-%u", left, i);
+			CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, name, &file, &ino[i]), 0);
+			put(fs, ino[i], 0, i, 4096);
+			put(fs, ino[i], 100000, i, 4096);
+		}
+		CHECK_EQ(rfs_log_sync(fs), 0);
+		metadata_left = left;
+		CHECK(rfs_checkpoint(fs, 0) && !fs->read_only);
+		metadata_left = ~0U;
+		put(fs, ino[0], 1, 99, 4096);
+		rfs_unmount_nosync(fs);
+		fs = rescue(dev, 0, 0, &out);
+		CHECK(!out.damaged);
+		for (i = 0; i < 100; i++) {
+			expect(fs, ino[i], 0, i, 4096);
+			expect(fs, ino[i], 100000, i, 4096);
+		}
+		check_clean(fs);
+		CHECK_EQ(rfs_unmount(fs), 0);
+	}
+	memdev_free(dev);
+}
+
 TEST(rescan_deleted)
 {
 	struct memdev *dev = new_dev(&geometry);

@@ -161,6 +161,7 @@ static int rfs_send_buf(struct rfs_fs *fs, struct rfs_buf *buf,
 {
 	struct rfs_oob oob;
 
+	fs->cp_begun = true;
 	rfs_head_number(fs, &buf->head, false);
 	rfs_oob_meta(fs, &oob, &buf->head);
 	rfs_head_seal(&buf->head, le64_to_cpu(oob.stamp));
@@ -298,6 +299,7 @@ static int rfs_send_table(struct rfs_fs *fs, u32 nr, u64 *addr)
 	struct rfs_head *head = &fs->ioq->table[nr].head;
 	struct rfs_oob oob;
 
+	fs->cp_begun = true;
 	rfs_head_number(fs, head, false);
 	rfs_oob_meta(fs, &oob, head);
 	rfs_head_seal(head, le64_to_cpu(oob.stamp));
@@ -746,6 +748,7 @@ static int rfs_epoch_durable(struct rfs_fs *fs, u32 flags,
 	fs->early_blocks = 0;
 	rfs_log_cut_durable(fs);
 	fs->commit = RFS_COMMIT_NONE;
+	fs->cp_begun = false;
 	fs->first_lsn = fs->next_first_lsn;
 	if (fs->home)
 		rfs_home_committed(fs);

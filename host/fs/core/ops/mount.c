@@ -126,8 +126,8 @@ void rfs_resume_zones(struct rfs_fs *fs)
 				z->state = RFS_Z_DEAD;
 			else
 				fs->free_zones++;
-			/* it may have been: see rfs_keep_zones() */
-			z->kept = z->wp;
+			/* it may have been: see rfs_keep_zones(), which numbers pages */
+			z->kept = z->wp && fs->geo.oob_bytes;
 			continue;
 		}
 		fs->meta_zones += z->stream < RFS_S_DATA &&

@@ -466,21 +466,22 @@ static int rfs_take_zone_from(struct rfs_fs *fs, u32 stream, u32 way, u32 ways,
 	return 0;
 }
 
-static int rfs_take_zone_of(struct rfs_fs *fs, u32 stream, u32 way, u32 ways)
-{
-	int ret = rfs_take_zone_from(fs, stream, way, ways, false);
-
-	return ret ? rfs_take_zone_from(fs, stream, way, ways, true) : 0;
-}
-
-/* Of this way; of any other where that has none, and the stream has no room elsewhere */
+/*
+ * Of this way; of any other where that has none, and the stream has no room elsewhere.
+ * One that is kept if there is no other at all. Others that are being read, or reset,
+ * are waited for.
+ */
 static int rfs_take_zone(struct rfs_fs *fs, u32 stream, u32 way)
 {
-	int ret = rfs_take_zone_of(fs, stream, way, fs->ways);
+	int ret = rfs_take_zone_from(fs, stream, way, fs->ways, false);
 
-	if (!ret || fs->ways == 1 || rfs_has_room(fs, stream))
+	if (!ret || (fs->ways > 1 && rfs_has_room(fs, stream)))
 		return ret;
-	return rfs_take_zone_of(fs, stream, way, 1);
+	if (fs->ways > 1)
+		ret = rfs_take_zone_from(fs, stream, way, 1, false);
+	if (ret == -ENOSPC)
+		ret = rfs_take_zone_from(fs, stream, way, 1, true);
+	return ret;
 }
 
 #define RESTS	5000	/* of a tick each; reads take as long only if lost */

@@ -291,6 +291,7 @@ struct rfs_fs {
 	u32 unsettled;		/* in use of both; read without a lock */
 	enum rfs_commit commit;
 
+	bool cp_begun;		/* the medium may have blocks of one that is not durable */
 	bool replaying;
 	bool recovering;	/* and the pages of the window */
 	bool rescuing;		/* what is damaged is left out */
@@ -367,7 +368,7 @@ u64 rfs_next_version(struct rfs_fs *fs, u32 count);
 /* Of a page that is appended now: whether the check-point before it is durable */
 static inline u8 rfs_oob_next(const struct rfs_fs *fs)
 {
-	return fs->commit ? RFS_OOB_NEXT : 0;
+	return fs->commit || fs->cp_begun ? RFS_OOB_NEXT : 0;
 }
 
 /* Of each map a block that an operation may add; the node map has one of leaves, too */
