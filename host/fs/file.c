@@ -633,9 +633,9 @@ static u32 rfsm_empty_zones(const struct rfs_fs *fs, u32 from, u32 to)
 /*
  * A drive of zones has no other use for a trim than resets. A check-point makes
  * them, wherever they are, so here is one; zones that somebody read are tried
- * again, while those that a rescan needs stay. The range is of the zones that lie in it as a whole: without any there
- * is nothing to do, and its length becomes what of them is free and was reset,
- * now or before.
+ * again, while those that a rescue needs stay. The range is of the zones that lie
+ * in it as a whole: without any there is nothing to do, and its length becomes what
+ * of them is free and was reset, now or before.
  */
 static int rfsm_trim_zones(struct rfs_sb_info *sbi, struct fstrim_range *range)
 {
