@@ -5719,7 +5719,7 @@ static u32 metadata_left;	/* appends of it until the medium has a bad moment */
 static int metadata_fails(void *dev, u32 zone, u32 n, const void *const *data,
 			  const struct rfs_oob *oob, u64 *addr)
 {
-	if (oob->type >= RFS_DIR && oob->type <= RFS_ZTAB && oob->type != RFS_LOG) {
+	if (oob->type >= RFS_DIR && oob->type <= RFS_ZTAB) {
 		if (!metadata_left)
 			return -EAGAIN;
 		metadata_left--;

@@ -409,19 +409,10 @@ static int rfs_find_firsts(struct rfs_fs *fs, const struct window *p,
  */
 static bool rfs_begins_epoch(const struct firsts *firsts, u64 lsn)
 {
-	u32 from = 0, to = firsts->n;
+	u32 low = lsn;
 
-	while (from < to) {
-		u32 at = from + (to - from) / 2;
-
-		if (firsts->lsn[at] == (u32)lsn)
-			return true;
-		if (firsts->lsn[at] < (u32)lsn)
-			from = at + 1;
-		else
-			to = at;
-	}
-	return false;
+	return firsts->n && bsearch(&low, firsts->lsn, firsts->n,
+				    sizeof(*firsts->lsn), rfs_by_value);
 }
 
 static int rfs_replay_blocks(struct rfs_fs *fs, const struct window *p,

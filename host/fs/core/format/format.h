@@ -8,6 +8,9 @@
 
 void rfs_head_seal(struct rfs_head *head, u64 stamp);
 bool rfs_head_ok(const struct rfs_head *head, u32 volume, u8 type);
+/* Page metadata of a block with a head; time in ns since 1970. It is not sealed. */
+void rfs_oob_of_head(struct rfs_oob *oob, const struct rfs_head *head, u64 stamp,
+		     u64 time);
 void rfs_oob_seal(struct rfs_oob *oob, const void *data);
 bool rfs_oob_ok(const struct rfs_oob *oob, u32 volume);
 

@@ -5,6 +5,7 @@
 
 #ifdef __KERNEL__
 #include <linux/bitops.h>
+#include <linux/bsearch.h>
 #include <linux/bug.h>
 #include <linux/crc32c.h>
 #include <linux/errno.h>

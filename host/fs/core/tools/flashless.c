@@ -51,17 +51,7 @@ static const struct found *find(const struct rfs_flashless *f, u64 addr)
 static void describe(const struct rfs_flashless *f, const struct rfs_head *head,
 		     struct rfs_oob *oob)
 {
-	memset(oob, 0, sizeof(*oob));
-	oob->magic = cpu_to_le16(RFS_OOB_MAGIC);
-	oob->type = head->type;
-	oob->volume = head->volume;
-	oob->ino = head->ino;
-	oob->gen = head->gen;
-	oob->off = head->off;
-	oob->version = head->stamp;
-	oob->stamp = head->stamp;
-	oob->time = cpu_to_le64(f->r->made);
-	oob->len = cpu_to_le16(RFS_BLOCK_BYTES);
+	rfs_oob_of_head(oob, head, le64_to_cpu(head->stamp), f->r->made);
 	rfs_oob_seal(oob, head);
 }
 
