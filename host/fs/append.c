@@ -402,7 +402,7 @@ static struct rfsm_txn *rfsm_io_done(struct rfsm_io *io)
 	struct rfs_sb_info *sbi = io->sbi;
 	struct rfs_fs *fs = sbi->fs;
 	u64 addr = io->bio->bi_iter.bi_sector >> (12 - SECTOR_SHIFT);
-	int error = blk_status_to_errno(io->bio->bi_status);
+	int error = rfsm_drive_error(blk_status_to_errno(io->bio->bi_status));
 	u64 addrs[RFSM_APPEND_MAX];
 	u32 i;
 
@@ -670,8 +670,15 @@ static int rfsm_txn_begin_now(struct rfs_sb_info *sbi, struct rfsm_txn *txn)
 	return ret;
 }
 
-/* Until it may begin; drops the lock while it waits. */
-static void rfsm_txn_wait(struct rfs_sb_info *sbi, const struct rfsm_txn *txn)
+/* The log is written first, which may have to wait for a check-point. */
+static bool rfsm_log_first(struct rfs_sb_info *sbi, const struct rfsm_txn *txn)
+{
+	return rfs_log_pending(sbi->fs, txn->inode->i_ino, true);
+}
+
+/* Until check-points let it begin; drops the lock while it waits. */
+static void rfsm_txn_wait_checkpoint(struct rfs_sb_info *sbi,
+				     const struct rfsm_txn *txn)
 {
 	int ret = -ENOBUFS;
 
@@ -684,6 +691,18 @@ static void rfsm_txn_wait(struct rfs_sb_info *sbi, const struct rfsm_txn *txn)
 			rfsm_failed(sbi, ret);
 		rfsm_wait_gate(sbi, txn);
 	}
+}
+
+/*
+ * Until it may begin; drops the lock while it waits. While the log waits another
+ * check-point may have begun.
+ */
+static void rfsm_txn_wait(struct rfs_sb_info *sbi, const struct rfsm_txn *txn)
+{
+	do {
+		rfsm_txn_wait_checkpoint(sbi, txn);
+		/* after an error the transaction does not begin, and says so */
+	} while (rfsm_log_first(sbi, txn) && !rfs_log_sync(sbi->fs));
 }
 
 static int rfsm_txn_begin(struct rfs_sb_info *sbi, struct rfsm_txn *txn)
@@ -763,7 +782,8 @@ static struct rfsm_io *rfsm_io_begin(struct rfs_sb_info *sbi,
 	if (txn->begun)
 		return io;
 	if (!rfsm_gate_closed(sbi, txn) &&
-	    !rfsm_checkpoint_overdue(sbi->fs, txn)) {
+	    !rfsm_checkpoint_overdue(sbi->fs, txn) &&
+	    !rfsm_log_first(sbi, txn)) {
 		*ret = rfsm_txn_begin_now(sbi, txn);
 		return io;
 	}

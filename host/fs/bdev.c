@@ -161,7 +161,7 @@ static void rfsm_dev_append_wait(void *opaque, struct rfs_append_req *req)
 		rfsm_lock(sbi);
 	else
 		rfsm_take_back(sbi);
-	req->error = blk_status_to_errno(s->bio->bi_status);
+	req->error = rfsm_drive_error(blk_status_to_errno(s->bio->bi_status));
 	req->addr = s->bio->bi_iter.bi_sector / SECTORS;
 	bio_put(s->bio);
 }
@@ -395,7 +395,7 @@ static int rfsm_zone_manage(struct rfsm_dev *dev, u32 zone, enum req_op op)
 			       (sector_t)zone * dev->zone_sectors,
 			       dev->zone_sectors);
 	rfsm_take_back(sbi);
-	return ret;
+	return rfsm_drive_error(ret);
 }
 
 /*
@@ -432,7 +432,7 @@ static void rfsm_reset_endio(struct bio *bio)
 static void rfsm_reset_over(struct work_struct *work)
 {
 	struct rfsm_reset *r = container_of(work, struct rfsm_reset, work);
-	int error = blk_status_to_errno(r->bio.bi_status);
+	int error = rfsm_drive_error(blk_status_to_errno(r->bio.bi_status));
 	struct rfs_sb_info *sbi = r->sbi;
 	u32 zone = r->zone;
 
@@ -553,6 +553,20 @@ static int rfsm_dev_flush(void *opaque)
 	return ret;
 }
 
+/* The same while others go on */
+static int rfsm_dev_flush_early(void *opaque)
+{
+	struct rfs_sb_info *sbi = container_of(opaque, struct rfs_sb_info, dev);
+	int ret;
+
+	if (sbi->dev.dead)
+		return -EIO;
+	rfsm_unlock(sbi);
+	ret = rfsm_flush(sbi);
+	rfsm_lock(sbi);
+	return ret;
+}
+
 static int rfsm_note_zone(struct blk_zone *zone, unsigned int index, void *data)
 {
 	struct rfs_dev_zone *out = data;
@@ -629,6 +643,7 @@ static const struct rfs_dev_ops drive_ops = {
 	.finish = rfsm_dev_finish_zone,
 	.close = rfsm_dev_close_zone,
 	.flush = rfsm_dev_flush,
+	.flush_early = rfsm_dev_flush_early,
 	.report = rfsm_dev_report,
 	.now = rfsm_dev_now,
 	.blocks = rfsm_dev_blocks,

@@ -19,16 +19,37 @@ bool rfsm_may_bypass(const struct rfs_sb_info *sbi)
 	return sbi->slow && rfs_may_bypass(&sbi->fs->super);
 }
 
+/* As large as the mount asks for (HFM 3.1: dynamically, by size) */
+static bool rfsm_is_bulk(struct inode *inode)
+{
+	u64 mib = READ_ONCE(RFS_SB(inode->i_sb)->opt.bypass);
+
+	return mib && i_size_read(inode) >= mib << 20;
+}
+
 bool rfsm_bypasses(struct inode *inode)
 {
-	return RFS_I(inode)->flags & RFS_INODE_BYPASS &&
+	return (RFS_I(inode)->flags & RFS_INODE_BYPASS || rfsm_is_bulk(inode)) &&
 	       rfsm_may_bypass(RFS_SB(inode->i_sb));
+}
+
+void rfsm_bypass_bound(struct rfs_sb_info *sbi, const struct rfsm_options *opt)
+{
+	if (opt->bypass)
+		WRITE_ONCE(sbi->bulk, true);
 }
 
 void rfsm_bypass_load(struct inode *inode)
 {
-	/* its blocks may have been written before it left memory; a directory has none */
-	if (S_ISREG(inode->i_mode) && rfsm_bypasses(inode))
+	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
+
+	if (!S_ISREG(inode->i_mode) || !rfsm_may_bypass(sbi))
+		return;
+	/*
+	 * Its blocks may have been written before it left memory. With a bound, it may have
+	 * been larger then.
+	 */
+	if (rfsm_bypasses(inode) || READ_ONCE(sbi->bulk))
 		WRITE_ONCE(RFS_I(inode)->bypassed,
 			   READ_ONCE(RFS_SB(inode->i_sb)->bypassed));
 }
@@ -104,6 +125,11 @@ static int rfsm_bypass_row(struct inode *inode, const struct rfs_txn *txn,
 	for (i = from; i < from + entered; i++)
 		rfsm_unreserve(sbi, inode, folio[i], txn->block + i, 1);
 	if (entered) {
+		/*
+		 * The next check-point has them: with a slow device nobody enters blocks
+		 * between the moment when one is fixed and the one when it is durable, see
+		 * rfs_cp_may_open().
+		 */
 		WRITE_ONCE(sbi->bypassed, sbi->fs->cp_seq + 1);
 		WRITE_ONCE(RFS_I(inode)->bypassed, sbi->bypassed);
 	}

@@ -10,6 +10,7 @@
 #include "rfsm.h"
 #include "trace.h"
 #include "space/space.h"
+#include "home/replica.h"
 #include "checkpoint/checkpoint.h"
 
 static enum rfsm_cause rfsm_checkpoint_cause(const struct rfs_sb_info *sbi,
@@ -54,9 +55,51 @@ static void rfsm_checkpoint_early(struct rfs_sb_info *sbi)
 	}
 }
 
+static bool rfsm_is_committing(const struct rfs_sb_info *sbi)
+{
+	return READ_ONCE(sbi->fs->commit) == RFS_COMMIT_GOES_ON;
+}
+
+/* No other check-point is on its way */
+static bool rfsm_may_close_gate(const struct rfs_sb_info *sbi)
+{
+	return !READ_ONCE(sbi->gate) && !READ_ONCE(sbi->early) &&
+	       !rfsm_is_committing(sbi);
+}
+
 static bool rfsm_all_completed(const struct rfs_sb_info *sbi)
 {
-	return !READ_ONCE(sbi->inflight) && !READ_ONCE(sbi->early);
+	return !READ_ONCE(sbi->inflight) && !READ_ONCE(sbi->early) &&
+	       !rfsm_is_committing(sbi);
+}
+
+void rfsm_wait_commit(struct rfs_sb_info *sbi)
+{
+	while (rfsm_is_committing(sbi)) {
+		rfsm_unlock(sbi);
+		wait_event(sbi->gate_wait, !rfsm_is_committing(sbi));
+		rfsm_lock(sbi);
+	}
+}
+
+void rfsm_dev_durable(void *dev)
+{
+	rfsm_wait_commit(container_of(dev, struct rfs_sb_info, dev));
+}
+
+static void rfsm_open_gate(struct rfs_sb_info *sbi)
+{
+	sbi->gate--;
+	sbi->opened = ktime_get_ns();
+	wake_up_all(&sbi->gate_wait);
+}
+
+void rfsm_dev_frozen(void *dev)
+{
+	struct rfs_sb_info *sbi = container_of(dev, struct rfs_sb_info, dev);
+
+	sbi->frozen = true;
+	rfsm_open_gate(sbi);
 }
 
 static int rfsm_write_checkpoint(struct rfs_sb_info *sbi, u32 flags, bool early)
@@ -67,9 +110,16 @@ static int rfsm_write_checkpoint(struct rfs_sb_info *sbi, u32 flags, bool early)
 	int ret;
 
 	rfsm_drain_bulk(sbi);
+	rfsm_wait_commit(sbi);
 	began = ktime_get_ns();
 	if (early)
 		rfsm_checkpoint_early(sbi);
+	/* or the gate would stay closed while another one is made durable */
+	while (!rfsm_may_close_gate(sbi)) {
+		rfsm_unlock(sbi);
+		wait_event(sbi->gate_wait, rfsm_may_close_gate(sbi));
+		rfsm_lock(sbi);
+	}
 	held = ktime_get_ns();
 	sbi->gate++;
 	while (!rfsm_all_completed(sbi)) {
@@ -82,18 +132,21 @@ static int rfsm_write_checkpoint(struct rfs_sb_info *sbi, u32 flags, bool early)
 	 */
 	if (!rfs_io_parallel(sbi->fs))
 		rfs_sums_write(sbi->fs);
-	ret = rfs_checkpoint(sbi->fs, flags);
+	sbi->frozen = false;
+	ret = early ? rfs_checkpoint_early(sbi->fs) :
+		      rfs_checkpoint(sbi->fs, flags);
 	sbi->causes[cause] += !ret;
 	if (ret == -ENOMEM || ret == -ENOSPC)
 		pr_warn_ratelimited("%pg: no check-point for want of %s: %u blocks are dirty, %u zones free; it is tried again\n",
 				    sbi->sb->s_bdev,
 				    ret == -ENOMEM ? "memory" : "room", dirty,
 				    sbi->fs->free_zones);
+	if (!sbi->frozen)
+		rfsm_open_gate(sbi);
 	trace_rfs_checkpoint(sbi->dev.bdev->bd_dev, sbi->fs->cp_seq, cause,
 			     dirty,
-			     ktime_get_ns() - began, ktime_get_ns() - held, ret);
+			     ktime_get_ns() - began, sbi->opened - held, ret);
 	sbi->drain--;
-	sbi->gate--;
 	wake_up_all(&sbi->gate_wait);
 	/* it may have made room for those who need little */
 	wake_up_all(&sbi->room);
@@ -121,10 +174,12 @@ int rfsm_sync(struct rfs_sb_info *sbi, u32 flags)
 	int ret = 0;
 
 	rfsm_lock(sbi);
+	/* it has what was changed before, but is not durable yet */
+	rfsm_wait_commit(sbi);
 	if (fs->read_only)
 		ret = sbi->clean_ro ? 0 : -EROFS;
 	else if (flags || fs->window_blocks || fs->dirty.count ||
-		 !rfs_log_empty(fs))
+		 !rfs_log_empty(fs) || rfs_replica_due(fs))
 		ret = rfsm_checkpoint(sbi, flags);
 	rfsm_unlock(sbi);
 	return ret ? rfsm_failed(sbi, ret) : 0;

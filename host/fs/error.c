@@ -1,10 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What an error of the core makes of the volume. */
+/* What an error of the drive is to the core, and one of the core makes of the volume. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/blkdev.h>
 
 #include "rfsm.h"
+#include "space/space.h"
+
+/*
+ * Linux has several errors for what a drive cannot do, such as -ENODATA for a medium
+ * error. The core has -EIO, by which it and errors= decide; others have a meaning to it, such
+ * as -ENOSPC where no zone is left.
+ */
+int rfsm_drive_error(int error)
+{
+	return rfs_zone_failed(error) ? -EIO : error;
+}
 
 bool rfsm_dead(const struct rfs_sb_info *sbi)
 {

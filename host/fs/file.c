@@ -510,7 +510,7 @@ static int rfsm_sync_log(struct rfs_fs *fs, struct inode *inode, bool *data)
 {
 	if (fs->read_only)
 		return -EROFS;	/* what is not durable will not be */
-	*data = S_ISDIR(inode->i_mode) ? !fs->pendings :
+	*data = S_ISDIR(inode->i_mode) ? !fs->unsettled :
 		!rfs_log_pending(fs, inode->i_ino, false);
 	return *data ? 0 : rfs_log_sync(fs);
 }
@@ -580,7 +580,7 @@ int rfsm_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 	if (ret)
 		return ret;
 	/* what this inode has was noted before, by who gave the lock back */
-	if (!READ_ONCE(sbi->fs->pendings) && !READ_ONCE(sbi->fs->read_only))
+	if (!READ_ONCE(sbi->fs->unsettled) && !READ_ONCE(sbi->fs->read_only))
 		data = true;
 	else
 		rfsm_update(sbi, ret, rfsm_sync_log(sbi->fs, inode, &data));
@@ -633,9 +633,9 @@ static u32 rfsm_empty_zones(const struct rfs_fs *fs, u32 from, u32 to)
 /*
  * A drive of zones has no other use for a trim than resets. A check-point makes
  * them, wherever they are, so here is one; zones that somebody read are tried
- * again. The range is of the zones that lie in it as a whole: without any there
- * is nothing to do, and its length becomes what of them is free and was reset,
- * now or before.
+ * again, while those that a rescue needs stay. The range is of the zones that lie
+ * in it as a whole: without any there is nothing to do, and its length becomes what
+ * of them is free and was reset, now or before.
  */
 static int rfsm_trim_zones(struct rfs_sb_info *sbi, struct fstrim_range *range)
 {

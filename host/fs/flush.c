@@ -29,7 +29,7 @@ int rfsm_flush(struct rfs_sb_info *sbi)
 
 	if (!ret)
 		rfsm_raise(&sbi->flushes_done, this);
-	return ret;
+	return rfsm_drive_error(ret);
 }
 
 void rfsm_atomic_landed(struct inode *inode)

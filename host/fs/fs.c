@@ -120,6 +120,8 @@ static int rfsm_show_options(struct seq_file *seq, struct dentry *root)
 		seq_puts(seq, ",grpquota");
 	if (*sbi->opt.slow)
 		seq_show_option(seq, "slow", sbi->opt.slow);
+	if (sbi->opt.bypass)
+		seq_printf(seq, ",bypass=%u", sbi->opt.bypass);
 	return 0;
 }
 
@@ -344,6 +346,8 @@ static int rfsm_mount_core(struct rfs_sb_info *sbi)
 		return ret;
 	sbi->dev.ops.copy_write = rfsm_copy_write;
 	sbi->dev.ops.crowded = rfsm_crowded;
+	sbi->dev.ops.frozen = rfsm_dev_frozen;
+	sbi->dev.ops.durable = rfsm_dev_durable;
 	sbi->dev.ops.cached = rfsm_cached;
 	sbi->dev.ops.write_dirty = rfsm_leave_dirty;
 	sbi->dev.ops.may_exceed = rfsm_may_exceed;
@@ -374,6 +378,8 @@ static int rfsm_mount_core(struct rfs_sb_info *sbi)
 				geo.max_active);
 		rfsm_set_policy(sbi, &sbi->opt.policy);
 		WRITE_ONCE(sbi->fs->compact, sbi->opt.compact);
+		rfsm_slow_commit(sbi);
+		rfsm_bypass_bound(sbi, &sbi->opt);
 		rfsm_say_recovered(sbi);
 		break;
 	case -EOPNOTSUPP:
@@ -408,6 +414,15 @@ static int rfsm_compact_ok(struct fs_context *fc, const struct rfs_sb_info *sbi,
 	if (!opt->compact || rfs_has_pieces(&sbi->fs->super))
 		return 0;
 	return invalfc(fc, "compact=on: files of this volume can have no pieces: make it with mkfs.rfs -c, or leave the option out");
+}
+
+static int rfsm_bypass_ok(struct fs_context *fc, const struct rfs_sb_info *sbi,
+			  const struct rfsm_options *opt)
+{
+	if (!opt->bypass || rfsm_may_bypass(sbi))
+		return 0;
+	return invalfc(fc, "bypass=%u: files of this volume have no other place than flash: make it with mkfs.rfs --slow, or leave the option out",
+		       opt->bypass);
 }
 
 static int rfsm_fill_super(struct super_block *sb, struct fs_context *fc)
@@ -453,6 +468,8 @@ static int rfsm_fill_super(struct super_block *sb, struct fs_context *fc)
 		ret = rfsm_mount_core(sbi);
 	if (!ret)
 		ret = rfsm_compact_ok(fc, sbi, opt);
+	if (!ret)
+		ret = rfsm_bypass_ok(fc, sbi, opt);
 	if (!ret)
 		ret = rfsm_shrinker_start(sbi);
 	if (!ret)
@@ -505,7 +522,7 @@ static void rfsm_kill_sb(struct super_block *sb)
 enum {
 	OPT_COMMIT, OPT_ERRORS, OPT_GROUPS, OPT_GC, OPT_QUANTIZE, OPT_USRQUOTA,
 	OPT_GRPQUOTA, OPT_NOQUOTA, OPT_ACL, OPT_USER_XATTR, OPT_DISCARD,
-	OPT_BARRIER, OPT_NORECOVERY, OPT_COMPACT, OPT_SLOW,
+	OPT_BARRIER, OPT_NORECOVERY, OPT_COMPACT, OPT_SLOW, OPT_BYPASS,
 };
 
 static const struct constant_table error_table[] = {
@@ -545,6 +562,7 @@ static const struct fs_parameter_spec parameters[] = {
 	fsparam_enum("gc", OPT_GC, gc_table),
 	fsparam_enum("quantize", OPT_QUANTIZE, quantize_table),
 	fsparam_string("slow", OPT_SLOW),
+	fsparam_u32("bypass", OPT_BYPASS),
 	fsparam_flag("usrquota", OPT_USRQUOTA),
 	fsparam_flag("grpquota", OPT_GRPQUOTA),
 	/*
@@ -613,6 +631,9 @@ static int rfsm_parse_param(struct fs_context *fc, struct fs_parameter *param)
 		    strscpy(opt->slow, param->string, sizeof(opt->slow)) < 0)
 			return invalfc(fc, "slow: the path of a block device, of at most %zu bytes, or none",
 				       sizeof(opt->slow) - 1);
+		return 0;
+	case OPT_BYPASS:
+		opt->bypass = result.uint_32;
 		return 0;
 	case OPT_USRQUOTA:
 		opt->quota |= 1U << RFS_QUOTA_USER;
@@ -703,6 +724,8 @@ static int rfsm_reconfigure(struct fs_context *fc)
 	if (strcmp(opt->slow, sbi->opt.slow))
 		return invalfc(fc, "slow: when it is mounted: unmount it first");
 	ret = rfsm_compact_ok(fc, sbi, opt);
+	if (!ret)
+		ret = rfsm_bypass_ok(fc, sbi, opt);
 	if (ret)
 		return ret;
 	sync_filesystem(sb);
@@ -711,9 +734,13 @@ static int rfsm_reconfigure(struct fs_context *fc)
 	else if (!read_only && sb_rdonly(sb))
 		ret = rfsm_to_read_write(sbi);
 	if (!ret) {
+		/* before a file bypasses flash by the new bound */
+		rfsm_bypass_bound(sbi, opt);
+		smp_wmb();	/* see rfsm_bypass_load() */
 		sbi->opt = *opt;
 		rfsm_set_policy(sbi, &sbi->opt.policy);
 		WRITE_ONCE(sbi->fs->compact, opt->compact);
+		rfsm_slow_commit(sbi);
 	}
 	return ret;
 }

@@ -12,6 +12,11 @@ void *rfs_alloc(size_t bytes)
 	return kvzalloc(bytes, GFP_NOFS);
 }
 
+void *rfs_alloc_raw(size_t bytes)
+{
+	return kvmalloc(bytes, GFP_NOFS);
+}
+
 /*
  * The proof in "Room" of doc/design.md speaks of operations that are done to
  * their end, so one that has begun waits for what it needs next. That is a block

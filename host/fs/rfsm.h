@@ -40,6 +40,7 @@ struct rfsm_options {
 	struct rfs_policy policy;
 	u32 quota;		/* a bit for each rfs_quota_type that is on */
 	bool compact;		/* small writes may be pieces */
+	unsigned int bypass;	/* MiB: files as large bypass flash; 0: none does */
 	char slow[256];		/* path of the slow device, or "none"; "": not given */
 };
 
@@ -220,6 +221,8 @@ struct rfs_sb_info {
 	u32 drain;		/* check-points that wait for who writes much */
 	u32 gate;		/* and those that wait for all */
 	bool early;		/* rfs_write_early() is under way */
+	bool frozen;		/* others go on though the check-point is not durable */
+	u64 opened;		/* ns: when the gate was, the last time */
 	wait_queue_head_t gate_wait;
 	struct rfsm_reset reset;
 
@@ -250,6 +253,7 @@ struct rfs_sb_info {
 	u32 lefts;
 	u64 causes[RFSM_CP_CAUSES];	/* of check-points */
 	u64 bypassed;		/* of all inodes, the last one */
+	bool bulk;		/* files bypass flash by size, or did so in this mount */
 	atomic64_t atomic_writes;	/* rfsm_atomic_write() */
 	/* of the drive's volatile cache: the numbers of the last ones */
 	atomic64_t flushes_begun, flushes_done;
@@ -363,6 +367,8 @@ void rfsm_mem_module_exit(void);
 /* After a failed operation: what the option errors= says. Returns ret. */
 int rfsm_failed(struct rfs_sb_info *sbi, int ret);
 bool rfsm_dead(const struct rfs_sb_info *sbi);
+/* What an error of the drive is to the core: of the moment, or -EIO */
+int rfsm_drive_error(int error);
 
 /* trace.c */
 void rfsm_victim(void *dev, u32 zone, u32 live, u32 cap);	/* a trace event */
@@ -456,6 +462,11 @@ int rfsm_checkpoint(struct rfs_sb_info *sbi, u32 flags);
 int rfsm_checkpoint_of(struct rfs_fs *fs, u32 flags);
 /* A check-point, unless nothing has changed since the last one */
 int rfsm_sync(struct rfs_sb_info *sbi, u32 flags);
+
+/* Until the check-point is durable in whose next epoch we are, if there is one */
+void rfsm_wait_commit(struct rfs_sb_info *sbi);
+void rfsm_dev_durable(void *dev);	/* of rfs_dev_ops, as the next */
+void rfsm_dev_frozen(void *dev);
 /* Nothing is written any more, and all fails */
 void rfsm_shutdown(struct rfs_sb_info *sbi);
 /*
@@ -696,6 +707,8 @@ void rfsm_bio_put(struct rfsm_dev *dev, struct bio *bio, void *oob);
  */
 int rfsm_slow_open(struct rfs_sb_info *sbi, struct rfs_geometry *geo);
 void rfsm_slow_close(struct rfs_sb_info *sbi);
+/* The replica, if there is one, is made every commit= seconds */
+void rfsm_slow_commit(struct rfs_sb_info *sbi);
 /* The core has not mounted with this or without any: says why, returns the error */
 int rfsm_slow_refused(struct rfs_sb_info *sbi, const struct rfs_super *super,
 		      int ret);
@@ -736,6 +749,8 @@ void rfsm_fill_soon(struct rfs_sb_info *sbi, struct inode *inode, u64 block);
 /* bypass.c */
 bool rfsm_may_bypass(const struct rfs_sb_info *sbi);
 bool rfsm_bypasses(struct inode *inode);
+/* bypass= is, or is to be, that of opt */
+void rfsm_bypass_bound(struct rfs_sb_info *sbi, const struct rfsm_options *opt);
 void rfsm_bypass_load(struct inode *inode);	/* an inode comes to memory */
 /* What it has written home is durable */
 int rfsm_bypass_sync(struct inode *inode);

@@ -11,7 +11,7 @@
 #include <linux/slab.h>
 
 #include "rfsm.h"
-#include "home/home.h"
+#include "home/replica.h"
 #include "tree/tree.h"
 
 #define AHEAD	16	/* blocks that the core reads at a time: it reads them in a row */
@@ -393,6 +393,16 @@ void rfsm_slow_close(struct rfs_sb_info *sbi)
 			__free_page(slow->page[i]);
 	kfree(slow);
 	sbi->slow = NULL;
+}
+
+void rfsm_slow_commit(struct rfs_sb_info *sbi)
+{
+	struct rfs_home *home = sbi->fs->home;
+
+	rfsm_lock(sbi);
+	if (home && home->replica)
+		home->replica->every = sbi->opt.commit * (u64)NSEC_PER_SEC;
+	rfsm_unlock(sbi);
 }
 
 /* What the first block of a device says of whose slow device it is; NULL: it is none */

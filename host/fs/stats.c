@@ -138,6 +138,9 @@ COUNTER(home_writes, stats.homed);
 COUNTER(home_evictions, stats.evicted);
 COUNTER(home_fills, stats.filled);
 COUNTER(home_bypassed, stats.bypassed);
+COUNTER(replicas, stats.replicas);
+COUNTER(replica_blocks, stats.replicated);
+COUNTER(replicas_dropped, stats.replicas_dropped);
 
 static ssize_t rfsm_show_home_errors(struct rfs_sb_info *sbi, char *to)
 {
@@ -201,6 +204,9 @@ static struct attribute *stat_attrs[] = {
 	&stat_home_evictions.attr,
 	&stat_home_fills.attr,
 	&stat_home_bypassed.attr,
+	&stat_replicas.attr,
+	&stat_replica_blocks.attr,
+	&stat_replicas_dropped.attr,
 	&stat_home_errors.attr,
 	&stat_free_zones.attr,
 	&stat_zones_to_be_free.attr,

@@ -5,7 +5,7 @@
  *
  *	crash WORKLOAD [seed=N] [points=N] [oob=0|64] [volatile=1] [inject=NAME]
  *	      [open=N] [active=N] [rescan=1|2] [groups=N] [gc=N] [quantize=N]
- *	      [async=1] [quota=1] [pieces=0] [runs=0] [ways=N] [slow=N]
+ *	      [async=1] [quota=1] [pieces=0] [runs=0] [ways=N] [slow=N] [replica=N]
  *
  * async: see workload.h.
  * rescan: the check-point zones are empty then, with 2 inode map and node map are
@@ -18,8 +18,10 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "flashless_check.h"
 #include "option.h"
 #include "workload.h"
+#include "home/replica.h"
 #include "space/space.h"
 #include "tree/dir.h"
 #include "checkpoint/checkpoint.h"
@@ -32,6 +34,7 @@ struct crash {
 	struct run r;
 	struct memdev *base;	/* the medium where nothing is in doubt */
 	struct memdev *work, *again;
+	struct memdev *fresh;	/* a drive in place of one that is gone */
 	u32 rescan;
 	u64 points, recut;
 	u64 older;		/* rescans that took the check-point before */
@@ -39,6 +42,9 @@ struct crash {
 	u64 leaves_made, inodes_made, unlike;
 	u64 cut_ops;		/* sum of operations in flight */
 	u64 cut_slow;		/* the same to the slow device */
+	u64 flashless, restored;	/* what was read without flash, written to a new drive */
+	u64 slowless;		/* what was read without the slow device */
+	u64 known;		/* replicas of which it was known what they must have */
 };
 
 static char text[400];
@@ -164,14 +170,110 @@ static int rescan(struct crash *c, struct memdev *dev, struct rfs_fs **fs)
 	return ret;
 }
 
+/* Is the replica one that was made, and no older than the last one that was durable? */
+static const char *replica_known(struct crash *c, u32 ops, u64 seq, u64 digest)
+{
+	u32 i;
+
+	for (i = 0; i < c->r.replicas; i++) {
+		const struct replica *at = &c->r.replica_of[i];
+
+		if (at->ops <= ops && at->seq > seq)
+			return "without flash: the replica is an older one";
+		if (at->seq != seq)
+			continue;
+		c->known++;
+		if (at->digest != digest)
+			return "without flash: it is not what the replica had";
+	}
+	return NULL;
+}
+
+/* The drive is gone: the slow device alone is read, and at some points a new drive made. */
+static const char *without_flash(struct crash *c, struct memdev *dev, u32 ops)
+{
+	u64 digest, seq, after, losses;
+	const char *fault = NULL;
+	struct rfs_fs *fs;
+	int ret = flashless_digest_seq(dev->geo.slow, &digest, &seq);
+
+	/* there may be none if one had no room */
+	if (ret == -ENOENT && c->r.fs->stats.replicas_dropped)
+		return NULL;
+	if (ret) {
+		snprintf(text, sizeof(text), "without flash: %d", ret);
+		return text;
+	}
+	c->flashless++;
+	/* of a check-point that a recovery has made nobody knows */
+	if (dev == c->work)
+		fault = replica_known(c, ops, seq, digest);
+	if (fault || c->points % 4 != 1)
+		return fault;
+	memdev_copy(c->fresh, dev);
+	memset(c->fresh->page, 0, (size_t)dev->geo.zones * ZONE_BLOCKS *
+				  sizeof(*c->fresh->page));
+	memset(c->fresh->wp, 0, dev->geo.zones * sizeof(*c->fresh->wp));
+	fault = flashless_restore(c->fresh, &losses);
+	if (fault)
+		return fault;
+	ret = rfs_mount(&memdev_ops, c->fresh, &c->fresh->geo, false, 0, &fs);
+	if (!ret) {
+		fault = check(fs);
+		ret = flashless_digest_of(fs, &after);
+		rfs_unmount_nosync(fs);
+	}
+	c->restored++;
+	if (!fault && (ret || after != digest)) {
+		snprintf(text, sizeof(text), "restored: %d, or files lack what was there", ret);
+		fault = text;
+	}
+	return fault;
+}
+
+/* The slow device is gone: what flash has is what it is with it, and nothing else lacks. */
+static const char *without_slow(struct crash *c, struct memdev *dev)
+{
+	u64 with, without;
+	int ret = slowless_digest(dev, false, &with);
+
+	if (!ret)
+		ret = slowless_digest(dev, true, &without);
+	c->slowless++;
+	if (!ret && with == without)
+		return NULL;
+	snprintf(text, sizeof(text), "without the slow device: %d, or flash has something else", ret);
+	return text;
+}
+
+/* The replica that a mount has made is what the volume is. */
+static const char *replica_new(struct memdev *dev, struct rfs_fs *fs)
+{
+	u64 digest, is, seq;
+	int ret = flashless_digest_of(fs, &is);
+
+	if (fs->home->replica->seq != fs->cp_seq || !fs->home->replica->blocks)
+		return NULL;
+	if (!ret)
+		ret = flashless_digest_seq(dev->geo.slow, &digest, &seq);
+	if (!ret && seq == fs->cp_seq && digest == is)
+		return NULL;
+	snprintf(text, sizeof(text), "replica of a recovery: %d, or it is not the volume", ret);
+	return text;
+}
+
 /* Mount, check, ask the oracle; go on writing at some points. */
 static const char *verify(struct crash *c, struct memdev *dev, u32 ops,
 			  const struct mark *mark, bool go_on)
 {
-	const char *fault;
+	const char *fault = c->r.replica ? without_flash(c, dev, ops) : NULL;
 	struct rfs_fs *fs;
 	int ret;
 
+	if (!fault && dev->geo.slow && c->points % 8 == 5)
+		fault = without_slow(c, dev);
+	if (fault)
+		return fault;
 	if (c->rescan)
 		ret = rescan(c, dev, &fs);
 	else
@@ -188,6 +290,8 @@ static const char *verify(struct crash *c, struct memdev *dev, u32 ops,
 		ret = rfs_quota_on(fs);
 	fault = ret || fs->counting != c->r.quota || fs->miscounted ?
 		"usage of quotas is not kept" : check(fs);
+	if (!fault && c->r.replica)
+		fault = replica_new(dev, fs);
 	if (!fault)
 		fault = oracle_check(c->r.o, fs, ops, mark->changes,
 				     mark->events);
@@ -322,7 +426,7 @@ static const char *cut_everywhere(struct crash *c, u32 points)
 
 enum {
 	POINTS, SEED, OOB, VOLATILE, OPEN, ACTIVE, POLICY_GROUPS, GC, QUANTIZE,
-	ASYNC, WITH_QUOTA, WITH_PIECES, WITH_RUNS, WAYS, RESCAN, SLOW,
+	ASYNC, WITH_QUOTA, WITH_PIECES, WITH_RUNS, WAYS, RESCAN, SLOW, REPLICA,
 	OPTIONS
 };
 
@@ -348,16 +452,19 @@ static struct option opt[OPTIONS + 1] = {
 		     "1: check-points are lost, 2: both maps, too" },
 	[SLOW] = { "slow", 0, 0, 100000,
 		   "blocks of a slow device; 0: there is none" },
+	[REPLICA] = { "replica", 0, 0, 10000,
+		      "of the metadata there, one in so many ms less 1; 0: none" },
 };
 
 #define USAGE								\
 	"usage: crash WORKLOAD [NAME=N]... [inject=RULE]...\n"		\
 	"Records a workload, cuts its power at points of it, and checks what a\n" \
 	"mount finds. Workloads are in workload.c. inject: without the RULE\n" \
-	"transaction, reset, tombstone, piece, parts, tail, home, slow or states, to see it fail. Exit status: 0 all is as\n" \
+	"transaction, reset, tombstone, piece, parts, tail, home, slow, states,\n" \
+	"replica, kept, died, gap or wait, to see it fail. Exit status: 0 all is as\n" \
 	"promised, 1 not, 2 wrong arguments. Example: crash mixed seed=5 async=1"
 
-#define RULES	9
+#define RULES	14
 
 /* The rules that arguments leave out; these arguments are taken away */
 static u32 inject(int *argc, char **argv)
@@ -365,12 +472,15 @@ static u32 inject(int *argc, char **argv)
 	static const char *const name[RULES] = {
 		"inject=transaction", "inject=reset", "inject=tombstone",
 		"inject=piece", "inject=tail", "inject=home", "inject=slow",
-		"inject=states", "inject=parts"
+		"inject=states", "inject=parts", "inject=replica",
+		"inject=kept", "inject=died", "inject=gap", "inject=wait"
 	};
 	static const u32 rule[RULES] = {
 		RFS_INJECT_TXN, RFS_INJECT_RESET, RFS_INJECT_TOMB,
 		RFS_INJECT_PIECE, RFS_INJECT_TAIL, RFS_INJECT_HOME,
-		RFS_INJECT_SLOW, RFS_INJECT_STATES, RFS_INJECT_PARTS
+		RFS_INJECT_SLOW, RFS_INJECT_STATES, RFS_INJECT_PARTS,
+		RFS_INJECT_REPLICA, RFS_INJECT_KEPT,
+		RFS_INJECT_DIED, RFS_INJECT_GAP, RFS_INJECT_WAIT
 	};
 	u32 found = 0, n;
 	int i, kept = 2;
@@ -446,10 +556,22 @@ static void tell(const struct crash *c, double seconds, bool failed)
 		       (unsigned long long)stats->evicted,
 		       (unsigned long long)stats->filled,
 		       (unsigned long long)stats->bypassed);
+	if (c->r.fs->home)
+		printf("%llu read without the slow device, ",
+		       (unsigned long long)c->slowless);
+	if (c->r.replica)
+		printf("%llu replicas of %llu blocks, %llu dropped, %llu read without flash (%llu of them known), %llu restored, ",
+		       (unsigned long long)stats->replicas,
+		       (unsigned long long)stats->replicated,
+		       (unsigned long long)stats->replicas_dropped,
+		       (unsigned long long)c->flashless,
+		       (unsigned long long)c->known,
+		       (unsigned long long)c->restored);
 	if (c->r.async)
-		printf("%llu pauses of cleaning, %llu operations beside a check-point, %llu blocks changed while copied, %llu read without the volume, ",
+		printf("%llu pauses of cleaning, %llu operations beside a check-point, %llu in the next epoch, %llu blocks changed while copied, %llu read without the volume, ",
 		       (unsigned long long)c->r.pauses,
 		       (unsigned long long)c->r.beside,
+		       (unsigned long long)c->r.next,
 		       (unsigned long long)c->r.overtaken,
 		       (unsigned long long)c->r.asked);
 	printf("%.0f points a CPU second: %s\n", c->points / seconds,
@@ -487,6 +609,12 @@ int main(int argc, char **argv)
 			(unsigned long long)opt[SLOW].value);
 		return 2;
 	}
+	c.r.replica = opt[REPLICA].value;
+	if (c.r.replica && (!opt[SLOW].value || geo.oob_bytes < RFS_OOB_BYTES)) {
+		fprintf(stderr, "crash: replica=%u: not without slow=2400 or more and page metadata\n",
+			c.r.replica);
+		return 2;
+	}
 	if (c.r.w->weight[HOME] && !opt[SLOW].value) {
 		fprintf(stderr, "crash: %s: needs a slow device: slow=1830 or more\n",
 			c.r.w->name);
@@ -496,11 +624,13 @@ int main(int argc, char **argv)
 	c.base = memdev_new(&geo, ZONE_CAP, 1, false);
 	c.work = memdev_new(&geo, ZONE_CAP, 16 << 20, true);
 	c.again = memdev_new(&geo, ZONE_CAP, 16 << 20, false);
+	c.fresh = memdev_new(&geo, ZONE_CAP, 16 << 20, false);
 	if (opt[SLOW].value) {
 		memdev_add_slow(c.r.dev, opt[SLOW].value);
 		memdev_add_slow(c.base, opt[SLOW].value);
 		memdev_add_slow(c.work, opt[SLOW].value);
 		memdev_add_slow(c.again, opt[SLOW].value);
+		memdev_add_slow(c.fresh, opt[SLOW].value);
 	}
 	record(&c.r, c.base);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
@@ -515,5 +645,7 @@ int main(int argc, char **argv)
 	memdev_free(c.base);
 	memdev_free(c.work);
 	memdev_free(c.again);
+	memdev_free(c.fresh);
+	free(c.r.replica_of);
 	return failed;
 }

@@ -30,15 +30,25 @@
 
 void *__real_rfs_alloc(size_t bytes);
 void *__wrap_rfs_alloc(size_t bytes);
+void *__real_rfs_alloc_raw(size_t bytes);
+void *__wrap_rfs_alloc_raw(size_t bytes);
 
 static u64 allocs, fail_from, fail_to;
 static bool failing;		/* allocations count and may fail */
 
+static bool fails(void)
+{
+	return failing && allocs++ >= fail_from && allocs <= fail_to;
+}
+
 void *__wrap_rfs_alloc(size_t bytes)
 {
-	if (failing && allocs++ >= fail_from && allocs <= fail_to)
-		return NULL;
-	return __real_rfs_alloc(bytes);
+	return fails() ? NULL : __real_rfs_alloc(bytes);
+}
+
+void *__wrap_rfs_alloc_raw(size_t bytes)
+{
+	return fails() ? NULL : __real_rfs_alloc_raw(bytes);
 }
 
 struct file {

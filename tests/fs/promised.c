@@ -24,6 +24,7 @@ static u64 key[PAGES_MOST];
 static bool hole[PAGES_MOST];
 static u32 pages;
 static bool cleaning, sending;
+static bool waits;		/* the thread may wait until they have been sent */
 static int failed;
 
 #define BLOCK_BITS	40
@@ -37,10 +38,11 @@ static u64 key_of(u32 ino, u64 block)
 
 static u32 tries;		/* of the operation that is asked again */
 
-void promised_begin(struct rfs_fs *of, u32 (*draw)(u32 n))
+void promised_begin(struct rfs_fs *of, u32 (*draw)(u32 n), bool thread_waits)
 {
 	fs = of;
 	pick = draw;
+	waits = thread_waits;
 	fs->threaded = true;
 	pages = 0;
 	failed = 0;
@@ -170,8 +172,11 @@ static int make_room(void)
 	if (!rfs_room_low(fs, more))
 		return rfs_dirty_full(fs) ? rfs_checkpoint(fs, 0) : 0;
 	/* where it cannot be waited for, they are promised still */
-	if (pick(2))
+	if (pick(2) && waits)
 		ret = promised_send_all();
+	/* others write them back meanwhile, if there are any */
+	else if (!waits && pages && tries % 4 == 3)
+		ret = send_some();
 	if (!ret)
 		ret = rfs_seek_room(fs, TOGETHER, more, &rounds);
 	fs->meta_asked = 0;

@@ -8,8 +8,11 @@
 
 #include "volume/volume.h"
 
-/* From now on, on a volume that was mounted; `pick` draws a number below n. */
-void promised_begin(struct rfs_fs *fs, u32 (*pick)(u32 n));
+/*
+ * From now on, on a volume that was mounted; `pick` draws a number below n. The thread
+ * mostly waits until what was promised is sent, before it makes room; or it never does.
+ */
+void promised_begin(struct rfs_fs *fs, u32 (*pick)(u32 n), bool thread_waits);
 void promised_end(void);	/* what was not sent is forgotten */
 
 /* A block of a file is to be written; at most so many wait. 0 or -errno */

@@ -8,7 +8,7 @@
  * do, half as the module does: pages are promised room and sent later.
  *
  *	space [settings=N] [seed=N] [rounds=N] [progress=N] [verbose=1] [striped=1] [most=N] [runs=0]
- *	      [cuts=N] [fails=N] [together=N]
+ *	      [cuts=N] [fails=N] [together=N] [epochs=1] [promised=1]
  *
  * No operation but one that asks for something new may answer ENOSPC, none may
  * fail, and the volume never ends read-only. Prints a line, and one for each
@@ -51,6 +51,7 @@ static u64 op_on[2];		/* and what it is of */
 static bool verbose;
 static bool late;		/* pages are promised, and sent later, as in the module */
 static u32 late_most;		/* so many at a time */
+static bool promised;		/* in all settings, and the thread never waits for them */
 static struct rfs_dev_ops ops;
 static bool striped;		/* groups are, over 2 to 9 zones */
 static u32 cuts;		/* of power in a row, at most */
@@ -60,6 +61,10 @@ static u32 together;		/* of them, in one round, at most */
 static bool amid_cleaning;	/* one has failed, and that has ended cleaning */
 static u64 ends;		/* settings that these, or several at once, have ended */
 static u64 held;		/* blocks that users leave to zones that will fail */
+static bool epochs;		/* others go on while a check-point is made durable */
+static bool cut_in_epoch;	/* the power goes then */
+static int epoch_error;		/* of what they did */
+static u64 in_epochs;		/* operations of theirs */
 static u32 most;		/* blocks of a drive, unless 30 zones have more */
 static const char *broken;	/* of the proof: what does not hold */
 static char broken_at[200];	/* in which operation */
@@ -144,18 +149,18 @@ static bool drive_new(void)
 	rfs_layout(drive.geo.zones, drive.cap,
 		   drive.geo.oob_bytes >= RFS_OOB_BYTES, 0, id.runs,
 		   &layout);
-	if (drive.geo.zones < layout.need_zones)
+	if (drive.geo.zones < layout.make_zones)
 		return false;
 	/* these draw nothing: seeds stay what they were */
 	cached = draws >> 40 & 3;
 	id.pieces = draws >> 42 & 1;
-	late = draws >> 46 & 1;
+	late = promised || draws >> 46 & 1;
 	id.ways = striped ? 2 + (draws >> 43 & 7) : 1;
 	while (id.ways > 1) {	/* as many as mkfs takes */
 		rfs_layout(drive.geo.zones, drive.cap,
 			   drive.geo.oob_bytes >= RFS_OOB_BYTES, id.ways,
 			   id.runs, &layout);
-		if (drive.geo.zones >= layout.need_zones)
+		if (drive.geo.zones >= layout.make_zones)
 			break;
 		id.ways--;
 	}
@@ -220,7 +225,7 @@ static int mount(void)
 	if (cached)
 		fs->clean_max = ~0U;
 	if (late)
-		promised_begin(fs, pick);
+		promised_begin(fs, pick, !promised);
 	return 0;
 }
 
@@ -459,6 +464,77 @@ static int change_some(void)
 	return ret;
 }
 
+/* Appends of a check-point complete as they are sent. */
+static void submit(void *dev, struct rfs_append_req *req)
+{
+	req->error = drive_ops.append(dev, req->zone, req->n, req->data,
+				      req->oob, &req->addr);
+}
+
+static void submitted(void *dev, struct rfs_append_req *req)
+{
+	(void)dev;
+	(void)req;
+}
+
+static int chmod_any(void)
+{
+	u32 ino = item[pick(items)].ino;
+	struct rfs_dinode *di, attr;
+	struct rfs_buf *buf;
+	int ret = rfs_iget(fs, ino, &di, &buf);
+
+	if (ret)
+		return ret;
+	attr = *di;
+	attr.mode ^= cpu_to_le32(0111);
+	return rfs_setattr(fs, ino, &attr, 0);
+}
+
+static int write_any(void)
+{
+	const struct item *it = &item[pick(items)];
+	const void *data = common;
+	u64 block = it->written ? it->first + it->step * pick(it->written) : 0;
+
+	if (!it->written || (late && promised_already(it->ino, block)))
+		return 0;
+	return rfs_write(fs, it->ino, block, 1, &data, RFS_BLOCK_BYTES);
+}
+
+/* So much that there is room for without a check-point; (1) of "Room" holds each time. */
+static void act_without_checkpoint(u32 n)
+{
+	bool threaded = fs->threaded;
+	int ret = 0;
+
+	fs->threaded = true;
+	while (!ret && items && n-- && !rfs_make_room_to_free(fs)) {
+		ret = pick(2) ? chmod_any() : write_any();
+		in_epochs += fs->commit && !ret;
+	}
+	fs->threaded = threaded;
+	if (ret != -EAGAIN && ret != -ENOSPC)
+		epoch_error = ret;
+}
+
+/* A check-point is not durable yet: others go on. Then the power may go. */
+static void act_in_next_epoch(void *dev)
+{
+	(void)dev;
+	OP("the next epoch");
+	act_without_checkpoint(cut_in_epoch ? 4000 : pick(100));
+	if (cut_in_epoch)
+		drive.power = pick(3);
+}
+
+static int checkpoint_early(void)
+{
+	int ret = rfs_checkpoint_early(fs);
+
+	return epoch_error ? epoch_error : ret;
+}
+
 /* Others have completed, too */
 static int checkpoint(void)
 {
@@ -466,6 +542,8 @@ static int checkpoint(void)
 
 	if (!ret && late)
 		ret = promised_send_all();
+	if (!ret && epochs && pick(4))
+		return checkpoint_early();
 	return ret ? ret : rfs_checkpoint(fs, 0);
 }
 
@@ -490,7 +568,16 @@ static int power_cut(void)
 		drive.power = 1 + (cuts ? (pick(2) ? pick(writes) :
 						     writes - pick(20)) :
 				   pick(fs ? fs->dirty.count + 20 : writes));
-		if (fs) {
+		cut_in_epoch = fs && epochs && pick(2);
+		if (cut_in_epoch) {
+			drive.power = ~0ULL;
+			/* recovery has most to write anew */
+			act_without_checkpoint(4000);
+			checkpoint_early();
+			cut_in_epoch = false;
+			rfs_unmount_nosync(fs);
+			fs = NULL;
+		} else if (fs) {
 			rfs_checkpoint(fs, 0);
 			rfs_unmount_nosync(fs);
 			fs = NULL;
@@ -514,6 +601,8 @@ static int round_of(u32 nr)
 
 	(void)nr;
 	late_most = pick(3) ? pick(600) : pick(4096);
+	if (promised)
+		late_most = 4095 - late_most / 8;
 	hold_for_failing();
 	if (failing && !drive.fails && !pick(3)) {
 		drive.fails = 1 + pick(3000);
@@ -565,6 +654,8 @@ static int check(void)
 
 	OP("the last check-point");
 	ret = checkpoint();
+	if (!ret && epochs)	/* with what was done meanwhile */
+		ret = rfs_checkpoint(fs, 0);
 	OP("fsck");
 	if (!ret)
 		ret = rfs_check(fs, &report);
@@ -616,6 +707,7 @@ static int setting(u32 rounds)
 	items = 0;
 	names = 0;
 	late_most = pick(64);
+	OP("quotas");
 	if (!ret && !pick(3))
 		ret = rfs_quota_on(fs);
 	if (!ret)
@@ -654,6 +746,8 @@ int main(int argc, char **argv)
 		{ "together", 1, 1, 1000, "of them, in one round, at most" },
 		{ "most", 150000, 0, 1 << 24, "blocks of a drive of over 30 zones" },
 		{ "runs", 1, 0, 1, "1: leaves are runs where they can be" },
+		{ "epochs", 0, 0, 1, "1: others go on while a check-point is made durable" },
+		{ "promised", 0, 0, 1, "1: some 4,000 pages are promised at a time" },
 		{ 0 }
 	};
 	u64 seed, done = 0, failed = 0;
@@ -675,6 +769,13 @@ int main(int argc, char **argv)
 	together = opt[8].value;
 	most = opt[9].value;
 	id.runs = opt[10].value;
+	epochs = opt[11].value;
+	if (epochs) {
+		ops.append_submit = submit;
+		ops.append_wait = submitted;
+		ops.frozen = act_in_next_epoch;
+	}
+	promised = opt[12].value;
 	/* until data is cleaned after it, a zone lacks that the proof has; nothing is refused */
 	if (fails)
 		rfs_broken = NULL;
@@ -711,6 +812,9 @@ int main(int argc, char **argv)
 	if (fails)
 		printf("%llu ended where zones failed before anybody was admitted again\n",
 		       (unsigned long long)ends);
+	if (epochs)
+		printf("%llu operations before a check-point was durable\n",
+		       (unsigned long long)in_epochs);
 	printf("%llu settings, %llu failed\n", (unsigned long long)done,
 	       (unsigned long long)failed);
 	free(item);

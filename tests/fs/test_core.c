@@ -219,11 +219,11 @@ TEST(mkfs_refuses)
 	u32 zones;
 
 	rfs_layout(48, CAP, true, 1, false, &l);
-	for (zones = l.need_zones - 1; zones <= l.need_zones; zones++) {
+	for (zones = l.make_zones - 1; zones <= l.make_zones; zones++) {
 		geo.zones = zones;
 		dev = memdev_new(&geo, CAP, 1 << 20, true);
 		CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, &id, ""),
-			 zones < l.need_zones ? -ENOSPC : 0);
+			 zones < l.make_zones ? -ENOSPC : 0);
 		memdev_free(dev);
 	}
 	/* a zone too small for check-points */
@@ -240,6 +240,95 @@ TEST(mkfs_refuses)
 	geo.zones = 40;
 	CHECK_EQ(rfs_mount(&memdev_ops, dev, &geo, false, 0, &fs), -EUCLEAN);
 	memdev_free(dev);
+}
+
+/* On a volume of so few zones quotas are turned on, and there is room for a zone of files. */
+static void smallest(const struct rfs_geometry *geo, u32 cap, u32 ways)
+{
+	struct rfs_id striped = { .uuid = "a small volume", .ways = ways, .runs = true };
+	struct memdev *dev = memdev_new(geo, cap, 32 << 20, true);
+	struct rfs_fs *fs;
+	u32 ino, i;
+
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, geo, &striped, ""), 0);
+	CHECK_EQ(rfs_mount(&memdev_ops, dev, geo, false, 0, &fs), 0);
+	CHECK_EQ(max(le32_to_cpu(fs->super.ways), 1U), ways);
+	CHECK_EQ(rfs_quota_on(fs), 0);
+	CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, "f", &file, &ino), 0);
+	for (i = 0; i < fs->holds / 2; i++)
+		put(fs, ino, i, i, RFS_BLOCK_BYTES);
+	check_clean(fs);
+	end(fs, dev);
+}
+
+TEST(smallest_volumes)
+{
+	static const u32 caps[] = { 16, 24, 32, 64, 256 }, ways[] = { 1, 2, 7, 32 };
+	struct rfs_geometry geo = { .zone_blocks = 256 };
+	struct rfs_layout l;
+	u32 i, j, oob;
+
+	for (i = 0; i < sizeof(caps) / sizeof(*caps); i++)
+		for (j = 0; j < sizeof(ways) / sizeof(*ways); j++)
+			for (oob = 0; oob <= 64; oob += 64) {
+				if (!oob && ways[j] > 1)
+					continue;
+				geo.oob_bytes = oob;
+				rfs_layout(200, caps[i], oob, ways[j], true, &l);
+				geo.zones = l.make_zones;
+				smallest(&geo, caps[i], ways[j]);
+			}
+}
+
+/* Fewer ways where zones are too few for so many */
+TEST(mkfs_stripes_over_fewer)
+{
+	static const struct rfs_id seven = { .uuid = "seven ways", .ways = 7, .runs = true };
+	struct rfs_geometry geo = { .zones = 35, .zone_blocks = 32, .oob_bytes = 64 };
+	struct memdev *dev = memdev_new(&geo, 24, 32 << 20, true);
+	struct rfs_fs *fs;
+	u32 ways;
+
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, &seven, ""), 0);
+	CHECK_EQ(rfs_mount(&memdev_ops, dev, &geo, false, 0, &fs), 0);
+	ways = le32_to_cpu(fs->super.ways);
+	CHECK(ways > 1 && ways < 7);
+	CHECK_EQ(ways, rfs_ways_fit(&geo, 24, 7, true));
+	CHECK_EQ(rfs_quota_on(fs), 0);
+	check_clean(fs);
+	end(fs, dev);
+}
+
+/* One that was made with fewer zones than mkfs asks for now is mounted. */
+TEST(smaller_volume_is_mounted)
+{
+	struct rfs_geometry geo = { .zone_blocks = 256, .oob_bytes = 64 };
+	struct rfs_super super[RFS_CP_MIRRORS];
+	struct rfs_layout few, enough;
+	struct memdev *dev;
+	struct rfs_fs *fs;
+	u32 i;
+
+	rfs_layout(48, 24, true, 1, id.runs, &enough);
+	CHECK(enough.need_zones < enough.make_zones);
+	geo.zones = enough.make_zones;
+	rfs_layout(enough.need_zones, 24, true, 1, id.runs, &few);
+	dev = memdev_new(&geo, 24, 32 << 20, true);
+	CHECK_EQ(rfs_mkfs(&memdev_ops, dev, &geo, &id, ""), 0);
+	for (i = 0; i < RFS_CP_MIRRORS; i++) {
+		struct mem_page *page = &dev->page[i * 256];
+
+		memcpy(&super[i], page->data, sizeof(*super));
+		super[i].zones = cpu_to_le32(few.need_zones);
+		super[i].max_inodes = cpu_to_le32(few.max_inodes);
+		super[i].max_nodes = cpu_to_le32(few.max_nodes);
+		rfs_head_seal(&super[i].head, 5);
+		page->data = (u8 *)&super[i];
+	}
+	CHECK_EQ(rfs_mount(&memdev_ops, dev, &geo, false, 0, &fs), 0);
+	CHECK_EQ(fs->geo.zones, few.need_zones);
+	check_clean(fs);
+	end(fs, dev);
 }
 
 TEST(newer_format)
@@ -1911,7 +2000,7 @@ TEST(made_anew)
 /* Whatever zone of check-points goes offline when the power is cut */
 TEST(any_checkpoint_zone_fails)
 {
-	const struct rfs_geometry geo = { .zones = 36, .zone_blocks = 16,
+	const struct rfs_geometry geo = { .zones = 48, .zone_blocks = 16,
 					  .oob_bytes = 64 };
 	struct memdev *dev = memdev_new(&geo, 15, 16 << 20, true);
 	struct memdev *cut = memdev_new(&geo, 15, 1 << 20, false);
@@ -2246,6 +2335,76 @@ TEST(dead_zone_comes_back)
 	expect(fs, ino, 0, 4, RFS_BLOCK_BYTES);
 	check_clean(fs);
 	end(fs, dev);
+}
+
+/* As a drive does: it does not say where a zone ends that is read-only. */
+static int report_no_end(void *arg, u32 zone, struct rfs_dev_zone *out)
+{
+	int ret = memdev_ops.report(arg, zone, out);
+
+	if (out->cond == RFS_DEV_READ_ONLY)
+		out->wp = out->cap;
+	return ret;
+}
+
+/*
+ * The zone table says no more of a zone that failed than is there, whether it failed before
+ * a mount, with pages that no check-point knows of, or as it was to be finished.
+ */
+static void failed_zone_ends_where_it_did(const struct rfs_geometry *geo)
+{
+	struct rfs_dev_ops ops = memdev_ops;
+	struct memdev *dev = new_dev(geo);
+	u32 ino, zone, wp, how, i;
+	struct rfs_zone entry;
+	struct rfs_fs *fs;
+
+	ops.report = report_no_end;
+	for (how = 0; how < 2; how++) {
+		CHECK_EQ(rfs_mount(&ops, dev, geo, false, 0, &fs), 0);
+		rfs_policy_set(fs, &one_group);
+		CHECK_EQ(rfs_create(fs, 2, how ? "g" : "f", &file, &ino), 0);
+		for (i = 0; i < 2; i++) {
+			put(fs, ino, i, 3, RFS_BLOCK_BYTES);
+			rfs_sums_write(fs);
+			CHECK_EQ(i ? rfs_log_sync(fs) : rfs_checkpoint(fs, 0), 0);
+		}
+		zone = zone_of(fs, ino, 1);
+		wp = dev->wp[zone];
+		CHECK(wp < CAP);
+		dev->cond[zone] = RFS_DEV_READ_ONLY;
+		if (how) {
+			fs->active[RFS_S_DATA][0].zone = 0;
+			fs->zone[zone].state = RFS_Z_USED;
+			rfs_zone_changed(fs, zone);
+			rfs_finish_zones(fs);
+			CHECK_EQ(fs->zone[zone].cond, geo->max_active ?
+				 RFS_DEV_READ_ONLY : RFS_DEV_OK);
+			CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+		} else {
+			rfs_unmount_nosync(fs);
+			CHECK_EQ(rfs_mount(&ops, dev, geo, false, 0, &fs), 0);
+		}
+		rfs_zone_entry(fs, zone, &entry);
+		CHECK_EQ(le32_to_cpu(entry.wp), wp);
+		CHECK_EQ(rfs_unmount(fs), 0);
+		dev->cond[zone] = RFS_DEV_OK;
+	}
+	CHECK_EQ(rfs_mount(&ops, dev, geo, false, 0, &fs), 0);
+	expect(fs, ino, 1, 3, RFS_BLOCK_BYTES);
+	check_clean(fs);
+	end(fs, dev);
+}
+
+TEST(failed_zones_end_where_they_did)
+{
+	struct rfs_geometry geo = geometry;
+
+	failed_zone_ends_where_it_did(&geo);
+	geo.max_active = 8;
+	failed_zone_ends_where_it_did(&geo);
+	geo.oob_bytes = 0;
+	failed_zone_ends_where_it_did(&geo);
 }
 
 TEST(data_zone_fails)
@@ -3522,6 +3681,41 @@ TEST(cleaning_keeps_what_it_emptied)
 	end(fs, dev);
 }
 
+/* Nobody waits for it: where zones fail, the victims stay, and that is no error. */
+TEST(cleaning_ahead_leaves_what_has_no_zone)
+{
+	static const enum rfs_clean ahead[] = { RFS_CLEAN_IDLE, RFS_CLEAN_EARLY };
+	struct rfs_dev_ops ops = memdev_ops;
+	u32 ino, other_ino, i, how;
+	struct memdev *dev;
+	struct rfs_fs *fs;
+
+	ops.append = append_copies;
+	for (how = 0; how < 2; how++) {
+		dev = new_dev(&geometry);
+		fs = mount_to_clean(dev, &ops, 0, &ino);
+		CHECK_EQ(rfs_create(fs, 2, "full", &file, &other_ino), 0);
+		for (i = 0; 2 * fs->free_zones >= geometry.zones; i++)
+			put(fs, other_ino, i, i, RFS_BLOCK_BYTES);
+		CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+		fs->ahead = geometry.zones;	/* so that zones are wanted */
+		CHECK_EQ(rfs_clean_some(fs, ahead[how]), -ENOENT);
+		CHECK_EQ(copies_fail, 0);
+		CHECK(!fs->read_only);
+		CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+		for (i = 0; i < 4 * CAP; i++)
+			expect(fs, ino, i, i, RFS_BLOCK_BYTES);
+		/* they are victims the next time */
+		CHECK_EQ(rfs_clean_some(fs, ahead[how]), 0);
+		CHECK(fs->stats.copied);
+		CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+		for (i = 0; i < 4 * CAP; i++)
+			expect(fs, ino, i, i, RFS_BLOCK_BYTES);
+		check_clean(fs);
+		end(fs, dev);
+	}
+}
+
 static bool cache_lies;
 
 /* As if all that was written were in the page cache */
@@ -3856,6 +4050,53 @@ static void expect_changed(struct rfs_fs *fs)
 TEST(changed_amid_cleaning)
 {
 	cut_amid_cleaning(change_in_pause, NULL, expect_changed);
+}
+
+/*
+ * The check-point that the log waits for is durable. Before who waited goes on, another
+ * one has what others have changed by then.
+ */
+static void change_when_durable(void *dev)
+{
+	struct rfs_fs *fs = pausing;
+	u32 i;
+
+	(void)dev;
+	pausing = NULL;
+	fs->commit = RFS_COMMIT_NONE;
+	for (i = 0; i < 1300; i++)
+		put(fs, cleaned_ino, i, 70 + i, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_punch(fs, cleaned_ino, 1300, 1400, false), 0);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+}
+
+/*
+ * A copy waits for the record of a truncate, and that for a check-point. What is changed
+ * meanwhile is not copied: another check-point has what it is now.
+ */
+TEST(changed_before_copies_have_stamps)
+{
+	struct rfs_dev_ops ops = memdev_ops;
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_fs *fs;
+	u32 i;
+
+	ops.durable = change_when_durable;
+	fs = ready_to_clean(dev, &ops, &cleaned_ino);
+	CHECK_EQ(rfs_truncate(fs, cleaned_ino, 1400 * RFS_BLOCK_BYTES + 9,
+			      false), 0);
+	fs->commit = RFS_COMMIT_GOES_ON;
+	pausing = fs;
+	CHECK_EQ(rfs_clean(fs, RFS_CLEAN_HARD), 0);
+	CHECK(!pausing);
+	rfs_unmount_nosync(fs);
+	fs = mount(dev);
+	for (i = 0; i < 1300; i++)
+		expect(fs, cleaned_ino, i, 70 + i, RFS_BLOCK_BYTES);
+	for (; i < 1400; i++)
+		expect(fs, cleaned_ino, i, 0, RFS_BLOCK_BYTES);
+	check_clean(fs);
+	end(fs, dev);
 }
 
 static u32 read_together[2];	/* times, most blocks */
@@ -4347,6 +4588,223 @@ TEST(written_early)
 		expect(shared, kept_ino, i * RFS_FANOUT, i % 3 ? i : 7 + i,
 		       RFS_BLOCK_BYTES);
 	CHECK_EQ(rfs_unlink(shared, 2, "gone", &i), -ENOENT);
+	check_clean(shared);
+	end(shared, dev);
+}
+
+static struct memdev *cut_dev;
+
+/* A check-point has all that it says, and is not written: the power may be cut now. */
+static void act_in_next_epoch(void *dev)
+{
+	u32 ino;
+
+	put(shared, kept_ino, 1, 11, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_fsync(shared, kept_ino), 0);
+	CHECK_EQ(rfs_create(shared, 2, "new", &file, &ino), 0);
+	CHECK_EQ(rfs_fsync(shared, ino), -EAGAIN);
+	/* its record is of the epoch before */
+	CHECK_EQ(rfs_fsync(shared, gone_ino), -EAGAIN);
+	memdev_copy(cut_dev, dev);
+}
+
+static struct memdev *begin_epochs(struct rfs_geometry *geo,
+				   struct rfs_dev_ops *ops,
+				   void (*frozen)(void *dev))
+{
+	struct memdev *dev;
+	u32 i;
+
+	*geo = (struct rfs_geometry){ .zones = 40, .zone_blocks = 512,
+				      .oob_bytes = 64 };
+	*ops = memdev_ops;
+	dev = new_dev(geo);
+	cut_dev = memdev_new(geo, CAP, 16 << 20, false);
+	ops->append_submit = begin_at_once;
+	ops->append_wait = others_meanwhile;
+	ops->frozen = frozen;
+	CHECK_EQ(rfs_mount(ops, dev, geo, false, 0, &shared), 0);
+	CHECK_EQ(rfs_create(shared, 2, "kept", &file, &kept_ino), 0);
+	for (i = 0; i < 3; i++)
+		put(shared, kept_ino, i, 1 + i, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_checkpoint(shared, 0), 0);
+	CHECK_EQ(rfs_create(shared, 2, "gone", &file, &gone_ino), 0);
+	put(shared, kept_ino, 0, 5, RFS_BLOCK_BYTES);
+	return dev;
+}
+
+/* As it was when the power was cut */
+static void expect_before(void)
+{
+	struct rfs_fs *fs = mount(cut_dev);
+	u32 ino;
+
+	expect(fs, kept_ino, 0, 5, RFS_BLOCK_BYTES);
+	expect(fs, kept_ino, 1, 11, RFS_BLOCK_BYTES);
+	expect(fs, kept_ino, 2, 3, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_dir_find(fs, 2, "gone", 4, &ino), -ENOENT);
+	CHECK_EQ(rfs_dir_find(fs, 2, "new", 3, &ino), -ENOENT);
+	check_clean(fs);
+	end(fs, cut_dev);
+}
+
+/*
+ * While a check-point is made durable others go on: pages are durable at once, and
+ * records when the check-point is.
+ */
+TEST(next_epoch)
+{
+	struct rfs_geometry geo;
+	struct rfs_dev_ops ops;
+	struct memdev *dev = begin_epochs(&geo, &ops, act_in_next_epoch);
+	u32 ino;
+
+	CHECK_EQ(rfs_checkpoint_early(shared), 0);
+	CHECK_EQ(shared->commit, RFS_COMMIT_NONE);
+	CHECK(!rfs_log_pending(shared, gone_ino, false));
+	CHECK_EQ(rfs_dir_find(shared, 2, "new", 3, &ino), 0);
+	CHECK(rfs_log_pending(shared, ino, false));
+	CHECK_EQ(rfs_fsync(shared, ino), 0);
+	expect_before();
+	rfs_unmount_nosync(shared);
+	shared = mount(dev);
+	expect(shared, kept_ino, 0, 5, RFS_BLOCK_BYTES);
+	expect(shared, kept_ino, 1, 11, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_dir_find(shared, 2, "gone", 4, &ino), 0);
+	CHECK_EQ(rfs_dir_find(shared, 2, "new", 3, &ino), 0);
+	check_clean(shared);
+	end(shared, dev);
+}
+
+static void fail_in_next_epoch(void *opaque)
+{
+	struct memdev *dev = opaque;
+	u32 zone;
+
+	act_in_next_epoch(dev);
+	for (zone = 0; zone < RFS_CP_ZONES; zone++)
+		dev->cond[zone] = RFS_DEV_READ_ONLY;
+}
+
+/* It cannot be made durable: nor is what records say that go on from it. */
+TEST(next_epoch_of_none)
+{
+	struct rfs_geometry geo;
+	struct rfs_dev_ops ops;
+	struct memdev *dev = begin_epochs(&geo, &ops, fail_in_next_epoch);
+
+	CHECK_EQ(rfs_checkpoint_early(shared), -EIO);
+	CHECK(shared->read_only);
+	CHECK_EQ(rfs_fsync(shared, gone_ino), -EIO);
+	CHECK_EQ(rfs_log_sync(shared), -EIO);
+	expect_before();
+	end(shared, dev);
+}
+
+static u32 cps_refused, flushes_refused;	/* that are still to be */
+
+static bool is_cp(const void *data)
+{
+	return ((const struct rfs_head *)data)->type == RFS_CP;
+}
+
+/* The first mirror takes a check-point, the other one does not. */
+static void send_to_one_mirror(void *dev, struct rfs_append_req *req)
+{
+	if (cps_refused && is_cp(req->data[0]) &&
+	    req->zone != shared->cp_mirror[0])
+		req->error = -ENOMEM;
+	else
+		begin_at_once(dev, req);
+}
+
+static int append_but_cps(void *dev, u32 zone, u32 blocks,
+			  const void *const *data, const struct rfs_oob *oob,
+			  u64 *addr)
+{
+	if (cps_refused && is_cp(data[0])) {
+		cps_refused--;
+		return -ENOMEM;
+	}
+	return memdev_ops.append(dev, zone, blocks, data, oob, addr);
+}
+
+/*
+ * A mirror has the check-point, and then memory lacks: what is written next goes on from
+ * it, since recovery begins there. Others wait for it or not.
+ */
+TEST(checkpoint_in_one_mirror)
+{
+	struct rfs_geometry geo;
+	struct rfs_dev_ops ops;
+	struct memdev *dev;
+	u32 ino, tight;
+
+	for (tight = 0; tight < 2; tight++) {
+		dev = begin_epochs(&geo, &ops, act_in_next_epoch);
+		ops.append_submit = send_to_one_mirror;
+		ops.append = append_but_cps;
+		cps_refused = 5;
+		if (tight)
+			shared->early_blocks = 1 << 20;
+		CHECK_EQ(rfs_checkpoint_early(shared), 0);
+		CHECK_EQ(cps_refused, 0);
+		CHECK_EQ(rfs_dir_find(shared, 2, "new", 3, &ino),
+			 tight ? -ENOENT : 0);
+		CHECK_EQ(rfs_create(shared, 2, "promised", &file, &ino), 0);
+		CHECK_EQ(rfs_fsync(shared, ino), 0);
+		rfs_unmount_nosync(shared);
+		shared = mount(dev);
+		CHECK_EQ(rfs_dir_find(shared, 2, "promised", 8, &ino), 0);
+		expect(shared, kept_ino, 0, 5, RFS_BLOCK_BYTES);
+		check_clean(shared);
+		memdev_free(cut_dev);
+		end(shared, dev);
+	}
+}
+
+static int flush_or_not(void *dev)
+{
+	if (flushes_refused) {
+		flushes_refused--;
+		return -EAGAIN;
+	}
+	return memdev_ops.flush(dev);
+}
+
+static void refuse_flushes(void *dev)
+{
+	act_in_next_epoch(dev);
+	flushes_refused = 3;
+}
+
+/* That a flush is refused for the moment is no end of a volume. */
+TEST(flushes_of_the_moment)
+{
+	struct rfs_geometry geo;
+	struct rfs_dev_ops ops;
+	struct memdev *dev = begin_epochs(&geo, &ops, refuse_flushes);
+	u32 ino, i;
+
+	shared->geo.volatile_cache = true;
+	ops.flush = flush_or_not;
+	ops.flush_early = flush_or_not;
+	CHECK_EQ(rfs_checkpoint_early(shared), 0);
+	CHECK_EQ(flushes_refused, 0);
+	CHECK_EQ(rfs_dir_find(shared, 2, "new", 3, &ino), 0);
+	CHECK_EQ(rfs_fsync(shared, ino), 0);
+	/* before others go on from it, it may be that there is none */
+	for (i = 1; i < 4; i++) {
+		put(shared, kept_ino, 2, 20 + i, RFS_BLOCK_BYTES);
+		flushes_refused = i;
+		while (rfs_checkpoint(shared, 0))
+			CHECK(!shared->read_only);
+	}
+	memdev_free(cut_dev);
+	rfs_unmount_nosync(shared);
+	shared = mount(dev);
+	expect(shared, kept_ino, 2, 23, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_dir_find(shared, 2, "new", 3, &ino), 0);
 	check_clean(shared);
 	end(shared, dev);
 }
@@ -5256,6 +5714,59 @@ TEST(rescan_unfinished)
 	memdev_free(dev);
 }
 
+static u32 metadata_left;	/* appends of it until the medium has a bad moment */
+
+static int metadata_fails(void *dev, u32 zone, u32 n, const void *const *data,
+			  const struct rfs_oob *oob, u64 *addr)
+{
+	if (oob->type >= RFS_DIR && oob->type <= RFS_ZTAB) {
+		if (!metadata_left)
+			return -EAGAIN;
+		metadata_left--;
+	}
+	return memdev_ops.append(dev, zone, n, data, oob, addr);
+}
+
+/* What is written after a check-point that failed does not prove that it was durable. */
+TEST(rescan_after_failed_checkpoint)
+{
+	struct rfs_dev_ops ops = memdev_ops;
+	struct memdev *dev = new_dev(&geometry);
+	struct rfs_rescue out;
+	struct rfs_fs *fs;
+	u32 ino[100], i, left;
+	char name[48];
+
+	ops.append = metadata_fails;
+	ops.append_submit = NULL;
+	ops.append_wait = NULL;
+	for (left = 1; left < 4; left++) {
+		metadata_left = ~0U;
+		CHECK_EQ(rfs_mount(&ops, dev, &geometry, false, 0, &fs), 0);
+		for (i = 0; i < 100; i++) {
+			sprintf(name, "%u-of-many-with-a-long-name-%u", left, i);
+			CHECK_EQ(rfs_create(fs, RFS_ROOT_INO, name, &file, &ino[i]), 0);
+			put(fs, ino[i], 0, i, 4096);
+			put(fs, ino[i], 100000, i, 4096);
+		}
+		CHECK_EQ(rfs_log_sync(fs), 0);
+		metadata_left = left;
+		CHECK(rfs_checkpoint(fs, 0) && !fs->read_only);
+		metadata_left = ~0U;
+		put(fs, ino[0], 1, 99, 4096);
+		rfs_unmount_nosync(fs);
+		fs = rescue(dev, 0, 0, &out);
+		CHECK(!out.damaged);
+		for (i = 0; i < 100; i++) {
+			expect(fs, ino[i], 0, i, 4096);
+			expect(fs, ino[i], 100000, i, 4096);
+		}
+		check_clean(fs);
+		CHECK_EQ(rfs_unmount(fs), 0);
+	}
+	memdev_free(dev);
+}
+
 TEST(rescan_deleted)
 {
 	struct memdev *dev = new_dev(&geometry);
@@ -5611,6 +6122,61 @@ TEST(place_of_pieces_is_kept)
 	CHECK_EQ(rfs_piece_fits(fs, ino, 20000, 2000), 1);
 	check_clean(fs);
 	end(fs, dev);
+}
+
+/* Three blocks whose pieces fill the node; a page takes the place of each. */
+static void fill_node(struct rfs_fs *fs, u32 ino)
+{
+	u32 i;
+
+	for (i = 0; i < 3; i++)
+		put_some(fs, ino, i * 4096, 1, 1200);
+}
+
+static void take_place(struct rfs_fs *fs, u32 ino)
+{
+	struct rfs_txn txn;
+
+	CHECK_EQ(rfs_txn_begin(fs, ino, 0, 3, 4096, 5, &txn), 0);
+	complete_some(fs, &txn, 0, 2);
+	complete_some(fs, &txn, 2, 1);
+	CHECK_EQ(pieces_of(fs, ino, 0), 0);
+	CHECK_EQ(rfs_piece_fits(fs, ino, 20000, 400), 0);
+}
+
+static void take_place_in_next_epoch(void *dev)
+{
+	(void)dev;
+	/* recovery from the check-point before may need it */
+	CHECK_EQ(rfs_piece_fits(shared, kept_ino, 20000, 400), 0);
+	take_place(shared, gone_ino);
+}
+
+/* The check-point that gives it back is durable, and is of no epoch that goes on. */
+TEST(place_of_pieces_of_two_epochs)
+{
+	struct rfs_dev_ops ops = memdev_ops;
+	struct memdev *dev = new_dev_with(&geometry, &pieces_id);
+
+	ops.append_submit = begin_at_once;
+	ops.append_wait = others_meanwhile;
+	ops.frozen = take_place_in_next_epoch;
+	CHECK_EQ(rfs_mount(&ops, dev, &geometry, false, 0, &shared), 0);
+	shared->compact = true;
+	CHECK_EQ(rfs_create(shared, 2, "f", &file, &kept_ino), 0);
+	CHECK_EQ(rfs_create(shared, 2, "g", &file, &gone_ino), 0);
+	fill_node(shared, kept_ino);
+	fill_node(shared, gone_ino);
+	/* no page waits for records then */
+	CHECK_EQ(rfs_checkpoint(shared, 0), 0);
+	take_place(shared, kept_ino);
+	CHECK_EQ(rfs_checkpoint_early(shared), 0);
+	CHECK_EQ(rfs_piece_fits(shared, kept_ino, 20000, 400), 1);
+	CHECK_EQ(rfs_piece_fits(shared, gone_ino, 20000, 400), 0);
+	CHECK_EQ(rfs_checkpoint(shared, 0), 0);
+	CHECK_EQ(rfs_piece_fits(shared, gone_ino, 20000, 400), 1);
+	check_clean(shared);
+	end(shared, dev);
 }
 
 /* As one, from within a block on: bytes of a value */

@@ -28,7 +28,16 @@ WORKLOADS = [
     "runs",
     "mixed",
 ]
-CORE_TESTS = ("test_core", "test_policy", "test_quota", "test_section", "test_hybrid", "test_runs")
+CORE_TESTS = (
+    "test_core",
+    "test_policy",
+    "test_quota",
+    "test_section",
+    "test_hybrid",
+    "test_runs",
+    "test_replica",
+    "test_room",
+)
 # The least slow device that the drive of the harness can have, as good as full
 SLOW = "slow=1830"
 # Where each rule that can be left out is missed first.
@@ -43,6 +52,11 @@ INJECTED = {
     "home": ("hybrid", SLOW),
     "slow": ("hybrid", SLOW),
     "states": ("hybrid", SLOW),
+    "replica": ("hybrid", "slow=2400", "replica=1"),
+    "kept": ("hybrid", "slow=2400", "replica=60"),
+    "died": ("truncate", "async=1", "seed=2"),
+    "gap": ("attributes", "async=1"),
+    "wait": ("names", "async=1"),
 }
 
 
@@ -147,11 +161,48 @@ def test_hybrid_crash(build: Path, options: str) -> None:
     assert int(found[3]) > 500
     assert int(found[4]) > 20
     assert int(found[5]) > 100
+    # what flash has is what it is with the slow device, and the rest is an error
+    assert " 125 read without the slow device" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "slow=2400 replica=1",
+        "slow=2400 replica=60 seed=2",
+        "slow=3000 replica=20 ways=2 seed=3",
+        "slow=2400 replica=40 volatile=1 pieces=0 seed=4",
+        "slow=2400 replica=1 open=3 active=4 quota=1 seed=5",
+    ],
+)
+def test_flash_is_gone(build: Path, options: str) -> None:
+    """After power cuts the slow device alone has all that was home, and makes a new drive."""
+    done = run(build / "crash", "hybrid", "points=800", *options.split())
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    found = re.search(
+        r"(\d+) replicas of (\d+) blocks, 0 dropped, (\d+) read without flash"
+        r" \((\d+) of them known\), (\d+) restored",
+        done.stdout,
+    )
+    assert found
+    assert int(found[1]) > 20
+    assert int(found[3]) >= 800
+    assert int(found[4]) > 400
+    assert int(found[5]) == 200
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(20))
+def test_many_cuts_without_flash(build: Path, seed: int) -> None:
+    options = f"slow=2400 replica={1 + seed * seed} seed={200 + seed} points=5000"
+    done = run(build / "crash", "hybrid", *options.split())
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
 
 
 def test_hybrid_crash_sanitized(build: Path) -> None:
-    done = run(build / "crash_asan", "hybrid", "points=150", "seed=9", SLOW)
-    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    for options in (SLOW, "slow=2400 replica=1"):
+        done = run(build / "crash_asan", "hybrid", "points=150", "seed=9", *options.split())
+        assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
 
 
 @pytest.mark.long
@@ -167,6 +218,7 @@ def test_many_hybrid_crashes(build: Path, seed: int) -> None:
         "rescan=1",
         "rescan=1 oob=0",
         "rescan=1 ways=4",
+        "rescan=1 async=1 volatile=1",
         "rescan=2",
         "rescan=2 oob=0",
         "rescan=2 runs=0",
@@ -217,12 +269,14 @@ def test_crash_sanitized(build: Path, workload: str) -> None:
         "zones=28 blocks=64 ops=800 threads=8 pools=2",
         "ops=1000 seed=3",
         "zones=40 blocks=64 ops=1000 ways=4",
+        "zones=100 blocks=64 ops=1000 medium=1",
     ],
 )
 def test_threads(build: Path, options: str) -> None:
     """Several threads by the module's own locks, under ThreadSanitizer, and power cuts.
 
     Memory that is waited for under the volume lock ends the program, and with pools=2 memory lacks.
+    With medium=1, cleaning ends with copies that the drive refuses by an error other than EIO.
     """
     done = run(build / "threads", *options.split())
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
@@ -243,6 +297,7 @@ def test_fault_injection(build: Path, rule: str, workload: tuple[str, ...]) -> N
 @pytest.mark.parametrize(
     "command",
     ["crash mixed pionts=5", "crash mixed points=abc", "crash mixed gc=3", "crash nothing"]
+    + ["crash hybrid slow=2400 oob=0 replica=1", "crash mixed replica=1"]
     + ["crash hybrid slow=1830 async=1", "crash mixed slow=x", "crash hybrid"]
     + ["crash mixed inject=none", "fuzz rounds=", "nomem seed=-1"],
 )
@@ -313,6 +368,11 @@ def test_full_striped_volumes_go_on(build: Path, part: int) -> None:
     space(build, "settings=50", SMALL_DRIVES, "striped=1", f"seed={1 + 1000 * part}")
 
 
+def test_room_in_the_next_epoch(build: Path) -> None:
+    """Others go on while a check-point is made durable, and the power goes before it is."""
+    space(build, "settings=40", SMALL_DRIVES, "epochs=1")
+
+
 def test_pages_sent_one_by_one_leave_room(build: Path) -> None:
     """Each may make more dirty than one round of compaction gains."""
     space(build, "settings=1", "seed=9075", "most=6000")
@@ -366,6 +426,15 @@ def test_as_many_zones_fail_as_users_leave(build: Path) -> None:
 def test_a_zone_fails_while_metadata_is_compacted(build: Path) -> None:
     """What was written to it in vain is no reason to give up compaction."""
     space(build, "settings=1", "seed=6099", "most=10000", "fails=6")
+
+
+def test_a_failed_zone_ends_where_it_did(build: Path) -> None:
+    """A mount finds it read-only, and it is good at the next: the table knows where it ends."""
+    done = run(
+        *(build / "space", "settings=1", "seed=21800119", "most=6000"),
+        *("fails=6", "cuts=4", "together=6"),
+    )
+    assert done.stdout.endswith("1 settings, 0 failed\n")
 
 
 def test_zones_fail_before_anybody_is_admitted(build: Path) -> None:

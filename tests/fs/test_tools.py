@@ -153,6 +153,12 @@ def test_mkfs_size(volume: Tools) -> None:
         (["-I", "48x256x257"], "must be ZONESxBLOCKS"),
         (["-I", "9x256"], "9 zones of 256 blocks"),
         (["-I", "99x7"], "zones of 7 blocks"),
+        (["-I", "27x32x24"], "27 zones of 24 blocks; 28 are the least"),
+        (["-w", "7", "-I", "27x32x24"], "27 zones of 24 blocks; 28 are the least"),
+        (
+            ["-w", "7", "-I", "35x32x24"],
+            "has 35 zones of 24 blocks, and 37 are the least for that; -w 5 is the most for these",
+        ),
         (["-U", "12"], "must be 32 hexadecimal digits"),
         (["-L", "x" * 65], "65 bytes; 64 are the most"),
         (["-m", "16"], "-m 16: must be 0 or 64"),
@@ -248,6 +254,80 @@ def test_hybrid(hybrid: Tools) -> None:
     assert done.returncode == 1
     assert "they must have room for 30720 of files" in done.stderr
     assert not Path(f"{hybrid.image}-2").exists()
+
+
+def test_flash_is_lost(tools: Tools, tmp_path: Path) -> None:
+    """fsck.rfs --replica says what the slow device has, and makes the volume on a new drive."""
+    slow = str(tmp_path / "slow")
+    with Path(slow).open("wb") as stream:
+        stream.truncate(80 << 20)
+    done = tools.mkfs("-I", "48x64", "--slow", slow)
+    assert done.returncode == 0, done.stderr
+    done = tools.fsck("--replica", "--slow", slow)
+    assert done.returncode == 8
+    assert "it has no replica of the metadata" in done.stderr
+    tools.image.unlink()
+    done = tools.mkfs("-f", "-I", "48x64", "--slow", slow, "--replica")
+    assert done.returncode == 0, done.stderr
+    assert "77 MiB of files on the slow device" in done.stdout
+    done = tools.run("populate", tools.image, "clean", slow)
+    assert done.returncode == 0, done.stderr
+    was = tools.run("dump.rfs", "--slow", slow, tools.image)
+    replica = re.search(r"replica of the metadata of check-point (\d+)", was.stdout)
+    assert replica, was.stdout
+    assert f"check-point {replica[1]} in zones" in was.stdout
+
+    # the same file as an empty drive
+    new = tools.image.parent / "new"
+    new.write_bytes(tools.image.read_bytes()[:4096])
+    os.truncate(new, tools.image.stat().st_size)
+    lost = re.compile(r"(\S+): bytes (\d+) to (\d+) are lost")
+    done = tools.run("fsck.rfs", "--replica", "--slow", slow, new)
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert f"replica of check-point {replica[1]}, of 20" in done.stdout
+    assert not any(new.read_bytes()[4096:])
+    kinds = dict.fromkeys(("flash", "slow"), 0)
+    for ino in range(4, 84):
+        done_map = tools.run("dump.rfs", "--slow", slow, tools.image, "map", str(ino))
+        for line in done_map.stdout.splitlines()[1:]:
+            kinds["flash" if len(line.split()) == 5 else "slow"] += 1
+    assert kinds["slow"] > 40
+    spans = [(int(at), int(to) + 1) for _, at, to in lost.findall(done.stdout)]
+    blocks = sum(-((at - to) // 4096) for at, to in spans)
+    assert all(to <= 2 * 4096 + 1000 for _, to in spans)
+    assert blocks == kinds["flash"] > 0
+    names = {name for name, _, _ in lost.findall(done.stdout)}
+    assert names <= {f"/d/file-{i}" for i in range(80) if i >= 40 or i % 4}
+    summary = f"{70 - len(names)} files are whole, {len(names)} have lost {blocks} blocks"
+    assert summary in done.stdout
+
+    done = tools.run("fsck.rfs", "--replica", "--slow", slow, "-y", tools.image)
+    assert done.returncode == 8
+    assert "it has data; reset all of its zones" in done.stderr
+    done = tools.run("fsck.rfs", "--replica", "--slow", slow, "-y", new)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert f"{new}: made anew" in done.stdout
+    done = tools.run("fsck.rfs", "-v", "--slow", slow, new)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "70 files, 2 directories" in done.stdout
+    assert f"slow device: {kinds['slow']} blocks of files, {kinds['slow']} of" in done.stdout
+    done = tools.run("fsck.rfs", "--replica", "--slow", slow, new)
+    assert done.returncode == 0, done.stdout
+    assert "70 files are whole, 0 have lost 0 blocks" in done.stdout
+    for ino in range(4, 84):
+        for line in tools.run("dump.rfs", "--slow", slow, new, "map", str(ino)).stdout.splitlines()[
+            1:
+        ]:
+            assert line.split()[1] == "0"
+
+    done = tools.fsck("--replica")
+    assert done.returncode == 16
+    assert "give --slow DEV" in done.stderr
+    done = tools.mkfs("-f", "--replica")
+    assert done.returncode == 1
+    assert "give --slow DEV, too" in done.stderr
+    done = tools.run("fsck.rfs", "--replica", "--slow", new, new)
+    assert "no slow device of an RFS" in done.stderr
 
 
 def test_hybrid_is_repaired(hybrid: Tools) -> None:

@@ -3,9 +3,10 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "flashless_check.h"
 #include "workload.h"
 #include "space/space.h"
-#include "home/home.h"
+#include "home/replica.h"
 #include "tree/tree.h"
 #include "tree/diff.h"
 #include "tree/dir.h"
@@ -104,7 +105,8 @@ static void must(const char *what, int ret)
 /* A change of the core; one that must wait for room is not made. */
 static void finished(struct run *r, const char *what, int ret)
 {
-	if (r->async && (ret == -EAGAIN || ret == -ENOSPC))
+	/* -ENOBUFS: for a check-point, which others write, or for compaction */
+	if (r->async && (ret == -EAGAIN || ret == -ENOSPC || ret == -ENOBUFS))
 		longjmp(r->wait, 1);
 	must(what, ret);
 }
@@ -652,15 +654,18 @@ static void do_chgrp(struct run *r)
 	struct name *name = any_name(r, pick(r, 3) == 0);
 	struct rfs_dinode attr, *di;
 	struct rfs_buf *buf;
+	u32 gid;
 
 	if (!name)
 		return;
 	must("iget", rfs_iget(r->fs, ino_of(r, name->child), &di, &buf));
 	attr = *di;
-	r->o->node[name->child].gid = 1 + pick(r, 1000);
-	attr.gid = cpu_to_le32(r->o->node[name->child].gid);
+	gid = 1 + pick(r, 1000);
+	attr.gid = cpu_to_le32(gid);
 	done(r, "setattr", rfs_setattr(r->fs, ino_of(r, name->child), &attr,
 				       held_by(r, name->child)));
+	/* it may have had to wait, and was not made */
+	r->o->node[name->child].gid = gid;
 	changed(r, name->child);
 }
 
@@ -735,6 +740,9 @@ static void write_async(struct run *r, u32 node, u64 block, u32 n, u32 len,
 	struct inflight *f = r->inflight;
 	u32 holes;
 
+	/* it would wait for the check-point */
+	if (r->fs->commit && rfs_log_pending(r->fs, ino_of(r, node), true))
+		longjmp(r->wait, 1);
 	complete(r, node, block, block + n);
 	reserve(r, ino_of(r, node), block, n, &holes);
 	while (f->node && ++f < r->inflight + FLIGHTS)
@@ -844,7 +852,7 @@ static void fsync_node(struct run *r, u32 node)
 	complete(r, node, 0, ~0ULL);
 	if (pick(r, 2))
 		land_any(r);
-	must("fsync", rfs_fsync(r->fs, ino_of(r, node)));
+	finished(r, "fsync", rfs_fsync(r->fs, ino_of(r, node)));
 	oracle_promise(r->o, r->dev->ops, node, r->o->node[node].changes);
 }
 
@@ -1009,6 +1017,36 @@ static void write_early(struct run *r)
 	memcpy(r->wait, wait, sizeof(wait));
 }
 
+#define LOG_MOST	4	/* blocks of the log, with async */
+
+/* What was done before the next epoch began is durable. */
+static void promise_frozen(struct run *r)
+{
+	u32 all = r->o->events;
+
+	r->o->events = r->frozen_events;
+	oracle_promise(r->o, r->dev->ops, NEVER, r->frozen_changes);
+	r->o->events = all;
+}
+
+/* The same while others act in the next epoch; none begins then. */
+static void checkpoint_early(struct run *r)
+{
+	jmp_buf wait;
+
+	memcpy(wait, r->wait, sizeof(wait));
+	r->early = true;
+	r->frozen = false;
+	r->frozen_changes = r->o->changes;
+	r->frozen_events = r->o->events;
+	must("check-point", rfs_checkpoint_early(r->fs));
+	r->early = false;
+	r->frozen = false;
+	r->fs->log_most = LOG_MOST;
+	memcpy(r->wait, wait, sizeof(wait));
+	promise_frozen(r);
+}
+
 /* All is durable then. */
 static void checkpoint(struct run *r)
 {
@@ -1017,6 +1055,10 @@ static void checkpoint(struct run *r)
 	if (r->async && pick(r, 4))
 		write_early(r);
 	complete_all(r);
+	if (r->async && pick(r, 4)) {
+		checkpoint_early(r);
+		return;
+	}
 	must("check-point", rfs_checkpoint(r->fs, 0));
 	memset(r->bypassed, 0, sizeof(r->bypassed));
 	oracle_promise(r->o, r->dev->ops, NEVER, r->o->changes);
@@ -1238,8 +1280,6 @@ static void try_to_act(struct run *r)
 		act(r);
 }
 
-#define LOG_MOST	4	/* blocks of the log, with async */
-
 static struct run *running;	/* with async */
 
 /* While the cleaner has left the volume to others */
@@ -1272,17 +1312,57 @@ static void copy_early(struct rfs_append_req *s)
 	s->data = data[s->nr];
 }
 
+static int clean(struct run *r, enum rfs_clean how);
+
+/* What would wait for the check-point ends it. */
+static void clean_in_next_epoch(struct run *r)
+{
+	int ret;
+
+	if (r->cleaning)
+		return;
+	ret = clean(r, pick(r, 2) ? RFS_CLEAN_NOW : RFS_CLEAN_HARD);
+	must("clean", ret == -EAGAIN || ret == -ENOSPC ? 0 : ret);
+}
+
 /* Others act, and what they have in flight lands. */
 static void go_on(struct run *r)
 {
 	u32 n = pick(r, 4);
 
+	/*
+	 * much at times: zones die, and the log is full, before the check-point is durable.
+	 * On a full volume check-points are so many that this would be most of the work.
+	 */
+	if (r->frozen && !r->w->slack && pick(r, 4) == 0)
+		n = pick(r, 80);
+	if (r->frozen && pick(r, 4) == 0)
+		clean_in_next_epoch(r);
 	while (n--) {
 		try_to_act(r);
-		r->beside++;
+		r->beside += !r->frozen;
+		r->next += r->frozen;
 		if (pick(r, 2))
 			land_any(r);
 	}
+}
+
+static void frozen(void *dev)
+{
+	(void)dev;
+	running->frozen = true;
+	/* it is empty, and sent when it is full */
+	running->fs->log_most = 1 + pick(running, LOG_MOST);
+}
+
+static int flush_early(void *dev)
+{
+	int ret;
+
+	go_on(running);
+	ret = memdev_ops.flush(dev);
+	go_on(running);
+	return ret;
 }
 
 static void append_sent(void *dev, u32 nr)
@@ -1301,7 +1381,8 @@ static void append_submit(void *dev, struct rfs_append_req *req)
 	sent[req->nr] = req;
 	if (req->early)
 		copy_early(req);
-	if (pick(running, 2))
+	/* who flushes in the next epoch makes check-points durable that have been sent */
+	if (running->frozen ? !pick(running, 4) : pick(running, 2))
 		append_sent(dev, req->nr);
 }
 
@@ -1510,11 +1591,30 @@ static void note_mark(struct run *r)
 	r->mark[r->marks++].events = r->o->events;
 }
 
+/* What the replica has that was made last; of one before it in the same step nobody knows */
+static void note_replica(struct run *r)
+{
+	const struct rfs_replica *has = r->fs->home->replica;
+	struct replica *at;
+	u64 digest;
+
+	if (!has->blocks || (r->replicas &&
+			     r->replica_of[r->replicas - 1].seq == has->seq))
+		return;
+	must("read without flash", flashless_digest(r->dev->geo.slow, &digest));
+	r->replica_of = realloc(r->replica_of,
+				(r->replicas + 1) * sizeof(*r->replica_of));
+	at = &r->replica_of[r->replicas++];
+	at->seq = has->seq;
+	at->digest = digest;
+	at->ops = r->dev->ops;
+}
+
 void record(struct run *r, struct memdev *base)
 {
 	const struct rfs_id id = { "crash harness 1", "a key for hashes",
 				   "a key to be safe", r->pieces, r->ways,
-				   r->runs };
+				   r->runs, r->replica > 0 };
 	const struct rfs_geometry *geo = &r->dev->geo;
 	bool async = r->async;
 	u32 i, blocks;
@@ -1524,6 +1624,8 @@ void record(struct run *r, struct memdev *base)
 		running = r;
 		r->ops.append_submit = append_submit;
 		r->ops.append_wait = append_wait;
+		r->ops.frozen = frozen;
+		r->ops.flush_early = flush_early;
 		r->ops.yield = pause_cleaning;
 		r->ops.scan = scan;
 		r->ops.fetch = fetch;
@@ -1536,6 +1638,8 @@ void record(struct run *r, struct memdev *base)
 	must("mkfs", rfs_mkfs(&memdev_ops, r->dev, geo, &id, "crash"));
 	must("mount", rfs_mount(&r->ops, r->dev, geo, false, r->inject, &r->fs));
 	rfs_policy_set(r->fs, &r->policy);
+	if (r->replica)
+		r->fs->home->replica->every = (r->replica - 1) * 1000000ULL;
 	r->quota |= r->w->weight[LIMIT] > 0;
 	if (r->quota)
 		must("quota", rfs_quota_on(r->fs));
@@ -1582,6 +1686,8 @@ void record(struct run *r, struct memdev *base)
 			step(r);
 		note_mark(r);
 		note_width(r);
+		if (r->replica)
+			note_replica(r);
 	}
 	complete_all(r);
 	if (r->dev->refused)

@@ -45,6 +45,11 @@ struct mark {			/* after a step */
 	u32 ops, changes, events;
 };
 
+struct replica {		/* what is there without flash */
+	u64 seq, digest;
+	u32 ops;		/* operations on both devices by then, at most */
+};
+
 /* A part of a transaction that is in flight */
 struct part {
 	struct rfs_place place;
@@ -91,11 +96,16 @@ struct run {
 	bool quota;		/* usage is counted */
 	bool pieces;		/* small writes are pieces where they can be */
 	bool runs;		/* leaves are runs where they can be */
+	u32 replica;		/* 0: none; else one each so many ms, and one more */
+	struct replica *replica_of;	/* those that were made */
+	u32 replicas;
 	u32 ways;		/* zones that a group stripes over */
 	u32 widest;		/* zones that a group had open */
 	bool async;
 	bool cleaning;
-	bool early;		/* what is dirty is being written, others go on */
+	bool early;		/* of a check-point, while others go on: none begins */
+	bool frozen;		/* these go on in the next epoch */
+	u32 frozen_changes, frozen_events;	/* of the oracle, when it began */
 	struct inflight inflight[FLIGHTS];
 	struct moving moving[RFS_COPIES];
 	u32 tmp;		/* a node that had no name yet, or 0 */
@@ -103,6 +113,7 @@ struct run {
 	jmp_buf wait;		/* there: what waits for room */
 	u64 pauses;
 	u64 beside;		/* operations beside what was written early */
+	u64 next;		/* and in the next epoch, before the check-point is durable */
 	u64 asked;		/* blocks that operations missed */
 	u64 overtaken;		/* blocks that changed while they were moved */
 };

@@ -62,15 +62,25 @@ static u64 allocated;	/* bytes */
 
 void *__real_rfs_alloc(size_t bytes);
 void *__wrap_rfs_alloc(size_t bytes);
+void *__real_rfs_alloc_raw(size_t bytes);
+void *__wrap_rfs_alloc_raw(size_t bytes);
 void __real_rfs_free(void *memory);
 void __wrap_rfs_free(void *memory);
 
-void *__wrap_rfs_alloc(size_t bytes)
+static void *count(void *memory)
 {
-	void *memory = __real_rfs_alloc(bytes);
-
 	allocated += malloc_usable_size(memory);
 	return memory;
+}
+
+void *__wrap_rfs_alloc(size_t bytes)
+{
+	return count(__real_rfs_alloc(bytes));
+}
+
+void *__wrap_rfs_alloc_raw(size_t bytes)
+{
+	return count(__real_rfs_alloc_raw(bytes));
 }
 
 void __wrap_rfs_free(void *memory)

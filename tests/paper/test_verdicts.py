@@ -174,8 +174,10 @@ def risas(seconds: dict[str, float], own: dict[str, float]) -> dict[tuple[str, s
     """RISA's benchmarks, each in so many seconds by system, else all with the same figures."""
 
     def one(took: float) -> Round:
-        phases = ("sequential.", "random.", "write.", "rewrite.", "")
-        rates = {f"{phase}bandwidth": 100 / took for phase in phases}
+        hadoop = (phase for name in risa.HADOOP.values() for phase in BY_NAME[name].phases)
+        phases = ("sequential", "random", "write", "rewrite", *hadoop)
+        rates = {f"{phase}.bandwidth": 100 / took for phase in phases}
+        rates["bandwidth"] = 100 / took
         return Round(100, 900, 100, 2000, took, 65536, timb=5, checkpoints=2, own={**own, **rates})
 
     return {
@@ -232,7 +234,9 @@ def test_throughput_is_that_of_fio_and_not_of_its_process() -> None:
     def found(name: str, **rates: float) -> float:
         own = {metric.replace("_", "."): rate for metric, rate in rates.items()}
         one = Round(1, 1, 0, 1, 5.092, 1, own=own)
-        return risa._throughput(Rounds("rfs+rsd", BY_NAME[name], (one,), fixed=True))
+        cell = Rounds("rfs+rsd", BY_NAME[name], (one,), fixed=True)
+        assert risa._seconds(cell) * risa._throughput(cell) == BY_NAME[name].work
+        return risa._throughput(cell)
 
     mib = 1.048576  # in MB
     assert found("risa-fio-seqread", bandwidth=100 * mib) == pytest.approx(100)
@@ -242,6 +246,9 @@ def test_throughput_is_that_of_fio_and_not_of_its_process() -> None:
     assert found("risa-tiobench-8", **rates) == pytest.approx(100)
     rates = {"write_bandwidth": 200 * mib, "rewrite_bandwidth": 50 * mib}
     assert found("risa-iozone-4k-sync", **rates) == pytest.approx(80)
+    # Hadoop's wordcount: 512 MiB in 2.56 s, their result of 32 MiB in 0.64
+    rates = {"count_bandwidth": 200 * mib, "result_bandwidth": 50 * mib}
+    assert found("risa-wordcount", **rates) == pytest.approx(544 / 3.2)
 
 
 @pytest.mark.parametrize(("last", "steady"), [(980, True), (979, False), (1021, False)])

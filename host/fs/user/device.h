@@ -48,6 +48,15 @@ int rfs_image_create(const char *path, const struct rfs_geometry *geo, u32 cap);
  */
 int rfs_overlay_open(const struct rfs_device *below, struct rfs_device *out);
 
+/*
+ * What the overlay of a hybrid volume shows, to another drive, of which all zones are empty,
+ * and to the slow device below; the two blocks from `last` on are written last there, one
+ * after the other, when all the rest is durable. The volume in the overlay may have made one
+ * replica only, or what the medium's leads to would be written over before.
+ */
+int rfs_overlay_write(const struct rfs_device *over, const struct rfs_device *to,
+		      u64 last);
+
 /* What an error of the core means; for messages */
 const char *rfs_error(int error);
 

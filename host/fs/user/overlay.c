@@ -214,3 +214,74 @@ int rfs_overlay_open(const struct rfs_device *below, struct rfs_device *out)
 		out->geo.slow = &o->slow_dev;
 	return 0;
 }
+
+/* What a zone has; a block that cannot be read is one that nobody wrote. */
+static int write_zone(struct overlay *o, const struct rfs_device *to, u32 zone,
+		      struct unit *unit)
+{
+	u64 start = (u64)zone * o->below.geo.zone_blocks, addr;
+	const void *data = unit->data;
+	struct rfs_dev_zone there;
+	u32 at;
+	int ret = to->ops->report(to->dev, zone, &there);
+
+	if (ret || !o->zone[zone].wp)
+		return ret;
+	if (there.cond != RFS_DEV_OK || there.wp || there.cap < o->zone[zone].wp)
+		return -EIO;
+	for (at = 0; !ret && at < o->zone[zone].wp; at++) {
+		if (over_read(o, start + at, unit->data, &unit->oob))
+			memset(unit, 0, sizeof(*unit));
+		ret = to->ops->append(to->dev, zone, 1, &data, &unit->oob, &addr);
+		if (!ret && addr != start + at)
+			ret = -EIO;
+	}
+	if (!ret)
+		ret = to->ops->wait(to->dev);
+	if (!ret && to->geo.max_active && at < there.cap && to->ops->finish)
+		ret = to->ops->finish(to->dev, zone);
+	return ret;
+}
+
+static int write_slow(struct overlay *o, u64 from, u64 to)
+{
+	const struct rfs_slow_dev *below = o->below.geo.slow;
+	u64 block;
+	int ret = 0;
+
+	for (block = from; !ret && block < to; block++) {
+		const void *data = o->slow[block];
+
+		if (data)
+			ret = below->write(below->dev, block, 1, &data);
+	}
+	return ret ? ret : below->flush(below->dev);
+}
+
+int rfs_overlay_write(const struct rfs_device *over, const struct rfs_device *to,
+		      u64 last)
+{
+	struct overlay *o = over->dev;
+	struct unit *unit = malloc(sizeof(*unit));
+	u32 zone;
+	int ret = unit ? 0 : -ENOMEM;
+
+	/* check-points last: until they are there, nothing is */
+	for (zone = RFS_CP_ZONES; !ret && zone < o->below.geo.zones; zone++)
+		ret = write_zone(o, to, zone, unit);
+	if (!ret)
+		ret = to->ops->flush(to->dev);
+	for (zone = 0; !ret && zone < RFS_CP_ZONES; zone++)
+		ret = write_zone(o, to, zone, unit);
+	if (!ret)
+		ret = to->ops->flush(to->dev);
+	free(unit);
+	if (!ret)
+		ret = write_slow(o, 0, last);
+	if (!ret)
+		ret = write_slow(o, last + 2, o->slow_dev.blocks);
+	/* one after the other: a cut may tear what is being written */
+	if (!ret)
+		ret = write_slow(o, last, last + 1);
+	return ret ? ret : write_slow(o, last + 1, last + 2);
+}

@@ -8,6 +8,11 @@ void *rfs_alloc(size_t bytes)
 	return calloc(1, bytes);
 }
 
+void *rfs_alloc_raw(size_t bytes)
+{
+	return malloc(bytes);
+}
+
 void rfs_free(void *memory)
 {
 	free(memory);

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "device.h"
-#include "home/home.h"
+#include "home/replica.h"
 #include "tree/tree.h"
 #include "tree/dir.h"
 #include "tree/xattr.h"
@@ -52,6 +52,12 @@ static void dump_slow(struct rfs_fs *fs)
 		       U(home->count[RFS_SLOW_FREE] + home->count[RFS_SLOW_HELD]),
 		       U(home->count[RFS_SLOW_BOTH]),
 		       U(home->count[RFS_SLOW_ALONE]));
+	if (home->replica && home->replica->blocks)
+		printf("replica of the metadata of check-point %llu: %u of %u blocks in use\n",
+		       U(home->replica->seq), home->replica->used,
+		       home->replica->slots);
+	else if (home->replica)
+		printf("it has no replica of the metadata, for want of room\n");
 	if (home->lacks)
 		printf("its table of states is damaged; fsck.rfs -p --slow DEV makes it anew\n");
 }

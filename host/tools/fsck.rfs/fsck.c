@@ -4,18 +4,20 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "device.h"
 #include "checkpoint/checkpoint.h"
 #include "home/home.h"
 #include "ops/ops.h"
-#include "tools/tools.h"
+#include "tools/flashless.h"
 
 const char *program = "fsck.rfs";
 
 static const char usage[] =
 "usage: fsck.rfs [-n] [-p|-a|-y] [-v] [-C FD] [--rescan] [--slow DEV] DEVICE\n"
+"       fsck.rfs [-n|-y] [-v] --replica --slow DEV DEVICE\n"
 "\n"
 "Check an RFS that is not mounted. What a power cut left is first recovered, in\n"
 "memory, or on the device with -p, -a or -y. A repair is made in memory first, and\n"
@@ -32,6 +34,9 @@ static const char usage[] =
 "  --rescan    do without check-points and inode map: find all by page metadata;\n"
 "              with -y the volume gets a new check-point\n"
 "  --slow DEV  the slow device of a hybrid volume\n"
+"  --replica   flash is lost: say which files the slow device has and what of the others\n"
+"              is lost; with -y make the volume anew on DEVICE, an empty drive like the one\n"
+"              that was lost\n"
 "\n"
 "example: fsck.rfs --rescan -y /dev/nvme0n1\n"
 "Exit status: 0 no fault, 1 recovered or repaired and no fault left, 4 faults,\n"
@@ -48,7 +53,7 @@ static const char usage[] =
 struct options {
 	bool write;		/* on the device */
 	bool all;		/* also what takes something away */
-	bool verbose, rescan;
+	bool verbose, rescan, replica;
 	int progress;		/* file descriptor, 0: the terminal; NOBODY */
 	const char *slow;
 };
@@ -333,6 +338,131 @@ static int rebuild(const struct rfs_device *device, const struct options *o)
 	return FSCK_MENDED;
 }
 
+static void say_loss(void *arg, const struct rfs_loss *loss)
+{
+	const struct options *o = arg;
+
+	if (o->verbose)
+		printf("inode %u: ", loss->ino);
+	if (loss->unreadable)
+		printf("%s: cannot be read\n", loss->path);
+	else
+		printf("%s: bytes %llu to %llu are lost\n", loss->path,
+		       U(loss->from), U(loss->to - 1));
+}
+
+/* What is there without flash; *lost: something is not */
+static int tell_losses(struct rfs_flashless *f, struct options *o, bool *lost)
+{
+	struct rfs_losses losses = { .say = say_loss, .arg = o };
+	time_t made = rfs_flashless_time(f) / 1000000000;
+	struct rfs_fs *fs;
+	char text[40] = "";
+	struct tm tm;
+	int ret = rfs_mount(&rfs_flashless_ops, f, rfs_flashless_geometry(f), true,
+			    0, &fs);
+
+	if (ret)
+		return ret;
+	if (gmtime_r(&made, &tm))
+		strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S UTC", &tm);
+	ret = rfs_flashless_losses(fs, &losses);
+	if (!ret)
+		printf("replica of check-point %llu, of %s: %llu files are whole, %llu have lost %llu blocks, %llu files and directories cannot be read\n",
+		       U(rfs_flashless_seq(f)), text, U(losses.whole),
+		       U(losses.damaged), U(losses.blocks), U(losses.unreadable));
+	*lost = losses.damaged || losses.unreadable;
+	rfs_unmount_nosync(fs);
+	return ret;
+}
+
+/* In memory: what flash alone had is left out. *last: see rfs_overlay_write() */
+static int leave_out(const struct rfs_device *over, const u8 *there, u64 *last)
+{
+	struct rfs_report report = { .there = there }, after = { .read_data = true };
+	int ret = rfs_flashless_leave_out(over->ops, over->dev, &over->geo, &report,
+					  &after, last);
+
+	return !ret && after.faults ? -EUCLEAN : ret;
+}
+
+/* Is a drive empty, and as large as the one that is gone? */
+static bool may_replace(const struct rfs_device *device,
+			const struct rfs_geometry *geo)
+{
+	struct rfs_dev_zone zone;
+	u32 nr;
+
+	if (device->geo.zones < geo->zones ||
+	    device->geo.zone_blocks != geo->zone_blocks ||
+	    device->geo.oob_bytes < RFS_OOB_BYTES) {
+		complain("%s: %u zones of %u blocks, %u bytes of page metadata; the drive that is lost had %u of %u, and %u",
+			 device->path, device->geo.zones, device->geo.zone_blocks,
+			 device->geo.oob_bytes, geo->zones, geo->zone_blocks,
+			 geo->oob_bytes);
+		return false;
+	}
+	for (nr = 0; nr < geo->zones; nr++) {
+		if (device->ops->report(device->dev, nr, &zone) ||
+		    zone.cond != RFS_DEV_OK || !zone.wp)
+			continue;
+		complain("%s: it has data; reset all of its zones if you do not need it (blkzone reset)",
+			 device->path);
+		return false;
+	}
+	return true;
+}
+
+static int make_anew(const struct rfs_device *device, struct rfs_flashless *f)
+{
+	struct rfs_device below = { .ops = &rfs_flashless_ops, .dev = f,
+				    .geo = *rfs_flashless_geometry(f),
+				    .path = device->path }, over;
+	u64 last;
+	int ret;
+
+	if (!may_replace(device, &below.geo))
+		return FSCK_ERROR;
+	ret = rfs_overlay_open(&below, &over);
+	if (ret)
+		return failed(device, "replica: ", ret);
+	ret = leave_out(&over, rfs_flashless_there(f), &last);
+	if (!ret)
+		ret = rfs_overlay_write(&over, device, last);
+	rfs_device_close(&over);
+	if (ret)
+		return failed(device, "replica: ", ret);
+	printf("%s: made anew\n", device->path);
+	return FSCK_MENDED;
+}
+
+static int restore(const struct rfs_device *device, struct options *o)
+{
+	struct rfs_flashless *f;
+	bool lost = false;
+	int ret = rfs_flashless_open(device->geo.slow, &f);
+
+	if (ret == -ENODEV || ret == -ENOENT) {
+		complain("--slow %s: %s", o->slow, ret == -ENODEV ?
+			 "no slow device of an RFS" :
+			 "it has no replica of the metadata; mkfs.rfs --replica makes volumes that have one");
+		return FSCK_ERROR;
+	}
+	if (ret) {
+		complain("--slow %s: replica: %s", o->slow, rfs_error(ret));
+		return ret == -EUCLEAN ? FSCK_FAULTS : FSCK_ERROR;
+	}
+	ret = tell_losses(f, o, &lost);
+	if (ret)
+		ret = failed(device, "replica: ", ret);
+	else if (o->all)
+		ret = make_anew(device, f);
+	else
+		ret = lost ? FSCK_FAULTS : 0;
+	rfs_flashless_close(f);
+	return ret;
+}
+
 /* NOBODY: that is no descriptor; a number that is free could become the device's */
 static int progress_to(const char *text)
 {
@@ -354,6 +484,7 @@ static bool parse(int argc, char **argv, struct options *o)
 	static const struct option names[] = {
 		{ "rescan", no_argument, NULL, 'R' },
 		{ "slow", required_argument, NULL, 'S' },
+		{ "replica", no_argument, NULL, 'M' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
@@ -382,6 +513,9 @@ static bool parse(int argc, char **argv, struct options *o)
 		case 'S':
 			o->slow = optarg;
 			break;
+		case 'M':
+			o->replica = true;
+			break;
 		case 'C':
 			o->progress = progress_to(optarg);
 			if (o->progress == NOBODY)
@@ -396,6 +530,10 @@ static bool parse(int argc, char **argv, struct options *o)
 		default:
 			return false;
 		}
+	}
+	if (o->replica && (!o->slow || o->rescan)) {
+		complain("--replica: it is on the slow device: give --slow DEV, and leave --rescan out");
+		return false;
 	}
 	return argc - optind == 1;
 }
@@ -424,7 +562,9 @@ int main(int argc, char **argv)
 	if (device.busy)
 		printf("%s: it is mounted or otherwise in use: what is written meanwhile may look like a fault\n",
 		       device.path);
-	if (o.rescan) {
+	if (o.replica) {
+		ret = restore(&device, &o);
+	} else if (o.rescan) {
 		ret = rebuild(&device, &o);
 	} else {
 		ret = look_at(&device, &o, &was_cut);

@@ -13,8 +13,8 @@
 const char *program = "mkfs.rfs";
 
 static const char usage[] =
-"usage: mkfs.rfs [-f] [-q] [-c] [-L LABEL] [-U UUID] [-w WAYS] [--slow DEV]\n"
-"                DEVICE [SIZE]\n"
+"usage: mkfs.rfs [-f] [-q] [-c] [-L LABEL] [-U UUID] [-w WAYS]\n"
+"                [--slow DEV [--replica]] DEVICE [SIZE]\n"
 "       mkfs.rfs -I ZONESxBLOCKS[xCAPACITY] [-m BYTES] ... FILE\n"
 "\n"
 "Make an RFS on a zoned device, or on as many of its first zones as SIZE has\n"
@@ -31,6 +31,8 @@ static const char usage[] =
 "  --slow DEV  a hybrid volume: blocks of files are at home on this block device\n"
 "            or file, which has its capacity, and on flash as there is room.\n"
 "            Mount it with -o slow=DEV\n"
+"  --replica the slow device keeps a copy of the metadata, too: if flash is lost,\n"
+"            fsck.rfs --replica finds what is there\n"
 "  -I SPEC   make an image file first: zones, 4 KiB blocks from one zone to\n"
 "            the next, blocks of a zone that can be written\n"
 "  -m BYTES  page metadata of the image: 64 (default) or 0\n"
@@ -154,15 +156,16 @@ static u32 ways_of(const struct rfs_device *device, u32 zones)
 
 	ways = rfs_ways_allowed(&device->geo, cap, ways);
 	rfs_layout(zones, cap, device->geo.oob_bytes, ways, true, &layout);
-	return zones < layout.need_zones ? 1 : ways;
+	return zones < layout.make_zones ? 1 : ways;
 }
 
-static void too_small(const struct rfs_device *device, u32 zones, u32 ways)
+/* Also where nothing is striped */
+static void too_small(const struct rfs_device *device, u32 zones)
 {
 	u32 usable, cap = zone_cap(device, zones, &usable);
 	struct rfs_layout layout;
 
-	rfs_layout(zones, cap, device->geo.oob_bytes, ways, true, &layout);
+	rfs_layout(zones, cap, device->geo.oob_bytes, 1, true, &layout);
 	if (usable < RFS_CP_MIRRORS)
 		complain("%s: %u of its first 3 zones can be written; check-points need 2",
 			 device->path, usable);
@@ -171,10 +174,34 @@ static void too_small(const struct rfs_device *device, u32 zones, u32 ways)
 			 device->path, cap, max(1 + 2 * layout.cp_blocks, 8U),
 			 layout.cp_blocks);
 	else
-		complain("%s: %u zones of %u blocks; %u are the least: 3 for check-points, %u in reserve for %u dirty blocks and maps of inodes and nodes of %u, 4 for files",
-			 device->path, zones, cap, layout.need_zones,
+		complain("%s: %u zones of %u blocks; %u are the least: 3 for check-points, %u in reserve for %u dirty blocks and maps of inodes and nodes of %u, %u for files and their metadata",
+			 device->path, zones, cap, layout.make_zones,
 			 layout.reserve_zones, layout.dirty_max,
-			 layout.imap_blocks + layout.nmap_blocks);
+			 layout.imap_blocks + layout.nmap_blocks,
+			 layout.make_zones - layout.reserve_zones -
+			 RFS_CP_ZONES);
+}
+
+/* More ways than the volume can stripe over; false: as many, or there can be no volume. */
+static bool too_many_ways(const struct rfs_device *device,
+			  const struct rfs_geometry *geo, u32 ways)
+{
+	u32 usable, cap = zone_cap(device, geo->zones, &usable);
+	u32 most = rfs_ways_fit(geo, cap, ways, true);
+	struct rfs_layout layout;
+
+	if (rfs_ways_allowed(geo, cap, ways) < ways) {
+		complain("-w %u: %s allows %u open and %u active zones (0: any number), which are too few; less may do",
+			 ways, device->path, geo->max_open, geo->max_active);
+		return true;
+	}
+	rfs_layout(geo->zones, cap, geo->oob_bytes, most, true, &layout);
+	if (most == ways || geo->zones < layout.make_zones)
+		return false;
+	rfs_layout(geo->zones, cap, geo->oob_bytes, ways, true, &layout);
+	complain("-w %u: %s has %u zones of %u blocks, and %u are the least for that; -w %u is the most for these",
+		 ways, device->path, geo->zones, cap, layout.make_zones, most);
+	return true;
 }
 
 /* A slow device is overwritten as a drive is; its first blocks say what is there. */
@@ -195,13 +222,13 @@ static bool slow_allowed(const struct rfs_device *device, const struct options *
 }
 
 /* What is printed of it */
-static const char *home(const struct rfs_device *device)
+static const char *home(const struct rfs_device *device, const struct rfs_id *id)
 {
 	static char text[80];
 
 	if (device->geo.slow)
 		snprintf(text, sizeof(text), ", %llu MiB of files on the slow device",
-			 U(rfs_home_blocks(device->geo.slow->blocks) / 256));
+			 U(rfs_slow_room(&device->geo, id) / 256));
 	return text;
 }
 
@@ -222,7 +249,6 @@ static int make(struct rfs_device *device, const struct options *o,
 	u64 bytes, zone_bytes = (u64)device->geo.zone_blocks * RFS_BLOCK_BYTES;
 	struct rfs_geometry geo = device->geo;
 	struct rfs_id id = o->id;
-	u32 usable;
 	int ret;
 
 	if (size) {
@@ -244,21 +270,24 @@ static int make(struct rfs_device *device, const struct options *o,
 		return 1;
 	if (!id.ways)
 		id.ways = ways_of(device, geo.zones);
-	if (rfs_ways_allowed(&geo, zone_cap(device, geo.zones, &usable),
-			     id.ways) < id.ways) {
-		complain("-w %u: %s allows %u open and %u active zones (0: any number), which are too few; less may do",
-			 id.ways, device->path, geo.max_open, geo.max_active);
+	if (too_many_ways(device, &geo, id.ways))
 		return 1;
-	}
 	ret = rfs_mkfs(device->ops, device->dev, &geo, &id, o->label);
 	if (ret == -ENOSPC) {
-		too_small(device, geo.zones, id.ways);
+		too_small(device, geo.zones);
+		return 1;
+	}
+	if (ret == -EOPNOTSUPP) {
+		complain("--replica: %s has no page metadata, without which metadata cannot be found anew; leave --replica out",
+			 device->path);
 		return 1;
 	}
 	if (ret == -EFBIG) {
-		complain("--slow %s: %llu blocks of 4 KiB; they must have room for %llu of files, as many as flash has, and %llu are the most of either",
+		complain("--slow %s: %llu blocks of 4 KiB; they must have room for %llu of files, as many as flash has%s, and %llu are the most of either",
 			 o->slow, U(device->geo.slow->blocks),
-			 U((u64)geo.zones * geo.zone_blocks), U(RFS_HYBRID_BLOCKS));
+			 U((u64)geo.zones * geo.zone_blocks),
+			 id.replica ? ", beside the replica" : "",
+			 U(RFS_HYBRID_BLOCKS));
 		return 1;
 	}
 	if (ret == -EMFILE) {
@@ -277,7 +306,7 @@ static int make(struct rfs_device *device, const struct options *o,
 		       (unsigned long long)zone_bytes / 1024,
 		       geo.oob_bytes ? "in the OOB" : "in summaries",
 		       width(&id), id.pieces ? ", files may have pieces" : "",
-		       home(device));
+		       home(device, &id));
 	return 0;
 }
 
@@ -315,6 +344,7 @@ static bool parse(int argc, char **argv, struct options *o)
 	static const struct option longer[] = {
 		{ "ways", required_argument, NULL, 'w' },
 		{ "slow", required_argument, NULL, 'S' },
+		{ "replica", no_argument, NULL, 'R' },
 		{ 0 }
 	};
 	int c;
@@ -361,6 +391,9 @@ static bool parse(int argc, char **argv, struct options *o)
 		case 'S':
 			o->slow = optarg;
 			break;
+		case 'R':
+			o->id.replica = true;
+			break;
 		case 'h':
 			fputs(usage, stdout);
 			exit(0);
@@ -371,6 +404,10 @@ static bool parse(int argc, char **argv, struct options *o)
 	}
 	if (strlen(o->label) > 64) {
 		complain("-L: %zu bytes; 64 are the most", strlen(o->label));
+		return false;
+	}
+	if (o->id.replica && !o->slow) {
+		complain("--replica: of hybrid volumes only, on their slow device: give --slow DEV, too");
 		return false;
 	}
 	if (argc - optind < 1 || argc - optind > 2) {

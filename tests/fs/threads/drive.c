@@ -16,6 +16,8 @@ static struct {
 	u32 zones, zone_blocks;
 	u32 *wp;
 	u8 *data, *oob;
+	int copy_error;
+	u32 refused;
 } drive;
 
 /* Under the drive's lock */
@@ -29,7 +31,12 @@ static int append(struct bio *bio)
 {
 	u32 zone = bio->bi_iter.bi_sector / BLOCK_SECTORS / drive.zone_blocks, i;
 	u64 at = (u64)zone * drive.zone_blocks + drive.wp[zone];
+	const struct rfs_oob *oob = bio->oob;
 
+	if (drive.copy_error && oob->flags & RFS_OOB_COPY) {
+		drive.refused++;
+		return drive.copy_error;
+	}
 	if (drive.wp[zone] + bio->n > drive.zone_blocks)
 		return -EIO;
 	drive.wp[zone] += bio->n;
@@ -146,6 +153,18 @@ void drive_stop(void)
 	free(drive.wp);
 	free(drive.data);
 	free(drive.oob);
+}
+
+u32 drive_refuse_copies(int error)
+{
+	u32 refused;
+
+	pthread_mutex_lock(&drive.m);
+	refused = drive.refused;
+	drive.refused = 0;
+	drive.copy_error = error;
+	pthread_mutex_unlock(&drive.m);
+	return refused;
 }
 
 const void *drive_block(u64 addr)

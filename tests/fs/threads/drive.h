@@ -13,6 +13,9 @@ void drive_start(u32 zones, u32 zone_blocks, u64 seed);
 void drive_stop(void);
 const void *drive_block(u64 addr);	/* while nothing is under way */
 
+/* From now on appends of what cleaning copies have this error; how many had the one before */
+u32 drive_refuse_copies(int error);
+
 /*
  * What a power cut now would leave: of what is under way some is there, and some is
  * not. memdev_free() frees it.

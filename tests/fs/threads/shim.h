@@ -41,7 +41,6 @@ typedef void *fl_owner_t;
 #define container_of(p, type, member)						\
 	((type *)((char *)(p) - offsetof(type, member)))
 #define clamp_t(type, v, lo, hi)	min_t(type, max_t(type, v, lo), hi)
-#define WARN_ON_ONCE(c)	({ bool c_ = (c); assert(!c_); c_; })
 #define S64_MIN		INT64_MIN
 #define NSEC_PER_SEC	1000000000L
 #define NSEC_PER_MSEC	1000000L
@@ -276,6 +275,7 @@ void *shim_alloc(size_t size, gfp_t gfp);
 #define copy_page(to, from)	memcpy(to, from, PAGE_SIZE)
 #define kvcalloc(n, size, gfp)	shim_alloc((n) * (size), gfp)
 #define kvzalloc(size, gfp)	shim_alloc(size, gfp)
+#define kvmalloc(size, gfp)	shim_alloc(size, gfp)
 #define kzalloc(size, gfp)	shim_alloc(size, gfp)
 #define kfree(p)		free((void *)(p))
 #define kmalloc_array(n, size, gfp)	shim_alloc((n) * (size), gfp)

@@ -15,6 +15,7 @@
 #include "tree/tree.h"
 #include "tree/diff.h"
 #include "tree/dir.h"
+#include "clean/clean.h"
 #include "tools/tools.h"
 
 #define PAGES	48	/* of a file */
@@ -29,9 +30,10 @@ static const struct { const char *name; u64 most, here; } options[] = {
 	{ "blocks", 65536, 256 },	/* of a zone */
 	{ "pools", 2, 1 },	/* 2: they have what is kept in them, and no more */
 	{ "ways", 8, 1 },	/* zones that a group stripes over */
+	{ "medium", 1, 0 },	/* 1: at the end, copies have an error of the medium */
 };
 static u64 option[ARRAY_SIZE(options)];
-enum { THREADS, OPS, SEED, ZONES, BLOCKS, POOLS, WAYS };
+enum { THREADS, OPS, SEED, ZONES, BLOCKS, POOLS, WAYS, MEDIUM };
 
 /* A file: as the VFS and the page cache would have it */
 struct file {
@@ -617,6 +619,14 @@ static void prepare_files(void)
 	}
 }
 
+/* Nobody keeps the gate closed while a check-point is made durable. */
+static void frozen(void *dev)
+{
+	rfsm_dev_frozen(dev);
+	if (sbi.gate)
+		fail("the gate is closed in the next epoch", sbi.gate);
+}
+
 static void mount(void)
 {
 	const struct rfs_id id = { .uuid = { 1 }, .hash_key = { 2 },
@@ -641,6 +651,8 @@ static void mount(void)
 	ret = ret ? ret : rfsm_fetch_init(&sbi);
 	ret = ret ? ret : rfsm_dev_open(&sbi.dev, &sb, &geo);
 	sbi.dev.ops.copy_write = rfsm_copy_write;
+	sbi.dev.ops.frozen = frozen;
+	sbi.dev.ops.durable = rfsm_dev_durable;
 	ret = ret ? ret : rfs_mkfs(&sbi.dev.ops, &sbi.dev, &geo, &id, "");
 	/* a mount asks anew how zones are */
 	rfsm_dev_mounted(&sbi.dev);
@@ -713,6 +725,26 @@ static u64 compare(void)
 	return pages;
 }
 
+/*
+ * No copy finds a zone that takes it: to the core that is -EIO, whatever Linux calls it, and
+ * what was to be copied stays where it is.
+ */
+static void refuse_copies(void)
+{
+	int ret = rfsm_sync(&sbi, 0);
+
+	if (ret)
+		fail("sync", ret);
+	drive_refuse_copies(-ENODATA);
+	rfsm_lock(&sbi);
+	ret = rfs_clean(sbi.fs, RFS_CLEAN_HARD);
+	rfsm_unlock(&sbi);
+	if (!drive_refuse_copies(0))
+		fail("nothing was copied", ret);
+	if (ret != -EIO || sbi.fs->read_only)
+		fail("copies that the medium refuses", ret);
+}
+
 static void finish(u64 cuts)
 {
 	struct rfs_report report = { .say = say, .read_data = true };
@@ -720,6 +752,8 @@ static void finish(u64 cuts)
 
 	sync_inodes_sb(&sb);
 	rfsm_thread_stop(&sbi);
+	if (option[MEDIUM])
+		refuse_copies();
 	ret = rfsm_sync(&sbi, RFS_CP_UNMOUNT);
 	if (ret)
 		fail("unmounting", ret);
@@ -761,7 +795,7 @@ static void parse(int argc, char **argv)
 			break;
 		}
 		if (at == ARRAY_SIZE(options)) {
-			fprintf(stderr, "usage: threads [threads=4] [ops=300] [seed=1] [zones=40] [blocks=256] [pools=1]\n");
+			fprintf(stderr, "usage: threads [threads=4] [ops=300] [seed=1] [zones=40] [blocks=256] [pools=1] [ways=1] [medium=1]\n");
 			exit(2);
 		}
 	}

@@ -11,6 +11,12 @@ int rfs_super_write(struct rfs_fs *fs, u32 zone);
 int rfs_checkpoint(struct rfs_fs *fs, u32 flags);
 
 /*
+ * The same, but others may change the volume while it is made durable, where they can
+ * (rfs_dev_ops.frozen) and there is room. None begins before that is over (rfs_fs.commit).
+ */
+int rfs_checkpoint_early(struct rfs_fs *fs);
+
+/*
  * Before it, where there is room: what is dirty is written, and others may use the
  * volume whenever this waits for the drive, but for check-points and cleaning.
  */
@@ -20,6 +26,10 @@ int rfs_early_alloc(struct rfs_fs *fs);
 int rfs_block_moved(struct rfs_fs *fs, struct rfs_buf *buf, u64 old);
 int rfs_cp_alloc(struct rfs_fs *fs);	/* when the sizes of its tables are known */
 int rfs_cp_load(struct rfs_fs *fs);
+/* replicate.c: the blocks of a check-point that was written; *cp is NULL if they are kept */
+void rfs_replicate_cp(struct rfs_fs *fs, struct rfs_cp **cp, u32 blocks);
+/* It is the newest, and no zone was reset for it that it leads to; now: also if none is due */
+int rfs_replicate(struct rfs_fs *fs, bool now);
 int rfs_recover(struct rfs_fs *fs);
 u8 rfs_stream_of(u8 type);
 

@@ -16,6 +16,14 @@ struct pass {
 	int (*moved)(struct rfs_fs *fs, struct rfs_buf *buf, u64 old);
 };
 
+/* A check-point that is fixed, and not written */
+struct rfs_cp_image {
+	struct rfs_cp *cp;
+	struct rfs_oob *oob;
+	u32 blocks;
+	bool stays;	/* others go on from it, or the medium may have it */
+};
+
 static int rfs_map_word(struct rfs_fs *fs, const struct rfs_buf *buf,
 			struct rfs_buf **map, __le64 **word)
 {
@@ -153,6 +161,7 @@ static int rfs_send_buf(struct rfs_fs *fs, struct rfs_buf *buf,
 {
 	struct rfs_oob oob;
 
+	fs->cp_begun = true;
 	rfs_head_number(fs, &buf->head, false);
 	rfs_oob_meta(fs, &oob, &buf->head);
 	rfs_head_seal(&buf->head, le64_to_cpu(oob.stamp));
@@ -290,6 +299,7 @@ static int rfs_send_table(struct rfs_fs *fs, u32 nr, u64 *addr)
 	struct rfs_head *head = &fs->ioq->table[nr].head;
 	struct rfs_oob oob;
 
+	fs->cp_begun = true;
 	rfs_head_number(fs, head, false);
 	rfs_oob_meta(fs, &oob, head);
 	rfs_head_seal(head, le64_to_cpu(oob.stamp));
@@ -410,10 +420,15 @@ static bool rfs_misplaced(const struct rfs_fs *fs, u32 zone, u64 addr)
 	return addr != (u64)zone * fs->geo.zone_blocks + fs->zone[zone].wp;
 }
 
+/* After an append of it; an error that is none of the moment does not say that it lacks. */
+static void rfs_cp_sent(struct rfs_cp_image *image, int error)
+{
+	image->stays |= !error || rfs_zone_failed(error);
+}
+
 /* To one check-point zone, at its end or, if it begins anew, its start. */
 static int rfs_write_mirror(struct rfs_fs *fs, u32 zone, bool anew,
-			    const void *cp,
-			    u32 blocks, const struct rfs_oob *oob)
+			    struct rfs_cp_image *image)
 {
 	struct rfs_zone_info *z = &fs->zone[zone];
 	u32 i;
@@ -428,10 +443,12 @@ static int rfs_write_mirror(struct rfs_fs *fs, u32 zone, bool anew,
 			z->wp = !ret;
 		}
 	}
-	for (i = 0; !ret && i < blocks; i++) {
-		const void *data = (const u8 *)cp + i * RFS_BLOCK_BYTES;
+	for (i = 0; !ret && i < image->blocks; i++) {
+		const void *data = &image->cp[i];
 
-		ret = fs->ops->append(fs->dev, zone, 1, &data, &oob[i], &addr);
+		ret = fs->ops->append(fs->dev, zone, 1, &data, &image->oob[i],
+				      &addr);
+		rfs_cp_sent(image, ret);
 		if (!ret && rfs_misplaced(fs, zone, addr))
 			ret = -EIO;
 		z->wp += !ret;
@@ -472,27 +489,43 @@ static u32 rfs_spare_zone(const struct rfs_fs *fs)
  * two copies of the check-point before until there is one of this. Without a
  * spare zone a full mirror begins anew.
  */
-static int rfs_cp_write_copy(struct rfs_fs *fs, u32 *mirror, const void *cp,
-			     u32 blocks, const struct rfs_oob *oob)
+static int rfs_cp_write_copy(struct rfs_fs *fs, u32 *mirror,
+			     struct rfs_cp_image *image)
 {
 	u32 zone = *mirror, other;
 	struct rfs_zone_info *z = &fs->zone[zone];
-	bool full = z->wp + blocks > z->cap;
+	bool full = z->wp + image->blocks > z->cap;
 	int ret = -EIO;
 
 	if (!full && z->cond == RFS_DEV_OK)
-		ret = rfs_write_mirror(fs, zone, !z->wp, cp, blocks, oob);
+		ret = rfs_write_mirror(fs, zone, !z->wp, image);
 	other = ret ? rfs_spare_zone(fs) : RFS_CP_ZONES;
 	if (other < RFS_CP_ZONES) {
 		if (fs->active_max && z->wp < z->cap && fs->ops->finish)
 			fs->ops->finish(fs->dev, zone);
-		ret = rfs_write_mirror(fs, other, true, cp, blocks, oob);
+		ret = rfs_write_mirror(fs, other, true, image);
 		if (!ret)
 			*mirror = other;
 	}
 	if (ret && full && z->cond == RFS_DEV_OK)
-		ret = rfs_write_mirror(fs, zone, true, cp, blocks, oob);
+		ret = rfs_write_mirror(fs, zone, true, image);
 	return ret;
+}
+
+/* What is written before it, or it. @early: others go on. -ENOMEM: it can be tried again. */
+static int rfs_cp_flush(struct rfs_fs *fs, bool early)
+{
+	int ret;
+
+	if (!fs->geo.volatile_cache)
+		return 0;
+	if (early) {
+		ret = fs->ops->flush_early(fs->dev);
+		fs->nowait = false;
+	} else {
+		ret = fs->ops->flush(fs->dev);
+	}
+	return ret && !rfs_zone_failed(ret) ? -ENOMEM : ret;
 }
 
 /*
@@ -500,10 +533,11 @@ static int rfs_cp_write_copy(struct rfs_fs *fs, u32 *mirror, const void *cp,
  * before it in each is there until it is in one of them. False: one after the other,
  * and those that have failed elsewhere.
  */
-static bool rfs_cp_write_both(struct rfs_fs *fs, const void *cp, u32 blocks,
-			      const struct rfs_oob *oob)
+static bool rfs_cp_write_both(struct rfs_fs *fs, struct rfs_cp_image *image)
 {
 	struct rfs_append_req send[RFS_CP_MIRRORS] = { 0 };
+	bool early = fs->commit == RFS_COMMIT_GOES_ON;
+	u32 blocks = image->blocks;
 	const void *data[RFS_SUM_ENTRIES];
 	bool done = true;
 	u32 i;
@@ -512,17 +546,19 @@ static bool rfs_cp_write_both(struct rfs_fs *fs, const void *cp, u32 blocks,
 	    (fs->geo.append_max && blocks > fs->geo.append_max))
 		return false;
 	for (i = 0; i < blocks; i++)
-		data[i] = (const u8 *)cp + i * RFS_BLOCK_BYTES;
+		data[i] = &image->cp[i];
 	for (i = 0; i < RFS_CP_MIRRORS; i++) {
 		struct rfs_zone_info *z = &fs->zone[fs->cp_mirror[i]];
 
 		if (z->cond != RFS_DEV_OK || !z->wp || z->wp + blocks > z->cap)
 			return false;
-		send[i].nr = i;
+		/* others may write the log meanwhile; nothing is written early */
+		send[i].nr = RFS_IO_DEPTH + 1 + i;
+		send[i].early = early;
 		send[i].zone = fs->cp_mirror[i];
 		send[i].n = blocks;
 		send[i].data = data;
-		send[i].oob = oob;
+		send[i].oob = image->oob;
 	}
 	for (i = 0; i < RFS_CP_MIRRORS; i++)
 		fs->ops->append_submit(fs->dev, &send[i]);
@@ -530,6 +566,9 @@ static bool rfs_cp_write_both(struct rfs_fs *fs, const void *cp, u32 blocks,
 		struct rfs_zone_info *z = &fs->zone[send[i].zone];
 
 		fs->ops->append_wait(fs->dev, &send[i]);
+		if (early)
+			fs->nowait = false;
+		rfs_cp_sent(image, send[i].error);
 		if (!send[i].error &&
 		    rfs_misplaced(fs, send[i].zone, send[i].addr))
 			send[i].error = -EIO;
@@ -540,21 +579,18 @@ static bool rfs_cp_write_both(struct rfs_fs *fs, const void *cp, u32 blocks,
 		rfs_zone_changed(fs, send[i].zone);
 		done &= !send[i].error;
 	}
-	return done && !fs->ops->wait(fs->dev) &&
-	       !(fs->geo.volatile_cache && fs->ops->flush(fs->dev));
+	return done && !fs->ops->wait(fs->dev) && !rfs_cp_flush(fs, early);
 }
 
-static int rfs_write_mirrors(struct rfs_fs *fs, const void *cp, u32 blocks,
-			     const struct rfs_oob *oob)
+/* One after the other */
+static int rfs_cp_write_each(struct rfs_fs *fs, struct rfs_cp_image *image)
 {
 	bool done = false, again = false;
 	u32 i;
 	int ret;
 
-	if (rfs_cp_write_both(fs, cp, blocks, oob))
-		return 0;
 	for (i = 0; i < RFS_CP_MIRRORS; i++) {
-		ret = rfs_cp_write_copy(fs, &fs->cp_mirror[i], cp, blocks, oob);
+		ret = rfs_cp_write_copy(fs, &fs->cp_mirror[i], image);
 		done |= !ret;
 		again |= !rfs_zone_failed(ret);
 	}
@@ -563,18 +599,49 @@ static int rfs_write_mirrors(struct rfs_fs *fs, const void *cp, u32 blocks,
 	return again ? -ENOMEM : -EIO;
 }
 
-static int rfs_write_cp(struct rfs_fs *fs, u32 flags)
+/*
+ * The same, others wait. Once the medium may have it, recovery may begin from it, whatever
+ * is written next: it is tried until it is durable, or the device fails. @flushes: what it
+ * leads to was not flushed.
+ */
+static int rfs_cp_write_surely(struct rfs_fs *fs, bool flushes,
+			       struct rfs_cp_image *image)
+{
+	int ret;
+
+	for (;;) {
+		ret = flushes ? rfs_cp_flush(fs, false) : 0;
+		if (!ret)
+			ret = rfs_cp_write_each(fs, image);
+		if (ret != -ENOMEM || !image->stays)
+			return ret;
+		if (fs->ops->delay)
+			fs->ops->delay(fs->dev);
+	}
+}
+
+static void rfs_cp_image_free(struct rfs_cp_image *image)
+{
+	rfs_free(image->cp);
+	rfs_free(image->oob);
+}
+
+/* All that the volume is now; the caller frees it, also after an error. */
+static int rfs_cp_image_make(struct rfs_fs *fs, u32 flags,
+			     struct rfs_cp_image *image)
 {
 	u32 blocks = fs->listed.count, i;
 	struct rfs_oob *oob;
 	struct rfs_cp *cp;
 	u64 stamp;
-	int ret = -ENOMEM;
 
+	image->blocks = blocks;
 	cp = rfs_alloc((size_t)blocks * RFS_BLOCK_BYTES);
+	image->cp = cp;
 	oob = rfs_alloc(blocks * sizeof(*oob));
+	image->oob = oob;
 	if (!cp || !oob)
-		goto out;
+		return -ENOMEM;
 	rfs_fill_cp(fs, cp, flags);
 	for (i = 0; i < blocks; i++)
 		rfs_oob_meta(fs, &oob[i], &cp[i].head);
@@ -586,15 +653,7 @@ static int rfs_write_cp(struct rfs_fs *fs, u32 flags)
 	}
 	/* superblocks that rfs_write_mirror() adds have stamps in the window */
 	fs->cp_version = fs->version;
-	ret = rfs_write_mirrors(fs, cp, blocks, oob);
-	if (!ret) {
-		fs->cp_seq++;
-		fs->not_logged = false;
-	}
-out:
-	rfs_free(cp);
-	rfs_free(oob);
-	return ret;
+	return 0;
 }
 
 /*
@@ -646,11 +705,7 @@ static int rfs_cp_write_all(struct rfs_fs *fs)
 		ret = rfs_cp_write_once(fs, true);
 	if (!ret && rfs_cp_left(fs))
 		ret = -EUCLEAN;
-	if (!ret)
-		ret = fs->ops->wait(fs->dev);
-	if (!ret && fs->geo.volatile_cache)
-		ret = fs->ops->flush(fs->dev);
-	return ret;
+	return ret ? ret : fs->ops->wait(fs->dev);
 }
 
 /*
@@ -671,65 +726,173 @@ static void rfs_tables_again(struct rfs_fs *fs)
 	fs->ioq->tables = 0;
 }
 
+/* All that the check-point says of the volume is fixed: another epoch begins. */
+static void rfs_epoch_cut(struct rfs_fs *fs)
+{
+	fs->next_first_lsn = fs->lsn;
+	rfs_log_cut(fs);
+	rfs_zones_cut(fs);
+	fs->pruned = 0;
+	fs->not_logged = false;
+}
+
+/* The check-point is durable. The replica may take its image. */
+static int rfs_epoch_durable(struct rfs_fs *fs, u32 flags,
+			     struct rfs_cp_image *image)
+{
+	int ret;
+
+	rfs_replicate_cp(fs, &image->cp, image->blocks);
+	fs->cp_seq++;
+	fs->cp_nth = 0;
+	fs->early_blocks = 0;
+	rfs_log_cut_durable(fs);
+	fs->commit = RFS_COMMIT_NONE;
+	fs->cp_begun = false;
+	fs->first_lsn = fs->next_first_lsn;
+	if (fs->home)
+		rfs_home_committed(fs);
+	fs->stats.checkpoints++;
+	ret = rfs_free_zones(fs);
+	if (!ret && fs->home)
+		ret = rfs_replicate(fs, flags & RFS_CP_UNMOUNT);
+	if (ret)
+		fs->read_only = true;
+	rfs_cache_trim(fs, fs->clean_max);
+	return ret;
+}
+
+/*
+ * Where few zones may be active, appends are waited for under the volume lock; what is at
+ * home is let go when the check-point is durable.
+ */
+static bool rfs_cp_may_open(const struct rfs_fs *fs)
+{
+	return fs->ops->frozen && rfs_io_parallel(fs) && !fs->home;
+}
+
+/*
+ * Others go on in the next epoch, if there is room: until the check-point is durable
+ * recovery would write anew what is dirty by then, and the blocks that it has written
+ * since it had `nth`.
+ */
+static bool rfs_cp_open(struct rfs_fs *fs, u32 nth)
+{
+	u32 before = fs->early_blocks;
+
+	fs->early_blocks += fs->cp_nth - nth;
+	if (rfs_room_tight(fs, 1)) {
+		fs->early_blocks = before;
+		return false;
+	}
+	rfs_epoch_cut(fs);
+	fs->commit = RFS_COMMIT_GOES_ON;
+	rfs_quiet(fs, false);
+	fs->ops->frozen(fs->dev);
+	return true;
+}
+
+/*
+ * While others go on, who wait where it takes more than a flush and one append to each
+ * mirror.
+ */
+static int rfs_cp_commit_early(struct rfs_fs *fs, struct rfs_cp_image *image)
+{
+	int ret = rfs_cp_flush(fs, true);
+
+	image->stays = true;
+	if (ret == -ENOMEM || (!ret && !rfs_cp_write_both(fs, image))) {
+		rfs_quiet(fs, true);
+		ret = rfs_cp_write_surely(fs, ret, image);
+		rfs_quiet(fs, false);
+	}
+	if (ret)
+		fs->commit = RFS_COMMIT_FAILED;
+	return ret;
+}
+
+/* @flushes: what it leads to was not flushed. */
+static int rfs_cp_commit(struct rfs_fs *fs, bool flushes,
+			 struct rfs_cp_image *image)
+{
+	int ret = flushes ? rfs_cp_flush(fs, false) : 0;
+
+	if (!ret && !rfs_cp_write_both(fs, image))
+		ret = rfs_cp_write_surely(fs, false, image);
+	if (!ret)
+		rfs_epoch_cut(fs);
+	return ret;
+}
+
+/* What it leads to is written; it is what it will be. */
+static int rfs_cp_freeze(struct rfs_fs *fs, u32 flags, bool early,
+			 struct rfs_cp_image *image)
+{
+	int ret = rfs_cp_write_all(fs);
+
+	/* while others go on it is flushed when they do */
+	if (!ret && !early)
+		ret = rfs_cp_flush(fs, false);
+	if (!ret && fs->home)
+		ret = rfs_home_write_states(fs);
+	return ret ? ret : rfs_cp_image_make(fs, flags, image);
+}
+
 /*
  * Everything durable, and the zones that became free reset. After an error the
  * last check-point is as it was. For want of memory or of room it can be tried
  * again; after an error of the device the volume is read-only.
  */
-static int rfs_checkpoint_once(struct rfs_fs *fs, u32 flags)
+static int rfs_checkpoint_once(struct rfs_fs *fs, u32 flags, bool early)
 {
+	struct rfs_cp_image image = { 0 };
 	int ret = fs->read_only ? -EROFS : 0;
-	u32 nr;
+	u32 nth = fs->cp_nth;
+	bool open = false, gap;
 
+	gap = early && !(fs->inject & RFS_INJECT_GAP);
+	rfs_quiet(fs, true);
 	if (!ret) {
 		rfs_log_settle(fs);
 		rfs_prove(fs, RFS_AT_CHECKPOINT);
 		rfs_finish_zones(fs);
-		ret = rfs_cp_write_all(fs);
+		/* records since the last block of the log are in none: it ends there */
+		fs->lsn += gap;
+		ret = rfs_cp_freeze(fs, flags, early, &image);
+		open = !ret && early && rfs_cp_open(fs, nth);
+		if (!ret)
+			ret = open ? rfs_cp_commit_early(fs, &image) :
+				     rfs_cp_commit(fs, early, &image);
+		/* the medium does not have it, or nothing is written any more */
+		if (ret && !open)
+			fs->lsn -= gap;
 	}
-	if (!ret && fs->home)
-		ret = rfs_home_write_states(fs);
 	if (!ret)
-		ret = rfs_write_cp(fs, flags);
-	if (ret) {
-		if (ret == -ENOMEM || ret == -ENOSPC)
-			rfs_tables_again(fs);
-		else
-			fs->read_only = true;
-		return ret;
-	}
-	fs->cp_nth = 0;
-	fs->pruned = 0;
-	fs->early_blocks = 0;
-	rfs_log_durable(fs);
-	if (fs->home)
-		rfs_home_committed(fs);
-	fs->window_blocks = 0;
-	rfs_bits_each(&fs->set[RFS_SET_SINCE], nr) {
-		struct rfs_zone_info *z = &fs->zone[nr];
-
-		/* what it still has cannot be read: no victim again */
-		if (z->cleaned && z->live && !z->left)
-			rfs_zone_lost(fs, nr);
-		z->window = false;
-		z->cleaned = false;
-		z->left = false;
-		rfs_zone_changed(fs, nr);
-	}
-	fs->stats.checkpoints++;
-	ret = rfs_free_zones(fs);
-	rfs_cache_trim(fs, fs->clean_max);
+		ret = rfs_epoch_durable(fs, flags, &image);
+	else if (!open && (ret == -ENOMEM || ret == -ENOSPC))
+		rfs_tables_again(fs);
+	else
+		fs->read_only = true;
+	if (!open)
+		rfs_quiet(fs, false);
+	rfs_cp_image_free(&image);
 	return ret;
 }
 
 int rfs_checkpoint(struct rfs_fs *fs, u32 flags)
 {
 	bool nowait = rfs_nowait_off(fs);
-	int ret;
+	int ret = rfs_checkpoint_once(fs, flags, false);
 
-	rfs_quiet(fs, true);
-	ret = rfs_checkpoint_once(fs, flags);
-	rfs_quiet(fs, false);
+	rfs_nowait_restore(fs, nowait);
+	return ret;
+}
+
+int rfs_checkpoint_early(struct rfs_fs *fs)
+{
+	bool nowait = rfs_nowait_off(fs);
+	int ret = rfs_checkpoint_once(fs, 0, rfs_cp_may_open(fs));
+
 	rfs_nowait_restore(fs, nowait);
 	return ret;
 }

@@ -23,6 +23,12 @@ struct log_page {
 	u64 addr;
 };
 
+/* First LSNs of epochs that blocks of the log name, ascending. Only a rescue has them. */
+struct firsts {
+	u32 *lsn;	/* their low halves */
+	u32 n;
+};
+
 /* A block of inodes, or a node */
 struct leftover {
 	u8 type;
@@ -156,8 +162,9 @@ static int rfs_scan_listed(struct rfs_fs *fs, struct window *p,
 	return ret < 0 ? ret : (int)n;
 }
 
+/* *end: behind the last page that is there */
 static int rfs_scan_summaries(struct rfs_fs *fs, struct window *p, u32 nr,
-			      u32 from, u8 *block)
+			      u32 from, u8 *block, u32 *end)
 {
 	struct rfs_zone_info *z = &fs->zone[nr];
 	u64 start = (u64)nr * fs->geo.zone_blocks;
@@ -178,6 +185,7 @@ static int rfs_scan_summaries(struct rfs_fs *fs, struct window *p, u32 nr,
 				return 0;
 			at++;	/* of the check-point's tables, which follow */
 			tables = at + le16_to_cpu(sum->head.count);
+			*end = min(tables, z->wp);
 			continue;
 		}
 		rfs_version_seen(fs, le64_to_cpu(sum->head.stamp));
@@ -187,12 +195,13 @@ static int rfs_scan_summaries(struct rfs_fs *fs, struct window *p, u32 nr,
 			return ret;
 		z->summary = at + 1;
 		at += 1 + ret;
+		*end = at;
 	}
 	return 0;
 }
 
 static int rfs_scan_pages(struct rfs_fs *fs, struct window *p, u32 nr, u32 from,
-			  u8 *block)
+			  u8 *block, u32 *end)
 {
 	struct rfs_zone_info *z = &fs->zone[nr];
 	u64 addr = (u64)nr * fs->geo.zone_blocks + from;
@@ -208,6 +217,7 @@ static int rfs_scan_pages(struct rfs_fs *fs, struct window *p, u32 nr, u32 from,
 			fs->recovered.pages_bad++;
 			continue;
 		}
+		*end = at + 1;
 		ret = rfs_note_page(fs, p, z, &oob, addr);
 		if (ret < 0)
 			return ret;
@@ -235,7 +245,7 @@ static bool rfs_tail_left_out(const struct rfs_fs *fs,
 static int rfs_scan_zones(struct rfs_fs *fs, struct window *p)
 {
 	u8 *block = rfs_alloc(2 * RFS_BLOCK_BYTES);
-	u32 nr, groups = 0;
+	u32 nr, end, groups = 0;
 	int ret = 0;
 
 	if (!block)
@@ -250,10 +260,19 @@ static int rfs_scan_zones(struct rfs_fs *fs, struct window *p)
 			ret = -EUCLEAN;	/* blocks in use are gone */
 		if (!ret && z->wp <= z->cp_wp)
 			continue;
+		end = z->cp_wp;
 		if (!ret && fs->geo.oob_bytes)
-			ret = rfs_scan_pages(fs, p, nr, z->cp_wp, block);
+			ret = rfs_scan_pages(fs, p, nr, z->cp_wp, block, &end);
 		else if (!ret)
-			ret = rfs_scan_summaries(fs, p, nr, z->cp_wp, block);
+			ret = rfs_scan_summaries(fs, p, nr, z->cp_wp, block,
+						 &end);
+		/*
+		 * Where a zone that is read-only ends the drive does not say. The
+		 * zone table is to say no more than there is: once the zone is good
+		 * again, what lacks is what was in use and is gone.
+		 */
+		if (z->cond == RFS_DEV_READ_ONLY)
+			z->wp = end;
 		if (!ret && z->state == RFS_Z_FREE && z->window) {
 			z->state = RFS_Z_USED;
 			z->summary = fs->geo.oob_bytes ? 0 : z->summary;
@@ -360,19 +379,69 @@ static int rfs_replay_bytes(struct rfs_fs *fs, struct partial *part,
 	return 0;
 }
 
-static int rfs_replay_blocks(struct rfs_fs *fs, const struct window *p,
-			     struct partial *part, struct rfs_head *block)
+static int rfs_by_value(const void *a, const void *b)
 {
-	u64 next = fs->lsn;
+	const u32 *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static int rfs_find_firsts(struct rfs_fs *fs, const struct window *p,
+			   struct rfs_head *block, struct firsts *firsts)
+{
 	u32 i;
+
+	firsts->lsn = rfs_alloc(p->logs * sizeof(*firsts->lsn));
+	if (!firsts->lsn)
+		return -ENOMEM;
+	for (i = 0; i < p->logs; i++)
+		if (!fs->ops->read(fs->dev, p->log[i].addr, block, NULL) &&
+		    rfs_head_ok(block, fs->volume, RFS_LOG))
+			firsts->lsn[firsts->n++] = le32_to_cpu(block->prev);
+	rfs_sort(firsts->lsn, firsts->n, sizeof(*firsts->lsn), rfs_by_value);
+	return 0;
+}
+
+/*
+ * Before a check-point one LSN is left out if others go on while it is made durable.
+ * The check-point says so. Where it is lost, any block that was written when it was
+ * durable names the first LSN behind the gap. Other blocks behind a gap do not count.
+ */
+static bool rfs_begins_epoch(const struct firsts *firsts, u64 lsn)
+{
+	u32 low = lsn;
+
+	return firsts->n && bsearch(&low, firsts->lsn, firsts->n,
+				    sizeof(*firsts->lsn), rfs_by_value);
+}
+
+static int rfs_replay_blocks(struct rfs_fs *fs, const struct window *p,
+			     struct partial *part, struct rfs_head *block,
+			     const struct firsts *firsts)
+{
+	u64 next = fs->lsn, lsn;
+	u32 i, gap = 0;
+	bool begins;
 	int ret;
 
-	for (i = 0; i < p->logs && p->log[i].lsn == next; next++) {
+	for (i = 0; i < p->logs;) {
+		lsn = p->log[i].lsn;
+		begins = rfs_begins_epoch(firsts, lsn);
+		if (lsn != next && !begins) {
+			if (!fs->rescuing)
+				break;
+			i++;
+			gap++;
+			continue;
+		}
+		/* the end of a record that the check-point dropped does not follow */
+		if (begins)
+			part->fill = 0;
 		ret = fs->ops->read(fs->dev, p->log[i].addr, block, NULL);
 		if (ret)
 			return ret;
 		if (!rfs_head_ok(block, fs->volume, RFS_LOG) ||
-		    le64_to_cpu(block->off) != next ||
+		    le64_to_cpu(block->off) != lsn ||
 		    le16_to_cpu(block->count) > RFS_BODY_BYTES)
 			return -EUCLEAN;
 		ret = rfs_replay_bytes(fs, part, (u8 *)(block + 1),
@@ -380,10 +449,11 @@ static int rfs_replay_blocks(struct rfs_fs *fs, const struct window *p,
 		if (ret)
 			return ret;
 		/* an append that failed was repeated: the same block twice */
-		while (i < p->logs && p->log[i].lsn == next)
+		while (i < p->logs && p->log[i].lsn == lsn)
 			i++;
+		next = lsn + 1;
 	}
-	fs->recovered.log_gap = p->logs - i;
+	fs->recovered.log_gap = p->logs - i + gap;
 	/* numbers beyond the gap are not used again */
 	fs->lsn = p->logs ? max(next, min(p->log[p->logs - 1].lsn,
 					  RFS_LSN_END) + 1) : next;
@@ -394,15 +464,20 @@ static int rfs_replay_log(struct rfs_fs *fs, struct window *p)
 {
 	struct partial *part = rfs_alloc(sizeof(*part));
 	struct rfs_head *block = rfs_alloc(RFS_BLOCK_BYTES);
+	struct firsts firsts = { 0 };
 	int ret = -ENOMEM;
 
-	if (part && block) {
+	if (part && block)
+		ret = fs->rescuing && p->logs ?
+		      rfs_find_firsts(fs, p, block, &firsts) : 0;
+	if (!ret) {
 		if (p->logs)
 			rfs_sort(p->log, p->logs, sizeof(*p->log), rfs_by_lsn);
 		fs->replaying = true;
-		ret = rfs_replay_blocks(fs, p, part, block);
+		ret = rfs_replay_blocks(fs, p, part, block, &firsts);
 		fs->replaying = false;
 	}
+	rfs_free(firsts.lsn);
 	rfs_free(part);
 	rfs_free(block);
 	return ret;

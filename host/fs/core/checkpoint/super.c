@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The superblock, at the start of each check-point zone. */
+#include "home/replica.h"
 #include "checkpoint/checkpoint.h"
 
 static int rfs_append_block(struct rfs_fs *fs, u32 zone, void *block)
@@ -39,6 +40,17 @@ void rfs_super_fill(struct rfs_fs *fs)
 	fs->ztab_blocks = layout.ztab_blocks;
 }
 
+/* What is in it of the slow device, and of a replica there */
+static bool rfs_super_slow_ok(const struct rfs_super *super)
+{
+	u64 replica = le64_to_cpu(super->replica_blocks);
+
+	if (!rfs_is_hybrid(super))
+		return !rfs_has_replica(super);
+	return rfs_has_replica(super) == !!replica &&
+	       rfs_slow_sizes_ok(le64_to_cpu(super->slow_blocks), replica);
+}
+
 static int rfs_super_ok(const struct rfs_fs *fs, const struct rfs_super *super)
 {
 	bool oob = fs->geo.oob_bytes >= RFS_OOB_BYTES;
@@ -62,7 +74,8 @@ static int rfs_super_ok(const struct rfs_fs *fs, const struct rfs_super *super)
 	    le32_to_cpu(super->max_inodes) != layout.max_inodes ||
 	    le32_to_cpu(super->dirty_max) != layout.dirty_max ||
 	    le32_to_cpu(super->max_nodes) != layout.max_nodes ||
-	    !(le32_to_cpu(super->incompat) & RFS_INCOMPAT_SUMMARY) != oob)
+	    !(le32_to_cpu(super->incompat) & RFS_INCOMPAT_SUMMARY) != oob ||
+	    !rfs_super_slow_ok(super))
 		return -EUCLEAN;
 	return 0;
 }

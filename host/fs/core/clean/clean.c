@@ -41,8 +41,7 @@ static u32 rfs_next_victim(struct rfs_fs *fs, enum rfs_clean how, u64 now)
 static u32 rfs_zones_reserved(const struct rfs_fs *fs)
 {
 	return rfs_zones_narrow(fs) + fs->ways +
-	       rfs_pages_of(fs,
-			    fs->rsv_blocks) / le32_to_cpu(fs->super.zone_cap);
+	       rfs_zones_of(fs, fs->rsv_blocks);
 }
 
 /* Free zones below which cleaning begins */
@@ -261,22 +260,21 @@ static int rfs_copy_drop_changed(struct rfs_fs *fs, struct rfs_copy *copy)
 	return 0;
 }
 
-/*
- * A copy of a block that a truncate has cut is as long as the truncate left it,
- * so that record comes first, as before any other page of the file (rule 1 of
- * doc/design.md).
- */
-static int rfs_cuts_durable(struct rfs_fs *fs, const struct rfs_copy *copy)
+static bool rfs_has_cuts(struct rfs_fs *fs, const struct rfs_copy *copy)
 {
 	u32 i;
 
 	for (i = 0; i < copy->n; i++)
 		if (rfs_log_pending(fs, le32_to_cpu(copy->oob[i].ino), true))
-			return rfs_log_sync(fs);
-	return 0;
+			return true;
+	return false;
 }
 
 /*
+ * A copy of a block that a truncate has cut is as long as the truncate left it,
+ * so that record comes first, as before any other page of the file (rule 1 of
+ * doc/design.md).
+ *
  * The stamps are those of the append: a check-point that came while the copy
  * was filled or read must not take it for older than itself.
  */
@@ -285,10 +283,16 @@ int rfs_copy_begin(struct rfs_fs *fs, struct rfs_copy *copy)
 	int ret = fs->read_only ? -EROFS : rfs_copy_drop_changed(fs, copy);
 	u32 i;
 
-	if (!ret)
-		ret = rfs_cuts_durable(fs, copy);
-	for (i = 0; !ret && i < copy->n; i++)
+	if (!ret && rfs_has_cuts(fs, copy)) {
+		ret = rfs_log_sync(fs);
+		/* others may have used the volume; no record is pending now */
+		if (!ret)
+			ret = rfs_copy_drop_changed(fs, copy);
+	}
+	for (i = 0; !ret && i < copy->n; i++) {
 		copy->oob[i].stamp = cpu_to_le64(rfs_next_version(fs, 1));
+		copy->oob[i].flags = RFS_OOB_COPY | rfs_oob_next(fs);
+	}
 	return ret;
 }
 
@@ -323,16 +327,10 @@ int rfs_copy_done(struct rfs_fs *fs, const struct rfs_copy *copy, u32 first,
 	return 0;
 }
 
-/*
- * Zones have failed and none was left for a copy: what it is of stays where it is. What
- * was emptied before has its copies elsewhere, and a check-point gives it back.
- */
-#define NO_ZONE	2
-
 static int rfs_copy_failed(const struct rfs_fs *fs, int error)
 {
-	return !fs->read_only && (error == -EIO || error == -ENOSPC) ? NO_ZONE :
-								       error;
+	return !fs->read_only && (error == -EIO || error == -ENOSPC) ?
+	       RFS_NO_ZONE : error;
 }
 
 /* All at once, and it has completed */
@@ -408,7 +406,8 @@ static struct rfs_copy *rfs_copy_new(u32 nr)
 	if (!copy)
 		return NULL;
 	copy->nr = nr;
-	copy->memory = rfs_alloc(RFS_SUM_ENTRIES * RFS_BLOCK_BYTES);
+	/* only what has been read is looked at: zeroing would take longer than a round */
+	copy->memory = rfs_alloc_raw(RFS_SUM_ENTRIES * RFS_BLOCK_BYTES);
 	if (!copy->memory) {
 		rfs_copy_free(copy);
 		return NULL;
@@ -664,8 +663,6 @@ static int rfs_move_meta(struct rfs_fs *fs, const struct rfs_oob *from,
 	return 0;
 }
 
-#define STOP	1	/* there is no room for more, before a check-point */
-
 static int rfs_move_block(struct rfs_fs *fs, struct cleaner *c,
 			  const struct rfs_oob *from, u64 addr)
 {
@@ -677,7 +674,7 @@ static int rfs_move_block(struct rfs_fs *fs, struct cleaner *c,
 	/* of metadata nothing is copied: it takes no room of pages that were promised some */
 	copies = c->waiting + (from->type == RFS_DATA);
 	if (rfs_room_beside(fs, copies, c->kept) < c->least)
-		return STOP;
+		return RFS_STOP;
 	c->any = true;
 	if (from->type == RFS_DATA)
 		return rfs_move_data(fs, c, from, addr);
@@ -932,7 +929,7 @@ static void rfs_saw_victim(const struct rfs_fs *fs, u32 nr)
 }
 
 /*
- * Victims, up to RFS_VICTIMS; -ENOENT if there is none; STOP: not all of them were
+ * Victims, up to RFS_VICTIMS; -ENOENT if there is none; RFS_STOP: not all of them were
  * gone through, so the next round has the rest.
  */
 static int rfs_clean_more(struct rfs_fs *fs, struct cleaner *c,
@@ -974,7 +971,7 @@ static int rfs_clean_end(struct rfs_fs *fs, struct cleaner *c, int ret)
 	u32 i;
 	int error;
 
-	if (none || ret == STOP)
+	if (none || ret == RFS_STOP)
 		ret = 0;
 	for (i = 0; !ret && i < c->shared; i++)
 		if (c->filling[i])
@@ -997,11 +994,19 @@ static int rfs_clean_end(struct rfs_fs *fs, struct cleaner *c, int ret)
 		fs->zone[i].cleaned = !ret;
 		rfs_zone_changed(fs, i);
 	}
-	if (victims && fs->inject & RFS_INJECT_RESET)
+	if (victims && fs->inject & RFS_INJECT_RESET) {
+		rfs_mark_dead(fs);
 		rfs_free_zones(fs);
-	if (ret == NO_ZONE)
-		ret = rfs_to_be_free(fs) ? 0 : -EIO;
+	}
+	if (ret == RFS_NO_ZONE && rfs_to_be_free(fs))
+		ret = 0;
 	return !ret && none ? -ENOENT : ret;
+}
+
+/* Nothing was emptied: who waits for room has an error, nobody else has. */
+static int rfs_no_zone(enum rfs_clean how)
+{
+	return how <= RFS_CLEAN_EARLY ? -ENOENT : -EIO;
 }
 
 bool rfs_clean_due(const struct rfs_fs *fs, u32 *seen)
@@ -1048,9 +1053,11 @@ int rfs_clean(struct rfs_fs *fs, enum rfs_clean how)
 	do {	/* what is above several is written once */
 		ret = rfs_clean_more(fs, c, how);
 	} while (!ret && how == RFS_CLEAN_HARD && rfs_clean_wanted(fs));
-	none = ret == STOP && !c->any;
+	none = ret == RFS_STOP && !c->any;
 	ret = rfs_clean_end(fs, c, ret);
 	rfs_cleaner_free(c);
+	if (ret == RFS_NO_ZONE)
+		return rfs_no_zone(how);
 	return !ret && none && !rfs_clean_worth(fs) ? -ENOSPC : ret;
 }
 
@@ -1188,7 +1195,8 @@ int rfs_compact(struct rfs_fs *fs,
 	int ret;
 
 	/* its blocks are all dead or counted, and those of others free */
-	ret = fs->dirty.count || fs->window_blocks ? checkpoint(fs, 0) : 0;
+	ret = fs->dirty.count || fs->window_blocks || fs->commit ?
+	      checkpoint(fs, 0) : 0;
 	if (ret || !rfs_compaction_gains(fs))
 		return ret;
 	before = rfs_pages_taken(fs);
@@ -1197,7 +1205,7 @@ int rfs_compact(struct rfs_fs *fs,
 		return -ENOMEM;
 	ret = rfs_compact_zones(fs, c);
 	rfs_cleaner_free(c);
-	if (ret && ret != STOP)
+	if (ret && ret != RFS_STOP)
 		return ret;
 	ret = checkpoint(fs, 0);
 	if (!ret)
@@ -1243,9 +1251,11 @@ int rfs_clean_some(struct rfs_fs *fs, enum rfs_clean how)
 		if (rfs_dirty_due(fs) || rfs_clean_narrows(fs))
 			break;
 	}
-	none = ret == STOP && !c->any;
+	none = ret == RFS_STOP && !c->any;
 	ret = rfs_clean_end(fs, c, ret);
 	rfs_cleaner_free(c);
+	if (ret == RFS_NO_ZONE)
+		return rfs_no_zone(how);
 	if (ret && ret != -ENOENT)
 		return ret;
 	if (none && !rfs_clean_worth(fs))

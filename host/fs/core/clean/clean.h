@@ -5,6 +5,20 @@
 
 #include "space/rank.h"
 
+/*
+ * Why cleaning, or what goes home, ends before it is through, beside 0 and -errno. Only files
+ * of this folder see these.
+ */
+enum {
+	/* a check-point first: for room, or for blocks that are held */
+	RFS_STOP = 1,
+	/*
+	 * Zones have failed and none was left for a copy: what it is of stays where it is. What
+	 * was emptied before has its copies elsewhere, and a check-point gives it back.
+	 */
+	RFS_NO_ZONE,
+};
+
 /* Blocks of one group that cleaning moves together */
 struct rfs_copy {
 	u32 nr;			/* below RFS_COPIES, of those in use */
@@ -83,7 +97,10 @@ int rfs_spare(struct rfs_fs *fs, u64 data, u64 meta, u64 more,
 int rfs_destage(struct rfs_fs *fs, u32 *most,
 		int (*checkpoint)(struct rfs_fs *fs, u32 flags));
 
-/* Up to RFS_VICTIMS victims; -ENOENT if there is none */
+/*
+ * Up to RFS_VICTIMS victims; -ENOENT if there is none. Where zones fail until a copy finds
+ * none and nothing was emptied before: -EIO, but early or idle -ENOENT, since nobody waits.
+ */
 int rfs_clean(struct rfs_fs *fs, enum rfs_clean how);
 
 /*
@@ -108,7 +125,7 @@ bool rfs_idle_due(struct rfs_fs *fs);
 /*
  * Clean as much as makes the check-point worth it that is to come after it: it
  * costs what is dirty, however many zones it makes free. 0: it is to come;
- * -ENOENT: early, there is too little that it would make free.
+ * -ENOENT: early, there is too little that it would make free, or as rfs_clean() has it.
  */
 int rfs_clean_some(struct rfs_fs *fs, enum rfs_clean how);
 

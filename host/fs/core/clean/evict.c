@@ -9,8 +9,6 @@
 #include "tree/tree.h"
 #include "clean/clean.h"
 
-#define STOP	1	/* a check-point first: for room, or for blocks that are held */
-
 /* A block that flash alone has */
 struct rfs_leaving {
 	u64 off, addr;
@@ -93,7 +91,7 @@ static int rfs_homing_enter(struct rfs_homing *h, const struct rfs_leaving *b,
 
 	/* the leaf was dirty when it was looked at, and is not after a check-point */
 	if (fs->cp_seq != h->cp_seq && rfs_homing_tight(h))
-		return STOP;
+		return RFS_STOP;
 	ret = rfs_map_get(fs, b->ino, b->off, &ptr);
 	if (ret)
 		return ret == -ENOENT ? 0 : ret;	/* that is: deleted */
@@ -118,7 +116,7 @@ static int rfs_homing_write(struct rfs_homing *h)
 	while (!ret && done < h->n) {
 		n = rfs_home_alloc(h->fs, h->n - done, &row);
 		if (!n) {
-			ret = h->fs->home->count[RFS_SLOW_HELD] ? STOP :
+			ret = h->fs->home->count[RFS_SLOW_HELD] ? RFS_STOP :
 								  -ENOSPC;
 			break;
 		}
@@ -154,7 +152,7 @@ static int rfs_homing_look(void *arg, const struct rfs_oob *oob, u64 addr)
 		return 0;
 	}
 	if (!h->left || rfs_homing_tight(h))
-		return STOP;
+		return RFS_STOP;
 	rfs_buf_dirty(fs, buf);
 	ptr = *at;
 	if (ptr.kind == RFS_PTR_BOTH)
@@ -200,7 +198,7 @@ static void rfs_set_leaving(struct rfs_fs *fs, u32 nr, bool leaving)
 }
 
 /*
- * Blocks of a zone go home, and leave flash if they are to. STOP: not all of them, a
+ * Blocks of a zone go home, and leave flash if they are to. RFS_STOP: not all of them, a
  * check-point has to come before. *left: blocks that may be written, and are not.
  */
 static int rfs_home_zone(struct rfs_fs *fs, u32 nr, bool evict, u32 *left)
@@ -278,7 +276,7 @@ int rfs_evict_coldest(struct rfs_fs *fs,
 	u32 nr = rfs_coldest_zone(fs), left = ~0U;
 	int ret = nr ? rfs_home_zone(fs, nr, true, &left) : -ENOENT;
 
-	return ret == STOP ? checkpoint(fs, 0) : ret;
+	return ret == RFS_STOP ? checkpoint(fs, 0) : ret;
 }
 
 int rfs_spare(struct rfs_fs *fs, u64 data, u64 meta, u64 more,
@@ -307,7 +305,7 @@ int rfs_destage(struct rfs_fs *fs, u32 *most,
 		    fs->home->both_in[nr] >= fs->zone[nr].live)
 			continue;
 		ret = rfs_home_zone(fs, nr, false, most);
-		if (ret == STOP)
+		if (ret == RFS_STOP)
 			return *most ? checkpoint(fs, 0) : 0;
 	}
 	return ret;

@@ -29,6 +29,22 @@ static u32 rfs_oob_crc(const struct rfs_oob *oob)
 	return ~rfs_crc(~0U, oob, offsetof(struct rfs_oob, crc));
 }
 
+void rfs_oob_of_head(struct rfs_oob *oob, const struct rfs_head *head, u64 stamp,
+		     u64 time)
+{
+	memset(oob, 0, sizeof(*oob));
+	oob->magic = cpu_to_le16(RFS_OOB_MAGIC);
+	oob->type = head->type;
+	oob->volume = head->volume;
+	oob->ino = head->ino;
+	oob->gen = head->gen;
+	oob->off = head->off;
+	oob->version = cpu_to_le64(stamp);
+	oob->stamp = oob->version;
+	oob->time = cpu_to_le64(time);
+	oob->len = cpu_to_le16(RFS_BLOCK_BYTES);
+}
+
 void rfs_oob_seal(struct rfs_oob *oob, const void *data)
 {
 	oob->data_crc = cpu_to_le32(~rfs_crc(~0U, data, RFS_BLOCK_BYTES));

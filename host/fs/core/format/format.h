@@ -8,6 +8,9 @@
 
 void rfs_head_seal(struct rfs_head *head, u64 stamp);
 bool rfs_head_ok(const struct rfs_head *head, u32 volume, u8 type);
+/* Page metadata of a block with a head; time in ns since 1970. It is not sealed. */
+void rfs_oob_of_head(struct rfs_oob *oob, const struct rfs_head *head, u64 stamp,
+		     u64 time);
 void rfs_oob_seal(struct rfs_oob *oob, const void *data);
 bool rfs_oob_ok(const struct rfs_oob *oob, u32 volume);
 
@@ -42,7 +45,8 @@ struct rfs_layout {
 	u32 imap_blocks, nmap_blocks, timb_blocks, ztab_blocks;
 	u32 nmap_leaves;	/* the first block of the node map that is of leaves */
 	u64 max_inodes, max_nodes;
-	u32 need_zones;		/* fewer are refused */
+	u32 need_zones;		/* with fewer there is no volume */
+	u32 make_zones;		/* with fewer a new one has no room for files */
 };
 
 /*
@@ -78,6 +82,20 @@ u64 rfs_blocks_in(u64 pages, u32 sums);
 /* Zones of the reserve, but for those being filled, if there are so many maps */
 u32 rfs_low_zones(u32 cap, u32 dirty_max, u64 tables, u64 maps, u32 sums,
 		  u32 ways);
+
+/*
+ * [Q] Blocks that metadata claims which has so many in use: dead ones that are fewer than
+ * a round of compaction has to gain; for each the part of a zone that stays dead. Then the
+ * zones that the reserve grows by because there are maps.
+ */
+static inline u64 rfs_claim(u32 holds, u64 live, u64 gain, u32 grown)
+{
+	u32 dead = rfs_slack(holds);
+	u64 meta = live + gain - 1;
+
+	return meta + DIV_ROUND_UP(meta * dead, (u64)(holds - dead)) +
+	       (u64)grown * holds;
+}
 
 static inline bool rfs_is_node(u8 type)
 {
@@ -156,6 +174,12 @@ static inline bool rfs_is_hybrid(const struct rfs_super *super)
 static inline bool rfs_may_bypass(const struct rfs_super *super)
 {
 	return le32_to_cpu(super->incompat) & RFS_INCOMPAT_BYPASS;
+}
+
+/* Does its slow device have a replica of the metadata? */
+static inline bool rfs_has_replica(const struct rfs_super *super)
+{
+	return le32_to_cpu(super->incompat) & RFS_INCOMPAT_REPLICA;
 }
 
 /* Can leaves of its files be runs? */

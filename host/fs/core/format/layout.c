@@ -8,6 +8,27 @@ static u32 rfs_leaf_blocks(u64 pool)
 	return pool / ((u64)RFS_FANOUT * (RFS_MAP_ENTRIES / RFS_LEAF_WORDS)) + 1;
 }
 
+#define FILES_ZONES	4	/* that are neither for check-points nor in reserve */
+/* Metadata of a new volume but for maps and tables: inodes, a name, and of quotas all levels */
+#define FIRST_BLOCKS	(1 + 1 + 1 + RFS_HEIGHT_MAX)
+/* And what creating one more file asks for, with attributes and an owner's quotas: names.c */
+#define FIRST_ASKED	(5 + 1 + 2)
+
+/* Zones that metadata claims when the first file is made, with quotas */
+static u64 rfs_first_claim(const struct rfs_layout *l, u32 cap, bool oob, u32 ways)
+{
+	u32 sums = rfs_sums_each(oob, 8), tables = l->timb_blocks + l->ztab_blocks;
+	u32 holds = rfs_zone_holds(cap, l->dirty_max, sums);
+	/* of each map one block, and one more that is asked for */
+	u32 each = l->nmap_leaves < l->nmap_blocks ? 3 : 2;
+	u32 low = rfs_low_zones(cap, l->dirty_max, tables, 2 * each, sums, ways);
+	u64 claim = rfs_claim(holds, FIRST_BLOCKS + FIRST_ASKED + 2 * each + tables,
+			      rfs_compact_gain(2 * each, tables, sums, ways),
+			      low - l->low_zones);
+
+	return DIV_ROUND_UP(claim, (u64)holds);
+}
+
 void rfs_layout(u32 zones, u32 zone_cap, bool oob, u32 ways, bool runs,
 		struct rfs_layout *out)
 {
@@ -38,6 +59,7 @@ void rfs_layout(u32 zones, u32 zone_cap, bool oob, u32 ways, bool runs,
 					       (u32)RFS_CP_LIST_MORE);
 	if (zone_cap < 1 + 2 * out->cp_blocks || zone_cap < 8) {
 		out->need_zones = ~0U;
+		out->make_zones = ~0U;
 		return;
 	}
 	/* without page metadata by appends of 8 blocks; a mount asks the drive */
@@ -47,5 +69,8 @@ void rfs_layout(u32 zones, u32 zone_cap, bool oob, u32 ways, bool runs,
 	/* beside those being filled: of log, metadata, maps, and four groups */
 	out->reserve_zones = rfs_meta_filled(ways) + RFS_GROUPS_KEPT +
 			     out->low_zones;
-	out->need_zones = RFS_CP_ZONES + out->reserve_zones + 4;
+	out->need_zones = RFS_CP_ZONES + out->reserve_zones + FILES_ZONES;
+	out->make_zones = max_t(u64, out->need_zones,
+				RFS_CP_ZONES + out->reserve_zones + 1 +
+				rfs_first_claim(out, zone_cap, oob, ways));
 }

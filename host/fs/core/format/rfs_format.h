@@ -39,9 +39,11 @@
 #define RFS_INCOMPAT_SLOW	0x8	/* files have blocks on a slow device, too */
 #define RFS_INCOMPAT_RUNS	0x10	/* the node map has places for leaves */
 #define RFS_INCOMPAT_BYPASS	0x20	/* what is at home may have bypassed flash */
+#define RFS_INCOMPAT_REPLICA	0x40	/* the slow device has a copy of the metadata */
 #define RFS_INCOMPAT_KNOWN	(RFS_INCOMPAT_SUMMARY | RFS_INCOMPAT_PIECES | \
 				 RFS_INCOMPAT_GAPS | RFS_INCOMPAT_SLOW | \
-				 RFS_INCOMPAT_RUNS | RFS_INCOMPAT_BYPASS)
+				 RFS_INCOMPAT_RUNS | RFS_INCOMPAT_BYPASS | \
+				 RFS_INCOMPAT_REPLICA)
 #define RFS_RO_COMPAT_KNOWN	0
 #define RFS_COMPAT_KNOWN	0
 
@@ -76,6 +78,7 @@ enum rfs_type {
 /* Flags of struct rfs_oob */
 #define RFS_OOB_COPY		0x1	/* made by cleaning, not by a write */
 #define RFS_OOB_FILL		0x2	/* read from a slow device, not written */
+#define RFS_OOB_NEXT		0x4	/* the check-point before it was not durable */
 
 /*
  * A version is (mount epoch << 44) + counter: it only grows, over all mounts.
@@ -90,7 +93,7 @@ enum rfs_type {
  * struct rfs_oob - page metadata, the backpointer of a block
  * @magic: RFS_OOB_MAGIC; a block that was never written reads 0 here
  * @type: enum rfs_type
- * @flags: RFS_OOB_COPY, RFS_OOB_FILL or 0
+ * @flags: RFS_OOB_COPY or RFS_OOB_FILL, and RFS_OOB_NEXT, or 0
  * @volume: first four bytes of the superblock's uuid
  * @ino: inode the block belongs to; 0 if none
  * @gen: generation of that inode; 0 if none
@@ -146,8 +149,9 @@ struct rfs_oob {
  *	check-point's first block how many blocks without an address there is room
  *	kept for: preallocated, or of pieces only; else 0
  * @prev: of summaries zone offset + 1 of one before it in its zone, 0 if none; of
- *	types 3 to 8, 12 to 15 low half of the number of the check-point it was written for;
- *	of a check-point's first block, on hybrid volumes, low half of the sum of @stamp of
+ *	the log low half of the first LSN after the last durable check-point; of types 3 to 8,
+ *	12 to 15 low half of the number of the check-point it was written for; of a
+ *	check-point's first block, on hybrid volumes, low half of the sum of @stamp of
  *	the copies of the table of states that count, 0 if it does not say
  * @uuid: the rest of the volume's uuid, of which @volume is the beginning
  */
@@ -198,6 +202,7 @@ struct rfs_head {
  * @ways: zones that groups and metadata are striped over; 0 as 1
  * @pad: 0
  * @slow_blocks: of the slow device; 0: there is none
+ * @replica_blocks: the last ones of these, for a replica of the metadata; 0: there is none
  * @reserved: 0
  */
 struct rfs_super {
@@ -222,7 +227,8 @@ struct rfs_super {
 	__le32 ways;
 	__le32 pad;
 	__le64 slow_blocks;
-	__u8 reserved[3848];
+	__le64 replica_blocks;
+	__u8 reserved[3840];
 };
 
 /* Flags of struct rfs_cp */
@@ -641,11 +647,13 @@ struct rfs_diff {
 
 /*
  * The slow device of a hybrid volume: its superblock, two copies of each block of the
- * table of states, one beside the other, then blocks of files. Its headers have the
- * types below, which no block of flash has.
+ * table of states, one beside the other, then blocks of files, then the replica, if there
+ * is one. Its headers have the types below, which no block of flash has.
  */
 #define RFS_SLOW_SUPER		0x80
 #define RFS_SLOW_STATES		0x81
+#define RFS_SLOW_REPLICA	0x82
+#define RFS_SLOW_PLACES		0x83
 /* The kind RFS_PTR_BOTH has 32 bits for an address on either device */
 #define RFS_HYBRID_BLOCKS	(1ULL << 32)
 
@@ -653,7 +661,7 @@ struct rfs_diff {
 enum rfs_slow_state {
 	RFS_SLOW_FREE = 0,
 	RFS_SLOW_ALONE = 1,	/* it is, and it is not */
-	RFS_SLOW_HELD = 2,	/* only in memory: not to be used before a check-point */
+	RFS_SLOW_HELD = 2,	/* not to be used before a check-point, or a replica of one */
 	RFS_SLOW_BOTH = 3,	/* it is, and it is */
 };
 
@@ -661,12 +669,14 @@ enum rfs_slow_state {
  * struct rfs_slow_super - first block of the slow device
  * @head: type RFS_SLOW_SUPER
  * @blocks: of the device that the volume has, as in struct rfs_super
+ * @replica_blocks: as in struct rfs_super
  * @reserved: 0
  */
 struct rfs_slow_super {
 	struct rfs_head head;
 	__le64 blocks;
-	__u8 reserved[4024];
+	__le64 replica_blocks;
+	__u8 reserved[4016];
 };
 
 #define RFS_SLOW_EACH	16128	/* states in a block */
@@ -676,11 +686,61 @@ struct rfs_slow_super {
  * @head: type RFS_SLOW_STATES, off is the number of the block in the table, stamp the
  *	number of the check-point it was written for. Of two copies that counts which has
  *	the highest that is not above the check-point of the volume
- * @state: enum rfs_slow_state, two bits each, the first ones lowest
+ * @state: enum rfs_slow_state, two bits each, the first ones lowest; RFS_SLOW_HELD only
+ *	where there is a replica
  */
 struct rfs_slow_states {
 	struct rfs_head head;
 	__u8 state[4032];
+};
+
+/*
+ * The replica: all metadata of a check-point, as flash has it. Two copies of its head, two
+ * of each block of the table of places, one beside the other, then slots, a block each.
+ */
+
+/**
+ * struct rfs_slot - entry of the table of places: what is in a slot
+ * @addr: on flash; of the superblock 0, of a check-point's first block 1, and so on
+ * @place: 0: nothing. 1: the superblock. Then blocks of the check-point, of TIMB, of the
+ *	zone table, of the inode map, of the node map, each as many as there can be; then what
+ *	each word of these maps leads to
+ */
+struct rfs_slot {
+	__le64 addr;
+	__le64 place;
+};
+
+#define RFS_PLACES	252	/* of a block */
+
+/**
+ * struct rfs_slow_places - block of the table of places
+ * @head: type RFS_SLOW_PLACES, off is the number of the block in the table, stamp the
+ *	number of the check-point of the replica it was written for. Of two copies that
+ *	counts which has the highest that is not above the replica's
+ * @place: of slots from off * 252 on
+ */
+struct rfs_slow_places {
+	struct rfs_head head;
+	struct rfs_slot place[RFS_PLACES];
+};
+
+/**
+ * struct rfs_slow_replica - head of the replica; the copy with the higher stamp counts
+ * @head: type RFS_SLOW_REPLICA, off is which copy, stamp the number of the check-point
+ * @sum: of the stamps of the blocks of the table of places that count
+ * @time: of the check-point, as in struct rfs_cp
+ * @blocks: of the check-point; 0: there is no replica, as it had no room
+ * @pad: 0
+ * @reserved: 0
+ */
+struct rfs_slow_replica {
+	struct rfs_head head;
+	__le64 sum;
+	__le64 time;
+	__le32 blocks;
+	__le32 pad;
+	__u8 reserved[4008];
 };
 
 /* Records of the log of changes */
@@ -836,7 +896,8 @@ RFS_AT(rfs_super, summary_key, 216);
 RFS_AT(rfs_super, ways, 232);
 RFS_AT(rfs_super, pad, 236);
 RFS_AT(rfs_super, slow_blocks, 240);
-RFS_AT(rfs_super, reserved, 248);
+RFS_AT(rfs_super, replica_blocks, 248);
+RFS_AT(rfs_super, reserved, 256);
 
 RFS_SIZE(rfs_cp, 4096);
 RFS_AT(rfs_cp, head, 0);
@@ -982,12 +1043,29 @@ RFS_AT(rfs_diff, piece, 64);
 RFS_SIZE(rfs_slow_super, 4096);
 RFS_AT(rfs_slow_super, head, 0);
 RFS_AT(rfs_slow_super, blocks, 64);
-RFS_AT(rfs_slow_super, reserved, 72);
+RFS_AT(rfs_slow_super, replica_blocks, 72);
+RFS_AT(rfs_slow_super, reserved, 80);
 
 RFS_SIZE(rfs_slow_states, 4096);
 RFS_AT(rfs_slow_states, head, 0);
 RFS_AT(rfs_slow_states, state, 64);
 RFS_ASSERT(RFS_SLOW_EACH == 4 * 4032);
+
+RFS_SIZE(rfs_slot, 16);
+RFS_AT(rfs_slot, addr, 0);
+RFS_AT(rfs_slot, place, 8);
+
+RFS_SIZE(rfs_slow_places, 4096);
+RFS_AT(rfs_slow_places, head, 0);
+RFS_AT(rfs_slow_places, place, 64);
+
+RFS_SIZE(rfs_slow_replica, 4096);
+RFS_AT(rfs_slow_replica, head, 0);
+RFS_AT(rfs_slow_replica, sum, 64);
+RFS_AT(rfs_slow_replica, time, 72);
+RFS_AT(rfs_slow_replica, blocks, 80);
+RFS_AT(rfs_slow_replica, pad, 84);
+RFS_AT(rfs_slow_replica, reserved, 88);
 
 RFS_SIZE(rfs_rec, 88);
 RFS_AT(rfs_rec, bytes, 0);

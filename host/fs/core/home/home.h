@@ -9,6 +9,8 @@
 
 #include "space/space.h"
 
+struct rfs_replica;
+
 /* Blocks that are written while nothing leads to them yet */
 struct rfs_home_row {
 	struct rfs_home_row *next;
@@ -20,6 +22,7 @@ struct rfs_home {
 	struct rfs_slow_dev slow;
 	bool gone;		/* it is not there: flash alone is read */
 	bool loose;		/* it was written since it was flushed */
+	int flush_error;	/* of the last flush: blocks of files may be lost */
 	u64 first;		/* block of a file */
 	u64 blocks;		/* of files, from there on */
 	u32 tables;		/* blocks of the table of states */
@@ -32,13 +35,15 @@ struct rfs_home {
 	 */
 	u32 lacks;
 	struct rfs_bits due;	/* those that the check-point writes */
+	struct rfs_bits held;	/* those that may have blocks which are held */
 	u64 count[4];		/* blocks by enum rfs_slow_state */
 	u64 cursor;		/* where the search for a free one goes on */
 	struct rfs_home_row *rows;	/* a check-point does not free them */
 	u32 *both_in;		/* of each zone, blocks that are here, too, at least */
+	struct rfs_replica *replica;	/* of the metadata; NULL: none is made */
 };
 
-/* Blocks of the table of states of a device, and of files that it can have */
+/* Blocks of the table of states of a device without its replica, and those of files */
 u32 rfs_home_tables(u64 device_blocks);
 u64 rfs_home_blocks(u64 device_blocks);
 
@@ -70,6 +75,9 @@ int rfs_home_write_states(struct rfs_fs *fs);
 u32 rfs_home_states_sum(const struct rfs_fs *fs);	/* that it says */
 void rfs_home_committed(struct rfs_fs *fs);	/* it is there */
 
+/* Nothing that a power cut may leave leads to blocks that are held: they are free */
+void rfs_home_release(struct rfs_fs *fs);
+
 int rfs_home_read(struct rfs_fs *fs, u64 block, void *data);
 int rfs_home_write(struct rfs_fs *fs, u64 block, u32 n, const void *const *data);
 /* The same for blocks of files; others may use the volume meanwhile */
@@ -92,5 +100,12 @@ int rfs_home_count(struct rfs_fs *fs, const struct rfs_ptr *ptr, int delta);
 u64 rfs_home_left(const struct rfs_fs *fs);
 
 u32 rfs_home_state(const struct rfs_home *home, u64 nr);
+
+/* Four states of which those that were held are free */
+static inline u8 rfs_states_unheld(u8 states)
+{
+	static_assert(RFS_SLOW_HELD == 2 && !RFS_SLOW_FREE);
+	return states & ~(states & 0xaa & ~(states << 1));
+}
 
 #endif

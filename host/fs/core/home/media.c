@@ -4,7 +4,7 @@
  * block of the table is written over the copy that does not count, so that the one which
  * belongs to the check-point before stays until this check-point is there.
  */
-#include "home/home.h"
+#include "home/replica.h"
 
 static int rfs_gone_read(void *dev, u64 block, void *data)
 {
@@ -78,6 +78,7 @@ int rfs_home_flush(struct rfs_fs *fs)
 
 	if (home->loose && !(fs->inject & RFS_INJECT_SLOW))
 		ret = home->slow.flush(home->slow.dev);
+	home->flush_error = ret;
 	if (!ret)
 		home->loose = false;
 	return ret;
@@ -86,7 +87,9 @@ int rfs_home_flush(struct rfs_fs *fs)
 int rfs_home_alloc_tables(struct rfs_fs *fs, bool gone)
 {
 	struct rfs_home *home = rfs_alloc(sizeof(*home));
-	u64 blocks = le64_to_cpu(fs->super.slow_blocks);
+	u64 replica = rfs_has_replica(&fs->super) ?
+		      le64_to_cpu(fs->super.replica_blocks) : 0;
+	u64 blocks = le64_to_cpu(fs->super.slow_blocks) - replica;
 
 	if (!home)
 		return -ENOMEM;
@@ -101,8 +104,16 @@ int rfs_home_alloc_tables(struct rfs_fs *fs, bool gone)
 	home->copy = rfs_alloc(home->tables);
 	home->stamp = rfs_alloc((size_t)home->tables * sizeof(*home->stamp));
 	home->both_in = rfs_alloc(fs->geo.zones * sizeof(*home->both_in));
-	return home->state && home->copy && home->stamp && home->both_in ?
-	       rfs_bits_alloc(&home->due, home->tables) : -ENOMEM;
+	if (!home->state || !home->copy || !home->stamp || !home->both_in ||
+	    rfs_bits_alloc(&home->due, home->tables) ||
+	    rfs_bits_alloc(&home->held, home->tables))
+		return -ENOMEM;
+	if (!replica || gone)
+		return 0;
+	home->replica = rfs_alloc(sizeof(*home->replica));
+	return home->replica ? rfs_replica_alloc(home->replica, blocks, replica,
+						 rfs_places_end(fs),
+						 fs->geo.zones) : -ENOMEM;
 }
 
 void rfs_home_free(struct rfs_fs *fs)
@@ -114,6 +125,8 @@ void rfs_home_free(struct rfs_fs *fs)
 	rfs_free(fs->home->stamp);
 	rfs_free(fs->home->both_in);
 	rfs_bits_free(&fs->home->due);
+	rfs_bits_free(&fs->home->held);
+	rfs_replica_free(fs->home->replica);
 	rfs_free(fs->home);
 	fs->home = NULL;
 }
@@ -135,7 +148,8 @@ static int rfs_home_load_super(struct rfs_fs *fs, struct rfs_slow_super *super)
 		return ret;
 	if (!rfs_slow_head_ok(fs, &super->head, RFS_SLOW_SUPER))
 		return -ENODEV;
-	if (super->blocks != fs->super.slow_blocks)
+	if (super->blocks != fs->super.slow_blocks ||
+	    super->replica_blocks != fs->super.replica_blocks)
 		return -EUCLEAN;
 	return home->slow.blocks < le64_to_cpu(super->blocks) ? -EOVERFLOW : 0;
 }
@@ -179,8 +193,10 @@ static int rfs_home_load_table(struct rfs_fs *fs, u32 table,
 	for (; nr < min(home->blocks, (table + 1ULL) * RFS_SLOW_EACH); nr++) {
 		u32 is = rfs_home_state(home, nr);
 
-		if (is == RFS_SLOW_HELD)
+		if (is == RFS_SLOW_HELD && !home->replica)
 			return -EUCLEAN;
+		if (is == RFS_SLOW_HELD)
+			rfs_bits_put(&home->held, table, true);
 		home->count[RFS_SLOW_FREE]--;
 		home->count[is]++;
 	}
@@ -205,6 +221,34 @@ static u32 rfs_states_lacking(const struct rfs_fs *fs)
 	return none;
 }
 
+/*
+ * A damaged replica, or one that cannot be read now, is none: the next is made of all. Before
+ * anything it may lead to is written, the medium has to say so.
+ */
+static int rfs_home_load_replica(struct rfs_fs *fs)
+{
+	struct rfs_replica *r = fs->home->replica;
+	u32 nr;
+	int ret = rfs_replica_load(r, &fs->home->slow, fs->volume,
+				   fs->super.uuid + sizeof(fs->super.head.volume));
+
+	if (ret == -ENOMEM)
+		return ret;
+	if (!ret && r->seq > fs->cp_seq)
+		ret = -EUCLEAN;
+	if (ret)
+		rfs_replica_forget(r);
+	if (ret && ret != -ENOENT)
+		r->heads = RFS_HEADS_UNKNOWN;
+	r->unlike = r->seq != fs->cp_seq;
+	/* those that the check-point has freed may have been reset since */
+	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++)
+		rfs_bits_put(&r->anew, nr, fs->zone[nr].state == RFS_Z_FREE);
+	if (r->heads == RFS_HEADS_SAME && (!r->unlike || !r->blocks))
+		rfs_home_release(fs);
+	return 0;
+}
+
 int rfs_home_load(struct rfs_fs *fs, bool read_only)
 {
 	bool gone = fs->geo.slow == &rfs_slow_gone;
@@ -226,6 +270,8 @@ int rfs_home_load(struct rfs_fs *fs, bool read_only)
 	for (i = 0; !ret && i < fs->home->tables; i++)
 		ret = rfs_home_load_table(fs, i, block);
 	rfs_free(block);
+	if (!ret && fs->home->replica)
+		ret = rfs_home_load_replica(fs);
 	if (ret)
 		return ret;
 	fs->home->lacks = rfs_states_lacking(fs);
@@ -233,7 +279,12 @@ int rfs_home_load(struct rfs_fs *fs, bool read_only)
 	       -EUCLEAN : 0;
 }
 
-#define HELD_OF(byte)	((byte) & 0xaa & ~((byte) << 1))	/* bits of states */
+/* May the medium have a replica, so that what it leads to is held across check-points? */
+static bool rfs_home_keeps(const struct rfs_home *home)
+{
+	return home->replica && (home->replica->blocks ||
+				 home->replica->heads != RFS_HEADS_SAME);
+}
 
 static int rfs_home_write_table(struct rfs_fs *fs, u32 table,
 				struct rfs_slow_states *block)
@@ -247,8 +298,9 @@ static int rfs_home_write_table(struct rfs_fs *fs, u32 table,
 		copy = home->copy[table];
 	memset(block, 0, sizeof(*block));
 	rfs_head_init(fs, &block->head, RFS_SLOW_STATES, 0, 0, table);
-	for (i = 0; i < sizeof(block->state); i++)
-		block->state[i] = state[i] & ~HELD_OF(state[i]);
+	memcpy(block->state, state, sizeof(block->state));
+	for (i = 0; !rfs_home_keeps(home) && i < sizeof(block->state); i++)
+		block->state[i] = rfs_states_unheld(state[i]);
 	rfs_head_seal(&block->head, fs->cp_seq + 1);
 	return rfs_home_write(fs, rfs_states_at(table, copy), 1, &data);
 }
@@ -286,19 +338,14 @@ u32 rfs_home_states_sum(const struct rfs_fs *fs)
 void rfs_home_committed(struct rfs_fs *fs)
 {
 	struct rfs_home *home = fs->home;
-	u32 table, i;
+	u32 table;
 
 	rfs_bits_each(&home->due, table) {
-		u8 *state = home->state + (u64)table * (RFS_SLOW_EACH / 4);
-
-		for (i = 0; i < RFS_SLOW_EACH / 4; i++)
-			state[i] &= ~HELD_OF(state[i]);
 		if (!(fs->inject & RFS_INJECT_STATES))
 			home->copy[table] = !home->copy[table];
 		home->stamp[table] = fs->cp_seq;
 		rfs_bits_put(&home->due, table, false);
 	}
-	home->count[RFS_SLOW_FREE] += home->count[RFS_SLOW_HELD];
-	home->count[RFS_SLOW_HELD] = 0;
-	rfs_home_hold_rows(fs);
+	if (!rfs_home_keeps(home) || fs->inject & RFS_INJECT_KEPT)
+		rfs_home_release(fs);
 }

@@ -34,6 +34,8 @@ static void rfs_home_set(struct rfs_home *home, u64 nr, u32 state)
 	home->state[nr / 4] = (home->state[nr / 4] & ~(3U << shift)) |
 			      state << shift;
 	rfs_bits_put(&home->due, nr / RFS_SLOW_EACH, true);
+	if (state == RFS_SLOW_HELD)
+		rfs_bits_put(&home->held, nr / RFS_SLOW_EACH, true);
 }
 
 /* Is none of the 32 blocks from this one on free? Each has a bit, then. */
@@ -99,6 +101,23 @@ void rfs_home_hold_rows(struct rfs_fs *fs)
 			if (rfs_home_state(home, nr) == RFS_SLOW_FREE)
 				rfs_home_set(home, nr, RFS_SLOW_HELD);
 		}
+}
+
+void rfs_home_release(struct rfs_fs *fs)
+{
+	struct rfs_home *home = fs->home;
+	u32 table, i;
+
+	rfs_bits_each(&home->held, table) {
+		u8 *state = home->state + (u64)table * (RFS_SLOW_EACH / 4);
+
+		for (i = 0; i < RFS_SLOW_EACH / 4; i++)
+			state[i] = rfs_states_unheld(state[i]);
+		rfs_bits_put(&home->held, table, false);
+	}
+	home->count[RFS_SLOW_FREE] += home->count[RFS_SLOW_HELD];
+	home->count[RFS_SLOW_HELD] = 0;
+	rfs_home_hold_rows(fs);
 }
 
 /* What was there at the mount is not known: it may be less than there are. */

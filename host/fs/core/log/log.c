@@ -33,6 +33,7 @@ static void rfs_log_seal(struct rfs_fs *fs, struct rfs_head *head, u64 lsn,
 
 	rfs_head_init(fs, head, RFS_LOG, 0, 0, lsn);
 	head->count = count;
+	head->prev = cpu_to_le32((u32)fs->first_lsn);
 	rfs_oob_meta(fs, oob, head);
 	rfs_head_seal(head, le64_to_cpu(oob->stamp));
 }
@@ -261,19 +262,24 @@ static int rfs_log_put(struct rfs_fs *fs, const void *from, u32 bytes)
 
 #define PENDING_ROOM	256	/* places, at first */
 
-/* Where an inode is in the table, or would be; one place at least is empty. */
-static struct rfs_pending *rfs_pending_at(const struct rfs_fs *fs, u32 ino)
+/* Where an inode is in a table, or would be; one place at least is empty. */
+static struct rfs_pending *rfs_pending_in(struct rfs_pending *table, u32 room,
+					  u32 ino)
 {
 	u32 at = ino * 0x9e3779b1U;
 
 	at ^= at >> 16;
 	for (;; at++) {
-		struct rfs_pending *place =
-			&fs->pending[at & (fs->pending_room - 1)];
+		struct rfs_pending *place = &table[at & (room - 1)];
 
 		if (!place->ino || place->ino == ino)
 			return place;
 	}
+}
+
+static struct rfs_pending *rfs_pending_at(const struct rfs_fs *fs, u32 ino)
+{
+	return rfs_pending_in(fs->pending, fs->pending_room, ino);
 }
 
 static int rfs_log_more_pending(struct rfs_fs *fs)
@@ -330,11 +336,15 @@ int rfs_log_room(struct rfs_fs *fs, u32 records)
 	return 2 * most > fs->pending_room ? rfs_log_more_pending(fs) : 0;
 }
 
+/* After rfs_log_room(), with no check-point between: that takes the table. */
 static void rfs_note_pending(struct rfs_fs *fs, u32 ino, bool before_data)
 {
-	struct rfs_pending *place = rfs_pending_at(fs, ino);
+	struct rfs_pending *place;
 
+	WARN_ON_ONCE(fs->pendings + 1 >= fs->pending_room);
+	place = rfs_pending_at(fs, ino);
 	fs->pendings += !place->ino;
+	fs->unsettled += !place->ino;
 	place->ino = ino;
 	place->before_data |= before_data;
 }
@@ -369,13 +379,41 @@ void rfs_log_free(struct rfs_fs *fs)
 	fs->sent = NULL;
 }
 
-void rfs_log_durable(struct rfs_fs *fs)
+/* Records go: they are on the medium, or a check-point has what they say. */
+static void rfs_log_drop(struct rfs_fs *fs)
 {
 	rfs_log_free_blocks(fs->log, RFS_LOG_KEPT);
 	rfs_log_free_blocks(fs->sent->block, RFS_LOG_KEPT);
 	fs->sent->n = 0;
 	fs->sent->failed = false;
 	rfs_log_block_empty(fs);
+}
+
+void rfs_log_cut_durable(struct rfs_fs *fs)
+{
+	rfs_free(fs->frozen);
+	fs->frozen = NULL;
+	fs->unsettled -= fs->frozens;
+	fs->frozens = 0;
+	fs->frozen_room = 0;
+}
+
+void rfs_log_cut(struct rfs_fs *fs)
+{
+	rfs_log_drop(fs);
+	/* of one that has failed */
+	rfs_log_cut_durable(fs);
+	fs->frozen = fs->pending;
+	fs->frozens = fs->pendings;
+	fs->frozen_room = fs->pending_room;
+	fs->pending = NULL;
+	fs->pendings = 0;
+	fs->pending_room = 0;
+}
+
+void rfs_log_durable(struct rfs_fs *fs)
+{
+	rfs_log_drop(fs);
 	if (fs->pending_room > PENDING_ROOM) {
 		rfs_free(fs->pending);
 		fs->pending = NULL;
@@ -383,6 +421,7 @@ void rfs_log_durable(struct rfs_fs *fs)
 	} else if (fs->pendings) {
 		memset(fs->pending, 0, fs->pending_room * sizeof(*fs->pending));
 	}
+	fs->unsettled -= fs->pendings;
 	fs->pendings = 0;
 }
 
@@ -421,10 +460,31 @@ bool rfs_log_empty(const struct rfs_fs *fs)
 	return !fs->log_full && !fs->log_used && !fs->sent->n;
 }
 
+/*
+ * Until the check-point is durable that has what the records before these say: their
+ * LSN is none of those that the check-point before it reads on to.
+ */
+static int rfs_log_wait_commit(struct rfs_fs *fs)
+{
+	bool nowait = fs->nowait;
+
+	if (fs->inject & RFS_INJECT_WAIT)
+		return 0;
+	while (fs->commit == RFS_COMMIT_GOES_ON) {
+		if (!fs->ops->durable)
+			return -EAGAIN;
+		fs->ops->durable(fs->dev);
+		fs->nowait = nowait;
+	}
+	return fs->commit ? -EIO : 0;
+}
+
 int rfs_log_sync(struct rfs_fs *fs)
 {
-	int ret;
+	int ret = rfs_log_wait_commit(fs);
 
+	if (ret)
+		return ret;
 	rfs_quiet(fs, true);
 	ret = rfs_log_empty(fs) ? 0 : rfs_log_send(fs);
 	if (ret == -EIO)
@@ -449,8 +509,13 @@ bool rfs_log_pending(struct rfs_fs *fs, u32 ino, bool before_data)
 {
 	const struct rfs_pending *place;
 
-	if (!fs->pendings)
+	if (fs->pendings) {
+		place = rfs_pending_at(fs, ino);
+		if (place->ino && (place->before_data || !before_data))
+			return true;
+	}
+	if (!fs->frozens)
 		return false;
-	place = rfs_pending_at(fs, ino);
+	place = rfs_pending_in(fs->frozen, fs->frozen_room, ino);
 	return place->ino && (place->before_data || !before_data);
 }

@@ -44,10 +44,23 @@ void rfs_log_settle(struct rfs_fs *fs);
 int rfs_log_room(struct rfs_fs *fs, u32 records);
 int rfs_log_add(struct rfs_fs *fs, const struct rfs_rec *rec, const void *name1,
 		const void *name2);
-int rfs_log_sync(struct rfs_fs *fs);	/* what was added is durable */
+
+/*
+ * What was added is durable. Others may change the volume while this waits for a
+ * check-point (rfs_dev_ops.durable), so that what was looked at before the call is stale
+ * after it; from then on until it returns they may only look.
+ */
+int rfs_log_sync(struct rfs_fs *fs);
 
 /* Nothing is pending any more: it is on the medium, or a check-point has it */
 void rfs_log_durable(struct rfs_fs *fs);
+
+/*
+ * A check-point has what records say: they go. What was pending is so until that is
+ * durable, and rfs_log_cut_durable() says so.
+ */
+void rfs_log_cut(struct rfs_fs *fs);
+void rfs_log_cut_durable(struct rfs_fs *fs);
 bool rfs_log_empty(const struct rfs_fs *fs);	/* all was written */
 bool rfs_log_pending(struct rfs_fs *fs, u32 ino, bool before_data);
 

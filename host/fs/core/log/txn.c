@@ -65,6 +65,7 @@ int rfs_txn_fill(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from, u32 *n,
 		rfs_count_traffic(fs, old, now);
 		oob->magic = cpu_to_le16(RFS_OOB_MAGIC);
 		oob->type = RFS_DATA;
+		oob->flags = rfs_oob_next(fs);
 		oob->volume = cpu_to_le32(fs->volume);
 		oob->ino = cpu_to_le32(txn->ino);
 		oob->gen = di->gen;

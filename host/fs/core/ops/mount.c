@@ -126,6 +126,8 @@ void rfs_resume_zones(struct rfs_fs *fs)
 				z->state = RFS_Z_DEAD;
 			else
 				fs->free_zones++;
+			/* it may have been: see rfs_keep_zones(), which numbers pages */
+			z->kept = z->wp && fs->geo.oob_bytes;
 			continue;
 		}
 		fs->meta_zones += z->stream < RFS_S_DATA &&
@@ -243,6 +245,7 @@ void rfs_unmount_nosync(struct rfs_fs *fs)
 	rfs_free(fs->ioq);
 	rfs_free(fs->early);
 	rfs_free(fs->pending);
+	rfs_free(fs->frozen);
 	rfs_free(fs->tomb);
 	rfs_free(fs);
 }

@@ -5,6 +5,8 @@
 
 #ifdef __KERNEL__
 #include <linux/bitops.h>
+#include <linux/bsearch.h>
+#include <linux/bug.h>
 #include <linux/crc32c.h>
 #include <linux/errno.h>
 #include <linux/kernel.h>
@@ -16,8 +18,9 @@
 #include <linux/string.h>
 
 void *rfs_alloc(size_t bytes);	/* zeroed; NULL if there is no memory */
+void *rfs_alloc_raw(size_t bytes);	/* not zeroed */
 
-/* The same, for what has begun: it waits */
+/* As rfs_alloc(), for what has begun: it waits */
 void *rfs_alloc_nofail(size_t bytes);
 void rfs_free(void *memory);
 

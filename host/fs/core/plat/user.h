@@ -3,6 +3,7 @@
 #ifndef RFS_USER_H
 #define RFS_USER_H
 
+#include <assert.h>
 #include <endian.h>
 #include <errno.h>
 #include <linux/types.h>
@@ -27,6 +28,7 @@ typedef int64_t s64;
 #define le16_to_cpu(x)	le16toh(x)
 #define le32_to_cpu(x)	le32toh(x)
 #define le64_to_cpu(x)	le64toh(x)
+#define WARN_ON_ONCE(c)	({ bool c_ = (c); assert(!c_); c_; })
 #define min(a, b)	((a) < (b) ? (a) : (b))
 #define max(a, b)	((a) > (b) ? (a) : (b))
 #define min_t(type, a, b)	min((type)(a), (type)(b))
@@ -34,6 +36,7 @@ typedef int64_t s64;
 #define DIV_ROUND_UP(a, b)	(((a) + (b) - 1) / (b))
 
 void *rfs_alloc(size_t bytes);	/* zeroed; NULL if there is no memory */
+void *rfs_alloc_raw(size_t bytes);	/* not zeroed */
 void rfs_free(void *memory);
 
 #ifdef RFS_MODULE	/* with its mem.c */

@@ -55,7 +55,7 @@ static u64 rfs_dirty_room(const struct rfs_fs *fs, u64 data, u32 zones)
 			rfs_short_appends(rfs_tables(fs), fs->sums_each);
 	data = rfs_pages_of(fs, data + data / 32);
 	promised = rfs_pages_of(fs, fs->rsv_blocks);
-	zones += promised / cap;
+	zones += rfs_zones_of(fs, fs->rsv_blocks);
 	if (data > have) {
 		zones += DIV_ROUND_UP(data - have, cap);
 		if (fs->free_zones < zones)
@@ -128,6 +128,25 @@ u64 rfs_room_beside(const struct rfs_fs *fs, u64 copies, u32 zones)
 	return blocks > fs->dirty.count ? blocks - fs->dirty.count : 0;
 }
 
+/* Zones that promised pages need beyond what those of data have left, but for so much */
+static u64 rfs_zones_promised(const struct rfs_fs *fs, u64 without)
+{
+	u64 pages = rfs_pages_of(fs, fs->rsv_blocks) + without;
+	u64 have = rfs_active_room(fs, RFS_S_DATA, RFS_STREAMS - 1);
+
+	return pages > have ? (pages - have) / le32_to_cpu(fs->super.zone_cap) : 0;
+}
+
+bool rfs_may_close(const struct rfs_fs *fs, const struct rfs_active_seg *seg)
+{
+	u64 zones = rfs_zones_promised(fs, rfs_seg_room(fs, seg));
+
+	/* a zone beside those that are kept is for what is copied */
+	return zones == rfs_zones_promised(fs, 0) ||
+	       (fs->free_zones + 1 >= rfs_zones_kept(fs) + zones &&
+		rfs_room_beside(fs, 0, 0) >= rfs_room_kept(fs));
+}
+
 u32 rfs_pages_at_once(const struct rfs_fs *fs)
 {
 	u64 cap = le32_to_cpu(fs->super.zone_cap), blocks = fs->dirty_max / 2;
@@ -145,6 +164,5 @@ u32 rfs_pages_at_once(const struct rfs_fs *fs)
 bool rfs_room_low(const struct rfs_fs *fs, u32 blocks)
 {
 	return fs->free_zones < rfs_zones_kept(fs) +
-	       rfs_pages_of(fs, fs->rsv_blocks + blocks) /
-	       le32_to_cpu(fs->super.zone_cap);
+	       rfs_zones_of(fs, fs->rsv_blocks + blocks);
 }

@@ -82,7 +82,7 @@ static u32 rfs_most_live(const struct rfs_fs *fs, enum rfs_clean how, u32 cap)
 
 static bool rfs_may_be_victim(const struct rfs_zone_info *z)
 {
-	return z->state == RFS_Z_USED && !z->window && !z->cleaning &&
+	return z->state == RFS_Z_USED && !z->window && !z->frozen && !z->cleaning &&
 	       z->cond == RFS_DEV_OK && !z->cleaned && z->live;
 }
 

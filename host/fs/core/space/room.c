@@ -20,17 +20,14 @@ bool rfs_worth_compacting(const struct rfs_fs *fs,
 
 /*
  * [Q] Blocks that metadata claims: those in use, and those to come of which
- * `more` are asked for; dead ones that are fewer than a round of compaction has to
- * gain; for each the part of a zone that stays dead. Then what the maps that are in
- * use add to the reserve.
+ * `more` are asked for, with so many blocks of maps among them.
  */
 static inline u64 rfs_metadata_claim(const struct rfs_fs *fs,
 				     const struct rfs_usage *now,
 				     u64 more, u64 maps)
 {
 	u64 meta = now->live - now->data_live + now->new_dirty + more;
-	u32 dead = rfs_slack(fs->holds), low = now->low_now;
-	u32 ways = le32_to_cpu(fs->super.ways);
+	u32 ways = le32_to_cpu(fs->super.ways), low = now->low_now;
 	u64 gain = now->gain_now;
 
 	if (maps == rfs_maps_next(fs)) {
@@ -43,10 +40,7 @@ static inline u64 rfs_metadata_claim(const struct rfs_fs *fs,
 		gain = rfs_compact_gain(now->maps + maps, rfs_tables(fs),
 					fs->sums_each, ways);
 	}
-	meta += gain - 1;
-
-	return meta + DIV_ROUND_UP(meta * dead, (u64)(fs->holds - dead)) +
-	       (u64)(low - fs->low_zones) * fs->holds;
+	return rfs_claim(fs->holds, meta, gain, low - fs->low_zones);
 }
 
 /*

@@ -38,15 +38,17 @@ static u8 rfs_sets_of(const struct rfs_fs *fs, u32 nr)
 	const struct rfs_zone_info *z = &fs->zone[nr];
 	bool used = z->state == RFS_Z_USED, ok = z->cond == RFS_DEV_OK;
 	bool gained = !z->live || z->cleaned || z->cleaning;
-	u8 in = (z->window || z->cleaned) << RFS_SET_SINCE;
+	u8 in = (z->window || z->frozen || z->cleaned || z->kept) <<
+		RFS_SET_SINCE;
 
 	if (nr < RFS_CP_ZONES)
 		return in;
-	in |= (fs->active_max && rfs_is_active(z)) << RFS_SET_ACTIVE;
+	in |= (fs->active_max && ok && rfs_is_active(z)) << RFS_SET_ACTIVE;
 	in |= z->cleaning << RFS_SET_CLEANING;
 	if (z->state == RFS_Z_FREE)
 		return in | 1 << RFS_SET_FREE |
-		       (z->wp && ok && !z->resetting) << RFS_SET_RESET;
+		       (z->wp && ok && !z->resetting && !z->kept) <<
+		       RFS_SET_RESET;
 	in |= (used && !z->live && !z->cleaning) << RFS_SET_DEAD;
 	in |= (used && ok && gained) << RFS_SET_GAINED;
 	if (z->stream < RFS_S_DATA)

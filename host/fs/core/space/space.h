@@ -114,8 +114,14 @@ u32 rfs_way_for(struct rfs_fs *fs, u32 stream, bool opens);
 /* From now on; fewer groups if the drive allows fewer open zones */
 void rfs_policy_set(struct rfs_fs *fs, const struct rfs_policy *policy);
 
-/* Data goes to no more than RFS_GROUPS_KEPT for now: other zones can be cleaned */
+/*
+ * Data goes to no more than RFS_GROUPS_KEPT for now: other zones can be cleaned, but
+ * for those that pages count on which were promised room
+ */
 void rfs_close_groups(struct rfs_fs *fs);
+
+/* dirty.c: Is what the zone has left not needed, or is a free one there instead? */
+bool rfs_may_close(const struct rfs_fs *fs, const struct rfs_active_seg *seg);
 void rfs_finish_zones(struct rfs_fs *fs);	/* that nobody goes on with */
 
 /*
@@ -220,6 +226,14 @@ static inline u64 rfs_used(const struct rfs_fs *fs)
 	return rfs_used_with(fs, 0, 0);
 }
 
+/* Closed zones with nothing in use now are those that rfs_free_zones() frees. */
+void rfs_mark_dead(struct rfs_fs *fs);
+
+/*
+ * What a check-point says of zones is what is so now: another epoch begins. When it is
+ * durable, zones are free that it has nothing in.
+ */
+void rfs_zones_cut(struct rfs_fs *fs);
 int rfs_free_zones(struct rfs_fs *fs);
 
 /*
@@ -252,8 +266,7 @@ u32 rfs_dirty_most(const struct rfs_fs *fs);
 /* Fewer free zones than these, beside what reserved pages need, are few. */
 static inline u32 rfs_zones_low(const struct rfs_fs *fs)
 {
-	return fs->low_now + rfs_pages_of(fs, fs->rsv_blocks) /
-			     le32_to_cpu(fs->super.zone_cap);
+	return fs->low_now + rfs_zones_of(fs, fs->rsv_blocks);
 }
 
 /*

@@ -233,8 +233,8 @@ static void rfs_close_zone(struct rfs_fs *fs, struct rfs_active_seg *seg)
 	seg->zone = 0;
 }
 
-/* Zones of a stream, but for so many of them */
-static void rfs_close_ways(struct rfs_fs *fs, u32 stream, u32 kept)
+/* Zones of a stream, but for so many of them, and those that `promised` pages count on */
+static void rfs_close_ways(struct rfs_fs *fs, u32 stream, u32 kept, bool promised)
 {
 	struct rfs_active_seg *seg = fs->active[stream];
 	u32 way;
@@ -244,15 +244,15 @@ static void rfs_close_ways(struct rfs_fs *fs, u32 stream, u32 kept)
 			continue;
 		if (kept)
 			kept--;
-		else
+		else if (!promised || rfs_may_close(fs, &seg[way]))
 			rfs_close_zone(fs, &seg[way]);
 	}
 }
 
-static void rfs_close_from(struct rfs_fs *fs, u32 stream)
+static void rfs_close_from(struct rfs_fs *fs, u32 stream, bool promised)
 {
 	for (; stream < RFS_STREAMS; stream++)
-		rfs_close_ways(fs, stream, 0);
+		rfs_close_ways(fs, stream, 0, promised);
 }
 
 void rfs_policy_set(struct rfs_fs *fs, const struct rfs_policy *policy)
@@ -262,7 +262,7 @@ void rfs_policy_set(struct rfs_fs *fs, const struct rfs_policy *policy)
 	if (fs->rank)
 		rfs_rank_all_stale(fs);
 	/* nobody would go on with them */
-	rfs_close_from(fs, RFS_S_DATA + fs->policy.groups);
+	rfs_close_from(fs, RFS_S_DATA + fs->policy.groups, false);
 }
 
 void rfs_close_groups(struct rfs_fs *fs)
@@ -270,8 +270,8 @@ void rfs_close_groups(struct rfs_fs *fs)
 	u32 group;
 
 	for (group = 0; group < RFS_GROUPS_KEPT; group++)
-		rfs_close_ways(fs, RFS_S_DATA + group, 1);
-	rfs_close_from(fs, RFS_S_DATA + RFS_GROUPS_KEPT);
+		rfs_close_ways(fs, RFS_S_DATA + group, 1, true);
+	rfs_close_from(fs, RFS_S_DATA + RFS_GROUPS_KEPT, true);
 }
 
 /*
@@ -285,7 +285,7 @@ static void rfs_finish_zone(struct rfs_fs *fs, u32 nr)
 	u32 tries = 0;
 	int ret = 0;
 
-	while (fs->ops->finish && z->cond != RFS_DEV_OFFLINE) {
+	while (fs->ops->finish) {
 		ret = fs->ops->finish(fs->dev, nr);
 		if (!ret || rfs_zone_failed(ret))
 			break;
@@ -295,7 +295,8 @@ static void rfs_finish_zone(struct rfs_fs *fs, u32 nr)
 			fs->ops->delay(fs->dev);
 	}
 	rfs_note_error(fs, nr, ret);
-	z->wp = z->cap;
+	if (!ret)
+		z->wp = z->cap;
 	rfs_zone_changed(fs, nr);
 }
 
@@ -413,6 +414,7 @@ static bool rfs_begin_zone(struct rfs_fs *fs, u32 nr, u32 stream, int error)
 		return false;
 	fs->stats.resets += !!z->wp;
 	z->wp = 0;
+	z->kept = false;
 	z->summary = 0;
 	rfs_sums_note(fs, z);
 	z->sum_time = 0;
@@ -423,10 +425,12 @@ static bool rfs_begin_zone(struct rfs_fs *fs, u32 nr, u32 stream, int error)
 }
 
 /*
- * A free zone for a stream, the first from the cursor on. -EBUSY: each of them is being
- * read, or reset. -ENOMEM: it could not be reset now, which says nothing of it.
+ * A free zone for a stream, the first from the cursor on; of those that are kept only if
+ * it is asked for. -EBUSY: each of them is being read, or reset. -ENOMEM: it could not be
+ * reset now, which says nothing of it.
  */
-static int rfs_take_zone_of(struct rfs_fs *fs, u32 stream, u32 way, u32 ways)
+static int rfs_take_zone_from(struct rfs_fs *fs, u32 stream, u32 way, u32 ways,
+			      bool kept)
 {
 	u32 from = fs->zone_cursor, end = fs->geo.zones, nr;
 	bool again = false, begun;
@@ -443,6 +447,8 @@ static int rfs_take_zone_of(struct rfs_fs *fs, u32 stream, u32 way, u32 ways)
 			continue;
 		}
 		from = nr + 1;
+		if (fs->zone[nr].kept && !kept)
+			continue;
 		ret = rfs_reset_now(fs, nr);
 		if (ret && !rfs_zone_failed(ret)) {
 			/* another time */
@@ -460,14 +466,22 @@ static int rfs_take_zone_of(struct rfs_fs *fs, u32 stream, u32 way, u32 ways)
 	return 0;
 }
 
-/* Of this way; of any other where that has none, and the stream has no room elsewhere */
+/*
+ * Of this way; of any other where that has none, and the stream has no room elsewhere.
+ * One that is kept if there is no other at all. Others that are being read, or reset,
+ * are waited for.
+ */
 static int rfs_take_zone(struct rfs_fs *fs, u32 stream, u32 way)
 {
-	int ret = rfs_take_zone_of(fs, stream, way, fs->ways);
+	int ret = rfs_take_zone_from(fs, stream, way, fs->ways, false);
 
-	if (!ret || fs->ways == 1 || rfs_has_room(fs, stream))
+	if (!ret || (fs->ways > 1 && rfs_has_room(fs, stream)))
 		return ret;
-	return rfs_take_zone_of(fs, stream, way, 1);
+	if (fs->ways > 1)
+		ret = rfs_take_zone_from(fs, stream, way, 1, false);
+	if (ret == -ENOSPC)
+		ret = rfs_take_zone_from(fs, stream, way, 1, true);
+	return ret;
 }
 
 #define RESTS	5000	/* of a tick each; reads take as long only if lost */
@@ -608,7 +622,7 @@ int rfs_place(struct rfs_fs *fs, u32 stream, u32 n, bool all,
 {
 	struct rfs_zone_info *z;
 	struct rfs_active_seg *seg;
-	bool listed;
+	bool listed, numbered = stream == RFS_S_META;
 	int ret;
 
 	stream = rfs_with_room(fs, stream);
@@ -628,6 +642,7 @@ int rfs_place(struct rfs_fs *fs, u32 stream, u32 n, bool all,
 	/* summaries go out when all that they list is there */
 	place->addr = (u64)seg->zone * fs->geo.zone_blocks + z->wp - z->sums_due;
 	z->wp += n;
+	z->numbered |= numbered;
 	rfs_inflight_add(fs, seg->zone, n);
 	if (z->window) {
 		rfs_inflight_changed(fs, seg->zone);
@@ -830,14 +845,76 @@ static void rfs_reset_freed(struct rfs_fs *fs, u32 nr)
 	fs->stats.resets++;
 }
 
-/* After a check-point: closed zones with nothing in use are free. */
+void rfs_mark_dead(struct rfs_fs *fs)
+{
+	u32 nr;
+
+	rfs_bits_each(&fs->set[RFS_SET_DEAD], nr)
+		fs->zone[nr].dies = true;
+}
+
+void rfs_zones_cut(struct rfs_fs *fs)
+{
+	u32 nr;
+
+	rfs_mark_dead(fs);
+	rfs_bits_each(&fs->set[RFS_SET_SINCE], nr) {
+		struct rfs_zone_info *z = &fs->zone[nr];
+
+		/* what it still has cannot be read: no victim again */
+		if (z->cleaned && z->live && !z->left)
+			rfs_zone_lost(fs, nr);
+		z->frozen = true;
+		z->window = false;
+		z->cleaned = false;
+		z->left = false;
+		rfs_zone_changed(fs, nr);
+	}
+	fs->window_blocks = 0;
+}
+
+/*
+ * Nodes and inodes that a check-point writes are numbered, and if check-points are lost
+ * one of which numbers lack was not finished. So a zone that has only such of them as
+ * were written once more for the same check-point is reset when there are some of a
+ * later one, or if no other zone is free. See rescan.c.
+ */
+static void rfs_keep_zones(struct rfs_fs *fs)
+{
+	bool any = false;
+	u32 nr;
+
+	rfs_bits_each(&fs->set[RFS_SET_SINCE], nr)
+		any |= fs->zone[nr].numbered;
+	rfs_bits_each(&fs->set[RFS_SET_SINCE], nr) {
+		struct rfs_zone_info *z = &fs->zone[nr];
+
+		z->frozen = false;
+		if (any) {
+			z->kept = z->numbered;
+			z->numbered = false;
+		}
+		rfs_zone_changed(fs, nr);
+	}
+}
+
+/*
+ * After a check-point. What has died since it was frozen is not free: the check-point
+ * leads there.
+ */
 int rfs_free_zones(struct rfs_fs *fs)
 {
 	u32 nr;
 
+	if (fs->inject & RFS_INJECT_DIED)
+		rfs_mark_dead(fs);
+	rfs_keep_zones(fs);
 	rfs_bits_each(&fs->set[RFS_SET_DEAD], nr) {
 		struct rfs_zone_info *z = &fs->zone[nr];
 
+		if (!z->dies)
+			continue;
+		z->dies = false;
 		rfs_sums_forget(fs, z);
 		z->state = z->cond != RFS_DEV_OK || z->cap < 2 ? RFS_Z_DEAD :
 								 RFS_Z_FREE;
@@ -846,7 +923,7 @@ int rfs_free_zones(struct rfs_fs *fs)
 		if (z->state == RFS_Z_FREE) {
 			fs->free_zones++;
 			fs->futile = false;
-			if (z->wp && !rfs_resets_later(fs))
+			if (z->wp && !z->kept && !rfs_resets_later(fs))
 				rfs_reset_freed(fs, nr);
 		}
 		rfs_zone_changed(fs, nr);

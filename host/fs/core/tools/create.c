@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Making a volume. */
-#include "home/home.h"
+#include "home/replica.h"
 #include "tree/tree.h"
 #include "checkpoint/checkpoint.h"
 #include "ops/ops.h"
@@ -43,12 +43,33 @@ int rfs_root_make(struct rfs_fs *fs)
 	return 0;
 }
 
-/* As the superblock has it: 0 where nothing is striped */
-static u32 striped_over(const struct rfs_geometry *geo, u32 cap, u32 ways)
+u32 rfs_ways_fit(const struct rfs_geometry *geo, u32 cap, u32 ways, bool runs)
 {
-	u32 allowed = rfs_ways_allowed(geo, cap, ways);
+	bool oob = geo->oob_bytes >= RFS_OOB_BYTES;
+	struct rfs_layout layout;
 
-	return allowed > 1 ? allowed : 0;
+	for (ways = rfs_ways_allowed(geo, cap, ways); ways > 1; ways--) {
+		rfs_layout(geo->zones, cap, oob, ways, runs, &layout);
+		if (geo->zones >= layout.make_zones)
+			break;
+	}
+	return ways;
+}
+
+/* As the superblock has it: 0 where nothing is striped */
+static u32 striped_over(const struct rfs_geometry *geo, u32 cap,
+			const struct rfs_id *id)
+{
+	u32 ways = rfs_ways_fit(geo, cap, id->ways, id->runs);
+
+	return ways > 1 ? ways : 0;
+}
+
+static u64 replica_blocks(const struct rfs_geometry *geo, const struct rfs_id *id)
+{
+	u64 flash = (u64)geo->zones * geo->zone_blocks;
+
+	return id->replica ? rfs_replica_size(geo->slow->blocks, flash) : 0;
 }
 
 int rfs_super_make(struct rfs_fs *fs, u32 cap, const struct rfs_id *id,
@@ -56,10 +77,11 @@ int rfs_super_make(struct rfs_fs *fs, u32 cap, const struct rfs_id *id,
 {
 	struct rfs_super *super = &fs->super;
 	bool oob = fs->geo.oob_bytes >= RFS_OOB_BYTES;
-	u32 ways = striped_over(&fs->geo, cap, id->ways);
+	u32 ways = striped_over(&fs->geo, cap, id);
 	struct rfs_layout layout;
 
 	rfs_layout(fs->geo.zones, cap, oob, ways, id->runs, &layout);
+	/* one that is there may be smaller than mkfs makes them */
 	if (fs->geo.zones < layout.need_zones)
 		return -ENOSPC;
 	super->version = cpu_to_le32(RFS_FORMAT_VERSION);
@@ -69,9 +91,12 @@ int rfs_super_make(struct rfs_fs *fs, u32 cap, const struct rfs_id *id,
 				      (layout.cp_blocks > 1 ?
 				       RFS_INCOMPAT_GAPS : 0) |
 				      (fs->geo.slow ? RFS_INCOMPAT_SLOW |
-						      RFS_INCOMPAT_BYPASS : 0));
+						      RFS_INCOMPAT_BYPASS : 0) |
+				      (id->replica ? RFS_INCOMPAT_REPLICA : 0));
 	if (fs->geo.slow)
 		super->slow_blocks = cpu_to_le64(fs->geo.slow->blocks);
+	if (id->replica)
+		super->replica_blocks = cpu_to_le64(replica_blocks(&fs->geo, id));
 	memcpy(super->uuid, id->uuid, sizeof(super->uuid));
 	memcpy(super->label, label, min(strlen(label), sizeof(super->label)));
 	super->created = cpu_to_le64(created);
@@ -91,17 +116,24 @@ int rfs_super_make(struct rfs_fs *fs, u32 cap, const struct rfs_id *id,
 	return 0;
 }
 
+u64 rfs_slow_room(const struct rfs_geometry *geo, const struct rfs_id *id)
+{
+	u64 blocks = geo->slow->blocks, replica = replica_blocks(geo, id);
+
+	return blocks > replica ? rfs_home_blocks(blocks - replica) : 0;
+}
+
 /*
  * A slow device has room for all that flash can have, and addresses of both fit into a
  * pointer.
  */
-bool rfs_slow_fits(const struct rfs_geometry *geo)
+bool rfs_slow_fits(const struct rfs_geometry *geo, const struct rfs_id *id)
 {
 	u64 flash = (u64)geo->zones * geo->zone_blocks;
 
 	return flash <= RFS_HYBRID_BLOCKS &&
 	       geo->slow->blocks <= RFS_HYBRID_BLOCKS &&
-	       rfs_home_blocks(geo->slow->blocks) >= flash;
+	       rfs_slow_room(geo, id) >= flash;
 }
 
 static int reset_all(const struct rfs_dev_ops *ops, void *dev, u32 zones)
@@ -130,8 +162,10 @@ int rfs_mkfs(const struct rfs_dev_ops *ops, void *dev,
 
 	if (!rfs_limits_ok(geo))
 		return -EMFILE;
-	if (geo->slow && !rfs_slow_fits(geo))
+	if (geo->slow && !rfs_slow_fits(geo, id))
 		return -EFBIG;
+	if (id->replica && (!geo->slow || geo->oob_bytes < RFS_OOB_BYTES))
+		return -EOPNOTSUPP;
 	for (zone = 0; zone < geo->zones; zone++) {
 		ret = ops->report(dev, zone, &state);
 		if (ret)
@@ -142,9 +176,9 @@ int rfs_mkfs(const struct rfs_dev_ops *ops, void *dev,
 		cap = min(cap, state.cap);
 	}
 	rfs_layout(geo->zones, cap, geo->oob_bytes >= RFS_OOB_BYTES,
-		   striped_over(geo, cap, id->ways), id->runs, &layout);
+		   striped_over(geo, cap, id), id->runs, &layout);
 	/* before anything is reset: what is refused leaves all as it was */
-	if (usable < RFS_CP_MIRRORS || geo->zones < layout.need_zones)
+	if (usable < RFS_CP_MIRRORS || geo->zones < layout.make_zones)
 		return -ENOSPC;
 	ret = reset_all(ops, dev, geo->zones);
 	if (ret)

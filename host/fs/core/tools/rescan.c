@@ -49,7 +49,7 @@ struct rescan {
 	u64 last;		/* stamp of all */
 	u64 seq;		/* of a check-point */
 	struct cut cut[2];	/* the newest, and the one before */
-	u64 written;		/* stamp of the newest page of log or data */
+	u64 written;		/* newest stamp of log or data after a durable one */
 	u8 *nth;		/* a bit each block of the newest check-point */
 	u64 nth_epoch;
 	u32 ends;		/* those before it are what counts; 0: not known */
@@ -92,8 +92,8 @@ static void note_nth(struct rescan *r, const struct rfs_head *head)
 }
 
 /*
- * Is it in the check-point zones, or was something written after it? Others go on
- * beside what is written early, so that proves nothing.
+ * Is it in the check-point zones, or was something written after it was durable? Others
+ * go on beside what is written early, so that proves nothing.
  */
 static bool committed(const struct rescan *r)
 {
@@ -223,7 +223,8 @@ static int note_page(struct rescan *r, const struct rfs_oob *oob, u64 addr,
 	r->last = max(r->last, stamp);
 	if (oob->type != RFS_SUMMARY && r->stream[zone] != RFS_S_IMAP)
 		r->stream[zone] = rfs_stream_of(oob->type);
-	if (oob->type == RFS_DATA || oob->type == RFS_LOG)
+	if ((oob->type == RFS_DATA || oob->type == RFS_LOG) &&
+	    !(oob->flags & RFS_OOB_NEXT))
 		r->written = max(r->written, stamp);
 	if ((oob->type < RFS_DIR || oob->type > RFS_ZTAB) &&
 	    !rfs_is_node(oob->type) && oob->type != RFS_NMAP)

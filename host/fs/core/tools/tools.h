@@ -13,20 +13,30 @@ struct rfs_id {
 	bool pieces;		/* its files may have pieces of blocks */
 	u32 ways;		/* zones that make full bandwidth; 0 as 1 */
 	bool runs;		/* leaves of its files may be runs */
+	bool replica;		/* the slow device has a copy of the metadata */
 };
 
 /*
  * Make the volume. geo->zones may be fewer than the device has. The zones are
  * reset. With geo->slow it is hybrid. -ENOSPC if rfs_layout() asks for more, -EMFILE if
- * !rfs_limits_ok(), -EFBIG if !rfs_slow_fits().
+ * !rfs_limits_ok(), -EFBIG if !rfs_slow_fits(), -EOPNOTSUPP: a replica, but no slow device or
+ * no page metadata.
  */
 int rfs_mkfs(const struct rfs_dev_ops *ops, void *dev,
 	     const struct rfs_geometry *geo, const struct rfs_id *id,
 	     const char *label);
 
-bool rfs_slow_fits(const struct rfs_geometry *geo);
+/*
+ * Zones that a new volume stripes over, at most `ways`: as the drive allows, and as leave
+ * room for files. 1: nothing is striped
+ */
+u32 rfs_ways_fit(const struct rfs_geometry *geo, u32 cap, u32 ways, bool runs);
 
-/* A new one for zones of cap blocks; -ENOSPC: see rfs_layout() */
+/* Blocks of files that geo->slow has room for */
+u64 rfs_slow_room(const struct rfs_geometry *geo, const struct rfs_id *id);
+bool rfs_slow_fits(const struct rfs_geometry *geo, const struct rfs_id *id);
+
+/* A new one for zones of cap blocks; -ENOSPC: there can be none, see rfs_layout() */
 int rfs_super_make(struct rfs_fs *fs, u32 cap, const struct rfs_id *id,
 		   const char *label, u64 created);
 int rfs_root_make(struct rfs_fs *fs);	/* an empty one */
@@ -73,6 +83,7 @@ struct rfs_report {
 	u64 files, dirs, blocks;
 	u64 homes;		/* blocks of files on the slow device */
 	bool read_data;		/* and verify checksums */
+	const u8 *there;	/* rfs_repair(): a bit each block of flash that is; or NULL: all */
 };
 
 /* One block more was looked at */

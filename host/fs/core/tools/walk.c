@@ -45,6 +45,7 @@ int rfs_walk_init(struct rfs_walk *w, struct rfs_fs *fs,
 	memset(w, 0, sizeof(*w));
 	w->fs = fs;
 	w->report = report;
+	w->there = report->there;
 	w->seen = rfs_alloc(blocks / 8 + 1);
 	fs->referenced = rfs_alloc(fs->nmap_blocks * (RFS_MAP_ENTRIES / 8));
 	w->block = rfs_alloc(RFS_BLOCK_BYTES);

@@ -111,18 +111,29 @@ int rfs_diff_free(struct rfs_fs *fs, struct rfs_dinode *di,
 	return rfs_diff_add_block(fs, di, ibuf, -1);
 }
 
-/* Since the last check-point; never 0 */
-static u32 rfs_diff_now(const struct rfs_fs *fs)
+/* The epoch that begins with a check-point; never 0 */
+static u32 rfs_diff_epoch(u64 seq)
 {
-	u32 now = fs->cp_seq;
+	u32 epoch = seq;
 
-	return now ? now : ~0U;
+	return epoch ? epoch : ~0U;
 }
 
-/* It was in the page of its block before the last check-point. */
+static u32 rfs_diff_now(const struct rfs_fs *fs)
+{
+	return rfs_diff_epoch(fs->cp_seq + !!fs->commit);
+}
+
+/*
+ * It was in the page of its block before the last check-point that is durable. While
+ * one is not, what died before it and what died since are in use for recovery.
+ */
 static bool rfs_piece_useless(const struct rfs_fs *fs, const struct rfs_piece *p)
 {
-	return p->died && le32_to_cpu(p->died) != rfs_diff_now(fs);
+	u32 died = le32_to_cpu(p->died);
+
+	return died && died != rfs_diff_epoch(fs->cp_seq) &&
+	       died != rfs_diff_now(fs);
 }
 
 /* Without n bytes of piece i, from the one at `from` on */

@@ -41,18 +41,25 @@ static u64 rfs_proof_begun(const struct rfs_fs *fs)
 	return pages;
 }
 
+/* Zones that promised pages need beyond what those have left that are being filled */
+static u64 rfs_proof_promised(const struct rfs_fs *fs)
+{
+	u64 pages = rfs_pages_of(fs, fs->rsv_blocks);
+	u64 begun = min(rfs_proof_begun(fs), pages);
+
+	return (pages - begun) / le32_to_cpu(fs->super.zone_cap);
+}
+
 /*
  * Blocks of the zones that are kept for pages which were promised room, and which these
  * have begun, or copies have: there is room for the pages in what is being filled.
  */
 static u64 rfs_proof_kept_twice(const struct rfs_fs *fs)
 {
-	u64 pages = rfs_pages_of(fs, fs->rsv_blocks);
-	u64 begun = min(rfs_proof_begun(fs), pages);
-	u32 cap = le32_to_cpu(fs->super.zone_cap);
+	u64 zones = rfs_zones_of(fs, fs->rsv_blocks) - rfs_proof_promised(fs);
 
-	return (pages / cap - (pages - begun) / cap) *
-	       rfs_blocks_in(cap, fs->sums_each);
+	return zones * rfs_blocks_in(le32_to_cpu(fs->super.zone_cap),
+				     fs->sums_each);
 }
 
 /*
@@ -73,7 +80,8 @@ static const char *rfs_proof_at_checkpoint(const struct rfs_fs *fs)
 		return "a check-point writes more than there is room for";
 	/* while zones are being emptied, cleaning looks at what a check-point needs */
 	if (!fs->recovering && !fs->set[RFS_SET_CLEANING].count &&
-	    rfs_proof_zones_left(fs) + rfs_proof_dead(fs) + 2 < fs->low_zones)
+	    rfs_proof_zones_left(fs) + rfs_proof_dead(fs) + 2 <
+	    fs->low_zones + (s64)rfs_proof_promised(fs))
 		return "data has taken zones of the reserve before a check-point";
 	return rfs_sets_wrong(fs);
 }

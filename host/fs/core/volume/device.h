@@ -63,6 +63,12 @@ struct rfs_dev_zone {
  *	NULL: @reset is used
  * @quiet: until @quiet with false, others may look at the volume while the drive
  *	is waited for, but change nothing; may be NULL
+ * @frozen: a check-point has all that it says: from now on others may change the
+ *	volume, where appends and flushes are waited for @early or @flush_early. May be
+ *	NULL: nobody does until it is durable
+ * @flush_early: as @flush, others may use the volume meanwhile; with @frozen
+ * @durable: until that check-point is durable, or has failed; others may use the
+ *	volume meanwhile. May be NULL where who asks is told to come again (-EAGAIN)
  * @finish: no more will be written to the zone, it is full
  * @close: it is not written now; both may be NULL where no limit is
  * @flush: what was written before is durable
@@ -98,6 +104,9 @@ struct rfs_dev_ops {
 	int (*reset)(void *dev, u32 zone);
 	int (*reset_begin)(void *dev, u32 zone);
 	void (*quiet)(void *dev, bool begins);
+	void (*frozen)(void *dev);
+	int (*flush_early)(void *dev);
+	void (*durable)(void *dev);
 	int (*finish)(void *dev, u32 zone);
 	int (*close)(void *dev, u32 zone);
 	int (*flush)(void *dev);
@@ -162,7 +171,7 @@ struct rfs_append_req {
 #define RFS_IO_DEPTH	7	/* of them at most */
 #define RFS_LOG_IOS	2	/* of full blocks of the log */
 #define RFS_LOG_REQ	(2 * RFS_IO_DEPTH + 1)	/* the number of the first of these */
-/* All numbers: of check-points, a free one, of what is early, of the log */
+/* All numbers: of check-points, a free one, of what is early or a mirror, of the log */
 #define RFS_IO_REQS	(RFS_LOG_REQ + RFS_LOG_IOS)
 
 /* Does the drive allow as many open and active zones as there must be? */

@@ -84,17 +84,10 @@ void rfs_maps_add(struct rfs_fs *fs, u32 blocks)
 void rfs_oob_meta(struct rfs_fs *fs, struct rfs_oob *oob,
 		  const struct rfs_head *head)
 {
-	memset(oob, 0, sizeof(*oob));
-	oob->magic = cpu_to_le16(RFS_OOB_MAGIC);
-	oob->type = head->type;
-	oob->volume = head->volume;
-	oob->ino = head->ino;
-	oob->gen = head->gen;
-	oob->off = head->off;
-	oob->version = cpu_to_le64(rfs_next_version(fs, 1));
-	oob->stamp = oob->version;
-	oob->time = cpu_to_le64(fs->ops->now(fs->dev));
-	oob->len = cpu_to_le16(RFS_BLOCK_BYTES);
+	u64 stamp = rfs_next_version(fs, 1);
+
+	rfs_oob_of_head(oob, head, stamp, fs->ops->now(fs->dev));
+	oob->flags = rfs_oob_next(fs);
 }
 
 static void rfs_list_init(struct rfs_list *list)

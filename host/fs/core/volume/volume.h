@@ -44,6 +44,10 @@ struct rfs_zone_info {
 	u8 stream;
 	u8 cond;
 	bool window;		/* holds pages since the check-point */
+	bool frozen;		/* or since the one before, this is not durable yet */
+	bool dies;		/* nothing in it is in use in what that says */
+	bool numbered;		/* holds nodes or inodes of the next check-point */
+	bool kept;		/* or of the last one that has any: not to be reset soon */
 	bool resetting;		/* now, while others go on */
 	bool cleaning;		/* now */
 	bool cleaned;		/* since the check-point */
@@ -61,7 +65,7 @@ enum rfs_zone_set {
 	RFS_SET_FREE,
 	RFS_SET_GAINED,		/* the next check-point makes it free */
 	RFS_SET_DEAD,		/* closed, and nothing in use or being cleaned */
-	RFS_SET_SINCE,		/* of the window, or cleaned, since the check-point */
+	RFS_SET_SINCE,		/* of the window, cleaned, or kept, since the check-point */
 	RFS_SET_RESET,		/* free, to be reset */
 	RFS_SET_ACTIVE,		/* partly filled, where the drive limits these */
 	RFS_SET_META,		/* of log, metadata or maps */
@@ -81,6 +85,13 @@ struct rfs_list {
 	struct list_head *seen;	/* up to it what is above is dirty, too */
 	struct list_head *early;	/* the next that rfs_write_early() looks at */
 	u32 count;
+};
+
+/* How far a check-point is whose epoch has ended, while others are in the next */
+enum rfs_commit {
+	RFS_COMMIT_NONE,	/* there is none */
+	RFS_COMMIT_GOES_ON,	/* it is not durable yet */
+	RFS_COMMIT_FAILED,	/* nor will it be: the volume only reads */
 };
 
 /* A block that was read for who was told to (rfs_fs.nowait); its zone stays */
@@ -140,6 +151,9 @@ struct rfs_stats {
 	u64 flash_reads;	/* of files, that flash had */
 	u64 slow_reads;		/* and that only the slow device had */
 	u64 slow_errors;	/* reads and writes of it that failed */
+	u64 replicas;		/* of the metadata that were made there */
+	u64 replicated;		/* blocks that were written for them */
+	u64 replicas_dropped;	/* for want of room */
 };
 
 /* How data is grouped and cleaned: mount options */
@@ -266,10 +280,18 @@ struct rfs_fs {
 	u32 log_full;		/* that take nothing more */
 	u32 log_used;		/* bytes of the next */
 	u64 lsn;		/* of the first */
+	u64 first_lsn;		/* after the last check-point that is durable */
+	u64 next_first_lsn;	/* after the last one that is frozen */
 	struct rfs_log_sent *sent;	/* full blocks in flight, see log.c */
 	struct rfs_pending *pending;	/* hashed by inode */
 	u32 pendings, pending_room;	/* used; places, a power of 2 */
+	/* the same of the epoch before, until its check-point is durable */
+	struct rfs_pending *frozen;
+	u32 frozens, frozen_room;
+	u32 unsettled;		/* in use of both; read without a lock */
+	enum rfs_commit commit;
 
+	bool cp_begun;		/* the medium may have blocks of one that is not durable */
 	bool replaying;
 	bool recovering;	/* and the pages of the window */
 	bool rescuing;		/* what is damaged is left out */
@@ -308,6 +330,12 @@ struct rfs_fs {
 #define RFS_INJECT_SLOW		0x40	/* a check-point does not flush it */
 #define RFS_INJECT_STATES	0x80	/* the table of states is written in place */
 #define RFS_INJECT_PARTS	0x100	/* pieces count without their transaction */
+#define RFS_INJECT_REPLICA	0x200	/* its head is not flushed after what it leads to */
+#define RFS_INJECT_KEPT		0x400	/* blocks that it leads to are free */
+/* while others are in the epoch after a check-point that is not durable */
+#define RFS_INJECT_DIED		0x800	/* what dies then is free with the rest */
+#define RFS_INJECT_GAP		0x1000	/* the log goes on as if it had all records */
+#define RFS_INJECT_WAIT		0x2000	/* and its blocks are believed at once */
 
 /* Zones, but for those of check-points, that may be active; ~0: any number */
 u32 rfs_active_max(const struct rfs_geometry *geo);
@@ -336,6 +364,12 @@ void rfs_summary_seal(const struct rfs_fs *fs, struct rfs_summary *sum,
 bool rfs_summary_ok(const struct rfs_fs *fs, const struct rfs_summary *sum,
 		    u64 addr);
 u64 rfs_next_version(struct rfs_fs *fs, u32 count);
+
+/* Of a page that is appended now: whether the check-point before it is durable */
+static inline u8 rfs_oob_next(const struct rfs_fs *fs)
+{
+	return fs->commit || fs->cp_begun ? RFS_OOB_NEXT : 0;
+}
 
 /* Of each map a block that an operation may add; the node map has one of leaves, too */
 static inline u32 rfs_maps_next(const struct rfs_fs *fs)
@@ -390,10 +424,22 @@ static inline bool rfs_addr_ok(const struct rfs_fs *fs, u64 addr)
 	       addr % fs->geo.zone_blocks < fs->zone[zone].cap;
 }
 
-/* Pages that so many blocks may take: without page metadata, alone, two each */
+/*
+ * Pages that so many blocks may take, with their summaries: without page metadata each
+ * is alone, and has one
+ */
 static inline u64 rfs_pages_of(const struct rfs_fs *fs, u64 blocks)
 {
-	return fs->geo.oob_bytes ? blocks : 2 * blocks;
+	return fs->geo.oob_bytes ?
+	       blocks * le32_to_cpu(fs->super.zone_cap) / fs->holds :
+	       2 * blocks;
+}
+
+/* The same in zones, but for a part of one */
+static inline u64 rfs_zones_of(const struct rfs_fs *fs, u64 blocks)
+{
+	return fs->geo.oob_bytes ? blocks / fs->holds :
+				   2 * blocks / le32_to_cpu(fs->super.zone_cap);
 }
 
 u64 rfs_ticks(const struct rfs_fs *fs, u64 time);

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Hybrid volumes whose flash is gone: what the slow device has of them. */
+#ifndef RFS_FLASHLESS_H
+#define RFS_FLASHLESS_H
+
+#include "tools/tools.h"
+
+struct rfs_flashless;
+
+/*
+ * The drive that is gone, for rfs_mount() and whoever reads. -ENODEV: no slow device of a
+ * volume; -ENOENT: it has no replica; -EUCLEAN: that is damaged; -EOVERFLOW: the device is
+ * shorter than it was.
+ */
+int rfs_flashless_open(const struct rfs_slow_dev *slow,
+		       struct rfs_flashless **out);
+void rfs_flashless_close(struct rfs_flashless *f);
+extern const struct rfs_dev_ops rfs_flashless_ops;	/* of a struct rfs_flashless */
+
+const struct rfs_geometry *rfs_flashless_geometry(const struct rfs_flashless *f);
+u64 rfs_flashless_seq(const struct rfs_flashless *f);	/* of the check-point */
+u64 rfs_flashless_time(const struct rfs_flashless *f);	/* ns since 1970, of it */
+/* Blocks of flash that the replica has, a bit each: for struct rfs_report */
+const u8 *rfs_flashless_there(const struct rfs_flashless *f);
+
+/* A run of bytes that flash alone had, or a file or directory that cannot be read */
+struct rfs_loss {
+	const char *path;
+	u32 ino;
+	u64 from, to;		/* bytes of the file, the last excluded */
+	bool unreadable;	/* its inode or index, or some of it; from and to say nothing */
+};
+
+struct rfs_losses {
+	void (*say)(void *arg, const struct rfs_loss *loss);	/* may be NULL */
+	void *arg;
+	u64 whole, damaged;	/* files */
+	u64 blocks;		/* that are lost */
+	u64 unreadable;		/* files and directories whose index or inode is */
+};
+
+/* losses.c: what is lost of the files of a volume that was mounted without its flash */
+int rfs_flashless_losses(struct rfs_fs *fs, struct rfs_losses *out);
+
+/*
+ * The volume without what flash alone had, on a drive of its own that reads as the one that
+ * is gone (user/overlay.c): repaired, with what the replica has as @repair says, and checked
+ * into @after, whose faults are for the caller. *last: see rfs_overlay_write()
+ */
+int rfs_flashless_leave_out(const struct rfs_dev_ops *ops, void *dev,
+			    const struct rfs_geometry *geo,
+			    struct rfs_report *repair, struct rfs_report *after,
+			    u64 *last);
+
+#endif
