@@ -86,7 +86,7 @@ def test_what_is_not_steady_is_said(sim: Simulator, pattern: str) -> None:
         (("--pattern", "hotcold=90/10"), "ahead"),
         (("--pattern", "hotcold=90/10", "--set", "wl-threshold=8"), "runs"),
         (("--pattern", "hotcold=90/10", "--set", "wl-threshold=0"), "none"),
-        (("--set", "over-provision=28"), "none"),
+        (("--set", "over-provision=60"), "none"),
         (("--set", "ways=1", "--set", "pages=64", "--pattern", "hotcold=80/20"), "ahead"),
     ],
     ids=["never erased", "on its way", "running", "off", "even", "by chance"],
