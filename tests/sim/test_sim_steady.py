@@ -28,8 +28,9 @@ def amplification(result: Any) -> float:
         ("--set", "over-provision=10", "--trims", "20"),
         ("--set", "over-provision=28", "--pattern", "zipf=0.99", "--reads", "50", "--depth", "2"),
         ("--set", "over-provision=28", "--size", "64K", "--pattern", "sequential"),
+        ("--set", "gc-policy=fifo", "--pattern", "sequential", "--trims", "20"),
     ],
-    ids=["spare", "fifo", "cold", "trims", "mixed", "sequential"],
+    ids=["spare", "fifo", "cold", "trims", "mixed", "sequential", "sequential with trims"],
 )
 def test_it_stays(sim: Simulator, work: tuple[str, ...]) -> None:
     """Ten times as much work as it took has the same write amplification."""

@@ -292,6 +292,7 @@ struct source *gen_open(const struct gen_config *cfg, RsdDrive *drive,
 		die("--size: a request of %u blocks does not fit the namespace's %" PRIu64 " that are used: choose a smaller one",
 		    cfg->nlb, gen_filled(cfg, g->geo.lbas));
 	zipf_init(&g->zipf, g->items, cfg->theta);
+	g->next = cfg->first;
 	g->hot_items = g->items * (cfg->hot_space / 100);
 	if (!g->hot_items)
 		g->hot_items = 1;
@@ -300,6 +301,11 @@ struct source *gen_open(const struct gen_config *cfg, RsdDrive *drive,
 	while (common_divisor(g->scatter, g->items) != 1)
 		g->scatter++;
 	return &g->source;
+}
+
+uint64_t gen_position(const struct source *source)
+{
+	return ((const struct gen *)source)->next;
 }
 
 double gen_turnover(const struct source *source)

@@ -18,6 +18,7 @@ struct gen_config {
 	double rate;			/* requests a second; 0: closed loop */
 	double fill;			/* percent of the namespace, the first ones, that are used */
 	uint64_t seed;
+	uint64_t first;			/* PATTERN_SEQUENTIAL: place, or zone, to begin with */
 };
 
 /*
@@ -48,5 +49,8 @@ struct source *gen_open(const struct gen_config *cfg, RsdDrive *drive,
  * take flash away from the rest. 1 for zones, whose blocks hold none.
  */
 double gen_turnover(const struct source *source);
+
+/* The place, or zone, that such a source of PATTERN_SEQUENTIAL goes on with */
+uint64_t gen_position(const struct source *source);
 
 #endif

@@ -252,7 +252,7 @@ static void become_steady(struct sim *sim, struct precondition *p,
 }
 
 static void overwrite(struct sim *sim, struct precondition *p,
-		      const struct gen_config *cfg)
+		      struct gen_config *cfg)
 {
 	struct gen_config work = *cfg;
 	struct round round = {
@@ -279,6 +279,7 @@ static void overwrite(struct sim *sim, struct precondition *p,
 	} else {
 		become_steady(sim, p, &work, &round);
 	}
+	cfg->first = gen_position(round.work);
 	round.work->close(round.work);
 }
 
@@ -300,7 +301,7 @@ static void tell_failures(const struct sim *sim)
 }
 
 void precondition_run(struct sim *sim, struct precondition *p,
-		      const struct gen_config *cfg)
+		      struct gen_config *cfg)
 {
 	if (p->kind == PRECONDITION_NONE)
 		return;

@@ -35,10 +35,12 @@ struct precondition {
  * PRECONDITION_STEADY does the work of @cfg, reads and trims included, round by
  * round until it is steady (steady.h), but not before all flash was programmed
  * once and the work has turned over what it writes to (gen_turnover()). At
- * last, whatever the kind, the drive comes to rest (sim_rest()).
+ * last, whatever the kind, the drive comes to rest (sim_rest()). Sets @cfg->first,
+ * so that work in order goes on where it ended: from elsewhere, blocks would no
+ * longer be overwritten in the order they were filled in.
  */
 void precondition_run(struct sim *sim, struct precondition *p,
-		      const struct gen_config *cfg);
+		      struct gen_config *cfg);
 
 /* Blocks programmed a block written by the host; 0 if it wrote none */
 double write_amplification(const RsdCounters *before, const RsdCounters *after);
