@@ -233,6 +233,14 @@ def test_rescan(build: Path, workload: str, options: str) -> None:
     assert " 150 points" in done.stdout
 
 
+def test_rescan_finds_a_deleted_directory(build: Path) -> None:
+    """Its inode is found without a name, and an older leaf of it with names that are gone."""
+    done = run(
+        build / "crash", "mixed", "points=600", "seed=2", "rescan=1", "async=1", "volatile=1"
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+
+
 @pytest.mark.parametrize("options", ["seed=1", "seed=1 oob=0", "seed=4 ways=4"])
 @pytest.mark.parametrize("workload", ["names", "runs"])
 def test_rescan_makes_leaves(build: Path, workload: str, options: str) -> None:

@@ -360,10 +360,12 @@ int rfs_walk_whole(struct rfs_walk *w, struct rfs_dinode *di, bool *ok)
 		ret = xattrs_ok(w, di, ok);
 	if (!ret && *ok && di->diff)
 		ret = diff_ok(w, di, ok);
-	for (i = 0; !ret && *ok && i < n; i++)
+	for (i = 0; !ret && *ok && i < n; i++) {
 		ret = direct ? ptr_ok(w, di, &di->ptr[i], i, ok) :
 		      tree_ok(w, di, le32_to_cpu(di->node[i]), di->height, i,
 			      ok);
+		w->whole_blocks += direct && di->ptr[i].kind != RFS_PTR_HOLE;
+	}
 	return ret;
 }
 

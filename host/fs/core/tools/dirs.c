@@ -188,11 +188,7 @@ static int walk_inode(struct rfs_walk *w, u32 ino)
 			ret = rfs_leaves_unlike(w->leaves, ino);
 	}
 	if (blocks != le64_to_cpu(di->blocks)) {
-		/*
-		 * A rescan may take one without a name that was deleted since, block by
-		 * block, and never written again: it is deleted once more.
-		 */
-		if (!lacks && (!w->leaves || di->nlink))
+		if (!lacks)
 			rfs_walk_say(w, "inode %u: says %llu blocks, has %llu",
 				     ino, U(le64_to_cpu(di->blocks)),
 				     U(blocks));

@@ -737,6 +737,27 @@ static int make_leaves(struct rescan *r, const struct cut *cut,
 }
 
 /*
+ * Is an inode that is whole what it says? One without a name that is not was deleted since,
+ * block by block, and its block of inodes never written again. A directory has no name only
+ * after all names in it had gone.
+ */
+static int is_as_it_says(struct rfs_walk *w, struct rfs_dinode *di, bool *ok)
+{
+	u32 ino = le32_to_cpu(di->ino);
+	struct rfs_entry entry;
+	int ret = -ENOENT;
+
+	/* where leaves were made of pages, nothing else says that none lacks */
+	*ok = w->whole_blocks == le64_to_cpu(di->blocks) ||
+	      (rfs_leaves_lacks(w->leaves, ino) ?
+	       !rfs_leaves_made(w->leaves, ino) : di->nlink);
+	if (*ok && !di->nlink && S_ISDIR(le32_to_cpu(di->mode)))
+		ret = rfs_dir_next(w->fs, ino, 0, &entry);
+	*ok &= ret == -ENOENT;
+	return ret == -ENOMEM ? ret : 0;
+}
+
+/*
  * An inode that no name led to. Where all directories could be read, one that
  * should have a name was deleted; else it is kept if it is whole: blocks of what
  * was deleted may be others' by now. One without a name may get one by the log.
@@ -753,9 +774,10 @@ static int judge(struct rfs_walk *w, struct rfs_dinode *di, struct rfs_buf *buf)
 		ret = rfs_walk_whole(w, di, &keep);
 	if (ret)
 		return ret;
-	/* where leaves were made of pages, nothing else says that none lacks */
-	if (keep && rfs_leaves_made(w->leaves, ino))
-		keep = w->whole_blocks == le64_to_cpu(di->blocks);
+	if (keep)
+		ret = is_as_it_says(w, di, &keep);
+	if (ret)
+		return ret;
 	if (!keep) {
 		w->forgotten++;
 		rfs_leaves_forget(w->leaves, ino);

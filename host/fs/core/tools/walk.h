@@ -26,7 +26,7 @@ struct rfs_walk {
 	u64 lost;		/* inodes that went to lost+found */
 	u64 forgotten;		/* rescan.c: that were deleted */
 	u64 leaf_faults;	/* rescan.c: of inodes that have leaves of which nothing is sure */
-	u64 whole_blocks;	/* of the last inode whose leaves rfs_walk_whole() looked at */
+	u64 whole_blocks;	/* of the last inode that rfs_walk_whole() found whole */
 	u64 doubtful;		/* rescan.c: that may have been */
 	struct rfs_leaves *leaves;	/* rescan.c: that may have to be made of pages; or NULL */
 };
