@@ -12,6 +12,7 @@
 struct rfs_said {
 	u64 addr;		/* 0: there is none */
 	u64 stamp;		/* when it was written */
+	u32 seq;		/* number of its check-point */
 	bool outdated;		/* there was another, which is not there */
 };
 

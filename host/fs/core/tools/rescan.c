@@ -602,6 +602,7 @@ static int adopt_leaves(struct rescan *r, const struct cut *cut,
 	*good = true;
 	r->said[f->key - fs->nmap_leaves].addr = f->addr;
 	r->said[f->key - fs->nmap_leaves].stamp = f->stamp;
+	r->said[f->key - fs->nmap_leaves].seq = le32_to_cpu(table->head.prev);
 	for (i = 0; !ret && i < RFS_MAP_ENTRIES; i += RFS_LEAF_WORDS) {
 		u32 number = f->key * RFS_MAP_ENTRIES + i;
 
@@ -614,7 +615,11 @@ static int adopt_leaves(struct rescan *r, const struct cut *cut,
 	return ret;
 }
 
-/* Where blocks of leaves were: of those that are elsewhere, the newest is not there. */
+/*
+ * Where blocks of leaves were: of those that are elsewhere, the newest is not there. One of
+ * the check-point that wrote this block of TIMB is the newest: appends that were in flight
+ * together came elsewhere than expected, and the power was cut before TIMB was written anew.
+ */
 static void compare_leaves(struct rescan *r, const struct found *f, bool *good)
 {
 	const struct rfs_table *timb = (const struct rfs_table *)r->block;
@@ -634,7 +639,9 @@ static void compare_leaves(struct rescan *r, const struct found *f, bool *good)
 		    at >= fs->imap_blocks + fs->nmap_blocks)
 			continue;
 		at -= fs->imap_blocks + fs->nmap_leaves;
-		r->said[at].outdated = addr && addr != r->said[at].addr;
+		r->said[at].outdated = addr && addr != r->said[at].addr &&
+				       r->said[at].seq !=
+				       le32_to_cpu(timb->head.prev);
 	}
 }
 
