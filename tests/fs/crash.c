@@ -157,7 +157,6 @@ static int rescan(struct crash *c, struct memdev *dev, struct rfs_fs **fs)
 	if (mounted)
 		rfs_unmount_nosync(*fs);
 	wipe(c, dev);
-	c->r.o->made = 0;
 	ret = rfs_rescan(&memdev_ops, dev, &dev->geo, &report, &rescue, fs);
 	c->older += rescue.older;
 	c->leaves_made += rescue.leaves_made;
@@ -378,6 +377,7 @@ static const char *point(struct crash *c, u32 from, u32 ops, u32 way, u32 nth,
 	bool twice = c->points % 8 == 3 && c->rescan != 2;
 	const char *fault;
 
+	c->r.o->made = 0;	/* also what a second rescan finds made already */
 	memdev_copy(c->work, c->base);
 	cut(c, c->work, c->r.dev, from, ops, way, nth);
 	if (twice)

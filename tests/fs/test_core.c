@@ -2407,6 +2407,50 @@ TEST(failed_zones_end_where_they_did)
 	failed_zone_ends_where_it_did(&geo);
 }
 
+/* fsck.rfs --rescan does not have it from the drive either. */
+static void failed_zone_is_rescanned(u32 oob_bytes)
+{
+	struct rfs_geometry geo = geometry;
+	struct rfs_dev_ops ops = memdev_ops;
+	struct rfs_report report = { 0 };
+	struct rfs_rescue out;
+	struct memdev *dev;
+	u32 ino, zone, wp, i;
+	struct rfs_zone entry;
+	struct rfs_fs *fs;
+
+	geo.oob_bytes = oob_bytes;
+	dev = new_dev(&geo);
+	ops.report = report_no_end;
+	CHECK_EQ(rfs_mount(&ops, dev, &geo, false, 0, &fs), 0);
+	rfs_policy_set(fs, &one_group);
+	CHECK_EQ(rfs_create(fs, 2, "f", &file, &ino), 0);
+	for (i = 0; i < 2; i++)
+		put(fs, ino, i, 3, RFS_BLOCK_BYTES);
+	CHECK_EQ(rfs_checkpoint(fs, 0), 0);
+	zone = zone_of(fs, ino, 1);
+	wp = dev->wp[zone];
+	CHECK(wp < CAP);
+	rfs_unmount_nosync(fs);
+	dev->cond[zone] = RFS_DEV_READ_ONLY;
+	CHECK_EQ(rfs_rescan(&ops, dev, &geo, &report, &out, &fs), 0);
+	expect(fs, ino, 1, 3, RFS_BLOCK_BYTES);
+	rfs_zone_entry(fs, zone, &entry);
+	CHECK_EQ(le32_to_cpu(entry.wp), wp);
+	CHECK_EQ(rfs_unmount(fs), 0);
+	dev->cond[zone] = RFS_DEV_OK;
+	CHECK_EQ(rfs_mount(&ops, dev, &geo, false, 0, &fs), 0);
+	expect(fs, ino, 1, 3, RFS_BLOCK_BYTES);
+	check_clean(fs);
+	end(fs, dev);
+}
+
+TEST(rescan_of_a_failed_zone)
+{
+	failed_zone_is_rescanned(64);
+	failed_zone_is_rescanned(0);
+}
+
 TEST(data_zone_fails)
 {
 	struct memdev *dev = new_dev(&geometry);

@@ -202,7 +202,7 @@ static int manage(struct zns *z, u32 zone, unsigned long request)
 	struct blk_zone_range range = { .sector = zone * sectors,
 					.nr_sectors = sectors };
 
-	return ioctl(z->fd, request, &range) ? -errno : 0;
+	return ioctl(z->fd, request, &range) ? -EIO : 0;
 }
 
 static int zns_reset(void *opaque, u32 zone)

@@ -62,8 +62,8 @@ def add_set_argument(parser: argparse.ArgumentParser) -> None:
         default=[],
         dest="properties",
         metavar="PROPERTY=VALUE",
-        help="Give a property of the drive another value. Repeatable. hw/rsd-nvme/README.md has"
-        " every property.",
+        help="Give a property of the drive another value. Repeatable. ./rsd sim --list prints"
+        " every property, and hw/rsd-nvme/README.md explains them.",
     )
 
 

@@ -43,6 +43,7 @@ struct rescan {
 	struct found *found;
 	u32 n, room;
 	u64 *newest;		/* stamp in each zone */
+	u32 *end;		/* of each zone: after its last block that can be read */
 	u8 *stream;		/* of each zone */
 	u8 *there;		/* a bit each block that is what its OOB says */
 	u64 pages, looked;	/* below write pointers; of them, those that were read */
@@ -215,6 +216,7 @@ static int note_page(struct rescan *r, const struct rfs_oob *oob, u64 addr,
 
 	/* also of one that is left out: the zone is not free until it is reset */
 	r->newest[zone] = max(r->newest[zone], stamp);
+	r->end[zone] = max_t(u32, r->end[zone], addr % r->fs->geo.zone_blocks + 1);
 	/* no mount has made it, and there would be no number after it */
 	if (stamp >= RFS_VERSION_END)
 		return 0;
@@ -345,10 +347,11 @@ static int scan(struct rescan *r)
 	u32 nr;
 
 	r->newest = rfs_alloc(fs->geo.zones * sizeof(*r->newest));
+	r->end = rfs_alloc(fs->geo.zones * sizeof(*r->end));
 	r->stream = rfs_alloc(fs->geo.zones);
 	r->there = rfs_alloc((size_t)fs->geo.zones * fs->geo.zone_blocks / 8 +
 			     1);
-	if (!r->newest || !r->stream || !r->there)
+	if (!r->newest || !r->end || !r->stream || !r->there)
 		return -ENOMEM;
 	for (nr = 0; nr < fs->geo.zones; nr++)
 		if (fs->zone[nr].cond != RFS_DEV_OFFLINE)
@@ -515,6 +518,9 @@ static int blank(struct rescan *r, const struct cut *cut)
 
 		z->state = z->wp ? RFS_Z_USED : RFS_Z_FREE;
 		z->stream = r->stream[nr];
+		/* the drive does not say where it ends: see rfs_scan_zones() */
+		if (z->cond == RFS_DEV_READ_ONLY)
+			z->wp = r->end[nr];
 		/* of the others recovery reads all */
 		z->cp_wp = r->newest[nr] > cut->stamp ? 0 : z->wp;
 	}
@@ -1005,6 +1011,7 @@ out:
 		rfs_unmount_nosync(r.fs);
 	rfs_free(r.found);
 	rfs_free(r.newest);
+	rfs_free(r.end);
 	rfs_free(r.stream);
 	rfs_free(r.said);
 	rfs_free(r.late);
