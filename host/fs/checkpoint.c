@@ -67,10 +67,16 @@ static bool rfsm_may_close_gate(const struct rfs_sb_info *sbi)
 	       !rfsm_is_committing(sbi);
 }
 
+/* An fsync lets others change the volume while it waits for the log. */
+static bool rfsm_is_syncing(const struct rfs_sb_info *sbi)
+{
+	return READ_ONCE(sbi->fs->syncing);
+}
+
 static bool rfsm_all_completed(const struct rfs_sb_info *sbi)
 {
 	return !READ_ONCE(sbi->inflight) && !READ_ONCE(sbi->early) &&
-	       !rfsm_is_committing(sbi);
+	       !rfsm_is_committing(sbi) && !rfsm_is_syncing(sbi);
 }
 
 void rfsm_wait_commit(struct rfs_sb_info *sbi)
@@ -84,7 +90,27 @@ void rfsm_wait_commit(struct rfs_sb_info *sbi)
 
 void rfsm_dev_durable(void *dev)
 {
-	rfsm_wait_commit(container_of(dev, struct rfs_sb_info, dev));
+	struct rfs_sb_info *sbi = container_of(dev, struct rfs_sb_info, dev);
+
+	while (rfsm_is_committing(sbi) || rfsm_is_syncing(sbi)) {
+		rfsm_unlock(sbi);
+		wait_event(sbi->gate_wait, !rfsm_is_committing(sbi) && !rfsm_is_syncing(sbi));
+		rfsm_lock(sbi);
+	}
+}
+
+/* Who closes the gate is not kept waiting by one fsync after the other. */
+bool rfsm_dev_lets_change(void *dev)
+{
+	return !container_of(dev, struct rfs_sb_info, dev)->gate;
+}
+
+int rfsm_log_sync(struct rfs_sb_info *sbi)
+{
+	int ret = rfs_log_sync_beside(sbi->fs);
+
+	wake_up_all(&sbi->gate_wait);
+	return ret;
 }
 
 static void rfsm_open_gate(struct rfs_sb_info *sbi)

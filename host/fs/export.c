@@ -69,7 +69,7 @@ static int rfsm_commit_metadata(struct inode *inode)
 	struct rfs_sb_info *sbi = RFS_SB(inode->i_sb);
 	int ret;
 
-	rfsm_update(sbi, ret, rfs_log_sync(sbi->fs));
+	rfsm_update(sbi, ret, rfsm_log_sync(sbi));
 	return ret;
 }
 

@@ -506,13 +506,16 @@ static int rfsm_fiemap(struct inode *inode, struct fiemap_extent_info *info,
  * The records that fsync promises; of a directory all, any may be of a name in
  * it. *data: there are none, what is promised was written before.
  */
-static int rfsm_sync_log(struct rfs_fs *fs, struct inode *inode, bool *data)
+static int rfsm_sync_log(struct rfs_sb_info *sbi, struct inode *inode,
+			 bool *data)
 {
+	struct rfs_fs *fs = sbi->fs;
+
 	if (fs->read_only)
 		return -EROFS;	/* what is not durable will not be */
 	*data = S_ISDIR(inode->i_mode) ? !fs->unsettled :
 		!rfs_log_pending(fs, inode->i_ino, false);
-	return *data ? 0 : rfs_log_sync(fs);
+	return *data ? 0 : rfsm_log_sync(sbi);
 }
 
 /*
@@ -583,7 +586,7 @@ int rfsm_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 	if (!READ_ONCE(sbi->fs->unsettled) && !READ_ONCE(sbi->fs->read_only))
 		data = true;
 	else
-		rfsm_update(sbi, ret, rfsm_sync_log(sbi->fs, inode, &data));
+		rfsm_update(sbi, ret, rfsm_sync_log(sbi, inode, &data));
 	/* not under the lock: others need not wait for it */
 	if (!ret && data && sbi->fs->geo.volatile_cache)
 		ret = rfsm_flush(sbi);

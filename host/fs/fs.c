@@ -48,7 +48,7 @@ static int rfsm_sync_fs(struct super_block *sb, int wait)
 	}
 	if (!rfsm_log_is_enough(sbi))
 		return rfsm_sync(sbi, 0);
-	rfsm_update(sbi, ret, rfs_log_sync(sbi->fs));
+	rfsm_update(sbi, ret, rfsm_log_sync(sbi));
 	return ret;
 }
 
@@ -348,6 +348,7 @@ static int rfsm_mount_core(struct rfs_sb_info *sbi)
 	sbi->dev.ops.crowded = rfsm_crowded;
 	sbi->dev.ops.frozen = rfsm_dev_frozen;
 	sbi->dev.ops.durable = rfsm_dev_durable;
+	sbi->dev.ops.lets_change = rfsm_dev_lets_change;
 	sbi->dev.ops.cached = rfsm_cached;
 	sbi->dev.ops.write_dirty = rfsm_leave_dirty;
 	sbi->dev.ops.may_exceed = rfsm_may_exceed;

@@ -44,7 +44,7 @@ static int rfsm_sync_names(struct inode *dir)
 	int ret = 0;
 
 	if (IS_DIRSYNC(dir))
-		rfsm_update(sbi, ret, rfs_log_sync(sbi->fs));
+		rfsm_update(sbi, ret, rfsm_log_sync(sbi));
 	return ret;
 }
 

@@ -467,6 +467,9 @@ int rfsm_sync(struct rfs_sb_info *sbi, u32 flags);
 void rfsm_wait_commit(struct rfs_sb_info *sbi);
 void rfsm_dev_durable(void *dev);	/* of rfs_dev_ops, as the next */
 void rfsm_dev_frozen(void *dev);
+bool rfsm_dev_lets_change(void *dev);
+/* All records are durable. Under the volume lock, which may be dropped meanwhile */
+int rfsm_log_sync(struct rfs_sb_info *sbi);
 /* Nothing is written any more, and all fails */
 void rfsm_shutdown(struct rfs_sb_info *sbi);
 /*

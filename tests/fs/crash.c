@@ -568,10 +568,11 @@ static void tell(const struct crash *c, double seconds, bool failed)
 		       (unsigned long long)c->known,
 		       (unsigned long long)c->restored);
 	if (c->r.async)
-		printf("%llu pauses of cleaning, %llu operations beside a check-point, %llu in the next epoch, %llu blocks changed while copied, %llu read without the volume, ",
+		printf("%llu pauses of cleaning, %llu operations beside a check-point, %llu in the next epoch, %llu beside an fsync, %llu blocks changed while copied, %llu read without the volume, ",
 		       (unsigned long long)c->r.pauses,
 		       (unsigned long long)c->r.beside,
 		       (unsigned long long)c->r.next,
+		       (unsigned long long)c->r.synced,
 		       (unsigned long long)c->r.overtaken,
 		       (unsigned long long)c->r.asked);
 	printf("%.0f points a CPU second: %s\n", c->points / seconds,

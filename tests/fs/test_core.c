@@ -4853,6 +4853,168 @@ TEST(flushes_of_the_moment)
 	end(shared, dev);
 }
 
+/* An fsync waits for the log: how often others may act then, and what they do */
+static u32 lets, others_create = 100;
+
+static bool lets_change_now(void *dev)
+{
+	(void)dev;
+	if (!lets)
+		return false;
+	lets--;
+	return true;
+}
+
+static struct memdev *begin_sync(struct rfs_dev_ops *ops)
+{
+	static const struct rfs_geometry geo = { .zones = 40, .zone_blocks = 512,
+						 .oob_bytes = 64 };
+	struct memdev *dev = new_dev(&geo);
+
+	*ops = memdev_ops;
+	ops->append_submit = begin_at_once;
+	ops->append_wait = others_meanwhile;
+	ops->lets_change = lets_change_now;
+	ops->flush_early = memdev_ops.flush;
+	CHECK_EQ(rfs_mount(ops, dev, &geo, false, 0, &shared), 0);
+	CHECK_EQ(rfs_create(shared, 2, "kept", &file, &kept_ino), 0);
+	CHECK_EQ(rfs_checkpoint(shared, 0), 0);
+	CHECK_EQ(rfs_create(shared, 2, "mine", &file, &kept_ino), 0);
+	lets = 1;
+	return dev;
+}
+
+/* The log's block is on the medium, or cannot be: others go on all the same. */
+static void change_amid_sync(void)
+{
+	CHECK(shared->syncing);
+	CHECK(rfs_log_pending(shared, kept_ino, false));
+	create_many(shared, 0, others_create);
+	CHECK_EQ(rfs_create(shared, 2, "theirs", &file, &gone_ino), 0);
+	/* they would wait for the log themselves */
+	CHECK_EQ(rfs_fsync(shared, gone_ino), -EAGAIN);
+	CHECK_EQ(rfs_log_sync_beside(shared), -EAGAIN);
+	put(shared, gone_ino, 0, 3, RFS_BLOCK_BYTES);
+}
+
+static void expect_after_a_cut(struct memdev *dev, bool theirs)
+{
+	struct rfs_fs *fs;
+	u32 ino;
+
+	memdev_copy(cut_dev, dev);
+	fs = mount(cut_dev);
+	CHECK_EQ(rfs_dir_find(fs, 2, "mine", 4, &ino), 0);
+	CHECK_EQ(rfs_dir_find(fs, 2, "theirs", 6, &ino), theirs ? 0 : -ENOENT);
+	CHECK_EQ(fs->recovered.log_gap, 0);
+	check_clean(fs);
+	rfs_unmount_nosync(fs);
+}
+
+/* Who waits for the log has what it had then; what others have changed since is pending. */
+TEST(sync_beside_others)
+{
+	struct rfs_dev_ops ops;
+	struct memdev *dev = begin_sync(&ops);
+
+	cut_dev = memdev_new(&dev->geo, CAP, 16 << 20, false);
+	amid = change_amid_sync;
+	CHECK_EQ(rfs_log_sync_beside(shared), 0);
+	CHECK(!amid && !shared->syncing && !lets);
+	CHECK(!rfs_log_pending(shared, kept_ino, false));
+	CHECK(rfs_log_pending(shared, gone_ino, false));
+	CHECK(shared->unsettled > others_create);
+	expect_after_a_cut(dev, false);
+	lets = 1;
+	CHECK_EQ(rfs_log_sync_beside(shared), 0);
+	CHECK_EQ(shared->unsettled, 0);
+	CHECK(rfs_log_empty(shared));
+	expect_after_a_cut(dev, true);
+	memdev_free(cut_dev);
+	end(shared, dev);
+}
+
+static u32 log_appends_refused;
+
+static void refuse_log(void *opaque, struct rfs_append_req *req)
+{
+	if (req->oob[0].type == RFS_LOG && log_appends_refused) {
+		log_appends_refused--;
+		req->error = -EAGAIN;
+		return;
+	}
+	begin_at_once(opaque, req);
+}
+
+static int refuse_log_or_append(void *opaque, u32 zone, u32 n,
+				const void *const *data,
+				const struct rfs_oob *oob, u64 *addr)
+{
+	if (oob[0].type == RFS_LOG && log_appends_refused) {
+		log_appends_refused--;
+		return -EAGAIN;
+	}
+	return memdev_ops.append(opaque, zone, n, data, oob, addr);
+}
+
+/*
+ * The drive refuses the log's block: it is sent again. If it refuses that, too, who waits
+ * is told, and all that was pending is so still, with what others have added.
+ */
+TEST(sync_beside_others_fails)
+{
+	struct rfs_dev_ops ops;
+	struct memdev *dev;
+	u32 refused;
+	int ret;
+
+	for (refused = 1; refused < 9; refused += 7) {
+		dev = begin_sync(&ops);
+		cut_dev = memdev_new(&dev->geo, CAP, 16 << 20, false);
+		ops.append_submit = refuse_log;
+		ops.append = refuse_log_or_append;
+		log_appends_refused = refused;
+		/* a table of twice the size of what others fill */
+		create_many(shared, 1000, 1250);
+		amid = change_amid_sync;
+		ret = rfs_log_sync_beside(shared);
+		CHECK(refused == 1 ? !ret : ret);
+		CHECK(!shared->syncing && !shared->read_only);
+		CHECK_EQ(rfs_log_pending(shared, kept_ino, false), refused > 1);
+		CHECK(rfs_log_pending(shared, gone_ino, false));
+		CHECK(shared->unsettled > others_create + (refused > 1 ? 250 : 0));
+		log_appends_refused = 0;
+		/* it has the records of both */
+		lets = 1;
+		CHECK_EQ(rfs_log_sync_beside(shared), 0);
+		CHECK_EQ(shared->unsettled, 0);
+		expect_after_a_cut(dev, true);
+		memdev_free(cut_dev);
+		end(shared, dev);
+	}
+}
+
+/* A flush fails, and the drive may have lost the log's block: it is written again. */
+TEST(sync_beside_others_is_not_flushed)
+{
+	struct rfs_dev_ops ops;
+	struct memdev *dev = begin_sync(&ops);
+	u64 blocks;
+
+	shared->geo.volatile_cache = true;
+	ops.flush = flush_or_not;
+	ops.flush_early = flush_or_not;
+	flushes_refused = 1;
+	blocks = log_blocks(shared);
+	CHECK_EQ(rfs_log_sync_beside(shared), -EAGAIN);
+	CHECK(rfs_log_pending(shared, kept_ino, false));
+	CHECK_EQ(log_blocks(shared), blocks + 1);
+	CHECK_EQ(rfs_log_sync(shared), 0);
+	CHECK_EQ(log_blocks(shared), blocks + 2);
+	CHECK_EQ(shared->unsettled, 0);
+	end(shared, dev);
+}
+
 /*
  * The log's last block, which has room, is on the medium when another one fails
  * for good: it takes nothing more, or the medium would hold two that differ.

@@ -740,8 +740,9 @@ static void write_async(struct run *r, u32 node, u64 block, u32 n, u32 len,
 	struct inflight *f = r->inflight;
 	u32 holes;
 
-	/* it would wait for the check-point */
-	if (r->fs->commit && rfs_log_pending(r->fs, ino_of(r, node), true))
+	/* it would wait for the check-point, or for the fsync */
+	if ((r->fs->commit || r->fs->syncing) &&
+	    rfs_log_pending(r->fs, ino_of(r, node), true))
 		longjmp(r->wait, 1);
 	complete(r, node, block, block + n);
 	reserve(r, ino_of(r, node), block, n, &holes);
@@ -843,8 +844,38 @@ static void do_row(struct run *r)
 
 static void checkpoint(struct run *r);
 
+/* What was done by the time of so many changes and events is durable. */
+static void promise_earlier(struct run *r, u32 node, u32 changes, u32 events)
+{
+	u32 all = r->o->events;
+
+	r->o->events = events;
+	oracle_promise(r->o, r->dev->ops, node, changes);
+	r->o->events = all;
+}
+
+/* The log is written while others act; no check-point begins then. */
+static int sync_beside(struct run *r)
+{
+	jmp_buf wait;
+	int ret;
+
+	if (!r->async || r->early)
+		return rfs_log_sync(r->fs);
+	memcpy(wait, r->wait, sizeof(wait));
+	r->early = true;
+	r->syncing = true;
+	ret = rfs_log_sync_beside(r->fs);
+	r->syncing = false;
+	r->early = false;
+	memcpy(r->wait, wait, sizeof(wait));
+	return ret;
+}
+
 static void fsync_node(struct run *r, u32 node)
 {
+	u32 changes = r->o->node[node].changes, events;
+
 	if (r->bypassed[node]) {
 		checkpoint(r);
 		return;
@@ -852,8 +883,10 @@ static void fsync_node(struct run *r, u32 node)
 	complete(r, node, 0, ~0ULL);
 	if (pick(r, 2))
 		land_any(r);
-	finished(r, "fsync", rfs_fsync(r->fs, ino_of(r, node)));
-	oracle_promise(r->o, r->dev->ops, node, r->o->node[node].changes);
+	events = r->o->events;
+	finished(r, "fsync", rfs_log_pending(r->fs, ino_of(r, node), false) ?
+		 sync_beside(r) : rfs_fsync(r->fs, ino_of(r, node)));
+	promise_earlier(r, node, changes, events);
 }
 
 static void told_bytes(struct run *r, u32 node, u64 block, u32 at, u32 bytes,
@@ -1019,16 +1052,6 @@ static void write_early(struct run *r)
 
 #define LOG_MOST	4	/* blocks of the log, with async */
 
-/* What was done before the next epoch began is durable. */
-static void promise_frozen(struct run *r)
-{
-	u32 all = r->o->events;
-
-	r->o->events = r->frozen_events;
-	oracle_promise(r->o, r->dev->ops, NEVER, r->frozen_changes);
-	r->o->events = all;
-}
-
 /* The same while others act in the next epoch; none begins then. */
 static void checkpoint_early(struct run *r)
 {
@@ -1044,7 +1067,7 @@ static void checkpoint_early(struct run *r)
 	r->frozen = false;
 	r->fs->log_most = LOG_MOST;
 	memcpy(r->wait, wait, sizeof(wait));
-	promise_frozen(r);
+	promise_earlier(r, NEVER, r->frozen_changes, r->frozen_events);
 }
 
 /* All is durable then. */
@@ -1067,6 +1090,8 @@ static void checkpoint(struct run *r)
 /* All is durable then, too: pages, and the log that has all else. */
 static void sync_log(struct run *r)
 {
+	u32 changes, events;
+
 	if (r->early)
 		return;
 	if (r->fs->not_logged) {
@@ -1074,8 +1099,10 @@ static void sync_log(struct run *r)
 		return;
 	}
 	complete_all(r);
-	must("log", rfs_log_sync(r->fs));
-	oracle_promise(r->o, r->dev->ops, NEVER, r->o->changes);
+	changes = r->o->changes;
+	events = r->o->events;
+	must("log", sync_beside(r));
+	promise_earlier(r, NEVER, changes, events);
 }
 
 /* Some blocks that flash alone has are written home, or leave flash, too. */
@@ -1084,6 +1111,9 @@ static void do_home(struct run *r)
 	u32 most = 1 + pick(r, 100);
 	int ret;
 
+	/* it may need a check-point */
+	if (r->syncing)
+		return;
 	/* so that blocks that were given up are soon used again */
 	r->fs->home->cursor = 0;
 	if (pick(r, 3)) {
@@ -1145,6 +1175,8 @@ static void do_bypass(struct run *r)
 	if (!name || (r->w->slack && name->child == 1))
 		return;
 	node = name->child;
+	if (r->fs->syncing && rfs_log_pending(r->fs, ino_of(r, node), true))
+		longjmp(r->wait, 1);
 	block = pick(r, FILE_MAX / 2);
 	if (pick(r, 2) && (block + n) * RFS_BLOCK_BYTES > r->o->node[node].size)
 		len = 16 + pick(r, RFS_BLOCK_BYTES - 16);
@@ -1334,14 +1366,15 @@ static void go_on(struct run *r)
 	 * much at times: zones die, and the log is full, before the check-point is durable.
 	 * On a full volume check-points are so many that this would be most of the work.
 	 */
-	if (r->frozen && !r->w->slack && pick(r, 4) == 0)
+	if ((r->frozen || r->syncing) && !r->w->slack && pick(r, 4) == 0)
 		n = pick(r, 80);
 	if (r->frozen && pick(r, 4) == 0)
 		clean_in_next_epoch(r);
 	while (n--) {
 		try_to_act(r);
-		r->beside += !r->frozen;
+		r->beside += !r->frozen && !r->syncing;
 		r->next += r->frozen;
+		r->synced += r->syncing;
 		if (pick(r, 2))
 			land_any(r);
 	}
@@ -1353,6 +1386,12 @@ static void frozen(void *dev)
 	running->frozen = true;
 	/* it is empty, and sent when it is full */
 	running->fs->log_most = 1 + pick(running, LOG_MOST);
+}
+
+static bool lets_change(void *dev)
+{
+	(void)dev;
+	return running->syncing && pick(running, 4);
 }
 
 static int flush_early(void *dev)
@@ -1626,6 +1665,7 @@ void record(struct run *r, struct memdev *base)
 		r->ops.append_wait = append_wait;
 		r->ops.frozen = frozen;
 		r->ops.flush_early = flush_early;
+		r->ops.lets_change = lets_change;
 		r->ops.yield = pause_cleaning;
 		r->ops.scan = scan;
 		r->ops.fetch = fetch;

@@ -105,6 +105,7 @@ struct run {
 	bool cleaning;
 	bool early;		/* of a check-point, while others go on: none begins */
 	bool frozen;		/* these go on in the next epoch */
+	bool syncing;		/* they go on while an fsync waits for the log */
 	u32 frozen_changes, frozen_events;	/* of the oracle, when it began */
 	struct inflight inflight[FLIGHTS];
 	struct moving moving[RFS_COPIES];
@@ -114,6 +115,7 @@ struct run {
 	u64 pauses;
 	u64 beside;		/* operations beside what was written early */
 	u64 next;		/* and in the next epoch, before the check-point is durable */
+	u64 synced;		/* and while an fsync waited for the log */
 	u64 asked;		/* blocks that operations missed */
 	u64 overtaken;		/* blocks that changed while they were moved */
 };

@@ -423,7 +423,7 @@ static void sync_file(struct file *f)
 	write_back(f, true);
 	rfsm_update(&sbi, ret,
 		    rfs_log_pending(sbi.fs, f->inode.vfs.i_ino, false) ?
-		    rfs_log_sync(sbi.fs) : 0);
+		    rfsm_log_sync(&sbi) : 0);
 	if (ret)
 		fail("fsync", ret);
 	pthread_mutex_lock(&f->promise);
@@ -653,6 +653,7 @@ static void mount(void)
 	sbi.dev.ops.copy_write = rfsm_copy_write;
 	sbi.dev.ops.frozen = frozen;
 	sbi.dev.ops.durable = rfsm_dev_durable;
+	sbi.dev.ops.lets_change = rfsm_dev_lets_change;
 	ret = ret ? ret : rfs_mkfs(&sbi.dev.ops, &sbi.dev, &geo, &id, "");
 	/* a mount asks anew how zones are */
 	rfsm_dev_mounted(&sbi.dev);

@@ -851,6 +851,7 @@ static int rfs_checkpoint_once(struct rfs_fs *fs, u32 flags, bool early)
 	bool open = false, gap;
 
 	gap = early && !(fs->inject & RFS_INJECT_GAP);
+	WARN_ON_ONCE(fs->syncing);
 	rfs_quiet(fs, true);
 	if (!ret) {
 		rfs_log_settle(fs);

@@ -59,49 +59,68 @@ static int rfs_log_write(struct rfs_fs *fs, struct rfs_head **block, u32 n,
 }
 
 /*
- * When all blocks are full they are sent, and records go on into others: changers wait
- * only if these are full, too, before the first have completed.
+ * Blocks of the log in flight, while records go on into others. There are two of these.
+ * `sent` has blocks that were full: changers wait only if those that they fill now are full
+ * before the first have completed. `synced` has what an fsync waits for, which lets
+ * others change the volume meanwhile; it alone waits for its appends.
  */
 struct rfs_log_sent {
 	struct rfs_head *block[RFS_LOG_BLOCKS];
+	u32 used;		/* of them, those that are not zero */
 	u32 n;			/* 0: none is in flight */
 	u64 lsn;		/* of the first */
 	bool failed;		/* they are to be sent again, all of them */
+	bool early;		/* others may change the volume while these are waited for */
 	struct rfs_io io[RFS_LOG_IOS];
+	u32 req, ios;		/* the number of the first of these; how many are used */
 	u32 first, count;	/* the oldest of these, and how many */
 };
 
+static struct rfs_log_sent *rfs_sent_alloc(u32 req, u32 ios, bool early)
+{
+	struct rfs_log_sent *sent = rfs_alloc(sizeof(*sent));
+
+	if (!sent)
+		return NULL;
+	sent->req = req;
+	sent->ios = ios;
+	sent->early = early;
+	return sent;
+}
+
 int rfs_log_alloc(struct rfs_fs *fs)
 {
-	fs->sent = rfs_alloc(sizeof(*fs->sent));
-	return fs->sent ? 0 : -ENOMEM;
+	fs->sent = rfs_sent_alloc(RFS_LOG_REQ, RFS_LOG_IOS, false);
+	fs->synced = rfs_sent_alloc(RFS_LOG_REQ + RFS_LOG_IOS, RFS_SYNC_IOS, true);
+	return fs->sent && fs->synced ? 0 : -ENOMEM;
 }
 
 static struct rfs_io *rfs_sent_begin(struct rfs_log_sent *sent)
 {
-	u32 nr = (sent->first + sent->count) % RFS_LOG_IOS;
+	u32 nr = (sent->first + sent->count) % sent->ios;
 	struct rfs_io *io = &sent->io[nr];
 
-	io->req.nr = RFS_LOG_REQ + nr;
+	io->req.nr = sent->req + nr;
 	io->req.data = io->data;
 	io->req.oob = io->oob;
+	io->req.early = sent->early;
 	return io;
 }
 
-static void rfs_sent_submit(struct rfs_fs *fs, struct rfs_io *io)
+static void rfs_sent_submit(struct rfs_fs *fs, struct rfs_log_sent *sent,
+			    struct rfs_io *io)
 {
-	fs->sent->count++;
+	sent->count++;
 	fs->ops->append_submit(fs->dev, &io->req);
 }
 
-static void rfs_sent_wait_first(struct rfs_fs *fs)
+static void rfs_sent_wait_first(struct rfs_fs *fs, struct rfs_log_sent *sent)
 {
-	struct rfs_log_sent *sent = fs->sent;
 	struct rfs_io *io = &sent->io[sent->first];
 	struct rfs_append_req *req = &io->req;
 
 	fs->ops->append_wait(fs->dev, req);
-	sent->first = (sent->first + 1) % RFS_LOG_IOS;
+	sent->first = (sent->first + 1) % sent->ios;
 	sent->count--;
 	if (io->sum) {
 		rfs_sum_done(fs, io->sum, req->addr, req->error);
@@ -111,19 +130,23 @@ static void rfs_sent_wait_first(struct rfs_fs *fs)
 	sent->failed |= req->error;
 }
 
+static void rfs_sent_settle(struct rfs_fs *fs, struct rfs_log_sent *sent)
+{
+	while (sent->count)
+		rfs_sent_wait_first(fs, sent);
+}
+
 void rfs_log_settle(struct rfs_fs *fs)
 {
-	while (fs->sent->count)
-		rfs_sent_wait_first(fs);
+	rfs_sent_settle(fs, fs->sent);
 }
 
 /* Until what was sent is on the medium; after an error it may be asked again. */
-static int rfs_sent_finish(struct rfs_fs *fs)
+static int rfs_sent_finish(struct rfs_fs *fs, struct rfs_log_sent *sent)
 {
-	struct rfs_log_sent *sent = fs->sent;
 	int ret = 0;
 
-	rfs_log_settle(fs);
+	rfs_sent_settle(fs, sent);
 	if (sent->failed)
 		ret = rfs_log_write(fs, sent->block, sent->n, sent->lsn);
 	if (ret)
@@ -134,9 +157,9 @@ static int rfs_sent_finish(struct rfs_fs *fs)
 }
 
 /* What was sent before has completed, and so its summary may be due. */
-static void rfs_sent_summary(struct rfs_fs *fs)
+static void rfs_sent_summary(struct rfs_fs *fs, struct rfs_log_sent *sent)
 {
-	struct rfs_io *io = rfs_sent_begin(fs->sent);
+	struct rfs_io *io = rfs_sent_begin(sent);
 
 	io->sum = rfs_sum_next(fs, &io->oob[0]);
 	if (!io->sum)
@@ -144,18 +167,17 @@ static void rfs_sent_summary(struct rfs_fs *fs)
 	io->data[0] = &io->sum->block;
 	io->req.zone = io->sum->zone;
 	io->req.n = 1;
-	rfs_sent_submit(fs, io);
+	rfs_sent_submit(fs, sent, io);
 }
 
 /* The next append of what is sent, of those from `from` on; how many there are */
-static u32 rfs_sent_append(struct rfs_fs *fs, u32 from)
+static u32 rfs_sent_append(struct rfs_fs *fs, struct rfs_log_sent *sent, u32 from)
 {
-	struct rfs_log_sent *sent = fs->sent;
 	struct rfs_io *io;
 	u32 i;
 
-	if (sent->count == RFS_LOG_IOS)
-		rfs_sent_wait_first(fs);
+	if (sent->count == sent->ios)
+		rfs_sent_wait_first(fs, sent);
 	io = rfs_sent_begin(sent);
 	if (rfs_place(fs, RFS_S_LOG, sent->n - from, false, &io->place))
 		return 0;
@@ -170,15 +192,14 @@ static u32 rfs_sent_append(struct rfs_fs *fs, u32 from)
 	}
 	io->req.zone = io->place.zone;
 	io->req.n = io->n;
-	rfs_sent_submit(fs, io);
+	rfs_sent_submit(fs, sent, io);
 	return io->n;
 }
 
-/* The blocks, which are full, change places with those that were sent before. */
-static void rfs_log_swap(struct rfs_fs *fs)
+/* The blocks, which take nothing more, change places with those that were sent before. */
+static void rfs_log_swap(struct rfs_fs *fs, struct rfs_log_sent *sent)
 {
-	struct rfs_log_sent *sent = fs->sent;
-	u32 i;
+	u32 used = sent->used, i;
 
 	for (i = 0; i < RFS_LOG_BLOCKS; i++) {
 		struct rfs_head *block = fs->log[i];
@@ -187,10 +208,25 @@ static void rfs_log_swap(struct rfs_fs *fs)
 		sent->block[i] = block;
 	}
 	sent->n = fs->log_full;
+	sent->used = sent->n;
 	sent->lsn = fs->lsn;
 	fs->lsn += sent->n;
 	fs->log_full = 0;
-	rfs_log_clear(fs->log, RFS_LOG_BLOCKS);
+	rfs_log_clear(fs->log, used);
+}
+
+static void rfs_sent_submit_all(struct rfs_fs *fs, struct rfs_log_sent *sent)
+{
+	u32 done, n;
+
+	rfs_sent_summary(fs, sent);
+	for (done = 0; done < sent->n; done += n) {
+		n = rfs_sent_append(fs, sent, done);
+		if (!n) {
+			sent->failed = true;
+			return;
+		}
+	}
 }
 
 /*
@@ -199,8 +235,10 @@ static void rfs_log_swap(struct rfs_fs *fs)
  */
 static int rfs_log_send(struct rfs_fs *fs)
 {
-	int ret = rfs_sent_finish(fs);
+	int ret = rfs_sent_finish(fs, fs->synced);
 
+	if (!ret)
+		ret = rfs_sent_finish(fs, fs->sent);
 	if (ret)
 		return ret;
 	if (fs->log_used)
@@ -216,24 +254,15 @@ static int rfs_log_send(struct rfs_fs *fs)
 /* All blocks are full. There is room for the next record afterwards. */
 static int rfs_log_send_full(struct rfs_fs *fs)
 {
-	struct rfs_log_sent *sent = fs->sent;
-	u32 done, n;
 	int ret;
 
 	if (!rfs_io_parallel(fs))
 		return rfs_log_send(fs);
-	ret = rfs_sent_finish(fs);
+	ret = rfs_sent_finish(fs, fs->sent);
 	if (ret)
 		return ret;
-	rfs_log_swap(fs);
-	rfs_sent_summary(fs);
-	for (done = 0; done < sent->n; done += n) {
-		n = rfs_sent_append(fs, done);
-		if (!n) {
-			sent->failed = true;
-			break;
-		}
-	}
+	rfs_log_swap(fs, fs->sent);
+	rfs_sent_submit_all(fs, fs->sent);
 	return 0;
 }
 
@@ -331,9 +360,12 @@ int rfs_log_room(struct rfs_fs *fs, u32 records)
 	u32 most = fs->pendings + records * RECORD_INODES;
 	int ret = rfs_log_more_blocks(fs);
 
-	if (ret)
-		return ret;
-	return 2 * most > fs->pending_room ? rfs_log_more_pending(fs) : 0;
+	/* an fsync that fails puts back what it has taken, see rfs_pending_thaw() */
+	if (fs->syncing)
+		most += fs->frozens;
+	while (!ret && 2 * most > fs->pending_room)
+		ret = rfs_log_more_pending(fs);
+	return ret;
 }
 
 /* After rfs_log_room(), with no check-point between: that takes the table. */
@@ -367,53 +399,109 @@ static void rfs_log_free_blocks(struct rfs_head **block, u32 kept)
 	}
 }
 
+static void rfs_sent_free(struct rfs_fs *fs, struct rfs_log_sent *sent)
+{
+	if (!sent)
+		return;
+	/* after an error they may still be in flight */
+	rfs_sent_settle(fs, sent);
+	rfs_log_free_blocks(sent->block, 0);
+	rfs_free(sent);
+}
+
 void rfs_log_free(struct rfs_fs *fs)
 {
 	rfs_log_free_blocks(fs->log, 0);
-	if (!fs->sent)
-		return;
-	/* after an error they may still be in flight */
-	rfs_log_settle(fs);
-	rfs_log_free_blocks(fs->sent->block, 0);
-	rfs_free(fs->sent);
+	rfs_sent_free(fs, fs->sent);
+	rfs_sent_free(fs, fs->synced);
 	fs->sent = NULL;
+	fs->synced = NULL;
+}
+
+static void rfs_sent_drop(struct rfs_log_sent *sent)
+{
+	rfs_log_free_blocks(sent->block, RFS_LOG_KEPT);
+	sent->n = 0;
+	sent->failed = false;
 }
 
 /* Records go: they are on the medium, or a check-point has what they say. */
 static void rfs_log_drop(struct rfs_fs *fs)
 {
 	rfs_log_free_blocks(fs->log, RFS_LOG_KEPT);
-	rfs_log_free_blocks(fs->sent->block, RFS_LOG_KEPT);
-	fs->sent->n = 0;
-	fs->sent->failed = false;
+	rfs_sent_drop(fs->sent);
+	rfs_sent_drop(fs->synced);
 	rfs_log_block_empty(fs);
+}
+
+/* A table of those that are pending now; what becomes so from now on is in another. */
+static void rfs_pending_freeze(struct rfs_fs *fs)
+{
+	fs->frozen = fs->pending;
+	fs->frozens = fs->pendings;
+	fs->frozen_room = fs->pending_room;
+	fs->records_frozen = fs->records;
+	fs->pending = NULL;
+	fs->pendings = 0;
+	fs->pending_room = 0;
+}
+
+static void rfs_pending_forget_frozen(struct rfs_fs *fs)
+{
+	fs->unsettled -= fs->frozens;
+	if (!fs->pending && fs->frozen_room == PENDING_ROOM) {
+		fs->pending = fs->frozen;
+		fs->pending_room = fs->frozen_room;
+		memset(fs->pending, 0, PENDING_ROOM * sizeof(*fs->pending));
+	} else {
+		rfs_free(fs->frozen);
+	}
+	fs->frozen = NULL;
+	fs->frozens = 0;
+	fs->frozen_room = 0;
+}
+
+/* They are pending as before: rfs_log_room() has left them their places. */
+static void rfs_pending_thaw(struct rfs_fs *fs)
+{
+	u32 i;
+
+	for (i = 0; fs->pending && i < fs->frozen_room; i++) {
+		const struct rfs_pending *old = &fs->frozen[i];
+
+		if (old->ino)
+			rfs_note_pending(fs, old->ino, old->before_data);
+	}
+	if (fs->pending) {
+		rfs_pending_forget_frozen(fs);
+		return;
+	}
+	fs->pending = fs->frozen;
+	fs->pendings = fs->frozens;
+	fs->pending_room = fs->frozen_room;
+	fs->frozen = NULL;
+	fs->frozens = 0;
+	fs->frozen_room = 0;
 }
 
 void rfs_log_cut_durable(struct rfs_fs *fs)
 {
-	rfs_free(fs->frozen);
-	fs->frozen = NULL;
-	fs->unsettled -= fs->frozens;
-	fs->frozens = 0;
-	fs->frozen_room = 0;
+	fs->records_durable = fs->records_frozen;
+	rfs_pending_forget_frozen(fs);
 }
 
 void rfs_log_cut(struct rfs_fs *fs)
 {
 	rfs_log_drop(fs);
 	/* of one that has failed */
-	rfs_log_cut_durable(fs);
-	fs->frozen = fs->pending;
-	fs->frozens = fs->pendings;
-	fs->frozen_room = fs->pending_room;
-	fs->pending = NULL;
-	fs->pendings = 0;
-	fs->pending_room = 0;
+	rfs_pending_forget_frozen(fs);
+	rfs_pending_freeze(fs);
 }
 
 void rfs_log_durable(struct rfs_fs *fs)
 {
 	rfs_log_drop(fs);
+	fs->records_durable = fs->records;
 	if (fs->pending_room > PENDING_ROOM) {
 		rfs_free(fs->pending);
 		fs->pending = NULL;
@@ -436,6 +524,7 @@ int rfs_log_add(struct rfs_fs *fs, const struct rfs_rec *rec, const void *name1,
 
 	if (ret)
 		return ret;
+	fs->records++;
 	if (rec->op == RFS_OP_CREATE)
 		rfs_log_note_new(fs, le32_to_cpu(rec->ino));
 	else
@@ -457,31 +546,30 @@ int rfs_log_add(struct rfs_fs *fs, const struct rfs_rec *rec, const void *name1,
 
 bool rfs_log_empty(const struct rfs_fs *fs)
 {
-	return !fs->log_full && !fs->log_used && !fs->sent->n;
+	return !fs->log_full && !fs->log_used && !fs->sent->n && !fs->synced->n;
 }
 
 /*
  * Until the check-point is durable that has what the records before these say: their
- * LSN is none of those that the check-point before it reads on to.
+ * LSN is none of those that the check-point before it reads on to. And until no other
+ * fsync waits for the log.
  */
-static int rfs_log_wait_commit(struct rfs_fs *fs)
+static int rfs_log_wait_others(struct rfs_fs *fs)
 {
-	bool nowait = fs->nowait;
+	bool believes = fs->inject & RFS_INJECT_WAIT, nowait = fs->nowait;
 
-	if (fs->inject & RFS_INJECT_WAIT)
-		return 0;
-	while (fs->commit == RFS_COMMIT_GOES_ON) {
+	while (fs->syncing || (fs->commit == RFS_COMMIT_GOES_ON && !believes)) {
 		if (!fs->ops->durable)
 			return -EAGAIN;
 		fs->ops->durable(fs->dev);
 		fs->nowait = nowait;
 	}
-	return fs->commit ? -EIO : 0;
+	return fs->commit && !believes ? -EIO : 0;
 }
 
 int rfs_log_sync(struct rfs_fs *fs)
 {
-	int ret = rfs_log_wait_commit(fs);
+	int ret = rfs_log_wait_others(fs);
 
 	if (ret)
 		return ret;
@@ -497,6 +585,90 @@ int rfs_log_sync(struct rfs_fs *fs)
 		rfs_log_durable(fs);
 	rfs_quiet(fs, false);
 	return ret;
+}
+
+/* What was sent when blocks were full, or has failed when somebody waited for it */
+static int rfs_log_finish_sent(struct rfs_fs *fs)
+{
+	int ret;
+
+	if (!fs->sent->n && !fs->synced->n)
+		return 0;
+	rfs_quiet(fs, true);
+	ret = rfs_sent_finish(fs, fs->synced);
+	if (!ret)
+		ret = rfs_sent_finish(fs, fs->sent);
+	rfs_quiet(fs, false);
+	return ret;
+}
+
+/* All blocks of the log are in flight, or have failed. */
+static int rfs_log_wait_synced(struct rfs_fs *fs)
+{
+	struct rfs_log_sent *sent = fs->synced;
+	bool flushes = fs->geo.volatile_cache;
+	int ret;
+
+	rfs_sent_settle(fs, sent);
+	ret = fs->ops->wait(fs->dev);
+	if (!ret && !sent->failed && flushes) {
+		ret = fs->ops->flush_early(fs->dev);
+		/* the drive may have lost them */
+		sent->failed = ret && sent->n;
+		return ret;
+	}
+	if (ret || !sent->failed)
+		return ret;
+	rfs_quiet(fs, true);
+	ret = rfs_sent_finish(fs, sent);
+	if (!ret && flushes)
+		ret = fs->ops->flush(fs->dev);
+	rfs_quiet(fs, false);
+	return ret;
+}
+
+/* All records there are; others change the volume meanwhile, and none of theirs is among them. */
+static int rfs_log_sync_beside_others(struct rfs_fs *fs)
+{
+	bool nowait = fs->nowait;
+	int ret = rfs_log_finish_sent(fs);
+
+	if (!ret) {
+		if (fs->log_used)
+			rfs_log_close_block(fs);
+		rfs_log_swap(fs, fs->synced);
+		rfs_pending_freeze(fs);
+		fs->syncing = true;
+		rfs_sent_submit_all(fs, fs->synced);
+		ret = rfs_log_wait_synced(fs);
+		fs->nowait = nowait;
+		fs->syncing = false;
+		if (!ret) {
+			rfs_sent_drop(fs->synced);
+			rfs_log_cut_durable(fs);
+		} else {
+			rfs_pending_thaw(fs);
+		}
+	}
+	if (ret == -EIO)
+		fs->read_only = true;
+	return ret;
+}
+
+int rfs_log_sync_beside(struct rfs_fs *fs)
+{
+	u64 records = fs->records;
+	int ret = rfs_log_wait_others(fs);
+
+	if (ret)
+		return ret;
+	if (!rfs_io_parallel(fs) || !fs->ops->lets_change ||
+	    !fs->ops->lets_change(fs->dev))
+		return rfs_log_sync(fs);
+	if (fs->records_durable < records)
+		return rfs_log_sync_beside_others(fs);
+	/* another fsync has written them: data of who asks may not have been flushed then */
+	return fs->geo.volatile_cache ? fs->ops->flush_early(fs->dev) : 0;
 }
 
 void rfs_log_before_data(struct rfs_fs *fs, u32 ino)

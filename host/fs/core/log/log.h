@@ -47,10 +47,16 @@ int rfs_log_add(struct rfs_fs *fs, const struct rfs_rec *rec, const void *name1,
 
 /*
  * What was added is durable. Others may change the volume while this waits for a
- * check-point (rfs_dev_ops.durable), so that what was looked at before the call is stale
+ * check-point, or for another's fsync (rfs_dev_ops.durable), so that what was looked at before the call is stale
  * after it; from then on until it returns they may only look.
  */
 int rfs_log_sync(struct rfs_fs *fs);
+
+/*
+ * The same, for who needs nothing but that: if the drive's user allows it
+ * (rfs_dev_ops.lets_change), others may change the volume until it returns.
+ */
+int rfs_log_sync_beside(struct rfs_fs *fs);
 
 /* Nothing is pending any more: it is on the medium, or a check-point has it */
 void rfs_log_durable(struct rfs_fs *fs);

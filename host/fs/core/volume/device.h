@@ -66,9 +66,14 @@ struct rfs_dev_zone {
  * @frozen: a check-point has all that it says: from now on others may change the
  *	volume, where appends and flushes are waited for @early or @flush_early. May be
  *	NULL: nobody does until it is durable
- * @flush_early: as @flush, others may use the volume meanwhile; with @frozen
- * @durable: until that check-point is durable, or has failed; others may use the
- *	volume meanwhile. May be NULL where who asks is told to come again (-EAGAIN)
+ * @flush_early: as @flush, others may use the volume meanwhile; with @frozen or
+ *	@lets_change
+ * @lets_change: an fsync is about to wait for the log: may others change the volume
+ *	meanwhile? No check-point may begin then until it has ended (rfs_fs.syncing).
+ *	May be NULL: they may not
+ * @durable: until that check-point is durable, or has failed, and no fsync lets others
+ *	change the volume; others may use the volume meanwhile. May be NULL where who asks
+ *	is told to come again (-EAGAIN)
  * @finish: no more will be written to the zone, it is full
  * @close: it is not written now; both may be NULL where no limit is
  * @flush: what was written before is durable
@@ -106,6 +111,7 @@ struct rfs_dev_ops {
 	void (*quiet)(void *dev, bool begins);
 	void (*frozen)(void *dev);
 	int (*flush_early)(void *dev);
+	bool (*lets_change)(void *dev);
 	void (*durable)(void *dev);
 	int (*finish)(void *dev, u32 zone);
 	int (*close)(void *dev, u32 zone);
@@ -170,9 +176,10 @@ struct rfs_append_req {
 
 #define RFS_IO_DEPTH	7	/* of them at most */
 #define RFS_LOG_IOS	2	/* of full blocks of the log */
+#define RFS_SYNC_IOS	1	/* of those that an fsync waits for */
 #define RFS_LOG_REQ	(2 * RFS_IO_DEPTH + 1)	/* the number of the first of these */
 /* All numbers: of check-points, a free one, of what is early or a mirror, of the log */
-#define RFS_IO_REQS	(RFS_LOG_REQ + RFS_LOG_IOS)
+#define RFS_IO_REQS	(RFS_LOG_REQ + RFS_LOG_IOS + RFS_SYNC_IOS)
 
 /* Does the drive allow as many open and active zones as there must be? */
 static inline bool rfs_limits_ok(const struct rfs_geometry *geo)

@@ -282,10 +282,17 @@ struct rfs_fs {
 	u64 lsn;		/* of the first */
 	u64 first_lsn;		/* after the last check-point that is durable */
 	u64 next_first_lsn;	/* after the last one that is frozen */
-	struct rfs_log_sent *sent;	/* full blocks in flight, see log.c */
+	struct rfs_log_sent *sent, *synced;	/* blocks in flight, see log.c */
+	bool syncing;		/* an fsync waits for the second, and others go on */
+	u64 records;		/* that were added so far */
+	u64 records_frozen;	/* of them, those whose inodes are in `frozen` */
+	u64 records_durable;
 	struct rfs_pending *pending;	/* hashed by inode */
 	u32 pendings, pending_room;	/* used; places, a power of 2 */
-	/* the same of the epoch before, until its check-point is durable */
+	/*
+	 * The same of the epoch before, until its check-point is durable; or of what an
+	 * fsync writes.
+	 */
 	struct rfs_pending *frozen;
 	u32 frozens, frozen_room;
 	u32 unsettled;		/* in use of both; read without a lock */
