@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The drive, as the core sees it. */
+/* This is the drive as the core sees it. */
 #ifndef RFS_VOLUME_DEVICE_H
 #define RFS_VOLUME_DEVICE_H
 
@@ -139,7 +139,7 @@ struct rfs_slow_dev {
 	int (*send)(void *dev, u64 block, u32 n, const void *const *data);
 };
 
-/* It is not there: what is on flash can be read */
+/* This stands for a slow device that is not there. Only what flash has can be read then. */
 extern const struct rfs_slow_dev rfs_slow_gone;
 
 struct rfs_geometry {
@@ -148,7 +148,7 @@ struct rfs_geometry {
 	u32 oob_bytes;		/* 0, or RFS_OOB_BYTES and more */
 	bool volatile_cache;
 	u32 append_max;		/* blocks of one append; 0: any number */
-	/* zones that may be open, or partly filled; 0: any number */
+	/* These limit how many zones may be open, or partly filled. 0 is no limit. */
 	u32 max_open, max_active;
 	const struct rfs_slow_dev *slow;	/* NULL: nobody has one */
 };
@@ -156,7 +156,7 @@ struct rfs_geometry {
 #define RFS_OPEN_MIN	3	/* with fewer there is no volume */
 #define RFS_ACTIVE_MIN	4
 
-/* An append among others that are in flight */
+/* This is one append of several that are in flight. */
 struct rfs_append_req {
 	u32 nr;			/* below RFS_IO_REQS, of those under way */
 	u32 zone;
@@ -171,10 +171,13 @@ struct rfs_append_req {
 #define RFS_IO_DEPTH	7	/* of them at most */
 #define RFS_LOG_IOS	2	/* of full blocks of the log */
 #define RFS_LOG_REQ	(2 * RFS_IO_DEPTH + 1)	/* the number of the first of these */
-/* All numbers: of check-points, a free one, of what is early or a mirror, of the log */
+/*
+ * Below RFS_IO_DEPTH are numbers of a check-point's appends. The device may use RFS_IO_DEPTH
+ * itself. Then come those of what is early or a mirror, and those of full blocks of the log.
+ */
 #define RFS_IO_REQS	(RFS_LOG_REQ + RFS_LOG_IOS)
 
-/* Does the drive allow as many open and active zones as there must be? */
+/* Says whether the drive allows as many open and active zones as a volume needs. */
 static inline bool rfs_limits_ok(const struct rfs_geometry *geo)
 {
 	return (!geo->max_open || geo->max_open >= RFS_OPEN_MIN) &&
