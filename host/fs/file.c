@@ -482,7 +482,7 @@ static int rfsm_fiemap(struct inode *inode, struct fiemap_extent_info *info,
 	struct rfs_extent now, next;
 	int ret = fiemap_prep(inode, info, start, &len, 0);
 
-	/* what is in the cache only has no block yet */
+	/* What only the cache has, has no block yet. */
 	if (!ret)
 		ret = filemap_write_and_wait(inode->i_mapping);
 	if (ret)

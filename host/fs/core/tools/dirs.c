@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* These are inodes, and names in directories. What they lead to is walked next. */
+/*
+ * These are inodes, and names in directories. What they lead to is walked next.
+ */
 #include "tree/tree.h"
 #include "tools/walk.h"
 
@@ -28,7 +30,9 @@ struct entries {
 	u32 n, room;
 };
 
-/* Collects the names that the leaves of a directory have, one after the other. */
+/*
+ * Collects the names that the leaves of a directory have, one after the other.
+ */
 static int collect(struct rfs_walk *w, u32 dir, u64 blocks, struct entries *e)
 {
 	struct rfs_entry *more;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Makes a volume consistent for fsck.rfs. What cannot be consistent is left out, counts are made
- * anew, and inodes without a name go to lost+found. It changes only memory, and the caller makes
- * the check-point.
+ * Makes a volume consistent for fsck.rfs. What cannot be consistent is left
+ * out, counts are made anew, and inodes without a name go to lost+found. It
+ * changes only memory, and the caller makes the check-point.
  */
 #include "home/home.h"
 #include "tree/tree.h"
@@ -23,7 +23,10 @@ static void fix_zones(struct rfs_walk *w)
 			z->state = RFS_Z_USED;
 			fs->free_zones--;
 		}
-		/* The zone table is written as if nothing of it had been written yet. */
+		/*
+		 * The zone table is written as if nothing of it had been
+		 * written yet.
+		 */
 		memset(&fs->ztab[nr], 0xff, sizeof(fs->ztab[nr]));
 	}
 	rfs_all_zones_changed(fs);
