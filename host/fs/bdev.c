@@ -87,7 +87,6 @@ void rfsm_bio_put(struct rfsm_dev *dev, struct bio *bio, void *oob)
 		mempool_free(virt_to_page(oob), &dev->oob_pages);
 }
 
-/* Returns the pages of the nth request. */
 static struct page **rfsm_bounce_pages(struct rfsm_dev *dev, u32 nth)
 {
 	return &dev->bounce[nth * RFSM_APPEND_MAX];

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Attributes of inodes change here. */
 #include <linux/fs.h>
 
 #include "rfsm.h"

@@ -5,7 +5,6 @@
 
 #include "volume/volume.h"
 
-/* This is a metadata block in memory. */
 struct rfs_buf {
 	struct rfs_buf *hash_next;
 	struct list_head list;	/* of dirty or of clean */

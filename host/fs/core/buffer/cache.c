@@ -197,7 +197,6 @@ int rfs_buf_blank(struct rfs_fs *fs, u8 type, u32 ino, u32 gen, u64 off,
 	return 0;
 }
 
-/* Makes a dirty block with a header and zeroes. */
 int rfs_buf_new(struct rfs_fs *fs, u8 type, u32 ino, u32 gen, u64 off,
 		struct rfs_buf **out)
 {

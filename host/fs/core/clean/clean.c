@@ -415,7 +415,6 @@ static struct rfs_copy *rfs_copy_new(u32 nr)
 	return copy;
 }
 
-/* Adds one more copy, if there is memory. */
 static bool rfs_add_copy(struct cleaner *c)
 {
 	struct rfs_copy *copy =
@@ -429,7 +428,7 @@ static bool rfs_add_copy(struct cleaner *c)
 	return true;
 }
 
-/* Returns a copy that can be filled. */
+/* Returns a copy that can be filled. Without memory for another one, it waits for one in flight. */
 static int rfs_take_copy(struct rfs_fs *fs, struct cleaner *c,
 			 struct rfs_copy **out)
 {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Volumes are mounted and unmounted here. */
 #include "space/space.h"
 #include "home/home.h"
 #include "tree/quota.h"

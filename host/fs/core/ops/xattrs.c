@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Extended attributes are set and removed here. */
 #include "tree/tree.h"
 #include "tree/xattr.h"
 #include "tree/quota.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* These are arrays that grow. */
 #ifndef RFS_PLAT_ARRAY_H
 #define RFS_PLAT_ARRAY_H
 

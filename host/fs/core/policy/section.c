@@ -78,8 +78,6 @@ bool rfs_section_map(const struct rfs_partition *p, u32 pos,
 	return true;
 }
 
-/* The map table begins here. */
-
 void rfs_section_init(struct rfs_section *s, const struct rfs_partition *p,
 		      u32 threshold, u32 unit, struct rfs_extent *extents, u32 n)
 {

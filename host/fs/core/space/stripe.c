@@ -6,7 +6,6 @@
  */
 #include "space/space.h"
 
-/* Returns how many of n blocks an append to the active segment's zone can have now. */
 u32 rfs_zone_fit(const struct rfs_fs *fs, const struct rfs_active_seg *seg,
 		 u32 n)
 {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Volumes are made here. */
 #include "home/replica.h"
 #include "tree/tree.h"
 #include "checkpoint/checkpoint.h"

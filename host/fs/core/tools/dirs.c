@@ -98,7 +98,6 @@ static int rebuild_dir(struct rfs_walk *w, u32 dir)
 	return ret;
 }
 
-/* Walks one name. *keep says whether it may stay. */
 int rfs_walk_name(struct rfs_walk *w, u32 dir, const struct rfs_entry *e,
 		  bool *keep)
 {

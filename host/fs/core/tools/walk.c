@@ -81,9 +81,6 @@ static bool seen(const struct rfs_walk *w, u64 addr)
 	return w->seen[addr / 8] & 1 << addr % 8;
 }
 
-/*
- * Says whether a block that is in use may be there, and nobody has claimed it.
- */
 bool rfs_walk_free(const struct rfs_walk *w, u64 addr)
 {
 	const struct rfs_fs *fs = w->fs;

@@ -5,13 +5,11 @@
 
 #include "buffer/buffer.h"
 
-/* Returns the number of pieces. */
 static inline u32 rfs_diff_count(const struct rfs_buf *buf)
 {
 	return le16_to_cpu(buf->head.count);
 }
 
-/* Returns the byte after a piece. */
 static inline u64 rfs_piece_end(const struct rfs_piece *p)
 {
 	return le64_to_cpu(p->off) + le16_to_cpu(p->len);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* These are the entries of directories. */
 #ifndef RFS_DIR_H
 #define RFS_DIR_H
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* These are the inode map and inodes. */
 #include "tree/tree.h"
 
 #define MAP_INODES	(RFS_MAP_ENTRIES * RFS_BLOCK_INODES)
