@@ -66,7 +66,7 @@ struct rfsm_txn {
 	struct page *page[RFS_TXN_MAX];	/* of the folio, or a copy */
 };
 
-/* An append, of pages of a transaction or of a summary */
+/* This is an append, of pages of a transaction or of a summary. */
 struct rfsm_io {
 	struct llist_node node;
 	struct rfs_sb_info *sbi;
@@ -89,13 +89,13 @@ struct rfsm_io {
 
 static struct kmem_cache *io_cache, *txn_cache;
 
-/* The i-th block of a file's transaction */
+/* Returns the i-th block of a file's transaction. */
 static u64 rfsm_txn_block(const struct rfsm_txn *txn, u32 i)
 {
 	return txn->core.at ? txn->core.at[i] : txn->block + i;
 }
 
-/* Of the blocks from..to - 1, the first and those after it that lie in its folio */
+/* Returns how many of the blocks from..to - 1, from the first on, lie in its folio. */
 static u32 rfsm_txn_row(const struct rfsm_txn *txn, u32 from, u32 to)
 {
 	u32 i = from + 1;
@@ -126,7 +126,7 @@ static void rfsm_io_endio(struct bio *bio)
 	int cpu = get_cpu();
 
 	here = per_cpu_ptr(sbi->completions, cpu);
-	/* once it is in the list, an unmount may go on, but see there */
+	/* Once it is in the list, an unmount may go on, but rfsm_append_exit() waits for this. */
 	rcu_read_lock();
 	if (llist_add(&io->node, &here->done))
 		queue_work_on(cpu, sbi->queue, &here->work);
@@ -143,7 +143,7 @@ static u32 rfsm_io_add(struct rfsm_io *io, u32 i)
 
 	while (i + n < io->n && page[n] == nth_page(page[0], n))
 		n++;
-	/* the bio was made for so many, and the drive takes them */
+	/* The bio was made for so many, and the drive takes them. */
 	added = bio_add_zone_append_page(io->bio, page[0], n * RFS_BLOCK_BYTES,
 					 0) / RFS_BLOCK_BYTES;
 	WARN_ON_ONCE(!added);
@@ -269,10 +269,10 @@ static void rfsm_txn_end(struct rfs_sb_info *sbi, struct rfsm_txn *txn)
 		complete(&copy->written);
 		return;
 	}
-	/* what was only to be on flash, too, is where it was */
+	/* If it was only to be on flash, too, it is still where it was. */
 	if (txn->error && !txn->fill)
 		mapping_set_error(txn->inode->i_mapping, txn->error);
-	/* pieces alone are of the log, which is durable before a page that has their bytes */
+	/* Pieces alone are in the log, which is durable before a page that has their bytes. */
 	if (txn->atomic && n)
 		rfsm_atomic_landed(txn->inode);
 	for (i = 0; i < n; i += row)
@@ -298,7 +298,7 @@ static bool rfsm_io_again(struct rfsm_io *io)
 
 static u32 rfsm_pages_at_once(const struct rfs_sb_info *sbi)
 {
-	/* no lock: it is a bound that a page more or less does no harm to */
+	/* No lock is needed: this is a bound, and a page more or less does no harm. */
 	return data_race(rfs_pages_at_once(sbi->fs));
 }
 
@@ -345,7 +345,7 @@ static struct rfsm_txn *rfsm_io_over(struct rfsm_io *io, int error)
 	struct rfs_sb_info *sbi = io->sbi;
 
 	if (!io->txn->copy) {
-		/* in use now: not counted twice until the last has completed */
+		/* The page is in use now, and not counted twice until the last has completed. */
 		rfsm_txn_unreserve(sbi, io->txn, io->first, io->first + io->n);
 		rfsm_inflight_pages_add(sbi, io->txn, -io->n);
 	}
@@ -417,7 +417,7 @@ static struct rfsm_txn *rfsm_io_done(struct rfsm_io *io)
 	rfsm_bio_oobs_back(&sbi->dev, io->oob, io->n);
 	rfs_placed(fs, &io->place, io->oob, addr, error);
 	if (error && ++io->tries < RFS_TRIES && !sbi->dev.dead) {
-		/* of the moment: in the next one */
+		/* It is an error of the moment, so the append is repeated with the next retry. */
 		io->later = !rfs_zone_failed(error);
 		if (io->later || rfsm_io_again(io))
 			return NULL;
@@ -444,7 +444,7 @@ static struct rfsm_io *rfsm_next_summary(struct rfs_sb_info *sbi)
 	struct rfs_sum *sum;
 	struct rfsm_io *io;
 
-	/* the others when one of these is back */
+	/* The others go when one of these is back. */
 	sum = sbi->sums < SUMS ? rfs_sum_next(sbi->fs, &oob) : NULL;
 	if (!sum)
 		return NULL;
@@ -464,7 +464,7 @@ static struct rfsm_io *rfsm_next_summary(struct rfs_sb_info *sbi)
 	return io;
 }
 
-/* Those that list only what is there */
+/* Sends the summaries that list only what is there. */
 static void rfsm_send_summaries(struct rfs_sb_info *sbi)
 {
 	struct rfsm_io *io, *next, *sums = NULL;
@@ -523,7 +523,7 @@ static void rfsm_completions_work(struct work_struct *work)
 	list = llist_reverse_order(list);
 	while (list)
 		list = rfsm_some_done(sbi, list, &due);
-	/* after the memory of those that came back is free again */
+	/* This comes after the memory of those that came back is free again. */
 	if (due)
 		rfsm_send_summaries(sbi);
 	rfsm_kick(sbi);
@@ -683,9 +683,9 @@ static void rfsm_txn_wait_checkpoint(struct rfs_sb_info *sbi,
 	int ret = -ENOBUFS;
 
 	rfsm_wait_gate(sbi, txn);
-	/* the thread may be in writeback, and so wait for this */
+	/* The thread may be in writeback, and so wait for this. */
 	while (ret == -ENOBUFS && rfsm_checkpoint_overdue(sbi->fs, txn)) {
-		/* check-points alone would use up what zones of metadata have left */
+		/* Check-points alone would use up what zones of metadata have left. */
 		ret = rfsm_compact(sbi);
 		if (ret != -ENOBUFS)
 			rfsm_failed(sbi, ret);
@@ -701,7 +701,7 @@ static void rfsm_txn_wait(struct rfs_sb_info *sbi, const struct rfsm_txn *txn)
 {
 	do {
 		rfsm_txn_wait_checkpoint(sbi, txn);
-		/* after an error the transaction does not begin, and says so */
+		/* After an error the transaction does not begin, and says so. */
 	} while (rfsm_log_first(sbi, txn) && !rfs_log_sync(sbi->fs));
 }
 
@@ -809,7 +809,7 @@ static int rfsm_append_one(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 
 	if (!txn->copy)
 		most = min(most, rfsm_pages_at_once(sbi));
-	/* more would not be faster, only what comes after them slower */
+	/* With more in flight nothing would be faster, and what comes after them slower. */
 	if (!txn->copy && rfsm_too_many_in_flight(sbi, txn))
 		wait_event(sbi->gate_wait, rfsm_few_in_flight(sbi, txn));
 	io = rfsm_io_begin(sbi, txn, most, flags, &ret);
@@ -835,7 +835,7 @@ static int rfsm_append_one(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 		ret = rfs_place(sbi->fs, io->stream, most, false, &io->place);
 	}
 	if (!ret) {
-		/* the last one ends the transaction */
+		/* The last append ends the transaction. */
 		txn->left += io->place.n < txn->core.n - *done;
 		if (!txn->copy)
 			rfsm_inflight_pages_add(sbi, txn, io->place.n);
@@ -862,7 +862,7 @@ static void rfsm_append_all(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 	u32 n = txn->core.n;
 	bool last = done == n;
 
-	/* once the last append is sent the transaction may be over */
+	/* Once the last append is sent, the transaction may be over. */
 	while (!ret && done < n)
 		ret = rfsm_append_one(sbi, txn, &done, flags);
 	if (!ret && !last)
@@ -870,7 +870,7 @@ static void rfsm_append_all(struct rfs_sb_info *sbi, struct rfsm_txn *txn,
 	if (ret)
 		ret = rfsm_failed(sbi, ret);
 	rfsm_lock(sbi);
-	/* what was not sent by rfsm_append_one() */
+	/* rfsm_append_one() did not send these. */
 	if (!txn->copy)
 		rfsm_txn_unreserve(sbi, txn, last ? 0 : done, n);
 	last = rfsm_txn_put(sbi, txn, ret);
@@ -940,7 +940,7 @@ void rfsm_append_fill(struct rfs_sb_info *sbi, struct inode *inode, u64 block,
 			 RFSM_APPEND_FILL, NULL, NULL);
 }
 
-/* That may be in flight; looked at without the lock */
+/* So many copies may be in flight. It is looked at without the lock. */
 static u32 rfsm_copies_most(const struct rfs_sb_info *sbi)
 {
 	return rfsm_favour_small(sbi, FAVOUR_FOR) ? COPIES_FAVOUR : RFS_COPIES;
@@ -1024,11 +1024,11 @@ int rfsm_append_init(struct rfs_sb_info *sbi)
 void rfsm_append_exit(struct rfs_sb_info *sbi)
 {
 	if (sbi->queue) {
-		/* summaries that nobody waited for */
+		/* Nobody may have waited for the last summaries. */
 		wait_event(sbi->gate_wait, !READ_ONCE(sbi->inflight));
 		rfsm_reset_stop(sbi);
 		cancel_delayed_work_sync(&sbi->retry);
-		/* rfsm_io_endio() is done with the queue */
+		/* After this rfsm_io_endio() does not use the queue any more. */
 		synchronize_rcu();
 		destroy_workqueue(sbi->queue);
 		sbi->queue = NULL;

@@ -6,17 +6,17 @@
 #include "log/log.h"
 #include "checkpoint/checkpoint.h"
 
-/* How dirty blocks are written, those of some types at a time */
+/* Dirty blocks are written like this, those of some types at a time. */
 struct pass {
 	bool (*takes)(u8 type);
 	u32 stream;
-	/* 1: write it; 0: it is gone */
+	/* Returns 1 if the block is to be written, and 0 if it is gone. */
 	int (*prepare)(struct rfs_fs *fs, struct rfs_buf *buf);
-	/* it was at old; makes what leads to it dirty, in the next pass */
+	/* The block was at old. What leads to it becomes dirty, for the next pass. */
 	int (*moved)(struct rfs_fs *fs, struct rfs_buf *buf, u64 old);
 };
 
-/* A check-point that is fixed, and not written */
+/* This check-point is fixed, and not written. */
 struct rfs_cp_image {
 	struct rfs_cp *cp;
 	struct rfs_oob *oob;
@@ -170,7 +170,7 @@ static int rfs_send_buf(struct rfs_fs *fs, struct rfs_buf *buf,
 			     pass);
 }
 
-/* After a dirty block, or the list's head, the next one that the pass takes */
+/* Returns, after a dirty block or the list's head, the next one that the pass takes. */
 static struct list_head *rfs_pass_next(const struct rfs_fs *fs,
 				       const struct pass *pass,
 				       const struct list_head *at)
@@ -194,7 +194,7 @@ static int rfs_write_pass(struct rfs_fs *fs, const struct pass *pass, bool wait)
 	     ret >= 0 && at != &fs->dirty.bufs; at = next) {
 		struct rfs_buf *buf = list_entry(at, struct rfs_buf, list);
 
-		/* not one of the pass before: these complete meanwhile */
+		/* The next one is not of the pass before, whose blocks complete meanwhile. */
 		next = rfs_pass_next(fs, pass, at);
 		ret = pass->prepare(fs, buf);
 		if (ret == 1)
@@ -217,7 +217,9 @@ static int rfs_write_passes(struct rfs_fs *fs, bool wait)
 	return ret ? ret : rfs_write_pass(fs, &maps, wait);
 }
 
-/* Blocks of a check-point, at most: the first, and those that go on with its list */
+/*
+ * Returns how many blocks a check-point has at most: the first, and those that go on with its list.
+ */
 static u32 rfs_cp_blocks_of(const struct rfs_fs *fs)
 {
 	u32 entries = fs->timb_blocks + fs->ztab_blocks;
@@ -238,7 +240,7 @@ int rfs_cp_alloc(struct rfs_fs *fs)
 	u32 blocks = rfs_cp_blocks_of(fs), i;
 	int ret = rfs_bits_alloc(&fs->listed, blocks);
 
-	/* the first, and the last: who looks for a check-point begins with that */
+	/* These are the first, and the last, with which a search for a check-point begins. */
 	for (i = 0; !ret && i < blocks; i++)
 		if (!i || i == blocks - 1 || !rfs_cp_has_gaps(fs))
 			rfs_bits_put(&fs->listed, i, true);
@@ -253,7 +255,7 @@ static void rfs_cp_list(struct rfs_fs *fs, u32 entry)
 					      RFS_CP_LIST_MORE, true);
 }
 
-/* The entry of the list that an address of a table's block is */
+/* Returns the entry of the list for the address of a table's block. */
 static u32 rfs_cp_entry_of(const struct rfs_fs *fs, const u64 *at)
 {
 	if (at >= fs->ztab_addr && at < fs->ztab_addr + fs->ztab_blocks)
@@ -278,7 +280,9 @@ static int rfs_table_complete(struct rfs_fs *fs, void *what, const void *how,
 
 static const struct rfs_io_ops table_ops = { .complete = rfs_table_complete };
 
-/* One of the blocks that tables are written from, with a header; `nr` is which */
+/*
+ * Takes one of the blocks that tables are written from, and fills in a header. *nr is its number.
+ */
 static int rfs_new_table(struct rfs_fs *fs, u8 type, u64 off, u32 *nr)
 {
 	struct rfs_ioq *ioq = fs->ioq;
@@ -316,7 +320,7 @@ static int rfs_write_timb(struct rfs_fs *fs)
 		ret = rfs_new_table(fs, RFS_TIMB, i, &nr);
 		if (ret)
 			break;
-		/* from now on a map that completes elsewhere makes it so again */
+		/* A map that completes elsewhere makes it due again from now on. */
 		rfs_bits_put(&fs->timb_due, i, false);
 		for (j = 0; fs->timb[i] && j < RFS_MAP_ENTRIES; j++)
 			fs->ioq->table[nr].timb.word[j] =
@@ -458,7 +462,7 @@ static int rfs_write_mirror(struct rfs_fs *fs, u32 zone, bool anew,
 		ret = fs->ops->wait(fs->dev);
 	if (!ret && fs->geo.volatile_cache)
 		ret = fs->ops->flush(fs->dev);
-	/* the other one is to be open */
+	/* The other mirror has to be open. */
 	if (!ret && fs->geo.max_open && fs->ops->close && z->wp < z->cap &&
 	    fs->geo.max_open < fs->meta_active +
 			       fs->data_active * fs->ways + 2)
@@ -552,7 +556,7 @@ static bool rfs_cp_write_both(struct rfs_fs *fs, struct rfs_cp_image *image)
 
 		if (z->cond != RFS_DEV_OK || !z->wp || z->wp + blocks > z->cap)
 			return false;
-		/* others may write the log meanwhile; nothing is written early */
+		/* Others may write the log meanwhile, but nothing early. */
 		send[i].nr = RFS_IO_DEPTH + 1 + i;
 		send[i].early = early;
 		send[i].zone = fs->cp_mirror[i];
@@ -582,7 +586,7 @@ static bool rfs_cp_write_both(struct rfs_fs *fs, struct rfs_cp_image *image)
 	return done && !fs->ops->wait(fs->dev) && !rfs_cp_flush(fs, early);
 }
 
-/* One after the other */
+/* Writes one mirror after the other. */
 static int rfs_cp_write_each(struct rfs_fs *fs, struct rfs_cp_image *image)
 {
 	bool done = false, again = false;
@@ -651,7 +655,7 @@ static int rfs_cp_image_make(struct rfs_fs *fs, u32 flags,
 		rfs_head_seal(&cp[i].head, stamp);
 		rfs_oob_seal(&oob[i], &cp[i]);
 	}
-	/* superblocks that rfs_write_mirror() adds have stamps in the window */
+	/* Superblocks that rfs_write_mirror() adds have stamps in the window. */
 	fs->cp_version = fs->version;
 	return 0;
 }
@@ -680,7 +684,7 @@ static int rfs_write_tables(struct rfs_fs *fs)
 	return ret;
 }
 
-/* Blocks of it that are not written as they are now */
+/* Says whether blocks are left that are not written as they are now. */
 static bool rfs_cp_left(const struct rfs_fs *fs)
 {
 	return fs->timb_due.count || fs->dirty.count;
@@ -830,7 +834,7 @@ static int rfs_cp_freeze(struct rfs_fs *fs, u32 flags, bool early,
 {
 	int ret = rfs_cp_write_all(fs);
 
-	/* while others go on it is flushed when they do */
+	/* If others go on, it is flushed while they do. */
 	if (!ret && !early)
 		ret = rfs_cp_flush(fs, false);
 	if (!ret && fs->home)
@@ -856,14 +860,14 @@ static int rfs_checkpoint_once(struct rfs_fs *fs, u32 flags, bool early)
 		rfs_log_settle(fs);
 		rfs_prove(fs, RFS_AT_CHECKPOINT);
 		rfs_finish_zones(fs);
-		/* records since the last block of the log are in none: it ends there */
+		/* No block has the records since the last block of the log, which ends there. */
 		fs->lsn += gap;
 		ret = rfs_cp_freeze(fs, flags, early, &image);
 		open = !ret && early && rfs_cp_open(fs, nth);
 		if (!ret)
 			ret = open ? rfs_cp_commit_early(fs, &image) :
 				     rfs_cp_commit(fs, early, &image);
-		/* the medium does not have it, or nothing is written any more */
+		/* The medium does not have it, or nothing is written any more. */
 		if (ret && !open)
 			fs->lsn -= gap;
 	}
@@ -1048,16 +1052,16 @@ static int rfs_load_zone_entry(struct rfs_fs *fs, u32 nr,
 	z->summary = le32_to_cpu(e->summary);
 	z->sum_time = le64_to_cpu(e->sum_time);
 	z->sum_wcount = le64_to_cpu(e->sum_wcount);
-	/* the youngest of its data blocks is not known any more: the mean */
+	/* The youngest of its data blocks is not known any more, so the mean stands for it. */
 	if (z->sum_time && e->live)
 		z->last = z->sum_time / le32_to_cpu(e->live);
 	fs->live += le32_to_cpu(e->live);
-	/* maps were written after the entry was */
+	/* Maps were written after the entry. */
 	if (z->state == RFS_Z_FREE && z->maps) {
 		z->state = RFS_Z_USED;
 		z->stream = RFS_S_IMAP;
 	}
-	/* the check-point freed it: it may have been reset and written since */
+	/* The check-point freed the zone, which may have been reset and written since. */
 	if (z->state == RFS_Z_USED && !z->live) {
 		z->state = RFS_Z_FREE;
 		z->cp_wp = 0;
@@ -1150,7 +1154,7 @@ int rfs_cp_load(struct rfs_fs *fs)
 				      (seq[zone] == seq[second] &&
 				       fs->zone[second].cond != RFS_DEV_OK)))
 			second = zone;
-	/* the newest is written last: it stays while the other is reset */
+	/* The newest is written last, so it stays while the other is reset. */
 	fs->cp_mirror[0] = second;
 	fs->cp_mirror[1] = first;
 	fs->cp_seq = le64_to_cpu(best->seq);

@@ -241,7 +241,7 @@ static int rfs_home_load_replica(struct rfs_fs *fs)
 	if (ret && ret != -ENOENT)
 		r->heads = RFS_HEADS_UNKNOWN;
 	r->unlike = r->seq != fs->cp_seq;
-	/* those that the check-point has freed may have been reset since */
+	/* Zones that the check-point has freed may have been reset since. */
 	for (nr = RFS_CP_ZONES; nr < fs->geo.zones; nr++)
 		rfs_bits_put(&r->anew, nr, fs->zone[nr].state == RFS_Z_FREE);
 	if (r->heads == RFS_HEADS_SAME && (!r->unlike || !r->blocks))

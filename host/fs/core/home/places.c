@@ -98,7 +98,7 @@ static u64 rfs_replica_time(const struct rfs_fs *fs, const struct rfs_replica *r
 	return cp ? le64_to_cpu(cp->time) : rfs_clock(fs);
 }
 
-/* The replica as it is now, over the copy of the head that is not r->head */
+/* Writes the replica as it is now over the copy of the head that is not r->head. */
 static int rfs_replica_write_head(struct rfs_fs *fs, struct rfs_replica *r)
 {
 	struct rfs_slow_replica *block = (void *)r->block;
@@ -146,7 +146,7 @@ static int rfs_replica_void(struct rfs_fs *fs, struct rfs_replica *r)
 
 	rfs_replica_forget(r);
 	r->heads = RFS_HEADS_UNKNOWN;
-	/* so that the replica of this check-point comes after it */
+	/* So the replica of this check-point comes after it. */
 	r->seq = fs->cp_seq - 1;
 	r->made = rfs_clock(fs);
 	ret = rfs_replica_write_head(fs, r);
@@ -162,7 +162,7 @@ int rfs_replica_settle(struct rfs_fs *fs)
 	return r->heads == RFS_HEADS_DIFFER ? rfs_replica_write_other(fs, r) : 0;
 }
 
-/* What a head that is written now leads to */
+/* A head that is written now leads to this. */
 static void rfs_replica_renew(struct rfs_fs *fs, struct rfs_replica *r,
 			      u32 cp_blocks)
 {

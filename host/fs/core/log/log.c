@@ -304,8 +304,8 @@ static int rfs_log_more_pending(struct rfs_fs *fs)
 #define RECORD_INODES	3	/* that a record is about, at most */
 
 /*
- * The blocks that a record may reach into: those at the end, or the first ones, of
- * these or of those that they change places with
+ * Takes the blocks that a record may reach into: those at the end, or the first ones, of these or
+ * of those that they change places with.
  */
 static int rfs_log_more_blocks(struct rfs_fs *fs)
 {
