@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Check-points: a gate is closed until all that is in flight has completed
- * (doc/design.md, "Check-point").
+ * A check-point closes a gate until all that is in flight has completed (doc/design.md,
+ * "Check-point").
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -25,7 +25,7 @@ static enum rfsm_cause rfsm_checkpoint_cause(const struct rfs_sb_info *sbi,
 	return rfs_checkpoint_due(sbi->fs) ? RFSM_CP_BOUND : RFSM_CP_INTERVAL;
 }
 
-/* Until what is written by those who write much has completed; others go on. */
+/* Waits until what is written by those who write much has completed. Others go on. */
 static void rfsm_drain_bulk(struct rfs_sb_info *sbi)
 {
 	sbi->drain++;
@@ -167,7 +167,7 @@ void rfsm_shutdown(struct rfs_sb_info *sbi)
 	pr_warn("%pg: shut down\n", sbi->sb->s_bdev);
 }
 
-/* A check-point, unless nothing has changed since the last one. */
+/* Writes a check-point, unless nothing has changed since the last one. */
 int rfsm_sync(struct rfs_sb_info *sbi, u32 flags)
 {
 	struct rfs_fs *fs = sbi->fs;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Check-points: writing one, finding the newest. */
+/* Check-points are written here, and the newest is found. */
 #include "space/space.h"
 #include "home/home.h"
 #include "tree/tree.h"
@@ -72,7 +72,7 @@ static int rfs_inodes_moved(struct rfs_fs *fs, struct rfs_buf *buf, u64 old)
 	return rfs_move_live(fs, old, buf->addr);
 }
 
-/* Nodes and blocks of inodes: what leads to them is in the maps alone. */
+/* These are nodes and blocks of inodes: what leads to them is in the maps alone. */
 static bool rfs_is_mapped(u8 type)
 {
 	return rfs_is_node(type) || type == RFS_INODES;
@@ -122,8 +122,8 @@ static int rfs_map_moved(struct rfs_fs *fs, struct rfs_buf *buf, u64 old)
 }
 
 /*
- * A block of a pass is sent. What leads to it need not wait until it has completed:
- * nobody else writes, so appends land where their zones' write pointers were.
+ * A block of a pass was sent. What leads to it need not wait until it has completed: nobody else
+ * writes, so appends go where their zones' write pointers were.
  */
 static int rfs_buf_expected(struct rfs_fs *fs, void *what, const void *how,
 			    u64 addr)
@@ -184,7 +184,7 @@ static struct list_head *rfs_pass_next(const struct rfs_fs *fs,
 	return (struct list_head *)at;
 }
 
-/* @wait: until all have completed. Else they are sent, and their places known. */
+/* With wait, returns when all have completed. Else they are sent, and their places known. */
 static int rfs_write_pass(struct rfs_fs *fs, const struct pass *pass, bool wait)
 {
 	struct list_head *at, *next;
@@ -263,7 +263,7 @@ static u32 rfs_cp_entry_of(const struct rfs_fs *fs, const u64 *at)
 	return at - fs->timb_addr;
 }
 
-/* A block of a table that is kept in memory as a whole. */
+/* A block of a table has completed. The table is in memory as a whole. */
 static int rfs_table_complete(struct rfs_fs *fs, void *what, const void *how,
 			      u64 addr)
 {
@@ -424,13 +424,13 @@ static bool rfs_misplaced(const struct rfs_fs *fs, u32 zone, u64 addr)
 	return addr != (u64)zone * fs->geo.zone_blocks + fs->zone[zone].wp;
 }
 
-/* After an append of it; an error that is none of the moment does not say that it lacks. */
+/* After an append of it, an error that is none of the moment does not say that it lacks. */
 static void rfs_cp_sent(struct rfs_cp_image *image, int error)
 {
 	image->stays |= !error || rfs_zone_failed(error);
 }
 
-/* To one check-point zone, at its end or, if it begins anew, its start. */
+/* Writes to one check-point zone, at its end or, if it begins anew, its start. */
 static int rfs_write_mirror(struct rfs_fs *fs, u32 zone, bool anew,
 			    struct rfs_cp_image *image)
 {
@@ -473,7 +473,7 @@ static int rfs_write_mirror(struct rfs_fs *fs, u32 zone, bool anew,
 	return ret;
 }
 
-/* The zone among the three that is no mirror and works, else 3. */
+/* Returns the zone among the three that is no mirror and works, else 3. */
 static u32 rfs_spare_zone(const struct rfs_fs *fs)
 {
 	u32 zone, i;
@@ -489,9 +489,9 @@ static u32 rfs_spare_zone(const struct rfs_fs *fs)
 }
 
 /*
- * To a mirror, or the spare zone where that one is full or broken: so there are
- * two copies of the check-point before until there is one of this. Without a
- * spare zone a full mirror begins anew.
+ * Writes to a mirror, or to the spare zone where that one is full or broken. So there are two
+ * copies of the check-point before until there is one of this. Without a spare zone a full mirror
+ * begins anew.
  */
 static int rfs_cp_write_copy(struct rfs_fs *fs, u32 *mirror,
 			     struct rfs_cp_image *image)
@@ -516,7 +516,10 @@ static int rfs_cp_write_copy(struct rfs_fs *fs, u32 *mirror,
 	return ret;
 }
 
-/* What is written before it, or it. @early: others go on. -ENOMEM: it can be tried again. */
+/*
+ * Flushes what is written before the check-point, or the check-point. With early others go on.
+ * -ENOMEM says that it can be tried again.
+ */
 static int rfs_cp_flush(struct rfs_fs *fs, bool early)
 {
 	int ret;
@@ -533,9 +536,9 @@ static int rfs_cp_flush(struct rfs_fs *fs, bool early)
 }
 
 /*
- * To both at the same time, in one append each, where neither begins anew: what is
- * before it in each is there until it is in one of them. False: one after the other,
- * and those that have failed elsewhere.
+ * Writes both mirrors at the same time, in one append each, where neither begins anew: what is
+ * before it in each is there until it is in one of them. False says that they have to be written
+ * one after the other, and those that have failed elsewhere.
  */
 static bool rfs_cp_write_both(struct rfs_fs *fs, struct rfs_cp_image *image)
 {
@@ -604,9 +607,9 @@ static int rfs_cp_write_each(struct rfs_fs *fs, struct rfs_cp_image *image)
 }
 
 /*
- * The same, others wait. Once the medium may have it, recovery may begin from it, whatever
- * is written next: it is tried until it is durable, or the device fails. @flushes: what it
- * leads to was not flushed.
+ * As rfs_cp_write_each(), while others wait. Once the medium may have the check-point, recovery may
+ * begin from it, whatever is written next: it is tried until it is durable, or the device fails.
+ * flushes says that what it leads to was not flushed.
  */
 static int rfs_cp_write_surely(struct rfs_fs *fs, bool flushes,
 			       struct rfs_cp_image *image)
@@ -630,7 +633,7 @@ static void rfs_cp_image_free(struct rfs_cp_image *image)
 	rfs_free(image->oob);
 }
 
-/* All that the volume is now; the caller frees it, also after an error. */
+/* Fixes all that the volume is now. The caller frees it, also after an error. */
 static int rfs_cp_image_make(struct rfs_fs *fs, u32 flags,
 			     struct rfs_cp_image *image)
 {
@@ -661,8 +664,8 @@ static int rfs_cp_image_make(struct rfs_fs *fs, u32 flags,
 }
 
 /*
- * What is in the zone table has completed, or is with it in flight: where that
- * fails, zones are not as the table says, which is written once more.
+ * What is in the zone table has completed, or is in flight with it. Where that fails, zones are not
+ * as the table says, which is written once more.
  */
 static int rfs_write_tables(struct rfs_fs *fs)
 {
@@ -700,7 +703,7 @@ static int rfs_cp_write_once(struct rfs_fs *fs, bool wait)
 	return ret ? ret : error;
 }
 
-/* All in flight together; then what landed elsewhere than expected, in steps. */
+/* Writes all in flight together, and then, in steps, what came elsewhere than expected. */
 static int rfs_cp_write_all(struct rfs_fs *fs)
 {
 	int ret = rfs_cp_write_once(fs, false);
@@ -730,7 +733,7 @@ static void rfs_tables_again(struct rfs_fs *fs)
 	fs->ioq->tables = 0;
 }
 
-/* All that the check-point says of the volume is fixed: another epoch begins. */
+/* All that the check-point says of the volume is fixed, so another epoch begins. */
 static void rfs_epoch_cut(struct rfs_fs *fs)
 {
 	fs->next_first_lsn = fs->lsn;
@@ -797,7 +800,7 @@ static bool rfs_cp_open(struct rfs_fs *fs, u32 nth)
 }
 
 /*
- * While others go on, who wait where it takes more than a flush and one append to each
+ * Commits while others go on. They wait where it takes more than a flush and one append to each
  * mirror.
  */
 static int rfs_cp_commit_early(struct rfs_fs *fs, struct rfs_cp_image *image)
@@ -815,7 +818,7 @@ static int rfs_cp_commit_early(struct rfs_fs *fs, struct rfs_cp_image *image)
 	return ret;
 }
 
-/* @flushes: what it leads to was not flushed. */
+/* flushes says that what it leads to was not flushed. */
 static int rfs_cp_commit(struct rfs_fs *fs, bool flushes,
 			 struct rfs_cp_image *image)
 {
@@ -828,7 +831,7 @@ static int rfs_cp_commit(struct rfs_fs *fs, bool flushes,
 	return ret;
 }
 
-/* What it leads to is written; it is what it will be. */
+/* Writes what the check-point leads to, and fixes the check-point. */
 static int rfs_cp_freeze(struct rfs_fs *fs, u32 flags, bool early,
 			 struct rfs_cp_image *image)
 {
@@ -902,8 +905,8 @@ int rfs_checkpoint_early(struct rfs_fs *fs)
 }
 
 /*
- * The block of a check-point that is before block *i of it, which is there: the one
- * before, or, where gaps are left, any before. *i is which.
+ * Reads the block of a check-point that is before block *i, which is there: the one before or,
+ * where gaps are left, any before. *i becomes its number.
  */
 static bool rfs_cp_read_before(struct rfs_fs *fs, u64 addr, u32 *i,
 			       struct rfs_cp *cp)
@@ -926,7 +929,7 @@ static bool rfs_cp_read_before(struct rfs_fs *fs, u64 addr, u32 *i,
 	return true;
 }
 
-/* The check-point whose last block is at addr; NULL if it is none. */
+/* Reads the check-point whose last block is at addr. *out is NULL if there is none. */
 static int rfs_load_ending(struct rfs_fs *fs, u64 addr, u32 before,
 			   struct rfs_cp *last, struct rfs_cp **out)
 {
@@ -955,7 +958,7 @@ static int rfs_load_ending(struct rfs_fs *fs, u64 addr, u32 before,
 	return 0;
 }
 
-/* The newest valid check-point of a zone, read backwards from its end. */
+/* Finds the newest valid check-point of a zone, which is read backwards from its end. */
 static int rfs_load_zone(struct rfs_fs *fs, u32 zone, struct rfs_cp **out)
 {
 	u64 start = (u64)zone * fs->geo.zone_blocks;
@@ -1115,8 +1118,8 @@ static int rfs_load_tables(struct rfs_fs *fs, const struct rfs_cp *cp)
 }
 
 /*
- * Select the newest check-point and load it. fs->version is after the highest
- * stamp that any check-point block has.
+ * Selects the newest check-point and loads it. fs->version is after the highest stamp that any
+ * check-point block has.
  */
 int rfs_cp_load(struct rfs_fs *fs)
 {

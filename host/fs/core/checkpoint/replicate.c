@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The replica of a check-point's metadata on the slow device of a hybrid volume: what has
- * another address than in the replica before is written. Blocks are never written over,
- * so a map that is where it was leads to what it led to.
+ * This is the replica of a check-point's metadata on the slow device of a hybrid volume. What has
+ * another address than in the replica before is written. Blocks are never written over, so a map
+ * that is where it was leads to what it led to.
  */
 #include "home/replica.h"
 #include "tree/tree.h"
@@ -20,7 +20,7 @@ void rfs_replicate_cp(struct rfs_fs *fs, struct rfs_cp **cp, u32 blocks)
 	*cp = NULL;
 }
 
-/* Is what the replica has of a place what flash has at addr? */
+/* Says whether the replica has for a place what flash has at addr. */
 static bool rfs_replica_has(const struct rfs_fs *fs, u64 place, u64 addr)
 {
 	const struct rfs_replica *r = fs->home->replica;
@@ -33,8 +33,9 @@ static bool rfs_replica_has(const struct rfs_fs *fs, u64 place, u64 addr)
 }
 
 /*
- * From memory, if it is there as flash has it; else from flash; NULL: it cannot be read.
- * It is copied: what is in memory may be forgotten while the slow device is written.
+ * Copies a block from memory, if it is there as flash has it, else from flash. NULL says that it
+ * cannot be read. It is copied because what is in memory may be forgotten while the slow device is
+ * written.
  */
 static const void *rfs_replica_source(struct rfs_fs *fs, u8 class, u64 off,
 				      u64 addr, void *block)
@@ -52,7 +53,7 @@ static const void *rfs_replica_source(struct rfs_fs *fs, u8 class, u64 off,
 	return NULL;
 }
 
-/* A block that cannot be read is not in the replica either: the next is made of all. */
+/* A block that cannot be read is not in the replica either, and the next is made of all. */
 static int rfs_replicate_block(struct rfs_fs *fs, u64 place, u64 addr, u8 class,
 			       u64 off)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The slow device of a hybrid volume, where blocks of files are at home. A block is
- * never written while the volume leads to it, nor until a check-point does not lead
- * to it any more; see "Hybrid volumes" in doc/design.md.
+ * Blocks of files are at home on the slow device of a hybrid volume. A block is never written while
+ * the volume leads to it, nor until a check-point does not lead to it any more; see "Hybrid
+ * volumes" in doc/design.md.
  */
 #ifndef RFS_HOME_H
 #define RFS_HOME_H

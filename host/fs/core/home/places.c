@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A new replica on the slow device: slots, the table of what is in them, then both copies
- * of the head, one after the other. What a head leads to is not written, nor is it given
- * to others, until neither copy leads there: if one cannot be read later, the other counts.
+ * A new replica on the slow device is written in this order: slots, the table of what is in them,
+ * then both copies of the head, one after the other. What a head leads to is not written, nor is it
+ * given to others, until neither copy leads there: if one cannot be read later, the other counts.
  */
 #include "home/replica.h"
 
@@ -123,7 +123,7 @@ static int rfs_replica_write_head(struct rfs_fs *fs, struct rfs_replica *r)
 	return ret;
 }
 
-/* The head that counts is written over the other one: nothing else is led to any more. */
+/* The head that counts is written over the other one, so that nothing else is led to any more. */
 static int rfs_replica_write_other(struct rfs_fs *fs, struct rfs_replica *r)
 {
 	int ret = rfs_replica_write_head(fs, r);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A copy of all metadata of a check-point on the slow device, so that files can be found
- * there when flash is gone. Slots that the copy on the medium has are not written; see
+ * The replica is a copy of all metadata of a check-point on the slow device, so that files can be
+ * found there when flash is gone. Slots that the copy on the medium has are not written; see
  * "Replica" in doc/design.md.
  */
 #ifndef RFS_REPLICA_H
@@ -54,8 +54,8 @@ struct rfs_replica {
 u32 rfs_replica_tables(u64 blocks);
 u32 rfs_replica_slots(u64 blocks);
 /*
- * May a volume have so many blocks of a slow device, the last of them for a replica, 0: none?
- * Both parts have a use then, and numbers of blocks are no larger than their fields.
+ * Says whether a volume may have so many blocks of a slow device, the last of them for a replica,
+ * or 0. Both parts have a use then, and numbers of blocks are no larger than their fields.
  */
 bool rfs_slow_sizes_ok(u64 slow_blocks, u64 replica);
 /* Returns the blocks of a replica for a slow device and flash of so many blocks. */
@@ -120,13 +120,13 @@ int rfs_replica_index(struct rfs_replica *r, u64 place, u32 slot);
 const struct rfs_slot *rfs_replica_find(const struct rfs_replica *r, u64 place);
 
 /*
- * places.c: what a place has from now on: `data`, which flash has at addr; NULL: nothing. -ENOSPC:
- * there is no slot.
+ * places.c: a place has `data` from now on, which flash has at addr, or nothing if data is NULL.
+ * -ENOSPC says that there is no slot.
  */
 int rfs_replica_put(struct rfs_fs *fs, u64 place, u64 addr, const void *data);
 /*
- * Before any put: what both copies of the head lead to is what the replica is. Where that is
- * not known, there is none from now on.
+ * This comes before any put: what both copies of the head lead to is what the replica is. Where
+ * that is not known, there is none from now on.
  */
 int rfs_replica_settle(struct rfs_fs *fs);
 /* All of it is durable, then it is the replica of the newest check-point */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Changes as records, and transactions of data. */
+/* Changes are records here, and data has transactions. */
 #ifndef RFS_LOG_H
 #define RFS_LOG_H
 
@@ -73,9 +73,8 @@ int rfs_apply(struct rfs_fs *fs, const struct rfs_rec *rec, const u8 *name1,
 void rfs_rec_init(struct rfs_fs *fs, struct rfs_rec *rec, u8 op, u32 ino);
 
 /*
- * Apply it and log it with what follows it (NULL: nothing); its generation and
- * lengths are filled in. -ENOSPC: nothing was changed; after another error the
- * volume only reads.
+ * Applies and logs a record with what follows it, which may be NULL. Its generation and lengths are
+ * filled in. -ENOSPC says that nothing was changed. After another error the volume only reads.
  */
 int rfs_commit(struct rfs_fs *fs, struct rfs_rec *rec, const void *first,
 	       u32 len1, const void *second, u32 len2);
@@ -104,15 +103,15 @@ struct rfs_txn {
 };
 
 /*
- * Of n blocks that were reserved; time: the file's mtime. The inode is not looked at:
- * rfs_txn_fill() says if it is none of a file.
+ * Begins a transaction of n blocks that were reserved. time is the file's mtime. The inode is not
+ * looked at: rfs_txn_fill() says if it is none of a file.
  */
 int rfs_txn_begin(struct rfs_fs *fs, u32 ino, u64 block, u32 n, u32 len,
 		  u64 time, struct rfs_txn *txn);
 
 /*
- * The page metadata of *n of its blocks, but for checksums. Those after *n then
- * belong into another stream.
+ * Fills in the page metadata of *n of its blocks, without checksums. Those after *n then belong
+ * into another stream.
  */
 int rfs_txn_fill(struct rfs_fs *fs, const struct rfs_txn *txn, u32 from, u32 *n,
 		 struct rfs_oob *oob, u32 *stream);
@@ -122,7 +121,7 @@ int rfs_txn_done(struct rfs_fs *fs, const struct rfs_oob *oob, u32 n,
 		 const u64 *addr);
 
 /*
- * The same where these blocks are at home, as they are: flash has them now, too. No
+ * This is the same where these blocks are at home, as they are: flash has them now, too. It is no
  * write of its own: rfs_fill_oobs() says so in the page metadata, before it is sent.
  */
 void rfs_fill_oobs(const struct rfs_fs *fs, struct rfs_oob *oob, u32 n);
