@@ -22,7 +22,7 @@ struct rfs_sum {
 struct rfs_place {
 	u32 zone;
 	u32 n;			/* blocks */
-	u64 addr;		/* of the first, if all of the zone land as sent */
+	u64 addr;		/* of the first, if appends go where expected */
 	u32 slot;		/* the first of them in sum */
 	struct rfs_sum *sum;	/* lists them; may be NULL */
 };

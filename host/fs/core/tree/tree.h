@@ -241,7 +241,7 @@ static inline int rfs_blocks_add(struct rfs_fs *fs, struct rfs_dinode *di,
 enum rfs_proof {
 	RFS_AT_OPERATION,	/* one has ended, before another is admitted */
 	RFS_AT_ADMISSION,	/* it is admitted */
-	RFS_AT_SENDING,		/* one that takes no block, while pages are promised room */
+	RFS_AT_SENDING,		/* one that takes no block, while pages are reserved */
 	RFS_AT_CHECKPOINT,	/* which begins */
 };
 
