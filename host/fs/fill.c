@@ -109,9 +109,9 @@ static bool rfsm_fill_send(struct rfs_sb_info *sbi, struct inode *inode,
 }
 
 /*
- * Says whether a locked folio has what was read, and nothing that is newer. It does not count if
- * the file ends in it: a truncate is about to cut the block there, and a page of all of it that is
- * sent after the truncate's record would make the file longer again when it is recovered.
+ * Says whether a locked folio has what was read, and nothing that is newer. A folio in which the
+ * file ends is left out: a truncate is about to cut the block there, and a page of all of it that
+ * is sent after the truncate's record would make the file longer again when it is recovered.
  */
 static bool rfsm_fill_may(const struct inode *inode, struct folio *folio)
 {
