@@ -588,7 +588,7 @@ int rfsm_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 		data = true;
 	else
 		rfsm_update(sbi, ret, rfsm_sync_log(sbi->fs, inode, &data));
-	/* The lock is not held, so others need not wait for this. */
+	/* not under the lock: others need not wait for it */
 	if (!ret && data && sbi->fs->geo.volatile_cache)
 		ret = rfsm_flush(sbi);
 	return ret;

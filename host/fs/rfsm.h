@@ -502,7 +502,7 @@ int rfsm_sync(struct rfs_sb_info *sbi, u32 flags);
 void rfsm_wait_commit(struct rfs_sb_info *sbi);
 void rfsm_dev_durable(void *dev);	/* of rfs_dev_ops, as the next */
 void rfsm_dev_frozen(void *dev);
-/* From now on nothing is written any more, and all operations fail. */
+/* Nothing is written any more, and all fails */
 void rfsm_shutdown(struct rfs_sb_info *sbi);
 /*
  * Does what a change needs that asks for nothing new: it writes a check-point, or compacts
@@ -756,10 +756,7 @@ int rfsm_slow_open(struct rfs_sb_info *sbi, struct rfs_geometry *geo);
 void rfsm_slow_close(struct rfs_sb_info *sbi);
 /* A replica, if there is one, is to be made every commit= seconds. */
 void rfsm_slow_commit(struct rfs_sb_info *sbi);
-/*
- * The core has not mounted with this slow device, or without any. The log says why. Returns the
- * error for the user.
- */
+/* The core has not mounted with this or without any: says why, returns the error */
 int rfsm_slow_refused(struct rfs_sb_info *sbi, const struct rfs_super *super,
 		      int ret);
 /* Says whether this device is the slow one of a volume. If it is, the log says so. */

@@ -411,10 +411,7 @@ void rfsm_slow_commit(struct rfs_sb_info *sbi)
 	rfsm_unlock(sbi);
 }
 
-/*
- * Reads the first block of a device, which says whose slow device it is. Returns NULL if it is
- * none.
- */
+/* What the first block of a device says of whose slow device it is; NULL: it is none */
 static struct rfs_slow_super *rfsm_slow_super(struct block_device *bdev)
 {
 	struct rfs_slow_super *super = kzalloc(sizeof(*super), GFP_KERNEL);

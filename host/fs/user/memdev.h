@@ -70,7 +70,7 @@ void memdev_free(struct memdev *dev);
 void memdev_add_slow(struct memdev *dev, u64 blocks);	/* geo.slow is it then */
 /* Gives dev the content of `from`. What was appended to dev before is forgotten. */
 void memdev_copy(struct memdev *dev, const struct memdev *from);
-/* Returns memory of dev for a block with its OOB behind it, until memdev_free(). */
+/* Memory of it for a block with its OOB behind it, until memdev_free() */
 u8 *memdev_unit(struct memdev *dev);
 /*
  * Says that n operations that are held have completed. Without a volatile cache that is for good.
@@ -78,7 +78,7 @@ u8 *memdev_unit(struct memdev *dev);
 void memdev_complete(struct memdev *dev, u32 op, u32 n);
 /* Says whether an operation is a block that may lack after so many operations. */
 bool memdev_in_flight(const struct memdev *dev, u32 op, u32 ops);
-/* Does an operation of another device's notes. */
+/* Do an operation of another device's notes */
 void memdev_replay(struct memdev *dev, const struct mem_op *op, u8 state);
 
 #endif

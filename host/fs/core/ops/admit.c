@@ -68,8 +68,8 @@ static int rfs_home_room(struct rfs_fs *fs, u32 blocks, u64 data, u32 meta)
 }
 
 /*
- * Returns how many rounds of cleaning there are until each zone of data was a victim once, in
- * pieces of half of dirty_max and with compaction after each. Then all of them are full.
+ * Rounds of cleaning until each zone of data was a victim once, in pieces of half
+ * of dirty_max and with compaction after each: then all of them are full.
  */
 static u32 rfs_admit_rounds_most(const struct rfs_fs *fs)
 {
@@ -156,9 +156,9 @@ static u64 rfs_room_left(const struct rfs_fs *fs)
 }
 
 /*
- * After so many rounds without a gain there is none. A victim may be cleaned in pieces of half of
- * dirty_max, and metadata be compacted after each. What each may ask for is there, so it is sought
- * until all zones of data were victims.
+ * Rounds without a gain, then there is none: a victim may be cleaned in pieces of
+ * half of dirty_max, and metadata be compacted after each. What each may ask for is
+ * there, so it is sought until all zones of data were victims.
  */
 static u32 rfs_futile_most(const struct rfs_fs *fs)
 {

@@ -214,7 +214,7 @@ static int note_page(struct rescan *r, const struct rfs_oob *oob, u64 addr,
 
 	/* A page that is left out counts here, too: the zone is not free until it is reset. */
 	r->newest[zone] = max(r->newest[zone], stamp);
-	/* No mount has made it, and there would be no number after it. */
+	/* no mount has made it, and there would be no number after it */
 	if (stamp >= RFS_VERSION_END)
 		return 0;
 	r->out->pages++;
@@ -516,7 +516,7 @@ static int blank(struct rescan *r, const struct cut *cut)
 
 		z->state = z->wp ? RFS_Z_USED : RFS_Z_FREE;
 		z->stream = r->stream[nr];
-		/* Recovery reads all of the other zones. */
+		/* of the others recovery reads all */
 		z->cp_wp = r->newest[nr] > cut->stamp ? 0 : z->wp;
 	}
 	fs->rescuing = true;

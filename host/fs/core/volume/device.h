@@ -168,10 +168,7 @@ struct rfs_append_req {
 #define RFS_IO_DEPTH	7	/* of them at most */
 #define RFS_LOG_IOS	2	/* of full blocks of the log */
 #define RFS_LOG_REQ	(2 * RFS_IO_DEPTH + 1)	/* the number of the first of these */
-/*
- * Below RFS_IO_DEPTH are numbers of a check-point's appends. The device may use RFS_IO_DEPTH
- * itself. Then come those of what is early or a mirror, and those of full blocks of the log.
- */
+/* All numbers: of check-points, a free one, of what is early or a mirror, of the log */
 #define RFS_IO_REQS	(RFS_LOG_REQ + RFS_LOG_IOS)
 
 /* Says whether the drive allows as many open and active zones as a volume needs. */

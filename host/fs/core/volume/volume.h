@@ -307,7 +307,7 @@ struct rfs_fs {
 	struct rfs_log_sent *sent;	/* full blocks in flight, see log.c */
 	struct rfs_pending *pending;	/* hashed by inode */
 	u32 pendings, pending_room;	/* used; places, a power of 2 */
-	/* These are the records of the epoch before, until its check-point is durable. */
+	/* the same of the epoch before, until its check-point is durable */
 	struct rfs_pending *frozen;
 	u32 frozens, frozen_room;
 	u32 unsettled;		/* in use of both; read without a lock */
@@ -362,7 +362,7 @@ struct rfs_fs {
 #define RFS_INJECT_GAP		0x1000	/* the log goes on as if it had all records */
 #define RFS_INJECT_WAIT		0x2000	/* and its blocks are believed at once */
 
-/* Returns how many zones may be active beside those of check-points. ~0 is no limit. */
+/* Zones, but for those of check-points, that may be active; ~0: any number */
 u32 rfs_active_max(const struct rfs_geometry *geo);
 
 /*
